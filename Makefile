@@ -1,0 +1,57 @@
+# Thin: Meson does the work. Every target first installs the Debian packages it lacks (tools/setup).
+
+PREFIX ?= /usr/local
+export PAWL = $(CURDIR)/build/pawl
+
+all: ## build build/pawl
+	@tools/setup build
+	@[ -f build/build.ninja ] || meson setup build
+	@ninja -C build
+
+demo: ## twenty workers on one queue, some of them killed
+	@tools/setup demo
+	@$(MAKE) --no-print-directory all
+	@demo/run
+
+check: ## what CI runs: both compilers, all tests, sanitizers, linters
+	@tools/setup check
+	@tools/check
+
+test: ## the test suite alone
+	@tools/setup check
+	@tools/check -v gcc
+
+coverage: ## branch coverage of src/core by the unit tests
+	@tools/setup check
+	@tools/check -v coverage
+
+bench: ## side by side with what you would use instead
+	@tools/setup bench
+	@$(MAKE) --no-print-directory all
+	@bench/run
+
+install: ## install under PREFIX (/usr/local); DESTDIR is honoured
+	@tools/setup build
+	@if [ -f build/build.ninja ]; then meson configure build --prefix="$(abspath $(PREFIX))"; \
+		else meson setup build --prefix="$(abspath $(PREFIX))"; fi
+	@DESTDIR="$(DESTDIR)" meson install -C build
+
+docs: all ## write doc/commands.md from the command table
+	@build/src/pawl-gen reference >build/commands.md
+	@mv build/commands.md doc/commands.md
+
+format: ## clang-format the sources in place
+	@tools/setup check
+	@find . -path './build*' -prune -o -name '*.[ch]' -exec clang-format -i {} +
+
+lint: ## format, cppcheck, shellcheck, layers
+	@tools/setup check
+	@tools/check -v format cppcheck shellcheck layers
+
+clean: ## remove what was built
+	@rm -rf build build-*
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 12
+
+.PHONY: all demo check test coverage bench install docs format lint clean help

@@ -1,0 +1,44 @@
+/*
+ * bench: what the measuring programs share. Times are nanoseconds of the monotonic clock.
+ */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+int64_t bench_now(void);
+/* Sorts them. */
+void bench_sort(int64_t *v, size_t n);
+/* Of sorted values, in microseconds; p: 0 to 1. */
+double bench_at(const int64_t *v, size_t n, double p);
+/* A whole number above 0, or the end of the program. */
+int64_t bench_number(const char *text);
+void bench_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/*
+ * A queue to measure: pawl's own library, or the least that a program on SQLite could do. A call
+ * returns 1 if it got what it asked for, 0 if it was refused; a fault ends the program. One process
+ * has one of them open.
+ */
+struct contender {
+	const char *name;
+	void (*create)(const char *path);
+	void (*open)(const char *path);
+	void (*close)(void);
+	/* Tasks b<from+1> to b<from+n> of this priority, Ready. */
+	void (*fill)(int64_t from, int64_t n, int priority);
+	/* Claims `n` tasks in order, for a day, in large commits. */
+	void (*hold)(int64_t n);
+	int (*claim)(const char *id);
+	int (*release)(void);
+	int (*take)(void);
+	int (*done)(void);
+};
+
+extern const struct contender contender_pawl, contender_bare;
+
+/* For a process that makes one change and goes: each of them reads the whole WAL at its start. */
+void bare_short_wal(void);
+
+#endif

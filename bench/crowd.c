@@ -1,0 +1,198 @@
+/*
+ * crowd pawl|bare fill PATH READY [HELD]: makes a queue; the held tasks rank above the ready ones.
+ * crowd pawl|bare one PATH PROCESSES ROUNDS: in each round all of them claim one task at once.
+ * crowd pawl|bare drain PATH PROCESSES: take and finish until nothing is left.
+ *
+ * The last two print "calls a second, granted, p50, p99 and longest wait in microseconds".
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define READY_PRIORITY 2
+#define HELD_PRIORITY 5
+#define CALLS_MAX 100000 /* of one process */
+
+/* In memory that all processes share. */
+struct tape {
+	atomic_int ready;
+	pthread_barrier_t all;
+	atomic_llong granted, broken;
+	struct {
+		int64_t n, began, ended;
+		int64_t wait[CALLS_MAX];
+	} process[];
+};
+
+static const struct contender *queue;
+static struct tape *tape;
+
+static const struct contender *contender_find(const char *name)
+{
+	if (!strcmp(name, "pawl"))
+		return &contender_pawl;
+	if (!strcmp(name, "bare"))
+		return &contender_bare;
+	bench_die("neither pawl nor bare: %s", name);
+}
+
+static void note(size_t me, int64_t began)
+{
+	if (tape->process[me].n == CALLS_MAX)
+		bench_die("more than %d calls", CALLS_MAX);
+	tape->process[me].wait[tape->process[me].n++] = bench_now() - began;
+}
+
+static int timed(size_t me, int (*call)(void))
+{
+	int64_t began = bench_now();
+	int got = call();
+
+	note(me, began);
+	return got;
+}
+
+/* Each round they all start at once; who got it gives it back when everybody has an answer. */
+static void one(size_t me, int64_t rounds)
+{
+	while (rounds-- > 0) {
+		int64_t began;
+		int got;
+
+		pthread_barrier_wait(&tape->all);
+		began = bench_now();
+		got = queue->claim("b1");
+		note(me, began);
+		if (got)
+			atomic_fetch_add(&tape->granted, 1);
+		pthread_barrier_wait(&tape->all);
+		if (got && !queue->release())
+			atomic_fetch_add(&tape->broken, 1);
+	}
+}
+
+static void drain(size_t me, int64_t unused)
+{
+	(void)unused;
+	while (timed(me, queue->take)) {
+		atomic_fetch_add(&tape->granted, 1);
+		if (!timed(me, queue->done))
+			atomic_fetch_add(&tape->broken, 1);
+	}
+}
+
+static void child(size_t me, const char *path, int start, void (*work)(size_t, int64_t), int64_t n)
+{
+	char c;
+
+	queue->open(path);
+	atomic_fetch_add(&tape->ready, 1);
+	(void)!read(start, &c, 1); /* until the parent closes its end */
+	tape->process[me].began = bench_now();
+	work(me, n);
+	tape->process[me].ended = bench_now();
+	queue->close();
+	_exit(0);
+}
+
+static void report(size_t processes)
+{
+	int64_t began = INT64_MAX, ended = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < processes; i++) {
+		if (tape->process[i].began < began)
+			began = tape->process[i].began;
+		if (tape->process[i].ended > ended)
+			ended = tape->process[i].ended;
+		/* all waits in one row, in the first process's place and over its end */
+		memmove(&tape->process[0].wait[n], tape->process[i].wait,
+			(size_t)tape->process[i].n * sizeof(int64_t));
+		n += (size_t)tape->process[i].n;
+	}
+	bench_sort(tape->process[0].wait, n);
+	if (atomic_load(&tape->broken))
+		bench_die("%s broke its promise %lld times", queue->name,
+			  (long long)atomic_load(&tape->broken));
+	printf("%.1f %lld %.0f %.0f %.0f\n", (double)n * 1e9 / (double)(ended - began),
+	       (long long)atomic_load(&tape->granted), bench_at(tape->process[0].wait, n, 0.5),
+	       bench_at(tape->process[0].wait, n, 0.99), bench_at(tape->process[0].wait, n, 1));
+}
+
+static long long crowd(const char *path, size_t processes, void (*work)(size_t, int64_t), int64_t n)
+{
+	size_t size = sizeof(*tape) + processes * sizeof(tape->process[0]);
+	pthread_barrierattr_t shared;
+	int start[2], status;
+
+	tape = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (tape == MAP_FAILED || pipe(start))
+		bench_die("no memory or no pipe");
+	pthread_barrierattr_init(&shared);
+	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+	pthread_barrier_init(&tape->all, &shared, (unsigned)processes);
+	for (size_t i = 0; i < processes; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			bench_die("cannot fork");
+		if (pid == 0) {
+			close(start[1]);
+			child(i, path, start[0], work, n);
+		}
+	}
+	while (atomic_load(&tape->ready) < (int)processes) {
+		if (waitpid(-1, &status, WNOHANG) > 0)
+			bench_die("a process ended before the start");
+		usleep(1000);
+	}
+	close(start[1]);
+	while (wait(&status) > 0)
+		if (status)
+			bench_die("a process failed");
+	report(processes);
+	return (long long)atomic_load(&tape->granted);
+}
+
+static void fill(const char *path, int64_t ready, int64_t held)
+{
+	queue->create(path);
+	if (held) {
+		queue->fill(0, held, HELD_PRIORITY);
+		queue->hold(held);
+	}
+	queue->fill(held, ready, READY_PRIORITY);
+	queue->close();
+}
+
+static void one_winner_each(const char *path, int64_t processes, int64_t rounds)
+{
+	long long granted = crowd(path, (size_t)processes, one, rounds);
+
+	if (granted != rounds)
+		bench_die("%s: %lld winners in %lld rounds", queue->name, granted,
+			  (long long)rounds);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 5)
+		bench_die("usage: crowd pawl|bare fill|one|drain PATH N [N]");
+	queue = contender_find(argv[1]);
+	if (!strcmp(argv[2], "fill"))
+		fill(argv[3], bench_number(argv[4]), argc > 5 ? bench_number(argv[5]) : 0);
+	else if (!strcmp(argv[2], "one"))
+		one_winner_each(argv[3], bench_number(argv[4]),
+				argc > 5 ? bench_number(argv[5]) : 1);
+	else if (!strcmp(argv[2], "drain"))
+		crowd(argv[3], (size_t)bench_number(argv[4]), drain, 0);
+	else
+		bench_die("neither fill, one nor drain: %s", argv[2]);
+	return 0;
+}

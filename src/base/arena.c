@@ -1,0 +1,158 @@
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CHUNK 16384
+
+struct arena_chunk {
+	struct arena_chunk *next;
+	_Alignas(max_align_t) char data[];
+};
+
+static _Noreturn void out_of_memory(void)
+{
+	static const char text[] = "pawl: out of memory; nothing was changed by an unfinished call\n";
+	ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+
+	(void)ignored;
+	_exit(30);
+}
+
+void *mem_alloc(size_t n)
+{
+	void *p = malloc(n ? n : 1);
+
+	if (!p)
+		out_of_memory();
+	return p;
+}
+
+void *mem_grow(void *p, size_t n)
+{
+	p = realloc(p, n ? n : 1);
+	if (!p)
+		out_of_memory();
+	return p;
+}
+
+static void add_chunk(struct arena *a, size_t least)
+{
+	size_t size = least > CHUNK ? least : CHUNK;
+	struct arena_chunk *c = mem_alloc(sizeof(*c) + size);
+
+	c->next = a->head;
+	a->head = c;
+	a->used = 0;
+	a->size = size;
+}
+
+void *arena_alloc(struct arena *a, size_t n)
+{
+	const size_t align = _Alignof(max_align_t);
+	void *p;
+
+	if (n > SIZE_MAX / 2)
+		out_of_memory();
+	n = (n + align - 1) & ~(align - 1);
+	if (!a->head || a->size - a->used < n)
+		add_chunk(a, n);
+	p = a->head->data + a->used;
+	a->used += n;
+	return memset(p, 0, n);
+}
+
+void *arena_alloc_array(struct arena *a, size_t size, size_t n)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(size, n, &bytes))
+		out_of_memory();
+	return arena_alloc(a, bytes);
+}
+
+char *arena_cstr(struct arena *a, struct str s)
+{
+	char *p = arena_alloc(a, s.n + 1);
+
+	if (s.n)
+		memcpy(p, s.p, s.n);
+	return p;
+}
+
+struct str arena_str(struct arena *a, struct str s)
+{
+	return str_n(arena_cstr(a, s), s.n);
+}
+
+struct str arena_printf(struct arena *a, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+	char *p;
+
+	va_start(ap, fmt);
+	n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return STR("");
+	p = arena_alloc(a, (size_t)n + 1);
+	va_start(ap, fmt);
+	vsnprintf(p, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	return str_n(p, (size_t)n);
+}
+
+struct strs arena_strs(struct arena *a, struct strs list)
+{
+	struct strs out = { arena_array(a, struct str, list.n), list.n };
+
+	for (size_t i = 0; i < list.n; i++)
+		out.v[i] = arena_str(a, list.v[i]);
+	return out;
+}
+
+struct strs arena_append(struct arena *a, struct strs list, struct str s)
+{
+	struct strs out = { arena_array(a, struct str, list.n + 1), list.n + 1 };
+
+	for (size_t i = 0; i < list.n; i++)
+		out.v[i] = list.v[i];
+	out.v[list.n] = s;
+	return out;
+}
+
+struct strs arena_without(struct arena *a, struct strs list, struct str s)
+{
+	struct strs out = { arena_array(a, struct str, list.n), 0 };
+
+	for (size_t i = 0; i < list.n; i++)
+		if (!str_eq(list.v[i], s))
+			out.v[out.n++] = list.v[i];
+	return out;
+}
+
+void *arena_grow(struct arena *a, void *old, size_t n, size_t size)
+{
+	void *more;
+
+	/* full exactly when n is 0 or a power of two */
+	if (n & (n - 1))
+		return old;
+	more = arena_alloc_array(a, size, n ? 2 * n : 1);
+	return n ? memcpy(more, old, n * size) : more;
+}
+
+void arena_free(struct arena *a)
+{
+	struct arena_chunk *c = a->head, *next;
+
+	for (; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+	*a = (struct arena){ 0 };
+}

@@ -1,0 +1,40 @@
+/*
+ * arena: memory that lives as long as one call and goes away whole. Allocation never fails: without
+ * memory the process ends with exit code 30 (API_ERROR), as after kill -9; every store survives that.
+ */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include "base/str.h"
+
+struct arena_chunk;
+
+struct arena {
+	struct arena_chunk *head;
+	size_t used, size; /* of the head chunk */
+};
+
+/* Zeroed, aligned for any object. */
+void *arena_alloc(struct arena *a, size_t n);
+void *arena_alloc_array(struct arena *a, size_t size, size_t n);
+#define arena_new(a, type) ((type *)arena_alloc((a), sizeof(type)))
+#define arena_array(a, type, n) ((type *)arena_alloc_array((a), sizeof(type), (n)))
+
+/* A copy, with a NUL behind it. */
+struct str arena_str(struct arena *a, struct str s);
+char *arena_cstr(struct arena *a, struct str s);
+struct str arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+struct strs arena_strs(struct arena *a, struct strs list);
+/* `list` with `s` at its end, in fresh memory. */
+struct strs arena_append(struct arena *a, struct strs list, struct str s);
+/* `list` without `s`. */
+struct strs arena_without(struct arena *a, struct strs list, struct str s);
+/* Room for one more behind the n elements of `old`, which may move. */
+void *arena_grow(struct arena *a, void *old, size_t n, size_t size);
+void arena_free(struct arena *a);
+
+/* malloc and realloc that end the process instead of returning NULL. */
+void *mem_alloc(size_t n);
+void *mem_grow(void *p, size_t n);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * buf: bytes that grow, up to a hard cap. Past the cap nothing is added and `full` stays true, so a
+ * caller checks once, at the end.
+ */
+#ifndef BASE_BUF_H
+#define BASE_BUF_H
+
+#include "base/str.h"
+
+struct buf {
+	char *p;
+	size_t n, room, max;
+	bool full;
+};
+
+#define BUF_MAX(limit) ((struct buf){ .max = (limit) })
+
+void buf_add(struct buf *b, const void *p, size_t n);
+void buf_addc(struct buf *b, char c);
+void buf_adds(struct buf *b, struct str s);
+void buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static inline struct str buf_str(const struct buf *b)
+{
+	return str_n(b->p, b->n);
+}
+void buf_free(struct buf *b);
+
+#endif

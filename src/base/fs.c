@@ -1,0 +1,281 @@
+#include "base/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/secret.h"
+
+#define LINKS_MAX 40 /* as the kernel */
+#define TEMP_TRIES 16
+
+/* Reads to the end: a file may grow meanwhile, and those in /proc say that they are empty. */
+static int read_all(struct arena *a, int fd, size_t size, size_t max, struct str *out)
+{
+	size_t room = size + 1, n = 0;
+	char *p = arena_alloc(a, room + 1);
+
+	for (;;) {
+		ssize_t got = read(fd, p + n, room - n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		n += (size_t)got;
+		if (n > max)
+			return -EFBIG;
+		if (n == room) {
+			char *bigger = arena_alloc(a, room * 2 + 4096);
+
+			memcpy(bigger, p, n);
+			p = bigger;
+			room = room * 2 + 4095;
+		}
+	}
+	p[n] = '\0';
+	*out = str_n(p, n);
+	return 0;
+}
+
+int fs_read(struct arena *a, const char *path, size_t max, struct str *out)
+{
+	/* Without O_NONBLOCK a FIFO would hang here. */
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return errno == ENXIO ? -EINVAL : -errno; /* ENXIO: a socket */
+	if (fstat(fd, &st))
+		r = -errno;
+	else if (!S_ISREG(st.st_mode))
+		r = -EINVAL;
+	else if ((uintmax_t)st.st_size > max)
+		r = -EFBIG;
+	else
+		r = read_all(a, fd, (size_t)st.st_size, max, out);
+	close(fd);
+	return r;
+}
+
+int fs_write_all(int fd, struct str data)
+{
+	while (data.n) {
+		ssize_t put = write(fd, data.p, data.n);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return -errno;
+		if (put == 0)
+			return -EIO;
+		data.p += put;
+		data.n -= (size_t)put;
+	}
+	return 0;
+}
+
+static int sync_fd(int fd)
+{
+	int r;
+
+	do
+		r = fsync(fd);
+	while (r && errno == EINTR);
+	return r ? -errno : 0;
+}
+
+static int open_temp(int dir, char *name, size_t room, mode_t mode)
+{
+	for (int i = 0; i < TEMP_TRIES; i++) {
+		int fd;
+
+		snprintf(name, room, ".pawl-%08x%08x.tmp", random_below(UINT32_MAX),
+			 random_below(UINT32_MAX));
+		fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+		if (fd >= 0)
+			return fd;
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+static int replace(int dir, const char *name, struct str data, mode_t mode)
+{
+	char temp[40];
+	int fd = open_temp(dir, temp, sizeof(temp), mode);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = fs_write_all(fd, data);
+	if (!r)
+		r = sync_fd(fd);
+	if (close(fd) && !r && errno != EINTR)
+		r = -errno;
+	if (!r && renameat(dir, temp, dir, name))
+		r = -errno;
+	if (r) {
+		unlinkat(dir, temp, 0);
+		return r;
+	}
+	r = sync_fd(dir);
+	return r == -EINVAL ? 0 : r; /* some file systems have no fsync of a folder */
+}
+
+static struct str last_part(struct str path)
+{
+	size_t i = path.n;
+
+	while (i && path.p[i - 1] != '/')
+		i--;
+	return str_n(path.p + i, path.n - i);
+}
+
+int fs_write_atomic(const char *path, struct str data, mode_t mode)
+{
+	struct arena a = { 0 };
+	struct str name = last_part(str_c(path));
+	int dir, r;
+
+	if (!name.n || str_is(name, ".") || str_is(name, ".."))
+		return -EINVAL;
+	dir = open(arena_cstr(&a, fs_dirname(str_c(path))), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0) {
+		r = -errno;
+	} else {
+		r = replace(dir, name.p, data, mode);
+		close(dir);
+	}
+	arena_free(&a);
+	return r;
+}
+
+/* Asks only after a failure, and then what is there: another process may just have made it. */
+static int make_dir(const char *path, mode_t mode)
+{
+	int err;
+
+	if (!mkdir(path, mode))
+		return 0;
+	err = errno;
+	if (fs_is_dir(path))
+		return 0;
+	return err == EEXIST ? -ENOTDIR : -err;
+}
+
+int fs_make_dirs(const char *path, mode_t mode)
+{
+	size_t n = strlen(path);
+	struct arena a = { 0 };
+	char *p = arena_cstr(&a, str_n(path, n));
+	int r = 0;
+
+	while (n > 1 && p[n - 1] == '/')
+		p[--n] = '\0';
+	for (size_t i = 1; i < n && !r; i++) {
+		if (p[i] != '/' || p[i - 1] == '/')
+			continue;
+		p[i] = '\0';
+		r = make_dir(p, mode | 0300); /* or nothing could be made inside */
+		p[i] = '/';
+	}
+	if (!r)
+		r = make_dir(p, mode);
+	arena_free(&a);
+	return r;
+}
+
+bool fs_is_dir(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool fs_exists(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0;
+}
+
+char *fs_join(struct arena *a, struct str dir, struct str name)
+{
+	bool slash = dir.n && dir.p[dir.n - 1] != '/';
+	char *p = arena_alloc(a, dir.n + slash + name.n + 1);
+
+	if (dir.n)
+		memcpy(p, dir.p, dir.n);
+	if (slash)
+		p[dir.n] = '/';
+	if (name.n)
+		memcpy(p + dir.n + slash, name.p, name.n);
+	return p;
+}
+
+static struct str without_slashes(struct str path)
+{
+	while (path.n > 1 && path.p[path.n - 1] == '/')
+		path.n--;
+	return path;
+}
+
+struct str fs_dirname(struct str path)
+{
+	path = without_slashes(path);
+	while (path.n && path.p[path.n - 1] != '/')
+		path.n--;
+	return path.n ? without_slashes(path) : STR(".");
+}
+
+static char *real_path(struct arena *a, const char *path)
+{
+	char *p = realpath(path, NULL), *copy;
+
+	if (!p)
+		return NULL;
+	copy = arena_cstr(a, str_c(p));
+	free(p);
+	return copy;
+}
+
+/* Where the link at `path` points, as seen from its folder; NULL if it is no link. */
+static char *link_target(struct arena *a, const char *path, struct str dir)
+{
+	char *to = arena_alloc(a, PATH_MAX);
+	ssize_t n = readlink(path, to, PATH_MAX - 1);
+
+	if (n <= 0)
+		return NULL;
+	return to[0] == '/' ? to : fs_join(a, dir, str_n(to, (size_t)n));
+}
+
+char *fs_real(struct arena *a, const char *path)
+{
+	/* More than once only for a link to what does not exist yet. */
+	for (int i = 0; i < LINKS_MAX; i++) {
+		struct str whole = without_slashes(str_c(path));
+		char *real = real_path(a, path), *dir, *plain, *to;
+
+		if (real || errno != ENOENT || !whole.n)
+			return real;
+		dir = real_path(a, arena_cstr(a, fs_dirname(whole)));
+		if (!dir || !fs_is_dir(dir))
+			return NULL;
+		plain = fs_join(a, str_c(dir), last_part(whole));
+		to = link_target(a, plain, str_c(dir));
+		if (!to)
+			return plain;
+		path = to;
+	}
+	return NULL;
+}

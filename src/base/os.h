@@ -1,0 +1,34 @@
+/*
+ * os: everything that differs between Linux and macOS, and nothing else. Errors are -errno.
+ */
+#ifndef BASE_OS_H
+#define BASE_OS_H
+
+#include "base/arena.h"
+
+int64_t os_wall_ms(void);
+/* Milliseconds since boot, time asleep included; no one can set it. */
+int64_t os_boot_ms(void);
+/* One name for each boot of this machine. */
+struct str os_boot_id(struct arena *a);
+struct str os_hostname(struct arena *a);
+
+/* Takes an exclusive flock, waiting at most `timeout_ms`: 0, -ETIMEDOUT, or another -errno. The kernel
+ * does the waiting; see doc/decisions.md for how it is cut short. */
+int os_lock(int fd, int64_t timeout_ms);
+void os_unlock(int fd);
+
+/* The name of the network file system that `path` is on, or NULL if it is a local one. */
+const char *os_network_fs(const char *path);
+
+/* The pid namespace we are in; empty where there is no such thing. */
+struct str os_pid_space(struct arena *a);
+/* When a process began, in the kernel's own ticks; 0 if there is none with that pid; < 0: cannot tell. */
+int64_t os_process_start(int64_t pid);
+
+/* A descriptor that becomes readable when a file in `dir` changes; -1 where there is no such thing. */
+int os_watch(const char *dir);
+/* Forgets the changes seen so far. */
+void os_watch_drain(int fd);
+
+#endif

@@ -1,0 +1,88 @@
+#include "base/secret.h"
+
+#include <pthread.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <uuid/uuid.h>
+
+_Static_assert(UUID_STR_LEN == TOKEN_LEN + 1, "a token is a UUID");
+_Static_assert(crypto_hash_sha256_BYTES == HASH_LEN, "a hash is a SHA-256");
+
+struct str token_make(struct arena *a)
+{
+	char *text = arena_alloc(a, TOKEN_LEN + 1);
+	uuid_t id;
+
+	uuid_generate_random(id);
+	uuid_unparse_lower(id, text);
+	return str_n(text, TOKEN_LEN);
+}
+
+static bool is_hex(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+bool token_valid(struct str token)
+{
+	if (token.n != TOKEN_LEN)
+		return false;
+	for (size_t i = 0; i < TOKEN_LEN; i++) {
+		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+		if (dash ? token.p[i] != '-' : !is_hex(token.p[i]))
+			return false;
+	}
+	return true;
+}
+
+static struct str sha256(struct arena *a, struct str bytes)
+{
+	unsigned char *hash = arena_alloc(a, HASH_LEN);
+
+	crypto_hash_sha256(hash, (const unsigned char *)(bytes.n ? bytes.p : ""), bytes.n);
+	return str_n((char *)hash, HASH_LEN);
+}
+
+/* A UUID is the same in either case; so must its hash be. */
+struct str token_hash(struct arena *a, struct str token)
+{
+	char *low = arena_cstr(a, token);
+	struct str hash;
+
+	for (size_t i = 0; i < token.n; i++)
+		if (low[i] >= 'A' && low[i] <= 'Z')
+			low[i] = (char)(low[i] + 32);
+	hash = sha256(a, str_n(low, token.n));
+	sodium_memzero(low, token.n);
+	return hash;
+}
+
+struct str hash_hex(struct arena *a, struct str bytes)
+{
+	struct str hash = sha256(a, bytes);
+	char *hex = arena_alloc(a, 2 * HASH_LEN + 1);
+
+	sodium_bin2hex(hex, 2 * HASH_LEN + 1, (const unsigned char *)hash.p, hash.n);
+	return str_n(hex, 2 * HASH_LEN);
+}
+
+bool secret_eq(struct str a, struct str b)
+{
+	return a.n == b.n && (a.n == 0 || sodium_memcmp(a.p, b.p, a.n) == 0);
+}
+
+/* Without a source of random numbers no token would be safe. */
+static void start_sodium(void)
+{
+	if (sodium_init() < 0)
+		abort();
+}
+
+uint32_t random_below(uint32_t limit)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, start_sodium);
+	return randombytes_uniform(limit);
+}

@@ -1,0 +1,21 @@
+/*
+ * secret: tokens and their hashes. A token is a UUID v4; whoever shows it owns the lock. Stores see only
+ * its SHA-256.
+ */
+#ifndef BASE_SECRET_H
+#define BASE_SECRET_H
+
+#include "base/arena.h"
+
+#define TOKEN_LEN 36
+#define HASH_LEN 32
+
+struct str token_make(struct arena *a);
+/* Is it written as a UUID? */
+bool token_valid(struct str token);
+struct str token_hash(struct arena *a, struct str token); /* HASH_LEN raw bytes */
+struct str hash_hex(struct arena *a, struct str bytes);   /* SHA-256 of the bytes, in hex */
+bool secret_eq(struct str a, struct str b);               /* in constant time */
+uint32_t random_below(uint32_t limit);
+
+#endif

@@ -1,0 +1,111 @@
+#include "base/str.h"
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
+int str_cmp(struct str a, struct str b)
+{
+	size_t n = a.n < b.n ? a.n : b.n;
+	int c = n ? memcmp(a.p, b.p, n) : 0;
+
+	return c ? c : (a.n > b.n) - (a.n < b.n);
+}
+
+bool str_eq_nocase(struct str a, struct str b)
+{
+	if (a.n != b.n)
+		return false;
+	for (size_t i = 0; i < a.n; i++)
+		if (lower(a.p[i]) != lower(b.p[i]))
+			return false;
+	return true;
+}
+
+bool str_starts(struct str s, struct str prefix)
+{
+	return s.n >= prefix.n && str_eq(str_n(s.p, prefix.n), prefix);
+}
+
+bool str_ends(struct str s, struct str suffix)
+{
+	return s.n >= suffix.n && str_eq(str_n(s.p + s.n - suffix.n, suffix.n), suffix);
+}
+
+bool str_has_nocase(struct str s, struct str part)
+{
+	if (!part.n)
+		return true;
+	for (size_t i = 0; i + part.n <= s.n; i++)
+		if (str_eq_nocase(str_n(s.p + i, part.n), part))
+			return true;
+	return false;
+}
+
+static bool blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+struct str str_trim(struct str s)
+{
+	while (s.n && blank(s.p[0]))
+		s.p++, s.n--;
+	while (s.n && blank(s.p[s.n - 1]))
+		s.n--;
+	return s;
+}
+
+struct str str_cut(struct str *s, char sep)
+{
+	const char *at = s->n ? memchr(s->p, sep, s->n) : NULL;
+	struct str head = *s;
+
+	if (!at) {
+		*s = STR("");
+		return head;
+	}
+	head.n = (size_t)(at - s->p);
+	*s = str_n(at + 1, s->n - head.n - 1);
+	return head;
+}
+
+bool str_to_i64(struct str s, int64_t *out)
+{
+	bool minus = s.n && s.p[0] == '-';
+	uint64_t v = 0;
+	size_t i = minus;
+
+	if (i == s.n)
+		return false;
+	for (; i < s.n; i++) {
+		if (s.p[i] < '0' || s.p[i] > '9')
+			return false;
+		if (__builtin_mul_overflow(v, 10u, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(s.p[i] - '0'), &v))
+			return false;
+	}
+	if (v > INT64_MAX)
+		return false;
+	*out = minus ? -(int64_t)v : (int64_t)v;
+	return true;
+}
+
+bool strs_have(struct strs list, struct str s)
+{
+	for (size_t i = 0; i < list.n; i++)
+		if (str_eq(list.v[i], s))
+			return true;
+	return false;
+}
+
+bool strs_eq(struct strs a, struct strs b)
+{
+	if (a.n != b.n)
+		return false;
+	for (size_t i = 0; i < a.n; i++)
+		if (!str_eq(a.v[i], b.v[i]))
+			return false;
+	return true;
+}

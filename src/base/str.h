@@ -1,0 +1,70 @@
+/*
+ * str: a borrowed run of bytes. Never owns, never ends in NUL by promise; n == 0 is empty and p may
+ * then be NULL. Who made the bytes keeps them alive (mostly an arena).
+ */
+#ifndef BASE_STR_H
+#define BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct str {
+	const char *p;
+	size_t n;
+};
+
+struct strs {
+	struct str *v;
+	size_t n;
+};
+
+#define STR(lit) ((struct str){ "" lit, sizeof(lit) - 1 })
+/* for printf's "%.*s" */
+#define STRF(s) (int)(s).n, str_p(s)
+
+/* Never NULL. */
+static inline const char *str_p(struct str s)
+{
+	return s.n ? s.p : "";
+}
+
+static inline struct str str_c(const char *c)
+{
+	return (struct str){ c, c ? strlen(c) : 0 };
+}
+
+static inline struct str str_n(const char *p, size_t n)
+{
+	return (struct str){ p, n };
+}
+
+static inline bool str_eq(struct str a, struct str b)
+{
+	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+static inline bool str_is(struct str a, const char *c)
+{
+	return str_eq(a, str_c(c));
+}
+
+/* Order of bytes, as memcmp, the shorter first. */
+int str_cmp(struct str a, struct str b);
+/* Equal but for the case of ASCII letters. */
+bool str_eq_nocase(struct str a, struct str b);
+bool str_starts(struct str s, struct str prefix);
+bool str_ends(struct str s, struct str suffix);
+/* Does `s` hold `part`, ignoring the case of ASCII letters? */
+bool str_has_nocase(struct str s, struct str part);
+struct str str_trim(struct str s);
+/* Splits at the first `sep`: returns what is before it, leaves the rest in *s. */
+struct str str_cut(struct str *s, char sep);
+/* A whole decimal number, nothing around it. */
+bool str_to_i64(struct str s, int64_t *out);
+
+bool strs_have(struct strs list, struct str s);
+bool strs_eq(struct strs a, struct strs b);
+
+#endif

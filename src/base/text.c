@@ -1,0 +1,257 @@
+#include "base/text.h"
+
+struct range {
+	uint32_t first, last;
+};
+
+#include "base/width.def"
+
+/* The locale may be "C", in which libc's own functions know ASCII only: so, all by hand. */
+
+static bool continues(struct str s, size_t i)
+{
+	return i < s.n && ((uint8_t)s.p[i] & 0xc0) == 0x80;
+}
+
+/* The length of the character at the start of `s`, which is not empty; 0 if it is no UTF-8. */
+static size_t decode(struct str s, uint32_t *out)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	uint8_t c = (uint8_t)s.p[0];
+	size_t n;
+	uint32_t v;
+
+	if (c < 0x80) {
+		*out = c;
+		return 1;
+	}
+	if (c < 0xc2 || c > 0xf4)
+		return 0;
+	n = c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+	v = c & (0x7fu >> n);
+	for (size_t i = 1; i < n; i++) {
+		if (!continues(s, i))
+			return 0;
+		v = v << 6 | ((uint8_t)s.p[i] & 0x3f);
+	}
+	if (v < least[n] || v > 0x10ffff || (v >= 0xd800 && v <= 0xdfff))
+		return 0;
+	*out = v;
+	return n;
+}
+
+static struct str skip(struct str s, size_t n)
+{
+	return str_n(s.p + n, s.n - n);
+}
+
+static bool in_ranges(uint32_t c, const struct range *r, size_t n)
+{
+	size_t low = 0;
+
+	while (low < n) {
+		size_t mid = low + (n - low) / 2;
+
+		if (c > r[mid].last)
+			low = mid + 1;
+		else if (c < r[mid].first)
+			n = mid;
+		else
+			return true;
+	}
+	return false;
+}
+
+#define IN(c, table) in_ranges((c), (table), sizeof(table) / sizeof((table)[0]))
+
+bool text_valid(struct str s)
+{
+	while (s.n) {
+		uint32_t c;
+		size_t n = decode(s, &c);
+
+		if (!n || !c)
+			return false;
+		s = skip(s, n);
+	}
+	return true;
+}
+
+/*
+ * What could deceive a reader: controls, what changes the direction of a line, what takes no room.
+ * U+200C and U+200D stay, Persian and emoji need them; so do U+FE00 to U+FE0F.
+ */
+static bool deceives(uint32_t c)
+{
+	static const struct range table[] = {
+		{ 0x0000, 0x001f },   /* C0 */
+		{ 0x007f, 0x009f },   /* DEL, C1 */
+		{ 0x00ad, 0x00ad },   /* soft hyphen */
+		{ 0x061c, 0x061c },   /* Arabic letter mark */
+		{ 0x115f, 0x1160 },   /* Hangul fillers */
+		{ 0x180e, 0x180e },   /* Mongolian vowel separator */
+		{ 0x200b, 0x200b },   /* zero width space */
+		{ 0x200e, 0x200f },   /* direction marks */
+		{ 0x2028, 0x202e },   /* separators of lines, embeddings and overrides */
+		{ 0x2060, 0x206f },   /* word joiner, invisible operators, isolates */
+		{ 0x3164, 0x3164 },   /* Hangul filler */
+		{ 0xfeff, 0xfeff },   /* byte order mark */
+		{ 0xffa0, 0xffa0 },   /* Hangul filler */
+		{ 0xfff9, 0xfffb },   /* annotations */
+		{ 0xe0000, 0xe0fff }, /* tags, more variation selectors: hidden ASCII */
+	};
+
+	return IN(c, table);
+}
+
+void text_visible(struct buf *b, struct str s, bool lines)
+{
+	while (s.n) {
+		uint32_t c;
+		size_t n = decode(s, &c);
+
+		if (!n) {
+			buf_addf(b, "\\x%02x", (uint8_t)s.p[0]);
+			n = 1;
+		} else if ((lines && (c == '\n' || c == '\t')) || !deceives(c)) {
+			buf_add(b, s.p, n);
+		} else {
+			buf_addf(b, c < 0x80 ? "\\x%02x" : "\\u{%x}", c);
+		}
+		s = skip(s, n);
+	}
+}
+
+struct str text_line(struct arena *a, struct str s)
+{
+	struct buf b = BUF_MAX(SIZE_MAX / 4);
+	struct str line;
+
+	text_visible(&b, s, false);
+	line = arena_str(a, buf_str(&b));
+	buf_free(&b);
+	return line;
+}
+
+/* A byte that is no UTF-8 is mostly shown as one replacement character. */
+static size_t width_at(struct str s, size_t *n)
+{
+	uint32_t c;
+
+	*n = decode(s, &c);
+	if (!*n) {
+		*n = 1;
+		return 1;
+	}
+	if (c >= 0x20 && c < 0x7f)
+		return 1;
+	if (c < 0xa0 || IN(c, zero_width))
+		return 0;
+	return IN(c, double_width) ? 2 : 1;
+}
+
+size_t text_width(struct str s)
+{
+	size_t width = 0, n;
+
+	for (; s.n; s = skip(s, n))
+		width += width_at(s, &n);
+	return width;
+}
+
+/* The longest start that fits, with the accents of its last character. */
+static struct str fitting(struct str s, size_t columns)
+{
+	size_t at = 0, width = 0, n;
+
+	while (at < s.n) {
+		width += width_at(skip(s, at), &n);
+		if (width > columns)
+			break;
+		at += n;
+	}
+	return str_n(s.p, at);
+}
+
+struct str text_cut(struct arena *a, struct str s, size_t columns)
+{
+	struct str head = fitting(s, columns);
+
+	if (head.n == s.n)
+		return arena_str(a, s);
+	if (columns == 0)
+		return STR("");
+	head = fitting(s, columns - 1);
+	return arena_printf(a, "%.*s…", STRF(head));
+}
+
+#define WORD_MAX 64
+
+static char low(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
+static size_t least_of(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Slips between two words (Damerau-Levenshtein): a letter more, less or wrong, two swapped. */
+static size_t distance(struct str a, struct str b)
+{
+	size_t rows[3][WORD_MAX + 1];
+	size_t *before = rows[0], *last = rows[1], *now = rows[2];
+
+	for (size_t j = 0; j <= b.n; j++)
+		now[j] = j;
+	for (size_t i = 1; i <= a.n; i++) {
+		size_t *spare = before;
+
+		before = last;
+		last = now;
+		now = spare;
+		now[0] = i;
+		for (size_t j = 1; j <= b.n; j++) {
+			char x = low(a.p[i - 1]), y = low(b.p[j - 1]);
+
+			now[j] = least_of(last[j - 1] + (x != y),
+					  least_of(last[j], now[j - 1]) + 1);
+			if (i > 1 && j > 1 && x == low(b.p[j - 2]) && y == low(a.p[i - 2]))
+				now[j] = least_of(now[j], before[j - 2] + 1);
+		}
+	}
+	return now[b.n];
+}
+
+/* How far off, in slips; SIZE_MAX if nobody would mean that. An abbreviation beats any slip. */
+static size_t how_far(struct str word, struct str candidate)
+{
+	size_t longer = word.n > candidate.n ? word.n : candidate.n, far;
+
+	if (word.n > WORD_MAX || candidate.n > WORD_MAX)
+		return SIZE_MAX;
+	if (word.n > 1 && candidate.n >= word.n && str_eq_nocase(word, str_n(candidate.p, word.n)))
+		return 0;
+	far = distance(word, candidate);
+	return far <= 2 && far <= longer / 2 ? far : SIZE_MAX;
+}
+
+const char *text_nearest(struct str word, const char *const *candidates, size_t n)
+{
+	const char *best = NULL;
+	size_t best_far = SIZE_MAX, best_len = SIZE_MAX;
+
+	for (size_t i = 0; i < n; i++) {
+		struct str candidate = str_c(candidates[i]);
+		size_t far = word.n && candidate.n ? how_far(word, candidate) : SIZE_MAX;
+		bool shorter = far == 0 && candidate.n < best_len;
+
+		if (far < best_far || (far == best_far && shorter)) {
+			best = candidates[i];
+			best_far = far;
+			best_len = candidate.n;
+		}
+	}
+	return best;
+}

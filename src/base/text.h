@@ -1,0 +1,23 @@
+/*
+ * text: what people wrote, checked on the way in and made harmless on the way out.
+ */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+/* Valid UTF-8 without NUL, surrogates or overlong forms. */
+bool text_valid(struct str s);
+/* Adds `s` with control, bidi and other invisible characters spelt out (\x1b, \u{202e}); newlines and
+ * tabs are kept if `lines`, else spelt out as well. Bytes that are not UTF-8 come as \xNN. */
+void text_visible(struct buf *b, struct str s, bool lines);
+struct str text_line(struct arena *a, struct str s); /* text_visible on one line */
+/* Columns on a terminal. */
+size_t text_width(struct str s);
+/* At most `columns` wide, cut with an ellipsis. */
+struct str text_cut(struct arena *a, struct str s, size_t columns);
+/* The candidate that `word` most likely meant, or NULL: for "did you mean". */
+const char *text_nearest(struct str word, const char *const *candidates, size_t n);
+
+#endif

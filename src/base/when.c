@@ -1,0 +1,326 @@
+#include "base/when.h"
+
+#include <time.h>
+
+#define SECOND INT64_C(1000)
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+#define WEEK (7 * DAY)
+
+#define WHEN_MAX INT64_C(253402300799999) /* 9999-12-31T23:59:59.999Z */
+#define DURATION_MAX (36525 * DAY)        /* a century: more is a slip of the finger */
+
+static bool take_char(struct str *s, char c)
+{
+	if (!s->n || s->p[0] != c)
+		return false;
+	s->p++, s->n--;
+	return true;
+}
+
+static bool is_digit(struct str s)
+{
+	return s.n && s.p[0] >= '0' && s.p[0] <= '9';
+}
+
+/* Exactly `digits` of them. */
+static bool take_number(struct str *s, int digits, int *out)
+{
+	int v = 0;
+
+	for (; digits; digits--) {
+		if (!is_digit(*s))
+			return false;
+		v = v * 10 + (*s->p++ - '0');
+		s->n--;
+	}
+	*out = v;
+	return true;
+}
+
+/* The digits behind a point, as billionths. */
+static bool take_fraction(struct str *s, int64_t *nano)
+{
+	int64_t unit = 1000000000;
+
+	*nano = 0;
+	if (!is_digit(*s))
+		return false;
+	while (is_digit(*s)) {
+		unit /= 10;
+		if (!unit)
+			return false;
+		*nano += (*s->p++ - '0') * unit;
+		s->n--;
+	}
+	return true;
+}
+
+static bool take_date(struct str *s, struct tm *tm)
+{
+	static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+	int y, m, d;
+	bool leap;
+
+	if (!take_number(s, 4, &y) || !take_char(s, '-') || !take_number(s, 2, &m) ||
+	    !take_char(s, '-') || !take_number(s, 2, &d))
+		return false;
+	if (y < 1970 || m < 1 || m > 12 || d < 1)
+		return false;
+	leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
+	if (d > days[m - 1] + (m == 2 && leap))
+		return false;
+	tm->tm_year = y - 1900;
+	tm->tm_mon = m - 1;
+	tm->tm_mday = d;
+	return true;
+}
+
+static bool take_clock(struct str *s, struct tm *tm, int64_t *nano)
+{
+	if (!take_number(s, 2, &tm->tm_hour) || !take_char(s, ':') ||
+	    !take_number(s, 2, &tm->tm_min))
+		return false;
+	if (take_char(s, ':')) {
+		if (!take_number(s, 2, &tm->tm_sec))
+			return false;
+		if (take_char(s, '.') && !take_fraction(s, nano))
+			return false;
+	}
+	return tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec < 60;
+}
+
+/* What follows the clock: Z, +02:00, +0200, +02. */
+static bool take_offset(struct str *s, int64_t *seconds)
+{
+	int sign, h, m = 0;
+
+	if (take_char(s, 'Z') || take_char(s, 'z')) {
+		*seconds = 0;
+		return true;
+	}
+	if (take_char(s, '+'))
+		sign = 1;
+	else if (take_char(s, '-'))
+		sign = -1;
+	else
+		return false;
+	if (!take_number(s, 2, &h))
+		return false;
+	if ((take_char(s, ':') || s->n) && !take_number(s, 2, &m))
+		return false;
+	*seconds = sign * (h * 3600 + m * 60);
+	return h < 24 && m < 60;
+}
+
+static bool same_clock(const struct tm *a, const struct tm *b)
+{
+	return a->tm_year == b->tm_year && a->tm_mon == b->tm_mon && a->tm_mday == b->tm_mday &&
+	       a->tm_hour == b->tm_hour && a->tm_min == b->tm_min && a->tm_sec == b->tm_sec;
+}
+
+static bool local_seconds(const struct tm *want, int64_t *out)
+{
+	static const int back[] = { 7200, 3600, 1800 };
+	struct tm tm = *want;
+	time_t t;
+
+	tm.tm_isdst = -1;
+	t = mktime(&tm);
+	/* mktime moves a time that a change of the clocks leaves out: it does not exist. */
+	if (!same_clock(&tm, want))
+		return false;
+	/* Of a time that comes twice, mktime gives either, by what it was asked before. Take the
+	 * first. */
+	for (size_t i = 0; i < sizeof(back) / sizeof(back[0]); i++) {
+		time_t before = t - back[i];
+
+		if (localtime_r(&before, &tm) && same_clock(&tm, want)) {
+			t = before;
+			break;
+		}
+	}
+	*out = t;
+	return true;
+}
+
+/* A day may begin after midnight, where the clocks change then. */
+static bool local_day(struct tm *tm, int64_t *out)
+{
+	static const int starts[] = { 0, 30, 60 };
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		tm->tm_hour = starts[i] / 60;
+		tm->tm_min = starts[i] % 60;
+		if (local_seconds(tm, out))
+			return true;
+	}
+	return false;
+}
+
+bool when_parse(struct str text, int64_t *ms)
+{
+	struct tm tm = { 0 };
+	int64_t nano = 0, offset, seconds;
+
+	if (!take_date(&text, &tm))
+		return false;
+	if (!text.n) {
+		if (!local_day(&tm, &seconds))
+			return false;
+	} else {
+		if (!take_char(&text, 'T') && !take_char(&text, 't') && !take_char(&text, ' '))
+			return false;
+		if (!take_clock(&text, &tm, &nano))
+			return false;
+		if (!text.n) {
+			if (!local_seconds(&tm, &seconds))
+				return false;
+		} else {
+			if (!take_offset(&text, &offset) || text.n)
+				return false;
+			seconds = timegm(&tm) - offset;
+		}
+	}
+	seconds = seconds * SECOND + nano / 1000000;
+	if (seconds < 0 || seconds > WHEN_MAX)
+		return false;
+	*ms = seconds;
+	return true;
+}
+
+static int break_down(int64_t ms, struct tm *tm)
+{
+	int64_t rest = ms % SECOND;
+	time_t t = ms / SECOND;
+
+	if (rest < 0) {
+		rest += SECOND;
+		t--;
+	}
+	gmtime_r(&t, tm);
+	return (int)rest;
+}
+
+struct str when_text(struct arena *a, int64_t ms)
+{
+	struct tm tm;
+	int rest = break_down(ms, &tm);
+
+	return arena_printf(a, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900,
+			    tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, rest);
+}
+
+struct str when_date(struct arena *a, int64_t ms)
+{
+	struct tm tm;
+
+	break_down(ms, &tm);
+	return arena_printf(a, "%04d-%02d-%02d", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday);
+}
+
+static bool take_unit(struct str *s, int64_t *unit)
+{
+	/* "ms" before "m": the longer name has to be tried first. */
+	static const struct {
+		const char *name;
+		int64_t ms;
+	} units[] = {
+		{ "ms", 1 },   { "s", SECOND }, { "m", MINUTE },
+		{ "h", HOUR }, { "d", DAY },    { "w", WEEK },
+	};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		struct str name = str_c(units[i].name);
+
+		if (!str_starts(*s, name))
+			continue;
+		s->p += name.n;
+		s->n -= name.n;
+		*unit = units[i].ms;
+		return true;
+	}
+	return false;
+}
+
+/* 1.5 → 1 and 500000000. */
+static bool take_decimal(struct str *s, int64_t *whole, int64_t *nano)
+{
+	*whole = *nano = 0;
+	if (!is_digit(*s))
+		return false;
+	while (is_digit(*s)) {
+		*whole = *whole * 10 + (*s->p++ - '0');
+		s->n--;
+		if (*whole > DURATION_MAX)
+			return false;
+	}
+	return !take_char(s, '.') || take_fraction(s, nano);
+}
+
+/* Rounded up, so that a short time never becomes 0, which means none. */
+static bool scale(int64_t whole, int64_t nano, int64_t unit, int64_t *ms)
+{
+	const int64_t billion = 1000000000;
+	int64_t part = (nano * unit + billion - 1) / billion;
+
+	return !__builtin_mul_overflow(whole, unit, ms) && !__builtin_add_overflow(*ms, part, ms) &&
+	       *ms <= DURATION_MAX;
+}
+
+bool duration_parse(struct str text, int64_t *ms)
+{
+	int64_t sum = 0, last = INT64_MAX;
+
+	do {
+		int64_t whole, nano, unit, part;
+
+		if (!take_decimal(&text, &whole, &nano))
+			return false;
+		if (!take_unit(&text, &unit)) {
+			/* Only a number that stands alone may leave its unit out. */
+			if (text.n || last != INT64_MAX)
+				return false;
+			unit = SECOND;
+		}
+		/* Large units come first: "30m1m" is more likely a slip than a wish. */
+		if (unit >= last || !scale(whole, nano, unit, &part))
+			return false;
+		sum += part;
+		if (sum > DURATION_MAX)
+			return false;
+		last = unit;
+		if (text.n && take_char(&text, ' ') && !text.n)
+			return false;
+	} while (text.n);
+	*ms = sum;
+	return true;
+}
+
+struct str duration_text(struct arena *a, int64_t ms)
+{
+	static const struct {
+		const char *name, *next;
+		uint64_t ms, next_ms;
+	} units[] = {
+		{ "d", "h", DAY, HOUR },
+		{ "h", "m", HOUR, MINUTE },
+		{ "m", "s", MINUTE, SECOND },
+	};
+	const char *sign = ms < 0 ? "-" : "";
+	uint64_t v = ms < 0 ? -(uint64_t)ms : (uint64_t)ms;
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		unsigned long long high = v / units[i].ms, low = v % units[i].ms / units[i].next_ms;
+
+		if (high && low)
+			return arena_printf(a, "%s%llu%s %llu%s", sign, high, units[i].name, low,
+					    units[i].next);
+		if (high)
+			return arena_printf(a, "%s%llu%s", sign, high, units[i].name);
+	}
+	if (v && v < 1000)
+		return arena_printf(a, "%s%llums", sign, (unsigned long long)v);
+	return arena_printf(a, "%s%llus", sign, (unsigned long long)v / 1000);
+}

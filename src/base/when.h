@@ -1,0 +1,23 @@
+/*
+ * when: times and durations as text. A time is milliseconds since 1970 UTC, a duration milliseconds;
+ * 0 is "none". Years 1970 to 9999.
+ */
+#ifndef BASE_WHEN_H
+#define BASE_WHEN_H
+
+#include "base/arena.h"
+
+/* "2026-02-06T10:30:00.123Z", offsets, a space for the T, no seconds, a bare date; without a zone it
+ * is local time. false if it does not parse or does not exist. */
+bool when_parse(struct str text, int64_t *ms);
+/* UTC, ISO 8601 with milliseconds and Z. */
+struct str when_text(struct arena *a, int64_t ms);
+/* Only the date of it. */
+struct str when_date(struct arena *a, int64_t ms);
+
+/* "90", "90s", "0.5s", "200ms", "15m", "2h", "1d", "1h30m". false if it does not parse or overflows. */
+bool duration_parse(struct str text, int64_t *ms);
+/* For people, at most two units: "14m 3s". */
+struct str duration_text(struct arena *a, int64_t ms);
+
+#endif

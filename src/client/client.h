@@ -1,0 +1,44 @@
+/*
+ * client: who am I, where is the queue, what do I hold. Every face calls the queue through it.
+ *
+ * client_call() completes a request (agent, run, host, token), sends it, and keeps the keyring in
+ * step with the answer.
+ */
+#ifndef CLIENT_CLIENT_H
+#define CLIENT_CLIENT_H
+
+#include "client/keyring.h"
+#include "client/place.h"
+#include "client/settings.h"
+#include "queue/queue.h"
+
+/* What was said on the command line; empty: not said. */
+struct client_options {
+	struct str store, queue, agent, run, timeout;
+	struct str dir; /* as if started there */
+};
+
+struct client {
+	struct arena *arena; /* of the call */
+	struct client_options said;
+	const char *dir; /* what relative paths are seen from */
+	struct place place;
+	struct settings settings;
+	struct str agent, run, host, uri, queue_name; /* uri empty: there is no queue here */
+	int64_t timeout_ms;
+	struct keyring keyring;
+	struct queue *queue; /* opened by the first call that needs it */
+	enum store_mode mode;
+};
+
+/* Settings, place and identity; opens nothing. SUCCESS, or what is wrong in *ans. */
+enum result client_init(struct client *c, const struct client_options *said, struct answer *ans,
+			struct arena *a);
+/* MISCONFIGURED with the hint `pawl init` where there is no queue; STORE_CREATE makes .pawl in
+ * place.init_dir then. Opens again if it was open for less. */
+enum result client_open(struct client *c, enum store_mode mode, struct answer *ans);
+/* rq is left as it is: a repeat of it is completed anew. */
+void client_call(struct client *c, const struct request *rq, struct answer *ans);
+void client_close(struct client *c);
+
+#endif

@@ -1,0 +1,193 @@
+#include "client/place.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "client/ini_file.h"
+
+#define GIT_FILE_MAX (64 * 1024)
+
+/* --- git, by its files only: to run it would cost more than all the rest of a call --------- */
+
+struct git {
+	char *root; /* of the work tree we are in; NULL: in none */
+	char *main; /* of the main work tree, if ours is a linked one of it; else NULL */
+};
+
+/* The first line of a file of git's, a path as seen from `dir`: real, or NULL. */
+static char *path_in(const char *dir, const char *file, struct str prefix, struct arena *a)
+{
+	struct str text;
+
+	if (fs_read(a, fs_join(a, str_c(dir), str_c(file)), GIT_FILE_MAX, &text))
+		return NULL;
+	text = str_cut(&text, '\n');
+	if (!str_starts(text, prefix))
+		return NULL;
+	text = str_trim(str_n(text.p + prefix.n, text.n - prefix.n));
+	if (!text.n || memchr(text.p, '\0', text.n))
+		return NULL;
+	return fs_real(a, text.p[0] == '/' ? arena_cstr(a, text) : fs_join(a, str_c(dir), text));
+}
+
+struct core_config {
+	bool bare;
+	struct str worktree;
+	struct arena *arena;
+};
+
+static void read_core(void *ctx, int line, struct str name, struct str value)
+{
+	struct core_config *c = ctx;
+
+	(void)line;
+	if (str_eq_nocase(name, STR("core.bare")))
+		c->bare = str_eq_nocase(value, STR("true")) || str_eq_nocase(value, STR("yes")) ||
+			  str_eq_nocase(value, STR("on")) || str_is(value, "1");
+	else if (str_eq_nocase(name, STR("core.worktree")))
+		c->worktree = arena_str(c->arena, value);
+}
+
+/* The main work tree of the repository `common`; NULL if it has none (it is bare). */
+static char *main_root(char *common, struct arena *a)
+{
+	static const char *const files[] = { "config", "config.worktree" };
+	struct core_config c = { .arena = a };
+	struct str text;
+	char *root = NULL;
+
+	for (int i = 0; i < 2; i++)
+		if (fs_read(a, fs_join(a, str_c(common), str_c(files[i])), GIT_FILE_MAX, &text) ==
+		    0)
+			ini_file_each(text, read_core, &c);
+	if (c.worktree.n) /* a submodule's, mostly */
+		root = fs_real(a, c.worktree.p[0] == '/' ? arena_cstr(a, c.worktree)
+							 : fs_join(a, str_c(common), c.worktree));
+	else if (!c.bare && str_ends(str_c(common), STR("/.git")))
+		root = arena_cstr(a, fs_dirname(str_c(common)));
+	return root && fs_is_dir(root) ? root : NULL;
+}
+
+/* A linked worktree has a file .git that names its own folder of the repository, and there a file
+ * "commondir". A submodule has no such second file. */
+static char *linked_to(const char *root, struct arena *a)
+{
+	char *own = path_in(root, ".git", STR("gitdir:"), a), *common;
+
+	common = own ? path_in(own, "commondir", STR(""), a) : NULL;
+	return common && fs_is_dir(common) ? main_root(common, a) : NULL;
+}
+
+static void find_git(struct git *g, const char *dir, struct arena *a)
+{
+	struct str up = str_c(dir);
+	struct stat st;
+
+	*g = (struct git){ 0 };
+	for (;;) {
+		if (lstat(fs_join(a, up, STR(".git")), &st) == 0) {
+			g->root = arena_cstr(a, up);
+			if (S_ISREG(st.st_mode))
+				g->main = linked_to(g->root, a);
+			return;
+		}
+		if (up.n <= 1)
+			return;
+		up = fs_dirname(up);
+	}
+}
+
+/* --- the queue ----------------------------------------------------------------------------- */
+
+/* 1: there is one; 0: none; < 0: something else is in its place. */
+static int look_for_queue(const char *path, struct answer *ans, struct arena *a)
+{
+	struct stat st;
+	struct str what;
+
+	if (lstat(path, &st)) {
+		if (errno == ENOENT || errno == ENOTDIR)
+			return 0;
+		what = arena_printf(a, "cannot look for %s: %s", path, strerror(errno));
+	} else if (S_ISDIR(st.st_mode) || (S_ISLNK(st.st_mode) && fs_is_dir(path))) {
+		return 1;
+	} else {
+		what = arena_printf(a, "%s is not a folder, so it cannot hold a queue", path);
+	}
+	answer_fail(ans, MISCONFIGURED, what, STR("move it away, or name a store with --store"));
+	return -1;
+}
+
+/* Upward from `dir`, which need not exist. */
+static enum result find_queue(struct place *p, const char *dir, struct answer *ans, struct arena *a)
+{
+	struct str up = str_c(dir);
+
+	for (;;) {
+		char *path = fs_join(a, up, STR(".pawl"));
+		int found = look_for_queue(path, ans, a);
+
+		if (found < 0)
+			return ans->code;
+		if (found) {
+			p->pawl_dir = fs_real(a, path);
+			return SUCCESS;
+		}
+		if (up.n <= 1)
+			return SUCCESS;
+		up = fs_dirname(up);
+	}
+}
+
+/* The same folder in the main work tree. */
+static char *counterpart(const struct git *g, const char *dir, struct arena *a)
+{
+	struct str rest = str_c(dir + strlen(g->root));
+
+	while (rest.n && rest.p[0] == '/')
+		rest = str_n(rest.p + 1, rest.n - 1);
+	return rest.n ? fs_join(a, str_c(g->main), rest) : g->main;
+}
+
+static char *where_am_i(struct answer *ans, struct arena *a)
+{
+	char *dir = fs_real(a, ".");
+
+	if (dir)
+		return dir;
+	ans->applied = 'n';
+	answer_fail(ans, API_ERROR,
+		    errno == ENOENT ? STR("the current folder does not exist any more")
+				    : arena_printf(a, "cannot tell the current folder: %s",
+						   strerror(errno)),
+		    STR("change to a folder that exists"));
+	return NULL;
+}
+
+enum result place_find_from(struct place *p, const char *dir, struct answer *ans, struct arena *a)
+{
+	enum result r;
+	struct git g;
+
+	*p = (struct place){ 0 };
+	find_git(&g, dir, a);
+	r = find_queue(p, g.main ? counterpart(&g, dir, a) : dir, ans, a);
+	if (r != SUCCESS)
+		return r;
+	p->init_dir = g.main ? g.main : arena_cstr(a, str_c(dir));
+	if (g.root)
+		p->work_tree = g.root;
+	else
+		p->work_tree = arena_cstr(a, p->pawl_dir ? fs_dirname(str_c(p->pawl_dir))
+							 : str_c(dir));
+	return SUCCESS;
+}
+
+enum result place_find(struct place *p, struct answer *ans, struct arena *a)
+{
+	char *dir = where_am_i(ans, a);
+
+	return dir ? place_find_from(p, dir, ans, a) : ans->code;
+}

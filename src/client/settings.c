@@ -1,0 +1,496 @@
+#include "client/settings.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "client/ini_file.h"
+
+#define FILE_MAX (64 * 1024)
+#define NUMBER_MAX 1000000000
+#define DURATION_MAX (INT64_C(365) * 24 * 3600 * 1000)
+#define COUNT (sizeof(settings_list) / sizeof(settings_list[0]) - 1)
+
+const struct setting settings_list[] = {
+#define SETTING(name, kind, def, help) { name, kind, def, help },
+#include "client/settings.def"
+#undef SETTING
+	{ 0 },
+};
+
+const struct setting *settings_find(struct str name)
+{
+	for (const struct setting *s = settings_list; s->name; s++)
+		if (str_is(name, s->name))
+			return s;
+	return NULL;
+}
+
+/* Only names from settings.def are asked for. */
+static struct settings_value *value_of(const struct settings *s, const char *name)
+{
+	const struct setting *found = settings_find(str_c(name));
+
+	if (!found)
+		abort();
+	return &s->values[found - settings_list];
+}
+
+struct str settings_text(const struct settings *s, const char *name)
+{
+	return value_of(s, name)->value;
+}
+
+int64_t settings_number(const struct settings *s, const char *name)
+{
+	struct str text = settings_text(s, name);
+	int64_t n = 0;
+
+	if (strcmp(settings_find(str_c(name))->kind, "DURATION") == 0)
+		duration_parse(text, &n);
+	else
+		str_to_i64(text, &n);
+	return n;
+}
+
+void settings_policy(const struct settings *s, struct policy *p)
+{
+	*p = (struct policy){
+		.lease = settings_number(s, "lease"),
+		.lease_min = settings_number(s, "lease.min"),
+		.lease_max = settings_number(s, "lease.max"),
+		.lock_ttl = settings_number(s, "lock.ttl"),
+		.max_abandoned = settings_number(s, "max_abandoned"),
+		.keep_abandoned = str_is(settings_text(s, "abandoned"), "keep"),
+		.ignore_depends = str_is(settings_text(s, "depends"), "ignore"),
+	};
+}
+
+/* --- what is allowed ----------------------------------------------------------------------- */
+
+static bool good_duration(const struct setting *s, struct str value)
+{
+	int64_t ms;
+
+	if (!duration_parse(value, &ms) || ms > DURATION_MAX)
+		return false;
+	/* Not to wait at all makes sense; a lease of no time does not. */
+	return ms > 0 || (ms == 0 && strcmp(s->name, "timeout") == 0);
+}
+
+static bool good_number(struct str value)
+{
+	int64_t n;
+
+	return str_to_i64(value, &n) && n >= 0 && n <= NUMBER_MAX;
+}
+
+static bool good_text(struct str value)
+{
+	for (size_t i = 0; i < value.n; i++)
+		if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f)
+			return false;
+	return text_valid(value);
+}
+
+static bool good_word(const char *kind, struct str value)
+{
+	struct str words = str_c(kind);
+
+	while (words.n)
+		if (str_eq(str_cut(&words, ' '), value))
+			return true;
+	return false;
+}
+
+static struct str words_listed(const char *kind, struct arena *a)
+{
+	struct str words = str_c(kind), out = str_cut(&words, ' ');
+
+	while (words.n) {
+		struct str word = str_cut(&words, ' ');
+
+		out = arena_printf(a, "%.*s%s%.*s", STRF(out), words.n ? ", " : " or ", STRF(word));
+	}
+	return out;
+}
+
+/* Empty, or what the value should have been. */
+static struct str value_fault(const struct setting *s, struct str value, struct arena *a)
+{
+	if (strcmp(s->kind, "TEXT") == 0)
+		return good_text(value) ? STR("") : STR("text on one line");
+	if (strcmp(s->kind, "NUMBER") == 0)
+		return good_number(value) ? STR("") : STR("a number from 0 to 1000000000");
+	if (strcmp(s->kind, "DURATION") == 0)
+		return good_duration(s, value)
+			       ? STR("")
+			       : STR("a time such as 90s, 15m, 2h or 1d, up to 365d");
+	return good_word(s->kind, value) ? STR("") : words_listed(s->kind, a);
+}
+
+static struct str bad_value(const struct setting *s, struct str value, struct str allowed,
+			    struct arena *a)
+{
+	return arena_printf(a, "%s = '%.*s': it must be %.*s", s->name, STRF(text_line(a, value)),
+			    STRF(allowed));
+}
+
+static struct str nearest(struct str name, struct arena *a)
+{
+	const char *names[COUNT], *near;
+
+	for (size_t i = 0; i < COUNT; i++)
+		names[i] = settings_list[i].name;
+	near = text_nearest(name, names, COUNT);
+	if (!near)
+		return STR("`pawl config` lists all settings");
+	return arena_printf(a, "did you mean %s? `pawl config` lists all settings", near);
+}
+
+/* --- reading ------------------------------------------------------------------------------- */
+
+struct loading {
+	struct settings *s;
+	const char *file;
+	struct arena *arena;
+	int fault_line; /* 0: no fault so far */
+	struct str message, hint;
+};
+
+static void take_line(void *ctx, int line, struct str name, struct str value)
+{
+	struct loading *l = ctx;
+	const struct setting *set = settings_find(name);
+	struct str allowed;
+
+	if (l->fault_line)
+		return;
+	if (!set) {
+		l->fault_line = line;
+		l->message = arena_printf(l->arena, "%s:%d: there is no setting '%.*s'", l->file,
+					  line, STRF(text_line(l->arena, name)));
+		l->hint = nearest(name, l->arena);
+		return;
+	}
+	allowed = value_fault(set, value, l->arena);
+	if (allowed.n) {
+		l->fault_line = line;
+		l->message = arena_printf(l->arena, "%s:%d: %.*s", l->file, line,
+					  STRF(bad_value(set, value, allowed, l->arena)));
+		return;
+	}
+	l->s->values[set - settings_list] = (struct settings_value){
+		.value = arena_str(l->arena, value),
+		.origin = arena_printf(l->arena, "%s:%d", l->file, line),
+	};
+}
+
+static enum result unreadable(const char *file, int r, struct answer *ans, struct arena *a)
+{
+	const char *why = strerror(-r);
+
+	if (r == -ELOOP)
+		why = "it is a link";
+	else if (r == -EINVAL)
+		why = "it is no regular file";
+	else if (r == -EFBIG)
+		why = "it is larger than 64 KiB";
+	return answer_fail(ans, MISCONFIGURED, arena_printf(a, "%s cannot be read: %s", file, why),
+			   STR("put a plain file there, or take it away"));
+}
+
+static enum result load_file(struct settings *s, const char *file, struct answer *ans,
+			     struct arena *a)
+{
+	struct loading l = { .s = s, .file = file, .arena = a };
+	struct str text;
+	int r = fs_read(a, file, FILE_MAX, &text), bad;
+
+	if (r == -ENOENT || r == -ENOTDIR)
+		return SUCCESS;
+	if (r)
+		return unreadable(file, r, ans, a);
+	if (!text_valid(text))
+		return answer_fail(ans, MISCONFIGURED,
+				   arena_printf(a, "%s is no text in UTF-8", file), STR(""));
+	bad = ini_file_each(text, take_line, &l);
+	if (bad && (!l.fault_line || bad < l.fault_line)) {
+		l.fault_line = bad;
+		l.message = arena_printf(a, "%s:%d: this line is not understood", file, bad);
+		l.hint = arena_printf(
+			a,
+			"a line is NAME = VALUE, [SECTION] or a comment, and has at most %d "
+			"bytes",
+			INI_LINE_MAX);
+	}
+	return l.fault_line ? answer_fail(ans, MISCONFIGURED, l.message, l.hint) : SUCCESS;
+}
+
+/* PAWL_LEASE_MIN for lease.min */
+static char *variable(const char *name, struct arena *a)
+{
+	char *v = arena_cstr(a, arena_printf(a, "PAWL_%s", name));
+
+	for (char *p = v; *p; p++) {
+		if (*p == '.')
+			*p = '_';
+		else if (*p >= 'a' && *p <= 'z')
+			*p = (char)(*p - 32);
+	}
+	return v;
+}
+
+static enum result load_environment(struct settings *s, struct answer *ans, struct arena *a)
+{
+	for (const struct setting *set = settings_list; set->name; set++) {
+		const char *name = variable(set->name, a), *value = getenv(name);
+		struct str allowed;
+
+		if (!value || !*value)
+			continue;
+		allowed = value_fault(set, str_c(value), a);
+		if (allowed.n) {
+			struct str text = bad_value(set, str_c(value), allowed, a);
+
+			return answer_fail(
+				ans, MISCONFIGURED,
+				arena_printf(a, "%s in the environment: %.*s", name, STRF(text)),
+				STR(""));
+		}
+		s->values[set - settings_list] = (struct settings_value){
+			.value = arena_str(a, str_c(value)),
+			.origin = str_c(name),
+		};
+	}
+	return SUCCESS;
+}
+
+static enum result check_leases(const struct settings *s, struct answer *ans, struct arena *a)
+{
+	int64_t lease = settings_number(s, "lease"), min = settings_number(s, "lease.min"),
+		max = settings_number(s, "lease.max");
+	const struct settings_value *v = value_of(s, "lease"), *low = value_of(s, "lease.min"),
+				    *high = value_of(s, "lease.max");
+
+	if (min <= lease && lease <= max)
+		return SUCCESS;
+	return answer_fail(
+		ans, MISCONFIGURED,
+		arena_printf(a,
+			     "lease = %.*s (%.*s) is not between lease.min = %.*s (%.*s) and "
+			     "lease.max = %.*s (%.*s)",
+			     STRF(v->value), STRF(v->origin), STRF(low->value), STRF(low->origin),
+			     STRF(high->value), STRF(high->origin)),
+		STR("change one of the three"));
+}
+
+/* A relative XDG path counts as not set: so the specification has it. */
+static const char *user_file(struct arena *a)
+{
+	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	const struct passwd *pw;
+
+	if (base && base[0] == '/')
+		return fs_join(a, str_c(base), STR("pawl/config"));
+	if (!home || home[0] != '/') {
+		pw = getpwuid(geteuid());
+		home = pw ? pw->pw_dir : NULL;
+	}
+	return home && home[0] == '/' ? fs_join(a, str_c(home), STR(".config/pawl/config")) : NULL;
+}
+
+enum result settings_load(struct settings *s, const char *pawl_dir, struct answer *ans,
+			  struct arena *a)
+{
+	enum result r = SUCCESS;
+
+	s->values = arena_array(a, struct settings_value, COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		s->values[i] = (struct settings_value){ str_c(settings_list[i].def),
+							STR("default") };
+	s->user_file = user_file(a);
+	s->queue_file = pawl_dir ? fs_join(a, str_c(pawl_dir), STR("config")) : NULL;
+	if (s->user_file)
+		r = load_file(s, s->user_file, ans, a);
+	if (r == SUCCESS && s->queue_file)
+		r = load_file(s, s->queue_file, ans, a);
+	if (r == SUCCESS)
+		r = load_environment(s, ans, a);
+	return r == SUCCESS ? check_leases(s, ans, a) : r;
+}
+
+/* --- writing ------------------------------------------------------------------------------- */
+
+struct looking {
+	struct str name, value; /* value: the last one found */
+	struct arena *arena;
+	bool *sets; /* by line number, from 1 */
+	int last;   /* 0: no line sets it */
+};
+
+static void look_at(void *ctx, int line, struct str name, struct str value)
+{
+	struct looking *l = ctx;
+
+	if (!str_eq(name, l->name))
+		return;
+	l->sets[line] = true;
+	l->last = line;
+	l->value = arena_str(l->arena, value);
+}
+
+/* inih itself says which lines set the name: so reading and writing cannot disagree. */
+static void look_for(struct looking *l, struct str text, struct str name, struct arena *a)
+{
+	size_t lines = 2;
+
+	for (size_t i = 0; i < text.n; i++)
+		lines += text.p[i] == '\n';
+	*l = (struct looking){ .name = name, .arena = a, .sets = arena_array(a, bool, lines) };
+	ini_file_each(text, look_at, l);
+}
+
+/* The line with another value; what stands before the value, and a comment behind it, are kept. */
+static void add_changed(struct buf *b, struct str line, struct str value)
+{
+	struct str end = line.n && line.p[line.n - 1] == '\r' ? STR("\r") : STR("");
+	size_t sep = 0, start, comment;
+
+	while (sep < line.n && line.p[sep] != '=' && line.p[sep] != ':')
+		sep++;
+	for (start = sep + 1; start < line.n && strchr(" \t", line.p[start]); start++)
+		;
+	for (comment = sep + 1; comment < line.n; comment++)
+		if (line.p[comment] == ';' && strchr(" \t", line.p[comment - 1]))
+			break;
+	buf_add(b, line.p, start);
+	buf_adds(b, value);
+	if (comment < line.n)
+		buf_addf(b, " %.*s", STRF(str_n(line.p + comment, line.n - comment)));
+	else
+		buf_adds(b, end);
+	buf_addc(b, '\n');
+}
+
+/* Where a new line goes: a name with a dot would mean something else below a section's header. */
+static int insert_before(struct str text)
+{
+	int line = 0, comments = 0;
+
+	while (text.n) {
+		struct str s = str_trim(str_cut(&text, '\n'));
+
+		line++;
+		if (s.n && s.p[0] == '[')
+			return line - comments; /* what is said about the section stays with it */
+		comments = s.n && (s.p[0] == '#' || s.p[0] == ';') ? comments + 1 : 0;
+	}
+	return 0;
+}
+
+static void rewrite(struct buf *b, struct str text, const struct looking *l,
+		    const struct str *value)
+{
+	int insert = value && !l->last ? insert_before(text) : 0, line = 0;
+	bool inserted = !value || l->last;
+
+	while (text.n) {
+		struct str s = str_cut(&text, '\n');
+
+		line++;
+		if (line == insert) {
+			buf_addf(b, "%.*s = %.*s\n", STRF(l->name), STRF(*value));
+			inserted = true;
+		}
+		if (value && line == l->last) {
+			add_changed(b, s, *value);
+		} else if (value || !l->sets[line]) {
+			buf_adds(b, s);
+			buf_addc(b, '\n');
+		}
+	}
+	if (!inserted)
+		buf_addf(b, "%.*s = %.*s\n", STRF(l->name), STRF(*value));
+}
+
+static enum result check_write(struct str name, const struct str *value, struct answer *ans,
+			       struct arena *a)
+{
+	const struct setting *set = settings_find(name);
+	struct str allowed;
+
+	if (!set)
+		return answer_fail(
+			ans, USAGE,
+			arena_printf(a, "there is no setting '%.*s'", STRF(text_line(a, name))),
+			nearest(name, a));
+	allowed = value ? value_fault(set, *value, a) : STR("");
+	if (allowed.n)
+		return answer_fail(ans, USAGE, bad_value(set, *value, allowed, a), STR(""));
+	return SUCCESS;
+}
+
+/* The folder may be missing; the mode of a file that is there is kept. */
+static int replace_file(const char *file, struct str text, struct arena *a)
+{
+	struct stat st;
+	mode_t mode = stat(file, &st) == 0 ? st.st_mode & 0777 : 0644;
+	int r = fs_make_dirs(arena_cstr(a, fs_dirname(str_c(file))), 0755);
+
+	return r ? r : fs_write_atomic(file, text, mode);
+}
+
+/* The text of the file as it shall be; false if a reader would not get `value` back from it. */
+static bool compose(struct buf *b, struct str text, struct str name, const struct str *value,
+		    struct arena *a)
+{
+	struct looking l;
+
+	look_for(&l, text, name, a);
+	rewrite(b, text, &l, value);
+	if (b->full)
+		return false;
+	look_for(&l, buf_str(b), name, a);
+	return value ? l.last && str_eq(l.value, *value) : !l.last;
+}
+
+enum result settings_write(const char *file, struct str name, const struct str *value,
+			   struct answer *ans, struct arena *a)
+{
+	struct buf b = BUF_MAX(FILE_MAX);
+	struct str text = STR("");
+	enum result code = check_write(name, value, ans, a);
+	int r;
+
+	if (code != SUCCESS)
+		return code;
+	r = fs_read(a, file, FILE_MAX, &text);
+	if (r && r != -ENOENT)
+		return unreadable(file, r, ans, a);
+	if (!compose(&b, text, name, value, a))
+		code = answer_fail(
+			ans, USAGE,
+			arena_printf(a, "%s cannot hold this value of %.*s", file, STRF(name)),
+			arena_printf(a,
+				     "no ' ;' in it, no blanks around it, and at most %d bytes "
+				     "in all",
+				     INI_LINE_MAX));
+	else if (r != -ENOENT || value)
+		r = replace_file(file, buf_str(&b), a);
+	else
+		r = 0;
+	buf_free(&b);
+	if (code == SUCCESS && r) {
+		ans->applied = 'n';
+		code = answer_fail(ans, API_ERROR,
+				   arena_printf(a, "%s cannot be written: %s", file, strerror(-r)),
+				   STR(""));
+	}
+	return code;
+}

@@ -1,0 +1,40 @@
+/*
+ * settings: what is configured, and where each value comes from. Nearest first: the environment
+ * (PAWL_ and the name in capitals, '_' for '.'), .pawl/config of the queue,
+ * $XDG_CONFIG_HOME/pawl/config, the default. A value that does not fit its kind is an error that
+ * names the place, never a silent default.
+ */
+#ifndef CLIENT_SETTINGS_H
+#define CLIENT_SETTINGS_H
+
+#include "core/answer.h"
+#include "core/request.h"
+
+struct setting {
+	const char *name, *kind, *def, *help;
+};
+
+extern const struct setting settings_list[]; /* ends with a NULL name */
+
+struct settings_value {
+	struct str value, origin; /* origin: "default", "PAWL_LEASE", a file's path with line */
+};
+
+struct settings {
+	struct settings_value *values;      /* in the order of settings_list */
+	const char *queue_file, *user_file; /* NULL: there is none to be had */
+};
+
+/* pawl_dir: the .pawl folder, or NULL. SUCCESS, or MISCONFIGURED in *ans with file and line. */
+enum result settings_load(struct settings *s, const char *pawl_dir, struct answer *ans,
+			  struct arena *a);
+const struct setting *settings_find(struct str name); /* NULL: no such setting */
+struct str settings_text(const struct settings *s, const char *name);
+int64_t settings_number(const struct settings *s, const char *name); /* durations: ms */
+void settings_policy(const struct settings *s, struct policy *p);
+/* Changes (value NULL: takes out) one setting in a file, comments and order kept, whole or not
+ * at all. */
+enum result settings_write(const char *file, struct str name, const struct str *value,
+			   struct answer *ans, struct arena *a);
+
+#endif

@@ -1,0 +1,19 @@
+#include "cmd/command.h"
+
+static const struct param params[] = { PARAM_ID("task in Review"),
+				       PARAM_SUMMARY(0, "becomes a comment"),
+				       { 0 } };
+
+const struct command cmd_approve = {
+	.name = "approve",
+	.group = "review",
+	.summary = "accept it: Review → Done",
+	.detail =
+		"Needs no lock. A reviewer may approve although sub-tasks are open; the log says so.",
+	.example = "pawl approve t1 --summary \"looks good\"",
+	.see = "review, rework, reopen",
+	.params = params,
+	.flags = C_WRITE,
+	.op = OP_APPROVE,
+	.fails = FAILS(CONFLICT, NOT_FOUND),
+};

@@ -1,0 +1,53 @@
+#include "base/os.h"
+#include "base/proc.h"
+#include "cmd/command.h"
+
+static const struct param params[] = {
+	PARAM_ID("task to claim"),
+	PARAM_TTL("15m"),
+	PARAM(fence, "resume", P_INT, .value = "FENCE", .min = 1,
+	      .help = "take up work whose lease ran out, if nobody took it since"),
+	PARAM(pid, "pid", P_INT, .value = "PID", .min = 1, .max = INT32_MAX,
+	      .help = "process that does the work: `lock cleanup` sees when it is dead"),
+	PARAM(description, "description", P_TEXT, .letter = 'd',
+	      .help = "what the holder is about to do, for the log"),
+	{ 0 }
+};
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	if (HAS(&a->rq, pid)) {
+		int64_t start = os_process_start(a->rq.pid);
+
+		if (!start)
+			return run_fail(
+				s, USAGE,
+				arena_printf(s->arena, "--pid: there is no process %lld here",
+					     (long long)a->rq.pid),
+				STR("give the pid of a process that runs as long as the work"),
+				out);
+		GIVE(&a->rq, pid_start, start);
+		GIVE(&a->rq, boot_id, proc_here(s->arena));
+	}
+	return run_op(s, a, out);
+}
+
+const struct command cmd_claim = {
+	.name = "claim",
+	.group = "work",
+	.summary = "take a certain task",
+	.detail =
+		"The answer has the lock's token, which is also saved for this user, agent, run and work tree, so "
+		"that later commands need no --token, and its fence, a number that grows with every claim of the "
+		"task. A task that somebody holds is refused (20) with who has it and until when. A claim that is "
+		"repeated with the same --token gets the same answer.",
+	.example = "pawl claim t1 --ttl 30m\n"
+		   "pawl claim t1 --resume 3",
+	.see = "next, heartbeat, release, done, lock status",
+	.params = params,
+	.flags = C_WRITE,
+	.op = OP_CLAIM,
+	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
+	.run = run,
+	.show = show_grant,
+};

@@ -1,0 +1,110 @@
+#include "cmd/command.h"
+
+#include "base/text.h"
+
+static size_t word_length(const char *name)
+{
+	return strcspn(name, " ");
+}
+
+struct str command_word(const struct command *c)
+{
+	return str_n(c->name, word_length(c->name));
+}
+
+static bool has_second(const struct command *c)
+{
+	return c->name[word_length(c->name)] != '\0';
+}
+
+const struct command *command_find_in(const struct command *const *table, const char *const *words,
+				      size_t n, size_t *used)
+{
+	for (size_t i = 0; n && table[i]; i++) {
+		const struct command *c = table[i];
+		size_t first = word_length(c->name);
+
+		if (!str_is(command_word(c), words[0]))
+			continue;
+		if (!has_second(c)) {
+			*used = 1;
+			return c;
+		}
+		if (n > 1 && !strcmp(c->name + first + 1, words[1])) {
+			*used = 2;
+			return c;
+		}
+	}
+	return NULL;
+}
+
+const struct command *command_find(const char *const *words, size_t n, size_t *used)
+{
+	return command_find_in(commands, words, n, used);
+}
+
+bool command_prefix_in(const struct command *const *table, const char *word)
+{
+	for (size_t i = 0; table[i]; i++)
+		if (has_second(table[i]) && str_is(command_word(table[i]), word))
+			return true;
+	return false;
+}
+
+bool command_prefix(const char *word)
+{
+	return command_prefix_in(commands, word);
+}
+
+#define NAMES_MAX 128
+
+const char *command_nearest(const char *prefix, const char *word, struct arena *a)
+{
+	const char *names[NAMES_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; commands[i] && n < NAMES_MAX; i++) {
+		const struct command *c = commands[i];
+
+		if (c->flags & C_HIDDEN)
+			continue;
+		if (!prefix)
+			names[n++] = arena_cstr(a, command_word(c));
+		else if (has_second(c) && str_is(command_word(c), prefix))
+			names[n++] = c->name + word_length(c->name) + 1;
+	}
+	return text_nearest(str_c(word), names, n);
+}
+
+json_t *json_str(struct str s)
+{
+	return json_stringn(s.n ? s.p : "", s.n);
+}
+
+json_t *run_success(void)
+{
+	return json_pack("{s:b, s:s}", "ok", 1, "code", result_name(SUCCESS));
+}
+
+enum result run_answer(const struct answer *ans, struct arena *a, json_t **out)
+{
+	*out = answer_json(ans, a);
+	return ans->code;
+}
+
+enum result run_fail(struct session *s, enum result code, struct str message, struct str hint,
+		     json_t **out)
+{
+	struct answer ans = { 0 };
+
+	answer_fail(&ans, code, message, hint);
+	return run_answer(&ans, s->arena, out);
+}
+
+enum result run_op(struct session *s, struct args *a, json_t **out)
+{
+	struct answer ans = { 0 };
+
+	client_call(&s->client, &a->rq, &ans);
+	return run_answer(&ans, s->client.arena, out);
+}

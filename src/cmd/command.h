@@ -1,0 +1,178 @@
+/*
+ * command: one declaration for each command, from which come the CLI's options and help, completions, man
+ * pages, the reference and what other faces offer. A command's run() never prints: it fills in a JSON
+ * object, the same for every face; show() turns that object into text for people.
+ */
+#ifndef CMD_COMMAND_H
+#define CMD_COMMAND_H
+
+#include <jansson.h>
+
+#include "client/client.h"
+#include "cmd/view.h"
+
+struct command;
+
+enum param_type {
+	P_FLAG,
+	P_TEXT, /* any valid text up to TEXT_MAX; on the command line "-" reads standard input */
+	P_TITLE,
+	P_NAME, /* short text on one line: agent, run, label, type */
+	P_ID,
+	P_IDS, /* may be repeated, or given as a list with commas */
+	P_NAMES,
+	P_WORDS,  /* may be repeated; checked by the command */
+	P_CHOICE, /* one of `choices` */
+	P_INT,
+	P_DURATION,
+	P_TIME,
+	P_DATE,
+	P_STATUS,
+	P_STATUSES, /* may be repeated or listed: a set of STATUS_BIT */
+	P_CLASS,
+	P_PRIORITY,
+	P_TOKEN,
+	P_JSON /* a JSON object */
+};
+
+#define P_POSITIONAL 1u
+#define P_REQUIRED 2u
+#define P_EMPTY 4u  /* "" is a value: it clears the field */
+#define P_FILLED 8u /* if it is given, it is not empty */
+
+/* What may be said with any command. */
+struct global {
+	struct str store, queue, agent, run, timeout, dir, format, color;
+	int64_t json, porcelain, no_color, quiet, help, version;
+};
+
+/* Where values go: the request itself, and what only the command is told. */
+struct args {
+	struct request rq;
+	int64_t claim, wait, follow, fix, user, pid;
+	struct str shell, key, value;
+	struct strs words;
+	struct global global;
+	uint64_t seen; /* 1 << index of a parameter of the command that was given */
+};
+
+struct param {
+	const char *name; /* "unblock-action" */
+	enum param_type type;
+	char letter;
+	unsigned flags;
+	size_t offset; /* in struct args */
+	int arg;       /* enum arg + 1; 0: not part of the request */
+	const char *value, *help, *def,
+		*choices; /* value: its name in help, if not that of its type */
+	int64_t min, max; /* of a P_INT; max 0: no limit */
+};
+
+#define PARAM(member, option, kind, ...)                                                      \
+	{                                                                                     \
+		.name = (option), .type = (kind), .offset = offsetof(struct args, rq.member), \
+		.arg = ARG_##member + 1, __VA_ARGS__                                          \
+	}
+#define LOCAL(member, option, kind, ...)                                                   \
+	{                                                                                  \
+		.name = (option), .type = (kind), .offset = offsetof(struct args, member), \
+		__VA_ARGS__                                                                \
+	}
+#define PARAM_ID(text) PARAM(id, "ID", P_ID, .flags = P_POSITIONAL | P_REQUIRED, .help = (text))
+#define PARAM_REASON(extra, text) \
+	PARAM(reason, "reason", P_TEXT, .letter = 'r', .flags = (extra), .help = (text))
+#define PARAM_SUMMARY(extra, text) \
+	PARAM(summary, "summary", P_TEXT, .letter = 's', .flags = (extra), .help = (text))
+#define PARAM_TTL(otherwise)                                             \
+	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = (otherwise), \
+	      .help = "how long the lock holds without a heartbeat")
+
+/* Sets the parameter from its text: NULL, or what is wrong with it, in `a`. Lists grow with each call. */
+const char *param_set(struct args *args, const struct param *p, struct str text, struct arena *a);
+/* May it be given more than once? */
+bool param_repeats(const struct param *p);
+/* What stands for its value in help: "DURATION". NULL for a flag. */
+const char *param_value(const struct param *p);
+/* The words that it can be, with spaces between them; words of more than one part with '-'. NULL: free. */
+const char *param_choices(const struct param *p);
+
+/* The options that every command has; ends with a NULL name. */
+extern const struct param global_params[];
+
+#define C_WRITE 1u       /* changes the queue */
+#define C_IDEMPOTENT 2u  /* a repeat does no harm by itself */
+#define C_DESTRUCTIVE 4u /* takes something away */
+#define C_LOCAL 8u       /* needs no queue: run() gets no client but its options */
+#define C_HIDDEN 16u
+#define C_REPORT 32u /* show() has something to show of a failure, too */
+
+struct session {
+	struct client client;
+	struct arena *arena;
+	/* Shows one object of several at once (log --follow); false: nobody listens any more. NULL: this face
+	 * has no such thing. */
+	bool (*emit)(struct session *s, const struct command *c, json_t *object);
+	/* What a face says about the commands themselves. NULL: it cannot. help: false if there is no such topic. */
+	bool (*help)(struct buf *out, struct strs topic);
+	bool (*completion)(struct buf *out, struct str shell);
+	const char *executable; /* how this program was called */
+	void *face;
+};
+
+struct command {
+	const char *name;  /* one or two words: "claim", "lock acquire" */
+	const char *group; /* "work", "plan", "review", "look", "locks", "setup" */
+	const char *summary, *detail;
+	const char *example;        /* lines as typed, without a prompt */
+	const char *see;            /* names of other commands, with commas */
+	const struct param *params; /* ends with a NULL name; may be NULL */
+	unsigned flags;
+	enum op op;
+	const enum result
+		*fails; /* the codes of its own, up to a SUCCESS; the common ones are not listed */
+	/* NULL: run_op. Returns the code that the object says. */
+	enum result (*run)(struct session *s, struct args *a, json_t **out);
+	/* NULL: show_task. Only called on success and on NO_TASKS and LOCK_FREE. */
+	void (*show)(const json_t *o, struct view *v);
+};
+
+#define FAILS(...) ((const enum result[]){ __VA_ARGS__, SUCCESS })
+
+#define COMMAND(name) extern const struct command cmd_##name;
+#include "cmd/commands.def"
+#undef COMMAND
+
+extern const struct command *const commands[]; /* ends with NULL */
+struct command_group {
+	const char *name, *title;
+};
+extern const struct command_group
+	command_groups[]; /* in the order of help; ends with a NULL name */
+
+/* By its words; *used: how many of them were the name. NULL: none. */
+const struct command *command_find(const char *const *words, size_t n, size_t *used);
+/* Is it the first word of commands with two? */
+bool command_prefix(const char *word);
+/* The same in another table, as a module brings it. */
+const struct command *command_find_in(const struct command *const *table, const char *const *words,
+				      size_t n, size_t *used);
+bool command_prefix_in(const struct command *const *table, const char *word);
+/* What commands with this first word are about. */
+const char *command_family(const char *word);
+/* The first word of the command's name. */
+struct str command_word(const struct command *c);
+/* Like `word`: a command's first word, or for a prefix its second; for "did you mean". NULL: none. */
+const char *command_nearest(const char *prefix, const char *word, struct arena *a);
+
+/* Sends the request and answers with answer_json(). */
+enum result run_op(struct session *s, struct args *a, json_t **out);
+/* The object of an answer that was made here. */
+enum result run_answer(const struct answer *ans, struct arena *a, json_t **out);
+/* A refusal that was made here. */
+enum result run_fail(struct session *s, enum result code, struct str message, struct str hint,
+		     json_t **out);
+/* {"ok":true,"code":"SUCCESS"} */
+json_t *run_success(void);
+json_t *json_str(struct str s);
+
+#endif

@@ -1,0 +1,243 @@
+#include "base/fs.h"
+#include "base/text.h"
+#include "cmd/command.h"
+
+#define PARAM_KEY                                                                       \
+	LOCAL(key, "NAME", P_NAME, .flags = P_POSITIONAL | P_REQUIRED, .value = "NAME", \
+	      .help = "the setting, e.g. lease")
+#define PARAM_USER \
+	LOCAL(user, "user", P_FLAG, .help = "in your own settings, not in those of the queue")
+
+static enum result load(struct session *s, struct answer *ans)
+{
+	struct client_options said = s->client.said;
+
+	return client_init(&s->client, &said, ans, s->arena);
+}
+
+static enum result unknown(struct session *s, struct str name, json_t **out)
+{
+	const char *names[64], *near;
+	size_t n = 0;
+
+	while (settings_list[n].name && n < 64) {
+		names[n] = settings_list[n].name;
+		n++;
+	}
+	near = text_nearest(name, names, n);
+	return run_fail(
+		s, USAGE,
+		arena_printf(s->arena, "there is no setting '%.*s'",
+			     STRF(text_line(s->arena, name))),
+		near ? arena_printf(s->arena, "did you mean %s? `pawl config list` shows all", near)
+		     : STR("`pawl config list` shows all"),
+		out);
+}
+
+static json_t *setting_json(const struct session *s, const struct setting *set)
+{
+	const struct settings_value *v = &s->client.settings.values[set - settings_list];
+	json_t *o = json_object();
+
+	json_object_set_new(o, "name", json_string(set->name));
+	json_object_set_new(o, "value", json_str(v->value));
+	json_object_set_new(o, "origin", json_str(v->origin));
+	json_object_set_new(o, "default", json_string(set->def));
+	json_object_set_new(o, "help", json_string(set->help));
+	return o;
+}
+
+static enum result run_get(struct session *s, struct args *a, json_t **out)
+{
+	const struct setting *set = settings_find(a->key);
+	struct answer ans = { 0 };
+
+	if (!set)
+		return unknown(s, a->key, out);
+	if (load(s, &ans) != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	*out = run_success();
+	json_object_set_new(*out, "setting", setting_json(s, set));
+	return SUCCESS;
+}
+
+static enum result run_list(struct session *s, struct args *a, json_t **out)
+{
+	struct answer ans = { 0 };
+	json_t *list;
+
+	(void)a;
+	if (load(s, &ans) != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	list = json_array();
+	for (const struct setting *set = settings_list; set->name; set++)
+		json_array_append_new(list, setting_json(s, set));
+	*out = run_success();
+	json_object_set_new(*out, "settings", list);
+	return SUCCESS;
+}
+
+/* The file to change. A fault in it does not matter: to change it may be how it gets mended. */
+static const char *file_for(struct session *s, const struct args *a)
+{
+	struct answer ignored = { 0 };
+
+	load(s, &ignored);
+	if (a->user)
+		return s->client.settings.user_file;
+	if (s->client.settings.queue_file || !s->client.place.pawl_dir)
+		return s->client.settings.queue_file;
+	return fs_join(s->arena, str_c(s->client.place.pawl_dir), STR("config"));
+}
+
+static enum result write_setting(struct session *s, const struct args *a, const struct str *value,
+				 json_t **out)
+{
+	const char *file = file_for(s, a);
+	struct answer ans = { 0 };
+
+	if (!settings_find(a->key))
+		return unknown(s, a->key, out);
+	if (!file && a->user)
+		return run_fail(s, MISCONFIGURED,
+				STR("there is no home folder for your own settings"),
+				STR("set HOME or XDG_CONFIG_HOME"), out);
+	if (!file)
+		return run_fail(s, MISCONFIGURED,
+				STR("there is no queue here whose settings could be changed"),
+				STR("run `pawl init`, or use --user for your own settings"), out);
+	if (settings_write(file, a->key, value, &ans, s->arena) != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	*out = run_success();
+	json_object_set_new(*out, "name", json_str(a->key));
+	json_object_set_new(*out, "value", value ? json_str(*value) : json_null());
+	json_object_set_new(*out, "file", json_string(file));
+	return SUCCESS;
+}
+
+static enum result run_set(struct session *s, struct args *a, json_t **out)
+{
+	return write_setting(s, a, &a->value, out);
+}
+
+static enum result run_unset(struct session *s, struct args *a, json_t **out)
+{
+	return write_setting(s, a, NULL, out);
+}
+
+static void show_get(const json_t *o, struct view *v)
+{
+	const json_t *set = json_object_get(o, "setting");
+
+	if (!v->quiet)
+		view_text(v, BOLD, "%s = ", view_get(set, "name"));
+	view_data(v, PLAIN, view_get(set, "value"));
+	if (!v->quiet) {
+		view_text(v, DIM, "  (");
+		view_data(v, DIM, view_get(set, "origin"));
+		view_text(v, DIM, ")");
+	}
+	view_text(v, PLAIN, "\n");
+}
+
+static void show_list(const json_t *o, struct view *v)
+{
+	static const char *const heads[] = { "NAME", "VALUE", "FROM", "WHAT IT IS" };
+	const json_t *list = json_object_get(o, "settings"), *set;
+	size_t n = json_array_size(list), i;
+	struct cell *cells = arena_array(v->arena, struct cell, n * 4);
+
+	json_array_foreach(list, i, set) {
+		const char *origin = view_get(set, "origin"), *value = view_get(set, "value");
+		struct cell *c = cells + i * 4;
+
+		c[0] = view_cell(v, BOLD, view_get(set, "name"));
+		c[1] = view_cell(v, PLAIN, *value ? value : "-");
+		c[2] = view_cell(v, strcmp(origin, "default") ? CYAN : DIM, origin);
+		c[3] = view_cell(v, DIM, view_get(set, "help"));
+	}
+	view_table(v, heads, 4, cells, n);
+}
+
+static void show_written(const json_t *o, struct view *v)
+{
+	if (v->quiet)
+		return;
+	view_data(v, BOLD, view_get(o, "name"));
+	if (view_get(o, "value")) {
+		view_text(v, PLAIN, " = ");
+		view_data(v, PLAIN, view_get(o, "value"));
+		view_text(v, DIM, "  (");
+	} else {
+		view_text(v, PLAIN, " is not set any more");
+		view_text(v, DIM, "  (");
+	}
+	view_data(v, DIM, view_get(o, "file"));
+	view_text(v, DIM, ")\n");
+}
+
+const struct command cmd_config_list = {
+	.name = "config list",
+	.group = "setup",
+	.summary = "all settings, and where each value comes from",
+	.detail =
+		"A setting comes from the environment (PAWL_LEASE, …), .pawl/config of the queue, your own "
+		"$XDG_CONFIG_HOME/pawl/config, or the default, in this order.",
+	.example = "pawl config list",
+	.see = "config get, config set, config unset",
+	.flags = C_IDEMPOTENT | C_LOCAL,
+	.run = run_list,
+	.show = show_list,
+};
+
+static const struct param get_params[] = { PARAM_KEY, { 0 } };
+
+const struct command cmd_config_get = {
+	.name = "config get",
+	.group = "setup",
+	.summary = "one setting, and where its value comes from",
+	.detail = "With -q only the value is printed.",
+	.example = "pawl config get lease",
+	.see = "config list, config set",
+	.params = get_params,
+	.flags = C_IDEMPOTENT | C_LOCAL,
+	.run = run_get,
+	.show = show_get,
+};
+
+static const struct param set_params[] = { PARAM_KEY,
+					   LOCAL(value, "VALUE", P_TEXT,
+						 .flags = P_POSITIONAL | P_REQUIRED,
+						 .value = "VALUE", .help = "what to set it to"),
+					   PARAM_USER,
+					   { 0 } };
+
+const struct command cmd_config_set = {
+	.name = "config set",
+	.group = "setup",
+	.summary = "change a setting of the queue",
+	.detail =
+		"Changes .pawl/config; comments and order of the file are kept. A value that does not fit is "
+		"refused.",
+	.example = "pawl config set lease 30m\n"
+		   "pawl config set agent alice --user",
+	.see = "config list, config unset",
+	.params = set_params,
+	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
+	.run = run_set,
+	.show = show_written,
+};
+
+static const struct param unset_params[] = { PARAM_KEY, PARAM_USER, { 0 } };
+
+const struct command cmd_config_unset = {
+	.name = "config unset",
+	.group = "setup",
+	.summary = "take a setting out of the file again",
+	.example = "pawl config unset lease",
+	.see = "config list, config set",
+	.params = unset_params,
+	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
+	.run = run_unset,
+	.show = show_written,
+};

@@ -1,0 +1,228 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "base/when.h"
+#include "cmd/command.h"
+
+static const struct param params[] = {
+	LOCAL(fix, "fix", P_FLAG,
+	      .help = "remove stale state files; everything else is for a person"),
+	{ 0 }
+};
+
+#define DAY_MS INT64_C(86400000)
+#define CLOCK_MS 5000 /* as far as two clocks may be apart before it is worth a word */
+
+struct exam {
+	struct session *s;
+	json_t *findings;
+	int bad;
+	bool fix;
+	bool clock; /* the store has looked at it already */
+	int stale, removed;
+};
+
+static void note(void *ctx, enum check_level level, const char *what, struct str text,
+		 struct str fix)
+{
+	static const char *const levels[] = { "ok", "note", "bad" };
+	struct exam *x = ctx;
+	json_t *o = json_object();
+
+	json_object_set_new(o, "check", json_string(what));
+	json_object_set_new(o, "level", json_string(levels[level]));
+	json_object_set_new(o, "text", json_str(text));
+	if (fix.n)
+		json_object_set_new(o, "fix", json_str(fix));
+	json_array_append_new(x->findings, o);
+	x->clock |= !strcmp(what, "clock");
+	x->bad += level == CHECK_BAD;
+}
+
+/* --- state files --------------------------------------------------------------------------------- */
+
+/* The process of a pending call holds a kernel lock on its file. */
+static bool in_use(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	bool used;
+
+	if (fd < 0)
+		return errno != ENOENT;
+	used = flock(fd, LOCK_EX | LOCK_NB) < 0;
+	close(fd);
+	return used;
+}
+
+/* Is there certainly no live lock that the token could be for? */
+static bool lock_is_over(struct exam *x, struct str task)
+{
+	struct request rq = { .op = OP_LOCK_STATUS };
+	struct answer ans = { 0 };
+
+	if (!x->s->client.queue || id_fault(task))
+		return false;
+	GIVE(&rq, id, task);
+	queue_call(x->s->client.queue, &rq, &ans, x->s->arena);
+	if (ans.code == NOT_FOUND)
+		return true;
+	return ans.code == SUCCESS && ans.task &&
+	       (!ans.task->lock.holder.n || ans.task->lock.expires_at <= ans.now);
+}
+
+/* Only if it is still the file that was looked at: a claim may just have replaced it. */
+static bool take_away(const struct key_file *f)
+{
+	struct stat st;
+
+	if (lstat(f->path, &st) < 0)
+		return false;
+	if ((int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 != f->modified)
+		return false;
+	return unlink(f->path) == 0;
+}
+
+static void look_at_file(void *ctx, const struct key_file *f)
+{
+	struct exam *x = ctx;
+
+	if (f->pending) {
+		if (os_wall_ms() - f->modified < DAY_MS || in_use(f->path))
+			return;
+	} else if (!str_eq(f->queue, x->s->client.keyring.queue)) {
+		return; /* to look, one would have to open that queue */
+	} else if (!lock_is_over(x, f->task)) {
+		return;
+	}
+	x->stale++;
+	if (x->fix && take_away(f))
+		x->removed++;
+}
+
+static void check_state(struct exam *x)
+{
+	struct arena *a = x->s->arena;
+	int r = keyring_each(&x->s->client.keyring, look_at_file, x);
+
+	if (r < 0)
+		note(x, CHECK_BAD, "state files",
+		     arena_printf(a, "%s: %s", x->s->client.keyring.dir, strerror(-r)),
+		     STR("make it a folder that only you can read: chmod 700"));
+	else if (!x->stale)
+		note(x, CHECK_OK, "state files", STR("no stale ones"), STR(""));
+	else if (x->removed == x->stale)
+		note(x, CHECK_OK, "state files",
+		     arena_printf(a, "%d stale ones removed", x->removed), STR(""));
+	else
+		note(x, CHECK_NOTE, "state files",
+		     arena_printf(
+			     a,
+			     "%d stale ones: tokens of locks that are over, or left by calls that died",
+			     x->stale - x->removed),
+		     STR("pawl doctor --fix"));
+}
+
+/* --- the rest ------------------------------------------------------------------------------------ */
+
+static void check_clock(struct exam *x)
+{
+	struct arena *a = x->s->arena;
+	int64_t apart = queue_now(x->s->client.queue) - os_wall_ms();
+
+	if (apart < 0)
+		apart = -apart;
+	if (apart <= CLOCK_MS)
+		note(x, CHECK_OK, "clock", STR("the store's time and this machine's agree"),
+		     STR(""));
+	else
+		note(x, CHECK_NOTE, "clock",
+		     arena_printf(a,
+				  "the store's time and this machine's wall clock are %.*s apart",
+				  STRF(duration_text(a, apart))),
+		     STR("leases go by the store's time and are safe; set the machine's clock (NTP)"));
+}
+
+static void check_queue(struct exam *x)
+{
+	struct answer ans = { 0 };
+	struct client *c = &x->s->client;
+
+	if (client_open(c, STORE_READ, &ans) != SUCCESS) {
+		note(x, CHECK_BAD, "queue", ans.message, ans.hint);
+		return;
+	}
+	note(x, CHECK_OK, "queue",
+	     arena_printf(x->s->arena, "%.*s, queue %.*s", STRF(c->uri),
+			  STRF(c->queue_name.n ? c->queue_name : STR("default"))),
+	     STR(""));
+	if (queue_check(c->queue, note, x, &ans, x->s->arena) != SUCCESS)
+		note(x, CHECK_BAD, "store", ans.message, ans.hint);
+	if (!x->clock)
+		check_clock(x);
+}
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	struct exam x = { .s = s, .findings = json_array(), .fix = a->fix };
+	struct client_options said = s->client.said;
+	struct answer ans = { 0 };
+
+	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS) {
+		note(&x, CHECK_BAD, "settings", ans.message, ans.hint);
+	} else {
+		note(&x, CHECK_OK, "settings", STR("every value fits"), STR(""));
+		check_queue(&x);
+		check_state(&x);
+	}
+	if (x.bad)
+		run_fail(s, MISCONFIGURED,
+			 arena_printf(s->arena, "%d problem%s found", x.bad, x.bad == 1 ? "" : "s"),
+			 STR("each finding says how to mend it"), out);
+	else
+		*out = run_success();
+	json_object_set_new(*out, "findings", x.findings);
+	return x.bad ? MISCONFIGURED : SUCCESS;
+}
+
+static void show(const json_t *o, struct view *v)
+{
+	const json_t *list = json_object_get(o, "findings"), *f;
+	size_t i;
+
+	json_array_foreach(list, i, f) {
+		const char *level = view_get(f, "level"), *fix = view_get(f, "fix");
+		enum paint p = !strcmp(level, "ok") ? GREEN : !strcmp(level, "bad") ? RED : YELLOW;
+
+		if (v->quiet && p == GREEN)
+			continue;
+		view_text(v, p, "%-5s", level);
+		view_text(v, PLAIN, "%-16s", view_get(f, "check"));
+		view_data(v, PLAIN, view_get(f, "text"));
+		view_text(v, PLAIN, "\n");
+		if (fix) {
+			view_text(v, DIM, "%21s", "fix: ");
+			view_data(v, PLAIN, fix);
+			view_text(v, PLAIN, "\n");
+		}
+	}
+}
+
+const struct command cmd_doctor = {
+	.name = "doctor",
+	.group = "setup",
+	.summary = "look whether all is well, and say what to do about it",
+	.detail =
+		"Checks settings, file system, permissions, the store's version, schema and integrity, the clock, "
+		"and state files that nobody needs any more. Changes nothing without --fix. The exit code is 40 if "
+		"something is bad.",
+	.example = "pawl doctor",
+	.see = "config list, lock cleanup",
+	.params = params,
+	.flags = C_IDEMPOTENT | C_LOCAL | C_REPORT,
+	.run = run,
+	.show = show,
+};

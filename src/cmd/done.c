@@ -1,0 +1,45 @@
+#include "cmd/command.h"
+
+static const struct param params[] = { PARAM_ID("task that you hold"),
+				       PARAM_SUMMARY(0, "what was done"),
+				       PARAM(claim_next, "claim-next", P_FLAG,
+					     .help = "take the next task in the same call"),
+				       PARAM(new_token, "next-token", P_TOKEN,
+					     .help = "with --claim-next: the token for that claim"),
+				       { 0 } };
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	if (HAS(&a->rq, new_token) && !a->rq.claim_next)
+		return run_fail(s, USAGE, STR("--next-token is for --claim-next"),
+				STR("run `pawl help done`"), out);
+	return run_op(s, a, out);
+}
+
+static void show(const json_t *o, struct view *v)
+{
+	const json_t *next = json_object_get(o, "next");
+
+	show_task(o, v);
+	if (json_is_object(next))
+		show_grant(next, v);
+	else if (next && !v->quiet)
+		view_text(v, PLAIN, "no next task: nothing is eligible now\n");
+}
+
+const struct command cmd_done = {
+	.name = "done",
+	.group = "work",
+	.summary = "finish it: In Progress → Done",
+	.detail =
+		"All sub-tasks must be Done or Canceled (else 41). The lock is cleared, and what depends on the "
+		"task becomes eligible. With --claim-next the exit code is 0 whether there was a next task or not.",
+	.example = "pawl done t1 --summary \"fixed in 3f2a\" --claim-next",
+	.see = "review, fail, next",
+	.params = params,
+	.flags = C_WRITE,
+	.op = OP_DONE,
+	.fails = FAILS(LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
+	.run = run,
+	.show = show,
+};

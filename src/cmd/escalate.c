@@ -1,0 +1,20 @@
+#include "cmd/command.h"
+
+static const struct param params[] = { PARAM_ID("task that you hold"),
+				       PARAM_REASON(P_REQUIRED,
+						    "what a person has to decide or do"),
+				       { 0 } };
+
+const struct command cmd_escalate = {
+	.name = "escalate",
+	.group = "work",
+	.summary = "ask a person: In Progress → Needs Help",
+	.detail =
+		"The lock is cleared. The task waits until a person unblocks, updates or cancels it.",
+	.example = "pawl escalate t1 --reason \"two specs contradict each other\"",
+	.see = "block, unblock, cancel",
+	.params = params,
+	.flags = C_WRITE,
+	.op = OP_ESCALATE,
+	.fails = FAILS(LOST_LOCK, NOT_FOUND),
+};

@@ -1,0 +1,30 @@
+#include "cmd/command.h"
+
+const struct param global_params[] = {
+	LOCAL(global.store, "store", P_TEXT, .flags = P_FILLED, .value = "URI",
+	      .help = "where the queue lives, e.g. sqlite:PATH"),
+	LOCAL(global.queue, "queue", P_NAME, .help = "which queue of the store"),
+	LOCAL(global.agent, "agent", P_NAME, .letter = 'a', .help = "who is calling",
+	      .def = "user@host"),
+	LOCAL(global.run, "run", P_NAME, .help = "which session of the agent"),
+	PARAM(token, "token", P_TOKEN, .help = "proof of a lock, or the token to claim with"),
+	PARAM(request_id, "request-id", P_NAME, .value = "ID",
+	      .help = "a repeat with the same id gets the first answer again"),
+	LOCAL(global.timeout, "timeout", P_NAME, .value = "DURATION", .def = "15s",
+	      .help = "how long a change waits for other writers"),
+	LOCAL(global.json, "json", P_FLAG, .letter = 'j',
+	      .help = "one JSON object on standard output"),
+	LOCAL(global.porcelain, "porcelain", P_FLAG, .help = "lines for shell scripts"),
+	LOCAL(global.format, "format", P_CHOICE, .choices = "text json porcelain",
+	      .value = "FORMAT", .help = "form of the output: text, json or porcelain"),
+	LOCAL(global.quiet, "quiet", P_FLAG, .letter = 'q',
+	      .help = "print ids only, no notes and no warnings"),
+	LOCAL(global.color, "color", P_CHOICE, .choices = "auto always never", .value = "WHEN",
+	      .def = "auto", .help = "colours in the output: auto, always or never"),
+	LOCAL(global.no_color, "no-color", P_FLAG, .help = "same as --color never"),
+	LOCAL(global.dir, "dir", P_TEXT, .letter = 'C', .flags = P_FILLED, .value = "DIR",
+	      .help = "as if started in that folder"),
+	LOCAL(global.help, "help", P_FLAG, .letter = 'h', .help = "show help"),
+	LOCAL(global.version, "version", P_FLAG, .help = "show the version"),
+	{ 0 }
+};

@@ -1,0 +1,32 @@
+#include "cmd/command.h"
+
+static const struct param params[] = { PARAM_ID("task that you hold"),
+				       PARAM(ttl, "ttl", P_DURATION, .letter = 't',
+					     .def = "the lock's own",
+					     .help = "the lease from now on"),
+				       { 0 } };
+
+static void show(const json_t *o, struct view *v)
+{
+	if (v->quiet)
+		return;
+	view_data(v, BOLD, view_get(json_object_get(o, "task"), "id"));
+	view_text(v, PLAIN, " is yours for %.*s\n",
+		  STRF(view_seconds(v, json_object_get(json_object_get(o, "lock"), "expires_in"))));
+}
+
+const struct command cmd_heartbeat = {
+	.name = "heartbeat",
+	.group = "work",
+	.summary = "say that you still work on it: extends the lease",
+	.detail =
+		"A heartbeat never shortens a lease. Once the lease has run out it is too late (21): somebody "
+		"else may have the task. Send one at a third of the lease's length.",
+	.example = "pawl heartbeat t1",
+	.see = "claim, release, lock status",
+	.params = params,
+	.flags = C_WRITE | C_IDEMPOTENT,
+	.op = OP_HEARTBEAT,
+	.fails = FAILS(LOST_LOCK, NOT_FOUND),
+	.show = show,
+};

@@ -1,0 +1,66 @@
+#include "base/text.h"
+#include "cmd/command.h"
+
+static const struct param params[] = {
+	LOCAL(words, "COMMAND", P_WORDS, .flags = P_POSITIONAL, .value = "COMMAND",
+	      .help = "what about; without one: everything there is"),
+	{ 0 }
+};
+
+static enum result unknown(struct session *s, const struct args *a, json_t **out)
+{
+	const char *first = a->words.v[0].p, *near = NULL;
+	struct str said = STR("");
+
+	for (size_t i = 0; i < a->words.n; i++)
+		said = arena_printf(s->arena, "%.*s%s%.*s", STRF(said), i ? " " : "",
+				    STRF(a->words.v[i]));
+	if (command_prefix(first) && a->words.n > 1)
+		near = command_nearest(first, a->words.v[1].p, s->arena);
+	else
+		first = NULL, near = command_nearest(NULL, a->words.v[0].p, s->arena);
+	return run_fail(s, USAGE,
+			arena_printf(s->arena, "there is no command '%.*s'",
+				     STRF(text_line(s->arena, said))),
+			near ? arena_printf(s->arena, "did you mean `pawl help %s%s%s`?",
+					    first ? first : "", first ? " " : "", near)
+			     : STR("`pawl help` shows all commands"),
+			out);
+}
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	struct buf b = BUF_MAX(1u << 20);
+
+	if (!s->help || !s->help(&b, a->words)) {
+		buf_free(&b);
+		if (a->words.n)
+			return unknown(s, a, out);
+		return run_fail(s, USAGE, STR("there is no help to be had here"), STR(""), out);
+	}
+	*out = run_success();
+	json_object_set_new(*out, "text", json_str(buf_str(&b)));
+	buf_free(&b);
+	return SUCCESS;
+}
+
+static void show(const json_t *o, struct view *v)
+{
+	buf_adds(v->out, str_c(view_get(o, "text")));
+}
+
+const struct command cmd_help = {
+	.name = "help",
+	.group = "setup",
+	.summary = "what there is, or how one command works",
+	.detail =
+		"The same as --help after a command. `pawl help options` is about the options that every command "
+		"has, `pawl help codes` about exit codes.",
+	.example = "pawl help claim\n"
+		   "pawl lock acquire --help",
+	.see = "version",
+	.params = params,
+	.flags = C_IDEMPOTENT | C_LOCAL,
+	.run = run,
+	.show = show,
+};

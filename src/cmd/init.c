@@ -1,0 +1,135 @@
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/fs.h"
+#include "cmd/command.h"
+
+static const char ignore_text[] =
+	"# The queue itself stays out of git; its settings may be shared.\n"
+	"*\n"
+	"!.gitignore\n"
+	"!config\n";
+
+static const char config_text[] =
+	"# Settings of this queue. `pawl config list` shows all of them, what they are\n"
+	"# set to and by whom. For example:\n"
+	"# lease = 15m\n"
+	"# max_abandoned = 5\n";
+
+static enum result cannot(struct session *s, const char *path, int r, json_t **out)
+{
+	return run_fail(s, API_ERROR,
+			arena_printf(s->arena, "%s cannot be made: %s", path, strerror(-r)),
+			STR("check the folder's permissions and the room on its disk"), out);
+}
+
+static int make_file(struct session *s, const char *dir, const char *name, struct str text)
+{
+	char *path = fs_join(s->arena, str_c(dir), str_c(name));
+
+	/* Somebody may have changed it: what is there stays. */
+	return fs_exists(path) ? 0 : fs_write_atomic(path, text, 0644);
+}
+
+static int make_folder(struct session *s, const char *dir)
+{
+	int r = mkdir(dir, 0777) ? -errno : 0;
+
+	if (r == -EEXIST)
+		r = fs_is_dir(dir) ? 0 : -ENOTDIR;
+	if (!r)
+		r = make_file(s, dir, ".gitignore", str_n(ignore_text, sizeof(ignore_text) - 1));
+	if (!r)
+		r = make_file(s, dir, "config", str_n(config_text, sizeof(config_text) - 1));
+	return r;
+}
+
+/* What was said on the command line is what later calls shall find. A path in a config is seen from the
+ * folder that has .pawl: as it was typed if that is where we are. */
+static enum result keep_choice(struct session *s, const char *dir, const struct global *said,
+			       struct answer *ans)
+{
+	const char *file = fs_join(s->arena, str_c(dir), STR("config")),
+		   *here = fs_real(s->arena, s->client.dir);
+	bool same = here && !strcmp(here, s->client.place.init_dir);
+	enum result code = SUCCESS;
+
+	if (said->store.n)
+		code = settings_write(file, STR("store"), same ? &said->store : &s->client.uri, ans,
+				      s->arena);
+	if (code == SUCCESS && said->queue.n)
+		code = settings_write(file, STR("queue"), &said->queue, ans, s->arena);
+	return code;
+}
+
+static enum result open_queue(struct session *s, bool *existed, struct answer *ans)
+{
+	struct answer ignored = { 0 };
+	struct client_options said = s->client.said;
+	enum result code;
+
+	/* The folder may be new: look at the place once more. */
+	client_close(&s->client);
+	s->client = (struct client){ 0 };
+	code = client_init(&s->client, &said, ans, s->arena);
+	if (code != SUCCESS)
+		return code;
+	*existed = client_open(&s->client, STORE_READ, &ignored) == SUCCESS;
+	return *existed ? SUCCESS : client_open(&s->client, STORE_CREATE, ans);
+}
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	struct client_options said = s->client.said;
+	struct answer ans = { 0 };
+	bool existed = false;
+	char *dir;
+	int r;
+
+	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	dir = fs_join(s->arena, str_c(s->client.place.init_dir), STR(".pawl"));
+	r = make_folder(s, dir);
+	if (r)
+		return cannot(s, dir, r, out);
+	if (keep_choice(s, dir, &a->global, &ans) != SUCCESS ||
+	    open_queue(s, &existed, &ans) != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	*out = run_success();
+	json_object_set_new(*out, "existed", json_boolean(existed));
+	json_object_set_new(*out, "folder", json_str(str_c(dir)));
+	json_object_set_new(*out, "store", json_str(s->client.uri));
+	json_object_set_new(
+		*out, "queue",
+		json_str(s->client.queue_name.n ? s->client.queue_name : STR("default")));
+	return SUCCESS;
+}
+
+static void show(const json_t *o, struct view *v)
+{
+	bool existed = json_is_true(json_object_get(o, "existed"));
+
+	if (v->quiet)
+		return;
+	view_text(v, GREEN, existed ? "already a queue here: " : "made a queue: ");
+	view_data(v, PLAIN, view_get(o, "store"));
+	view_text(v, DIM, "\nfolder: ");
+	view_data(v, DIM, view_get(o, "folder"));
+	view_text(v, DIM, "\nnext: pawl create TITLE\n");
+}
+
+const struct command cmd_init = {
+	.name = "init",
+	.group = "setup",
+	.summary = "make a queue here",
+	.detail =
+		"Makes the folder .pawl with the queue and its settings. In a linked git worktree it is made in the "
+		"main worktree, so that all worktrees share one queue. With --store or --queue the choice is kept "
+		"in .pawl/config. Harmless where there is a queue already.",
+	.example = "pawl init\n"
+		   "pawl init --store sqlite:/srv/queues/team.db",
+	.see = "config set, doctor, create",
+	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
+	.run = run,
+	.show = show,
+};

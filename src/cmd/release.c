@@ -1,0 +1,18 @@
+#include "cmd/command.h"
+
+static const struct param params[] = { PARAM_ID("task that you hold"),
+				       PARAM_REASON(0, "why, for the log"),
+				       { 0 } };
+
+const struct command cmd_release = {
+	.name = "release",
+	.group = "work",
+	.summary = "give a task back: In Progress → Ready",
+	.detail = "The lock is cleared and the task is offered to others at once.",
+	.example = "pawl release t1 --reason \"needs a Mac\"",
+	.see = "claim, block, fail",
+	.params = params,
+	.flags = C_WRITE,
+	.op = OP_RELEASE,
+	.fails = FAILS(LOST_LOCK, NOT_FOUND),
+};

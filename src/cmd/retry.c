@@ -1,0 +1,17 @@
+#include "cmd/command.h"
+
+static const struct param params[] = { PARAM_ID("task that has Failed"),
+				       PARAM_REASON(0, "why it may work now, for the log"),
+				       { 0 } };
+
+const struct command cmd_retry = {
+	.name = "retry",
+	.group = "review",
+	.summary = "offer it again: Failed → Ready",
+	.example = "pawl retry t1",
+	.see = "fail, reopen",
+	.params = params,
+	.flags = C_WRITE,
+	.op = OP_RETRY,
+	.fails = FAILS(CONFLICT, NOT_FOUND),
+};

@@ -1,0 +1,18 @@
+#include "cmd/command.h"
+
+static const struct param params[] = { PARAM_ID("task that you hold"),
+				       PARAM_SUMMARY(P_REQUIRED, "what was done, for the reviewer"),
+				       { 0 } };
+
+const struct command cmd_review = {
+	.name = "review",
+	.group = "work",
+	.summary = "hand it to a reviewer: In Progress → Review",
+	.detail = "All sub-tasks must be Done or Canceled (else 41). The lock is cleared.",
+	.example = "pawl review t1 --summary \"parser rewritten, 12 new tests\"",
+	.see = "approve, rework, done",
+	.params = params,
+	.flags = C_WRITE,
+	.op = OP_REVIEW,
+	.fails = FAILS(LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
+};

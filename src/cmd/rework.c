@@ -1,0 +1,21 @@
+#include "cmd/command.h"
+
+static const struct param params[] = { PARAM_ID("task in Review"),
+				       PARAM_REASON(P_REQUIRED,
+						    "what is still to be done; becomes a comment"),
+				       { 0 } };
+
+const struct command cmd_rework = {
+	.name = "rework",
+	.group = "review",
+	.summary = "send it back: Review → In Progress",
+	.detail =
+		"The agent who knows the task claims it again; after the length of its last lease `pawl next` "
+		"offers it to everybody.",
+	.example = "pawl rework t1 --reason \"the error path has no test\"",
+	.see = "review, approve, claim",
+	.params = params,
+	.flags = C_WRITE,
+	.op = OP_REWORK,
+	.fails = FAILS(CONFLICT, NOT_FOUND),
+};

@@ -1,0 +1,81 @@
+#include "cmd/command.h"
+
+static const struct param params[] = {
+	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL,
+	      .help = "task; without one: an overview of the queue"),
+	PARAM(status, "STATUS", P_STATUS, .flags = P_POSITIONAL, .help = "status to bring it to"),
+	PARAM_REASON(0, "for Blocked, Needs Help, Failed and Canceled"),
+	PARAM_SUMMARY(0, "for Review and Done"),
+	PARAM(unblock_action, "unblock-action", P_TEXT, .letter = 'u',
+	      .help = "for Blocked: what somebody has to do"),
+	PARAM(next_check, "next-check", P_TIME, .help = "for Blocked: when to look again"),
+	PARAM_TTL("15m"),
+	{ 0 }
+};
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	const uint64_t allowed = UINT64_C(1) << ARG_id | UINT64_C(1) << ARG_token |
+				 UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_request_id;
+
+	if (HAS(&a->rq, status)) {
+		a->rq.op = OP_STATUS;
+	} else if (a->rq.has & ~allowed) {
+		return run_fail(
+			s, USAGE, STR("a status to go to is needed with these options"),
+			STR("e.g. pawl status t1 blocked --reason TEXT --unblock-action TEXT"),
+			out);
+	} else {
+		a->rq.op = HAS(&a->rq, id) ? OP_SHOW : OP_OVERVIEW;
+	}
+	return run_op(s, a, out);
+}
+
+static void show_one(const json_t *t, struct view *v)
+{
+	const char *status = view_get(t, "status");
+	const json_t *lock = json_object_get(t, "lock"),
+		     *left = json_object_get(lock, "expires_in");
+
+	view_data(v, BOLD, view_get(t, "id"));
+	view_text(v, PLAIN, " is ");
+	view_text(v, view_status_paint(status), "%s", status ? status : "gone");
+	if (json_is_true(json_object_get(lock, "live"))) {
+		view_text(v, PLAIN, ", held by ");
+		view_data(v, CYAN, view_get(lock, "holder"));
+		if (left)
+			view_text(v, PLAIN, " for another %.*s", STRF(view_seconds(v, left)));
+	}
+	view_text(v, PLAIN, "\n");
+}
+
+static void show(const json_t *o, struct view *v)
+{
+	if (json_object_get(o, "counts"))
+		show_overview(o, v);
+	else if (view_get(json_object_get(o, "lock"), "token"))
+		show_grant(o, v);
+	else
+		show_one(json_object_get(o, "task"), v);
+}
+
+const struct command cmd_status = {
+	.name = "status",
+	.group = "look",
+	.summary = "an overview of the queue; or bring a task to a status",
+	.detail =
+		"Alone: how many tasks there are of each status, who holds what and until when. With an id: that "
+		"task's status. With a status as well, one call does what leads there, by the same rules and with "
+		"the same locks: in-progress claims, review, done, blocked, failed and canceled are the commands "
+		"of that name, ready gives back or retries.",
+	.example = "pawl status\n"
+		   "pawl status t1 in-progress\n"
+		   "pawl status t1 done --summary \"fixed\"",
+	.see = "list, claim, done, review, block",
+	.params = params,
+	.flags = C_WRITE,
+	.op = OP_STATUS,
+	.fails = FAILS(CONFLICT, LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
+	.run = run,
+	.show = show,
+};

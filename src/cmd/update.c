@@ -1,0 +1,59 @@
+#include "cmd/fields.h"
+
+const char *fields_fault(const struct request *rq)
+{
+	if (HAS(rq, delay) && HAS(rq, not_before))
+		return "--delay and --not-before say the same thing: give one of them";
+	return NULL;
+}
+
+static const struct param params[] = {
+	PARAM_ID("task to change"),
+	PARAM(title, "title", P_TITLE, .help = "one line that says what it is"),
+	PARAM(status, "status", P_STATUS,
+	      .help = "Backlog or Ready; everything else has a command of its own"),
+	FIELD_PARAMS(P_EMPTY),
+	PARAM(add_labels, "add-label", P_NAMES, .help = "label to add to those it has"),
+	PARAM(remove_labels, "remove-label", P_NAMES, .help = "label to take away"),
+	{ 0 }
+};
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	const uint64_t who = UINT64_C(1) << ARG_id | UINT64_C(1) << ARG_token |
+			     UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_request_id;
+	const char *fault = fields_fault(&a->rq);
+
+	if (!fault && !(a->rq.has & ~who))
+		fault = "nothing to change: give at least one field, e.g. --priority high";
+	if (!fault && HAS(&a->rq, labels) &&
+	    (HAS(&a->rq, add_labels) || HAS(&a->rq, remove_labels)))
+		fault = "--label replaces all labels: it does not go with --add-label or --remove-label";
+	if (fault)
+		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help update`"), out);
+	return run_op(s, a, out);
+}
+
+static void show(const json_t *o, struct view *v)
+{
+	show_did(o, v, "updated");
+}
+
+const struct command cmd_update = {
+	.name = "update",
+	.group = "plan",
+	.summary = "change the fields of a task",
+	.detail =
+		"An empty value clears a field: --due \"\". A task that somebody holds is changed by its holder "
+		"only. The status can go between Backlog and Ready, and from Blocked or Needs Help to Ready; it "
+		"can neither close nor approve a task.",
+	.example = "pawl update t1 --priority 5 --add-label urgent\n"
+		   "pawl update t1 --status backlog",
+	.see = "create, status, depend, comment",
+	.params = params,
+	.flags = C_WRITE | C_IDEMPOTENT,
+	.op = OP_UPDATE,
+	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
+	.run = run,
+	.show = show,
+};

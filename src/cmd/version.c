@@ -1,0 +1,41 @@
+#include <sqlite3.h>
+
+#include "cmd/command.h"
+#include "base/module.h"
+
+#ifndef PAWL_VERSION
+#define PAWL_VERSION "0.1.0"
+#endif
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	(void)s;
+	(void)a;
+	*out = run_success();
+	json_object_set_new(*out, "version", json_string(PAWL_VERSION));
+	json_object_set_new(*out, "sqlite", json_string(sqlite3_libversion()));
+	json_object_set_new(*out, "stores", json_pack("[s, s]", "sqlite", "mem"));
+	json_object_set_new(*out, "modules", json_string(module_dir()));
+	return SUCCESS;
+}
+
+static void show(const json_t *o, struct view *v)
+{
+	view_text(v, BOLD, "pawl %s\n", view_get(o, "version"));
+	if (v->quiet)
+		return;
+	view_text(v, PLAIN, "SQLite %s\n", view_get(o, "sqlite"));
+	view_text(v, PLAIN, "stores built in: %.*s; others from %s\n",
+		  STRF(view_list(v, json_object_get(o, "stores"))), view_get(o, "modules"));
+}
+
+const struct command cmd_version = {
+	.name = "version",
+	.group = "setup",
+	.summary = "which pawl this is, and what is in it",
+	.example = "pawl version --json",
+	.see = "doctor, help",
+	.flags = C_IDEMPOTENT | C_LOCAL,
+	.run = run,
+	.show = show,
+};

@@ -1,0 +1,198 @@
+#include "cmd/view.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/os.h"
+#include "base/text.h"
+#include "base/when.h"
+
+static const char *const codes[] = {
+	[PLAIN] = "",         [BOLD] = "\033[1m",    [DIM] = "\033[2m",   [RED] = "\033[31m",
+	[GREEN] = "\033[32m", [YELLOW] = "\033[33m", [BLUE] = "\033[34m", [CYAN] = "\033[36m",
+};
+
+static void begin(struct view *v, enum paint p)
+{
+	if (v->color && p != PLAIN)
+		buf_adds(v->out, str_c(codes[p]));
+}
+
+static void end(struct view *v, enum paint p)
+{
+	if (v->color && p != PLAIN)
+		buf_adds(v->out, STR("\033[0m"));
+}
+
+void view_text(struct view *v, enum paint p, const char *fmt, ...)
+{
+	char small[512];
+	va_list ap, again;
+	int n;
+
+	va_start(ap, fmt);
+	va_copy(again, ap);
+	n = vsnprintf(small, sizeof(small), fmt, ap);
+	va_end(ap);
+	begin(v, p);
+	if (n > 0 && (size_t)n < sizeof(small)) {
+		buf_add(v->out, small, (size_t)n);
+	} else if (n > 0) {
+		char *big = arena_alloc(v->arena, (size_t)n + 1);
+
+		vsnprintf(big, (size_t)n + 1, fmt, again);
+		buf_add(v->out, big, (size_t)n);
+	}
+	va_end(again);
+	end(v, p);
+}
+
+void view_data(struct view *v, enum paint p, const char *text)
+{
+	begin(v, p);
+	text_visible(v->out, str_c(text), false);
+	end(v, p);
+}
+
+void view_lines(struct view *v, const char *text, size_t indent)
+{
+	struct str rest = str_c(text);
+
+	while (rest.n && rest.p[rest.n - 1] == '\n')
+		rest.n--;
+	do {
+		struct str line = str_cut(&rest, '\n');
+
+		if (line.n)
+			buf_addf(v->out, "%*s", (int)indent, "");
+		text_visible(v->out, line, true);
+		buf_addc(v->out, '\n');
+	} while (rest.n);
+}
+
+struct cell view_cell(struct view *v, enum paint p, const char *text)
+{
+	return (struct cell){ p, text_line(v->arena, str_c(text)) };
+}
+
+/* The last column: never less than this, however narrow the terminal is. */
+#define LAST_MIN 12
+
+static void put_row(struct view *v, const struct cell *cells, const size_t *widths, size_t columns)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < columns; i++) {
+		struct str text = cells[i].text;
+		size_t room, width = text_width(text);
+
+		if (i + 1 == columns && v->width) {
+			room = v->width > at + LAST_MIN ? v->width - at : LAST_MIN;
+			text = text_cut(v->arena, text, room);
+		}
+		begin(v, cells[i].paint);
+		buf_adds(v->out, text);
+		end(v, cells[i].paint);
+		if (i + 1 < columns)
+			buf_addf(v->out, "%*s", (int)(widths[i] - width + 2), "");
+		at += widths[i] + 2;
+	}
+	while (v->out->n && v->out->p[v->out->n - 1] == ' ')
+		v->out->n--;
+	buf_addc(v->out, '\n');
+}
+
+void view_table(struct view *v, const char *const *heads, size_t columns, const struct cell *cells,
+		size_t rows)
+{
+	size_t *widths = arena_array(v->arena, size_t, columns);
+	struct cell *head = arena_array(v->arena, struct cell, columns);
+
+	for (size_t i = 0; i < columns; i++) {
+		head[i] = (struct cell){ DIM, str_c(heads[i]) };
+		widths[i] = text_width(head[i].text);
+		for (size_t r = 0; r < rows; r++) {
+			size_t w = text_width(cells[r * columns + i].text);
+
+			widths[i] = w > widths[i] ? w : widths[i];
+		}
+	}
+	put_row(v, head, widths, columns);
+	for (size_t r = 0; r < rows; r++)
+		put_row(v, cells + r * columns, widths, columns);
+}
+
+enum paint view_status_paint(const char *status)
+{
+	static const struct {
+		const char *status;
+		enum paint paint;
+	} paints[] = {
+		{ "Ready", GREEN },    { "In Progress", CYAN }, { "Blocked", YELLOW },
+		{ "Needs Help", RED }, { "Review", BLUE },      { "Failed", RED },
+		{ "Done", DIM },       { "Canceled", DIM },     { "Backlog", DIM },
+	};
+
+	for (size_t i = 0; status && i < sizeof(paints) / sizeof(*paints); i++)
+		if (!strcmp(paints[i].status, status))
+			return paints[i].paint;
+	return PLAIN;
+}
+
+struct str view_seconds(struct view *v, const json_t *seconds)
+{
+	double s = json_number_value(seconds);
+
+	if (!json_is_number(seconds))
+		return STR("");
+	/* Tenths of a second matter to nobody once it is minutes. */
+	return duration_text(v->arena, s >= 1 ? (int64_t)(s + 0.5) * 1000 : (int64_t)(s * 1000));
+}
+
+struct str view_age(struct view *v, const char *time)
+{
+	int64_t ms, now = os_wall_ms();
+
+	if (!time || !when_parse(str_c(time), &ms))
+		return STR("");
+	return duration_text(v->arena, now - ms < 1000 ? 0 : (now - ms) / 1000 * 1000);
+}
+
+struct str view_when(struct view *v, const char *time)
+{
+	int64_t ms, now = os_wall_ms();
+
+	if (!time || !when_parse(str_c(time), &ms))
+		return STR("");
+	if (ms > now)
+		return arena_printf(v->arena, "in %.*s",
+				    STRF(duration_text(v->arena, (ms - now + 999) / 1000 * 1000)));
+	return arena_printf(v->arena, "%.*s ago", STRF(view_age(v, time)));
+}
+
+const char *view_get(const json_t *o, const char *key)
+{
+	return json_string_value(json_object_get(o, key));
+}
+
+int64_t view_int(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
+}
+
+struct str view_list(struct view *v, const json_t *array)
+{
+	struct buf b = BUF_MAX(1u << 20);
+	struct str out;
+	size_t i;
+	const json_t *item;
+
+	json_array_foreach(array, i, item) {
+		if (i)
+			buf_adds(&b, STR(", "));
+		text_visible(&b, str_c(json_string_value(item)), false);
+	}
+	out = arena_str(v->arena, buf_str(&b));
+	buf_free(&b);
+	return out;
+}

@@ -1,0 +1,194 @@
+#include "core/acquire.h"
+
+#include "base/when.h"
+#include "core/lease.h"
+#include "core/refuse.h"
+
+static void changed(struct task *t, const struct call *c, struct verdict *v)
+{
+	t->version++;
+	t->updated_at = c->now;
+	v->changed = true;
+}
+
+static void count_abandoned(struct task *t, const struct call *c, struct verdict *v)
+{
+	t->abandoned++;
+	verdict_event(v, c, t, "abandoned", 0,
+		      arena_printf(c->arena, "the lease of %.*s ended at %.*s", STRF(t->lock.holder),
+				   STRF(when_text(c->arena, t->lock.expires_at))));
+}
+
+/* Counts a lease that ran out. true: that was one too many, the task now waits for a person. */
+static bool abandon(struct task *t, const struct call *c, struct verdict *v)
+{
+	int64_t from = t->status;
+
+	count_abandoned(t, c, v);
+	if (!c->policy->max_abandoned || t->abandoned < c->policy->max_abandoned)
+		return false;
+	t->status = NEEDS_HELP;
+	t->blocker_reason =
+		arena_printf(c->arena, "abandoned %lld times: its agents keep losing it",
+			     (long long)t->abandoned);
+	lease_clear(t, c->now);
+	changed(t, c, v);
+	verdict_event(v, c, t, "needs_help", from, t->blocker_reason);
+	refuse(v, MISCONFIGURED,
+	       arena_printf(c->arena, "%.*s was abandoned %lld times and now needs help", STRF(t->id),
+			    (long long)t->abandoned),
+	       arena_printf(c->arena, "pawl show %.*s; pawl unblock %.*s offers it again", STRF(t->id),
+			    STRF(t->id)));
+	return true;
+}
+
+static bool ran_out(const struct task *t, const struct call *c)
+{
+	return t->lock.expires_at && !lease_live(&t->lock, c->now);
+}
+
+static void warn_of_depends(const struct task *t, const struct call *c, struct verdict *v)
+{
+	if (t->open_deps)
+		v->warning = arena_printf(c->arena, "%.*s depends on %lld task%s not done yet", STRF(t->id),
+					  (long long)t->open_deps, t->open_deps == 1 ? "" : "s");
+}
+
+/* The work begins: what a claim does besides taking the lock. */
+static void begin(struct task *t, const struct call *c, struct verdict *v, const char *event,
+		  struct str text)
+{
+	int64_t from = t->status;
+
+	t->status = IN_PROGRESS;
+	t->attempts++;
+	t->started_at = c->now;
+	if (!t->first_started_at)
+		t->first_started_at = c->now;
+	changed(t, c, v);
+	v->granted = true;
+	warn_of_depends(t, c, v);
+	verdict_event(v, c, t, event, from, text);
+}
+
+/* A lock without an expiry is not live; the log says that it was taken over. */
+static struct str over_what(const struct task *t, const struct call *c)
+{
+	if (!t->lock.holder.n || t->lock.expires_at)
+		return c->rq->description;
+	return arena_printf(c->arena, "over a lock of %.*s that had no expiry", STRF(t->lock.holder));
+}
+
+static int64_t asked_ttl(const struct call *c, int64_t otherwise)
+{
+	return HAS(c->rq, ttl) ? c->rq->ttl : otherwise;
+}
+
+/* The caller's own lock by its explicit token: the same answer again, or a manual lock put to work. */
+static void claim_own(struct task *t, const struct call *c, struct verdict *v)
+{
+	if (!t->lock.manual && t->status == IN_PROGRESS) {
+		v->repeated = v->granted = true;
+		warn_of_depends(t, c, v);
+		return;
+	}
+	if (!(CLAIM_FROM & STATUS_BIT(t->status))) {
+		refuse_status(v, c, t, "claim", CLAIM_FROM);
+		return;
+	}
+	t->lock.manual = 0;
+	begin(t, c, v, "claimed", STR("under its manual lock"));
+}
+
+/* May the caller go on where it left off? */
+static bool may_resume(struct task *t, const struct call *c, struct verdict *v)
+{
+	if (t->fence != c->rq->fence || !str_eq(t->assignee, c->rq->agent)) {
+		refuse(v, LOST_LOCK,
+		       arena_printf(c->arena, "%.*s was taken since: its fence is %lld, its agent %.*s",
+				    STRF(t->id), (long long)t->fence, STRF(t->assignee)),
+		       STR("pawl next --claim takes another task"));
+		return false;
+	}
+	if (t->status != IN_PROGRESS) {
+		refuse_status(v, c, t, "claim --resume", STATUS_BIT(IN_PROGRESS));
+		return false;
+	}
+	return true;
+}
+
+void acquire_claim(struct task *t, const struct call *c, struct verdict *v)
+{
+	bool resume = c->rq->op == OP_CLAIM && HAS(c->rq, fence);
+	struct str text;
+
+	if (lease_owned(&t->lock, c->fresh, c->now)) {
+		claim_own(t, c, v);
+		return;
+	}
+	if (resume && !may_resume(t, c, v))
+		return;
+	if (!(CLAIM_FROM & STATUS_BIT(t->status))) {
+		refuse_status(v, c, t, "claim", CLAIM_FROM);
+		return;
+	}
+	if (lease_live(&t->lock, c->now)) {
+		refuse_held(v, c, t);
+		return;
+	}
+	if (t->status == IN_PROGRESS && ran_out(t, c) && !resume && abandon(t, c, v))
+		return;
+	text = over_what(t, c);
+	lease_take(t, c->rq, c->fresh, asked_ttl(c, c->policy->lease), c->now);
+	begin(t, c, v, resume ? "resumed" : "claimed", text);
+}
+
+void acquire_manual(struct task *t, const struct call *c, struct verdict *v)
+{
+	const unsigned from = STATUS_ALL & ~(STATUS_BIT(DONE) | STATUS_BIT(CANCELED));
+	struct str text;
+
+	if (lease_owned(&t->lock, c->fresh, c->now)) {
+		v->repeated = v->granted = true;
+		return;
+	}
+	if (status_ended(t->status)) {
+		refuse_status(v, c, t, "lock acquire", from);
+		return;
+	}
+	if (lease_live(&t->lock, c->now)) {
+		refuse_held(v, c, t);
+		return;
+	}
+	if (t->status == IN_PROGRESS && ran_out(t, c))
+		count_abandoned(t, c, v);
+	text = over_what(t, c);
+	lease_take(t, c->rq, c->fresh, asked_ttl(c, c->policy->lock_ttl), c->now);
+	t->lock.manual = 1;
+	changed(t, c, v);
+	v->granted = true;
+	verdict_event(v, c, t, "locked", 0, text);
+}
+
+bool rules_cleanup(struct task *t, const struct call *c, bool dead, struct verdict *v)
+{
+	bool over = status_ended(t->status);
+	bool old = ran_out(t, c) && c->now - t->lock.expires_at >= c->rq->older_than;
+	struct str holder = t->lock.holder;
+
+	if (!holder.n || !(over || old || dead))
+		return false;
+	if (t->status == IN_PROGRESS && abandon(t, c, v)) {
+		v->code = SUCCESS;
+		return true;
+	}
+	lease_clear(t, c->now);
+	t->free_at = c->now;
+	changed(t, c, v);
+	verdict_event(v, c, t, "cleaned_up", 0,
+		      arena_printf(c->arena, "the lock of %.*s: %s", STRF(holder),
+				   over ? "the task has ended" :
+				   old	? "it ran out" :
+					  "its process is dead"));
+	return true;
+}

@@ -1,0 +1,15 @@
+/*
+ * acquire: the ways to get a lock (claim, claim --resume, lock acquire), and what becomes of one that was
+ * left behind.
+ */
+#ifndef CORE_ACQUIRE_H
+#define CORE_ACQUIRE_H
+
+#include "core/rules.h"
+
+#define CLAIM_FROM (STATUS_BIT(READY) | STATUS_BIT(IN_PROGRESS) | STATUS_BIT(FAILED))
+
+void acquire_claim(struct task *t, const struct call *c, struct verdict *v);
+void acquire_manual(struct task *t, const struct call *c, struct verdict *v);
+
+#endif

@@ -1,0 +1,110 @@
+#include "core/graph.h"
+
+bool graph_sub_moved(struct task *parent, int64_t from, int64_t to)
+{
+	int64_t was = from && !status_ended(from), is = to && !status_ended(to);
+
+	parent->open_subs += is - was;
+	return is != was;
+}
+
+bool graph_dep_moved(struct task *t, int64_t from, int64_t to)
+{
+	int64_t was_open = from && from != DONE, is_open = to && to != DONE;
+	int64_t was_dead = from == CANCELED, is_dead = to == CANCELED;
+
+	t->open_deps += is_open - was_open;
+	t->canceled_deps += is_dead - was_dead;
+	return was_open != is_open || was_dead != is_dead;
+}
+
+bool graph_settle(struct task *t, struct str dep, int64_t now, struct arena *a)
+{
+	if (t->status != READY || !t->canceled_deps)
+		return false;
+	t->status = NEEDS_HELP;
+	t->updated_at = now;
+	t->blocker_reason =
+		dep.n ? arena_printf(a, "%.*s, which it depends on, was canceled", STRF(dep)) :
+			STR("a task that it depends on was canceled");
+	return true;
+}
+
+/* Ids seen so far: open addressing, grown at half full. */
+struct seen {
+	struct str *slots;
+	size_t n, size;
+	struct arena *arena;
+};
+
+static uint32_t hash(struct str s)
+{
+	uint32_t h = 2166136261u;
+
+	for (size_t i = 0; i < s.n; i++)
+		h = (h ^ (uint8_t)s.p[i]) * 16777619u;
+	return h;
+}
+
+static bool seen_put(struct seen *s, struct str id)
+{
+	size_t i = hash(id) & (s->size - 1);
+
+	for (; s->slots[i].p; i = (i + 1) & (s->size - 1))
+		if (str_eq(s->slots[i], id))
+			return false;
+	s->slots[i] = id;
+	s->n++;
+	return true;
+}
+
+static bool seen_add(struct seen *s, struct str id)
+{
+	struct seen old = *s;
+
+	if (s->n * 2 >= s->size) {
+		s->size *= 2;
+		s->n = 0;
+		s->slots = arena_array(s->arena, struct str, s->size);
+		for (size_t i = 0; i < old.size; i++)
+			if (old.slots[i].p)
+				seen_put(s, old.slots[i]);
+	}
+	return seen_put(s, id);
+}
+
+struct todo {
+	struct todo *next;
+	struct str id;
+};
+
+int graph_reaches(struct str from, struct str to, graph_next_fn *next, void *ctx, struct arena *a)
+{
+	struct seen seen = { arena_array(a, struct str, 64), 0, 64, a };
+	struct todo *todo = arena_new(a, struct todo);
+
+	todo->id = from;
+	seen_add(&seen, from);
+	while (todo) {
+		struct str id = todo->id;
+		struct strs waits = { 0 };
+		int r;
+
+		if (str_eq(id, to))
+			return 1;
+		todo = todo->next;
+		r = next(ctx, id, &waits);
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < waits.n; i++) {
+			struct todo *more;
+
+			if (!seen_add(&seen, waits.v[i]))
+				continue;
+			more = arena_new(a, struct todo);
+			*more = (struct todo){ todo, waits.v[i] };
+			todo = more;
+		}
+	}
+	return 0;
+}

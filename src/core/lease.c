@@ -1,0 +1,53 @@
+#include "core/lease.h"
+
+#include "base/secret.h"
+
+bool lease_live(const struct lock *l, int64_t now)
+{
+	if (!l->holder.n)
+		return false;
+	if (l->foreign)
+		return !l->expires_at || now < l->expires_at;
+	return l->token.n && now < l->expires_at;
+}
+
+bool lease_owned(const struct lock *l, struct str hash, int64_t now)
+{
+	return lease_live(l, now) && hash.n && secret_eq(l->token, hash);
+}
+
+void lease_take(struct task *t, const struct request *r, struct str hash, int64_t ttl, int64_t now)
+{
+	t->fence++;
+	t->lock = (struct lock){
+		.holder = r->agent,
+		.host = r->host,
+		.token = hash,
+		.acquired_at = now,
+		.expires_at = now + ttl,
+		.ttl = ttl,
+		.pid = r->pid,
+		.pid_start = r->pid_start,
+		.boot_id = r->boot_id,
+	};
+	t->assignee = r->agent;
+	t->run = r->run;
+	t->last = (struct last){ 0 };
+	t->last_ttl = ttl;
+	t->free_at = 0;
+}
+
+void lease_renew(struct task *t, int64_t ttl, int64_t now)
+{
+	if (now + ttl > t->lock.expires_at)
+		t->lock.expires_at = now + ttl;
+}
+
+void lease_clear(struct task *t, int64_t now)
+{
+	bool ran_out = t->lock.holder.n && !lease_live(&t->lock, now);
+
+	t->free_at = ran_out ? now : now + t->last_ttl;
+	t->lock = (struct lock){ 0 };
+	t->run = STR("");
+}

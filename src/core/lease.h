@@ -1,0 +1,21 @@
+/*
+ * lease: the lock of a task, as arithmetic. The fence only ever goes up, by one at every acquisition.
+ */
+#ifndef CORE_LEASE_H
+#define CORE_LEASE_H
+
+#include "core/request.h"
+
+/* Live: a token and now < expires_at; another program's lock until its own expiry, if it has one. */
+bool lease_live(const struct lock *l, int64_t now);
+/* Is `hash` the live lock's token? */
+bool lease_owned(const struct lock *l, struct str hash, int64_t now);
+/* A new acquisition by the request's agent. */
+void lease_take(struct task *t, const struct request *r, struct str hash, int64_t ttl, int64_t now);
+/* expires_at = max(old, now + ttl) */
+void lease_renew(struct task *t, int64_t ttl, int64_t now);
+/* Clears the lock. An agent that knows the task has `last_ttl` to come back before others may take it, but
+ * not if its lease had already run out. */
+void lease_clear(struct task *t, int64_t now);
+
+#endif

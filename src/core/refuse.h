@@ -1,0 +1,16 @@
+/*
+ * refuse: the ways an operation is refused, in words: what happened, to which task, what to do next.
+ */
+#ifndef CORE_REFUSE_H
+#define CORE_REFUSE_H
+
+#include "core/rules.h"
+
+void refuse_status(struct verdict *v, const struct call *c, const struct task *t, const char *what,
+		   unsigned from);
+void refuse_held(struct verdict *v, const struct call *c, const struct task *t);
+void refuse_lost(struct verdict *v, const struct call *c, const struct task *t);
+void refuse_subtasks(struct verdict *v, const struct call *c, const struct task *t);
+void refuse(struct verdict *v, enum result code, struct str message, struct str hint);
+
+#endif

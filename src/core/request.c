@@ -1,0 +1,353 @@
+#include "core/request.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "base/pack.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "core/update.h"
+
+enum { READS = OP_READS, TAKES = OP_TAKES, HELD = OP_HELD, ENDS = OP_ENDS };
+
+static const struct {
+	const char *name;
+	unsigned flags;
+} ops[] = {
+	[OP_NONE] = { "NONE", 0 },
+#define OP(name, flags) [OP_##name] = { #name, flags },
+#include "core/op.def"
+#undef OP
+};
+
+static const struct {
+	uint8_t tag, kind;
+	const char *name;
+	size_t offset;
+} args[] = {
+#define ARG(tag, kind, name) [ARG_##name] = { tag, ARG_##kind, #name, offsetof(struct request, name) },
+#include "core/request.def"
+#undef ARG
+};
+
+_Static_assert(ARG_END <= 64, "`has` is one bit for each argument");
+
+const struct policy policy_default = {
+	.lease = 15 * 60 * 1000,
+	.lease_min = 1000,
+	.lease_max = 24 * 3600 * 1000,
+	.lock_ttl = 300 * 1000,
+	.max_abandoned = 5,
+};
+
+const char *op_name(enum op op)
+{
+	return ops[op].name;
+}
+
+unsigned op_flags(enum op op)
+{
+	return ops[op].flags;
+}
+
+enum arg_kind arg_kind(enum arg a)
+{
+	return (enum arg_kind)args[a].kind;
+}
+
+const char *arg_name(enum arg a)
+{
+	return args[a].name;
+}
+
+void *arg_at(struct request *r, enum arg a)
+{
+	return (char *)r + args[a].offset;
+}
+
+const void *arg_of(const struct request *r, enum arg a)
+{
+	return (const char *)r + args[a].offset;
+}
+
+/* --- what is wrong with a call ------------------------------------------------------------------- */
+
+static const char *bad_text(const struct request *r, enum arg a, struct arena *arena)
+{
+	const struct str *s = arg_of(r, a);
+	size_t max = TEXT_MAX;
+
+	if (a == ARG_title)
+		max = TITLE_MAX;
+	else if (a != ARG_description && a != ARG_acceptance && a != ARG_reason && a != ARG_summary &&
+		 a != ARG_text && a != ARG_unblock_action && a != ARG_extra)
+		max = NAME_MAX_BYTES;
+	if (s->n > max)
+		return arena_printf(arena, "%s has %zu bytes; at most %zu are allowed", arg_name(a), s->n,
+				    max).p;
+	if (!text_valid(*s))
+		return arena_printf(arena, "%s is not valid UTF-8 text, or has a NUL in it", arg_name(a)).p;
+	return NULL;
+}
+
+static const char *bad_extra(const struct request *r)
+{
+	json_t *o;
+	bool good;
+
+	if (!HAS(r, extra) || !r->extra.n)
+		return NULL;
+	o = json_loadb(r->extra.p, r->extra.n, JSON_REJECT_DUPLICATES, NULL);
+	good = json_is_object(o);
+	json_decref(o);
+	return good ? NULL : "extra: a JSON object is needed, such as {\"ra_score\":9}";
+}
+
+static const char *bad_list(const struct request *r, enum arg a, struct arena *arena)
+{
+	const struct strs *list = arg_of(r, a);
+
+	for (size_t i = 0; i < list->n; i++)
+		if (!list->v[i].n || list->v[i].n > NAME_MAX_BYTES || !text_valid(list->v[i]))
+			return arena_printf(arena, "%s: each is valid text of 1 to %d bytes", arg_name(a),
+					    NAME_MAX_BYTES).p;
+	return NULL;
+}
+
+static const char *bad_ids(const struct request *r)
+{
+	const char *fault = HAS(r, id) ? id_fault(r->id) : NULL;
+
+	if (!fault && HAS(r, parent) && r->parent.n)
+		fault = id_fault(r->parent);
+	for (size_t i = 0; !fault && i < r->depends.n; i++)
+		fault = id_fault(r->depends.v[i]);
+	return fault;
+}
+
+/* Times go to the end of the year 9999. */
+#define TIME_MAX INT64_C(253402300799999)
+
+static bool no_time(int64_t ms)
+{
+	return ms < 0 || ms > TIME_MAX;
+}
+
+static const char *bad_time(const struct request *r)
+{
+	if (no_time(r->due) || no_time(r->not_before) || no_time(r->next_check))
+		return "due, not-before, next-check: a time from 1970 to 9999";
+	if (no_time(r->delay) || no_time(r->older_than))
+		return "delay, older-than: a duration, not negative, and not for ever";
+	if (r->limit < 0)
+		return "limit: a number, not negative; 0 for no limit";
+	return NULL;
+}
+
+static const char *bad_range(const struct request *r, const struct policy *p, struct arena *arena)
+{
+	if (HAS(r, ttl) && (r->ttl < p->lease_min || r->ttl > p->lease_max))
+		return arena_printf(arena, "ttl: a lease is from %.*s to %.*s long",
+				    STRF(duration_text(arena, p->lease_min)),
+				    STRF(duration_text(arena, p->lease_max))).p;
+	if (HAS(r, priority) && (r->priority < 0 || r->priority > PRIORITY_MAX))
+		return "priority: a number from 0 to 1000";
+	if (HAS(r, status) && (r->status < BACKLOG || r->status >= STATUS_END))
+		return "status: there is no such status";
+	if (HAS(r, class_rank) && (r->class_rank < EXPEDITE || r->class_rank >= CLASS_END))
+		return "class: Expedite, Fixed Date, Standard or Intangible";
+	return bad_time(r);
+}
+
+/* What a call cannot do without, by the operation or by the status it aims at. */
+static const char *missing(const struct request *r)
+{
+	enum op op = r->op;
+	bool by_status = op == OP_STATUS;
+	bool reason = op == OP_BLOCK || op == OP_ESCALATE || op == OP_FAIL || op == OP_CANCEL ||
+		      op == OP_REWORK || op == OP_REOPEN || op == OP_LOCK_BREAK;
+	bool action = op == OP_BLOCK;
+
+	if (by_status && HAS(r, status)) {
+		reason = r->status == BLOCKED || r->status == NEEDS_HELP || r->status == FAILED ||
+			 r->status == CANCELED;
+		action = r->status == BLOCKED;
+	}
+	if (reason && !str_trim(r->reason).n)
+		return "a reason is needed: --reason TEXT";
+	if (action && !str_trim(r->unblock_action).n)
+		return "what would unblock it is needed: --unblock-action TEXT";
+	if (op == OP_REVIEW && !str_trim(r->summary).n)
+		return "a summary is needed: --summary TEXT";
+	if (op == OP_COMMENT && !str_trim(r->text).n)
+		return "the comment's text is needed";
+	if (op == OP_CREATE && !str_trim(r->title).n)
+		return "a title is needed: 1 to 500 bytes";
+	if (op == OP_UPDATE && !update_any(r))
+		return "there is nothing to update: name a field, such as --title or --priority";
+	if (op == OP_UPDATE && HAS(r, title) && !str_trim(r->title).n)
+		return "the title cannot be empty";
+	return NULL;
+}
+
+static bool about_a_task(enum op op)
+{
+	return op == OP_SHOW || op == OP_LOCK_STATUS || (op >= OP_CLAIM && op <= OP_LOCK_BREAK);
+}
+
+static const char *bad_who(const struct request *r)
+{
+	if (about_a_task(r->op) && !HAS(r, id))
+		return "the id of a task is needed";
+	if (!(op_flags(r->op) & OP_READS) && !r->agent.n)
+		return "an agent's name is needed: --agent NAME";
+	if (op_flags(r->op) & OP_TAKES && r->op != OP_DONE && r->op != OP_STATUS && !r->new_token.n)
+		return "a token to acquire the lock by is needed";
+	if (r->claim_next && !r->new_token.n)
+		return "a token to acquire the next lock by is needed";
+	if (r->op == OP_STATUS && r->status == IN_PROGRESS && !r->new_token.n)
+		return "a token to acquire the lock by is needed";
+	return NULL;
+}
+
+const char *request_fault(const struct request *r, const struct policy *p, struct arena *a)
+{
+	const char *fault = bad_who(r);
+
+	if (!fault)
+		fault = bad_ids(r);
+	for (int i = 0; !fault && i < ARG_END; i++) {
+		if (args[i].kind == ARG_STR)
+			fault = bad_text(r, (enum arg)i, a);
+		else if (args[i].kind == ARG_LIST)
+			fault = bad_list(r, (enum arg)i, a);
+	}
+	if (!fault)
+		fault = bad_extra(r);
+	if (!fault)
+		fault = bad_range(r, p, a);
+	return fault ? fault : missing(r);
+}
+
+/* --- the packed form ----------------------------------------------------------------------------- */
+
+#define TAG_OP 255
+#define TAG_EMPTY 254 /* a list that was given as empty: its tag */
+
+void request_pack(const struct request *r, struct buf *out)
+{
+	pack_int(out, TAG_OP, r->op);
+	for (int i = 0; i < ARG_END; i++) {
+		const void *p = arg_of(r, (enum arg)i);
+		const struct strs *list = p;
+
+		if (!((r->has >> i) & 1))
+			continue;
+		if (args[i].kind == ARG_STR)
+			pack_str(out, args[i].tag, *(const struct str *)p);
+		else if (args[i].kind == ARG_INT)
+			pack_int(out, args[i].tag, *(const int64_t *)p);
+		else if (!list->n)
+			pack_int(out, TAG_EMPTY, args[i].tag);
+		else
+			for (size_t k = 0; k < list->n; k++)
+				pack_str(out, args[i].tag, list->v[k]);
+	}
+}
+
+static int by_tag(int64_t tag)
+{
+	for (int i = 0; i < ARG_END; i++)
+		if (args[i].tag == tag)
+			return i;
+	return -1;
+}
+
+static int unpack_arg(struct request *r, int i, struct str value, struct arena *a)
+{
+	void *p;
+
+	if (i < 0)
+		return 0; /* a newer pawl's argument */
+	p = arg_at(r, (enum arg)i);
+	r->has |= UINT64_C(1) << i;
+	if (args[i].kind == ARG_INT)
+		return unpack_int(value, p);
+	if (args[i].kind == ARG_STR)
+		*(struct str *)p = value;
+	else
+		*(struct strs *)p = arena_append(a, *(struct strs *)p, value);
+	return 0;
+}
+
+static int unpack_empty(struct request *r, struct str value)
+{
+	int64_t tag;
+	int i;
+
+	if (unpack_int(value, &tag))
+		return -EBADMSG;
+	i = by_tag(tag);
+	if (i >= 0)
+		r->has |= UINT64_C(1) << i;
+	return 0;
+}
+
+static int unpack_op(struct request *r, struct str value)
+{
+	int64_t op;
+
+	if (unpack_int(value, &op) || op <= OP_NONE || op >= OP_END)
+		return -EBADMSG;
+	r->op = (enum op)op;
+	return 0;
+}
+
+int request_unpack(struct str bytes, struct request *out, struct arena *a)
+{
+	struct unpack u = { bytes };
+	struct str value;
+	uint8_t tag;
+	int r;
+
+	*out = (struct request){ 0 };
+	while ((r = unpack_next(&u, &tag, &value)) > 0) {
+		if (tag == TAG_OP)
+			r = unpack_op(out, value);
+		else if (tag == TAG_EMPTY)
+			r = unpack_empty(out, value);
+		else
+			r = unpack_arg(out, by_tag(tag), value, a);
+		if (r < 0)
+			return r;
+	}
+	return r < 0 || !out->op ? -EBADMSG : 0;
+}
+
+static json_t *arg_json(const struct request *r, enum arg a)
+{
+	const void *p = arg_of(r, a);
+	const struct str *s = p;
+	const struct strs *list = p;
+	json_t *o;
+
+	if (args[a].kind == ARG_INT)
+		return json_integer(*(const int64_t *)p);
+	if (args[a].kind == ARG_STR)
+		return json_stringn(s->n ? s->p : "", s->n);
+	o = json_array();
+	for (size_t i = 0; i < list->n; i++)
+		json_array_append_new(o, json_stringn(list->v[i].p, list->v[i].n));
+	return o;
+}
+
+json_t *request_json(const struct request *r)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "op", json_string(op_name(r->op)));
+	for (int i = 0; i < ARG_END; i++)
+		if ((r->has >> i & 1) && i != ARG_token && i != ARG_new_token)
+			json_object_set_new(o, args[i].name, arg_json(r, (enum arg)i));
+	return o;
+}

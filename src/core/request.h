@@ -1,0 +1,76 @@
+/*
+ * request: one call, as plain data. An argument that is not in `has` was not given; an empty one was
+ * given as empty (update clears the field). The packed form is what crosses processes and histories.
+ */
+#ifndef CORE_REQUEST_H
+#define CORE_REQUEST_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "core/result.h"
+#include "core/task.h"
+
+#define OP_READS 1u
+#define OP_TAKES 2u
+#define OP_HELD 4u
+#define OP_ENDS 8u
+
+enum op {
+	OP_NONE,
+#define OP(name, flags) OP_##name,
+#include "core/op.def"
+#undef OP
+	OP_END
+};
+
+const char *op_name(enum op op); /* "lock_acquire" */
+unsigned op_flags(enum op op);
+
+enum arg {
+#define ARG(tag, kind, name) ARG_##name,
+#include "core/request.def"
+#undef ARG
+	ARG_END
+};
+
+#define ARG_TYPE_STR struct str
+#define ARG_TYPE_INT int64_t
+#define ARG_TYPE_LIST struct strs
+
+struct request {
+	enum op op;
+	uint64_t has; /* 1 << enum arg */
+#define ARG(tag, kind, name) ARG_TYPE_##kind name;
+#include "core/request.def"
+#undef ARG
+};
+
+enum arg_kind { ARG_STR, ARG_INT, ARG_LIST };
+enum arg_kind arg_kind(enum arg a);
+const char *arg_name(enum arg a);
+void *arg_at(struct request *r, enum arg a);
+const void *arg_of(const struct request *r, enum arg a);
+
+#define HAS(r, name) (((r)->has >> ARG_##name) & 1)
+#define GIVE(r, name, value) ((r)->name = (value), (r)->has |= UINT64_C(1) << ARG_##name)
+
+/* The limits that a queue's settings put on calls. */
+struct policy {
+	int64_t lease, lease_min, lease_max, lock_ttl;
+	int64_t max_abandoned; /* 0: no limit */
+	bool keep_abandoned;   /* only Ready is offered */
+	bool ignore_depends;
+};
+
+extern const struct policy policy_default;
+
+/* What is wrong with the call itself, whatever the queue holds: NULL, or the text of a USAGE answer. */
+const char *request_fault(const struct request *r, const struct policy *p, struct arena *a);
+
+void request_pack(const struct request *r, struct buf *out);
+int request_unpack(struct str bytes, struct request *out, struct arena *a); /* -EBADMSG */
+/* For people and histories; tokens are left out. */
+json_t *request_json(const struct request *r);
+
+#endif

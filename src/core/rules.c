@@ -1,0 +1,330 @@
+#include "core/rules.h"
+
+#include "core/acquire.h"
+#include "core/lease.h"
+#include "core/refuse.h"
+#include "core/update.h"
+
+enum need { FREE, OWN };
+
+/* What an operation does besides changing the status. */
+#define CLEAR 1u   /* the lock */
+#define GUARD 2u   /* sub-tasks must all be Done or Canceled */
+#define MANUAL 4u  /* under one's own manual lock also from Ready */
+#define FRESH 8u   /* forgets the leases that ran out */
+#define FINISH 16u /* done_at */
+#define BLAME 32u  /* the reason goes into blocker_reason */
+#define SUMMED 64u /* the summary is kept */
+
+struct rule {
+	const char *what, *event;
+	enum need need;
+	unsigned from;
+	enum status to;
+	unsigned flags;
+};
+
+#define ON(s) STATUS_BIT(s)
+
+static const struct rule rules[OP_END] = {
+	[OP_RELEASE] = { "release", "released", OWN, ON(IN_PROGRESS), READY, CLEAR | FRESH },
+	[OP_BLOCK] = { "block", "blocked", OWN, ON(IN_PROGRESS), BLOCKED, MANUAL | BLAME },
+	[OP_UNBLOCK] = { "unblock", "unblocked", FREE, ON(BLOCKED) | ON(NEEDS_HELP), IN_PROGRESS,
+			 CLEAR | FRESH },
+	[OP_ESCALATE] = { "escalate", "escalated", OWN, ON(IN_PROGRESS), NEEDS_HELP,
+			  CLEAR | MANUAL | BLAME },
+	[OP_REVIEW] = { "review", "review", OWN, ON(IN_PROGRESS), REVIEW,
+			CLEAR | GUARD | MANUAL | SUMMED },
+	[OP_APPROVE] = { "approve", "approved", FREE, ON(REVIEW), DONE, CLEAR | FINISH },
+	[OP_REWORK] = { "rework", "rework", FREE, ON(REVIEW), IN_PROGRESS, CLEAR | FRESH },
+	[OP_DONE] = { "done", "done", OWN, ON(IN_PROGRESS), DONE,
+		      CLEAR | GUARD | MANUAL | FINISH | SUMMED },
+	[OP_FAIL] = { "fail", "failed", OWN, ON(IN_PROGRESS), FAILED, CLEAR | MANUAL | BLAME },
+	[OP_RETRY] = { "retry", "retried", FREE, ON(FAILED), READY, CLEAR | FRESH },
+	[OP_REOPEN] = { "reopen", "reopened", FREE, ON(DONE) | ON(CANCELED), READY, CLEAR | FRESH },
+	[OP_CANCEL] = { "cancel", "canceled", FREE,
+			ON(BACKLOG) | ON(READY) | ON(IN_PROGRESS) | ON(BLOCKED) | ON(NEEDS_HELP) |
+				ON(REVIEW) | ON(FAILED),
+			CANCELED, CLEAR | BLAME },
+};
+
+void verdict_event(struct verdict *v, const struct call *c, const struct task *t, const char *name,
+		   int64_t from, struct str text)
+{
+	bool moved = from && from != t->status;
+
+	v->events[v->n_events++] = (struct event){
+		.name = str_c(name),
+		.task = t->id,
+		.agent = c->rq->agent,
+		.run = c->rq->run,
+		.text = text,
+		.fence = t->fence,
+		.from = moved ? from : 0,
+		.to = moved ? t->status : 0,
+	};
+}
+
+/* The lock that `block` leaves behind keeps nobody from moving the task on. */
+static bool protected_by_other(const struct task *t, const struct call *c)
+{
+	return lease_live(&t->lock, c->now) && !(t->status == BLOCKED && !t->lock.manual) &&
+	       !lease_owned(&t->lock, c->proof, c->now);
+}
+
+bool rules_free(const struct task *t, const struct call *c, struct verdict *v)
+{
+	if (c->rq->explicit && !lease_owned(&t->lock, c->proof, c->now))
+		refuse_lost(v, c, t);
+	else if (protected_by_other(t, c))
+		refuse_held(v, c, t);
+	return v->code == SUCCESS;
+}
+
+static unsigned starts_from(const struct rule *r, const struct task *t)
+{
+	return r->from | (r->flags & MANUAL && t->lock.manual ? ON(READY) : 0);
+}
+
+static bool allowed(const struct rule *r, const struct task *t, const struct call *c, enum need need,
+		    struct verdict *v)
+{
+	if (need == OWN && !lease_owned(&t->lock, c->proof, c->now)) {
+		refuse_lost(v, c, t);
+		return false;
+	}
+	if (!(starts_from(r, t) & STATUS_BIT(t->status))) {
+		refuse_status(v, c, t, r->what, r->from);
+		return false;
+	}
+	if (need == FREE && !rules_free(t, c, v))
+		return false;
+	if (r->flags & GUARD && t->open_subs) {
+		refuse_subtasks(v, c, t);
+		return false;
+	}
+	return true;
+}
+
+static struct str words(enum op op, const struct task *t, const struct call *c)
+{
+	const struct request *rq = c->rq;
+
+	if (op == OP_APPROVE && t->open_subs)
+		return arena_printf(c->arena, "over %lld open sub-task%s", (long long)t->open_subs,
+				    t->open_subs == 1 ? "" : "s");
+	if (op == OP_REVIEW || op == OP_DONE)
+		return rq->summary;
+	return op == OP_APPROVE || op == OP_REWORK ? STR("") : rq->reason;
+}
+
+static void set_fields(const struct rule *r, struct task *t, const struct call *c)
+{
+	const struct request *rq = c->rq;
+
+	if (r->flags & BLAME)
+		t->blocker_reason = rq->reason;
+	if (r->to == BLOCKED) {
+		t->unblock_action = rq->unblock_action;
+		t->next_check = rq->next_check;
+		t->lock.manual = 0;
+	}
+	if (r->flags & SUMMED && rq->summary.n)
+		t->summary = rq->summary;
+	if (r->flags & FRESH)
+		t->abandoned = 0;
+	t->done_at = r->flags & FINISH ? c->now : 0;
+	if (r->flags & CLEAR)
+		lease_clear(t, c->now);
+}
+
+static void edited(struct task *t, const struct call *c, struct verdict *v)
+{
+	t->version++;
+	t->updated_at = c->now;
+	v->changed = true;
+}
+
+static void move(enum op op, struct task *t, const struct call *c, struct verdict *v)
+{
+	const struct rule *r = &rules[op];
+	bool own = lease_owned(&t->lock, c->proof, c->now);
+	struct str comment = op == OP_REWORK ? c->rq->reason : op == OP_APPROVE ? c->rq->summary : STR("");
+	int64_t from = t->status;
+
+	set_fields(r, t, c);
+	if (own)
+		t->last = (struct last){ .op = op, .token = c->proof };
+	t->status = r->to;
+	edited(t, c, v);
+	verdict_event(v, c, t, r->event, from, words(op, t, c));
+	if (comment.n)
+		verdict_event(v, c, t, "comment", 0, comment);
+}
+
+/* Did this holder do it already? Its token may be gone since; its last result is not. (A claim, by
+ * whatever name, knows itself again by its new token. A newer pawl may have ops that are not ours.) */
+static bool is_repeat(enum op op, const struct task *t, const struct call *c)
+{
+	int64_t did = t->last.op;
+
+	if (did <= OP_NONE || did >= OP_END || !c->proof.n || !str_eq(t->last.token, c->proof))
+		return false;
+	if (op == OP_STATUS)
+		return c->rq->status != IN_PROGRESS && (int64_t)rules[did].to == c->rq->status;
+	return did == (int64_t)op;
+}
+
+static void heartbeat(struct task *t, const struct call *c, struct verdict *v)
+{
+	if (!lease_owned(&t->lock, c->proof, c->now)) {
+		refuse_lost(v, c, t);
+		return;
+	}
+	if (t->status == BLOCKED) {
+		refuse_status(v, c, t, "heartbeat", STATUS_ALL & ~ON(BLOCKED));
+		return;
+	}
+	lease_renew(t, HAS(c->rq, ttl) ? c->rq->ttl : t->lock.ttl, c->now);
+	t->version++;
+	v->changed = v->granted = true;
+}
+
+static void unlock(struct task *t, const struct call *c, struct verdict *v)
+{
+	if (!lease_live(&t->lock, c->now)) {
+		v->repeated = true;
+		return;
+	}
+	if (!lease_owned(&t->lock, c->proof, c->now)) {
+		refuse_lost(v, c, t);
+		return;
+	}
+	t->last = (struct last){ .op = OP_LOCK_RELEASE, .token = c->proof };
+	lease_clear(t, c->now);
+	edited(t, c, v);
+	verdict_event(v, c, t, "unlocked", 0, c->rq->reason);
+}
+
+static void break_lock(struct task *t, const struct call *c, struct verdict *v)
+{
+	struct str holder = t->lock.holder;
+
+	if (c->rq->explicit && !lease_owned(&t->lock, c->proof, c->now)) {
+		refuse_lost(v, c, t);
+		return;
+	}
+	if (!holder.n) {
+		v->repeated = true;
+		return;
+	}
+	lease_clear(t, c->now);
+	edited(t, c, v);
+	verdict_event(v, c, t, "lock_broken", 0,
+		      arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(holder), STRF(c->rq->reason)));
+}
+
+static void comment(struct task *t, const struct call *c, struct verdict *v)
+{
+	if (c->rq->explicit && !lease_owned(&t->lock, c->proof, c->now))
+		refuse_lost(v, c, t);
+	else
+		verdict_event(v, c, t, "comment", 0, c->rq->text);
+}
+
+enum op rules_for_status(int64_t now, int64_t target)
+{
+	switch (target) {
+	case IN_PROGRESS:
+		return OP_CLAIM;
+	case REVIEW:
+		return OP_REVIEW;
+	case DONE:
+		return now == REVIEW ? OP_APPROVE : OP_DONE;
+	case BLOCKED:
+		return OP_BLOCK;
+	case NEEDS_HELP:
+		return OP_ESCALATE;
+	case FAILED:
+		return OP_FAIL;
+	case CANCELED:
+		return OP_CANCEL;
+	case READY:
+		return now == IN_PROGRESS ? OP_RELEASE : now == FAILED ? OP_RETRY : OP_UPDATE;
+	default:
+		return OP_UPDATE;
+	}
+}
+
+/* What must come first, to get to In Progress. */
+static enum op first_step(int64_t now)
+{
+	if (now == REVIEW)
+		return OP_REWORK;
+	return now == BLOCKED || now == NEEDS_HELP ? OP_UNBLOCK : OP_NONE;
+}
+
+static void apply(enum op op, struct task *t, const struct call *c, struct verdict *v);
+
+static void to_status(struct task *t, const struct call *c, struct verdict *v)
+{
+	enum op op = rules_for_status(t->status, c->rq->status);
+	enum op first = op == OP_CLAIM ? first_step(t->status) : OP_NONE;
+	int64_t version = t->version;
+
+	if (first == OP_REWORK && !c->rq->reason.n) {
+		refuse(v, USAGE, STR("taking a task back from Review needs a reason"),
+		       arena_printf(c->arena, "pawl status %.*s in-progress --reason TEXT", STRF(t->id)));
+		return;
+	}
+	if (first)
+		apply(first, t, c, v);
+	if (v->code == SUCCESS)
+		apply(op, t, c, v);
+	if (v->changed)
+		t->version = version + 1; /* two steps are one change */
+}
+
+static void apply(enum op op, struct task *t, const struct call *c, struct verdict *v)
+{
+	const struct rule *r = &rules[op];
+	bool held = op == OP_CANCEL && t->status == IN_PROGRESS && lease_live(&t->lock, c->now);
+
+	switch (op) {
+	case OP_CLAIM:
+		acquire_claim(t, c, v);
+		return;
+	case OP_LOCK_ACQUIRE:
+		acquire_manual(t, c, v);
+		return;
+	case OP_HEARTBEAT:
+		heartbeat(t, c, v);
+		return;
+	case OP_LOCK_RELEASE:
+		unlock(t, c, v);
+		return;
+	case OP_LOCK_BREAK:
+		break_lock(t, c, v);
+		return;
+	case OP_STATUS:
+		to_status(t, c, v);
+		return;
+	case OP_UPDATE:
+		update_apply(t, c, v);
+		return;
+	case OP_COMMENT:
+		comment(t, c, v);
+		return;
+	default:
+		if (allowed(r, t, c, held ? OWN : r->need, v))
+			move(op, t, c, v);
+	}
+}
+
+void rules_apply(enum op op, struct task *t, const struct call *c, struct verdict *v)
+{
+	if ((rules[op].what || op == OP_STATUS) && is_repeat(op, t, c))
+		v->repeated = true;
+	else
+		apply(op, t, c, v);
+}

@@ -1,0 +1,136 @@
+#include "core/task.h"
+
+static const char *const statuses[] = {
+	[BACKLOG] = "Backlog",       [READY] = "Ready",   [IN_PROGRESS] = "In Progress",
+	[BLOCKED] = "Blocked",       [REVIEW] = "Review", [NEEDS_HELP] = "Needs Help",
+	[DONE] = "Done",             [FAILED] = "Failed", [CANCELED] = "Canceled",
+};
+
+static const char *const classes[] = {
+	[EXPEDITE] = "Expedite",
+	[FIXED_DATE] = "Fixed Date",
+	[STANDARD] = "Standard",
+	[INTANGIBLE] = "Intangible",
+};
+
+static const struct {
+	const char *name;
+	enum status status;
+} aliases[] = {
+	{ "todo", READY },           { "pending", READY },    { "implementing", IN_PROGRESS },
+	{ "postponed", BACKLOG },    { "cancelled", CANCELED },
+};
+
+const char *status_name(int64_t s)
+{
+	return s > 0 && s < STATUS_END ? statuses[s] : "none";
+}
+
+const char *class_name(int64_t rank)
+{
+	return rank > 0 && rank < CLASS_END ? classes[rank] : classes[STANDARD];
+}
+
+static char fold(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return (char)(c + 32);
+	return c == '-' || c == '_' ? ' ' : c;
+}
+
+/* Equal but for case and for what stands between the words. */
+static bool same_words(struct str a, const char *b)
+{
+	size_t n = strlen(b);
+
+	if (a.n != n)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (fold(a.p[i]) != fold(b[i]))
+			return false;
+	return true;
+}
+
+/* "InProgress" is how some programs write it. */
+static bool same_joined(struct str a, const char *b)
+{
+	size_t i = 0;
+
+	for (; *b; b++) {
+		if (*b == ' ')
+			continue;
+		if (i == a.n || fold(a.p[i]) != fold(*b))
+			return false;
+		i++;
+	}
+	return i == a.n;
+}
+
+enum status status_parse(struct str text)
+{
+	for (int s = BACKLOG; s < STATUS_END; s++)
+		if (same_words(text, statuses[s]) || same_joined(text, statuses[s]))
+			return (enum status)s;
+	for (size_t i = 0; i < sizeof(aliases) / sizeof(*aliases); i++)
+		if (same_words(text, aliases[i].name))
+			return aliases[i].status;
+	return 0;
+}
+
+enum class_rank class_parse(struct str text)
+{
+	for (int c = EXPEDITE; c < CLASS_END; c++)
+		if (same_words(text, classes[c]) || same_joined(text, classes[c]))
+			return (enum class_rank)c;
+	return 0;
+}
+
+bool priority_parse(struct str text, int64_t *out)
+{
+	static const char *const words[] = { "low", "medium", "high" };
+
+	for (int i = 0; i < 3; i++)
+		if (same_words(text, words[i])) {
+			*out = i + 1;
+			return true;
+		}
+	return str_to_i64(text, out) && *out >= 0 && *out <= PRIORITY_MAX;
+}
+
+static bool id_first(char c)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+const char *id_fault(struct str id)
+{
+	static const char *const endings[] = { ".", ".lock", ".done", ".failed", ".task" };
+
+	if (!id.n || id.n > ID_MAX)
+		return "an id has 1 to 128 characters";
+	if (!id_first(id.p[0]))
+		return "an id begins with a letter or a digit";
+	for (size_t i = 0; i < id.n; i++) {
+		if (!id_first(id.p[i]) && !memchr("._-", id.p[i], 3))
+			return "an id has only letters, digits, '.', '_' and '-'";
+		if (id.p[i] == '.' && i + 1 < id.n && id.p[i + 1] == '.')
+			return "an id has no '..' in it";
+	}
+	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
+		if (id.n >= strlen(endings[i]) &&
+		    str_eq_nocase(str_n(id.p + id.n - strlen(endings[i]), strlen(endings[i])),
+				  str_c(endings[i])))
+			return "an id does not end in '.', '.lock', '.done', '.failed' or '.task'";
+	return NULL;
+}
+
+struct str task_key(struct arena *a, struct str id)
+{
+	struct str key = arena_printf(a, "task/%.*s", STRF(id));
+	char *p = (char *)key.p;
+
+	for (size_t i = 0; i < key.n; i++)
+		if (p[i] >= 'A' && p[i] <= 'Z')
+			p[i] = (char)(p[i] + 32);
+	return key;
+}

@@ -1,0 +1,83 @@
+/*
+ * task: one piece of work, as data. Times are ms since 1970 on the store's clock, durations ms; 0 is none.
+ * A task has a lock if and only if lock.holder is not empty.
+ */
+#ifndef CORE_TASK_H
+#define CORE_TASK_H
+
+#include "base/arena.h"
+
+enum status {
+	BACKLOG = 1,
+	READY,
+	IN_PROGRESS,
+	BLOCKED,
+	NEEDS_HELP,
+	REVIEW,
+	DONE,
+	FAILED,
+	CANCELED,
+	STATUS_END
+};
+
+#define STATUS_BIT(s) (1u << (s))
+#define STATUS_ALL (STATUS_BIT(STATUS_END) - STATUS_BIT(BACKLOG))
+
+enum class_rank { EXPEDITE = 1, FIXED_DATE, STANDARD, INTANGIBLE, CLASS_END };
+
+#define PRIORITY_MAX 1000
+#define PRIORITY_DEFAULT 2
+#define ID_MAX 128
+#define TITLE_MAX 500
+#define TEXT_MAX (256 * 1024)
+/* for names: agent, run, label, type, effort */
+#define NAME_MAX_BYTES 200
+
+struct lock {
+	struct str holder, host;
+	struct str token; /* SHA-256, raw; empty: another program's lock */
+	int64_t acquired_at, expires_at, ttl;
+	int64_t manual;  /* taken by `lock acquire` */
+	int64_t foreign; /* written by another program: live without a token */
+	int64_t pid, pid_start;
+	struct str boot_id;
+};
+
+struct last {
+	int64_t op; /* enum op; 0: none */
+	struct str token, next;
+};
+
+struct task {
+	struct str id, title, description, acceptance, type, effort, parent, extra;
+	struct strs labels, depends;
+	int64_t status, class_rank, priority;
+	int64_t due, not_before, next_check;
+	int64_t open_deps, canceled_deps, open_subs; /* kept, so that nobody has to count */
+	struct str assignee, run, blocker_reason, unblock_action, summary;
+	int64_t attempts, abandoned, fence, version;
+	int64_t created_at, updated_at, started_at, first_started_at, done_at;
+	struct lock lock;
+	struct last last;
+	int64_t last_ttl; /* of the latest lock */
+	int64_t free_at;  /* In Progress without a lock: others may take it from here on */
+};
+
+const char *status_name(int64_t s);
+/* In any case, with space, '-' or '_'; TODO, pending, Implementing, Postponed as well. 0: no status. */
+enum status status_parse(struct str text);
+const char *class_name(int64_t rank);
+enum class_rank class_parse(struct str text);     /* 0: no class */
+bool priority_parse(struct str text, int64_t *out); /* 0 to 1000, high, medium, low */
+
+/* NULL if it may be an id, else what is wrong with it. */
+const char *id_fault(struct str id);
+/* "task/" and the id in lower case: one key for all spellings of an id. */
+struct str task_key(struct arena *a, struct str id);
+
+static inline bool status_ended(int64_t s)
+{
+	return s == DONE || s == CANCELED;
+}
+
+#endif

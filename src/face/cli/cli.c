@@ -1,0 +1,209 @@
+#include "face/cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "face/cli/parse.h"
+#include "face/gen/gen.h"
+
+struct cli {
+	struct parsed parsed;
+	struct session session;
+	struct output output;
+	struct arena arena;
+};
+
+/* A descriptor that the caller closed would be given to the next file that is opened: a database must
+ * not get our messages. What stands in for it cannot be written to, so that nothing is lost unnoticed. */
+static void hold_standard_files(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			(void)!open("/dev/null", O_RDONLY);
+}
+
+/* --- the form of the output ----------------------------------------------------------------------- */
+
+static struct str configured(const struct cli *c, const char *name, const char *variable)
+{
+	if (c->session.client.settings.values)
+		return settings_text(&c->session.client.settings, name);
+	return str_c(getenv(variable));
+}
+
+static enum format find_format(const struct cli *c)
+{
+	const struct global *g = &c->parsed.args.global;
+	struct str word = g->format;
+
+	if (g->json || (c->parsed.json && !g->porcelain && !word.n))
+		return FORMAT_JSON;
+	if (g->porcelain || (c->parsed.porcelain && !word.n))
+		return FORMAT_PORCELAIN;
+	if (!word.n)
+		word = configured(c, "format", "PAWL_FORMAT");
+	return str_is(word, "json")        ? FORMAT_JSON
+	       : str_is(word, "porcelain") ? FORMAT_PORCELAIN
+					   : FORMAT_TEXT;
+}
+
+static bool find_color(const struct cli *c, int fd)
+{
+	const struct global *g = &c->parsed.args.global;
+	const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+	struct str word = g->no_color ? STR("never") : g->color;
+
+	if (!word.n && none && *none)
+		return false;
+	if (!word.n)
+		word = configured(c, "color", "PAWL_COLOR");
+	if (str_is(word, "always") || str_is(word, "never"))
+		return str_is(word, "always");
+	return isatty(fd) && term && strcmp(term, "dumb") != 0;
+}
+
+static void find_output(struct cli *c)
+{
+	struct output *o = &c->output;
+	struct winsize size;
+
+	o->format = find_format(c);
+	o->quiet = c->parsed.args.global.quiet;
+	if (o->format != FORMAT_TEXT)
+		return;
+	o->color = find_color(c, STDOUT_FILENO);
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+		o->width = size.ws_col;
+}
+
+/* --- running -------------------------------------------------------------------------------------- */
+
+static bool emit(struct session *s, const struct command *command, json_t *object)
+{
+	struct cli *c = s->face;
+	struct arena scratch = { 0 };
+
+	find_output(c);
+	output_one(&c->output, command, object, &scratch);
+	arena_free(&scratch);
+	return !c->output.fault;
+}
+
+static struct client_options said(const struct cli *c)
+{
+	const struct global *g = &c->parsed.args.global;
+
+	return (struct client_options){ .store = g->store,
+					.queue = g->queue,
+					.agent = g->agent,
+					.run = g->run,
+					.timeout = g->timeout,
+					.dir = g->dir };
+}
+
+static enum result run(struct cli *c, const struct command *command, json_t **out)
+{
+	struct session *s = &c->session;
+	struct client_options options = said(c);
+	struct answer ans = { 0 };
+
+	s->client.said = options;
+	if (!(command->flags & C_LOCAL) &&
+	    client_init(&s->client, &options, &ans, &c->arena) != SUCCESS)
+		return run_answer(&ans, &c->arena, out);
+	return command->run ? command->run(s, &c->parsed.args, out)
+			    : run_op(s, &c->parsed.args, out);
+}
+
+/* --help behind a command is about that command. */
+static void ask_for_help(struct cli *c)
+{
+	struct parsed *p = &c->parsed;
+	struct strs topic = { 0 };
+	struct str rest = str_c(p->command ? p->command->name : p->prefix);
+
+	if (p->command == &cmd_help)
+		rest = STR("help");
+	while (rest.n)
+		topic = arena_append(&c->arena, topic, arena_str(&c->arena, str_cut(&rest, ' ')));
+	p->args.words = topic;
+	p->command = &cmd_help;
+}
+
+/* `pawl` alone: the overview inside a queue, help elsewhere. */
+static enum result run_alone(struct cli *c, json_t **out)
+{
+	struct client_options options = said(c);
+	struct answer ans = { 0 };
+	enum result code = client_init(&c->session.client, &options, &ans, &c->arena);
+
+	if (code != SUCCESS) {
+		c->parsed.command = &cmd_status;
+		return run_answer(&ans, &c->arena, out);
+	}
+	c->parsed.command = c->session.client.uri.n ? &cmd_status : &cmd_help;
+	return c->parsed.command->run(&c->session, &c->parsed.args, out);
+}
+
+static enum result answer(struct cli *c, json_t **out)
+{
+	struct parsed *p = &c->parsed;
+
+	if (p->code != SUCCESS) {
+		struct answer ans = { 0 };
+
+		answer_fail(&ans, p->code, p->message, p->hint);
+		return run_answer(&ans, &c->arena, out);
+	}
+	if (p->args.global.help)
+		ask_for_help(c);
+	else if (p->args.global.version)
+		p->command = &cmd_version;
+	return p->command ? run(c, p->command, out) : run_alone(c, out);
+}
+
+/* What could not be written was not received: the caller must not take it for an answer. */
+static int end(const struct cli *c, enum result code)
+{
+	int fault = c->output.fault;
+
+	if (!fault)
+		return (int)code;
+	if (fault != EPIPE)
+		fprintf(stderr,
+			"pawl: the answer cannot be written: %s; the call itself ended with %s\n",
+			strerror(fault), result_name(code));
+	return API_ERROR;
+}
+
+int cli_main(int argc, char **argv)
+{
+	struct cli c = { .session = {
+				 .emit = emit, .help = help_topic, .completion = gen_completion } };
+	json_t *object = NULL;
+	enum result code;
+	int exit_code;
+
+	hold_standard_files();
+	signal(SIGPIPE, SIG_IGN);
+	c.session.arena = &c.arena;
+	c.session.face = &c;
+	c.session.executable = argc > 0 ? argv[0] : "pawl";
+	parse(&c.parsed, argc, (const char *const *)argv, &c.arena);
+	code = answer(&c, &object);
+	find_output(&c);
+	c.output.color_err = c.output.format != FORMAT_JSON &&
+			     (code != SUCCESS || json_object_get(object, "warnings")) &&
+			     find_color(&c, STDERR_FILENO);
+	output_answer(&c.output, c.parsed.command, code, object, &c.arena);
+	exit_code = end(&c, code);
+	json_decref(object);
+	client_close(&c.session.client);
+	arena_free(&c.arena);
+	return exit_code;
+}

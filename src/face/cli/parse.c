@@ -1,0 +1,425 @@
+#include "face/cli/parse.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "base/module.h"
+
+struct parser {
+	struct parsed *out;
+	struct arena *arena;
+	const struct command *const *table;
+	const char *const *argv;
+	int argc, at;
+	uint64_t globals_seen;
+	size_t positional; /* how many words behind the command were taken */
+	bool stdin_used;
+};
+
+static bool refuse(struct parser *p, struct str message, struct str hint)
+{
+	p->out->code = USAGE;
+	p->out->message = message;
+	p->out->hint = hint;
+	return false;
+}
+
+#define SAY(p, ...) arena_printf((p)->arena, __VA_ARGS__)
+
+static struct str shown(struct parser *p, const char *word)
+{
+	return text_cut(p->arena, text_line(p->arena, str_c(word)), 60);
+}
+
+static struct str help_hint(struct parser *p)
+{
+	const struct command *c = p->out->command;
+
+	if (!c && p->out->prefix)
+		return SAY(p, "run `pawl help %s`", p->out->prefix);
+	return c ? SAY(p, "run `pawl help %s`", c->name) : STR("run `pawl help`");
+}
+
+/* --- options -------------------------------------------------------------------------------------- */
+
+static bool is_option(const struct param *p)
+{
+	return !(p->flags & P_POSITIONAL);
+}
+
+/* By name, or by letter if `name` is one byte long and `letter`. */
+static const struct param *find_in(const struct param *list, struct str name, bool letter)
+{
+	for (const struct param *p = list; p && p->name; p++)
+		if (is_option(p) && (letter ? p->letter == name.p[0] : str_is(name, p->name)))
+			return p;
+	return NULL;
+}
+
+static const struct param *find_option(const struct parser *p, struct str name, bool letter)
+{
+	const struct command *c = p->out->command;
+	const struct param *found = c ? find_in(c->params, name, letter) : NULL;
+
+	return found ? found : find_in(global_params, name, letter);
+}
+
+static bool is_global(const struct param *o)
+{
+	return find_in(global_params, str_c(o->name), false) == o;
+}
+
+static const char *nearest_option(const struct parser *p, struct str name)
+{
+	const char *names[128];
+	size_t n = 0;
+
+	for (const struct param *o = p->out->command ? p->out->command->params : NULL; o && o->name;
+	     o++)
+		if (is_option(o) && n < 128)
+			names[n++] = o->name;
+	for (const struct param *o = global_params; o->name && n < 128; o++)
+		names[n++] = o->name;
+	return text_nearest(name, names, n);
+}
+
+static bool unknown_option(struct parser *p, const char *word, struct str name, bool letter)
+{
+	const struct command *c = p->out->command;
+	const char *near = letter ? NULL : nearest_option(p, name);
+	struct str what = c ? SAY(p, "%s has no option %.*s", c->name, STRF(shown(p, word)))
+			    : SAY(p, "there is no option %.*s before the command",
+				  STRF(shown(p, word)));
+
+	if (near)
+		return refuse(p, what, SAY(p, "did you mean --%s? %.*s", near, STRF(help_hint(p))));
+	return refuse(p, what,
+		      c ? help_hint(p)
+			: STR("a command's options go behind its name; run `pawl help`"));
+}
+
+static const char *label_of(struct parser *p, const struct param *o)
+{
+	return is_option(o) ? SAY(p, "--%s", o->name).p : o->name;
+}
+
+/* Was the same thing said before, by this option or by another that means the same? */
+static bool said_before(struct parser *p, const struct param *o)
+{
+	struct args *a = &p->out->args;
+	uint64_t *seen = &a->seen, bit;
+	bool twice;
+
+	if (is_global(o)) {
+		seen = &p->globals_seen;
+		bit = UINT64_C(1) << (o - global_params);
+	} else {
+		bit = UINT64_C(1) << (o - p->out->command->params);
+	}
+	twice = (*seen & bit) || (o->arg && a->rq.has >> (o->arg - 1) & 1);
+	*seen |= bit;
+	return twice && !param_repeats(o) && o->type != P_FLAG;
+}
+
+/* Texts may come from standard input: "-". */
+static bool read_stdin(struct parser *p, const struct param *o, struct str *text)
+{
+	struct buf b = BUF_MAX(TEXT_MAX + 1);
+	char block[16384];
+	ssize_t n;
+
+	if (p->stdin_used)
+		return refuse(p, SAY(p, "%s: standard input can be read only once", label_of(p, o)),
+			      help_hint(p));
+	p->stdin_used = true;
+	while ((n = read(STDIN_FILENO, block, sizeof(block))) > 0 || (n < 0 && errno == EINTR)) {
+		if (n > 0)
+			buf_add(&b, block, (size_t)n);
+		if (b.full)
+			break;
+	}
+	if (b.n && b.p[b.n - 1] == '\n')
+		b.n--;
+	*text = arena_str(p->arena, buf_str(&b));
+	if (n < 0)
+		refuse(p,
+		       SAY(p, "%s: standard input cannot be read: %s", label_of(p, o),
+			   strerror(errno)),
+		       STR(""));
+	else if (b.full)
+		refuse(p,
+		       SAY(p, "%s: standard input is longer than %d bytes", label_of(p, o),
+			   TEXT_MAX),
+		       STR(""));
+	buf_free(&b);
+	return p->out->code == SUCCESS;
+}
+
+static bool set(struct parser *p, const struct param *o, struct str text)
+{
+	const char *fault;
+
+	if (said_before(p, o))
+		return refuse(p, SAY(p, "%s is given twice", label_of(p, o)), help_hint(p));
+	if (o->arg && (o->type == P_TEXT || o->type == P_JSON) && str_is(text, "-") &&
+	    !read_stdin(p, o, &text))
+		return false;
+	fault = param_set(&p->out->args, o, text, p->arena);
+	return fault ? refuse(p, SAY(p, "%s: %s", label_of(p, o), fault), help_hint(p)) : true;
+}
+
+/* The word behind an option. One that is an option itself is more likely a value forgotten. */
+static bool take_value(struct parser *p, const struct param *o, struct str *text)
+{
+	const char *next = p->at + 1 < p->argc ? p->argv[p->at + 1] : NULL;
+
+	if (next && !strncmp(next, "--", 2) && find_option(p, str_c(next + 2), false))
+		return refuse(p, SAY(p, "--%s needs a value, but %s follows", o->name, next),
+			      SAY(p, "write --%s=%s if you mean that", o->name, next));
+	if (!next)
+		return refuse(p, SAY(p, "--%s needs a value: %s", o->name, param_value(o)),
+			      help_hint(p));
+	p->at++;
+	*text = str_c(next);
+	return true;
+}
+
+static bool long_option(struct parser *p, const char *word)
+{
+	struct str name = str_c(word + 2), text = STR("");
+	const char *equals = strchr(word, '=');
+	const struct param *o;
+
+	if (equals) {
+		name.n = (size_t)(equals - word) - 2;
+		text = str_c(equals + 1);
+	}
+	o = find_option(p, name, false);
+	if (!o)
+		return unknown_option(p, SAY(p, "--%.*s", STRF(name)).p, name, false);
+	if (o->type == P_FLAG && equals)
+		return refuse(p, SAY(p, "--%s takes no value", o->name), help_hint(p));
+	if (o->type != P_FLAG && !equals && !take_value(p, o, &text))
+		return false;
+	return set(p, o, text);
+}
+
+/* "-q", "-qj", "-t 5m", "-t5m" */
+static bool short_options(struct parser *p, const char *word)
+{
+	for (const char *c = word + 1; *c; c++) {
+		const struct param *o = find_option(p, str_n(c, 1), true);
+		struct str text = str_c(c + 1);
+
+		if (!o)
+			return unknown_option(p, word, str_c(c), true);
+		if (o->type == P_FLAG) {
+			if (!set(p, o, STR("")))
+				return false;
+			continue;
+		}
+		if (!text.n && !take_value(p, o, &text))
+			return false;
+		return set(p, o, text);
+	}
+	return true;
+}
+
+/* --- words ---------------------------------------------------------------------------------------- */
+
+static bool unknown_command(struct parser *p, const char *word)
+{
+	const char *prefix = p->out->prefix, *near = command_nearest(prefix, word, p->arena);
+	struct str what = SAY(p, "there is no command '%s%s%.*s'", prefix ? prefix : "",
+			      prefix ? " " : "", STRF(shown(p, word)));
+
+	if (!near)
+		return refuse(p, what, help_hint(p));
+	return refuse(p, what,
+		      SAY(p, "did you mean `pawl %s%s%s`? %.*s", prefix ? prefix : "",
+			  prefix ? " " : "", near, STRF(help_hint(p))));
+}
+
+/* A command that is not built in may be a module's. */
+static bool load_module(struct parser *p, const char *word)
+{
+	const struct module *m;
+	char why[300];
+	int r = module_load("face", str_c(word), &m, why, sizeof(why));
+
+	if (r > 0 || (r == 0 && !m->commands))
+		return unknown_command(p, word);
+	if (r < 0) {
+		refuse(p, SAY(p, "the module for '%s' cannot be used: %s", word, why),
+		       STR("install the package that it came with again"));
+		p->out->code = MISCONFIGURED;
+		return false;
+	}
+	p->table = m->commands;
+	return true;
+}
+
+static bool name_word(struct parser *p, const char *word)
+{
+	const char *words[2] = { p->out->prefix ? p->out->prefix : word,
+				 p->out->prefix ? word : NULL };
+	size_t used, n = p->out->prefix ? 2 : 1;
+
+	p->out->command = command_find_in(p->table, words, n, &used);
+	if (!p->out->command && n == 1 && !command_prefix_in(p->table, word)) {
+		if (!load_module(p, word))
+			return false;
+		p->out->command = command_find_in(p->table, words, n, &used);
+	}
+	if (p->out->command)
+		return true;
+	if (n == 1 && command_prefix_in(p->table, word)) {
+		p->out->prefix = word;
+		return true;
+	}
+	return unknown_command(p, word);
+}
+
+/* The parameter for the next word. */
+static const struct param *next_positional(const struct parser *p)
+{
+	const struct param *last = NULL;
+	size_t i = 0;
+
+	for (const struct param *o = p->out->command->params; o && o->name; o++) {
+		if (is_option(o))
+			continue;
+		last = o;
+		if (i++ == p->positional)
+			return o;
+	}
+	return last && param_repeats(last) ? last : NULL;
+}
+
+static bool take_word(struct parser *p, const char *word)
+{
+	const struct param *o;
+
+	if (!p->out->command)
+		return name_word(p, word);
+	o = next_positional(p);
+	if (!o)
+		return refuse(
+			p,
+			SAY(p, "%s does not take '%.*s'", p->out->command->name,
+			    STRF(shown(p, word))),
+			SAY(p, "a text with blanks goes in quotes; %.*s", STRF(help_hint(p))));
+	p->positional++;
+	return set(p, o, str_c(word));
+}
+
+/* --- the whole ------------------------------------------------------------------------------------ */
+
+static struct str first_line(const char *text)
+{
+	struct str rest = str_c(text);
+
+	return str_cut(&rest, '\n');
+}
+
+static bool check_required(struct parser *p)
+{
+	const struct command *c = p->out->command;
+	const struct args *a = &p->out->args;
+
+	for (const struct param *o = c->params; o && o->name; o++) {
+		bool given = a->seen >> (o - c->params) & 1;
+
+		if (o->arg)
+			given = a->rq.has >> (o->arg - 1) & 1;
+		if (o->flags & P_REQUIRED && !given)
+			return refuse(p,
+				      SAY(p, "%s needs %s: %s", c->name,
+					  is_option(o)
+						  ? SAY(p, "--%s %s", o->name, param_value(o)).p
+						  : o->name,
+					  o->help),
+				      SAY(p, "e.g. %.*s", STRF(first_line(c->example))));
+	}
+	return true;
+}
+
+static bool check_globals(struct parser *p)
+{
+	const struct global *g = &p->out->args.global;
+
+	if ((g->json != 0) + (g->porcelain != 0) + (g->format.n != 0) > 1)
+		return refuse(
+			p,
+			STR("--json, --porcelain and --format say the same thing: give one of them"),
+			STR(""));
+	if (g->no_color && g->color.n)
+		return refuse(p, STR("--color and --no-color say the same thing: give one of them"),
+			      STR(""));
+	return true;
+}
+
+/* `pawl config` is `pawl config list`. */
+static bool complete_prefix(struct parser *p)
+{
+	const char *words[2] = { p->out->prefix, "list" };
+	size_t used;
+
+	p->out->command = command_find_in(p->table, words, 2, &used);
+	if (p->out->command)
+		return true;
+	return refuse(p, SAY(p, "%s is only half a command", p->out->prefix), help_hint(p));
+}
+
+/* How to say what is wrong should not depend on where it is wrong. */
+static void look_for_format(struct parsed *out, int argc, const char *const *argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		const char *next = i + 1 < argc ? argv[i + 1] : "";
+		bool format = !strcmp(argv[i], "--format");
+
+		if (!strcmp(argv[i], "--json") || !strcmp(argv[i], "--format=json") ||
+		    !strcmp(argv[i], "-j") || (format && !strcmp(next, "json")))
+			out->json = true;
+		else if (!strcmp(argv[i], "--porcelain") ||
+			 !strcmp(argv[i], "--format=porcelain") ||
+			 (format && !strcmp(next, "porcelain")))
+			out->porcelain = true;
+	}
+}
+
+static bool take_all(struct parser *p)
+{
+	bool raw = false, ok = true;
+
+	for (p->at = 1; ok && p->at < p->argc; p->at++) {
+		const char *word = p->argv[p->at];
+
+		if (raw || word[0] != '-' || !word[1])
+			ok = take_word(p, word);
+		else if (!strcmp(word, "--"))
+			raw = true;
+		else if (word[1] == '-')
+			ok = long_option(p, word);
+		else
+			ok = short_options(p, word);
+	}
+	return ok;
+}
+
+void parse(struct parsed *out, int argc, const char *const *argv, struct arena *a)
+{
+	struct parser p = { .out = out, .arena = a, .table = commands, .argv = argv, .argc = argc };
+
+	*out = (struct parsed){ 0 };
+	look_for_format(out, argc, argv);
+	if (!take_all(&p) || !check_globals(&p))
+		return;
+	if (out->args.global.help || out->args.global.version)
+		return;
+	if (!out->command && out->prefix && !complete_prefix(&p))
+		return;
+	if (out->command && check_required(&p))
+		out->args.rq.op = out->command->op;
+}

@@ -1,0 +1,29 @@
+/*
+ * gen: what is said about the commands outside of the program, made from their table: man pages,
+ * completions, the reference. Nothing here is written by hand a second time.
+ */
+#ifndef FACE_GEN_GEN_H
+#define FACE_GEN_GEN_H
+
+#include "cmd/command.h"
+
+/* "-t, --ttl DURATION", "ID", "ON..." */
+void gen_param_name(struct buf *out, const struct param *p);
+/* "pawl claim ID [--ttl DURATION]…", wrapped at `width`, later lines indented. Ends with a newline. */
+void gen_usage(struct buf *out, const struct command *c, size_t width, size_t indent);
+/* Words wrapped at `width`; the first line begins at column `at`. Ends with a newline. */
+void gen_wrap(struct buf *out, const char *text, size_t indent, size_t width, size_t at);
+/* The exit codes of a command, the common ones as well; returns how many (at most 16). */
+size_t gen_codes(const struct command *c, enum result *out);
+
+/* The page of `word`, a command or the first word of several; NULL: that of pawl itself. */
+void gen_man(struct buf *out, const char *word);
+/* false: no such shell. */
+bool gen_completion(struct buf *out, struct str shell);
+void gen_bash(struct buf *out);
+void gen_zsh(struct buf *out);
+void gen_fish(struct buf *out);
+/* doc/commands.md */
+void gen_reference(struct buf *out);
+
+#endif

@@ -1,0 +1,81 @@
+/* pawl-gen: writes what is made from the table of commands, at build time. */
+#include <stdio.h>
+
+#include "base/fs.h"
+#include "face/gen/gen.h"
+
+#define PAGE_MAX (1u << 20)
+
+static int write_file(struct arena *a, const char *dir, const char *name, struct buf *b)
+{
+	char *path = fs_join(a, str_c(dir), str_c(name));
+	int r = b->full ? -1 : fs_write_atomic(path, buf_str(b), 0644);
+
+	if (r)
+		fprintf(stderr, "pawl-gen: %s cannot be written\n", path);
+	buf_free(b);
+	return r;
+}
+
+static int man_pages(struct arena *a, const char *dir)
+{
+	struct buf b = BUF_MAX(PAGE_MAX);
+	int r;
+
+	gen_man(&b, NULL);
+	r = write_file(a, dir, "pawl.1", &b);
+	for (size_t i = 0; !r && commands[i]; i++) {
+		struct str word = command_word(commands[i]);
+
+		if (commands[i]->flags & C_HIDDEN ||
+		    (i && str_eq(word, command_word(commands[i - 1]))))
+			continue;
+		gen_man(&b, arena_cstr(a, word));
+		r = write_file(a, dir, arena_printf(a, "pawl-%.*s.1", STRF(word)).p, &b);
+	}
+	return r;
+}
+
+static int completions(struct arena *a, const char *dir)
+{
+	static const char *const files[][2] = { { "bash", "pawl.bash" },
+						{ "zsh", "_pawl" },
+						{ "fish", "pawl.fish" } };
+	int r = 0;
+
+	for (size_t i = 0; !r && i < sizeof(files) / sizeof(*files); i++) {
+		struct buf b = BUF_MAX(PAGE_MAX);
+
+		gen_completion(&b, str_c(files[i][0]));
+		r = write_file(a, dir, files[i][1], &b);
+	}
+	return r;
+}
+
+static int reference(void)
+{
+	struct buf b = BUF_MAX(PAGE_MAX);
+	int r;
+
+	gen_reference(&b);
+	r = b.full ? -1 : fs_write_all(1, buf_str(&b));
+	buf_free(&b);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	struct arena a = { 0 };
+	int r = 2;
+
+	if (argc == 3 && !strcmp(argv[1], "man"))
+		r = fs_make_dirs(argv[2], 0777) || man_pages(&a, argv[2]);
+	else if (argc == 3 && !strcmp(argv[1], "completions"))
+		r = fs_make_dirs(argv[2], 0777) || completions(&a, argv[2]);
+	else if (argc == 2 && !strcmp(argv[1], "reference"))
+		r = reference() != 0;
+	else
+		fprintf(stderr, "usage: pawl-gen man DIR | completions DIR | reference\n");
+	arena_free(&a);
+	return r;
+}

@@ -1,0 +1,225 @@
+/* Man pages, in the macros of man(7). */
+#include <ctype.h>
+
+#include "face/gen/gen.h"
+
+/* Not the day of the build: the same source makes the same pages. */
+#define PAGE_DATE "2026-11-15"
+
+/* Text of a page: what roff would take for its own is escaped. */
+static void put(struct buf *out, struct str s)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		bool start = i == 0 || s.p[i - 1] == '\n';
+
+		if (start && (s.p[i] == '.' || s.p[i] == '\''))
+			buf_adds(out, STR("\\&"));
+		if (s.p[i] == '\\')
+			buf_adds(out, STR("\\e"));
+		else if (s.p[i] == '-')
+			buf_adds(out, STR("\\-"));
+		else
+			buf_addc(out, s.p[i]);
+	}
+}
+
+static void put_line(struct buf *out, const char *text)
+{
+	put(out, str_c(text));
+	buf_addc(out, '\n');
+}
+
+static void put_upper(struct buf *out, const char *word)
+{
+	for (; *word; word++)
+		buf_addc(out, (char)toupper((unsigned char)*word));
+}
+
+static void put_param(struct buf *out, const struct param *p)
+{
+	struct buf name = BUF_MAX(256);
+
+	gen_param_name(&name, p);
+	buf_adds(out, STR(".TP\n\\fB"));
+	put(out, buf_str(&name));
+	buf_adds(out, STR("\\fR\n"));
+	put(out, str_c(p->help));
+	if (p->def) {
+		buf_adds(out, STR(" (default: "));
+		put(out, str_c(p->def));
+		buf_addc(out, ')');
+	}
+	buf_adds(out, STR(".\n"));
+	buf_free(&name);
+}
+
+static void put_params(struct buf *out, const struct param *p)
+{
+	for (; p && p->name; p++)
+		put_param(out, p);
+}
+
+static void put_example(struct buf *out, const char *example)
+{
+	buf_adds(out, STR(".nf\n.RS\n"));
+	put_line(out, example);
+	buf_adds(out, STR(".RE\n.fi\n"));
+}
+
+static void put_head(struct buf *out, const char *word, const char *summary)
+{
+	buf_adds(out, STR(".TH PAWL"));
+	if (word) {
+		buf_adds(out, STR("\\-"));
+		put_upper(out, word);
+	}
+	buf_adds(out, STR(" 1 " PAGE_DATE " pawl \"pawl manual\"\n.SH NAME\npawl"));
+	buf_addf(out, "%s%s \\- ", word ? "\\-" : "", word ? word : "");
+	put_line(out, summary);
+}
+
+static void put_synopsis(struct buf *out, const struct command *c)
+{
+	struct buf usage = BUF_MAX(4096);
+
+	gen_usage(&usage, c, 70, 0);
+	buf_adds(out, STR(".nf\n"));
+	put(out, buf_str(&usage));
+	buf_adds(out, STR(".fi\n"));
+	buf_free(&usage);
+}
+
+static void put_codes(struct buf *out, const enum result *codes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		buf_addf(out, ".TP\n\\fB%d\\fR %s\n", (int)codes[i], result_name(codes[i]));
+		put_line(out, result_text(codes[i]));
+	}
+}
+
+static void put_see(struct buf *out, const char *see)
+{
+	struct str rest = str_c(see);
+
+	buf_adds(out, STR(".SH SEE ALSO\n.BR pawl (1)"));
+	while (rest.n) {
+		struct str name = str_trim(str_cut(&rest, ',')), word = name;
+
+		word = str_cut(&word, ' ');
+		buf_addf(out, ",\n.BR pawl\\-%.*s (1)", STRF(word));
+	}
+	buf_addc(out, '\n');
+}
+
+static void put_body(struct buf *out, const struct command *c)
+{
+	if (c->detail)
+		put_line(out, c->detail);
+	put_params(out, c->params);
+	buf_adds(out, STR(".PP\n"));
+	put_example(out, c->example);
+}
+
+static void page_single(struct buf *out, const struct command *c)
+{
+	enum result codes[16];
+	size_t n = gen_codes(c, codes);
+
+	put_head(out, c->name, c->summary);
+	buf_adds(out, STR(".SH SYNOPSIS\n"));
+	put_synopsis(out, c);
+	buf_adds(out, STR(".SH DESCRIPTION\n"));
+	put_line(out, c->detail ? c->detail : c->summary);
+	if (c->params) {
+		buf_adds(out, STR(".SH OPTIONS\n"));
+		put_params(out, c->params);
+	}
+	buf_adds(out, STR(".SH EXAMPLE\n"));
+	put_example(out, c->example);
+	buf_adds(out, STR(".SH EXIT STATUS\n"));
+	put_codes(out, codes, n);
+	put_see(out, c->see);
+}
+
+static void page_family(struct buf *out, const char *word)
+{
+	put_head(out, word, command_family(word));
+	buf_adds(out, STR(".SH SYNOPSIS\n"));
+	for (size_t i = 0; commands[i]; i++)
+		if (str_is(command_word(commands[i]), word))
+			put_synopsis(out, commands[i]);
+	buf_adds(out, STR(".SH COMMANDS\n"));
+	for (size_t i = 0; commands[i]; i++) {
+		if (!str_is(command_word(commands[i]), word))
+			continue;
+		buf_addf(out, ".SS \"%s: ", commands[i]->name);
+		put(out, str_c(commands[i]->summary));
+		buf_adds(out, STR("\"\n"));
+		put_body(out, commands[i]);
+	}
+	put_see(out, NULL);
+}
+
+static void put_all_commands(struct buf *out)
+{
+	for (const struct command_group *g = command_groups; g->name; g++) {
+		buf_addf(out, ".SS \"%s\"\n", g->title);
+		for (size_t i = 0; commands[i]; i++) {
+			const struct command *c = commands[i];
+
+			if (strcmp(c->group, g->name) != 0 || c->flags & C_HIDDEN)
+				continue;
+			buf_addf(out, ".TP\n\\fB%s\\fR\n", c->name);
+			put_line(out, c->summary);
+		}
+	}
+}
+
+static void page_pawl(struct buf *out)
+{
+	static const enum result all[] = {
+#define RESULT(name, exit, http, text) name,
+#include "core/result.def"
+#undef RESULT
+	};
+
+	put_head(out, NULL, "a task queue with locks for coding agents");
+	buf_adds(out,
+		 STR(".SH SYNOPSIS\n.B pawl\n[OPTIONS] COMMAND [ARGUMENTS]\n.SH DESCRIPTION\n"));
+	put_line(
+		out,
+		"Any number of agents and people share a queue of tasks and take each task exactly once. A task "
+		"is held by a lease with a token; who does not send heartbeats loses it, and others pick the "
+		"work up. Alone, pawl shows an overview of the queue.");
+	buf_adds(out, STR(".SH COMMANDS\n"));
+	put_all_commands(out);
+	buf_adds(out, STR(".SH OPTIONS\nThese go with every command.\n"));
+	put_params(out, global_params);
+	buf_adds(out, STR(".SH EXIT STATUS\n"));
+	put_codes(out, all, sizeof(all) / sizeof(*all));
+	buf_adds(out, STR(".SH ENVIRONMENT\n"));
+	for (const struct setting *s = settings_list; s->name; s++) {
+		buf_adds(out, STR(".TP\n\\fBPAWL_"));
+		for (const char *c = s->name; *c; c++)
+			buf_addc(out, *c == '.' ? '_' : (char)toupper((unsigned char)*c));
+		buf_adds(out, STR("\\fR\n"));
+		put_line(out, s->help);
+	}
+	buf_adds(out, STR(".SH FILES\n.TP\n.I .pawl/\nthe queue and its settings\n.TP\n"
+			  ".I $XDG_CONFIG_HOME/pawl/config\nyour own settings\n.TP\n"
+			  ".I $XDG_STATE_HOME/pawl/\nthe tokens of locks that you hold\n"));
+}
+
+void gen_man(struct buf *out, const char *word)
+{
+	const char *words[1] = { word };
+	size_t used;
+	const struct command *c = word ? command_find(words, 1, &used) : NULL;
+
+	if (!word)
+		page_pawl(out);
+	else if (c)
+		page_single(out, c);
+	else
+		page_family(out, word);
+}

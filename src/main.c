@@ -1,0 +1,6 @@
+#include "face/cli/cli.h"
+
+int main(int argc, char **argv)
+{
+	return cli_main(argc, argv);
+}

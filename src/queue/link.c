@@ -1,0 +1,193 @@
+#include "core/graph.h"
+#include "queue/work.h"
+
+/* --- who waits for whom -------------------------------------------------------------------------- */
+
+/* The keys that the task with this key waits for: its dependencies and its sub-tasks. */
+static int waits_for(void *ctx, struct str key, struct strs *out)
+{
+	struct work *w = ctx;
+	struct query q = { .parent = key };
+	struct record *rec;
+	int r = edit_get(w->e, key, &rec);
+
+	if (r)
+		return r < 0 ? r : 0;
+	for (size_t i = 0; i < rec->ix.depends.n; i++)
+		*out = arena_append(w->arena, *out, rec->ix.depends.v[i]);
+	return work_keys(w, &q, out);
+}
+
+static int no_cycle(struct work *w, struct str from, struct str to, struct str message)
+{
+	int r = graph_reaches(from, to, waits_for, w, w->arena);
+
+	if (r <= 0)
+		return r;
+	return work_refuse(w, MISCONFIGURED, message,
+			   STR("a task cannot wait for itself: pawl show ID shows parent and depends"));
+}
+
+/* --- parent -------------------------------------------------------------------------------------- */
+
+int leave_parent(struct work *w, struct loaded *l)
+{
+	struct loaded *old;
+	int r;
+
+	if (!l->task.parent.n || !l->was)
+		return 0;
+	r = work_load(w, l->task.parent, &old);
+	if (!r)
+		old->dirty |= graph_sub_moved(&old->task, l->was, 0);
+	return r;
+}
+
+int set_parent(struct work *w, struct loaded *l)
+{
+	struct loaded *parent;
+	int r = leave_parent(w, l);
+
+	l->task.parent = STR("");
+	if (r || !w->rq->parent.n)
+		return r;
+	r = work_load(w, w->rq->parent, &parent);
+	if (r)
+		return r;
+	if (status_ended(parent->task.status))
+		return work_refuse(w, MISCONFIGURED,
+				   arena_printf(w->arena, "%.*s is %s and takes no more sub-tasks",
+						STRF(parent->task.id), status_name(parent->task.status)),
+				   arena_printf(w->arena, "pawl reopen %.*s --reason TEXT",
+						STRF(parent->task.id)));
+	r = no_cycle(w, l->key, parent->key,
+		     arena_printf(w->arena, "%.*s cannot be a sub-task of %.*s: it would wait for itself",
+				  STRF(l->task.id), STRF(parent->task.id)));
+	if (r)
+		return r;
+	l->task.parent = parent->task.id;
+	/* a task that is made in this very call is counted when it is stored */
+	if (l->was)
+		parent->dirty |= graph_sub_moved(&parent->task, 0, l->was);
+	return 0;
+}
+
+/* --- depends ------------------------------------------------------------------------------------- */
+
+static bool depends_on(const struct task *t, struct str id)
+{
+	for (size_t i = 0; i < t->depends.n; i++)
+		if (str_eq_nocase(t->depends.v[i], id))
+			return true;
+	return false;
+}
+
+/* Would `l`, or the parent that it is about to get, come to wait for itself? */
+static int check_depend(struct work *w, struct loaded *l, struct loaded *dep)
+{
+	struct str message =
+		arena_printf(w->arena, "%.*s cannot depend on %.*s: it would wait for itself",
+			     STRF(l->task.id), STRF(dep->task.id));
+	int r = no_cycle(w, dep->key, l->key, message);
+
+	if (!r && !l->was && l->task.parent.n)
+		r = no_cycle(w, dep->key, task_key(w->arena, l->task.parent), message);
+	return r;
+}
+
+static int add_depend(struct work *w, struct loaded *l, struct str id)
+{
+	struct loaded *dep;
+	int r;
+
+	if (depends_on(&l->task, id))
+		return 0;
+	r = work_load(w, id, &dep);
+	if (!r)
+		r = check_depend(w, l, dep);
+	if (r)
+		return r;
+	l->task.depends = arena_append(w->arena, l->task.depends, dep->task.id);
+	graph_dep_moved(&l->task, 0, dep->task.status);
+	l->dirty = true;
+	if (graph_settle(&l->task, dep->task.id, w->e->now, w->arena))
+		work_log(w, l, "needs_help", l->task.blocker_reason);
+	return 0;
+}
+
+int add_depends(struct work *w, struct loaded *l)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < w->rq->depends.n; i++)
+		r = add_depend(w, l, w->rq->depends.v[i]);
+	return r;
+}
+
+static int remove_depend(struct work *w, struct loaded *l, struct str id)
+{
+	struct loaded *dep;
+	int r = work_load(w, id, &dep);
+
+	if (r)
+		return r;
+	if (!depends_on(&l->task, id))
+		return work_refuse(w, NOT_FOUND,
+				   arena_printf(w->arena, "%.*s does not depend on %.*s",
+						STRF(l->task.id), STRF(dep->task.id)),
+				   arena_printf(w->arena, "pawl show %.*s lists what it depends on",
+						STRF(l->task.id)));
+	l->task.depends = arena_without(w->arena, l->task.depends, dep->task.id);
+	graph_dep_moved(&l->task, dep->task.status, 0);
+	l->dirty = true;
+	return 0;
+}
+
+static struct str listed(struct work *w)
+{
+	struct str out = STR("");
+
+	for (size_t i = 0; i < w->rq->depends.n; i++)
+		out = arena_printf(w->arena, "%.*s%s%.*s", STRF(out), i ? ", " : "",
+				   STRF(w->rq->depends.v[i]));
+	return out;
+}
+
+static int change_depends(struct work *w, struct loaded *l)
+{
+	int r = 0;
+
+	if (w->rq->op == OP_DEPEND)
+		return add_depends(w, l);
+	for (size_t i = 0; !r && i < w->rq->depends.n; i++)
+		r = remove_depend(w, l, w->rq->depends.v[i]);
+	return r;
+}
+
+int do_depend(struct work *w)
+{
+	struct verdict v = { 0 };
+	struct loaded *l;
+	int r = work_load(w, w->rq->id, &l);
+
+	if (r)
+		return r;
+	if (!rules_free(&l->task, &w->call, &v))
+		return work_verdict(w, l, &v);
+	if (status_ended(l->task.status))
+		return work_refuse(w, MISCONFIGURED,
+				   arena_printf(w->arena, "%.*s is %s; it waits for nothing any more",
+						STRF(l->task.id), status_name(l->task.status)),
+				   STR(""));
+	r = change_depends(w, l);
+	if (r)
+		return r;
+	if (l->dirty) {
+		l->task.version++;
+		l->task.updated_at = w->e->now;
+		work_log(w, l, w->rq->op == OP_DEPEND ? "depends" : "undepends", listed(w));
+	}
+	r = work_flush(w);
+	work_answer(w, l);
+	return r;
+}

@@ -1,0 +1,196 @@
+#include "queue/queue.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/secret.h"
+#include "queue/work.h"
+
+struct queue {
+	struct store *store;
+	struct store_error err;
+	struct policy policy;
+};
+
+enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a)
+{
+	bool api = err->fault >= STORE_UNREACHABLE;
+
+	answer_fail(ans, api ? API_ERROR : MISCONFIGURED, arena_str(a, str_c(err->text)),
+		    arena_str(a, str_c(err->hint)));
+	ans->applied = err->applied;
+	return ans->code;
+}
+
+enum result queue_open(struct queue **out, const struct queue_config *config, enum store_mode mode,
+		       struct answer *ans, struct arena *a)
+{
+	struct queue *q = mem_alloc(sizeof(*q));
+	struct store_env env = {
+		.mode = mode,
+		.queue = config->name,
+		.timeout_ms = config->timeout_ms,
+		.relaxed = config->relaxed,
+		.who = config->who,
+		.err = &q->err,
+	};
+
+	*q = (struct queue){ .policy = config->policy };
+	if (store_open(&q->store, config->uri, &env)) {
+		enum result code = fault_answer(&q->err, ans, a);
+
+		free(q);
+		return code;
+	}
+	*out = q;
+	return SUCCESS;
+}
+
+void queue_close(struct queue *q)
+{
+	if (!q)
+		return;
+	store_close(q->store);
+	free(q);
+}
+
+int64_t queue_now(struct queue *q)
+{
+	return q->store->ops->now(q->store);
+}
+
+static int dispatch(struct work *w)
+{
+	switch (w->rq->op) {
+	case OP_CREATE:
+		return do_create(w);
+	case OP_TAKE:
+		return do_take(w);
+	case OP_DEPEND:
+	case OP_UNDEPEND:
+		return do_depend(w);
+	case OP_REMOVE:
+		return do_remove(w);
+	case OP_LOCK_CLEANUP:
+		return do_cleanup(w);
+	case OP_ID_CLAIM:
+		return do_id(w);
+	default:
+		return do_change(w);
+	}
+}
+
+struct job {
+	struct queue *q;
+	const struct request *rq;
+	struct answer *ans;
+	struct arena *arena;
+};
+
+static struct str hashed(struct arena *a, struct str token)
+{
+	return token.n ? token_hash(a, token) : token;
+}
+
+/* The edit: it may run again, so it begins from nothing each time. A refusal that changed something on
+ * the way (a task that was abandoned too often) is committed all the same. */
+static int apply(struct edit *e, void *ctx)
+{
+	struct job *j = ctx;
+	struct work w = {
+		.policy = &j->q->policy,
+		.e = e,
+		.rq = j->rq,
+		.ans = j->ans,
+		.arena = j->arena,
+		.call = { .rq = j->rq,
+			  .policy = &j->q->policy,
+			  .now = e->now,
+			  .proof = hashed(j->arena, j->rq->token),
+			  .fresh = hashed(j->arena, j->rq->new_token),
+			  .arena = j->arena },
+	};
+	int r;
+
+	*j->ans = (struct answer){ .now = e->now };
+	r = repeat_find(&w);
+	if (r)
+		return r;
+	r = dispatch(&w);
+	if (r < 0 || (r > 0 && !w.keep))
+		return r;
+	if (!r)
+		repeat_keep(&w);
+	r = work_flush(&w);
+	return r || w.writes ? r : REFUSED;
+}
+
+static bool valid(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a)
+{
+	const char *fault = request_fault(rq, &q->policy, a);
+
+	*ans = (struct answer){ .now = queue_now(q) };
+	if (fault)
+		answer_fail(ans, USAGE, str_c(fault), STR(""));
+	return !fault;
+}
+
+static void write_all(struct queue *q, struct change *changes, struct job *jobs, size_t n)
+{
+	int r;
+
+	if (!n)
+		return;
+	r = q->store->ops->modify(q->store, changes, n);
+	for (size_t i = 0; i < n; i++)
+		if (r < 0 || changes[i].rc < 0) {
+			*jobs[i].ans = (struct answer){ .now = jobs[i].ans->now };
+			fault_answer(&q->err, jobs[i].ans, jobs[i].arena);
+		}
+}
+
+void queue_call_many(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,
+		     struct arena *a)
+{
+	struct job *jobs = arena_array(a, struct job, n);
+	struct change *changes = arena_array(a, struct change, n);
+	size_t writes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!valid(q, &rqs[i], &answers[i], a))
+			continue;
+		if (op_flags(rqs[i].op) & OP_READS) {
+			queue_read(q->store, &q->policy, &rqs[i], &answers[i], a);
+			continue;
+		}
+		jobs[writes] = (struct job){ q, &rqs[i], &answers[i], a };
+		changes[writes] = (struct change){ apply, &jobs[writes], 0 };
+		writes++;
+	}
+	write_all(q, changes, jobs, writes);
+}
+
+void queue_call(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a)
+{
+	queue_call_many(q, rq, ans, 1, a);
+}
+
+void queue_wait(struct queue *q, int64_t ms)
+{
+	int fd = q->store->ops->wake_fd(q->store);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	/* Where nothing wakes us we look again soon enough. */
+	if (fd < 0 && ms > 250)
+		ms = 250;
+	if (poll(&p, fd >= 0, (int)(ms > 60000 ? 60000 : ms)) > 0)
+		q->store->ops->wake_clear(q->store);
+}
+
+enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans, struct arena *a)
+{
+	if (q->store->ops->check(q->store, fn, ctx))
+		return fault_answer(&q->err, ans, a);
+	return SUCCESS;
+}

@@ -1,0 +1,41 @@
+/*
+ * queue: request in, answer out. The only place where policy (core) and store meet.
+ *
+ * queue_call() never prints, never exits and always fills in the answer, whatever happens below it. No
+ * request has an effect before its commit, and each recognises its own earlier effect by its token or
+ * request id, so a caller may repeat any call whose answer it did not get.
+ */
+#ifndef QUEUE_QUEUE_H
+#define QUEUE_QUEUE_H
+
+#include "core/answer.h"
+#include "core/request.h"
+#include "store/store.h"
+
+struct queue;
+
+struct queue_config {
+	struct str uri;
+	struct str name; /* of the queue in its store; empty: default */
+	struct policy policy;
+	int64_t timeout_ms;
+	bool relaxed;
+	struct str who; /* shown to others that wait for us */
+};
+
+/* SUCCESS and *out, or what is wrong, in *ans. */
+enum result queue_open(struct queue **out, const struct queue_config *config, enum store_mode mode,
+		       struct answer *ans, struct arena *a);
+void queue_close(struct queue *q);
+
+/* ans and all it points to live in `a`. */
+void queue_call(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a);
+/* Several in a row, in one commit where the store can. */
+void queue_call_many(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,
+		     struct arena *a);
+/* Returns when something may have changed, or after `ms` at the latest. */
+void queue_wait(struct queue *q, int64_t ms);
+enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans, struct arena *a);
+int64_t queue_now(struct queue *q);
+
+#endif

@@ -1,0 +1,337 @@
+#include "base/text.h"
+#include "core/order.h"
+#include "queue/work.h"
+
+/* What only reads sees committed states and never waits. */
+struct reading {
+	struct store *store;
+	const struct policy *policy;
+	const struct request *rq;
+	struct answer *ans;
+	struct arena *arena;
+	int64_t now;
+	size_t limit;
+};
+
+static int add_task(struct reading *x, const struct record *r)
+{
+	struct answer *ans = x->ans;
+
+	ans->tasks = arena_grow(x->arena, ans->tasks, ans->n_tasks, sizeof(*ans->tasks));
+	return task_of(r, &ans->tasks[ans->n_tasks++], x->arena);
+}
+
+static int one_task(struct reading *x)
+{
+	struct record rec;
+	int r = x->store->ops->get(x->store, task_key(x->arena, x->rq->id), &rec, x->arena);
+
+	if (r > 0) {
+		not_found(x->ans, x->rq->id, x->arena);
+		return REFUSED;
+	}
+	if (r < 0)
+		return r;
+	x->ans->task = arena_new(x->arena, struct task);
+	return task_of(&rec, x->ans->task, x->arena);
+}
+
+/* --- the log ------------------------------------------------------------------------------------- */
+
+static int add_event(struct reading *x, const struct entry *en)
+{
+	struct answer *ans = x->ans;
+	struct event *ev;
+
+	ans->events = arena_grow(x->arena, ans->events, ans->n_events, sizeof(*ev));
+	ev = &ans->events[ans->n_events++];
+	if (event_unpack(arena_str(x->arena, en->data), ev))
+		return STORE_CORRUPT;
+	ev->cursor = arena_str(x->arena, en->cursor);
+	ev->at = en->at;
+	return 0;
+}
+
+static int every_event(const struct entry *en, void *ctx)
+{
+	return add_event(ctx, en);
+}
+
+static int only_comments(const struct entry *en, void *ctx)
+{
+	struct event ev;
+
+	if (event_unpack(en->data, &ev))
+		return STORE_CORRUPT;
+	return str_is(ev.name, "comment") ? add_event(ctx, en) : 0;
+}
+
+static int read_show(struct reading *x)
+{
+	struct entry_query q = { 0 };
+	int r = one_task(x);
+
+	if (r)
+		return r;
+	q.key = task_key(x->arena, x->rq->id);
+	return x->store->ops->entries(x->store, &q, only_comments, x);
+}
+
+static int read_log(struct reading *x)
+{
+	struct entry_query q = { .after = x->rq->after, .last = x->limit };
+	int r;
+
+	x->ans->kind = ANSWER_EVENTS;
+	if (HAS(x->rq, id)) {
+		r = one_task(x);
+		/* the log of a task that was removed is still there */
+		if (r < 0)
+			return r;
+		q.key = task_key(x->arena, x->rq->id);
+	}
+	r = x->store->ops->entries(x->store, &q, every_event, x);
+	if (x->ans->code == NOT_FOUND && x->ans->n_events) {
+		x->ans->code = SUCCESS;
+		x->ans->message = x->ans->hint = STR("");
+	}
+	x->ans->task = NULL;
+	return r;
+}
+
+/* --- lists --------------------------------------------------------------------------------------- */
+
+static bool has_text(const struct task *t, struct str text)
+{
+	const struct str places[] = { t->id,	  t->title,	     t->description,	t->acceptance,
+				      t->summary, t->blocker_reason, t->unblock_action, t->type };
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+		if (str_has_nocase(places[i], text))
+			return true;
+	return false;
+}
+
+static int list_task(const struct record *r, void *ctx)
+{
+	struct reading *x = ctx;
+	struct task t;
+	int bad;
+
+	if (!x->rq->text.n)
+		return add_task(x, r);
+	/* only what matches is kept, so that a search through a large queue stays small */
+	struct arena scratch = { 0 };
+	bad = task_of(r, &t, &scratch);
+	if (!bad && has_text(&t, x->rq->text)) {
+		x->ans->total++;
+		if (!x->limit || x->ans->n_tasks < x->limit)
+			bad = add_task(x, r);
+	}
+	arena_free(&scratch);
+	return bad;
+}
+
+static int read_list(struct reading *x)
+{
+	const struct request *rq = x->rq;
+	struct query q = {
+		.statuses = (unsigned)rq->statuses,
+		.class_rank = (int)rq->class_rank,
+		.holder = rq->holder,
+		.label = rq->label,
+		.type = rq->type,
+		.parent = rq->parent.n ? task_key(x->arena, rq->parent) : STR(""),
+		.text = rq->text,
+		.body = true,
+		.limit = rq->text.n ? 0 : x->limit,
+	};
+	int r = x->store->ops->scan(x->store, &q, list_task, x);
+
+	x->ans->kind = ANSWER_TASKS;
+	if (r || rq->text.n)
+		return r;
+	return x->store->ops->count(x->store, &q, &x->ans->total);
+}
+
+static int held_task(const struct record *r, void *ctx)
+{
+	return add_task(ctx, r);
+}
+
+static int read_locks(struct reading *x)
+{
+	struct query q = { .held = true, .holder = x->rq->holder, .body = true, .limit = x->limit };
+	int r = x->store->ops->scan(x->store, &q, held_task, x);
+
+	x->ans->kind = ANSWER_LOCKS;
+	return r ? r : x->store->ops->count(x->store, &q, &x->ans->total);
+}
+
+static int read_overview(struct reading *x)
+{
+	int64_t counts[16] = { 0 };
+	int r = x->store->ops->tally(x->store, counts);
+
+	if (!x->limit)
+		x->limit = 50;
+	if (!r)
+		r = read_locks(x);
+	x->ans->kind = ANSWER_OVERVIEW;
+	x->ans->total = 0;
+	for (int s = BACKLOG; s < STATUS_END; s++)
+		x->ans->total += x->ans->counts[s] = counts[s];
+	return r;
+}
+
+/* --- next ---------------------------------------------------------------------------------------- */
+
+static int add_candidate(struct reading *x, const struct task *t, int64_t place)
+{
+	struct answer *ans = x->ans;
+	bool eligible;
+	struct str why = order_why(t, x->policy, x->now, x->arena, &eligible);
+
+	ans->candidates = arena_grow(x->arena, ans->candidates, ans->n_candidates,
+				     sizeof(*ans->candidates));
+	ans->candidates[ans->n_candidates++] = (struct candidate){
+		.id = t->id, .title = t->title, .why = why, .eligible = eligible, .place = place
+	};
+	return x->limit && ans->n_candidates >= x->limit;
+}
+
+static int eligible_candidate(const struct record *r, void *ctx)
+{
+	struct reading *x = ctx;
+	struct task t;
+
+	if (task_of(r, &t, x->arena))
+		return STORE_CORRUPT;
+	return add_candidate(x, &t, (int64_t)x->ans->n_candidates + 1);
+}
+
+static int other_candidate(const struct record *r, void *ctx)
+{
+	struct reading *x = ctx;
+	struct task t;
+	bool eligible;
+
+	if (task_of(r, &t, x->arena))
+		return STORE_CORRUPT;
+	(void)order_why(&t, x->policy, x->now, x->arena, &eligible);
+	return eligible ? 0 : add_candidate(x, &t, 0);
+}
+
+static int read_explain(struct reading *x, struct query *q)
+{
+	struct query all = *q;
+	int r;
+
+	x->ans->kind = ANSWER_CANDIDATES;
+	q->body = all.body = true;
+	all.pick = PICK_ALL;
+	all.statuses = 0;
+	r = x->store->ops->scan(x->store, q, eligible_candidate, x);
+	if (!r && (!x->limit || x->ans->n_candidates < x->limit))
+		r = x->store->ops->scan(x->store, &all, other_candidate, x);
+	return r ? r : x->store->ops->count(x->store, &all, &x->ans->total);
+}
+
+static int when_due(const struct record *r, void *ctx)
+{
+	struct reading *x = ctx;
+
+	x->ans->wait_ms = r->ix.eligible_at - x->now;
+	return 1;
+}
+
+static int first_task(const struct record *r, void *ctx)
+{
+	struct reading *x = ctx;
+
+	x->ans->task = arena_new(x->arena, struct task);
+	if (task_of(r, x->ans->task, x->arena))
+		return STORE_CORRUPT;
+	return 1;
+}
+
+static int read_next(struct reading *x)
+{
+	struct query q;
+	int r;
+
+	select_query(x->rq, x->policy, &q);
+	if (x->rq->explain)
+		return read_explain(x, &q);
+	q.body = true;
+	r = x->store->ops->scan(x->store, &q, first_task, x);
+	if (r || x->ans->task)
+		return r;
+	q.pick = PICK_LATER;
+	answer_fail(x->ans, NO_TASKS, STR("no task is eligible now"), STR("pawl next --explain says why"));
+	return x->store->ops->scan(x->store, &q, when_due, x);
+}
+
+/* --- others -------------------------------------------------------------------------------------- */
+
+static int read_lock(struct reading *x)
+{
+	x->ans->kind = ANSWER_LOCK;
+	return one_task(x);
+}
+
+/* The id that the next `create` would make, if nobody else makes one first. */
+static int read_id(struct reading *x)
+{
+	struct record rec;
+	int64_t n = 0;
+	int r = x->store->ops->get(x->store, COUNTER_KEY, &rec, x->arena);
+
+	x->ans->kind = ANSWER_ID;
+	if (r < 0 || (!r && !str_to_i64(rec.hot, &n)))
+		return r < 0 ? r : STORE_CORRUPT;
+	do {
+		x->ans->text = arena_printf(x->arena, "t%lld", (long long)++n);
+		r = x->store->ops->get(x->store, task_key(x->arena, x->ans->text), &rec, x->arena);
+	} while (!r);
+	return r < 0 ? r : 0;
+}
+
+static int dispatch(struct reading *x)
+{
+	switch (x->rq->op) {
+	case OP_SHOW:
+		return read_show(x);
+	case OP_LIST:
+		return read_list(x);
+	case OP_LOG:
+		return read_log(x);
+	case OP_NEXT:
+		return read_next(x);
+	case OP_OVERVIEW:
+		return read_overview(x);
+	case OP_LOCKS:
+		return read_locks(x);
+	case OP_LOCK_STATUS:
+		return read_lock(x);
+	default:
+		return read_id(x);
+	}
+}
+
+void queue_read(struct store *s, const struct policy *p, const struct request *rq, struct answer *ans,
+		struct arena *a)
+{
+	struct reading x = { s, p, rq, ans, a, ans->now, (size_t)rq->limit };
+	struct store_error *err = s->env.err;
+	int r;
+
+	*err = (struct store_error){ 0 };
+	r = dispatch(&x);
+	if (r >= 0)
+		return;
+	if (!err->fault)
+		store_fail(&s->env, r, "pawl doctor looks at the whole store", "a record is damaged");
+	*ans = (struct answer){ .now = x.now };
+	fault_answer(err, ans, a);
+}

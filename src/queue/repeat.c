@@ -1,0 +1,94 @@
+#include "base/secret.h"
+#include "core/codec.h"
+#include "queue/work.h"
+
+#define KEPT_MS (24 * 3600 * INT64_C(1000))
+#define ANSWER_MAX (16u << 20)
+
+static struct str key_of(struct work *w)
+{
+	return arena_printf(w->arena, "request/%.*s",
+			    STRF(hash_hex(w->arena, w->rq->request_id)));
+}
+
+/* Claims know themselves again by their token, which is never stored. */
+static bool by_request_id(const struct work *w)
+{
+	return w->rq->request_id.n && !(op_flags(w->rq->op) & OP_TAKES && w->rq->op != OP_DONE);
+}
+
+/* The token of the next task is not in the stored answer: the caller has it. */
+static void give_token_back(struct work *w)
+{
+	struct answer *ans = w->ans;
+
+	if (ans->next_lock && str_eq(ans->next->lock.token, w->call.fresh))
+		ans->next_lock->token = w->rq->new_token;
+}
+
+int repeat_find(struct work *w)
+{
+	struct record *rec;
+	struct request first;
+	struct answer *ans = w->ans;
+	int r;
+
+	if (!by_request_id(w))
+		return 0;
+	r = edit_get(w->e, key_of(w), &rec);
+	if (r)
+		return r < 0 ? r : 0;
+	if (request_unpack(rec->hot, &first, w->arena) ||
+	    answer_unpack(arena_str(w->arena, rec->body), ans, w->arena))
+		return store_fail(&w->e->store->env, STORE_CORRUPT, "pawl doctor",
+				  "the kept answer of a request id is damaged");
+	if (first.op != w->rq->op || !str_eq_nocase(first.id, w->rq->id)) {
+		*ans = (struct answer){ .now = w->e->now };
+		return work_refuse(w, CONFLICT, STR("this request id belongs to another call"),
+				   STR("every call needs a request id of its own"));
+	}
+	ans->repeated = 1;
+	ans->now = w->e->now;
+	give_token_back(w);
+	return REFUSED; /* nothing to write */
+}
+
+static struct str packed_call(struct work *w)
+{
+	struct request call = { .op = w->rq->op };
+	struct buf b = BUF_MAX(4096);
+	struct str out;
+
+	if (HAS(w->rq, id))
+		GIVE(&call, id, w->rq->id);
+	request_pack(&call, &b);
+	out = arena_str(w->arena, buf_str(&b));
+	buf_free(&b);
+	return out;
+}
+
+void repeat_keep(struct work *w)
+{
+	struct record *rec;
+	struct grant *next_lock = w->ans->next_lock, hidden;
+	struct answer kept = *w->ans;
+	struct buf b = BUF_MAX(ANSWER_MAX);
+
+	if (!by_request_id(w))
+		return;
+	if (next_lock) {
+		hidden = *next_lock;
+		hidden.token = STR("");
+		kept.next_lock = &hidden;
+	}
+	answer_pack(&kept, &b);
+	rec = arena_new(w->arena, struct record);
+	*rec = (struct record){ .key = key_of(w),
+				.ix = { .lane = LANE_GOING, .eligible_at = w->e->now + KEPT_MS },
+				.hot = packed_call(w),
+				.body = arena_str(w->arena, buf_str(&b)),
+				.body_changed = true };
+	buf_free(&b);
+	edit_put(w->e, rec);
+	w->writes++;
+}

@@ -1,0 +1,85 @@
+/*
+ * work: one request inside one change. Tasks are loaded once, changed in memory, and put back together:
+ * work_flush() also carries a status change on to the parent and to those who depend on the task.
+ *
+ * Functions return 0, > 0 for a refusal (the answer says which), or a store's fault.
+ */
+#ifndef QUEUE_WORK_H
+#define QUEUE_WORK_H
+
+#include "core/rules.h"
+#include "queue/queue.h"
+
+#define REFUSED 1
+#define COUNTER_KEY STR("meta/counter")
+
+struct loaded {
+	struct loaded *next;
+	struct record *rec; /* NULL: not in the store yet */
+	struct str key;
+	struct task task;
+	int64_t was; /* the status that others have been told of; 0: not there */
+	bool dirty;
+};
+
+struct work {
+	const struct policy *policy;
+	struct edit *e;
+	struct call call;
+	const struct request *rq;
+	struct answer *ans;
+	struct arena *arena; /* the caller's: it outlives the change */
+	struct loaded *tasks;
+	size_t writes; /* puts, drops and log lines so far */
+	bool keep;     /* a refusal, but what was written on the way stays */
+};
+
+int work_load(struct work *w, struct str id, struct loaded **out); /* REFUSED: NOT_FOUND */
+struct loaded *work_new(struct work *w, struct str id);
+int work_flush(struct work *w);
+void work_drop(struct work *w, struct loaded *l);
+void work_event(struct work *w, const struct event *ev);
+/* A line about the task by the request's agent. */
+void work_log(struct work *w, const struct loaded *l, const char *name, struct str text);
+int work_refuse(struct work *w, enum result code, struct str message, struct str hint);
+/* Takes over what the rules said: events, warning, refusal. */
+int work_verdict(struct work *w, struct loaded *l, const struct verdict *v);
+void work_answer(struct work *w, struct loaded *l);
+struct grant *work_grant(struct work *w, const struct loaded *l);
+/* The keys of the tasks that a query finds. */
+int work_keys(struct work *w, const struct query *q, struct strs *keys);
+int work_load_key(struct work *w, struct str key, struct loaded **out);
+/* Records that are no tasks: a number by its key, 0 if there is none. */
+int number_get(struct work *w, struct str key, int64_t *n);
+void number_put(struct work *w, struct str key, int64_t n);
+/* Where the fence of a removed task is kept. */
+struct str gone_key(struct work *w, const struct loaded *l);
+
+/* One for each kind of request. */
+int do_change(struct work *w);  /* what the rules do to one task */
+int do_create(struct work *w);
+int do_take(struct work *w);
+int do_depend(struct work *w);
+int do_remove(struct work *w);
+int do_cleanup(struct work *w);
+int do_id(struct work *w);
+/* Pieces of them. */
+int take_next(struct work *w, struct loaded **out); /* *out NULL: nothing eligible */
+int set_parent(struct work *w, struct loaded *l);
+int leave_parent(struct work *w, struct loaded *l);
+int add_depends(struct work *w, struct loaded *l);
+int fresh_id(struct work *w, struct str *out);
+void select_query(const struct request *rq, const struct policy *p, struct query *q);
+
+/* Request ids: 0 not seen before, REFUSED answered from memory. */
+int repeat_find(struct work *w);
+void repeat_keep(struct work *w);
+
+void queue_read(struct store *s, const struct policy *p, const struct request *rq, struct answer *ans,
+		struct arena *a);
+/* A record as a task; its strings are in `a`. */
+int task_of(const struct record *r, struct task *out, struct arena *a);
+enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a);
+struct answer *not_found(struct answer *ans, struct str id, struct arena *a);
+
+#endif

@@ -1,0 +1,125 @@
+#include "store/gate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/os.h"
+
+#define TEXT_SIZE 240 /* who holds it; the notes are at the end */
+#define NOTES_AT (GATE_SIZE - GATE_NOTES * (int)sizeof(uint32_t))
+
+static int prepare(struct gate *g)
+{
+	struct stat st;
+
+	if (fstat(g->fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if (st.st_size < GATE_SIZE && ftruncate(g->fd, GATE_SIZE))
+		return -errno;
+	g->map = mmap(NULL, GATE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
+	if (g->map == MAP_FAILED) {
+		g->map = NULL;
+		return -errno;
+	}
+	return 0;
+}
+
+/* The umask must not take away what the database's own file allows; nor must root keep others out. */
+static int create(const char *path, const struct stat *like)
+{
+	mode_t mode = like->st_mode & 0666;
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+
+	if (fd >= 0) {
+		if (geteuid() == 0)
+			(void)!fchown(fd, like->st_uid, like->st_gid);
+		(void)!fchmod(fd, mode);
+	} else if (errno == EEXIST) {
+		fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	}
+	return fd;
+}
+
+int gate_open(struct gate *g, const char *path, const struct stat *like)
+{
+	int r;
+
+	g->map = NULL;
+	g->fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (g->fd < 0 && errno == ENOENT)
+		g->fd = create(path, like);
+	if (g->fd < 0)
+		return -errno;
+	r = prepare(g);
+	if (r)
+		gate_close(g);
+	return r;
+}
+
+void gate_close(struct gate *g)
+{
+	if (g->map)
+		munmap(g->map, GATE_SIZE);
+	if (g->fd >= 0)
+		close(g->fd);
+	g->map = NULL;
+	g->fd = -1;
+}
+
+static void tame(char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < ' ' || *s == 0x7f)
+			*s = '?';
+}
+
+int gate_lock(struct gate *g, int64_t timeout_ms, struct str who)
+{
+	char text[TEXT_SIZE];
+	int r = os_lock(g->fd, timeout_ms);
+
+	if (r)
+		return r;
+	if (who.n > 150)
+		who.n = 150;
+	snprintf(text, sizeof(text), "pid %ld since %" PRId64 " %.*s", (long)getpid(), os_boot_ms(),
+		 STRF(who));
+	memcpy(g->map, text, strlen(text) + 1);
+	return 0;
+}
+
+void gate_unlock(struct gate *g)
+{
+	os_unlock(g->fd);
+}
+
+void gate_announce(struct gate *g, const uint32_t notes[GATE_NOTES])
+{
+	(void)!pwrite(g->fd, notes, GATE_NOTES * sizeof(*notes), NOTES_AT);
+}
+
+void gate_notes(const struct gate *g, uint32_t notes[GATE_NOTES])
+{
+	memcpy(notes, g->map + NOTES_AT, GATE_NOTES * sizeof(*notes));
+}
+
+bool gate_holder(const struct gate *g, struct gate_holder *out)
+{
+	char text[TEXT_SIZE];
+	int64_t since;
+
+	memcpy(text, g->map, TEXT_SIZE - 1);
+	text[TEXT_SIZE - 1] = '\0';
+	if (sscanf(text, "pid %" SCNd64 " since %" SCNd64 " %159[^\n]", &out->pid, &since,
+		   out->who) != 3)
+		return false;
+	tame(out->who);
+	out->ms = os_boot_ms() - since;
+	return true;
+}

@@ -1,0 +1,44 @@
+/*
+ * gate: one kernel lock in front of every write, so that writers queue up in the kernel instead of
+ * polling, and so that no checkpoint ever overlaps a write.
+ *
+ * The file is never unlinked: whoever waits must wait for the same inode. Its holder's name is in it, for
+ * those who lose patience. The name is stored through a mapping since that causes no inotify event:
+ * somebody who waits for work, tries and is refused must not wake all the others. gate_announce() does
+ * cause one. Beside the name there is room for a note from one holder to the next; it may be lost.
+ */
+#ifndef STORE_GATE_H
+#define STORE_GATE_H
+
+#include <sys/stat.h>
+
+#include "base/str.h"
+
+#define GATE_SIZE 256
+#define GATE_NOTES 2
+
+struct gate {
+	int fd; /* -1: not open */
+	char *map;
+};
+
+struct gate_holder {
+	int64_t pid, ms; /* held for so long */
+	char who[160];
+};
+
+/* Opens or creates PATH, for those who may use the file that `like` is of; -errno, -EINVAL if it is no
+ * regular file, -ELOOP if it is a link. */
+int gate_open(struct gate *g, const char *path, const struct stat *like);
+void gate_close(struct gate *g);
+/* 0, -ETIMEDOUT, another -errno */
+int gate_lock(struct gate *g, int64_t timeout_ms, struct str who);
+void gate_unlock(struct gate *g);
+/* Leaves a note to the next holder, and wakes those who watch the folder: to be called when the change
+ * can be seen. */
+void gate_announce(struct gate *g, const uint32_t notes[GATE_NOTES]);
+void gate_notes(const struct gate *g, uint32_t notes[GATE_NOTES]);
+/* Who holds it, as far as known. */
+bool gate_holder(const struct gate *g, struct gate_holder *out);
+
+#endif

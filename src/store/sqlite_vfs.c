@@ -1,0 +1,72 @@
+/*
+ * SQLite's own VFS with two calls changed, for a start with fewer system calls.
+ *
+ * SQLite opens a WAL as if it had to be created, and therefore syncs the folder at each process's first
+ * commit: a second fdatasync. We open one that is there and not empty as what it is. Whoever wrote the
+ * first bytes into it went SQLite's way and synced the folder with them (see set_durability).
+ *
+ * SQLite looks at every part of a path for links. Links to folders are harmless, since -wal and -shm are
+ * found beside the database either way, and the last part has been looked at before (see look()).
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "store/sqlite.h"
+
+static sqlite3_vfs *plain; /* SQLite's own */
+static sqlite3_vfs ours;
+
+static bool has_bytes(const char *path)
+{
+	struct stat st;
+
+	return path && stat(path, &st) == 0 && st.st_size > 0;
+}
+
+static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out)
+{
+	(void)vfs;
+	if ((flags & SQLITE_OPEN_WAL) && (flags & SQLITE_OPEN_CREATE) && has_bytes(name)) {
+		if (plain->xOpen(plain, name, file, flags & ~SQLITE_OPEN_CREATE, out) == SQLITE_OK)
+			return SQLITE_OK;
+	}
+	return plain->xOpen(plain, name, file, flags, out);
+}
+
+static int full_name(sqlite3_vfs *vfs, const char *name, int room, char *out)
+{
+	(void)vfs;
+	if (name[0] != '/' || strlen(name) >= (size_t)room)
+		return plain->xFullPathname(plain, name, room, out);
+	snprintf(out, (size_t)room, "%s", name);
+	return SQLITE_OK;
+}
+
+bool sq_wal_begun(const char *database)
+{
+	char *wal = sqlite3_mprintf("%s-wal", database);
+	bool begun = has_bytes(wal);
+
+	sqlite3_free(wal);
+	return begun;
+}
+
+const char *sq_vfs(void)
+{
+	if (plain)
+		return ours.zName;
+	sqlite3_config(SQLITE_CONFIG_MEMSTATUS,
+		       0); /* too late if SQLite is in use already: no matter */
+	plain = sqlite3_vfs_find(NULL);
+	if (!plain)
+		return NULL;
+	ours = *plain;
+	ours.pNext = NULL;
+	ours.zName = "pawl";
+	ours.xOpen = open_file;
+	ours.xFullPathname = full_name;
+	if (sqlite3_vfs_register(&ours, 0) != SQLITE_OK)
+		ours.zName = plain->zName;
+	return ours.zName;
+}

@@ -1,0 +1,255 @@
+/*
+ * store: atomicity, and nothing else.
+ *
+ * A store keeps records and a log. It never learns what a task, a lease or a status is: policy reads
+ * records, decides, and hands back a write-set; the store makes that write-set happen whole or not at
+ * all. What always holds, on every store:
+ *
+ *  1. A write-set is applied whole or not at all, and what modify() reported as done is durable.
+ *  2. Two changes that read a common key are serialised: the later one sees what the earlier one wrote.
+ *  3. get() and scan() outside of a change see only committed states and never wait for a writer.
+ *  4. An edit that refuses (returns > 0) or fails leaves no trace.
+ *  5. A record's `rev` grows with every put of it. A record that was never put, or was dropped, is absent.
+ *  6. Log entries commit with their write-set, in commit order; a cursor stays valid for ever.
+ *  7. An eligible record is one in LANE_READY, or in LANE_LATER with eligible_at <= now. Order among them
+ *     is index_cmp(), the same on every store.
+ *  8. A record in LANE_GOING is absent for every reader from its eligible_at on, and may be swept then.
+ *  9. A change waits for others at most env.timeout_ms, then fails with STORE_BUSY and names who is in
+ *     the way; nothing was applied.
+ * 10. After a failure err->applied tells whether the change can have happened: 'n' no, '?' unknown. An
+ *     edit must recognise its own earlier effect (by its token), since a caller may repeat it after '?'.
+ *
+ * Calls return 0, a documented condition > 0, or a STORE_* fault < 0 with *env.err filled in.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+enum store_fault {
+	STORE_BUSY = -1,        /* another holds the gate past the timeout */
+	STORE_FULL = -2,        /* no room on the device */
+	STORE_READONLY = -3,    /* may not write here */
+	STORE_IO = -4,          /* the device or the server failed */
+	STORE_UNREACHABLE = -5, /* the folder or the server is not there */
+	STORE_ABSENT = -6,      /* the place is there, but no queue in it */
+	STORE_FOREIGN = -7,     /* something else's data */
+	STORE_NEWER = -8,       /* a newer pawl's data */
+	STORE_CORRUPT = -9,     /* damaged data */
+	STORE_UNSUPPORTED = -10 /* a URI, a file system or a module that this build cannot serve */
+};
+
+struct store_error {
+	int fault;    /* enum store_fault */
+	char applied; /* 'n' or '?' */
+	char text[400], hint[300];
+};
+
+/* --- records ------------------------------------------------------------------------------------ */
+
+enum lane {
+	LANE_NONE,    /* not on offer */
+	LANE_READY,   /* on offer */
+	LANE_LATER,   /* on offer from eligible_at on */
+	LANE_WAITING, /* would be on offer from eligible_at on, if its dependencies were done */
+	LANE_GOING    /* not a task: forgotten at eligible_at */
+};
+
+/* What stores may filter and sort by. `core` computes it; a store only compares. */
+struct index {
+	int lane;   /* enum lane */
+	int status; /* 0: not a task; else 1 to 15, meaning nothing here */
+	int class_rank, priority;
+	int64_t eligible_at, updated_at, created_at;
+	struct str id;     /* the last tie-break, compared as bytes */
+	struct str holder; /* empty: no lock */
+	struct str token;  /* hash of the lock's token, empty: no lock of ours */
+	struct str parent, type;
+	struct strs labels, depends; /* depends and parent: keys */
+};
+
+struct record {
+	struct str key; /* namespaced: "task/t1", "meta/counter"; at most 200 bytes */
+	int64_t rev;
+	struct index ix;
+	struct str hot;  /* small, rewritten at every put */
+	struct str body; /* may be large; put() writes it only if body_changed */
+	bool body_changed;
+};
+
+/* class_rank, then priority descending, then updated_at, then id. */
+int index_cmp(const struct index *a, const struct index *b);
+
+enum pick {
+	PICK_ALL,      /* every task, by created_at, then id */
+	PICK_ELIGIBLE, /* invariant 7, by index_cmp() */
+	PICK_LATER     /* LANE_LATER not yet due, by eligible_at, then id */
+};
+
+struct query {
+	enum pick pick;
+	bool waiting;         /* PICK_ELIGIBLE: LANE_WAITING whose eligible_at has come counts, too */
+	unsigned statuses;    /* set of 1 << status; 0: any */
+	int class_rank;       /* 0: any */
+	bool held;            /* only records with a holder */
+	struct str holder, token, type, label, parent, depends_on; /* empty: any; parent, depends_on: keys */
+	struct str text;      /* a store may leave out records whose body cannot hold it; the caller looks again */
+	struct str after;     /* PICK_ALL: only what comes after the task with this key; no such task: nothing */
+	bool body;            /* load bodies as well */
+	size_t limit;         /* 0: all */
+};
+
+/* Does the record belong to the answer (order, `after`, `text` and limit aside)? */
+bool query_matches(const struct query *q, const struct index *ix, int64_t now);
+/* The order of the answer. */
+int query_cmp(const struct query *q, const struct index *a, const struct index *b);
+/* Invariant 8: is it gone, though a store may still have it? */
+bool index_gone(const struct index *ix, int64_t now);
+
+/* 0: go on; > 0: enough, the scan returns 0; < 0: the scan returns it. What `r` points to lives until
+ * the return. */
+typedef int record_fn(const struct record *r, void *ctx);
+
+/* --- the log ------------------------------------------------------------------------------------ */
+
+struct entry {
+	struct str cursor; /* opaque; the store's to give */
+	int64_t at;
+	struct str key;    /* the record it is about; may be empty */
+	struct str data;
+};
+
+struct entry_query {
+	struct str key;   /* empty: of all records */
+	struct str after; /* a cursor; empty: from the first */
+	size_t last;      /* only this many, the newest, still oldest first; 0: all */
+};
+
+typedef int entry_fn(const struct entry *e, void *ctx);
+
+/* --- changes ------------------------------------------------------------------------------------ */
+
+struct edit_item {
+	struct edit_item *next;
+	struct record rec;
+	bool dropped;
+	struct edit_item *chain; /* of the same hash */
+	size_t serial;           /* 0 for the change's first, then 1, 2, … */
+};
+
+struct edit_entry {
+	struct edit_entry *next;
+	struct entry entry; /* no cursor yet */
+};
+
+/* A write-set in the making, and the state it is made on. */
+struct edit {
+	struct store *store;
+	struct arena *arena; /* lives until the change is over */
+	int64_t now;
+	struct edit_item *items;              /* one for each key, in no order */
+	struct edit_entry *entries, **last;   /* in order */
+	struct edit_item **table;             /* items by the hash of their key */
+	size_t n_items, n_slots;
+};
+
+/* Pure but for the calls below: it may run again, on fresher records. 0: commit the write-set; > 0: a
+ * refusal, nothing is written; < 0: a fault, passed up. */
+typedef int edit_fn(struct edit *e, void *ctx);
+
+/* Reads see the edit's own write-set. The record and all it points to live in e->arena; change it
+ * freely, nothing happens before edit_put(). 0, 1 if there is none, or a fault. */
+int edit_get(struct edit *e, struct str key, struct record **out);
+/* Sees the state at its start: what `fn` puts or drops does not change this scan any more. */
+int edit_scan(struct edit *e, const struct query *q, record_fn *fn, void *ctx);
+/* The first of q's answer: 0, 1 if there is none, or a fault. */
+int edit_first(struct edit *e, const struct query *q, struct record **out);
+/* Takes over r as it is now; what it points to is borrowed until the end of the change. */
+void edit_put(struct edit *e, struct record *r);
+void edit_drop(struct edit *e, struct str key);
+void edit_log(struct edit *e, struct str key, struct str data);
+
+struct change {
+	edit_fn *fn;
+	void *ctx;
+	int rc; /* out: what fn returned */
+};
+
+/* --- the interface ------------------------------------------------------------------------------ */
+
+enum store_mode { STORE_READ, STORE_WRITE, STORE_CREATE };
+
+struct store_env {
+	enum store_mode mode;
+	struct str queue;        /* name of the queue in the store; empty: default */
+	int64_t timeout_ms;      /* for each change */
+	bool relaxed;            /* durability = normal: survives kill -9, not loss of power */
+	struct str who;          /* shown to others that wait for us */
+	int64_t (*wall)(void);   /* the machine's clocks, so that tests can set them; NULL: the real ones */
+	int64_t (*boot)(void);
+	struct str boot_id;
+	struct store_error *err; /* never NULL */
+};
+
+enum check_level { CHECK_OK, CHECK_NOTE, CHECK_BAD };
+/* One finding of check(): what was looked at, how it is, what to do about it. */
+typedef void check_fn(void *ctx, enum check_level level, const char *what, struct str text, struct str fix);
+
+struct uri {
+	struct str text, scheme, path; /* "sqlite", "/a/q.db" */
+	struct str fragment, params;   /* after '#', after '?' */
+};
+
+struct store_ops {
+	const char *scheme;
+	/* STORE_CREATE also makes what is missing (place, schema, queue) and is harmless where all is there;
+	 * the other modes migrate an older schema or refuse, never create. Nothing is changed in a place
+	 * that holds foreign, newer or damaged data. */
+	int (*open)(struct store **out, const struct uri *uri, const struct store_env *env);
+	void (*close)(struct store *s);
+	/* The store's clock, ms since 1970. Goes on evenly whatever happens to the wall clock. */
+	int64_t (*now)(struct store *s);
+	/* 0, 1 if there is none. The record lives in `a`, with its body. */
+	int (*get)(struct store *s, struct str key, struct record *out, struct arena *a);
+	int (*scan)(struct store *s, const struct query *q, record_fn *fn, void *ctx);
+	/* How many match (PICK_ALL; text and limit do not count). */
+	int (*count)(struct store *s, const struct query *q, int64_t *n);
+	/* How many tasks there are of each status: counts[16], without looking at each. */
+	int (*tally)(struct store *s, int64_t *counts);
+	/* Runs the edits one after the other in one commit; each sees what the earlier ones wrote, and one
+	 * that refuses does not stop the others. Fills in every rc. 0 if the commit is durable or there was
+	 * nothing to commit; a fault means that none of them is reported as done, whatever their rc. */
+	int (*modify)(struct store *s, struct change *changes, size_t n);
+	int (*entries)(struct store *s, const struct entry_query *q, entry_fn *fn, void *ctx);
+	/* Readable when something may have changed; drained by wake_clear(); -1: the caller polls. */
+	int (*wake_fd)(struct store *s);
+	void (*wake_clear)(struct store *s);
+	/* For doctor: everything that can be found out about the place without changing it. */
+	int (*check)(struct store *s, check_fn *fn, void *ctx);
+};
+
+/* Every store's struct begins with this. */
+struct store {
+	const struct store_ops *ops;
+	struct store_env env;
+};
+
+/* "sqlite:PATH", with trace+ or fault+ in front of it if wanted. Loads a module for a scheme that is
+ * not built in. The parameter queue=NAME counts if env names no queue. What `uri` and `env` point to must
+ * outlive the store. */
+int store_open(struct store **out, struct str uri, const struct store_env *env);
+void store_close(struct store *s);
+
+/* --- for those who write stores ----------------------------------------------------------------- */
+
+int uri_parse(struct str text, struct uri *out); /* -1: not a URI */
+struct str uri_param(const struct uri *u, const char *name); /* empty: not there */
+/* Fills in env->err and returns `fault`. */
+int store_fail(const struct store_env *env, int fault, const char *hint, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* Runs one edit; on 0 the caller writes e->items and e->entries. */
+int edit_run(struct edit *e, struct store *s, struct arena *a, int64_t now, struct change *c);
+struct record *record_copy(struct arena *a, const struct record *r);
+
+#endif

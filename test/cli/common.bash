@@ -1,0 +1,255 @@
+# shellcheck shell=bash
+# What every test/cli/*.bats shares. A test runs in a fresh folder with a queue of its own, a home of its
+# own, and nothing of the caller's PAWL_ variables.
+#
+# PAWL             the program under test
+# PAWL_TEST_STORE  URI of the store, e.g. sqlite:{dir}/q.db; default: the queue.db that `pawl init` makes.
+#                  {dir} is a fresh folder of the test, {id} a word that no other test has.
+#
+# The exit code that is expected comes first, then the command:
+#   call CODE ARG...    text; leaves $output and $stderr
+#   ask CODE ARG...     --json; one object on stdout that fits the code, nothing on stderr
+#   lines CODE ARG...   --porcelain
+# meta.bats reads these calls: it fails if a command, or a code that its help names, has none.
+
+bats_require_minimum_version 1.5.0
+
+declare -A code_names=([0]=SUCCESS [1]=LOCK_FREE [2]=USAGE [10]=NO_TASKS [20]=CONFLICT [21]=LOST_LOCK
+	[30]=API_ERROR [40]=MISCONFIGURED [41]=INCOMPLETE_SUBTASKS [44]=NOT_FOUND)
+
+setup() {
+	fresh
+	queue
+}
+
+fresh() {
+	local name
+	for name in $(compgen -e PAWL_); do
+		case $name in
+		PAWL_SOURCE | PAWL_BUILD | PAWL_MODULE_DIR | PAWL_TEST_STORE) ;;
+		*) unset "$name" ;;
+		esac
+	done
+	unset NO_COLOR LOGNAME GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR
+	export HOME=$BATS_TEST_TMPDIR/home TZ=UTC LC_ALL=C.UTF-8 USER=tester TERM=xterm
+	export XDG_STATE_HOME=$HOME/state XDG_CONFIG_HOME=$HOME/config
+	export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+	work=$(cd "$BATS_TEST_TMPDIR" && pwd -P)/work
+	mkdir -p "$HOME" "$work"
+	cd "$work" || return
+}
+
+# queue: a queue in this folder, on the store under test
+queue() {
+	local uri=${PAWL_TEST_STORE-}
+	uri=${uri//'{dir}'/"$BATS_TEST_TMPDIR"}
+	uri=${uri//'{id}'/"test-$BATS_SUITE_TEST_NUMBER-$$"}
+	"$PAWL" init -q ${uri:+--store "$uri"}
+}
+
+needs_sqlite() {
+	[ -z "${PAWL_TEST_STORE-}" ] || skip "about .pawl/queue.db"
+}
+
+needs() {
+	command -v "$1" >/dev/null || skip "needs $1"
+}
+
+# call CODE ARG...
+call() {
+	local want=$1
+	shift
+	run --separate-stderr "$PAWL" "$@"
+	printf '$ pawl'
+	printf ' %.200q' "$@"
+	printf '\n%.4000s\n%.2000s\nexit code %s, expected %s\n' "$output" "$stderr" "$status" "$want"
+	[ "$status" -eq "$want" ]
+}
+
+# ask CODE ARG...: the same with --json; the object's shape is checked against the code
+ask() {
+	local want=$1
+	shift
+	call "$want" "$@" --json
+	[ -z "$stderr" ]
+	check_shape "$want"
+}
+
+check_shape() {
+	local name=${code_names[$1]} rule
+	case $1 in
+	0 | 1) rule='.ok == true and .code == $name and (has("error") | not)' ;;
+	10) rule='.ok == true and .code == $name and has("task") and .task == null' ;;
+	30) rule='.error.applied | . == "no" or . == "unknown"' ;;
+	*) rule='.error | has("applied") | not' ;;
+	esac
+	[ "$1" -lt 20 ] && [ "$1" -ne 2 ] || rule="$rule"' and .ok == false and .error.code == $name
+		and (.error.message | type == "string" and length > 0)
+		and (.error | (has("hint") | not) or (.hint | type == "string" and length > 0))'
+	jq -es --arg name "$name" "length == 1 and (.[0] | $rule)" <<<"$output" >/dev/null || {
+		echo "this does not have the shape of $name"
+		return 1
+	}
+}
+
+# lines CODE ARG...
+lines() {
+	local want=$1
+	shift
+	call "$want" "$@" --porcelain
+}
+
+# is FILTER: true of the last answer
+is() {
+	jq -e "$@" <<<"$output" >/dev/null || {
+		echo "not so: $*"
+		return 1
+	}
+}
+
+# get FILTER: from the last answer
+get() {
+	jq -r "$1" <<<"$output"
+}
+
+# says TEXT...: each of them is in stdout; complains: in stderr
+says() {
+	local text
+	for text; do
+		[[ $output == *"$text"* ]] || {
+			echo "stdout does not say: $text"
+			return 1
+		}
+	done
+}
+
+complains() {
+	local text
+	for text; do
+		[[ $stderr == *"$text"* ]] || {
+			echo "stderr does not say: $text"
+			return 1
+		}
+	done
+}
+
+# exactly TEXT: all of stdout
+exactly() {
+	[ "$output" = "$1" ] || {
+		echo "stdout should be: $1"
+		return 1
+	}
+}
+
+# matches REGEX: all of stdout
+matches() {
+	[[ $output =~ ^$1$ ]] || {
+		echo "stdout should match: $1"
+		return 1
+	}
+}
+
+# same A B
+same() {
+	[ "$1" = "$2" ] || {
+		printf 'not the same:\n%s\n%s\n' "$1" "$2"
+		return 1
+	}
+}
+
+# pawl ARG...: must go well, quietly
+pawl() {
+	"$PAWL" "$@" >/dev/null
+}
+
+# new TITLE OPTION...: prints the id of a new task
+new() {
+	"$PAWL" create -q "$@"
+}
+
+# field ID FILTER: of a task
+field() {
+	"$PAWL" show "$1" --json | jq -r ".task$2"
+}
+
+# status_is ID STATUS
+status_is() {
+	same "$(field "$1" .status)" "$2"
+}
+
+# token_of ID OPTION...: claims, and prints the token
+token_of() {
+	"$PAWL" claim "$@" --json | jq -r .lock.token
+}
+
+# snapshot: all that can be seen of the queue and of the tokens, without what time changes by itself
+snapshot() {
+	"$PAWL" list --json --limit 0 | jq -S 'del(.. | .expires_in?)'
+	"$PAWL" log --json --limit 0
+	ls "$XDG_STATE_HOME/pawl" 2>/dev/null || true
+}
+
+# unchanged CODE ARG...: a refusal that changes nothing
+unchanged() {
+	local before
+	before=$(snapshot)
+	call "$@"
+	same "$before" "$(snapshot)"
+}
+
+# short_leases: so that a test can wait for their end
+short_leases() {
+	pawl config set lease.min 0.1s
+}
+
+# soon COMMAND...: until it succeeds, for at most 20 s
+soon() {
+	local end=$((SECONDS + 20))
+	until "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || {
+			echo "this did not come true: $*"
+			return 1
+		}
+		sleep 0.05
+	done
+}
+
+# lapsed ID: until nobody holds it
+lapsed() {
+	soon lock_is_free "$1"
+}
+
+lock_is_free() {
+	local rc=0
+	"$PAWL" lock check -q "$1" || rc=$?
+	[ "$rc" -eq 1 ]
+}
+
+# store_uri: of the queue
+store_uri() {
+	"$PAWL" init --json | jq -r .store
+}
+
+# faulty RULE: the store's URI with a fault in front, e.g. modify:1:lost
+faulty() {
+	local uri
+	uri=$(store_uri)
+	case $uri in
+	*\?*) echo "fault+$uri&fault=$1" ;;
+	*) echo "fault+$uri?fault=$1" ;;
+	esac
+}
+
+# all_commands: the names of all commands, one on a line, from the table
+all_commands() {
+	"$PAWL" help | sed -n 's/^  \([a-z]\{2,\}\)  *\(.*\)/\1 \2/p' | while read -r word rest; do
+		if [[ $rest =~ ^[a-z]+( \| [a-z]+)+$ ]]; then
+			tr -d ' ' <<<"$rest" | tr '|' '\n' | sed "s/^/$word /"
+		else
+			echo "$word"
+		fi
+	done
+}
+
+uuid='[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}'
+time='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'

@@ -1,0 +1,270 @@
+/* What only reads: list, locks, overview, log, show, next --explain. */
+#include "suite.h"
+
+static void fill(struct suite *s)
+{
+	ok(s, "create id=p title=Parent");
+	ok(s, "create id=a title=Fix_the_DOOR type=bug labels=ui,door class_rank=Expedite agent=eve");
+	advance(tick());
+	ok(s, "create id=c title=window labels=ui parent=p");
+	ok(s, "create id=b title=x description=a_door_too type=bug parent=p status=Backlog");
+	advance(tick());
+	ok(s, "create id=d title=held");
+	ok(s, "claim id=d new_token=D agent=bob");
+	ok(s, "create id=e title=reviewed");
+	ok(s, "claim id=e new_token=E agent=carol");
+	ok(s, "review id=e token=E summary=the_doorbell_rings");
+}
+
+static void listed(struct suite *s, const char *filter, const char *want, int64_t total)
+{
+	struct answer *ans = ok(s, "list %s", filter);
+
+	if (strcmp(ids(s, ans), want) != 0 || ans->total != total)
+		fail_msg("list %s: '%s', %d in all", filter, ids(s, ans), (int)ans->total);
+	assert_int_equal(ans->kind, ANSWER_TASKS);
+}
+
+static void test_list(void **state)
+{
+	struct suite *s = *state;
+
+	fill(s);
+	if (clock_is_ours())
+		listed(s, "", "a p b c d e", 6); /* by created_at, then id */
+	assert_int_equal(ok(s, "list")->total, 6);
+	listed(s, "statuses=Backlog", "b", 1);
+	listed(s, "statuses=Backlog,Review", "b e", 2);
+	listed(s, "statuses=Done", "", 0);
+	listed(s, "holder=bob", "d", 1);
+	listed(s, "holder=carol", "", 0);
+	listed(s, "label=ui", "a c", 2);
+	listed(s, "label=UI", "", 0);
+	listed(s, "class_rank=Expedite", "a", 1);
+	listed(s, "type=bug", "a b", 2);
+	listed(s, "type=bug statuses=Backlog", "b", 1);
+	listed(s, "text=door", "a b e", 3);
+	listed(s, "text=DOOR label=door", "a", 1);
+	listed(s, "text=nothing", "", 0);
+	assert_int_equal(ok(s, "list parent=p")->total, 2);
+	assert_int_equal(ok(s, "list parent=nobody")->total, 0);
+}
+
+static void test_limit(void **state)
+{
+	struct suite *s = *state;
+
+	fill(s);
+	listed(s, "limit=1 label=ui", "a", 2);
+	listed(s, "limit=2 text=door", "a b", 3);
+	listed(s, "limit=3 text=door", "a b e", 3);
+	assert_int_equal(ok(s, "list limit=4")->n_tasks, 4);
+	assert_int_equal(ok(s, "list limit=4")->total, 6);
+}
+
+/* Neither work nor edits move a task in the list. */
+static void test_stable_order(void **state)
+{
+	struct suite *s = *state;
+	const char *before;
+
+	fill(s);
+	before = ids(s, ok(s, "list"));
+	advance(tick());
+	ok(s, "update id=c title=z priority=100 class_rank=Expedite");
+	ok(s, "release id=d token=D");
+	ok(s, "take new_token=T");
+	assert_string_equal(ids(s, ok(s, "list")), before);
+}
+
+static void test_locks(void **state)
+{
+	struct suite *s = *state;
+	struct answer *ans;
+
+	fill(s);
+	ok(s, "lock_acquire id=a new_token=M agent=eve ttl=2t");
+	ans = ok(s, "locks");
+	assert_int_equal(ans->kind, ANSWER_LOCKS);
+	assert_string_equal(ids(s, ans), "a d");
+	assert_int_equal(ans->total, 2);
+	assert_string_equal(ids(s, ok(s, "locks holder=bob")), "d");
+	assert_int_equal(ok(s, "locks limit=1")->n_tasks, 1);
+	assert_int_equal(ok(s, "locks limit=1")->total, 2);
+	ans = ok(s, "lock_status id=a");
+	assert_true(ans->kind == ANSWER_LOCK && str_is(ans->task->lock.holder, "eve"));
+	ok(s, "done id=d token=D agent=bob");
+	assert_string_equal(ids(s, ok(s, "locks")), "a");
+}
+
+static void test_overview(void **state)
+{
+	struct suite *s = *state;
+	struct answer *ans;
+
+	fill(s);
+	ans = ok(s, "overview");
+	assert_int_equal(ans->kind, ANSWER_OVERVIEW);
+	assert_int_equal(ans->total, 6);
+	assert_int_equal(ans->counts[READY], 3);
+	assert_int_equal(ans->counts[BACKLOG], 1);
+	assert_int_equal(ans->counts[IN_PROGRESS], 1);
+	assert_int_equal(ans->counts[REVIEW], 1);
+	assert_int_equal(ans->counts[DONE], 0);
+	assert_string_equal(ids(s, ans), "d");
+	ok(s, "done id=d token=D agent=bob");
+	ok(s, "remove id=a");
+	ans = ok(s, "overview");
+	assert_int_equal(ans->counts[DONE], 1);
+	assert_int_equal(ans->counts[READY], 2);
+	assert_int_equal(ans->total, 5);
+	assert_int_equal(ans->n_tasks, 0);
+}
+
+static void test_log(void **state)
+{
+	struct suite *s = *state;
+	struct answer *ans, *rest;
+
+	ok(s, "create id=a title=t run=r9");
+	ok(s, "create id=b");
+	ok(s, "claim id=a new_token=T agent=bob");
+	ok(s, "heartbeat id=a token=T");
+	ok(s, "comment id=a text=hello agent=eve");
+	ok(s, "done id=a token=T agent=bob summary=s");
+	ans = ok(s, "log id=a");
+	assert_int_equal(ans->kind, ANSWER_EVENTS);
+	assert_int_equal(ans->n_events, 4);
+	assert_true(str_is(ans->events[0].name, "created") && str_is(ans->events[0].run, "r9"));
+	assert_true(ans->events[1].from == READY && ans->events[1].to == IN_PROGRESS);
+	assert_true(ans->events[1].fence == 1 && str_is(ans->events[1].agent, "bob"));
+	assert_true(str_is(ans->events[2].text, "hello") && str_is(ans->events[2].agent, "eve"));
+	assert_true(ans->events[3].to == DONE && str_is(ans->events[3].text, "s"));
+	for (size_t i = 1; i < ans->n_events; i++)
+		assert_true(ans->events[i].at >= ans->events[i - 1].at);
+	assert_int_equal(ok(s, "log")->n_events, 5);
+	rest = ok(s, "log limit=2");
+	assert_true(rest->n_events == 2 && str_is(rest->events[1].name, "done"));
+	rest = ok(s, "log id=a after=%.*s", STRF(ans->events[1].cursor));
+	assert_true(rest->n_events == 2 && str_is(rest->events[0].name, "comment"));
+	rest = ok(s, "log after=%.*s", STRF(ans->events[3].cursor));
+	assert_int_equal(rest->n_events, 0);
+}
+
+static void test_show(void **state)
+{
+	struct suite *s = *state;
+	struct answer *ans;
+
+	ok(s, "create id=a");
+	ok(s, "comment id=a text=one");
+	ok(s, "comment id=a text=two agent=bob");
+	ans = ok(s, "show id=A");
+	assert_true(ans->n_events == 2 && str_is(ans->events[1].text, "two"));
+	/* a comment is no edit */
+	assert_int_equal(ans->task->version, 1);
+	assert_true(ans->task->updated_at == ans->task->created_at);
+	assert_true(ans->now >= ans->task->created_at);
+}
+
+static void explained(struct suite *s, const char *id, bool eligible, const char *why)
+{
+	struct answer *ans = ok(s, "next explain=1");
+
+	for (size_t i = 0; i < ans->n_candidates; i++) {
+		const struct candidate *c = &ans->candidates[i];
+
+		if (!str_is(c->id, id))
+			continue;
+		if (!c->eligible == eligible || !str_has_nocase(c->why, str_c(why)))
+			fail_msg("%s: %s: %.*s", id, c->eligible ? "eligible" : "not eligible",
+				 STRF(c->why));
+		assert_true(!c->place == !eligible);
+		return;
+	}
+	fail_msg("%s is not explained", id);
+}
+
+static void test_explain(void **state)
+{
+	struct suite *s = *state;
+	struct answer *ans;
+
+	fill(s);
+	ok(s, "create id=w depends=a,c");
+	ok(s, "create id=late delay=9t");
+	ok(s, "create id=lost");
+	ok(s, "claim id=lost new_token=L ttl=1t");
+	ok(s, "create id=kept");
+	ok(s, "claim id=kept new_token=K");
+	ok(s, "lock_release id=kept token=K");
+	advance(tick());
+	explained(s, "a", true, "ready");
+	explained(s, "b", false, "its status is Backlog");
+	explained(s, "d", false, "held by bob");
+	explained(s, "e", false, "Review");
+	explained(s, "w", false, "waits for 2 of its dependencies");
+	explained(s, "late", false, "not before its time");
+	explained(s, "lost", true, "abandoned");
+	explained(s, "kept", false, "kept for the agent");
+	ans = ok(s, "next explain=1");
+	assert_int_equal(ans->n_candidates, 10);
+	assert_int_equal(ans->total, 10);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(ans->candidates[i].place, i + 1);
+	assert_true(str_is(ans->candidates[0].id, "a"));
+	ans = ok(s, "next explain=1 limit=2");
+	assert_int_equal(ans->n_candidates, 2);
+	ans = ok(s, "next explain=1 label=ui");
+	assert_string_equal(ids(s, ans), "a c");
+	assert_int_equal(ans->n_candidates, 2);
+}
+
+static void test_next(void **state)
+{
+	struct suite *s = *state;
+	struct str before;
+
+	refused(s, NO_TASKS, "next");
+	fill(s);
+	before = dump(s);
+	assert_true(str_is(ok(s, "next")->task->id, "a"));
+	assert_true(str_is(ok(s, "next class_rank=Standard label=ui")->task->id, "c"));
+	refused(s, NO_TASKS, "next type=none");
+	assert_int_equal(call(s, "next type=none")->wait_ms, 0);
+	same_dump(before, dump(s), "next");
+	assert_true(str_is(ok(s, "take new_token=T label=ui class_rank=Standard")->task->id, "c"));
+	assert_true(str_is(ok(s, "take new_token=U type=bug")->task->id, "a"));
+	refused(s, NO_TASKS, "take new_token=V type=bug");
+}
+
+/* What a filter leaves out does not wake who waits for the rest. */
+static void test_wait_goes_by_the_filter(void **state)
+{
+	struct suite *s = *state;
+
+	ok(s, "create id=a delay=2t type=x");
+	ok(s, "create id=b delay=7t type=y");
+	assert_true(call(s, "next")->wait_ms <= 2 * tick());
+	assert_true(call(s, "next type=y")->wait_ms > 3 * tick());
+	assert_true(call(s, "take new_token=T type=y")->wait_ms > 3 * tick());
+	assert_int_equal(call(s, "take new_token=T type=z")->wait_ms, 0);
+}
+
+int read_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		QUEUE_TEST(test_list),
+		QUEUE_TEST(test_limit),
+		QUEUE_TEST(test_stable_order),
+		QUEUE_TEST(test_locks),
+		QUEUE_TEST(test_overview),
+		QUEUE_TEST(test_log),
+		QUEUE_TEST(test_show),
+		QUEUE_TEST(test_explain),
+		QUEUE_TEST(test_next),
+		QUEUE_TEST(test_wait_goes_by_the_filter),
+	};
+
+	return cmocka_run_group_tests_name("read", tests, NULL, NULL);
+}

@@ -1,0 +1,69 @@
+/*
+ * suite: what the tests of the queue share. Every test works in a queue of its own in the store that
+ * PAWL_TEST_STORE names ("{dir}" in it stands for a fresh folder), through queue_call() alone.
+ *
+ * Calls are written as text, "claim id=a new_token=T ttl=2t": the operation, then its arguments. A list
+ * is written with commas, a duration as ms or with a `t` behind it as ticks, a time as "+2t" from now on;
+ * '_' stands for a space in statuses and classes. The agent is "ann" unless named.
+ *
+ * Time is counted in ticks. The program is linked with its own os_wall_ms() and os_boot_ms(), which stand
+ * still until advance(); a store with a clock of its own is waited for, with shorter ticks.
+ */
+#ifndef TEST_QUEUE_SUITE_H
+#define TEST_QUEUE_SUITE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "queue/queue.h"
+
+struct suite {
+	char name[40];
+	struct queue_config config;
+	struct queue *q;
+	struct arena a;
+};
+
+int suite_setup(void **state);
+int suite_teardown(void **state);
+#define QUEUE_TEST(f) cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
+
+#define PRINTF(n) __attribute__((format(printf, n, n + 1)))
+
+/* A second handle on the same queue whose Nth modify loses its reply, and the like ("modify:1:lost"). */
+struct queue *open_faulty(struct suite *s, const char *fault);
+/* After s->config was changed. */
+void reopen(struct suite *s);
+
+struct request parse(struct suite *s, const char *text);
+struct answer *call(struct suite *s, const char *fmt, ...) PRINTF(2);
+struct answer *call_on(struct suite *s, struct queue *q, const char *fmt, ...) PRINTF(3);
+/* It must succeed. */
+struct answer *ok(struct suite *s, const char *fmt, ...) PRINTF(2);
+/* It must be refused with this code, and the whole queue be as it was before. */
+struct answer *refused(struct suite *s, enum result code, const char *fmt, ...) PRINTF(3);
+struct task *show(struct suite *s, const char *id);
+/* Its status must be this one. */
+struct task *expect_status(struct suite *s, const char *id, enum status status);
+/* "a b c" of the tasks or candidates of an answer; candidates: only the eligible ones. */
+const char *ids(struct suite *s, const struct answer *ans);
+/* Everything there is to see in the queue, as bytes. */
+struct str dump(struct suite *s);
+void same_dump(struct str before, struct str after, const char *what);
+/* How many events of that name the task (or the queue: "") has. */
+int count_events(struct suite *s, const char *id, const char *name);
+
+int64_t tick(void);
+/* Can time be set? If not it takes its time. */
+bool clock_is_ours(void);
+void advance(int64_t ms);
+uint32_t rnd(uint64_t *seed, uint32_t limit);
+
+int create_tests(void), link_tests(void), remove_tests(void), lease_tests(void), repeat_tests(void),
+	lost_tests(void), read_tests(void), random_tests(void), selection_tests(void);
+
+#endif

@@ -1,0 +1,250 @@
+/*
+ * Processes that are stopped at the wrong moment. A holder that sleeps past its lease finds, when it goes
+ * on, that nothing of it counts any more. A writer that is stopped in the middle of its change keeps no
+ * reader waiting, and other writers only for their timeout.
+ */
+#include "kit.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LEASE 300
+#define READ_MS 2000
+
+static struct board {
+	_Atomic int holding, go, reads, slowest;
+	_Atomic int codes[8];
+	_Atomic int n;
+} *board;
+
+static const struct str holder_token = { "11111111-1111-4111-8111-111111111111", 36 };
+static const struct str other_token = { "22222222-2222-4222-8222-222222222222", 36 };
+
+static struct answer act(struct queue *q, enum op op, const char *id, struct str token, struct arena *a)
+{
+	bool takes = op == OP_CLAIM || op == OP_TAKE;
+	struct request rq = kit_request(op, str_c(id), takes ? str_n(token.p, 1) : STR("x"));
+	struct answer ans;
+
+	if (takes)
+		GIVE(&rq, new_token, token);
+	else
+		GIVE(&rq, token, token);
+	if (takes)
+		GIVE(&rq, ttl, str_eq(token, holder_token) ? LEASE : 60000);
+	if (op == OP_REVIEW)
+		GIVE(&rq, summary, STR("s"));
+	if (op == OP_BLOCK || op == OP_FAIL)
+		GIVE(&rq, reason, STR("r"));
+	if (op == OP_BLOCK)
+		GIVE(&rq, unblock_action, STR("u"));
+	queue_call(q, &rq, &ans, a);
+	return ans;
+}
+
+/* --- a holder ------------------------------------------------------------------------------------- */
+
+static const enum op late_ops[] = { OP_HEARTBEAT, OP_RELEASE, OP_BLOCK, OP_REVIEW, OP_FAIL, OP_DONE };
+#define N_LATE ((int)(sizeof(late_ops) / sizeof(*late_ops)))
+
+/* Claims, sleeps (it does not know for how long), and goes on as if nothing had been. */
+static int hold(int arg)
+{
+	const char *id = arg == 1 ? "t1" : "t2";
+	struct queue *q = kit_open(STORE_WRITE, 20000);
+	struct arena a = { 0 };
+
+	CHECK(act(q, OP_CLAIM, id, holder_token, &a).code == SUCCESS, "claim");
+	board->holding = 1;
+	kit_await(&board->go, 1, 60000);
+	for (int i = 0; i < N_LATE; i++)
+		board->codes[board->n++] = (int)act(q, late_ops[i], id, holder_token, &a).code;
+	arena_free(&a);
+	queue_close(q);
+	return 0;
+}
+
+static struct task task_now(struct queue *q, const char *id, struct arena *a)
+{
+	struct answer ans = act(q, OP_SHOW, id, STR(""), a);
+
+	CHECK(ans.code == SUCCESS, "show %s", id);
+	return *ans.task;
+}
+
+/* Another takes it over in the meantime, and has finished (or not) when the first one wakes up. */
+static void stop_holder(int arg, bool finished)
+{
+	const char *id = arg == 1 ? "t1" : "t2";
+	pid_t pid;
+	struct queue *q;
+	struct arena a = { 0 };
+	struct answer ans;
+	struct task before, after;
+
+	board->holding = board->go = board->n = 0;
+	pid = kit_spawn(hold, arg);
+	CHECK(kit_await(&board->holding, 1, 20000), "it does not hold");
+	kill(pid, SIGSTOP);
+	kit_sleep(LEASE + 50);
+	q = kit_open(STORE_WRITE, 20000);
+	ans = act(q, OP_CLAIM, id, other_token, &a);
+	CHECK(ans.code == SUCCESS && ans.lock->fence == 2, "the other: %.*s", STRF(ans.message));
+	if (finished)
+		CHECK(act(q, OP_DONE, id, other_token, &a).code == SUCCESS, "the other's done");
+	before = task_now(q, id, &a);
+	board->go = 1;
+	kill(pid, SIGCONT);
+	CHECK(kit_reap(pid) == 0, "the holder failed");
+	for (int i = 0; i < N_LATE; i++)
+		CHECK(board->codes[i] == LOST_LOCK, "%s got %d", op_name(late_ops[i]), board->codes[i]);
+	after = task_now(q, id, &a);
+	CHECK(after.version == before.version && after.status == before.status, "%s has changed", id);
+	if (!finished)
+		CHECK(act(q, OP_DONE, id, other_token, &a).code == SUCCESS, "the other's done");
+	arena_free(&a);
+	queue_close(q);
+}
+
+/* --- a writer ------------------------------------------------------------------------------------- */
+
+static int put_and_stop(struct edit *e, void *ctx)
+{
+	struct record *r = arena_new(e->arena, struct record);
+
+	(void)ctx;
+	*r = (struct record){ .key = STR("test/stopped"), .hot = STR("x") };
+	edit_put(e, r);
+	raise(SIGSTOP);
+	return 0;
+}
+
+static int write_and_stop(int arg)
+{
+	struct store_error err = { 0 };
+	struct store_env env = { .mode = STORE_WRITE, .timeout_ms = 20000, .who = STR("a sleeper"), .err = &err };
+	struct change change = { put_and_stop, NULL, 0 };
+	struct store *s;
+	int r;
+
+	(void)arg;
+	CHECK(store_open(&s, str_c(kit_uri()), &env) == 0, "%s", err.text);
+	r = s->ops->modify(s, &change, 1);
+	CHECK(r == 0, "%s", err.text);
+	store_close(s);
+	return 0;
+}
+
+static void timed(struct queue *q, enum op op, const char *id)
+{
+	struct arena a = { 0 };
+	int64_t start = kit_ms();
+	struct answer ans = act(q, op, id, STR(""), &a);
+	int ms = (int)(kit_ms() - start);
+
+	CHECK(ans.code == SUCCESS, "%s: %.*s", op_name(op), STRF(ans.message));
+	board->reads++;
+	if (ms > board->slowest)
+		board->slowest = ms;
+	arena_free(&a);
+}
+
+static int read_all(int arg)
+{
+	struct queue *q;
+
+	(void)arg;
+	alarm(READ_MS / 1000);
+	q = kit_open(STORE_READ, READ_MS);
+	timed(q, OP_SHOW, "t1");
+	timed(q, OP_LIST, "");
+	timed(q, OP_LOG, "");
+	timed(q, OP_NEXT, "");
+	timed(q, OP_OVERVIEW, "");
+	timed(q, OP_LOCKS, "");
+	timed(q, OP_LOCK_STATUS, "t1");
+	timed(q, OP_ID_PEEK, "");
+	queue_close(q);
+	return 0;
+}
+
+/* A reader that was there before goes on, too. */
+static int read_long(int arg)
+{
+	struct queue *q = kit_open(STORE_READ, READ_MS);
+
+	(void)arg;
+	timed(q, OP_LIST, "");
+	board->holding = 1;
+	kit_await(&board->go, 1, 20000);
+	alarm(READ_MS / 1000);
+	timed(q, OP_LIST, "");
+	timed(q, OP_NEXT, "");
+	queue_close(q);
+	return 0;
+}
+
+static int write_in_vain(int arg)
+{
+	struct queue *q = kit_open(STORE_WRITE, 200);
+	struct arena a = { 0 };
+	int64_t start = kit_ms();
+	struct answer ans = act(q, OP_TAKE, "", other_token, &a);
+	int64_t ms = kit_ms() - start;
+
+	(void)arg;
+	CHECK(ans.code == API_ERROR && ans.applied == 'n', "take: %s", result_name(ans.code));
+	CHECK(str_has_nocase(ans.message, STR("a sleeper")), "it does not say who: %.*s",
+	      STRF(ans.message));
+	CHECK(ms >= 150 && ms < 3000, "it waited %d ms", (int)ms);
+	arena_free(&a);
+	queue_close(q);
+	return 0;
+}
+
+static void stop_writer(void)
+{
+	pid_t reader, writer;
+	struct queue *q;
+	struct arena a = { 0 };
+	int status;
+
+	board->holding = board->go = 0;
+	reader = kit_spawn(read_long, 0);
+	CHECK(kit_await(&board->holding, 1, 20000), "no reader");
+	writer = kit_spawn(write_and_stop, 0);
+	CHECK(waitpid(writer, &status, WUNTRACED) == writer && WIFSTOPPED(status), "it did not stop");
+	board->go = 1;
+	CHECK(kit_reap(reader) == 0, "a reader waited");
+	CHECK(kit_reap(kit_spawn(read_all, 0)) == 0, "a new reader waited");
+	CHECK(kit_reap(kit_spawn(write_in_vain, 0)) == 0, "a second writer");
+	CHECK(kit_reap(kit_spawn(read_all, 0)) == 0, "a reader waited, after a writer had");
+	kill(writer, SIGCONT);
+	CHECK(kit_reap(writer) == 0, "the writer did not finish");
+	q = kit_open(STORE_WRITE, 20000);
+	CHECK(act(q, OP_TAKE, "", other_token, &a).code == SUCCESS, "a writer after it");
+	kit_check_store(q);
+	arena_free(&a);
+	queue_close(q);
+}
+
+int main(void)
+{
+	int64_t start = kit_ms();
+	struct queue *q;
+
+	board = shared_alloc(sizeof(*board));
+	kit_begin();
+	q = kit_open(STORE_WRITE, 20000);
+	kit_create(q, 5);
+	queue_close(q);
+	stop_holder(1, true);
+	stop_holder(2, false);
+	stop_writer();
+	printf("stop: a stopped holder changed nothing (%d late calls: LOST_LOCK); %d reads past a stopped "
+	       "writer, slowest %d ms; %.1f s\n",
+	       2 * N_LATE, board->reads, board->slowest, (double)(kit_ms() - start) / 1000);
+	kit_end();
+	return 0;
+}

@@ -1,0 +1,227 @@
+/* The log: invariant 6. */
+#include "conf.h"
+
+struct seen {
+	struct conf *c;
+	struct buf text;
+	struct str cursor[64];
+	size_t n;
+	int stop; /* after that many, if > 0; a fault, if < 0 */
+};
+
+static int note(const struct entry *e, void *ctx)
+{
+	struct seen *s = ctx;
+
+	buf_addf(&s->text, "%.*s=%.*s ", STRF(e->key), STRF(e->data));
+	assert_true(e->cursor.n > 0);
+	assert_true(e->at > 0);
+	if (s->n < 64)
+		s->cursor[s->n] = arena_str(&s->c->a, e->cursor);
+	s->n++;
+	if (s->stop < 0)
+		return s->stop;
+	return s->stop && s->n == (size_t)s->stop;
+}
+
+static const char *entries(struct conf *c, const struct entry_query *q, struct seen *out)
+{
+	struct seen own = { 0 }, *s = out ? out : &own;
+	const char *text;
+	int rc;
+
+	s->c = c;
+	s->n = 0;
+	s->text = BUF_MAX(1 << 20);
+	rc = c->s->ops->entries(c->s, q, note, s);
+	text = arena_cstr(&c->a, buf_str(&s->text));
+	buf_free(&s->text);
+	if (rc)
+		fail_msg("entries: %d %s", rc, c->err.text);
+	return text;
+}
+
+static int log_words(struct edit *e, void *ctx)
+{
+	struct str rest = str_c(ctx);
+
+	while (rest.n) {
+		struct str data = str_cut(&rest, ' '), key = str_cut(&data, '=');
+
+		edit_log(e, key, data);
+	}
+	return 0;
+}
+
+static void append(struct conf *c, const char *words)
+{
+	assert_int_equal(conf_modify(c, log_words, (void *)(uintptr_t)words), 0);
+}
+
+static void test_order(void **state)
+{
+	struct conf *c = *state;
+
+	assert_string_equal(entries(c, &(struct entry_query){ 0 }, NULL), "");
+	append(c, "a=1 b=2 a=3");
+	append(c, "c=4");
+	append(c, "=5 a=6");
+	assert_string_equal(entries(c, &(struct entry_query){ 0 }, NULL), "a=1 b=2 a=3 c=4 =5 a=6 ");
+	assert_string_equal(entries(c, &(struct entry_query){ .key = STR("a") }, NULL), "a=1 a=3 a=6 ");
+	assert_string_equal(entries(c, &(struct entry_query){ .key = STR("x") }, NULL), "");
+}
+
+static void test_after(void **state)
+{
+	struct conf *c = *state;
+	struct seen s = { 0 };
+	struct entry_query q = { 0 };
+
+	append(c, "a=1 b=2 a=3 b=4");
+	entries(c, &q, &s);
+	assert_int_equal(s.n, 4);
+	q.after = s.cursor[1];
+	assert_string_equal(entries(c, &q, NULL), "a=3 b=4 ");
+	q.key = STR("b");
+	assert_string_equal(entries(c, &q, NULL), "b=4 ");
+	q.key = (struct str){ 0 };
+	q.after = s.cursor[3];
+	assert_string_equal(entries(c, &q, NULL), "");
+	append(c, "c=5");
+	assert_string_equal(entries(c, &q, NULL), "c=5 ");
+	conf_reopen(c);
+	assert_string_equal(entries(c, &q, NULL), "c=5 ");
+}
+
+static void test_last(void **state)
+{
+	struct conf *c = *state;
+	struct seen s = { 0 };
+	struct entry_query q = { .last = 2 };
+
+	append(c, "a=1 b=2 a=3 b=4 a=5");
+	assert_string_equal(entries(c, &q, &s), "b=4 a=5 ");
+	q.last = 99;
+	assert_string_equal(entries(c, &q, &s), "a=1 b=2 a=3 b=4 a=5 ");
+	q.last = 2;
+	q.key = STR("a");
+	assert_string_equal(entries(c, &q, NULL), "a=3 a=5 ");
+	q.after = s.cursor[2];
+	assert_string_equal(entries(c, &q, NULL), "a=5 ");
+}
+
+/* Following page by page: no gaps, no repeats. */
+static void test_follow(void **state)
+{
+	struct conf *c = *state;
+	struct seen s = { .stop = 3 };
+	struct entry_query q = { 0 };
+	struct buf all = BUF_MAX(1 << 16);
+	const char *page;
+
+	for (int i = 0; i < 10; i++)
+		append(c, "a=x b=y");
+	for (int i = 0; i < 20; i++) {
+		page = entries(c, &q, &s);
+		if (!s.n)
+			break;
+		buf_adds(&all, str_c(page));
+		q.after = s.cursor[s.n - 1];
+	}
+	buf_addc(&all, '\0');
+	s.stop = 0;
+	assert_string_equal(all.p, entries(c, &(struct entry_query){ 0 }, &s));
+	assert_int_equal(s.n, 20);
+	buf_free(&all);
+}
+
+static void test_stop(void **state)
+{
+	struct conf *c = *state;
+	struct seen s = { .c = c, .stop = STORE_CORRUPT, .text = BUF_MAX(1000) };
+
+	append(c, "a=1 b=2");
+	assert_int_equal(c->s->ops->entries(c->s, &(struct entry_query){ 0 }, note, &s), STORE_CORRUPT);
+	assert_int_equal(s.n, 1);
+	buf_free(&s.text);
+}
+
+static int note_bytes(const struct entry *e, void *ctx)
+{
+	struct str *want = ctx;
+
+	assert_true(str_eq(e->data, *want));
+	want->n = 0;
+	return 0;
+}
+
+static int log_bytes(struct edit *e, void *ctx)
+{
+	edit_log(e, STR("task/t1"), *(struct str *)ctx);
+	return 0;
+}
+
+static void test_binary(void **state)
+{
+	struct conf *c = *state;
+	size_t n = 70000;
+	char *p = arena_alloc(&c->a, n);
+	struct str data = str_n(p, n);
+
+	for (size_t i = 0; i < n; i++)
+		p[i] = (char)i;
+	assert_int_equal(conf_modify(c, log_bytes, &data), 0);
+	assert_int_equal(c->s->ops->entries(c->s, &(struct entry_query){ 0 }, note_bytes, &data), 0);
+	assert_int_equal(data.n, 0);
+}
+
+static int note_at(const struct entry *e, void *ctx)
+{
+	*(int64_t *)ctx = e->at;
+	return 0;
+}
+
+static void test_time(void **state)
+{
+	struct conf *c = *state;
+	int64_t before = conf_now(c), at = 0;
+
+	append(c, "a=1");
+	assert_int_equal(c->s->ops->entries(c->s, &(struct entry_query){ 0 }, note_at, &at), 0);
+	assert_true(at >= before && at <= conf_now(c));
+}
+
+static int log_and_refuse(struct edit *e, void *ctx)
+{
+	(void)ctx;
+	edit_log(e, STR("a"), STR("no"));
+	return 4;
+}
+
+static void test_atomic(void **state)
+{
+	struct conf *c = *state;
+	struct change ch[] = {
+		{ log_words, "a=1", 99 }, { log_and_refuse, NULL, 99 }, { log_words, "a=2", 99 },
+	};
+
+	assert_int_equal(c->s->ops->modify(c->s, ch, 3), 0);
+	assert_int_equal(ch[1].rc, 4);
+	assert_string_equal(entries(c, &(struct entry_query){ 0 }, NULL), "a=1 a=2 ");
+}
+
+int conf_log(void)
+{
+	const struct CMUnitTest tests[] = {
+		CONF_TEST(test_order),
+		CONF_TEST(test_after),
+		CONF_TEST(test_last),
+		CONF_TEST(test_follow),
+		CONF_TEST(test_stop),
+		CONF_TEST(test_binary),
+		CONF_TEST(test_time),
+		CONF_TEST(test_atomic),
+	};
+
+	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
+}

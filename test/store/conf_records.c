@@ -1,0 +1,374 @@
+/* Records and changes: invariants 1, 4, 5, 8 and 10. */
+#include "conf.h"
+
+/* --- round trips -------------------------------------------------------------------------------- */
+
+static void test_absent(void **state)
+{
+	struct conf *c = *state;
+
+	assert_null(conf_get(c, STR("task/none")));
+	assert_int_equal(conf_drop(c, STR("task/none")), 0);
+	assert_null(conf_get(c, STR("task/none")));
+	assert_string_equal(conf_scan(c, &(struct query){ 0 }), "");
+}
+
+static void test_every_field(void **state)
+{
+	struct conf *c = *state;
+	struct record r = conf_task(c, "full"), *got;
+	char token[32];
+
+	for (int i = 0; i < 32; i++)
+		token[i] = (char)(i * 8); /* with a NUL, and bytes that are no UTF-8 */
+	r.ix.lane = LANE_LATER;
+	r.ix.status = 15;
+	r.ix.class_rank = 4;
+	r.ix.priority = -7;
+	r.ix.eligible_at = conf_now(c) + 50 * conf_tick();
+	r.ix.updated_at = 4102444800000;
+	r.ix.created_at = 1;
+	r.ix.holder = STR("agent \xc3\xbc/1");
+	r.ix.token = str_n(token, sizeof(token));
+	r.ix.parent = STR("task/top");
+	r.ix.type = STR("bug");
+	r.ix.labels = conf_list(c, "b a \xc3\xa9 it's \"q\" x,y 100%_ [z] {}");
+	r.ix.depends = conf_list(c, "task/one task/two");
+	assert_int_equal(conf_put(c, &r), 0);
+	got = conf_get(c, r.key);
+	assert_non_null(got);
+	conf_same(&r, got);
+	assert_true(got->rev > 0);
+	assert_false(got->body_changed);
+}
+
+static void test_bare_record(void **state)
+{
+	struct conf *c = *state;
+	struct record r = { .key = STR("meta/counter") }, *got;
+
+	assert_int_equal(conf_put(c, &r), 0);
+	got = conf_get(c, r.key);
+	assert_non_null(got);
+	conf_same(&r, got);
+	assert_string_equal(conf_scan(c, &(struct query){ 0 }), "");
+}
+
+static void test_binary_hot(void **state)
+{
+	struct conf *c = *state;
+	struct record r = conf_task(c, "bin"), *got;
+	char hot[512];
+
+	for (size_t i = 0; i < sizeof(hot); i++)
+		hot[i] = (char)i;
+	r.hot = str_n(hot, sizeof(hot));
+	assert_int_equal(conf_put(c, &r), 0);
+	got = conf_get(c, r.key);
+	assert_non_null(got);
+	conf_same(&r, got);
+}
+
+static void test_large_body(void **state)
+{
+	struct conf *c = *state;
+	struct record r = conf_task(c, "large"), *got;
+	size_t n = 256 * 1024;
+	char *text = arena_alloc(&c->a, n);
+
+	for (size_t i = 0; i < n; i++)
+		text[i] = (char)('a' + i % 26);
+	memcpy(text, "{\"description\":\"", 16);
+	memcpy(text + n - 2, "\"}", 2);
+	r.body = str_n(text, n);
+	assert_int_equal(conf_put(c, &r), 0);
+	got = conf_get(c, r.key);
+	assert_non_null(got);
+	conf_same(&r, got);
+}
+
+static void test_long_lists(void **state)
+{
+	struct conf *c = *state;
+	struct record r = conf_task(c, "lists"), *got;
+	struct query q = { .label = STR("label-63"), .depends_on = STR("task/dep-199") };
+
+	for (int i = 0; i < 64; i++)
+		r.ix.labels = arena_append(&c->a, r.ix.labels, arena_printf(&c->a, "label-%d", i));
+	for (int i = 0; i < 200; i++)
+		r.ix.depends = arena_append(&c->a, r.ix.depends, arena_printf(&c->a, "task/dep-%d", i));
+	assert_int_equal(conf_put(c, &r), 0);
+	got = conf_get(c, r.key);
+	assert_non_null(got);
+	conf_same(&r, got);
+	assert_string_equal(conf_scan(c, &q), "lists ");
+	r.ix.labels.n = r.ix.depends.n = 0;
+	assert_int_equal(conf_put(c, &r), 0);
+	conf_same(&r, conf_get(c, r.key));
+	assert_string_equal(conf_scan(c, &q), "");
+}
+
+static void test_long_key(void **state)
+{
+	struct conf *c = *state;
+	char key[200];
+	struct record r = { .key = str_n(key, sizeof(key)), .hot = STR("x") };
+
+	memset(key, 'k', sizeof(key));
+	memcpy(key, "lock/", 5);
+	assert_int_equal(conf_put(c, &r), 0);
+	assert_non_null(conf_get(c, r.key));
+	assert_null(conf_get(c, str_n(key, sizeof(key) - 1)));
+}
+
+static void test_keys_are_bytes(void **state)
+{
+	struct conf *c = *state;
+	struct record a = conf_task(c, "Case"), b = conf_task(c, "case");
+
+	a.hot = STR("upper");
+	b.hot = STR("lower");
+	assert_int_equal(conf_put(c, &a), 0);
+	assert_int_equal(conf_put(c, &b), 0);
+	assert_true(str_is(conf_get(c, a.key)->hot, "upper"));
+	assert_true(str_is(conf_get(c, b.key)->hot, "lower"));
+}
+
+/* --- puts and drops ----------------------------------------------------------------------------- */
+
+static void test_body_kept(void **state)
+{
+	struct conf *c = *state;
+	struct record r = conf_task(c, "t1"), *got;
+
+	r.body = STR("{\"title\":\"first\"}");
+	assert_int_equal(conf_put(c, &r), 0);
+	r.body = STR("{\"title\":\"not this one\"}");
+	r.body_changed = false;
+	r.hot = STR("second");
+	assert_int_equal(conf_put(c, &r), 0);
+	got = conf_get(c, r.key);
+	assert_true(str_is(got->body, "{\"title\":\"first\"}"));
+	assert_true(str_is(got->hot, "second"));
+	r.body = (struct str){ 0 };
+	assert_int_equal(conf_put(c, &r), 0);
+	assert_true(str_is(conf_get(c, r.key)->body, "{\"title\":\"first\"}"));
+	r.body_changed = true;
+	assert_int_equal(conf_put(c, &r), 0);
+	assert_int_equal(conf_get(c, r.key)->body.n, 0);
+}
+
+static int keep_body(const struct record *r, void *ctx)
+{
+	struct conf *c = ctx;
+
+	r = record_copy(&c->a, r);
+	assert_int_equal(r->body.n, 13);
+	return 0;
+}
+
+static int expect_no_body(const struct record *r, void *ctx)
+{
+	(void)ctx;
+	assert_int_equal(r->body.n, 0);
+	return 0;
+}
+
+static void test_scan_body(void **state)
+{
+	struct conf *c = *state;
+	struct record r = conf_task(c, "t1");
+
+	assert_int_equal(conf_put(c, &r), 0);
+	assert_int_equal(c->s->ops->scan(c->s, &(struct query){ .body = true }, keep_body, c), 0);
+	assert_int_equal(c->s->ops->scan(c->s, &(struct query){ 0 }, expect_no_body, NULL), 0);
+}
+
+static void test_rev_grows(void **state)
+{
+	struct conf *c = *state;
+	struct record r = conf_task(c, "t1"), other = conf_task(c, "t2");
+	int64_t rev = 0;
+
+	for (int i = 0; i < 5; i++) {
+		struct record *got;
+
+		assert_int_equal(conf_put(c, &r), 0);
+		got = conf_get(c, r.key);
+		assert_true(got->rev > rev);
+		rev = got->rev;
+		assert_int_equal(conf_put(c, &other), 0);
+		assert_true(conf_get(c, r.key)->rev == rev);
+	}
+}
+
+static void test_drop(void **state)
+{
+	struct conf *c = *state;
+	struct record r = conf_task(c, "t1"), *got;
+
+	r.ix.labels = conf_list(c, "red");
+	r.ix.depends = conf_list(c, "task/x");
+	assert_int_equal(conf_put(c, &r), 0);
+	assert_int_equal(conf_drop(c, r.key), 0);
+	assert_null(conf_get(c, r.key));
+	assert_string_equal(conf_scan(c, &(struct query){ 0 }), "");
+	assert_string_equal(conf_scan(c, &(struct query){ .label = STR("red") }), "");
+	r.ix.labels.n = r.ix.depends.n = 0;
+	r.body = STR("{}");
+	assert_int_equal(conf_put(c, &r), 0);
+	got = conf_get(c, r.key);
+	conf_same(&r, got);
+	assert_string_equal(conf_scan(c, &(struct query){ .label = STR("red") }), "");
+	assert_string_equal(conf_scan(c, &(struct query){ .depends_on = STR("task/x") }), "");
+}
+
+static int drop_then_put(struct edit *e, void *ctx)
+{
+	struct record *r = ctx;
+
+	edit_drop(e, r->key);
+	edit_put(e, r);
+	return 0;
+}
+
+static void test_drop_then_put(void **state)
+{
+	struct conf *c = *state;
+	struct record r = conf_task(c, "t1");
+
+	assert_int_equal(conf_put(c, &r), 0);
+	r.body_changed = false;
+	r.body = (struct str){ 0 };
+	assert_int_equal(conf_modify(c, drop_then_put, &r), 0);
+	assert_int_equal(conf_get(c, r.key)->body.n, 0);
+}
+
+static void test_going(void **state)
+{
+	struct conf *c = *state;
+	struct record r = { .key = STR("request/1"), .hot = STR("answer") };
+
+	r.ix.lane = LANE_GOING;
+	r.ix.eligible_at = conf_now(c) + 2 * conf_tick();
+	assert_int_equal(conf_put(c, &r), 0);
+	assert_non_null(conf_get(c, r.key));
+	conf_advance(2 * conf_tick());
+	assert_null(conf_get(c, r.key));
+	r.ix.eligible_at = conf_now(c) + 9 * conf_tick();
+	assert_int_equal(conf_put(c, &r), 0);
+	assert_non_null(conf_get(c, r.key));
+}
+
+/* --- whole or not at all ------------------------------------------------------------------------ */
+
+static void leaves_nothing(struct conf *c, int rc)
+{
+	struct record old = conf_task(c, "old"), fresh = conf_task(c, "new");
+	struct conf_plan p = { .put = &fresh, .drop = old.key, .log = STR("x"), .rc = rc, .env = &c->env };
+	int64_t counts[16];
+
+	assert_int_equal(conf_put(c, &old), 0);
+	assert_int_equal(conf_modify(c, conf_follow, &p), rc);
+	assert_non_null(conf_get(c, old.key));
+	assert_null(conf_get(c, fresh.key));
+	assert_int_equal(conf_log_length(c), 0);
+	assert_int_equal(c->s->ops->tally(c->s, counts), 0);
+	assert_true(counts[1] == 1);
+	p.rc = 0;
+	assert_int_equal(conf_modify(c, conf_follow, &p), 0);
+	assert_null(conf_get(c, old.key));
+	assert_non_null(conf_get(c, fresh.key));
+	assert_int_equal(conf_log_length(c), 1);
+}
+
+static void test_refusal(void **state)
+{
+	leaves_nothing(*state, 7);
+}
+
+static void test_fault(void **state)
+{
+	struct conf *c = *state;
+
+	leaves_nothing(c, STORE_IO);
+	assert_int_equal(c->err.fault, STORE_IO);
+	assert_int_equal(c->err.applied, 'n');
+}
+
+static void test_several(void **state)
+{
+	struct conf *c = *state;
+	struct str key = STR("meta/x");
+	struct record never = conf_task(c, "never");
+	struct conf_plan refuse = { .put = &never, .drop = key, .log = STR("no"), .rc = 3 };
+	struct change ch[] = {
+		{ conf_append_x, &key, 99 }, { conf_append_x, &key, 99 }, { conf_follow, &refuse, 99 },
+		{ conf_append_x, &key, 99 },
+	};
+
+	assert_int_equal(c->s->ops->modify(c->s, ch, 4), 0);
+	assert_int_equal(ch[0].rc, 0);
+	assert_int_equal(ch[1].rc, 0);
+	assert_int_equal(ch[2].rc, 3);
+	assert_int_equal(ch[3].rc, 0);
+	assert_true(str_is(conf_get(c, key)->hot, "xxx"));
+	assert_null(conf_get(c, never.key));
+	assert_int_equal(conf_log_length(c), 0);
+}
+
+static void test_several_with_fault(void **state)
+{
+	struct conf *c = *state;
+	struct str key = STR("meta/x");
+	struct conf_plan ok = { .drop = STR("task/none"), .log = STR("no") };
+	struct conf_plan bad = { .rc = STORE_FULL, .env = &c->env };
+	struct change ch[] = {
+		{ conf_append_x, &key, 99 }, { conf_follow, &ok, 99 }, { conf_follow, &bad, 99 }, { conf_append_x, &key, 99 },
+	};
+
+	assert_int_equal(conf_modify(c, conf_append_x, &key), 0);
+	assert_int_equal(c->s->ops->modify(c->s, ch, 4), STORE_FULL);
+	assert_int_equal(conf_log_length(c), 0);
+	assert_true(str_is(conf_get(c, key)->hot, "x"));
+	assert_int_equal(conf_modify(c, conf_append_x, &key), 0);
+	assert_true(str_is(conf_get(c, key)->hot, "xx"));
+}
+
+static void test_nothing_to_do(void **state)
+{
+	struct conf *c = *state;
+	struct conf_plan p = { 0 };
+
+	assert_int_equal(c->s->ops->modify(c->s, NULL, 0), 0);
+	assert_int_equal(conf_modify(c, conf_follow, &p), 0);
+	p.rc = 5;
+	assert_int_equal(conf_modify(c, conf_follow, &p), 5);
+}
+
+int conf_records(void)
+{
+	const struct CMUnitTest tests[] = {
+		CONF_TEST(test_absent),
+		CONF_TEST(test_every_field),
+		CONF_TEST(test_bare_record),
+		CONF_TEST(test_binary_hot),
+		CONF_TEST(test_large_body),
+		CONF_TEST(test_long_lists),
+		CONF_TEST(test_long_key),
+		CONF_TEST(test_keys_are_bytes),
+		CONF_TEST(test_body_kept),
+		CONF_TEST(test_scan_body),
+		CONF_TEST(test_rev_grows),
+		CONF_TEST(test_drop),
+		CONF_TEST(test_drop_then_put),
+		CONF_TEST(test_going),
+		CONF_TEST(test_refusal),
+		CONF_TEST(test_fault),
+		CONF_TEST(test_several),
+		CONF_TEST(test_several_with_fault),
+		CONF_TEST(test_nothing_to_do),
+	};
+
+	return cmocka_run_group_tests_name("records", tests, NULL, NULL);
+}

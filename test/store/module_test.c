@@ -1,0 +1,126 @@
+/* Modules; TEST_MODULE_DIR says where those of test/module are. The program must export its symbols
+ * (-rdynamic), as pawl does, since modules use them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/module.h"
+#include "store/store.h"
+
+static struct store_error err;
+static const struct store_env env = { .mode = STORE_CREATE, .timeout_ms = 1000, .err = &err };
+
+static int use_dir(void **state)
+{
+	const char *dir = getenv("TEST_MODULE_DIR");
+
+	(void)state;
+	if (!dir || dir[0] != '/') {
+		print_error("TEST_MODULE_DIR must be an absolute path\n");
+		return -1;
+	}
+	return setenv("PAWL_MODULE_DIR", dir, 1);
+}
+
+static void test_loads(void **state)
+{
+	struct store *s;
+	struct record r;
+	struct arena a = { 0 };
+
+	(void)state;
+	assert_int_equal(store_open(&s, STR("memx:"), &env), 0);
+	assert_int_equal(s->ops->get(s, STR("task/x"), &r, &a), 1);
+	store_close(s);
+	assert_int_equal(store_open(&s, STR("trace+fault+memx:named?fault=get:1"), &env), 0);
+	assert_int_equal(s->ops->get(s, STR("task/x"), &r, &a), STORE_IO);
+	store_close(s);
+	arena_free(&a);
+}
+
+static void test_wrong_abi(void **state)
+{
+	const struct module *m;
+	struct store *s;
+	char why[200];
+
+	(void)state;
+	assert_int_equal(module_load("store", STR("wrongabi"), &m, why, sizeof(why)), -1);
+	assert_null(m);
+	assert_non_null(strstr(why, "another pawl"));
+	assert_int_equal(store_open(&s, STR("wrongabi:x"), &env), STORE_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "another pawl"));
+}
+
+static void test_no_module(void **state)
+{
+	const struct module *m;
+	char why[200];
+
+	(void)state;
+	assert_int_equal(module_load("store", STR("nothing"), &m, why, sizeof(why)), -1);
+	assert_non_null(strstr(why, "no module"));
+}
+
+static void test_missing(void **state)
+{
+	const struct module *m;
+	struct store *s;
+	char why[200];
+
+	(void)state;
+	assert_int_equal(module_load("store", STR("git"), &m, why, sizeof(why)), 1);
+	assert_int_equal(store_open(&s, STR("git:origin#pawl"), &env), STORE_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "pawl-store-git.so, which is not installed in /"));
+	assert_string_equal(err.hint, "install the package pawl-git");
+	assert_int_equal(store_open(&s, STR("postgresql://u:secret@h/db"), &env), STORE_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "the postgresql: store needs the module pawl-store-postgres.so"));
+	assert_null(strstr(err.text, "secret"));
+	assert_string_equal(err.hint, "install the package pawl-postgres");
+	assert_int_equal(store_open(&s, STR("https://h/q"), &env), STORE_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "pawl-store-http.so"));
+}
+
+static void test_names(void **state)
+{
+	static const char *const bad[] = { "", "../memx", "/etc", "Memx", "mem-x", "1mem", "a.b" };
+	const struct module *m;
+	char why[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(module_load("store", str_c(bad[i]), &m, why, sizeof(why)), 1);
+}
+
+static void test_relative_dir(void **state)
+{
+	const struct module *m;
+	char why[200];
+
+	(void)state;
+	assert_int_equal(chdir(getenv("TEST_MODULE_DIR")), 0);
+	setenv("PAWL_MODULE_DIR", ".", 1);
+	assert_int_equal(module_dir()[0], '/');
+	assert_int_equal(module_load("store", STR("memx"), &m, why, sizeof(why)), 1);
+	setenv("PAWL_MODULE_DIR", "", 1);
+	assert_int_equal(module_load("store", STR("memx"), &m, why, sizeof(why)), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_loads, use_dir),
+		cmocka_unit_test_setup(test_wrong_abi, use_dir),
+		cmocka_unit_test_setup(test_no_module, use_dir),
+		cmocka_unit_test_setup(test_missing, use_dir),
+		cmocka_unit_test_setup(test_names, use_dir),
+		cmocka_unit_test_setup(test_relative_dir, use_dir),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

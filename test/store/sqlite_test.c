@@ -1,0 +1,1251 @@
+/* What only the SQLite store has: files that are not ours, the gate, the WAL, faults of the device. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+#include "store/sqlite.h"
+
+static char dir[64], path[100], uri[120];
+static struct store_error err;
+static struct arena arena;
+
+/* --- a VFS that counts and fails ---------------------------------------------------------------- */
+
+static sqlite3_vfs *below, counting;
+static struct watched {
+	sqlite3_io_methods methods;
+	const sqlite3_io_methods *original;
+} database, wal;
+static int syncs, writes, fail_sync, fail_write;
+
+static const sqlite3_io_methods *plain(sqlite3_file *f)
+{
+	return f->pMethods == &wal.methods ? wal.original : database.original;
+}
+
+static int count_sync(sqlite3_file *f, int flags)
+{
+	syncs++;
+	return fail_sync ? SQLITE_IOERR_FSYNC : plain(f)->xSync(f, flags);
+}
+
+static int count_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
+{
+	writes++;
+	if (fail_write && writes >= fail_write)
+		return SQLITE_FULL;
+	return plain(f)->xWrite(f, p, n, at);
+}
+
+static int counting_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, int *out)
+{
+	struct watched *w = flags & SQLITE_OPEN_WAL       ? &wal
+			    : flags & SQLITE_OPEN_MAIN_DB ? &database
+							  : NULL;
+	int rc = below->xOpen(below, name, f, flags, out);
+
+	(void)v;
+	if (rc != SQLITE_OK || !w)
+		return rc;
+	w->original = f->pMethods;
+	w->methods = *w->original;
+	w->methods.xSync = count_sync;
+	w->methods.xWrite = count_write;
+	f->pMethods = &w->methods;
+	return rc;
+}
+
+/* Before the store is first used, which builds on the default one. */
+static void install_vfs(void)
+{
+	below = sqlite3_vfs_find(NULL);
+	counting = *below;
+	counting.pNext = NULL;
+	counting.zName = "counting";
+	counting.xOpen = counting_open;
+	sqlite3_vfs_register(&counting, 1);
+}
+
+/* --- helpers ------------------------------------------------------------------------------------ */
+
+static int make_dir(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/pawl-sqlite-XXXXXX");
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/q.db", dir);
+	snprintf(uri, sizeof(uri), "sqlite:%s", path);
+	syncs = writes = fail_sync = fail_write = 0;
+	return 0;
+}
+
+static int drop_dir(void **state)
+{
+	char file[400];
+	struct dirent *e;
+	DIR *d = opendir(dir);
+
+	(void)state;
+	while (d && (e = readdir(d))) {
+		snprintf(file, sizeof(file), "%s/%s", dir, e->d_name);
+		if (unlink(file))
+			rmdir(file);
+	}
+	closedir(d);
+	arena_free(&arena);
+	return rmdir(dir);
+}
+
+static int try_open(enum store_mode mode, int64_t timeout_ms, struct store **out)
+{
+	struct store_env env = {
+		.mode = mode, .timeout_ms = timeout_ms, .who = STR("agent-x"), .err = &err
+	};
+
+	err = (struct store_error){ 0 };
+	return store_open(out, str_c(uri), &env);
+}
+
+static struct store *open_ok(enum store_mode mode)
+{
+	struct store *s = NULL;
+	int rc = try_open(mode, 5000, &s);
+
+	if (rc)
+		fail_msg("open: %d %s", rc, err.text);
+	return s;
+}
+
+static int files_in_dir(void)
+{
+	struct dirent *e;
+	DIR *d = opendir(dir);
+	int n = 0;
+
+	while ((e = readdir(d)))
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+static struct str contents(const char *file)
+{
+	struct str out = { 0 };
+
+	assert_int_equal(fs_read(&arena, file, 64 << 20, &out), 0);
+	return out;
+}
+
+static void write_file(const char *file, const void *p, size_t n)
+{
+	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fs_write_all(fd, str_n(p, n)), 0);
+	close(fd);
+}
+
+static void run_sql(const char *sql)
+{
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	sqlite3_close(db);
+}
+
+static int64_t ask(const char *sql)
+{
+	sqlite3_stmt *st;
+	sqlite3 *db;
+	int64_t n;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &st, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+	n = sqlite3_column_int64(st, 0);
+	sqlite3_finalize(st);
+	sqlite3_close(db);
+	return n;
+}
+
+static int64_t file_size(const char *end)
+{
+	char file[160];
+	struct stat st;
+
+	snprintf(file, sizeof(file), "%s%s", path, end);
+	return stat(file, &st) ? -1 : st.st_size;
+}
+
+/* Adds one to the number in a record and logs it. */
+static int add_one(struct edit *e, void *ctx)
+{
+	struct record *r;
+	int64_t n = 0;
+	int rc = edit_get(e, STR("meta/n"), &r);
+
+	if (rc < 0)
+		return rc;
+	if (rc == 0)
+		assert_true(str_to_i64(r->hot, &n));
+	else
+		r = arena_new(e->arena, struct record);
+	r->key = STR("meta/n");
+	r->hot = arena_printf(e->arena, "%lld", (long long)n + 1);
+	if (ctx) {
+		r->body = *(struct str *)ctx;
+		r->body_changed = true;
+	}
+	edit_put(e, r);
+	edit_log(e, r->key, STR("one more"));
+	return 0;
+}
+
+static int change(struct store *s, void *ctx)
+{
+	struct change c = { add_one, ctx, 0 };
+
+	return s->ops->modify(s, &c, 1);
+}
+
+static int64_t number(struct store *s)
+{
+	struct record r;
+	int64_t n = 0;
+	int rc = s->ops->get(s, STR("meta/n"), &r, &arena);
+
+	assert_true(rc >= 0);
+	if (rc == 0)
+		assert_true(str_to_i64(r.hot, &n));
+	return n;
+}
+
+static int64_t ms_now(void)
+{
+	return os_boot_ms();
+}
+
+/* --- files that are not ours -------------------------------------------------------------------- */
+
+static void refuse_all(int fault, bool also_create)
+{
+	struct str before = contents(path);
+	struct store *s;
+
+	for (int mode = STORE_READ; mode <= (also_create ? STORE_CREATE : STORE_WRITE); mode++) {
+		int rc = try_open(mode, 100, &s);
+
+		if (rc != fault)
+			fail_msg("mode %d: %d instead of %d: %s", mode, rc, fault, err.text);
+		assert_true(err.text[0]);
+		assert_int_equal(err.applied, 'n');
+		assert_true(str_eq(before, contents(path)));
+		assert_int_equal(files_in_dir(), 1);
+	}
+}
+
+static void test_not_sqlite(void **state)
+{
+	char big[9000];
+
+	(void)state;
+	memset(big, 'x', sizeof(big));
+	write_file(path, "hello", 5);
+	refuse_all(STORE_FOREIGN, true);
+	write_file(path, big, sizeof(big));
+	refuse_all(STORE_FOREIGN, true);
+	write_file(path, "SQLite format 3\0and no more", 27);
+	refuse_all(STORE_CORRUPT, true);
+	write_file(path, "SQLite", 6);
+	refuse_all(STORE_CORRUPT, true);
+}
+
+static void test_other_program(void **state)
+{
+	(void)state;
+	run_sql("CREATE TABLE t(a);INSERT INTO t VALUES(1)");
+	refuse_all(STORE_FOREIGN, true);
+	run_sql("PRAGMA application_id=77;PRAGMA user_version=1");
+	refuse_all(STORE_FOREIGN, true);
+}
+
+/* Our database as one file, everything in it. */
+static struct str our_bytes(void)
+{
+	struct store *s = open_ok(STORE_CREATE);
+
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+	run_sql("PRAGMA journal_mode=DELETE;PRAGMA journal_mode=WAL");
+	return contents(path);
+}
+
+static void only_this(struct str bytes)
+{
+	char file[160];
+
+	write_file(path, bytes.p, bytes.n);
+	for (int i = 0; i < 3; i++) {
+		snprintf(file, sizeof(file), "%s%s", path,
+			 (const char *[]){ "-wal", "-shm", "-gate" }[i]);
+		unlink(file);
+	}
+}
+
+static void test_newer(void **state)
+{
+	char *bytes;
+	struct str ours = our_bytes();
+
+	(void)state;
+	bytes = arena_cstr(&arena, ours);
+	bytes[60 + 2] = 3; /* user_version 769 */
+	only_this(str_n(bytes, ours.n));
+	refuse_all(STORE_NEWER, true);
+	assert_non_null(strstr(err.text, "769"));
+}
+
+static void test_damaged(void **state)
+{
+	struct str ours = our_bytes();
+	char *bytes = arena_cstr(&arena, ours);
+	const size_t cuts[] = { 600, 4095, 4096, ours.n - 4096, ours.n - 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+		only_this(str_n(ours.p, cuts[i]));
+		refuse_all(STORE_CORRUPT, true);
+	}
+	bytes[16] = 7; /* a page size that cannot be */
+	only_this(str_n(bytes, ours.n));
+	refuse_all(STORE_CORRUPT, true);
+	memcpy(bytes, ours.p, ours.n);
+	bytes[60 + 3] = 0; /* ours, without a version */
+	only_this(str_n(bytes, ours.n));
+	refuse_all(STORE_CORRUPT, true);
+}
+
+/* The WAL of a database that was cut off does not bring back what it lacks. */
+static void test_cut_with_wal(void **state)
+{
+	struct store *s;
+	struct str big = { 0 };
+	char *text;
+
+	(void)state;
+	text = mem_alloc(200000);
+	memset(text, 'b', 200000);
+	big = str_n(text, 200000);
+	s = open_ok(STORE_CREATE);
+	assert_int_equal(change(s, &big), 0);
+	for (int i = 0; i < 60; i++) {
+		store_close(s);
+		s = open_ok(STORE_WRITE);
+		assert_int_equal(change(s, NULL), 0);
+	}
+	store_close(s);
+	free(text);
+	assert_true(file_size("-wal") > 0);
+	assert_true(file_size("") > 200000);
+	assert_int_equal(truncate(path, 100000), 0);
+	assert_int_equal(try_open(STORE_WRITE, 100, &s), STORE_CORRUPT);
+	assert_true(file_size("") == 100000);
+}
+
+/* Pages that make no sense are found when they are used, and stay as they are. */
+static void test_damaged_inside(void **state)
+{
+	struct str ours = our_bytes();
+	char *bytes = arena_cstr(&arena, ours);
+	struct store *s;
+
+	(void)state;
+	memset(bytes + 108, 0x5a, ours.n - 108);
+	only_this(str_n(bytes, ours.n));
+	s = open_ok(STORE_WRITE);
+	assert_int_equal(change(s, NULL), STORE_CORRUPT);
+	assert_int_equal(err.applied, 'n');
+	store_close(s);
+	assert_true(str_eq(str_n(bytes, ours.n), contents(path)));
+}
+
+static void test_no_file(void **state)
+{
+	struct store *s;
+	char other[140];
+
+	(void)state;
+	snprintf(other, sizeof(other), "%s/other", dir);
+	assert_int_equal(try_open(STORE_READ, 100, &s), STORE_ABSENT);
+	assert_int_equal(try_open(STORE_WRITE, 100, &s), STORE_ABSENT);
+	assert_non_null(strstr(err.hint, "pawl init"));
+	assert_int_equal(files_in_dir(), 0);
+
+	assert_int_equal(mkdir(path, 0755), 0);
+	assert_int_equal(try_open(STORE_CREATE, 100, &s), STORE_FOREIGN);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(mkfifo(path, 0644), 0);
+	assert_int_equal(try_open(STORE_CREATE, 100, &s), STORE_FOREIGN);
+	assert_int_equal(unlink(path), 0);
+	write_file(other, "", 0);
+	assert_int_equal(symlink(other, path), 0);
+	assert_int_equal(try_open(STORE_CREATE, 100, &s), STORE_FOREIGN);
+	assert_int_equal(files_in_dir(), 2);
+
+	snprintf(uri, sizeof(uri), "sqlite:%s/no/such/q.db", dir);
+	assert_int_equal(try_open(STORE_CREATE, 100, &s), STORE_UNREACHABLE);
+	assert_int_equal(try_open(STORE_WRITE, 100, &s), STORE_UNREACHABLE);
+}
+
+static void test_empty_file(void **state)
+{
+	struct store *s;
+
+	(void)state;
+	write_file(path, "", 0);
+	refuse_all(STORE_ABSENT, false);
+	s = open_ok(STORE_CREATE);
+	assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+	assert_true(ask("PRAGMA application_id") == SQ_APPLICATION);
+}
+
+/* What a layout leaves that was cut short after the switch to WAL. */
+static void test_blank_file(void **state)
+{
+	struct store *s;
+
+	(void)state;
+	run_sql("PRAGMA journal_mode=WAL;BEGIN;CREATE TABLE t(a);ROLLBACK");
+	assert_true(file_size("") > 0);
+	refuse_all(STORE_ABSENT, false);
+	s = open_ok(STORE_CREATE);
+	assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+}
+
+static void test_network(void **state)
+{
+	(void)state;
+	assert_null(sq_place_refusal(NULL));
+	assert_non_null(strstr(sq_place_refusal("nfs"), "postgres:"));
+}
+
+/* --- versions ----------------------------------------------------------------------------------- */
+
+static void migrate(enum store_mode mode)
+{
+	const struct sq_layout *now = sq_layout;
+	const char *const steps[] = { now->steps[0], "ALTER TABLE record ADD COLUMN later;"
+						     "UPDATE record SET later=rev" };
+	const struct sq_layout next = { steps, 2 };
+	struct store *s = open_ok(STORE_CREATE);
+
+	assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+	sq_layout = &next;
+	s = open_ok(mode);
+	assert_true(number(s) == 1);
+	if (mode != STORE_READ)
+		assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+	assert_true(ask("SELECT later FROM record") == 1);
+	assert_true(ask("PRAGMA user_version") == 2);
+	sq_layout = now;
+	assert_int_equal(try_open(STORE_WRITE, 100, &s), STORE_NEWER);
+}
+
+static void test_migrate_write(void **state)
+{
+	(void)state;
+	migrate(STORE_WRITE);
+}
+
+static void test_migrate_read(void **state)
+{
+	(void)state;
+	migrate(STORE_READ);
+}
+
+static void test_migration_fails(void **state)
+{
+	const struct sq_layout *now = sq_layout;
+	const char *const steps[] = { now->steps[0],
+				      "ALTER TABLE record ADD COLUMN later;SELECT no_such()" };
+	const struct sq_layout next = { steps, 2 };
+	struct store *s = open_ok(STORE_CREATE);
+
+	(void)state;
+	assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+	sq_layout = &next;
+	assert_true(try_open(STORE_WRITE, 100, &s) < 0);
+	sq_layout = now;
+	s = open_ok(STORE_WRITE);
+	assert_int_equal(change(s, NULL), 0);
+	assert_true(number(s) == 2);
+	store_close(s);
+}
+
+/* --- the gate ----------------------------------------------------------------------------------- */
+
+static int stop_inside(struct edit *e, void *ctx)
+{
+	int rc = add_one(e, NULL);
+
+	(void)!write(*(int *)ctx, "x", 1);
+	raise(SIGSTOP);
+	return rc;
+}
+
+/* A process that is stopped in the middle of its change. */
+static pid_t stopped_writer(void)
+{
+	int fds[2], status;
+	char c;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct change ch = { stop_inside, &fds[1], 0 };
+		struct store *s = open_ok(STORE_WRITE);
+
+		s->ops->modify(s, &ch, 1);
+		_exit(0);
+	}
+	assert_int_equal(read(fds[0], &c, 1), 1);
+	waitpid(pid, &status, WUNTRACED);
+	close(fds[0]);
+	close(fds[1]);
+	return pid;
+}
+
+static void test_stopped_writer(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE), *reader;
+	int64_t start;
+	char pid_text[30];
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+	pid = stopped_writer();
+	start = ms_now();
+	reader = open_ok(STORE_READ);
+	assert_true(number(reader) == 1);
+	assert_true(reader->ops->now(reader) > 0);
+	store_close(reader);
+	assert_true(ms_now() - start < 1000);
+
+	start = ms_now();
+	assert_int_equal(try_open(STORE_WRITE, 300, &s), 0);
+	assert_true(number(s) == 1);
+	assert_int_equal(change(s, NULL), STORE_BUSY);
+	assert_true(ms_now() - start >= 250 && ms_now() - start < 3000);
+	assert_int_equal(err.applied, 'n');
+	assert_non_null(strstr(err.text, "agent-x"));
+	snprintf(pid_text, sizeof(pid_text), "pid %ld", (long)pid);
+	assert_non_null(strstr(err.text, pid_text));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(change(s, NULL), 0);
+	assert_true(number(s) == 2);
+	store_close(s);
+}
+
+/* A program that knows no gate and holds SQLite's own lock. */
+static void test_foreign_lock(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	int64_t start;
+	sqlite3 *db;
+
+	(void)state;
+	store_close(s);
+	assert_int_equal(try_open(STORE_WRITE, 300, &s), 0);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	start = ms_now();
+	assert_int_equal(change(s, NULL), STORE_BUSY);
+	assert_true(ms_now() - start >= 200 && ms_now() - start < 3000);
+	assert_true(number(s) == 0);
+	sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+	assert_int_equal(change(s, NULL), 0);
+	sqlite3_close(db);
+	store_close(s);
+}
+
+static void test_bad_gate(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	char gate[140], other[140];
+
+	(void)state;
+	store_close(s);
+	snprintf(gate, sizeof(gate), "%s-gate", path);
+	snprintf(other, sizeof(other), "%s/other", dir);
+	write_file(other, "precious", 8);
+	assert_int_equal(unlink(gate), 0);
+	assert_int_equal(symlink(other, gate), 0);
+	s = open_ok(STORE_WRITE);
+	assert_int_equal(change(s, NULL), STORE_FOREIGN);
+	store_close(s);
+	assert_true(str_is(contents(other), "precious"));
+	assert_int_equal(unlink(gate), 0);
+	s = open_ok(STORE_WRITE);
+	assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+}
+
+static void test_fork(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(change(s, NULL), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct record r;
+		int64_t counts[16];
+		int ok = change(s, NULL) == STORE_IO && strstr(err.text, "fork") &&
+			 s->ops->get(s, STR("meta/n"), &r, &arena) == STORE_IO &&
+			 s->ops->tally(s, counts) == STORE_IO;
+
+		store_close(s);
+		_exit(ok ? 0 : 1);
+	}
+	waitpid(pid, &status, 0);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_int_equal(change(s, NULL), 0);
+	assert_true(number(s) == 2);
+	store_close(s);
+}
+
+static void test_create_race(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 10; round++) {
+		pid_t pids[8];
+		struct store *s;
+		int status;
+
+		for (int i = 0; i < 8; i++) {
+			pids[i] = fork();
+			if (pids[i] == 0) {
+				int ok = try_open(STORE_CREATE, 20000, &s) == 0 &&
+					 change(s, NULL) == 0;
+
+				if (!ok)
+					fprintf(stderr, "%s\n", err.text);
+				else
+					store_close(s);
+				_exit(ok ? 0 : 1);
+			}
+		}
+		for (int i = 0; i < 8; i++) {
+			waitpid(pids[i], &status, 0);
+			assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+		}
+		s = open_ok(STORE_READ);
+		assert_true(number(s) == 8);
+		store_close(s);
+		drop_dir(NULL);
+		assert_int_equal(make_dir(NULL), 0);
+	}
+}
+
+/* --- the WAL ------------------------------------------------------------------------------------ */
+
+static void test_wal_bounded(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+
+	(void)state;
+	for (int i = 0; i < 5000; i++)
+		assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+	assert_true(file_size("-wal") < 5 << 20);
+	assert_true(ask("SELECT count(*) FROM event") == 5000);
+}
+
+/* Each process for itself: the next one must find the WAL short, and not read more and more. */
+static void test_wal_bounded_alone(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+
+	(void)state;
+	for (int i = 0; i < 600; i++) {
+		store_close(s);
+		s = open_ok(STORE_WRITE);
+		assert_int_equal(change(s, NULL), 0);
+	}
+	assert_true(number(s) == 600);
+	store_close(s);
+	assert_true(file_size("-wal") < 1 << 20);
+}
+
+static void test_one_sync(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(change(s, NULL), 0);
+		store_close(s);
+		s = open_ok(STORE_WRITE);
+		syncs = 0;
+	}
+	assert_int_equal(change(s, NULL), 0);
+	assert_int_equal(syncs, 1);
+	assert_true(number(s) == 4);
+	assert_int_equal(syncs, 1);
+	store_close(s);
+	assert_int_equal(syncs, 1);
+}
+
+static int refuse(struct edit *e, void *ctx)
+{
+	(void)ctx;
+	edit_put(e, &(struct record){ .key = STR("meta/refused") });
+	return 7;
+}
+
+static void test_refusal_is_free(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	struct change c = { refuse, NULL, 0 };
+
+	(void)state;
+	assert_int_equal(change(s, NULL), 0);
+	syncs = writes = 0;
+	assert_int_equal(s->ops->modify(s, &c, 1), 0);
+	assert_int_equal(c.rc, 7);
+	assert_int_equal(syncs, 0);
+	assert_int_equal(writes, 0);
+	store_close(s);
+}
+
+/* --- faults of the device ----------------------------------------------------------------------- */
+
+static void test_sync_fails(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+
+	(void)state;
+	assert_int_equal(change(s, NULL), 0);
+	fail_sync = 1;
+	assert_int_equal(change(s, NULL), STORE_IO);
+	assert_int_equal(err.applied, '?');
+	fail_sync = 0;
+	assert_int_equal(change(s, NULL), 0);
+	assert_true(number(s) >= 2);
+	store_close(s);
+	assert_true(ask("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check='ok'") ==
+		    1);
+}
+
+/* The nth write finds no room, for every n until it succeeds. */
+static void test_no_room(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	int n, rc = STORE_FULL;
+
+	(void)state;
+	assert_int_equal(change(s, NULL), 0);
+	for (n = 1; rc == STORE_FULL; n++) {
+		assert_true(number(s) == 1);
+		writes = 0;
+		fail_write = n;
+		rc = change(s, NULL);
+		if (rc)
+			assert_int_equal(err.applied, 'n');
+		fail_write = 0;
+	}
+	assert_int_equal(rc, 0);
+	assert_true(n > 3);
+	assert_true(number(s) == 2);
+	store_close(s);
+	assert_true(ask("SELECT count(*) FROM event") == 2);
+}
+
+static int full_in_child(void)
+{
+	struct rlimit limit;
+	struct store *s = open_ok(STORE_WRITE);
+	struct str big = str_n(mem_alloc(400000), 400000);
+
+	memset((char *)big.p, 'x', big.n);
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &limit);
+	limit.rlim_cur = 200000;
+	setrlimit(RLIMIT_FSIZE, &limit);
+	if (change(s, &big) != STORE_FULL || err.applied != 'n' || number(s) != 1) {
+		fprintf(stderr, "%d %c %s\n", err.fault, err.applied, err.text);
+		return 1;
+	}
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_FSIZE, &limit);
+	if (change(s, &big) != 0 || number(s) != 2)
+		return 2;
+	store_close(s);
+	return 0;
+}
+
+static void test_file_limit(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+	pid = fork();
+	if (pid == 0)
+		_exit(full_in_child());
+	waitpid(pid, &status, 0);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_true(ask("SELECT count(*) FROM event") == 2);
+}
+
+static int as_nobody(void)
+{
+	struct store *s;
+	int rc;
+
+	if (getuid() == 0 && (setgid(65534) || setuid(65534)))
+		return 1;
+	rc = try_open(STORE_WRITE, 100, &s);
+	if (rc == 0)
+		rc = change(s, NULL);
+	if (rc != STORE_READONLY || err.applied != 'n')
+		return 2;
+	if (try_open(STORE_READ, 100, &s) != 0 || number(s) != 1)
+		return 3;
+	store_close(s);
+	snprintf(uri, sizeof(uri), "sqlite:%s/new.db", dir);
+	if (try_open(STORE_CREATE, 100, &s) != STORE_READONLY)
+		return 4;
+	return 0;
+}
+
+static void test_read_only_folder(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+	chmod(dir, 0555);
+	chmod(path, 0444);
+	pid = fork();
+	if (pid == 0)
+		_exit(as_nobody());
+	waitpid(pid, &status, 0);
+	chmod(dir, 0755);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_true(ask("SELECT count(*) FROM event") == 1);
+}
+
+static void test_deleted(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+
+	(void)state;
+	assert_int_equal(change(s, NULL), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(change(s, NULL), STORE_UNREACHABLE);
+	store_close(s);
+}
+
+/* --- kill -9 ------------------------------------------------------------------------------------ */
+
+static _Noreturn void write_until_killed(int out)
+{
+	struct store *s = open_ok(STORE_WRITE);
+
+	for (;;) {
+		int64_t n;
+
+		if (change(s, NULL))
+			_exit(1);
+		n = number(s);
+		(void)!write(out, &n, sizeof(n));
+		if (n % 7 == 0) {
+			store_close(s);
+			s = open_ok(STORE_WRITE);
+		}
+	}
+}
+
+static void test_kill(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	unsigned seed = 1;
+	int64_t acknowledged = 0;
+
+	(void)state;
+	store_close(s);
+	for (int round = 0; round < 200; round++) {
+		int fds[2];
+		int64_t n;
+		pid_t pid;
+
+		assert_int_equal(pipe(fds), 0);
+		pid = fork();
+		if (pid == 0)
+			write_until_killed(fds[1]);
+		close(fds[1]);
+		if (round % 2) /* else it may be killed before it has done anything */
+			assert_int_equal(read(fds[0], &acknowledged, sizeof(n)), sizeof(n));
+		usleep(500 + rand_r(&seed) % 8000);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		while (read(fds[0], &n, sizeof(n)) == sizeof(n))
+			acknowledged = n;
+		close(fds[0]);
+		s = open_ok(STORE_READ);
+		n = number(s);
+		assert_true(n == acknowledged || n == acknowledged + 1);
+		acknowledged = n;
+		store_close(s);
+	}
+	assert_true(acknowledged >= 100);
+	assert_true(ask("SELECT count(*) FROM event") == acknowledged);
+	assert_true(ask("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check='ok'") ==
+		    1);
+}
+
+/* --- clock and check ---------------------------------------------------------------------------- */
+
+static int64_t wall_ms, boot_ms;
+
+static int64_t wall(void)
+{
+	return wall_ms;
+}
+
+static int64_t boot(void)
+{
+	return boot_ms;
+}
+
+static struct store *open_in_boot(const char *boot_id, enum store_mode mode)
+{
+	struct store_env env = { .mode = mode,
+				 .timeout_ms = 1000,
+				 .who = STR("a"),
+				 .wall = wall,
+				 .boot = boot,
+				 .boot_id = str_c(boot_id),
+				 .err = &err };
+	struct store *s = NULL;
+
+	assert_int_equal(store_open(&s, str_c(uri), &env), 0);
+	return s;
+}
+
+static int hold(struct edit *e, void *ctx)
+{
+	struct record r = { .key = STR("task/held"),
+			    .ix = { .lane = LANE_LATER,
+				    .status = 3,
+				    .holder = STR("h"),
+				    .eligible_at = e->now + 60000,
+				    .id = STR("held") } };
+
+	if (*(int *)ctx)
+		edit_put(e, &r);
+	else
+		edit_drop(e, r.key);
+	edit_log(e, r.key, STR("x"));
+	return 0;
+}
+
+static void test_clock(void **state)
+{
+	int on = 1;
+	struct change c = { hold, &on, 0 };
+	struct store *s, *other;
+	int64_t now;
+
+	(void)state;
+	wall_ms = 1000000000, boot_ms = 5000;
+	s = open_in_boot("one", STORE_CREATE);
+	assert_int_equal(s->ops->modify(s, &c, 1), 0);
+	now = s->ops->now(s);
+	assert_true(now == wall_ms);
+	wall_ms += 3600000; /* set by hand; something is held */
+	assert_int_equal(s->ops->modify(s, &c, 1), 0);
+	assert_true(s->ops->now(s) == now);
+	other = open_in_boot("one", STORE_READ);
+	assert_true(other->ops->now(other) == now);
+	on = 0;
+	assert_int_equal(s->ops->modify(s, &c, 1), 0);
+	assert_true(s->ops->now(s) == now);
+	assert_int_equal(s->ops->modify(s, &c, 1), 0); /* now it is idle, and follows */
+	assert_true(s->ops->now(s) == wall_ms);
+	assert_true(other->ops->now(other) == wall_ms);
+	store_close(other);
+	store_close(s);
+
+	now = wall_ms;
+	boot_ms = 10; /* another boot, with a clock that lost its battery */
+	wall_ms = 1000;
+	on = 1;
+	other = open_in_boot("two", STORE_READ);
+	assert_true(other->ops->now(other) == now);
+	s = open_in_boot("two", STORE_WRITE);
+	boot_ms += 70000;
+	assert_true(other->ops->now(other) == now + 70000);
+	store_close(other);
+	store_close(s);
+}
+
+struct findings {
+	int bad, note, all;
+	char bad_what[40];
+};
+
+static void note_finding(void *ctx, enum check_level level, const char *what, struct str text,
+			 struct str fix)
+{
+	struct findings *f = ctx;
+
+	f->all++;
+	f->bad += level == CHECK_BAD;
+	f->note += level == CHECK_NOTE;
+	if (level == CHECK_BAD)
+		snprintf(f->bad_what, sizeof(f->bad_what), "%s", what);
+	assert_true(text.n > 0);
+	assert_true(level == CHECK_OK || fix.n > 0);
+}
+
+static struct findings check(void)
+{
+	struct findings f = { 0 };
+	struct store *s = open_ok(STORE_READ);
+
+	assert_int_equal(s->ops->check(s, note_finding, &f), 0);
+	store_close(s);
+	return f;
+}
+
+static void test_check(void **state)
+{
+	int on = 1;
+	struct change c = { hold, &on, 0 };
+	struct store *s = open_ok(STORE_CREATE);
+	struct findings f;
+
+	(void)state;
+	assert_int_equal(s->ops->modify(s, &c, 1), 0);
+	store_close(s);
+	f = check();
+	assert_true(f.all >= 9);
+	assert_int_equal(f.bad, 0);
+	assert_int_equal(f.note, 0);
+	chmod(path, 0666);
+	assert_int_equal(check().note, 1);
+	chmod(path, 0644);
+	run_sql("UPDATE tally SET n=5 WHERE status=3");
+	f = check();
+	assert_int_equal(f.bad, 1);
+	assert_string_equal(f.bad_what, "counts");
+	run_sql("UPDATE tally SET n=1 WHERE status=3;INSERT INTO link VALUES(1,'task/x',1)");
+	f = check();
+	assert_int_equal(f.bad, 1);
+	assert_string_equal(f.bad_what, "links");
+}
+
+/* --- cost --------------------------------------------------------------------------------------- */
+
+#define MANY 20000
+
+/* Tasks on offer, and as many of a better rank that are held for long. */
+static int fill(struct edit *e, void *ctx)
+{
+	(void)ctx;
+	for (int i = 0; i < 2 * MANY; i++) {
+		struct record r = { .ix = { .status = 2,
+					    .class_rank = 3,
+					    .priority = i % 5,
+					    .created_at = i,
+					    .updated_at = i } };
+
+		r.ix.id = arena_printf(e->arena, "t%d", i);
+		r.key = arena_printf(e->arena, "task/t%d", i);
+		r.ix.lane = LANE_READY;
+		if (i >= MANY) {
+			r.ix.lane = LANE_LATER;
+			r.ix.class_rank = 1;
+			r.ix.eligible_at = e->now + 3600000 + i;
+			r.ix.status = 3;
+			r.ix.holder = STR("somebody");
+			r.ix.token = r.ix.id;
+		}
+		edit_put(e, &r);
+	}
+	return 0;
+}
+
+static int count_work(void *ctx)
+{
+	++*(int *)ctx;
+	return 0;
+}
+
+static int take_first(struct edit *e, void *ctx)
+{
+	struct record *r;
+	int rc = edit_first(e, ctx, &r);
+
+	if (rc)
+		return rc;
+	r->ix.lane = LANE_LATER;
+	r->ix.eligible_at = e->now + 60000;
+	edit_put(e, r);
+	return 0;
+}
+
+static int stop_at_first(const struct record *r, void *ctx)
+{
+	(void)r, (void)ctx;
+	return 1;
+}
+
+/* In thousands of steps of SQLite's machine: each of these looks at a few rows, not at thousands. */
+static void test_cost(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	struct query queries[] = {
+		{ .pick = PICK_ELIGIBLE },
+		{ .pick = PICK_ELIGIBLE, .class_rank = 3 },
+		{ .pick = PICK_ELIGIBLE, .waiting = true },
+		{ .pick = PICK_LATER },
+		{ .pick = PICK_ALL },
+		{ .pick = PICK_ALL, .statuses = 1 << 3 },
+		{ .pick = PICK_ALL, .token = STR("t20007") },
+		{ .pick = PICK_ALL, .after = STR("task/t15000") },
+		{ .pick = PICK_ALL, .parent = STR("task/x") },
+		{ .pick = PICK_ALL, .depends_on = STR("task/x") },
+	};
+	struct change c = { fill, NULL, 0 };
+	int64_t n;
+	int work = 0;
+
+	(void)state;
+	assert_int_equal(s->ops->modify(s, &c, 1), 0);
+	sqlite3_progress_handler(sq_of(s)->db, 1000, count_work, &work);
+	for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
+		work = 0;
+		assert_int_equal(s->ops->scan(s, &queries[i], stop_at_first, NULL), 0);
+		if (work > 2)
+			fail_msg("query %zu: %d thousand steps", i, work);
+	}
+	for (int i = 0; i < 2; i++) {
+		work = 0;
+		c = (struct change){ take_first, &queries[i], 0 };
+		assert_int_equal(s->ops->modify(s, &c, 1), 0);
+		assert_int_equal(c.rc, 0);
+		assert_true(work <= 2);
+	}
+	work = 0;
+	assert_int_equal(s->ops->count(s, &(struct query){ .statuses = 1 << 2 }, &n), 0);
+	assert_true(n == MANY);
+	assert_true(work <= 1);
+	store_close(s);
+}
+
+/* A relative path stays what it meant, wherever the process goes. */
+static void test_relative(void **state)
+{
+	struct store *s;
+	char *before = getcwd(NULL, 0);
+
+	(void)state;
+	assert_int_equal(chdir(dir), 0);
+	snprintf(uri, sizeof(uri), "sqlite:file:q");
+	s = open_ok(STORE_CREATE);
+	assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+	s = open_ok(STORE_WRITE);
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+	assert_int_equal(chdir(before), 0);
+	free(before);
+	snprintf(path, sizeof(path), "%s/file:q", dir);
+	assert_true(file_size("") > 0 && file_size("-gate") > 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_not_sqlite),
+		T(test_other_program),
+		T(test_newer),
+		T(test_damaged),
+		T(test_cut_with_wal),
+		T(test_damaged_inside),
+		T(test_no_file),
+		T(test_empty_file),
+		T(test_blank_file),
+		T(test_network),
+		T(test_migrate_write),
+		T(test_migrate_read),
+		T(test_migration_fails),
+		T(test_stopped_writer),
+		T(test_foreign_lock),
+		T(test_bad_gate),
+		T(test_fork),
+		T(test_create_race),
+		T(test_wal_bounded),
+		T(test_wal_bounded_alone),
+		T(test_one_sync),
+		T(test_refusal_is_free),
+		T(test_sync_fails),
+		T(test_no_room),
+		T(test_file_limit),
+		T(test_read_only_folder),
+		T(test_deleted),
+		T(test_kill),
+		T(test_clock),
+		T(test_check),
+		T(test_cost),
+		T(test_relative),
+	};
+
+	install_vfs();
+	return cmocka_run_group_tests_name("sqlite", tests, NULL, NULL);
+}

@@ -1,0 +1,363 @@
+/* The wrappers: a trace shows what happens and no secret; a fault is exactly the one asked for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fs.h"
+#include "store/mem.h"
+#include "store/store.h"
+
+static struct store_error err;
+static const struct store_env env = {
+	.mode = STORE_CREATE, .timeout_ms = 1000, .who = { "tester", 6 }, .err = &err
+};
+
+static struct store *open_uri(const char *uri)
+{
+	struct store *s = NULL;
+	int rc = store_open(&s, str_c(uri), &env);
+
+	if (rc)
+		fail_msg("%s: %d %s", uri, rc, err.text);
+	return s;
+}
+
+static int put_t1(struct edit *e, void *ctx)
+{
+	struct record *r, *got;
+
+	(void)ctx;
+	if (edit_get(e, STR("task/t1"), &got) < 0)
+		return STORE_CORRUPT;
+	r = arena_new(e->arena, struct record);
+	*r = (struct record){
+		.key = STR("task/t1"), .ix = { .status = 1, .lane = LANE_READY, .id = STR("t1") },
+		.hot = STR("hot-secret"), .body = STR("body-secret"), .body_changed = true,
+	};
+	edit_put(e, r);
+	edit_log(e, r->key, STR("made"));
+	return 0;
+}
+
+static int refuse(struct edit *e, void *ctx)
+{
+	(void)e;
+	(void)ctx;
+	return 7;
+}
+
+static int modify(struct store *s)
+{
+	struct change ch = { .fn = put_t1, .rc = 99 };
+	int rc = s->ops->modify(s, &ch, 1);
+
+	if (rc < 0)
+		assert_true(ch.rc != 0);
+	return rc ? rc : ch.rc;
+}
+
+static bool there(struct store *s)
+{
+	struct arena a = { 0 };
+	struct record r;
+	int rc = s->ops->get(s, STR("task/t1"), &r, &a);
+
+	arena_free(&a);
+	assert_true(rc >= 0);
+	return rc == 0;
+}
+
+static int ignore_record(const struct record *r, void *ctx)
+{
+	(void)r;
+	(void)ctx;
+	return 0;
+}
+
+static int ignore_entry(const struct entry *e, void *ctx)
+{
+	(void)e;
+	(void)ctx;
+	return 0;
+}
+
+/* --- fault -------------------------------------------------------------------------------------- */
+
+static void test_nth(void **state)
+{
+	struct store *s = open_uri("fault+mem:nth?fault=modify:2&queue=q");
+
+	(void)state;
+	assert_int_equal(modify(s), 0);
+	assert_int_equal(modify(s), STORE_IO);
+	assert_int_equal(err.applied, 'n');
+	assert_int_equal(err.fault, STORE_IO);
+	assert_int_equal(modify(s), 0);
+	assert_true(str_is(s->env.queue, "q"));
+	store_close(s);
+}
+
+static void test_nothing_applied(void **state)
+{
+	struct store *s = open_uri("fault+mem:?fault=modify:1:fail:always");
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(modify(s), STORE_IO);
+	assert_false(there(s));
+	store_close(s);
+}
+
+static void test_kinds(void **state)
+{
+	static const struct {
+		const char *uri;
+		int rc;
+		char applied;
+		bool made;
+	} cases[] = {
+		{ "fault+mem:?fault=modify:1", STORE_IO, 'n', false },
+		{ "fault+mem:?fault=modify:1:fail", STORE_IO, 'n', false },
+		{ "fault+mem:?fault=modify:1:busy", STORE_BUSY, 'n', false },
+		{ "fault+mem:?fault=modify:1:full", STORE_FULL, 'n', false },
+		{ "fault+mem:?fault=modify:1:lost", STORE_IO, '?', true },
+		{ "fault+mem:?fault=modify:1:unknown", STORE_IO, '?', false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct store *s = open_uri(cases[i].uri);
+
+		assert_int_equal(modify(s), cases[i].rc);
+		assert_int_equal(err.applied, cases[i].applied);
+		assert_int_equal(there(s), cases[i].made);
+		store_close(s);
+	}
+}
+
+static void test_each_call(void **state)
+{
+	struct store *s = open_uri("fault+mem:?fault=get:1&fault=scan:1:busy&fault=count:1&fault=tally:1:full");
+	struct arena a = { 0 };
+	struct record r;
+	int64_t n, counts[16];
+	struct query q = { 0 };
+
+	(void)state;
+	assert_int_equal(s->ops->get(s, STR("x"), &r, &a), STORE_IO);
+	assert_int_equal(s->ops->scan(s, &q, ignore_record, NULL), STORE_BUSY);
+	assert_int_equal(s->ops->count(s, &q, &n), STORE_IO);
+	assert_int_equal(s->ops->tally(s, counts), STORE_FULL);
+	assert_int_equal(modify(s), 0); /* an edit's own reads are not the caller's */
+	assert_int_equal(s->ops->get(s, STR("x"), &r, &a), 1);
+	assert_int_equal(s->ops->scan(s, &q, ignore_record, NULL), 0);
+	assert_int_equal(s->ops->count(s, &q, &n), 0);
+	assert_int_equal(s->ops->tally(s, counts), 0);
+	store_close(s);
+	s = open_uri("fault+mem:?fault=entries:1:lost");
+	assert_int_equal(s->ops->entries(s, &(struct entry_query){ 0 }, ignore_entry, NULL), STORE_IO);
+	assert_int_equal(err.applied, 'n');
+	store_close(s);
+	arena_free(&a);
+}
+
+static void test_any(void **state)
+{
+	struct store *s;
+	int64_t counts[16];
+
+	(void)state;
+	assert_int_equal(store_open(&s, STR("fault+mem:?fault=any:1"), &env), STORE_IO);
+	assert_int_equal(store_open(&s, STR("fault+mem:?fault=open:1:busy"), &env), STORE_BUSY);
+	assert_null(s);
+	s = open_uri("fault+mem:?fault=any:3::always");
+	assert_int_equal(s->ops->tally(s, counts), 0);
+	assert_int_equal(modify(s), STORE_IO);
+	assert_int_equal(s->ops->tally(s, counts), STORE_IO);
+	store_close(s);
+}
+
+static void test_bad_rules(void **state)
+{
+	static const char *const bad[] = {
+		"fault+mem:?fault=", "fault+mem:?fault=modify", "fault+mem:?fault=modify:0",
+		"fault+mem:?fault=modify:x", "fault+mem:?fault=fly:1", "fault+mem:?fault=modify:1:odd",
+		"fault+mem:?fault=modify:1:fail:never",
+		"fault+mem:?fault=get:1&fault=get:2&fault=get:3&fault=get:4&fault=get:5",
+	};
+	struct store *s;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(store_open(&s, str_c(bad[i]), &env), STORE_UNSUPPORTED);
+	assert_int_equal(store_open(&s, STR("fault+nonsense"), &env), STORE_UNSUPPORTED);
+}
+
+/* The parameters of others stay, on whatever side of a fragment. */
+static void test_params_stay(void **state)
+{
+	static const char *const uris[] = {
+		"fault+mem:stay?a=1&fault=get:9&queue=q2&b=2",
+		"fault+mem:stay?fault=get:9&queue=q2#frag",
+		"fault+mem:stay#frag?queue=q2&fault=get:9",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct store *s = open_uri(uris[i]);
+
+		assert_true(str_is(s->env.queue, "q2"));
+		if (i == 0)
+			assert_int_equal(modify(s), 0);
+		assert_true(there(s));
+		store_close(s);
+	}
+	mem_reset();
+}
+
+/* --- trace -------------------------------------------------------------------------------------- */
+
+static char trace_path[64];
+
+static int trace_setup(void **state)
+{
+	(void)state;
+	snprintf(trace_path, sizeof(trace_path), "/tmp/pawl-trace-%d", (int)getpid());
+	unlink(trace_path);
+	return setenv("PAWL_TRACE_FILE", trace_path, 1);
+}
+
+static int trace_teardown(void **state)
+{
+	(void)state;
+	unlink(trace_path);
+	return unsetenv("PAWL_TRACE_FILE");
+}
+
+static const char *traced(struct arena *a)
+{
+	struct str out;
+
+	assert_int_equal(fs_read(a, trace_path, 1 << 20, &out), 0);
+	return arena_cstr(a, out);
+}
+
+static void use_all(struct store *s)
+{
+	struct change ch[] = { { put_t1, NULL, 99 }, { refuse, NULL, 99 } };
+	struct query q = { .pick = PICK_ELIGIBLE, .label = STR("red\x1b[31m"), .token = STR("tok-secret") };
+	struct arena a = { 0 };
+	struct record r;
+	int64_t n, counts[16];
+
+	assert_int_equal(s->ops->modify(s, ch, 2), 0);
+	assert_int_equal(ch[0].rc, 0);
+	assert_int_equal(ch[1].rc, 7);
+	assert_int_equal(s->ops->get(s, STR("task/t1"), &r, &a), 0);
+	assert_int_equal(s->ops->get(s, STR("task/none"), &r, &a), 1);
+	assert_int_equal(s->ops->scan(s, &q, ignore_record, NULL), 0);
+	assert_int_equal(s->ops->count(s, &(struct query){ 0 }, &n), 0);
+	assert_int_equal(s->ops->tally(s, counts), 0);
+	assert_int_equal(s->ops->entries(s, &(struct entry_query){ .last = 3 }, ignore_entry, NULL), 0);
+	assert_true(s->ops->now(s) > 0);
+	assert_int_equal(s->ops->wake_fd(s), -1);
+	s->ops->wake_clear(s);
+	arena_free(&a);
+}
+
+static void test_trace(void **state)
+{
+	static const char *const want[] = {
+		": open store=mem create = 0 (", ": modify { put=task/t1 log=1 } 0 { } 7 = 0 (",
+		": get key=task/t1 rev=1 = 0 (", ": get key=task/none = 1 (",
+		": scan eligible token=(hidden) label=red\\x1b[31m: 0 records = 0 (",
+		": count all: 1 = 0 (", ": tally 1:1 = 0 (", ": entries last=3: 1 entries = 0 (",
+		": close = 0 (",
+	};
+	struct arena a = { 0 };
+	const char *text;
+	size_t lines = 0;
+	struct store *s = open_uri("trace+mem:?password=uri-secret");
+
+	(void)state;
+	use_all(s);
+	store_close(s);
+	text = traced(&a);
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		if (!strstr(text, want[i]))
+			fail_msg("no '%s' in:\n%s", want[i], text);
+	for (const char *p = text; *p; p++)
+		lines += *p == '\n';
+	assert_int_equal(lines, sizeof(want) / sizeof(want[0]));
+	assert_null(strstr(text, "secret"));
+	arena_free(&a);
+}
+
+static int put_many(struct edit *e, void *ctx)
+{
+	(void)ctx;
+	for (int i = 0; i < 2000; i++) {
+		struct record *r = arena_new(e->arena, struct record);
+
+		r->key = arena_printf(e->arena, "task/t%d", i);
+		edit_put(e, r);
+	}
+	return 0;
+}
+
+/* However long, it is one line, with its outcome; and a failed call tells why. */
+static void test_trace_long(void **state)
+{
+	struct store *s = open_uri("trace+fault+mem:?fault=modify:2:unknown");
+	struct change ch = { .fn = put_many };
+	struct arena a = { 0 };
+	const char *text;
+
+	(void)state;
+	assert_int_equal(s->ops->modify(s, &ch, 1), 0);
+	assert_int_equal(modify(s), STORE_IO);
+	store_close(s);
+	text = traced(&a);
+	assert_true(strlen(text) < 5000);
+	assert_non_null(strstr(text, " ... = 0 ("));
+	assert_non_null(strstr(text, "modify = -4 [?] injected: modify failed ("));
+	arena_free(&a);
+}
+
+static void test_trace_failed_open(void **state)
+{
+	struct store *s;
+	struct arena a = { 0 };
+
+	(void)state;
+	assert_int_equal(store_open(&s, STR("trace+fault+mem:?fault=open:1"), &env), STORE_IO);
+	assert_null(s);
+	assert_non_null(strstr(traced(&a), ": open store=fault+mem create = -4 [n] injected"));
+	arena_free(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nth),
+		cmocka_unit_test(test_nothing_applied),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_each_call),
+		cmocka_unit_test(test_any),
+		cmocka_unit_test(test_bad_rules),
+		cmocka_unit_test(test_params_stay),
+		cmocka_unit_test_setup_teardown(test_trace, trace_setup, trace_teardown),
+		cmocka_unit_test_setup_teardown(test_trace_long, trace_setup, trace_teardown),
+		cmocka_unit_test_setup_teardown(test_trace_failed_open, trace_setup, trace_teardown),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	mem_reset();
+	return failed;
+}

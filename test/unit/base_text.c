@@ -1,0 +1,271 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/text.h"
+
+#define COUNT(t) (sizeof(t) / sizeof((t)[0]))
+
+static void valid(void **state)
+{
+	static const char *const good[] = {
+		"",
+		"plain",
+		"\x7f",
+		"\x01",
+		"é",
+		"€",
+		"日本語",
+		"😀",
+		"\xc2\x80",
+		"\xdf\xbf",
+		"\xe0\xa0\x80",
+		"\xed\x9f\xbf",
+		"\xee\x80\x80",
+		"\xf0\x90\x80\x80",
+		"\xf4\x8f\xbf\xbf",
+	};
+	static const struct str bad[] = {
+		STR("\0"),
+		STR("a\0b"),
+		STR("\x80"),
+		STR("\xbf"),
+		STR("\xc0\x80"),
+		STR("\xc1\xbf"),
+		STR("\xc2"),
+		STR("\xc2 "),
+		STR("\xe0\x80\x80"),
+		STR("\xe0\x9f\xbf"),
+		STR("\xe2\x82"),
+		STR("\xed\xa0\x80"),
+		STR("\xed\xbf\xbf"),
+		STR("\xf0\x8f\xbf\xbf"),
+		STR("\xf0\x9f\x98"),
+		STR("\xf4\x90\x80\x80"),
+		STR("\xf5\x80\x80\x80"),
+		STR("\xff"),
+		STR("\xfe"),
+		STR("ok\xe2\x28\xa1"),
+		STR("\xf8\x88\x80\x80\x80"),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(good); i++)
+		if (!text_valid(str_c(good[i])))
+			fail_msg("refused: %s", good[i]);
+	for (size_t i = 0; i < COUNT(bad); i++)
+		if (text_valid(bad[i]))
+			fail_msg("taken: %zu", i);
+	assert_true(text_valid(str_n(NULL, 0)));
+}
+
+static void check_visible(struct str in, bool lines, const char *want)
+{
+	struct buf b = BUF_MAX(1 << 16);
+
+	text_visible(&b, in, lines);
+	if (!str_is(buf_str(&b), want))
+		fail_msg("%.*s instead of %s", STRF(buf_str(&b)), want);
+	assert_true(text_valid(buf_str(&b)));
+	buf_free(&b);
+}
+
+static void visible(void **state)
+{
+	static const struct {
+		struct str in;
+		const char *out;
+	} table[] = {
+		{ STR(""), "" },
+		{ STR("plain, é, 日本語 😀"), "plain, é, 日本語 😀" },
+		{ STR("\x1b[31mred"), "\\x1b[31mred" },
+		{ STR("a\0b"), "a\\x00b" },
+		{ STR("a\rb\bc\x7f"), "a\\x0db\\x08c\\x7f" },
+		{ STR("\xc2\x9b"
+		      "31m"),
+		  "\\u{9b}31m" },
+		{ STR("\xc2\x80\xc2\x9f\xc2\xa0"), "\\u{80}\\u{9f}\xc2\xa0" },
+		{ STR("\x9b"
+		      "31m"),
+		  "\\x9b31m" },
+		{ STR("a\u202eb\u202ac\u2066d\u2069"), "a\\u{202e}b\\u{202a}c\\u{2066}d\\u{2069}" },
+		{ STR("\u061c\u200e\u200f"), "\\u{61c}\\u{200e}\\u{200f}" },
+		{ STR("\u200b\u2060\ufeff"), "\\u{200b}\\u{2060}\\u{feff}" },
+		{ STR("\u2028\u2029"), "\\u{2028}\\u{2029}" },
+		{ STR("\U000e0001\U000e0041\U000e007f"), "\\u{e0001}\\u{e0041}\\u{e007f}" },
+		{ STR("\u00ad\u3164\ufff9"), "\\u{ad}\\u{3164}\\u{fff9}" },
+		{ STR("\u200c\u200d\ufe0f"), "\u200c\u200d\ufe0f" },
+		{ STR("\u2027\u202f\u205f\u2070"), "\u2027\u202f\u205f\u2070" },
+		{ STR("\xff\xfe\xc3"), "\\xff\\xfe\\xc3" },
+		{ STR("\xe2\x82z"), "\\xe2\\x82z" },
+		{ STR("\xed\xa0\x80"), "\\xed\\xa0\\x80" },
+	};
+	struct arena a = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		check_visible(table[i].in, false, table[i].out);
+		check_visible(table[i].in, true, table[i].out);
+		assert_string_equal(text_line(&a, table[i].in).p, table[i].out);
+	}
+	check_visible(STR("a\n\tb\r\n"), true, "a\n\tb\\x0d\n");
+	check_visible(STR("a\n\tb"), false, "a\\x0a\\x09b");
+	assert_string_equal(text_line(&a, STR("a\nb")).p, "a\\x0ab");
+	arena_free(&a);
+}
+
+static void visible_keeps_cap(void **state)
+{
+	struct buf b = BUF_MAX(5);
+
+	(void)state;
+	text_visible(&b,
+		     STR("abc\x1b"
+			 "def"),
+		     false);
+	assert_true(b.full);
+	assert_true(b.n <= 5);
+	buf_free(&b);
+}
+
+/* Nothing of what a terminal could act on is left, whatever the bytes. */
+static void visible_any_bytes(void **state)
+{
+	struct arena a = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 65536; i++) {
+		char two[2] = { (char)(i >> 8), (char)i };
+		struct str s = text_line(&a, str_n(two, 2));
+
+		assert_true(text_valid(s));
+		for (size_t j = 0; j < s.n; j++)
+			assert_true((uint8_t)s.p[j] >= 0x20 && s.p[j] != 0x7f);
+		if (i % 1024 == 0)
+			arena_free(&a);
+	}
+	arena_free(&a);
+}
+
+static void width(void **state)
+{
+	static const struct {
+		struct str s;
+		size_t width;
+	} table[] = {
+		{ STR(""), 0 },
+		{ STR("abc"), 3 },
+		{ STR("é"), 1 },
+		{ STR("e\u0301"), 1 },
+		{ STR("日本語"), 6 },
+		{ STR("한글"), 4 },
+		{ STR("\u1112\u1161\u11ab"), 2 },
+		{ STR("ａ"), 2 },
+		{ STR("ｱ"), 1 },
+		{ STR("😀"), 2 },
+		{ STR("✅"), 2 },
+		{ STR("🇩🇪"), 2 },
+		{ STR("…"), 1 },
+		{ STR("\u200b\u200d\ufe0f"), 0 },
+		{ STR("─│└"), 3 },
+		{ STR("ü\u0308\u0308x"), 2 },
+		{ STR("\xff\xff"), 2 },
+		{ STR("\x01\n"), 0 },
+		{ STR("שלום"), 4 },
+		{ STR("\U00020000"), 2 },
+		{ STR("\U0010ffff"), 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++)
+		if (text_width(table[i].s) != table[i].width)
+			fail_msg("%.*s: %zu", STRF(table[i].s), text_width(table[i].s));
+}
+
+static void cut(void **state)
+{
+	static const struct {
+		const char *in;
+		size_t columns;
+		const char *out;
+	} table[] = {
+		{ "", 0, "" },
+		{ "", 5, "" },
+		{ "abc", 3, "abc" },
+		{ "abcd", 3, "ab…" },
+		{ "abc", 1, "…" },
+		{ "abc", 0, "" },
+		{ "日本語", 6, "日本語" },
+		{ "日本語", 5, "日本…" },
+		{ "日本語", 4, "日…" },
+		{ "日本語", 2, "…" },
+		{ "日本語", 1, "…" },
+		{ "e\u0301e\u0301e\u0301", 3, "e\u0301e\u0301e\u0301" },
+		{ "e\u0301e\u0301e\u0301", 2, "e\u0301…" },
+	};
+	struct arena a = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		struct str s = text_cut(&a, str_c(table[i].in), table[i].columns);
+
+		if (!str_is(s, table[i].out))
+			fail_msg("%s at %zu: %.*s", table[i].in, table[i].columns, STRF(s));
+		assert_true(text_width(s) <= table[i].columns);
+	}
+	arena_free(&a);
+}
+
+static void nearest(void **state)
+{
+	static const char *const commands[] = {
+		"add",     "claim", "complete", "list",   "next",
+		"release", "renew", "show",     "status", "watch",
+	};
+	static const struct {
+		const char *word, *want;
+	} table[] = {
+		{ "clam", "claim" },    { "calim", "claim" },
+		{ "clm", "claim" },     { "CLAIM", "claim" },
+		{ "claimm", "claim" },  { "lst", "list" },
+		{ "nxet", "next" },     { "comp", "complete" },
+		{ "rel", "release" },   { "ren", "renew" },
+		{ "re", "renew" },      { "stauts", "status" },
+		{ "ad", "add" },        { "releese", "release" },
+		{ "wach", "watch" },    { "", NULL },
+		{ "x", NULL },          { "xyz", NULL },
+		{ "frobnicate", NULL }, { "a", NULL },
+		{ "abc", NULL },
+	};
+	char longest[200];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		const char *got = text_nearest(str_c(table[i].word), commands, COUNT(commands));
+
+		if (!table[i].want != !got || (got && strcmp(got, table[i].want)))
+			fail_msg("%s: %s", table[i].word, got ? got : "nothing");
+	}
+	memset(longest, 'a', sizeof(longest));
+	assert_null(text_nearest(str_n(longest, sizeof(longest)), commands, COUNT(commands)));
+	assert_null(text_nearest(STR("claim"), NULL, 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(valid),
+		cmocka_unit_test(visible),
+		cmocka_unit_test(visible_keeps_cap),
+		cmocka_unit_test(visible_any_bytes),
+		cmocka_unit_test(width),
+		cmocka_unit_test(cut),
+		cmocka_unit_test(nearest),
+	};
+
+	return cmocka_run_group_tests_name("base/text", tests, NULL, NULL);
+}

@@ -1,0 +1,516 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fs.h"
+#include "base/secret.h"
+#include "client/client.h"
+
+static struct arena arena;
+static struct answer ans;
+static struct client c;
+static const char *top;
+static int serial;
+
+static struct str store_name(const char *wrapper)
+{
+	return arena_printf(&arena, "%smem:test%d", wrapper, serial);
+}
+
+static void start(struct client *client, struct client_options said)
+{
+	if (!said.store.n)
+		said.store = store_name("");
+	assert_int_equal(client_init(client, &said, &ans, &arena), SUCCESS);
+	assert_int_equal(client_open(client, STORE_CREATE, &ans), SUCCESS);
+}
+
+static int enter(void **state)
+{
+	char *dir = strdup("/tmp/client_call.XXXXXX");
+
+	*state = dir;
+	top = dir;
+	if (!mkdtemp(dir) || chdir(dir))
+		return -1;
+	clearenv();
+	setenv("PATH", "/usr/bin:/bin", 1);
+	setenv("HOME", dir, 1);
+	setenv("LOGNAME", "ann", 1);
+	serial++;
+	start(&c, (struct client_options){ 0 });
+	return 0;
+}
+
+static int leave(void **state)
+{
+	char command[64];
+	int r;
+
+	client_close(&c);
+	snprintf(command, sizeof(command), "rm -rf %s", (char *)*state);
+	r = chdir("/") || system(command);
+	free(*state);
+	arena_free(&arena);
+	arena = (struct arena){ 0 };
+	return r;
+}
+
+static struct request about(enum op op, const char *id)
+{
+	struct request rq = { .op = op };
+
+	if (id)
+		GIVE(&rq, id, str_c(id));
+	return rq;
+}
+
+static enum result send_it(struct client *client, struct request rq)
+{
+	client_call(client, &rq, &ans);
+	return ans.code;
+}
+
+static enum result send(struct client *client, enum op op, const char *id)
+{
+	return send_it(client, about(op, id));
+}
+
+static void create(const char *id)
+{
+	struct request rq = about(OP_CREATE, id);
+
+	GIVE(&rq, title, STR("a task"));
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+}
+
+static int files(const char *ending)
+{
+	DIR *d = opendir(".local/state/pawl");
+	struct dirent *e;
+	int n = 0;
+
+	if (!d)
+		return 0;
+	while ((e = readdir(d)))
+		n += str_ends(str_c(e->d_name), str_c(ending));
+	closedir(d);
+	return n;
+}
+
+static enum result send_token(struct client *client, enum op op, const char *id, struct str token)
+{
+	struct request rq = about(op, id);
+
+	GIVE(&rq, token, token);
+	return send_it(client, rq);
+}
+
+static enum result status(const char *id, enum status to)
+{
+	struct request rq = about(OP_STATUS, id);
+
+	GIVE(&rq, status, to);
+	GIVE(&rq, reason, STR("because"));
+	GIVE(&rq, unblock_action, STR("wait"));
+	return send_it(&c, rq);
+}
+
+static void test_claim_and_done(void **state)
+{
+	(void)state;
+	create("t1");
+	assert_int_equal(send(&c, OP_CLAIM, "T1"), SUCCESS);
+	assert_true(token_valid(ans.lock->token));
+	assert_true(str_starts(ans.task->assignee, STR("ann@")));
+	assert_int_equal(files(".token"), 1);
+	assert_int_equal(files(".pending"), 0);
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), CONFLICT); /* a saved token answers no claim */
+	assert_int_equal(files(".pending"), 0);
+	assert_int_equal(send(&c, OP_HEARTBEAT, "t1"), SUCCESS);
+	assert_int_equal(send(&c, OP_DONE, "t1"), SUCCESS);
+	assert_int_equal(files(".token"), 0);
+	assert_int_equal(send(&c, OP_SHOW, "t1"), SUCCESS);
+	assert_int_equal(ans.task->status, DONE);
+	assert_int_equal(send(&c, OP_TAKE, NULL), NO_TASKS);
+	assert_int_equal(files("ing"), 0);
+}
+
+static void test_take_and_claim_next(void **state)
+{
+	struct request rq;
+
+	(void)state;
+	create("t1");
+	create("t2");
+	assert_int_equal(send(&c, OP_TAKE, NULL), SUCCESS);
+	assert_true(str_is(ans.task->id, "t1"));
+	rq = about(OP_DONE, "t1");
+	GIVE(&rq, claim_next, 1);
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+	assert_true(str_is(ans.next->id, "t2"));
+	assert_int_equal(files(".token"), 1);
+	rq = about(OP_DONE, "t2");
+	GIVE(&rq, claim_next, 1);
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+	assert_null(ans.next);
+	assert_int_equal(files(""), 2);
+}
+
+static void test_explicit_tokens(void **state)
+{
+	struct str mine = token_make(&arena);
+	struct request rq;
+
+	(void)state;
+	create("t1");
+	create("t2");
+	assert_int_equal(send_token(&c, OP_CLAIM, "t1", STR("no uuid")), USAGE);
+	assert_int_equal(send_token(&c, OP_CLAIM, "t1", mine), SUCCESS);
+	assert_true(str_eq(ans.lock->token, mine));
+	assert_int_equal(send_token(&c, OP_CLAIM, "t1", mine), SUCCESS);
+	assert_true(ans.repeated);
+	assert_int_equal(send_token(&c, OP_HEARTBEAT, "t1", token_make(&arena)), LOST_LOCK);
+	assert_int_equal(files(".token"), 1); /* the saved one is another */
+	rq = about(OP_DONE, "t1");
+	GIVE(&rq, claim_next, 1);
+	GIVE(&rq, new_token, token_make(&arena));
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+	assert_true(str_eq(ans.next_lock->token, rq.new_token));
+	assert_int_equal(send(&c, OP_HEARTBEAT, "t2"), SUCCESS);
+}
+
+static void test_token_in_the_environment(void **state)
+{
+	struct str mine = token_make(&arena);
+	struct client other;
+
+	(void)state;
+	create("t1");
+	create("t2");
+	setenv("PAWL_TASK", "T1", 1);
+	setenv("PAWL_TOKEN", mine.p, 1);
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
+	assert_true(str_eq(ans.lock->token, mine));
+	assert_int_equal(send(&c, OP_CLAIM, "t2"), SUCCESS);
+	assert_false(str_eq(ans.lock->token, mine));
+	start(&other, (struct client_options){ .agent = STR("bob") });
+	assert_int_equal(send(&other, OP_HEARTBEAT, "t1"), SUCCESS);
+	assert_int_equal(send(&other, OP_HEARTBEAT, "t2"), LOST_LOCK);
+	setenv("PAWL_TOKEN", "junk", 1);
+	assert_int_equal(send(&other, OP_HEARTBEAT, "t1"), USAGE);
+	assert_int_equal(send(&other, OP_SHOW, "t1"), SUCCESS);
+	client_close(&other);
+}
+
+static void test_identities_are_apart(void **state)
+{
+	struct client other;
+
+	(void)state;
+	create("t1");
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
+	start(&other, (struct client_options){ .run = STR("two") });
+	assert_int_equal(send(&other, OP_DONE, "t1"), LOST_LOCK);
+	client_close(&other);
+	start(&other, (struct client_options){ .store = store_name("trace+") });
+	assert_true(str_eq(other.keyring.queue, c.keyring.queue));
+	client_close(&other);
+	assert_int_equal(send(&c, OP_DONE, "t1"), SUCCESS);
+}
+
+static void test_lost_reply(void **state)
+{
+	struct client broken;
+	struct str uri = arena_printf(&arena, "fault+mem:test%d?fault=modify:1:lost", serial),
+		   token;
+	struct request rq;
+
+	(void)state;
+	create("t1");
+	create("t2");
+	start(&broken, (struct client_options){ .store = uri });
+	assert_int_equal(send(&broken, OP_TAKE, NULL), API_ERROR);
+	assert_int_equal(ans.applied, '?');
+	client_close(&broken);
+	assert_int_equal(files(".pending"), 1);
+	assert_int_equal(send(&c, OP_TAKE, NULL), SUCCESS); /* what was taken, not the next */
+	assert_true(str_is(ans.task->id, "t1"));
+	assert_int_equal(ans.lock->fence, 1);
+	assert_int_equal(files(".pending"), 0);
+	token = ans.lock->token;
+	assert_int_equal(send_token(&c, OP_HEARTBEAT, "t1", token), SUCCESS);
+	/* done --claim-next: both halves again */
+	rq = about(OP_DONE, "t1");
+	GIVE(&rq, claim_next, 1);
+	start(&broken, (struct client_options){ .store = uri });
+	assert_int_equal(send_it(&broken, rq), API_ERROR);
+	client_close(&broken);
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+	assert_true(str_is(ans.next->id, "t2"));
+	assert_int_equal(ans.next_lock->fence, 1);
+	assert_int_equal(files(".pending"), 0);
+	assert_int_equal(send(&c, OP_DONE, "t2"), SUCCESS);
+	assert_int_equal(files(""), 2);
+}
+
+static void test_failed_for_certain(void **state)
+{
+	struct client broken;
+
+	(void)state;
+	create("t1");
+	start(&broken, (struct client_options){
+			       .store = arena_printf(&arena, "fault+mem:test%d?fault=modify:1:busy",
+						     serial) });
+	assert_int_equal(send(&broken, OP_CLAIM, "t1"), API_ERROR);
+	assert_int_equal(ans.applied, 'n');
+	client_close(&broken);
+	assert_int_equal(files(".pending"), 0);
+}
+
+/* Two windows under one name: the second takes over what the first let run out. */
+static void test_contested(void **state)
+{
+	struct request rq = about(OP_CLAIM, "t1");
+	struct str second;
+
+	(void)state;
+	create("t1");
+	GIVE(&rq, ttl, 1000);
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+	usleep(1050000);
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
+	second = ans.lock->token;
+	assert_int_equal(send(&c, OP_DONE, "t1"), LOST_LOCK);
+	assert_true(str_has_nocase(ans.message, STR("two claims of t1")));
+	assert_true(str_has_nocase(ans.hint, STR("--token")));
+	assert_int_equal(status("t1", REVIEW), LOST_LOCK);
+	assert_true(str_has_nocase(ans.hint, STR("--token")));
+	assert_int_equal(send_token(&c, OP_DONE, "t1", second), SUCCESS);
+	assert_int_equal(files(".token"), 0);
+}
+
+static void test_resume(void **state)
+{
+	struct request rq = about(OP_CLAIM, "t1");
+
+	(void)state;
+	create("t1");
+	GIVE(&rq, ttl, 1000);
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+	usleep(1050000);
+	rq = about(OP_CLAIM, "t1");
+	GIVE(&rq, fence, ans.lock->fence);
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+	assert_int_equal(ans.lock->fence, 2);
+	assert_int_equal(send(&c, OP_DONE, "t1"), SUCCESS);
+}
+
+static void test_lost_lock_is_forgotten(void **state)
+{
+	struct client person;
+	struct request rq = about(OP_LOCK_BREAK, "t1");
+
+	(void)state;
+	create("t1");
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
+	start(&person, (struct client_options){ .agent = STR("person") });
+	GIVE(&rq, reason, STR("stuck"));
+	assert_int_equal(send_it(&person, rq), SUCCESS);
+	client_close(&person);
+	assert_int_equal(files(".token"), 1);
+	assert_int_equal(send(&c, OP_HEARTBEAT, "t1"), LOST_LOCK);
+	assert_int_equal(files(".token"), 0);
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
+	assert_int_equal(send_it(&c, rq), SUCCESS); /* one's own */
+	assert_int_equal(files(".token"), 0);
+}
+
+static void test_status_round_trip(void **state)
+{
+	(void)state;
+	create("t1");
+	assert_int_equal(status("t1", IN_PROGRESS), SUCCESS);
+	assert_int_equal(files(".token"), 1);
+	assert_int_equal(status("t1", BLOCKED), SUCCESS);
+	assert_int_equal(files(".token"), 1);
+	assert_int_equal(status("t1", IN_PROGRESS), SUCCESS);
+	assert_int_equal(status("t1", REVIEW), SUCCESS); /* not contested by its own pause */
+	assert_int_equal(files(".token"), 0);
+	assert_int_equal(status("t1", IN_PROGRESS), SUCCESS);
+	assert_int_equal(status("t1", DONE), SUCCESS);
+	assert_int_equal(files(""), 2);
+}
+
+static void test_no_place_for_tokens(void **state)
+{
+	struct str mine = token_make(&arena);
+
+	(void)state;
+	create("t1");
+	assert_int_equal(fs_make_dirs(".local/state", 0700), 0);
+	assert_int_equal(symlink("/tmp", ".local/state/pawl"), 0);
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), API_ERROR);
+	assert_int_equal(ans.applied, 'n');
+	assert_true(str_has_nocase(ans.message, STR("cannot keep the token in ")));
+	assert_true(str_has_nocase(ans.message, STR("link")));
+	assert_int_equal(send(&c, OP_SHOW, "t1"), SUCCESS);
+	assert_int_equal(ans.task->status, READY);
+	assert_int_equal(send_token(&c, OP_CLAIM, "t1", mine), SUCCESS);
+	assert_int_equal(ans.warnings.n, 1);
+	assert_int_equal(send_token(&c, OP_DONE, "t1", mine), SUCCESS);
+}
+
+/* --- client_init --------------------------------------------------------------------------- */
+
+/* "%s" stands for the test's folder. */
+static const char *with_top(const char *uri)
+{
+	const char *at = strstr(uri, "%s");
+
+	if (!at)
+		return uri;
+	return arena_printf(&arena, "%.*s%s%s", (int)(at - uri), uri, top, at + 2).p;
+}
+
+static void assert_uri(struct client_options said, const char *uri)
+{
+	struct client d;
+
+	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
+	assert_string_equal(arena_cstr(&arena, d.uri), with_top(uri));
+}
+
+static void put(const char *path, const char *text)
+{
+	assert_int_equal(fs_make_dirs(arena_cstr(&arena, fs_dirname(str_c(path))), 0755), 0);
+	assert_int_equal(fs_write_atomic(path, str_c(text), 0644), 0);
+}
+
+static void test_which_store(void **state)
+{
+	struct client d;
+
+	(void)state;
+	assert_uri((struct client_options){ 0 }, "");
+	assert_int_equal(client_init(&d, &(struct client_options){ 0 }, &ans, &arena), SUCCESS);
+	client_call(&d, &(struct request){ .op = OP_OVERVIEW }, &ans);
+	assert_int_equal(ans.code, MISCONFIGURED);
+	assert_true(str_has_nocase(ans.message, STR("there is no queue here")));
+	assert_true(str_has_nocase(ans.hint, STR("pawl init")));
+	assert_int_equal(fs_make_dirs("p/sub", 0755), 0);
+	assert_int_equal(fs_make_dirs("p/.pawl", 0755), 0);
+	assert_uri((struct client_options){ .dir = STR("p/sub") }, "sqlite:%s/p/.pawl/queue.db");
+	put("p/.pawl/config", "store = files:q?x=1\n");
+	assert_uri((struct client_options){ .dir = STR("p/sub") }, "files:%s/p/q?x=1");
+	setenv("PAWL_STORE", "trace+sqlite:./here.db#f", 1);
+	assert_uri((struct client_options){ .dir = STR("p/sub") },
+		   "trace+sqlite:%s/p/sub/here.db#f");
+	assert_uri((struct client_options){ .store = STR("sqlite:p/../x.db") }, "sqlite:%s/x.db");
+	assert_uri((struct client_options){ .store = STR("mem:x") }, "mem:x");
+	unsetenv("PAWL_STORE");
+	put("p/.pawl/config", "");
+	put(".config/pawl/config", "store = sqlite:rel.db\n");
+	assert_int_equal(client_init(&d, &(struct client_options){ 0 }, &ans, &arena),
+			 MISCONFIGURED);
+	assert_int_equal(
+		client_init(&d, &(struct client_options){ .dir = STR("no/where") }, &ans, &arena),
+		USAGE);
+}
+
+static void test_who(void **state)
+{
+	struct client d;
+	struct client_options said = {
+		.store = STR("postgres://u:secret@h/db?password=secret&queue=q2")
+	};
+
+	(void)state;
+	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
+	assert_true(str_is(d.keyring.queue, "postgres://u@h/db queue q2"));
+	assert_int_equal(d.queue_name.n, 0);
+	assert_int_equal(d.timeout_ms, 15000);
+	setenv("PAWL_QUEUE", "q3", 1);
+	setenv("PAWL_AGENT", "env", 1);
+	setenv("PAWL_RUN", "r1", 1);
+	setenv("PAWL_TIMEOUT", "2s", 1);
+	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
+	assert_true(str_is(d.agent, "env") && str_is(d.run, "r1") && str_is(d.queue_name, "q3"));
+	assert_int_equal(d.timeout_ms, 2000);
+	said.agent = STR("said");
+	said.run = STR("r2");
+	said.queue = STR("q4");
+	said.timeout = STR("300ms");
+	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
+	assert_true(str_is(d.agent, "said") && str_is(d.run, "r2") && str_is(d.queue_name, "q4"));
+	assert_int_equal(d.timeout_ms, 300);
+	said.timeout = STR("soon");
+	assert_int_equal(client_init(&d, &said, &ans, &arena), USAGE);
+	said.timeout = STR("");
+	said.agent = STR("two\nlines");
+	assert_int_equal(client_init(&d, &said, &ans, &arena), USAGE);
+	said.agent = str_n(arena_alloc(&arena, 201), 201);
+	memset((char *)(uintptr_t)said.agent.p, 'x', 201);
+	assert_int_equal(client_init(&d, &said, &ans, &arena), USAGE);
+}
+
+static void test_init_makes_a_queue(void **state)
+{
+	struct client d;
+
+	(void)state;
+	assert_int_equal(fs_make_dirs("fresh", 0755), 0);
+	assert_int_equal(
+		client_init(&d, &(struct client_options){ .dir = STR("fresh") }, &ans, &arena),
+		SUCCESS);
+	assert_int_equal(client_open(&d, STORE_CREATE, &ans), SUCCESS);
+	assert_true(fs_exists("fresh/.pawl/queue.db"));
+	client_close(&d);
+	assert_int_equal(
+		client_init(&d, &(struct client_options){ .dir = STR("fresh") }, &ans, &arena),
+		SUCCESS);
+	assert_int_equal(send(&d, OP_OVERVIEW, NULL),
+			 SUCCESS); /* opened for reading, then for writing */
+	assert_int_equal(d.mode, STORE_READ);
+	{
+		struct request rq = about(OP_CREATE, "t1");
+
+		GIVE(&rq, title, STR("x"));
+		assert_int_equal(send_it(&d, rq), SUCCESS);
+	}
+	assert_int_equal(d.mode, STORE_WRITE);
+	assert_int_equal(send(&d, OP_CLAIM, "t1"), SUCCESS);
+	client_close(&d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_claim_and_done, enter, leave),
+		cmocka_unit_test_setup_teardown(test_take_and_claim_next, enter, leave),
+		cmocka_unit_test_setup_teardown(test_explicit_tokens, enter, leave),
+		cmocka_unit_test_setup_teardown(test_token_in_the_environment, enter, leave),
+		cmocka_unit_test_setup_teardown(test_identities_are_apart, enter, leave),
+		cmocka_unit_test_setup_teardown(test_lost_reply, enter, leave),
+		cmocka_unit_test_setup_teardown(test_failed_for_certain, enter, leave),
+		cmocka_unit_test_setup_teardown(test_contested, enter, leave),
+		cmocka_unit_test_setup_teardown(test_resume, enter, leave),
+		cmocka_unit_test_setup_teardown(test_lost_lock_is_forgotten, enter, leave),
+		cmocka_unit_test_setup_teardown(test_status_round_trip, enter, leave),
+		cmocka_unit_test_setup_teardown(test_no_place_for_tokens, enter, leave),
+		cmocka_unit_test_setup_teardown(test_which_store, enter, leave),
+		cmocka_unit_test_setup_teardown(test_who, enter, leave),
+		cmocka_unit_test_setup_teardown(test_init_makes_a_queue, enter, leave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

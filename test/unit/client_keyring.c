@@ -1,0 +1,412 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <dirent.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fs.h"
+#include "base/secret.h"
+#include "client/keyring.h"
+
+static struct arena arena;
+static struct keyring k;
+
+static void open_as(struct keyring *ring, const char *agent, const char *run)
+{
+	assert_int_equal(keyring_open(ring, NULL, STR("sqlite:/q queue default"), str_c(agent),
+				      str_c(run), STR("/work\ntree"), &arena),
+			 0);
+}
+
+static int enter(void **state)
+{
+	char *dir = strdup("/tmp/client_keyring.XXXXXX");
+
+	*state = dir;
+	if (!mkdtemp(dir) || chdir(dir))
+		return -1;
+	setenv("XDG_STATE_HOME", fs_join(&arena, str_c(dir), STR("state/home")), 1);
+	open_as(&k, "ann", "");
+	return 0;
+}
+
+static int leave(void **state)
+{
+	char command[64];
+	int r;
+
+	snprintf(command, sizeof(command), "rm -rf %s", (char *)*state);
+	r = chdir("/") || system(command);
+	free(*state);
+	arena_free(&arena);
+	arena = (struct arena){ 0 };
+	return r;
+}
+
+static int files(const char *ending)
+{
+	DIR *d = opendir("state/home/pawl");
+	struct dirent *e;
+	int n = 0;
+
+	if (!d)
+		return 0;
+	while ((e = readdir(d)))
+		n += str_ends(str_c(e->d_name), str_c(ending));
+	closedir(d);
+	return n;
+}
+
+static void assert_found(struct keyring *ring, const char *task, struct str token, int64_t fence)
+{
+	struct str t = { 0 };
+	int64_t f = 0;
+
+	assert_int_equal(keyring_find(ring, str_c(task), &t, &f), KEY_SAVED);
+	assert_true(str_eq(t, token));
+	assert_int_equal(f, fence);
+}
+
+static enum key_found found(struct keyring *ring, const char *task)
+{
+	struct str t;
+	int64_t f;
+
+	return keyring_find(ring, str_c(task), &t, &f);
+}
+
+static struct str claim(struct keyring *ring, const char *task, int64_t fence)
+{
+	struct pending p;
+
+	assert_int_equal(keyring_begin(ring, str_c(task), &p), 0);
+	assert_true(token_valid(p.token));
+	assert_int_equal(keyring_keep(ring, &p, str_c(task), fence, false), 0);
+	return p.token;
+}
+
+static void test_kept_and_forgotten(void **state)
+{
+	struct keyring other;
+	struct str token;
+
+	(void)state;
+	assert_int_equal(found(&k, "t1"), KEY_NONE);
+	token = claim(&k, "T1", 7);
+	assert_found(&k, "t1", token, 7);
+	assert_int_equal(files(".pending"), 0);
+	assert_int_equal(found(&k, "t2"), KEY_NONE);
+	open_as(&other, "ann", "run 2");
+	assert_int_equal(found(&other, "t1"), KEY_NONE);
+	open_as(&other, "bob", "");
+	assert_int_equal(found(&other, "t1"), KEY_NONE);
+	open_as(&other, "ann", "");
+	assert_found(&other, "t1", token, 7);
+	keyring_forget(&k, STR("t1"));
+	assert_int_equal(found(&k, "t1"), KEY_NONE);
+	assert_int_equal(files(""), 2); /* . and .. */
+}
+
+static void test_modes(void **state)
+{
+	struct pending p;
+	struct stat st;
+
+	(void)state;
+	umask(0);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
+	assert_int_equal(stat(p.path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(fcntl(p.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	assert_int_equal(stat(k.dir, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	assert_int_equal(chmod(k.dir, 0777), 0);
+	assert_int_equal(found(&k, "t1"), KEY_NONE);
+	assert_int_equal(stat(k.dir, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	keyring_drop(&k, &p);
+	assert_int_equal(files(".pending"), 0);
+	umask(022);
+}
+
+static void test_any_task(void **state)
+{
+	struct pending p;
+
+	(void)state;
+	assert_int_equal(keyring_begin(&k, STR(""), &p), 0);
+	assert_int_equal(keyring_keep(&k, &p, STR("t9"), 3, false), 0);
+	assert_found(&k, "t9", p.token, 3);
+	assert_int_equal(files(".pending"), 0);
+}
+
+static void test_unanswered_is_repeated(void **state)
+{
+	struct pending p, again, other;
+
+	(void)state;
+	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
+	keyring_leave(&k, &p);
+	assert_int_equal(keyring_begin(&k, STR("t2"), &other), 0);
+	assert_false(str_eq(other.token, p.token));
+	keyring_drop(&k, &other);
+	assert_int_equal(keyring_begin(&k, STR("T1"), &again), 0);
+	assert_true(str_eq(again.token, p.token));
+	assert_int_equal(keyring_keep(&k, &again, STR("t1"), 1, false), 0);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &again), 0);
+	assert_false(str_eq(again.token, p.token)); /* a saved token never answers a claim */
+	keyring_drop(&k, &again);
+	assert_found(&k, "t1", p.token, 1);
+}
+
+/* Another process begins, tells its token, and waits to be killed or to be told to go on. */
+static pid_t begin_elsewhere(struct str *token)
+{
+	char text[TOKEN_LEN];
+	struct pending p;
+	int fds[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (keyring_begin(&k, STR("t1"), &p) ||
+		    write(fds[1], p.token.p, TOKEN_LEN) != TOKEN_LEN)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(fds[0], text, TOKEN_LEN), TOKEN_LEN);
+	*token = arena_str(&arena, str_n(text, TOKEN_LEN));
+	close(fds[0]);
+	close(fds[1]);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void test_processes(void **state)
+{
+	struct str one, two;
+	struct pending p, q, r;
+	pid_t a, b;
+
+	(void)state;
+	a = begin_elsewhere(&one);
+	b = begin_elsewhere(&two);
+	assert_false(str_eq(one, two));
+	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0); /* both live: a third */
+	assert_false(str_eq(p.token, one) || str_eq(p.token, two));
+	assert_int_equal(files(".pending"), 3);
+	keyring_drop(&k, &p);
+	end(b);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
+	assert_true(str_eq(p.token, two)); /* whichever file it was in */
+	end(a);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &q), 0);
+	assert_true(str_eq(q.token, one));
+	assert_int_equal(keyring_begin(&k, STR("t1"), &r), 0);
+	assert_int_equal(files(".pending"), 3);
+	keyring_drop(&k, &p);
+	keyring_drop(&k, &q);
+	keyring_drop(&k, &r);
+	assert_int_equal(files(".pending"), 0);
+}
+
+static void test_contested(void **state)
+{
+	struct pending p;
+	struct str token;
+
+	(void)state;
+	claim(&k, "t1", 1);
+	claim(&k, "t1", 2);
+	assert_int_equal(found(&k, "t1"), KEY_CONTESTED);
+	claim(&k, "t1", 3);
+	assert_int_equal(found(&k, "t1"), KEY_CONTESTED);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
+	assert_int_equal(keyring_keep(&k, &p, STR("t1"), 4, true), 0);
+	assert_int_equal(found(&k, "t1"), KEY_CONTESTED); /* the other window is still there */
+	keyring_forget(&k, STR("t1"));
+	token = claim(&k, "t1", 5);
+	assert_found(&k, "t1", token, 5);
+}
+
+static void test_not_contested(void **state)
+{
+	struct pending p;
+	struct str token = token_make(&arena);
+
+	(void)state;
+	claim(&k, "t1", 1);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
+	assert_int_equal(keyring_keep(&k, &p, STR("t1"), 2, true), 0);
+	assert_found(&k, "t1", p.token, 2);
+	keyring_park(&k, STR("t1"));
+	assert_found(&k, "t1", p.token, 2);
+	token = claim(&k, "t1", 3);
+	assert_found(&k, "t1", token, 3);
+	assert_int_equal(keyring_save(&k, STR("t1"), token, 4, false), 0); /* the same once more */
+	assert_found(&k, "t1", token, 4);
+	assert_int_equal(keyring_save(&k, STR("t1"), token_make(&arena), 5, false), 0);
+	assert_int_equal(found(&k, "t1"), KEY_CONTESTED);
+	assert_int_equal(files(".tmp"), 0);
+	keyring_park(&k, STR("t2"));
+	assert_int_equal(found(&k, "t2"), KEY_NONE);
+}
+
+static void test_died_while_saving(void **state)
+{
+	struct pending p, again;
+	char *saved;
+	struct str token = claim(&k, "t1", 1);
+
+	(void)state;
+	/* As if killed between link and unlink: both names, one file. */
+	saved = NULL;
+	{
+		DIR *d = opendir(k.dir);
+		struct dirent *e;
+
+		while ((e = readdir(d)))
+			if (str_ends(str_c(e->d_name), STR(".token")))
+				saved = fs_join(&arena, str_c(k.dir), str_c(e->d_name));
+		closedir(d);
+	}
+	assert_non_null(saved);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
+	keyring_drop(&k, &p);
+	assert_int_equal(link(saved, p.path), 0);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &again), 0);
+	assert_true(str_eq(again.token, token));
+	assert_int_equal(keyring_keep(&k, &again, STR("t1"), 1, false), 0);
+	assert_int_equal(files(".pending"), 0);
+	assert_found(&k, "t1", token, 1);
+}
+
+static void count_garbage(void *ctx, const struct key_file *f)
+{
+	int *n = ctx;
+
+	assert_true(f->modified > 0);
+	if (f->task.n) {
+		assert_true(str_is(f->task, "t1"));
+		assert_true(str_is(f->agent, "ann"));
+		assert_true(str_is(f->queue, "sqlite:/q queue default"));
+		n[f->pending]++;
+	} else {
+		n[2]++;
+	}
+}
+
+static void test_garbage(void **state)
+{
+	struct pending p;
+	int n[3] = { 0 }, fd;
+
+	(void)state;
+	claim(&k, "t1", 1);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
+	fd = open(fs_join(&arena, str_c(k.dir), STR("x.token")), O_CREAT | O_WRONLY, 0600);
+	assert_int_equal(fs_write_all(fd, STR("token=no\n\xff\n=\nfence=x\n")), 0);
+	close(fd);
+	assert_int_equal(keyring_each(&k, count_garbage, n), 0);
+	assert_int_equal(n[0], 1);
+	assert_int_equal(n[1], 1);
+	assert_int_equal(n[2], 1);
+	assert_int_equal(ftruncate(p.fd, 0), 0); /* died before it wrote */
+	keyring_leave(&k, &p);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
+	assert_true(token_valid(p.token));
+	assert_int_equal(files(".pending"), 1);
+	keyring_leave(&k, &p);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
+	keyring_drop(&k, &p);
+}
+
+static void test_folder_refused(void **state)
+{
+	struct pending p;
+
+	(void)state;
+	assert_int_equal(fs_make_dirs("state/home", 0700), 0);
+	assert_int_equal(mkdir("else", 0700), 0);
+	assert_int_equal(symlink("../../else", "state/home/pawl"), 0);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &p), -ELOOP);
+	assert_int_equal(p.fd, -1);
+	assert_int_equal(keyring_save(&k, STR("t1"), token_make(&arena), 1, false), -ELOOP);
+	assert_int_equal(unlink("state/home/pawl"), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(mkdir("state/home/pawl", 0700), 0);
+		assert_int_equal(chown("state/home/pawl", 12345, 12345), 0);
+		assert_int_equal(keyring_begin(&k, STR("t1"), &p), -EPERM);
+		assert_int_equal(rmdir("state/home/pawl"), 0);
+	}
+	fs_write_atomic("state/home/pawl", STR("file"), 0600);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &p), -ENOTDIR);
+	assert_int_equal(keyring_each(&k, count_garbage, NULL), -ENOTDIR);
+}
+
+static void test_links_refused(void **state)
+{
+	struct pending p, q;
+	struct str token = claim(&k, "t1", 1);
+
+	(void)state;
+	assert_int_equal(keyring_begin(&k, STR("t2"), &p), 0);
+	keyring_drop(&k, &p);
+	assert_int_equal(symlink("/tmp/nothing-of-ours", p.path), 0);
+	assert_int_equal(keyring_begin(&k, STR("t2"), &q), 0); /* beside it */
+	assert_string_not_equal(q.path, p.path);
+	assert_int_equal(keyring_keep(&k, &q, STR("t2"), 1, false), 0);
+	assert_false(fs_exists("/tmp/nothing-of-ours"));
+	assert_found(&k, "t1", token, 1);
+}
+
+static void test_home(void **state)
+{
+	struct keyring ring;
+
+	(void)state;
+	unsetenv("XDG_STATE_HOME");
+	setenv("HOME", "/home/of/mine", 1);
+	open_as(&ring, "ann", "");
+	assert_string_equal(ring.dir, "/home/of/mine/.local/state/pawl");
+	setenv("XDG_STATE_HOME", "relative", 1);
+	open_as(&ring, "ann", "");
+	assert_string_equal(ring.dir, "/home/of/mine/.local/state/pawl");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_kept_and_forgotten, enter, leave),
+		cmocka_unit_test_setup_teardown(test_modes, enter, leave),
+		cmocka_unit_test_setup_teardown(test_any_task, enter, leave),
+		cmocka_unit_test_setup_teardown(test_unanswered_is_repeated, enter, leave),
+		cmocka_unit_test_setup_teardown(test_processes, enter, leave),
+		cmocka_unit_test_setup_teardown(test_contested, enter, leave),
+		cmocka_unit_test_setup_teardown(test_not_contested, enter, leave),
+		cmocka_unit_test_setup_teardown(test_died_while_saving, enter, leave),
+		cmocka_unit_test_setup_teardown(test_garbage, enter, leave),
+		cmocka_unit_test_setup_teardown(test_folder_refused, enter, leave),
+		cmocka_unit_test_setup_teardown(test_links_refused, enter, leave),
+		cmocka_unit_test_setup_teardown(test_home, enter, leave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fs.h"
+#include "client/ini_file.h"
+#include "client/settings.h"
+
+static struct arena arena;
+static struct answer ans;
+static struct settings s;
+
+/* Each test has a folder with "user/pawl" and ".pawl" in it, and no PAWL_ variables. */
+static int enter(void **state)
+{
+	char *dir = strdup("/tmp/client_settings.XXXXXX");
+
+	*state = dir;
+	if (!mkdtemp(dir) || chdir(dir) || mkdir("user", 0755) || mkdir("user/pawl", 0755) ||
+	    mkdir(".pawl", 0755))
+		return -1;
+	clearenv();
+	setenv("XDG_CONFIG_HOME", fs_join(&arena, str_c(dir), STR("user")), 1);
+	setenv("HOME", dir, 1);
+	return 0;
+}
+
+static int leave(void **state)
+{
+	char command[64];
+	int r;
+
+	snprintf(command, sizeof(command), "/bin/rm -rf %s", (char *)*state);
+	r = chdir("/") || system(command);
+	free(*state);
+	arena_free(&arena);
+	arena = (struct arena){ 0 };
+	return r;
+}
+
+static void put(const char *path, const char *text)
+{
+	assert_int_equal(fs_write_atomic(path, str_c(text), 0644), 0);
+}
+
+static const char *get(const char *path)
+{
+	struct str text;
+
+	assert_int_equal(fs_read(&arena, path, 1 << 20, &text), 0);
+	return text.p;
+}
+
+static enum result load(void)
+{
+	ans = (struct answer){ 0 };
+	return settings_load(&s, ".pawl", &ans, &arena);
+}
+
+static void assert_said(struct str text, const char *part)
+{
+	if (!str_has_nocase(text, str_c(part)))
+		fail_msg("'%.*s' does not hold '%s'", STRF(text), part);
+}
+
+static void assert_value(const char *name, const char *value, const char *origin)
+{
+	const struct settings_value *v = &s.values[settings_find(str_c(name)) - settings_list];
+
+	assert_string_equal(arena_cstr(&arena, v->value), value);
+	assert_said(v->origin, origin);
+	assert_true(str_eq(settings_text(&s, name), str_c(value)));
+}
+
+static void test_defaults(void **state)
+{
+	struct policy p;
+
+	(void)state;
+	assert_int_equal(load(), SUCCESS);
+	assert_value("lease", "15m", "default");
+	assert_int_equal(settings_number(&s, "lease"), 900000);
+	assert_int_equal(settings_number(&s, "max_abandoned"), 5);
+	settings_policy(&s, &p);
+	assert_int_equal(p.lease, policy_default.lease);
+	assert_int_equal(p.lease_min, policy_default.lease_min);
+	assert_int_equal(p.lease_max, policy_default.lease_max);
+	assert_int_equal(p.lock_ttl, policy_default.lock_ttl);
+	assert_int_equal(p.max_abandoned, policy_default.max_abandoned);
+	assert_false(p.keep_abandoned || p.ignore_depends);
+	assert_int_equal(settings_load(&s, NULL, &ans, &arena), SUCCESS);
+	assert_null(s.queue_file);
+}
+
+static void test_nearest_wins(void **state)
+{
+	struct policy p;
+
+	(void)state;
+	put("user/pawl/config", "agent = one\nlease = 20m\ndepends = ignore\n");
+	put(".pawl/config",
+	    "\xef\xbb\xbf# ours\nagent = two ; a comment\n\n[lease]\n  min = 0.2s\n  max = 2h\n");
+	assert_int_equal(load(), SUCCESS);
+	assert_value("agent", "two", ".pawl/config:2");
+	assert_value("lease", "20m", "user/pawl/config:2");
+	assert_value("lease.min", "0.2s", ".pawl/config:5");
+	assert_value("lease.max", "2h", ".pawl/config:6");
+	settings_policy(&s, &p);
+	assert_int_equal(p.lease_min, 200);
+	assert_true(p.ignore_depends);
+	setenv("PAWL_AGENT", "three", 1);
+	setenv("PAWL_LEASE_MIN", "2s", 1);
+	setenv("PAWL_LEASE", "", 1);
+	assert_int_equal(load(), SUCCESS);
+	assert_value("agent", "three", "PAWL_AGENT");
+	assert_value("lease.min", "2s", "PAWL_LEASE_MIN");
+	assert_value("lease", "20m", "user/pawl/config:2");
+}
+
+static void refused(const char *text, const char *where, const char *what, const char *hint)
+{
+	put(".pawl/config", text);
+	assert_int_equal(load(), MISCONFIGURED);
+	assert_said(ans.message, where);
+	assert_said(ans.message, what);
+	assert_said(ans.hint, hint);
+}
+
+static void test_faults_name_their_place(void **state)
+{
+	char line[400];
+
+	(void)state;
+	refused("\nlaese = 1m\n", ".pawl/config:2:", "laese", "lease");
+	refused("[lease]\nmni = 1s\n", ".pawl/config:2:", "lease.mni", "lease.min");
+	refused("lease = soon\n", ".pawl/config:1:", "'soon'", "");
+	refused("lease = 0\n", ".pawl/config:1:", "15m", "");
+	refused("lease = -5\n", ".pawl/config:1:", "'-5'", "");
+	refused("lease = 400d\n", ".pawl/config:1:", "365d", "");
+	refused("max_abandoned = many\n", ".pawl/config:1:", "number", "");
+	refused("color = blue\n", ".pawl/config:1:", "auto, always or never", "");
+	refused("agent = x\nwhat is this\n", ".pawl/config:2:", "not understood", "NAME = VALUE");
+	refused("[lease\nmin = 1s\n", ".pawl/config:1:", "not understood", "");
+	refused("bad\nlaese = 1\n", ".pawl/config:1:", "not understood", "");
+	refused("laese = 1\nbad\n", ".pawl/config:1:", "laese", "");
+	refused("= 1\n", ".pawl/config:1:", "''", "");
+	refused("agent = \xff\n", ".pawl/config", "UTF-8", "");
+	refused("lease.max = 5m\n", "lease = 15m (default)", ".pawl/config:1", "");
+	refused("lease.min = 1h\n", "lease.min = 1h", ".pawl/config:1", "");
+	snprintf(line, sizeof(line), "agent = %0*d\n", 300, 7);
+	refused(line, ".pawl/config:1:", "not understood", "190");
+	line[0] = '#';
+	put(".pawl/config", line);
+	assert_int_equal(load(), SUCCESS);
+	setenv("PAWL_LEASE_MAX", "1y", 1);
+	assert_int_equal(load(), MISCONFIGURED);
+	assert_said(ans.message, "PAWL_LEASE_MAX");
+	assert_said(ans.message, "'1y'");
+	setenv("PAWL_LEASE_MAX", "1d", 1);
+	setenv("PAWL_TIMEOUT", "0", 1);
+	assert_int_equal(load(), SUCCESS);
+	assert_int_equal(settings_number(&s, "timeout"), 0);
+}
+
+static void test_only_plain_files(void **state)
+{
+	(void)state;
+	put("else", "agent = x\n");
+	assert_int_equal(symlink("../else", ".pawl/config"), 0);
+	assert_int_equal(load(), MISCONFIGURED);
+	assert_said(ans.message, "link");
+	unlink(".pawl/config");
+	assert_int_equal(mkdir(".pawl/config", 0755), 0);
+	assert_int_equal(load(), MISCONFIGURED);
+	assert_said(ans.message, "regular");
+	rmdir(".pawl/config");
+	assert_int_equal(mkfifo(".pawl/config", 0644), 0);
+	assert_int_equal(load(), MISCONFIGURED);
+	unlink(".pawl/config");
+	put(".pawl/config", "agent = x\n");
+	chmod(".pawl/config", 0);
+	if (geteuid() != 0)
+		assert_int_equal(load(), MISCONFIGURED);
+	unlink(".pawl/config");
+	assert_int_equal(
+		fs_write_atomic(".pawl/config", str_n(arena_alloc(&arena, 70000), 70000), 0644), 0);
+	assert_int_equal(load(), MISCONFIGURED);
+	assert_said(ans.message, "64 KiB");
+}
+
+static enum result set(const char *name, const char *value)
+{
+	struct str v = str_c(value);
+
+	ans = (struct answer){ 0 };
+	return settings_write(".pawl/config", str_c(name), value ? &v : NULL, &ans, &arena);
+}
+
+static void test_write_makes_the_file(void **state)
+{
+	struct str v = STR("x");
+
+	(void)state;
+	assert_int_equal(settings_write("new/pawl/config", STR("agent"), &v, &ans, &arena),
+			 SUCCESS);
+	assert_string_equal(get("new/pawl/config"), "agent = x\n");
+	assert_int_equal(set("agent", NULL), SUCCESS);
+	assert_false(fs_exists(".pawl/config"));
+}
+
+static void test_write_keeps_the_rest(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	put(".pawl/config",
+	    "# top\nagent=one\r\n\n# about leases\n[lease]\n\tmin = 2s ; short\n max: 2h\n\n[x]");
+	chmod(".pawl/config", 0600);
+	assert_int_equal(set("lease.min", "3s"), SUCCESS);
+	assert_int_equal(set("agent", "two"), SUCCESS);
+	assert_int_equal(set("lease.max", "3h"), SUCCESS);
+	assert_int_equal(set("color", "never"), SUCCESS);
+	assert_string_equal(
+		get(".pawl/config"),
+		"# top\nagent=two\r\n\ncolor = never\n# about leases\n[lease]\n\tmin = 3s ; short\n"
+		" max: 3h\n\n[x]\n");
+	assert_int_equal(stat(".pawl/config", &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(set("lease.min", NULL), SUCCESS);
+	assert_int_equal(set("agent", NULL), SUCCESS);
+	assert_string_equal(get(".pawl/config"),
+			    "# top\n\ncolor = never\n# about leases\n[lease]\n max: 3h\n\n[x]\n");
+	put(".pawl/config", "agent = a\nagent = b");
+	assert_int_equal(set("agent", "c"), SUCCESS);
+	assert_string_equal(get(".pawl/config"), "agent = a\nagent = c\n");
+	assert_int_equal(set("agent", NULL), SUCCESS);
+	assert_string_equal(get(".pawl/config"), "");
+	assert_int_equal(set("agent", ""), SUCCESS);
+	assert_int_equal(load(), SUCCESS);
+	assert_value("agent", "", ".pawl/config:1");
+}
+
+static void test_write_refuses(void **state)
+{
+	char big[300] = "";
+
+	(void)state;
+	put(".pawl/config", "agent = one\n");
+	assert_int_equal(set("laese", "1m"), USAGE);
+	assert_said(ans.hint, "lease");
+	assert_int_equal(set("lease", "soon"), USAGE);
+	assert_int_equal(set("agent", "a\nlease = 1"), USAGE);
+	assert_int_equal(set("agent", " a"), USAGE);
+	assert_int_equal(set("agent", "a ;b"), USAGE);
+	memset(big, 'x', sizeof(big) - 1);
+	assert_int_equal(set("agent", big), USAGE);
+	assert_string_equal(get(".pawl/config"), "agent = one\n");
+	assert_int_equal(set("agent", "a;b=c:d#e"), SUCCESS);
+	assert_int_equal(load(), SUCCESS);
+	assert_value("agent", "a;b=c:d#e", "config:1");
+	unlink(".pawl/config");
+	assert_int_equal(symlink("x", ".pawl/config"), 0);
+	assert_int_equal(set("agent", "a"), MISCONFIGURED);
+	if (geteuid() != 0) {
+		unlink(".pawl/config");
+		chmod(".pawl", 0500);
+		assert_int_equal(set("agent", "a"), API_ERROR);
+		assert_int_equal(ans.applied, 'n');
+		chmod(".pawl", 0700);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_defaults, enter, leave),
+		cmocka_unit_test_setup_teardown(test_nearest_wins, enter, leave),
+		cmocka_unit_test_setup_teardown(test_faults_name_their_place, enter, leave),
+		cmocka_unit_test_setup_teardown(test_only_plain_files, enter, leave),
+		cmocka_unit_test_setup_teardown(test_write_makes_the_file, enter, leave),
+		cmocka_unit_test_setup_teardown(test_write_keeps_the_rest, enter, leave),
+		cmocka_unit_test_setup_teardown(test_write_refuses, enter, leave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

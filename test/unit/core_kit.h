@@ -1,0 +1,104 @@
+/*
+ * What the tests of src/core share: tasks compared field by field, from the list in task.def; made-up
+ * tasks; a random number generator with a seed.
+ */
+#ifndef UNIT_CORE_KIT_H
+#define UNIT_CORE_KIT_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/rules.h"
+
+#define COUNT(t) (sizeof(t) / sizeof((t)[0]))
+
+enum kit_kind { KIT_STR, KIT_NUMBER, KIT_LIST };
+
+#define KIT_KIND_STR KIT_STR
+#define KIT_KIND_JSON KIT_STR
+#define KIT_KIND_LIST KIT_LIST
+#define KIT_KIND_INT KIT_NUMBER
+#define KIT_KIND_STATUS KIT_NUMBER
+#define KIT_KIND_CLASS KIT_NUMBER
+#define KIT_KIND_TIME KIT_NUMBER
+#define KIT_KIND_DATE KIT_NUMBER
+
+struct kit_field {
+	int tag;
+	enum kit_kind kind;
+	size_t offset;
+	const char *name;
+};
+
+static const struct kit_field kit_fields[] = {
+#define FIELD(tag, part, kind, member, json, shown) \
+	{ tag, KIT_KIND_##kind, offsetof(struct task, member), #member },
+#include "core/task.def"
+#undef FIELD
+};
+
+/* No member of struct task is missing in the list: together they are all of it. */
+#define FIELD(tag, part, kind, member, json, shown) +sizeof(((struct task *)0)->member)
+_Static_assert(sizeof(struct task) == 0
+#include "core/task.def"
+	       ,
+	       "task.def lists every member of struct task");
+#undef FIELD
+
+static inline bool kit_same(const struct kit_field *f, const struct task *a, const struct task *b)
+{
+	const void *p = (const char *)a + f->offset, *q = (const char *)b + f->offset;
+
+	if (f->kind == KIT_STR)
+		return str_eq(*(const struct str *)p, *(const struct str *)q);
+	if (f->kind == KIT_LIST)
+		return strs_eq(*(const struct strs *)p, *(const struct strs *)q);
+	return *(const int64_t *)p == *(const int64_t *)q;
+}
+
+/* How many fields differ; each is named on stderr, behind `where`. */
+static inline int task_diff(const struct task *want, const struct task *got, const char *where)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < COUNT(kit_fields); i++) {
+		const struct kit_field *f = &kit_fields[i];
+		const void *p = (const char *)want + f->offset, *q = (const char *)got + f->offset;
+
+		if (kit_same(f, want, got))
+			continue;
+		n++;
+		if (f->kind == KIT_STR)
+			fprintf(stderr, "%s: %s: want '%.*s', got '%.*s'\n", where, f->name,
+				STRF(*(const struct str *)p), STRF(*(const struct str *)q));
+		else if (f->kind == KIT_NUMBER)
+			fprintf(stderr, "%s: %s: want %lld, got %lld\n", where, f->name,
+				(long long)*(const int64_t *)p, (long long)*(const int64_t *)q);
+		else
+			fprintf(stderr, "%s: %s differs\n", where, f->name);
+	}
+	return n;
+}
+
+/* xorshift64*: the same numbers for the same seed, everywhere */
+static inline uint32_t kit_random(uint64_t *state, uint32_t below)
+{
+	*state ^= *state >> 12;
+	*state ^= *state << 25;
+	*state ^= *state >> 27;
+	return (uint32_t)((*state * UINT64_C(2685821657736338717)) >> 33) % below;
+}
+
+static inline bool str_holds(struct str s, const char *part)
+{
+	return str_has_nocase(s, str_c(part));
+}
+
+#endif
