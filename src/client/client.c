@@ -106,16 +106,11 @@ static struct str without_wrappers(struct str uri)
 	return uri;
 }
 
-static bool on_disk(const struct uri *u)
-{
-	return str_is(u->scheme, "sqlite") || str_is(u->scheme, "files");
-}
-
 static bool relative(struct str text)
 {
 	struct uri u;
 
-	return uri_parse(without_wrappers(text), &u) == 0 && on_disk(&u) && u.path.n &&
+	return uri_parse(without_wrappers(text), &u) == 0 && uri_on_disk(&u) && u.path.n &&
 	       u.path.p[0] != '/';
 }
 
@@ -126,7 +121,7 @@ static struct str resolve(struct str text, const char *base, struct arena *a)
 	char *path, *real;
 	struct uri u;
 
-	if (uri_parse(inner, &u) || !on_disk(&u) || !u.path.n)
+	if (uri_parse(inner, &u) || !uri_on_disk(&u) || !u.path.n)
 		return text;
 	path = u.path.p[0] == '/' ? arena_cstr(a, u.path) : fs_join(a, str_c(base), u.path);
 	real = fs_real(a, path); /* NULL: its folder is missing; the store will say so */
@@ -163,10 +158,9 @@ static enum result configured_uri(struct client *c, struct answer *ans)
 	return SUCCESS;
 }
 
-/* A '?' or '#' in the path would end it; see client_open. */
 static struct str default_uri(const char *pawl_dir, struct arena *a)
 {
-	if (!pawl_dir || strpbrk(pawl_dir, "?#"))
+	if (!pawl_dir)
 		return STR("");
 	return resolve(arena_printf(a, "sqlite:%s/queue.db", pawl_dir), "/", a);
 }
@@ -287,16 +281,6 @@ enum result client_init(struct client *c, const struct client_options *said, str
 
 static enum result no_queue(struct client *c, struct answer *ans)
 {
-	const char *dir = c->place.pawl_dir;
-
-	if (dir)
-		return answer_fail(
-			ans, MISCONFIGURED,
-			arena_printf(c->arena,
-				     "%s has a '?' or '#' in its path, which a store's URI "
-				     "cannot hold",
-				     dir),
-			STR("rename that folder, or keep the queue elsewhere: --store sqlite:PATH"));
 	return answer_fail(
 		ans, MISCONFIGURED,
 		arena_printf(c->arena, "there is no queue here (no .pawl folder in %s or above it)",
@@ -319,7 +303,7 @@ static enum result make_place(struct client *c, struct answer *ans)
 	c->place.pawl_dir = dir;
 	c->uri = default_uri(dir, c->arena);
 	open_keyring(c);
-	return c->uri.n ? SUCCESS : no_queue(c, ans);
+	return SUCCESS;
 }
 
 static enum result open_queue(struct client *c, enum store_mode mode, struct answer *ans)

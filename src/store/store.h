@@ -244,6 +244,7 @@ void store_close(struct store *s);
 /* --- for those who write stores ----------------------------------------------------------------- */
 
 int uri_parse(struct str text, struct uri *out); /* -1: not a URI */
+bool uri_on_disk(const struct uri *u); /* its path is one of this machine */
 struct str uri_param(const struct uri *u, const char *name); /* empty: not there */
 /* Fills in env->err and returns `fault`. */
 int store_fail(const struct store_env *env, int fault, const char *hint, const char *fmt, ...)

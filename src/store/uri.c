@@ -32,6 +32,25 @@ static void parse_tail(struct str tail, struct uri *out)
 	}
 }
 
+bool uri_on_disk(const struct uri *u)
+{
+	return str_is(u->scheme, "sqlite") || str_is(u->scheme, "files");
+}
+
+/* A path on disk may have '#' and '?' in it: only a last "?key=value" without a '/' is not part of it. */
+static void parse_disk(struct str rest, struct uri *out)
+{
+	size_t at = rest.n;
+
+	out->path = rest;
+	while (at > 0 && rest.p[at - 1] != '?' && rest.p[at - 1] != '/')
+		at--;
+	if (at < 2 || rest.p[at - 1] != '?' || !memchr(rest.p + at, '=', rest.n - at))
+		return;
+	out->path = str_n(rest.p, at - 1);
+	out->params = str_n(rest.p + at, rest.n - at);
+}
+
 int uri_parse(struct str text, struct uri *out)
 {
 	struct str rest;
@@ -44,6 +63,10 @@ int uri_parse(struct str text, struct uri *out)
 		return -1;
 	out->scheme = str_n(text.p, n);
 	rest = str_n(text.p + n + 1, text.n - n - 1);
+	if (uri_on_disk(out)) {
+		parse_disk(rest, out);
+		return 0;
+	}
 	n = find_any(rest, '?', '#');
 	out->path = str_n(rest.p, n);
 	parse_tail(str_n(rest.p + n, rest.n - n), out);

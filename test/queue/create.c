@@ -62,11 +62,13 @@ static void test_fields(void **state)
 
 	ok(s, "create id=p");
 	ok(s, "create id=d");
-	ok(s, "create id=a title=T description=D acceptance=A type=bug effort=S labels=x,y due=+9t "
-	      "not_before=+1t parent=p depends=d extra={\"k\":1} status=Backlog class_rank=Expedite "
-	      "priority=1000");
+	ok(s,
+	   "create id=a title=T description=D acceptance=A type=bug effort=S labels=x,y due=+9t "
+	   "not_before=+1t parent=p depends=d extra={\"k\":1} status=Backlog class_rank=Expedite "
+	   "priority=1000");
 	t = show(s, "a");
-	assert_true(str_is(t->title, "T") && str_is(t->description, "D") && str_is(t->acceptance, "A"));
+	assert_true(str_is(t->title, "T") && str_is(t->description, "D") &&
+		    str_is(t->acceptance, "A"));
 	assert_true(str_is(t->type, "bug") && str_is(t->effort, "S") && str_is(t->parent, "p"));
 	assert_true(t->labels.n == 2 && str_is(t->labels.v[1], "y"));
 	assert_true(t->depends.n == 1 && str_is(t->depends.v[0], "d"));
@@ -87,7 +89,8 @@ static void test_taken_id(void **state)
 	assert_true(str_is(ans->task->title, "first"));
 	refused(s, CONFLICT, "create id=mIXED title=second");
 	ans = ok(s, "create id=mixed title=second if_absent=1");
-	assert_true(ans->existed && str_is(ans->task->id, "Mixed") && str_is(ans->task->title, "first"));
+	assert_true(ans->existed && str_is(ans->task->id, "Mixed") &&
+		    str_is(ans->task->title, "first"));
 	assert_int_equal(show(s, "MIXED")->version, 1);
 	ans = ok(s, "create id=other if_absent=1");
 	assert_false(ans->existed);
@@ -143,14 +146,32 @@ static void test_refused_ids_elsewhere(void **state)
 {
 	struct suite *s = *state;
 	static const char *const calls[] = {
-		"claim id=x new_token=T", "heartbeat id=x token=T", "release id=x token=T",
-		"block id=x token=T reason=r unblock_action=u", "unblock id=x",
-		"escalate id=x token=T reason=r", "review id=x token=T summary=s", "approve id=x",
-		"rework id=x reason=r", "done id=x token=T", "fail id=x token=T reason=r", "retry id=x",
-		"reopen id=x reason=r", "cancel id=x reason=r", "remove id=x", "update id=x title=t",
-		"status id=x status=Done", "comment id=x text=t", "depend id=x depends=x",
-		"undepend id=x depends=x", "lock_acquire id=x new_token=T", "lock_release id=x token=T",
-		"lock_break id=x reason=r", "lock_status id=x", "show id=x", "log id=x",
+		"claim id=x new_token=T",
+		"heartbeat id=x token=T",
+		"release id=x token=T",
+		"block id=x token=T reason=r unblock_action=u",
+		"unblock id=x",
+		"escalate id=x token=T reason=r",
+		"review id=x token=T summary=s",
+		"approve id=x",
+		"rework id=x reason=r",
+		"done id=x token=T",
+		"fail id=x token=T reason=r",
+		"retry id=x",
+		"reopen id=x reason=r",
+		"cancel id=x reason=r",
+		"remove id=x",
+		"update id=x title=t",
+		"status id=x status=Done",
+		"comment id=x text=t",
+		"depend id=x depends=x",
+		"undepend id=x depends=x",
+		"lock_acquire id=x new_token=T",
+		"lock_release id=x token=T",
+		"lock_break id=x reason=r",
+		"lock_status id=x",
+		"show id=x",
+		"log id=x",
 	};
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)

@@ -29,8 +29,8 @@ static const struct lost {
 	{ "create id=a;claim id=a new_token=T;review id=a token=T summary=s",
 	  "approve id=a request_id=r", "approved", 1 },
 	{ "create id=a;create id=b", "depend id=a depends=b request_id=r", "depends", 1 },
-	{ "create id=a;claim id=a new_token=T", "lock_break id=a reason=r request_id=r", "lock_broken",
-	  1 },
+	{ "create id=a;claim id=a new_token=T", "lock_break id=a reason=r request_id=r",
+	  "lock_broken", 1 },
 };
 #define N_CASES (sizeof(cases) / sizeof(*cases))
 
@@ -156,15 +156,24 @@ static void test_unknown_but_not_made(void **state)
 static void test_reads_fail(void **state)
 {
 	static const char *const reads[][2] = {
-		{ "get:1", "show id=a" },	{ "entries:1", "show id=a" },
-		{ "scan:1", "list" },		{ "count:1", "list" },
-		{ "scan:1", "list text=a" },	{ "entries:1", "log" },
-		{ "get:1", "log id=a" },	{ "scan:1", "next" },
-		{ "scan:1", "next explain=1" }, { "scan:2", "next explain=1" },
-		{ "count:1", "next explain=1" },  { "tally:1", "overview" },
-		{ "scan:1", "overview" },	{ "scan:1", "locks" },
-		{ "count:1", "locks" },		{ "get:1", "lock_status id=a" },
-		{ "get:1", "id_peek" },		{ "get:2", "id_peek" },
+		{ "get:1", "show id=a" },
+		{ "entries:1", "show id=a" },
+		{ "scan:1", "list" },
+		{ "count:1", "list" },
+		{ "scan:1", "list text=a" },
+		{ "entries:1", "log" },
+		{ "get:1", "log id=a" },
+		{ "scan:1", "next" },
+		{ "scan:1", "next explain=1" },
+		{ "scan:2", "next explain=1" },
+		{ "count:1", "next explain=1" },
+		{ "tally:1", "overview" },
+		{ "scan:1", "overview" },
+		{ "scan:1", "locks" },
+		{ "count:1", "locks" },
+		{ "get:1", "lock_status id=a" },
+		{ "get:1", "id_peek" },
+		{ "get:2", "id_peek" },
 	};
 	struct suite *s = *state;
 
@@ -174,7 +183,8 @@ static void test_reads_fail(void **state)
 		struct answer *ans = call_on(s, q, "%s", reads[i][1]);
 
 		if (ans->code != API_ERROR || !ans->message.n || ans->n_tasks || ans->task)
-			fail_msg("%s with %s: %s", reads[i][1], reads[i][0], result_name(ans->code));
+			fail_msg("%s with %s: %s", reads[i][1], reads[i][0],
+				 result_name(ans->code));
 		assert_int_equal(call_on(s, q, "%s", reads[i][1])->code, SUCCESS);
 		queue_close(q);
 	}
@@ -207,9 +217,9 @@ static void test_many(void **state)
 		"create request_id=r",
 		"create request_id=r",
 	};
-	static const enum result codes[] = { SUCCESS, SUCCESS,	     NOT_FOUND, SUCCESS,
-					     CONFLICT, USAGE,	     MISCONFIGURED, SUCCESS,
-					     SUCCESS,  SUCCESS,	     SUCCESS };
+	static const enum result codes[] = { SUCCESS,  SUCCESS, NOT_FOUND,     SUCCESS,
+					     CONFLICT, USAGE,   MISCONFIGURED, SUCCESS,
+					     SUCCESS,  SUCCESS, SUCCESS };
 	struct suite *s = *state;
 	struct answer answers[11];
 
@@ -247,7 +257,8 @@ static void test_many_lost(void **state)
 
 static void test_many_reads(void **state)
 {
-	static const char *const texts[] = { "show id=a", "create id=b", "list statuses=Ready", "next" };
+	static const char *const texts[] = { "show id=a", "create id=b", "list statuses=Ready",
+					     "next" };
 	struct suite *s = *state;
 	struct answer answers[4];
 

@@ -18,7 +18,7 @@ struct walk {
 	size_t n;
 	int64_t now;
 	int64_t fences[IDS]; /* the highest ever seen */
-	char last[300]; /* the last call */
+	char last[300];      /* the last call */
 	int accepted, refused, taken;
 };
 
@@ -37,9 +37,9 @@ static const struct task *find(const struct walk *w, struct str id)
 
 /* --- the model ----------------------------------------------------------------------------------- */
 
-#define CHECK(w, cond, t)                                                                    \
-	do {                                                                                 \
-		if (!(cond))                                                                 \
+#define CHECK(w, cond, t)                                                                      \
+	do {                                                                                   \
+		if (!(cond))                                                                   \
 			fail_msg("after '%s': %.*s: not %s", (w)->last, STRF((t)->id), #cond); \
 	} while (0)
 
@@ -350,8 +350,8 @@ static void drain(struct walk *w)
 		struct answer *ans;
 		size_t k = 0;
 
-		snprintf(w->last, sizeof(w->last), "take new_token=%u-%d ttl=%ut", pick(w, 1000000), i,
-			 1 + pick(w, 3));
+		snprintf(w->last, sizeof(w->last), "take new_token=%u-%d ttl=%ut", pick(w, 1000000),
+			 i, 1 + pick(w, 3));
 		look(w);
 		select_all(w, want);
 		while (want[k] && worn_out(w, want[k]))

@@ -4,7 +4,8 @@
 static void fill(struct suite *s)
 {
 	ok(s, "create id=p title=Parent");
-	ok(s, "create id=a title=Fix_the_DOOR type=bug labels=ui,door class_rank=Expedite agent=eve");
+	ok(s,
+	   "create id=a title=Fix_the_DOOR type=bug labels=ui,door class_rank=Expedite agent=eve");
 	advance(tick());
 	ok(s, "create id=c title=window labels=ui parent=p");
 	ok(s, "create id=b title=x description=a_door_too type=bug parent=p status=Backlog");
@@ -254,16 +255,11 @@ static void test_wait_goes_by_the_filter(void **state)
 int read_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		QUEUE_TEST(test_list),
-		QUEUE_TEST(test_limit),
-		QUEUE_TEST(test_stable_order),
-		QUEUE_TEST(test_locks),
-		QUEUE_TEST(test_overview),
-		QUEUE_TEST(test_log),
-		QUEUE_TEST(test_show),
-		QUEUE_TEST(test_explain),
-		QUEUE_TEST(test_next),
-		QUEUE_TEST(test_wait_goes_by_the_filter),
+		QUEUE_TEST(test_list),         QUEUE_TEST(test_limit),
+		QUEUE_TEST(test_stable_order), QUEUE_TEST(test_locks),
+		QUEUE_TEST(test_overview),     QUEUE_TEST(test_log),
+		QUEUE_TEST(test_show),         QUEUE_TEST(test_explain),
+		QUEUE_TEST(test_next),         QUEUE_TEST(test_wait_goes_by_the_filter),
 	};
 
 	return cmocka_run_group_tests_name("read", tests, NULL, NULL);

@@ -245,11 +245,13 @@ static void test_request_done_and_review(void **state)
 	ok(s, "rework id=a reason=r");
 	ok(s, "claim id=a new_token=U");
 	/* a new acquisition forgot the last result; the request id did not */
-	assert_int_equal(ok(s, "review id=a token=T summary=s request_id=r1")->task->status, REVIEW);
+	assert_int_equal(ok(s, "review id=a token=T summary=s request_id=r1")->task->status,
+			 REVIEW);
 	expect_status(s, "a", IN_PROGRESS);
 	ok(s, "done id=a token=U request_id=r2 claim_next=1 new_token=N");
 	ans = ok(s, "done id=a token=U request_id=r2 claim_next=1 new_token=N");
-	assert_true(ans->repeated && str_is(ans->next->id, "b") && str_is(ans->next_lock->token, "N"));
+	assert_true(ans->repeated && str_is(ans->next->id, "b") &&
+		    str_is(ans->next_lock->token, "N"));
 	/* who does not know the next token does not learn it */
 	ans = ok(s, "done id=a token=U request_id=r2 claim_next=1 new_token=X");
 	assert_true(ans->repeated && str_is(ans->next->id, "b") && !ans->next_lock->token.n);

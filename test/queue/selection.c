@@ -24,7 +24,7 @@ static const char *vectors_path(struct arena *a)
 	return arena_printf(a, "%s/test/queue/selection.vectors", source ? source : ".").p;
 }
 
-#define FAIL(x, fmt, ...)                                                                   \
+#define FAIL(x, fmt, ...) \
 	fail_msg("selection.vectors:%d (%.*s): " fmt, (x)->line, STRF((x)->name), __VA_ARGS__)
 
 static void set_policy(struct runner *x, struct str words)
@@ -96,12 +96,14 @@ static void expect(struct runner *x, struct str words)
 	if (!str_is(want, have))
 		FAIL(x, "eligible are '%s', not '%.*s'", have, STRF(want));
 	for (size_t i = 0, place = 0; i < ans->n_candidates; i++)
-		if (ans->candidates[i].place != (ans->candidates[i].eligible ? (int64_t)++place : 0))
+		if (ans->candidates[i].place !=
+		    (ans->candidates[i].eligible ? (int64_t)++place : 0))
 			FAIL(x, "%.*s stands at the wrong place", STRF(ans->candidates[i].id));
 	if (!filter.n)
 		x->expected = want;
 	first = str_cut(&want, ' ');
-	if (next->code != (first.n ? SUCCESS : NO_TASKS) || (first.n && !str_eq(next->task->id, first)))
+	if (next->code != (first.n ? SUCCESS : NO_TASKS) ||
+	    (first.n && !str_eq(next->task->id, first)))
 		FAIL(x, "next does not show '%.*s'", STRF(first));
 	x->expects++;
 }

@@ -93,11 +93,11 @@ static struct queue *open_queue(struct suite *s, const char *where, enum store_m
 
 struct queue *open_faulty(struct suite *s, const char *fault)
 {
-	return open_queue(s,
-			  arena_printf(&s->a, "fault+%s%sfault=%s", uri, strchr(uri, '?') ? "&" : "?",
-				       fault)
-				  .p,
-			  STORE_WRITE);
+	return open_queue(
+		s,
+		arena_printf(&s->a, "fault+%s%sfault=%s", uri, strchr(uri, '?') ? "&" : "?", fault)
+			.p,
+		STORE_WRITE);
 }
 
 void reopen(struct suite *s)
@@ -121,9 +121,10 @@ int suite_setup(void **state)
 	struct suite *s = calloc(1, sizeof(*s));
 
 	snprintf(s->name, sizeof(s->name), "queue-%d-%u", (int)getpid(), ++queues);
-	s->config = (struct queue_config){
-		.name = str_c(s->name), .timeout_ms = 20000, .relaxed = true, .who = STR("queue suite")
-	};
+	s->config = (struct queue_config){ .name = str_c(s->name),
+					   .timeout_ms = 20000,
+					   .relaxed = true,
+					   .who = STR("queue suite") };
 	*state = s;
 	s->config.policy = policy_default;
 	s->q = open_queue(s, uri, STORE_CREATE);
@@ -169,9 +170,9 @@ static int64_t number(struct suite *s, enum arg a, struct str text)
 	int64_t n = 0, from = 0, unit = 1;
 
 	if (a == ARG_status || a == ARG_statuses || a == ARG_class_rank)
-		return a == ARG_status ? (int64_t)status_parse(text) :
-		       a == ARG_statuses ? status_set(text) :
-					   (int64_t)class_parse(text);
+		return a == ARG_status     ? (int64_t)status_parse(text)
+		       : a == ARG_statuses ? status_set(text)
+					   : (int64_t)class_parse(text);
 	if (str_starts(text, STR("+"))) {
 		from = queue_now(s->q);
 		text = str_n(text.p + 1, text.n - 1);
@@ -199,8 +200,8 @@ static void give(struct suite *s, struct request *rq, struct str name, struct st
 			*(int64_t *)p = number(s, (enum arg)i, value);
 		else
 			while (value.n)
-				*(struct strs *)p =
-					arena_append(&s->a, *(struct strs *)p, str_cut(&value, ','));
+				*(struct strs *)p = arena_append(&s->a, *(struct strs *)p,
+								 str_cut(&value, ','));
 		return;
 	}
 	fail_msg("there is no argument %.*s", STRF(name));
@@ -232,10 +233,10 @@ static struct answer *run(struct suite *s, struct queue *q, const char *text)
 	return ans;
 }
 
-#define FORMAT(text)                                                    \
-	char text[1000];                                                \
-	va_list args;                                                   \
-	va_start(args, fmt);                                            \
+#define FORMAT(text)                                                                    \
+	char text[1000];                                                                \
+	va_list args;                                                                   \
+	va_start(args, fmt);                                                            \
 	assert_in_range(vsnprintf(text, sizeof(text), fmt, args), 1, sizeof(text) - 1); \
 	va_end(args)
 

@@ -14,7 +14,7 @@ static struct board {
 	_Atomic int64_t fence[1000];
 	_Atomic int winner[1000];
 	_Atomic int64_t longest; /* wait for an answer, ms */
-} *board;
+} * board;
 
 static struct request claim(struct arena *a, struct str agent)
 {
@@ -40,7 +40,7 @@ static void note_wait(int64_t ms)
 	int64_t was = board->longest;
 
 	while (ms > was && !__atomic_compare_exchange_n((int64_t *)&board->longest, &was, ms, false,
-							 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+							__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		;
 }
 

@@ -10,7 +10,7 @@ static struct board {
 	_Atomic int go;
 	_Atomic int done[TASKS + 1], taken[TASKS + 1];
 	_Atomic int by[PROCESSES];
-} *board;
+} * board;
 
 struct worker {
 	struct queue *q;
@@ -91,8 +91,8 @@ static void check_end(void)
 	      (int)ans.counts[DONE], (int)ans.total);
 	CHECK(ans.n_tasks == 0, "something is still held");
 	for (int i = 1; i <= TASKS; i++)
-		CHECK(board->done[i] == 1 && board->taken[i] == 1, "t%d: taken %d times, done %d", i,
-		      board->taken[i], board->done[i]);
+		CHECK(board->done[i] == 1 && board->taken[i] == 1, "t%d: taken %d times, done %d",
+		      i, board->taken[i], board->done[i]);
 	kit_check_store(q);
 	arena_free(&a);
 	queue_close(q);

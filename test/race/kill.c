@@ -18,7 +18,7 @@
 static struct board {
 	_Atomic int acked[TASKS + 1]; /* the fence under which `done` was acknowledged */
 	_Atomic int lost, spawned;
-} *board;
+} * board;
 
 /* false: nothing is left, and nothing will come */
 static bool take(struct queue *q, struct str agent, struct request *done, struct arena *a)
@@ -91,12 +91,14 @@ static int kill_some(pid_t *pids)
 
 		kit_sleep(random_below(SCALE(12, 60)));
 		if (waitpid(pids[i], &status, WNOHANG) == pids[i]) {
-			CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a worker failed: %d", status);
+			CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a worker failed: %d",
+			      status);
 			pids[i] = 0;
 			break;
 		}
 		kill(pids[i], SIGKILL);
-		CHECK(kit_reap(pids[i]) == 1000 + SIGKILL, "it ended by itself with something else");
+		CHECK(kit_reap(pids[i]) == 1000 + SIGKILL,
+		      "it ended by itself with something else");
 		killed++;
 		pids[i] = kit_spawn(work, board->spawned++);
 	}
@@ -159,8 +161,8 @@ static void check_task(const struct task *t, const struct story *s)
 	CHECK(t->status == DONE, "t%d is %s", n, status_name(t->status));
 	CHECK(!t->lock.holder.n, "t%d is still held", n);
 	CHECK(s->done == 1, "t%d was done %d times", n, s->done);
-	CHECK(!board->acked[n] || board->acked[n] == s->done_fence, "t%d: acknowledged under fence %d", n,
-	      board->acked[n]);
+	CHECK(!board->acked[n] || board->acked[n] == s->done_fence,
+	      "t%d: acknowledged under fence %d", n, board->acked[n]);
 	CHECK(t->fence == s->fence && t->attempts == s->claims, "t%d: its counts are wrong", n);
 	CHECK(s->abandoned == s->claims - 1 && t->abandoned == s->abandoned,
 	      "t%d: %d claims, but abandoned %d times", n, s->claims, s->abandoned);
@@ -207,10 +209,12 @@ int main(void)
 	fill();
 	killed = kill_and_wait();
 	judge(&abandoned, &acked);
-	CHECK(killed > 10 && abandoned > 0, "only %d were killed, %d leases left behind", killed, abandoned);
+	CHECK(killed > 10 && abandoned > 0, "only %d were killed, %d leases left behind", killed,
+	      abandoned);
 	printf("kill: %d tasks, %d processes at a time, %d killed, all Done once, 0 lost, %d abandoned and "
 	       "picked up again, %d late, %d acknowledged, %.1f s\n",
-	       TASKS, PROCESSES, killed, abandoned, board->lost, acked, (double)(kit_ms() - start) / 1000);
+	       TASKS, PROCESSES, killed, abandoned, board->lost, acked,
+	       (double)(kit_ms() - start) / 1000);
 	kit_end();
 	return 0;
 }

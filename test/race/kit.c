@@ -2,6 +2,9 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -88,6 +91,9 @@ pid_t kit_spawn(int (*work)(int), int arg)
 	if (pid)
 		return pid;
 	alarm(120);
+#ifdef __linux__
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* also if it is stopped */
+#endif
 	_exit(work(arg));
 }
 
@@ -99,7 +105,8 @@ int kit_reap(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-static void on_finding(void *ctx, enum check_level level, const char *what, struct str text, struct str fix)
+static void on_finding(void *ctx, enum check_level level, const char *what, struct str text,
+		       struct str fix)
 {
 	(void)ctx;
 	(void)fix;

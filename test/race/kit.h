@@ -24,14 +24,14 @@
 #define SCALE(normal, sanitized) (normal)
 #endif
 
-#define CHECK(cond, ...)                                                        \
-	do {                                                                    \
-		if (!(cond)) {                                                  \
+#define CHECK(cond, ...)                                                               \
+	do {                                                                           \
+		if (!(cond)) {                                                         \
 			fprintf(stderr, "%s:%d: not %s: ", __FILE__, __LINE__, #cond); \
-			fprintf(stderr, __VA_ARGS__);                           \
-			fputc('\n', stderr);                                    \
-			exit(1);                                                \
-		}                                                               \
+			fprintf(stderr, __VA_ARGS__);                                  \
+			fputc('\n', stderr);                                           \
+			exit(1);                                                       \
+		}                                                                      \
 	} while (0)
 
 /* Zeroed, seen by all processes forked later. */

@@ -16,12 +16,13 @@ static struct board {
 	_Atomic int holding, go, reads, slowest;
 	_Atomic int codes[8];
 	_Atomic int n;
-} *board;
+} * board;
 
 static const struct str holder_token = { "11111111-1111-4111-8111-111111111111", 36 };
 static const struct str other_token = { "22222222-2222-4222-8222-222222222222", 36 };
 
-static struct answer act(struct queue *q, enum op op, const char *id, struct str token, struct arena *a)
+static struct answer act(struct queue *q, enum op op, const char *id, struct str token,
+			 struct arena *a)
 {
 	bool takes = op == OP_CLAIM || op == OP_TAKE;
 	struct request rq = kit_request(op, str_c(id), takes ? str_n(token.p, 1) : STR("x"));
@@ -45,7 +46,9 @@ static struct answer act(struct queue *q, enum op op, const char *id, struct str
 
 /* --- a holder ------------------------------------------------------------------------------------- */
 
-static const enum op late_ops[] = { OP_HEARTBEAT, OP_RELEASE, OP_BLOCK, OP_REVIEW, OP_FAIL, OP_DONE };
+static const enum op late_ops[] = {
+	OP_HEARTBEAT, OP_RELEASE, OP_BLOCK, OP_REVIEW, OP_FAIL, OP_DONE
+};
 #define N_LATE ((int)(sizeof(late_ops) / sizeof(*late_ops)))
 
 /* Claims, sleeps (it does not know for how long), and goes on as if nothing had been. */
@@ -98,9 +101,11 @@ static void stop_holder(int arg, bool finished)
 	kill(pid, SIGCONT);
 	CHECK(kit_reap(pid) == 0, "the holder failed");
 	for (int i = 0; i < N_LATE; i++)
-		CHECK(board->codes[i] == LOST_LOCK, "%s got %d", op_name(late_ops[i]), board->codes[i]);
+		CHECK(board->codes[i] == LOST_LOCK, "%s got %d", op_name(late_ops[i]),
+		      board->codes[i]);
 	after = task_now(q, id, &a);
-	CHECK(after.version == before.version && after.status == before.status, "%s has changed", id);
+	CHECK(after.version == before.version && after.status == before.status, "%s has changed",
+	      id);
 	if (!finished)
 		CHECK(act(q, OP_DONE, id, other_token, &a).code == SUCCESS, "the other's done");
 	arena_free(&a);
@@ -123,7 +128,9 @@ static int put_and_stop(struct edit *e, void *ctx)
 static int write_and_stop(int arg)
 {
 	struct store_error err = { 0 };
-	struct store_env env = { .mode = STORE_WRITE, .timeout_ms = 20000, .who = STR("a sleeper"), .err = &err };
+	struct store_env env = {
+		.mode = STORE_WRITE, .timeout_ms = 20000, .who = STR("a sleeper"), .err = &err
+	};
 	struct change change = { put_and_stop, NULL, 0 };
 	struct store *s;
 	int r;
@@ -214,7 +221,8 @@ static void stop_writer(void)
 	reader = kit_spawn(read_long, 0);
 	CHECK(kit_await(&board->holding, 1, 20000), "no reader");
 	writer = kit_spawn(write_and_stop, 0);
-	CHECK(waitpid(writer, &status, WUNTRACED) == writer && WIFSTOPPED(status), "it did not stop");
+	CHECK(waitpid(writer, &status, WUNTRACED) == writer && WIFSTOPPED(status),
+	      "it did not stop");
 	board->go = 1;
 	CHECK(kit_reap(reader) == 0, "a reader waited");
 	CHECK(kit_reap(kit_spawn(read_all, 0)) == 0, "a new reader waited");

@@ -103,6 +103,20 @@ static void put_scalars(struct buf *out, const json_t *o)
 	}
 }
 
+/* "In-Progress=3": a key has no blank. */
+static void put_counts(struct buf *out, const json_t *counts)
+{
+	const char *status;
+	const json_t *n;
+
+	json_object_foreach((json_t *)counts, status, n) {
+		buf_addc(out, ' ');
+		for (; *status; status++)
+			buf_addc(out, *status == ' ' ? '-' : *status);
+		buf_addf(out, "=%lld", (long long)json_integer_value(n));
+	}
+}
+
 /* One line for each element: "LOCK: task=… holder=…". */
 static bool put_list(struct buf *out, const json_t *o)
 {
@@ -215,7 +229,7 @@ void porcelain_answer(struct buf *out, const struct command *c, enum result code
 		put(out, "agent", view_get(json_object_get(o, "lock"), "holder"));
 		put_scalars(out, o);
 		put_scalars(out, json_object_get(o, "setting"));
-		put_scalars(out, json_object_get(o, "counts"));
+		put_counts(out, json_object_get(o, "counts"));
 		buf_addc(out, '\n');
 	}
 }
