@@ -15,7 +15,8 @@ struct arena_chunk {
 
 static _Noreturn void out_of_memory(void)
 {
-	static const char text[] = "pawl: out of memory; nothing was changed by an unfinished call\n";
+	static const char text[] =
+		"pawl: out of memory; nothing was changed by an unfinished call\n";
 	ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
 
 	(void)ignored;

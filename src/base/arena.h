@@ -23,7 +23,8 @@ void *arena_alloc_array(struct arena *a, size_t size, size_t n);
 /* A copy, with a NUL behind it. */
 struct str arena_str(struct arena *a, struct str s);
 char *arena_cstr(struct arena *a, struct str s);
-struct str arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+struct str arena_printf(struct arena *a, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 struct strs arena_strs(struct arena *a, struct strs list);
 /* `list` with `s` at its end, in fresh memory. */
 struct strs arena_append(struct arena *a, struct strs list, struct str s);

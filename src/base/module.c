@@ -25,7 +25,8 @@ static bool name_valid(struct str name)
 	if (!name.n || name.n > 32 || name.p[0] < 'a' || name.p[0] > 'z')
 		return false;
 	for (size_t i = 0; i < name.n; i++)
-		if (!((name.p[i] >= 'a' && name.p[i] <= 'z') || (name.p[i] >= '0' && name.p[i] <= '9')))
+		if (!((name.p[i] >= 'a' && name.p[i] <= 'z') ||
+		      (name.p[i] >= '0' && name.p[i] <= '9')))
 			return false;
 	return true;
 }
@@ -47,7 +48,8 @@ static int load(const char *path, const struct module **out, char *why, size_t r
 		return 0;
 	}
 	if (m)
-		snprintf(why, room, "%s was built for another pawl (module interface %d, this one has %d)",
+		snprintf(why, room,
+			 "%s was built for another pawl (module interface %d, this one has %d)",
 			 path, m->abi, MODULE_ABI);
 	else
 		snprintf(why, room, "%s is no module of pawl", path);
@@ -55,7 +57,8 @@ static int load(const char *path, const struct module **out, char *why, size_t r
 	return -1;
 }
 
-int module_load(const char *kind, struct str name, const struct module **out, char *why, size_t room)
+int module_load(const char *kind, struct str name, const struct module **out, char *why,
+		size_t room)
 {
 	char path[PATH_MAX];
 	int n;

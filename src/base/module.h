@@ -18,13 +18,14 @@ struct store_ops;
 
 struct module {
 	int abi;
-	const struct store_ops *store;          /* NULL: none */
-	const struct command *const *commands;  /* ends with NULL; NULL: none */
+	const struct store_ops *store;         /* NULL: none */
+	const struct command *const *commands; /* ends with NULL; NULL: none */
 };
 
 /* kind: "store" or "face". 0 and *out; 1 if there is no such module; -1 if it is there and cannot be
  * used, with the reason in `why`. */
-int module_load(const char *kind, struct str name, const struct module **out, char *why, size_t room);
+int module_load(const char *kind, struct str name, const struct module **out, char *why,
+		size_t room);
 
 /* Where modules are looked for. */
 const char *module_dir(void);

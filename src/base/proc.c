@@ -15,11 +15,13 @@ struct str proc_here(struct arena *a)
 
 static enum proc_life same_host(struct arena *a, struct str there, int64_t pid, int64_t start)
 {
-	struct str here = proc_here(a), boot = str_cut(&here, '/'), boot_there = str_cut(&there, '/');
+	struct str here = proc_here(a), boot = str_cut(&here, '/'),
+		   boot_there = str_cut(&there, '/');
 	int64_t found;
 
 	if (!str_eq(boot_there, boot))
-		return boot_named_well(boot_there) && boot_named_well(boot) ? PROC_DEAD : PROC_UNKNOWN;
+		return boot_named_well(boot_there) && boot_named_well(boot) ? PROC_DEAD
+									    : PROC_UNKNOWN;
 	if (!str_eq(there, here))
 		return PROC_UNKNOWN; /* a sandbox's pids are not ours */
 	found = os_process_start(pid);

@@ -21,7 +21,7 @@ struct strs {
 };
 
 #define STR(lit) ((struct str){ "" lit, sizeof(lit) - 1 })
-/* for printf's "%.*s" */
+/* for printf's "%.*s"; evaluates `s` more than once */
 #define STRF(s) (int)(s).n, str_p(s)
 
 /* Never NULL. */

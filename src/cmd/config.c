@@ -20,7 +20,7 @@ static enum result unknown(struct session *s, struct str name, json_t **out)
 	const char *names[64], *near;
 	size_t n = 0;
 
-	while (settings_list[n].name && n < 64) {
+	while (n < 64 && settings_list[n].name) {
 		names[n] = settings_list[n].name;
 		n++;
 	}

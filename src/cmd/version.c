@@ -1,7 +1,7 @@
 #include <sqlite3.h>
 
-#include "cmd/command.h"
 #include "base/module.h"
+#include "cmd/command.h"
 
 #ifndef PAWL_VERSION
 #define PAWL_VERSION "0.1.0"
@@ -9,12 +9,16 @@
 
 static enum result run(struct session *s, struct args *a, json_t **out)
 {
+	json_t *stores = json_array();
+
 	(void)s;
 	(void)a;
+	for (size_t i = 0; store_built_in[i]; i++)
+		json_array_append_new(stores, json_string(store_built_in[i]->scheme));
 	*out = run_success();
 	json_object_set_new(*out, "version", json_string(PAWL_VERSION));
 	json_object_set_new(*out, "sqlite", json_string(sqlite3_libversion()));
-	json_object_set_new(*out, "stores", json_pack("[s, s]", "sqlite", "mem"));
+	json_object_set_new(*out, "stores", stores);
 	json_object_set_new(*out, "modules", json_string(module_dir()));
 	return SUCCESS;
 }

@@ -13,10 +13,15 @@ static void changed(struct task *t, const struct call *c, struct verdict *v)
 
 static void count_abandoned(struct task *t, const struct call *c, struct verdict *v)
 {
+	struct str ended = when_text(c->arena, t->lock.expires_at);
+
 	t->abandoned++;
 	verdict_event(v, c, t, "abandoned", 0,
-		      arena_printf(c->arena, "the lease of %.*s ended at %.*s", STRF(t->lock.holder),
-				   STRF(when_text(c->arena, t->lock.expires_at))));
+		      lease_live(&t->lock, c->now)
+			      ? arena_printf(c->arena, "the process of %.*s is dead",
+					     STRF(t->lock.holder))
+			      : arena_printf(c->arena, "the lease of %.*s ended at %.*s",
+					     STRF(t->lock.holder), STRF(ended)));
 }
 
 /* Counts a lease that ran out. true: that was one too many, the task now waits for a person. */
@@ -28,17 +33,17 @@ static bool abandon(struct task *t, const struct call *c, struct verdict *v)
 	if (!c->policy->max_abandoned || t->abandoned < c->policy->max_abandoned)
 		return false;
 	t->status = NEEDS_HELP;
-	t->blocker_reason =
-		arena_printf(c->arena, "abandoned %lld times: its agents keep losing it",
-			     (long long)t->abandoned);
+	t->blocker_reason = arena_printf(c->arena,
+					 "abandoned %lld times: its agents keep losing it",
+					 (long long)t->abandoned);
 	lease_clear(t, c->now);
 	changed(t, c, v);
 	verdict_event(v, c, t, "needs_help", from, t->blocker_reason);
 	refuse(v, MISCONFIGURED,
-	       arena_printf(c->arena, "%.*s was abandoned %lld times and now needs help", STRF(t->id),
-			    (long long)t->abandoned),
-	       arena_printf(c->arena, "pawl show %.*s; pawl unblock %.*s offers it again", STRF(t->id),
-			    STRF(t->id)));
+	       arena_printf(c->arena, "%.*s was abandoned %lld times and now needs help",
+			    STRF(t->id), (long long)t->abandoned),
+	       arena_printf(c->arena, "pawl show %.*s; pawl unblock %.*s offers it again",
+			    STRF(t->id), STRF(t->id)));
 	return true;
 }
 
@@ -50,8 +55,9 @@ static bool ran_out(const struct task *t, const struct call *c)
 static void warn_of_depends(const struct task *t, const struct call *c, struct verdict *v)
 {
 	if (t->open_deps)
-		v->warning = arena_printf(c->arena, "%.*s depends on %lld task%s not done yet", STRF(t->id),
-					  (long long)t->open_deps, t->open_deps == 1 ? "" : "s");
+		v->warning = arena_printf(c->arena, "%.*s depends on %lld task%s not done yet",
+					  STRF(t->id), (long long)t->open_deps,
+					  t->open_deps == 1 ? "" : "s");
 }
 
 /* The work begins: what a claim does besides taking the lock. */
@@ -76,7 +82,8 @@ static struct str over_what(const struct task *t, const struct call *c)
 {
 	if (!t->lock.holder.n || t->lock.expires_at)
 		return c->rq->description;
-	return arena_printf(c->arena, "over a lock of %.*s that had no expiry", STRF(t->lock.holder));
+	return arena_printf(c->arena, "over a lock of %.*s that had no expiry",
+			    STRF(t->lock.holder));
 }
 
 static int64_t asked_ttl(const struct call *c, int64_t otherwise)
@@ -105,7 +112,8 @@ static bool may_resume(struct task *t, const struct call *c, struct verdict *v)
 {
 	if (t->fence != c->rq->fence || !str_eq(t->assignee, c->rq->agent)) {
 		refuse(v, LOST_LOCK,
-		       arena_printf(c->arena, "%.*s was taken since: its fence is %lld, its agent %.*s",
+		       arena_printf(c->arena,
+				    "%.*s was taken since: its fence is %lld, its agent %.*s",
 				    STRF(t->id), (long long)t->fence, STRF(t->assignee)),
 		       STR("pawl next --claim takes another task"));
 		return false;
@@ -179,7 +187,7 @@ bool rules_cleanup(struct task *t, const struct call *c, bool dead, struct verdi
 	if (!holder.n || !(over || old || dead))
 		return false;
 	if (t->status == IN_PROGRESS && abandon(t, c, v)) {
-		v->code = SUCCESS;
+		refuse(v, SUCCESS, STR(""), STR(""));
 		return true;
 	}
 	lease_clear(t, c->now);
@@ -187,8 +195,8 @@ bool rules_cleanup(struct task *t, const struct call *c, bool dead, struct verdi
 	changed(t, c, v);
 	verdict_event(v, c, t, "cleaned_up", 0,
 		      arena_printf(c->arena, "the lock of %.*s: %s", STRF(holder),
-				   over ? "the task has ended" :
-				   old	? "it ran out" :
-					  "its process is dead"));
+				   over  ? "the task has ended"
+				   : old ? "it ran out"
+					 : "its process is dead"));
 	return true;
 }

@@ -17,8 +17,26 @@ enum result answer_fail(struct answer *ans, enum result code, struct str message
 /* --- the packed form ----------------------------------------------------------------------------- */
 
 enum tag {
-	A_CODE = 1, A_KIND, A_NOW, A_MESSAGE, A_HINT, A_APPLIED, A_REPEATED, A_EXISTED, A_WARNING, A_TASK,
-	A_NEXT, A_HAS_NEXT, A_LOCK, A_NEXT_LOCK, A_TASKS, A_TOTAL, A_EVENT, A_CANDIDATE, A_COUNT, A_TEXT,
+	A_CODE = 1,
+	A_KIND,
+	A_NOW,
+	A_MESSAGE,
+	A_HINT,
+	A_APPLIED,
+	A_REPEATED,
+	A_EXISTED,
+	A_WARNING,
+	A_TASK,
+	A_NEXT,
+	A_HAS_NEXT,
+	A_LOCK,
+	A_NEXT_LOCK,
+	A_TASKS,
+	A_TOTAL,
+	A_EVENT,
+	A_CANDIDATE,
+	A_COUNT,
+	A_TEXT,
 	A_WAIT
 };
 
@@ -136,7 +154,10 @@ static int unpack_grant(struct str bytes, struct grant **out, struct arena *a)
 {
 	struct grant *g = arena_new(a, struct grant);
 	const struct slot slots[] = {
-		{ &g->token, NULL }, { NULL, &g->fence }, { NULL, &g->expires_at }, { NULL, &g->ttl },
+		{ &g->token, NULL },
+		{ NULL, &g->fence },
+		{ NULL, &g->expires_at },
+		{ NULL, &g->ttl },
 	};
 
 	*out = g;
@@ -150,7 +171,7 @@ static int unpack_candidate(struct str bytes, struct answer *ans, struct arena *
 	ans->candidates = arena_grow(a, ans->candidates, ans->n_candidates, sizeof(*c));
 	c = &ans->candidates[ans->n_candidates++];
 	const struct slot slots[] = {
-		{ &c->id, NULL },	{ &c->title, NULL },  { &c->why, NULL },
+		{ &c->id, NULL },       { &c->title, NULL }, { &c->why, NULL },
 		{ NULL, &c->eligible }, { NULL, &c->place },
 	};
 	return unpack_slots(bytes, slots, 5);
@@ -232,16 +253,26 @@ static int unpack_scalars(struct str bytes, struct unpacking *p)
 	struct answer *ans = p->ans;
 	struct str other;
 	const struct slot slots[A_WAIT] = {
-		[A_CODE - 1] = { NULL, &p->code },	   [A_KIND - 1] = { NULL, &p->kind },
-		[A_NOW - 1] = { NULL, &ans->now },	   [A_MESSAGE - 1] = { &ans->message, NULL },
-		[A_HINT - 1] = { &ans->hint, NULL },	   [A_APPLIED - 1] = { NULL, &p->applied },
-		[A_REPEATED - 1] = { NULL, &ans->repeated }, [A_EXISTED - 1] = { NULL, &ans->existed },
-		[A_WARNING - 1] = { &other, NULL },	   [A_TASK - 1] = { &other, NULL },
-		[A_NEXT - 1] = { &other, NULL },	   [A_HAS_NEXT - 1] = { NULL, &ans->has_next },
-		[A_LOCK - 1] = { &other, NULL },	   [A_NEXT_LOCK - 1] = { &other, NULL },
-		[A_TASKS - 1] = { &other, NULL },	   [A_TOTAL - 1] = { NULL, &ans->total },
-		[A_EVENT - 1] = { &other, NULL },	   [A_CANDIDATE - 1] = { &other, NULL },
-		[A_COUNT - 1] = { &other, NULL },	   [A_TEXT - 1] = { &ans->text, NULL },
+		[A_CODE - 1] = { NULL, &p->code },
+		[A_KIND - 1] = { NULL, &p->kind },
+		[A_NOW - 1] = { NULL, &ans->now },
+		[A_MESSAGE - 1] = { &ans->message, NULL },
+		[A_HINT - 1] = { &ans->hint, NULL },
+		[A_APPLIED - 1] = { NULL, &p->applied },
+		[A_REPEATED - 1] = { NULL, &ans->repeated },
+		[A_EXISTED - 1] = { NULL, &ans->existed },
+		[A_WARNING - 1] = { &other, NULL },
+		[A_TASK - 1] = { &other, NULL },
+		[A_NEXT - 1] = { &other, NULL },
+		[A_HAS_NEXT - 1] = { NULL, &ans->has_next },
+		[A_LOCK - 1] = { &other, NULL },
+		[A_NEXT_LOCK - 1] = { &other, NULL },
+		[A_TASKS - 1] = { &other, NULL },
+		[A_TOTAL - 1] = { NULL, &ans->total },
+		[A_EVENT - 1] = { &other, NULL },
+		[A_CANDIDATE - 1] = { &other, NULL },
+		[A_COUNT - 1] = { &other, NULL },
+		[A_TEXT - 1] = { &ans->text, NULL },
 		[A_WAIT - 1] = { NULL, &ans->wait_ms },
 	};
 
@@ -290,7 +321,8 @@ static json_t *grant_json(const struct grant *g, int64_t now, struct arena *a)
 	set_text(o, "token", g->token);
 	json_object_set_new(o, "fence", json_integer(g->fence));
 	set_text(o, "expires_at", when_text(a, g->expires_at));
-	json_object_set_new(o, "expires_in", seconds(g->expires_at > now ? g->expires_at - now : 0));
+	json_object_set_new(o, "expires_in",
+			    seconds(g->expires_at > now ? g->expires_at - now : 0));
 	json_object_set_new(o, "ttl", seconds(g->ttl));
 	return o;
 }
@@ -415,7 +447,8 @@ static json_t *failure_json(const struct answer *ans, struct arena *a)
 	set_text(error, "message", ans->message);
 	set_text(error, "hint", ans->hint);
 	if (ans->code == API_ERROR)
-		json_object_set_new(error, "applied", json_string(ans->applied == '?' ? "unknown" : "no"));
+		json_object_set_new(error, "applied",
+				    json_string(ans->applied == '?' ? "unknown" : "no"));
 	json_object_set_new(o, "error", error);
 	if (ans->task)
 		json_object_set_new(o, "task", task_json(ans->task, ans->now, a));
@@ -456,7 +489,8 @@ static void notes_json(json_t *o, const struct answer *ans)
 		return;
 	list = json_array();
 	for (size_t i = 0; i < ans->warnings.n; i++)
-		json_array_append_new(list, json_stringn(ans->warnings.v[i].p, ans->warnings.v[i].n));
+		json_array_append_new(list,
+				      json_stringn(ans->warnings.v[i].p, ans->warnings.v[i].n));
 	json_object_set_new(o, "warnings", list);
 }
 

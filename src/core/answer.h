@@ -39,7 +39,7 @@ struct answer {
 	enum answer_kind kind;
 	int64_t now; /* the store's time */
 	struct str message, hint;
-	char applied; /* API_ERROR: 'n' or '?' */
+	char applied;     /* API_ERROR: 'n' or '?' */
 	int64_t repeated; /* an earlier call's answer */
 	int64_t existed;  /* create --if-absent found it */
 	struct strs warnings;

@@ -31,10 +31,14 @@ void event_pack(const struct event *e, struct buf *out)
 
 int event_unpack(struct str bytes, struct event *out)
 {
-	struct str *const texts[] = { [E_NAME] = &out->name,   [E_TASK] = &out->task,
-				      [E_AGENT] = &out->agent, [E_RUN] = &out->run,
+	struct str *const texts[] = { [E_NAME] = &out->name,
+				      [E_TASK] = &out->task,
+				      [E_AGENT] = &out->agent,
+				      [E_RUN] = &out->run,
 				      [E_TEXT] = &out->text };
-	int64_t *const numbers[] = { [E_FENCE] = &out->fence, [E_FROM] = &out->from, [E_TO] = &out->to };
+	int64_t *const numbers[] = {
+		[E_FENCE] = &out->fence, [E_FROM] = &out->from, [E_TO] = &out->to
+	};
 	struct unpack u = { bytes };
 	struct str value;
 	uint8_t tag;

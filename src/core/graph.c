@@ -24,9 +24,9 @@ bool graph_settle(struct task *t, struct str dep, int64_t now, struct arena *a)
 		return false;
 	t->status = NEEDS_HELP;
 	t->updated_at = now;
-	t->blocker_reason =
-		dep.n ? arena_printf(a, "%.*s, which it depends on, was canceled", STRF(dep)) :
-			STR("a task that it depends on was canceled");
+	t->blocker_reason = dep.n ? arena_printf(a, "%.*s, which it depends on, was canceled",
+						 STRF(dep))
+				  : STR("a task that it depends on was canceled");
 	return true;
 }
 

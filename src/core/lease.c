@@ -45,9 +45,10 @@ void lease_renew(struct task *t, int64_t ttl, int64_t now)
 
 void lease_clear(struct task *t, int64_t now)
 {
-	bool ran_out = t->lock.holder.n && !lease_live(&t->lock, now);
+	/* others may have it already: no new wait for them */
+	bool abandoned = t->status == IN_PROGRESS && t->lock.holder.n && !lease_live(&t->lock, now);
 
-	t->free_at = ran_out ? now : now + t->last_ttl;
+	t->free_at = abandoned ? now : now + t->last_ttl;
 	t->lock = (struct lock){ 0 };
 	t->run = STR("");
 }

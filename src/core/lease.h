@@ -15,7 +15,7 @@ void lease_take(struct task *t, const struct request *r, struct str hash, int64_
 /* expires_at = max(old, now + ttl) */
 void lease_renew(struct task *t, int64_t ttl, int64_t now);
 /* Clears the lock. An agent that knows the task has `last_ttl` to come back before others may take it, but
- * not if its lease had already run out. */
+ * not if it was In Progress and its lease had already run out. */
 void lease_clear(struct task *t, int64_t now);
 
 #endif

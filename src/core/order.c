@@ -43,11 +43,12 @@ static struct str in_time(const char *what, int64_t at, int64_t now, struct aren
 static struct str why_later(const struct task *t, int64_t at, int64_t now, struct arena *a)
 {
 	if (lease_live(&t->lock, now) && t->lock.expires_at == at)
-		return arena_printf(a, "held by %.*s, until in %.*s", STRF(t->lock.holder),
+		return arena_printf(a, "held by %.*s for another %.*s", STRF(t->lock.holder),
 				    STRF(duration_text(a, at - now)));
 	if (t->status == IN_PROGRESS)
-		return in_time("kept for the agent that knows it until its last lease's length has passed",
-			       at, now, a);
+		return in_time(
+			"kept for the agent that knows it until its last lease's length has passed",
+			at, now, a);
 	return in_time("not before its time", at, now, a);
 }
 
@@ -71,7 +72,8 @@ struct str order_why(const struct task *t, const struct policy *p, int64_t now, 
 	if (offer == OFFER_NONE)
 		return arena_printf(a, "its status is %s", status_name(t->status));
 	if (offer == OFFER_WAITING && !p->ignore_depends)
-		return arena_printf(a, "waits for %lld of its dependencies", (long long)t->open_deps);
+		return arena_printf(a, "waits for %lld of its dependencies",
+				    (long long)t->open_deps);
 	if (at > now)
 		return why_later(t, at, now, a);
 	if (t->status == IN_PROGRESS && p->keep_abandoned)

@@ -8,10 +8,10 @@
 #include "core/request.h"
 
 enum offer {
-	OFFER_NONE,    /* its status keeps it back */
+	OFFER_NONE, /* its status keeps it back */
 	OFFER_NOW,
-	OFFER_LATER,   /* from `at` on */
-	OFFER_WAITING  /* for its dependencies, and not before `at` */
+	OFFER_LATER,  /* from `at` on */
+	OFFER_WAITING /* for its dependencies, and not before `at` */
 };
 
 enum offer order_offer(const struct task *t, int64_t *at);

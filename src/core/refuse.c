@@ -20,7 +20,9 @@ static struct str names(unsigned set, struct arena *a)
 		if (!(set & STATUS_BIT(s)))
 			continue;
 		out = arena_printf(a, "%.*s%s%s", STRF(out), status_name(s),
-				   left > 2 ? ", " : left == 2 ? " or " : "");
+				   left > 2    ? ", "
+				   : left == 2 ? " or "
+					       : "");
 		left--;
 	}
 	return out;
@@ -61,7 +63,8 @@ static struct str until(const struct task *t, const struct call *c)
 
 	if (!l->expires_at)
 		return STR("until it is removed");
-	return arena_printf(c->arena, "until %.*s (in %.*s)", STRF(when_text(c->arena, l->expires_at)),
+	return arena_printf(c->arena, "until %.*s (in %.*s)",
+			    STRF(when_text(c->arena, l->expires_at)),
 			    STRF(duration_text(c->arena, l->expires_at - c->now)));
 }
 
@@ -71,9 +74,10 @@ void refuse_held(struct verdict *v, const struct call *c, const struct task *t)
 	       arena_printf(c->arena, "%.*s is held by %.*s since %.*s %.*s", STRF(t->id),
 			    STRF(t->lock.holder), STRF(when_text(c->arena, t->lock.acquired_at)),
 			    STRF(until(t, c))),
-	       arena_printf(c->arena,
-			    "pawl next --claim takes another task; pawl lock status %.*s shows this lock",
-			    STRF(t->id)));
+	       arena_printf(
+		       c->arena,
+		       "pawl next --claim takes another task; pawl lock status %.*s shows this lock",
+		       STRF(t->id)));
 }
 
 void refuse_lost(struct verdict *v, const struct call *c, const struct task *t)
@@ -85,16 +89,19 @@ void refuse_lost(struct verdict *v, const struct call *c, const struct task *t)
 	if (same) {
 		text = arena_printf(a, "the lease on %.*s ran out at %.*s", STRF(t->id),
 				    STRF(when_text(a, t->lock.expires_at)));
-		hint = arena_printf(a, "pawl claim %.*s --resume %lld takes it up again, if nobody has",
-				    STRF(t->id), (long long)t->fence);
+		hint = arena_printf(
+			a, "pawl claim %.*s --resume %lld takes it up again, if nobody has",
+			STRF(t->id), (long long)t->fence);
 	} else if (lease_live(&t->lock, c->now)) {
 		text = arena_printf(a, "%s for %.*s, which is held by %.*s %.*s",
-				    c->proof.n ? "this token is no longer the one" : "there is no token",
+				    c->proof.n ? "this token is no longer the one"
+					       : "there is no token",
 				    STRF(t->id), STRF(t->lock.holder), STRF(until(t, c)));
 		hint = STR("pawl next --claim takes another task; a holder passes --token");
 	} else {
 		text = arena_printf(a, "%s for %.*s, which nobody holds (it is %s)",
-				    c->proof.n ? "this token is no longer good" : "there is no token",
+				    c->proof.n ? "this token is no longer good"
+					       : "there is no token",
 				    STRF(t->id), status_name(t->status));
 		hint = way_out(t, a);
 	}
@@ -106,6 +113,7 @@ void refuse_subtasks(struct verdict *v, const struct call *c, const struct task 
 	refuse(v, INCOMPLETE_SUBTASKS,
 	       arena_printf(c->arena, "%.*s has %lld open sub-task%s", STRF(t->id),
 			    (long long)t->open_subs, t->open_subs == 1 ? "" : "s"),
-	       arena_printf(c->arena, "pawl list --parent %.*s shows them; finish or cancel them first",
+	       arena_printf(c->arena,
+			    "pawl list --parent %.*s shows them; finish or cancel them first",
 			    STRF(t->id)));
 }

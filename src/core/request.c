@@ -8,7 +8,7 @@
 #include "base/when.h"
 #include "core/update.h"
 
-enum { READS = OP_READS, TAKES = OP_TAKES, HELD = OP_HELD, ENDS = OP_ENDS };
+enum { READS = OP_READS, TAKES = OP_TAKES, HELD = OP_HELD, ENDS = OP_ENDS, TASK = OP_TASK };
 
 static const struct {
 	const char *name;
@@ -25,7 +25,8 @@ static const struct {
 	const char *name;
 	size_t offset;
 } args[] = {
-#define ARG(tag, kind, name) [ARG_##name] = { tag, ARG_##kind, #name, offsetof(struct request, name) },
+#define ARG(tag, kind, name) \
+	[ARG_##name] = { tag, ARG_##kind, #name, offsetof(struct request, name) },
 #include "core/request.def"
 #undef ARG
 };
@@ -79,14 +80,17 @@ static const char *bad_text(const struct request *r, enum arg a, struct arena *a
 
 	if (a == ARG_title)
 		max = TITLE_MAX;
-	else if (a != ARG_description && a != ARG_acceptance && a != ARG_reason && a != ARG_summary &&
-		 a != ARG_text && a != ARG_unblock_action && a != ARG_extra)
+	else if (a != ARG_description && a != ARG_acceptance && a != ARG_reason &&
+		 a != ARG_summary && a != ARG_text && a != ARG_unblock_action && a != ARG_extra)
 		max = NAME_MAX_BYTES;
 	if (s->n > max)
-		return arena_printf(arena, "%s has %zu bytes; at most %zu are allowed", arg_name(a), s->n,
-				    max).p;
+		return arena_printf(arena, "%s has %zu bytes; at most %zu are allowed", arg_name(a),
+				    s->n, max)
+			.p;
 	if (!text_valid(*s))
-		return arena_printf(arena, "%s is not valid UTF-8 text, or has a NUL in it", arg_name(a)).p;
+		return arena_printf(arena, "%s is not valid UTF-8 text, or has a NUL in it",
+				    arg_name(a))
+			.p;
 	return NULL;
 }
 
@@ -109,8 +113,9 @@ static const char *bad_list(const struct request *r, enum arg a, struct arena *a
 
 	for (size_t i = 0; i < list->n; i++)
 		if (!list->v[i].n || list->v[i].n > NAME_MAX_BYTES || !text_valid(list->v[i]))
-			return arena_printf(arena, "%s: each is valid text of 1 to %d bytes", arg_name(a),
-					    NAME_MAX_BYTES).p;
+			return arena_printf(arena, "%s: each is valid text of 1 to %d bytes",
+					    arg_name(a), NAME_MAX_BYTES)
+				.p;
 	return NULL;
 }
 
@@ -149,7 +154,8 @@ static const char *bad_range(const struct request *r, const struct policy *p, st
 	if (HAS(r, ttl) && (r->ttl < p->lease_min || r->ttl > p->lease_max))
 		return arena_printf(arena, "ttl: a lease is from %.*s to %.*s long",
 				    STRF(duration_text(arena, p->lease_min)),
-				    STRF(duration_text(arena, p->lease_max))).p;
+				    STRF(duration_text(arena, p->lease_max)))
+			.p;
 	if (HAS(r, priority) && (r->priority < 0 || r->priority > PRIORITY_MAX))
 		return "priority: a number from 0 to 1000";
 	if (HAS(r, status) && (r->status < BACKLOG || r->status >= STATUS_END))
@@ -190,14 +196,9 @@ static const char *missing(const struct request *r)
 	return NULL;
 }
 
-static bool about_a_task(enum op op)
-{
-	return op == OP_SHOW || op == OP_LOCK_STATUS || (op >= OP_CLAIM && op <= OP_LOCK_BREAK);
-}
-
 static const char *bad_who(const struct request *r)
 {
-	if (about_a_task(r->op) && !HAS(r, id))
+	if (op_flags(r->op) & OP_TASK && !HAS(r, id))
 		return "the id of a task is needed";
 	if (!(op_flags(r->op) & OP_READS) && !r->agent.n)
 		return "an agent's name is needed: --agent NAME";

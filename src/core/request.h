@@ -15,6 +15,7 @@
 #define OP_TAKES 2u
 #define OP_HELD 4u
 #define OP_ENDS 8u
+#define OP_TASK 16u
 
 enum op {
 	OP_NONE,

@@ -86,8 +86,8 @@ static unsigned starts_from(const struct rule *r, const struct task *t)
 	return r->from | (r->flags & MANUAL && t->lock.manual ? ON(READY) : 0);
 }
 
-static bool allowed(const struct rule *r, const struct task *t, const struct call *c, enum need need,
-		    struct verdict *v)
+static bool allowed(const struct rule *r, const struct task *t, const struct call *c,
+		    enum need need, struct verdict *v)
 {
 	if (need == OWN && !lease_owned(&t->lock, c->proof, c->now)) {
 		refuse_lost(v, c, t);
@@ -149,7 +149,9 @@ static void move(enum op op, struct task *t, const struct call *c, struct verdic
 {
 	const struct rule *r = &rules[op];
 	bool own = lease_owned(&t->lock, c->proof, c->now);
-	struct str comment = op == OP_REWORK ? c->rq->reason : op == OP_APPROVE ? c->rq->summary : STR("");
+	struct str comment = op == OP_REWORK    ? c->rq->reason
+			     : op == OP_APPROVE ? c->rq->summary
+						: STR("");
 	int64_t from = t->status;
 
 	set_fields(r, t, c);
@@ -221,7 +223,8 @@ static void break_lock(struct task *t, const struct call *c, struct verdict *v)
 	lease_clear(t, c->now);
 	edited(t, c, v);
 	verdict_event(v, c, t, "lock_broken", 0,
-		      arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(holder), STRF(c->rq->reason)));
+		      arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(holder),
+				   STRF(c->rq->reason)));
 }
 
 static void comment(struct task *t, const struct call *c, struct verdict *v)
@@ -274,7 +277,8 @@ static void to_status(struct task *t, const struct call *c, struct verdict *v)
 
 	if (first == OP_REWORK && !c->rq->reason.n) {
 		refuse(v, USAGE, STR("taking a task back from Review needs a reason"),
-		       arena_printf(c->arena, "pawl status %.*s in-progress --reason TEXT", STRF(t->id)));
+		       arena_printf(c->arena, "pawl status %.*s in-progress --reason TEXT",
+				    STRF(t->id)));
 		return;
 	}
 	if (first)

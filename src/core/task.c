@@ -1,9 +1,9 @@
 #include "core/task.h"
 
 static const char *const statuses[] = {
-	[BACKLOG] = "Backlog",       [READY] = "Ready",   [IN_PROGRESS] = "In Progress",
-	[BLOCKED] = "Blocked",       [REVIEW] = "Review", [NEEDS_HELP] = "Needs Help",
-	[DONE] = "Done",             [FAILED] = "Failed", [CANCELED] = "Canceled",
+	[BACKLOG] = "Backlog", [READY] = "Ready",   [IN_PROGRESS] = "In Progress",
+	[BLOCKED] = "Blocked", [REVIEW] = "Review", [NEEDS_HELP] = "Needs Help",
+	[DONE] = "Done",       [FAILED] = "Failed", [CANCELED] = "Canceled",
 };
 
 static const char *const classes[] = {
@@ -17,8 +17,8 @@ static const struct {
 	const char *name;
 	enum status status;
 } aliases[] = {
-	{ "todo", READY },           { "pending", READY },    { "implementing", IN_PROGRESS },
-	{ "postponed", BACKLOG },    { "cancelled", CANCELED },
+	{ "todo", READY },        { "pending", READY },      { "implementing", IN_PROGRESS },
+	{ "postponed", BACKLOG }, { "cancelled", CANCELED },
 };
 
 const char *status_name(int64_t s)

@@ -67,7 +67,7 @@ const char *status_name(int64_t s);
 /* In any case, with space, '-' or '_'; TODO, pending, Implementing, Postponed as well. 0: no status. */
 enum status status_parse(struct str text);
 const char *class_name(int64_t rank);
-enum class_rank class_parse(struct str text);     /* 0: no class */
+enum class_rank class_parse(struct str text);       /* 0: no class */
 bool priority_parse(struct str text, int64_t *out); /* 0 to 1000, high, medium, low */
 
 /* NULL if it may be an id, else what is wrong with it. */

@@ -6,9 +6,9 @@
 #include "core/refuse.h"
 
 #define BIT(name) (UINT64_C(1) << ARG_##name)
-#define FIELDS                                                                                      \
-	(BIT(title) | BIT(description) | BIT(acceptance) | BIT(type) | BIT(effort) | BIT(labels) |  \
-	 BIT(add_labels) | BIT(remove_labels) | BIT(due) | BIT(not_before) | BIT(delay) |           \
+#define FIELDS                                                                                     \
+	(BIT(title) | BIT(description) | BIT(acceptance) | BIT(type) | BIT(effort) | BIT(labels) | \
+	 BIT(add_labels) | BIT(remove_labels) | BIT(due) | BIT(not_before) | BIT(delay) |          \
 	 BIT(extra) | BIT(class_rank) | BIT(priority))
 
 bool update_any(const struct request *r)
@@ -19,7 +19,8 @@ bool update_any(const struct request *r)
 /* The new object's keys over the old one's; null takes a key out. */
 static struct str merge_extra(struct str old, struct str more, struct arena *a)
 {
-	json_t *o = json_loadb(str_p(old), old.n, 0, NULL), *n = json_loadb(more.p, more.n, 0, NULL);
+	json_t *o = json_loadb(str_p(old), old.n, 0, NULL),
+	       *n = json_loadb(more.p, more.n, 0, NULL);
 	char *text;
 	struct str out;
 
@@ -43,8 +44,10 @@ static struct str merge_extra(struct str old, struct str more, struct arena *a)
 
 static void update_labels(struct task *t, const struct request *r, struct arena *a)
 {
-	struct strs list = HAS(r, labels) ? (struct strs){ 0 } : t->labels;
+	struct strs list = t->labels;
 
+	if (HAS(r, labels))
+		list.n = 0;
 	for (size_t i = 0; i < r->labels.n; i++)
 		if (!strs_have(list, r->labels.v[i]))
 			list = arena_append(a, list, r->labels.v[i]);
@@ -58,9 +61,9 @@ static void update_labels(struct task *t, const struct request *r, struct arena 
 
 void update_fields(struct task *t, const struct request *r, int64_t now, struct arena *a)
 {
-#define SET(name)          \
-	if (HAS(r, name))  \
-		t->name = r->name
+#define SET(name)         \
+	if (HAS(r, name)) \
+	t->name = r->name
 	SET(title);
 	SET(description);
 	SET(acceptance);

@@ -36,7 +36,8 @@ static void settle(struct work *w, struct loaded *l)
 	work_log(w, l, "needs_help", l->task.blocker_reason);
 	w->ans->warnings = arena_append(w->arena, w->ans->warnings,
 					arena_printf(w->arena, "%.*s went to Needs Help: %.*s",
-						     STRF(l->task.id), STRF(l->task.blocker_reason)));
+						     STRF(l->task.id),
+						     STRF(l->task.blocker_reason)));
 }
 
 int do_change(struct work *w)

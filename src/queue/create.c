@@ -34,9 +34,10 @@ static int taken(struct work *w, struct loaded *l)
 		w->ans->existed = 1;
 		return 0;
 	}
-	return work_refuse(w, CONFLICT,
-			   arena_printf(w->arena, "there is a task %.*s already", STRF(l->task.id)),
-			   STR("--if-absent takes the one that is there; without --id a free id is made"));
+	return work_refuse(
+		w, CONFLICT,
+		arena_printf(w->arena, "there is a task %.*s already", STRF(l->task.id)),
+		STR("--if-absent takes the one that is there; without --id a free id is made"));
 }
 
 /* A task that was removed left its fence behind: the next one of that name goes on from there. */

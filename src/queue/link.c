@@ -24,8 +24,9 @@ static int no_cycle(struct work *w, struct str from, struct str to, struct str m
 
 	if (r <= 0)
 		return r;
-	return work_refuse(w, MISCONFIGURED, message,
-			   STR("a task cannot wait for itself: pawl show ID shows parent and depends"));
+	return work_refuse(
+		w, MISCONFIGURED, message,
+		STR("a task cannot wait for itself: pawl show ID shows parent and depends"));
 }
 
 /* --- parent -------------------------------------------------------------------------------------- */
@@ -57,11 +58,13 @@ int set_parent(struct work *w, struct loaded *l)
 	if (status_ended(parent->task.status))
 		return work_refuse(w, MISCONFIGURED,
 				   arena_printf(w->arena, "%.*s is %s and takes no more sub-tasks",
-						STRF(parent->task.id), status_name(parent->task.status)),
+						STRF(parent->task.id),
+						status_name(parent->task.status)),
 				   arena_printf(w->arena, "pawl reopen %.*s --reason TEXT",
 						STRF(parent->task.id)));
 	r = no_cycle(w, l->key, parent->key,
-		     arena_printf(w->arena, "%.*s cannot be a sub-task of %.*s: it would wait for itself",
+		     arena_printf(w->arena,
+				  "%.*s cannot be a sub-task of %.*s: it would wait for itself",
 				  STRF(l->task.id), STRF(parent->task.id)));
 	if (r)
 		return r;
@@ -85,9 +88,9 @@ static bool depends_on(const struct task *t, struct str id)
 /* Would `l`, or the parent that it is about to get, come to wait for itself? */
 static int check_depend(struct work *w, struct loaded *l, struct loaded *dep)
 {
-	struct str message =
-		arena_printf(w->arena, "%.*s cannot depend on %.*s: it would wait for itself",
-			     STRF(l->task.id), STRF(dep->task.id));
+	struct str message = arena_printf(w->arena,
+					  "%.*s cannot depend on %.*s: it would wait for itself",
+					  STRF(l->task.id), STRF(dep->task.id));
 	int r = no_cycle(w, dep->key, l->key, message);
 
 	if (!r && !l->was && l->task.parent.n)
@@ -176,7 +179,8 @@ int do_depend(struct work *w)
 		return work_verdict(w, l, &v);
 	if (status_ended(l->task.status))
 		return work_refuse(w, MISCONFIGURED,
-				   arena_printf(w->arena, "%.*s is %s; it waits for nothing any more",
+				   arena_printf(w->arena,
+						"%.*s is %s; it waits for nothing any more",
 						STRF(l->task.id), status_name(l->task.status)),
 				   STR(""));
 	r = change_depends(w, l);

@@ -188,7 +188,8 @@ void queue_wait(struct queue *q, int64_t ms)
 		q->store->ops->wake_clear(q->store);
 }
 
-enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans, struct arena *a)
+enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
+			struct arena *a)
 {
 	if (q->store->ops->check(q->store, fn, ctx))
 		return fault_answer(&q->err, ans, a);

@@ -30,12 +30,13 @@ void queue_close(struct queue *q);
 
 /* ans and all it points to live in `a`. */
 void queue_call(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a);
-/* Several in a row, in one commit where the store can. */
+/* Several in a row, in one commit where the store can; what only reads sees the state before them. */
 void queue_call_many(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,
 		     struct arena *a);
 /* Returns when something may have changed, or after `ms` at the latest. */
 void queue_wait(struct queue *q, int64_t ms);
-enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans, struct arena *a);
+enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
+			struct arena *a);
 int64_t queue_now(struct queue *q);
 
 #endif

@@ -103,8 +103,10 @@ static int read_log(struct reading *x)
 
 static bool has_text(const struct task *t, struct str text)
 {
-	const struct str places[] = { t->id,	  t->title,	     t->description,	t->acceptance,
-				      t->summary, t->blocker_reason, t->unblock_action, t->type };
+	const struct str places[] = {
+		t->id,      t->title,          t->description,    t->acceptance,
+		t->summary, t->blocker_reason, t->unblock_action, t->type
+	};
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
 		if (str_has_nocase(places[i], text))
@@ -268,7 +270,8 @@ static int read_next(struct reading *x)
 	if (r || x->ans->task)
 		return r;
 	q.pick = PICK_LATER;
-	answer_fail(x->ans, NO_TASKS, STR("no task is eligible now"), STR("pawl next --explain says why"));
+	answer_fail(x->ans, NO_TASKS, STR("no task is eligible now"),
+		    STR("pawl next --explain says why"));
 	return x->store->ops->scan(x->store, &q, when_due, x);
 }
 
@@ -319,8 +322,8 @@ static int dispatch(struct reading *x)
 	}
 }
 
-void queue_read(struct store *s, const struct policy *p, const struct request *rq, struct answer *ans,
-		struct arena *a)
+void queue_read(struct store *s, const struct policy *p, const struct request *rq,
+		struct answer *ans, struct arena *a)
 {
 	struct reading x = { s, p, rq, ans, a, ans->now, (size_t)rq->limit };
 	struct store_error *err = s->env.err;
@@ -331,7 +334,8 @@ void queue_read(struct store *s, const struct policy *p, const struct request *r
 	if (r >= 0)
 		return;
 	if (!err->fault)
-		store_fail(&s->env, r, "pawl doctor looks at the whole store", "a record is damaged");
+		store_fail(&s->env, r, "pawl doctor looks at the whole store",
+			   "a record is damaged");
 	*ans = (struct answer){ .now = x.now };
 	fault_answer(err, ans, a);
 }

@@ -7,8 +7,10 @@ static int refuse_held_task(struct work *w, const struct loaded *l)
 	return work_refuse(w, MISCONFIGURED,
 			   arena_printf(w->arena, "%.*s is held by %.*s", STRF(l->task.id),
 					STRF(l->task.lock.holder)),
-			   arena_printf(w->arena, "pawl cancel ends it; pawl remove %.*s --force removes it "
-						  "all the same", STRF(l->task.id)));
+			   arena_printf(w->arena,
+					"pawl cancel ends it; pawl remove %.*s --force removes it "
+					"all the same",
+					STRF(l->task.id)));
 }
 
 static int refuse_needed(struct work *w, const struct loaded *l, struct strs keys, const char *why)
@@ -19,8 +21,10 @@ static int refuse_needed(struct work *w, const struct loaded *l, struct strs key
 	return work_refuse(w, MISCONFIGURED,
 			   arena_printf(w->arena, "%zu task%s %s %.*s, such as %.*s", keys.n,
 					keys.n == 1 ? "" : "s", why, STRF(l->task.id), STRF(first)),
-			   arena_printf(w->arena, "pawl cancel keeps the links; pawl remove %.*s --force "
-						  "cuts them", STRF(l->task.id)));
+			   arena_printf(w->arena,
+					"pawl cancel keeps the links; pawl remove %.*s --force "
+					"cuts them",
+					STRF(l->task.id)));
 }
 
 static void edited(struct work *w, struct loaded *l)

@@ -7,8 +7,7 @@
 
 static struct str key_of(struct work *w)
 {
-	return arena_printf(w->arena, "request/%.*s",
-			    STRF(hash_hex(w->arena, w->rq->request_id)));
+	return arena_printf(w->arena, "request/%.*s", STRF(hash_hex(w->arena, w->rq->request_id)));
 }
 
 /* Claims know themselves again by their token, which is never stored. */

@@ -56,7 +56,7 @@ void number_put(struct work *w, struct str key, int64_t n);
 struct str gone_key(struct work *w, const struct loaded *l);
 
 /* One for each kind of request. */
-int do_change(struct work *w);  /* what the rules do to one task */
+int do_change(struct work *w); /* what the rules do to one task */
 int do_create(struct work *w);
 int do_take(struct work *w);
 int do_depend(struct work *w);
@@ -75,8 +75,8 @@ void select_query(const struct request *rq, const struct policy *p, struct query
 int repeat_find(struct work *w);
 void repeat_keep(struct work *w);
 
-void queue_read(struct store *s, const struct policy *p, const struct request *rq, struct answer *ans,
-		struct arena *a);
+void queue_read(struct store *s, const struct policy *p, const struct request *rq,
+		struct answer *ans, struct arena *a);
 /* A record as a task; its strings are in `a`. */
 int task_of(const struct record *r, struct task *out, struct arena *a);
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a);

@@ -114,7 +114,7 @@ struct merge {
 	void *ctx;
 	struct record *own; /* those that match, in order */
 	size_t n_own, next;
-	size_t serial;      /* items from here on were put by `fn`: not for this scan */
+	size_t serial;               /* items from here on were put by `fn`: not for this scan */
 	const struct record *anchor; /* of q->after */
 	size_t sent;
 	bool enough;
@@ -228,7 +228,8 @@ int edit_scan(struct edit *e, const struct query *q, record_fn *fn, void *ctx)
 	if (q->limit && !inner.after.n && m.anchor)
 		inner.limit = 0; /* the anchor is ours to find */
 	else if (q->limit)
-		inner.limit = q->limit + e->n_items; /* each own record hides at most one of the store's */
+		inner.limit = q->limit +
+			      e->n_items; /* each own record hides at most one of the store's */
 	rc = e->store->ops->scan(e->store, &inner, merge_stored, &m);
 	if (rc == 0 && !m.enough)
 		rc = merge_own(&m, NULL);

@@ -3,13 +3,19 @@
 #include "store/wrap.h"
 
 enum call {
-	CALL_OPEN, CALL_GET, CALL_SCAN, CALL_COUNT, CALL_TALLY, CALL_MODIFY, CALL_ENTRIES, CALL_ANY
+	CALL_OPEN,
+	CALL_GET,
+	CALL_SCAN,
+	CALL_COUNT,
+	CALL_TALLY,
+	CALL_MODIFY,
+	CALL_ENTRIES,
+	CALL_ANY
 };
 enum kind { KIND_FAIL, KIND_BUSY, KIND_FULL, KIND_LOST, KIND_UNKNOWN, KIND_NONE };
 
-static const char *const calls[] = {
-	"open", "get", "scan", "count", "tally", "modify", "entries", "any", NULL
-};
+static const char *const calls[] = { "open",   "get",     "scan", "count", "tally",
+				     "modify", "entries", "any",  NULL };
 static const char *const kinds[] = { "fail", "busy", "full", "lost", "unknown", NULL };
 
 struct rule {
@@ -39,7 +45,8 @@ static int word_find(const char *const *list, struct str word)
 
 static bool rule_parse(struct str text, struct rule *out)
 {
-	struct str call = str_cut(&text, ':'), nth = str_cut(&text, ':'), kind = str_cut(&text, ':');
+	struct str call = str_cut(&text, ':'), nth = str_cut(&text, ':'),
+		   kind = str_cut(&text, ':');
 	int c = word_find(calls, call), k = kind.n ? word_find(kinds, kind) : KIND_FAIL;
 
 	*out = (struct rule){ .always = str_is(text, "always") };
@@ -81,7 +88,8 @@ static int take_rules(struct fault *f, struct str text)
 		at += param.n;
 		sep = '&';
 	}
-	rest = str_n(uri.params.p + uri.params.n, (size_t)(text.p + text.n - uri.params.p) - uri.params.n);
+	rest = str_n(uri.params.p + uri.params.n,
+		     (size_t)(text.p + text.n - uri.params.p) - uri.params.n);
 	memcpy(at, rest.p, rest.n);
 	at[rest.n] = '\0';
 	return 0;
@@ -113,7 +121,8 @@ static int fail(struct fault *f, enum call call, enum kind kind)
 	case KIND_NONE:
 		return 0;
 	case KIND_BUSY:
-		return store_fail(env, STORE_BUSY, hint, "injected: %s waits for another", calls[call]);
+		return store_fail(env, STORE_BUSY, hint, "injected: %s waits for another",
+				  calls[call]);
 	case KIND_FULL:
 		return store_fail(env, STORE_FULL, hint, "injected: no room for %s", calls[call]);
 	default:
@@ -247,7 +256,8 @@ int fault_open(struct store **out, struct str uri, const struct store_env *env)
 
 	*f = (struct fault){ .base = { &fault_ops, *env } };
 	if (take_rules(f, uri) < 0)
-		rc = store_fail(env, STORE_UNSUPPORTED, "fault=CALL:N[:KIND[:always]], at most 4 times",
+		rc = store_fail(env, STORE_UNSUPPORTED,
+				"fault=CALL:N[:KIND[:always]], at most 4 times",
 				"a fault= parameter of the store's URI is wrong");
 	else
 		rc = check_due(f, CALL_OPEN);

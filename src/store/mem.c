@@ -11,7 +11,7 @@ struct place {
 	char *name; /* NULL: not shared */
 	int refs;
 	struct mem_queue *queues;
-	int64_t epoch; /* wall clock at boot */
+	int64_t epoch;                        /* wall clock at boot */
 	int64_t (*wall)(void), (*boot)(void); /* by these clocks */
 };
 
@@ -125,8 +125,9 @@ static int mem_open(struct store **out, const struct uri *uri, const struct stor
 	if (!queue) {
 		if (place)
 			place_drop(place);
-		return store_fail(env, STORE_ABSENT, "pawl init", "there is no queue '%.*s' in mem:%.*s",
-				  STRF(name), STRF(uri->path));
+		return store_fail(env, STORE_ABSENT, "pawl init",
+				  "there is no queue '%.*s' in mem:%.*s", STRF(name),
+				  STRF(uri->path));
 	}
 	place_clock(place, env);
 	m = mem_alloc(sizeof(*m));
@@ -190,9 +191,10 @@ static int mem_entries(struct store *s, const struct entry_query *q, entry_fn *f
 	struct mem_queue *queue = ((struct mem *)s)->queue;
 	int64_t after = 0;
 
-	if (q->after.n && (!str_to_i64(q->after, &after) || after < 0 || (uint64_t)after > queue->n_log))
-		return store_fail(&s->env, STORE_UNSUPPORTED, NULL, "'%.*s' is no cursor of this queue",
-				  STRF(q->after));
+	if (q->after.n &&
+	    (!str_to_i64(q->after, &after) || after < 0 || (uint64_t)after > queue->n_log))
+		return store_fail(&s->env, STORE_UNSUPPORTED, NULL,
+				  "'%.*s' is no cursor of this queue", STRF(q->after));
 	return mem_queue_entries(queue, q, (size_t)after, fn, ctx);
 }
 
@@ -223,7 +225,8 @@ static int mem_modify(struct store *s, struct change *changes, size_t n)
 	int rc;
 
 	if (s->env.mode == STORE_READ)
-		return store_fail(&s->env, STORE_READONLY, NULL, "the store was opened for reading only");
+		return store_fail(&s->env, STORE_READONLY, NULL,
+				  "the store was opened for reading only");
 	if (q->writer) /* there is but one thread: waiting would not help */
 		return store_fail(&s->env, STORE_BUSY, NULL, "%.*s is changing the queue",
 				  STRF(q->writer->base.env.who));

@@ -151,7 +151,8 @@ static struct version *queue_set(struct mem_queue *q, struct str key, struct ver
 		q->records[i] = v;
 	} else if (v) {
 		if (q->n == q->room)
-			q->records = mem_grow(q->records, (q->room = q->room * 2 + 16) * sizeof(*q->records));
+			q->records = mem_grow(q->records,
+					      (q->room = q->room * 2 + 16) * sizeof(*q->records));
 		memmove(q->records + i + 1, q->records + i, (q->n++ - i) * sizeof(*q->records));
 		q->records[i] = v;
 	} else if (found) {
@@ -263,7 +264,8 @@ static bool heap_fill(struct heap *h, const struct mem_queue *queue, int64_t now
 	for (size_t i = 0; i < queue->n; i++) {
 		struct version *v = queue->records[i];
 
-		if (!query_matches(h->q, &v->rec.ix, now) || (after && query_cmp(h->q, &v->rec.ix, after) <= 0))
+		if (!query_matches(h->q, &v->rec.ix, now) ||
+		    (after && query_cmp(h->q, &v->rec.ix, after) <= 0))
 			continue;
 		v->refs++;
 		h->v[h->n++] = v;
@@ -350,7 +352,8 @@ void mem_queue_apply(struct mem_queue *q, const struct edit *e, struct mem_undo 
 		if (!it->dropped) {
 			struct version *old = found ? q->records[i] : NULL;
 
-			v = version_make(&it->rec, old && !index_gone(&old->rec.ix, e->now) ? old : NULL);
+			v = version_make(&it->rec,
+					 old && !index_gone(&old->rec.ix, e->now) ? old : NULL);
 			v->rec.rev = ++q->rev;
 		}
 		*u = (struct mem_undo){ *undo, it->rec.key, queue_set(q, it->rec.key, v) };

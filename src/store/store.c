@@ -9,7 +9,7 @@
 
 extern const struct store_ops store_mem, store_sqlite;
 
-static const struct store_ops *const built_in[] = { &store_sqlite, &store_mem };
+const struct store_ops *const store_built_in[] = { &store_sqlite, &store_mem, NULL };
 
 /* Those that this project has, built in or not: for messages. */
 static const char *const known[] = { "sqlite", "mem", "files", "git", "postgres", "etcd", "http" };
@@ -71,14 +71,10 @@ static bool same_or_any(struct str want, struct str have)
 
 bool query_matches(const struct query *q, const struct index *ix, int64_t now)
 {
-	return picked(q, ix, now) &&
-	       (!q->statuses || (q->statuses >> ix->status & 1)) &&
-	       (!q->class_rank || q->class_rank == ix->class_rank) &&
-	       (!q->held || ix->holder.n) &&
-	       same_or_any(q->holder, ix->holder) &&
-	       same_or_any(q->token, ix->token) &&
-	       same_or_any(q->type, ix->type) &&
-	       same_or_any(q->parent, ix->parent) &&
+	return picked(q, ix, now) && (!q->statuses || (q->statuses >> ix->status & 1)) &&
+	       (!q->class_rank || q->class_rank == ix->class_rank) && (!q->held || ix->holder.n) &&
+	       same_or_any(q->holder, ix->holder) && same_or_any(q->token, ix->token) &&
+	       same_or_any(q->type, ix->type) && same_or_any(q->parent, ix->parent) &&
 	       (!q->label.n || strs_have(ix->labels, q->label)) &&
 	       (!q->depends_on.n || strs_have(ix->depends, q->depends_on));
 }
@@ -122,8 +118,8 @@ static int fail_unknown(const struct store_env *env, struct str word, const char
 		snprintf(hint, sizeof(hint), "for a file: sqlite:PATH");
 	if (word.n > 60)
 		word.n = 60;
-	return store_fail(env, STORE_UNSUPPORTED, hint, "'%.*s' %s; the stores are %s", STRF(word), what,
-			  list);
+	return store_fail(env, STORE_UNSUPPORTED, hint, "'%.*s' %s; the stores are %s", STRF(word),
+			  what, list);
 }
 
 static struct str module_name(struct str scheme)
@@ -150,28 +146,31 @@ static int find_module(const struct store_ops **out, struct str scheme, const st
 	char why[300], hint[100];
 	int rc = module_load("store", name, &m, why, sizeof(why));
 
-	snprintf(hint, sizeof(hint), "install the package pawl-%.*s", name.n < 40 ? (int)name.n : 40, name.p);
+	snprintf(hint, sizeof(hint), "install the package pawl-%.*s",
+		 name.n < 40 ? (int)name.n : 40, name.p);
 	if (rc > 0 && !is_known(name))
 		return fail_unknown(env, scheme, "is no store");
 	if (rc > 0)
-		return store_fail(env, STORE_UNSUPPORTED, hint,
-				  "the %.*s: store needs the module pawl-store-%.*s.so, which is not "
-				  "installed in %s", STRF(scheme), STRF(name), module_dir());
+		return store_fail(
+			env, STORE_UNSUPPORTED, hint,
+			"the %.*s: store needs the module pawl-store-%.*s.so, which is not "
+			"installed in %s",
+			STRF(scheme), STRF(name), module_dir());
 	if (rc < 0)
-		return store_fail(env, STORE_UNSUPPORTED, hint, "the %.*s: store cannot be loaded: %s",
-				  STRF(scheme), why);
+		return store_fail(env, STORE_UNSUPPORTED, hint,
+				  "the %.*s: store cannot be loaded: %s", STRF(scheme), why);
 	if (!m->store)
-		return store_fail(env, STORE_UNSUPPORTED, hint, "the module pawl-store-%.*s.so holds no store",
-				  STRF(name));
+		return store_fail(env, STORE_UNSUPPORTED, hint,
+				  "the module pawl-store-%.*s.so holds no store", STRF(name));
 	*out = m->store;
 	return 0;
 }
 
 static int find_ops(const struct store_ops **out, struct str scheme, const struct store_env *env)
 {
-	for (size_t i = 0; i < COUNT(built_in); i++) {
-		if (str_is(scheme, built_in[i]->scheme)) {
-			*out = built_in[i];
+	for (size_t i = 0; store_built_in[i]; i++) {
+		if (str_is(scheme, store_built_in[i]->scheme)) {
+			*out = store_built_in[i];
 			return 0;
 		}
 	}

@@ -89,15 +89,18 @@ enum pick {
 
 struct query {
 	enum pick pick;
-	bool waiting;         /* PICK_ELIGIBLE: LANE_WAITING whose eligible_at has come counts, too */
-	unsigned statuses;    /* set of 1 << status; 0: any */
-	int class_rank;       /* 0: any */
-	bool held;            /* only records with a holder */
-	struct str holder, token, type, label, parent, depends_on; /* empty: any; parent, depends_on: keys */
-	struct str text;      /* a store may leave out records whose body cannot hold it; the caller looks again */
-	struct str after;     /* PICK_ALL: only what comes after the task with this key; no such task: nothing */
-	bool body;            /* load bodies as well */
-	size_t limit;         /* 0: all */
+	bool waiting;      /* PICK_ELIGIBLE: LANE_WAITING whose eligible_at has come counts, too */
+	unsigned statuses; /* set of 1 << status; 0: any */
+	int class_rank;    /* 0: any */
+	bool held;         /* only records with a holder */
+	struct str holder, token, type, label, parent,
+		depends_on; /* empty: any; parent, depends_on: keys */
+	struct str
+		text; /* a store may leave out records whose body cannot hold it; the caller looks again */
+	struct str
+		after; /* PICK_ALL: only what comes after the task with this key; no such task: nothing */
+	bool body;    /* load bodies as well */
+	size_t limit; /* 0: all */
 };
 
 /* Does the record belong to the answer (order, `after`, `text` and limit aside)? */
@@ -116,7 +119,7 @@ typedef int record_fn(const struct record *r, void *ctx);
 struct entry {
 	struct str cursor; /* opaque; the store's to give */
 	int64_t at;
-	struct str key;    /* the record it is about; may be empty */
+	struct str key; /* the record it is about; may be empty */
 	struct str data;
 };
 
@@ -148,9 +151,9 @@ struct edit {
 	struct store *store;
 	struct arena *arena; /* lives until the change is over */
 	int64_t now;
-	struct edit_item *items;              /* one for each key, in no order */
-	struct edit_entry *entries, **last;   /* in order */
-	struct edit_item **table;             /* items by the hash of their key */
+	struct edit_item *items;            /* one for each key, in no order */
+	struct edit_entry *entries, **last; /* in order */
+	struct edit_item **table;           /* items by the hash of their key */
 	size_t n_items, n_slots;
 };
 
@@ -182,11 +185,12 @@ enum store_mode { STORE_READ, STORE_WRITE, STORE_CREATE };
 
 struct store_env {
 	enum store_mode mode;
-	struct str queue;        /* name of the queue in the store; empty: default */
-	int64_t timeout_ms;      /* for each change */
-	bool relaxed;            /* durability = normal: survives kill -9, not loss of power */
-	struct str who;          /* shown to others that wait for us */
-	int64_t (*wall)(void);   /* the machine's clocks, so that tests can set them; NULL: the real ones */
+	struct str queue;   /* name of the queue in the store; empty: default */
+	int64_t timeout_ms; /* for each change */
+	bool relaxed;       /* durability = normal: survives kill -9, not loss of power */
+	struct str who;     /* shown to others that wait for us */
+	int64_t (*wall)(
+		void); /* the machine's clocks, so that tests can set them; NULL: the real ones */
 	int64_t (*boot)(void);
 	struct str boot_id;
 	struct store_error *err; /* never NULL */
@@ -194,7 +198,8 @@ struct store_env {
 
 enum check_level { CHECK_OK, CHECK_NOTE, CHECK_BAD };
 /* One finding of check(): what was looked at, how it is, what to do about it. */
-typedef void check_fn(void *ctx, enum check_level level, const char *what, struct str text, struct str fix);
+typedef void check_fn(void *ctx, enum check_level level, const char *what, struct str text,
+		      struct str fix);
 
 struct uri {
 	struct str text, scheme, path; /* "sqlite", "/a/q.db" */
@@ -235,6 +240,7 @@ struct store {
 	struct store_env env;
 };
 
+extern const struct store_ops *const store_built_in[]; /* ends with NULL */
 /* "sqlite:PATH", with trace+ or fault+ in front of it if wanted. Loads a module for a scheme that is
  * not built in. The parameter queue=NAME counts if env names no queue. What `uri` and `env` point to must
  * outlive the store. */
@@ -243,8 +249,8 @@ void store_close(struct store *s);
 
 /* --- for those who write stores ----------------------------------------------------------------- */
 
-int uri_parse(struct str text, struct uri *out); /* -1: not a URI */
-bool uri_on_disk(const struct uri *u); /* its path is one of this machine */
+int uri_parse(struct str text, struct uri *out);             /* -1: not a URI */
+bool uri_on_disk(const struct uri *u);                       /* its path is one of this machine */
 struct str uri_param(const struct uri *u, const char *name); /* empty: not there */
 /* Fills in env->err and returns `fault`. */
 int store_fail(const struct store_env *env, int fault, const char *hint, const char *fmt, ...)

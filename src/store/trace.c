@@ -326,7 +326,8 @@ int trace_open(struct store **out, struct str uri, const struct store_env *env)
 
 	*t = (struct trace){ .base = { &trace_ops, *env }, .fd = trace_fd() };
 	rc = store_open(&t->inner, uri, env);
-	add_word(&b, "store", str_cut(&rest, ':')); /* no more of it: there may be a password behind */
+	add_word(&b, "store",
+		 str_cut(&rest, ':')); /* no more of it: there may be a password behind */
 	add_word(&b, "queue", env->queue);
 	buf_addf(&b, " %s", modes[env->mode]);
 	line_end(t, &b, began, rc);

@@ -14,7 +14,7 @@
 
 bats_require_minimum_version 1.5.0
 
-declare -A code_names=([0]=SUCCESS [1]=LOCK_FREE [2]=USAGE [10]=NO_TASKS [20]=CONFLICT [21]=LOST_LOCK
+declare -gA code_names=([0]=SUCCESS [1]=LOCK_FREE [2]=USAGE [10]=NO_TASKS [20]=CONFLICT [21]=LOST_LOCK
 	[30]=API_ERROR [40]=MISCONFIGURED [41]=INCOMPLETE_SUBTASKS [44]=NOT_FOUND)
 
 setup() {
@@ -83,7 +83,7 @@ check_shape() {
 	30) rule='.error.applied | . == "no" or . == "unknown"' ;;
 	*) rule='.error | has("applied") | not' ;;
 	esac
-	[ "$1" -lt 20 ] && [ "$1" -ne 2 ] || rule="$rule"' and .ok == false and .error.code == $name
+	[ "$1" -lt 20 ] && [ "$1" -ne 2 ] || rule="($rule)"' and .ok == false and .error.code == $name
 		and (.error.message | type == "string" and length > 0)
 		and (.error | (has("hint") | not) or (.hint | type == "string" and length > 0))'
 	jq -es --arg name "$name" "length == 1 and (.[0] | $rule)" <<<"$output" >/dev/null || {

@@ -196,19 +196,18 @@ line 2"
 	unchanged 2 update t1 --label a --add-label b
 	unchanged 2 update t1 --delay 1h --not-before 2031-01-01
 	unchanged 44 update t1 --parent nope
-	unchanged 44 update t1 --depends nope
+	unchanged 2 update t1 -p 3 --depends t1
+	complains --depends
 }
 
-@test "update: parent and depends make no cycle" {
+@test "update: parents make no cycle" {
 	pawl create a -i a
 	pawl create b -i b --parent a
 	unchanged 40 update a --parent b
 	unchanged 40 update a --parent a
-	pawl create c -i c --depends a
-	unchanged 40 update a --depends c
-	ask 40 update a --depends c
-	ask 0 update c --depends ""
-	is '.task.depends == []'
+	ask 40 update a --parent b
+	lines 40 update a --parent b
+	[[ $output == "MISCONFIGURED:"* ]]
 	ask 0 update b --parent ""
 	is '.task | has("parent") | not'
 }
@@ -241,8 +240,11 @@ line 2"
 	is '.task.depends == ["b"]'
 	call 0 undepend a b
 	exactly "a depends on nothing"
+	pawl depend a b
 	lines 0 undepend a b
 	exactly "SUCCESS: task=a status=Ready"
+	unchanged 44 undepend a b
+	complains "a does not depend on b"
 }
 
 @test "depend: a cycle is MISCONFIGURED, of one, two, three, and through parents" {

@@ -6,7 +6,7 @@
 #include "base/os.h"
 #include "base/proc.h"
 
-/* --- abandoned work ----------------------------------------------------------------------------- */
+/* --- abandoned work --------------------------------------------------------------------------- */
 
 static void test_returns(void **state)
 {
@@ -175,7 +175,7 @@ static void test_resume(void **state)
 	refused(s, LOST_LOCK, "claim id=a new_token=T fence=2");
 }
 
-/* --- In Progress without a lock ------------------------------------------------------------------ */
+/* --- In Progress without a lock --------------------------------------------------------------- */
 
 static void set_free(struct suite *s, const char *id, const char *by)
 {
@@ -231,7 +231,7 @@ static void test_free_for_those_who_know(void **state)
 	}
 }
 
-/* --- block keeps its lock, but it keeps nobody out ------------------------------------------------- */
+/* --- block keeps its lock, but it keeps nobody out -------------------------------------------- */
 
 static void test_blocked(void **state)
 {
@@ -249,7 +249,7 @@ static void test_blocked(void **state)
 	ok(s, "take new_token=U");
 }
 
-/* --- manual locks --------------------------------------------------------------------------------- */
+/* --- manual locks ----------------------------------------------------------------------------- */
 
 static void test_manual(void **state)
 {
@@ -285,7 +285,7 @@ static void test_lock_release(void **state)
 	ok(s, "take new_token=T");
 }
 
-/* --- cleanup -------------------------------------------------------------------------------------- */
+/* --- cleanup ---------------------------------------------------------------------------------- */
 
 static void test_cleanup_ran_out(void **state)
 {

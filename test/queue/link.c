@@ -24,7 +24,7 @@ static void expect_subs(struct suite *s, const char *id, int64_t open)
 		fail_msg("%s has %d open sub-tasks, not %d", id, (int)t->open_subs, (int)open);
 }
 
-/* --- cycles ------------------------------------------------------------------------------------- */
+/* --- cycles ----------------------------------------------------------------------------------- */
 
 static void test_self(void **state)
 {
@@ -135,7 +135,7 @@ static void test_ended_cycles(void **state)
 	expect_deps(s, "b", 1, 0);
 }
 
-/* --- counts ------------------------------------------------------------------------------------- */
+/* --- counts ----------------------------------------------------------------------------------- */
 
 static void test_sub_counts(void **state)
 {
@@ -258,7 +258,7 @@ static void test_held_by_another(void **state)
 	ok(s, "update id=a parent=b token=T");
 }
 
-/* --- canceled dependencies ----------------------------------------------------------------------- */
+/* --- canceled dependencies -------------------------------------------------------------------- */
 
 static void test_canceled_dependency(void **state)
 {

@@ -1,4 +1,4 @@
-/* Stores that fail: replies that are lost, changes that are refused; and several calls in one commit. */
+/* Stores that fail: replies that are lost, changes that are not made; and several calls at once. */
 #include "suite.h"
 
 /* "before" may be several calls, with ';' between them. */
@@ -190,12 +190,12 @@ static void test_reads_fail(void **state)
 	}
 }
 
-/* --- several at once ------------------------------------------------------------------------------ */
+/* --- several at once -------------------------------------------------------------------------- */
 
 static void many(struct suite *s, struct queue *q, const char *const *texts, struct answer *answers,
 		 size_t n)
 {
-	struct request rqs[16];
+	struct request rqs[16] = { 0 };
 
 	for (size_t i = 0; i < n; i++)
 		rqs[i] = parse(s, texts[i]);

@@ -1,7 +1,7 @@
 /*
  * Random sequences of calls on a few tasks. After every step all that a task carries about others
- * (open_deps, canceled_deps, open_subs) and the whole selection is worked out anew from the plain list,
- * and must be what the queue says. A failing seed is printed: PAWL_SEED runs it again.
+ * (open_deps, canceled_deps, open_subs) and the whole selection is worked out anew from the plain
+ * list, and must be what the queue says. A failing seed is printed: PAWL_SEED runs it again.
  */
 #include "suite.h"
 
@@ -35,7 +35,7 @@ static const struct task *find(const struct walk *w, struct str id)
 	return NULL;
 }
 
-/* --- the model ----------------------------------------------------------------------------------- */
+/* --- the model -------------------------------------------------------------------------------- */
 
 #define CHECK(w, cond, t)                                                                      \
 	do {                                                                                   \
@@ -159,7 +159,6 @@ static void check_history(struct walk *w, const struct task *t)
 	CHECK(w, t->fence >= w->fences[k], t);
 	CHECK(w, t->fence <= w->fences[k] + 1, t);
 	w->fences[k] = t->fence;
-	/* never lost: an open task is eligible now or some day, held, or waits for a person or a task */
 	CHECK(w, t->status >= BACKLOG && t->status < STATUS_END, t);
 	CHECK(w, !t->lock.holder.n || (t->status != DONE && t->status != CANCELED), t);
 	CHECK(w, t->lock.holder.n || !t->run.n, t);
@@ -228,7 +227,7 @@ static void check_all(struct walk *w)
 	check_counts(w);
 }
 
-/* --- the calls ------------------------------------------------------------------------------------ */
+/* --- the calls -------------------------------------------------------------------------------- */
 
 static const char *const agents[] = { "ann", "bob" };
 static const char *const classes[] = { "Expedite", "Fixed_Date", "Standard", "Intangible" };

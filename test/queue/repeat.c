@@ -1,7 +1,7 @@
 /* Repeats: a call whose answer was lost gets it again, and nothing happens twice. */
 #include "suite.h"
 
-/* --- by the token ------------------------------------------------------------------------------- */
+/* --- by the token ----------------------------------------------------------------------------- */
 
 static void test_claim(void **state)
 {
@@ -118,7 +118,7 @@ static void test_last_result_is_replaced(void **state)
 	assert_true(ok(s, "done id=a token=U agent=bob")->repeated);
 }
 
-/* --- done --claim-next ---------------------------------------------------------------------------- */
+/* --- done --claim-next ------------------------------------------------------------------------ */
 
 static void test_claim_next(void **state)
 {
@@ -195,7 +195,7 @@ static void test_claim_next_gone_since(void **state)
 	assert_true(ans->repeated && ans->has_next && !ans->next && str_is(ans->task->id, "a"));
 }
 
-/* --- by the request id ---------------------------------------------------------------------------- */
+/* --- by the request id ------------------------------------------------------------------------ */
 
 static void test_request_create(void **state)
 {

@@ -53,7 +53,7 @@ static void make_task(struct runner *x, struct str words)
 
 static void make_tasks(struct runner *x, struct str words)
 {
-	struct request rqs[32];
+	struct request rqs[32] = { 0 };
 	struct answer answers[32];
 	size_t n = 0;
 

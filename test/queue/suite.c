@@ -10,7 +10,7 @@
 static char uri[600], folder[64];
 static unsigned queues;
 
-/* --- time --------------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 int64_t __wrap_os_wall_ms(void);
 int64_t __wrap_os_boot_ms(void);
@@ -60,7 +60,7 @@ uint32_t rnd(uint64_t *seed, uint32_t limit)
 	return (uint32_t)(*seed >> 33) % limit;
 }
 
-/* --- opening ------------------------------------------------------------------------------------ */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static void fill_uri(void)
 {
@@ -145,7 +145,7 @@ int suite_teardown(void **state)
 	return 0;
 }
 
-/* --- calls as text ------------------------------------------------------------------------------ */
+/* --- calls as text ---------------------------------------------------------------------------- */
 
 static enum op op_find(struct str name)
 {
@@ -315,7 +315,7 @@ const char *ids(struct suite *s, const struct answer *ans)
 	return out;
 }
 
-/* --- the whole queue ---------------------------------------------------------------------------- */
+/* --- the whole queue -------------------------------------------------------------------------- */
 
 static void dump_read(struct suite *s, struct buf *b, const char *text)
 {
@@ -358,7 +358,7 @@ int count_events(struct suite *s, const char *id, const char *name)
 	return n;
 }
 
-/* --- the program -------------------------------------------------------------------------------- */
+/* --- the program ------------------------------------------------------------------------------ */
 
 static void remove_folder(void)
 {

@@ -1,13 +1,13 @@
 /*
- * suite: what the tests of the queue share. Every test works in a queue of its own in the store that
- * PAWL_TEST_STORE names ("{dir}" in it stands for a fresh folder), through queue_call() alone.
+ * suite: what the tests of the queue share. Every test works in a queue of its own in the store
+ * that PAWL_TEST_STORE names ("{dir}" in it stands for a fresh folder), through queue_call() alone.
  *
- * Calls are written as text, "claim id=a new_token=T ttl=2t": the operation, then its arguments. A list
- * is written with commas, a duration as ms or with a `t` behind it as ticks, a time as "+2t" from now on;
- * '_' stands for a space in statuses and classes. The agent is "ann" unless named.
+ * Calls are written as text, "claim id=a new_token=T ttl=2t": the operation, then its arguments. A
+ * list is written with commas, a duration as ms or with a `t` behind it as ticks, a time as "+2t" from
+ * now on; '_' stands for a space in statuses and classes. The agent is "ann" unless named.
  *
- * Time is counted in ticks. The program is linked with its own os_wall_ms() and os_boot_ms(), which stand
- * still until advance(); a store with a clock of its own is waited for, with shorter ticks.
+ * Time is counted in ticks. The program is linked with its own os_wall_ms() and os_boot_ms(), which
+ * stand still until advance(); a store with a clock of its own is waited for, with shorter ticks.
  */
 #ifndef TEST_QUEUE_SUITE_H
 #define TEST_QUEUE_SUITE_H
@@ -34,7 +34,7 @@ int suite_teardown(void **state);
 
 #define PRINTF(n) __attribute__((format(printf, n, n + 1)))
 
-/* A second handle on the same queue whose Nth modify loses its reply, and the like ("modify:1:lost"). */
+/* A second handle on the same queue that fails: "modify:1:lost" loses the reply of its first change. */
 struct queue *open_faulty(struct suite *s, const char *fault);
 /* After s->config was changed. */
 void reopen(struct suite *s);

@@ -1,4 +1,4 @@
-/* Many processes claim one task at the same moment, round after round: one winner each, fence + 1. */
+/* Many processes claim one task at the same moment, again and again: one winner each, fence + 1. */
 #include "kit.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* Many processes drain one queue, half of them with done --claim-next: each task is done exactly once. */
+/* Many processes drain one queue, half of them with done --claim-next: each task is done once. */
 #include "kit.h"
 
 #include "base/secret.h"

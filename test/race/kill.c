@@ -1,7 +1,7 @@
 /*
- * Workers drain a queue while they are killed with -9 at random and replaced. At the end every task is
- * Done, once; the log shows each lease that was left behind, and no fence twice; what was acknowledged
- * is there; and the store is sound.
+ * Workers drain a queue while they are killed with -9 at random and replaced. At the end every task
+ * is Done, once; the log shows each lease that was left behind, and no fence twice; what was
+ * acknowledged is there; and the store is sound.
  */
 #include "kit.h"
 
@@ -79,7 +79,7 @@ static int work(int me)
 	return 0;
 }
 
-/* --- the killer ----------------------------------------------------------------------------------- */
+/* --- the killer ------------------------------------------------------------------------------- */
 
 /* Kills and replaces until enough have died or the first finds nothing left to do. */
 static int kill_some(pid_t *pids)
@@ -121,7 +121,7 @@ static int kill_and_wait(void)
 	return killed;
 }
 
-/* --- the judge ------------------------------------------------------------------------------------ */
+/* --- the judge -------------------------------------------------------------------------------- */
 
 struct story {
 	int claims, abandoned, done, fence, done_fence;

@@ -141,7 +141,7 @@ void kit_call(struct queue *q, const struct request *rq, struct answer *ans, str
 
 static void create_some(struct queue *q, int from, int n)
 {
-	struct request rqs[100];
+	struct request rqs[100] = { 0 };
 	struct answer answers[100];
 	struct arena a = { 0 };
 

@@ -1,6 +1,7 @@
 /*
- * kit: what the race programs share. Real processes on one SQLite file in a fresh folder; every process
- * opens its own handle after it was forked, and what they tell each other goes through shared memory.
+ * kit: what the race programs share. Real processes on one SQLite file in a fresh folder; every
+ * process opens its own handle after it was forked, and what they tell each other goes through shared
+ * memory.
  * A program prints one line with its figures and ends with 0 if all of it adds up.
  */
 #ifndef TEST_RACE_KIT_H

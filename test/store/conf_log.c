@@ -66,8 +66,10 @@ static void test_order(void **state)
 	append(c, "a=1 b=2 a=3");
 	append(c, "c=4");
 	append(c, "=5 a=6");
-	assert_string_equal(entries(c, &(struct entry_query){ 0 }, NULL), "a=1 b=2 a=3 c=4 =5 a=6 ");
-	assert_string_equal(entries(c, &(struct entry_query){ .key = STR("a") }, NULL), "a=1 a=3 a=6 ");
+	assert_string_equal(entries(c, &(struct entry_query){ 0 }, NULL),
+			    "a=1 b=2 a=3 c=4 =5 a=6 ");
+	assert_string_equal(entries(c, &(struct entry_query){ .key = STR("a") }, NULL),
+			    "a=1 a=3 a=6 ");
 	assert_string_equal(entries(c, &(struct entry_query){ .key = STR("x") }, NULL), "");
 }
 
@@ -141,7 +143,8 @@ static void test_stop(void **state)
 	struct seen s = { .c = c, .stop = STORE_CORRUPT, .text = BUF_MAX(1000) };
 
 	append(c, "a=1 b=2");
-	assert_int_equal(c->s->ops->entries(c->s, &(struct entry_query){ 0 }, note, &s), STORE_CORRUPT);
+	assert_int_equal(c->s->ops->entries(c->s, &(struct entry_query){ 0 }, note, &s),
+			 STORE_CORRUPT);
 	assert_int_equal(s.n, 1);
 	buf_free(&s.text);
 }
@@ -171,7 +174,8 @@ static void test_binary(void **state)
 	for (size_t i = 0; i < n; i++)
 		p[i] = (char)i;
 	assert_int_equal(conf_modify(c, log_bytes, &data), 0);
-	assert_int_equal(c->s->ops->entries(c->s, &(struct entry_query){ 0 }, note_bytes, &data), 0);
+	assert_int_equal(c->s->ops->entries(c->s, &(struct entry_query){ 0 }, note_bytes, &data),
+			 0);
 	assert_int_equal(data.n, 0);
 }
 
@@ -202,7 +206,9 @@ static void test_atomic(void **state)
 {
 	struct conf *c = *state;
 	struct change ch[] = {
-		{ log_words, "a=1", 99 }, { log_and_refuse, NULL, 99 }, { log_words, "a=2", 99 },
+		{ log_words, "a=1", 99 },
+		{ log_and_refuse, NULL, 99 },
+		{ log_words, "a=2", 99 },
 	};
 
 	assert_int_equal(c->s->ops->modify(c->s, ch, 3), 0);
@@ -213,14 +219,9 @@ static void test_atomic(void **state)
 int conf_log(void)
 {
 	const struct CMUnitTest tests[] = {
-		CONF_TEST(test_order),
-		CONF_TEST(test_after),
-		CONF_TEST(test_last),
-		CONF_TEST(test_follow),
-		CONF_TEST(test_stop),
-		CONF_TEST(test_binary),
-		CONF_TEST(test_time),
-		CONF_TEST(test_atomic),
+		CONF_TEST(test_order),  CONF_TEST(test_after),  CONF_TEST(test_last),
+		CONF_TEST(test_follow), CONF_TEST(test_stop),   CONF_TEST(test_binary),
+		CONF_TEST(test_time),   CONF_TEST(test_atomic),
 	};
 
 	return cmocka_run_group_tests_name("log", tests, NULL, NULL);

@@ -421,18 +421,12 @@ static void test_nested_reads(void **state)
 int conf_overlay(void)
 {
 	const struct CMUnitTest tests[] = {
-		CONF_TEST(test_own_put),
-		CONF_TEST(test_own_drop),
-		CONF_TEST(test_all_dropped),
-		CONF_TEST(test_own_made_eligible),
-		CONF_TEST(test_limit),
-		CONF_TEST(test_after),
-		CONF_TEST(test_filters),
-		CONF_TEST(test_get),
-		CONF_TEST(test_copies),
-		CONF_TEST(test_own_going),
-		CONF_TEST(test_change_in_scan),
-		CONF_TEST(test_stop),
+		CONF_TEST(test_own_put),        CONF_TEST(test_own_drop),
+		CONF_TEST(test_all_dropped),    CONF_TEST(test_own_made_eligible),
+		CONF_TEST(test_limit),          CONF_TEST(test_after),
+		CONF_TEST(test_filters),        CONF_TEST(test_get),
+		CONF_TEST(test_copies),         CONF_TEST(test_own_going),
+		CONF_TEST(test_change_in_scan), CONF_TEST(test_stop),
 		CONF_TEST(test_nested_reads),
 	};
 

@@ -141,12 +141,9 @@ static void test_check(void **state)
 int conf_places(void)
 {
 	const struct CMUnitTest tests[] = {
-		CONF_TEST(test_isolation),
-		CONF_TEST(test_unknown_queue),
-		CONF_TEST(test_create_again),
-		CONF_TEST(test_reopen),
-		CONF_TEST(test_read_only),
-		CONF_TEST(test_two_handles),
+		CONF_TEST(test_isolation),    CONF_TEST(test_unknown_queue),
+		CONF_TEST(test_create_again), CONF_TEST(test_reopen),
+		CONF_TEST(test_read_only),    CONF_TEST(test_two_handles),
 		CONF_TEST(test_check),
 	};
 

@@ -15,7 +15,7 @@
 /* What parent and children tell each other; all of them see it. */
 static struct board {
 	_Atomic int ready, go, in_edit, release, runs, done;
-} *board;
+} * board;
 
 static const struct str counter = { "meta/counter", 12 };
 
@@ -24,7 +24,8 @@ static void clear_board(void)
 	if (!conf_shared())
 		skip();
 	if (!board)
-		board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (board == MAP_FAILED)
 		abort();
 	memset(board, 0, sizeof(*board));
@@ -146,7 +147,8 @@ static void test_no_lost_update(void **state)
 		assert_int_equal(reap(pid[i]), 0);
 	open_parent(c);
 	assert_int_equal(count_now(c), WORKERS * ROUNDS);
-	assert_int_equal(c->s->ops->entries(c->s, &(struct entry_query){ 0 }, check_count, &last), 0);
+	assert_int_equal(c->s->ops->entries(c->s, &(struct entry_query){ 0 }, check_count, &last),
+			 0);
 	assert_int_equal(last, WORKERS * ROUNDS);
 }
 
@@ -312,7 +314,8 @@ static void test_killed_after_commit(void **state)
 		told += board->done;
 		open_parent(c);
 		n = count_now(c);
-		assert_true(n >= told && n <= told + 1); /* one may have died between commit and report */
+		assert_true(n >= told &&
+			    n <= told + 1); /* one may have died between commit and report */
 		told = n;
 		store_close(c->s);
 		c->s = NULL;

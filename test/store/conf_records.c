@@ -96,7 +96,8 @@ static void test_long_lists(void **state)
 	for (int i = 0; i < 64; i++)
 		r.ix.labels = arena_append(&c->a, r.ix.labels, arena_printf(&c->a, "label-%d", i));
 	for (int i = 0; i < 200; i++)
-		r.ix.depends = arena_append(&c->a, r.ix.depends, arena_printf(&c->a, "task/dep-%d", i));
+		r.ix.depends = arena_append(&c->a, r.ix.depends,
+					    arena_printf(&c->a, "task/dep-%d", i));
 	assert_int_equal(conf_put(c, &r), 0);
 	got = conf_get(c, r.key);
 	assert_non_null(got);
@@ -265,7 +266,9 @@ static void test_going(void **state)
 static void leaves_nothing(struct conf *c, int rc)
 {
 	struct record old = conf_task(c, "old"), fresh = conf_task(c, "new");
-	struct conf_plan p = { .put = &fresh, .drop = old.key, .log = STR("x"), .rc = rc, .env = &c->env };
+	struct conf_plan p = {
+		.put = &fresh, .drop = old.key, .log = STR("x"), .rc = rc, .env = &c->env
+	};
 	int64_t counts[16];
 
 	assert_int_equal(conf_put(c, &old), 0);
@@ -303,7 +306,9 @@ static void test_several(void **state)
 	struct record never = conf_task(c, "never");
 	struct conf_plan refuse = { .put = &never, .drop = key, .log = STR("no"), .rc = 3 };
 	struct change ch[] = {
-		{ conf_append_x, &key, 99 }, { conf_append_x, &key, 99 }, { conf_follow, &refuse, 99 },
+		{ conf_append_x, &key, 99 },
+		{ conf_append_x, &key, 99 },
+		{ conf_follow, &refuse, 99 },
 		{ conf_append_x, &key, 99 },
 	};
 
@@ -324,7 +329,10 @@ static void test_several_with_fault(void **state)
 	struct conf_plan ok = { .drop = STR("task/none"), .log = STR("no") };
 	struct conf_plan bad = { .rc = STORE_FULL, .env = &c->env };
 	struct change ch[] = {
-		{ conf_append_x, &key, 99 }, { conf_follow, &ok, 99 }, { conf_follow, &bad, 99 }, { conf_append_x, &key, 99 },
+		{ conf_append_x, &key, 99 },
+		{ conf_follow, &ok, 99 },
+		{ conf_follow, &bad, 99 },
+		{ conf_append_x, &key, 99 },
 	};
 
 	assert_int_equal(conf_modify(c, conf_append_x, &key), 0);
@@ -349,24 +357,15 @@ static void test_nothing_to_do(void **state)
 int conf_records(void)
 {
 	const struct CMUnitTest tests[] = {
-		CONF_TEST(test_absent),
-		CONF_TEST(test_every_field),
-		CONF_TEST(test_bare_record),
-		CONF_TEST(test_binary_hot),
-		CONF_TEST(test_large_body),
-		CONF_TEST(test_long_lists),
-		CONF_TEST(test_long_key),
-		CONF_TEST(test_keys_are_bytes),
-		CONF_TEST(test_body_kept),
-		CONF_TEST(test_scan_body),
-		CONF_TEST(test_rev_grows),
-		CONF_TEST(test_drop),
-		CONF_TEST(test_drop_then_put),
-		CONF_TEST(test_going),
-		CONF_TEST(test_refusal),
-		CONF_TEST(test_fault),
-		CONF_TEST(test_several),
-		CONF_TEST(test_several_with_fault),
+		CONF_TEST(test_absent),        CONF_TEST(test_every_field),
+		CONF_TEST(test_bare_record),   CONF_TEST(test_binary_hot),
+		CONF_TEST(test_large_body),    CONF_TEST(test_long_lists),
+		CONF_TEST(test_long_key),      CONF_TEST(test_keys_are_bytes),
+		CONF_TEST(test_body_kept),     CONF_TEST(test_scan_body),
+		CONF_TEST(test_rev_grows),     CONF_TEST(test_drop),
+		CONF_TEST(test_drop_then_put), CONF_TEST(test_going),
+		CONF_TEST(test_refusal),       CONF_TEST(test_fault),
+		CONF_TEST(test_several),       CONF_TEST(test_several_with_fault),
 		CONF_TEST(test_nothing_to_do),
 	};
 

@@ -29,7 +29,8 @@ static struct strs some_of(struct model *m, const char *prefix, uint32_t n)
 
 	for (uint32_t i = 1; i <= n; i++)
 		if (conf_random(&m->seed, 3) == 0)
-			list = arena_append(&m->c->a, list, arena_printf(&m->c->a, "%s%u", prefix, i));
+			list = arena_append(&m->c->a, list,
+					    arena_printf(&m->c->a, "%s%u", prefix, i));
 	return list;
 }
 
@@ -90,7 +91,8 @@ static bool wanted(const struct query *q, const struct index *ix, int64_t now)
 		return false;
 	if ((q->held && !ix->holder.n) || (q->holder.n && !str_eq(q->holder, ix->holder)))
 		return false;
-	if ((q->token.n && !str_eq(q->token, ix->token)) || (q->type.n && !str_eq(q->type, ix->type)))
+	if ((q->token.n && !str_eq(q->token, ix->token)) ||
+	    (q->type.n && !str_eq(q->type, ix->type)))
 		return false;
 	if (q->parent.n && !str_eq(q->parent, ix->parent))
 		return false;
@@ -326,7 +328,8 @@ static void test_paging(void **state)
 		if (!*page)
 			break;
 		buf_adds(&pages, str_c(page));
-		last = strrchr(arena_printf(&c->a, " %.*s", (int)strlen(page) - 1, page).p, ' ') + 1;
+		last = strrchr(arena_printf(&c->a, " %.*s", (int)strlen(page) - 1, page).p, ' ') +
+		       1;
 		q.after = conf_key(c, last);
 	}
 	buf_addc(&pages, '\0');
@@ -376,7 +379,8 @@ static void test_due(void **state)
 static void test_waiting(void **state)
 {
 	struct conf *c = *state;
-	struct query next = { .pick = PICK_ELIGIBLE }, all = { .pick = PICK_ELIGIBLE, .waiting = true };
+	struct query next = { .pick = PICK_ELIGIBLE },
+		     all = { .pick = PICK_ELIGIBLE, .waiting = true };
 
 	put_lane(c, "w", LANE_WAITING, 0);
 	put_lane(c, "x", LANE_WAITING, 2);

@@ -78,8 +78,10 @@ static void test_missing(void **state)
 	assert_int_equal(store_open(&s, STR("git:origin#pawl"), &env), STORE_UNSUPPORTED);
 	assert_non_null(strstr(err.text, "pawl-store-git.so, which is not installed in /"));
 	assert_string_equal(err.hint, "install the package pawl-git");
-	assert_int_equal(store_open(&s, STR("postgresql://u:secret@h/db"), &env), STORE_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "the postgresql: store needs the module pawl-store-postgres.so"));
+	assert_int_equal(store_open(&s, STR("postgresql://u:secret@h/db"), &env),
+			 STORE_UNSUPPORTED);
+	assert_non_null(
+		strstr(err.text, "the postgresql: store needs the module pawl-store-postgres.so"));
 	assert_null(strstr(err.text, "secret"));
 	assert_string_equal(err.hint, "install the package pawl-postgres");
 	assert_int_equal(store_open(&s, STR("https://h/q"), &env), STORE_UNSUPPORTED);

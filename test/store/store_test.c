@@ -73,7 +73,8 @@ static void test_uri(void **state)
 
 static void test_no_uri(void **state)
 {
-	static const char *const bad[] = { "", ":", ":x", "queue.db", "/a/b:c", "1a:x", "a b:x", "\xc3\xbc:x" };
+	static const char *const bad[] = { "",       ":",    ":x",    "queue.db",
+					   "/a/b:c", "1a:x", "a b:x", "\xc3\xbc:x" };
 	struct uri u;
 
 	(void)state;
@@ -198,7 +199,8 @@ static int64_t count_all(struct store *s)
 static void test_mem_places(void **state)
 {
 	struct store_env env = make_env();
-	struct store *a = open_uri("mem:", &env), *b = open_uri("mem:", &env), *c = open_uri("mem:n", &env);
+	struct store *a = open_uri("mem:", &env), *b = open_uri("mem:", &env),
+		     *c = open_uri("mem:n", &env);
 	struct change ch = { .fn = put_one, .ctx = "x" };
 
 	(void)state;

@@ -14,9 +14,10 @@
 #include "store/store.h"
 
 static struct store_error err;
-static const struct store_env env = {
-	.mode = STORE_CREATE, .timeout_ms = 1000, .who = { "tester", 6 }, .err = &err
-};
+static const struct store_env env = { .mode = STORE_CREATE,
+				      .timeout_ms = 1000,
+				      .who = { "tester", 6 },
+				      .err = &err };
 
 static struct store *open_uri(const char *uri)
 {
@@ -37,8 +38,11 @@ static int put_t1(struct edit *e, void *ctx)
 		return STORE_CORRUPT;
 	r = arena_new(e->arena, struct record);
 	*r = (struct record){
-		.key = STR("task/t1"), .ix = { .status = 1, .lane = LANE_READY, .id = STR("t1") },
-		.hot = STR("hot-secret"), .body = STR("body-secret"), .body_changed = true,
+		.key = STR("task/t1"),
+		.ix = { .status = 1, .lane = LANE_READY, .id = STR("t1") },
+		.hot = STR("hot-secret"),
+		.body = STR("body-secret"),
+		.body_changed = true,
 	};
 	edit_put(e, r);
 	edit_log(e, r->key, STR("made"));
@@ -143,7 +147,8 @@ static void test_kinds(void **state)
 
 static void test_each_call(void **state)
 {
-	struct store *s = open_uri("fault+mem:?fault=get:1&fault=scan:1:busy&fault=count:1&fault=tally:1:full");
+	struct store *s = open_uri(
+		"fault+mem:?fault=get:1&fault=scan:1:busy&fault=count:1&fault=tally:1:full");
 	struct arena a = { 0 };
 	struct record r;
 	int64_t n, counts[16];
@@ -161,7 +166,8 @@ static void test_each_call(void **state)
 	assert_int_equal(s->ops->tally(s, counts), 0);
 	store_close(s);
 	s = open_uri("fault+mem:?fault=entries:1:lost");
-	assert_int_equal(s->ops->entries(s, &(struct entry_query){ 0 }, ignore_entry, NULL), STORE_IO);
+	assert_int_equal(s->ops->entries(s, &(struct entry_query){ 0 }, ignore_entry, NULL),
+			 STORE_IO);
 	assert_int_equal(err.applied, 'n');
 	store_close(s);
 	arena_free(&a);
@@ -186,8 +192,12 @@ static void test_any(void **state)
 static void test_bad_rules(void **state)
 {
 	static const char *const bad[] = {
-		"fault+mem:?fault=", "fault+mem:?fault=modify", "fault+mem:?fault=modify:0",
-		"fault+mem:?fault=modify:x", "fault+mem:?fault=fly:1", "fault+mem:?fault=modify:1:odd",
+		"fault+mem:?fault=",
+		"fault+mem:?fault=modify",
+		"fault+mem:?fault=modify:0",
+		"fault+mem:?fault=modify:x",
+		"fault+mem:?fault=fly:1",
+		"fault+mem:?fault=modify:1:odd",
 		"fault+mem:?fault=modify:1:fail:never",
 		"fault+mem:?fault=get:1&fault=get:2&fault=get:3&fault=get:4&fault=get:5",
 	};
@@ -251,7 +261,9 @@ static const char *traced(struct arena *a)
 static void use_all(struct store *s)
 {
 	struct change ch[] = { { put_t1, NULL, 99 }, { refuse, NULL, 99 } };
-	struct query q = { .pick = PICK_ELIGIBLE, .label = STR("red\x1b[31m"), .token = STR("tok-secret") };
+	struct query q = { .pick = PICK_ELIGIBLE,
+			   .label = STR("red\x1b[31m"),
+			   .token = STR("tok-secret") };
 	struct arena a = { 0 };
 	struct record r;
 	int64_t n, counts[16];
@@ -264,7 +276,8 @@ static void use_all(struct store *s)
 	assert_int_equal(s->ops->scan(s, &q, ignore_record, NULL), 0);
 	assert_int_equal(s->ops->count(s, &(struct query){ 0 }, &n), 0);
 	assert_int_equal(s->ops->tally(s, counts), 0);
-	assert_int_equal(s->ops->entries(s, &(struct entry_query){ .last = 3 }, ignore_entry, NULL), 0);
+	assert_int_equal(s->ops->entries(s, &(struct entry_query){ .last = 3 }, ignore_entry, NULL),
+			 0);
 	assert_true(s->ops->now(s) > 0);
 	assert_int_equal(s->ops->wake_fd(s), -1);
 	s->ops->wake_clear(s);
@@ -274,10 +287,14 @@ static void use_all(struct store *s)
 static void test_trace(void **state)
 {
 	static const char *const want[] = {
-		": open store=mem create = 0 (", ": modify { put=task/t1 log=1 } 0 { } 7 = 0 (",
-		": get key=task/t1 rev=1 = 0 (", ": get key=task/none = 1 (",
+		": open store=mem create = 0 (",
+		": modify { put=task/t1 log=1 } 0 { } 7 = 0 (",
+		": get key=task/t1 rev=1 = 0 (",
+		": get key=task/none = 1 (",
 		": scan eligible token=(hidden) label=red\\x1b[31m: 0 records = 0 (",
-		": count all: 1 = 0 (", ": tally 1:1 = 0 (", ": entries last=3: 1 entries = 0 (",
+		": count all: 1 = 0 (",
+		": tally 1:1 = 0 (",
+		": entries last=3: 1 entries = 0 (",
 		": close = 0 (",
 	};
 	struct arena a = { 0 };
@@ -354,7 +371,8 @@ int main(void)
 		cmocka_unit_test(test_params_stay),
 		cmocka_unit_test_setup_teardown(test_trace, trace_setup, trace_teardown),
 		cmocka_unit_test_setup_teardown(test_trace_long, trace_setup, trace_teardown),
-		cmocka_unit_test_setup_teardown(test_trace_failed_open, trace_setup, trace_teardown),
+		cmocka_unit_test_setup_teardown(test_trace_failed_open, trace_setup,
+						trace_teardown),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -443,8 +443,9 @@ static void life(void **state)
 	assert_int_equal(proc_life(host, STR(""), pid, start), PROC_UNKNOWN);
 	/* the same boot, another pid namespace: nobody can tell */
 	assert_int_equal(proc_life(host, only_boot, child, start), PROC_UNKNOWN);
-	assert_int_equal(proc_life(host, arena_printf(&a, "%.*s/pid:[1]", STRF(only_boot)), child, start),
-			 PROC_UNKNOWN);
+	assert_int_equal(
+		proc_life(host, arena_printf(&a, "%.*s/pid:[1]", STRF(only_boot)), child, start),
+		PROC_UNKNOWN);
 	assert_int_equal(proc_life(STR("other.host"), boot, pid, start), PROC_UNKNOWN);
 	assert_int_equal(proc_life(STR(""), boot, pid, start), PROC_UNKNOWN);
 	assert_int_equal(proc_life(host, boot, 0, start), PROC_UNKNOWN);

@@ -512,5 +512,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_init_makes_a_queue, enter, leave),
 	};
 
+	/* they clear the environment, which says so to the others */
+	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -291,5 +291,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_write_refuses, enter, leave),
 	};
 
+	/* they clear the environment, which says so to the others */
+	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,6 +115,18 @@ static void heartbeat_at_the_edge(void **state)
 	assert_int_equal(t.version, 2);
 }
 
+static void warns_of_dependencies(void **state)
+{
+	struct task t = { .id = STR("t1"), .status = READY, .open_deps = 1 }, u = t;
+
+	(void)state;
+	u.open_deps = 2;
+	assert_true(str_is(simple(&t, OP_CLAIM, NOW, STR(""), ONE).warning,
+			   "t1 depends on 1 task not done yet"));
+	assert_true(str_is(simple(&u, OP_CLAIM, NOW, STR(""), ONE).warning,
+			   "t1 depends on 2 tasks not done yet"));
+}
+
 static void shorter_heartbeat(void **state)
 {
 	struct task t = { .id = STR("t1"), .status = READY };
@@ -474,6 +486,7 @@ int main(void)
 		cmocka_unit_test(renewal_never_shortens),
 		cmocka_unit_test(heartbeat_at_the_edge),
 		cmocka_unit_test(shorter_heartbeat),
+		cmocka_unit_test(warns_of_dependencies),
 		cmocka_unit_test(worn_out),
 		cmocka_unit_test(resumes),
 		cmocka_unit_test(waits_for_the_one_who_knows_it),

@@ -234,7 +234,8 @@ static void want_edited(struct want *w)
 /* "once the last lock's ttl has passed since it was unlocked", at once if the lease had run out */
 static void want_cleared(struct want *w)
 {
-	w->t.free_at = w->locked && !w->live ? NOW : NOW + w->t.last_ttl;
+	w->t.free_at = w->t.status == IN_PROGRESS && w->locked && !w->live ? NOW
+									   : NOW + w->t.last_ttl;
 	w->t.lock = (struct lock){ .holder = { NULL, 0 } };
 	w->t.run = STR("");
 	w->locked = w->live = w->mine = w->manual = false;

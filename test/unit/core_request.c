@@ -34,9 +34,9 @@ static void operations(void **state)
 	(void)state;
 	assert_string_equal(op_name(OP_NONE), "NONE");
 	assert_string_equal(op_name(OP_LOCK_ACQUIRE), "LOCK_ACQUIRE");
-	assert_int_equal(op_flags(OP_SHOW), OP_READS);
-	assert_int_equal(op_flags(OP_CLAIM), OP_TAKES);
-	assert_int_equal(op_flags(OP_DONE), OP_TAKES | OP_HELD | OP_ENDS);
+	assert_int_equal(op_flags(OP_SHOW), OP_TASK | OP_READS);
+	assert_int_equal(op_flags(OP_CLAIM), OP_TASK | OP_TAKES);
+	assert_int_equal(op_flags(OP_DONE), OP_TASK | OP_TAKES | OP_HELD | OP_ENDS);
 	for (int i = OP_SHOW; i < OP_END; i++)
 		assert_non_null(op_name((enum op)i));
 	for (int i = 0; i < ARG_END; i++)
@@ -382,6 +382,21 @@ static void missing_words_by_status(void **state)
 	}
 }
 
+/* The status that a call carries says what `status` needs, and nothing about other calls. */
+static void status_of_another_call(void **state)
+{
+	struct request r = good(OP_BLOCK);
+
+	(void)state;
+	GIVE(&r, status, READY);
+	TAKE_OUT(r, reason);
+	assert_fault(&r, "a reason");
+	r = good(OP_CREATE);
+	GIVE(&r, status, BLOCKED);
+	TAKE_OUT(r, reason);
+	assert_fault(&r, NULL);
+}
+
 static void bad_ids(void **state)
 {
 	static const char *const ids[] = { "",       "-x",     "a b", "a..b",
@@ -660,18 +675,19 @@ static void field_changes(void **state)
 	assert_int_equal(task_diff(&want, &t, "no delay"), 0);
 }
 
+static bool is_field(enum arg a)
+{
+	return (a >= ARG_title && a <= ARG_priority && a != ARG_depends) || a == ARG_parent;
+}
+
 static void anything_to_update(void **state)
 {
-	struct request r = { .op = OP_UPDATE };
-
 	(void)state;
-	GIVE(&r, reason, STR("because"));
-	assert_false(update_any(&r));
-	GIVE(&r, parent, STR(""));
-	assert_true(update_any(&r));
-	r.has = 0;
-	GIVE(&r, status, READY);
-	assert_true(update_any(&r));
+	for (int i = 0; i < ARG_END; i++) {
+		struct request r = { .op = OP_UPDATE, .has = UINT64_C(1) << i };
+
+		assert_int_equal(update_any(&r), is_field((enum arg)i));
+	}
 }
 
 int main(void)
@@ -688,6 +704,7 @@ int main(void)
 		cmocka_unit_test(tokens_for_more),
 		cmocka_unit_test(missing_words),
 		cmocka_unit_test(missing_words_by_status),
+		cmocka_unit_test(status_of_another_call),
 		cmocka_unit_test(bad_ids),
 		cmocka_unit_test(bad_texts),
 		cmocka_unit_test(bad_lists),

@@ -1,4 +1,5 @@
 /* Help, from the table of commands. Fits 80 columns. */
+#include "base/module.h"
 #include "face/cli/cli.h"
 
 #include "face/gen/gen.h"
@@ -164,6 +165,19 @@ static void help_all(struct buf *out)
 		    "common, `pawl help codes` what the exit codes mean. To begin: pawl init\n"));
 }
 
+/* Built in, or a module's. */
+static const struct command *find(const char *const *words, size_t n, size_t *used)
+{
+	const struct command *c = command_find(words, n, used);
+	const struct module *m;
+	char why[300];
+
+	if (c || command_prefix(words[0]) ||
+	    module_load("face", str_c(words[0]), &m, why, sizeof(why)) || !m->commands)
+		return c;
+	return command_find_in(m->commands, words, n, used);
+}
+
 bool help_topic(struct buf *out, struct strs topic)
 {
 	const char *words[2] = { topic.n ? topic.v[0].p : NULL, topic.n > 1 ? topic.v[1].p : NULL };
@@ -174,7 +188,7 @@ bool help_topic(struct buf *out, struct strs topic)
 		help_all(out);
 		return true;
 	}
-	c = command_find(words, topic.n < 2 ? topic.n : 2, &used);
+	c = find(words, topic.n < 2 ? topic.n : 2, &used);
 	if (c && used == topic.n)
 		help_command(out, c);
 	else if (topic.n == 1 && command_prefix(words[0]))

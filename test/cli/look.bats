@@ -1,0 +1,235 @@
+#!/usr/bin/env bats
+# status, list, show, find, log.
+
+load common
+
+other=11111111-1111-4111-8111-111111111111
+
+# --- status ---
+
+@test "status: an overview" {
+	call 0 status
+	says "empty" "pawl create"
+	new x
+	new y
+	pawl claim t1 -a al
+	call 0 status
+	says "1 Ready" "1 In Progress" al t1 "pawl next --claim"
+	ask 0 status
+	is '.counts.Ready == 1 and .counts["In Progress"] == 1 and .total == 2 and (.counts | length) == 9
+		and [.held[].id] == ["t1"] and .held[0].lock.holder == "al"'
+	lines 0 status
+	[[ $output == "SUCCESS:"*"Ready=1"* ]]
+}
+
+@test "status ID: of a task" {
+	new x
+	call 0 status t1
+	exactly "t1 is Ready"
+	ask 0 status t1
+	is '.task.status == "Ready"'
+	lines 0 status t1
+	exactly "SUCCESS: task=t1 status=Ready"
+	call 44 status nope
+	ask 44 status nope
+}
+
+@test "status ID STATUS: the whole way round, by the same rules" {
+	new x
+	ask 0 status t1 in-progress -a al
+	is '.lock.token and .task.status == "In Progress"'
+	ask 20 status t1 IN_PROGRESS -a bo
+	call 21 status t1 done -a bo
+	call 0 status t1 ready -a al
+	exactly "t1 is Ready"
+	call 0 status t1 backlog
+	call 0 status t1 todo
+	lines 0 status t1 implementing -a al
+	exactly "LOCK_ACQUIRED: task=t1 agent=al"
+	unchanged 2 status t1 blocked -a al
+	unchanged 2 status t1 blocked -a al --reason r
+	call 0 status t1 blocked -a al --reason r --unblock-action u
+	call 0 status t1 "in progress" -a al
+	unchanged 2 status t1 needs-help -a al
+	call 0 status t1 needs-help -a al --reason r
+	call 0 status t1 inprogress -a al
+	call 0 status t1 review -a al
+	call 0 status t1 in-progress -a al
+	call 0 status t1 review -a al --summary s
+	lines 0 status t1 done -a bo
+	exactly "TASK_COMPLETE: task=t1"
+	unchanged 40 status t1 in-progress
+	lines 40 status t1 in-progress
+	exactly "TASK_ALREADY_DONE: task=t1"
+}
+
+@test "status ID STATUS: failed, retried, canceled; sub-tasks; a stale token" {
+	new x
+	pawl claim t1
+	unchanged 2 status t1 failed
+	lines 0 status t1 failed --reason "3 errors"
+	exactly "TASK_FAILED: task=t1 reason=3 errors"
+	call 0 status t1 ready
+	unchanged 2 status t1 canceled
+	call 0 status t1 canceled --reason no
+	new y
+	new sub --parent t2
+	pawl claim t2
+	unchanged 41 status t2 done
+	ask 41 status t2 review
+	unchanged 21 status t2 done --token "$other"
+	call 44 status nope done
+	unchanged 2 status t2 nonsense
+	complains nonsense
+	unchanged 2 status t2 --reason r
+}
+
+# --- list ---
+
+@test "list: a table in the order they were made" {
+	call 0 list
+	says "no tasks"
+	pawl create "The z" -i z
+	pawl create "The a" -i a -p 1000
+	call 0 list
+	[[ ${lines[0]} == "ID "*"STATUS"*"TITLE"* ]]
+	[[ ${lines[1]} == "z "*"The z" ]]
+	[[ ${lines[2]} == "a "*"The a" ]]
+	call 0 list -q
+	exactly "z
+a"
+}
+
+@test "list --json: tasks, count, total" {
+	ask 0 list
+	is '.tasks == [] and .count == 0 and .total == 0'
+	for i in 1 2 3; do new "x $i"; done
+	ask 0 list
+	is '[.tasks[].id] == ["t1","t2","t3"] and .count == 3 and .total == 3'
+	ask 0 list --limit 2
+	is '[.tasks[].id] == ["t1","t2"] and .count == 2 and .total == 3'
+	call 0 list --limit 2
+	says "2 of 3"
+	ask 0 list --limit 0
+	is '.count == 3'
+}
+
+@test "list: filters add up" {
+	pawl create Apple -i a -l red -c expedite --type fruit
+	pawl create Beet -i b -l red --type root
+	pawl create Cress -i c --parent b -d "green leaves"
+	pawl claim b -a al
+	check() {
+		local want=$1
+		shift
+		call 0 list -q "$@"
+		same "${output//$'\n'/ }" "$want"
+	}
+	check "a b" --label red
+	check "a" --label red --class expedite
+	check "a" --type fruit
+	check "b" --holder al
+	check "" --holder bo
+	check "c" --parent b
+	check "c" --text LEAVES
+	check "a c" --status ready
+	check "a b c" --status ready,in-progress
+	check "a b c" --status ready --status IN_PROGRESS
+	check "" --status done
+	call 2 list --status nonsense
+	call 2 list --limit -1
+	call 2 list --limit x
+}
+
+# --- show ---
+
+@test "show: everything" {
+	new Parent
+	pawl create "Long one" -i full -d "line 1
+line 2" --acceptance "it runs" -l a,b --parent t1 --due 2031-02-06 --type bug --extra '{"k":1}'
+	pawl comment full "a word" -a bo
+	call 0 show full
+	says "full  Long one" "line 1" "line 2" "it runs" "a, b" t1 2031-02-06 bug "a word" bo
+	ask 0 show full
+	is '.task.extra.k == 1 and .comments[0].text == "a word"'
+	lines 0 show full
+	exactly "SUCCESS: task=full status=Ready"
+	ask 0 show t1
+	is '.comments == []'
+	call 44 show nope
+	complains nope "pawl list"
+	ask 44 show nope
+	lines 44 show nope
+	exactly "NOT_FOUND: message=there is no task nope"
+}
+
+# --- find ---
+
+@test "find: in all texts, in any case" {
+	pawl create "A needle" -i one
+	pawl create Hay -i two -d "with a NEEDLE in it"
+	pawl create Hay -i three -l needle
+	pawl create Hay -i needle-4
+	pawl create Hay -i five
+	call 0 find Needle -q
+	exactly "one
+two
+three
+needle-4"
+	ask 0 find needle
+	is '.count == 4 and .total == 4'
+	ask 0 find needle --limit 2
+	is '.count == 2'
+	ask 0 find needle --status done
+	is '.tasks == []'
+	call 0 find "no such thing"
+	says "no tasks"
+	lines 0 find needle
+	says "=== Active Tasks ==="
+	call 0 find "100% _a"
+	call 2 find
+	call 2 find ""
+}
+
+# --- log ---
+
+@test "log: oldest first, with agent, fence, from and to" {
+	new x
+	pawl claim t1 -a al
+	pawl done t1 -a al
+	new y
+	ask 0 log
+	is '[.events[].event] == ["created","claimed","done","created"]'
+	is '.events[1] | .task == "t1" and .agent == "al" and .fence == 1 and .from == "Ready" and .to == "In Progress"'
+	is '[.events[] | .cursor and .at] | all'
+	call 0 log t1
+	[ "${#lines[@]}" -eq 3 ]
+	says "Ready → In Progress" "by al"
+	lines 0 log t1
+	[[ ${lines[1]} == "EVENT: "*"event=claimed task=t1 agent=al"* ]]
+	ask 0 log --limit 1
+	is '[.events[].task] == ["t2"]'
+	call 44 log nope
+	ask 44 log nope
+}
+
+@test "log --after: goes on from a cursor" {
+	new x
+	cursor=$("$PAWL" log --json | jq -r '.events[-1].cursor')
+	ask 0 log --after "$cursor"
+	is '.events == []'
+	new y
+	pawl claim t1
+	ask 0 log --after "$cursor"
+	is '[.events[].event] == ["created","claimed"]'
+	ask 0 log t1 --after "$cursor"
+	is '[.events[].event] == ["claimed"]'
+	call 2 log --after nonsense
+}
+
+@test "log: an empty queue" {
+	call 0 log
+	says "nothing"
+	ask 0 log
+	is '.events == []'
+}

@@ -1,0 +1,46 @@
+# Stores and commands that live in modules of their own.
+
+load common
+
+setup() {
+	fresh
+	export PAWL_MODULE_DIR=$PAWL_BUILD/test
+}
+
+@test "a command from a module runs, with its options, help and forms" {
+	call 0 hello world
+	exactly "hello, world"
+	ask 0 hello world
+	is '.greeted == "world"'
+	call 0 help hello
+	says "greet somebody" "pawl hello world"
+	call 2 hello
+	complains NAME
+}
+
+@test "a store from a module is opened by its scheme" {
+	call 0 --store memx: init
+	says "memx:"
+}
+
+@test "a module that is not there is named, with its package" {
+	call 40 --store git:origin list
+	complains "pawl-store-git.so" "pawl-git"
+	call 40 --store nosuch:x list
+	complains "nosuch"
+	call 2 mcpp
+	complains "mcpp"
+}
+
+@test "a module of another interface, or no module at all, is refused with the reason" {
+	call 40 --store wrongabi:x list
+	complains "another pawl"
+	call 40 --store nothing:x list
+	complains "no module of pawl"
+}
+
+@test "a relative module folder is not used" {
+	cp "$PAWL_BUILD/test/pawl-face-hello.so" .
+	PAWL_MODULE_DIR=. call 2 hello world
+	complains "there is no command 'hello'"
+}

@@ -1,0 +1,312 @@
+#!/usr/bin/env bats
+# Bad input: USAGE with a message that says what is wrong, and nothing changed.
+
+load common
+
+setup() {
+	fresh
+	queue
+	pawl create "A task" -i t1
+	pawl create "Held" -i held
+	pawl claim held -a al
+}
+
+# refused TEXT ARG...: USAGE, the message has TEXT, nothing changed
+refused() {
+	local text=$1
+	shift
+	unchanged 2 "$@"
+	exactly ""
+	complains "pawl: " "$text"
+}
+
+@test "an unknown command, with the nearest name" {
+	refused "did you mean \`pawl claim\`" clam t1
+	refused "did you mean \`pawl heartbeat\`" heartbeet
+	refused "did you mean \`pawl lock check\`" lock chek t1
+	refused "did you mean \`pawl config unset\`" config unsset lease
+	refused "no command 'frobnicate'" frobnicate
+	refused "half a command" id
+	refused "no command 'lock '" lock ""
+	refused "no command ''" ""
+	ask 2 clam t1
+	lines 2 clam t1
+	[[ $output == "USAGE:"* ]]
+}
+
+@test "an unknown option, with the nearest name" {
+	refused "did you mean --ttl" claim t1 --tll 5m
+	refused "did you mean --priority" create x --prioritty 5
+	refused "did you mean --json" list --jsn
+	refused "no option -Z" list -Z
+	refused "--frobnicate" --frobnicate list
+	refused "--=x" claim t1 --=x
+	ask 2 claim t1 --tll 5m
+}
+
+@test "every command refuses an option that it does not have" {
+	before=$(snapshot)
+	while read -r name; do
+		read -ra words <<<"$name"
+		call 2 "${words[@]}" --no-such-option
+		exactly ""
+		complains --no-such-option
+	done < <(all_commands)
+	same "$before" "$(snapshot)"
+}
+
+@test "an option without its value, or with one too many" {
+	refused "--ttl needs a value" claim t1 --ttl
+	refused "--ttl needs a value" claim t1 --ttl --json
+	refused "needs a value" claim t1 -t
+	refused "takes no value" next --claim=yes
+	refused "takes no value" list --json=1
+	refused "--agent" claim t1 --agent
+}
+
+@test "options that contradict, or are given twice" {
+	refused "given twice" claim t1 --ttl 5m --ttl 6m
+	refused "given twice" create x --title y
+	refused "given twice" create x -p 1 --priority 2
+	refused "given twice" list --agent a --agent b
+	refused "say the same" create x --delay 1h --not-before 2031-01-01
+	refused "say the same" list --porcelain --format text
+	refused "say the same" list --color never --no-color
+	refused "--if-absent needs --id" create x --if-absent
+	refused "--next-token" done held --next-token 11111111-1111-4111-8111-111111111111
+}
+
+@test "arguments missing, or too many" {
+	for name in claim heartbeat release done approve retry unblock show update remove comment \
+		"lock acquire" "lock release" "lock check" "lock status"; do
+		read -ra words <<<"$name"
+		refused "$name needs ID" "${words[@]}"
+	done
+	refused "needs TITLE" create
+	refused "claim does not take 'b'" claim t1 b
+	refused "does not take" create Two words
+	refused "does not take" list t1
+	refused "depend needs" depend t1
+	refused "comment needs TEXT" comment t1
+	refused "config get needs" config get
+	refused "config set needs" config set lease
+	refused "completion needs" completion
+	refused "find needs" find
+}
+
+@test "a missing reason, summary or action" {
+	refused "review needs --summary" review held -a al
+	for name in fail escalate cancel rework reopen "lock break"; do
+		read -ra words <<<"$name"
+		refused "$name needs --reason" "${words[@]}" held -a al
+		refused "may not be empty" "${words[@]}" held -a al --reason ""
+		refused "may not be empty" "${words[@]}" held -a al --reason "  "
+	done
+	refused "block needs --reason" block held -a al -u u
+	refused "block needs --unblock-action" block held -a al -r r
+	refused "may not be empty" block held -a al -r r -u ""
+}
+
+@test "ids outside the pattern" {
+	long=$(printf 'a%.0s' {1..129})
+	for id in ../../x a..b .x -x _x x.lock x.done x.failed x.task x. a/b /etc/passwd 'a b' ä $'a\nb' $'a\e[31m' \
+		"$long" "" 'x*' 'x;y' '~' 'C:x' x.LOCK; do
+		before=$(snapshot)
+		call 2 create Title "--id=$id"
+		complains "--id"
+		same "$before" "$(snapshot)"
+		call 2 claim -- "$id"
+		call 2 create Title --parent="$id"
+		call 2 create Title --depends="$id"
+		[[ $stderr != *$'\e'* ]]
+		same "$before" "$(snapshot)"
+	done
+	call 0 create Title --id "${long%a}"
+	call 0 create Title --id 9.x-_Z
+}
+
+@test "titles: empty, blank, too long" {
+	refused "may not be empty" create ""
+	refused "may not be empty" create "   "
+	refused "may not be empty" update t1 --title ""
+	refused "at most 500" create "$(printf 'x%.0s' {1..501})"
+	call 0 create "$(printf 'x%.0s' {1..500})"
+	# 500 bytes, not characters
+	refused "at most 500" create "$(printf 'ä%.0s' {1..251})"
+}
+
+@test "a title of 1 MiB" {
+	# One argument can have 128 KiB on Linux; standard input has no such bound, and no title comes from it.
+	big=$(head -c 131000 /dev/zero | tr '\0' x)
+	refused "131000 bytes long" create "$big"
+	refused "131000 bytes long" update t1 --title "$big"
+	head -c 1048576 /dev/zero | tr '\0' x >big
+	before=$(snapshot)
+	call 2 create x -d - <big
+	complains "longer than 262144"
+	same "$before" "$(snapshot)"
+}
+
+@test "texts: 256 KiB are fine, a byte more is not" {
+	head -c 262144 /dev/zero | tr '\0' x >full
+	head -c 262145 /dev/zero | tr '\0' x >over
+	call 0 create x -i full -d - <full
+	same "$(field full '.description | length')" 262144
+	for field in description acceptance; do
+		before=$(snapshot)
+		call 2 create x --$field - <over
+		call 2 update t1 --$field - <over
+		same "$before" "$(snapshot)"
+	done
+	before=$(snapshot)
+	call 2 comment t1 - <over
+	same "$before" "$(snapshot)"
+}
+
+@test "invalid UTF-8" {
+	for text in $'\xff' $'a\xc3' $'\xc0\xaf' $'\xed\xa0\x80' $'\xf5\x80\x80\x80'; do
+		refused "UTF-8" create "$text"
+		refused "UTF-8" create x -d "$text"
+		refused "UTF-8" comment t1 "$text"
+		refused "UTF-8" create x --label "$text"
+		refused "UTF-8" review held -a al -s "$text"
+		before=$(snapshot)
+		run --separate-stderr "$PAWL" create x --agent "$text"
+		[ "$status" -eq 2 ]
+		same "$before" "$(snapshot)"
+	done
+}
+
+@test "NUL in a text from standard input" {
+	before=$(snapshot)
+	run "$PAWL" comment t1 - < <(printf 'a\0b')
+	[ "$status" -eq 2 ]
+	run "$PAWL" create x -d - < <(printf 'a\0')
+	[ "$status" -eq 2 ]
+	same "$before" "$(snapshot)"
+}
+
+@test "standard input can be read only once" {
+	before=$(snapshot)
+	call 2 create x -d - --acceptance - <<<text
+	complains "only once"
+	same "$before" "$(snapshot)"
+}
+
+@test "dates and times that do not parse or overflow" {
+	for time in tomorrow 2031-02-30 2031-13-01 2031-00-10 2031-1-1 31-01-01 2031-01-01T25:00 2031-01-01T10:61 \
+		2031-01-01T10:00:00+99:00 99999-01-01 1969-12-31 2031-01-01x "2031-01-01 T10:00" 20310101 -1; do
+		refused "$time" create x --due="$time"
+		refused "$time" create x --not-before="$time"
+		refused "$time" block held -a al -r r -u u --next-check="$time"
+	done
+	refused "" create x --due ""
+}
+
+@test "durations that do not parse or overflow" {
+	for span in abc 5x -5 -5m 1h-3m 5m5 "5 m m" 99999999999999999999 9223372036854775807 999999999999d 1e3 0x10 "" .; do
+		refused "--ttl" claim t1 --ttl="$span"
+		refused "--delay" create x --delay="$span"
+		refused "--wait" next --wait="$span"
+		refused "" list --timeout="$span"
+	done
+}
+
+@test "leases below the shortest and above the longest" {
+	for ttl in 0 0.5s 999ms 24h1s 25h 2d; do
+		refused "" claim t1 --ttl $ttl
+		refused "" next --claim --ttl $ttl
+		refused "" lock acquire t1 --ttl $ttl
+		refused "" heartbeat held -a al --ttl $ttl
+		refused "" status t1 in-progress --ttl $ttl
+	done
+}
+
+@test "priorities out of range" {
+	for p in -1 1001 abc 1.5 "" 99999999999999999999 0x5 " 5x" urgent; do
+		refused "priority" create x --priority="$p"
+		refused "priority" update t1 --priority="$p"
+	done
+	ask 0 create x -p 0
+	ask 0 create x -p 1000
+	is '.task.priority == 1000'
+}
+
+@test "words that are not among the choices" {
+	refused "no such status" create x --status nonsense
+	refused "no such class" create x --class nonsense
+	refused "no such class" next --class nonsense
+	refused "no such status" list --status ready,nonsense
+	refused "not one of" list --format xml
+	refused "not one of" list --color sometimes
+	refused "" completion tcsh
+	refused "no setting" config get nonsense
+	refused "did you mean lease" config get leas
+	refused "no setting" config set nonsense 1
+}
+
+@test "numbers" {
+	refused "whole number" list --limit abc
+	refused "" list --limit -1
+	refused "" claim t1 --resume 0
+	refused "" claim t1 --resume abc
+	refused "" claim t1 --pid 0
+	refused "" claim t1 --pid -1
+	refused "" claim t1 --pid 99999999999
+}
+
+@test "tokens and request ids that are none" {
+	refused "not a token" claim t1 --token nonsense
+	refused "not a token" heartbeat held --token ""
+	refused "not a token" done held --claim-next --next-token 123
+	PAWL_TASK=held PAWL_TOKEN=nonsense refused "PAWL_TOKEN" heartbeat held
+	refused "" create x --request-id ""
+	refused "" create x --request-id "$(printf 'x%.0s' {1..5000})"
+}
+
+@test "extra that is no JSON object" {
+	for extra in '{' '[]' '"x"' 5 '{"a":1}x' '{"a":1,"a":2}' nonsense; do
+		refused "--extra" create x --extra "$extra"
+		refused "--extra" update t1 --extra "$extra"
+	done
+}
+
+@test "names of agents, runs, queues and labels" {
+	for name in "" $'a\nb' "$(printf 'x%.0s' {1..5000})"; do
+		refused "" list --agent "$name"
+		refused "" list --run "$name"
+		refused "" list --queue "$name"
+		refused "" create x --label "$name"
+	done
+	PAWL_AGENT=$'a\nb' call 2 create x || PAWL_AGENT=$'a\nb' call 40 create x
+}
+
+@test "cycles and unknown tasks" {
+	unchanged 44 create x --parent nope
+	unchanged 44 create x --depends t1,nope
+	unchanged 44 depend t1 nope
+	unchanged 40 depend t1 t1
+	unchanged 44 update t1 --parent nope
+	unchanged 40 update t1 --parent t1
+}
+
+@test "a folder for -C that is not there" {
+	refused "nowhere" list -C nowhere
+	refused "" list -C ""
+}
+
+@test "an answer that cannot be written is no success" {
+	[ -c /dev/full ] || skip "needs /dev/full"
+	before=$(snapshot)
+	while read -r name; do
+		read -ra words <<<"$name"
+		rc=0
+		"$PAWL" "${words[@]}" --help >/dev/full 2>err || rc=$?
+		same "$rc" 30
+		grep -q "cannot be written" err
+	done < <(all_commands)
+	same "$before" "$(snapshot)"
+	rc=0
+	"$PAWL" list >&- 2>/dev/null || rc=$?
+	same "$rc" 30
+}
