@@ -38,7 +38,8 @@ struct contender {
 
 extern const struct contender contender_pawl, contender_bare;
 
-/* For a process that makes one change and goes: each of them reads the whole WAL at its start. */
-void bare_short_wal(void);
+/* For a process that makes one change and goes. Each of them reads the whole WAL at its start; so a long
+ * one is brought home first, after which the change begins it anew. */
+void bare_short_wal(const char *path);
 
 #endif

@@ -8,7 +8,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		bench_die("usage: once PATH ID");
 	contender_bare.open(argv[1]);
-	bare_short_wal();
+	bare_short_wal(argv[1]);
 	got = contender_bare.claim(argv[2]);
 	contender_bare.close();
 	return got ? 0 : 20;

@@ -91,15 +91,18 @@ struct str arena_str(struct arena *a, struct str s)
 
 struct str arena_printf(struct arena *a, const char *fmt, ...)
 {
+	char small[256];
 	va_list ap;
 	int n;
 	char *p;
 
 	va_start(ap, fmt);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	n = vsnprintf(small, sizeof(small), fmt, ap);
 	va_end(ap);
 	if (n < 0)
 		return STR("");
+	if ((size_t)n < sizeof(small))
+		return arena_str(a, str_n(small, (size_t)n));
 	p = arena_alloc(a, (size_t)n + 1);
 	va_start(ap, fmt);
 	vsnprintf(p, (size_t)n + 1, fmt, ap);

@@ -3,19 +3,20 @@
 #include <pthread.h>
 #include <sodium.h>
 #include <stdlib.h>
-#include <uuid/uuid.h>
 
-_Static_assert(UUID_STR_LEN == TOKEN_LEN + 1, "a token is a UUID");
 _Static_assert(crypto_hash_sha256_BYTES == HASH_LEN, "a hash is a SHA-256");
 
 struct str token_make(struct arena *a)
 {
-	char *text = arena_alloc(a, TOKEN_LEN + 1);
-	uuid_t id;
+	unsigned char id[16];
+	char hex[33];
 
-	uuid_generate_random(id);
-	uuid_unparse_lower(id, text);
-	return str_n(text, TOKEN_LEN);
+	randombytes_buf(id, sizeof(id));
+	id[6] = (unsigned char)((id[6] & 0x0f) | 0x40); /* version 4: random */
+	id[8] = (unsigned char)((id[8] & 0x3f) | 0x80); /* variant of RFC 4122 */
+	sodium_bin2hex(hex, sizeof(hex), id, sizeof(id));
+	return arena_printf(a, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16,
+			    hex + 20);
 }
 
 static bool is_hex(char c)

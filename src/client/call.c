@@ -219,8 +219,9 @@ static bool still_locked(const struct task *t, struct str token, struct arena *a
 static bool lock_is_over(struct client *c, const struct request *rq, const struct keys *k,
 			 const struct answer *ans)
 {
+	/* A wrong --resume leaves the lock that is there alone, and with it its token. */
 	if (ans->code == LOST_LOCK)
-		return k->saved;
+		return k->saved && !(k->takes && still_locked(ans->task, rq->token, c->arena));
 	if (ans->code != SUCCESS)
 		return false;
 	if (rq->op == OP_STATUS)

@@ -15,5 +15,5 @@ const struct command cmd_approve = {
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_APPROVE,
-	.fails = FAILS(CONFLICT, NOT_FOUND),
+	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
 };

@@ -22,6 +22,6 @@ const struct command cmd_comment = {
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_COMMENT,
-	.fails = FAILS(NOT_FOUND),
+	.fails = FAILS(LOST_LOCK, NOT_FOUND),
 	.show = show,
 };

@@ -8,6 +8,8 @@ static const struct param params[] = {
 	PARAM(status, "status", P_STATUS, .def = "Ready",
 	      .help = "Ready, or Backlog: not to be offered yet"),
 	FIELD_PARAMS(0),
+	PARAM(depends, "depends", P_IDS, .letter = 'D',
+	      .help = "task that must be Done first; may be repeated"),
 	PARAM(if_absent, "if-absent", P_FLAG,
 	      .help = "with --id: the task that is there already is fine"),
 	{ 0 }

@@ -26,8 +26,6 @@
 		PARAM(delay, "delay", P_DURATION, .help = "the same, from now on"),              \
 		PARAM(parent, "parent", P_ID, .flags = (clear),                                  \
 		      .help = "the task this is a sub-task of"),                                 \
-		PARAM(depends, "depends", P_IDS, .letter = 'D', .flags = (clear),                \
-		      .help = "task that must be Done first; may be repeated"),                  \
 		PARAM(extra, "extra", P_JSON, .flags = (clear),                                  \
 		      .help = "a JSON object that pawl keeps and does not read")
 

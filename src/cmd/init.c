@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 #include "cmd/command.h"
@@ -31,17 +32,21 @@ static int make_file(struct session *s, const char *dir, const char *name, struc
 	return fs_exists(path) ? 0 : fs_write_atomic(path, text, 0644);
 }
 
-static int make_folder(struct session *s, const char *dir)
+static int make_folder(const char *dir, bool *made)
 {
-	int r = mkdir(dir, 0777) ? -errno : 0;
+	*made = mkdir(dir, 0777) == 0;
+	if (*made)
+		return 0;
+	if (errno != EEXIST)
+		return -errno;
+	return fs_is_dir(dir) ? 0 : -ENOTDIR;
+}
 
-	if (r == -EEXIST)
-		r = fs_is_dir(dir) ? 0 : -ENOTDIR;
-	if (!r)
-		r = make_file(s, dir, ".gitignore", str_n(ignore_text, sizeof(ignore_text) - 1));
-	if (!r)
-		r = make_file(s, dir, "config", str_n(config_text, sizeof(config_text) - 1));
-	return r;
+static int make_files(struct session *s, const char *dir)
+{
+	int r = make_file(s, dir, ".gitignore", str_n(ignore_text, sizeof(ignore_text) - 1));
+
+	return r ? r : make_file(s, dir, "config", str_n(config_text, sizeof(config_text) - 1));
 }
 
 /* What was said on the command line is what later calls shall find. A path in a config is seen from the
@@ -82,18 +87,26 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 {
 	struct client_options said = s->client.said;
 	struct answer ans = { 0 };
-	bool existed = false;
+	bool existed = false, made;
 	char *dir;
 	int r;
 
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, s->arena, out);
 	dir = fs_join(s->arena, str_c(s->client.place.init_dir), STR(".pawl"));
-	r = make_folder(s, dir);
+	r = make_folder(dir, &made);
 	if (r)
 		return cannot(s, dir, r, out);
-	if (keep_choice(s, dir, &a->global, &ans) != SUCCESS ||
-	    open_queue(s, &existed, &ans) != SUCCESS)
+	/* First the store: a choice that does not work is not kept. */
+	if (open_queue(s, &existed, &ans) != SUCCESS) {
+		if (made)
+			(void)rmdir(dir);
+		return run_answer(&ans, s->arena, out);
+	}
+	r = make_files(s, dir);
+	if (r)
+		return cannot(s, dir, r, out);
+	if (keep_choice(s, dir, &a->global, &ans) != SUCCESS)
 		return run_answer(&ans, s->arena, out);
 	*out = run_success();
 	json_object_set_new(*out, "existed", json_boolean(existed));

@@ -19,7 +19,7 @@ const struct command cmd_lock_acquire = {
 	.params = acquire_params,
 	.flags = C_WRITE,
 	.op = OP_LOCK_ACQUIRE,
-	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
+	.fails = FAILS(CONFLICT, NOT_FOUND),
 	.show = show_grant,
 };
 
@@ -159,7 +159,7 @@ const struct command cmd_lock_break = {
 	.params = break_params,
 	.flags = C_WRITE | C_DESTRUCTIVE,
 	.op = OP_LOCK_BREAK,
-	.fails = FAILS(NOT_FOUND),
+	.fails = FAILS(LOST_LOCK, NOT_FOUND),
 	.show = show_broken,
 };
 

@@ -10,6 +10,8 @@ static const struct param params[] = {
 	LOCAL(wait, "wait", P_DURATION, .letter = 'w',
 	      .help = "wait so long for work if there is none"),
 	PARAM(explain, "explain", P_FLAG, .help = "say for each task why it is or is not eligible"),
+	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "100",
+	      .help = "with --explain: at most so many; 0 for all"),
 	PARAM(label, "label", P_NAME, .letter = 'l', .help = "only tasks with this label"),
 	PARAM(class_rank, "class", P_CLASS, .letter = 'c', .help = "only tasks of this class"),
 	PARAM(type, "type", P_NAME, .help = "only tasks of this type"),
@@ -71,6 +73,8 @@ static const char *misuse(const struct args *a)
 {
 	if (HAS(&a->rq, ttl) && !a->claim)
 		return "--ttl is for --claim";
+	if (HAS(&a->rq, limit) && !a->rq.explain)
+		return "--limit is for --explain";
 	if (a->rq.explain && a->claim)
 		return "--explain changes nothing, so it does not go with --claim";
 	if (a->rq.explain && a->wait)
@@ -87,6 +91,8 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	if (fault)
 		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help next`"), out);
 	a->rq.op = a->claim ? OP_TAKE : OP_NEXT;
+	if (a->rq.explain && !HAS(&a->rq, limit))
+		GIVE(&a->rq, limit, 100);
 	code = first_look(s, &a->rq, out, &due);
 	while (code == NO_TASKS && (left = end - os_boot_ms()) > 0) {
 		wait_for_change(s, left, due);

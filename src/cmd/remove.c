@@ -23,6 +23,6 @@ const struct command cmd_remove = {
 	.params = params,
 	.flags = C_WRITE | C_DESTRUCTIVE,
 	.op = OP_REMOVE,
-	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
+	.fails = FAILS(LOST_LOCK, NOT_FOUND),
 	.show = show,
 };

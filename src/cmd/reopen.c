@@ -14,5 +14,5 @@ const struct command cmd_reopen = {
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_REOPEN,
-	.fails = FAILS(CONFLICT, NOT_FOUND),
+	.fails = FAILS(LOST_LOCK, NOT_FOUND),
 };

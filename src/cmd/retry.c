@@ -13,5 +13,5 @@ const struct command cmd_retry = {
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_RETRY,
-	.fails = FAILS(CONFLICT, NOT_FOUND),
+	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
 };

@@ -17,5 +17,5 @@ const struct command cmd_rework = {
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_REWORK,
-	.fails = FAILS(CONFLICT, NOT_FOUND),
+	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
 };

@@ -2,6 +2,16 @@
 
 static const struct param params[] = { PARAM_ID("task to show"), { 0 } };
 
+/* Whoever reads the comments need not ask whether there are any. */
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	enum result code = run_op(s, a, out);
+
+	if (code == SUCCESS && !json_object_get(*out, "comments"))
+		json_object_set_new(*out, "comments", json_array());
+	return code;
+}
+
 const struct command cmd_show = {
 	.name = "show",
 	.group = "look",
@@ -12,5 +22,6 @@ const struct command cmd_show = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_SHOW,
 	.fails = FAILS(NOT_FOUND),
+	.run = run,
 	.show = show_details,
 };

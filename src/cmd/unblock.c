@@ -16,5 +16,5 @@ const struct command cmd_unblock = {
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_UNBLOCK,
-	.fails = FAILS(CONFLICT, NOT_FOUND),
+	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
 };

@@ -1,5 +1,6 @@
 /* The usual renderings of answers. */
 #include "cmd/view.h"
+#include "core/task.h"
 
 #include <stdlib.h>
 
@@ -256,12 +257,20 @@ static void put_claimed(struct view *v, const char *word, const json_t *t, const
 	put_grant(v, t, lock);
 }
 
+/* For a command that people paste: what a damaged store calls an id is none. */
+static const char *command_id(const json_t *t)
+{
+	const char *id = view_get(t, "id");
+
+	return id_fault(str_c(id)) ? "ID" : id;
+}
+
 void show_grant(const json_t *o, struct view *v)
 {
 	const json_t *t = task_of(o), *lock = json_object_get(o, "lock");
 	const json_t *own = json_object_get(t, "lock");
 	bool manual = json_is_true(json_object_get(own, "manual"));
-	const char *id = view_get(t, "id");
+	const char *id = command_id(t);
 
 	if (!json_is_object(t)) {
 		show_none(o, v);
@@ -294,6 +303,6 @@ void show_next(const json_t *o, struct view *v)
 		view_text(v, PLAIN, "\n");
 	} else {
 		show_details(o, v);
-		view_text(v, DIM, "next: pawl claim %s\n", view_get(t, "id"));
+		view_text(v, DIM, "next: pawl claim %s\n", command_id(t));
 	}
 }

@@ -11,17 +11,12 @@ static void changed(struct task *t, const struct call *c, struct verdict *v)
 	v->changed = true;
 }
 
-static void count_abandoned(struct task *t, const struct call *c, struct verdict *v)
+static struct str how_it_ended(const struct lock *l, const struct call *c)
 {
-	struct str ended = when_text(c->arena, t->lock.expires_at);
-
-	t->abandoned++;
-	verdict_event(v, c, t, "abandoned", 0,
-		      lease_live(&t->lock, c->now)
-			      ? arena_printf(c->arena, "the process of %.*s is dead",
-					     STRF(t->lock.holder))
-			      : arena_printf(c->arena, "the lease of %.*s ended at %.*s",
-					     STRF(t->lock.holder), STRF(ended)));
+	if (lease_live(l, c->now))
+		return arena_printf(c->arena, "the process of %.*s is dead", STRF(l->holder));
+	return arena_printf(c->arena, "the lease of %.*s ended at %.*s", STRF(l->holder),
+			    STRF(when_text(c->arena, l->expires_at)));
 }
 
 /* Counts a lease that ran out. true: that was one too many, the task now waits for a person. */
@@ -29,7 +24,8 @@ static bool abandon(struct task *t, const struct call *c, struct verdict *v)
 {
 	int64_t from = t->status;
 
-	count_abandoned(t, c, v);
+	t->abandoned++;
+	verdict_event(v, c, t, "abandoned", 0, how_it_ended(&t->lock, c));
 	if (!c->policy->max_abandoned || t->abandoned < c->policy->max_abandoned)
 		return false;
 	t->status = NEEDS_HELP;
@@ -110,7 +106,9 @@ static void claim_own(struct task *t, const struct call *c, struct verdict *v)
 /* May the caller go on where it left off? */
 static bool may_resume(struct task *t, const struct call *c, struct verdict *v)
 {
-	if (t->fence != c->rq->fence || !str_eq(t->assignee, c->rq->agent)) {
+	bool other = c->proof.n && t->lock.token.n && !str_eq(c->proof, t->lock.token);
+
+	if (other || t->fence != c->rq->fence || !str_eq(t->assignee, c->rq->agent)) {
 		refuse(v, LOST_LOCK,
 		       arena_printf(c->arena,
 				    "%.*s was taken since: its fence is %lld, its agent %.*s",
@@ -168,8 +166,8 @@ void acquire_manual(struct task *t, const struct call *c, struct verdict *v)
 		refuse_held(v, c, t);
 		return;
 	}
-	if (t->status == IN_PROGRESS && ran_out(t, c))
-		count_abandoned(t, c, v);
+	if (t->status == IN_PROGRESS && ran_out(t, c) && abandon(t, c, v))
+		return;
 	text = over_what(t, c);
 	lease_take(t, c->rq, c->fresh, asked_ttl(c, c->policy->lock_ttl), c->now);
 	t->lock.manual = 1;

@@ -196,6 +196,14 @@ static const char *missing(const struct request *r)
 	return NULL;
 }
 
+/* Its first purpose is a lock: its own token makes it known again, and no stored answer could show it. */
+static bool acquires(const struct request *r)
+{
+	if (r->op == OP_STATUS)
+		return r->status == IN_PROGRESS;
+	return op_flags(r->op) & OP_TAKES && r->op != OP_DONE;
+}
+
 static const char *bad_who(const struct request *r)
 {
 	if (op_flags(r->op) & OP_TASK && !HAS(r, id))
@@ -208,6 +216,8 @@ static const char *bad_who(const struct request *r)
 		return "a token to acquire the next lock by is needed";
 	if (r->op == OP_STATUS && r->status == IN_PROGRESS && !r->new_token.n)
 		return "a token to acquire the lock by is needed";
+	if (r->request_id.n && acquires(r))
+		return "an acquisition is repeated with the same --token, not by a request id";
 	return NULL;
 }
 

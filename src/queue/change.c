@@ -1,27 +1,40 @@
 #include "core/graph.h"
+#include "core/lease.h"
 #include "queue/work.h"
 
-/* done --claim-next: the next task in the same commit, or the one that the first such call took. */
+/* What the first such call took, if its agent holds it still. */
+static int next_again(struct work *w, const struct loaded *l, struct loaded **next)
+{
+	int r = 0;
+
+	*next = NULL;
+	if (l->task.last.next.n)
+		r = work_load_key(w, task_key(w->arena, l->task.last.next), next);
+	if (r < 0)
+		return r;
+	if (*next && (!lease_live(&(*next)->task.lock, w->e->now) ||
+		      !str_eq((*next)->task.lock.holder, w->rq->agent)))
+		*next = NULL;
+	return 0;
+}
+
+/* done --claim-next: the next task in the same commit. The token may be of an earlier call whose answer got
+ * lost and which took one already. */
 static int next_too(struct work *w, struct loaded *l)
 {
+	bool repeated = w->ans->repeated;
 	struct loaded *next = NULL;
-	int r;
+	int r = repeated ? next_again(w, l, &next) : taken_before(w, &next);
 
 	w->ans->has_next = 1;
-	if (w->ans->repeated && !l->task.last.next.n)
-		return 0;
-	if (w->ans->repeated)
-		r = work_load_key(w, task_key(w->arena, l->task.last.next), &next);
-	else
+	if (!r && !repeated && !next)
 		r = take_next(w, &next);
-	if (r < 0 || !next)
-		return r < 0 ? r : 0; /* nothing eligible, or it was removed since */
-	if (w->ans->repeated && !str_eq(next->task.lock.token, w->call.fresh))
-		return 0; /* it was taken from us since */
+	if (r || !next)
+		return r;
 	w->ans->next = arena_new(w->arena, struct task);
 	*w->ans->next = next->task;
 	w->ans->next_lock = work_grant(w, next);
-	if (!w->ans->repeated) {
+	if (!repeated) {
 		l->task.last.next = next->task.id;
 		l->dirty = true;
 	}

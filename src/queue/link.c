@@ -175,14 +175,15 @@ int do_depend(struct work *w)
 
 	if (r)
 		return r;
-	if (!rules_free(&l->task, &w->call, &v))
-		return work_verdict(w, l, &v);
+	work_answer(w, l);
 	if (status_ended(l->task.status))
 		return work_refuse(w, MISCONFIGURED,
 				   arena_printf(w->arena,
 						"%.*s is %s; it waits for nothing any more",
 						STRF(l->task.id), status_name(l->task.status)),
 				   STR(""));
+	if (!rules_free(&l->task, &w->call, &v))
+		return work_verdict(w, l, &v);
 	r = change_depends(w, l);
 	if (r)
 		return r;

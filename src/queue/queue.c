@@ -130,7 +130,9 @@ static bool valid(struct queue *q, const struct request *rq, struct answer *ans,
 {
 	const char *fault = request_fault(rq, &q->policy, a);
 
-	*ans = (struct answer){ .now = queue_now(q) };
+	*ans = (struct answer){ 0 };
+	if (op_flags(rq->op) & OP_READS)
+		ans->now = queue_now(q); /* a change takes its own */
 	if (fault)
 		answer_fail(ans, USAGE, str_c(fault), STR(""));
 	return !fault;
@@ -165,7 +167,11 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 			continue;
 		}
 		jobs[writes] = (struct job){ q, &rqs[i], &answers[i], a };
-		changes[writes] = (struct change){ apply, &jobs[writes], 0 };
+		changes[writes] = (struct change){
+			.fn = apply,
+			.ctx = &jobs[writes],
+			.contended = rqs[i].op == OP_CLAIM || rqs[i].op == OP_LOCK_ACQUIRE,
+		};
 		writes++;
 	}
 	write_all(q, changes, jobs, writes);

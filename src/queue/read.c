@@ -105,11 +105,15 @@ static bool has_text(const struct task *t, struct str text)
 {
 	const struct str places[] = {
 		t->id,      t->title,          t->description,    t->acceptance,
-		t->summary, t->blocker_reason, t->unblock_action, t->type
+		t->summary, t->blocker_reason, t->unblock_action, t->type,
+		t->effort
 	};
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
 		if (str_has_nocase(places[i], text))
+			return true;
+	for (size_t i = 0; i < t->labels.n; i++)
+		if (str_has_nocase(t->labels.v[i], text))
 			return true;
 	return false;
 }
@@ -188,40 +192,41 @@ static int read_overview(struct reading *x)
 
 /* --- next ---------------------------------------------------------------------------------------- */
 
-static int add_candidate(struct reading *x, const struct task *t, int64_t place)
+/* wanted: 1 for those that are eligible, 0 for the others. What is not shown leaves nothing behind. */
+static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 {
 	struct answer *ans = x->ans;
-	bool eligible;
-	struct str why = order_why(t, x->policy, x->now, x->arena, &eligible);
+	struct arena scratch = { 0 };
+	struct candidate *c;
+	struct task t;
+	bool eligible = !wanted;
+	struct str why;
+	int bad = task_of(r, &t, &scratch);
 
-	ans->candidates = arena_grow(x->arena, ans->candidates, ans->n_candidates,
-				     sizeof(*ans->candidates));
-	ans->candidates[ans->n_candidates++] = (struct candidate){
-		.id = t->id, .title = t->title, .why = why, .eligible = eligible, .place = place
-	};
-	return x->limit && ans->n_candidates >= x->limit;
+	if (!bad)
+		why = order_why(&t, x->policy, x->now, &scratch, &eligible);
+	if (!bad && eligible == wanted) {
+		ans->candidates = arena_grow(x->arena, ans->candidates, ans->n_candidates,
+					     sizeof(*c));
+		c = &ans->candidates[ans->n_candidates++];
+		c->id = arena_str(x->arena, t.id);
+		c->title = arena_str(x->arena, t.title);
+		c->why = arena_str(x->arena, why);
+		c->eligible = eligible;
+		c->place = eligible ? (int64_t)ans->n_candidates : 0;
+	}
+	arena_free(&scratch);
+	return bad ? STORE_CORRUPT : x->limit && ans->n_candidates >= x->limit;
 }
 
 static int eligible_candidate(const struct record *r, void *ctx)
 {
-	struct reading *x = ctx;
-	struct task t;
-
-	if (task_of(r, &t, x->arena))
-		return STORE_CORRUPT;
-	return add_candidate(x, &t, (int64_t)x->ans->n_candidates + 1);
+	return add_candidate(ctx, r, true);
 }
 
 static int other_candidate(const struct record *r, void *ctx)
 {
-	struct reading *x = ctx;
-	struct task t;
-	bool eligible;
-
-	if (task_of(r, &t, x->arena))
-		return STORE_CORRUPT;
-	(void)order_why(&t, x->policy, x->now, x->arena, &eligible);
-	return eligible ? 0 : add_candidate(x, &t, 0);
+	return add_candidate(ctx, r, false);
 }
 
 static int read_explain(struct reading *x, struct query *q)

@@ -15,12 +15,15 @@ static int refuse_held_task(struct work *w, const struct loaded *l)
 
 static int refuse_needed(struct work *w, const struct loaded *l, struct strs keys, const char *why)
 {
-	struct str first = keys.v[0];
+	struct loaded *first;
+	int r = work_load_key(w, keys.v[0], &first);
 
-	(void)str_cut(&first, '/');
+	if (r)
+		return r;
 	return work_refuse(w, MISCONFIGURED,
 			   arena_printf(w->arena, "%zu task%s %s %.*s, such as %.*s", keys.n,
-					keys.n == 1 ? "" : "s", why, STRF(l->task.id), STRF(first)),
+					keys.n == 1 ? "" : "s", why, STRF(l->task.id),
+					STRF(first->task.id)),
 			   arena_printf(w->arena,
 					"pawl cancel keeps the links; pawl remove %.*s --force "
 					"cuts them",

@@ -10,10 +10,9 @@ static struct str key_of(struct work *w)
 	return arena_printf(w->arena, "request/%.*s", STRF(hash_hex(w->arena, w->rq->request_id)));
 }
 
-/* Claims know themselves again by their token, which is never stored. */
 static bool by_request_id(const struct work *w)
 {
-	return w->rq->request_id.n && !(op_flags(w->rq->op) & OP_TAKES && w->rq->op != OP_DONE);
+	return w->rq->request_id.n > 0;
 }
 
 /* The token of the next task is not in the stored answer: the caller has it. */

@@ -52,19 +52,20 @@ int take_next(struct work *w, struct loaded **out)
 	}
 }
 
-/* The task that an earlier call with this token took. */
-static int taken_before(struct work *w, struct loaded **out)
+int taken_before(struct work *w, struct loaded **out)
 {
-	struct query q = { .token = w->call.fresh, .limit = 1 };
-	struct record *rec;
-	int r = edit_first(w->e, &q, &rec);
+	struct query q = { .token = w->call.fresh };
+	struct strs keys = { 0 };
+	int r = work_keys(w, &q, &keys);
 
 	*out = NULL;
-	if (r)
-		return r < 0 ? r : 0;
-	r = work_load(w, rec->ix.id, out);
-	if (!r && !lease_owned(&(*out)->task.lock, w->call.fresh, w->e->now))
-		*out = NULL;
+	for (size_t i = 0; !r && !*out && i < keys.n; i++) {
+		struct loaded *l;
+
+		r = work_load_key(w, keys.v[i], &l);
+		if (!r && lease_owned(&l->task.lock, w->call.fresh, w->e->now))
+			*out = l;
+	}
 	return r;
 }
 

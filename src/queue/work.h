@@ -65,6 +65,8 @@ int do_cleanup(struct work *w);
 int do_id(struct work *w);
 /* Pieces of them. */
 int take_next(struct work *w, struct loaded **out); /* *out NULL: nothing eligible */
+/* The task that an earlier call with this fresh token took and still holds; *out NULL: none. */
+int taken_before(struct work *w, struct loaded **out);
 int set_parent(struct work *w, struct loaded *l);
 int leave_parent(struct work *w, struct loaded *l);
 int add_depends(struct work *w, struct loaded *l);

@@ -87,6 +87,8 @@ int sq_guard(struct sq *s);
 /* --- sqlite_vfs.c: how SQLite reaches its files -------------------------------------------------- */
 
 const char *sq_vfs(void);
+int sq_wal_file_size(int plain); /* of a file that sq_wal_wrap() may be called for */
+int sq_wal_wrap(sqlite3_file *f);
 bool sq_wal_begun(const char *database);
 
 /* --- sqlite_schema.c: what the file has to look like -------------------------------------------- */

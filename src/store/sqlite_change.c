@@ -72,10 +72,10 @@ static int fail_timeout(struct sq *s)
 	return rc;
 }
 
-int sq_gate_lock(struct sq *s, int64_t *left_ms)
+/* 0 and the gate is ours, or -ETIMEDOUT, or a fault. */
+static int take_gate(struct sq *s, int64_t timeout_ms)
 {
 	const struct store_env *env = &s->base.env;
-	int64_t start = os_boot_ms();
 	int rc = 0;
 
 	if (s->gate.fd < 0) {
@@ -83,16 +83,20 @@ int sq_gate_lock(struct sq *s, int64_t *left_ms)
 
 		rc = gate_open(&s->gate, path, &s->file);
 		sqlite3_free(path);
-		if (rc < 0)
-			return fail_gate(s, rc);
 	}
-	rc = gate_lock(&s->gate, env->timeout_ms, env->who.n ? env->who : STR("a process"));
-	if (rc == -ETIMEDOUT)
-		return fail_timeout(s);
-	if (rc < 0)
-		return fail_gate(s, rc);
+	if (rc == 0)
+		rc = gate_lock(&s->gate, timeout_ms, env->who.n ? env->who : STR("a process"));
+	return rc == 0 || rc == -ETIMEDOUT ? rc : fail_gate(s, rc);
+}
+
+int sq_gate_lock(struct sq *s, int64_t *left_ms)
+{
+	const struct store_env *env = &s->base.env;
+	int64_t start = os_boot_ms();
+	int rc = take_gate(s, env->timeout_ms);
+
 	*left_ms = env->timeout_ms - (os_boot_ms() - start);
-	return 0;
+	return rc == -ETIMEDOUT ? fail_timeout(s) : rc;
 }
 
 /* --- the transaction ---------------------------------------------------------------------------- */
@@ -167,7 +171,7 @@ static void announce(struct sq *s)
 static void rollback(struct sq *s)
 {
 	if (!sqlite3_get_autocommit(s->db))
-		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+		(void)sq_run(s, "ROLLBACK");
 }
 
 /* A commit whose last frame could not be written is none. One whose sync failed may come back after a
@@ -333,6 +337,30 @@ static int change_under_gate(struct sq *s, struct change *changes, size_t n, int
 	return rc;
 }
 
+/* Others are at the gate. What is refused on the committed state needs no turn there: a claim of a task
+ * that somebody holds costs a read, however many try. */
+static bool refused_already(struct sq *s, struct change *changes, size_t n)
+{
+	struct arena a = { 0 };
+	bool refused = true;
+	int64_t now;
+
+	for (size_t i = 0; i < n; i++)
+		if (!changes[i].contended)
+			return false;
+	if (sq_read_begin(s) < 0)
+		return false;
+	now = sq_now(&s->base);
+	for (size_t i = 0; refused && i < n; i++) {
+		struct edit e;
+
+		refused = edit_run(&e, &s->base, &a, now, &changes[i]) > 0;
+	}
+	sq_read_end(s);
+	arena_free(&a);
+	return refused;
+}
+
 int sq_modify(struct store *base, struct change *changes, size_t n)
 {
 	struct sq *s = sq_of(base);
@@ -347,7 +375,12 @@ int sq_modify(struct store *base, struct change *changes, size_t n)
 	if (s->changing || s->depth)
 		return store_fail(&base->env, STORE_IO, NULL,
 				  "a change inside a scan or another change");
-	rc = sq_gate_lock(s, &left_ms);
+	left_ms = base->env.timeout_ms;
+	rc = take_gate(s, 0);
+	if (rc == -ETIMEDOUT && refused_already(s, changes, n))
+		return 0;
+	if (rc == -ETIMEDOUT)
+		rc = sq_gate_lock(s, &left_ms);
 	if (rc < 0)
 		return rc;
 	rc = change_under_gate(s, changes, n, left_ms);

@@ -349,7 +349,7 @@ int sq_tally(struct store *base, int64_t *counts)
 
 /* --- the log ------------------------------------------------------------------------------------ */
 
-#define EVENTS "SELECT seq,at,key,data FROM event WHERE q=?1 AND seq>?2"
+#define EVENTS "SELECT seq,at,key,data FROM event NOT INDEXED WHERE q=?1 AND seq>?2"
 #define EVENTS_OF \
 	"SELECT seq,at,key,data FROM event INDEXED BY event_key WHERE q=?1 AND key=?3 AND seq>?2"
 #define LAST(select) "SELECT * FROM (" select " ORDER BY seq DESC LIMIT ?4) ORDER BY seq"

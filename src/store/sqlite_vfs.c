@@ -1,5 +1,5 @@
 /*
- * SQLite's own VFS with two calls changed, for a start with fewer system calls.
+ * SQLite's own VFS with a few calls changed, for fewer system calls.
  *
  * SQLite opens a WAL as if it had to be created, and therefore syncs the folder at each process's first
  * commit: a second fdatasync. We open one that is there and not empty as what it is. Whoever wrote the
@@ -7,6 +7,8 @@
  *
  * SQLite looks at every part of a path for links. Links to folders are harmless, since -wal and -shm are
  * found beside the database either way, and the last part has been looked at before (see look()).
+ *
+ * A WAL's writes are gathered (sqlite_wal.c).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,12 +28,14 @@ static bool has_bytes(const char *path)
 
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out)
 {
+	int rc = SQLITE_ERROR;
+
 	(void)vfs;
-	if ((flags & SQLITE_OPEN_WAL) && (flags & SQLITE_OPEN_CREATE) && has_bytes(name)) {
-		if (plain->xOpen(plain, name, file, flags & ~SQLITE_OPEN_CREATE, out) == SQLITE_OK)
-			return SQLITE_OK;
-	}
-	return plain->xOpen(plain, name, file, flags, out);
+	if ((flags & SQLITE_OPEN_WAL) && (flags & SQLITE_OPEN_CREATE) && has_bytes(name))
+		rc = plain->xOpen(plain, name, file, flags & ~SQLITE_OPEN_CREATE, out);
+	if (rc != SQLITE_OK)
+		rc = plain->xOpen(plain, name, file, flags, out);
+	return rc == SQLITE_OK && flags & SQLITE_OPEN_WAL ? sq_wal_wrap(file) : rc;
 }
 
 static int full_name(sqlite3_vfs *vfs, const char *name, int room, char *out)
@@ -64,6 +68,7 @@ const char *sq_vfs(void)
 	ours = *plain;
 	ours.pNext = NULL;
 	ours.zName = "pawl";
+	ours.szOsFile = sq_wal_file_size(plain->szOsFile);
 	ours.xOpen = open_file;
 	ours.xFullPathname = full_name;
 	if (sqlite3_vfs_register(&ours, 0) != SQLITE_OK)

@@ -149,6 +149,14 @@ matches() {
 	}
 }
 
+# not COMMAND...: bats overlooks the failure of "! COMMAND"
+not() {
+	if "$@"; then
+		echo "this should have failed: $*"
+		return 1
+	fi
+}
+
 # same A B
 same() {
 	[ "$1" = "$2" ] || {
@@ -184,9 +192,11 @@ token_of() {
 
 # snapshot: all that can be seen of the queue and of the tokens, without what time changes by itself
 snapshot() {
-	"$PAWL" list --json --limit 0 | jq -S 'del(.. | .expires_in?)'
-	"$PAWL" log --json --limit 0
-	ls "$XDG_STATE_HOME/pawl" 2>/dev/null || true
+	{
+		"$PAWL" list --json --limit 0
+		"$PAWL" log --json --limit 0
+		echo "$XDG_STATE_HOME"/pawl/*
+	} | sed 's/"expires_in":[0-9.]*//g'
 }
 
 # unchanged CODE ARG...: a refusal that changes nothing
@@ -251,5 +261,7 @@ all_commands() {
 	done
 }
 
+# shellcheck disable=SC2034 # for the tests
 uuid='[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}'
+# shellcheck disable=SC2034
 time='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'

@@ -192,9 +192,12 @@ in_review() {
 	ask 44 cancel nope -r r
 }
 
-@test "reopen, unblock, cancel, lock: CONFLICT and LOST_LOCK where the help names them" {
+@test "under another's manual lock: CONFLICT; with a stale token: LOST_LOCK" {
 	new x
-	pawl cancel t1 -r no
+	pawl lock acquire t1 -a al
+	unchanged 20 cancel t1 -r r -a bo
+	ask 20 cancel t1 -r r -a bo
+	pawl cancel t1 -r no -a al
 	unchanged 21 reopen t1 -r r --token "$other"
 	new y
 	pawl claim t2 -a al
@@ -202,4 +205,6 @@ in_review() {
 	unchanged 21 unblock t2 --token "$other"
 	pawl lock acquire t2 -a al
 	unchanged 20 unblock t2 -a bo
+	unchanged 21 comment t2 hello --token "$other"
+	unchanged 21 lock break t2 -r r --token "$other"
 }

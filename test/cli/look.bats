@@ -54,7 +54,8 @@ other=11111111-1111-4111-8111-111111111111
 	call 0 status t1 needs-help -a al --reason r
 	call 0 status t1 inprogress -a al
 	call 0 status t1 review -a al
-	call 0 status t1 in-progress -a al
+	unchanged 2 status t1 in-progress -a al
+	call 0 status t1 in-progress -a al --reason "tests lack"
 	call 0 status t1 review -a al --summary s
 	lines 0 status t1 done -a bo
 	exactly "TASK_COMPLETE: task=t1"
@@ -224,7 +225,8 @@ needle-4"
 	is '[.events[].event] == ["created","claimed"]'
 	ask 0 log t1 --after "$cursor"
 	is '[.events[].event] == ["claimed"]'
-	call 2 log --after nonsense
+	call 40 log --after nonsense
+	complains nonsense
 }
 
 @test "log: an empty queue" {

@@ -44,6 +44,37 @@ static void test_take(void **state)
 	assert_true(!again->repeated && again->lock->fence == 2 && str_is(again->task->id, "a"));
 }
 
+/* One token on a task whose lease ran out and on a live one: the repeat is of the live one. */
+static void test_take_after_expiry(void **state)
+{
+	struct suite *s = *state;
+
+	ok(s, "create id=low priority=1");
+	ok(s, "take new_token=T ttl=1t");
+	advance(tick());
+	ok(s, "create id=high priority=9");
+	ok(s, "create id=higher priority=10");
+	assert_true(str_is(ok(s, "take new_token=T ttl=3t")->task->id, "higher"));
+	assert_true(str_is(ok(s, "take new_token=T ttl=3t")->task->id, "higher"));
+	expect_status(s, "high", READY);
+}
+
+/* A lost `take` gave its token a task already: `done --claim-next` under that token takes no second one. */
+static void test_claim_next_after_lost_take(void **state)
+{
+	struct suite *s = *state;
+	struct answer *ans;
+
+	ok(s, "create id=a priority=9");
+	ok(s, "create id=b priority=5");
+	ok(s, "create id=c priority=1");
+	ok(s, "claim id=a new_token=T");
+	ok(s, "take new_token=N");
+	ans = ok(s, "done id=a token=T claim_next=1 new_token=N");
+	assert_true(str_is(ans->next->id, "b") && str_is(ans->next_lock->token, "N"));
+	expect_status(s, "c", READY);
+}
+
 static void test_lock_acquire(void **state)
 {
 	struct suite *s = *state;
@@ -137,6 +168,9 @@ static void test_claim_next(void **state)
 	assert_true(again->repeated && str_is(again->next->id, "b"));
 	assert_true(str_is(again->next_lock->token, "N") && again->next_lock->fence == 1);
 	assert_true(again->next_lock->expires_at == ans->next_lock->expires_at);
+	/* who has promoted its token already sends another: the same task, but not the token */
+	again = ok(s, "done id=a token=T claim_next=1 new_token=X");
+	assert_true(str_is(again->next->id, "b") && !again->next_lock->token.n);
 	assert_int_equal(count_events(s, "", "claimed"), 2);
 	assert_int_equal(count_events(s, "", "done"), 1);
 	ans = ok(s, "done id=b token=N claim_next=1 new_token=O");
@@ -264,6 +298,15 @@ static void test_request_others(void **state)
 	struct suite *s = *state;
 
 	ok(s, "create id=a");
+	ok(s, "create id=b");
+	ok(s, "claim id=b new_token=T");
+	ok(s, "status id=b status=Done token=T request_id=r0");
+	ok(s, "reopen id=b reason=r");
+	assert_true(ok(s, "status id=b status=Done token=T request_id=r0")->repeated);
+	expect_status(s, "b", READY);
+	refused(s, USAGE, "claim id=b new_token=U request_id=r9");
+	refused(s, USAGE, "take new_token=U request_id=r9");
+	refused(s, USAGE, "status id=b status=In_Progress new_token=U request_id=r9");
 	ok(s, "comment id=a text=x request_id=r1");
 	assert_true(ok(s, "comment id=a text=x request_id=r1")->repeated);
 	assert_int_equal(count_events(s, "a", "comment"), 1);
@@ -316,6 +359,8 @@ int repeat_tests(void)
 		QUEUE_TEST(test_lock_acquire),
 		QUEUE_TEST(test_last_result),
 		QUEUE_TEST(test_last_result_is_replaced),
+		QUEUE_TEST(test_take_after_expiry),
+		QUEUE_TEST(test_claim_next_after_lost_take),
 		QUEUE_TEST(test_claim_next),
 		QUEUE_TEST(test_claim_next_made_eligible),
 		QUEUE_TEST(test_claim_next_refused),

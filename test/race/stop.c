@@ -137,7 +137,7 @@ static int write_and_stop(int arg)
 	struct store_env env = {
 		.mode = STORE_WRITE, .timeout_ms = 20000, .who = STR("a sleeper"), .err = &err
 	};
-	struct change change = { put_and_stop, NULL, 0 };
+	struct change change = { .fn = put_and_stop, .ctx = NULL, .rc = 0 };
 	struct store *s;
 	int r;
 

@@ -206,9 +206,9 @@ static void test_atomic(void **state)
 {
 	struct conf *c = *state;
 	struct change ch[] = {
-		{ log_words, "a=1", 99 },
-		{ log_and_refuse, NULL, 99 },
-		{ log_words, "a=2", 99 },
+		{ .fn = log_words, .ctx = "a=1", .rc = 99 },
+		{ .fn = log_and_refuse, .ctx = NULL, .rc = 99 },
+		{ .fn = log_words, .ctx = "a=2", .rc = 99 },
 	};
 
 	assert_int_equal(c->s->ops->modify(c->s, ch, 3), 0);

@@ -306,10 +306,10 @@ static void test_several(void **state)
 	struct record never = conf_task(c, "never");
 	struct conf_plan refuse = { .put = &never, .drop = key, .log = STR("no"), .rc = 3 };
 	struct change ch[] = {
-		{ conf_append_x, &key, 99 },
-		{ conf_append_x, &key, 99 },
-		{ conf_follow, &refuse, 99 },
-		{ conf_append_x, &key, 99 },
+		{ .fn = conf_append_x, .ctx = &key, .rc = 99 },
+		{ .fn = conf_append_x, .ctx = &key, .rc = 99 },
+		{ .fn = conf_follow, .ctx = &refuse, .rc = 99 },
+		{ .fn = conf_append_x, .ctx = &key, .rc = 99 },
 	};
 
 	assert_int_equal(c->s->ops->modify(c->s, ch, 4), 0);
@@ -329,10 +329,10 @@ static void test_several_with_fault(void **state)
 	struct conf_plan ok = { .drop = STR("task/none"), .log = STR("no") };
 	struct conf_plan bad = { .rc = STORE_FULL, .env = &c->env };
 	struct change ch[] = {
-		{ conf_append_x, &key, 99 },
-		{ conf_follow, &ok, 99 },
-		{ conf_follow, &bad, 99 },
-		{ conf_append_x, &key, 99 },
+		{ .fn = conf_append_x, .ctx = &key, .rc = 99 },
+		{ .fn = conf_follow, .ctx = &ok, .rc = 99 },
+		{ .fn = conf_follow, .ctx = &bad, .rc = 99 },
+		{ .fn = conf_append_x, .ctx = &key, .rc = 99 },
 	};
 
 	assert_int_equal(conf_modify(c, conf_append_x, &key), 0);

@@ -449,7 +449,9 @@ static void want_claim(struct want *w)
 		want_same_claim(w);
 		return;
 	}
-	if (w->s->mode == RESUME_OLD || w->s->mode == RESUME_OTHER)
+	if (w->s->mode == RESUME_OLD || w->s->mode == RESUME_OTHER ||
+	    (resume && w->s->who != NOBODY && w->t.lock.token.n &&
+	     !str_eq(w->t.lock.token, proof_of(w->s))))
 		w->code = LOST_LOCK;
 	else if (!in(resume ? "P" : "RPF", w->t.status))
 		w->code = MISCONFIGURED;
@@ -483,8 +485,13 @@ static void want_acquire(struct want *w)
 		w->code = CONFLICT;
 	if (w->code != SUCCESS)
 		return;
-	if (in("P", w->t.status) && w->locked && w->t.lock.expires_at)
+	if (in("P", w->t.status) && w->locked && w->t.lock.expires_at) {
 		want_abandoned(w);
+		if (one_too_many(w)) {
+			w->code = MISCONFIGURED;
+			return;
+		}
+	}
 	text = over(w);
 	want_taken(w, w->s->mode == TTL ? 3 * MINUTE : 5 * MINUTE, true);
 	want_line(w, "locked", 0, text);

@@ -167,6 +167,14 @@ static enum result answer(struct cli *c, json_t **out)
 	return p->command ? run(c, p->command, out) : run_alone(c, out);
 }
 
+/* `status ID` only looks: its lines are those of `show`. */
+static const struct command *shown_as(const struct cli *c)
+{
+	bool looks = c->parsed.command == &cmd_status && c->parsed.args.rq.op == OP_SHOW;
+
+	return looks && c->output.format == FORMAT_PORCELAIN ? &cmd_show : c->parsed.command;
+}
+
 /* What could not be written was not received: the caller must not take it for an answer. */
 static int end(const struct cli *c, enum result code)
 {
@@ -191,6 +199,7 @@ int cli_main(int argc, char **argv)
 
 	hold_standard_files();
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a write that fails says more than a death */
 	c.session.arena = &c.arena;
 	c.session.face = &c;
 	c.session.executable = argc > 0 ? argv[0] : "pawl";
@@ -200,7 +209,7 @@ int cli_main(int argc, char **argv)
 	c.output.color_err = c.output.format != FORMAT_JSON &&
 			     (code != SUCCESS || json_object_get(object, "warnings")) &&
 			     find_color(&c, STDERR_FILENO);
-	output_answer(&c.output, c.parsed.command, code, object, &c.arena);
+	output_answer(&c.output, shown_as(&c), code, object, &c.arena);
 	exit_code = end(&c, code);
 	json_decref(object);
 	client_close(&c.session.client);

@@ -14,9 +14,12 @@ static int add_bytes(const char *p, size_t n, void *ctx)
 	return 0;
 }
 
-static void put_json(struct buf *out, const json_t *object)
+/* On a terminal in ASCII: what a task's text could do there (C1, bidi) is spelt out. */
+static void put_json(const struct output *o, struct buf *out, const json_t *object)
 {
-	json_dump_callback(object, add_bytes, out, JSON_COMPACT | JSON_ENCODE_ANY);
+	json_dump_callback(object, add_bytes, out,
+			   JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15) |
+				   (o->width ? JSON_ENSURE_ASCII : 0));
 	buf_addc(out, '\n');
 }
 
@@ -91,7 +94,7 @@ void output_answer(struct output *o, const struct command *c, enum result code,
 	if (!object)
 		return;
 	if (o->format == FORMAT_JSON)
-		put_json(&out, object);
+		put_json(o, &out, object);
 	else if (o->format == FORMAT_PORCELAIN)
 		porcelain_answer(&out, c, code, object);
 	else if (!error || (c && c->flags & C_REPORT))
@@ -110,7 +113,7 @@ void output_one(struct output *o, const struct command *c, const json_t *object,
 	struct buf out = BUF_MAX(OUTPUT_MAX);
 
 	if (o->format == FORMAT_JSON)
-		put_json(&out, object);
+		put_json(o, &out, object);
 	else if (o->format == FORMAT_PORCELAIN)
 		porcelain_event(&out, object);
 	else

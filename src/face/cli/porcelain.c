@@ -111,8 +111,8 @@ static void put_counts(struct buf *out, const json_t *counts)
 
 	json_object_foreach((json_t *)counts, status, n) {
 		buf_addc(out, ' ');
-		for (; *status; status++)
-			buf_addc(out, *status == ' ' ? '-' : *status);
+		for (const char *c = status; *c; c++)
+			buf_addc(out, *c == ' ' ? '-' : *c);
 		buf_addf(out, "=%lld", (long long)json_integer_value(n));
 	}
 }

@@ -38,7 +38,7 @@ static int man_pages(struct arena *a, const char *dir)
 
 static int completions(struct arena *a, const char *dir)
 {
-	static const char *const files[][2] = { { "bash", "pawl.bash" },
+	static const char *const files[][2] = { { "bash", "pawl" },
 						{ "zsh", "_pawl" },
 						{ "fish", "pawl.fish" } };
 	int r = 0;

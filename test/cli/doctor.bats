@@ -1,0 +1,173 @@
+#!/usr/bin/env bats
+# doctor: fine on a good queue, and finds what is planted, each with its fix.
+
+load common
+
+# finding CHECK: that one of the last answer, as JSON
+finding() {
+	jq -c --arg c "$1" '.findings[] | select(.check == $c)' <<<"$output"
+}
+
+@test "a good queue" {
+	new x
+	pawl claim t1
+	call 0 doctor
+	says ok
+	[[ $output != *bad* ]]
+	same "$stderr" ""
+	ask 0 doctor
+	is '(.findings | length) > 3 and ([.findings[] | .check and .level and .text] | all)'
+	is '[.findings[].level] | unique == ["ok"]'
+	lines 0 doctor
+	[[ ${lines[0]} == "FINDING: check=settings level=ok"* ]]
+	call 0 doctor -q
+	exactly ""
+}
+
+@test "doctor changes nothing" {
+	needs_sqlite
+	new x
+	pawl claim t1
+	before=$(snapshot)$(sha256sum .pawl/queue.db .pawl/config)
+	call 0 doctor
+	same "$before" "$(snapshot)$(sha256sum .pawl/queue.db .pawl/config)"
+}
+
+@test "no queue here" {
+	mkdir "$BATS_TEST_TMPDIR/none"
+	cd "$BATS_TEST_TMPDIR/none"
+	call 40 doctor
+	says bad "pawl init"
+	complains "1 problem"
+	ask 40 doctor
+	is '[.findings[] | select(.level == "bad")] | length == 1'
+	is '[.findings[] | select(.level == "bad") | .fix | length > 0] | all'
+	lines 40 doctor
+	says "FINDING: check=queue level=bad"
+}
+
+@test "settings that do not fit" {
+	echo "lease = never" >>.pawl/config
+	call 40 doctor
+	says bad "settings" never
+}
+
+@test "a store that cannot be read" {
+	ask 40 doctor --store "$(faulty open:1:fail)" || ask 30 doctor --store "$(faulty open:1:fail)"
+}
+
+@test "stale tokens are noted, and removed with --fix only" {
+	short_leases
+	new x
+	new y
+	pawl claim t1 -a al --ttl 0.1s
+	pawl claim t2 -a bo
+	lapsed t1
+	pawl claim t1 -a cy --ttl 10m
+	pawl lock break t1 -r r -a boss
+	n=$(find "$XDG_STATE_HOME/pawl" -type f | wc -l)
+	ask 0 doctor
+	is '.findings[] | select(.check == "state files") | .level == "note" and (.fix | contains("--fix"))'
+	same "$(find "$XDG_STATE_HOME/pawl" -type f | wc -l)" "$n"
+	call 0 doctor --fix
+	says removed
+	call 0 heartbeat t2 -a bo
+	ask 0 doctor
+	is '.findings[] | select(.check == "state files") | .level == "ok"'
+	same "$(find "$XDG_STATE_HOME/pawl" -type f | wc -l)" 1
+}
+
+@test "pending files: an old one is stale, a young one or one in use is not" {
+	new x
+	call 30 claim t1 -a al --store "$(faulty modify:1:unknown)"
+	file=$(find "$XDG_STATE_HOME/pawl" -name '*.pending')
+	[ -f "$file" ]
+	ask 0 doctor --fix
+	[ -f "$file" ]
+	touch -d '3 days ago' "$file"
+	exec 9<"$file"
+	flock 9
+	ask 0 doctor --fix
+	[ -f "$file" ]
+	exec 9<&-
+	ask 0 doctor
+	is '.findings[] | select(.check == "state files") | .level == "note"'
+	ask 0 doctor --fix
+	[ ! -e "$file" ]
+}
+
+@test "state files that are none of ours stay" {
+	new x
+	pawl claim t1
+	echo "not ours" >"$XDG_STATE_HOME/pawl/notes.txt"
+	call 0 doctor --fix
+	[ -f "$XDG_STATE_HOME/pawl/notes.txt" ]
+	call 0 heartbeat t1
+}
+
+@test "a state folder that is a link, or no folder" {
+	rm -rf "$XDG_STATE_HOME/pawl"
+	mkdir -p "$XDG_STATE_HOME" "$HOME/real"
+	ln -s "$HOME/real" "$XDG_STATE_HOME/pawl"
+	run --separate-stderr "$PAWL" doctor --json
+	echo "$output"
+	is '.findings[] | select(.check == "state files") | .level != "ok" and (.fix | length > 0)'
+}
+
+@test "sqlite: a database that everybody can write" {
+	needs_sqlite
+	chmod o+w .pawl/queue.db
+	ask 0 doctor
+	is '.findings[] | select(.check == "permissions") | .level == "note" and (.fix | contains("chmod o-w"))'
+	call 0 doctor
+	says "every user can write" "fix: chmod o-w"
+	fix=$("$PAWL" doctor --json | jq -r '.findings[] | select(.check == "permissions") | .fix')
+	bash -c "$fix"
+	ask 0 doctor
+	is '.findings[] | select(.check == "permissions") | .level == "ok"'
+}
+
+@test "sqlite: a folder that everybody can write" {
+	needs_sqlite
+	chmod o+w .pawl
+	ask 0 doctor
+	is '.findings[] | select(.check == "permissions") | .level == "note" and (.text | contains(".pawl"))'
+}
+
+@test "sqlite: counts that are wrong, and the fix mends them" {
+	needs_sqlite
+	needs sqlite3
+	new x
+	new y
+	sqlite3 .pawl/queue.db 'UPDATE tally SET n = n + 5'
+	ask 40 doctor
+	is '.findings[] | select(.check == "counts") | .level == "bad" and (.fix | startswith("sqlite3"))'
+	call 40 doctor
+	says bad counts fix:
+	fix=$(get '.findings[]? // empty | select(.check == "counts") | .fix' 2>/dev/null || true)
+	fix=$("$PAWL" doctor --json | jq -r '.findings[] | select(.check == "counts") | .fix' || true)
+	bash -c "${fix//PATH/.pawl/queue.db}"
+	call 0 doctor
+}
+
+@test "sqlite: texts that belong to no task" {
+	needs_sqlite
+	needs sqlite3
+	new x -d "a text"
+	sqlite3 .pawl/queue.db "PRAGMA foreign_keys=OFF; INSERT INTO body SELECT * FROM body WHERE 0" || skip "another schema"
+	sqlite3 .pawl/queue.db "PRAGMA foreign_keys=OFF; UPDATE body SET rid = 9999" 2>/dev/null || skip "another schema"
+	ask 40 doctor
+	is '[.findings[] | select(.level == "bad") | .fix | length > 0] | all'
+}
+
+@test "sqlite: damage is found" {
+	needs_sqlite
+	needs sqlite3
+	for i in $(seq 30); do new "task $i" -d "$(head -c 3000 /dev/zero | tr '\0' x)"; done
+	sqlite3 .pawl/queue.db 'PRAGMA wal_checkpoint(TRUNCATE)' >/dev/null
+	rm -f .pawl/queue.db-*
+	pages=$(($(stat -c %s .pawl/queue.db) / 4096))
+	head -c 4096 /dev/urandom | dd of=.pawl/queue.db bs=4096 seek=$((pages / 2)) conv=notrunc status=none
+	ask 40 doctor
+	is '[.findings[] | select(.level == "bad") | .fix | length > 0] | length > 0 and all'
+}

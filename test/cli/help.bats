@@ -1,0 +1,203 @@
+#!/usr/bin/env bats
+# help, version, completion, man pages: made from the table, and fit to be used.
+
+load common
+
+@test "help: every command has usage, example, codes, and fits 80 columns" {
+	while read -r name; do
+		read -ra words <<<"$name"
+		call 0 help "${words[@]}"
+		says "usage: pawl $name" "exit codes" "0 SUCCESS" "2 USAGE"
+		sed -n '/^example/,/^exit codes/p' <<<"$output" | grep -q "pawl $name"
+		while IFS= read -r row; do
+			[[ $row == "  pawl "* ]] || [[ $row == "  "*"\$("* ]] || [ "${#row}" -le 80 ] || {
+				echo "${#row} columns: $row"
+				return 1
+			}
+		done <<<"$output"
+		text=$output
+		call 0 "${words[@]}" --help
+		same "$text" "$output"
+		call 0 "${words[@]}" -h
+		same "$text" "$output"
+	done < <(all_commands)
+}
+
+@test "help: lists every command once, with groups; families; topics" {
+	call 0 help
+	says "usage: pawl" "pawl init" create claim lock doctor
+	text=$output
+	call 0 --help
+	same "$text" "$output"
+	for family in lock config id; do
+		call 0 help $family
+		says "usage: pawl $family COMMAND"
+		call 0 $family --help
+	done
+	call 0 help options
+	says --store --json --porcelain --token --request-id
+	call 0 help codes
+	says "41 INCOMPLETE_SUBTASKS" "44 NOT_FOUND" "10 NO_TASKS"
+	ask 0 help claim
+	is '.text | contains("usage: pawl claim")'
+	lines 0 help claim
+	says "usage: pawl claim"
+}
+
+@test "help: of what there is not" {
+	call 2 help clam
+	complains "pawl help claim"
+	call 2 help lock chek
+	complains "lock check"
+	ask 2 help nonsense
+}
+
+@test "help: what see-also names is there" {
+	all_commands >names
+	sed 's/ .*//' names >>names.first
+	while read -r name; do
+		read -ra words <<<"$name"
+		call 0 help "${words[@]}"
+		see=$(sed -n '/^see also:/,/^`pawl/p' <<<"$output" | sed '$d' | tr '\n' ' ' | sed 's/^see also: *//')
+		while read -r other; do
+			[ -z "$other" ] || grep -qx "$other" names names.first || {
+				echo "$name: see also $other"
+				return 1
+			}
+		done < <(tr ',' '\n' <<<"$see")
+	done <names
+}
+
+@test "version" {
+	call 0 version
+	[[ ${lines[0]} =~ ^pawl\ [0-9]+\.[0-9]+\.[0-9]+ ]]
+	call 0 --version
+	[[ $output == "pawl "* ]]
+	ask 0 version
+	is '.version and .sqlite and (.stores | index("sqlite") != null)'
+	lines 0 version
+	[[ $output == "SUCCESS: version="* ]]
+}
+
+@test "completion: the scripts parse" {
+	call 0 completion bash
+	bash -n <<<"$output"
+	call 0 completion zsh
+	if command -v zsh >/dev/null; then zsh -n <(echo "$output"); fi
+	call 0 completion fish
+	if command -v fish >/dev/null; then fish -n <(echo "$output"); fi
+	ask 0 completion bash
+	is '.script | length > 100'
+	lines 0 completion bash
+	bash -n <<<"$output"
+	call 2 completion tcsh
+	complains bash zsh fish
+}
+
+@test "completion: no script lacks a command or an option" {
+	all_commands >names
+	while read -r name; do
+		read -ra words <<<"$name"
+		"$PAWL" help "${words[@]}" >"help-${name// /-}"
+	done <names
+	for shell in bash zsh fish; do
+		script=$("$PAWL" completion $shell)
+		while read -r name; do
+			for word in $name; do [[ $script == *"$word"* ]]; done
+			while read -r option; do
+				[[ $script == *"$option"* ]] || {
+					echo "$shell: $name --$option"
+					return 1
+				}
+			done < <(sed -n 's/^  \(-[a-zA-Z], \)\?--\([a-z-]*\) .*/\2/p' "help-${name// /-}")
+		done <names
+	done
+}
+
+# complete WORD...: what bash would offer for the last one
+complete_words() {
+	bash --norc -c '
+		PATH="$1:$PATH"
+		source <("$2" completion bash)
+		shift 2
+		spec=$(complete -p pawl) || exit 1
+		[[ $spec =~ -F\ ([^ ]+) ]] || exit 1
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		COMP_LINE="$*" COMP_POINT=${#COMP_LINE} COMP_TYPE=9 COMP_KEY=9
+		"${BASH_REMATCH[1]}" pawl "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}" 2>errors
+		cat errors >&2
+		printf "%s\n" "${COMPREPLY[@]}" | sed "s/ *$//"
+	' bash "$BATS_TEST_TMPDIR/bin" "$PAWL" "$@"
+}
+
+offers() {
+	local want=$1 got
+	shift
+	got=$(complete_words "$@")
+	grep -qx -- "$want" <<<"$got" || {
+		echo "for '$*' there is no $want in: $got"
+		return 1
+	}
+}
+
+@test "bash completes commands, subcommands, options, choices and ids" {
+	mkdir "$BATS_TEST_TMPDIR/bin"
+	ln -s "$PAWL" "$BATS_TEST_TMPDIR/bin/pawl"
+	pawl create One -i Job-1
+	pawl create Two -i Job-2
+	offers claim pawl cl
+	offers lock pawl lo
+	offers acquire pawl lock a
+	offers set pawl config s
+	offers --ttl pawl claim Job-1 --t
+	offers --json pawl list --js
+	offers Job-1 pawl claim J
+	offers Job-2 pawl claim ""
+	offers Job-2 pawl lock status Job
+	offers expedite pawl create x --class e
+	offers done pawl list --status d
+	offers bash pawl completion b
+	offers claim pawl help c
+	[ -z "$(complete_words pawl claim zzz)" ]
+}
+
+@test "bash completion is quiet where there is no queue" {
+	mkdir "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/none"
+	ln -s "$PAWL" "$BATS_TEST_TMPDIR/bin/pawl"
+	cd "$BATS_TEST_TMPDIR/none"
+	run --separate-stderr complete_words pawl claim ""
+	same "$stderr" ""
+	same "$(ls)" errors
+}
+
+@test "bash completion does not run what a task says" {
+	mkdir "$BATS_TEST_TMPDIR/bin"
+	ln -s "$PAWL" "$BATS_TEST_TMPDIR/bin/pawl"
+	pawl create '$(touch owned) `touch owned`; touch owned' -i x1 -l '$(touch owned)'
+	complete_words pawl claim x
+	complete_words pawl next --label ""
+	complete_words pawl claim '$(touch owned)'
+	[ ! -e owned ]
+}
+
+@test "man pages: one for each command, and they render" {
+	dir=${PAWL_BUILD-}/doc/man1
+	[ -d "$dir" ] || skip "no man pages built"
+	needs man
+	[ -f "$dir/pawl.1" ]
+	while read -r name; do
+		page=$dir/pawl-${name// /-}.1
+		[ -f "$page" ] || page=$dir/pawl-${name%% *}.1
+		[ -f "$page" ] || page=$dir/pawl.1
+		[ -f "$page" ] || {
+			echo "no page for $name"
+			return 1
+		}
+		grep -q -- "${name##* }" "$page"
+	done < <(all_commands)
+	for page in "$dir"/*.1; do
+		MANWIDTH=80 man --warnings -l "$page" >text 2>warnings
+		[ -s text ]
+		same "$(grep -v 'cannot.*break\|cannot adjust' warnings || true)" ""
+	done
+}

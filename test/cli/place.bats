@@ -1,0 +1,329 @@
+#!/usr/bin/env bats
+# Where the queue is, and what is set: init, discovery, worktrees, settings and their order, -C, --queue.
+
+load common
+
+setup() {
+	fresh
+}
+
+@test "init: makes a queue; again is harmless" {
+	needs_sqlite
+	call 0 init
+	says "made a queue" "$work/.pawl"
+	[ -f .pawl/queue.db ] && [ -f .pawl/config ] && [ -f .pawl/.gitignore ]
+	pawl create x
+	echo "lease = 7m" >>.pawl/config
+	call 0 init
+	says "already"
+	ask 0 init
+	is --arg d "$work/.pawl" '.existed == true and .folder == $d and .queue == "default" and (.store | length > 0)'
+	lines 0 init
+	[[ $output == "SUCCESS:"*"existed=true"* ]]
+	call 0 list -q
+	exactly t1
+	call 0 config get lease -q
+	exactly 7m
+	call 0 init -q
+	exactly ""
+}
+
+@test "init --store and --queue: the choice is kept" {
+	call 0 init --store sqlite:mine.db --queue special
+	call 0 create -q x
+	[ -f mine.db ] && [ ! -e .pawl/queue.db ]
+	mkdir -p sub/dir
+	cd sub/dir
+	call 0 list -q
+	exactly t1
+	call 0 list -q --queue default
+	exactly ""
+}
+
+@test "init: a choice that does not work leaves nothing behind" {
+	PAWL_MODULE_DIR=$work call 40 init --store git:/nowhere
+	call 40 init --store nonsense:x
+	call 30 init --store sqlite:nowhere/q.db
+	same "$(ls -A)" ""
+	queue
+	pawl create x
+	PAWL_MODULE_DIR=$work call 40 init --store git:/nowhere
+	call 0 list -q
+	exactly t1
+}
+
+@test "init: out of git's sight" {
+	needs git
+	git init -q .
+	queue
+	pawl create x
+	same "$(git status --porcelain -uall | grep -v 'config$\|gitignore$')" ""
+}
+
+@test "the nearest .pawl upward" {
+	queue
+	pawl create top
+	mkdir -p a/b/c
+	cd a/b/c
+	call 0 list -q
+	exactly t1
+	cd ..
+	"$PAWL" init -q --store "sqlite:$BATS_TEST_TMPDIR/inner.db"
+	cd c
+	call 0 list -q
+	exactly ""
+	cd ../..
+	call 0 list -q
+	exactly t1
+}
+
+@test "a linked worktree shares the main one's queue" {
+	needs git
+	git init -q main
+	cd main
+	git -c user.name=x -c user.email=x commit -q --allow-empty -m x
+	mkdir -p sub
+	queue
+	pawl create x
+	git worktree add -q ../linked
+	cd ../linked
+	call 0 list -q
+	exactly t1
+	mkdir -p sub/deep
+	cd sub/deep
+	call 0 create -q y
+	exactly t2
+	cd ../..
+	ask 0 init
+	is '.existed == true and (.folder | endswith("/main/.pawl"))'
+	[ ! -e .pawl ]
+	cd ../main
+	call 0 list -q
+	exactly "t1
+t2"
+}
+
+@test "worktrees keep their tokens apart" {
+	needs git
+	git init -q main
+	cd main
+	git -c user.name=x -c user.email=x commit -q --allow-empty -m x
+	queue
+	pawl create x
+	git worktree add -q ../linked
+	pawl claim t1 -a al
+	cd ../linked
+	call 21 heartbeat t1 -a al
+	cd ../main
+	call 0 heartbeat t1 -a al
+}
+
+@test "init in a linked worktree makes it in the main one" {
+	needs git
+	git init -q main
+	cd main
+	git -c user.name=x -c user.email=x commit -q --allow-empty -m x
+	git worktree add -q ../linked
+	cd ../linked
+	queue
+	[ ! -e .pawl ] && [ -d ../main/.pawl ]
+}
+
+@test "store: --store over PAWL_STORE over .pawl/config over one's own settings over .pawl" {
+	one=sqlite:$BATS_TEST_TMPDIR/one.db two=sqlite:$BATS_TEST_TMPDIR/two.db
+	three=sqlite:$BATS_TEST_TMPDIR/three.db four=sqlite:$BATS_TEST_TMPDIR/four.db
+	for uri in $one $two $three $four; do
+		mkdir d
+		"$PAWL" init -q -C d --store "$uri"
+		"$PAWL" create -q -C d "in $uri"
+		rm -r d
+	done
+	"$PAWL" init -q
+	title() { "$PAWL" list --json "$@" | jq -r '.tasks[].title'; }
+	same "$(title)" ""
+	mkdir -p "$XDG_CONFIG_HOME/pawl"
+	echo "store = $four" >"$XDG_CONFIG_HOME/pawl/config"
+	same "$(title)" "in $four"
+	echo "store = $three" >>.pawl/config
+	same "$(title)" "in $three"
+	same "$(PAWL_STORE=$two title)" "in $two"
+	same "$(PAWL_STORE=$two title --store "$one")" "in $one"
+}
+
+@test "store: a relative path in one's own settings is refused" {
+	mkdir -p "$XDG_CONFIG_HOME/pawl"
+	echo "store = sqlite:q.db" >"$XDG_CONFIG_HOME/pawl/config"
+	call 40 list
+	complains "must begin with /"
+}
+
+@test "-C: as if started there" {
+	queue
+	pawl create x
+	mkdir sub
+	cd /
+	call 0 list -q -C "$work"
+	exactly t1
+	call 0 -C "$work/sub" list -q
+	exactly t1
+	cd "$work"
+	call 0 --dir sub create -q y
+	exactly t2
+	call 0 list -q -C . --store sqlite:.pawl/queue.db || [ -n "${PAWL_TEST_STORE-}" ]
+}
+
+@test "queues of one store are apart" {
+	queue
+	call 0 create -q x
+	exactly t1
+	unchanged 40 create -q other --queue two
+	complains "pawl init --queue two"
+	PAWL_QUEUE=two "$PAWL" init -q
+	call 0 create -q other --queue two
+	exactly t1
+	PAWL_QUEUE=two call 0 list --json
+	is '[.tasks[].title] == ["other"]'
+	ask 0 list --queue default
+	is '[.tasks[].title] == ["x"]'
+	pawl claim t1 --queue two
+	call 21 heartbeat t1
+	call 0 heartbeat t1 --queue two
+	call 0 next -q
+	exactly t1
+	call 10 next --queue two
+	uri=$(store_uri)
+	case $uri in *\?*) uri="$uri&queue=two" ;; *) uri="$uri?queue=two" ;; esac
+	ask 0 list --store "$uri"
+	is '[.tasks[].title] == ["other"]'
+	call 0 heartbeat t1 --store "$uri"
+	call 0 log --queue two
+	[[ $output != *x* ]]
+}
+
+@test "pawl alone: help outside a queue, the overview inside" {
+	call 0
+	says "usage: pawl" "pawl init"
+	queue
+	call 0
+	says "the queue is empty"
+	pawl create x
+	call 0
+	says "1 Ready"
+	ask 0
+	is '.counts.Ready == 1'
+	lines 0
+	[[ $output == "SUCCESS:"* ]]
+}
+
+@test "config: get, set, list, unset, each with its origin" {
+	queue
+	call 0 config get lease
+	exactly "lease = 15m  (default)"
+	call 0 config get -q lease
+	exactly 15m
+	ask 0 config get lease
+	is '.setting | .name == "lease" and .value == "15m" and .origin == "default"'
+	lines 0 config get lease
+	[[ $output == "SUCCESS: name=lease value=15m origin=default"* ]]
+	call 0 config set lease 30m
+	says "lease = 30m" ".pawl/config"
+	line=$(grep -n '^lease' .pawl/config | cut -d: -f1)
+	ask 0 config get lease
+	is --arg o "$work/.pawl/config:$line" '.setting | .value == "30m" and .origin == $o'
+	PAWL_LEASE=40m ask 0 config get lease
+	is '.setting | .value == "40m" and .origin == "PAWL_LEASE"'
+	ask 0 config set lease 31m
+	lines 0 config set lease 32m
+	same "$(grep -c '^lease' .pawl/config)" 1
+	ask 0 config unset lease
+	lines 0 config unset lease
+	call 0 config unset lease
+	call 0 config get -q lease
+	exactly 15m
+}
+
+@test "config --user: one's own, under the queue's" {
+	queue
+	call 0 config set agent alice --user
+	[ -f "$XDG_CONFIG_HOME/pawl/config" ]
+	ask 0 config get agent
+	is --arg o "$XDG_CONFIG_HOME/pawl/config:1" '.setting | .value == "alice" and .origin == $o'
+	pawl config set agent bob
+	call 0 config get -q agent
+	exactly bob
+	call 0 config unset agent
+	call 0 config get -q agent
+	exactly alice
+	call 0 config unset agent --user
+	ask 0 config get agent
+	is '.setting.origin == "default"'
+}
+
+@test "config list: every setting, and where it comes from" {
+	queue
+	pawl config set max_abandoned 3
+	ask 0 config list
+	is '(.settings | length) > 10 and ([.settings[] | has("name") and has("value") and has("origin")] | all)'
+	is '.settings[] | select(.name == "max_abandoned") | .value == "3" and (.origin | contains(".pawl/config:"))'
+	call 0 config list
+	says lease.min max_abandoned durability default
+	lines 0 config list
+	says "SETTING: name=lease value="
+	call 0 config
+	says lease.min
+}
+
+@test "config set: what does not fit is refused, the file untouched" {
+	queue
+	sum=$(sha256sum <.pawl/config)
+	for pair in lease=soon lease=0 lease=-5 max_abandoned=-1 max_abandoned=x abandoned=maybe depends=no durability=some \
+		format=xml color=blue timeout=x nonsense=1; do
+		run --separate-stderr "$PAWL" config set "${pair%=*}" "${pair#*=}"
+		echo "$pair: $status $stderr"
+		[ "$status" -eq 2 ] || [ "$status" -eq 40 ]
+		[ -n "$stderr" ]
+		same "$sum" "$(sha256sum <.pawl/config)"
+	done
+	run "$PAWL" config set agent $'two\nlines = 1'
+	[ "$status" -ne 0 ]
+	same "$sum" "$(sha256sum <.pawl/config)"
+}
+
+@test "config set: comments and order of the file are kept" {
+	queue
+	printf '# mine\nlease = 1m ; short\n\n# and\nmax_abandoned = 4\n' >.pawl/config
+	pawl config set lease 2m
+	pawl config set color never
+	grep -q '^# mine$' .pawl/config
+	grep -q '^# and$' .pawl/config
+	grep -q '^max_abandoned = 4$' .pawl/config
+	call 0 config get -q lease
+	exactly 2m
+	call 0 config get -q color
+	exactly never
+}
+
+@test "config: outside a queue" {
+	call 0 config get lease
+	call 40 config set lease 5m
+	complains "pawl init" --user
+	call 40 config unset lease
+	call 0 config set lease 5m --user
+	same "$(ls -A)" ""
+}
+
+@test "every setting can come from the environment" {
+	queue
+	while read -r name value; do
+		variable=PAWL_$(tr '[:lower:].' '[:upper:]_' <<<"$name")
+		run --separate-stderr env "$variable=$value" "$PAWL" config get "$name" --json
+		[ "$status" -eq 0 ]
+		is --arg o "$variable" '.setting.origin == $o'
+	done < <("$PAWL" config list --json | jq -r '.settings[] | select(.value != "") | .name + " " + .value')
+	PAWL_FORMAT=json call 0 list
+	is '.ok'
+	PAWL_FORMAT=porcelain call 0 list
+	says "=== Active Tasks ==="
+	PAWL_FORMAT=json call 0 list --format text
+	says "no tasks"
+}
