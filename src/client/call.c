@@ -126,16 +126,30 @@ static enum result no_keyring(struct client *c, int r, struct answer *ans)
 		STR("set XDG_STATE_HOME to a folder of yours, or pass a --token of your own making"));
 }
 
+/* Which tasks would do; empty: any. */
+static struct str filter(struct client *c, const struct request *rq)
+{
+	if (!rq->label.n && !rq->class_rank && !rq->type.n)
+		return STR("");
+	return arena_printf(c->arena, "label=%.*s\nclass=%lld\ntype=%.*s", STRF(rq->label),
+			    (long long)rq->class_rank, STRF(rq->type));
+}
+
 /* What the acquisition shall be known by: kept before it is sent, so that a repeat is one. */
 static enum result find_new_token(struct client *c, struct request *rq, struct keys *k,
 				  struct answer *ans)
 {
-	bool any = rq->op == OP_DONE || rq->op == OP_TAKE;
 	int r;
 
 	if (HAS(rq, new_token))
 		return SUCCESS;
-	r = keyring_begin(&c->keyring, any ? STR("") : rq->id, &k->pending);
+	if (rq->op == OP_TAKE)
+		r = keyring_begin_any(&c->keyring, filter(c, rq), STR(""), &k->pending);
+	else if (rq->op == OP_DONE)
+		r = keyring_begin_any(&c->keyring, filter(c, rq),
+				      HAS(rq, token) ? rq->token : rq->id, &k->pending);
+	else
+		r = keyring_begin(&c->keyring, rq->id, &k->pending);
 	if (r)
 		return no_keyring(c, r, ans);
 	k->in_flight = true;
@@ -179,6 +193,33 @@ static void warn_unsaved(struct client *c, struct str task, int r, struct answer
 	ans->warnings = arena_append(c->arena, ans->warnings, text);
 }
 
+/* Does the task still have the lock that `token` is for? Where the store keeps the hash to
+ * itself, any lock counts: a token too many is found out by the next call. */
+static bool still_locked(const struct task *t, struct str token, struct arena *a)
+{
+	if (!t || !t->lock.holder.n)
+		return false;
+	return !t->lock.token.n || (token.n && secret_eq(t->lock.token, token_hash(a, token)));
+}
+
+/* No lock came of the call: is it certain that the token holds nothing? That this call did nothing
+ * is not enough, where the token was sent before and the fate of that call is not known. */
+static bool holds_nothing(struct client *c, const struct request *rq, const struct pending *p,
+			  const struct answer *ans)
+{
+	if (!p->adopted)
+		return ans->code != API_ERROR || ans->applied == 'n';
+	switch (rq->op) {
+	case OP_TAKE:
+		return ans->code == NO_TASKS;
+	case OP_DONE:
+		return ans->code == SUCCESS;
+	default:
+		return ans->code == NOT_FOUND ||
+		       (ans->task && !still_locked(ans->task, p->token, c->arena));
+	}
+}
+
 static void settle_taken(struct client *c, const struct request *rq, struct keys *k,
 			 struct answer *ans)
 {
@@ -190,10 +231,10 @@ static void settle_taken(struct client *c, const struct request *rq, struct keys
 	/* A lock without a token is an earlier call's, repeated by its request id: its token is
 	 * kept. */
 	if (ans->code != SUCCESS || !task || !lock || !lock->token.n) {
-		if (k->in_flight && ans->code == API_ERROR && ans->applied != 'n')
-			keyring_leave(&c->keyring, &k->pending);
-		else if (k->in_flight)
+		if (k->in_flight && holds_nothing(c, rq, &k->pending, ans))
 			keyring_drop(&c->keyring, &k->pending);
+		else if (k->in_flight)
+			keyring_leave(&c->keyring, &k->pending);
 		return;
 	}
 	if (k->in_flight && str_eq(lock->token, k->pending.token)) {
@@ -207,38 +248,47 @@ static void settle_taken(struct client *c, const struct request *rq, struct keys
 		warn_unsaved(c, task->id, r, ans);
 }
 
-/* Does the task still have the lock that `token` is for? Where the store keeps the hash to
- * itself, any lock counts: a token too many is found out by the next call. */
-static bool still_locked(const struct task *t, struct str token, struct arena *a)
+static bool ends_lock(const struct request *rq, const struct keys *k)
 {
-	if (!t || !t->lock.holder.n)
-		return false;
-	return !t->lock.token.n || (token.n && secret_eq(t->lock.token, token_hash(a, token)));
+	if (rq->op == OP_STATUS)
+		return !k->takes;
+	return op_flags(rq->op) & OP_ENDS || rq->op == OP_LOCK_BREAK;
 }
 
-static bool lock_is_over(struct client *c, const struct request *rq, const struct keys *k,
+/* The last of the task's locks that is over for certain. The answer can be a repeat by its request
+ * id, and the task be held again since. */
+static int64_t last_over(const struct request *rq, const struct answer *ans)
+{
+	const struct task *t = ans->task;
+	bool live = t->lock.holder.n && (!t->lock.expires_at || ans->now < t->lock.expires_at);
+
+	/* a removed task is shown as it was */
+	return live && (rq->op != OP_REMOVE || ans->repeated) ? t->fence - 1 : t->fence;
+}
+
+/* What is saved goes when its lock is over, but not what a later claim saved meanwhile. */
+static void settle_ended(struct client *c, const struct request *rq, const struct keys *k,
 			 const struct answer *ans)
 {
 	/* A wrong --resume leaves the lock that is there alone, and with it its token. */
-	if (ans->code == LOST_LOCK)
-		return k->saved && !(k->takes && still_locked(ans->task, rq->token, c->arena));
-	if (ans->code != SUCCESS)
-		return false;
-	if (rq->op == OP_STATUS)
-		return !k->takes && !still_locked(ans->task, rq->token, c->arena);
-	return op_flags(rq->op) & OP_ENDS || rq->op == OP_LOCK_BREAK;
+	if (ans->code == LOST_LOCK && k->saved &&
+	    !(k->takes && still_locked(ans->task, rq->token, c->arena)))
+		keyring_forget_token(&c->keyring, rq->id, rq->token);
+	if (ans->code == SUCCESS && ans->task && ends_lock(rq, k))
+		keyring_forget(&c->keyring, rq->id, last_over(rq, ans));
 }
 
 static void settle(struct client *c, const struct request *rq, struct keys *k, struct answer *ans)
 {
-	bool blocked = rq->op == OP_BLOCK || (rq->op == OP_STATUS && rq->status == BLOCKED);
+	bool blocks = rq->op == OP_BLOCK || (rq->op == OP_STATUS && rq->status == BLOCKED);
 
-	if (rq->id.n && lock_is_over(c, rq, k, ans))
-		keyring_forget(&c->keyring, rq->id);
-	else if (blocked && ans->code == SUCCESS)
-		keyring_park(&c->keyring, rq->id);
+	/* First what was taken: killed in between, a token too many does no harm. */
 	if (k->takes)
 		settle_taken(c, rq, k, ans);
+	if (rq->id.n)
+		settle_ended(c, rq, k, ans);
+	if (blocks && ans->code == SUCCESS && ans->task && ans->task->status == BLOCKED)
+		keyring_park(&c->keyring, rq->id, ans->task->fence);
 	if (k->contested && (ans->code == LOST_LOCK || ans->code == CONFLICT))
 		ans->hint = contested_hint();
 }

@@ -1,7 +1,10 @@
 /*
  * Files: HASH.token (saved), HASH.pending and HASH-RANDOM.pending (in flight, or left by a call
- * without an answer). HASH is over what the token is for, so a look-up is one open(). They hold
+ * without an answer), HASH+HASH.pending and HASH+HASH-RANDOM.pending (the same of a `done
+ * --claim-next`). HASH is over what the token is for, so a look-up is one open(). They hold
  * lines of key=value; a later line counts more than an earlier one, so a promotion only appends.
+ *
+ * Who takes a saved file away, or puts another in its place, holds a lock on it meanwhile.
  *
  * Nothing is synced to the disk: a token that a power failure takes away costs its holder the
  * rest of a lease, which then runs out by itself, while an fsync would double the price of every
@@ -16,6 +19,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -24,6 +28,7 @@
 
 #define KEY_FILE_MAX (64 * 1024)
 #define TRIES 16
+#define BUSY_MS 500 /* a saved file is locked for a moment only, unless its process was stopped */
 
 /* --- contents ------------------------------------------------------------------------------ */
 
@@ -166,7 +171,7 @@ static int make_dir(const struct keyring *k)
 	return r ? r : check_dir(k);
 }
 
-static struct str key_name(const struct keyring *k, struct str task)
+static struct str key_name(const struct keyring *k, struct str task, struct str filter)
 {
 	struct buf b = BUF_MAX(KEY_FILE_MAX);
 	struct str name;
@@ -182,6 +187,9 @@ static struct str key_name(const struct keyring *k, struct str task)
 	buf_adds(&b, k->run);
 	buf_addc(&b, '\0');
 	buf_adds(&b, k->work_tree);
+	if (filter.n)
+		buf_addc(&b, '\0');
+	buf_adds(&b, filter);
 	name = hash_hex(k->arena, buf_str(&b));
 	buf_free(&b);
 	return name;
@@ -192,6 +200,11 @@ static char *key_path(const struct keyring *k, struct str name, const char *endi
 	struct str file = arena_printf(k->arena, "%.*s%s", STRF(name), ending);
 
 	return fs_join(k->arena, str_c(k->dir), file);
+}
+
+static char *saved_path(const struct keyring *k, struct str task)
+{
+	return key_path(k, key_name(k, task, STR("")), ".token");
 }
 
 static char *random_path(const struct keyring *k, struct str name, const char *ending)
@@ -254,6 +267,7 @@ static bool adopt(const struct keyring *k, struct str task, struct pending *p, c
 	if (lock_now(p->fd) == 0 && same_file(p->fd, path)) {
 		if (key_read(path, &key, k->arena)) {
 			p->token = key.token;
+			p->adopted = true;
 			return true;
 		}
 		/* Its process died before it could write, so nothing was sent either. */
@@ -306,15 +320,13 @@ static int create_pending(const struct keyring *k, struct str name, struct pendi
 	return -EBUSY;
 }
 
-int keyring_begin(struct keyring *k, struct str task, struct pending *p)
+static int begin(struct keyring *k, struct str task, struct str name, struct pending *p)
 {
-	struct str name;
 	int r = make_dir(k);
 
 	*p = (struct pending){ .fd = -1 };
 	if (r)
 		return r;
-	name = key_name(k, task);
 	if (adopt_any(k, task, name, p))
 		return 0;
 	r = create_pending(k, name, p);
@@ -324,6 +336,21 @@ int keyring_begin(struct keyring *k, struct str task, struct pending *p)
 	if (r)
 		keyring_drop(k, p);
 	return r;
+}
+
+int keyring_begin(struct keyring *k, struct str task, struct pending *p)
+{
+	return begin(k, task, key_name(k, task, STR("")), p);
+}
+
+int keyring_begin_any(struct keyring *k, struct str filter, struct str of, struct pending *p)
+{
+	struct str name = key_name(k, STR(""), filter);
+
+	if (of.n)
+		name = arena_printf(k->arena, "%.*s+%.*s", STRF(name),
+				    STRF(hash_hex(k->arena, of)));
+	return begin(k, STR(""), name, p);
 }
 
 void keyring_drop(struct keyring *k, struct pending *p)
@@ -346,13 +373,32 @@ enum key_found keyring_find(struct keyring *k, struct str task, struct str *toke
 {
 	struct key key;
 
-	if (check_dir(k) || !key_read(key_path(k, key_name(k, task), ".token"), &key, k->arena))
+	if (check_dir(k) || !key_read(saved_path(k, task), &key, k->arena))
 		return KEY_NONE;
 	if (key.contested)
 		return KEY_CONTESTED;
 	*token = key.token;
 	*fence = key.fence;
 	return KEY_SAVED;
+}
+
+/* Opens a saved file and locks it: until the close it stays what the name means. -ENOENT; -EBUSY if
+ * another process keeps it locked. */
+static int lock_saved(const char *path)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+
+	for (int i = 0; i < BUSY_MS; i++) {
+		int fd = open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+
+		if (fd < 0)
+			return -errno;
+		if (lock_now(fd) == 0 && same_file(fd, path))
+			return fd;
+		close(fd);
+		nanosleep(&moment, NULL);
+	}
+	return -EBUSY;
 }
 
 static int note_success(int fd, struct str task, int64_t fence)
@@ -367,26 +413,42 @@ static int note_success(int fd, struct str task, int64_t fence)
 	return r;
 }
 
-/* Gives the file at `path`, open as fd, the name of the saved token. */
-static int promote(const struct keyring *k, int fd, const char *path, struct str token,
-		   struct str task, int64_t fence, bool resumed)
+/* Puts the file at `path`, open as fd, in the place of the saved one. */
+static int replace_saved(const struct keyring *k, int fd, const char *path, const char *saved,
+			 struct str token, bool resumed)
 {
-	const char *saved = key_path(k, key_name(k, task), ".token");
 	struct key old;
-	int r = note_success(fd, task, fence);
+	int r = 0;
 
-	if (r)
-		return r;
-	/* Not rename: of two that save at once, one has to see that it replaces the other's. */
-	if (!resumed && link(path, saved) == 0)
-		return unlink(path) ? -errno : 0;
-	if (same_file(fd, saved)) /* a process died between link and unlink */
-		return unlink(path) ? -errno : 0;
 	if (key_read(saved, &old, k->arena) &&
 	    (old.contested || (!resumed && !old.parked && !secret_eq(old.token, token))))
 		r = fs_write_all(fd, STR("contested=1\n"));
 	if (!r && rename(path, saved))
 		r = -errno;
+	return r;
+}
+
+/* Gives the file at `path`, open as fd, the name of the saved token. */
+static int promote(const struct keyring *k, int fd, const char *path, struct str token,
+		   struct str task, int64_t fence, bool resumed)
+{
+	const char *saved = saved_path(k, task);
+	int r = note_success(fd, task, fence), held = -ENOENT;
+
+	if (r)
+		return r;
+	for (int i = 0; i < TRIES && held == -ENOENT; i++) {
+		/* Not rename: of two that save at once, one has to see that it replaces the
+		 * other's. */
+		if (link(path, saved) == 0)
+			return unlink(path) ? -errno : 0;
+		if (same_file(fd, saved)) /* a process died between link and unlink */
+			return unlink(path) ? -errno : 0;
+		held = lock_saved(saved); /* -ENOENT: it was taken away just now */
+	}
+	r = replace_saved(k, fd, path, saved, token, resumed);
+	if (held >= 0)
+		close(held);
 	return r;
 }
 
@@ -406,7 +468,7 @@ int keyring_save(struct keyring *k, struct str task, struct str token, int64_t f
 
 	if (r)
 		return r;
-	path = random_path(k, key_name(k, task), ".tmp");
+	path = random_path(k, key_name(k, task, STR("")), ".tmp");
 	fd = create(path);
 	if (fd < 0)
 		return fd;
@@ -421,25 +483,53 @@ int keyring_save(struct keyring *k, struct str task, struct str token, int64_t f
 	return r;
 }
 
-void keyring_park(struct keyring *k, struct str task)
+void keyring_park(struct keyring *k, struct str task, int64_t fence)
 {
+	char *path;
+	struct key key;
 	int fd;
 
 	if (check_dir(k))
 		return;
-	fd = open(key_path(k, key_name(k, task), ".token"),
-		  O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	path = saved_path(k, task);
+	fd = lock_saved(path);
 	if (fd < 0)
 		return;
-	(void)fs_write_all(
-		fd, STR("parked=1\n")); /* else a later claim is contested: safe, only unhandy */
+	if (key_read(path, &key, k->arena) && key.fence <= fence)
+		/* else a later claim is contested: safe, only unhandy */
+		(void)fs_write_all(fd, STR("parked=1\n"));
 	close(fd);
 }
 
-void keyring_forget(struct keyring *k, struct str task)
+/* By now it can be the file of a later lock, which another process of ours took. A token too many
+ * does no harm: the next call finds it out. */
+static void forget(struct keyring *k, struct str task, int64_t fence, struct str token)
 {
-	if (k->dir)
-		unlink(key_path(k, key_name(k, task), ".token"));
+	char *path;
+	struct key key;
+	int fd;
+
+	if (check_dir(k))
+		return;
+	path = saved_path(k, task);
+	fd = lock_saved(path);
+	if (fd < 0)
+		return;
+	if (!key_read(path, &key, k->arena) ||
+	    (token.n ? secret_eq(key.token, token) : key.fence <= fence))
+		unlink(path);
+	close(fd);
+}
+
+void keyring_forget(struct keyring *k, struct str task, int64_t fence)
+{
+	forget(k, task, fence, STR(""));
+}
+
+void keyring_forget_token(struct keyring *k, struct str task, struct str token)
+{
+	if (token.n)
+		forget(k, task, 0, token);
 }
 
 /* --- for doctor ---------------------------------------------------------------------------- */

@@ -31,25 +31,31 @@ struct pending {
 	int fd;
 	char *path;
 	struct str token;
+	bool adopted; /* an unanswered call's: what becomes of this call says nothing about that one */
 };
 
-/* The token for an acquisition of `task` ("" for `next --claim`): a fresh one, or that of an
- * unanswered call. */
+/* The token for an acquisition of `task`: a fresh one, or that of an unanswered call. */
 int keyring_begin(struct keyring *k, struct str task, struct pending *p);
+/* The same for whichever task fits `filter`, which is anything that is the same for the same wish.
+ * of: for `done --claim-next`, what tells that call from all others. Only the same call takes over
+ * what it left; one without `of` (`next --claim`) also what those left. */
+int keyring_begin_any(struct keyring *k, struct str filter, struct str of, struct pending *p);
 /* The acquisition came off. resumed: it continued the saved one, so nothing is contested. */
 int keyring_keep(struct keyring *k, struct pending *p, struct str task, int64_t fence,
 		 bool resumed);
-/* It was refused for certain: forget the token. */
+/* The token holds nothing for certain: forget it. */
 void keyring_drop(struct keyring *k, struct pending *p);
 /* Its fate is unknown: keep the file for a repeat. */
 void keyring_leave(struct keyring *k, struct pending *p);
 /* Saves an explicit token. */
 int keyring_save(struct keyring *k, struct str task, struct str token, int64_t fence, bool resumed);
 /* Its holder put the work down (blocked): the token stays, but a claim that replaces it is no
- * contest. */
-void keyring_park(struct keyring *k, struct str task);
-/* The lock is over. */
-void keyring_forget(struct keyring *k, struct str task);
+ * contest. Like below, not if what is saved by now is a later lock's. */
+void keyring_park(struct keyring *k, struct str task, int64_t fence);
+/* The locks of the task up to this fence are over. */
+void keyring_forget(struct keyring *k, struct str task, int64_t fence);
+/* That lock is over, whatever its fence. */
+void keyring_forget_token(struct keyring *k, struct str task, struct str token);
 
 /* For doctor: every file, with what it is for; queue, task and agent are empty if it cannot be
  * read. */

@@ -205,17 +205,12 @@ static enum result unreadable(const char *file, int r, struct answer *ans, struc
 			   STR("put a plain file there, or take it away"));
 }
 
-static enum result load_file(struct settings *s, const char *file, struct answer *ans,
-			     struct arena *a)
+static enum result load_text(struct settings *s, const char *file, struct str text,
+			     struct answer *ans, struct arena *a)
 {
 	struct loading l = { .s = s, .file = file, .arena = a };
-	struct str text;
-	int r = fs_read(a, file, FILE_MAX, &text), bad;
+	int bad;
 
-	if (r == -ENOENT || r == -ENOTDIR)
-		return SUCCESS;
-	if (r)
-		return unreadable(file, r, ans, a);
 	if (!text_valid(text))
 		return answer_fail(ans, MISCONFIGURED,
 				   arena_printf(a, "%s is no text in UTF-8", file), STR(""));
@@ -230,6 +225,17 @@ static enum result load_file(struct settings *s, const char *file, struct answer
 			INI_LINE_MAX);
 	}
 	return l.fault_line ? answer_fail(ans, MISCONFIGURED, l.message, l.hint) : SUCCESS;
+}
+
+static enum result load_file(struct settings *s, const char *file, struct answer *ans,
+			     struct arena *a)
+{
+	struct str text;
+	int r = fs_read(a, file, FILE_MAX, &text);
+
+	if (r == -ENOENT || r == -ENOTDIR)
+		return SUCCESS;
+	return r ? unreadable(file, r, ans, a) : load_text(s, file, text, ans, a);
 }
 
 /* PAWL_LEASE_MIN for lease.min */
@@ -271,23 +277,45 @@ static enum result load_environment(struct settings *s, struct answer *ans, stru
 	return SUCCESS;
 }
 
-static enum result check_leases(const struct settings *s, struct answer *ans, struct arena *a)
+/* "lease = 15m (default)" */
+static struct str shown(const struct settings *s, const char *name, struct arena *a)
 {
-	int64_t lease = settings_number(s, "lease"), min = settings_number(s, "lease.min"),
-		max = settings_number(s, "lease.max");
-	const struct settings_value *v = value_of(s, "lease"), *low = value_of(s, "lease.min"),
-				    *high = value_of(s, "lease.max");
+	const struct settings_value *v = value_of(s, name);
 
-	if (min <= lease && lease <= max)
-		return SUCCESS;
-	return answer_fail(
-		ans, MISCONFIGURED,
-		arena_printf(a,
-			     "lease = %.*s (%.*s) is not between lease.min = %.*s (%.*s) and "
-			     "lease.max = %.*s (%.*s)",
-			     STRF(v->value), STRF(v->origin), STRF(low->value), STRF(low->origin),
-			     STRF(high->value), STRF(high->origin)),
-		STR("change one of the three"));
+	return arena_printf(a, "%s = %.*s (%.*s)", name, STRF(v->value), STRF(v->origin));
+}
+
+/* What may not be more than what. */
+static const struct {
+	const char *less, *more;
+} leases[] = {
+	{ "lease.min", "lease.max" }, { "lease.min", "lease" },    { "lease", "lease.max" },
+	{ "lease.min", "lock.ttl" },  { "lock.ttl", "lease.max" },
+};
+
+#define LEASES (sizeof(leases) / sizeof(leases[0]))
+
+static bool at_odds(const struct settings *s, size_t i)
+{
+	return settings_number(s, leases[i].less) > settings_number(s, leases[i].more);
+}
+
+static enum result check_leases(struct settings *s, struct answer *ans, struct arena *a)
+{
+	for (size_t i = 1; i < LEASES; i++) {
+		const char *name = i < 3 ? "lease" : "lock.ttl";
+
+		if (!at_odds(s, i))
+			continue;
+		s->disagree = true;
+		return answer_fail(ans, MISCONFIGURED,
+				   arena_printf(a, "%.*s is not between %.*s and %.*s",
+						STRF(shown(s, name, a)),
+						STRF(shown(s, "lease.min", a)),
+						STRF(shown(s, "lease.max", a))),
+				   STR("change one of the three"));
+	}
+	return SUCCESS;
 }
 
 /* A relative XDG path counts as not set: so the specification has it. */
@@ -305,15 +333,21 @@ static const char *user_file(struct arena *a)
 	return home && home[0] == '/' ? fs_join(a, str_c(home), STR(".config/pawl/config")) : NULL;
 }
 
+static void load_defaults(struct settings *s, struct arena *a)
+{
+	s->values = arena_array(a, struct settings_value, COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		s->values[i] = (struct settings_value){ str_c(settings_list[i].def),
+							STR("default") };
+}
+
 enum result settings_load(struct settings *s, const char *pawl_dir, struct answer *ans,
 			  struct arena *a)
 {
 	enum result r = SUCCESS;
 
-	s->values = arena_array(a, struct settings_value, COUNT);
-	for (size_t i = 0; i < COUNT; i++)
-		s->values[i] = (struct settings_value){ str_c(settings_list[i].def),
-							STR("default") };
+	load_defaults(s, a);
+	s->disagree = false;
 	s->user_file = user_file(a);
 	s->queue_file = pawl_dir ? fs_join(a, str_c(pawl_dir), STR("config")) : NULL;
 	if (s->user_file)
@@ -460,8 +494,103 @@ static bool compose(struct buf *b, struct str text, struct str name, const struc
 	return value ? l.last && str_eq(l.value, *value) : !l.last;
 }
 
-enum result settings_write(const char *file, struct str name, const struct str *value,
-			   struct answer *ans, struct arena *a)
+/* --- what a change would do to the rest ---------------------------------------------------- */
+
+/* A file as it would be. */
+struct draft {
+	const struct settings *s; /* as they are; NULL: nothing to compare with */
+	const char *file;
+	struct str text, name;
+};
+
+/* false: it does not get as far as that, for another reason. */
+static bool draft_load(const struct draft *d, const char *file, struct settings *out,
+		       struct arena *a)
+{
+	struct answer ignored = { 0 };
+
+	if (!file)
+		return true;
+	if (strcmp(file, d->file) == 0)
+		return load_text(out, file, d->text, &ignored, a) == SUCCESS;
+	return load_file(out, file, &ignored, a) == SUCCESS;
+}
+
+static struct str listed(struct str list, struct str more, struct arena *a)
+{
+	return list.n ? arena_printf(a, "%.*s, %.*s", STRF(list), STRF(more)) : more;
+}
+
+/* Or is it hidden by what is nearer? */
+static bool counts(const struct draft *d, struct str origin)
+{
+	const char *far = d->s->user_file;
+
+	return str_is(origin, "default") || str_starts(origin, str_c(d->file)) ||
+	       (far && str_starts(origin, str_c(far)));
+}
+
+/* Does the draft's value count in `s`, and fit the others there? What was at odds without it does
+ * not matter: it may be one of several steps to mend that. */
+static enum result draft_check(const struct draft *d, const struct settings *s, struct answer *ans,
+			       struct arena *a)
+{
+	const struct setting *set = settings_find(d->name);
+	const struct settings_value *v = &s->values[set - settings_list];
+	struct str above = STR(""), below = STR(""), first = STR(""), text;
+
+	if (!counts(d, v->origin))
+		return SUCCESS;
+	for (size_t i = 0; i < LEASES; i++) {
+		const char *less = leases[i].less, *more = leases[i].more;
+
+		if (!at_odds(s, i))
+			continue;
+		if (str_is(d->name, less)) {
+			above = listed(above, shown(s, more, a), a);
+			first = listed(first, str_c(more), a);
+		} else if (str_is(d->name, more)) {
+			below = listed(below, shown(s, less, a), a);
+			first = listed(first, str_c(less), a);
+		}
+	}
+	if (!first.n)
+		return SUCCESS;
+	text = arena_printf(a, "%s = %.*s would be %s%.*s%s%s%.*s", set->name, STRF(v->value),
+			    above.n ? "more than " : "", STRF(above),
+			    above.n && below.n ? " and " : "", below.n ? "less than " : "",
+			    STRF(below));
+	return answer_fail(ans, USAGE, text,
+			   arena_printf(a,
+					"first change %.*s: lease and lock.ttl are between "
+					"lease.min and lease.max",
+					STRF(first)));
+}
+
+/* The file has to do for other shells as well, and one's own for other queues: so each layer that
+ * is put on top is looked at. */
+static enum result draft_fits(const struct draft *d, struct answer *ans, struct arena *a)
+{
+	struct answer ignored = { 0 };
+	struct settings s = { 0 };
+	enum result r = SUCCESS;
+
+	load_defaults(&s, a);
+	if (!draft_load(d, d->s->user_file, &s, a))
+		return SUCCESS;
+	if (d->s->user_file && strcmp(d->s->user_file, d->file) == 0)
+		r = draft_check(d, &s, ans, a);
+	if (r != SUCCESS || !draft_load(d, d->s->queue_file, &s, a))
+		return r;
+	r = draft_check(d, &s, ans, a);
+	if (r != SUCCESS || load_environment(&s, &ignored, a) != SUCCESS)
+		return r;
+	return draft_check(d, &s, ans, a);
+}
+
+/* Without `s` nothing is compared. */
+static enum result write_file(const struct settings *s, const char *file, struct str name,
+			      const struct str *value, struct answer *ans, struct arena *a)
 {
 	struct buf b = BUF_MAX(FILE_MAX);
 	struct str text = STR("");
@@ -481,7 +610,9 @@ enum result settings_write(const char *file, struct str name, const struct str *
 				     "no ' ;' in it, no blanks around it, and at most %d bytes "
 				     "in all",
 				     INI_LINE_MAX));
-	else if (r != -ENOENT || value)
+	else if (s)
+		code = draft_fits(&(struct draft){ s, file, buf_str(&b), name }, ans, a);
+	if (code == SUCCESS && (r != -ENOENT || value))
 		r = replace_file(file, buf_str(&b), a);
 	else
 		r = 0;
@@ -493,4 +624,16 @@ enum result settings_write(const char *file, struct str name, const struct str *
 				   STR(""));
 	}
 	return code;
+}
+
+enum result settings_write(const char *file, struct str name, const struct str *value,
+			   struct answer *ans, struct arena *a)
+{
+	return write_file(NULL, file, name, value, ans, a);
+}
+
+enum result settings_change(const struct settings *s, const char *file, struct str name,
+			    const struct str *value, struct answer *ans, struct arena *a)
+{
+	return write_file(s, file, name, value, ans, a);
 }

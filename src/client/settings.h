@@ -23,6 +23,7 @@ struct settings_value {
 struct settings {
 	struct settings_value *values;      /* in the order of settings_list */
 	const char *queue_file, *user_file; /* NULL: there is none to be had */
+	bool disagree; /* each value was read and fits its kind, but they do not fit each other */
 };
 
 /* pawl_dir: the .pawl folder, or NULL. SUCCESS, or MISCONFIGURED in *ans with file and line. */
@@ -36,5 +37,9 @@ void settings_policy(const struct settings *s, struct policy *p);
  * at all. */
 enum result settings_write(const char *file, struct str name, const struct str *value,
 			   struct answer *ans, struct arena *a);
+/* The same for a file of `s`, as it was loaded; USAGE if the value would not fit those of the other
+ * settings. */
+enum result settings_change(const struct settings *s, const char *file, struct str name,
+			    const struct str *value, struct answer *ans, struct arena *a);
 
 #endif

@@ -15,6 +15,24 @@ static enum result load(struct session *s, struct answer *ans)
 	return client_init(&s->client, &said, ans, s->arena);
 }
 
+/* To be shown, the values need not fit each other: how else would one see which to change? */
+static enum result load_to_show(struct session *s, json_t **out)
+{
+	struct answer ans = { 0 };
+	enum result code = load(s, &ans);
+	json_t *warnings;
+
+	if (code != SUCCESS && !s->client.settings.disagree)
+		return run_answer(&ans, s->arena, out);
+	*out = run_success();
+	if (code != SUCCESS) {
+		warnings = json_array();
+		json_array_append_new(warnings, json_str(ans.message));
+		json_object_set_new(*out, "warnings", warnings);
+	}
+	return SUCCESS;
+}
+
 static enum result unknown(struct session *s, struct str name, json_t **out)
 {
 	const char *names[64], *near;
@@ -50,29 +68,27 @@ static json_t *setting_json(const struct session *s, const struct setting *set)
 static enum result run_get(struct session *s, struct args *a, json_t **out)
 {
 	const struct setting *set = settings_find(a->key);
-	struct answer ans = { 0 };
+	enum result code;
 
 	if (!set)
 		return unknown(s, a->key, out);
-	if (load(s, &ans) != SUCCESS)
-		return run_answer(&ans, s->arena, out);
-	*out = run_success();
-	json_object_set_new(*out, "setting", setting_json(s, set));
-	return SUCCESS;
+	code = load_to_show(s, out);
+	if (code == SUCCESS)
+		json_object_set_new(*out, "setting", setting_json(s, set));
+	return code;
 }
 
 static enum result run_list(struct session *s, struct args *a, json_t **out)
 {
-	struct answer ans = { 0 };
+	enum result code = load_to_show(s, out);
 	json_t *list;
 
 	(void)a;
-	if (load(s, &ans) != SUCCESS)
-		return run_answer(&ans, s->arena, out);
+	if (code != SUCCESS)
+		return code;
 	list = json_array();
 	for (const struct setting *set = settings_list; set->name; set++)
 		json_array_append_new(list, setting_json(s, set));
-	*out = run_success();
 	json_object_set_new(*out, "settings", list);
 	return SUCCESS;
 }
@@ -106,7 +122,7 @@ static enum result write_setting(struct session *s, const struct args *a, const 
 		return run_fail(s, MISCONFIGURED,
 				STR("there is no queue here whose settings could be changed"),
 				STR("run `pawl init`, or use --user for your own settings"), out);
-	if (settings_write(file, a->key, value, &ans, s->arena) != SUCCESS)
+	if (settings_change(&s->client.settings, file, a->key, value, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, s->arena, out);
 	*out = run_success();
 	json_object_set_new(*out, "name", json_str(a->key));

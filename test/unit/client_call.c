@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <dirent.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -277,6 +278,267 @@ static void test_failed_for_certain(void **state)
 	assert_int_equal(files(".pending"), 0);
 }
 
+static enum result send_faulty(const char *fault, struct request rq)
+{
+	struct client broken;
+	struct answer kept;
+
+	start(&broken, (struct client_options){
+			       .store = arena_printf(&arena, "fault+mem:test%d?fault=modify:1:%s",
+						     serial, fault) });
+	send_it(&broken, rq);
+	kept = ans;
+	client_close(&broken);
+	ans = kept;
+	return ans.code;
+}
+
+static void assert_repeat_of_first(enum result code, const char *id)
+{
+	assert_int_equal(code, SUCCESS);
+	assert_true(ans.repeated);
+	assert_true(str_is(ans.task->id, id));
+	assert_int_equal(ans.lock->fence, 1);
+	assert_int_equal(files(".pending"), 0);
+	assert_int_equal(send(&c, OP_HEARTBEAT, id), SUCCESS);
+}
+
+/* That a later call failed for certain says nothing about the first. */
+static void test_fate_still_unknown(void **state)
+{
+	struct request rq = about(OP_CLAIM, "t1");
+
+	(void)state;
+	create("t1");
+	assert_int_equal(send_faulty("lost", rq), API_ERROR);
+	assert_int_equal(ans.applied, '?');
+	assert_int_equal(send_faulty("busy", rq), API_ERROR);
+	assert_int_equal(ans.applied, 'n');
+	assert_int_equal(files(".pending"), 1);
+	GIVE(&rq, ttl, INT64_C(99) * 86400000);
+	assert_int_equal(send_it(&c, rq), USAGE);
+	assert_int_equal(files(".pending"), 1);
+	assert_repeat_of_first(send(&c, OP_CLAIM, "t1"), "t1");
+}
+
+static void test_fate_of_a_take(void **state)
+{
+	struct request take = about(OP_TAKE, NULL), done = about(OP_DONE, "t1");
+
+	(void)state;
+	create("t1");
+	create("t2");
+	create("t3");
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
+	assert_int_equal(send_faulty("lost", take), API_ERROR);
+	assert_int_equal(send_faulty("busy", take), API_ERROR);
+	GIVE(&take, ttl, INT64_C(99) * 86400000);
+	assert_int_equal(send_it(&c, take), USAGE);
+	assert_int_equal(files(".pending"), 1);
+	/* neither a refused done nor one that takes the next after that */
+	GIVE(&done, claim_next, 1);
+	done.id = STR("t3");
+	assert_int_equal(send_it(&c, done), LOST_LOCK);
+	assert_int_equal(files(".pending"), 1);
+	done.id = STR("t1");
+	assert_int_equal(send_it(&c, done), SUCCESS);
+	assert_true(str_is(ans.next->id, "t3"));
+	assert_int_equal(files(".pending"), 1);
+	assert_repeat_of_first(send(&c, OP_TAKE, NULL), "t2");
+	assert_int_equal(send(&c, OP_HEARTBEAT, "t3"), SUCCESS);
+}
+
+/* What a lost `done --claim-next` took is there for `next --claim`, and for nothing but. */
+static void test_fate_of_a_next(void **state)
+{
+	struct request done = about(OP_DONE, "t1");
+
+	(void)state;
+	create("t1");
+	create("t2");
+	create("t3");
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
+	GIVE(&done, claim_next, 1);
+	assert_int_equal(send_faulty("lost", done), API_ERROR);
+	assert_int_equal(send_faulty("busy", done), API_ERROR);
+	assert_int_equal(files(".pending"), 1);
+	assert_repeat_of_first(send(&c, OP_TAKE, NULL), "t2");
+}
+
+static void test_fate_is_known(void **state)
+{
+	struct client other;
+	struct request rq = about(OP_LOCK_BREAK, "t1"), lock = about(OP_LOCK_ACQUIRE, "t2");
+
+	(void)state;
+	create("t1");
+	create("t2");
+	start(&other, (struct client_options){ .agent = STR("bob") });
+	GIVE(&rq, reason, STR("stuck"));
+	/* CONFLICT: somebody else has it by now */
+	assert_int_equal(send_faulty("lost", about(OP_CLAIM, "t1")), API_ERROR);
+	assert_int_equal(send_it(&other, rq), SUCCESS);
+	assert_int_equal(send(&other, OP_CLAIM, "t1"), SUCCESS);
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), CONFLICT);
+	assert_int_equal(files(".pending"), 0);
+	/* MISCONFIGURED, and not locked by us */
+	assert_int_equal(send(&other, OP_RELEASE, "t1"), SUCCESS);
+	assert_int_equal(send_faulty("lost", about(OP_CLAIM, "t1")), API_ERROR);
+	rq.op = OP_LOCK_BREAK;
+	assert_int_equal(send_it(&other, rq), SUCCESS);
+	rq.op = OP_CANCEL;
+	assert_int_equal(send_it(&other, rq), SUCCESS);
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), MISCONFIGURED);
+	assert_int_equal(files(".pending"), 0);
+	/* MISCONFIGURED, but the lock is ours: a claim of what is in the backlog */
+	rq = about(OP_UPDATE, "t2");
+	GIVE(&rq, status, BACKLOG);
+	assert_int_equal(send_it(&other, rq), SUCCESS);
+	assert_int_equal(send_faulty("lost", lock), API_ERROR);
+	assert_int_equal(send(&c, OP_CLAIM, "t2"), MISCONFIGURED);
+	assert_int_equal(files(".pending"), 1);
+	assert_repeat_of_first(send_it(&c, lock), "t2");
+	/* NOT_FOUND */
+	assert_int_equal(send(&c, OP_LOCK_RELEASE, "t2"), SUCCESS);
+	assert_int_equal(send_faulty("lost", lock), API_ERROR);
+	rq = about(OP_REMOVE, "t2");
+	GIVE(&rq, force, 1);
+	assert_int_equal(send_it(&other, rq), SUCCESS);
+	assert_int_equal(send_it(&c, lock), NOT_FOUND);
+	assert_int_equal(files(".pending"), 0);
+	/* NO_TASKS */
+	assert_int_equal(send_faulty("lost", about(OP_TAKE, NULL)), API_ERROR);
+	assert_int_equal(send(&c, OP_TAKE, NULL), NO_TASKS);
+	assert_int_equal(files(""), 2);
+	client_close(&other);
+}
+
+static struct request take_one(const char *label, int class_rank, const char *type)
+{
+	struct request rq = about(OP_TAKE, NULL);
+
+	if (label)
+		GIVE(&rq, label, str_c(label));
+	if (class_rank)
+		GIVE(&rq, class_rank, class_rank);
+	if (type)
+		GIVE(&rq, type, str_c(type));
+	return rq;
+}
+
+static void create_as(const char *id, const char *label, const char *type)
+{
+	struct request rq = about(OP_CREATE, id);
+
+	GIVE(&rq, title, STR("a task"));
+	GIVE(&rq, labels, arena_append(&arena, (struct strs){ 0 }, str_c(label)));
+	GIVE(&rq, type, str_c(type));
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+}
+
+static void test_filters_are_apart(void **state)
+{
+	(void)state;
+	create_as("t1", "docs", "bug");
+	create_as("t2", "code", "bug");
+	create_as("t3", "code", "idea");
+	assert_int_equal(send_faulty("lost", take_one("docs", 0, NULL)), API_ERROR);
+	assert_int_equal(send_it(&c, take_one("code", 0, NULL)), SUCCESS);
+	assert_true(str_is(ans.task->id, "t2"));
+	assert_int_equal(send_it(&c, take_one(NULL, 0, "idea")), SUCCESS);
+	assert_true(str_is(ans.task->id, "t3"));
+	assert_int_equal(send_it(&c, take_one(NULL, EXPEDITE, NULL)), NO_TASKS);
+	assert_int_equal(files(".pending"), 1);
+	assert_repeat_of_first(send_it(&c, take_one("docs", 0, NULL)), "t1");
+}
+
+/* Killed at any moment, the token of the next task is there: it is saved before the other goes. */
+static void test_next_is_saved_first(void **state)
+{
+	struct request rq = about(OP_DONE, "t1");
+	char room[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	bool saved = false, gone = false;
+	ssize_t n;
+	int fd;
+
+	(void)state;
+	create("t1");
+	create("t2");
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
+	fd = inotify_init1(IN_CLOEXEC);
+	assert_true(inotify_add_watch(fd, ".local/state/pawl",
+				      IN_CREATE | IN_MOVED_TO | IN_DELETE) >= 0);
+	GIVE(&rq, claim_next, 1);
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+	n = read(fd, room, sizeof(room));
+	assert_true(n > 0);
+	for (char *at = room; at < room + n;) {
+		const struct inotify_event *e = (const void *)at;
+
+		if (str_ends(str_c(e->name), STR(".token"))) {
+			gone |= (e->mask & IN_DELETE) != 0;
+			saved |= (e->mask & IN_DELETE) == 0;
+			assert_true(saved);
+		}
+		at += sizeof(*e) + e->len;
+	}
+	assert_true(saved && gone);
+	close(fd);
+}
+
+/* A late repeat by its request id is about a lock that is over, not about the one of now. */
+static void test_late_repeat(void **state)
+{
+	struct request rq = about(OP_RELEASE, "t1"), block = about(OP_BLOCK, "t1");
+
+	(void)state;
+	create("t1");
+	GIVE(&rq, request_id, STR("r1"));
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+	assert_int_equal(files(".token"), 0);
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+	assert_true(ans.repeated);
+	assert_int_equal(send(&c, OP_HEARTBEAT, "t1"), SUCCESS);
+	assert_int_equal(files(".token"), 1);
+	/* nor is what goes on now put down by a late repeat of `block` */
+	GIVE(&block, request_id, STR("r2"));
+	GIVE(&block, reason, STR("because"));
+	GIVE(&block, unblock_action, STR("wait"));
+	assert_int_equal(send_it(&c, block), SUCCESS);
+	assert_int_equal(send(&c, OP_UNBLOCK, "t1"), SUCCESS);
+	rq = about(OP_CLAIM, "t1");
+	GIVE(&rq, ttl, 1000);
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+	assert_int_equal(send_it(&c, block), SUCCESS);
+	assert_true(ans.repeated);
+	usleep(1050000);
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
+	assert_int_equal(send(&c, OP_HEARTBEAT, "t1"), LOST_LOCK); /* contested */
+	assert_true(str_has_nocase(ans.message, STR("two claims of t1")));
+}
+
+/* `lock release` of what ran out succeeds, and there is nothing to keep. */
+static void test_ran_out(void **state)
+{
+	struct request rq = about(OP_LOCK_ACQUIRE, "t1");
+
+	(void)state;
+	create("t1");
+	GIVE(&rq, ttl, 1000);
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+	usleep(1050000);
+	assert_int_equal(send(&c, OP_LOCK_RELEASE, "t1"), SUCCESS);
+	assert_int_equal(files(".token"), 0);
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
+	rq = about(OP_REMOVE, "t1");
+	GIVE(&rq, force, 1);
+	assert_int_equal(send_it(&c, rq), SUCCESS);
+	assert_int_equal(files(""), 2);
+}
+
 /* Two windows under one name: the second takes over what the first let run out. */
 static void test_contested(void **state)
 {
@@ -502,6 +764,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_identities_are_apart, enter, leave),
 		cmocka_unit_test_setup_teardown(test_lost_reply, enter, leave),
 		cmocka_unit_test_setup_teardown(test_failed_for_certain, enter, leave),
+		cmocka_unit_test_setup_teardown(test_fate_still_unknown, enter, leave),
+		cmocka_unit_test_setup_teardown(test_fate_of_a_take, enter, leave),
+		cmocka_unit_test_setup_teardown(test_fate_of_a_next, enter, leave),
+		cmocka_unit_test_setup_teardown(test_fate_is_known, enter, leave),
+		cmocka_unit_test_setup_teardown(test_filters_are_apart, enter, leave),
+		cmocka_unit_test_setup_teardown(test_next_is_saved_first, enter, leave),
+		cmocka_unit_test_setup_teardown(test_late_repeat, enter, leave),
+		cmocka_unit_test_setup_teardown(test_ran_out, enter, leave),
 		cmocka_unit_test_setup_teardown(test_contested, enter, leave),
 		cmocka_unit_test_setup_teardown(test_resume, enter, leave),
 		cmocka_unit_test_setup_teardown(test_lost_lock_is_forgotten, enter, leave),

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <dirent.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,7 +113,7 @@ static void test_kept_and_forgotten(void **state)
 	assert_int_equal(found(&other, "t1"), KEY_NONE);
 	open_as(&other, "ann", "");
 	assert_found(&other, "t1", token, 7);
-	keyring_forget(&k, STR("t1"));
+	keyring_forget(&k, STR("t1"), 7);
 	assert_int_equal(found(&k, "t1"), KEY_NONE);
 	assert_int_equal(files(""), 2); /* . and .. */
 }
@@ -241,7 +242,7 @@ static void test_contested(void **state)
 	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
 	assert_int_equal(keyring_keep(&k, &p, STR("t1"), 4, true), 0);
 	assert_int_equal(found(&k, "t1"), KEY_CONTESTED); /* the other window is still there */
-	keyring_forget(&k, STR("t1"));
+	keyring_forget(&k, STR("t1"), 4);
 	token = claim(&k, "t1", 5);
 	assert_found(&k, "t1", token, 5);
 }
@@ -256,7 +257,7 @@ static void test_not_contested(void **state)
 	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
 	assert_int_equal(keyring_keep(&k, &p, STR("t1"), 2, true), 0);
 	assert_found(&k, "t1", p.token, 2);
-	keyring_park(&k, STR("t1"));
+	keyring_park(&k, STR("t1"), 2);
 	assert_found(&k, "t1", p.token, 2);
 	token = claim(&k, "t1", 3);
 	assert_found(&k, "t1", token, 3);
@@ -265,8 +266,146 @@ static void test_not_contested(void **state)
 	assert_int_equal(keyring_save(&k, STR("t1"), token_make(&arena), 5, false), 0);
 	assert_int_equal(found(&k, "t1"), KEY_CONTESTED);
 	assert_int_equal(files(".tmp"), 0);
-	keyring_park(&k, STR("t2"));
+	keyring_park(&k, STR("t2"), 9);
 	assert_int_equal(found(&k, "t2"), KEY_NONE);
+}
+
+/* What is saved by now can be a later lock's, which another window took. */
+static void test_only_what_is_over(void **state)
+{
+	struct str one = claim(&k, "t1", 1), two;
+
+	(void)state;
+	keyring_forget(&k, STR("t1"), 0);
+	assert_found(&k, "t1", one, 1);
+	keyring_forget(&k, STR("t1"), 1);
+	two = claim(&k, "t1", 2);
+	keyring_forget(&k, STR("t1"), 1);
+	keyring_forget_token(&k, STR("t1"), one);
+	keyring_forget_token(&k, STR("t1"), STR(""));
+	keyring_park(&k, STR("t1"), 1);
+	assert_found(&k, "t1", two, 2);
+	claim(&k, "t1", 3);
+	assert_int_equal(found(&k, "t1"), KEY_CONTESTED); /* two was not parked */
+	keyring_forget(&k, STR("t1"), 3);
+	two = claim(&k, "t1", 4);
+	keyring_forget_token(&k, STR("T1"), two);
+	assert_int_equal(files(""), 2);
+}
+
+static char *saved_file(void)
+{
+	DIR *d = opendir(k.dir);
+	struct dirent *e;
+	char *saved = NULL;
+
+	assert_non_null(d);
+	while ((e = readdir(d)))
+		if (str_ends(str_c(e->d_name), STR(".token")))
+			saved = fs_join(&arena, str_c(k.dir), str_c(e->d_name));
+	closedir(d);
+	assert_non_null(saved);
+	return saved;
+}
+
+/* Between looking at the file and taking it away nobody may put another there. */
+static void test_forget_waits(void **state)
+{
+	struct str two = token_make(&arena);
+	char *saved, *other;
+	int fd, status;
+	pid_t pid;
+
+	(void)state;
+	claim(&k, "t2", 2);
+	other = saved_file();
+	assert_int_equal(rename(other, "aside"), 0);
+	claim(&k, "t1", 1);
+	saved = saved_file();
+	fd = open(saved, O_RDWR | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX), 0); /* as one that replaces it does */
+	pid = fork();
+	if (pid == 0) {
+		keyring_forget(&k, STR("t1"), 1);
+		_exit(0);
+	}
+	usleep(100000);
+	assert_true(fs_exists(saved));
+	assert_int_equal(rename("aside", saved), 0);
+	flock(fd, LOCK_UN);
+	close(fd);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(fs_exists(saved));
+	/* and the other way round: who replaces waits for who looks */
+	fd = open(saved, O_RDWR | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(keyring_save(&k, STR("t1"), two, 3, false) ? 1 : 0);
+	usleep(100000);
+	assert_int_equal(unlink(saved), 0);
+	close(fd);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_found(&k, "t1", two, 3); /* not contested: there was nothing left to replace */
+}
+
+static void test_stopped_process_blocks_nobody(void **state)
+{
+	struct str token;
+	int fd;
+
+	(void)state;
+	claim(&k, "t1", 1);
+	fd = open(saved_file(), O_RDWR | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	keyring_forget(&k, STR("t1"), 1);
+	assert_int_equal(files(".token"), 1);
+	keyring_park(&k, STR("t1"), 1);
+	token = claim(&k, "t1", 2);
+	assert_int_equal(found(&k, "t1"), KEY_CONTESTED);
+	close(fd);
+	keyring_forget_token(&k, STR("t1"), token);
+	assert_int_equal(files(".token"), 0);
+}
+
+static void assert_begins(const char *filter, const char *of, struct str token, bool same)
+{
+	struct pending p;
+
+	assert_int_equal(keyring_begin_any(&k, str_c(filter), str_c(of), &p), 0);
+	assert_int_equal(str_eq(p.token, token), same);
+	assert_int_equal(p.adopted, same);
+	if (same)
+		keyring_leave(&k, &p);
+	else
+		keyring_drop(&k, &p);
+}
+
+static void test_which_unanswered(void **state)
+{
+	struct pending docs, done;
+
+	(void)state;
+	assert_int_equal(keyring_begin_any(&k, STR("docs"), STR(""), &docs), 0);
+	assert_false(docs.adopted);
+	keyring_leave(&k, &docs);
+	assert_begins("", "", docs.token, false);
+	assert_begins("Docs", "", docs.token, false);
+	assert_begins("docs", "x", docs.token, false); /* it would take a second one by it */
+	assert_begins("docs", "", docs.token, true);
+	assert_int_equal(keyring_begin_any(&k, STR(""), STR("x"), &done), 0);
+	assert_begins("", "x", done.token, false); /* in flight */
+	keyring_leave(&k, &done);
+	assert_begins("", "y", done.token, false);
+	assert_begins("", "x", done.token, true);
+	assert_begins("", "", done.token, true);
+	assert_int_equal(files(".pending"), 2);
+	assert_int_equal(keyring_begin_any(&k, STR(""), STR(""), &done), 0);
+	assert_int_equal(keyring_keep(&k, &done, STR("t1"), 1, false), 0);
+	assert_found(&k, "t1", done.token, 1);
+	assert_int_equal(files(".pending"), 1);
 }
 
 static void test_died_while_saving(void **state)
@@ -277,17 +416,7 @@ static void test_died_while_saving(void **state)
 
 	(void)state;
 	/* As if killed between link and unlink: both names, one file. */
-	saved = NULL;
-	{
-		DIR *d = opendir(k.dir);
-		struct dirent *e;
-
-		while ((e = readdir(d)))
-			if (str_ends(str_c(e->d_name), STR(".token")))
-				saved = fs_join(&arena, str_c(k.dir), str_c(e->d_name));
-		closedir(d);
-	}
-	assert_non_null(saved);
+	saved = saved_file();
 	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
 	keyring_drop(&k, &p);
 	assert_int_equal(link(saved, p.path), 0);
@@ -401,6 +530,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_processes, enter, leave),
 		cmocka_unit_test_setup_teardown(test_contested, enter, leave),
 		cmocka_unit_test_setup_teardown(test_not_contested, enter, leave),
+		cmocka_unit_test_setup_teardown(test_only_what_is_over, enter, leave),
+		cmocka_unit_test_setup_teardown(test_forget_waits, enter, leave),
+		cmocka_unit_test_setup_teardown(test_stopped_process_blocks_nobody, enter, leave),
+		cmocka_unit_test_setup_teardown(test_which_unanswered, enter, leave),
 		cmocka_unit_test_setup_teardown(test_died_while_saving, enter, leave),
 		cmocka_unit_test_setup_teardown(test_garbage, enter, leave),
 		cmocka_unit_test_setup_teardown(test_folder_refused, enter, leave),

@@ -279,6 +279,94 @@ static void test_write_refuses(void **state)
 	}
 }
 
+static enum result change(const char *file, const char *name, const char *value)
+{
+	struct str v = str_c(value);
+
+	load();
+	ans = (struct answer){ 0 };
+	return settings_change(&s, file ? file : s.queue_file, str_c(name), value ? &v : NULL, &ans,
+			       &arena);
+}
+
+static enum result ours(const char *name, const char *value)
+{
+	load();
+	return change(s.user_file, name, value);
+}
+
+/* No step may lead to where every further command fails. */
+static void test_change_keeps_leases_together(void **state)
+{
+	(void)state;
+	assert_int_equal(change(NULL, "lease", "2s"), SUCCESS);
+	assert_int_equal(change(NULL, "lease.min", "1h"), USAGE);
+	assert_said(ans.message, "lease.min = 1h would be more than lease = 2s");
+	assert_said(ans.message, ".pawl/config:1");
+	assert_said(ans.message, "lock.ttl = 300s (default)");
+	assert_said(ans.hint, "first change lease, lock.ttl:");
+	assert_string_equal(get(".pawl/config"), "lease = 2s\n");
+	assert_int_equal(change(NULL, "lease", "2d"), USAGE);
+	assert_said(ans.message, "lease = 2d would be more than lease.max = 24h (default)");
+	assert_int_equal(change(NULL, "lease", "500ms"), USAGE);
+	assert_said(ans.message, "lease = 500ms would be less than lease.min = 1s (default)");
+	assert_said(ans.hint, "first change lease.min:");
+	assert_int_equal(change(NULL, "lease.max", "1m"), USAGE);
+	assert_said(ans.message, "less than lock.ttl = 300s (default)");
+	assert_int_equal(change(NULL, "lock.ttl", "2d"), USAGE);
+	assert_int_equal(change(NULL, "lease", "2h"), SUCCESS);
+	assert_int_equal(change(NULL, "lock.ttl", "2h"), SUCCESS);
+	assert_int_equal(change(NULL, "lease.min", "1h"), SUCCESS);
+	assert_int_equal(load(), SUCCESS);
+	assert_int_equal(change(NULL, "lease", NULL), USAGE); /* back to 15m */
+	assert_said(ans.message, "lease = 15m would be less than lease.min = 1h");
+	assert_int_equal(change(NULL, "lease.min", NULL), SUCCESS);
+	assert_int_equal(change(NULL, "lease", NULL), SUCCESS);
+}
+
+static void test_change_looks_at_every_layer(void **state)
+{
+	(void)state;
+	put("user/pawl/config", "lease = 2s\n");
+	assert_int_equal(change(NULL, "lease.min", "10s"), USAGE);
+	assert_said(ans.message, "user/pawl/config:1");
+	assert_int_equal(change(NULL, "lease", "20s"), SUCCESS);
+	assert_int_equal(change(NULL, "lease.min", "10s"), SUCCESS);
+	assert_int_equal(change(NULL, "lease", NULL), USAGE); /* one's own would count again */
+	assert_int_equal(ours("lease", "3s"), SUCCESS);       /* does not count here */
+	assert_int_equal(ours("lease.min", "10s"), USAGE);    /* but in other queues */
+	assert_said(ans.message, "lease = 3s");
+	setenv("PAWL_LEASE", "1h", 1);
+	assert_int_equal(change(NULL, "lease.max", "30m"), USAGE);
+	assert_said(ans.message, "PAWL_LEASE");
+	setenv("PAWL_LEASE", "1m", 1);
+	assert_int_equal(change(NULL, "lease.min", "30s"), USAGE); /* other shells have 20s */
+	assert_int_equal(change(NULL, "agent", "x"), SUCCESS);
+}
+
+static void test_disagreement_can_be_mended(void **state)
+{
+	(void)state;
+	refused("lease = 2s\nlease.min = 1h\n", "lease = 2s", ".pawl/config:1",
+		"change one of the three");
+	assert_said(ans.message, ".pawl/config:2");
+	assert_true(s.disagree);
+	assert_value("lease.min", "1h", ".pawl/config:2"); /* can be shown */
+	assert_value("lock.ttl", "300s", "default");
+	assert_int_equal(change(NULL, "lease", "3s"), USAGE);
+	assert_int_equal(change(NULL, "agent", "x"), SUCCESS);
+	assert_int_equal(change(NULL, "lease", "2h"), SUCCESS); /* though lock.ttl is still off */
+	assert_int_equal(load(), MISCONFIGURED);
+	assert_said(ans.message, "lock.ttl = 300s (default) is not between lease.min = 1h");
+	assert_int_equal(change(NULL, "lock.ttl", "2h"), SUCCESS);
+	assert_int_equal(load(), SUCCESS);
+	assert_false(s.disagree);
+	refused("lease = soon\n", ".pawl/config:1:", "'soon'", "");
+	assert_false(s.disagree);
+	assert_int_equal(change(NULL, "lease", "1h"), SUCCESS); /* a bad line is mended */
+	assert_int_equal(load(), SUCCESS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +377,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_write_makes_the_file, enter, leave),
 		cmocka_unit_test_setup_teardown(test_write_keeps_the_rest, enter, leave),
 		cmocka_unit_test_setup_teardown(test_write_refuses, enter, leave),
+		cmocka_unit_test_setup_teardown(test_change_keeps_leases_together, enter, leave),
+		cmocka_unit_test_setup_teardown(test_change_looks_at_every_layer, enter, leave),
+		cmocka_unit_test_setup_teardown(test_disagreement_can_be_mended, enter, leave),
 	};
 
 	/* they clear the environment, which says so to the others */
