@@ -21,6 +21,10 @@ test: ## the test suite alone
 	@tools/setup check
 	@tools/check -v gcc
 
+soak: ## the fuzzers, a million runs of each
+	@tools/setup check
+	@tools/fuzz --runs 1000000
+
 coverage: ## branch coverage of src/core by the unit tests
 	@tools/setup check
 	@tools/check -v coverage
@@ -54,4 +58,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 12
 
-.PHONY: all demo check test coverage bench install docs format lint clean help
+.PHONY: all demo check test soak coverage bench install docs format lint clean help

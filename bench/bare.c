@@ -87,6 +87,7 @@ static void bare_open(const char *path)
 		bench_die("bare: %s cannot be opened", name);
 	check(sqlite3_open_v2(
 		path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL));
+	sqlite3_busy_timeout(db, TIMEOUT);
 	sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	run("PRAGMA synchronous=FULL");
 }

@@ -6,10 +6,15 @@
  * The last two print "calls a second, granted, p50, p99 and longest wait in microseconds".
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +37,33 @@ struct tape {
 
 static const struct contender *queue;
 static struct tape *tape;
+static pid_t *children;
+static size_t n_children;
+
+/* The others would wait for ever for one that is gone. */
+static void end_children(void)
+{
+	for (size_t i = 0; i < n_children; i++)
+		if (children[i] > 0)
+			kill(children[i], SIGKILL);
+}
+
+/* Not one that has been waited for: its number may be another's by now. */
+static void forget_child(pid_t pid)
+{
+	for (size_t i = 0; i < n_children; i++)
+		if (children[i] == pid)
+			children[i] = 0;
+}
+
+static void follow_parent(pid_t parent)
+{
+#ifdef __linux__
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+	if (getppid() != parent)
+		_exit(1);
+}
 
 static const struct contender *contender_find(const char *name)
 {
@@ -129,6 +161,7 @@ static long long crowd(const char *path, size_t processes, void (*work)(size_t, 
 {
 	size_t size = sizeof(*tape) + processes * sizeof(tape->process[0]);
 	pthread_barrierattr_t shared;
+	pid_t self = getpid();
 	int start[2], status;
 
 	tape = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -137,25 +170,37 @@ static long long crowd(const char *path, size_t processes, void (*work)(size_t, 
 	pthread_barrierattr_init(&shared);
 	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
 	pthread_barrier_init(&tape->all, &shared, (unsigned)processes);
+	children = calloc(processes, sizeof(*children));
+	if (!children || atexit(end_children))
+		bench_die("no memory");
 	for (size_t i = 0; i < processes; i++) {
 		pid_t pid = fork();
 
 		if (pid < 0)
 			bench_die("cannot fork");
 		if (pid == 0) {
+			n_children = 0; /* they are not its own */
+			follow_parent(self);
 			close(start[1]);
 			child(i, path, start[0], work, n);
 		}
+		children[n_children++] = pid;
 	}
 	while (atomic_load(&tape->ready) < (int)processes) {
-		if (waitpid(-1, &status, WNOHANG) > 0)
+		pid_t pid = waitpid(-1, &status, WNOHANG);
+
+		if (pid > 0) {
+			forget_child(pid);
 			bench_die("a process ended before the start");
+		}
 		usleep(1000);
 	}
 	close(start[1]);
-	while (wait(&status) > 0)
+	for (pid_t pid; (pid = wait(&status)) > 0;) {
+		forget_child(pid);
 		if (status)
 			bench_die("a process failed");
+	}
 	report(processes);
 	return (long long)atomic_load(&tape->granted);
 }

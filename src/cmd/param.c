@@ -70,8 +70,8 @@ static const char *json_fault(struct str text, struct arena *a)
 	bool object = json_is_object(o);
 
 	if (!o)
-		return arena_printf(a, "not JSON: %s (line %d, column %d)", e.text, e.line,
-				    e.column)
+		return arena_printf(a, "not JSON: %.*s (line %d, column %d)",
+				    STRF(text_line(a, str_c(e.text))), e.line, e.column)
 			.p;
 	json_decref(o);
 	return object ? NULL : "not a JSON object, such as {\"key\": \"value\"}";
@@ -140,7 +140,10 @@ static const char *add_item(const struct param *p, void *at, struct str item, st
 		*(int64_t *)at |= STATUS_BIT(s);
 		return NULL;
 	}
-	what = p->type == P_IDS ? check_id(item, a) : text_fault(p, item, a);
+	if (p->type == P_IDS)
+		what = check_id(item, a);
+	else /* P_EMPTY is about the list, not about what is in it */
+		what = item.n ? text_fault(p, item, a) : "may not be empty";
 	if (!what && !strs_have(*(struct strs *)at, item))
 		*(struct strs *)at = arena_append(a, *(struct strs *)at, arena_str(a, item));
 	return what;

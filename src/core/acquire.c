@@ -103,24 +103,32 @@ static void claim_own(struct task *t, const struct call *c, struct verdict *v)
 	begin(t, c, v, "claimed", STR("under its manual lock"));
 }
 
-/* May the caller go on where it left off? */
-static bool may_resume(struct task *t, const struct call *c, struct verdict *v)
+/* Why the caller cannot go on where it left off; empty: it can. */
+static struct str no_resume(const struct task *t, const struct call *c)
 {
 	bool other = c->proof.n && t->lock.token.n && !str_eq(c->proof, t->lock.token);
 
-	if (other || t->fence != c->rq->fence || !str_eq(t->assignee, c->rq->agent)) {
-		refuse(v, LOST_LOCK,
-		       arena_printf(c->arena,
-				    "%.*s was taken since: its fence is %lld, its agent %.*s",
-				    STRF(t->id), (long long)t->fence, STRF(t->assignee)),
-		       STR("pawl next --claim takes another task"));
-		return false;
-	}
-	if (t->status != IN_PROGRESS) {
+	if (!t->fence)
+		return arena_printf(c->arena, "%.*s was never claimed", STRF(t->id));
+	if (t->fence != c->rq->fence)
+		return arena_printf(c->arena, "the fence of %.*s is %lld, not %lld", STRF(t->id),
+				    (long long)t->fence, (long long)c->rq->fence);
+	if (other || !str_eq(t->assignee, c->rq->agent))
+		return arena_printf(c->arena,
+				    "the last lease on %.*s was of %.*s, with another token",
+				    STRF(t->id), STRF(t->assignee));
+	return STR("");
+}
+
+static bool may_resume(const struct task *t, const struct call *c, struct verdict *v)
+{
+	struct str why = no_resume(t, c);
+
+	if (why.n)
+		refuse(v, LOST_LOCK, why, STR("pawl next --claim takes another task"));
+	else if (t->status != IN_PROGRESS)
 		refuse_status(v, c, t, "claim --resume", STATUS_BIT(IN_PROGRESS));
-		return false;
-	}
-	return true;
+	return v->code == SUCCESS;
 }
 
 void acquire_claim(struct task *t, const struct call *c, struct verdict *v)

@@ -37,7 +37,8 @@ enum tag {
 	A_CANDIDATE,
 	A_COUNT,
 	A_TEXT,
-	A_WAIT
+	A_WAIT,
+	A_HELD
 };
 
 #define NESTED_MAX (64u << 20)
@@ -101,6 +102,7 @@ static void pack_scalars(const struct answer *ans, struct buf *out)
 	pack_int(out, A_TOTAL, ans->total);
 	pack_str(out, A_TEXT, ans->text);
 	pack_int(out, A_WAIT, ans->wait_ms);
+	pack_int(out, A_HELD, ans->held);
 }
 
 void answer_pack(const struct answer *ans, struct buf *out)
@@ -252,7 +254,7 @@ static int unpack_scalars(struct str bytes, struct unpacking *p)
 {
 	struct answer *ans = p->ans;
 	struct str other;
-	const struct slot slots[A_WAIT] = {
+	const struct slot slots[A_HELD] = {
 		[A_CODE - 1] = { NULL, &p->code },
 		[A_KIND - 1] = { NULL, &p->kind },
 		[A_NOW - 1] = { NULL, &ans->now },
@@ -274,9 +276,10 @@ static int unpack_scalars(struct str bytes, struct unpacking *p)
 		[A_COUNT - 1] = { &other, NULL },
 		[A_TEXT - 1] = { &ans->text, NULL },
 		[A_WAIT - 1] = { NULL, &ans->wait_ms },
+		[A_HELD - 1] = { NULL, &ans->held },
 	};
 
-	return unpack_slots(bytes, slots, A_WAIT);
+	return unpack_slots(bytes, slots, A_HELD);
 }
 
 int answer_unpack(struct str bytes, struct answer *out, struct arena *a)
@@ -293,7 +296,7 @@ int answer_unpack(struct str bytes, struct answer *out, struct arena *a)
 	while ((r = unpack_next(&u, &tag, &value)) > 0)
 		if (unpack_nested(&p, tag, value) < 0)
 			return -EBADMSG;
-	if (!result_known(p.code) || p.kind < ANSWER_TASK || p.kind > ANSWER_ID)
+	if (!result_known(p.code) || p.kind < ANSWER_TASK || p.kind > ANSWER_ID || out->now < 0)
 		return -EBADMSG;
 	out->code = (enum result)p.code;
 	out->kind = (enum answer_kind)p.kind;
@@ -388,6 +391,7 @@ static void overview_json(json_t *o, const struct answer *ans, struct arena *a)
 	json_object_set_new(o, "counts", counts);
 	json_object_set_new(o, "total", json_integer(ans->total));
 	tasks_json(o, "held", ans, a);
+	json_object_set_new(o, "held_total", json_integer(ans->held));
 }
 
 static void counted(json_t *o, size_t n, int64_t total)

@@ -54,6 +54,7 @@ struct answer {
 	struct candidate *candidates;
 	size_t n_candidates;
 	int64_t counts[STATUS_END];
+	int64_t held; /* of ANSWER_OVERVIEW: how many have a lock, however many are in tasks[] */
 	struct str text;
 	int64_t wait_ms; /* NO_TASKS: something comes due in so long; 0: nothing in sight */
 };

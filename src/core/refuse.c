@@ -40,23 +40,6 @@ static const char *const ways_out[] = {
 	[CANCELED] = "pawl reopen %.*s --reason TEXT",
 };
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static struct str way_out(const struct task *t, struct arena *a)
-{
-	return arena_printf(a, ways_out[t->status], STRF(t->id));
-}
-#pragma GCC diagnostic pop
-
-void refuse_status(struct verdict *v, const struct call *c, const struct task *t, const char *what,
-		   unsigned from)
-{
-	refuse(v, MISCONFIGURED,
-	       arena_printf(c->arena, "%.*s is %s; %s starts from %.*s", STRF(t->id),
-			    status_name(t->status), what, STRF(names(from, c->arena))),
-	       way_out(t, c->arena));
-}
-
 static struct str until(const struct task *t, const struct call *c)
 {
 	const struct lock *l = &t->lock;
@@ -66,6 +49,35 @@ static struct str until(const struct task *t, const struct call *c)
 	return arena_printf(c->arena, "until %.*s (in %.*s)",
 			    STRF(when_text(c->arena, l->expires_at)),
 			    STRF(duration_text(c->arena, l->expires_at - c->now)));
+}
+
+static bool holds(const struct task *t, const struct call *c)
+{
+	return str_eq(t->lock.holder, c->rq->agent);
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+static struct str way_out(const struct task *t, const struct call *c)
+{
+	if (t->status != IN_PROGRESS || !lease_live(&t->lock, c->now))
+		return arena_printf(c->arena, ways_out[t->status], STRF(t->id));
+	if (holds(t, c))
+		return arena_printf(c->arena,
+				    "pawl done %.*s, or review, block, release or fail it",
+				    STRF(t->id));
+	return arena_printf(c->arena, "it is held by %.*s %.*s", STRF(t->lock.holder),
+			    STRF(until(t, c)));
+}
+#pragma GCC diagnostic pop
+
+void refuse_status(struct verdict *v, const struct call *c, const struct task *t, const char *what,
+		   unsigned from)
+{
+	refuse(v, MISCONFIGURED,
+	       arena_printf(c->arena, "%.*s is %s; %s starts from %.*s", STRF(t->id),
+			    status_name(t->status), what, STRF(names(from, c->arena))),
+	       way_out(t, c));
 }
 
 void refuse_held(struct verdict *v, const struct call *c, const struct task *t)
@@ -80,32 +92,52 @@ void refuse_held(struct verdict *v, const struct call *c, const struct task *t)
 		       STRF(t->id)));
 }
 
-void refuse_lost(struct verdict *v, const struct call *c, const struct task *t)
+static void lost_lease(struct verdict *v, const struct call *c, const struct task *t)
 {
-	struct arena *a = c->arena;
-	bool same = c->proof.n && str_eq(c->proof, t->lock.token);
-	struct str text, hint;
+	refuse(v, LOST_LOCK,
+	       arena_printf(c->arena, "the lease on %.*s ran out at %.*s", STRF(t->id),
+			    STRF(when_text(c->arena, t->lock.expires_at))),
+	       arena_printf(c->arena,
+			    "pawl claim %.*s --resume %lld takes it up again, if nobody has",
+			    STRF(t->id), (long long)t->fence));
+}
 
-	if (same) {
-		text = arena_printf(a, "the lease on %.*s ran out at %.*s", STRF(t->id),
-				    STRF(when_text(a, t->lock.expires_at)));
-		hint = arena_printf(
-			a, "pawl claim %.*s --resume %lld takes it up again, if nobody has",
-			STRF(t->id), (long long)t->fence);
-	} else if (lease_live(&t->lock, c->now)) {
-		text = arena_printf(a, "%s for %.*s, which is held by %.*s %.*s",
-				    c->proof.n ? "this token is no longer the one"
-					       : "there is no token",
-				    STRF(t->id), STRF(t->lock.holder), STRF(until(t, c)));
-		hint = STR("pawl next --claim takes another task; a holder passes --token");
-	} else {
-		text = arena_printf(a, "%s for %.*s, which nobody holds (it is %s)",
+static void lost_to_another(struct verdict *v, const struct call *c, const struct task *t)
+{
+	refuse(v, LOST_LOCK,
+	       arena_printf(c->arena, "%s for %.*s, which is held by %.*s%s %.*s",
+			    c->proof.n ? "this token is no longer the one" : "there is no token",
+			    STRF(t->id), STRF(t->lock.holder),
+			    holds(t, c) ? " (in another run or work tree)" : "", STRF(until(t, c))),
+	       STR("pawl next --claim takes another task; a holder passes --token"));
+}
+
+static void lost_to_nobody(struct verdict *v, const struct call *c, const struct task *t)
+{
+	if (status_ended(t->status))
+		refuse(v, LOST_LOCK,
+		       arena_printf(c->arena, "%.*s is %s already, and its lock is gone",
+				    STRF(t->id), status_name(t->status)),
+		       STR("pawl next --claim takes another task"));
+	else
+		refuse(v, LOST_LOCK,
+		       arena_printf(c->arena, "%s for %.*s, which nobody holds (it is %s)",
 				    c->proof.n ? "this token is no longer good"
 					       : "there is no token",
-				    STRF(t->id), status_name(t->status));
-		hint = way_out(t, a);
-	}
-	refuse(v, LOST_LOCK, text, hint);
+				    STRF(t->id), status_name(t->status)),
+		       way_out(t, c));
+}
+
+void refuse_lost(struct verdict *v, const struct call *c, const struct task *t)
+{
+	bool same = c->proof.n && str_eq(c->proof, t->lock.token);
+
+	if (lease_live(&t->lock, c->now))
+		lost_to_another(v, c, t);
+	else if (t->lock.expires_at && (same || holds(t, c)))
+		lost_lease(v, c, t);
+	else
+		lost_to_nobody(v, c, t);
 }
 
 void refuse_subtasks(struct verdict *v, const struct call *c, const struct task *t)

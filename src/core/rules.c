@@ -184,7 +184,11 @@ static void heartbeat(struct task *t, const struct call *c, struct verdict *v)
 		return;
 	}
 	if (t->status == BLOCKED) {
-		refuse_status(v, c, t, "heartbeat", STATUS_ALL & ~ON(BLOCKED));
+		refuse(v, MISCONFIGURED,
+		       arena_printf(c->arena, "%.*s is Blocked; its lease is left to run out",
+				    STRF(t->id)),
+		       arena_printf(c->arena, "pawl unblock %.*s, then claim it again",
+				    STRF(t->id)));
 		return;
 	}
 	lease_renew(t, HAS(c->rq, ttl) ? c->rq->ttl : t->lock.ttl, c->now);

@@ -138,6 +138,12 @@ static bool valid(struct queue *q, const struct request *rq, struct answer *ans,
 	return !fault;
 }
 
+/* Whoever takes up what others began is told what was said about it. */
+static bool came_back(const struct answer *ans)
+{
+	return ans->lock && ans->lock->token.n && ans->task->attempts > 1;
+}
+
 static void write_all(struct queue *q, struct change *changes, struct job *jobs, size_t n)
 {
 	int r;
@@ -145,11 +151,16 @@ static void write_all(struct queue *q, struct change *changes, struct job *jobs,
 	if (!n)
 		return;
 	r = q->store->ops->modify(q->store, changes, n);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		struct answer *ans = jobs[i].ans;
+
 		if (r < 0 || changes[i].rc < 0) {
-			*jobs[i].ans = (struct answer){ .now = jobs[i].ans->now };
-			fault_answer(&q->err, jobs[i].ans, jobs[i].arena);
+			*ans = (struct answer){ .now = ans->now };
+			fault_answer(&q->err, ans, jobs[i].arena);
+		} else if (came_back(ans)) {
+			read_comments(q->store, ans, jobs[i].arena);
 		}
+	}
 }
 
 void queue_call_many(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,

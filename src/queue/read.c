@@ -66,6 +66,23 @@ static int only_comments(const struct entry *en, void *ctx)
 	return str_is(ev.name, "comment") ? add_event(ctx, en) : 0;
 }
 
+#define LAST_LINES 30 /* of the log, to look for comments in */
+#define LAST_COMMENTS 5
+
+void read_comments(struct store *s, struct answer *ans, struct arena *a)
+{
+	struct reading x = { .store = s, .ans = ans, .arena = a };
+	struct entry_query q = { .key = task_key(a, ans->task->id), .last = LAST_LINES };
+
+	/* they are an extra: without them the answer is still one */
+	if (s->ops->entries(s, &q, only_comments, &x))
+		ans->n_events = 0;
+	if (ans->n_events > LAST_COMMENTS) {
+		ans->events += ans->n_events - LAST_COMMENTS;
+		ans->n_events = LAST_COMMENTS;
+	}
+}
+
 static int read_show(struct reading *x)
 {
 	struct entry_query q = { 0 };
@@ -184,6 +201,7 @@ static int read_overview(struct reading *x)
 	if (!r)
 		r = read_locks(x);
 	x->ans->kind = ANSWER_OVERVIEW;
+	x->ans->held = x->ans->total;
 	x->ans->total = 0;
 	for (int s = BACKLOG; s < STATUS_END; s++)
 		x->ans->total += x->ans->counts[s] = counts[s];

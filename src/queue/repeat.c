@@ -24,10 +24,27 @@ static void give_token_back(struct work *w)
 		ans->next_lock->token = w->rq->new_token;
 }
 
+/* What makes it the same call: everything but who can prove what, and from where. */
+static struct str packed_call(struct work *w)
+{
+	const uint64_t aside = UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token |
+			       UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_run |
+			       UINT64_C(1) << ARG_host;
+	struct request call = *w->rq;
+	struct buf b = BUF_MAX(ANSWER_MAX);
+	struct str digest;
+
+	call.has &= ~aside;
+	call.id = task_key(w->arena, call.id); /* in any case */
+	request_pack(&call, &b);
+	digest = hash_hex(w->arena, buf_str(&b));
+	buf_free(&b);
+	return digest;
+}
+
 int repeat_find(struct work *w)
 {
 	struct record *rec;
-	struct request first;
 	struct answer *ans = w->ans;
 	int r;
 
@@ -36,11 +53,10 @@ int repeat_find(struct work *w)
 	r = edit_get(w->e, key_of(w), &rec);
 	if (r)
 		return r < 0 ? r : 0;
-	if (request_unpack(rec->hot, &first, w->arena) ||
-	    answer_unpack(arena_str(w->arena, rec->body), ans, w->arena))
+	if (answer_unpack(arena_str(w->arena, rec->body), ans, w->arena))
 		return store_fail(&w->e->store->env, STORE_CORRUPT, "pawl doctor",
 				  "the kept answer of a request id is damaged");
-	if (first.op != w->rq->op || !str_eq_nocase(first.id, w->rq->id)) {
+	if (!str_eq(rec->hot, packed_call(w))) {
 		*ans = (struct answer){ .now = w->e->now };
 		return work_refuse(w, CONFLICT, STR("this request id belongs to another call"),
 				   STR("every call needs a request id of its own"));
@@ -49,20 +65,6 @@ int repeat_find(struct work *w)
 	ans->now = w->e->now;
 	give_token_back(w);
 	return REFUSED; /* nothing to write */
-}
-
-static struct str packed_call(struct work *w)
-{
-	struct request call = { .op = w->rq->op };
-	struct buf b = BUF_MAX(4096);
-	struct str out;
-
-	if (HAS(w->rq, id))
-		GIVE(&call, id, w->rq->id);
-	request_pack(&call, &b);
-	out = arena_str(w->arena, buf_str(&b));
-	buf_free(&b);
-	return out;
 }
 
 void repeat_keep(struct work *w)

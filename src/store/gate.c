@@ -12,16 +12,28 @@
 #define TEXT_SIZE 240 /* who holds it; the notes are at the end */
 #define NOTES_AT (GATE_SIZE - GATE_NOTES * (int)sizeof(uint32_t))
 
+/* Blocks and not only a size: to store into a hole through the mapping, on a full disk, is SIGBUS. */
+static int allocate(struct gate *g)
+{
+	static const char zeros[GATE_SIZE];
+	ssize_t n = pwrite(g->fd, zeros, GATE_SIZE, 0);
+
+	return n == GATE_SIZE ? 0 : n < 0 ? -errno : -ENOSPC;
+}
+
 static int prepare(struct gate *g)
 {
 	struct stat st;
+	int r = 0;
 
 	if (fstat(g->fd, &st))
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	if (st.st_size < GATE_SIZE && ftruncate(g->fd, GATE_SIZE))
-		return -errno;
+	if (st.st_size < GATE_SIZE)
+		r = allocate(g);
+	if (r)
+		return r;
 	g->map = mmap(NULL, GATE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
 	if (g->map == MAP_FAILED) {
 		g->map = NULL;
@@ -79,6 +91,19 @@ static void tame(char *s)
 			*s = '?';
 }
 
+/* 0 if the file is as long as the mapping, so that its pages may be touched. */
+static int look_inside(struct gate *g)
+{
+	static const uint32_t none[GATE_NOTES];
+	int r;
+
+	if (pread(g->fd, g->notes, sizeof(g->notes), NOTES_AT) == (ssize_t)sizeof(g->notes))
+		return 0;
+	r = allocate(g); /* somebody has cut it */
+	memcpy(g->notes, none, sizeof(none));
+	return r;
+}
+
 int gate_lock(struct gate *g, int64_t timeout_ms, struct str who)
 {
 	char text[TEXT_SIZE];
@@ -86,6 +111,8 @@ int gate_lock(struct gate *g, int64_t timeout_ms, struct str who)
 
 	if (r)
 		return r;
+	if (look_inside(g))
+		return 0; /* ours, without a name */
 	if (who.n > 150)
 		who.n = 150;
 	snprintf(text, sizeof(text), "pid %ld since %" PRId64 " %.*s", (long)getpid(), os_boot_ms(),
@@ -106,16 +133,18 @@ void gate_announce(struct gate *g, const uint32_t notes[GATE_NOTES])
 
 void gate_notes(const struct gate *g, uint32_t notes[GATE_NOTES])
 {
-	memcpy(notes, g->map + NOTES_AT, GATE_NOTES * sizeof(*notes));
+	memcpy(notes, g->notes, sizeof(g->notes));
 }
 
 bool gate_holder(const struct gate *g, struct gate_holder *out)
 {
 	char text[TEXT_SIZE];
 	int64_t since;
+	ssize_t n = pread(g->fd, text, TEXT_SIZE - 1, 0);
 
-	memcpy(text, g->map, TEXT_SIZE - 1);
-	text[TEXT_SIZE - 1] = '\0';
+	if (n < 0)
+		return false;
+	text[n] = '\0';
 	if (sscanf(text, "pid %" SCNd64 " since %" SCNd64 " %159[^\n]", &out->pid, &since,
 		   out->who) != 3)
 		return false;

@@ -15,11 +15,12 @@
 #include "base/str.h"
 
 #define GATE_SIZE 256
-#define GATE_NOTES 2
+#define GATE_NOTES 3
 
 struct gate {
-	int fd; /* -1: not open */
-	char *map;
+	int fd;                     /* -1: not open */
+	char *map;                  /* only to be stored into, and only under the lock */
+	uint32_t notes[GATE_NOTES]; /* as they were when it was locked */
 };
 
 struct gate_holder {
@@ -37,6 +38,7 @@ void gate_unlock(struct gate *g);
 /* Leaves a note to the next holder, and wakes those who watch the folder: to be called when the change
  * can be seen. */
 void gate_announce(struct gate *g, const uint32_t notes[GATE_NOTES]);
+/* What the holder before left; 0 if that is lost. */
 void gate_notes(const struct gate *g, uint32_t notes[GATE_NOTES]);
 /* Who holds it, as far as known. */
 bool gate_holder(const struct gate *g, struct gate_holder *out);

@@ -22,6 +22,7 @@ static void sq_close(struct store *base)
 	}
 	for (size_t i = 0; i < SQ_CACHE && s->cache[i].st; i++)
 		sqlite3_finalize(s->cache[i].st);
+	sqlite3_finalize(s->rollback);
 	sqlite3_close_v2(s->db);
 	gate_close(&s->gate);
 	if (s->watch >= 0)

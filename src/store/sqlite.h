@@ -47,7 +47,7 @@ struct sq {
 	int64_t now;   /* stands still during a change */
 	int64_t floor; /* new records begin above this revision; -1: not read yet */
 	bool all_promoted;
-	bool durability_set;
+	bool durability_set, folder_synced;
 	int64_t tally[SQ_STATUSES];
 	bool tally_dirty;
 
@@ -58,6 +58,7 @@ struct sq {
 	int watch;
 	struct sq_cached cache[SQ_CACHE]; /* filled from the front */
 	unsigned evict;
+	sqlite3_stmt *rollback; /* prepared before it is needed, when there may be no memory */
 };
 
 static inline struct sq *sq_of(struct store *s)
@@ -67,6 +68,8 @@ static inline struct sq *sq_of(struct store *s)
 
 /* --- sqlite_stmt.c: statements and faults ------------------------------------------------------- */
 
+/* Not in the cache: the caller finalizes it. */
+int sq_prepare(struct sq *s, const char *sql, sqlite3_stmt **out);
 int sq_take(struct sq *s, const char *sql, sqlite3_stmt **out);
 void sq_give(struct sq *s, sqlite3_stmt *st);
 /* One step: SQLITE_ROW, SQLITE_DONE, or a fault < 0 with the error filled in. */
@@ -88,7 +91,13 @@ int sq_guard(struct sq *s);
 
 const char *sq_vfs(void);
 int sq_wal_file_size(int plain); /* of a file that sq_wal_wrap() may be called for */
-int sq_wal_wrap(sqlite3_file *f);
+/* found: sq_wal_found() */
+int sq_wal_wrap(sqlite3_file *f, uint32_t found);
+/* Its inode if it was there when we opened it; 0: SQLite made it, and syncs the folder itself. */
+uint32_t sq_wal_found(struct sq *s);
+/* Around the statement that commits. */
+void sq_wal_gather(struct sq *s);
+void sq_wal_rest(struct sq *s);
 bool sq_wal_begun(const char *database);
 
 /* --- sqlite_schema.c: what the file has to look like -------------------------------------------- */
@@ -138,7 +147,7 @@ enum sq_col {
 
 /* A record whose strings lie in its statement's row. */
 struct sq_row {
-	int64_t rid;
+	int64_t rid, due;
 	struct record rec;
 	struct str *list; /* the items of labels and depends */
 	size_t room;
@@ -172,6 +181,8 @@ void sq_read_end(struct sq *s);
 int sq_modify(struct store *base, struct change *changes, size_t n);
 int sq_gate_lock(struct sq *s, int64_t *left_ms);
 int sq_begin(struct sq *s, int64_t left_ms);
+/* Ends what sq_begin() began, unless it was committed, or SQLite took it back itself. */
+void sq_rollback(struct sq *s);
 /* Under the gate. Its failure harms nobody. */
 void sq_checkpoint(struct sq *s);
 

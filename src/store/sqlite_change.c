@@ -1,8 +1,11 @@
 /* Changes: the gate, one transaction, and the checkpoint that now and then comes before it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
+#include "base/fs.h"
 #include "base/os.h"
 #include "base/when.h"
 #include "store/sqlite.h"
@@ -19,8 +22,8 @@
 #define WAL_LONG 1000
 #define STAYS 8 /* commits that show that a process stays */
 
-#define JUST_OPENED 1000  /* ms in which nobody asks whether the file is still there */
-#define MANY_PROMOTED 100 /* worth a commit of their own */
+#define JUST_OPENED 1000 /* ms in which nobody asks whether the file is still there */
+#define MANY_DUE 100     /* worth a commit of their own */
 
 /* --- the gate ----------------------------------------------------------------------------------- */
 
@@ -134,6 +137,10 @@ int sq_begin(struct sq *s, int64_t left_ms)
 		rc = still_there(s);
 	if (rc == 0 && !s->durability_set)
 		rc = set_durability(s);
+	if (rc == 0 && !s->rollback)
+		rc = sq_prepare(s, "ROLLBACK", &s->rollback);
+	if (rc == 0)
+		sq_rollback(s); /* where there was no memory to do so */
 	return rc < 0 ? rc : sq_run(s, "BEGIN IMMEDIATE");
 }
 
@@ -142,7 +149,7 @@ void sq_checkpoint(struct sq *s)
 	sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }
 
-enum { WAL_PAGES, WAL_DONE };
+enum { WAL_PAGES, WAL_DONE, WAL_IN_FOLDER /* the one whose entry there is known to be on disk */ };
 
 static void shorten_wal(struct sq *s)
 {
@@ -168,10 +175,27 @@ static void announce(struct sq *s)
 	gate_announce(&s->gate, s->wal);
 }
 
-static void rollback(struct sq *s)
+void sq_rollback(struct sq *s)
 {
-	if (!sqlite3_get_autocommit(s->db))
-		(void)sq_run(s, "ROLLBACK");
+	if (sqlite3_get_autocommit(s->db))
+		return;
+	sqlite3_step(s->rollback);
+	sqlite3_reset(s->rollback);
+}
+
+static int sync_folder(struct sq *s)
+{
+	struct arena a = { 0 };
+	int fd = open(arena_cstr(&a, fs_dirname(str_c(s->path))), O_RDONLY | O_CLOEXEC);
+	int rc = 0;
+
+	if (fd < 0 || fsync(fd))
+		rc = store_fail(&s->base.env, STORE_IO, NULL, "the folder of %s: %s", s->path,
+				strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	arena_free(&a);
+	return rc;
 }
 
 /* A commit whose last frame could not be written is none. One whose sync failed may come back after a
@@ -182,10 +206,38 @@ static bool may_have_happened(int rc, int code)
 	       (rc == STORE_IO && code != SQLITE_IOERR_WRITE);
 }
 
+/*
+ * A WAL that we found may be of somebody who was killed before its folder was synced: then a loss of power
+ * takes it away with all that was committed to it. The gate's note says that it was not so; it is deleted
+ * before a WAL is made, whose inode may be the former one's.
+ */
+static int settle_folder(struct sq *s)
+{
+	uint32_t found = sq_wal_found(s);
+	int rc = 0;
+
+	if (s->folder_synced || s->base.env.relaxed)
+		return 0;
+	if (found != s->wal[WAL_IN_FOLDER]) {
+		s->wal[WAL_IN_FOLDER] = found;
+		if (found)
+			rc = sync_folder(s);
+		else
+			gate_announce(&s->gate, s->wal);
+	}
+	s->folder_synced = rc == 0;
+	return rc;
+}
+
 static int commit(struct sq *s)
 {
-	int rc = sq_run(s, "COMMIT");
+	int rc = settle_folder(s);
 
+	if (rc < 0)
+		return rc;
+	sq_wal_gather(s);
+	rc = sq_run(s, "COMMIT");
+	sq_wal_rest(s);
 	if (rc == 0)
 		s->commits++;
 	else if (may_have_happened(rc, sqlite3_extended_errcode(s->db)))
@@ -195,28 +247,39 @@ static int commit(struct sq *s)
 
 /* --- changes ------------------------------------------------------------------------------------ */
 
-/* Has a record in the lane come due? */
-static int any_due(struct sq *s, int lane, bool *out)
+/* What has come due, and not yet been moved to where it belongs. */
+struct due {
+	int64_t later; /* at most MANY_DUE */
+	bool waiting, going;
+};
+
+static int find_due(struct sq *s, struct due *out)
 {
 	sqlite3_stmt *st;
-	int rc = sq_take(s, "SELECT 1 FROM record WHERE q=?1 AND lane=?2 AND due<=?3", &st);
+	int rc = sq_take(
+		s,
+		"SELECT (SELECT count(*) FROM (SELECT 1 FROM record WHERE q=?1 AND lane=2 AND due<=?2 LIMIT ?3)),"
+		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=3 AND due>0 AND due<=?2),"
+		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=4 AND due<=?2)",
+		&st);
 
 	if (rc < 0)
 		return rc;
 	sqlite3_bind_int64(st, 1, s->q);
-	sqlite3_bind_int(st, 2, lane);
-	sqlite3_bind_int64(st, 3, s->now);
+	sqlite3_bind_int64(st, 2, s->now);
+	sqlite3_bind_int(st, 3, MANY_DUE);
 	rc = sq_step(s, st);
-	*out = rc == SQLITE_ROW;
+	*out = (struct due){ .later = sqlite3_column_int64(st, 0),
+			     .waiting = sqlite3_column_int(st, 1),
+			     .going = sqlite3_column_int(st, 2) };
 	sq_give(s, st);
 	return rc < 0 ? rc : 0;
 }
 
-static int promote(struct sq *s)
+static int promote(struct sq *s, const char *sql)
 {
 	sqlite3_stmt *st;
-	int rc = sq_take(s, "UPDATE record SET lane=1,due=0 WHERE q=?1 AND lane=2 AND due<=?2",
-			 &st);
+	int rc = sq_take(s, sql, &st);
 
 	if (rc < 0)
 		return rc;
@@ -249,23 +312,33 @@ static int sweep(struct sq *s, struct arena *a)
 	return rc < 0 ? rc : 0;
 }
 
-static int start_change(struct sq *s, struct arena *a, bool *worth)
+static int tidy(struct sq *s, struct due *due, struct arena *a)
 {
-	bool later = false, going = false;
+	int rc = 0;
+
+	if (due->later)
+		rc = promote(s, "UPDATE record SET lane=1,due=0 WHERE q=?1 AND lane=2 AND due<=?2");
+	if (rc == 0 && due->waiting)
+		rc = promote(s,
+			     "UPDATE record SET due=0 WHERE q=?1 AND lane=3 AND due>0 AND due<=?2");
+	if (rc == 0 && due->going)
+		rc = sweep(s, a);
+	*due = (struct due){ 0 };
+	return rc;
+}
+
+/* Few that are due wait for an edit that writes anyway; until then a scan sorts them in. */
+static int start_change(struct sq *s, struct due *due, struct arena *a, bool *worth)
+{
 	int rc = sq_clock_change(s);
 
 	s->floor = -1;
 	if (rc == 0)
-		rc = any_due(s, LANE_LATER, &later);
-	if (rc == 0 && later) {
-		rc = promote(s);
-		*worth = sqlite3_changes(s->db) >= MANY_PROMOTED;
-	}
-	if (rc == 0)
-		rc = any_due(s, LANE_GOING, &going);
-	if (rc == 0 && going)
-		rc = sweep(s, a);
-	s->all_promoted = true;
+		rc = find_due(s, due);
+	*worth = rc == 0 && due->later >= MANY_DUE;
+	if (*worth)
+		rc = tidy(s, due, a);
+	s->all_promoted = !due->later;
 	return rc;
 }
 
@@ -297,7 +370,8 @@ static int apply(struct sq *s, const struct edit *e)
 /* No savepoints: an edit writes nothing before it has agreed, and a fault takes all of them back. */
 static int run_changes(struct sq *s, struct change *changes, size_t n, struct arena *a, bool *worth)
 {
-	int rc = start_change(s, a, worth);
+	struct due due = { 0 };
+	int rc = start_change(s, &due, a, worth);
 
 	for (size_t i = 0; rc >= 0 && i < n; i++) {
 		struct edit e;
@@ -306,6 +380,8 @@ static int run_changes(struct sq *s, struct change *changes, size_t n, struct ar
 		if (rc == 0) {
 			*worth = true;
 			rc = apply(s, &e);
+			if (rc == 0)
+				rc = tidy(s, &due, a);
 		}
 	}
 	if (rc >= 0)
@@ -328,7 +404,7 @@ static int change_under_gate(struct sq *s, struct change *changes, size_t n, int
 	if (rc == 0 && worth)
 		rc = commit(s);
 	s->changing = false;
-	rollback(s);
+	sq_rollback(s);
 	memset(s->tally, 0, sizeof(s->tally));
 	s->tally_dirty = false;
 	if (rc == 0 && worth)

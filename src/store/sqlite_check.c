@@ -1,7 +1,10 @@
 /* What doctor wants to know. Only reads, so that it works on a READ handle and on a damaged database. */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/os.h"
@@ -56,20 +59,44 @@ static bool open_to_all(struct check *c, const char *path)
 	    (S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX)))
 		return false;
 	tell(c, CHECK_NOTE, "permissions", arena_printf(&c->a, "every user can write to %s", path),
-	     arena_printf(&c->a, "chmod o-w '%s'", path));
+	     arena_printf(&c->a, "chmod o-w %s", store_word(&c->a, str_c(path)).p));
+	return true;
+}
+
+/* Who may write to a folder may not therefore write to what is in it, and SQLite needs both. */
+static bool closed_to_us(struct check *c, const char *path)
+{
+	int err = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) ? errno : 0;
+
+	if (err != EACCES && err != EPERM && err != EROFS)
+		return false;
+	tell(c, CHECK_BAD, "permissions",
+	     arena_printf(&c->a, "this user cannot write to %s: %s", path, strerror(err)),
+	     err == EROFS
+		     ? STR("mount that file system for writing")
+		     : arena_printf(&c->a, "be in its group, and let its owner run: chmod g+w %s",
+				    store_word(&c->a, str_c(path)).p));
 	return true;
 }
 
 static void check_modes(struct check *c)
 {
 	static const char *const ends[] = { "", "-wal", "-shm", "-gate" };
-	bool any = open_to_all(c, arena_cstr(&c->a, fs_dirname(str_c(c->s->path))));
+	const char *dir = arena_cstr(&c->a, fs_dirname(str_c(c->s->path)));
+	bool any = open_to_all(c, dir);
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		any |= open_to_all(c, arena_printf(&c->a, "%s%s", c->s->path, ends[i]).p);
+	any |= closed_to_us(c, dir);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		const char *file = arena_printf(&c->a, "%s%s", c->s->path, ends[i]).p;
+
+		any |= open_to_all(c, file);
+		any |= closed_to_us(c, file);
+	}
 	if (!any)
 		tell(c, CHECK_OK, "permissions",
-		     arena_printf(&c->a, "mode %03o", c->s->file.st_mode & 0777), STR(""));
+		     arena_printf(&c->a, "mode %03o, and this user can write",
+				  c->s->file.st_mode & 0777),
+		     STR(""));
 }
 
 /* --- SQLite ------------------------------------------------------------------------------------- */

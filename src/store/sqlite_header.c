@@ -15,6 +15,8 @@
 #define HEADER 108 /* the file's 100 bytes, and the head of the schema's root page */
 #define WAL_HEADER 32
 #define WAL_FRAME 24
+#define LOOKS 5
+#define LOOK_AGAIN_US 2000
 
 static uint32_t be32(const unsigned char *p)
 {
@@ -125,7 +127,7 @@ static int judge(struct sq *s, const unsigned char *h, int64_t size, struct sq_h
 	return 0;
 }
 
-int sq_header_read(struct sq *s, struct sq_header *out)
+static int read_once(struct sq *s, struct sq_header *out)
 {
 	unsigned char h[HEADER] = { 0 };
 	sqlite3_file *file = NULL;
@@ -146,4 +148,17 @@ int sq_header_read(struct sq *s, struct sq_header *out)
 	if (size < 512)
 		return fail_damaged(s, "it is cut off");
 	return judge(s, h, size, out);
+}
+
+/* Nothing keeps a checkpoint from writing between two looks at the file: what seems damaged is looked at
+ * again. */
+int sq_header_read(struct sq *s, struct sq_header *out)
+{
+	int rc = read_once(s, out);
+
+	for (int tries = 1; rc == STORE_CORRUPT && tries < LOOKS; tries++) {
+		usleep(LOOK_AGAIN_US);
+		rc = read_once(s, out);
+	}
+	return rc;
 }

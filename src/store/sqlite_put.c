@@ -1,6 +1,4 @@
 /* A record into its row, with its body, its links and its place in the tally. */
-#include <stdio.h>
-
 #include "base/pack.h"
 #include "store/sqlite.h"
 
@@ -8,8 +6,6 @@
 #define LIST_MAX (16u << 20)
 
 static const char *const names[] = {
-	[COL_KEY] = "key",
-	[COL_REV] = "rev",
 	[COL_LANE] = "lane",
 	[COL_DUE] = "due",
 	[COL_STATUS] = "status",
@@ -28,21 +24,25 @@ static const char *const names[] = {
 	[COL_HOT] = "hot",
 };
 
-/* What the index of lanes sorts by first: a time only where time matters. */
-static int64_t due(const struct index *ix)
+/* What the index of lanes sorts by first: a time only where time matters, or still matters. */
+static int64_t due(const struct sq *s, const struct index *ix)
 {
+	if (ix->lane == LANE_WAITING)
+		return ix->eligible_at > s->now ? ix->eligible_at : 0;
 	return ix->lane == LANE_LATER || ix->lane == LANE_GOING ? ix->eligible_at : 0;
 }
 
 /* A column that did not change stays out of the UPDATE, and with it the indexes that it is in. */
-static unsigned changed_columns(const struct record *a, const struct record *b)
+static unsigned changed_columns(const struct sq *s, const struct sq_row *old,
+				const struct record *b)
 {
+	const struct record *a = &old->rec;
 	const struct index *x = &a->ix, *y = &b->ix;
 	unsigned set = 1u << COL_REV;
 
 #define DIFFERS(col, test) set |= (test) ? 1u << (col) : 0
 	DIFFERS(COL_LANE, x->lane != y->lane);
-	DIFFERS(COL_DUE, due(x) != due(y));
+	DIFFERS(COL_DUE, old->due != due(s, y));
 	DIFFERS(COL_STATUS, x->status != y->status);
 	DIFFERS(COL_CLASS, x->class_rank != y->class_rank);
 	DIFFERS(COL_PRIORITY, x->priority != y->priority);
@@ -91,7 +91,8 @@ static void bind_set(sqlite3_stmt *st, int i, int v)
 		sqlite3_bind_null(st, i);
 }
 
-static void bind_column(sqlite3_stmt *st, int i, const struct record *r, enum sq_col col)
+static void bind_column(const struct sq *s, sqlite3_stmt *st, int i, const struct record *r,
+			enum sq_col col)
 {
 	const struct index *ix = &r->ix;
 
@@ -106,7 +107,7 @@ static void bind_column(sqlite3_stmt *st, int i, const struct record *r, enum sq
 		bind_set(st, i, ix->lane);
 		break;
 	case COL_DUE:
-		sqlite3_bind_int64(st, i, due(ix));
+		sqlite3_bind_int64(st, i, due(s, ix));
 		break;
 	case COL_STATUS:
 		bind_set(st, i, ix->status);
@@ -161,23 +162,21 @@ static void bind_column(sqlite3_stmt *st, int i, const struct record *r, enum sq
 
 static int update(struct sq *s, int64_t rid, const struct record *r, unsigned set)
 {
-	char sql[400];
-	size_t n = (size_t)snprintf(sql, sizeof(sql), "UPDATE record SET ");
+	char sql[400], *end = stpcpy(sql, "UPDATE record SET rev=?"); /* all names: 200 */
 	sqlite3_stmt *st;
 	int rc, i = 0;
 
-	for (unsigned col = COL_REV; col <= COL_HOT; col++)
+	for (unsigned col = COL_REV + 1; col <= COL_HOT; col++)
 		if (set >> col & 1)
-			n += (size_t)snprintf(sql + n, sizeof(sql) - n, "%s%s=?", i++ ? "," : "",
-					      names[col]);
-	snprintf(sql + n, sizeof(sql) - n, " WHERE rid=?");
+			end = stpcpy(stpcpy(stpcpy(end, ","), names[col]), "=?");
+	stpcpy(end, " WHERE rid=?");
 	rc = sq_take(s, sql, &st);
 	if (rc < 0)
 		return rc;
 	i = 0;
 	for (unsigned col = COL_REV; col <= COL_HOT; col++)
 		if (set >> col & 1)
-			bind_column(st, ++i, r, col);
+			bind_column(s, st, ++i, r, col);
 	sqlite3_bind_int64(st, ++i, rid);
 	return sq_finish(s, st);
 }
@@ -196,7 +195,7 @@ static int insert(struct sq *s, const struct record *r, int64_t *rid)
 		return rc;
 	sqlite3_bind_int64(st, 1, s->q);
 	for (int col = COL_KEY; col <= COL_HOT; col++)
-		bind_column(st, col + 1, r, col);
+		bind_column(s, st, col + 1, r, col);
 	rc = sq_finish(s, st);
 	*rid = sqlite3_last_insert_rowid(s->db);
 	return rc;
@@ -293,7 +292,7 @@ static int put_new(struct sq *s, const struct record *r)
 static int put_over(struct sq *s, const struct sq_row *old, sqlite3_stmt *found,
 		    const struct record *r)
 {
-	unsigned set = changed_columns(&old->rec, r);
+	unsigned set = changed_columns(s, old, r);
 	struct record n = *r;
 	int rc = 0;
 

@@ -9,7 +9,8 @@
 
 #define BY_AGE " ORDER BY created_at,id"
 #define BY_RANK " ORDER BY class_rank,priority DESC,updated_at,id"
-#define BY_TIME " ORDER BY due,id"
+#define BY_DUE " ORDER BY due,id" /* eligible_at, where it is yet to come */
+#define BY_TIME " ORDER BY eligible_at,id"
 
 struct source {
 	sqlite3_stmt *st;
@@ -141,21 +142,27 @@ static int add_eligible(struct scan *c)
 	sqlite3_stmt *st;
 	int rc = add_lane(c, LANE_READY);
 
-	/* A change begins by promoting what is due; only a reader, or a later edit, finds any. */
 	if (rc == 0 && !(c->s->changing && c->s->all_promoted))
 		rc = source_add(c, "record INDEXED BY record_lane",
 				"q=?1 AND lane=2 AND due<=?3" BY_RANK, &st);
 	if (rc == 0 && c->q->waiting)
 		rc = add_lane(c, LANE_WAITING);
+	if (rc == 0 && c->q->waiting)
+		rc = source_add(c, "record INDEXED BY record_lane",
+				"q=?1 AND lane=3 AND due>0 AND due<=?3" BY_RANK, &st);
 	return rc;
 }
 
 static int add_later(struct scan *c)
 {
 	sqlite3_stmt *st;
+	int rc = source_add(c, "record INDEXED BY record_lane", "q=?1 AND lane=2 AND due>?3" BY_DUE,
+			    &st);
 
-	return source_add(c, "record INDEXED BY record_lane", "q=?1 AND lane=2 AND due>?3" BY_TIME,
-			  &st);
+	if (rc == 0 && c->q->waiting)
+		rc = source_add(c, "record INDEXED BY record_lane",
+				"q=?1 AND lane=3 AND due>?3" BY_DUE, &st);
+	return rc;
 }
 
 /* A field that only few records share: those are sorted. */

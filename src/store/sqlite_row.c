@@ -40,6 +40,7 @@ void sq_row_read(sqlite3_stmt *st, bool body, struct sq_row *row)
 	struct index *ix = &r->ix;
 
 	row->rid = sqlite3_column_int64(st, COL_RID);
+	row->due = sqlite3_column_int64(st, COL_DUE);
 	r->key = sq_column(st, COL_KEY);
 	r->rev = sqlite3_column_int64(st, COL_REV);
 	ix->lane = sqlite3_column_int(st, COL_LANE);

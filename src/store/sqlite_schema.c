@@ -16,8 +16,8 @@
  * record_lane (twice), record_held, record_status, tally, event, event_key.
  *
  * `lane` and `status` are NULL instead of 0, holder, token, parent instead of '': that keeps rows out of
- * the partial indexes. `due` is eligible_at in lanes 2 and 4, where time decides, and 0 in lanes 1 and 3,
- * where rank does; so one index serves both orders, and a claim or a promotion moves one entry in it.
+ * the partial indexes. `due` is eligible_at where time decides (lanes 2 and 4, lane 3 if it is yet to come)
+ * and 0 where rank does; so one index serves both orders, and a claim or a promotion moves one entry in it.
  * labels and depends are packed lists; link is depends the other way round. New records begin with a
  * revision above queue.floor, which a drop raises.
  */
@@ -242,8 +242,7 @@ static int in_transaction(struct sq *s, int64_t left_ms, int (*fn)(struct sq *))
 	rc = fn(s);
 	if (rc == 0)
 		rc = sq_run(s, "COMMIT");
-	if (!sqlite3_get_autocommit(s->db))
-		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+	sq_rollback(s);
 	return rc;
 }
 
@@ -329,7 +328,7 @@ static int make_queue(struct sq *s)
 static int settle_queue(struct sq *s)
 {
 	struct str name = s->base.env.queue;
-	char hint[300];
+	struct arena a = { 0 };
 	int rc;
 
 	if (!name.n || str_is(name, "default"))
@@ -339,9 +338,11 @@ static int settle_queue(struct sq *s)
 		return under_gate(s, NULL, make_queue);
 	if (rc <= 0)
 		return rc;
-	snprintf(hint, sizeof(hint), "pawl init --queue %.*s", STRF(name));
-	return store_fail(&s->base.env, STORE_ABSENT, hint, "there is no queue '%.*s' in %s",
-			  STRF(name), s->path);
+	rc = store_fail(&s->base.env, STORE_ABSENT,
+			arena_printf(&a, "pawl init --queue %s", store_word(&a, name).p).p,
+			"there is no queue '%.*s' in %s", STRF(name), s->path);
+	arena_free(&a);
+	return rc;
 }
 
 int sq_attach(struct sq *s)

@@ -1,7 +1,9 @@
 /* Statements, prepared when first needed and kept; and what SQLite's errors mean to a caller. */
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "store/sqlite.h"
 
 int sq_guard(struct sq *s)
@@ -25,6 +27,18 @@ static bool no_right(int err)
 	return err == EACCES || err == EPERM || err == EROFS;
 }
 
+/* The database is there, and what SQLite keeps beside it is not and cannot be made. */
+static bool needs_writer(struct sq *s)
+{
+	struct arena a = { 0 };
+	const char *dir = arena_cstr(&a, fs_dirname(str_c(s->path)));
+	bool closed = faccessat(AT_FDCWD, s->path, F_OK, AT_EACCESS) == 0 &&
+		      faccessat(AT_FDCWD, dir, W_OK, AT_EACCESS) != 0;
+
+	arena_free(&a);
+	return closed;
+}
+
 static int fail_device(struct sq *s, int err, const char *text)
 {
 	const struct store_env *env = &s->base.env;
@@ -36,6 +50,13 @@ static int fail_device(struct sq *s, int err, const char *text)
 		return store_fail(env, STORE_READONLY,
 				  "check the owner and mode of the file and its folder",
 				  "may not write to %s or its folder: %s", s->path, strerror(err));
+	if (err == ENOENT && needs_writer(s))
+		return store_fail(
+			env, STORE_READONLY,
+			"let somebody who may write to that folder run any pawl command",
+			"may not read %s: its -wal or -shm file is missing, and this user may not "
+			"make it in its folder",
+			s->path);
 	if (err == ENOENT || err == ENOTDIR)
 		return store_fail(env, STORE_UNREACHABLE, NULL, "%s or its folder is gone",
 				  s->path);
@@ -103,7 +124,7 @@ int sq_fail(struct sq *s)
 
 /* --- statements --------------------------------------------------------------------------------- */
 
-static int prepare(struct sq *s, const char *sql, sqlite3_stmt **out)
+int sq_prepare(struct sq *s, const char *sql, sqlite3_stmt **out)
 {
 	if (sqlite3_prepare_v3(s->db, sql, -1, 0, out, NULL) == SQLITE_OK)
 		return 0;
@@ -145,7 +166,7 @@ int sq_take(struct sq *s, const char *sql, sqlite3_stmt **out)
 		*out = c->st;
 		return 0;
 	}
-	rc = prepare(s, sql, out);
+	rc = sq_prepare(s, sql, out);
 	if (rc < 0)
 		return rc;
 	c = find_place(s);
@@ -199,7 +220,7 @@ int sq_exec(struct sq *s, const char *sql)
 int sq_int(struct sq *s, const char *sql, int64_t *out)
 {
 	sqlite3_stmt *st;
-	int rc = prepare(s, sql, &st);
+	int rc = sq_prepare(s, sql, &st);
 
 	if (rc < 0)
 		return rc;

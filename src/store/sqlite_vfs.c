@@ -3,7 +3,8 @@
  *
  * SQLite opens a WAL as if it had to be created, and therefore syncs the folder at each process's first
  * commit: a second fdatasync. We open one that is there and not empty as what it is. Whoever wrote the
- * first bytes into it went SQLite's way and synced the folder with them (see set_durability).
+ * first bytes into it went SQLite's way and synced the folder with them (see set_durability), or was
+ * killed before that (see settle_folder).
  *
  * SQLite looks at every part of a path for links. Links to folders are harmless, since -wal and -shm are
  * found beside the database either way, and the last part has been looked at before (see look()).
@@ -19,23 +20,33 @@
 static sqlite3_vfs *plain; /* SQLite's own */
 static sqlite3_vfs ours;
 
-static bool has_bytes(const char *path)
+/* Which file it is, never 0; 0 if there is nothing in it. */
+static uint32_t find_bytes(const char *path)
 {
 	struct stat st;
+	uint32_t which;
 
-	return path && stat(path, &st) == 0 && st.st_size > 0;
+	if (!path || stat(path, &st) || st.st_size == 0)
+		return 0;
+	which = (uint32_t)st.st_ino ^ (uint32_t)((uint64_t)st.st_ino >> 32);
+	return which ? which : 1;
 }
 
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out)
 {
+	uint32_t found = 0;
 	int rc = SQLITE_ERROR;
 
 	(void)vfs;
-	if ((flags & SQLITE_OPEN_WAL) && (flags & SQLITE_OPEN_CREATE) && has_bytes(name))
+	if ((flags & SQLITE_OPEN_WAL) && (flags & SQLITE_OPEN_CREATE))
+		found = find_bytes(name);
+	if (found)
 		rc = plain->xOpen(plain, name, file, flags & ~SQLITE_OPEN_CREATE, out);
-	if (rc != SQLITE_OK)
+	if (rc != SQLITE_OK) {
+		found = 0;
 		rc = plain->xOpen(plain, name, file, flags, out);
-	return rc == SQLITE_OK && flags & SQLITE_OPEN_WAL ? sq_wal_wrap(file) : rc;
+	}
+	return rc == SQLITE_OK && flags & SQLITE_OPEN_WAL ? sq_wal_wrap(file, found) : rc;
 }
 
 static int full_name(sqlite3_vfs *vfs, const char *name, int room, char *out)
@@ -50,7 +61,7 @@ static int full_name(sqlite3_vfs *vfs, const char *name, int room, char *out)
 bool sq_wal_begun(const char *database)
 {
 	char *wal = sqlite3_mprintf("%s-wal", database);
-	bool begun = has_bytes(wal);
+	bool begun = find_bytes(wal) != 0;
 
 	sqlite3_free(wal);
 	return begun;

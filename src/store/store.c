@@ -52,13 +52,13 @@ bool index_gone(const struct index *ix, int64_t now)
 static bool picked(const struct query *q, const struct index *ix, int64_t now)
 {
 	bool due = ix->eligible_at <= now;
+	bool timed = ix->lane == LANE_LATER || (q->waiting && ix->lane == LANE_WAITING);
 
 	switch (q->pick) {
 	case PICK_ELIGIBLE:
-		return ix->lane == LANE_READY || (ix->lane == LANE_LATER && due) ||
-		       (q->waiting && ix->lane == LANE_WAITING && due);
+		return ix->lane == LANE_READY || (timed && due);
 	case PICK_LATER:
-		return ix->lane == LANE_LATER && !due;
+		return timed && !due;
 	default:
 		return ix->status != 0 && !index_gone(ix, now);
 	}
@@ -93,6 +93,38 @@ int store_fail(const struct store_env *env, int fault, const char *hint, const c
 	va_end(ap);
 	snprintf(err->hint, sizeof(err->hint), "%s", hint ? hint : "");
 	return fault;
+}
+
+static bool plain_word(struct str name)
+{
+	for (size_t i = 0; i < name.n; i++) {
+		unsigned char c = (unsigned char)name.p[i];
+
+		if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+		    !(c && strchr("._/@:-", c)))
+			return false;
+	}
+	return name.n > 0;
+}
+
+struct str store_word(struct arena *a, struct str name)
+{
+	struct buf b = BUF_MAX(4 * name.n + 8);
+	struct str out;
+
+	if (plain_word(name))
+		return arena_str(a, name);
+	buf_addc(&b, '\'');
+	for (size_t i = 0; i < name.n; i++) {
+		if (name.p[i] == '\'')
+			buf_adds(&b, STR("'\\''"));
+		else
+			buf_addc(&b, name.p[i]);
+	}
+	buf_addc(&b, '\'');
+	out = arena_str(a, str_n(b.p, b.n));
+	buf_free(&b);
+	return out;
 }
 
 /* --- registry ----------------------------------------------------------------------------------- */

@@ -84,12 +84,13 @@ int index_cmp(const struct index *a, const struct index *b);
 enum pick {
 	PICK_ALL,      /* every task, by created_at, then id */
 	PICK_ELIGIBLE, /* invariant 7, by index_cmp() */
-	PICK_LATER     /* LANE_LATER not yet due, by eligible_at, then id */
+	PICK_LATER     /* LANE_LATER whose eligible_at is yet to come, by that, then id */
 };
 
 struct query {
 	enum pick pick;
-	bool waiting;      /* PICK_ELIGIBLE: LANE_WAITING whose eligible_at has come counts, too */
+	bool waiting; /* LANE_WAITING counts like LANE_LATER, too: its eligible_at has come, or is
+			    * yet to come (PICK_LATER) */
 	unsigned statuses; /* set of 1 << status; 0: any */
 	int class_rank;    /* 0: any */
 	bool held;         /* only records with a holder */
@@ -258,6 +259,8 @@ struct str uri_param(const struct uri *u, const char *name); /* empty: not there
 /* Fills in env->err and returns `fault`. */
 int store_fail(const struct store_env *env, int fault, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* A name as one word of a shell command, for hints: in quotes if it needs them. */
+struct str store_word(struct arena *a, struct str name);
 /* Runs one edit; on 0 the caller writes e->items and e->entries. */
 int edit_run(struct edit *e, struct store *s, struct arena *a, int64_t now, struct change *c);
 struct record *record_copy(struct arena *a, const struct record *r);

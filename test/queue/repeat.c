@@ -258,6 +258,8 @@ static void test_request_of_another_call(void **state)
 	ok(s, "create id=b");
 	ok(s, "claim id=a new_token=T");
 	refused(s, CONFLICT, "create request_id=r");
+	refused(s, CONFLICT, "create id=a title=other request_id=r");
+	refused(s, CONFLICT, "create id=a agent=bob request_id=r");
 	refused(s, CONFLICT, "create id=b request_id=r");
 	refused(s, CONFLICT, "create id=c request_id=r");
 	refused(s, CONFLICT, "done id=a token=T request_id=r");

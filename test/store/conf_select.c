@@ -75,7 +75,7 @@ static bool in_lane(const struct query *q, const struct index *ix, int64_t now)
 	if (q->pick == PICK_ALL)
 		return true;
 	if (q->pick == PICK_LATER)
-		return ix->lane == LANE_LATER && !due;
+		return !due && (ix->lane == LANE_LATER || (q->waiting && ix->lane == LANE_WAITING));
 	if (ix->lane == LANE_READY)
 		return true;
 	return due && (ix->lane == LANE_LATER || (q->waiting && ix->lane == LANE_WAITING));
@@ -394,6 +394,32 @@ static void test_waiting(void **state)
 	assert_string_equal(conf_scan(c, &all), "r w x ");
 }
 
+static void test_waiting_later(void **state)
+{
+	struct conf *c = *state;
+	struct query later = { .pick = PICK_LATER }, all = { .pick = PICK_LATER, .waiting = true },
+		     next = { .pick = PICK_ELIGIBLE, .waiting = true };
+
+	put_lane(c, "w", LANE_WAITING, 4);
+	put_lane(c, "l", LANE_LATER, 6);
+	put_lane(c, "v", LANE_WAITING, 8);
+	put_lane(c, "u", LANE_WAITING, 0);
+	put_lane(c, "r", LANE_READY, 9);
+	put_lane(c, "n", LANE_NONE, 9);
+	assert_string_equal(conf_scan(c, &later), "l ");
+	assert_string_equal(conf_scan(c, &all), "w l v ");
+	assert_string_equal(conf_scan(c, &next), "r u ");
+	conf_advance(4 * conf_tick());
+	assert_string_equal(conf_scan(c, &all), "l v ");
+	assert_string_equal(conf_scan(c, &next), "r u w ");
+	put_lane(c, "m", LANE_NONE, 0); /* a write may move what has come due */
+	assert_string_equal(conf_scan(c, &all), "l v ");
+	assert_string_equal(conf_scan(c, &next), "r u w ");
+	put_lane(c, "w", LANE_WAITING, 9); /* and it can be put off again */
+	assert_string_equal(conf_scan(c, &all), "l v w ");
+	assert_string_equal(conf_scan(c, &next), "r u ");
+}
+
 static int note_now(struct edit *e, void *ctx)
 {
 	*(int64_t *)ctx = e->now;
@@ -424,6 +450,7 @@ int conf_select(void)
 		CONF_TEST(test_paging),
 		CONF_TEST(test_due),
 		CONF_TEST(test_waiting),
+		CONF_TEST(test_waiting_later),
 		CONF_TEST(test_clock),
 	};
 

@@ -8,11 +8,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +24,7 @@
 #include "base/os.h"
 #include "store/sqlite.h"
 
-static char dir[64], path[100], uri[120];
+static char dir[64], path[100], uri[160];
 static struct store_error err;
 static struct arena arena;
 
@@ -32,7 +35,7 @@ static struct watched {
 	sqlite3_io_methods methods;
 	const sqlite3_io_methods *original;
 } database, wal;
-static int syncs, writes, fail_sync, fail_write;
+static int syncs, writes, fail_sync, fail_write, short_sizes;
 
 static const sqlite3_io_methods *plain(sqlite3_file *f)
 {
@@ -53,6 +56,18 @@ static int count_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
 	return plain(f)->xWrite(f, p, n, at);
 }
 
+/* As if the file had grown after this look at it. */
+static int count_size(sqlite3_file *f, sqlite3_int64 *size)
+{
+	int rc = plain(f)->xFileSize(f, size);
+
+	if (rc == SQLITE_OK && f->pMethods == &database.methods && short_sizes > 0) {
+		short_sizes--;
+		*size -= 4096;
+	}
+	return rc;
+}
+
 static int counting_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, int *out)
 {
 	struct watched *w = flags & SQLITE_OPEN_WAL       ? &wal
@@ -67,6 +82,7 @@ static int counting_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int 
 	w->methods = *w->original;
 	w->methods.xSync = count_sync;
 	w->methods.xWrite = count_write;
+	w->methods.xFileSize = count_size;
 	f->pMethods = &w->methods;
 	return rc;
 }
@@ -82,6 +98,15 @@ static void install_vfs(void)
 	sqlite3_vfs_register(&counting, 1);
 }
 
+/* SQLite's own syncs are fdatasync. */
+static int folder_syncs;
+
+int fsync(int fd)
+{
+	folder_syncs++;
+	return (int)syscall(SYS_fsync, fd);
+}
+
 /* --- helpers ------------------------------------------------------------------------------------ */
 
 static int make_dir(void **state)
@@ -92,7 +117,7 @@ static int make_dir(void **state)
 		return -1;
 	snprintf(path, sizeof(path), "%s/q.db", dir);
 	snprintf(uri, sizeof(uri), "sqlite:%s", path);
-	syncs = writes = fail_sync = fail_write = 0;
+	syncs = writes = fail_sync = fail_write = short_sizes = 0;
 	return 0;
 }
 
@@ -343,6 +368,21 @@ static void test_damaged(void **state)
 	bytes[60 + 3] = 0; /* ours, without a version */
 	only_this(str_n(bytes, ours.n));
 	refuse_all(STORE_CORRUPT, true);
+}
+
+/* A checkpoint may make the file grow between the look at its size and the look at its header. */
+static void test_grows_meanwhile(void **state)
+{
+	struct str ours = our_bytes();
+	struct store *s;
+
+	(void)state;
+	only_this(ours);
+	short_sizes = 2;
+	s = open_ok(STORE_WRITE);
+	assert_int_equal(short_sizes, 0);
+	assert_true(number(s) == 50);
+	store_close(s);
 }
 
 /* The WAL of a database that was cut off does not bring back what it lacks. */
@@ -727,6 +767,38 @@ static void test_one_sync(void **state)
 	assert_int_equal(syncs, 1);
 }
 
+/* A WAL of one who was killed before it could sync the folder; the first who finds it does, once. */
+static void test_folder_sync(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	char gate[140];
+
+	(void)state;
+	assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+	snprintf(gate, sizeof(gate), "%s-gate", path);
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(unlink(gate), 0); /* and with it the note */
+		folder_syncs = 0;
+		for (int i = 0; i < 3; i++) {
+			s = open_ok(STORE_WRITE);
+			assert_int_equal(change(s, NULL), 0);
+			assert_int_equal(change(s, NULL), 0);
+			store_close(s);
+			assert_int_equal(folder_syncs, 1);
+		}
+	}
+	run_sql("PRAGMA journal_mode=DELETE;PRAGMA journal_mode=WAL"); /* no WAL any more */
+	s = open_ok(STORE_WRITE);
+	assert_int_equal(change(s, NULL), 0); /* the folder is synced by SQLite */
+	assert_int_equal(folder_syncs, 1);
+	store_close(s);
+	s = open_ok(STORE_WRITE);
+	assert_int_equal(change(s, NULL), 0);
+	assert_int_equal(folder_syncs, 2); /* of a WAL that is new */
+	store_close(s);
+}
+
 static int refuse(struct edit *e, void *ctx)
 {
 	(void)ctx;
@@ -747,6 +819,255 @@ static void test_refusal_is_free(void **state)
 	assert_int_equal(syncs, 0);
 	assert_int_equal(writes, 0);
 	store_close(s);
+}
+
+static int expiring(struct edit *e, void *ctx)
+{
+	for (int i = 0; i < 20; i++) {
+		struct record r = { .key = arena_printf(e->arena, "going/%d", i),
+				    .ix = { .lane = i % 2 ? LANE_GOING : LANE_LATER,
+					    .eligible_at = e->now + 20 } };
+
+		edit_put(e, &r);
+	}
+	(void)ctx;
+	return 0;
+}
+
+/* What came due is moved and swept along with a change, not by one that is refused and taken back. */
+static void test_refusal_moves_nothing(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	struct change c = { .fn = expiring, .ctx = NULL, .rc = 0 };
+	int before;
+
+	(void)state;
+	assert_int_equal(s->ops->modify(s, &c, 1), 0);
+	usleep(30000);
+	before = sqlite3_total_changes(sq_of(s)->db);
+	c.fn = refuse;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(s->ops->modify(s, &c, 1), 0);
+	assert_int_equal(sqlite3_total_changes(sq_of(s)->db), before);
+	assert_true(ask("SELECT count(*) FROM record WHERE lane=4") == 10);
+	assert_int_equal(change(s, NULL), 0);
+	assert_true(ask("SELECT count(*) FROM record WHERE lane=4") == 0);
+	assert_true(ask("SELECT count(*) FROM record WHERE lane=1 AND due=0") == 10);
+	store_close(s);
+}
+
+/* --- a cache that overflows --------------------------------------------------------------------- */
+
+static char page[4000];
+
+/* More pages than the cache has room for. */
+static int put_many(struct edit *e, void *ctx)
+{
+	int n = *(int *)ctx;
+
+	for (int i = 0; i < n; i++) {
+		struct record r = { .key = arena_printf(e->arena, "task/big%d", i),
+				    .ix = { .status = 2, .lane = LANE_READY },
+				    .body = str_n(page, sizeof(page)),
+				    .body_changed = true };
+
+		r.ix.id = arena_printf(e->arena, "big%d", i * 7 % n);
+		edit_put(e, &r);
+	}
+	return 0;
+}
+
+static int fault(struct edit *e, void *ctx)
+{
+	(void)ctx;
+	return store_fail(&e->store->env, STORE_IO, NULL, "a fault");
+}
+
+static void small_cache(struct store *s)
+{
+	assert_int_equal(sqlite3_exec(sq_of(s)->db, "PRAGMA cache_size=10", NULL, NULL, NULL),
+			 SQLITE_OK);
+}
+
+static void others_change(int times)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct store *s = open_ok(STORE_WRITE);
+
+		for (int i = 0; i < times; i++)
+			if (change(s, NULL)) {
+				fprintf(stderr, "%d %s\n", err.fault, err.text);
+				_exit(1);
+			}
+		store_close(s);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void assert_sound(int64_t n)
+{
+	struct store *s = open_ok(STORE_READ);
+
+	assert_true(number(s) == n);
+	store_close(s);
+	assert_true(ask("SELECT count(*) FROM event") == n);
+	assert_true(ask("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check='ok'") ==
+		    1);
+}
+
+/* A change that was taken back after part of it went to the WAL; then others commit; then we do
+ * something. None of theirs may be lost. */
+static void test_taken_back(void **state)
+{
+	enum { CHANGE, READ, CHECKPOINT, CLOSE, ALL };
+
+	(void)state;
+	for (int round = 0; round < 2 * ALL; round++) {
+		int after = round % ALL, n = 20 + 7 * round;
+		struct store *s = open_ok(STORE_CREATE);
+		struct change two[] = { { .fn = put_many, .ctx = &n }, { .fn = fault } };
+
+		small_cache(s);
+		assert_int_equal(change(s, NULL), 0);
+		writes = 0;
+		assert_int_equal(s->ops->modify(s, two, 2), STORE_IO);
+		assert_true(writes > 0); /* or it shows nothing */
+		others_change(30);
+		if (after == CHANGE)
+			assert_int_equal(change(s, NULL), 0);
+		else if (after == READ)
+			assert_true(number(s) == 31);
+		else if (after == CHECKPOINT)
+			sq_checkpoint(sq_of(s));
+		store_close(s);
+		assert_sound(after == CHANGE ? 32 : 31);
+		drop_dir(NULL);
+		assert_int_equal(make_dir(NULL), 0);
+	}
+}
+
+/* The same where SQLite takes the change back by itself: at the nth write there is no room. */
+static void test_taken_back_by_sqlite(void **state)
+{
+	(void)state;
+	for (int n = 1; n < 100; n = n * 3 / 2 + 1) {
+		int count = 40, rc;
+		struct store *s = open_ok(STORE_CREATE);
+		struct change big = { .fn = put_many, .ctx = &count };
+
+		small_cache(s);
+		assert_int_equal(change(s, NULL), 0);
+		writes = 0;
+		fail_write = n;
+		rc = s->ops->modify(s, &big, 1);
+		fail_write = 0;
+		others_change(30);
+		assert_int_equal(change(s, NULL), 0);
+		store_close(s);
+		assert_sound(32);
+		assert_true(ask("SELECT count(*) FROM body") == (rc ? 0 : count));
+		drop_dir(NULL);
+		assert_int_equal(make_dir(NULL), 0);
+	}
+}
+
+/* And without memory, at a place that nobody can foresee. */
+static sqlite3_mem_methods memory;
+static int allocations, fail_allocation;
+
+static void *count_malloc(int n)
+{
+	allocations++;
+	return fail_allocation && allocations >= fail_allocation ? NULL : memory.xMalloc(n);
+}
+
+static void *count_realloc(void *p, int n)
+{
+	allocations++;
+	return fail_allocation && allocations >= fail_allocation ? NULL : memory.xRealloc(p, n);
+}
+
+static void install_memory(void)
+{
+	sqlite3_mem_methods mine;
+
+	sqlite3_config(SQLITE_CONFIG_GETMALLOC, &memory);
+	mine = memory;
+	mine.xMalloc = count_malloc;
+	mine.xRealloc = count_realloc;
+	sqlite3_config(SQLITE_CONFIG_MALLOC, &mine);
+}
+
+static void test_no_memory(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	int count = 40, total;
+	struct change big = { .fn = put_many, .ctx = &count };
+	int64_t n = 1;
+
+	(void)state;
+	small_cache(s);
+	assert_int_equal(change(s, NULL), 0);
+	allocations = 0;
+	assert_int_equal(s->ops->modify(s, &big, 1), 0);
+	total = allocations;
+	for (int i = 1; i < total; i += total / 25 + 1) {
+		allocations = 0;
+		fail_allocation = i;
+		(void)s->ops->modify(s, &big, 1);
+		fail_allocation = 0;
+		if (sqlite3_get_autocommit(sq_of(s)->db)) { /* else it could not even give up */
+			others_change(5);
+			n += 5;
+		}
+		assert_int_equal(change(s, NULL), 0);
+		n++;
+		assert_true(number(s) == n);
+	}
+	store_close(s);
+	assert_sound(n);
+}
+
+/* What is committed is whole in the file, for one who recovers it after a crash: the checksums of frames
+ * that were written over, too. */
+static void test_overflow_survives(void **state)
+{
+	char wal_path[140];
+	struct str database_bytes, wal_bytes;
+
+	(void)state;
+	for (int relaxed = 0; relaxed < 2; relaxed++) {
+		struct store_env env = { .mode = STORE_CREATE,
+					 .timeout_ms = 5000,
+					 .relaxed = relaxed,
+					 .who = STR("a"),
+					 .err = &err };
+		int count = 100;
+		struct change many[] = { { .fn = put_many, .ctx = &count },
+					 { .fn = put_many, .ctx = &count } };
+		struct store *s;
+
+		assert_int_equal(store_open(&s, str_c(uri), &env), 0);
+		small_cache(s);
+		assert_int_equal(change(s, NULL), 0);
+		assert_int_equal(change(s, NULL), 0);
+		assert_int_equal(s->ops->modify(s, many, 2), 0);
+		snprintf(wal_path, sizeof(wal_path), "%s-wal", path);
+		database_bytes = contents(path);
+		wal_bytes = contents(wal_path);
+		store_close(s);
+		only_this(database_bytes);
+		write_file(wal_path, wal_bytes.p, wal_bytes.n);
+		assert_sound(2);
+		assert_true(ask("SELECT count(*) FROM body") == count);
+		drop_dir(NULL);
+		assert_int_equal(make_dir(NULL), 0);
+	}
 }
 
 /* --- faults of the device ----------------------------------------------------------------------- */
@@ -833,6 +1154,66 @@ static void test_file_limit(void **state)
 	assert_true(ask("SELECT count(*) FROM event") == 2);
 }
 
+/* On a disk without room for even the gate: a fault, no signal. */
+static int full_disk(void)
+{
+	char big[4096] = { 0 }, gate[140];
+	struct store *s;
+	int fd, rc;
+
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("tmpfs", dir, "tmpfs", 0, "size=300k"))
+		return 77;
+	s = open_ok(STORE_CREATE);
+	if (change(s, NULL))
+		return 1;
+	store_close(s);
+	snprintf(gate, sizeof(gate), "%s-gate", path);
+	unlink(gate);
+	snprintf(gate, sizeof(gate), "%s/fill", dir);
+	fd = open(gate, O_WRONLY | O_CREAT, 0644);
+	while (write(fd, big, sizeof(big)) > 0)
+		;
+	close(fd);
+	s = open_ok(STORE_WRITE);
+	rc = change(s, NULL);
+	if (rc != STORE_FULL || err.applied != 'n')
+		return 2;
+	unlink(gate);
+	return change(s, NULL) == 0 && number(s) == 2 ? 0 : 3;
+}
+
+static void test_full_disk(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(full_disk());
+	waitpid(pid, &status, 0);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_gate_cut(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	char gate[140];
+
+	(void)state;
+	assert_int_equal(change(s, NULL), 0);
+	snprintf(gate, sizeof(gate), "%s-gate", path);
+	assert_int_equal(truncate(gate, 0), 0);
+	assert_int_equal(change(s, NULL), 0);
+	assert_int_equal(change(s, NULL), 0);
+	assert_true(file_size("-gate") == GATE_SIZE);
+	assert_true(number(s) == 3);
+	store_close(s);
+}
+
 static int as_nobody(void)
 {
 	struct store *s;
@@ -873,6 +1254,54 @@ static void test_read_only_folder(void **state)
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 	assert_true(ask("SELECT count(*) FROM event") == 1);
+}
+
+/* In a child that is not root: check() there, or -1. */
+static int without_rights(int (*fn)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (getuid() == 0 && (setgid(65534) || setuid(65534)))
+			_exit(100);
+		_exit(fn());
+	}
+	waitpid(pid, &status, 0);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static int read_without_shm(void)
+{
+	struct store *s;
+	struct record r;
+	int rc = try_open(STORE_READ, 100, &s);
+
+	if (rc == 0)
+		rc = s->ops->get(s, STR("meta/n"), &r, &arena);
+	if (rc != STORE_READONLY || strstr(err.text, "gone") || !strstr(err.text, "may not")) {
+		fprintf(stderr, "%d %s\n", rc, err.text);
+		return 1;
+	}
+	return 0;
+}
+
+static void test_reader_without_shm(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	char shm[140];
+	int rc;
+
+	(void)state;
+	assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+	snprintf(shm, sizeof(shm), "%s-shm", path);
+	unlink(shm);
+	chmod(dir, 0555);
+	rc = without_rights(read_without_shm);
+	chmod(dir, 0755);
+	assert_int_equal(rc, 0);
 }
 
 static void test_deleted(void **state)
@@ -1032,7 +1461,7 @@ static void test_clock(void **state)
 
 struct findings {
 	int bad, note, all;
-	char bad_what[40];
+	char bad_what[40], fix[300]; /* the latest */
 };
 
 static void note_finding(void *ctx, enum check_level level, const char *what, struct str text,
@@ -1045,6 +1474,8 @@ static void note_finding(void *ctx, enum check_level level, const char *what, st
 	f->note += level == CHECK_NOTE;
 	if (level == CHECK_BAD)
 		snprintf(f->bad_what, sizeof(f->bad_what), "%s", what);
+	if (fix.n)
+		snprintf(f->fix, sizeof(f->fix), "%.*s", STRF(fix));
 	assert_true(text.n > 0);
 	assert_true(level == CHECK_OK || fix.n > 0);
 }
@@ -1084,6 +1515,63 @@ static void test_check(void **state)
 	f = check();
 	assert_int_equal(f.bad, 1);
 	assert_string_equal(f.bad_what, "links");
+}
+
+static int check_as_other(void)
+{
+	struct findings f = check();
+
+	return f.bad != 5 || strcmp(f.bad_what, "permissions") != 0;
+}
+
+static int check_read_only(void)
+{
+	return check().bad;
+}
+
+static void test_check_rights(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	int rc;
+
+	(void)state;
+	assert_int_equal(change(s, NULL), 0);
+	chmod(dir, 0555);
+	for (int i = 0; i < 4; i++) {
+		char file[140];
+
+		snprintf(file, sizeof(file), "%s%s", path,
+			 (const char *[]){ "", "-wal", "-shm", "-gate" }[i]);
+		chmod(file, 0444);
+	}
+	rc = without_rights(check_as_other);
+	chmod(dir, 0755);
+	assert_int_equal(rc, 0);
+	if (getuid() == 0)
+		assert_int_equal(check_read_only(), 0);
+	store_close(s);
+}
+
+static void test_quoted_fix(void **state)
+{
+	struct findings f;
+	struct store *s;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/it's $(me).db", dir);
+	snprintf(uri, sizeof(uri), "sqlite:%s", path);
+	s = open_ok(STORE_CREATE);
+	store_close(s);
+	chmod(path, 0666);
+	f = check();
+	assert_int_equal(f.note, 1);
+	assert_non_null(strstr(f.fix, "/it'\\''s $(me).db'"));
+	snprintf(uri, sizeof(uri), "sqlite:%s?queue=x; touch y", path);
+	assert_int_equal(try_open(STORE_WRITE, 100, &s), STORE_ABSENT);
+	assert_string_equal(err.hint, "pawl init --queue 'x; touch y'");
+	snprintf(uri, sizeof(uri), "sqlite:%s?queue=plain", path);
+	assert_int_equal(try_open(STORE_WRITE, 100, &s), STORE_ABSENT);
+	assert_string_equal(err.hint, "pawl init --queue plain");
 }
 
 /* --- cost --------------------------------------------------------------------------------------- */
@@ -1151,6 +1639,7 @@ static void test_cost(void **state)
 		{ .pick = PICK_ELIGIBLE, .class_rank = 3 },
 		{ .pick = PICK_ELIGIBLE, .waiting = true },
 		{ .pick = PICK_LATER },
+		{ .pick = PICK_LATER, .waiting = true },
 		{ .pick = PICK_ALL },
 		{ .pick = PICK_ALL, .statuses = 1 << 3 },
 		{ .pick = PICK_ALL, .token = STR("t20007") },
@@ -1216,6 +1705,7 @@ int main(void)
 		T(test_other_program),
 		T(test_newer),
 		T(test_damaged),
+		T(test_grows_meanwhile),
 		T(test_cut_with_wal),
 		T(test_damaged_inside),
 		T(test_no_file),
@@ -1233,19 +1723,31 @@ int main(void)
 		T(test_wal_bounded),
 		T(test_wal_bounded_alone),
 		T(test_one_sync),
+		T(test_folder_sync),
 		T(test_refusal_is_free),
+		T(test_refusal_moves_nothing),
+		T(test_taken_back),
+		T(test_taken_back_by_sqlite),
+		T(test_no_memory),
+		T(test_overflow_survives),
 		T(test_sync_fails),
 		T(test_no_room),
 		T(test_file_limit),
+		T(test_full_disk),
+		T(test_gate_cut),
 		T(test_read_only_folder),
+		T(test_reader_without_shm),
 		T(test_deleted),
 		T(test_kill),
 		T(test_clock),
 		T(test_check),
+		T(test_check_rights),
+		T(test_quoted_fix),
 		T(test_cost),
 		T(test_relative),
 	};
 
+	install_memory();
 	install_vfs();
 	return cmocka_run_group_tests_name("sqlite", tests, NULL, NULL);
 }

@@ -260,7 +260,7 @@ static const char *traced(struct arena *a)
 
 static void use_all(struct store *s)
 {
-	struct change ch[] = { { put_t1, NULL, 99 }, { refuse, NULL, 99 } };
+	struct change ch[] = { { .fn = put_t1, .rc = 99 }, { .fn = refuse, .rc = 99 } };
 	struct query q = { .pick = PICK_ELIGIBLE,
 			   .label = STR("red\x1b[31m"),
 			   .token = STR("tok-secret") };

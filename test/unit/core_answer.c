@@ -241,7 +241,7 @@ static void overview(void **state)
 	check(&ans,
 	      "{\"ok\":true,\"code\":\"SUCCESS\",\"counts\":{\"Backlog\":1,\"Ready\":2,\"In Progress\":3,"
 	      "\"Blocked\":4,\"Needs Help\":5,\"Review\":6,\"Done\":7,\"Failed\":8,\"Canceled\":9},"
-	      "\"total\":45,\"held\":[]}");
+	      "\"total\":45,\"held\":[],\"held_total\":0}");
 }
 
 static void an_id(void **state)
@@ -481,6 +481,8 @@ static void bad_numbers(void **state)
 	assert_int_equal(unpack_number(2, ANSWER_ID), 0);
 	assert_int_equal(unpack_number(2, ANSWER_ID + 1), -EBADMSG);
 	assert_int_equal(unpack_number(2, -1), -EBADMSG);
+	assert_int_equal(unpack_number(3, 0), 0);
+	assert_int_equal(unpack_number(3, -1), -EBADMSG);                /* no store's time */
 	assert_int_equal(answer_unpack(STR(""), &back, &mem), -EBADMSG); /* no code */
 	pack_int(&b, 1, SUCCESS);
 	for (int i = 0; i < 9; i++)

@@ -703,9 +703,10 @@ static int words_diff(const struct want *w, const struct verdict *v, const char 
 				    str_holds(v->message, "until "));
 	if (w->code == MISCONFIGURED && !w->changed && w->s->op != OP_UPDATE &&
 	    w->s->op != OP_STATUS)
-		n += differ(where, "names the status", 1,
-			    str_holds(v->message, status_name(w->s->status)) &&
-				    str_holds(v->message, "starts from"));
+		n += differ(
+			where, "names the status", 1,
+			str_holds(v->message, status_name(w->s->status)) &&
+				(w->s->op == OP_HEARTBEAT || str_holds(v->message, "starts from")));
 	return n;
 }
 
