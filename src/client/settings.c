@@ -10,10 +10,9 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "client/ini_file.h"
+#include "client/setting_kind.h"
 
 #define FILE_MAX (64 * 1024)
-#define NUMBER_MAX 1000000000
-#define DURATION_MAX (INT64_C(365) * 24 * 3600 * 1000)
 #define COUNT (sizeof(settings_list) / sizeof(settings_list[0]) - 1)
 
 const struct setting settings_list[] = {
@@ -71,88 +70,6 @@ void settings_policy(const struct settings *s, struct policy *p)
 	};
 }
 
-/* --- what is allowed ----------------------------------------------------------------------- */
-
-static bool good_duration(const struct setting *s, struct str value)
-{
-	int64_t ms;
-
-	if (!duration_parse(value, &ms) || ms > DURATION_MAX)
-		return false;
-	/* Not to wait at all makes sense; a lease of no time does not. */
-	return ms > 0 || (ms == 0 && strcmp(s->name, "timeout") == 0);
-}
-
-static bool good_number(struct str value)
-{
-	int64_t n;
-
-	return str_to_i64(value, &n) && n >= 0 && n <= NUMBER_MAX;
-}
-
-static bool good_text(struct str value)
-{
-	for (size_t i = 0; i < value.n; i++)
-		if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f)
-			return false;
-	return text_valid(value);
-}
-
-static bool good_word(const char *kind, struct str value)
-{
-	struct str words = str_c(kind);
-
-	while (words.n)
-		if (str_eq(str_cut(&words, ' '), value))
-			return true;
-	return false;
-}
-
-static struct str words_listed(const char *kind, struct arena *a)
-{
-	struct str words = str_c(kind), out = str_cut(&words, ' ');
-
-	while (words.n) {
-		struct str word = str_cut(&words, ' ');
-
-		out = arena_printf(a, "%.*s%s%.*s", STRF(out), words.n ? ", " : " or ", STRF(word));
-	}
-	return out;
-}
-
-/* Empty, or what the value should have been. */
-static struct str value_fault(const struct setting *s, struct str value, struct arena *a)
-{
-	if (strcmp(s->kind, "TEXT") == 0)
-		return good_text(value) ? STR("") : STR("text on one line");
-	if (strcmp(s->kind, "NUMBER") == 0)
-		return good_number(value) ? STR("") : STR("a number from 0 to 1000000000");
-	if (strcmp(s->kind, "DURATION") == 0)
-		return good_duration(s, value)
-			       ? STR("")
-			       : STR("a time such as 90s, 15m, 2h or 1d, up to 365d");
-	return good_word(s->kind, value) ? STR("") : words_listed(s->kind, a);
-}
-
-static struct str bad_value(const struct setting *s, struct str value, struct str allowed,
-			    struct arena *a)
-{
-	return arena_printf(a, "%s = '%.*s': it must be %.*s", s->name, STRF(text_line(a, value)),
-			    STRF(allowed));
-}
-
-static struct str nearest(struct str name, struct arena *a)
-{
-	const char *names[COUNT], *near;
-
-	for (size_t i = 0; i < COUNT; i++)
-		names[i] = settings_list[i].name;
-	near = text_nearest(name, names, COUNT);
-	if (!near)
-		return STR("`pawl config` lists all settings");
-	return arena_printf(a, "did you mean %s? `pawl config` lists all settings", near);
-}
-
 /* --- reading ------------------------------------------------------------------------------- */
 
 struct loading {
@@ -175,14 +92,14 @@ static void take_line(void *ctx, int line, struct str name, struct str value)
 		l->fault_line = line;
 		l->message = arena_printf(l->arena, "%s:%d: there is no setting '%.*s'", l->file,
 					  line, STRF(text_line(l->arena, name)));
-		l->hint = nearest(name, l->arena);
+		l->hint = setting_nearest(name, l->arena);
 		return;
 	}
-	allowed = value_fault(set, value, l->arena);
+	allowed = setting_fault(set, value, l->arena);
 	if (allowed.n) {
 		l->fault_line = line;
 		l->message = arena_printf(l->arena, "%s:%d: %.*s", l->file, line,
-					  STRF(bad_value(set, value, allowed, l->arena)));
+					  STRF(setting_bad(set, value, allowed, l->arena)));
 		return;
 	}
 	l->s->values[set - settings_list] = (struct settings_value){
@@ -260,9 +177,9 @@ static enum result load_environment(struct settings *s, struct answer *ans, stru
 
 		if (!value || !*value)
 			continue;
-		allowed = value_fault(set, str_c(value), a);
+		allowed = setting_fault(set, str_c(value), a);
 		if (allowed.n) {
-			struct str text = bad_value(set, str_c(value), allowed, a);
+			struct str text = setting_bad(set, str_c(value), allowed, a);
 
 			return answer_fail(
 				ans, MISCONFIGURED,
@@ -463,10 +380,10 @@ static enum result check_write(struct str name, const struct str *value, struct 
 		return answer_fail(
 			ans, USAGE,
 			arena_printf(a, "there is no setting '%.*s'", STRF(text_line(a, name))),
-			nearest(name, a));
-	allowed = value ? value_fault(set, *value, a) : STR("");
+			setting_nearest(name, a));
+	allowed = value ? setting_fault(set, *value, a) : STR("");
 	if (allowed.n)
-		return answer_fail(ans, USAGE, bad_value(set, *value, allowed, a), STR(""));
+		return answer_fail(ans, USAGE, setting_bad(set, *value, allowed, a), STR(""));
 	return SUCCESS;
 }
 

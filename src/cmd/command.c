@@ -58,11 +58,31 @@ bool command_prefix(const char *word)
 
 #define NAMES_MAX 128
 
+/* What others call it. */
+static const char *command_synonym(const char *word)
+{
+	static const struct {
+		const char *word, *command;
+	} words[] = {
+		{ "add", "create" },  { "new", "create" },    { "delete", "remove" },
+		{ "rm", "remove" },   { "start", "claim" },   { "take", "claim" },
+		{ "finish", "done" }, { "complete", "done" }, { "close", "done" },
+		{ "ls", "list" },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (!strcmp(words[i].word, word))
+			return words[i].command;
+	return NULL;
+}
+
 const char *command_nearest(const char *prefix, const char *word, struct arena *a)
 {
 	const char *names[NAMES_MAX];
 	size_t n = 0;
 
+	if (!prefix && command_synonym(word))
+		return command_synonym(word);
 	for (size_t i = 0; commands[i] && n < NAMES_MAX; i++) {
 		const struct command *c = commands[i];
 

@@ -112,6 +112,8 @@ struct session {
 	/* Shows one object of several at once (log --follow); false: nobody listens any more. NULL: this face
 	 * has no such thing. */
 	bool (*emit)(struct session *s, const struct command *c, json_t *object);
+	/* Is there still somebody to show it to? NULL: yes. */
+	bool (*listening)(struct session *s);
 	/* What a face says about the commands themselves. NULL: it cannot. help: false if there is no such topic. */
 	bool (*help)(struct buf *out, struct strs topic);
 	bool (*completion)(struct buf *out, struct str shell);

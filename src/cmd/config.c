@@ -52,14 +52,29 @@ static enum result unknown(struct session *s, struct str name, json_t **out)
 		out);
 }
 
+/* Who and where are found out if nobody set them. */
+static struct settings_value in_force(const struct session *s, const struct setting *set)
+{
+	const struct client *c = &s->client;
+	struct settings_value v = c->settings.values[set - settings_list];
+	bool agent = !strcmp(set->name, "agent"), store = !strcmp(set->name, "store");
+
+	if (v.value.n || (!agent && !store))
+		return v;
+	v.value = agent ? c->agent : c->uri;
+	if (agent ? c->said.agent.n : c->said.store.n)
+		v.origin = agent ? STR("--agent") : STR("--store");
+	return v;
+}
+
 static json_t *setting_json(const struct session *s, const struct setting *set)
 {
-	const struct settings_value *v = &s->client.settings.values[set - settings_list];
+	const struct settings_value v = in_force(s, set);
 	json_t *o = json_object();
 
 	json_object_set_new(o, "name", json_string(set->name));
-	json_object_set_new(o, "value", json_str(v->value));
-	json_object_set_new(o, "origin", json_str(v->origin));
+	json_object_set_new(o, "value", json_str(v.value));
+	json_object_set_new(o, "origin", json_str(v.origin));
 	json_object_set_new(o, "default", json_string(set->def));
 	json_object_set_new(o, "help", json_string(set->help));
 	return o;

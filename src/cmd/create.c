@@ -15,9 +15,29 @@ static const struct param params[] = {
 	{ 0 }
 };
 
+/* A new task that is not what was asked for: a dependency of it was canceled. */
+static void warn(struct session *s, json_t *o)
+{
+	const json_t *t = json_object_get(o, "task");
+	const char *status = view_get(t, "status"), *reason = view_get(t, "blocker_reason");
+	json_t *warnings = json_object_get(o, "warnings");
+
+	if (!status || strcmp(status, "Needs Help") != 0 ||
+	    json_is_true(json_object_get(o, "existed")))
+		return;
+	if (!warnings) {
+		warnings = json_array();
+		json_object_set_new(o, "warnings", warnings);
+	}
+	json_array_append_new(
+		warnings, json_str(arena_printf(s->arena, "%s needs help: %s", view_get(t, "id"),
+						reason ? reason : "no reason known")));
+}
+
 static enum result run(struct session *s, struct args *a, json_t **out)
 {
 	const char *fault = fields_fault(&a->rq);
+	enum result code;
 
 	if (!fault && a->rq.if_absent && !HAS(&a->rq, id))
 		fault = "--if-absent needs --id: without it, every task gets an id of its own";
@@ -25,7 +45,10 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 		fault = "--status: a new task is Ready or Backlog";
 	if (fault)
 		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help create`"), out);
-	return run_op(s, a, out);
+	code = run_op(s, a, out);
+	if (code == SUCCESS)
+		warn(s, *out);
+	return code;
 }
 
 static void show(const json_t *o, struct view *v)

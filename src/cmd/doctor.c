@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "base/os.h"
 #include "base/when.h"
 #include "cmd/command.h"
@@ -15,6 +16,7 @@ static const struct param params[] = {
 };
 
 #define DAY_MS INT64_C(86400000)
+#define FIND_MS 15000
 #define CLOCK_MS 5000 /* as far as two clocks may be apart before it is worth a word */
 
 struct exam {
@@ -165,6 +167,65 @@ static void check_queue(struct exam *x)
 		check_clock(x);
 }
 
+/* --- settings that do not fit -------------------------------------------------------------------- */
+
+/* "FILE:LINE: NAME = 'x': it must be …", "PAWL_NAME in the environment: …" */
+static struct str settings_fix(struct exam *x, const struct answer *ans)
+{
+	const struct settings *set = &x->s->client.settings;
+	struct str rest = ans->message, variable, name;
+	const char *files[] = { set->queue_file, set->user_file };
+
+	if (ans->hint.n)
+		return ans->hint;
+	variable = str_cut(&rest, ' ');
+	if (str_starts(variable, STR("PAWL_")))
+		return arena_printf(x->s->arena, "unset %.*s", STRF(variable));
+	for (size_t i = 0; i < 2; i++) {
+		if (!files[i] || !str_starts(ans->message, str_c(files[i])))
+			continue;
+		rest = str_n(ans->message.p + strlen(files[i]), ans->message.n - strlen(files[i]));
+		str_cut(&rest, ' ');
+		name = str_cut(&rest, ' ');
+		if (settings_find(name))
+			return arena_printf(x->s->arena, "pawl config unset %.*s%s", STRF(name),
+					    i ? " --user" : "");
+		return arena_printf(x->s->arena, "edit %s", files[i]);
+	}
+	return STR("`pawl config list` shows the settings");
+}
+
+/* With settings that do not fit, nothing says for certain which queue is meant: that of the folder is. */
+static bool find_queue(struct client *c)
+{
+	const char *file;
+
+	if (!c->place.pawl_dir || c->said.store.n || settings_text(&c->settings, "store").n)
+		return false;
+	file = fs_join(c->arena, str_c(c->place.pawl_dir), STR("queue.db"));
+	if (!fs_exists(file))
+		return false;
+	c->uri = arena_printf(c->arena, "sqlite:%s", file);
+	c->queue_name = c->said.queue.n ? c->said.queue : settings_text(&c->settings, "queue");
+	c->timeout_ms = FIND_MS;
+	c->agent = STR("pawl doctor");
+	c->host = os_hostname(c->arena);
+	return true;
+}
+
+static void check_despite(struct exam *x, const struct answer *ans)
+{
+	struct client *c = &x->s->client;
+
+	note(x, CHECK_BAD, "settings", ans->message, settings_fix(x, ans));
+	if (ans->code != MISCONFIGURED || !c->settings.values || !find_queue(c)) {
+		note(x, CHECK_NOTE, "queue", STR("not looked at: the settings come first"),
+		     STR("pawl doctor, once they fit"));
+		return;
+	}
+	check_queue(x);
+}
+
 static enum result run(struct session *s, struct args *a, json_t **out)
 {
 	struct exam x = { .s = s, .findings = json_array(), .fix = a->fix };
@@ -172,7 +233,7 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	struct answer ans = { 0 };
 
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS) {
-		note(&x, CHECK_BAD, "settings", ans.message, ans.hint);
+		check_despite(&x, &ans);
 	} else {
 		note(&x, CHECK_OK, "settings", STR("every value fits"), STR(""));
 		check_queue(&x);

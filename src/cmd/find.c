@@ -13,7 +13,7 @@ static const struct param params[] = {
 static enum result run(struct session *s, struct args *a, json_t **out)
 {
 	if (!HAS(&a->rq, limit))
-		GIVE(&a->rq, limit, 100);
+		GIVE(&a->rq, limit, a->global.quiet ? 0 : 100);
 	return run_op(s, a, out);
 }
 

@@ -67,6 +67,89 @@ static enum result keep_choice(struct session *s, const char *dir, const struct 
 	return code;
 }
 
+/* --- what the folder has already ----------------------------------------------------------------- */
+
+static const struct settings_value *setting(const struct client *c, const char *name)
+{
+	return &c->settings.values[settings_find(str_c(name)) - settings_list];
+}
+
+static bool by_folder(const struct client *c, const char *name)
+{
+	struct str origin = setting(c, name)->origin;
+
+	return c->settings.queue_file && str_starts(origin, str_c(c->settings.queue_file));
+}
+
+static bool has_tasks(struct client *c)
+{
+	struct request rq = { .op = OP_LIST };
+	struct answer ans = { 0 };
+
+	GIVE(&rq, limit, 1);
+	client_call(c, &rq, &ans);
+	return ans.code == SUCCESS && ans.total > 0;
+}
+
+/* Does the folder itself have a queue that somebody would miss? What the environment or one's own settings
+ * say is not the folder's. */
+static bool in_use(struct client *c)
+{
+	if (by_folder(c, "store") || by_folder(c, "queue"))
+		return true;
+	return str_is(setting(c, "store")->origin, "default") &&
+	       str_is(setting(c, "queue")->origin, "default") && has_tasks(c);
+}
+
+static struct str queue_of(const struct client *c)
+{
+	return c->queue_name.n ? c->queue_name : STR("default");
+}
+
+/* The keyring's name for the queue has no password in it. */
+static enum result refuse_other(struct session *s, const struct client *old, json_t **out)
+{
+	static const char word[] = " queue ";
+	struct str store = old->keyring.queue, name;
+
+	while (store.n &&
+	       !str_starts(str_n(store.p + store.n, old->keyring.queue.n - store.n), str_c(word)))
+		store.n--;
+	name = str_n(store.p + store.n, old->keyring.queue.n - store.n);
+	str_cut(&name, ' ');
+	str_cut(&name, ' ');
+	return run_fail(s, MISCONFIGURED,
+			arena_printf(s->arena, "this folder already uses %.*s (queue %.*s)",
+				     STRF(store), STRF(name)),
+			STR("`pawl config set store URI` and then `pawl init` change over; "
+			    "PAWL_STORE=URI pawl init leaves the folder as it is"),
+			out);
+}
+
+/* Another store would hide the folder's own with all that is in it: refused. Another queue of the same
+ * store is made beside it, and is not kept as the folder's choice. */
+static enum result check_other(struct session *s, const char *dir, bool *keep, json_t **out)
+{
+	struct client_options said = s->client.said;
+	const char *found = s->client.place.pawl_dir;
+	enum result code = SUCCESS;
+	struct answer ans = { 0 };
+	struct client old;
+
+	*keep = true;
+	if ((!said.store.n && !said.queue.n) || !found || strcmp(found, dir) != 0)
+		return SUCCESS;
+	said.store = said.queue = STR("");
+	if (client_init(&old, &said, &ans, s->arena) == SUCCESS &&
+	    !str_eq(old.keyring.queue, s->client.keyring.queue) && in_use(&old)) {
+		*keep = false;
+		if (!str_eq(old.uri, s->client.uri))
+			code = refuse_other(s, &old, out);
+	}
+	client_close(&old);
+	return code;
+}
+
 static enum result open_queue(struct session *s, bool *existed, struct answer *ans)
 {
 	struct answer ignored = { 0 };
@@ -87,13 +170,15 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 {
 	struct client_options said = s->client.said;
 	struct answer ans = { 0 };
-	bool existed = false, made;
+	bool existed = false, made, keep;
 	char *dir;
 	int r;
 
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, s->arena, out);
 	dir = fs_join(s->arena, str_c(s->client.place.init_dir), STR(".pawl"));
+	if (check_other(s, dir, &keep, out) != SUCCESS)
+		return MISCONFIGURED;
 	r = make_folder(dir, &made);
 	if (r)
 		return cannot(s, dir, r, out);
@@ -106,26 +191,33 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	r = make_files(s, dir);
 	if (r)
 		return cannot(s, dir, r, out);
-	if (keep_choice(s, dir, &a->global, &ans) != SUCCESS)
+	if (keep && keep_choice(s, dir, &a->global, &ans) != SUCCESS)
 		return run_answer(&ans, s->arena, out);
 	*out = run_success();
 	json_object_set_new(*out, "existed", json_boolean(existed));
 	json_object_set_new(*out, "folder", json_str(str_c(dir)));
 	json_object_set_new(*out, "store", json_str(s->client.uri));
-	json_object_set_new(
-		*out, "queue",
-		json_str(s->client.queue_name.n ? s->client.queue_name : STR("default")));
+	json_object_set_new(*out, "queue", json_str(queue_of(&s->client)));
+	json_object_set_new(*out, "kept", json_boolean(keep));
 	return SUCCESS;
 }
 
 static void show(const json_t *o, struct view *v)
 {
 	bool existed = json_is_true(json_object_get(o, "existed"));
+	const char *queue = view_get(o, "queue");
 
 	if (v->quiet)
 		return;
 	view_text(v, GREEN, existed ? "already a queue here: " : "made a queue: ");
 	view_data(v, PLAIN, view_get(o, "store"));
+	if (strcmp(queue, "default") != 0) {
+		view_text(v, PLAIN, ", queue ");
+		view_data(v, BOLD, queue);
+	}
+	if (!json_is_true(json_object_get(o, "kept")))
+		view_text(v, PLAIN,
+			  "; the folder's own stays: name this one with --queue or PAWL_QUEUE");
 	view_text(v, DIM, "\nfolder: ");
 	view_data(v, DIM, view_get(o, "folder"));
 	view_text(v, DIM, "\nnext: pawl create TITLE\n");
@@ -138,7 +230,8 @@ const struct command cmd_init = {
 	.detail =
 		"Makes the folder .pawl with the queue and its settings. In a linked git worktree it is made in the "
 		"main worktree, so that all worktrees share one queue. With --store or --queue the choice is kept "
-		"in .pawl/config. Harmless where there is a queue already.",
+		"in .pawl/config. Harmless where there is a queue already: another queue of its store is made beside "
+		"it, another store in its place is refused.",
 	.example = "pawl init\n"
 		   "pawl init --store sqlite:/srv/queues/team.db",
 	.see = "config set, doctor, create",

@@ -15,11 +15,19 @@ static const struct param params[] = {
 	{ 0 }
 };
 
+#define LIMIT (sizeof(params) / sizeof(params[0]) - 2) /* the only one that is no filter */
+
 static enum result run(struct session *s, struct args *a, json_t **out)
 {
+	bool all = !(a->seen & ~(UINT64_C(1) << LIMIT));
+	enum result code;
+
 	if (!HAS(&a->rq, limit))
-		GIVE(&a->rq, limit, 100);
-	return run_op(s, a, out);
+		GIVE(&a->rq, limit, a->global.quiet ? 0 : 100);
+	code = run_op(s, a, out);
+	if (code == SUCCESS && all && !view_int(*out, "total"))
+		json_object_set_new(*out, "hint", json_string("pawl create TITLE makes one"));
+	return code;
 }
 
 const struct command cmd_list = {
@@ -28,7 +36,7 @@ const struct command cmd_list = {
 	.summary = "the tasks of the queue, as a table",
 	.detail =
 		"In the order in which they were made. Filters add up. With -q only the ids are printed, one on a "
-		"line.",
+		"line, and all of them unless there is a --limit.",
 	.example = "pawl list --status ready,blocked --label bug\n"
 		   "pawl list --holder alice --json",
 	.see = "find, show, status, next",

@@ -89,7 +89,7 @@ const struct command cmd_lock_check = {
 	.group = "locks",
 	.summary = "is it locked? exit code 0: yes, 1: no",
 	.detail = "Any other exit code means that it could not be found out.",
-	.example = "pawl lock check -q t1 || echo free",
+	.example = "pawl lock check -q t1; [ $? -eq 1 ] && echo free",
 	.see = "lock status",
 	.params = id_params,
 	.flags = C_IDEMPOTENT,
@@ -121,7 +121,7 @@ static const struct param list_params[] = { PARAM(holder, "holder", P_NAME,
 static enum result run_list(struct session *s, struct args *a, json_t **out)
 {
 	if (!HAS(&a->rq, limit))
-		GIVE(&a->rq, limit, 100);
+		GIVE(&a->rq, limit, a->global.quiet ? 0 : 100);
 	return run_op(s, a, out);
 }
 

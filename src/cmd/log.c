@@ -10,7 +10,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-#define LOOK_MS 30000
+#define LOOK_MS 1000 /* also how long it may take to see that nobody listens */
 
 /* Shows each event; the last cursor goes to `after`. false: nobody listens any more. */
 static bool emit_all(struct session *s, const json_t *o, struct buf *after)
@@ -53,7 +53,7 @@ static enum result follow(struct session *s, struct args *a, json_t **out)
 	enum result code = run_op(s, a, out);
 
 	buf_adds(&after, a->rq.after);
-	while (code == SUCCESS && emit_all(s, *out, &after)) {
+	while (code == SUCCESS && emit_all(s, *out, &after) && (!s->listening || s->listening(s))) {
 		queue_wait(s->client.queue, LOOK_MS);
 		json_decref(*out);
 		GIVE(&rq, limit, 0);

@@ -92,7 +92,7 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help next`"), out);
 	a->rq.op = a->claim ? OP_TAKE : OP_NEXT;
 	if (a->rq.explain && !HAS(&a->rq, limit))
-		GIVE(&a->rq, limit, 100);
+		GIVE(&a->rq, limit, a->global.quiet ? 0 : 100);
 	code = first_look(s, &a->rq, out, &due);
 	while (code == NO_TASKS && (left = end - os_boot_ms()) > 0) {
 		wait_for_change(s, left, due);

@@ -127,6 +127,16 @@ static const char *status_fault(struct str text, struct arena *a)
 	return fault(a, text, what);
 }
 
+#define LIST_MAX 256
+
+static const char *append(struct strs *list, struct str item, struct arena *a)
+{
+	if (list->n >= LIST_MAX)
+		return arena_printf(a, "at most %d are allowed", LIST_MAX).p;
+	*list = arena_append(a, *list, arena_str(a, item));
+	return NULL;
+}
+
 /* One item of a list, or the only one. */
 static const char *add_item(const struct param *p, void *at, struct str item, struct arena *a)
 {
@@ -145,16 +155,14 @@ static const char *add_item(const struct param *p, void *at, struct str item, st
 	else /* P_EMPTY is about the list, not about what is in it */
 		what = item.n ? text_fault(p, item, a) : "may not be empty";
 	if (!what && !strs_have(*(struct strs *)at, item))
-		*(struct strs *)at = arena_append(a, *(struct strs *)at, arena_str(a, item));
+		what = append(at, item, a);
 	return what;
 }
 
 static const char *set_list(const struct param *p, void *at, struct str text, struct arena *a)
 {
-	if (p->type == P_WORDS) {
-		*(struct strs *)at = arena_append(a, *(struct strs *)at, arena_str(a, text));
-		return NULL;
-	}
+	if (p->type == P_WORDS)
+		return append(at, text, a);
 	if (p->flags & P_EMPTY && !text.n)
 		return NULL;
 	do {

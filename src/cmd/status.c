@@ -4,7 +4,8 @@ static const struct param params[] = {
 	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL,
 	      .help = "task; without one: an overview of the queue"),
 	PARAM(status, "STATUS", P_STATUS, .flags = P_POSITIONAL, .help = "status to bring it to"),
-	PARAM_REASON(0, "for Blocked, Needs Help, Failed and Canceled"),
+	PARAM_REASON(0,
+		     "for Blocked, Needs Help, Failed, Canceled, and from Review to In Progress"),
 	PARAM_SUMMARY(0, "for Review and Done"),
 	PARAM(unblock_action, "unblock-action", P_TEXT, .letter = 'u',
 	      .help = "for Blocked: what somebody has to do"),
@@ -13,6 +14,21 @@ static const struct param params[] = {
 	{ 0 }
 };
 
+/* Blocked needs two texts: whoever forgot one shall not have to find out about the other. */
+static enum result bring(struct session *s, struct args *a, json_t **out)
+{
+	enum result code = run_op(s, a, out);
+
+	if (code == USAGE && a->rq.status == BLOCKED)
+		json_object_set_new(
+			json_object_get(*out, "error"), "hint",
+			json_str(arena_printf(
+				s->arena,
+				"e.g. pawl status %.*s blocked --reason TEXT --unblock-action TEXT",
+				STRF(a->rq.id))));
+	return code;
+}
+
 static enum result run(struct session *s, struct args *a, json_t **out)
 {
 	const uint64_t allowed = UINT64_C(1) << ARG_id | UINT64_C(1) << ARG_token |
@@ -20,14 +36,15 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 
 	if (HAS(&a->rq, status)) {
 		a->rq.op = OP_STATUS;
-	} else if (a->rq.has & ~allowed) {
+		return bring(s, a, out);
+	}
+	if (a->rq.has & ~allowed) {
 		return run_fail(
 			s, USAGE, STR("a status to go to is needed with these options"),
 			STR("e.g. pawl status t1 blocked --reason TEXT --unblock-action TEXT"),
 			out);
-	} else {
-		a->rq.op = HAS(&a->rq, id) ? OP_SHOW : OP_OVERVIEW;
 	}
+	a->rq.op = HAS(&a->rq, id) ? OP_SHOW : OP_OVERVIEW;
 	return run_op(s, a, out);
 }
 

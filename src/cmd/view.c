@@ -77,6 +77,9 @@ struct cell view_cell(struct view *v, enum paint p, const char *text)
 
 /* The last column: never less than this, however narrow the terminal is. */
 #define LAST_MIN 12
+/* What the others leave to the last one, and how narrow they get for it. */
+#define LAST_ROOM 20
+#define OTHER_MIN 16
 
 static void put_row(struct view *v, const struct cell *cells, const size_t *widths, size_t columns)
 {
@@ -84,12 +87,12 @@ static void put_row(struct view *v, const struct cell *cells, const size_t *widt
 
 	for (size_t i = 0; i < columns; i++) {
 		struct str text = cells[i].text;
-		size_t room, width = text_width(text);
+		size_t room = widths[i], width;
 
-		if (i + 1 == columns && v->width) {
+		if (i + 1 == columns && v->width)
 			room = v->width > at + LAST_MIN ? v->width - at : LAST_MIN;
-			text = text_cut(v->arena, text, room);
-		}
+		text = text_cut(v->arena, text, room);
+		width = text_width(text);
 		begin(v, cells[i].paint);
 		buf_adds(v->out, text);
 		end(v, cells[i].paint);
@@ -100,6 +103,25 @@ static void put_row(struct view *v, const struct cell *cells, const size_t *widt
 	while (v->out->n && v->out->p[v->out->n - 1] == ' ')
 		v->out->n--;
 	buf_addc(v->out, '\n');
+}
+
+/* One long name must not break every row: the widest columns give way, as far as it is needed. */
+static void fit(size_t *widths, size_t columns, size_t terminal)
+{
+	size_t last = widths[columns - 1], need = last < LAST_ROOM ? last : LAST_ROOM;
+
+	for (size_t i = 0; i + 1 < columns; i++)
+		need += widths[i] + 2;
+	while (need > terminal) {
+		size_t widest = 0;
+
+		for (size_t i = 1; i + 1 < columns; i++)
+			widest = widths[i] > widths[widest] ? i : widest;
+		if (widths[widest] <= OTHER_MIN)
+			return;
+		widths[widest]--;
+		need--;
+	}
 }
 
 void view_table(struct view *v, const char *const *heads, size_t columns, const struct cell *cells,
@@ -117,6 +139,8 @@ void view_table(struct view *v, const char *const *heads, size_t columns, const 
 			widths[i] = w > widths[i] ? w : widths[i];
 		}
 	}
+	if (v->width)
+		fit(widths, columns, v->width);
 	put_row(v, head, widths, columns);
 	for (size_t r = 0; r < rows; r++)
 		put_row(v, cells + r * columns, widths, columns);

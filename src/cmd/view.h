@@ -32,7 +32,8 @@ struct cell {
 	struct str text; /* harmless already, see view_cell() */
 };
 struct cell view_cell(struct view *v, enum paint p, const char *text);
-/* Columns as wide as they need to be, the last one cut at the terminal's edge. cells: row by row. */
+/* Columns as wide as they need to be; on a terminal the last one is cut at its edge, and long ones before it
+ * if they would leave it no room. cells: row by row. */
 void view_table(struct view *v, const char *const *heads, size_t columns, const struct cell *cells,
 		size_t rows);
 enum paint view_status_paint(const char *status);

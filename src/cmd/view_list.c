@@ -12,13 +12,14 @@ static void ids_only(struct view *v, const json_t *list, const char *key)
 	}
 }
 
-static const char *who_has(const json_t *t)
+/* Nobody has what only was somebody's: the last assignee is not shown. */
+static struct cell holder_cell(struct view *v, const json_t *lock)
 {
-	const json_t *lock = json_object_get(t, "lock");
+	struct cell c = view_cell(v, CYAN, view_get(lock, "holder"));
 
-	if (json_is_true(json_object_get(lock, "live")))
-		return view_get(lock, "holder");
-	return view_get(t, "assignee");
+	if (c.text.n && !json_is_true(json_object_get(lock, "live")))
+		c = (struct cell){ YELLOW, arena_printf(v->arena, "%.*s (ran out)", STRF(c.text)) };
+	return c;
 }
 
 static void put_total(struct view *v, const json_t *o)
@@ -41,19 +42,21 @@ void show_tasks(const json_t *o, struct view *v)
 		return;
 	}
 	if (!n) {
-		view_text(v, DIM, "no tasks match\n");
+		if (view_get(o, "hint"))
+			view_text(v, DIM, "no tasks yet; %s\n", view_get(o, "hint"));
+		else
+			view_text(v, DIM, "no tasks match\n");
 		return;
 	}
 	json_array_foreach(list, i, t) {
 		const char *status = view_get(t, "status");
 		struct cell *c = cells + i * 6;
-		bool held = json_is_true(json_object_get(json_object_get(t, "lock"), "live"));
 
 		c[0] = view_cell(v, BOLD, view_get(t, "id"));
 		c[1] = view_cell(v, view_status_paint(status), status);
 		c[2] = view_cell(v, PLAIN, view_get(t, "class"));
 		c[3].text = arena_printf(v->arena, "%lld", (long long)view_int(t, "priority"));
-		c[4] = view_cell(v, held ? CYAN : DIM, who_has(t));
+		c[4] = holder_cell(v, json_object_get(t, "lock"));
 		c[5] = view_cell(v, PLAIN, view_get(t, "title"));
 	}
 	view_table(v, heads, 6, cells, n);
@@ -189,11 +192,12 @@ static void put_counts(struct view *v, const json_t *counts, long long total)
 		  total == 1 ? "" : "s");
 }
 
-static void put_held(struct view *v, const json_t *held)
+static void put_held(struct view *v, const json_t *held, long long total)
 {
-	static const char *const heads[] = { "AGENT", "TASK", "SINCE", "LEASE LEFT", "TITLE" };
+	static const char *const heads[] = { "AGENT",      "TASK",   "SINCE",
+					     "LEASE LEFT", "STATUS", "TITLE" };
 	size_t n = json_array_size(held), i;
-	struct cell *cells = arena_array(v->arena, struct cell, n * 5);
+	struct cell *cells = arena_array(v->arena, struct cell, n * 6);
 	const json_t *t;
 
 	if (!n)
@@ -202,19 +206,38 @@ static void put_held(struct view *v, const json_t *held)
 		const json_t *lock = json_object_get(t, "lock"),
 			     *left = json_object_get(lock, "expires_in");
 		bool live = json_is_true(json_object_get(lock, "live"));
-		struct cell *c = cells + i * 5;
+		const char *status = view_get(t, "status");
+		struct cell *c = cells + i * 6;
 
-		c[0] = view_cell(v, CYAN, view_get(lock, "holder"));
+		c[0] = view_cell(v, live ? CYAN : DIM, view_get(lock, "holder"));
 		c[1] = view_cell(v, BOLD, view_get(t, "id"));
 		c[2].text = view_age(v, view_get(lock, "acquired_at"));
 		c[3] = (struct cell){ live ? PLAIN : YELLOW, !live  ? STR("ran out")
 							     : left ? view_seconds(v, left)
 								    : STR("no end") };
-		c[4] = view_cell(v, PLAIN, view_get(t, "title"));
+		c[4] = view_cell(v, view_status_paint(status), status);
+		c[5] = view_cell(v, PLAIN, view_get(t, "title"));
 	}
 	view_text(v, PLAIN, "\n");
-	view_table(v, heads, 5, cells, n);
+	view_table(v, heads, 6, cells, n);
+	if (total > (long long)n)
+		view_text(v, DIM, "%zu of %lld shown; pawl lock list -n 0 shows all\n", n, total);
 	view_text(v, PLAIN, "\n");
+}
+
+/* Work that was begun and has no lock, such as what a reviewer sent back. */
+static void put_orphans(struct view *v, const json_t *held, long long begun)
+{
+	const json_t *t;
+	size_t i;
+
+	json_array_foreach(held, i, t) {
+		const char *status = view_get(t, "status");
+
+		begun -= status && !strcmp(status, "In Progress");
+	}
+	if (begun > 0)
+		view_text(v, YELLOW, "%lld In Progress, held by nobody\n", begun);
 }
 
 static void put_waiting(struct view *v, const json_t *counts)
@@ -231,16 +254,20 @@ static void put_waiting(struct view *v, const json_t *counts)
 		view_text(v, view_status_paint(waiting[i]), "%lld %s", n, waiting[i]);
 		any = true;
 	}
-	view_text(v, PLAIN, any ? "\n" : "");
+	if (any)
+		view_text(v, DIM, "\n  pawl list --status review,blocked,needs-help,failed\n");
 }
 
 void show_overview(const json_t *o, struct view *v)
 {
-	const json_t *counts = json_object_get(o, "counts");
+	const json_t *counts = json_object_get(o, "counts"), *held = json_object_get(o, "held");
+	long long total = view_int(o, "held_total");
 	const char *next = "pawl list";
 
 	put_counts(v, counts, view_int(o, "total"));
-	put_held(v, json_object_get(o, "held"));
+	put_held(v, held, total);
+	if (total <= (long long)json_array_size(held))
+		put_orphans(v, held, view_int(counts, "In Progress"));
 	put_waiting(v, counts);
 	if (!view_int(o, "total"))
 		next = "pawl create TITLE";

@@ -223,7 +223,22 @@ void show_details(const json_t *o, struct view *v)
 
 /* --- after a claim ------------------------------------------------------------------------------- */
 
-static void put_grant(struct view *v, const json_t *t, const json_t *lock)
+/* What those before could have learnt: why it came back, and what was said about it. */
+static void put_return(struct view *v, const json_t *t, const json_t *comments)
+{
+	long long earlier = view_int(t, "attempts") - 1, abandoned = view_int(t, "abandoned");
+
+	if (earlier < 1)
+		return;
+	view_text(v, YELLOW, "came back: %lld earlier claim%s", earlier, earlier == 1 ? "" : "s");
+	if (abandoned)
+		view_text(v, YELLOW, ", %lld abandoned", abandoned);
+	view_text(v, PLAIN, "\n");
+	block(v, "the last reason was", view_get(t, "blocker_reason"));
+	put_comments(v, comments);
+}
+
+static void put_grant(struct view *v, const json_t *t, const json_t *lock, const json_t *comments)
 {
 	const char *token = view_get(lock, "token");
 
@@ -234,13 +249,13 @@ static void put_grant(struct view *v, const json_t *t, const json_t *lock)
 	view_text(v, DIM, "  (%s)\n", view_get(lock, "expires_at"));
 	row(v, "token", token);
 	put_relations(v, t);
-	if (view_int(t, "attempts") > 1)
-		block(v, "came back; the last reason was", view_get(t, "blocker_reason"));
+	put_return(v, t, comments);
 	block(v, "description", view_get(t, "description"));
 	block(v, "acceptance", view_get(t, "acceptance"));
 }
 
-static void put_claimed(struct view *v, const char *word, const json_t *t, const json_t *lock)
+static void put_claimed(struct view *v, const char *word, const json_t *t, const json_t *lock,
+			const json_t *comments)
 {
 	const char *id = view_get(t, "id");
 
@@ -254,7 +269,7 @@ static void put_claimed(struct view *v, const char *word, const json_t *t, const
 	view_text(v, PLAIN, "  ");
 	view_data(v, PLAIN, view_get(t, "title"));
 	view_text(v, PLAIN, "\n");
-	put_grant(v, t, lock);
+	put_grant(v, t, lock, comments);
 }
 
 /* For a command that people paste: what a damaged store calls an id is none. */
@@ -276,7 +291,7 @@ void show_grant(const json_t *o, struct view *v)
 		show_none(o, v);
 		return;
 	}
-	put_claimed(v, manual ? "locked" : "claimed", t, lock);
+	put_claimed(v, manual ? "locked" : "claimed", t, lock, json_object_get(o, "comments"));
 	if (v->quiet)
 		return;
 	if (manual)

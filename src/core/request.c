@@ -210,12 +210,10 @@ static const char *bad_who(const struct request *r)
 		return "the id of a task is needed";
 	if (!(op_flags(r->op) & OP_READS) && !r->agent.n)
 		return "an agent's name is needed: --agent NAME";
-	if (op_flags(r->op) & OP_TAKES && r->op != OP_DONE && r->op != OP_STATUS && !r->new_token.n)
+	if (acquires(r) && !r->new_token.n)
 		return "a token to acquire the lock by is needed";
 	if (r->claim_next && !r->new_token.n)
 		return "a token to acquire the next lock by is needed";
-	if (r->op == OP_STATUS && r->status == IN_PROGRESS && !r->new_token.n)
-		return "a token to acquire the lock by is needed";
 	if (r->request_id.n && acquires(r))
 		return "an acquisition is repeated with the same --token, not by a request id";
 	return NULL;

@@ -178,11 +178,7 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 			continue;
 		}
 		jobs[writes] = (struct job){ q, &rqs[i], &answers[i], a };
-		changes[writes] = (struct change){
-			.fn = apply,
-			.ctx = &jobs[writes],
-			.contended = rqs[i].op == OP_CLAIM || rqs[i].op == OP_LOCK_ACQUIRE,
-		};
+		changes[writes] = (struct change){ .fn = apply, .ctx = &jobs[writes] };
 		writes++;
 	}
 	write_all(q, changes, jobs, writes);

@@ -75,10 +75,10 @@ static int fail_timeout(struct sq *s)
 	return rc;
 }
 
-/* 0 and the gate is ours, or -ETIMEDOUT, or a fault. */
-static int take_gate(struct sq *s, int64_t timeout_ms)
+int sq_gate_lock(struct sq *s, int64_t *left_ms)
 {
 	const struct store_env *env = &s->base.env;
+	int64_t start = os_boot_ms();
 	int rc = 0;
 
 	if (s->gate.fd < 0) {
@@ -88,18 +88,11 @@ static int take_gate(struct sq *s, int64_t timeout_ms)
 		sqlite3_free(path);
 	}
 	if (rc == 0)
-		rc = gate_lock(&s->gate, timeout_ms, env->who.n ? env->who : STR("a process"));
-	return rc == 0 || rc == -ETIMEDOUT ? rc : fail_gate(s, rc);
-}
-
-int sq_gate_lock(struct sq *s, int64_t *left_ms)
-{
-	const struct store_env *env = &s->base.env;
-	int64_t start = os_boot_ms();
-	int rc = take_gate(s, env->timeout_ms);
-
+		rc = gate_lock(&s->gate, env->timeout_ms, env->who.n ? env->who : STR("a process"));
 	*left_ms = env->timeout_ms - (os_boot_ms() - start);
-	return rc == -ETIMEDOUT ? fail_timeout(s) : rc;
+	if (rc == -ETIMEDOUT)
+		return fail_timeout(s);
+	return rc < 0 ? fail_gate(s, rc) : 0;
 }
 
 /* --- the transaction ---------------------------------------------------------------------------- */
@@ -413,30 +406,6 @@ static int change_under_gate(struct sq *s, struct change *changes, size_t n, int
 	return rc;
 }
 
-/* Others are at the gate. What is refused on the committed state needs no turn there: a claim of a task
- * that somebody holds costs a read, however many try. */
-static bool refused_already(struct sq *s, struct change *changes, size_t n)
-{
-	struct arena a = { 0 };
-	bool refused = true;
-	int64_t now;
-
-	for (size_t i = 0; i < n; i++)
-		if (!changes[i].contended)
-			return false;
-	if (sq_read_begin(s) < 0)
-		return false;
-	now = sq_now(&s->base);
-	for (size_t i = 0; refused && i < n; i++) {
-		struct edit e;
-
-		refused = edit_run(&e, &s->base, &a, now, &changes[i]) > 0;
-	}
-	sq_read_end(s);
-	arena_free(&a);
-	return refused;
-}
-
 int sq_modify(struct store *base, struct change *changes, size_t n)
 {
 	struct sq *s = sq_of(base);
@@ -451,12 +420,7 @@ int sq_modify(struct store *base, struct change *changes, size_t n)
 	if (s->changing || s->depth)
 		return store_fail(&base->env, STORE_IO, NULL,
 				  "a change inside a scan or another change");
-	left_ms = base->env.timeout_ms;
-	rc = take_gate(s, 0);
-	if (rc == -ETIMEDOUT && refused_already(s, changes, n))
-		return 0;
-	if (rc == -ETIMEDOUT)
-		rc = sq_gate_lock(s, &left_ms);
+	rc = sq_gate_lock(s, &left_ms);
 	if (rc < 0)
 		return rc;
 	rc = change_under_gate(s, changes, n, left_ms);

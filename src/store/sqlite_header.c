@@ -36,7 +36,10 @@ static bool wal_covers(int fd, uint32_t page_size, uint32_t have, uint32_t want)
 	unsigned char head[WAL_HEADER], frame[WAL_FRAME], *seen;
 	uint32_t missing = want - have;
 	off_t at = WAL_HEADER;
+	struct stat st;
 
+	if (fstat(fd, &st) || st.st_size / (off_t)(WAL_FRAME + page_size) < (off_t)missing)
+		return false;
 	if (pread(fd, head, sizeof(head), 0) != WAL_HEADER || be32(head + 8) != page_size)
 		return false;
 	seen = calloc(missing, 1);
@@ -132,12 +135,16 @@ static int read_once(struct sq *s, struct sq_header *out)
 	unsigned char h[HEADER] = { 0 };
 	sqlite3_file *file = NULL;
 	sqlite3_int64 size = 0;
+	struct stat st;
 	int rc;
 
 	*out = (struct sq_header){ .state = SQ_EMPTY };
 	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
 	if (!file || !file->pMethods || file->pMethods->xFileSize(file, &size) != SQLITE_OK)
 		return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be read", s->path);
+	if (size == 0 && !stat(s->path, &st) && st.st_size == 1)
+		return fail_foreign(
+			s, "is not a SQLite database"); /* SQLite takes one byte for none */
 	if (size == 0)
 		return 0;
 	rc = file->pMethods->xRead(file, h, HEADER, 0);

@@ -178,9 +178,6 @@ struct change {
 	edit_fn *fn;
 	void *ctx;
 	int rc; /* out: what fn returned */
-	/* Likely to be refused: where others are writing, the store may first run it on what is committed
-	 * and take a refusal there for the answer, instead of waiting for its turn. */
-	bool contended;
 };
 
 /* --- the interface ------------------------------------------------------------------------------ */

@@ -49,7 +49,21 @@ finding() {
 @test "settings that do not fit" {
 	echo "lease = never" >>.pawl/config
 	call 40 doctor
-	says bad "settings" never
+	says bad "settings" never "fix: pawl config unset lease"
+	complains "1 problem"
+	[ -n "${PAWL_TEST_STORE-}" ] || says integrity
+	pawl config unset lease
+	call 0 doctor
+	PAWL_LEASE=never call 40 doctor
+	says "fix: unset PAWL_LEASE"
+	pawl config set --user color always
+	sed -i s/always/blue/ "$XDG_CONFIG_HOME/pawl/config"
+	call 40 doctor
+	says "fix: pawl config unset color --user"
+	echo "lease = 15m" >"$XDG_CONFIG_HOME/pawl/config"
+	printf 'store = sqlite:q.db\ncolor = blue\n' >.pawl/config
+	call 40 doctor
+	says "not looked at"
 }
 
 @test "a store that cannot be read" {

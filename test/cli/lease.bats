@@ -206,6 +206,17 @@ setup() {
 	wait "$pipe"
 }
 
+@test "log --follow: ends with its reader, even if nothing happens" {
+	new x
+	mkfifo pipe
+	timeout 20 "$PAWL" log --follow >pipe 3>&- &
+	pid=$!
+	head -n 1 pipe >/dev/null
+	rc=0
+	wait "$pid" || rc=$?
+	[ "$rc" -eq 30 ]
+}
+
 @test "leases: lock.ttl, lease, and durations in every spelling" {
 	new x
 	ask 0 lock acquire t1

@@ -22,6 +22,44 @@ other=11111111-1111-4111-8111-111111111111
 	[[ $output == "SUCCESS:"*"Ready=1"* ]]
 }
 
+@test "status: what nobody holds, and what waits for a person" {
+	new x
+	new y
+	pawl claim t1 -a al
+	call 0 status
+	says STATUS
+	[[ $output != *"held by nobody"* && $output != *"pawl list --status"* ]]
+	pawl review t1 -a al -s done
+	call 0 status
+	says "waiting for a person: 1 Review" "pawl list --status review,blocked,needs-help,failed"
+	pawl rework t1 -r "tests lack"
+	pawl lock acquire t2 -a bo
+	call 0 status
+	says "1 In Progress, held by nobody"
+	[[ $output == *"bo "*t2*Ready*y* ]]
+}
+
+@test "status: more holders than are shown" {
+	for i in $(seq 52); do
+		new "x $i"
+		pawl claim "t$i"
+	done
+	call 0 status
+	says "50 of 52 shown; pawl lock list -n 0 shows all"
+	[[ $output != *"held by nobody"* ]]
+	ask 0 status
+	is '.held_total == 52'
+}
+
+@test "status: an example for Blocked names both texts" {
+	new x
+	pawl claim t1
+	call 2 status t1 blocked
+	complains "pawl status t1 blocked --reason TEXT --unblock-action TEXT"
+	call 2 status t1 blocked --reason r
+	complains "pawl status t1 blocked --reason TEXT --unblock-action TEXT"
+}
+
 @test "status ID: of a task" {
 	new x
 	call 0 status t1
@@ -89,7 +127,9 @@ other=11111111-1111-4111-8111-111111111111
 
 @test "list: a table in the order they were made" {
 	call 0 list
-	says "no tasks"
+	exactly "no tasks yet; pawl create TITLE makes one"
+	call 0 list --label x
+	exactly "no tasks match"
 	pawl create "The z" -i z
 	pawl create "The a" -i a -p 1000
 	call 0 list
@@ -113,6 +153,38 @@ a"
 	says "2 of 3"
 	ask 0 list --limit 0
 	is '.count == 3'
+}
+
+@test "list: the holder is who holds it now" {
+	short_leases
+	new gone
+	new mine
+	new late
+	pawl claim t1 -a al
+	pawl release t1 -a al
+	pawl claim t2 -a bo
+	pawl claim t3 -a cy --ttl 0.1s
+	lapsed t3
+	call 0 list
+	[[ ${lines[1]} == t1* && ${lines[1]} != *al* ]]
+	[[ ${lines[2]} == t2*" bo "*mine && ${lines[2]} != *ran* ]]
+	[[ ${lines[3]} == t3*" cy (ran out) "*late ]]
+}
+
+@test "list, find and lock list -q: no limit but a given one" {
+	for i in $(seq 101); do
+		new "x $i"
+		pawl lock acquire "t$i"
+	done
+	for args in list "find x" "lock list" "next --explain"; do
+		read -ra words <<<"$args"
+		call 0 "${words[@]}" -q
+		[ "${#lines[@]}" -eq 101 ]
+		call 0 "${words[@]}" -q -n 100
+		[ "${#lines[@]}" -eq 100 ]
+	done
+	call 0 list
+	says "100 of 101 shown"
 }
 
 @test "list: filters add up" {

@@ -40,6 +40,40 @@ setup() {
 	exactly ""
 }
 
+@test "init --store and --queue: do not hide what the folder has" {
+	call 0 init --store sqlite:mine.db --queue special
+	says "queue special"
+	call 0 init --store sqlite:./mine.db --queue special
+	call 0 init --queue special
+	call 40 init --store sqlite:other.db
+	complains "already uses sqlite:$work/mine.db (queue special)" "pawl config set store"
+	[ ! -e other.db ]
+	call 0 init --queue other
+	says "queue other" "the folder's own stays"
+	call 0 config get -q queue
+	exactly special
+	pawl config set queue other
+	call 0 init
+	says "already" "queue other"
+}
+
+@test "init --store: over the folder's own queue only while that is empty" {
+	needs_sqlite
+	pawl init
+	pawl create x
+	call 40 init --store sqlite:other.db
+	complains "already uses sqlite:$work/.pawl/queue.db (queue default)"
+	call 0 init --queue other
+	call 0 init --queue default
+	call 0 list -q
+	exactly t1
+	mkdir sub
+	cd sub
+	pawl init
+	call 0 init --store sqlite:other.db
+	[ -f other.db ]
+}
+
 @test "init: a choice that does not work leaves nothing behind" {
 	PAWL_MODULE_DIR=$work call 40 init --store git:/nowhere
 	call 40 init --store nonsense:x
@@ -178,7 +212,7 @@ t2"
 	exactly t1
 	unchanged 40 create -q other --queue two
 	complains "pawl init --queue two"
-	PAWL_QUEUE=two "$PAWL" init -q
+	"$PAWL" init -q --queue two
 	call 0 create -q other --queue two
 	exactly t1
 	PAWL_QUEUE=two call 0 list --json
@@ -271,6 +305,11 @@ t2"
 	says "SETTING: name=lease value="
 	call 0 config
 	says lease.min
+	ask 0 config list
+	is '.settings[] | select(.name == "agent") | (.value | startswith("tester@")) and .origin == "default"'
+	is '.settings[] | select(.name == "store") | .value | length > 0'
+	ask 0 config get agent -a al
+	is '.setting | .value == "al" and .origin == "--agent"'
 }
 
 @test "config set: what does not fit is refused, the file untouched" {

@@ -113,6 +113,14 @@ line 2"
 	pawl cancel "$id" -r no
 	ask 0 create x --depends "$id"
 	is '.task.status == "Needs Help" and (.task.blocker_reason | length > 0)'
+	is '.warnings == ["t2 needs help: " + .task.blocker_reason]'
+	call 0 create y --depends "$id"
+	complains "warning: t3 needs help" "$id" canceled
+	call 0 create -q z --depends "$id"
+	exactly t4
+	same "$stderr" ""
+	call 0 create y --id t3 --if-absent
+	same "$stderr" ""
 }
 
 @test "create: out of the wrong status" {

@@ -162,6 +162,22 @@ coloured() {
 	[[ $seen != *$'\u202e'* ]]
 }
 
+@test "a long name does not break the rows" {
+	name=$(printf 'n%.0s' {1..120})
+	new "another title"
+	pawl claim t1 -a "$name"
+	for args in list "lock list" status "next --explain"; do
+		seen=$(on_terminal "stty cols 100; '$PAWL' $args --color never" | tr -d '\r')
+		echo "$seen"
+		while IFS= read -r row; do
+			[ "${#row}" -le 100 ]
+		done <<<"$seen"
+		[[ $seen == *nnn…*another* ]]
+	done
+	call 0 list
+	says "$name"
+}
+
 @test "a narrow terminal: tables are cut, not wrapped" {
 	pawl create "$(printf 'word %.0s' {1..60})" -i long
 	seen=$(on_terminal "stty cols 60; '$PAWL' list --color never" | tr -d '\r')

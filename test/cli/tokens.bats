@@ -285,7 +285,7 @@ state() {
 	lapsed t1
 	version=$(field t1 .version)
 	ask 21 claim t1 -a al --resume 1
-	is '.error.message | contains("taken since")'
+	is '.error.message | contains("is 2, not 1")'
 	same "$version" "$(field t1 .version)"
 }
 

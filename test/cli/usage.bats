@@ -47,6 +47,35 @@ refused() {
 	[[ $output == "USAGE:"* ]]
 }
 
+@test "what others call a command" {
+	while read -r word name; do
+		refused "did you mean \`pawl $name\`" "$word"
+		call 2 help "$word"
+		complains "pawl help $name"
+	done <<-END
+		add create
+		new create
+		delete remove
+		rm remove
+		start claim
+		take claim
+		finish done
+		complete done
+		close done
+		ls list
+	END
+}
+
+@test "lists: at most 256" {
+	many=$(seq -s, 257)
+	refused "at most 256" create x --label "$many"
+	refused "at most 256" create x --depends "$many"
+	mapfile -t words < <(seq 257)
+	refused "at most 256" help "${words[@]}"
+	call 2 create x --label "$(seq -s, 20000)"
+	may 0 create x --label "$(seq -s, 30)"
+}
+
 @test "an unknown option, with the nearest name" {
 	refused "did you mean --ttl" claim t1 --tll 5m
 	refused "did you mean --priority" create x --prioritty 5

@@ -131,6 +131,32 @@ other=11111111-1111-4111-8111-111111111111
 	[[ $output != *token* ]]
 }
 
+@test "claim: what came back says why" {
+	new x
+	call 0 claim t1 -a al
+	[[ $output != *"came back"* ]]
+	pawl comment t1 "see the log" -a cy
+	pawl review t1 -a al -s s
+	pawl rework t1 -a rev -r $'tests lack\ndocs too'
+	call 0 claim t1 -a bo
+	says "came back: 1 earlier claim" rev "tests lack" "docs too" cy "see the log"
+	[[ $output != *abandoned* ]]
+	pawl release t1 -a bo
+	ask 0 claim t1 -a bo
+	is '[.comments[].text] | any(startswith("tests lack"))'
+	pawl release t1 -a bo
+	pawl config set lease.min 0.1s
+	pawl claim t1 -a al --ttl 0.1s
+	lapsed t1
+	call 0 next --claim -a bo
+	says "came back: 4 earlier claims, 1 abandoned" "tests lack"
+	pawl release t1 -a bo
+	new y
+	pawl claim t2
+	call 0 done t2 --claim-next
+	says "came back: 5 earlier claims"
+}
+
 @test "claim: held by anyone is CONFLICT that names holder, since and until" {
 	new x
 	pawl claim t1 -a al

@@ -93,6 +93,7 @@ static void refuses(void **state)
 		const char *line, *message, *hint;
 	} table[] = {
 		{ "clam", "no command 'clam'", "pawl claim" },
+		{ "rm", "no command 'rm'", "pawl remove" },
 		{ "lock|chek", "no command 'lock chek'", "pawl lock check" },
 		{ "xyzzy", "no command 'xyzzy'", "pawl help" },
 		{ "id", "half a command", "pawl help id" },

@@ -690,6 +690,33 @@ static void anything_to_update(void **state)
 	}
 }
 
+static bool takes_request_id(enum op op, int64_t status)
+{
+	struct request r = { .op = op };
+
+	GIVE(&r, id, STR("t1"));
+	GIVE(&r, agent, STR("ann"));
+	GIVE(&r, new_token, STR("T"));
+	GIVE(&r, title, STR("x"));
+	GIVE(&r, request_id, STR("r"));
+	if (status)
+		GIVE(&r, status, status);
+	return !request_fault(&r, &policy_default, &mem);
+}
+
+/* An acquisition is known again by its token alone. */
+static void request_ids(void **state)
+{
+	(void)state;
+	assert_true(takes_request_id(OP_CREATE, 0));
+	assert_true(takes_request_id(OP_DONE, 0));
+	assert_true(takes_request_id(OP_STATUS, DONE));
+	assert_false(takes_request_id(OP_STATUS, IN_PROGRESS));
+	assert_false(takes_request_id(OP_CLAIM, 0));
+	assert_false(takes_request_id(OP_TAKE, 0));
+	assert_false(takes_request_id(OP_LOCK_ACQUIRE, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -714,6 +741,7 @@ int main(void)
 		cmocka_unit_test(extra_changes),
 		cmocka_unit_test(field_changes),
 		cmocka_unit_test(anything_to_update),
+		cmocka_unit_test(request_ids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_memory);

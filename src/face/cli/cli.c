@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +92,17 @@ static bool emit(struct session *s, const struct command *command, json_t *objec
 	find_output(c);
 	output_one(&c->output, command, object, &scratch);
 	arena_free(&scratch);
+	return !c->output.fault;
+}
+
+/* A pipe without a reader: a quiet queue would never write to it, and so never notice. */
+static bool listening(struct session *s)
+{
+	struct cli *c = s->face;
+	struct pollfd out = { .fd = STDOUT_FILENO };
+
+	if (poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP))
+		c->output.fault = EPIPE;
 	return !c->output.fault;
 }
 
@@ -191,8 +203,10 @@ static int end(const struct cli *c, enum result code)
 
 int cli_main(int argc, char **argv)
 {
-	struct cli c = { .session = {
-				 .emit = emit, .help = help_topic, .completion = gen_completion } };
+	struct cli c = { .session = { .emit = emit,
+				      .listening = listening,
+				      .help = help_topic,
+				      .completion = gen_completion } };
 	json_t *object = NULL;
 	enum result code;
 	int exit_code;

@@ -188,7 +188,7 @@ static void page_pawl(struct buf *out)
 		 STR(".SH SYNOPSIS\n.B pawl\n[OPTIONS] COMMAND [ARGUMENTS]\n.SH DESCRIPTION\n"));
 	put_line(
 		out,
-		"Any number of agents and people share a queue of tasks and take each task exactly once. A task "
+		"Any number of agents and people share a queue of tasks and each task has one holder at a time. A task "
 		"is held by a lease with a token; who does not send heartbeats loses it, and others pick the "
 		"work up. Alone, pawl shows an overview of the queue.");
 	buf_adds(out, STR(".SH COMMANDS\n"));

@@ -1,0 +1,87 @@
+#include "client/setting_kind.h"
+
+#include "base/text.h"
+#include "base/when.h"
+
+#define NUMBER_MAX 1000000000
+#define DURATION_MAX (INT64_C(365) * 24 * 3600 * 1000)
+
+static bool good_duration(const struct setting *s, struct str value)
+{
+	int64_t ms;
+
+	if (!duration_parse(value, &ms) || ms > DURATION_MAX)
+		return false;
+	/* Not to wait at all makes sense; a lease of no time does not. */
+	return ms > 0 || (ms == 0 && strcmp(s->name, "timeout") == 0);
+}
+
+static bool good_number(struct str value)
+{
+	int64_t n;
+
+	return str_to_i64(value, &n) && n >= 0 && n <= NUMBER_MAX;
+}
+
+static bool good_text(struct str value)
+{
+	for (size_t i = 0; i < value.n; i++)
+		if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f)
+			return false;
+	return text_valid(value);
+}
+
+static bool good_word(const char *kind, struct str value)
+{
+	struct str words = str_c(kind);
+
+	while (words.n)
+		if (str_eq(str_cut(&words, ' '), value))
+			return true;
+	return false;
+}
+
+static struct str words_listed(const char *kind, struct arena *a)
+{
+	struct str words = str_c(kind), out = str_cut(&words, ' ');
+
+	while (words.n) {
+		struct str word = str_cut(&words, ' ');
+
+		out = arena_printf(a, "%.*s%s%.*s", STRF(out), words.n ? ", " : " or ", STRF(word));
+	}
+	return out;
+}
+
+struct str setting_fault(const struct setting *s, struct str value, struct arena *a)
+{
+	if (strcmp(s->kind, "TEXT") == 0)
+		return good_text(value) ? STR("") : STR("text on one line");
+	if (strcmp(s->kind, "NUMBER") == 0)
+		return good_number(value) ? STR("") : STR("a number from 0 to 1000000000");
+	if (strcmp(s->kind, "DURATION") == 0)
+		return good_duration(s, value)
+			       ? STR("")
+			       : STR("a time such as 90s, 15m, 2h or 1d, up to 365d");
+	return good_word(s->kind, value) ? STR("") : words_listed(s->kind, a);
+}
+
+struct str setting_bad(const struct setting *s, struct str value, struct str allowed,
+		       struct arena *a)
+{
+	return arena_printf(a, "%s = '%.*s': it must be %.*s", s->name, STRF(text_line(a, value)),
+			    STRF(allowed));
+}
+
+struct str setting_nearest(struct str name, struct arena *a)
+{
+	const char *names[64], *near;
+	size_t n = 0;
+
+	for (; n < 64 && settings_list[n].name; n++)
+		names[n] = settings_list[n].name;
+	near = text_nearest(name, names, n);
+	if (!near)
+		return STR("`pawl config` lists all settings");
+	return arena_printf(a, "did you mean %s? `pawl config` lists all settings", near);
+}
