@@ -218,7 +218,7 @@ static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 	struct candidate *c;
 	struct task t;
 	bool eligible = !wanted;
-	struct str why;
+	struct str why = STR("");
 	int bad = task_of(r, &t, &scratch);
 
 	if (!bad)
