@@ -105,6 +105,7 @@ setup() {
 }
 
 @test "JSON: the text itself, escaped" {
+	needs_terminal
 	ask 0 show bad
 	is --arg t "$escape" '.task.acceptance == $t'
 	LC_ALL=C not grep -q $'[\x01-\x08\x0b-\x1f]' <<<"$output"
@@ -112,9 +113,13 @@ setup() {
 	LC_ALL=C not grep -q $'[\x01-\x08\x0b-\x1f]' <<<"$output"
 }
 
+needs_terminal() {
+	needs script
+	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no pseudo-terminal to be had here"
+}
+
 # on_terminal COMMAND: what a terminal would see
 on_terminal() {
-	needs script
 	script -qec "$1" /dev/null </dev/null
 }
 
@@ -123,6 +128,7 @@ coloured() {
 }
 
 @test "colour: on a terminal, and nowhere else" {
+	needs_terminal
 	pawl create plain -i plain
 	call 0 list
 	not coloured "$output"
@@ -155,6 +161,7 @@ coloured() {
 }
 
 @test "a terminal gets no raw escapes of a task, only ours" {
+	needs_terminal
 	seen=$(on_terminal "'$PAWL' list; '$PAWL' show bad; '$PAWL' log; '$PAWL' next")
 	[[ $seen == *'\x1b[31mred'* ]]
 	[[ $seen != *$'\e[31mred'* ]]
@@ -163,6 +170,7 @@ coloured() {
 }
 
 @test "a long name does not break the rows" {
+	needs_terminal
 	name=$(printf 'n%.0s' {1..120})
 	new "another title"
 	pawl claim t1 -a "$name"
@@ -179,6 +187,7 @@ coloured() {
 }
 
 @test "a narrow terminal: tables are cut, not wrapped" {
+	needs_terminal
 	pawl create "$(printf 'word %.0s' {1..60})" -i long
 	seen=$(on_terminal "stty cols 60; '$PAWL' list --color never" | tr -d '\r')
 	while IFS= read -r row; do
