@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "kit/store_uri.h"
 #include "core/codec.h"
 
-static char uri[600], folder[64];
+static char uri[600], folder[FOLDER_ROOM];
 static unsigned queues;
 
 /* --- time ------------------------------------------------------------------------------------- */
@@ -61,23 +62,6 @@ uint32_t rnd(uint64_t *seed, uint32_t limit)
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
-
-static void fill_uri(void)
-{
-	const char *from = getenv("PAWL_TEST_STORE"), *at;
-
-	if (!from || !*from)
-		from = "mem:queue";
-	at = strstr(from, "{dir}");
-	if (!at) {
-		snprintf(uri, sizeof(uri), "%s", from);
-		return;
-	}
-	snprintf(folder, sizeof(folder), "/tmp/pawl-queue-XXXXXX");
-	if (!mkdtemp(folder))
-		abort();
-	snprintf(uri, sizeof(uri), "%.*s%s%s", (int)(at - from), from, folder, at + 5);
-}
 
 static struct queue *open_queue(struct suite *s, const char *where, enum store_mode mode)
 {
@@ -372,7 +356,7 @@ int main(void)
 {
 	int failed;
 
-	fill_uri();
+	store_uri(uri, sizeof(uri), folder, "mem:queue");
 	print_message("store: %s\n", uri);
 	failed = create_tests() + link_tests() + remove_tests() + lease_tests() + repeat_tests() +
 		 lost_tests() + read_tests() + selection_tests() + random_tests();

@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "kit/store_uri.h"
 
 static int64_t fake_wall = 1800000000000, fake_boot = 5000000;
 static int fake = -1; /* does the store obey? -1: not known yet */
-static char uri[600], folder[64];
+static char uri[600], folder[FOLDER_ROOM];
 static unsigned queues;
 
 static int64_t wall(void)
@@ -30,27 +31,10 @@ int64_t conf_real_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static void fill_uri(void)
-{
-	const char *from = getenv("PAWL_TEST_STORE"), *at;
-
-	if (!from || !*from)
-		from = "mem:conformance";
-	at = strstr(from, "{dir}");
-	if (!at) {
-		snprintf(uri, sizeof(uri), "%s", from);
-		return;
-	}
-	snprintf(folder, sizeof(folder), "/tmp/pawl-conf-XXXXXX");
-	if (!mkdtemp(folder))
-		abort();
-	snprintf(uri, sizeof(uri), "%.*s%s%s", (int)(at - from), from, folder, at + 5);
-}
-
 const char *conf_uri(void)
 {
 	if (!uri[0])
-		fill_uri();
+		store_uri(uri, sizeof(uri), folder, "mem:conformance");
 	return uri;
 }
 

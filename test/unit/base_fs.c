@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "kit/folder.h"
 #include "base/fs.h"
 
 #define COUNT(t) (sizeof(t) / sizeof((t)[0]))
@@ -25,21 +26,7 @@
 /* Each test runs inside a folder of its own. */
 static int enter(void **state)
 {
-	char *dir = strdup("/tmp/base_fs.XXXXXX");
-
-	*state = dir;
-	return mkdtemp(dir) && chdir(dir) == 0 ? 0 : -1;
-}
-
-static int leave(void **state)
-{
-	char command[64];
-	int r;
-
-	snprintf(command, sizeof(command), "rm -rf %s", (char *)*state);
-	r = chdir("/") || system(command);
-	free(*state);
-	return r;
+	return folder_enter(state) ? 0 : -1;
 }
 
 static void put(const char *path, struct str data)
@@ -360,7 +347,7 @@ static void real_paths(void **state)
 	arena_free(&a);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, enter, leave)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, enter, folder_leave)
 
 int main(void)
 {

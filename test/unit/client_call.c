@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "kit/folder.h"
 #include "base/fs.h"
 #include "base/secret.h"
 #include "client/client.h"
@@ -36,15 +37,12 @@ static void start(struct client *client, struct client_options said)
 
 static int enter(void **state)
 {
-	char *dir = strdup("/tmp/client_call.XXXXXX");
-
-	*state = dir;
-	top = dir;
-	if (!mkdtemp(dir) || chdir(dir))
+	top = folder_enter(state);
+	if (!top)
 		return -1;
 	clearenv();
 	setenv("PATH", "/usr/bin:/bin", 1);
-	setenv("HOME", dir, 1);
+	setenv("HOME", top, 1);
 	setenv("LOGNAME", "ann", 1);
 	serial++;
 	start(&c, (struct client_options){ 0 });
@@ -53,13 +51,10 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-	char command[64];
 	int r;
 
 	client_close(&c);
-	snprintf(command, sizeof(command), "rm -rf %s", (char *)*state);
-	r = chdir("/") || system(command);
-	free(*state);
+	r = folder_leave(state);
 	arena_free(&arena);
 	arena = (struct arena){ 0 };
 	return r;
@@ -95,16 +90,7 @@ static void create(const char *id)
 
 static int files(const char *ending)
 {
-	DIR *d = opendir(".local/state/pawl");
-	struct dirent *e;
-	int n = 0;
-
-	if (!d)
-		return 0;
-	while ((e = readdir(d)))
-		n += str_ends(str_c(e->d_name), str_c(ending));
-	closedir(d);
-	return n;
+	return folder_count(".local/state/pawl", ending);
 }
 
 static enum result send_token(struct client *client, enum op op, const char *id, struct str token)

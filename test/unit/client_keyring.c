@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "kit/folder.h"
 #include "base/fs.h"
 #include "base/secret.h"
 #include "client/keyring.h"
@@ -31,10 +32,9 @@ static void open_as(struct keyring *ring, const char *agent, const char *run)
 
 static int enter(void **state)
 {
-	char *dir = strdup("/tmp/client_keyring.XXXXXX");
+	const char *dir = folder_enter(state);
 
-	*state = dir;
-	if (!mkdtemp(dir) || chdir(dir))
+	if (!dir)
 		return -1;
 	setenv("XDG_STATE_HOME", fs_join(&arena, str_c(dir), STR("state/home")), 1);
 	open_as(&k, "ann", "");
@@ -43,12 +43,8 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-	char command[64];
-	int r;
+	int r = folder_leave(state);
 
-	snprintf(command, sizeof(command), "rm -rf %s", (char *)*state);
-	r = chdir("/") || system(command);
-	free(*state);
 	arena_free(&arena);
 	arena = (struct arena){ 0 };
 	return r;
@@ -56,16 +52,7 @@ static int leave(void **state)
 
 static int files(const char *ending)
 {
-	DIR *d = opendir("state/home/pawl");
-	struct dirent *e;
-	int n = 0;
-
-	if (!d)
-		return 0;
-	while ((e = readdir(d)))
-		n += str_ends(str_c(e->d_name), str_c(ending));
-	closedir(d);
-	return n;
+	return folder_count("state/home/pawl", ending);
 }
 
 static void assert_found(struct keyring *ring, const char *task, struct str token, int64_t fence)

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "kit/folder.h"
 #include "base/fs.h"
 #include "client/place.h"
 
@@ -21,21 +22,14 @@ static const char *top;
 
 static int enter(void **state)
 {
-	char *dir = strdup("/tmp/client_place.XXXXXX");
-
-	*state = dir;
-	top = dir;
-	return mkdtemp(dir) && chdir(dir) == 0 ? 0 : -1;
+	top = folder_enter(state);
+	return top ? 0 : -1;
 }
 
 static int leave(void **state)
 {
-	char command[64];
-	int r;
+	int r = folder_leave(state);
 
-	snprintf(command, sizeof(command), "rm -rf %s", (char *)*state);
-	r = chdir("/") || system(command);
-	free(*state);
 	arena_free(&arena);
 	arena = (struct arena){ 0 };
 	return r;

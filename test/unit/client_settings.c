@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "kit/folder.h"
 #include "base/fs.h"
 #include "client/ini_file.h"
 #include "client/settings.h"
@@ -22,11 +23,9 @@ static struct settings s;
 /* Each test has a folder with "user/pawl" and ".pawl" in it, and no PAWL_ variables. */
 static int enter(void **state)
 {
-	char *dir = strdup("/tmp/client_settings.XXXXXX");
+	const char *dir = folder_enter(state);
 
-	*state = dir;
-	if (!mkdtemp(dir) || chdir(dir) || mkdir("user", 0755) || mkdir("user/pawl", 0755) ||
-	    mkdir(".pawl", 0755))
+	if (!dir || mkdir("user", 0755) || mkdir("user/pawl", 0755) || mkdir(".pawl", 0755))
 		return -1;
 	clearenv();
 	setenv("XDG_CONFIG_HOME", fs_join(&arena, str_c(dir), STR("user")), 1);
@@ -36,12 +35,8 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-	char command[64];
-	int r;
+	int r = folder_leave(state);
 
-	snprintf(command, sizeof(command), "/bin/rm -rf %s", (char *)*state);
-	r = chdir("/") || system(command);
-	free(*state);
 	arena_free(&arena);
 	arena = (struct arena){ 0 };
 	return r;

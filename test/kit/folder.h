@@ -1,0 +1,48 @@
+/*
+ * folder: a fresh folder for each test, as the current one; gone after it.
+ */
+#ifndef KIT_FOLDER_H
+#define KIT_FOLDER_H
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+/* *state becomes its path. NULL: it could not be made. */
+static inline const char *folder_enter(void **state)
+{
+	char *dir = strdup("/tmp/pawl-test.XXXXXX");
+
+	*state = dir;
+	return mkdtemp(dir) && chdir(dir) == 0 ? dir : NULL;
+}
+
+static inline int folder_leave(void **state)
+{
+	char command[64];
+	int r;
+
+	snprintf(command, sizeof(command), "/bin/rm -rf %s", (char *)*state);
+	r = chdir("/") || system(command);
+	free(*state);
+	return r;
+}
+
+/* How many files in `dir` have a name with this ending. */
+static inline int folder_count(const char *dir, const char *ending)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	int n = 0;
+
+	while (d && (e = readdir(d)))
+		n += str_ends(str_c(e->d_name), str_c(ending));
+	if (d)
+		closedir(d);
+	return n;
+}
+
+#endif

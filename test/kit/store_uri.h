@@ -1,0 +1,31 @@
+/*
+ * store_uri: the store under test, from PAWL_TEST_STORE; "{dir}" in it stands for a fresh folder.
+ */
+#ifndef KIT_STORE_URI_H
+#define KIT_STORE_URI_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FOLDER_ROOM 64
+
+/* folder has FOLDER_ROOM bytes, and stays empty where none is needed. */
+static inline void store_uri(char *uri, size_t room, char *folder, const char *otherwise)
+{
+	const char *from = getenv("PAWL_TEST_STORE"), *at;
+
+	if (!from || !*from)
+		from = otherwise;
+	at = strstr(from, "{dir}");
+	if (!at) {
+		snprintf(uri, room, "%s", from);
+		return;
+	}
+	snprintf(folder, FOLDER_ROOM, "/tmp/pawl-store-XXXXXX");
+	if (!mkdtemp(folder))
+		abort();
+	snprintf(uri, room, "%.*s%s%s", (int)(at - from), from, folder, at + 5);
+}
+
+#endif
