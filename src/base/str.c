@@ -71,6 +71,14 @@ struct str str_cut(struct str *s, char sep)
 	return head;
 }
 
+bool str_cut_prefix(struct str *s, struct str prefix)
+{
+	if (!str_starts(*s, prefix))
+		return false;
+	*s = str_n(s->p + prefix.n, s->n - prefix.n);
+	return true;
+}
+
 bool str_to_i64(struct str s, int64_t *out)
 {
 	bool minus = s.n && s.p[0] == '-';

@@ -61,6 +61,8 @@ bool str_has_nocase(struct str s, struct str part);
 struct str str_trim(struct str s);
 /* Splits at the first `sep`: returns what is before it, leaves the rest in *s. */
 struct str str_cut(struct str *s, char sep);
+/* Takes `prefix` off the front of *s, if it is there. */
+bool str_cut_prefix(struct str *s, struct str prefix);
 /* A whole decimal number, nothing around it. */
 bool str_to_i64(struct str s, int64_t *out);
 

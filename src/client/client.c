@@ -88,18 +88,10 @@ static enum result find_timeout(struct client *c, struct answer *ans)
 
 /* --- where --------------------------------------------------------------------------------- */
 
-static bool cut_prefix(struct str *s, struct str prefix)
-{
-	if (!str_starts(*s, prefix))
-		return false;
-	*s = str_n(s->p + prefix.n, s->n - prefix.n);
-	return true;
-}
-
 /* Without the wrappers around the store: they do not make it another one. */
 static struct str without_wrappers(struct str uri)
 {
-	while (cut_prefix(&uri, STR("trace+")) || cut_prefix(&uri, STR("fault+")))
+	while (str_cut_prefix(&uri, STR("trace+")) || str_cut_prefix(&uri, STR("fault+")))
 		;
 	return uri;
 }
@@ -128,11 +120,6 @@ static struct str resolve(struct str text, const char *base, struct arena *a)
 	return arena_printf(a, "%.*s%s%.*s", STRF(head), real ? real : path, STRF(tail));
 }
 
-static const struct settings_value *setting(const struct client *c, const char *name)
-{
-	return &c->settings.values[settings_find(str_c(name)) - settings_list];
-}
-
 static bool from_file(struct str origin, const char *file)
 {
 	return file && str_starts(origin, str_c(file));
@@ -140,7 +127,7 @@ static bool from_file(struct str origin, const char *file)
 
 static enum result configured_uri(struct client *c, struct answer *ans)
 {
-	const struct settings_value *v = setting(c, "store");
+	const struct settings_value *v = settings_get(&c->settings, "store");
 	const char *base = c->dir;
 
 	if (from_file(v->origin, c->settings.queue_file))
@@ -165,7 +152,7 @@ static struct str default_uri(const char *pawl_dir, struct arena *a)
 
 static enum result find_store(struct client *c, struct answer *ans)
 {
-	const struct settings_value *queue = setting(c, "queue");
+	const struct settings_value *queue = settings_get(&c->settings, "queue");
 
 	/* The default stays unsaid, so that ?queue=NAME in the URI counts. */
 	if (!c->queue_name.n && !str_is(queue->origin, "default"))
@@ -174,7 +161,7 @@ static enum result find_store(struct client *c, struct answer *ans)
 		return ans->code;
 	if (c->said.store.n)
 		c->uri = resolve(c->said.store, c->dir, c->arena);
-	else if (setting(c, "store")->value.n)
+	else if (settings_get(&c->settings, "store")->value.n)
 		return configured_uri(c, ans);
 	else
 		c->uri = default_uri(c->place.pawl_dir, c->arena);

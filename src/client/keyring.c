@@ -483,19 +483,30 @@ int keyring_save(struct keyring *k, struct str task, struct str token, int64_t f
 	return r;
 }
 
+/* The saved file, locked, with what is in it; < 0: there is none to be had. */
+static int open_saved(struct keyring *k, struct str task, char **path, struct key *key, bool *good)
+{
+	int fd = check_dir(k);
+
+	if (fd)
+		return fd < 0 ? fd : -ENOENT;
+	*path = saved_path(k, task);
+	fd = lock_saved(*path);
+	if (fd >= 0)
+		*good = key_read(*path, key, k->arena);
+	return fd;
+}
+
 void keyring_park(struct keyring *k, struct str task, int64_t fence)
 {
 	char *path;
 	struct key key;
-	int fd;
+	bool good;
+	int fd = open_saved(k, task, &path, &key, &good);
 
-	if (check_dir(k))
-		return;
-	path = saved_path(k, task);
-	fd = lock_saved(path);
 	if (fd < 0)
 		return;
-	if (key_read(path, &key, k->arena) && key.fence <= fence)
+	if (good && key.fence <= fence)
 		/* else a later claim is contested: safe, only unhandy */
 		(void)fs_write_all(fd, STR("parked=1\n"));
 	close(fd);
@@ -507,16 +518,12 @@ static void forget(struct keyring *k, struct str task, int64_t fence, struct str
 {
 	char *path;
 	struct key key;
-	int fd;
+	bool good;
+	int fd = open_saved(k, task, &path, &key, &good);
 
-	if (check_dir(k))
-		return;
-	path = saved_path(k, task);
-	fd = lock_saved(path);
 	if (fd < 0)
 		return;
-	if (!key_read(path, &key, k->arena) ||
-	    (token.n ? secret_eq(key.token, token) : key.fence <= fence))
+	if (!good || (token.n ? secret_eq(key.token, token) : key.fence <= fence))
 		unlink(path);
 	close(fd);
 }

@@ -30,8 +30,7 @@ const struct setting *settings_find(struct str name)
 	return NULL;
 }
 
-/* Only names from settings.def are asked for. */
-static struct settings_value *value_of(const struct settings *s, const char *name)
+const struct settings_value *settings_get(const struct settings *s, const char *name)
 {
 	const struct setting *found = settings_find(str_c(name));
 
@@ -42,7 +41,7 @@ static struct settings_value *value_of(const struct settings *s, const char *nam
 
 struct str settings_text(const struct settings *s, const char *name)
 {
-	return value_of(s, name)->value;
+	return settings_get(s, name)->value;
 }
 
 int64_t settings_number(const struct settings *s, const char *name)
@@ -197,7 +196,7 @@ static enum result load_environment(struct settings *s, struct answer *ans, stru
 /* "lease = 15m (default)" */
 static struct str shown(const struct settings *s, const char *name, struct arena *a)
 {
-	const struct settings_value *v = value_of(s, name);
+	const struct settings_value *v = settings_get(s, name);
 
 	return arena_printf(a, "%s = %.*s (%.*s)", name, STRF(v->value), STRF(v->origin));
 }

@@ -30,6 +30,8 @@ struct settings {
 enum result settings_load(struct settings *s, const char *pawl_dir, struct answer *ans,
 			  struct arena *a);
 const struct setting *settings_find(struct str name); /* NULL: no such setting */
+/* Only names from settings.def may be asked for. */
+const struct settings_value *settings_get(const struct settings *s, const char *name);
 struct str settings_text(const struct settings *s, const char *name);
 int64_t settings_number(const struct settings *s, const char *name); /* durations: ms */
 void settings_policy(const struct settings *s, struct policy *p);

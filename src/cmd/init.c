@@ -69,14 +69,9 @@ static enum result keep_choice(struct session *s, const char *dir, const struct 
 
 /* --- what the folder has already ----------------------------------------------------------------- */
 
-static const struct settings_value *setting(const struct client *c, const char *name)
-{
-	return &c->settings.values[settings_find(str_c(name)) - settings_list];
-}
-
 static bool by_folder(const struct client *c, const char *name)
 {
-	struct str origin = setting(c, name)->origin;
+	struct str origin = settings_get(&c->settings, name)->origin;
 
 	return c->settings.queue_file && str_starts(origin, str_c(c->settings.queue_file));
 }
@@ -97,8 +92,8 @@ static bool in_use(struct client *c)
 {
 	if (by_folder(c, "store") || by_folder(c, "queue"))
 		return true;
-	return str_is(setting(c, "store")->origin, "default") &&
-	       str_is(setting(c, "queue")->origin, "default") && has_tasks(c);
+	return str_is(settings_get(&c->settings, "store")->origin, "default") &&
+	       str_is(settings_get(&c->settings, "queue")->origin, "default") && has_tasks(c);
 }
 
 static struct str queue_of(const struct client *c)

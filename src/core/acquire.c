@@ -4,13 +4,6 @@
 #include "core/lease.h"
 #include "core/refuse.h"
 
-static void changed(struct task *t, const struct call *c, struct verdict *v)
-{
-	t->version++;
-	t->updated_at = c->now;
-	v->changed = true;
-}
-
 static struct str how_it_ended(const struct lock *l, const struct call *c)
 {
 	if (lease_live(l, c->now))
@@ -33,7 +26,7 @@ static bool abandon(struct task *t, const struct call *c, struct verdict *v)
 					 "abandoned %lld times: its agents keep losing it",
 					 (long long)t->abandoned);
 	lease_clear(t, c->now);
-	changed(t, c, v);
+	verdict_edited(v, c, t);
 	verdict_event(v, c, t, "needs_help", from, t->blocker_reason);
 	refuse(v, MISCONFIGURED,
 	       arena_printf(c->arena, "%.*s was abandoned %lld times and now needs help",
@@ -67,7 +60,7 @@ static void begin(struct task *t, const struct call *c, struct verdict *v, const
 	t->started_at = c->now;
 	if (!t->first_started_at)
 		t->first_started_at = c->now;
-	changed(t, c, v);
+	verdict_edited(v, c, t);
 	v->granted = true;
 	warn_of_depends(t, c, v);
 	verdict_event(v, c, t, event, from, text);
@@ -179,7 +172,7 @@ void acquire_manual(struct task *t, const struct call *c, struct verdict *v)
 	text = over_what(t, c);
 	lease_take(t, c->rq, c->fresh, asked_ttl(c, c->policy->lock_ttl), c->now);
 	t->lock.manual = 1;
-	changed(t, c, v);
+	verdict_edited(v, c, t);
 	v->granted = true;
 	verdict_event(v, c, t, "locked", 0, text);
 }
@@ -198,7 +191,7 @@ bool rules_cleanup(struct task *t, const struct call *c, bool dead, struct verdi
 	}
 	lease_clear(t, c->now);
 	t->free_at = c->now;
-	changed(t, c, v);
+	verdict_edited(v, c, t);
 	verdict_event(v, c, t, "cleaned_up", 0,
 		      arena_printf(c->arena, "the lock of %.*s: %s", STRF(holder),
 				   over  ? "the task has ended"

@@ -138,7 +138,7 @@ static void set_fields(const struct rule *r, struct task *t, const struct call *
 		lease_clear(t, c->now);
 }
 
-static void edited(struct task *t, const struct call *c, struct verdict *v)
+void verdict_edited(struct verdict *v, const struct call *c, struct task *t)
 {
 	t->version++;
 	t->updated_at = c->now;
@@ -158,7 +158,7 @@ static void move(enum op op, struct task *t, const struct call *c, struct verdic
 	if (own)
 		t->last = (struct last){ .op = op, .token = c->proof };
 	t->status = r->to;
-	edited(t, c, v);
+	verdict_edited(v, c, t);
 	verdict_event(v, c, t, r->event, from, words(op, t, c));
 	if (comment.n)
 		verdict_event(v, c, t, "comment", 0, comment);
@@ -208,7 +208,7 @@ static void unlock(struct task *t, const struct call *c, struct verdict *v)
 	}
 	t->last = (struct last){ .op = OP_LOCK_RELEASE, .token = c->proof };
 	lease_clear(t, c->now);
-	edited(t, c, v);
+	verdict_edited(v, c, t);
 	verdict_event(v, c, t, "unlocked", 0, c->rq->reason);
 }
 
@@ -225,7 +225,7 @@ static void break_lock(struct task *t, const struct call *c, struct verdict *v)
 		return;
 	}
 	lease_clear(t, c->now);
-	edited(t, c, v);
+	verdict_edited(v, c, t);
 	verdict_event(v, c, t, "lock_broken", 0,
 		      arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(holder),
 				   STRF(c->rq->reason)));

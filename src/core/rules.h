@@ -43,6 +43,8 @@ bool rules_cleanup(struct task *t, const struct call *c, bool dead, struct verdi
 /* Where no lock is needed (update, depend, approve): a stale token that was named is refused, and so is
  * another's live lock; but the lock that `block` leaves behind keeps nobody from moving the task on. */
 bool rules_free(const struct task *t, const struct call *c, struct verdict *v);
+/* The task was edited: its version, when, and that it is to be stored. */
+void verdict_edited(struct verdict *v, const struct call *c, struct task *t);
 /* Adds a line for the log. */
 void verdict_event(struct verdict *v, const struct call *c, const struct task *t, const char *name,
 		   int64_t from, struct str text);

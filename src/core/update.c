@@ -122,8 +122,6 @@ void update_apply(struct task *t, const struct call *c, struct verdict *v)
 		t->abandoned = 0;
 		lease_clear(t, c->now);
 	}
-	t->version++;
-	t->updated_at = c->now;
-	v->changed = true;
+	verdict_edited(v, c, t);
 	verdict_event(v, c, t, "updated", from, c->rq->reason);
 }

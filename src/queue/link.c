@@ -188,8 +188,7 @@ int do_depend(struct work *w)
 	if (r)
 		return r;
 	if (l->dirty) {
-		l->task.version++;
-		l->task.updated_at = w->e->now;
+		work_edited(w, l);
 		work_log(w, l, w->rq->op == OP_DEPEND ? "depends" : "undepends", listed(w));
 	}
 	r = work_flush(w);

@@ -30,13 +30,6 @@ static int refuse_needed(struct work *w, const struct loaded *l, struct strs key
 					STRF(l->task.id)));
 }
 
-static void edited(struct work *w, struct loaded *l)
-{
-	l->task.version++;
-	l->task.updated_at = w->e->now;
-	l->dirty = true;
-}
-
 /* Those who waited for it cannot tell any more whether they may start: a person must look. */
 static int cut_dependents(struct work *w, struct loaded *l, struct strs keys)
 {
@@ -49,7 +42,7 @@ static int cut_dependents(struct work *w, struct loaded *l, struct strs keys)
 			return r;
 		d->task.depends = arena_without(w->arena, d->task.depends, l->task.id);
 		graph_dep_moved(&d->task, l->was, 0);
-		edited(w, d);
+		work_edited(w, d);
 		stuck = l->was != DONE && (d->task.status == READY || d->task.status == BACKLOG);
 		if (stuck) {
 			d->task.status = NEEDS_HELP;
@@ -71,7 +64,7 @@ static int cut_children(struct work *w, struct strs keys)
 		if (r)
 			return r;
 		child->task.parent = STR("");
-		edited(w, child);
+		work_edited(w, child);
 	}
 	return 0;
 }

@@ -1,5 +1,4 @@
 #include "base/secret.h"
-#include "core/codec.h"
 #include "queue/work.h"
 
 #define KEPT_MS (24 * 3600 * INT64_C(1000))
@@ -8,11 +7,6 @@
 static struct str key_of(struct work *w)
 {
 	return arena_printf(w->arena, "request/%.*s", STRF(hash_hex(w->arena, w->rq->request_id)));
-}
-
-static bool by_request_id(const struct work *w)
-{
-	return w->rq->request_id.n > 0;
 }
 
 /* The token of the next task is not in the stored answer: the caller has it. */
@@ -48,7 +42,7 @@ int repeat_find(struct work *w)
 	struct answer *ans = w->ans;
 	int r;
 
-	if (!by_request_id(w))
+	if (!w->rq->request_id.n)
 		return 0;
 	r = edit_get(w->e, key_of(w), &rec);
 	if (r)
@@ -74,7 +68,7 @@ void repeat_keep(struct work *w)
 	struct answer kept = *w->ans;
 	struct buf b = BUF_MAX(ANSWER_MAX);
 
-	if (!by_request_id(w))
+	if (!w->rq->request_id.n)
 		return;
 	if (next_lock) {
 		hidden = *next_lock;

@@ -241,6 +241,13 @@ static int tell_dependents(struct work *w, struct loaded *l)
 	return r;
 }
 
+void work_edited(struct work *w, struct loaded *l)
+{
+	l->task.version++;
+	l->task.updated_at = w->e->now;
+	l->dirty = true;
+}
+
 int work_flush(struct work *w)
 {
 	int r = 0;

@@ -36,6 +36,8 @@ struct work {
 
 int work_load(struct work *w, struct str id, struct loaded **out); /* REFUSED: NOT_FOUND */
 struct loaded *work_new(struct work *w, struct str id);
+/* The task was edited by this request. */
+void work_edited(struct work *w, struct loaded *l);
 int work_flush(struct work *w);
 void work_drop(struct work *w, struct loaded *l);
 void work_event(struct work *w, const struct event *ev);

@@ -209,14 +209,6 @@ static int find_ops(const struct store_ops **out, struct str scheme, const struc
 	return find_module(out, scheme, env);
 }
 
-static bool cut_prefix(struct str *s, struct str prefix)
-{
-	if (!str_starts(*s, prefix))
-		return false;
-	*s = str_n(s->p + prefix.n, s->n - prefix.n);
-	return true;
-}
-
 int store_open(struct store **out, struct str text, const struct store_env *env)
 {
 	const struct store_ops *ops = NULL;
@@ -225,9 +217,9 @@ int store_open(struct store **out, struct str text, const struct store_env *env)
 	int rc;
 
 	*out = NULL;
-	if (cut_prefix(&text, STR("trace+")))
+	if (str_cut_prefix(&text, STR("trace+")))
 		return trace_open(out, text, env);
-	if (cut_prefix(&text, STR("fault+")))
+	if (str_cut_prefix(&text, STR("fault+")))
 		return fault_open(out, text, env);
 	if (uri_parse(text, &uri) < 0)
 		return fail_unknown(env, text, "does not say which store it is");
