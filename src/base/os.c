@@ -1,6 +1,7 @@
 #include "base/os.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -13,7 +14,9 @@
 #include <sys/param.h>
 #include <sys/sysctl.h>
 #else
+#include <linux/futex.h>
 #include <sys/inotify.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #endif
@@ -236,6 +239,44 @@ void os_unlock(int fd)
 		;
 	errno = err;
 }
+
+#ifdef __APPLE__
+int os_own_byte(int fd, int64_t at)
+{
+	(void)fd, (void)at;
+	return -ENOSYS;
+}
+
+void os_word_wait(_Atomic uint32_t *word, uint32_t seen, int64_t ms)
+{
+	(void)word, (void)seen, (void)ms;
+	usleep(1000);
+}
+
+void os_word_wake(_Atomic uint32_t *word)
+{
+	(void)word;
+}
+#else
+int os_own_byte(int fd, int64_t at)
+{
+	struct flock range = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1 };
+
+	return fcntl(fd, F_OFD_SETLK, &range) ? -errno : 0;
+}
+
+void os_word_wait(_Atomic uint32_t *word, uint32_t seen, int64_t ms)
+{
+	struct timespec timeout = to_timespec(ms * 1000000);
+
+	syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, NULL, 0);
+}
+
+void os_word_wake(_Atomic uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+#endif
 
 /* statfs of what is there, or of the folder that it would be made in. */
 static int statfs_near(struct arena *a, const char *path, struct statfs *out, const char **found)

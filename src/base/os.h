@@ -18,6 +18,13 @@ struct str os_hostname(struct arena *a);
 int os_lock(int fd, int64_t timeout_ms);
 void os_unlock(int fd);
 
+/* Makes one byte of a file ours until `fd` is closed or the process ends: 0, -EAGAIN if it is another's,
+ * -ENOSYS where there is no such thing. */
+int os_own_byte(int fd, int64_t at);
+/* Sleeps while the word, in memory that processes share, is `seen`, and `ms` at the longest. */
+void os_word_wait(_Atomic uint32_t *word, uint32_t seen, int64_t ms);
+void os_word_wake(_Atomic uint32_t *word);
+
 /* The name of the network file system that `path` is on, or NULL if it is a local one. */
 const char *os_network_fs(const char *path);
 

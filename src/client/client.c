@@ -298,6 +298,7 @@ static enum result open_queue(struct client *c, enum store_mode mode, struct ans
 		.name = c->queue_name,
 		.timeout_ms = c->timeout_ms,
 		.relaxed = str_is(settings_text(&c->settings, "durability"), "normal"),
+		.alone = str_is(settings_text(&c->settings, "combine"), "off"),
 		.who = arena_printf(c->arena, "%.*s, pid %ld on %.*s", STRF(c->agent),
 				    (long)getpid(), STRF(c->host)),
 	};

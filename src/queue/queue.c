@@ -33,6 +33,7 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 		.timeout_ms = config->timeout_ms,
 		.relaxed = config->relaxed,
 		.who = config->who,
+		.relay = config->alone ? NULL : &queue_relay,
 		.err = &q->err,
 	};
 
@@ -81,34 +82,22 @@ static int dispatch(struct work *w)
 	}
 }
 
-struct job {
-	struct queue *q;
-	const struct request *rq;
-	struct answer *ans;
-	struct arena *arena;
-};
-
-static struct str hashed(struct arena *a, struct str token)
-{
-	return token.n ? token_hash(a, token) : token;
-}
-
 /* The edit: it may run again, so it begins from nothing each time. A refusal that changed something on
  * the way (a task that was abandoned too often) is committed all the same. */
-static int apply(struct edit *e, void *ctx)
+int job_run(struct edit *e, void *ctx)
 {
 	struct job *j = ctx;
 	struct work w = {
-		.policy = &j->q->policy,
+		.policy = j->policy,
 		.e = e,
 		.rq = j->rq,
 		.ans = j->ans,
 		.arena = j->arena,
 		.call = { .rq = j->rq,
-			  .policy = &j->q->policy,
+			  .policy = j->policy,
 			  .now = e->now,
-			  .proof = hashed(j->arena, j->rq->token),
-			  .fresh = hashed(j->arena, j->rq->new_token),
+			  .proof = j->proof,
+			  .fresh = j->fresh,
 			  .arena = j->arena },
 	};
 	int r;
@@ -124,6 +113,22 @@ static int apply(struct edit *e, void *ctx)
 		repeat_keep(&w);
 	r = work_flush(&w);
 	return r || w.writes ? r : REFUSED;
+}
+
+static struct str hashed(struct arena *a, struct str token)
+{
+	return token.n ? token_hash(a, token) : token;
+}
+
+static struct job job_make(const struct policy *p, const struct request *rq, struct answer *ans,
+			   struct arena *a)
+{
+	return (struct job){ .policy = p,
+			     .rq = rq,
+			     .proof = hashed(a, rq->token),
+			     .fresh = hashed(a, rq->new_token),
+			     .ans = ans,
+			     .arena = a };
 }
 
 static bool valid(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a)
@@ -177,8 +182,8 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 			queue_read(q->store, &q->policy, &rqs[i], &answers[i], a);
 			continue;
 		}
-		jobs[writes] = (struct job){ q, &rqs[i], &answers[i], a };
-		changes[writes] = (struct change){ .fn = apply, .ctx = &jobs[writes] };
+		jobs[writes] = job_make(&q->policy, &rqs[i], &answers[i], a);
+		changes[writes] = (struct change){ .fn = job_run, .ctx = &jobs[writes] };
 		writes++;
 	}
 	write_all(q, changes, jobs, writes);

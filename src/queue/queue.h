@@ -20,6 +20,7 @@ struct queue_config {
 	struct policy policy;
 	int64_t timeout_ms;
 	bool relaxed;
+	bool alone;     /* no other process makes our changes, nor we theirs */
 	struct str who; /* shown to others that wait for us */
 };
 

@@ -13,6 +13,18 @@
 #define REFUSED 1
 #define COUNTER_KEY STR("meta/counter")
 
+/* A request on its way: job_run() is its edit. */
+struct job {
+	const struct policy *policy;
+	const struct request *rq;
+	struct str proof, fresh; /* hashes of rq->token, rq->new_token, or empty */
+	struct answer *ans;
+	struct arena *arena;
+};
+
+int job_run(struct edit *e, void *job);
+extern const struct relay queue_relay;
+
 struct loaded {
 	struct loaded *next;
 	struct record *rec; /* NULL: not in the store yet */

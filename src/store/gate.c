@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "base/os.h"
 
 #define TEXT_SIZE 240 /* who holds it; the notes are at the end */
+#define CROWD_AT TEXT_SIZE
 #define NOTES_AT (GATE_SIZE - GATE_NOTES * (int)sizeof(uint32_t))
 
 /* Blocks and not only a size: to store into a hole through the mapping, on a full disk, is SIGBUS. */
@@ -58,16 +60,23 @@ static int create(const char *path, const struct stat *like)
 	return fd;
 }
 
+int gate_file(const char *path, const struct stat *like)
+{
+	int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT)
+		fd = create(path, like);
+	return fd < 0 ? -errno : fd;
+}
+
 int gate_open(struct gate *g, const char *path, const struct stat *like)
 {
-	int r;
+	int r = gate_file(path, like);
 
 	g->map = NULL;
-	g->fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (g->fd < 0 && errno == ENOENT)
-		g->fd = create(path, like);
-	if (g->fd < 0)
-		return -errno;
+	g->fd = r < 0 ? -1 : r;
+	if (r < 0)
+		return r;
 	r = prepare(g);
 	if (r)
 		gate_close(g);
@@ -134,6 +143,22 @@ void gate_announce(struct gate *g, const uint32_t notes[GATE_NOTES])
 void gate_notes(const struct gate *g, uint32_t notes[GATE_NOTES])
 {
 	memcpy(notes, g->notes, sizeof(g->notes));
+}
+
+static _Atomic uint32_t *crowd(const struct gate *g)
+{
+	return (_Atomic uint32_t *)(void *)(g->map + CROWD_AT);
+}
+
+bool gate_crowded(const struct gate *g)
+{
+	return atomic_load(crowd(g)) != 0;
+}
+
+void gate_set_crowded(struct gate *g)
+{
+	if (!gate_crowded(g))
+		atomic_store(crowd(g), 1);
 }
 
 bool gate_holder(const struct gate *g, struct gate_holder *out)

@@ -5,7 +5,8 @@
  * The file is never unlinked: whoever waits must wait for the same inode. Its holder's name is in it, for
  * those who lose patience. The name is stored through a mapping since that causes no inotify event:
  * somebody who waits for work, tries and is refused must not wake all the others. gate_announce() does
- * cause one. Beside the name there is room for a note from one holder to the next; it may be lost.
+ * cause one. Beside the name there is room for a note from one holder to the next; it may be lost. And for
+ * a flag that says that those who wait have written down what they want (combine.h).
  */
 #ifndef STORE_GATE_H
 #define STORE_GATE_H
@@ -18,8 +19,8 @@
 #define GATE_NOTES 3
 
 struct gate {
-	int fd;                     /* -1: not open */
-	char *map;                  /* only to be stored into, and only under the lock */
+	int fd; /* -1: not open */
+	char *map;
 	uint32_t notes[GATE_NOTES]; /* as they were when it was locked */
 };
 
@@ -40,6 +41,11 @@ void gate_unlock(struct gate *g);
 void gate_announce(struct gate *g, const uint32_t notes[GATE_NOTES]);
 /* What the holder before left; 0 if that is lost. */
 void gate_notes(const struct gate *g, uint32_t notes[GATE_NOTES]);
+/* Once somebody has said that there is a crowd, there is one for ever. */
+bool gate_crowded(const struct gate *g);
+void gate_set_crowded(struct gate *g);
+/* Opens or creates a file for those who may use the one that `like` is of; as gate_open(). */
+int gate_file(const char *path, const struct stat *like);
 /* Who holds it, as far as known. */
 bool gate_holder(const struct gate *g, struct gate_holder *out);
 

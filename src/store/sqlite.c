@@ -24,6 +24,7 @@ static void sq_close(struct store *base)
 		sqlite3_finalize(s->cache[i].st);
 	sqlite3_finalize(s->rollback);
 	sqlite3_close_v2(s->db);
+	combine_close(&s->combine);
 	gate_close(&s->gate);
 	if (s->watch >= 0)
 		close(s->watch);
@@ -59,6 +60,7 @@ static int sq_open(struct store **out, const struct uri *uri, const struct store
 			  .pid = getpid(),
 			  .q = 1,
 			  .gate.fd = -1,
+			  .combine = { .fd = -1, .slot = -1 },
 			  .watch = -1,
 			  .opened_ms = os_boot_ms() };
 	s->path = file_name(uri->path);

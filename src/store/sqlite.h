@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "store/combine.h"
 #include "store/gate.h"
 #include "store/localclock.h"
 #include "store/store.h"
@@ -29,6 +30,14 @@ struct sq_cached {
 	bool busy;
 };
 
+/* Others' calls in the change under way. */
+struct sq_batch {
+	uint64_t id;
+	struct combine_call calls[COMBINE_SLOTS];
+	size_t n;
+	bool wrote;
+};
+
 struct sq {
 	struct store base;
 	sqlite3 *db;
@@ -38,6 +47,8 @@ struct sq {
 	pid_t pid; /* who opened it: no connection survives a fork */
 	int64_t q; /* number of the queue in the database */
 	struct gate gate;
+	struct combine combine;
+	struct sq_batch batch;
 	struct localclock clock;
 	struct anchor anchor;
 	bool clock_set; /* the clock has been initialised */
@@ -99,6 +110,7 @@ uint32_t sq_wal_found(struct sq *s);
 void sq_wal_gather(struct sq *s);
 void sq_wal_rest(struct sq *s);
 bool sq_wal_begun(const char *database);
+int sq_wal_sync(struct sq *s);
 
 /* --- sqlite_schema.c: what the file has to look like -------------------------------------------- */
 
@@ -179,7 +191,10 @@ void sq_read_end(struct sq *s);
 /* --- sqlite_change.c ---------------------------------------------------------------------------- */
 
 int sq_modify(struct store *base, struct change *changes, size_t n);
-int sq_gate_lock(struct sq *s, int64_t *left_ms);
+/* Waits for the gate like a change. */
+int sq_under_gate(struct sq *s, int (*fn)(struct sq *, int64_t left_ms));
+/* Writes what the edit has put, dropped and logged. */
+int sq_apply(struct sq *s, const struct edit *e);
 int sq_begin(struct sq *s, int64_t left_ms);
 /* Ends what sq_begin() began, unless it was committed, or SQLite took it back itself. */
 void sq_rollback(struct sq *s);
@@ -191,6 +206,22 @@ void sq_checkpoint(struct sq *s);
 int64_t sq_now(struct store *base);
 /* At the start of a change: sets s->now, and saves the anchor if it is new. */
 int sq_clock_change(struct sq *s);
+
+/* Time goes on within a change. */
+void sq_clock_again(struct sq *s);
+
+/* --- sqlite_batch.c ----------------------------------------------------------------------------- */
+
+/* Who waits: hands the change to whoever holds the gate. false: it cannot be handed over. */
+bool sq_batch_ask(struct sq *s, const struct change *c, int64_t deadline);
+int sq_batch_accept(struct sq *s, struct change *c, enum combine_end end,
+		    const struct combine_reply *reply);
+/* Who holds the gate: runs what others wait for, in the open transaction. */
+int sq_batch_run(struct sq *s, struct arena *a, bool *worth);
+/* After the commit, or what came instead of it: answers them. */
+void sq_batch_end(struct sq *s, int fault);
+/* After the gate was left. */
+void sq_batch_nudge(struct sq *s);
 
 /* --- sqlite_check.c ----------------------------------------------------------------------------- */
 

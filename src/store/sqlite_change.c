@@ -75,24 +75,46 @@ static int fail_timeout(struct sq *s)
 	return rc;
 }
 
-int sq_gate_lock(struct sq *s, int64_t *left_ms)
+static int open_gate(struct sq *s)
 {
-	const struct store_env *env = &s->base.env;
-	int64_t start = os_boot_ms();
-	int rc = 0;
+	char *path;
+	int rc;
 
-	if (s->gate.fd < 0) {
-		char *path = sqlite3_mprintf("%s-gate", s->path);
-
-		rc = gate_open(&s->gate, path, &s->file);
-		sqlite3_free(path);
-	}
-	if (rc == 0)
-		rc = gate_lock(&s->gate, env->timeout_ms, env->who.n ? env->who : STR("a process"));
-	*left_ms = env->timeout_ms - (os_boot_ms() - start);
-	if (rc == -ETIMEDOUT)
-		return fail_timeout(s);
+	if (s->gate.fd >= 0)
+		return 0;
+	path = sqlite3_mprintf("%s-gate", s->path);
+	rc = path ? gate_open(&s->gate, path, &s->file) : -ENOMEM;
+	sqlite3_free(path);
 	return rc < 0 ? fail_gate(s, rc) : 0;
+}
+
+/* -ETIMEDOUT, or a fault. */
+static int enter(struct sq *s, int64_t timeout_ms)
+{
+	struct str who = s->base.env.who;
+	int rc = gate_lock(&s->gate, timeout_ms, who.n ? who : STR("a process"));
+
+	return rc == 0 || rc == -ETIMEDOUT ? rc : fail_gate(s, rc);
+}
+
+static void leave(struct sq *s)
+{
+	gate_unlock(&s->gate);
+	sq_batch_nudge(s);
+}
+
+int sq_under_gate(struct sq *s, int (*fn)(struct sq *, int64_t left_ms))
+{
+	int64_t deadline = os_boot_ms() + s->base.env.timeout_ms;
+	int rc = open_gate(s);
+
+	if (rc == 0)
+		rc = enter(s, s->base.env.timeout_ms);
+	if (rc)
+		return rc == -ETIMEDOUT ? fail_timeout(s) : rc;
+	rc = fn(s, deadline - os_boot_ms());
+	leave(s);
+	return rc;
 }
 
 /* --- the transaction ---------------------------------------------------------------------------- */
@@ -349,7 +371,7 @@ static int write_entry(struct sq *s, const struct entry *e)
 	return sq_finish(s, st);
 }
 
-static int apply(struct sq *s, const struct edit *e)
+int sq_apply(struct sq *s, const struct edit *e)
 {
 	int rc = 0;
 
@@ -361,25 +383,35 @@ static int apply(struct sq *s, const struct edit *e)
 }
 
 /* No savepoints: an edit writes nothing before it has agreed, and a fault takes all of them back. */
+static int run_own(struct sq *s, struct change *changes, size_t n, struct arena *a, bool *worth)
+{
+	struct edit e;
+	int rc = 0;
+
+	for (size_t i = 0; rc >= 0 && i < n; i++) {
+		rc = edit_run(&e, &s->base, a, s->now, &changes[i]);
+		if (rc == 0) {
+			*worth = true;
+			rc = sq_apply(s, &e);
+		}
+	}
+	return rc < 0 ? rc : 0;
+}
+
 static int run_changes(struct sq *s, struct change *changes, size_t n, struct arena *a, bool *worth)
 {
 	struct due due = { 0 };
 	int rc = start_change(s, &due, a, worth);
 
-	for (size_t i = 0; rc >= 0 && i < n; i++) {
-		struct edit e;
-
-		rc = edit_run(&e, &s->base, a, s->now, &changes[i]);
-		if (rc == 0) {
-			*worth = true;
-			rc = apply(s, &e);
-			if (rc == 0)
-				rc = tidy(s, &due, a);
-		}
-	}
-	if (rc >= 0)
+	if (rc == 0)
+		rc = run_own(s, changes, n, a, worth);
+	if (rc == 0)
+		rc = sq_batch_run(s, a, worth);
+	if (rc == 0 && *worth)
+		rc = tidy(s, &due, a);
+	if (rc == 0)
 		rc = sq_tally_flush(s);
-	return rc < 0 ? rc : 0;
+	return rc;
 }
 
 static int change_under_gate(struct sq *s, struct change *changes, size_t n, int64_t left_ms)
@@ -400,30 +432,82 @@ static int change_under_gate(struct sq *s, struct change *changes, size_t n, int
 	sq_rollback(s);
 	memset(s->tally, 0, sizeof(s->tally));
 	s->tally_dirty = false;
+	sq_batch_end(s, rc);
 	if (rc == 0 && worth)
 		announce(s);
 	arena_free(&a);
 	return rc;
 }
 
-int sq_modify(struct store *base, struct change *changes, size_t n)
+static int change_and_leave(struct sq *s, struct change *changes, size_t n, int64_t deadline)
 {
-	struct sq *s = sq_of(base);
-	int64_t left_ms;
+	int rc = change_under_gate(s, changes, n, deadline - os_boot_ms());
+
+	leave(s);
+	return rc;
+}
+
+static int change_in_turn(struct sq *s, struct change *changes, size_t n, int64_t deadline)
+{
+	int rc = enter(s, deadline - os_boot_ms());
+
+	if (rc)
+		return rc == -ETIMEDOUT ? fail_timeout(s) : rc;
+	return change_and_leave(s, changes, n, deadline);
+}
+
+/* Whoever holds the gate makes the change for us; or, if it becomes ours meanwhile, we all of them. */
+static int change_together(struct sq *s, struct change *c, int64_t deadline)
+{
+	struct combine_reply reply = { 0 };
+	struct arena a = { 0 };
+	enum combine_end end = combine_wait(&s->combine, &s->gate, s->base.env.who, deadline,
+					    &reply, &a);
+	int rc = 0;
+
+	if (end == COMBINE_GATE) {
+		rc = change_and_leave(s, NULL, 0, deadline);
+		end = combine_result(&s->combine, &reply, &a);
+	}
+	if (end == COMBINE_ALONE)
+		rc = change_in_turn(s, c, 1, deadline);
+	else if (end == COMBINE_RAN || end == COMBINE_FAULT)
+		rc = sq_batch_accept(s, c, end, &reply);
+	else if (rc == 0)
+		rc = fail_timeout(s);
+	if (end == COMBINE_UNKNOWN)
+		s->base.env.err->applied = '?';
+	arena_free(&a);
+	return rc;
+}
+
+static int may_change(struct sq *s)
+{
+	const struct store_env *env = &s->base.env;
 	int rc = sq_guard(s);
 
 	if (rc < 0)
 		return rc;
-	if (base->env.mode == STORE_READ)
-		return store_fail(&base->env, STORE_READONLY, NULL,
-				  "%s was opened for reading only", s->path);
+	if (env->mode == STORE_READ)
+		return store_fail(env, STORE_READONLY, NULL, "%s was opened for reading only",
+				  s->path);
 	if (s->changing || s->depth)
-		return store_fail(&base->env, STORE_IO, NULL,
-				  "a change inside a scan or another change");
-	rc = sq_gate_lock(s, &left_ms);
+		return store_fail(env, STORE_IO, NULL, "a change inside a scan or another change");
+	return open_gate(s);
+}
+
+int sq_modify(struct store *base, struct change *changes, size_t n)
+{
+	struct sq *s = sq_of(base);
+	int64_t deadline = os_boot_ms() + base->env.timeout_ms;
+	int rc = may_change(s);
+
 	if (rc < 0)
 		return rc;
-	rc = change_under_gate(s, changes, n, left_ms);
-	gate_unlock(&s->gate);
-	return rc;
+	rc = enter(s, 0);
+	if (rc == 0)
+		return change_and_leave(s, changes, n, deadline);
+	if (rc == -ETIMEDOUT && n == 1 && sq_batch_ask(s, changes, deadline))
+		return change_together(s, changes, deadline);
+	return rc == -ETIMEDOUT ? change_in_turn(s, changes, n, deadline) : rc;
 }

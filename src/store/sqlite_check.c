@@ -81,7 +81,7 @@ static bool closed_to_us(struct check *c, const char *path)
 
 static void check_modes(struct check *c)
 {
-	static const char *const ends[] = { "", "-wal", "-shm", "-gate" };
+	static const char *const ends[] = { "", "-wal", "-shm", "-gate", "-slots" };
 	const char *dir = arena_cstr(&c->a, fs_dirname(str_c(c->s->path)));
 	bool any = open_to_all(c, dir);
 

@@ -127,3 +127,13 @@ int sq_clock_change(struct sq *s)
 		rc = save_anchor(s);
 	return rc;
 }
+
+void sq_clock_again(struct sq *s)
+{
+	int64_t now = localclock_now(&s->clock, &s->anchor);
+
+	if (now <= s->now)
+		return;
+	s->now = now;
+	s->all_promoted = false;
+}

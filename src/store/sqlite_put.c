@@ -317,7 +317,8 @@ int sq_put(struct sq *s, const struct record *r)
 	sqlite3_stmt *st;
 	int rc;
 
-	s->all_promoted = false;
+	if (r->ix.lane == LANE_LATER && r->ix.eligible_at <= s->now)
+		s->all_promoted = false;
 	rc = sq_row_find(s, r->key, &old, &st);
 	if (rc == 0 && index_gone(&old.rec.ix, s->now)) { /* its body must not come back */
 		sq_give(s, st);

@@ -38,7 +38,10 @@ static const char version_1[] =
 	"CREATE INDEX event_key ON event(q,key);"
 	"INSERT INTO clock VALUES(1,'',0,0);";
 
-static const char *const steps[] = { version_1 };
+/* The number of the latest batch of calls from several processes: see combine.h. */
+static const char version_2[] = "CREATE TABLE batch(one INTEGER PRIMARY KEY,id);";
+
+static const char *const steps[] = { version_1, version_2 };
 static const struct sq_layout current = { steps, sizeof(steps) / sizeof(steps[0]) };
 const struct sq_layout *sq_layout = &current;
 
@@ -246,21 +249,18 @@ static int in_transaction(struct sq *s, int64_t left_ms, int (*fn)(struct sq *))
 	return rc;
 }
 
-static int under_gate(struct sq *s, const char *before, int (*fn)(struct sq *))
+static int checkpointed(struct sq *s, int rc)
 {
-	int64_t left_ms;
-	int rc = sq_gate_lock(s, &left_ms);
-
-	if (rc < 0)
-		return rc;
-	if (before)
-		rc = sq_exec(s, before);
-	if (rc == 0)
-		rc = in_transaction(s, left_ms, fn);
 	if (rc == 0)
 		sq_checkpoint(s); /* so that the header in the file tells what it is */
-	gate_unlock(&s->gate);
 	return rc;
+}
+
+static int lay_out(struct sq *s, int64_t left_ms)
+{
+	int rc = sq_exec(s, "PRAGMA page_size=" PAGE_SIZE ";PRAGMA journal_mode=WAL");
+
+	return checkpointed(s, rc == 0 ? in_transaction(s, left_ms, upgrade) : rc);
 }
 
 /* A reader cannot migrate: a writer in its place does. */
@@ -296,7 +296,7 @@ static int settle_layout(struct sq *s)
 		return 0;
 	if (mode == STORE_READ)
 		return migrate_first(s);
-	return under_gate(s, "PRAGMA page_size=" PAGE_SIZE ";PRAGMA journal_mode=WAL", upgrade);
+	return sq_under_gate(s, lay_out);
 }
 
 /* --- the queue in it ---------------------------------------------------------------------------- */
@@ -325,6 +325,11 @@ static int make_queue(struct sq *s)
 	return rc > 0 ? add_queue(s, s->base.env.queue) : rc;
 }
 
+static int lay_out_queue(struct sq *s, int64_t left_ms)
+{
+	return checkpointed(s, in_transaction(s, left_ms, make_queue));
+}
+
 static int settle_queue(struct sq *s)
 {
 	struct str name = s->base.env.queue;
@@ -335,7 +340,7 @@ static int settle_queue(struct sq *s)
 		return 0;
 	rc = find_queue(s);
 	if (rc > 0 && s->base.env.mode == STORE_CREATE)
-		return under_gate(s, NULL, make_queue);
+		return sq_under_gate(s, lay_out_queue);
 	if (rc <= 0)
 		return rc;
 	rc = store_fail(&s->base.env, STORE_ABSENT,

@@ -192,6 +192,17 @@ uint32_t sq_wal_found(struct sq *s)
 	return t ? t->found : 0;
 }
 
+int sq_wal_sync(struct sq *s)
+{
+	sqlite3_file *f = NULL;
+
+	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &f);
+	if (!f || !f->pMethods ||
+	    f->pMethods->xSync(f, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY) == SQLITE_OK)
+		return 0;
+	return store_fail(&s->base.env, STORE_IO, NULL, "%s-wal cannot be synced", s->path);
+}
+
 void sq_wal_gather(struct sq *s)
 {
 	struct tail *t = tail_of_wal(s);

@@ -180,16 +180,31 @@ struct change {
 	int rc; /* out: what fn returned */
 };
 
+/*
+ * For stores in which one process may run the changes of others: a change as bytes. Secrets stay out of
+ * them. A store that has no use for it runs fn, and so does every store where this is missing.
+ */
+struct relay {
+	void (*pack)(const struct change *c, struct buf *out);
+	/* Another's change as one of ours: 0, or -EBADMSG. What it needs is in `a`. */
+	int (*adopt)(struct str bytes, struct change *out, struct arena *a);
+	/* After its fn agreed or refused: what its owner has to learn of that. */
+	void (*report)(const struct change *c, struct buf *out);
+	/* The owner's side: as if fn had been run here; rc is set. 0, or -EBADMSG. */
+	int (*accept)(struct change *c, struct str report);
+};
+
 /* --- the interface ------------------------------------------------------------------------------ */
 
 enum store_mode { STORE_READ, STORE_WRITE, STORE_CREATE };
 
 struct store_env {
 	enum store_mode mode;
-	struct str queue;   /* name of the queue in the store; empty: default */
-	int64_t timeout_ms; /* for each change */
-	bool relaxed;       /* durability = normal: survives kill -9, not loss of power */
-	struct str who;     /* shown to others that wait for us */
+	struct str queue;          /* name of the queue in the store; empty: default */
+	int64_t timeout_ms;        /* for each change */
+	bool relaxed;              /* durability = normal: survives kill -9, not loss of power */
+	struct str who;            /* shown to others that wait for us */
+	const struct relay *relay; /* NULL: changes are run by those who make them */
 	int64_t (*wall)(
 		void); /* the machine's clocks, so that tests can set them; NULL: the real ones */
 	int64_t (*boot)(void);

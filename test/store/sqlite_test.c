@@ -344,10 +344,10 @@ static void test_newer(void **state)
 
 	(void)state;
 	bytes = arena_cstr(&arena, ours);
-	bytes[60 + 2] = 3; /* user_version 769 */
+	bytes[60 + 2] = 3; /* user_version 768 and what it was */
 	only_this(str_n(bytes, ours.n));
 	refuse_all(STORE_NEWER, true);
-	assert_non_null(strstr(err.text, "769"));
+	assert_non_null(strstr(err.text, "version 77"));
 }
 
 static void test_damaged(void **state)
@@ -493,12 +493,23 @@ static void test_network(void **state)
 
 /* --- versions ----------------------------------------------------------------------------------- */
 
+/* Today's layout with one step more, or less. */
+static struct sq_layout layout_with(const char *step, const char *steps[8])
+{
+	int n = sq_layout->version;
+
+	memcpy(steps, sq_layout->steps, (size_t)n * sizeof(*steps));
+	steps[n] = step;
+	return (struct sq_layout){ steps, step ? n + 1 : n - 1 };
+}
+
 static void migrate(enum store_mode mode)
 {
 	const struct sq_layout *now = sq_layout;
-	const char *const steps[] = { now->steps[0], "ALTER TABLE record ADD COLUMN later;"
-						     "UPDATE record SET later=rev" };
-	const struct sq_layout next = { steps, 2 };
+	const char *steps[8];
+	const struct sq_layout next = layout_with("ALTER TABLE record ADD COLUMN later;"
+						  "UPDATE record SET later=rev",
+						  steps);
 	struct store *s = open_ok(STORE_CREATE);
 
 	assert_int_equal(change(s, NULL), 0);
@@ -510,9 +521,31 @@ static void migrate(enum store_mode mode)
 		assert_int_equal(change(s, NULL), 0);
 	store_close(s);
 	assert_true(ask("SELECT later FROM record") == 1);
-	assert_true(ask("PRAGMA user_version") == 2);
+	assert_true(ask("PRAGMA user_version") == next.version);
 	sq_layout = now;
 	assert_int_equal(try_open(STORE_WRITE, 100, &s), STORE_NEWER);
+}
+
+/* A queue that an older pawl has made. */
+static void test_migrate_older(void **state)
+{
+	const struct sq_layout *now = sq_layout;
+	const char *steps[8];
+	const struct sq_layout older = layout_with(NULL, steps);
+	struct store *s;
+
+	(void)state;
+	sq_layout = &older;
+	s = open_ok(STORE_CREATE);
+	assert_int_equal(change(s, NULL), 0);
+	store_close(s);
+	sq_layout = now;
+	s = open_ok(STORE_WRITE);
+	assert_int_equal(change(s, NULL), 0);
+	assert_true(number(s) == 2);
+	store_close(s);
+	assert_true(ask("PRAGMA user_version") == now->version);
+	assert_true(ask("SELECT count(*) FROM batch") == 0);
 }
 
 static void test_migrate_write(void **state)
@@ -530,9 +563,9 @@ static void test_migrate_read(void **state)
 static void test_migration_fails(void **state)
 {
 	const struct sq_layout *now = sq_layout;
-	const char *const steps[] = { now->steps[0],
-				      "ALTER TABLE record ADD COLUMN later;SELECT no_such()" };
-	const struct sq_layout next = { steps, 2 };
+	const char *steps[8];
+	const struct sq_layout next =
+		layout_with("ALTER TABLE record ADD COLUMN later;SELECT no_such()", steps);
 	struct store *s = open_ok(STORE_CREATE);
 
 	(void)state;
@@ -1714,6 +1747,7 @@ int main(void)
 		T(test_network),
 		T(test_migrate_write),
 		T(test_migrate_read),
+		T(test_migrate_older),
 		T(test_migration_fails),
 		T(test_stopped_writer),
 		T(test_foreign_lock),

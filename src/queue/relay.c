@@ -1,0 +1,105 @@
+/*
+ * A call as bytes, for a process that makes it in our place. Tokens do not leave this process: their hashes
+ * do, and the answer gets its token back here.
+ */
+#include <errno.h>
+
+#include "base/pack.h"
+#include "queue/work.h"
+
+/* Beside the arguments of a request, whose tags are below and above. */
+enum { TAG_PROOF = 200, TAG_FRESH, TAG_POLICY };
+
+#define TOKENS (UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token)
+
+static int64_t flags_of(const struct policy *p)
+{
+	return p->keep_abandoned | p->ignore_depends << 1;
+}
+
+/* In one order for ever. */
+static void pack_policy(const struct policy *p, struct buf *out)
+{
+	const int64_t numbers[] = { p->lease,    p->lease_min,     p->lease_max,
+				    p->lock_ttl, p->max_abandoned, flags_of(p) };
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		pack_int(out, TAG_POLICY, numbers[i]);
+}
+
+static void pack(const struct change *c, struct buf *out)
+{
+	const struct job *j = c->ctx;
+	struct request rq = *j->rq;
+
+	pack_str(out, TAG_PROOF, j->proof);
+	pack_str(out, TAG_FRESH, j->fresh);
+	pack_policy(j->policy, out);
+	rq.has &= ~TOKENS;
+	request_pack(&rq, out);
+}
+
+static int unpack_own(struct str bytes, struct job *j, int64_t *numbers, size_t n)
+{
+	struct unpack u = { bytes };
+	struct str value;
+	size_t have = 0;
+	uint8_t tag;
+	int r;
+
+	while ((r = unpack_next(&u, &tag, &value)) > 0) {
+		if (tag == TAG_PROOF)
+			j->proof = value;
+		else if (tag == TAG_FRESH)
+			j->fresh = value;
+		else if (tag == TAG_POLICY && have < n && unpack_int(value, &numbers[have++]))
+			return -EBADMSG;
+	}
+	return r < 0 || have < n ? -EBADMSG : 0;
+}
+
+/* What its owner has looked at is looked at again: the bytes went through others' hands. */
+static int adopt(struct str bytes, struct change *out, struct arena *a)
+{
+	struct job *j = arena_new(a, struct job);
+	struct policy *p = arena_new(a, struct policy);
+	struct request *rq = arena_new(a, struct request);
+	int64_t n[6] = { 0 };
+
+	if (unpack_own(bytes, j, n, sizeof(n) / sizeof(n[0])) || request_unpack(bytes, rq, a))
+		return -EBADMSG;
+	if (j->fresh.n)
+		GIVE(rq, new_token, STR("its owner's"));
+	*p = (struct policy){ n[0], n[1], n[2], n[3], n[4], n[5] & 1, n[5] >> 1 & 1 };
+	if (op_flags(rq->op) & OP_READS || request_fault(rq, p, a))
+		return -EBADMSG;
+	j->policy = p;
+	j->rq = rq;
+	j->ans = arena_new(a, struct answer);
+	j->arena = a;
+	*out = (struct change){ .fn = job_run, .ctx = j };
+	return 0;
+}
+
+static void report(const struct change *c, struct buf *out)
+{
+	const struct job *j = c->ctx;
+
+	answer_pack(j->ans, out);
+}
+
+static int accept(struct change *c, struct str bytes)
+{
+	struct job *j = c->ctx;
+	struct answer *ans = j->ans;
+
+	if (answer_unpack(arena_str(j->arena, bytes), ans, j->arena))
+		return -EBADMSG;
+	if (ans->lock && ans->lock->token.n)
+		ans->lock->token = j->rq->new_token;
+	if (ans->next_lock && ans->next_lock->token.n)
+		ans->next_lock->token = j->rq->new_token;
+	return 0;
+}
+
+const struct relay queue_relay = { pack, adopt, report, accept };

@@ -1,0 +1,400 @@
+#include "store/combine.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/os.h"
+
+#define LAYOUT 0x70776331u /* "pwc1": another one is another program's */
+#define NAP_SHORT 5        /* ms: by then a holder that died has been noticed */
+#define NAP_LONG 40
+
+enum state { IDLE, PENDING, NUDGED, TAKEN, DONE };
+#define STATE(word) ((enum state)((word)&7))
+#define GENERATION(word) ((word) & ~7u)
+#define WITH(word, state) (GENERATION(word) | (state))
+#define NEXT(word, state) (GENERATION((word) + 8) | (state))
+
+struct head {
+	_Alignas(64) _Atomic uint32_t word;
+	_Atomic uint32_t sleeping;
+	uint32_t queue, call_n, reply_n;
+	uint32_t end; /* enum combine_end */
+	int32_t rc;
+	uint64_t boot, batch;
+	int64_t deadline;
+};
+
+struct combine_file {
+	_Atomic uint32_t layout, top /* slots used so far */, expected, turn;
+	struct head head[COMBINE_SLOTS];
+	struct {
+		char call[COMBINE_CALL_MAX], reply[COMBINE_REPLY_MAX];
+	} text[COMBINE_SLOTS];
+};
+
+_Static_assert(sizeof(struct store_error) <= COMBINE_REPLY_MAX, "a fault fits into a reply");
+
+void (*combine_step)(const char *step);
+
+static void step(const char *name)
+{
+	if (combine_step)
+		combine_step(name);
+}
+
+/* --- the file ----------------------------------------------------------------------------------- */
+
+/* Real blocks: to store into a hole through the mapping, on a full disk, is SIGBUS. All zeros is a file in
+ * which every slot is free. */
+static int fill(int fd)
+{
+	static const char zeros[4096];
+	struct stat st;
+	int r = os_lock(fd, 1000);
+
+	if (r)
+		return r;
+	r = fstat(fd, &st) ? -errno : 0;
+	for (off_t at = st.st_size; r == 0 && at < (off_t)sizeof(struct combine_file);) {
+		size_t n = sizeof(struct combine_file) - (size_t)at;
+		ssize_t done = pwrite(fd, zeros, n < sizeof(zeros) ? n : sizeof(zeros), at);
+
+		if (done <= 0)
+			r = done < 0 ? -errno : -ENOSPC;
+		else
+			at += done;
+	}
+	os_unlock(fd);
+	return r;
+}
+
+static int map(struct combine *c)
+{
+	struct stat st;
+	int r = 0;
+
+	if (fstat(c->fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if (st.st_size < (off_t)sizeof(struct combine_file))
+		r = fill(c->fd);
+	if (r)
+		return r;
+	c->file = mmap(NULL, sizeof(*c->file), PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
+	if (c->file != MAP_FAILED)
+		return 0;
+	c->file = NULL;
+	return -errno;
+}
+
+static uint64_t boot_number(void)
+{
+	struct arena a = { 0 };
+	struct str id = os_boot_id(&a);
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < id.n; i++)
+		h = (h ^ (unsigned char)id.p[i]) * 0x100000001b3u;
+	arena_free(&a);
+	return h;
+}
+
+static int open_file(struct combine *c, const char *path, const struct stat *like)
+{
+	uint32_t none = 0;
+	int r;
+
+	c->fd = gate_file(path, like);
+	if (c->fd < 0)
+		return c->fd;
+	r = map(c);
+	if (r)
+		return r;
+	if (!atomic_compare_exchange_strong(&c->file->layout, &none, LAYOUT) && none != LAYOUT)
+		return -EPROTO;
+	c->boot = boot_number();
+	return 0;
+}
+
+int combine_open(struct combine *c, const char *path, const struct stat *like)
+{
+	int r;
+
+	if (c->file || c->hopeless)
+		return c->file ? 0 : -ENOSYS;
+	c->slot = c->fd = -1;
+	r = open_file(c, path, like);
+	if (r) {
+		combine_close(c);
+		c->hopeless = true;
+	}
+	return r;
+}
+
+static uint32_t top(const struct combine *c)
+{
+	uint32_t n = atomic_load(&c->file->top);
+
+	return n < COMBINE_SLOTS ? n : COMBINE_SLOTS;
+}
+
+static struct head *own(const struct combine *c)
+{
+	return &c->file->head[c->slot];
+}
+
+/* Ends the generation: whatever somebody still does for it is not for us. */
+static void set_idle(struct combine *c)
+{
+	c->word = NEXT(atomic_load(&own(c)->word), IDLE);
+	atomic_store(&own(c)->word, c->word);
+}
+
+/* The slot of one that died is found free, whatever state it is in. */
+static bool find_slot(struct combine *c)
+{
+	uint32_t n = atomic_load(&c->file->top);
+
+	for (int i = 0; c->slot < 0 && i < COMBINE_SLOTS; i++)
+		if (os_own_byte(c->fd, i) == 0)
+			c->slot = i;
+	if (c->slot < 0)
+		return false;
+	while (n <= (uint32_t)c->slot &&
+	       !atomic_compare_exchange_weak(&c->file->top, &n, (uint32_t)c->slot + 1))
+		;
+	set_idle(c);
+	return true;
+}
+
+void combine_close(struct combine *c)
+{
+	if (c->file && c->slot >= 0)
+		set_idle(c);
+	if (c->file)
+		munmap(c->file, sizeof(*c->file));
+	if (c->fd >= 0)
+		close(c->fd);
+	c->file = NULL;
+	c->slot = c->fd = -1;
+}
+
+/* --- who waits ---------------------------------------------------------------------------------- */
+
+bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t deadline)
+{
+	struct head *h;
+
+	if (call.n > COMBINE_CALL_MAX || (c->slot < 0 && !find_slot(c)))
+		return false;
+	h = own(c);
+	memcpy(c->file->text[c->slot].call, call.p, call.n);
+	h->call_n = (uint32_t)call.n;
+	h->queue = queue;
+	h->boot = c->boot;
+	h->deadline = deadline;
+	atomic_store(&h->sleeping, 0);
+	c->word = NEXT(c->word, PENDING);
+	atomic_store(&h->word, c->word);
+	return true;
+}
+
+static enum combine_end read_reply(struct combine *c, struct combine_reply *out, struct arena *a)
+{
+	const struct head *h = own(c);
+	size_t n = h->reply_n < COMBINE_REPLY_MAX ? h->reply_n : COMBINE_REPLY_MAX;
+
+	out->rc = h->rc;
+	out->report = arena_str(a, str_n(c->file->text[c->slot].reply, n));
+	return h->end == COMBINE_RAN || h->end == COMBINE_FAULT ? (enum combine_end)h->end
+								: COMBINE_ALONE;
+}
+
+enum combine_end combine_result(struct combine *c, struct combine_reply *out, struct arena *a)
+{
+	uint32_t w = atomic_load(&own(c)->word);
+
+	for (;;) {
+		if (GENERATION(w) != GENERATION(c->word) || STATE(w) == IDLE)
+			return COMBINE_UNKNOWN; /* somebody has meddled with the file */
+		if (STATE(w) == DONE)
+			return read_reply(c, out, a);
+		if (atomic_compare_exchange_strong(&own(c)->word, &w, NEXT(w, IDLE))) {
+			c->word = NEXT(w, IDLE);
+			return STATE(w) == TAKEN ? COMBINE_UNKNOWN : COMBINE_LATE;
+		}
+	}
+}
+
+/* false: nothing happened, so the holder may be gone. */
+static bool nap(struct head *h, uint32_t seen, int64_t ms)
+{
+	atomic_store(&h->sleeping, 1);
+	os_word_wait(&h->word, seen, ms);
+	atomic_store(&h->sleeping, 0);
+	return atomic_load(&h->word) != seen;
+}
+
+static enum combine_end give_up(struct combine *c, struct combine_reply *out, struct arena *a)
+{
+	enum combine_end end = combine_result(c, out, a);
+
+	return end == COMBINE_LATE ? COMBINE_ALONE : end;
+}
+
+enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who, int64_t deadline,
+			      struct combine_reply *out, struct arena *a)
+{
+	struct head *h = own(c);
+	int64_t ms = NAP_SHORT;
+	bool ours = true; /* to try the gate */
+
+	for (;;) {
+		int r = ours ? gate_lock(g, 0, who) : -ETIMEDOUT;
+		uint32_t w = atomic_load(&h->word);
+
+		if (r == 0)
+			return COMBINE_GATE;
+		if (r != -ETIMEDOUT)
+			return give_up(c, out, a); /* and find out alone what is wrong with it */
+		if (STATE(w) == DONE || os_boot_ms() >= deadline)
+			return combine_result(c, out, a);
+		ours = STATE(w) == NUDGED;
+		if (ours) {
+			atomic_compare_exchange_strong(&h->word, &w, WITH(w, PENDING));
+		} else if (!nap(h, w, ms)) {
+			ours = true;
+			ms = ms * 2 < NAP_LONG ? ms * 2 : NAP_LONG;
+		}
+	}
+}
+
+/* --- who holds the gate ------------------------------------------------------------------------- */
+
+static bool waits(const struct combine *c, const struct head *h, int64_t now)
+{
+	enum state state = STATE(atomic_load(&h->word));
+
+	return (state == PENDING || state == NUDGED) && h->boot == c->boot && now < h->deadline;
+}
+
+/* Of a holder that died. */
+static bool in_doubt(const struct combine *c, const struct head *h, int64_t now)
+{
+	return STATE(atomic_load(&h->word)) == TAKEN && h->boot == c->boot && now < h->deadline;
+}
+
+/* The bytes are the owner's to change until the word says that they were its call. */
+static bool copy(struct combine *c, struct combine_call *call, struct arena *a)
+{
+	struct head *h = &c->file->head[call->slot];
+	size_t n = h->call_n < COMBINE_CALL_MAX ? h->call_n : COMBINE_CALL_MAX;
+
+	call->bytes = arena_str(a, str_n(c->file->text[call->slot].call, n));
+	atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load(&h->word) == call->word;
+}
+
+static bool take(struct combine *c, unsigned slot, uint32_t queue, bool left_over,
+		 struct combine_call *out, struct arena *a)
+{
+	struct head *h = &c->file->head[slot];
+	uint32_t w = atomic_load(&h->word);
+
+	if (h->queue != queue)
+		return false;
+	*out = (struct combine_call){ .slot = slot, .word = WITH(w, TAKEN) };
+	if (left_over)
+		out->batch = h->batch;
+	else
+		h->batch = 0;
+	if (!left_over && !atomic_compare_exchange_strong(&h->word, &w, out->word))
+		return false;
+	return copy(c, out, a);
+}
+
+size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combine_call *out,
+		    struct arena *a)
+{
+	uint32_t slots = top(c), turn = atomic_load(&c->file->turn);
+	int64_t now = os_boot_ms();
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < slots; i++) {
+		unsigned slot = (turn + i) % slots;
+		struct head *h = &c->file->head[slot];
+		bool left_over = first && in_doubt(c, h, now);
+
+		if (left_over || waits(c, h, now))
+			n += take(c, slot, queue, left_over, &out[n], a);
+	}
+	if (first)
+		atomic_store(&c->file->turn, turn + 1);
+	step("taken");
+	return n;
+}
+
+bool combine_reply(struct combine *c, const struct combine_call *call, uint64_t batch,
+		   enum combine_end end, int rc, struct str report)
+{
+	struct head *h = &c->file->head[call->slot];
+	bool fits = report.n <= COMBINE_REPLY_MAX;
+
+	h->end = fits ? end : COMBINE_ALONE;
+	h->rc = rc;
+	h->reply_n = fits ? (uint32_t)report.n : 0;
+	if (fits && report.n)
+		memcpy(c->file->text[call->slot].reply, report.p, report.n);
+	atomic_thread_fence(memory_order_seq_cst);
+	h->batch = fits ? batch : 0;
+	return fits;
+}
+
+void combine_answer(struct combine *c, const struct combine_call *call)
+{
+	struct head *h = &c->file->head[call->slot];
+	uint32_t w = call->word;
+
+	if (!atomic_compare_exchange_strong(&h->word, &w, WITH(w, DONE)))
+		return; /* its owner is gone */
+	if (atomic_load(&h->sleeping))
+		os_word_wake(&h->word);
+	step("answered");
+}
+
+void combine_nudge(struct combine *c)
+{
+	uint32_t slots = top(c), turn = atomic_load(&c->file->turn);
+	int64_t now = os_boot_ms();
+
+	atomic_thread_fence(memory_order_seq_cst);
+	for (uint32_t i = 0; i < slots; i++) {
+		struct head *h = &c->file->head[(turn + i) % slots];
+		uint32_t w = atomic_load(&h->word);
+
+		if (!waits(c, h, now))
+			continue;
+		if (STATE(w) == PENDING &&
+		    !atomic_compare_exchange_strong(&h->word, &w, WITH(w, NUDGED)))
+			continue;
+		os_word_wake(&h->word);
+		return;
+	}
+}
+
+uint32_t combine_expected(const struct combine *c)
+{
+	return atomic_load(&c->file->expected);
+}
+
+void combine_learn(struct combine *c, uint32_t calls)
+{
+	uint32_t before = combine_expected(c);
+
+	atomic_store(&c->file->expected, calls >= before ? calls : (3 * before + calls) / 4);
+}

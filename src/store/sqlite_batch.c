@@ -1,0 +1,235 @@
+/* The changes of those who wait at the gate, in the transaction of the one who holds it. */
+#include <errno.h>
+#include <sched.h>
+#include <time.h>
+
+#include "base/os.h"
+#include "base/secret.h"
+#include "store/sqlite.h"
+
+#define MOMENT_NS 50000 /* to wait for as many as there were last time */
+
+/* Where it cannot work, or nobody has asked for it yet, the gate alone does. */
+static bool ready(struct sq *s)
+{
+	char *path;
+	int rc;
+
+	if (s->combine.file || s->combine.hopeless)
+		return !s->combine.hopeless;
+	path = sqlite3_mprintf("%s-slots", s->path);
+	rc = path ? combine_open(&s->combine, path, &s->file) : -ENOMEM;
+	sqlite3_free(path);
+	return rc == 0;
+}
+
+static bool takes_part(const struct sq *s)
+{
+	return s->base.env.relay && !s->base.env.relaxed;
+}
+
+/* --- who waits ---------------------------------------------------------------------------------- */
+
+bool sq_batch_ask(struct sq *s, const struct change *c, int64_t deadline)
+{
+	struct buf call = BUF_MAX(COMBINE_CALL_MAX);
+	bool sent;
+
+	if (!takes_part(s) || !ready(s))
+		return false;
+	s->base.env.relay->pack(c, &call);
+	sent = !call.full && combine_publish(&s->combine, (uint32_t)s->q, buf_str(&call), deadline);
+	buf_free(&call);
+	if (sent)
+		gate_set_crowded(&s->gate);
+	return sent;
+}
+
+int sq_batch_accept(struct sq *s, struct change *c, enum combine_end end,
+		    const struct combine_reply *reply)
+{
+	struct store_error *err = s->base.env.err;
+
+	if (end == COMBINE_FAULT && reply->report.n == sizeof(*err)) {
+		memcpy(err, reply->report.p, sizeof(*err));
+		err->text[sizeof(err->text) - 1] = err->hint[sizeof(err->hint) - 1] = '\0';
+		return err->fault < 0 ? err->fault : STORE_IO;
+	}
+	c->rc = reply->rc;
+	if (end == COMBINE_RAN && s->base.env.relay->accept(c, reply->report) == 0)
+		return 0;
+	store_fail(&s->base.env, STORE_IO, "repeat the call",
+		   "the answer of the process that made this change for us cannot be read");
+	err->applied = '?';
+	return STORE_IO;
+}
+
+/* --- who holds the gate ------------------------------------------------------------------------- */
+
+static int read_last(struct sq *s, uint64_t *out)
+{
+	sqlite3_stmt *st;
+	int rc = sq_take(s, "SELECT id FROM batch", &st);
+
+	if (rc < 0)
+		return rc;
+	rc = sq_step(s, st);
+	*out = rc == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(st, 0) : 0;
+	sq_give(s, st);
+	return rc < 0 ? rc : 0;
+}
+
+/* So that the next one can tell whether these calls have happened. */
+static int write_last(struct sq *s, uint64_t id)
+{
+	sqlite3_stmt *st;
+	int rc = sq_take(s, "REPLACE INTO batch(one,id) VALUES(1,?)", &st);
+
+	if (rc < 0)
+		return rc;
+	sqlite3_bind_int64(st, 1, (int64_t)id);
+	return sq_finish(s, st);
+}
+
+/*
+ * A holder died with this call in its hands. If it had committed, the reply is there, and may be given once
+ * the commit is surely on disk: at once, since after our own commit the store would know nothing of it.
+ */
+static int settle(struct sq *s, const struct combine_call *call, bool *settled)
+{
+	uint64_t last;
+	int rc = read_last(s, &last);
+
+	*settled = rc == 0 && call->batch == last;
+	if (!*settled)
+		return rc;
+	rc = sq_wal_sync(s);
+	if (rc == 0)
+		combine_answer(&s->combine, call);
+	return rc;
+}
+
+/* 0, or a fault that ends the whole batch. What only this call cannot do its owner may try alone. */
+static int serve(struct sq *s, const struct combine_call *call, struct arena *a, bool *worth)
+{
+	const struct relay *relay = s->base.env.relay;
+	struct change c = { 0 };
+	struct buf report = BUF_MAX(COMBINE_REPLY_MAX);
+	enum combine_end end = COMBINE_ALONE;
+	struct edit e;
+	int rc = -1;
+
+	if (relay->adopt(call->bytes, &c, a) == 0)
+		rc = edit_run(&e, &s->base, a, s->now, &c);
+	if (rc < 0 && sqlite3_get_autocommit(s->db))
+		return STORE_IO; /* SQLite took all of it back */
+	if (rc >= 0) {
+		relay->report(&c, &report);
+		end = report.full ? COMBINE_ALONE : COMBINE_RAN;
+	}
+	if (end == COMBINE_ALONE)
+		report.n = 0;
+	combine_reply(&s->combine, call, s->batch.id, end, rc, buf_str(&report));
+	buf_free(&report);
+	if (rc != 0 || end == COMBINE_ALONE)
+		return 0;
+	*worth = true;
+	s->batch.wrote = true;
+	return sq_apply(s, &e);
+}
+
+static int serve_all(struct sq *s, size_t from, struct arena *a, bool *worth)
+{
+	struct sq_batch *b = &s->batch;
+	size_t kept = from;
+	int rc = 0;
+
+	for (size_t i = from; rc == 0 && i < b->n; i++) {
+		bool settled = false;
+
+		if (b->calls[i].batch)
+			rc = settle(s, &b->calls[i], &settled);
+		if (rc == 0 && !settled) {
+			b->calls[kept++] = b->calls[i];
+			rc = serve(s, &b->calls[kept - 1], a, worth);
+		}
+	}
+	if (rc == 0)
+		b->n = kept;
+	return rc;
+}
+
+static int64_t nanoseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static size_t take_more(struct sq *s, bool first, struct arena *a)
+{
+	struct sq_batch *b = &s->batch;
+	size_t before = b->n;
+
+	b->n += combine_take(&s->combine, (uint32_t)s->q, first, b->calls + b->n, a);
+	return b->n - before;
+}
+
+/* Who has just got an answer soon asks again. */
+static void take_first(struct sq *s, struct arena *a)
+{
+	uint32_t expected = combine_expected(&s->combine);
+	int64_t end = nanoseconds() + MOMENT_NS;
+
+	take_more(s, true, a);
+	while (s->batch.n < expected && nanoseconds() < end) {
+		sched_yield();
+		take_more(s, false, a);
+	}
+}
+
+int sq_batch_run(struct sq *s, struct arena *a, bool *worth)
+{
+	struct sq_batch *b = &s->batch;
+	size_t served = 0;
+	int rc = 0;
+
+	if (!takes_part(s) || !gate_crowded(&s->gate) || !ready(s))
+		return 0;
+	b->id = (uint64_t)random_below(UINT32_MAX) << 32 | random_below(UINT32_MAX) | 1;
+	take_first(s, a);
+	while (rc == 0 && served < b->n) {
+		sq_clock_again(s);
+		rc = serve_all(s, served, a, worth);
+		served = b->n;
+		if (rc == 0)
+			take_more(s, false, a);
+	}
+	combine_learn(&s->combine, (uint32_t)b->n);
+	if (rc == 0 && b->wrote)
+		rc = write_last(s, b->id);
+	return rc;
+}
+
+/* What came of the commit. */
+void sq_batch_end(struct sq *s, int fault)
+{
+	struct sq_batch *b = &s->batch;
+
+	for (size_t i = 0; i < b->n; i++) {
+		if (fault < 0)
+			combine_reply(
+				&s->combine, &b->calls[i], 0, COMBINE_FAULT, 0,
+				str_n((const char *)s->base.env.err, sizeof(*s->base.env.err)));
+		combine_answer(&s->combine, &b->calls[i]);
+	}
+	b->n = 0;
+	b->wrote = false;
+}
+
+void sq_batch_nudge(struct sq *s)
+{
+	if (gate_crowded(&s->gate) && ready(s))
+		combine_nudge(&s->combine);
+}
