@@ -73,21 +73,37 @@ static int sq_open(struct store **out, const struct uri *uri, const struct store
 	return 0;
 }
 
+static int get_row(struct sq *s, struct str key, struct record *out, struct arena *a)
+{
+	struct sq_row row = { 0 };
+	sqlite3_stmt *st;
+	int rc = sq_row_find(s, key, &row, &st);
+
+	if (rc)
+		return rc;
+	sq_row_remember(s, &row);
+	*out = *record_copy(a, &row.rec);
+	rc = sq_row_body(s, row.rid, a, &out->body);
+	sq_give(s, st);
+	sq_row_free(&row);
+	return rc;
+}
+
 static int sq_get(struct store *base, struct str key, struct record *out, struct arena *a)
 {
 	struct sq *s = sq_of(base);
-	struct sq_row row = { 0 };
-	sqlite3_stmt *st;
+	const struct sq_seen *seen;
 	int rc = sq_guard(s);
 
-	if (rc == 0)
-		rc = sq_row_find(s, key, &row, &st);
-	if (rc)
+	if (rc < 0)
 		return rc;
-	*out = *record_copy(a, &row.rec);
-	rc = sq_row_body(s, &row, a, &out->body);
-	sq_give(s, st);
-	sq_row_free(&row);
+	seen = sq_row_seen(s, key);
+	if (seen) {
+		*out = *record_copy(a, seen->rec);
+		rc = sq_row_body(s, seen->rid, a, &out->body);
+	} else {
+		rc = get_row(s, key, out, a);
+	}
 	if (rc == 0 && out->ix.lane == LANE_GOING && index_gone(&out->ix, sq_now(base)))
 		return 1;
 	return rc;

@@ -27,8 +27,17 @@
 
 struct sq_cached {
 	sqlite3_stmt *st;
+	const char *literal; /* the text it was taken by, if that is one of the program's own */
 	bool busy;
 };
+
+/* A row that the change under way has read and not written. */
+struct sq_seen {
+	int64_t rid, due;
+	struct record *rec; /* without its body */
+};
+
+#define SQ_SEEN 8
 
 /* Others' calls in the change under way. */
 struct sq_batch {
@@ -61,6 +70,9 @@ struct sq {
 	bool durability_set, folder_synced;
 	int64_t tally[SQ_STATUSES];
 	bool tally_dirty;
+	struct arena *arena; /* of the change */
+	struct sq_seen seen[SQ_SEEN];
+	unsigned n_seen; /* so far; the newest ones are there */
 
 	int depth;          /* read transactions, nested */
 	uint32_t wal_pages; /* after our latest commit */
@@ -81,7 +93,9 @@ static inline struct sq *sq_of(struct store *s)
 
 /* Not in the cache: the caller finalizes it. */
 int sq_prepare(struct sq *s, const char *sql, sqlite3_stmt **out);
-int sq_take(struct sq *s, const char *sql, sqlite3_stmt **out);
+/* From the cache, or made and put there. sq_take() knows a literal by its address, sq_take_text() compares. */
+int sq_take(struct sq *s, const char *literal, sqlite3_stmt **out);
+int sq_take_text(struct sq *s, const char *sql, sqlite3_stmt **out);
 void sq_give(struct sq *s, sqlite3_stmt *st);
 /* One step: SQLITE_ROW, SQLITE_DONE, or a fault < 0 with the error filled in. */
 int sq_step(struct sq *s, sqlite3_stmt *st);
@@ -167,10 +181,14 @@ struct sq_row {
 
 void sq_row_read(sqlite3_stmt *st, bool body, struct sq_row *row);
 void sq_row_free(struct sq_row *row);
+/* Within a change: no need to read it again before it is written. */
+void sq_row_remember(struct sq *s, const struct sq_row *row);
+const struct sq_seen *sq_row_seen(const struct sq *s, struct str key);
+void sq_row_forget(struct sq *s, struct str key);
 /* 0 and the row without its body, 1 if there is none. It lives until the statement is given back. */
 int sq_row_find(struct sq *s, struct str key, struct sq_row *row, sqlite3_stmt **st);
 /* Of a row whose statement still is under way, so that both belong to one state. */
-int sq_row_body(struct sq *s, const struct sq_row *row, struct arena *a, struct str *out);
+int sq_row_body(struct sq *s, int64_t rid, struct arena *a, struct str *out);
 
 /* --- sqlite_put.c ------------------------------------------------------------------------------- */
 

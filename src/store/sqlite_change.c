@@ -331,6 +331,7 @@ static int tidy(struct sq *s, struct due *due, struct arena *a)
 {
 	int rc = 0;
 
+	s->n_seen = 0;
 	if (due->later)
 		rc = promote(s, "UPDATE record SET lane=1,due=0 WHERE q=?1 AND lane=2 AND due<=?2");
 	if (rc == 0 && due->waiting)
@@ -425,6 +426,8 @@ static int change_under_gate(struct sq *s, struct change *changes, size_t n, int
 	if (rc < 0)
 		return rc;
 	s->changing = true;
+	s->arena = &a;
+	s->n_seen = 0;
 	rc = run_changes(s, changes, n, &a, &worth);
 	if (rc == 0 && worth)
 		rc = commit(s);

@@ -33,10 +33,10 @@ static int64_t due(const struct sq *s, const struct index *ix)
 }
 
 /* A column that did not change stays out of the UPDATE, and with it the indexes that it is in. */
-static unsigned changed_columns(const struct sq *s, const struct sq_row *old,
+static unsigned changed_columns(const struct sq *s, const struct sq_seen *old,
 				const struct record *b)
 {
-	const struct record *a = &old->rec;
+	const struct record *a = old->rec;
 	const struct index *x = &a->ix, *y = &b->ix;
 	unsigned set = 1u << COL_REV;
 
@@ -170,7 +170,7 @@ static int update(struct sq *s, int64_t rid, const struct record *r, unsigned se
 		if (set >> col & 1)
 			end = stpcpy(stpcpy(stpcpy(end, ","), names[col]), "=?");
 	stpcpy(end, " WHERE rid=?");
-	rc = sq_take(s, sql, &st);
+	rc = sq_take_text(s, sql, &st);
 	if (rc < 0)
 		return rc;
 	i = 0;
@@ -289,21 +289,20 @@ static int put_new(struct sq *s, const struct record *r)
 	return rc;
 }
 
-static int put_over(struct sq *s, const struct sq_row *old, sqlite3_stmt *found,
-		    const struct record *r)
+static int put_over(struct sq *s, const struct sq_seen *old, const struct record *r)
 {
+	const struct record *was = old->rec;
 	unsigned set = changed_columns(s, old, r);
 	struct record n = *r;
 	int rc = 0;
 
-	n.rev = old->rec.rev + 1;
-	if (set >> COL_DEPENDS & 1) /* while the old list still can be read */
-		rc = write_links(s, old->rid, old->rec.ix.depends, r->ix.depends);
-	if (old->rec.ix.status != r->ix.status) {
-		count(s, old->rec.ix.status, -1);
+	n.rev = was->rev + 1;
+	if (set >> COL_DEPENDS & 1)
+		rc = write_links(s, old->rid, was->ix.depends, r->ix.depends);
+	if (was->ix.status != r->ix.status) {
+		count(s, was->ix.status, -1);
 		count(s, r->ix.status, 1);
 	}
-	sq_give(s, found);
 	if (rc == 0)
 		rc = update(s, old->rid, &n, set);
 	if (rc == 0 && r->body_changed)
@@ -311,26 +310,44 @@ static int put_over(struct sq *s, const struct sq_row *old, sqlite3_stmt *found,
 	return rc;
 }
 
-int sq_put(struct sq *s, const struct record *r)
+/* 0, 1 if there is none. */
+static int find_old(struct sq *s, struct str key, struct sq_seen *out)
 {
-	struct sq_row old = { 0 };
+	const struct sq_seen *seen = sq_row_seen(s, key);
+	struct sq_row row = { 0 };
 	sqlite3_stmt *st;
 	int rc;
 
+	if (seen) {
+		*out = *seen;
+		return 0;
+	}
+	rc = sq_row_find(s, key, &row, &st);
+	if (rc)
+		return rc;
+	*out = (struct sq_seen){ row.rid, row.due, record_copy(s->arena, &row.rec) };
+	sq_give(s, st);
+	sq_row_free(&row);
+	return 0;
+}
+
+int sq_put(struct sq *s, const struct record *r)
+{
+	struct sq_seen old;
+	int rc = find_old(s, r->key, &old);
+
+	sq_row_forget(s, r->key);
 	if (r->ix.lane == LANE_LATER && r->ix.eligible_at <= s->now)
 		s->all_promoted = false;
-	rc = sq_row_find(s, r->key, &old, &st);
-	if (rc == 0 && index_gone(&old.rec.ix, s->now)) { /* its body must not come back */
-		sq_give(s, st);
+	if (rc == 0 && index_gone(&old.rec->ix, s->now)) { /* its body must not come back */
 		rc = sq_drop(s, r->key);
 		if (rc == 0)
 			rc = put_new(s, r);
 	} else if (rc == 0) {
-		rc = put_over(s, &old, st, r);
+		rc = put_over(s, &old, r);
 	} else if (rc > 0) {
 		rc = put_new(s, r);
 	}
-	sq_row_free(&old);
 	return rc;
 }
 
@@ -364,23 +381,21 @@ static int raise_floor(struct sq *s, int64_t rev)
 
 int sq_drop(struct sq *s, struct str key)
 {
-	struct sq_row old = { 0 };
-	sqlite3_stmt *st;
-	int rc = sq_row_find(s, key, &old, &st);
+	struct sq_seen old;
+	int rc = find_old(s, key, &old);
 
-	if (rc == 0) {
-		count(s, old.rec.ix.status, -1);
-		rc = write_links(s, old.rid, old.rec.ix.depends, (struct strs){ 0 });
-		sq_give(s, st);
-		if (rc == 0)
-			rc = raise_floor(s, old.rec.rev);
-		if (rc == 0)
-			rc = run_rid(s, "DELETE FROM body WHERE rid=?", old.rid);
-		if (rc == 0)
-			rc = run_rid(s, "DELETE FROM record WHERE rid=?", old.rid);
-	}
-	sq_row_free(&old);
-	return rc < 0 ? rc : 0;
+	sq_row_forget(s, key);
+	if (rc)
+		return rc < 0 ? rc : 0;
+	count(s, old.rec->ix.status, -1);
+	rc = write_links(s, old.rid, old.rec->ix.depends, (struct strs){ 0 });
+	if (rc == 0)
+		rc = raise_floor(s, old.rec->rev);
+	if (rc == 0)
+		rc = run_rid(s, "DELETE FROM body WHERE rid=?", old.rid);
+	if (rc == 0)
+		rc = run_rid(s, "DELETE FROM record WHERE rid=?", old.rid);
+	return rc;
 }
 
 int sq_tally_flush(struct sq *s)

@@ -85,7 +85,7 @@ static int source_add(struct scan *c, const char *from, const char *where, sqlit
 
 	snprintf(sql, sizeof(sql), "SELECT " SQ_COLS "%s FROM %s WHERE %s",
 		 c->q->body ? ",(SELECT data FROM body WHERE rid=record.rid)" : "", from, where);
-	rc = sq_take(c->s, sql, &st);
+	rc = sq_take_text(c->s, sql, &st);
 	if (rc < 0)
 		return rc;
 	sqlite3_bind_int64(st, 1, c->s->q);
@@ -249,6 +249,8 @@ static int scan_rows(struct scan *c, record_fn *fn, void *ctx)
 	for (size_t i = 0; rc == 0 && i < c->n; i++)
 		rc = source_next(c, &c->from[i]);
 	while (rc == 0 && (src = scan_least(c))) {
+		if (c->q->limit && c->q->limit <= SQ_SEEN / 2)
+			sq_row_remember(c->s, &src->row); /* likely to be changed */
 		rc = fn(&src->row.rec, ctx);
 		if (rc == 0 && ++sent == c->q->limit)
 			return 0;
@@ -270,11 +272,10 @@ static int scan_after(struct scan *c, struct arena *a)
 static int scan_in_state(struct scan *c, record_fn *fn, void *ctx)
 {
 	struct arena a = { 0 };
-	int rc = sq_tally_flush(c->s);
+	int rc;
 
 	c->now = sq_now(&c->s->base);
-	if (rc == 0)
-		rc = scan_after(c, &a);
+	rc = scan_after(c, &a);
 	if (rc == 0)
 		rc = add_sources(c);
 	if (rc == 0)

@@ -85,17 +85,44 @@ int sq_row_find(struct sq *s, struct str key, struct sq_row *row, sqlite3_stmt *
 	return rc < 0 ? rc : 1;
 }
 
-int sq_row_body(struct sq *s, const struct sq_row *row, struct arena *a, struct str *out)
+int sq_row_body(struct sq *s, int64_t rid, struct arena *a, struct str *out)
 {
 	sqlite3_stmt *st;
 	int rc = sq_take(s, "SELECT data FROM body WHERE rid=?", &st);
 
 	if (rc < 0)
 		return rc;
-	sqlite3_bind_int64(st, 1, row->rid);
+	sqlite3_bind_int64(st, 1, rid);
 	rc = sq_step(s, st);
 	if (rc == SQLITE_ROW)
 		*out = arena_str(a, sq_column(st, 0));
 	sq_give(s, st);
 	return rc < 0 ? rc : 0;
+}
+
+void sq_row_remember(struct sq *s, const struct sq_row *row)
+{
+	if (s->changing)
+		s->seen[s->n_seen++ % SQ_SEEN] =
+			(struct sq_seen){ row->rid, row->due, record_copy(s->arena, &row->rec) };
+}
+
+static unsigned slots_used(const struct sq *s)
+{
+	return s->n_seen < SQ_SEEN ? s->n_seen : SQ_SEEN;
+}
+
+const struct sq_seen *sq_row_seen(const struct sq *s, struct str key)
+{
+	for (unsigned i = 0; s->changing && i < slots_used(s); i++)
+		if (s->seen[i].rec && str_eq(s->seen[i].rec->key, key))
+			return &s->seen[i];
+	return NULL;
+}
+
+void sq_row_forget(struct sq *s, struct str key)
+{
+	for (unsigned i = 0; i < slots_used(s); i++)
+		if (s->seen[i].rec && str_eq(s->seen[i].rec->key, key))
+			s->seen[i].rec = NULL;
 }

@@ -131,10 +131,19 @@ int sq_prepare(struct sq *s, const char *sql, sqlite3_stmt **out)
 	return sq_fail(s);
 }
 
-static struct sq_cached *find_idle(struct sq *s, const char *sql)
+static struct sq_cached *find_literal(struct sq *s, const char *literal)
 {
 	for (size_t i = 0; i < SQ_CACHE && s->cache[i].st; i++)
-		if (!s->cache[i].busy && strcmp(sqlite3_sql(s->cache[i].st), sql) == 0)
+		if (s->cache[i].literal == literal && !s->cache[i].busy)
+			return &s->cache[i];
+	return NULL;
+}
+
+static struct sq_cached *find_text(struct sq *s, const char *sql)
+{
+	for (size_t i = 0; i < SQ_CACHE && s->cache[i].st; i++)
+		if (!s->cache[i].literal && !s->cache[i].busy &&
+		    strcmp(sqlite3_sql(s->cache[i].st), sql) == 0)
 			return &s->cache[i];
 	return NULL;
 }
@@ -156,23 +165,38 @@ static struct sq_cached *find_place(struct sq *s)
 	return NULL;
 }
 
-int sq_take(struct sq *s, const char *sql, sqlite3_stmt **out)
+static int make(struct sq *s, const char *sql, const char *literal, sqlite3_stmt **out)
 {
-	struct sq_cached *c = find_idle(s, sql);
-	int rc;
+	int rc = sq_prepare(s, sql, out);
+	struct sq_cached *c;
 
-	if (c) {
-		c->busy = true;
-		*out = c->st;
-		return 0;
-	}
-	rc = sq_prepare(s, sql, out);
 	if (rc < 0)
 		return rc;
 	c = find_place(s);
 	if (c)
-		*c = (struct sq_cached){ .st = *out, .busy = true };
+		*c = (struct sq_cached){ .st = *out, .literal = literal, .busy = true };
 	return 0;
+}
+
+static int use(struct sq_cached *c, sqlite3_stmt **out)
+{
+	c->busy = true;
+	*out = c->st;
+	return 0;
+}
+
+int sq_take(struct sq *s, const char *literal, sqlite3_stmt **out)
+{
+	struct sq_cached *c = find_literal(s, literal);
+
+	return c ? use(c, out) : make(s, literal, literal, out);
+}
+
+int sq_take_text(struct sq *s, const char *sql, sqlite3_stmt **out)
+{
+	struct sq_cached *c = find_text(s, sql);
+
+	return c ? use(c, out) : make(s, sql, NULL, out);
 }
 
 void sq_give(struct sq *s, sqlite3_stmt *st)
