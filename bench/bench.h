@@ -17,9 +17,9 @@ int64_t bench_number(const char *text);
 void bench_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /*
- * A queue to measure: pawl's own library, or the least that a program on SQLite could do. A call
+ * A queue to measure: pawl's own library, the least that a program on SQLite could do, or a server. A call
  * returns 1 if it got what it asked for, 0 if it was refused; a fault ends the program. One process
- * has one of them open.
+ * has one of them open. What it cannot do is NULL.
  */
 struct contender {
 	const char *name;
@@ -36,7 +36,8 @@ struct contender {
 	int (*done)(void);
 };
 
-extern const struct contender contender_pawl, contender_bare;
+extern const struct contender contender_pawl, contender_alone /* combine = off */, contender_bare,
+	contender_redis, contender_beanstalkd;
 
 /* For a process that makes one change and goes. Each of them reads the whole WAL at its start; so a long
  * one is brought home first, after which the change begins it anew. */

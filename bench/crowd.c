@@ -1,9 +1,10 @@
 /*
- * crowd pawl|bare fill PATH READY [HELD]: makes a queue; the held tasks rank above the ready ones.
- * crowd pawl|bare one PATH PROCESSES ROUNDS: in each round all of them claim one task at once.
- * crowd pawl|bare drain PATH PROCESSES: take and finish until nothing is left.
+ * crowd WHO fill PLACE READY [HELD]: makes a queue; the held tasks rank above the ready ones.
+ * crowd WHO one PLACE PROCESSES ROUNDS: in each round all of them claim one task at once.
+ * crowd WHO drain PLACE PROCESSES: take and finish until nothing is left.
+ * crowd WHO paced PLACE PROCESSES RATE: the same, RATE calls a second all together.
  *
- * The last two print "calls a second, granted, p50, p99 and longest wait in microseconds".
+ * WHO is a contender (bench.h), PLACE its file or port. The last three print "calls a second, granted, p50, p99 and longest wait in microseconds".
  */
 #include <pthread.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <sys/prctl.h>
 #endif
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -38,7 +40,7 @@ struct tape {
 static const struct contender *queue;
 static struct tape *tape;
 static pid_t *children;
-static size_t n_children;
+static size_t n_children, n_processes;
 
 /* The others would wait for ever for one that is gone. */
 static void end_children(void)
@@ -67,11 +69,17 @@ static void follow_parent(pid_t parent)
 
 static const struct contender *contender_find(const char *name)
 {
-	if (!strcmp(name, "pawl"))
-		return &contender_pawl;
-	if (!strcmp(name, "bare"))
-		return &contender_bare;
-	bench_die("neither pawl nor bare: %s", name);
+	static const struct contender *const all[] = {
+		&contender_pawl,  &contender_alone, &contender_bare, &contender_beanstalkd,
+#ifdef HAVE_HIREDIS
+		&contender_redis,
+#endif
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (!strcmp(name, all[i]->name))
+			return all[i];
+	bench_die("there is no contender %s here", name);
 }
 
 static void note(size_t me, int64_t began)
@@ -119,10 +127,35 @@ static void drain(size_t me, int64_t unused)
 	}
 }
 
+static void sleep_until(int64_t at)
+{
+	int64_t left = at - bench_now();
+
+	if (left > 0)
+		nanosleep(&(struct timespec){ left / 1000000000, left % 1000000000 }, NULL);
+}
+
+/* Each has its own turns, spread evenly over the time of one of them. */
+static void paced(size_t me, int64_t rate)
+{
+	int64_t step = (int64_t)n_processes * 1000000000 / rate;
+	int64_t at = bench_now() + step * (int64_t)me / (int64_t)n_processes;
+
+	for (;; at += 2 * step) {
+		sleep_until(at);
+		if (!timed(me, queue->take))
+			return;
+		atomic_fetch_add(&tape->granted, 1);
+		sleep_until(at + step);
+		if (!timed(me, queue->done))
+			atomic_fetch_add(&tape->broken, 1);
+	}
+}
+
 /* One call outside of the measurement: bare prepares its statements when it opens, pawl at their first use. */
 static void warm_up(void)
 {
-	if (queue->claim("b1") && !queue->release())
+	if (queue->claim && queue->claim("b1") && !queue->release())
 		atomic_fetch_add(&tape->broken, 1);
 }
 
@@ -172,6 +205,7 @@ static long long crowd(const char *path, size_t processes, void (*work)(size_t, 
 	pid_t self = getpid();
 	int start[2], status;
 
+	n_processes = processes;
 	tape = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (tape == MAP_FAILED || pipe(start))
 		bench_die("no memory or no pipe");
@@ -236,7 +270,7 @@ static void one_winner_each(const char *path, int64_t processes, int64_t rounds)
 int main(int argc, char **argv)
 {
 	if (argc < 5)
-		bench_die("usage: crowd pawl|bare fill|one|drain PATH N [N]");
+		bench_die("usage: crowd WHO fill|one|drain|paced PLACE N [N]");
 	queue = contender_find(argv[1]);
 	if (!strcmp(argv[2], "fill"))
 		fill(argv[3], bench_number(argv[4]), argc > 5 ? bench_number(argv[5]) : 0);
@@ -245,7 +279,9 @@ int main(int argc, char **argv)
 				argc > 5 ? bench_number(argv[5]) : 1);
 	else if (!strcmp(argv[2], "drain"))
 		crowd(argv[3], (size_t)bench_number(argv[4]), drain, 0);
+	else if (!strcmp(argv[2], "paced") && argc > 5)
+		crowd(argv[3], (size_t)bench_number(argv[4]), paced, bench_number(argv[5]));
 	else
-		bench_die("neither fill, one nor drain: %s", argv[2]);
+		bench_die("neither fill, one, drain nor paced: %s", argv[2]);
 	return 0;
 }

@@ -13,6 +13,7 @@
 
 static struct queue *queue;
 static struct str who;
+static bool alone;
 static char held[64], token[64], name[32], uri[4096];
 
 static void must(const struct answer *ans)
@@ -25,7 +26,9 @@ static void attach(const char *path, enum store_mode mode)
 {
 	struct arena a = { 0 };
 	struct answer ans = { 0 };
-	struct queue_config config = { .policy = policy_default, .timeout_ms = 60000 };
+	struct queue_config config = { .policy = policy_default,
+				       .timeout_ms = 60000,
+				       .alone = alone };
 
 	snprintf(uri, sizeof(uri), "sqlite:%s", path);
 	snprintf(name, sizeof(name), "agent-%ld", (long)getpid());
@@ -50,6 +53,18 @@ static void pawl_open(const char *path)
 static void pawl_close(void)
 {
 	queue_close(queue);
+}
+
+static void alone_create(const char *path)
+{
+	alone = true;
+	pawl_create(path);
+}
+
+static void alone_open(const char *path)
+{
+	alone = true;
+	pawl_open(path);
 }
 
 static struct request request(enum op op)
@@ -171,15 +186,9 @@ static int pawl_done(void)
 	return finish(OP_DONE);
 }
 
-const struct contender contender_pawl = {
-	.name = "pawl",
-	.create = pawl_create,
-	.open = pawl_open,
-	.close = pawl_close,
-	.fill = pawl_fill,
-	.hold = pawl_hold,
-	.claim = pawl_claim,
-	.release = pawl_release,
-	.take = pawl_take,
-	.done = pawl_done,
-};
+#define CALLS                                                                           \
+	.close = pawl_close, .fill = pawl_fill, .hold = pawl_hold, .claim = pawl_claim, \
+	.release = pawl_release, .take = pawl_take, .done = pawl_done
+
+const struct contender contender_pawl = { "pawl", pawl_create, pawl_open, CALLS };
+const struct contender contender_alone = { "alone", alone_create, alone_open, CALLS };

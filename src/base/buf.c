@@ -13,7 +13,7 @@ void buf_add(struct buf *b, const void *p, size_t n)
 		return;
 	}
 	if (b->room - b->n < n + 1) {
-		b->room = (b->n + n + 1) * 2;
+		b->room = (b->n + n + 1) * 2 > 256 ? (b->n + n + 1) * 2 : 256;
 		b->p = mem_grow(b->p, b->room);
 	}
 	if (n)

@@ -67,6 +67,24 @@ void task_pack(const struct task *t, unsigned parts, struct buf *out)
 			pack_field(&fields[i], at(t, &fields[i]), out);
 }
 
+static bool same_field(const struct field *f, const void *a, const void *b)
+{
+	if (f->kind == STRING || f->kind == JSON)
+		return str_eq(*(const struct str *)a, *(const struct str *)b);
+	if (f->kind == LIST)
+		return strs_eq(*(const struct strs *)a, *(const struct strs *)b);
+	return *(const int64_t *)a == *(const int64_t *)b;
+}
+
+bool task_same(const struct task *a, const struct task *b, unsigned parts)
+{
+	for (size_t i = 0; i < N_FIELDS; i++)
+		if (fields[i].part & parts &&
+		    !same_field(&fields[i], at(a, &fields[i]), at(b, &fields[i])))
+			return false;
+	return true;
+}
+
 static const struct field *by_tag(uint8_t tag)
 {
 	for (size_t i = 0; i < N_FIELDS; i++)

@@ -15,6 +15,8 @@ enum part { HOT = 1, BODY = 2 };
 void task_pack(const struct task *t, unsigned parts, struct buf *out);
 /* Adds the fields found to *out; strings point into `bytes`, lists are in `a`. -EBADMSG. */
 int task_unpack(struct str bytes, struct task *out, struct arena *a);
+/* Are they equal in those parts? */
+bool task_same(const struct task *a, const struct task *b, unsigned parts);
 json_t *task_json(const struct task *t, int64_t now, struct arena *a);
 /* holder, fence, live and so on; JSON null without a lock */
 json_t *lock_json(const struct task *t, int64_t now, struct arena *a);

@@ -62,6 +62,7 @@ int work_load_key(struct work *w, struct str key, struct loaded **out)
 	if (r)
 		return store_fail(&w->e->store->env, r, "pawl doctor looks at the whole store",
 				  "the record of %.*s is damaged", STRF(key));
+	(*out)->old = (*out)->task;
 	(*out)->was = (*out)->task.status;
 	return 0;
 }
@@ -127,21 +128,32 @@ static struct str packed(struct work *w, const struct task *t, unsigned part)
 	return out;
 }
 
+/* The texts: made anew only if they changed. */
+static void put_body(struct work *w, const struct loaded *l, struct record *rec)
+{
+	if (l->rec && task_same(&l->task, &l->old, BODY)) {
+		rec->body = l->rec->body;
+		rec->body_changed = l->rec->body_changed;
+	} else {
+		rec->body = packed(w, &l->task, BODY);
+		rec->body_changed = true;
+	}
+}
+
 static void put(struct work *w, struct loaded *l)
 {
-	struct str old_body = l->rec ? l->rec->body : STR("");
 	struct record *rec = arena_new(w->arena, struct record);
 
 	*rec = (struct record){
 		.key = l->key,
 		.rev = l->rec ? l->rec->rev : 0,
 		.hot = packed(w, &l->task, HOT),
-		.body = packed(w, &l->task, BODY),
 	};
-	rec->body_changed = !l->rec || l->rec->body_changed || !str_eq(old_body, rec->body);
+	put_body(w, l, rec);
 	fill_index(w, &l->task, &rec->ix);
 	edit_put(w->e, rec);
 	l->rec = rec;
+	l->old = l->task;
 	l->dirty = false;
 	w->writes++;
 }

@@ -29,8 +29,8 @@ struct loaded {
 	struct loaded *next;
 	struct record *rec; /* NULL: not in the store yet */
 	struct str key;
-	struct task task;
-	int64_t was; /* the status that others have been told of; 0: not there */
+	struct task task, old; /* as it shall be, as it is in `rec` */
+	int64_t was;           /* the status that others have been told of; 0: not there */
 	bool dirty;
 };
 

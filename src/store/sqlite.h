@@ -27,7 +27,8 @@
 
 struct sq_cached {
 	sqlite3_stmt *st;
-	const char *literal; /* the text it was taken by, if that is one of the program's own */
+	const char *key; /* a literal, known by its address: its text, or what that is made for */
+	unsigned variant;
 	bool busy;
 };
 
@@ -93,9 +94,11 @@ static inline struct sq *sq_of(struct store *s)
 
 /* Not in the cache: the caller finalizes it. */
 int sq_prepare(struct sq *s, const char *sql, sqlite3_stmt **out);
-/* From the cache, or made and put there. sq_take() knows a literal by its address, sq_take_text() compares. */
-int sq_take(struct sq *s, const char *literal, sqlite3_stmt **out);
-int sq_take_text(struct sq *s, const char *sql, sqlite3_stmt **out);
+/* From the cache, or made and put there. `sql` is a literal. */
+int sq_take(struct sq *s, const char *sql, sqlite3_stmt **out);
+/* For texts that are put together: one for each variant of a key. NULL: it has to be made. */
+sqlite3_stmt *sq_find(struct sq *s, const char *key, unsigned variant);
+int sq_make(struct sq *s, const char *sql, const char *key, unsigned variant, sqlite3_stmt **out);
 void sq_give(struct sq *s, sqlite3_stmt *st);
 /* One step: SQLITE_ROW, SQLITE_DONE, or a fault < 0 with the error filled in. */
 int sq_step(struct sq *s, sqlite3_stmt *st);

@@ -160,20 +160,25 @@ static void bind_column(const struct sq *s, sqlite3_stmt *st, int i, const struc
 	}
 }
 
-static int update(struct sq *s, int64_t rid, const struct record *r, unsigned set)
+static int make_update(struct sq *s, unsigned set, const char *begin, sqlite3_stmt **out)
 {
-	char sql[400], *end = stpcpy(sql, "UPDATE record SET rev=?"); /* all names: 200 */
-	sqlite3_stmt *st;
-	int rc, i = 0;
+	char sql[400], *end = stpcpy(sql, begin); /* all names: 200 */
 
 	for (unsigned col = COL_REV + 1; col <= COL_HOT; col++)
 		if (set >> col & 1)
 			end = stpcpy(stpcpy(stpcpy(end, ","), names[col]), "=?");
 	stpcpy(end, " WHERE rid=?");
-	rc = sq_take_text(s, sql, &st);
+	return sq_make(s, sql, begin, set, out);
+}
+
+static int update(struct sq *s, int64_t rid, const struct record *r, unsigned set)
+{
+	static const char begin[] = "UPDATE record SET rev=?";
+	sqlite3_stmt *st = sq_find(s, begin, set);
+	int rc = st ? 0 : make_update(s, set, begin, &st), i = 0;
+
 	if (rc < 0)
 		return rc;
-	i = 0;
 	for (unsigned col = COL_REV; col <= COL_HOT; col++)
 		if (set >> col & 1)
 			bind_column(s, st, ++i, r, col);

@@ -76,24 +76,31 @@ static int source_next(struct scan *c, struct source *src)
 	}
 }
 
-/* `where` may use ?1 queue, ?2 what is given here, ?3 now, ?4 class, ?5 and ?6 the task it comes after. */
-static int source_add(struct scan *c, const char *from, const char *where, sqlite3_stmt **out)
+static int make_source(struct scan *c, const char *from, const char *where, sqlite3_stmt **out)
 {
 	char sql[700];
-	sqlite3_stmt *st;
-	int rc;
 
 	snprintf(sql, sizeof(sql), "SELECT " SQ_COLS "%s FROM %s WHERE %s",
 		 c->q->body ? ",(SELECT data FROM body WHERE rid=record.rid)" : "", from, where);
-	rc = sq_take_text(c->s, sql, &st);
+	return sq_make(c->s, sql, where, c->q->body, out);
+}
+
+/* `where`, a literal that tells `from`, may use ?1 queue, ?2 what is given here, ?3 now, ?4 class, ?5 and ?6
+ * the task it comes after. */
+static int source_add(struct scan *c, const char *from, const char *where, sqlite3_stmt **out)
+{
+	sqlite3_stmt *st = sq_find(c->s, where, c->q->body);
+	int rc = st ? 0 : make_source(c, from, where, &st), highest;
+
 	if (rc < 0)
 		return rc;
+	highest = sqlite3_bind_parameter_count(st);
 	sqlite3_bind_int64(st, 1, c->s->q);
-	if (strstr(where, "?3"))
+	if (highest >= 3)
 		sqlite3_bind_int64(st, 3, c->now);
-	if (strstr(where, "?4"))
+	if (highest >= 4)
 		sqlite3_bind_int(st, 4, c->q->class_rank);
-	if (strstr(where, "?5")) {
+	if (highest >= 6) {
 		sqlite3_bind_int64(st, 5, c->after->ix.created_at);
 		sq_bind(st, 6, c->after->ix.id);
 	}
@@ -170,6 +177,7 @@ struct narrow {
 	const char *from, *where[3]; /* by enum pick */
 	struct str value;
 	bool blob;
+	const char *any; /* often there is none, which is quickly found out */
 };
 
 #define NARROW(from_, where_) \
@@ -180,11 +188,14 @@ static bool find_narrow(const struct query *q, struct narrow *out)
 	if (q->token.n)
 		*out = (struct narrow){ NARROW("record INDEXED BY record_held",
 					       "q=?1 AND token=?2"),
-					.value = q->token, .blob = true };
+					.value = q->token, .blob = true,
+					.any = "SELECT 1 FROM record INDEXED BY record_held"
+					       " WHERE q=?1 AND token=?2" };
 	else if (q->depends_on.n)
-		*out = (struct narrow){ NARROW("link CROSS JOIN record USING(rid)",
-					       "link.q=?1 AND target=?2"),
-					.value = q->depends_on };
+		*out = (struct narrow){
+			NARROW("link CROSS JOIN record USING(rid)", "link.q=?1 AND target=?2"),
+			.value = q->depends_on, .any = "SELECT 1 FROM link WHERE q=?1 AND target=?2"
+		};
 	else if (q->parent.n)
 		*out = (struct narrow){ NARROW("record INDEXED BY record_parent",
 					       "q=?1 AND parent=?2"),
@@ -201,20 +212,48 @@ static bool find_narrow(const struct query *q, struct narrow *out)
 	return true;
 }
 
+static void bind_narrow(const struct narrow *n, sqlite3_stmt *st)
+{
+	if (n->blob)
+		sq_bind_blob(st, 2, n->value);
+	else if (n->value.n)
+		sq_bind(st, 2, n->value);
+}
+
+/* 0, 1 if there is none. */
+static int find_any(struct scan *c, const struct narrow *n)
+{
+	sqlite3_stmt *st;
+	int rc = sq_take(c->s, n->any, &st);
+
+	if (rc < 0)
+		return rc;
+	sqlite3_bind_int64(st, 1, c->s->q);
+	bind_narrow(n, st);
+	rc = sq_step(c->s, st);
+	sq_give(c->s, st);
+	return rc < 0 ? rc : rc != SQLITE_ROW;
+}
+
+static int add_narrow(struct scan *c, const struct narrow *n)
+{
+	sqlite3_stmt *st;
+	int rc = n->any ? find_any(c, n) : 0;
+
+	if (rc)
+		return rc < 0 ? rc : 0;
+	rc = source_add(c, n->from, n->where[c->q->pick], &st);
+	if (rc == 0)
+		bind_narrow(n, st);
+	return rc;
+}
+
 static int add_sources(struct scan *c)
 {
 	struct narrow few;
-	sqlite3_stmt *st;
-	int rc;
 
-	if (find_narrow(c->q, &few)) {
-		rc = source_add(c, few.from, few.where[c->q->pick], &st);
-		if (rc == 0 && few.blob)
-			sq_bind_blob(st, 2, few.value);
-		else if (rc == 0 && few.value.n)
-			sq_bind(st, 2, few.value);
-		return rc;
-	}
+	if (find_narrow(c->q, &few))
+		return add_narrow(c, &few);
 	switch (c->q->pick) {
 	case PICK_ELIGIBLE:
 		return add_eligible(c);

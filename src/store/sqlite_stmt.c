@@ -131,20 +131,14 @@ int sq_prepare(struct sq *s, const char *sql, sqlite3_stmt **out)
 	return sq_fail(s);
 }
 
-static struct sq_cached *find_literal(struct sq *s, const char *literal)
+sqlite3_stmt *sq_find(struct sq *s, const char *key, unsigned variant)
 {
-	for (size_t i = 0; i < SQ_CACHE && s->cache[i].st; i++)
-		if (s->cache[i].literal == literal && !s->cache[i].busy)
-			return &s->cache[i];
-	return NULL;
-}
-
-static struct sq_cached *find_text(struct sq *s, const char *sql)
-{
-	for (size_t i = 0; i < SQ_CACHE && s->cache[i].st; i++)
-		if (!s->cache[i].literal && !s->cache[i].busy &&
-		    strcmp(sqlite3_sql(s->cache[i].st), sql) == 0)
-			return &s->cache[i];
+	for (struct sq_cached *c = s->cache; c < s->cache + SQ_CACHE && c->st; c++) {
+		if (c->key == key && c->variant == variant && !c->busy) {
+			c->busy = true;
+			return c->st;
+		}
+	}
 	return NULL;
 }
 
@@ -165,7 +159,7 @@ static struct sq_cached *find_place(struct sq *s)
 	return NULL;
 }
 
-static int make(struct sq *s, const char *sql, const char *literal, sqlite3_stmt **out)
+int sq_make(struct sq *s, const char *sql, const char *key, unsigned variant, sqlite3_stmt **out)
 {
 	int rc = sq_prepare(s, sql, out);
 	struct sq_cached *c;
@@ -174,29 +168,14 @@ static int make(struct sq *s, const char *sql, const char *literal, sqlite3_stmt
 		return rc;
 	c = find_place(s);
 	if (c)
-		*c = (struct sq_cached){ .st = *out, .literal = literal, .busy = true };
+		*c = (struct sq_cached){ .st = *out, .key = key, .variant = variant, .busy = true };
 	return 0;
 }
 
-static int use(struct sq_cached *c, sqlite3_stmt **out)
+int sq_take(struct sq *s, const char *sql, sqlite3_stmt **out)
 {
-	c->busy = true;
-	*out = c->st;
-	return 0;
-}
-
-int sq_take(struct sq *s, const char *literal, sqlite3_stmt **out)
-{
-	struct sq_cached *c = find_literal(s, literal);
-
-	return c ? use(c, out) : make(s, literal, literal, out);
-}
-
-int sq_take_text(struct sq *s, const char *sql, sqlite3_stmt **out)
-{
-	struct sq_cached *c = find_text(s, sql);
-
-	return c ? use(c, out) : make(s, sql, NULL, out);
+	*out = sq_find(s, sql, 0);
+	return *out ? 0 : sq_make(s, sql, sql, 0, out);
 }
 
 void sq_give(struct sq *s, sqlite3_stmt *st)

@@ -445,6 +445,26 @@ static void small_event(void **state)
 	buf_free(&b);
 }
 
+/* One field of each kind, in each part. */
+static void same_or_not(void **state)
+{
+	struct task a = full_task(), b = a;
+
+	(void)state;
+	assert_true(task_same(&a, &b, HOT | BODY));
+	b.summary = STR("another one");
+	assert_true(task_same(&a, &b, HOT) && !task_same(&a, &b, BODY));
+	b = a;
+	b.labels.n--;
+	assert_true(task_same(&a, &b, HOT) && !task_same(&a, &b, BODY));
+	b = a;
+	b.extra = STR("{}");
+	assert_true(task_same(&a, &b, HOT) && !task_same(&a, &b, BODY));
+	b = a;
+	b.version++;
+	assert_true(!task_same(&a, &b, HOT) && task_same(&a, &b, BODY));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -461,6 +481,7 @@ int main(void)
 		cmocka_unit_test(nothing_hidden_is_shown),
 		cmocka_unit_test(events),
 		cmocka_unit_test(small_event),
+		cmocka_unit_test(same_or_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_memory);
