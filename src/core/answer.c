@@ -412,7 +412,7 @@ static void kind_json(json_t *o, const struct answer *ans, struct arena *a)
 {
 	switch (ans->kind) {
 	case ANSWER_TASK:
-		if (ans->n_events)
+		if (ans->n_events && !ans->next)
 			events_json(o, "comments", ans, a);
 		break;
 	case ANSWER_TASKS:
@@ -466,6 +466,8 @@ static json_t *next_json(const struct answer *ans, struct arena *a)
 	json_object_set_new(o, "task", task_json(ans->next, ans->now, a));
 	json_object_set_new(o, "lock",
 			    ans->next_lock ? grant_json(ans->next_lock, ans->now, a) : json_null());
+	if (ans->n_events)
+		events_json(o, "comments", ans, a);
 	return o;
 }
 

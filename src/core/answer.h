@@ -49,7 +49,7 @@ struct answer {
 	struct task *tasks;
 	size_t n_tasks;
 	int64_t total;
-	struct event *events; /* also: the last comments of a shown task */
+	struct event *events; /* also: the last comments of a shown task, or of `next` */
 	size_t n_events;
 	struct candidate *candidates;
 	size_t n_candidates;

@@ -143,10 +143,13 @@ static bool valid(struct queue *q, const struct request *rq, struct answer *ans,
 	return !fault;
 }
 
-/* Whoever takes up what others began is told what was said about it. */
-static bool came_back(const struct answer *ans)
+/* The task that the caller takes up after others; NULL: there is none. */
+static const struct task *came_back(const struct answer *ans)
 {
-	return ans->lock && ans->lock->token.n && ans->task->attempts > 1;
+	const struct grant *lock = ans->next ? ans->next_lock : ans->lock;
+	const struct task *t = ans->next ? ans->next : ans->task;
+
+	return lock && lock->token.n && t->attempts > 1 ? t : NULL;
 }
 
 static void write_all(struct queue *q, struct change *changes, struct job *jobs, size_t n)
@@ -163,7 +166,7 @@ static void write_all(struct queue *q, struct change *changes, struct job *jobs,
 			*ans = (struct answer){ .now = ans->now };
 			fault_answer(&q->err, ans, jobs[i].arena);
 		} else if (came_back(ans)) {
-			read_comments(q->store, ans, jobs[i].arena);
+			read_comments(q->store, came_back(ans), ans, jobs[i].arena);
 		}
 	}
 }

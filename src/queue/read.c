@@ -69,10 +69,10 @@ static int only_comments(const struct entry *en, void *ctx)
 #define LAST_LINES 30 /* of the log, to look for comments in */
 #define LAST_COMMENTS 5
 
-void read_comments(struct store *s, struct answer *ans, struct arena *a)
+void read_comments(struct store *s, const struct task *t, struct answer *ans, struct arena *a)
 {
 	struct reading x = { .store = s, .ans = ans, .arena = a };
-	struct entry_query q = { .key = task_key(a, ans->task->id), .last = LAST_LINES };
+	struct entry_query q = { .key = task_key(a, t->id), .last = LAST_LINES };
 
 	/* they are an extra: without them the answer is still one */
 	if (s->ops->entries(s, &q, only_comments, &x))

@@ -93,8 +93,8 @@ void repeat_keep(struct work *w);
 
 void queue_read(struct store *s, const struct policy *p, const struct request *rq,
 		struct answer *ans, struct arena *a);
-/* The last comments on the answer's task, for whoever takes it up again. */
-void read_comments(struct store *s, struct answer *ans, struct arena *a);
+/* The last comments on a task, for whoever takes it up again. */
+void read_comments(struct store *s, const struct task *t, struct answer *ans, struct arena *a);
 /* A record as a task; its strings are in `a`. */
 int task_of(const struct record *r, struct task *out, struct arena *a);
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a);

@@ -154,7 +154,12 @@ other=11111111-1111-4111-8111-111111111111
 	new y
 	pawl claim t2
 	call 0 done t2 --claim-next
-	says "came back: 5 earlier claims"
+	says "came back: 5 earlier claims" "tests lack"
+	pawl release t1
+	new z
+	pawl claim t3
+	ask 0 done t3 --claim-next
+	is '(.comments | not) and ([.next.comments[].text] | any(startswith("tests lack")))'
 }
 
 @test "claim: held by anyone is CONFLICT that names holder, since and until" {

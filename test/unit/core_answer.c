@@ -111,6 +111,7 @@ static void claims(void **state)
 	struct task t = task_named("t1"), next = task_named("t2");
 	struct grant lock = { STR("T0KEN"), 4, NOW + 2000, 2000 },
 		     quiet = { STR(""), 4, NOW + 2000, 2000 };
+	struct event comments[] = { { .name = STR("comment"), .text = STR("hm"), .at = NOW } };
 	struct answer ans = { .now = NOW, .task = &t, .lock = &lock };
 
 	(void)state;
@@ -125,6 +126,13 @@ static void claims(void **state)
 	check(&ans,
 	      "{\"ok\":true,\"code\":\"SUCCESS\",\"task\":" TASK_TEXT(
 		      "t1") ",\"next\":{\"task\":" TASK_TEXT("t2") ",\"lock\":" GRANT_TEXT("") "}}");
+	ans.events = comments;
+	ans.n_events = 1;
+	check(&ans,
+	      "{\"ok\":true,\"code\":\"SUCCESS\",\"task\":" TASK_TEXT("t1") ",\"next\":{\"task\":" TASK_TEXT(
+		      "t2") ",\"lock\":" GRANT_TEXT("") ",\"comments\":[{\"at\":\"2023-11-14T22:13:20.000Z\","
+							"\"event\":\"comment\",\"text\":\"hm\"}]}}");
+	ans.n_events = 0;
 	ans.next_lock = NULL; /* what a broken server may send */
 	check(&ans, "{\"ok\":true,\"code\":\"SUCCESS\",\"task\":" TASK_TEXT(
 			    "t1") ",\"next\":{\"task\":" TASK_TEXT("t2") ",\"lock\":null}}");
