@@ -66,7 +66,9 @@ int gate_file(const char *path, const struct stat *like)
 
 	if (fd < 0 && errno == ENOENT)
 		fd = create(path, like);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 int gate_open(struct gate *g, const char *path, const struct stat *like)

@@ -71,7 +71,7 @@ struct sq {
 	bool durability_set, folder_synced;
 	int64_t tally[SQ_STATUSES];
 	bool tally_dirty;
-	struct arena *arena; /* of the change */
+	struct arena arena; /* emptied at its end */
 	struct sq_seen seen[SQ_SEEN];
 	unsigned n_seen; /* so far; the newest ones are there */
 

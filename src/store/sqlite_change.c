@@ -415,9 +415,17 @@ static int run_changes(struct sq *s, struct change *changes, size_t n, struct ar
 	return rc;
 }
 
+static void end_change(struct sq *s)
+{
+	s->changing = false;
+	sq_rollback(s);
+	memset(s->tally, 0, sizeof(s->tally));
+	s->tally_dirty = false;
+	s->n_seen = 0;
+}
+
 static int change_under_gate(struct sq *s, struct change *changes, size_t n, int64_t left_ms)
 {
-	struct arena a = { 0 };
 	bool worth = false;
 	int rc;
 
@@ -426,19 +434,14 @@ static int change_under_gate(struct sq *s, struct change *changes, size_t n, int
 	if (rc < 0)
 		return rc;
 	s->changing = true;
-	s->arena = &a;
-	s->n_seen = 0;
-	rc = run_changes(s, changes, n, &a, &worth);
+	rc = run_changes(s, changes, n, &s->arena, &worth);
 	if (rc == 0 && worth)
 		rc = commit(s);
-	s->changing = false;
-	sq_rollback(s);
-	memset(s->tally, 0, sizeof(s->tally));
-	s->tally_dirty = false;
+	end_change(s);
 	sq_batch_end(s, rc);
 	if (rc == 0 && worth)
 		announce(s);
-	arena_free(&a);
+	arena_free(&s->arena);
 	return rc;
 }
 

@@ -104,7 +104,7 @@ void sq_row_remember(struct sq *s, const struct sq_row *row)
 {
 	if (s->changing)
 		s->seen[s->n_seen++ % SQ_SEEN] =
-			(struct sq_seen){ row->rid, row->due, record_copy(s->arena, &row->rec) };
+			(struct sq_seen){ row->rid, row->due, record_copy(&s->arena, &row->rec) };
 }
 
 static unsigned slots_used(const struct sq *s)
