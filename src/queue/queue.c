@@ -34,6 +34,8 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 		.relaxed = config->relaxed,
 		.who = config->who,
 		.relay = config->alone ? NULL : &queue_relay,
+		.wall = config->wall,
+		.boot = config->boot,
 		.err = &q->err,
 	};
 
@@ -213,6 +215,13 @@ enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer 
 			struct arena *a)
 {
 	if (q->store->ops->check(q->store, fn, ctx))
+		return fault_answer(&q->err, ans, a);
+	return SUCCESS;
+}
+
+enum result queue_discard(struct queue *q, struct answer *ans, struct arena *a)
+{
+	if (q->store->ops->discard(q->store))
 		return fault_answer(&q->err, ans, a);
 	return SUCCESS;
 }

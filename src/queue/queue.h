@@ -22,6 +22,7 @@ struct queue_config {
 	bool relaxed;
 	bool alone;     /* no other process makes our changes, nor we theirs */
 	struct str who; /* shown to others that wait for us */
+	int64_t (*wall)(void), (*boot)(void); /* as in struct store_env */
 };
 
 /* SUCCESS and *out, or what is wrong, in *ans. */
@@ -39,5 +40,7 @@ void queue_wait(struct queue *q, int64_t ms);
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a);
 int64_t queue_now(struct queue *q);
+/* Removes the queue with all that is in it; afterwards only queue_close() makes sense. */
+enum result queue_discard(struct queue *q, struct answer *ans, struct arena *a);
 
 #endif

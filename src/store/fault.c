@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/seeded.h"
 #include "store/wrap.h"
 
 enum call {
@@ -10,12 +11,13 @@ enum call {
 	CALL_TALLY,
 	CALL_MODIFY,
 	CALL_ENTRIES,
+	CALL_DISCARD,
 	CALL_ANY
 };
 enum kind { KIND_FAIL, KIND_BUSY, KIND_FULL, KIND_LOST, KIND_UNKNOWN, KIND_NONE };
 
-static const char *const calls[] = { "open",   "get",     "scan", "count", "tally",
-				     "modify", "entries", "any",  NULL };
+static const char *const calls[] = { "open",   "get",     "scan",    "count", "tally",
+				     "modify", "entries", "discard", "any",   NULL };
 static const char *const kinds[] = { "fail", "busy", "full", "lost", "unknown", NULL };
 
 struct rule {
@@ -23,6 +25,8 @@ struct rule {
 	enum kind kind;
 	int64_t nth, seen;
 	bool always;
+	int64_t one_in; /* 0: counted, not at random */
+	uint64_t random;
 };
 
 struct fault {
@@ -43,16 +47,30 @@ static int word_find(const char *const *list, struct str word)
 	return -1;
 }
 
+/* "3" with "always" or nothing behind the kind, or "1/50" with a seed or nothing. */
+static bool when_parse(struct str nth, struct str rest, struct rule *out)
+{
+	int64_t seed = 0;
+
+	if (str_cut_prefix(&nth, STR("1/"))) {
+		if (rest.n && !str_to_i64(rest, &seed))
+			return false;
+		out->random = (uint64_t)seed;
+		return str_to_i64(nth, &out->one_in) && out->one_in > 0 &&
+		       out->one_in <= UINT32_MAX;
+	}
+	out->always = str_is(rest, "always");
+	return str_to_i64(nth, &out->nth) && out->nth > 0 && (!rest.n || out->always);
+}
+
 static bool rule_parse(struct str text, struct rule *out)
 {
 	struct str call = str_cut(&text, ':'), nth = str_cut(&text, ':'),
 		   kind = str_cut(&text, ':');
 	int c = word_find(calls, call), k = kind.n ? word_find(kinds, kind) : KIND_FAIL;
 
-	*out = (struct rule){ .always = str_is(text, "always") };
-	if (c < 0 || k < 0 || !str_to_i64(nth, &out->nth) || out->nth < 1)
-		return false;
-	if (text.n && !out->always)
+	*out = (struct rule){ 0 };
+	if (c < 0 || k < 0 || !when_parse(nth, text, out))
 		return false;
 	out->call = (enum call)c;
 	out->kind = (enum kind)k;
@@ -95,6 +113,14 @@ static int take_rules(struct fault *f, struct str text)
 	return 0;
 }
 
+static bool strikes(struct rule *r)
+{
+	if (r->one_in)
+		return seeded_below(&r->random, (uint32_t)r->one_in) == 0;
+	r->seen++;
+	return r->seen == r->nth || (r->always && r->seen > r->nth);
+}
+
 static enum kind due(struct fault *f, enum call call)
 {
 	enum kind kind = KIND_NONE;
@@ -102,10 +128,7 @@ static enum kind due(struct fault *f, enum call call)
 	for (size_t i = 0; i < f->n; i++) {
 		struct rule *r = &f->rules[i];
 
-		if (r->call != call && r->call != CALL_ANY)
-			continue;
-		r->seen++;
-		if (r->seen == r->nth || (r->always && r->seen > r->nth))
+		if ((r->call == call || r->call == CALL_ANY) && strikes(r))
 			kind = r->kind;
 	}
 	return kind;
@@ -128,7 +151,7 @@ static int fail(struct fault *f, enum call call, enum kind kind)
 	default:
 		store_fail(env, STORE_IO, hint, "injected: %s %s", calls[call],
 			   kind == KIND_LOST ? "lost its reply" : "failed");
-		if (call == CALL_MODIFY && kind != KIND_FAIL)
+		if ((call == CALL_MODIFY || call == CALL_DISCARD) && kind != KIND_FAIL)
 			env->err->applied = '?';
 		return STORE_IO;
 	}
@@ -234,6 +257,17 @@ static int f_check(struct store *s, check_fn *fn, void *ctx)
 	return in->ops->check(in, fn, ctx);
 }
 
+static int f_discard(struct store *s)
+{
+	struct fault *f = (struct fault *)s;
+	enum kind kind = due(f, CALL_DISCARD);
+	int rc = 0;
+
+	if (kind == KIND_NONE || kind == KIND_LOST)
+		rc = f->inner->ops->discard(f->inner);
+	return rc < 0 ? rc : fail(f, CALL_DISCARD, kind);
+}
+
 static const struct store_ops fault_ops = {
 	.scheme = "fault",
 	.close = f_close,
@@ -247,6 +281,7 @@ static const struct store_ops fault_ops = {
 	.wake_fd = f_wake_fd,
 	.wake_clear = f_wake_clear,
 	.check = f_check,
+	.discard = f_discard,
 };
 
 int fault_open(struct store **out, struct str uri, const struct store_env *env)
@@ -256,9 +291,10 @@ int fault_open(struct store **out, struct str uri, const struct store_env *env)
 
 	*f = (struct fault){ .base = { &fault_ops, *env } };
 	if (take_rules(f, uri) < 0)
-		rc = store_fail(env, STORE_UNSUPPORTED,
-				"fault=CALL:N[:KIND[:always]], at most 4 times",
-				"a fault= parameter of the store's URI is wrong");
+		rc = store_fail(
+			env, STORE_UNSUPPORTED,
+			"fault=CALL:N[:KIND[:always]] or CALL:1/N[:KIND[:SEED]], at most 4 times",
+			"a fault= parameter of the store's URI is wrong");
 	else
 		rc = check_due(f, CALL_OPEN);
 	if (!rc)

@@ -76,7 +76,7 @@ static struct mem_queue *place_queue(struct place *p, struct str name, bool crea
 {
 	struct mem_queue *q = p->queues;
 
-	while (q && !str_is(name, q->name))
+	while (q && !(q->name && str_is(name, q->name)))
 		q = q->next;
 	if (q || !create)
 		return q;
@@ -215,14 +215,9 @@ static int run_all(struct mem *m, struct change *changes, size_t n, struct arena
 	return 0;
 }
 
-static int mem_modify(struct store *s, struct change *changes, size_t n)
+static int may_write(struct store *s)
 {
-	struct mem *m = (struct mem *)s;
-	struct mem_queue *q = m->queue;
-	size_t n_log = q->n_log;
-	struct mem_undo *undo = NULL;
-	struct arena a = { 0 };
-	int rc;
+	const struct mem_queue *q = ((struct mem *)s)->queue;
 
 	if (s->env.mode == STORE_READ)
 		return store_fail(&s->env, STORE_READONLY, NULL,
@@ -230,6 +225,23 @@ static int mem_modify(struct store *s, struct change *changes, size_t n)
 	if (q->writer) /* there is but one thread: waiting would not help */
 		return store_fail(&s->env, STORE_BUSY, NULL, "%.*s is changing the queue",
 				  STRF(q->writer->base.env.who));
+	return 0;
+}
+
+static int mem_modify(struct store *s, struct change *changes, size_t n)
+{
+	struct mem *m = (struct mem *)s;
+	struct mem_queue *q = m->queue;
+	size_t n_log = q->n_log;
+	struct mem_undo *undo = NULL;
+	struct arena a = { 0 };
+	int rc = may_write(s);
+
+	if (rc < 0)
+		return rc;
+	if (!q->name)
+		return store_fail(&s->env, STORE_ABSENT, "pawl init",
+				  "the queue was removed while it was open");
 	q->frozen = mem_now(s);
 	q->writer = m;
 	rc = run_all(m, changes, n, &a, &undo);
@@ -267,6 +279,15 @@ static int mem_check(struct store *s, check_fn *fn, void *ctx)
 	return 0;
 }
 
+static int mem_discard(struct store *s)
+{
+	int rc = may_write(s);
+
+	if (rc == 0)
+		mem_queue_empty(((struct mem *)s)->queue);
+	return rc;
+}
+
 const struct store_ops store_mem = {
 	.scheme = "mem",
 	.open = mem_open,
@@ -281,4 +302,5 @@ const struct store_ops store_mem = {
 	.wake_fd = mem_wake_fd,
 	.wake_clear = mem_wake_clear,
 	.check = mem_check,
+	.discard = mem_discard,
 };

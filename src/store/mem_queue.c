@@ -176,7 +176,7 @@ static void queue_log(struct mem_queue *q, const struct entry *e)
 	q->log[q->n_log++] = l;
 }
 
-void mem_queue_free(struct mem_queue *q)
+void mem_queue_empty(struct mem_queue *q)
 {
 	for (size_t i = 0; i < q->n; i++)
 		version_drop(q->records[i]);
@@ -185,6 +185,12 @@ void mem_queue_free(struct mem_queue *q)
 	free(q->records);
 	free(q->log);
 	free(q->name);
+	*q = (struct mem_queue){ .next = q->next };
+}
+
+void mem_queue_free(struct mem_queue *q)
+{
+	mem_queue_empty(q);
 	free(q);
 }
 

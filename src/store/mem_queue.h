@@ -13,7 +13,7 @@ struct line;
 
 struct mem_queue {
 	struct mem_queue *next;
-	char *name;
+	char *name;               /* NULL: discarded, and only kept for those who have it open */
 	struct version **records; /* by key */
 	size_t n, room;
 	struct line **log; /* the cursor of log[i] is i + 1 */
@@ -25,6 +25,8 @@ struct mem_queue {
 };
 
 void mem_queue_free(struct mem_queue *q);
+/* All that is in it, and its name. */
+void mem_queue_empty(struct mem_queue *q);
 
 /* NULL if there is none. */
 const struct record *mem_queue_get(const struct mem_queue *q, struct str key, int64_t now);

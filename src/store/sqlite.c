@@ -142,4 +142,5 @@ const struct store_ops store_sqlite = {
 	.wake_fd = sq_wake_fd,
 	.wake_clear = sq_wake_clear,
 	.check = sq_check,
+	.discard = sq_discard,
 };

@@ -143,6 +143,7 @@ extern const struct sq_layout *sq_layout;
 int sq_attach(struct sq *s);
 /* NULL, or why a database cannot be there. */
 const char *sq_place_refusal(const char *network_fs);
+int sq_discard(struct store *base);
 
 /* --- sqlite_row.c: a record as a row ------------------------------------------------------------ */
 
@@ -212,6 +213,8 @@ void sq_read_end(struct sq *s);
 /* --- sqlite_change.c ---------------------------------------------------------------------------- */
 
 int sq_modify(struct store *base, struct change *changes, size_t n);
+/* 0, or why this handle cannot write now; opens the gate. */
+int sq_may_write(struct sq *s);
 /* Waits for the gate like a change. */
 int sq_under_gate(struct sq *s, int (*fn)(struct sq *, int64_t left_ms));
 /* Writes what the edit has put, dropped and logged. */

@@ -275,8 +275,10 @@ static int find_due(struct sq *s, struct due *out)
 		s,
 		"SELECT (SELECT count(*) FROM (SELECT 1 FROM record WHERE q=?1 AND lane=2 AND due<=?2 LIMIT ?3)),"
 		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=3 AND due>0 AND due<=?2),"
-		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=4 AND due<=?2)",
+		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=4 AND due<=?2),"
+		"(SELECT name IS NULL FROM queue WHERE n=?1)",
 		&st);
+	bool discarded;
 
 	if (rc < 0)
 		return rc;
@@ -287,7 +289,11 @@ static int find_due(struct sq *s, struct due *out)
 	*out = (struct due){ .later = sqlite3_column_int64(st, 0),
 			     .waiting = sqlite3_column_int(st, 1),
 			     .going = sqlite3_column_int(st, 2) };
+	discarded = sqlite3_column_int(st, 3);
 	sq_give(s, st);
+	if (rc >= 0 && discarded)
+		return store_fail(&s->base.env, STORE_ABSENT, "pawl init",
+				  "the queue was removed from %s while it was open", s->path);
 	return rc < 0 ? rc : 0;
 }
 
@@ -487,7 +493,7 @@ static int change_together(struct sq *s, struct change *c, int64_t deadline)
 	return rc;
 }
 
-static int may_change(struct sq *s)
+int sq_may_write(struct sq *s)
 {
 	const struct store_env *env = &s->base.env;
 	int rc = sq_guard(s);
@@ -506,7 +512,7 @@ int sq_modify(struct store *base, struct change *changes, size_t n)
 {
 	struct sq *s = sq_of(base);
 	int64_t deadline = os_boot_ms() + base->env.timeout_ms;
-	int rc = may_change(s);
+	int rc = sq_may_write(s);
 
 	if (rc < 0)
 		return rc;

@@ -350,6 +350,51 @@ static int settle_queue(struct sq *s)
 	return rc;
 }
 
+/*
+ * The number of a queue is never given to another: a handle that is still open must not find itself in a
+ * stranger's. So its row stays, without a name; that of the default queue, which every handle takes for
+ * granted, stays as it is. The log's latest entry stays, too, as nobody's: the next one gets a greater
+ * number, and after a boot the clock does not go back behind it.
+ */
+static int empty_queue(struct sq *s)
+{
+	static const char *const sql[] = {
+		"DELETE FROM body WHERE rid IN (SELECT rid FROM record WHERE q=?1)",
+		"DELETE FROM link WHERE q=?1",
+		"UPDATE queue SET floor=max(floor,(SELECT ifnull(max(rev),0) FROM record WHERE q=?1)),"
+		"name=CASE n WHEN 1 THEN name END WHERE n=?1",
+		"DELETE FROM record WHERE q=?1",
+		"UPDATE tally SET n=0 WHERE q=?1",
+		"DELETE FROM tally WHERE q=?1 AND q<>1",
+		"DELETE FROM event WHERE q IN (0,?1) AND seq<(SELECT max(seq) FROM event)",
+		"UPDATE event SET q=0,key='',data=x'' WHERE seq=(SELECT max(seq) FROM event) AND q=?1",
+	};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < sizeof(sql) / sizeof(sql[0]); i++) {
+		sqlite3_stmt *st;
+
+		rc = sq_take(s, sql[i], &st);
+		if (rc < 0)
+			break;
+		sqlite3_bind_int64(st, 1, s->q);
+		rc = sq_finish(s, st);
+	}
+	return rc;
+}
+
+static int discard_under_gate(struct sq *s, int64_t left_ms)
+{
+	return checkpointed(s, in_transaction(s, left_ms, empty_queue));
+}
+
+int sq_discard(struct store *base)
+{
+	int rc = sq_may_write(sq_of(base));
+
+	return rc < 0 ? rc : sq_under_gate(sq_of(base), discard_under_gate);
+}
+
 int sq_attach(struct sq *s)
 {
 	int rc = find_file(s);

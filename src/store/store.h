@@ -248,6 +248,11 @@ struct store_ops {
 	void (*wake_clear)(struct store *s);
 	/* For doctor: everything that can be found out about the place without changing it. */
 	int (*check)(struct store *s, check_fn *fn, void *ctx);
+	/* Removes the handle's queue with all its records and its log, whole or not at all; afterwards only
+	 * close() makes sense. Other queues keep everything. Whoever opens it then finds none, or an empty
+	 * one; a change through a handle that was open fails with STORE_ABSENT, or begins an empty one. One
+	 * that is gone already is no failure. */
+	int (*discard)(struct store *s);
 };
 
 /* Every store's struct begins with this. */

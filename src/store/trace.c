@@ -290,6 +290,17 @@ static int t_check(struct store *s, check_fn *fn, void *ctx)
 	return rc;
 }
 
+static int t_discard(struct store *s)
+{
+	struct trace *t = (struct trace *)s;
+	struct buf b = line_start("discard");
+	int64_t began = micros();
+	int rc = t->inner->ops->discard(t->inner);
+
+	line_end(t, &b, began, rc);
+	return rc;
+}
+
 static const struct store_ops trace_ops = {
 	.scheme = "trace",
 	.close = t_close,
@@ -303,6 +314,7 @@ static const struct store_ops trace_ops = {
 	.wake_fd = t_wake_fd,
 	.wake_clear = t_wake_clear,
 	.check = t_check,
+	.discard = t_discard,
 };
 
 static int trace_fd(void)

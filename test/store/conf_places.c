@@ -138,13 +138,219 @@ static void test_check(void **state)
 	assert_true(n > 0);
 }
 
+/* --- discarding ---------------------------------------------------------------------------------- */
+
+/* A queue beside the test's own, with one task in it; c->s is it. */
+static void open_beside(struct conf *c, struct str name)
+{
+	struct record r;
+
+	c->env.queue = name;
+	c->s = conf_open(c, STORE_CREATE);
+	assert_non_null(c->s);
+	r = conf_task(c, "t1");
+	assert_int_equal(
+		conf_modify(c, conf_follow, &(struct conf_plan){ .put = &r, .log = STR("b") }), 0);
+}
+
+static void fill(struct conf *c)
+{
+	struct record r[3] = { conf_task(c, "t1"), conf_task(c, "t2"), conf_task(c, "t3") };
+
+	r[0].ix.labels = conf_list(c, "red blue");
+	r[1].ix.depends = conf_list(c, "task/t1");
+	r[2].ix.parent = conf_key(c, "t1");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(conf_modify(c, conf_follow,
+					     &(struct conf_plan){ .put = &r[i], .log = STR("a") }),
+				 0);
+}
+
+static void assert_empty(struct conf *c)
+{
+	int64_t counts[16], n;
+
+	assert_null(conf_get(c, conf_key(c, "t1")));
+	assert_string_equal(conf_scan(c, &(struct query){ 0 }), "");
+	assert_string_equal(conf_scan(c, &(struct query){ .depends_on = conf_key(c, "t1") }), "");
+	assert_string_equal(conf_scan(c, &(struct query){ .parent = conf_key(c, "t1") }), "");
+	assert_int_equal(c->s->ops->count(c->s, &(struct query){ 0 }, &n), 0);
+	assert_true(n == 0);
+	assert_int_equal(c->s->ops->tally(c->s, counts), 0);
+	for (int i = 0; i < 16; i++)
+		assert_true(counts[i] == 0);
+	assert_int_equal(conf_log_length(c), 0);
+}
+
+static void assert_beside(struct conf *c)
+{
+	int64_t counts[16];
+
+	assert_string_equal(conf_scan(c, &(struct query){ 0 }), "t1 ");
+	assert_true(str_is(conf_get(c, conf_key(c, "t1"))->hot, "hot"));
+	assert_true(conf_get(c, conf_key(c, "t1"))->body.n > 0);
+	assert_int_equal(c->s->ops->tally(c->s, counts), 0);
+	assert_true(counts[1] == 1);
+	assert_int_equal(conf_log_length(c), 1);
+}
+
+/* Nobody's any more: no such queue, or an empty one; and what is made there anew is whole. */
+static void assert_discarded(struct conf *c)
+{
+	struct store *s = NULL;
+	int rc;
+
+	c->env.mode = STORE_WRITE;
+	rc = store_open(&s, str_c(conf_uri()), &c->env);
+	assert_true(rc == 0 || rc == STORE_ABSENT);
+	store_close(s);
+	c->s = conf_open(c, STORE_CREATE);
+	assert_non_null(c->s);
+	assert_empty(c);
+	for (int i = 0; i < 4; i++) {
+		struct record r = conf_task(c, arena_printf(&c->a, "x%d", i).p);
+
+		r.body_changed = false;
+		assert_int_equal(conf_put(c, &r), 0);
+		assert_true(conf_get(c, r.key)->body.n == 0);
+	}
+	assert_string_equal(conf_scan(c, &(struct query){ .depends_on = conf_key(c, "t1") }), "");
+	assert_string_equal(conf_scan(c, &(struct query){ .label = STR("red") }), "");
+	assert_string_equal(conf_scan(c, &(struct query){ 0 }), "x0 x1 x2 x3 ");
+	assert_int_equal(conf_log_length(c), 0);
+}
+
+static void discard_beside(struct conf *c, struct str name)
+{
+	struct str other = arena_printf(&c->a, "%s-beside", c->queue);
+
+	store_close(c->s);
+	open_beside(c, other);
+	store_close(c->s);
+	c->env.queue = name;
+	c->s = conf_open(c, STORE_CREATE);
+	assert_non_null(c->s);
+	fill(c);
+	assert_int_equal(c->s->ops->discard(c->s), 0);
+	assert_int_equal(c->s->ops->discard(c->s), 0);
+	store_close(c->s);
+	assert_discarded(c);
+	store_close(c->s);
+	c->env.queue = other;
+	c->s = conf_open(c, STORE_WRITE);
+	assert_non_null(c->s);
+	assert_beside(c);
+}
+
+static void test_discard(void **state)
+{
+	struct conf *c = *state;
+
+	discard_beside(c, c->env.queue);
+}
+
+static void test_discard_default(void **state)
+{
+	discard_beside(*state, STR(""));
+}
+
+/* A handle that was open meanwhile writes into nobody's queue, least of all into another that is new. */
+static void test_discard_open_elsewhere(void **state)
+{
+	struct conf *c = *state;
+	struct record r = conf_task(c, "t9");
+	struct store *old = c->s, *other = conf_open(c, STORE_WRITE);
+	int rc;
+
+	assert_non_null(other);
+	fill(c);
+	c->s = other;
+	assert_int_equal(other->ops->discard(other), 0);
+	store_close(other);
+	open_beside(c, arena_printf(&c->a, "%s-later", c->queue));
+	other = c->s;
+	c->s = old;
+	assert_empty(c);
+	rc = conf_put(c, &r);
+	assert_true(rc == 0 || rc == STORE_ABSENT);
+	if (rc)
+		assert_int_equal(c->err.applied, 'n');
+	store_close(old);
+	c->s = other;
+	assert_beside(c);
+}
+
+struct follower {
+	struct arena *a;
+	struct str cursor;
+	int n;
+};
+
+static int follow_entry(const struct entry *e, void *ctx)
+{
+	struct follower *f = ctx;
+
+	f->cursor = arena_str(f->a, e->cursor);
+	f->n++;
+	return 0;
+}
+
+/* How many entries are new to it. */
+static int follow(struct conf *c, struct follower *f)
+{
+	struct entry_query q = { .after = f->cursor };
+
+	f->n = 0;
+	assert_int_equal(c->s->ops->entries(c->s, &q, follow_entry, f), 0);
+	return f->n;
+}
+
+/* What is logged later is behind what anybody has seen. */
+static void test_discard_cursor(void **state)
+{
+	struct conf *c = *state;
+	struct str mine = c->env.queue;
+	struct follower f = { .a = &c->a };
+	struct store *other;
+
+	store_close(c->s);
+	open_beside(c, arena_printf(&c->a, "%s-log", c->queue));
+	other = c->s;
+	assert_int_equal(follow(c, &f), 1);
+	c->env.queue = mine;
+	c->s = conf_open(c, STORE_WRITE);
+	assert_non_null(c->s);
+	fill(c);
+	assert_int_equal(c->s->ops->discard(c->s), 0);
+	store_close(c->s);
+	c->s = other;
+	assert_int_equal(follow(c, &f), 0);
+	fill(c);
+	assert_int_equal(follow(c, &f), 3);
+}
+
+static void test_discard_read_only(void **state)
+{
+	struct conf *c = *state;
+
+	fill(c);
+	store_close(c->s);
+	c->s = conf_open(c, STORE_READ);
+	assert_non_null(c->s);
+	assert_int_equal(c->s->ops->discard(c->s), STORE_READONLY);
+	assert_int_equal(c->err.applied, 'n');
+	assert_string_equal(conf_scan(c, &(struct query){ 0 }), "t1 t2 t3 ");
+}
+
 int conf_places(void)
 {
 	const struct CMUnitTest tests[] = {
-		CONF_TEST(test_isolation),    CONF_TEST(test_unknown_queue),
-		CONF_TEST(test_create_again), CONF_TEST(test_reopen),
-		CONF_TEST(test_read_only),    CONF_TEST(test_two_handles),
-		CONF_TEST(test_check),
+		CONF_TEST(test_isolation),       CONF_TEST(test_unknown_queue),
+		CONF_TEST(test_create_again),    CONF_TEST(test_reopen),
+		CONF_TEST(test_read_only),       CONF_TEST(test_two_handles),
+		CONF_TEST(test_check),           CONF_TEST(test_discard),
+		CONF_TEST(test_discard_default), CONF_TEST(test_discard_open_elsewhere),
+		CONF_TEST(test_discard_cursor),  CONF_TEST(test_discard_read_only),
 	};
 
 	return cmocka_run_group_tests_name("places", tests, NULL, NULL);

@@ -355,6 +355,74 @@ static void test_wake(void **state)
 	assert_int_equal(poll(&p, 1, 0), 0);
 }
 
+/* --- a queue that goes away ---------------------------------------------------------------------- */
+
+#define TOGETHER 5
+
+static int put_together(struct edit *e, void *ctx)
+{
+	struct conf *c = ctx;
+
+	for (int i = 0; i < TOGETHER; i++) {
+		struct record *r = arena_new(e->arena, struct record);
+
+		*r = conf_task(c, arena_printf(e->arena, "t%d", i).p);
+		edit_put(e, r);
+	}
+	return 0;
+}
+
+/* Whoever opens it finds all of a change or nothing, or no queue. */
+static int open_and_look(struct conf *c)
+{
+	int64_t n = 0;
+	int rc;
+
+	c->env.mode = board->runs++ % 2 ? STORE_CREATE : STORE_WRITE;
+	rc = store_open(&c->s, str_c(conf_uri()), &c->env);
+	if (rc)
+		return rc == STORE_ABSENT ? 0 : CHILD_OPEN;
+	rc = conf_modify(c, put_together, c);
+	if (rc == 0)
+		rc = c->s->ops->count(c->s, &(struct query){ 0 }, &n);
+	else if (rc == STORE_ABSENT)
+		rc = 0;
+	store_close(c->s);
+	return rc ? CHILD_MODIFY : n && n != TOGETHER ? 4 : 0;
+}
+
+static int work_open(struct conf *c)
+{
+	int rc = 0;
+
+	board->ready++;
+	while (rc == 0 && !board->release)
+		rc = open_and_look(c);
+	return rc;
+}
+
+static void test_discard_while_used(void **state)
+{
+	struct conf *c = *state;
+	pid_t pid[WORKERS];
+
+	clear_board();
+	for (int i = 0; i < WORKERS; i++)
+		pid[i] = spawn(c, work_open);
+	await(&board->ready, WORKERS, 20000);
+	for (int i = 0; i < ROUNDS; i++) {
+		c->s = conf_open(c, STORE_CREATE);
+		assert_non_null(c->s);
+		await(&board->runs, board->runs + 2, 20000);
+		assert_int_equal(c->s->ops->discard(c->s), 0);
+		store_close(c->s);
+	}
+	c->s = NULL;
+	board->release = 1;
+	for (int i = 0; i < WORKERS; i++)
+		assert_int_equal(reap(pid[i]), 0);
+}
+
 int conf_process(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,6 +433,7 @@ int conf_process(void)
 		CONF_TEST_CLOSED(test_killed_in_edit),
 		CONF_TEST_CLOSED(test_killed_after_commit),
 		CONF_TEST_CLOSED(test_wake),
+		CONF_TEST_CLOSED(test_discard_while_used),
 	};
 
 	return cmocka_run_group_tests_name("processes", tests, NULL, NULL);

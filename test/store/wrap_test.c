@@ -189,6 +189,47 @@ static void test_any(void **state)
 	store_close(s);
 }
 
+/* Which of 300 changes failed; their number. */
+static int struck(const char *uri, bool *out)
+{
+	struct store *s = open_uri(uri);
+	int n = 0;
+
+	for (int i = 0; i < 300; i++)
+		n += out[i] = modify(s) != 0;
+	store_close(s);
+	return n;
+}
+
+static void test_random(void **state)
+{
+	bool one[300], same[300], other[300];
+	int n = struck("fault+mem:?fault=modify:1/10:lost:7", one);
+
+	(void)state;
+	assert_in_range(n, 10, 60);
+	assert_int_equal(struck("fault+mem:?fault=modify:1/10:lost:7", same), n);
+	assert_memory_equal(one, same, sizeof(one));
+	struck("fault+mem:?fault=modify:1/10:lost:8", other);
+	assert_memory_not_equal(one, other, sizeof(one));
+	assert_int_equal(struck("fault+mem:?fault=modify:1/1", one), 300);
+}
+
+static void test_discard(void **state)
+{
+	struct store *s = open_uri("fault+mem:?fault=discard:1&fault=discard:2:lost");
+
+	(void)state;
+	assert_int_equal(modify(s), 0);
+	assert_int_equal(s->ops->discard(s), STORE_IO);
+	assert_int_equal(err.applied, 'n');
+	assert_true(there(s));
+	assert_int_equal(s->ops->discard(s), STORE_IO);
+	assert_int_equal(err.applied, '?');
+	assert_false(there(s));
+	store_close(s);
+}
+
 static void test_bad_rules(void **state)
 {
 	static const char *const bad[] = {
@@ -199,6 +240,10 @@ static void test_bad_rules(void **state)
 		"fault+mem:?fault=fly:1",
 		"fault+mem:?fault=modify:1:odd",
 		"fault+mem:?fault=modify:1:fail:never",
+		"fault+mem:?fault=modify:1/0",
+		"fault+mem:?fault=modify:1/x",
+		"fault+mem:?fault=modify:1/5:fail:always",
+		"fault+mem:?fault=modify:1/9999999999",
 		"fault+mem:?fault=get:1&fault=get:2&fault=get:3&fault=get:4&fault=get:5",
 	};
 	struct store *s;
@@ -367,6 +412,8 @@ int main(void)
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_each_call),
 		cmocka_unit_test(test_any),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_discard),
 		cmocka_unit_test(test_bad_rules),
 		cmocka_unit_test(test_params_stay),
 		cmocka_unit_test_setup_teardown(test_trace, trace_setup, trace_teardown),
