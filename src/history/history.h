@@ -43,4 +43,44 @@ int history_close(struct history *h);
 int history_merge(const char *out, const struct history_head *head, const char *const *parts,
 		  size_t n, struct arena *a, struct str *why);
 
+/* --- read back --- */
+
+#define HISTORY_NEVER INT64_MAX
+
+struct history_call {
+	uint64_t number;
+	struct str agent;
+	int64_t pid, sent, answered; /* ns; answered: HISTORY_NEVER if no answer came */
+	struct request *rq;          /* tokens are the 16 digits */
+	struct answer *ans;          /* NULL: none; a lock's token is 16 digits as well */
+};
+
+struct history_note {
+	int64_t at;
+	struct str what, agent;
+	int64_t pid, ms;
+};
+
+struct history_end {
+	struct str id;
+	int64_t at, now;
+	struct task *task; /* NULL: gone */
+};
+
+struct history_log {
+	struct history_head head;
+	struct history_call *calls; /* in the order of the file */
+	struct history_note *notes;
+	struct history_end *ends;
+	size_t n_calls, n_notes, n_ends;
+	bool torn; /* the last line was cut off, and is left out */
+	struct arena arena;
+};
+
+/* The whole file, or -EBADMSG or another -errno with the line and what is wrong with it in `why` (in the
+ * log's arena). history_free() either way. */
+int history_load(struct history_log *out, const char *path, struct str *why);
+int history_parse(struct history_log *out, struct str bytes, struct str *why);
+void history_free(struct history_log *log);
+
 #endif
