@@ -25,8 +25,8 @@
 
 /* --- names --------------------------------------------------------------------------------------- */
 
-/* Each kind has its own numbers, from 1 on; 0 is none. Tasks go by their id in any case, tokens by their
- * SHA-256. */
+/* Each kind has its own numbers, from 1 on; 0 is none. Tasks go by their id in any case. A token is whatever
+ * requests and grants show of it: its text, or what a history has in its place. */
 enum model_kind {
 	MODEL_TASK,
 	MODEL_TOKEN,
@@ -44,8 +44,6 @@ uint32_t model_name(struct model_world *w, enum model_kind kind, struct str text
 uint32_t model_find(const struct model_world *w, enum model_kind kind, struct str text);
 struct str model_text(const struct model_world *w, enum model_kind kind, uint32_t name);
 uint32_t model_count(const struct model_world *w, enum model_kind kind);
-/* The number of a token by its text, as requests and grants have it. */
-uint32_t model_token(struct model_world *w, struct str token);
 
 /* --- state --------------------------------------------------------------------------------------- */
 
@@ -140,9 +138,12 @@ struct model_grant {
 
 /* The right answer. Zeroed where nothing is said. */
 struct model_answer {
-	int64_t code; /* enum result; -1: this choice was not possible */
+	int64_t code; /* enum result; -1: this choice was not possible, throw the state away */
 	int64_t now, repeated, existed, has_next, wait_ms;
-	int64_t changed; /* anything at all, the log included */
+	int64_t cleaned; /* LOCK_CLEANUP: so many tasks of this world */
+	int64_t elsewhere; /* not whole, nothing taken here: a task of another world (or none, where `code`
+			    * is NO_TASKS, or `next` of a claim_next if none_left) is as right */
+	int64_t none_left; /* nothing here is on offer after the step */
 	uint32_t id, next_id;
 	struct model_task task, next;
 	int64_t counts[4]; /* of the task: open_deps, canceled_deps, open_subs; 4th unused */
@@ -157,7 +158,7 @@ void model_step(struct model_world *w, struct model *m, const struct model_call 
 
 /* Is `got` the right answer? If not, `why` (may be NULL) says what differs first. `m` is the state after
  * the step: lists are compared with it. API_ERROR never agrees: whether it was applied is for the caller
- * to try. Fields that a face's JSON does not carry (the lock's token) are compared where they are. */
+ * to try. What a history may not carry (the lock's token, counts, labels) is compared where it is. */
 bool model_agrees(const struct model_world *w, const struct model *m, const struct model_call *c,
 		  const struct model_answer *want, const struct answer *got, struct buf *why);
 
