@@ -47,12 +47,12 @@ static int word_find(const char *const *list, struct str word)
 	return -1;
 }
 
-/* "3" with "always" or nothing behind the kind, or "1/50" with a seed or nothing. */
+/* "3" with "always" or nothing behind the kind, or "~50" with a seed or nothing. */
 static bool when_parse(struct str nth, struct str rest, struct rule *out)
 {
 	int64_t seed = 0;
 
-	if (str_cut_prefix(&nth, STR("1/"))) {
+	if (str_cut_prefix(&nth, STR("~"))) {
 		if (rest.n && !str_to_i64(rest, &seed))
 			return false;
 		out->random = (uint64_t)seed;
@@ -293,7 +293,7 @@ int fault_open(struct store **out, struct str uri, const struct store_env *env)
 	if (take_rules(f, uri) < 0)
 		rc = store_fail(
 			env, STORE_UNSUPPORTED,
-			"fault=CALL:N[:KIND[:always]] or CALL:1/N[:KIND[:SEED]], at most 4 times",
+			"fault=CALL:N[:KIND[:always]] or CALL:~N[:KIND[:SEED]], at most 4 times",
 			"a fault= parameter of the store's URI is wrong");
 	else
 		rc = check_due(f, CALL_OPEN);

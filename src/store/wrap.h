@@ -6,7 +6,7 @@
  * $PAWL_TRACE_FILE. It never shows a URI, a token, a hot part or a body.
  *
  * fault+URI?fault=CALL:N[:KIND[:always]] lets the Nth call (from 1; of each handle) fail, with `always`
- * that one and all later ones; fault=CALL:1/N[:KIND[:SEED]] one in N at random, the same ones for the same
+ * that one and all later ones; fault=CALL:~N[:KIND[:SEED]] one in N at random, the same ones for the same
  * seed. CALL is open, get, scan, count, tally, modify, entries, discard or any. KIND is
  *   fail     STORE_IO, nothing applied (the default)
  *   busy     STORE_BUSY

@@ -204,15 +204,15 @@ static int struck(const char *uri, bool *out)
 static void test_random(void **state)
 {
 	bool one[300], same[300], other[300];
-	int n = struck("fault+mem:?fault=modify:1/10:lost:7", one);
+	int n = struck("fault+mem:?fault=modify:~10:lost:7", one);
 
 	(void)state;
 	assert_in_range(n, 10, 60);
-	assert_int_equal(struck("fault+mem:?fault=modify:1/10:lost:7", same), n);
+	assert_int_equal(struck("fault+mem:?fault=modify:~10:lost:7", same), n);
 	assert_memory_equal(one, same, sizeof(one));
-	struck("fault+mem:?fault=modify:1/10:lost:8", other);
+	struck("fault+mem:?fault=modify:~10:lost:8", other);
 	assert_memory_not_equal(one, other, sizeof(one));
-	assert_int_equal(struck("fault+mem:?fault=modify:1/1", one), 300);
+	assert_int_equal(struck("fault+mem:?fault=modify:~1", one), 300);
 }
 
 static void test_discard(void **state)
@@ -240,10 +240,10 @@ static void test_bad_rules(void **state)
 		"fault+mem:?fault=fly:1",
 		"fault+mem:?fault=modify:1:odd",
 		"fault+mem:?fault=modify:1:fail:never",
-		"fault+mem:?fault=modify:1/0",
-		"fault+mem:?fault=modify:1/x",
-		"fault+mem:?fault=modify:1/5:fail:always",
-		"fault+mem:?fault=modify:1/9999999999",
+		"fault+mem:?fault=modify:~0",
+		"fault+mem:?fault=modify:~x",
+		"fault+mem:?fault=modify:~5:fail:always",
+		"fault+mem:?fault=modify:~9999999999",
 		"fault+mem:?fault=get:1&fault=get:2&fault=get:3&fault=get:4&fault=get:5",
 	};
 	struct store *s;
