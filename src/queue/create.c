@@ -88,13 +88,16 @@ int do_create(struct work *w)
 			return r;
 	}
 	r = new_task(w, id, &l);
-	if (!r && w->rq->parent.n)
+	if (r)
+		return r;
+	work_log(w, l, "created",
+		 l->task.title); /* before what becomes of it through its depends */
+	if (w->rq->parent.n)
 		r = set_parent(w, l);
 	if (!r)
 		r = add_depends(w, l);
 	if (r)
 		return r;
-	work_log(w, l, "created", l->task.title);
 	r = work_flush(w);
 	work_answer(w, l);
 	return r;

@@ -63,7 +63,7 @@ int work_load_key(struct work *w, struct str key, struct loaded **out)
 		return store_fail(&w->e->store->env, r, "pawl doctor looks at the whole store",
 				  "the record of %.*s is damaged", STRF(key));
 	(*out)->old = (*out)->task;
-	(*out)->was = (*out)->task.status;
+	(*out)->was = (*out)->logged = (*out)->task.status;
 	return 0;
 }
 
@@ -301,7 +301,7 @@ void work_event(struct work *w, const struct event *ev)
 	w->writes++;
 }
 
-void work_log(struct work *w, const struct loaded *l, const char *name, struct str text)
+void work_log(struct work *w, struct loaded *l, const char *name, struct str text)
 {
 	const struct event ev = { .name = str_c(name),
 				  .task = l->task.id,
@@ -309,10 +309,11 @@ void work_log(struct work *w, const struct loaded *l, const char *name, struct s
 				  .run = w->rq->run,
 				  .text = text,
 				  .fence = l->task.fence,
-				  .from = l->was != l->task.status ? l->was : 0,
-				  .to = l->was != l->task.status ? l->task.status : 0 };
+				  .from = l->logged != l->task.status ? l->logged : 0,
+				  .to = l->logged != l->task.status ? l->task.status : 0 };
 
 	work_event(w, &ev);
+	l->logged = l->task.status;
 }
 
 struct grant *work_grant(struct work *w, const struct loaded *l)
@@ -338,6 +339,7 @@ int work_verdict(struct work *w, struct loaded *l, const struct verdict *v)
 	l->dirty |= v->changed;
 	for (size_t i = 0; i < v->n_events; i++)
 		work_event(w, &v->events[i]);
+	l->logged = l->task.status;
 	if (v->warning.n)
 		w->ans->warnings = arena_append(w->arena, w->ans->warnings, v->warning);
 	w->ans->repeated = v->repeated;

@@ -31,6 +31,7 @@ struct loaded {
 	struct str key;
 	struct task task, old; /* as it shall be, as it is in `rec` */
 	int64_t was;           /* the status that others have been told of; 0: not there */
+	int64_t logged;        /* the one that the log knows */
 	bool dirty;
 };
 
@@ -54,7 +55,7 @@ int work_flush(struct work *w);
 void work_drop(struct work *w, struct loaded *l);
 void work_event(struct work *w, const struct event *ev);
 /* A line about the task by the request's agent. */
-void work_log(struct work *w, const struct loaded *l, const char *name, struct str text);
+void work_log(struct work *w, struct loaded *l, const char *name, struct str text);
 int work_refuse(struct work *w, enum result code, struct str message, struct str hint);
 /* Takes over what the rules said: events, warning, refusal. */
 int work_verdict(struct work *w, struct loaded *l, const struct verdict *v);

@@ -310,6 +310,42 @@ static void test_canceled_and_back(void **state)
 	assert_true(str_is(ok(s, "take new_token=T")->task->id, "b"));
 }
 
+/* Each line goes on where the one before it left the task. */
+static void expect_log(struct suite *s, const char *id)
+{
+	struct answer *ans = ok(s, "log id=%s", id);
+	int64_t status = 0;
+
+	for (size_t i = 0; i < ans->n_events; i++) {
+		const struct event *e = &ans->events[i];
+
+		if (e->to && e->from != status)
+			fail_msg("%s: %.*s from %d, but it was %d", id, STRF(e->name), (int)e->from,
+				 (int)status);
+		if (e->to)
+			status = e->to;
+	}
+	assert_int_equal(status, show(s, id)->status);
+}
+
+static void test_log_of_canceled_dependency(void **state)
+{
+	struct suite *s = *state;
+
+	ok(s, "create id=a");
+	ok(s, "create id=b depends=a");
+	ok(s, "cancel id=a reason=no");
+	ok(s, "create id=c depends=a");
+	ok(s, "create id=d");
+	ok(s, "depend id=d depends=a");
+	ok(s, "create id=e status=Backlog depends=a");
+	ok(s, "update id=e status=Ready");
+	expect_log(s, "b");
+	expect_log(s, "c");
+	expect_log(s, "d");
+	expect_log(s, "e");
+}
+
 static void test_claim_over_open_dependency(void **state)
 {
 	struct suite *s = *state;
@@ -362,6 +398,7 @@ int link_tests(void)
 		QUEUE_TEST(test_held_by_another),
 		QUEUE_TEST(test_canceled_dependency),
 		QUEUE_TEST(test_canceled_and_back),
+		QUEUE_TEST(test_log_of_canceled_dependency),
 		QUEUE_TEST(test_claim_over_open_dependency),
 		QUEUE_TEST(test_ignored_depends),
 	};
