@@ -30,7 +30,7 @@ struct strs arena_strs(struct arena *a, struct strs list);
 struct strs arena_append(struct arena *a, struct strs list, struct str s);
 /* `list` without `s`. */
 struct strs arena_without(struct arena *a, struct strs list, struct str s);
-/* Room for one more behind the n elements of `old`, which may move. */
+/* Room for one more behind the n elements of `old`, which may move; all n were added in this way. */
 void *arena_grow(struct arena *a, void *old, size_t n, size_t size);
 void arena_free(struct arena *a);
 

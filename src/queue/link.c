@@ -13,9 +13,10 @@ static int waits_for(void *ctx, struct str key, struct strs *out)
 
 	if (r)
 		return r < 0 ? r : 0;
-	for (size_t i = 0; i < rec->ix.depends.n; i++)
+	r = work_keys(w, &q, out);
+	for (size_t i = 0; !r && i < rec->ix.depends.n; i++)
 		*out = arena_append(w->arena, *out, rec->ix.depends.v[i]);
-	return work_keys(w, &q, out);
+	return r;
 }
 
 static int no_cycle(struct work *w, struct str from, struct str to, struct str message)

@@ -61,7 +61,7 @@ int work_refuse(struct work *w, enum result code, struct str message, struct str
 int work_verdict(struct work *w, struct loaded *l, const struct verdict *v);
 void work_answer(struct work *w, struct loaded *l);
 struct grant *work_grant(struct work *w, const struct loaded *l);
-/* The keys of the tasks that a query finds. */
+/* The keys of the tasks that a query finds; *keys is empty before. */
 int work_keys(struct work *w, const struct query *q, struct strs *keys);
 int work_load_key(struct work *w, struct str key, struct loaded **out);
 /* Records that are no tasks: a number by its key, 0 if there is none. */

@@ -107,6 +107,26 @@ static void test_mixed_cycles(void **state)
 	refused(s, MISCONFIGURED, "update id=q parent=c");
 }
 
+/* Depends and sub-tasks of one task, in all numbers. */
+static void test_cycle_among_many(void **state)
+{
+	struct suite *s = *state;
+
+	for (int n = 0; n < 9; n++) {
+		ok(s, "create id=top%d", n);
+		for (int i = 0; i < n; i++) {
+			ok(s, "create id=dep%d.%d", n, i);
+			ok(s, "depend id=top%d depends=dep%d.%d", n, n, i);
+		}
+		for (int i = 0; i < 3; i++) {
+			ok(s, "create id=sub%d.%d parent=top%d", n, i, n);
+			refused(s, MISCONFIGURED, "depend id=sub%d.%d depends=top%d", n, i, n);
+		}
+		for (int i = 0; i < n; i++)
+			refused(s, MISCONFIGURED, "depend id=dep%d.%d depends=top%d", n, i, n);
+	}
+}
+
 static void test_siblings(void **state)
 {
 	struct suite *s = *state;
@@ -389,6 +409,7 @@ int link_tests(void)
 		QUEUE_TEST(test_depend_cycles),
 		QUEUE_TEST(test_parent_cycles),
 		QUEUE_TEST(test_mixed_cycles),
+		QUEUE_TEST(test_cycle_among_many),
 		QUEUE_TEST(test_siblings),
 		QUEUE_TEST(test_ended_cycles),
 		QUEUE_TEST(test_sub_counts),
