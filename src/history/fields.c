@@ -77,6 +77,7 @@ const struct field grant_fields[] = {
 	{ "fence", FIELD_INT, ALWAYS, offsetof(struct grant, fence) },
 	{ "expires_at", FIELD_INT, ALWAYS, offsetof(struct grant, expires_at) },
 	{ "ttl", FIELD_INT, ALWAYS, offsetof(struct grant, ttl) },
+	{ "token", FIELD_TOKEN, SOME, offsetof(struct grant, token) },
 	{ 0 },
 };
 
@@ -135,6 +136,8 @@ static json_t *value_json(const struct field *f, const void *p, struct arena *a)
 		return s->n || f->always ? text(*s) : NULL;
 	case FIELD_MARK:
 		return s->n >= MARK_LEN / 2 ? text(mark(a, *s)) : NULL;
+	case FIELD_TOKEN:
+		return s->n ? text(token_mark(a, *s)) : NULL;
 	case FIELD_LIST:
 		return list->n ? list_json(list) : NULL;
 	case FIELD_STATUS:
@@ -299,6 +302,7 @@ static bool read_named(struct reader *r, const struct field *f, const json_t *v,
 		return false;
 	switch (f->kind) {
 	case FIELD_MARK:
+	case FIELD_TOKEN:
 		*(struct str *)p = s;
 		return is_mark(s) ||
 		       reader_fail(r, "%s: %d hex digits are needed", f->name, MARK_LEN);

@@ -23,7 +23,8 @@ enum field_kind {
 	FIELD_STATUS,
 	FIELD_CLASS,
 	FIELD_CODE, /* enum result */
-	FIELD_MARK, /* the raw hash of a token, written as its first hex digits */
+	FIELD_MARK,  /* the raw hash of a token, written as its first hex digits */
+	FIELD_TOKEN, /* a token, written as the first hex digits of its hash */
 	FIELD_APPLIED
 };
 

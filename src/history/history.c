@@ -125,14 +125,14 @@ static json_t *seen_json(const struct task *t, struct arena *a)
 	return o;
 }
 
-static void set_grant(json_t *o, const char *name, const struct grant *g)
+static void set_grant(json_t *o, const char *name, const struct grant *g, struct arena *a)
 {
 	json_t *grant;
 
 	if (!g)
 		return;
 	grant = json_object();
-	fields_write(grant, grant_fields, g, NULL);
+	fields_write(grant, grant_fields, g, a);
 	json_object_set_new(o, name, grant);
 }
 
@@ -155,10 +155,10 @@ void history_answer(struct history *h, uint64_t call, const struct answer *ans)
 	fields_write(o, answer_fields, ans, &a);
 	if (ans->task)
 		json_object_set_new(o, "task", seen_json(ans->task, &a));
-	set_grant(o, "lock", ans->lock);
+	set_grant(o, "lock", ans->lock, &a);
 	if (ans->has_next)
 		json_object_set_new(o, "next", seen_json(ans->next, &a));
-	set_grant(o, "next_lock", ans->next_lock);
+	set_grant(o, "next_lock", ans->next_lock, &a);
 	if (ans->kind == ANSWER_TASKS)
 		set_tasks(o, ans, &a);
 	put(h, o);

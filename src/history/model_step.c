@@ -715,7 +715,7 @@ static uint32_t take_first(const struct step *s)
 		(void)abandoned(s, task_at(s, task));
 		swept++;
 	}
-	if (s->w->whole || task == s->choice.took) {
+	if (s->w->whole || (task && task == s->choice.took)) {
 		if (task)
 			(void)claim(s, task_at(s, task));
 		return task;
@@ -765,6 +765,8 @@ static void claim_next(const struct step *s, uint32_t task)
 		task_at(s, task)->last_next = next;
 	s->want->has_next = 1;
 	s->want->next_id = next;
+	if (!next && s->want->repeated && !s->w->whole)
+		s->want->elsewhere = s->want->none_left = 1;
 	if (!next)
 		return;
 	s->want->next = *task_at(s, next);

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/secret.h"
 #include "history/fields.h"
 
 struct reading {
@@ -99,16 +98,6 @@ static bool read_request(struct reader *r, const json_t *o, struct request *rq)
 	return true;
 }
 
-/* In what was read back a token is its 16 digits; so must its hash be theirs. */
-static void hash_again(struct reader *r, struct task *t)
-{
-	struct arena scratch = { 0 };
-
-	if (t->lock.token.n)
-		t->lock.token = reader_word(r, token_hash(&scratch, t->lock.token));
-	arena_free(&scratch);
-}
-
 static bool read_task(struct reader *r, const json_t *o, struct task *t)
 {
 	static const char *const others[] = { "lock", NULL };
@@ -122,10 +111,7 @@ static bool read_task(struct reader *r, const json_t *o, struct task *t)
 		return true;
 	if (!json_is_object(lock))
 		return reader_fail(r, "lock: an object is needed");
-	if (!fields_read(r, lock, lock_fields, NULL, t))
-		return false;
-	hash_again(r, t);
-	return true;
+	return fields_read(r, lock, lock_fields, NULL, t);
 }
 
 /* NULL or null: there is none. */

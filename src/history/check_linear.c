@@ -1,0 +1,621 @@
+/* Calls go to the families of tasks that they are about, and each family is judged alone. */
+#include <stdlib.h>
+
+#include "history/check_part.h"
+#include "history/linear.h"
+
+#define DROP_MAX 150 /* parts of a failing family from which single ones are left out */
+#define EXCERPT 24   /* calls shown */
+
+struct split {
+	struct checking *x;
+	uint32_t *boss; /* by task: union-find, then the family's number */
+	size_t n_families;
+	struct family *families;
+	struct tally ids;      /* request ids */
+	uint32_t *uses, *user; /* how often each is used, and a task that it is used on */
+	uint32_t *evidence;    /* by open token: a task that it was seen on */
+	uint32_t *orphans;     /* tasks that no answered call made */
+	size_t n_orphans;
+	bool fill; /* else: only counts */
+	size_t *count;
+	int64_t end; /* the time of the look at the end */
+};
+
+/* --- families ------------------------------------------------------------------------------------ */
+
+static uint32_t boss_of(struct split *s, uint32_t t)
+{
+	while (s->boss[t] != t)
+		t = s->boss[t] = s->boss[s->boss[t]];
+	return t;
+}
+
+static void unite(struct split *s, uint32_t a, uint32_t b)
+{
+	if (a && b)
+		s->boss[boss_of(s, a)] = boss_of(s, b);
+}
+
+static void unite_links(struct split *s, uint32_t task, struct str parent, struct strs depends)
+{
+	unite(s, task, task_number(s->x, parent));
+	for (size_t i = 0; i < depends.n; i++)
+		unite(s, task, task_number(s->x, depends.v[i]));
+}
+
+static bool makes_id(const struct history_call *c)
+{
+	return c->rq->op == OP_CREATE && !HAS(c->rq, id);
+}
+
+/* The task that a call is about; 0: none, or nobody knows. */
+static uint32_t about(const struct split *s, const struct history_call *c)
+{
+	if (c->rq->id.n)
+		return task_number(s->x, c->rq->id);
+	return c->ans && c->ans->task ? task_number(s->x, c->ans->task->id) : 0;
+}
+
+static void unite_call(struct split *s, const struct history_call *c)
+{
+	uint32_t task = about(s, c);
+	bool links = c->rq->op == OP_CREATE || c->rq->op == OP_UPDATE || c->rq->op == OP_DEPEND ||
+		     c->rq->op == OP_UNDEPEND;
+
+	if (links)
+		unite_links(s, task, c->rq->parent, c->rq->depends);
+	for (size_t i = 0; links && unanswered(c) && makes_id(c) && i < s->n_orphans; i++)
+		unite_links(s, s->orphans[i], c->rq->parent, c->rq->depends);
+	/* the same request id on two tasks: the second call gets the first one's answer, or none */
+	if (c->rq->request_id.n && task) {
+		uint32_t *user = &s->user[tally_find(&s->ids, c->rq->request_id)];
+
+		unite(s, task, *user);
+		*user = task;
+	}
+	if (c->ans && c->ans->task)
+		unite_links(s, task, c->ans->task->parent, c->ans->task->depends);
+	if (c->ans && c->ans->next)
+		unite_links(s, task_number(s->x, c->ans->next->id), c->ans->next->parent,
+			    c->ans->next->depends);
+}
+
+static void find_orphans(struct split *s)
+{
+	struct checking *x = s->x;
+
+	s->orphans = arena_array(x->arena, uint32_t, x->tasks.n);
+	for (uint32_t t = 1; t < x->tasks.n; t++) {
+		bool made = false;
+
+		for (size_t i = x->first[t]; !made && i < x->first[t + 1]; i++)
+			made = x->touches[i].call->rq->op == OP_CREATE &&
+			       (accepted(x->touches[i].call) || !makes_id(x->touches[i].call));
+		if (!made)
+			s->orphans[s->n_orphans++] = t;
+	}
+}
+
+static void find_families(struct split *s)
+{
+	struct checking *x = s->x;
+	uint32_t *number = arena_array(x->arena, uint32_t, x->tasks.n + 1);
+
+	s->boss = arena_array(x->arena, uint32_t, x->tasks.n + 1);
+	for (uint32_t t = 0; t < x->tasks.n; t++)
+		s->boss[t] = t;
+	find_orphans(s);
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		unite_call(s, x->calls[i]);
+	for (size_t i = 0; i < x->log->n_ends; i++)
+		if (x->log->ends[i].task)
+			unite_links(s, task_number(x, x->log->ends[i].id),
+				    x->log->ends[i].task->parent, x->log->ends[i].task->depends);
+	for (uint32_t t = 1; t < x->tasks.n; t++) {
+		uint32_t boss = boss_of(s, t);
+
+		if (!number[boss])
+			number[boss] = (uint32_t)++s->n_families;
+	}
+	for (uint32_t t = 1; t < x->tasks.n; t++)
+		s->boss[t] = boss_of(s, t);
+	for (uint32_t t = 1; t < x->tasks.n; t++)
+		s->boss[t] = number[s->boss[t]] - 1;
+}
+
+static void name_families(struct split *s)
+{
+	struct checking *x = s->x;
+
+	s->families = arena_array(x->arena, struct family, s->n_families);
+	for (uint32_t t = 1; t < x->tasks.n; t++)
+		s->families[s->boss[t]].n_tasks++;
+	for (size_t i = 0; i < s->n_families; i++) {
+		struct family *f = &s->families[i];
+
+		f->policy = &x->log->head.policy;
+		f->skewed = x->skewed;
+		f->tasks = arena_array(x->arena, struct str, f->n_tasks);
+		f->n_tasks = 0;
+	}
+	for (uint32_t t = 1; t < x->tasks.n; t++) {
+		struct family *f = &s->families[s->boss[t]];
+
+		f->tasks[f->n_tasks++] = x->tasks.v[t];
+	}
+}
+
+/* --- a call, as a family sees it ----------------------------------------------------------------- */
+
+static void emit(struct split *s, uint32_t task, const struct part *p)
+{
+	struct family *f = &s->families[s->boss[task]];
+
+	if (!s->fill)
+		s->count[s->boss[task]]++;
+	else
+		f->parts[f->n_parts++] = *p;
+}
+
+static struct part whole_part(const struct history_call *c)
+{
+	bool known = c->ans && !unanswered(c);
+
+	return (struct part){ .call = c,
+			      .rq = c->rq,
+			      .ans = known ? c->ans : NULL,
+			      .sent = c->sent,
+			      .answered = known ? c->answered : HISTORY_NEVER,
+			      .now = known ? c->ans->now : 0 };
+}
+
+/* A request id that is used once leads nowhere, and would only make states large. */
+static const struct request *without_id(struct split *s, const struct request *rq)
+{
+	struct request *copy;
+
+	if (!s->fill || !HAS(rq, request_id) || s->uses[tally_find(&s->ids, rq->request_id)] > 1)
+		return rq;
+	copy = arena_new(s->x->arena, struct request);
+	*copy = *rq;
+	copy->request_id = STR("");
+	copy->has &= ~(UINT64_C(1) << ARG_request_id);
+	return copy;
+}
+
+/* The second half of done --claim-next, for the family of the task that it took. */
+static struct part next_part(struct split *s, const struct history_call *c)
+{
+	struct part p = whole_part(c);
+	struct request *rq = arena_new(s->x->arena, struct request);
+
+	*rq = *c->rq;
+	rq->op = OP_TAKE;
+	rq->has &= ~(UINT64_C(1) << ARG_id | UINT64_C(1) << ARG_token |
+		     UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_request_id);
+	rq->id = rq->token = rq->request_id = STR("");
+	rq->explicit = rq->claim_next = 0;
+	p.rq = rq;
+	return p;
+}
+
+static void emit_next(struct split *s, const struct history_call *c)
+{
+	struct answer *ans = arena_new(s->x->arena, struct answer);
+	struct part p = next_part(s, c);
+	struct request *look;
+
+	/* by request id it is shown as it was */
+	if (c->ans->repeated && c->rq->request_id.n)
+		return;
+	*ans = (struct answer){ .now = c->ans->now,
+				.task = c->ans->next,
+				.lock = c->ans->next_lock };
+	p.ans = ans;
+	p.took = c->ans->next->id;
+	if (c->ans->repeated) {
+		look = arena_new(s->x->arena, struct request);
+		look->op = OP_SHOW;
+		GIVE(look, id, p.took);
+		ans->lock = NULL;
+		p.rq = look;
+		p.took = STR("");
+	}
+	emit(s, task_number(s->x, c->ans->next->id), &p);
+}
+
+static void emit_cleanup(struct split *s, const struct history_call *c)
+{
+	for (size_t i = 0; i < c->ans->n_tasks; i++) {
+		uint32_t family = s->boss[task_number(s->x, c->ans->tasks[i].id)];
+		struct part p = whole_part(c);
+		bool seen = false;
+
+		for (size_t k = 0; !seen && k < i; k++)
+			seen = s->boss[task_number(s->x, c->ans->tasks[k].id)] == family;
+		if (!seen)
+			emit(s, task_number(s->x, c->ans->tasks[i].id), &p);
+	}
+}
+
+static bool is_silent(enum op op)
+{
+	return op == OP_LIST || op == OP_LOG || op == OP_OVERVIEW || op == OP_LOCKS ||
+	       op == OP_ID_PEEK || op == OP_ID_CLAIM;
+}
+
+/* The answer says that nothing was done, and of no state. */
+static bool no_part(const struct history_call *c)
+{
+	if (is_silent(c->rq->op))
+		return true;
+	if (!c->ans)
+		return op_flags(c->rq->op) & OP_READS;
+	return c->ans->code == USAGE || (c->ans->code == API_ERROR && !unanswered(c));
+}
+
+/* Calls without an answer that may concern any family are left to those that show a trace of them. */
+static void emit_open(struct split *s, const struct history_call *c)
+{
+	struct part p = whole_part(c);
+	uint32_t token = tally_find(&s->x->open_tokens, c->rq->new_token);
+	uint32_t seen = token ? s->evidence[token] : 0, task = about(s, c);
+
+	p.rq = without_id(s, c->rq);
+	if (c->rq->op == OP_TAKE) {
+		if (seen)
+			emit(s, seen, &p);
+		return;
+	}
+	if (makes_id(c)) {
+		for (size_t i = 0; i < s->n_orphans; i++) {
+			p.took = s->x->tasks.v[s->orphans[i]];
+			emit(s, s->orphans[i], &p);
+		}
+		return;
+	}
+	if (!task)
+		return;
+	emit(s, task, &p);
+	if (c->rq->op == OP_DONE && c->rq->claim_next && seen && s->boss[seen] != s->boss[task]) {
+		p = next_part(s, c);
+		emit(s, seen, &p);
+	}
+}
+
+static void emit_call(struct split *s, const struct history_call *c)
+{
+	uint32_t task = about(s, c), next;
+	struct part p;
+
+	if (no_part(c))
+		return;
+	if (unanswered(c)) {
+		emit_open(s, c);
+		return;
+	}
+	if (c->rq->op == OP_LOCK_CLEANUP) {
+		emit_cleanup(s, c);
+		return;
+	}
+	if (!task || (c->rq->op == OP_NEXT && (c->rq->explain || c->ans->code != SUCCESS)))
+		return;
+	p = whole_part(c);
+	p.rq = without_id(s, c->rq);
+	next = c->ans->next ? task_number(s->x, c->ans->next->id) : 0;
+	if (c->rq->op == OP_TAKE || makes_id(c))
+		p.took = c->ans->task->id;
+	if (next && s->boss[next] == s->boss[task])
+		p.took = c->ans->next->id;
+	emit(s, task, &p);
+	if (next && s->boss[next] != s->boss[task])
+		emit_next(s, c);
+}
+
+static void emit_end(struct split *s, const struct history_end *e)
+{
+	struct answer *ans = arena_new(s->x->arena, struct answer);
+	struct request *rq = arena_new(s->x->arena, struct request);
+	struct part p = { .rq = rq, .ans = ans, .sent = s->end, .answered = HISTORY_NEVER - 1 };
+	uint32_t task = task_number(s->x, e->id);
+
+	rq->op = OP_SHOW;
+	GIVE(rq, id, e->id);
+	*ans = (struct answer){ .code = e->task ? SUCCESS : NOT_FOUND,
+				.now = e->now,
+				.task = e->task };
+	p.now = e->now;
+	emit(s, task, &p);
+}
+
+static void emit_all(struct split *s, bool fill)
+{
+	struct checking *x = s->x;
+	bool *spoiled = arena_array(x->arena, bool, s->n_families);
+
+	s->fill = fill;
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		emit_call(s, x->calls[i]);
+	for (uint32_t t = 1; t < x->tasks.n; t++)
+		spoiled[s->boss[t]] |= x->spoiled[t];
+	for (uint32_t t = 1; t < x->tasks.n; t++)
+		if (x->ends[t] && !spoiled[s->boss[t]])
+			emit_end(s, x->ends[t]);
+}
+
+static void split_up(struct split *s)
+{
+	struct checking *x = s->x;
+
+	s->count = arena_array(x->arena, size_t, s->n_families);
+	emit_all(s, false);
+	for (size_t i = 0; i < s->n_families; i++)
+		s->families[i].parts = arena_array(x->arena, struct part, s->count[i]);
+	emit_all(s, true);
+}
+
+/* --- traces -------------------------------------------------------------------------------------- */
+
+static void count_ids(struct split *s)
+{
+	struct checking *x = s->x;
+
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		tally_add(&s->ids, x->calls[i]->rq->request_id);
+	s->uses = arena_array(x->arena, uint32_t, s->ids.n + 1);
+	s->user = arena_array(x->arena, uint32_t, s->ids.n + 1);
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		s->uses[tally_find(&s->ids, x->calls[i]->rq->request_id)]++;
+}
+
+static void find_evidence(struct split *s)
+{
+	struct checking *x = s->x;
+
+	s->evidence = arena_array(x->arena, uint32_t, x->open_tokens.n + 1);
+	for (uint32_t t = 1; t < x->tasks.n; t++)
+		for (size_t i = x->first[t]; i < x->first[t + 1]; i++) {
+			const struct touch *to = &x->touches[i];
+
+			if (!to->next)
+				s->evidence[tally_find(&x->open_tokens, to->call->rq->token)] = t;
+			if (to->task)
+				s->evidence[tally_find(&x->open_tokens, to->task->lock.token)] = t;
+		}
+	for (uint32_t t = 1; t < x->tasks.n; t++)
+		if (x->ends[t] && x->ends[t]->task)
+			s->evidence[tally_find(&x->open_tokens, x->ends[t]->task->lock.token)] = t;
+	s->evidence[0] = 0;
+}
+
+/* --- what else may have happened to a family ----------------------------------------------------- */
+
+static int by_sent(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+
+	if (x->sent != y->sent)
+		return x->sent < y->sent ? -1 : 1;
+	return x->call && y->call
+		       ? (x->call->number > y->call->number) - (x->call->number < y->call->number)
+		       : (y->call != NULL) - (x->call != NULL);
+}
+
+static bool in_family(const struct split *s, const struct family *f, uint32_t task)
+{
+	return task && &s->families[s->boss[task]] == f;
+}
+
+/* A call that selects may have passed by here: taken a task if nobody saw its answer, or sent worn ones to a
+ * person. */
+static bool may_concern(struct split *s, const struct family *f, const struct history_call *c,
+			struct part *out)
+{
+	bool takes = c->rq->op == OP_TAKE, next = c->rq->op == OP_DONE && c->rq->claim_next;
+	uint32_t token = tally_find(&s->x->open_tokens, c->rq->new_token);
+
+	if (no_part(c))
+		return false;
+	*out = whole_part(c);
+	if (unanswered(c) && c->rq->op == OP_LOCK_CLEANUP)
+		return true;
+	if (!takes && !next)
+		return false;
+	if (next)
+		*out = next_part(s, c);
+	if (unanswered(c))
+		return !in_family(s, f, token ? s->evidence[token] : 0) &&
+		       !(next && in_family(s, f, about(s, c)));
+	out->spare = true;
+	if (!f->policy->max_abandoned || (next && c->ans->code != SUCCESS) || c->ans->repeated)
+		return false;
+	return !in_family(s, f, about(s, c)) &&
+	       !(c->ans->next && in_family(s, f, task_number(s->x, c->ans->next->id)));
+}
+
+/* false: nothing else. */
+static bool with_others(struct split *s, const struct family *f, struct family *out,
+			struct arena *a)
+{
+	struct checking *x = s->x;
+	size_t n = f->n_parts;
+
+	*out = *f;
+	out->parts = arena_array(a, struct part, f->n_parts + x->log->n_calls);
+	if (n)
+		memcpy(out->parts, f->parts, n * sizeof(*f->parts));
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		if (may_concern(s, f, x->calls[i], &out->parts[n]))
+			n++;
+	out->n_parts = n;
+	qsort(out->parts, n, sizeof(*out->parts), by_sent);
+	return n > f->n_parts;
+}
+
+/* --- the smallest part of it that fails ---------------------------------------------------------- */
+
+/* As it was known at the time t: what was sent until then, and answered until then. */
+static void cut_at(const struct family *f, int64_t t, struct family *out)
+{
+	out->n_parts = 0;
+	for (size_t i = 0; i < f->n_parts; i++) {
+		struct part p = f->parts[i];
+
+		if (p.sent > t)
+			continue;
+		if (p.ans && p.answered > t) {
+			if (op_flags(p.rq->op) & OP_READS || p.spare)
+				continue;
+			p.ans = NULL;
+			p.answered = HISTORY_NEVER;
+		}
+		out->parts[out->n_parts++] = p;
+	}
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* A prefix of a history that can be explained can be explained: the first cut that cannot is found by halves. */
+static int64_t first_failing(const struct family *f, struct family *out, struct arena *a)
+{
+	int64_t *times = arena_array(a, int64_t, f->n_parts);
+	size_t n = 0, low = 0, high;
+
+	for (size_t i = 0; i < f->n_parts; i++)
+		if (f->parts[i].ans && !f->parts[i].spare)
+			times[n++] = f->parts[i].answered;
+	qsort(times, n, sizeof(*times), by_time);
+	high = n - 1;
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		cut_at(f, times[mid], out);
+		if (linear_check(out, NULL, NULL) == LINEAR_NO)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	cut_at(f, times[low], out);
+	return times[low];
+}
+
+/* Changes that were accepted explain the state, and stay. */
+static bool may_drop(const struct part *p, int64_t last)
+{
+	return !p->ans || p->spare ||
+	       (p->answered != last &&
+		!(p->call && accepted(p->call) && !(op_flags(p->rq->op) & OP_READS)));
+}
+
+static void drop_others(struct family *f, int64_t last, struct arena *a)
+{
+	struct family less = *f;
+
+	if (f->n_parts > DROP_MAX)
+		return;
+	less.parts = arena_array(a, struct part, f->n_parts);
+	for (size_t i = f->n_parts; i-- > 0;) {
+		if (!may_drop(&f->parts[i], last))
+			continue;
+		memcpy(less.parts, f->parts, i * sizeof(*f->parts));
+		memcpy(less.parts + i, f->parts + i + 1, (f->n_parts - i - 1) * sizeof(*f->parts));
+		less.n_parts = f->n_parts - 1;
+		if (linear_check(&less, NULL, NULL) != LINEAR_NO)
+			continue;
+		memcpy(f->parts, less.parts, less.n_parts * sizeof(*f->parts));
+		f->n_parts = less.n_parts;
+	}
+}
+
+static size_t add_calls(const struct history_call **calls, size_t n,
+			const struct part *const *parts, size_t more)
+{
+	for (size_t i = 0; i < more; i++) {
+		size_t k = 0;
+
+		while (k < n && calls[k] != parts[i]->call)
+			k++;
+		if (k == n && parts[i]->call)
+			calls[n++] = parts[i]->call;
+	}
+	return n;
+}
+
+static void report(struct checking *x, const struct family *f, struct arena *a)
+{
+	struct family less = *f;
+	struct dead_end end = { 0 };
+	const struct part **all;
+	const struct history_call **calls;
+	size_t n = 0, so_far = x->out->n_findings;
+	int64_t last;
+
+	if (x->out->counts[CHECK_LINEAR] >= CHECK_SHOWN) {
+		x->out->counts[CHECK_LINEAR]++;
+		return;
+	}
+	less.parts = arena_array(a, struct part, f->n_parts);
+	last = first_failing(f, &less, a);
+	drop_others(&less, last, a);
+	(void)linear_check(&less, &end, a);
+	all = arena_array(a, const struct part *, less.n_parts);
+	for (size_t i = 0; i < less.n_parts; i++)
+		all[i] = &less.parts[i];
+	calls = arena_array(a, const struct history_call *, less.n_parts + EXCERPT);
+	if (less.n_parts <= EXCERPT) {
+		n = add_calls(calls, n, all, less.n_parts);
+	} else {
+		n = add_calls(calls, n, end.done, end.n_done);
+		n = add_calls(calls, n, end.stuck, end.n_stuck);
+	}
+	check_add(x, CHECK_LINEAR, f->tasks[0], calls, n,
+		  "%.*s: no order of these calls%s explains: %.*s", STRF(f->tasks[0]),
+		  last == HISTORY_NEVER - 1 ? " and the look at the end" : "", STRF(end.why));
+	if (x->out->n_findings > so_far)
+		x->out->findings[so_far].state = arena_str(x->arena, end.state);
+}
+
+/* --- all ----------------------------------------------------------------------------------------- */
+
+static void check_family(struct split *s, const struct family *f)
+{
+	struct arena a = { 0 };
+	struct family more;
+	enum linear r = linear_check(f, NULL, NULL);
+
+	if (r == LINEAR_NO && with_others(s, f, &more, &a)) {
+		f = &more;
+		r = linear_check(f, NULL, NULL);
+	}
+	s->x->out->undecided += r == LINEAR_UNDECIDED;
+	if (r == LINEAR_NO)
+		report(s->x, f, &a);
+	arena_free(&a);
+}
+
+void check_linear(struct checking *x)
+{
+	struct split s = { .x = x };
+
+	for (size_t i = 0; i < x->log->n_calls; i++) {
+		const struct history_call *c = x->calls[i];
+		int64_t t = c->answered != HISTORY_NEVER ? c->answered : c->sent;
+
+		s.end = t >= s.end ? t + 1 : s.end;
+	}
+	count_ids(&s);
+	find_families(&s);
+	name_families(&s);
+	find_evidence(&s);
+	split_up(&s);
+	x->out->families = s.n_families;
+	for (size_t i = 0; i < s.n_families; i++)
+		check_family(&s, &s.families[i]);
+	tally_free(&s.ids);
+}
