@@ -1,0 +1,268 @@
+#include "sim.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+const char *sim_store = "mem:";
+
+/* --- clocks -------------------------------------------------------------------------------------- */
+
+static int64_t passed_ms, wall_off;
+
+static int64_t boot_ms(void)
+{
+	return 5000000 + passed_ms;
+}
+
+static int64_t wall_ms(void)
+{
+	return 1800000000000 + passed_ms + wall_off;
+}
+
+/* --- opening ------------------------------------------------------------------------------------- */
+
+void script_add(struct script *s, struct sim_entry e)
+{
+	s->v = arena_grow(&s->arena, s->v, s->n, sizeof(*s->v));
+	s->v[s->n++] = e;
+}
+
+void script_free(struct script *script)
+{
+	arena_free(&script->arena);
+	*script = (struct script){ 0 };
+}
+
+bool sim_wrong(struct sim *s, const char *fmt, ...)
+{
+	char text[700];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	buf_adds(&s->why, str_c(text));
+	return false;
+}
+
+/* {n} in the URI stands for the number of the run. */
+static void set_uri(struct sim *s)
+{
+	static unsigned runs;
+	const char *at = strstr(sim_store, "{n}");
+
+	if (at)
+		snprintf(s->uri, sizeof(s->uri), "%.*s%u%s", (int)(at - sim_store), sim_store,
+			 ++runs, at + 3);
+	else
+		snprintf(s->uri, sizeof(s->uri), "%s", sim_store);
+}
+
+/* A store of its own goes away with its run. */
+static void remove_files(const struct sim *s)
+{
+	static const char *const endings[] = { "", "-wal", "-shm", "-gate" };
+	const char *path = strchr(s->uri, ':') + 1;
+	char name[sizeof(s->uri) + 8];
+
+	for (size_t i = 0; strstr(sim_store, "{n}") && i < 4; i++) {
+		snprintf(name, sizeof(name), "%s%s", path, endings[i]);
+		(void)unlink(name);
+	}
+}
+
+void sim_open(struct sim *s, const struct policy *policy, size_t requests)
+{
+	struct queue_config config = {
+		.name = STR("sim"),
+		.policy = *policy,
+		.timeout_ms = 20000,
+		.relaxed = true,
+		.who = STR("sim"),
+		.wall = wall_ms,
+		.boot = boot_ms,
+	};
+	struct answer ans = { 0 };
+
+	*s = (struct sim){ .old_epoch = -1, .why = BUF_MAX(1 << 16) };
+	wall_off = passed_ms = 0;
+	set_uri(s);
+	config.uri = str_c(s->uri);
+	if (queue_open(&s->q, &config, STORE_CREATE, &ans, &s->arena) != SUCCESS) {
+		fprintf(stderr, "sim: cannot open %s: %.*s\n", s->uri, STRF(ans.message));
+		exit(2);
+	}
+	s->now = queue_now(s->q);
+	s->epoch = s->now - boot_ms();
+	s->w = model_world_new(&s->arena, policy, true);
+	s->m = model_new(s->w, &s->arena, SIM_TASKS - 1, (uint32_t)requests);
+}
+
+void sim_close(struct sim *s)
+{
+	queue_close(s->q);
+	remove_files(s);
+	buf_free(&s->why);
+	arena_free(&s->call);
+	arena_free(&s->arena);
+}
+
+/* --- steps --------------------------------------------------------------------------------------- */
+
+static bool waits(const struct model_task *t, int64_t now)
+{
+	return t->lock.expires_at > now || (t->status == READY && t->not_before > now) ||
+	       (t->status == IN_PROGRESS && t->free_at > now);
+}
+
+/* Is nothing held, delayed or kept for a time? */
+static bool idle(const struct model *m, int64_t now)
+{
+	for (uint32_t i = 1; i < m->n_tasks; i++)
+		if (waits(model_task(m, i), now))
+			return false;
+	for (uint32_t i = 1; i < m->n_kept; i++)
+		if (model_kept(m, i)->until > now)
+			return false;
+	return true;
+}
+
+/* Time went back. What came due before stays due, or comes due a second time; no contract says which. */
+static bool due_twice(const struct model *m, int64_t from, int64_t to)
+{
+	int64_t at[2];
+
+	return from < to && model_times(m, from, to, at, 2) > 1;
+}
+
+/*
+ * The store's time goes with the boot clock. Only a store in which nothing waits may take the wall's; a call
+ * that writes nothing may have seen it, and left the old time behind.
+ */
+static bool check_clock(struct sim *s, const struct request *rq, int64_t now)
+{
+	int64_t epoch = now - boot_ms(), was = s->epoch;
+	bool may_set = !(op_flags(rq->op) & OP_READS) && now == wall_ms() &&
+		       idle(s->m, s->epoch + boot_ms());
+
+	s->now = now;
+	if (epoch == s->epoch)
+		return true;
+	if (epoch != s->old_epoch && !may_set)
+		return sim_wrong(s, "the store's time is %lld ms off", (long long)(epoch - was));
+	s->epoch = epoch;
+	if (epoch == s->old_epoch)
+		s->old_epoch = -1;
+	else if (s->old_epoch < 0)
+		s->old_epoch = was;
+	for (size_t i = 0; i < SIM_TASKS; i++)
+		s->tasks[i].token = 0; /* nothing was held */
+	s->over |= due_twice(s->m, now, was + boot_ms());
+	return true;
+}
+
+static void tell(struct sim *s, const struct sim_entry *e, const struct answer *ans)
+{
+	if (!s->tell)
+		return;
+	fputs("  ", s->tell);
+	entry_print(s->tell, e);
+	if (e->kind == ENTRY_CALL)
+		fprintf(s->tell, "\n      -> %s%s%s%.*s", result_name(ans->code),
+			ans->repeated ? ", repeated" : "", ans->task ? ": " : "",
+			STRF(ans->task ? ans->task->id : STR("")));
+	if (e->kind == ENTRY_CALL && ans->task)
+		fprintf(s->tell, " %s, fence %lld, version %lld%s%.*s",
+			status_name(ans->task->status), (long long)ans->task->fence,
+			(long long)ans->task->version, ans->task->lock.holder.n ? ", held by " : "",
+			STRF(ans->task->lock.holder));
+	fputc('\n', s->tell);
+}
+
+/* A comment is in the log only. */
+static bool said_something(const struct model_answer *want, const struct request *rq)
+{
+	return rq->op == OP_COMMENT && want->code == SUCCESS && !want->repeated;
+}
+
+static bool do_call(struct sim *s, const struct request *rq, struct answer *ans)
+{
+	struct model_call c = model_call_of(s->w, rq);
+	struct model_answer want;
+	bool may_stray = !str_starts(str_c(s->uri), STR("mem:"));
+	uint64_t before = may_stray ? model_hash(s->m) : 0;
+
+	arena_free(&s->call);
+	queue_call(s->q, rq, ans, &s->call);
+	s->n_calls++;
+	if (!check_clock(s, rq, ans->now))
+		return false;
+	if (s->over)
+		return true;
+	model_step(s->w, s->m, &c, ans->now, (struct model_choice){ 0 }, &want);
+	if (may_stray && (model_hash(s->m) != before || said_something(&want, rq)))
+		s->old_epoch = -1; /* the new time was written down as well */
+	return model_agrees(s->w, s->m, &c, &want, ans, &s->why) && watch_call(s, &c, ans);
+}
+
+bool sim_do(struct sim *s, const struct sim_entry *e, struct answer *ans)
+{
+	bool right = true;
+
+	if (e->kind == ENTRY_PASS)
+		passed_ms += e->ms;
+	else if (e->kind == ENTRY_JUMP)
+		wall_off += e->ms;
+	else
+		right = do_call(s, e->rq, ans);
+	tell(s, e, ans);
+	return right;
+}
+
+/* --- the end ------------------------------------------------------------------------------------- */
+
+static bool ask(struct sim *s, enum op op, struct str id)
+{
+	struct request rq = { .op = op };
+	struct answer ans = { 0 };
+
+	if (id.n)
+		GIVE(&rq, id, id);
+	if (op == OP_NEXT)
+		GIVE(&rq, explain, 1);
+	return sim_do(s, &(struct sim_entry){ .kind = ENTRY_CALL, .rq = &rq, .note = "at the end" },
+		      &ans);
+}
+
+bool sim_end(struct sim *s)
+{
+	static const enum op whole[] = { OP_LIST, OP_LOCKS, OP_OVERVIEW, OP_ID_PEEK, OP_NEXT };
+
+	for (size_t i = 0; i < sizeof(whole) / sizeof(*whole); i++)
+		if (!ask(s, whole[i], STR("")))
+			return false;
+	for (uint32_t i = 1; i <= model_count(s->w, MODEL_TASK); i++)
+		if (!ask(s, OP_SHOW, model_text(s->w, MODEL_TASK, i)))
+			return false;
+	return watch_end(s);
+}
+
+bool sim_run(const struct script *script, FILE *to, struct buf *why, size_t *done)
+{
+	struct sim s;
+	struct answer ans;
+	bool right = true;
+
+	sim_open(&s, &script->policy, script->n);
+	s.tell = to;
+	for (*done = 0; right && !s.over && *done < script->n; ++*done)
+		right = sim_do(&s, &script->v[*done], &ans);
+	s.tell = NULL;
+	if (right && !s.over)
+		right = sim_end(&s);
+	if (why)
+		buf_adds(why, buf_str(&s.why));
+	sim_close(&s);
+	return right;
+}
