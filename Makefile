@@ -21,8 +21,9 @@ test: ## the test suite alone
 	@tools/setup check
 	@tools/check -v gcc
 
-soak: ## the fuzzers, a million runs of each
+soak: ## the simulator, 100,000 seeds; the fuzzers, a million runs of each
 	@tools/setup check
+	@tools/sim
 	@tools/fuzz --runs 1000000
 
 coverage: ## branch coverage of src/core by the unit tests

@@ -203,13 +203,21 @@ static bool same_grant(const struct look *k, const struct model_grant *want,
 
 /* --- lists --------------------------------------------------------------------------------------- */
 
+/* 0: a task of another world. */
+static uint32_t name_here(const struct look *k, struct str id)
+{
+	uint32_t name = model_find(k->w, MODEL_TASK, id);
+
+	return name < k->m->n_tasks ? name : 0;
+}
+
 /* The state's own view of a task in a list. A task of another world is none of our business. */
 static bool same_as_state(const struct look *k, const struct task *got)
 {
-	uint32_t name = model_find(k->w, MODEL_TASK, got->id);
+	uint32_t name = name_here(k, got->id);
 	int64_t counts[4];
 
-	if (!name || name >= k->m->n_tasks || !model_task(k->m, name)->status)
+	if (!name || !model_task(k->m, name)->status)
 		return (!name && !k->w->whole) ||
 		       differs(k, "%.*s is listed, but not there", STRF(got->id));
 	model_count_links(k->m, name, counts);
@@ -250,7 +258,7 @@ static bool same_listed(const struct look *k, int64_t default_limit)
 	int64_t total = 0;
 
 	for (size_t i = 0; i < got->n_tasks; i++) {
-		uint32_t name = model_find(k->w, MODEL_TASK, got->tasks[i].id);
+		uint32_t name = name_here(k, got->tasks[i].id);
 
 		if (!same_as_state(k, &got->tasks[i]))
 			return false;
@@ -289,7 +297,7 @@ static bool same_cleaned(const struct look *k)
 	int64_t here = 0;
 
 	for (size_t i = 0; i < k->got->n_tasks; i++) {
-		here += model_find(k->w, MODEL_TASK, k->got->tasks[i].id) != 0;
+		here += name_here(k, k->got->tasks[i].id) != 0;
 		if (!k->got->repeated && !same_as_state(k, &k->got->tasks[i]))
 			return false;
 	}
@@ -306,15 +314,18 @@ static bool same_candidates(const struct look *k)
 
 	for (size_t i = 0; i < got->n_candidates; i++) {
 		const struct candidate *c = &got->candidates[i];
-		uint32_t name = model_find(k->w, MODEL_TASK, c->id);
+		uint32_t name = name_here(k, c->id);
 		bool is = name && model_offered(k->w, k->m, k->c, name, got->now);
 
+		if (!name && !k->w->whole)
+			continue;
 		if (is != (c->eligible != 0))
 			return differs(k, "%.*s is called %seligible (%.*s)", STRF(c->id),
 				       is ? "not " : "", STRF(c->why));
 		if (!is)
 			continue;
-		if (c->place != (int64_t)++n ||
+		n++;
+		if ((k->w->whole && c->place != (int64_t)n) ||
 		    (last && !model_before(k->w, last, model_task(k->m, name))))
 			return differs(k, "%.*s has place %lld", STRF(c->id), (long long)c->place);
 		last = model_task(k->m, name);
@@ -343,9 +354,9 @@ static bool same_id(const struct look *k)
 
 static bool here(const struct look *k, const struct task *t)
 {
-	uint32_t name = t ? model_find(k->w, MODEL_TASK, t->id) : 0;
+	uint32_t name = t ? name_here(k, t->id) : 0;
 
-	return name && name < k->m->n_tasks && model_task(k->m, name)->status;
+	return name && model_task(k->m, name)->status;
 }
 
 static bool same_code(const struct look *k)
@@ -414,7 +425,7 @@ bool model_agrees(const struct model_world *w, const struct model *m, const stru
 
 	if (!same_code(&k))
 		return false;
-	if (want->elsewhere && !want->id && !want->has_next)
+	if (want->elsewhere && !want->has_next && got->code == SUCCESS && !here(&k, got->task))
 		return true;
 	switch (c->rq->op) {
 	case OP_LOG:

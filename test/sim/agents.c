@@ -166,7 +166,7 @@ static void give_fields(struct crowd *c, struct request *rq)
 		GIVE(rq, type, STR("bug"));
 	if (chance(c, 15))
 		GIVE(rq, labels, list_of(c, label(c), chance(c, 30) ? STR("green") : STR("")));
-	if (chance(c, 25))
+	if (chance(c, 25) && !c->script->alone)
 		GIVE(rq, parent, chance(c, 80) ? id_in(c, OPEN) : some_id(c));
 }
 
@@ -198,7 +198,7 @@ static void give_create(struct crowd *c, struct request *rq)
 		GIVE(rq, if_absent, 1);
 	if (chance(c, 15))
 		GIVE(rq, status, chance(c, 90) ? BACKLOG : DONE);
-	if (chance(c, 20))
+	if (chance(c, 20) && !c->script->alone)
 		GIVE(rq, depends, list_of(c, some_id(c), chance(c, 30) ? some_id(c) : STR("")));
 	give_fields(c, rq);
 }
@@ -305,7 +305,7 @@ static void give_request_id(struct crowd *c, struct request *rq)
 {
 	if (op_flags(rq->op) & OP_READS || !chance(c, 15) || (acquires(rq) && rq->op != OP_DONE))
 		return;
-	if (!c->last_request.n || !chance(c, 6))
+	if (!c->last_request.n || c->script->alone || !chance(c, 6))
 		c->last_request = arena_printf(memory(c), "q%u", ++c->requests);
 	GIVE(rq, request_id, c->last_request);
 }
@@ -390,7 +390,7 @@ static struct request *by_holder(struct crowd *c, const struct agent *a)
 	GIVE(rq, token, chance(c, 94) ? a->token : stale_token(c));
 	if (chance(c, 30))
 		GIVE(rq, explicit, 1);
-	if (rq->op == OP_DONE && chance(c, 40))
+	if (rq->op == OP_DONE && chance(c, 40) && !c->script->alone)
 		GIVE(rq, claim_next, 1);
 	return rq;
 }
@@ -504,11 +504,13 @@ static void crash(struct crowd *c, struct agent *a)
 
 /* --- the way ------------------------------------------------------------------------------------- */
 
-/* The model has room for only so many. */
-static bool too_many_depends(struct crowd *c, const struct request *rq)
+/* The model has room for only so many depends, and none where each task is alone. */
+static bool no_room(struct crowd *c, const struct request *rq)
 {
 	uint32_t task = model_find(c->sim.w, MODEL_TASK, rq->id);
 
+	if (c->script->alone)
+		return rq->op == OP_DEPEND || rq->op == OP_UNDEPEND;
 	return rq->op == OP_DEPEND && task && model_task(c->sim.m, task)->depends[5];
 }
 
@@ -519,7 +521,7 @@ static bool deliver(struct crowd *c, struct letter l)
 	bool lost = chance(c, c->chaos), dies = chance(c, 3);
 	struct answer ans;
 
-	if (too_many_depends(c, l.rq))
+	if (no_room(c, l.rq))
 		return true;
 	if (dies || lost)
 		e.note = dies ? "its agent crashed" : "its answer was lost";
@@ -669,8 +671,9 @@ bool agents_run(uint64_t seed, size_t ops, FILE *tell, struct script *out, struc
 
 	*out = (struct script){ 0 };
 	set_policy(&c, &out->policy);
+	out->alone = chance(&c, 15);
 	gather(&c);
-	sim_open(&c.sim, &out->policy, ops);
+	sim_open(&c.sim, out, ops);
 	c.sim.tell = tell;
 	while (right && !c.sim.over && c.sim.n_calls < ops)
 		right = turn(&c);

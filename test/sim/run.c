@@ -72,8 +72,16 @@ static void remove_files(const struct sim *s)
 	}
 }
 
-void sim_open(struct sim *s, const struct policy *policy, size_t requests)
+static void open_alone(struct sim *s, const struct policy *policy, size_t requests)
 {
+	s->alone_w = model_world_new(&s->arena, policy, false);
+	(void)model_name(s->alone_w, MODEL_TASK, ALONE);
+	s->alone = model_new(s->alone_w, &s->arena, 0, (uint32_t)requests);
+}
+
+void sim_open(struct sim *s, const struct script *script, size_t requests)
+{
+	const struct policy *policy = &script->policy;
 	struct queue_config config = {
 		.name = STR("sim"),
 		.policy = *policy,
@@ -97,6 +105,8 @@ void sim_open(struct sim *s, const struct policy *policy, size_t requests)
 	s->epoch = s->now - boot_ms();
 	s->w = model_world_new(&s->arena, policy, true);
 	s->m = model_new(s->w, &s->arena, SIM_TASKS - 1, (uint32_t)requests);
+	if (script->alone)
+		open_alone(s, policy, requests);
 }
 
 void sim_close(struct sim *s)
@@ -180,6 +190,41 @@ static void tell(struct sim *s, const struct sim_entry *e, const struct answer *
 	fputc('\n', s->tell);
 }
 
+/* --- one task on its own, as the checker of histories sees it --- */
+
+static bool is_alone(const struct task *t)
+{
+	return t && str_eq_nocase(t->id, ALONE);
+}
+
+static int64_t alone_status(const struct model_world *w, const struct model *m)
+{
+	return model_task(m, model_find(w, MODEL_TASK, ALONE))->status;
+}
+
+/* What only the whole queue knows: was it taken, or sent to Needs Help on the way? */
+static struct model_choice choose(const struct sim *s, const struct answer *ans)
+{
+	bool helped = alone_status(s->alone_w, s->alone) == IN_PROGRESS &&
+		      alone_status(s->w, s->m) == NEEDS_HELP;
+
+	return (struct model_choice){ .took = is_alone(ans->task), .swept = helped };
+}
+
+static bool do_alone(struct sim *s, const struct request *rq, const struct answer *ans)
+{
+	struct model_answer want;
+	struct model_call c;
+
+	if (rq->id.n ? !str_eq_nocase(rq->id, ALONE) : rq->op == OP_CREATE)
+		return true;
+	c = model_call_of(s->alone_w, rq);
+	model_step(s->alone_w, s->alone, &c, ans->now, choose(s, ans), &want);
+	if (model_agrees(s->alone_w, s->alone, &c, &want, ans, &s->why))
+		return true;
+	return sim_wrong(s, " (seen from one task alone)");
+}
+
 /* A comment is in the log only. */
 static bool said_something(const struct model_answer *want, const struct request *rq)
 {
@@ -203,7 +248,8 @@ static bool do_call(struct sim *s, const struct request *rq, struct answer *ans)
 	model_step(s->w, s->m, &c, ans->now, (struct model_choice){ 0 }, &want);
 	if (may_stray && (model_hash(s->m) != before || said_something(&want, rq)))
 		s->old_epoch = -1; /* the new time was written down as well */
-	return model_agrees(s->w, s->m, &c, &want, ans, &s->why) && watch_call(s, &c, ans);
+	return model_agrees(s->w, s->m, &c, &want, ans, &s->why) &&
+	       (!s->alone || do_alone(s, rq, ans)) && watch_call(s, &c, ans);
 }
 
 bool sim_do(struct sim *s, const struct sim_entry *e, struct answer *ans)
@@ -254,7 +300,7 @@ bool sim_run(const struct script *script, FILE *to, struct buf *why, size_t *don
 	struct answer ans;
 	bool right = true;
 
-	sim_open(&s, &script->policy, script->n);
+	sim_open(&s, script, script->n);
 	s.tell = to;
 	for (*done = 0; right && !s.over && *done < script->n; ++*done)
 		right = sim_do(&s, &script->v[*done], &ans);

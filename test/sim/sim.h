@@ -32,6 +32,7 @@ struct sim_entry {
 
 struct script {
 	struct policy policy;
+	bool alone; /* no task is linked to another: one is followed on its own as well */
 	struct sim_entry *v;
 	size_t n;
 	struct arena arena; /* of the requests */
@@ -56,6 +57,8 @@ struct sim {
 	struct queue *q;
 	struct model_world *w;
 	struct model *m;
+	struct model_world *alone_w; /* of the task ALONE only; NULL: not in this run */
+	struct model *alone;
 	struct arena arena, call; /* call: of the last answer */
 	/* store's time minus boot time; old: what it may go back to; -1: nothing */
 	int64_t epoch, old_epoch;
@@ -70,7 +73,9 @@ struct sim {
 /* The store to use; each run needs an empty one. */
 extern const char *sim_store;
 
-void sim_open(struct sim *s, const struct policy *policy, size_t requests);
+#define ALONE STR("w0")
+
+void sim_open(struct sim *s, const struct script *script, size_t requests);
 /* false: s->why says what is wrong. */
 bool sim_do(struct sim *s, const struct sim_entry *e, struct answer *ans);
 /* Everything there is to see, at the end. */
