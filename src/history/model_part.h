@@ -2,6 +2,8 @@
 #ifndef HISTORY_MODEL_PART_H
 #define HISTORY_MODEL_PART_H
 
+#include <stdlib.h>
+
 #include "history/model.h"
 
 /* A reason that the queue wrote by itself: any text will do. */
@@ -37,5 +39,59 @@ bool model_before(const struct model_world *w, const struct model_task *a,
 /* The id that would be made next. */
 struct str model_next_id(const struct model_world *w, const struct model *m, int64_t *counter,
 			 struct arena *a);
+
+/* --- a step in the making --------------------------------------------------------------------------- */
+
+struct step {
+	struct model_world *w;
+	struct model *m;
+	const struct model_call *c;
+	const struct request *rq;
+	int64_t now;
+	struct model_choice choice;
+	struct model_answer *want;
+};
+
+static inline struct model_task *step_task(const struct step *s, uint32_t name)
+{
+	if (name >= s->m->n_tasks)
+		abort(); /* model_new() was not told of it */
+	return model_task(s->m, name);
+}
+
+static inline bool step_there(const struct step *s, uint32_t name)
+{
+	return name && step_task(s, name)->status;
+}
+
+static inline bool step_ended(const struct model_task *t)
+{
+	return t->status == DONE || t->status == CANCELED;
+}
+
+/* model_move.c */
+bool step_held_by(const struct step *s, const struct model_task *t, uint32_t token);
+bool step_own(const struct step *s, const struct model_task *t);
+bool step_ran_out(const struct step *s, const struct model_task *t);
+enum result step_in_the_way(const struct step *s, const struct model_task *t);
+void step_changed(const struct step *s, struct model_task *t);
+void step_unlock(const struct step *s, struct model_task *t);
+bool step_abandon(const struct step *s, struct model_task *t);
+bool step_worn(const struct step *s, const struct model_task *t);
+void step_grant(const struct step *s, const struct model_task *t, struct model_grant *g);
+enum result step_claim(const struct step *s, struct model_task *t);
+enum result step_lock_acquire(const struct step *s, struct model_task *t);
+enum result step_lock_release(const struct step *s, struct model_task *t);
+enum result step_lock_break(const struct step *s, struct model_task *t);
+enum result step_heartbeat(const struct step *s, struct model_task *t);
+enum status step_leads_to(enum op op);
+enum result step_move(const struct step *s, struct model_task *t, enum op op);
+/* model_link.c */
+void step_fields(const struct step *s, struct model_task *t);
+enum result step_parent(const struct step *s, uint32_t task);
+int step_depends_at(const struct model_task *t, uint32_t on);
+enum result step_add_depends(const struct step *s, uint32_t task, bool *more);
+void step_depend_off(struct model_task *t, uint32_t on);
+enum result step_remove_depends(const struct step *s, uint32_t task, bool *more);
 
 #endif
