@@ -16,6 +16,7 @@
 #else
 #include <linux/futex.h>
 #include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -506,3 +507,12 @@ void os_watch_drain(int fd)
 	}
 }
 #endif
+
+void os_end_with(pid_t parent)
+{
+#ifndef __APPLE__
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+	if (getppid() != parent)
+		_exit(1);
+}

@@ -4,6 +4,8 @@
 #ifndef BASE_OS_H
 #define BASE_OS_H
 
+#include <sys/types.h>
+
 #include "base/arena.h"
 
 int64_t os_wall_ms(void);
@@ -32,6 +34,10 @@ const char *os_network_fs(const char *path);
 struct str os_pid_space(struct arena *a);
 /* When a process began, in the kernel's own ticks; 0 if there is none with that pid; < 0: cannot tell. */
 int64_t os_process_start(int64_t pid);
+
+/* This process is killed when `parent`, which forked it, ends. Where the system has no such thing: only if
+ * it has ended already. */
+void os_end_with(pid_t parent);
 
 /* A descriptor that becomes readable when a file in `dir` changes; -1 where there is no such thing. */
 int os_watch(const char *dir);

@@ -46,12 +46,18 @@ struct global {
 	int64_t json, porcelain, no_color, quiet, help, version;
 };
 
+struct torture_args {
+	int64_t agents, tasks, rounds, ms, calls, kills, stops, skews, lost, seed;
+	struct str only, history, check, remove;
+};
+
 /* Where values go: the request itself, and what only the command is told. */
 struct args {
 	struct request rq;
 	int64_t claim, wait, follow, fix, user, pid;
 	struct str shell, key, value;
 	struct strs words;
+	struct torture_args torture;
 	struct global global;
 	uint64_t seen; /* 1 << index of a parameter of the command that was given */
 };
@@ -112,6 +118,9 @@ struct session {
 	/* Shows one object of several at once (log --follow); false: nobody listens any more. NULL: this face
 	 * has no such thing. */
 	bool (*emit)(struct session *s, const struct command *c, json_t *object);
+	/* One line for somebody who watches, in the place of the one before; empty: take it away. NULL: nobody
+	 * does. */
+	void (*progress)(struct session *s, struct str line);
 	/* Is there still somebody to show it to? NULL: yes. */
 	bool (*listening)(struct session *s);
 	/* What a face says about the commands themselves. NULL: it cannot. help: false if there is no such topic. */

@@ -8,7 +8,7 @@ with_arguments() {
 	local name
 	while read -r name; do
 		case $name in
-		init | config* | doctor | completion | help | version) ;;
+		init | config* | doctor | torture | completion | help | version) ;;
 		create) echo "create x" ;;
 		find) echo "find x" ;;
 		depend | undepend) echo "$name t1 t2" ;;

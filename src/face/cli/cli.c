@@ -9,6 +9,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/fs.h"
+#include "base/text.h"
 #include "face/cli/parse.h"
 #include "face/gen/gen.h"
 
@@ -104,6 +106,24 @@ static bool listening(struct session *s)
 	if (poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP))
 		c->output.fault = EPIPE;
 	return !c->output.fault;
+}
+
+/* In one line that is written over; only where a person looks at it. */
+static void show_progress(struct session *s, struct str line)
+{
+	struct cli *c = s->face;
+	struct arena scratch = { 0 };
+	struct winsize size;
+	struct str text;
+
+	find_output(c);
+	if (c->output.format != FORMAT_TEXT || c->output.quiet)
+		return;
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
+		line = text_cut(&scratch, line, size.ws_col - 1u);
+	text = arena_printf(&scratch, "\r\x1b[K%.*s", STRF(line));
+	(void)fs_write_all(STDERR_FILENO, text);
+	arena_free(&scratch);
 }
 
 static struct client_options said(const struct cli *c)
@@ -214,6 +234,8 @@ int cli_main(int argc, char **argv)
 	hold_standard_files();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a write that fails says more than a death */
+	if (isatty(STDERR_FILENO))
+		c.session.progress = show_progress;
 	c.session.arena = &c.arena;
 	c.session.face = &c;
 	c.session.executable = argc > 0 ? argv[0] : "pawl";

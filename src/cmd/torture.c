@@ -1,0 +1,504 @@
+#include <inttypes.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+#include "base/secret.h"
+#include "cmd/command.h"
+#include "torture/torture.h"
+
+#define MOST 1000000
+
+static const struct param params[] = {
+	LOCAL(torture.only, "only", P_CHOICE, .choices = "mix drain claims", .value = "WAY",
+	      .def = "mix",
+	      .help = "mix: every operation at random; drain: each task done once; claims: one winner "
+		      "a round"),
+	LOCAL(torture.agents, "agents", P_INT, .value = "N", .def = "8", .min = 1,
+	      .max = TORTURE_AGENTS_MAX, .help = "processes at a time"),
+	LOCAL(torture.tasks, "tasks", P_INT, .value = "N", .def = "40", .min = 1,
+	      .max = TORTURE_TASKS_MAX, .help = "tasks that they work on"),
+	LOCAL(torture.ms, "seconds", P_DURATION, .value = "DURATION", .def = "10",
+	      .help = "how long the mix goes on"),
+	LOCAL(torture.calls, "calls", P_INT, .value = "N", .min = 1,
+	      .help = "end the mix after so many calls, if that is earlier"),
+	LOCAL(torture.rounds, "rounds", P_INT, .value = "N", .def = "100", .min = 1,
+	      .max = TORTURE_ROUNDS_MAX, .help = "with --only claims: how many"),
+	LOCAL(torture.kills, "kills", P_INT, .value = "N", .max = MOST,
+	      .help = "kill -9 so many agents; default: two a second in the mix, else none"),
+	LOCAL(torture.stops, "stops", P_INT, .value = "N", .max = MOST,
+	      .help = "stop so many past their lease; default: one a second in the mix, else none"),
+	LOCAL(torture.skews, "skews", P_INT, .value = "N", .max = MOST,
+	      .help = "set so many agents' clocks wrong; default: one a second in the mix, else none"),
+	LOCAL(torture.lost, "lost", P_INT, .value = "N", .max = MOST,
+	      .help = "lose one answer in so many, 0 for none; default: 200 in the mix, else none"),
+	LOCAL(torture.seed, "seed", P_INT, .value = "N", .def = "at random",
+	      .help = "where the agents' and the driver's choices come from"),
+	LOCAL(torture.history, "history", P_TEXT, .flags = P_FILLED, .value = "FILE",
+	      .help = "keep the recorded history there; it must not be there yet"),
+	LOCAL(torture.check, "check", P_TEXT, .flags = P_FILLED, .value = "FILE",
+	      .help = "only check a recorded history; touches no store"),
+	LOCAL(torture.remove, "remove", P_NAME, .value = "QUEUE",
+	      .help = "only remove a scratch queue that was left behind"),
+	{ 0 }
+};
+
+/* --- the plan -------------------------------------------------------------------------------------- */
+
+static bool given(const struct args *a, const char *name)
+{
+	for (size_t i = 0; params[i].name; i++)
+		if (!strcmp(params[i].name, name))
+			return a->seen >> i & 1;
+	return false;
+}
+
+static void settle(const struct args *a, const char *name, int64_t *value, int64_t otherwise)
+{
+	if (!given(a, name))
+		*value = otherwise;
+}
+
+static void settle_all(struct args *a)
+{
+	struct torture_args *t = &a->torture;
+	bool mix = !t->only.n || str_is(t->only, "mix");
+	int64_t seconds;
+
+	settle(a, "agents", &t->agents, 8);
+	settle(a, "tasks", &t->tasks, 40);
+	settle(a, "seconds", &t->ms, 10000);
+	settle(a, "rounds", &t->rounds, 100);
+	settle(a, "seed", &t->seed, random_below(1000000000));
+	seconds = mix ? (t->ms + 999) / 1000 : 0;
+	settle(a, "kills", &t->kills, 2 * seconds);
+	settle(a, "stops", &t->stops, seconds);
+	settle(a, "skews", &t->skews, seconds);
+	settle(a, "lost", &t->lost, mix ? 200 : 0);
+}
+
+static struct torture_plan plan_of(const struct session *s, const struct args *a)
+{
+	const struct torture_args *t = &a->torture;
+	bool claims = str_is(t->only, "claims");
+
+	return (struct torture_plan){
+		.uri = s->client.uri,
+		.pawl = STR(PAWL_VERSION),
+		.way = claims                     ? TORTURE_CLAIMS
+		       : str_is(t->only, "drain") ? TORTURE_DRAIN
+						  : TORTURE_MIX,
+		.agents = t->agents,
+		.tasks = claims ? 1 : t->tasks,
+		.rounds = claims ? t->rounds : 0,
+		.ms = t->ms,
+		.calls = t->calls,
+		.kills = t->kills,
+		.stops = t->stops,
+		.skews = t->skews,
+		.lost = t->lost,
+		.seed = (uint64_t)t->seed,
+		.timeout_ms = s->client.timeout_ms,
+		.relaxed = str_is(settings_text(&s->client.settings, "durability"), "normal"),
+		.history = t->history.n ? t->history.p : NULL,
+	};
+}
+
+static bool in_one_process(struct str uri)
+{
+	while (str_cut_prefix(&uri, STR("trace+")) || str_cut_prefix(&uri, STR("fault+")))
+		;
+	return str_starts(uri, STR("mem:"));
+}
+
+/* What is wrong with the call; SUCCESS: nothing. */
+static enum result refuse(struct session *s, const struct args *a, json_t **out)
+{
+	const struct torture_args *t = &a->torture;
+
+	if (!s->client.uri.n)
+		return run_fail(s, MISCONFIGURED,
+				STR("there is no queue here to find the store by"),
+				STR("name a store: pawl torture --store sqlite:PATH"), out);
+	if (in_one_process(s->client.uri))
+		return run_fail(
+			s, MISCONFIGURED,
+			STR("mem: lives in one process; this needs a store that processes share"),
+			STR("pawl torture --store sqlite:PATH"), out);
+	if (str_is(t->only, "claims") && (t->kills || t->stops))
+		return run_fail(
+			s, USAGE,
+			STR("--kills and --stops do not go with --only claims: in a round all "
+			    "wait for each other"),
+			STR("--only drain or the mix can be disturbed"), out);
+	if (t->history.n && fs_exists(t->history.p))
+		return run_fail(s, USAGE,
+				arena_printf(s->arena, "%s is there already", t->history.p),
+				STR("name a new file"), out);
+	if (given(a, "seconds") && t->ms < 1)
+		return run_fail(s, USAGE, STR("--seconds: more than none"), STR(""), out);
+	return SUCCESS;
+}
+
+/* --- progress -------------------------------------------------------------------------------------- */
+
+static void progress(void *ctx, const struct torture_figures *f, const char *doing)
+{
+	struct session *s = ctx;
+	int64_t ms = f->ms ? f->ms : 1;
+	char line[200], left[40] = "";
+
+	if (f->left_ms >= 0 && !strcmp(doing, "working"))
+		snprintf(left, sizeof(left), "%" PRId64 " s left, ", (f->left_ms + 999) / 1000);
+	snprintf(line, sizeof(line),
+		 "%s: %s%" PRId64 " calls (%" PRId64 "/s), %" PRId64 " kills, %" PRId64
+		 " stops, %" PRId64 " lost answers, %" PRId64 " violations",
+		 doing, left, f->calls, f->calls * 1000 / ms, f->kills, f->stops, f->lost, f->seen);
+	s->progress(s, str_c(line));
+}
+
+/* --- the answer ------------------------------------------------------------------------------------ */
+
+static json_t *refusals(const struct torture_figures *f)
+{
+	json_t *o = json_object();
+
+	for (int code = 1; code < TORTURE_CODES; code++)
+		if (f->codes[code] && result_known(code))
+			json_object_set_new(o, result_name((enum result)code),
+					    json_integer(f->codes[code]));
+	return o;
+}
+
+static void add_plan(json_t *o, const struct torture_plan *p)
+{
+	static const char *const ways[] = { "mix", "drain", "claims" };
+
+	json_object_set_new(o, "way", json_string(ways[p->way]));
+	json_object_set_new(o, "agents", json_integer(p->agents));
+	if (p->way == TORTURE_CLAIMS)
+		json_object_set_new(o, "rounds", json_integer(p->rounds));
+	else
+		json_object_set_new(o, "tasks", json_integer(p->tasks));
+	json_object_set_new(o, "seed", json_integer((json_int_t)p->seed));
+}
+
+static void add_figures(json_t *o, const struct torture_figures *f)
+{
+	const struct {
+		const char *name;
+		int64_t n;
+	} counts[] = {
+		{ "calls", f->calls },         { "accepted", f->accepted },
+		{ "claims", f->claims },       { "done", f->done },
+		{ "takeovers", f->takeovers }, { "kills", f->kills },
+		{ "stops", f->stops },         { "skews", f->skews },
+		{ "lost_answers", f->lost },   { "repeats", f->repeats },
+	};
+	double seconds = (double)(f->ms ? f->ms : 1) / 1000;
+
+	json_object_set_new(o, "seconds", json_real(seconds));
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		json_object_set_new(o, counts[i].name, json_integer(counts[i].n));
+	json_object_set_new(o, "refused", refusals(f));
+	json_object_set_new(o, "calls_per_second",
+			    json_integer((json_int_t)((double)f->calls / seconds)));
+	json_object_set_new(o, "longest_wait", json_real((double)f->longest_us / 1000000));
+}
+
+static void add_verdict(json_t *o, const struct torture_verdict *v, struct strs faults)
+{
+	json_t *found = json_object(), *list = json_array();
+
+	for (int i = 0; i < CHECK_KINDS; i++)
+		if (v->counts[i])
+			json_object_set_new(found, check_kind_name((enum check_kind)i),
+					    json_integer(v->counts[i]));
+	for (size_t i = 0; i < faults.n; i++)
+		json_array_append_new(list, json_str(faults.v[i]));
+	json_object_set_new(o, "checked", json_integer(v->calls));
+	json_object_set_new(o, "unanswered", json_integer(v->unanswered));
+	json_object_set_new(o, "undecided", json_integer(v->undecided));
+	json_object_set_new(o, "violations", json_integer(v->violations + (int64_t)faults.n));
+	json_object_set_new(o, "found", found);
+	json_object_set_new(o, "faults", list);
+	if (v->violations)
+		json_object_set_new(o, "excerpt", json_str(v->text));
+}
+
+/* The command that does the same again. */
+static struct str command_line(const struct torture_plan *p, struct arena *a)
+{
+	static const char *const ways[] = { "mix", "drain", "claims" };
+	struct buf b = BUF_MAX(8192);
+	struct str out;
+
+	buf_addf(&b, "pawl torture --store %.*s --only %s --agents %" PRId64,
+		 STRF(store_word(a, p->uri)), ways[p->way], p->agents);
+	if (p->way == TORTURE_CLAIMS)
+		buf_addf(&b, " --rounds %" PRId64, p->rounds);
+	else
+		buf_addf(&b, " --tasks %" PRId64, p->tasks);
+	if (p->way == TORTURE_MIX)
+		buf_addf(&b, " --seconds %" PRId64 "ms", p->ms);
+	if (p->calls)
+		buf_addf(&b, " --calls %" PRId64, p->calls);
+	buf_addf(&b,
+		 " --kills %" PRId64 " --stops %" PRId64 " --skews %" PRId64 " --lost %" PRId64
+		 " --seed %" PRIu64,
+		 p->kills, p->stops, p->skews, p->lost, p->seed);
+	out = arena_str(a, buf_str(&b));
+	buf_free(&b);
+	return out;
+}
+
+static enum result broken(struct session *s, const struct torture_verdict *v, struct strs faults,
+			  struct str hint, json_t **out)
+{
+	int64_t n = v->violations + (int64_t)faults.n;
+
+	return run_fail(s, MISCONFIGURED,
+			arena_printf(s->arena,
+				     "the store does not keep the promise: %" PRId64 " violation%s",
+				     n, n == 1 ? "" : "s"),
+			hint, out);
+}
+
+static void warn(json_t *out, struct str text)
+{
+	json_t *list = json_object_get(out, "warnings");
+
+	if (!list) {
+		list = json_array();
+		json_object_set_new(out, "warnings", list);
+	}
+	json_array_append_new(list, json_str(text));
+}
+
+static void warn_of_stayed(struct session *s, const struct torture_plan *p,
+			   const struct torture_report *r, json_t *out)
+{
+	warn(out,
+	     arena_printf(
+		     s->arena,
+		     "the scratch queue %.*s could not be removed (%.*s); do it with: pawl torture "
+		     "--store %.*s --remove %.*s",
+		     STRF(r->queue), STRF(r->stayed), STRF(store_word(s->arena, p->uri)),
+		     STRF(r->queue)));
+}
+
+static void warn_of_undecided(struct session *s, const struct torture_verdict *v, json_t *out)
+{
+	if (v->undecided)
+		warn(out,
+		     arena_printf(
+			     s->arena,
+			     "the search for an order that explains every answer was given up for "
+			     "%" PRId64 " famil%s of tasks, and all other checks were made; a "
+			     "shorter run, or fewer lost answers, can be searched whole",
+			     v->undecided, v->undecided == 1 ? "y" : "ies"));
+}
+
+/* --- running --------------------------------------------------------------------------------------- */
+
+static enum result check_file(struct session *s, const struct args *a, json_t **out)
+{
+	struct torture_verdict v;
+	struct answer ans = { 0 };
+	enum result code = torture_check(a->torture.check.p, &v, &ans, s->arena);
+	json_t *o;
+
+	if (code != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	if (v.violations)
+		code = broken(s, &v, (struct strs){ 0 }, STR(""), out);
+	else
+		*out = run_success();
+	o = json_object();
+	json_object_set_new(o, "history", json_str(a->torture.check));
+	json_object_set_new(o, "seed", json_integer((json_int_t)v.seed));
+	add_verdict(o, &v, (struct strs){ 0 });
+	json_object_set_new(*out, "torture", o);
+	warn_of_undecided(s, &v, *out);
+	return code;
+}
+
+static json_t *report_json(const struct torture_plan *p, const struct torture_report *r)
+{
+	json_t *o = json_object();
+
+	add_plan(o, p);
+	add_figures(o, &r->figures);
+	add_verdict(o, &r->verdict, r->faults);
+	json_object_set_new(o, "queue", json_str(r->queue));
+	json_object_set_new(o, "removed", json_boolean(r->removed));
+	if (r->interrupted)
+		json_object_set_new(o, "interrupted", json_true());
+	if (r->history.n)
+		json_object_set_new(o, "history", json_str(r->history));
+	return o;
+}
+
+static enum result torture(struct session *s, const struct torture_plan *p, json_t **out)
+{
+	struct torture_report r;
+	struct answer ans = { 0 };
+	enum result code = torture_run(p, &r, &ans, s->arena);
+	bool ran = code == SUCCESS;
+
+	if (s->progress)
+		s->progress(s, STR(""));
+	if (!ran)
+		run_answer(&ans, s->arena, out);
+	else if (r.verdict.violations || r.faults.n)
+		code = broken(s, &r.verdict, r.faults,
+			      arena_printf(s->arena, "the same choices again: %.*s",
+					   STRF(command_line(p, s->arena))),
+			      out);
+	else
+		*out = run_success();
+	if (ran) {
+		json_object_set_new(*out, "torture", report_json(p, &r));
+		warn_of_undecided(s, &r.verdict, *out);
+	}
+	if (!r.removed && r.stayed.n)
+		warn_of_stayed(s, p, &r, *out);
+	return code;
+}
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	struct client_options said = s->client.said;
+	struct torture_plan plan;
+	struct answer ans = { 0 };
+	enum result code;
+
+	if (a->torture.check.n)
+		return check_file(s, a, out);
+	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	settle_all(a);
+	code = refuse(s, a, out);
+	if (code != SUCCESS)
+		return code;
+	plan = plan_of(s, a);
+	if (a->torture.remove.n) {
+		if (torture_remove(&plan, a->torture.remove, &ans, s->arena) != SUCCESS)
+			return run_answer(&ans, s->arena, out);
+		*out = run_success();
+		return SUCCESS;
+	}
+	if (s->progress) {
+		plan.progress = progress;
+		plan.ctx = s;
+	}
+	return torture(s, &plan, out);
+}
+
+/* --- showing --------------------------------------------------------------------------------------- */
+
+static void show_count(struct view *v, const json_t *o, const char *key, const char *name)
+{
+	if (json_object_get(o, key))
+		view_text(v, PLAIN, "%-22s %12" PRId64 "\n", name, view_int(o, key));
+}
+
+static void show_seconds(struct view *v, const json_t *o, const char *key, const char *name)
+{
+	if (json_object_get(o, key))
+		view_text(v, PLAIN, "%-22s %12.3f s\n", name,
+			  json_real_value(json_object_get(o, key)));
+}
+
+static void show_refused(struct view *v, const json_t *o)
+{
+	const char *code;
+	json_t *n;
+
+	json_object_foreach((json_t *)o, code, n)
+		view_text(v, PLAIN, "  %-20s %12" JSON_INTEGER_FORMAT "\n", code,
+			  json_integer_value(n));
+}
+
+static void show_faults(struct view *v, const json_t *o)
+{
+	const char *excerpt = view_get(o, "excerpt"), *history = view_get(o, "history");
+	size_t i;
+	const json_t *f;
+
+	json_array_foreach(json_object_get(o, "faults"), i, f) {
+		view_text(v, RED, "violation: ");
+		view_data(v, PLAIN, json_string_value(f));
+		view_text(v, PLAIN, "\n");
+	}
+	if (excerpt)
+		view_lines(v, excerpt, 0);
+	if (history) {
+		view_text(v, PLAIN, "history: ");
+		view_data(v, PLAIN, history);
+		view_text(v, PLAIN, "\n");
+	}
+}
+
+static void show(const json_t *answer, struct view *v)
+{
+	static const char *const counts[][2] = {
+		{ "agents", "agents" },
+		{ "tasks", "tasks" },
+		{ "rounds", "rounds" },
+		{ "calls", "calls" },
+		{ "calls_per_second", "calls a second" },
+		{ "accepted", "accepted" },
+		{ "claims", "locks given" },
+		{ "done", "completions" },
+		{ "takeovers", "over a lease run out" },
+		{ "kills", "kills" },
+		{ "stops", "stops past the lease" },
+		{ "skews", "wrong clocks" },
+		{ "lost_answers", "lost answers" },
+		{ "repeats", "repeats recognised" },
+		{ "checked", "calls checked" },
+		{ "unanswered", "without an answer" },
+		{ "undecided", "families undecided" },
+	};
+	const json_t *o = json_object_get(answer, "torture");
+	bool bad = view_int(o, "violations") > 0;
+
+	if (!o)
+		return;
+	if (!v->quiet) {
+		for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+			show_count(v, o, counts[i][0], counts[i][1]);
+		show_seconds(v, o, "seconds", "time");
+		show_seconds(v, o, "longest_wait", "longest wait");
+		view_text(v, PLAIN, "%s", json_object_get(o, "refused") ? "refused\n" : "");
+		show_refused(v, json_object_get(o, "refused"));
+		show_count(v, o, "seed", "seed");
+		view_text(v, bad ? RED : GREEN, "%-22s %12" PRId64 "\n", "violations",
+			  view_int(o, "violations"));
+		if (json_object_get(o, "interrupted"))
+			view_text(v, YELLOW, "interrupted: checked is what happened until then\n");
+	}
+	show_faults(v, o);
+}
+
+const struct command cmd_torture = {
+	.name = "torture",
+	.group = "setup",
+	.summary = "try whether the store keeps the promise of exactly one",
+	.detail =
+		"Many agents, as processes of their own, do everything that can be done to some tasks in a scratch "
+		"queue of the store, while they are killed, stopped past their leases, told a wrong time and cut off "
+		"from answers. Every call and answer is recorded, and the record is checked against the contract. The "
+		"queue is removed at the end; your tasks are not touched. The exit code is 40 if the store broke a "
+		"promise: then the history is kept and said where. The same seed makes the same choices, but the "
+		"processes run as they like.",
+	.example =
+		"pawl torture --seconds 60 --agents 16\n"
+		"pawl torture --store sqlite:/srv/queues/team.db --only claims --agents 64 --rounds 1000\n"
+		"pawl torture --check history.jsonl",
+	.see = "doctor",
+	.params = params,
+	.flags = C_LOCAL | C_WRITE | C_REPORT,
+	.run = run,
+	.show = show,
+};

@@ -1,0 +1,26 @@
+/*
+ * scratch: the queue that is tortured. Made before the agents come and removed when they are gone; no handle
+ * of the driver is open while it forks.
+ */
+#ifndef TORTURE_SCRATCH_H
+#define TORTURE_SCRATCH_H
+
+#include "history/history.h"
+#include "queue/queue.h"
+#include "torture/board.h"
+
+#define SCRATCH_LEASE_MIN 200
+
+struct policy scratch_policy(const struct torture_plan *plan);
+struct queue_config scratch_config(const struct torture_plan *plan, struct str queue);
+/* The queue with its tasks, all recorded in `h`. */
+enum result scratch_make(const struct torture_plan *plan, struct str queue, struct history *h,
+			 struct answer *ans, struct arena *a);
+/* Every task as it is at the end, what the log counts, and what the store says of itself. */
+enum result scratch_read(const struct torture_plan *plan, const struct board *b,
+			 struct torture_report *report, struct history *h, struct answer *ans,
+			 struct arena *a);
+enum result scratch_remove(const struct torture_plan *plan, struct str queue, struct answer *ans,
+			   struct arena *a);
+
+#endif
