@@ -21,9 +21,10 @@ test: ## the test suite alone
 	@tools/setup check
 	@tools/check -v gcc
 
-soak: ## the simulator, 100,000 seeds; the fuzzers, a million runs of each
+soak: ## the simulator, 100,000 seeds and on broken code; the fuzzers, a million runs of each
 	@tools/setup check
 	@tools/sim
+	@tools/check-mutants
 	@tools/fuzz --runs 1000000
 
 coverage: ## branch coverage of src/core by the unit tests
