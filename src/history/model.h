@@ -47,7 +47,8 @@ uint32_t model_count(const struct model_world *w, enum model_kind kind);
 
 /* --- state --------------------------------------------------------------------------------------- */
 
-#define MODEL_DEPENDS 12 /* a call that would make more is the driver's mistake: model_step aborts */
+#define MODEL_DEPENDS \
+	12 /* a call that would make more is the driver's mistake: model_step aborts */
 #define MODEL_LABELS 4
 
 struct model_lock {
