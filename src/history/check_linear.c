@@ -17,6 +17,8 @@ struct split {
 	uint32_t *evidence;    /* by open token: a task that it was seen on */
 	uint32_t *orphans;     /* tasks that no answered call made */
 	size_t n_orphans;
+	struct part *rovers; /* what may have passed by any family */
+	size_t n_rovers;
 	bool fill; /* else: only counts */
 	size_t *count;
 	int64_t end; /* the time of the look at the end */
@@ -407,50 +409,67 @@ static bool in_family(const struct split *s, const struct family *f, uint32_t ta
 	return task && &s->families[s->boss[task]] == f;
 }
 
-/* A call that selects may have passed by here: taken a task if nobody saw its answer, or sent worn ones to a
- * person. */
-static bool may_concern(struct split *s, const struct family *f, const struct history_call *c,
-			struct part *out)
+/* Calls that select may have passed by any family: one without an answer may have taken a task or cleaned up
+ * there, any other may have sent worn tasks to a person on its way. */
+static bool roves(struct split *s, const struct history_call *c, struct part *out)
 {
-	bool takes = c->rq->op == OP_TAKE, next = c->rq->op == OP_DONE && c->rq->claim_next;
+	bool next = c->rq->op == OP_DONE && c->rq->claim_next;
+
+	if (no_part(c) ||
+	    !(next || c->rq->op == OP_TAKE || (c->rq->op == OP_LOCK_CLEANUP && unanswered(c))))
+		return false;
+	*out = next ? next_part(s, c) : whole_part(c);
+	if (unanswered(c))
+		return true;
+	out->spare = true;
+	return s->x->log->head.policy.max_abandoned && !c->ans->repeated &&
+	       (!next || c->ans->code == SUCCESS);
+}
+
+static void find_rovers(struct split *s)
+{
+	struct checking *x = s->x;
+	struct part p;
+	size_t n = 0;
+
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		n += roves(s, x->calls[i], &p);
+	s->rovers = arena_array(x->arena, struct part, n);
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		if (roves(s, x->calls[i], &p))
+			s->rovers[s->n_rovers++] = p;
+}
+
+/* Is the call among the family's own already? */
+static bool is_ours(const struct split *s, const struct family *f, const struct history_call *c)
+{
 	uint32_t token = tally_find(&s->x->open_tokens, c->rq->new_token);
 
-	if (no_part(c))
-		return false;
-	*out = whole_part(c);
-	if (unanswered(c) && c->rq->op == OP_LOCK_CLEANUP)
+	if (in_family(s, f, about(s, c)))
 		return true;
-	if (!takes && !next)
-		return false;
-	if (next)
-		*out = next_part(s, c);
 	if (unanswered(c))
-		return !in_family(s, f, token ? s->evidence[token] : 0) &&
-		       !(next && in_family(s, f, about(s, c)));
-	out->spare = true;
-	if (!f->policy->max_abandoned || (next && c->ans->code != SUCCESS) || c->ans->repeated)
-		return false;
-	return !in_family(s, f, about(s, c)) &&
-	       !(c->ans->next && in_family(s, f, task_number(s->x, c->ans->next->id)));
+		return in_family(s, f, token ? s->evidence[token] : 0);
+	return c->ans->next && in_family(s, f, task_number(s->x, c->ans->next->id));
 }
 
 /* false: nothing else. */
-static bool with_others(struct split *s, const struct family *f, struct family *out,
+static bool with_rovers(struct split *s, const struct family *f, bool spare, struct family *out,
 			struct arena *a)
 {
-	struct checking *x = s->x;
-	size_t n = f->n_parts;
+	size_t n = 0;
 
+	if (!s->rovers)
+		find_rovers(s);
+	for (size_t i = 0; i < s->n_rovers; i++)
+		n += s->rovers[i].spare <= spare;
 	*out = *f;
-	out->parts = arena_array(a, struct part, f->n_parts + x->log->n_calls);
-	if (n)
-		memcpy(out->parts, f->parts, n * sizeof(*f->parts));
-	for (size_t i = 0; i < x->log->n_calls; i++)
-		if (may_concern(s, f, x->calls[i], &out->parts[n]))
-			n++;
-	out->n_parts = n;
-	qsort(out->parts, n, sizeof(*out->parts), by_sent);
-	return n > f->n_parts;
+	out->parts = arena_array(a, struct part, f->n_parts + n);
+	memcpy(out->parts, f->parts, f->n_parts * sizeof(*f->parts));
+	for (size_t i = 0; i < s->n_rovers; i++)
+		if (s->rovers[i].spare <= spare && !is_ours(s, f, s->rovers[i].call))
+			out->parts[out->n_parts++] = s->rovers[i];
+	qsort(out->parts, out->n_parts, sizeof(*out->parts), by_sent);
+	return out->n_parts > f->n_parts;
 }
 
 /* --- the smallest part of it that fails ---------------------------------------------------------- */
@@ -586,12 +605,16 @@ static void report(struct checking *x, const struct family *f, struct arena *a)
 static void check_family(struct split *s, const struct family *f)
 {
 	struct arena a = { 0 };
-	struct family more;
+	struct family more[2];
 	enum linear r = linear_check(f, NULL, NULL);
 
-	if (r == LINEAR_NO && with_others(s, f, &more, &a)) {
-		f = &more;
-		r = linear_check(f, NULL, NULL);
+	/* what passed by is looked at only if it is needed: it is much */
+	for (int i = 0; i < 2 && r == LINEAR_NO; i++) {
+		if (!with_rovers(s, f, i, &more[i], &a))
+			continue;
+		r = linear_check(&more[i], NULL, NULL);
+		if (i)
+			f = &more[i];
 	}
 	s->x->out->undecided += r == LINEAR_UNDECIDED;
 	if (r == LINEAR_NO)

@@ -130,17 +130,11 @@ static void check_fences(struct locks *l)
 static void find_renewals(struct locks *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
-		const struct touch *t = &l->touches[i];
-		struct hold *h;
+		const struct history_call *c = l->touches[i].call;
+		struct hold *h = c->rq->op == OP_HEARTBEAT ? hold_of(l, c->rq->token) : NULL;
 
-		if (t->call->rq->op != OP_HEARTBEAT)
-			continue;
-		h = hold_of(l, t->call->rq->token);
-		if (!h)
-			continue;
-		h->renewing |= unanswered(t->call);
-		if (accepted(t->call) && t->lock && t->lock->expires_at > h->until)
-			h->until = t->lock->expires_at;
+		if (h)
+			h->renewing |= unanswered(c);
 	}
 }
 
@@ -267,11 +261,51 @@ static void check_write(struct locks *l, const struct history_call *w,
 			  3,
 			  "%.*s: a write under fence %lld was accepted after fence %lld was given",
 			  STRF(l->task), (long long)h->fence, (long long)newest_before->fence);
-	else if (w->ans->now >= h->until && !h->renewing && !l->x->skewed)
+}
+
+/* A lease ends when its last renewal says so. */
+static void check_lease(struct locks *l, const struct touch *t)
+{
+	const struct history_call *w = t->call;
+	struct hold *h = hold_of(l, w->rq->token);
+
+	if (!h)
+		return;
+	if (w->ans->now >= h->until && !h->renewing && !l->x->skewed)
 		check_add(l->x, CHECK_STALE, l->task,
 			  (const struct history_call *const[]){ h->call, w }, 2,
 			  "%.*s: a write was accepted at %lld under a lease that ended at %lld",
 			  STRF(l->task), (long long)w->ans->now, (long long)h->until);
+	if (w->rq->op == OP_HEARTBEAT && t->lock && t->lock->expires_at > h->until)
+		h->until = t->lock->expires_at;
+}
+
+/* By store time; a renewal before what else was done in the same ms. */
+static int by_now(const void *a, const void *b)
+{
+	const struct history_call *x = (*(const struct touch *const *)a)->call,
+				  *y = (*(const struct touch *const *)b)->call;
+
+	if (x->ans->now != y->ans->now)
+		return x->ans->now < y->ans->now ? -1 : 1;
+	return (y->rq->op == OP_HEARTBEAT) - (x->rq->op == OP_HEARTBEAT);
+}
+
+static bool is_write(const struct touch *t)
+{
+	return !t->next && accepted(t->call) && needs_own_lock(t->call->rq) && t->call->rq->token.n;
+}
+
+static void check_leases(struct locks *l, const struct touch **writes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (is_write(&l->touches[i]))
+			writes[n++] = &l->touches[i];
+	qsort(writes, n, sizeof(*writes), by_now);
+	for (size_t i = 0; i < n; i++)
+		check_lease(l, writes[i]);
 }
 
 static int by_answered(const void *a, const void *b)
@@ -295,7 +329,7 @@ static void check_stale(struct locks *l, const struct hold **by_end)
 		for (; at < l->n_holds && before(by_end[at]->call, w); at++)
 			if (!newest || by_end[at]->fence > newest->fence)
 				newest = by_end[at];
-		if (!l->touches[i].next && accepted(w) && needs_own_lock(w->rq) && w->rq->token.n)
+		if (is_write(&l->touches[i]))
 			check_write(l, w, newest);
 	}
 }
@@ -345,11 +379,12 @@ static void check_task(struct locks *l, bool cleaned, void *room)
 	name_holds(l);
 	find_renewals(l);
 	find_enders(l);
+	check_stale(l, room);
+	check_leases(l, room);
 	/* a cleanup may end the lock of a dead process; a store's clock that follows one that was set may
 	 * end any that ran out */
 	if (!cleaned && !l->x->skewed)
 		check_holders(l);
-	check_stale(l, room);
 	check_done(l, room);
 }
 

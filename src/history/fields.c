@@ -16,7 +16,7 @@
 const struct field head_fields[] = {
 	{ "pawl", FIELD_STR, ALWAYS, offsetof(struct history_head, pawl) },
 	{ "store", FIELD_STR, ALWAYS, offsetof(struct history_head, store) },
-	{ "seed", FIELD_INT, ALWAYS, offsetof(struct history_head, seed) },
+	{ "seed", FIELD_SEED, ALWAYS, offsetof(struct history_head, seed) },
 	{ "agents", FIELD_INT, ALWAYS, offsetof(struct history_head, agents) },
 	{ "tasks", FIELD_INT, ALWAYS, offsetof(struct history_head, tasks) },
 	{ 0 },
@@ -235,11 +235,16 @@ void reader_free(struct reader *r)
 	r->words = NULL;
 }
 
+/* Two such numbers can be added. */
+#define INT_FAR (INT64_C(1) << 60)
+
 bool read_int(struct reader *r, const char *name, const json_t *v, int64_t *out)
 {
 	if (!json_is_integer(v))
 		return reader_fail(r, "%s: a whole number is needed", name);
 	*out = json_integer_value(v);
+	if (*out > INT_FAR || *out < -INT_FAR)
+		return reader_fail(r, "%s: a number this large means nothing here", name);
 	return true;
 }
 
@@ -327,6 +332,10 @@ static bool read_value(struct reader *r, const struct field *f, const json_t *v,
 	switch (f->kind) {
 	case FIELD_INT:
 		return read_int(r, f->name, v, p);
+	case FIELD_SEED:
+		*(int64_t *)p = json_integer_value(v);
+		return json_is_integer(v) ||
+		       reader_fail(r, "%s: a whole number is needed", f->name);
 	case FIELD_LIST:
 		return read_list(r, f->name, v, p);
 	case FIELD_FLAG:

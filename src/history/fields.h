@@ -18,11 +18,12 @@
 enum field_kind {
 	FIELD_STR,
 	FIELD_INT,
+	FIELD_SEED, /* any 64 bits */
 	FIELD_FLAG, /* an int64_t that is 0 or 1 */
 	FIELD_LIST,
 	FIELD_STATUS,
 	FIELD_CLASS,
-	FIELD_CODE, /* enum result */
+	FIELD_CODE,  /* enum result */
 	FIELD_MARK,  /* the raw hash of a token, written as its first hex digits */
 	FIELD_TOKEN, /* a token, written as the first hex digits of its hash */
 	FIELD_APPLIED

@@ -9,7 +9,7 @@
 #define SPANS 16
 #define TASKS_MAX 5000
 #define SHOWN 12 /* of the calls that led to a dead end */
-#define STEPS_BASE 300000
+#define STEPS_BASE 3000000
 #define STEPS_EACH 300
 
 /* One thing to try: a call, at a time, with what selection gave. */
@@ -81,7 +81,7 @@ struct search {
 	int64_t spans[SPANS];
 	size_t n_spans;
 	bool guessing; /* not every time that matters is tried, so "no" is not sure */
-	size_t steps, limit;
+	size_t steps, limit; /* of work, so that a search ends; large states count for more */
 	/* the deepest point */
 	size_t least_left;
 	struct model *dead;
@@ -397,6 +397,26 @@ static size_t guess_times(struct search *s)
 	return n + model_times(s->m, from, to, out + n, 2 * s->m->n_tasks + s->m->n_kept + 2);
 }
 
+/* The lowest version that a call about the task still needs; what is done is skipped for good. */
+static int64_t lowest_need(struct search *s, uint32_t task, uint32_t but)
+{
+	uint32_t at = s->low[task];
+
+	while (at < s->first[task + 1] && s->is_done[s->needs[at].part])
+		at++;
+	s->low[task] = at;
+	while (at < s->first[task + 1] &&
+	       (s->needs[at].part == but || s->is_done[s->needs[at].part]))
+		at++;
+	return at < s->first[task + 1] ? s->needs[at].version : INT64_MAX;
+}
+
+/* Could anything that nobody was told of have happened to the task here? */
+static bool has_room(struct search *s, uint32_t task)
+{
+	return !s->versions || model_task(s->m, task)->version < lowest_need(s, task, NONE);
+}
+
 static void spare_moves(struct search *s, uint32_t i, int64_t now)
 {
 	const struct model_call *c = &s->calls[i];
@@ -406,12 +426,12 @@ static void spare_moves(struct search *s, uint32_t i, int64_t now)
 		add_move(s, i, (struct model_choice){ .took = s->took[i] }, now);
 		return;
 	}
-	if (!part_of(s, i)->spare)
+	if (!part_of(s, i)->spare && (c->id ? has_room(s, c->id) : !selects(c->rq)))
 		add_move(s, i, (struct model_choice){ 0 }, now);
 	if (!selects(c->rq))
 		return;
 	for (uint32_t t = 1; !part_of(s, i)->spare && t < s->m->n_tasks; t++)
-		if (model_task(s->m, t)->status)
+		if (model_task(s->m, t)->status && has_room(s, t))
 			add_move(s, i, (struct model_choice){ .took = t }, now);
 	for (uint32_t n = worn(s, i, now); n; n--)
 		add_move(s, i, (struct model_choice){ .swept = n }, now);
@@ -420,15 +440,22 @@ static void spare_moves(struct search *s, uint32_t i, int64_t now)
 /* What need not have happened. */
 static void list_spares(struct search *s)
 {
-	size_t n = s->n_spares ? guess_times(s) : 0;
+	size_t n = s->n_spares ? guess_times(s) : 0, low = 0, high = s->n_spares;
 
 	s->n_moves = 0;
-	for (size_t k = 0; k < s->n_spares; k++) {
-		uint32_t i = s->spares[k];
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (part_of(s, s->spares[mid])->sent <= s->ready_by)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	/* the latest first */
+	while (low-- > 0) {
+		uint32_t i = s->spares[low];
 		const struct part *p = part_of(s, i);
 
-		if (p->sent > s->ready_by)
-			break;
 		if (s->is_done[i] || (p->ans && p->answered < s->latest))
 			continue;
 		if (p->ans)
@@ -448,20 +475,6 @@ static void list_moves(struct search *s, bool spares)
 
 /* --- trying -------------------------------------------------------------------------------------- */
 
-/* The lowest version that a call about the task still needs; what is done is skipped for good. */
-static int64_t lowest_need(struct search *s, uint32_t task, uint32_t but)
-{
-	uint32_t at = s->low[task];
-
-	while (at < s->first[task + 1] && s->is_done[s->needs[at].part])
-		at++;
-	s->low[task] = at;
-	while (at < s->first[task + 1] &&
-	       (s->needs[at].part == but || s->is_done[s->needs[at].part]))
-		at++;
-	return at < s->first[task + 1] ? s->needs[at].version : INT64_MAX;
-}
-
 /* Versions only grow: a call that saw a lower one can never come any more. */
 static bool too_new(struct search *s, uint32_t but)
 {
@@ -478,7 +491,7 @@ static bool step(struct search *s, const struct move *mv, struct buf *why)
 	const struct model_call *c = &s->calls[mv->part];
 	struct model_answer want;
 
-	s->steps++;
+	s->steps += 1 + s->size / 2048;
 	memcpy(s->try, s->m, s->size);
 	model_step(s->world, s->try, c, mv->now, mv->choice, &want);
 	if (must(p))

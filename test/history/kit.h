@@ -1,0 +1,112 @@
+/*
+ * kit: histories written by hand. Times are ms from the start; the store's clock is 1000 ahead of them.
+ */
+#ifndef TEST_HISTORY_KIT_H
+#define TEST_HISTORY_KIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "history/check.h"
+
+#define HEAD                                                                                \
+	"{\"pawl_history\":1,\"pawl\":\"0.1.0\",\"store\":\"mem\",\"seed\":7,\"agents\":2," \
+	"\"tasks\":1,\"policy\":{\"lease\":100,\"lease_min\":1,\"lease_max\":86400000,"     \
+	"\"lock_ttl\":100,\"max_abandoned\":5,\"keep_abandoned\":false,\"ignore_depends\":false}}\n"
+
+#define NS(ms) ((ms)*1000000LL)
+
+struct text {
+	struct buf b;
+	int n; /* number of the latest call */
+};
+
+/* Quotes are written as ' to be read. */
+static inline void add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static inline void add(struct text *t, const char *fmt, ...)
+{
+	char line[1000];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	for (char *p = line; *p; p++)
+		if (*p == '\'')
+			*p = '"';
+	buf_adds(&t->b, str_c(line));
+	buf_addc(&t->b, '\n');
+}
+
+static inline struct text begin(void)
+{
+	struct text t = { .b = BUF_MAX(1 << 20) };
+
+	buf_adds(&t.b, STR(HEAD));
+	return t;
+}
+
+static inline int send(struct text *t, int at, const char *agent, const char *request)
+{
+	add(t, "{'t':%lld,'call':%d,'agent':'%s','pid':1,'request':{%s,'agent':'%s'}}", NS(at),
+	    ++t->n, agent, request, agent);
+	return t->n;
+}
+
+static inline void get(struct text *t, int at, int call, int now, const char *answer)
+{
+	add(t, "{'t':%lld,'answer':%d,'now':%d,%s}", NS(at), call, now, answer);
+}
+
+/* Sent, done and answered within 2 ms. */
+static inline void call(struct text *t, int at, const char *agent, const char *request,
+			const char *answer)
+{
+	get(t, at + 2, send(t, at, agent, request), 1001 + at, answer);
+}
+
+static inline void final(struct text *t, int at, const char *id, const char *task)
+{
+	add(t, "{'t':%lld,'final':'%s','now':%d,'task':%s}", NS(at), id, 1000 + at, task);
+}
+
+/* What was found, as a set of kinds; the text is used up. */
+static inline unsigned found(struct text *t)
+{
+	struct history_log log;
+	struct check_report r;
+	struct arena a = { 0 };
+	struct str why;
+	unsigned kinds = 0;
+
+	if (history_parse(&log, buf_str(&t->b), &why))
+		fail_msg("%.*s", STRF(why));
+	history_check(&log, &r, &a);
+	assert_int_equal(r.undecided, 0);
+	for (int k = 0; k < CHECK_KINDS; k++)
+		kinds |= (r.counts[k] > 0) << k;
+	if (getenv("SHOW_FINDINGS")) {
+		struct buf b = BUF_MAX(1 << 20);
+
+		check_print(&r, &log, &b);
+		fprintf(stderr, "%.*s\n", STRF(buf_str(&b)));
+		buf_free(&b);
+	}
+	arena_free(&a);
+	history_free(&log);
+	buf_free(&t->b);
+	return kinds;
+}
+
+#define KIND(k) (1u << CHECK_##k)
+#define CLEAN(t) assert_int_equal(found(&(t)), 0)
+/* It is found for its own reason, whatever else follows from it. */
+#define CAUGHT(t, k) assert_int_equal(found(&(t)) & KIND(k), KIND(k))
+
+#endif

@@ -1,0 +1,442 @@
+/* Histories made by hand: each kind of violation, and its twin that is none. */
+#include "kit.h"
+
+#define TOKEN1 "1111111111111111"
+#define TOKEN2 "2222222222222222"
+#define TOKEN3 "3333333333333333"
+
+#define CREATE "'op':'CREATE','id':'t1','title':'x'"
+#define FRESH \
+	"'code':'SUCCESS','task':{'id':'t1','status':'Ready','priority':2,'fence':0,'version':1}"
+#define CLAIM(token) "'op':'CLAIM','id':'t1','new_token':'" token "'"
+#define BY(op, token) "'op':'" op "','id':'t1','token':'" token "'"
+#define TASK(status, fence, version) \
+	"{'id':'t1','status':'" status "','priority':2,'fence':" fence ",'version':" version "}"
+#define HELD(fence, version, holder, token, until)                                            \
+	"{'id':'t1','status':'In Progress','priority':2,'fence':" fence ",'version':" version \
+	",'lock':{'holder':'" holder "','token':'" token "','expires_at':" until ",'ttl':100}}"
+#define GRANT(fence, token, until) \
+	"'lock':{'fence':" fence ",'expires_at':" until ",'ttl':100,'token':'" token "'}"
+#define CLAIMED(fence, version, holder, token, until)                  \
+	"'code':'SUCCESS','task':" HELD(fence, version, holder, token, \
+					until) "," GRANT(fence, token, until)
+#define RENEWED(version, until)                                     \
+	"'code':'SUCCESS','task':" HELD("1", version, "a1", TOKEN1, \
+					until) ",'lock':{"          \
+					       "'fence':1,'expires_at':" until ",'ttl':100}"
+#define SAYS(code, task) "'code':'" code "','task':" task
+
+/* t1 is there, and a1 holds it with fence 1 until 1111. */
+static struct text held(void)
+{
+	struct text t = begin();
+
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 10, "a1", CLAIM(TOKEN1), CLAIMED("1", "2", "a1", TOKEN1, "1111"));
+	return t;
+}
+
+static void fences(void **state)
+{
+	struct text t = held();
+
+	(void)state;
+	call(&t, 20, "a1", BY("RELEASE", TOKEN1), SAYS("SUCCESS", TASK("Ready", "1", "3")));
+	call(&t, 30, "a2", CLAIM(TOKEN2), CLAIMED("2", "4", "a2", TOKEN2, "1131"));
+	CLEAN(t);
+
+	t = held();
+	call(&t, 20, "a1", BY("RELEASE", TOKEN1), SAYS("SUCCESS", TASK("Ready", "1", "3")));
+	call(&t, 30, "a2", CLAIM(TOKEN2), CLAIMED("1", "4", "a2", TOKEN2, "1131"));
+	CAUGHT(t, FENCE);
+
+	/* given later, and lower */
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 10, "a1", CLAIM(TOKEN1), CLAIMED("2", "2", "a1", TOKEN1, "1111"));
+	call(&t, 300, "a2", CLAIM(TOKEN2), CLAIMED("1", "3", "a2", TOKEN2, "1401"));
+	CAUGHT(t, FENCE);
+}
+
+static void manual_lock_put_to_work(void **state)
+{
+	struct text t = begin();
+
+	(void)state;
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 10, "a1", "'op':'LOCK_ACQUIRE','id':'t1','new_token':'" TOKEN1 "'",
+	     "'code':'SUCCESS','task':{'id':'t1','status':'Ready','priority':2,'fence':1,'version':2,"
+	     "'lock':{'holder':'a1','expires_at':1111,'ttl':100,'manual':true}}," GRANT("1", TOKEN1,
+											"1111"));
+	call(&t, 20, "a1", CLAIM(TOKEN1), CLAIMED("1", "3", "a1", TOKEN1, "1111"));
+	CLEAN(t);
+}
+
+static void holders(void **state)
+{
+	struct text t = held();
+
+	(void)state;
+	call(&t, 200, "a2", CLAIM(TOKEN2), CLAIMED("2", "3", "a2", TOKEN2, "1301"));
+	CLEAN(t);
+
+	t = held();
+	call(&t, 50, "a2", CLAIM(TOKEN2), CLAIMED("2", "3", "a2", TOKEN2, "1151"));
+	CAUGHT(t, HOLDERS);
+
+	/* a lock that was broken in between is another matter */
+	t = held();
+	call(&t, 30, "a2", "'op':'LOCK_BREAK','id':'t1','reason':'so'",
+	     SAYS("SUCCESS", TASK("In Progress", "1", "3")));
+	call(&t, 50, "a2", CLAIM(TOKEN2), CLAIMED("2", "4", "a2", TOKEN2, "1151"));
+	CLEAN(t);
+}
+
+static void stale(void **state)
+{
+	struct text t = held();
+
+	(void)state;
+	call(&t, 60, "a1", BY("HEARTBEAT", TOKEN1), RENEWED("3", "1161"));
+	call(&t, 140, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", TASK("Done", "1", "4")));
+	CLEAN(t);
+
+	/* at the moment of its end a lease is over */
+	t = held();
+	call(&t, 110, "a1", BY("HEARTBEAT", TOKEN1), RENEWED("3", "1211"));
+	CAUGHT(t, STALE);
+
+	t = held();
+	call(&t, 200, "a2", CLAIM(TOKEN2), CLAIMED("2", "3", "a2", TOKEN2, "1301"));
+	call(&t, 210, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", TASK("Done", "2", "4")));
+	CAUGHT(t, STALE);
+
+	t = held();
+	call(&t, 200, "a2", CLAIM(TOKEN2), CLAIMED("2", "3", "a2", TOKEN2, "1301"));
+	call(&t, 210, "a1", BY("DONE", TOKEN1),
+	     SAYS("LOST_LOCK", HELD("2", "3", "a2", TOKEN2, "1301")));
+	CLEAN(t);
+
+	t = held();
+	call(&t, 30, "a2", BY("DONE", TOKEN3), SAYS("SUCCESS", TASK("Done", "1", "3")));
+	CAUGHT(t, STALE);
+}
+
+static void done_once(void **state)
+{
+	struct text t = held();
+	const char *reopen = "'op':'REOPEN','id':'t1','reason':'more'";
+
+	(void)state;
+	call(&t, 20, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", TASK("Done", "1", "3")));
+	call(&t, 30, "a1", BY("DONE", TOKEN1),
+	     SAYS("SUCCESS", TASK("Done", "1", "3")) ",'repeated':true");
+	call(&t, 40, "a2", reopen, SAYS("SUCCESS", TASK("Ready", "1", "4")));
+	call(&t, 50, "a2", CLAIM(TOKEN2), CLAIMED("2", "5", "a2", TOKEN2, "1151"));
+	call(&t, 60, "a2", BY("DONE", TOKEN2), SAYS("SUCCESS", TASK("Done", "2", "6")));
+	CLEAN(t);
+
+	t = held();
+	call(&t, 20, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", TASK("Done", "1", "3")));
+	call(&t, 30, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", TASK("Done", "1", "4")));
+	CAUGHT(t, DONE);
+}
+
+static void lost(void **state)
+{
+	struct text t = held();
+	int removed;
+
+	(void)state;
+	final(&t, 50, "t1", HELD("1", "2", "a1", TOKEN1, "1111"));
+	CLEAN(t);
+
+	t = held();
+	final(&t, 50, "t1", TASK("Ready", "1", "1"));
+	CAUGHT(t, LOST);
+
+	t = held();
+	final(&t, 50, "t1", TASK("Ready", "0", "2"));
+	CAUGHT(t, LOST);
+
+	t = held();
+	final(&t, 50, "t1", "null");
+	CAUGHT(t, LOST);
+
+	/* unless somebody removed it, or may have */
+	t = held();
+	removed = send(&t, 20, "a2", "'op':'REMOVE','id':'t1','force':1");
+	final(&t, 50, "t1", "null");
+	CLEAN(t);
+	t = held();
+	removed = send(&t, 20, "a2", "'op':'REMOVE','id':'t1','force':1");
+	get(&t, 30, removed, 0, "'code':'API_ERROR','applied':'no'");
+	final(&t, 50, "t1", "null");
+	CAUGHT(t, LOST);
+
+	/* the right version, and another state: only an order of calls can tell */
+	t = held();
+	final(&t, 50, "t1", TASK("Done", "1", "2"));
+	CAUGHT(t, LINEAR);
+}
+
+static void stuck(void **state)
+{
+	static const char *const dep = "'op':'CREATE','id':'t2','title':'x','depends':['t1']";
+	static const char *const shown =
+		"'code':'SUCCESS','task':{'id':'t2','status':'Ready','priority':2,'fence':0,'version':1,"
+		"'depends':['t1'],'open_depends':1}";
+	const char *waits = "{'id':'t2','status':'Ready','priority':2,'fence':0,'version':1,"
+			    "'depends':['t1'],'open_depends':1}";
+	struct text t;
+
+	(void)state;
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 10, "a1", dep, shown);
+	final(&t, 50, "t1", TASK("Ready", "0", "1"));
+	final(&t, 50, "t2", waits);
+	CLEAN(t);
+
+	/* waits for what will never be done */
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 10, "a1", dep, shown);
+	call(&t, 20, "a1", "'op':'CANCEL','id':'t1','reason':'no'",
+	     SAYS("SUCCESS", TASK("Canceled", "0", "2")));
+	final(&t, 50, "t1", TASK("Canceled", "0", "2"));
+	final(&t, 50, "t2", waits);
+	CAUGHT(t, STUCK);
+
+	/* a count that is never right again */
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	final(&t, 50, "t1",
+	      "{'id':'t1','status':'Ready','priority':2,'fence':0,'version':1,'open_depends':1}");
+	CAUGHT(t, STUCK);
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	final(&t, 50, "t1",
+	      "{'id':'t1','status':'Ready','priority':2,'fence':0,'version':1,'open_subtasks':1}");
+	CAUGHT(t, STUCK);
+
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 10, "a1", dep, shown);
+	final(&t, 50, "t1",
+	      "{'id':'t1','status':'Ready','priority':2,'fence':0,'version':1,'depends':['t2'],"
+	      "'open_depends':1}");
+	final(&t, 50, "t2", waits);
+	CAUGHT(t, STUCK);
+}
+
+static void order(void **state)
+{
+	const char *show = "'op':'SHOW','id':'t1'";
+	struct text t;
+	int slow;
+
+	(void)state;
+	/* while a claim is under way both states may be seen, but not the old one after the new one */
+	for (int wrong = 0; wrong < 2; wrong++) {
+		t = begin();
+		call(&t, 0, "a1", CREATE, FRESH);
+		slow = send(&t, 10, "a1", CLAIM(TOKEN1));
+		call(&t, 20, "a2", show,
+		     wrong ? SAYS("SUCCESS", HELD("1", "2", "a1", TOKEN1, "1150")) : FRESH);
+		call(&t, 30, "a3", show,
+		     wrong ? FRESH : SAYS("SUCCESS", HELD("1", "2", "a1", TOKEN1, "1150")));
+		get(&t, 60, slow, 1050, CLAIMED("1", "2", "a1", TOKEN1, "1150"));
+		if (wrong)
+			CAUGHT(t, LINEAR);
+		else
+			CLEAN(t);
+	}
+	/* a refusal must be right at some moment of its own */
+	t = held();
+	call(&t, 20, "a2", CLAIM(TOKEN2), SAYS("CONFLICT", HELD("1", "2", "a1", TOKEN1, "1111")));
+	CLEAN(t);
+	t = held();
+	call(&t, 150, "a2", CLAIM(TOKEN2), SAYS("CONFLICT", HELD("1", "2", "a1", TOKEN1, "1111")));
+	CAUGHT(t, LINEAR);
+}
+
+static void without_answer(void **state)
+{
+	const char *conflict = SAYS("CONFLICT", HELD("1", "2", "a1", TOKEN1, "1120"));
+	struct text t;
+	int open;
+
+	(void)state;
+	/* 0: never heard of; 1: perhaps done; 2: surely not; 3: nobody asked */
+	for (int how = 0; how < 4; how++) {
+		t = begin();
+		call(&t, 0, "a1", CREATE, FRESH);
+		if (how < 3) {
+			open = send(&t, 10, "a1", CLAIM(TOKEN1));
+			if (how)
+				get(&t, 40, open, 0,
+				    how == 1 ? "'code':'API_ERROR','applied':'unknown'"
+					     : "'code':'API_ERROR','applied':'no'");
+		}
+		call(&t, 50, "a2", CLAIM(TOKEN2), conflict);
+		if (how < 2)
+			CLEAN(t);
+		else
+			CAUGHT(t, LINEAR);
+	}
+	/* it never happened, or long after, or at the very end */
+	for (int how = 0; how < 3; how++) {
+		t = held();
+		send(&t, 20, "a1", BY("DONE", TOKEN1));
+		if (how)
+			call(&t, 60, "a2", CLAIM(TOKEN2),
+			     SAYS("CONFLICT", HELD("1", "2", "a1", TOKEN1, "1111")));
+		if (how == 2)
+			call(&t, 70, "a2", "'op':'SHOW','id':'t1'",
+			     SAYS("SUCCESS", TASK("Done", "1", "3")));
+		final(&t, 90, "t1",
+		      how == 1 ? HELD("1", "2", "a1", TOKEN1, "1111") : TASK("Done", "1", "3"));
+		CLEAN(t);
+	}
+	/* once, not twice */
+	t = held();
+	send(&t, 20, "a1", BY("HEARTBEAT", TOKEN1));
+	final(&t, 90, "t1", HELD("1", "4", "a1", TOKEN1, "1150"));
+	CAUGHT(t, LINEAR);
+	/* not before it was sent */
+	t = held();
+	call(&t, 20, "a2", "'op':'SHOW','id':'t1'", SAYS("SUCCESS", TASK("Done", "1", "3")));
+	send(&t, 40, "a1", BY("DONE", TOKEN1));
+	CAUGHT(t, LINEAR);
+}
+
+/* An agent died in `next --claim`; its lease ran out before anybody saw it. */
+static void taken_by_nobody(void **state)
+{
+	struct text t = begin();
+
+	(void)state;
+	call(&t, 0, "a1", CREATE, FRESH);
+	send(&t, 10, "a1", "'op':'TAKE','new_token':'" TOKEN1 "'");
+	call(&t, 300, "a2", CLAIM(TOKEN2), CLAIMED("2", "3", "a2", TOKEN2, "1401"));
+	CLEAN(t);
+
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 300, "a2", CLAIM(TOKEN2), CLAIMED("2", "3", "a2", TOKEN2, "1401"));
+	CAUGHT(t, LINEAR);
+}
+
+static void clock_goes_on(void **state)
+{
+	struct text t = begin();
+	int slow;
+
+	(void)state;
+	call(&t, 0, "a1", CREATE, FRESH);
+	get(&t, 20, send(&t, 10, "a1", "'op':'SHOW','id':'t1'"), 900, FRESH);
+	CAUGHT(t, CLOCK);
+
+	/* calls at the same time may have any order */
+	t = begin();
+	slow = send(&t, 0, "a2", "'op':'SHOW','id':'t1'");
+	call(&t, 1, "a1", CREATE, FRESH);
+	get(&t, 20, slow, 1000, FRESH);
+	CLEAN(t);
+
+	/* somebody set a clock */
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	add(&t, "{'t':5000000,'event':'skew','ms':-100}");
+	get(&t, 20, send(&t, 10, "a1", "'op':'SHOW','id':'t1'"), 900, FRESH);
+	CLEAN(t);
+}
+
+static void selected(void **state)
+{
+	const char *take = "'op':'TAKE','new_token':'" TOKEN1 "'", *show = "'op':'SHOW','id':'t1'";
+	struct text t = begin();
+	int slow;
+
+	(void)state;
+	call(&t, 0, "a1", take, "'code':'NO_TASKS'");
+	call(&t, 10, "a1", CREATE, FRESH);
+	CLEAN(t);
+
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 10, "a1", take, "'code':'NO_TASKS'");
+	call(&t, 20, "a1", show, FRESH);
+	CAUGHT(t, SELECTED);
+
+	/* it was there only for a part of the time */
+	t = begin();
+	slow = send(&t, 1, "a2", take);
+	call(&t, 0, "a1", CREATE, FRESH);
+	get(&t, 10, slow, 1001, "'code':'NO_TASKS'");
+	call(&t, 20, "a1", show, FRESH);
+	CLEAN(t);
+
+	/* a worse one, though t1 was free */
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 10, "a1", "'op':'CREATE','id':'t2','title':'x','priority':1",
+	     "'code':'SUCCESS','task':{'id':'t2','status':'Ready','priority':1,'fence':0,'version':1}");
+	call(&t, 20, "a1", take,
+	     "'code':'SUCCESS','task':{'id':'t2','status':'In Progress','priority':1,'fence':1,"
+	     "'version':2,'lock':{'holder':'a1','expires_at':1121,'ttl':100}}," GRANT("1", TOKEN1,
+										      "1121"));
+	call(&t, 30, "a1", show, FRESH);
+	CAUGHT(t, SELECTED);
+}
+
+static void excerpt(void **state)
+{
+	struct text t = held();
+	struct history_log log;
+	struct check_report r;
+	struct arena a = { 0 };
+	struct buf b = BUF_MAX(1 << 20);
+	struct str why;
+
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		call(&t, 20 + 3 * i, "a2", CLAIM(TOKEN2),
+		     SAYS("CONFLICT", HELD("1", "2", "a1", TOKEN1, "1111")));
+	call(&t, 90, "a3", "'op':'SHOW','id':'t1'", SAYS("SUCCESS", TASK("Review", "1", "2")));
+	for (int i = 0; i < 20; i++)
+		call(&t, 100 + 3 * i, "a2", "'op':'SHOW','id':'t1'",
+		     SAYS("SUCCESS", HELD("1", "2", "a1", TOKEN1, "1111")));
+	assert_int_equal(history_parse(&log, buf_str(&t.b), &why), 0);
+	history_check(&log, &r, &a);
+	assert_int_equal(r.counts[CHECK_LINEAR], 1);
+	assert_int_equal(r.n_findings, 1);
+	/* what made the state, and the answer that does not fit */
+	assert_int_equal(r.findings[0].n_calls, 3);
+	assert_int_equal(r.findings[0].calls[2]->number, 23);
+	check_print(&r, &log, &b);
+	buf_addc(&b, '\0');
+	assert_non_null(strstr(b.p, "VIOLATED"));
+	assert_non_null(strstr(b.p, "it is Review, should be In Progress"));
+	assert_non_null(strstr(b.p, "seed 7"));
+	buf_free(&b);
+	buf_free(&t.b);
+	arena_free(&a);
+	history_free(&log);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fences),         cmocka_unit_test(manual_lock_put_to_work),
+		cmocka_unit_test(holders),        cmocka_unit_test(stale),
+		cmocka_unit_test(done_once),      cmocka_unit_test(lost),
+		cmocka_unit_test(stuck),          cmocka_unit_test(order),
+		cmocka_unit_test(without_answer), cmocka_unit_test(taken_by_nobody),
+		cmocka_unit_test(clock_goes_on),  cmocka_unit_test(selected),
+		cmocka_unit_test(excerpt),
+	};
+
+	return cmocka_run_group_tests_name("rules", tests, NULL, NULL);
+}
