@@ -361,8 +361,8 @@ static int empty_queue(struct sq *s)
 	static const char *const sql[] = {
 		"DELETE FROM body WHERE rid IN (SELECT rid FROM record WHERE q=?1)",
 		"DELETE FROM link WHERE q=?1",
-		"UPDATE queue SET floor=max(floor,(SELECT ifnull(max(rev),0) FROM record WHERE q=?1)),"
-		"name=CASE n WHEN 1 THEN name END WHERE n=?1",
+		"UPDATE queue SET floor=(SELECT max(floor,ifnull(max(rev),0)) FROM record WHERE q=?1) WHERE n=?1",
+		"UPDATE queue SET name=NULL WHERE n=?1 AND n<>1",
 		"DELETE FROM record WHERE q=?1",
 		"UPDATE tally SET n=0 WHERE q=?1",
 		"DELETE FROM tally WHERE q=?1 AND q<>1",

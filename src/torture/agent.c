@@ -141,7 +141,7 @@ void agent_send(struct agent *ag, const struct request *rq, struct answer *ans)
 	keep_call(m, rq);
 	call = history_call(ag->history, ag->name, rq);
 	start = micros();
-	queue_call(ag->queue, rq, ans, ag->arena);
+	queue_call(ag->queue, rq, ans, &ag->arena);
 	count(ag, ans, micros() - start, m->stops != stops);
 	history_answer(ag->history, call, ans);
 	learn(ag, rq, ans);
@@ -167,15 +167,15 @@ struct request agent_request(struct agent *ag, enum op op, int task)
 
 	GIVE(&rq, agent, ag->name);
 	if (task >= 0)
-		GIVE(&rq, id, board_id(ag->arena, task));
+		GIVE(&rq, id, board_id(&ag->arena, task));
 	return rq;
 }
 
 bool agent_recall(struct agent *ag, struct request *rq)
 {
-	struct str call = arena_str(ag->arena, str_n(ag->mind->call, ag->mind->call_size));
+	struct str call = arena_str(&ag->arena, str_n(ag->mind->call, ag->mind->call_size));
 
-	return call.n && request_unpack(call, rq, ag->arena) == 0;
+	return call.n && request_unpack(call, rq, &ag->arena) == 0;
 }
 
 struct hold *agent_hold(struct agent *ag)
@@ -226,15 +226,13 @@ static void mix(struct agent *ag)
 	pid_t driver = getppid();
 
 	while (goes_on(ag, driver)) {
-		struct arena a = { 0 };
 		struct request rq;
 		struct answer ans;
 
-		ag->arena = &a;
 		if (!again(ag, &rq))
 			mix_choose(ag, &rq);
 		agent_send(ag, &rq, &ans);
-		arena_free(&a);
+		arena_free(&ag->arena);
 		think(ag);
 	}
 }

@@ -17,7 +17,7 @@ struct agent {
 	struct str name;
 	struct queue *queue;
 	struct history *history;
-	struct arena *arena; /* of the call */
+	struct arena arena; /* of the call */
 };
 
 /* The whole life of an agent's process: its exit code. `part` is a new file. */

@@ -90,7 +90,7 @@ static struct str relative(struct agent *ag, int task)
 {
 	int other = task / FAMILY * FAMILY + (int)agent_roll(ag, FAMILY);
 
-	return board_id(ag->arena, other < ag->board->tasks ? other : task);
+	return board_id(&ag->arena, other < ag->board->tasks ? other : task);
 }
 
 static struct strs relatives(struct agent *ag, int task)
@@ -98,7 +98,7 @@ static struct strs relatives(struct agent *ag, int task)
 	struct strs out = { 0 };
 
 	for (uint32_t n = 1 + agent_roll(ag, LINKS); n; n--)
-		out = arena_append(ag->arena, out, relative(ag, task));
+		out = arena_append(&ag->arena, out, relative(ag, task));
 	return out;
 }
 
@@ -214,7 +214,7 @@ static void give_lease(struct agent *ag, struct request *rq)
 	int64_t least = SCRATCH_LEASE_MIN;
 
 	if (acquires(rq)) {
-		GIVE(rq, new_token, token_make(ag->arena));
+		GIVE(rq, new_token, token_make(&ag->arena));
 		GIVE(rq, ttl, least + agent_roll(ag, chance(ag, 80) ? 400 : 1800));
 	} else if (rq->op == OP_HEARTBEAT && chance(ag, 80)) {
 		GIVE(rq, ttl, least + agent_roll(ag, 800));
@@ -236,7 +236,7 @@ static void give_token(struct agent *ag, struct request *rq, const struct hold *
 		h = old_hold(ag);
 	if (!h || !(op_flags(rq->op) & (OP_HELD | OP_TAKES)) || rq->op == OP_TAKE)
 		return;
-	GIVE(rq, token, arena_str(ag->arena, str_c(h->token)));
+	GIVE(rq, token, arena_str(&ag->arena, str_c(h->token)));
 	if (chance(ag, 50))
 		GIVE(rq, explicit, 1);
 }
@@ -246,10 +246,10 @@ static void give_identity(struct agent *ag, struct request *rq)
 	uint32_t other = agent_roll(ag, (uint32_t)ag->board->agents);
 
 	if (chance(ag, 3))
-		GIVE(rq, agent, arena_printf(ag->arena, "a%u", other));
+		GIVE(rq, agent, arena_printf(&ag->arena, "a%u", other));
 	if (!(op_flags(rq->op) & OP_READS) && !(acquires(rq) && rq->op != OP_DONE) &&
 	    chance(ag, 25))
-		GIVE(rq, request_id, token_make(ag->arena));
+		GIVE(rq, request_id, token_make(&ag->arena));
 }
 
 /* --- choosing -------------------------------------------------------------------------------------- */

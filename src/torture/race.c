@@ -27,7 +27,7 @@ static bool take(struct agent *ag)
 	struct request rq = agent_request(ag, OP_TAKE, -1);
 	struct answer ans;
 
-	GIVE(&rq, new_token, token_make(ag->arena));
+	GIVE(&rq, new_token, token_make(&ag->arena));
 	GIVE(&rq, ttl, lease(ag->plan));
 	agent_insist(ag, &rq, &ans);
 	if (ans.code == NO_TASKS && ans.wait_ms)
@@ -41,10 +41,10 @@ static void finish(struct agent *ag, struct hold *h)
 	struct request rq = agent_request(ag, OP_DONE, h->task);
 	struct answer ans;
 
-	GIVE(&rq, token, arena_str(ag->arena, str_c(h->token)));
+	GIVE(&rq, token, arena_str(&ag->arena, str_c(h->token)));
 	if (ag->me % 2) {
 		GIVE(&rq, claim_next, 1);
-		GIVE(&rq, new_token, token_make(ag->arena));
+		GIVE(&rq, new_token, token_make(&ag->arena));
 		GIVE(&rq, ttl, lease(ag->plan));
 	}
 	agent_insist(ag, &rq, &ans);
@@ -54,14 +54,12 @@ static void finish(struct agent *ag, struct hold *h)
 /* What the one before it was told, or not. */
 static void take_over(struct agent *ag)
 {
-	struct arena a = { 0 };
 	struct request rq;
 	struct answer ans;
 
-	ag->arena = &a;
 	if (ag->mind->pending && agent_recall(ag, &rq))
 		agent_insist(ag, &rq, &ans);
-	arena_free(&a);
+	arena_free(&ag->arena);
 }
 
 void race_drain(struct agent *ag)
@@ -71,15 +69,13 @@ void race_drain(struct agent *ag)
 	take_over(ag);
 
 	while (more && !ag->board->stop) {
-		struct arena a = { 0 };
 		struct hold *h = agent_hold(ag);
 
-		ag->arena = &a;
 		if (h)
 			finish(ag, h);
 		else
 			more = take(ag);
-		arena_free(&a);
+		arena_free(&ag->arena);
 	}
 }
 
@@ -92,7 +88,7 @@ static void play(struct agent *ag, int round)
 	struct answer ans;
 	bool won;
 
-	GIVE(&rq, new_token, token_make(ag->arena));
+	GIVE(&rq, new_token, token_make(&ag->arena));
 	GIVE(&rq, ttl, LONG_LEASE);
 	agent_insist(ag, &rq, &ans);
 	won = ans.code == SUCCESS;
@@ -108,11 +104,8 @@ static void play(struct agent *ag, int round)
 void race_claims(struct agent *ag)
 {
 	for (int64_t round = 0; round < ag->plan->rounds; round++) {
-		struct arena a = { 0 };
-
-		ag->arena = &a;
 		board_meet(ag->board, &ag->board->start);
 		play(ag, (int)round);
-		arena_free(&a);
+		arena_free(&ag->arena);
 	}
 }

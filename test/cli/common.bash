@@ -55,6 +55,16 @@ needs() {
 	command -v "$1" >/dev/null || skip "needs $1"
 }
 
+needs_terminal() {
+	needs script
+	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no pseudo-terminal to be had here"
+}
+
+# on_terminal COMMAND: what a terminal would see
+on_terminal() {
+	script -qec "$1" /dev/null </dev/null
+}
+
 # call CODE ARG...
 call() {
 	local want=$1

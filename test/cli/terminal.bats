@@ -113,16 +113,6 @@ setup() {
 	LC_ALL=C not grep -q $'[\x01-\x08\x0b-\x1f]' <<<"$output"
 }
 
-needs_terminal() {
-	needs script
-	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no pseudo-terminal to be had here"
-}
-
-# on_terminal COMMAND: what a terminal would see
-on_terminal() {
-	script -qec "$1" /dev/null </dev/null
-}
-
 coloured() {
 	[[ $1 == *$'\e['[0-9]* ]]
 }

@@ -166,3 +166,14 @@ nobody_in() {
 	call 30 torture --store sqlite:/no/such/folder/q.db
 	nothing_left
 }
+
+@test "torture: on a terminal one line shows how far it is, and is gone at the end; elsewhere nothing" {
+	call 0 torture --calls 200
+	same "$stderr" ""
+	needs_terminal
+	seen=$(on_terminal "stty cols 60; '$PAWL' torture --seconds 1 --color never")
+	[[ $seen == *$'\r\e[Kworking: 1 s left, '*' calls ('* ]]
+	[[ $seen == *$'\r\e[Kagents  '* ]]
+	seen=$(on_terminal "'$PAWL' torture --seconds 1 -q")
+	same "$seen" ""
+}
