@@ -21,8 +21,10 @@ test: ## the test suite alone
 	@tools/setup check
 	@tools/check -v gcc
 
-soak: ## the simulator, 100,000 seeds and on broken code; the fuzzers, a million runs of each
+soak: ## torture with 64 processes; the simulator, 100,000 seeds and on broken code; fuzzers, a million runs of each
 	@tools/setup check
+	@$(MAKE) --no-print-directory all
+	@tools/soak-torture
 	@tools/sim
 	@tools/check-mutants
 	@tools/fuzz --runs 1000000
