@@ -191,8 +191,6 @@ static void prepare(struct checking *x)
 	x->spoiled = arena_array(x->arena, bool, x->tasks.n + 1);
 	for (size_t i = 0; i < log->n_ends; i++)
 		x->ends[task_number(x, log->ends[i].id)] = &log->ends[i];
-	for (size_t i = 0; i < log->n_notes; i++)
-		x->skewed |= str_is(log->notes[i].what, "skew");
 	x->out->calls = log->n_calls;
 	x->out->tasks = x->tasks.n ? x->tasks.n - 1 : 0;
 }
@@ -203,9 +201,9 @@ void history_check(const struct history_log *log, struct check_report *out, stru
 
 	*out = (struct check_report){ 0 };
 	prepare(&x);
+	check_clock(&x);
 	check_locks(&x);
 	check_ends(&x);
-	check_clock(&x);
 	check_select(&x);
 	check_linear(&x);
 	tally_free(&x.tasks);

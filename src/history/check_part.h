@@ -24,7 +24,7 @@ struct checking {
 	size_t *first;                     /* of each task's group; first[n + 1] is their end */
 	const struct history_end **ends;   /* by task; NULL: no line says how it ended */
 	bool *spoiled;                     /* by task: how it ends is already known to be wrong */
-	bool skewed;                       /* somebody set a clock: the store's may have followed */
+	bool skewed;                       /* the store's time went back, rightly or not */
 };
 
 /* 0: there is none of that name. */

@@ -18,12 +18,22 @@ static bool tells_time(const struct history_call *c)
 	return c->ans && c->ans->now > 0 && c->ans->code != API_ERROR && c->ans->code != USAGE;
 }
 
+/* A store that holds nothing may take the wall clock's time again, and that may be earlier. */
+static bool clock_was_set(const struct history_log *log)
+{
+	for (size_t i = 0; i < log->n_notes; i++)
+		if (str_is(log->notes[i].what, "skew"))
+			return true;
+	return false;
+}
+
 void check_clock(struct checking *x)
 {
 	size_t n = x->log->n_calls, at = 0;
 	const struct history_call **done, *latest = NULL;
+	bool set = clock_was_set(x->log);
 
-	if (x->skewed || !n)
+	if (!n)
 		return;
 	done = mem_alloc(n * sizeof(*done));
 	memcpy(done, x->calls, n * sizeof(*done));
@@ -35,7 +45,10 @@ void check_clock(struct checking *x)
 			if (tells_time(done[at]) &&
 			    (!latest || done[at]->ans->now > latest->ans->now))
 				latest = done[at];
-		if (latest && tells_time(c) && c->ans->now < latest->ans->now)
+		if (!latest || !tells_time(c) || c->ans->now >= latest->ans->now)
+			continue;
+		x->skewed = true;
+		if (!set)
 			check_add(x, CHECK_CLOCK, c->rq->id,
 				  (const struct history_call *const[]){ latest, c }, 2,
 				  "the store's time was %lld, and %lld in a call sent after that",

@@ -80,7 +80,7 @@ struct search {
 	size_t n_hints;
 	int64_t spans[SPANS];
 	size_t n_spans;
-	bool guessing; /* not every time that matters is tried, so "no" is not sure */
+	bool guessing;       /* not every time that matters is tried, so "no" is not sure */
 	size_t steps, limit; /* of work, so that a search ends; large states count for more */
 	/* the deepest point */
 	size_t least_left;
@@ -373,7 +373,7 @@ static int64_t knows_of(const struct search *s, const struct part *p)
 /* When might a call have happened whose answer nobody saw? What a change leaves behind are times. */
 static size_t guess_times(struct search *s)
 {
-	int64_t from = s->floor, to = s->floor, *out = s->times;
+	int64_t from = s->floor, to = from, *out = s->times;
 	size_t n = 0, low = 0, high = s->n_hints;
 
 	for (size_t i = 0; i < s->n_moves; i++)

@@ -117,6 +117,14 @@ static void stale(void **state)
 	     SAYS("LOST_LOCK", HELD("2", "3", "a2", TOKEN2, "1301")));
 	CLEAN(t);
 
+	/* its lease would still run, but the lock was broken and given to another */
+	t = held();
+	call(&t, 30, "a2", "'op':'LOCK_BREAK','id':'t1','reason':'so'",
+	     SAYS("SUCCESS", TASK("In Progress", "1", "3")));
+	call(&t, 50, "a2", CLAIM(TOKEN2), CLAIMED("2", "4", "a2", TOKEN2, "1151"));
+	call(&t, 60, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", TASK("Done", "2", "5")));
+	CAUGHT(t, STALE);
+
 	t = held();
 	call(&t, 30, "a2", BY("DONE", TOKEN3), SAYS("SUCCESS", TASK("Done", "1", "3")));
 	CAUGHT(t, STALE);
