@@ -69,25 +69,28 @@ int sq_batch_accept(struct sq *s, struct change *c, enum combine_end end,
 static int read_last(struct sq *s, uint64_t *out)
 {
 	sqlite3_stmt *st;
-	int rc = sq_take(s, "SELECT id FROM batch", &st);
+	int rc = sq_take(s, "SELECT id FROM batch WHERE q=?", &st);
 
 	if (rc < 0)
 		return rc;
+	sqlite3_bind_int64(st, 1, s->q);
 	rc = sq_step(s, st);
 	*out = rc == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(st, 0) : 0;
 	sq_give(s, st);
 	return rc < 0 ? rc : 0;
 }
 
-/* So that the next one can tell whether these calls have happened. */
+/* So that the next one can tell whether these calls have happened. Each queue has its own: who serves another
+ * one settles nothing of ours, and must not make us forget it. */
 static int write_last(struct sq *s, uint64_t id)
 {
 	sqlite3_stmt *st;
-	int rc = sq_take(s, "REPLACE INTO batch(one,id) VALUES(1,?)", &st);
+	int rc = sq_take(s, "REPLACE INTO batch(q,id) VALUES(?,?)", &st);
 
 	if (rc < 0)
 		return rc;
-	sqlite3_bind_int64(st, 1, (int64_t)id);
+	sqlite3_bind_int64(st, 1, s->q);
+	sqlite3_bind_int64(st, 2, (int64_t)id);
 	return sq_finish(s, st);
 }
 

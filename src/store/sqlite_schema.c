@@ -38,8 +38,8 @@ static const char version_1[] =
 	"CREATE INDEX event_key ON event(q,key);"
 	"INSERT INTO clock VALUES(1,'',0,0);";
 
-/* The number of the latest batch of calls from several processes: see combine.h. */
-static const char version_2[] = "CREATE TABLE batch(one INTEGER PRIMARY KEY,id);";
+/* The number of the latest batch of calls from several processes, for each queue: see combine.h. */
+static const char version_2[] = "CREATE TABLE batch(q INTEGER PRIMARY KEY,id);";
 
 static const char *const steps[] = { version_1, version_2 };
 static const struct sq_layout current = { steps, sizeof(steps) / sizeof(steps[0]) };
