@@ -143,6 +143,14 @@ static uint32_t top(const struct combine *c)
 	return n < COMBINE_SLOTS ? n : COMBINE_SLOTS;
 }
 
+/* Read once: what is looked at must be what is used. */
+static size_t length(const uint32_t *n, size_t max)
+{
+	uint32_t v = *(const volatile uint32_t *)n;
+
+	return v < max ? v : max;
+}
+
 static struct head *own(const struct combine *c)
 {
 	return &c->file->head[c->slot];
@@ -193,6 +201,8 @@ bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t
 	if (call.n > COMBINE_CALL_MAX || (c->slot < 0 && !find_slot(c)))
 		return false;
 	h = own(c);
+	atomic_thread_fence(
+		memory_order_release); /* whoever still copies the last call sees its end first */
 	memcpy(c->file->text[c->slot].call, call.p, call.n);
 	h->call_n = (uint32_t)call.n;
 	h->queue = queue;
@@ -207,7 +217,7 @@ bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t
 static enum combine_end read_reply(struct combine *c, struct combine_reply *out, struct arena *a)
 {
 	const struct head *h = own(c);
-	size_t n = h->reply_n < COMBINE_REPLY_MAX ? h->reply_n : COMBINE_REPLY_MAX;
+	size_t n = length(&h->reply_n, COMBINE_REPLY_MAX);
 
 	out->rc = h->rc;
 	out->report = arena_str(a, str_n(c->file->text[c->slot].reply, n));
@@ -276,62 +286,58 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 
 /* --- who holds the gate ------------------------------------------------------------------------- */
 
-static bool waits(const struct combine *c, const struct head *h, int64_t now)
+static bool waits(uint32_t word)
 {
-	enum state state = STATE(atomic_load(&h->word));
-
-	return (state == PENDING || state == NUDGED) && h->boot == c->boot && now < h->deadline;
+	return STATE(word) == PENDING || STATE(word) == NUDGED;
 }
 
-/* Of a holder that died. */
-static bool in_doubt(const struct combine *c, const struct head *h, int64_t now)
+/* What its owner has said in this slot is still wanted, if the word has not changed since it was read. */
+static bool wanted(const struct combine *c, const struct head *h, int64_t now)
 {
-	return STATE(atomic_load(&h->word)) == TAKEN && h->boot == c->boot && now < h->deadline;
+	return h->boot == c->boot && now < h->deadline;
 }
 
 /* The bytes are the owner's to change until the word says that they were its call. */
 static bool copy(struct combine *c, struct combine_call *call, struct arena *a)
 {
 	struct head *h = &c->file->head[call->slot];
-	size_t n = h->call_n < COMBINE_CALL_MAX ? h->call_n : COMBINE_CALL_MAX;
+	size_t n = length(&h->call_n, COMBINE_CALL_MAX);
 
 	call->bytes = arena_str(a, str_n(c->file->text[call->slot].call, n));
 	atomic_thread_fence(memory_order_seq_cst);
 	return atomic_load(&h->word) == call->word;
 }
 
-static bool take(struct combine *c, unsigned slot, uint32_t queue, bool left_over,
-		 struct combine_call *out, struct arena *a)
+/* The word is read once: what was PENDING then, and is no more, is not to be made TAKEN. */
+static bool take(struct combine *c, struct combine_call *out, uint32_t queue, bool first,
+		 struct arena *a)
 {
-	struct head *h = &c->file->head[slot];
+	struct head *h = &c->file->head[out->slot];
 	uint32_t w = atomic_load(&h->word);
+	bool left_over = first && STATE(w) == TAKEN;
 
-	if (h->queue != queue)
+	if ((!left_over && !waits(w)) || !wanted(c, h, os_boot_ms()) || h->queue != queue)
 		return false;
-	*out = (struct combine_call){ .slot = slot, .word = WITH(w, TAKEN) };
-	if (left_over)
-		out->batch = h->batch;
-	else
+	out->word = WITH(w, TAKEN);
+	out->batch = left_over ? h->batch : 0;
+	if (!left_over) {
 		h->batch = 0;
-	if (!left_over && !atomic_compare_exchange_strong(&h->word, &w, out->word))
-		return false;
+		if (!atomic_compare_exchange_strong(&h->word, &w, out->word))
+			return false;
+	}
 	return copy(c, out, a);
 }
 
 size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combine_call *out,
-		    struct arena *a)
+		    size_t room, struct arena *a)
 {
 	uint32_t slots = top(c), turn = atomic_load(&c->file->turn);
-	int64_t now = os_boot_ms();
 	size_t n = 0;
 
-	for (uint32_t i = 0; i < slots; i++) {
-		unsigned slot = (turn + i) % slots;
-		struct head *h = &c->file->head[slot];
-		bool left_over = first && in_doubt(c, h, now);
-
-		if (left_over || waits(c, h, now))
-			n += take(c, slot, queue, left_over, &out[n], a);
+	step("taking");
+	for (uint32_t i = 0; i < slots && n < room; i++) {
+		out[n].slot = (turn + i) % slots;
+		n += take(c, &out[n], queue, first, a);
 	}
 	if (first)
 		atomic_store(&c->file->turn, turn + 1);
@@ -377,7 +383,7 @@ void combine_nudge(struct combine *c)
 		struct head *h = &c->file->head[(turn + i) % slots];
 		uint32_t w = atomic_load(&h->word);
 
-		if (!waits(c, h, now))
+		if (!waits(w) || !wanted(c, h, now))
 			continue;
 		if (STATE(w) == PENDING &&
 		    !atomic_compare_exchange_strong(&h->word, &w, WITH(w, NUDGED)))

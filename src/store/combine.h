@@ -75,10 +75,10 @@ struct combine_call {
 	uint64_t batch; /* not 0: a holder that died may have committed it, in this batch */
 };
 
-/* Takes what waits for this queue, at most COMBINE_SLOTS calls. first: nothing of this batch was taken
- * before, so what is TAKEN was left by the dead. */
+/* Takes what waits for this queue. first: nothing of this batch was taken before, so what is TAKEN was
+ * left by the dead, and there is room for COMBINE_SLOTS calls: all of those have to be in it. */
 size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combine_call *out,
-		    struct arena *a);
+		    size_t room, struct arena *a);
 /* Before the commit. false: no room, which makes it COMBINE_ALONE. */
 bool combine_reply(struct combine *c, const struct combine_call *call, uint64_t batch,
 		   enum combine_end end, int rc, struct str report);

@@ -175,7 +175,8 @@ static size_t take_more(struct sq *s, bool first, struct arena *a)
 	struct sq_batch *b = &s->batch;
 	size_t before = b->n;
 
-	b->n += combine_take(&s->combine, (uint32_t)s->q, first, b->calls + b->n, a);
+	b->n += combine_take(&s->combine, (uint32_t)s->q, first, b->calls + b->n,
+			     COMBINE_SLOTS - b->n, a);
 	return b->n - before;
 }
 
