@@ -345,12 +345,14 @@ size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combin
 	return n;
 }
 
-bool combine_reply(struct combine *c, const struct combine_call *call, uint64_t batch,
+void combine_reply(struct combine *c, const struct combine_call *call, uint64_t batch,
 		   enum combine_end end, int rc, struct str report)
 {
 	struct head *h = &c->file->head[call->slot];
 	bool fits = report.n <= COMBINE_REPLY_MAX;
 
+	if (atomic_load(&h->word) != call->word)
+		return; /* its owner is gone, or reads it */
 	h->end = fits ? end : COMBINE_ALONE;
 	h->rc = rc;
 	h->reply_n = fits ? (uint32_t)report.n : 0;
@@ -358,7 +360,7 @@ bool combine_reply(struct combine *c, const struct combine_call *call, uint64_t 
 		memcpy(c->file->text[call->slot].reply, report.p, report.n);
 	atomic_thread_fence(memory_order_seq_cst);
 	h->batch = fits ? batch : 0;
-	return fits;
+	step("replied");
 }
 
 void combine_answer(struct combine *c, const struct combine_call *call)

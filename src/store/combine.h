@@ -79,8 +79,8 @@ struct combine_call {
  * left by the dead, and there is room for COMBINE_SLOTS calls: all of those have to be in it. */
 size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combine_call *out,
 		    size_t room, struct arena *a);
-/* Before the commit. false: no room, which makes it COMBINE_ALONE. */
-bool combine_reply(struct combine *c, const struct combine_call *call, uint64_t batch,
+/* Before the commit. What does not fit is COMBINE_ALONE; what was answered stays as it is. */
+void combine_reply(struct combine *c, const struct combine_call *call, uint64_t batch,
 		   enum combine_end end, int rc, struct str report);
 /* After it, for each call that was taken. */
 void combine_answer(struct combine *c, const struct combine_call *call);

@@ -224,6 +224,8 @@ int sq_begin(struct sq *s, int64_t left_ms);
 void sq_rollback(struct sq *s);
 /* Under the gate. Its failure harms nobody. */
 void sq_checkpoint(struct sq *s);
+/* Under the gate: all that can be seen is on disk afterwards, whoever committed it. */
+int sq_make_durable(struct sq *s);
 
 /* --- sqlite_clock.c ----------------------------------------------------------------------------- */
 

@@ -94,21 +94,47 @@ static int write_last(struct sq *s, uint64_t id)
 	return sq_finish(s, st);
 }
 
-/*
- * A holder died with this call in its hands. If it had committed, the reply is there, and may be given once
- * the commit is surely on disk: at once, since after our own commit the store would know nothing of it.
- */
-static int settle(struct sq *s, const struct combine_call *call, bool *settled)
+/* Has a holder that died made this call, and perhaps committed it? */
+static bool in_doubt(const struct combine_call *call)
 {
-	uint64_t last;
-	int rc = read_last(s, &last);
+	return call->batch != 0;
+}
 
-	*settled = rc == 0 && call->batch == last;
-	if (!*settled)
-		return rc;
-	rc = sq_wal_sync(s);
-	if (rc == 0)
-		combine_answer(&s->combine, call);
+static void forget_doubtful(struct sq_batch *b)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < b->n; i++)
+		if (!in_doubt(&b->calls[i]))
+			b->calls[kept++] = b->calls[i];
+	b->n = kept;
+}
+
+/*
+ * Holders died with calls in their hands. If one had committed, the replies are there, and may be given once
+ * the commit is surely on disk: at once, since after our own commit the store would know nothing of it. Where
+ * that cannot be found out, the next holder tries again, and we tell nobody that nothing has happened.
+ */
+static int settle(struct sq *s)
+{
+	struct sq_batch *b = &s->batch;
+	uint64_t last = 0;
+	bool any = false;
+	int rc = 0;
+
+	for (size_t i = 0; i < b->n; i++)
+		any |= in_doubt(&b->calls[i]);
+	if (any)
+		rc = read_last(s, &last);
+	if (any && rc == 0)
+		rc = sq_make_durable(s);
+	for (size_t i = 0; rc == 0 && i < b->n; i++) {
+		if (in_doubt(&b->calls[i]) && b->calls[i].batch == last)
+			combine_answer(&s->combine, &b->calls[i]);
+		else
+			b->calls[i].batch = 0; /* it has not happened */
+	}
+	forget_doubtful(b);
 	return rc;
 }
 
@@ -144,21 +170,10 @@ static int serve(struct sq *s, const struct combine_call *call, struct arena *a,
 static int serve_all(struct sq *s, size_t from, struct arena *a, bool *worth)
 {
 	struct sq_batch *b = &s->batch;
-	size_t kept = from;
 	int rc = 0;
 
-	for (size_t i = from; rc == 0 && i < b->n; i++) {
-		bool settled = false;
-
-		if (b->calls[i].batch)
-			rc = settle(s, &b->calls[i], &settled);
-		if (rc == 0 && !settled) {
-			b->calls[kept++] = b->calls[i];
-			rc = serve(s, &b->calls[kept - 1], a, worth);
-		}
-	}
-	if (rc == 0)
-		b->n = kept;
+	for (size_t i = from; rc == 0 && i < b->n; i++)
+		rc = serve(s, &b->calls[i], a, worth);
 	return rc;
 }
 
@@ -197,12 +212,13 @@ int sq_batch_run(struct sq *s, struct arena *a, bool *worth)
 {
 	struct sq_batch *b = &s->batch;
 	size_t served = 0;
-	int rc = 0;
+	int rc;
 
 	if (!takes_part(s) || !gate_crowded(&s->gate) || !ready(s))
 		return 0;
 	b->id = (uint64_t)random_below(UINT32_MAX) << 32 | random_below(UINT32_MAX) | 1;
 	take_first(s, a);
+	rc = settle(s);
 	while (rc == 0 && served < b->n) {
 		sq_clock_again(s);
 		rc = serve_all(s, served, a, worth);
@@ -224,7 +240,7 @@ void sq_batch_end(struct sq *s, int fault)
 	for (size_t i = 0; i < b->n; i++) {
 		if (fault < 0)
 			combine_reply(
-				&s->combine, &b->calls[i], 0, COMBINE_FAULT, 0,
+				&s->combine, &b->calls[i], b->id, COMBINE_FAULT, 0,
 				str_n((const char *)s->base.env.err, sizeof(*s->base.env.err)));
 		combine_answer(&s->combine, &b->calls[i]);
 	}

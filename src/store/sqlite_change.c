@@ -244,6 +244,13 @@ static int settle_folder(struct sq *s)
 	return rc;
 }
 
+int sq_make_durable(struct sq *s)
+{
+	int rc = settle_folder(s);
+
+	return rc < 0 ? rc : sq_wal_sync(s);
+}
+
 static int commit(struct sq *s)
 {
 	int rc = settle_folder(s);
