@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -40,7 +40,7 @@ _Static_assert(sizeof(struct store_error) <= COMBINE_REPLY_MAX, "a fault fits in
 
 void (*combine_step)(const char *step);
 
-static void step(const char *name)
+void combine_at(const char *name)
 {
 	if (combine_step)
 		combine_step(name);
@@ -123,17 +123,25 @@ static int open_file(struct combine *c, const char *path, const struct stat *lik
 
 int combine_open(struct combine *c, const char *path, const struct stat *like)
 {
-	int r;
+	int r = open_file(c, path, like);
 
-	if (c->file || c->hopeless)
-		return c->file ? 0 : -ENOSYS;
-	c->slot = c->fd = -1;
-	r = open_file(c, path, like);
 	if (r) {
 		combine_close(c);
 		c->hopeless = true;
+	} else {
+		c->path = mem_alloc(strlen(path) + 1);
+		memcpy(c->path, path, strlen(path) + 1);
 	}
 	return r;
+}
+
+bool combine_stands(const struct combine *c)
+{
+	struct stat here, there;
+
+	return c->file && fstat(c->fd, &here) == 0 && lstat(c->path, &there) == 0 &&
+	       here.st_ino == there.st_ino && here.st_dev == there.st_dev &&
+	       here.st_size >= (off_t)sizeof(struct combine_file);
 }
 
 static uint32_t top(const struct combine *c)
@@ -188,6 +196,8 @@ void combine_close(struct combine *c)
 		munmap(c->file, sizeof(*c->file));
 	if (c->fd >= 0)
 		close(c->fd);
+	free(c->path);
+	c->path = NULL;
 	c->file = NULL;
 	c->slot = c->fd = -1;
 }
@@ -211,6 +221,8 @@ bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t
 	atomic_store(&h->sleeping, 0);
 	c->word = NEXT(c->word, PENDING);
 	atomic_store(&h->word, c->word);
+	c->asked = true;
+	combine_at("published");
 	return true;
 }
 
@@ -229,6 +241,7 @@ enum combine_end combine_result(struct combine *c, struct combine_reply *out, st
 {
 	uint32_t w = atomic_load(&own(c)->word);
 
+	c->asked = false;
 	for (;;) {
 		if (GENERATION(w) != GENERATION(c->word) || STATE(w) == IDLE)
 			return COMBINE_UNKNOWN; /* somebody has meddled with the file */
@@ -245,7 +258,9 @@ enum combine_end combine_result(struct combine *c, struct combine_reply *out, st
 static bool nap(struct head *h, uint32_t seen, int64_t ms)
 {
 	atomic_store(&h->sleeping, 1);
+	combine_at("sleeping");
 	os_word_wait(&h->word, seen, ms);
+	combine_at("woken");
 	atomic_store(&h->sleeping, 0);
 	return atomic_load(&h->word) != seen;
 }
@@ -334,14 +349,14 @@ size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combin
 	uint32_t slots = top(c), turn = atomic_load(&c->file->turn);
 	size_t n = 0;
 
-	step("taking");
+	combine_at("taking");
 	for (uint32_t i = 0; i < slots && n < room; i++) {
 		out[n].slot = (turn + i) % slots;
 		n += take(c, &out[n], queue, first, a);
 	}
 	if (first)
 		atomic_store(&c->file->turn, turn + 1);
-	step("taken");
+	combine_at("taken");
 	return n;
 }
 
@@ -360,7 +375,7 @@ void combine_reply(struct combine *c, const struct combine_call *call, uint64_t 
 		memcpy(c->file->text[call->slot].reply, report.p, report.n);
 	atomic_thread_fence(memory_order_seq_cst);
 	h->batch = fits ? batch : 0;
-	step("replied");
+	combine_at("replied");
 }
 
 void combine_answer(struct combine *c, const struct combine_call *call)
@@ -372,7 +387,7 @@ void combine_answer(struct combine *c, const struct combine_call *call)
 		return; /* its owner is gone */
 	if (atomic_load(&h->sleeping))
 		os_word_wake(&h->word);
-	step("answered");
+	combine_at("answered");
 }
 
 void combine_nudge(struct combine *c)
@@ -380,6 +395,7 @@ void combine_nudge(struct combine *c)
 	uint32_t slots = top(c), turn = atomic_load(&c->file->turn);
 	int64_t now = os_boot_ms();
 
+	combine_at("nudging");
 	atomic_thread_fence(memory_order_seq_cst);
 	for (uint32_t i = 0; i < slots; i++) {
 		struct head *h = &c->file->head[(turn + i) % slots];

@@ -16,7 +16,9 @@
  *  4. PENDING can be seen before its owner tries the gate, and every holder looks for PENDING after it has
  *     left the gate. So the owner gets the gate, or somebody nudges it. A nudge that goes to a process which
  *     is stopped, or a holder that dies, costs the others one nap.
- *  5. Nothing in a slot is trusted: it is copied before it is looked at, and lengths are checked. A call of
+ *  5. A file that was deleted, replaced or cut is given up by each that notices, before it takes or asks
+ *     anything: two crowds with a file each would not know of each other's batches.
+ *  6. Nothing in a slot is trusted: it is copied before it is looked at, and lengths are checked. A call of
  *     another boot, or past its deadline, is not run.
  */
 #ifndef STORE_COMBINE_H
@@ -31,16 +33,20 @@
 
 struct combine {
 	struct combine_file *file; /* NULL: not mapped */
+	char *path;
 	int fd;
 	bool hopeless; /* it cannot work here: not to be tried again */
 	int slot;      /* ours; -1: none yet */
 	uint32_t word; /* of our latest call */
+	bool asked;    /* and it is not over yet */
 	uint64_t boot;
 };
 
-/* -errno if it cannot work here. Harmless if it is open already. */
+/* -errno if it cannot work here. */
 int combine_open(struct combine *c, const char *path, const struct stat *like);
 void combine_close(struct combine *c);
+/* Is it open, and still the file at its path? */
+bool combine_stands(const struct combine *c);
 
 /* --- who waits ---------------------------------------------------------------------------------- */
 
@@ -90,7 +96,8 @@ void combine_nudge(struct combine *c);
 uint32_t combine_expected(const struct combine *c);
 void combine_learn(struct combine *c, uint32_t calls);
 
-/* For tests: called at each step of the holder, so that it can be killed there. */
+/* For tests: called at each step, so that a process can be killed or stopped there. */
 extern void (*combine_step)(const char *step);
+void combine_at(const char *step);
 
 #endif

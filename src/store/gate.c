@@ -105,14 +105,10 @@ static void tame(char *s)
 /* 0 if the file is as long as the mapping, so that its pages may be touched. */
 static int look_inside(struct gate *g)
 {
-	static const uint32_t none[GATE_NOTES];
-	int r;
-
-	if (pread(g->fd, g->notes, sizeof(g->notes), NOTES_AT) == (ssize_t)sizeof(g->notes))
+	if (pread(g->fd, g->inside, sizeof(g->inside), CROWD_AT) == (ssize_t)sizeof(g->inside))
 		return 0;
-	r = allocate(g); /* somebody has cut it */
-	memcpy(g->notes, none, sizeof(none));
-	return r;
+	memset(g->inside, 0, sizeof(g->inside));
+	return allocate(g); /* somebody has cut it */
 }
 
 int gate_lock(struct gate *g, int64_t timeout_ms, struct str who)
@@ -144,23 +140,33 @@ void gate_announce(struct gate *g, const uint32_t notes[GATE_NOTES])
 
 void gate_notes(const struct gate *g, uint32_t notes[GATE_NOTES])
 {
-	memcpy(notes, g->notes, sizeof(g->notes));
+	memcpy(notes, g->inside + 1, GATE_NOTES * sizeof(*notes));
 }
 
-static _Atomic uint32_t *crowd(const struct gate *g)
+bool gate_was_crowded(const struct gate *g)
 {
-	return (_Atomic uint32_t *)(void *)(g->map + CROWD_AT);
+	return g->inside[0] != 0;
+}
+
+/* Not through the mapping: without the lock nobody knows that the file is as long as that. false: it is cut. */
+static bool read_crowd(const struct gate *g, uint32_t *out)
+{
+	return pread(g->fd, out, sizeof(*out), CROWD_AT) == (ssize_t)sizeof(*out);
 }
 
 bool gate_crowded(const struct gate *g)
 {
-	return atomic_load(crowd(g)) != 0;
+	uint32_t n;
+
+	return read_crowd(g, &n) && n;
 }
 
 void gate_set_crowded(struct gate *g)
 {
-	if (!gate_crowded(g))
-		atomic_store(crowd(g), 1);
+	uint32_t n;
+
+	if (read_crowd(g, &n) && !n)
+		atomic_store((_Atomic uint32_t *)(void *)(g->map + CROWD_AT), 1);
 }
 
 bool gate_holder(const struct gate *g, struct gate_holder *out)

@@ -21,7 +21,7 @@
 struct gate {
 	int fd; /* -1: not open */
 	char *map;
-	uint32_t notes[GATE_NOTES]; /* as they were when it was locked */
+	uint32_t inside[1 + GATE_NOTES]; /* crowd and notes, as they were when it was locked */
 };
 
 struct gate_holder {
@@ -41,7 +41,8 @@ void gate_unlock(struct gate *g);
 void gate_announce(struct gate *g, const uint32_t notes[GATE_NOTES]);
 /* What the holder before left; 0 if that is lost. */
 void gate_notes(const struct gate *g, uint32_t notes[GATE_NOTES]);
-/* Once somebody has said that there is a crowd, there is one for ever. */
+/* Once somebody has said that there is a crowd, there is one for ever. As it was when it was locked: */
+bool gate_was_crowded(const struct gate *g);
 bool gate_crowded(const struct gate *g);
 void gate_set_crowded(struct gate *g);
 /* Opens or creates a file for those who may use the one that `like` is of; as gate_open(). */

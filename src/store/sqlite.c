@@ -15,6 +15,8 @@ static void sq_close(struct store *base)
 
 	if (getpid() != s->pid) {
 		/* SQLite's state is the parent's: hands off. Its descriptors go with the process. */
+		s->combine.slot = -1; /* the parent's */
+		combine_close(&s->combine);
 		gate_close(&s->gate);
 		free(s->path);
 		free(s);

@@ -15,8 +15,11 @@ static bool ready(struct sq *s)
 	char *path;
 	int rc;
 
-	if (s->combine.file || s->combine.hopeless)
+	if (s->combine.hopeless || combine_stands(&s->combine))
 		return !s->combine.hopeless;
+	if (s->combine.asked)
+		return false;
+	combine_close(&s->combine);
 	path = sqlite3_mprintf("%s-slots", s->path);
 	rc = path ? combine_open(&s->combine, path, &s->file) : -ENOMEM;
 	sqlite3_free(path);
@@ -158,6 +161,7 @@ static int serve(struct sq *s, const struct combine_call *call, struct arena *a,
 	}
 	if (end == COMBINE_ALONE)
 		report.n = 0;
+	combine_at("ran");
 	combine_reply(&s->combine, call, s->batch.id, end, rc, buf_str(&report));
 	buf_free(&report);
 	if (rc != 0 || end == COMBINE_ALONE)
@@ -214,7 +218,7 @@ int sq_batch_run(struct sq *s, struct arena *a, bool *worth)
 	size_t served = 0;
 	int rc;
 
-	if (!takes_part(s) || !gate_crowded(&s->gate) || !ready(s))
+	if (!takes_part(s) || !gate_was_crowded(&s->gate) || !ready(s))
 		return 0;
 	b->id = (uint64_t)random_below(UINT32_MAX) << 32 | random_below(UINT32_MAX) | 1;
 	take_first(s, a);

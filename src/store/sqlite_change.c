@@ -88,17 +88,22 @@ static int open_gate(struct sq *s)
 	return rc < 0 ? fail_gate(s, rc) : 0;
 }
 
+static struct str our_name(const struct sq *s)
+{
+	return s->base.env.who.n ? s->base.env.who : STR("a process");
+}
+
 /* -ETIMEDOUT, or a fault. */
 static int enter(struct sq *s, int64_t timeout_ms)
 {
-	struct str who = s->base.env.who;
-	int rc = gate_lock(&s->gate, timeout_ms, who.n ? who : STR("a process"));
+	int rc = gate_lock(&s->gate, timeout_ms, our_name(s));
 
 	return rc == 0 || rc == -ETIMEDOUT ? rc : fail_gate(s, rc);
 }
 
 static void leave(struct sq *s)
 {
+	combine_at("leaving");
 	gate_unlock(&s->gate);
 	sq_batch_nudge(s);
 }
@@ -257,8 +262,10 @@ static int commit(struct sq *s)
 
 	if (rc < 0)
 		return rc;
+	combine_at("committing");
 	sq_wal_gather(s);
 	rc = sq_run(s, "COMMIT");
+	combine_at("committed");
 	sq_wal_rest(s);
 	if (rc == 0)
 		s->commits++;
@@ -480,13 +487,15 @@ static int change_together(struct sq *s, struct change *c, int64_t deadline)
 {
 	struct combine_reply reply = { 0 };
 	struct arena a = { 0 };
-	enum combine_end end = combine_wait(&s->combine, &s->gate, s->base.env.who, deadline,
-					    &reply, &a);
+	enum combine_end end = combine_wait(&s->combine, &s->gate, our_name(s), deadline, &reply,
+					    &a);
 	int rc = 0;
 
 	if (end == COMBINE_GATE) {
 		rc = change_and_leave(s, NULL, 0, deadline);
 		end = combine_result(&s->combine, &reply, &a);
+		if (rc == 0 && end == COMBINE_LATE && os_boot_ms() < deadline)
+			end = COMBINE_ALONE; /* the slots are gone */
 	}
 	if (end == COMBINE_ALONE)
 		rc = change_in_turn(s, c, 1, deadline);
