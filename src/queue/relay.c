@@ -10,6 +10,8 @@
 /* Beside the arguments of a request, whose tags are below and above. */
 enum { TAG_PROOF = 200, TAG_FRESH, TAG_POLICY };
 
+#define NUMBERS 6 /* of a policy */
+
 #define TOKENS (UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token)
 
 static int64_t flags_of(const struct policy *p)
@@ -20,10 +22,10 @@ static int64_t flags_of(const struct policy *p)
 /* In one order for ever. */
 static void pack_policy(const struct policy *p, struct buf *out)
 {
-	const int64_t numbers[] = { p->lease,    p->lease_min,     p->lease_max,
-				    p->lock_ttl, p->max_abandoned, flags_of(p) };
+	const int64_t numbers[NUMBERS] = { p->lease,    p->lease_min,     p->lease_max,
+					   p->lock_ttl, p->max_abandoned, flags_of(p) };
 
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+	for (size_t i = 0; i < NUMBERS; i++)
 		pack_int(out, TAG_POLICY, numbers[i]);
 }
 
@@ -39,7 +41,7 @@ static void pack(const struct change *c, struct buf *out)
 	request_pack(&rq, out);
 }
 
-static int unpack_own(struct str bytes, struct job *j, int64_t *numbers, size_t n)
+static int unpack_own(struct str bytes, struct job *j, int64_t *numbers)
 {
 	struct unpack u = { bytes };
 	struct str value;
@@ -52,10 +54,19 @@ static int unpack_own(struct str bytes, struct job *j, int64_t *numbers, size_t 
 			j->proof = value;
 		else if (tag == TAG_FRESH)
 			j->fresh = value;
-		else if (tag == TAG_POLICY && have < n && unpack_int(value, &numbers[have++]))
+		else if (tag == TAG_POLICY && have < NUMBERS && unpack_int(value, &numbers[have++]))
 			return -EBADMSG;
 	}
-	return r < 0 || have < n ? -EBADMSG : 0;
+	return r < 0 || have < NUMBERS ? -EBADMSG : 0;
+}
+
+/* So that sums with the time of day stay in range. */
+static bool in_range(const int64_t *numbers)
+{
+	for (size_t i = 0; i < NUMBERS; i++)
+		if (numbers[i] < 0 || numbers[i] > INT64_C(1) << 60)
+			return false;
+	return true;
 }
 
 /* What its owner has looked at is looked at again: the bytes went through others' hands. */
@@ -64,9 +75,9 @@ static int adopt(struct str bytes, struct change *out, struct arena *a)
 	struct job *j = arena_new(a, struct job);
 	struct policy *p = arena_new(a, struct policy);
 	struct request *rq = arena_new(a, struct request);
-	int64_t n[6] = { 0 };
+	int64_t n[NUMBERS] = { 0 };
 
-	if (unpack_own(bytes, j, n, sizeof(n) / sizeof(n[0])) || request_unpack(bytes, rq, a))
+	if (unpack_own(bytes, j, n) || !in_range(n) || request_unpack(bytes, rq, a))
 		return -EBADMSG;
 	if (j->fresh.n)
 		GIVE(rq, new_token, STR("its owner's"));

@@ -332,12 +332,14 @@ int trace_open(struct store **out, struct str uri, const struct store_env *env)
 	static const char *const modes[] = { "read", "write", "create" };
 	struct trace *t = mem_alloc(sizeof(*t));
 	struct buf b = line_start("open");
+	struct store_env inside = *env;
 	struct str rest = uri;
 	int64_t began = micros();
 	int rc;
 
+	inside.relay = NULL; /* the changes that it sees are ours */
 	*t = (struct trace){ .base = { &trace_ops, *env }, .fd = trace_fd() };
-	rc = store_open(&t->inner, uri, env);
+	rc = store_open(&t->inner, uri, &inside);
 	add_word(&b, "store",
 		 str_cut(&rest, ':')); /* no more of it: there may be a password behind */
 	add_word(&b, "queue", env->queue);
