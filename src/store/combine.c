@@ -1,40 +1,15 @@
 #include "store/combine.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/os.h"
+#include "store/combine_file.h"
 
-#define LAYOUT 0x70776331u /* "pwc1": another one is another program's */
-#define NAP_SHORT 5        /* ms: by then a holder that died has been noticed */
+#define NAP_SHORT 5 /* ms: by then a holder that died has been noticed */
 #define NAP_LONG 40
-
-enum state { IDLE, PENDING, NUDGED, TAKEN, DONE };
-#define STATE(word) ((enum state)((word)&7))
-#define GENERATION(word) ((word) & ~7u)
-#define WITH(word, state) (GENERATION(word) | (state))
-#define NEXT(word, state) (GENERATION((word) + 8) | (state))
-
-struct head {
-	_Alignas(64) _Atomic uint32_t word;
-	_Atomic uint32_t sleeping;
-	uint32_t queue, call_n, reply_n;
-	uint32_t end; /* enum combine_end */
-	int32_t rc;
-	uint64_t boot, batch;
-	int64_t deadline;
-};
-
-struct combine_file {
-	_Atomic uint32_t layout, top /* slots used so far */, expected, turn;
-	struct head head[COMBINE_SLOTS];
-	struct {
-		char call[COMBINE_CALL_MAX], reply[COMBINE_REPLY_MAX];
-	} text[COMBINE_SLOTS];
-};
 
 _Static_assert(sizeof(struct store_error) <= COMBINE_REPLY_MAX, "a fault fits into a reply");
 
@@ -115,7 +90,8 @@ static int open_file(struct combine *c, const char *path, const struct stat *lik
 	r = map(c);
 	if (r)
 		return r;
-	if (!atomic_compare_exchange_strong(&c->file->layout, &none, LAYOUT) && none != LAYOUT)
+	if (!atomic_compare_exchange_strong(&c->file->layout, &none, COMBINE_LAYOUT) &&
+	    none != COMBINE_LAYOUT)
 		return -EPROTO;
 	c->boot = boot_number();
 	return 0;
@@ -167,7 +143,7 @@ static struct head *own(const struct combine *c)
 /* Ends the generation: whatever somebody still does for it is not for us. */
 static void set_idle(struct combine *c)
 {
-	c->word = NEXT(atomic_load(&own(c)->word), IDLE);
+	c->word = NEXT(atomic_load(&own(c)->word), SLOT_IDLE);
 	atomic_store(&own(c)->word, c->word);
 }
 
@@ -219,7 +195,7 @@ bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t
 	h->boot = c->boot;
 	h->deadline = deadline;
 	atomic_store(&h->sleeping, 0);
-	c->word = NEXT(c->word, PENDING);
+	c->word = NEXT(c->word, SLOT_PENDING);
 	atomic_store(&h->word, c->word);
 	c->asked = true;
 	combine_at("published");
@@ -243,13 +219,13 @@ enum combine_end combine_result(struct combine *c, struct combine_reply *out, st
 
 	c->asked = false;
 	for (;;) {
-		if (GENERATION(w) != GENERATION(c->word) || STATE(w) == IDLE)
+		if (GENERATION(w) != GENERATION(c->word) || STATE(w) == SLOT_IDLE)
 			return COMBINE_UNKNOWN; /* somebody has meddled with the file */
-		if (STATE(w) == DONE)
+		if (STATE(w) == SLOT_DONE)
 			return read_reply(c, out, a);
-		if (atomic_compare_exchange_strong(&own(c)->word, &w, NEXT(w, IDLE))) {
-			c->word = NEXT(w, IDLE);
-			return STATE(w) == TAKEN ? COMBINE_UNKNOWN : COMBINE_LATE;
+		if (atomic_compare_exchange_strong(&own(c)->word, &w, NEXT(w, SLOT_IDLE))) {
+			c->word = NEXT(w, SLOT_IDLE);
+			return STATE(w) == SLOT_TAKEN ? COMBINE_UNKNOWN : COMBINE_LATE;
 		}
 	}
 }
@@ -287,11 +263,11 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 			return COMBINE_GATE;
 		if (r != -ETIMEDOUT)
 			return give_up(c, out, a); /* and find out alone what is wrong with it */
-		if (STATE(w) == DONE || os_boot_ms() >= deadline)
+		if (STATE(w) == SLOT_DONE || os_boot_ms() >= deadline)
 			return combine_result(c, out, a);
-		ours = STATE(w) == NUDGED;
+		ours = STATE(w) == SLOT_NUDGED;
 		if (ours) {
-			atomic_compare_exchange_strong(&h->word, &w, WITH(w, PENDING));
+			atomic_compare_exchange_strong(&h->word, &w, WITH(w, SLOT_PENDING));
 		} else if (!nap(h, w, ms)) {
 			ours = true;
 			ms = ms * 2 < NAP_LONG ? ms * 2 : NAP_LONG;
@@ -303,7 +279,7 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 
 static bool waits(uint32_t word)
 {
-	return STATE(word) == PENDING || STATE(word) == NUDGED;
+	return STATE(word) == SLOT_PENDING || STATE(word) == SLOT_NUDGED;
 }
 
 /* What its owner has said in this slot is still wanted, if the word has not changed since it was read. */
@@ -329,11 +305,11 @@ static bool take(struct combine *c, struct combine_call *out, uint32_t queue, bo
 {
 	struct head *h = &c->file->head[out->slot];
 	uint32_t w = atomic_load(&h->word);
-	bool left_over = first && STATE(w) == TAKEN;
+	bool left_over = first && STATE(w) == SLOT_TAKEN;
 
 	if ((!left_over && !waits(w)) || !wanted(c, h, os_boot_ms()) || h->queue != queue)
 		return false;
-	out->word = WITH(w, TAKEN);
+	out->word = WITH(w, SLOT_TAKEN);
 	out->batch = left_over ? h->batch : 0;
 	if (!left_over) {
 		h->batch = 0;
@@ -383,7 +359,7 @@ void combine_answer(struct combine *c, const struct combine_call *call)
 	struct head *h = &c->file->head[call->slot];
 	uint32_t w = call->word;
 
-	if (!atomic_compare_exchange_strong(&h->word, &w, WITH(w, DONE)))
+	if (!atomic_compare_exchange_strong(&h->word, &w, WITH(w, SLOT_DONE)))
 		return; /* its owner is gone */
 	if (atomic_load(&h->sleeping))
 		os_word_wake(&h->word);
@@ -403,8 +379,8 @@ void combine_nudge(struct combine *c)
 
 		if (!waits(w) || !wanted(c, h, now))
 			continue;
-		if (STATE(w) == PENDING &&
-		    !atomic_compare_exchange_strong(&h->word, &w, WITH(w, NUDGED)))
+		if (STATE(w) == SLOT_PENDING &&
+		    !atomic_compare_exchange_strong(&h->word, &w, WITH(w, SLOT_NUDGED)))
 			continue;
 		os_word_wake(&h->word);
 		return;
