@@ -43,21 +43,39 @@ bool kit_await(_Atomic int *flag, int least, int64_t ms)
 	return *flag >= least;
 }
 
-struct queue *kit_open(enum store_mode mode, int64_t timeout_ms)
+struct queue_config kit_config(int64_t timeout_ms)
 {
 	struct queue_config config = { .uri = str_c(uri),
 				       .policy = policy_default,
 				       .timeout_ms = timeout_ms,
 				       .who = STR("race test") };
+
+	config.policy.lease_min = 1;
+	config.policy.max_abandoned = 0;
+	return config;
+}
+
+struct queue *kit_open_as(const struct queue_config *config, enum store_mode mode)
+{
 	struct queue *q = NULL;
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
 
-	config.policy.lease_min = 1;
-	config.policy.max_abandoned = 0;
-	CHECK(queue_open(&q, &config, mode, &ans, &a) == SUCCESS, "%.*s", STRF(ans.message));
+	CHECK(queue_open(&q, config, mode, &ans, &a) == SUCCESS, "%.*s", STRF(ans.message));
 	arena_free(&a);
 	return q;
+}
+
+struct queue *kit_open(enum store_mode mode, int64_t timeout_ms)
+{
+	struct queue_config config = kit_config(timeout_ms);
+
+	return kit_open_as(&config, mode);
+}
+
+const char *kit_folder(void)
+{
+	return folder;
 }
 
 const char *kit_uri(void)

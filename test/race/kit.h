@@ -29,8 +29,13 @@ void *shared_alloc(size_t n);
 void kit_begin(void);
 void kit_end(void);
 const char *kit_uri(void);
+/* The folder itself. */
+const char *kit_folder(void);
 /* A handle for this process. */
 struct queue *kit_open(enum store_mode mode, int64_t timeout_ms);
+/* The same, with what a test changes about it. */
+struct queue_config kit_config(int64_t timeout_ms);
+struct queue *kit_open_as(const struct queue_config *config, enum store_mode mode);
 /* Runs work(arg) in a new process, which may not live longer than two minutes. */
 pid_t kit_spawn(int (*work)(int), int arg);
 /* Its exit code, or 1000 and the signal that ended it. */

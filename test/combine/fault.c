@@ -1,0 +1,123 @@
+/*
+ * The disk fails in the middle of a batch: the WAL cannot be written, or not be synced. All whose calls were
+ * in it get API_ERROR, and what they are told of it is true; after it everything goes on.
+ */
+#include "ledger.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PROCESSES 8
+#define TIMEOUT 60000
+#define FAULTS SCALE(40, 20)
+
+static struct board {
+	_Atomic int stop, fail_sync, fail_write; /* the next so many */
+	_Atomic int failed, errors;
+} * board;
+
+static bool due(_Atomic int *n)
+{
+	int left = *n;
+
+	while (left > 0)
+		if (__atomic_compare_exchange_n((int *)n, &left, left - 1, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_SEQ_CST)) {
+			board->failed++;
+			return true;
+		}
+	return false;
+}
+
+/* SQLite's syncs come here: the program's own functions go before the library's. */
+int fdatasync(int fd)
+{
+	if (board && due(&board->fail_sync)) {
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+static ssize_t failing_pwrite(int fd, const void *p, size_t n, off_t at)
+{
+	if (due(&board->fail_write)) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return pwrite(fd, p, n, at);
+}
+
+static void break_writes(void)
+{
+	sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+	sqlite3_syscall_ptr fn = (sqlite3_syscall_ptr)failing_pwrite;
+
+	if (vfs->xSetSystemCall(vfs, "pwrite64", fn) != SQLITE_OK)
+		vfs->xSetSystemCall(vfs, "pwrite", fn);
+	vfs->xSetSystemCall(vfs, "pwrite", fn);
+}
+
+static int work(int me)
+{
+	struct queue_config config = ledger_config(me % QUEUES, TIMEOUT);
+	struct queue *q = kit_open_as(&config, STORE_WRITE);
+
+	while (!board->stop)
+		board->errors += !ledger_call(q, me % QUEUES, TIMEOUT);
+	queue_close(q);
+	return 0;
+}
+
+static void fail_once(_Atomic int *which)
+{
+	int64_t end = kit_ms() + 30000;
+	int before = board->failed;
+
+	*which = 1;
+	while (board->failed == before && kit_ms() < end)
+		kit_sleep(1);
+	CHECK(board->failed > before, "nobody used the disk");
+	kit_sleep(2);
+}
+
+int main(void)
+{
+	int64_t start = kit_ms();
+	pid_t pids[PROCESSES];
+	int acked;
+	const struct ledger_counts *n;
+
+	kit_begin();
+	ledger_begin();
+	break_writes();
+	board = shared_alloc(sizeof(*board));
+	n = ledger_counts();
+	for (int i = 0; i < PROCESSES; i++)
+		pids[i] = kit_spawn(work, i);
+	for (int i = 0; i < FAULTS; i++)
+		fail_once(i % 2 ? &board->fail_sync : &board->fail_write);
+	acked = n->acked;
+	for (int64_t end = kit_ms() + 30000; n->acked < acked + 100 && kit_ms() < end;)
+		kit_sleep(1);
+	CHECK(n->acked >= acked + 100, "it does not go on after the faults");
+	board->stop = 1;
+	for (int i = 0; i < PROCESSES; i++) {
+		int code = kit_reap(pids[i]);
+
+		CHECK(code == 0, "a worker failed: %d", code);
+	}
+	ledger_judge();
+	CHECK(board->errors > FAULTS, "%d faults, and only %d calls were told", board->failed,
+	      board->errors);
+	CHECK(n->unsure && n->not_applied, "%d in doubt, %d not applied", n->unsure,
+	      n->not_applied);
+	printf("fault: %d faults of the disk, %d calls told of them; %d calls, %d acknowledged, %d in doubt, %d not "
+	       "applied; %.1f s\n",
+	       board->failed, board->errors, n->asked, n->acked, n->unsure, n->not_applied,
+	       (double)(kit_ms() - start) / 1000);
+	kit_end();
+	return 0;
+}

@@ -1,0 +1,126 @@
+/*
+ * kill [EACH [RANDOM]]: processes are killed with -9 at each step of the protocol, EACH times, and RANDOM
+ * times at any moment; two queues in one database, so that the next holder is often another queue's.
+ */
+#include "ledger.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/secret.h"
+
+#define PROCESSES 8
+#define TIMEOUT 60000
+
+static const char *const steps[] = {
+	/* who holds the gate */
+	"taking", "taken", "ran", "replied", "committing", "committed", "answered", "leaving",
+	"nudging",
+	/* who waits */
+	"published", "sleeping", "woken"
+};
+#define STEPS ((int)(sizeof(steps) / sizeof(*steps)))
+
+static _Atomic int *stop;
+static pid_t pids[PROCESSES];
+
+static int work(int me)
+{
+	struct queue_config config = ledger_config(me % QUEUES, TIMEOUT);
+	struct queue *q = kit_open_as(&config, STORE_WRITE);
+
+	alarm(600);
+	while (!*stop)
+		CHECK(ledger_call(q, me % QUEUES, TIMEOUT), "a fault");
+	queue_close(q);
+	return 0;
+}
+
+static void spawn(int i)
+{
+	pids[i] = kit_spawn(work, i);
+}
+
+static int find(pid_t pid)
+{
+	for (int i = 0; i < PROCESSES; i++)
+		if (pids[i] == pid)
+			return i;
+	return -1;
+}
+
+static void replace_dead(const char *why)
+{
+	int status, i;
+	pid_t pid = waitpid(-1, &status, 0);
+
+	i = find(pid);
+	CHECK(i >= 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+	      "%s: a worker ended by itself: %x", why, (unsigned)status);
+	spawn(i);
+}
+
+static void kill_at(const char *step)
+{
+	int64_t end = kit_ms() + 30000;
+
+	step_arm(step, (int)random_below(6), SIGKILL);
+	while (!step_hit()) {
+		int status;
+		pid_t pid = waitpid(-1, &status, WNOHANG);
+
+		CHECK(pid <= 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL),
+		      "%s: a worker ended by itself: %x", step, (unsigned)status);
+		if (pid > 0) {
+			spawn(find(pid));
+			return;
+		}
+		CHECK(kit_ms() < end, "nobody came to %s", step);
+		usleep(200);
+	}
+	replace_dead(step);
+}
+
+static void kill_any(void)
+{
+	int i = (int)random_below(PROCESSES);
+
+	usleep(random_below(3000));
+	kill(pids[i], SIGKILL);
+	replace_dead("at random");
+}
+
+int main(int argc, char **argv)
+{
+	int64_t start = kit_ms();
+	int each = ledger_option(argc, argv, 1, SCALE(12, 4));
+	int random = ledger_option(argc, argv, 2, SCALE(150, 40));
+	const struct ledger_counts *n;
+
+	stop = shared_alloc(sizeof(*stop));
+	kit_begin();
+	ledger_begin();
+	for (int i = 0; i < PROCESSES; i++)
+		spawn(i);
+	for (int k = 0; k < each; k++)
+		for (int i = 0; i < STEPS; i++)
+			kill_at(steps[i]);
+	for (int i = 0; i < random; i++)
+		kill_any();
+	step_disarm();
+	*stop = 1;
+	for (int i = 0; i < PROCESSES; i++) {
+		int code = kit_reap(pids[i]);
+
+		CHECK(code == 0, "a worker failed: %d", code);
+	}
+	ledger_judge();
+	n = ledger_counts();
+	printf("kill: %d killed at %d steps, %d at random; %d calls, %d acknowledged, %d claims; none lost, none "
+	       "twice; %.1f s\n",
+	       each * STEPS, STEPS, random, n->asked, n->acked, n->claims,
+	       (double)(kit_ms() - start) / 1000);
+	kit_end();
+	return 0;
+}

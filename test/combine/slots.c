@@ -1,0 +1,338 @@
+/* The slots by themselves: several handles on one file in one process, step by step. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "base/os.h"
+#include "kit/folder.h"
+#include "store/combine_file.h"
+
+#define QUEUE 1
+#define LATER (os_boot_ms() + 60000)
+
+static struct arena arena;
+static struct stat like = { .st_mode = 0600 };
+static struct combine holder, a, b;
+static struct combine_call calls[COMBINE_SLOTS];
+static struct gate gate;
+
+static int begin(void **state)
+{
+	like.st_uid = geteuid();
+	like.st_gid = getegid();
+	gate.fd = -1;
+	holder = a = b = (struct combine){ .fd = -1, .slot = -1 };
+	return folder_enter(state) ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	combine_close(&holder);
+	combine_close(&a);
+	combine_close(&b);
+	gate_close(&gate);
+	arena_free(&arena);
+	return folder_leave(state);
+}
+
+static void open_all(void)
+{
+	assert_int_equal(combine_open(&holder, "slots", &like), 0);
+	assert_int_equal(combine_open(&a, "slots", &like), 0);
+	assert_int_equal(combine_open(&b, "slots", &like), 0);
+	assert_int_equal(gate_open(&gate, "gate", &like), 0);
+	assert_int_equal(gate_lock(&gate, 0, STR("the test")), 0);
+}
+
+static uint32_t word(const struct combine *c)
+{
+	return c->file->head[c->slot].word;
+}
+
+static size_t take(bool first)
+{
+	return combine_take(&holder, QUEUE, first, calls, COMBINE_SLOTS, &arena);
+}
+
+/* Its end, without waiting. */
+static enum combine_end give_up(struct combine *c, struct combine_reply *out)
+{
+	return combine_result(c, out, &arena);
+}
+
+static void test_served(void **state)
+{
+	struct combine_reply reply = { 0 };
+
+	(void)state;
+	open_all();
+	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
+	assert_true(combine_publish(&b, QUEUE + 1, STR("another queue's"), LATER));
+	assert_int_equal(take(true), 1);
+	assert_true(str_is(calls[0].bytes, "call"));
+	assert_true(calls[0].batch == 0);
+	assert_int_equal(take(false), 0);
+	combine_reply(&holder, &calls[0], 7, COMBINE_RAN, 3, STR("report"));
+	combine_answer(&holder, &calls[0]);
+	assert_int_equal(give_up(&a, &reply), COMBINE_RAN);
+	assert_int_equal(reply.rc, 3);
+	assert_true(str_is(reply.report, "report"));
+	assert_int_equal(give_up(&b, &reply), COMBINE_LATE);
+}
+
+/* What came of an earlier call is not for a later one, whichever moment its owner gave up at. */
+static void test_generations(void **state)
+{
+	struct combine_reply reply = { 0 };
+
+	(void)state;
+	open_all();
+	assert_true(combine_publish(&a, QUEUE, STR("one"), LATER));
+	assert_int_equal(take(true), 1);
+	assert_int_equal(give_up(&a, &reply), COMBINE_UNKNOWN);
+	assert_true(combine_publish(&a, QUEUE, STR("two"), LATER));
+	combine_reply(&holder, &calls[0], 7, COMBINE_RAN, 0, STR("of one"));
+	combine_answer(&holder, &calls[0]);
+	assert_int_equal(STATE(word(&a)), SLOT_PENDING);
+	assert_int_equal(take(false), 1);
+	assert_true(str_is(calls[0].bytes, "two"));
+	assert_int_equal(holder.file->head[a.slot].reply_n, 0);
+	combine_reply(&holder, &calls[0], 7, COMBINE_RAN, 0, STR("of two"));
+	combine_answer(&holder, &calls[0]);
+	/* what was answered is its owner's to read */
+	combine_reply(&holder, &calls[0], 7, COMBINE_FAULT, 0, STR("too late"));
+	assert_int_equal(give_up(&a, &reply), COMBINE_RAN);
+	assert_true(str_is(reply.report, "of two"));
+}
+
+static void test_given_up(void **state)
+{
+	struct combine_reply reply = { 0 };
+
+	(void)state;
+	open_all();
+	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
+	assert_int_equal(give_up(&a, &reply), COMBINE_LATE);
+	assert_int_equal(take(true), 0);
+	assert_true(combine_publish(&a, QUEUE, STR("call"), os_boot_ms()));
+	assert_int_equal(take(true), 0); /* its deadline has come */
+	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
+	a.file->head[a.slot].boot++;
+	assert_int_equal(take(true), 0); /* another boot's */
+	assert_false(combine_publish(&a, QUEUE, str_n(NULL, COMBINE_CALL_MAX + 1), LATER));
+}
+
+/* The next holder learns what the dead one had in its hands, and from which batch. */
+static void test_left_over(void **state)
+{
+	(void)state;
+	open_all();
+	assert_true(combine_publish(&a, QUEUE, STR("ran"), LATER));
+	assert_true(combine_publish(&b, QUEUE, STR("taken"), LATER));
+	assert_int_equal(take(true), 2);
+	combine_reply(&holder, &calls[calls[0].slot == (unsigned)a.slot ? 0 : 1], 7, COMBINE_RAN, 0,
+		      STR("r"));
+	assert_int_equal(take(false), 0);
+	assert_int_equal(take(true), 2);
+	for (int i = 0; i < 2; i++)
+		assert_true(calls[i].batch == (calls[i].slot == (unsigned)a.slot ? 7 : 0));
+}
+
+/* A batch number of an earlier call does not stay in the slot. */
+static void test_old_batch(void **state)
+{
+	struct combine_reply reply = { 0 };
+
+	(void)state;
+	open_all();
+	assert_true(combine_publish(&a, QUEUE, STR("one"), LATER));
+	assert_int_equal(take(true), 1);
+	combine_reply(&holder, &calls[0], 7, COMBINE_RAN, 0, STR("r"));
+	combine_answer(&holder, &calls[0]);
+	assert_int_equal(give_up(&a, &reply), COMBINE_RAN);
+	assert_true(combine_publish(&a, QUEUE, STR("two"), LATER));
+	assert_int_equal(take(true), 1);
+	assert_int_equal(take(true), 1);
+	assert_true(calls[0].batch == 0);
+}
+
+static void test_nudge(void **state)
+{
+	struct combine_reply reply = { 0 };
+	int nudged;
+
+	(void)state;
+	open_all();
+	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
+	assert_true(combine_publish(&b, QUEUE, STR("call"), LATER));
+	combine_nudge(&holder);
+	nudged = (STATE(word(&a)) == SLOT_NUDGED) + (STATE(word(&b)) == SLOT_NUDGED);
+	assert_int_equal(nudged, 1);
+	gate_unlock(&gate);
+	assert_int_equal(combine_wait(&a, &gate, STR("a"), LATER, &reply, &arena), COMBINE_GATE);
+	assert_int_equal(take(true), 2); /* nudged or not */
+}
+
+/* Who is nudged and finds the gate taken waits like before. */
+static void test_nudged_in_vain(void **state)
+{
+	struct combine_reply reply = { 0 };
+	struct gate other = { .fd = -1 };
+
+	(void)state;
+	open_all();
+	assert_int_equal(gate_open(&other, "gate", &like), 0);
+	assert_true(combine_publish(&a, QUEUE, STR("call"), os_boot_ms() + 30));
+	combine_nudge(&holder);
+	assert_int_equal(STATE(word(&a)), SLOT_NUDGED);
+	assert_int_equal(combine_wait(&a, &other, STR("a"), os_boot_ms() + 30, &reply, &arena),
+			 COMBINE_LATE);
+	gate_close(&other);
+}
+
+/* All slots in use, and one that asks again: the holder has room for no more. */
+static void test_full(void **state)
+{
+	static struct combine all[COMBINE_SLOTS];
+	struct combine_call *few = arena_array(&arena, struct combine_call, 1);
+	struct combine_reply reply = { 0 };
+
+	(void)state;
+	open_all();
+	for (int i = 0; i < COMBINE_SLOTS; i++) {
+		all[i] = (struct combine){ .fd = -1, .slot = -1 };
+		assert_int_equal(combine_open(&all[i], "slots", &like), 0);
+		assert_true(combine_publish(&all[i], QUEUE, STR("call"), LATER));
+	}
+	assert_false(combine_publish(&a, QUEUE, STR("call"), LATER));
+	assert_int_equal(take(true), COMBINE_SLOTS);
+	assert_int_equal(give_up(&all[5], &reply), COMBINE_UNKNOWN);
+	assert_int_equal(give_up(&all[6], &reply), COMBINE_UNKNOWN);
+	assert_true(combine_publish(&all[5], QUEUE, STR("again"), LATER));
+	assert_true(combine_publish(&all[6], QUEUE, STR("again"), LATER));
+	assert_int_equal(combine_take(&holder, QUEUE, false, few, 0, &arena), 0);
+	assert_int_equal(combine_take(&holder, QUEUE, false, few, 1, &arena), 1);
+	combine_close(&all[9]); /* now there is one */
+	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
+	for (int i = 0; i < COMBINE_SLOTS; i++)
+		combine_close(&all[i]);
+}
+
+/* A dead owner's slot: its call is ended by the next owner. */
+static void test_reuse(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	open_all();
+	pid = fork();
+	if (pid == 0) {
+		struct combine c = { .fd = -1, .slot = -1 };
+
+		if (combine_open(&c, "slots", &like) ||
+		    !combine_publish(&c, QUEUE, STR("x"), LATER))
+			_exit(1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(take(true), 1); /* the dead one's call */
+	assert_true(combine_publish(&a, QUEUE, STR("new"), LATER));
+	assert_int_equal(a.slot, 0);
+	combine_answer(&holder, &calls[0]);
+	assert_int_equal(STATE(word(&a)), SLOT_PENDING);
+	assert_int_equal(take(false), 1);
+	assert_true(str_is(calls[0].bytes, "new"));
+}
+
+static void test_words(void **state)
+{
+	struct combine_reply reply = { 0 };
+
+	(void)state;
+	open_all();
+	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
+	for (uint32_t w = 0; w < 8; w++) { /* of another generation, or none of ours */
+		a.file->head[a.slot].word = (a.word & ~7u) + 80 + w;
+		assert_int_equal(give_up(&a, &reply), COMBINE_UNKNOWN);
+		assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
+	}
+	a.file->head[a.slot].word = WITH(a.word, SLOT_IDLE);
+	assert_int_equal(give_up(&a, &reply), COMBINE_UNKNOWN);
+}
+
+/* Lengths, ends and states that cannot be. */
+static void test_malformed(void **state)
+{
+	struct combine_reply reply = { 0 };
+	struct head *h;
+
+	(void)state;
+	open_all();
+	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
+	h = &a.file->head[a.slot];
+	h->call_n = UINT32_MAX;
+	assert_int_equal(take(true), 1);
+	assert_int_equal(calls[0].bytes.n, COMBINE_CALL_MAX);
+	combine_reply(&holder, &calls[0], 7, COMBINE_RAN, 0, STR("r"));
+	combine_answer(&holder, &calls[0]);
+	h->reply_n = UINT32_MAX;
+	h->end = 77;
+	assert_int_equal(give_up(&a, &reply), COMBINE_ALONE);
+	assert_int_equal(reply.report.n, COMBINE_REPLY_MAX);
+	for (uint32_t s = SLOT_DONE + 1; s < 8; s++) {
+		h->word = WITH(a.word, s);
+		assert_int_equal(take(true), 0);
+		combine_nudge(&holder);
+	}
+	holder.file->top = holder.file->turn = holder.file->expected = UINT32_MAX;
+	assert_true(combine_publish(&b, QUEUE, STR("call"), LATER));
+	assert_int_equal(take(true), 1);
+	combine_nudge(&holder);
+	combine_learn(&holder, 1);
+}
+
+static void test_file(void **state)
+{
+	uint32_t other = COMBINE_LAYOUT + 1;
+	int fd;
+
+	(void)state;
+	open_all();
+	assert_true(combine_stands(&a));
+	assert_int_equal(rename("slots", "moved"), 0);
+	assert_false(combine_stands(&a));
+	assert_int_equal(rename("moved", "slots"), 0);
+	assert_true(combine_stands(&a));
+	assert_int_equal(truncate("slots", 4096), 0);
+	assert_false(combine_stands(&a));
+	combine_close(&b);
+	assert_int_equal(combine_open(&b, "slots", &like), 0); /* filled up */
+	assert_true(combine_stands(&a));
+	assert_int_equal(unlink("slots"), 0);
+	assert_false(combine_stands(&a));
+	combine_close(&a);
+	fd = open("slots", O_RDWR | O_CREAT, 0600);
+	assert_int_equal(pwrite(fd, &other, sizeof(other), 0), sizeof(other));
+	close(fd);
+	assert_int_equal(combine_open(&a, "slots", &like), -EPROTO);
+	assert_true(a.hopeless);
+	assert_false(combine_stands(&a));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
+		T(test_served),    T(test_generations), T(test_given_up),       T(test_left_over),
+		T(test_old_batch), T(test_nudge),       T(test_nudged_in_vain), T(test_full),
+		T(test_reuse),     T(test_words),       T(test_malformed),      T(test_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
