@@ -20,7 +20,7 @@
 static struct board {
 	_Atomic int ready, go, stop;
 	int calls; /* each makes so many, or 0: until it is stopped */
-	bool mixed, unprivileged;
+	bool mixed, unprivileged, impatient, traced;
 } * board;
 
 static char slots[200];
@@ -29,7 +29,13 @@ static int work(int me)
 {
 	struct queue_config config = ledger_config(me % QUEUES, TIMEOUT);
 	struct queue *q;
+	char traced[150];
 
+	snprintf(traced, sizeof(traced), "trace+%s", kit_uri());
+	if (board->traced && me % 2)
+		config.uri = str_c(traced);
+	if (board->impatient)
+		config.timeout_ms = 1 + me % 4;
 	if (board->unprivileged && geteuid() == 0)
 		CHECK(setgid(NOBODY) == 0 && setuid(NOBODY) == 0, "still root");
 	config.alone = board->mixed && me % 6 >= 4;
@@ -38,7 +44,7 @@ static int work(int me)
 	board->ready++;
 	kit_await(&board->go, 1, 60000);
 	for (int i = 0; board->calls ? i < board->calls : !board->stop; i++)
-		CHECK(ledger_call(q, me % QUEUES, TIMEOUT), "a fault");
+		CHECK(ledger_call(q, me % QUEUES, TIMEOUT) || board->impatient, "a fault");
 	queue_close(q);
 	return 0;
 }
@@ -136,6 +142,25 @@ static void mixed(void)
 	board->mixed = true;
 	crowd("mixed", 12, SCALE(30, 8));
 	board->mixed = false;
+}
+
+/* They give up at any moment, and ask for something else at once. */
+static void impatient(void)
+{
+	int before = ledger_counts()->not_applied + ledger_counts()->unsure;
+
+	board->impatient = true;
+	crowd("impatient", 12, SCALE(400, 100));
+	board->impatient = false;
+	CHECK(ledger_counts()->not_applied + ledger_counts()->unsure > before, "nobody gave up");
+}
+
+static void traced(void)
+{
+	setenv("PAWL_TRACE_FILE", "/dev/null", 1);
+	board->traced = true;
+	crowd("traced", 6, SCALE(30, 8));
+	board->traced = false;
 }
 
 /* --- slots that cannot be used -------------------------------------------------------------------- */
@@ -273,6 +298,8 @@ int main(void)
 	with_cli();
 	crowd("many", MANY, SCALE(4, 2));
 	mixed();
+	impatient();
+	traced();
 	garbage();
 	vanish();
 	together();
@@ -281,8 +308,10 @@ int main(void)
 	no_permission();
 	cut_short();
 	n = ledger_counts();
-	printf("crowd: %d calls, %d acknowledged, %d claims; none lost, none twice; %.1f s\n",
-	       n->asked, n->acked, n->claims, (double)(kit_ms() - began) / 1000);
+	printf("crowd: %d calls, %d acknowledged, %d given up, %d in doubt, %d claims; none lost, none twice; "
+	       "%.1f s\n",
+	       n->asked, n->acked, n->not_applied, n->unsure, n->claims,
+	       (double)(kit_ms() - began) / 1000);
 	kit_end();
 	return 0;
 }

@@ -1,13 +1,17 @@
 /*
  * The disk fails in the middle of a batch: the WAL cannot be written, or not be synced. All whose calls were
- * in it get API_ERROR, and what they are told of it is true; after it everything goes on.
+ * in it get API_ERROR, and what they are told of it is true; after it everything goes on. The disk also fails
+ * just when a holder has died, and the next one wants to settle what that has left.
  */
 #include "ledger.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "store/combine.h"
 
 #define PROCESSES 8
 #define TIMEOUT 60000
@@ -15,7 +19,7 @@
 
 static struct board {
 	_Atomic int stop, fail_sync, fail_write; /* the next so many */
-	_Atomic int failed, errors;
+	_Atomic int failed, errors, fatal, died, ready;
 } * board;
 
 static bool due(_Atomic int *n)
@@ -60,11 +64,26 @@ static void break_writes(void)
 	vfs->xSetSystemCall(vfs, "pwrite", fn);
 }
 
+/* One dies after its commit, and the next sync, which would be the next one's, fails. */
+static void die_and_fail(const char *step)
+{
+	int armed = 1;
+
+	if (strcmp(step, "committed") != 0 ||
+	    !__atomic_compare_exchange_n((int *)&board->fatal, &armed, 0, false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_SEQ_CST))
+		return;
+	board->died = getpid();
+	board->fail_sync = 1;
+	raise(SIGKILL);
+}
+
 static int work(int me)
 {
 	struct queue_config config = ledger_config(me % QUEUES, TIMEOUT);
 	struct queue *q = kit_open_as(&config, STORE_WRITE);
 
+	board->ready++;
 	while (!board->stop)
 		board->errors += !ledger_call(q, me % QUEUES, TIMEOUT);
 	queue_close(q);
@@ -83,6 +102,24 @@ static void fail_once(_Atomic int *which)
 	kit_sleep(2);
 }
 
+static void kill_one(pid_t *pids)
+{
+	int64_t end = kit_ms() + 30000;
+
+	board->died = 0;
+	board->fatal = 1;
+	while (!board->died && kit_ms() < end)
+		kit_sleep(1);
+	CHECK(board->died, "nobody has committed");
+	for (int i = 0; i < PROCESSES; i++)
+		if (pids[i] == board->died) {
+			CHECK(kit_reap(pids[i]) == 1000 + SIGKILL, "it ended by itself");
+			pids[i] = kit_spawn(work, i);
+		}
+	while (board->fail_sync && kit_ms() < end)
+		kit_sleep(1);
+}
+
 int main(void)
 {
 	int64_t start = kit_ms();
@@ -94,11 +131,15 @@ int main(void)
 	ledger_begin();
 	break_writes();
 	board = shared_alloc(sizeof(*board));
+	combine_step = die_and_fail;
 	n = ledger_counts();
 	for (int i = 0; i < PROCESSES; i++)
 		pids[i] = kit_spawn(work, i);
+	CHECK(kit_await(&board->ready, PROCESSES, 30000), "they do not come");
 	for (int i = 0; i < FAULTS; i++)
 		fail_once(i % 2 ? &board->fail_sync : &board->fail_write);
+	for (int i = 0; i < FAULTS; i++)
+		kill_one(pids);
 	acked = n->acked;
 	for (int64_t end = kit_ms() + 30000; n->acked < acked + 100 && kit_ms() < end;)
 		kit_sleep(1);
