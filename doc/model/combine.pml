@@ -136,7 +136,17 @@ bool told_n[N * CALLS + 1];
 	PROPERTY(ONCE, applied[call] == 1); \
 	PROPERTY(TRUTH, !told_n[call])
 
-/* After the gate was left. The scan begins anywhere. */
+/* After the gate was left. The scan begins anywhere. With naps it only saves time. */
+#ifndef NO_NAPS
+#define NUDGE \
+	atomic { \
+		if \
+		:: WAITS(0) -> st[0] = NUDGED \
+		:: WAITS(1) -> st[1] = NUDGED \
+		:: WAITS(2) -> st[2] = NUDGED \
+		:: !WAITS(0) && !WAITS(1) && !WAITS(2) \
+		fi }
+#else
 #define NUDGE \
 	atomic { \
 		if \
@@ -150,6 +160,7 @@ bool told_n[N * CALLS + 1];
 	:: atomic { left > 0 && !WAITS(i) -> i = (i + 1) % N; left-- } \
 	:: atomic { left == 0 -> i = 0; break } \
 	od
+#endif
 
 #define FORGET \
 	own = 0; i = 0; left = 0; seen = 0; mine = 0; c = 0; \
@@ -272,11 +283,11 @@ lead:
 #ifdef NUDGE_FIRST
 	NUDGE;
 	gate = 0;
+#elif defined(NO_NUDGE)
+	gate = 0;
 #else
 	gate = 0;
-#ifndef NO_NUDGE
 	NUDGE;
-#endif
 #endif
 	atomic {
 		if
