@@ -1,0 +1,71 @@
+/* A call as another process left it in its slot: taken over, made, and reported. */
+#include <errno.h>
+
+#include "kit.h"
+#include "record.h"
+#include "queue/work.h"
+
+#define CALL_MAX (1u << 20)
+
+static struct str packed(const struct change *c, struct arena *a)
+{
+	struct buf b = BUF_MAX(CALL_MAX);
+	struct str out;
+
+	queue_relay.pack(c, &b);
+	CHECK(!b.full);
+	out = arena_str(a, buf_str(&b));
+	buf_free(&b);
+	return out;
+}
+
+/* What was taken over is what is handed on. */
+static void check_again(const struct change *c, struct arena *a)
+{
+	const struct job *j = c->ctx, *k;
+	struct change again = { 0 };
+
+	CHECK(queue_relay.adopt(packed(c, a), &again, a) == 0);
+	k = again.ctx;
+	CHECK(same_request(j->rq, k->rq));
+	CHECK(str_eq(j->proof, k->proof) && str_eq(j->fresh, k->fresh));
+	CHECK(memcmp(j->policy, k->policy, sizeof(*j->policy)) == 0);
+}
+
+/* Its owner gets the answer that it would have got from itself. */
+static void check_report(struct change *c, struct arena *a)
+{
+	struct buf b = BUF_MAX(CALL_MAX);
+	struct job *j = c->ctx;
+	enum result code = j->ans->code;
+
+	queue_relay.report(c, &b);
+	CHECK(!b.full);
+	CHECK(queue_relay.accept(c, arena_str(a, buf_str(&b))) == 0);
+	CHECK(j->ans->code == code);
+	buf_free(&b);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct arena a = { 0 };
+	struct store_error err = { 0 };
+	struct store_env env = { .mode = STORE_CREATE, .who = STR("fuzz"), .err = &err };
+	struct change c = { 0 };
+	struct store *s;
+	int r = queue_relay.adopt(str_n((const char *)data, size), &c, &a);
+
+	CHECK(r == 0 || r == -EBADMSG);
+	if (r == 0) {
+		check_again(&c, &a);
+		CHECK(store_open(&s, STR("mem:fuzz"), &env) == 0);
+		if (s->ops->modify(s, &c, 1) == 0 && c.rc >= 0)
+			check_report(&c, &a);
+		store_close(s);
+	}
+	/* the bytes may as well be taken for an answer */
+	if (r == 0)
+		(void)queue_relay.accept(&c, str_n((const char *)data, size));
+	arena_free(&a);
+	return 0;
+}
