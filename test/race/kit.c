@@ -150,6 +150,13 @@ struct request kit_request(enum op op, struct str id, struct str agent)
 	return rq;
 }
 
+void kit_call(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a)
+{
+	queue_call(q, rq, ans, a);
+	CHECK(ans->code != API_ERROR && ans->code != USAGE && ans->code != MISCONFIGURED,
+	      "%s: %s: %.*s", op_name(rq->op), result_name(ans->code), STRF(ans->message));
+}
+
 static void create_some(struct queue *q, int from, int n)
 {
 	struct request rqs[100] = { 0 };
@@ -172,4 +179,12 @@ void kit_create(struct queue *q, int n)
 {
 	for (int from = 0; from < n; from += 100)
 		create_some(q, from, n - from < 100 ? n - from : 100);
+}
+
+int kit_number(struct str id)
+{
+	int64_t n = 0;
+
+	CHECK(id.n > 1 && str_to_i64(str_n(id.p + 1, id.n - 1), &n), "odd id %.*s", STRF(id));
+	return (int)n;
 }

@@ -13,6 +13,18 @@
 
 #include "queue/queue.h"
 
+/* The sanitizers make everything several times slower. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SCALE(normal, sanitized) (sanitized)
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SCALE(normal, sanitized) (sanitized)
+#endif
+#endif
+#ifndef SCALE
+#define SCALE(normal, sanitized) (normal)
+#endif
+
 #define CHECK(cond, ...)                                                               \
 	do {                                                                           \
 		if (!(cond)) {                                                         \
@@ -49,7 +61,11 @@ void kit_check_store(struct queue *q);
 
 /* t1 to tN, of all classes and priorities. */
 void kit_create(struct queue *q, int n);
+/* 1 for "t1" */
+int kit_number(struct str id);
 
+/* A call whose answer must be one of those that a caller has to expect. */
+void kit_call(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a);
 struct request kit_request(enum op op, struct str id, struct str agent);
 
 #endif
