@@ -102,13 +102,15 @@ static void tame(char *s)
 			*s = '?';
 }
 
-/* 0 if the file is as long as the mapping, so that its pages may be touched. */
-static int look_inside(struct gate *g)
+/* Only of a file that is as long as the mapping its pages may be touched. */
+static void look_inside(struct gate *g)
 {
-	if (pread(g->fd, g->inside, sizeof(g->inside), CROWD_AT) == (ssize_t)sizeof(g->inside))
-		return 0;
+	g->whole = pread(g->fd, g->inside, sizeof(g->inside), CROWD_AT) ==
+		   (ssize_t)sizeof(g->inside);
+	if (g->whole)
+		return;
 	memset(g->inside, 0, sizeof(g->inside));
-	return allocate(g); /* somebody has cut it */
+	g->whole = allocate(g) == 0; /* somebody has cut it */
 }
 
 int gate_lock(struct gate *g, int64_t timeout_ms, struct str who)
@@ -118,7 +120,8 @@ int gate_lock(struct gate *g, int64_t timeout_ms, struct str who)
 
 	if (r)
 		return r;
-	if (look_inside(g))
+	look_inside(g);
+	if (!g->whole)
 		return 0; /* ours, without a name */
 	if (who.n > 150)
 		who.n = 150;
@@ -143,13 +146,21 @@ void gate_notes(const struct gate *g, uint32_t notes[GATE_NOTES])
 	memcpy(notes, g->inside + 1, GATE_NOTES * sizeof(*notes));
 }
 
+#define CROWDED 1u
+#define MARKED 2u
+
+static _Atomic uint32_t *flags(const struct gate *g)
+{
+	return (_Atomic uint32_t *)(void *)(g->map + CROWD_AT);
+}
+
 bool gate_was_crowded(const struct gate *g)
 {
-	return g->inside[0] != 0;
+	return g->inside[0] & CROWDED;
 }
 
 /* Not through the mapping: without the lock nobody knows that the file is as long as that. false: it is cut. */
-static bool read_crowd(const struct gate *g, uint32_t *out)
+static bool read_flags(const struct gate *g, uint32_t *out)
 {
 	return pread(g->fd, out, sizeof(*out), CROWD_AT) == (ssize_t)sizeof(*out);
 }
@@ -158,15 +169,30 @@ bool gate_crowded(const struct gate *g)
 {
 	uint32_t n;
 
-	return read_crowd(g, &n) && n;
+	return read_flags(g, &n) && n & CROWDED;
 }
 
 void gate_set_crowded(struct gate *g)
 {
 	uint32_t n;
 
-	if (read_crowd(g, &n) && !n)
-		atomic_store((_Atomic uint32_t *)(void *)(g->map + CROWD_AT), 1);
+	if (read_flags(g, &n) && !(n & CROWDED))
+		atomic_fetch_or(flags(g), CROWDED);
+}
+
+void gate_mark(struct gate *g, bool on)
+{
+	if (!g->whole)
+		return;
+	if (on)
+		atomic_fetch_or(flags(g), MARKED);
+	else
+		atomic_fetch_and(flags(g), ~MARKED);
+}
+
+bool gate_was_marked(const struct gate *g)
+{
+	return g->inside[0] & MARKED;
 }
 
 bool gate_holder(const struct gate *g, struct gate_holder *out)

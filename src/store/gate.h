@@ -6,7 +6,7 @@
  * those who lose patience. The name is stored through a mapping since that causes no inotify event:
  * somebody who waits for work, tries and is refused must not wake all the others. gate_announce() does
  * cause one. Beside the name there is room for a note from one holder to the next; it may be lost. And for
- * a flag that says that those who wait have written down what they want (combine.h).
+ * two flags: that those who wait have written down what they want (combine.h), and the mark of a commit.
  */
 #ifndef STORE_GATE_H
 #define STORE_GATE_H
@@ -21,6 +21,7 @@
 struct gate {
 	int fd; /* -1: not open */
 	char *map;
+	bool whole;                      /* the file is as long as the mapping */
 	uint32_t inside[1 + GATE_NOTES]; /* crowd and notes, as they were when it was locked */
 };
 
@@ -45,6 +46,10 @@ void gate_notes(const struct gate *g, uint32_t notes[GATE_NOTES]);
 bool gate_was_crowded(const struct gate *g);
 bool gate_crowded(const struct gate *g);
 void gate_set_crowded(struct gate *g);
+/* The mark that a holder sets before its commit and takes away after it: who finds it set comes after one that
+ * died between the two, or whose commit failed. */
+void gate_mark(struct gate *g, bool on);
+bool gate_was_marked(const struct gate *g);
 /* Opens or creates a file for those who may use the one that `like` is of; as gate_open(). */
 int gate_file(const char *path, const struct stat *like);
 /* Who holds it, as far as known. */

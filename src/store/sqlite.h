@@ -233,6 +233,8 @@ int64_t sq_now(struct store *base);
 /* At the start of a change: sets s->now, and saves the anchor if it is new. */
 int sq_clock_change(struct sq *s);
 
+/* Writes the anchor as it is. */
+int sq_clock_save(struct sq *s);
 /* Time goes on within a change. */
 void sq_clock_again(struct sq *s);
 

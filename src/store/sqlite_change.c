@@ -263,14 +263,17 @@ static int commit(struct sq *s)
 	if (rc < 0)
 		return rc;
 	combine_at("committing");
+	gate_mark(&s->gate, true);
 	sq_wal_gather(s);
 	rc = sq_run(s, "COMMIT");
 	combine_at("committed");
 	sq_wal_rest(s);
-	if (rc == 0)
+	if (rc == 0) {
 		s->commits++;
-	else if (may_have_happened(rc, sqlite3_extended_errcode(s->db)))
+		gate_mark(&s->gate, false);
+	} else if (may_have_happened(rc, sqlite3_extended_errcode(s->db))) {
 		s->base.env.err->applied = '?';
+	}
 	return rc;
 }
 
@@ -363,6 +366,19 @@ static int tidy(struct sq *s, struct due *due, struct arena *a)
 	return rc;
 }
 
+/*
+ * Somebody died in its commit, or the commit failed. What it wrote may be in the WAL, whole, and not yet in the
+ * index of the WAL: nobody sees it, until SQLite has to make the index anew. Then it would come back, after others
+ * were told that it is not there. If they change something that is written over it; so something is changed.
+ */
+static int bury_the_dead(struct sq *s, bool *worth)
+{
+	if (!gate_was_marked(&s->gate))
+		return 0;
+	*worth = true;
+	return sq_clock_save(s);
+}
+
 /* Few that are due wait for an edit that writes anyway; until then a scan sorts them in. */
 static int start_change(struct sq *s, struct due *due, struct arena *a, bool *worth)
 {
@@ -370,11 +386,14 @@ static int start_change(struct sq *s, struct due *due, struct arena *a, bool *wo
 
 	s->floor = -1;
 	if (rc == 0)
+		rc = bury_the_dead(s, worth);
+	if (rc == 0)
 		rc = find_due(s, due);
-	*worth = rc == 0 && due->later >= MANY_DUE;
-	if (*worth)
+	s->all_promoted = rc == 0 && !due->later;
+	if (rc == 0 && due->later >= MANY_DUE) {
+		*worth = true;
 		rc = tidy(s, due, a);
-	s->all_promoted = !due->later;
+	}
 	return rc;
 }
 

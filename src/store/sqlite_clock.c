@@ -54,7 +54,7 @@ static int settle_anchor(struct sq *s, bool *unsaved)
 	return rc;
 }
 
-static int save_anchor(struct sq *s)
+int sq_clock_save(struct sq *s)
 {
 	sqlite3_stmt *st;
 	int rc = sq_take(s, "REPLACE INTO clock(one,boot_id,wall,boot) VALUES(1,?,?,?)", &st);
@@ -124,7 +124,7 @@ int sq_clock_change(struct sq *s)
 	if (rc == 0)
 		s->now = localclock_now(&s->clock, &s->anchor);
 	if (rc == 0 && unsaved)
-		rc = save_anchor(s);
+		rc = sq_clock_save(s);
 	return rc;
 }
 

@@ -42,8 +42,12 @@ static const sqlite3_io_methods *plain(sqlite3_file *f)
 	return f->pMethods == &wal.methods ? wal.original : database.original;
 }
 
+static bool die_in_sync; /* of what a commit has written, before SQLite can tell anybody of it */
+
 static int count_sync(sqlite3_file *f, int flags)
 {
+	if (die_in_sync)
+		_exit(9);
 	syncs++;
 	return fail_sync ? SQLITE_IOERR_FSYNC : plain(f)->xSync(f, flags);
 }
@@ -580,6 +584,52 @@ static void test_migration_fails(void **state)
 	store_close(s);
 }
 
+/* --- a death in the commit ---------------------------------------------------------------------- */
+
+static int refuse(struct edit *e, void *ctx)
+{
+	(void)ctx;
+	edit_put(e, &(struct record){ .key = STR("meta/refused") });
+	return 7;
+}
+
+static void die_in_commit(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		struct store *s = open_ok(STORE_WRITE);
+
+		die_in_sync = true;
+		change(s, NULL);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	assert_int_equal(WEXITSTATUS(status), 9);
+}
+
+/* What a later change did not see, though that one only refused, must not come back when SQLite reads the WAL
+ * anew. */
+static void test_dead_commit_stays_dead(void **state)
+{
+	struct store *s = open_ok(STORE_CREATE);
+	struct change c = { .fn = refuse };
+
+	(void)state;
+	assert_int_equal(change(s, NULL), 0);
+	die_in_commit();
+	assert_true(number(s) == 1);
+	assert_int_equal(s->ops->modify(s, &c, 1), 0);
+	assert_int_equal(c.rc, 7);
+	store_close(s);
+	s = open_ok(STORE_WRITE);
+	assert_true(number(s) == 1);
+	assert_int_equal(change(s, NULL), 0);
+	assert_true(number(s) == 2);
+	store_close(s);
+}
+
 /* --- the gate ----------------------------------------------------------------------------------- */
 
 static int stop_inside(struct edit *e, void *ctx)
@@ -830,13 +880,6 @@ static void test_folder_sync(void **state)
 	assert_int_equal(change(s, NULL), 0);
 	assert_int_equal(folder_syncs, 2); /* of a WAL that is new */
 	store_close(s);
-}
-
-static int refuse(struct edit *e, void *ctx)
-{
-	(void)ctx;
-	edit_put(e, &(struct record){ .key = STR("meta/refused") });
-	return 7;
 }
 
 static void test_refusal_is_free(void **state)
@@ -1748,6 +1791,7 @@ int main(void)
 		T(test_migrate_write),
 		T(test_migrate_read),
 		T(test_migrate_older),
+		T(test_dead_commit_stays_dead),
 		T(test_migration_fails),
 		T(test_stopped_writer),
 		T(test_foreign_lock),
