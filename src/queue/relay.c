@@ -79,6 +79,8 @@ static int adopt(struct str bytes, struct change *out, struct arena *a)
 
 	if (unpack_own(bytes, j, n) || !in_range(n) || request_unpack(bytes, rq, a))
 		return -EBADMSG;
+	rq->has &= ~TOKENS;
+	rq->token = rq->new_token = STR("");
 	if (j->fresh.n)
 		GIVE(rq, new_token, STR("its owner's"));
 	*p = (struct policy){ n[0], n[1], n[2], n[3], n[4], n[5] & 1, n[5] >> 1 & 1 };
