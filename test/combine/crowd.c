@@ -150,7 +150,7 @@ static void impatient(void)
 	int before = ledger_counts()->not_applied + ledger_counts()->unsure;
 
 	board->impatient = true;
-	crowd("impatient", 12, SCALE(400, 100));
+	crowd("impatient", 12, SCALE(250, 80));
 	board->impatient = false;
 	CHECK(ledger_counts()->not_applied + ledger_counts()->unsure > before, "nobody gave up");
 }
@@ -277,7 +277,7 @@ static void garbage(void)
 	f = mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	CHECK(f != MAP_FAILED, "no memory");
 	start(pids, 6, 0);
-	for (int i = 0; i < SCALE(20000, 4000); i++)
+	for (int i = 0; i < SCALE(8000, 2000); i++)
 		scribble(f);
 	finish("garbage", pids, 6);
 	munmap(f, sizeof(*f));

@@ -4,7 +4,9 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/os.h"
@@ -325,6 +327,24 @@ static void test_file(void **state)
 	assert_false(combine_stands(&a));
 }
 
+/* No room to make it in: it is given up, and the next process tries again. */
+static void test_no_room(void **state)
+{
+	struct rlimit before, small;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small = before;
+	small.rlim_cur = 64 * 1024;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(combine_open(&a, "slots", &like), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_true(a.hopeless && !a.file);
+	assert_int_equal(combine_open(&b, "slots", &like), 0);
+	assert_true(combine_publish(&b, QUEUE, STR("call"), LATER));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +352,7 @@ int main(void)
 		T(test_served),    T(test_generations), T(test_given_up),       T(test_left_over),
 		T(test_old_batch), T(test_nudge),       T(test_nudged_in_vain), T(test_full),
 		T(test_reuse),     T(test_words),       T(test_malformed),      T(test_file),
+		T(test_no_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
