@@ -166,7 +166,7 @@ static bool find_slot(struct combine *c)
 
 void combine_close(struct combine *c)
 {
-	if (c->file && c->slot >= 0)
+	if (c->slot >= 0 && combine_stands(c)) /* else there may be no memory under it any more */
 		set_idle(c);
 	if (c->file)
 		munmap(c->file, sizeof(*c->file));

@@ -228,6 +228,33 @@ static void cut_short(void)
 	together();
 }
 
+/* One that has a slot, and finds the file cut when it comes again. */
+static int go_on(int where)
+{
+	struct queue_config config = ledger_config(where, 50);
+	struct queue *q = kit_open_as(&config, STORE_WRITE);
+	struct stat like = { .st_mode = 0600, .st_uid = geteuid(), .st_gid = getegid() };
+	struct gate g;
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/queue.db-gate", kit_folder());
+	CHECK(gate_open(&g, path, &like) == 0 && gate_lock(&g, 20000, STR("the test")) == 0,
+	      "gate");
+	CHECK(!ledger_comment(q, where, TIMEOUT), "it did not wait");
+	gate_close(&g);
+	CHECK(slots_there() && truncate(slots, 0) == 0, "no slots");
+	CHECK(ledger_comment(q, where, TIMEOUT), "it does not go on");
+	queue_close(q);
+	return 0;
+}
+
+static void cut_in_use(void)
+{
+	int code = kit_reap(kit_spawn(go_on, 0));
+
+	CHECK(code == 0, "the slots were cut: %d", code);
+}
+
 /* --- slots that vanish, or say what cannot be ------------------------------------------------------ */
 
 static void vanish(void)
@@ -307,6 +334,7 @@ int main(void)
 	not_a_file();
 	no_permission();
 	cut_short();
+	cut_in_use();
 	n = ledger_counts();
 	printf("crowd: %d calls, %d acknowledged, %d given up, %d in doubt, %d claims; none lost, none twice; "
 	       "%.1f s\n",
