@@ -417,6 +417,14 @@ static bool has_room(struct search *s, uint32_t task)
 	return !s->versions || model_task(s->m, task)->version < lowest_need(s, task, NONE);
 }
 
+/* What changes no task may still have kept its answer, for whoever sends it again. */
+static bool may_have_happened(struct search *s, const struct model_call *c)
+{
+	if (!c->id)
+		return !selects(c->rq);
+	return c->request || has_room(s, c->id);
+}
+
 static void spare_moves(struct search *s, uint32_t i, int64_t now)
 {
 	const struct model_call *c = &s->calls[i];
@@ -426,7 +434,7 @@ static void spare_moves(struct search *s, uint32_t i, int64_t now)
 		add_move(s, i, (struct model_choice){ .took = s->took[i] }, now);
 		return;
 	}
-	if (!part_of(s, i)->spare && (c->id ? has_room(s, c->id) : !selects(c->rq)))
+	if (!part_of(s, i)->spare && may_have_happened(s, c))
 		add_move(s, i, (struct model_choice){ 0 }, now);
 	if (!selects(c->rq))
 		return;

@@ -320,6 +320,25 @@ static void without_answer(void **state)
 }
 
 /* An agent died in `next --claim`; its lease ran out before anybody saw it. */
+/* It finds the task there and changes nothing but keeps its answer: so its repeat is one. */
+static void answer_kept(void **state)
+{
+	const char *again = CREATE ",'if_absent':1,'request_id':'r'";
+	struct text t = begin();
+
+	(void)state;
+	call(&t, 0, "a1", CREATE, FRESH);
+	send(&t, 10, "a1", again);
+	call(&t, 20, "a1", again, FRESH ",'existed':true,'repeated':true");
+	call(&t, 30, "a1", CLAIM(TOKEN1), CLAIMED("1", "2", "a1", TOKEN1, "1131"));
+	CLEAN(t);
+
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 20, "a1", again, FRESH ",'existed':true,'repeated':true");
+	CAUGHT(t, LINEAR);
+}
+
 static void taken_by_nobody(void **state)
 {
 	struct text t = begin();
@@ -443,7 +462,7 @@ int main(void)
 		cmocka_unit_test(stuck),          cmocka_unit_test(order),
 		cmocka_unit_test(without_answer), cmocka_unit_test(taken_by_nobody),
 		cmocka_unit_test(clock_goes_on),  cmocka_unit_test(selected),
-		cmocka_unit_test(excerpt),
+		cmocka_unit_test(excerpt),        cmocka_unit_test(answer_kept),
 	};
 
 	return cmocka_run_group_tests_name("rules", tests, NULL, NULL);
