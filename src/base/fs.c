@@ -92,6 +92,24 @@ static int sync_fd(int fd)
 	return r ? -errno : 0;
 }
 
+/* Some file systems have no fsync of a folder. */
+static int sync_dir(int dir)
+{
+	int r = sync_fd(dir);
+
+	return r == -EINVAL ? 0 : r;
+}
+
+int fs_sync_dir(const char *path)
+{
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = dir < 0 ? -errno : sync_dir(dir);
+
+	if (dir >= 0)
+		close(dir);
+	return r;
+}
+
 static int open_temp(int dir, char *name, size_t room, mode_t mode)
 {
 	for (int i = 0; i < TEMP_TRIES; i++) {
@@ -127,8 +145,7 @@ static int replace(int dir, const char *name, struct str data, mode_t mode)
 		unlinkat(dir, temp, 0);
 		return r;
 	}
-	r = sync_fd(dir);
-	return r == -EINVAL ? 0 : r; /* some file systems have no fsync of a folder */
+	return sync_dir(dir);
 }
 
 static struct str last_part(struct str path)

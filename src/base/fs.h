@@ -14,6 +14,8 @@ int fs_read(struct arena *a, const char *path, size_t max, struct str *out);
 int fs_write_atomic(const char *path, struct str data, mode_t mode);
 /* mkdir -p */
 int fs_make_dirs(const char *path, mode_t mode);
+/* The names in a folder are on disk. */
+int fs_sync_dir(const char *path);
 bool fs_is_dir(const char *path);
 bool fs_exists(const char *path);
 /* "dir/name" */

@@ -32,14 +32,19 @@ static int make_file(struct session *s, const char *dir, const char *name, struc
 	return fs_exists(path) ? 0 : fs_write_atomic(path, text, 0644);
 }
 
-static int make_folder(const char *dir, bool *made)
+/* One that was there may be of an init that was cut short: its name is brought to disk as well, if that
+ * may be. */
+static int make_folder(struct session *s, const char *dir, bool *made)
 {
-	*made = mkdir(dir, 0777) == 0;
-	if (*made)
-		return 0;
-	if (errno != EEXIST)
-		return -errno;
-	return fs_is_dir(dir) ? 0 : -ENOTDIR;
+	int err = mkdir(dir, 0777) ? errno : 0, r;
+
+	*made = err == 0;
+	if (err && err != EEXIST)
+		return -err;
+	if (!fs_is_dir(dir))
+		return -ENOTDIR;
+	r = fs_sync_dir(s->client.place.init_dir);
+	return *made ? r : 0;
 }
 
 static int make_files(struct session *s, const char *dir)
@@ -174,9 +179,12 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	dir = fs_join(s->arena, str_c(s->client.place.init_dir), STR(".pawl"));
 	if (check_other(s, dir, &keep, out) != SUCCESS)
 		return MISCONFIGURED;
-	r = make_folder(dir, &made);
-	if (r)
+	r = make_folder(s, dir, &made);
+	if (r) {
+		if (made)
+			(void)rmdir(dir);
 		return cannot(s, dir, r, out);
+	}
 	/* First the store: a choice that does not work is not kept. */
 	if (open_queue(s, &existed, &ans) != SUCCESS) {
 		if (made)
