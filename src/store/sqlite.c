@@ -22,10 +22,7 @@ static void sq_close(struct store *base)
 		free(s);
 		return;
 	}
-	for (size_t i = 0; i < SQ_CACHE && s->cache[i].st; i++)
-		sqlite3_finalize(s->cache[i].st);
-	sqlite3_finalize(s->rollback);
-	sqlite3_close_v2(s->db);
+	sq_disconnect(s);
 	combine_close(&s->combine);
 	gate_close(&s->gate);
 	if (s->watch >= 0)

@@ -112,8 +112,10 @@ int sq_fail(struct sq *s);
 void sq_bind(sqlite3_stmt *st, int i, struct str v);
 void sq_bind_blob(sqlite3_stmt *st, int i, struct str v);
 struct str sq_column(sqlite3_stmt *st, int i);
-/* 0, or a fault in a child process. */
+/* 0, or a fault in a child process. Connects again after sq_disconnect(). */
 int sq_guard(struct sq *s);
+/* Needs no memory, and lets go of every lock. */
+void sq_disconnect(struct sq *s);
 
 /* --- sqlite_vfs.c: how SQLite reaches its files -------------------------------------------------- */
 
@@ -139,6 +141,7 @@ struct sq_layout {
 /* A test puts a longer or shorter one here. */
 extern const struct sq_layout *sq_layout;
 
+int sq_connect(struct sq *s);
 /* Finds, checks and opens the file; lays it out or migrates it if it needs that and may. */
 int sq_attach(struct sq *s);
 /* NULL, or why a database cannot be there. */

@@ -159,8 +159,6 @@ int sq_begin(struct sq *s, int64_t left_ms)
 		rc = set_durability(s);
 	if (rc == 0 && !s->rollback)
 		rc = sq_prepare(s, "ROLLBACK", &s->rollback);
-	if (rc == 0)
-		sq_rollback(s); /* where there was no memory to do so */
 	return rc < 0 ? rc : sq_run(s, "BEGIN IMMEDIATE");
 }
 
@@ -206,16 +204,12 @@ void sq_rollback(struct sq *s)
 static int sync_folder(struct sq *s)
 {
 	struct arena a = { 0 };
-	int fd = open(arena_cstr(&a, fs_dirname(str_c(s->path))), O_RDONLY | O_CLOEXEC);
-	int rc = 0;
+	int r = fs_sync_dir(arena_cstr(&a, fs_dirname(str_c(s->path))));
 
-	if (fd < 0 || fsync(fd))
-		rc = store_fail(&s->base.env, STORE_IO, NULL, "the folder of %s: %s", s->path,
-				strerror(errno));
-	if (fd >= 0)
-		close(fd);
 	arena_free(&a);
-	return rc;
+	return r == 0 ? 0
+		      : store_fail(&s->base.env, STORE_IO, NULL, "the folder of %s: %s", s->path,
+				   strerror(-r));
 }
 
 /* A commit whose last frame could not be written is none. One whose sync failed may come back after a
@@ -228,15 +222,16 @@ static bool may_have_happened(int rc, int code)
 
 /*
  * A WAL that we found may be of somebody who was killed before its folder was synced: then a loss of power
- * takes it away with all that was committed to it. The gate's note says that it was not so; it is deleted
- * before a WAL is made, whose inode may be the former one's.
+ * takes it away with all that was committed to it, and with what a checkpoint that is cut short relies on:
+ * so this holds whatever was asked for. The gate's note says that it was not so; it is deleted before a
+ * WAL is made, whose inode may be the former one's.
  */
 static int settle_folder(struct sq *s)
 {
 	uint32_t found = sq_wal_found(s);
 	int rc = 0;
 
-	if (s->folder_synced || s->base.env.relaxed)
+	if (s->folder_synced)
 		return 0;
 	if (found != s->wal[WAL_IN_FOLDER]) {
 		s->wal[WAL_IN_FOLDER] = found;
@@ -484,18 +479,29 @@ static int change_under_gate(struct sq *s, struct change *changes, size_t n, int
 	return rc;
 }
 
+/* There was no memory to roll back, and others would wait for our locks; or SQLite could not open the WAL or
+ * its index for writing just then, and would never try again. */
+static bool stuck(struct sq *s, int rc)
+{
+	return rc == STORE_READONLY || !sqlite3_get_autocommit(s->db);
+}
+
 static int change_and_leave(struct sq *s, struct change *changes, size_t n, int64_t deadline)
 {
 	int rc = change_under_gate(s, changes, n, deadline - os_boot_ms());
 
+	if (stuck(s, rc))
+		sq_disconnect(s);
 	leave(s);
 	return rc;
 }
 
 static int change_in_turn(struct sq *s, struct change *changes, size_t n, int64_t deadline)
 {
-	int rc = enter(s, deadline - os_boot_ms());
+	int rc = sq_guard(s);
 
+	if (rc == 0)
+		rc = enter(s, deadline - os_boot_ms());
 	if (rc)
 		return rc == -ETIMEDOUT ? fail_timeout(s) : rc;
 	return change_and_leave(s, changes, n, deadline);

@@ -13,6 +13,7 @@
 #include "store/sqlite_header.h"
 
 #define HEADER 108 /* the file's 100 bytes, and the head of the schema's root page */
+#define PAGE 4096
 #define WAL_HEADER 32
 #define WAL_FRAME 24
 #define LOOKS 5
@@ -130,6 +131,27 @@ static int judge(struct sq *s, const unsigned char *h, int64_t size, struct sq_h
 	return 0;
 }
 
+/* The first page of a layout, whose bytes did not reach the disk before the power failed. */
+static bool only_zeros(sqlite3_file *file, sqlite3_int64 size)
+{
+	char page[PAGE] = { 0 };
+
+	return size <= PAGE && file->pMethods->xRead(file, page, (int)size, 0) == SQLITE_OK &&
+	       page[0] == 0 && memcmp(page, page + 1, PAGE - 1) == 0;
+}
+
+int sq_header_clear(struct sq *s)
+{
+	sqlite3_file *file = NULL;
+	sqlite3_int64 size = 0;
+
+	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+	if (file->pMethods->xFileSize(file, &size) != SQLITE_OK || !size ||
+	    !only_zeros(file, size) || file->pMethods->xTruncate(file, 0) == SQLITE_OK)
+		return 0;
+	return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be emptied", s->path);
+}
+
 static int read_once(struct sq *s, struct sq_header *out)
 {
 	unsigned char h[HEADER] = { 0 };
@@ -150,6 +172,8 @@ static int read_once(struct sq *s, struct sq_header *out)
 	rc = file->pMethods->xRead(file, h, HEADER, 0);
 	if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ)
 		return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be read", s->path);
+	if (only_zeros(file, size))
+		return 0;
 	if (memcmp(h, "SQLite format 3", size < 16 ? (size_t)size : 16) != 0)
 		return fail_foreign(s, "is not a SQLite database");
 	if (size < 512)

@@ -14,5 +14,7 @@ struct sq_header {
 
 /* 0, or the fault that says why it cannot be used. */
 int sq_header_read(struct sq *s, struct sq_header *out);
+/* Under the gate: makes one that holds only zeros empty. */
+int sq_header_clear(struct sq *s);
 
 #endif

@@ -42,7 +42,7 @@ void sq_read_end(struct sq *s)
 	if (--s->depth > 0 || s->changing || sqlite3_get_autocommit(s->db))
 		return;
 	if (sq_run(s, "COMMIT") < 0)
-		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+		sq_disconnect(s); /* no memory even for that */
 }
 
 /* --- sources ------------------------------------------------------------------------------------ */

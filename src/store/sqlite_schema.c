@@ -159,7 +159,7 @@ static int count_pages(void *ctx, sqlite3 *db, const char *name, int pages)
 	return SQLITE_OK;
 }
 
-static int connect(struct sq *s)
+int sq_connect(struct sq *s)
 {
 	static const int off[] = { SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW,
 				   SQLITE_DBCONFIG_TRUSTED_SCHEMA };
@@ -258,8 +258,10 @@ static int checkpointed(struct sq *s, int rc)
 
 static int lay_out(struct sq *s, int64_t left_ms)
 {
-	int rc = sq_exec(s, "PRAGMA page_size=" PAGE_SIZE ";PRAGMA journal_mode=WAL");
+	int rc = sq_header_clear(s);
 
+	if (rc == 0)
+		rc = sq_exec(s, "PRAGMA page_size=" PAGE_SIZE ";PRAGMA journal_mode=WAL");
 	return checkpointed(s, rc == 0 ? in_transaction(s, left_ms, upgrade) : rc);
 }
 
@@ -296,7 +298,13 @@ static int settle_layout(struct sq *s)
 		return 0;
 	if (mode == STORE_READ)
 		return migrate_first(s);
-	return sq_under_gate(s, lay_out);
+	rc = sq_under_gate(s, lay_out);
+	if (rc == 0)
+		rc = sq_header_read(s, &h);
+	if (rc == 0 && h.state != SQ_OURS) /* as others would see it */
+		return store_fail(&s->base.env, STORE_IO, "try again",
+				  "%s: the new queue could not be written out", s->path);
+	return rc;
 }
 
 /* --- the queue in it ---------------------------------------------------------------------------- */
@@ -400,7 +408,7 @@ int sq_attach(struct sq *s)
 	int rc = find_file(s);
 
 	if (rc == 0)
-		rc = connect(s);
+		rc = sq_connect(s);
 	if (rc == 0)
 		rc = settle_layout(s);
 	if (rc == 0)

@@ -6,10 +6,36 @@
 #include "base/fs.h"
 #include "store/sqlite.h"
 
+void sq_disconnect(struct sq *s)
+{
+	for (size_t i = 0; i < SQ_CACHE && s->cache[i].st; i++)
+		sqlite3_finalize(s->cache[i].st);
+	memset(s->cache, 0, sizeof(s->cache));
+	sqlite3_finalize(s->rollback);
+	s->rollback = NULL;
+	sqlite3_close_v2(s->db);
+	s->db = NULL;
+	s->durability_set = s->folder_synced = false;
+}
+
+static int connect_again(struct sq *s)
+{
+	struct stat st;
+	int rc;
+
+	if (lstat(s->path, &st) || st.st_ino != s->file.st_ino || st.st_dev != s->file.st_dev)
+		return store_fail(&s->base.env, STORE_UNREACHABLE, NULL,
+				  "%s was removed or replaced while it was open", s->path);
+	rc = sq_connect(s);
+	if (rc < 0)
+		sq_disconnect(s);
+	return rc;
+}
+
 int sq_guard(struct sq *s)
 {
 	if (getpid() == s->pid)
-		return 0;
+		return s->db ? 0 : connect_again(s);
 	return store_fail(&s->base.env, STORE_IO, "open the store again in the child",
 			  "%s was opened before a fork: SQLite connections do not survive one",
 			  s->path);
