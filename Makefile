@@ -21,12 +21,14 @@ test: ## the test suite alone
 	@tools/setup check
 	@tools/check -v gcc
 
-soak: ## torture with 64 processes; the simulator, 100,000 seeds and on broken code; fuzzers, a million runs of each
+soak: ## the long runs: torture, simulator, mutants, faults, shared commit, fuzzers
 	@tools/setup check
 	@$(MAKE) --no-print-directory all
 	@tools/soak-torture
 	@tools/sim
 	@tools/check-mutants
+	@tools/soak-combine
+	@tools/soak-fault
 	@tools/fuzz --runs 1000000
 
 coverage: ## branch coverage of src/core by the unit tests

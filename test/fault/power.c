@@ -1,0 +1,520 @@
+/*
+ * The power fails, at any step of a long piece of work by several processes: what was acknowledged is there,
+ * at most the change under way besides, whole or not at all; and the store is sound and can be used.
+ *
+ * usage: power full|normal|mixed|begun|init [POINTS [SEED]]
+ *
+ * full: durability as it is by default. normal: acknowledged changes may be lost, and what is there is a state
+ * that has been. mixed: both kinds of processes on one queue; what a full one acknowledged is there, with all
+ * that it was built on. begun: again and again the WAL is gone, and begun anew by a process with normal durability
+ * that may be killed at it; others go on with it. init: `pawl init` itself, the folder included.
+ */
+#include "scene.h"
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/secret.h"
+#include "calls.h"
+#include "disc.h"
+#include "face/cli/cli.h"
+
+#define WORKERS 3
+#define CHANGES 400
+#define BIG 20000
+
+enum durability { FULL, NORMAL, MIXED, BEGUN };
+
+static char place[64], work[80], image[80];
+static char states[CHANGES + 10][65]; /* what each looked like */
+static int n_states, acked;
+static enum durability durability;
+static uint64_t dice;
+
+static uint32_t roll(uint32_t limit)
+{
+	dice ^= dice << 13;
+	dice ^= dice >> 7;
+	dice ^= dice << 17;
+	return (uint32_t)(dice >> 11) % limit;
+}
+
+/* --- the workers --------------------------------------------------------------------------------- */
+
+struct order {
+	int change;  /* its number; 0: go */
+	int state;   /* the number of what it leads to */
+	int die_at;  /* effect of this change; 0: live */
+	uint32_t on; /* which task */
+};
+
+static struct worker {
+	pid_t pid;
+	int end;
+	bool relaxed;
+} workers[WORKERS];
+
+static enum result open_as(struct queue **q, const char *dir, enum store_mode mode, bool relaxed,
+			   struct answer *ans, struct arena *a)
+{
+	struct queue_config config = { .uri = arena_printf(a, "sqlite:%s/queue.db", dir),
+				       .policy = policy_default,
+				       .timeout_ms = 10000,
+				       .relaxed = relaxed,
+				       .who = STR("power test") };
+
+	return queue_open(q, &config, mode, ans, a);
+}
+
+static struct request make_request(const struct order *o, struct arena *a)
+{
+	struct str id = arena_printf(a, "t%u", o->on);
+	struct request rq;
+
+	switch (o->change == 1 ? 0 : o->change % 4) {
+	case 0:
+		rq = kit_request(OP_CREATE, STR(""), STR("ann"));
+		GIVE(&rq, title, STR("a task"));
+		GIVE(&rq, description, str_n(arena_alloc(a, BIG), o->change % 24 == 0 ? BIG : 0));
+		memset((char *)rq.description.p, 'x', rq.description.n);
+		return rq;
+	case 1:
+		rq = kit_request(OP_UPDATE, id, STR("ann"));
+		GIVE(&rq, title, arena_printf(a, "change %d", o->change));
+		return rq;
+	case 2:
+		rq = kit_request(OP_COMMENT, id, STR("ann"));
+		GIVE(&rq, text, arena_printf(a, "change %d", o->change));
+		return rq;
+	default:
+		rq = kit_request(OP_UPDATE, id, STR("ann"));
+		GIVE(&rq, priority, o->change);
+		return rq;
+	}
+}
+
+static _Noreturn void work_off(int end, bool relaxed)
+{
+	struct arena a = { 0 };
+	struct answer ans = { 0 };
+	struct queue *q;
+	struct order o;
+
+	disc_go_on();
+	if (open_as(&q, work, STORE_WRITE, relaxed, &ans, &a) != SUCCESS)
+		_exit(2);
+	while (read(end, &o, sizeof(o)) == (ssize_t)sizeof(o) && o.change) {
+		struct request rq = make_request(&o, &a);
+
+		disc_kill_after(o.die_at);
+		queue_call(q, &rq, &ans, &a);
+		disc_kill_after(0);
+		if (ans.code != SUCCESS)
+			fprintf(stderr, "change %d: %.*s\n", o.change, STRF(ans.message));
+		else if (!relaxed)
+			disc_mark(o.state, o.state);
+		if (write(end, &ans.code, sizeof(ans.code)) != (ssize_t)sizeof(ans.code))
+			break;
+	}
+	queue_close(q);
+	_exit(0);
+}
+
+static void begin_worker(struct worker *w, bool relaxed)
+{
+	int ends[2];
+
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "no pipe");
+	w->relaxed = relaxed;
+	fflush(NULL);
+	w->pid = fork();
+	CHECK(w->pid >= 0, "cannot fork");
+	if (w->pid == 0) {
+		close(ends[0]);
+		work_off(ends[1], w->relaxed);
+	}
+	close(ends[1]);
+	w->end = ends[0];
+}
+
+static void end_worker(struct worker *w)
+{
+	struct order go = { 0 };
+	int code;
+
+	if (!w->pid)
+		return;
+	CHECK(write(w->end, &go, sizeof(go)) == (ssize_t)sizeof(go), "a worker is gone");
+	code = kit_reap(w->pid);
+	CHECK(code == 0, "a worker ended with %d", code);
+	close(w->end);
+	w->pid = 0;
+}
+
+static bool any_durability(void)
+{
+	return durability == NORMAL || (durability == MIXED && roll(2));
+}
+
+static void end_all(void)
+{
+	for (int i = 0; i < WORKERS; i++)
+		end_worker(&workers[i]);
+}
+
+/* --- the states ---------------------------------------------------------------------------------- */
+
+static struct str state_of(const char *dir, struct str *bad, struct arena *a)
+{
+	struct answer ans = { 0 };
+	struct queue *q;
+	struct str dump;
+
+	*bad = STR("");
+	if (open_as(&q, dir, STORE_READ, false, &ans, a) != SUCCESS) {
+		*bad = ans.message;
+		return STR("");
+	}
+	*bad = scene_check(q, a);
+	dump = scene_dump(q, a);
+	queue_close(q);
+	return dump.n ? hash_hex(a, dump) : dump;
+}
+
+/* true: there is a new one */
+static bool keep_state(void)
+{
+	struct arena a = { 0 };
+	struct str bad, now;
+	bool new;
+
+	disc_go_on(); /* a reader may make files, too */
+	now = state_of(work, &bad, &a);
+	disc_pause();
+	CHECK(now.n && !bad.n, "at work: %.*s", STRF(bad));
+	new = !n_states || !str_is(now, states[n_states - 1]);
+	if (new)
+		snprintf(states[n_states++], sizeof(states[0]), "%.*s", STRF(now));
+	arena_free(&a);
+	disc_snapshot();
+	return new;
+}
+
+/* --- the work ------------------------------------------------------------------------------------ */
+
+static int changes, kills, strangers;
+
+static struct order next_order(int die_at)
+{
+	struct order o = { .change = ++changes, .state = n_states, .die_at = die_at };
+
+	o.on = 1 + roll(1 + (uint32_t)n_states / 8);
+	if (o.on > (uint32_t)n_states / 4 + 1)
+		o.on = 1;
+	disc_mark(n_states, acked);
+	return o;
+}
+
+static void make_change(struct worker *w)
+{
+	struct order o = next_order(0);
+	enum result code;
+
+	CHECK(write(w->end, &o, sizeof(o)) == (ssize_t)sizeof(o), "a worker is gone");
+	CHECK(read(w->end, &code, sizeof(code)) == (ssize_t)sizeof(code), "a worker died");
+	if (code == SUCCESS && !w->relaxed)
+		acked = o.state;
+	CHECK(code == SUCCESS && keep_state(), "change %d changed nothing", o.change);
+}
+
+/* Alone, so that what is found after it is what anybody finds. */
+static void die_in_change(bool relaxed, int effect)
+{
+	struct worker *w = &workers[0];
+	struct order o;
+
+	end_all();
+	begin_worker(w, relaxed);
+	o = next_order(effect);
+	CHECK(write(w->end, &o, sizeof(o)) == (ssize_t)sizeof(o), "a worker is gone");
+	if (kit_reap(w->pid) == 1000 + SIGKILL)
+		kills++;
+	close(w->end);
+	w->pid = 0;
+	keep_state();
+}
+
+/* Another program that has the database for a moment takes the WAL away with it. */
+static void let_stranger_in(void)
+{
+	pid_t pid;
+
+	end_all();
+	fflush(NULL);
+	pid = fork();
+	CHECK(pid >= 0, "cannot fork");
+	if (pid == 0) {
+		char path[100];
+		sqlite3 *db;
+
+		snprintf(path, sizeof(path), "%s/queue.db", work);
+		disc_go_on();
+		if (sqlite3_open(path, &db) != SQLITE_OK ||
+		    sqlite3_exec(db, "SELECT count(*) FROM record", NULL, NULL, NULL) ||
+		    sqlite3_close(db))
+			_exit(1);
+		_exit(0);
+	}
+	CHECK(kit_reap(pid) == 0, "the stranger failed");
+	strangers++;
+}
+
+static void take_turn(void)
+{
+	struct worker *w = &workers[roll(WORKERS)];
+	int n = 1 + (int)roll(5);
+
+	bool stranger = roll(8) == 0;
+
+	if (stranger)
+		let_stranger_in();
+	if (roll(stranger ? 2 : 12) == 0) /* then it begins a WAL */
+		die_in_change(any_durability(), 1 + (int)roll(12));
+	if (w->pid && roll(3) == 0)
+		end_worker(w);
+	if (!w->pid)
+		begin_worker(w, any_durability());
+	for (int i = 0; i < n && n_states < CHANGES; i++)
+		make_change(w);
+}
+
+static void work_alone(bool relaxed, int n)
+{
+	struct worker *w = &workers[0];
+
+	begin_worker(w, relaxed);
+	for (int i = 0; i < n && n_states < CHANGES; i++)
+		make_change(w);
+	end_worker(w);
+}
+
+/* One dies at it, around the WAL's header; one makes the WAL long, and the next begins with a checkpoint. */
+static void begin_anew(int round)
+{
+	let_stranger_in();
+	if (round % 2)
+		die_in_change(true, 12 + round / 4 % 3);
+	work_alone(round % 4 < 2, 30);
+	work_alone(true, 2);
+}
+
+static int init_here(void)
+{
+	struct arena a = { 0 };
+	struct answer ans = { 0 };
+	struct queue *q;
+	enum result code;
+
+	disc_go_on();
+	code = open_as(&q, work, STORE_CREATE, durability == NORMAL, &ans, &a);
+	if (code != SUCCESS)
+		return (int)code;
+	disc_mark(0, 0);
+	queue_close(q);
+	return 0;
+}
+
+static int init_by_command(void)
+{
+	char *argv[] = { "pawl", "init", NULL };
+	int code;
+
+	if (chdir(work) || !freopen("/dev/null", "w", stdout))
+		return 1;
+	setenv("XDG_STATE_HOME", place, 1);
+	setenv("XDG_CONFIG_HOME", place, 1);
+	unsetenv("PAWL_STORE");
+	disc_go_on();
+	code = cli_main(2, argv);
+	disc_pause();
+	disc_mark(0, 0);
+	return code;
+}
+
+static void record(int (*init)(void))
+{
+	pid_t pid;
+
+	disc_record(work);
+	disc_same_inode("-wal");
+	disc_pause();
+	disc_mark(0, -1);
+	fflush(NULL);
+	pid = fork();
+	CHECK(pid >= 0, "cannot fork");
+	if (pid == 0)
+		_exit(init());
+	CHECK(kit_reap(pid) == 0, "init failed");
+	if (init == init_by_command)
+		return;
+	keep_state();
+	for (int round = 0; n_states < CHANGES; round++) {
+		if (durability == BEGUN)
+			begin_anew(round);
+		else
+			take_turn();
+	}
+	end_all();
+}
+
+/* --- the failures -------------------------------------------------------------------------------- */
+
+static int find_state(struct str now)
+{
+	for (int i = n_states - 1; i >= 0; i--)
+		if (str_is(now, states[i]))
+			return i;
+	return -1;
+}
+
+/* A queue that was not made yet can be made. */
+static void make_now(const char *dir, int point)
+{
+	struct arena a = { 0 };
+	struct answer ans = { 0 };
+	struct queue *q;
+
+	CHECK(open_as(&q, dir, STORE_CREATE, false, &ans, &a) == SUCCESS, "step %d: %.*s", point,
+	      STRF(ans.message));
+	queue_close(q);
+	arena_free(&a);
+}
+
+static void use(const char *dir, int point)
+{
+	struct request rq = kit_request(OP_CREATE, STR(""), STR("ann"));
+	struct arena a = { 0 };
+	struct answer ans = { 0 };
+	struct queue *q;
+	struct str bad;
+
+	GIVE(&rq, title, STR("life goes on"));
+	CHECK(open_as(&q, dir, STORE_WRITE, false, &ans, &a) == SUCCESS, "step %d: %.*s", point,
+	      STRF(ans.message));
+	queue_call(q, &rq, &ans, &a);
+	CHECK(ans.code == SUCCESS, "step %d: %.*s", point, STRF(ans.message));
+	bad = scene_check(q, &a);
+	CHECK(!bad.n, "step %d, after one more change: %.*s", point, STRF(bad));
+	queue_close(q);
+	arena_free(&a);
+}
+
+static int in_flight, lost;
+
+static void judge(const char *dir, int point, uint64_t seed)
+{
+	struct arena a = { 0 };
+	struct str bad, now = state_of(dir, &bad, &a);
+	int begun, least, state;
+
+	disc_marks(&begun, &least);
+	if (!now.n && least < 0) {
+		make_now(dir, point);
+		arena_free(&a);
+		return;
+	}
+	CHECK(now.n && !bad.n, "step %d, seed %d: %.*s", point, (int)seed, STRF(bad));
+	state = find_state(now);
+	CHECK(state >= 0, "step %d, seed %d: a state that never was", point, (int)seed);
+	CHECK(state >= least, "step %d, seed %d: state %d, but %d was acknowledged", point,
+	      (int)seed, state, least);
+	CHECK(state <= begun, "step %d, seed %d: state %d, before it was begun", point, (int)seed,
+	      state);
+	in_flight += state > least;
+	lost += state < begun;
+	use(dir, point);
+	arena_free(&a);
+}
+
+/* In order, since the disc is played forward. */
+static void fail_at(int points, uint64_t seed)
+{
+	int steps = disc_steps();
+
+	for (int i = 0; i < points; i++) {
+		struct tree t = { 0 };
+		int from = (int)((int64_t)i * steps / points),
+		    to = (int)((int64_t)(i + 1) * steps / points);
+		int point = 1 + from + (int)roll((uint32_t)(to > from ? to - from : 1));
+
+		disc_play(point < steps ? point : steps);
+		disc_image(seed + (uint64_t)i, &t);
+		tree_store(&t, image);
+		judge(image, point, seed + (uint64_t)i);
+		tree_free(&t);
+	}
+}
+
+/* The folder that a command made is there as well. */
+static void fail_init(int points, uint64_t seed)
+{
+	char dir[100];
+	struct arena a = { 0 };
+	struct str bad;
+
+	snprintf(dir, sizeof(dir), "%s/.pawl", work);
+	snprintf(states[n_states++], sizeof(states[0]), "%s", state_of(dir, &bad, &a).p);
+	snprintf(dir, sizeof(dir), "%s/.pawl", image);
+	for (int i = 0; i < points; i++) {
+		struct tree t = { 0 };
+		int point = i % 2 ? disc_steps() : 1 + i % disc_steps(), begun, least;
+
+		disc_play(point);
+		disc_marks(&begun, &least);
+		disc_image(seed + (uint64_t)i, &t);
+		tree_store(&t, image);
+		CHECK(least < 0 || access(dir, F_OK) == 0, "step %d, seed %d: no folder .pawl",
+		      point, (int)(seed + (uint64_t)i));
+		if (access(dir, F_OK) == 0)
+			judge(dir, point, seed + (uint64_t)i);
+		tree_free(&t);
+	}
+	arena_free(&a);
+}
+
+static void make_places(void)
+{
+	tree_place(place, sizeof(place));
+	snprintf(work, sizeof(work), "%s/work", place);
+	snprintf(image, sizeof(image), "%s/image", place);
+	CHECK(mkdir(work, 0777) == 0 && mkdir(image, 0777) == 0, "no folder");
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "full";
+	int points = argc > 2 ? (int)strtol(argv[2], NULL, 10) : SCALE(200, 40);
+	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+	bool init = strcmp(what, "init") == 0;
+
+	durability = strcmp(what, "normal") == 0  ? NORMAL
+		     : strcmp(what, "mixed") == 0 ? MIXED
+		     : strcmp(what, "begun") == 0 ? BEGUN
+						  : FULL;
+	dice = (seed + 1) * UINT64_C(0x9E3779B97F4A7C15);
+	make_places();
+	record(init ? init_by_command : init_here);
+	if (init)
+		fail_init(points, seed);
+	else
+		fail_at(points, seed);
+	printf("power %s: %d states, %d kills, %d strangers, %d steps; %d failures: sound each time, "
+	       "the change under way was there %d times, something not acknowledged was lost %d times\n",
+	       what, n_states, kills, strangers, disc_steps(), points, in_flight, lost);
+	tree_clear(place);
+	rmdir(place);
+	return 0;
+}
