@@ -164,8 +164,12 @@ static struct str dump_now(struct queue *q, struct arena *a)
 }
 
 /* What the failed operation said of itself must be so. */
-static bool judge_answer(const struct operation *op, bool ended, struct str dump)
+static bool judge_answer(const struct operation *op, const struct call_fault *fault, bool ended,
+			 struct str dump)
 {
+	/* the last sync of a change is its commit's */
+	bool unsynced = fault->kind == CALL_sync && fault->nth && fault->always &&
+			op->what == DO_CALL && op->mode != STORE_READ;
 	bool is_before = str_eq(dump, golden.before), is_after = str_eq(dump, golden.after);
 
 	if (!is_before && !is_after)
@@ -175,6 +179,8 @@ static bool judge_answer(const struct operation *op, bool ended, struct str dump
 	if (outcome->code == SUCCESS) {
 		if (!is_after)
 			return fault_found("it reported success, and nothing has changed");
+		if (unsynced)
+			return fault_found("it reported success, and nothing was synced");
 		if (op->what == DO_CALL && !str_is(golden.json, outcome->json))
 			return fault_found("a wrong answer: %.300s", outcome->json);
 		return true;
@@ -218,7 +224,8 @@ static bool repeat(const struct operation *op, struct arena *a)
 }
 
 /* An init that failed may have left nothing. */
-static bool look(const struct operation *op, bool ended, struct arena *a)
+static bool look(const struct operation *op, const struct call_fault *fault, bool ended,
+		 struct arena *a)
 {
 	struct answer ans = { 0 };
 	struct queue *q = NULL;
@@ -232,7 +239,7 @@ static bool look(const struct operation *op, bool ended, struct arena *a)
 	}
 	dump = dump_now(q, a);
 	queue_close(q);
-	return dump.n && judge_answer(op, ended, dump);
+	return dump.n && judge_answer(op, fault, ended, dump);
 }
 
 static bool finish(const struct operation *op, pid_t pid, int end)
@@ -270,7 +277,7 @@ static bool examine(const struct operation *op, const struct call_fault *fault, 
 		ok = fault_found("it hangs");
 	else if (ended && (code != NO_MEMORY || fault->kind != CALL_memory))
 		ok = fault_found("it ended with %d", code);
-	ok = ok && look(op, ended, &a) && repeat(op, &a);
+	ok = ok && look(op, fault, ended, &a) && repeat(op, &a);
 	arena_free(&a);
 	if (ended || dies)
 		return ok;
