@@ -2,8 +2,8 @@
  * The shared commit: 3 processes, one gate, one store. See README.md here for what is left out, the bounds,
  * and which mutation trips which property. Run: tools/check-model
  *
- * The steps are those of src/store/combine.c, sqlite_batch.c and sqlite_change.c; one step here is one access
- * to a slot, or one system call, or the commit.
+ * The steps are those of src/store/combine.c, sqlite_batch.c and sqlite_change.c, coarser where that keeps the
+ * search small: all slots are taken in one step, and a reply is written together with its batch's number.
  */
 #define N 3
 #ifndef CALLS
