@@ -100,6 +100,11 @@ static void check_others(const struct settings *before, const struct settings *a
 				     settings_text(after, set->name)));
 }
 
+static bool is_lease(const struct setting *set)
+{
+	return str_starts(str_c(set->name), STR("lease")) || !strcmp(set->name, "lock.ttl");
+}
+
 /* The file now has the value and is otherwise as it was; taken out, it is gone. */
 static void check_write(const struct setting *set, struct str value, const struct settings *before,
 			bool sound, struct arena *a)
@@ -118,7 +123,7 @@ static void check_write(const struct setting *set, struct str value, const struc
 		if (sound)
 			check_others(before, &s, set);
 	} else {
-		CHECK(!sound || str_starts(str_c(set->name), STR("lease")));
+		CHECK(!sound || is_lease(set));
 	}
 	CHECK(settings_write(file, str_c(set->name), NULL, &ans, a) == SUCCESS);
 	if (load(&s, a)) {
@@ -126,7 +131,7 @@ static void check_write(const struct setting *set, struct str value, const struc
 		if (sound)
 			check_others(before, &s, set);
 	} else {
-		CHECK(!sound || str_starts(str_c(set->name), STR("lease")));
+		CHECK(!sound || is_lease(set));
 	}
 }
 
