@@ -426,6 +426,12 @@ int os_watch(const char *dir)
 	return -1;
 }
 
+void os_watch_also(int fd, const char *dir)
+{
+	(void)fd;
+	(void)dir;
+}
+
 void os_watch_drain(int fd)
 {
 	(void)fd;
@@ -482,17 +488,24 @@ int64_t os_process_start(int64_t pid)
 	return r;
 }
 
+#define WATCHED (IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_ONLYDIR)
+
 int os_watch(const char *dir)
 {
 	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 
 	if (fd < 0)
 		return -1;
-	if (inotify_add_watch(fd, dir, IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_ONLYDIR) < 0) {
+	if (inotify_add_watch(fd, dir, WATCHED) < 0) {
 		close(fd);
 		return -1;
 	}
 	return fd;
+}
+
+void os_watch_also(int fd, const char *dir)
+{
+	(void)!inotify_add_watch(fd, dir, WATCHED);
 }
 
 void os_watch_drain(int fd)

@@ -41,6 +41,8 @@ void os_end_with(pid_t parent);
 
 /* A descriptor that becomes readable when a file in `dir` changes; -1 where there is no such thing. */
 int os_watch(const char *dir);
+/* The same descriptor for one more folder. */
+void os_watch_also(int fd, const char *dir);
 /* Forgets the changes seen so far. */
 void os_watch_drain(int fd);
 

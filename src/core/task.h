@@ -56,7 +56,7 @@ struct task {
 	int64_t open_deps, canceled_deps, open_subs; /* kept, so that nobody has to count */
 	struct str assignee, run, blocker_reason, unblock_action, summary;
 	int64_t attempts, abandoned, fence, version;
-	int64_t created_at, updated_at, started_at, first_started_at, done_at;
+	int64_t created_at, updated_at, started_at, first_started_at, done_at, archived_at;
 	struct lock lock;
 	struct last last;
 	int64_t last_ttl; /* of the latest lock */

@@ -2,7 +2,7 @@
 
 #include "core/codec.h"
 #include "core/graph.h"
-#include "core/order.h"
+#include "store/task_index.h"
 
 #define RECORD_MAX (16u << 20)
 
@@ -85,38 +85,6 @@ struct loaded *work_new(struct work *w, struct str id)
 	return l;
 }
 
-static struct str keys_of(struct str id, struct arena *a)
-{
-	return id.n ? task_key(a, id) : STR("");
-}
-
-static void fill_index(struct work *w, const struct task *t, struct index *ix)
-{
-	static const int lanes[] = { [OFFER_NONE] = LANE_NONE,
-				     [OFFER_NOW] = LANE_READY,
-				     [OFFER_LATER] = LANE_LATER,
-				     [OFFER_WAITING] = LANE_WAITING };
-	struct strs depends = { arena_array(w->arena, struct str, t->depends.n), t->depends.n };
-
-	for (size_t i = 0; i < depends.n; i++)
-		depends.v[i] = task_key(w->arena, t->depends.v[i]);
-	*ix = (struct index){
-		.status = (int)t->status,
-		.class_rank = (int)t->class_rank,
-		.priority = (int)t->priority,
-		.updated_at = t->updated_at,
-		.created_at = t->created_at,
-		.id = t->id,
-		.holder = t->lock.holder,
-		.token = t->lock.token,
-		.parent = keys_of(t->parent, w->arena),
-		.type = t->type,
-		.labels = t->labels,
-		.depends = depends,
-	};
-	ix->lane = lanes[order_offer(t, &ix->eligible_at)];
-}
-
 static struct str packed(struct work *w, const struct task *t, unsigned part)
 {
 	struct buf b = BUF_MAX(RECORD_MAX);
@@ -150,7 +118,7 @@ static void put(struct work *w, struct loaded *l)
 		.hot = packed(w, &l->task, HOT),
 	};
 	put_body(w, l, rec);
-	fill_index(w, &l->task, &rec->ix);
+	task_index(&l->task, &rec->ix, w->arena);
 	edit_put(w->e, rec);
 	l->rec = rec;
 	l->old = l->task;

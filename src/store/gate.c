@@ -195,6 +195,13 @@ bool gate_was_marked(const struct gate *g)
 	return g->inside[0] & MARKED;
 }
 
+bool gate_peek(int fd, uint32_t notes[GATE_NOTES])
+{
+	ssize_t size = GATE_NOTES * (ssize_t)sizeof(*notes);
+
+	return pread(fd, notes, (size_t)size, NOTES_AT) == size;
+}
+
 bool gate_holder(const struct gate *g, struct gate_holder *out)
 {
 	char text[TEXT_SIZE];

@@ -42,6 +42,8 @@ void gate_unlock(struct gate *g);
 void gate_announce(struct gate *g, const uint32_t notes[GATE_NOTES]);
 /* What the holder before left; 0 if that is lost. */
 void gate_notes(const struct gate *g, uint32_t notes[GATE_NOTES]);
+/* The same for somebody who only reads: `fd` is of the gate's file. false: there is none. */
+bool gate_peek(int fd, uint32_t notes[GATE_NOTES]);
 /* Once somebody has said that there is a crowd, there is one for ever. As it was when it was locked: */
 bool gate_was_crowded(const struct gate *g);
 bool gate_crowded(const struct gate *g);

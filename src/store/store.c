@@ -7,9 +7,9 @@
 #include "store/store.h"
 #include "store/wrap.h"
 
-extern const struct store_ops store_mem, store_sqlite;
+extern const struct store_ops store_files, store_mem, store_sqlite;
 
-const struct store_ops *const store_built_in[] = { &store_sqlite, &store_mem, NULL };
+const struct store_ops *const store_built_in[] = { &store_sqlite, &store_files, &store_mem, NULL };
 
 /* Those that this project has, built in or not: for messages. */
 static const char *const known[] = { "sqlite", "mem", "files", "git", "postgres", "etcd", "http" };

@@ -1,0 +1,192 @@
+#include "core/filecodec.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "base/text.h"
+
+enum kind { STRING, NUMBER, STATUS, CLASS, LIST };
+
+struct field {
+	enum kind kind;
+	const char *name;
+	size_t offset;
+};
+
+/* STR is also a macro of str.h, so the list's word for it is pasted first. */
+#define KIND_STR STRING
+#define KIND_JSON STRING
+#define KIND_INT NUMBER
+#define KIND_TIME NUMBER
+#define KIND_DATE NUMBER
+#define KIND_STATUS STATUS
+#define KIND_CLASS CLASS
+#define KIND_LIST LIST
+
+static const struct field fields[] = {
+#define FIELD(tag, part, kind, member, json, shown) \
+	{ KIND_##kind, json, offsetof(struct task, member) },
+#include "core/task.def"
+#undef FIELD
+};
+
+#define N_FIELDS (sizeof(fields) / sizeof(*fields))
+
+/* --- out ---------------------------------------------------------------------------------------- */
+
+static json_t *hex_json(struct str s)
+{
+	static const char digits[] = "0123456789abcdef";
+	struct buf b = BUF_MAX(SIZE_MAX / 2);
+	json_t *o = json_object();
+
+	for (size_t i = 0; i < s.n; i++) {
+		buf_addc(&b, digits[(unsigned char)s.p[i] >> 4]);
+		buf_addc(&b, digits[(unsigned char)s.p[i] & 15]);
+	}
+	json_object_set_new(o, "hex", json_stringn(b.p, b.n));
+	buf_free(&b);
+	return o;
+}
+
+static json_t *string_json(struct str s)
+{
+	if (!s.n)
+		return NULL;
+	return text_valid(s) ? json_stringn(s.p, s.n) : hex_json(s);
+}
+
+static json_t *list_json(const struct strs *list)
+{
+	json_t *o = list->n ? json_array() : NULL;
+
+	for (size_t i = 0; i < list->n; i++)
+		json_array_append_new(o, json_stringn(list->v[i].p, list->v[i].n));
+	return o;
+}
+
+/* NULL: it has no value. */
+static json_t *value_json(enum kind kind, const void *p)
+{
+	const int64_t *n = p;
+
+	switch (kind) {
+	case STRING:
+		return string_json(*(const struct str *)p);
+	case LIST:
+		return list_json(p);
+	case STATUS:
+		return *n ? json_string(status_name(*n)) : NULL;
+	case CLASS:
+		return *n ? json_string(class_name(*n)) : NULL;
+	default:
+		return *n ? json_integer(*n) : NULL;
+	}
+}
+
+json_t *task_fields_json(const struct task *t)
+{
+	json_t *o = json_object();
+
+	for (size_t i = 0; i < N_FIELDS; i++) {
+		json_t *v = value_json(fields[i].kind, (const char *)t + fields[i].offset);
+
+		if (v)
+			json_object_set_new(o, fields[i].name, v);
+	}
+	return o;
+}
+
+/* --- in ----------------------------------------------------------------------------------------- */
+
+static struct str text_of(const json_t *v)
+{
+	return str_n(json_string_value(v), json_string_length(v));
+}
+
+static int digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int parse_hex(struct str s, struct str *out, struct arena *a)
+{
+	char *p = arena_alloc(a, s.n / 2 + 1);
+
+	if (s.n % 2)
+		return -EBADMSG;
+	for (size_t i = 0; i < s.n; i += 2) {
+		int high = digit(s.p[i]), low = digit(s.p[i + 1]);
+
+		if (high < 0 || low < 0)
+			return -EBADMSG;
+		p[i / 2] = (char)(high << 4 | low);
+	}
+	*out = str_n(p, s.n / 2);
+	return 0;
+}
+
+static int parse_string(const json_t *v, struct str *out, struct arena *a)
+{
+	if (json_is_string(v)) {
+		*out = arena_str(a, text_of(v));
+		return 0;
+	}
+	v = json_object_get(v, "hex");
+	return v && json_is_string(v) ? parse_hex(text_of(v), out, a) : -EBADMSG;
+}
+
+static int parse_list(const json_t *v, struct strs *out, struct arena *a)
+{
+	size_t n = json_array_size(v);
+
+	if (!json_is_array(v))
+		return -EBADMSG;
+	*out = (struct strs){ arena_array(a, struct str, n), n };
+	for (size_t i = 0; i < n; i++) {
+		if (!json_is_string(json_array_get(v, i)))
+			return -EBADMSG;
+		out->v[i] = arena_str(a, text_of(json_array_get(v, i)));
+	}
+	return 0;
+}
+
+static int parse_word(enum kind kind, const json_t *v, int64_t *out)
+{
+	if (!json_is_string(v))
+		return -EBADMSG;
+	*out = kind == STATUS ? (int64_t)status_parse(text_of(v))
+			      : (int64_t)class_parse(text_of(v));
+	return *out ? 0 : -EBADMSG;
+}
+
+static int parse_value(enum kind kind, const json_t *v, void *p, struct arena *a)
+{
+	switch (kind) {
+	case STRING:
+		return parse_string(v, p, a);
+	case LIST:
+		return parse_list(v, p, a);
+	case STATUS:
+	case CLASS:
+		return parse_word(kind, v, p);
+	default:
+		*(int64_t *)p = json_integer_value(v);
+		return json_is_integer(v) ? 0 : -EBADMSG;
+	}
+}
+
+int task_fields_parse(const json_t *o, struct task *out, struct arena *a)
+{
+	int r = json_is_object(o) ? 0 : -EBADMSG;
+
+	for (size_t i = 0; !r && i < N_FIELDS; i++) {
+		const json_t *v = json_object_get(o, fields[i].name);
+
+		if (v)
+			r = parse_value(fields[i].kind, v, (char *)out + fields[i].offset, a);
+	}
+	return r;
+}

@@ -1,0 +1,293 @@
+/* The files store: opening, making, closing, and the end of a queue. See files.h for the parts. */
+#include "store/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+
+extern const struct store_ops store_files;
+
+/* --- closing ------------------------------------------------------------------------------------ */
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void files_close(struct store *base)
+{
+	struct files *s = files_of(base);
+
+	files_view_free(&s->view);
+	gate_close(&s->gate);
+	close_fd(&s->dir);
+	close_fd(&s->own);
+	close_fd(&s->archive);
+	close_fd(&s->note);
+	close_fd(&s->watch);
+	free(s->path);
+	free(s);
+}
+
+/* --- finding ------------------------------------------------------------------------------------ */
+
+static int fail_absent(struct files *s)
+{
+	struct arena a = { 0 };
+	struct str name = s->base.env.queue;
+	char hint[300];
+
+	snprintf(hint, sizeof(hint), "pawl init --store %s%s%s",
+		 store_word(&a, arena_printf(&a, "files:%s", s->path)).p, name.n ? " --queue " : "",
+		 name.n ? store_word(&a, name).p : "");
+	arena_free(&a);
+	if (name.n)
+		return store_fail(&s->base.env, STORE_ABSENT, hint,
+				  "there is no queue '%.*s' in %s", STRF(name), s->path);
+	return store_fail(&s->base.env, STORE_ABSENT, hint, "there is no queue in %s", s->path);
+}
+
+static int fail_open(struct files *s, int err)
+{
+	if (err == ENOENT)
+		return fail_absent(s);
+	if (err == ENOTDIR)
+		return store_fail(&s->base.env, STORE_FOREIGN, "name a folder",
+				  "%s is not a folder", s->path);
+	return store_fail(&s->base.env, err == EACCES ? STORE_READONLY : STORE_IO,
+			  "check the owner and mode of the folder", "%s cannot be opened: %s",
+			  s->path, strerror(err));
+}
+
+static int open_folders(struct files *s)
+{
+	s->dir = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dir < 0 || fstat(s->dir, &s->place))
+		return fail_open(s, errno);
+	s->own = openat(s->dir, ".pawl", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (s->own < 0 && (errno == ELOOP || errno == ENOTDIR))
+		return store_fail(&s->base.env, STORE_FOREIGN, "move it away",
+				  "%s/.pawl is a link, or no folder", s->path);
+	return s->own < 0 ? fail_open(s, errno) : 0;
+}
+
+static int check_place(struct files *s)
+{
+	const char *network = os_network_fs(s->path);
+
+	if (!network)
+		return 0;
+	return store_fail(&s->base.env, STORE_UNSUPPORTED,
+			  "put the queue on a local disk, or share it through git: or postgres:",
+			  "%s is on a network file system (%s), where locks do not hold", s->path,
+			  network);
+}
+
+/* --- making ------------------------------------------------------------------------------------- */
+
+static int make_folders(struct files *s)
+{
+	struct arena a = { 0 };
+	int r = fs_make_dirs(fs_join(&a, str_c(s->path), STR(".pawl")), 0777);
+
+	arena_free(&a);
+	return r ? files_fail(s, r, ".pawl") : 0;
+}
+
+static int write_first(struct files *s)
+{
+	int fd, rc;
+
+	(void)unlinkat(s->own, "state.new", 0);
+	fd = openat(s->own, "state.new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    0666);
+	if (fd < 0)
+		return files_fail(s, -errno, ".pawl");
+	(void)!fchmod(fd, s->place.st_mode & 0666);
+	rc = files_write_state(s, fd, 0);
+	if (rc == 0 && fsync(fd))
+		rc = files_fail(s, -errno, ".pawl/state");
+	close(fd);
+	if (rc == 0 && renameat(s->own, "state.new", s->own, "state"))
+		rc = files_fail(s, -errno, ".pawl/state");
+	if (rc == 0 && (files_sync_folder(s->own) || files_sync_folder(s->dir)))
+		rc = files_fail(s, -errno, ".pawl");
+	return rc;
+}
+
+static void remove_queue(struct files *s);
+
+/* Whoever comes second finds it made. */
+static int make_state(struct files *s)
+{
+	int rc = files_lock(s);
+
+	if (rc < 0)
+		return rc;
+	rc = files_load(s);
+	if (rc == 0 && s->view.gone) {
+		remove_queue(s);
+		rc = 1;
+	}
+	if (rc > 0) {
+		files_view_free(&s->view);
+		files_new_id(s->view.id);
+		localclock_renew(&s->clock, &s->anchor, 0);
+		rc = write_first(s);
+		if (rc == 0)
+			rc = files_load(s);
+	}
+	gate_unlock(&s->gate);
+	return rc;
+}
+
+static int attach(struct files *s)
+{
+	bool create = s->base.env.mode == STORE_CREATE;
+	int rc = create ? make_folders(s) : 0;
+
+	if (rc == 0)
+		rc = open_folders(s);
+	if (rc == 0)
+		rc = check_place(s);
+	if (rc < 0)
+		return rc;
+	rc = files_load(s);
+	if (rc == 0 && s->view.gone)
+		rc = 1;
+	if (rc <= 0)
+		return rc;
+	return create ? make_state(s) : fail_absent(s);
+}
+
+/* --- opening ------------------------------------------------------------------------------------ */
+
+/* Absolute: files are looked for later, perhaps from another folder. */
+static char *absolute(struct str path, struct str below)
+{
+	char *cwd = path.p[0] == '/' ? NULL : getcwd(NULL, 0);
+	size_t room = (cwd ? strlen(cwd) : 0) + path.n + below.n + 3;
+	char *out = mem_alloc(room);
+
+	snprintf(out, room, "%s%s%.*s%s%.*s", cwd ? cwd : "", cwd ? "/" : "", STRF(path),
+		 below.n ? "/" : "", STRF(below));
+	free(cwd);
+	return out;
+}
+
+static int files_open(struct store **out, const struct uri *uri, const struct store_env *env)
+{
+	struct arena a = { 0 };
+	struct files *s;
+	int rc;
+
+	if (!uri->path.n || memchr(uri->path.p, '\0', uri->path.n))
+		return store_fail(env, STORE_UNSUPPORTED, "files:/path/to/folder",
+				  "a files: URI needs a path");
+	s = mem_alloc(sizeof(*s));
+	*s = (struct files){ .base = { &store_files, *env },
+			     .dir = -1,
+			     .own = -1,
+			     .archive = -1,
+			     .note = -1,
+			     .watch = -1,
+			     .gate.fd = -1,
+			     .view.fd = -1 };
+	s->path = absolute(uri->path, files_queue_folder(&a, env->queue));
+	arena_free(&a);
+	localclock_init(&s->clock, env);
+	rc = attach(s);
+	if (rc < 0) {
+		files_close(&s->base);
+		return rc;
+	}
+	*out = &s->base;
+	return 0;
+}
+
+/* --- the end of a queue ------------------------------------------------------------------------- */
+
+/* The files of all records that the state knows, then the log, then the state itself. */
+static void remove_queue(struct files *s)
+{
+	for (size_t i = 0; i < s->view.n; i++) {
+		const struct ent *e = s->view.v[i];
+		char name[FILES_NAME_MAX];
+
+		if (e->kind != FILE_NONE &&
+		    files_name(name, sizeof(name), e->ix.id, e->kind) == 0 &&
+		    files_folder(s, e->archived) >= 0)
+			(void)unlinkat(files_folder(s, e->archived), name, 0);
+	}
+	(void)unlinkat(s->dir, "archive", AT_REMOVEDIR);
+	(void)unlinkat(s->own, "log", 0);
+	(void)files_sync_folder(s->dir);
+	(void)unlinkat(s->own, "state", 0);
+	(void)files_sync_folder(s->own);
+}
+
+int files_discard(struct store *base)
+{
+	struct files *s = files_of(base);
+	int rc;
+
+	if (base->env.mode == STORE_READ)
+		return store_fail(&base->env, STORE_READONLY, NULL,
+				  "%s was opened for reading only", s->path);
+	rc = files_lock(s);
+	if (rc < 0)
+		return rc;
+	rc = files_look(s, true);
+	if (rc == 0)
+		rc = files_append_end(s);
+	if (rc == 0)
+		remove_queue(s); /* what a death leaves of it, the next `init` removes */
+	gate_unlock(&s->gate);
+	return rc;
+}
+
+/* --- waiting ------------------------------------------------------------------------------------ */
+
+static int files_wake_fd(struct store *base)
+{
+	struct files *s = files_of(base);
+
+	if (s->watch < 0) {
+		struct arena a = { 0 };
+
+		s->watch = os_watch(fs_join(&a, str_c(s->path), STR(".pawl")));
+		if (s->watch >= 0)
+			os_watch_also(s->watch, s->path);
+		arena_free(&a);
+	}
+	return s->watch;
+}
+
+static void files_wake_clear(struct store *base)
+{
+	if (files_of(base)->watch >= 0)
+		os_watch_drain(files_of(base)->watch);
+}
+
+const struct store_ops store_files = {
+	.scheme = "files",
+	.open = files_open,
+	.close = files_close,
+	.now = files_now,
+	.get = files_get,
+	.scan = files_scan,
+	.count = files_count,
+	.tally = files_tally,
+	.modify = files_modify,
+	.entries = files_entries,
+	.wake_fd = files_wake_fd,
+	.wake_clear = files_wake_clear,
+	.check = files_check,
+};

@@ -1,0 +1,111 @@
+/*
+ * Now and then the frames become a new snapshot: before that, the files of the tasks in them are synced and
+ * the lines of the log go to the log's own file. The new state gets its name last, so that a death at any
+ * step leaves the old one with all its frames; what is in the log's file beyond what the state says is cut.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "store/files.h"
+
+int files_sync_folder(int fd)
+{
+	if (fd >= 0 && fsync(fd) && errno != EINVAL)
+		return -errno;
+	return 0;
+}
+
+static int sync_file(struct files *s, const struct ent *e)
+{
+	char name[FILES_NAME_MAX];
+	int fd, r;
+
+	if (files_name(name, sizeof(name), e->ix.id, e->kind))
+		return 0;
+	fd = openat(files_folder(s, e->archived), name,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return 0; /* somebody took it away: not ours any more */
+	r = fsync(fd) ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+static int sync_files(struct files *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < s->view.n; i++) {
+		const struct ent *e = s->view.v[i];
+
+		if (e->fresh && e->kind != FILE_NONE && !e->dropped)
+			r = sync_file(s, e);
+	}
+	if (!r)
+		r = files_sync_folder(s->dir);
+	return r ? r : files_sync_folder(s->archive);
+}
+
+static int write_parts(struct files *s, int fd)
+{
+	int r = ftruncate(fd, s->view.log_base) ? -errno : 0;
+
+	if (!r && lseek(fd, s->view.log_base, SEEK_SET) < 0)
+		r = -errno;
+	for (const struct log_part *p = s->view.log; !r && p; p = p->next)
+		r = fs_write_all(fd, p->bytes);
+	if (!r && fsync(fd))
+		r = -errno;
+	return r;
+}
+
+static int move_log(struct files *s)
+{
+	int fd = openat(s->own, "log", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666), r;
+
+	if (fd < 0)
+		return -errno;
+	(void)!fchmod(fd, s->place.st_mode & 0666);
+	r = write_parts(s, fd);
+	close(fd);
+	return r;
+}
+
+static int new_state(struct files *s)
+{
+	int fd, r;
+
+	(void)unlinkat(s->own, "state.new", 0);
+	fd = openat(s->own, "state.new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    0666);
+	if (fd < 0)
+		return files_fail(s, -errno, ".pawl");
+	if (geteuid() == 0)
+		(void)!fchown(fd, s->place.st_uid, s->place.st_gid);
+	(void)!fchmod(fd, s->place.st_mode & 0666);
+	r = files_write_state(s, fd, s->view.log_size);
+	if (r == 0 && fsync(fd))
+		r = files_fail(s, -errno, ".pawl/state");
+	close(fd);
+	if (r == 0 && renameat(s->own, "state.new", s->own, "state"))
+		r = files_fail(s, -errno, ".pawl/state");
+	if (r)
+		(void)unlinkat(s->own, "state.new", 0);
+	else
+		(void)files_sync_folder(s->own);
+	return r;
+}
+
+int files_compact(struct files *s)
+{
+	int r = sync_files(s);
+
+	if (!r)
+		r = move_log(s);
+	if (r)
+		return files_fail(s, r, "a file");
+	r = new_state(s);
+	return r < 0 ? r : files_load(s);
+}

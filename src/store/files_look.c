@@ -1,0 +1,474 @@
+/*
+ * Is the folder as pawl left it? Its mtime tells of files that came, went or were renamed; a .lock may be
+ * rewritten in place, so each is looked at every time; any other file is when its record is handed out.
+ *
+ * Whoever only reads takes no lock: the state is read again after the folder, and if it has moved on, what
+ * was seen may be of a change that goes on, and counts for nothing.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "core/filecodec.h"
+#include "store/files.h"
+
+#define TRIES 6
+#define SETTLED 200 /* ms after which a file's mtime tells it from a later writing */
+
+/* --- one file ----------------------------------------------------------------------------------- */
+
+static int64_t nanoseconds(const struct stat *st)
+{
+#ifdef __APPLE__
+	struct timespec t = st->st_mtimespec;
+#else
+	struct timespec t = st->st_mtim;
+#endif
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+struct stamp files_stamp(const struct stat *st)
+{
+	return (struct stamp){ st->st_ino, st->st_size, nanoseconds(st) };
+}
+
+bool files_stamp_eq(const struct stamp *a, const struct stamp *b)
+{
+	return a->mtime && a->mtime == b->mtime && a->ino == b->ino && a->size == b->size;
+}
+
+int files_stat(int dir, const char *name, struct stat *st)
+{
+	if (dir >= 0 && fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	return dir < 0 || errno == ENOENT || errno == ENOTDIR ? 1 : -errno;
+}
+
+static bool matches(struct files *s, const struct ent *e)
+{
+	char name[FILES_NAME_MAX];
+	struct stamp now;
+	struct stat st;
+
+	if (files_name(name, sizeof(name), e->ix.id, e->kind) ||
+	    files_stat(files_folder(s, e->archived), name, &st))
+		return false;
+	now = files_stamp(&st);
+	return S_ISREG(st.st_mode) && files_stamp_eq(&e->stamp, &now);
+}
+
+static const char *what_is(mode_t mode)
+{
+	if (S_ISLNK(mode))
+		return "it is a link, which pawl does not follow";
+	if (S_ISDIR(mode))
+		return "it is a folder";
+	return S_ISFIFO(mode) ? "it is a FIFO" : "it is no regular file";
+}
+
+static int read_open(int fd, size_t size, struct str *out, struct arena *a)
+{
+	char *p = arena_alloc(a, size + 1);
+	size_t n = 0;
+
+	while (n < size) {
+		ssize_t got = pread(fd, p + n, size - n, (off_t)n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		n += (size_t)got;
+	}
+	*out = str_n(p, n);
+	return 0;
+}
+
+static const char *read_form(struct files *s, int fd, struct found *f, struct arena *a)
+{
+	struct str text = { 0 };
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return "it cannot be read";
+	if (!S_ISREG(st.st_mode))
+		return what_is(st.st_mode);
+	f->stamp = files_stamp(&st);
+	f->mtime = f->stamp.mtime / 1000000;
+	if (st.st_size > (off_t)FILES_TEXT_MAX)
+		return "it is larger than 16 MiB";
+	if (read_open(fd, (size_t)st.st_size, &text, a))
+		return "it cannot be read";
+	return files_form_parse(text, s->view.id, &f->form, a);
+}
+
+int files_read_found(struct files *s, struct found *f, struct arena *a)
+{
+	int dir = files_folder(s, f->archived), fd;
+	struct stat st;
+
+	f->bad = id_fault(f->id);
+	if (f->bad)
+		return 0;
+	if (files_stat(dir, f->name, &st))
+		return 1;
+	if (!S_ISREG(st.st_mode)) { /* to open a FIFO or a device can have effects */
+		f->bad = what_is(st.st_mode);
+		return 0;
+	}
+	fd = openat(dir, f->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return 1;
+	if (fd < 0) {
+		f->bad = errno == EACCES ? "this user may not read it" : "it cannot be opened";
+		return 0;
+	}
+	f->bad = read_form(s, fd, f, a);
+	close(fd);
+	/* ours have an mtime of our choosing; of others', one that is too new may hide a later writing */
+	if (!f->form.ours && f->mtime > os_wall_ms() - SETTLED)
+		f->stamp.mtime = 0;
+	return 0;
+}
+
+/* --- the list ----------------------------------------------------------------------------------- */
+
+static int by_key(const void *pa, const void *pb)
+{
+	const struct found *a = pa, *b = pb;
+	int c = str_cmp(a->key, b->key);
+
+	if (!c)
+		c = (a->archived > b->archived) - (a->archived < b->archived);
+	return c ? c : strcmp(a->name, b->name);
+}
+
+struct list {
+	struct found *v;
+	size_t n;
+	struct arena *a;
+};
+
+static void list_add(struct list *l, const char *name, uint64_t ino, bool archived)
+{
+	struct str id = { 0 };
+	enum file_kind kind = files_kind(str_c(name), &id);
+	struct found *f;
+
+	if (kind == FILE_NONE || strlen(name) >= FILES_NAME_MAX)
+		return;
+	l->v = arena_grow(l->a, l->v, l->n, sizeof(*l->v));
+	f = &l->v[l->n++];
+	*f = (struct found){ .kind = kind, .archived = archived, .ino = ino };
+	memcpy(f->name, name, strlen(name) + 1);
+	f->id = arena_str(l->a, id);
+	f->key = task_key(l->a, f->id);
+}
+
+static int list_folder(struct files *s, struct list *l, bool archived)
+{
+	int dir = files_folder(s, archived), fd;
+	struct dirent *e;
+	DIR *d;
+
+	if (dir < 0)
+		return 0;
+	fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		int err = -errno;
+
+		if (fd >= 0)
+			close(fd);
+		return files_fail(s, err, archived ? "archive" : "the list of files");
+	}
+	while ((e = readdir(d)))
+		list_add(l, e->d_name, e->d_ino, archived);
+	closedir(d);
+	return 0;
+}
+
+int files_list(struct files *s, bool archive, struct found **out, size_t *n, struct arena *a)
+{
+	struct list l = { .a = a };
+	int rc = list_folder(s, &l, false);
+
+	if (rc == 0 && archive)
+		rc = list_folder(s, &l, true);
+	if (l.n > 1)
+		qsort(l.v, l.n, sizeof(*l.v), by_key);
+	*out = l.v;
+	*n = l.n;
+	return rc;
+}
+
+/* The files that a known record may have, by their names. */
+static void list_names(struct files *s, const struct ent *e, struct list *l)
+{
+	for (int k = FILE_TASK; k < FILE_KINDS; k++) {
+		for (int archived = 0; archived < 2; archived++) {
+			char name[FILES_NAME_MAX];
+			struct stat st;
+
+			if (!files_name(name, sizeof(name), e->ix.id, (enum file_kind)k) &&
+			    !files_stat(files_folder(s, archived), name, &st))
+				list_add(l, name, st.st_ino, archived);
+		}
+	}
+}
+
+/* --- what came of it ---------------------------------------------------------------------------- */
+
+struct outcome {
+	struct outcome *next;
+	struct str key;
+	const struct ent *e; /* NULL: nothing */
+};
+
+struct looking {
+	struct files *s;
+	struct arena a;
+	int64_t applied;
+	bool archive;
+	struct outcome *first;
+};
+
+static const struct ent *committed(const struct ent *e)
+{
+	return e && e->found ? e->was : e;
+}
+
+/* Reads the files of one key. Those that are gone meanwhile are not there. */
+static size_t read_group(struct looking *l, struct found *f, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (files_read_found(l->s, &f[i], &l->a) == 0)
+			f[kept++] = f[i];
+	return kept;
+}
+
+static void judge(struct looking *l, struct str key, const struct ent *now, struct found *f,
+		  size_t n)
+{
+	const struct ent *known = committed(now);
+	struct outcome *o;
+
+	if (known && known->rev > l->applied && known->fresh)
+		return; /* its files are still to follow */
+	n = read_group(l, f, n);
+	o = arena_new(&l->a, struct outcome);
+	*o = (struct outcome){ l->first, key, files_understand(l->s, known, f, n) };
+	l->first = o;
+}
+
+static void judge_names(struct looking *l, const struct ent *e)
+{
+	struct list names = { .a = &l->a };
+
+	list_names(l->s, e, &names);
+	judge(l, e->key, e, names.v, names.n);
+}
+
+static bool has_changed(const struct ent *old, const struct ent *e)
+{
+	int was = old && !old->dropped ? old->ix.status : 0,
+	    is = e && !e->dropped ? e->ix.status : 0;
+
+	return was != is;
+}
+
+static void take_over(struct looking *l)
+{
+	struct view *v = &l->s->view;
+
+	for (struct outcome *o = l->first; o; o = o->next) {
+		struct ent *old = files_find(v, o->key);
+
+		if (o->e)
+			files_set(v, (struct ent *)o->e);
+		else if (old)
+			files_unset(v, o->key);
+		if (!has_changed(old, o->e) && !(old && old->rewrite))
+			o->key.n = 0;
+	}
+	for (struct outcome *o = l->first; o; o = o->next)
+		if (o->key.n)
+			files_recount(l->s, o->key);
+}
+
+/* --- the folder --------------------------------------------------------------------------------- */
+
+static bool seems_same(struct files *s, const struct ent *e, const struct found *f, size_t n)
+{
+	if (!e || e->dropped || e->bad || n != 1 || e->kind != f->kind ||
+	    e->archived != f->archived || e->stamp.ino != f->ino || !str_eq(e->ix.id, f->id))
+		return false;
+	return (e->kind != FILE_LOCK && e->stamp.mtime) || matches(s, e);
+}
+
+static bool has_file(const struct ent *e)
+{
+	return e->bad || e->kind != FILE_NONE;
+}
+
+/* Both lists are sorted by key. */
+static void compare(struct looking *l, struct found *f, size_t n)
+{
+	const struct view *v = &l->s->view;
+	size_t i = 0, j = 0;
+
+	while (i < v->n || j < n) {
+		const struct ent *e = i < v->n ? v->v[i] : NULL;
+		int c = !e ? 1 : j == n ? -1 : str_cmp(e->key, f[j].key);
+		size_t from = j;
+
+		if (c < 0) {
+			i++;
+			if (has_file(e) && !e->dropped && (l->archive || !e->archived))
+				judge_names(l, e);
+			continue;
+		}
+		while (j < n && str_eq(f[j].key, f[from].key))
+			j++;
+		i += c == 0;
+		if (!seems_same(l->s, c ? NULL : e, f + from, j - from))
+			judge(l, f[from].key, c ? NULL : e, f + from, j - from);
+	}
+}
+
+/* Those with a .lock may have been renewed in place. */
+static void check_locks(struct looking *l)
+{
+	const struct view *v = &l->s->view;
+
+	for (size_t i = 0; i < v->n; i++) {
+		const struct ent *e = v->v[i];
+
+		if (e->kind == FILE_LOCK && !e->dropped && !matches(l->s, e))
+			judge_names(l, e);
+	}
+}
+
+int64_t files_folder_time(struct files *s)
+{
+	struct stat st;
+
+	return fstat(s->dir, &st) ? 0 : nanoseconds(&st);
+}
+
+enum { FOLDER_LOW, FOLDER_HIGH, APPLIED };
+
+/* One number checks the other two: a note that was read while it was written says nothing. */
+static uint32_t sealed(const uint32_t notes[GATE_NOTES], int64_t seq)
+{
+	return (uint32_t)seq ^ notes[FOLDER_LOW] ^ notes[FOLDER_HIGH];
+}
+
+void files_read_note(struct files *s, int64_t *folder, int64_t *applied)
+{
+	uint32_t notes[GATE_NOTES];
+
+	*folder = 0;
+	*applied = -1;
+	if (s->note < 0)
+		s->note = openat(s->own, "gate", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (s->note < 0 || !gate_peek(s->note, notes))
+		return;
+	for (int64_t seq = s->view.seq; seq >= 0 && seq > s->view.seq - 8; seq--)
+		if (sealed(notes, seq) == notes[APPLIED]) {
+			*folder = (int64_t)((uint64_t)notes[FOLDER_HIGH] << 32 | notes[FOLDER_LOW]);
+			*applied = seq;
+			return;
+		}
+}
+
+void files_write_note(struct files *s, int64_t folder)
+{
+	uint32_t notes[GATE_NOTES] = { (uint32_t)folder, (uint32_t)((uint64_t)folder >> 32) };
+
+	notes[APPLIED] = sealed(notes, s->view.seq);
+	gate_announce(&s->gate, notes);
+}
+
+static int look_once(struct files *s, bool all, bool *again)
+{
+	struct looking l = { .s = s, .archive = all };
+	int64_t folder, now = files_folder_time(s);
+	struct found *f;
+	size_t n;
+	bool strange = s->strange;
+	int rc = 0;
+
+	files_read_note(s, &folder, &l.applied);
+	s->looked = now;
+	if (s->changing)
+		l.applied = INT64_MAX;
+	if (!all && now && (now == folder || now == s->folder)) {
+		check_locks(&l);
+	} else {
+		s->strange = false;
+		rc = files_list(s, all, &f, &n, &l.a);
+		if (rc == 0)
+			compare(&l, f, n);
+		s->folder = now / 1000000 < os_wall_ms() - SETTLED ? now : 0;
+	}
+	*again = false;
+	if (rc == 0 && l.first && !s->changing)
+		rc = files_refresh(s, again);
+	if (rc == 0 && !*again)
+		take_over(&l);
+	else
+		s->folder = 0;
+	s->strange |= strange && !all;
+	arena_free(&l.a);
+	return rc;
+}
+
+int files_look(struct files *s, bool all)
+{
+	bool again = true;
+	int rc = 0;
+
+	for (int i = 0; rc == 0 && again && i < TRIES; i++) {
+		if (!s->changing)
+			rc = files_refresh(s, NULL);
+		if (rc == 0 && s->view.gone)
+			return store_fail(&s->base.env, STORE_ABSENT, NULL,
+					  "the queue in %s was removed", s->path);
+		if (rc == 0)
+			rc = look_once(s, all, &again);
+	}
+	return rc; /* others change it all the time: then what is committed counts */
+}
+
+int files_look_at(struct files *s, struct str key, bool *changed)
+{
+	const struct ent *e = files_find(&s->view, key);
+	struct looking l = { .s = s, .archive = true };
+	int64_t folder;
+	int rc = 0;
+
+	*changed = false;
+	if (!e || e->dropped || e->kind == FILE_NONE || e->rewrite || e->rev > s->view.seq ||
+	    matches(s, e))
+		return 0;
+	if (!s->changing && !s->depth)
+		rc = files_refresh(s, changed);
+	if (rc < 0 || *changed)
+		return rc;
+	files_read_note(s, &folder, &l.applied);
+	if (s->changing)
+		l.applied = INT64_MAX;
+	judge_names(&l, e);
+	take_over(&l);
+	*changed = files_find(&s->view, key) != e;
+	arena_free(&l.a);
+	return 0;
+}
