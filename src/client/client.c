@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/when.h"
 
+#define FILES_LEASE (INT64_C(3600) * 1000)
 #define TIMEOUT_MAX (INT64_C(365) * 24 * 3600 * 1000)
 
 /* --- who ----------------------------------------------------------------------------------- */
@@ -147,6 +148,9 @@ static struct str default_uri(const char *pawl_dir, struct arena *a)
 {
 	if (!pawl_dir)
 		return STR("");
+	if (fs_exists(fs_join(a, str_c(pawl_dir), STR("state"))) &&
+	    !fs_exists(fs_join(a, str_c(pawl_dir), STR("queue.db"))))
+		return arena_printf(a, "files:%.*s", STRF(fs_dirname(str_c(pawl_dir))));
 	return resolve(arena_printf(a, "sqlite:%s/queue.db", pawl_dir), "/", a);
 }
 
@@ -166,6 +170,20 @@ static enum result find_store(struct client *c, struct answer *ans)
 	else
 		c->uri = default_uri(c->place.pawl_dir, c->arena);
 	return SUCCESS;
+}
+
+static bool in_files(const struct client *c)
+{
+	struct uri u;
+
+	return uri_parse(without_wrappers(c->uri), &u) == 0 && str_is(u.scheme, "files");
+}
+
+/* As the protocol of such folders has it. */
+static void store_defaults(struct client *c)
+{
+	if (in_files(c) && settings_number(&c->settings, "lease.max") >= FILES_LEASE)
+		settings_default(&c->settings, "lease", STR("1h"));
 }
 
 /* "user:password@host" without the password */
@@ -259,8 +277,10 @@ enum result client_init(struct client *c, const struct client_options *said, str
 		r = find_identity(c, ans);
 	if (r == SUCCESS)
 		r = find_store(c, ans);
-	if (r == SUCCESS)
+	if (r == SUCCESS) {
+		store_defaults(c);
 		open_keyring(c);
+	}
 	return r;
 }
 
@@ -306,6 +326,7 @@ static enum result open_queue(struct client *c, enum store_mode mode, struct ans
 	enum result r;
 
 	settings_policy(&c->settings, &config.policy);
+	config.policy.claim_creates = in_files(c);
 	r = queue_open(&q, &config, mode, ans, c->arena);
 	if (r != SUCCESS) {
 		if (r == API_ERROR && !ans->applied)

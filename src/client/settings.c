@@ -56,6 +56,13 @@ int64_t settings_number(const struct settings *s, const char *name)
 	return n;
 }
 
+void settings_default(struct settings *s, const char *name, struct str value)
+{
+	for (size_t i = 0; i < COUNT; i++)
+		if (!strcmp(settings_list[i].name, name) && str_is(s->values[i].origin, "default"))
+			s->values[i].value = value;
+}
+
 void settings_policy(const struct settings *s, struct policy *p)
 {
 	*p = (struct policy){

@@ -34,6 +34,8 @@ const struct setting *settings_find(struct str name); /* NULL: no such setting *
 const struct settings_value *settings_get(const struct settings *s, const char *name);
 struct str settings_text(const struct settings *s, const char *name);
 int64_t settings_number(const struct settings *s, const char *name); /* durations: ms */
+/* What a setting is where nobody has set it. */
+void settings_default(struct settings *s, const char *name, struct str value);
 void settings_policy(const struct settings *s, struct policy *p);
 /* Changes (value NULL: takes out) one setting in a file, comments and order kept, whole or not
  * at all. */

@@ -171,15 +171,7 @@ static const struct param cleanup_params[] = {
 
 static void show_cleanup(const json_t *o, struct view *v)
 {
-	const json_t *list = json_object_get(o, "tasks"), *t;
-	size_t i;
-
-	json_array_foreach(list, i, t) {
-		view_data(v, v->quiet ? PLAIN : BOLD, view_get(t, "id"));
-		view_text(v, PLAIN, v->quiet ? "\n" : " unlocked\n");
-	}
-	if (!json_array_size(list) && !v->quiet)
-		view_text(v, DIM, "nothing to clean up\n");
+	show_each(o, v, "unlocked", "nothing to clean up");
 }
 
 const struct command cmd_lock_cleanup = {

@@ -60,6 +60,8 @@ void show_overview(const json_t *o, struct view *v);
 void show_locks(const json_t *o, struct view *v);
 void show_candidates(const json_t *o, struct view *v);
 /* "t1 updated" */
+/* The id of each task in an answer, and what was done to it. */
+void show_each(const json_t *o, struct view *v, const char *did, const char *none);
 void show_did(const json_t *o, struct view *v, const char *what);
 
 #endif

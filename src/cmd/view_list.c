@@ -277,3 +277,16 @@ void show_overview(const json_t *o, struct view *v)
 		next = "pawl list --status review";
 	view_text(v, DIM, "next: %s\n", next);
 }
+
+void show_each(const json_t *o, struct view *v, const char *did, const char *none)
+{
+	const json_t *list = json_object_get(o, "tasks"), *t;
+	size_t i;
+
+	json_array_foreach(list, i, t) {
+		view_data(v, v->quiet ? PLAIN : BOLD, view_get(t, "id"));
+		view_text(v, PLAIN, "%s%s\n", v->quiet ? "" : " ", v->quiet ? "" : did);
+	}
+	if (!json_array_size(list) && !v->quiet)
+		view_text(v, DIM, "%s\n", none);
+}

@@ -62,6 +62,7 @@ struct policy {
 	int64_t max_abandoned; /* 0: no limit */
 	bool keep_abandoned;   /* only Ready is offered */
 	bool ignore_depends;
+	bool claim_creates; /* claiming an id that has no task makes one */
 };
 
 extern const struct policy policy_default;

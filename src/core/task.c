@@ -124,6 +124,16 @@ const char *id_fault(struct str id)
 	return NULL;
 }
 
+struct str title_from(struct str description, struct str id)
+{
+	struct str rest = str_trim(description), line = str_trim(str_cut(&rest, '\n'));
+	size_t n = line.n > TITLE_MAX ? TITLE_MAX : line.n;
+
+	while (n < line.n && ((unsigned char)line.p[n] & 0xc0) == 0x80) /* not in a character */
+		n--;
+	return n ? str_n(line.p, n) : id;
+}
+
 struct str task_key(struct arena *a, struct str id)
 {
 	struct str key = arena_printf(a, "task/%.*s", STRF(id));

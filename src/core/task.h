@@ -72,6 +72,8 @@ bool priority_parse(struct str text, int64_t *out); /* 0 to 1000, high, medium, 
 
 /* NULL if it may be an id, else what is wrong with it. */
 const char *id_fault(struct str id);
+/* A title for a task that has none: the first line of its description, else its id. */
+struct str title_from(struct str description, struct str id);
 /* "task/" and the id in lower case: one key for all spellings of an id. */
 struct str task_key(struct arena *a, struct str id);
 

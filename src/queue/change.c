@@ -53,11 +53,25 @@ static void settle(struct work *w, struct loaded *l)
 						     STRF(l->task.blocker_reason)));
 }
 
+/* Where the queue is a folder of lock files, a lock is enough to make a task. */
+static int load_or_make(struct work *w, struct loaded **out)
+{
+	int r = work_load(w, w->rq->id, out);
+
+	if (r <= 0 || w->rq->op != OP_CLAIM || !w->policy->claim_creates || HAS(w->rq, fence))
+		return r;
+	*w->ans = (struct answer){ .now = w->e->now };
+	r = new_task(w, w->rq->id, out);
+	if (!r)
+		work_log(w, *out, "created", (*out)->task.title);
+	return r;
+}
+
 int do_change(struct work *w)
 {
 	struct verdict v = { 0 };
 	struct loaded *l;
-	int r = work_load(w, w->rq->id, &l);
+	int r = load_or_make(w, &l);
 
 	if (r)
 		return r;

@@ -51,7 +51,7 @@ static int old_fence(struct work *w, struct loaded *l)
 	return r;
 }
 
-static int new_task(struct work *w, struct str id, struct loaded **out)
+int new_task(struct work *w, struct str id, struct loaded **out)
 {
 	struct loaded *l = work_new(w, id);
 	struct task *t = &l->task;
@@ -62,6 +62,8 @@ static int new_task(struct work *w, struct str id, struct loaded **out)
 	t->created_at = t->updated_at = w->e->now;
 	t->version = 1;
 	update_fields(t, w->rq, w->e->now, w->arena);
+	if (!t->title.n)
+		t->title = title_from(t->description, id);
 	if (HAS(w->rq, status))
 		t->status = w->rq->status;
 	*out = l;

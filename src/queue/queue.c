@@ -77,6 +77,8 @@ static int dispatch(struct work *w)
 		return do_remove(w);
 	case OP_LOCK_CLEANUP:
 		return do_cleanup(w);
+	case OP_ARCHIVE:
+		return do_archive(w);
 	case OP_ID_CLAIM:
 		return do_id(w);
 	default:

@@ -112,6 +112,8 @@ static void put(struct work *w, struct loaded *l)
 {
 	struct record *rec = arena_new(w->arena, struct record);
 
+	if (!status_ended(l->task.status) && l->task.status != FAILED)
+		l->task.archived_at = 0; /* it was opened again */
 	*rec = (struct record){
 		.key = l->key,
 		.rev = l->rec ? l->rec->rev : 0,

@@ -77,6 +77,7 @@ int do_take(struct work *w);
 int do_depend(struct work *w);
 int do_remove(struct work *w);
 int do_cleanup(struct work *w);
+int do_archive(struct work *w);
 int do_id(struct work *w);
 /* Pieces of them. */
 int take_next(struct work *w, struct loaded **out); /* *out NULL: nothing eligible */
@@ -85,6 +86,8 @@ int taken_before(struct work *w, struct loaded **out);
 int set_parent(struct work *w, struct loaded *l);
 int leave_parent(struct work *w, struct loaded *l);
 int add_depends(struct work *w, struct loaded *l);
+/* A Ready task of that id, with what the request says of it. */
+int new_task(struct work *w, struct str id, struct loaded **out);
 int fresh_id(struct work *w, struct str *out);
 void select_query(const struct request *rq, const struct policy *p, struct query *q);
 

@@ -42,16 +42,19 @@ static int fail_absent(struct files *s)
 {
 	struct arena a = { 0 };
 	struct str name = s->base.env.queue;
-	char hint[300];
+	const char *hint;
+	int rc;
 
-	snprintf(hint, sizeof(hint), "pawl init --store %s%s%s",
-		 store_word(&a, arena_printf(&a, "files:%s", s->path)).p, name.n ? " --queue " : "",
-		 name.n ? store_word(&a, name).p : "");
-	arena_free(&a);
 	if (name.n)
-		return store_fail(&s->base.env, STORE_ABSENT, hint,
-				  "there is no queue '%.*s' in %s", STRF(name), s->path);
-	return store_fail(&s->base.env, STORE_ABSENT, hint, "there is no queue in %s", s->path);
+		hint = arena_printf(&a, "pawl init --queue %s", store_word(&a, name).p).p;
+	else
+		hint = arena_printf(&a, "pawl init --store %s",
+				    store_word(&a, arena_printf(&a, "files:%s", s->path)).p)
+			       .p;
+	rc = store_fail(&s->base.env, STORE_ABSENT, hint, "there is no queue%s%.*s%s in %s",
+			name.n ? " '" : "", STRF(name), name.n ? "'" : "", s->path);
+	arena_free(&a);
+	return rc;
 }
 
 static int fail_open(struct files *s, int err)

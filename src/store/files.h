@@ -27,10 +27,10 @@
 
 enum file_kind { FILE_NONE, FILE_TASK, FILE_LOCK, FILE_DONE, FILE_FAILED, FILE_KINDS };
 
-/* How a file looked when we knew what is in it. mtime 0: it has to be read again each time. */
+/* How a file looked when we knew what is in it. */
 struct stamp {
 	uint64_t ino;
-	int64_t size, mtime; /* ns */
+	int64_t size, mtime; /* ns; < 0: so new that a later writing may look the same */
 };
 
 /* A record: as it was committed, or as it is understood from a file that somebody else changed. */
@@ -189,7 +189,9 @@ struct found {
 };
 
 struct stamp files_stamp(const struct stat *st);
+/* Is the content still `a`'s for certain? As far as can be told? */
 bool files_stamp_eq(const struct stamp *a, const struct stamp *b);
+bool files_stamp_like(const struct stamp *a, const struct stamp *b);
 /* 0, 1 if there is none. */
 int files_stat(int dir, const char *name, struct stat *st);
 /* Stamp and form of a file; `bad` if it has none. 1: it is not there any more. */

@@ -184,7 +184,7 @@ static bool as_known(int dir, const char *name, const struct ent *was)
 	if (files_stat(dir, name, &st))
 		return false;
 	now = files_stamp(&st);
-	return S_ISREG(st.st_mode) && files_stamp_eq(&now, &was->stamp);
+	return S_ISREG(st.st_mode) && files_stamp_like(&now, &was->stamp);
 }
 
 static bool put_in_place(struct files *s, struct ent *e, const struct ent *was)

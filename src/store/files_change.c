@@ -249,24 +249,6 @@ static void add_item(struct set *w, struct ent *e)
 	w->items[w->n_items++] = e;
 }
 
-/* A task that somebody removed by hand leaves its fence behind, as any other. */
-static void add_tombstone(struct set *w, const struct ent *e)
-{
-	struct view *v = &w->s->view;
-	struct ent gone = {
-		.rev = v->seq + 1, .commit = w->commit, .fresh = true, .has_body = true
-	};
-	struct task t = { 0 };
-	struct str id = e->key;
-
-	if (task_unpack(e->hot, &t, &v->arena) || !t.fence)
-		return;
-	(void)str_cut(&id, '/');
-	gone.key = arena_printf(&v->arena, "gone/%.*s", STRF(id));
-	gone.hot = arena_printf(&v->arena, "%lld", (long long)t.fence);
-	add_item(w, files_ent_copy(v, &gone));
-}
-
 static int add_found(struct set *w, struct ent *e)
 {
 	struct view *v = &w->s->view;
@@ -285,8 +267,6 @@ static int add_found(struct set *w, struct ent *e)
 		c->has_body = true;
 		c->commit = w->commit;
 	}
-	if (c->dropped)
-		add_tombstone(w, e);
 	add_item(w, c);
 	return 0;
 }

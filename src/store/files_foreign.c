@@ -114,7 +114,9 @@ static void see_lock(struct sense *x)
 	const struct form *d = &x->f->form;
 	struct lock *l = &x->t.lock;
 
-	if (!d->ours || !l->holder.n || !str_eq(l->holder, d->agent))
+	bool kept = d->ours || (d->full && !x->known); /* or the state was lost */
+
+	if (!kept || !l->holder.n || !str_eq(l->holder, d->agent))
 		lock_foreign(x);
 	else if (d->expires_at && d->expires_at != l->expires_at)
 		l->expires_at = wall(x, d->expires_at, 0);
@@ -180,26 +182,13 @@ static void see(struct sense *x)
 
 /* --- the task that it is about ------------------------------------------------------------------ */
 
-/* Of a description that somebody wrote: its first line, as far as it may go. */
-static struct str title_of(struct str text, struct str id)
-{
-	struct str line = str_trim(text);
-	size_t n;
-
-	line = str_trim(str_cut(&line, '\n'));
-	n = line.n > TITLE_MAX ? TITLE_MAX : line.n;
-	while (n < line.n && n && ((unsigned char)line.p[n] & 0xc0) == 0x80)
-		n--;
-	return n ? str_n(line.p, n) : id;
-}
-
 static void new_task(struct sense *x)
 {
 	const struct form *d = &x->f->form;
 	enum status said = status_parse(d->status);
 
 	x->t = (struct task){ .id = x->f->id,
-			      .title = title_of(d->description, x->f->id),
+			      .title = title_from(d->description, x->f->id),
 			      .description = d->description,
 			      .class_rank = STANDARD,
 			      .priority = PRIORITY_DEFAULT,
@@ -226,7 +215,7 @@ static int known_task(struct sense *x, const struct found *found, size_t n)
 		return -1;
 	if (!x->t.id.n) {
 		x->t.id = e->ix.id;
-		x->t.title = title_of(x->f->form.description, e->ix.id);
+		x->t.title = title_from(x->f->form.description, e->ix.id);
 	}
 	return 0;
 }

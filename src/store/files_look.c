@@ -37,7 +37,12 @@ struct stamp files_stamp(const struct stat *st)
 
 bool files_stamp_eq(const struct stamp *a, const struct stamp *b)
 {
-	return a->mtime && a->mtime == b->mtime && a->ino == b->ino && a->size == b->size;
+	return a->mtime > 0 && a->mtime == b->mtime && a->ino == b->ino && a->size == b->size;
+}
+
+bool files_stamp_like(const struct stamp *a, const struct stamp *b)
+{
+	return llabs(a->mtime) == llabs(b->mtime) && a->ino == b->ino && a->size == b->size;
 }
 
 int files_stat(int dir, const char *name, struct stat *st)
@@ -132,7 +137,7 @@ int files_read_found(struct files *s, struct found *f, struct arena *a)
 	close(fd);
 	/* ours have an mtime of our choosing; of others', one that is too new may hide a later writing */
 	if (!f->form.ours && f->mtime > os_wall_ms() - SETTLED)
-		f->stamp.mtime = 0;
+		f->stamp.mtime = -f->stamp.mtime;
 	return 0;
 }
 
@@ -284,6 +289,24 @@ static bool has_changed(const struct ent *old, const struct ent *e)
 	return was != is;
 }
 
+/* A task that somebody removed by hand leaves its fence behind, as any other. */
+static void bury(struct files *s, const struct ent *e)
+{
+	struct arena *a = &s->view.arena;
+	struct ent *gone = arena_new(a, struct ent);
+	struct task t = { 0 };
+	struct str id = e->key;
+
+	if (task_unpack(e->hot, &t, a) || !t.fence)
+		return;
+	(void)str_cut(&id, '/');
+	gone->key = arena_printf(a, "gone/%.*s", STRF(id));
+	gone->hot = arena_printf(a, "%lld", (long long)t.fence);
+	gone->found = gone->has_body = true;
+	gone->was = committed(files_find(&s->view, gone->key));
+	files_set(&s->view, gone);
+}
+
 static void take_over(struct looking *l)
 {
 	struct view *v = &l->s->view;
@@ -295,6 +318,8 @@ static void take_over(struct looking *l)
 			files_set(v, (struct ent *)o->e);
 		else if (old)
 			files_unset(v, o->key);
+		if (o->e && o->e->found && o->e->dropped)
+			bury(l->s, o->e);
 		if (!has_changed(old, o->e) && !(old && old->rewrite))
 			o->key.n = 0;
 	}
@@ -310,7 +335,7 @@ static bool seems_same(struct files *s, const struct ent *e, const struct found 
 	if (!e || e->dropped || e->bad || n != 1 || e->kind != f->kind ||
 	    e->archived != f->archived || e->stamp.ino != f->ino || !str_eq(e->ix.id, f->id))
 		return false;
-	return (e->kind != FILE_LOCK && e->stamp.mtime) || matches(s, e);
+	return (e->kind != FILE_LOCK && e->stamp.mtime > 0) || matches(s, e);
 }
 
 static bool has_file(const struct ent *e)

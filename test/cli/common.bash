@@ -47,6 +47,17 @@ queue() {
 	"$PAWL" init -q ${uri:+--store "$uri"}
 }
 
+# On files: a lease is longer, and a claim makes the task that it names.
+# shellcheck disable=SC2034 # for the tests
+case ${PAWL_TEST_STORE-} in
+files:*) lease=1h lease_s=3600 ;;
+*) lease=15m lease_s=900 ;;
+esac
+
+claim_makes_tasks() {
+	[ "$lease" = 1h ]
+}
+
 needs_sqlite() {
 	[ -z "${PAWL_TEST_STORE-}" ] || skip "about .pawl/queue.db"
 }

@@ -252,13 +252,13 @@ t2"
 @test "config: get, set, list, unset, each with its origin" {
 	queue
 	call 0 config get lease
-	exactly "lease = 15m  (default)"
+	exactly "lease = $lease  (default)"
 	call 0 config get -q lease
-	exactly 15m
+	exactly "$lease"
 	ask 0 config get lease
-	is '.setting | .name == "lease" and .value == "15m" and .origin == "default"'
+	is --arg lease "$lease" '.setting | .name == "lease" and .value == $lease and .origin == "default"'
 	lines 0 config get lease
-	[[ $output == "SUCCESS: name=lease value=15m origin=default"* ]]
+	[[ $output == "SUCCESS: name=lease value=$lease origin=default"* ]]
 	call 0 config set lease 30m
 	says "lease = 30m" ".pawl/config"
 	line=$(grep -n '^lease' .pawl/config | cut -d: -f1)
@@ -273,7 +273,7 @@ t2"
 	lines 0 config unset lease
 	call 0 config unset lease
 	call 0 config get -q lease
-	exactly 15m
+	exactly "$lease"
 }
 
 @test "config --user: one's own, under the queue's" {

@@ -108,7 +108,7 @@ LOCK_ACQUIRED: task=e agent=al"
 }
 
 @test "failures without a task have their message on the line, and on stderr" {
-	lines 44 claim nope
+	lines 44 claim nope --resume 1
 	exactly "NOT_FOUND: message=there is no task nope"
 	complains "there is no task nope"
 	lines 2 claim

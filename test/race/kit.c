@@ -9,7 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static char folder[64], uri[100];
+#include "kit/store_uri.h"
+
+static char folder[FOLDER_ROOM], uri[200];
 
 void *shared_alloc(size_t n)
 {
@@ -85,9 +87,7 @@ const char *kit_uri(void)
 
 void kit_begin(void)
 {
-	snprintf(folder, sizeof(folder), "/tmp/pawl-race-XXXXXX");
-	CHECK(mkdtemp(folder), "no folder");
-	snprintf(uri, sizeof(uri), "sqlite:%s/queue.db", folder);
+	store_uri(uri, sizeof(uri), folder, "sqlite:{dir}/queue.db");
 	queue_close(kit_open(STORE_CREATE, 20000));
 }
 

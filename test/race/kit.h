@@ -1,6 +1,6 @@
 /*
- * kit: what the race programs share. Real processes on one SQLite file in a fresh folder; every
- * process opens its own handle after it was forked, and what they tell each other goes through shared
+ * kit: what the race programs share. Real processes on one store, that of PAWL_TEST_STORE (default: SQLite,
+ * in a fresh folder); every process opens its own handle after it was forked, and what they tell each other goes through shared
  * memory.
  * A program prints one line with its figures and ends with 0 if all of it adds up.
  */

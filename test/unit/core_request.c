@@ -278,6 +278,7 @@ static const char *needs(enum op op)
 	case OP_ID_CLAIM:
 	case OP_CREATE:
 	case OP_LOCK_CLEANUP:
+	case OP_ARCHIVE:
 		return "a";
 	case OP_TAKE:
 		return "ak";
