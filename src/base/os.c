@@ -432,6 +432,12 @@ void os_watch_also(int fd, const char *dir)
 	(void)dir;
 }
 
+int os_sync_fs(int fd)
+{
+	(void)fd;
+	return -ENOSYS;
+}
+
 void os_watch_drain(int fd)
 {
 	(void)fd;
@@ -501,6 +507,11 @@ int os_watch(const char *dir)
 		return -1;
 	}
 	return fd;
+}
+
+int os_sync_fs(int fd)
+{
+	return syncfs(fd) ? -errno : 0;
 }
 
 void os_watch_also(int fd, const char *dir)

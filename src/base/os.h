@@ -27,6 +27,9 @@ int os_own_byte(int fd, int64_t at);
 void os_word_wait(_Atomic uint32_t *word, uint32_t seen, int64_t ms);
 void os_word_wake(_Atomic uint32_t *word);
 
+/* Syncs all of the file system that `fd` is on; -ENOSYS where that cannot be done. */
+int os_sync_fs(int fd);
+
 /* The name of the network file system that `path` is on, or NULL if it is a local one. */
 const char *os_network_fs(const char *path);
 

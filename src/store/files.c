@@ -221,7 +221,7 @@ static int files_open(struct store **out, const struct uri *uri, const struct st
 static void remove_queue(struct files *s)
 {
 	for (size_t i = 0; i < s->view.n; i++) {
-		const struct ent *e = s->view.v[i];
+		const struct ent *e = files_at(&s->view, i);
 		char name[FILES_NAME_MAX];
 
 		if (e->kind != FILE_NONE &&

@@ -50,7 +50,8 @@ struct ent {
 	bool found;            /* understood from the folder, not committed yet */
 	const struct ent *was; /* found: what is committed; NULL: nothing */
 	const char *bad;       /* its file cannot be used, and why */
-	bool rewrite;          /* found: its file has to follow */
+	bool moved;   /* found: of another status than before; those who wait are not told yet */
+	bool rewrite; /* found: its file has to follow */
 	bool prepared, linked; /* its new file is written, in .pawl; it has its name already */
 	size_t number;         /* of that file */
 };
@@ -58,9 +59,15 @@ struct ent {
 struct chunk;
 struct log_part;
 
+/* A record that nobody has needed yet stays as it is in the snapshot. */
+struct slot {
+	struct ent *e; /* NULL: raw */
+	const char *raw;
+};
+
 /* The state as far as it was read, and what was found in the folder since. */
 struct view {
-	struct ent **v; /* by key */
+	struct slot *v; /* by key */
 	size_t n, room;
 	struct chunk *chunks;
 	struct log_part *log, **log_end; /* of the frames */
@@ -142,6 +149,10 @@ struct str files_pack(const struct task *t, unsigned part, struct arena *a);
 /* --- the state ---------------------------------------------------------------------------------- */
 
 void files_view_free(struct view *v);
+/* A record as it is in the snapshot, where its bounds were checked. */
+struct str files_raw_key(const char *raw);
+bool files_raw_has_lists(const char *raw);
+void files_decode(struct view *v, const char *raw, struct ent *out);
 /* Opens and reads the state; 0, 1 if there is none. */
 int files_load(struct files *s);
 /* Reads what others have committed since. *changed may be NULL. */
@@ -158,7 +169,10 @@ int files_fail(struct files *s, int err, const char *what);
 
 /* --- the view ----------------------------------------------------------------------------------- */
 
-struct ent *files_find(const struct view *v, struct str key);
+/* The record in a slot; the other way makes none of it, but for `scratch`, unless it has lists. */
+struct ent *files_at(struct view *v, size_t i);
+const struct ent *files_peek(struct view *v, size_t i, struct ent *scratch);
+struct ent *files_find(struct view *v, struct str key);
 /* Puts it in the place of what the key has; gives back that. */
 struct ent *files_set(struct view *v, struct ent *e);
 void files_unset(struct view *v, struct str key);
@@ -212,8 +226,8 @@ int files_list(struct files *s, bool archive, struct found **out, size_t *n, str
  * `known` itself: it is as it was. */
 const struct ent *files_understand(struct files *s, const struct ent *known, struct found *found,
 				   size_t n);
-/* Counts anew, for those who wait for `key`, what they wait for. */
-void files_recount(struct files *s, struct str key);
+/* Counts anew, for those who wait for a task whose status has `moved`, what they wait for. */
+void files_recount(struct files *s);
 
 /* --- changing ----------------------------------------------------------------------------------- */
 

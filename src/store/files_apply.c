@@ -285,9 +285,9 @@ int files_settle(struct files *s, int64_t applied)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < s->view.n; i++) {
-		struct ent *e = s->view.v[i];
+		struct ent *e = s->view.v[i].e;
 
-		if (!e->fresh || e->found || e->rev <= applied || !e->ix.id.n)
+		if (!e || !e->fresh || e->found || e->rev <= applied || !e->ix.id.n)
 			continue;
 		if (e->dropped || e->kind == FILE_NONE) {
 			remove_others(s, e);

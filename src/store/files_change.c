@@ -271,6 +271,11 @@ static int add_found(struct set *w, struct ent *e)
 	return 0;
 }
 
+static bool is_found(const struct ent *e)
+{
+	return e && e->found && !e->bad;
+}
+
 static int collect(struct set *w)
 {
 	struct view *v = &w->s->view;
@@ -280,8 +285,8 @@ static int collect(struct set *w)
 		if (files_find(v, w->steps[i].e->key) == w->steps[i].e)
 			add_item(w, w->steps[i].e);
 	for (size_t i = 0; rc == 0 && i < v->n; i++)
-		if (v->v[i]->found && !v->v[i]->bad)
-			rc = add_found(w, v->v[i]);
+		if (is_found(v->v[i].e))
+			rc = add_found(w, v->v[i].e);
 	return rc;
 }
 
@@ -290,7 +295,7 @@ static size_t count_found(const struct view *v)
 	size_t n = 0;
 
 	for (size_t i = 0; i < v->n; i++)
-		n += v->v[i]->found && !v->v[i]->bad;
+		n += is_found(v->v[i].e);
 	return n;
 }
 

@@ -8,7 +8,11 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/os.h"
 #include "store/files.h"
+
+#define MANY_FILES \
+	256 /* from here on the whole file system is synced at once, where that can be done */
 
 int files_sync_folder(int fd)
 {
@@ -33,14 +37,25 @@ static int sync_file(struct files *s, const struct ent *e)
 	return r;
 }
 
+/* What others wrote is theirs to sync. */
+static bool is_unsynced(const struct ent *e)
+{
+	return e && e->fresh && e->kind != FILE_NONE && e->commit && !e->dropped;
+}
+
 static int sync_files(struct files *s)
 {
+	size_t n = 0;
 	int r = 0;
 
+	for (size_t i = 0; i < s->view.n; i++)
+		n += is_unsynced(s->view.v[i].e);
+	if (n > MANY_FILES && os_sync_fs(s->dir) == 0)
+		return 0;
 	for (size_t i = 0; !r && i < s->view.n; i++) {
-		const struct ent *e = s->view.v[i];
+		const struct ent *e = s->view.v[i].e;
 
-		if (e->fresh && e->kind != FILE_NONE && !e->dropped)
+		if (is_unsynced(e))
 			r = sync_file(s, e);
 	}
 	if (!r)

@@ -348,26 +348,28 @@ const struct ent *files_understand(struct files *s, const struct ent *known, str
 
 /* --- those who wait ----------------------------------------------------------------------------- */
 
-static int64_t status_of(const struct view *v, struct str key)
+static int64_t status_of(struct view *v, struct str key)
 {
 	const struct ent *e = files_find(v, key);
 
 	return e && !e->dropped ? e->ix.status : 0;
 }
 
-static void count_again(struct files *s, const struct ent *e, struct task *t)
+static void count_again(struct view *v, const struct ent *e, struct task *t)
 {
-	const struct view *v = &s->view;
-
 	t->open_deps = t->canceled_deps = t->open_subs = 0;
 	for (size_t i = 0; i < e->ix.depends.n; i++)
 		graph_dep_moved(t, 0, status_of(v, e->ix.depends.v[i]));
-	for (size_t i = 0; i < v->n; i++)
-		if (!v->v[i]->dropped && str_eq(v->v[i]->ix.parent, e->key))
-			graph_sub_moved(t, 0, v->v[i]->ix.status);
+	for (size_t i = 0; i < v->n; i++) {
+		struct ent scratch;
+		const struct ent *sub = files_peek(v, i, &scratch);
+
+		if (!sub->dropped && str_eq(sub->ix.parent, e->key))
+			graph_sub_moved(t, 0, sub->ix.status);
+	}
 }
 
-static void recount_one(struct files *s, struct ent *e)
+static void recount(struct files *s, struct ent *e)
 {
 	struct arena *a = &s->view.arena;
 	struct task t = { 0 };
@@ -375,9 +377,9 @@ static void recount_one(struct files *s, struct ent *e)
 	struct str hot;
 	struct ent *c;
 
-	if (task_unpack(e->hot, &t, a))
+	if (!e || e->kind == FILE_NONE || e->dropped || e->bad || task_unpack(e->hot, &t, a))
 		return;
-	count_again(s, e, &t);
+	count_again(&s->view, e, &t);
 	hot = files_pack(&t, HOT, a);
 	if (str_eq(hot, e->hot))
 		return;
@@ -394,18 +396,33 @@ static void recount_one(struct files *s, struct ent *e)
 	files_set(&s->view, c);
 }
 
-void files_recount(struct files *s, struct str key)
+static bool waits_for_moved(struct view *v, const struct ent *e)
 {
-	const struct ent *e = files_find(&s->view, key);
-	struct str parent = e ? e->ix.parent : (struct str){ 0 };
+	for (size_t i = 0; i < e->ix.depends.n; i++) {
+		const struct ent *dep = files_find(v, e->ix.depends.v[i]);
 
-	for (size_t i = 0; i < s->view.n; i++) {
-		struct ent *d = s->view.v[i];
-
-		if (d->kind == FILE_NONE || d->dropped || d->bad)
-			continue;
-		if (strs_have(d->ix.depends, key) || (parent.n && str_eq(parent, d->key)) ||
-		    str_eq(d->key, key))
-			recount_one(s, d);
+		if (!dep || dep->moved)
+			return true;
 	}
+	return false;
+}
+
+void files_recount(struct files *s)
+{
+	struct view *v = &s->view;
+
+	for (size_t i = 0; i < v->n; i++) {
+		struct ent scratch;
+		const struct ent *e = files_peek(v, i, &scratch);
+
+		if (e->moved && e->ix.parent.n)
+			recount(s, files_find(v, e->ix.parent));
+		if (e->ix.depends.n && waits_for_moved(v, e))
+			recount(s, files_at(v, i));
+		else if (e->moved && e->was) /* it may have had sub-tasks */
+			recount(s, files_at(v, i));
+	}
+	for (size_t i = 0; i < v->n; i++)
+		if (v->v[i].e)
+			v->v[i].e->moved = false;
 }

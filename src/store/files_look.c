@@ -310,6 +310,7 @@ static void bury(struct files *s, const struct ent *e)
 static void take_over(struct looking *l)
 {
 	struct view *v = &l->s->view;
+	bool any = false;
 
 	for (struct outcome *o = l->first; o; o = o->next) {
 		struct ent *old = files_find(v, o->key);
@@ -321,11 +322,13 @@ static void take_over(struct looking *l)
 		if (o->e && o->e->found && o->e->dropped)
 			bury(l->s, o->e);
 		if (!has_changed(old, o->e) && !(old && old->rewrite))
-			o->key.n = 0;
+			continue;
+		any = true;
+		if (o->e)
+			((struct ent *)o->e)->moved = true;
 	}
-	for (struct outcome *o = l->first; o; o = o->next)
-		if (o->key.n)
-			files_recount(l->s, o->key);
+	if (any)
+		files_recount(l->s);
 }
 
 /* --- the folder --------------------------------------------------------------------------------- */
@@ -346,38 +349,40 @@ static bool has_file(const struct ent *e)
 /* Both lists are sorted by key. */
 static void compare(struct looking *l, struct found *f, size_t n)
 {
-	const struct view *v = &l->s->view;
+	struct view *v = &l->s->view;
 	size_t i = 0, j = 0;
 
 	while (i < v->n || j < n) {
-		const struct ent *e = i < v->n ? v->v[i] : NULL;
+		struct ent scratch;
+		const struct ent *e = i < v->n ? files_peek(v, i, &scratch) : NULL;
 		int c = !e ? 1 : j == n ? -1 : str_cmp(e->key, f[j].key);
 		size_t from = j;
 
 		if (c < 0) {
-			i++;
 			if (has_file(e) && !e->dropped && (l->archive || !e->archived))
-				judge_names(l, e);
+				judge_names(l, files_at(v, i));
+			i++;
 			continue;
 		}
 		while (j < n && str_eq(f[j].key, f[from].key))
 			j++;
-		i += c == 0;
 		if (!seems_same(l->s, c ? NULL : e, f + from, j - from))
-			judge(l, f[from].key, c ? NULL : e, f + from, j - from);
+			judge(l, f[from].key, c ? NULL : files_at(v, i), f + from, j - from);
+		i += c == 0;
 	}
 }
 
 /* Those with a .lock may have been renewed in place. */
 static void check_locks(struct looking *l)
 {
-	const struct view *v = &l->s->view;
+	struct view *v = &l->s->view;
 
 	for (size_t i = 0; i < v->n; i++) {
-		const struct ent *e = v->v[i];
+		struct ent scratch;
+		const struct ent *e = files_peek(v, i, &scratch);
 
 		if (e->kind == FILE_LOCK && !e->dropped && !matches(l->s, e))
-			judge_names(l, e);
+			judge_names(l, files_at(v, i));
 	}
 }
 

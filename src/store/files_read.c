@@ -24,12 +24,14 @@ static void settle_anchor(struct files *s, bool *unsaved)
 }
 
 /* Does no record wait for a time? */
-static bool idle(const struct view *v)
+static bool idle(struct view *v)
 {
 	for (size_t i = 0; i < v->n; i++) {
-		const struct index *ix = &v->v[i]->ix;
+		struct ent scratch;
+		const struct ent *e = files_peek(v, i, &scratch);
+		const struct index *ix = &e->ix;
 
-		if (v->v[i]->dropped)
+		if (e->dropped)
 			continue;
 		if (ix->holder.n || ix->token.n || ix->lane == LANE_LATER ||
 		    ix->lane == LANE_GOING || (ix->lane == LANE_WAITING && ix->eligible_at))
@@ -194,25 +196,54 @@ static bool wanted(const struct query *q, const struct ent *e, int64_t now)
 	return !e->dropped && !e->bad && query_matches(q, &e->ix, now);
 }
 
-static bool fill_heap(struct heap *h, const struct view *v, int64_t now)
+/* After which record of the answer: NULL if from its start. false: nothing can match. */
+static bool find_after(struct view *v, const struct query *q, const struct ent **after)
 {
-	const struct ent *after = NULL;
+	*after = NULL;
+	if (q->pick != PICK_ALL || !q->after.n)
+		return true;
+	*after = files_find(v, q->after);
+	return *after && !(*after)->dropped;
+}
 
-	if (h->q->pick == PICK_ALL && h->q->after.n) {
-		after = files_find(v, h->q->after);
-		if (!after || after->dropped)
-			return false;
-	}
+static bool comes(const struct query *q, const struct ent *e, const struct ent *after, int64_t now)
+{
+	return wanted(q, e, now) && (!after || query_cmp(q, &e->ix, &after->ix) > 0);
+}
+
+static void fill_heap(struct heap *h, struct view *v, const struct ent *after, int64_t now)
+{
 	h->n = 0;
 	h->v = mem_grow(h->v, (v->n + 1) * sizeof(struct ent *));
 	for (size_t i = 0; i < v->n; i++) {
-		if (wanted(h->q, v->v[i], now) &&
-		    (!after || query_cmp(h->q, &v->v[i]->ix, &after->ix) > 0))
-			h->v[h->n++] = v->v[i];
+		struct ent scratch;
+
+		if (comes(h->q, files_peek(v, i, &scratch), after, now))
+			h->v[h->n++] = files_at(v, i);
 	}
 	for (size_t i = h->n / 2; i-- > 0;)
 		sink(h, i);
-	return true;
+}
+
+/* The first of the answer, for which nothing else has to be kept; NULL: there is none. */
+static struct ent *find_first(struct view *v, const struct query *q, const struct ent *after,
+			      int64_t now)
+{
+	struct ent scratch[2];
+	const struct ent *best = NULL;
+	size_t at = 0, use = 0;
+
+	for (size_t i = 0; i < v->n; i++) {
+		const struct ent *e = files_peek(v, i, &scratch[use]);
+
+		if (!comes(q, e, after, now) || (best && query_cmp(q, &e->ix, &best->ix) >= 0))
+			continue;
+		best = e;
+		at = i;
+		if (e == &scratch[use])
+			use = !use;
+	}
+	return best ? files_at(v, at) : NULL;
 }
 
 struct scan {
@@ -222,8 +253,15 @@ struct scan {
 	void *ctx;
 	int64_t now;
 	size_t sent;
+	bool started; /* the first one was handed out, or is gone */
 	int tries;
 };
+
+/* Records whose file is looked at once more before they are handed out. */
+static bool looks(const struct query *q)
+{
+	return q->pick == PICK_ELIGIBLE || q->body;
+}
 
 /* Not as it was when the heap was made: *again if all of it has to be made anew. */
 static int look_first(struct scan *x, struct ent **e, bool *again)
@@ -234,7 +272,7 @@ static int look_first(struct scan *x, struct ent **e, bool *again)
 	*again = false;
 	if (rc < 0 || !changed)
 		return rc;
-	if (!x->sent && x->tries++ < TRIES) {
+	if (!x->started && x->tries++ < TRIES) {
 		*again = true;
 		return 0;
 	}
@@ -265,40 +303,64 @@ static int send(struct scan *x, const struct ent *e)
 	return rc;
 }
 
-static int run(struct scan *x, struct heap *h)
+/* 0: go on with those behind *e; 1: enough, or nothing there */
+static int send_first(struct scan *x, struct ent **last)
+{
+	const struct ent *after;
+	bool again = true;
+	int rc = 0;
+
+	if (!find_after(&x->s->view, x->q, &after))
+		return 1;
+	while (rc == 0 && again) {
+		struct ent *e = *last = find_first(&x->s->view, x->q, after, x->now);
+
+		again = false;
+		if (!e)
+			return 1;
+		if (looks(x->q))
+			rc = look_first(x, &e, &again);
+		if (rc == 0 && !again && e)
+			rc = send(x, e);
+	}
+	return rc;
+}
+
+static int send_rest(struct scan *x, struct heap *h, const struct ent *last)
 {
 	int rc = 0;
 
-	if (!fill_heap(h, &x->s->view, x->now))
-		return 0;
-	x->s->depth++;
+	fill_heap(h, &x->s->view, last, x->now);
 	while (rc == 0 && h->n) {
 		struct ent *e = pop(h);
 		bool again = false;
 
-		if (x->q->pick == PICK_ELIGIBLE || x->q->body)
+		if (looks(x->q))
 			rc = look_first(x, &e, &again);
-		if (rc == 0 && again)
-			(void)fill_heap(h, &x->s->view, x->now);
-		else if (rc == 0 && e)
+		if (rc == 0 && e)
 			rc = send(x, e);
 	}
-	x->s->depth--;
-	return rc < 0 ? rc : 0;
+	return rc;
 }
 
 int files_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 {
 	struct scan x = { .s = files_of(base), .q = q, .fn = fn, .ctx = ctx };
 	struct heap h = { .q = q };
+	struct ent *last = NULL;
 	int rc = enter(x.s, q->pick == PICK_ALL && q->body);
 
 	if (rc < 0)
 		return rc;
 	x.now = now_here(x.s);
-	rc = run(&x, &h);
+	x.s->depth++;
+	rc = send_first(&x, &last);
+	x.started = true;
+	if (rc == 0)
+		rc = send_rest(&x, &h, last);
+	x.s->depth--;
 	free(h.v);
-	return rc;
+	return rc < 0 ? rc : 0;
 }
 
 int files_count(struct store *base, const struct query *q, int64_t *n)
@@ -308,8 +370,11 @@ int files_count(struct store *base, const struct query *q, int64_t *n)
 	int64_t now = now_here(s);
 
 	*n = 0;
-	for (size_t i = 0; rc == 0 && i < s->view.n; i++)
-		*n += wanted(q, s->view.v[i], now);
+	for (size_t i = 0; rc == 0 && i < s->view.n; i++) {
+		struct ent scratch;
+
+		*n += wanted(q, files_peek(&s->view, i, &scratch), now);
+	}
 	return rc;
 }
 
@@ -320,7 +385,8 @@ int files_tally(struct store *base, int64_t *counts)
 
 	memset(counts, 0, 16 * sizeof(*counts));
 	for (size_t i = 0; rc == 0 && i < s->view.n; i++) {
-		const struct ent *e = s->view.v[i];
+		struct ent scratch;
+		const struct ent *e = files_peek(&s->view, i, &scratch);
 
 		if (!e->dropped && !e->bad && e->ix.status)
 			counts[e->ix.status & 15]++;

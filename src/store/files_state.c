@@ -293,22 +293,78 @@ static void add_log(struct view *v, struct str bytes)
 	v->log_size += (int64_t)bytes.n;
 }
 
+static size_t item_size(const struct item *it)
+{
+	return sizeof(*it) + it->key + it->id + it->holder + it->token + it->parent + it->type +
+	       (size_t)it->lists + it->hot + it->body;
+}
+
+struct str files_raw_key(const char *raw)
+{
+	uint16_t n;
+
+	memcpy(&n, raw + offsetof(struct item, key), sizeof(n));
+	return str_n(raw + sizeof(struct item), n);
+}
+
+bool files_raw_has_lists(const char *raw)
+{
+	uint32_t n;
+
+	memcpy(&n, raw + offsetof(struct item, lists), sizeof(n));
+	return n != 0;
+}
+
+void files_decode(struct view *v, const char *raw, struct ent *out)
+{
+	struct item it;
+	struct str rest;
+
+	memcpy(&it, raw, sizeof(it));
+	rest = str_n(raw, item_size(&it));
+	*out = (struct ent){ 0 };
+	if (decode(v, &rest, out))
+		out->bad = "its record in .pawl/state is damaged";
+}
+
+/* Only where each begins is noted. */
+static int take_snapshot(struct view *v, uint32_t n, struct str payload)
+{
+	struct str last = { 0 };
+
+	v->room = n + 64;
+	v->v = mem_grow(v->v, v->room * sizeof(*v->v));
+	for (uint32_t i = 0; i < n; i++) {
+		struct item it;
+		struct str key;
+
+		if (payload.n < sizeof(it))
+			return -1;
+		memcpy(&it, payload.p, sizeof(it));
+		if (payload.n < item_size(&it))
+			return -1;
+		key = files_raw_key(payload.p);
+		if (i && str_cmp(last, key) >= 0)
+			return -1;
+		last = key;
+		v->v[v->n++] = (struct slot){ .raw = cut(&payload, item_size(&it)).p };
+	}
+	return 0;
+}
+
 static int take_items(struct view *v, const struct frame *f, struct str payload)
 {
-	bool snapshot = f->flags & SNAPSHOT;
 	struct ent *all;
 
 	if (f->items > payload.n / sizeof(struct item))
 		return -1;
+	if (f->flags & SNAPSHOT)
+		return take_snapshot(v, f->items, payload);
 	all = arena_array(&v->arena, struct ent, f->items);
-	if (snapshot) {
-		v->room = f->items + 64;
-		v->v = mem_grow(v->v, v->room * sizeof(struct ent *));
-	}
 	for (uint32_t i = 0; i < f->items; i++) {
 		if (decode(v, &payload, &all[i]))
 			return -1;
-		all[i].fresh = !snapshot;
+		all[i].fresh = true;
 		files_set(v, &all[i]);
 	}
 	return 0;
@@ -544,17 +600,23 @@ static const struct ent *committed(const struct ent *e)
 	return e->found ? e->was : e;
 }
 
+/* Others may remove a lock, and a file that others wrote does not tell all. */
+static bool keeps_body(const struct ent *e)
+{
+	return e->kind == FILE_NONE || e->kind == FILE_LOCK || !e->commit;
+}
+
 static int put_snapshot(struct files *s, struct buf *b, struct frame *f, int64_t now)
 {
 	for (size_t i = 0; i < s->view.n; i++) {
-		const struct ent *e = committed(s->view.v[i]);
-		struct ent copy;
+		struct ent scratch, copy;
+		const struct ent *e = committed(files_peek(&s->view, i, &scratch));
 		int rc = 0;
 
 		if (!e || e->dropped || index_gone(&e->ix, now))
 			continue;
 		copy = *e;
-		copy.has_body = e->kind == FILE_NONE || e->kind == FILE_LOCK;
+		copy.has_body = keeps_body(e);
 		if (copy.has_body && !e->has_body)
 			rc = files_body(s, e, &s->view.arena, &copy.body);
 		if (rc)

@@ -3,6 +3,32 @@
 
 #include "store/files.h"
 
+struct ent *files_at(struct view *v, size_t i)
+{
+	struct slot *slot = &v->v[i];
+
+	if (!slot->e) {
+		slot->e = arena_new(&v->arena, struct ent);
+		files_decode(v, slot->raw, slot->e);
+	}
+	return slot->e;
+}
+
+const struct ent *files_peek(struct view *v, size_t i, struct ent *scratch)
+{
+	const struct slot *slot = &v->v[i];
+
+	if (slot->e || files_raw_has_lists(slot->raw))
+		return files_at(v, i);
+	files_decode(v, slot->raw, scratch);
+	return scratch;
+}
+
+static struct str key_at(const struct view *v, size_t i)
+{
+	return v->v[i].e ? v->v[i].e->key : files_raw_key(v->v[i].raw);
+}
+
 static size_t find(const struct view *v, struct str key, bool *found)
 {
 	size_t lo = 0, hi = v->n;
@@ -10,7 +36,7 @@ static size_t find(const struct view *v, struct str key, bool *found)
 	*found = false;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
-		int c = str_cmp(key, v->v[mid]->key);
+		int c = str_cmp(key, key_at(v, mid));
 
 		if (c == 0) {
 			*found = true;
@@ -24,35 +50,26 @@ static size_t find(const struct view *v, struct str key, bool *found)
 	return lo;
 }
 
-struct ent *files_find(const struct view *v, struct str key)
+struct ent *files_find(struct view *v, struct str key)
 {
 	bool found;
 	size_t i = find(v, key, &found);
 
-	return found ? v->v[i] : NULL;
-}
-
-/* Records mostly come in order: then nothing has to be looked for. */
-static size_t place(const struct view *v, struct str key, bool *found)
-{
-	*found = false;
-	if (!v->n || str_cmp(v->v[v->n - 1]->key, key) < 0)
-		return v->n;
-	return find(v, key, found);
+	return found ? files_at(v, i) : NULL;
 }
 
 struct ent *files_set(struct view *v, struct ent *e)
 {
 	bool found;
-	size_t i = place(v, e->key, &found);
-	struct ent *old = found ? v->v[i] : NULL;
+	size_t i = find(v, e->key, &found);
+	struct ent *old = found ? files_at(v, i) : NULL;
 
 	if (!found) {
 		if (v->n == v->room)
-			v->v = mem_grow(v->v, (v->room = v->room * 2 + 64) * sizeof(struct ent *));
-		memmove(v->v + i + 1, v->v + i, (v->n++ - i) * sizeof(struct ent *));
+			v->v = mem_grow(v->v, (v->room = v->room * 2 + 64) * sizeof(*v->v));
+		memmove(v->v + i + 1, v->v + i, (v->n++ - i) * sizeof(*v->v));
 	}
-	v->v[i] = e;
+	v->v[i] = (struct slot){ .e = e };
 	return old;
 }
 
@@ -62,7 +79,7 @@ void files_unset(struct view *v, struct str key)
 	size_t i = find(v, key, &found);
 
 	if (found)
-		memmove(v->v + i, v->v + i + 1, (--v->n - i) * sizeof(struct ent *));
+		memmove(v->v + i, v->v + i + 1, (--v->n - i) * sizeof(*v->v));
 }
 
 static struct str keep(struct view *v, struct str s)
