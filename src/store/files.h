@@ -33,6 +33,13 @@ struct stamp {
 	int64_t size, mtime; /* ns; < 0: so new that a later writing may look the same */
 };
 
+/* The file that a change takes the place of; FILE_NONE: there was none. */
+struct replaced {
+	struct stamp stamp;
+	uint8_t kind;
+	bool archived;
+};
+
 /* A record: as it was committed, or as it is understood from a file that somebody else changed. */
 struct ent {
 	struct str key;
@@ -42,8 +49,9 @@ struct ent {
 	struct index ix; /* of one that was dropped only the id */
 	struct str hot, body;
 	struct stamp stamp;
-	uint8_t kind;  /* enum file_kind: where it is; FILE_NONE: only in the state */
-	bool archived; /* in DIR/archive */
+	struct replaced old; /* if fresh */
+	uint8_t kind;        /* enum file_kind: where it is; FILE_NONE: only in the state */
+	bool archived;       /* in DIR/archive */
 	bool dropped, has_body;
 	bool stranger;         /* no pawl ever changed it */
 	bool fresh;            /* of a frame: its file is not known to be on disk */
@@ -152,6 +160,7 @@ void files_view_free(struct view *v);
 /* A record as it is in the snapshot, where its bounds were checked. */
 struct str files_raw_key(const char *raw);
 bool files_raw_has_lists(const char *raw);
+enum file_kind files_raw_kind(const char *raw);
 void files_decode(struct view *v, const char *raw, struct ent *out);
 /* Opens and reads the state; 0, 1 if there is none. */
 int files_load(struct files *s);
@@ -222,6 +231,8 @@ int64_t files_folder_time(struct files *s);
 /* Every file with a name of the protocol, in DIR and archive, sorted by key; in `a`. */
 int files_list(struct files *s, bool archive, struct found **out, size_t *n, struct arena *a);
 
+/* Ours, but not of the last change of this record: a failed change's, or one that is not removed yet. */
+bool files_left_over(const struct found *f, const struct ent *known);
 /* What the files of one key mean, given what is committed (NULL: nothing). NULL: nothing is there;
  * `known` itself: it is as it was. */
 const struct ent *files_understand(struct files *s, const struct ent *known, struct found *found,
@@ -243,8 +254,8 @@ void files_take_back(struct files *s, struct ent *e);
  * false: somebody else's file is in the way; it stays. */
 bool files_apply(struct files *s, struct ent *e, const struct ent *was);
 /* Finishes what a process that died left behind: the files of changes after `applied` (-1: of all since
- * the snapshot) follow the state. */
-int files_settle(struct files *s, int64_t applied);
+ * the snapshot) follow the state. After a new boot, what cannot be read was not written in time. */
+int files_settle(struct files *s, int64_t applied, bool rebooted);
 /* The mtime of DIR becomes one that nobody else would set, so that later changes can be seen: 0 if we may
  * not. */
 int64_t files_mark_folder(struct files *s);

@@ -73,15 +73,15 @@ int files_prepare(struct files *s, struct ent *e, const struct task *t, size_t n
 
 /* --- giving names ------------------------------------------------------------------------------- */
 
-/* Where it cannot be told apart, it is somebody else's. */
-static bool is_ours(struct files *s, const struct ent *e, const char *name)
+/* Where it cannot be told apart, it is somebody else's, unless `broken` ones count as ours. */
+static bool is_ours(struct files *s, const struct ent *e, const char *name, bool broken)
 {
 	struct found f = { .id = e->ix.id, .kind = FILE_TASK, .archived = e->archived };
 	struct arena a = { 0 };
 	bool ours;
 
 	snprintf(f.name, sizeof(f.name), "%s", name);
-	ours = files_read_found(s, &f, &a) == 0 && !f.bad && f.form.ours;
+	ours = files_read_found(s, &f, &a) == 0 && (f.bad ? broken && f.stamp.ino : f.form.ours);
 	arena_free(&a);
 	return ours;
 }
@@ -128,7 +128,7 @@ int files_reserve(struct files *s, struct ent *e)
 	if (files_name(name, sizeof(name), e->ix.id, FILE_LOCK))
 		return files_fail(s, -EINVAL, "a task's file");
 	r = give_name(s, e, s->dir, name);
-	if (r == -EEXIST && is_ours(s, e, name)) { /* of a change that failed */
+	if (r == -EEXIST && is_ours(s, e, name, false)) { /* of a change that failed */
 		(void)unlinkat(s->dir, name, 0);
 		r = give_name(s, e, s->dir, name);
 	}
@@ -187,7 +187,7 @@ static bool as_known(int dir, const char *name, const struct ent *was)
 	return S_ISREG(st.st_mode) && files_stamp_like(&now, &was->stamp);
 }
 
-static bool put_in_place(struct files *s, struct ent *e, const struct ent *was)
+static bool put_in_place(struct files *s, struct ent *e, const struct ent *was, bool broken)
 {
 	int dir = folder_for(s, e->archived), r = -EEXIST;
 	char name[FILES_NAME_MAX];
@@ -200,14 +200,14 @@ static bool put_in_place(struct files *s, struct ent *e, const struct ent *was)
 		r = give_name(s, e, dir, name);
 	else
 		r = replace(s, e, dir, name);
-	if (r == -EEXIST && is_ours(s, e, name))
+	if (r == -EEXIST && is_ours(s, e, name, broken))
 		r = replace(s, e, dir, name);
 	if (r)
 		files_take_back(s, e);
 	return r == 0;
 }
 
-static bool remove_old(struct files *s, const struct ent *old)
+static bool remove_old(struct files *s, const struct ent *old, bool broken)
 {
 	int dir = files_folder(s, old->archived);
 	char name[FILES_NAME_MAX];
@@ -216,13 +216,13 @@ static bool remove_old(struct files *s, const struct ent *old)
 	if (dir < 0 || files_name(name, sizeof(name), old->ix.id, old->kind) ||
 	    files_stat(dir, name, &st))
 		return true;
-	if (!as_known(dir, name, old) && !is_ours(s, old, name))
+	if (!as_known(dir, name, old) && !is_ours(s, old, name, broken))
 		return false;
 	return unlinkat(dir, name, 0) == 0;
 }
 
 /* All other files of the task that are ours. */
-static void remove_others(struct files *s, const struct ent *e)
+static void remove_others(struct files *s, const struct ent *e, bool broken)
 {
 	for (int k = FILE_TASK; k < FILE_KINDS; k++) {
 		for (int archived = 0; archived < 2; archived++) {
@@ -231,7 +231,7 @@ static void remove_others(struct files *s, const struct ent *e)
 					     .archived = archived };
 
 			if (!same_place(&other, e))
-				(void)remove_old(s, &other);
+				(void)remove_old(s, &other, broken);
 		}
 	}
 }
@@ -241,10 +241,10 @@ bool files_apply(struct files *s, struct ent *e, const struct ent *was)
 	bool ok = true;
 
 	if (e->prepared)
-		ok = put_in_place(s, e, was);
+		ok = put_in_place(s, e, was, false);
 	for (; was; was = was->found ? was->was : NULL)
 		if (was->kind != FILE_NONE && !was->dropped && !same_place(was, e))
-			ok &= remove_old(s, was);
+			ok &= remove_old(s, was, false);
 	return ok;
 }
 
@@ -263,7 +263,8 @@ static bool has_its_file(struct files *s, const struct ent *e)
 	return ok;
 }
 
-static int write_again(struct files *s, struct ent *e, size_t number)
+static int write_again(struct files *s, struct ent *e, const struct ent *old, size_t number,
+		       bool rebooted)
 {
 	struct arena a = { 0 };
 	struct task t;
@@ -273,31 +274,39 @@ static int write_again(struct files *s, struct ent *e, size_t number)
 	if (e->has_body && files_form_kind(&r, &t, &a) != FILE_NONE) {
 		rc = files_prepare(s, e, &t, number);
 		if (rc == 0)
-			(void)put_in_place(s, e, NULL);
+			(void)put_in_place(s, e, old, rebooted);
 		e->prepared = false;
 	}
 	arena_free(&a);
 	return rc;
 }
 
-int files_settle(struct files *s, int64_t applied)
+static int settle_one(struct files *s, struct ent *e, size_t number, bool rebooted)
+{
+	struct ent old = { .ix.id = e->ix.id,
+			   .stamp = e->old.stamp,
+			   .kind = e->old.kind,
+			   .archived = e->old.archived };
+	int rc = 0;
+
+	if (!e->dropped && e->kind != FILE_NONE && !has_its_file(s, e))
+		rc = write_again(s, e, &old, number, rebooted);
+	if (old.kind != FILE_NONE && !same_place(&old, e))
+		(void)remove_old(s, &old, rebooted);
+	remove_others(s, e, rebooted);
+	return rc;
+}
+
+int files_settle(struct files *s, int64_t applied, bool rebooted)
 {
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < s->view.n; i++) {
 		struct ent *e = s->view.v[i].e;
 
-		if (!e || !e->fresh || e->found || e->rev <= applied || !e->ix.id.n)
-			continue;
-		if (e->dropped || e->kind == FILE_NONE) {
-			remove_others(s, e);
-			continue;
-		}
-		if (!e->commit) /* others' file */
-			continue;
-		if (!has_its_file(s, e))
-			rc = write_again(s, e, i);
-		remove_others(s, e);
+		/* without a commit it is others' file */
+		if (e && e->fresh && !e->found && e->rev > applied && e->ix.id.n && e->commit)
+			rc = settle_one(s, e, i, rebooted);
 	}
 	return rc;
 }

@@ -79,7 +79,7 @@ static int settle(struct files *s, bool *rebooted)
 	*rebooted = strcmp(s->view.anchor.boot_id, s->clock.boot_id) != 0;
 	files_read_note(s, &folder, &applied);
 	if (*rebooted || applied != s->view.seq) {
-		rc = files_settle(s, *rebooted ? -1 : applied);
+		rc = files_settle(s, *rebooted ? -1 : applied, *rebooted);
 		if (rc == 0)
 			files_write_note(s, 0);
 	}
@@ -172,6 +172,13 @@ static const struct ent *before(const struct set *w, const struct ent *old)
 	return old && old->rev > w->s->view.seq ? old->was : old;
 }
 
+static struct replaced replaced(const struct ent *was)
+{
+	if (!was || was->dropped || was->bad)
+		return (struct replaced){ 0 };
+	return (struct replaced){ was->stamp, was->kind, was->archived };
+}
+
 static int stage(struct set *w, const struct edit_item *it)
 {
 	struct view *v = &w->s->view;
@@ -190,6 +197,7 @@ static int stage(struct set *w, const struct edit_item *it)
 	e.commit = w->commit;
 	e.fresh = true;
 	e.was = before(w, old);
+	e.old = replaced(e.was);
 	if (it->dropped) {
 		e.dropped = true;
 		e.ix.id = old->ix.id;

@@ -21,8 +21,7 @@ struct sense {
 
 /* --- which file counts -------------------------------------------------------------------------- */
 
-/* Ours, but not of the last change of this record: a failed change's, or one that is not removed yet. */
-static bool is_left_over(const struct found *f, const struct ent *known)
+bool files_left_over(const struct found *f, const struct ent *known)
 {
 	if (f->bad || !f->form.ours)
 		return false;
@@ -204,8 +203,12 @@ static int known_task(struct sense *x, const struct found *found, size_t n)
 	const struct ent *e = x->known;
 	struct str body = { 0 };
 
+	if (x->f->form.ours) { /* perhaps an old one that somebody put back */
+		x->t = *x->f->form.task;
+		return 0;
+	}
 	for (size_t i = 0; i < n; i++)
-		if (!found[i].bad && found[i].form.ours && !is_left_over(&found[i], e)) {
+		if (!found[i].bad && found[i].form.ours && !files_left_over(&found[i], e)) {
 			x->t = *found[i].form.task;
 			return 0;
 		}
@@ -312,10 +315,15 @@ static const struct ent *vanished(struct files *s, const struct ent *known)
 	return e;
 }
 
+/* In the place of the record's own file. */
+static bool is_in_place(const struct found *f, const struct ent *known)
+{
+	return known && !known->dropped && f->kind == known->kind && f->archived == known->archived;
+}
+
 static bool is_as_known(const struct ent *known, const struct found *f)
 {
-	return known && !known->dropped && known->kind == f->kind &&
-	       known->archived == f->archived && files_stamp_eq(&known->stamp, &f->stamp);
+	return is_in_place(f, known) && files_stamp_eq(&known->stamp, &f->stamp);
 }
 
 const struct ent *files_understand(struct files *s, const struct ent *known, struct found *found,
@@ -326,7 +334,7 @@ const struct ent *files_understand(struct files *s, const struct ent *known, str
 	for (size_t i = 0; i < n; i++) {
 		bool other = !str_eq(found[i].id, known ? known->ix.id : found[0].id);
 
-		if (is_left_over(&found[i], known))
+		if (files_left_over(&found[i], known) && !is_in_place(&found[i], known))
 			continue;
 		s->strange |= other;
 		if (other && !known)

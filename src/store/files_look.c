@@ -259,6 +259,25 @@ static size_t read_group(struct looking *l, struct found *f, size_t n)
 	return kept;
 }
 
+static bool in_place(const struct ent *e, const struct found *f)
+{
+	return e && !e->dropped && e->kind == f->kind && e->archived == f->archived;
+}
+
+/* What failed changes left goes, once a writer sees it. */
+static size_t clear_group(struct looking *l, const struct ent *known, struct found *f, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (files_left_over(&f[i], known) && !in_place(known, &f[i]))
+			(void)unlinkat(files_folder(l->s, f[i].archived), f[i].name, 0);
+		else
+			f[kept++] = f[i];
+	}
+	return kept;
+}
+
 static void judge(struct looking *l, struct str key, const struct ent *now, struct found *f,
 		  size_t n)
 {
@@ -268,6 +287,8 @@ static void judge(struct looking *l, struct str key, const struct ent *now, stru
 	if (known && known->rev > l->applied && known->fresh)
 		return; /* its files are still to follow */
 	n = read_group(l, f, n);
+	if (l->s->changing)
+		n = clear_group(l, known, f, n);
 	o = arena_new(&l->a, struct outcome);
 	*o = (struct outcome){ l->first, key, files_understand(l->s, known, f, n) };
 	l->first = o;
@@ -378,11 +399,12 @@ static void check_locks(struct looking *l)
 	struct view *v = &l->s->view;
 
 	for (size_t i = 0; i < v->n; i++) {
-		struct ent scratch;
-		const struct ent *e = files_peek(v, i, &scratch);
+		const struct ent *e = v->v[i].e;
 
-		if (e->kind == FILE_LOCK && !e->dropped && !matches(l->s, e))
-			judge_names(l, files_at(v, i));
+		if (!e && files_raw_kind(v->v[i].raw) == FILE_LOCK)
+			e = files_at(v, i);
+		if (e && e->kind == FILE_LOCK && !e->dropped && !matches(l->s, e))
+			judge_names(l, e);
 	}
 }
 

@@ -36,17 +36,18 @@ struct frame {
 	struct anchor anchor;
 };
 
-enum { DROPPED = 1, ARCHIVED = 2, WITH_BODY = 4, STRANGER = 8 };
+enum { DROPPED = 1, ARCHIVED = 2, WITH_BODY = 4, STRANGER = 8, OLD_ARCHIVED = 16 };
 
 /* A record; its bytes follow: key, id, holder, token, parent, type, lists, hot, body. */
 struct item {
 	int64_t eligible_at, updated_at, created_at, rev;
 	uint64_t commit;
-	struct stamp stamp;
+	struct stamp stamp, old;
 	int32_t class_rank, priority;
 	uint32_t lists, hot, body;
 	uint16_t key, id, holder, token, parent, type, labels, depends;
 	uint8_t lane, status, kind, flags;
+	uint8_t old_kind, none[7];
 };
 
 struct chunk {
@@ -172,6 +173,7 @@ static void decode_plain(const struct item *it, struct ent *e)
 	e->rev = it->rev;
 	e->commit = it->commit;
 	e->stamp = it->stamp;
+	e->old = (struct replaced){ it->old, it->old_kind, it->flags & OLD_ARCHIVED };
 	e->kind = it->kind < FILE_KINDS ? it->kind : FILE_NONE;
 	e->dropped = it->flags & DROPPED;
 	e->archived = it->flags & ARCHIVED;
@@ -238,6 +240,8 @@ static void encode(struct buf *b, const struct ent *e)
 			   .rev = e->rev,
 			   .commit = e->commit,
 			   .stamp = e->stamp,
+			   .old = e->old.stamp,
+			   .old_kind = e->old.kind,
 			   .class_rank = ix->class_rank,
 			   .priority = ix->priority,
 			   .lists = (uint32_t)(list_size(ix->labels) + list_size(ix->depends)),
@@ -256,7 +260,8 @@ static void encode(struct buf *b, const struct ent *e)
 			   .kind = e->kind };
 
 	it.flags = (uint8_t)((e->dropped ? DROPPED : 0) | (e->archived ? ARCHIVED : 0) |
-			     (e->has_body ? WITH_BODY : 0) | (e->stranger ? STRANGER : 0));
+			     (e->has_body ? WITH_BODY : 0) | (e->stranger ? STRANGER : 0) |
+			     (e->old.archived ? OLD_ARCHIVED : 0));
 	buf_add(b, &it, sizeof(it));
 	buf_adds(b, e->key);
 	buf_adds(b, ix->id);
@@ -313,6 +318,11 @@ bool files_raw_has_lists(const char *raw)
 
 	memcpy(&n, raw + offsetof(struct item, lists), sizeof(n));
 	return n != 0;
+}
+
+enum file_kind files_raw_kind(const char *raw)
+{
+	return (enum file_kind)raw[offsetof(struct item, kind)];
 }
 
 void files_decode(struct view *v, const char *raw, struct ent *out)
@@ -616,6 +626,7 @@ static int put_snapshot(struct files *s, struct buf *b, struct frame *f, int64_t
 		if (!e || e->dropped || index_gone(&e->ix, now))
 			continue;
 		copy = *e;
+		copy.old = (struct replaced){ 0 };
 		copy.has_body = keeps_body(e);
 		if (copy.has_body && !e->has_body)
 			rc = files_body(s, e, &s->view.arena, &copy.body);

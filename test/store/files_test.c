@@ -1,0 +1,629 @@
+/*
+ * The files store at its worst moments. Every system call by which a change leaves a trace is a step; a
+ * process is ended or stopped before each of them in turn. Readers must see the state before the change or
+ * the one after it, without waiting; the next writer must bring the folder in line with that.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "kit/folder.h"
+#include "queue/queue.h"
+#include "store/files.h"
+
+/* --- steps ---------------------------------------------------------------------------------------- */
+
+static int step_at, steps; /* 0: none */
+static bool stops;
+
+static void step(void)
+{
+	if (!step_at || ++steps != step_at)
+		return;
+	if (stops)
+		raise(SIGSTOP);
+	else
+		_exit(77);
+}
+
+#define WRAP(type, name, params, args)     \
+	type __real_##name params;         \
+	type __wrap_##name params;         \
+	type __wrap_##name params          \
+	{                                  \
+		step();                    \
+		return __real_##name args; \
+	}
+
+WRAP(int, linkat, (int a, const char *b, int c, const char *d, int e), (a, b, c, d, e))
+WRAP(int, renameat, (int a, const char *b, int c, const char *d), (a, b, c, d))
+WRAP(int, unlinkat, (int a, const char *b, int c), (a, b, c))
+WRAP(int, mkdirat, (int a, const char *b, mode_t c), (a, b, c))
+WRAP(int, futimens, (int a, const struct timespec b[2]), (a, b))
+WRAP(ssize_t, pwrite64, (int a, const void *b, size_t c, off_t d), (a, b, c, d))
+WRAP(ssize_t, write, (int a, const void *b, size_t c), (a, b, c))
+WRAP(int, ftruncate64, (int a, off_t b), (a, b))
+WRAP(int, fdatasync, (int a), (a))
+WRAP(int, fsync, (int a), (a))
+
+static const char *boot = "b0000000-0000-4000-8000-000000000001";
+
+struct str __wrap_os_boot_id(struct arena *a);
+struct str __wrap_os_boot_id(struct arena *a)
+{
+	return arena_str(a, str_c(boot));
+}
+
+/* --- calls ---------------------------------------------------------------------------------------- */
+
+static const struct str token = { "11111111-1111-4111-8111-111111111111", 36 };
+
+static struct queue *open_queue(enum store_mode mode)
+{
+	struct queue_config config = { .uri = STR("files:locks"),
+				       .policy = policy_default,
+				       .timeout_ms = 20000,
+				       .who = STR("files_test") };
+	struct answer ans = { 0 };
+	struct arena a = { 0 };
+	struct queue *q = NULL;
+
+	config.policy.claim_creates = true;
+	if (queue_open(&q, &config, mode, &ans, &a) != SUCCESS)
+		print_error("open: %.*s\n", STRF(ans.message));
+	arena_free(&a);
+	return q;
+}
+
+static struct request request(enum op op, const char *id)
+{
+	struct request rq = { .op = op };
+
+	GIVE(&rq, agent, STR("tester"));
+	if (*id)
+		GIVE(&rq, id, str_c(id));
+	return rq;
+}
+
+/* 0 if it went well. */
+static int call(struct queue *q, const struct request *rq)
+{
+	struct arena a = { 0 };
+	struct answer ans = { 0 };
+	bool bad;
+
+	queue_call(q, rq, &ans, &a);
+	bad = ans.code != SUCCESS;
+	if (bad)
+		fprintf(stderr, "%s: %s %.*s\n", op_name(rq->op), result_name(ans.code),
+			STRF(ans.message));
+	arena_free(&a);
+	return bad;
+}
+
+static int act(struct queue *q, enum op op, const char *id)
+{
+	struct request rq = request(op, id);
+
+	if (op == OP_CREATE)
+		GIVE(&rq, title, STR("a task"));
+	if (op == OP_CLAIM)
+		GIVE(&rq, new_token, token);
+	if (op == OP_DONE)
+		GIVE(&rq, token, token);
+	if (op == OP_REOPEN || op == OP_FAIL)
+		GIVE(&rq, reason, STR("why"));
+	if (op == OP_REMOVE)
+		GIVE(&rq, force, 1);
+	return call(q, &rq);
+}
+
+static int make_dependent(struct queue *q)
+{
+	struct request rq = request(OP_CREATE, "t2");
+	struct str on[] = { STR("t1") };
+
+	GIVE(&rq, title, STR("waits"));
+	GIVE(&rq, depends, ((struct strs){ on, 1 }));
+	return call(q, &rq);
+}
+
+/* Enough for the next change to make a snapshot first. */
+static int make_large(struct queue *q)
+{
+	struct request rq = request(OP_UPDATE, "t1");
+	char *text = malloc(200000);
+	int r;
+
+	memset(text, 'x', 200000);
+	GIVE(&rq, description, str_n(text, 200000));
+	r = call(q, &rq);
+	GIVE(&rq, acceptance, str_n(text, 200000));
+	rq.has &= ~(UINT64_C(1) << ARG_description);
+	r |= call(q, &rq);
+	free(text);
+	return r;
+}
+
+static void write_text(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+/* --- stories: what was before, and the change ------------------------------------------------------ */
+
+static int do_nothing(struct queue *q)
+{
+	(void)q;
+	return 0;
+}
+
+static int do_create(struct queue *q)
+{
+	return act(q, OP_CREATE, "t1");
+}
+
+static int do_claim(struct queue *q)
+{
+	return act(q, OP_CLAIM, "t1");
+}
+
+static int had_two(struct queue *q)
+{
+	return do_create(q) || make_dependent(q);
+}
+
+static int had_large(struct queue *q)
+{
+	return had_two(q) || make_large(q);
+}
+
+static int had_claimed(struct queue *q)
+{
+	return had_two(q) || do_claim(q);
+}
+
+static int do_done(struct queue *q)
+{
+	return act(q, OP_DONE, "t1");
+}
+
+static int had_done(struct queue *q)
+{
+	return had_claimed(q) || do_done(q);
+}
+
+static int do_archive(struct queue *q)
+{
+	return act(q, OP_ARCHIVE, "");
+}
+
+static int had_archived(struct queue *q)
+{
+	return had_done(q) || do_archive(q);
+}
+
+static int do_reopen(struct queue *q)
+{
+	return act(q, OP_REOPEN, "t1");
+}
+
+static int do_remove(struct queue *q)
+{
+	return act(q, OP_REMOVE, "t1");
+}
+
+static int had_foreign(struct queue *q)
+{
+	int r = had_two(q);
+
+	write_text("locks/t1.lock",
+		   "{\"agent\": \"script\", \"claimed_at\": \"2020-01-01T10:00:00Z\"}");
+	return r;
+}
+
+struct story {
+	const char *name;
+	int (*before)(struct queue *), (*change)(struct queue *);
+};
+
+static const struct story stories[] = {
+	{ "create", do_nothing, do_create },    { "claim", had_two, do_claim },
+	{ "snapshot", had_large, do_claim },    { "done", had_claimed, do_done },
+	{ "archive", had_done, do_archive },    { "reopen", had_archived, do_reopen },
+	{ "remove", had_claimed, do_remove },   { "take over", had_foreign, do_claim },
+	{ "claim anew", do_nothing, do_claim },
+};
+
+/* --- what can be seen ------------------------------------------------------------------------------ */
+
+struct look {
+	char text[2000];
+};
+
+static void add_task(struct buf *b, const struct task *t)
+{
+	buf_addf(b, "%.*s: %s fence %lld version %lld holder %.*s waits %lld %s %zu\n", STRF(t->id),
+		 status_name(t->status), (long long)t->fence, (long long)t->version,
+		 STRF(t->lock.holder), (long long)t->open_deps, t->archived_at ? "archived" : "",
+		 t->description.n + t->acceptance.n);
+}
+
+static int read_all(struct look *out)
+{
+	struct queue *q = open_queue(STORE_READ);
+	struct buf b = BUF_MAX(sizeof(out->text) - 1);
+	struct arena a = { 0 };
+	struct request list = request(OP_LIST, ""), log = request(OP_LOG, "");
+	struct answer ans = { 0 };
+	int bad = !q;
+
+	if (!bad) {
+		queue_call(q, &list, &ans, &a);
+		bad |= ans.code != SUCCESS;
+		for (size_t i = 0; i < ans.n_tasks; i++)
+			add_task(&b, &ans.tasks[i]);
+		queue_call(q, &log, &ans, &a);
+		bad |= ans.code != SUCCESS;
+		for (size_t i = 0; i < ans.n_events; i++)
+			buf_addf(&b, "%.*s ", STRF(ans.events[i].name));
+	}
+	memset(out, 0, sizeof(*out));
+	memcpy(out->text, b.p ? b.p : "", b.n);
+	buf_free(&b);
+	arena_free(&a);
+	queue_close(q);
+	return bad;
+}
+
+static void same_look(const struct story *s, int at, const struct look *have, const struct look *a,
+		      const struct look *b)
+{
+	if (strcmp(have->text, a->text) != 0 && strcmp(have->text, b->text) != 0)
+		fail_msg("%s, step %d: neither before nor after:\n%s\nbefore:\n%s\nafter:\n%s",
+			 s->name, at, have->text, a->text, b->text);
+}
+
+/* The task's files, as their statuses say. */
+static void check_folder(const struct story *s, int at, const struct look *l)
+{
+	static const char *const names[] = { "t1.task", "t1.lock", "t1.done", "archive/t1.done",
+					     "archive/t1.task" };
+	const char *line = strstr(l->text, "t1: ");
+	const char *want = "none";
+
+	if (line && memmem(line, strcspn(line, "\n"), "archived", 8))
+		want = "archive/t1.done";
+	else if (line && !strncmp(line, "t1: Done", 8))
+		want = "t1.done";
+	else if (line && !strncmp(line, "t1: In Progress", 15))
+		want = "t1.lock";
+	else if (line)
+		want = "t1.task";
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "locks/%s", names[i]);
+		if ((access(path, F_OK) == 0) != !strcmp(names[i], want))
+			fail_msg("%s, step %d: %s should%s be there:\n%s", s->name, at, names[i],
+				 strcmp(names[i], want) ? " not" : "", l->text);
+	}
+}
+
+static void on_finding(void *ctx, enum check_level level, const char *what, struct str text,
+		       struct str fix)
+{
+	(void)ctx;
+	(void)fix;
+	if (level == CHECK_BAD)
+		fail_msg("%s: %.*s", what, STRF(text));
+}
+
+/* The next writer; what it adds is taken out of the look again. */
+static void write_after(const struct story *s, int at)
+{
+	struct queue *q = open_queue(STORE_WRITE);
+	struct answer ans = { 0 };
+	struct arena a = { 0 };
+
+	assert_non_null(q);
+	if (act(q, OP_ID_CLAIM, ""))
+		fail_msg("%s, step %d: the next writer failed", s->name, at);
+	assert_int_equal(queue_check(q, on_finding, NULL, &ans, &a), SUCCESS);
+	arena_free(&a);
+	queue_close(q);
+}
+
+/* --- the runs -------------------------------------------------------------------------------------- */
+
+static void fresh_folder(const struct story *s)
+{
+	struct queue *q;
+
+	assert_int_equal(system("rm -rf locks"), 0);
+	q = open_queue(STORE_CREATE);
+	assert_non_null(q);
+	assert_int_equal(s->before(q), 0);
+	queue_close(q);
+}
+
+static int change_in_child(const struct story *s, int at, bool stop)
+{
+	struct queue *q;
+	int r;
+
+	alarm(60);
+	q = open_queue(STORE_WRITE);
+	step_at = at;
+	steps = 0;
+	stops = stop;
+	r = !q || s->change(q);
+	step_at = 0;
+	queue_close(q);
+	return r;
+}
+
+static pid_t start(const struct story *s, int at, bool stop)
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(change_in_child(s, at, stop));
+	return pid;
+}
+
+static void both_ends(const struct story *s, struct look *before, struct look *after)
+{
+	struct queue *q;
+
+	fresh_folder(s);
+	assert_int_equal(read_all(before), 0);
+	q = open_queue(STORE_WRITE);
+	assert_int_equal(s->change(q), 0);
+	queue_close(q);
+	assert_int_equal(read_all(after), 0);
+	assert_string_not_equal(before->text, after->text);
+}
+
+static int die_at(const struct story *s, int at, const struct look *before,
+		  const struct look *after)
+{
+	struct look seen, later;
+	int status;
+
+	fresh_folder(s);
+	assert_true(waitpid(start(s, at, false), &status, 0) > 0);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 0)
+		return 0;
+	assert_int_equal(WEXITSTATUS(status), 77);
+	assert_int_equal(read_all(&seen), 0);
+	same_look(s, at, &seen, before, after);
+	write_after(s, at);
+	assert_int_equal(read_all(&later), 0);
+	same_look(s, at, &later, &seen, &seen);
+	check_folder(s, at, &later);
+	return 1;
+}
+
+static void test_death_at_every_step(void **state)
+{
+	int total = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(stories) / sizeof(*stories); i++) {
+		struct look before, after;
+		int at = 1;
+
+		both_ends(&stories[i], &before, &after);
+		while (die_at(&stories[i], at, &before, &after))
+			at++;
+		assert_true(at > 5);
+		total += at - 1;
+	}
+	print_message("%d deaths\n", total);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int stop_at(const struct story *s, int at, const struct look *before,
+		   const struct look *after)
+{
+	struct look seen;
+	int64_t began;
+	int status;
+	pid_t pid;
+
+	fresh_folder(s);
+	pid = start(s, at, true);
+	assert_true(waitpid(pid, &status, WUNTRACED) == pid);
+	if (WIFEXITED(status)) {
+		assert_int_equal(WEXITSTATUS(status), 0);
+		return 0;
+	}
+	assert_true(WIFSTOPPED(status));
+	began = now_ms();
+	assert_int_equal(read_all(&seen), 0);
+	assert_true(now_ms() - began < 5000);
+	same_look(s, at, &seen, before, after);
+	kill(pid, SIGCONT);
+	assert_true(waitpid(pid, &status, 0) == pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_int_equal(read_all(&seen), 0);
+	same_look(s, at, &seen, after, after);
+	check_folder(s, at, &seen);
+	return 1;
+}
+
+static void test_readers_past_every_step(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(stories) / sizeof(*stories); i++) {
+		struct look before, after;
+		int at = 1;
+
+		both_ends(&stories[i], &before, &after);
+		while (stop_at(&stories[i], at, &before, &after))
+			at++;
+	}
+}
+
+/* --- loss of power --------------------------------------------------------------------------------- */
+
+/* What was not synced may be anything after it: gone, empty, or as it was before. */
+static void lose(int how, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "locks/%s", name);
+	if (how == 0)
+		unlink(path);
+	else if (access(path, F_OK) == 0)
+		write_text(path, how == 1 ? "" : "\177garbage");
+}
+
+static void test_power(void **state)
+{
+	static const char *const names[] = { "t1.task", "t1.lock", "t1.done", "t2.task" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(stories) / sizeof(*stories); i++) {
+		struct look before, after, seen;
+
+		for (int how = 0; how < 3; how++) {
+			both_ends(&stories[i], &before, &after);
+			for (size_t n = 0; n < 4; n++)
+				if (n < 3 || stories[i].before != had_large) /* that is synced */
+					lose(how, names[n]);
+			boot = "b0000000-0000-4000-8000-000000000002";
+			write_after(&stories[i], how);
+			assert_int_equal(read_all(&seen), 0);
+			same_look(&stories[i], how, &seen, &after, &after);
+			check_folder(&stories[i], how, &seen);
+			boot = "b0000000-0000-4000-8000-000000000001";
+		}
+	}
+}
+
+/* --- the end of a queue ----------------------------------------------------------------------------- */
+
+static int open_store(struct store **s, enum store_mode mode, struct store_error *err)
+{
+	struct store_env env = { .mode = mode, .timeout_ms = 5000, .err = err };
+
+	return store_open(s, STR("files:locks"), &env);
+}
+
+static void test_discard(void **state)
+{
+	struct store_error err = { 0 };
+	struct store *s;
+	struct look l;
+
+	(void)state;
+	fresh_folder(&stories[5]);
+	write_text("locks/README", "not ours\n");
+	assert_int_equal(open_store(&s, STORE_WRITE, &err), 0);
+	assert_int_equal(files_discard(s), 0);
+	store_close(s);
+	assert_int_equal(open_store(&s, STORE_WRITE, &err), STORE_ABSENT);
+	assert_int_equal(access("locks/t2.task", F_OK), -1);
+	assert_int_equal(access("locks/archive", F_OK), -1);
+	assert_int_equal(access("locks/README", F_OK), 0);
+	assert_int_equal(open_store(&s, STORE_CREATE, &err), 0);
+	store_close(s);
+	assert_int_equal(read_all(&l), 0);
+	assert_string_equal(l.text, "");
+}
+
+/* Whole or not at all, whenever it dies; `init` finishes what is left of it. */
+static int discard_child(int at)
+{
+	struct store_error err = { 0 };
+	struct store *s;
+
+	alarm(60);
+	if (open_store(&s, STORE_WRITE, &err))
+		return 1;
+	step_at = at;
+	return files_discard(s) != 0;
+}
+
+static void test_death_in_discard(void **state)
+{
+	struct look before, seen;
+	int status = 0;
+
+	(void)state;
+	for (int at = 1;; at++) {
+		struct store_error err = { 0 };
+		struct store *s = NULL;
+		pid_t pid;
+		int rc;
+
+		fresh_folder(&stories[5]);
+		assert_int_equal(read_all(&before), 0);
+		pid = fork();
+		if (pid == 0)
+			_exit(discard_child(at));
+		assert_true(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+		if (WEXITSTATUS(status) == 0)
+			break;
+		rc = open_store(&s, STORE_WRITE, &err);
+		store_close(s);
+		if (rc == 0) {
+			assert_int_equal(read_all(&seen), 0);
+			assert_string_equal(seen.text, before.text);
+			continue;
+		}
+		assert_int_equal(rc, STORE_ABSENT);
+		assert_int_equal(open_store(&s, STORE_CREATE, &err), 0);
+		store_close(s);
+		assert_int_equal(read_all(&seen), 0);
+		assert_string_equal(seen.text, "");
+	}
+}
+
+static int enter(void **state)
+{
+	return folder_enter(state) ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_death_at_every_step, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_readers_past_every_step, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_power, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_discard, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_death_in_discard, enter, folder_leave),
+	};
+
+	return cmocka_run_group_tests_name("files", tests, NULL, NULL);
+}
