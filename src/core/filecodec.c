@@ -51,9 +51,7 @@ static json_t *hex_json(struct str s)
 
 static json_t *string_json(struct str s)
 {
-	if (!s.n)
-		return NULL;
-	return text_valid(s) ? json_stringn(s.p, s.n) : hex_json(s);
+	return text_valid(s) ? json_stringn(str_p(s), s.n) : hex_json(s);
 }
 
 static json_t *list_json(const struct strs *list)
@@ -61,7 +59,7 @@ static json_t *list_json(const struct strs *list)
 	json_t *o = list->n ? json_array() : NULL;
 
 	for (size_t i = 0; i < list->n; i++)
-		json_array_append_new(o, json_stringn(list->v[i].p, list->v[i].n));
+		json_array_append_new(o, string_json(list->v[i]));
 	return o;
 }
 
@@ -69,10 +67,11 @@ static json_t *list_json(const struct strs *list)
 static json_t *value_json(enum kind kind, const void *p)
 {
 	const int64_t *n = p;
+	const struct str *s = p;
 
 	switch (kind) {
 	case STRING:
-		return string_json(*(const struct str *)p);
+		return s->n ? string_json(*s) : NULL;
 	case LIST:
 		return list_json(p);
 	case STATUS:
@@ -130,32 +129,30 @@ static int parse_hex(struct str s, struct str *out, struct arena *a)
 
 static int parse_string(const json_t *v, struct str *out, struct arena *a)
 {
-	if (json_is_string(v)) {
+	if (json_typeof(v) == JSON_STRING) {
 		*out = arena_str(a, text_of(v));
 		return 0;
 	}
 	v = json_object_get(v, "hex");
-	return v && json_is_string(v) ? parse_hex(text_of(v), out, a) : -EBADMSG;
+	return json_is_string(v) ? parse_hex(text_of(v), out, a) : -EBADMSG;
 }
 
 static int parse_list(const json_t *v, struct strs *out, struct arena *a)
 {
 	size_t n = json_array_size(v);
 
-	if (!json_is_array(v))
+	if (json_typeof(v) != JSON_ARRAY)
 		return -EBADMSG;
 	*out = (struct strs){ arena_array(a, struct str, n), n };
-	for (size_t i = 0; i < n; i++) {
-		if (!json_is_string(json_array_get(v, i)))
+	for (size_t i = 0; i < n; i++)
+		if (parse_string(json_array_get(v, i), &out->v[i], a))
 			return -EBADMSG;
-		out->v[i] = arena_str(a, text_of(json_array_get(v, i)));
-	}
 	return 0;
 }
 
 static int parse_word(enum kind kind, const json_t *v, int64_t *out)
 {
-	if (!json_is_string(v))
+	if (json_typeof(v) != JSON_STRING)
 		return -EBADMSG;
 	*out = kind == STATUS ? (int64_t)status_parse(text_of(v))
 			      : (int64_t)class_parse(text_of(v));
@@ -174,7 +171,7 @@ static int parse_value(enum kind kind, const json_t *v, void *p, struct arena *a
 		return parse_word(kind, v, p);
 	default:
 		*(int64_t *)p = json_integer_value(v);
-		return json_is_integer(v) ? 0 : -EBADMSG;
+		return json_typeof(v) == JSON_INTEGER ? 0 : -EBADMSG;
 	}
 }
 

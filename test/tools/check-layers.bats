@@ -84,7 +84,7 @@ pure() {
 
 @test "a store of people's formats may use a codec, and no policy" {
 	pure
-	include store/files.c core/codec.h
+	include store/files_form.c core/codec.h
 	accepted
 	include store/files.c core/task.h
 	refused "src/store/files.c:1: store may not include core/task.h"
