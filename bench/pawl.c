@@ -30,7 +30,7 @@ static void attach(const char *path, enum store_mode mode)
 				       .timeout_ms = 60000,
 				       .alone = alone };
 
-	snprintf(uri, sizeof(uri), "sqlite:%s", path);
+	snprintf(uri, sizeof(uri), strchr(path, ':') ? "%s" : "sqlite:%s", path);
 	snprintf(name, sizeof(name), "agent-%ld", (long)getpid());
 	who = str_c(name);
 	config.uri = str_c(uri);

@@ -208,3 +208,23 @@ in_review() {
 	unchanged 21 comment t2 hello --token "$other"
 	unchanged 21 lock break t2 -r r --token "$other"
 }
+
+# --- archive ---
+
+@test "archive: what has ended, until it is opened again" {
+	new x
+	new y
+	pawl claim t1
+	pawl done t1
+	call 0 archive
+	says "t1 archived"
+	ask 0 show t1
+	is '.task | .status == "Done" and .archived_at'
+	ask 0 archive
+	is '.count == 0'
+	unchanged 40 archive t2
+	unchanged 44 archive t9
+	pawl reopen t1 --reason again
+	ask 0 show t1
+	is '.task | .status == "Ready" and (has("archived_at") | not)'
+}

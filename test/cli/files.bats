@@ -237,7 +237,7 @@ doctor_says() {
 }
 
 @test "a lock is renewed by hand, a script's and pawl's" {
-	by_hand_lock a script-1 '59 minutes ago' '1 second'
+	by_hand_lock a script-1 '59 minutes ago' '2 minutes'
 	call 20 claim a --agent ann
 	by_hand_renew a
 	ask 0 show a
@@ -396,6 +396,8 @@ doctor_says() {
 	ask 0 archive b
 	is '.count == 1 and .tasks[0].id == "b" and .tasks[0].archived_at'
 	folder a.done archive
+	lines 0 archive
+	folder archive
 }
 
 @test "a script's archive counts as well" {
