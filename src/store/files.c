@@ -69,16 +69,65 @@ static int fail_open(struct files *s, int err)
 			  s->path, strerror(err));
 }
 
-static int open_folders(struct files *s)
+/* The folder `name` in `dir`, made if that was asked for; a link is not followed. */
+static int open_below(struct files *s, int dir, const char *name)
 {
-	s->dir = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (s->dir < 0 || fstat(s->dir, &s->place))
-		return fail_open(s, errno);
-	s->own = openat(s->dir, ".pawl", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (s->own < 0 && (errno == ELOOP || errno == ENOTDIR))
-		return store_fail(&s->base.env, STORE_FOREIGN, "move it away",
-				  "%s/.pawl is a link, or no folder", s->path);
-	return s->own < 0 ? fail_open(s, errno) : 0;
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(dir, name, flags), rc;
+
+	if (fd < 0 && errno == ENOENT && s->base.env.mode == STORE_CREATE) {
+		if (mkdirat(dir, name, 0777) && errno != EEXIST)
+			return files_fail(s, -errno, name);
+		fd = openat(dir, name, flags);
+	}
+	if (fd >= 0)
+		return fd;
+	if (errno == ELOOP || errno == ENOTDIR)
+		rc = store_fail(&s->base.env, STORE_FOREIGN, "move it away",
+				"%s in %s is a link, or no folder", name, s->path);
+	else
+		rc = fail_open(s, errno);
+	return rc;
+}
+
+/* From the folder that was named down to that of the queue. */
+static int open_queue_folder(struct files *s, struct str below)
+{
+	int rc = 0;
+
+	while (rc >= 0 && below.n) {
+		struct str part = str_cut(&below, '/');
+		char name[256];
+
+		snprintf(name, sizeof(name), "%.*s", STRF(part));
+		rc = open_below(s, s->dir, name);
+		if (rc >= 0) {
+			close(s->dir);
+			s->dir = rc;
+		}
+	}
+	if (rc >= 0 && fstat(s->dir, &s->place))
+		rc = fail_open(s, errno);
+	return rc < 0 ? rc : 0;
+}
+
+static int open_folders(struct files *s, struct str dir, struct str below)
+{
+	struct arena a = { 0 };
+	const char *path = arena_cstr(&a, dir);
+	int r = s->base.env.mode == STORE_CREATE ? fs_make_dirs(path, 0777) : 0, rc;
+
+	s->dir = r ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r)
+		rc = files_fail(s, r, "the folder");
+	else
+		rc = s->dir < 0 ? fail_open(s, errno) : open_queue_folder(s, below);
+	if (rc == 0) {
+		s->own = open_below(s, s->dir, ".pawl");
+		rc = s->own < 0 ? s->own : 0;
+	}
+	arena_free(&a);
+	return rc;
 }
 
 static int check_place(struct files *s)
@@ -94,15 +143,6 @@ static int check_place(struct files *s)
 }
 
 /* --- making ------------------------------------------------------------------------------------- */
-
-static int make_folders(struct files *s)
-{
-	struct arena a = { 0 };
-	int r = fs_make_dirs(fs_join(&a, str_c(s->path), STR(".pawl")), 0777);
-
-	arena_free(&a);
-	return r ? files_fail(s, r, ".pawl") : 0;
-}
 
 static int write_first(struct files *s)
 {
@@ -151,13 +191,10 @@ static int make_state(struct files *s)
 	return rc;
 }
 
-static int attach(struct files *s)
+static int attach(struct files *s, struct str dir, struct str below)
 {
-	bool create = s->base.env.mode == STORE_CREATE;
-	int rc = create ? make_folders(s) : 0;
+	int rc = open_folders(s, dir, below);
 
-	if (rc == 0)
-		rc = open_folders(s);
 	if (rc == 0)
 		rc = check_place(s);
 	if (rc < 0)
@@ -167,7 +204,7 @@ static int attach(struct files *s)
 		rc = 1;
 	if (rc <= 0)
 		return rc;
-	return create ? make_state(s) : fail_absent(s);
+	return s->base.env.mode == STORE_CREATE ? make_state(s) : fail_absent(s);
 }
 
 /* --- opening ------------------------------------------------------------------------------------ */
@@ -188,6 +225,7 @@ static char *absolute(struct str path, struct str below)
 static int files_open(struct store **out, const struct uri *uri, const struct store_env *env)
 {
 	struct arena a = { 0 };
+	struct str below;
 	struct files *s;
 	int rc;
 
@@ -203,10 +241,11 @@ static int files_open(struct store **out, const struct uri *uri, const struct st
 			     .watch = -1,
 			     .gate.fd = -1,
 			     .view.fd = -1 };
-	s->path = absolute(uri->path, files_queue_folder(&a, env->queue));
-	arena_free(&a);
+	below = files_queue_folder(&a, env->queue);
+	s->path = absolute(uri->path, below);
 	localclock_init(&s->clock, env);
-	rc = attach(s);
+	rc = attach(s, uri->path, below);
+	arena_free(&a);
 	if (rc < 0) {
 		files_close(&s->base);
 		return rc;

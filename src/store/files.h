@@ -86,7 +86,8 @@ struct view {
 	int64_t at;              /* the last one's time */
 	struct anchor anchor;
 	char id[FILES_ID + 1];
-	bool gone; /* the queue was discarded */
+	bool gone;      /* the queue was discarded */
+	size_t n_found; /* how often something was found in the folder */
 	struct arena arena;
 };
 

@@ -381,11 +381,11 @@ static int commit(struct set *w)
 	rc = files_append(s, w->items, w->n_items, buf_str(&w->log));
 	if (rc < 0 && s->base.env.err->applied == 'n')
 		return rc;
-	if (files_refresh(s, NULL) < 0)
-		return rc < 0 ? rc : 0; /* it is committed, and the next writer does the rest */
-	if (mark)
-		expect_folder(w, mark);
-	follow(w);
+	if (files_refresh(s, NULL) == 0) { /* else the next writer does the rest */
+		if (mark)
+			expect_folder(w, mark);
+		follow(w);
+	}
 	w->n = w->n_items = 0;
 	return rc;
 }

@@ -336,6 +336,7 @@ static void take_over(struct looking *l)
 	for (struct outcome *o = l->first; o; o = o->next) {
 		struct ent *old = files_find(v, o->key);
 
+		v->n_found++;
 		if (o->e)
 			files_set(v, (struct ent *)o->e);
 		else if (old)

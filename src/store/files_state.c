@@ -15,6 +15,7 @@
 
 #define MAGIC "pawl files\n"
 #define ORDER 0x01020304u
+#define FOUND_MAX 10000 /* what was found in the folder takes memory: from here on it begins anew */
 
 struct head {
 	char magic[12];
@@ -501,7 +502,7 @@ int files_refresh(struct files *s, bool *changed)
 
 	if (fstatat(s->own, "state", &st, AT_SYMLINK_NOFOLLOW))
 		return files_fail(s, -errno, ".pawl/state");
-	if (v->fd < 0 || st.st_ino != v->ino) {
+	if (v->fd < 0 || st.st_ino != v->ino || v->n_found > FOUND_MAX) {
 		if (changed)
 			*changed = true;
 		rc = files_load(s);
@@ -555,8 +556,9 @@ static int fail_write(struct files *s, int err, char applied)
 static int append(struct files *s, struct buf *b, struct frame *f)
 {
 	struct view *v = &s->view;
-	int fd = openat(s->own, "state", O_WRONLY | O_NOFOLLOW | O_CLOEXEC), r;
+	int fd = openat(s->own, "state", O_WRONLY | O_NOFOLLOW | O_CLOEXEC), r = 0;
 	char applied = 'n';
+	struct stat st;
 
 	if (fd < 0)
 		return files_fail(s, -errno, ".pawl/state");
@@ -565,7 +567,10 @@ static int append(struct files *s, struct buf *b, struct frame *f)
 		return files_fail(s, -EFBIG, ".pawl/state");
 	}
 	seal(s, b, f, v->check);
-	r = ftruncate(fd, v->end) ? -errno : 0; /* what a dead process left half written */
+	if (fstat(fd, &st))
+		r = -errno;
+	else if (st.st_size > v->end) /* what a dead process left half written */
+		r = ftruncate(fd, v->end) ? -errno : 0;
 	if (!r)
 		r = write_at(fd, v->end, buf_str(b));
 	if (r) {
