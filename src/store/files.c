@@ -99,7 +99,8 @@ static int open_queue_folder(struct files *s, struct str below)
 		struct str part = str_cut(&below, '/');
 		char name[256];
 
-		snprintf(name, sizeof(name), "%.*s", STRF(part));
+		if (snprintf(name, sizeof(name), "%.*s", STRF(part)) >= (int)sizeof(name))
+			return fail_open(s, ENAMETOOLONG);
 		rc = open_below(s, s->dir, name);
 		if (rc >= 0) {
 			close(s->dir);

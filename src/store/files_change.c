@@ -93,7 +93,7 @@ static bool long_enough(const struct view *v)
 	return v->end - v->first > limit;
 }
 
-static int begin(struct files *s, bool *unsaved)
+static int begin(struct files *s, bool *unsaved, bool again)
 {
 	bool rebooted = false;
 	int rc = files_refresh(s, NULL);
@@ -113,7 +113,7 @@ static int begin(struct files *s, bool *unsaved)
 		else
 			rc = files_load(s); /* it can wait: all is in the frames still */
 	}
-	return rc ? rc : files_look(s, false);
+	return rc ? rc : files_look(s, again);
 }
 
 /* --- the write-set ------------------------------------------------------------------------------ */
@@ -390,11 +390,11 @@ static int commit(struct set *w)
 	return rc;
 }
 
-static int attempt(struct files *s, struct change *changes, size_t n)
+static int attempt(struct files *s, struct change *changes, size_t n, bool again)
 {
 	struct set w = { .s = s, .commit = files_random() | 1, .log = BUF_MAX(UINT32_MAX) };
 	bool unsaved = false;
-	int rc = begin(s, &unsaved);
+	int rc = begin(s, &unsaved, again);
 
 	if (rc == 0)
 		rc = run_edits(&w, changes, n);
@@ -424,7 +424,7 @@ int files_modify(struct store *base, struct change *changes, size_t n)
 	if (rc < 0)
 		return rc;
 	for (int i = 0; i < TRIES; i++) {
-		rc = attempt(s, changes, n);
+		rc = attempt(s, changes, n, i > 0);
 		if (rc <= 0)
 			break;
 	}

@@ -48,7 +48,38 @@ static void step(void)
 		return __real_##name args; \
 	}
 
-WRAP(int, linkat, (int a, const char *b, int c, const char *d, int e), (a, b, c, d, e))
+/* Somebody else, at the worst moment. */
+static void (*intruder)(void);
+static const char *intrudes_at;
+
+static void intrude(const char *name)
+{
+	void (*fn)(void) = intruder;
+
+	if (!fn || strcmp(intrudes_at, name) != 0)
+		return;
+	intruder = NULL;
+	fn();
+}
+
+int __real_linkat(int a, const char *b, int c, const char *d, int e);
+int __wrap_linkat(int a, const char *b, int c, const char *d, int e);
+int __wrap_linkat(int a, const char *b, int c, const char *d, int e)
+{
+	step();
+	intrude("linkat");
+	return __real_linkat(a, b, c, d, e);
+}
+
+int __real_fdatasync(int a);
+int __wrap_fdatasync(int a);
+int __wrap_fdatasync(int a)
+{
+	step();
+	intrude("fdatasync");
+	return __real_fdatasync(a);
+}
+
 WRAP(int, renameat, (int a, const char *b, int c, const char *d), (a, b, c, d))
 WRAP(int, unlinkat, (int a, const char *b, int c), (a, b, c))
 WRAP(int, mkdirat, (int a, const char *b, mode_t c), (a, b, c))
@@ -56,7 +87,6 @@ WRAP(int, futimens, (int a, const struct timespec b[2]), (a, b))
 WRAP(ssize_t, pwrite64, (int a, const void *b, size_t c, off_t d), (a, b, c, d))
 WRAP(ssize_t, write, (int a, const void *b, size_t c), (a, b, c))
 WRAP(int, ftruncate64, (int a, off_t b), (a, b))
-WRAP(int, fdatasync, (int a), (a))
 WRAP(int, fsync, (int a), (a))
 
 static const char *boot = "b0000000-0000-4000-8000-000000000001";
@@ -531,6 +561,98 @@ static void test_power(void **state)
 	}
 }
 
+/* --- others, at the same moment --------------------------------------------------------------------- */
+
+#define SCRIPTS "{\"agent\": \"script\", \"expires_at\": \"2999-01-01T00:00:00Z\"}"
+
+static void make_lock(void)
+{
+	write_text("locks/t1.lock", SCRIPTS);
+}
+
+/* The folder's mtime stays, as if both had happened within one tick of its clock. */
+static void make_lock_unseen(void)
+{
+	struct stat st;
+	struct timespec times[2];
+
+	assert_int_equal(stat("locks", &st), 0);
+	make_lock();
+	times[0] = st.st_atim;
+	times[1] = st.st_mtim;
+	assert_int_equal(utimensat(AT_FDCWD, "locks", times, 0), 0);
+}
+
+static enum result code_of(struct queue *q, enum op op, struct str *holder)
+{
+	struct request rq = request(op, "t1");
+	struct arena a = { 0 };
+	struct answer ans = { 0 };
+
+	if (op == OP_CLAIM)
+		GIVE(&rq, new_token, token);
+	else
+		GIVE(&rq, token, token);
+	queue_call(q, &rq, &ans, &a);
+	*holder = ans.task && str_is(ans.task->lock.holder, "script") ? STR("script") : STR("");
+	arena_free(&a);
+	return ans.code;
+}
+
+static void same_file(const char *path, const char *want)
+{
+	char text[1000] = "";
+	FILE *f = fopen(path, "r");
+
+	assert_non_null(f);
+	assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
+	fclose(f);
+	assert_string_equal(text, want);
+}
+
+/* A script makes the lock between our look and our own: it has it. */
+static void test_lock_by_others(void **state)
+{
+	void (*const ways[])(void) = { make_lock, make_lock_unseen };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct queue *q;
+		struct str holder;
+
+		fresh_folder(&stories[1]);
+		q = open_queue(STORE_WRITE);
+		intruder = ways[i];
+		intrudes_at = "linkat";
+		assert_int_equal(code_of(q, OP_CLAIM, &holder), CONFLICT);
+		assert_null(intruder);
+		assert_true(holder.n);
+		same_file("locks/t1.lock", SCRIPTS);
+		assert_int_equal(code_of(q, OP_DONE, &holder), LOST_LOCK);
+		queue_close(q);
+	}
+}
+
+/* It overwrites ours while we renew it: it stays, and we have lost it. */
+static void test_overwritten(void **state)
+{
+	struct str holder;
+	struct queue *q;
+
+	(void)state;
+	fresh_folder(&stories[3]);
+	q = open_queue(STORE_WRITE);
+	intruder = make_lock;
+	intrudes_at = "fdatasync";
+	assert_int_equal(code_of(q, OP_HEARTBEAT, &holder), SUCCESS);
+	assert_null(intruder);
+	same_file("locks/t1.lock", SCRIPTS);
+	assert_int_equal(code_of(q, OP_HEARTBEAT, &holder), LOST_LOCK);
+	assert_true(holder.n);
+	same_file("locks/t1.lock", SCRIPTS);
+	queue_close(q);
+}
+
 /* --- the end of a queue ----------------------------------------------------------------------------- */
 
 static int open_store(struct store **s, enum store_mode mode, struct store_error *err)
@@ -621,6 +743,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_death_at_every_step, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_readers_past_every_step, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_power, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_lock_by_others, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_overwritten, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_discard, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_death_in_discard, enter, folder_leave),
 	};
