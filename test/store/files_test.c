@@ -561,6 +561,33 @@ static void test_power(void **state)
 	}
 }
 
+/* A frame that did not get to the disk whole is none. */
+static void test_torn(void **state)
+{
+	struct look before, after, seen;
+	struct stat st;
+
+	(void)state;
+	for (int cut = 0; cut < 3; cut++) {
+		int fd;
+
+		both_ends(&stories[1], &before, &after);
+		fd = open("locks/.pawl/state", O_RDWR);
+		assert_true(fd >= 0 && fstat(fd, &st) == 0);
+		if (cut)
+			assert_int_equal(ftruncate(fd, st.st_size - cut * 70), 0);
+		else
+			assert_int_equal(pwrite(fd, "\1\2\3", 3, st.st_size - 9), 3);
+		close(fd);
+		assert_int_equal(read_all(&seen), 0);
+		assert_string_equal(seen.text, before.text);
+		write_after(&stories[1], cut);
+		assert_int_equal(read_all(&seen), 0);
+		assert_string_equal(seen.text, before.text);
+		check_folder(&stories[1], cut, &seen);
+	}
+}
+
 /* --- others, at the same moment --------------------------------------------------------------------- */
 
 #define SCRIPTS "{\"agent\": \"script\", \"expires_at\": \"2999-01-01T00:00:00Z\"}"
@@ -743,6 +770,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_death_at_every_step, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_readers_past_every_step, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_power, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_torn, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_lock_by_others, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_overwritten, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_discard, enter, folder_leave),
