@@ -145,27 +145,6 @@ static int check_place(struct files *s)
 
 /* --- making ------------------------------------------------------------------------------------- */
 
-static int write_first(struct files *s)
-{
-	int fd, rc;
-
-	(void)unlinkat(s->own, "state.new", 0);
-	fd = openat(s->own, "state.new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-		    0666);
-	if (fd < 0)
-		return files_fail(s, -errno, ".pawl");
-	(void)!fchmod(fd, s->place.st_mode & 0666);
-	rc = files_write_state(s, fd, 0);
-	if (rc == 0 && fsync(fd))
-		rc = files_fail(s, -errno, ".pawl/state");
-	close(fd);
-	if (rc == 0 && renameat(s->own, "state.new", s->own, "state"))
-		rc = files_fail(s, -errno, ".pawl/state");
-	if (rc == 0 && (files_sync_folder(s->own) || files_sync_folder(s->dir)))
-		rc = files_fail(s, -errno, ".pawl");
-	return rc;
-}
-
 static void remove_queue(struct files *s);
 
 /* Whoever comes second finds it made. */
@@ -184,7 +163,9 @@ static int make_state(struct files *s)
 		files_view_free(&s->view);
 		files_new_id(s->view.id);
 		localclock_renew(&s->clock, &s->anchor, 0);
-		rc = write_first(s);
+		rc = files_new_state(s, 0);
+		if (rc == 0 && files_sync_folder(s->dir))
+			rc = files_fail(s, -errno, "the folder");
 		if (rc == 0)
 			rc = files_load(s);
 	}

@@ -114,6 +114,12 @@ struct files {
 	bool strange;   /* something in the folder cannot be written down: look each time */
 };
 
+/* What of a record the state has; NULL: nothing. */
+static inline const struct ent *files_committed(const struct ent *e)
+{
+	return e && e->found ? e->was : e;
+}
+
 static inline struct files *files_of(struct store *s)
 {
 	return (struct files *)s;
@@ -232,6 +238,8 @@ int64_t files_folder_time(struct files *s);
 /* Every file with a name of the protocol, in DIR and archive, sorted by key; in `a`. */
 int files_list(struct files *s, bool archive, struct found **out, size_t *n, struct arena *a);
 
+/* In the place of the record's own file. */
+bool files_in_place(const struct found *f, const struct ent *known);
 /* Ours, but not of the last change of this record: a failed change's, or one that is not removed yet. */
 bool files_left_over(const struct found *f, const struct ent *known);
 /* What the files of one key mean, given what is committed (NULL: nothing). NULL: nothing is there;
@@ -261,6 +269,8 @@ int files_settle(struct files *s, int64_t applied, bool rebooted);
  * not. */
 int64_t files_mark_folder(struct files *s);
 int files_compact(struct files *s);
+/* A state with what the view has, in the place of the old one. */
+int files_new_state(struct files *s, int64_t log_base);
 int files_sync_folder(int fd);
 
 int64_t files_now(struct store *s);

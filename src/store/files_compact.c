@@ -88,7 +88,7 @@ static int move_log(struct files *s)
 	return r;
 }
 
-static int new_state(struct files *s)
+int files_new_state(struct files *s, int64_t log_base)
 {
 	int fd, r;
 
@@ -100,7 +100,7 @@ static int new_state(struct files *s)
 	if (geteuid() == 0)
 		(void)!fchown(fd, s->place.st_uid, s->place.st_gid);
 	(void)!fchmod(fd, s->place.st_mode & 0666);
-	r = files_write_state(s, fd, s->view.log_size);
+	r = files_write_state(s, fd, log_base);
 	if (r == 0 && fsync(fd))
 		r = files_fail(s, -errno, ".pawl/state");
 	close(fd);
@@ -108,8 +108,8 @@ static int new_state(struct files *s)
 		r = files_fail(s, -errno, ".pawl/state");
 	if (r)
 		(void)unlinkat(s->own, "state.new", 0);
-	else
-		(void)files_sync_folder(s->own);
+	else if (files_sync_folder(s->own))
+		r = files_fail(s, -errno, ".pawl");
 	return r;
 }
 
@@ -121,6 +121,6 @@ int files_compact(struct files *s)
 		r = move_log(s);
 	if (r)
 		return files_fail(s, r, "a file");
-	r = new_state(s);
+	r = files_new_state(s, s->view.log_size);
 	return r < 0 ? r : files_load(s);
 }

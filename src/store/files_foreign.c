@@ -315,15 +315,14 @@ static const struct ent *vanished(struct files *s, const struct ent *known)
 	return e;
 }
 
-/* In the place of the record's own file. */
-static bool is_in_place(const struct found *f, const struct ent *known)
+bool files_in_place(const struct found *f, const struct ent *known)
 {
 	return known && !known->dropped && f->kind == known->kind && f->archived == known->archived;
 }
 
 static bool is_as_known(const struct ent *known, const struct found *f)
 {
-	return is_in_place(f, known) && files_stamp_eq(&known->stamp, &f->stamp);
+	return files_in_place(f, known) && files_stamp_eq(&known->stamp, &f->stamp);
 }
 
 const struct ent *files_understand(struct files *s, const struct ent *known, struct found *found,
@@ -334,7 +333,7 @@ const struct ent *files_understand(struct files *s, const struct ent *known, str
 	for (size_t i = 0; i < n; i++) {
 		bool other = !str_eq(found[i].id, known ? known->ix.id : found[0].id);
 
-		if (files_left_over(&found[i], known) && !is_in_place(&found[i], known))
+		if (files_left_over(&found[i], known) && !files_in_place(&found[i], known))
 			continue;
 		s->strange |= other;
 		if (other && !known)

@@ -243,11 +243,6 @@ struct looking {
 	struct outcome *first;
 };
 
-static const struct ent *committed(const struct ent *e)
-{
-	return e && e->found ? e->was : e;
-}
-
 /* Reads the files of one key. Those that are gone meanwhile are not there. */
 static size_t read_group(struct looking *l, struct found *f, size_t n)
 {
@@ -259,18 +254,13 @@ static size_t read_group(struct looking *l, struct found *f, size_t n)
 	return kept;
 }
 
-static bool in_place(const struct ent *e, const struct found *f)
-{
-	return e && !e->dropped && e->kind == f->kind && e->archived == f->archived;
-}
-
 /* What failed changes left goes, once a writer sees it. */
 static size_t clear_group(struct looking *l, const struct ent *known, struct found *f, size_t n)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (files_left_over(&f[i], known) && !in_place(known, &f[i]))
+		if (files_left_over(&f[i], known) && !files_in_place(&f[i], known))
 			(void)unlinkat(files_folder(l->s, f[i].archived), f[i].name, 0);
 		else
 			f[kept++] = f[i];
@@ -281,7 +271,7 @@ static size_t clear_group(struct looking *l, const struct ent *known, struct fou
 static void judge(struct looking *l, struct str key, const struct ent *now, struct found *f,
 		  size_t n)
 {
-	const struct ent *known = committed(now);
+	const struct ent *known = files_committed(now);
 	struct outcome *o;
 
 	if (known && known->rev > l->applied && known->fresh)
@@ -324,7 +314,7 @@ static void bury(struct files *s, const struct ent *e)
 	gone->key = arena_printf(a, "gone/%.*s", STRF(id));
 	gone->hot = arena_printf(a, "%lld", (long long)t.fence);
 	gone->found = gone->has_body = true;
-	gone->was = committed(files_find(&s->view, gone->key));
+	gone->was = files_committed(files_find(&s->view, gone->key));
 	files_set(&s->view, gone);
 }
 

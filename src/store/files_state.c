@@ -610,11 +610,6 @@ int files_append_end(struct files *s)
 	return rc;
 }
 
-static const struct ent *committed(const struct ent *e)
-{
-	return e->found ? e->was : e;
-}
-
 /* Others may remove a lock, and a file that others wrote does not tell all. */
 static bool keeps_body(const struct ent *e)
 {
@@ -625,7 +620,7 @@ static int put_snapshot(struct files *s, struct buf *b, struct frame *f, int64_t
 {
 	for (size_t i = 0; i < s->view.n; i++) {
 		struct ent scratch, copy;
-		const struct ent *e = committed(files_peek(&s->view, i, &scratch));
+		const struct ent *e = files_committed(files_peek(&s->view, i, &scratch));
 		int rc = 0;
 
 		if (!e || e->dropped || index_gone(&e->ix, now))
