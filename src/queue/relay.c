@@ -16,7 +16,7 @@ enum { TAG_PROOF = 200, TAG_FRESH, TAG_POLICY };
 
 static int64_t flags_of(const struct policy *p)
 {
-	return p->keep_abandoned | p->ignore_depends << 1;
+	return p->keep_abandoned | p->ignore_depends << 1 | p->claim_creates << 2;
 }
 
 /* In one order for ever. */
@@ -83,7 +83,9 @@ static int adopt(struct str bytes, struct change *out, struct arena *a)
 	rq->token = rq->new_token = STR("");
 	if (j->fresh.n)
 		GIVE(rq, new_token, STR("its owner's"));
-	*p = (struct policy){ n[0], n[1], n[2], n[3], n[4], n[5] & 1, n[5] >> 1 & 1 };
+	*p = (struct policy){
+		n[0], n[1], n[2], n[3], n[4], n[5] & 1, n[5] >> 1 & 1, n[5] >> 2 & 1
+	};
 	if (op_flags(rq->op) & OP_READS || request_fault(rq, p, a))
 		return -EBADMSG;
 	j->policy = p;

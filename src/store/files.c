@@ -314,4 +314,5 @@ const struct store_ops store_files = {
 	.wake_fd = files_wake_fd,
 	.wake_clear = files_wake_clear,
 	.check = files_check,
+	.discard = files_discard,
 };
