@@ -274,7 +274,7 @@ int files_discard(struct store *base)
 	if (rc == 0)
 		remove_queue(s); /* what a death leaves of it, the next `init` removes */
 	gate_unlock(&s->gate);
-	return rc;
+	return rc == STORE_ABSENT ? 0 : rc; /* somebody was faster */
 }
 
 /* --- waiting ------------------------------------------------------------------------------------ */

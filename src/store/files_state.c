@@ -492,6 +492,17 @@ int files_load(struct files *s)
 	return rc < 0 ? rc : take_frames(s, bytes);
 }
 
+/* Somebody has removed the queue, or the whole folder. */
+static int fail_no_state(struct files *s)
+{
+	struct stat own;
+
+	if (fstat(s->own, &own) || !own.st_nlink)
+		return files_fail(s, -ENOENT, ".pawl");
+	return store_fail(&s->base.env, STORE_ABSENT, "pawl init", "the queue in %s was removed",
+			  s->path);
+}
+
 int files_refresh(struct files *s, bool *changed)
 {
 	struct view *v = &s->view;
@@ -501,12 +512,12 @@ int files_refresh(struct files *s, bool *changed)
 	int rc = 0;
 
 	if (fstatat(s->own, "state", &st, AT_SYMLINK_NOFOLLOW))
-		return files_fail(s, -errno, ".pawl/state");
+		return errno == ENOENT ? fail_no_state(s) : files_fail(s, -errno, ".pawl/state");
 	if (v->fd < 0 || st.st_ino != v->ino || v->n_found > FOUND_MAX) {
 		if (changed)
 			*changed = true;
 		rc = files_load(s);
-		return rc > 0 ? files_fail(s, -ENOENT, ".pawl/state") : rc;
+		return rc > 0 ? fail_no_state(s) : rc;
 	}
 	if (st.st_size > v->end) {
 		rc = read_from(s, v->end, st.st_size, &bytes);
