@@ -127,6 +127,13 @@ static uint32_t top(const struct combine *c)
 	return n < COMBINE_SLOTS ? n : COMBINE_SLOTS;
 }
 
+/* The slot that is looked at first. Below COMBINE_SLOTS, so that no sum with it begins at 0 again: a slot that
+ * is come to twice in one round would be taken twice. */
+static uint32_t first_slot(const struct combine *c)
+{
+	return atomic_load(&c->file->turn) % COMBINE_SLOTS;
+}
+
 /* Read once: what is looked at must be what is used. */
 static size_t length(const uint32_t *n, size_t max)
 {
@@ -322,7 +329,7 @@ static bool take(struct combine *c, struct combine_call *out, uint32_t queue, bo
 size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combine_call *out,
 		    size_t room, struct arena *a)
 {
-	uint32_t slots = top(c), turn = atomic_load(&c->file->turn);
+	uint32_t slots = top(c), turn = first_slot(c);
 	size_t n = 0;
 
 	combine_at("taking");
@@ -368,7 +375,7 @@ void combine_answer(struct combine *c, const struct combine_call *call)
 
 void combine_nudge(struct combine *c)
 {
-	uint32_t slots = top(c), turn = atomic_load(&c->file->turn);
+	uint32_t slots = top(c), turn = first_slot(c);
 	int64_t now = os_boot_ms();
 
 	combine_at("nudging");

@@ -327,6 +327,19 @@ static void test_file(void **state)
 	assert_false(combine_stands(&a));
 }
 
+/* However often turns were taken, and whatever is in its place: each call is taken once. */
+static void test_turn(void **state)
+{
+	(void)state;
+	open_all();
+	assert_true(combine_publish(&a, QUEUE, STR("one"), LATER));
+	assert_true(combine_publish(&b, QUEUE, STR("other"), LATER));
+	holder.file->top = 3;
+	holder.file->turn = UINT32_MAX; /* no multiple of 3 slots ends there */
+	assert_int_equal(take(true), 2);
+	assert_int_not_equal(calls[0].slot, calls[1].slot);
+}
+
 /* No room to make it in: it is given up, and the next process tries again. */
 static void test_no_room(void **state)
 {
@@ -352,7 +365,7 @@ int main(void)
 		T(test_served),    T(test_generations), T(test_given_up),       T(test_left_over),
 		T(test_old_batch), T(test_nudge),       T(test_nudged_in_vain), T(test_full),
 		T(test_reuse),     T(test_words),       T(test_malformed),      T(test_file),
-		T(test_no_room),
+		T(test_no_room),   T(test_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
