@@ -18,6 +18,7 @@ struct driver {
 	const struct torture_plan *plan;
 	struct board *board;
 	struct str queue;
+	bool made; /* the queue is there, and has to be removed */
 	struct history *history;
 	const char *folder; /* of the parts */
 	struct strs parts;

@@ -90,14 +90,15 @@ static enum result create_some(struct queue *q, struct history *h, int from, int
 }
 
 enum result scratch_make(const struct torture_plan *plan, struct str queue, struct history *h,
-			 struct answer *ans, struct arena *a)
+			 bool *made, struct answer *ans, struct arena *a)
 {
 	struct queue_config config = scratch_config(plan, queue);
 	struct queue *q;
 	enum result code = queue_open(&q, &config, STORE_CREATE, ans, a);
 	int tasks = (int)plan->tasks;
 
-	if (code != SUCCESS)
+	*made = code == SUCCESS;
+	if (!*made)
 		return code;
 	code = hold_clock(q, h, ans, a);
 	for (int from = 0; code == SUCCESS && from < tasks; from += BATCH)

@@ -13,9 +13,9 @@
 
 struct policy scratch_policy(const struct torture_plan *plan);
 struct queue_config scratch_config(const struct torture_plan *plan, struct str queue);
-/* The queue with its tasks, all recorded in `h`. */
+/* The queue with its tasks, all recorded in `h`. made: there is a queue to remove, whatever the result. */
 enum result scratch_make(const struct torture_plan *plan, struct str queue, struct history *h,
-			 struct answer *ans, struct arena *a);
+			 bool *made, struct answer *ans, struct arena *a);
 /* Every task as it is at the end, what the log counts, and what the store says of itself. */
 enum result scratch_read(const struct torture_plan *plan, const struct board *b,
 			 struct torture_report *report, struct history *h, struct answer *ans,

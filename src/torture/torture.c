@@ -158,7 +158,7 @@ static enum result judge(struct driver *d, struct torture_report *out, struct an
 
 static enum result run_all(struct driver *d, struct torture_report *out, struct answer *ans)
 {
-	enum result code = scratch_make(d->plan, d->queue, d->history, ans, d->arena);
+	enum result code = scratch_make(d->plan, d->queue, d->history, &d->made, ans, d->arena);
 
 	if (code == SUCCESS)
 		driver_run(d);
@@ -180,7 +180,7 @@ static enum result run_and_judge(struct driver *d, struct torture_report *out, s
 	enum result code = run_all(d, out, ans);
 	int r = history_close(d->history);
 
-	out->removed = scratch_remove(d->plan, d->queue, &removal, d->arena) == SUCCESS;
+	out->removed = !d->made || scratch_remove(d->plan, d->queue, &removal, d->arena) == SUCCESS;
 	out->stayed = removal.message;
 	if (code == SUCCESS && r)
 		code = no_file(d->folder, r, ans, d->arena);

@@ -150,6 +150,12 @@ nobody_in() {
 	complains "could not be removed" "--remove torture-"
 }
 
+@test "torture: of a queue that was never made nothing is said" {
+	call 30 torture --store "sqlite:$PWD/nowhere/queue.db"
+	complains "nowhere"
+	[[ $stderr != *"could not be removed"* ]]
+}
+
 @test "torture: what it does not take" {
 	for args in "--agents 0" "--agents 1000" "--tasks 0" "--seconds 0" "--seconds x" "--rounds 0" "--kills -1" \
 		"--only everything" "--seed x" "--only claims --kills 3" "--check" "surplus"; do
