@@ -420,6 +420,21 @@ int64_t os_process_start(int64_t pid)
 	       info.kp_proc.p_starttime.tv_usec;
 }
 
+int os_pipe(int ends[2])
+{
+	if (pipe(ends))
+		return -errno;
+	(void)fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+	(void)fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+	return 0;
+}
+
+void os_close_from(int fd)
+{
+	for (int end = getdtablesize(); fd < end; fd++)
+		close(fd);
+}
+
 int os_watch(const char *dir)
 {
 	(void)dir;
@@ -492,6 +507,19 @@ int64_t os_process_start(int64_t pid)
 		r = missing(pid);
 	arena_free(&a);
 	return r;
+}
+
+int os_pipe(int ends[2])
+{
+	return pipe2(ends, O_CLOEXEC) ? -errno : 0;
+}
+
+void os_close_from(int fd)
+{
+	if (close_range((unsigned)fd, ~0u, 0) == 0)
+		return;
+	for (int end = getdtablesize(); fd < end; fd++) /* a kernel before 5.9 */
+		close(fd);
 }
 
 #define WATCHED (IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_ONLYDIR)

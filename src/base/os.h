@@ -41,6 +41,10 @@ int64_t os_process_start(int64_t pid);
 /* This process is killed when `parent`, which forked it, ends. Where the system has no such thing: only if
  * it has ended already. */
 void os_end_with(pid_t parent);
+/* A pipe that no other program inherits. 0 or -errno. */
+int os_pipe(int ends[2]);
+/* Closes every descriptor from this one on: for a child that lives on without exec. */
+void os_close_from(int fd);
 
 /* A descriptor that becomes readable when a file in `dir` changes; -1 where there is no such thing. */
 int os_watch(const char *dir);

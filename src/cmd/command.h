@@ -39,6 +39,7 @@ enum param_type {
 #define P_REQUIRED 2u
 #define P_EMPTY 4u  /* "" is a value: it clears the field */
 #define P_FILLED 8u /* if it is given, it is not empty */
+#define P_REST 16u  /* positional: all that stands behind "--", as it is */
 
 /* What may be said with any command. */
 struct global {
@@ -55,7 +56,8 @@ struct torture_args {
 struct args {
 	struct request rq;
 	int64_t claim, wait, follow, fix, user, pid;
-	struct str shell, key, value;
+	int64_t next, loop, jobs, grace, hooks, remove, yes;
+	struct str shell, key, value, on_success, on_failure;
 	struct strs words;
 	struct torture_args torture;
 	struct global global;
@@ -111,6 +113,7 @@ extern const struct param global_params[];
 #define C_LOCAL 8u       /* needs no queue: run() gets no client but its options */
 #define C_HIDDEN 16u
 #define C_REPORT 32u /* show() has something to show of a failure, too */
+#define C_SHELL 64u  /* runs, or is run by, other programs: only a command line offers it */
 
 struct session {
 	struct client client;
@@ -126,6 +129,12 @@ struct session {
 	/* What a face says about the commands themselves. NULL: it cannot. help: false if there is no such topic. */
 	bool (*help)(struct buf *out, struct strs topic);
 	bool (*completion)(struct buf *out, struct str shell);
+	/* Says something in passing, while the command goes on. NULL: nobody would see it. */
+	void (*note)(struct session *s, struct str text);
+	/* Shows what would be done and asks: 1 yes, 0 no, -1 there is nobody to ask. NULL: the same. */
+	int (*confirm)(struct session *s, const struct command *c, const json_t *object);
+	bool owns_stdout; /* standard output is for the answer alone */
+	int exit_code; /* of the program that the command ran for its caller; 0: that of the answer */
 	const char *executable; /* how this program was called */
 	void *face;
 };

@@ -126,6 +126,40 @@ static void show_progress(struct session *s, struct str line)
 	arena_free(&scratch);
 }
 
+static void note(struct session *s, struct str text)
+{
+	struct cli *c = s->face;
+	struct buf b = BUF_MAX(64 * 1024);
+
+	find_output(c);
+	if (c->output.format == FORMAT_TEXT && !c->output.quiet) {
+		buf_adds(&b, STR("pawl: "));
+		text_visible(&b, text, false);
+		buf_addc(&b, '\n');
+		(void)fs_write_all(STDERR_FILENO, buf_str(&b));
+	}
+	buf_free(&b);
+}
+
+static bool read_yes(void)
+{
+	char word[16] = "", *at = fgets(word, sizeof(word), stdin);
+
+	return at && (word[0] == 'y' || word[0] == 'Y');
+}
+
+static int confirm(struct session *s, const struct command *command, const json_t *object)
+{
+	struct cli *c = s->face;
+
+	find_output(c);
+	if (c->output.format != FORMAT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return -1;
+	output_one(&c->output, command, object, &c->arena);
+	fputs("Write this? [y/N] ", stderr);
+	return read_yes();
+}
+
 static struct client_options said(const struct cli *c)
 {
 	const struct global *g = &c->parsed.args.global;
@@ -144,6 +178,8 @@ static enum result run(struct cli *c, const struct command *command, json_t **ou
 	struct client_options options = said(c);
 	struct answer ans = { 0 };
 
+	find_output(c);
+	s->owns_stdout = c->output.format != FORMAT_TEXT;
 	s->client.said = options;
 	if (!(command->flags & C_LOCAL) &&
 	    client_init(&s->client, &options, &ans, &c->arena) != SUCCESS)
@@ -213,7 +249,7 @@ static int end(const struct cli *c, enum result code)
 	int fault = c->output.fault;
 
 	if (!fault)
-		return (int)code;
+		return c->session.exit_code ? c->session.exit_code : (int)code;
 	if (fault != EPIPE)
 		fprintf(stderr,
 			"pawl: the answer cannot be written: %s; the call itself ended with %s\n",
@@ -225,6 +261,8 @@ int cli_main(int argc, char **argv)
 {
 	struct cli c = { .session = { .emit = emit,
 				      .listening = listening,
+				      .note = note,
+				      .confirm = confirm,
 				      .help = help_topic,
 				      .completion = gen_completion } };
 	json_t *object = NULL;

@@ -288,13 +288,43 @@ static const struct param *next_positional(const struct parser *p)
 	size_t i = 0;
 
 	for (const struct param *o = p->out->command->params; o && o->name; o++) {
-		if (is_option(o))
+		if (is_option(o) || o->flags & P_REST)
 			continue;
 		last = o;
 		if (i++ == p->positional)
 			return o;
 	}
 	return last && param_repeats(last) ? last : NULL;
+}
+
+static const struct param *rest_param(const struct parser *p)
+{
+	for (const struct param *o = p->out->command ? p->out->command->params : NULL; o && o->name;
+	     o++)
+		if (o->flags & P_REST)
+			return o;
+	return NULL;
+}
+
+/* Another program's words: however many, and whatever is in them. */
+static void take_rest(struct parser *p, const struct param *o)
+{
+	struct strs *list = (struct strs *)((char *)&p->out->args + o->offset);
+
+	list->n = (size_t)(p->argc - p->at - 1);
+	list->v = arena_array(p->arena, struct str, list->n + 1);
+	for (size_t i = 0; i < list->n; i++)
+		list->v[i] = str_c(p->argv[p->at + 1 + (int)i]);
+	if (list->n)
+		p->out->args.seen |= UINT64_C(1) << (o - p->out->command->params);
+	p->at = p->argc;
+}
+
+static struct str word_hint(struct parser *p)
+{
+	if (rest_param(p))
+		return SAY(p, "%s goes behind --; %.*s", rest_param(p)->name, STRF(help_hint(p)));
+	return SAY(p, "a text with blanks goes in quotes; %.*s", STRF(help_hint(p)));
 }
 
 static bool take_word(struct parser *p, const char *word)
@@ -305,11 +335,10 @@ static bool take_word(struct parser *p, const char *word)
 		return name_word(p, word);
 	o = next_positional(p);
 	if (!o)
-		return refuse(
-			p,
-			SAY(p, "%s does not take '%.*s'", p->out->command->name,
-			    STRF(shown(p, word))),
-			SAY(p, "a text with blanks goes in quotes; %.*s", STRF(help_hint(p))));
+		return refuse(p,
+			      SAY(p, "%s does not take '%.*s'", p->out->command->name,
+				  STRF(shown(p, word))),
+			      word_hint(p));
 	p->positional++;
 	return set(p, o, str_c(word));
 }
@@ -398,6 +427,8 @@ static bool take_all(struct parser *p)
 
 		if (raw || word[0] != '-' || !word[1])
 			ok = take_word(p, word);
+		else if (!strcmp(word, "--") && rest_param(p))
+			take_rest(p, rest_param(p));
 		else if (!strcmp(word, "--"))
 			raw = true;
 		else if (word[1] == '-')

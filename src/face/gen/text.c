@@ -7,7 +7,8 @@ void gen_param_name(struct buf *out, const struct param *p)
 	const char *value = param_value(p);
 
 	if (p->flags & P_POSITIONAL) {
-		buf_addf(out, "%s%s", p->name, param_repeats(p) ? "..." : "");
+		buf_addf(out, "%s%s%s", p->flags & P_REST ? "-- " : "", p->name,
+			 param_repeats(p) ? "..." : "");
 		return;
 	}
 	if (p->letter)
@@ -24,10 +25,18 @@ static void add_usage_item(struct buf *out, const struct param *p)
 
 	buf_adds(out, needed ? STR("") : STR("["));
 	if (p->flags & P_POSITIONAL)
-		buf_addf(out, "%s%s", p->name, dots);
+		buf_addf(out, "%s%s%s", p->flags & P_REST ? "-- " : "", p->name, dots);
 	else
 		buf_addf(out, "--%s%s%s%s", p->name, value ? " " : "", value ? value : "", dots);
 	buf_adds(out, needed ? STR("") : STR("]"));
+}
+
+/* Arguments first, then the options that are needed, the others, and what stands behind "--". */
+static int usage_place(const struct param *p)
+{
+	if (p->flags & P_REST)
+		return 3;
+	return p->flags & P_POSITIONAL ? 0 : p->flags & P_REQUIRED ? 1 : 2;
 }
 
 void gen_usage(struct buf *out, const struct command *c, size_t width, size_t indent)
@@ -36,11 +45,9 @@ void gen_usage(struct buf *out, const struct command *c, size_t width, size_t in
 	size_t at = indent + strlen("pawl ") + strlen(c->name), deeper = indent + 4;
 
 	buf_addf(out, "pawl %s", c->name);
-	for (int pass = 0; pass < 3; pass++) {
+	for (int pass = 0; pass < 4; pass++) {
 		for (const struct param *p = c->params; p && p->name; p++) {
-			int kind = p->flags & P_POSITIONAL ? 0 : p->flags & P_REQUIRED ? 1 : 2;
-
-			if (kind != pass)
+			if (usage_place(p) != pass)
 				continue;
 			item.n = 0;
 			add_usage_item(&item, p);

@@ -1,0 +1,230 @@
+#include "client/runner.h"
+
+#include "cmd/command.h"
+
+#define JOBS_MAX 256
+
+static const struct param params[] = {
+	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL,
+	      .help = "task to claim; without one: the next"),
+	LOCAL(words, "COMMAND", P_WORDS, .flags = P_POSITIONAL | P_REQUIRED | P_REST,
+	      .value = "COMMAND", .help = "program to run for it, and its arguments"),
+	LOCAL(next, "next", P_FLAG,
+	      .help = "take the task that goes first, as `next --claim` does"),
+	LOCAL(loop, "loop", P_FLAG, .help = "go on with the next task until none is left"),
+	LOCAL(jobs, "jobs", P_INT, .letter = 'J', .min = 1, .max = JOBS_MAX, .def = "1",
+	      .help = "so many tasks at once, each with a command of its own"),
+	LOCAL(on_success, "on-success", P_CHOICE, .choices = "done review none", .def = "done",
+	      .help = "what to do with the task if the command exits with 0: done, review or none"),
+	LOCAL(on_failure, "on-failure", P_CHOICE, .choices = "fail release escalate", .def = "fail",
+	      .help = "what to do with it otherwise: fail, release or escalate"),
+	PARAM_SUMMARY(P_FILLED, "for done and review, instead of one that names the command"),
+	PARAM_TTL("15m"),
+	LOCAL(grace, "grace", P_DURATION, .def = "10s",
+	      .help = "between SIGTERM and SIGKILL, once the lock is lost"),
+	PARAM(label, "label", P_NAME, .letter = 'l', .help = "only tasks with this label"),
+	PARAM(class_rank, "class", P_CLASS, .letter = 'c', .help = "only tasks of this class"),
+	PARAM(type, "type", P_NAME, .help = "only tasks of this type"),
+	{ 0 }
+};
+
+struct running {
+	struct session *s;
+	bool single;
+	enum result code; /* of the single one */
+	json_t *out;
+};
+
+static void say(struct session *s, struct str text)
+{
+	if (s->note)
+		s->note(s, text);
+}
+
+static void began(void *ctx, const struct task *t, const struct grant *lock)
+{
+	struct running *x = ctx;
+	struct arena a = { 0 };
+
+	say(x->s, arena_printf(&a, "%.*s (fence %lld): %.*s", STRF(t->id), (long long)lock->fence,
+			       STRF(t->title)));
+	arena_free(&a);
+}
+
+static json_t *run_json(const struct run_end *e)
+{
+	json_t *o = json_pack("{s:I, s:i}", "fence", (json_int_t)e->fence, "exit_code",
+			      run_exit_code(e->status));
+
+	if (e->settled)
+		json_object_set_new(o, "settled", json_true());
+	return o;
+}
+
+static void answer_single(struct running *x, const struct run_end *e, struct arena *a)
+{
+	x->code = e->code;
+	if (e->code == SUCCESS)
+		run_answer(e->answer, a, &x->out);
+	else
+		run_fail(x->s, e->code, e->message, e->hint, &x->out);
+	json_object_set_new(x->out, "run", run_json(e));
+	if (e->code == SUCCESS)
+		x->s->exit_code = run_exit_code(e->status);
+}
+
+static void ended(void *ctx, const struct run_end *e)
+{
+	struct running *x = ctx;
+	struct arena a = { 0 };
+	struct str how = run_status_text(&a, e->status);
+
+	if (x->single)
+		answer_single(x, e, &a);
+	if (e->code == SUCCESS)
+		say(x->s,
+		    arena_printf(&a, "%.*s is %s (%.*s%s)", STRF(e->task), status_name(e->became),
+				 STRF(how), e->settled ? "; the command said so itself" : ""));
+	else if (!x->single)
+		say(x->s, e->message);
+	arena_free(&a);
+}
+
+static const char *misuse(const struct args *a)
+{
+	bool one = HAS(&a->rq, id);
+
+	if (one && a->next)
+		return "an ID and --next say different things: give one of them";
+	if (one && (a->loop || a->jobs > 1))
+		return "--loop and --jobs are for the next tasks, not for a certain one";
+	if (one && (HAS(&a->rq, label) || HAS(&a->rq, class_rank) || HAS(&a->rq, type)))
+		return "--label, --class and --type are for the next task, not for a certain one";
+	return NULL;
+}
+
+static enum op op_of(struct str word)
+{
+	static const struct {
+		const char *word;
+		enum op op;
+	} words[] = {
+		{ "done", OP_DONE }, { "review", OP_REVIEW },   { "none", OP_NONE },
+		{ "fail", OP_FAIL }, { "release", OP_RELEASE }, { "escalate", OP_ESCALATE },
+	};
+	size_t i = 0;
+
+	while (!str_is(word, words[i].word))
+		i++;
+	return words[i].op;
+}
+
+static struct run_plan make_plan(const struct args *a, struct running *x)
+{
+	struct request take = a->rq;
+
+	take.op = HAS(&a->rq, id) ? OP_CLAIM : OP_TAKE;
+	take.summary = STR("");
+	take.has &= ~(UINT64_C(1) << ARG_summary);
+	return (struct run_plan){
+		.take = take,
+		.words = a->words,
+		.on_success = op_of(a->on_success.n ? a->on_success : STR("done")),
+		.on_failure = op_of(a->on_failure.n ? a->on_failure : STR("fail")),
+		.summary = a->rq.summary,
+		.grace_ms = a->grace ? a->grace : 10000,
+		.jobs = a->jobs ? a->jobs : 1,
+		.loop = a->loop,
+		.out_to_err = x->s->owns_stdout,
+		.began = began,
+		.ended = ended,
+		.ctx = x,
+	};
+}
+
+static void add_sum(json_t *o, const struct run_sum *sum)
+{
+	json_t *v = json_pack("{s:I, s:I, s:I, s:I, s:I}", "ran", (json_int_t)sum->ran, "succeeded",
+			      (json_int_t)sum->succeeded, "failed", (json_int_t)sum->failed, "lost",
+			      (json_int_t)sum->lost, "not_reported", (json_int_t)sum->troubled);
+
+	if (sum->again.n)
+		json_object_set_new(v, "again", json_str(sum->again));
+	json_object_set_new(o, "runs", v);
+}
+
+/* Several: what went wrong with any of them is what the whole is called. */
+static enum result answer_all(struct session *s, const struct run_sum *sum,
+			      const struct answer *stopped, json_t **out)
+{
+	enum result code = sum->lost ? LOST_LOCK : sum->troubled ? MISCONFIGURED : stopped->code;
+	struct str what = stopped->message;
+
+	if (sum->lost)
+		what = arena_printf(s->arena, "the lock was lost on %lld of %lld tasks",
+				    (long long)sum->lost, (long long)sum->ran);
+	else if (sum->troubled)
+		what = arena_printf(s->arena,
+				    "what became of %lld of %lld tasks could not be reported",
+				    (long long)sum->troubled, (long long)sum->ran);
+	if (code == SUCCESS) {
+		*out = run_success();
+		s->exit_code = run_exit_code(sum->last_status);
+	} else {
+		run_fail(s, code, what, stopped->hint, out);
+	}
+	add_sum(*out, sum);
+	if (sum->again.n)
+		say(s, arena_printf(s->arena,
+				    "%.*s was given back and is next again: the loop ends here",
+				    STRF(sum->again)));
+	return code;
+}
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	struct running x = { .s = s, .single = !a->loop && a->jobs <= 1 };
+	struct run_plan plan = make_plan(a, &x);
+	const char *fault = misuse(a);
+	struct run_sum sum;
+	struct answer ans;
+	enum result code;
+
+	if (fault)
+		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help run`"), out);
+	code = runner_run(&s->client, &plan, &sum, &ans);
+	if (code != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	if (!x.single)
+		return answer_all(s, &sum, &ans, out);
+	*out = x.out;
+	return x.code;
+}
+
+/* Standard output is the command's. */
+static void show(const json_t *o, struct view *v)
+{
+	(void)o;
+	(void)v;
+}
+
+const struct command cmd_run = {
+	.name = "run",
+	.group = "work",
+	.summary = "claim a task and run a command for it",
+	.detail =
+		"The command runs in a process group of its own, with PAWL_TASK, PAWL_TOKEN, PAWL_FENCE and "
+		"PAWL_STORE in its environment, and the lease is renewed while it runs. Exit 0 makes the task Done, "
+		"anything else Failed, unless told otherwise; pawl exits with the command's code. If the lock is "
+		"lost, the group gets SIGTERM, after the grace SIGKILL, and the exit code is 21. Signals are passed "
+		"on. With --json the command's output goes to standard error.",
+	.example = "pawl run --next -- make test\n"
+		   "pawl run t1 --on-success review -- ./agent.sh\n"
+		   "pawl run --loop --jobs 4 -- sh -c 'claude -p \"do task $PAWL_TASK\"'",
+	.see = "next, claim, heartbeat",
+	.params = params,
+	.flags = C_WRITE | C_SHELL,
+	.fails = FAILS(NO_TASKS, CONFLICT, LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
+	.run = run,
+	.show = show,
+};
