@@ -110,6 +110,23 @@ static enum result find_proof(struct client *c, struct request *rq, struct keys 
 	return SUCCESS;
 }
 
+enum result client_token(struct client *c, struct str task, struct str said, struct str *token,
+			 struct answer *ans)
+{
+	struct request rq = { .op = OP_HEARTBEAT };
+	struct keys k = { .pending.fd = -1 };
+	enum result r;
+
+	GIVE(&rq, id, task);
+	if (said.n)
+		GIVE(&rq, token, said);
+	r = named_tokens(c, &rq, ans);
+	if (r == SUCCESS && !HAS(&rq, token))
+		r = find_proof(c, &rq, &k, ans);
+	*token = rq.token;
+	return r;
+}
+
 static enum result no_keyring(struct client *c, int r, struct answer *ans)
 {
 	const char *why = strerror(-r), *dir = c->keyring.dir;

@@ -39,6 +39,10 @@ enum result client_init(struct client *c, const struct client_options *said, str
 enum result client_open(struct client *c, enum store_mode mode, struct answer *ans);
 /* rq is left as it is: a repeat of it is completed anew. */
 void client_call(struct client *c, const struct request *rq, struct answer *ans);
+/* The token that a holder's call about the task would go with: `said`, or PAWL_TOKEN for the task in
+ * PAWL_TASK, or the saved one. Empty: there is none. Else what is wrong, in *ans. */
+enum result client_token(struct client *c, struct str task, struct str said, struct str *token,
+			 struct answer *ans);
 void client_close(struct client *c);
 
 #endif

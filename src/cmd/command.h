@@ -57,7 +57,7 @@ struct args {
 	struct request rq;
 	int64_t claim, wait, follow, fix, user, pid;
 	int64_t next, loop, jobs, grace, hooks, remove, yes;
-	struct str shell, key, value, on_success, on_failure;
+	struct str shell, key, value, event, on_success, on_failure;
 	struct strs words;
 	struct torture_args torture;
 	struct global global;

@@ -221,7 +221,7 @@ const struct command cmd_run = {
 	.example = "pawl run --next -- make test\n"
 		   "pawl run t1 --on-success review -- ./agent.sh\n"
 		   "pawl run --loop --jobs 4 -- sh -c 'claude -p \"do task $PAWL_TASK\"'",
-	.see = "next, claim, heartbeat",
+	.see = "next, claim, guard, heartbeat",
 	.params = params,
 	.flags = C_WRITE | C_SHELL,
 	.fails = FAILS(NO_TASKS, CONFLICT, LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),

@@ -71,11 +71,12 @@ forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 	new x
 	new y
 	new z
-	PAWL_FORMAT=json ask 0 run --next -- sh -c 'echo from the command' 2>&1 || true
+	PAWL_FORMAT=json ask 0 run --next -- sh -c true
 	PAWL_FORMAT=json call 0 run --next -- sh -c 'echo from the command'
 	is '.ok and .task.id == "t2" and .task.status == "Done" and .run == {"fence": 1, "exit_code": 0}'
 	same "$stderr" "from the command"
-	lines 0 run --next -- sh -c 'true' 2>&1 || true
+	PAWL_FORMAT=porcelain lines 0 run --next -- sh -c true
+	exactly "SUCCESS: task=t3 status=Done"
 	new w
 	PAWL_FORMAT=porcelain call 4 run --next -- sh -c 'exit 4'
 	exactly "SUCCESS: task=t4 status=Failed"
@@ -101,7 +102,7 @@ forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 	pawl claim t1 -a al
 	unchanged 20 run t1 -- true
 	complains al
-	PAWL_FORMAT=json call 10 run -- true
+	PAWL_FORMAT=json ask 10 run -- true
 	is '.code == "NO_TASKS" and .task == null'
 	cd ..
 	call 40 run -- true

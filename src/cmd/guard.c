@@ -1,0 +1,132 @@
+#include <stdlib.h>
+
+#include "base/secret.h"
+#include "cmd/command.h"
+#include "core/lease.h"
+
+static const struct param params[] = {
+	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL,
+	      .help = "task; without one: that in PAWL_TASK"),
+	PARAM(fence, "fence", P_INT, .value = "FENCE", .min = 1,
+	      .help = "the claim that is meant; default: PAWL_FENCE, if it is about this task"),
+	{ 0 }
+};
+
+static enum result lost(struct session *s, const struct task *t, struct str why, json_t **out)
+{
+	return run_fail(s, LOST_LOCK,
+			arena_printf(s->arena, "%.*s is not yours%.*s", STRF(t->id), STRF(why)),
+			STR("stop here: somebody else may be at it; `pawl lock status` says who"),
+			out);
+}
+
+/* The store may keep the hash to itself; then only the holder's own call can tell. */
+static enum result ask_store(struct session *s, struct str id, struct str token, json_t **out)
+{
+	struct request rq = { .op = OP_HEARTBEAT };
+	struct answer ans = { 0 };
+
+	GIVE(&rq, id, id);
+	GIVE(&rq, token, token);
+	client_call(&s->client, &rq, &ans);
+	return run_answer(&ans, s->arena, out);
+}
+
+static struct str holder_text(struct session *s, const struct task *t, int64_t now)
+{
+	if (!t->lock.holder.n)
+		return arena_printf(s->arena, ": nobody holds it, it is %s",
+				    status_name(t->status));
+	if (!lease_live(&t->lock, now))
+		return STR(": its lease ran out");
+	return arena_printf(s->arena, ": %.*s holds it with fence %lld", STRF(t->lock.holder),
+			    (long long)t->fence);
+}
+
+static enum result check(struct session *s, const struct answer *found, struct str token,
+			 int64_t fence, json_t **out)
+{
+	const struct task *t = found->task;
+
+	if (fence && fence != t->fence)
+		return lost(s, t,
+			    arena_printf(s->arena, " any more: its fence is %lld, not %lld",
+					 (long long)t->fence, (long long)fence),
+			    out);
+	if (!token.n)
+		return lost(s, t, STR(": there is no token for it here"), out);
+	if (!lease_live(&t->lock, found->now))
+		return lost(s, t, holder_text(s, t, found->now), out);
+	if (!t->lock.token.n)
+		return ask_store(s, t->id, token, out);
+	if (!lease_owned(&t->lock, token_hash(s->arena, token), found->now))
+		return lost(s, t, holder_text(s, t, found->now), out);
+	return run_answer(found, s->arena, out);
+}
+
+/* PAWL_FENCE speaks of the task in PAWL_TASK; one that is no number guards nothing. */
+static bool find_fence(const struct args *a, int64_t *fence)
+{
+	const char *task = getenv("PAWL_TASK"), *text = getenv("PAWL_FENCE");
+
+	*fence = a->rq.fence;
+	if (HAS(&a->rq, fence) || !task || !text || !*text || !str_eq_nocase(a->rq.id, str_c(task)))
+		return true;
+	return str_to_i64(str_c(text), fence) && *fence > 0;
+}
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	const char *task = getenv("PAWL_TASK");
+	struct request rq = { .op = OP_SHOW };
+	struct answer ans = { 0 };
+	struct str token;
+	int64_t fence;
+
+	if (!HAS(&a->rq, id) && (!task || id_fault(str_c(task))))
+		return run_fail(s, USAGE, STR("guard needs a task: an ID, or PAWL_TASK"),
+				STR("e.g. pawl guard t1"), out);
+	if (!HAS(&a->rq, id))
+		GIVE(&a->rq, id, str_c(task));
+	if (!find_fence(a, &fence))
+		return run_fail(s, USAGE, STR("what PAWL_FENCE says is no fence: it is a number"),
+				STR("`pawl run` sets it; or give --fence"), out);
+	GIVE(&rq, id, a->rq.id);
+	client_call(&s->client, &rq, &ans);
+	if (ans.code == SUCCESS)
+		client_token(&s->client, a->rq.id, a->rq.token, &token, &ans);
+	if (ans.code != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	return check(s, &ans, token, fence, out);
+}
+
+static void show(const json_t *o, struct view *v)
+{
+	const json_t *t = json_object_get(o, "task"), *lock = json_object_get(t, "lock");
+
+	if (v->quiet)
+		return;
+	view_data(v, BOLD, view_get(t, "id"));
+	view_text(v, PLAIN, " is yours with fence %lld for another %.*s\n",
+		  (long long)view_int(t, "fence"),
+		  STRF(view_seconds(v, json_object_get(lock, "expires_in"))));
+}
+
+const struct command cmd_guard = {
+	.name = "guard",
+	.group = "work",
+	.summary = "is the task still yours? For hooks, and before a push",
+	.detail =
+		"Exits with 0 only if the token that you have is that of the live lock, and the fence is the one that "
+		"you mean; with 21 if not. Changes nothing. The token comes from --token, PAWL_TOKEN or the one "
+		"that was saved at the claim.",
+	.example = "pawl guard t1 && git push\n"
+		   "pawl guard t1 --fence 3",
+	.see = "heartbeat, claim, lock status, run",
+	.params = params,
+	.flags = C_IDEMPOTENT,
+	.op = OP_SHOW,
+	.fails = FAILS(LOST_LOCK, NOT_FOUND),
+	.run = run,
+	.show = show,
+};
