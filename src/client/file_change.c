@@ -1,0 +1,210 @@
+#include "client/file_change.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+
+#define FILE_MAX (16u << 20)
+#define AROUND 3 /* lines */
+
+static enum result refuse(struct answer *ans, const char *path, const char *why, struct arena *a)
+{
+	return answer_fail(ans, MISCONFIGURED, arena_printf(a, "%s: %s", path, why),
+			   STR("nothing was changed"));
+}
+
+static bool inside(const char *path, const char *root)
+{
+	size_t n = strlen(root);
+
+	return !strncmp(path, root, n) && (path[n] == '/' || (n && root[n - 1] == '/'));
+}
+
+/* The real path of what may not be there yet, nor the folders above it. */
+static char *real_of(const char *root, const char *name, struct arena *a)
+{
+	char *path = fs_join(a, str_c(root), str_c(name)), *real = fs_real(a, path);
+	struct stat st;
+
+	if (real || lstat(path, &st) == 0)
+		return real;
+	return path;
+}
+
+/* Links among the folders that are there could lead away, too. */
+static bool folders_inside(const char *path, const char *root, struct arena *a)
+{
+	struct str dir = fs_dirname(str_c(path));
+	char *real;
+
+	while (dir.n > strlen(root) && !fs_exists(arena_cstr(a, dir)))
+		dir = fs_dirname(dir);
+	real = fs_real(a, arena_cstr(a, dir));
+	return real && (!strcmp(real, root) || inside(real, root));
+}
+
+enum result file_change_load(struct file_change *f, const char *root, const char *name,
+			     struct answer *ans, struct arena *a)
+{
+	char *shown = fs_join(a, str_c(root), str_c(name));
+	struct stat st;
+	int r;
+
+	*f = (struct file_change){ .name = arena_cstr(a, str_c(name)), .mode = 0644 };
+	f->path = real_of(root, name, a);
+	if (!f->path)
+		return refuse(ans, shown, "it is a link that leads nowhere", a);
+	if (!inside(f->path, root) || !folders_inside(f->path, root, a))
+		return refuse(ans, shown, "it is a link that leads out of the folder", a);
+	r = fs_read(a, f->path, FILE_MAX, &f->before);
+	if (r == -ENOENT) {
+		f->stays = false;
+		return SUCCESS;
+	}
+	if (r)
+		return refuse(ans, shown,
+			      r == -EINVAL  ? "it is no regular file"
+			      : r == -EFBIG ? "it is larger than 16 MiB"
+					    : strerror(-r),
+			      a);
+	if (stat(f->path, &st))
+		return refuse(ans, shown, strerror(errno), a);
+	if (!(st.st_mode & 0222) || access(f->path, W_OK))
+		return refuse(ans, shown, "it is read-only", a);
+	f->mode = st.st_mode & 07777;
+	f->existed = f->stays = true;
+	f->after = f->before;
+	return SUCCESS;
+}
+
+bool file_change_any(const struct file_change *f)
+{
+	return f->existed != f->stays || (f->stays && !str_eq(f->before, f->after));
+}
+
+/* --- showing ------------------------------------------------------------------------------------- */
+
+/* With their newlines: a last line without one is not the same as one with it. */
+static struct strs split(struct str t, struct arena *a)
+{
+	struct strs out = { 0 };
+	size_t n = 1;
+
+	for (size_t i = 0; i < t.n; i++)
+		n += t.p[i] == '\n';
+	out.v = arena_array(a, struct str, n);
+	while (t.n) {
+		struct str line = t;
+
+		str_cut(&t, '\n');
+		line.n -= t.n;
+		out.v[out.n++] = line;
+	}
+	return out;
+}
+
+static void put_lines(struct buf *out, char sign, struct strs lines, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++) {
+		struct str line = lines.v[i];
+
+		buf_addc(out, sign);
+		buf_adds(out, line);
+		if (line.p[line.n - 1] != '\n')
+			buf_adds(out, STR("\n\\ No newline at end of file\n"));
+	}
+}
+
+void file_change_diff(const struct file_change *f, struct buf *out, struct arena *scratch)
+{
+	struct strs a = split(f->existed ? f->before : STR(""), scratch),
+		    b = split(f->stays ? f->after : STR(""), scratch);
+	size_t head = 0, tail = 0, from, more;
+
+	while (head < a.n && head < b.n && str_eq(a.v[head], b.v[head]))
+		head++;
+	while (tail < a.n - head && tail < b.n - head &&
+	       str_eq(a.v[a.n - 1 - tail], b.v[b.n - 1 - tail]))
+		tail++;
+	from = head > AROUND ? head - AROUND : 0;
+	more = tail > AROUND ? AROUND : tail;
+	buf_addf(out, "--- %s\n+++ %s\n", f->existed ? f->name : "/dev/null",
+		 f->stays ? f->name : "/dev/null");
+	buf_addf(out, "@@ -%zu,%zu +%zu,%zu @@\n", a.n ? from + 1 : 0, a.n - tail + more - from,
+		 b.n ? from + 1 : 0, b.n - tail + more - from);
+	put_lines(out, ' ', a, from, head);
+	put_lines(out, '-', a, head, a.n - tail);
+	put_lines(out, '+', b, head, b.n - tail);
+	put_lines(out, ' ', a, a.n - tail, a.n - tail + more);
+}
+
+/* --- writing ------------------------------------------------------------------------------------- */
+
+static enum result failed(struct answer *ans, const char *path, const char *why, struct arena *a)
+{
+	ans->applied = 'n';
+	return answer_fail(ans, API_ERROR, arena_printf(a, "%s cannot be written: %s", path, why),
+			   STR("nothing was changed"));
+}
+
+static enum result unchanged(const struct file_change *f, struct answer *ans, struct arena *a)
+{
+	struct str now = STR("");
+	int r = fs_read(a, f->path, FILE_MAX, &now);
+	bool there = r != -ENOENT;
+
+	if ((r && there) || there != f->existed || (there && !str_eq(now, f->before)))
+		return failed(ans, f->path, "it was changed meanwhile", a);
+	return SUCCESS;
+}
+
+/* Folders that nothing is left in. */
+static void tidy(const char *path, const char *root, struct arena *a)
+{
+	struct str dir = fs_dirname(str_c(path));
+
+	while (dir.n > strlen(root) && rmdir(arena_cstr(a, dir)) == 0)
+		dir = fs_dirname(dir);
+}
+
+static int put(const struct file_change *f, bool there, struct str text, const char *root,
+	       struct arena *a)
+{
+	int r = 0;
+
+	if (!there) {
+		r = unlink(f->path) && errno != ENOENT ? -errno : 0;
+		tidy(f->path, root, a);
+		return r;
+	}
+	r = fs_make_dirs(arena_cstr(a, fs_dirname(str_c(f->path))), 0755);
+	if (!r)
+		r = fs_write_atomic(f->path, text, f->mode);
+	if (!r && f->existed)
+		(void)chmod(f->path, f->mode); /* whatever the umask is */
+	return r;
+}
+
+enum result file_change_write(const struct file_change *list, size_t n, const char *root,
+			      struct answer *ans, struct arena *a)
+{
+	for (size_t i = 0; i < n; i++)
+		if (unchanged(&list[i], ans, a) != SUCCESS)
+			return ans->code;
+	for (size_t i = 0; i < n; i++) {
+		const struct file_change *f = &list[i];
+		int r = file_change_any(f) ? put(f, f->stays, f->after, root, a) : 0;
+
+		if (!r)
+			continue;
+		if (!f->existed)
+			tidy(f->path, root, a);
+		while (i-- > 0)
+			if (file_change_any(&list[i]))
+				(void)put(&list[i], list[i].existed, list[i].before, root, a);
+		return failed(ans, f->path, strerror(-r), a);
+	}
+	return SUCCESS;
+}

@@ -1,0 +1,332 @@
+#include "cmd/setup_piece.h"
+
+#include <stdlib.h>
+
+#include "base/fs.h"
+#include "base/text.h"
+#include "cmd/command.h"
+
+#define FILES_MAX 8
+
+static const struct param params[] = {
+	LOCAL(key, "CLIENT", P_CHOICE, .flags = P_POSITIONAL | P_REQUIRED,
+	      .choices = "claude codex cursor gemini generic", .value = "CLIENT",
+	      .help = "claude, codex, cursor, gemini, or generic for those that read AGENTS.md"),
+	LOCAL(hooks, "hooks", P_FLAG,
+	      .help = "also hooks that renew locks and give tasks back at the end of a session"),
+	LOCAL(user, "user", P_FLAG, .help = "for all of your projects, in your home folder"),
+	LOCAL(remove, "remove", P_FLAG, .help = "take out what setup has put in, hooks included"),
+	LOCAL(yes, "yes", P_FLAG, .letter = 'y', .help = "write without asking"),
+	{ 0 }
+};
+
+struct setup {
+	struct session *s;
+	const struct args *args;
+	const char *root;
+	struct file_change files[FILES_MAX];
+	size_t n;
+	json_t *notes;
+	struct answer ans;
+};
+
+/* Clients whose folder in the home folder can be somewhere else. */
+static const struct {
+	const char *client, *variable, *folder;
+} homes[] = {
+	{ "claude", "CLAUDE_CONFIG_DIR", ".claude/" },
+	{ "codex", "CODEX_HOME", ".codex/" },
+};
+
+/* NULL: it is where it is by default. */
+static const char *moved_home(struct str client, struct str *folder)
+{
+	for (size_t i = 0; i < sizeof(homes) / sizeof(*homes); i++) {
+		const char *to = getenv(homes[i].variable);
+
+		*folder = str_c(homes[i].folder);
+		if (str_is(client, homes[i].client) && to && to[0] == '/')
+			return to;
+	}
+	return NULL;
+}
+
+static const char *file_of(const struct setup *x, const struct piece *p)
+{
+	struct str folder, name = str_c(p->user_file);
+
+	if (!x->args->user)
+		return p->file;
+	if (p->user_file && moved_home(x->args->key, &folder))
+		str_cut_prefix(&name, folder);
+	return name.p;
+}
+
+static bool concerns(const struct setup *x, const struct piece *p)
+{
+	return str_is(x->args->key, p->client) && file_of(x, p) &&
+	       (!p->hook || x->args->hooks || x->args->remove);
+}
+
+static void note(struct setup *x, struct str text)
+{
+	json_array_append_new(x->notes, json_str(text));
+}
+
+/* --- planning ------------------------------------------------------------------------------------ */
+
+static struct file_change *find_file(struct setup *x, const struct piece *p)
+{
+	const char *name = file_of(x, p), *fault;
+	struct file_change *f = x->files;
+	struct arena *a = x->s->arena;
+
+	for (; f < x->files + x->n; f++)
+		if (!strcmp(f->name, name))
+			return f;
+	if (file_change_load(f, x->root, name, &x->ans, a) != SUCCESS)
+		return NULL;
+	fault = f->existed && p->kind == PIECE_JSON ? json_text_fault(f->before, a) : NULL;
+	if (fault) {
+		answer_fail(&x->ans, MISCONFIGURED,
+			    arena_printf(a, "%s/%s: %s", x->root, name, fault),
+			    STR("nothing was changed; mend the file first"));
+		return NULL;
+	}
+	x->n++;
+	return f;
+}
+
+static struct str place_text(const struct piece *p, struct arena *a)
+{
+	if (p->kind == PIECE_JSON)
+		return arena_printf(a, "%s%s%s", p->place.key[0], p->place.key[1] ? "." : "",
+				    p->place.key[1] ? p->place.key[1] : "");
+	return p->kind == PIECE_SECTION ? STR("pawl's section") : STR("the file");
+}
+
+static bool plan_piece(struct setup *x, const struct piece *p)
+{
+	struct arena *a = x->s->arena;
+	struct file_change *f = find_file(x, p);
+	enum text_change r;
+
+	if (!f)
+		return false;
+	r = x->args->remove ? piece_remove(p, f, a) : piece_add(p, f, a);
+	if (r == TEXT_OTHER)
+		note(x,
+		     arena_printf(
+			     a,
+			     "%s: %.*s is there already, and not as setup writes it: left as it is",
+			     f->name, STRF(place_text(p, a))));
+	if (r != TEXT_UNFIT)
+		return true;
+	answer_fail(&x->ans, MISCONFIGURED,
+		    arena_printf(a, "%s/%s: there is no way to change %.*s in it", x->root, f->name,
+				 STRF(place_text(p, a))),
+		    STR("nothing was changed; look at the file"));
+	return false;
+}
+
+/* Is the file just what setup makes where there is none? Then nothing else is in it, and it goes. */
+static bool all_ours(struct setup *x, const struct file_change *f, bool hooks)
+{
+	struct file_change made = { .name = f->name };
+
+	for (const struct piece *p = setup_pieces; p->client; p++)
+		if (str_is(x->args->key, p->client) && file_of(x, p) &&
+		    !strcmp(file_of(x, p), f->name) && (!p->hook || hooks))
+			piece_add(p, &made, x->s->arena);
+	return made.stays && str_eq(made.after, f->before);
+}
+
+static bool plan(struct setup *x)
+{
+	for (const struct piece *p = setup_pieces; p->client; p++)
+		if (concerns(x, p) && !plan_piece(x, p))
+			return false;
+	for (size_t i = 0; x->args->remove && i < x->n; i++)
+		if (x->files[i].existed &&
+		    (all_ours(x, &x->files[i], false) || all_ours(x, &x->files[i], true)))
+			x->files[i].stays = false;
+	return true;
+}
+
+static bool any_change(const struct setup *x)
+{
+	for (size_t i = 0; i < x->n; i++)
+		if (file_change_any(&x->files[i]))
+			return true;
+	return false;
+}
+
+/* --- the answer ---------------------------------------------------------------------------------- */
+
+static json_t *files_json(struct setup *x)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < x->n; i++) {
+		const struct file_change *f = &x->files[i];
+		const char *what = !f->existed ? "create" : f->stays ? "change" : "delete";
+		struct buf diff = BUF_MAX(64u << 20);
+
+		if (!file_change_any(f))
+			continue;
+		file_change_diff(f, &diff, x->s->arena);
+		json_array_append_new(list, json_pack("{s:s, s:s, s:o*}", "path", f->path, "action",
+						      what, "diff", json_str(buf_str(&diff))));
+		buf_free(&diff);
+	}
+	return list;
+}
+
+static void fill(struct setup *x, json_t *o, bool written)
+{
+	json_object_set_new(o, "client", json_str(x->args->key));
+	json_object_set_new(o, "written", json_boolean(written));
+	json_object_set_new(o, "files", files_json(x));
+	json_object_set(o, "notes", x->notes);
+}
+
+static enum result unconfirmed(struct setup *x, json_t **out)
+{
+	run_fail(x->s, USAGE, STR("nothing was written: there is nobody here to ask"),
+		 STR("with --yes it is written without asking"), out);
+	fill(x, *out, false);
+	return USAGE;
+}
+
+static enum result succeed(struct setup *x, bool written, json_t **out)
+{
+	*out = run_success();
+	fill(x, *out, written);
+	return SUCCESS;
+}
+
+static enum result write_all(struct setup *x, json_t **out)
+{
+	if (file_change_write(x->files, x->n, x->root, &x->ans, x->s->arena) != SUCCESS)
+		return run_answer(&x->ans, x->s->arena, out);
+	return succeed(x, true, out);
+}
+
+static enum result show_and_write(struct setup *x, json_t **out)
+{
+	json_t *preview;
+	int said;
+
+	if (x->args->yes || !any_change(x))
+		return any_change(x) ? write_all(x, out) : succeed(x, false, out);
+	preview = run_success();
+	fill(x, preview, false);
+	said = x->s->confirm ? x->s->confirm(x->s, &cmd_setup, preview) : -1;
+	json_decref(preview);
+	if (said < 0)
+		return unconfirmed(x, out);
+	if (said)
+		return write_all(x, out);
+	x->n = 0;
+	note(x, STR("nothing was written"));
+	return succeed(x, false, out);
+}
+
+static const char *find_root(struct setup *x)
+{
+	struct str folder;
+	const char *home = moved_home(x->args->key, &folder);
+
+	if (!x->args->user)
+		return x->s->client.place.work_tree;
+	if (!home)
+		home = getenv("HOME");
+	return home && home[0] == '/' ? fs_real(x->s->arena, home) : NULL;
+}
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	struct client_options said = s->client.said;
+	struct setup x = { .s = s, .args = a, .notes = json_array() };
+	enum result code;
+
+	if (client_init(&s->client, &said, &x.ans, s->arena) != SUCCESS)
+		code = run_answer(&x.ans, s->arena, out);
+	else if (a->user && str_is(a->key, "generic"))
+		code = run_fail(s, USAGE, STR("generic has nothing in a home folder"),
+				STR("without --user it writes AGENTS.md of the project"), out);
+	else if (!(x.root = find_root(&x)))
+		code = run_fail(s, MISCONFIGURED, STR("there is no home folder to be found"),
+				STR("set HOME"), out);
+	else if (!plan(&x))
+		code = run_answer(&x.ans, s->arena, out);
+	else
+		code = show_and_write(&x, out);
+	json_decref(x.notes);
+	return code;
+}
+
+/* --- for people ---------------------------------------------------------------------------------- */
+
+static void show_diff(struct view *v, const char *diff)
+{
+	struct str rest = str_c(diff);
+
+	while (rest.n) {
+		struct str line = str_cut(&rest, '\n');
+		enum paint p = !line.n            ? PLAIN
+			       : line.p[0] == '+' ? GREEN
+			       : line.p[0] == '-' ? RED
+			       : line.p[0] == '@' ? CYAN
+						  : PLAIN;
+
+		view_data(v, p, arena_cstr(v->arena, line));
+		view_text(v, PLAIN, "\n");
+	}
+}
+
+static void show(const json_t *o, struct view *v)
+{
+	bool written = json_is_true(json_object_get(o, "written"));
+	const json_t *f, *n, *files = json_object_get(o, "files");
+	size_t i;
+
+	json_array_foreach(files, i, f) {
+		if (!written)
+			show_diff(v, view_get(f, "diff"));
+		else if (!v->quiet)
+			view_text(v, PLAIN, "%sd ", view_get(f, "action"));
+		if (written)
+			view_data(v, BOLD, view_get(f, "path"));
+		view_text(v, PLAIN, written ? "\n" : "");
+	}
+	if (v->quiet)
+		return;
+	json_array_foreach(json_object_get(o, "notes"), i, n) {
+		view_text(v, YELLOW, "note: ");
+		view_data(v, PLAIN, json_string_value(n));
+		view_text(v, PLAIN, "\n");
+	}
+	if (!json_array_size(files) && !json_array_size(json_object_get(o, "notes")) &&
+	    json_is_true(json_object_get(o, "ok")))
+		view_text(v, PLAIN, "nothing to do: all is as it should be\n");
+}
+
+const struct command cmd_setup = {
+	.name = "setup",
+	.group = "setup",
+	.summary = "make a coding agent's client know pawl, or undo that",
+	.detail =
+		"Adds the MCP server `pawl mcp`, and a skill, a rule or a section of AGENTS.md that says how to work "
+		"with it, to the files of the project (or of the user). Shows the change and asks; where there is "
+		"nobody to ask, --yes is needed. What is there is kept to the byte, twice is the same as once, and "
+		"--remove leaves what was there before. Git's hooks are never touched.",
+	.example = "pawl setup claude --hooks\n"
+		   "pawl setup codex --yes\n"
+		   "pawl setup claude --remove",
+	.see = "prime, hook, guard, init",
+	.params = params,
+	.flags = C_IDEMPOTENT | C_LOCAL | C_SHELL | C_REPORT,
+	.run = run,
+	.show = show,
+};

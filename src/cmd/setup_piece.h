@@ -1,0 +1,37 @@
+/*
+ * setup_piece: what each coding agent's client needs, and where it looks for it. doc/setup.md says which
+ * documentation this follows.
+ */
+#ifndef CMD_SETUP_PIECE_H
+#define CMD_SETUP_PIECE_H
+
+#include "client/file_change.h"
+#include "client/json_text.h"
+#include "client/section.h"
+
+enum piece_kind {
+	PIECE_JSON,    /* a value in a JSON file */
+	PIECE_SECTION, /* a part of a text between marks */
+	PIECE_FILE     /* a file of our own */
+};
+
+struct piece {
+	const char *client; /* "claude" */
+	enum piece_kind kind;
+	const char *file,
+		*user_file; /* in the project, in the home folder; NULL: it has none there */
+	bool hook;          /* only with --hooks */
+	bool fresh;         /* only in a file that setup makes */
+	struct json_place place;
+	const char *value; /* of PIECE_JSON, as JSON */
+	const struct section *section;
+	const char *text; /* of PIECE_FILE */
+};
+
+extern const struct piece setup_pieces[]; /* ends with a NULL client */
+
+/* Does it, or undoes it, in f->after. TEXT_OTHER: somebody else's is there and stays. */
+enum text_change piece_add(const struct piece *p, struct file_change *f, struct arena *a);
+enum text_change piece_remove(const struct piece *p, struct file_change *f, struct arena *a);
+
+#endif
