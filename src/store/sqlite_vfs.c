@@ -12,6 +12,7 @@
  * A WAL's writes are gathered (sqlite_wal.c).
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -67,15 +68,13 @@ bool sq_wal_begun(const char *database)
 	return begun;
 }
 
-const char *sq_vfs(void)
+static void make_vfs(void)
 {
-	if (plain)
-		return ours.zName;
 	sqlite3_config(SQLITE_CONFIG_MEMSTATUS,
 		       0); /* too late if SQLite is in use already: no matter */
 	plain = sqlite3_vfs_find(NULL);
 	if (!plain)
-		return NULL;
+		return;
 	ours = *plain;
 	ours.pNext = NULL;
 	ours.zName = "pawl";
@@ -84,5 +83,12 @@ const char *sq_vfs(void)
 	ours.xFullPathname = full_name;
 	if (sqlite3_vfs_register(&ours, 0) != SQLITE_OK)
 		ours.zName = plain->zName;
+}
+
+const char *sq_vfs(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make_vfs);
 	return ours.zName;
 }

@@ -20,7 +20,11 @@ one() {
 	one share/bash-completion/completions/pawl
 	one share/zsh/site-functions/_pawl
 	one share/fish/vendor_completions.d/pawl.fish
-	[ -z "$(find "$dest" -name 'pawl-gen*' -o -name '*demo*' -o -name '*.a')" ]
+	one include/pawl.h
+	one libpawl.a
+	one libpawl.so.0.1.0
+	one pkgconfig/pawl.pc
+	[ -z "$(find "$dest" -name 'pawl-gen*' -o -name '*demo*' -o -name '*.a' ! -name libpawl.a)" ]
 }
 
 @test "what was installed runs" {

@@ -1,0 +1,74 @@
+# The library as it is installed: found with pkg-config, linked both ways, and with nothing showing but pawl_*.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	dest=$BATS_TEST_TMPDIR/dest
+	meson install -C "$PAWL_BUILD" --no-rebuild --quiet --destdir "$dest"
+	prefix=$(find "$dest" -path '*/include/pawl.h')
+	prefix=${prefix%/include/pawl.h}
+	lib=$(dirname "$(find "$dest" -name libpawl.a)")
+	export PKG_CONFIG_PATH=$lib/pkgconfig LD_LIBRARY_PATH=$lib
+	export HOME=$BATS_TEST_TMPDIR/home
+	unset PAWL_STORE XDG_STATE_HOME
+	mkdir -p "$HOME" "$BATS_TEST_TMPDIR/work"
+	cd "$BATS_TEST_TMPDIR/work" || return
+	"$PAWL" init -q
+	"$PAWL" create -q "A task" >/dev/null
+}
+
+# flags OPTION...: of pkg-config, for where it is and not where it will be
+flags() {
+	pkg-config --define-variable=prefix="$prefix" "$@" pawl
+}
+
+# works PROGRAM: the example does what it says
+works() {
+	"$1" | grep '^t1 (fence 1): {'
+	"$PAWL" show t1 --json | jq -e '.task.status == "Done" and .task.summary == "done by the example"'
+	rc=0
+	"$1" || rc=$?
+	[ "$rc" -eq 10 ]
+	cd /
+	rc=0
+	"$1" || rc=$?
+	[ "$rc" -eq 40 ]
+}
+
+@test "the example, built with what is installed, claims and finishes a task" {
+	# shellcheck disable=SC2046
+	cc -Wall -Wextra -Werror "$PAWL_SOURCE/doc/example/claim.c" $(flags --cflags --libs) -o claim
+	ldd claim | grep -q 'libpawl.so.0 => '"$lib"
+	works "$PWD/claim"
+}
+
+@test "the same with the archive: nothing of pawl has to be installed to run it" {
+	# shellcheck disable=SC2046
+	cc "$PAWL_SOURCE/doc/example/claim.c" $(flags --cflags) "$lib/libpawl.a" \
+		$(pkg-config --libs sqlite3 jansson inih libsodium) -ldl -pthread -o claim
+	run ! grep -q libpawl.so <(ldd claim)
+	works "$PWD/claim"
+}
+
+@test "pkg-config knows the version, and what the archive needs" {
+	[ "$(flags --modversion)" = "$("$PAWL" version --json | jq -r .version)" ]
+	flags --static --libs | grep -q 'lpawl.*lsqlite3'
+	run ! grep -q sqlite3 <(flags --libs)
+}
+
+@test "only pawl_* can be seen, each with its version, and all of the header is there" {
+	declared=$(grep -o 'pawl_[a-z_]*(' "$prefix/include/pawl.h" | tr -d '(' | sort -u)
+	nm -D --defined-only "$lib/libpawl.so" | awk '$2 == "T" { print $3 }' | sort >shown
+	run ! grep -v '^pawl_[a-z_]*@@PAWL_0.1$' shown
+	[ "$(sed 's/@@.*//' shown)" = "$declared" ]
+	[ "$(nm -g --defined-only "$lib/libpawl.a" | awk 'NF == 3 { print $3 }' | sort)" = "$declared" ]
+}
+
+@test "the header is C++, too" {
+	command -v c++ >/dev/null || skip "needs a C++ compiler"
+	echo '#include <pawl.h>
+	int main() { struct pawl_options o = PAWL_OPTIONS; struct pawl *p; return o.size && !pawl_open(&p, &o, nullptr) ? 0 : 1; }' >t.cc
+	# shellcheck disable=SC2046
+	c++ -Wall -Wextra -Werror t.cc $(flags --cflags --libs) -o t
+	./t
+}
