@@ -26,6 +26,12 @@ void terminal_give(pid_t group)
 	sigprocmask(SIG_SETMASK, &old, NULL);
 }
 
+void terminal_take(pid_t group)
+{
+	if (tcgetpgrp(STDIN_FILENO) == group)
+		terminal_give(getpgrp());
+}
+
 /* What the caller of pawl ignored stays ignored; what pawl itself changed does not. */
 static void default_signals(void)
 {

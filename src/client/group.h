@@ -30,5 +30,7 @@ bool group_there(pid_t group);
 bool terminal_ours(void);
 /* Makes the group the one that the terminal listens to. */
 void terminal_give(pid_t group);
+/* Back to us, unless somebody else has it by now. */
+void terminal_take(pid_t group);
 
 #endif

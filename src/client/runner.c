@@ -44,7 +44,7 @@ struct runner {
 	struct program program;
 	struct job *jobs;
 	size_t running;
-	bool terminal, no_more, looked;
+	bool no_more, looked;
 	struct strs given_back;
 	int signals;
 };
@@ -199,6 +199,7 @@ static void begin(struct runner *r, struct job *j)
 	int fault;
 
 	r->program.envp = make_environment(r, j);
+	r->program.terminal = r->plan->jobs == 1 && terminal_ours();
 	fault = group_start(&r->program, &j->group);
 	if (!fault) {
 		r->running++;
@@ -254,7 +255,7 @@ static void keep_answer(struct runner *r, const struct answer *ans)
 	struct buf b = BUF_MAX(SIZE_MAX / 4);
 
 	answer_pack(ans, &b);
-	if (answer_unpack(buf_str(&b), r->ans, r->client->arena))
+	if (answer_unpack(arena_str(r->client->arena, buf_str(&b)), r->ans, r->client->arena))
 		answer_fail(r->ans, ans->code, STR(""), STR(""));
 	buf_free(&b);
 }
@@ -446,9 +447,10 @@ static void leader_gone(struct job *j, int64_t now, int64_t grace)
  * meanwhile. */
 static void stop_too(const struct job *j)
 {
-	terminal_give(getpgrp());
+	terminal_take(j->group);
 	(void)kill(getpid(), SIGSTOP);
-	terminal_give(j->group);
+	if (terminal_ours()) /* `fg`, and not `bg` */
+		terminal_give(j->group);
 	group_signal(j->group, SIGCONT);
 }
 
@@ -459,13 +461,13 @@ static void reap(struct runner *r, struct job *j, int64_t now)
 	if (j->exited || waitpid(j->group, &status, WNOHANG | WUNTRACED) != j->group)
 		return;
 	if (WIFSTOPPED(status)) {
-		if (r->terminal && WSTOPSIG(status) == SIGTSTP)
+		if (r->program.terminal && WSTOPSIG(status) == SIGTSTP)
 			stop_too(j);
 		return;
 	}
 	j->status = status;
-	if (r->terminal) {
-		terminal_give(getpgrp());
+	if (r->program.terminal) {
+		terminal_take(j->group);
 		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)
 			r->sum->interrupted = r->no_more = true;
 	}
@@ -599,12 +601,10 @@ static enum result prepare(struct runner *r)
 
 	for (size_t i = 0; i < plan->words.n; i++)
 		argv[i] = arena_cstr(a, plan->words.v[i]);
-	r->terminal = plan->jobs == 1 && terminal_ours();
 	r->program = (struct program){
 		.path = find_program(plan->words.v[0], c->dir, a),
 		.argv = argv,
 		.dir = c->dir,
-		.terminal = r->terminal,
 		.no_input = plan->jobs > 1,
 		.out_to_err = plan->out_to_err,
 	};

@@ -120,7 +120,7 @@ const struct command cmd_guard = {
 		"Exits with 0 only if the token that you have is that of the live lock, and the fence is the one that "
 		"you mean; with 21 if not. Changes nothing. The token comes from --token, PAWL_TOKEN or the one "
 		"that was saved at the claim.",
-	.example = "pawl guard t1 && git push\n"
+	.example = "pawl guard t1\n"
 		   "pawl guard t1 --fence 3",
 	.see = "heartbeat, claim, lock status, run",
 	.params = params,

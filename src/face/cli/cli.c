@@ -178,12 +178,12 @@ static enum result run(struct cli *c, const struct command *command, json_t **ou
 	struct client_options options = said(c);
 	struct answer ans = { 0 };
 
-	find_output(c);
-	s->owns_stdout = c->output.format != FORMAT_TEXT;
 	s->client.said = options;
 	if (!(command->flags & C_LOCAL) &&
 	    client_init(&s->client, &options, &ans, &c->arena) != SUCCESS)
 		return run_answer(&ans, &c->arena, out);
+	find_output(c);
+	s->owns_stdout = c->output.format != FORMAT_TEXT;
 	return command->run ? command->run(s, &c->parsed.args, out)
 			    : run_op(s, &c->parsed.args, out);
 }
