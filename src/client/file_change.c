@@ -33,8 +33,8 @@ static char *real_of(const char *root, const char *name, struct arena *a)
 	return path;
 }
 
-/* Links among the folders that are there could lead away, too. */
-static bool folders_inside(const char *path, const char *root, struct arena *a)
+/* Wherever links have led: is the folder that it is in, as far as that is there, root or below it? */
+static bool folder_inside(const char *path, const char *root, struct arena *a)
 {
 	struct str dir = fs_dirname(str_c(path));
 	char *real;
@@ -56,7 +56,7 @@ enum result file_change_load(struct file_change *f, const char *root, const char
 	f->path = real_of(root, name, a);
 	if (!f->path)
 		return refuse(ans, shown, "it is a link that leads nowhere", a);
-	if (!inside(f->path, root) || !folders_inside(f->path, root, a))
+	if (!folder_inside(f->path, root, a))
 		return refuse(ans, shown, "it is a link that leads out of the folder", a);
 	r = fs_read(a, f->path, FILE_MAX, &f->before);
 	if (r == -ENOENT) {

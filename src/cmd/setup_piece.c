@@ -41,15 +41,13 @@ static const char skill[] =
 	"description: Take, keep and finish tasks from this project's shared queue. Use it when asked to work on\n"
 	"  tasks, to see what is next, to report progress, or when pawl is mentioned.\n"
 	"---\n"
-	"\n"
-	"# Tasks\n"
-	"\n" WORK;
+	"\n";
 
 static const char rule[] = "---\n"
 			   "description: Tasks come from the queue pawl\n"
 			   "alwaysApply: true\n"
 			   "---\n"
-			   "\n" WORK;
+			   "\n";
 
 #define SERVER "{\"command\": \"pawl\", \"args\": [\"mcp\"]}"
 #define HOOK(event) "{\"hooks\": [{\"type\": \"command\", \"command\": \"pawl hook " event "\"}]}"
@@ -76,7 +74,7 @@ static const char rule[] = "---\n"
 #define OWN(name, project, user, content)                                                     \
 	{                                                                                     \
 		.client = (name), .kind = PIECE_FILE, .file = (project), .user_file = (user), \
-		.text = (content)                                                             \
+		.head = (content), .section = &markdown                                       \
 	}
 
 const struct piece setup_pieces[] = {
@@ -115,19 +113,36 @@ const struct piece setup_pieces[] = {
 
 /* --- doing it ------------------------------------------------------------------------------------ */
 
+/* The name on a line of TOML, "[ a . "b" ]" or "a.b = 1", as a.b, behind the table that it is in. */
+static struct str toml_name(struct str line, struct str table, struct arena *a)
+{
+	struct buf b = BUF_MAX(4096);
+	struct str out;
+
+	if (table.n && !str_starts(line, STR("[")))
+		buf_addf(&b, "%.*s.", STRF(table));
+	for (size_t i = 0; i < line.n && !strchr("=]#", line.p[i]); i++)
+		if (!strchr(" \t\"'[", line.p[i]))
+			buf_addc(&b, line.p[i]);
+	out = arena_str(a, buf_str(&b));
+	buf_free(&b);
+	return out;
+}
+
 /* What TOML says about our server elsewhere: a table may be there only once, and one that was written in
  * braces cannot be added to. */
-static enum text_change toml_fits(struct str text)
+static enum text_change toml_fits(struct str text, struct arena *a)
 {
-	while (text.n) {
-		struct str line = str_trim(str_cut(&text, '\n'));
+	struct str table = STR("");
 
-		if (str_starts(line, STR("[mcp_servers.pawl")) ||
-		    str_starts(line, STR("[mcp_servers.\"pawl\"")) ||
-		    str_starts(line, STR("mcp_servers.pawl")))
+	while (text.n) {
+		struct str line = str_trim(str_cut(&text, '\n')), name = toml_name(line, table, a);
+
+		if (str_is(name, "mcp_servers.pawl") || str_starts(name, STR("mcp_servers.pawl.")))
 			return TEXT_OTHER;
-		if (str_cut_prefix(&line, STR("mcp_servers")) &&
-		    str_starts(str_trim(line), STR("=")))
+		if (str_starts(line, STR("[")))
+			table = name;
+		else if (str_is(name, "mcp_servers"))
 			return TEXT_UNFIT;
 	}
 	return TEXT_CHANGED;
@@ -141,18 +156,40 @@ static enum text_change add_section(const struct piece *p, const struct file_cha
 
 	if (p->section == &toml) {
 		r = section_remove(f->after, p->section, &rest, a);
-		r = toml_fits(r == TEXT_CHANGED ? rest : r == TEXT_EMPTY ? STR("") : f->after);
+		r = toml_fits(r == TEXT_CHANGED ? rest : r == TEXT_EMPTY ? STR("") : f->after, a);
 	}
 	return r == TEXT_CHANGED ? section_add(f->after, f->stays, p->section, out, a) : r;
 }
 
+/* A file of our own is a head and the section. What is not between the marks may have been changed. */
 static enum text_change add_file(const struct piece *p, const struct file_change *f,
-				 struct str *out)
+				 struct str *out, struct arena *a)
 {
-	if (f->stays)
-		return str_is(f->after, p->text) ? TEXT_SAME : TEXT_OTHER;
-	*out = str_c(p->text);
-	return TEXT_CHANGED;
+	struct str rest;
+
+	if (!f->stays) {
+		*out = arena_printf(a, "%s%s", p->head, p->section->text);
+		return TEXT_CHANGED;
+	}
+	if (section_remove(f->after, p->section, &rest, a) == TEXT_SAME)
+		return TEXT_OTHER;
+	return section_add(f->after, true, p->section, out, a);
+}
+
+static enum text_change remove_file(const struct piece *p, const struct file_change *f,
+				    struct str *out, struct arena *a)
+{
+	struct str head = str_c(p->head);
+
+	switch (section_remove(f->after, p->section, out, a)) {
+	case TEXT_CHANGED: /* the newline before it was the head's */
+		head.n--;
+		return str_eq(*out, head) ? TEXT_EMPTY : TEXT_CHANGED;
+	case TEXT_EMPTY:
+		return TEXT_EMPTY;
+	default:
+		return TEXT_OTHER;
+	}
 }
 
 enum text_change piece_add(const struct piece *p, struct file_change *f, struct arena *a)
@@ -170,7 +207,7 @@ enum text_change piece_add(const struct piece *p, struct file_change *f, struct 
 	} else if (p->kind == PIECE_SECTION) {
 		r = add_section(p, f, &out, a);
 	} else {
-		r = add_file(p, f, &out);
+		r = add_file(p, f, &out, a);
 	}
 	if (r == TEXT_CHANGED) {
 		f->after = out;
@@ -194,7 +231,7 @@ enum text_change piece_remove(const struct piece *p, struct file_change *f, stru
 	} else if (p->kind == PIECE_SECTION) {
 		r = section_remove(f->after, p->section, &out, a);
 	} else {
-		r = str_is(f->after, p->text) ? TEXT_EMPTY : TEXT_OTHER;
+		r = remove_file(p, f, &out, a);
 	}
 	if (r == TEXT_CHANGED)
 		f->after = out;

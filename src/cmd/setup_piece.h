@@ -12,7 +12,7 @@
 enum piece_kind {
 	PIECE_JSON,    /* a value in a JSON file */
 	PIECE_SECTION, /* a part of a text between marks */
-	PIECE_FILE     /* a file of our own */
+	PIECE_FILE     /* a file of our own: a head and a section */
 };
 
 struct piece {
@@ -25,7 +25,7 @@ struct piece {
 	struct json_place place;
 	const char *value; /* of PIECE_JSON, as JSON */
 	const struct section *section;
-	const char *text; /* of PIECE_FILE */
+	const char *head; /* of PIECE_FILE: what comes before the section */
 };
 
 extern const struct piece setup_pieces[]; /* ends with a NULL client */

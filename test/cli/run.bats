@@ -266,6 +266,8 @@ renewed_since() {
 	in_background --next --ttl 1h -- sh -c "$(noting cmd "$forever")"
 	soon [ -e cmd ]
 	same "$(field t1 .lock.pid)" "$pawl"
+	same "$(field t1 .lock.pid_start)" "$(sed 's/.*) //' "/proc/$pawl/stat" | cut -d' ' -f20)"
+	[[ $(field t1 .lock.boot_id) == "$(cat /proc/sys/kernel/random/boot_id)"* ]]
 	ask 0 lock cleanup
 	is '.count == 0'
 	kill -9 "$pawl"
@@ -301,8 +303,9 @@ renewed_since() {
 
 @test "what the command leaves running is ended before the task is Done" {
 	new x
-	call 0 run --next --grace 0.3s -- sh -c "sh -c '$(noting child "trap \"\" TERM; $forever")' & while [ ! -e child ]; do sleep 0.05; done"
+	call 0 run --next --grace 0.3s -- sh -c "sh -c '$(noting child "trap \"\" TERM; $forever; echo >survived")' & while [ ! -e child ]; do sleep 0.05; done"
 	gone "$(cat child)"
+	[ ! -e survived ]
 	status_is t1 Done
 }
 

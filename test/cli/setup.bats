@@ -188,6 +188,39 @@ existing() {
 	same "$(cat AGENTS.md)" "$(printf 'top\nbottom')"
 }
 
+@test "a file of our own is brought up to date, too, and keeps what was changed in it" {
+	call 0 setup claude --yes
+	file=.claude/skills/pawl/SKILL.md
+	sed -i 's/^- Take a task.*/- Take it the old way./; s/^name: pawl/name: tasks/' $file
+	call 0 setup claude --yes
+	grep -q "name: tasks" $file
+	not grep -q "old way" $file
+	grep -q "Take a task" $file
+	call 0 setup claude --remove --yes
+	grep -q "name: tasks" $file
+	not grep -q "pawl setup" $file
+}
+
+@test "what Codex's TOML says of pawl in other ways is left alone" {
+	mkdir .codex
+	while IFS= read -r text; do
+		printf "$text" >.codex/config.toml
+		before=$(cat .codex/config.toml)
+		call 0 setup codex --yes
+		says "left as it is"
+		same "$before" "$(cat .codex/config.toml)"
+	done <<-'END'
+		[ mcp_servers . "pawl" ]\ncommand = "x"
+		[mcp_servers]\npawl = { command = "x" }
+		[mcp_servers]\npawl.command = "x"
+		mcp_servers.pawl.command = "x"
+		[mcp_servers.pawl.env]\nA = "1"
+	END
+	printf '[mcp_servers]\npawls = { command = "x" }\n' >.codex/config.toml
+	call 0 setup codex --yes
+	grep -qx '\[mcp_servers.pawl\]' .codex/config.toml
+}
+
 @test "without --yes and without a terminal: shown, not written" {
 	existing 1
 	before=$(tree)
@@ -260,7 +293,7 @@ existing() {
 	ln -s "$BATS_TEST_TMPDIR/folder" .gemini
 	call 40 setup gemini --yes
 	same "$(ls "$BATS_TEST_TMPDIR/folder")" ""
-	printf '[a]\nmcp_servers = { other = 1 }\n' >config.toml
+	printf 'mcp_servers = { other = 1 }\n[a]\n' >config.toml
 	mkdir .codex
 	mv config.toml .codex
 	before=$(tree)
