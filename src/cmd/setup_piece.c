@@ -59,7 +59,7 @@ static const char rule[] = "---\n"
 #define MCP(name, project, user)                                                              \
 	{                                                                                     \
 		.client = (name), .kind = PIECE_JSON, .file = (project), .user_file = (user), \
-		.place = { { "mcpServers", "pawl" } }, .value = SERVER                        \
+		.place.key = { "mcpServers", "pawl" }, .value = SERVER                        \
 	}
 #define ON(name, path, event, json)                                                        \
 	{                                                                                  \
@@ -97,7 +97,7 @@ const struct piece setup_pieces[] = {
 	  .user_file = ".cursor/hooks.json",
 	  .hook = true,
 	  .fresh = true,
-	  .place = { { "version" } },
+	  .place.key = { "version" },
 	  .value = "1" },
 	ON("cursor", ".cursor/hooks.json", "postToolUse", CURSOR_HOOK("beat")),
 	ON("cursor", ".cursor/hooks.json", "sessionEnd", CURSOR_HOOK("end")),
