@@ -81,12 +81,15 @@ static void call(struct runner *r, const struct request *rq, struct answer *ans,
 
 /* --- the lease ------------------------------------------------------------------------------ */
 
-/* Counted from before the call, so that ours ends no later than the store's. */
-static void lease_from(struct job *j, int64_t sent, int64_t ttl)
+/* Counted from before the call, so that ours ends no later than the store's. What is left of it can be less
+ * than its length: the call may have been a repeat. */
+static void lease_from(struct job *j, int64_t sent, const struct answer *ans)
 {
-	j->ttl = ttl;
-	j->deadline = sent + ttl;
-	j->renew_at = sent + ttl / 3;
+	int64_t left = ans->lock->expires_at - ans->now;
+
+	j->ttl = ans->lock->ttl;
+	j->deadline = sent + left;
+	j->renew_at = sent + (left < j->ttl ? left : j->ttl) / 3;
 }
 
 /* Was it the program itself that ended the lock, with the token it was given? */
@@ -116,8 +119,8 @@ static void renew(struct runner *r, struct job *j)
 	struct answer ans;
 
 	call(r, &rq, &ans, &scratch);
-	if (ans.code == SUCCESS)
-		lease_from(j, sent, ans.lock ? ans.lock->ttl : j->ttl);
+	if (ans.code == SUCCESS && ans.lock)
+		lease_from(j, sent, &ans);
 	else if (ended_by_holder(j, ans.task, &scratch))
 		j->settled = true;
 	else if (ans.code != API_ERROR || os_boot_ms() >= j->deadline)
@@ -224,9 +227,9 @@ static void hold(struct runner *r, struct job *j, const struct answer *ans, int6
 	j->title = arena_str(&j->arena, ans->task->title);
 	j->token = arena_str(&j->arena, ans->lock->token);
 	j->fence = ans->lock->fence;
-	lease_from(j, sent, ans->lock->ttl);
+	lease_from(j, sent, ans);
 	if (r->plan->began)
-		r->plan->began(r->plan->ctx, ans->task, ans->lock);
+		r->plan->began(r->plan->ctx, ans);
 }
 
 /* Is what comes next something that this loop gave back already? It would spin. */
@@ -398,6 +401,15 @@ static void report_refused(struct runner *r, struct job *j, const struct answer 
 		e->became = back.task->status;
 }
 
+static void look_at_settled(struct runner *r, struct job *j, struct run_end *e, struct answer *ans,
+			    struct arena *a)
+{
+	struct request rq = holders(j, OP_SHOW);
+
+	e->settled = true;
+	call(r, &rq, ans, a);
+}
+
 static void report(struct runner *r, struct job *j)
 {
 	struct arena scratch = { 0 };
@@ -416,7 +428,7 @@ static void report(struct runner *r, struct job *j)
 	if (rq.op == OP_SHOW)
 		e.code = SUCCESS;
 	else if (ans.code != SUCCESS && ended_by_holder(j, ans.task, &scratch))
-		e.settled = true;
+		look_at_settled(r, j, &e, &ans, &scratch);
 	else if (ans.code == LOST_LOCK)
 		j->lost = true;
 	else if (ans.code != SUCCESS)

@@ -32,7 +32,7 @@ struct run_plan {
 	struct str summary;  /* empty: one is made */
 	int64_t grace_ms, jobs;
 	bool loop, out_to_err;
-	void (*began)(void *ctx, const struct task *t, const struct grant *lock);
+	void (*began)(void *ctx, const struct answer *claim);
 	void (*ended)(void *ctx,
 		      const struct run_end *e); /* what it points to is gone afterwards */
 	void *ctx;

@@ -41,13 +41,15 @@ static void say(struct session *s, struct str text)
 		s->note(s, text);
 }
 
-static void began(void *ctx, const struct task *t, const struct grant *lock)
+static void began(void *ctx, const struct answer *claim)
 {
 	struct running *x = ctx;
 	struct arena a = { 0 };
 
-	say(x->s, arena_printf(&a, "%.*s (fence %lld): %.*s", STRF(t->id), (long long)lock->fence,
-			       STRF(t->title)));
+	say(x->s, arena_printf(&a, "%.*s (fence %lld): %.*s", STRF(claim->task->id),
+			       (long long)claim->lock->fence, STRF(claim->task->title)));
+	for (size_t i = 0; i < claim->warnings.n; i++)
+		say(x->s, claim->warnings.v[i]);
 	arena_free(&a);
 }
 
@@ -64,8 +66,10 @@ static json_t *run_json(const struct run_end *e)
 static void answer_single(struct running *x, const struct run_end *e, struct arena *a)
 {
 	x->code = e->code;
-	if (e->code == SUCCESS)
+	if (e->answer && e->answer->code == e->code)
 		run_answer(e->answer, a, &x->out);
+	else if (e->code == SUCCESS)
+		x->out = run_success();
 	else
 		run_fail(x->s, e->code, e->message, e->hint, &x->out);
 	json_object_set_new(x->out, "run", run_json(e));
@@ -158,20 +162,20 @@ static enum result answer_all(struct session *s, const struct run_sum *sum,
 			      const struct answer *stopped, json_t **out)
 {
 	enum result code = sum->lost ? LOST_LOCK : sum->troubled ? MISCONFIGURED : stopped->code;
-	struct str what = stopped->message;
+	struct str what =
+		sum->lost ? arena_printf(s->arena, "the lock was lost on %lld of %lld tasks",
+					 (long long)sum->lost, (long long)sum->ran)
+			  : arena_printf(s->arena,
+					 "what became of %lld of %lld tasks could not be reported",
+					 (long long)sum->troubled, (long long)sum->ran);
 
-	if (sum->lost)
-		what = arena_printf(s->arena, "the lock was lost on %lld of %lld tasks",
-				    (long long)sum->lost, (long long)sum->ran);
-	else if (sum->troubled)
-		what = arena_printf(s->arena,
-				    "what became of %lld of %lld tasks could not be reported",
-				    (long long)sum->troubled, (long long)sum->ran);
-	if (code == SUCCESS) {
+	if (sum->lost || sum->troubled) {
+		run_fail(s, code, what, STR("`pawl log` says what happened"), out);
+	} else if (code != SUCCESS) {
+		run_answer(stopped, s->arena, out);
+	} else {
 		*out = run_success();
 		s->exit_code = run_exit_code(sum->last_status);
-	} else {
-		run_fail(s, code, what, stopped->hint, out);
 	}
 	add_sum(*out, sum);
 	if (sum->again.n)

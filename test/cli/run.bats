@@ -141,6 +141,13 @@ forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 	[[ $(field t2 .blocker_reason) == *'`false` ended with exit code 1'* ]]
 }
 
+@test "a claim's warnings are passed on" {
+	new a
+	new b --depends t1
+	call 0 run t2 -- true
+	complains "depends on 1 task"
+}
+
 @test "open sub-tasks: given back, and said so" {
 	new parent
 	new child --parent t1
@@ -159,6 +166,9 @@ forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 	same "$(field t1 .summary)" mine
 	call 0 run t2 -- sh -c '"$PAWL" block -q "$PAWL_TASK" -r r -u u'
 	status_is t2 Blocked
+	pawl unblock t2
+	PAWL_FORMAT=json call 0 run t2 -- sh -c '"$PAWL" fail -q "$PAWL_TASK" -r r'
+	is '.ok and .task.status == "Failed" and .run.settled'
 	# and is not taken for a loss, though the lease cannot be renewed any more
 	call 0 run t3 --ttl 0.3s -- sh -c '"$PAWL" release -q "$PAWL_TASK"; sleep 1; echo went on'
 	says "went on"

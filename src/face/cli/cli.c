@@ -153,7 +153,7 @@ static int confirm(struct session *s, const struct command *command, const json_
 	struct cli *c = s->face;
 
 	find_output(c);
-	if (c->output.format != FORMAT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+	if (c->output.format != FORMAT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return -1;
 	output_one(&c->output, command, object, &c->arena);
 	fputs("Write this? [y/N] ", stderr);
