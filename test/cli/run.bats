@@ -418,3 +418,42 @@ renewed_since() {
 	same "$group" "$foreground"
 	status_is t1 Done
 }
+
+@test "^Z stops the command and pawl, fg goes on with both" {
+	needs python3
+	needs script
+	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no pseudo-terminal to be had here"
+	new x
+	cat >shell.py <<-'END'
+		import os, pty, select, time
+
+		pid, fd = pty.fork()
+		if pid == 0:
+		    os.execvp("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"])
+
+		def until(text):
+		    seen, end = b"", time.time() + 20
+		    while text not in seen:
+		        assert time.time() < end, (text, seen)
+		        if select.select([fd], [], [], 0.1)[0]:
+		            seen += os.read(fd, 4096)
+
+		def say(text):
+		    os.write(fd, text.encode())
+
+		say("\"$PAWL\" run --next -- sh -c 'echo be''gan; read x; echo got $x >got'\n")
+		until(b"began")
+		say("\x1a")
+		until(b"Stopped")
+		say("fg\n")
+		until(b"be''gan")
+		say("hello\n")
+		until(b"t1 is Done")
+		say("exit\n")
+		until(b"exit")
+		os.waitpid(pid, 0)
+	END
+	python3 shell.py 3>&-
+	same "$(cat got)" "got hello"
+	status_is t1 Done
+}
