@@ -43,6 +43,14 @@ void lease_renew(struct task *t, int64_t ttl, int64_t now)
 		t->lock.expires_at = now + ttl;
 }
 
+void lease_move(struct task *t, const struct request *r)
+{
+	t->lock.host = r->host;
+	t->lock.pid = r->pid;
+	t->lock.pid_start = r->pid_start;
+	t->lock.boot_id = r->boot_id;
+}
+
 void lease_clear(struct task *t, int64_t now)
 {
 	/* others may have it already: no new wait for them */

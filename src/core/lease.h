@@ -14,6 +14,8 @@ bool lease_owned(const struct lock *l, struct str hash, int64_t now);
 void lease_take(struct task *t, const struct request *r, struct str hash, int64_t ttl, int64_t now);
 /* expires_at = max(old, now + ttl) */
 void lease_renew(struct task *t, int64_t ttl, int64_t now);
+/* From now on the process that the request names is the holder's. */
+void lease_move(struct task *t, const struct request *r);
 /* Clears the lock. An agent that knows the task has `last_ttl` to come back before others may take it, but
  * not if it was In Progress and its lease had already run out. */
 void lease_clear(struct task *t, int64_t now);

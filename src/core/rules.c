@@ -192,6 +192,8 @@ static void heartbeat(struct task *t, const struct call *c, struct verdict *v)
 		return;
 	}
 	lease_renew(t, HAS(c->rq, ttl) ? c->rq->ttl : t->lock.ttl, c->now);
+	if (HAS(c->rq, pid))
+		lease_move(t, c->rq);
 	t->version++;
 	v->changed = v->granted = true;
 }

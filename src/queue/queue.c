@@ -201,16 +201,25 @@ void queue_call(struct queue *q, const struct request *rq, struct answer *ans, s
 	queue_call_many(q, rq, ans, 1, a);
 }
 
+int queue_wake_fd(struct queue *q)
+{
+	return q->store->ops->wake_fd(q->store);
+}
+
+void queue_woken(struct queue *q)
+{
+	q->store->ops->wake_clear(q->store);
+}
+
 void queue_wait(struct queue *q, int64_t ms)
 {
-	int fd = q->store->ops->wake_fd(q->store);
+	int fd = queue_wake_fd(q);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
-	/* Where nothing wakes us we look again soon enough. */
-	if (fd < 0 && ms > 250)
-		ms = 250;
+	if (fd < 0 && ms > QUEUE_LOOK_MS)
+		ms = QUEUE_LOOK_MS;
 	if (poll(&p, fd >= 0, (int)(ms > 60000 ? 60000 : ms)) > 0)
-		q->store->ops->wake_clear(q->store);
+		queue_woken(q);
 }
 
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,

@@ -37,6 +37,11 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 		     struct arena *a);
 /* Returns when something may have changed, or after `ms` at the latest. */
 void queue_wait(struct queue *q, int64_t ms);
+/* For those who also wait for other things: readable when something may have changed, until queue_woken();
+ * -1: there is no such thing, look again every QUEUE_LOOK_MS. */
+int queue_wake_fd(struct queue *q);
+void queue_woken(struct queue *q);
+#define QUEUE_LOOK_MS 250
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a);
 int64_t queue_now(struct queue *q);

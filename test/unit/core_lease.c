@@ -115,6 +115,28 @@ static void heartbeat_at_the_edge(void **state)
 	assert_int_equal(t.version, 2);
 }
 
+/* A holder that was started again says which process it is now. */
+static void heartbeat_moves(void **state)
+{
+	struct task t = { .id = STR("t1"), .status = READY };
+	struct request r = { .op = OP_HEARTBEAT };
+
+	(void)state;
+	simple(&t, OP_CLAIM, NOW, STR(""), ONE);
+	t.lock.pid = 7;
+	assert_int_equal(act(&t, &r, NOW, ONE, STR("")).code, SUCCESS);
+	assert_int_equal(t.lock.pid, 7);
+	GIVE(&r, pid, 8);
+	GIVE(&r, pid_start, 9);
+	GIVE(&r, boot_id, STR("here"));
+	GIVE(&r, host, STR("there"));
+	assert_int_equal(act(&t, &r, NOW, ONE, STR("")).code, SUCCESS);
+	assert_int_equal(t.lock.pid, 8);
+	assert_int_equal(t.lock.pid_start, 9);
+	assert_true(str_is(t.lock.boot_id, "here"));
+	assert_true(str_is(t.lock.host, "there"));
+}
+
 static void warns_of_dependencies(void **state)
 {
 	struct task t = { .id = STR("t1"), .status = READY, .open_deps = 1 }, u = t;
@@ -485,6 +507,7 @@ int main(void)
 		cmocka_unit_test(foreign_edges),
 		cmocka_unit_test(renewal_never_shortens),
 		cmocka_unit_test(heartbeat_at_the_edge),
+		cmocka_unit_test(heartbeat_moves),
 		cmocka_unit_test(shorter_heartbeat),
 		cmocka_unit_test(warns_of_dependencies),
 		cmocka_unit_test(worn_out),

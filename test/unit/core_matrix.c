@@ -505,6 +505,10 @@ static void want_heartbeat(struct want *w)
 		w->code = MISCONFIGURED;
 	} else {
 		w->t.lock.expires_at = NOW + (w->s->mode == TTL ? 3 : 2) * MINUTE;
+		w->t.lock.host = STR("here");
+		w->t.lock.pid = 81;
+		w->t.lock.pid_start = 82;
+		w->t.lock.boot_id = STR("boot-1");
 		w->t.version++;
 		w->changed = w->granted = true;
 	}
