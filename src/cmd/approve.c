@@ -12,6 +12,7 @@ const struct command cmd_approve = {
 		"Needs no lock. A reviewer may approve although sub-tasks are open; the log says so.",
 	.example = "pawl approve t1 --summary \"looks good\"",
 	.see = "review, rework, reopen",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_APPROVE,

@@ -18,6 +18,10 @@ const struct command cmd_block = {
 	.example =
 		"pawl block t1 --reason \"no access to the registry\" --unblock-action \"add a key\"",
 	.see = "unblock, escalate, release",
+	.model =
+		"Use it when you cannot go on without somebody else. In Progress to Blocked; the lock is left to run out. LOST_LOCK: "
+		"the task is no longer yours, nothing changed.",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_BLOCK,

@@ -13,6 +13,7 @@ const struct command cmd_cancel = {
 		"otherwise. Ready tasks that depend on it go to Needs Help.",
 	.example = "pawl cancel t1 --reason \"no longer needed\"",
 	.see = "reopen, remove, lock break",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE | C_DESTRUCTIVE,
 	.op = OP_CANCEL,

@@ -7,9 +7,9 @@ static const struct param params[] = {
 	PARAM_TTL("15m"),
 	PARAM(fence, "resume", P_INT, .value = "FENCE", .min = 1,
 	      .help = "take up work whose lease ran out, if nobody took it since"),
-	PARAM(pid, "pid", P_INT, .value = "PID", .min = 1, .max = INT32_MAX,
+	PARAM(pid, "pid", P_INT, .value = "PID", .min = 1, .max = INT32_MAX, .flags = P_TERMINAL,
 	      .help = "process that does the work: `lock cleanup` sees when it is dead"),
-	PARAM(description, "description", P_TEXT, .letter = 'd',
+	PARAM(description, "description", P_TEXT, .letter = 'd', .flags = P_SELDOM,
 	      .help = "what the holder is about to do, for the log"),
 	{ 0 }
 };
@@ -44,6 +44,11 @@ const struct command cmd_claim = {
 	.example = "pawl claim t1 --ttl 30m\n"
 		   "pawl claim t1 --resume 3",
 	.see = "next, heartbeat, release, done, lock status",
+	.model =
+		"Take a certain task (for any: next). Sets it In Progress and locks it for you; the answer is the whole brief. If "
+		"somebody has it: CONFLICT with error.holder and error.expires_at, nothing changed; take another. If your own lease "
+		"ran out and nobody took it since, resume=FENCE goes on; else LOST_LOCK.",
+	.gives = "task lock parent waits_for comments came_back call_next",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_CLAIM,

@@ -56,6 +56,19 @@ bool command_prefix(const char *word)
 	return command_prefix_in(commands, word);
 }
 
+const struct param *command_missing(const struct command *c, const struct args *a)
+{
+	for (const struct param *p = c->params; p && p->name; p++) {
+		bool given = a->seen >> (p - c->params) & 1;
+
+		if (p->arg)
+			given = a->rq.has >> (p->arg - 1) & 1;
+		if (p->flags & P_REQUIRED && !given)
+			return p;
+	}
+	return NULL;
+}
+
 #define NAMES_MAX 128
 
 /* What others call it. */

@@ -37,9 +37,11 @@ enum param_type {
 
 #define P_POSITIONAL 1u
 #define P_REQUIRED 2u
-#define P_EMPTY 4u  /* "" is a value: it clears the field */
-#define P_FILLED 8u /* if it is given, it is not empty */
-#define P_REST 16u  /* positional: all that stands behind "--", as it is */
+#define P_EMPTY 4u     /* "" is a value: it clears the field */
+#define P_FILLED 8u    /* if it is given, it is not empty */
+#define P_SELDOM 16u   /* few need it: where room is short, it is not offered */
+#define P_TERMINAL 32u /* only on a command line */
+#define P_REST 64u     /* positional: all that stands behind "--", as it is */
 
 /* What may be said with any command. */
 struct global {
@@ -55,9 +57,9 @@ struct torture_args {
 /* Where values go: the request itself, and what only the command is told. */
 struct args {
 	struct request rq;
-	int64_t claim, wait, follow, fix, user, pid;
+	int64_t claim, wait, follow, fix, user, pid, max_hold, release_on_exit;
 	int64_t next, loop, jobs, grace, hooks, remove, yes;
-	struct str shell, key, value, event, on_success, on_failure;
+	struct str shell, key, value, event, on_success, on_failure, profile;
 	struct strs words;
 	struct torture_args torture;
 	struct global global;
@@ -72,8 +74,9 @@ struct param {
 	size_t offset; /* in struct args */
 	int arg;       /* enum arg + 1; 0: not part of the request */
 	const char *value, *help, *def,
-		*choices; /* value: its name in help, if not that of its type */
-	int64_t min, max; /* of a P_INT; max 0: no limit */
+		*choices;  /* value: its name in help, if not that of its type */
+	const char *model; /* what a model is told instead of `help` */
+	int64_t min, max;  /* of a P_INT; max 0: no limit */
 };
 
 #define PARAM(member, option, kind, ...)                                                      \
@@ -103,6 +106,11 @@ bool param_repeats(const struct param *p);
 const char *param_value(const struct param *p);
 /* The words that it can be, with spaces between them; words of more than one part with '-'. NULL: free. */
 const char *param_choices(const struct param *p);
+
+/* By its name in a table that ends with a NULL name, as an argument is called: "unblock_action", "id". NULL: none. */
+const struct param *param_find(const struct param *list, struct str name);
+/* That name of it. */
+struct str param_argument(const struct param *p, struct arena *a);
 
 /* The options that every command has; ends with a NULL name. */
 extern const struct param global_params[];
@@ -135,6 +143,8 @@ struct session {
 	int (*confirm)(struct session *s, const struct command *c, const json_t *object);
 	bool owns_stdout; /* standard output is for the answer alone */
 	int exit_code; /* of the program that the command ran for its caller; 0: that of the answer */
+	/* Serves until its client is gone. NULL: it cannot. */
+	enum result (*mcp)(struct session *s, const struct args *a, json_t **out);
 	const char *executable; /* how this program was called */
 	void *face;
 };
@@ -143,8 +153,12 @@ struct command {
 	const char *name;  /* one or two words: "claim", "lock acquire" */
 	const char *group; /* "work", "plan", "review", "look", "locks", "setup" */
 	const char *summary, *detail;
-	const char *example;        /* lines as typed, without a prompt */
-	const char *see;            /* names of other commands, with commas */
+	const char *example; /* lines as typed, without a prompt */
+	const char *see;     /* names of other commands, with commas */
+	/* For models: when to use it, what it changes, what comes back if somebody else was faster. NULL: summary
+	 * and detail say it. */
+	const char *model;
+	const char *gives; /* what its answer can have besides ok, code and notes: "task lock" */
 	const struct param *params; /* ends with a NULL name; may be NULL */
 	unsigned flags;
 	enum op op;
@@ -179,6 +193,8 @@ const struct command *command_find_in(const struct command *const *table, const 
 bool command_prefix_in(const struct command *const *table, const char *word);
 /* What commands with this first word are about. */
 const char *command_family(const char *word);
+/* A parameter that it needs and that was not given. NULL: none. */
+const struct param *command_missing(const struct command *c, const struct args *a);
 /* The first word of the command's name. */
 struct str command_word(const struct command *c);
 /* Like `word`: a command's first word, or for a prefix its second; for "did you mean". NULL: none. */

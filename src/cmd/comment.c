@@ -1,10 +1,11 @@
 #include "cmd/command.h"
 
-static const struct param params[] = { PARAM_ID("task to comment on"),
-				       PARAM(text, "TEXT", P_TEXT,
-					     .flags = P_POSITIONAL | P_REQUIRED,
-					     .help = "what to say; - reads standard input"),
-				       { 0 } };
+static const struct param params[] = {
+	PARAM_ID("task to comment on"),
+	PARAM(text, "TEXT", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED,
+	      .help = "what to say; - reads standard input", .model = "what to say"),
+	{ 0 }
+};
 
 static void show(const json_t *o, struct view *v)
 {
@@ -19,6 +20,7 @@ const struct command cmd_comment = {
 		"It is kept in the task's log with its author. Anybody may comment, whoever holds the task.",
 	.example = "pawl comment t1 \"see also the discussion in #12\"",
 	.see = "show, log",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_COMMENT,

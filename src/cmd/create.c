@@ -80,6 +80,10 @@ const struct command cmd_create = {
 		"pawl create \"Write the docs\" --depends t1 --acceptance \"make doc has no warnings\"\n"
 		"id=$(pawl create -q \"Measure it\")",
 	.see = "update, depend, next, show",
+	.model =
+		"Add a task: new work that you found, or a part of yours (parent). It is Ready, held by nobody, and offered once what "
+		"it depends on is Done. CONFLICT: the id exists. Each call adds one.",
+	.gives = "task existed",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_CREATE,

@@ -23,6 +23,7 @@ const struct command cmd_depend = {
 	.detail = "A cycle through dependencies and sub-tasks is refused (40).",
 	.example = "pawl depend t3 t1 t2",
 	.see = "undepend, create, next",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_DEPEND,

@@ -4,7 +4,7 @@ static const struct param params[] = { PARAM_ID("task that you hold"),
 				       PARAM_SUMMARY(0, "what was done"),
 				       PARAM(claim_next, "claim-next", P_FLAG,
 					     .help = "take the next task in the same call"),
-				       PARAM(new_token, "next-token", P_TOKEN,
+				       PARAM(new_token, "next-token", P_TOKEN, .flags = P_TERMINAL,
 					     .help = "with --claim-next: the token for that claim"),
 				       { 0 } };
 
@@ -36,6 +36,11 @@ const struct command cmd_done = {
 		"task becomes eligible. With --claim-next the exit code is 0 whether there was a next task or not.",
 	.example = "pawl done t1 --summary \"fixed in 3f2a\" --claim-next",
 	.see = "review, fail, next",
+	.model =
+		"Finish your task: In Progress to Done, unlocks it; what depends on it becomes eligible. claim_next=true takes the "
+		"next one in the same call (next, or null). INCOMPLETE_SUBTASKS: finish those first. LOST_LOCK: your lease ran out or "
+		"another has it, nothing changed; repeating a done that got no answer is safe.",
+	.gives = "task next",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_DONE,

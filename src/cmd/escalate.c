@@ -13,6 +13,7 @@ const struct command cmd_escalate = {
 		"The lock is cleared. The task waits until a person unblocks, updates or cancels it.",
 	.example = "pawl escalate t1 --reason \"two specs contradict each other\"",
 	.see = "block, unblock, cancel",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_ESCALATE,

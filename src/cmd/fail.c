@@ -12,6 +12,7 @@ const struct command cmd_fail = {
 		"The lock is cleared. A Failed task is not offered; it can be claimed directly or retried.",
 	.example = "pawl fail t1 --reason \"terraform validate has 3 errors\"",
 	.see = "retry, release, escalate",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_FAIL,

@@ -24,6 +24,7 @@ const struct command cmd_find = {
 	.detail = "Looks in id, title, description, acceptance, labels and the like.",
 	.example = "pawl find parser",
 	.see = "list, show",
+	.gives = "tasks count total",
 	.params = params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_LIST,

@@ -24,6 +24,10 @@ const struct command cmd_heartbeat = {
 		"else may have the task. Send one at a third of the lease's length.",
 	.example = "pawl heartbeat t1",
 	.see = "claim, release, lock status",
+	.model =
+		"Extends your lock, and after a restart takes it up again. Seldom needed: the server does it while you are connected. "
+		"LOST_LOCK: it ran out or somebody else has the task; stop working on it.",
+	.gives = "task lock",
 	.params = params,
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_HEARTBEAT,

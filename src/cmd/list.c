@@ -40,6 +40,7 @@ const struct command cmd_list = {
 	.example = "pawl list --status ready,blocked --label bug\n"
 		   "pawl list --holder alice --json",
 	.see = "find, show, status, next",
+	.gives = "tasks count total",
 	.params = params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_LIST,

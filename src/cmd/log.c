@@ -5,7 +5,7 @@ static const struct param params[] = {
 	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "50",
 	      .help = "only the newest so many; 0: all"),
 	PARAM(after, "after", P_NAME, .value = "CURSOR", .help = "only what came after that event"),
-	LOCAL(follow, "follow", P_FLAG, .letter = 'f',
+	LOCAL(follow, "follow", P_FLAG, .letter = 'f', .flags = P_TERMINAL,
 	      .help = "go on with what happens from now on"),
 	{ 0 }
 };
@@ -86,6 +86,7 @@ const struct command cmd_log = {
 	.example = "pawl log t1\n"
 		   "pawl log --follow --json",
 	.see = "show, comment, status",
+	.gives = "events count",
 	.params = params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_LOG,

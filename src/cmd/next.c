@@ -114,6 +114,12 @@ const struct command cmd_next = {
 	.example = "pawl next --claim --wait 5m\n"
 		   "pawl next --explain",
 	.see = "claim, heartbeat, done, list",
+	.model =
+		"Use it to find work. claim=true takes the most urgent eligible task in the same step, so that nobody else gets "
+		"it: the answer is the whole brief and a lock, renewed while you are connected. Without claim it only shows. "
+		"NO_TASKS is no error: nothing is eligible now; wait=30 waits for work. held lists what you hold already.",
+	.gives =
+		"task lock candidates count total held parent waits_for comments came_back call_next",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_NEXT,

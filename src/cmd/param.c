@@ -39,6 +39,38 @@ bool param_repeats(const struct param *p)
 	       p->type == P_STATUSES;
 }
 
+static char argument_letter(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return (char)(c + 'a' - 'A');
+	return c == '-' ? '_' : c;
+}
+
+struct str param_argument(const struct param *p, struct arena *a)
+{
+	char *name = arena_cstr(a, str_c(p->name));
+
+	for (char *c = name; *c; c++)
+		*c = argument_letter(*c);
+	return str_c(name);
+}
+
+static bool argument_is(const struct param *p, struct str name)
+{
+	for (size_t i = 0; i < name.n; i++)
+		if (!p->name[i] || argument_letter(p->name[i]) != name.p[i])
+			return false;
+	return p->name[name.n] == '\0';
+}
+
+const struct param *param_find(const struct param *list, struct str name)
+{
+	for (const struct param *p = list; p && p->name; p++)
+		if (argument_is(p, name))
+			return p;
+	return NULL;
+}
+
 static const char *fault(struct arena *a, struct str text, const char *what)
 {
 	return arena_printf(a, "'%.*s': %s", STRF(text_cut(a, text_line(a, text), 60)), what).p;

@@ -11,6 +11,7 @@ const struct command cmd_release = {
 	.detail = "The lock is cleared and the task is offered to others at once.",
 	.example = "pawl release t1 --reason \"needs a Mac\"",
 	.see = "claim, block, fail",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_RELEASE,

@@ -20,6 +20,7 @@ const struct command cmd_remove = {
 		"on it then go to Needs Help. The log and the fence stay. `pawl cancel` is mostly the better way.",
 	.example = "pawl remove t1",
 	.see = "cancel, update",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE | C_DESTRUCTIVE,
 	.op = OP_REMOVE,

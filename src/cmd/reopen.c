@@ -11,6 +11,7 @@ const struct command cmd_reopen = {
 	.detail = "Tasks that depend on it wait for it again.",
 	.example = "pawl reopen t1 --reason \"the bug is back\"",
 	.see = "approve, cancel, retry",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_REOPEN,

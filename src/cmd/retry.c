@@ -10,6 +10,7 @@ const struct command cmd_retry = {
 	.summary = "offer it again: Failed → Ready",
 	.example = "pawl retry t1",
 	.see = "fail, reopen",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_RETRY,

@@ -11,6 +11,10 @@ const struct command cmd_review = {
 	.detail = "All sub-tasks must be Done or Canceled (else 41). The lock is cleared.",
 	.example = "pawl review t1 --summary \"parser rewritten, 12 new tests\"",
 	.see = "approve, rework, done",
+	.model =
+		"Hand finished work to a reviewer: In Progress to Review, unlocks it. INCOMPLETE_SUBTASKS: finish those first. "
+		"LOST_LOCK: your lease ran out or another has it, nothing changed.",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_REVIEW,

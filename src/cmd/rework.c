@@ -14,6 +14,7 @@ const struct command cmd_rework = {
 		"offers it to everybody.",
 	.example = "pawl rework t1 --reason \"the error path has no test\"",
 	.see = "review, approve, claim",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_REWORK,

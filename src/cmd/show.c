@@ -18,6 +18,9 @@ const struct command cmd_show = {
 	.summary = "everything about one task",
 	.example = "pawl show t1",
 	.see = "list, log, status",
+	.model =
+		"Everything about one task with its comments and who holds it until when. Changes nothing.",
+	.gives = "task comments",
 	.params = params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_SHOW,

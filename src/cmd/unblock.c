@@ -13,6 +13,7 @@ const struct command cmd_unblock = {
 		"after the length of its last lease `pawl next` offers it to everybody.",
 	.example = "pawl unblock t1 --reason \"key added\"",
 	.see = "block, escalate, claim",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_UNBLOCK,

@@ -22,6 +22,7 @@ const struct command cmd_undepend = {
 	.summary = "a task no longer waits for others",
 	.example = "pawl undepend t3 t1",
 	.see = "depend, show",
+	.gives = "task",
 	.params = params,
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_UNDEPEND,

@@ -50,8 +50,9 @@ const struct command cmd_update = {
 	.example = "pawl update t1 --priority 5 --add-label urgent\n"
 		   "pawl update t1 --status backlog",
 	.see = "create, status, depend, comment",
+	.gives = "task",
 	.params = params,
-	.flags = C_WRITE | C_IDEMPOTENT,
+	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE,
 	.op = OP_UPDATE,
 	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
 	.run = run,

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "face/cli/parse.h"
 #include "face/gen/gen.h"
+#include "face/mcp/mcp.h"
 
 struct cli {
 	struct parsed parsed;
@@ -264,7 +265,8 @@ int cli_main(int argc, char **argv)
 				      .note = note,
 				      .confirm = confirm,
 				      .help = help_topic,
-				      .completion = gen_completion } };
+				      .completion = gen_completion,
+				      .mcp = mcp_stdio } };
 	json_t *object = NULL;
 	enum result code;
 	int exit_code;

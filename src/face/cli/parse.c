@@ -355,23 +355,15 @@ static struct str first_line(const char *text)
 static bool check_required(struct parser *p)
 {
 	const struct command *c = p->out->command;
-	const struct args *a = &p->out->args;
+	const struct param *o = command_missing(c, &p->out->args);
 
-	for (const struct param *o = c->params; o && o->name; o++) {
-		bool given = a->seen >> (o - c->params) & 1;
-
-		if (o->arg)
-			given = a->rq.has >> (o->arg - 1) & 1;
-		if (o->flags & P_REQUIRED && !given)
-			return refuse(p,
-				      SAY(p, "%s needs %s: %s", c->name,
-					  is_option(o)
-						  ? SAY(p, "--%s %s", o->name, param_value(o)).p
-						  : o->name,
-					  o->help),
-				      SAY(p, "e.g. %.*s", STRF(first_line(c->example))));
-	}
-	return true;
+	if (!o)
+		return true;
+	return refuse(p,
+		      SAY(p, "%s needs %s: %s", c->name,
+			  is_option(o) ? SAY(p, "--%s %s", o->name, param_value(o)).p : o->name,
+			  o->help),
+		      SAY(p, "e.g. %.*s", STRF(first_line(c->example))));
 }
 
 static bool check_globals(struct parser *p)

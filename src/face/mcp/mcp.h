@@ -1,0 +1,196 @@
+/*
+ * mcp: the queue as tools for a model, by the Model Context Protocol.
+ *
+ * A struct mcp is one connection, whatever carries it: a transport hands each message to mcp_receive(), is
+ * given what is to be sent through `send`, and calls mcp_tick() when it is due. Nothing in here reads, writes
+ * or waits. Revision 2026-07-28 says who it is with every request; the older ones begin with `initialize`.
+ * Both are served at once.
+ *
+ * A tool is a command of the table (cmd/command.h): its schemas and annotations are made from it. A call that
+ * the queue refuses is a result with isError; a protocol error says that the message itself was wrong.
+ */
+#ifndef FACE_MCP_MCP_H
+#define FACE_MCP_MCP_H
+
+#include "cmd/command.h"
+
+/* --- a connection --------------------------------------------------------------------------------- */
+
+struct mcp_options {
+	struct client_options who;
+	struct str profile;
+	int64_t max_hold; /* how long a lock is renewed without a call about its task */
+};
+
+struct held;
+struct waiting;
+struct subscription;
+
+struct mcp {
+	const struct profile *profile;
+	struct mcp_options options;
+	/* One message, without a newline in it. */
+	void (*send)(void *ctx, struct str message);
+	void *ctx;
+	const char *legacy; /* the revision that `initialize` agreed on; NULL: none yet */
+	json_t *batch;      /* where answers are gathered; NULL: they are sent */
+	struct session session;
+	struct arena base, store; /* of the client, and of what it has open */
+	bool ready;               /* the client is there */
+	struct held *held;
+	struct waiting *waiting;
+	struct subscription *subscriptions;
+	struct buf cursor; /* the last event that subscribers know of */
+	int64_t looked;    /* when the queue was last looked at for those who wait */
+	bool changed;      /* something may have changed since */
+	json_t *news;      /* what the model should hear with its next answer */
+};
+
+/* SUCCESS, or what is wrong with the options or the settings: then there is nothing to close. */
+enum result mcp_open(struct mcp *m, const struct mcp_options *o, struct answer *ans,
+		     struct arena *a);
+void mcp_receive(struct mcp *m, struct str message);
+/* A message that was too long to be kept. */
+void mcp_too_long(struct mcp *m);
+/* Does what is due. How long until something will be, in ms; -1: nothing in sight. */
+int64_t mcp_tick(struct mcp *m);
+/* To be called on when readable; -1: nobody waits for changes, or mcp_tick() sees to them. */
+int mcp_wake_fd(struct mcp *m);
+void mcp_woken(struct mcp *m);
+/* release: gives back what is held. Tells subscribers that it is over. */
+void mcp_close(struct mcp *m, bool release);
+
+/* The transport on standard input and output. */
+enum result mcp_stdio(struct session *s, const struct args *a, json_t **out);
+
+/* --- messages (protocol.c) ------------------------------------------------------------------------ */
+
+#define MCP_MODERN "2026-07-28"
+#define MESSAGE_MAX (8u * 1024 * 1024)
+
+enum rpc_error {
+	RPC_PARSE = -32700,
+	RPC_INVALID = -32600,
+	RPC_NO_METHOD = -32601,
+	RPC_PARAMS = -32602,
+	RPC_INTERNAL = -32603,
+	RPC_NO_RESOURCE = -32002, /* before 2026-07-28 */
+	RPC_VERSION = -32022,
+};
+
+/* One request. */
+struct mcp_call {
+	struct mcp *m;
+	json_t *id;
+	json_t *params; /* an object; NULL: none */
+	bool modern;
+};
+
+/* Both take over what they are given. */
+void mcp_reply(const struct mcp_call *c, json_t *result);
+void mcp_fail(const struct mcp_call *c, enum rpc_error code, struct str message, json_t *data);
+/* The answer may be kept for so long; 0: it is stale at once. */
+void mcp_reply_kept(const struct mcp_call *c, json_t *result, int64_t ms);
+void mcp_notify(struct mcp *m, const char *method, json_t *params);
+/* A text among the parameters; one that is not there, or no text, is empty. */
+struct str mcp_text(const json_t *o, const char *key);
+struct str json_text(const json_t *string);
+
+#define FOR_HOURS (INT64_C(3600) * 1000)
+
+/* --- the queue (server.c) ------------------------------------------------------------------------- */
+
+/* The queue is open for this. What is wrong goes to ans, in `a`. */
+enum result mcp_queue(struct mcp *m, enum store_mode mode, struct answer *ans, struct arena *a);
+/* One request of the server's own, answered in `a`. */
+void mcp_ask(struct mcp *m, const struct request *rq, struct answer *ans, struct arena *a);
+
+/* --- tools (tools.c, schema.c, brief.c, pm.c) ------------------------------------------------------ */
+
+struct profile {
+	const char *name;
+	const struct command *const *tools; /* ends with NULL; NULL: every operation of the table */
+	bool narrow;                        /* room is short: without what few need */
+	const char *instructions, *work;    /* what the server is for; the prompt `work` */
+	/* What to call next, by who holds a task, and by who locked it: ID stands for the task. End with NULL. */
+	const char *const *claimed, *const *locked;
+};
+
+const struct profile *profile_find(struct str name);
+/* The i-th tool; NULL: there are no more. */
+const struct command *profile_tool(const struct profile *p, size_t i);
+
+/* Arguments of a tool: those of its command, and of the profile pm. */
+struct tool_args {
+	struct args args;
+	struct str ra_mode, ra_score;
+};
+
+extern const struct command *const pm_tools[];
+
+struct str tool_name(const struct command *c, struct arena *a); /* "lock_acquire" */
+json_t *schema_tool(const struct command *c, bool narrow, struct arena *a);
+/* Sets the arguments: NULL, or what is wrong with them. */
+const char *arguments_set(const struct command *c, const json_t *arguments, struct tool_args *out,
+			  struct arena *a);
+
+void tools_list(struct mcp_call *c);
+void tools_call(struct mcp_call *c);
+
+/* An answer that grants a lock gets everything that its holder should know, and a refusal what to do next. */
+void brief_complete(struct mcp *m, const struct command *c, json_t *answer, struct arena *a);
+/* Texts by others are marked as such. */
+void brief_mark(json_t *answer);
+struct str brief_text(const struct command *c, enum result code, const json_t *answer,
+		      struct arena *a);
+
+/* --- waiting for work (wait.c) -------------------------------------------------------------------- */
+
+/* Puts the call off until there is work or `ms` are over. due: when to look again by itself; 0: unknown. false: it
+ * cannot be put off. */
+bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due);
+/* Tries again those whose time has come; changed: all of them. */
+void wait_look(struct mcp *m, bool changed);
+int64_t wait_next(const struct mcp *m);
+void wait_cancel(struct mcp *m, const json_t *id);
+void wait_end(struct mcp *m);
+/* Tries a call that may wait for another `left` ms; whether it was answered. If not, *due as for wait_park(). */
+bool tools_try(const struct mcp_call *c, int64_t left, int64_t *due);
+
+/* --- locks (keeper.c) ----------------------------------------------------------------------------- */
+
+struct held {
+	struct held *next;
+	struct arena arena;
+	struct str agent, task, token;
+	int64_t fence, ttl, expires, renew, touched; /* the last three in boot time */
+	bool own;                                    /* of the server's own agent: it is renewed */
+	bool manual;
+};
+
+/* agent empty: the server's own. NULL: nothing is held. */
+struct held *keeper_find(struct mcp *m, struct str agent, struct str task);
+/* The token for a call, if this server took the lock. */
+void keeper_prove(struct mcp *m, struct request *rq);
+/* After a call: what was taken, renewed, given up or lost. */
+void keeper_learn(struct mcp *m, const struct request *rq, const json_t *answer);
+void keeper_tick(struct mcp *m);
+int64_t keeper_next(const struct mcp *m);
+void keeper_end(struct mcp *m, bool release);
+
+/* --- resources and prompts (resources.c, prompts.c) ------------------------------------------------ */
+
+void resources_list(struct mcp_call *c);
+void resources_templates(struct mcp_call *c);
+void resources_read(struct mcp_call *c);
+void resources_subscribe(struct mcp_call *c);
+void resources_unsubscribe(struct mcp_call *c);
+void subscriptions_listen(struct mcp_call *c);
+void subscriptions_look(struct mcp *m);
+void subscriptions_cancel(struct mcp *m, const json_t *id);
+void subscriptions_end(struct mcp *m);
+
+void prompts_list(struct mcp_call *c);
+void prompts_get(struct mcp_call *c);
+
+#endif

@@ -1,0 +1,318 @@
+/* JSON-RPC, the revisions of the protocol, and what is asked before anything else. */
+#include "face/mcp/mcp.h"
+
+#include <math.h>
+
+#include "base/text.h"
+
+/* Newest first. 2025-03-26 is the only one with batches. */
+static const char *const legacy_versions[] = { "2025-11-25", "2025-06-18", "2025-03-26",
+					       "2024-11-05" };
+#define BATCHES "2025-03-26"
+#define META "io.modelcontextprotocol/"
+
+struct str json_text(const json_t *string)
+{
+	return str_n(json_string_value(string), json_string_length(string));
+}
+
+struct str mcp_text(const json_t *o, const char *key)
+{
+	return json_text(json_object_get(o, key));
+}
+
+/* --- sending -------------------------------------------------------------------------------------- */
+
+static int add_bytes(const char *p, size_t n, void *ctx)
+{
+	buf_add(ctx, p, n);
+	return 0;
+}
+
+static void put(struct mcp *m, json_t *message)
+{
+	struct buf b = BUF_MAX(SIZE_MAX / 4);
+
+	json_dump_callback(message, add_bytes, &b, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	m->send(m->ctx, buf_str(&b));
+	buf_free(&b);
+	json_decref(message);
+}
+
+static void answer(struct mcp *m, json_t *id, const char *key, json_t *value)
+{
+	json_t *o = json_pack("{s:s}", "jsonrpc", "2.0");
+
+	/* Where the id could not be read there is none to repeat. */
+	if (id)
+		json_object_set(o, "id", id);
+	json_object_set_new(o, key, value);
+	if (m->batch)
+		json_array_append_new(m->batch, o);
+	else
+		put(m, o);
+}
+
+static json_t *server_info(void)
+{
+	return json_pack("{s:s, s:s, s:s}", "name", "pawl", "title", "pawl task queue", "version",
+			 PAWL_VERSION);
+}
+
+void mcp_reply(const struct mcp_call *c, json_t *result)
+{
+	if (c->modern) {
+		json_t *meta = json_object_get(result, "_meta");
+
+		if (!meta) {
+			meta = json_object();
+			json_object_set_new(result, "_meta", meta);
+		}
+		json_object_set_new(meta, META "serverInfo", server_info());
+		json_object_set_new(result, "resultType", json_string("complete"));
+	}
+	answer(c->m, c->id, "result", result);
+}
+
+void mcp_reply_kept(const struct mcp_call *c, json_t *result, int64_t ms)
+{
+	if (c->modern) {
+		json_object_set_new(result, "ttlMs", json_integer(ms));
+		json_object_set_new(result, "cacheScope", json_string("private"));
+	}
+	mcp_reply(c, result);
+}
+
+void mcp_fail(const struct mcp_call *c, enum rpc_error code, struct str message, json_t *data)
+{
+	json_t *e = json_pack("{s:i}", "code", (int)code);
+
+	json_object_set_new(e, "message", json_str(message));
+	if (data)
+		json_object_set_new(e, "data", data);
+	answer(c->m, c->id, "error", e);
+}
+
+void mcp_notify(struct mcp *m, const char *method, json_t *params)
+{
+	put(m, json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params));
+}
+
+/* --- who begins how ------------------------------------------------------------------------------- */
+
+static json_t *capabilities(void)
+{
+	return json_pack("{s:{}, s:{s:b}, s:{}}", "tools", "resources", "subscribe", 1, "prompts");
+}
+
+static void discover(struct mcp_call *c)
+{
+	json_t *o = json_pack("{s:[s], s:o, s:s}", "supportedVersions", MCP_MODERN, "capabilities",
+			      capabilities(), "instructions", c->m->profile->instructions);
+
+	mcp_reply_kept(c, o, FOR_HOURS);
+}
+
+/* What the client asks for if we speak it, else the newest of those that begin in this way. */
+static void initialize(struct mcp_call *c)
+{
+	struct str asked = mcp_text(c->params, "protocolVersion");
+	json_t *o;
+
+	if (!asked.n) {
+		mcp_fail(c, RPC_PARAMS, STR("initialize needs a protocolVersion"), NULL);
+		return;
+	}
+	c->m->legacy = legacy_versions[0];
+	for (size_t i = 0; i < sizeof(legacy_versions) / sizeof(*legacy_versions); i++)
+		if (str_is(asked, legacy_versions[i]))
+			c->m->legacy = legacy_versions[i];
+	o = json_pack("{s:s, s:o, s:o, s:s}", "protocolVersion", c->m->legacy, "capabilities",
+		      capabilities(), "serverInfo", server_info(), "instructions",
+		      c->m->profile->instructions);
+	mcp_reply(c, o);
+}
+
+static void ping(struct mcp_call *c)
+{
+	mcp_reply(c, json_object());
+}
+
+/* --- requests ------------------------------------------------------------------------------------- */
+
+enum { LEGACY = 1, MODERN = 2 };
+
+static const struct {
+	const char *name;
+	unsigned eras;
+	void (*run)(struct mcp_call *c);
+} methods[] = {
+	{ "tools/call", LEGACY | MODERN, tools_call },
+	{ "tools/list", LEGACY | MODERN, tools_list },
+	{ "server/discover", MODERN, discover },
+	{ "initialize", LEGACY, initialize },
+	{ "ping", LEGACY, ping },
+	{ "resources/list", LEGACY | MODERN, resources_list },
+	{ "resources/templates/list", LEGACY | MODERN, resources_templates },
+	{ "resources/read", LEGACY | MODERN, resources_read },
+	{ "resources/subscribe", LEGACY, resources_subscribe },
+	{ "resources/unsubscribe", LEGACY, resources_unsubscribe },
+	{ "subscriptions/listen", MODERN, subscriptions_listen },
+	{ "prompts/list", LEGACY | MODERN, prompts_list },
+	{ "prompts/get", LEGACY | MODERN, prompts_get },
+};
+
+/* A request is of the new kind if it names a revision; then all that goes with it has to be there. */
+static bool find_era(struct mcp_call *c)
+{
+	const json_t *meta = json_object_get(c->params, "_meta"),
+		     *version = json_object_get(meta, META "protocolVersion");
+
+	c->modern = version != NULL;
+	if (!version)
+		return true;
+	if (!json_is_string(version)) {
+		mcp_fail(c, RPC_PARAMS, STR("_meta: " META "protocolVersion is not a string"),
+			 NULL);
+		return false;
+	}
+	if (!str_is(json_text(version), MCP_MODERN)) {
+		mcp_fail(
+			c, RPC_VERSION,
+			STR("this revision of the protocol is not spoken here; those before " MCP_MODERN
+			    " begin with initialize"),
+			json_pack("{s:[s], s:O}", "supported", MCP_MODERN, "requested", version));
+		return false;
+	}
+	if (!json_is_object(json_object_get(meta, META "clientCapabilities"))) {
+		mcp_fail(c, RPC_PARAMS, STR("_meta: " META "clientCapabilities is missing"), NULL);
+		return false;
+	}
+	return true;
+}
+
+static void request(struct mcp_call *c, struct str method)
+{
+	struct arena a = { 0 };
+
+	if (!find_era(c))
+		return;
+	for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++) {
+		if (!str_is(method, methods[i].name))
+			continue;
+		if (!c->modern && methods[i].eras == MODERN) {
+			mcp_fail(c, RPC_PARAMS,
+				 STR("this method needs " META "protocolVersion in its _meta"),
+				 NULL);
+			return;
+		}
+		if (methods[i].eras & (c->modern ? MODERN : LEGACY)) {
+			methods[i].run(c);
+			return;
+		}
+	}
+	mcp_fail(c, RPC_NO_METHOD,
+		 arena_printf(&a, "there is no method '%.*s'",
+			      STRF(text_cut(&a, text_line(&a, method), 60))),
+		 NULL);
+	arena_free(&a);
+}
+
+/* Those that are not understood mean nothing: there is nobody to tell. */
+static void notification(struct mcp *m, struct str method, const json_t *params)
+{
+	const json_t *id = json_object_get(params, "requestId");
+
+	if (!str_is(method, "notifications/cancelled") || !id)
+		return;
+	wait_cancel(m, id);
+	subscriptions_cancel(m, id);
+}
+
+/* --- messages ------------------------------------------------------------------------------------- */
+
+static bool valid_id(const json_t *id)
+{
+	double whole;
+
+	return json_is_string(id) || json_is_integer(id) ||
+	       (json_is_real(id) && modf(json_real_value(id), &whole) == 0);
+}
+
+static void one(struct mcp *m, json_t *o)
+{
+	json_t *id = json_object_get(o, "id"), *method = json_object_get(o, "method"),
+	       *params = json_object_get(o, "params");
+	struct mcp_call c = { .m = m, .id = id && valid_id(id) ? id : NULL };
+
+	if (!json_is_object(o) || !str_is(mcp_text(o, "jsonrpc"), "2.0")) {
+		mcp_fail(&c, RPC_INVALID, STR("not a JSON-RPC 2.0 message"), NULL);
+		return;
+	}
+	/* An answer to what we never asked. */
+	if (!method && (json_object_get(o, "result") || json_object_get(o, "error")))
+		return;
+	if (!json_is_string(method) || (id && !c.id)) {
+		mcp_fail(&c, RPC_INVALID,
+			 method ? STR("the id is neither a string nor a whole number")
+				: STR("there is no method in it"),
+			 NULL);
+		return;
+	}
+	if (!id) {
+		notification(m, json_text(method), params);
+		return;
+	}
+	if (params && !json_is_object(params)) {
+		mcp_fail(&c, RPC_PARAMS, STR("params is not an object"), NULL);
+		return;
+	}
+	c.params = params;
+	request(&c, json_text(method));
+}
+
+static void batch(struct mcp *m, const json_t *list)
+{
+	json_t *item, *answers;
+	size_t i;
+
+	m->batch = json_array();
+	json_array_foreach(list, i, item)
+		one(m, item);
+	answers = m->batch;
+	m->batch = NULL;
+	if (json_array_size(answers))
+		put(m, answers);
+	else
+		json_decref(answers);
+}
+
+void mcp_receive(struct mcp *m, struct str message)
+{
+	struct mcp_call nobody = { .m = m };
+	json_error_t e;
+	json_t *o;
+
+	if (!str_trim(message).n)
+		return;
+	o = json_loadb(message.p, message.n,
+		       JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &e);
+	if (!o)
+		mcp_fail(&nobody, RPC_PARSE, STR("this is not JSON"),
+			 json_pack("{s:i}", "position", e.position));
+	else if (!json_is_array(o))
+		one(m, o);
+	else if (json_array_size(o) && m->legacy && !strcmp(m->legacy, BATCHES))
+		batch(m, o);
+	else
+		mcp_fail(&nobody, RPC_INVALID, STR("only one message at a time"), NULL);
+	json_decref(o);
+}
+
+void mcp_too_long(struct mcp *m)
+{
+	struct mcp_call nobody = { .m = m };
+
+	mcp_fail(&nobody, RPC_INVALID, STR("the message is too long"),
+		 json_pack("{s:i}", "max", (int)MESSAGE_MAX));
+}

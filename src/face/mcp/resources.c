@@ -1,0 +1,351 @@
+/* pawl://tasks/{id} and pawl://board, and who wants to hear of changes. */
+#include "face/mcp/mcp.h"
+
+#define BOARD "pawl://board"
+#define TASKS "pawl://tasks/"
+#define COLUMN 20 /* tasks of each status on the board */
+#define SUBSCRIPTIONS_MAX 64
+#define URIS_MAX 1000
+
+struct subscription {
+	struct subscription *next;
+	json_t *id; /* of the request that opened it; NULL: resources/subscribe */
+	json_t *uris;
+};
+
+/* The id of a task's URI; empty: it is none. */
+static struct str task_of(struct str uri)
+{
+	if (!str_cut_prefix(&uri, STR(TASKS)) || id_fault(uri))
+		return STR("");
+	return uri;
+}
+
+static bool known(struct str uri)
+{
+	return str_is(uri, BOARD) || task_of(uri).n;
+}
+
+void resources_list(struct mcp_call *c)
+{
+	mcp_reply_kept(c,
+		       json_pack("{s:[{s:s, s:s, s:s, s:s, s:s}]}", "resources", "uri", BOARD,
+				 "name", "board", "title", "The board", "description",
+				 "How many tasks there are of each status, the first of each, "
+				 "and who holds what until when",
+				 "mimeType", "application/json"),
+		       FOR_HOURS);
+}
+
+void resources_templates(struct mcp_call *c)
+{
+	mcp_reply_kept(c,
+		       json_pack("{s:[{s:s, s:s, s:s, s:s, s:s}]}", "resourceTemplates",
+				 "uriTemplate", TASKS "{id}", "name", "task", "title", "A task",
+				 "description", "Everything about one task, with its comments",
+				 "mimeType", "application/json"),
+		       FOR_HOURS);
+}
+
+/* --- reading -------------------------------------------------------------------------------------- */
+
+static json_t *card(const json_t *t)
+{
+	const json_t *lock = json_object_get(t, "lock");
+	json_t *o = json_pack("{s:O, s:O, s:O, s:O}", "id", json_object_get(t, "id"), "title",
+			      json_object_get(t, "title"), "class", json_object_get(t, "class"),
+			      "priority", json_object_get(t, "priority"));
+
+	if (json_is_true(json_object_get(lock, "live"))) {
+		json_object_set(o, "holder", json_object_get(lock, "holder"));
+		json_object_set(o, "expires_at", json_object_get(lock, "expires_at"));
+	}
+	return o;
+}
+
+static json_t *column(struct mcp *m, int status, struct arena *a)
+{
+	struct request rq = { .op = OP_LIST };
+	struct answer ans = { 0 };
+	json_t *list = json_array(), *found, *t;
+	size_t i;
+
+	GIVE(&rq, statuses, (int64_t)STATUS_BIT(status));
+	GIVE(&rq, limit, COLUMN);
+	mcp_ask(m, &rq, &ans, a);
+	found = answer_json(&ans, a);
+	json_array_foreach(json_object_get(found, "tasks"), i, t)
+		json_array_append_new(list, card(t));
+	json_decref(found);
+	return list;
+}
+
+static json_t *board(struct mcp *m, struct answer *ans, struct arena *a)
+{
+	struct request rq = { .op = OP_OVERVIEW };
+	json_t *o, *columns = json_object();
+
+	mcp_ask(m, &rq, ans, a);
+	o = answer_json(ans, a);
+	for (int s = BACKLOG; ans->code == SUCCESS && s < STATUS_END; s++)
+		if (ans->counts[s] && !status_ended(s))
+			json_object_set_new(columns, status_name(s), column(m, s, a));
+	json_object_set_new(o, "columns", columns);
+	return o;
+}
+
+static json_t *one_task(struct mcp *m, struct str id, struct answer *ans, struct arena *a)
+{
+	struct request rq = { .op = OP_SHOW };
+
+	GIVE(&rq, id, id);
+	mcp_ask(m, &rq, ans, a);
+	return answer_json(ans, a);
+}
+
+static void not_there(const struct mcp_call *c, struct str uri, struct str why)
+{
+	mcp_fail(c, c->modern ? RPC_PARAMS : RPC_NO_RESOURCE, why,
+		 json_pack("{s:o}", "uri", json_str(uri)));
+}
+
+static void read_uri(const struct mcp_call *c, struct str uri, struct arena *a)
+{
+	struct answer ans = { 0 };
+	json_t *o = str_is(uri, BOARD) ? board(c->m, &ans, a)
+				       : one_task(c->m, task_of(uri), &ans, a);
+	char *text;
+
+	if (ans.code != SUCCESS) {
+		if (ans.code == NOT_FOUND)
+			not_there(c, uri, ans.message);
+		else
+			mcp_fail(c, RPC_INTERNAL, ans.message, NULL);
+		json_decref(o);
+		return;
+	}
+	brief_mark(o);
+	text = json_dumps(o, JSON_INDENT(1));
+	mcp_reply_kept(c,
+		       json_pack("{s:[{s:o, s:s, s:s}]}", "contents", "uri", json_str(uri),
+				 "mimeType", "application/json", "text", text),
+		       0);
+	free(text);
+	json_decref(o);
+}
+
+void resources_read(struct mcp_call *c)
+{
+	struct str uri = mcp_text(c->params, "uri");
+	struct arena a = { 0 };
+
+	if (!uri.n)
+		mcp_fail(c, RPC_PARAMS, STR("resources/read needs a uri"), NULL);
+	else if (!known(uri))
+		not_there(c, uri,
+			  STR("there is no such resource; there are " BOARD " and " TASKS "ID"));
+	else
+		read_uri(c, uri, &a);
+	arena_free(&a);
+}
+
+/* --- subscriptions -------------------------------------------------------------------------------- */
+
+/* Reads the log from where subscribers know it; NULL: it cannot be read now. */
+static json_t *news(struct mcp *m, bool last, struct arena *a)
+{
+	struct request rq = { .op = OP_LOG };
+	struct answer ans = { 0 };
+
+	GIVE(&rq, limit, last ? 1 : 0);
+	if (m->cursor.n)
+		GIVE(&rq, after, buf_str(&m->cursor));
+	mcp_ask(m, &rq, &ans, a);
+	if (ans.code != SUCCESS)
+		return NULL;
+	if (ans.n_events) {
+		m->cursor.n = 0;
+		buf_adds(&m->cursor, ans.events[ans.n_events - 1].cursor);
+	}
+	return answer_json(&ans, a);
+}
+
+static struct subscription *find(struct mcp *m, const json_t *id)
+{
+	for (struct subscription *s = m->subscriptions; s; s = s->next)
+		if (id ? s->id && json_equal(s->id, id) : !s->id)
+			return s;
+	return NULL;
+}
+
+/* NULL: there are too many. */
+static struct subscription *open_one(struct mcp *m, json_t *id)
+{
+	struct subscription *s;
+	struct arena a = { 0 };
+	size_t n = 0;
+
+	for (s = m->subscriptions; s; s = s->next)
+		n++;
+	if (n >= SUBSCRIPTIONS_MAX)
+		return NULL;
+	if (!n) { /* what happened before is nobody's news */
+		m->cursor.n = 0;
+		json_decref(news(m, true, &a));
+	}
+	arena_free(&a);
+	s = mem_alloc(sizeof(*s));
+	*s = (struct subscription){ .next = m->subscriptions,
+				    .id = id ? json_incref(id) : NULL,
+				    .uris = json_array() };
+	m->subscriptions = s;
+	return s;
+}
+
+static void close_one(struct mcp *m, struct subscription *gone)
+{
+	struct subscription **at = &m->subscriptions;
+
+	while (*at != gone)
+		at = &(*at)->next;
+	*at = gone->next;
+	json_decref(gone->id);
+	json_decref(gone->uris);
+	free(gone);
+}
+
+static bool wants(const struct subscription *s, struct str uri)
+{
+	const json_t *v;
+	size_t i;
+
+	json_array_foreach(s->uris, i, v)
+		if (str_eq(json_text(v), uri))
+			return true;
+	return false;
+}
+
+void resources_subscribe(struct mcp_call *c)
+{
+	struct str uri = mcp_text(c->params, "uri");
+	struct subscription *s = find(c->m, NULL);
+
+	if (!known(uri)) {
+		not_there(c, uri, STR("there is no such resource to subscribe to"));
+		return;
+	}
+	if (!s)
+		s = open_one(c->m, NULL);
+	if (!s || json_array_size(s->uris) >= URIS_MAX) {
+		mcp_fail(c, RPC_PARAMS, STR("there are too many subscriptions"), NULL);
+		return;
+	}
+	if (!wants(s, uri))
+		json_array_append_new(s->uris, json_str(uri));
+	mcp_reply(c, json_object());
+}
+
+void resources_unsubscribe(struct mcp_call *c)
+{
+	struct str uri = mcp_text(c->params, "uri");
+	struct subscription *s = find(c->m, NULL);
+
+	for (size_t i = 0; s && i < json_array_size(s->uris); i++)
+		if (str_eq(json_text(json_array_get(s->uris, i)), uri))
+			json_array_remove(s->uris, i--);
+	if (s && !json_array_size(s->uris))
+		close_one(c->m, s);
+	mcp_reply(c, json_object());
+}
+
+static json_t *stamp(const struct subscription *s)
+{
+	return json_pack("{s:O}", "io.modelcontextprotocol/subscriptionId", s->id);
+}
+
+void subscriptions_listen(struct mcp_call *c)
+{
+	const json_t *wanted = json_object_get(c->params, "notifications"),
+		     *uris = json_object_get(wanted, "resourceSubscriptions"), *v;
+	struct subscription *s;
+	json_t *agreed = json_object();
+	size_t i;
+
+	s = json_is_object(wanted) && !find(c->m, c->id) ? open_one(c->m, c->id) : NULL;
+	if (!s || json_array_size(uris) > URIS_MAX || c->m->batch) {
+		mcp_fail(
+			c, RPC_PARAMS,
+			STR("subscriptions/listen needs notifications, an id of its own and fewer others"),
+			NULL);
+		if (s)
+			close_one(c->m, s);
+		json_decref(agreed);
+		return;
+	}
+	json_array_foreach(uris, i, v)
+		if (known(json_text(v)) && !wants(s, json_text(v)))
+			json_array_append_new(s->uris, json_str(json_text(v)));
+	if (uris)
+		json_object_set(agreed, "resourceSubscriptions", s->uris);
+	mcp_notify(c->m, "notifications/subscriptions/acknowledged",
+		   json_pack("{s:o, s:o}", "_meta", stamp(s), "notifications", agreed));
+}
+
+/* Did anything happen to it? */
+static bool touched(struct str uri, const json_t *events)
+{
+	struct str id = task_of(uri);
+	const json_t *e;
+	size_t i;
+
+	if (!id.n)
+		return json_array_size(events) > 0;
+	json_array_foreach(events, i, e)
+		if (str_eq_nocase(mcp_text(e, "task"), id))
+			return true;
+	return false;
+}
+
+static void tell(struct mcp *m, const struct subscription *s, struct str uri)
+{
+	json_t *params = json_pack("{s:o}", "uri", json_str(uri));
+
+	if (s->id)
+		json_object_set_new(params, "_meta", stamp(s));
+	mcp_notify(m, "notifications/resources/updated", params);
+}
+
+void subscriptions_look(struct mcp *m)
+{
+	struct arena a = { 0 };
+	json_t *log = m->subscriptions ? news(m, false, &a) : NULL;
+	const json_t *events = json_object_get(log, "events"), *v;
+	size_t i;
+
+	for (const struct subscription *s = m->subscriptions; log && s; s = s->next)
+		json_array_foreach(s->uris, i, v)
+			if (touched(json_text(v), events))
+				tell(m, s, json_text(v));
+	json_decref(log);
+	arena_free(&a);
+}
+
+void subscriptions_cancel(struct mcp *m, const json_t *id)
+{
+	struct subscription *s = find(m, id);
+
+	if (s)
+		close_one(m, s);
+}
+
+void subscriptions_end(struct mcp *m)
+{
+	while (m->subscriptions) {
+		struct subscription *s = m->subscriptions;
+		struct mcp_call c = { .m = m, .id = s->id, .modern = true };
+
+		if (s->id)
+			mcp_reply(&c, json_pack("{s:o}", "_meta", stamp(s)));
+		close_one(m, s);
+	}
+}

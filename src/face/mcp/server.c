@@ -1,0 +1,144 @@
+/* One connection: its client, and what is due in it. */
+#include "face/mcp/mcp.h"
+
+#include "base/os.h"
+
+static enum result find_client(struct mcp *m, struct answer *ans)
+{
+	arena_free(&m->base);
+	m->base = (struct arena){ 0 };
+	m->ready = client_init(&m->session.client, &m->options.who, ans, &m->base) == SUCCESS;
+	return m->ready ? SUCCESS : ans->code;
+}
+
+/* What is said about a failure shall outlive the memory that it was said in. */
+static enum result keep_answer(struct answer *ans, struct arena *a)
+{
+	ans->message = arena_str(a, ans->message);
+	ans->hint = arena_str(a, ans->hint);
+	return ans->code;
+}
+
+enum result mcp_open(struct mcp *m, const struct mcp_options *o, struct answer *ans,
+		     struct arena *a)
+{
+	enum result r;
+
+	m->options = *o;
+	m->profile = profile_find(o->profile);
+	m->session.face = m;
+	m->cursor = BUF_MAX(NAME_MAX_BYTES);
+	m->news = json_array();
+	r = find_client(m, ans);
+	if (r == SUCCESS)
+		return r;
+	keep_answer(ans, a);
+	mcp_close(m, false);
+	return r;
+}
+
+enum result mcp_queue(struct mcp *m, enum store_mode mode, struct answer *ans, struct arena *a)
+{
+	struct client *c = &m->session.client;
+	struct arena fresh = { 0 };
+	enum result r = SUCCESS;
+
+	/* A queue can be made after the server was started. */
+	if (!m->ready || !c->uri.n)
+		r = find_client(m, ans);
+	if (r != SUCCESS)
+		return keep_answer(ans, a);
+	if (c->queue && c->mode >= mode)
+		return SUCCESS;
+	c->arena = &fresh;
+	r = client_open(c, mode, ans);
+	c->arena = &m->base;
+	if (r != SUCCESS) {
+		keep_answer(ans, a);
+		arena_free(&fresh);
+		return r;
+	}
+	arena_free(&m->store);
+	m->store = fresh;
+	return SUCCESS;
+}
+
+void mcp_ask(struct mcp *m, const struct request *rq, struct answer *ans, struct arena *a)
+{
+	struct client *c = &m->session.client;
+	enum store_mode mode = op_flags(rq->op) & OP_READS ? STORE_READ : STORE_WRITE;
+
+	*ans = (struct answer){ 0 };
+	if (mcp_queue(m, mode, ans, a) != SUCCESS)
+		return;
+	c->arena = a;
+	client_call(c, rq, ans);
+	c->arena = &m->base;
+}
+
+/* --- what is due ---------------------------------------------------------------------------------- */
+
+#define PAUSE 50 /* between two looks, however much goes on in the queue */
+
+static bool awaited(const struct mcp *m)
+{
+	return m->waiting || m->subscriptions;
+}
+
+int mcp_wake_fd(struct mcp *m)
+{
+	struct queue *q = m->session.client.queue;
+
+	return q && awaited(m) && !m->changed ? queue_wake_fd(q) : -1;
+}
+
+void mcp_woken(struct mcp *m)
+{
+	if (m->session.client.queue)
+		queue_woken(m->session.client.queue);
+	m->changed = true;
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+/* Until the next look at the queue. */
+static int64_t look_next(struct mcp *m)
+{
+	struct queue *q = m->session.client.queue;
+	bool blind = !q || queue_wake_fd(q) < 0;
+	int64_t at;
+
+	if (!awaited(m) || !(m->changed || blind))
+		return -1;
+	at = m->looked + (m->changed ? PAUSE : QUEUE_LOOK_MS) - os_boot_ms();
+	return at > 0 ? at : 0;
+}
+
+int64_t mcp_tick(struct mcp *m)
+{
+	bool look = look_next(m) == 0;
+
+	keeper_tick(m);
+	if (look) {
+		m->looked = os_boot_ms();
+		m->changed = false;
+		subscriptions_look(m);
+	}
+	wait_look(m, look);
+	return sooner(sooner(keeper_next(m), wait_next(m)), look_next(m));
+}
+
+void mcp_close(struct mcp *m, bool release)
+{
+	wait_end(m);
+	subscriptions_end(m);
+	keeper_end(m, release);
+	client_close(&m->session.client);
+	buf_free(&m->cursor);
+	json_decref(m->news);
+	arena_free(&m->base);
+	arena_free(&m->store);
+}

@@ -1,0 +1,135 @@
+/* Calls that wait for work. They are put off and tried again, and nobody else has to wait for them. */
+#include "face/mcp/mcp.h"
+
+#include "base/os.h"
+
+#define PROGRESS_MS 5000
+#define LOOK_MS 30000 /* looks again by itself after so long */
+#define WAITING_MAX 64
+
+struct waiting {
+	struct waiting *next;
+	struct mcp_call call; /* its id and params are ours */
+	int64_t began, end, due, progress;
+	bool gone;
+};
+
+static struct waiting *find(struct mcp *m, const json_t *id)
+{
+	for (struct waiting *w = m->waiting; w; w = w->next)
+		if (json_equal(w->call.id, id))
+			return w;
+	return NULL;
+}
+
+static json_t *seconds(int64_t ms)
+{
+	return ms % 1000 ? json_real((double)ms / 1000) : json_integer(ms / 1000);
+}
+
+static void report(struct waiting *w)
+{
+	struct mcp *m = w->call.m;
+	json_t *token = json_object_get(json_object_get(w->call.params, "_meta"), "progressToken");
+	int64_t now = os_boot_ms();
+
+	w->progress = now + PROGRESS_MS;
+	if (!json_is_string(token) && !json_is_number(token))
+		return;
+	mcp_notify(m, "notifications/progress",
+		   json_pack("{s:O, s:o, s:o, s:s}", "progressToken", token, "progress",
+			     seconds(now - w->began), "total", seconds(w->end - w->began),
+			     "message", "nothing is eligible yet; waiting"));
+}
+
+static void set_due(struct waiting *w, int64_t due)
+{
+	w->due = os_boot_ms() + (due > 0 && due < LOOK_MS ? due : LOOK_MS);
+	if (w->due > w->end)
+		w->due = w->end;
+}
+
+bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due)
+{
+	struct mcp *m = c->m;
+	struct waiting *w, **last = &m->waiting;
+	size_t n = 0;
+
+	for (; *last; last = &(*last)->next)
+		n++;
+	/* An answer within a batch has to be there with the others. */
+	if (m->batch || n >= WAITING_MAX || find(m, c->id))
+		return false;
+	w = mem_alloc(sizeof(*w));
+	*w = (struct waiting){ .call = *c, .began = os_boot_ms(), .end = os_boot_ms() + ms };
+	json_incref(w->call.id);
+	json_incref(w->call.params);
+	set_due(w, due);
+	*last = w;
+	m->looked = os_boot_ms();
+	m->changed = true; /* perhaps just now, when nobody watched */
+	report(w);
+	return true;
+}
+
+static void sweep(struct mcp *m)
+{
+	struct waiting **at = &m->waiting, *w;
+
+	while ((w = *at)) {
+		if (!w->gone) {
+			at = &w->next;
+			continue;
+		}
+		*at = w->next;
+		json_decref(w->call.id);
+		json_decref(w->call.params);
+		free(w);
+	}
+}
+
+/* The longest waiting first. */
+void wait_look(struct mcp *m, bool changed)
+{
+	for (struct waiting *w = m->waiting; w; w = w->next) {
+		int64_t now = os_boot_ms(), due = 0;
+
+		if (changed || now >= w->due) {
+			w->gone = tools_try(&w->call, w->end - now, &due);
+			set_due(w, due);
+		}
+		if (!w->gone && now >= w->progress)
+			report(w);
+	}
+	sweep(m);
+}
+
+int64_t wait_next(const struct mcp *m)
+{
+	int64_t soonest = -1;
+
+	for (const struct waiting *w = m->waiting; w; w = w->next) {
+		int64_t at = w->due < w->progress ? w->due : w->progress;
+		int64_t left = at > os_boot_ms() ? at - os_boot_ms() : 0;
+
+		if (soonest < 0 || left < soonest)
+			soonest = left;
+	}
+	return soonest;
+}
+
+void wait_cancel(struct mcp *m, const json_t *id)
+{
+	struct waiting *w = find(m, id);
+
+	if (w)
+		w->gone = true;
+	sweep(m);
+}
+
+void wait_end(struct mcp *m)
+{
+	for (struct waiting *w = m->waiting; w; w = w->next)
+		w->gone = true;
+	sweep(m);
+}

@@ -1,0 +1,250 @@
+#!/usr/bin/env bats
+# mcp: the server as a process. What it says over which wire is in test/mcp; here is the wire.
+
+load common
+
+request() { # METHOD [PARAMS [ID]]
+	printf '{"jsonrpc":"2.0","id":%s,"method":"%s","params":%s}\n' "${3:-1}" "$1" "${2:-{\}}"
+}
+
+tool() { # NAME ARGUMENTS [ID]
+	request tools/call "{\"name\":\"$1\",\"arguments\":$2}" "${3:-1}"
+}
+
+# converse [OPTION...]: messages from standard input; leaves what comes back in $output
+converse() {
+	run --separate-stderr timeout 60 "$PAWL" mcp "$@"
+	printf '%.4000s\n%.2000s\nexit code %s\n' "$output" "$stderr" "$status"
+	[ "$status" -eq 0 ]
+	[ -z "$stderr" ]
+	jq -es 'all(.jsonrpc == "2.0")' <<<"$output" >/dev/null
+}
+
+# serve [OPTION...]: a server that stays; say LINE, then hear leaves the next line in $output
+serve() {
+	coproc SERVER { exec "$PAWL" mcp "$@" 2>"$BATS_TEST_TMPDIR/complaints" 3>&-; }
+	server=$SERVER_PID
+	disown "$server"
+	exec {to}>&"${SERVER[1]}" {from}<&"${SERVER[0]}"
+	eval "exec ${SERVER[1]}>&- ${SERVER[0]}<&-"
+}
+
+say() {
+	printf '%s\n' "$1" >&"$to"
+}
+
+hear() {
+	IFS= read -r -t 30 -u "$from" output
+	printf '%.2000s\n' "$output"
+}
+
+# soon COMMAND...: becomes true
+soon() {
+	local end=$((SECONDS + 30))
+	until "$@"; do
+		[ "$SECONDS" -lt "$end" ]
+		sleep 0.05
+	done
+}
+
+gone() {
+	! kill -0 "$1" 2>/dev/null
+}
+
+expires() {
+	"$PAWL" lock status "$1" --json | jq -r .lock.expires_at
+}
+
+later_than() {
+	[[ $(expires "$1") > $2 ]]
+}
+
+free() {
+	"$PAWL" lock check -q "$1"
+	[ $? -eq 1 ]
+}
+
+teardown() {
+	[ -z "${server-}" ] || kill -9 "$server" 2>/dev/null || :
+}
+
+@test "mcp: a whole life, and nothing else on standard output" {
+	{
+		request initialize '{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}'
+		echo '{"jsonrpc":"2.0","method":"notifications/initialized"}'
+		tool create '{"title":"Fix it","acceptance":"it is fixed"}' 2
+		tool next '{"claim":true}' 3
+		tool done '{"id":"t1","summary":"fixed"}' 4
+	} >messages
+	PAWL_FORMAT=json converse --agent alice <messages
+	is -s 'map(.id) == [1, 2, 3, 4] and all(.result.isError != true)'
+	is -s '.[2].result.structuredContent | .task.id == "t1" and .lock.token and .call_next'
+	ask 0 show t1
+	is '.task.status == "Done" and .task.assignee == "alice"'
+	call 0 mcp </dev/null
+	[ -z "$output$stderr" ]
+}
+
+@test "mcp: options that are wrong" {
+	call 2 mcp --profile everything
+	complains "agent pm all"
+	ask 2 mcp --profile everything
+	lines 2 mcp --max-hold soon
+	call 2 mcp --agent "$(printf 'a\nb')" </dev/null
+	[ -z "$output" ]
+	mkdir .pawl 2>/dev/null || :
+	echo 'lease = never' >.pawl/config
+	PAWL_FORMAT=json call 40 mcp </dev/null
+	[ -z "$output" ]
+	complains lease
+}
+
+@test "mcp: what is wrong is answered, and the server goes on" {
+	{
+		echo 'not JSON'
+		head -c 10485760 /dev/zero | tr '\0' x
+		echo
+		printf '{"a":%.0s' {1..5000}
+		echo
+		tool show '{"id":"../../etc/passwd"}' 4
+		tool no_such_tool '{}' 5
+		tool show '{"id":17,"nonsense":[]}' 6
+		request server/discover '{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01"}}' 7
+		request ping '{}' 8
+	} >messages
+	converse <messages
+	is -s 'map(.error.code) == [-32700, -32600, -32700, null, -32602, null, -32022, null]'
+	is -s '.[3].result | .isError and .structuredContent.error.code == "USAGE"'
+	is -s '.[5].result | .isError and .structuredContent.error.code == "USAGE"'
+	is -s 'last == {jsonrpc: "2.0", id: 8, result: {}}'
+}
+
+@test "mcp: the largest texts pass, the last line may lack its end, CRLF is no harm" {
+	head -c 262144 /dev/zero | tr '\0' '"' >text
+	jq -cn --rawfile d text '{jsonrpc: "2.0", id: 1, method: "tools/call", params: {name: "create",
+		arguments: {title: "big", description: $d, acceptance: $d}}}' >messages
+	request ping | sed 's/$/\r/' >>messages
+	request ping '{}' 3 | tr -d '\n' >>messages
+	converse <messages
+	is -s 'length == 3 and .[0].result.isError == false and .[2].id == 3'
+	ask 0 show t1
+	is '.task.description | length == 262144'
+}
+
+@test "mcp: answers while a call waits for work; cancellation" {
+	serve --agent alice
+	say '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"next","arguments":{"claim":true,"wait":60},"_meta":{"progressToken":5}}}'
+	hear
+	is '.method == "notifications/progress" and .params.progressToken == 5'
+	say "$(request ping '{}' 2)"
+	hear
+	is '.id == 2'
+	new x -i x
+	hear
+	is '.id == 1 and .result.structuredContent.task.id == "x"'
+	say "$(tool next '{"claim":true,"wait":60}' 3)"
+	say '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}'
+	say "$(request ping '{}' 4)"
+	hear
+	is '.id == 4'
+	new y -i y
+	say "$(tool show '{"id":"y"}' 5)"
+	hear
+	is '.id == 5 and .result.structuredContent.task.status == "Ready"'
+}
+
+@test "mcp: locks are renewed while the client is there, and only then" {
+	new x -i x
+	serve --agent alice
+	say "$(tool claim '{"id":"x","ttl":2}')"
+	hear
+	first=$(get .result.structuredContent.lock.expires_at)
+	soon later_than x "$first"
+	soon later_than x "$(expires x)"
+	exec {to}>&-
+	soon gone "$server"
+	soon free x
+	ask 0 show x
+	is '.task.status == "In Progress"'
+}
+
+@test "mcp: killed, it leaves the lock to run out; started again, it goes on" {
+	new x -i x
+	serve --agent alice
+	say "$(tool claim '{"id":"x","ttl":60}')"
+	hear
+	kill -9 "$server"
+	soon gone "$server"
+	ask 0 lock status x
+	is '.locked and .lock.pid == $pid' --argjson pid "$server"
+	{
+		tool next '{}' 1
+		tool heartbeat '{"id":"x"}' 2
+		tool done '{"id":"x"}' 3
+	} >messages
+	converse --agent bob <messages
+	is -s '.[1].result.structuredContent.error.code == "LOST_LOCK"'
+	converse --agent alice <messages
+	is -s '.[0].result.structuredContent.held[0].task == "x" and .[2].result.structuredContent.task.status == "Done"'
+}
+
+@test "mcp: --release-on-exit gives back at the end of the input and at SIGTERM" {
+	new x -i x
+	for how in end term; do
+		serve --agent alice --release-on-exit
+		say "$(tool claim '{"id":"x"}')"
+		hear
+		is '.result.isError == false'
+		if [ "$how" = end ]; then
+			exec {to}>&-
+		else
+			kill -TERM "$server"
+		fi
+		soon gone "$server"
+		ask 0 show x
+		is '.task.status == "Ready" and .task.lock == null'
+	done
+	tool claim '{"id":"x"}' >messages
+	converse --agent alice <messages
+	ask 0 show x
+	is '.task.status == "In Progress" and .task.lock.live'
+}
+
+@test "mcp: SIGTERM ends it, telling those who listen" {
+	serve
+	say '{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["pawl://tasks/x"]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}'
+	hear
+	is '.method == "notifications/subscriptions/acknowledged"'
+	new x -i x
+	hear
+	is '.method == "notifications/resources/updated" and .params.uri == "pawl://tasks/x"'
+	kill -TERM "$server"
+	hear
+	is '.id == "s" and .result.resultType == "complete"'
+	soon gone "$server"
+}
+
+@test "mcp: a client that does not read is waited for, one that is gone is not" {
+	for i in {1..2000}; do request tools/list '{}' "$i"; done >messages
+	timeout 60 "$PAWL" mcp <messages | (
+		sleep 0.2
+		wc -l
+	) >count
+	same "$(tr -d ' ' <count)" 2000
+	mkfifo pipe
+	timeout 60 "$PAWL" mcp <pipe | true &
+	exec {hold}>pipe
+	request tools/list >&"$hold"
+	wait $!
+	exec {hold}>&-
+}
+
+@test "mcp: --max-hold 0 leaves leases as they are" {
+	new x -i x
+	serve --agent alice --max-hold 0
+	say "$(tool claim '{"id":"x","ttl":1}')"
+	hear
+	first=$(get .result.structuredContent.lock.expires_at)
+	soon free x
+	same "$(expires x)" "$first"
+}
