@@ -1,0 +1,74 @@
+#!/usr/bin/env bats
+# The official clients, of both eras, each through whole lives. tools/mcp-clients gets them from npm.
+
+load ../cli/common
+
+setup_file() {
+	export CLIENTS CLIENTS_LACK=''
+	CLIENTS=$("$PAWL_SOURCE/tools/mcp-clients" 2>"$BATS_FILE_TMPDIR/why") && return
+	[ $? -eq 77 ] || {
+		cat "$BATS_FILE_TMPDIR/why"
+		return 1
+	}
+	CLIENTS_LACK=$(tail -n 1 "$BATS_FILE_TMPDIR/why")
+}
+
+setup() {
+	[ -z "$CLIENTS_LACK" ] || skip "$CLIENTS_LACK"
+	fresh
+	queue
+}
+
+node() {
+	timeout 240 "$CLIENTS/node" "$PAWL_SOURCE/test/mcp/clients/$1.mjs" "${@:2}"
+}
+
+inspect() { # ERA ARGUMENT...
+	run --separate-stderr timeout 120 "$CLIENTS/node" \
+		"$CLIENTS/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js" \
+		--cli "$PAWL" mcp --agent alice --profile "${profile-agent}" --protocol-era "$@"
+	printf '%.2000s\n%.2000s\n' "$output" "$stderr"
+	[ "$status" -eq 0 ]
+}
+
+@test "client 2.x, revision 2026-07-28: a whole life" {
+	node life 2026-07-28
+}
+
+@test "SDK 1.x, revision 2025-11-25: a whole life" {
+	node life 2025-11-25
+}
+
+@test "client 2.x: survey, planning, implementation and verification in turn" {
+	node turns 2026-07-28
+}
+
+@test "SDK 1.x: survey, planning, implementation and verification in turn" {
+	node turns 2025-11-25
+}
+
+@test "20 servers, each with its own client: one winner on one task, each of 200 once" {
+	node crowd 20 200
+}
+
+@test "inspector --cli in both eras" {
+	for era in legacy modern; do
+		inspect $era --method tools/list
+		is '.tools | length == 8'
+		inspect $era --method tools/call --tool-name create --tool-arg id=$era title="From the inspector"
+		is '.isError == false and .structuredContent.task.status == "Ready"'
+		inspect $era --method tools/call --tool-name claim --tool-arg id=$era
+		is '.structuredContent.lock.fence == 1'
+		inspect $era --method tools/call --tool-name done --tool-arg id=$era
+		inspect $era --method resources/read --uri pawl://tasks/$era
+		is '.contents[0].text | fromjson | .task.status == "Done"'
+		inspect $era --method prompts/get --prompt-name work
+		is '.messages | length == 1'
+	done
+}
+
+@test "inspector --strict: schemas that every client can use" {
+	for profile in agent pm all; do
+		inspect modern --method tools/list --strict
+	done
+}

@@ -1,0 +1,81 @@
+// kit: both official clients behind one face, on a server of their own.
+//
+// PAWL is the program, CLIENTS the folder with node_modules, and the current folder has the queue.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+
+const require = createRequire(`${process.env.CLIENTS}/`);
+const modern = {
+	...require('@modelcontextprotocol/client'),
+	...require('@modelcontextprotocol/client/stdio'),
+};
+const legacy = {
+	...require('@modelcontextprotocol/sdk/client/index.js'),
+	...require('@modelcontextprotocol/sdk/client/stdio.js'),
+	...require('@modelcontextprotocol/sdk/types.js'),
+};
+
+const who = { name: 'pawl-test', version: '1' };
+
+function environment() {
+	const names = Object.keys(process.env).filter((name) => name.startsWith('ASAN') || name.startsWith('UBSAN'));
+	const kept = ['HOME', 'PATH', 'USER', 'XDG_STATE_HOME', 'XDG_CONFIG_HOME', ...names];
+	return Object.fromEntries(kept.filter((name) => process.env[name]).map((name) => [name, process.env[name]]));
+}
+
+function transport(Transport, args) {
+	return new Transport({ command: process.env.PAWL, args: ['mcp', ...args], env: environment(), stderr: 'inherit' });
+}
+
+// revision: '2026-07-28' is spoken by the client of version 2, everything older by the SDK of version 1.
+export async function connect(revision, ...args) {
+	if (revision === '2026-07-28') {
+		const client = new modern.Client(who, { versionNegotiation: { mode: { pin: revision } } });
+		await client.connect(transport(modern.StdioClientTransport, args));
+		assert.equal(client.getNegotiatedProtocolVersion(), revision);
+		return client;
+	}
+	const client = new legacy.Client(who);
+	await client.connect(transport(legacy.StdioClientTransport, args));
+	return client;
+}
+
+// onUpdated: FUNCTION is called with the URI of each resource that changed
+export function onUpdated(client, revision, fn) {
+	const what = revision === '2026-07-28' ? 'notifications/resources/updated' : legacy.ResourceUpdatedNotificationSchema;
+	client.setNotificationHandler(what, (n) => fn(n.params.uri));
+}
+
+// tool: what a call that is granted answers
+export async function tool(client, name, args = {}, options) {
+	const result = await (options && client.constructor === legacy.Client
+		? client.callTool({ name, arguments: args }, undefined, options)
+		: client.callTool({ name, arguments: args }, options));
+	assert.ok(!result.isError, `${name}: ${result.content[0]?.text}`);
+	assert.equal(result.structuredContent.ok, true);
+	return result.structuredContent;
+}
+
+// refused: the error of a call that the queue refuses; it is a result, never a protocol error
+export async function refused(client, name, args, code) {
+	const result = await client.callTool({ name, arguments: args });
+	assert.equal(result.isError, true, `${name} was not refused`);
+	assert.equal(result.structuredContent.error.code, code);
+	assert.ok(result.content[0].text.startsWith(code));
+	return result.structuredContent;
+}
+
+export function soon(what, test) {
+	return new Promise((resolve, reject) => {
+		const end = Date.now() + 30000;
+		const look = () => {
+			if (test())
+				resolve();
+			else if (Date.now() > end)
+				reject(new Error(`never: ${what}`));
+			else
+				setTimeout(look, 20);
+		};
+		look();
+	});
+}
