@@ -16,7 +16,7 @@ static const struct param params[] = {
 
 static enum result run(struct session *s, struct args *a, json_t **out)
 {
-	if (HAS(&a->rq, pid)) {
+	if (HAS(&a->rq, pid) && !HAS(&a->rq, pid_start)) {
 		int64_t start = os_process_start(a->rq.pid);
 
 		if (!start)

@@ -355,6 +355,8 @@ static void bad_messages(void **state)
 		{ "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"tools/fly\"}", -32601, "x" },
 		{ "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"\\u0000\"}", -32601, "x" },
 		{ "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"initialize\"}", -32602, "x" },
+		{ "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"tools/list\",\"params\":{\"cursor\":\"2\"}}",
+		  -32602, "x" },
 		{ "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"tools/call\"}", -32602, "x" },
 		{ "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"tools/call\",\"params\":{\"name\":3}}",
 		  -32602, "x" },
@@ -1223,6 +1225,23 @@ static void no_queue_yet(void **state)
 	good("next", "{}");
 }
 
+/* What was open is gone: the first change says so, the next one finds what is there now. */
+static void replaced_queue(void **state)
+{
+	struct client c;
+	struct client_options who = { .store = STR("sqlite:q.db") };
+	struct answer ans;
+
+	(void)state;
+	good("create", "{\"title\":\"x\"}");
+	assert_int_equal(system("rm -f q.db*"), 0);
+	assert_int_equal(client_init(&c, &who, &ans, &arena), SUCCESS);
+	assert_int_equal(client_open(&c, STORE_CREATE, &ans), SUCCESS);
+	client_close(&c);
+	refused("create", "{\"title\":\"y\"}", API_ERROR);
+	good("create", "{\"title\":\"y\"}");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define PM_TEST(name) cmocka_unit_test_setup_teardown(name, pm_setup, teardown)
 
@@ -1268,6 +1287,7 @@ int main(void)
 		PM_TEST(pm_lists),
 		PM_TEST(pm_survives_a_restart),
 		TEST(no_queue_yet),
+		TEST(replaced_queue),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,11 +64,16 @@ static bool live(const struct held *h)
 /* --- calls ---------------------------------------------------------------------------------------- */
 
 /* Whose process is it that has the lock? Ours: it ends with the agent's connection. */
-static void name_process(struct request *rq, struct arena *a)
+static void name_process(struct mcp *m, struct request *rq)
 {
-	GIVE(rq, pid, (int64_t)getpid());
-	GIVE(rq, pid_start, os_process_start((int64_t)getpid()));
-	GIVE(rq, boot_id, proc_here(a));
+	if (!m->pid) {
+		m->pid = getpid();
+		m->pid_start = os_process_start(m->pid);
+		m->boot_id = proc_here(&m->self);
+	}
+	GIVE(rq, pid, m->pid);
+	GIVE(rq, pid_start, m->pid_start);
+	GIVE(rq, boot_id, m->boot_id);
 }
 
 static bool names_process(const struct request *rq)
@@ -110,7 +115,7 @@ void keeper_prove(struct mcp *m, struct request *rq)
 	const struct held *h = rq->id.n ? keeper_find(m, rq->agent, rq->id) : NULL;
 
 	if (names_process(rq))
-		name_process(rq, m->session.arena);
+		name_process(m, rq);
 	if (h && !HAS(rq, token) && shows_token(m, rq, h))
 		GIVE(rq, token, h->token);
 }
@@ -229,7 +234,7 @@ static void renew(struct mcp *m, struct held *h)
 	GIVE(&rq, id, h->task);
 	GIVE(&rq, agent, h->agent);
 	GIVE(&rq, token, h->token);
-	name_process(&rq, &a);
+	name_process(m, &rq);
 	mcp_ask(m, &rq, &ans, &a);
 	if (ans.code == SUCCESS) {
 		h->expires = os_boot_ms() + (ans.lock->expires_at - ans.now);

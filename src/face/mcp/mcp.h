@@ -37,6 +37,9 @@ struct mcp {
 	struct session session;
 	struct arena base, store; /* of the client, and of what it has open */
 	bool ready;               /* the client is there */
+	struct arena self;
+	int64_t pid, pid_start; /* of this process, once it is known */
+	struct str boot_id;
 	struct held *held;
 	struct waiting *waiting;
 	struct subscription *subscriptions;
@@ -102,6 +105,8 @@ struct str json_text(const json_t *string);
 
 /* The queue is open for this. What is wrong goes to ans, in `a`. */
 enum result mcp_queue(struct mcp *m, enum store_mode mode, struct answer *ans, struct arena *a);
+/* After each call: a store that failed is opened anew by the next one, in case it was replaced. */
+void mcp_answered(struct mcp *m, enum result code);
 /* One request of the server's own, answered in `a`. */
 void mcp_ask(struct mcp *m, const struct request *rq, struct answer *ans, struct arena *a);
 

@@ -191,11 +191,20 @@ static bool find_era(struct mcp_call *c)
 	return true;
 }
 
+/* Every list is one page, so no cursor was ever given out. */
+static bool valid_cursor(struct mcp_call *c, struct str method)
+{
+	if (!str_ends(method, STR("/list")) || !json_object_get(c->params, "cursor"))
+		return true;
+	mcp_fail(c, RPC_PARAMS, STR("there is no such cursor: the list is one page"), NULL);
+	return false;
+}
+
 static void request(struct mcp_call *c, struct str method)
 {
 	struct arena a = { 0 };
 
-	if (!find_era(c))
+	if (!find_era(c) || !valid_cursor(c, method))
 		return;
 	for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++) {
 		if (!str_is(method, methods[i].name))

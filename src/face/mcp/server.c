@@ -74,6 +74,13 @@ void mcp_ask(struct mcp *m, const struct request *rq, struct answer *ans, struct
 	c->arena = a;
 	client_call(c, rq, ans);
 	c->arena = &m->base;
+	mcp_answered(m, ans->code);
+}
+
+void mcp_answered(struct mcp *m, enum result code)
+{
+	if (code == API_ERROR)
+		client_close(&m->session.client);
 }
 
 /* --- what is due ---------------------------------------------------------------------------------- */
@@ -141,4 +148,5 @@ void mcp_close(struct mcp *m, bool release)
 	json_decref(m->news);
 	arena_free(&m->base);
 	arena_free(&m->store);
+	arena_free(&m->self);
 }

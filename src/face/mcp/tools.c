@@ -56,6 +56,7 @@ static enum result execute(struct mcp *m, const struct command *tool, struct too
 	code = tool->run ? tool->run(s, &t->args, out) : run_op(s, &t->args, out);
 	act_as(client, self);
 	client->arena = &m->base;
+	mcp_answered(m, code);
 	keeper_learn(m, rq, *out);
 	return code;
 }
