@@ -11,6 +11,7 @@ struct queue {
 	struct store *store;
 	struct store_error err;
 	struct policy policy;
+	struct arena arena; /* what the store was told */
 };
 
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a)
@@ -29,10 +30,8 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 	struct queue *q = mem_alloc(sizeof(*q));
 	struct store_env env = {
 		.mode = mode,
-		.queue = config->name,
 		.timeout_ms = config->timeout_ms,
 		.relaxed = config->relaxed,
-		.who = config->who,
 		.relay = config->alone ? NULL : &queue_relay,
 		.wall = config->wall,
 		.boot = config->boot,
@@ -40,9 +39,12 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 	};
 
 	*q = (struct queue){ .policy = config->policy };
-	if (store_open(&q->store, config->uri, &env)) {
+	env.queue = arena_str(&q->arena, config->name);
+	env.who = arena_str(&q->arena, config->who);
+	if (store_open(&q->store, arena_str(&q->arena, config->uri), &env)) {
 		enum result code = fault_answer(&q->err, ans, a);
 
+		arena_free(&q->arena);
 		free(q);
 		return code;
 	}
@@ -55,6 +57,7 @@ void queue_close(struct queue *q)
 	if (!q)
 		return;
 	store_close(q->store);
+	arena_free(&q->arena);
 	free(q);
 }
 

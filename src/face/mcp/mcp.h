@@ -35,8 +35,8 @@ struct mcp {
 	const char *legacy; /* the revision that `initialize` agreed on; NULL: none yet */
 	json_t *batch;      /* where answers are gathered; NULL: they are sent */
 	struct session session;
-	struct arena base, store; /* of the client, and of what it has open */
-	bool ready;               /* the client is there */
+	struct arena base; /* of the client */
+	bool ready;        /* the client is there */
 	struct arena self;
 	int64_t pid, pid_start; /* of this process, once it is known */
 	struct str boot_id;
@@ -103,8 +103,8 @@ struct str json_text(const json_t *string);
 
 /* --- the queue (server.c) ------------------------------------------------------------------------- */
 
-/* The queue is open for this. What is wrong goes to ans, in `a`. */
-enum result mcp_queue(struct mcp *m, enum store_mode mode, struct answer *ans, struct arena *a);
+/* Who and where is known. What is wrong goes to ans, in `a`. */
+enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a);
 /* After each call: a store that failed is opened anew by the next one, in case it was replaced. */
 void mcp_answered(struct mcp *m, enum result code);
 /* One request of the server's own, answered in `a`. */

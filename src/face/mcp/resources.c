@@ -263,28 +263,38 @@ static json_t *stamp(const struct subscription *s)
 	return json_pack("{s:O}", "io.modelcontextprotocol/subscriptionId", s->id);
 }
 
+/* Why a stream cannot be opened; NULL: it can. */
+static const char *no_listening(const struct mcp_call *c)
+{
+	const json_t *wanted = json_object_get(c->params, "notifications");
+
+	if (!json_is_object(wanted))
+		return "subscriptions/listen needs notifications";
+	if (find(c->m, c->id))
+		return "a subscription with this id is open already";
+	if (json_array_size(json_object_get(wanted, "resourceSubscriptions")) > URIS_MAX)
+		return "these are too many resources";
+	return NULL;
+}
+
 void subscriptions_listen(struct mcp_call *c)
 {
-	const json_t *wanted = json_object_get(c->params, "notifications"),
-		     *uris = json_object_get(wanted, "resourceSubscriptions"), *v;
-	struct subscription *s;
-	json_t *agreed = json_object();
+	const char *no = no_listening(c);
+	const json_t *uris = json_object_get(json_object_get(c->params, "notifications"),
+					     "resourceSubscriptions"),
+		     *v;
+	struct subscription *s = no ? NULL : open_one(c->m, c->id);
+	json_t *agreed;
 	size_t i;
 
-	s = json_is_object(wanted) && !find(c->m, c->id) ? open_one(c->m, c->id) : NULL;
-	if (!s || json_array_size(uris) > URIS_MAX || c->m->batch) {
-		mcp_fail(
-			c, RPC_PARAMS,
-			STR("subscriptions/listen needs notifications, an id of its own and fewer others"),
-			NULL);
-		if (s)
-			close_one(c->m, s);
-		json_decref(agreed);
+	if (!s) {
+		mcp_fail(c, RPC_PARAMS, str_c(no ? no : "there are too many subscriptions"), NULL);
 		return;
 	}
 	json_array_foreach(uris, i, v)
 		if (known(json_text(v)) && !wants(s, json_text(v)))
 			json_array_append_new(s->uris, json_str(json_text(v)));
+	agreed = json_object();
 	if (uris)
 		json_object_set(agreed, "resourceSubscriptions", s->uris);
 	mcp_notify(c->m, "notifications/subscriptions/acknowledged",

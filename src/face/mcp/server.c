@@ -37,39 +37,20 @@ enum result mcp_open(struct mcp *m, const struct mcp_options *o, struct answer *
 	return r;
 }
 
-enum result mcp_queue(struct mcp *m, enum store_mode mode, struct answer *ans, struct arena *a)
+enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a)
 {
-	struct client *c = &m->session.client;
-	struct arena fresh = { 0 };
-	enum result r = SUCCESS;
-
 	/* A queue can be made after the server was started. */
-	if (!m->ready || !c->uri.n)
-		r = find_client(m, ans);
-	if (r != SUCCESS)
-		return keep_answer(ans, a);
-	if (c->queue && c->mode >= mode)
+	if (m->ready && m->session.client.uri.n)
 		return SUCCESS;
-	c->arena = &fresh;
-	r = client_open(c, mode, ans);
-	c->arena = &m->base;
-	if (r != SUCCESS) {
-		keep_answer(ans, a);
-		arena_free(&fresh);
-		return r;
-	}
-	arena_free(&m->store);
-	m->store = fresh;
-	return SUCCESS;
+	return find_client(m, ans) == SUCCESS ? SUCCESS : keep_answer(ans, a);
 }
 
 void mcp_ask(struct mcp *m, const struct request *rq, struct answer *ans, struct arena *a)
 {
 	struct client *c = &m->session.client;
-	enum store_mode mode = op_flags(rq->op) & OP_READS ? STORE_READ : STORE_WRITE;
 
 	*ans = (struct answer){ 0 };
-	if (mcp_queue(m, mode, ans, a) != SUCCESS)
+	if (mcp_ready(m, ans, a) != SUCCESS)
 		return;
 	c->arena = a;
 	client_call(c, rq, ans);
@@ -147,6 +128,5 @@ void mcp_close(struct mcp *m, bool release)
 	buf_free(&m->cursor);
 	json_decref(m->news);
 	arena_free(&m->base);
-	arena_free(&m->store);
 	arena_free(&m->self);
 }

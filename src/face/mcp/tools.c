@@ -41,11 +41,10 @@ static enum result execute(struct mcp *m, const struct command *tool, struct too
 	struct client *client = &s->client;
 	struct answer ans = { 0 };
 	struct request *rq = &t->args.rq;
-	enum store_mode mode = tool->flags & C_WRITE ? STORE_WRITE : STORE_READ;
 	struct str self;
 	enum result code;
 
-	if (mcp_queue(m, mode, &ans, a) != SUCCESS)
+	if (mcp_ready(m, &ans, a) != SUCCESS)
 		return run_answer(&ans, a, out);
 	self = client->agent;
 	s->arena = client->arena = a;
