@@ -37,9 +37,9 @@ const struct command cmd_done = {
 	.example = "pawl done t1 --summary \"fixed in 3f2a\" --claim-next",
 	.see = "review, fail, next",
 	.model =
-		"Finish your task: In Progress to Done, unlocks it; what depends on it becomes eligible. claim_next=true takes the "
-		"next one in the same call (next, or null). INCOMPLETE_SUBTASKS: finish those first. LOST_LOCK: your lease ran out or "
-		"another has it, nothing changed; repeating a done that got no answer is safe.",
+		"Finish your task: In Progress to Done, unlocks it; what depends on it becomes eligible. claim_next=true "
+		"takes the next one in the same call (next, or null). INCOMPLETE_SUBTASKS: finish those first. "
+		"LOST_LOCK: your lease ran out or another has it, nothing changed.",
 	.gives = "task next",
 	.params = params,
 	.flags = C_WRITE,

@@ -20,14 +20,14 @@ const char *param_value(const struct param *p)
 
 const char *param_choices(const struct param *p)
 {
+	if (p->choices)
+		return p->choices;
 	switch (p->type) {
 	case P_STATUS:
 	case P_STATUSES:
 		return "backlog ready in-progress blocked needs-help review done failed canceled";
 	case P_CLASS:
 		return "expedite fixed-date standard intangible";
-	case P_CHOICE:
-		return p->choices;
 	default:
 		return NULL;
 	}

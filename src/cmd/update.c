@@ -10,7 +10,7 @@ const char *fields_fault(const struct request *rq)
 static const struct param params[] = {
 	PARAM_ID("task to change"),
 	PARAM(title, "title", P_TITLE, .help = "one line that says what it is"),
-	PARAM(status, "status", P_STATUS,
+	PARAM(status, "status", P_STATUS, .choices = "ready backlog",
 	      .help = "Backlog or Ready; everything else has a command of its own"),
 	FIELD_PARAMS(P_EMPTY),
 	PARAM(add_labels, "add-label", P_NAMES, .help = "label to add to those it has"),

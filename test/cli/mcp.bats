@@ -156,7 +156,7 @@ teardown() {
 @test "mcp: locks are renewed while the client is there, and only then" {
 	new x -i x
 	serve --agent alice
-	say "$(tool claim '{"id":"x","ttl":2}')"
+	say "$(tool claim '{"id":"x","ttl":6}')"
 	hear
 	first=$(get .result.structuredContent.lock.expires_at)
 	soon later_than x "$first"

@@ -181,6 +181,13 @@ static void add_held(struct mcp *m, json_t *answer, struct arena *a)
 	json_decref(found);
 }
 
+static bool ended(const json_t *answer)
+{
+	struct str status = mcp_text(json_object_get(answer, "task"), "status");
+
+	return status.n && status_ended(status_parse(status));
+}
+
 /* What commands say is for a shell; the names of these tools and their arguments are others. */
 static void advise(struct mcp *m, json_t *answer)
 {
@@ -192,7 +199,7 @@ static void advise(struct mcp *m, json_t *answer)
 		return;
 	if (str_is(code, result_name(CONFLICT)) && mcp_text(error, "holder").n)
 		hint = "take another with next claim=true, or wait until it runs out";
-	else if (str_is(code, result_name(LOST_LOCK)))
+	else if (str_is(code, result_name(LOST_LOCK)) && !ended(answer))
 		hint = "stop working on it: show says who has it now; if nobody has, claim it again";
 	else if (str_is(code, result_name(NO_TASKS)))
 		hint = "next with explain=true says why; wait=30 waits for work";
@@ -351,8 +358,8 @@ static void put_success(struct buf *b, const struct command *c, const json_t *o,
 	struct view v = { .out = b, .arena = a };
 	size_t before = b->n;
 
-	if (json_object_get(o, "tasks") || json_object_get(o, "comments") ||
-	    json_object_get(o, "events") || json_object_get(o, "candidates"))
+	/* the others name tasks, and no more of them */
+	if (has_texts(o) && (!(c->flags & C_WRITE) || c == &cmd_next || c == &cmd_status))
 		buf_adds(b, STR(UNTRUSTED "\n"));
 	if (c->show)
 		c->show(o, &v);

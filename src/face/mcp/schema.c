@@ -46,30 +46,20 @@ static json_t *description(const struct param *p, struct arena *a)
 	return json_str(arena_printf(a, "%.*s%s", STRF(text), unit));
 }
 
-static json_t *words(const char *list)
-{
-	struct str rest = str_c(list);
-	json_t *out = json_array();
-
-	while (rest.n)
-		json_array_append_new(out, json_str(str_cut(&rest, ' ')));
-	return out;
-}
-
 /* As they are shown, so that they look the same in answers and in calls. */
 static json_t *choices(const struct param *p)
 {
+	struct str rest = str_c(param_choices(p));
 	json_t *out = json_array();
 
-	if (p->type == P_CLASS) {
-		for (int64_t i = 1; i <= 4; i++)
-			json_array_append_new(out, json_string(class_name(i)));
-	} else if (p->type == P_CHOICE) {
-		json_decref(out);
-		out = words(p->choices);
-	} else {
-		for (int s = BACKLOG; s < STATUS_END; s++)
-			json_array_append_new(out, json_string(status_name(s)));
+	while (rest.n) {
+		struct str word = str_cut(&rest, ' ');
+
+		if (p->type == P_CLASS)
+			word = str_c(class_name(class_parse(word)));
+		else if (p->type != P_CHOICE)
+			word = str_c(status_name(status_parse(word)));
+		json_array_append_new(out, json_str(word));
 	}
 	return out;
 }
