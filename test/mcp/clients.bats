@@ -35,6 +35,10 @@ inspect() { # ERA ARGUMENT...
 	node life 2026-07-28
 }
 
+@test "client 2.x finds the revision by itself" {
+	node auto
+}
+
 @test "SDK 1.x, revision 2025-11-25: a whole life" {
 	node life 2025-11-25
 }

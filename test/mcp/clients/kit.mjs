@@ -27,11 +27,17 @@ function transport(Transport, args) {
 	return new Transport({ command: process.env.PAWL, args: ['mcp', ...args], env: environment(), stderr: 'inherit' });
 }
 
+// mode: of version negotiation, in the client of version 2
+export async function connectAs(mode, ...args) {
+	const client = new modern.Client(who, { versionNegotiation: { mode } });
+	await client.connect(transport(modern.StdioClientTransport, args));
+	return client;
+}
+
 // revision: '2026-07-28' is spoken by the client of version 2, everything older by the SDK of version 1.
 export async function connect(revision, ...args) {
 	if (revision === '2026-07-28') {
-		const client = new modern.Client(who, { versionNegotiation: { mode: { pin: revision } } });
-		await client.connect(transport(modern.StdioClientTransport, args));
+		const client = await connectAs({ pin: revision }, ...args);
 		assert.equal(client.getNegotiatedProtocolVersion(), revision);
 		return client;
 	}
