@@ -851,21 +851,72 @@ static void gives_back(void **state)
 	good("claim", "{\"id\":\"t1\"}");
 }
 
-static void is_told_of_loss(void **state)
+static void break_lock(const char *id)
 {
 	struct request rq = { .op = OP_LOCK_BREAK };
+	struct answer ans;
+
+	GIVE(&rq, id, str_c(id));
+	GIVE(&rq, reason, STR("I say so"));
+	mcp_ask(&m, &rq, &ans, &arena);
+	assert_int_equal(ans.code, SUCCESS);
+}
+
+static void is_told_of_loss(void **state)
+{
+	(void)state;
+	good("create", "{\"title\":\"x\"}");
+	good("claim", "{\"id\":\"t1\",\"ttl\":60}");
+	break_lock("t1");
+	live_for(MIN);
+	assert_null(m.held);
+	assert_non_null(strstr(word(good("show", "{\"id\":\"t1\"}"), "warnings.0"), "t1 is lost"));
+}
+
+/* What is known to be lost is in the way of nothing. */
+static void claims_again(void **state)
+{
+	(void)state;
+	good("create", "{\"title\":\"x\"}");
+	good("claim", "{\"id\":\"t1\"}");
+	break_lock("t1");
+	refused("done", "{\"id\":\"t1\"}", LOST_LOCK);
+	assert_null(m.held);
+	good("claim", "{\"id\":\"t1\"}");
+	reconnect("agent", "alice"); /* the saved token is the new one, and nobody contests it */
+	good("done", "{\"id\":\"t1\"}");
+}
+
+/* A store that is away for a moment costs nothing. */
+static void store_comes_back(void **state)
+{
+	(void)state;
+	good("create", "{\"title\":\"x\"}");
+	good("claim", "{\"id\":\"t1\",\"ttl\":60}");
+	assert_int_equal(system("mkdir away && mv q.db* away"), 0);
+	live_for(40000);
+	assert_non_null(m.held);
+	assert_int_equal(system("mv away/* ."), 0);
+	live_for(20 * MIN);
+	good("done", "{\"id\":\"t1\"}");
+}
+
+static void blocked_elsewhere(void **state)
+{
+	struct request rq = { .op = OP_BLOCK };
 	struct answer ans;
 
 	(void)state;
 	good("create", "{\"title\":\"x\"}");
 	good("claim", "{\"id\":\"t1\",\"ttl\":60}");
 	GIVE(&rq, id, STR("t1"));
-	GIVE(&rq, reason, STR("I say so"));
+	GIVE(&rq, reason, STR("no key"));
+	GIVE(&rq, unblock_action, STR("add it"));
 	mcp_ask(&m, &rq, &ans, &arena);
 	assert_int_equal(ans.code, SUCCESS);
-	live_for(MIN);
+	live_for(MIN / 2);
 	assert_null(m.held);
-	assert_non_null(strstr(word(good("show", "{\"id\":\"t1\"}"), "warnings.0"), "t1 is lost"));
+	assert_null(at(good("show", "{\"id\":\"t1\"}"), "warnings"));
 }
 
 /* --- waiting -------------------------------------------------------------------------------------- */
@@ -987,6 +1038,48 @@ static void reads_resources(void **state)
 		",\"uri\":\"pawl://tasks/t1\"}}");
 	assert_non_null(strstr(word(o, "result.contents.0.text"), "\"alice\""));
 	assert_int_equal(json_integer_value(at(o, "result.ttlMs")), 0);
+}
+
+static void long_parent(void **state)
+{
+	struct buf b = BUF_MAX(1u << 16);
+	json_t *o;
+
+	(void)state;
+	buf_adds(&b, STR("{\"id\":\"p\",\"title\":\"p\",\"description\":\"x"));
+	for (int i = 0; i < 2000; i++)
+		buf_adds(&b, STR("\303\251"));
+	buf_adds(&b, STR("\"}"));
+	good("create", arena_cstr(&arena, buf_str(&b)));
+	buf_free(&b);
+	good("create", "{\"id\":\"c\",\"title\":\"c\",\"parent\":\"p\"}");
+	o = good("claim", "{\"id\":\"c\"}");
+	assert_int_equal(json_string_length(at(o, "parent.description")), 1999);
+}
+
+static void cannot_subscribe(void **state)
+{
+	json_t *o;
+
+	(void)state;
+	o = ASK("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\",\"params\":{\"uri\":"
+		"\"file:///etc/passwd\"}}");
+	assert_int_equal(code_of(o), -32002);
+	o = ASK("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscriptions/listen\",\"params\":{" MODERN_META
+		"}}");
+	assert_int_equal(code_of(o), -32602);
+	for (int i = 0; i < 64; i++) {
+		o = ASK("{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"subscriptions/listen\",\"params\":{" MODERN_META
+			",\"notifications\":{}}}",
+			i);
+		assert_string_equal(word(o, "method"), "notifications/subscriptions/acknowledged");
+	}
+	o = ASK("{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"subscriptions/listen\",\"params\":{" MODERN_META
+		",\"notifications\":{}}}");
+	assert_non_null(strstr(word(o, "error.message"), "open already"));
+	o = ASK("{\"jsonrpc\":\"2.0\",\"id\":99,\"method\":\"subscriptions/listen\",\"params\":{" MODERN_META
+		",\"notifications\":{}}}");
+	assert_non_null(strstr(word(o, "error.message"), "too many"));
 }
 
 static void subscribes(void **state)
@@ -1223,6 +1316,9 @@ static void no_queue_yet(void **state)
 	m = (struct mcp){ .send = hear };
 	assert_int_equal(mcp_open(&m, &o, &ans, &arena), SUCCESS);
 	refused("next", "{}", MISCONFIGURED);
+	assert_int_equal(code_of(ASK("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/read\","
+				     "\"params\":{\"uri\":\"pawl://board\"}}")),
+			 -32603);
 	assert_int_equal(client_init(&c, &who, &ans, &arena), SUCCESS);
 	assert_int_equal(client_open(&c, STORE_CREATE, &ans), SUCCESS);
 	client_close(&c);
@@ -1276,11 +1372,16 @@ int main(void)
 		TEST(not_after_the_end),
 		TEST(gives_back),
 		TEST(is_told_of_loss),
+		TEST(claims_again),
+		TEST(store_comes_back),
+		TEST(blocked_elsewhere),
 		TEST(waits_for_work),
 		TEST(waits_in_vain),
 		TEST(wait_ends_with_a_lease),
 		TEST(wait_is_canceled),
 		TEST(reads_resources),
+		TEST(long_parent),
+		TEST(cannot_subscribe),
 		TEST(subscribes),
 		TEST(says_when_it_is_over),
 		TEST(has_a_prompt),

@@ -239,10 +239,11 @@ static void renew(struct mcp *m, struct held *h)
 	if (ans.code == SUCCESS) {
 		h->expires = os_boot_ms() + (ans.lock->expires_at - ans.now);
 		h->renew = os_boot_ms() + h->ttl / 3;
-	} else if (ans.code == API_ERROR) {
-		h->renew = os_boot_ms() + RETRY_MS;
-	} else if (ans.code == MISCONFIGURED) { /* blocked by another call */
+	} else if (ans.task &&
+		   ans.task->status == BLOCKED) { /* from elsewhere: it is left to run out */
 		drop(m, h);
+	} else if (ans.code == API_ERROR || ans.code == MISCONFIGURED) {
+		h->renew = os_boot_ms() + RETRY_MS; /* the store may come back in time */
 	} else {
 		lose(m, h, ans.message, &a);
 	}

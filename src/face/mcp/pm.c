@@ -117,20 +117,6 @@ static void explain(struct session *s, const struct request *rq, json_t *o)
 				  STRF(rq->id), STRF(agent)));
 }
 
-/* Who has it now, where the refusal itself does not show the task. */
-static void look_at_lock(struct session *s, const struct request *rq, json_t *o)
-{
-	struct request look = { .op = OP_LOCK_STATUS };
-	struct answer ans = { 0 };
-	json_t *found;
-
-	GIVE(&look, id, rq->id);
-	client_call(&s->client, &look, &ans);
-	found = answer_json(&ans, s->arena);
-	set_lock(o, json_object_get(found, "lock"));
-	json_decref(found);
-}
-
 static enum result finish(struct session *s, const struct request *rq, enum result code, json_t *o)
 {
 	json_t *task = json_object_get(o, "task");
@@ -141,8 +127,6 @@ static enum result finish(struct session *s, const struct request *rq, enum resu
 		reshape(task);
 	if (json_is_object(task) && json_object_get(task, "lock"))
 		set_lock(o, json_object_get(task, "lock"));
-	else if (rq->id.n && !ok && code != USAGE && code != NOT_FOUND)
-		look_at_lock(s, rq, o);
 	if (!ok)
 		explain(s, rq, o);
 	return code;
