@@ -385,8 +385,8 @@ static int open_and_look(struct conf *c)
 	rc = conf_modify(c, put_together, c);
 	if (rc == 0)
 		rc = c->s->ops->count(c->s, &(struct query){ 0 }, &n);
-	else if (rc == STORE_ABSENT)
-		rc = 0;
+	if (rc == STORE_ABSENT) /* removed meanwhile */
+		rc = n = 0;
 	store_close(c->s);
 	return rc ? CHILD_MODIFY : n && n != TOGETHER ? 4 : 0;
 }
