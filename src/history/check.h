@@ -1,7 +1,7 @@
 /*
  * check: judges a recorded history. Each kind of violation is decided on its own and counted apart; what the
  * checker says is never a guess: a history of a right store is always clean, whatever was killed, stopped or
- * left unanswered in it. doc/proof-check.md says how each is decided, and what is not.
+ * left unanswered in it. doc/proof/checker.md says how each is decided, and what is not.
  *
  * A history begins with an empty queue.
  */

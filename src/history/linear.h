@@ -1,7 +1,7 @@
 /*
  * linear: is there an order of these calls that the model agrees with? The search of Wing and Gong with
  * Lowe's memory of what was tried (set of calls done, state), over the calls of one family of tasks: all that
- * are linked by parent or depends. See doc/proof-check.md.
+ * are linked by parent or depends. See doc/proof/checker.md.
  */
 #ifndef HISTORY_LINEAR_H
 #define HISTORY_LINEAR_H
