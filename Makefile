@@ -27,6 +27,7 @@ soak: ## the long runs: torture, simulator, mutants, faults, shared commit, fuzz
 	@tools/soak-torture
 	@tools/sim
 	@tools/check-mutants
+	@tools/check-mutants --sanitize
 	@tools/soak-combine
 	@tools/soak-fault
 	@tools/fuzz --runs 1000000
