@@ -1,4 +1,7 @@
+#include <errno.h>
 #include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/os.h"
@@ -134,6 +137,11 @@ static enum result refuse(struct session *s, const struct args *a, json_t **out)
 		return run_fail(s, USAGE,
 				arena_printf(s->arena, "%s is there already", t->history.p),
 				STR("name a new file"), out);
+	if (t->history.n && access(arena_cstr(s->arena, fs_dirname(t->history)), W_OK | X_OK))
+		return run_fail(s, USAGE,
+				arena_printf(s->arena, "%s cannot be made there: %s", t->history.p,
+					     strerror(errno)),
+				STR("name a file in a folder that you may write to"), out);
 	if (given(a, "seconds") && t->ms < 1)
 		return run_fail(s, USAGE, STR("--seconds: more than none"), STR(""), out);
 	return SUCCESS;

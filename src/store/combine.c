@@ -248,6 +248,11 @@ static bool nap(struct head *h, uint32_t seen, int64_t ms)
 	return atomic_load(&h->word) != seen;
 }
 
+static int64_t shorter(int64_t a, int64_t b)
+{
+	return a < b ? a : b > 0 ? b : 0;
+}
+
 static enum combine_end give_up(struct combine *c, struct combine_reply *out, struct arena *a)
 {
 	enum combine_end end = combine_result(c, out, a);
@@ -275,7 +280,7 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 		ours = STATE(w) == SLOT_NUDGED;
 		if (ours) {
 			atomic_compare_exchange_strong(&h->word, &w, WITH(w, SLOT_PENDING));
-		} else if (!nap(h, w, ms)) {
+		} else if (!nap(h, w, shorter(ms, deadline - os_boot_ms()))) {
 			ours = true;
 			ms = ms * 2 < NAP_LONG ? ms * 2 : NAP_LONG;
 		}

@@ -8,7 +8,8 @@
 
 #include "store/combine.h"
 
-#define COMBINE_LAYOUT 0x70776331u /* "pwc1": another one is another program's */
+/* "pwc1", and the size of what a reply may hold as it is: another one is another program's. */
+#define COMBINE_LAYOUT (0x70776331u + (uint32_t)sizeof(struct store_error))
 
 enum slot_state { SLOT_IDLE, SLOT_PENDING, SLOT_NUDGED, SLOT_TAKEN, SLOT_DONE };
 #define STATE(word) ((enum slot_state)((word)&7))

@@ -62,7 +62,6 @@ static enum result merge(struct driver *d, const char *out, struct answer *ans)
 	for (size_t i = 0; i < d->parts.n; i++)
 		if (fs_exists(d->parts.v[i].p)) /* one that was killed at once has none */
 			paths[n++] = d->parts.v[i].p;
-	(void)unlink(out);
 	r = history_merge(out, &head, paths, n, d->arena, &why);
 	if (!r)
 		return SUCCESS;

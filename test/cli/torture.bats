@@ -89,6 +89,7 @@ setup() {
 	call 0 torture --calls 400 --history h.jsonl --seed 11
 	says "history: h.jsonl" "seed                             11"
 	ask 2 torture --history h.jsonl
+	ask 2 torture --history none/h.jsonl
 	rm -rf .pawl
 	call 0 torture --check h.jsonl
 	says "violations                        0"
@@ -96,6 +97,15 @@ setup() {
 	is '.torture | .violations == 0 and .checked > 300 and .seed == 11'
 	call 2 torture --check nowhere.jsonl
 	complains "nowhere.jsonl"
+}
+
+@test "torture: a file that somebody makes meanwhile is not written over" {
+	"$PAWL" torture --seconds 2 --history h.jsonl >/dev/null 2>err &
+	sleep 0.5
+	echo mine >h.jsonl
+	! wait $!
+	grep -q "h.jsonl: File exists" err
+	[ "$(cat h.jsonl)" = mine ]
 }
 
 @test "torture: a history that breaks a promise is found out" {
