@@ -281,13 +281,18 @@ static bool is_mark(struct str s)
 
 static bool read_code(struct reader *r, struct str s, enum result *out)
 {
-#define RESULT(name, exit, http, text) \
-	if (str_is(s, #name)) {        \
-		*out = name;           \
-		return true;           \
-	}
+	static const enum result all[] = {
+#define RESULT(name, exit, http, text) name,
 #include "core/result.def"
 #undef RESULT
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		if (str_is(s, result_name(all[i]))) {
+			*out = all[i];
+			return true;
+		}
+	}
 	return reader_fail(r, "code: there is no %.*s", STRF(s));
 }
 

@@ -33,15 +33,19 @@ const char *pawl_version(void)
 
 const char *pawl_code_name(int code)
 {
-	switch (code) {
-#define RESULT(name, exit, http, text) \
-	case PAWL_##name:              \
-		return #name;
+	static const struct {
+		int code;
+		const char *name;
+	} all[] = {
+#define RESULT(name, exit, http, text) { PAWL_##name, #name },
 #include "core/result.def"
 #undef RESULT
-	default:
-		return "";
-	}
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (all[i].code == code)
+			return all[i].name;
+	return "";
 }
 
 static char *copy(struct str s)
