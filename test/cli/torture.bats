@@ -103,7 +103,7 @@ setup() {
 	"$PAWL" torture --seconds 2 --history h.jsonl >/dev/null 2>err &
 	sleep 0.5
 	echo mine >h.jsonl
-	! wait $!
+	wait $! && return 1
 	grep -q "h.jsonl: File exists" err
 	[ "$(cat h.jsonl)" = mine ]
 }
