@@ -17,26 +17,6 @@
 
 /* --- the gate ----------------------------------------------------------------------------------- */
 
-static int fail_timeout(struct files *s)
-{
-	const struct store_env *env = &s->base.env;
-	struct arena a = { 0 };
-	struct gate_holder h;
-	int rc;
-
-	if (gate_holder(&s->gate, &h))
-		rc = store_fail(env, STORE_BUSY,
-				"try again, or look at that process: it may be stopped",
-				"%s (pid %" PRId64 ") has been writing to %s for %s; waited %s",
-				h.who, h.pid, s->path, duration_text(&a, h.ms > 0 ? h.ms : 1).p,
-				duration_text(&a, env->timeout_ms).p);
-	else
-		rc = store_fail(env, STORE_BUSY, "try again", "another process is writing to %s",
-				s->path);
-	arena_free(&a);
-	return rc;
-}
-
 static int still_there(struct files *s)
 {
 	struct stat st;
@@ -63,7 +43,7 @@ int files_lock(struct files *s)
 	if (rc == 0)
 		rc = gate_lock(&s->gate, env->timeout_ms, env->who.n ? env->who : STR("a process"));
 	if (rc == -ETIMEDOUT)
-		return fail_timeout(s);
+		return gate_busy(&s->gate, &s->base.env, s->path);
 	return rc < 0 ? files_fail(s, rc, ".pawl/gate") : 0;
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "base/when.h"
 
 #define TEXT_SIZE 240 /* who holds it; the notes are at the end */
 #define CROWD_AT TEXT_SIZE
@@ -217,4 +218,23 @@ bool gate_holder(const struct gate *g, struct gate_holder *out)
 	tame(out->who);
 	out->ms = os_boot_ms() - since;
 	return true;
+}
+
+int gate_busy(const struct gate *g, const struct store_env *env, const char *path)
+{
+	struct arena a = { 0 };
+	struct gate_holder h;
+	int rc;
+
+	if (gate_holder(g, &h))
+		rc = store_fail(env, STORE_BUSY,
+				"try again, or look at that process: it may be stopped",
+				"%s (pid %" PRId64 ") has been writing to %s for %s; waited %s",
+				h.who, h.pid, path, duration_text(&a, h.ms > 0 ? h.ms : 1).p,
+				duration_text(&a, env->timeout_ms).p);
+	else
+		rc = store_fail(env, STORE_BUSY, "try again", "another process is writing to %s",
+				path);
+	arena_free(&a);
+	return rc;
 }

@@ -13,7 +13,7 @@
 
 #include <sys/stat.h>
 
-#include "base/str.h"
+#include "store/store.h"
 
 #define GATE_SIZE 256
 #define GATE_NOTES 3
@@ -56,5 +56,7 @@ bool gate_was_marked(const struct gate *g);
 int gate_file(const char *path, const struct stat *like);
 /* Who holds it, as far as known. */
 bool gate_holder(const struct gate *g, struct gate_holder *out);
+/* Fills in env->err for one who waited in vain: STORE_BUSY, with who is in the way at `path`. */
+int gate_busy(const struct gate *g, const struct store_env *env, const char *path);
 
 #endif

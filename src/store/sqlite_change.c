@@ -55,26 +55,6 @@ static int fail_gate(struct sq *s, int err)
 	}
 }
 
-static int fail_timeout(struct sq *s)
-{
-	const struct store_env *env = &s->base.env;
-	struct arena a = { 0 };
-	struct gate_holder h;
-	int rc;
-
-	if (gate_holder(&s->gate, &h))
-		rc = store_fail(env, STORE_BUSY,
-				"try again, or look at that process: it may be stopped",
-				"%s (pid %" PRId64 ") has been writing to %s for %s; waited %s",
-				h.who, h.pid, s->path, duration_text(&a, h.ms > 0 ? h.ms : 1).p,
-				duration_text(&a, env->timeout_ms).p);
-	else
-		rc = store_fail(env, STORE_BUSY, "try again", "another process is writing to %s",
-				s->path);
-	arena_free(&a);
-	return rc;
-}
-
 static int open_gate(struct sq *s)
 {
 	char *path;
@@ -116,7 +96,7 @@ int sq_under_gate(struct sq *s, int (*fn)(struct sq *, int64_t left_ms))
 	if (rc == 0)
 		rc = enter(s, s->base.env.timeout_ms);
 	if (rc)
-		return rc == -ETIMEDOUT ? fail_timeout(s) : rc;
+		return rc == -ETIMEDOUT ? gate_busy(&s->gate, &s->base.env, s->path) : rc;
 	rc = fn(s, deadline - os_boot_ms());
 	leave(s);
 	return rc;
@@ -503,7 +483,7 @@ static int change_in_turn(struct sq *s, struct change *changes, size_t n, int64_
 	if (rc == 0)
 		rc = enter(s, deadline - os_boot_ms());
 	if (rc)
-		return rc == -ETIMEDOUT ? fail_timeout(s) : rc;
+		return rc == -ETIMEDOUT ? gate_busy(&s->gate, &s->base.env, s->path) : rc;
 	return change_and_leave(s, changes, n, deadline);
 }
 
@@ -527,7 +507,7 @@ static int change_together(struct sq *s, struct change *c, int64_t deadline)
 	else if (end == COMBINE_RAN || end == COMBINE_FAULT)
 		rc = sq_batch_accept(s, c, end, &reply);
 	else if (rc == 0)
-		rc = fail_timeout(s);
+		rc = gate_busy(&s->gate, &s->base.env, s->path);
 	if (end == COMBINE_UNKNOWN)
 		s->base.env.err->applied = '?';
 	arena_free(&a);
