@@ -61,6 +61,15 @@ byte applied[N * CALLS + 1];
 bool told_n[N * CALLS + 1];
 
 #define WAITS(p) (st[p] == PENDING || st[p] == NUDGED)
+#define ANY_WAITS \
+	(WAITS(0) && QUEUE(0) == QUEUE(me) || WAITS(1) && QUEUE(1) == QUEUE(me) || \
+	 WAITS(2) && QUEUE(2) == QUEUE(me))
+#define SERVED 255 /* in place of one's own call, once it has been made */
+#ifdef TWICE
+#define SERVE skip
+#else
+#define SERVE own = SERVED
+#endif
 #define WAKE(p) asleep[p] = false
 
 /* Only a slot that is still of the generation that was taken. */
@@ -269,7 +278,7 @@ lead:
 	atomic { /* the commit */
 		EACH if :: tc[i] != 0 -> APPLY(tc[i]) :: else fi; HCAE;
 		if
-		:: own != 0 -> APPLY(own)
+		:: own != 0 && own != SERVED -> APPLY(own)
 		:: else
 		fi;
 		if
@@ -280,6 +289,17 @@ lead:
 	atomic { EACH REPLY(i); HCAE };
 #endif
 	ANSWER_ALL(true);
+	atomic { /* the holder may stay and serve those who have come meanwhile */
+		if
+		:: skip
+		:: ANY_WAITS ->
+			if
+			:: own != 0 -> SERVE
+			:: else
+			fi;
+			mine = 0;
+			goto lead
+		fi };
 #ifdef NUDGE_FIRST
 	NUDGE;
 	gate = 0;

@@ -56,6 +56,8 @@ static int map(struct combine *c)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
+	c->inode = st.st_ino;
+	c->device = st.st_dev;
 	if (st.st_size < (off_t)sizeof(struct combine_file))
 		r = fill(c->fd);
 	if (r)
@@ -113,11 +115,10 @@ int combine_open(struct combine *c, const char *path, const struct stat *like)
 
 bool combine_stands(const struct combine *c)
 {
-	struct stat here, there;
+	struct stat st;
 
-	return c->file && fstat(c->fd, &here) == 0 && lstat(c->path, &there) == 0 &&
-	       here.st_ino == there.st_ino && here.st_dev == there.st_dev &&
-	       here.st_size >= (off_t)sizeof(struct combine_file);
+	return c->file && lstat(c->path, &st) == 0 && st.st_ino == c->inode &&
+	       st.st_dev == c->device && st.st_size >= (off_t)sizeof(struct combine_file);
 }
 
 static uint32_t top(const struct combine *c)
@@ -376,6 +377,19 @@ void combine_answer(struct combine *c, const struct combine_call *call)
 	if (atomic_load(&h->sleeping))
 		os_word_wake(&h->word);
 	combine_at("answered");
+}
+
+bool combine_crowd(const struct combine *c, uint32_t queue)
+{
+	uint32_t slots = top(c), n = 0;
+	int64_t now = os_boot_ms();
+
+	for (uint32_t i = 0; i < slots; i++) {
+		const struct head *h = &c->file->head[i];
+
+		n += waits(atomic_load(&h->word)) && wanted(c, h, now) && h->queue == queue;
+	}
+	return n > 1;
 }
 
 void combine_nudge(struct combine *c)

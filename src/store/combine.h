@@ -35,6 +35,8 @@ struct combine {
 	struct combine_file *file; /* NULL: not mapped */
 	char *path;
 	int fd;
+	ino_t inode; /* of the file */
+	dev_t device;
 	bool hopeless; /* it cannot work here: not to be tried again */
 	int slot;      /* ours; -1: none yet */
 	uint32_t word; /* of our latest call */
@@ -90,6 +92,8 @@ void combine_reply(struct combine *c, const struct combine_call *call, uint64_t 
 		   enum combine_end end, int rc, struct str report);
 /* After it, for each call that was taken. */
 void combine_answer(struct combine *c, const struct combine_call *call);
+/* Do several wait for this queue? */
+bool combine_crowd(const struct combine *c, uint32_t queue);
 /* After the gate was left: wakes one that waits for it. */
 void combine_nudge(struct combine *c);
 /* How many calls the last batches had: a holder waits a moment for that many. */

@@ -114,22 +114,27 @@ static void look_inside(struct gate *g)
 	g->whole = allocate(g) == 0; /* somebody has cut it */
 }
 
-int gate_lock(struct gate *g, int64_t timeout_ms, struct str who)
+void gate_again(struct gate *g, struct str who)
 {
 	char text[TEXT_SIZE];
-	int r = os_lock(g->fd, timeout_ms);
 
-	if (r)
-		return r;
 	look_inside(g);
 	if (!g->whole)
-		return 0; /* ours, without a name */
+		return; /* ours, without a name */
 	if (who.n > 150)
 		who.n = 150;
 	snprintf(text, sizeof(text), "pid %ld since %" PRId64 " %.*s", (long)getpid(), os_boot_ms(),
 		 STRF(who));
 	memcpy(g->map, text, strlen(text) + 1);
-	return 0;
+}
+
+int gate_lock(struct gate *g, int64_t timeout_ms, struct str who)
+{
+	int r = os_lock(g->fd, timeout_ms);
+
+	if (r == 0)
+		gate_again(g, who);
+	return r;
 }
 
 void gate_unlock(struct gate *g)

@@ -36,6 +36,8 @@ int gate_open(struct gate *g, const char *path, const struct stat *like);
 void gate_close(struct gate *g);
 /* 0, -ETIMEDOUT, another -errno */
 int gate_lock(struct gate *g, int64_t timeout_ms, struct str who);
+/* For its holder: as if it had been left and locked again, with nobody in between. */
+void gate_again(struct gate *g, struct str who);
 void gate_unlock(struct gate *g);
 /* Leaves a note to the next holder, and wakes those who watch the folder: to be called when the change
  * can be seen. */

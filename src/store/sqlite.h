@@ -251,6 +251,8 @@ int sq_batch_accept(struct sq *s, struct change *c, enum combine_end end,
 int sq_batch_run(struct sq *s, struct arena *a, bool *worth);
 /* After the commit, or what came instead of it: answers them. */
 void sq_batch_end(struct sq *s, int fault);
+/* Are there several that wait for the one who holds the gate? */
+bool sq_batch_waits(struct sq *s);
 /* After the gate was left. */
 void sq_batch_nudge(struct sq *s);
 

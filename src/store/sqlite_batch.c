@@ -252,6 +252,12 @@ void sq_batch_end(struct sq *s, int fault)
 	b->wrote = false;
 }
 
+bool sq_batch_waits(struct sq *s)
+{
+	return takes_part(s) && gate_crowded(&s->gate) && ready(s) &&
+	       combine_crowd(&s->combine, (uint32_t)s->q);
+}
+
 void sq_batch_nudge(struct sq *s)
 {
 	if (gate_crowded(&s->gate) && ready(s))

@@ -34,7 +34,7 @@ static int connect_again(struct sq *s)
 
 int sq_guard(struct sq *s)
 {
-	if (getpid() == s->pid)
+	if (s->changing || getpid() == s->pid) /* a change has asked before it began */
 		return s->db ? 0 : connect_again(s);
 	return store_fail(&s->base.env, STORE_IO, "open the store again in the child",
 			  "%s was opened before a fork: SQLite connections do not survive one",

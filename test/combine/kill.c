@@ -16,8 +16,8 @@
 
 static const char *const steps[] = {
 	/* who holds the gate */
-	"taking", "taken", "ran", "replied", "committing", "committed", "answered", "leaving",
-	"nudging",
+	"taking", "taken", "ran", "replied", "committing", "committed", "answered", "serving on",
+	"leaving", "nudging",
 	/* who waits */
 	"published", "sleeping", "woken"
 };
