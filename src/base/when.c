@@ -8,7 +8,6 @@
 #define DAY (24 * HOUR)
 #define WEEK (7 * DAY)
 
-#define WHEN_MAX INT64_C(253402300799999) /* 9999-12-31T23:59:59.999Z */
 #define DURATION_MAX (36525 * DAY)        /* a century: more is a slip of the finger */
 
 static bool take_char(struct str *s, char c)

@@ -7,6 +7,8 @@
 
 #include "base/arena.h"
 
+#define WHEN_MAX INT64_C(253402300799999) /* 9999-12-31T23:59:59.999Z */
+
 /* "2026-02-06T10:30:00.123Z", offsets, a space for the T, no seconds, a bare date; without a zone it
  * is local time. false if it does not parse or does not exist. */
 bool when_parse(struct str text, int64_t *ms);

@@ -1,56 +1,22 @@
 #include "core/codec.h"
 
 #include <errno.h>
-#include <stddef.h>
 
 #include "base/pack.h"
 #include "base/when.h"
 #include "core/lease.h"
-
-enum kind { STRING, INT, STATUS, CLASS, TIME, DATE, LIST, JSON };
-enum shown { HIDDEN, SOME, ALWAYS };
-
-struct field {
-	uint8_t tag, part, kind, shown;
-	const char *name;
-	size_t offset;
-};
-
-/* STR is also a macro of str.h, so the list's word for it is pasted first. */
-#define KIND_STR STRING
-#define KIND_INT INT
-#define KIND_STATUS STATUS
-#define KIND_CLASS CLASS
-#define KIND_TIME TIME
-#define KIND_DATE DATE
-#define KIND_LIST LIST
-#define KIND_JSON JSON
-
-static const struct field fields[] = {
-#define FIELD(tag, part, kind, member, json, shown) \
-	{ tag, part, KIND_##kind, shown, json, offsetof(struct task, member) },
-#include "core/task.def"
-#undef FIELD
-};
-
-#define N_FIELDS (sizeof(fields) / sizeof(*fields))
-
-static const void *at(const struct task *t, const struct field *f)
-{
-	return (const char *)t + f->offset;
-}
 
 static void pack_field(const struct field *f, const void *p, struct buf *out)
 {
 	const struct strs *list = p;
 
 	switch (f->kind) {
-	case STRING:
-	case JSON:
+	case FIELD_STR:
+	case FIELD_JSON:
 		if (((const struct str *)p)->n)
 			pack_str(out, f->tag, *(const struct str *)p);
 		break;
-	case LIST:
+	case FIELD_LIST:
 		for (size_t i = 0; i < list->n; i++)
 			pack_str(out, f->tag, list->v[i]);
 		break;
@@ -63,40 +29,44 @@ static void pack_field(const struct field *f, const void *p, struct buf *out)
 void task_pack(const struct task *t, unsigned parts, struct buf *out)
 {
 	for (size_t i = 0; i < N_FIELDS; i++)
-		if (fields[i].part & parts)
-			pack_field(&fields[i], at(t, &fields[i]), out);
+		if (field_table[i].part & parts)
+			pack_field(&field_table[i], field_of(&field_table[i], t), out);
 }
 
 static bool same_field(const struct field *f, const void *a, const void *b)
 {
-	if (f->kind == STRING || f->kind == JSON)
+	if (f->kind == FIELD_STR || f->kind == FIELD_JSON)
 		return str_eq(*(const struct str *)a, *(const struct str *)b);
-	if (f->kind == LIST)
+	if (f->kind == FIELD_LIST)
 		return strs_eq(*(const struct strs *)a, *(const struct strs *)b);
 	return *(const int64_t *)a == *(const int64_t *)b;
 }
 
 bool task_same(const struct task *a, const struct task *b, unsigned parts)
 {
-	for (size_t i = 0; i < N_FIELDS; i++)
-		if (fields[i].part & parts &&
-		    !same_field(&fields[i], at(a, &fields[i]), at(b, &fields[i])))
+	for (size_t i = 0; i < N_FIELDS; i++) {
+		const struct field *f = &field_table[i];
+
+		if (f->part & parts && !same_field(f, field_of(f, a), field_of(f, b)))
 			return false;
+	}
 	return true;
 }
 
 static const struct field *by_tag(uint8_t tag)
 {
 	for (size_t i = 0; i < N_FIELDS; i++)
-		if (fields[i].tag == tag)
-			return &fields[i];
+		if (field_table[i].tag == tag)
+			return &field_table[i];
 	return NULL;
 }
 
 /* Others count on a status and a class that exist. */
 static int unpack_number(const struct field *f, struct str value, int64_t *out)
 {
-	int64_t end = f->kind == STATUS ? STATUS_END : f->kind == CLASS ? CLASS_END : INT64_MAX;
+	int64_t end = f->kind == FIELD_STATUS  ? STATUS_END
+		      : f->kind == FIELD_CLASS ? CLASS_END
+					       : INT64_MAX;
 
 	if (unpack_int(value, out))
 		return -EBADMSG;
@@ -112,13 +82,13 @@ int task_unpack(struct str bytes, struct task *out, struct arena *a)
 
 	while ((r = unpack_next(&u, &tag, &value)) > 0) {
 		const struct field *f = by_tag(tag);
-		void *p = f ? (char *)out + f->offset : NULL;
+		void *p = f ? field_at(f, out) : NULL;
 
 		if (!f)
 			continue;
-		if (f->kind == STRING || f->kind == JSON)
+		if (f->kind == FIELD_STR || f->kind == FIELD_JSON)
 			*(struct str *)p = value;
-		else if (f->kind == LIST)
+		else if (f->kind == FIELD_LIST)
 			*(struct strs *)p = arena_append(a, *(struct strs *)p, value);
 		else if (unpack_number(f, value, p))
 			return -EBADMSG;
@@ -153,19 +123,19 @@ static json_t *value_json(const struct field *f, const void *p, struct arena *a)
 	const struct strs *list = p;
 
 	switch (f->kind) {
-	case STRING:
+	case FIELD_STR:
 		return text_json(*s);
-	case JSON:
+	case FIELD_JSON:
 		return s->n ? json_loadb(s->p, s->n, 0, NULL) : NULL;
-	case LIST:
+	case FIELD_LIST:
 		return list_json(list);
-	case STATUS:
+	case FIELD_STATUS:
 		return json_string(status_name(*n));
-	case CLASS:
+	case FIELD_CLASS:
 		return json_string(class_name(*n));
-	case TIME:
+	case FIELD_TIME:
 		return time_json(*n, a);
-	case DATE:
+	case FIELD_DATE:
 		return *n ? text_json(when_date(a, *n)) : NULL;
 	default:
 		return *n || f->shown == ALWAYS ? json_integer(*n) : NULL;
@@ -213,12 +183,12 @@ json_t *task_json(const struct task *t, int64_t now, struct arena *a)
 	json_t *o = json_object();
 
 	for (size_t i = 0; i < N_FIELDS; i++) {
-		const struct field *f = &fields[i];
+		const struct field *f = &field_table[i];
 		json_t *v;
 
 		if (f->shown == HIDDEN)
 			continue;
-		v = value_json(f, at(t, f), a);
+		v = value_json(f, field_of(f, t), a);
 		if (v)
 			json_object_set_new(o, f->name, v);
 	}

@@ -8,9 +8,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
-#include "core/task.h"
-
-enum part { HOT = 1, BODY = 2 };
+#include "core/field.h"
 
 void task_pack(const struct task *t, unsigned parts, struct buf *out);
 /* Adds the fields found to *out; strings point into `bytes`, lists are in `a`. -EBADMSG. */

@@ -1,36 +1,8 @@
 #include "core/filecodec.h"
 
 #include <errno.h>
-#include <stddef.h>
 
 #include "base/text.h"
-
-enum kind { STRING, NUMBER, STATUS, CLASS, LIST };
-
-struct field {
-	enum kind kind;
-	const char *name;
-	size_t offset;
-};
-
-/* STR is also a macro of str.h, so the list's word for it is pasted first. */
-#define KIND_STR STRING
-#define KIND_JSON STRING
-#define KIND_INT NUMBER
-#define KIND_TIME NUMBER
-#define KIND_DATE NUMBER
-#define KIND_STATUS STATUS
-#define KIND_CLASS CLASS
-#define KIND_LIST LIST
-
-static const struct field fields[] = {
-#define FIELD(tag, part, kind, member, json, shown) \
-	{ KIND_##kind, json, offsetof(struct task, member) },
-#include "core/task.def"
-#undef FIELD
-};
-
-#define N_FIELDS (sizeof(fields) / sizeof(*fields))
 
 /* --- out ---------------------------------------------------------------------------------------- */
 
@@ -63,20 +35,21 @@ static json_t *list_json(const struct strs *list)
 	return o;
 }
 
-/* NULL: it has no value. */
-static json_t *value_json(enum kind kind, const void *p)
+json_t *field_json(const struct field *f, const struct task *t)
 {
+	const void *p = field_of(f, t);
 	const int64_t *n = p;
 	const struct str *s = p;
 
-	switch (kind) {
-	case STRING:
+	switch (f->kind) {
+	case FIELD_STR:
+	case FIELD_JSON:
 		return s->n ? string_json(*s) : NULL;
-	case LIST:
+	case FIELD_LIST:
 		return list_json(p);
-	case STATUS:
+	case FIELD_STATUS:
 		return *n ? json_string(status_name(*n)) : NULL;
-	case CLASS:
+	case FIELD_CLASS:
 		return *n ? json_string(class_name(*n)) : NULL;
 	default:
 		return *n ? json_integer(*n) : NULL;
@@ -88,10 +61,10 @@ json_t *task_fields_json(const struct task *t)
 	json_t *o = json_object();
 
 	for (size_t i = 0; i < N_FIELDS; i++) {
-		json_t *v = value_json(fields[i].kind, (const char *)t + fields[i].offset);
+		json_t *v = field_json(&field_table[i], t);
 
 		if (v)
-			json_object_set_new(o, fields[i].name, v);
+			json_object_set_new(o, field_table[i].name, v);
 	}
 	return o;
 }
@@ -150,25 +123,28 @@ static int parse_list(const json_t *v, struct strs *out, struct arena *a)
 	return 0;
 }
 
-static int parse_word(enum kind kind, const json_t *v, int64_t *out)
+static int parse_word(enum field_kind kind, const json_t *v, int64_t *out)
 {
 	if (json_typeof(v) != JSON_STRING)
 		return -EBADMSG;
-	*out = kind == STATUS ? (int64_t)status_parse(text_of(v))
-			      : (int64_t)class_parse(text_of(v));
+	*out = kind == FIELD_STATUS ? (int64_t)status_parse(text_of(v))
+				    : (int64_t)class_parse(text_of(v));
 	return *out ? 0 : -EBADMSG;
 }
 
-static int parse_value(enum kind kind, const json_t *v, void *p, struct arena *a)
+int field_parse(const struct field *f, const json_t *v, struct task *out, struct arena *a)
 {
-	switch (kind) {
-	case STRING:
+	void *p = field_at(f, out);
+
+	switch (f->kind) {
+	case FIELD_STR:
+	case FIELD_JSON:
 		return parse_string(v, p, a);
-	case LIST:
+	case FIELD_LIST:
 		return parse_list(v, p, a);
-	case STATUS:
-	case CLASS:
-		return parse_word(kind, v, p);
+	case FIELD_STATUS:
+	case FIELD_CLASS:
+		return parse_word(f->kind, v, p);
 	default:
 		*(int64_t *)p = json_integer_value(v);
 		return json_typeof(v) == JSON_INTEGER ? 0 : -EBADMSG;
@@ -180,10 +156,10 @@ int task_fields_parse(const json_t *o, struct task *out, struct arena *a)
 	int r = json_is_object(o) ? 0 : -EBADMSG;
 
 	for (size_t i = 0; !r && i < N_FIELDS; i++) {
-		const json_t *v = json_object_get(o, fields[i].name);
+		const json_t *v = json_object_get(o, field_table[i].name);
 
 		if (v)
-			r = parse_value(fields[i].kind, v, (char *)out + fields[i].offset, a);
+			r = field_parse(&field_table[i], v, out, a);
 	}
 	return r;
 }

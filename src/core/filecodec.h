@@ -19,5 +19,8 @@
 json_t *task_fields_json(const struct task *t);
 /* Sets the fields found; strings are in `a`. -EBADMSG: one has the wrong type. */
 int task_fields_parse(const json_t *o, struct task *out, struct arena *a);
+/* The same of one field; field_json: NULL if it has no value. */
+json_t *field_json(const struct field *f, const struct task *t);
+int field_parse(const struct field *f, const json_t *v, struct task *out, struct arena *a);
 
 #endif
