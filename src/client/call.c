@@ -328,6 +328,7 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 		return;
 	if (complete(c, &full, &k, ans) != SUCCESS)
 		return;
+	queue_patience(c->queue, client_timeout(c, op_flags(rq->op)));
 	queue_call(c->queue, &full, ans, c->arena);
 	settle(c, &full, &k, ans);
 }

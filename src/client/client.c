@@ -73,7 +73,9 @@ static enum result find_identity(struct client *c, struct answer *ans)
 
 static enum result find_timeout(struct client *c, struct answer *ans)
 {
-	c->timeout_ms = settings_number(&c->settings, "timeout");
+	c->timeout_ms = -1;
+	if (settings_given(&c->settings, "timeout"))
+		c->timeout_ms = settings_number(&c->settings, "timeout");
 	if (!c->said.timeout.n)
 		return SUCCESS;
 	if (duration_parse(c->said.timeout, &c->timeout_ms) && c->timeout_ms >= 0 &&
@@ -85,6 +87,35 @@ static enum result find_timeout(struct client *c, struct answer *ans)
 			     "'%.*s' is no timeout: it is a time such as 500ms, 15s or 2m",
 			     STRF(text_line(c->arena, c->said.timeout))),
 		STR(""));
+}
+
+static const char *timeout_setting(const struct client *c, unsigned kind)
+{
+	if (kind & (OP_BATCH | OP_HEAVY))
+		return "lock.batch_timeout";
+	return c->said.face == CLIENT_PROGRAM ? "lock.timeout" : "lock.cli_timeout";
+}
+
+static int64_t timeout_of_kind(const struct client *c, unsigned kind)
+{
+	if (kind & (OP_BATCH | OP_HEAVY))
+		return kind & OP_HEAVY ? 60000 : 30000;
+	if (c->said.face == CLIENT_PROMPT)
+		return 5000;
+	return kind & OP_QUICK ? 10000 : 15000;
+}
+
+int64_t client_timeout(const struct client *c, unsigned kind)
+{
+	const char *nearer = timeout_setting(c, kind);
+
+	if (c->timeout_ms >= 0)
+		return c->timeout_ms;
+	if (settings_given(&c->settings, nearer))
+		return settings_number(&c->settings, nearer);
+	if (settings_given(&c->settings, "lock.timeout"))
+		return settings_number(&c->settings, "lock.timeout");
+	return timeout_of_kind(c, kind);
 }
 
 /* --- where --------------------------------------------------------------------------------- */
@@ -316,7 +347,10 @@ static enum result open_queue(struct client *c, enum store_mode mode, struct ans
 	struct queue_config config = {
 		.uri = c->uri,
 		.name = c->queue_name,
-		.timeout_ms = c->timeout_ms,
+		.timeout_ms = client_timeout(c, 0),
+		.backoff = { .base_ms = settings_number(&c->settings, "retry.base_delay"),
+			     .max_ms = settings_number(&c->settings, "retry.max_delay"),
+			     .attempts = settings_number(&c->settings, "retry.max_attempts") },
 		.relaxed = str_is(settings_text(&c->settings, "durability"), "normal"),
 		.alone = str_is(settings_text(&c->settings, "combine"), "off"),
 		.who = arena_printf(c->arena, "%.*s, pid %ld on %.*s", STRF(c->agent),

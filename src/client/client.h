@@ -12,8 +12,12 @@
 #include "client/settings.h"
 #include "queue/queue.h"
 
+/* Who waits for the answer. */
+enum client_face { CLIENT_PROGRAM, CLIENT_COMMAND, CLIENT_PROMPT };
+
 /* What was said on the command line; empty: not said. */
 struct client_options {
+	enum client_face face;
 	struct str store, queue, agent, run, timeout;
 	struct str dir; /* as if started there */
 };
@@ -25,7 +29,7 @@ struct client {
 	struct place place;
 	struct settings settings;
 	struct str agent, run, host, uri, queue_name; /* uri empty: there is no queue here */
-	int64_t timeout_ms;
+	int64_t timeout_ms;                           /* of every change; -1: by its kind */
 	struct keyring keyring;
 	struct queue *queue; /* opened by the first call that needs it */
 	enum store_mode mode;
@@ -37,6 +41,8 @@ enum result client_init(struct client *c, const struct client_options *said, str
 /* MISCONFIGURED with the hint `pawl init` where there is no queue; STORE_CREATE makes .pawl in
  * place.init_dir then. Opens again if it was open for less. */
 enum result client_open(struct client *c, enum store_mode mode, struct answer *ans);
+/* How long a change of that kind (OP_QUICK, OP_BATCH, OP_HEAVY, or 0) waits for other writers, in ms. */
+int64_t client_timeout(const struct client *c, unsigned kind);
 /* rq is left as it is: a repeat of it is completed anew. */
 void client_call(struct client *c, const struct request *rq, struct answer *ans);
 /* The token that a holder's call about the task would go with: `said`, or PAWL_TOKEN for the task in

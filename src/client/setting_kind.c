@@ -13,7 +13,7 @@ static bool good_duration(const struct setting *s, struct str value)
 	if (!duration_parse(value, &ms) || ms > DURATION_MAX)
 		return false;
 	/* Not to wait at all makes sense; a lease of no time does not. */
-	return ms > 0 || (ms == 0 && strcmp(s->name, "timeout") == 0);
+	return ms > 0 || (ms == 0 && strstr(s->name, "timeout"));
 }
 
 static bool good_number(struct str value)
@@ -75,10 +75,10 @@ struct str setting_bad(const struct setting *s, struct str value, struct str all
 
 struct str setting_nearest(struct str name, struct arena *a)
 {
-	const char *names[64], *near;
+	const char *names[SETTINGS_MAX], *near;
 	size_t n = 0;
 
-	for (; n < 64 && settings_list[n].name; n++)
+	for (; n < SETTINGS_MAX && settings_list[n].name; n++)
 		names[n] = settings_list[n].name;
 	near = text_nearest(name, names, n);
 	if (!near)

@@ -22,6 +22,13 @@ const struct setting settings_list[] = {
 	{ 0 },
 };
 
+const struct profile_value profile_values[] = {
+#define PROFILE(profile, setting, value) { profile, setting, value },
+#include "client/profiles.def"
+#undef PROFILE
+	{ 0 },
+};
+
 const struct setting *settings_find(struct str name)
 {
 	for (const struct setting *s = settings_list; s->name; s++)
@@ -54,6 +61,11 @@ int64_t settings_number(const struct settings *s, const char *name)
 	else
 		str_to_i64(text, &n);
 	return n;
+}
+
+bool settings_given(const struct settings *s, const char *name)
+{
+	return settings_text(s, name).n > 0;
 }
 
 void settings_default(struct settings *s, const char *name, struct str value)
@@ -175,10 +187,66 @@ static char *variable(const char *name, struct arena *a)
 	return v;
 }
 
+/* Names from before pawl, as scripts set them. */
+static const struct {
+	const char *variable, *setting;
+} older_names[] = {
+	{ "QUEUE_LOCK_TIMEOUT", "lock.timeout" },
+	{ "QUEUE_LOCK_CLI_TIMEOUT", "lock.cli_timeout" },
+	{ "QUEUE_LOCK_BATCH_TIMEOUT", "lock.batch_timeout" },
+	{ "QUEUE_LOCK_RETRY_MAX_ATTEMPTS", "retry.max_attempts" },
+	{ "QUEUE_LOCK_RETRY_BASE_DELAY", "retry.base_delay" },
+	{ "QUEUE_LOCK_RETRY_MAX_DELAY", "retry.max_delay" },
+	{ "QUEUE_LOCK_STALE_THRESHOLD", "lock.stale_after" },
+	{ "QUEUE_LOCK_HEALTH_MONITORING", "health.monitoring" },
+	{ "QUEUE_LOCK_TYPE_SEPARATION", "lock.typed" },
+};
+
+static const char *older_variable(const char *setting)
+{
+	for (size_t i = 0; i < sizeof(older_names) / sizeof(*older_names); i++)
+		if (!strcmp(older_names[i].setting, setting))
+			return older_names[i].variable;
+	return NULL;
+}
+
+/* What the environment says of it, under either name. NULL: nothing. */
+static const char *from_environment(const struct setting *set, const char **name, struct arena *a)
+{
+	const char *value;
+
+	*name = variable(set->name, a);
+	value = getenv(*name);
+	if (value && *value)
+		return value;
+	*name = older_variable(set->name);
+	value = *name ? getenv(*name) : NULL;
+	if (value && !strcmp(set->kind, "on off"))
+		return !strcmp(value, "true") ? "on" : !strcmp(value, "false") ? "off" : value;
+	return value;
+}
+
+/* To say nothing would leave somebody in the belief that his calls pass the locks by. */
+static enum result refuse_disabled(struct answer *ans)
+{
+	const char *value = getenv("QUEUE_LOCK_DISABLED");
+
+	if (!value || !*value || !strcmp(value, "false") || !strcmp(value, "0"))
+		return SUCCESS;
+	return answer_fail(
+		ans, MISCONFIGURED,
+		STR("QUEUE_LOCK_DISABLED is set, but pawl has no way to change a queue without its locks: "
+		    "two at once would lose one's work"),
+		STR("unset QUEUE_LOCK_DISABLED; to read never waits, a writer that is in the way is named in "
+		    "the refusal, and `pawl lock cleanup` releases what has run out"));
+}
+
 static enum result load_environment(struct settings *s, struct answer *ans, struct arena *a)
 {
-	for (const struct setting *set = settings_list; set->name; set++) {
-		const char *name = variable(set->name, a), *value = getenv(name);
+	enum result code = refuse_disabled(ans);
+
+	for (const struct setting *set = settings_list; code == SUCCESS && set->name; set++) {
+		const char *name, *value = from_environment(set, &name, a);
 		struct str allowed;
 
 		if (!value || !*value)
@@ -197,7 +265,22 @@ static enum result load_environment(struct settings *s, struct answer *ans, stru
 			.origin = str_c(name),
 		};
 	}
-	return SUCCESS;
+	return code;
+}
+
+/* Whatever comes from nowhere else. */
+static void apply_profile(struct settings *s, struct arena *a)
+{
+	struct str name = settings_text(s, "profile");
+
+	for (const struct profile_value *p = profile_values; p->profile; p++) {
+		const struct setting *set = settings_find(str_c(p->setting));
+		struct settings_value *v = &s->values[set - settings_list];
+
+		if (str_is(name, p->profile) && str_is(v->origin, "default"))
+			*v = (struct settings_value){ str_c(p->value),
+						      arena_printf(a, "profile %s", p->profile) };
+	}
 }
 
 /* "lease = 15m (default)" */
@@ -279,6 +362,8 @@ enum result settings_load(struct settings *s, const char *pawl_dir, struct answe
 		r = load_file(s, s->queue_file, ans, a);
 	if (r == SUCCESS)
 		r = load_environment(s, ans, a);
+	if (r == SUCCESS)
+		apply_profile(s, a);
 	return r == SUCCESS ? check_leases(s, ans, a) : r;
 }
 
@@ -511,6 +596,14 @@ static enum result draft_fits(const struct draft *d, struct answer *ans, struct 
 	return draft_check(d, &s, ans, a);
 }
 
+static enum result unwritable(const char *file, int r, struct answer *ans, struct arena *a)
+{
+	ans->applied = 'n';
+	return answer_fail(ans, API_ERROR,
+			   arena_printf(a, "%s cannot be written: %s", file, strerror(-r)),
+			   STR(""));
+}
+
 /* Without `s` nothing is compared. */
 static enum result write_file(const struct settings *s, const char *file, struct str name,
 			      const struct str *value, struct answer *ans, struct arena *a)
@@ -540,13 +633,7 @@ static enum result write_file(const struct settings *s, const char *file, struct
 	else
 		r = 0;
 	buf_free(&b);
-	if (code == SUCCESS && r) {
-		ans->applied = 'n';
-		code = answer_fail(ans, API_ERROR,
-				   arena_printf(a, "%s cannot be written: %s", file, strerror(-r)),
-				   STR(""));
-	}
-	return code;
+	return code == SUCCESS && r ? unwritable(file, r, ans, a) : code;
 }
 
 enum result settings_write(const char *file, struct str name, const struct str *value,
@@ -559,4 +646,40 @@ enum result settings_change(const struct settings *s, const char *file, struct s
 			    const struct str *value, struct answer *ans, struct arena *a)
 {
 	return write_file(s, file, name, value, ans, a);
+}
+
+static bool says_where(const struct setting *set)
+{
+	return !strcmp(set->name, "store") || !strcmp(set->name, "queue");
+}
+
+/* The file's text without those settings; what was in it of them, in *gone. */
+static struct str emptied(struct str text, struct strs *gone, struct arena *a)
+{
+	for (const struct setting *set = settings_list; set->name; set++) {
+		struct buf b = BUF_MAX(FILE_MAX);
+		struct looking l;
+
+		look_for(&l, text, str_c(set->name), a);
+		if (!l.last || says_where(set))
+			continue;
+		*gone = arena_append(a, *gone, str_c(set->name));
+		rewrite(&b, text, &l, NULL);
+		text = arena_str(a, buf_str(&b));
+		buf_free(&b);
+	}
+	return text;
+}
+
+enum result settings_reset(const char *file, struct strs *gone, struct answer *ans, struct arena *a)
+{
+	struct str text = STR("");
+	int r = fs_read(a, file, FILE_MAX, &text);
+
+	*gone = (struct strs){ 0 };
+	if (r && r != -ENOENT)
+		return unreadable(file, r, ans, a);
+	text = emptied(text, gone, a);
+	r = gone->n ? replace_file(file, text, a) : 0;
+	return r ? unwritable(file, r, ans, a) : SUCCESS;
 }

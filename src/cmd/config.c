@@ -35,10 +35,10 @@ static enum result load_to_show(struct session *s, json_t **out)
 
 static enum result unknown(struct session *s, struct str name, json_t **out)
 {
-	const char *names[64], *near;
+	const char *names[SETTINGS_MAX], *near;
 	size_t n = 0;
 
-	while (n < 64 && settings_list[n].name) {
+	while (n < SETTINGS_MAX && settings_list[n].name) {
 		names[n] = settings_list[n].name;
 		n++;
 	}
@@ -121,6 +121,17 @@ static const char *file_for(struct session *s, const struct args *a)
 	return fs_join(s->arena, str_c(s->client.place.pawl_dir), STR("config"));
 }
 
+static enum result no_file(struct session *s, const struct args *a, json_t **out)
+{
+	if (a->user)
+		return run_fail(s, MISCONFIGURED,
+				STR("there is no home folder for your own settings"),
+				STR("set HOME or XDG_CONFIG_HOME"), out);
+	return run_fail(s, MISCONFIGURED,
+			STR("there is no queue here whose settings could be changed"),
+			STR("run `pawl init`, or use --user for your own settings"), out);
+}
+
 static enum result write_setting(struct session *s, const struct args *a, const struct str *value,
 				 json_t **out)
 {
@@ -129,14 +140,8 @@ static enum result write_setting(struct session *s, const struct args *a, const 
 
 	if (!settings_find(a->key))
 		return unknown(s, a->key, out);
-	if (!file && a->user)
-		return run_fail(s, MISCONFIGURED,
-				STR("there is no home folder for your own settings"),
-				STR("set HOME or XDG_CONFIG_HOME"), out);
 	if (!file)
-		return run_fail(s, MISCONFIGURED,
-				STR("there is no queue here whose settings could be changed"),
-				STR("run `pawl init`, or use --user for your own settings"), out);
+		return no_file(s, a, out);
 	if (settings_change(&s->client.settings, file, a->key, value, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, s->arena, out);
 	*out = run_success();
@@ -154,6 +159,58 @@ static enum result run_set(struct session *s, struct args *a, json_t **out)
 static enum result run_unset(struct session *s, struct args *a, json_t **out)
 {
 	return write_setting(s, a, NULL, out);
+}
+
+static enum result run_reset(struct session *s, struct args *a, json_t **out)
+{
+	const char *file = file_for(s, a);
+	struct answer ans = { 0 };
+	struct strs gone;
+	json_t *names;
+
+	if (!file)
+		return no_file(s, a, out);
+	if (settings_reset(file, &gone, &ans, s->arena) != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	names = json_array();
+	for (size_t i = 0; i < gone.n; i++)
+		json_array_append_new(names, json_str(gone.v[i]));
+	*out = run_success();
+	json_object_set_new(*out, "removed", names);
+	json_object_set_new(*out, "file", json_string(file));
+	return SUCCESS;
+}
+
+static const char *const profiles[] = { "development", "production", "testing" };
+#define PROFILES (sizeof(profiles) / sizeof(*profiles))
+
+static json_t *profile_json(const char *name)
+{
+	json_t *o = json_object();
+
+	for (const struct profile_value *p = profile_values; p->profile; p++)
+		if (!strcmp(p->profile, name))
+			json_object_set_new(o, p->setting, json_string(p->value));
+	return o;
+}
+
+static enum result run_profile(struct session *s, struct args *a, json_t **out)
+{
+	enum result code;
+	json_t *all;
+
+	a->key = STR("profile");
+	if (a->profile.n)
+		return write_setting(s, a, &a->profile, out);
+	code = load_to_show(s, out);
+	if (code != SUCCESS)
+		return code;
+	all = json_object();
+	for (size_t i = 0; i < PROFILES; i++)
+		json_object_set_new(all, profiles[i], profile_json(profiles[i]));
+	json_object_set_new(*out, "setting", setting_json(s, settings_find(a->key)));
+	json_object_set_new(*out, "profiles", all);
+	return SUCCESS;
 }
 
 static void show_get(const json_t *o, struct view *v)
@@ -207,15 +264,80 @@ static void show_written(const json_t *o, struct view *v)
 	view_text(v, DIM, ")\n");
 }
 
+static void show_reset(const json_t *o, struct view *v)
+{
+	const json_t *names = json_object_get(o, "removed"), *name;
+	size_t i;
+
+	if (v->quiet)
+		return;
+	if (!json_array_size(names))
+		view_text(v, PLAIN, "nothing was set");
+	json_array_foreach(names, i, name) {
+		view_text(v, PLAIN, i ? ", " : "");
+		view_data(v, BOLD, json_string_value(name));
+	}
+	if (json_array_size(names))
+		view_text(v, PLAIN,
+			  json_array_size(names) > 1 ? " are not set any more"
+						     : " is not set any more");
+	view_text(v, DIM, "  (");
+	view_data(v, DIM, view_get(o, "file"));
+	view_text(v, DIM, ")\n");
+}
+
+static bool in_a_profile(const json_t *all, const char *setting)
+{
+	for (size_t i = 0; i < PROFILES; i++)
+		if (json_object_get(json_object_get(all, profiles[i]), setting))
+			return true;
+	return false;
+}
+
+static void show_profiles(const json_t *all, struct view *v)
+{
+	static const char *const heads[] = { "SETTING", "DEVELOPMENT", "PRODUCTION", "TESTING" };
+	const char *names[SETTINGS_MAX];
+	struct cell cells[SETTINGS_MAX * 4];
+	size_t n = 0;
+
+	for (const struct setting *set = settings_list; set->name && n < SETTINGS_MAX; set++)
+		if (in_a_profile(all, set->name))
+			names[n++] = set->name;
+	for (size_t i = 0; i < n * 4; i++) {
+		const json_t *profile = i % 4 ? json_object_get(all, profiles[i % 4 - 1]) : NULL;
+		const char *value = view_get(profile, names[i / 4]);
+
+		cells[i] = i % 4 ? view_cell(v, PLAIN, value ? value : "-")
+				 : view_cell(v, BOLD, names[i / 4]);
+	}
+	view_table(v, heads, 4, cells, n);
+}
+
+static void show_profile(const json_t *o, struct view *v)
+{
+	const json_t *all = json_object_get(o, "profiles");
+
+	if (!all) {
+		show_written(o, v);
+		return;
+	}
+	show_get(o, v);
+	if (v->quiet)
+		return;
+	view_text(v, PLAIN, "\n");
+	show_profiles(all, v);
+}
+
 const struct command cmd_config_list = {
 	.name = "config list",
 	.group = "setup",
 	.summary = "all settings, and where each value comes from",
 	.detail =
 		"A setting comes from the environment (PAWL_LEASE, …), .pawl/config of the queue, your own "
-		"$XDG_CONFIG_HOME/pawl/config, or the default, in this order.",
+		"$XDG_CONFIG_HOME/pawl/config, the profile, or the default, in this order.",
 	.example = "pawl config list",
-	.see = "config get, config set, config unset",
+	.see = "config get, config set, config unset, config reset, config profile",
 	.flags = C_IDEMPOTENT | C_LOCAL,
 	.run = run_list,
 	.show = show_list,
@@ -271,4 +393,44 @@ const struct command cmd_config_unset = {
 	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
 	.run = run_unset,
 	.show = show_written,
+};
+
+static const struct param reset_params[] = { PARAM_USER, { 0 } };
+
+const struct command cmd_config_reset = {
+	.name = "config reset",
+	.group = "setup",
+	.summary = "take all settings out of the file again",
+	.detail =
+		"Comments stay, and so do store and queue: they say where the queue is. What was set is listed.",
+	.example = "pawl config reset",
+	.see = "config list, config unset, config profile",
+	.params = reset_params,
+	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE | C_LOCAL,
+	.run = run_reset,
+	.show = show_reset,
+};
+
+static const struct param profile_params[] = {
+	LOCAL(profile, "PROFILE", P_CHOICE, .flags = P_POSITIONAL, .value = "PROFILE",
+	      .choices = "development production testing none",
+	      .help = "which one from now on; without it, all are shown"),
+	PARAM_USER,
+	{ 0 }
+};
+
+const struct command cmd_config_profile = {
+	.name = "config profile",
+	.group = "setup",
+	.summary = "values for settings that nobody has set",
+	.detail =
+		"A profile is one line, profile = NAME, in .pawl/config: what is set by itself, there, in your own "
+		"settings or in the environment, counts before it. `none` is none of them.",
+	.example = "pawl config profile testing\n"
+		   "pawl config profile",
+	.see = "config list, config set, config reset",
+	.params = profile_params,
+	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
+	.run = run_profile,
+	.show = show_profile,
 };

@@ -100,7 +100,7 @@ static struct torture_plan plan_of(const struct session *s, const struct args *a
 		.skews = t->skews,
 		.lost = t->lost,
 		.seed = (uint64_t)t->seed,
-		.timeout_ms = s->client.timeout_ms,
+		.timeout_ms = client_timeout(&s->client, 0),
 		.relaxed = str_is(settings_text(&s->client.settings, "durability"), "normal"),
 		.history = t->history.n ? t->history.p : NULL,
 	};

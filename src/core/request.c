@@ -8,7 +8,16 @@
 #include "base/when.h"
 #include "core/update.h"
 
-enum { READS = OP_READS, TAKES = OP_TAKES, HELD = OP_HELD, ENDS = OP_ENDS, TASK = OP_TASK };
+enum {
+	READS = OP_READS,
+	TAKES = OP_TAKES,
+	HELD = OP_HELD,
+	ENDS = OP_ENDS,
+	TASK = OP_TASK,
+	QUICK = OP_QUICK,
+	BATCH = OP_BATCH,
+	HEAVY = OP_HEAVY
+};
 
 static const struct {
 	const char *name;

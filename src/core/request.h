@@ -16,6 +16,9 @@
 #define OP_HELD 4u
 #define OP_ENDS 8u
 #define OP_TASK 16u
+#define OP_QUICK 32u
+#define OP_BATCH 64u
+#define OP_HEAVY 128u
 
 enum op {
 	OP_NONE,

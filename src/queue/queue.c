@@ -31,6 +31,7 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 	struct store_env env = {
 		.mode = mode,
 		.timeout_ms = config->timeout_ms,
+		.backoff = config->backoff,
 		.relaxed = config->relaxed,
 		.relay = config->alone ? NULL : &queue_relay,
 		.wall = config->wall,
@@ -59,6 +60,11 @@ void queue_close(struct queue *q)
 	store_close(q->store);
 	arena_free(&q->arena);
 	free(q);
+}
+
+void queue_patience(struct queue *q, int64_t timeout_ms)
+{
+	store_patience(q->store, timeout_ms);
 }
 
 int64_t queue_now(struct queue *q)

@@ -19,6 +19,7 @@ struct queue_config {
 	struct str name; /* of the queue in its store; empty: default */
 	struct policy policy;
 	int64_t timeout_ms;
+	struct backoff backoff; /* as in struct store_env */
 	bool relaxed;
 	bool alone;     /* no other process makes our changes, nor we theirs */
 	struct str who; /* shown to others that wait for us */
@@ -29,6 +30,8 @@ struct queue_config {
 enum result queue_open(struct queue **out, const struct queue_config *config, enum store_mode mode,
 		       struct answer *ans, struct arena *a);
 void queue_close(struct queue *q);
+/* How long the changes from now on wait for others. */
+void queue_patience(struct queue *q, int64_t timeout_ms);
 
 /* ans and all it points to live in `a`. */
 void queue_call(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a);

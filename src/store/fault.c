@@ -305,6 +305,7 @@ int fault_open(struct store **out, struct str uri, const struct store_env *env)
 		return rc;
 	}
 	f->base.env = f->inner->env;
+	f->base.inner = f->inner;
 	*out = &f->base;
 	return 0;
 }

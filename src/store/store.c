@@ -236,3 +236,9 @@ void store_close(struct store *s)
 	if (s)
 		s->ops->close(s);
 }
+
+void store_patience(struct store *s, int64_t timeout_ms)
+{
+	for (; s; s = s->inner)
+		s->env.timeout_ms = timeout_ms;
+}

@@ -25,6 +25,7 @@
 #define STORE_STORE_H
 
 #include "base/arena.h"
+#include "base/backoff.h"
 #include "base/buf.h"
 
 enum store_fault {
@@ -200,10 +201,12 @@ enum store_mode { STORE_READ, STORE_WRITE, STORE_CREATE };
 
 struct store_env {
 	enum store_mode mode;
-	struct str queue;          /* name of the queue in the store; empty: default */
-	int64_t timeout_ms;        /* for each change */
-	bool relaxed;              /* durability = normal: survives kill -9, not loss of power */
-	struct str who;            /* shown to others that wait for us */
+	struct str queue;   /* name of the queue in the store; empty: default */
+	int64_t timeout_ms; /* for each change, until store_patience() says otherwise */
+	struct backoff
+		backoff; /* for a store that has to try again; deadline and made are its own */
+	bool relaxed;    /* durability = normal: survives kill -9, not loss of power */
+	struct str who;  /* shown to others that wait for us */
 	const struct relay *relay; /* NULL: changes are run by those who make them */
 	int64_t (*wall)(
 		void); /* the machine's clocks, so that tests can set them; NULL: the real ones */
@@ -259,6 +262,7 @@ struct store_ops {
 struct store {
 	const struct store_ops *ops;
 	struct store_env env;
+	struct store *inner; /* what a wrapper is around; NULL: it is none */
 };
 
 extern const struct store_ops *const store_built_in[]; /* ends with NULL */
@@ -267,6 +271,8 @@ extern const struct store_ops *const store_built_in[]; /* ends with NULL */
  * outlive the store. */
 int store_open(struct store **out, struct str uri, const struct store_env *env);
 void store_close(struct store *s);
+/* How long the changes from now on wait for others. */
+void store_patience(struct store *s, int64_t timeout_ms);
 
 /* --- for those who write stores ----------------------------------------------------------------- */
 

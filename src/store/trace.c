@@ -352,6 +352,7 @@ int trace_open(struct store **out, struct str uri, const struct store_env *env)
 		return rc;
 	}
 	t->base.env = t->inner->env;
+	t->base.inner = t->inner;
 	*out = &t->base;
 	return 0;
 }

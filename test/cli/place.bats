@@ -347,6 +347,9 @@ t2"
 	call 40 config set lease 5m
 	complains "pawl init" --user
 	call 40 config unset lease
+	call 40 config reset
+	call 40 config profile testing
+	call 0 config profile
 	call 0 config set lease 5m --user
 	same "$(ls -A)" ""
 }
@@ -365,4 +368,55 @@ t2"
 	says "=== Active Tasks ==="
 	PAWL_FORMAT=json call 0 list --format text
 	says "no tasks"
+}
+
+@test "config profile: below what is set, above the defaults; shown with what it brings" {
+	queue
+	call 0 config profile testing
+	says "profile = testing" ".pawl/config"
+	call 0 config get lock.cli_timeout
+	says "lock.cli_timeout = 1s" "(profile testing)"
+	pawl config set lock.cli_timeout 2s
+	call 0 config get -q lock.cli_timeout
+	exactly 2s
+	call 0 config profile
+	says "profile = testing" DEVELOPMENT PRODUCTION TESTING lock.batch_timeout 120s
+	ask 0 config profile
+	is '.setting.value == "testing" and .profiles.production["lock.timeout"] == "30s"'
+	is '.profiles.production["retry.max_attempts"] == "10"'
+	lines 0 config profile
+	lines 0 config profile none
+	ask 0 config get retry.max_attempts
+	is '.setting.origin == "default"'
+	call 2 config profile chaos
+	complains "development"
+}
+
+@test "config reset: all goes but where the queue is, and comments" {
+	queue
+	uri=$(store_uri)
+	printf '# mine\nlease = 1m ; short\n' >>.pawl/config
+	pawl config set max_abandoned 4
+	call 0 config reset
+	says lease max_abandoned "not set any more"
+	grep -q '^# mine$' .pawl/config
+	same "$(store_uri)" "$uri"
+	ask 0 config get max_abandoned
+	is '.setting.origin == "default"'
+	call 0 config reset
+	says "nothing was set"
+	pawl config set lease 2m
+	ask 0 config reset
+	is '.removed == ["lease"]'
+	lines 0 config reset
+}
+
+@test "the names that scripts know; locks cannot be switched off" {
+	queue
+	QUEUE_LOCK_CLI_TIMEOUT=8 ask 0 config get lock.cli_timeout
+	is '.setting | .value == "8" and .origin == "QUEUE_LOCK_CLI_TIMEOUT"'
+	QUEUE_LOCK_HEALTH_MONITORING=false call 0 config get -q health.monitoring
+	exactly off
+	QUEUE_LOCK_DISABLED=true unchanged 40 create x
+	complains QUEUE_LOCK_DISABLED "unset"
 }

@@ -675,6 +675,47 @@ static void test_which_store(void **state)
 		USAGE);
 }
 
+static void timeouts(const struct client_options *said, int64_t quick, int64_t plain, int64_t batch,
+		     int64_t heavy)
+{
+	struct client d;
+
+	assert_int_equal(client_init(&d, said, &ans, &arena), SUCCESS);
+	assert_int_equal(client_timeout(&d, op_flags(OP_CREATE)), quick);
+	assert_int_equal(client_timeout(&d, op_flags(OP_REMOVE)), quick);
+	assert_int_equal(client_timeout(&d, op_flags(OP_CLAIM)), plain);
+	assert_int_equal(client_timeout(&d, OP_BATCH), batch);
+	assert_int_equal(client_timeout(&d, OP_HEAVY), heavy);
+}
+
+/* By kind; by who waits; by what is set, the nearer before the farther. */
+static void test_timeouts(void **state)
+{
+	struct client_options program = { 0 }, command = { .face = CLIENT_COMMAND },
+			      prompt = { .face = CLIENT_PROMPT };
+
+	(void)state;
+	timeouts(&program, 10000, 15000, 30000, 60000);
+	timeouts(&command, 10000, 15000, 30000, 60000);
+	timeouts(&prompt, 5000, 5000, 30000, 60000);
+	setenv("PAWL_LOCK_TIMEOUT", "7s", 1);
+	timeouts(&program, 7000, 7000, 7000, 7000);
+	timeouts(&prompt, 7000, 7000, 7000, 7000);
+	setenv("PAWL_LOCK_CLI_TIMEOUT", "0", 1);
+	setenv("PAWL_LOCK_BATCH_TIMEOUT", "9s", 1);
+	timeouts(&program, 7000, 7000, 9000, 9000);
+	timeouts(&command, 0, 0, 9000, 9000);
+	timeouts(&prompt, 0, 0, 9000, 9000);
+	setenv("PAWL_TIMEOUT", "2s", 1);
+	timeouts(&command, 2000, 2000, 2000, 2000);
+	command.timeout = STR("300ms");
+	timeouts(&command, 300, 300, 300, 300);
+	unsetenv("PAWL_LOCK_TIMEOUT");
+	unsetenv("PAWL_LOCK_CLI_TIMEOUT");
+	unsetenv("PAWL_LOCK_BATCH_TIMEOUT");
+	unsetenv("PAWL_TIMEOUT");
+}
+
 static void test_who(void **state)
 {
 	struct client d;
@@ -686,21 +727,21 @@ static void test_who(void **state)
 	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
 	assert_true(str_is(d.keyring.queue, "postgres://u@h/db queue q2"));
 	assert_int_equal(d.queue_name.n, 0);
-	assert_int_equal(d.timeout_ms, 15000);
+	assert_int_equal(client_timeout(&d, 0), 15000);
 	setenv("PAWL_QUEUE", "q3", 1);
 	setenv("PAWL_AGENT", "env", 1);
 	setenv("PAWL_RUN", "r1", 1);
 	setenv("PAWL_TIMEOUT", "2s", 1);
 	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
 	assert_true(str_is(d.agent, "env") && str_is(d.run, "r1") && str_is(d.queue_name, "q3"));
-	assert_int_equal(d.timeout_ms, 2000);
+	assert_int_equal(client_timeout(&d, OP_HEAVY), 2000);
 	said.agent = STR("said");
 	said.run = STR("r2");
 	said.queue = STR("q4");
 	said.timeout = STR("300ms");
 	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
 	assert_true(str_is(d.agent, "said") && str_is(d.run, "r2") && str_is(d.queue_name, "q4"));
-	assert_int_equal(d.timeout_ms, 300);
+	assert_int_equal(client_timeout(&d, OP_QUICK), 300);
 	said.timeout = STR("soon");
 	assert_int_equal(client_init(&d, &said, &ans, &arena), USAGE);
 	said.timeout = STR("");
@@ -764,6 +805,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_status_round_trip, enter, leave),
 		cmocka_unit_test_setup_teardown(test_no_place_for_tokens, enter, leave),
 		cmocka_unit_test_setup_teardown(test_which_store, enter, leave),
+		cmocka_unit_test_setup_teardown(test_timeouts, enter, leave),
 		cmocka_unit_test_setup_teardown(test_who, enter, leave),
 		cmocka_unit_test_setup_teardown(test_init_makes_a_queue, enter, leave),
 	};

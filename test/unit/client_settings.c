@@ -362,6 +362,97 @@ static void test_disagreement_can_be_mended(void **state)
 	assert_int_equal(load(), SUCCESS);
 }
 
+/* As scripts name them: below PAWL_, above the files. */
+static void test_older_names(void **state)
+{
+	static const char *const names[][4] = {
+		{ "QUEUE_LOCK_TIMEOUT", "30", "lock.timeout", "30" },
+		{ "QUEUE_LOCK_CLI_TIMEOUT", "8", "lock.cli_timeout", "8" },
+		{ "QUEUE_LOCK_BATCH_TIMEOUT", "120", "lock.batch_timeout", "120" },
+		{ "QUEUE_LOCK_RETRY_MAX_ATTEMPTS", "10", "retry.max_attempts", "10" },
+		{ "QUEUE_LOCK_RETRY_BASE_DELAY", "0.1", "retry.base_delay", "0.1" },
+		{ "QUEUE_LOCK_RETRY_MAX_DELAY", "5.0", "retry.max_delay", "5.0" },
+		{ "QUEUE_LOCK_STALE_THRESHOLD", "300", "lock.stale_after", "300" },
+		{ "QUEUE_LOCK_HEALTH_MONITORING", "false", "health.monitoring", "off" },
+		{ "QUEUE_LOCK_TYPE_SEPARATION", "true", "lock.typed", "on" },
+	};
+
+	(void)state;
+	put(".pawl/config", "lock.timeout = 1s\nhealth.monitoring = on\n");
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		setenv(names[i][0], names[i][1], 1);
+		assert_int_equal(load(), SUCCESS);
+		assert_value(names[i][2], names[i][3], names[i][0]);
+	}
+	assert_int_equal(settings_number(&s, "retry.base_delay"), 100);
+	setenv("PAWL_LOCK_TIMEOUT", "3s", 1);
+	assert_int_equal(load(), SUCCESS);
+	assert_value("lock.timeout", "3s", "PAWL_LOCK_TIMEOUT");
+	setenv("QUEUE_LOCK_TYPE_SEPARATION", "perhaps", 1);
+	assert_int_equal(load(), MISCONFIGURED);
+	assert_said(ans.message, "QUEUE_LOCK_TYPE_SEPARATION");
+}
+
+static void test_locks_cannot_be_disabled(void **state)
+{
+	(void)state;
+	setenv("QUEUE_LOCK_DISABLED", "false", 1);
+	assert_int_equal(load(), SUCCESS);
+	setenv("QUEUE_LOCK_DISABLED", "true", 1);
+	assert_int_equal(load(), MISCONFIGURED);
+	assert_said(ans.message, "QUEUE_LOCK_DISABLED");
+	assert_said(ans.hint, "unset QUEUE_LOCK_DISABLED");
+}
+
+/* Below all that is set, above the defaults. */
+static void test_profile(void **state)
+{
+	(void)state;
+	assert_int_equal(load(), SUCCESS);
+	assert_false(settings_given(&s, "lock.cli_timeout"));
+	put(".pawl/config", "profile = production\nlock.cli_timeout = 4s\n");
+	put("user/pawl/config", "retry.max_attempts = 2\n");
+	assert_int_equal(load(), SUCCESS);
+	assert_value("lock.timeout", "30s", "profile production");
+	assert_value("lock.batch_timeout", "120s", "profile production");
+	assert_value("lock.cli_timeout", "4s", ".pawl/config:2");
+	assert_int_equal(settings_number(&s, "retry.max_attempts"), 2);
+	setenv("PAWL_PROFILE", "testing", 1);
+	assert_int_equal(load(), SUCCESS);
+	assert_false(settings_given(&s, "lock.timeout"));
+	assert_value("lock.cli_timeout", "4s", ".pawl/config:2");
+	setenv("PAWL_PROFILE", "chaos", 1);
+	assert_int_equal(load(), MISCONFIGURED);
+}
+
+/* A name or a value in the table that does not fit would only be seen by those who use the profile. */
+static void test_profiles_fit(void **state)
+{
+	(void)state;
+	for (const struct profile_value *p = profile_values; p->profile; p++) {
+		assert_non_null(settings_find(str_c(p->setting)));
+		assert_int_equal(set(p->setting, p->value), SUCCESS);
+		assert_int_equal(set("profile", p->profile), SUCCESS);
+	}
+}
+
+static void test_reset(void **state)
+{
+	struct strs gone;
+
+	(void)state;
+	put(".pawl/config",
+	    "# mine\nstore = sqlite:x.db\nlease = 1m\n[lease]\nmin = 2s\nlock.ttl = 1\n");
+	assert_int_equal(settings_reset(".pawl/config", &gone, &ans, &arena), SUCCESS);
+	assert_int_equal(gone.n, 2);
+	assert_true(str_is(gone.v[0], "lease") && str_is(gone.v[1], "lease.min"));
+	assert_string_equal(get(".pawl/config"),
+			    "# mine\nstore = sqlite:x.db\n[lease]\nlock.ttl = 1\n");
+	assert_int_equal(settings_reset("nothing/there", &gone, &ans, &arena), SUCCESS);
+	assert_int_equal(gone.n, 0);
+	assert_false(fs_exists("nothing"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +466,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_change_keeps_leases_together, enter, leave),
 		cmocka_unit_test_setup_teardown(test_change_looks_at_every_layer, enter, leave),
 		cmocka_unit_test_setup_teardown(test_disagreement_can_be_mended, enter, leave),
+		cmocka_unit_test_setup_teardown(test_older_names, enter, leave),
+		cmocka_unit_test_setup_teardown(test_locks_cannot_be_disabled, enter, leave),
+		cmocka_unit_test_setup_teardown(test_profile, enter, leave),
+		cmocka_unit_test_setup_teardown(test_profiles_fit, enter, leave),
+		cmocka_unit_test_setup_teardown(test_reset, enter, leave),
 	};
 
 	/* they clear the environment, which says so to the others */

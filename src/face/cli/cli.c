@@ -165,7 +165,8 @@ static struct client_options said(const struct cli *c)
 {
 	const struct global *g = &c->parsed.args.global;
 
-	return (struct client_options){ .store = g->store,
+	return (struct client_options){ .face = CLIENT_COMMAND,
+					.store = g->store,
 					.queue = g->queue,
 					.agent = g->agent,
 					.run = g->run,

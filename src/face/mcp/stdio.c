@@ -183,6 +183,7 @@ enum result mcp_stdio(struct session *session, const struct args *a, json_t **ou
 	struct answer ans = { 0 };
 
 	*out = NULL;
+	options.who.face = CLIENT_PROGRAM;
 	s.m.ctx = &s;
 	if (mcp_open(&s.m, &options, &ans, session->arena) != SUCCESS)
 		return complain(&ans);
