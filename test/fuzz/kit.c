@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/text.h"
+#include "../kit/tmp.h"
 
 static char dir[100];
 
@@ -23,10 +24,7 @@ static void remove_dir(void)
 
 const char *fuzz_dir(void)
 {
-	const char *tmp = getenv("TMPDIR");
-
-	snprintf(dir, sizeof(dir), "%s/pawl-fuzz-XXXXXX", tmp ? tmp : "/tmp");
-	CHECK(mkdtemp(dir));
+	CHECK(tmp_make(dir, sizeof(dir), "fuzz"));
 	atexit(remove_dir);
 	return dir;
 }

@@ -10,19 +10,22 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "tmp.h"
+
+#define FOLDER_PATH 200
 
 /* *state becomes its path. NULL: it could not be made. */
 static inline const char *folder_enter(void **state)
 {
-	char *dir = strdup("/tmp/pawl-test.XXXXXX");
+	char *dir = malloc(FOLDER_PATH);
 
 	*state = dir;
-	return mkdtemp(dir) && chdir(dir) == 0 ? dir : NULL;
+	return tmp_make(dir, FOLDER_PATH, "test") && chdir(dir) == 0 ? dir : NULL;
 }
 
 static inline int folder_leave(void **state)
 {
-	char command[64];
+	char command[FOLDER_PATH + 16];
 	int r;
 
 	snprintf(command, sizeof(command), "/bin/rm -rf %s", (char *)*state);

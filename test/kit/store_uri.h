@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tmp.h"
+
 #define FOLDER_ROOM 64
 
 /* folder has FOLDER_ROOM bytes, and stays empty where none is needed. */
@@ -22,8 +24,7 @@ static inline void store_uri(char *uri, size_t room, char *folder, const char *o
 		snprintf(uri, room, "%s", from);
 		return;
 	}
-	snprintf(folder, FOLDER_ROOM, "/tmp/pawl-store-XXXXXX");
-	if (!mkdtemp(folder))
+	if (!tmp_make(folder, FOLDER_ROOM, "store"))
 		abort();
 	snprintf(uri, room, "%.*s%s%s", (int)(at - from), from, folder, at + 5);
 }

@@ -22,6 +22,7 @@
 
 #include "base/fs.h"
 #include "base/os.h"
+#include "kit/tmp.h"
 #include "store/sqlite.h"
 
 static char dir[64], path[100], uri[160];
@@ -116,8 +117,7 @@ int fsync(int fd)
 static int make_dir(void **state)
 {
 	(void)state;
-	snprintf(dir, sizeof(dir), "/tmp/pawl-sqlite-XXXXXX");
-	if (!mkdtemp(dir))
+	if (!tmp_make(dir, sizeof(dir), "sqlite"))
 		return -1;
 	snprintf(path, sizeof(path), "%s/q.db", dir);
 	snprintf(uri, sizeof(uri), "sqlite:%s", path);

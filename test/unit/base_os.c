@@ -21,21 +21,22 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "base/proc.h"
+#include "kit/tmp.h"
 
 #define CONTENDERS 24
 
-static char dir[] = "/tmp/base_os.XXXXXX";
+static char dir[200];
 
 static int enter(void **state)
 {
 	(void)state;
 	alarm(120);
-	return mkdtemp(dir) && chdir(dir) == 0 ? 0 : -1;
+	return tmp_make(dir, sizeof(dir), "os") && chdir(dir) == 0 ? 0 : -1;
 }
 
 static int leave(void **state)
 {
-	char command[64];
+	char command[sizeof(dir) + 16];
 
 	(void)state;
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
