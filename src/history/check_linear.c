@@ -3,6 +3,7 @@
 
 #include "history/check_part.h"
 #include "history/linear.h"
+#include "history/model.h"
 
 #define DROP_MAX 150 /* parts of a failing family from which single ones are left out */
 #define EXCERPT 24   /* calls shown */
@@ -12,10 +13,10 @@ struct split {
 	uint32_t *boss; /* by task: union-find, then the family's number */
 	size_t n_families;
 	struct family *families;
-	struct tally ids;      /* request ids */
-	uint32_t *uses, *user; /* how often each is used, and a task that it is used on */
-	uint32_t *evidence;    /* by open token: a task that it was seen on */
-	uint32_t *orphans;     /* tasks that no answered call made */
+	struct tally tokens, ids; /* of acquisitions; request ids */
+	uint32_t *uses, *user;    /* how often each is used, and a task that it is used on */
+	uint32_t *evidence;       /* by open token: a task that it was seen on */
+	uint32_t *orphans;        /* tasks that a call without an answer may have made */
 	size_t n_orphans;
 	struct part *rovers; /* what may have passed by any family */
 	size_t n_rovers;
@@ -46,6 +47,11 @@ static void unite_links(struct split *s, uint32_t task, struct str parent, struc
 		unite(s, task, task_number(s->x, depends.v[i]));
 }
 
+static bool sweeps(const struct request *rq)
+{
+	return rq->op == OP_LOCK_CLEANUP || (rq->op == OP_ARCHIVE && !HAS(rq, id));
+}
+
 static bool makes_id(const struct history_call *c)
 {
 	return c->rq->op == OP_CREATE && !HAS(c->rq, id);
@@ -59,6 +65,44 @@ static uint32_t about(const struct split *s, const struct history_call *c)
 	return c->ans && c->ans->task ? task_number(s->x, c->ans->task->id) : 0;
 }
 
+/* The same request id on two tasks: the second call gets the first one's answer, or none. */
+static void unite_users(struct split *s, uint32_t task, struct str request_id)
+{
+	uint32_t id = tally_find(&s->ids, request_id);
+
+	if (!task || !id || s->uses[id] < 2)
+		return;
+	unite(s, task, s->user[id]);
+	s->user[id] = task;
+}
+
+/* The same token on two tasks: who asked for one twice has got two. */
+static void unite_holds(struct split *s, uint32_t *holder, uint32_t task, const struct task *t)
+{
+	uint32_t token = t ? tally_find(&s->tokens, t->lock.token) : 0;
+
+	if (!token)
+		return;
+	unite(s, task, holder[token]);
+	holder[token] = task;
+}
+
+static void unite_tokens(struct split *s)
+{
+	struct checking *x = s->x;
+	uint32_t *holder;
+
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		tally_add(&s->tokens, x->calls[i]->rq->new_token);
+	holder = arena_array(x->arena, uint32_t, s->tokens.n + 1);
+	for (uint32_t t = 1; t < x->tasks.n; t++) {
+		for (size_t i = x->first[t]; i < x->first[t + 1]; i++)
+			unite_holds(s, holder, t, x->touches[i].task);
+		if (x->ends[t])
+			unite_holds(s, holder, t, x->ends[t]->task);
+	}
+}
+
 static void unite_call(struct split *s, const struct history_call *c)
 {
 	uint32_t task = about(s, c);
@@ -67,15 +111,11 @@ static void unite_call(struct split *s, const struct history_call *c)
 
 	if (links)
 		unite_links(s, task, c->rq->parent, c->rq->depends);
-	for (size_t i = 0; links && unanswered(c) && makes_id(c) && i < s->n_orphans; i++)
+	for (size_t i = 0; unanswered(c) && makes_id(c) && i < s->n_orphans; i++) {
 		unite_links(s, s->orphans[i], c->rq->parent, c->rq->depends);
-	/* the same request id on two tasks: the second call gets the first one's answer, or none */
-	if (c->rq->request_id.n && task) {
-		uint32_t *user = &s->user[tally_find(&s->ids, c->rq->request_id)];
-
-		unite(s, task, *user);
-		*user = task;
+		unite_users(s, s->orphans[i], c->rq->request_id);
 	}
+	unite_users(s, task, c->rq->request_id);
 	if (c->ans && c->ans->task)
 		unite_links(s, task, c->ans->task->parent, c->ans->task->depends);
 	if (c->ans && c->ans->next)
@@ -92,9 +132,8 @@ static void find_orphans(struct split *s)
 		bool made = false;
 
 		for (size_t i = x->first[t]; !made && i < x->first[t + 1]; i++)
-			made = x->touches[i].call->rq->op == OP_CREATE &&
-			       (accepted(x->touches[i].call) || !makes_id(x->touches[i].call));
-		if (!made)
+			made = makes_id(x->touches[i].call) && accepted(x->touches[i].call);
+		if (!made && model_makes(x->tasks.v[t]))
 			s->orphans[s->n_orphans++] = t;
 	}
 }
@@ -110,6 +149,7 @@ static void find_families(struct split *s)
 	find_orphans(s);
 	for (size_t i = 0; i < x->log->n_calls; i++)
 		unite_call(s, x->calls[i]);
+	unite_tokens(s);
 	for (size_t i = 0; i < x->log->n_ends; i++)
 		if (x->log->ends[i].task)
 			unite_links(s, task_number(x, x->log->ends[i].id),
@@ -227,18 +267,29 @@ static void emit_next(struct split *s, const struct history_call *c)
 	emit(s, task_number(s->x, c->ans->next->id), &p);
 }
 
-static void emit_cleanup(struct split *s, const struct history_call *c)
+/* Once for each family that has one of the tasks. */
+static void emit_to_each(struct split *s, const uint32_t *tasks, size_t n, const struct part *p)
 {
-	for (size_t i = 0; i < c->ans->n_tasks; i++) {
-		uint32_t family = s->boss[task_number(s->x, c->ans->tasks[i].id)];
-		struct part p = whole_part(c);
+	for (size_t i = 0; i < n; i++) {
 		bool seen = false;
 
 		for (size_t k = 0; !seen && k < i; k++)
-			seen = s->boss[task_number(s->x, c->ans->tasks[k].id)] == family;
+			seen = s->boss[tasks[k]] == s->boss[tasks[i]];
 		if (!seen)
-			emit(s, task_number(s->x, c->ans->tasks[i].id), &p);
+			emit(s, tasks[i], p);
 	}
+}
+
+/* A call about all tasks, for those that it changed. */
+static void emit_sweep(struct split *s, const struct history_call *c)
+{
+	uint32_t *tasks = arena_array(s->x->arena, uint32_t, c->ans->n_tasks);
+	struct part p = whole_part(c);
+
+	p.rq = without_id(s, c->rq);
+	for (size_t i = 0; i < c->ans->n_tasks; i++)
+		tasks[i] = task_number(s->x, c->ans->tasks[i].id);
+	emit_to_each(s, tasks, c->ans->n_tasks, &p);
 }
 
 static bool is_silent(enum op op)
@@ -271,10 +322,7 @@ static void emit_open(struct split *s, const struct history_call *c)
 		return;
 	}
 	if (makes_id(c)) {
-		for (size_t i = 0; i < s->n_orphans; i++) {
-			p.took = s->x->tasks.v[s->orphans[i]];
-			emit(s, s->orphans[i], &p);
-		}
+		emit_to_each(s, s->orphans, s->n_orphans, &p);
 		return;
 	}
 	if (!task)
@@ -297,8 +345,8 @@ static void emit_call(struct split *s, const struct history_call *c)
 		emit_open(s, c);
 		return;
 	}
-	if (c->rq->op == OP_LOCK_CLEANUP) {
-		emit_cleanup(s, c);
+	if (sweeps(c->rq)) {
+		emit_sweep(s, c);
 		return;
 	}
 	if (!task || (c->rq->op == OP_NEXT && (c->rq->explain || c->ans->code != SUCCESS)))
@@ -415,8 +463,7 @@ static bool roves(struct split *s, const struct history_call *c, struct part *ou
 {
 	bool next = c->rq->op == OP_DONE && c->rq->claim_next;
 
-	if (no_part(c) ||
-	    !(next || c->rq->op == OP_TAKE || (c->rq->op == OP_LOCK_CLEANUP && unanswered(c))))
+	if (no_part(c) || !(next || c->rq->op == OP_TAKE || (sweeps(c->rq) && unanswered(c))))
 		return false;
 	*out = next ? next_part(s, c) : whole_part(c);
 	if (unanswered(c))
@@ -641,4 +688,5 @@ void check_linear(struct checking *x)
 	for (size_t i = 0; i < s.n_families; i++)
 		check_family(&s, &s.families[i]);
 	tally_free(&s.ids);
+	tally_free(&s.tokens);
 }

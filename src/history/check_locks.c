@@ -146,7 +146,8 @@ static bool may_end(const struct history_call *c)
 	if (op_flags(op) & OP_READS || !(accepted(c) || unanswered(c)))
 		return false;
 	return op != OP_HEARTBEAT && op != OP_COMMENT && op != OP_CLAIM && op != OP_LOCK_ACQUIRE &&
-	       op != OP_TAKE && op != OP_DEPEND && op != OP_UNDEPEND && op != OP_CREATE;
+	       op != OP_TAKE && op != OP_DEPEND && op != OP_UNDEPEND && op != OP_CREATE &&
+	       op != OP_ARCHIVE;
 }
 
 static bool needs_own_lock(const struct request *rq)

@@ -28,6 +28,9 @@ const struct field policy_fields[] = {
 	{ "lease_max", FIELD_INT, ALWAYS, offsetof(struct policy, lease_max) },
 	{ "lock_ttl", FIELD_INT, ALWAYS, offsetof(struct policy, lock_ttl) },
 	{ "max_abandoned", FIELD_INT, ALWAYS, offsetof(struct policy, max_abandoned) },
+	{ "keep_abandoned", FIELD_BOOL, ALWAYS, offsetof(struct policy, keep_abandoned) },
+	{ "ignore_depends", FIELD_BOOL, ALWAYS, offsetof(struct policy, ignore_depends) },
+	{ "claim_creates", FIELD_BOOL, SOME, offsetof(struct policy, claim_creates) },
 	{ 0 },
 };
 
@@ -57,6 +60,7 @@ const struct field task_fields[] = {
 	T("created_at", FIELD_INT, SOME, created_at),
 	T("updated_at", FIELD_INT, SOME, updated_at),
 	T("done_at", FIELD_INT, SOME, done_at),
+	T("archived_at", FIELD_INT, SOME, archived_at),
 	{ 0 },
 };
 
@@ -151,6 +155,8 @@ static json_t *value_json(const struct field *f, const void *p, struct arena *a)
 					: NULL;
 	case FIELD_FLAG:
 		return *n ? json_true() : NULL;
+	case FIELD_BOOL:
+		return *(const bool *)p || f->always ? json_boolean(*(const bool *)p) : NULL;
 	default:
 		return *n || f->always ? json_integer(*n) : NULL;
 	}
@@ -180,59 +186,18 @@ bool reader_fail(struct reader *r, const char *fmt, ...)
 	return false;
 }
 
-struct interned {
-	struct str text;
-	uint64_t hash;
-	struct interned *next;
-};
-
-static uint64_t hash_of(struct str s)
-{
-	uint64_t h = UINT64_C(14695981039346656037);
-
-	for (size_t i = 0; i < s.n; i++)
-		h = (h ^ (unsigned char)s.p[i]) * UINT64_C(1099511628211);
-	return h ^ h >> 29;
-}
-
-static void more_room(struct reader *r)
-{
-	size_t room = r->room ? 2 * r->room : 1024;
-	struct interned **words = mem_alloc(room * sizeof(*words));
-
-	memset(words, 0, room * sizeof(*words));
-	for (size_t i = 0; i < r->room; i++)
-		for (struct interned *w = r->words[i], *next; w; w = next) {
-			next = w->next;
-			w->next = words[w->hash & (room - 1)];
-			words[w->hash & (room - 1)] = w;
-		}
-	free(r->words);
-	r->words = words;
-	r->room = room;
-}
-
 struct str reader_word(struct reader *r, struct str s)
 {
-	uint64_t h = hash_of(s);
-	struct interned *w;
+	uint32_t word = tally_find(&r->words, s);
 
-	if (r->n_words >= r->room)
-		more_room(r);
-	for (w = r->words[h & (r->room - 1)]; w; w = w->next)
-		if (w->hash == h && str_eq(w->text, s))
-			return w->text;
-	w = arena_new(r->arena, struct interned);
-	*w = (struct interned){ arena_str(r->arena, s), h, r->words[h & (r->room - 1)] };
-	r->words[h & (r->room - 1)] = w;
-	r->n_words++;
-	return w->text;
+	if (!word)
+		word = tally_add(&r->words, arena_str(r->arena, s));
+	return word ? r->words.v[word] : STR("");
 }
 
 void reader_free(struct reader *r)
 {
-	free(r->words);
-	r->words = NULL;
+	tally_free(&r->words);
 }
 
 /* Two such numbers can be added. */
@@ -345,6 +310,9 @@ static bool read_value(struct reader *r, const struct field *f, const json_t *v,
 		return read_list(r, f->name, v, p);
 	case FIELD_FLAG:
 		*(int64_t *)p = json_is_true(v);
+		return json_is_boolean(v) || reader_fail(r, "%s: true or false", f->name);
+	case FIELD_BOOL:
+		*(bool *)p = json_is_true(v);
 		return json_is_boolean(v) || reader_fail(r, "%s: true or false", f->name);
 	default:
 		return read_named(r, f, v, p);

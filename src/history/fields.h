@@ -11,6 +11,7 @@
 #include "core/answer.h"
 #include "core/request.h"
 #include "history/history.h"
+#include "history/tally.h"
 
 /* What tells a token's owner from another without showing it. */
 #define MARK_LEN 16
@@ -20,6 +21,7 @@ enum field_kind {
 	FIELD_INT,
 	FIELD_SEED, /* any 64 bits */
 	FIELD_FLAG, /* an int64_t that is 0 or 1 */
+	FIELD_BOOL,
 	FIELD_LIST,
 	FIELD_STATUS,
 	FIELD_CLASS,
@@ -44,8 +46,7 @@ void fields_write(json_t *o, const struct field *fields, const void *from, struc
 struct reader {
 	struct arena *arena;
 	struct str why; /* empty: nothing was wrong yet */
-	struct interned **words;
-	size_t n_words, room;
+	struct tally words;
 };
 
 /* Every key of `o` that is not in `others` (names, ends with NULL) is a field of `to`. false: see why. */

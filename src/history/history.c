@@ -60,8 +60,6 @@ json_t *head_json(const struct history_head *head)
 	json_object_set_new(o, "pawl_history", json_integer(HISTORY_FORMAT));
 	fields_write(o, head_fields, head, NULL);
 	fields_write(policy, policy_fields, &head->policy, NULL);
-	json_object_set_new(policy, "keep_abandoned", json_boolean(head->policy.keep_abandoned));
-	json_object_set_new(policy, "ignore_depends", json_boolean(head->policy.ignore_depends));
 	json_object_set_new(o, "policy", policy);
 	return o;
 }

@@ -7,6 +7,7 @@
 
 #define NONE UINT32_MAX
 #define SPANS 16
+#define HINTS 6 /* that a task shows, beside those by spans */
 #define TASKS_MAX 5000
 #define SHOWN 12 /* of the calls that led to a dead end */
 #define STEPS_BASE 3000000
@@ -17,6 +18,13 @@ struct move {
 	uint32_t part;
 	struct model_choice choice;
 	int64_t now;
+	uint32_t rank, place; /* of one that need not have happened: the likely ones first */
+};
+
+/* A time that an answer shows of a task. */
+struct hint {
+	int64_t at;
+	uint32_t task;
 };
 
 struct undo {
@@ -35,6 +43,12 @@ struct frame {
 	uint64_t hash;  /* of the state before it */
 	int64_t floor;  /* latest store time before it */
 	int64_t latest; /* latest `sent` before it */
+};
+
+/* A state with the calls done that led to it, by their hashes. The lowest floor leaves the most open. */
+struct tried {
+	uint64_t a, b;
+	int64_t floor;
 };
 
 /* A call that is still to come needs the version of its task not to be higher than this before it. */
@@ -58,7 +72,7 @@ struct search {
 	bool *is_done;
 	uint32_t *spares; /* parts that need not be, by `sent` */
 	size_t n_spares;
-	bool versions;      /* nothing was removed, so versions only grow */
+	bool *removed;      /* by task: perhaps, so that its versions begin anew */
 	struct need *needs; /* of each task, ascending; first[t] is where task t begins */
 	uint32_t *first, *low, *place; /* low: none before it is left; place: of a part, in needs */
 	/* the path */
@@ -69,14 +83,16 @@ struct search {
 	uint64_t done_hash, state_hash;
 	int64_t floor, latest;
 	/* the level: its moves */
+	bool *stuck; /* by task: a call that must come next is about it */
 	struct move *moves;
 	size_t n_moves, room_moves;
-	int64_t ready_by; /* the first answer among the calls that may come next */
-	/* what was tried */
-	uint64_t (*tried)[2];
+	int64_t ready_by;    /* the first answer among the calls that may come next */
+	uint32_t past;       /* the first call that was sent after that; n: none */
+	struct tried *tried; /* what was tried */
 	size_t n_tried, room_tried;
 	/* times that answers show, sorted; spans: how long before a time that is shown a call may have set it */
-	int64_t *hints, *times;
+	struct hint *hints;
+	int64_t *times;
 	size_t n_hints;
 	int64_t spans[SPANS];
 	size_t n_spans;
@@ -137,24 +153,24 @@ static uint64_t kept_hash(const struct model *m, uint32_t i)
 static void tried_grow(struct search *s)
 {
 	size_t old = s->room_tried;
-	uint64_t(*keys)[2] = s->tried;
+	struct tried *keys = s->tried;
 
 	s->room_tried = old ? 2 * old : 1024;
 	s->tried = mem_alloc(s->room_tried * sizeof(*s->tried));
 	memset(s->tried, 0, s->room_tried * sizeof(*s->tried));
 	for (size_t i = 0; i < old; i++) {
-		size_t at = keys[i][0] & (s->room_tried - 1);
+		size_t at = keys[i].a & (s->room_tried - 1);
 
-		if (!keys[i][0])
+		if (!keys[i].a)
 			continue;
-		while (s->tried[at][0])
+		while (s->tried[at].a)
 			at = (at + 1) & (s->room_tried - 1);
-		memcpy(s->tried[at], keys[i], sizeof(keys[i]));
+		s->tried[at] = keys[i];
 	}
 	free(keys);
 }
 
-/* Has this state been reached with the same calls done? It is remembered. */
+/* Has this state been reached with the same calls done, and no later? It is remembered. */
 static bool tried_before(struct search *s)
 {
 	uint64_t a = mix(s->done_hash) ^ s->state_hash, b = s->done_hash + mix(s->state_hash);
@@ -164,14 +180,12 @@ static bool tried_before(struct search *s)
 	if (2 * s->n_tried >= s->room_tried)
 		tried_grow(s);
 	at = a & (s->room_tried - 1);
-	while (s->tried[at][0]) {
-		if (s->tried[at][0] == a && s->tried[at][1] == b)
-			return true;
+	while (s->tried[at].a && (s->tried[at].a != a || s->tried[at].b != b))
 		at = (at + 1) & (s->room_tried - 1);
-	}
-	s->tried[at][0] = a;
-	s->tried[at][1] = b;
-	s->n_tried++;
+	if (s->tried[at].a && s->tried[at].floor <= s->floor)
+		return true;
+	s->n_tried += !s->tried[at].a;
+	s->tried[at] = (struct tried){ a, b, s->floor };
 	return false;
 }
 
@@ -283,7 +297,7 @@ static void add_move(struct search *s, uint32_t part, struct model_choice choice
 		s->room_moves = s->room_moves ? 2 * s->room_moves : 64;
 		s->moves = mem_grow(s->moves, s->room_moves * sizeof(*s->moves));
 	}
-	s->moves[s->n_moves++] = (struct move){ part, choice, now };
+	s->moves[s->n_moves++] = (struct move){ .part = part, .choice = choice, .now = now };
 }
 
 static int64_t version_of(const struct search *s, uint32_t part)
@@ -330,6 +344,7 @@ static void list_musts(struct search *s)
 	size_t first = s->n_moves;
 
 	s->ready_by = INT64_MAX;
+	s->past = head;
 	for (uint32_t i = s->next[head]; i != head && part_of(s, i)->sent <= s->ready_by;
 	     i = s->next[i]) {
 		const struct part *p = part_of(s, i);
@@ -341,7 +356,9 @@ static void list_musts(struct search *s)
 		for (at = s->n_moves - 1; at > first && comes_before(s, i, s->moves[at - 1].part);
 		     at--)
 			s->moves[at] = s->moves[at - 1];
-		s->moves[at] = (struct move){ i, { .took = s->took[i] }, p->now };
+		s->moves[at] =
+			(struct move){ .part = i, .choice = { .took = s->took[i] }, .now = p->now };
+		s->past = s->next[i];
 	}
 	for (size_t k = first, n = s->n_moves; k < n; k++) {
 		struct move mv = s->moves[k];
@@ -353,46 +370,61 @@ static void list_musts(struct search *s)
 	}
 }
 
-/* The latest store time that the answer of a call that comes next knows of. A look takes its time first, and
- * sees what came after. */
-static int64_t knows_of(const struct search *s, const struct part *p)
+/* The latest store time at which a call may have happened that comes before one of the next. A look takes its
+ * time first and may see what came after, but nothing that came after the time of a later call. */
+static int64_t latest_time(const struct search *s)
 {
-	const struct task *t = p->ans->task;
-	int64_t at = p->now;
+	int64_t at = s->floor, last = s->n_hints ? s->hints[s->n_hints - 1].at : at;
 
-	if (!t || !(op_flags(p->rq->op) & OP_READS))
-		return at;
-	at = t->updated_at > at ? t->updated_at : at;
-	at = t->lock.expires_at - t->lock.ttl > at ? t->lock.expires_at - t->lock.ttl : at;
-	for (size_t i = 0; t->lock.expires_at && i < s->n_spans; i++)
-		if (t->lock.expires_at - s->spans[i] > at)
-			at = t->lock.expires_at - s->spans[i];
+	if (s->past < s->f->n_parts)
+		last = part_of(s, s->past)->now;
+	for (size_t i = 0; i < s->n_moves; i++) {
+		const struct part *p = part_of(s, s->moves[i].part);
+		int64_t until = op_flags(p->rq->op) & OP_READS && last > p->now ? last : p->now;
+
+		at = until > at ? until : at;
+	}
 	return at;
+}
+
+/* The first hint that is not before this one. */
+static size_t hint_from(const struct search *s, int64_t at, uint32_t task)
+{
+	size_t low = 0, high = s->n_hints;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+		const struct hint *h = &s->hints[mid];
+
+		if (h->at < at || (h->at == at && h->task < task))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Does an answer show this time of this task? */
+static bool is_hint(const struct search *s, int64_t at, uint32_t task)
+{
+	size_t i = hint_from(s, at, task);
+
+	return i < s->n_hints && s->hints[i].at == at && s->hints[i].task == task;
 }
 
 /* When might a call have happened whose answer nobody saw? What a change leaves behind are times. */
 static size_t guess_times(struct search *s)
 {
-	int64_t from = s->floor, to = from, *out = s->times;
-	size_t n = 0, low = 0, high = s->n_hints;
+	int64_t from = s->floor, to = latest_time(s), *out = s->times;
+	size_t n = 0;
 
-	for (size_t i = 0; i < s->n_moves; i++)
-		if (knows_of(s, part_of(s, s->moves[i].part)) > to)
-			to = knows_of(s, part_of(s, s->moves[i].part));
 	if (s->f->skewed && s->n_hints) {
-		from = s->hints[0];
-		to = s->hints[s->n_hints - 1];
+		from = s->hints[0].at;
+		to = s->hints[s->n_hints - 1].at;
 	}
-	while (low < high) {
-		size_t mid = (low + high) / 2;
-
-		if (s->hints[mid] < from)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (size_t i = low; i < s->n_hints && s->hints[i] <= to; i++)
-		out[n++] = s->hints[i];
+	for (size_t i = hint_from(s, from, 0); i < s->n_hints && s->hints[i].at <= to; i++)
+		if (!n || out[n - 1] != s->hints[i].at)
+			out[n++] = s->hints[i].at;
 	out[n++] = to;
 	return n + model_times(s->m, from, to, out + n, 2 * s->m->n_tasks + s->m->n_kept + 2);
 }
@@ -414,7 +446,7 @@ static int64_t lowest_need(struct search *s, uint32_t task, uint32_t but)
 /* Could anything that nobody was told of have happened to the task here? */
 static bool has_room(struct search *s, uint32_t task)
 {
-	return !s->versions || model_task(s->m, task)->version < lowest_need(s, task, NONE);
+	return s->removed[task] || model_task(s->m, task)->version < lowest_need(s, task, NONE);
 }
 
 /* What changes no task may still have kept its answer, for whoever sends it again. */
@@ -425,24 +457,59 @@ static bool may_have_happened(struct search *s, const struct model_call *c)
 	return c->request || has_room(s, c->id);
 }
 
+/* About a task that waits for it, and at a time that the task shows: that is likely. */
+static void add_spare(struct search *s, uint32_t part, struct model_choice choice, int64_t now)
+{
+	uint32_t task = choice.took ? choice.took : s->calls[part].id;
+	struct move *mv;
+
+	add_move(s, part, choice, now);
+	mv = &s->moves[s->n_moves - 1];
+	mv->rank = !s->stuck[task] + !(task && is_hint(s, now, task));
+	mv->place = (uint32_t)s->n_moves;
+}
+
 static void spare_moves(struct search *s, uint32_t i, int64_t now)
 {
 	const struct model_call *c = &s->calls[i];
-	bool makes = c->rq->op == OP_CREATE && !HAS(c->rq, id);
+	bool makes = c->rq->op == OP_CREATE && !HAS(c->rq, id), spare = part_of(s, i)->spare;
 
-	if (makes) {
-		add_move(s, i, (struct model_choice){ .took = s->took[i] }, now);
-		return;
-	}
-	if (!part_of(s, i)->spare && may_have_happened(s, c))
-		add_move(s, i, (struct model_choice){ 0 }, now);
+	for (uint32_t t = 1; makes && t < s->m->n_tasks; t++)
+		if (!model_task(s->m, t)->status &&
+		    model_makes(model_text(s->world, MODEL_TASK, t)))
+			add_spare(s, i, (struct model_choice){ .took = t }, now);
+	if (!makes && !spare && may_have_happened(s, c))
+		add_spare(s, i, (struct model_choice){ 0 }, now);
 	if (!selects(c->rq))
 		return;
-	for (uint32_t t = 1; !part_of(s, i)->spare && t < s->m->n_tasks; t++)
+	for (uint32_t t = 1; !spare && t < s->m->n_tasks; t++)
 		if (model_task(s->m, t)->status && has_room(s, t))
-			add_move(s, i, (struct model_choice){ .took = t }, now);
+			add_spare(s, i, (struct model_choice){ .took = t }, now);
 	for (uint32_t n = worn(s, i, now); n; n--)
-		add_move(s, i, (struct model_choice){ .swept = n }, now);
+		add_spare(s, i, (struct model_choice){ .swept = n }, now);
+}
+
+static void find_stuck(struct search *s)
+{
+	memset(s->stuck, 0, s->m->n_tasks * sizeof(*s->stuck));
+	for (size_t i = 0; i < s->n_moves; i++) {
+		uint32_t part = s->moves[i].part;
+
+		s->stuck[s->seen[part] ? s->seen[part] : s->calls[part].id] = true;
+	}
+	s->stuck[0] = false;
+}
+
+/* The likely ones first, then by time: who goes on at a later one cannot go back. */
+static int by_rank(const void *a, const void *b)
+{
+	const struct move *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	if (x->now != y->now)
+		return x->now < y->now ? -1 : 1;
+	return (x->place > y->place) - (x->place < y->place);
 }
 
 /* What need not have happened. */
@@ -450,6 +517,7 @@ static void list_spares(struct search *s)
 {
 	size_t n = s->n_spares ? guess_times(s) : 0, low = 0, high = s->n_spares;
 
+	find_stuck(s);
 	s->n_moves = 0;
 	while (low < high) {
 		size_t mid = (low + high) / 2;
@@ -471,6 +539,8 @@ static void list_spares(struct search *s)
 		for (size_t t = 0; !p->ans && t < n; t++)
 			spare_moves(s, i, s->times[t]);
 	}
+	if (s->n_moves)
+		qsort(s->moves, s->n_moves, sizeof(*s->moves), by_rank);
 }
 
 static void list_moves(struct search *s, bool spares)
@@ -486,8 +556,9 @@ static void list_moves(struct search *s, bool spares)
 /* Versions only grow: a call that saw a lower one can never come any more. */
 static bool too_new(struct search *s, uint32_t but)
 {
-	for (uint32_t t = 1; s->versions && t < s->m->n_tasks; t++)
-		if (model_task(s->try, t)->version != model_task(s->m, t)->version &&
+	for (uint32_t t = 1; t < s->m->n_tasks; t++)
+		if (!s->removed[t] &&
+		    model_task(s->try, t)->version != model_task(s->m, t)->version &&
 		    model_task(s->try, t)->version > lowest_need(s, t, but))
 			return true;
 	return false;
@@ -578,17 +649,19 @@ static enum linear search(struct search *s)
 
 /* --- setting up ---------------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
+static int by_time(const void *a, const void *b)
 {
-	const int64_t *x = a, *y = b;
+	const struct hint *x = a, *y = b;
 
-	return (*x > *y) - (*x < *y);
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	return (x->task > y->task) - (x->task < y->task);
 }
 
-static void add_hint(struct search *s, int64_t at)
+static void add_hint(struct search *s, uint32_t task, int64_t at)
 {
 	if (at > 0)
-		s->hints[s->n_hints++] = at;
+		s->hints[s->n_hints++] = (struct hint){ at, task };
 }
 
 static void add_span(struct search *s, int64_t span)
@@ -620,32 +693,52 @@ static void find_spans(struct search *s)
 
 static void hints_of(struct search *s, const struct task *t)
 {
-	add_hint(s, t->updated_at);
-	add_hint(s, t->created_at);
-	add_hint(s, t->done_at);
-	add_hint(s, t->lock.acquired_at);
-	add_hint(s, t->lock.expires_at ? t->lock.expires_at - t->lock.ttl : 0);
+	uint32_t task = model_find(s->world, MODEL_TASK, t->id);
+
+	add_hint(s, task, t->updated_at);
+	add_hint(s, task, t->created_at);
+	add_hint(s, task, t->done_at);
+	add_hint(s, task, t->archived_at);
+	add_hint(s, task, t->lock.acquired_at);
+	add_hint(s, task, t->lock.expires_at ? t->lock.expires_at - t->lock.ttl : 0);
 	for (size_t i = 0; i < s->n_spans; i++) {
-		add_hint(s, t->lock.expires_at ? t->lock.expires_at - s->spans[i] : 0);
-		add_hint(s, t->not_before ? t->not_before - s->spans[i] : 0);
+		add_hint(s, task, t->lock.expires_at ? t->lock.expires_at - s->spans[i] : 0);
+		add_hint(s, task, t->not_before ? t->not_before - s->spans[i] : 0);
 	}
+}
+
+static size_t shown_by(const struct answer *ans)
+{
+	return ans ? (ans->task != NULL) + (ans->next != NULL) + ans->n_tasks : 0;
+}
+
+static void hints_of_answer(struct search *s, const struct answer *ans)
+{
+	if (ans->task)
+		hints_of(s, ans->task);
+	if (ans->next)
+		hints_of(s, ans->next);
+	for (size_t i = 0; i < ans->n_tasks; i++)
+		hints_of(s, &ans->tasks[i]);
 }
 
 static void find_hints(struct search *s)
 {
-	size_t n = 0;
+	size_t shown = 0, n = 0;
 
 	if (!s->n_spares)
 		return;
 	find_spans(s);
-	s->hints = arena_array(s->arena, int64_t, s->f->n_parts * (5 + 2 * s->n_spans));
 	for (size_t i = 0; i < s->f->n_parts; i++)
-		if (s->f->parts[i].ans && s->f->parts[i].ans->task)
-			hints_of(s, s->f->parts[i].ans->task);
+		shown += shown_by(s->f->parts[i].ans);
+	s->hints = arena_array(s->arena, struct hint, shown * (HINTS + 2 * s->n_spans));
+	for (size_t i = 0; i < s->f->n_parts; i++)
+		if (s->f->parts[i].ans)
+			hints_of_answer(s, s->f->parts[i].ans);
 	if (s->n_hints)
-		qsort(s->hints, s->n_hints, sizeof(*s->hints), by_value);
+		qsort(s->hints, s->n_hints, sizeof(*s->hints), by_time);
 	for (size_t i = 0; i < s->n_hints; i++)
-		if (!n || s->hints[i] != s->hints[n - 1])
+		if (!n || by_time(&s->hints[i], &s->hints[n - 1]) != 0)
 			s->hints[n++] = s->hints[i];
 	s->n_hints = n;
 	s->times = arena_array(s->arena, int64_t, n + 2 * s->m->n_tasks + s->m->n_kept + 4);
@@ -712,8 +805,16 @@ static void name_parts(struct search *s)
 		/* by request id a task is shown as it was */
 		if (t && !(p->ans->repeated && p->rq->request_id.n))
 			s->seen[i] = model_find(s->world, MODEL_TASK, t->id);
-		s->versions &= p->rq->op != OP_REMOVE;
 	}
+}
+
+static void find_removed(struct search *s)
+{
+	s->removed = arena_array(s->arena, bool, s->m->n_tasks);
+	s->stuck = arena_array(s->arena, bool, s->m->n_tasks);
+	for (size_t i = 0; i < s->f->n_parts; i++)
+		if (s->calls[i].rq->op == OP_REMOVE)
+			s->removed[s->calls[i].id] = true;
 }
 
 static void link_parts(struct search *s)
@@ -739,7 +840,6 @@ static void set_up(struct search *s)
 	size_t n = s->f->n_parts;
 
 	s->world = model_world_new(s->arena, s->f->policy, false);
-	s->versions = true;
 	s->calls = arena_array(s->arena, struct model_call, n);
 	s->seen = arena_array(s->arena, uint32_t, n);
 	s->took = arena_array(s->arena, uint32_t, n);
@@ -756,6 +856,7 @@ static void set_up(struct search *s)
 	s->size = model_size(s->m);
 	s->least_left = SIZE_MAX;
 	s->limit = STEPS_BASE + STEPS_EACH * n;
+	find_removed(s);
 	find_hints(s);
 	find_needs(s);
 }
@@ -821,8 +922,10 @@ static bool fits(const struct family *f)
 		tally_add(&tasks, f->tasks[i]);
 	for (size_t i = 0; good && i < f->n_parts; i++) {
 		const struct part *p = &f->parts[i];
-		struct room *r = &rooms[tally_find(&tasks, p->rq->id.n ? p->rq->id : p->took)];
+		uint32_t task = tally_find(&tasks, p->rq->id.n ? p->rq->id : p->took);
+		struct room *r = &rooms[task], none = { 0 };
 
+		r = task ? r : &none;
 		good = all_fit(r->depends, MODEL_DEPENDS, p->rq->depends, true) &&
 		       all_fit(r->labels, MODEL_LABELS, p->rq->labels, false) &&
 		       all_fit(r->labels, MODEL_LABELS, p->rq->add_labels, false);

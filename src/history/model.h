@@ -62,7 +62,7 @@ struct model_task {
 	int64_t class_rank, priority;
 	int64_t fence, version, attempts, abandoned;
 	int64_t not_before, free_at, last_ttl;
-	int64_t created_at, updated_at, started_at, first_started_at, done_at;
+	int64_t created_at, updated_at, started_at, first_started_at, done_at, archived_at;
 	struct model_lock lock;
 	/* what the last holder did, until the next acquisition */
 	uint32_t last_op, last_token, last_next;
@@ -127,6 +127,8 @@ struct model_choice {
 			 * in order, went to Needs Help on the way: 0 to model_worn() */
 };
 
+/* Could the queue have made this id? */
+bool model_makes(struct str id);
 /* How many tasks this call can send to Needs Help before it comes to one elsewhere. */
 uint32_t model_worn(const struct model_world *w, const struct model *m, const struct model_call *c,
 		    int64_t now);
@@ -141,11 +143,13 @@ struct model_grant {
 struct model_answer {
 	int64_t code; /* enum result; -1: this choice was not possible, throw the state away */
 	int64_t now, repeated, existed, has_next, wait_ms;
-	int64_t cleaned; /* LOCK_CLEANUP: so many tasks of this world */
+	int64_t touched; /* LOCK_CLEANUP, ARCHIVE: so many tasks of this world */
 	int64_t elsewhere; /* not whole, nothing taken here: a task of another world (or none, where `code`
 			    * is NO_TASKS, or `next` of a claim_next if none_left) is as right */
 	int64_t none_left; /* nothing here is on offer after the step */
 	uint32_t id, next_id;
+	uint32_t made_id; /* ID_PEEK, ID_CLAIM, in a whole world: MODEL_TEXT */
+	uint32_t pad;
 	struct model_task task, next;
 	int64_t counts[4]; /* of the task: open_deps, canceled_deps, open_subs; 4th unused */
 	int64_t next_counts[4];

@@ -29,7 +29,7 @@ __attribute__((format(printf, 2, 3))) static bool differs(const struct look *k, 
 	return false;
 }
 
-/* A history may leave out what is empty or beside the point; a queue that is asked directly does not. */
+/* What a history has no field for; a queue that is asked directly shows it. */
 static bool left_out(const struct look *k, bool empty)
 {
 	return empty && !k->w->whole;
@@ -38,19 +38,22 @@ static bool left_out(const struct look *k, bool empty)
 static bool same_int(const struct look *k, struct str id, const char *what, int64_t want,
 		     int64_t got)
 {
-	if (want == got || left_out(k, !got))
-		return true;
-	return differs(k, "%.*s: %s is %lld, should be %lld", STRF(id), what, (long long)got,
-		       (long long)want);
+	return want == got || differs(k, "%.*s: %s is %lld, should be %lld", STRF(id), what,
+				      (long long)got, (long long)want);
+}
+
+/* What every task or lock has, or a history has no field for. */
+static bool same_said(const struct look *k, struct str id, const char *what, int64_t want,
+		      int64_t got)
+{
+	return left_out(k, !got) || same_int(k, id, what, want, got);
 }
 
 static bool same_str(const struct look *k, struct str id, const char *what, struct str want,
 		     struct str got)
 {
-	if (str_eq(want, got) || left_out(k, !got.n))
-		return true;
-	return differs(k, "%.*s: %s is '%.*s', should be '%.*s'", STRF(id), what, STRF(got),
-		       STRF(want));
+	return str_eq(want, got) || differs(k, "%.*s: %s is '%.*s', should be '%.*s'", STRF(id),
+					    what, STRF(got), STRF(want));
 }
 
 static bool same_text(const struct look *k, struct str id, const char *what, uint32_t want,
@@ -59,7 +62,8 @@ static bool same_text(const struct look *k, struct str id, const char *what, uin
 	if (want == MODEL_SOME_TEXT)
 		return got.n || left_out(k, true) ||
 		       differs(k, "%.*s: %s is empty", STRF(id), what);
-	return same_str(k, id, what, model_text(k->w, MODEL_TEXT, want), got);
+	return left_out(k, !got.n) ||
+	       same_str(k, id, what, model_text(k->w, MODEL_TEXT, want), got);
 }
 
 static bool same_list(const struct look *k, struct str id, const char *what, enum model_kind kind,
@@ -67,8 +71,6 @@ static bool same_list(const struct look *k, struct str id, const char *what, enu
 {
 	size_t n = 0;
 
-	if (left_out(k, !got.n))
-		return true;
 	for (; n < room && want[n]; n++) {
 		struct str text = model_text(k->w, kind, want[n]);
 
@@ -86,7 +88,8 @@ static bool same_token(const struct look *k, uint32_t want, struct str hash)
 {
 	struct str token = model_text(k->w, MODEL_TOKEN, want);
 	struct arena a = { 0 };
-	bool same = !hash.n || str_eq(hash, token) || str_eq(hash, token_hash(&a, token));
+	bool same = left_out(k, !hash.n) || str_eq(hash, token) ||
+		    str_eq(hash, token_hash(&a, token));
 
 	arena_free(&a);
 	return same;
@@ -104,8 +107,8 @@ static bool same_lock(const struct look *k, const struct model_lock *want, const
 	if (!same_token(k, want->token, l->token))
 		return differs(k, "%.*s: the lock has another token", STRF(got->id));
 	return same_int(k, got->id, "lock.expires_at", want->expires_at, l->expires_at) &&
-	       same_int(k, got->id, "lock.acquired_at", want->acquired_at, l->acquired_at) &&
-	       same_int(k, got->id, "lock.ttl", want->ttl, l->ttl) &&
+	       same_said(k, got->id, "lock.acquired_at", want->acquired_at, l->acquired_at) &&
+	       same_said(k, got->id, "lock.ttl", want->ttl, l->ttl) &&
 	       same_int(k, got->id, "lock.manual", want->manual, l->manual);
 }
 
@@ -121,7 +124,7 @@ static bool same_numbers(const struct look *k, const struct model_task *want,
 	       same_int(k, id, "version", want->version, got->version) &&
 	       same_int(k, id, "attempts", want->attempts, got->attempts) &&
 	       same_int(k, id, "abandoned", want->abandoned, got->abandoned) &&
-	       same_int(k, id, "class", want->class_rank, got->class_rank) &&
+	       same_said(k, id, "class", want->class_rank, got->class_rank) &&
 	       same_int(k, id, "priority", want->priority, got->priority) &&
 	       same_int(k, id, "not_before", want->not_before, got->not_before);
 }
@@ -131,12 +134,14 @@ static bool same_times(const struct look *k, const struct model_task *want, cons
 	struct str id = got->id;
 	bool kept = want->status == IN_PROGRESS && !want->lock.holder;
 
-	return same_int(k, id, "created_at", want->created_at, got->created_at) &&
-	       same_int(k, id, "updated_at", want->updated_at, got->updated_at) &&
-	       same_int(k, id, "started_at", want->started_at, got->started_at) &&
-	       same_int(k, id, "first_started_at", want->first_started_at, got->first_started_at) &&
+	return same_said(k, id, "created_at", want->created_at, got->created_at) &&
+	       same_said(k, id, "updated_at", want->updated_at, got->updated_at) &&
+	       same_said(k, id, "started_at", want->started_at, got->started_at) &&
+	       same_said(k, id, "first_started_at", want->first_started_at,
+			 got->first_started_at) &&
 	       same_int(k, id, "done_at", want->done_at, got->done_at) &&
-	       (!kept || same_int(k, id, "free_at", want->free_at, got->free_at));
+	       same_int(k, id, "archived_at", want->archived_at, got->archived_at) &&
+	       (!kept || same_said(k, id, "free_at", want->free_at, got->free_at));
 }
 
 static bool same_words(const struct look *k, const struct model_task *want, const struct task *got)
@@ -147,7 +152,7 @@ static bool same_words(const struct look *k, const struct model_task *want, cons
 			got->assignee) &&
 	       same_text(k, id, "agent_run", want->run, got->run) &&
 	       same_text(k, id, "title", want->title, got->title) &&
-	       same_text(k, id, "type", want->type, got->type) &&
+	       same_str(k, id, "type", model_text(k->w, MODEL_TEXT, want->type), got->type) &&
 	       same_text(k, id, "summary", want->summary, got->summary) &&
 	       same_text(k, id, "blocker_reason", want->reason, got->blocker_reason) &&
 	       same_text(k, id, "unblock_action", want->unblock_action, got->unblock_action);
@@ -158,7 +163,7 @@ static bool same_links(const struct look *k, const struct model_task *want, cons
 {
 	struct str id = got->id, parent = model_text(k->w, MODEL_TASK, want->parent);
 
-	if (!str_eq_nocase(parent, got->parent) && !left_out(k, !got->parent.n))
+	if (!str_eq_nocase(parent, got->parent))
 		return differs(k, "%.*s: its parent is '%.*s', should be '%.*s'", STRF(id),
 			       STRF(got->parent), STRF(parent));
 	return same_list(k, id, "depends", MODEL_TASK, want->depends, MODEL_DEPENDS,
@@ -292,7 +297,8 @@ static bool same_overview(const struct look *k)
 	return same_listed(k, 50);
 }
 
-static bool same_cleaned(const struct look *k)
+/* The tasks that a cleanup or an archiving changed. */
+static bool same_touched(const struct look *k)
 {
 	int64_t here = 0;
 
@@ -301,8 +307,8 @@ static bool same_cleaned(const struct look *k)
 		if (!k->got->repeated && !same_as_state(k, &k->got->tasks[i]))
 			return false;
 	}
-	return here == k->want->cleaned || differs(k, "%lld locks were cleaned up, should be %lld",
-						   (long long)here, (long long)k->want->cleaned);
+	return here == k->want->touched || differs(k, "%lld tasks were changed, should be %lld",
+						   (long long)here, (long long)k->want->touched);
 }
 
 /* Eligible ones come first, in order; the others have no place. */
@@ -338,16 +344,10 @@ static bool same_candidates(const struct look *k)
 
 static bool same_id(const struct look *k)
 {
-	struct arena a = { 0 };
-	int64_t counter;
-	struct str id = k->c->rq->op == OP_ID_PEEK
-				? model_next_id(k->w, k->m, &counter, &a)
-				: arena_printf(&a, "t%lld", (long long)k->m->counter);
-	bool same = !k->w->whole || k->want->repeated || str_eq(id, k->got->text) ||
-		    differs(k, "the id is %.*s, should be %.*s", STRF(k->got->text), STRF(id));
+	struct str id = model_text(k->w, MODEL_TEXT, k->want->made_id);
 
-	arena_free(&a);
-	return same;
+	return !k->w->whole || str_eq(id, k->got->text) ||
+	       differs(k, "the id is %.*s, should be %.*s", STRF(k->got->text), STRF(id));
 }
 
 /* --- all ----------------------------------------------------------------------------------------- */
@@ -397,19 +397,26 @@ static bool same_next(const struct look *k)
 			      same_grant(k, &want->next_lock, got->next_lock));
 }
 
+static bool same_repeated(const struct look *k)
+{
+	bool repeated = k->want->repeated && k->got->code == SUCCESS;
+
+	return repeated == (k->got->repeated != 0) ||
+	       differs(k, "the answer is %s",
+		       k->got->repeated ? "called repeated" : "not called repeated");
+}
+
 static bool same_about_task(const struct look *k)
 {
 	const struct model_answer *want = k->want;
 	const struct answer *got = k->got;
-	bool repeated = want->repeated && got->code == SUCCESS;
 
 	if (want->id && !got->task && got->code == SUCCESS)
 		return differs(k, "the answer has no task");
 	if (want->id && got->task && !same_task(k, &want->task, want->counts, got->task))
 		return false;
-	if (repeated != (got->repeated != 0))
-		return differs(k, "the answer is %s",
-			       got->repeated ? "called repeated" : "not called repeated");
+	if (!same_repeated(k))
+		return false;
 	if (!want->existed != !got->existed)
 		return differs(k, "the task is said to have existed: %d", got->existed != 0);
 	if (k->w->whole && want->wait_ms != got->wait_ms)
@@ -437,9 +444,11 @@ bool model_agrees(const struct model_world *w, const struct model *m, const stru
 		return same_overview(&k);
 	case OP_ID_PEEK:
 	case OP_ID_CLAIM:
-		return got->code != SUCCESS || same_id(&k);
+		return got->code != SUCCESS || (same_id(&k) && same_repeated(&k));
 	case OP_LOCK_CLEANUP:
-		return got->code != SUCCESS || same_cleaned(&k);
+	case OP_ARCHIVE:
+		return got->code == SUCCESS ? same_touched(&k) && same_repeated(&k)
+					    : same_about_task(&k);
 	case OP_NEXT:
 		if (c->rq->explain)
 			return same_candidates(&k);

@@ -32,6 +32,8 @@ void step_changed(const struct step *s, struct model_task *t)
 {
 	t->version++;
 	t->updated_at = s->now;
+	if (!step_over(t))
+		t->archived_at = 0;
 }
 
 void step_unlock(const struct step *s, struct model_task *t)

@@ -69,6 +69,12 @@ static inline bool step_ended(const struct model_task *t)
 	return t->status == DONE || t->status == CANCELED;
 }
 
+/* Ended, or failed: what can be put into the archive. */
+static inline bool step_over(const struct model_task *t)
+{
+	return step_ended(t) || t->status == FAILED;
+}
+
 /* model_move.c */
 bool step_held_by(const struct step *s, const struct model_task *t, uint32_t token);
 bool step_own(const struct step *s, const struct model_task *t);

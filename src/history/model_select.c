@@ -122,3 +122,11 @@ struct str model_next_id(const struct model_world *w, const struct model *m, int
 		return id;
 	}
 }
+
+bool model_makes(struct str id)
+{
+	int64_t n;
+
+	return (str_cut_prefix(&id, STR("t")) || str_cut_prefix(&id, STR("T"))) &&
+	       str_to_i64(id, &n) && id.p[0] >= '1' && id.p[0] <= '9';
+}

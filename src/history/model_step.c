@@ -1,4 +1,5 @@
 /* One call: what doc/contract.md says that it does. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "history/model_part.h"
@@ -264,6 +265,32 @@ static bool grants(const struct step *s)
 	       (op == OP_STATUS && s->rq->status == IN_PROGRESS);
 }
 
+/* A task as it begins. What was removed under that id left its fence behind. */
+static void begin_task(const struct step *s, uint32_t task, struct str spelled)
+{
+	struct model_task *t = step_task(s, task);
+
+	*t = (struct model_task){ .status = READY,
+				  .class_rank = STANDARD,
+				  .priority = PRIORITY_DEFAULT,
+				  .fence = t->fence,
+				  .version = 1,
+				  .created_at = s->now,
+				  .updated_at = s->now,
+				  .title = model_name(s->w, MODEL_TEXT, spelled),
+				  .spelled = model_name(s->w, MODEL_TEXT, spelled) };
+	step_fields(s, t);
+}
+
+/* Where a queue is a folder of lock files, a claim makes the task that it names. */
+static bool made_by_claim(const struct step *s)
+{
+	if (!s->w->policy.claim_creates || s->rq->op != OP_CLAIM || HAS(s->rq, fence))
+		return false;
+	begin_task(s, s->c->id, s->rq->id);
+	return true;
+}
+
 /* A refusal leaves the task as it was, unless it went to Needs Help for being abandoned too often. */
 static void about_task(const struct step *s)
 {
@@ -271,11 +298,11 @@ static void about_task(const struct step *s)
 	struct model_task before;
 	bool gave_up;
 
-	if (!step_there(s, task)) {
+	before = *step_task(s, task);
+	if (!before.status && !made_by_claim(s)) {
 		s->want->code = NOT_FOUND;
 		return;
 	}
-	before = *step_task(s, task);
 	s->want->code = one_task(s, task);
 	gave_up = before.status == IN_PROGRESS && step_task(s, task)->status == NEEDS_HELP;
 	if (s->want->code != SUCCESS && !gave_up)
@@ -294,15 +321,7 @@ static void make(const struct step *s, uint32_t task, struct str spelled)
 	struct model_task before = *t;
 	bool more = false;
 
-	*t = (struct model_task){ .status = READY,
-				  .class_rank = STANDARD,
-				  .priority = PRIORITY_DEFAULT,
-				  .fence = before.fence,
-				  .version = 1,
-				  .created_at = s->now,
-				  .updated_at = s->now,
-				  .spelled = model_name(s->w, MODEL_TEXT, spelled) };
-	step_fields(s, t);
+	begin_task(s, task, spelled);
 	if (HAS(s->rq, status))
 		t->status = s->rq->status;
 	s->want->code = s->c->parent ? step_parent(s, task) : SUCCESS;
@@ -316,11 +335,13 @@ static void make(const struct step *s, uint32_t task, struct str spelled)
 	show(s, task);
 }
 
-/* An id that the queue makes. */
+/* An id that the queue makes, whatever spelling others use. */
 static void make_any(const struct step *s)
 {
 	uint32_t task = s->choice.took;
 	int64_t counter = s->m->counter;
+	char made[ID_MAX + 1];
+	struct str id;
 
 	if (s->w->whole)
 		task = model_name(s->w, MODEL_TASK,
@@ -333,7 +354,9 @@ static void make_any(const struct step *s)
 		s->want->code = -1;
 		return;
 	}
-	make(s, task, model_text(s->w, MODEL_TASK, task));
+	id = model_text(s->w, MODEL_TASK, task);
+	snprintf(made, sizeof(made), "t%.*s", (int)id.n - 1, id.p + 1);
+	make(s, task, str_c(made));
 	if (s->want->code == SUCCESS)
 		s->m->counter = counter;
 }
@@ -416,7 +439,7 @@ static void cleanup(const struct step *s)
 		if (!t->status || !step_ran_out(s, t) ||
 		    s->now - t->lock.expires_at < s->rq->older_than)
 			continue;
-		s->want->cleaned++;
+		s->want->touched++;
 		if (t->status == IN_PROGRESS && step_abandon(s, t))
 			continue;
 		step_unlock(s, t);
@@ -425,7 +448,45 @@ static void cleanup(const struct step *s)
 	}
 }
 
+/* One that is locked is somebody's, and stays; so does one that is not old enough, or in the archive already. */
+static void put_away(const struct step *s, struct model_task *t)
+{
+	int64_t since = t->done_at ? t->done_at : t->updated_at;
+
+	if (!step_over(t) || t->archived_at || t->lock.holder || s->now - since < s->rq->older_than)
+		return;
+	t->archived_at = s->now;
+	t->version++;
+	s->want->touched++;
+}
+
+static void archive(const struct step *s)
+{
+	if (!HAS(s->rq, id)) {
+		for (uint32_t i = 1; i < s->m->n_tasks; i++)
+			put_away(s, model_task(s->m, i));
+	} else if (!step_there(s, s->c->id)) {
+		s->want->code = NOT_FOUND;
+	} else if (!step_over(step_task(s, s->c->id))) {
+		s->want->code = MISCONFIGURED;
+		show(s, s->c->id);
+	} else {
+		put_away(s, step_task(s, s->c->id));
+	}
+}
+
 /* --- all ----------------------------------------------------------------------------------------- */
+
+/* The id that would be made next; the counter after it. */
+static int64_t show_id(const struct step *s)
+{
+	int64_t counter = s->m->counter;
+
+	if (s->w->whole)
+		s->want->made_id = model_name(s->w, MODEL_TEXT,
+					      model_next_id(s->w, s->m, &counter, s->w->arena));
+	return counter;
+}
 
 static void read_only(const struct step *s)
 {
@@ -438,6 +499,9 @@ static void read_only(const struct step *s)
 			show(s, s->c->id);
 		else
 			s->want->code = NOT_FOUND;
+		return;
+	case OP_ID_PEEK:
+		(void)show_id(s);
 		return;
 	case OP_NEXT:
 		if (s->rq->explain)
@@ -472,9 +536,11 @@ static void change(const struct step *s)
 	case OP_LOCK_CLEANUP:
 		cleanup(s);
 		return;
+	case OP_ARCHIVE:
+		archive(s);
+		return;
 	case OP_ID_CLAIM:
-		if (s->w->whole)
-			(void)model_next_id(s->w, s->m, &s->m->counter, s->w->arena);
+		s->m->counter = show_id(s);
 		return;
 	default:
 		about_task(s);

@@ -178,7 +178,6 @@ static bool no_other_keys(struct reader *r, const json_t *o, const char *const *
 static bool head_line(struct reading *x, const json_t *o)
 {
 	static const char *const others[] = { "pawl_history", "policy", NULL };
-	static const char *const flags[] = { "keep_abandoned", "ignore_depends", NULL };
 	const json_t *format = json_object_get(o, "pawl_history"),
 		     *policy = json_object_get(o, "policy");
 	struct history_head *h = &x->log->head;
@@ -191,10 +190,8 @@ static bool head_line(struct reading *x, const json_t *o)
 				   (long long)json_integer_value(format), HISTORY_FORMAT);
 	if (!json_is_object(policy))
 		return reader_fail(&x->r, "policy is missing");
-	h->policy.keep_abandoned = json_is_true(json_object_get(policy, flags[0]));
-	h->policy.ignore_depends = json_is_true(json_object_get(policy, flags[1]));
 	return fields_read(&x->r, o, head_fields, others, h) &&
-	       fields_read(&x->r, policy, policy_fields, flags, &h->policy);
+	       fields_read(&x->r, policy, policy_fields, NULL, &h->policy);
 }
 
 static bool read_time(struct reading *x, const json_t *o, int64_t *t)

@@ -188,10 +188,11 @@ static void full(void **state)
 	assert_true(history_close(h) < 0);
 }
 
-#define GOOD                                                                                        \
+#define HEADER(ignore)                                                                              \
 	"{\"pawl_history\":1,\"pawl\":\"0\",\"store\":\"mem\",\"seed\":1,\"agents\":1,\"tasks\":1," \
 	"\"policy\":{\"lease\":1,\"lease_min\":1,\"lease_max\":1,\"lock_ttl\":1,"                   \
-	"\"max_abandoned\":1}}\n"
+	"\"max_abandoned\":1,\"keep_abandoned\":false,\"ignore_depends\":" ignore "}}\n"
+#define GOOD HEADER("false")
 #define CALL \
 	"{\"t\":5,\"call\":1,\"agent\":\"a\",\"pid\":1,\"request\":{\"op\":\"SHOW\",\"id\":\"t1\"}}\n"
 
@@ -204,6 +205,7 @@ static void malformed(void **state)
 		{ "x", "line 1" },
 		{ "{}\n", "line 1: this is no header" },
 		{ "{\"pawl_history\":2}\n", "format 2" },
+		{ HEADER("1"), "line 1: ignore_depends: true or false" },
 		{ GOOD "[]\n", "line 2: an object" },
 		{ GOOD "{\"t\":1}\n", "neither call" },
 		{ GOOD "x\n" CALL, "line 2: not JSON" },

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 
 #include "base/secret.h"
+#include "base/seeded.h"
 #include "queue/queue.h"
 
 #define START INT64_C(1700000000000)
 #define MS INT64_C(1000000)
+#define MADE_MAX 4 /* ids that the queue makes */
 
 const struct gen gen_default = {
 	.agents = 6,
@@ -18,6 +20,7 @@ const struct gen gen_default = {
 	.links = 30,
 	.removes = true,
 	.next = true,
+	.makes = true,
 	.slow_ns = 40 * MS,
 	.max_abandoned = 3,
 };
@@ -34,15 +37,6 @@ static int64_t boot_ms(void)
 	return 1000000 + clock_ns / MS;
 }
 
-uint32_t gen_random(uint64_t *state, uint32_t below)
-{
-	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return below ? (uint32_t)((x ^ x >> 31) >> 11) % below : 0;
-}
-
 struct agent {
 	struct str name, task, token, old_token;
 	int64_t fence;
@@ -51,7 +45,7 @@ struct agent {
 	struct history_call *call;
 	struct request *rq; /* with the real tokens */
 	struct answer *ans;
-	bool dies, fails;
+	bool dies, fails, again; /* again: the last call goes out once more */
 	unsigned lives;
 };
 
@@ -62,12 +56,12 @@ struct run {
 	struct history_log *log;
 	struct agent *agents;
 	struct str *ids;
-	unsigned request_ids;
+	unsigned request_ids, made;
 };
 
 static uint32_t below(struct run *r, uint32_t n)
 {
-	return gen_random(&r->random, n);
+	return seeded_below(&r->random, n);
 }
 
 static bool chance(struct run *r, uint32_t of_1000)
@@ -158,18 +152,37 @@ static struct request *acquire(struct run *r, struct agent *g, enum op op, struc
 
 static struct str any_id(struct run *r)
 {
-	return r->ids[below(r, (uint32_t)r->g->tasks)];
+	uint32_t i = below(r, (uint32_t)r->g->tasks + r->made);
+
+	if (i < r->g->tasks)
+		return r->ids[i];
+	return arena_printf(&r->log->arena, "%c%u", chance(r, 900) ? 't' : 'T',
+			    1 + i - (uint32_t)r->g->tasks);
+}
+
+static void give_status(struct run *r, struct request *rq)
+{
+	GIVE(rq, status, BACKLOG + below(r, STATUS_END - BACKLOG));
+	GIVE(rq, reason, STR("so"));
+	GIVE(rq, unblock_action, STR("wait"));
+	if (rq->status != IN_PROGRESS)
+		return;
+	GIVE(rq, new_token, token_make(&r->log->arena));
+	GIVE(rq, ttl, 200);
 }
 
 static struct request *by_holder(struct run *r, struct agent *g)
 {
-	static const enum op ops[] = { OP_HEARTBEAT, OP_HEARTBEAT, OP_DONE,   OP_DONE,  OP_RELEASE,
-				       OP_FAIL,      OP_BLOCK,     OP_REVIEW, OP_UPDATE };
+	static const enum op ops[] = { OP_HEARTBEAT, OP_HEARTBEAT, OP_DONE,     OP_DONE,
+				       OP_RELEASE,   OP_FAIL,      OP_BLOCK,    OP_REVIEW,
+				       OP_UPDATE,    OP_STATUS,    OP_ESCALATE, OP_LOCK_RELEASE };
 	enum op op = ops[below(r, sizeof(ops) / sizeof(*ops))];
 	struct request *rq = ask(r, g, op, g->task);
 
 	GIVE(rq, token, chance(r, 50) && g->old_token.n ? g->old_token : g->token);
-	if (op == OP_FAIL || op == OP_BLOCK)
+	if (op == OP_STATUS)
+		give_status(r, rq);
+	if (op == OP_FAIL || op == OP_BLOCK || op == OP_ESCALATE)
 		GIVE(rq, reason, STR("why not"));
 	if (op == OP_BLOCK)
 		GIVE(rq, unblock_action, STR("wait"));
@@ -191,7 +204,6 @@ static struct request *by_holder(struct run *r, struct agent *g)
 static struct request *create(struct run *r, struct agent *g, struct str id)
 {
 	struct request *rq = ask(r, g, OP_CREATE, id);
-	struct strs *depends;
 
 	GIVE(rq, title, STR("something"));
 	GIVE(rq, priority, below(r, 3));
@@ -201,11 +213,18 @@ static struct request *create(struct run *r, struct agent *g, struct str id)
 		GIVE(rq, parent, any_id(r));
 		return rq;
 	}
-	depends = &rq->depends;
-	depends->v = arena_array(&r->log->arena, struct str, 1);
-	depends->v[0] = any_id(r);
-	depends->n = 1;
-	rq->has |= UINT64_C(1) << ARG_depends;
+	GIVE(rq, depends, arena_append(&r->log->arena, (struct strs){ 0 }, any_id(r)));
+	return rq;
+}
+
+static struct request *create_any(struct run *r, struct agent *g)
+{
+	struct request *rq;
+
+	if (!r->g->makes || r->made == MADE_MAX || chance(r, 700))
+		return create(r, g, any_id(r));
+	rq = create(r, g, STR(""));
+	GIVE(rq, request_id, arena_printf(&r->log->arena, "make-%u", ++r->made));
 	return rq;
 }
 
@@ -214,14 +233,16 @@ static struct request *by_person(struct run *r, struct agent *g)
 	static const enum op ops[] = { OP_SHOW,   OP_LOCK_STATUS, OP_UNBLOCK, OP_APPROVE,
 				       OP_REWORK, OP_RETRY,       OP_REOPEN,  OP_CANCEL,
 				       OP_UPDATE, OP_LOCK_BREAK,  OP_NEXT,    OP_LOCK_CLEANUP,
-				       OP_CREATE, OP_SHOW,        OP_REMOVE,  OP_COMMENT };
+				       OP_CREATE, OP_SHOW,        OP_REMOVE,  OP_COMMENT,
+				       OP_DEPEND, OP_UNDEPEND,    OP_STATUS,  OP_ARCHIVE };
 	enum op op = ops[below(r, sizeof(ops) / sizeof(*ops))];
-	bool none = op == OP_NEXT || op == OP_LOCK_CLEANUP;
+	bool none = op == OP_NEXT || op == OP_LOCK_CLEANUP || (op == OP_ARCHIVE && chance(r, 400));
 	struct request *rq;
 
 	if (op == OP_CREATE)
-		return create(r, g, any_id(r));
-	if (op == OP_REMOVE && !r->g->removes)
+		return create_any(r, g);
+	if ((op == OP_REMOVE && !r->g->removes) ||
+	    ((op == OP_DEPEND || op == OP_UNDEPEND) && !r->g->links))
 		op = OP_SHOW;
 	rq = ask(r, g, op, none ? STR("") : any_id(r));
 	if (op == OP_REWORK || op == OP_REOPEN || op == OP_CANCEL || op == OP_LOCK_BREAK)
@@ -234,6 +255,10 @@ static struct request *by_person(struct run *r, struct agent *g)
 		GIVE(rq, force, chance(r, 500));
 	if (op == OP_COMMENT)
 		GIVE(rq, text, STR("hm"));
+	if (op == OP_DEPEND || op == OP_UNDEPEND)
+		GIVE(rq, depends, arena_append(&r->log->arena, (struct strs){ 0 }, any_id(r)));
+	if (op == OP_STATUS)
+		give_status(r, rq);
 	return rq;
 }
 
@@ -269,8 +294,11 @@ static void send(struct run *r, struct agent *g, size_t number)
 	struct history_log *log = r->log;
 	struct request *shown = arena_new(&log->arena, struct request);
 
-	g->rq = log->n_calls < r->g->tasks ? create(r, g, r->ids[log->n_calls])
-					   : next_request(r, g);
+	if (log->n_calls < r->g->tasks)
+		g->rq = create(r, g, r->ids[log->n_calls]);
+	else if (!g->again)
+		g->rq = next_request(r, g);
+	g->again = false;
 	*shown = *g->rq;
 	shown->token = mark(&log->arena, g->rq->token);
 	shown->new_token = mark(&log->arena, g->rq->new_token);
@@ -338,6 +366,7 @@ static void answer(struct run *r, struct agent *g)
 		g->call->ans = seen_answer(&r->log->arena, g->ans);
 		remember(g);
 	}
+	g->again = (g->dies || g->fails) && chance(r, 400);
 	g->state = IDLE;
 	g->at = clock_ns + a_while(r, 2 * r->g->slow_ns);
 }
@@ -352,20 +381,26 @@ static struct agent *next_agent(struct run *r)
 	return first;
 }
 
-static void finals(struct run *r)
+static void final(struct run *r, struct str id)
 {
 	struct history_log *log = r->log;
+	struct request rq = { .op = OP_SHOW };
+	struct answer ans;
 
-	log->ends = mem_alloc(r->g->tasks * sizeof(*log->ends));
-	for (size_t i = 0; i < r->g->tasks; i++) {
-		struct request rq = { .op = OP_SHOW };
-		struct answer ans;
+	GIVE(&rq, id, id);
+	queue_call(r->q, &rq, &ans, &log->arena);
+	log->ends[log->n_ends++] = (struct history_end){ id, clock_ns, ans.now,
+							 seen(&log->arena, ans.task) };
+}
 
-		GIVE(&rq, id, r->ids[i]);
-		queue_call(r->q, &rq, &ans, &log->arena);
-		log->ends[log->n_ends++] = (struct history_end){ r->ids[i], clock_ns, ans.now,
-								 seen(&log->arena, ans.task) };
-	}
+static void finals(struct run *r)
+{
+	r->log->ends = mem_alloc((r->g->tasks + 2 * MADE_MAX) * sizeof(*r->log->ends));
+	for (size_t i = 0; i < r->g->tasks; i++)
+		final(r, r->ids[i]);
+	/* ids that were given away by name are passed over */
+	for (unsigned i = 1; i <= 2 * r->made; i++)
+		final(r, arena_printf(&r->log->arena, "t%u", i));
 }
 
 static void open_queue(struct run *r)

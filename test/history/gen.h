@@ -15,6 +15,7 @@ struct gen {
 	unsigned faults;    /* of 1000 calls: answered with API_ERROR, done or not */
 	unsigned links;     /* of 100 tasks: depend on another, or are its sub-task */
 	bool removes, next; /* tasks are removed and made again; done --claim-next */
+	bool makes;         /* tasks whose ids the queue makes */
 	int64_t slow_ns;    /* how long a call takes at most */
 	int64_t max_abandoned;
 };
@@ -22,6 +23,5 @@ struct gen {
 extern const struct gen gen_default;
 
 void gen_run(const struct gen *g, struct history_log *out);
-uint32_t gen_random(uint64_t *state, uint32_t below);
 
 #endif

@@ -15,10 +15,10 @@
 
 #include "history/check.h"
 
-#define HEAD                                                                                \
+#define HEAD_BEGIN                                                                          \
 	"{\"pawl_history\":1,\"pawl\":\"0.1.0\",\"store\":\"mem\",\"seed\":7,\"agents\":2," \
 	"\"tasks\":1,\"policy\":{\"lease\":100,\"lease_min\":1,\"lease_max\":86400000,"     \
-	"\"lock_ttl\":100,\"max_abandoned\":5,\"keep_abandoned\":false,\"ignore_depends\":false}}\n"
+	"\"lock_ttl\":100,\"max_abandoned\":5,\"keep_abandoned\":false,\"ignore_depends\":false"
 
 #define NS(ms) ((ms)*1000000LL)
 
@@ -31,7 +31,7 @@ struct text {
 static inline void add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static inline void add(struct text *t, const char *fmt, ...)
 {
-	char line[1000];
+	char line[2000];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -44,12 +44,18 @@ static inline void add(struct text *t, const char *fmt, ...)
 	buf_addc(&t->b, '\n');
 }
 
-static inline struct text begin(void)
+/* more: of the policy, as JSON */
+static inline struct text begin_with(const char *more)
 {
 	struct text t = { .b = BUF_MAX(1 << 20) };
 
-	buf_adds(&t.b, STR(HEAD));
+	buf_addf(&t.b, "%s%s}}\n", HEAD_BEGIN, more);
 	return t;
+}
+
+static inline struct text begin(void)
+{
+	return begin_with("");
 }
 
 static inline int send(struct text *t, int at, const char *agent, const char *request)

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/seeded.h"
 #include "gen.h"
 #include "history/check.h"
 
@@ -275,7 +276,7 @@ static void plant_everywhere(const struct plant *p)
 	struct gen g = gen_default;
 	int planted = 0;
 
-	g.removes = false; /* a removed task would explain a version that is gone */
+	g.removes = g.makes = false; /* a removed task would explain a version that is gone */
 	if (!p->deaths)
 		g.kills = g.faults = 0;
 	for (g.seed = 1; g.seed <= SEEDS; g.seed++) {
@@ -285,7 +286,7 @@ static void plant_everywhere(const struct plant *p)
 		bool done = false;
 
 		gen_run(&g, &log);
-		i = gen_random(&random, (uint32_t)HALF(&log));
+		i = seeded_below(&random, (uint32_t)HALF(&log));
 		for (size_t k = 0; !done && k < HALF(&log); k++)
 			done = p->plant(&log, (i + k) % HALF(&log));
 		if (done)
@@ -313,7 +314,7 @@ static void planted_no_tasks(void **state)
 	int planted_at = 0;
 
 	(void)state;
-	g.removes = false;
+	g.removes = g.makes = false;
 	g.links = 0;
 	for (g.seed = 1; g.seed <= SEEDS; g.seed++) {
 		struct history_log log;

@@ -10,15 +10,31 @@
 	"'code':'SUCCESS','task':{'id':'t1','status':'Ready','priority':2,'fence':0,'version':1}"
 #define CLAIM(token) "'op':'CLAIM','id':'t1','new_token':'" token "'"
 #define BY(op, token) "'op':'" op "','id':'t1','token':'" token "'"
-#define TASK(status, fence, version) \
-	"{'id':'t1','status':'" status "','priority':2,'fence':" fence ",'version':" version "}"
-#define HELD(fence, version, holder, token, until)                                            \
-	"{'id':'t1','status':'In Progress','priority':2,'fence':" fence ",'version':" version \
-	",'lock':{'holder':'" holder "','token':'" token "','expires_at':" until ",'ttl':100}}"
+#define SHOWN(status, fence, version, more)                                                       \
+	"{'id':'t1','status':'" status "','priority':2,'fence':" fence ",'version':" version more \
+	"}"
+/* As it was made, and as its last holder left it. */
+#define TASK(status, version) SHOWN(status, "0", version, "")
+#define LEFT(status, fence, version, holder) \
+	SHOWN(status, fence, version, ",'attempts':" fence ",'assignee':'" holder "'")
+#define FINISHED(fence, version, holder, at) \
+	SHOWN("Done", fence, version, ",'attempts':" fence ",'assignee':'" holder "','done_at':" at)
+#define HELD_AND(fence, version, holder, token, until, more)                            \
+	SHOWN("In Progress", fence, version,                                            \
+	      ",'attempts':" fence ",'assignee':'" holder "','lock':{'holder':'" holder \
+	      "','token':'" token "','expires_at':" until ",'ttl':100}" more)
+#define HELD(fence, version, holder, token, until) \
+	HELD_AND(fence, version, holder, token, until, "")
 #define GRANT(fence, token, until) \
 	"'lock':{'fence':" fence ",'expires_at':" until ",'ttl':100,'token':'" token "'}"
 #define CLAIMED(fence, version, holder, token, until)                  \
 	"'code':'SUCCESS','task':" HELD(fence, version, holder, token, \
+					until) "," GRANT(fence, token, until)
+/* After a lease that ran out. */
+#define OVER(fence, version, holder, token, until) \
+	HELD_AND(fence, version, holder, token, until, ",'abandoned':1")
+#define TOOK_OVER(fence, version, holder, token, until)                \
+	"'code':'SUCCESS','task':" OVER(fence, version, holder, token, \
 					until) "," GRANT(fence, token, until)
 #define RENEWED(version, until)                                     \
 	"'code':'SUCCESS','task':" HELD("1", version, "a1", TOKEN1, \
@@ -41,12 +57,12 @@ static void fences(void **state)
 	struct text t = held();
 
 	(void)state;
-	call(&t, 20, "a1", BY("RELEASE", TOKEN1), SAYS("SUCCESS", TASK("Ready", "1", "3")));
+	call(&t, 20, "a1", BY("RELEASE", TOKEN1), SAYS("SUCCESS", LEFT("Ready", "1", "3", "a1")));
 	call(&t, 30, "a2", CLAIM(TOKEN2), CLAIMED("2", "4", "a2", TOKEN2, "1131"));
 	CLEAN(t);
 
 	t = held();
-	call(&t, 20, "a1", BY("RELEASE", TOKEN1), SAYS("SUCCESS", TASK("Ready", "1", "3")));
+	call(&t, 20, "a1", BY("RELEASE", TOKEN1), SAYS("SUCCESS", LEFT("Ready", "1", "3", "a1")));
 	call(&t, 30, "a2", CLAIM(TOKEN2), CLAIMED("1", "4", "a2", TOKEN2, "1131"));
 	CAUGHT(t, FENCE);
 
@@ -65,7 +81,7 @@ static void manual_lock_put_to_work(void **state)
 	(void)state;
 	call(&t, 0, "a1", CREATE, FRESH);
 	call(&t, 10, "a1", "'op':'LOCK_ACQUIRE','id':'t1','new_token':'" TOKEN1 "'",
-	     "'code':'SUCCESS','task':{'id':'t1','status':'Ready','priority':2,'fence':1,'version':2,"
+	     "'code':'SUCCESS','task':{'id':'t1','status':'Ready','priority':2,'fence':1,'version':2,'assignee':'a1',"
 	     "'lock':{'holder':'a1','expires_at':1111,'ttl':100,'manual':true}}," GRANT("1", TOKEN1,
 											"1111"));
 	call(&t, 20, "a1", CLAIM(TOKEN1), CLAIMED("1", "3", "a1", TOKEN1, "1111"));
@@ -77,7 +93,7 @@ static void holders(void **state)
 	struct text t = held();
 
 	(void)state;
-	call(&t, 200, "a2", CLAIM(TOKEN2), CLAIMED("2", "3", "a2", TOKEN2, "1301"));
+	call(&t, 200, "a2", CLAIM(TOKEN2), TOOK_OVER("2", "3", "a2", TOKEN2, "1301"));
 	CLEAN(t);
 
 	t = held();
@@ -87,7 +103,7 @@ static void holders(void **state)
 	/* a lock that was broken in between is another matter */
 	t = held();
 	call(&t, 30, "a2", "'op':'LOCK_BREAK','id':'t1','reason':'so'",
-	     SAYS("SUCCESS", TASK("In Progress", "1", "3")));
+	     SAYS("SUCCESS", LEFT("In Progress", "1", "3", "a1")));
 	call(&t, 50, "a2", CLAIM(TOKEN2), CLAIMED("2", "4", "a2", TOKEN2, "1151"));
 	CLEAN(t);
 }
@@ -98,7 +114,7 @@ static void stale(void **state)
 
 	(void)state;
 	call(&t, 60, "a1", BY("HEARTBEAT", TOKEN1), RENEWED("3", "1161"));
-	call(&t, 140, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", TASK("Done", "1", "4")));
+	call(&t, 140, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", FINISHED("1", "4", "a1", "1141")));
 	CLEAN(t);
 
 	/* at the moment of its end a lease is over */
@@ -107,26 +123,26 @@ static void stale(void **state)
 	CAUGHT(t, STALE);
 
 	t = held();
-	call(&t, 200, "a2", CLAIM(TOKEN2), CLAIMED("2", "3", "a2", TOKEN2, "1301"));
-	call(&t, 210, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", TASK("Done", "2", "4")));
+	call(&t, 200, "a2", CLAIM(TOKEN2), TOOK_OVER("2", "3", "a2", TOKEN2, "1301"));
+	call(&t, 210, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", FINISHED("2", "4", "a2", "1211")));
 	CAUGHT(t, STALE);
 
 	t = held();
-	call(&t, 200, "a2", CLAIM(TOKEN2), CLAIMED("2", "3", "a2", TOKEN2, "1301"));
+	call(&t, 200, "a2", CLAIM(TOKEN2), TOOK_OVER("2", "3", "a2", TOKEN2, "1301"));
 	call(&t, 210, "a1", BY("DONE", TOKEN1),
-	     SAYS("LOST_LOCK", HELD("2", "3", "a2", TOKEN2, "1301")));
+	     SAYS("LOST_LOCK", OVER("2", "3", "a2", TOKEN2, "1301")));
 	CLEAN(t);
 
 	/* its lease would still run, but the lock was broken and given to another */
 	t = held();
 	call(&t, 30, "a2", "'op':'LOCK_BREAK','id':'t1','reason':'so'",
-	     SAYS("SUCCESS", TASK("In Progress", "1", "3")));
+	     SAYS("SUCCESS", LEFT("In Progress", "1", "3", "a1")));
 	call(&t, 50, "a2", CLAIM(TOKEN2), CLAIMED("2", "4", "a2", TOKEN2, "1151"));
-	call(&t, 60, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", TASK("Done", "2", "5")));
+	call(&t, 60, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", FINISHED("2", "5", "a2", "1061")));
 	CAUGHT(t, STALE);
 
 	t = held();
-	call(&t, 30, "a2", BY("DONE", TOKEN3), SAYS("SUCCESS", TASK("Done", "1", "3")));
+	call(&t, 30, "a2", BY("DONE", TOKEN3), SAYS("SUCCESS", FINISHED("1", "3", "a1", "1031")));
 	CAUGHT(t, STALE);
 }
 
@@ -136,17 +152,17 @@ static void done_once(void **state)
 	const char *reopen = "'op':'REOPEN','id':'t1','reason':'more'";
 
 	(void)state;
-	call(&t, 20, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", TASK("Done", "1", "3")));
+	call(&t, 20, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", FINISHED("1", "3", "a1", "1021")));
 	call(&t, 30, "a1", BY("DONE", TOKEN1),
-	     SAYS("SUCCESS", TASK("Done", "1", "3")) ",'repeated':true");
-	call(&t, 40, "a2", reopen, SAYS("SUCCESS", TASK("Ready", "1", "4")));
+	     SAYS("SUCCESS", FINISHED("1", "3", "a1", "1021")) ",'repeated':true");
+	call(&t, 40, "a2", reopen, SAYS("SUCCESS", LEFT("Ready", "1", "4", "a1")));
 	call(&t, 50, "a2", CLAIM(TOKEN2), CLAIMED("2", "5", "a2", TOKEN2, "1151"));
-	call(&t, 60, "a2", BY("DONE", TOKEN2), SAYS("SUCCESS", TASK("Done", "2", "6")));
+	call(&t, 60, "a2", BY("DONE", TOKEN2), SAYS("SUCCESS", FINISHED("2", "6", "a2", "1061")));
 	CLEAN(t);
 
 	t = held();
-	call(&t, 20, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", TASK("Done", "1", "3")));
-	call(&t, 30, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", TASK("Done", "1", "4")));
+	call(&t, 20, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", FINISHED("1", "3", "a1", "1021")));
+	call(&t, 30, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", FINISHED("1", "4", "a1", "1031")));
 	CAUGHT(t, DONE);
 }
 
@@ -160,11 +176,11 @@ static void lost(void **state)
 	CLEAN(t);
 
 	t = held();
-	final(&t, 50, "t1", TASK("Ready", "1", "1"));
+	final(&t, 50, "t1", LEFT("Ready", "1", "1", "a1"));
 	CAUGHT(t, LOST);
 
 	t = held();
-	final(&t, 50, "t1", TASK("Ready", "0", "2"));
+	final(&t, 50, "t1", TASK("Ready", "2"));
 	CAUGHT(t, LOST);
 
 	t = held();
@@ -184,7 +200,7 @@ static void lost(void **state)
 
 	/* the right version, and another state: only an order of calls can tell */
 	t = held();
-	final(&t, 50, "t1", TASK("Done", "1", "2"));
+	final(&t, 50, "t1", FINISHED("1", "2", "a1", "1045"));
 	CAUGHT(t, LINEAR);
 }
 
@@ -202,7 +218,7 @@ static void stuck(void **state)
 	t = begin();
 	call(&t, 0, "a1", CREATE, FRESH);
 	call(&t, 10, "a1", dep, shown);
-	final(&t, 50, "t1", TASK("Ready", "0", "1"));
+	final(&t, 50, "t1", TASK("Ready", "1"));
 	final(&t, 50, "t2", waits);
 	CLEAN(t);
 
@@ -211,8 +227,8 @@ static void stuck(void **state)
 	call(&t, 0, "a1", CREATE, FRESH);
 	call(&t, 10, "a1", dep, shown);
 	call(&t, 20, "a1", "'op':'CANCEL','id':'t1','reason':'no'",
-	     SAYS("SUCCESS", TASK("Canceled", "0", "2")));
-	final(&t, 50, "t1", TASK("Canceled", "0", "2"));
+	     SAYS("SUCCESS", TASK("Canceled", "2")));
+	final(&t, 50, "t1", TASK("Canceled", "2"));
 	final(&t, 50, "t2", waits);
 	CAUGHT(t, STUCK);
 
@@ -302,9 +318,10 @@ static void without_answer(void **state)
 			     SAYS("CONFLICT", HELD("1", "2", "a1", TOKEN1, "1111")));
 		if (how == 2)
 			call(&t, 70, "a2", "'op':'SHOW','id':'t1'",
-			     SAYS("SUCCESS", TASK("Done", "1", "3")));
+			     SAYS("SUCCESS", FINISHED("1", "3", "a1", "1066")));
 		final(&t, 90, "t1",
-		      how == 1 ? HELD("1", "2", "a1", TOKEN1, "1111") : TASK("Done", "1", "3"));
+		      how == 1 ? HELD("1", "2", "a1", TOKEN1, "1111")
+			       : FINISHED("1", "3", "a1", "1066"));
 		CLEAN(t);
 	}
 	/* once, not twice */
@@ -314,12 +331,12 @@ static void without_answer(void **state)
 	CAUGHT(t, LINEAR);
 	/* not before it was sent */
 	t = held();
-	call(&t, 20, "a2", "'op':'SHOW','id':'t1'", SAYS("SUCCESS", TASK("Done", "1", "3")));
+	call(&t, 20, "a2", "'op':'SHOW','id':'t1'",
+	     SAYS("SUCCESS", FINISHED("1", "3", "a1", "1021")));
 	send(&t, 40, "a1", BY("DONE", TOKEN1));
 	CAUGHT(t, LINEAR);
 }
 
-/* An agent died in `next --claim`; its lease ran out before anybody saw it. */
 /* It finds the task there and changes nothing but keeps its answer: so its repeat is one. */
 static void answer_kept(void **state)
 {
@@ -339,6 +356,7 @@ static void answer_kept(void **state)
 	CAUGHT(t, LINEAR);
 }
 
+/* An agent died in `next --claim`; its lease ran out before anybody saw it. */
 static void taken_by_nobody(void **state)
 {
 	struct text t = begin();
@@ -346,12 +364,12 @@ static void taken_by_nobody(void **state)
 	(void)state;
 	call(&t, 0, "a1", CREATE, FRESH);
 	send(&t, 10, "a1", "'op':'TAKE','new_token':'" TOKEN1 "'");
-	call(&t, 300, "a2", CLAIM(TOKEN2), CLAIMED("2", "3", "a2", TOKEN2, "1401"));
+	call(&t, 300, "a2", CLAIM(TOKEN2), TOOK_OVER("2", "3", "a2", TOKEN2, "1401"));
 	CLEAN(t);
 
 	t = begin();
 	call(&t, 0, "a1", CREATE, FRESH);
-	call(&t, 300, "a2", CLAIM(TOKEN2), CLAIMED("2", "3", "a2", TOKEN2, "1401"));
+	call(&t, 300, "a2", CLAIM(TOKEN2), TOOK_OVER("2", "3", "a2", TOKEN2, "1401"));
 	CAUGHT(t, LINEAR);
 }
 
@@ -412,8 +430,8 @@ static void selected(void **state)
 	     "'code':'SUCCESS','task':{'id':'t2','status':'Ready','priority':1,'fence':0,'version':1}");
 	call(&t, 20, "a1", take,
 	     "'code':'SUCCESS','task':{'id':'t2','status':'In Progress','priority':1,'fence':1,"
-	     "'version':2,'lock':{'holder':'a1','expires_at':1121,'ttl':100}}," GRANT("1", TOKEN1,
-										      "1121"));
+	     "'version':2,'attempts':1,'assignee':'a1','lock':{'holder':'a1','expires_at':1121,'ttl':100}}," GRANT(
+		     "1", TOKEN1, "1121"));
 	call(&t, 30, "a1", show, FRESH);
 	CAUGHT(t, SELECTED);
 }
@@ -431,7 +449,8 @@ static void excerpt(void **state)
 	for (int i = 0; i < 20; i++)
 		call(&t, 20 + 3 * i, "a2", CLAIM(TOKEN2),
 		     SAYS("CONFLICT", HELD("1", "2", "a1", TOKEN1, "1111")));
-	call(&t, 90, "a3", "'op':'SHOW','id':'t1'", SAYS("SUCCESS", TASK("Review", "1", "2")));
+	call(&t, 90, "a3", "'op':'SHOW','id':'t1'",
+	     SAYS("SUCCESS", LEFT("Review", "1", "2", "a1")));
 	for (int i = 0; i < 20; i++)
 		call(&t, 100 + 3 * i, "a2", "'op':'SHOW','id':'t1'",
 		     SAYS("SUCCESS", HELD("1", "2", "a1", TOKEN1, "1111")));
