@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "base/seeded.h"
 #include "sim.h"
 
 #define AGENTS_MAX 2000
@@ -47,12 +48,7 @@ struct crowd {
 
 static uint32_t pick(struct crowd *c, uint32_t limit)
 {
-	c->random += UINT64_C(0x9e3779b97f4a7c15);
-	uint64_t z = c->random;
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (uint32_t)((z ^ z >> 31) >> 32) % limit;
+	return seeded_below(&c->random, limit);
 }
 
 static bool chance(struct crowd *c, uint32_t of_100)
@@ -250,6 +246,7 @@ static void give_words(struct crowd *c, struct request *rq)
 		GIVE(rq, depends, list_of(c, some_dependency(c, rq->id), STR("")));
 		break;
 	case OP_LOCK_CLEANUP:
+	case OP_ARCHIVE:
 		if (chance(c, 50))
 			GIVE(rq, older_than, some_ttl(c));
 		break;
@@ -326,7 +323,7 @@ static const struct weight of_anybody[] = {
 	{ OP_LOCK_BREAK, 2 },  { OP_LOCK_CLEANUP, 2 }, { OP_ID_CLAIM, 1 },     { OP_SHOW, 2 },
 	{ OP_LIST, 2 },        { OP_NEXT, 3 },         { OP_OVERVIEW, 1 },     { OP_LOCKS, 1 },
 	{ OP_LOCK_STATUS, 1 }, { OP_ID_PEEK, 1 },      { OP_LOG, 1 },          { OP_DONE, 1 },
-	{ OP_HEARTBEAT, 1 },   { OP_REVIEW, 1 },       { OP_RELEASE, 1 },
+	{ OP_HEARTBEAT, 1 },   { OP_REVIEW, 1 },       { OP_RELEASE, 1 },      { OP_ARCHIVE, 3 },
 };
 
 static unsigned good_statuses(const struct request *rq)
@@ -347,6 +344,8 @@ static unsigned good_statuses(const struct request *rq)
 	case OP_DEPEND:
 	case OP_UNDEPEND:
 		return OPEN;
+	case OP_ARCHIVE:
+		return STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED);
 	case OP_CREATE:
 	case OP_TAKE:
 		return ANY;
@@ -423,7 +422,7 @@ static struct request *by_anybody(struct crowd *c)
 		give_list(c, rq);
 	else if (rq->op == OP_NEXT)
 		give_filter(c, rq);
-	else if (op_flags(rq->op) & OP_TASK)
+	else if (op_flags(rq->op) & OP_TASK || (rq->op == OP_ARCHIVE && chance(c, 60)))
 		GIVE(rq, id, chance(c, 75) ? id_in(c, good_statuses(rq)) : some_id(c));
 	if (rq->op == OP_NEXT && chance(c, 50))
 		GIVE(rq, explain, 1);
@@ -649,13 +648,16 @@ static void set_policy(struct crowd *c, struct policy *p)
 	p->max_abandoned = abandoned[pick(c, 6)];
 	p->keep_abandoned = chance(c, 6);
 	p->ignore_depends = chance(c, 6);
+	p->claim_creates = chance(c, 6);
 }
 
-static void gather(struct crowd *c)
+static void gather(struct crowd *c, uint32_t agents)
 {
 	static const uint32_t crowds[] = { 1, 2, 3, 5, 8, 40, AGENTS_MAX };
 
 	c->n_agents = crowds[pick(c, 7)];
+	if (agents)
+		c->n_agents = agents;
 	c->n_ids = 1 + pick(c, chance(c, 50) ? 3 : 14);
 	c->chaos = chance(c, 25) ? 0 : 4 + pick(c, 20);
 	c->agents = arena_array(memory(c), struct agent, c->n_agents);
@@ -663,8 +665,8 @@ static void gather(struct crowd *c)
 		c->agents[i].name = arena_printf(memory(c), "a%u", i);
 }
 
-bool agents_run(uint64_t seed, size_t ops, FILE *tell, struct script *out, struct buf *why,
-		size_t *calls)
+bool agents_run(uint64_t seed, size_t ops, uint32_t agents, FILE *tell, struct script *out,
+		struct buf *why, size_t *calls)
 {
 	struct crowd c = { .script = out, .random = seed * UINT64_C(0x2545f4914f6cdd1d) };
 	bool right = true;
@@ -672,7 +674,7 @@ bool agents_run(uint64_t seed, size_t ops, FILE *tell, struct script *out, struc
 	*out = (struct script){ 0 };
 	set_policy(&c, &out->policy);
 	out->alone = chance(&c, 15);
-	gather(&c);
+	gather(&c, agents);
 	sim_open(&c.sim, out, ops);
 	c.sim.tell = tell;
 	while (right && !c.sim.over && c.sim.n_calls < ops)

@@ -1,6 +1,7 @@
 /*
- * sim [--seeds N|FROM-TO] [--ops N] [--seconds N] [--seed S [-v]] [--store URI]: runs seeds until one fails or
- * all are done. {dir} in the URI stands for a fresh folder, {n} for the number of a run: each needs an empty store.
+ * sim [--seeds N|FROM-TO] [--ops N] [--agents N] [--seconds N] [--seed S [-v]] [--twice] [--store URI]: runs seeds
+ * until one fails or all are done. {dir} in the URI stands for a fresh folder, {n} for the number of a run: each
+ * needs an empty store. --twice: each seed is run a second time, and must go the same way.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -11,13 +12,13 @@
 #include "sim.h"
 
 struct options {
-	int64_t from, to, ops, seconds;
-	bool verbose;
+	int64_t from, to, ops, agents, seconds;
+	bool verbose, twice;
 };
 
 static const char usage[] =
-	"usage: sim [--seeds N|FROM-TO] [--ops N] [--seconds N] [--seed S [-v]] "
-	"[--store URI]\n";
+	"usage: sim [--seeds N|FROM-TO] [--ops N] [--agents N] [--seconds N] [--seed S [-v]] "
+	"[--twice] [--store URI]\n";
 
 static double seconds_now(void)
 {
@@ -40,21 +41,22 @@ static void report(uint64_t seed, int64_t ops, struct script *script, struct str
 	       (long long)ops);
 	script_shrink(script);
 	printf("# it still fails with %zu of the %zu entries"
-	       " (lease %lld ms, lock %lld ms, max_abandoned %lld%s%s):\n",
+	       " (lease %lld ms, lock %lld ms, max_abandoned %lld%s%s%s):\n",
 	       script->n, n, (long long)script->policy.lease, (long long)script->policy.lock_ttl,
 	       (long long)script->policy.max_abandoned,
 	       script->policy.keep_abandoned ? ", abandoned = keep" : "",
-	       script->policy.ignore_depends ? ", depends = ignore" : "");
+	       script->policy.ignore_depends ? ", depends = ignore" : "",
+	       script->policy.claim_creates ? ", a claim makes its task" : "");
 	(void)sim_run(script, stdout, &again, &done);
 	printf("# %.*s\n", STRF(buf_str(&again)));
 	buf_free(&again);
 }
 
-static bool run_seed(uint64_t seed, const struct options *o, size_t *calls)
+static bool run_seed(uint64_t seed, const struct options *o, FILE *tell, size_t *calls)
 {
 	struct script script;
 	struct buf why = BUF_MAX(1 << 16);
-	bool right = agents_run(seed, (size_t)o->ops, o->verbose ? stdout : NULL, &script, &why,
+	bool right = agents_run(seed, (size_t)o->ops, (uint32_t)o->agents, tell, &script, &why,
 				calls);
 
 	if (!right)
@@ -62,6 +64,36 @@ static bool run_seed(uint64_t seed, const struct options *o, size_t *calls)
 	buf_free(&why);
 	script_free(&script);
 	return right;
+}
+
+/* What the seed does, to the letter. */
+static char *trace_of(uint64_t seed, const struct options *o, bool *right, size_t *calls)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	*right = f && run_seed(seed, o, f, calls);
+	if (f)
+		fclose(f);
+	return text;
+}
+
+static bool run_twice(uint64_t seed, const struct options *o, size_t *calls)
+{
+	bool right, again = true;
+	char *first = trace_of(seed, o, &right, calls), *second = NULL;
+
+	if (right)
+		second = trace_of(seed, o, &again, calls);
+	if (second && strcmp(first, second) != 0) {
+		printf("not ok 1 - seed %llu goes another way the second time\n",
+		       (unsigned long long)seed);
+		again = false;
+	}
+	free(first);
+	free(second);
+	return right && again;
 }
 
 /* --- all seeds ----------------------------------------------------------------------------------- */
@@ -81,7 +113,8 @@ static bool run_all(const struct options *o)
 	for (; seed <= o->to && (!o->seconds || took < (double)o->seconds); seed++) {
 		size_t n;
 
-		if (!run_seed((uint64_t)seed, o, &n))
+		if (!(o->twice ? run_twice((uint64_t)seed, o, &n)
+			       : run_seed((uint64_t)seed, o, o->verbose ? stdout : NULL, &n)))
 			return false;
 		calls += (double)n;
 		took = seconds_now() - start;
@@ -122,8 +155,10 @@ static bool parse(int argc, char **argv, struct options *o)
 		{ "seeds", required_argument, NULL, 's' },
 		{ "seed", required_argument, NULL, '1' },
 		{ "ops", required_argument, NULL, 'o' },
+		{ "agents", required_argument, NULL, 'a' },
 		{ "seconds", required_argument, NULL, 't' },
 		{ "store", required_argument, NULL, 'u' },
+		{ "twice", no_argument, NULL, '2' },
 		{ 0 },
 	};
 	bool good = true;
@@ -137,12 +172,16 @@ static bool parse(int argc, char **argv, struct options *o)
 			o->to = o->from;
 		} else if (c == 'o') {
 			good = number(optarg, &o->ops);
+		} else if (c == 'a') {
+			good = number(optarg, &o->agents) && o->agents <= UINT32_MAX;
 		} else if (c == 't') {
 			good = number(optarg, &o->seconds);
 		} else if (c == 'u') {
 			good = setenv("PAWL_TEST_STORE", optarg, 1) == 0;
 		} else if (c == 'v') {
 			o->verbose = true;
+		} else if (c == '2') {
+			o->twice = true;
 		} else {
 			good = false;
 		}

@@ -93,7 +93,9 @@ void sim_open(struct sim *s, const struct script *script, size_t requests)
 	};
 	struct answer ans = { 0 };
 
-	*s = (struct sim){ .old_epoch = -1, .why = BUF_MAX(1 << 16) };
+	*s = (struct sim){ .old_epoch = -1,
+			   .claim_creates = policy->claim_creates,
+			   .why = BUF_MAX(1 << 16) };
 	wall_off = passed_ms = 0;
 	set_uri(s);
 	config.uri = str_c(s->uri);
@@ -101,7 +103,7 @@ void sim_open(struct sim *s, const struct script *script, size_t requests)
 		fprintf(stderr, "sim: cannot open %s: %.*s\n", s->uri, STRF(ans.message));
 		exit(2);
 	}
-	s->now = queue_now(s->q);
+	s->now = s->begun = queue_now(s->q);
 	s->epoch = s->now - boot_ms();
 	s->w = model_world_new(&s->arena, policy, true);
 	s->m = model_new(s->w, &s->arena, SIM_TASKS - 1, (uint32_t)requests);
@@ -179,9 +181,9 @@ static void tell(struct sim *s, const struct sim_entry *e, const struct answer *
 	fputs("  ", s->tell);
 	entry_print(s->tell, e);
 	if (e->kind == ENTRY_CALL)
-		fprintf(s->tell, "\n      -> %s%s%s%.*s", result_name(ans->code),
-			ans->repeated ? ", repeated" : "", ans->task ? ": " : "",
-			STRF(ans->task ? ans->task->id : STR("")));
+		fprintf(s->tell, "\n      -> %s at %lld%s%s%.*s", result_name(ans->code),
+			(long long)(ans->now - s->begun), ans->repeated ? ", repeated" : "",
+			ans->task ? ": " : "", STRF(ans->task ? ans->task->id : STR("")));
 	if (e->kind == ENTRY_CALL && ans->task)
 		fprintf(s->tell, " %s, fence %lld, version %lld%s%.*s",
 			status_name(ans->task->status), (long long)ans->task->fence,

@@ -63,7 +63,8 @@ struct sim {
 	/* store's time minus boot time; old: what it may go back to; -1: nothing */
 	int64_t epoch, old_epoch;
 	bool over; /* nobody can tell how it goes on */
-	int64_t now;
+	bool claim_creates;
+	int64_t begun, now;
 	struct watched tasks[SIM_TASKS];
 	struct buf why;
 	FILE *tell; /* each step, as it happens; may be NULL */
@@ -91,9 +92,10 @@ bool sim_wrong(struct sim *s, const char *fmt, ...) __attribute__((format(printf
 bool watch_call(struct sim *s, const struct model_call *c, const struct answer *ans);
 bool watch_end(struct sim *s);
 
-/* agents.c: one seed. true: nothing was wrong. The script has all that was done. */
-bool agents_run(uint64_t seed, size_t ops, FILE *tell, struct script *out, struct buf *why,
-		size_t *calls);
+/* agents.c: one seed. agents 0: as many as follow from it. true: nothing was wrong. The script has all that was
+ * done. */
+bool agents_run(uint64_t seed, size_t ops, uint32_t agents, FILE *tell, struct script *out,
+		struct buf *why, size_t *calls);
 
 /* shrink.c: leaves out of a script that fails what it does not need to fail. */
 void script_shrink(struct script *script);
