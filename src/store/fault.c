@@ -268,6 +268,13 @@ static int f_discard(struct store *s)
 	return rc < 0 ? rc : fail(f, CALL_DISCARD, kind);
 }
 
+static struct store_counts *f_counts(struct store *s)
+{
+	struct store *in = ((struct fault *)s)->inner;
+
+	return in->ops->counts ? in->ops->counts(in) : NULL;
+}
+
 static const struct store_ops fault_ops = {
 	.scheme = "fault",
 	.close = f_close,
@@ -282,6 +289,7 @@ static const struct store_ops fault_ops = {
 	.wake_clear = f_wake_clear,
 	.check = f_check,
 	.discard = f_discard,
+	.counts = f_counts,
 };
 
 int fault_open(struct store **out, struct str uri, const struct store_env *env)

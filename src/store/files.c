@@ -257,6 +257,19 @@ static void remove_queue(struct files *s)
 	(void)files_sync_folder(s->own);
 }
 
+static struct store_counts *files_counts(struct store *base)
+{
+	struct files *s = files_of(base);
+	struct arena a = { 0 };
+	struct store_counts *c;
+
+	if (base->env.mode != STORE_READ)
+		return s->gate.fd >= 0 ? gate_counts(&s->gate) : NULL;
+	c = gate_counts_at(&s->gate, fs_join(&a, str_c(s->path), STR(".pawl/gate")));
+	arena_free(&a);
+	return c;
+}
+
 int files_discard(struct store *base)
 {
 	struct files *s = files_of(base);
@@ -315,4 +328,5 @@ const struct store_ops store_files = {
 	.wake_clear = files_wake_clear,
 	.check = files_check,
 	.discard = files_discard,
+	.counts = files_counts,
 };

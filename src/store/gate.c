@@ -13,6 +13,8 @@
 
 #define TEXT_SIZE 240 /* who holds it; the notes are at the end */
 #define CROWD_AT TEXT_SIZE
+#define COUNTS_AT GATE_SIZE
+#define MAP_SIZE (COUNTS_AT + sizeof(struct store_counts))
 #define NOTES_AT (GATE_SIZE - GATE_NOTES * (int)sizeof(uint32_t))
 
 /* Blocks and not only a size: to store into a hole through the mapping, on a full disk, is SIGBUS. */
@@ -22,6 +24,24 @@ static int allocate(struct gate *g)
 	ssize_t n = pwrite(g->fd, zeros, GATE_SIZE, 0);
 
 	return n == GATE_SIZE ? 0 : n < 0 ? -errno : -ENOSPC;
+}
+
+/* Only who holds the gate: another one could have begun to count. Without room nothing is counted. */
+static void make_counts(struct gate *g)
+{
+	static const char zeros[4096];
+	struct stat st;
+	off_t at = fstat(g->fd, &st) ? (off_t)MAP_SIZE : st.st_size;
+
+	while (at < (off_t)MAP_SIZE) {
+		size_t left = MAP_SIZE - (size_t)at;
+		ssize_t n = pwrite(g->fd, zeros, left < sizeof(zeros) ? left : sizeof(zeros), at);
+
+		if (n <= 0)
+			return;
+		at += n;
+	}
+	g->counted = true;
 }
 
 static int prepare(struct gate *g)
@@ -37,7 +57,8 @@ static int prepare(struct gate *g)
 		r = allocate(g);
 	if (r)
 		return r;
-	g->map = mmap(NULL, GATE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
+	g->counted = st.st_size >= (off_t)MAP_SIZE;
+	g->map = mmap(NULL, MAP_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
 	if (g->map == MAP_FAILED) {
 		g->map = NULL;
 		return -errno;
@@ -89,10 +110,13 @@ int gate_open(struct gate *g, const char *path, const struct stat *like)
 void gate_close(struct gate *g)
 {
 	if (g->map)
-		munmap(g->map, GATE_SIZE);
+		munmap(g->map, MAP_SIZE);
+	if (g->seen)
+		munmap(g->seen, MAP_SIZE);
 	if (g->fd >= 0)
 		close(g->fd);
 	g->map = NULL;
+	g->seen = NULL;
 	g->fd = -1;
 }
 
@@ -121,6 +145,8 @@ void gate_again(struct gate *g, struct str who)
 	look_inside(g);
 	if (!g->whole)
 		return; /* ours, without a name */
+	if (!g->counted)
+		make_counts(g);
 	if (who.n > 150)
 		who.n = 150;
 	snprintf(text, sizeof(text), "pid %ld since %" PRId64 " %.*s", (long)getpid(), os_boot_ms(),
@@ -206,6 +232,38 @@ bool gate_peek(int fd, uint32_t notes[GATE_NOTES])
 	ssize_t size = GATE_NOTES * (ssize_t)sizeof(*notes);
 
 	return pread(fd, notes, (size_t)size, NOTES_AT) == size;
+}
+
+/* Somebody may have cut the file since: to touch what is not there is SIGBUS. */
+static bool has_counts(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= (off_t)MAP_SIZE;
+}
+
+static struct store_counts *counts_in(char *map)
+{
+	return map ? (struct store_counts *)(void *)(map + COUNTS_AT) : NULL;
+}
+
+struct store_counts *gate_counts(struct gate *g)
+{
+	return g->map && has_counts(g->fd) ? counts_in(g->map) : NULL;
+}
+
+struct store_counts *gate_counts_at(struct gate *g, const char *path)
+{
+	int fd = g->seen ? -1 : open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd >= 0 && has_counts(fd)) {
+		void *map = mmap(NULL, MAP_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+
+		g->seen = map == MAP_FAILED ? NULL : map;
+	}
+	if (fd >= 0)
+		close(fd);
+	return counts_in(g->seen);
 }
 
 bool gate_holder(const struct gate *g, struct gate_holder *out)

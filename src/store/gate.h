@@ -5,7 +5,8 @@
  * The file is never unlinked: whoever waits must wait for the same inode. Its holder's name is in it, for
  * those who lose patience. The name is stored through a mapping since that causes no inotify event:
  * somebody who waits for work, tries and is refused must not wake all the others. gate_announce() does
- * cause one. Beside the name there is room for a note from one holder to the next; it may be lost. And for
+ * cause one. What is counted is behind it, for the same reason, and since the file is in everybody's memory
+ * anyway. Beside the name there is room for a note from one holder to the next; it may be lost. And for
  * two flags: that those who wait have written down what they want (combine.h), and the mark of a commit.
  */
 #ifndef STORE_GATE_H
@@ -13,15 +14,18 @@
 
 #include <sys/stat.h>
 
+#include "store/counts.h"
 #include "store/store.h"
 
-#define GATE_SIZE 256
+#define GATE_SIZE 256 /* behind it: what is counted */
 #define GATE_NOTES 3
 
 struct gate {
 	int fd; /* -1: not open */
 	char *map;
-	bool whole;                      /* the file is as long as the mapping */
+	bool whole;   /* the file has its first GATE_SIZE bytes */
+	bool counted; /* it had room for what is counted, too */
+	char *seen;   /* the file, for those who only read and have no gate open */
 	uint32_t inside[1 + GATE_NOTES]; /* crowd and notes, as they were when it was locked */
 };
 
@@ -56,6 +60,10 @@ void gate_mark(struct gate *g, bool on);
 bool gate_was_marked(const struct gate *g);
 /* Opens or creates a file for those who may use the one that `like` is of; as gate_open(). */
 int gate_file(const char *path, const struct stat *like);
+/* What is counted there; NULL: nothing yet. */
+struct store_counts *gate_counts(struct gate *g);
+/* The same of a gate that is not open, for reading: to write there is SIGSEGV. */
+struct store_counts *gate_counts_at(struct gate *g, const char *path);
 /* Who holds it, as far as known. */
 bool gate_holder(const struct gate *g, struct gate_holder *out);
 /* Fills in env->err for one who waited in vain: STORE_BUSY, with who is in the way at `path`. */

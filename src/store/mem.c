@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/os.h"
+#include "store/counts.h"
 #include "store/mem_queue.h"
 
 struct place {
@@ -11,6 +12,7 @@ struct place {
 	char *name; /* NULL: not shared */
 	int refs;
 	struct mem_queue *queues;
+	struct store_counts counts;
 	int64_t epoch;                        /* wall clock at boot */
 	int64_t (*wall)(void), (*boot)(void); /* by these clocks */
 };
@@ -279,6 +281,11 @@ static int mem_check(struct store *s, check_fn *fn, void *ctx)
 	return 0;
 }
 
+static struct store_counts *mem_counts(struct store *s)
+{
+	return &((struct mem *)s)->place->counts;
+}
+
 static int mem_discard(struct store *s)
 {
 	int rc = may_write(s);
@@ -303,4 +310,5 @@ const struct store_ops store_mem = {
 	.wake_clear = mem_wake_clear,
 	.check = mem_check,
 	.discard = mem_discard,
+	.counts = mem_counts,
 };

@@ -127,6 +127,20 @@ static void sq_wake_clear(struct store *base)
 		os_watch_drain(sq_of(base)->watch);
 }
 
+static struct store_counts *sq_counts(struct store *base)
+{
+	struct sq *s = sq_of(base);
+	struct store_counts *c;
+	char *path;
+
+	if (base->env.mode != STORE_READ)
+		return s->gate.fd >= 0 ? gate_counts(&s->gate) : NULL;
+	path = sqlite3_mprintf("%s-gate", s->path);
+	c = path ? gate_counts_at(&s->gate, path) : NULL;
+	sqlite3_free(path);
+	return c;
+}
+
 const struct store_ops store_sqlite = {
 	.scheme = "sqlite",
 	.open = sq_open,
@@ -142,4 +156,5 @@ const struct store_ops store_sqlite = {
 	.wake_clear = sq_wake_clear,
 	.check = sq_check,
 	.discard = sq_discard,
+	.counts = sq_counts,
 };

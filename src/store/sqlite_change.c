@@ -439,6 +439,19 @@ static void end_change(struct sq *s)
 	s->n_seen = 0;
 }
 
+/* Before the others get their answers: who counts the calls must find this counted. */
+static void count_commit(struct sq *s, size_t own)
+{
+	struct store_counts *c = gate_counts(&s->gate);
+
+	if (!c)
+		return;
+	atomic_fetch_add_explicit(&c->commits, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&c->changes, own + s->batch.n, memory_order_relaxed);
+	if (s->batch.n)
+		atomic_fetch_add_explicit(&c->handed, s->batch.n, memory_order_relaxed);
+}
+
 static int change_under_gate(struct sq *s, struct change *changes, size_t n, int64_t left_ms)
 {
 	bool worth = false;
@@ -452,6 +465,8 @@ static int change_under_gate(struct sq *s, struct change *changes, size_t n, int
 	rc = run_changes(s, changes, n, &s->arena, &worth);
 	if (rc == 0 && worth)
 		rc = commit(s);
+	if (rc == 0 && worth && s->base.env.counting)
+		count_commit(s, n);
 	end_change(s);
 	sq_batch_end(s, rc);
 	if (rc == 0 && worth)

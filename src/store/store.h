@@ -199,12 +199,15 @@ struct relay {
 
 enum store_mode { STORE_READ, STORE_WRITE, STORE_CREATE };
 
+struct store_counts;
+
 struct store_env {
 	enum store_mode mode;
 	struct str queue;   /* name of the queue in the store; empty: default */
 	int64_t timeout_ms; /* for each change, until store_patience() says otherwise */
 	struct backoff
 		backoff; /* for a store that has to try again; deadline and made are its own */
+	bool counting;   /* adds to counts() */
 	bool relaxed;    /* durability = normal: survives kill -9, not loss of power */
 	struct str who;  /* shown to others that wait for us */
 	const struct relay *relay; /* NULL: changes are run by those who make them */
@@ -256,6 +259,9 @@ struct store_ops {
 	 * one; a change through a handle that was open fails with STORE_ABSENT, or begins an empty one. One
 	 * that is gone already is no failure. */
 	int (*discard)(struct store *s);
+	/* What is counted at this place (counts.h); may be NULL. Returns NULL where nothing can be counted, or not
+	 * yet, and for STORE_READ what may only be read. */
+	struct store_counts *(*counts)(struct store *s);
 };
 
 /* Every store's struct begins with this. */

@@ -301,6 +301,13 @@ static int t_discard(struct store *s)
 	return rc;
 }
 
+static struct store_counts *t_counts(struct store *s)
+{
+	struct store *in = ((struct trace *)s)->inner;
+
+	return in->ops->counts ? in->ops->counts(in) : NULL;
+}
+
 static const struct store_ops trace_ops = {
 	.scheme = "trace",
 	.close = t_close,
@@ -315,6 +322,7 @@ static const struct store_ops trace_ops = {
 	.wake_clear = t_wake_clear,
 	.check = t_check,
 	.discard = t_discard,
+	.counts = t_counts,
 };
 
 static int trace_fd(void)

@@ -2,7 +2,7 @@
  * wrap: stores around a store. Edits run inside the innermost one, so that their reads pass the
  * wrappers by: what is seen or broken is what a caller of the store does.
  *
- * trace+URI writes one line for each call but now() and the wake calls to stderr, or to the end of
+ * trace+URI writes one line for each call but now(), counts() and the wake calls to stderr, or to the end of
  * $PAWL_TRACE_FILE. It never shows a URI, a token, a hot part or a body.
  *
  * fault+URI?fault=CALL:N[:KIND[:always]] lets the Nth call (from 1; of each handle) fail, with `always`
