@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/secret.h"
+#include "client/queue_lock.h"
 
 /* What one call has to do with the keyring. */
 struct keys {
@@ -324,6 +325,7 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 		GIVE(&full, run, c->run);
 	if (!HAS(rq, host))
 		GIVE(&full, host, c->host);
+	client_sign(c, &full);
 	if (client_open(c, mode, ans) != SUCCESS)
 		return;
 	if (complete(c, &full, &k, ans) != SUCCESS)

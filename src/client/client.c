@@ -9,6 +9,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "client/queue_lock.h"
 
 #define FILES_LEASE (INT64_C(3600) * 1000)
 #define TIMEOUT_MAX (INT64_C(365) * 24 * 3600 * 1000)
@@ -37,7 +38,7 @@ static enum result check_name(const char *what, struct str s, struct answer *ans
 }
 
 /* The environment first: to ask for the user's name can mean to ask a server. */
-static struct str user_name(struct arena *a)
+struct str client_user(struct arena *a)
 {
 	const char *name = getenv("LOGNAME");
 	const struct passwd *pw;
@@ -61,7 +62,7 @@ static enum result find_identity(struct client *c, struct answer *ans)
 		c->host = STR("localhost");
 	c->agent = c->said.agent.n ? c->said.agent : settings_text(&c->settings, "agent");
 	if (!c->agent.n)
-		c->agent = arena_printf(c->arena, "%.*s@%.*s", STRF(user_name(c->arena)),
+		c->agent = arena_printf(c->arena, "%.*s@%.*s", STRF(client_user(c->arena)),
 					STRF(c->host));
 	c->run = c->said.run.n ? c->said.run : str_c(run);
 	c->queue_name = c->said.queue.n ? c->said.queue : STR("");
@@ -351,10 +352,13 @@ static enum result open_queue(struct client *c, enum store_mode mode, struct ans
 		.backoff = { .base_ms = settings_number(&c->settings, "retry.base_delay"),
 			     .max_ms = settings_number(&c->settings, "retry.max_delay"),
 			     .attempts = settings_number(&c->settings, "retry.max_attempts") },
+		.counting = str_is(settings_text(&c->settings, "health.monitoring"), "on"),
 		.relaxed = str_is(settings_text(&c->settings, "durability"), "normal"),
 		.alone = str_is(settings_text(&c->settings, "combine"), "off"),
 		.who = arena_printf(c->arena, "%.*s, pid %ld on %.*s", STRF(c->agent),
 				    (long)getpid(), STRF(c->host)),
+		.pass = client_pass,
+		.pass_ctx = c,
 	};
 	struct queue *q;
 	enum result r;

@@ -32,6 +32,8 @@ struct client {
 	int64_t timeout_ms;                           /* of every change; -1: by its kind */
 	struct keyring keyring;
 	struct queue *queue; /* opened by the first call that needs it */
+	struct str held
+		[TYPED_END]; /* tokens of the locks of the whole queue that this process holds */
 	enum store_mode mode;
 };
 
@@ -50,5 +52,21 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 enum result client_token(struct client *c, struct str task, struct str said, struct str *token,
 			 struct answer *ans);
 void client_close(struct client *c);
+
+/*
+ * A lock of the whole queue around an operation of many steps. Its calls, and those of programs that it
+ * starts, are not kept out by it. Where the caller's agent has that lock already (taken by hand, or by a command
+ * around this one), that one does, and stays. SUCCESS, CONFLICT or API_ERROR in *ans.
+ */
+struct queue_lock {
+	enum typed kind;
+	bool ours; /* to be given back */
+};
+enum result client_lock_queue(struct client *c, enum typed kind, const char *operation,
+			      struct queue_lock *l, struct answer *ans);
+/* At the latest QUEUE_LOCK_MS after it was taken or renewed. LOST_LOCK: somebody has broken it. */
+enum result client_renew_queue(struct client *c, const struct queue_lock *l, struct answer *ans);
+void client_unlock_queue(struct client *c, const struct queue_lock *l);
+#define QUEUE_LOCK_MS 60000
 
 #endif

@@ -7,14 +7,13 @@ static const struct param params[] = {
 	PARAM_TTL("15m"),
 	PARAM(fence, "resume", P_INT, .value = "FENCE", .min = 1,
 	      .help = "take up work whose lease ran out, if nobody took it since"),
-	PARAM(pid, "pid", P_INT, .value = "PID", .min = 1, .max = INT32_MAX, .flags = P_TERMINAL,
-	      .help = "process that does the work: `lock cleanup` sees when it is dead"),
+	PARAM_PID,
 	PARAM(description, "description", P_TEXT, .letter = 'd', .flags = P_SELDOM,
 	      .help = "what the holder is about to do, for the log"),
 	{ 0 }
 };
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+enum result run_for_pid(struct session *s, struct args *a, json_t **out)
 {
 	if (HAS(&a->rq, pid) && !HAS(&a->rq, pid_start)) {
 		int64_t start = os_process_start(a->rq.pid);
@@ -53,6 +52,6 @@ const struct command cmd_claim = {
 	.flags = C_WRITE,
 	.op = OP_CLAIM,
 	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
-	.run = run,
+	.run = run_for_pid,
 	.show = show_grant,
 };

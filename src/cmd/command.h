@@ -41,6 +41,7 @@ enum param_type {
 #define P_FILLED 8u    /* if it is given, it is not empty */
 #define P_SELDOM 16u   /* few need it: where room is short, it is not offered */
 #define P_TERMINAL 32u /* only on a command line */
+#define P_TYPED 128u   /* an id, or a lock of the whole queue: "@maintenance" */
 #define P_REST 64u     /* positional: all that stands behind "--", as it is */
 
 /* What may be said with any command. */
@@ -90,6 +91,11 @@ struct param {
 		__VA_ARGS__                                                                \
 	}
 #define PARAM_ID(text) PARAM(id, "ID", P_ID, .flags = P_POSITIONAL | P_REQUIRED, .help = (text))
+#define PARAM_LOCK(text) \
+	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL | P_REQUIRED | P_TYPED, .help = (text))
+#define PARAM_PID                                                                                 \
+	PARAM(pid, "pid", P_INT, .value = "PID", .min = 1, .max = INT32_MAX, .flags = P_TERMINAL, \
+	      .help = "process that does the work: `lock cleanup` sees when it is dead")
 #define PARAM_REASON(extra, text) \
 	PARAM(reason, "reason", P_TEXT, .letter = 'r', .flags = (extra), .help = (text))
 #define PARAM_SUMMARY(extra, text) \
@@ -202,6 +208,8 @@ const char *command_nearest(const char *prefix, const char *word, struct arena *
 
 /* Sends the request and answers with answer_json(). */
 enum result run_op(struct session *s, struct args *a, json_t **out);
+/* The same for what can have a --pid: with when that process began, and where. */
+enum result run_for_pid(struct session *s, struct args *a, json_t **out);
 /* The object of an answer that was made here. */
 enum result run_answer(const struct answer *ans, struct arena *a, json_t **out);
 /* A refusal that was made here. */

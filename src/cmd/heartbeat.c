@@ -1,10 +1,11 @@
 #include "cmd/command.h"
 
-static const struct param params[] = { PARAM_ID("task that you hold"),
-				       PARAM(ttl, "ttl", P_DURATION, .letter = 't',
-					     .def = "the lock's own",
-					     .help = "the lease from now on"),
-				       { 0 } };
+static const struct param params[] = {
+	PARAM_LOCK("task that you hold, or a lock of the whole queue"),
+	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = "the lock's own",
+	      .help = "the lease from now on"),
+	{ 0 }
+};
 
 static void show(const json_t *o, struct view *v)
 {

@@ -1,8 +1,9 @@
 #include "cmd/command.h"
 
 static const struct param acquire_params[] = {
-	PARAM_ID("task to lock"),
+	PARAM_LOCK("task to lock, or @write, @batch, @config or @maintenance"),
 	PARAM_TTL("5m"),
+	PARAM_PID,
 	PARAM(description, "description", P_TEXT, .letter = 'd', .help = "what for, for the log"),
 	{ 0 }
 };
@@ -13,18 +14,23 @@ const struct command cmd_lock_acquire = {
 	.summary = "lock a task without changing its status",
 	.detail =
 		"The manual lock: several agents in turn on one task, e.g. a reviewer on one in Review. Who holds "
-		"it can block, review, finish or fail the task as after a claim.",
-	.example = "pawl lock acquire t1 --ttl 10m",
-	.see = "lock release, claim",
+		"it can block, review, finish or fail the task as after a claim. @maintenance and its like are locks of "
+		"the whole queue: while somebody holds one, the changes of others that it excludes wait, and then "
+		"fail (30); reading and heartbeats go on. Programs that its holder starts get past it with its token "
+		"in PAWL_LOCK_TOKEN.",
+	.example = "pawl lock acquire t1 --ttl 10m\n"
+		   "pawl lock acquire @maintenance --ttl 10m --description \"moving the disk\"",
+	.see = "lock release, lock typed, claim",
 	.gives = "task lock parent waits_for comments came_back call_next",
 	.params = acquire_params,
 	.flags = C_WRITE,
 	.op = OP_LOCK_ACQUIRE,
 	.fails = FAILS(CONFLICT, NOT_FOUND),
+	.run = run_for_pid,
 	.show = show_grant,
 };
 
-static const struct param id_params[] = { PARAM_ID("task"), { 0 } };
+static const struct param id_params[] = { PARAM_LOCK("task, or a lock of the whole queue"), { 0 } };
 
 static void show_released(const json_t *o, struct view *v)
 {
@@ -57,6 +63,33 @@ static enum result run_check(struct session *s, struct args *a, json_t **out)
 	return LOCK_FREE;
 }
 
+static enum paint life_paint(const char *life)
+{
+	return !strcmp(life, "alive") ? GREEN : !strcmp(life, "dead") ? RED : DIM;
+}
+
+/* "  process 4711 on box is alive", or why one cannot tell */
+static void show_process(struct view *v, const json_t *lock)
+{
+	const char *life = view_get(lock, "process");
+
+	if (!life)
+		return;
+	view_text(v, PLAIN, "  ");
+	if (!view_int(lock, "pid")) {
+		view_text(
+			v, DIM,
+			"no process is noted with it (--pid): whether its holder lives is unknown\n");
+		return;
+	}
+	view_text(v, PLAIN, "process %lld on ", (long long)view_int(lock, "pid"));
+	view_data(v, PLAIN, view_get(lock, "host"));
+	view_text(v, PLAIN, " is ");
+	view_text(v, life_paint(life), "%s\n", life);
+	if (!strcmp(life, "dead"))
+		view_text(v, DIM, "  pawl lock cleanup releases it\n");
+}
+
 static void show_lock(const json_t *o, struct view *v)
 {
 	const json_t *lock = json_object_get(o, "lock"),
@@ -74,6 +107,7 @@ static void show_lock(const json_t *o, struct view *v)
 		view_text(v, PLAIN, "; the lock of ");
 		view_data(v, DIM, view_get(lock, "holder"));
 		view_text(v, PLAIN, " (fence %lld) ran out\n", (long long)view_int(lock, "fence"));
+		show_process(v, lock);
 		return;
 	}
 	view_text(v, PLAIN, " is locked by ");
@@ -84,6 +118,7 @@ static void show_lock(const json_t *o, struct view *v)
 		view_text(v, PLAIN, "%.*s left\n", STRF(view_seconds(v, left)));
 	else
 		view_text(v, PLAIN, "without an end\n");
+	show_process(v, lock);
 }
 
 const struct command cmd_lock_check = {
@@ -106,8 +141,12 @@ const struct command cmd_lock_status = {
 	.name = "lock status",
 	.group = "locks",
 	.summary = "who holds a task, since when and until when",
-	.example = "pawl lock status t1",
-	.see = "lock check, lock list",
+	.detail =
+		"And whether the process that was noted with the lock (claim --pid, pawl run) is alive, dead or "
+		"unknown: it is known by host, boot, pid namespace, pid and start time, and never signalled.",
+	.example = "pawl lock status t1\n"
+		   "pawl lock status @maintenance",
+	.see = "lock check, lock list, lock typed",
 	.gives = "task locked lock",
 	.params = id_params,
 	.flags = C_IDEMPOTENT,
@@ -143,9 +182,57 @@ const struct command cmd_lock_list = {
 	.show = show_locks,
 };
 
-static const struct param break_params[] = { PARAM_ID("task whose lock is to go"),
-					     PARAM_REASON(P_REQUIRED, "why, for the log"),
-					     { 0 } };
+static void show_typed(const json_t *o, struct view *v)
+{
+	static const char *const heads[] = { "LOCK", "HOLDER", "OPERATION",  "USER",
+					     "HOST", "SINCE",  "LEASE LEFT", "PROCESS" };
+	const json_t *list = json_object_get(o, "locks"), *l;
+	size_t n = json_array_size(list), i;
+	struct cell *cells = arena_array(v->arena, struct cell, n * 8);
+
+	if (!n && !v->quiet)
+		view_text(v, DIM, "nobody has locked the queue as a whole\n");
+	json_array_foreach(list, i, l) {
+		bool live = json_is_true(json_object_get(l, "live"));
+		struct cell *c = cells + i * 8;
+
+		c[0] = view_cell(v, BOLD, view_get(l, "lock"));
+		c[1] = view_cell(v, live ? CYAN : DIM, view_get(l, "holder"));
+		c[2] = view_cell(v, PLAIN, view_get(l, "operation"));
+		c[3] = view_cell(v, PLAIN, view_get(l, "user"));
+		c[4] = view_cell(v, PLAIN, view_get(l, "host"));
+		c[5].text = view_age(v, view_get(l, "acquired_at"));
+		c[6] = (struct cell){ live ? PLAIN : YELLOW,
+				      live ? view_seconds(v, json_object_get(l, "expires_in"))
+					   : STR("ran out") };
+		c[7] = view_cell(v, life_paint(view_get(l, "process")), view_get(l, "process"));
+		if (v->quiet)
+			view_text(v, PLAIN, "%s\n", view_get(l, "lock"));
+	}
+	if (n && !v->quiet)
+		view_table(v, heads, 8, cells, n);
+}
+
+const struct command cmd_lock_typed = {
+	.name = "lock typed",
+	.group = "locks",
+	.summary = "the locks of the whole queue: who, for what, since when",
+	.detail =
+		"@write keeps out the changes of others, @batch their batches and imports, @config their changes of "
+		"settings, @maintenance all of these. Reading and heartbeats go on. Each is a lease and runs out.",
+	.example = "pawl lock typed",
+	.see = "lock acquire, lock break, emergency status",
+	.gives = "locks count total",
+	.flags = C_IDEMPOTENT,
+	.op = OP_TYPED,
+	.show = show_typed,
+};
+
+static const struct param break_params[] = {
+	PARAM_LOCK("task whose lock is to go, or a lock of the whole queue"),
+	PARAM_REASON(P_REQUIRED, "why, for the log"),
+	{ 0 }
+};
 
 static void show_broken(const json_t *o, struct view *v)
 {
@@ -185,8 +272,8 @@ const struct command cmd_lock_cleanup = {
 	.group = "locks",
 	.summary = "clear locks that nobody can use any more",
 	.detail =
-		"Those that ran out, whose process is provably dead on this host, or whose task has ended. Nothing "
-		"depends on it: `pawl next` offers abandoned work anyway.",
+		"Those that ran out, whose process is provably dead on this host, or whose task has ended; also locks "
+		"of the whole queue. Nothing depends on it: `pawl next` offers abandoned work anyway.",
 	.example = "pawl lock cleanup --older-than 24h",
 	.see = "lock list, lock break, doctor",
 	.gives = "tasks count total",

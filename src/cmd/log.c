@@ -1,7 +1,8 @@
 #include "cmd/command.h"
 
 static const struct param params[] = {
-	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL, .help = "only what happened to this task"),
+	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL | P_TYPED,
+	      .help = "only what happened to this task"),
 	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "50",
 	      .help = "only the newest so many; 0: all"),
 	PARAM(after, "after", P_NAME, .value = "CURSOR", .help = "only what came after that event"),

@@ -4,6 +4,7 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "core/typed.h"
 
 static const char *const value_names[] = {
 	[P_FLAG] = NULL,     [P_TEXT] = "TEXT",     [P_TITLE] = "TEXT",        [P_NAME] = "NAME",
@@ -109,10 +110,14 @@ static const char *json_fault(struct str text, struct arena *a)
 	return object ? NULL : "not a JSON object, such as {\"key\": \"value\"}";
 }
 
-static const char *check_id(struct str text, struct arena *a)
+static const char *check_id(const struct param *p, struct str text, struct arena *a)
 {
 	const char *what = id_fault(text);
 
+	if (p->flags & P_TYPED && text.n && text.p[0] == '@')
+		what = typed_of(text) ? NULL
+				      : "the locks of the whole queue are @write, @batch, @config "
+					"and @maintenance";
 	return what ? fault(a, text, what) : NULL;
 }
 
@@ -123,7 +128,7 @@ static const char *set_str(const struct param *p, struct str *at, struct str tex
 	if (p->flags & P_EMPTY && !text.n)
 		what = NULL;
 	else if (p->type == P_ID)
-		what = check_id(text, a);
+		what = check_id(p, text, a);
 	else if (p->type == P_TOKEN)
 		what = token_valid(text) ? NULL : fault(a, text, "not a token; a token is a UUID");
 	else
@@ -183,7 +188,7 @@ static const char *add_item(const struct param *p, void *at, struct str item, st
 		return NULL;
 	}
 	if (p->type == P_IDS)
-		what = check_id(item, a);
+		what = check_id(p, item, a);
 	else /* P_EMPTY is about the list, not about what is in it */
 		what = item.n ? text_fault(p, item, a) : "may not be empty";
 	if (!what && !strs_have(*(struct strs *)at, item))

@@ -20,6 +20,7 @@ const char *command_family(const char *word)
 {
 	static const char *const families[][2] = {
 		{ "lock", "locks, whatever the status of the task" },
+		{ "emergency", "nobody changes anything, until it is over" },
 		{ "config", "settings, and where each comes from" },
 		{ "id", "ids from the queue's counter" },
 	};

@@ -38,7 +38,8 @@ enum tag {
 	A_COUNT,
 	A_TEXT,
 	A_WAIT,
-	A_HELD
+	A_HELD,
+	A_BARRED
 };
 
 #define NESTED_MAX (64u << 20)
@@ -103,6 +104,7 @@ static void pack_scalars(const struct answer *ans, struct buf *out)
 	pack_str(out, A_TEXT, ans->text);
 	pack_int(out, A_WAIT, ans->wait_ms);
 	pack_int(out, A_HELD, ans->held);
+	pack_int(out, A_BARRED, ans->barred);
 }
 
 void answer_pack(const struct answer *ans, struct buf *out)
@@ -254,7 +256,7 @@ static int unpack_scalars(struct str bytes, struct unpacking *p)
 {
 	struct answer *ans = p->ans;
 	struct str other;
-	const struct slot slots[A_HELD] = {
+	const struct slot slots[A_BARRED] = {
 		[A_CODE - 1] = { NULL, &p->code },
 		[A_KIND - 1] = { NULL, &p->kind },
 		[A_NOW - 1] = { NULL, &ans->now },
@@ -277,9 +279,10 @@ static int unpack_scalars(struct str bytes, struct unpacking *p)
 		[A_TEXT - 1] = { &ans->text, NULL },
 		[A_WAIT - 1] = { NULL, &ans->wait_ms },
 		[A_HELD - 1] = { NULL, &ans->held },
+		[A_BARRED - 1] = { NULL, &ans->barred },
 	};
 
-	return unpack_slots(bytes, slots, A_HELD);
+	return unpack_slots(bytes, slots, A_BARRED);
 }
 
 int answer_unpack(struct str bytes, struct answer *out, struct arena *a)
@@ -296,7 +299,7 @@ int answer_unpack(struct str bytes, struct answer *out, struct arena *a)
 	while ((r = unpack_next(&u, &tag, &value)) > 0)
 		if (unpack_nested(&p, tag, value) < 0)
 			return -EBADMSG;
-	if (!result_known(p.code) || p.kind < ANSWER_TASK || p.kind > ANSWER_ID || out->now < 0)
+	if (!result_known(p.code) || p.kind < ANSWER_TASK || p.kind > ANSWER_TYPED || out->now < 0)
 		return -EBADMSG;
 	out->code = (enum result)p.code;
 	out->kind = (enum answer_kind)p.kind;
@@ -358,6 +361,21 @@ static void locks_json(json_t *o, const struct answer *ans, struct arena *a)
 		set_text(lock, "task", ans->tasks[i].id);
 		set_text(lock, "title", ans->tasks[i].title);
 		json_object_set_new(lock, "status", json_string(status_name(ans->tasks[i].status)));
+		json_array_append_new(list, lock);
+	}
+	json_object_set_new(o, "locks", list);
+}
+
+static void typed_json(json_t *o, const struct answer *ans, struct arena *a)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < ans->n_tasks; i++) {
+		const struct task *t = &ans->tasks[i];
+		json_t *lock = lock_json(t, ans->now, a);
+
+		set_text(lock, "lock", t->id);
+		set_text(lock, "description", t->description);
 		json_array_append_new(list, lock);
 	}
 	json_object_set_new(o, "locks", list);
@@ -436,6 +454,10 @@ static void kind_json(json_t *o, const struct answer *ans, struct arena *a)
 		break;
 	case ANSWER_OVERVIEW:
 		overview_json(o, ans, a);
+		break;
+	case ANSWER_TYPED:
+		typed_json(o, ans, a);
+		counted(o, ans->n_tasks, ans->total);
 		break;
 	default: /* ANSWER_ID */
 		set_text(o, "id", ans->text);

@@ -31,7 +31,8 @@ enum answer_kind {
 	ANSWER_LOCK,       /* the task's lock */
 	ANSWER_CANDIDATES, /* candidates[] */
 	ANSWER_OVERVIEW,   /* counts[], tasks[] that are held */
-	ANSWER_ID          /* text */
+	ANSWER_ID,         /* text */
+	ANSWER_TYPED       /* tasks[]: the locks of the whole queue */
 };
 
 struct answer {
@@ -57,6 +58,7 @@ struct answer {
 	int64_t held; /* of ANSWER_OVERVIEW: how many have a lock, however many are in tasks[] */
 	struct str text;
 	int64_t wait_ms; /* NO_TASKS: something comes due in so long; 0: nothing in sight */
+	int64_t barred; /* enum typed: another's lock of this kind is in the way, for wait_ms at most */
 };
 
 /* Fills in a refusal. Returns code. */

@@ -147,6 +147,9 @@ static json_t *seconds_json(int64_t ms)
 	return ms % 1000 ? json_real((double)ms / 1000.0) : json_integer(ms / 1000);
 }
 
+/* By enum lock_life. */
+static const char *const lives[] = { "", "unknown", "alive", "dead" };
+
 json_t *lock_json(const struct task *t, int64_t now, struct arena *a)
 {
 	const struct lock *l = &t->lock;
@@ -170,11 +173,17 @@ json_t *lock_json(const struct task *t, int64_t now, struct arena *a)
 		json_object_set_new(o, "manual", json_true());
 	if (l->foreign)
 		json_object_set_new(o, "foreign", json_true());
+	if (l->operation.n)
+		json_object_set_new(o, "operation", text_json(l->operation));
+	if (l->user.n)
+		json_object_set_new(o, "user", text_json(l->user));
 	if (l->pid) {
 		json_object_set_new(o, "pid", json_integer(l->pid));
 		json_object_set_new(o, "pid_start", json_integer(l->pid_start));
 		json_object_set_new(o, "boot_id", text_json(l->boot_id));
 	}
+	if (l->life > LIFE_NOT_LOOKED && l->life <= LIFE_DEAD)
+		json_object_set_new(o, "process", json_string(lives[l->life]));
 	return o;
 }
 
@@ -186,8 +195,9 @@ json_t *task_json(const struct task *t, int64_t now, struct arena *a)
 		const struct field *f = &field_table[i];
 		json_t *v;
 
-		if (f->shown == HIDDEN)
-			continue;
+		if (f->shown == HIDDEN ||
+		    (!t->status && f->shown == ALWAYS && f->kind != FIELD_STR))
+			continue; /* a lock of the whole queue has no more than texts and times */
 		v = value_json(f, field_of(f, t), a);
 		if (v)
 			json_object_set_new(o, f->name, v);

@@ -6,6 +6,7 @@
 #include "base/pack.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "core/typed.h"
 #include "core/update.h"
 
 enum {
@@ -130,7 +131,7 @@ static const char *bad_list(const struct request *r, enum arg a, struct arena *a
 
 static const char *bad_ids(const struct request *r)
 {
-	const char *fault = HAS(r, id) ? id_fault(r->id) : NULL;
+	const char *fault = !HAS(r, id) ? NULL : typed_is(r) ? typed_fault(r) : id_fault(r->id);
 
 	if (!fault && HAS(r, parent) && r->parent.n)
 		fault = id_fault(r->parent);
@@ -180,7 +181,8 @@ static const char *missing(const struct request *r)
 	enum op op = r->op;
 	bool by_status = op == OP_STATUS;
 	bool reason = op == OP_BLOCK || op == OP_ESCALATE || op == OP_FAIL || op == OP_CANCEL ||
-		      op == OP_REWORK || op == OP_REOPEN || op == OP_LOCK_BREAK;
+		      op == OP_REWORK || op == OP_REOPEN || op == OP_LOCK_BREAK ||
+		      op == OP_EMERGENCY_ON;
 	bool action = op == OP_BLOCK;
 
 	if (by_status && HAS(r, status)) {

@@ -66,6 +66,7 @@ struct policy {
 	bool keep_abandoned;   /* only Ready is offered */
 	bool ignore_depends;
 	bool claim_creates; /* claiming an id that has no task makes one */
+	bool untyped;       /* any lock of the whole queue keeps out every change */
 };
 
 extern const struct policy policy_default;

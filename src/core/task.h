@@ -33,6 +33,9 @@ enum class_rank { EXPEDITE = 1, FIXED_DATE, STANDARD, INTANGIBLE, CLASS_END };
 /* for names: agent, run, label, type, effort */
 #define NAME_MAX_BYTES 200
 
+/* Does the process that a lock names still run? As far as one can tell from here, where somebody looked. */
+enum lock_life { LIFE_NOT_LOOKED, LIFE_UNKNOWN, LIFE_ALIVE, LIFE_DEAD };
+
 struct lock {
 	struct str holder, host;
 	struct str token; /* SHA-256, raw; empty: another program's lock */
@@ -41,6 +44,8 @@ struct lock {
 	int64_t foreign; /* written by another program: live without a token */
 	int64_t pid, pid_start;
 	struct str boot_id;
+	struct str user, operation; /* of a lock of the whole queue */
+	int64_t life;               /* enum lock_life; of those who only read, never stored */
 };
 
 struct last {

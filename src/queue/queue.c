@@ -5,12 +5,16 @@
 #include <time.h>
 
 #include "base/secret.h"
+#include "base/when.h"
+#include "core/lease.h"
 #include "queue/work.h"
 
 struct queue {
 	struct store *store;
 	struct store_error err;
 	struct policy policy;
+	struct str (*pass)(void *ctx, enum typed kind, struct arena *a);
+	void *pass_ctx;
 	struct arena arena; /* what the store was told */
 };
 
@@ -32,6 +36,7 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 		.mode = mode,
 		.timeout_ms = config->timeout_ms,
 		.backoff = config->backoff,
+		.counting = config->counting,
 		.relaxed = config->relaxed,
 		.relay = config->alone ? NULL : &queue_relay,
 		.wall = config->wall,
@@ -39,7 +44,9 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 		.err = &q->err,
 	};
 
-	*q = (struct queue){ .policy = config->policy };
+	*q = (struct queue){ .policy = config->policy,
+			     .pass = config->pass,
+			     .pass_ctx = config->pass_ctx };
 	env.queue = arena_str(&q->arena, config->name);
 	env.who = arena_str(&q->arena, config->who);
 	if (store_open(&q->store, arena_str(&q->arena, config->uri), &env)) {
@@ -74,7 +81,12 @@ int64_t queue_now(struct queue *q)
 
 static int dispatch(struct work *w)
 {
+	if (typed_is(w->rq))
+		return do_typed(w);
 	switch (w->rq->op) {
+	case OP_EMERGENCY_ON:
+	case OP_EMERGENCY_OFF:
+		return do_emergency(w);
 	case OP_CREATE:
 		return do_create(w);
 	case OP_TAKE:
@@ -106,6 +118,7 @@ int job_run(struct edit *e, void *ctx)
 		.rq = j->rq,
 		.ans = j->ans,
 		.arena = j->arena,
+		.pass = j->pass,
 		.call = { .rq = j->rq,
 			  .policy = j->policy,
 			  .now = e->now,
@@ -115,8 +128,11 @@ int job_run(struct edit *e, void *ctx)
 	};
 	int r;
 
+	j->began_ns = health_ns();
 	*j->ans = (struct answer){ .now = e->now };
 	r = repeat_find(&w);
+	if (!r)
+		r = guard_check(&w);
 	if (r)
 		return r;
 	r = dispatch(&w);
@@ -125,6 +141,8 @@ int job_run(struct edit *e, void *ctx)
 	if (!r)
 		repeat_keep(&w);
 	r = work_flush(&w);
+	if (!r)
+		guard_tidy(&w);
 	return r || w.writes ? r : REFUSED;
 }
 
@@ -175,11 +193,119 @@ static void write_all(struct queue *q, struct change *changes, struct job *jobs,
 	for (size_t i = 0; i < n; i++) {
 		struct answer *ans = jobs[i].ans;
 
-		if (r < 0 || changes[i].rc < 0) {
+		jobs[i].ended_ns = health_ns();
+		jobs[i].failed = r < 0 || changes[i].rc < 0;
+
+		if (jobs[i].failed) {
 			*ans = (struct answer){ .now = ans->now };
 			fault_answer(&q->err, ans, jobs[i].arena);
 		} else if (came_back(ans)) {
 			read_comments(q->store, came_back(ans), ans, jobs[i].arena);
+		}
+	}
+}
+
+/* --- others' locks of the whole queue ------------------------------------------------------------ */
+
+static int64_t monotonic_ms(void)
+{
+	return health_ns() / 1000000;
+}
+
+/* Those that are kept out, moved to the front. */
+static size_t keep_barred(struct change *changes, struct job *jobs, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!jobs[i].ans->barred)
+			continue;
+		jobs[kept] = jobs[i];
+		changes[kept] = (struct change){ .fn = job_run, .ctx = &jobs[kept] };
+		kept++;
+	}
+	return kept;
+}
+
+/* Is the lock that keeps it out the caller's own? */
+static bool has_pass(struct queue *q, struct job *j)
+{
+	int64_t kind = j->ans->barred;
+	struct str token;
+
+	if (!q->pass || j->pass[kind].n)
+		return false;
+	token = q->pass(q->pass_ctx, (enum typed)kind, j->arena);
+	j->pass[kind] = hashed(j->arena, token);
+	return token.n > 0;
+}
+
+static bool any_pass(struct queue *q, struct job *jobs, size_t n)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++)
+		any |= has_pass(q, &jobs[i]);
+	return any;
+}
+
+/* How long the lock may still last; 0: it is gone. To look costs no turn at the gate, and whoever works under
+ * the lock wakes us often. */
+static int64_t held_for(struct queue *q, const struct job *j)
+{
+	struct arena a = { 0 };
+	struct task t;
+	int64_t now = queue_now(q), ms = 0;
+
+	if (guard_kind(q->store, (enum typed)j->ans->barred, &t, &a) == 0 &&
+	    lease_live(&t.lock, now))
+		ms = t.lock.expires_at - now;
+	arena_free(&a);
+	return ms;
+}
+
+/* Until the lock is gone, as far as one can see without the gate. false: the time is over. */
+static bool wait_until_free(struct queue *q, const struct job *j, int64_t deadline)
+{
+	int64_t left, held;
+
+	while ((left = deadline - monotonic_ms()) > 0 && (held = held_for(q, j)) > 0)
+		queue_wait(q, held < left ? held : left);
+	return left > 0;
+}
+
+static void tell_waited(struct job *jobs, size_t n, int64_t ms)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct answer *ans = jobs[i].ans;
+
+		ans->message = arena_printf(jobs[i].arena, "%.*s; waited %.*s", STRF(ans->message),
+					    STRF(duration_text(jobs[i].arena, ms)));
+	}
+}
+
+/* Nothing is held while it waits: a refusal has ended its transaction. Whatever wakes is asked for before one
+ * looks, so that nothing is missed in between. */
+static void write_in_turn(struct queue *q, struct change *changes, struct job *jobs, size_t n)
+{
+	int64_t timeout = q->store->env.timeout_ms, deadline = 0, asked = health_ns();
+
+	for (;;) {
+		write_all(q, changes, jobs, n);
+		health_count(q->store, jobs, n, asked);
+		n = keep_barred(changes, jobs, n);
+		if (!n)
+			return;
+		if (any_pass(q, jobs, n))
+			continue;
+		if (!deadline) {
+			deadline = monotonic_ms() + timeout;
+			queue_wake_fd(q);
+		}
+		if (!wait_until_free(q, &jobs[0], deadline)) {
+			tell_waited(jobs, n, timeout);
+			health_count_failed(q->store, jobs, n, asked);
+			return;
 		}
 	}
 }
@@ -202,12 +328,17 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 		changes[writes] = (struct change){ .fn = job_run, .ctx = &jobs[writes] };
 		writes++;
 	}
-	write_all(q, changes, jobs, writes);
+	write_in_turn(q, changes, jobs, writes);
 }
 
 void queue_call(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a)
 {
 	queue_call_many(q, rq, ans, 1, a);
+}
+
+bool queue_health(struct queue *q, struct health *out)
+{
+	return health_read(q->store, out);
 }
 
 int queue_wake_fd(struct queue *q)

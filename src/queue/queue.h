@@ -9,7 +9,9 @@
 #define QUEUE_QUEUE_H
 
 #include "core/answer.h"
+#include "core/health.h"
 #include "core/request.h"
+#include "core/typed.h"
 #include "store/store.h"
 
 struct queue;
@@ -21,8 +23,13 @@ struct queue_config {
 	int64_t timeout_ms;
 	struct backoff backoff; /* as in struct store_env */
 	bool relaxed;
+	bool counting;  /* waits and failures are counted, for queue_health() */
 	bool alone;     /* no other process makes our changes, nor we theirs */
 	struct str who; /* shown to others that wait for us */
+	/* The caller's own token of a lock of the whole queue, asked for when a change meets that lock; empty:
+	 * it has none. NULL: it never has one. */
+	struct str (*pass)(void *ctx, enum typed kind, struct arena *a);
+	void *pass_ctx;
 	int64_t (*wall)(void), (*boot)(void); /* as in struct store_env */
 };
 
@@ -48,6 +55,8 @@ void queue_woken(struct queue *q);
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a);
 int64_t queue_now(struct queue *q);
+/* What was counted at the queue's place by all processes. false: nothing is, or can be. */
+bool queue_health(struct queue *q, struct health *out);
 /* Removes the queue with all that is in it; afterwards only queue_close() makes sense. */
 enum result queue_discard(struct queue *q, struct answer *ans, struct arena *a);
 

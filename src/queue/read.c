@@ -24,8 +24,13 @@ static int add_task(struct reading *x, const struct record *r)
 static int one_task(struct reading *x)
 {
 	struct record rec;
-	int r = x->store->ops->get(x->store, task_key(x->arena, x->rq->id), &rec, x->arena);
+	int r;
 
+	if (typed_is(x->rq)) {
+		x->ans->task = arena_new(x->arena, struct task);
+		return guard_kind(x->store, typed_of(x->rq->id), x->ans->task, x->arena);
+	}
+	r = x->store->ops->get(x->store, task_key(x->arena, x->rq->id), &rec, x->arena);
 	if (r > 0) {
 		not_found(x->ans, x->rq->id, x->arena);
 		return REFUSED;
@@ -188,6 +193,8 @@ static int read_locks(struct reading *x)
 	int r = x->store->ops->scan(x->store, &q, held_task, x);
 
 	x->ans->kind = ANSWER_LOCKS;
+	for (size_t i = 0; i < x->ans->n_tasks; i++)
+		lock_look(&x->ans->tasks[i].lock);
 	return r ? r : x->store->ops->count(x->store, &q, &x->ans->total);
 }
 
@@ -302,8 +309,37 @@ static int read_next(struct reading *x)
 
 static int read_lock(struct reading *x)
 {
+	int r = one_task(x);
+
 	x->ans->kind = ANSWER_LOCK;
-	return one_task(x);
+	if (!r)
+		lock_look(&x->ans->task->lock);
+	return r;
+}
+
+/* The locks of the whole queue that are held, or were left behind. */
+static int read_typed(struct reading *x)
+{
+	struct answer *ans = x->ans;
+	int r = 0;
+
+	ans->kind = ANSWER_TYPED;
+	ans->tasks = arena_array(x->arena, struct task, TYPED_END);
+	for (int k = TYPED_WRITE; !r && k < TYPED_END; k++) {
+		struct task *t = &ans->tasks[ans->n_tasks];
+
+		r = guard_kind(x->store, (enum typed)k, t, x->arena);
+		lock_look(&t->lock);
+		ans->n_tasks += t->lock.holder.n > 0;
+	}
+	ans->total = (int64_t)ans->n_tasks;
+	return r;
+}
+
+static int read_emergency(struct reading *x)
+{
+	x->ans->task = arena_new(x->arena, struct task);
+	return guard_read(x->store, EMERGENCY_ID, x->ans->task, x->arena);
 }
 
 /* The id that the next `create` would make, if nobody else makes one first. */
@@ -340,6 +376,10 @@ static int dispatch(struct reading *x)
 		return read_locks(x);
 	case OP_LOCK_STATUS:
 		return read_lock(x);
+	case OP_TYPED:
+		return read_typed(x);
+	case OP_EMERGENCY:
+		return read_emergency(x);
 	default:
 		return read_id(x);
 	}

@@ -8,7 +8,7 @@
 #include "queue/work.h"
 
 /* Beside the arguments of a request, whose tags are below and above. */
-enum { TAG_PROOF = 200, TAG_FRESH, TAG_POLICY };
+enum { TAG_PROOF = 200, TAG_FRESH, TAG_POLICY, TAG_PASS /* and the kind of lock */ };
 
 #define NUMBERS 6 /* of a policy */
 
@@ -16,7 +16,7 @@ enum { TAG_PROOF = 200, TAG_FRESH, TAG_POLICY };
 
 static int64_t flags_of(const struct policy *p)
 {
-	return p->keep_abandoned | p->ignore_depends << 1 | p->claim_creates << 2;
+	return p->keep_abandoned | p->ignore_depends << 1 | p->claim_creates << 2 | p->untyped << 3;
 }
 
 /* In one order for ever. */
@@ -37,6 +37,9 @@ static void pack(const struct change *c, struct buf *out)
 	pack_str(out, TAG_PROOF, j->proof);
 	pack_str(out, TAG_FRESH, j->fresh);
 	pack_policy(j->policy, out);
+	for (int k = TYPED_WRITE; k < TYPED_END; k++)
+		if (j->pass[k].n)
+			pack_str(out, (uint8_t)(TAG_PASS + k), j->pass[k]);
 	rq.has &= ~TOKENS;
 	request_pack(&rq, out);
 }
@@ -56,6 +59,8 @@ static int unpack_own(struct str bytes, struct job *j, int64_t *numbers)
 			j->fresh = value;
 		else if (tag == TAG_POLICY && have < NUMBERS && unpack_int(value, &numbers[have++]))
 			return -EBADMSG;
+		else if (tag > TAG_PASS && tag < TAG_PASS + TYPED_END)
+			j->pass[tag - TAG_PASS] = value;
 	}
 	return r < 0 || have < NUMBERS ? -EBADMSG : 0;
 }
@@ -83,9 +88,8 @@ static int adopt(struct str bytes, struct change *out, struct arena *a)
 	rq->token = rq->new_token = STR("");
 	if (j->fresh.n)
 		GIVE(rq, new_token, STR("its owner's"));
-	*p = (struct policy){
-		n[0], n[1], n[2], n[3], n[4], n[5] & 1, n[5] >> 1 & 1, n[5] >> 2 & 1
-	};
+	*p = (struct policy){ n[0],     n[1],          n[2],          n[3],         n[4],
+			      n[5] & 1, n[5] >> 1 & 1, n[5] >> 2 & 1, n[5] >> 3 & 1 };
 	if (op_flags(rq->op) & OP_READS || request_fault(rq, p, a))
 		return -EBADMSG;
 	j->policy = p;
@@ -108,7 +112,10 @@ static int accept(struct change *c, struct str bytes)
 	struct job *j = c->ctx;
 	struct answer *ans = j->ans;
 
-	if (answer_unpack(arena_str(j->arena, bytes), ans, j->arena))
+	j->began_ns = health_ns();
+	j->handed = true;
+	if (answer_unpack(arena_str(j->arena, bytes), ans, j->arena) || ans->barred < 0 ||
+	    ans->barred >= TYPED_END)
 		return -EBADMSG;
 	if (ans->lock && ans->lock->token.n)
 		ans->lock->token = j->rq->new_token;

@@ -76,11 +76,18 @@ int work_load(struct work *w, struct str id, struct loaded **out)
 	return r;
 }
 
-struct loaded *work_new(struct work *w, struct str id)
+struct loaded *work_new_key(struct work *w, struct str key, struct str id)
 {
-	struct loaded *l = loaded_add(w, task_key(w->arena, id));
+	struct loaded *l = loaded_add(w, key);
 
 	l->task.id = id;
+	return l;
+}
+
+struct loaded *work_new(struct work *w, struct str id)
+{
+	struct loaded *l = work_new_key(w, task_key(w->arena, id), id);
+
 	l->dirty = true;
 	return l;
 }
@@ -120,7 +127,10 @@ static void put(struct work *w, struct loaded *l)
 		.hot = packed(w, &l->task, HOT),
 	};
 	put_body(w, l, rec);
-	task_index(&l->task, &rec->ix, w->arena);
+	if (l->task.status)
+		task_index(&l->task, &rec->ix, w->arena);
+	else
+		rec->ix.token = l->task.lock.token; /* no task; but the clock must not be set */
 	edit_put(w->e, rec);
 	l->rec = rec;
 	l->old = l->task;

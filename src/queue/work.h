@@ -7,7 +7,7 @@
 #ifndef QUEUE_WORK_H
 #define QUEUE_WORK_H
 
-#include "core/rules.h"
+#include "core/typed.h"
 #include "queue/queue.h"
 
 #define REFUSED 1
@@ -18,8 +18,13 @@ struct job {
 	const struct policy *policy;
 	const struct request *rq;
 	struct str proof, fresh; /* hashes of rq->token, rq->new_token, or empty */
+	struct str pass
+		[TYPED_END]; /* of the locks of the whole queue that the caller holds, as far as needed */
 	struct answer *ans;
 	struct arena *arena;
+	int64_t began_ns, ended_ns; /* it was its turn, it was over */
+	bool handed;                /* another process has run it */
+	bool failed;                /* nothing came of it */
 };
 
 int job_run(struct edit *e, void *job);
@@ -42,6 +47,8 @@ struct work {
 	const struct request *rq;
 	struct answer *ans;
 	struct arena *arena; /* the caller's: it outlives the change */
+	const struct str *pass;
+	int64_t guard, guard_was; /* see guard.c: as it shall be, as it is */
 	struct loaded *tasks;
 	size_t writes; /* puts, drops and log lines so far */
 	bool keep;     /* a refusal, but what was written on the way stays */
@@ -49,6 +56,8 @@ struct work {
 
 int work_load(struct work *w, struct str id, struct loaded **out); /* REFUSED: NOT_FOUND */
 struct loaded *work_new(struct work *w, struct str id);
+/* Something like a task under a key of its own. */
+struct loaded *work_new_key(struct work *w, struct str key, struct str id);
 /* The task was edited by this request. */
 void work_edited(struct work *w, struct loaded *l);
 int work_flush(struct work *w);
@@ -79,6 +88,8 @@ int do_remove(struct work *w);
 int do_cleanup(struct work *w);
 int do_archive(struct work *w);
 int do_id(struct work *w);
+int do_typed(struct work *w);
+int do_emergency(struct work *w);
 /* Pieces of them. */
 int take_next(struct work *w, struct loaded **out); /* *out NULL: nothing eligible */
 /* The task that an earlier call with this fresh token took and still holds; *out NULL: none. */
@@ -90,6 +101,27 @@ int add_depends(struct work *w, struct loaded *l);
 int new_task(struct work *w, struct str id, struct loaded **out);
 int fresh_id(struct work *w, struct str *out);
 void select_query(const struct request *rq, const struct policy *p, struct query *q);
+
+/* May this request change anything now? In its own transaction, before it does. */
+int guard_check(struct work *w);
+/* After it: forgets locks of the whole queue that ran out, if something is written anyway. */
+void guard_tidy(struct work *w);
+/* Locks of the whole queue that nobody can need any more. */
+int guard_cleanup(struct work *w);
+/* Does the process that it names provably not run any more? */
+bool lock_dead(const struct lock *l);
+void lock_look(struct lock *l); /* fills in `life` */
+/* One of them, or the emergency; without a holder: there is none. */
+int guard_read(struct store *s, struct str id, struct task *out, struct arena *a);
+int guard_kind(struct store *s, enum typed kind, struct task *out, struct arena *a);
+
+/* What is counted (core/health.h); how long since something, in ns. */
+int64_t health_ns(void);
+/* Those that were not kept out; asked: when they were called. */
+void health_count(struct store *s, const struct job *jobs, size_t n, int64_t asked_ns);
+/* Those that waited in vain. */
+void health_count_failed(struct store *s, const struct job *jobs, size_t n, int64_t asked_ns);
+bool health_read(struct store *s, struct health *out);
 
 /* Request ids: 0 not seen before, REFUSED answered from memory. */
 int repeat_find(struct work *w);

@@ -321,6 +321,8 @@ struct str dump(struct suite *s)
 	dump_read(s, &b, "locks");
 	dump_read(s, &b, "overview");
 	dump_read(s, &b, "id_peek");
+	dump_read(s, &b, "typed");
+	dump_read(s, &b, "emergency");
 	out = arena_str(&s->a, buf_str(&b));
 	buf_free(&b);
 	return out;
@@ -359,7 +361,7 @@ int main(void)
 	store_uri(uri, sizeof(uri), folder, "mem:queue");
 	print_message("store: %s\n", uri);
 	failed = create_tests() + link_tests() + remove_tests() + lease_tests() + repeat_tests() +
-		 lost_tests() + read_tests() + selection_tests() + random_tests();
+		 lost_tests() + read_tests() + selection_tests() + typed_tests() + random_tests();
 	if (failed == 0) {
 		/* exec, so that nothing has to be forked at the end */
 		fflush(NULL);

@@ -5,6 +5,7 @@
 
 #include "base/pack.h"
 #include "core/answer.h"
+#include "core/codec.h"
 
 #define NOW INT64_C(1700000000000)
 
@@ -259,6 +260,43 @@ static void an_id(void **state)
 	(void)state;
 }
 
+static void typed(void **state)
+{
+	struct task locks[] = { { .id = STR("@batch"),
+				  .description = STR("many"),
+				  .fence = 3,
+				  .lock = { .holder = STR("ann"),
+					    .host = STR("box"),
+					    .token = STR("T"),
+					    .acquired_at = NOW,
+					    .expires_at = NOW + 5000,
+					    .ttl = 5000,
+					    .user = STR("root"),
+					    .operation = STR("import"),
+					    .life = LIFE_ALIVE } } };
+	struct answer ans = {
+		.kind = ANSWER_TYPED, .now = NOW, .tasks = locks, .n_tasks = 1, .total = 1
+	};
+	json_t *o = answer_json(&ans, &mem), *l;
+
+	(void)state;
+	l = json_array_get(json_object_get(o, "locks"), 0);
+	assert_string_equal(json_string_value(json_object_get(l, "lock")), "@batch");
+	assert_string_equal(json_string_value(json_object_get(l, "description")), "many");
+	assert_string_equal(json_string_value(json_object_get(l, "operation")), "import");
+	assert_string_equal(json_string_value(json_object_get(l, "user")), "root");
+	assert_string_equal(json_string_value(json_object_get(l, "process")), "alive");
+	assert_int_equal(json_integer_value(json_object_get(o, "count")), 1);
+	json_decref(o);
+	locks[0].lock.life = LIFE_DEAD + 1; /* a newer pawl's */
+	o = task_json(&locks[0], NOW, &mem);
+	assert_null(json_object_get(json_object_get(o, "lock"), "process"));
+	assert_null(json_object_get(o, "status")); /* it is no task */
+	assert_string_equal(json_string_value(json_object_get(o, "id")), "@batch");
+	json_decref(o);
+	arena_free(&mem);
+}
+
 static void notes(void **state)
 {
 	struct str warnings[] = { STR("w1"), STR("w2") };
@@ -424,7 +462,7 @@ static void damaged(void **state)
 		r = answer_unpack(str_n(p, all.n), &back, &mem);
 		assert_true(r == 0 || r == -EBADMSG);
 		back.code = i % 2 ? SUCCESS : back.code;
-		back.kind = (enum answer_kind)(i % (ANSWER_ID + 1));
+		back.kind = (enum answer_kind)(i % (ANSWER_TYPED + 1));
 		if (!r)
 			json_decref(answer_json(&back, &mem));
 		arena_free(&mem);
@@ -486,8 +524,8 @@ static void bad_numbers(void **state)
 	assert_int_equal(unpack_number(1, 3), -EBADMSG);
 	assert_int_equal(unpack_number(1, INT64_C(1) << 32), -EBADMSG);
 	assert_int_equal(unpack_number(2, ANSWER_TASK), 0);
-	assert_int_equal(unpack_number(2, ANSWER_ID), 0);
-	assert_int_equal(unpack_number(2, ANSWER_ID + 1), -EBADMSG);
+	assert_int_equal(unpack_number(2, ANSWER_TYPED), 0);
+	assert_int_equal(unpack_number(2, ANSWER_TYPED + 1), -EBADMSG);
 	assert_int_equal(unpack_number(2, -1), -EBADMSG);
 	assert_int_equal(unpack_number(3, 0), 0);
 	assert_int_equal(unpack_number(3, -1), -EBADMSG);                /* no store's time */
@@ -504,14 +542,23 @@ static void bad_numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_task),      cmocka_unit_test(no_tasks),
-		cmocka_unit_test(claims),        cmocka_unit_test(late_grant),
-		cmocka_unit_test(lists),         cmocka_unit_test(logs),
-		cmocka_unit_test(one_lock),      cmocka_unit_test(explanations),
-		cmocka_unit_test(overview),      cmocka_unit_test(an_id),
-		cmocka_unit_test(notes),         cmocka_unit_test(failures),
-		cmocka_unit_test(every_failure), cmocka_unit_test(everything_comes_back),
-		cmocka_unit_test(damaged),       cmocka_unit_test(bad_parts),
+		cmocka_unit_test(one_task),
+		cmocka_unit_test(no_tasks),
+		cmocka_unit_test(claims),
+		cmocka_unit_test(late_grant),
+		cmocka_unit_test(lists),
+		cmocka_unit_test(logs),
+		cmocka_unit_test(one_lock),
+		cmocka_unit_test(explanations),
+		cmocka_unit_test(overview),
+		cmocka_unit_test(an_id),
+		cmocka_unit_test(typed),
+		cmocka_unit_test(notes),
+		cmocka_unit_test(failures),
+		cmocka_unit_test(every_failure),
+		cmocka_unit_test(everything_comes_back),
+		cmocka_unit_test(damaged),
+		cmocka_unit_test(bad_parts),
 		cmocka_unit_test(bad_numbers),
 	};
 

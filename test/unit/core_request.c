@@ -274,11 +274,15 @@ static const char *needs(enum op op)
 	case OP_OVERVIEW:
 	case OP_LOCKS:
 	case OP_ID_PEEK:
+	case OP_TYPED:
+	case OP_EMERGENCY:
 		return "";
 	case OP_ID_CLAIM:
 	case OP_CREATE:
 	case OP_LOCK_CLEANUP:
 	case OP_ARCHIVE:
+	case OP_EMERGENCY_ON:
+	case OP_EMERGENCY_OFF:
 		return "a";
 	case OP_TAKE:
 		return "ak";
@@ -332,7 +336,7 @@ static void tokens_for_more(void **state)
 static bool needs_reason(enum op op)
 {
 	return op == OP_BLOCK || op == OP_ESCALATE || op == OP_FAIL || op == OP_CANCEL ||
-	       op == OP_REWORK || op == OP_REOPEN || op == OP_LOCK_BREAK;
+	       op == OP_REWORK || op == OP_REOPEN || op == OP_LOCK_BREAK || op == OP_EMERGENCY_ON;
 }
 
 static void missing_words(void **state)

@@ -229,6 +229,8 @@ void porcelain_answer(struct buf *out, const struct command *c, enum result code
 		put(out, "agent", view_get(json_object_get(o, "lock"), "holder"));
 		put_scalars(out, o);
 		put_scalars(out, json_object_get(o, "setting"));
+		put_scalars(out, json_object_get(o, "emergency"));
+		put_scalars(out, json_object_get(o, "health"));
 		put_counts(out, json_object_get(o, "counts"));
 		buf_addc(out, '\n');
 	}

@@ -148,6 +148,7 @@ static const struct {
 	{ "locked", "boolean", false },    { "is_locked", "boolean", false },
 	{ "success", "boolean", false },   { "existed", "boolean", false },
 	{ "id", "string", false },         { "message", "string", false },
+	{ "emergency", "object", false },  { "health", "object", false },
 	{ "lock_holder", "string", true }, { "lock_expires_at", "string", true },
 };
 

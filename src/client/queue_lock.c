@@ -1,0 +1,111 @@
+#include "client/queue_lock.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "base/proc.h"
+#include "base/secret.h"
+
+static struct str id_of(enum typed kind, struct arena *a)
+{
+	return arena_printf(a, "@%s", typed_name(kind));
+}
+
+struct str client_pass(void *client, enum typed kind, struct arena *a)
+{
+	struct client *c = client;
+	const char *given = getenv("PAWL_LOCK_TOKEN");
+	struct str token;
+	int64_t fence;
+
+	if (c->held[kind].n)
+		return c->held[kind];
+	if (given && token_valid(str_c(given)))
+		return str_c(given);
+	if (keyring_find(&c->keyring, id_of(kind, a), &token, &fence) == KEY_SAVED)
+		return token;
+	return STR("");
+}
+
+void client_sign(struct client *c, struct request *rq)
+{
+	bool takes = rq->op == OP_LOCK_ACQUIRE && typed_is(rq);
+
+	if (!takes && rq->op != OP_EMERGENCY_ON)
+		return;
+	if (!HAS(rq, user))
+		GIVE(rq, user, client_user(c->arena));
+	if (takes && !HAS(rq, operation))
+		GIVE(rq, operation, STR("lock acquire"));
+}
+
+/* Have we got it already? Only the queue knows whether what is saved is still good. */
+static bool have(struct client *c, enum typed kind)
+{
+	struct request rq = { .op = OP_HEARTBEAT };
+	struct answer ans;
+
+	if (!client_pass(c, kind, c->arena).n)
+		return false;
+	GIVE(&rq, id, id_of(kind, c->arena));
+	GIVE(&rq, token, client_pass(c, kind, c->arena));
+	client_call(c, &rq, &ans);
+	return ans.code == SUCCESS;
+}
+
+static void sign_process(struct request *rq, struct arena *a)
+{
+	GIVE(rq, pid, getpid());
+	GIVE(rq, pid_start, os_process_start(getpid()));
+	GIVE(rq, boot_id, proc_here(a));
+}
+
+enum result client_lock_queue(struct client *c, enum typed kind, const char *operation,
+			      struct queue_lock *l, struct answer *ans)
+{
+	struct request rq = { .op = OP_LOCK_ACQUIRE };
+
+	*l = (struct queue_lock){ .kind = kind };
+	*ans = (struct answer){ 0 };
+	if (have(c, kind))
+		return SUCCESS;
+	GIVE(&rq, id, id_of(kind, c->arena));
+	GIVE(&rq, ttl, QUEUE_LOCK_MS);
+	GIVE(&rq, operation, str_c(operation));
+	sign_process(&rq, c->arena);
+	client_call(c, &rq, ans);
+	if (ans->code != SUCCESS)
+		return ans->code;
+	c->held[kind] = ans->lock->token;
+	l->ours = true;
+	return SUCCESS;
+}
+
+static enum result call(struct client *c, enum op op, const struct queue_lock *l,
+			struct answer *ans)
+{
+	struct request rq = { .op = op };
+
+	GIVE(&rq, id, id_of(l->kind, c->arena));
+	GIVE(&rq, token, client_pass(c, l->kind, c->arena));
+	if (op == OP_HEARTBEAT && l->ours)
+		GIVE(&rq, ttl, QUEUE_LOCK_MS);
+	client_call(c, &rq, ans);
+	return ans->code;
+}
+
+enum result client_renew_queue(struct client *c, const struct queue_lock *l, struct answer *ans)
+{
+	return call(c, OP_HEARTBEAT, l, ans);
+}
+
+void client_unlock_queue(struct client *c, const struct queue_lock *l)
+{
+	struct answer ans;
+
+	if (l->ours)
+		(void)call(c, OP_LOCK_RELEASE, l, &ans);
+	if (l->ours)
+		c->held[l->kind] = STR("");
+}

@@ -1,0 +1,109 @@
+#include "cmd/command.h"
+
+static const struct param on_params[] = {
+	PARAM_REASON(P_REQUIRED, "what is the matter: in the log and in every refusal"),
+	{ 0 }
+};
+
+/* {"on":true,"reason":…,"by":…,"since":…}: no task, though it is kept like one. */
+static void reshape(json_t *o)
+{
+	static const char *const names[][2] = { { "holder", "by" },
+						{ "user", "user" },
+						{ "host", "host" },
+						{ "acquired_at", "since" } };
+	const json_t *t = json_object_get(o, "task"), *lock = json_object_get(t, "lock");
+	json_t *e = json_object();
+	bool on = json_is_object(lock);
+
+	json_object_set_new(e, "on", json_boolean(on));
+	for (size_t i = 0; on && i < sizeof(names) / sizeof(*names); i++)
+		json_object_set(e, names[i][1], json_object_get(lock, names[i][0]));
+	if (on)
+		json_object_set(e, "reason", json_object_get(t, "blocker_reason"));
+	if (on)
+		json_object_set(e, "backup", json_object_get(t, "summary"));
+	json_object_set_new(o, "emergency", e);
+	json_object_del(o, "task");
+}
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	enum result code = run_op(s, a, out);
+
+	if (code == SUCCESS)
+		reshape(*out);
+	return code;
+}
+
+static void show_state(const json_t *o, struct view *v)
+{
+	const json_t *e = json_object_get(o, "emergency");
+
+	if (v->quiet)
+		return;
+	if (!json_is_true(json_object_get(e, "on"))) {
+		view_text(v, GREEN, "no emergency");
+		view_text(v, PLAIN, ": the queue can be changed\n");
+		return;
+	}
+	view_text(v, RED, "emergency");
+	view_text(v, PLAIN, ": the queue is read-only since %.*s, by ",
+		  STRF(view_when(v, view_get(e, "since"))));
+	view_data(v, CYAN, view_get(e, "by"));
+	view_text(v, PLAIN, ": ");
+	view_data(v, PLAIN, view_get(e, "reason"));
+	view_text(v, PLAIN, "\n");
+	if (view_get(e, "backup")) {
+		view_text(v, PLAIN, "  backup: ");
+		view_data(v, PLAIN, view_get(e, "backup"));
+		view_text(v, PLAIN, "\n");
+	}
+	view_text(v, DIM, "next: pawl emergency off\n");
+}
+
+const struct command cmd_emergency_on = {
+	.name = "emergency on",
+	.group = "locks",
+	.summary = "make the queue read-only for everybody",
+	.detail =
+		"Until `emergency off`: every change of everybody is refused (30) with the reason. Reading goes on, and so "
+		"do heartbeats, so that nobody loses what he holds.",
+	.example = "pawl emergency on --reason \"two agents report the same task\"",
+	.see = "emergency off, emergency status, lock health",
+	.gives = "emergency",
+	.params = on_params,
+	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE,
+	.op = OP_EMERGENCY_ON,
+	.run = run,
+	.show = show_state,
+};
+
+static const struct param off_params[] = { PARAM_REASON(0, "how it ended, for the log"), { 0 } };
+
+const struct command cmd_emergency_off = {
+	.name = "emergency off",
+	.group = "locks",
+	.summary = "let the queue be changed again",
+	.example = "pawl emergency off --reason \"found and mended\"",
+	.see = "emergency on, emergency status",
+	.gives = "emergency",
+	.params = off_params,
+	.flags = C_WRITE | C_IDEMPOTENT,
+	.op = OP_EMERGENCY_OFF,
+	.run = run,
+	.show = show_state,
+};
+
+const struct command cmd_emergency_status = {
+	.name = "emergency status",
+	.group = "locks",
+	.summary = "is there an emergency, since when and why?",
+	.example = "pawl emergency status",
+	.see = "emergency on, emergency off, lock typed",
+	.gives = "emergency",
+	.flags = C_IDEMPOTENT,
+	.op = OP_EMERGENCY,
+	.run = run,
+	.show = show_state,
+};

@@ -1,0 +1,353 @@
+#include <ctype.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "base/when.h"
+#include "cmd/command.h"
+
+#define STALE_MS (300 * INT64_C(1000))
+
+struct exam {
+	struct session *s;
+	struct health health;
+	struct health_facts facts;
+	bool counted;
+	int64_t stale_ms;
+	json_t *out, *reasons, *advice;
+};
+
+/* --- what there is to see ------------------------------------------------------------------------ */
+
+static bool is_stale(const struct exam *x, const struct lock *l, int64_t now)
+{
+	return l->life == LIFE_DEAD || (l->expires_at && now - l->expires_at >= x->stale_ms);
+}
+
+static enum result look_at_locks(struct exam *x, enum op op, struct answer *ans)
+{
+	struct request rq = { .op = op };
+
+	client_call(&x->s->client, &rq, ans);
+	for (size_t i = 0; i < ans->n_tasks; i++)
+		x->facts.stale += is_stale(x, &ans->tasks[i].lock, ans->now);
+	return ans->code;
+}
+
+static int64_t load_percent(void)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	double load[2];
+
+	if (getloadavg(load, 2) < 2)
+		return 0;
+	return (int64_t)(load[1] * 100 / (double)(processors > 0 ? processors : 1));
+}
+
+static enum result examine(struct exam *x, struct answer *ans)
+{
+	struct client *c = &x->s->client;
+	enum result code = client_open(c, STORE_READ, ans);
+
+	x->facts = (struct health_facts){ .load_percent = load_percent() };
+	if (code == SUCCESS)
+		code = look_at_locks(x, OP_LOCKS, ans);
+	if (code == SUCCESS)
+		code = look_at_locks(x, OP_TYPED, ans);
+	if (code != SUCCESS)
+		return code;
+	x->counted = queue_health(c->queue, &x->health);
+	x->facts.recent_failures = health_recent(&x->health, os_wall_ms());
+	x->facts.done = x->health.all.done;
+	x->facts.failed = x->health.all.failed;
+	return SUCCESS;
+}
+
+/* --- what is made of it -------------------------------------------------------------------------- */
+
+static void reason(struct exam *x, int minus, struct str text, struct str advice)
+{
+	json_t *r = json_object();
+
+	json_object_set_new(r, "text", json_str(text));
+	json_object_set_new(r, "points", json_integer(-minus));
+	json_array_append_new(x->reasons, r);
+	json_array_append_new(x->advice, json_str(advice));
+}
+
+static void find_reasons(struct exam *x)
+{
+	const struct health_facts *f = &x->facts;
+	struct arena *a = x->s->arena;
+
+	if (f->stale)
+		reason(x, 30,
+		       arena_printf(
+			       a,
+			       "%lld stale lock%s: run out more than %.*s ago, or of a dead process",
+			       (long long)f->stale, f->stale == 1 ? "" : "s",
+			       STRF(duration_text(a, x->stale_ms))),
+		       STR("pawl lock cleanup releases them"));
+	if (f->recent_failures > HEALTH_FAILURES)
+		reason(x, 40,
+		       arena_printf(a, "%lld%s changes failed in the last %.*s",
+				    (long long)f->recent_failures,
+				    f->recent_failures >= 16 ? " or more" : "",
+				    STRF(duration_text(a, HEALTH_RECENT_MS))),
+		       STR("pawl lock typed and the refusals say who is in the way; a longer timeout: --timeout"));
+	if (f->load_percent > HEALTH_LOAD)
+		reason(x, 20,
+		       arena_printf(a, "the machine's load is %lld.%02lld for each processor",
+				    (long long)f->load_percent / 100,
+				    (long long)f->load_percent % 100),
+		       STR("run fewer programs here at once"));
+}
+
+static json_t *warnings(struct exam *x)
+{
+	int64_t share = health_failed_share(&x->facts);
+	json_t *list = json_array();
+
+	if (share > HEALTH_FAILED_WARN)
+		json_array_append_new(
+			list, json_str(arena_printf(
+				      x->s->arena,
+				      "%lld.%02lld %% of all changes failed (more than 5 %%)",
+				      (long long)share / 100, (long long)share % 100)));
+	return list;
+}
+
+static json_t *seconds(int64_t us)
+{
+	return json_real((double)us / 1e6);
+}
+
+static json_t *op_json(const char *name, const struct health_op *o)
+{
+	int64_t all = o->done + o->failed, p95 = health_percentile(o->waits, 95);
+	json_t *j = json_object();
+	char word[40];
+	size_t n = 0;
+
+	for (; name[n] && n < sizeof(word) - 1; n++)
+		word[n] = (char)(name[n] == '_' ? ' ' : tolower((unsigned char)name[n]));
+	json_object_set_new(j, "operation", json_stringn(word, n));
+	json_object_set_new(j, "acquired", json_integer(o->done));
+	json_object_set_new(j, "failed", json_integer(o->failed));
+	json_object_set_new(j, "wait_mean", seconds(all ? o->wait_us / all : 0));
+	json_object_set_new(j, "wait_p95", seconds(p95 < o->wait_max_us ? p95 : o->wait_max_us));
+	json_object_set_new(j, "wait_max", seconds(o->wait_max_us));
+	json_object_set_new(j, "held", json_integer(o->held));
+	json_object_set_new(j, "hold_mean", seconds(o->held ? o->hold_us / o->held : 0));
+	json_object_set_new(j, "hold_max", seconds(o->hold_max_us));
+	return j;
+}
+
+static void put_counts(struct exam *x)
+{
+	const struct health *h = &x->health;
+	json_t *ops = json_array(), *group = json_object();
+
+	for (int op = OP_NONE; op < OP_END; op++)
+		if (h->op[op].done + h->op[op].failed)
+			json_array_append_new(ops, op_json(op_name((enum op)op), &h->op[op]));
+	json_object_set_new(x->out, "operations", ops);
+	json_object_set_new(x->out, "all", op_json("all", &h->all));
+	if (!h->commits)
+		json_decref(group);
+	else {
+		json_object_set_new(group, "commits", json_integer(h->commits));
+		json_object_set_new(group, "changes", json_integer(h->changes));
+		json_object_set_new(group, "handed_over", json_integer(h->handed));
+		json_object_set_new(group, "mean_size",
+				    json_real((double)h->changes / (double)h->commits));
+		json_object_set_new(x->out, "group_commit", group);
+	}
+}
+
+static const char *level(int score)
+{
+	return score < HEALTH_CRITICAL ? "critical" : score < HEALTH_DEGRADED ? "degraded" : "good";
+}
+
+static void put_score(struct exam *x)
+{
+	int score = health_score(&x->facts);
+
+	x->reasons = json_array();
+	x->advice = json_array();
+	find_reasons(x);
+	if (score < HEALTH_CRITICAL)
+		json_array_append_new(
+			x->advice,
+			json_string(
+				"pawl emergency on --reason TEXT makes the queue read-only, if it "
+				"has to be looked at in peace"));
+	json_object_set_new(x->out, "score", json_integer(score));
+	json_object_set_new(x->out, "level", json_string(level(score)));
+	json_object_set_new(x->out, "reasons", x->reasons);
+	json_object_set_new(x->out, "advice", x->advice);
+	json_object_set_new(x->out, "warnings", warnings(x));
+	json_object_set_new(x->out, "stale_locks", json_integer(x->facts.stale));
+	json_object_set_new(x->out, "recent_failures", json_integer(x->facts.recent_failures));
+	json_object_set_new(x->out, "load", json_real((double)x->facts.load_percent / 100));
+	json_object_set_new(x->out, "counting", json_boolean(x->counted));
+}
+
+/* Below 60, and only if the setting says so. */
+static enum result mend(struct exam *x, struct answer *ans)
+{
+	struct request rq = { .op = OP_LOCK_CLEANUP };
+	json_t *list = json_array();
+
+	client_call(&x->s->client, &rq, ans);
+	for (size_t i = 0; ans->code == SUCCESS && i < ans->n_tasks; i++)
+		json_array_append_new(list, json_str(ans->tasks[i].id));
+	json_object_set_new(x->out, "cleaned_up", list);
+	return ans->code == SUCCESS ? examine(x, ans) : ans->code;
+}
+
+static bool auto_on(const struct session *s)
+{
+	return str_is(settings_text(&s->client.settings, "health.auto"), "on");
+}
+
+static enum result run(struct session *s, struct args *args, json_t **out)
+{
+	struct exam x = { .s = s, .stale_ms = STALE_MS, .out = json_object() };
+	struct answer ans = { 0 };
+	enum result code;
+
+	(void)args;
+	if (settings_given(&s->client.settings, "lock.stale_after"))
+		x.stale_ms = settings_number(&s->client.settings, "lock.stale_after");
+	code = examine(&x, &ans);
+	if (code == SUCCESS && health_score(&x.facts) < HEALTH_DEGRADED && x.facts.stale &&
+	    auto_on(s))
+		code = mend(&x, &ans);
+	if (code != SUCCESS) {
+		json_decref(x.out);
+		return run_answer(&ans, s->arena, out);
+	}
+	put_score(&x);
+	put_counts(&x);
+	*out = run_success();
+	json_object_set_new(*out, "health", x.out);
+	return SUCCESS;
+}
+
+/* --- for people ---------------------------------------------------------------------------------- */
+
+static struct str time_text(struct view *v, const json_t *o, const char *key)
+{
+	double s = json_real_value(json_object_get(o, key));
+
+	if (s < 0.001)
+		return arena_printf(v->arena, "%.0f us", s * 1e6);
+	if (s < 1)
+		return arena_printf(v->arena, "%.1f ms", s * 1e3);
+	return arena_printf(v->arena, "%.2f s", s);
+}
+
+static void put_row(struct view *v, const json_t *o, struct cell *c)
+{
+	static const char *const times[] = { "wait_mean", "wait_p95", "wait_max", "hold_mean",
+					     "hold_max" };
+	long long failed = view_int(o, "failed");
+
+	c[0] = view_cell(v, BOLD, view_get(o, "operation"));
+	c[1].text = arena_printf(v->arena, "%lld", (long long)view_int(o, "acquired"));
+	c[2] = (struct cell){ failed ? YELLOW : PLAIN, arena_printf(v->arena, "%lld", failed) };
+	for (size_t i = 0; i < 5; i++)
+		c[3 + i].text = time_text(v, o, times[i]);
+}
+
+static void show_table(struct view *v, const json_t *h)
+{
+	static const char *const heads[] = { "OPERATION", "ACQUIRED", "FAILED",    "WAIT MEAN",
+					     "WAIT P95",  "WAIT MAX", "HOLD MEAN", "HOLD MAX" };
+	const json_t *ops = json_object_get(h, "operations"), *o;
+	size_t n = json_array_size(ops), i;
+	struct cell *cells = arena_array(v->arena, struct cell, (n + 1) * 8);
+
+	if (!n) {
+		view_text(v, DIM,
+			  json_is_true(json_object_get(h, "counting"))
+				  ? "nothing was counted yet\n"
+				  : "nothing is counted here\n");
+		return;
+	}
+	json_array_foreach(ops, i, o)
+		put_row(v, o, cells + i * 8);
+	put_row(v, json_object_get(h, "all"), cells + n * 8);
+	view_table(v, heads, 8, cells, n + 1);
+}
+
+static void show_group(struct view *v, const json_t *g)
+{
+	if (!g)
+		return;
+	view_text(
+		v, PLAIN,
+		"%lld commits for %lld changes, %.2f in each on average; %lld were made by another process in "
+		"its own commit\n",
+		(long long)view_int(g, "commits"), (long long)view_int(g, "changes"),
+		json_real_value(json_object_get(g, "mean_size")),
+		(long long)view_int(g, "handed_over"));
+}
+
+static void show_texts(struct view *v, enum paint p, const char *before, const json_t *list)
+{
+	const json_t *t;
+	size_t i;
+
+	json_array_foreach(list, i, t) {
+		view_text(v, p, "%s", before);
+		view_data(v, PLAIN, json_string_value(t));
+		view_text(v, PLAIN, "\n");
+	}
+}
+
+static void show(const json_t *o, struct view *v)
+{
+	const json_t *h = json_object_get(o, "health"), *r;
+	long long score = view_int(h, "score");
+	enum paint p = score < HEALTH_CRITICAL ? RED : score < HEALTH_DEGRADED ? YELLOW : GREEN;
+	size_t i;
+
+	if (v->quiet) {
+		view_text(v, PLAIN, "%lld\n", score);
+		return;
+	}
+	view_text(v, p, "%lld/100  %s\n", score, view_get(h, "level"));
+	json_array_foreach(json_object_get(h, "reasons"), i, r) {
+		view_text(v, YELLOW, "%4lld  ", (long long)view_int(r, "points"));
+		view_data(v, PLAIN, view_get(r, "text"));
+		view_text(v, PLAIN, "\n");
+	}
+	show_texts(v, YELLOW, "warning: ", json_object_get(h, "warnings"));
+	show_texts(v, GREEN, "cleaned up: ", json_object_get(h, "cleaned_up"));
+	show_texts(v, DIM, "advice: ", json_object_get(h, "advice"));
+	view_text(v, PLAIN, "\n");
+	show_table(v, h);
+	show_group(v, json_object_get(h, "group_commit"));
+}
+
+const struct command cmd_lock_health = {
+	.name = "lock health",
+	.group = "locks",
+	.summary = "how the locks are doing: a score, why, and what to do",
+	.detail =
+		"Out of 100: stale locks cost 30, more than three failed changes in ten minutes 40, a load above 2 for each "
+		"processor 20. Below: how often each operation got its turn or failed, how long it waited and how long it "
+		"held others up, by all processes since the queue was made (setting health.monitoring). With the setting "
+		"health.auto = on, locks that have run out are cleaned up if the score is below 60. It never declares an "
+		"emergency by itself.",
+	.example = "pawl lock health\n"
+		   "pawl lock health --json | jq .health.score",
+	.see = "lock cleanup, lock typed, emergency on, doctor",
+	.gives = "health",
+	.flags = C_IDEMPOTENT,
+	.run = run,
+	.show = show,
+};

@@ -1,0 +1,243 @@
+#include "core/typed.h"
+
+#include "base/when.h"
+#include "core/lease.h"
+#include "core/refuse.h"
+
+static const char *const names[TYPED_END] = { "", "write", "batch", "config", "maintenance" };
+
+#define W TYPED_BIT(TYPED_WRITE)
+#define B TYPED_BIT(TYPED_BATCH)
+#define C TYPED_BIT(TYPED_CONFIG)
+#define M TYPED_BIT(TYPED_MAINTENANCE)
+
+/* Who wants to do something of this kind once, in one step, is kept out by these. */
+static const unsigned step_barred_by[TYPED_END] = {
+	[TYPED_WRITE] = W | M,
+	[TYPED_BATCH] = W | B | M,
+	[TYPED_CONFIG] = C | M,
+	[TYPED_MAINTENANCE] = W | B | C | M,
+};
+
+/* Who wants the lock itself must not bar what another holds, either. */
+static const unsigned lock_barred_by[TYPED_END] = {
+	[TYPED_WRITE] = W | B | M,
+	[TYPED_BATCH] = W | B | M,
+	[TYPED_CONFIG] = C | M,
+	[TYPED_MAINTENANCE] = W | B | C | M,
+};
+
+const char *typed_name(enum typed kind)
+{
+	return names[kind];
+}
+
+enum typed typed_of(struct str id)
+{
+	if (!str_cut_prefix(&id, STR("@")))
+		return TYPED_NONE;
+	for (int k = TYPED_WRITE; k < TYPED_END; k++)
+		if (str_eq_nocase(id, str_c(names[k])))
+			return (enum typed)k;
+	return TYPED_NONE;
+}
+
+bool typed_is(const struct request *rq)
+{
+	return rq->id.n && rq->id.p[0] == '@';
+}
+
+const char *typed_fault(const struct request *rq)
+{
+	switch (rq->op) {
+	case OP_LOCK_ACQUIRE:
+	case OP_LOCK_RELEASE:
+	case OP_LOCK_BREAK:
+	case OP_LOCK_STATUS:
+	case OP_HEARTBEAT:
+	case OP_LOG:
+		return typed_of(rq->id)
+			       ? NULL
+			       : "the locks of the whole queue are @write, @batch, @config and @maintenance";
+	default:
+		return "an id that begins with @ is a lock of the whole queue: lock acquire, "
+		       "release, status or break it";
+	}
+}
+
+/* What it is part of, or by itself. */
+static enum typed kind_of(const struct request *rq)
+{
+	if (rq->part_of > TYPED_NONE && rq->part_of < TYPED_END)
+		return (enum typed)rq->part_of;
+	return rq->op == OP_LOCK_CLEANUP ? TYPED_MAINTENANCE : TYPED_WRITE;
+}
+
+bool typed_changes(const struct request *rq)
+{
+	if (op_flags(rq->op) & OP_READS || rq->op == OP_HEARTBEAT || rq->op == OP_EMERGENCY_ON ||
+	    rq->op == OP_EMERGENCY_OFF)
+		return false;
+	return !typed_is(rq) || rq->op == OP_LOCK_ACQUIRE;
+}
+
+unsigned typed_bars(const struct request *rq, const struct policy *p)
+{
+	if (!typed_changes(rq))
+		return 0;
+	if (p->untyped)
+		return W | B | C | M;
+	return typed_is(rq) ? lock_barred_by[typed_of(rq->id)] : step_barred_by[kind_of(rq)];
+}
+
+static struct str process(const struct lock *l, struct arena *a)
+{
+	if (!l->pid)
+		return STR("");
+	return arena_printf(a, ", pid %lld", (long long)l->pid);
+}
+
+struct str typed_holder(const struct task *t, int64_t now, struct arena *a)
+{
+	const struct lock *l = &t->lock;
+	struct str who = l->user.n ? l->user : STR("somebody"),
+		   what = l->operation.n ? l->operation : STR("lock acquire");
+
+	return arena_printf(a,
+			    "%.*s is held by %.*s (%.*s, user %.*s on %.*s%.*s) since %.*s, for "
+			    "another %.*s at most",
+			    STRF(t->id), STRF(l->holder), STRF(what), STRF(who), STRF(l->host),
+			    STRF(process(l, a)), STRF(when_text(a, l->acquired_at)),
+			    STRF(duration_text(a, l->expires_at - now)));
+}
+
+static struct str acquire_again(const struct task *t, const struct call *c)
+{
+	return arena_printf(c->arena, "pawl lock acquire %.*s", STRF(t->id));
+}
+
+static void lost(struct verdict *v, const struct call *c, const struct task *t)
+{
+	if (lease_live(&t->lock, c->now))
+		refuse(v, LOST_LOCK,
+		       arena_printf(c->arena, "%s, and %.*s",
+				    c->proof.n ? "this token is no longer good"
+					       : "there is no token",
+				    STRF(typed_holder(t, c->now, c->arena))),
+		       STR("pawl lock typed shows these locks; a holder passes --token"));
+	else
+		refuse(v, LOST_LOCK,
+		       arena_printf(c->arena, "nobody holds %.*s any more", STRF(t->id)),
+		       acquire_again(t, c));
+}
+
+static void take(struct task *t, const struct call *c, struct verdict *v)
+{
+	const struct request *rq = c->rq;
+
+	if (lease_owned(&t->lock, c->fresh, c->now)) {
+		v->repeated = v->granted = true;
+		return;
+	}
+	lease_take(t, rq, c->fresh, HAS(rq, ttl) ? rq->ttl : c->policy->lock_ttl, c->now);
+	t->lock.manual = 1;
+	t->lock.user = rq->user;
+	t->lock.operation = rq->operation;
+	t->description = rq->description;
+	v->granted = true;
+	verdict_edited(v, c, t);
+	verdict_event(v, c, t, "locked", 0, rq->description.n ? rq->description : rq->operation);
+}
+
+static void renew(struct task *t, const struct call *c, struct verdict *v)
+{
+	if (!lease_owned(&t->lock, c->proof, c->now)) {
+		lost(v, c, t);
+		return;
+	}
+	lease_renew(t, HAS(c->rq, ttl) ? c->rq->ttl : t->lock.ttl, c->now);
+	t->version++;
+	v->changed = v->granted = true;
+}
+
+/* What a task keeps of its last lock means nothing here. */
+static void clear(struct task *t, const struct call *c, struct verdict *v, const char *event,
+		  struct str text)
+{
+	lease_clear(t, c->now);
+	t->free_at = 0;
+	verdict_edited(v, c, t);
+	verdict_event(v, c, t, event, 0, text);
+}
+
+static void give_up(struct task *t, const struct call *c, struct verdict *v)
+{
+	if (!lease_live(&t->lock, c->now))
+		v->repeated = true;
+	else if (!lease_owned(&t->lock, c->proof, c->now))
+		lost(v, c, t);
+	else
+		clear(t, c, v, "unlocked", c->rq->reason);
+}
+
+static void break_it(struct task *t, const struct call *c, struct verdict *v)
+{
+	struct str holder = t->lock.holder;
+
+	if (!holder.n)
+		v->repeated = true;
+	else
+		clear(t, c, v, "lock_broken",
+		      arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(holder),
+				   STRF(c->rq->reason)));
+}
+
+void typed_apply(struct task *t, const struct call *c, struct verdict *v)
+{
+	switch (c->rq->op) {
+	case OP_LOCK_ACQUIRE:
+		take(t, c, v);
+		return;
+	case OP_HEARTBEAT:
+		renew(t, c, v);
+		return;
+	case OP_LOCK_RELEASE:
+		give_up(t, c, v);
+		return;
+	default:
+		break_it(t, c, v);
+	}
+}
+
+/* --- the emergency ------------------------------------------------------------------------------- */
+
+void emergency_apply(struct task *t, const struct call *c, struct verdict *v)
+{
+	const struct request *rq = c->rq;
+	bool on = rq->op == OP_EMERGENCY_ON;
+
+	if (on == (t->lock.holder.n > 0)) {
+		v->repeated = true;
+		return;
+	}
+	t->lock = (struct lock){ 0 };
+	if (on) {
+		t->lock.holder = rq->agent;
+		t->lock.host = rq->host;
+		t->lock.user = rq->user;
+		t->lock.acquired_at = c->now;
+		t->blocker_reason = rq->reason;
+		t->summary = rq->text;
+	}
+	verdict_edited(v, c, t);
+	verdict_event(v, c, t, on ? "emergency_on" : "emergency_off", 0, rq->reason);
+}
+
+void emergency_refuse(const struct task *t, struct arena *a, struct verdict *v)
+{
+	refuse(v, API_ERROR,
+	       arena_printf(a, "the queue is read-only: %.*s declared an emergency at %.*s: %.*s",
+			    STRF(t->lock.holder), STRF(when_text(a, t->lock.acquired_at)),
+			    STRF(t->blocker_reason)),
+	       STR("pawl emergency status shows it; pawl emergency off ends it"));
+}

@@ -1,0 +1,214 @@
+/*
+ * The queue as a whole: who may change anything at all. One number says which locks of the whole queue may
+ * be held, and whether there is an emergency; every change reads it in its own transaction, and hardly ever has
+ * to read more. A bit that is not set is certain, one that is set may be of a lease that ran out.
+ */
+#include "core/lease.h"
+#include "core/refuse.h"
+#include "core/typed.h"
+#include "queue/work.h"
+
+#define GUARD_KEY STR("meta/guard")
+#define EMERGENCY_BIT 1
+
+_Static_assert(TYPED_NONE == 0, "the bit of no lock is that of the emergency");
+
+static struct str key_of(struct str id, struct arena *a)
+{
+	struct str key = arena_printf(a, "lock/%.*s", STRF(id));
+	char *p = (char *)key.p;
+
+	for (size_t i = 0; i < key.n; i++)
+		if (p[i] >= 'A' && p[i] <= 'Z')
+			p[i] = (char)(p[i] + 32);
+	return key;
+}
+
+static struct str id_of(enum typed kind, struct arena *a)
+{
+	return arena_printf(a, "@%s", typed_name(kind));
+}
+
+static int load(struct work *w, struct str id, struct loaded **out)
+{
+	struct str key = key_of(id, w->arena);
+	int r = work_load_key(w, key, out);
+
+	if (r <= 0)
+		return r;
+	(void)str_cut(&key, '/');
+	*out = work_new_key(w, key_of(id, w->arena), key);
+	return 0;
+}
+
+/* --- is it open? --------------------------------------------------------------------------------- */
+
+static int refuse_emergency(struct work *w)
+{
+	struct verdict v = { 0 };
+	struct loaded *l;
+	int r = load(w, EMERGENCY_ID, &l);
+
+	if (r)
+		return r;
+	emergency_refuse(&l->task, w->arena, &v);
+	w->ans->applied = 'n';
+	return work_refuse(w, v.code, v.message, v.hint);
+}
+
+/* An acquisition that another's lock forbids is a CONFLICT; everything else was only not possible now. */
+static int refuse_barred(struct work *w, enum typed kind, const struct task *t)
+{
+	struct str who = typed_holder(t, w->e->now, w->arena);
+
+	w->ans->barred = kind;
+	w->ans->wait_ms = t->lock.expires_at - w->e->now;
+	w->ans->applied = 'n';
+	return work_refuse(
+		w, typed_is(w->rq) ? CONFLICT : API_ERROR,
+		typed_is(w->rq) && typed_of(w->rq->id) != kind
+			? arena_printf(w->arena, "%.*s has to wait: %.*s", STRF(w->rq->id),
+				       STRF(who))
+			: who,
+		arena_printf(w->arena,
+			     "pawl lock typed shows these locks; if its holder is gone: pawl lock "
+			     "cleanup, or pawl lock break %.*s --reason TEXT",
+			     STRF(t->id)));
+}
+
+/* Who has a lock does not get it once more, but for a repeat of the call that took it. */
+static bool mine(struct work *w, enum typed kind, const struct lock *l)
+{
+	bool again = typed_of(w->rq->id) == kind;
+
+	return lease_owned(l, again ? w->call.fresh : w->pass[kind], w->e->now);
+}
+
+/* 0: it is free, or the caller's own, or about to be cleaned up; *over: its lease has run out. */
+static int look_at(struct work *w, enum typed kind, bool *over)
+{
+	struct loaded *l;
+	int r = load(w, id_of(kind, w->arena), &l);
+
+	*over = false;
+	if (r)
+		return r;
+	*over = !lease_live(&l->task.lock, w->e->now);
+	if (*over || mine(w, kind, &l->task.lock) ||
+	    (w->rq->op == OP_LOCK_CLEANUP && lock_dead(&l->task.lock)))
+		return 0;
+	return refuse_barred(w, kind, &l->task);
+}
+
+int guard_check(struct work *w)
+{
+	unsigned bars = typed_bars(w->rq, w->policy);
+	int r;
+
+	w->guard = w->guard_was = 0;
+	if (!typed_changes(w->rq))
+		return 0;
+	r = number_get(w, GUARD_KEY, &w->guard_was);
+	w->guard = w->guard_was;
+	if (!r && w->guard & EMERGENCY_BIT)
+		return refuse_emergency(w);
+	for (int k = TYPED_WRITE; !r && k < TYPED_END; k++) {
+		bool over;
+
+		if (!(w->guard & bars & TYPED_BIT(k)))
+			continue;
+		r = look_at(w, (enum typed)k, &over);
+		if (over)
+			w->guard &= ~(int64_t)TYPED_BIT(k);
+	}
+	return r;
+}
+
+void guard_tidy(struct work *w)
+{
+	if (w->writes && w->guard != w->guard_was)
+		number_put(w, GUARD_KEY, w->guard);
+}
+
+/* --- who closes and opens it --------------------------------------------------------------------- */
+
+static int set_bit(struct work *w, int64_t bit, bool on)
+{
+	int64_t bits;
+	int r = number_get(w, GUARD_KEY, &bits);
+
+	if (r)
+		return r;
+	w->guard_was = bits;
+	w->guard = on ? bits | bit : bits & ~bit;
+	return 0;
+}
+
+int do_typed(struct work *w)
+{
+	enum typed kind = typed_of(w->rq->id);
+	struct verdict v = { 0 };
+	struct loaded *l;
+	int r = load(w, w->rq->id, &l);
+
+	if (r)
+		return r;
+	typed_apply(&l->task, &w->call, &v);
+	r = work_verdict(w, l, &v);
+	if (!r)
+		r = set_bit(w, TYPED_BIT(kind), l->task.lock.holder.n > 0);
+	work_answer(w, l);
+	if (v.granted)
+		w->ans->lock = work_grant(w, l);
+	return r;
+}
+
+int do_emergency(struct work *w)
+{
+	struct verdict v = { 0 };
+	struct loaded *l;
+	int r = load(w, EMERGENCY_ID, &l);
+
+	if (r)
+		return r;
+	emergency_apply(&l->task, &w->call, &v);
+	r = work_verdict(w, l, &v);
+	if (!r)
+		r = set_bit(w, EMERGENCY_BIT, w->rq->op == OP_EMERGENCY_ON);
+	work_answer(w, l);
+	return r;
+}
+
+int guard_cleanup(struct work *w)
+{
+	int r = 0;
+
+	for (int k = TYPED_WRITE; !r && k < TYPED_END; k++) {
+		struct verdict v = { 0 };
+		struct loaded *l;
+
+		r = load(w, id_of((enum typed)k, w->arena), &l);
+		if (r || !rules_cleanup(&l->task, &w->call, lock_dead(&l->task.lock), &v))
+			continue;
+		r = work_verdict(w, l, &v);
+		w->guard &= ~(int64_t)TYPED_BIT(k);
+		w->ans->tasks[w->ans->n_tasks++] = l->task;
+	}
+	return r;
+}
+
+/* --- for those who only look --------------------------------------------------------------------- */
+
+int guard_read(struct store *s, struct str id, struct task *out, struct arena *a)
+{
+	struct record rec;
+	int r = s->ops->get(s, key_of(id, a), &rec, a);
+
+	*out = (struct task){ .id = id };
+	return r < 0 ? r : r ? 0 : task_of(&rec, out, a);
+}
+
+int guard_kind(struct store *s, enum typed kind, struct task *out, struct arena *a)
+{
+	return guard_read(s, id_of(kind, a), out, a);
+}

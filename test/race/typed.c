@@ -1,0 +1,214 @@
+/*
+ * A lock of the whole queue against a crowd: while one process holds @maintenance, not one change of the others
+ * comes through, however long it was under way; heartbeats and reading do. Who looked at the lock before its change
+ * began would be seen. And all that was counted adds up to what was called.
+ */
+#include "kit.h"
+
+#include <sched.h>
+
+#include "base/secret.h"
+#include "core/typed.h"
+
+#define CROWD 20
+#define ROUNDS SCALE(40, 10)
+#define HEARTBEATS 20
+
+static struct board {
+	_Atomic int over, ready;
+	_Atomic long calls[OP_END]; /* that were made, by operation */
+} * board;
+
+static const struct str token = { "11111111-1111-4111-8111-111111111111", 36 };
+
+static void call(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a)
+{
+	queue_call(q, rq, ans, a);
+	if (!(op_flags(rq->op) & OP_READS))
+		board->calls[rq->op]++;
+}
+
+static struct queue *open_counting(int64_t timeout_ms)
+{
+	struct queue_config config = kit_config(timeout_ms);
+
+	config.counting = true;
+	return kit_open_as(&config, STORE_WRITE);
+}
+
+/* Each beats for a task of its own and comments on it, as fast as it can. */
+static int worker(int n)
+{
+	struct queue *q = open_counting(60000);
+	struct arena a = { 0 };
+	struct str agent = arena_printf(&a, "w%d", n), id = arena_printf(&a, "t%d", n + 1);
+	struct request claim = kit_request(OP_CLAIM, id, agent),
+		       comment = kit_request(OP_COMMENT, id, agent),
+		       beat = kit_request(OP_HEARTBEAT, id, agent);
+	struct answer ans;
+
+	GIVE(&claim, new_token, token);
+	GIVE(&comment, text, STR("x"));
+	GIVE(&beat, token, token);
+	call(q, &claim, &ans, &a);
+	CHECK(ans.code == SUCCESS, "claim: %s", result_name(ans.code));
+	board->ready++;
+	while (!board->over) {
+		struct arena scratch = { 0 };
+
+		if (n % 4)
+			call(q, &comment, &ans, &scratch);
+		else
+			call(q, &beat, &ans, &scratch);
+		CHECK(ans.code == SUCCESS, "%s: %.*s", op_name(n % 4 ? OP_COMMENT : OP_HEARTBEAT),
+		      STRF(ans.message));
+		arena_free(&scratch);
+	}
+	arena_free(&a);
+	queue_close(q);
+	return 0;
+}
+
+/* How many lines the log has. Heartbeats leave none. */
+static size_t log_lines(struct queue *q)
+{
+	struct request rq = kit_request(OP_LOG, STR(""), STR("m"));
+	struct arena a = { 0 };
+	struct answer ans;
+	size_t n;
+
+	queue_call(q, &rq, &ans, &a);
+	CHECK(ans.code == SUCCESS, "log: %.*s", STRF(ans.message));
+	n = ans.n_events;
+	arena_free(&a);
+	return n;
+}
+
+static int64_t version(struct queue *q)
+{
+	struct request rq = kit_request(OP_SHOW, STR("t1"), STR("m"));
+	struct arena a = { 0 };
+	struct answer ans;
+	int64_t n;
+
+	queue_call(q, &rq, &ans, &a);
+	CHECK(ans.code == SUCCESS, "show: %.*s", STRF(ans.message));
+	n = ans.task->version;
+	arena_free(&a);
+	return n;
+}
+
+/* Heartbeats go on: t1 is of one that sends nothing else. */
+static void await_beat(struct queue *q)
+{
+	int64_t before = version(q), end = kit_ms() + 60000;
+
+	while (version(q) == before) {
+		CHECK(kit_ms() < end, "no heartbeat comes through");
+		sched_yield();
+	}
+}
+
+static void one_round(struct queue *q, struct arena *a)
+{
+	struct request take = kit_request(OP_LOCK_ACQUIRE, STR("@maintenance"), STR("m")),
+		       give = kit_request(OP_LOCK_RELEASE, STR("@maintenance"), STR("m"));
+	struct answer ans;
+	size_t before;
+
+	GIVE(&take, new_token, token);
+	GIVE(&give, token, token);
+	call(q, &take, &ans, a);
+	CHECK(ans.code == SUCCESS, "acquire: %.*s", STRF(ans.message));
+	before = log_lines(q);
+	for (int i = 0; i < 3; i++)
+		await_beat(q);
+	CHECK(log_lines(q) == before, "somebody changed something under @maintenance");
+	call(q, &give, &ans, a);
+	CHECK(ans.code == SUCCESS, "release: %.*s", STRF(ans.message));
+	before = log_lines(q);
+	for (int64_t end = kit_ms() + 60000; log_lines(q) == before;)
+		CHECK(kit_ms() < end, "those who waited were not woken");
+}
+
+/* Gives up no earlier than its timeout, soon after it, and says who is in the way. */
+static void gives_up(void)
+{
+	struct queue *holder = open_counting(20000), *q = open_counting(300);
+	struct request take = kit_request(OP_LOCK_ACQUIRE, STR("@maintenance"), STR("boss")),
+		       give = kit_request(OP_LOCK_RELEASE, STR("@maintenance"), STR("boss")),
+		       comment = kit_request(OP_COMMENT, STR("t1"), STR("w"));
+	struct arena a = { 0 };
+	struct answer ans;
+	int64_t began;
+
+	GIVE(&take, new_token, token);
+	GIVE(&give, token, token);
+	GIVE(&comment, text, STR("x"));
+	call(holder, &take, &ans, &a);
+	CHECK(ans.code == SUCCESS, "acquire: %.*s", STRF(ans.message));
+	began = kit_ms();
+	call(q, &comment, &ans, &a);
+	CHECK(kit_ms() - began >= 300, "gave up after %d ms", (int)(kit_ms() - began));
+	CHECK(kit_ms() - began < 10000, "gave up after %d ms", (int)(kit_ms() - began));
+	CHECK(ans.code == API_ERROR && ans.applied == 'n' &&
+		      str_has_nocase(ans.message, STR("boss")),
+	      "%s: %.*s", result_name(ans.code), STRF(ans.message));
+	call(holder, &give, &ans, &a);
+	queue_close(q);
+	queue_close(holder);
+	arena_free(&a);
+}
+
+static void add_up(long failed)
+{
+	struct queue *q = kit_open(STORE_READ, 20000);
+	struct str uri = str_c(kit_uri());
+	struct health h;
+
+	if (!queue_health(q, &h)) {
+		CHECK(!str_starts(uri, STR("sqlite:")) && !str_starts(uri, STR("files:")),
+		      "nothing was counted");
+		printf("nothing is counted on this store; ");
+	} else {
+		for (int op = OP_NONE; op < OP_END; op++)
+			CHECK(h.op[op].done + h.op[op].failed == board->calls[op],
+			      "%s: %ld called, %lld + %lld counted", op_name((enum op)op),
+			      board->calls[op], (long long)h.op[op].done,
+			      (long long)h.op[op].failed);
+		CHECK(h.all.failed == failed, "%lld failures counted", (long long)h.all.failed);
+		printf("%lld changes counted; ", (long long)h.all.done);
+	}
+	queue_close(q);
+}
+
+int main(void)
+{
+	pid_t crowd[CROWD];
+	struct arena a = { 0 };
+	struct queue *q;
+
+	board = shared_alloc(sizeof(*board));
+	kit_begin();
+	q = kit_open(STORE_WRITE, 20000);
+	kit_create(q, CROWD);
+	queue_close(q);
+	for (int i = 0; i < CROWD; i++)
+		crowd[i] = kit_spawn(worker, i);
+	CHECK(kit_await(&board->ready, CROWD, 60000), "%d of the crowd came", board->ready);
+	q = open_counting(60000);
+	for (int i = 0; i < ROUNDS; i++)
+		one_round(q, &a);
+	board->over = 1;
+	for (int i = 0; i < CROWD; i++)
+		CHECK(kit_reap(crowd[i]) == 0, "worker %d", i);
+	gives_up();
+	add_up(1);
+	kit_check_store(q);
+	queue_close(q);
+	arena_free(&a);
+	printf("%d rounds of @maintenance against %d processes: no change came through\n", ROUNDS,
+	       CROWD);
+	kit_end();
+	return 0;
+}
