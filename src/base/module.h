@@ -11,15 +11,17 @@
 
 #include "base/str.h"
 
-#define MODULE_ABI 1
+#define MODULE_ABI 2
 
 struct command;
 struct store_ops;
+struct editor_ops;
 
 struct module {
 	int abi;
 	const struct store_ops *store;         /* NULL: none */
 	const struct command *const *commands; /* ends with NULL; NULL: none */
+	const struct editor_ops *editor;       /* face/cli/editor.h; NULL: none */
 };
 
 /* kind: "store" or "face". 0 and *out; 1 if there is no such module; -1 if it is there and cannot be

@@ -161,7 +161,7 @@ static int check_dir(const struct keyring *k)
 	return 0;
 }
 
-static int make_dir(const struct keyring *k)
+int keyring_folder(const struct keyring *k)
 {
 	int r = check_dir(k);
 
@@ -322,7 +322,7 @@ static int create_pending(const struct keyring *k, struct str name, struct pendi
 
 static int begin(struct keyring *k, struct str task, struct str name, struct pending *p)
 {
-	int r = make_dir(k);
+	int r = keyring_folder(k);
 
 	*p = (struct pending){ .fd = -1 };
 	if (r)
@@ -464,7 +464,7 @@ int keyring_save(struct keyring *k, struct str task, struct str token, int64_t f
 {
 	struct buf b = BUF_MAX(KEY_FILE_MAX);
 	char *path;
-	int fd, r = make_dir(k);
+	int fd, r = keyring_folder(k);
 
 	if (r)
 		return r;

@@ -24,6 +24,9 @@ struct keyring {
 int keyring_open(struct keyring *k, const char *state_home, struct str queue, struct str agent,
 		 struct str run, struct str work_tree, struct arena *a);
 
+/* Its folder, made where it is missing: for what else belongs to this user alone. */
+int keyring_folder(const struct keyring *k);
+
 enum key_found { KEY_NONE, KEY_SAVED, KEY_CONTESTED };
 enum key_found keyring_find(struct keyring *k, struct str task, struct str *token, int64_t *fence);
 

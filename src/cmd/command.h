@@ -151,6 +151,8 @@ struct session {
 	int exit_code; /* of the program that the command ran for its caller; 0: that of the answer */
 	/* Serves until its client is gone. NULL: it cannot. */
 	enum result (*mcp)(struct session *s, const struct args *a, json_t **out);
+	/* Reads commands and runs them, until there are no more. NULL: it cannot. */
+	enum result (*prompt)(struct session *s, const struct args *a, json_t **out);
 	const char *executable; /* how this program was called */
 	void *face;
 };

@@ -8,7 +8,7 @@ with_arguments() {
 	local name
 	while read -r name; do
 		case $name in
-		init | config* | doctor | mcp | torture | hook | setup | completion | help | version) ;;
+		init | config* | doctor | interactive | loadtest | mcp | torture | hook | setup | completion | help | version) ;;
 		run) ;; # what follows would be the command's: see run.bats
 		prime) echo prime ;;
 		create) echo "create x" ;;

@@ -16,6 +16,7 @@
 #include "face/mcp/mcp.h"
 
 struct cli {
+	enum client_face face;
 	struct parsed parsed;
 	struct session session;
 	struct output output;
@@ -165,7 +166,7 @@ static struct client_options said(const struct cli *c)
 {
 	const struct global *g = &c->parsed.args.global;
 
-	return (struct client_options){ .face = CLIENT_COMMAND,
+	return (struct client_options){ .face = c->face,
 					.store = g->store,
 					.queue = g->queue,
 					.agent = g->agent,
@@ -259,9 +260,10 @@ static int end(const struct cli *c, enum result code)
 	return API_ERROR;
 }
 
-int cli_main(int argc, char **argv)
+int cli_run(int argc, const char *const *argv, enum client_face face)
 {
-	struct cli c = { .session = { .emit = emit,
+	struct cli c = { .face = face,
+			 .session = { .emit = emit,
 				      .listening = listening,
 				      .note = note,
 				      .confirm = confirm,
@@ -272,15 +274,14 @@ int cli_main(int argc, char **argv)
 	enum result code;
 	int exit_code;
 
-	hold_standard_files();
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a write that fails says more than a death */
 	if (isatty(STDERR_FILENO))
 		c.session.progress = show_progress;
+	if (face != CLIENT_PROMPT)
+		c.session.prompt = prompt_run;
 	c.session.arena = &c.arena;
 	c.session.face = &c;
 	c.session.executable = argc > 0 ? argv[0] : "pawl";
-	parse(&c.parsed, argc, (const char *const *)argv, &c.arena);
+	parse(&c.parsed, argc, argv, &c.arena);
 	code = answer(&c, &object);
 	find_output(&c);
 	c.output.color_err = c.output.format != FORMAT_JSON &&
@@ -292,4 +293,12 @@ int cli_main(int argc, char **argv)
 	client_close(&c.session.client);
 	arena_free(&c.arena);
 	return exit_code;
+}
+
+int cli_main(int argc, char **argv)
+{
+	hold_standard_files();
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a write that fails says more than a death */
+	return cli_run(argc, (const char *const *)argv, CLIENT_COMMAND);
 }

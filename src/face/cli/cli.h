@@ -11,6 +11,11 @@ enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_PORCELAIN };
 
 /* The exit code. */
 int cli_main(int argc, char **argv);
+/* One command line of this process. */
+int cli_run(int argc, const char *const *argv, enum client_face face);
+
+/* `pawl interactive` */
+enum result prompt_run(struct session *s, const struct args *a, json_t **out);
 
 /* Help on a topic, NULL-free; false: there is none of that name. */
 bool help_topic(struct buf *out, struct strs topic);

@@ -1,0 +1,235 @@
+#include <inttypes.h>
+
+#include "cmd/command.h"
+#include "torture/load.h"
+
+#define PROCESSES 20
+#define OPERATIONS 10
+
+static const struct param params[] = {
+	LOCAL(torture.agents, "processes", P_INT, .letter = 'p', .value = "N", .def = "20",
+	      .min = 1, .max = TORTURE_AGENTS_MAX, .help = "processes at a time"),
+	LOCAL(torture.calls, "operations", P_INT, .letter = 'n', .value = "N", .def = "10",
+	      .min = 1, .max = LOAD_CALLS_MAX, .help = "what each of them does"),
+	{ 0 }
+};
+
+/* --- running --------------------------------------------------------------------------------------- */
+
+struct watcher {
+	struct session *session;
+	int64_t all;
+};
+
+static void progress(void *ctx, const struct torture_figures *f, const char *doing)
+{
+	struct watcher *w = ctx;
+	int64_t ms = f->ms ? f->ms : 1;
+
+	w->session->progress(w->session,
+			     arena_printf(w->session->arena,
+					  "%s: %" PRId64 " of %" PRId64 " operations (%" PRId64
+					  " %%), %" PRId64 "/s",
+					  doing, f->calls, w->all, f->calls * 100 / w->all,
+					  f->calls * 1000 / ms));
+}
+
+static json_t *seconds(int64_t us)
+{
+	return json_real((double)us / 1000000);
+}
+
+static json_t *report_json(const struct torture_plan *p, const struct load_report *r)
+{
+	double all = (double)(r->ms ? r->ms : 1) / 1000;
+	int64_t wanted = p->agents * p->calls;
+	json_t *o = json_object(), *waits = json_object(), *refused = json_object();
+
+	json_object_set_new(o, "processes", json_integer(p->agents));
+	json_object_set_new(o, "operations", json_integer(p->calls));
+	json_object_set_new(o, "calls", json_integer(r->calls));
+	json_object_set_new(o, "succeeded", json_integer(r->succeeded));
+	json_object_set_new(o, "success_percent",
+			    json_real(100.0 * (double)r->succeeded / (double)wanted));
+	json_object_set_new(o, "seconds", json_real(all));
+	json_object_set_new(o, "calls_per_second",
+			    json_integer((json_int_t)((double)r->calls / all)));
+	json_object_set_new(waits, "mean", seconds(r->mean_us));
+	json_object_set_new(waits, "p50", seconds(r->p50_us));
+	json_object_set_new(waits, "p95", seconds(r->p95_us));
+	json_object_set_new(waits, "p99", seconds(r->p99_us));
+	json_object_set_new(waits, "longest", seconds(r->longest_us));
+	json_object_set_new(o, "wait", waits);
+	for (int code = 1; code < TORTURE_CODES; code++)
+		if (r->codes[code] && result_known(code))
+			json_object_set_new(refused, result_name((enum result)code),
+					    json_integer(r->codes[code]));
+	json_object_set_new(o, "refused", refused);
+	if (r->interrupted)
+		json_object_set_new(o, "interrupted", json_true());
+	return o;
+}
+
+static struct str first_fault(const struct load_report *r)
+{
+	return r->faults.n ? r->faults.v[0] : STR("");
+}
+
+static enum result judge(struct session *s, const struct torture_plan *p,
+			 const struct load_report *r, json_t **out)
+{
+	int64_t wanted = p->agents * p->calls;
+	struct answer ans = { .applied = 'n' };
+
+	if (r->faults.n)
+		return run_fail(s, MISCONFIGURED,
+				arena_printf(s->arena, "the store does not keep the promise: %.*s",
+					     STRF(first_fault(r))),
+				STR("`pawl torture` finds out more"), out);
+	if (r->interrupted || r->succeeded == wanted) {
+		*out = run_success();
+		return SUCCESS;
+	}
+	answer_fail(
+		&ans, API_ERROR,
+		arena_printf(s->arena, "%" PRId64 " of %" PRId64 " operations failed: %.*s",
+			     wanted - r->succeeded, wanted, STRF(r->failure)),
+		STR("`pawl doctor` looks at the store; --timeout gives each operation more time"));
+	return run_answer(&ans, s->arena, out);
+}
+
+static void warn_of_stayed(struct session *s, const struct torture_plan *p,
+			   const struct load_report *r, json_t *out)
+{
+	struct str text = arena_printf(
+		s->arena,
+		"the scratch queue %.*s could not be removed (%.*s); do it with: pawl torture --store "
+		"%.*s --remove %.*s",
+		STRF(r->queue), STRF(r->stayed), STRF(store_word(s->arena, p->uri)),
+		STRF(r->queue));
+	json_t *list = json_array();
+
+	json_array_append_new(list, json_str(text));
+	json_object_set_new(out, "warnings", list);
+}
+
+static enum result load(struct session *s, const struct torture_plan *p, json_t **out)
+{
+	struct load_report r;
+	struct answer ans = { 0 };
+	enum result code = load_run(p, &r, &ans, s->arena);
+
+	if (s->progress)
+		s->progress(s, STR(""));
+	if (code != SUCCESS) {
+		run_answer(&ans, s->arena, out);
+	} else {
+		code = judge(s, p, &r, out);
+		json_object_set_new(*out, "loadtest", report_json(p, &r));
+	}
+	if (!r.removed)
+		warn_of_stayed(s, p, &r, *out);
+	return code;
+}
+
+static enum result refuse(struct session *s, const struct torture_plan *p, json_t **out)
+{
+	if (!p->uri.n)
+		return run_fail(s, MISCONFIGURED,
+				STR("there is no queue here to find the store by"),
+				STR("name a store: pawl loadtest --store sqlite:PATH"), out);
+	if (str_has_nocase(p->uri, STR("mem:")))
+		return run_fail(
+			s, MISCONFIGURED,
+			STR("mem: lives in one process; this needs a store that processes share"),
+			STR("pawl loadtest --store sqlite:PATH"), out);
+	if (p->agents * p->calls > LOAD_ALL_MAX)
+		return run_fail(
+			s, USAGE,
+			arena_printf(s->arena, "at most %d operations in all", LOAD_ALL_MAX),
+			STR("fewer --processes or --operations"), out);
+	return SUCCESS;
+}
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	struct client_options said = s->client.said;
+	struct answer ans = { 0 };
+	struct torture_plan plan;
+	struct watcher w = { .session = s };
+	enum result code;
+
+	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	plan = (struct torture_plan){
+		.uri = s->client.uri,
+		.way = TORTURE_DRAIN,
+		.agents = a->torture.agents ? a->torture.agents : PROCESSES,
+		.calls = a->torture.calls ? a->torture.calls : OPERATIONS,
+		.timeout_ms = client_timeout(&s->client, 0),
+		.relaxed = str_is(settings_text(&s->client.settings, "durability"), "normal"),
+		.progress = s->progress ? progress : NULL,
+		.ctx = &w,
+	};
+	code = refuse(s, &plan, out);
+	w.all = plan.agents * plan.calls;
+	return code == SUCCESS ? load(s, &plan, out) : code;
+}
+
+/* --- showing --------------------------------------------------------------------------------------- */
+
+static double number(const json_t *o, const char *key)
+{
+	return json_number_value(json_object_get(o, key));
+}
+
+static void show(const json_t *answer, struct view *v)
+{
+	static const char *const waits[][2] = { { "mean", "wait, mean" },
+						{ "p50", "wait, p50" },
+						{ "p95", "wait, p95" },
+						{ "p99", "wait, p99" },
+						{ "longest", "wait, longest" } };
+	const json_t *o = json_object_get(answer, "loadtest"), *wait = json_object_get(o, "wait");
+	double percent = number(o, "success_percent");
+	const char *code;
+	json_t *n;
+
+	if (!o || v->quiet)
+		return;
+	view_text(v, PLAIN, "%-22s %12" PRId64 "\n", "processes", view_int(o, "processes"));
+	view_text(v, PLAIN, "%-22s %12" PRId64 "\n", "operations of each",
+		  view_int(o, "operations"));
+	view_text(v, PLAIN, "%-22s %12" PRId64 "\n", "operations", view_int(o, "calls"));
+	view_text(v, PLAIN, "%-22s %12.3f s\n", "time", number(o, "seconds"));
+	view_text(v, PLAIN, "%-22s %12" PRId64 "\n", "operations a second",
+		  view_int(o, "calls_per_second"));
+	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++)
+		view_text(v, PLAIN, "%-22s %12.3f ms\n", waits[i][1],
+			  1000 * number(wait, waits[i][0]));
+	json_object_foreach(json_object_get(o, "refused"), code, n)
+		view_text(v, YELLOW, "  %-20s %12" JSON_INTEGER_FORMAT "\n", code,
+			  json_integer_value(n));
+	view_text(v, percent < 100 ? RED : GREEN, "%-22s %12.2f %%\n", "success", percent);
+	if (json_object_get(o, "interrupted"))
+		view_text(v, YELLOW, "interrupted: this is how far it came\n");
+}
+
+const struct command cmd_loadtest = {
+	.name = "loadtest",
+	.group = "setup",
+	.summary = "how the store does with many processes at once",
+	.detail =
+		"Each process makes tasks, claims them and is done with them, as fast as it can, in a scratch queue "
+		"of the store, which is removed at the end; your tasks are not touched. Every operation has to "
+		"succeed, and all that was acknowledged has to be there: exit code 30 if one failed, 40 if something "
+		"is lost. `pawl torture` is the one that kills them, and checks every answer.",
+	.example =
+		"pawl loadtest\n"
+		"pawl loadtest --processes 50 --operations 1000 --store sqlite:/srv/queues/team.db",
+	.see = "torture, doctor",
+	.params = params,
+	.flags = C_LOCAL | C_WRITE | C_REPORT,
+	.run = run,
+	.show = show,
+};

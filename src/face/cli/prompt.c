@@ -1,0 +1,303 @@
+/* `pawl interactive`: each line is a command line of its own, in a process of its own. So nothing stays open while
+ * somebody thinks, Ctrl-C ends a command and not the prompt, and a line does what it does in a shell. */
+#include "face/cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/module.h"
+#include "base/text.h"
+#include "face/cli/complete.h"
+#include "face/cli/editor.h"
+#include "face/cli/recall.h"
+#include "face/cli/words.h"
+
+#define IDS_MAX 500
+
+struct prompt {
+	struct session *session;
+	const struct editor_ops *ops;
+	struct editor *editor; /* NULL: lines come from standard input as they are */
+	struct editor_host host;
+	char *buffer; /* for getline() */
+	size_t room;
+	int line, failed; /* the number of the line; the exit code of the first that failed */
+	bool terminal;
+};
+
+/* --- what was said with `interactive` counts for all -------------------------------------------- */
+
+static void export(const char *name, struct str value)
+{
+	struct arena a = { 0 };
+
+	if (value.n)
+		setenv(name, arena_cstr(&a, value), 1);
+	arena_free(&a);
+}
+
+static void export_all(const struct global *g)
+{
+	export("PAWL_STORE", g->store);
+	export("PAWL_QUEUE", g->queue);
+	export("PAWL_AGENT", g->agent);
+	export("PAWL_RUN", g->run);
+	export("PAWL_TIMEOUT", g->timeout);
+	export("PAWL_FORMAT", g->json ? STR("json") : g->porcelain ? STR("porcelain") : g->format);
+	export("PAWL_COLOR", g->no_color ? STR("never") : g->color);
+}
+
+static enum result enter(struct session *s, const struct args *a, json_t **out)
+{
+	struct client_options said = s->client.said;
+	struct answer ans = { 0 };
+
+	if (a->rq.has)
+		return run_fail(s, USAGE, STR("--token and --request-id are for one call"),
+				STR("give them to the command at the prompt"), out);
+	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	if (said.dir.n && chdir(s->client.dir))
+		return run_fail(s, USAGE,
+				arena_printf(s->arena, "cannot go to %s: %s", s->client.dir,
+					     strerror(errno)),
+				STR(""), out);
+	export_all(&a->global);
+	return SUCCESS;
+}
+
+/* --- completion ----------------------------------------------------------------------------------- */
+
+/* Nothing of the store stays open: commands are forked from here. */
+static struct strs ids(void *ctx, struct arena *a)
+{
+	struct client_options said = { .face = CLIENT_PROMPT };
+	struct request rq = { .op = OP_LIST };
+	struct strs list = { 0 };
+	struct answer ans = { 0 };
+	struct client c;
+
+	(void)ctx;
+	GIVE(&rq, limit, IDS_MAX);
+	if (client_init(&c, &said, &ans, a) != SUCCESS)
+		return list;
+	client_call(&c, &rq, &ans);
+	if (ans.code == SUCCESS) {
+		list.v = arena_array(a, struct str, ans.n_tasks + 1);
+		for (; list.n < ans.n_tasks; list.n++)
+			list.v[list.n] = ans.tasks[list.n].id;
+	}
+	client_close(&c);
+	return list;
+}
+
+static struct strs complete(void *ctx, struct str line, size_t *from, struct arena *a)
+{
+	return complete_line(line, from, ids, ctx, a);
+}
+
+/* --- one line ------------------------------------------------------------------------------------- */
+
+/* What comes next in the script is not for the command. */
+static void close_input(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)dup2(fd, STDIN_FILENO);
+}
+
+static int run_child(const struct prompt *p, const char **argv, int argc)
+{
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0) {
+		fprintf(stderr, "pawl: no new process: %s\n", strerror(errno));
+		return API_ERROR;
+	}
+	if (pid == 0) {
+		if (!p->terminal)
+			close_input();
+		signal(SIGINT, SIG_DFL);
+		signal(SIGQUIT, SIG_DFL);
+		_exit(cli_run(argc, argv, CLIENT_PROMPT));
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	if (p->terminal)
+		putchar('\n'); /* behind the ^C */
+	return 128 + WTERMSIG(status);
+}
+
+static int usage(struct str line, const char *message)
+{
+	struct arena a = { 0 };
+
+	fprintf(stderr, "pawl: %s: %.*s\n", message, STRF(text_cut(&a, text_line(&a, line), 60)));
+	arena_free(&a);
+	return USAGE;
+}
+
+static int run_words(const struct prompt *p, struct strs words, struct arena *a)
+{
+	const char **argv = arena_array(a, const char *, words.n + 2);
+	size_t skip = str_is(words.v[0], "pawl") ? 1 : 0;
+	int argc = 0;
+
+	argv[argc++] = p->session->executable;
+	for (size_t i = skip; i < words.n; i++)
+		argv[argc++] = words.v[i].p;
+	return run_child(p, argv, argc);
+}
+
+static bool leaves(struct strs words)
+{
+	return words.n == 1 && (str_is(words.v[0], "exit") || str_is(words.v[0], "quit"));
+}
+
+/* false: that was the last one. */
+static bool run_line(struct prompt *p, struct str line)
+{
+	struct arena a = { 0 };
+	struct words w;
+	int code = 0;
+	bool more;
+
+	line = str_trim(line);
+	words_split(&w, line, &a);
+	more = !leaves(w.list);
+	if (!w.list.n || line.p[0] == '#')
+		;
+	else if (w.open)
+		code = usage(line, "a quote is not closed, or nothing follows a \\");
+	else if (!text_valid(line))
+		code = usage(line, "this is no text in UTF-8");
+	else if (more)
+		code = run_words(p, w.list, &a);
+	if (code && !p->terminal)
+		p->session->note(p->session,
+				 arena_printf(&a, "line %d ended with %d: %.*s", p->line, code,
+					      STRF(text_cut(&a, line, 60))));
+	if (code && !p->failed)
+		p->failed = code;
+	arena_free(&a);
+	return more;
+}
+
+/* --- lines ---------------------------------------------------------------------------------------- */
+
+static enum line_end read_plain(struct prompt *p, struct str *line)
+{
+	ssize_t n;
+
+	if (p->terminal)
+		fputs(p->host.prompt, stdout), fflush(stdout);
+	n = getline(&p->buffer, &p->room, stdin);
+	if (n < 0)
+		return LINE_NONE;
+	*line = str_n(p->buffer, (size_t)n);
+	return LINE_WHOLE;
+}
+
+static enum line_end read_edited(struct prompt *p, struct str *line)
+{
+	enum line_end got = p->ops->read(p->editor, line);
+	struct arena a = { 0 };
+
+	if (got == LINE_NONE)
+		putchar('\n');
+	if (got == LINE_WHOLE && str_trim(*line).n && !recall_secret(*line)) {
+		p->ops->remember(p->editor, arena_cstr(&a, *line));
+		recall_add(&p->session->client.keyring, *line);
+	}
+	arena_free(&a);
+	return got;
+}
+
+static void read_all(struct prompt *p)
+{
+	struct str line = STR("");
+	enum line_end got;
+
+	do {
+		p->line++;
+		got = p->editor ? read_edited(p, &line) : read_plain(p, &line);
+	} while (got == LINE_DROPPED || (got == LINE_WHOLE && run_line(p, line)));
+	free(p->buffer);
+}
+
+/* --- the editor ----------------------------------------------------------------------------------- */
+
+static void remember_all(struct prompt *p)
+{
+	struct arena a = { 0 };
+	struct strs lines = recall_load(&p->session->client.keyring, &a);
+
+	for (size_t i = 0; i < lines.n; i++)
+		p->ops->remember(p->editor, lines.v[i].p);
+	arena_free(&a);
+}
+
+static void open_editor(struct prompt *p)
+{
+	const struct module *m;
+	char why[300];
+	int r = module_load("face", STR("interactive"), &m, why, sizeof(why));
+
+	if (!r && m->editor) {
+		p->ops = m->editor;
+		p->editor = p->ops->open(&p->host);
+	}
+	if (p->editor)
+		remember_all(p);
+	else
+		p->session->note(p->session,
+				 arena_printf(p->session->arena,
+					      "without history and completion: %s in %s",
+					      r < 0 ? why : "there is no pawl-face-interactive.so",
+					      module_dir()));
+}
+
+static void greet(const struct session *s)
+{
+	if (s->client.uri.n)
+		printf("%.*s, as %.*s\n", STRF(s->client.uri), STRF(s->client.agent));
+	else
+		puts("there is no queue here; `init` makes one");
+	puts("TAB completes, `help` says more, Ctrl-D leaves");
+}
+
+enum result prompt_run(struct session *s, const struct args *a, json_t **out)
+{
+	struct prompt p = { .session = s,
+			    .host = { .prompt = "pawl> ", .complete = complete },
+			    .terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) };
+	enum result code = enter(s, a, out);
+
+	if (code != SUCCESS)
+		return code;
+	if (p.terminal) {
+		signal(SIGINT, SIG_IGN);
+		signal(SIGQUIT, SIG_IGN);
+		if (!a->global.quiet)
+			greet(s);
+		open_editor(&p);
+	}
+	read_all(&p);
+	if (p.editor)
+		p.ops->close(p.editor);
+	*out = NULL;
+	s->exit_code = p.terminal ? 0 : p.failed;
+	return SUCCESS;
+}

@@ -1,0 +1,324 @@
+/*
+ * The prompt as somebody at a terminal has it: keys go into a pseudo-terminal, and what is on the screen comes out.
+ * Waits for what shall be seen, never for a time. What must not come too early (Ctrl-C, Ctrl-D: until the
+ * editor has changed its mode, the terminal takes them) is typed when the editor has answered a key, or a command has said
+ * something.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pty.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/fs.h"
+#include "base/os.h"
+#include "kit/folder.h"
+
+#define PATIENCE_MS 20000
+#define TAB "\t"
+#define UP "\x1b[A"
+#define CTRL_C "\x03"
+#define CTRL_D "\x04"
+#define CTRL_U "\x15"
+
+static struct arena arena;
+static const char *program;
+static int terminal;
+static pid_t child;
+static struct buf seen;
+static size_t looked; /* as far as see() has come */
+
+/* --- a terminal ------------------------------------------------------------------------------- */
+
+static void start(void)
+{
+	struct winsize size = { .ws_row = 40, .ws_col = 120 };
+
+	seen = BUF_MAX(1 << 20);
+	looked = 0;
+	child = forkpty(&terminal, NULL, NULL, &size);
+	if (child == 0) {
+		execl(program, program, "interactive", (char *)NULL);
+		_exit(127);
+	}
+	assert_true(child > 0);
+}
+
+static bool read_more(int64_t ms)
+{
+	struct pollfd fd = { .fd = terminal, .events = POLLIN };
+	char block[4096];
+	ssize_t n;
+
+	if (poll(&fd, 1, (int)ms) <= 0)
+		return false;
+	n = read(terminal, block, sizeof(block));
+	if (n > 0)
+		buf_add(&seen, block, (size_t)n);
+	return n > 0;
+}
+
+/* Until it is on the screen, after what was seen before. */
+static void see(const char *text)
+{
+	int64_t end = os_boot_ms() + PATIENCE_MS;
+
+	for (;;) {
+		const char *at = seen.n > looked ? memmem(seen.p + looked, seen.n - looked, text,
+							  strlen(text))
+						 : NULL;
+
+		if (at) {
+			looked = (size_t)(at - seen.p) + strlen(text);
+			return;
+		}
+		if (os_boot_ms() > end || (!read_more(1000) && kill(child, 0)))
+			break;
+	}
+	fail_msg("not seen: %s\nbut: %.*s", text, (int)(seen.n - looked), seen.p + looked);
+}
+
+static void type(const char *keys)
+{
+	assert_int_equal(fs_write_all(terminal, str_c(keys)), 0);
+}
+
+/* Its exit code. */
+static int leave_prompt(const char *keys)
+{
+	int64_t end = os_boot_ms() + PATIENCE_MS;
+	int status;
+	pid_t ended;
+
+	type(keys);
+	do {
+		(void)read_more(20);
+		ended = waitpid(child, &status, WNOHANG);
+	} while (!ended && os_boot_ms() < end);
+	if (ended != child)
+		fail_msg("it does not end; seen: %.*s", (int)seen.n, seen.p);
+	child = 0;
+	close(terminal);
+	buf_free(&seen);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+/* --- a queue ---------------------------------------------------------------------------------- */
+
+static void pawl(const char *words)
+{
+	struct str command = arena_printf(&arena, "'%s' %s >/dev/null", program, words);
+
+	if (system(command.p) != 0)
+		fail_msg("pawl %s", words);
+}
+
+static int enter(void **state)
+{
+	const char *dir = folder_enter(state);
+
+	if (!dir)
+		return -1;
+	setenv("HOME", dir, 1);
+	setenv("XDG_STATE_HOME", fs_join(&arena, str_c(dir), STR("state")), 1);
+	setenv("XDG_CONFIG_HOME", fs_join(&arena, str_c(dir), STR("config")), 1);
+	setenv("TERM", "xterm", 1);
+	setenv("NO_COLOR", "1", 1);
+	setenv("PAWL_AGENT", "tester", 1);
+	pawl("init");
+	pawl("create 'the parser' --id alpha");
+	pawl("create 'the printer' --id alp2");
+	return 0;
+}
+
+static int leave(void **state)
+{
+	int r;
+
+	if (child > 0) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		child = 0;
+	}
+	r = folder_leave(state);
+	arena_free(&arena);
+	arena = (struct arena){ 0 };
+	return r;
+}
+
+/* --- what is promised ------------------------------------------------------------------------- */
+
+static void test_completion(void **state)
+{
+	(void)state;
+	start();
+	see("pawl> ");
+	type("cla" TAB "al" TAB TAB);
+	see("alpha  alp2");
+	see("pawl> claim alp");
+	type("h" TAB "--tt" TAB "5m\n");
+	see("claimed alpha");
+	see("ends  in 5m");
+	see("pawl> ");
+	type("lock st" TAB "ALPH" TAB "\n");
+	see("alpha");
+	see("tester");
+	see("pawl> ");
+	assert_int_equal(leave_prompt("exit\n"), 0);
+}
+
+static void test_history(void **state)
+{
+	struct stat st;
+	struct str text;
+	const char *file = fs_join(&arena, str_c(getenv("XDG_STATE_HOME")), STR("pawl/history"));
+
+	(void)state;
+	start();
+	see("pawl> ");
+	type("show alpha\n");
+	see("the parser");
+	see("pawl> ");
+	type("heartbeat alpha --token 11111111-1111-4111-8111-111111111111\n");
+	see("pawl: ");
+	see("pawl> ");
+	type(UP);
+	see("show alpha");
+	type("\n");
+	see("the parser");
+	see("pawl> ");
+	type("list -q\n");
+	see("alp2");
+	see("pawl> ");
+	assert_int_equal(leave_prompt("exit\n"), 0);
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(fs_read(&arena, file, 1 << 20, &text), 0);
+	assert_string_equal(text.p, "show alpha\nshow alpha\nlist -q\nexit\n");
+	start();
+	see("pawl> ");
+	type(UP UP);
+	see("list -q");
+	type("\n");
+	see("alpha");
+	see("pawl> ");
+	assert_int_equal(leave_prompt("exit\n"), 0);
+}
+
+static void test_errors(void **state)
+{
+	(void)state;
+	start();
+	see("pawl> ");
+	type("clam alpha\n");
+	see("did you mean `pawl claim`");
+	see("pawl> ");
+	type("show nobody\n");
+	see("nobody");
+	see("pawl> ");
+	type("create 'half a title\n");
+	see("a quote is not closed");
+	see("pawl> ");
+	type("interactive\n");
+	see("there is no prompt to be had here");
+	see("pawl> ");
+	type("pawl show alp2\n");
+	see("the printer");
+	see("pawl> ");
+	assert_int_equal(leave_prompt("exit\n"), 0);
+}
+
+static void test_interrupt(void **state)
+{
+	(void)state;
+	start();
+	see("pawl> ");
+	type("remo" TAB "al" TAB TAB);
+	see("alpha  alp2");
+	type("ha" CTRL_C);
+	see("^C");
+	see("pawl> ");
+	type("log --follow\n");
+	see("alp2");  /* so it has begun */
+	type(CTRL_C); /* the terminal may throw away the prompt that comes at once */
+	type("show alpha\n");
+	see("the parser");
+	see("pawl> ");
+	type("status" CTRL_U "show alp2\n");
+	see("the printer");
+	see("pawl> ");
+	assert_int_equal(leave_prompt("exit\n"), 0);
+}
+
+static void test_end_of_input(void **state)
+{
+	(void)state;
+	start();
+	type(TAB);
+	see("claim");
+	assert_int_equal(leave_prompt(CTRL_D), 0);
+}
+
+/* Another alphabet; and no editor's mode is left behind for the command. */
+static void test_text(void **state)
+{
+	(void)state;
+	start();
+	see("pawl> ");
+	type("create 'grün → blå' --id uni\n");
+	see("created uni  grün → blå");
+	see("pawl> ");
+	type("show uni --json\n");
+	see("\"id\":\"uni\"");
+	see("pawl> ");
+	assert_int_equal(leave_prompt("exit\n"), 0);
+}
+
+static void test_without_the_module(void **state)
+{
+	const char *dir = getenv("PAWL_MODULE_DIR");
+	struct str kept = arena_str(&arena, str_c(dir));
+
+	(void)state;
+	setenv("PAWL_MODULE_DIR", "/nowhere", 1);
+	start();
+	see("without history and completion");
+	see("pawl> ");
+	type("show alpha\n");
+	see("the parser");
+	see("pawl> ");
+	type("show nobody\n");
+	see("nobody");
+	see("pawl> ");
+	assert_int_equal(leave_prompt("exit\n"), 0);
+	setenv("PAWL_MODULE_DIR", kept.p, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_completion, enter, leave),
+		cmocka_unit_test_setup_teardown(test_history, enter, leave),
+		cmocka_unit_test_setup_teardown(test_errors, enter, leave),
+		cmocka_unit_test_setup_teardown(test_interrupt, enter, leave),
+		cmocka_unit_test_setup_teardown(test_end_of_input, enter, leave),
+		cmocka_unit_test_setup_teardown(test_text, enter, leave),
+		cmocka_unit_test_setup_teardown(test_without_the_module, enter, leave),
+	};
+
+	program = getenv("PAWL");
+	if (!program)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
