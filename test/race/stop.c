@@ -5,6 +5,9 @@
  */
 #include "kit.h"
 
+#include "base/fs.h"
+#include "cmd/command.h"
+
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -216,6 +219,127 @@ static int write_in_vain(int arg)
 	return 0;
 }
 
+/* --- the program itself, meanwhile ------------------------------------------------------------ */
+
+#define PROGRAM_S 30 /* much less than the timeout that it is given */
+
+static const char *const reads[] = {
+	"list",
+	"show t1",
+	"find t",
+	"log",
+	"log t1",
+	"next",
+	"next --explain",
+	"status",
+	"status t1",
+	"id peek",
+	"lock check t1",
+	"lock status t1",
+	"lock list",
+	"guard",
+	"lock typed",
+	"lock health",
+	"config list",
+	"prime",
+	"config get lock.timeout",
+	"emergency status",
+};
+#define N_READS (sizeof(reads) / sizeof(*reads))
+
+static bool about(const char *line, const char *name)
+{
+	size_t n = strlen(name);
+
+	return !strncmp(line, name, n) && (line[n] == ' ' || !line[n]);
+}
+
+/* Whatever only reads is tried: a new command as well. */
+static void check_reads(void)
+{
+	for (size_t i = 0; commands[i]; i++) {
+		bool tried = commands[i]->flags & (C_WRITE | C_LOCAL | C_HIDDEN);
+
+		for (size_t k = 0; k < N_READS; k++)
+			tried = tried || about(reads[k], commands[i]->name);
+		CHECK(tried, "%s only reads, and is not tried here", commands[i]->name);
+	}
+}
+
+struct program {
+	const char *words, *timeout; /* timeout NULL: that of the environment */
+	const char *output;
+};
+
+static struct program program;
+
+static int run_program(int arg)
+{
+	const char *argv[16] = { getenv("PAWL"), "--store", kit_uri() };
+	struct str rest = str_c(program.words);
+	struct arena a = { 0 };
+	int n = 3;
+
+	(void)arg;
+	if (program.timeout) {
+		argv[n++] = "--timeout";
+		argv[n++] = program.timeout;
+	}
+	while (rest.n && n < 15)
+		argv[n++] = arena_cstr(&a, str_cut(&rest, ' '));
+	setenv("HOME", kit_folder(), 1);
+	unsetenv("XDG_CONFIG_HOME");
+	unsetenv("XDG_STATE_HOME");
+	CHECK(freopen(program.output, "w", stdout) && freopen(program.output, "w", stderr),
+	      "no output");
+	alarm(PROGRAM_S);
+	execv(argv[0], (char *const *)(uintptr_t)argv);
+	return 127;
+}
+
+static int try_program(const char *words, const char *timeout, const char *output)
+{
+	program = (struct program){ words, timeout, output };
+	return kit_reap(kit_spawn(run_program, 0));
+}
+
+static void read_with_program(void)
+{
+	check_reads();
+	for (size_t i = 0; i < N_READS; i++) {
+		int code = try_program(reads[i], "10m", "/dev/null");
+
+		CHECK(code < API_ERROR, "`pawl %s` ended with %d", reads[i], code);
+		board->reads++;
+	}
+}
+
+/* Not before its time, nor long after it; and it says who is in the way. */
+static void give_up_with_program(const char *words, const char *variable, const char *value,
+				 const char *timeout, int64_t ms)
+{
+	struct arena a = { 0 };
+	char *file = fs_join(&a, str_c(kit_folder()), STR("said"));
+	int64_t start = kit_ms(), took;
+	struct str said;
+	int code;
+
+	if (variable)
+		setenv(variable, value, 1);
+	code = try_program(words, timeout, file);
+	took = kit_ms() - start;
+	if (variable)
+		unsetenv(variable);
+	CHECK(code == API_ERROR, "`pawl %s` ended with %d", words, code);
+	CHECK(took >= ms && took < ms + 8000, "`pawl %s` waited %d of %d ms", words, (int)took,
+	      (int)ms);
+	CHECK(fs_read(&a, file, 1 << 16, &said) == 0 && str_has_nocase(said, STR("a sleeper")) &&
+		      str_has_nocase(said, STR("waited")),
+	      "`pawl %s` does not say who: %.*s", words, STRF(said));
+	unlink(file);
+	arena_free(&a);
+}
+
 static void stop_writer(void)
 {
 	pid_t reader, writer;
@@ -234,6 +358,11 @@ static void stop_writer(void)
 	CHECK(kit_reap(kit_spawn(read_all, 0)) == 0, "a new reader waited");
 	CHECK(kit_reap(kit_spawn(write_in_vain, 0)) == 0, "a second writer");
 	CHECK(kit_reap(kit_spawn(read_all, 0)) == 0, "a reader waited, after a writer had");
+	give_up_with_program("create x", "PAWL_LOCK_CLI_TIMEOUT", "0.4s", NULL, 400);
+	give_up_with_program("remove t5", "QUEUE_LOCK_CLI_TIMEOUT", "0.3", NULL, 300);
+	give_up_with_program("claim t5", "PAWL_PROFILE", "testing", NULL, 1000);
+	give_up_with_program("claim t5", "PAWL_LOCK_TIMEOUT", "1s", "0.2s", 200);
+	read_with_program();
 	kill(writer, SIGCONT);
 	CHECK(kit_reap(writer) == 0, "the writer did not finish");
 	q = kit_open(STORE_WRITE, 20000);
