@@ -48,7 +48,7 @@ struct order {
 	int change;  /* its number; 0: go */
 	int state;   /* the number of what it leads to */
 	int die_at;  /* effect of this change; 0: live */
-	uint32_t on; /* which task */
+	uint32_t on; /* which task; 0: a new one */
 };
 
 static struct worker {
@@ -74,7 +74,7 @@ static struct request make_request(const struct order *o, struct arena *a)
 	struct str id = arena_printf(a, "t%u", o->on);
 	struct request rq;
 
-	switch (o->change == 1 ? 0 : o->change % 4) {
+	switch (o->on ? o->change % 4 : 0) {
 	case 0:
 		rq = kit_request(OP_CREATE, STR(""), STR("ann"));
 		GIVE(&rq, title, STR("a task"));
@@ -206,16 +206,25 @@ static bool keep_state(void)
 /* --- the work ------------------------------------------------------------------------------------ */
 
 static int changes, kills, strangers;
+static uint32_t tasks; /* t1, t2, … that are there, whoever died at making them */
 
 static struct order next_order(int die_at)
 {
 	struct order o = { .change = ++changes, .state = n_states, .die_at = die_at };
 
-	o.on = 1 + roll(1 + (uint32_t)n_states / 8);
-	if (o.on > (uint32_t)n_states / 4 + 1)
-		o.on = 1;
+	if (tasks && o.change % 4)
+		o.on = 1 + roll(tasks);
 	disc_mark(n_states, acked);
 	return o;
+}
+
+/* Has it changed anything? */
+static bool keep_result(const struct order *o)
+{
+	bool new = keep_state();
+
+	tasks += new && !o->on;
+	return new;
 }
 
 static void make_change(struct worker *w)
@@ -227,7 +236,7 @@ static void make_change(struct worker *w)
 	CHECK(read(w->end, &code, sizeof(code)) == (ssize_t)sizeof(code), "a worker died");
 	if (code == SUCCESS && !w->relaxed)
 		acked = o.state;
-	CHECK(code == SUCCESS && keep_state(), "change %d changed nothing", o.change);
+	CHECK(code == SUCCESS && keep_result(&o), "change %d changed nothing", o.change);
 }
 
 /* Alone, so that what is found after it is what anybody finds. */
@@ -244,7 +253,7 @@ static void die_in_change(bool relaxed, int effect)
 		kills++;
 	close(w->end);
 	w->pid = 0;
-	keep_state();
+	keep_result(&o);
 }
 
 /* Another program that has the database for a moment takes the WAL away with it. */
