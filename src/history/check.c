@@ -8,9 +8,10 @@
 #include "history/check_part.h"
 
 static const char *const names[CHECK_KINDS] = {
-	[CHECK_FENCE] = "fence",   [CHECK_HOLDERS] = "holders", [CHECK_STALE] = "stale",
-	[CHECK_DONE] = "done",     [CHECK_LOST] = "lost",       [CHECK_STUCK] = "stuck",
-	[CHECK_LINEAR] = "linear", [CHECK_CLOCK] = "clock",     [CHECK_SELECTED] = "selected",
+	[CHECK_FENCE] = "fence",       [CHECK_HOLDERS] = "holders", [CHECK_STALE] = "stale",
+	[CHECK_DONE] = "done",         [CHECK_LOST] = "lost",       [CHECK_STUCK] = "stuck",
+	[CHECK_TWICE] = "twice",       [CHECK_LINEAR] = "linear",   [CHECK_CLOCK] = "clock",
+	[CHECK_SELECTED] = "selected",
 };
 
 static const char *const meanings[CHECK_KINDS] = {
@@ -20,6 +21,7 @@ static const char *const meanings[CHECK_KINDS] = {
 	[CHECK_DONE] = "at most one accepted completion for each fence",
 	[CHECK_LOST] = "acknowledged writes are there at the end",
 	[CHECK_STUCK] = "every task ends claimable, held, waiting for a person, or ended",
+	[CHECK_TWICE] = "a call that is repeated is made once",
 	[CHECK_LINEAR] = "some order of the calls explains every answer",
 	[CHECK_CLOCK] = "the store's time does not go back",
 	[CHECK_SELECTED] = "nobody is sent away, or given a worse task, while a better one is free",
@@ -204,6 +206,7 @@ void history_check(const struct history_log *log, struct check_report *out, stru
 	check_clock(&x);
 	check_locks(&x);
 	check_ends(&x);
+	check_twice(&x);
 	check_select(&x);
 	check_linear(&x);
 	tally_free(&x.tasks);
@@ -337,6 +340,12 @@ void check_print(const struct check_report *r, const struct history_log *log, st
 	if (r->undecided)
 		buf_addf(out, "  %-9s %6zu  the search for an order was given up\n", "undecided",
 			 r->undecided);
+	if (r->endless)
+		buf_addf(
+			out,
+			"  %-9s %6zu  tasks without a line about their end: lost was not checked for them, "
+			"stuck for none\n",
+			"endless", r->endless);
 	for (size_t i = 0; i < r->n_findings; i++)
 		add_finding(out, &r->findings[i], log);
 	if (bad)

@@ -17,6 +17,7 @@ enum check_kind {
 	CHECK_DONE,     /* two accepted completions for a fence */
 	CHECK_LOST,     /* an acknowledged write that is not there at the end */
 	CHECK_STUCK,    /* a task that is neither claimable, held, waiting nor ended */
+	CHECK_TWICE,    /* a repeated call that was made again */
 	CHECK_LINEAR,   /* no order of the calls explains the answers */
 	CHECK_CLOCK,    /* the store's time went back */
 	CHECK_SELECTED, /* NO_TASKS, or a worse task, while one was surely eligible */
@@ -36,6 +37,8 @@ struct check_finding {
 struct check_report {
 	size_t counts[CHECK_KINDS];
 	size_t calls, unanswered, tasks, families;
+	size_t endless;   /* tasks that no line about the end tells of: then lost is not decided for
+			     * them, and stuck for none */
 	size_t undecided; /* families whose search was given up; neither clean nor a violation */
 	struct check_finding *findings;
 	size_t n_findings;

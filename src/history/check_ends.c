@@ -41,7 +41,10 @@ static void check_lost(struct checking *x, uint32_t task)
 
 	if (!k.version)
 		return;
-	if (!end || !end->task) {
+	x->out->endless += !end;
+	if (!end)
+		return;
+	if (!end->task) {
 		if (!k.removed)
 			check_add(x, CHECK_LOST, id, &k.version, 1,
 				  "%.*s was acknowledged, nobody removed it, and it is gone",
@@ -185,9 +188,8 @@ static void check_waiting(struct checking *x)
 
 void check_ends(struct checking *x)
 {
-	if (!x->log->n_ends)
-		return;
 	for (uint32_t i = 1; i < x->tasks.n; i++)
 		check_lost(x, i);
-	check_waiting(x);
+	if (!x->out->endless)
+		check_waiting(x);
 }

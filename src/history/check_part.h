@@ -55,6 +55,7 @@ void check_add(struct checking *x, enum check_kind kind, struct str task,
 void check_locks(struct checking *x); /* fence, holders, stale, done */
 void check_ends(struct checking *x);  /* lost, stuck */
 void check_clock(struct checking *x);
+void check_twice(struct checking *x);
 void check_select(struct checking *x); /* selected */
 void check_linear(struct checking *x);
 

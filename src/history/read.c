@@ -4,6 +4,8 @@
 
 #include "history/fields.h"
 
+#define LINE_LONGEST (16 << 20)
+
 struct reading {
 	struct reader r;
 	struct history_log *log;
@@ -358,25 +360,40 @@ int history_parse(struct history_log *out, struct str bytes, struct str *why)
 	return finish(&x, good, why);
 }
 
+/* One line of the file, without its newline; false at the end. */
+static bool next_line(FILE *f, struct buf *line, bool *whole)
+{
+	int c;
+
+	line->n = 0;
+	while ((c = getc_unlocked(f)) != EOF && c != '\n' && !line->full)
+		buf_addc(line, (char)c);
+	*whole = c == '\n';
+	return *whole || line->n;
+}
+
 int history_load(struct history_log *out, const char *path, struct str *why)
 {
 	FILE *f = fopen(path, "re");
 	struct reading x;
-	char *line = NULL;
-	size_t room = 0;
-	ssize_t n;
-	bool good = true;
+	struct buf line = BUF_MAX(LINE_LONGEST);
+	bool good = true, whole;
 	int error = f ? 0 : errno;
 
 	begin(&x, out);
-	while (f && good && (n = getline(&line, &room, f)) > 0) {
-		bool whole = line[n - 1] == '\n';
-
-		good = read_line(&x, str_n(line, (size_t)(n - whole)), whole);
+	while (f && good && next_line(f, &line, &whole)) {
+		if (line.full) {
+			x.line++;
+			good = reader_fail(&x.r,
+					   "it is longer than %d MiB, as no line of a history is",
+					   LINE_LONGEST >> 20);
+		} else {
+			good = read_line(&x, buf_str(&line), whole);
+		}
 	}
 	if (f && ferror(f))
 		error = errno;
-	free(line);
+	buf_free(&line);
 	if (f)
 		fclose(f);
 	if (finish(&x, good || error, why) && !error)

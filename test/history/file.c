@@ -12,6 +12,7 @@
 #include <signal.h>
 
 #include "base/fs.h"
+#include "base/seeded.h"
 #include "base/secret.h"
 #include "history/check.h"
 #include "kit/folder.h"
@@ -161,9 +162,49 @@ static void bad_part(void **state)
 	append("part", "{\"t\":1,\"call\":4294967297,\"x\":1}\nnonsense\n");
 	assert_int_equal(history_merge("all", &head, parts, 1, &a, &why), -EBADMSG);
 	assert_true(str_has_nocase(why, STR("part, line 2")));
+	assert_false(fs_exists("all"));
+	append("back", "{\"t\":2,\"event\":\"x\"}\n{\"t\":1,\"event\":\"y\"}\n");
+	parts[0] = "back";
+	assert_int_equal(history_merge("all", &head, parts, 1, &a, &why), -EBADMSG);
+	assert_true(str_has_nocase(why, STR("back, line 2: it is earlier")));
 	parts[0] = "missing";
 	assert_int_equal(history_merge("all", &head, parts, 1, &a, &why), -ENOENT);
 	arena_free(&a);
+}
+
+/* Parts that take turns, one of them empty. */
+static void in_turns(void **state)
+{
+	const char *parts[] = { "p0", "p1", "p2", "p3" };
+	struct arena a = { 0 };
+	struct history_log log;
+	struct str why;
+	uint64_t random = 5;
+
+	(void)state;
+	append("p3", "");
+	for (int t = 1; t <= 300; t++)
+		append(parts[seeded_below(&random, 3)],
+		       arena_printf(&a, "{\"t\":%d,\"event\":\"e%d\"}\n", t, t).p);
+	assert_int_equal(history_merge("all", &head, parts, 4, &a, &why), 0);
+	assert_int_equal(history_load(&log, "all", &why), 0);
+	assert_int_equal(log.n_notes, 300);
+	for (int i = 0; i < 300; i++)
+		assert_int_equal(log.notes[i].at, i + 1);
+	history_free(&log);
+	arena_free(&a);
+}
+
+/* Something that is no history is not read to its end. */
+static void too_long(void **state)
+{
+	struct history_log log;
+	struct str why;
+
+	(void)state;
+	assert_int_equal(history_load(&log, "/dev/zero", &why), -EBADMSG);
+	assert_true(str_has_nocase(why, STR("line 1: it is longer than 16 MiB")));
+	history_free(&log);
 }
 
 /* No room: it is said, and stays said. */
@@ -269,6 +310,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_overwriting, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(bad_part, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(full, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(in_turns, enter, folder_leave),
+		cmocka_unit_test(too_long),
 		cmocka_unit_test(malformed),
 		cmocka_unit_test(torn),
 	};

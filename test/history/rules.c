@@ -373,6 +373,109 @@ static void taken_by_nobody(void **state)
 	CAUGHT(t, LINEAR);
 }
 
+#define TAKE "'op':'TAKE','new_token':'" TOKEN1 "'"
+#define OTHER(status, fence, version, lock)                                                       \
+	"{'id':'t2','status':'" status "','priority':1,'fence':" fence ",'version':" version lock \
+	"}"
+#define LOCK2                                     \
+	",'lock':{'holder':'a1','token':'" TOKEN1 \
+	"','acquired_at':1031,'expires_at':1131,'ttl':100}"
+#define SINCE(at, until)                                                                     \
+	"'code':'CONFLICT','task':{'id':'t1','status':'In Progress','priority':2,'fence':1," \
+	"'version':2,'lock':{'holder':'a1','token':'" TOKEN1 "','acquired_at':" at           \
+	",'expires_at':" until ",'ttl':100}}"
+
+/* t1 and t2 are there; a1 has sent a take whose answer nobody saw, and its repeat got t2. */
+static struct text taken_again(void)
+{
+	struct text t = begin();
+
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 5, "a1", "'op':'CREATE','id':'t2','title':'x','priority':1",
+	     SAYS("SUCCESS", OTHER("Ready", "0", "1", "")));
+	send(&t, 10, "a1", TAKE);
+	call(&t, 30, "a1", TAKE,
+	     SAYS("SUCCESS", OTHER("In Progress", "1", "2", LOCK2)) "," GRANT("1", TOKEN1, "1131"));
+	return t;
+}
+
+static void made_twice(void **state)
+{
+	const char *update = "'op':'UPDATE','id':'t1','priority':2,'request_id':'r'";
+	struct text t = taken_again();
+
+	(void)state;
+	/* the first one had t1, and still had it */
+	call(&t, 40, "a2", CLAIM(TOKEN2), SINCE("1020", "1120"));
+	CAUGHT(t, TWICE);
+
+	/* that shows only at the end */
+	t = taken_again();
+	final(&t, 50, "t1", HELD("1", "2", "a1", TOKEN1, "1120,'acquired_at':1020"));
+	CAUGHT(t, TWICE);
+
+	/* it came later, by another call */
+	t = taken_again();
+	call(&t, 40, "a2", CLAIM(TOKEN2), SINCE("1035", "1135"));
+	assert_int_equal(found(&t) & KIND(TWICE), 0);
+
+	/* it had run out */
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 5, "a1", "'op':'CREATE','id':'t2','title':'x','priority':1",
+	     SAYS("SUCCESS", OTHER("Ready", "0", "1", "")));
+	call(&t, 10, "a1", TAKE, CLAIMED("1", "2", "a1", TOKEN1, "1021"));
+	call(&t, 30, "a1", TAKE,
+	     SAYS("SUCCESS", OTHER("In Progress", "1", "2", LOCK2)) "," GRANT("1", TOKEN1, "1131"));
+	assert_int_equal(found(&t) & KIND(TWICE), 0);
+
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 10, "a1", update, SAYS("SUCCESS", TASK("Ready", "2")));
+	call(&t, 20, "a1", update, SAYS("SUCCESS", TASK("Ready", "2")) ",'repeated':true");
+	CLEAN(t);
+
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 10, "a1", update, SAYS("SUCCESS", TASK("Ready", "2")));
+	call(&t, 20, "a1", update, SAYS("SUCCESS", TASK("Ready", "3")));
+	CAUGHT(t, TWICE);
+}
+
+/* A history that was cut off in the lines about the end: of what is not there nothing is said. */
+static void no_end(void **state)
+{
+	static const char *const waits =
+		"{'id':'t2','status':'Ready','priority':2,'fence':0,'version':1,'depends':['t1'],"
+		"'open_depends':1}";
+	struct history_log log;
+	struct check_report r;
+	struct arena a = { 0 };
+	struct str why;
+
+	(void)state;
+	for (int ends = 0; ends < 3; ends++) {
+		struct text t = begin();
+
+		call(&t, 0, "a1", CREATE, FRESH);
+		call(&t, 5, "a1", "'op':'CREATE','id':'t2','title':'x','depends':['t1']",
+		     SAYS("SUCCESS",
+			  "{'id':'t2','status':'Ready','priority':2,'fence':0,'version':1,"
+			  "'depends':['t1'],'open_depends':1}"));
+		if (ends > 0)
+			final(&t, 50, "t2", waits);
+		if (ends > 1)
+			final(&t, 50, "t1", TASK("Ready", "1"));
+		assert_int_equal(history_parse(&log, buf_str(&t.b), &why), 0);
+		history_check(&log, &r, &a);
+		assert_int_equal(check_violations(&r), 0);
+		assert_int_equal(r.endless, 2 - ends);
+		history_free(&log);
+		buf_free(&t.b);
+	}
+	arena_free(&a);
+}
+
 static void clock_goes_on(void **state)
 {
 	struct text t = begin();
@@ -482,6 +585,7 @@ int main(void)
 		cmocka_unit_test(without_answer), cmocka_unit_test(taken_by_nobody),
 		cmocka_unit_test(clock_goes_on),  cmocka_unit_test(selected),
 		cmocka_unit_test(excerpt),        cmocka_unit_test(answer_kept),
+		cmocka_unit_test(made_twice),     cmocka_unit_test(no_end),
 	};
 
 	return cmocka_run_group_tests_name("rules", tests, NULL, NULL);
