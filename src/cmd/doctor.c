@@ -8,6 +8,7 @@
 #include "base/os.h"
 #include "base/when.h"
 #include "cmd/command.h"
+#include "torture/torture.h"
 
 static const struct param params[] = {
 	LOCAL(fix, "fix", P_FLAG,
@@ -128,6 +129,42 @@ static void check_state(struct exam *x)
 		     STR("pawl doctor --fix"));
 }
 
+/* --- scratch queues ------------------------------------------------------------------------------ */
+
+struct names {
+	struct arena *arena;
+	struct strs list;
+};
+
+static void add_name(void *ctx, struct str name)
+{
+	struct names *n = ctx;
+
+	if (str_starts(name, STR(TORTURE_QUEUE)))
+		n->list = arena_append(n->arena, n->list, arena_str(n->arena, name));
+}
+
+/* A `pawl torture` that was killed cannot remove its queue. */
+static void check_scratch(struct exam *x)
+{
+	const struct client *c = &x->s->client;
+	struct arena *a = x->s->arena;
+	struct torture_plan plan = { .uri = c->uri, .timeout_ms = c->timeout_ms };
+	struct names n = { .arena = a };
+	struct answer ans = { 0 };
+
+	if (queue_names(c->queue, add_name, &n, &ans, a) != SUCCESS)
+		note(x, CHECK_BAD, "scratch queues", ans.message, ans.hint);
+	for (size_t i = 0; i < n.list.n; i++)
+		if (torture_left(&plan, n.list.v[i], a))
+			note(x, CHECK_NOTE, "scratch queue",
+			     arena_printf(
+				     a, "%.*s was left behind by a `pawl torture` that was killed",
+				     STRF(n.list.v[i])),
+			     arena_printf(a, "pawl torture --store %.*s --remove %.*s",
+					  STRF(store_word(a, c->uri)), STRF(n.list.v[i])));
+}
+
 /* --- the rest ------------------------------------------------------------------------------------ */
 
 static void check_clock(struct exam *x)
@@ -165,6 +202,7 @@ static void check_queue(struct exam *x)
 		note(x, CHECK_BAD, "store", ans.message, ans.hint);
 	if (!x->clock)
 		check_clock(x);
+	check_scratch(x);
 }
 
 /* --- settings that do not fit -------------------------------------------------------------------- */
@@ -278,8 +316,8 @@ const struct command cmd_doctor = {
 	.summary = "look whether all is well, and say what to do about it",
 	.detail =
 		"Checks settings, file system, permissions, the store's version, schema and integrity, the clock, "
-		"and state files that nobody needs any more. Changes nothing without --fix. The exit code is 40 if "
-		"something is bad.",
+		"scratch queues that a killed torture left behind, and state files that nobody needs any more. "
+		"Changes nothing without --fix. The exit code is 40 if something is bad.",
 	.example = "pawl doctor",
 	.see = "config list, lock cleanup",
 	.params = params,

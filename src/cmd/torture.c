@@ -226,6 +226,8 @@ static void add_verdict(json_t *o, const struct torture_verdict *v, struct strs 
 	json_object_set_new(o, "checked", json_integer(v->calls));
 	json_object_set_new(o, "unanswered", json_integer(v->unanswered));
 	json_object_set_new(o, "undecided", json_integer(v->undecided));
+	if (v->endless)
+		json_object_set_new(o, "endless", json_integer(v->endless));
 	json_object_set_new(o, "violations", json_integer(v->violations + (int64_t)faults.n));
 	json_object_set_new(o, "found", found);
 	json_object_set_new(o, "faults", list);
@@ -306,6 +308,20 @@ static void warn_of_undecided(struct session *s, const struct torture_verdict *v
 			     v->undecided, v->undecided == 1 ? "y" : "ies"));
 }
 
+static void warn_of_endless(struct session *s, const struct torture_verdict *v, json_t *out)
+{
+	if (v->endless)
+		warn(out,
+		     arena_printf(
+			     s->arena,
+			     "of %" PRId64
+			     " task%s the history does not tell how %s ended, as that of a "
+			     "whole run does: whether what was acknowledged is there at the end (lost) "
+			     "was not checked for them, whether a task can go on (stuck) for none",
+			     v->endless, v->endless == 1 ? "" : "s",
+			     v->endless == 1 ? "it" : "they"));
+}
+
 /* --- running --------------------------------------------------------------------------------------- */
 
 static enum result check_file(struct session *s, const struct args *a, json_t **out)
@@ -327,6 +343,7 @@ static enum result check_file(struct session *s, const struct args *a, json_t **
 	add_verdict(o, &v, (struct strs){ 0 });
 	json_object_set_new(*out, "torture", o);
 	warn_of_undecided(s, &v, *out);
+	warn_of_endless(s, &v, *out);
 	return code;
 }
 
@@ -467,6 +484,7 @@ static void show(const json_t *answer, struct view *v)
 		{ "checked", "calls checked" },
 		{ "unanswered", "without an answer" },
 		{ "undecided", "families undecided" },
+		{ "endless", "tasks without an end" },
 	};
 	const json_t *o = json_object_get(answer, "torture");
 	bool bad = view_int(o, "violations") > 0;

@@ -370,6 +370,16 @@ enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer 
 	return SUCCESS;
 }
 
+enum result queue_names(struct queue *q, name_fn *fn, void *ctx, struct answer *ans,
+			struct arena *a)
+{
+	const struct store_ops *ops = q->store->ops;
+
+	if (ops->queues && ops->queues(q->store, fn, ctx))
+		return fault_answer(&q->err, ans, a);
+	return SUCCESS;
+}
+
 enum result queue_discard(struct queue *q, struct answer *ans, struct arena *a)
 {
 	if (q->store->ops->discard(q->store))

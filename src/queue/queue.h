@@ -57,6 +57,9 @@ enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer 
 int64_t queue_now(struct queue *q);
 /* What was counted at the queue's place by all processes. false: nothing is, or can be. */
 bool queue_health(struct queue *q, struct health *out);
+/* The names of all queues of its store, as far as that can tell. */
+enum result queue_names(struct queue *q, name_fn *fn, void *ctx, struct answer *ans,
+			struct arena *a);
 /* Removes the queue with all that is in it; afterwards only queue_close() makes sense. */
 enum result queue_discard(struct queue *q, struct answer *ans, struct arena *a);
 

@@ -257,6 +257,13 @@ static int f_check(struct store *s, check_fn *fn, void *ctx)
 	return in->ops->check(in, fn, ctx);
 }
 
+static int f_queues(struct store *s, name_fn *fn, void *ctx)
+{
+	struct store *in = ((struct fault *)s)->inner;
+
+	return in->ops->queues ? in->ops->queues(in, fn, ctx) : 0;
+}
+
 static int f_discard(struct store *s)
 {
 	struct fault *f = (struct fault *)s;
@@ -288,6 +295,7 @@ static const struct store_ops fault_ops = {
 	.wake_fd = f_wake_fd,
 	.wake_clear = f_wake_clear,
 	.check = f_check,
+	.queues = f_queues,
 	.discard = f_discard,
 	.counts = f_counts,
 };

@@ -1,6 +1,7 @@
 /* The files store: opening, making, closing, and the end of a queue. See files.h for the parts. */
 #include "store/files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -236,6 +237,43 @@ static int files_open(struct store **out, const struct uri *uri, const struct st
 	return 0;
 }
 
+/* --- the others --------------------------------------------------------------------------------- */
+
+/* DIR itself, whichever queue of it is open. */
+static struct str root_of(const struct files *s, struct arena *a)
+{
+	struct str path = str_c(s->path), below = files_queue_folder(a, s->base.env.queue);
+
+	return below.n ? str_n(path.p, path.n - below.n - 1) : path;
+}
+
+static bool has_queue(struct arena *a, struct str folder)
+{
+	return fs_exists(fs_join(a, folder, STR(".pawl/state")));
+}
+
+int files_queues(struct store *base, name_fn *fn, void *ctx)
+{
+	struct files *s = files_of(base);
+	struct arena a = { 0 };
+	struct str root = root_of(s, &a);
+	const char *path = fs_join(&a, root, STR(".pawl/queues"));
+	DIR *dir = opendir(path);
+	const struct dirent *e;
+	int rc = !dir && errno != ENOENT ? files_fail(s, -errno, path) : 0;
+
+	if (has_queue(&a, root))
+		fn(ctx, STR("default"));
+	while (dir && (e = readdir(dir)))
+		if (e->d_name[0] != '.' &&
+		    has_queue(&a, str_c(fs_join(&a, str_c(path), str_c(e->d_name)))))
+			fn(ctx, files_queue_name(&a, str_c(e->d_name)));
+	if (dir)
+		closedir(dir);
+	arena_free(&a);
+	return rc;
+}
+
 /* --- the end of a queue ------------------------------------------------------------------------- */
 
 /* The files of all records that the state knows, then the log, then the state itself. */
@@ -327,6 +365,7 @@ const struct store_ops store_files = {
 	.wake_fd = files_wake_fd,
 	.wake_clear = files_wake_clear,
 	.check = files_check,
+	.queues = files_queues,
 	.discard = files_discard,
 	.counts = files_counts,
 };

@@ -135,6 +135,8 @@ int files_name(char *out, size_t room, struct str id, enum file_kind kind);
 enum file_kind files_kind(struct str name, struct str *id);
 /* Where a queue lives below DIR: "" for the default one. */
 struct str files_queue_folder(struct arena *a, struct str queue);
+/* The name of the queue whose folder is called so. */
+struct str files_queue_name(struct arena *a, struct str folder);
 /* What the folder of `e` is. -1: there is none. */
 int files_folder(struct files *s, bool archived);
 
@@ -253,6 +255,7 @@ void files_recount(struct files *s);
 
 int files_modify(struct store *s, struct change *changes, size_t n);
 int files_discard(struct store *s);
+int files_queues(struct store *s, name_fn *fn, void *ctx);
 int files_lock(struct files *s);
 /* Writes the new content of a file into .pawl; its stamp goes into `e`. */
 int files_prepare(struct files *s, struct ent *e, const struct task *t, size_t number);

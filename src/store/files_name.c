@@ -59,6 +59,27 @@ struct str files_queue_folder(struct arena *a, struct str queue)
 	return out;
 }
 
+struct str files_queue_name(struct arena *a, struct str folder)
+{
+	struct buf b = BUF_MAX(folder.n + 1);
+	struct str out;
+
+	for (size_t i = 0; i < folder.n; i++) {
+		unsigned byte;
+
+		if (folder.p[i] == '%' && i + 2 < folder.n &&
+		    sscanf(folder.p + i, "%%%2x", &byte) == 1) {
+			buf_addc(&b, (char)byte);
+			i += 2;
+		} else {
+			buf_addc(&b, folder.p[i]);
+		}
+	}
+	out = arena_str(a, buf_str(&b));
+	buf_free(&b);
+	return out;
+}
+
 int files_folder(struct files *s, bool archived)
 {
 	if (!archived)

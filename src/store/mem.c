@@ -286,6 +286,14 @@ static struct store_counts *mem_counts(struct store *s)
 	return &((struct mem *)s)->place->counts;
 }
 
+static int mem_queues(struct store *s, name_fn *fn, void *ctx)
+{
+	for (const struct mem_queue *q = ((struct mem *)s)->place->queues; q; q = q->next)
+		if (q->name)
+			fn(ctx, str_c(q->name));
+	return 0;
+}
+
 static int mem_discard(struct store *s)
 {
 	int rc = may_write(s);
@@ -309,6 +317,7 @@ const struct store_ops store_mem = {
 	.wake_fd = mem_wake_fd,
 	.wake_clear = mem_wake_clear,
 	.check = mem_check,
+	.queues = mem_queues,
 	.discard = mem_discard,
 	.counts = mem_counts,
 };

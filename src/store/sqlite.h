@@ -146,6 +146,7 @@ int sq_connect(struct sq *s);
 int sq_attach(struct sq *s);
 /* NULL, or why a database cannot be there. */
 const char *sq_place_refusal(const char *network_fs);
+int sq_queues(struct store *base, name_fn *fn, void *ctx);
 int sq_discard(struct store *base);
 
 /* --- sqlite_row.c: a record as a row ------------------------------------------------------------ */

@@ -358,6 +358,20 @@ static int settle_queue(struct sq *s)
 	return rc;
 }
 
+int sq_queues(struct store *base, name_fn *fn, void *ctx)
+{
+	struct sq *s = sq_of(base);
+	sqlite3_stmt *st;
+	int rc = sq_take(s, "SELECT name FROM queue WHERE name IS NOT NULL", &st);
+
+	if (rc < 0)
+		return rc;
+	while ((rc = sq_step(s, st)) == SQLITE_ROW)
+		fn(ctx, sq_column(st, 0));
+	sq_give(s, st);
+	return rc < 0 ? rc : 0;
+}
+
 /*
  * The number of a queue is never given to another: a handle that is still open must not find itself in a
  * stranger's. So its row stays, without a name; that of the default queue, which every handle takes for

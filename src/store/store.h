@@ -223,6 +223,8 @@ enum check_level { CHECK_OK, CHECK_NOTE, CHECK_BAD };
 typedef void check_fn(void *ctx, enum check_level level, const char *what, struct str text,
 		      struct str fix);
 
+typedef void name_fn(void *ctx, struct str name);
+
 struct uri {
 	struct str text, scheme, path; /* "sqlite", "/a/q.db" */
 	struct str fragment, params;   /* after '#', after '?' */
@@ -254,6 +256,9 @@ struct store_ops {
 	void (*wake_clear)(struct store *s);
 	/* For doctor: everything that can be found out about the place without changing it. */
 	int (*check)(struct store *s, check_fn *fn, void *ctx);
+	/* The names of all queues of the place; whatever is made or removed meanwhile may be among them. NULL:
+	 * the store cannot tell. */
+	int (*queues)(struct store *s, name_fn *fn, void *ctx);
 	/* Removes the handle's queue with all its records and its log, whole or not at all; afterwards only
 	 * close() makes sense. Other queues keep everything. Whoever opens it then finds none, or an empty
 	 * one; a change through a handle that was open fails with STORE_ABSENT, or begins an empty one. One

@@ -290,6 +290,17 @@ static int t_check(struct store *s, check_fn *fn, void *ctx)
 	return rc;
 }
 
+static int t_queues(struct store *s, name_fn *fn, void *ctx)
+{
+	struct trace *t = (struct trace *)s;
+	struct buf b = line_start("queues");
+	int64_t began = micros();
+	int rc = t->inner->ops->queues ? t->inner->ops->queues(t->inner, fn, ctx) : 0;
+
+	line_end(t, &b, began, rc);
+	return rc;
+}
+
 static int t_discard(struct store *s)
 {
 	struct trace *t = (struct trace *)s;
@@ -321,6 +332,7 @@ static const struct store_ops trace_ops = {
 	.wake_fd = t_wake_fd,
 	.wake_clear = t_wake_clear,
 	.check = t_check,
+	.queues = t_queues,
 	.discard = t_discard,
 	.counts = t_counts,
 };

@@ -8,6 +8,8 @@
 #include "history/history.h"
 #include "torture/scratch.h"
 
+#define REST_MS 50 /* at most, after a failure */
+
 /* --- the wrong time ------------------------------------------------------------------------------ */
 
 static const struct mind *whose_clock;
@@ -131,6 +133,39 @@ static void keep_call(struct mind *m, const struct request *rq)
 	buf_free(&b);
 }
 
+static void rest(int64_t ms)
+{
+	struct timespec t = { 0, ms * 1000000 };
+
+	nanosleep(&t, NULL);
+}
+
+/* Was something written for certain? */
+static bool wrote(const struct request *rq, const struct answer *ans)
+{
+	return ans->code == SUCCESS && !ans->repeated &&
+	       (rq->op == OP_DONE || (ans->lock && ans->lock->token.n));
+}
+
+/* A store that fails gets a pause, and in the end is given up. */
+static void note_failure(struct agent *ag, const struct request *rq, const struct answer *ans)
+{
+	struct board *b = ag->board;
+	int failed;
+
+	if (wrote(rq, ans))
+		b->failed = 0;
+	if (ans->code == SUCCESS || !ans->applied || op_flags(rq->op) & OP_READS)
+		return;
+	snprintf(ag->mind->failure, sizeof(ag->mind->failure), "%.*s", STRF(ans->message));
+	failed = ++b->failed;
+	if (failed == 1)
+		b->failing_since = os_boot_ms();
+	if (failed >= FAILS && os_boot_ms() - b->failing_since >= FAILS_MS)
+		b->stop = true;
+	rest(failed < REST_MS ? failed : REST_MS);
+}
+
 void agent_send(struct agent *ag, const struct request *rq, struct answer *ans)
 {
 	struct mind *m = ag->mind;
@@ -145,6 +180,7 @@ void agent_send(struct agent *ag, const struct request *rq, struct answer *ans)
 	count(ag, ans, micros() - start, m->stops != stops);
 	history_answer(ag->history, call, ans);
 	learn(ag, rq, ans);
+	note_failure(ag, rq, ans);
 	if (!(op_flags(rq->op) & OP_READS))
 		m->pending = unknown(ans);
 	if (history_error(ag->history)) {

@@ -14,6 +14,9 @@
 #define HOLDS 8       /* locks that an agent remembers, the stale ones among them */
 #define CALL_MAX 1024 /* bytes of a packed call */
 #define GRANTS 64     /* of a task, the latest ones */
+/* A store that failed so many changes, over so long, and gave no lock meanwhile, fails for good. */
+#define FAILS 20
+#define FAILS_MS 3000
 
 struct hold {
 	int task;
@@ -39,6 +42,7 @@ struct mind {
 	_Atomic int stops;
 	struct counts counts;
 	char trouble[300]; /* why its process gave up */
+	char failure[300]; /* what the store said when it failed last */
 };
 
 /* What is known of a task, by whoever looked last. */
@@ -59,7 +63,9 @@ struct board {
 	int agents, tasks;
 	_Atomic bool stop;
 	_Atomic int64_t calls, seen;
-	struct meeting start, end; /* of a round */
+	_Atomic int failed;            /* changes, since a lock was given or a task done */
+	_Atomic int64_t failing_since; /* boot time */
+	struct meeting start, end;     /* of a round */
 	struct mind *minds;
 	struct spot *spots;
 	_Atomic int *winners; /* by round */

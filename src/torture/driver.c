@@ -12,11 +12,14 @@
 #include "base/seeded.h"
 #include "history/history.h"
 #include "torture/agent.h"
+#include "torture/scratch.h"
 
 #define TICK_MS 4
 #define PROGRESS_MS 200
 #define LAST_CALL_MS 10000 /* beyond the store's timeout, to finish the call they are in */
 #define DAY_MS 86400000
+#define KEEP_MS (SCRATCH_KEEPER_TTL / 3)
+#define KEEP_AGAIN_MS 1000
 
 static volatile sig_atomic_t interrupted;
 
@@ -269,12 +272,25 @@ static void show(struct driver *d, const char *doing)
 		p->progress(p->ctx, &d->figures, doing);
 }
 
+/* No handle of the queue is open while others are forked. */
+static void keep_clock(struct driver *d)
+{
+	int64_t now = os_boot_ms();
+
+	if (now < d->renew_at)
+		return;
+	d->renew_at = now + (scratch_renew(d->plan, d->queue, d->keeper, d->history)
+				     ? KEEP_MS
+				     : KEEP_AGAIN_MS);
+}
+
 static void work(struct driver *d)
 {
 	int64_t shown = 0;
 
 	while (!d->board->stop && reap(d)) {
 		d->figures.ms = os_boot_ms() - d->began;
+		keep_clock(d);
 		if (interrupted || d->board->seen || time_is_up(d))
 			break;
 		disturb(d);
@@ -285,6 +301,30 @@ static void work(struct driver *d)
 		pause_ms(TICK_MS);
 	}
 	d->figures.ms = os_boot_ms() - d->began;
+}
+
+/* What they could not say by their end, since they were killed while they waited for each other. */
+static void look_for_trouble(struct driver *d)
+{
+	const struct board *b = d->board;
+	const char *why = "";
+
+	for (int i = 0; i < b->agents; i++) {
+		if (b->minds[i].trouble[0])
+			give_up(d, arena_printf(d->arena, "agent a%d gave up: %s", i,
+						b->minds[i].trouble));
+		if (b->minds[i].failure[0])
+			why = b->minds[i].failure;
+	}
+	if (b->failed < FAILS || d->trouble.n)
+		return;
+	if (os_boot_ms() - b->failing_since < FAILS_MS &&
+	    scratch_renew(d->plan, d->queue, d->keeper, d->history))
+		return;
+	d->store_failed = true;
+	give_up(d, arena_printf(d->arena,
+				"the store failed for good: %d changes in a row, the last with: %s",
+				b->failed, why));
 }
 
 /* They may finish the call that they are in; in a round they wait for each other and could not. */
@@ -320,10 +360,12 @@ void driver_run(struct driver *d)
 	for (size_t i = 0; i < CAUGHT; i++)
 		sigaction(caught[i], &catch, &old[i]);
 	d->began = os_boot_ms();
+	keep_clock(d);
 	for (int i = 0; i < d->board->agents && !d->board->stop; i++)
 		spawn(d, i);
 	work(d);
 	end_all(d);
+	look_for_trouble(d);
 	for (size_t i = 0; i < CAUGHT; i++)
 		sigaction(caught[i], &old[i], NULL);
 	d->interrupted = interrupted;

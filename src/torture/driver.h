@@ -18,6 +18,8 @@ struct driver {
 	const struct torture_plan *plan;
 	struct board *board;
 	struct str queue;
+	struct str keeper; /* token of the lock that keeps the store's clock */
+	int64_t renew_at;
 	bool made; /* the queue is there, and has to be removed */
 	struct history *history;
 	const char *folder; /* of the parts */
@@ -27,6 +29,7 @@ struct driver {
 	int64_t began;
 	struct torture_figures figures;
 	struct str trouble; /* why it could not go on; empty: nothing */
+	bool store_failed;  /* that is why */
 	bool interrupted;
 	struct arena *arena;
 };

@@ -4,6 +4,9 @@
 
 #define BATCH 100
 #define NAME "driver"
+#define KEEPER "keeper"
+/* As long as the driver can wait: whoever is in the way may be one that it stopped. */
+#define RENEW_MS 200
 
 struct policy scratch_policy(const struct torture_plan *plan)
 {
@@ -28,24 +31,33 @@ struct queue_config scratch_config(const struct torture_plan *plan, struct str q
 /* --- making it ------------------------------------------------------------------------------------- */
 
 static enum result call_all(struct queue *q, struct history *h, const struct request *rqs, size_t n,
-			    struct answer *ans)
+			    struct answer *ans, struct arena *a)
 {
-	struct arena a = { 0 };
+	struct arena scratch = { 0 };
 	struct answer answers[BATCH];
 	uint64_t calls[BATCH];
 	enum result code = SUCCESS;
 
 	for (size_t i = 0; i < n; i++)
 		calls[i] = history_call(h, STR(NAME), &rqs[i]);
-	queue_call_many(q, rqs, answers, n, &a);
+	queue_call_many(q, rqs, answers, n, &scratch);
 	for (size_t i = 0; i < n; i++) {
 		history_answer(h, calls[i], &answers[i]);
 		if (answers[i].code != SUCCESS)
-			code = answer_fail(ans, answers[i].code, answers[i].message,
-					   answers[i].hint);
+			code = answer_fail(ans, answers[i].code, arena_str(a, answers[i].message),
+					   arena_str(a, answers[i].hint));
 	}
-	arena_free(&a);
+	arena_free(&scratch);
 	return code;
+}
+
+static struct request about_keeper(enum op op)
+{
+	struct request rq = { .op = op };
+
+	GIVE(&rq, agent, STR(NAME));
+	GIVE(&rq, id, STR(KEEPER));
+	return rq;
 }
 
 /*
@@ -53,57 +65,114 @@ static enum result call_all(struct queue *q, struct history *h, const struct req
  * nothing, in the whole store. Without it one of them could be taken for right in the moment in which
  * nobody holds anything.
  */
-static enum result hold_clock(struct queue *q, struct history *h, struct answer *ans,
-			      struct arena *a)
+static enum result hold_clock(struct queue *q, struct str keeper, struct history *h,
+			      struct answer *ans, struct arena *a)
 {
-	struct request rqs[2] = { { .op = OP_CREATE }, { .op = OP_LOCK_ACQUIRE } };
+	struct request rqs[2] = { about_keeper(OP_CREATE), about_keeper(OP_LOCK_ACQUIRE) };
 
-	for (int i = 0; i < 2; i++) {
-		GIVE(&rqs[i], agent, STR(NAME));
-		GIVE(&rqs[i], id, STR("keeper"));
-	}
 	GIVE(&rqs[0], title, STR("keeps the clock"));
 	GIVE(&rqs[0], status, BACKLOG);
-	GIVE(&rqs[1], new_token, token_make(a));
-	GIVE(&rqs[1], ttl, policy_default.lease_max);
-	return call_all(q, h, rqs, 2, ans);
+	GIVE(&rqs[1], new_token, keeper);
+	GIVE(&rqs[1], ttl, SCRATCH_KEEPER_TTL);
+	return call_all(q, h, rqs, 2, ans, a);
+}
+
+static enum result renew(struct queue *q, struct str keeper, struct history *h, struct answer *ans,
+			 struct arena *a)
+{
+	struct request rq = about_keeper(OP_HEARTBEAT);
+
+	GIVE(&rq, token, keeper);
+	GIVE(&rq, ttl, SCRATCH_KEEPER_TTL);
+	return call_all(q, h, &rq, 1, ans, a);
+}
+
+bool scratch_renew(const struct torture_plan *plan, struct str queue, struct str keeper,
+		   struct history *h)
+{
+	struct queue_config config = scratch_config(plan, queue);
+	struct arena a = { 0 };
+	struct answer ans = { 0 };
+	struct queue *q;
+	bool good;
+
+	if (config.timeout_ms > RENEW_MS)
+		config.timeout_ms = RENEW_MS;
+	good = queue_open(&q, &config, STORE_WRITE, &ans, &a) == SUCCESS;
+	if (good) {
+		good = renew(q, keeper, h, &ans, &a) == SUCCESS;
+		queue_close(q);
+	}
+	arena_free(&a);
+	return good;
+}
+
+bool scratch_idle(const struct torture_plan *plan, struct str queue, struct arena *a)
+{
+	struct queue_config config = scratch_config(plan, queue);
+	struct request rq = about_keeper(OP_LOCK_STATUS);
+	struct answer ans = { 0 };
+	struct queue *q;
+
+	if (queue_open(&q, &config, STORE_READ, &ans, a) != SUCCESS)
+		return false;
+	queue_call(q, &rq, &ans, a);
+	queue_close(q);
+	if (ans.code != SUCCESS)
+		return ans.code == NOT_FOUND;
+	return !ans.task->lock.holder.n || ans.task->lock.expires_at <= ans.now;
 }
 
 static enum result create_some(struct queue *q, struct history *h, int from, int n,
-			       struct answer *ans)
+			       struct answer *ans, struct arena *a)
 {
 	struct request rqs[BATCH] = { 0 };
-	struct arena a = { 0 };
+	struct arena ids = { 0 };
 	enum result code;
 
 	for (int i = 0; i < n; i++) {
 		rqs[i].op = OP_CREATE;
 		GIVE(&rqs[i], agent, STR(NAME));
-		GIVE(&rqs[i], id, board_id(&a, from + i));
+		GIVE(&rqs[i], id, board_id(&ids, from + i));
 		GIVE(&rqs[i], title, rqs[i].id);
 		GIVE(&rqs[i], class_rank, EXPEDITE + (from + i) % 4);
 		GIVE(&rqs[i], priority, (from + i) * 7 % 11);
 	}
-	code = call_all(q, h, rqs, (size_t)n, ans);
-	arena_free(&a);
+	code = call_all(q, h, rqs, (size_t)n, ans, a);
+	arena_free(&ids);
 	return code;
 }
 
-enum result scratch_make(const struct torture_plan *plan, struct str queue, struct history *h,
-			 bool *made, struct answer *ans, struct arena *a)
+/* It may take longer than the keeper's lock lasts. */
+static enum result create_all(struct queue *q, struct str keeper, struct history *h, int tasks,
+			      struct answer *ans, struct arena *a)
+{
+	int64_t renewed = os_boot_ms();
+	enum result code = SUCCESS;
+
+	for (int from = 0; code == SUCCESS && from < tasks; from += BATCH) {
+		code = create_some(q, h, from, tasks - from < BATCH ? tasks - from : BATCH, ans, a);
+		if (code != SUCCESS || os_boot_ms() - renewed < SCRATCH_KEEPER_TTL / 3)
+			continue;
+		code = renew(q, keeper, h, ans, a);
+		renewed = os_boot_ms();
+	}
+	return code;
+}
+
+enum result scratch_make(const struct torture_plan *plan, struct str queue, struct str keeper,
+			 struct history *h, bool *made, struct answer *ans, struct arena *a)
 {
 	struct queue_config config = scratch_config(plan, queue);
 	struct queue *q;
 	enum result code = queue_open(&q, &config, STORE_CREATE, ans, a);
-	int tasks = (int)plan->tasks;
 
 	*made = code == SUCCESS;
 	if (!*made)
 		return code;
-	code = hold_clock(q, h, ans, a);
-	for (int from = 0; code == SUCCESS && from < tasks; from += BATCH)
-		code = create_some(q, h, from, tasks - from < BATCH ? tasks - from : BATCH, ans);
-	ans->message = arena_str(a, ans->message);
+	code = hold_clock(q, keeper, h, ans, a);
+	if (code == SUCCESS)
+		code = create_all(q, keeper, h, (int)plan->tasks, ans, a);
 	queue_close(q);
 	return code;
 }

@@ -59,6 +59,7 @@ struct torture_plan {
 /* What the checker found. */
 struct torture_verdict {
 	int64_t calls, unanswered, violations, undecided;
+	int64_t endless; /* as in struct check_report */
 	int64_t counts[CHECK_KINDS];
 	uint64_t seed;
 	struct str text; /* for people */
@@ -82,6 +83,8 @@ enum result torture_run(const struct torture_plan *plan, struct torture_report *
 /* Judges a history and touches no store. USAGE if the file is none. */
 enum result torture_check(const char *path, struct torture_verdict *out, struct answer *ans,
 			  struct arena *a);
+/* Was this queue left behind by a run that has ended? Only the plan's store counts. */
+bool torture_left(const struct torture_plan *plan, struct str queue, struct arena *a);
 /* Removes a scratch queue that was left behind. */
 enum result torture_remove(const struct torture_plan *plan, struct str queue, struct answer *ans,
 			   struct arena *a);

@@ -145,6 +145,11 @@ setup() {
 	left=$(scratch .pawl/queue.db)
 	[[ $left == torture-* ]]
 	soon nobody_in "$pid"
+	call 0 doctor
+	[[ $output != *$left* ]]
+	pawl lock break keeper --queue "$left" --reason "as if a minute had passed"
+	call 0 doctor
+	says "$left was left behind" "fix: pawl torture --store sqlite:$PWD/.pawl/queue.db --remove $left"
 	call 2 torture --remove default
 	call 0 torture --remove "$left"
 	same "$(scratch .pawl/queue.db)" ""
@@ -158,6 +163,35 @@ nobody_in() {
 @test "torture: a scratch queue that cannot be removed is named" {
 	call 0 torture --calls 50 --store "$(faulty discard:1)"
 	complains "could not be removed" "--remove torture-"
+}
+
+@test "torture: a store that fails for good is said to fail" {
+	for way in mix claims; do
+		call 30 torture --only $way --seconds 60 --kills 0 --stops 0 --store "$(faulty modify:30:full:always)"
+		complains "the store failed for good" "no room" "break no promise" "hint: mend the store"
+	done
+	nothing_left
+}
+
+@test "torture: one that fails now and then is not given up" {
+	call 0 torture --only drain --tasks 100 --store "$(faulty modify:~3:busy)"
+	says "completions                     100"
+}
+
+@test "torture: a history without its end is checked as far as it goes" {
+	call 0 torture --calls 300 --history h.jsonl --seed 3
+	grep -v '"final"' h.jsonl >cut.jsonl
+	call 0 torture --check cut.jsonl
+	complains "does not tell how they ended" "lost" "stuck"
+	ask 0 torture --check cut.jsonl
+	is '.torture | .violations == 0 and .endless > 10'
+	head -n -3 h.jsonl >cut.jsonl
+	ask 0 torture --check cut.jsonl
+	is '.torture | .violations == 0 and .endless == 3'
+	ask 0 torture --check h.jsonl
+	is '.torture | has("endless") | not'
+	call 2 torture --check /dev/zero
+	complains "longer than 16 MiB"
 }
 
 @test "torture: of a queue that was never made nothing is said" {

@@ -138,6 +138,53 @@ static void test_check(void **state)
 	assert_true(n > 0);
 }
 
+/* --- names --------------------------------------------------------------------------------------- */
+
+struct names {
+	struct str wanted;
+	int seen, others;
+};
+
+static void count_name(void *ctx, struct str name)
+{
+	struct names *n = ctx;
+
+	n->seen += str_eq(name, n->wanted);
+	n->others += !str_eq(name, n->wanted);
+}
+
+static struct names find_name(struct conf *c, struct str name)
+{
+	struct names n = { .wanted = name };
+
+	assert_int_equal(c->s->ops->queues(c->s, count_name, &n), 0);
+	return n;
+}
+
+static void test_names(void **state)
+{
+	struct conf *c = *state;
+	struct str own = c->env.queue, odd = STR("5 % odd/\xc3\xbc");
+
+	if (!c->s->ops->queues)
+		skip();
+	assert_int_equal(find_name(c, own).seen, 1);
+	assert_int_equal(find_name(c, odd).seen, 0);
+	store_close(c->s);
+	c->env.queue = odd;
+	c->s = conf_open(c, STORE_CREATE);
+	assert_non_null(c->s);
+	assert_int_equal(find_name(c, own).seen, 1);
+	assert_int_equal(find_name(c, odd).seen, 1);
+	assert_int_equal(c->s->ops->discard(c->s), 0);
+	store_close(c->s);
+	c->env.queue = own;
+	c->s = conf_open(c, STORE_READ);
+	assert_non_null(c->s);
+	assert_int_equal(find_name(c, odd).seen, 0);
+	assert_int_equal(find_name(c, own).seen, 1);
+}
+
 /* --- discarding ---------------------------------------------------------------------------------- */
 
 /* A queue beside the test's own, with one task in it; c->s is it. */
@@ -356,12 +403,19 @@ static void test_discard_read_only(void **state)
 int conf_places(void)
 {
 	const struct CMUnitTest tests[] = {
-		CONF_TEST(test_isolation),       CONF_TEST(test_unknown_queue),
-		CONF_TEST(test_create_again),    CONF_TEST(test_reopen),
-		CONF_TEST(test_read_only),       CONF_TEST(test_two_handles),
-		CONF_TEST(test_check),           CONF_TEST(test_discard),
-		CONF_TEST(test_discard_default), CONF_TEST(test_discard_open_elsewhere),
-		CONF_TEST(test_discard_cursor),  CONF_TEST(test_discard_read_only),
+		CONF_TEST(test_isolation),
+		CONF_TEST(test_unknown_queue),
+		CONF_TEST(test_create_again),
+		CONF_TEST(test_reopen),
+		CONF_TEST(test_read_only),
+		CONF_TEST(test_two_handles),
+		CONF_TEST(test_names),
+		CONF_TEST(test_check),
+		CONF_TEST(test_discard),
+		CONF_TEST(test_discard_default),
+		CONF_TEST(test_discard_open_elsewhere),
+		CONF_TEST(test_discard_cursor),
+		CONF_TEST(test_discard_read_only),
 	};
 
 	return cmocka_run_group_tests_name("places", tests, NULL, NULL);
