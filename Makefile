@@ -21,16 +21,10 @@ test: ## the test suite alone
 	@tools/setup check
 	@tools/check -v gcc
 
-soak: ## the long runs: torture, simulator, mutants, faults, shared commit, fuzzers
+soak: ## the long runs: torture, simulator, mutants, faults, shared commit, fuzzers; FOR=20m cuts them short
 	@tools/setup check
 	@$(MAKE) --no-print-directory all
-	@tools/soak-torture
-	@tools/sim
-	@tools/check-mutants
-	@tools/check-mutants --sanitize
-	@tools/soak-combine
-	@tools/soak-fault
-	@tools/fuzz --runs 1000000
+	@tools/soak $(FOR)
 
 coverage: ## branch coverage of src/core by the unit tests
 	@tools/setup check
