@@ -9,6 +9,8 @@
 #include "base/fs.h"
 #include "queue/queue.h"
 
+#define LOG_RUNS 100 /* the log grows with each run, and is read in each */
+
 static const char *const names[] = { "x.lock", "x.done", "x.failed", "x.task" };
 
 static const char *dir;
@@ -41,6 +43,15 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
+static void begin_anew(struct arena *a)
+{
+	struct answer ans = { 0 };
+
+	CHECK(queue_discard(queue, &ans, a) == SUCCESS);
+	queue_close(queue);
+	queue = open_queue(STORE_CREATE, a);
+}
+
 static enum result ask(enum op op, const char *id, struct arena *a)
 {
 	struct request rq = { .op = op };
@@ -59,6 +70,7 @@ static enum result ask(enum op op, const char *id, struct arena *a)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static unsigned runs;
 	struct arena a = { 0 };
 	struct str text = str_n((const char *)data, size), kept;
 	const char *path;
@@ -66,6 +78,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
+	if (++runs % LOG_RUNS == 0)
+		begin_anew(&a);
 	path = fs_join(&a, str_c(dir), str_c(names[data[0] % 4]));
 	text = str_n(text.p + 1, size - 1);
 	fuzz_write(path, text);

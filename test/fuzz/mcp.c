@@ -9,8 +9,8 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc, (void)argv;
-	setenv("XDG_STATE_HOME", fuzz_dir(), 1);
 	setenv("HOME", fuzz_dir(), 1);
+	setenv("XDG_STATE_HOME", getenv("HOME"), 1);
 	return 0;
 }
 
