@@ -27,24 +27,6 @@ static bool takes(const struct request *rq)
 	return op_flags(rq->op) & OP_TAKES;
 }
 
-/* Operations that get nowhere without the lock, whatever the task's status. */
-static bool needs_lock(const struct request *rq)
-{
-	switch (rq->op) {
-	case OP_HEARTBEAT:
-	case OP_RELEASE:
-	case OP_BLOCK:
-	case OP_ESCALATE:
-	case OP_REVIEW:
-	case OP_DONE:
-	case OP_FAIL:
-	case OP_LOCK_RELEASE:
-		return true;
-	default:
-		return false;
-	}
-}
-
 static enum result check_token(const char *what, struct str token, struct answer *ans,
 			       struct arena *a)
 {
@@ -96,7 +78,7 @@ static enum result find_proof(struct client *c, struct request *rq, struct keys 
 		break;
 	case KEY_CONTESTED:
 		k->contested = true;
-		if (needs_lock(rq))
+		if (op_flags(rq->op) & OP_OWN)
 			return answer_fail(
 				ans, LOST_LOCK,
 				arena_printf(c->arena,

@@ -17,7 +17,8 @@ enum {
 	TASK = OP_TASK,
 	QUICK = OP_QUICK,
 	BATCH = OP_BATCH,
-	HEAVY = OP_HEAVY
+	HEAVY = OP_HEAVY,
+	OWN = OP_OWN
 };
 
 static const struct {

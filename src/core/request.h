@@ -19,6 +19,7 @@
 #define OP_QUICK 32u
 #define OP_BATCH 64u
 #define OP_HEAVY 128u
+#define OP_OWN 256u
 
 enum op {
 	OP_NONE,

@@ -5,8 +5,6 @@
 #include "core/refuse.h"
 #include "core/update.h"
 
-enum need { FREE, OWN };
-
 /* What an operation does besides changing the status. */
 #define CLEAR 1u   /* the lock */
 #define GUARD 2u   /* sub-tasks must all be Done or Canceled */
@@ -18,7 +16,6 @@ enum need { FREE, OWN };
 
 struct rule {
 	const char *what, *event;
-	enum need need;
 	unsigned from;
 	enum status to;
 	unsigned flags;
@@ -27,22 +24,22 @@ struct rule {
 #define ON(s) STATUS_BIT(s)
 
 static const struct rule rules[OP_END] = {
-	[OP_RELEASE] = { "release", "released", OWN, ON(IN_PROGRESS), READY, CLEAR | FRESH },
-	[OP_BLOCK] = { "block", "blocked", OWN, ON(IN_PROGRESS), BLOCKED, MANUAL | BLAME },
-	[OP_UNBLOCK] = { "unblock", "unblocked", FREE, ON(BLOCKED) | ON(NEEDS_HELP), IN_PROGRESS,
+	[OP_RELEASE] = { "release", "released", ON(IN_PROGRESS), READY, CLEAR | FRESH },
+	[OP_BLOCK] = { "block", "blocked", ON(IN_PROGRESS), BLOCKED, MANUAL | BLAME },
+	[OP_UNBLOCK] = { "unblock", "unblocked", ON(BLOCKED) | ON(NEEDS_HELP), IN_PROGRESS,
 			 CLEAR | FRESH },
-	[OP_ESCALATE] = { "escalate", "escalated", OWN, ON(IN_PROGRESS), NEEDS_HELP,
+	[OP_ESCALATE] = { "escalate", "escalated", ON(IN_PROGRESS), NEEDS_HELP,
 			  CLEAR | MANUAL | BLAME },
-	[OP_REVIEW] = { "review", "review", OWN, ON(IN_PROGRESS), REVIEW,
+	[OP_REVIEW] = { "review", "review", ON(IN_PROGRESS), REVIEW,
 			CLEAR | GUARD | MANUAL | SUMMED },
-	[OP_APPROVE] = { "approve", "approved", FREE, ON(REVIEW), DONE, CLEAR | FINISH },
-	[OP_REWORK] = { "rework", "rework", FREE, ON(REVIEW), IN_PROGRESS, CLEAR | FRESH },
-	[OP_DONE] = { "done", "done", OWN, ON(IN_PROGRESS), DONE,
+	[OP_APPROVE] = { "approve", "approved", ON(REVIEW), DONE, CLEAR | FINISH },
+	[OP_REWORK] = { "rework", "rework", ON(REVIEW), IN_PROGRESS, CLEAR | FRESH },
+	[OP_DONE] = { "done", "done", ON(IN_PROGRESS), DONE,
 		      CLEAR | GUARD | MANUAL | FINISH | SUMMED },
-	[OP_FAIL] = { "fail", "failed", OWN, ON(IN_PROGRESS), FAILED, CLEAR | MANUAL | BLAME },
-	[OP_RETRY] = { "retry", "retried", FREE, ON(FAILED), READY, CLEAR | FRESH },
-	[OP_REOPEN] = { "reopen", "reopened", FREE, ON(DONE) | ON(CANCELED), READY, CLEAR | FRESH },
-	[OP_CANCEL] = { "cancel", "canceled", FREE,
+	[OP_FAIL] = { "fail", "failed", ON(IN_PROGRESS), FAILED, CLEAR | MANUAL | BLAME },
+	[OP_RETRY] = { "retry", "retried", ON(FAILED), READY, CLEAR | FRESH },
+	[OP_REOPEN] = { "reopen", "reopened", ON(DONE) | ON(CANCELED), READY, CLEAR | FRESH },
+	[OP_CANCEL] = { "cancel", "canceled",
 			ON(BACKLOG) | ON(READY) | ON(IN_PROGRESS) | ON(BLOCKED) | ON(NEEDS_HELP) |
 				ON(REVIEW) | ON(FAILED),
 			CANCELED, CLEAR | BLAME },
@@ -86,10 +83,10 @@ static unsigned starts_from(const struct rule *r, const struct task *t)
 	return r->from | (r->flags & MANUAL && t->lock.manual ? ON(READY) : 0);
 }
 
-static bool allowed(const struct rule *r, const struct task *t, const struct call *c,
-		    enum need need, struct verdict *v)
+static bool allowed(const struct rule *r, const struct task *t, const struct call *c, bool own,
+		    struct verdict *v)
 {
-	if (need == OWN && !lease_owned(&t->lock, c->proof, c->now)) {
+	if (own && !lease_owned(&t->lock, c->proof, c->now)) {
 		refuse_lost(v, c, t);
 		return false;
 	}
@@ -97,7 +94,7 @@ static bool allowed(const struct rule *r, const struct task *t, const struct cal
 		refuse_status(v, c, t, r->what, r->from);
 		return false;
 	}
-	if (need == FREE && !rules_free(t, c, v))
+	if (!own && !rules_free(t, c, v))
 		return false;
 	if (r->flags & GUARD && t->open_subs) {
 		refuse_subtasks(v, c, t);
@@ -326,7 +323,7 @@ static void apply(enum op op, struct task *t, const struct call *c, struct verdi
 		comment(t, c, v);
 		return;
 	default:
-		if (allowed(r, t, c, held ? OWN : r->need, v))
+		if (allowed(r, t, c, held || op_flags(op) & OP_OWN, v))
 			move(op, t, c, v);
 	}
 }

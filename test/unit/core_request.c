@@ -36,7 +36,7 @@ static void operations(void **state)
 	assert_string_equal(op_name(OP_LOCK_ACQUIRE), "LOCK_ACQUIRE");
 	assert_int_equal(op_flags(OP_SHOW), OP_TASK | OP_READS);
 	assert_int_equal(op_flags(OP_CLAIM), OP_TASK | OP_TAKES);
-	assert_int_equal(op_flags(OP_DONE), OP_TASK | OP_TAKES | OP_HELD | OP_ENDS);
+	assert_int_equal(op_flags(OP_DONE), OP_TASK | OP_TAKES | OP_HELD | OP_OWN | OP_ENDS);
 	for (int i = OP_SHOW; i < OP_END; i++)
 		assert_non_null(op_name((enum op)i));
 	for (int i = 0; i < ARG_END; i++)

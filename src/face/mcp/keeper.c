@@ -85,16 +85,9 @@ static bool names_process(const struct request *rq)
 
 static bool shows_token(const struct mcp *m, const struct request *rq, const struct held *h)
 {
-	switch (rq->op) {
-	case OP_HEARTBEAT:
-	case OP_RELEASE:
-	case OP_BLOCK:
-	case OP_ESCALATE:
-	case OP_REVIEW:
-	case OP_DONE:
-	case OP_FAIL:
-	case OP_LOCK_RELEASE:
+	if (op_flags(rq->op) & OP_OWN)
 		return true;
+	switch (rq->op) {
 	case OP_UPDATE:
 	case OP_CANCEL:
 	case OP_REMOVE:
