@@ -1,121 +1,172 @@
 #include "cmd/args_json.h"
 
-#include <ctype.h>
+#include <math.h>
 
-/* "unblock_action" is --unblock-action, "id" is ID. */
-static bool same_name(const char *param, const char *key)
+#include "base/text.h"
+
+const char *args_json_type(const struct param *p)
 {
-	for (; *param && *key; param++, key++) {
-		char a = (char)tolower((unsigned char)*param), b = *key == '_' ? '-' : *key;
-
-		if (a != b)
-			return false;
+	switch (p->type) {
+	case P_FLAG:
+		return "boolean";
+	case P_INT:
+	case P_PRIORITY:
+		return "integer";
+	case P_DURATION:
+		return "number";
+	case P_JSON:
+		return "object";
+	default:
+		return param_repeats(p) ? "array" : "string";
 	}
-	return !*param && !*key;
 }
 
-static const struct param *find_in(const struct param *list, const char *key)
+static struct str text_of(const json_t *string)
 {
-	for (const struct param *p = list; p && p->name; p++)
-		if (same_name(p->name, key))
-			return p;
-	return NULL;
+	return str_n(json_string_value(string), json_string_length(string));
 }
 
-/* Of those that every command has, only what is about the call itself. */
-static const struct param *find_param(const struct command *c, const char *key)
-{
-	const struct param *p = find_in(c->params, key);
+/* --- values ------------------------------------------------------------------------------------------ */
 
-	if (!p && (same_name("token", key) || same_name("request-id", key)))
-		p = find_in(global_params, key);
-	return p;
+static const char *fault(const struct param *p, const char *what, struct arena *a)
+{
+	return arena_printf(a, "the argument %.*s: %s", STRF(param_argument(p, a)), what).p;
+}
+
+/* A number as it would be written; reals only where they mean something. */
+static struct str number_text(const struct param *p, const json_t *v, struct arena *a)
+{
+	double whole, real = json_number_value(v);
+
+	if (json_is_integer(v))
+		return arena_printf(a, "%lld", (long long)json_integer_value(v));
+	if (p->type == P_DURATION)
+		return arena_printf(a, "%.3fs", real);
+	if (modf(real, &whole) == 0 && fabs(real) < 1e15)
+		return arena_printf(a, "%.0f", real);
+	return arena_printf(a, "%g", real);
 }
 
 static const char *set_text(struct args *args, const struct param *p, struct str text,
 			    struct arena *a)
 {
-	const char *fault;
+	const char *what = param_set(args, p, text, a);
 
-	if (p->type == P_FLAG)
-		return arena_printf(a, "%s: it is true or false", p->name).p;
-	fault = param_set(args, p, text, a);
-	return fault ? arena_printf(a, "%s: %s", p->name, fault).p : NULL;
+	return what ? fault(p, what, a) : NULL;
 }
 
-static const char *set_dumped(struct args *args, const struct param *p, const json_t *v,
+static const char *set_flag(struct args *args, const struct param *p, const json_t *v,
+			    struct arena *a)
+{
+	if (json_is_true(v) || str_is(text_of(v), "true"))
+		return set_text(args, p, STR(""), a);
+	if (json_is_false(v) || str_is(text_of(v), "false"))
+		return NULL;
+	return fault(p, "must be true or false", a);
+}
+
+static const char *set_object(struct args *args, const struct param *p, const json_t *v,
 			      struct arena *a)
 {
-	char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-	const char *fault = set_text(args, p, str_c(text), a);
+	char *text = json_dumps(v, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	const char *what = set_text(args, p, str_c(text), a);
 
 	free(text);
-	return fault;
+	return what;
 }
 
-static const char *set_value(struct args *args, const struct param *p, const json_t *v,
-			     struct arena *a)
+static const char *set_scalar(struct args *args, const struct param *p, const json_t *v,
+			      struct arena *a)
 {
 	if (json_is_string(v))
-		return set_text(args, p, str_n(json_string_value(v), json_string_length(v)), a);
-	if (json_is_number(v) || (json_is_object(v) && p->type == P_JSON))
-		return set_dumped(args, p, v, a);
-	if (json_is_boolean(v) && p->type == P_FLAG)
-		return json_is_true(v) ? param_set(args, p, STR(""), a) : NULL;
-	return arena_printf(a, "%s: this kind of value does not fit", p->name).p;
+		return set_text(args, p, text_of(v), a);
+	if (json_is_number(v) && p->type != P_JSON)
+		return set_text(args, p, number_text(p, v, a), a);
+	return fault(p, arena_printf(a, "must be of type %s", args_json_type(p)).p, a);
 }
 
 static const char *set_list(struct args *args, const struct param *p, const json_t *list,
 			    struct arena *a)
 {
-	const char *fault = NULL;
+	const char *what = NULL;
 	const json_t *v;
 	size_t i;
 
-	if (!param_repeats(p))
-		return arena_printf(a, "%s: one value, no list", p->name).p;
-	if (!json_array_size(list))
+	if (!json_array_size(list) && p->flags & P_EMPTY)
 		return set_text(args, p, STR(""), a);
-	json_array_foreach(list, i, v) {
-		if (!fault)
-			fault = set_value(args, p, v, a);
-	}
-	return fault;
+	json_array_foreach(list, i, v)
+		if (!what)
+			what = set_scalar(args, p, v, a);
+	return what;
 }
 
-static const char *missing(const struct args *args, const struct command *c, struct arena *a)
+static const char *set_one(struct args *args, const struct param *p, const json_t *v,
+			   struct arena *a)
 {
-	for (const struct param *p = c->params; p && p->name; p++) {
-		bool given = p->arg ? args->rq.has >> (p->arg - 1) & 1
-				    : args->seen >> (p - c->params) & 1;
+	if (p->type == P_FLAG)
+		return set_flag(args, p, v, a);
+	if (json_is_array(v) && param_repeats(p))
+		return set_list(args, p, v, a);
+	if (json_is_object(v) && p->type == P_JSON)
+		return set_object(args, p, v, a);
+	return set_scalar(args, p, v, a);
+}
 
-		if (p->flags & P_REQUIRED && !given)
-			return arena_printf(a, "%s needs %s: %s", c->name, p->name, p->help).p;
-	}
-	return NULL;
+/* --- names ------------------------------------------------------------------------------------------- */
+
+static bool offered(const struct param *p, bool program)
+{
+	return program || !(p->flags & P_TERMINAL);
+}
+
+/* Of those that every command has, only what becomes part of the request. */
+static const struct param *find_param(const struct command *c, struct str key, bool program)
+{
+	const struct param *p = param_find(c->params, key);
+
+	if (p)
+		return offered(p, program) ? p : NULL;
+	p = program ? param_find(global_params, key) : NULL;
+	return p && p->arg ? p : NULL;
+}
+
+static const char *unknown(const struct command *c, struct str key, bool program, struct arena *a)
+{
+	struct str known = STR("");
+
+	for (const struct param *p = c->params; p && p->name; p++)
+		if (offered(p, program))
+			known = arena_printf(a, "%.*s%s%.*s", STRF(known), known.n ? ", " : "",
+					     STRF(param_argument(p, a)));
+	return arena_printf(a, "%s has no argument '%.*s'; it has: %.*s", c->name,
+			    STRF(text_cut(a, text_line(a, key), 60)),
+			    STRF(known.n ? known : STR("none")))
+		.p;
 }
 
 const char *args_from_json(struct args *args, const struct command *c, const json_t *object,
-			   struct arena *a)
+			   bool program, struct arena *a)
 {
-	const char *key, *fault = NULL;
+	const struct param *p;
+	const char *key, *what;
 	json_t *v;
 
-	*args = (struct args){ .rq.op = c->op };
+	args->rq.op = c->op;
 	json_object_foreach((json_t *)object, key, v) {
-		const struct param *p = find_param(c, key);
-
-		if (fault || json_is_null(v))
-			continue;
+		p = find_param(c, str_c(key), program);
 		if (!p)
-			fault = arena_printf(a, "%s has no parameter '%.60s'", c->name, key).p;
-		else if (json_is_array(v))
-			fault = set_list(args, p, v, a);
-		else
-			fault = set_value(args, p, v, a);
-		if (p && c->params && p >= c->params && p - c->params < 64 &&
-		    find_in(c->params, key) == p)
+			return unknown(c, str_c(key), program, a);
+		if (json_is_null(v))
+			continue;
+		what = set_one(args, p, v, a);
+		if (what)
+			return what;
+		if (p == param_find(c->params, str_c(key)))
 			args->seen |= UINT64_C(1) << (p - c->params);
 	}
-	return fault ? fault : missing(args, c, a);
+	p = command_missing(c, args);
+	return p ? arena_printf(a, "%s needs the argument %.*s: %s", c->name,
+				STRF(param_argument(p, a)), p->help)
+			       .p
+		 : NULL;
 }

@@ -59,7 +59,7 @@ struct str param_argument(const struct param *p, struct arena *a)
 static bool argument_is(const struct param *p, struct str name)
 {
 	for (size_t i = 0; i < name.n; i++)
-		if (!p->name[i] || argument_letter(p->name[i]) != name.p[i])
+		if (!p->name[i] || argument_letter(p->name[i]) != argument_letter(name.p[i]))
 			return false;
 	return p->name[name.n] == '\0';
 }

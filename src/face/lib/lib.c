@@ -187,14 +187,14 @@ static enum result run(struct pawl *p, const char *name, const json_t *arguments
 	struct session *s = &p->session;
 	const struct command *c = find_command(name, s->arena);
 	const char *fault;
-	struct args args;
+	struct args args = { 0 };
 	enum result code;
 
 	if (!c)
 		return run_fail(s, USAGE,
 				arena_printf(s->arena, "the library has no command '%.60s'", name),
 				STR("`pawl help` lists the commands"), out);
-	fault = args_from_json(&args, c, arguments, s->arena);
+	fault = args_from_json(&args, c, arguments, true, s->arena);
 	if (fault)
 		return run_fail(
 			s, USAGE, str_c(fault),

@@ -135,9 +135,6 @@ extern const struct command *const pm_tools[];
 
 struct str tool_name(const struct command *c, struct arena *a); /* "lock_acquire" */
 json_t *schema_tool(const struct command *c, bool narrow, struct arena *a);
-/* Sets the arguments: NULL, or what is wrong with them. */
-const char *arguments_set(const struct command *c, const json_t *arguments, struct tool_args *out,
-			  struct arena *a);
 
 void tools_list(struct mcp_call *c);
 void tools_call(struct mcp_call *c);

@@ -1,9 +1,7 @@
-/* A tool, from the declaration of its command; and its arguments, by the same declaration. */
+/* A tool, from the declaration of its command. */
 #include "face/mcp/mcp.h"
 
-#include <math.h>
-
-#include "base/text.h"
+#include "cmd/args_json.h"
 
 struct str tool_name(const struct command *c, struct arena *a)
 {
@@ -71,26 +69,10 @@ static void set_range(json_t *o, int64_t min, int64_t max)
 		json_object_set_new(o, "maximum", json_integer(max));
 }
 
-static const char *type_name(const struct param *p)
-{
-	switch (p->type) {
-	case P_FLAG:
-		return "boolean";
-	case P_INT:
-	case P_PRIORITY:
-		return "integer";
-	case P_DURATION:
-		return "number";
-	case P_JSON:
-		return "object";
-	default:
-		return param_repeats(p) ? "array" : "string";
-	}
-}
-
 static json_t *property(const struct param *p, struct arena *a)
 {
-	json_t *o = json_pack("{s:s, s:o}", "type", type_name(p), "description", description(p, a));
+	json_t *o = json_pack("{s:s, s:o}", "type", args_json_type(p), "description",
+			      description(p, a));
 	json_t *items = param_repeats(p) ? json_pack("{s:s}", "type", "string") : NULL;
 
 	if (param_choices(p))
@@ -213,131 +195,4 @@ json_t *schema_tool(const struct command *c, bool narrow, struct arena *a)
 			 "description", json_str(told(c, a)), "inputSchema",
 			 input_schema(c, narrow, a), "outputSchema", output_schema(c),
 			 "annotations", annotations(c));
-}
-
-/* --- arguments ------------------------------------------------------------------------------------ */
-
-static const char *fault(const struct param *p, const char *what, struct arena *a)
-{
-	return arena_printf(a, "the argument %.*s: %s", STRF(param_argument(p, a)), what).p;
-}
-
-/* A number as it would be written; reals only where they mean something. */
-static struct str number_text(const struct param *p, const json_t *v, struct arena *a)
-{
-	double whole, real = json_number_value(v);
-
-	if (json_is_integer(v))
-		return arena_printf(a, "%lld", (long long)json_integer_value(v));
-	if (p->type == P_DURATION)
-		return arena_printf(a, "%.3fs", real);
-	if (modf(real, &whole) == 0 && fabs(real) < 1e15)
-		return arena_printf(a, "%.0f", real);
-	return arena_printf(a, "%g", real);
-}
-
-static const char *set_text(struct tool_args *t, const struct param *p, struct str text,
-			    struct arena *a)
-{
-	const char *what = param_set(&t->args, p, text, a);
-
-	return what ? fault(p, what, a) : NULL;
-}
-
-static const char *set_flag(struct tool_args *t, const struct param *p, const json_t *v,
-			    struct arena *a)
-{
-	if (json_is_true(v) || str_is(json_text(v), "true"))
-		return set_text(t, p, STR(""), a);
-	if (json_is_false(v) || str_is(json_text(v), "false"))
-		return NULL;
-	return fault(p, "must be true or false", a);
-}
-
-static const char *set_scalar(struct tool_args *t, const struct param *p, const json_t *v,
-			      struct arena *a)
-{
-	if (json_is_string(v))
-		return set_text(t, p, json_text(v), a);
-	if (json_is_number(v) && p->type != P_JSON)
-		return set_text(t, p, number_text(p, v, a), a);
-	return fault(p, arena_printf(a, "must be of type %s", type_name(p)).p, a);
-}
-
-static const char *set_object(struct tool_args *t, const struct param *p, const json_t *v,
-			      struct arena *a)
-{
-	char *text = json_dumps(v, JSON_COMPACT);
-	const char *what = set_text(t, p, str_c(text), a);
-
-	free(text);
-	return what;
-}
-
-static const char *set_array(struct tool_args *t, const struct param *p, const json_t *list,
-			     struct arena *a)
-{
-	const char *what = NULL;
-	const json_t *v;
-	size_t i;
-
-	if (!json_array_size(list) && p->flags & P_EMPTY)
-		return set_text(t, p, STR(""), a);
-	json_array_foreach(list, i, v)
-		if (!what)
-			what = set_scalar(t, p, v, a);
-	return what;
-}
-
-static const char *set_one(struct tool_args *t, const struct param *p, const json_t *v,
-			   struct arena *a)
-{
-	if (json_is_null(v))
-		return NULL;
-	if (p->type == P_FLAG)
-		return set_flag(t, p, v, a);
-	if (json_is_array(v) && param_repeats(p))
-		return set_array(t, p, v, a);
-	if (json_is_object(v) && p->type == P_JSON)
-		return set_object(t, p, v, a);
-	return set_scalar(t, p, v, a);
-}
-
-static const char *unknown(const struct command *c, struct str name, struct arena *a)
-{
-	struct str known = STR("");
-
-	for (const struct param *p = c->params; p && p->name; p++)
-		if (offered(p, false))
-			known = arena_printf(a, "%.*s%s%.*s", STRF(known), known.n ? ", " : "",
-					     STRF(param_argument(p, a)));
-	return arena_printf(a, "%.*s has no argument '%.*s'; it has: %.*s", STRF(tool_name(c, a)),
-			    STRF(text_cut(a, text_line(a, name), 60)),
-			    STRF(known.n ? known : STR("none")))
-		.p;
-}
-
-const char *arguments_set(const struct command *c, const json_t *arguments, struct tool_args *out,
-			  struct arena *a)
-{
-	const struct param *missing;
-	const char *key, *what;
-	json_t *v;
-
-	json_object_foreach((json_t *)arguments, key, v) {
-		const struct param *p = param_find(c->params, str_c(key));
-
-		if (!p || p->flags & P_TERMINAL)
-			return unknown(c, str_c(key), a);
-		what = set_one(out, p, v, a);
-		if (what)
-			return what;
-		if (!json_is_null(v))
-			out->args.seen |= UINT64_C(1) << (p - c->params);
-	}
-	missing = command_missing(c, &out->args);
-	return missing ? arena_printf(a, "%.*s needs the argument %.*s: %s", STRF(tool_name(c, a)),
-				      STRF(param_argument(missing, a)), missing->help)
-				 .p
-		       : NULL;
 }

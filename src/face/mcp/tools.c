@@ -2,6 +2,7 @@
 #include "face/mcp/mcp.h"
 
 #include "base/text.h"
+#include "cmd/args_json.h"
 
 void tools_list(struct mcp_call *c)
 {
@@ -48,7 +49,6 @@ static enum result execute(struct mcp *m, const struct command *tool, struct too
 		return run_answer(&ans, a, out);
 	self = client->agent;
 	s->arena = client->arena = a;
-	rq->op = tool->op;
 	keeper_prove(m, rq);
 	if (HAS(rq, agent))
 		act_as(client, rq->agent);
@@ -101,7 +101,8 @@ static struct attempt attempt(const struct mcp_call *c, const struct command *to
 	struct session *s = &c->m->session;
 	struct attempt t = { .tool = tool };
 	struct tool_args args = { 0 };
-	const char *fault = arguments_set(tool, json_object_get(c->params, "arguments"), &args, a);
+	const char *fault = args_from_json(&args.args, tool,
+					   json_object_get(c->params, "arguments"), false, a);
 
 	t.wait = args.args.wait;
 	args.args.wait = 0;
