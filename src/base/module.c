@@ -48,9 +48,8 @@ static int load(const char *path, const struct module **out, char *why, size_t r
 		return 0;
 	}
 	if (m)
-		snprintf(why, room,
-			 "%s was built for another pawl (module interface %d, this one has %d)",
-			 path, m->abi, MODULE_ABI);
+		snprintf(why, room, "built for %s pawl (module interface %d, this one has %d): %s",
+			 m->abi < MODULE_ABI ? "an older" : "a newer", m->abi, MODULE_ABI, path);
 	else
 		snprintf(why, room, "%s is no module of pawl", path);
 	dlclose(so);

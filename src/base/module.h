@@ -4,14 +4,15 @@
  *
  * Scheme X is looked for in pawl-store-X.so, command X in pawl-face-X.so, in $PAWL_MODULE_DIR if that is
  * set (an absolute path), else in the folder given at build time. A module exports one symbol,
- * `pawl_module`, and is refused if its `abi` is another.
+ * `pawl_module`, and is refused if its `abi` is another. A store's module brings along what it calls, so that it
+ * can be loaded by programs that use the library; a face's finds it in the program.
  */
 #ifndef BASE_MODULE_H
 #define BASE_MODULE_H
 
 #include "base/str.h"
 
-#define MODULE_ABI 2
+#define MODULE_ABI 2 /* one more whenever what modules share with the program changes */
 
 struct command;
 struct store_ops;

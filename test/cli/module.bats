@@ -33,8 +33,10 @@ setup() {
 }
 
 @test "a module of another interface, or no module at all, is refused with the reason" {
-	call 40 --store wrongabi:x list
-	complains "another pawl"
+	call 40 --store older:x list
+	complains "built for an older pawl (module interface 1, this one has" "package pawl-older of version"
+	call 40 --store newer:x list
+	complains "built for a newer pawl"
 	call 40 --store nothing:x list
 	complains "no module of pawl"
 }

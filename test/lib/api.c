@@ -88,6 +88,8 @@ static void opens_or_says_why(void **state)
 	assert_true(strlen(error) > 0);
 	pawl_free(error);
 	assert_int_not_equal(pawl_open(&p, &o, NULL), PAWL_SUCCESS);
+	o.store = "mem:here";
+	assert_int_equal(pawl_open(&p, &o, NULL), PAWL_MISCONFIGURED);
 	o = (struct pawl_options)PAWL_OPTIONS;
 	o.dir = "/";
 	assert_int_equal(pawl_open(&p, &o, &error), PAWL_MISCONFIGURED);

@@ -50,6 +50,37 @@ works() {
 	works "$PWD/claim"
 }
 
+# from_module PROGRAM...: does the task of a queue whose store is a module
+from_module() {
+	export PAWL_MODULE_DIR=$PAWL_BUILD/test PAWL_STORE=sqlx:$PWD/module.db
+	rm -f module.db*
+	"$PAWL" init -q
+	"$PAWL" create -q "A task" >/dev/null
+	"$@"
+	"$PAWL" show t1 --json | jq -e '.task.status == "Done"'
+}
+
+@test "stores that are modules: from the shared library, the archive, and a library that was itself loaded" {
+	# shellcheck disable=SC2046
+	cc "$PAWL_SOURCE/doc/example/claim.c" $(flags --cflags --libs) -o shared
+	# shellcheck disable=SC2046
+	cc "$PAWL_SOURCE/doc/example/claim.c" $(flags --cflags) "$lib/libpawl.a" \
+		$(pkg-config --libs sqlite3 jansson inih libsodium yaml-0.1) -ldl -pthread -o archive
+	from_module ./shared
+	from_module ./archive
+	cat >claim.py <<-'END'
+		import ctypes, sys
+
+		lib = ctypes.CDLL(sys.argv[1])
+		queue, lock = ctypes.c_void_p(), ctypes.c_void_p()
+		assert lib.pawl_open(ctypes.byref(queue), None, None) == 0
+		assert lib.pawl_claim(queue, b"t1", None, ctypes.byref(lock)) == 0
+		assert lib.pawl_done(queue, lock, b"from Python") == 0
+		lib.pawl_close(queue)
+	END
+	from_module python3 claim.py "$lib/libpawl.so.0"
+}
+
 @test "pkg-config knows the version, and what the archive needs" {
 	[ "$(flags --modversion)" = "$("$PAWL" version --json | jq -r .version)" ]
 	flags --static --libs | grep -q 'lpawl.*lsqlite3'

@@ -1,4 +1,4 @@
-/* A module of another pawl, for tests: it must be refused before anything in it is used. */
+/* A module of a newer pawl, for tests: it must be refused before anything in it is used. */
 #include "base/module.h"
 
 extern const struct module pawl_module;

@@ -1,0 +1,130 @@
+/* Which store a URI means: one that is built in, or a module. */
+#include <stdio.h>
+
+#include "base/module.h"
+#include "base/text.h"
+#include "store/store.h"
+#include "store/wrap.h"
+
+extern const struct store_ops store_files, store_mem, store_sqlite;
+
+const struct store_ops *const store_built_in[] = { &store_sqlite, &store_files, &store_mem, NULL };
+
+/* Those that this project has, built in or not: for messages. */
+static const char *const known[] = { "sqlite", "mem", "files", "git", "postgres", "etcd", "http" };
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void list_known(char *out, size_t room)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < COUNT(known) && n < room; i++)
+		n += (size_t)snprintf(out + n, room - n, "%s%s:", i ? ", " : "", known[i]);
+}
+
+/* Neither a path nor a scheme of ours. Only the part before ':' is shown: a URI may hold a password. */
+static int fail_unknown(const struct store_env *env, struct str word, const char *what)
+{
+	const char *near = text_nearest(word, known, COUNT(known));
+	char list[120], hint[120];
+
+	list_known(list, sizeof(list));
+	if (near)
+		snprintf(hint, sizeof(hint), "did you mean %s:?", near);
+	else
+		snprintf(hint, sizeof(hint), "for a file: sqlite:PATH");
+	if (word.n > 60)
+		word.n = 60;
+	return store_fail(env, STORE_UNSUPPORTED, hint, "'%.*s' %s; the stores are %s", STRF(word),
+			  what, list);
+}
+
+static struct str module_name(struct str scheme)
+{
+	if (str_is(scheme, "postgresql"))
+		return STR("postgres");
+	if (str_is(scheme, "https"))
+		return STR("http");
+	return scheme;
+}
+
+static bool is_known(struct str name)
+{
+	for (size_t i = 0; i < COUNT(known); i++)
+		if (str_is(name, known[i]))
+			return true;
+	return false;
+}
+
+static int find_module(const struct store_ops **out, struct str scheme, const struct store_env *env)
+{
+	struct str name = module_name(scheme);
+	const struct module *m;
+	char why[300], hint[100];
+	int rc = module_load("store", name, &m, why, sizeof(why));
+
+	snprintf(hint, sizeof(hint), "install the package pawl-%.*s%s",
+		 name.n < 40 ? (int)name.n : 40, name.p, rc < 0 ? " of version " PAWL_VERSION : "");
+	if (rc > 0 && !is_known(name))
+		return fail_unknown(env, scheme, "is no store");
+	if (rc > 0)
+		return store_fail(
+			env, STORE_UNSUPPORTED, hint,
+			"the %.*s: store needs the module pawl-store-%.*s.so, which is not "
+			"installed in %s",
+			STRF(scheme), STRF(name), module_dir());
+	if (rc < 0)
+		return store_fail(env, STORE_UNSUPPORTED, hint,
+				  "the %.*s: store cannot be loaded: %s", STRF(scheme), why);
+	if (!m->store)
+		return store_fail(env, STORE_UNSUPPORTED, hint,
+				  "the module pawl-store-%.*s.so holds no store", STRF(name));
+	*out = m->store;
+	return 0;
+}
+
+static int find_ops(const struct store_ops **out, struct str scheme, const struct store_env *env)
+{
+	for (size_t i = 0; store_built_in[i]; i++) {
+		if (str_is(scheme, store_built_in[i]->scheme)) {
+			*out = store_built_in[i];
+			return 0;
+		}
+	}
+	return find_module(out, scheme, env);
+}
+
+int store_open(struct store **out, struct str text, const struct store_env *env)
+{
+	const struct store_ops *ops = NULL;
+	struct store_env full = *env;
+	struct uri uri;
+	int rc;
+
+	*out = NULL;
+	if (str_cut_prefix(&text, STR("trace+")))
+		return trace_open(out, text, env);
+	if (str_cut_prefix(&text, STR("fault+")))
+		return fault_open(out, text, env);
+	if (uri_parse(text, &uri) < 0)
+		return fail_unknown(env, text, "does not say which store it is");
+	rc = find_ops(&ops, uri.scheme, env);
+	if (rc)
+		return rc;
+	if (!full.queue.n)
+		full.queue = uri_param(&uri, "queue");
+	return ops->open(out, &uri, &full);
+}
+
+void store_close(struct store *s)
+{
+	if (s)
+		s->ops->close(s);
+}
+
+void store_patience(struct store *s, int64_t timeout_ms)
+{
+	for (; s; s = s->inner)
+		s->env.timeout_ms = timeout_ms;
+}
