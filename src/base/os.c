@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -102,6 +103,18 @@ struct str os_hostname(struct arena *a)
 	if (gethostname(name, sizeof(name) - 1))
 		name[0] = '\0';
 	return arena_str(a, str_c(name));
+}
+
+void os_user(struct str *name, struct str *home, struct arena *a)
+{
+	char room[4096];
+	struct passwd pw, *found = NULL;
+
+	*name = *home = STR("");
+	if (getpwuid_r(geteuid(), &pw, room, sizeof(room), &found) || !found)
+		return;
+	*name = arena_str(a, str_c(pw.pw_name));
+	*home = arena_str(a, str_c(pw.pw_dir));
 }
 
 /* flock without its interruptions: 0, -EWOULDBLOCK, another -errno. */

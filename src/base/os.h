@@ -14,6 +14,8 @@ int64_t os_boot_ms(void);
 /* One name for each boot of this machine. */
 struct str os_boot_id(struct arena *a);
 struct str os_hostname(struct arena *a);
+/* Name and home folder of this user; empty where nobody knows. */
+void os_user(struct str *name, struct str *home, struct arena *a);
 
 /* Takes an exclusive flock, waiting at most `timeout_ms`: 0, -ETIMEDOUT, or another -errno. The kernel
  * does the waiting; see doc/decisions.md for how it is cut short. */

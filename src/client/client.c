@@ -1,6 +1,5 @@
 #include "client/client.h"
 
-#include <pwd.h>
 #include <stdlib.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -40,16 +39,15 @@ static enum result check_name(const char *what, struct str s, struct answer *ans
 /* The environment first: to ask for the user's name can mean to ask a server. */
 struct str client_user(struct arena *a)
 {
-	const char *name = getenv("LOGNAME");
-	const struct passwd *pw;
+	const char *said = getenv("LOGNAME");
+	struct str name, home;
 
-	if (!name || !*name)
-		name = getenv("USER");
-	if (name && *name)
-		return str_c(name);
-	pw = getpwuid(geteuid());
-	return pw ? arena_str(a, str_c(pw->pw_name))
-		  : arena_printf(a, "uid%lu", (unsigned long)geteuid());
+	if (!said || !*said)
+		said = getenv("USER");
+	if (said && *said)
+		return str_c(said);
+	os_user(&name, &home, a);
+	return name.n ? name : arena_printf(a, "uid%lu", (unsigned long)geteuid());
 }
 
 static enum result find_identity(struct client *c, struct answer *ans)

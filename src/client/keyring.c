@@ -15,7 +15,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -24,6 +23,7 @@
 
 #include "base/buf.h"
 #include "base/fs.h"
+#include "base/os.h"
 #include "base/secret.h"
 
 #define KEY_FILE_MAX (64 * 1024)
@@ -120,7 +120,7 @@ int keyring_open(struct keyring *k, const char *state_home, struct str queue, st
 		 struct str run, struct str work_tree, struct arena *a)
 {
 	const char *home = getenv("HOME");
-	const struct passwd *pw;
+	struct str name, folder;
 
 	*k = (struct keyring){
 		.queue = queue, .agent = agent, .run = run, .work_tree = work_tree, .arena = a
@@ -132,8 +132,8 @@ int keyring_open(struct keyring *k, const char *state_home, struct str queue, st
 		return 0;
 	}
 	if (!home || home[0] != '/') {
-		pw = getpwuid(geteuid());
-		home = pw ? pw->pw_dir : NULL;
+		os_user(&name, &folder, a);
+		home = folder.p;
 	}
 	if (!home || home[0] != '/')
 		return -ENOENT;
