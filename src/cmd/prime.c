@@ -1,5 +1,8 @@
+#include <stdlib.h>
+
 #include "base/text.h"
 #include "cmd/command.h"
+#include "core/lease.h"
 
 /*
  * What an agent needs at its start, in at most 400 tokens of 4 bytes: every part has a size of its own, and
@@ -7,6 +10,7 @@
  * said to be theirs.
  */
 #define MINE 4
+#define NAMED 200 /* of those that the agent's name is on, how many are looked at */
 #define TITLE_BYTES 90
 #define NAME_BYTES 60
 #define ID_BYTES 48
@@ -40,18 +44,38 @@ static void add_task(struct buf *b, struct arena *a, const struct task *t)
 	buf_addc(b, '\n');
 }
 
-static void add_mine(struct buf *b, struct arena *a, const struct answer *mine)
+/* Others may go by the same name: what is held elsewhere (in another work tree, say) is theirs. */
+static bool is_mine(struct session *s, const struct task *t, int64_t now)
 {
-	size_t n = mine->n_tasks;
+	const char *task = getenv("PAWL_TASK");
+	struct str token;
+	int64_t fence = 0;
 
+	if (!lease_live(&t->lock, now))
+		return false;
+	if (task && str_eq_nocase(t->id, str_c(task)))
+		return true;
+	s->client.keyring.arena = s->arena;
+	return keyring_find(&s->client.keyring, t->id, &token, &fence) == KEY_SAVED &&
+	       fence == t->fence;
+}
+
+static void add_mine(struct buf *b, struct session *s, const struct answer *named)
+{
+	const struct task *shown[MINE];
+	size_t n = 0;
+
+	for (size_t i = 0; i < named->n_tasks; i++)
+		if (is_mine(s, &named->tasks[i], named->now) && n++ < MINE)
+			shown[n - 1] = &named->tasks[i];
 	if (!n)
 		buf_adds(b, STR("You hold no task.\n"));
-	else if (mine->total > (int64_t)n)
-		buf_addf(b, "You hold %lld tasks, among them:\n", (long long)mine->total);
+	else if (n > MINE)
+		buf_addf(b, "You hold %zu tasks, among them:\n", n);
 	else
 		buf_adds(b, STR("You hold:\n"));
-	for (size_t i = 0; i < n; i++)
-		add_task(b, a, &mine->tasks[i]);
+	for (size_t i = 0; i < n && i < MINE; i++)
+		add_task(b, s->arena, shown[i]);
 }
 
 static void add_next(struct buf *b, struct arena *a, const struct answer *next,
@@ -77,7 +101,7 @@ static const char about[] =
 	"Exit 20: somebody else has it. 21: you lost it, stop working on it.\n"
 	"Details: pawl help COMMAND; --json for machines.\n";
 
-static struct str text_of(struct session *s, const struct answer *mine, const struct answer *next,
+static struct str text_of(struct session *s, const struct answer *named, const struct answer *next,
 			  const struct answer *all)
 {
 	struct arena *a = s->arena;
@@ -88,7 +112,7 @@ static struct str text_of(struct session *s, const struct answer *mine, const st
 		&b,
 		"pawl: this project's task queue; a task is held by one agent at a time. You are %.*s.\n",
 		STRF(cut(a, text_line(a, s->client.agent), NAME_BYTES)));
-	add_mine(&b, a, mine);
+	add_mine(&b, s, named);
 	add_next(&b, a, next, all);
 	buf_adds(&b, str_c(about));
 	out = arena_str(a, buf_str(&b));
@@ -102,7 +126,7 @@ static enum result ask(struct session *s, enum op op, struct answer *ans)
 
 	if (op == OP_LIST) {
 		GIVE(&rq, holder, s->client.agent);
-		GIVE(&rq, limit, MINE);
+		GIVE(&rq, limit, NAMED);
 	}
 	client_call(&s->client, &rq, ans);
 	return ans->code == NO_TASKS ? SUCCESS : ans->code;

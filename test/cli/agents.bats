@@ -119,6 +119,24 @@ tokens() {
 	not grep -q "Fix the parser" <<<"$output"
 }
 
+@test "prime: yours is what is held here, by a lease that has not run out" {
+	short_leases
+	new "Mine"
+	new "Of another session of that name"
+	new "Too late"
+	pawl claim t1 -a al --ttl 10m
+	pawl claim t2 -a al --ttl 10m --run other
+	pawl claim t3 -a al --ttl 0.1s
+	lapsed t3
+	call 0 prime -a al
+	says '"Mine"' "in progress 3"
+	not grep -q 'another session\|Too late' <<<"${output%%Next*}"
+	call 0 prime -a al --run other
+	says '"Of another session of that name"'
+	PAWL_TASK=t1 call 0 prime -a al --run third
+	says '"Mine"'
+}
+
 @test "prime: at most 400 tokens for a queue of 1,000 tasks, whatever they are called" {
 	long=$(printf 'long title %.0s' {1..40})
 	zero=$'Z\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301'

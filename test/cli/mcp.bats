@@ -173,6 +173,9 @@ teardown() {
 	serve --agent alice
 	say "$(tool claim '{"id":"x","ttl":60}')"
 	hear
+	tool next '{}' 1 >messages
+	converse --agent alice <messages # another session of that name does not take it for its own
+	is '.result.structuredContent.held == null'
 	kill -9 "$server"
 	soon gone "$server"
 	ask 0 lock status x
@@ -182,6 +185,8 @@ teardown() {
 		tool heartbeat '{"id":"x"}' 2
 		tool done '{"id":"x"}' 3
 	} >messages
+	converse --agent alice --run another <messages
+	is -s '.[0].result.structuredContent.held == null and .[2].result.structuredContent.error.code == "LOST_LOCK"'
 	converse --agent bob <messages
 	is -s '.[1].result.structuredContent.error.code == "LOST_LOCK"'
 	converse --agent alice <messages

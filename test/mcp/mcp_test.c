@@ -1206,7 +1206,9 @@ static void pm_lock_runs_out(void **state)
 		    "{\"task_id\":\"t1\",\"status\":\"DONE\",\"agent_id\":\"slow\"}", LOST_LOCK);
 	assert_non_null(
 		strstr(word(o, "error.hint"), "acquire_task_lock task_id=t1 agent_id=slow"));
-	good("acquire_task_lock", "{\"task_id\":\"t1\",\"agent_id\":\"slow\"}");
+	o = good("acquire_task_lock",
+		 "{\"task_id\":\"t1\",\"agent_id\":\"slow\",\"timeout\":\"3600\"}");
+	assert_int_equal(json_integer_value(at(o, "lock.ttl")), 3600);
 	good("update_task_status",
 	     "{\"task_id\":\"t1\",\"status\":\"DONE\",\"agent_id\":\"slow\"}");
 }

@@ -2,26 +2,16 @@
 #include "face/mcp/mcp.h"
 
 #include "base/text.h"
+#include "core/event.h"
 
 #define COMMENTS 5
 #define EVENTS 8
 #define DEPENDS 20
 #define HELD 20
+#define NAMED 200        /* of those that the agent's name is on, how many are looked at */
 #define PARENT_TEXT 2000 /* bytes of its description */
 
 /* --- what belongs to a claim ---------------------------------------------------------------------- */
-
-static json_t *ask(struct mcp *m, enum op op, struct str id, int64_t limit, struct arena *a)
-{
-	struct request rq = { .op = op };
-	struct answer ans = { 0 };
-
-	GIVE(&rq, id, id);
-	if (limit)
-		GIVE(&rq, limit, limit);
-	mcp_ask(m, &rq, &ans, a);
-	return ans.code == SUCCESS ? answer_json(&ans, a) : NULL;
-}
 
 /* At most n bytes of it, and no half a character. */
 static json_t *shortened(const json_t *text, size_t n)
@@ -54,7 +44,7 @@ static json_t *outline(const json_t *task, bool whole)
 static void add_parent(struct mcp *m, json_t *o, const json_t *task, struct arena *a)
 {
 	struct str id = mcp_text(task, "parent");
-	json_t *shown = id.n ? ask(m, OP_SHOW, id, 0, a) : NULL;
+	json_t *shown = id.n ? mcp_show(m, id, a) : NULL;
 
 	if (shown)
 		json_object_set_new(o, "parent", outline(json_object_get(shown, "task"), true));
@@ -70,7 +60,7 @@ static void add_depends(struct mcp *m, json_t *o, const json_t *task, struct are
 	json_array_foreach(depends, i, id) {
 		if (!view_int(task, "open_depends") || json_array_size(open) >= DEPENDS)
 			break;
-		shown = ask(m, OP_SHOW, json_text(id), 0, a);
+		shown = mcp_show(m, json_text(id), a);
 		other = json_object_get(shown, "task");
 		if (other && !str_is(mcp_text(other, "status"), status_name(DONE)))
 			json_array_append_new(open, outline(other, false));
@@ -87,22 +77,37 @@ static void keep_last(json_t *list, size_t n)
 		json_array_remove(list, 0);
 }
 
+/* The answer about a task that came back has some of them already. */
 static void add_comments(struct mcp *m, json_t *o, struct str id, struct arena *a)
 {
-	json_t *shown = ask(m, OP_SHOW, id, 0, a), *list = json_object_get(shown, "comments");
+	struct request rq = { .op = OP_SHOW };
+	json_t *list = json_object_get(o, "comments");
+	struct answer ans;
 
+	if (json_array_size(list) < COMMENTS) {
+		GIVE(&rq, id, id);
+		mcp_ask(m, &rq, &ans, a);
+		list = json_array();
+		json_object_set_new(o, "comments", list);
+		for (size_t i = 0; i < ans.n_events; i++)
+			json_array_append_new(list, event_json(&ans.events[i], a));
+	}
 	keep_last(list, COMMENTS);
-	json_object_set_new(o, "comments", list ? json_incref(list) : json_array());
-	json_decref(shown);
 }
 
 /* What happened before this claim. */
 static json_t *history(struct mcp *m, struct str id, struct arena *a)
 {
-	json_t *log = ask(m, OP_LOG, id, 4 * EVENTS, a), *list = json_object_get(log, "events"),
-	       *out = json_array(), *e;
+	struct request rq = { .op = OP_LOG };
+	struct answer ans;
+	json_t *log, *out = json_array(), *list, *e;
 	size_t i;
 
+	GIVE(&rq, id, id);
+	GIVE(&rq, limit, 4 * EVENTS);
+	mcp_ask(m, &rq, &ans, a);
+	log = answer_json(&ans, a);
+	list = json_object_get(log, "events");
 	json_array_foreach(list, i, e)
 		if (i + 1 < json_array_size(list) && !str_is(mcp_text(e, "event"), "comment") &&
 		    !str_is(mcp_text(e, "event"), "created"))
@@ -168,12 +173,12 @@ static void add_held(struct mcp *m, json_t *answer, struct arena *a)
 	size_t i;
 
 	GIVE(&rq, holder, m->session.client.agent);
-	GIVE(&rq, limit, HELD);
+	GIVE(&rq, limit, NAMED);
 	mcp_ask(m, &rq, &ans, a);
 	found = answer_json(&ans, a);
 	json_array_foreach(json_object_get(found, "locks"), i, lock)
-		if (json_is_true(json_object_get(lock, "live")) &&
-		    !str_eq(mcp_text(lock, "task"), taken))
+		if (json_array_size(held) < HELD && !str_eq(ans.tasks[i].id, taken) &&
+		    keeper_holds(m, &ans.tasks[i], ans.now, a))
 			json_array_append(held, lock);
 	if (json_array_size(held))
 		json_object_set(answer, "held", held);

@@ -5,6 +5,7 @@
 
 #include "base/os.h"
 #include "base/proc.h"
+#include "core/lease.h"
 
 #define RETRY_MS 1000  /* after a store that failed */
 #define MARGIN_MS 1000 /* our clock and the store's are not read at the same moment */
@@ -59,6 +60,23 @@ static void forget(struct mcp *m, struct held *h)
 static bool live(const struct held *h)
 {
 	return os_boot_ms() < h->expires + MARGIN_MS;
+}
+
+bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena *a)
+{
+	const struct lock *l = &t->lock;
+	struct held own = { .agent = own_agent(m) };
+	struct keyring k = ring_of(m, &own, a);
+	struct str token;
+	int64_t fence;
+
+	if (!lease_live(l, now))
+		return false;
+	if (keeper_find(m, own.agent, t->id))
+		return true;
+	return keyring_find(&k, t->id, &token, &fence) == KEY_SAVED && fence == t->fence &&
+	       (l->pid == getpid() ||
+		proc_life(l->host, l->boot_id, l->pid, l->pid_start) != PROC_ALIVE);
 }
 
 /* --- calls ---------------------------------------------------------------------------------------- */

@@ -109,6 +109,8 @@ enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a);
 void mcp_answered(struct mcp *m, enum result code);
 /* One request of the server's own, answered in `a`. */
 void mcp_ask(struct mcp *m, const struct request *rq, struct answer *ans, struct arena *a);
+/* What `show` answers; NULL: it is refused. */
+json_t *mcp_show(struct mcp *m, struct str id, struct arena *a);
 
 /* --- tools (tools.c, schema.c, brief.c, pm.c) ------------------------------------------------------ */
 
@@ -172,6 +174,8 @@ struct held {
 
 /* agent empty: the server's own. NULL: nothing is held. */
 struct held *keeper_find(struct mcp *m, struct str agent, struct str task);
+/* Is its lock this session's: is the token here, and no other server that runs has it? */
+bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena *a);
 /* The token for a call, if this server took the lock. */
 void keeper_prove(struct mcp *m, struct request *rq);
 /* After a call: what was taken, renewed, given up or lost. */

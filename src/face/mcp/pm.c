@@ -154,14 +154,15 @@ static void set_extra(json_t *extra, const char *key, struct str value)
 }
 
 /* ra_mode and ra_score go where pawl keeps what it does not read. */
-static void give_extra(struct session *s, struct args *a, json_t *extra)
+static void give_extra(struct session *s, struct args *a)
 {
 	const struct tool_args *t = (const struct tool_args *)a;
+	json_t *extra = json_object();
 	char *text;
 
 	set_extra(extra, "ra_mode", t->ra_mode);
 	set_extra(extra, "ra_score", t->ra_score);
-	if (t->ra_mode.n || t->ra_score.n) {
+	if (json_object_size(extra)) {
 		text = json_dumps(extra, JSON_COMPACT);
 		GIVE(&a->rq, extra, arena_str(s->arena, str_c(text)));
 		free(text);
@@ -173,7 +174,7 @@ static enum result run_create(struct session *s, struct args *a, json_t **out)
 {
 	enum result code;
 
-	give_extra(s, a, json_object());
+	give_extra(s, a);
 	code = call(s, a, out);
 	if (code == SUCCESS) {
 		struct str id = mcp_text(json_object_get(*out, "task"), "id");
@@ -206,26 +207,11 @@ static const struct command create_task = {
 	.show = show_message,
 };
 
-/* What is there already stays. */
-static json_t *extra_of(struct session *s, struct str id)
-{
-	struct request rq = { .op = OP_SHOW };
-	struct answer ans = { 0 };
-	json_t *shown, *extra;
-
-	GIVE(&rq, id, id);
-	client_call(&s->client, &rq, &ans);
-	shown = answer_json(&ans, s->arena);
-	extra = json_deep_copy(json_object_get(json_object_get(shown, "task"), "extra"));
-	json_decref(shown);
-	return extra ? extra : json_object();
-}
-
 static enum result run_update(struct session *s, struct args *a, json_t **out)
 {
 	enum result code;
 
-	give_extra(s, a, extra_of(s, a->rq.id));
+	give_extra(s, a);
 	code = call(s, a, out);
 	if (code == SUCCESS)
 		say(*out, arena_printf(s->arena, "updated %.*s", STRF(a->rq.id)));
@@ -394,7 +380,7 @@ static enum result run_lock_status(struct session *s, struct args *a, json_t **o
 	json_decref(lock);
 	if (json_is_true(json_object_get(*out, "is_locked")))
 		say_locked(s, *out, view_get(json_object_get(*out, "task"), "status"));
-	else
+	else if (code == SUCCESS)
 		say(*out, arena_printf(s->arena, "%.*s is not locked", STRF(a->rq.id)));
 	return code;
 }
@@ -486,23 +472,9 @@ static const struct command list_tasks = {
 	.show = show_list,
 };
 
-static json_t *task_whole(struct session *s, struct str id)
-{
-	struct request rq = { .op = OP_SHOW };
-	struct answer ans = { 0 };
-	json_t *shown, *task;
-
-	GIVE(&rq, id, id);
-	client_call(&s->client, &rq, &ans);
-	shown = answer_json(&ans, s->arena);
-	task = json_incref(json_object_get(shown, "task"));
-	json_decref(shown);
-	return task;
-}
-
 static enum result run_available(struct session *s, struct args *a, json_t **out)
 {
-	json_t *tasks = json_array(), *c, *t;
+	json_t *tasks = json_array(), *c, *shown, *t;
 	enum result code;
 	size_t i;
 
@@ -511,10 +483,13 @@ static enum result run_available(struct session *s, struct args *a, json_t **out
 		GIVE(&a->rq, limit, AVAILABLE);
 	code = run_op(s, a, out);
 	json_array_foreach(json_object_get(*out, "candidates"), i, c) {
-		t = json_is_true(json_object_get(c, "eligible")) ? task_whole(s, mcp_text(c, "id"))
-								 : NULL;
+		if (!json_is_true(json_object_get(c, "eligible")))
+			continue;
+		shown = mcp_show(s->face, mcp_text(c, "id"), s->arena);
+		t = json_object_get(shown, "task");
 		if (t)
-			json_array_append_new(tasks, t);
+			json_array_append(tasks, t);
+		json_decref(shown);
 	}
 	json_object_del(*out, "candidates");
 	json_object_del(*out, "total");

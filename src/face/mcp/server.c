@@ -48,14 +48,25 @@ enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a)
 void mcp_ask(struct mcp *m, const struct request *rq, struct answer *ans, struct arena *a)
 {
 	struct client *c = &m->session.client;
+	struct arena *before = c->arena;
 
 	*ans = (struct answer){ 0 };
 	if (mcp_ready(m, ans, a) != SUCCESS)
 		return;
 	c->arena = a;
 	client_call(c, rq, ans);
-	c->arena = &m->base;
+	c->arena = before;
 	mcp_answered(m, ans->code);
+}
+
+json_t *mcp_show(struct mcp *m, struct str id, struct arena *a)
+{
+	struct request rq = { .op = OP_SHOW };
+	struct answer ans;
+
+	GIVE(&rq, id, id);
+	mcp_ask(m, &rq, &ans, a);
+	return ans.code == SUCCESS ? answer_json(&ans, a) : NULL;
 }
 
 void mcp_answered(struct mcp *m, enum result code)
