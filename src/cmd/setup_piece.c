@@ -88,6 +88,7 @@ const struct piece setup_pieces[] = {
 	SECTION("codex", "AGENTS.md", ".codex/AGENTS.md", &markdown),
 	ON("codex", ".codex/hooks.json", "SessionStart", HOOK("start")),
 	ON("codex", ".codex/hooks.json", "PostToolUse", TOOL_HOOK("beat")),
+	ON("codex", ".codex/hooks.json", "SessionEnd", HOOK("end")),
 
 	MCP("cursor", ".cursor/mcp.json", ".cursor/mcp.json"),
 	OWN("cursor", ".cursor/rules/pawl.mdc", NULL, rule),

@@ -58,7 +58,7 @@ json_of() {
 	grep -qx '\[mcp_servers.pawl\]' .codex/config.toml
 	same "$(jq -c '[.hooks[][].hooks[].command]' .claude/settings.json)" '["pawl hook start","pawl hook beat","pawl hook end"]'
 	same "$(jq -c '[.hooks[][].hooks[].command]' .gemini/settings.json)" '["pawl hook beat","pawl hook end"]'
-	same "$(jq -c '[.hooks[][].hooks[].command]' .codex/hooks.json)" '["pawl hook start","pawl hook beat"]'
+	same "$(jq -c '[.hooks[][].hooks[].command]' .codex/hooks.json)" '["pawl hook start","pawl hook beat","pawl hook end"]'
 	same "$(jq -c . .cursor/hooks.json)" '{"version":1,"hooks":{"postToolUse":[{"command":"pawl hook beat"}],"sessionEnd":[{"command":"pawl hook end"}]}}'
 	for file in AGENTS.md GEMINI.md .claude/skills/pawl/SKILL.md .cursor/rules/pawl.mdc; do
 		grep -q "pawl next --claim" $file
