@@ -1,7 +1,7 @@
 /*
- * mcp rate PAWL DB ROUNDS: claims and finishes tasks, in turns through pawl's library and through one
- * `pawl mcp`; DB has a queue with 2 × 50 × ROUNDS tasks b1, b2, … Prints the tasks a second of each round:
- * "library mcp".
+ * mcp rate PAWL DB ROUNDS: claims and finishes tasks, in turns through the bare queue (no saved tokens, no
+ * JSON), through the library and through one `pawl mcp`; DB has a queue with 3 × 50 × ROUNDS tasks b1, b2, …
+ * Prints the tasks a second of each round: "queue library mcp".
  * mcp start ROUNDS PAWL [NODE]: from the start of `pawl mcp` to its first answer, and of node to its first
  * line, in turns. Prints "pawl p50 p99 max" and the same of node, in microseconds.
  */
@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pawl.h>
+
 #include "bench.h"
 #include "kit/peer.h"
 
@@ -19,14 +21,27 @@
 
 /* --- rate ----------------------------------------------------------------------------------------- */
 
-static void by_library(int64_t from)
+static void by_queue(int64_t from)
 {
 	char id[32];
 
 	for (int64_t i = 0; i < PART; i++) {
 		snprintf(id, sizeof(id), "b%" PRId64, from + i);
 		if (!contender_pawl.claim(id) || !contender_pawl.done())
-			bench_die("the library could not do %s", id);
+			bench_die("the queue could not do %s", id);
+	}
+}
+
+static void by_library(struct pawl *p, int64_t from)
+{
+	struct pawl_lock *lock;
+	char id[32];
+
+	for (int64_t i = 0; i < PART; i++) {
+		snprintf(id, sizeof(id), "b%" PRId64, from + i);
+		if (pawl_claim(p, id, NULL, &lock) || pawl_done(p, lock, NULL))
+			bench_die("the library could not do %s: %s", id, pawl_message(p));
+		pawl_lock_free(lock);
 	}
 }
 
@@ -50,32 +65,45 @@ static void by_mcp(struct peer *p, int64_t from)
 	}
 }
 
-static double rate(int64_t since)
+/* Tasks a second since then; and from now on. */
+static double rate(int64_t *since)
 {
-	return PART * 1e9 / (double)(bench_now() - since);
+	int64_t from = *since;
+
+	*since = bench_now();
+	return PART * 1e9 / (double)(*since - from);
 }
 
 static void measure_rate(char *pawl, const char *db, int64_t rounds)
 {
 	char uri[4096];
 	char *argv[] = { pawl, "mcp", "--store", uri, "--agent", "mcp", NULL };
+	struct pawl_options options = PAWL_OPTIONS;
+	struct pawl *library;
 	struct peer p;
 
 	snprintf(uri, sizeof(uri), "sqlite:%s", db);
+	options.store = uri;
+	options.agent = "library";
 	if (!peer_open(&p, argv))
 		bench_die("%s mcp cannot be started", pawl);
+	if (pawl_open(&library, &options, NULL))
+		bench_die("the library cannot open %s", uri);
 	contender_pawl.open(db);
 	for (int64_t i = 0; i < rounds; i++) {
-		int64_t from = 2 * PART * i + 1, start = bench_now();
-		double library;
+		int64_t from = 3 * PART * i + 1, since = bench_now();
+		double rates[3];
 
-		by_library(from);
-		library = rate(start);
-		start = bench_now();
-		by_mcp(&p, from + PART);
-		printf("%.1f %.1f\n", library, rate(start));
+		by_queue(from);
+		rates[0] = rate(&since);
+		by_library(library, from + PART);
+		rates[1] = rate(&since);
+		by_mcp(&p, from + 2 * PART);
+		rates[2] = rate(&since);
+		printf("%.1f %.1f %.1f\n", rates[0], rates[1], rates[2]);
 	}
 	contender_pawl.close();
+	pawl_close(library);
 	peer_close(&p);
 }
 
