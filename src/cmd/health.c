@@ -129,7 +129,7 @@ static json_t *op_json(const char *name, const struct health_op *o)
 	char word[40];
 	size_t n = 0;
 
-	for (; name[n] && n < sizeof(word) - 1; n++)
+	for (; n < sizeof(word) - 1 && name[n]; n++)
 		word[n] = (char)(name[n] == '_' ? ' ' : tolower((unsigned char)name[n]));
 	json_object_set_new(j, "operation", json_stringn(word, n));
 	json_object_set_new(j, "acquired", json_integer(o->done));
