@@ -353,8 +353,7 @@ static enum result open_queue(struct client *c, enum store_mode mode, struct ans
 		.counting = str_is(settings_text(&c->settings, "health.monitoring"), "on"),
 		.relaxed = str_is(settings_text(&c->settings, "durability"), "normal"),
 		.alone = str_is(settings_text(&c->settings, "combine"), "off"),
-		.who = arena_printf(c->arena, "%.*s, pid %ld on %.*s", STRF(c->agent),
-				    (long)getpid(), STRF(c->host)),
+		.who = arena_printf(c->arena, "%.*s on %.*s", STRF(c->agent), STRF(c->host)),
 		.pass = client_pass,
 		.pass_ctx = c,
 	};

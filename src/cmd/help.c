@@ -55,7 +55,7 @@ const struct command cmd_help = {
 	.summary = "what there is, or how one command works",
 	.detail =
 		"The same as --help after a command. `pawl help options` is about the options that every command "
-		"has, `pawl help codes` about exit codes.",
+		"has, `pawl help codes` about exit codes, `pawl help CONFLICT` (or busy, …) about what to do after a refusal.",
 	.example = "pawl help claim\n"
 		   "pawl lock acquire --help",
 	.see = "version",

@@ -475,6 +475,7 @@ static json_t *failure_json(const struct answer *ans, struct arena *a)
 	if (ans->code == API_ERROR)
 		json_object_set_new(error, "applied",
 				    json_string(ans->applied == '?' ? "unknown" : "no"));
+	set_text(error, "fault", ans->fault);
 	json_object_set_new(o, "error", error);
 	if (ans->task)
 		json_object_set_new(o, "task", task_json(ans->task, ans->now, a));

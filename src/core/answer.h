@@ -41,6 +41,7 @@ struct answer {
 	int64_t now; /* the store's time */
 	struct str message, hint;
 	char applied;     /* API_ERROR: 'n' or '?' */
+	struct str fault; /* the store's, by its name; only in the process that met it */
 	int64_t repeated; /* an earlier call's answer */
 	int64_t existed;  /* create --if-absent found it */
 	struct strs warnings;

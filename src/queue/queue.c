@@ -25,6 +25,7 @@ enum result fault_answer(const struct store_error *err, struct answer *ans, stru
 	answer_fail(ans, api ? API_ERROR : MISCONFIGURED, arena_str(a, str_c(err->text)),
 		    arena_str(a, str_c(err->hint)));
 	ans->applied = err->applied;
+	ans->fault = str_c(store_fault_name(err->fault));
 	return ans->code;
 }
 

@@ -69,6 +69,24 @@ bool query_matches(const struct query *q, const struct index *ix, int64_t now)
 
 /* --- faults ------------------------------------------------------------------------------------- */
 
+const char *store_fault_name(int fault)
+{
+	static const char *const names[] = {
+		[-STORE_BUSY] = "busy",
+		[-STORE_FULL] = "full",
+		[-STORE_READONLY] = "readonly",
+		[-STORE_IO] = "io",
+		[-STORE_UNREACHABLE] = "unreachable",
+		[-STORE_ABSENT] = "absent",
+		[-STORE_FOREIGN] = "foreign",
+		[-STORE_NEWER] = "newer",
+		[-STORE_CORRUPT] = "corrupt",
+		[-STORE_UNSUPPORTED] = "unsupported",
+	};
+
+	return fault < 0 && fault >= STORE_UNSUPPORTED ? names[-fault] : NULL;
+}
+
 int store_fail(const struct store_env *env, int fault, const char *hint, const char *fmt, ...)
 {
 	struct store_error *err = env->err;

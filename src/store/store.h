@@ -41,6 +41,8 @@ enum store_fault {
 	STORE_UNSUPPORTED = -10 /* a URI, a file system or a module that this build cannot serve */
 };
 
+const char *store_fault_name(int fault); /* "busy" */
+
 struct store_error {
 	int fault;    /* enum store_fault */
 	char applied; /* 'n' or '?' */

@@ -201,3 +201,82 @@ offers() {
 		same "$(grep -v 'cannot.*break\|cannot adjust' warnings || true)" ""
 	done
 }
+
+# entries: the names of those in doc/troubleshooting.md
+entries() {
+	sed -n 's/^##* \([A-Za-z_]*\)$/\1/p' "$PAWL_SOURCE/doc/troubleshooting.md"
+}
+
+# faults: those that a store can have
+faults() {
+	sed -n 's/^\tSTORE_\([A-Z]*\) = -.*/\1/p' "$PAWL_SOURCE/src/store/store.h" | tr '[:upper:]' '[:lower:]'
+}
+
+@test "troubleshooting: an entry for every code and every fault of a store, and no other" {
+	codes=$("$PAWL" help codes | sed -n 's/^ *[0-9][0-9]* \([A-Z_]*\) .*/\1/p')
+	[ "$(wc -w <<<"$codes")" -ge 10 ]
+	[ "$(faults | wc -l)" -ge 10 ]
+	same "$(entries | sort)" "$({ echo "$codes"; faults; } | sort)"
+	for code in $codes; do
+		number=$("$PAWL" help codes | sed -n "s/^ *\([0-9]*\) $code .*/\1/p")
+		call 0 help "$code"
+		says "$code" "Exit code $number" "To do"
+	done
+	for fault in $(faults); do
+		call 0 help "$fault"
+		says "$fault" "    pawl: " "To do"
+		not grep -q '^#' <<<"$output"
+	done
+	call 0 help conflict
+	not grep -q LOST_LOCK <<<"$output"
+	call 0 help MISCONFIGURED
+	says corrupt
+}
+
+@test "troubleshooting: every refusal names its entry" {
+	pawl create one
+	call 44 show t9
+	complains "more: pawl help NOT_FOUND"
+	pawl claim t1 -a bob
+	call 20 claim t1
+	complains "more: pawl help CONFLICT"
+	call 40 list --store sqlite:/dev/null
+	complains "more: pawl help foreign"
+	call 30 list --store "$(faulty any:1:busy)"
+	complains "more: pawl help busy"
+	ask 30 list --store "$(faulty any:1:full)"
+	is '.error.fault == "full"'
+	call 2 claim
+	not grep -q more: <<<"$stderr"
+}
+
+# The examples are what is said, but for names and times.
+@test "troubleshooting: its messages are those of the program" {
+	doc=$PAWL_SOURCE/doc/troubleshooting.md
+	pawl create one
+	pawl create two
+	pawl create three --parent t1
+	said() {
+		call "$@"
+		head -1 <<<"$stderr" | sed "s|$work|/work|g" >line
+		grep -qF -f line "$doc" || {
+			echo "not in the document: $(cat line)"
+			return 1
+		}
+	}
+	said 2 claim
+	said 44 show t9
+	said 20 create x --id t1
+	pawl claim t1
+	said 41 done t1
+	pawl claim t2
+	pawl done t2
+	said 40 claim t2
+	PAWL_LEASE=soon said 40 list
+	QUEUE_LOCK_DISABLED=1 said 40 list
+	said 30 list --store sqlite:/nowhere/q.db
+	echo hello >notes.db
+	said 40 list --store sqlite:notes.db
+	cd /
+	said 40 list
+}

@@ -314,6 +314,7 @@ static void failures(void **state)
 {
 	struct task t = task_named("t1");
 	struct answer ans = { .now = NOW, .task = &t };
+	json_t *o;
 
 	(void)state;
 	assert_int_equal(answer_fail(&ans, CONFLICT, STR("held"), STR("wait")), CONFLICT);
@@ -325,6 +326,12 @@ static void failures(void **state)
 	ans.applied = 'n';
 	check(&ans,
 	      "{\"ok\":false,\"error\":{\"code\":\"API_ERROR\",\"message\":\"gone\",\"applied\":\"no\"}}");
+	ans.fault = STR("busy");
+	o = answer_json(&ans, &mem);
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(o, "error"), "fault")), "busy");
+	json_decref(o);
+	ans.fault = STR("");
 	ans.applied = '?';
 	check(&ans,
 	      "{\"ok\":false,\"error\":{\"code\":\"API_ERROR\",\"message\":\"gone\",\"applied\":\"unknown\"}}");

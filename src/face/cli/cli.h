@@ -20,6 +20,10 @@ enum result prompt_run(struct session *s, const struct args *a, json_t **out);
 /* Help on a topic, NULL-free; false: there is none of that name. */
 bool help_topic(struct buf *out, struct strs topic);
 
+/* An entry of doc/troubleshooting.md by its name, a code or a store's fault; false: there is none. */
+bool trouble_topic(struct buf *out, struct str topic);
+extern const char trouble_text[];
+
 struct output {
 	enum format format;
 	bool color, color_err, quiet;

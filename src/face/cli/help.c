@@ -121,6 +121,7 @@ static void help_codes(struct buf *out)
 	buf_adds(out, STR("Exit codes, the same for every command and every store.\n\n"));
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		put_code(out, all[i]);
+	buf_adds(out, STR("\n`pawl help CODE` says what to do about one.\n"));
 }
 
 /* Commands of two words are listed once, under their first. */
@@ -198,6 +199,6 @@ bool help_topic(struct buf *out, struct strs topic)
 	else if (topic.n == 1 && !strcmp(words[0], "codes"))
 		help_codes(out);
 	else
-		return false;
+		return topic.n == 1 && trouble_topic(out, topic.v[0]);
 	return true;
 }

@@ -45,7 +45,16 @@ static void show(const struct output *o, const struct command *c, const json_t *
 		show_task(object, &v);
 }
 
-/* "pawl: what happened", "hint: what to do". */
+/* Where there is more about it. What is wrong with a call is said by the help of its command. */
+static void put_more(struct view *v, const json_t *error)
+{
+	const char *code = view_get(error, "code"), *fault = view_get(error, "fault");
+
+	if (!str_is(str_c(code), result_name(USAGE)))
+		view_text(v, DIM, "more: pawl help %s\n", fault ? fault : code);
+}
+
+/* "pawl: what happened", "hint: what to do", "more: where to read on". */
 static void put_error(const struct output *o, const json_t *error, struct arena *a)
 {
 	struct buf err = BUF_MAX(OUTPUT_MAX);
@@ -64,6 +73,7 @@ static void put_error(const struct output *o, const json_t *error, struct arena 
 		view_data(&v, PLAIN, hint);
 		view_text(&v, PLAIN, "\n");
 	}
+	put_more(&v, error);
 	(void)fs_write_all(STDERR_FILENO, buf_str(&err));
 	buf_free(&err);
 }

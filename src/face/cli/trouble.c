@@ -1,0 +1,32 @@
+/* doc/troubleshooting.md, an entry at a time. The text is put in at build time. */
+#include "face/cli/cli.h"
+
+/* 2 for "## CONFLICT", 0 for a line that is no heading; *name: what stands behind. */
+static size_t heading(struct str line, struct str *name)
+{
+	size_t n = 0;
+
+	while (n < line.n && line.p[n] == '#')
+		n++;
+	*name = str_trim(str_n(line.p + n, line.n - n));
+	return n;
+}
+
+bool trouble_topic(struct buf *out, struct str topic)
+{
+	struct str rest = str_c(trouble_text), name;
+	size_t level = 0;
+
+	while (rest.n) {
+		struct str line = str_cut(&rest, '\n');
+		size_t n = heading(line, &name);
+
+		if (level && n && n <= level)
+			break;
+		if (!level && n > 1 && str_eq_nocase(name, topic))
+			level = n;
+		if (level)
+			buf_addf(out, "%.*s\n", STRF(n ? name : line));
+	}
+	return level;
+}
