@@ -127,10 +127,10 @@ static json_t *op_json(const char *name, const struct health_op *o)
 	int64_t all = o->done + o->failed, p95 = health_percentile(o->waits, 95);
 	json_t *j = json_object();
 	char word[40];
-	size_t n = 0;
+	size_t n = strnlen(name, sizeof(word));
 
-	for (; n < sizeof(word) - 1 && name[n]; n++)
-		word[n] = (char)(name[n] == '_' ? ' ' : tolower((unsigned char)name[n]));
+	for (size_t i = 0; i < n; i++)
+		word[i] = (char)(name[i] == '_' ? ' ' : tolower((unsigned char)name[i]));
 	json_object_set_new(j, "operation", json_stringn(word, n));
 	json_object_set_new(j, "acquired", json_integer(o->done));
 	json_object_set_new(j, "failed", json_integer(o->failed));
