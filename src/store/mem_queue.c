@@ -212,6 +212,16 @@ static void queue_sweep(struct mem_queue *q, int64_t now)
 	q->n = kept;
 }
 
+void mem_queue_put(struct mem_queue *q, const struct record *r)
+{
+	version_drop(queue_set(q, r->key, version_make(r, NULL)));
+}
+
+void mem_queue_drop(struct mem_queue *q, struct str key)
+{
+	version_drop(queue_set(q, key, NULL));
+}
+
 /* --- reading ------------------------------------------------------------------------------------ */
 
 const struct record *mem_queue_get(const struct mem_queue *q, struct str key, int64_t now)

@@ -28,6 +28,10 @@ void mem_queue_free(struct mem_queue *q);
 /* All that is in it, and its name. */
 void mem_queue_empty(struct mem_queue *q);
 
+/* For those who fill a queue with what they keep elsewhere: the record as it is, with its rev and body. */
+void mem_queue_put(struct mem_queue *q, const struct record *r);
+void mem_queue_drop(struct mem_queue *q, struct str key);
+
 /* NULL if there is none. */
 const struct record *mem_queue_get(const struct mem_queue *q, struct str key, int64_t now);
 int mem_queue_scan(struct mem_queue *q, const struct query *query, int64_t now, record_fn *fn,

@@ -1,0 +1,124 @@
+/* The git store: which repository a URI means, and what is left of the interface. See git.h for the parts. */
+#include "store/git.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/module.h"
+#include "base/os.h"
+
+extern const struct module pawl_module;
+static const struct store_ops store_git;
+
+/* --- open and close ----------------------------------------------------------------------------- */
+
+int git_absent(struct git *s)
+{
+	struct arena a = { 0 };
+	struct str name = s->base.env.queue;
+	const char *hint;
+	int rc;
+
+	hint = arena_printf(&a, "pawl init%s%s --store %s", name.n ? " --queue " : "",
+			    name.n ? store_word(&a, name).p : "",
+			    store_word(&a, arena_printf(&a, "git:%s", s->remote)).p)
+		       .p;
+	rc = store_fail(&s->base.env, STORE_ABSENT, hint, "there is no queue%s%.*s%s in %s",
+			name.n ? " '" : "", STRF(name), name.n ? "'" : "", s->remote);
+	arena_free(&a);
+	return rc;
+}
+
+static void git_close(struct store *base)
+{
+	struct git *s = git_of(base);
+
+	git_view_free(&s->view);
+	git_path_close(s);
+	if (s->watch >= 0)
+		close(s->watch);
+	git_odb_free(s->odb);
+	git_repository_free(s->repo);
+	free(s->remote);
+	free(s->prefix);
+	free(s->local);
+	free(s->seen);
+	free(s);
+	git_libgit2_shutdown();
+}
+
+static int open_queue(struct git *s)
+{
+	int rc = s->lane == &git_lane_path ? git_path_open(s) : git_wire_open(s);
+
+	if (rc)
+		return rc;
+	git_clock_open(s);
+	if (s->base.env.mode == STORE_CREATE)
+		return git_begin_queue(s);
+	rc = git_look(s);
+	return rc > 0 ? git_absent(s) : rc;
+}
+
+static int git_open(struct store **out, const struct uri *uri, const struct store_env *env)
+{
+	struct git *s = mem_alloc(sizeof(*s));
+	int rc;
+
+	*s = (struct git){ .base = { &store_git, *env },
+			   .gate = { .fd = -1 },
+			   .watch = -1,
+			   .refs_wanted = GIT_REFS_WANTED };
+	git_libgit2_init();
+	localclock_init(&s->clock, env);
+	rc = git_find(s, uri);
+	if (rc == 0)
+		rc = open_queue(s);
+	if (rc) {
+		git_close(&s->base);
+		return rc;
+	}
+	*out = &s->base;
+	return 0;
+}
+
+/* --- the rest ----------------------------------------------------------------------------------- */
+
+static int git_wake_fd(struct store *base)
+{
+	struct git *s = git_of(base);
+	struct arena a = { 0 };
+
+	if (s->watch < 0 && s->lane == &git_lane_path)
+		s->watch = os_watch(arena_printf(&a, "%s/pawl", s->dir).p);
+	arena_free(&a);
+	return s->watch;
+}
+
+static void git_wake_clear(struct store *base)
+{
+	struct git *s = git_of(base);
+
+	if (s->watch >= 0)
+		os_watch_drain(s->watch);
+}
+
+static const struct store_ops store_git = {
+	.scheme = "git",
+	.open = git_open,
+	.close = git_close,
+	.now = git_now,
+	.get = git_get,
+	.scan = git_scan,
+	.count = git_count,
+	.tally = git_tally,
+	.modify = git_modify,
+	.entries = git_entries,
+	.wake_fd = git_wake_fd,
+	.wake_clear = git_wake_clear,
+	.check = git_check,
+	.discard = git_discard,
+};
+
+const struct module pawl_module = { .abi = MODULE_ABI, .store = &store_git };

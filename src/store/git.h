@@ -1,0 +1,243 @@
+/*
+ * git: a queue on nothing but a git repository that all can reach. doc/git.md says how and why; in short:
+ *
+ *  - A record's state is a commit; its parent is the record's state before (git_record.c). What claims touch,
+ *    and the log lines of the change, are in the commit's message; the texts are in its tree.
+ *  - A live task's commit is the value of a ref of its own, PREFIX/t/ID. All other records, and tasks that
+ *    nobody works on, hang on one more ref, PREFIX/base: its tree names their commits (git_base.c).
+ *  - A change moves refs, each from the value that was read to a new one, all or none. Of several, the first
+ *    by name says what the others become, so that a change that was cut short is finished by who sees it next.
+ *  - A lane is the way to the repository: by its files, or by the user's git (git_path.c, git_wire.c).
+ */
+#ifndef STORE_GIT_H
+#define STORE_GIT_H
+
+#include <git2.h>
+
+#include "store/gate.h"
+#include "store/localclock.h"
+#include "store/mem_queue.h"
+#include "store/store.h"
+
+#define GIT_FORMAT 1
+#define GIT_TRIES 10
+#define GIT_RECORD_MAX (32u << 20)
+#define GIT_REFS_WANTED 1000
+
+#define GIT_BASE STR("base")
+
+/* --- refs --------------------------------------------------------------------------------------- */
+
+struct git_ref {
+	struct str name; /* without the prefix: "base", "t/t1" */
+	git_oid oid;
+};
+
+struct git_refs {
+	struct git_ref *v; /* by name */
+	size_t n;
+};
+
+/* From `old` to `to`, zero standing for "not there". old == to: it must not have moved. */
+struct git_move {
+	struct str name;
+	git_oid old, to;
+};
+
+struct git_moves {
+	struct git_move *v;
+	size_t n;
+};
+
+struct git;
+
+struct git_lane {
+	/* Before the refs are read for a change, and after it. */
+	int (*begin)(struct git *s);
+	void (*end)(struct git *s);
+	/* Is the last list still right? NULL: nobody knows. */
+	bool (*same)(struct git *s);
+	/* As they are now, by name; their commits can be read afterwards. */
+	int (*list)(struct git *s, struct git_refs *out, struct arena *a);
+	/* All or none, the first one first. 0; 1 if one has moved; a fault, whose err->applied counts. */
+	int (*push)(struct git *s, const struct git_move *moves, size_t n);
+	/* Does a ref that does not move hold others back all the same? */
+	bool guards;
+};
+
+extern const struct git_lane git_lane_path, git_lane_wire;
+
+/* --- records ------------------------------------------------------------------------------------ */
+
+/* A line of the log, and which one of its change it is. */
+struct git_line {
+	struct git_line *next;
+	struct entry entry;
+	unsigned n;
+};
+
+/* What a commit of ours says. */
+struct git_state {
+	int64_t stamp; /* of the change: greater than any that its author had seen */
+	struct record rec;
+	bool has_rec;
+	struct str lead; /* the ref that says what belongs to this change; empty: this one */
+	struct git_move *moves;
+	size_t n_moves; /* what the other refs become */
+	struct git_line *lines;
+	git_oid tree;
+	git_oid *parents;
+	size_t n_parents;
+};
+
+/* Where the state of a record is. */
+struct git_head {
+	struct str key;
+	git_oid oid;
+	bool on_base;
+	bool bad; /* nobody can read it */
+	struct str
+		lead; /* of its last change, if that had several refs and this was not the first */
+	struct git_moves moves; /* if it was the first: what the others become */
+	int64_t stamp;
+	git_oid link;          /* what the base names */
+	unsigned seen, linked; /* at which look */
+};
+
+/* All that is known of the queue. */
+struct git_view {
+	struct mem_queue q;      /* a record's body there is the id of the tree that has it */
+	struct git_head **heads; /* by key */
+	size_t n, room;
+	size_t n_refs; /* of tasks */
+	git_oid base, base_tree;
+	int64_t base_stamp;
+	struct git_moves base_moves;
+	struct git_move *owed; /* of changes that were cut short */
+	size_t n_owed, owed_room;
+	int64_t stamp; /* the greatest */
+	unsigned look;
+	struct arena arena; /* keys and such; grows with what was ever seen */
+};
+
+/* path: how the folders of the refs looked before they were read. */
+struct git_stamps {
+	int64_t time[3], size, ino;
+	bool good;
+};
+
+struct git {
+	struct store base;
+	const struct git_lane *lane;
+	git_repository *repo; /* where objects are read and written */
+	git_odb *odb;
+	char *remote;  /* a path or a URL */
+	char *prefix;  /* of refs: "refs/pawl/default/" */
+	char *dir;     /* path: of the repository */
+	char *local;   /* wire: where `git` runs */
+	char *seen;    /* wire: prefix of what was fetched */
+	bool no_fetch; /* wire: what was fetched before is good enough */
+	int refused;   /* wire: pushes that changed nothing, of this change */
+	size_t refs_wanted;
+	struct gate gate;
+	struct git_stamps stamps;
+	int watch, depth;
+	struct localclock clock;
+	struct anchor anchor;
+	struct git_view view;
+	bool changing;
+	int64_t now;
+	struct strs reads; /* keys that the change has looked at */
+	struct arena *arena;
+};
+
+static inline struct git *git_of(struct store *s)
+{
+	return (struct git *)s;
+}
+
+/* --- names -------------------------------------------------------------------------------------- */
+
+/* Any bytes as one part of a ref's name or a file's, and back. */
+struct str git_name(struct arena *a, struct str bytes);
+bool git_unname(struct arena *a, struct str name, struct str *out);
+struct str git_ref_of(struct arena *a, struct str key); /* "t/t1" */
+struct str git_full(struct git *s, struct str name, struct arena *a);
+struct str git_hex(struct arena *a, const git_oid *oid);
+int git_move_cmp(const void *a, const void *b);
+
+/* Fills in err from libgit2's last one. */
+int git_fail(struct git *s, int fault, const char *what);
+
+/* --- objects ------------------------------------------------------------------------------------ */
+
+struct git_draft {
+	const struct record *rec; /* NULL: none */
+	int64_t stamp;
+	struct str nonce, lead;
+	const struct git_move *moves;
+	size_t n_moves;
+	const struct git_line *lines;
+	git_oid tree;
+	const git_oid *parents;
+	size_t n_parents;
+};
+
+int git_commit_write(struct git *s, const struct git_draft *d, git_oid *out, struct arena *a);
+/* 0, 1 if it is not there, 2 if it is none of ours; strings in `a`. */
+int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a);
+/* The tree that holds a record's body. */
+int git_body_write(struct git *s, const struct record *r, git_oid *tree, struct arena *a);
+int git_body_read(struct git *s, const git_oid *tree, struct str *out, struct arena *a);
+
+/* --- the base ----------------------------------------------------------------------------------- */
+
+struct git_link {
+	struct str key;
+	git_oid oid; /* zero: it goes */
+};
+
+/* Calls fn for each record that hangs on the tree. */
+int git_base_each(struct git *s, const git_oid *tree,
+		  int (*fn)(struct git *s, struct str key, const git_oid *oid, void *ctx),
+		  void *ctx);
+/* A tree with the links changed; `from` zero: an empty one. */
+int git_base_change(struct git *s, const git_oid *from, const struct git_link *links, size_t n,
+		    git_oid *out);
+
+/* --- the view ----------------------------------------------------------------------------------- */
+
+/* Reads what has changed. 0, or 1 if there is no queue. */
+int git_look(struct git *s);
+struct git_head *git_head(const struct git_view *v, struct str key);
+void git_view_free(struct git_view *v);
+void git_view_clear(struct git_view *v);
+int git_get(struct store *s, struct str key, struct record *out, struct arena *a);
+int git_scan(struct store *s, const struct query *q, record_fn *fn, void *ctx);
+int git_count(struct store *s, const struct query *q, int64_t *n);
+int git_tally(struct store *s, int64_t *counts);
+int git_entries(struct store *s, const struct entry_query *q, entry_fn *fn, void *ctx);
+int git_absent(struct git *s);
+
+/* --- changing ----------------------------------------------------------------------------------- */
+
+int git_modify(struct store *s, struct change *changes, size_t n);
+int git_begin_queue(struct git *s);
+int git_discard(struct store *s);
+
+/* --- places ------------------------------------------------------------------------------------- */
+
+int git_find(struct git *s, const struct uri *uri);
+int git_path_open(struct git *s);
+void git_path_close(struct git *s);
+int git_check(struct store *s, check_fn *fn, void *ctx);
+int git_wire_open(struct git *s);
+
+/* --- time --------------------------------------------------------------------------------------- */
+
+int64_t git_now(struct store *s);
+void git_clock_open(struct git *s);
+/* Before a change: the wall clock's time again, if the clock has come to differ and nothing waits for a time. */
+void git_clock_change(struct git *s);
+
+#endif

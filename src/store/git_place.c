@@ -1,0 +1,219 @@
+/* Which repository a URI means, and the way to it. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+#include "store/git.h"
+
+static int bad_uri(struct git *s, struct str what, const char *why)
+{
+	if (what.n > 60)
+		what.n = 60;
+	return store_fail(&s->base.env, STORE_UNSUPPORTED,
+			  "git:REMOTE takes a remote's name, a path, or a URL of file, ssh, git, "
+			  "http or https",
+			  "'%.*s' %s", STRF(what), why);
+}
+
+static char *copy(struct str text)
+{
+	struct arena a = { 0 };
+	char *p = strdup(arena_cstr(&a, text));
+
+	arena_free(&a);
+	if (!p)
+		abort();
+	return p;
+}
+
+/* --- names -------------------------------------------------------------------------------------- */
+
+static bool has_control(struct str text)
+{
+	for (size_t i = 0; i < text.n; i++)
+		if ((unsigned char)text.p[i] < ' ' || text.p[i] == 0x7f)
+			return true;
+	return false;
+}
+
+static size_t find(struct str text, struct str part)
+{
+	for (size_t i = 0; i + part.n <= text.n; i++)
+		if (memcmp(text.p + i, part.p, part.n) == 0)
+			return i;
+	return text.n;
+}
+
+static bool known_scheme(struct str url)
+{
+	static const char *const known[] = { "file", "ssh", "git", "http", "https" };
+	struct str scheme = str_n(url.p, find(url, STR("://")));
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (str_is(scheme, known[i]))
+			return true;
+	return false;
+}
+
+static bool is_url(struct str text)
+{
+	return find(text, STR("://")) < text.n;
+}
+
+/* host:path, as scp has it: a colon before any slash. */
+static bool is_scp(struct str text)
+{
+	for (size_t i = 0; i < text.n && text.p[i] != '/'; i++)
+		if (text.p[i] == ':')
+			return true;
+	return false;
+}
+
+static const char *remote_fault(struct str text)
+{
+	if (!text.n)
+		return "names no repository";
+	if (text.p[0] == '-')
+		return "begins with '-', as an option would";
+	if (has_control(text))
+		return "has control characters in it";
+	if (find(text, STR("::")) < text.n)
+		return "names a helper program: only git's own transports are used";
+	if (is_url(text) && !known_scheme(text))
+		return "is a URL of a kind that is not used";
+	return NULL;
+}
+
+/* --- the way ------------------------------------------------------------------------------------ */
+
+/* A remote of the repository that we are in; NULL if there is none of that name. */
+static char *remote_url(struct str name, char **top)
+{
+	struct arena a = { 0 };
+	git_repository *repo = NULL;
+	git_remote *r = NULL;
+	char *url = NULL;
+
+	*top = NULL;
+	if (git_repository_open_ext(&repo, ".", 0, NULL) == 0 &&
+	    git_remote_lookup(&r, repo, arena_cstr(&a, name)) == 0 && git_remote_url(r)) {
+		const char *push = git_remote_pushurl(r);
+		const char *dir = git_repository_workdir(repo);
+
+		url = copy(str_c(push ? push : git_remote_url(r)));
+		*top = copy(str_c(dir ? dir : git_repository_path(repo)));
+	}
+	git_remote_free(r);
+	git_repository_free(repo);
+	arena_free(&a);
+	return url;
+}
+
+static int resolve(struct git *s, struct str text)
+{
+	char *top = NULL, *url;
+
+	if (str_starts(text, STR("//"))) { /* git://host/path */
+		struct arena a = { 0 };
+
+		s->remote = copy(arena_printf(&a, "git:%.*s", STRF(text)));
+		arena_free(&a);
+		return 0;
+	}
+	url = is_url(text) || is_scp(text) || memchr(text.p, '/', text.n) ? NULL
+									  : remote_url(text, &top);
+	if (url && remote_fault(str_c(url))) {
+		int rc = bad_uri(s, str_c(url), remote_fault(str_c(url)));
+
+		free(url);
+		free(top);
+		return rc;
+	}
+	if (url && !is_url(str_c(url)) && !is_scp(str_c(url)) && url[0] != '/') {
+		struct arena a = { 0 };
+
+		s->remote = copy(str_c(fs_join(&a, str_c(top), str_c(url))));
+		arena_free(&a);
+		free(url);
+	} else {
+		s->remote = url ? url : copy(text);
+	}
+	free(top);
+	return 0;
+}
+
+/* Programs that the repository wants to be asked. */
+static bool has_hooks(const char *remote)
+{
+	static const char *const names[] = { "pre-receive",           "update",
+					     "post-receive",          "post-update",
+					     "reference-transaction", "proc-receive" };
+	struct arena a = { 0 };
+	bool found = false;
+
+	for (size_t i = 0; i < 2 * sizeof(names) / sizeof(*names); i++) {
+		const char *name =
+			arena_printf(&a, "%shooks/%s", i % 2 ? ".git/" : "", names[i / 2]).p;
+
+		found |= access(fs_join(&a, str_c(remote), str_c(name)), X_OK) == 0;
+	}
+	arena_free(&a);
+	return found;
+}
+
+static bool by_files(const struct git *s, const struct uri *uri)
+{
+	struct str text = str_c(s->remote);
+
+	return !is_url(text) && !is_scp(text) && !str_is(uri_param(uri, "lane"), "wire") &&
+	       !has_hooks(s->remote) && !(fs_exists(s->remote) && os_network_fs(s->remote));
+}
+
+/* --- the queue ---------------------------------------------------------------------------------- */
+
+static int set_prefix(struct git *s, const struct uri *uri)
+{
+	struct arena a = { 0 };
+	struct str prefix = uri_param(uri, "prefix");
+	struct str queue = s->base.env.queue.n ? s->base.env.queue : STR("default");
+	struct str full;
+	int valid = 0;
+
+	if (!prefix.n)
+		prefix = STR("refs/pawl");
+	full = arena_printf(&a, "%.*s/%.*s/", STRF(prefix), STRF(git_name(&a, queue)));
+	if (!str_starts(prefix, STR("refs/")) ||
+	    git_reference_name_is_valid(&valid, arena_printf(&a, "%sbase", full.p).p) || !valid) {
+		arena_free(&a);
+		return bad_uri(s, prefix,
+			       "cannot be the beginning of a ref's name: it begins with refs/");
+	}
+	s->prefix = copy(full);
+	arena_free(&a);
+	return 0;
+}
+
+int git_find(struct git *s, const struct uri *uri)
+{
+	const char *fault = remote_fault(uri->path);
+	struct str refs = uri_param(uri, "refs");
+	int64_t wanted;
+	int rc;
+
+	s->remote = NULL;
+	if (fault)
+		return bad_uri(s, uri->path, fault);
+	if (refs.n) {
+		if (!str_to_i64(refs, &wanted) || wanted < 0 || wanted > 1000000)
+			return bad_uri(s, refs, "is no number of refs");
+		s->refs_wanted = (size_t)wanted;
+	}
+	rc = resolve(s, uri->path);
+	if (rc == 0)
+		rc = set_prefix(s, uri);
+	s->lane = rc == 0 && by_files(s, uri) ? &git_lane_path : &git_lane_wire;
+	return rc;
+}
