@@ -255,11 +255,63 @@ static void no_trace(void **state)
 	     OK("t1", "In Progress", 1, 3,
 		WORKED(1, "a1") LOCK("a1", K1, 2011, 1000) ",'open_subtasks':1"));
 	send(&t, 70, "a2", BY("RELEASE", "t2", K2)); /* in time: its lease did not run out */
+	call(&t, 250, "a1", BY("UPDATE", "t1", K1) ",'type':'bug'",
+	     OK("t1", "In Progress", 1, 4,
+		WORKED(1, "a1") LOCK("a1", K1, 2011,
+				     1000) ",'open_subtasks':1,'type':'bug','updated_at':1251"));
 	call(&t, 300, "a3", CLAIM("t2", K3, 100),
 	     OK("t2", "In Progress", 2, 4,
 		WORKED(2, "a3") LOCK("a3", K3, 1401, 100) ",'parent':'t1'")
 		     GRANT(2, K3, 1401, 100));
 	CLEAN(t);
+}
+
+/* --- what comes next ----------------------------------------------------------------------------- */
+
+/* t1 is done, and t2, its dependent, is what comes next: as it was, and as the repeat shows it. */
+static void next_of_family(void **state)
+{
+	static const char *const done = BY("DONE", "t1", K1) ",'claim_next':1,'new_token':'" K2
+							     "','ttl':100";
+	static const char *const finished = OK("t1", "Done", 1, 3,
+					       WORKED(1, "a1") ",'done_at':1021");
+	static const char *const next =
+		",'next':{'id':'t2','status':'In Progress','priority':2,'fence':1,'version':2,'depends':['t1']" WORKED(
+			1, "a1")
+			LOCK("a1", K2, 1121,
+			     100) "},'next_lock':{'fence':1,'expires_at':1121,'ttl':100,'token':'" K2
+				  "'}";
+	char with[1500], again[1500];
+
+	(void)state;
+	snprintf(with, sizeof(with), "%s%s", finished, next);
+	snprintf(again, sizeof(again), "%s%s,'repeated':true", finished, next);
+	/* 0: right; 1: it is passed over; 2: the repeat has lost it; 3: the repeat never had one */
+	for (int wrong = 0; wrong < 4; wrong++) {
+		struct text t = begin();
+
+		call(&t, 0, "a1", NEW("t1"), MADE("t1"));
+		call(&t, 3, "a1", NEW("t2") ",'depends':['t1']",
+		     OK("t2", "Ready", 0, 1, ",'depends':['t1'],'open_depends':1"));
+		call(&t, 10, "a1", CLAIM("t1", K1, 100), GOT("t1", "a1", K1, 1111));
+		call(&t, 20, "a1", done,
+		     wrong == 1 ? OK("t1", "Done", 1, 3,
+				     WORKED(1, "a1") ",'done_at':1021") ",'next':null"
+				: with);
+		if (wrong != 1)
+			call(&t, 30, "a1", done,
+			     wrong == 0 ? again
+			     : wrong == 2
+				     ? OK("t1", "Done", 1, 3,
+					  WORKED(1,
+						 "a1") ",'done_at':1021") ",'next':null,'repeated':true"
+				     : OK("t1", "Done", 1, 3,
+					  WORKED(1, "a1") ",'done_at':1021") ",'repeated':true");
+		if (wrong)
+			CAUGHT(t, LINEAR);
+		else
+			CLEAN(t);
+	}
 }
 
 /* --- the archive --------------------------------------------------------------------------------- */
@@ -347,7 +399,8 @@ int main(void)
 		cmocka_unit_test(taken_twice),    cmocka_unit_test(made_twice),
 		cmocka_unit_test(made_and_named), cmocka_unit_test(seen_as_next),
 		cmocka_unit_test(seen_by_count),  cmocka_unit_test(no_trace),
-		cmocka_unit_test(archived),       cmocka_unit_test(made_by_claim),
+		cmocka_unit_test(next_of_family), cmocka_unit_test(archived),
+		cmocka_unit_test(made_by_claim),
 	};
 
 	return cmocka_run_group_tests_name("hidden", tests, NULL, NULL);

@@ -146,6 +146,31 @@ static void stale(void **state)
 	CAUGHT(t, STALE);
 }
 
+static void cleaned_up(void **state)
+{
+	const char *sweep = "'op':'LOCK_CLEANUP'";
+	const char *open = SHOWN("In Progress", "1", "3",
+				 ",'attempts':1,'assignee':'a1','abandoned':1");
+
+	(void)state;
+	/* before and after the lease ran out; and one that says nothing of what it did */
+	for (int at = 50; at <= 200; at += 150)
+		for (int silent = 0; silent < 2; silent++) {
+			struct text t = held();
+			char answer[500];
+
+			snprintf(answer, sizeof(answer), "'code':'SUCCESS','tasks':[%s]",
+				 silent ? "" : open);
+			call(&t, at, "a2", sweep, answer);
+			snprintf(answer, sizeof(answer), "'code':'SUCCESS','task':%s", open);
+			call(&t, at + 10, "a2", "'op':'SHOW','id':'t1'", answer);
+			if (at == 200 && !silent)
+				CLEAN(t);
+			else
+				CAUGHT(t, LINEAR);
+		}
+}
+
 static void done_once(void **state)
 {
 	struct text t = held();
@@ -163,6 +188,14 @@ static void done_once(void **state)
 	t = held();
 	call(&t, 20, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", FINISHED("1", "3", "a1", "1021")));
 	call(&t, 30, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", FINISHED("1", "4", "a1", "1031")));
+	CAUGHT(t, DONE);
+
+	t = held();
+	call(&t, 20, "a1", BY("REVIEW", TOKEN1), SAYS("SUCCESS", LEFT("Review", "1", "3", "a1")));
+	for (int i = 0; i < 2; i++)
+		call(&t, 30 + 10 * i, "a2", "'op':'APPROVE','id':'t1'",
+		     i ? SAYS("SUCCESS", FINISHED("1", "5", "a1", "1041"))
+		       : SAYS("SUCCESS", FINISHED("1", "4", "a1", "1031")));
 	CAUGHT(t, DONE);
 }
 
@@ -229,6 +262,15 @@ static void stuck(void **state)
 	call(&t, 20, "a1", "'op':'CANCEL','id':'t1','reason':'no'",
 	     SAYS("SUCCESS", TASK("Canceled", "2")));
 	final(&t, 50, "t1", TASK("Canceled", "2"));
+	final(&t, 50, "t2", waits);
+	CAUGHT(t, STUCK);
+
+	/* waits for what is gone */
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 10, "a1", dep, shown);
+	call(&t, 20, "a1", "'op':'REMOVE','id':'t1','force':1", FRESH);
+	final(&t, 50, "t1", "null");
 	final(&t, 50, "t2", waits);
 	CAUGHT(t, STUCK);
 
@@ -504,6 +546,9 @@ static void clock_goes_on(void **state)
 static void selected(void **state)
 {
 	const char *take = "'op':'TAKE','new_token':'" TOKEN1 "'", *show = "'op':'SHOW','id':'t1'";
+	const char *fresh2 =
+		"'code':'SUCCESS','task':{'id':'t2','status':'Ready','priority':2,'fence':0,"
+		"'version':1}";
 	struct text t = begin();
 	int slow;
 
@@ -526,6 +571,22 @@ static void selected(void **state)
 	call(&t, 20, "a1", show, FRESH);
 	CLEAN(t);
 
+	/* it was last seen before the call was over: somebody may have had it for a moment */
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	slow = send(&t, 10, "a2", take);
+	call(&t, 20, "a1", show, FRESH);
+	get(&t, 30, slow, 1028, "'code':'NO_TASKS'");
+	CLEAN(t);
+
+	/* it was not asked for */
+	t = begin();
+	call(&t, 0, "a1", CREATE, FRESH);
+	call(&t, 10, "a1", "'op':'TAKE','label':'red','new_token':'" TOKEN1 "'",
+	     "'code':'NO_TASKS'");
+	call(&t, 20, "a1", show, FRESH);
+	CLEAN(t);
+
 	/* a worse one, though t1 was free */
 	t = begin();
 	call(&t, 0, "a1", CREATE, FRESH);
@@ -537,6 +598,25 @@ static void selected(void **state)
 		     "1", TOKEN1, "1121"));
 	call(&t, 30, "a1", show, FRESH);
 	CAUGHT(t, SELECTED);
+
+	/* nothing, or a worse one, after a task that is done */
+	for (int none = 0; none < 2; none++) {
+		t = held();
+		call(&t, 14, "a1", "'op':'CREATE','id':'t2','title':'x'", fresh2);
+		call(&t, 17, "a1", "'op':'CREATE','id':'t3','title':'x','priority':1",
+		     "'code':'SUCCESS','task':{'id':'t3','status':'Ready','priority':1,'fence':0,'version':1}");
+		call(&t, 20, "a1", BY("DONE", TOKEN1) ",'claim_next':1,'new_token':'" TOKEN2 "'",
+		     none ? SAYS("SUCCESS", FINISHED("1", "3", "a1", "1021")) ",'next':null"
+			  : SAYS("SUCCESS",
+				 FINISHED(
+					 "1", "3", "a1",
+					 "1021")) ",'next':{'id':'t3','status':'In Progress',"
+						  "'priority':1,'fence':1,'version':2,'attempts':1,'assignee':'a1','lock':{'holder':'a1',"
+						  "'expires_at':1121,'ttl':100}},'next_lock':{'fence':1,'expires_at':1121,'ttl':100,"
+						  "'token':'" TOKEN2 "'}");
+		call(&t, 30, "a1", "'op':'SHOW','id':'t2'", fresh2);
+		CAUGHT(t, SELECTED);
+	}
 }
 
 static void excerpt(void **state)
@@ -586,6 +666,7 @@ int main(void)
 		cmocka_unit_test(clock_goes_on),  cmocka_unit_test(selected),
 		cmocka_unit_test(excerpt),        cmocka_unit_test(answer_kept),
 		cmocka_unit_test(made_twice),     cmocka_unit_test(no_end),
+		cmocka_unit_test(cleaned_up),
 	};
 
 	return cmocka_run_group_tests_name("rules", tests, NULL, NULL);
