@@ -91,6 +91,8 @@ static size_t touches_of(const struct history_call *c, struct str ids[2], struct
 	size_t n = 0;
 	struct str id = c->rq->id;
 
+	if (str_starts(id, STR("@")))
+		return 0; /* a lock of the whole queue */
 	if (ans && ans->task && (!id.n || str_eq_nocase(id, ans->task->id)))
 		id = ans->task->id;
 	if (id.n) {

@@ -171,6 +171,21 @@ static void cleaned_up(void **state)
 		}
 }
 
+/* A lock of the whole queue is of no task. */
+static void whole_queue(void **state)
+{
+	struct text t = held();
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		call(&t, 20 + 10 * i, "a2",
+		     "'op':'LOCK_ACQUIRE','id':'@write','new_token':'" TOKEN2 "'",
+		     "'code':'SUCCESS','lock':{'fence':1,'expires_at':1200,'ttl':100,'token':'" TOKEN2
+		     "'}");
+	send(&t, 50, "a2", "'op':'EMERGENCY_ON','reason':'so'");
+	CLEAN(t);
+}
+
 static void done_once(void **state)
 {
 	struct text t = held();
@@ -666,7 +681,7 @@ int main(void)
 		cmocka_unit_test(clock_goes_on),  cmocka_unit_test(selected),
 		cmocka_unit_test(excerpt),        cmocka_unit_test(answer_kept),
 		cmocka_unit_test(made_twice),     cmocka_unit_test(no_end),
-		cmocka_unit_test(cleaned_up),
+		cmocka_unit_test(cleaned_up),     cmocka_unit_test(whole_queue),
 	};
 
 	return cmocka_run_group_tests_name("rules", tests, NULL, NULL);
