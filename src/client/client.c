@@ -356,6 +356,7 @@ static enum result open_queue(struct client *c, enum store_mode mode, struct ans
 		.who = arena_printf(c->arena, "%.*s on %.*s", STRF(c->agent), STRF(c->host)),
 		.pass = client_pass,
 		.pass_ctx = c,
+		.impatient = c->impatient,
 	};
 	struct queue *q;
 	enum result r;

@@ -476,6 +476,8 @@ static json_t *failure_json(const struct answer *ans, struct arena *a)
 		json_object_set_new(error, "applied",
 				    json_string(ans->applied == '?' ? "unknown" : "no"));
 	set_text(error, "fault", ans->fault);
+	if (ans->barred) /* at most so long */
+		json_object_set_new(error, "wait", seconds(ans->wait_ms));
 	json_object_set_new(o, "error", error);
 	if (ans->task)
 		json_object_set_new(o, "task", task_json(ans->task, ans->now, a));

@@ -126,8 +126,12 @@ int guard_check(struct work *w)
 
 void guard_tidy(struct work *w)
 {
-	if (w->writes && w->guard != w->guard_was)
+	if (!w->writes || w->guard == w->guard_was)
+		return;
+	if (w->guard)
 		number_put(w, GUARD_KEY, w->guard);
+	else
+		edit_drop(w->e, GUARD_KEY); /* to find none is the cheapest */
 }
 
 /* --- who closes and opens it --------------------------------------------------------------------- */

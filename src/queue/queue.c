@@ -15,6 +15,7 @@ struct queue {
 	struct policy policy;
 	struct str (*pass)(void *ctx, enum typed kind, struct arena *a);
 	void *pass_ctx;
+	bool impatient;
 	struct arena arena; /* what the store was told */
 };
 
@@ -47,7 +48,8 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 
 	*q = (struct queue){ .policy = config->policy,
 			     .pass = config->pass,
-			     .pass_ctx = config->pass_ctx };
+			     .pass_ctx = config->pass_ctx,
+			     .impatient = config->impatient };
 	env.queue = arena_str(&q->arena, config->name);
 	env.who = arena_str(&q->arena, config->who);
 	if (store_open(&q->store, arena_str(&q->arena, config->uri), &env)) {
@@ -299,6 +301,8 @@ static void write_in_turn(struct queue *q, struct change *changes, struct job *j
 			return;
 		if (any_pass(q, jobs, n))
 			continue;
+		if (q->impatient)
+			return;
 		if (!deadline) {
 			deadline = monotonic_ms() + timeout;
 			queue_wake_fd(q);

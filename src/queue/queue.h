@@ -30,6 +30,7 @@ struct queue_config {
 	 * it has none. NULL: it never has one. */
 	struct str (*pass)(void *ctx, enum typed kind, struct arena *a);
 	void *pass_ctx;
+	bool impatient; /* another's lock of the whole queue is told at once: the caller comes again */
 	int64_t (*wall)(void), (*boot)(void); /* as in struct store_env */
 };
 

@@ -100,9 +100,13 @@ static int sq_get(struct store *base, struct str key, struct record *out, struct
 	if (seen) {
 		*out = *record_copy(a, seen->rec);
 		rc = sq_row_body(s, seen->rid, a, &out->body);
+	} else if (sq_row_absent(s, key)) {
+		return 1;
 	} else {
 		rc = get_row(s, key, out, a);
 	}
+	if (rc == 1)
+		sq_row_remember_absent(s, key);
 	if (rc == 0 && out->ix.lane == LANE_GOING && index_gone(&out->ix, sq_now(base)))
 		return 1;
 	return rc;

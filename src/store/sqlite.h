@@ -74,6 +74,9 @@ struct sq {
 	struct arena arena; /* emptied at its end */
 	struct sq_seen seen[SQ_SEEN];
 	unsigned n_seen; /* so far; the newest ones are there */
+	char absent
+		[32]; /* the first key that this change found no row for; most changes ask for the same */
+	size_t n_absent; /* its length; 0: none so far */
 
 	int depth;          /* read transactions, nested */
 	uint32_t wal_pages; /* after our latest commit */
@@ -191,6 +194,9 @@ void sq_row_read(sqlite3_stmt *st, bool body, struct sq_row *row);
 void sq_row_free(struct sq_row *row);
 /* Within a change: no need to read it again before it is written. */
 void sq_row_remember(struct sq *s, const struct sq_row *row);
+/* The same for one that is not there. */
+void sq_row_remember_absent(struct sq *s, struct str key);
+bool sq_row_absent(const struct sq *s, struct str key);
 const struct sq_seen *sq_row_seen(const struct sq *s, struct str key);
 void sq_row_forget(struct sq *s, struct str key);
 /* 0 and the row without its body, 1 if there is none. It lives until the statement is given back. */

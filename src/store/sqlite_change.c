@@ -437,6 +437,7 @@ static void end_change(struct sq *s)
 	memset(s->tally, 0, sizeof(s->tally));
 	s->tally_dirty = false;
 	s->n_seen = 0;
+	s->n_absent = 0;
 }
 
 /* Before the others get their answers: who counts the calls must find this counted. */

@@ -284,6 +284,8 @@ static int put_new(struct sq *s, const struct record *r)
 
 	if (rc < 0)
 		return rc;
+	if (sq_row_absent(s, r->key))
+		s->n_absent = 0;
 	n.rev = s->floor + 1;
 	rc = insert(s, &n, &rid);
 	if (rc == 0 && r->body_changed && r->body.n)

@@ -107,6 +107,19 @@ void sq_row_remember(struct sq *s, const struct sq_row *row)
 			(struct sq_seen){ row->rid, row->due, record_copy(&s->arena, &row->rec) };
 }
 
+void sq_row_remember_absent(struct sq *s, struct str key)
+{
+	if (!s->changing || s->n_absent || key.n > sizeof(s->absent))
+		return;
+	memcpy(s->absent, key.p, key.n);
+	s->n_absent = key.n;
+}
+
+bool sq_row_absent(const struct sq *s, struct str key)
+{
+	return s->n_absent && str_eq(str_n(s->absent, s->n_absent), key);
+}
+
 static unsigned slots_used(const struct sq *s)
 {
 	return s->n_seen < SQ_SEEN ? s->n_seen : SQ_SEEN;

@@ -986,6 +986,53 @@ static void waits_in_vain(void **state)
 	assert_null(m.waiting);
 }
 
+/* Past the keyring of this one. */
+static void as_another(const struct request *rq)
+{
+	struct answer ans;
+
+	queue_call(m.session.client.queue, rq, &ans, &arena);
+	assert_int_equal(ans.code, SUCCESS);
+	mcp_woken(&m);
+}
+
+/* Another's @maintenance: the call is put off, others are served, and it comes off when the lock is gone. */
+static void waits_for_maintenance(void **state)
+{
+	struct request take = { .op = OP_LOCK_ACQUIRE }, give;
+	const struct str token = STR("22222222-2222-4222-8222-222222222222");
+	json_t *o;
+
+	(void)state;
+	add_task("x");
+	GIVE(&take, id, STR("@maintenance"));
+	GIVE(&take, new_token, token);
+	GIVE(&take, agent, STR("boss"));
+	give = take;
+	give.op = OP_LOCK_RELEASE;
+	GIVE(&give, token, token);
+	as_another(&take);
+	send_wait(7, "");
+	assert_string_equal(word(heard(), "method"), "notifications/progress");
+	assert_non_null(at(ASK("{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"ping\"}"), "result"));
+	as_another(&give);
+	live_for(1000);
+	o = heard();
+	assert_int_equal(json_integer_value(json_object_get(o, "id")), 7);
+	assert_string_equal(word(o, "result.structuredContent.task.id"), "t1");
+	as_another(&take);
+	send_text(
+		"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"tools/call\",\"params\":{\"name\":\"done\","
+		"\"arguments\":{\"id\":\"t1\",\"summary\":\"s\"}}}");
+	live_for(14000);
+	silence();
+	live_for(2000);
+	o = heard();
+	assert_string_equal(word(o, "result.structuredContent.error.code"), "API_ERROR");
+	assert_non_null(strstr(word(o, "result.structuredContent.error.message"), "boss"));
+	assert_null(m.waiting);
+}
+
 static void wait_ends_with_a_lease(void **state)
 {
 	(void)state;
@@ -1379,6 +1426,7 @@ int main(void)
 		TEST(blocked_elsewhere),
 		TEST(waits_for_work),
 		TEST(waits_in_vain),
+		TEST(waits_for_maintenance),
 		TEST(wait_ends_with_a_lease),
 		TEST(wait_is_canceled),
 		TEST(reads_resources),

@@ -8,6 +8,7 @@ static enum result find_client(struct mcp *m, struct answer *ans)
 	arena_free(&m->base);
 	m->base = (struct arena){ 0 };
 	m->ready = client_init(&m->session.client, &m->options.who, ans, &m->base) == SUCCESS;
+	m->session.client.impatient = true; /* it has others to serve: see tools.c */
 	return m->ready ? SUCCESS : ans->code;
 }
 
@@ -56,7 +57,7 @@ void mcp_ask(struct mcp *m, const struct request *rq, struct answer *ans, struct
 	c->arena = a;
 	client_call(c, rq, ans);
 	c->arena = before;
-	mcp_answered(m, ans->code);
+	mcp_answered(m, ans->barred ? SUCCESS : ans->code);
 }
 
 json_t *mcp_show(struct mcp *m, struct str id, struct arena *a)

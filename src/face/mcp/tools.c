@@ -35,6 +35,12 @@ static void act_as(struct client *c, struct str agent)
 	c->agent = c->keyring.agent = agent;
 }
 
+/* Another's lock of the whole queue is in the way. */
+static bool barred(const json_t *answer)
+{
+	return json_object_get(json_object_get(answer, "error"), "wait") != NULL;
+}
+
 static enum result execute(struct mcp *m, const struct command *tool, struct tool_args *t,
 			   json_t **out, struct arena *a)
 {
@@ -55,7 +61,7 @@ static enum result execute(struct mcp *m, const struct command *tool, struct too
 	code = tool->run ? tool->run(s, &t->args, out) : run_op(s, &t->args, out);
 	act_as(client, self);
 	client->arena = &m->base;
-	mcp_answered(m, code);
+	mcp_answered(m, barred(*out) ? SUCCESS : code);
 	keeper_learn(m, rq, *out);
 	return code;
 }
@@ -115,17 +121,26 @@ static struct attempt attempt(const struct mcp_call *c, const struct command *to
 	return t;
 }
 
+static int64_t worth(const struct mcp_call *c, const struct attempt *t)
+{
+	if (t->code == NO_TASKS)
+		return t->wait;
+	return barred(t->answer) ? client_timeout(&c->m->session.client, op_flags(t->tool->op)) : 0;
+}
+
 /* When something comes due by itself. */
 static int64_t due_in(const json_t *answer)
 {
-	return (int64_t)(json_number_value(json_object_get(answer, "wait")) * 1000);
+	const json_t *of = barred(answer) ? json_object_get(answer, "error") : answer;
+
+	return (int64_t)(json_number_value(json_object_get(of, "wait")) * 1000);
 }
 
 bool tools_try(const struct mcp_call *c, int64_t left, int64_t *due)
 {
 	struct arena a = { 0 };
 	struct attempt t = attempt(c, find(c->m->profile, mcp_text(c->params, "name"), &a), &a);
-	bool waits = t.code == NO_TASKS && left > 0;
+	bool waits = (t.code == NO_TASKS || barred(t.answer)) && left > 0;
 
 	*due = due_in(t.answer);
 	if (waits)
@@ -140,7 +155,7 @@ static void call(const struct mcp_call *c, const struct command *tool, struct ar
 {
 	struct attempt t = attempt(c, tool, a);
 
-	if (t.code == NO_TASKS && t.wait > 0 && wait_park(c, t.wait, due_in(t.answer)))
+	if (worth(c, &t) > 0 && wait_park(c, worth(c, &t), due_in(t.answer)))
 		json_decref(t.answer);
 	else
 		show(c, tool, t.code, t.answer, a);

@@ -1,4 +1,4 @@
-/* Calls that wait for work. They are put off and tried again, and nobody else has to wait for them. */
+/* Calls that wait for work, or for the end of a lock of the whole queue. They are put off and tried again, and nobody else has to wait for them. */
 #include "face/mcp/mcp.h"
 
 #include "base/os.h"
@@ -39,7 +39,8 @@ static void report(struct waiting *w)
 	mcp_notify(m, "notifications/progress",
 		   json_pack("{s:O, s:o, s:o, s:s}", "progressToken", token, "progress",
 			     seconds(now - w->began), "total", seconds(w->end - w->began),
-			     "message", "nothing is eligible yet; waiting"));
+			     "message",
+			     "nothing is eligible yet, or the queue is locked; waiting"));
 }
 
 static void set_due(struct waiting *w, int64_t due)
