@@ -61,6 +61,15 @@ static void sign_process(struct request *rq, struct arena *a)
 	GIVE(rq, boot_id, proc_here(a));
 }
 
+/* As long as the settings allow. */
+static int64_t lease(const struct client *c)
+{
+	int64_t least = settings_number(&c->settings, "lease.min"),
+		most = settings_number(&c->settings, "lease.max");
+
+	return QUEUE_LOCK_MS < least ? least : QUEUE_LOCK_MS > most ? most : QUEUE_LOCK_MS;
+}
+
 enum result client_lock_queue(struct client *c, enum typed kind, const char *operation,
 			      struct queue_lock *l, struct answer *ans)
 {
@@ -71,7 +80,7 @@ enum result client_lock_queue(struct client *c, enum typed kind, const char *ope
 	if (have(c, kind))
 		return SUCCESS;
 	GIVE(&rq, id, id_of(kind, c->arena));
-	GIVE(&rq, ttl, QUEUE_LOCK_MS);
+	GIVE(&rq, ttl, lease(c));
 	GIVE(&rq, operation, str_c(operation));
 	sign_process(&rq, c->arena);
 	client_call(c, &rq, ans);
@@ -90,7 +99,7 @@ static enum result call(struct client *c, enum op op, const struct queue_lock *l
 	GIVE(&rq, id, id_of(l->kind, c->arena));
 	GIVE(&rq, token, client_pass(c, l->kind, c->arena));
 	if (op == OP_HEARTBEAT && l->ours)
-		GIVE(&rq, ttl, QUEUE_LOCK_MS);
+		GIVE(&rq, ttl, lease(c));
 	client_call(c, &rq, ans);
 	return ans->code;
 }
@@ -104,8 +113,8 @@ void client_unlock_queue(struct client *c, const struct queue_lock *l)
 {
 	struct answer ans;
 
-	if (l->ours)
-		(void)call(c, OP_LOCK_RELEASE, l, &ans);
-	if (l->ours)
-		c->held[l->kind] = STR("");
+	if (!l->ours)
+		return;
+	(void)call(c, OP_LOCK_RELEASE, l, &ans);
+	c->held[l->kind] = STR("");
 }

@@ -132,17 +132,62 @@ static enum result no_file(struct session *s, const struct args *a, json_t **out
 			STR("run `pawl init`, or use --user for your own settings"), out);
 }
 
+/* @config of the queue whose settings are changed, if there is one that can be asked. */
+struct hold {
+	struct client client;
+	struct queue_lock lock;
+};
+
+static bool emergency(struct client *c)
+{
+	struct request rq = { .op = OP_EMERGENCY };
+	struct answer ans = { 0 };
+
+	if (c->queue)
+		client_call(c, &rq, &ans);
+	return ans.task && ans.task->lock.holder.n;
+}
+
+/* What keeps the settings from being changed; where nothing can be found out they can: that may mend it. */
+static enum result hold_settings(struct session *s, const struct args *a, const char *what,
+				 struct hold *h, struct answer *ans)
+{
+	struct answer found = { 0 };
+
+	*h = (struct hold){ 0 };
+	if (a->user || client_init(&h->client, &s->client.said, &found, s->arena) != SUCCESS ||
+	    !h->client.uri.n)
+		return SUCCESS;
+	client_lock_queue(&h->client, TYPED_CONFIG, what, &h->lock, &found);
+	if (found.code == SUCCESS || (!found.barred && !emergency(&h->client)))
+		return SUCCESS;
+	ans->applied = 'n';
+	client_close(&h->client);
+	return answer_fail(ans, API_ERROR, found.message, found.hint);
+}
+
+static void let_settings_go(struct hold *h)
+{
+	client_unlock_queue(&h->client, &h->lock);
+	client_close(&h->client);
+}
+
 static enum result write_setting(struct session *s, const struct args *a, const struct str *value,
 				 json_t **out)
 {
 	const char *file = file_for(s, a);
 	struct answer ans = { 0 };
+	struct hold hold;
 
 	if (!settings_find(a->key))
 		return unknown(s, a->key, out);
 	if (!file)
 		return no_file(s, a, out);
-	if (settings_change(&s->client.settings, file, a->key, value, &ans, s->arena) != SUCCESS)
+	if (hold_settings(s, a, "config set", &hold, &ans) == SUCCESS) {
+		settings_change(&s->client.settings, file, a->key, value, &ans, s->arena);
+		let_settings_go(&hold);
+	}
+	if (ans.code != SUCCESS)
 		return run_answer(&ans, s->arena, out);
 	*out = run_success();
 	json_object_set_new(*out, "name", json_str(a->key));
@@ -165,12 +210,17 @@ static enum result run_reset(struct session *s, struct args *a, json_t **out)
 {
 	const char *file = file_for(s, a);
 	struct answer ans = { 0 };
+	struct hold hold;
 	struct strs gone;
 	json_t *names;
 
 	if (!file)
 		return no_file(s, a, out);
-	if (settings_reset(file, &gone, &ans, s->arena) != SUCCESS)
+	if (hold_settings(s, a, "config reset", &hold, &ans) == SUCCESS) {
+		settings_reset(file, &gone, &ans, s->arena);
+		let_settings_go(&hold);
+	}
+	if (ans.code != SUCCESS)
 		return run_answer(&ans, s->arena, out);
 	names = json_array();
 	for (size_t i = 0; i < gone.n; i++)

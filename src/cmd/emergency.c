@@ -48,11 +48,10 @@ static void show_state(const json_t *o, struct view *v)
 		return;
 	}
 	view_text(v, RED, "emergency");
-	view_text(v, PLAIN, ": the queue is read-only since %.*s, by ",
-		  STRF(view_when(v, view_get(e, "since"))));
-	view_data(v, CYAN, view_get(e, "by"));
-	view_text(v, PLAIN, ": ");
+	view_text(v, PLAIN, ", the queue is read-only: ");
 	view_data(v, PLAIN, view_get(e, "reason"));
+	view_text(v, PLAIN, "\n  declared %.*s by ", STRF(view_when(v, view_get(e, "since"))));
+	view_data(v, CYAN, view_get(e, "by"));
 	view_text(v, PLAIN, "\n");
 	if (view_get(e, "backup")) {
 		view_text(v, PLAIN, "  backup: ");

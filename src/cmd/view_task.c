@@ -1,6 +1,6 @@
 /* The usual renderings of answers. */
 #include "cmd/view.h"
-#include "core/task.h"
+#include "core/typed.h"
 
 #include <stdlib.h>
 
@@ -277,7 +277,7 @@ static const char *command_id(const json_t *t)
 {
 	const char *id = view_get(t, "id");
 
-	return id_fault(str_c(id)) ? "ID" : id;
+	return id_fault(str_c(id)) && !typed_of(str_c(id)) ? "ID" : id;
 }
 
 void show_grant(const json_t *o, struct view *v)

@@ -27,7 +27,7 @@ load common
 	pawl config set health.monitoring off
 	new y
 	ask 0 lock health
-	is '.health.all.acquired == 0 and .health.score >= 80'
+	is '.health.score >= 80 and ([.health.operations[] | select(.operation == "create")] == [])'
 }
 
 @test "lock health: failures cost points and are named" {

@@ -129,3 +129,24 @@ other=11111111-1111-4111-8111-111111111111
 	says "unknown"
 	call 2 lock acquire t2 --pid 999999999
 }
+
+@test "@config: settings are not changed meanwhile, but read" {
+	pawl lock acquire @config -a boss
+	call 30 config set lease 5m -a al --timeout 0
+	complains "@config is held by boss"
+	call 30 config reset -a al --timeout 0
+	call 0 config get lease
+	call 0 config set lease 5m -a boss
+	pawl lock release @config -a boss
+	call 0 config set lease 6m -a al
+	ask 0 lock typed
+	is '.count == 0'
+	ask 0 log @config
+	is '.events | map(.text) | index("config set") != null'
+	pawl emergency on --reason fire
+	ask 30 config set lease 7m
+	is '.error.message | test("fire")'
+	call 0 config set --user color never
+	pawl emergency off
+	same "$("$PAWL" config get -q lease)" 6m
+}
