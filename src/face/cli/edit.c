@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "base/module.h"
 #include "base/text.h"
@@ -85,7 +86,7 @@ static void put_word(EditLine *el, size_t typed, struct str word, bool whole)
 	arena_free(&a);
 }
 
-static unsigned char on_tab(EditLine *el, int ch)
+static unsigned char on_tab(EditLine *el, wint_t ch)
 {
 	const struct editor *e = editor_of(el);
 	const LineInfo *li = el_line(el);
@@ -111,7 +112,7 @@ static unsigned char on_tab(EditLine *el, int ch)
 
 /* --- lines ---------------------------------------------------------------------------------------- */
 
-static unsigned char on_interrupt(EditLine *el, int ch)
+static unsigned char on_interrupt(EditLine *el, wint_t ch)
 {
 	(void)ch;
 	fputs("^C\n", stdout);
@@ -138,8 +139,9 @@ static void set_up(struct editor *e)
 	el_set(e->el, EL_EDITOR, "emacs");
 	el_set(e->el, EL_SIGNAL, 1);
 	el_set(e->el, EL_HIST, history, e->history);
-	el_set(e->el, EL_ADDFN, "pawl-complete", "completes a word", on_tab);
-	el_set(e->el, EL_ADDFN, "pawl-interrupt", "drops the line", on_interrupt);
+	/* wide: of narrow ones it makes copies, and keeps them */
+	el_wset(e->el, EL_ADDFN, L"pawl-complete", L"completes a word", on_tab);
+	el_wset(e->el, EL_ADDFN, L"pawl-interrupt", L"drops the line", on_interrupt);
 	el_set(e->el, EL_SETTY, "-d", "-isig", NULL);
 	el_set(e->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
 	(void)el_source(e->el, NULL);
