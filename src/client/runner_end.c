@@ -85,7 +85,10 @@ void job_lost(struct runner *r, struct job *j)
 		.message = arena_printf(
 			&j->arena, "the lock on %.*s (fence %lld) was lost, so `%.*s` was ended",
 			STRF(j->task), (long long)j->fence, STRF(program_name(r, &j->arena))),
-		.hint = STR("what it did outside of pawl has happened; `pawl log` says who has it"),
+		.hint = arena_printf(
+			&j->arena,
+			"what it did outside of pawl has happened; `pawl log %.*s` says what became of the task",
+			STRF(j->task)),
 	};
 
 	finish(r, j, &e);

@@ -121,6 +121,7 @@ static void take_signal(struct runner *r, int sig)
 		(void)kill(getpid(), SIGSTOP);
 		pass_on(r, SIGCONT);
 	} else if (signals_ends(sig)) {
+		pass_on(r, SIGCONT); /* or one that is stopped would never hear of it */
 		r->sum->interrupted = r->no_more = true;
 	}
 }

@@ -182,6 +182,9 @@ static enum result answer_all(struct session *s, const struct run_sum *sum,
 		say(s, arena_printf(s->arena,
 				    "%.*s was given back and is next again: the loop ends here",
 				    STRF(sum->again)));
+	say(s, arena_printf(s->arena, "%lld tasks: %lld succeeded, %lld failed, %lld lost",
+			    (long long)sum->ran, (long long)sum->succeeded, (long long)sum->failed,
+			    (long long)sum->lost));
 	return code;
 }
 

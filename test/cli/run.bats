@@ -242,6 +242,17 @@ renewed_since() {
 	gone "$(cat cmd)"
 }
 
+@test "stopped with SIGSTOP, pawl is told to end: the command hears of it" {
+	new x
+	in_background --next -- sh -c "$(noting cmd "trap 'echo told >told; exit 5' TERM; $forever")"
+	soon [ -e cmd ]
+	kill -STOP "$(cat cmd)"
+	kill -TERM "$pawl"
+	ends 5
+	same "$(cat told)" told
+	status_is t1 Failed
+}
+
 @test "pawl itself stopped for longer than the lease: 21 when it goes on" {
 	new x
 	in_background --next --ttl 0.5s -- sh -c "$(noting cmd "$forever")"
@@ -348,6 +359,7 @@ renewed_since() {
 	new bad
 	call 7 run --loop -- sh -c 'echo $PAWL_TASK; [ $PAWL_TASK != t4 ] || exit 7'
 	same "$(sort <<<"$output" | tr '\n' ' ')" "t1 t2 t3 t4 "
+	complains "4 tasks: 3 succeeded, 1 failed, 0 lost"
 	status_is t4 Failed
 	status_is t3 Done
 	PAWL_FORMAT=json call 10 run --loop -- true
