@@ -78,6 +78,17 @@ prompt() {
 	complains "UTF-8"
 }
 
+@test "interactive: who holds a lock of the whole queue does not wait for himself" {
+	prompt 0 --timeout 10m <<-'END'
+		lock acquire @maintenance
+		create x --id x
+		claim x
+		done x
+		lock release @maintenance
+	END
+	status_is x Done
+}
+
 @test "interactive: no other command pays for its library" {
 	not grep -q libedit < <(ldd "$PAWL")
 }

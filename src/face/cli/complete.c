@@ -1,5 +1,6 @@
 #include "face/cli/complete.h"
 
+#include "core/typed.h"
 #include "face/cli/words.h"
 #include "face/gen/complete.h"
 
@@ -110,6 +111,21 @@ static void offer_options(struct finding *f, const struct param *p)
 			offer(f, arena_printf(f->arena, "--%s", p->name));
 }
 
+/* The locks of the whole queue, once it is clear that one of them is meant. */
+static void offer_typed(struct finding *f)
+{
+	if (!f->typed.n || f->typed.p[0] != '@')
+		return;
+	for (int kind = TYPED_NONE + 1; kind < TYPED_END; kind++)
+		offer(f, arena_printf(f->arena, "@%s", typed_name((enum typed)kind)));
+}
+
+static void offer_settings(struct finding *f)
+{
+	for (const struct setting *s = settings_list; s->name; s++)
+		offer(f, str_c(s->name));
+}
+
 static void offer_values(struct finding *f, const struct param *p, ids_fn *ids, void *ctx)
 {
 	struct strs list;
@@ -122,11 +138,15 @@ static void offer_values(struct finding *f, const struct param *p, ids_fn *ids, 
 		list = ids(ctx, f->arena);
 		for (size_t i = 0; i < list.n; i++)
 			offer(f, list.v[i]);
+		if (p->flags & P_TYPED)
+			offer_typed(f);
 		break;
 	case COMPLETES_COMMANDS:
 		offer_commands(f, NULL);
 		break;
 	default:
+		if (p->type == P_NAME && p->offset == offsetof(struct args, key))
+			offer_settings(f);
 		break;
 	}
 }
