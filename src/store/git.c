@@ -104,6 +104,22 @@ static void git_wake_clear(struct store *base)
 		os_watch_drain(s->watch);
 }
 
+/* Far away there is no memory that all could share. */
+static struct store_counts *git_counts(struct store *base)
+{
+	struct git *s = git_of(base);
+	struct arena a = { 0 };
+	struct store_counts *c;
+
+	if (base->env.mode != STORE_READ)
+		return s->gate.fd >= 0 ? gate_counts(&s->gate) : NULL;
+	if (s->lane != &git_lane_path)
+		return NULL;
+	c = gate_counts_at(&s->gate, arena_printf(&a, "%s/pawl/gate", s->dir).p);
+	arena_free(&a);
+	return c;
+}
+
 static const struct store_ops store_git = {
 	.scheme = "git",
 	.open = git_open,
@@ -119,6 +135,7 @@ static const struct store_ops store_git = {
 	.wake_clear = git_wake_clear,
 	.check = git_check,
 	.discard = git_discard,
+	.counts = git_counts,
 };
 
 const struct module pawl_module = { .abi = MODULE_ABI, .store = &store_git };
