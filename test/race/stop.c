@@ -237,7 +237,7 @@ static const char *const reads[] = {
 	"lock check t1",
 	"lock status t1",
 	"lock list",
-	"guard",
+	"guard t1",
 	"lock typed",
 	"lock health",
 	"config list",
@@ -309,7 +309,7 @@ static void read_with_program(void)
 	for (size_t i = 0; i < N_READS; i++) {
 		int code = try_program(reads[i], "10m", "/dev/null");
 
-		CHECK(code < API_ERROR, "`pawl %s` ended with %d", reads[i], code);
+		CHECK(code != USAGE && code < API_ERROR, "`pawl %s` ended with %d", reads[i], code);
 		board->reads++;
 	}
 }
