@@ -561,6 +561,11 @@ int fchown(int fd, uid_t uid, gid_t gid)
 	return fails(CALL_mode) ? -1 : (int)REAL(fchown, fd, uid, gid);
 }
 
+int futimens(int fd, const struct timespec times[2])
+{
+	return fails(CALL_mode) ? -1 : (int)REAL(utimensat, fd, 0, P(times), 0);
+}
+
 ssize_t readlink(const char *path, char *out, size_t room)
 {
 	return fails(CALL_path) ? -1 : REAL(readlinkat, AT_FDCWD, P(path), P(out), room);
