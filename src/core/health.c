@@ -23,15 +23,15 @@ int64_t health_range_end(int range)
 int64_t health_percentile(const uint32_t *ranges, int percent)
 {
 	uint64_t total = 0, seen = 0;
+	int range = 0;
 
 	for (int i = 0; i < HEALTH_RANGES; i++)
 		total += ranges[i];
-	for (int i = 0; total && i < HEALTH_RANGES; i++) {
-		seen += ranges[i];
-		if (seen * 100 >= total * (uint64_t)percent)
-			return health_range_end(i);
-	}
-	return 0;
+	if (!total)
+		return 0;
+	while ((seen += ranges[range]) * 100 < total * (uint64_t)percent)
+		range++;
+	return health_range_end(range);
 }
 
 int health_score(const struct health_facts *f)

@@ -333,6 +333,20 @@ static void tokens_for_more(void **state)
 	assert_fault(&r, NULL);
 }
 
+static void locks_of_the_queue(void **state)
+{
+	struct request r = good(OP_LOCK_ACQUIRE);
+
+	(void)state;
+	GIVE(&r, id, STR("@maintenance"));
+	assert_fault(&r, NULL);
+	GIVE(&r, id, STR("@all"));
+	assert_fault(&r, "@maintenance");
+	r = good(OP_CLAIM);
+	GIVE(&r, id, STR("@maintenance"));
+	assert_fault(&r, "lock acquire");
+}
+
 static bool needs_reason(enum op op)
 {
 	return op == OP_BLOCK || op == OP_ESCALATE || op == OP_FAIL || op == OP_CANCEL ||
@@ -738,6 +752,7 @@ int main(void)
 		cmocka_unit_test(missing_words_by_status),
 		cmocka_unit_test(status_of_another_call),
 		cmocka_unit_test(bad_ids),
+		cmocka_unit_test(locks_of_the_queue),
 		cmocka_unit_test(bad_texts),
 		cmocka_unit_test(bad_lists),
 		cmocka_unit_test(bad_extras),
