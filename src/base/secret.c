@@ -87,3 +87,21 @@ uint32_t random_below(uint32_t limit)
 	pthread_once(&once, start_sodium);
 	return randombytes_uniform(limit);
 }
+
+_Static_assert(sizeof(crypto_hash_sha256_state) <= sizeof(((struct digest *)0)->state),
+	       "a digest has room for libsodium's");
+
+void digest_start(struct digest *d)
+{
+	crypto_hash_sha256_init((crypto_hash_sha256_state *)d->state);
+}
+
+void digest_add(struct digest *d, const void *p, size_t n)
+{
+	crypto_hash_sha256_update((crypto_hash_sha256_state *)d->state, p, n);
+}
+
+void digest_end(struct digest *d, unsigned char out[HASH_LEN])
+{
+	crypto_hash_sha256_final((crypto_hash_sha256_state *)d->state, out);
+}

@@ -15,7 +15,14 @@ struct str token_make(struct arena *a);
 bool token_valid(struct str token);
 struct str token_hash(struct arena *a, struct str token); /* HASH_LEN raw bytes */
 struct str hash_hex(struct arena *a, struct str bytes);   /* SHA-256 of the bytes, in hex */
-bool secret_eq(struct str a, struct str b);               /* in constant time */
+/* The same, piece by piece. */
+struct digest {
+	_Alignas(8) unsigned char state[128];
+};
+void digest_start(struct digest *d);
+void digest_add(struct digest *d, const void *p, size_t n);
+void digest_end(struct digest *d, unsigned char out[HASH_LEN]);
+bool secret_eq(struct str a, struct str b); /* in constant time */
 uint32_t random_below(uint32_t limit);
 
 #endif

@@ -32,8 +32,13 @@ static void pack_policy(const struct policy *p, struct buf *out)
 static void pack(const struct change *c, struct buf *out)
 {
 	const struct job *j = c->ctx;
-	struct request rq = *j->rq;
+	struct request rq;
 
+	if (c->fn != job_run) {
+		out->full = true; /* it is no call: its owner makes it */
+		return;
+	}
+	rq = *j->rq;
 	pack_str(out, TAG_PROOF, j->proof);
 	pack_str(out, TAG_FRESH, j->fresh);
 	pack_policy(j->policy, out);

@@ -187,6 +187,7 @@ static int (*const orders[])(const void *, const void *) = {
 	[PICK_ALL] = order_all,
 	[PICK_ELIGIBLE] = order_eligible,
 	[PICK_LATER] = order_later,
+	[PICK_OTHERS] = order_all,
 };
 
 static int merge_collect(struct merge *m)
@@ -312,9 +313,14 @@ void edit_drop(struct edit *e, struct str key)
 
 void edit_log(struct edit *e, struct str key, struct str data)
 {
+	edit_log_at(e, e->now, key, data);
+}
+
+void edit_log_at(struct edit *e, int64_t at, struct str key, struct str data)
+{
 	struct edit_entry *n = arena_new(e->arena, struct edit_entry);
 
-	n->entry = (struct entry){ .at = e->now, .key = key, .data = data };
+	n->entry = (struct entry){ .at = at, .key = key, .data = data };
 	*e->last = n;
 	e->last = &n->next;
 }

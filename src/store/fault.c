@@ -236,6 +236,13 @@ static int f_entries(struct store *s, const struct entry_query *q, entry_fn *fn,
 	return rc ? rc : f->inner->ops->entries(f->inner, q, fn, ctx);
 }
 
+static int f_snapshot(struct store *s, int (*fn)(void *ctx), void *ctx)
+{
+	struct fault *f = (struct fault *)s;
+
+	return f->inner->ops->snapshot(f->inner, fn, ctx);
+}
+
 static int f_wake_fd(struct store *s)
 {
 	struct store *in = ((struct fault *)s)->inner;
@@ -292,6 +299,7 @@ static const struct store_ops fault_ops = {
 	.tally = f_tally,
 	.modify = f_modify,
 	.entries = f_entries,
+	.snapshot = f_snapshot,
 	.wake_fd = f_wake_fd,
 	.wake_clear = f_wake_clear,
 	.check = f_check,

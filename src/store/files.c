@@ -362,6 +362,7 @@ const struct store_ops store_files = {
 	.tally = files_tally,
 	.modify = files_modify,
 	.entries = files_entries,
+	.snapshot = files_snapshot,
 	.wake_fd = files_wake_fd,
 	.wake_clear = files_wake_clear,
 	.check = files_check,

@@ -197,6 +197,7 @@ void files_unset(struct view *v, struct str key);
 struct ent *files_ent_copy(struct view *v, const struct ent *e); /* in the view's arena */
 int files_get(struct store *s, struct str key, struct record *out, struct arena *a);
 int files_scan(struct store *s, const struct query *q, record_fn *fn, void *ctx);
+int files_snapshot(struct store *s, int (*fn)(void *ctx), void *ctx);
 int files_count(struct store *s, const struct query *q, int64_t *n);
 int files_tally(struct store *s, int64_t *counts);
 /* A line of the log, as bytes. */

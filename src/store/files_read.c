@@ -343,6 +343,34 @@ static int send_rest(struct scan *x, struct heap *h, const struct ent *last)
 	return rc;
 }
 
+int files_snapshot(struct store *base, int (*fn)(void *ctx), void *ctx)
+{
+	struct files *s = files_of(base);
+	int rc = enter(s, true);
+
+	if (rc < 0)
+		return rc;
+	s->depth++;
+	rc = fn(ctx);
+	s->depth--;
+	return rc;
+}
+
+/* They have no file of their own, and no order. */
+static int send_others(struct scan *x)
+{
+	struct view *v = &x->s->view;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < v->n; i++) {
+		struct ent scratch;
+
+		if (wanted(x->q, files_peek(v, i, &scratch), x->now))
+			rc = send(x, files_at(v, i));
+	}
+	return rc;
+}
+
 int files_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 {
 	struct scan x = { .s = files_of(base), .q = q, .fn = fn, .ctx = ctx };
@@ -354,9 +382,9 @@ int files_scan(struct store *base, const struct query *q, record_fn *fn, void *c
 		return rc;
 	x.now = now_here(x.s);
 	x.s->depth++;
-	rc = send_first(&x, &last);
+	rc = q->pick == PICK_OTHERS ? send_others(&x) : send_first(&x, &last);
 	x.started = true;
-	if (rc == 0)
+	if (rc == 0 && last)
 		rc = send_rest(&x, &h, last);
 	x.s->depth--;
 	free(h.v);

@@ -156,6 +156,7 @@ const struct store_ops store_sqlite = {
 	.tally = sq_tally,
 	.modify = sq_modify,
 	.entries = sq_entries,
+	.snapshot = sq_snapshot,
 	.wake_fd = sq_wake_fd,
 	.wake_clear = sq_wake_clear,
 	.check = sq_check,

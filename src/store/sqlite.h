@@ -213,6 +213,7 @@ int sq_tally_flush(struct sq *s);
 /* --- sqlite_query.c ----------------------------------------------------------------------------- */
 
 int sq_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx);
+int sq_snapshot(struct store *s, int (*fn)(void *ctx), void *ctx);
 int sq_count(struct store *base, const struct query *q, int64_t *n);
 int sq_tally(struct store *base, int64_t *counts);
 int sq_entries(struct store *base, const struct entry_query *q, entry_fn *fn, void *ctx);

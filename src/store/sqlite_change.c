@@ -24,6 +24,7 @@
 
 #define JUST_OPENED 1000 /* ms in which nobody asks whether the file is still there */
 #define MANY_DUE 100     /* worth a commit of their own */
+#define LARGE 32         /* records in one edit, whose memory does not wait for the commit */
 #define SERVES 16        /* ms for others, after one's own change; see doc/decisions.md */
 
 /* --- the gate ----------------------------------------------------------------------------------- */
@@ -409,6 +410,10 @@ static int run_own(struct sq *s, struct change *changes, size_t n, struct arena 
 		if (rc == 0) {
 			*worth = true;
 			rc = sq_apply(s, &e);
+		}
+		if (e.n_items >= LARGE) { /* an import has thousands of such */
+			s->n_seen = 0;
+			arena_free(a);
 		}
 	}
 	return rc < 0 ? rc : 0;

@@ -172,6 +172,13 @@ static int add_later(struct scan *c)
 	return rc;
 }
 
+static int add_others(struct scan *c)
+{
+	sqlite3_stmt *st;
+
+	return source_add(c, "record", "q=?1 AND status IS NULL", &st);
+}
+
 /* A field that only few records share: those are sorted. */
 struct narrow {
 	const char *from, *where[3]; /* by enum pick */
@@ -259,6 +266,8 @@ static int add_sources(struct scan *c)
 		return add_eligible(c);
 	case PICK_LATER:
 		return add_later(c);
+	case PICK_OTHERS:
+		return add_others(c);
 	default:
 		return add_statuses(c);
 	}
@@ -338,6 +347,20 @@ int sq_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 		return rc;
 	rc = scan_in_state(&c, fn, ctx);
 	sq_read_end(c.s);
+	return rc;
+}
+
+int sq_snapshot(struct store *base, int (*fn)(void *ctx), void *ctx)
+{
+	struct sq *s = sq_of(base);
+	int rc = sq_guard(s);
+
+	if (rc == 0)
+		rc = sq_read_begin(s);
+	if (rc < 0)
+		return rc;
+	rc = fn(ctx);
+	sq_read_end(s);
 	return rc;
 }
 

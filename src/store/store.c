@@ -47,6 +47,8 @@ static bool picked(const struct query *q, const struct index *ix, int64_t now)
 		return ix->lane == LANE_READY || (timed && due);
 	case PICK_LATER:
 		return timed && !due;
+	case PICK_OTHERS:
+		return ix->status == 0 && !index_gone(ix, now);
 	default:
 		return ix->status != 0 && !index_gone(ix, now);
 	}

@@ -87,7 +87,8 @@ int index_cmp(const struct index *a, const struct index *b);
 enum pick {
 	PICK_ALL,      /* every task, by created_at, then id */
 	PICK_ELIGIBLE, /* invariant 7, by index_cmp() */
-	PICK_LATER     /* LANE_LATER whose eligible_at is yet to come, by that, then id */
+	PICK_LATER,    /* LANE_LATER whose eligible_at is yet to come, by that, then id */
+	PICK_OTHERS    /* every record that is no task, in any order; `after` does not count */
 };
 
 struct query {
@@ -176,6 +177,8 @@ int edit_first(struct edit *e, const struct query *q, struct record **out);
 void edit_put(struct edit *e, struct record *r);
 void edit_drop(struct edit *e, struct str key);
 void edit_log(struct edit *e, struct str key, struct str data);
+/* A line of an earlier time, brought in from elsewhere. */
+void edit_log_at(struct edit *e, int64_t at, struct str key, struct str data);
 
 struct change {
 	edit_fn *fn;
@@ -253,6 +256,8 @@ struct store_ops {
 	 * nothing to commit; a fault means that none of them is reported as done, whatever their rc. */
 	int (*modify)(struct store *s, struct change *changes, size_t n);
 	int (*entries)(struct store *s, const struct entry_query *q, entry_fn *fn, void *ctx);
+	/* Runs `fn`: all that it reads through `s` is of one committed state. Returns what it says. */
+	int (*snapshot)(struct store *s, int (*fn)(void *ctx), void *ctx);
 	/* Readable when something may have changed; drained by wake_clear(); -1: the caller polls. */
 	int (*wake_fd)(struct store *s);
 	void (*wake_clear)(struct store *s);

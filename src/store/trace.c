@@ -75,7 +75,7 @@ static void add_word(struct buf *b, const char *name, struct str value)
 
 static void add_query(struct buf *b, const struct query *q)
 {
-	static const char *const picks[] = { "all", "eligible", "later" };
+	static const char *const picks[] = { "all", "eligible", "later", "others" };
 
 	buf_addf(b, " %s", picks[q->pick]);
 	if (q->waiting)
@@ -265,6 +265,17 @@ static int t_entries(struct store *s, const struct entry_query *q, entry_fn *fn,
 	return rc;
 }
 
+static int t_snapshot(struct store *s, int (*fn)(void *ctx), void *ctx)
+{
+	struct trace *t = (struct trace *)s;
+	struct buf b = line_start("snapshot");
+	int64_t began = micros();
+	int rc = t->inner->ops->snapshot(t->inner, fn, ctx);
+
+	line_end(t, &b, began, rc);
+	return rc;
+}
+
 static int t_wake_fd(struct store *s)
 {
 	struct store *in = ((struct trace *)s)->inner;
@@ -329,6 +340,7 @@ static const struct store_ops trace_ops = {
 	.tally = t_tally,
 	.modify = t_modify,
 	.entries = t_entries,
+	.snapshot = t_snapshot,
 	.wake_fd = t_wake_fd,
 	.wake_clear = t_wake_clear,
 	.check = t_check,

@@ -354,6 +354,55 @@ static void test_nothing_to_do(void **state)
 	assert_int_equal(conf_modify(c, conf_follow, &p), 5);
 }
 
+struct others {
+	struct conf *c;
+	struct buf keys;
+	int scans;
+};
+
+static int add_key(const struct record *r, void *ctx)
+{
+	struct others *o = ctx;
+
+	buf_addf(&o->keys, "%.*s=%.*s/%.*s ", STRF(r->key), STRF(r->hot), STRF(r->body));
+	return 0;
+}
+
+/* Whatever others do in between, it sees the same twice. */
+static int look_twice(void *ctx)
+{
+	struct others *o = ctx;
+	struct query q = { .pick = PICK_OTHERS, .body = true };
+
+	for (o->scans = 0; o->scans < 2; o->scans++)
+		assert_int_equal(o->c->s->ops->scan(o->c->s, &q, add_key, o), 0);
+	assert_non_null(conf_get(o->c, STR("task/t1")));
+	return 7;
+}
+
+static void test_others(void **state)
+{
+	struct conf *c = *state;
+	struct record t = conf_task(c, "t1"),
+		      one = { .key = STR("meta/one"),
+			      .hot = STR("h"),
+			      .body = STR("b"),
+			      .body_changed = true },
+		      two = { .key = STR("gone/two"), .hot = STR("2") },
+		      going = { .key = STR("request/x"),
+				.ix = { .lane = LANE_GOING, .eligible_at = 1 } };
+	struct others o = { .c = c, .keys = BUF_MAX(1000) };
+
+	assert_int_equal(conf_put(c, &t), 0);
+	assert_int_equal(conf_put(c, &one), 0);
+	assert_int_equal(conf_put(c, &two), 0);
+	assert_int_equal(conf_put(c, &going), 0);
+	assert_int_equal(c->s->ops->snapshot(c->s, look_twice, &o), 7);
+	if (strcmp(o.keys.p, "meta/one=h/b gone/two=2/ meta/one=h/b gone/two=2/ ") != 0)
+		assert_string_equal(o.keys.p, "gone/two=2/ meta/one=h/b gone/two=2/ meta/one=h/b ");
+	buf_free(&o.keys);
+}
+
 int conf_records(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -366,7 +415,7 @@ int conf_records(void)
 		CONF_TEST(test_drop_then_put), CONF_TEST(test_going),
 		CONF_TEST(test_refusal),       CONF_TEST(test_fault),
 		CONF_TEST(test_several),       CONF_TEST(test_several_with_fault),
-		CONF_TEST(test_nothing_to_do),
+		CONF_TEST(test_nothing_to_do), CONF_TEST(test_others),
 	};
 
 	return cmocka_run_group_tests_name("records", tests, NULL, NULL);
