@@ -293,14 +293,10 @@ static void settle(struct client *c, const struct request *rq, struct keys *k, s
 		ans->hint = contested_hint();
 }
 
-void client_call(struct client *c, const struct request *rq, struct answer *ans)
+static struct request signed_by(struct client *c, const struct request *rq)
 {
-	enum store_mode mode = op_flags(rq->op) & OP_READS ? STORE_READ : STORE_WRITE;
 	struct request full = *rq;
-	struct keys k = { .pending.fd = -1 };
 
-	*ans = (struct answer){ 0 };
-	c->keyring.arena = c->arena;
 	if (!HAS(rq, agent))
 		GIVE(&full, agent, c->agent);
 	if (!HAS(rq, run) && c->run.n)
@@ -308,6 +304,42 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 	if (!HAS(rq, host))
 		GIVE(&full, host, c->host);
 	client_sign(c, &full);
+	return full;
+}
+
+size_t client_call_all(struct client *c, const struct request *rqs, struct answer *answers,
+		       size_t n)
+{
+	struct request *full = arena_array(c->arena, struct request, n);
+	struct keys *keys = arena_array(c->arena, struct keys, n);
+	size_t failed;
+
+	c->keyring.arena = c->arena;
+	answers[0] = (struct answer){ 0 };
+	if (client_open(c, STORE_WRITE, &answers[0]) != SUCCESS)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		full[i] = signed_by(c, &rqs[i]);
+		keys[i].pending.fd = -1;
+		answers[i] = (struct answer){ 0 };
+		if (complete(c, &full[i], &keys[i], &answers[i]) != SUCCESS)
+			return i;
+	}
+	queue_patience(c->queue, client_timeout(c, OP_BATCH));
+	failed = queue_call_all(c->queue, full, answers, n, c->arena);
+	for (size_t i = 0; failed == n && i < n; i++)
+		settle(c, &full[i], &keys[i], &answers[i]);
+	return failed;
+}
+
+void client_call(struct client *c, const struct request *rq, struct answer *ans)
+{
+	enum store_mode mode = op_flags(rq->op) & OP_READS ? STORE_READ : STORE_WRITE;
+	struct request full = signed_by(c, rq);
+	struct keys k = { .pending.fd = -1 };
+
+	*ans = (struct answer){ 0 };
+	c->keyring.arena = c->arena;
 	if (client_open(c, mode, ans) != SUCCESS)
 		return;
 	if (complete(c, &full, &k, ans) != SUCCESS)

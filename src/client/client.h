@@ -48,6 +48,10 @@ enum result client_open(struct client *c, enum store_mode mode, struct answer *a
 int64_t client_timeout(const struct client *c, unsigned kind);
 /* rq is left as it is: a repeat of it is completed anew. */
 void client_call(struct client *c, const struct request *rq, struct answer *ans);
+/* Several changes in one commit, all of them or none; none of them takes a lock. n, or which one kept them
+ * from being made: its answer says why. */
+size_t client_call_all(struct client *c, const struct request *rqs, struct answer *answers,
+		       size_t n);
 /* The token that a holder's call about the task would go with: `said`, or PAWL_TOKEN for the task in
  * PAWL_TASK, or the saved one. Empty: there is none. Else what is wrong, in *ans. */
 enum result client_token(struct client *c, struct str task, struct str said, struct str *token,

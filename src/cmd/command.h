@@ -55,6 +55,11 @@ struct torture_args {
 	struct str only, history, check, remove;
 };
 
+struct data_args {
+	struct str format, output, file;
+	int64_t update, skip, check, keep_going, force;
+};
+
 /* Where values go: the request itself, and what only the command is told. */
 struct args {
 	struct request rq;
@@ -63,6 +68,7 @@ struct args {
 	struct str shell, key, value, event, on_success, on_failure, profile;
 	struct strs words;
 	struct torture_args torture;
+	struct data_args data;
 	struct global global;
 	uint64_t seen; /* 1 << index of a parameter of the command that was given */
 };

@@ -12,6 +12,7 @@ const struct command_group command_groups[] = { { "plan", "plan the work" },
 						{ "review",
 						  "decide as a reviewer or a person in charge" },
 						{ "look", "look" },
+						{ "data", "move tasks in and out" },
 						{ "locks", "locks by themselves" },
 						{ "setup", "set up and find out" },
 						{ 0 } };
@@ -23,6 +24,7 @@ const char *command_family(const char *word)
 		{ "emergency", "nobody changes anything, until it is over" },
 		{ "config", "settings, and where each comes from" },
 		{ "id", "ids from the queue's counter" },
+		{ "batch", "many tasks in one commit" },
 	};
 
 	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)

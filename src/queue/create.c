@@ -40,13 +40,12 @@ static int taken(struct work *w, struct loaded *l)
 		STR("--if-absent takes the one that is there; without --id a free id is made"));
 }
 
-/* A task that was removed left its fence behind: the next one of that name goes on from there. */
-static int old_fence(struct work *w, struct loaded *l)
+int old_fence(struct work *w, struct loaded *l, int64_t *fence)
 {
 	struct str key = gone_key(w, l);
-	int r = number_get(w, key, &l->task.fence);
+	int r = number_get(w, key, fence);
 
-	if (!r && l->task.fence)
+	if (!r && *fence)
 		edit_drop(w->e, key);
 	return r;
 }
@@ -67,7 +66,7 @@ int new_task(struct work *w, struct str id, struct loaded **out)
 	if (HAS(w->rq, status))
 		t->status = w->rq->status;
 	*out = l;
-	return old_fence(w, l);
+	return old_fence(w, l, &l->task.fence);
 }
 
 int do_create(struct work *w)

@@ -19,7 +19,7 @@ static int waits_for(void *ctx, struct str key, struct strs *out)
 	return r;
 }
 
-static int no_cycle(struct work *w, struct str from, struct str to, struct str message)
+int no_cycle(struct work *w, struct str from, struct str to, struct str message)
 {
 	int r = graph_reaches(from, to, waits_for, w, w->arena);
 

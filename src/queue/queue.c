@@ -9,16 +9,6 @@
 #include "core/lease.h"
 #include "queue/work.h"
 
-struct queue {
-	struct store *store;
-	struct store_error err;
-	struct policy policy;
-	struct str (*pass)(void *ctx, enum typed kind, struct arena *a);
-	void *pass_ctx;
-	bool impatient;
-	struct arena arena; /* what the store was told */
-};
-
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a)
 {
 	bool api = err->fault >= STORE_UNREACHABLE;
@@ -287,6 +277,24 @@ static void tell_waited(struct job *jobs, size_t n, int64_t ms)
 	}
 }
 
+bool guard_wait(struct queue *q, struct job *j, int64_t *deadline)
+{
+	int64_t timeout = q->store->env.timeout_ms;
+
+	if (has_pass(q, j))
+		return true;
+	if (q->impatient)
+		return false;
+	if (!*deadline) {
+		*deadline = monotonic_ms() + timeout;
+		queue_wake_fd(q);
+	}
+	if (wait_until_free(q, j, *deadline))
+		return true;
+	tell_waited(j, 1, timeout);
+	return false;
+}
+
 /* Nothing is held while it waits: a refusal has ended its transaction. Whatever wakes is asked for before one
  * looks, so that nothing is missed in between. */
 static void write_in_turn(struct queue *q, struct change *changes, struct job *jobs, size_t n)
@@ -334,6 +342,63 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 		writes++;
 	}
 	write_in_turn(q, changes, jobs, writes);
+}
+
+/* One that is refused takes all of them back. */
+struct strict_job {
+	struct job job;
+	bool *refused;
+};
+
+static int strict_run(struct edit *e, void *ctx)
+{
+	struct strict_job *s = ctx;
+	int r = job_run(e, &s->job);
+
+	if (r <= 0 || s->job.ans->code == SUCCESS)
+		return r;
+	*s->refused = true;
+	return STORE_UNSUPPORTED;
+}
+
+static size_t first_refused(const struct answer *answers, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && answers[i].code == SUCCESS)
+		i++;
+	return i;
+}
+
+size_t queue_call_all(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,
+		      struct arena *a)
+{
+	struct strict_job *jobs = arena_array(a, struct strict_job, n);
+	struct change *changes = arena_array(a, struct change, n);
+	int64_t deadline = 0;
+	bool refused;
+	size_t bad;
+	int r;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!valid(q, &rqs[i], &answers[i], a))
+			return i;
+		jobs[i] = (struct strict_job){ job_make(&q->policy, &rqs[i], &answers[i], a),
+					       &refused };
+		changes[i] = (struct change){ .fn = strict_run, .ctx = &jobs[i] };
+	}
+	do {
+		refused = false;
+		r = q->store->ops->modify(q->store, changes, n);
+		bad = refused ? first_refused(answers, n) : 0;
+	} while (refused && answers[bad].barred && guard_wait(q, &jobs[bad].job, &deadline));
+	if (r >= 0)
+		return n;
+	if (refused)
+		return bad;
+	answers[0] = (struct answer){ 0 };
+	fault_answer(&q->err, &answers[0], a);
+	return 0;
 }
 
 void queue_call(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a)

@@ -46,6 +46,9 @@ void queue_call(struct queue *q, const struct request *rq, struct answer *ans, s
 /* Several in a row, in one commit where the store can; what only reads sees the state before them. */
 void queue_call_many(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,
 		     struct arena *a);
+/* Several changes in one commit, all of them or none. n, or which one was refused: its answer says why. */
+size_t queue_call_all(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,
+		      struct arena *a);
 /* Returns when something may have changed, or after `ms` at the latest. */
 void queue_wait(struct queue *q, int64_t ms);
 /* For those who also wait for other things: readable when something may have changed, until queue_woken();

@@ -13,6 +13,16 @@
 #define REFUSED 1
 #define COUNTER_KEY STR("meta/counter")
 
+struct queue {
+	struct store *store;
+	struct store_error err;
+	struct policy policy;
+	struct str (*pass)(void *ctx, enum typed kind, struct arena *a);
+	void *pass_ctx;
+	bool impatient;
+	struct arena arena; /* what the store was told */
+};
+
 /* A request on its way: job_run() is its edit. */
 struct job {
 	const struct policy *policy;
@@ -95,6 +105,10 @@ int take_next(struct work *w, struct loaded **out); /* *out NULL: nothing eligib
 /* The task that an earlier call with this fresh token took and still holds; *out NULL: none. */
 int taken_before(struct work *w, struct loaded **out);
 int set_parent(struct work *w, struct loaded *l);
+/* REFUSED with `message` if `from` waits for `to`, both keys. */
+int no_cycle(struct work *w, struct str from, struct str to, struct str message);
+/* A task that was removed left its fence behind: the next one of that name goes on from there. */
+int old_fence(struct work *w, struct loaded *l, int64_t *fence);
 int leave_parent(struct work *w, struct loaded *l);
 int add_depends(struct work *w, struct loaded *l);
 /* A Ready task of that id, with what the request says of it. */
@@ -104,6 +118,9 @@ void select_query(const struct request *rq, const struct policy *p, struct query
 
 /* May this request change anything now? In its own transaction, before it does. */
 int guard_check(struct work *w);
+/* A change was kept out (j->ans->barred) and has ended. true: it may be tried again, with the caller's own token for
+ * that lock in j->pass, or after a wait; false: the time is over. *deadline: 0 at first. */
+bool guard_wait(struct queue *q, struct job *j, int64_t *deadline);
 /* After it: forgets locks of the whole queue that ran out, if something is written anyway. */
 void guard_tidy(struct work *w);
 /* Locks of the whole queue that nobody can need any more. */

@@ -131,6 +131,7 @@ static const struct store_ops store_git = {
 	.tally = git_tally,
 	.modify = git_modify,
 	.entries = git_entries,
+	.snapshot = git_snapshot,
 	.wake_fd = git_wake_fd,
 	.wake_clear = git_wake_clear,
 	.check = git_check,

@@ -214,6 +214,7 @@ void git_view_free(struct git_view *v);
 void git_view_clear(struct git_view *v);
 int git_get(struct store *s, struct str key, struct record *out, struct arena *a);
 int git_scan(struct store *s, const struct query *q, record_fn *fn, void *ctx);
+int git_snapshot(struct store *s, int (*fn)(void *ctx), void *ctx);
 int git_count(struct store *s, const struct query *q, int64_t *n);
 int git_tally(struct store *s, int64_t *counts);
 int git_entries(struct store *s, const struct entry_query *q, entry_fn *fn, void *ctx);

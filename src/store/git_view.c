@@ -413,6 +413,19 @@ static int send_with_body(const struct record *r, void *ctx)
 	return rc;
 }
 
+int git_snapshot(struct store *base, int (*fn)(void *ctx), void *ctx)
+{
+	struct git *s = git_of(base);
+	int rc = refresh(s);
+
+	if (rc < 0)
+		return rc;
+	s->depth++;
+	rc = fn(ctx);
+	s->depth--;
+	return rc;
+}
+
 int git_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 {
 	struct git *s = git_of(base);

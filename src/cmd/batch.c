@@ -1,0 +1,366 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cmd/args_json.h"
+#include "cmd/data.h"
+#include "cmd/fields.h"
+
+#define ITEMS_MAX 10000
+#define INPUT_MAX (64u << 20)
+
+#define PARAM_WORDS(word, text) \
+	LOCAL(words, word, P_WORDS, .flags = P_POSITIONAL, .value = word, .help = (text))
+#define PARAM_FILE                                                                            \
+	LOCAL(data.file, "file", P_NAME, .letter = 'F', .value = "FILE",                      \
+	      .help = "take them from there, one on a line or a JSON object on a line; - is " \
+		      "standard input")
+#define PARAM_KEEP_GOING                                            \
+	LOCAL(data.keep_going, "keep-going", P_FLAG, .letter = 'k', \
+	      .help = "one by one, each by itself; default: all of them or none")
+
+static const struct param add_params[] = {
+	PARAM_WORDS("TITLE", "title of a task"),
+	PARAM_FILE,
+	PARAM_KEEP_GOING,
+	PARAM(status, "status", P_STATUS, .def = "Ready", .choices = "ready backlog",
+	      .help = "Ready, or Backlog: not to be offered yet"),
+	FIELD_PARAMS(0),
+	PARAM(depends, "depends", P_IDS, .letter = 'D', .help = "task that must be Done first"),
+	{ 0 }
+};
+
+static const struct param update_params[] = {
+	PARAM_WORDS("ID", "task to change"),
+	PARAM_FILE,
+	PARAM_KEEP_GOING,
+	PARAM(title, "title", P_TITLE, .help = "one line that says what it is"),
+	PARAM(status, "status", P_STATUS, .choices = "ready backlog", .help = "Backlog or Ready"),
+	FIELD_PARAMS(P_EMPTY),
+	PARAM(add_labels, "add-label", P_NAMES, .help = "label to add to those it has"),
+	PARAM(remove_labels, "remove-label", P_NAMES, .help = "label to take away"),
+	{ 0 }
+};
+
+static const struct param remove_params[] = {
+	PARAM_WORDS("ID", "task to remove"),
+	PARAM_FILE,
+	PARAM_KEEP_GOING,
+	PARAM(force, "force", P_FLAG, .letter = 'f',
+	      .help = "even if it is held, or others depend on it"),
+	PARAM_REASON(0, "why, for the log"),
+	{ 0 }
+};
+
+struct batch {
+	struct session *s;
+	const struct args *common; /* what is said of all of them */
+	const struct command *each;
+	struct request *rqs;
+	size_t n;
+	struct str where; /* for messages */
+};
+
+/* --- what is to be done --------------------------------------------------------------------------- */
+
+static struct str fault_at(struct batch *b, const char *fault)
+{
+	return arena_printf(b->s->arena, "%.*s: %s", STRF(b->where), fault);
+}
+
+/* NULL, or what is wrong. */
+static const char *add_request(struct batch *b, const struct request *rq)
+{
+	if (b->n == ITEMS_MAX)
+		return "more than 10,000 in one batch: pawl import takes any number";
+	b->rqs = arena_grow(b->s->arena, b->rqs, b->n, sizeof(*rq));
+	b->rqs[b->n++] = *rq;
+	return NULL;
+}
+
+/* A title, or an id. */
+static const char *add_word(struct batch *b, struct str word)
+{
+	bool title = b->each == &cmd_create;
+	struct args one = *b->common;
+	const char *fault = param_set(&one,
+				      param_find(b->each->params, title ? STR("title") : STR("id")),
+				      word, b->s->arena);
+
+	one.rq.op = b->each->op;
+	return fault ? fault : add_request(b, &one.rq);
+}
+
+static const char *add_object(struct batch *b, struct str text)
+{
+	json_error_t err;
+	json_t *o = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &err);
+	struct args one = *b->common;
+	const char *fault;
+
+	if (!o)
+		return arena_cstr(b->s->arena, str_c(err.text));
+	fault = args_from_json(&one, b->each, o, true, b->s->arena);
+	json_decref(o);
+	return fault ? fault : add_request(b, &one.rq);
+}
+
+static const char *add_line(struct batch *b, struct str line)
+{
+	line = str_trim(line);
+	if (!line.n)
+		return NULL;
+	return line.p[0] == '{' ? add_object(b, line) : add_word(b, line);
+}
+
+static int read_whole(struct batch *b, const char *path, struct str *out)
+{
+	FILE *f = !strcmp(path, "-") ? stdin : fopen(path, "re");
+	struct buf text = BUF_MAX(INPUT_MAX);
+	char piece[65536];
+	size_t n;
+	int r = 0;
+
+	if (!f)
+		return -errno;
+	while ((n = fread(piece, 1, sizeof(piece), f)) > 0)
+		buf_add(&text, piece, n);
+	if (ferror(f))
+		r = -EIO;
+	if (f != stdin)
+		fclose(f);
+	if (text.full)
+		r = -EFBIG;
+	*out = arena_str(b->s->arena, buf_str(&text));
+	buf_free(&text);
+	return r;
+}
+
+static enum result read_file(struct batch *b, struct str file, json_t **out)
+{
+	char *path = data_path(b->s, file);
+	struct str rest;
+	int r = read_whole(b, path, &rest);
+
+	if (r)
+		return run_fail(b->s, API_ERROR,
+				arena_printf(b->s->arena, "%s: %s", path, strerror(-r)), STR(""),
+				out);
+	for (size_t line = 1; rest.n; line++) {
+		const char *fault;
+
+		b->where = arena_printf(b->s->arena, "%s:%zu", path, line);
+		fault = add_line(b, str_cut(&rest, '\n'));
+		if (fault)
+			return run_fail(b->s, USAGE, fault_at(b, fault), STR("nothing was changed"),
+					out);
+	}
+	return SUCCESS;
+}
+
+static enum result collect(struct batch *b, const struct args *a, json_t **out)
+{
+	for (size_t i = 0; i < a->words.n; i++) {
+		const char *fault;
+
+		if (str_is(a->words.v[i], "-")) {
+			if (read_file(b, STR("-"), out) != SUCCESS)
+				return USAGE;
+			continue;
+		}
+		b->where = text_line(b->s->arena, a->words.v[i]);
+		fault = add_word(b, a->words.v[i]);
+		if (fault)
+			return run_fail(b->s, USAGE, fault_at(b, fault), STR("nothing was changed"),
+					out);
+	}
+	if (a->data.file.n)
+		return read_file(b, a->data.file, out);
+	return SUCCESS;
+}
+
+/* --- doing it --------------------------------------------------------------------------------------- */
+
+static json_t *item_json(const struct request *rq, const struct answer *ans)
+{
+	json_t *o = json_pack("{s:s}", "code", result_name(ans->code));
+	struct str id = ans->task ? ans->task->id : rq->id;
+
+	if (id.n)
+		json_object_set_new(o, "id", json_str(id));
+	else
+		json_object_set_new(o, "title", json_str(rq->title));
+	if (ans->code != SUCCESS)
+		json_object_set_new(o, "message", json_str(ans->message));
+	return o;
+}
+
+/* All of them in one commit. */
+static enum result run_whole(struct batch *b, json_t *results, struct answer *ans)
+{
+	struct answer *answers = arena_array(b->s->arena, struct answer, b->n);
+	size_t bad = client_call_all(&b->s->client, b->rqs, answers, b->n);
+
+	for (size_t i = 0; bad == b->n && i < b->n; i++)
+		json_array_append_new(results, item_json(&b->rqs[i], &answers[i]));
+	if (bad == b->n)
+		return SUCCESS;
+	*ans = answers[bad];
+	ans->task = NULL;
+	json_array_append_new(results, item_json(&b->rqs[bad], &answers[bad]));
+	if (ans->code != API_ERROR)
+		ans->message = arena_printf(b->s->arena,
+					    "number %zu of %zu: %.*s; nothing was changed", bad + 1,
+					    b->n, STRF(ans->message));
+	return ans->code;
+}
+
+/* One by one; the code is that of the first that failed. */
+static enum result run_each(struct batch *b, json_t *results, struct answer *first)
+{
+	struct data_progress progress = { .session = b->s, .doing = "working", .total = b->n };
+	size_t failed = 0;
+
+	for (size_t i = 0; i < b->n; i++) {
+		struct answer ans = { 0 };
+
+		client_call(&b->s->client, &b->rqs[i], &ans);
+		json_array_append_new(results, item_json(&b->rqs[i], &ans));
+		if (ans.code != SUCCESS && !failed++)
+			*first = ans;
+		data_progress(&progress, i + 1);
+	}
+	data_progress_end(&progress);
+	first->task = NULL;
+	if (failed)
+		first->message = arena_printf(b->s->arena, "%zu of %zu failed, first: %.*s", failed,
+					      b->n, STRF(first->message));
+	return first->code;
+}
+
+static enum result run(struct session *s, struct args *a, const struct command *each, json_t **out)
+{
+	struct batch b = { .s = s, .common = a, .each = each };
+	json_t *results = json_array();
+	struct answer ans = { 0 };
+	enum result code = collect(&b, a, out);
+
+	if (code == SUCCESS && !b.n)
+		code = run_fail(s, USAGE, STR("nothing to do: give arguments, or --file FILE"),
+				STR("- reads them from standard input"), out);
+	if (code != SUCCESS) {
+		json_decref(results);
+		return code;
+	}
+	code = a->data.keep_going ? run_each(&b, results, &ans) : run_whole(&b, results, &ans);
+	if (code == SUCCESS)
+		*out = run_success();
+	else
+		(void)run_answer(&ans, s->arena, out);
+	json_object_set_new(*out, "results", results);
+	return code;
+}
+
+static enum result run_add(struct session *s, struct args *a, json_t **out)
+{
+	const char *fault = fields_fault(&a->rq);
+
+	if (fault)
+		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help batch add`"), out);
+	return run(s, a, &cmd_create, out);
+}
+
+static enum result run_update(struct session *s, struct args *a, json_t **out)
+{
+	const char *fault = fields_fault(&a->rq);
+
+	if (fault)
+		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help batch update`"), out);
+	return run(s, a, &cmd_update, out);
+}
+
+static enum result run_remove(struct session *s, struct args *a, json_t **out)
+{
+	return run(s, a, &cmd_remove, out);
+}
+
+static void show(const json_t *o, struct view *v)
+{
+	const json_t *list = json_object_get(o, "results");
+	long long done = 0;
+
+	if (!list)
+		return; /* it never came to that */
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *r = json_array_get(list, i);
+		const char *name = view_get(r, "id") ? view_get(r, "id") : view_get(r, "title");
+
+		if (!view_get(r, "message"))
+			done++;
+		if (v->quiet && !view_get(r, "message")) {
+			view_data(v, PLAIN, name);
+			view_text(v, PLAIN, "\n");
+		} else if (!v->quiet && view_get(r, "message")) {
+			view_data(v, BOLD, name);
+			view_text(v, RED, " %s ", view_get(r, "code"));
+			view_data(v, PLAIN, view_get(r, "message"));
+			view_text(v, PLAIN, "\n");
+		}
+	}
+	if (!v->quiet)
+		view_text(v, GREEN, "%lld done\n", done);
+}
+
+#define DETAIL                                                                                         \
+	"They are arguments, or lines of a file or of standard input (-): a word for each, or a JSON " \
+	"object with the options of `pawl "
+#define DETAIL_END                                                                                        \
+	"`. All of them are done in one commit, or none; with --keep-going each by itself, and the exit " \
+	"code is that of the first that failed."
+
+const struct command cmd_batch_add = {
+	.name = "batch add",
+	.group = "data",
+	.summary = "make several tasks at once",
+	.detail = DETAIL "create" DETAIL_END,
+	.example = "pawl batch add \"Fix the parser\" \"Write the docs\" --label docs\n"
+		   "pawl batch add --file titles.txt --priority high",
+	.see = "create, import, batch update",
+	.params = add_params,
+	.flags = C_WRITE | C_REPORT,
+	.fails = FAILS(CONFLICT, NOT_FOUND),
+	.run = run_add,
+	.show = show,
+};
+
+const struct command cmd_batch_update = {
+	.name = "batch update",
+	.group = "data",
+	.summary = "change several tasks at once",
+	.detail = DETAIL "update" DETAIL_END,
+	.example = "pawl batch update t1 t2 t3 --priority high --add-label urgent\n"
+		   "pawl batch update --file changes.jsonl",
+	.see = "update, batch add, list",
+	.params = update_params,
+	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE | C_REPORT,
+	.fails = FAILS(CONFLICT, NOT_FOUND),
+	.run = run_update,
+	.show = show,
+};
+
+const struct command cmd_batch_remove = {
+	.name = "batch remove",
+	.group = "data",
+	.summary = "remove several tasks at once",
+	.detail = DETAIL "remove" DETAIL_END,
+	.example = "pawl batch remove t1 t2 t3\n"
+		   "pawl batch remove --file ids.txt --keep-going",
+	.see = "remove, clear, archive",
+	.params = remove_params,
+	.flags = C_WRITE | C_DESTRUCTIVE | C_REPORT,
+	.fails = FAILS(NOT_FOUND),
+	.run = run_remove,
+	.show = show,
+};

@@ -1,0 +1,82 @@
+#include "cmd/data.h"
+#include "queue/transfer.h"
+
+static const struct param params[] = { LOCAL(yes, "yes", P_FLAG, .letter = 'y',
+					     .help = "do not ask"),
+				       LOCAL(data.force, "force", P_FLAG, .letter = 'f',
+					     .help = "do not ask, and remove what is held as well"),
+				       { 0 } };
+
+static enum result overview(struct session *s, struct answer *ans)
+{
+	struct request rq = { .op = OP_OVERVIEW };
+
+	client_call(&s->client, &rq, ans);
+	return ans->code;
+}
+
+static bool agreed(struct session *s, const struct args *a, int64_t total)
+{
+	json_t *o;
+	int said;
+
+	if (a->yes || a->data.force || !total)
+		return true;
+	o = json_pack("{s:I}", "would_remove", (json_int_t)total);
+	said = s->confirm ? s->confirm(s, &cmd_clear, o) : -1;
+	json_decref(o);
+	return said > 0;
+}
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	struct answer ans = { 0 }, locks;
+	enum result code = overview(s, &ans);
+	int64_t n = 0;
+
+	if (code != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	if (!agreed(s, a, ans.total))
+		return run_fail(s, USAGE,
+				arena_printf(s->arena, "%lld tasks would be removed; nothing was",
+					     (long long)ans.total),
+				STR("pawl clear --yes does it; pawl backup keeps them first"), out);
+	locks = data_locks(s);
+	code = data_open(s, OP_HEAVY, &ans);
+	if (code == SUCCESS)
+		code = queue_clear(s->client.queue, a->data.force, s->client.agent, s->client.run,
+				   &n, &ans, s->arena);
+	if (code != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	data_forget(s, &locks);
+	*out = run_success();
+	json_object_set_new(*out, "removed", json_integer(n));
+	return SUCCESS;
+}
+
+static void show(const json_t *o, struct view *v)
+{
+	if (v->quiet)
+		return;
+	if (json_object_get(o, "would_remove"))
+		view_text(v, YELLOW, "this removes all %lld tasks\n",
+			  (long long)view_int(o, "would_remove"));
+	else
+		view_text(v, GREEN, "%lld tasks removed\n", (long long)view_int(o, "removed"));
+}
+
+const struct command cmd_clear = {
+	.name = "clear",
+	.group = "data",
+	.summary = "remove all tasks",
+	.detail =
+		"Asks first, unless --yes. If somebody holds one of them, nothing is removed (40) without --force. "
+		"The log stays, and so do the fences: a task made later under an old id goes on from there.",
+	.example = "pawl backup\n"
+		   "pawl clear --yes",
+	.see = "backup, remove, archive",
+	.params = params,
+	.flags = C_WRITE | C_DESTRUCTIVE | C_IDEMPOTENT,
+	.run = run,
+	.show = show,
+};

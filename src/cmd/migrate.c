@@ -1,0 +1,129 @@
+#include "client/backup.h"
+#include "cmd/data.h"
+
+static const struct param params[] = {
+	LOCAL(data.file, "FROM", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED | P_FILLED,
+	      .value = "URI", .help = "store that has the queue"),
+	LOCAL(data.output, "TO", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED | P_FILLED,
+	      .value = "URI", .help = "store that gets it; its queue is empty, or not there yet"),
+	{ 0 }
+};
+
+static enum result open_store(struct session *s, struct str uri, enum store_mode mode,
+			      struct client *c, struct answer *ans)
+{
+	struct client_options said = s->client.said;
+	enum result code;
+
+	said.store = uri;
+	code = client_init(c, &said, ans, s->arena);
+	return code == SUCCESS ? client_open(c, mode, ans) : code;
+}
+
+static struct load load_of(struct session *s, struct backup *b, struct data_progress *progress)
+{
+	return (struct load){ .records = b->records,
+			      .lines = b->lines,
+			      .made_at = b->made_at,
+			      .next = backup_next,
+			      .rewind = backup_rewind,
+			      .ctx = b,
+			      .progress = data_progress,
+			      .progress_ctx = progress,
+			      .agent = s->client.agent,
+			      .run = s->client.run };
+}
+
+static enum result taken(struct session *s, struct str to, struct answer *ans)
+{
+	return answer_fail(
+		ans, CONFLICT,
+		arena_printf(s->arena, "there is something else in the queue of %.*s", STRF(to)),
+		STR("name an empty one, or another --queue in it"));
+}
+
+/* What an earlier call has done is found, not done again. */
+static enum result copy(struct session *s, struct str to, struct client *target, struct backup *b,
+			bool *there, struct answer *ans)
+{
+	struct data_progress progress = { .session = s,
+					  .doing = "migrating",
+					  .total = b->records + b->lines };
+	struct load l = load_of(s, b, &progress);
+	int64_t tasks, others, lines;
+	enum result code = queue_extent(target->queue, &tasks, &others, &lines, ans, s->arena);
+
+	if (code != SUCCESS)
+		return code;
+	*there = tasks || others || lines;
+	queue_patience(target->queue, client_timeout(target, OP_HEAVY));
+	if (!*there)
+		code = queue_load(target->queue, &l, ans, s->arena);
+	data_progress_end(&progress);
+	if (code == SUCCESS)
+		code = queue_verify(target->queue, &l, ans, s->arena);
+	return *there && code == MISCONFIGURED ? taken(s, to, ans) : code;
+}
+
+static enum result run(struct session *s, struct args *a, json_t **out)
+{
+	struct client from = { 0 }, to = { 0 };
+	struct answer ans = { 0 };
+	struct backup b = { 0 };
+	bool there = false;
+	enum result code = open_store(s, a->data.file, STORE_READ, &from, &ans);
+
+	if (code == SUCCESS)
+		code = open_store(s, a->data.output, STORE_CREATE, &to, &ans);
+	if (code == SUCCESS && str_eq(from.keyring.queue, to.keyring.queue))
+		code = answer_fail(&ans, USAGE, STR("both are the same queue"),
+				   STR("run `pawl help migrate`"));
+	if (code == SUCCESS)
+		code = backup_write(from.queue, NULL, &b, &ans, s->arena);
+	if (code == SUCCESS)
+		code = copy(s, to.uri, &to, &b, &there, &ans);
+	backup_close(&b);
+	client_close(&from);
+	client_close(&to);
+	if (code != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	*out = run_success();
+	json_object_set_new(*out, "tasks", json_integer(b.tasks));
+	json_object_set_new(*out, "lines", json_integer((json_int_t)b.lines));
+	json_object_set_new(*out, "existed", json_boolean(there));
+	json_object_set_new(*out, "store", json_str(to.uri));
+	return SUCCESS;
+}
+
+static void show(const json_t *o, struct view *v)
+{
+	bool existed = json_is_true(json_object_get(o, "existed"));
+
+	if (v->quiet)
+		return;
+	view_text(v, GREEN, "%lld tasks", (long long)view_int(o, "tasks"));
+	view_text(v, PLAIN, " and %lld lines of the log %s ", (long long)view_int(o, "lines"),
+		  existed ? "were already in" : "are now in");
+	view_data(v, BOLD, view_get(o, "store"));
+	view_text(v, DIM,
+		  "\nnext: pawl config set store URI, in every folder that uses the queue\n");
+}
+
+const struct command cmd_migrate = {
+	.name = "migrate",
+	.group = "data",
+	.summary = "copy a queue to another store",
+	.detail =
+		"All of it: tasks, comments, log, counter, locks with their tokens and fences, so that who holds a "
+		"task goes on in the new place. It comes in one commit and is compared with the source, record by "
+		"record; the source is only read. A call that was cut short can be repeated. Let nobody change "
+		"the source meanwhile: later changes do not follow.",
+	.example = "pawl migrate sqlite:.pawl/queue.db files:tasks\n"
+		   "pawl config set store files:tasks",
+	.see = "backup, export, init",
+	.params = params,
+	.flags = C_WRITE | C_IDEMPOTENT,
+	.fails = FAILS(CONFLICT),
+	.run = run,
+	.show = show,
+};

@@ -1,0 +1,549 @@
+/* All of a queue, out of it and into it. */
+#include "core/codec.h"
+#include "core/lease.h"
+#include "queue/transfer.h"
+#include "queue/work.h"
+
+#define PIECE 64
+
+static bool is_task(struct str key)
+{
+	return str_starts(key, STR("task/"));
+}
+
+static enum result failed(struct queue *q, int r, struct answer *ans, struct arena *a)
+{
+	if (!q->err.fault)
+		store_fail(&q->store->env, r, "pawl doctor looks at the whole store",
+			   "a record is damaged");
+	return fault_answer(&q->err, ans, a);
+}
+
+/* --- out ------------------------------------------------------------------------------------------ */
+
+struct dumping {
+	struct store *store;
+	item_fn *fn;
+	void *ctx;
+	int stopped;
+};
+
+static int dump_record(const struct record *r, void *ctx)
+{
+	struct dumping *x = ctx;
+	struct item it = { .rec = *r };
+
+	x->stopped = x->fn(x->ctx, &it);
+	return x->stopped != 0;
+}
+
+static int dump_line(const struct entry *e, void *ctx)
+{
+	struct dumping *x = ctx;
+	struct item it = { .line = true, .entry = *e };
+
+	x->stopped = x->fn(x->ctx, &it);
+	return x->stopped != 0;
+}
+
+static int dump_all(void *ctx)
+{
+	struct dumping *x = ctx;
+	struct query tasks = { .body = true }, others = { .pick = PICK_OTHERS, .body = true };
+	struct entry_query lines = { 0 };
+	int r = x->store->ops->scan(x->store, &tasks, dump_record, x);
+
+	if (!r && !x->stopped)
+		r = x->store->ops->scan(x->store, &others, dump_record, x);
+	if (!r && !x->stopped)
+		r = x->store->ops->entries(x->store, &lines, dump_line, x);
+	return r;
+}
+
+enum result queue_dump(struct queue *q, item_fn *fn, void *ctx, int *stopped, struct answer *ans,
+		       struct arena *a)
+{
+	struct dumping x = { q->store, fn, ctx, 0 };
+	int r;
+
+	q->err = (struct store_error){ 0 };
+	r = q->store->ops->snapshot(q->store, dump_all, &x);
+	*stopped = x.stopped;
+	return r < 0 ? failed(q, r, ans, a) : SUCCESS;
+}
+
+struct extent {
+	int64_t *tasks, *others, *lines;
+};
+
+static int count_item(void *ctx, const struct item *it)
+{
+	struct extent *n = ctx;
+
+	++*(it->line ? n->lines : is_task(it->rec.key) ? n->tasks : n->others);
+	return 0;
+}
+
+enum result queue_extent(struct queue *q, int64_t *tasks, int64_t *others, int64_t *lines,
+			 struct answer *ans, struct arena *a)
+{
+	struct extent n = { tasks, others, lines };
+	int stopped;
+
+	*tasks = *others = *lines = 0;
+	return queue_dump(q, count_item, &n, &stopped, ans, a);
+}
+
+/* --- changes in many pieces, all of them or none -------------------------------------------------- */
+
+struct bulk {
+	struct queue *q;
+	struct load *load; /* NULL: only clear */
+	bool force;
+	struct str agent, run;
+	struct answer *ans;
+	struct arena *arena;
+	bool refused;
+	struct job self; /* for the locks of the whole queue */
+	struct answer said;
+	size_t have;    /* lines of the load that the log has already */
+	size_t line;    /* of the load, that comes next */
+	size_t n, done; /* tasks removed; items loaded */
+};
+
+struct piece {
+	struct bulk *b;
+	bool first, clears, last; /* last: of those that clear, or of those that load */
+	bool ends;                /* of all */
+};
+
+static int refuse(struct bulk *b, enum result code, struct str text, struct str hint)
+{
+	b->refused = true;
+	answer_fail(b->ans, code, arena_str(b->arena, text), arena_str(b->arena, hint));
+	return STORE_UNSUPPORTED; /* a fault takes all of it back */
+}
+
+static struct work work_of(struct bulk *b, struct edit *e, struct request *rq, struct answer *said)
+{
+	*rq = (struct request){ .op = OP_REMOVE };
+	*said = (struct answer){ 0 };
+	GIVE(rq, agent, b->agent);
+	if (b->run.n)
+		GIVE(rq, run, b->run);
+	return (struct work){
+		.policy = &b->q->policy,
+		.e = e,
+		.rq = rq,
+		.ans = said,
+		.arena = e->arena,
+		.pass = b->self.pass,
+		.call = { .rq = rq, .policy = &b->q->policy, .now = e->now, .arena = e->arena }
+	};
+}
+
+/* --- removing --------------------------------------------------------------------------------------- */
+
+static int clear_task(struct bulk *b, struct work *w, struct str key)
+{
+	struct loaded *l;
+	int r = work_load_key(w, key, &l);
+
+	if (r)
+		return r;
+	if (!b->force && lease_live(&l->task.lock, w->e->now))
+		return refuse(
+			b, MISCONFIGURED,
+			arena_printf(w->arena, "%.*s is held by %.*s", STRF(l->task.id),
+				     STRF(l->task.lock.holder)),
+			STR("wait until it is done, or end its lock all the same with --force"));
+	if (!b->load)
+		work_log(w, l, "removed", STR("with all others"));
+	number_put(w, gone_key(w, l), l->task.fence);
+	work_drop(w, l);
+	b->n++;
+	return 0;
+}
+
+/* What calls with a request id were told belongs to the state that goes. */
+static int clear_requests(struct work *w)
+{
+	struct query q = { .pick = PICK_OTHERS };
+	struct strs keys = { 0 };
+	int r = work_keys(w, &q, &keys);
+
+	for (size_t i = 0; !r && i < keys.n; i++)
+		if (str_starts(keys.v[i], STR("request/"))) {
+			edit_drop(w->e, keys.v[i]);
+			w->writes++;
+		}
+	return r;
+}
+
+static int clear_piece(struct bulk *b, struct work *w, bool rest)
+{
+	struct query q = { .limit = rest ? 0 : PIECE };
+	struct strs keys = { 0 };
+	int r = work_keys(w, &q, &keys);
+
+	for (size_t i = 0; !r && i < keys.n; i++)
+		r = clear_task(b, w, keys.v[i]);
+	if (!r && rest && b->load)
+		r = clear_requests(w);
+	return r;
+}
+
+/* --- loading ---------------------------------------------------------------------------------------- */
+
+/* How many acquisitions there can have been since: a thousand in a millisecond are more than any store makes. */
+static int64_t fence_gap(const struct bulk *b, int64_t now)
+{
+	int64_t ms = now - b->load->made_at;
+
+	return (ms < 1000 ? 1000 : ms) * 1000;
+}
+
+/* Holders of that time are no holders any more: who comes back with such a token is told so. */
+static int age_task(struct bulk *b, struct work *w, struct loaded *l)
+{
+	int64_t gone;
+	int r = old_fence(w, l, &gone);
+
+	if (l->task.lock.holder.n)
+		lease_clear(&l->task, w->e->now);
+	l->task.fence += fence_gap(b, w->e->now);
+	if (gone > l->task.fence)
+		l->task.fence = gone;
+	return r;
+}
+
+static int load_task(struct bulk *b, struct work *w, const struct record *rec)
+{
+	struct loaded *l;
+	struct task t = { 0 };
+	int r = task_of(rec, &t, w->arena);
+
+	if (r)
+		return refuse(
+			b, MISCONFIGURED,
+			arena_printf(w->arena, "the record of %.*s is damaged", STRF(rec->key)),
+			STR(""));
+	l = work_new(w, t.id);
+	l->task = t;
+	l->was = l->logged = t.status;
+	return b->load->restore ? age_task(b, w, l) : 0;
+}
+
+static int load_number(struct bulk *b, struct work *w, const struct record *rec)
+{
+	int64_t now, then;
+	int r = number_get(w, rec->key, &now);
+
+	if (r)
+		return r;
+	if (!str_to_i64(rec->hot, &then))
+		return refuse(
+			b, MISCONFIGURED,
+			arena_printf(w->arena, "the number in %.*s is damaged", STRF(rec->key)),
+			STR(""));
+	if (str_starts(rec->key, STR("gone/")))
+		then += fence_gap(b, w->e->now);
+	if (then > now)
+		number_put(w, rec->key, then);
+	return 0;
+}
+
+static int load_record(struct bulk *b, struct work *w, const struct record *rec)
+{
+	struct record *r;
+
+	if (is_task(rec->key))
+		return load_task(b, w, rec);
+	if (b->load->restore &&
+	    (str_starts(rec->key, STR("gone/")) || str_eq(rec->key, COUNTER_KEY)))
+		return load_number(b, w, rec);
+	if (b->load->restore && !str_starts(rec->key, STR("request/")))
+		return 0; /* about those days, such as a lock on the whole queue */
+	r = record_copy(w->arena, rec);
+	r->body_changed = true;
+	edit_put(w->e, r);
+	w->writes++;
+	return 0;
+}
+
+static void load_line(struct bulk *b, struct work *w, const struct entry *en)
+{
+	bool clamp = b->load->restore && en->at > w->e->now;
+
+	if (b->line++ < b->have)
+		return;
+	edit_log_at(w->e, clamp ? w->e->now : en->at, en->key, en->data);
+	w->writes++;
+}
+
+static int load_piece(struct bulk *b, struct work *w)
+{
+	int r = 0;
+
+	for (int i = 0; !r && i < PIECE; i++) {
+		struct item it = { 0 };
+		int got = b->load->next(b->load->ctx, &it, w->arena);
+
+		if (got > 0)
+			break;
+		if (got < 0)
+			return refuse(b, API_ERROR,
+				      arena_printf(w->arena, "the backup cannot be read: %s",
+						   strerror(-got)),
+				      STR("nothing was changed"));
+		if (it.line)
+			load_line(b, w, &it.entry);
+		else
+			r = load_record(b, w, &it.rec);
+		b->done++;
+	}
+	if (!r && b->load->progress)
+		b->load->progress(b->load->progress_ctx, b->done);
+	return r;
+}
+
+static void note_restore(struct bulk *b, struct work *w)
+{
+	struct event ev = { .name = STR("restored"), .agent = b->agent, .run = b->run };
+
+	ev.text = arena_printf(w->arena, "%zu records from a backup; %zu tasks were there",
+			       b->load->records, b->n);
+	work_event(w, &ev);
+}
+
+/* --- all of it ------------------------------------------------------------------------------------- */
+
+/* Others may have closed the queue; but one that gets all it has from elsewhere is nobody's yet. */
+static int check_guard(struct bulk *b, struct work *w)
+{
+	int r = b->load && !b->load->restore ? 0 : guard_check(w);
+
+	if (r <= 0)
+		return r;
+	b->said = *w->ans;
+	b->said.message = arena_str(b->arena, w->ans->message);
+	b->said.hint = arena_str(b->arena, w->ans->hint);
+	b->refused = true;
+	return STORE_UNSUPPORTED;
+}
+
+static int bulk_piece(struct edit *e, void *ctx)
+{
+	struct piece *p = ctx;
+	struct bulk *b = p->b;
+	struct request rq;
+	struct answer said;
+	struct work w = work_of(b, e, &rq, &said);
+	int r;
+
+	if (p->first) {
+		b->n = b->done = b->line = 0;
+		b->refused = false;
+		if (b->load)
+			b->load->rewind(b->load->ctx);
+	}
+	r = p->first ? check_guard(b, &w) : 0;
+	if (!r)
+		r = p->clears ? clear_piece(b, &w, p->last) : load_piece(b, &w);
+	if (!r && p->ends && b->load && b->load->restore)
+		note_restore(b, &w);
+	if (!r)
+		r = work_flush(&w);
+	return r ? r : w.writes ? 0 : REFUSED;
+}
+
+static enum result run_bulk(struct bulk *b, size_t clears, size_t loads)
+{
+	size_t n = clears + loads;
+	struct change *changes = arena_array(b->arena, struct change, n);
+	struct piece *pieces = arena_array(b->arena, struct piece, n);
+	struct queue *q = b->q;
+	int64_t deadline = 0;
+	int r;
+
+	for (size_t i = 0; i < n; i++) {
+		pieces[i] = (struct piece){ .b = b,
+					    .first = i == 0,
+					    .clears = i < clears,
+					    .last = i + 1 == clears,
+					    .ends = i + 1 == n };
+		changes[i] = (struct change){ .fn = bulk_piece, .ctx = &pieces[i] };
+	}
+	b->self.ans = &b->said;
+	b->self.arena = b->arena;
+	do {
+		b->said = (struct answer){ 0 };
+		q->err = (struct store_error){ 0 };
+		r = q->store->ops->modify(q->store, changes, n);
+	} while (b->said.barred && guard_wait(q, &b->self, &deadline));
+	if (r >= 0)
+		return SUCCESS;
+	if (b->said.code != SUCCESS)
+		*b->ans = b->said;
+	return b->refused ? b->ans->code : failed(q, r, b->ans, b->arena);
+}
+
+static enum result clearing(struct queue *q, size_t *pieces, struct answer *ans, struct arena *a)
+{
+	int64_t n;
+	int r = q->store->ops->count(q->store, &(struct query){ 0 }, &n);
+
+	*pieces = (size_t)n / PIECE + 1;
+	return r < 0 ? failed(q, r, ans, a) : SUCCESS;
+}
+
+enum result queue_clear(struct queue *q, bool force, struct str agent, struct str run, int64_t *n,
+			struct answer *ans, struct arena *a)
+{
+	struct bulk b = {
+		.q = q, .force = force, .agent = agent, .run = run, .ans = ans, .arena = a
+	};
+	size_t pieces;
+	enum result code = clearing(q, &pieces, ans, a);
+
+	if (code == SUCCESS)
+		code = run_bulk(&b, pieces, 0);
+	*n = (int64_t)b.n;
+	return code;
+}
+
+/* --- what of the load's log is there already --------------------------------------------------------- */
+
+struct comparing {
+	struct load *load;
+	struct arena arena;
+	size_t same;
+	int bad;
+	bool differs;
+	size_t seen;
+};
+
+static bool same_entry(const struct entry *a, const struct entry *b)
+{
+	return a->at == b->at && str_eq(a->key, b->key) && str_eq(a->data, b->data);
+}
+
+/* The load's next line, after its records. */
+static int next_line(struct comparing *x, struct item *it)
+{
+	int got;
+
+	do {
+		arena_free(&x->arena);
+		*it = (struct item){ 0 };
+		got = x->load->next(x->load->ctx, it, &x->arena);
+	} while (got == 0 && !it->line);
+	return got;
+}
+
+static int compare_line(const struct entry *e, void *ctx)
+{
+	struct comparing *x = ctx;
+	struct item it;
+	int got = next_line(x, &it);
+
+	x->seen++;
+	x->bad = got < 0 ? got : 0;
+	x->differs = got != 0 || !same_entry(e, &it.entry);
+	x->same += !x->differs;
+	return x->differs;
+}
+
+static int compare_log(struct queue *q, struct comparing *x)
+{
+	struct entry_query all = { 0 };
+	int r;
+
+	x->load->rewind(x->load->ctx);
+	r = q->store->ops->entries(q->store, &all, compare_line, x);
+	arena_free(&x->arena);
+	return r;
+}
+
+enum result queue_load(struct queue *q, struct load *l, struct answer *ans, struct arena *a)
+{
+	struct bulk b = { .q = q,
+			  .load = l,
+			  .force = l->force,
+			  .agent = l->agent,
+			  .run = l->run,
+			  .ans = ans,
+			  .arena = a };
+	struct comparing log = { .load = l };
+	size_t clears = 0;
+	enum result code = l->restore ? clearing(q, &clears, ans, a) : SUCCESS;
+	int r = 0;
+
+	if (code == SUCCESS && l->restore)
+		r = compare_log(q, &log);
+	if (r < 0)
+		return failed(q, r, ans, a);
+	b.have = log.same;
+	return code == SUCCESS ? run_bulk(&b, clears, (l->records + l->lines) / PIECE + 1) : code;
+}
+
+/* --- is it all there? --------------------------------------------------------------------------------- */
+
+static bool same_record(const struct record *want, const struct record *got, struct arena *a)
+{
+	struct task x = { 0 }, y = { 0 };
+
+	if (!is_task(want->key))
+		return str_eq(want->hot, got->hot) && str_eq(want->body, got->body);
+	return !task_of(want, &x, a) && !task_of(got, &y, a) && task_same(&x, &y, HOT | BODY);
+}
+
+static enum result differs(struct answer *ans, struct arena *a, const char *what, struct str key)
+{
+	return answer_fail(ans, MISCONFIGURED, arena_printf(a, "%s%.*s differs", what, STRF(key)),
+			   STR("the source is as it was; remove the target and migrate again"));
+}
+
+static enum result verify_records(struct queue *q, struct load *l, struct answer *ans,
+				  struct arena *a)
+{
+	enum result code = SUCCESS;
+
+	l->rewind(l->ctx);
+	for (size_t i = 0; code == SUCCESS && i < l->records; i++) {
+		struct arena mem = { 0 };
+		struct item it = { 0 };
+		struct record got;
+		int r = l->next(l->ctx, &it, &mem);
+
+		if (!r)
+			r = q->store->ops->get(q->store, it.rec.key, &got, &mem);
+		if (r < 0)
+			code = failed(q, r, ans, a);
+		else if (r > 0 || !same_record(&it.rec, &got, &mem))
+			code = differs(ans, a, "the record ", it.rec.key);
+		arena_free(&mem);
+	}
+	return code;
+}
+
+enum result queue_verify(struct queue *q, struct load *l, struct answer *ans, struct arena *a)
+{
+	struct comparing log = { .load = l };
+	int64_t tasks, others, lines;
+	enum result code = queue_extent(q, &tasks, &others, &lines, ans, a);
+	int r;
+
+	if (code == SUCCESS && (size_t)(tasks + others) != l->records)
+		code = differs(ans, a, "the number of records", STR(""));
+	if (code == SUCCESS)
+		code = verify_records(q, l, ans, a);
+	if (code != SUCCESS)
+		return code;
+	r = compare_log(q, &log);
+	if (r < 0)
+		return failed(q, r, ans, a);
+	if (log.differs || log.same != l->lines)
+		return differs(ans, a, "the log", STR(""));
+	return SUCCESS;
+}

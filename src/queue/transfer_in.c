@@ -1,0 +1,614 @@
+#include "queue/transfer.h"
+
+#include "core/graph.h"
+#include "core/lease.h"
+#include "queue/work.h"
+
+#define PIECE 64                            /* tasks in one edit */
+#define COUNTER_MOST INT64_C(1000000000000) /* no counter goes on from a number beyond */
+
+/* --- what can be said without the queue ---------------------------------------------------------- */
+
+static void give_str(struct request *rq, enum arg arg, struct str s)
+{
+	if (!s.n)
+		return;
+	*(struct str *)arg_at(rq, arg) = s;
+	rq->has |= UINT64_C(1) << arg;
+}
+
+static void give_strs(struct request *rq, enum arg arg, struct strs list)
+{
+	if (!list.n)
+		return;
+	*(struct strs *)arg_at(rq, arg) = list;
+	rq->has |= UINT64_C(1) << arg;
+}
+
+/* The rules for fields are those of the calls that set them. */
+static const char *fields_fault(const struct task *t, struct arena *a)
+{
+	struct request rq = { .op = OP_CREATE };
+	static const struct policy none;
+
+	give_str(&rq, ARG_id, t->id);
+	give_str(&rq, ARG_title, t->title);
+	give_str(&rq, ARG_description, t->description);
+	give_str(&rq, ARG_acceptance, t->acceptance);
+	give_str(&rq, ARG_type, t->type);
+	give_str(&rq, ARG_effort, t->effort);
+	give_str(&rq, ARG_parent, t->parent);
+	give_str(&rq, ARG_extra, t->extra);
+	give_str(&rq, ARG_agent, t->assignee.n ? t->assignee : STR("x"));
+	give_str(&rq, ARG_run, t->run);
+	give_str(&rq, ARG_reason, t->blocker_reason);
+	give_str(&rq, ARG_unblock_action, t->unblock_action);
+	give_str(&rq, ARG_summary, t->summary);
+	give_strs(&rq, ARG_labels, t->labels);
+	give_strs(&rq, ARG_depends, t->depends);
+	GIVE(&rq, priority, t->priority);
+	return request_fault(&rq, &none, a);
+}
+
+static bool numbers_good(const struct task *t)
+{
+	const int64_t all[] = { t->attempts,   t->abandoned,  t->fence,      t->version,
+				t->created_at, t->updated_at, t->started_at, t->first_started_at,
+				t->done_at,    t->due,        t->not_before, t->next_check,
+				t->archived_at };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (all[i] < 0 || all[i] > INT64_C(1) << 60)
+			return false;
+	return true;
+}
+
+const char *parcel_fault(const struct parcel *p, struct arena *a)
+{
+	const char *fault = p->task.id.n ? fields_fault(&p->task, a) : "it has no id";
+
+	if (!fault && !numbers_good(&p->task))
+		fault = "a number or time of it is out of range";
+	for (size_t i = 0; !fault && i < p->n_comments; i++) {
+		struct request rq = { .op = OP_COMMENT };
+		const struct event *c = &p->comments[i];
+		static const struct policy none;
+
+		give_str(&rq, ARG_id, p->task.id);
+		give_str(&rq, ARG_agent, c->agent.n ? c->agent : STR("x"));
+		give_str(&rq, ARG_run, c->run);
+		give_str(&rq, ARG_text, c->text);
+		fault = request_fault(&rq, &none, a);
+	}
+	return fault;
+}
+
+/* --- tasks that others wait for, and that have yet to come --------------------------------------- */
+
+struct waiter {
+	struct waiter *next; /* of the same hash */
+	struct str missing, who;
+	struct str missing_id, where; /* for a message */
+	bool parent;                  /* `missing` is its parent, not a dependency */
+	bool met;
+};
+
+#define WAITER_SLOTS 4096
+
+struct importing {
+	struct import *im;
+	struct queue *q;
+	struct answer *ans;
+	struct arena *arena; /* of the caller */
+	struct arena own;    /* of one attempt */
+	struct waiter **waiters;
+	size_t n_waiting;
+	int64_t counter;
+	size_t done;
+	bool refused;
+	struct job self; /* for the locks of the whole queue */
+	struct answer said;
+	struct str where; /* the parcel in hand */
+};
+
+static struct waiter **slot(struct importing *x, struct str key)
+{
+	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+
+	for (size_t i = 0; i < key.n; i++)
+		h = (h ^ (unsigned char)key.p[i]) * 0x100000001b3u;
+	return &x->waiters[h % WAITER_SLOTS];
+}
+
+static void wait_for(struct importing *x, struct str missing, struct str id, struct str who,
+		     bool parent)
+{
+	struct waiter *n = arena_new(&x->own, struct waiter), **at;
+
+	if (!x->waiters)
+		x->waiters = arena_array(&x->own, struct waiter *, WAITER_SLOTS);
+	at = slot(x, missing);
+	*n = (struct waiter){ .next = *at,
+			      .missing = arena_str(&x->own, missing),
+			      .missing_id = arena_str(&x->own, id),
+			      .who = arena_str(&x->own, who),
+			      .where = arena_str(&x->own, x->where),
+			      .parent = parent };
+	*at = n;
+	x->n_waiting++;
+}
+
+/* --- one task ------------------------------------------------------------------------------------ */
+
+static int refuse(struct importing *x, struct work *w, enum result code, struct str text,
+		  struct str hint)
+{
+	if (x->where.n)
+		text = arena_printf(x->arena, "%.*s: %.*s", STRF(x->where), STRF(text));
+	x->refused = true;
+	(void)w;
+	answer_fail(x->ans, code, arena_str(x->arena, text), arena_str(x->arena, hint));
+	return STORE_UNSUPPORTED; /* a fault takes all of it back */
+}
+
+/* A refusal of the pieces of other operations. */
+static int passed_on(struct importing *x, struct work *w, int r)
+{
+	return r > 0 ? refuse(x, w, w->ans->code, w->ans->message, w->ans->hint) : r;
+}
+
+static bool listed_before(const struct task *t, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (str_eq_nocase(t->depends.v[k], t->depends.v[i]))
+			return true;
+	return false;
+}
+
+/* Who waits for the task that comes in, to be looked at for cycles when all is in place. */
+struct sources {
+	struct str *v;
+	size_t n;
+	bool waits; /* the task itself waits for others */
+};
+
+static void add_source(struct work *w, struct sources *s, struct str key)
+{
+	s->v = arena_grow(w->arena, s->v, s->n, sizeof(*s->v));
+	s->v[s->n++] = key;
+}
+
+static int meet_depends(struct importing *x, struct work *w, struct loaded *l)
+{
+	struct task *t = &l->task;
+	size_t kept = 0;
+
+	t->open_deps = t->canceled_deps = 0;
+	for (size_t i = 0; i < t->depends.n; i++) {
+		struct str key = task_key(w->arena, t->depends.v[i]);
+		struct loaded *dep;
+		int r;
+
+		if (listed_before(t, i))
+			continue;
+		t->depends.v[kept++] = t->depends.v[i];
+		r = work_load_key(w, key, &dep);
+		if (r < 0)
+			return r;
+		if (r > 0)
+			wait_for(x, key, t->depends.v[i], l->key, false);
+		else
+			graph_dep_moved(t, 0, dep->task.status);
+	}
+	t->depends.n = kept;
+	return 0;
+}
+
+static int meet_parent(struct importing *x, struct work *w, struct loaded *l,
+		       struct sources *sources)
+{
+	struct str key = task_key(w->arena, l->task.parent);
+	struct loaded *parent;
+	int r;
+
+	if (!l->task.parent.n)
+		return 0;
+	r = work_load_key(w, key, &parent);
+	if (r > 0)
+		wait_for(x, key, l->task.parent, l->key, true);
+	if (r)
+		return r < 0 ? r : 0;
+	parent->dirty |= graph_sub_moved(&parent->task, 0, l->task.status);
+	add_source(w, sources, parent->key);
+	return 0;
+}
+
+/* Those that came before it and named it. */
+static int meet_waiters(struct importing *x, struct work *w, struct loaded *l,
+			struct sources *sources)
+{
+	int r = 0;
+
+	for (struct waiter *n = x->n_waiting ? *slot(x, l->key) : NULL; !r && n; n = n->next) {
+		struct loaded *who;
+
+		if (n->met || !str_eq(n->missing, l->key))
+			continue;
+		r = work_load_key(w, n->who, &who);
+		if (r)
+			break;
+		n->met = true;
+		x->n_waiting--;
+		if (n->parent) {
+			sources->waits = true;
+			l->dirty |= graph_sub_moved(&l->task, 0, who->task.status);
+			continue;
+		}
+		add_source(w, sources, n->who);
+		who->dirty |= graph_dep_moved(&who->task, 0, l->task.status);
+		if (graph_settle(&who->task, l->task.id, w->e->now, w->arena))
+			work_log(w, who, "needs_help", who->task.blocker_reason);
+	}
+	return r;
+}
+
+static void add_comments(struct work *w, const struct loaded *l, const struct parcel *p)
+{
+	for (size_t i = 0; i < p->n_comments; i++) {
+		struct event ev = p->comments[i];
+		struct buf b = BUF_MAX(SIZE_MAX / 2);
+
+		ev.name = STR("comment");
+		ev.task = l->task.id;
+		event_pack(&ev, &b);
+		edit_log_at(w->e, ev.at && ev.at < w->e->now ? ev.at : w->e->now, l->key,
+			    arena_str(w->arena, buf_str(&b)));
+		buf_free(&b);
+		w->writes++;
+	}
+}
+
+/* The next id that is made must not run into those that came in. */
+static void note_number(struct importing *x, struct str id)
+{
+	int64_t n;
+
+	if (id.n > 1 && (id.p[0] == 't' || id.p[0] == 'T') &&
+	    str_to_i64(str_n(id.p + 1, id.n - 1), &n) && n > x->counter && n <= COUNTER_MOST)
+		x->counter = n;
+}
+
+static void complete(struct task *t, int64_t now)
+{
+	t->open_deps = t->canceled_deps = t->open_subs = 0;
+	t->lock = (struct lock){ 0 };
+	t->last = (struct last){ 0 };
+	t->last_ttl = t->free_at = 0;
+	if (!t->created_at)
+		t->created_at = now;
+	if (!t->updated_at)
+		t->updated_at = t->created_at;
+	if (!t->version)
+		t->version = 1;
+}
+
+static int check_cycles(struct importing *x, struct work *w, struct loaded *l,
+			const struct sources *s)
+{
+	int r = work_flush(w);
+
+	for (size_t i = 0; !r && i < s->n; i++)
+		r = no_cycle(
+			w, l->key, s->v[i],
+			arena_printf(w->arena, "%.*s would wait for itself", STRF(l->task.id)));
+	return passed_on(x, w, r);
+}
+
+static int settle(struct importing *x, struct work *w, struct loaded *l, struct sources *sources)
+{
+	int r = meet_depends(x, w, l);
+
+	if (!r)
+		r = meet_waiters(x, w, l, sources);
+	if (r)
+		return r;
+	if (graph_settle(&l->task, STR(""), w->e->now, w->arena))
+		work_log(w, l, "needs_help", l->task.blocker_reason);
+	sources->waits |= l->task.depends.n > 0;
+	return sources->n && sources->waits ? check_cycles(x, w, l, sources) : 0;
+}
+
+static int create(struct importing *x, struct work *w, const struct parcel *p)
+{
+	struct loaded *l = work_new(w, p->task.id);
+	struct sources sources = { 0 };
+	int64_t fence;
+	int r = old_fence(w, l, &fence);
+
+	if (r)
+		return r;
+	l->task = p->task;
+	complete(&l->task, w->e->now);
+	if (fence > l->task.fence)
+		l->task.fence = fence;
+	l->was = l->task.status; /* we tell the others ourselves: some are not there yet */
+	l->logged = l->task.status;
+	add_comments(w, l, p);
+	work_log(w, l, "imported", l->task.title);
+	r = meet_parent(x, w, l, &sources);
+	if (!r)
+		r = settle(x, w, l, &sources);
+	x->im->created++;
+	x->im->comments += (int64_t)p->n_comments;
+	return r;
+}
+
+/* --- one that is there ---------------------------------------------------------------------------- */
+
+struct comment_filter {
+	struct parcel *p;
+};
+
+static int drop_known(const struct entry *en, void *ctx)
+{
+	struct parcel *p = ((struct comment_filter *)ctx)->p;
+	struct event ev;
+
+	if (event_unpack(en->data, &ev))
+		return STORE_CORRUPT;
+	for (size_t i = 0; str_is(ev.name, "comment") && i < p->n_comments; i++) {
+		const struct event *c = &p->comments[i];
+
+		if (en->at != c->at || !str_eq(ev.text, c->text) || !str_eq(ev.agent, c->agent))
+			continue;
+		memmove(p->comments + i, c + 1, (--p->n_comments - i) * sizeof(*c));
+		break;
+	}
+	return 0;
+}
+
+/* Only its own fields come from outside: who holds it, and what was made from other tasks, stays. */
+static void take_fields(struct task *t, const struct task *from, int64_t now)
+{
+	struct task old = *t;
+
+	*t = *from;
+	complete(t, now);
+	t->lock = old.lock;
+	t->last = old.last;
+	t->last_ttl = old.last_ttl;
+	t->free_at = old.free_at;
+	t->open_subs = old.open_subs;
+	t->parent = old.parent;
+	if (!from->created_at)
+		t->created_at = old.created_at;
+	if (t->fence < old.fence)
+		t->fence = old.fence;
+	if (t->version <= old.version)
+		t->version = old.version + 1;
+}
+
+static int move_parent(struct importing *x, struct work *w, struct loaded *l, struct str parent,
+		       struct sources *sources)
+{
+	struct loaded *p;
+	int r;
+
+	if (str_eq(task_key(w->arena, parent), task_key(w->arena, l->task.parent)))
+		return 0;
+	r = leave_parent(w, l);
+	l->task.parent = parent;
+	if (r || !parent.n)
+		return r;
+	r = work_load(w, parent, &p);
+	if (r)
+		return passed_on(x, w, r);
+	p->dirty |= graph_sub_moved(&p->task, 0, l->was);
+	add_source(w, sources, p->key);
+	return 0;
+}
+
+static int update(struct importing *x, struct work *w, struct loaded *l, struct parcel *p)
+{
+	struct entry_query known = { .key = l->key };
+	struct comment_filter filter = { p };
+	struct sources sources = { .waits = true };
+	struct query waiting = { .depends_on = l->key };
+	struct strs keys = { 0 };
+	int r;
+
+	if (lease_live(&l->task.lock, w->e->now) && l->task.status != BLOCKED)
+		return refuse(x, w, CONFLICT,
+			      arena_printf(w->arena, "%.*s is held by %.*s", STRF(l->task.id),
+					   STRF(l->task.lock.holder)),
+			      STR("import again when it is done, or with --skip"));
+	r = w->e->store->ops->entries(w->e->store, &known, drop_known, &filter);
+	if (r)
+		return r;
+	take_fields(&l->task, &p->task, w->e->now);
+	l->dirty = true;
+	add_comments(w, l, p);
+	work_log(w, l, "updated", STR("by an import"));
+	r = move_parent(x, w, l, p->task.parent, &sources);
+	if (!r)
+		r = work_keys(w, &waiting, &keys);
+	for (size_t i = 0; !r && i < keys.n; i++)
+		add_source(w, &sources, keys.v[i]);
+	if (!r && l->task.parent.n)
+		add_source(w, &sources, task_key(w->arena, l->task.parent));
+	if (!r)
+		r = settle(x, w, l, &sources);
+	x->im->updated++;
+	x->im->comments += (int64_t)p->n_comments;
+	return r;
+}
+
+static int import_one(struct importing *x, struct work *w, struct parcel *p)
+{
+	struct str key = task_key(w->arena, p->task.id);
+	struct loaded *l;
+	int r = work_load_key(w, key, &l);
+
+	x->where = p->where;
+	note_number(x, p->task.id);
+	for (size_t i = 0; i < p->task.depends.n; i++)
+		if (str_eq_nocase(p->task.depends.v[i], p->task.id))
+			return refuse(
+				x, w, MISCONFIGURED,
+				arena_printf(w->arena, "%.*s depends on itself", STRF(p->task.id)),
+				STR(""));
+	if (r > 0)
+		return create(x, w, p);
+	if (r < 0)
+		return r;
+	if (x->im->clash == CLASH_UPDATE)
+		return update(x, w, l, p);
+	if (x->im->clash == CLASH_SKIP) {
+		x->im->skipped++;
+		return 0;
+	}
+	return refuse(x, w, CONFLICT,
+		      arena_printf(w->arena, "there is a task %.*s already", STRF(l->task.id)),
+		      STR("--skip leaves those that are there as they are, --update changes them"));
+}
+
+/* --- all of them ---------------------------------------------------------------------------------- */
+
+static int read_failed(struct importing *x, struct work *w, int r)
+{
+	x->where = STR("");
+	return refuse(
+		x, w, API_ERROR,
+		arena_printf(w->arena, "what is to be imported cannot be read: %s", strerror(-r)),
+		STR("nothing was changed: import again"));
+}
+
+static void start_again(struct importing *x)
+{
+	arena_free(&x->own);
+	x->waiters = NULL;
+	x->n_waiting = 0;
+	x->counter = 0;
+	x->done = 0;
+	x->refused = false;
+	x->im->created = x->im->updated = x->im->skipped = x->im->comments = 0;
+	x->im->rewind(x->im->ctx);
+}
+
+struct piece {
+	struct importing *x;
+	bool first, last;
+};
+
+static int unmet(struct importing *x, struct work *w)
+{
+	for (size_t i = 0; i < WAITER_SLOTS; i++)
+		for (const struct waiter *n = x->waiters[i]; n; n = n->next)
+			if (!n->met) {
+				x->where = n->where;
+				return refuse(
+					x, w, NOT_FOUND,
+					arena_printf(w->arena,
+						     "its %s %.*s is neither there nor imported",
+						     n->parent ? "parent" : "dependency",
+						     STRF(n->missing_id)),
+					STR("add that task, or take it out of this one"));
+			}
+	return 0;
+}
+
+static int finish(struct importing *x, struct work *w)
+{
+	int64_t counter;
+	int r = x->n_waiting ? unmet(x, w) : 0;
+
+	if (!r)
+		r = number_get(w, COUNTER_KEY, &counter);
+	if (!r && x->counter > counter)
+		number_put(w, COUNTER_KEY, x->counter);
+	return r;
+}
+
+static int check_guard(struct importing *x, struct work *w)
+{
+	int r = guard_check(w);
+
+	if (r <= 0)
+		return r;
+	x->said = *w->ans;
+	x->said.message = arena_str(x->arena, w->ans->message);
+	x->said.hint = arena_str(x->arena, w->ans->hint);
+	x->refused = true;
+	return STORE_UNSUPPORTED;
+}
+
+static int import_piece(struct edit *e, void *ctx)
+{
+	struct piece *piece = ctx;
+	struct importing *x = piece->x;
+	struct request rq = { .op = OP_CREATE };
+	struct answer said = { 0 };
+	struct work w = {
+		.policy = &x->q->policy,
+		.e = e,
+		.rq = &rq,
+		.ans = &said,
+		.arena = e->arena,
+		.pass = x->self.pass,
+		.call = { .rq = &rq, .policy = &x->q->policy, .now = e->now, .arena = e->arena }
+	};
+	int r = 0;
+
+	if (piece->first)
+		start_again(x);
+	GIVE(&rq, agent, x->im->agent);
+	if (x->im->run.n)
+		GIVE(&rq, run, x->im->run);
+	if (piece->first)
+		r = check_guard(x, &w);
+	for (int i = 0; !r && i < PIECE; i++) {
+		struct parcel p = { 0 };
+
+		int got = x->im->next(x->im->ctx, &p, e->arena);
+
+		if (got > 0)
+			break;
+		r = got < 0 ? read_failed(x, &w, got) : import_one(x, &w, &p);
+		x->done++;
+	}
+	if (!r && piece->last)
+		r = finish(x, &w);
+	if (!r)
+		r = passed_on(x, &w, work_flush(&w));
+	if (!r && x->im->progress)
+		x->im->progress(x->im->progress_ctx, x->done);
+	return r ? r : w.writes ? 0 : REFUSED;
+}
+
+enum result queue_import(struct queue *q, struct import *im, struct answer *ans, struct arena *a)
+{
+	size_t n = im->n / PIECE + 1;
+	struct change *changes = arena_array(a, struct change, n);
+	struct piece *pieces = arena_array(a, struct piece, n);
+	struct importing x = { .im = im, .q = q, .ans = ans, .arena = a };
+	int64_t deadline = 0;
+	int r;
+
+	for (size_t i = 0; i < n; i++) {
+		pieces[i] = (struct piece){ &x, i == 0, i + 1 == n };
+		changes[i] = (struct change){ .fn = import_piece, .ctx = &pieces[i] };
+	}
+	x.self.ans = &x.said;
+	x.self.arena = a;
+	do {
+		*ans = x.said = (struct answer){ 0 };
+		q->err = (struct store_error){ 0 };
+		r = q->store->ops->modify(q->store, changes, n);
+	} while (x.said.barred && guard_wait(q, &x.self, &deadline));
+	arena_free(&x.own);
+	if (r >= 0)
+		return SUCCESS;
+	if (x.said.code != SUCCESS)
+		*ans = x.said;
+	return x.refused ? ans->code : fault_answer(&q->err, ans, a);
+}

@@ -1,0 +1,75 @@
+#include "queue/transfer.h"
+
+#include "queue/work.h"
+
+struct sending {
+	struct queue *q;
+	unsigned statuses;
+	parcel_fn *fn;
+	void *ctx;
+	int stopped;
+	/* of one task */
+	struct arena arena;
+	struct parcel parcel;
+};
+
+static int add_comment(const struct entry *en, void *ctx)
+{
+	struct sending *x = ctx;
+	struct parcel *p = &x->parcel;
+	struct event ev;
+
+	if (event_unpack(en->data, &ev))
+		return STORE_CORRUPT;
+	if (!str_is(ev.name, "comment"))
+		return 0;
+	ev.agent = arena_str(&x->arena, ev.agent);
+	ev.run = arena_str(&x->arena, ev.run);
+	ev.text = arena_str(&x->arena, ev.text);
+	ev.at = en->at;
+	p->comments = arena_grow(&x->arena, p->comments, p->n_comments, sizeof(ev));
+	p->comments[p->n_comments++] = ev;
+	return 0;
+}
+
+static int send_task(const struct record *r, void *ctx)
+{
+	struct sending *x = ctx;
+	const struct store_ops *ops = x->q->store->ops;
+	struct entry_query of = { .key = r->key };
+	int bad;
+
+	x->parcel = (struct parcel){ 0 };
+	bad = task_of(r, &x->parcel.task, &x->arena);
+	if (!bad)
+		bad = ops->entries(x->q->store, &of, add_comment, x);
+	if (!bad)
+		x->stopped = x->fn(x->ctx, &x->parcel);
+	arena_free(&x->arena);
+	return bad ? bad : x->stopped ? 1 : 0;
+}
+
+static int send_all(void *ctx)
+{
+	struct sending *x = ctx;
+	struct query q = { .statuses = x->statuses, .body = true };
+
+	return x->q->store->ops->scan(x->q->store, &q, send_task, x);
+}
+
+enum result queue_export(struct queue *q, unsigned statuses, parcel_fn *fn, void *ctx, int *stopped,
+			 struct answer *ans, struct arena *a)
+{
+	struct sending x = { .q = q, .statuses = statuses, .fn = fn, .ctx = ctx };
+	int r;
+
+	q->err = (struct store_error){ 0 };
+	r = q->store->ops->snapshot(q->store, send_all, &x);
+	*stopped = x.stopped;
+	if (r >= 0)
+		return SUCCESS;
+	if (!q->err.fault)
+		store_fail(&q->store->env, r, "pawl doctor looks at the whole store",
+			   "a record is damaged");
+	return fault_answer(&q->err, ans, a);
+}

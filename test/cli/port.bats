@@ -1,0 +1,301 @@
+#!/usr/bin/env bats
+# export, import: tasks as files, in four formats.
+
+load common
+
+many() {
+	case ${PAWL_TEST_STORE-} in
+	'') echo 10000 ;;
+	*) echo 300 ;;
+	esac
+}
+
+# another: a folder with an empty queue of the same kind
+another() {
+	work=$BATS_TEST_TMPDIR/another-$1
+	mkdir "$work"
+	cd "$work" || return
+	BATS_TEST_TMPDIR=$work queue
+}
+
+# refused LINE TEXT FILE...: with the file's name and that line; nothing changes
+refused() {
+	local line=$1 text=$2
+	shift 2
+	unchanged 40 import "$@"
+	complains "$1:$line: " "$text"
+}
+
+@test "export, import, export: the same bytes in every format, for all fields and comments" {
+	"$PAWL_SOURCE"/test/cli/gen-tasks "$(many)" >in.json
+	ask 0 import in.json
+	is ".created == $(many) and .updated == 0 and .comments > 100"
+	call 0 export --output one.json
+	# what came in is what goes out; of an object only the order of its keys may differ
+	jq -S . in.json >in.sorted
+	jq -S 'sort_by(.id[1:] | tonumber) | map(if .labels == [] then del(.labels) else . end
+		| if .depends == [] then del(.depends) else . end)' one.json >one.sorted
+	jq -S 'map(if .labels == [] then del(.labels) else . end)' in.json >in.sorted
+	cmp in.sorted one.sorted
+	for format in jsonl csv md; do
+		call 0 export --output "one.$format" --format "$format"
+	done
+	from=$PWD
+	for format in json jsonl csv md; do
+		(
+			another "$format"
+			call 0 import "$from/one.$format"
+			call 0 export --output "two.$format" --format "$format"
+			diff -r "$from/one.$format" "two.$format"
+			call 0 export --output again.json
+			cmp "$from/one.json" again.json
+		)
+	done
+}
+
+@test "export: no lock and no token leaves the queue; import brings none in" {
+	id=$(new x)
+	pawl claim "$id"
+	for format in json jsonl csv md; do
+		call 0 export -o "out.$format" --format "$format"
+		not grep -rqi 'token\|holder\|expires' "out.$format"
+	done
+	another x
+	call 0 import ../work/out.json
+	ask 0 show "$id"
+	is '.task | .status == "In Progress" and .lock == null and .fence == 1'
+	ask 0 claim "$id"
+	is '.lock.fence == 2'
+}
+
+@test "export: what cannot be written leaves nothing behind" {
+	pawl create x
+	unchanged 2 export
+	unchanged 2 export -o tasks
+	complains --format
+	mkdir full && touch full/x
+	unchanged 20 export -o full
+	complains empty
+	call 30 export -o no/such/folder.json
+	ask 30 export -o no/such/folder.json
+	same "$(echo *)" full
+	call 0 export -o done.json --status done
+	same "$(jq length done.json)" 0
+	ask 0 export -o done.json
+	is '.exported == 1'
+	lines 0 export -o done.json
+	ask 20 export -o full
+}
+
+@test "import: a task that is there already" {
+	a=$(new A)
+	b=$(new B --depends "$a")
+	pawl export -o q.json
+	pawl update "$a" --title changed
+	unchanged 20 import q.json
+	complains "q.json:2: there is a task $a already" --skip --update
+	ask 20 import q.json
+	ask 0 import q.json --skip
+	is '.skipped == 2 and .created == 0'
+	same "$(field "$a" .title)" changed
+	pawl claim "$a"
+	unchanged 20 import q.json --update
+	complains "$a is held"
+	pawl done "$a"
+	fence=$(field "$a" .fence)
+	ask 0 import q.json --update
+	is '.updated == 2'
+	same "$(field "$a" .title)" A
+	same "$(field "$a" .fence)" "$fence"
+	# the status went back to Ready, so B waits again
+	same "$(field "$b" .open_depends)" 1
+	unchanged 2 import q.json --skip --update
+}
+
+@test "import --update: comments come once" {
+	id=$(new x)
+	pawl comment "$id" one
+	pawl export -o q.json
+	pawl comment "$id" two
+	pawl import q.json --update
+	ask 0 show "$id"
+	is '[.comments[].text] == ["one", "two"]'
+}
+
+@test "import: the fence of a removed task, and the counter, do not go back" {
+	id=$(new x)
+	pawl claim "$id"
+	pawl release "$id"
+	pawl claim "$id"
+	pawl release "$id"
+	pawl remove "$id"
+	echo '[{"id": "t1", "title": "again"}, {"id": "t500", "title": "far"}]' >q.json
+	pawl import q.json
+	ask 0 claim t1
+	is '.lock.fence == 3'
+	same "$(new y)" t501
+}
+
+@test "import: links may point forward; what is missing, or a cycle, is refused" {
+	cat >q.jsonl <<'END'
+{"id": "a", "title": "A", "depends": ["b", "d"], "parent": "P"}
+{"id": "b", "title": "B", "status": "Done"}
+{"id": "P", "title": "P"}
+{"id": "d", "title": "D"}
+{"id": "e", "title": "E", "depends": ["c"]}
+{"id": "c", "title": "C", "status": "Canceled"}
+END
+	call 0 import q.jsonl
+	same "$(field a .open_depends)" 1
+	same "$(field p .open_subtasks)" 1
+	status_is e "Needs Help"
+	echo '{"id": "x", "title": "X", "depends": ["nowhere"]}' >m.jsonl
+	unchanged 44 import m.jsonl
+	complains "m.jsonl:1: " "dependency nowhere"
+	echo '{"id": "x", "title": "X", "parent": "nowhere"}' >m.jsonl
+	ask 44 import m.jsonl
+	printf '%s\n' '{"id": "x", "title": "X", "depends": ["y"]}' '{"id": "y", "title": "Y", "depends": ["z"]}' \
+		'{"id": "z", "title": "Z", "depends": ["x"]}' >c.jsonl
+	unchanged 40 import c.jsonl
+	complains "wait for itself"
+	printf '%s\n' '{"id": "x", "title": "X", "parent": "y"}' '{"id": "y", "title": "Y"}' \
+		'{"id": "z", "title": "Z", "parent": "x", "depends": ["y"]}' >c.jsonl
+	unchanged 40 import c.jsonl
+	echo '{"id": "x", "title": "X", "depends": ["X"]}' >c.jsonl
+	unchanged 40 import c.jsonl
+}
+
+@test "import: malformed JSON, with file and line" {
+	printf '[\n{"id": "a", "title": "A"},\n{"id": "b",\n "title": }]\n' >x.json
+	refused 4 "unexpected token" x.json
+	printf '[\n{"id": "a", "title": "A"},\n{"id": "b"' >x.json
+	refused 3 "does not end" x.json
+	printf '[\n{"id": "a", "title": "A"}\n{"id": "b", "title": "B"}]' >x.json
+	refused 3 "',' or ']'" x.json
+	printf '[{"id": "a", "title": "A"},\n]' >x.json
+	refused 2 "an object expected" x.json
+	printf '{"id": "a", "title": "A"}\n\n17\n' >x.jsonl
+	refused 3 "an object expected" x.jsonl
+	printf '{"id": "a", "title": "A"}\n{"id": "b", "title": "B", "title": "C"}\n' >x.jsonl
+	refused 2 "duplicate" x.jsonl
+	printf '{"id": "a", "title": "A"}\n{"id": "b", "title": "B", "priority": "huge"}\n' >x.jsonl
+	refused 2 "priority" x.jsonl
+	printf '{"id": "a/b", "title": "A"}\n' >x.jsonl
+	refused 1 "an id has only letters" x.jsonl
+	printf '{"id": "a"}\n' >x.jsonl
+	refused 1 "a title is needed" x.jsonl
+	printf '{"title": "a"}\n' >x.jsonl
+	refused 1 "no id" x.jsonl
+	printf '{"id": "a", "title": "A", "fence": -1}\n' >x.jsonl
+	refused 1 "out of range" x.jsonl
+	printf '[]' >x.json
+	call 0 import x.json
+	unchanged 30 import nosuch.json
+	echo 17 >x && unchanged 2 import x
+	cp x.json x && call 0 import x
+}
+
+@test "import: malformed CSV, with file and line" {
+	printf 'id,title\na,A\nb,"B\n' >x.csv
+	refused 3 "quote that does not end" x.csv
+	printf 'id,title\na,"A"x\n' >x.csv
+	refused 2 "a comma or the end" x.csv
+	printf 'id,title\na,A,extra cell\n' >x.csv
+	refused 2 "3 cells, but 2 names" x.csv
+	printf 'id,title,id\n' >x.csv
+	refused 1 "twice" x.csv
+	printf 'id,,title\n' >x.csv
+	refused 1 "no name" x.csv
+	printf 'id,title,priority\na,"A\nB",low\nb,B,none\n' >x.csv
+	refused 4 "priority" x.csv
+	printf 'id,title,priority\r\na,A,low\r\nb,B,none\r\n' >x.csv
+	refused 3 "priority" x.csv
+	printf 'id,title\na,\xff\n' >x.csv
+	refused 2 "UTF-8" x.csv
+	printf '\xef\xbb\xbfid,title,priority,labels,column of theirs\r\na,A,high,"x, y",z\r\n\r\n' >x.csv
+	call 0 import x.csv
+	ask 0 show a
+	is '.task | .priority == 3 and .labels == ["x", "y"] and .extra == {"column of theirs": "z"}'
+}
+
+@test "import: malformed YAML, with file and line" {
+	mkdir md
+	printf -- '---\ntitle: A\n---\n\nText\n' >md/a.md
+	printf -- '---\ntitle: B\nlabels: [x\n---\n' >md/b.md
+	unchanged 40 import md
+	complains "md/b.md:4: "
+	printf -- '---\ntitle: &t B\nsummary: *t\n---\n' >md/b.md
+	refused 3 "aliases" md/b.md
+	printf -- '---\ntitle: B\nx: %s1%s\n---\n' "$(printf '[%.0s' {1..40})" "$(printf ']%.0s' {1..40})" >md/b.md
+	refused 3 "deep" md/b.md
+	printf -- '---\ntitle: B\ndue: tomorrow\n---\n' >md/b.md
+	refused 3 "due" md/b.md
+	rm md/b.md
+	call 0 import md
+	same "$(field a .description)" Text
+}
+
+@test "import: a folder as people write it" {
+	mkdir tasks
+	cat >tasks/t109_atomic_locks.md <<'END'
+---
+priority: high
+effort: medium
+depends: [112]
+issue_type: feature
+status: Implementing
+labels: [aitasks, bash]
+created_at: 2026-02-13 02:35
+boardcol: now
+---
+
+## Problem
+
+Two PCs pick the same task.
+END
+	echo '# Done before' >tasks/t112.md
+	call 0 import tasks
+	ask 0 show t109
+	is '.task | .title == "Problem" and .priority == 3 and .depends == ["t112"] and .type == "feature"
+		and .status == "In Progress" and .created_at == "2026-02-13T02:35:00.000Z"
+		and .extra == {"boardcol": "now"} and (.description | startswith("## Problem\n\nTwo"))'
+	same "$(field t112 .title)" "Done before"
+}
+
+@test "export: no spreadsheet takes a cell for a formula, and it comes back as it was" {
+	for title in '=1+1' '+1' '-1' '@x' "'=1" "'quoted'" "plain"; do
+		new --title "$title"
+	done
+	call 0 export -o q.csv
+	not grep -qE '(^|,)"?[=+@-]' q.csv
+	call 0 export -o before.json
+	another x
+	call 0 import ../work/q.csv
+	call 0 export -o after.json
+	cmp ../work/before.json after.json
+}
+
+@test "import: several files are one change; --check changes nothing; standard input" {
+	echo '{"id": "a", "title": "A", "depends": ["b"]}' >1.jsonl
+	echo '{"id": "b", "title": "B"}' >2.jsonl
+	unchanged 0 import 1.jsonl 2.jsonl --check
+	call 0 import 1.jsonl 2.jsonl
+	says "2 tasks read, 2 created"
+	lines 0 import 1.jsonl --skip
+	printf 'id,title\nc,C\n' | "$PAWL" import - --format csv
+	same "$(field c .title)" C
+	call 0 list --json
+	"$PAWL" list --json >list.json
+	another x
+	call 0 import ../work/list.json
+	same "$(field a .title)" A
+}
+
+@test "import: a lost answer, a full disk" {
+	echo '{"id": "a", "title": "A"}' >1.jsonl
+	call 30 import 1.jsonl --store "$(faulty modify:1:full)"
+	call 44 show a
+	ask 30 import 1.jsonl --store "$(faulty modify:1:lost)"
+	is '.error.applied == "unknown"'
+	call 0 show a
+}
