@@ -1,3 +1,4 @@
+#include "client/backup.h"
 #include "cmd/command.h"
 
 static const struct param on_params[] = {
@@ -27,12 +28,55 @@ static void reshape(json_t *o)
 	json_object_del(o, "task");
 }
 
+/* Not to have one is no reason to let everybody go on: a full disk may be the emergency. */
+static struct str back_up(struct session *s, struct str *path)
+{
+	struct client *c = &s->client;
+	struct answer ans = { 0 };
+	struct backup b;
+	char *name;
+
+	*path = STR("");
+	if (client_open(c, STORE_READ, &ans) == SUCCESS) {
+		name = backup_name(c, queue_now(c->queue));
+		if (backup_write(c->queue, name, &b, &ans, s->arena) == SUCCESS) {
+			*path = str_c(name);
+			return STR("");
+		}
+	}
+	return arena_printf(s->arena, "there is no backup: %.*s", STRF(ans.message));
+}
+
+static bool is_on(struct session *s)
+{
+	struct request rq = { .op = OP_EMERGENCY };
+	struct answer ans;
+
+	client_call(&s->client, &rq, &ans);
+	return ans.code == SUCCESS && ans.task->lock.holder.n;
+}
+
 static enum result run(struct session *s, struct args *a, json_t **out)
 {
 	enum result code = run_op(s, a, out);
 
 	if (code == SUCCESS)
 		reshape(*out);
+	return code;
+}
+
+static enum result run_on(struct session *s, struct args *a, json_t **out)
+{
+	struct str path, trouble = STR("");
+	enum result code;
+
+	if (str_trim(a->rq.reason).n && !is_on(s)) {
+		trouble = back_up(s, &path);
+		GIVE(&a->rq, text, path);
+	}
+	code = run(s, a, out);
+	if (code == SUCCESS && trouble.n)
+		json_object_set_new(*out, "warnings", json_pack("[o]", json_str(trouble)));
 	return code;
 }
 
@@ -64,9 +108,9 @@ static void show_state(const json_t *o, struct view *v)
 const struct command cmd_emergency_on = {
 	.name = "emergency on",
 	.group = "locks",
-	.summary = "make the queue read-only for everybody",
+	.summary = "back the queue up, and make it read-only for everybody",
 	.detail =
-		"Until `emergency off`: every change of everybody is refused (30) with the reason. Reading goes on, and so "
+		"First a backup, as `pawl backup` makes it. Then, until `emergency off`: every change of everybody is refused (30) with the reason. Reading goes on, and so "
 		"do heartbeats, so that nobody loses what he holds.",
 	.example = "pawl emergency on --reason \"two agents report the same task\"",
 	.see = "emergency off, emergency status, lock health",
@@ -74,7 +118,7 @@ const struct command cmd_emergency_on = {
 	.params = on_params,
 	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE,
 	.op = OP_EMERGENCY_ON,
-	.run = run,
+	.run = run_on,
 	.show = show_state,
 };
 

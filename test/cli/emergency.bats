@@ -13,6 +13,8 @@ load common
 	is '.emergency == {"on": false}'
 	ask 0 emergency on --reason "two report t1" -a boss
 	is '.emergency.on and .emergency.by == "boss" and .emergency.reason == "two report t1"'
+	backup=$(get .emergency.backup)
+	[ -s "$backup" ]
 	unchanged 30 create z -a boss
 	complains "read-only" "boss" "two report t1" "pawl emergency off"
 	ask 30 done t1 -a al
@@ -25,7 +27,9 @@ load common
 	call 0 next
 	call 0 emergency status
 	says "two report t1" boss "pawl emergency off"
+	before=$(find . "$HOME" -name '*.pawl' -type f | sort)
 	ask 0 emergency on --reason again
+	same "$before" "$(find . "$HOME" -name '*.pawl' -type f | sort)"
 	is '.repeated and .emergency.reason == "two report t1"'
 	call 0 emergency off --reason mended
 	says "no emergency"
@@ -43,9 +47,17 @@ load common
 	lines 0 emergency status
 	exactly "SUCCESS: on=false"
 	lines 0 emergency on --reason fire -a al
-	[[ $output == "SUCCESS: on=true by=al "*"reason=fire" ]]
+	[[ $output == "SUCCESS: on=true by=al "*"reason=fire backup="*.pawl ]]
 	ask 0 emergency off
 	is '.emergency.on | not'
 	lines 0 emergency off
 	exactly "SUCCESS: repeated=true on=false"
+}
+
+@test "emergency on: a backup that cannot be made is no reason to go on" {
+	mkdir -p .pawl
+	: >.pawl/backups
+	ask 0 emergency on --reason fire
+	is '.emergency.on and (.emergency | has("backup") | not) and (.warnings[0] | test("there is no backup"))'
+	call 30 create x
 }
