@@ -266,10 +266,11 @@ static enum result run_profile(struct session *s, struct args *a, json_t **out)
 static void show_get(const json_t *o, struct view *v)
 {
 	const json_t *set = json_object_get(o, "setting");
+	const char *value = view_get(set, "value");
 
 	if (!v->quiet)
 		view_text(v, BOLD, "%s = ", view_get(set, "name"));
-	view_data(v, PLAIN, view_get(set, "value"));
+	view_data(v, PLAIN, *value || v->quiet ? value : "-");
 	if (!v->quiet) {
 		view_text(v, DIM, "  (");
 		view_data(v, DIM, view_get(set, "origin"));

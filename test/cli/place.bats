@@ -413,6 +413,10 @@ t2"
 
 @test "the names that scripts know; locks cannot be switched off" {
 	queue
+	call 0 config get lock.cli_timeout
+	says "lock.cli_timeout = -" "(default)"
+	call 0 config get -q lock.cli_timeout
+	exactly ""
 	QUEUE_LOCK_CLI_TIMEOUT=8 ask 0 config get lock.cli_timeout
 	is '.setting | .value == "8" and .origin == "QUEUE_LOCK_CLI_TIMEOUT"'
 	QUEUE_LOCK_HEALTH_MONITORING=false call 0 config get -q health.monitoring
