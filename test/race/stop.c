@@ -227,6 +227,9 @@ static const char *const reads[] = {
 	"list",
 	"show t1",
 	"find t",
+	"export --output tasks.json",
+	"export --format md --output tasks",
+	"backup saved.pawl",
 	"log",
 	"log t1",
 	"next",
@@ -288,6 +291,7 @@ static int run_program(int arg)
 	while (rest.n && n < 15)
 		argv[n++] = arena_cstr(&a, str_cut(&rest, ' '));
 	setenv("HOME", kit_folder(), 1);
+	CHECK(chdir(kit_folder()) == 0, "no folder");
 	unsetenv("XDG_CONFIG_HOME");
 	unsetenv("XDG_STATE_HOME");
 	CHECK(freopen(program.output, "w", stdout) && freopen(program.output, "w", stderr),
