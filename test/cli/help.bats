@@ -277,6 +277,8 @@ faults() {
 	said 30 list --store sqlite:/nowhere/q.db
 	echo hello >notes.db
 	said 40 list --store sqlite:notes.db
+	printf '{"id":"x"\n' >x.jsonl
+	said 40 import x.jsonl
 	cd /
 	said 40 list
 }
