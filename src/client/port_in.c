@@ -63,7 +63,7 @@ static struct str base_name(struct str path)
 
 static enum result read_md(struct port_in *in, const char *path)
 {
-	struct yaml_fault fault;
+	struct yaml_fault fault = { 0 };
 	struct plain p;
 	struct str text;
 	int r = fs_read(&in->piece, path, MD_MAX, &text);

@@ -50,7 +50,7 @@ static enum result copy(struct session *s, struct str to, struct client *target,
 					  .doing = "migrating",
 					  .total = b->records + b->lines };
 	struct load l = load_of(s, b, &progress);
-	int64_t tasks, others, lines;
+	int64_t tasks = 0, others = 0, lines = 0;
 	enum result code = queue_extent(target->queue, &tasks, &others, &lines, ans, s->arena);
 
 	if (code != SUCCESS)

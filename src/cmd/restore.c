@@ -27,7 +27,7 @@ static enum result load(struct session *s, const struct args *a, struct backup *
 			  .force = a->data.force,
 			  .agent = s->client.agent,
 			  .run = s->client.run };
-	int64_t tasks, others, lines;
+	int64_t tasks = 0, others = 0, lines = 0;
 	enum result code = data_open(s, OP_HEAVY, ans);
 
 	if (code == SUCCESS)

@@ -530,7 +530,7 @@ static enum result verify_records(struct queue *q, struct load *l, struct answer
 enum result queue_verify(struct queue *q, struct load *l, struct answer *ans, struct arena *a)
 {
 	struct comparing log = { .load = l };
-	int64_t tasks, others, lines;
+	int64_t tasks = 0, others = 0, lines = 0;
 	enum result code = queue_extent(q, &tasks, &others, &lines, ans, a);
 	int r;
 

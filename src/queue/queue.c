@@ -378,7 +378,7 @@ size_t queue_call_all(struct queue *q, const struct request *rqs, struct answer 
 	int64_t deadline = 0;
 	bool refused;
 	size_t bad;
-	int r;
+	int r = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (!valid(q, &rqs[i], &answers[i], a))
