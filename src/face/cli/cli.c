@@ -158,7 +158,7 @@ static int confirm(struct session *s, const struct command *command, const json_
 	if (c->output.format != FORMAT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return -1;
 	output_one(&c->output, command, object, &c->arena);
-	fputs("Write this? [y/N] ", stderr);
+	fputs("Go on? [y/N] ", stderr);
 	return read_yes();
 }
 
