@@ -61,6 +61,8 @@ struct git_lane {
 	int (*list)(struct git *s, struct git_refs *out, struct arena *a);
 	/* All or none, the first one first. 0; 1 if one has moved; a fault, whose err->applied counts. */
 	int (*push)(struct git *s, const struct git_move *moves, size_t n);
+	/* Removes those that are still at `old`, each for itself; what cannot be removed stays. */
+	void (*drop)(struct git *s, const struct git_move *moves, size_t n);
 	/* Does a ref that does not move hold others back all the same? */
 	bool guards;
 };
@@ -225,6 +227,17 @@ int git_absent(struct git *s);
 int git_modify(struct store *s, struct change *changes, size_t n);
 int git_begin_queue(struct git *s);
 int git_discard(struct store *s);
+
+/* Tasks whose refs are to go; the heads are the view's. */
+struct git_fold {
+	const struct git_head **v;
+	size_t n;
+};
+
+/* If there are too many refs: some of those that nobody works on, without the busy ones. */
+void git_fold_plan(struct git *s, struct strs busy, struct git_fold *out, struct arena *a);
+/* After the base names them. */
+void git_fold_finish(struct git *s, const struct git_fold *f, struct arena *a);
 
 /* --- places ------------------------------------------------------------------------------------- */
 

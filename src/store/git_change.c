@@ -37,6 +37,7 @@ struct set {
 	git_oid *hung; /* commits that the base must keep */
 	size_t n_hung;
 	bool base_moves;
+	struct git_fold fold;
 	int64_t stamp;
 	struct str nonce;
 };
@@ -138,6 +139,7 @@ static void take_states(struct set *w)
 {
 	size_t n_refs = w->s->view.n_refs;
 
+	n_refs -= w->fold.n < n_refs ? w->fold.n : n_refs;
 	for (size_t i = 0; i < w->n; i++) {
 		struct step *p = &w->steps[i];
 		const struct record *r = mem_queue_get(&w->s->view.q, p->key, w->s->now);
@@ -352,6 +354,14 @@ static int write_base(struct set *w)
 	return git_commit_write(w->s, &d, &w->moves[0].to, &w->a);
 }
 
+static void hang_folded(struct set *w)
+{
+	for (size_t i = 0; i < w->fold.n; i++) {
+		add_link(w, w->fold.v[i]->key, &w->fold.v[i]->oid);
+		add_hung(w, &w->fold.v[i]->oid);
+	}
+}
+
 static int write_commits(struct set *w)
 {
 	int rc = write_steps(w, false);
@@ -362,6 +372,7 @@ static int write_commits(struct set *w)
 		return write_steps(w, true);
 	for (size_t i = 0; i < w->n; i++)
 		hang(w, &w->steps[i]);
+	hang_folded(w);
 	return write_base(w);
 }
 
@@ -411,11 +422,23 @@ static int look(struct git *s)
 			  "%s: a change that was cut short cannot be finished", s->remote);
 }
 
+static struct strs busy_keys(struct set *w)
+{
+	struct strs keys = { arena_array(&w->a, struct str, w->n + w->s->reads.n), 0 };
+
+	for (size_t i = 0; i < w->n; i++)
+		keys.v[keys.n++] = w->steps[i].key;
+	for (size_t i = 0; i < w->s->reads.n; i++)
+		keys.v[keys.n++] = w->s->reads.v[i];
+	return keys;
+}
+
 static int commit(struct set *w)
 {
 	int rc;
 
 	add_others(w);
+	git_fold_plan(w->s, busy_keys(w), &w->fold, &w->a);
 	take_states(w);
 	deal_lines(w);
 	plan(w);
@@ -425,7 +448,10 @@ static int commit(struct set *w)
 	if (rc)
 		return rc;
 	add_guards(w);
-	return w->s->lane->push(w->s, w->moves, w->n_moves);
+	rc = w->s->lane->push(w->s, w->moves, w->n_moves);
+	if (rc == 0 && w->base_moves)
+		git_fold_finish(w->s, &w->fold, &w->a);
+	return rc;
 }
 
 static int64_t next_stamp(const struct git *s)

@@ -495,11 +495,18 @@ static int path_push(struct git *s, const struct git_move *moves, size_t n)
 	return rc;
 }
 
+static void path_drop(struct git *s, const struct git_move *moves, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		(void)path_push(s, &moves[i], 1);
+}
+
 const struct git_lane git_lane_path = {
 	.begin = path_begin,
 	.end = path_end,
 	.same = path_same,
 	.list = path_list,
 	.push = path_push,
+	.drop = path_drop,
 	.guards = true,
 };

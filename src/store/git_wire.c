@@ -234,14 +234,15 @@ static int wire_list(struct git *s, struct git_refs *out, struct arena *a)
 
 /* --- pushing ------------------------------------------------------------------------------------ */
 
-static void push_args(struct git *s, struct git_args *g, const struct git_move *moves, size_t n)
+static void push_args(struct git *s, struct git_args *g, const struct git_move *moves, size_t n,
+		      bool atomic)
 {
 	git_args_begin(g, s->local, "push");
 	git_arg(g, STR("--quiet"));
 	git_arg(g, STR("--porcelain"));
 	git_arg(g, STR("--no-verify"));
 	git_arg(g, STR("--recurse-submodules=no"));
-	if (n > 1)
+	if (atomic)
 		git_arg(g, STR("--atomic"));
 	for (size_t i = 0; i < n; i++) {
 		struct str full = git_full(s, moves[i].name, &g->a);
@@ -346,7 +347,7 @@ static int wire_push(struct git *s, const struct git_move *moves, size_t n)
 	struct str text = { 0 };
 	int rc, seen;
 
-	push_args(s, &g, moves, n);
+	push_args(s, &g, moves, n, n > 1);
 	rc = git_run(&g, s->base.env.timeout_ms, &text);
 	if (rc == 0) {
 		note_seen(s, moves, n);
@@ -365,6 +366,17 @@ static int wire_push(struct git *s, const struct git_move *moves, size_t n)
 	return seen;
 }
 
+static void wire_drop(struct git *s, const struct git_move *moves, size_t n)
+{
+	struct git_args g;
+	struct str text = { 0 };
+
+	push_args(s, &g, moves, n, false);
+	if (git_run(&g, s->base.env.timeout_ms, &text) == 0)
+		note_seen(s, moves, n);
+	git_args_free(&g);
+}
+
 static int wire_begin(struct git *s)
 {
 	s->refused = 0;
@@ -381,4 +393,5 @@ const struct git_lane git_lane_wire = {
 	.end = wire_end,
 	.list = wire_list,
 	.push = wire_push,
+	.drop = wire_drop,
 };
