@@ -69,6 +69,7 @@ static int git_open(struct store **out, const struct uri *uri, const struct stor
 	*s = (struct git){ .base = { &store_git, *env },
 			   .gate = { .fd = -1 },
 			   .watch = -1,
+			   .skew = GIT_SKEW_MS,
 			   .refs_wanted = GIT_REFS_WANTED };
 	git_libgit2_init();
 	localclock_init(&s->clock, env);

@@ -23,6 +23,7 @@
 #define GIT_TRIES 10
 #define GIT_RECORD_MAX (32u << 20)
 #define GIT_REFS_WANTED 1000
+#define GIT_SKEW_MS 60000
 
 #define GIT_BASE STR("base")
 
@@ -83,7 +84,8 @@ struct git_state {
 	int64_t stamp; /* of the change: greater than any that its author had seen */
 	struct record rec;
 	bool has_rec;
-	struct str lead; /* the ref that says what belongs to this change; empty: this one */
+	struct str clock; /* whose clock the record's lock goes by */
+	struct str lead;  /* the ref that says what belongs to this change; empty: this one */
 	struct git_move *moves;
 	size_t n_moves; /* what the other refs become */
 	struct git_line *lines;
@@ -102,6 +104,8 @@ struct git_head {
 		lead; /* of its last change, if that had several refs and this was not the first */
 	struct git_moves moves; /* if it was the first: what the others become */
 	int64_t stamp;
+	struct str clock;      /* the boot whose clock its lock goes by */
+	int64_t end, shown;    /* of its lock: as written, as it counts here; 0: the same */
 	git_oid link;          /* what the base names */
 	unsigned seen, linked; /* at which look */
 };
@@ -141,6 +145,7 @@ struct git {
 	bool no_fetch; /* wire: what was fetched before is good enough */
 	int refused;   /* wire: pushes that changed nothing, of this change */
 	size_t refs_wanted;
+	int64_t skew; /* between the clocks of machines, at most */
 	struct gate gate;
 	struct git_stamps stamps;
 	int watch, depth;
@@ -176,7 +181,7 @@ int git_fail(struct git *s, int fault, const char *what);
 struct git_draft {
 	const struct record *rec; /* NULL: none */
 	int64_t stamp;
-	struct str nonce, lead;
+	struct str nonce, lead, clock;
 	const struct git_move *moves;
 	size_t n_moves;
 	const struct git_line *lines;
@@ -253,5 +258,9 @@ int64_t git_now(struct store *s);
 void git_clock_open(struct git *s);
 /* Before a change: the wall clock's time again, if the clock has come to differ and nothing waits for a time. */
 void git_clock_change(struct git *s);
+/* A record as it counts here, and back again: gives the clock to be written with it. */
+void git_time_show(struct git *s, struct git_head *h, struct record *r, struct arena *a);
+struct str git_time_hide(struct git *s, const struct git_head *h, struct record *r,
+			 struct arena *a);
 
 #endif

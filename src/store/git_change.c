@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/backoff.h"
+#include "base/os.h"
 #include "base/secret.h"
 #include "store/git.h"
 
@@ -17,6 +18,7 @@ struct step {
 	const struct record *rec; /* NULL: dropped */
 	const struct git_head *head;
 	struct git_line *lines, **last;
+	struct str clock;
 	git_oid tree, oid;
 	bool put;     /* by an edit; else only logged about, or read */
 	bool to_base; /* where it will be */
@@ -152,6 +154,7 @@ static void take_states(struct set *w)
 			copy->rev = w->stamp;
 		if (copy->body.n)
 			git_oid_fromraw(&p->tree, (const unsigned char *)copy->body.p);
+		p->clock = git_time_hide(w->s, p->head, copy, &w->a);
 		p->rec = copy;
 		place(w, p, &n_refs);
 	}
@@ -271,6 +274,7 @@ static int write_step(struct set *w, struct step *p, bool first)
 			       .stamp = w->stamp,
 			       .nonce = w->nonce,
 			       .lines = p->lines,
+			       .clock = p->clock,
 			       .tree = p->tree,
 			       .parents = parents };
 
@@ -491,10 +495,10 @@ static int in_lane(struct git *s, struct change *changes, size_t n)
 	int rc;
 
 	b.made = 0;
-	b.deadline = s->clock.boot() + s->base.env.timeout_ms;
+	b.deadline = os_boot_ms() + s->base.env.timeout_ms;
 	b.base_ms = b.base_ms ? b.base_ms : RETRY_MS;
 	while ((rc = attempt(s, changes, n)) > 0) {
-		int64_t ms = backoff_next(&b, s->clock.boot());
+		int64_t ms = backoff_next(&b, os_boot_ms());
 
 		if (ms < 0)
 			return store_fail(&s->base.env, STORE_BUSY, "try again",

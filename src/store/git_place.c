@@ -6,6 +6,7 @@
 
 #include "base/fs.h"
 #include "base/os.h"
+#include "base/when.h"
 #include "store/git.h"
 
 static int bad_uri(struct git *s, struct str what, const char *why)
@@ -199,7 +200,7 @@ static int set_prefix(struct git *s, const struct uri *uri)
 int git_find(struct git *s, const struct uri *uri)
 {
 	const char *fault = remote_fault(uri->path);
-	struct str refs = uri_param(uri, "refs");
+	struct str refs = uri_param(uri, "refs"), skew = uri_param(uri, "skew");
 	int64_t wanted;
 	int rc;
 
@@ -211,6 +212,8 @@ int git_find(struct git *s, const struct uri *uri)
 			return bad_uri(s, refs, "is no number of refs");
 		s->refs_wanted = (size_t)wanted;
 	}
+	if (skew.n && (!duration_parse(skew, &s->skew) || s->skew < 0))
+		return bad_uri(s, skew, "is no time that clocks may differ by");
 	rc = resolve(s, uri->path);
 	if (rc == 0)
 		rc = set_prefix(s, uri);

@@ -367,6 +367,8 @@ static json_t *draft_json(const struct git_draft *d, struct arena *a)
 
 	if (d->rec)
 		json_object_set_new(o, "record", record_json(d->rec, a));
+	if (d->rec && d->rec->ix.holder.n && d->clock.n)
+		json_object_set_new(o, "clock", bytes_json(d->clock));
 	for (const struct git_line *l = d->lines; l; l = l->next)
 		json_array_append_new(log, line_json(l));
 	if (log)
@@ -453,12 +455,14 @@ static bool log_parse(const json_t *list, struct git_state *out, struct arena *a
 
 static bool state_parse(const json_t *o, struct git_state *out, struct arena *a)
 {
-	const json_t *rec = json_object_get(o, "record"), *lead = json_object_get(o, "lead");
+	const json_t *rec = json_object_get(o, "record"), *lead = json_object_get(o, "lead"),
+		     *clock = json_object_get(o, "clock");
 
 	out->stamp = json_integer_value(json_object_get(o, "stamp"));
 	out->has_rec = rec != NULL;
 	return out->stamp > 0 && (!rec || record_parse(rec, &out->rec, a)) &&
 	       (!lead || bytes_parse(lead, &out->lead, a)) &&
+	       (!clock || bytes_parse(clock, &out->clock, a)) &&
 	       moves_parse(json_object_get(o, "moves"), out, a) &&
 	       log_parse(json_object_get(o, "log"), out, a);
 }

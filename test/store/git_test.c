@@ -1,0 +1,355 @@
+/* What only git: has: refs that others move, changes that were cut short, clocks of other machines. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/codec.h"
+#include "store/store.h"
+#include "store/task_index.h"
+
+struct bench {
+	char dir[64], uri[128];
+	struct store_error err;
+	struct store_env env;
+	struct store *s;
+	struct arena a;
+};
+
+static int64_t fake = 1800000000000;
+
+static int64_t clock_ms(void)
+{
+	return fake;
+}
+
+static int run(struct bench *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int run(struct bench *b, const char *fmt, ...)
+{
+	char line[600], whole[800];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	snprintf(whole, sizeof(whole), "cd %s && %s", b->dir, line);
+	return system(whole);
+}
+
+static int open_as(struct bench *b, const char *uri, enum store_mode mode, const char *boot)
+{
+	store_close(b->s);
+	b->s = NULL;
+	b->env.mode = mode;
+	b->env.boot_id = str_c(boot);
+	return store_open(&b->s, str_c(uri), &b->env);
+}
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	snprintf(b->dir, sizeof(b->dir), "/tmp/pawl-git-XXXXXX");
+	if (!mkdtemp(b->dir))
+		return -1;
+	snprintf(b->uri, sizeof(b->uri), "git:%s/q.git", b->dir);
+	b->env = (struct store_env){ .timeout_ms = 20000,
+				     .who = STR("git_test"),
+				     .wall = clock_ms,
+				     .boot = clock_ms,
+				     .err = &b->err };
+	*state = b;
+	return open_as(b, b->uri, STORE_CREATE, "here");
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	store_close(b->s);
+	run(b, "rm -rf %s", b->dir);
+	arena_free(&b->a);
+	free(b);
+	return 0;
+}
+
+/* --- records ------------------------------------------------------------------------------------ */
+
+static struct str packed(struct bench *b, const struct task *t, unsigned part)
+{
+	struct buf buf = BUF_MAX(1 << 20);
+	struct str out;
+
+	task_pack(t, part, &buf);
+	out = arena_str(&b->a, buf_str(&buf));
+	buf_free(&buf);
+	return out;
+}
+
+static struct record record_of(struct bench *b, const struct task *t)
+{
+	struct record r = { .key = task_key(&b->a, t->id),
+			    .hot = packed(b, t, HOT),
+			    .body = packed(b, t, BODY),
+			    .body_changed = true };
+
+	task_index(t, &r.ix, &b->a);
+	return r;
+}
+
+static struct task task_named(const char *id)
+{
+	return (struct task){ .id = str_c(id),
+			      .title = str_c(id),
+			      .status = READY,
+			      .class_rank = STANDARD,
+			      .created_at = 1,
+			      .updated_at = 1 };
+}
+
+struct several {
+	struct record *r;
+	size_t n;
+};
+
+static int put_several(struct edit *e, void *ctx)
+{
+	struct several *p = ctx;
+
+	for (size_t i = 0; i < p->n; i++)
+		edit_put(e, &p->r[i]);
+	return 0;
+}
+
+static int put(struct bench *b, struct record *r, size_t n)
+{
+	struct several p = { r, n };
+	struct change c = { .fn = put_several, .ctx = &p };
+
+	return b->s->ops->modify(b->s, &c, 1);
+}
+
+static struct task get(struct bench *b, const char *id)
+{
+	struct record *r = arena_new(&b->a, struct record);
+	struct task t = { 0 };
+
+	assert_int_equal(b->s->ops->get(b->s, task_key(&b->a, str_c(id)), r, &b->a), 0);
+	assert_int_equal(task_unpack(r->hot, &t, &b->a), 0);
+	return t;
+}
+
+/* --- changes that were cut short ---------------------------------------------------------------- */
+
+/* Two tasks change together; then one ref is set back, as if the server had died between the two. */
+static void cut_short(struct bench *b)
+{
+	struct task one = task_named("one"), two = task_named("two");
+	struct record r[2];
+
+	r[0] = record_of(b, &one);
+	r[1] = record_of(b, &two);
+	assert_int_equal(put(b, r, 2), 0);
+	one.priority = two.priority = 9;
+	r[0] = record_of(b, &one);
+	r[1] = record_of(b, &two);
+	assert_int_equal(put(b, r, 2), 0);
+	assert_int_equal(run(b, "git -C q.git update-ref refs/pawl/default/t/two "
+				"refs/pawl/default/t/two~1"),
+			 0);
+}
+
+static void test_reader_sees_it_whole(void **state)
+{
+	struct bench *b = *state;
+
+	cut_short(b);
+	assert_int_equal(open_as(b, b->uri, STORE_READ, "here"), 0);
+	assert_int_equal(get(b, "one").priority, 9);
+	assert_int_equal(get(b, "two").priority, 9);
+}
+
+static void test_writer_finishes_it(void **state)
+{
+	struct bench *b = *state;
+	struct task three = task_named("three");
+	struct record r;
+
+	cut_short(b);
+	r = record_of(b, &three);
+	assert_int_equal(put(b, &r, 1), 0);
+	assert_int_equal(run(b, "git -C q.git log -1 --format=%%b refs/pawl/default/t/two | "
+				"grep -q '\"priority\":9'"),
+			 0);
+	assert_int_equal(get(b, "two").priority, 9);
+}
+
+/* One that died with its locks in place. */
+static void test_locks_left(void **state)
+{
+	struct bench *b = *state;
+	struct task one = task_named("one");
+	struct record r = record_of(b, &one);
+
+	assert_int_equal(put(b, &r, 1), 0);
+	assert_int_equal(
+		run(b,
+		    "cd q.git && echo x >pawl/locks/refs%%2fpawl%%2fdefault%%2ft%%2fone && "
+		    "ln pawl/locks/refs%%2fpawl%%2fdefault%%2ft%%2fone refs/pawl/default/t/one.lock"),
+		0);
+	assert_int_equal(put(b, &r, 1), 0);
+	assert_int_equal(run(b, "test ! -e q.git/refs/pawl/default/t/one.lock"), 0);
+	/* another program's lock is not ours to take away */
+	assert_int_equal(run(b, "touch -d '2 hours ago' q.git/refs/pawl/default/t/one.lock"), 0);
+	assert_int_equal(put(b, &r, 1), STORE_BUSY);
+	assert_int_equal(b->err.applied, 'n');
+	assert_int_equal(run(b, "rm q.git/refs/pawl/default/t/one.lock"), 0);
+	assert_int_equal(put(b, &r, 1), 0);
+}
+
+/* --- strangers ---------------------------------------------------------------------------------- */
+
+static void test_foreign_commit(void **state)
+{
+	struct bench *b = *state;
+	struct task one = task_named("one"), two = task_named("two");
+	struct record r[2] = { record_of(b, &one), record_of(b, &two) }, got;
+
+	assert_int_equal(put(b, r, 2), 0);
+	assert_int_equal(
+		run(b,
+		    "git -C q.git update-ref refs/pawl/default/t/one $(git -C q.git -c user.name=x "
+		    "-c user.email=x@x commit-tree -m junk $(git -C q.git mktree </dev/null))"),
+		0);
+	assert_int_equal(get(b, "two").priority, 0);
+	assert_int_equal(b->s->ops->get(b->s, STR("task/one"), &got, &b->a), STORE_CORRUPT);
+	r[1].ix.priority = 3;
+	assert_int_equal(put(b, &r[1], 1), 0);
+	/* the state before is still known */
+	assert_int_equal(run(b, "git -C q.git update-ref -d refs/pawl/default/t/one"), 0);
+	assert_int_equal(put(b, &r[0], 1), 0);
+	assert_int_equal(b->s->ops->get(b->s, STR("task/one"), &got, &b->a), 0);
+}
+
+static void test_base_gone(void **state)
+{
+	struct bench *b = *state;
+	struct task one = task_named("one");
+	struct record r = record_of(b, &one), got;
+
+	assert_int_equal(put(b, &r, 1), 0);
+	assert_int_equal(run(b, "cd q.git && cp refs/pawl/default/base saved && "
+				"git update-ref -d refs/pawl/default/base"),
+			 0);
+	assert_int_equal(b->s->ops->get(b->s, r.key, &got, &b->a), STORE_ABSENT);
+	assert_int_equal(put(b, &r, 1), STORE_ABSENT);
+	assert_int_equal(run(b, "cd q.git && git update-ref refs/pawl/default/base $(cat saved)"),
+			 0);
+	assert_int_equal(b->s->ops->get(b->s, r.key, &got, &b->a), 0);
+}
+
+/* --- places that are none ----------------------------------------------------------------------- */
+
+static void test_bad_remotes(void **state)
+{
+	static const char *const bad[] = { "git:",
+					   "git:--upload-pack=touch /tmp/x",
+					   "git:-x",
+					   "git:ext::sh -c touch",
+					   "git:foo::bar",
+					   "git:gopher://x/y",
+					   "git:a\nb",
+					   "git:/tmp/x?prefix=heads",
+					   "git:/tmp/x?prefix=refs/a..b",
+					   "git:/tmp/x?refs=many",
+					   "git:/tmp/x?skew=often" };
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_int_equal(open_as(b, bad[i], STORE_CREATE, "here"), STORE_UNSUPPORTED);
+		assert_true(b->err.text[0] && b->err.hint[0]);
+	}
+	assert_int_equal(run(b, "test ! -e /tmp/x && mkdir full && touch full/file"), 0);
+	snprintf(b->uri, sizeof(b->uri), "git:%s/full", b->dir);
+	assert_int_equal(open_as(b, b->uri, STORE_CREATE, "here"), STORE_FOREIGN);
+	snprintf(b->uri, sizeof(b->uri), "git:%s/none.git", b->dir);
+	assert_int_equal(open_as(b, b->uri, STORE_WRITE, "here"), STORE_ABSENT);
+	snprintf(b->uri, sizeof(b->uri), "git:file://%s/none.git", b->dir);
+	assert_int_equal(open_as(b, b->uri, STORE_WRITE, "here"), STORE_UNREACHABLE);
+}
+
+/* --- time --------------------------------------------------------------------------------------- */
+
+static struct record locked(struct bench *b, struct task *t, int64_t ends)
+{
+	*t = task_named("one");
+	t->status = IN_PROGRESS;
+	t->lock = (struct lock){ .holder = STR("alice"),
+				 .token = STR("01234567890123456789012345678901"),
+				 .acquired_at = fake,
+				 .expires_at = ends,
+				 .ttl = 10000 };
+	return record_of(b, t);
+}
+
+static void test_other_clocks(void **state)
+{
+	struct bench *b = *state;
+	int64_t ends = fake + 10000;
+	struct task t;
+	struct record r = locked(b, &t, ends);
+
+	assert_int_equal(put(b, &r, 1), 0);
+	assert_true(get(b, "one").lock.expires_at == ends);
+	assert_int_equal(open_as(b, b->uri, STORE_WRITE, "elsewhere"), 0);
+	assert_true(get(b, "one").lock.expires_at == ends + 60000);
+	/* another field: the lock stays its holder's, as it was */
+	t = get(b, "one");
+	t.id = t.title = STR("one");
+	t.open_subs = 1;
+	r = record_of(b, &t);
+	assert_int_equal(put(b, &r, 1), 0);
+	assert_true(get(b, "one").lock.expires_at == ends + 60000);
+	assert_int_equal(open_as(b, b->uri, STORE_WRITE, "here"), 0);
+	assert_true(get(b, "one").lock.expires_at == ends);
+	assert_int_equal(get(b, "one").open_subs, 1);
+}
+
+/* A machine whose clock is an hour behind: its lease counts from when it was seen. */
+static void test_first_seen(void **state)
+{
+	struct bench *b = *state;
+	struct task t;
+	struct record r = locked(b, &t, fake - 3600000);
+	char uri[160];
+
+	assert_int_equal(put(b, &r, 1), 0);
+	snprintf(uri, sizeof(uri), "%s?skew=0", b->uri);
+	assert_int_equal(open_as(b, uri, STORE_WRITE, "elsewhere"), 0);
+	assert_true(get(b, "one").lock.expires_at == fake + 10000);
+	fake += 4000;
+	assert_int_equal(open_as(b, uri, STORE_WRITE, "elsewhere"), 0);
+	assert_true(get(b, "one").lock.expires_at == fake + 6000);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_reader_sees_it_whole),
+		TEST(test_writer_finishes_it),
+		TEST(test_locks_left),
+		TEST(test_foreign_commit),
+		TEST(test_base_gone),
+		TEST(test_bad_remotes),
+		TEST(test_other_clocks),
+		TEST(test_first_seen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
