@@ -200,13 +200,19 @@ static int set_prefix(struct git *s, const struct uri *uri)
 int git_find(struct git *s, const struct uri *uri)
 {
 	const char *fault = remote_fault(uri->path);
-	struct str refs = uri_param(uri, "refs"), skew = uri_param(uri, "skew");
+	struct str refs = uri_param(uri, "refs"), skew = uri_param(uri, "skew"),
+		   layout = uri_param(uri, "layout");
 	int64_t wanted;
 	int rc;
 
 	s->remote = NULL;
 	if (fault)
 		return bad_uri(s, uri->path, fault);
+	if (uri->fragment.n)
+		return bad_uri(s, uri->fragment,
+			       "is a branch: queues on a branch are not supported");
+	if (layout.n && !str_is(layout, "refs"))
+		return bad_uri(s, layout, "is no layout: there is refs");
 	if (refs.n) {
 		if (!str_to_i64(refs, &wanted) || wanted < 0 || wanted > 1000000)
 			return bad_uri(s, refs, "is no number of refs");

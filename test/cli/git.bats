@@ -1,0 +1,182 @@
+#!/usr/bin/env bats
+# What only git: has, as its users see it: clones, worktrees, remotes that are not a path. PAWL_GIT_AGENTS is how
+# many race (default 4; make soak: 20).
+
+load common
+
+setup() {
+	fresh
+	export XDG_CACHE_HOME=$HOME/cache GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t
+	remote=$BATS_TEST_TMPDIR/queue.git
+	git init -q --bare "$remote"
+	agents=${PAWL_GIT_AGENTS-4}
+}
+
+# clone NAME: one with a commit, files that are staged and changed, and a stash; its store is origin
+clone() {
+	git clone -q "$remote" "$1" 2>/dev/null
+	(
+		cd "$1" || exit
+		echo one >file
+		git add file
+		git commit -qm one
+		echo stashed >file
+		git stash -q
+		echo staged >file
+		git add file
+		echo changed >file
+	)
+}
+
+state_of() {
+	git -C "$1" status --porcelain=v2 --branch --show-stash
+	git -C "$1" ls-files -s
+	git -C "$1" rev-parse HEAD 'stash@{0}'
+	cat "$1/file"
+	git -C "$1" for-each-ref refs/heads refs/tags refs/remotes refs/stash
+}
+
+# over_wire: the store that git itself fetches from and pushes to
+over_wire() {
+	export PAWL_STORE=git:file://$remote
+	"$PAWL" init -q
+}
+
+@test "git: a clone's files, index, HEAD and stash stay as they are" {
+	clone one
+	call 0 init --store "git:$remote"
+	state_of one >before
+	export PAWL_STORE=git:origin
+	cd one
+	call 0 create x
+	call 0 next --claim
+	call 0 done t1
+	cd "$work"
+	state_of one >after
+	diff before after
+	[ -n "$(git -C "$remote" for-each-ref refs/pawl/default/base)" ]
+}
+
+@test "git: the same through git itself, and nothing but refs/pawl-seen is new in the clone" {
+	clone one
+	state_of one >before
+	over_wire
+	cd one
+	call 0 create x
+	call 0 next --claim
+	call 0 done t1
+	git for-each-ref --format='%(refname)' | grep -v '^refs/\(heads\|remotes\|stash\)' >refs
+	[ -s refs ]
+	not grep -v ^refs/pawl-seen/ refs
+	rm refs
+	cd "$work"
+	state_of one >after
+	diff before after
+	git -C one fsck --no-progress
+}
+
+@test "git: a linked worktree and a bare clone see the same queue" {
+	clone one
+	git -C one worktree add -q ../two 2>/dev/null
+	git clone -q --bare "$remote" three.git 2>/dev/null
+	over_wire
+	(cd two && "$PAWL" create from-a-worktree -q)
+	(cd three.git && "$PAWL" create from-a-bare-one -q)
+	cd one
+	ask 0 list
+	is '[.tasks[].title] == ["from-a-worktree", "from-a-bare-one"]'
+}
+
+@test "git: without a clone the objects are in the cache" {
+	over_wire
+	call 0 create x
+	call 0 claim t1
+	[ -n "$(ls "$XDG_CACHE_HOME"/pawl/git/*.git/objects)" ]
+}
+
+@test "git: some race for one task, and one wins; each gets one of many; all of them are done once" {
+	over_wire
+	call 0 create x
+	for i in $(seq "$agents"); do
+		mkdir "w$i"
+		git init -q "w$i"
+		(cd "w$i" && "$PAWL" claim t1 -q --agent "a$i" >/dev/null 2>&1 && echo "a$i" >>../won) &
+	done
+	wait
+	same "$(wc -l <won)" 1
+	for i in $(seq "$agents"); do call 0 create "y$i"; done
+	for i in $(seq "$agents"); do
+		(cd "w$i" && id=$("$PAWL" next --claim -q --agent "a$i") && "$PAWL" done "$id" -q --agent "a$i" && echo "$id" >>../done) &
+	done
+	wait
+	same "$(sort -u <done | wc -l)" "$agents"
+	ask 0 list --status Done
+	is --argjson n "$agents" '.count == $n'
+}
+
+@test "git: a remote that is gone is an API_ERROR, never a free task" {
+	over_wire
+	call 0 create x
+	mv "$remote" "$remote.away"
+	call 30 claim t1
+	call 30 list
+	mv "$remote.away" "$remote"
+	call 0 claim t1
+}
+
+@test "git: a server that refuses a push says so, and nothing happened" {
+	over_wire
+	call 0 create x
+	mkdir -p "$remote/hooks"
+	printf '#!/bin/sh\necho not today >&2\nexit 1\n' >"$remote/hooks/pre-receive"
+	chmod +x "$remote/hooks/pre-receive"
+	call 30 claim t1
+	rm "$remote/hooks/pre-receive"
+	ask 0 show t1
+	is '.task.status == "Ready"'
+	call 0 claim t1
+}
+
+@test "git: hooks of a path are asked: it is used through git" {
+	mkdir -p "$remote/hooks"
+	printf '#!/bin/sh\ntouch "%s"\n' "$work/asked" >"$remote/hooks/post-receive"
+	chmod +x "$remote/hooks/post-receive"
+	call 0 init --store "git:$remote"
+	call 0 create x
+	[ -e asked ]
+}
+
+@test "git: doctor finds a ref's lock that was left behind" {
+	call 0 init --store "git:$remote"
+	call 0 create x
+	touch -d '2 hours ago' "$remote/refs/pawl/default/t/t1.lock"
+	call 40 doctor
+	says t1.lock
+	says "rm "
+	rm "$remote/refs/pawl/default/t/t1.lock"
+	call 0 doctor
+}
+
+@test "git: over git://, with agents that are killed" {
+	git daemon --version >/dev/null 2>&1 || [ -x "$(git --exec-path)/git-daemon" ] || skip "no git daemon"
+	port=$((20000 + RANDOM % 20000))
+	touch "$remote/git-daemon-export-ok"
+	"$(git --exec-path)/git-daemon" --reuseaddr --listen=127.0.0.1 --port=$port --enable=receive-pack \
+		--base-path="$BATS_TEST_TMPDIR" --detach --pid-file="$BATS_TEST_TMPDIR/pid"
+	soon [ -s "$BATS_TEST_TMPDIR/pid" ]
+	export PAWL_STORE=git:git://127.0.0.1:$port/queue.git
+	soon "$PAWL" init -q
+	call 0 create x
+	for i in 1 2 3 4 5 6; do
+		"$PAWL" claim t1 -q --agent "a$i" --ttl 1h >/dev/null 2>&1 &
+		sleep "0.0$((i * 2))"
+		kill -9 $! 2>/dev/null || true
+	done
+	wait
+	ask 0 show t1
+	is '.task.fence <= 1 and .task.attempts <= 1'
+	call 0 create y
+	call 0 claim t2
+	call 0 done t2
+	kill "$(cat "$BATS_TEST_TMPDIR/pid")"
+}
