@@ -2,13 +2,21 @@
 #include "core/update.h"
 #include "queue/work.h"
 
+#define UNUSABLE_MAX 1000 /* from here on it is not the id's fault */
+
+bool id_is_taken(int r, int *unusable)
+{
+	return !r || (r == STORE_FOREIGN && ++*unusable < UNUSABLE_MAX);
+}
+
 int fresh_id(struct work *w, struct str *out)
 {
 	struct record *rec;
+	int unusable = 0;
 	int64_t n;
 	int r = number_get(w, COUNTER_KEY, &n);
 
-	while (!r) {
+	while (id_is_taken(r, &unusable)) {
 		*out = arena_printf(w->arena, "t%lld", (long long)++n);
 		r = edit_get(w->e, task_key(w->arena, *out), &rec);
 	}

@@ -346,6 +346,7 @@ static int read_emergency(struct reading *x)
 static int read_id(struct reading *x)
 {
 	struct record rec;
+	int unusable = 0;
 	int64_t n = 0;
 	int r = x->store->ops->get(x->store, COUNTER_KEY, &rec, x->arena);
 
@@ -355,7 +356,7 @@ static int read_id(struct reading *x)
 	do {
 		x->ans->text = arena_printf(x->arena, "t%lld", (long long)++n);
 		r = x->store->ops->get(x->store, task_key(x->arena, x->ans->text), &rec, x->arena);
-	} while (!r);
+	} while (id_is_taken(r, &unusable));
 	return r < 0 ? r : 0;
 }
 

@@ -114,6 +114,8 @@ int add_depends(struct work *w, struct loaded *l);
 /* A Ready task of that id, with what the request says of it. */
 int new_task(struct work *w, struct str id, struct loaded **out);
 int fresh_id(struct work *w, struct str *out);
+/* What a get() of it said: is it taken? One that cannot be used is, too (a damaged file); *unusable counts. */
+bool id_is_taken(int r, int *unusable);
 void select_query(const struct request *rq, const struct policy *p, struct query *q);
 
 /* May this request change anything now? In its own transaction, before it does. */

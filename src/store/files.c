@@ -10,8 +10,62 @@
 
 #include "base/fs.h"
 #include "base/os.h"
+#include "base/secret.h"
 
 extern const struct store_ops store_files;
+
+/* --- for all parts ------------------------------------------------------------------------------ */
+
+uint64_t files_random(void)
+{
+	return (uint64_t)random_below(UINT32_MAX) << 32 | random_below(UINT32_MAX);
+}
+
+void files_new_id(char id[FILES_ID + 1])
+{
+	snprintf(id, FILES_ID + 1, "%016llx%016llx", (unsigned long long)files_random(),
+		 (unsigned long long)files_random());
+}
+
+int files_fail(struct files *s, int err, const char *what)
+{
+	const struct store_env *env = &s->base.env;
+
+	switch (err) {
+	case -EACCES:
+	case -EPERM:
+	case -EROFS:
+		return store_fail(env, STORE_READONLY, "check the owner and mode of the folder",
+				  "may not write to %s in %s: %s", what, s->path, strerror(-err));
+	case -ENOSPC:
+	case -EDQUOT:
+		return store_fail(env, STORE_FULL, "make room on the device",
+				  "no room left for %s in %s: %s", what, s->path, strerror(-err));
+	case -ENOENT:
+	case -ENOTDIR:
+		return store_fail(env, STORE_UNREACHABLE, NULL, "%s in %s is gone", what, s->path);
+	case -ELOOP:
+	case -EINVAL:
+	case -EISDIR:
+		return store_fail(env, STORE_FOREIGN, "move it away",
+				  "%s in %s is not what pawl put there", what, s->path);
+	default:
+		return store_fail(env, STORE_IO, NULL, "%s in %s: %s", what, s->path,
+				  strerror(-err));
+	}
+}
+
+int files_fail_folder(struct files *s, int err, const char *name)
+{
+	if (err == ELOOP || err == ENOTDIR || err == EEXIST)
+		return store_fail(&s->base.env, STORE_FOREIGN, "move it away",
+				  "%s in %s is a link, or no folder", name, s->path);
+	if (err == EACCES)
+		return store_fail(&s->base.env, STORE_READONLY,
+				  "check the owner and mode of the folder",
+				  "%s in %s cannot be opened: %s", name, s->path, strerror(err));
+	return files_fail(s, -err, name);
+}
 
 /* --- closing ------------------------------------------------------------------------------------ */
 
@@ -22,7 +76,7 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-static void files_close(struct store *base)
+void files_close(struct store *base)
 {
 	struct files *s = files_of(base);
 
@@ -74,7 +128,7 @@ static int fail_open(struct files *s, int err)
 static int open_below(struct files *s, int dir, const char *name)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(dir, name, flags), rc;
+	int fd = openat(dir, name, flags);
 
 	if (fd < 0 && errno == ENOENT && s->base.env.mode == STORE_CREATE) {
 		if (mkdirat(dir, name, 0777) && errno != EEXIST)
@@ -83,12 +137,7 @@ static int open_below(struct files *s, int dir, const char *name)
 	}
 	if (fd >= 0)
 		return fd;
-	if (errno == ELOOP || errno == ENOTDIR)
-		rc = store_fail(&s->base.env, STORE_FOREIGN, "move it away",
-				"%s in %s is a link, or no folder", name, s->path);
-	else
-		rc = fail_open(s, errno);
-	return rc;
+	return errno == ENOENT ? fail_absent(s) : files_fail_folder(s, errno, name);
 }
 
 /* From the folder that was named down to that of the queue. */
@@ -151,7 +200,7 @@ static void remove_queue(struct files *s);
 /* Whoever comes second finds it made. */
 static int make_state(struct files *s)
 {
-	int rc = files_lock(s);
+	int rc = files_lock(s), r;
 
 	if (rc < 0)
 		return rc;
@@ -165,8 +214,8 @@ static int make_state(struct files *s)
 		files_new_id(s->view.id);
 		localclock_renew(&s->clock, &s->anchor, 0);
 		rc = files_new_state(s, 0);
-		if (rc == 0 && files_sync_folder(s->dir))
-			rc = files_fail(s, -errno, "the folder");
+		if (rc == 0 && (r = files_sync_folder(s->dir)))
+			rc = files_fail(s, r, "the folder");
 		if (rc == 0)
 			rc = files_load(s);
 	}
@@ -227,6 +276,7 @@ static int files_open(struct store **out, const struct uri *uri, const struct st
 	below = files_queue_folder(&a, env->queue);
 	s->path = absolute(uri->path, below);
 	localclock_init(&s->clock, env);
+	files_form_begin();
 	rc = attach(s, uri->path, below);
 	arena_free(&a);
 	if (rc < 0) {
@@ -272,6 +322,31 @@ int files_queues(struct store *base, name_fn *fn, void *ctx)
 		closedir(dir);
 	arena_free(&a);
 	return rc;
+}
+
+int files_twin(struct files *s, struct files **out)
+{
+	struct files *t = mem_alloc(sizeof(*t));
+	size_t room = strlen(s->path) + 1;
+
+	*t = (struct files){ .base = s->base,
+			     .path = memcpy(mem_alloc(room), s->path, room),
+			     .dir = fcntl(s->dir, F_DUPFD_CLOEXEC, 0),
+			     .own = fcntl(s->own, F_DUPFD_CLOEXEC, 0),
+			     .place = s->place,
+			     .archive = -1,
+			     .note = -1,
+			     .watch = -1,
+			     .gate.fd = -1,
+			     .view.fd = -1,
+			     .clock = s->clock,
+			     .anchor = s->anchor };
+	*out = t;
+	if (t->dir >= 0 && t->own >= 0)
+		return 0;
+	files_close(&t->base);
+	*out = NULL;
+	return files_fail(s, -EMFILE, ".pawl");
 }
 
 /* --- the end of a queue ------------------------------------------------------------------------- */

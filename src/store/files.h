@@ -4,7 +4,7 @@
  *
  *  - DIR/ID.lock, .done, .failed, .task: one file for each task (files_name.c, files_form.c).
  *  - DIR/.pawl/state: every record's index and hot part, first as a snapshot, then one frame for each
- *    change (files_state.c). The frame is the commit; the files follow it (files_apply.c). From time to
+ *    change (files_item.c, files_state.c). The frame is the commit; the files follow it (files_apply.c). From time to
  *    time all of it becomes a new snapshot (files_compact.c).
  *  - DIR/.pawl/log: the log up to the snapshot; what came later is in the frames (files_log.c).
  *  - DIR/.pawl/gate: the writers' lock, with a note on how the folder looked after the last change.
@@ -108,10 +108,11 @@ struct files {
 	struct anchor anchor; /* as the state has it, or a new one that is not saved yet */
 	bool changing;        /* between the start of a change and its end; `now` counts */
 	int64_t now;
-	int depth;      /* of scans */
-	int64_t looked; /* mtime of DIR when we looked last */
-	int64_t folder; /* mtime of DIR at which this handle knows all about it; 0: none */
-	bool strange;   /* something in the folder cannot be written down: look each time */
+	int depth;       /* of scans */
+	int64_t looked;  /* mtime of DIR when we looked last */
+	int64_t folder;  /* mtime of DIR at which this handle knows all about it; 0: none */
+	int64_t applied; /* in a change: up to which one the files have followed the state */
+	bool strange;    /* something in the folder cannot be written down: look each time */
 };
 
 /* What of a record the state has; NULL: nothing. */
@@ -125,9 +126,15 @@ static inline struct files *files_of(struct store *s)
 	return (struct files *)s;
 }
 
+int files_fail(struct files *s, int err, const char *what);
+/* A folder inside of DIR cannot be opened or made. */
+int files_fail_folder(struct files *s, int err, const char *name);
+uint64_t files_random(void);
+void files_new_id(char id[FILES_ID + 1]);
+
 /* --- names -------------------------------------------------------------------------------------- */
 
-#define FILES_NAME_MAX 160
+#define FILES_NAME_MAX 256 /* as long as any name can be */
 
 /* "t1.lock"; -1 if the id cannot be one. */
 int files_name(char *out, size_t room, struct str id, enum file_kind kind);
@@ -137,7 +144,7 @@ enum file_kind files_kind(struct str name, struct str *id);
 struct str files_queue_folder(struct arena *a, struct str queue);
 /* The name of the queue whose folder is called so. */
 struct str files_queue_name(struct arena *a, struct str folder);
-/* What the folder of `e` is. -1: there is none. */
+/* DIR, or archive in it. -ENOENT: there is none; another -errno. */
 int files_folder(struct files *s, bool archived);
 
 /* --- form --------------------------------------------------------------------------------------- */
@@ -156,6 +163,7 @@ struct form {
 	const char *odd;   /* something in it has the wrong type */
 };
 
+void files_form_begin(void);
 /* Where a record goes: FILE_NONE if it is no task of which the file alone would tell all. *t is it. */
 enum file_kind files_form_kind(const struct record *r, struct task *t, struct arena *a);
 struct str files_form_text(const struct task *t, const char *id, uint64_t commit, struct arena *a);
@@ -163,14 +171,24 @@ struct str files_form_text(const struct task *t, const char *id, uint64_t commit
 const char *files_form_parse(struct str text, const char *id, struct form *out, struct arena *a);
 struct str files_pack(const struct task *t, unsigned part, struct arena *a);
 
-/* --- the state ---------------------------------------------------------------------------------- */
+/* --- records in bytes --------------------------------------------------------------------------- */
 
-void files_view_free(struct view *v);
+extern const size_t files_item_head; /* bytes that each has at least */
+
+void files_encode(struct buf *b, const struct ent *e);
+/* The record that *rest begins with, which is cut off it; -1: damaged. */
+int files_decode_next(struct view *v, struct str *rest, struct ent *e);
+/* Its size; 0: it is not whole. */
+size_t files_raw_size(struct str bytes);
 /* A record as it is in the snapshot, where its bounds were checked. */
 struct str files_raw_key(const char *raw);
 bool files_raw_has_lists(const char *raw);
 enum file_kind files_raw_kind(const char *raw);
 void files_decode(struct view *v, const char *raw, struct ent *out);
+
+/* --- the state ---------------------------------------------------------------------------------- */
+
+void files_view_free(struct view *v);
 /* Opens and reads the state; 0, 1 if there is none. */
 int files_load(struct files *s);
 /* Reads what others have committed since. *changed may be NULL. */
@@ -181,9 +199,6 @@ int files_append(struct files *s, struct ent **items, size_t n, struct str log);
 int files_append_end(struct files *s);
 /* A whole state file into `fd`. */
 int files_write_state(struct files *s, int fd, int64_t log_base);
-void files_new_id(char id[FILES_ID + 1]);
-uint64_t files_random(void);
-int files_fail(struct files *s, int err, const char *what);
 
 /* --- the view ----------------------------------------------------------------------------------- */
 
@@ -203,7 +218,7 @@ int files_tally(struct store *s, int64_t *counts);
 /* A line of the log, as bytes. */
 void files_log_add(struct buf *b, const struct entry *e);
 int files_entries(struct store *s, const struct entry_query *q, entry_fn *fn, void *ctx);
-/* The body of a record; a fault if its file has it and cannot be read. */
+/* The body of a record; 1: its file has it, and is not that of this record any more. */
 int files_body(struct files *s, const struct ent *e, struct arena *a, struct str *out);
 
 /* --- the folder --------------------------------------------------------------------------------- */
@@ -225,18 +240,27 @@ struct stamp files_stamp(const struct stat *st);
 /* Is the content still `a`'s for certain? As far as can be told? */
 bool files_stamp_eq(const struct stamp *a, const struct stamp *b);
 bool files_stamp_like(const struct stamp *a, const struct stamp *b);
-/* 0, 1 if there is none. */
+/* 0, 1 if there is none, -errno. */
 int files_stat(int dir, const char *name, struct stat *st);
-/* Stamp and form of a file; `bad` if it has none. 1: it is not there any more. */
+/* Stamp and form of a file; `bad` if it has none. 1: it is not there any more; -errno. */
 int files_read_found(struct files *s, struct found *f, struct arena *a);
 /* Reads the state and, as far as needed, the folder: after it the view is up to date. `all`: look even if
  * the folder seems unchanged. */
 int files_look(struct files *s, bool all);
-/* One record's file. *changed: it is not as it was. */
+/* Has something been committed that the view does not have? */
+bool files_moved_on(struct files *s);
+/* One record's file. *changed: it is not as it was. 1: because the state has moved on; only within a scan,
+ * where the view stays as it is. */
 int files_look_at(struct files *s, struct str key, bool *changed);
 /* How the folder looked after the last change, and up to which one the files have followed: -1 unknown. */
 void files_read_note(struct files *s, int64_t *folder, int64_t *applied);
-void files_write_note(struct files *s, int64_t folder);
+void files_write_note(struct files *s, int64_t folder, int64_t applied);
+/* The state was written before this boot: files that were not synced may be lost. */
+bool files_rebooted(const struct files *s);
+/* After a new boot: what a loss of power left of a file that is not the record's any more, or was never. */
+bool files_torn(const struct found *f, const struct ent *known);
+/* Is the record's file as pawl left it? */
+bool files_untouched(struct files *s, const struct ent *e);
 int64_t files_folder_time(struct files *s);
 /* Every file with a name of the protocol, in DIR and archive, sorted by key; in `a`. */
 int files_list(struct files *s, bool archive, struct found **out, size_t *n, struct arena *a);
@@ -264,11 +288,12 @@ int files_prepare(struct files *s, struct ent *e, const struct task *t, size_t n
 int files_reserve(struct files *s, struct ent *e);
 void files_take_back(struct files *s, struct ent *e);
 /* After the commit: the file gets its name, and what was there before goes. NULL: nobody knows what was.
- * false: somebody else's file is in the way; it stays. */
-bool files_apply(struct files *s, struct ent *e, const struct ent *was);
+ * 1: somebody else's file is in the way; it stays. < 0: it could not be done. */
+int files_apply(struct files *s, struct ent *e, const struct ent *was);
 /* Finishes what a process that died left behind: the files of changes after `applied` (-1: of all since
- * the snapshot) follow the state. After a new boot, what cannot be read was not written in time. */
-int files_settle(struct files *s, int64_t applied, bool rebooted);
+ * the snapshot) follow the state. After a new boot, what cannot be read was not written in time. false: not
+ * all of it could be done. */
+bool files_settle(struct files *s, int64_t applied, bool rebooted);
 /* The mtime of DIR becomes one that nobody else would set, so that later changes can be seen: 0 if we may
  * not. */
 int64_t files_mark_folder(struct files *s);
@@ -277,9 +302,12 @@ int files_compact(struct files *s);
 int files_new_state(struct files *s, int64_t log_base);
 int files_sync_folder(int fd);
 
+/* Another handle of the same queue, to read with. */
+int files_twin(struct files *s, struct files **out);
+void files_close(struct store *s);
 int64_t files_now(struct store *s);
-/* s->anchor and s->now for a change; *unsaved: the state has another anchor. */
-void files_clock_change(struct files *s, bool *unsaved);
+/* s->anchor and s->now for a change. */
+void files_clock_change(struct files *s);
 int files_check(struct store *s, check_fn *fn, void *ctx);
 
 #endif

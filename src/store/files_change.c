@@ -50,20 +50,18 @@ int files_lock(struct files *s)
 /* --- before ------------------------------------------------------------------------------------- */
 
 /* What the process before us did not come to do; all of it after a new boot, since a loss of power may have
- * taken what was not synced. */
-static int settle(struct files *s, bool *rebooted)
+ * taken what was not synced. true: there was something, and it is done. */
+static bool settle(struct files *s, int64_t noted)
 {
-	int64_t folder, applied;
-	int rc = 0;
+	bool rebooted = files_rebooted(s);
 
-	*rebooted = strcmp(s->view.anchor.boot_id, s->clock.boot_id) != 0;
-	files_read_note(s, &folder, &applied);
-	if (*rebooted || applied != s->view.seq) {
-		rc = files_settle(s, *rebooted ? -1 : applied, *rebooted);
-		if (rc == 0)
-			files_write_note(s, 0);
-	}
-	return rc;
+	s->applied = s->view.seq;
+	if (!rebooted && noted == s->view.seq)
+		return false;
+	if (files_settle(s, rebooted ? -1 : noted, rebooted))
+		return true;
+	s->applied = rebooted ? -1 : noted;
+	return false;
 }
 
 static bool long_enough(const struct view *v)
@@ -73,26 +71,35 @@ static bool long_enough(const struct view *v)
 	return v->end - v->first > limit;
 }
 
-static int begin(struct files *s, bool *unsaved, bool again)
+/* A snapshot says that the files are as the state has it. Where something was to be settled there is a new
+ * one as well: a sync may have failed, and what it left unwritten no later sync would write. */
+static int compact(struct files *s, bool settled)
 {
-	bool rebooted = false;
+	if (s->applied != s->view.seq || !(settled || long_enough(&s->view)))
+		return 0;
+	if (files_compact(s))
+		return files_load(s); /* it can wait: all is in the frames still */
+	if (settled)
+		files_write_note(s, 0, s->applied);
+	return 0;
+}
+
+static int begin(struct files *s, bool again)
+{
+	int64_t folder, noted;
+	bool settled;
 	int rc = files_refresh(s, NULL);
 
 	if (rc == 0 && s->view.gone)
 		rc = store_fail(&s->base.env, STORE_ABSENT, NULL, "the queue in %s was removed",
 				s->path);
-	if (rc == 0)
-		rc = settle(s, &rebooted);
 	if (rc < 0)
 		return rc;
-	files_clock_change(s, unsaved);
+	files_read_note(s, &folder, &noted);
+	settled = settle(s, noted);
+	files_clock_change(s);
 	s->changing = true;
-	if (rebooted || long_enough(&s->view)) {
-		if (files_compact(s) == 0)
-			*unsaved = false;
-		else
-			rc = files_load(s); /* it can wait: all is in the frames still */
-	}
+	rc = compact(s, settled);
 	return rc ? rc : files_look(s, again);
 }
 
@@ -332,15 +339,21 @@ static void expect_folder(struct set *w, int64_t mtime)
 	w->dirty |= files_folder_time(w->s) != mtime;
 }
 
-static void follow(struct set *w)
+/* Where the files did not follow, the note stays behind, and the next writer sees to it. */
+static void follow(struct set *w, bool synced)
 {
 	struct files *s = w->s;
+	bool done = synced && s->applied == s->view.seq - 1;
 	int64_t mark;
 
-	for (size_t i = 0; i < w->n_items; i++)
-		w->dirty |= !files_apply(s, w->items[i], w->items[i]->was);
+	for (size_t i = 0; i < w->n_items; i++) {
+		int r = files_apply(s, w->items[i], w->items[i]->was);
+
+		w->dirty |= r != 0;
+		done &= r >= 0;
+	}
 	mark = files_mark_folder(s);
-	files_write_note(s, w->dirty || s->strange ? 0 : mark);
+	files_write_note(s, w->dirty || s->strange ? 0 : mark, done ? s->view.seq : s->applied);
 	s->folder = 0;
 }
 
@@ -364,7 +377,7 @@ static int commit(struct set *w)
 	if (files_refresh(s, NULL) == 0) { /* else the next writer does the rest */
 		if (mark)
 			expect_folder(w, mark);
-		follow(w);
+		follow(w, rc == 0);
 	}
 	w->n = w->n_items = 0;
 	return rc;
@@ -373,8 +386,7 @@ static int commit(struct set *w)
 static int attempt(struct files *s, struct change *changes, size_t n, bool again)
 {
 	struct set w = { .s = s, .commit = files_random() | 1, .log = BUF_MAX(UINT32_MAX) };
-	bool unsaved = false;
-	int rc = begin(s, &unsaved, again);
+	int rc = begin(s, again);
 
 	if (rc == 0)
 		rc = run_edits(&w, changes, n);

@@ -6,7 +6,6 @@
 
 #include "base/os.h"
 #include "base/text.h"
-#include "base/when.h"
 #include "core/filecodec.h"
 #include "store/files.h"
 
@@ -74,25 +73,6 @@ static void check_modes(struct check *c)
 		     STR(""));
 }
 
-static void check_clock(struct check *c)
-{
-	int64_t ahead = localclock_ahead(&c->s->clock, &c->s->anchor);
-
-	if (!localclock_strays(&c->s->clock, &c->s->anchor)) {
-		tell(c, CHECK_OK, "clock", STR("the queue's clock and the machine's agree"),
-		     STR(""));
-		return;
-	}
-	tell(c, CHECK_NOTE, "clock",
-	     arena_printf(
-		     &c->a,
-		     "the queue's clock is %s %s the machine's, which was set after the queue's clock "
-		     "was started; leases and delays are not affected",
-		     duration_text(&c->a, ahead < 0 ? -ahead : ahead).p,
-		     ahead < 0 ? "behind" : "ahead of"),
-	     STR("nothing to do: it follows at the first change while nothing is held or waits for a time"));
-}
-
 /* --- the files ---------------------------------------------------------------------------------- */
 
 static void tell_file(struct check *c, const struct found *f, enum check_level level,
@@ -130,17 +110,49 @@ static bool check_twin(struct check *c, const struct found *f, const struct foun
 	return false;
 }
 
+/* What a loss of power left, until the first change of this boot; the state has it all. */
+static struct str settled_by_next(struct check *c, const struct found *f)
+{
+	const struct ent *e = files_committed(files_find(&c->s->view, f->key));
+
+	if (!files_rebooted(c->s))
+		return STR("");
+	if (e && e->fresh)
+		return STR("nothing to do: the next change writes it again");
+	return files_torn(f, e) ? STR("nothing to do: the next change removes it") : STR("");
+}
+
+static bool check_archive(struct check *c)
+{
+	struct stat st;
+
+	if (files_stat(c->s->dir, "archive", &st) || S_ISDIR(st.st_mode))
+		return false;
+	tell(c, CHECK_BAD, "files",
+	     STR("archive: it is a link, or no folder, and pawl does not use it"),
+	     arena_printf(&c->a, "move %s/archive away", c->s->path));
+	return true;
+}
+
 static int check_files(struct check *c)
 {
 	struct found *f;
-	size_t n, bad = 0;
+	size_t n, bad;
 	int rc = files_list(c->s, true, &f, &n, &c->a);
 
+	bad = check_archive(c);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		if (files_read_found(c->s, &f[i], &c->a))
+		int r = files_read_found(c->s, &f[i], &c->a);
+
+		if (r < 0)
+			return files_fail(c->s, r, f[i].name);
+		if (r)
 			continue;
 		if (f[i].bad) {
-			tell_file(c, &f[i], CHECK_BAD, f[i].bad, look_fix(c, &f[i]));
+			struct str later = settled_by_next(c, &f[i]);
+
+			tell_file(c, &f[i], later.n ? CHECK_NOTE : CHECK_BAD, f[i].bad,
+				  later.n ? later : look_fix(c, &f[i]));
 			bad++;
 		} else if (f[i].form.odd) {
 			tell_file(c, &f[i], CHECK_NOTE, f[i].form.odd, look_fix(c, &f[i]));
@@ -177,7 +189,7 @@ int files_check(struct store *base, check_fn *fn, void *ctx)
 	check_state(&c);
 	rc = check_files(&c);
 	if (rc == 0)
-		check_clock(&c);
+		localclock_check(&c.s->clock, &c.s->anchor, fn, ctx);
 	arena_free(&c.a);
 	return rc;
 }

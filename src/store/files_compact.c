@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -14,25 +15,37 @@
 #define MANY_FILES \
 	256 /* from here on the whole file system is synced at once, where that can be done */
 
+static int sync_fd(int fd)
+{
+	int r;
+
+	do
+		r = fsync(fd);
+	while (r && errno == EINTR);
+	return r ? -errno : 0;
+}
+
 int files_sync_folder(int fd)
 {
-	if (fd >= 0 && fsync(fd) && errno != EINVAL)
-		return -errno;
-	return 0;
+	int r = sync_fd(fd);
+
+	return r == -EINVAL ? 0 : r;
 }
 
 static int sync_file(struct files *s, const struct ent *e)
 {
 	char name[FILES_NAME_MAX];
-	int fd, r;
+	int fd = files_folder(s, e->archived), r;
 
 	if (files_name(name, sizeof(name), e->ix.id, e->kind))
 		return 0;
-	fd = openat(files_folder(s, e->archived), name,
-		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return 0; /* somebody took it away: not ours any more */
-	r = fsync(fd) ? -errno : 0;
+	if (fd >= 0) {
+		fd = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		fd = fd < 0 ? -errno : fd;
+	}
+	if (fd < 0) /* somebody took it away, or closed it: not ours any more */
+		return fd == -ENOENT || fd == -ELOOP || fd == -EACCES ? 0 : fd;
+	r = sync_fd(fd);
 	close(fd);
 	return r;
 }
@@ -40,13 +53,14 @@ static int sync_file(struct files *s, const struct ent *e)
 /* What others wrote is theirs to sync. */
 static bool is_unsynced(const struct ent *e)
 {
+	e = files_committed(e);
 	return e && e->fresh && e->kind != FILE_NONE && e->commit && !e->dropped;
 }
 
 static int sync_files(struct files *s)
 {
 	size_t n = 0;
-	int r = 0;
+	int r = 0, archive;
 
 	for (size_t i = 0; i < s->view.n; i++)
 		n += is_unsynced(s->view.v[i].e);
@@ -56,11 +70,14 @@ static int sync_files(struct files *s)
 		const struct ent *e = s->view.v[i].e;
 
 		if (is_unsynced(e))
-			r = sync_file(s, e);
+			r = sync_file(s, files_committed(e));
 	}
 	if (!r)
 		r = files_sync_folder(s->dir);
-	return r ? r : files_sync_folder(s->archive);
+	archive = files_folder(s, true);
+	if (!r && archive < 0)
+		return archive == -ENOENT ? 0 : archive;
+	return r ? r : files_sync_folder(archive);
 }
 
 static int write_parts(struct files *s, int fd)
@@ -71,9 +88,7 @@ static int write_parts(struct files *s, int fd)
 		r = -errno;
 	for (const struct log_part *p = s->view.log; !r && p; p = p->next)
 		r = fs_write_all(fd, p->bytes);
-	if (!r && fsync(fd))
-		r = -errno;
-	return r;
+	return r ? r : sync_fd(fd);
 }
 
 static int move_log(struct files *s)
@@ -85,12 +100,14 @@ static int move_log(struct files *s)
 	(void)!fchmod(fd, s->place.st_mode & 0666);
 	r = write_parts(s, fd);
 	close(fd);
+	if (!r && !s->view.log_base) /* it may be new, and the new state relies on it */
+		r = files_sync_folder(s->own);
 	return r;
 }
 
 int files_new_state(struct files *s, int64_t log_base)
 {
-	int fd, r;
+	int fd, r, err;
 
 	(void)unlinkat(s->own, "state.new", 0);
 	fd = openat(s->own, "state.new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -101,15 +118,15 @@ int files_new_state(struct files *s, int64_t log_base)
 		(void)!fchown(fd, s->place.st_uid, s->place.st_gid);
 	(void)!fchmod(fd, s->place.st_mode & 0666);
 	r = files_write_state(s, fd, log_base);
-	if (r == 0 && fsync(fd))
-		r = files_fail(s, -errno, ".pawl/state");
+	if (r == 0 && (err = sync_fd(fd)))
+		r = files_fail(s, err, ".pawl/state");
 	close(fd);
 	if (r == 0 && renameat(s->own, "state.new", s->own, "state"))
 		r = files_fail(s, -errno, ".pawl/state");
 	if (r)
 		(void)unlinkat(s->own, "state.new", 0);
-	else if (files_sync_folder(s->own))
-		r = files_fail(s, -errno, ".pawl");
+	else if ((err = files_sync_folder(s->own)))
+		r = files_fail(s, err, ".pawl");
 	return r;
 }
 

@@ -223,6 +223,28 @@ static int known_task(struct sense *x, const struct found *found, size_t n)
 	return 0;
 }
 
+/* The fence of a task that was removed. */
+static int64_t buried_fence(struct sense *x)
+{
+	struct str id = x->f->key;
+	const struct ent *gone;
+	int64_t n = 0;
+
+	(void)str_cut(&id, '/');
+	gone = files_find(&x->s->view, arena_printf(&x->s->view.arena, "gone/%.*s", STRF(id)));
+	return gone && !gone->dropped && str_to_i64(gone->hot, &n) ? n : 0;
+}
+
+/* Somebody may have put an old file there, or one of another queue. */
+static void keep_fence(struct sense *x, const struct task *old)
+{
+	bool anew = x->t.lock.holder.n && !str_eq(x->t.lock.token, old->lock.token);
+	int64_t least = old->fence ? old->fence : buried_fence(x);
+
+	if (x->t.fence < least + anew)
+		x->t.fence = least + anew;
+}
+
 static int base_task(struct sense *x, const struct found *found, size_t n)
 {
 	struct task old = { 0 };
@@ -236,8 +258,7 @@ static int base_task(struct sense *x, const struct found *found, size_t n)
 		new_task(x);
 	}
 	x->t.id = x->f->id;
-	if (x->t.fence < old.fence) /* somebody put an old file there */
-		x->t.fence = old.fence;
+	keep_fence(x, &old);
 	return 0;
 }
 
@@ -281,8 +302,7 @@ static const struct ent *from_file(struct files *s, const struct ent *known, con
 	e->stamp = f->stamp;
 	if (!known || known->dropped)
 		e->stranger = !f->form.full;
-	if (!f->form.ours)
-		e->commit = 0;
+	e->commit = f->form.commit; /* 0: not ours */
 	return e;
 }
 

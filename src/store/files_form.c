@@ -13,6 +13,18 @@
 #include "store/files.h"
 #include "store/task_index.h"
 
+/* Half an object must not become a file: without memory JSON ends the process, too. A program that has given
+ * jansson memory of its own keeps it. */
+void files_form_begin(void)
+{
+	json_malloc_t alloc;
+	json_free_t release;
+
+	json_get_alloc_funcs(&alloc, &release);
+	if (alloc == malloc && release == free)
+		json_set_alloc_funcs(mem_alloc, free);
+}
+
 /* --- which file --------------------------------------------------------------------------------- */
 
 struct str files_pack(const struct task *t, unsigned part, struct arena *a)

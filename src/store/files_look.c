@@ -47,12 +47,14 @@ bool files_stamp_like(const struct stamp *a, const struct stamp *b)
 
 int files_stat(int dir, const char *name, struct stat *st)
 {
-	if (dir >= 0 && fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW) == 0)
-		return 0;
-	return dir < 0 || errno == ENOENT || errno == ENOTDIR ? 1 : -errno;
+	int r = dir;
+
+	if (dir >= 0)
+		r = fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
+	return r == -ENOENT ? 1 : r;
 }
 
-static bool matches(struct files *s, const struct ent *e)
+bool files_untouched(struct files *s, const struct ent *e)
 {
 	char name[FILES_NAME_MAX];
 	struct stamp now;
@@ -94,51 +96,60 @@ static int read_open(int fd, size_t size, struct str *out, struct arena *a)
 	return 0;
 }
 
-static const char *read_form(struct files *s, int fd, struct found *f, struct arena *a)
+static int read_form(struct files *s, int fd, struct found *f, struct arena *a)
 {
 	struct str text = { 0 };
 	struct stat st;
+	int r;
 
 	if (fstat(fd, &st))
-		return "it cannot be read";
-	if (!S_ISREG(st.st_mode))
-		return what_is(st.st_mode);
+		return -errno;
 	f->stamp = files_stamp(&st);
 	f->mtime = f->stamp.mtime / 1000000;
-	if (st.st_size > (off_t)FILES_TEXT_MAX)
-		return "it is larger than 16 MiB";
-	if (read_open(fd, (size_t)st.st_size, &text, a))
-		return "it cannot be read";
-	return files_form_parse(text, s->view.id, &f->form, a);
+	f->bad = S_ISREG(st.st_mode) ? NULL : what_is(st.st_mode);
+	if (!f->bad && st.st_size > (off_t)FILES_TEXT_MAX)
+		f->bad = "it is larger than 16 MiB";
+	if (f->bad)
+		return 0;
+	r = read_open(fd, (size_t)st.st_size, &text, a);
+	if (!r)
+		f->bad = files_form_parse(text, s->view.id, &f->form, a);
+	return r;
+}
+
+/* 0: `bad` tells why; 1: it is gone; what is no matter of this one file is a fault */
+static int why_closed(struct found *f, int err)
+{
+	if (err != EACCES && err != EPERM && err != ELOOP && err != ENXIO)
+		return err == ENOENT ? 1 : -err;
+	f->bad = err == EACCES ? "this user may not read it" : "it cannot be opened";
+	return 0;
 }
 
 int files_read_found(struct files *s, struct found *f, struct arena *a)
 {
-	int dir = files_folder(s, f->archived), fd;
+	int dir = files_folder(s, f->archived), fd, r;
 	struct stat st;
 
 	f->bad = id_fault(f->id);
 	if (f->bad)
 		return 0;
-	if (files_stat(dir, f->name, &st))
-		return 1;
+	r = files_stat(dir, f->name, &st);
+	if (r)
+		return r;
 	if (!S_ISREG(st.st_mode)) { /* to open a FIFO or a device can have effects */
 		f->bad = what_is(st.st_mode);
 		return 0;
 	}
 	fd = openat(dir, f->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
-		return 1;
-	if (fd < 0) {
-		f->bad = errno == EACCES ? "this user may not read it" : "it cannot be opened";
-		return 0;
-	}
-	f->bad = read_form(s, fd, f, a);
+	if (fd < 0)
+		return why_closed(f, errno);
+	r = read_form(s, fd, f, a);
 	close(fd);
 	/* ours have an mtime of our choosing; of others', one that is too new may hide a later writing */
 	if (!f->form.ours && f->mtime > os_wall_ms() - SETTLED)
 		f->stamp.mtime = -f->stamp.mtime;
-	return 0;
+	return r;
 }
 
 /* --- the list ----------------------------------------------------------------------------------- */
@@ -177,25 +188,25 @@ static void list_add(struct list *l, const char *name, uint64_t ino, bool archiv
 
 static int list_folder(struct files *s, struct list *l, bool archived)
 {
-	int dir = files_folder(s, archived), fd;
+	int dir = files_folder(s, archived), fd, err;
 	struct dirent *e;
 	DIR *d;
 
-	if (dir < 0)
+	if (dir == -ENOENT)
 		return 0;
-	fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = dir < 0 ? dir : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d) {
-		int err = -errno;
-
+		err = dir < 0 ? -dir : errno;
 		if (fd >= 0)
 			close(fd);
-		return files_fail(s, err, archived ? "archive" : "the list of files");
+		return files_fail(s, -err, archived ? "archive" : "the list of files");
 	}
-	while ((e = readdir(d)))
+	for (errno = 0; (e = readdir(d)); errno = 0)
 		list_add(l, e->d_name, e->d_ino, archived);
+	err = errno;
 	closedir(d);
-	return 0;
+	return err ? files_fail(s, -err, archived ? "archive" : "the list of files") : 0;
 }
 
 int files_list(struct files *s, bool archive, struct found **out, size_t *n, struct arena *a)
@@ -213,18 +224,23 @@ int files_list(struct files *s, bool archive, struct found **out, size_t *n, str
 }
 
 /* The files that a known record may have, by their names. */
-static void list_names(struct files *s, const struct ent *e, struct list *l)
+static int list_names(struct files *s, const struct ent *e, struct list *l)
 {
-	for (int k = FILE_TASK; k < FILE_KINDS; k++) {
-		for (int archived = 0; archived < 2; archived++) {
-			char name[FILES_NAME_MAX];
-			struct stat st;
+	for (int i = 0; i < 2 * (FILE_KINDS - FILE_TASK); i++) {
+		char name[FILES_NAME_MAX];
+		struct stat st;
+		int r = files_name(name, sizeof(name), e->ix.id,
+				   (enum file_kind)(FILE_TASK + i / 2));
 
-			if (!files_name(name, sizeof(name), e->ix.id, (enum file_kind)k) &&
-			    !files_stat(files_folder(s, archived), name, &st))
-				list_add(l, name, st.st_ino, archived);
-		}
+		if (r)
+			continue;
+		r = files_stat(files_folder(s, i % 2), name, &st);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			list_add(l, name, st.st_ino, i % 2);
 	}
+	return 0;
 }
 
 /* --- what came of it ---------------------------------------------------------------------------- */
@@ -239,7 +255,8 @@ struct looking {
 	struct files *s;
 	struct arena a;
 	int64_t applied;
-	bool archive;
+	bool archive, rebooted;
+	int rc; /* a fault: then nothing of it counts */
 	struct outcome *first;
 };
 
@@ -248,9 +265,14 @@ static size_t read_group(struct looking *l, struct found *f, size_t n)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < n; i++)
-		if (files_read_found(l->s, &f[i], &l->a) == 0)
+	for (size_t i = 0; i < n && !l->rc; i++) {
+		int r = files_read_found(l->s, &f[i], &l->a);
+
+		if (r == 0)
 			f[kept++] = f[i];
+		else if (r < 0)
+			l->rc = files_fail(l->s, r, f[i].name);
+	}
 	return kept;
 }
 
@@ -268,15 +290,48 @@ static size_t clear_group(struct looking *l, const struct ent *known, struct fou
 	return kept;
 }
 
+/* After a new boot: of files that may be lost, does one tell that the record's own was there, or that
+ * somebody came after it? */
+static bool tells(const struct looking *l, const struct ent *known, const struct found *f, size_t n)
+{
+	for (size_t i = 0; l->rebooted && i < n; i++)
+		if (!f[i].bad &&
+		    (f[i].form.ours ? f[i].form.commit == known->commit
+				    : !files_stamp_like(&f[i].stamp, &known->old.stamp)))
+			return true;
+	return false;
+}
+
+/* A new .lock gets its name before its change is committed, and is not synced by then. */
+bool files_torn(const struct found *f, const struct ent *known)
+{
+	return f->bad && f->stamp.ino && f->stamp.size <= (int64_t)FILES_TEXT_MAX &&
+	       !files_in_place(f, known) && (f->kind == FILE_LOCK || (known && known->fresh));
+}
+
+static size_t drop_torn(const struct ent *known, struct found *f, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!files_torn(&f[i], known))
+			f[kept++] = f[i];
+	return kept;
+}
+
 static void judge(struct looking *l, struct str key, const struct ent *now, struct found *f,
 		  size_t n)
 {
 	const struct ent *known = files_committed(now);
 	struct outcome *o;
 
-	if (known && known->rev > l->applied && known->fresh)
-		return; /* its files are still to follow */
 	n = read_group(l, f, n);
+	if (l->rc)
+		return;
+	if (l->rebooted)
+		n = drop_torn(known, f, n);
+	if (known && known->rev > l->applied && known->fresh && !tells(l, known, f, n))
+		return; /* its files are still to follow */
 	if (l->s->changing)
 		n = clear_group(l, known, f, n);
 	o = arena_new(&l->a, struct outcome);
@@ -288,8 +343,12 @@ static void judge_names(struct looking *l, const struct ent *e)
 {
 	struct list names = { .a = &l->a };
 
-	list_names(l->s, e, &names);
-	judge(l, e->key, e, names.v, names.n);
+	int r = list_names(l->s, e, &names);
+
+	if (r < 0)
+		l->rc = files_fail(l->s, r, "a task's file");
+	else
+		judge(l, e->key, e, names.v, names.n);
 }
 
 static bool has_changed(const struct ent *old, const struct ent *e)
@@ -350,7 +409,7 @@ static bool seems_same(struct files *s, const struct ent *e, const struct found 
 	if (!e || e->dropped || e->bad || n != 1 || e->kind != f->kind ||
 	    e->archived != f->archived || e->stamp.ino != f->ino || !str_eq(e->ix.id, f->id))
 		return false;
-	return (e->kind != FILE_LOCK && e->stamp.mtime > 0) || matches(s, e);
+	return (e->kind != FILE_LOCK && e->stamp.mtime > 0) || files_untouched(s, e);
 }
 
 static bool has_file(const struct ent *e)
@@ -394,7 +453,7 @@ static void check_locks(struct looking *l)
 
 		if (!e && files_raw_kind(v->v[i].raw) == FILE_LOCK)
 			e = files_at(v, i);
-		if (e && e->kind == FILE_LOCK && !e->dropped && !matches(l->s, e))
+		if (e && e->kind == FILE_LOCK && !e->dropped && !files_untouched(l->s, e))
 			judge_names(l, e);
 	}
 }
@@ -432,12 +491,41 @@ void files_read_note(struct files *s, int64_t *folder, int64_t *applied)
 		}
 }
 
-void files_write_note(struct files *s, int64_t folder)
+void files_write_note(struct files *s, int64_t folder, int64_t applied)
 {
 	uint32_t notes[GATE_NOTES] = { (uint32_t)folder, (uint32_t)((uint64_t)folder >> 32) };
 
-	notes[APPLIED] = sealed(notes, s->view.seq);
+	notes[APPLIED] = sealed(notes, applied);
 	gate_announce(&s->gate, notes);
+}
+
+bool files_rebooted(const struct files *s)
+{
+	return strcmp(s->view.anchor.boot_id, s->clock.boot_id) != 0;
+}
+
+/* Up to which change the files have followed the state, as far as one can rely on it. */
+static void read_applied(struct looking *l, int64_t *folder)
+{
+	files_read_note(l->s, folder, &l->applied);
+	l->rebooted = files_rebooted(l->s);
+	if (l->s->changing)
+		l->applied = l->s->applied;
+	else if (l->rebooted)
+		l->applied = -1;
+}
+
+/* Somebody may have put another folder in its place. */
+static void check_archive(struct files *s)
+{
+	struct stat mine, there;
+
+	if (s->archive < 0 ||
+	    (fstat(s->archive, &mine) == 0 && files_stat(s->dir, "archive", &there) == 0 &&
+	     mine.st_ino == there.st_ino && mine.st_dev == there.st_dev))
+		return;
+	close(s->archive);
+	s->archive = -1;
 }
 
 static int look_once(struct files *s, bool all, bool *again)
@@ -449,10 +537,9 @@ static int look_once(struct files *s, bool all, bool *again)
 	bool strange = s->strange;
 	int rc = 0;
 
-	files_read_note(s, &folder, &l.applied);
+	read_applied(&l, &folder);
+	check_archive(s);
 	s->looked = now;
-	if (s->changing)
-		l.applied = INT64_MAX;
 	if (!all && now && (now == folder || now == s->folder)) {
 		check_locks(&l);
 	} else {
@@ -462,6 +549,8 @@ static int look_once(struct files *s, bool all, bool *again)
 			compare(&l, f, n);
 		s->folder = now / 1000000 < os_wall_ms() - SETTLED ? now : 0;
 	}
+	if (rc == 0)
+		rc = l.rc;
 	*again = false;
 	if (rc == 0 && l.first && !s->changing)
 		rc = files_refresh(s, again);
@@ -491,6 +580,14 @@ int files_look(struct files *s, bool all)
 	return rc; /* others change it all the time: then what is committed counts */
 }
 
+bool files_moved_on(struct files *s)
+{
+	struct stat st;
+
+	return fstatat(s->own, "state", &st, AT_SYMLINK_NOFOLLOW) || st.st_ino != s->view.ino ||
+	       st.st_size > s->view.end;
+}
+
 int files_look_at(struct files *s, struct str key, bool *changed)
 {
 	const struct ent *e = files_find(&s->view, key);
@@ -500,18 +597,23 @@ int files_look_at(struct files *s, struct str key, bool *changed)
 
 	*changed = false;
 	if (!e || e->dropped || e->kind == FILE_NONE || e->rewrite || e->rev > s->view.seq ||
-	    matches(s, e))
+	    files_untouched(s, e))
 		return 0;
 	if (!s->changing && !s->depth)
 		rc = files_refresh(s, changed);
 	if (rc < 0 || *changed)
 		return rc;
-	files_read_note(s, &folder, &l.applied);
-	if (s->changing)
-		l.applied = INT64_MAX;
+	read_applied(&l, &folder);
 	judge_names(&l, e);
-	take_over(&l);
-	*changed = files_find(&s->view, key) != e;
+	if (l.rc) {
+		rc = l.rc;
+	} else if (s->depth && !s->changing && files_moved_on(s)) {
+		*changed = true;
+		rc = 1;
+	} else {
+		take_over(&l);
+		*changed = files_find(&s->view, key) != e;
+	}
 	arena_free(&l.a);
-	return 0;
+	return rc;
 }

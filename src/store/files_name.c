@@ -87,5 +87,7 @@ int files_folder(struct files *s, bool archived)
 	if (s->archive < 0)
 		s->archive = openat(s->dir, "archive",
 				    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (s->archive < 0)
+		return errno == ENOTDIR || errno == ELOOP ? -ENOENT : -errno;
 	return s->archive;
 }

@@ -8,12 +8,11 @@
 
 /* --- the clock ---------------------------------------------------------------------------------- */
 
-static void settle_anchor(struct files *s, bool *unsaved)
+static void settle_anchor(struct files *s)
 {
 	const struct anchor *stored = &s->view.anchor;
 
-	*unsaved = strcmp(stored->boot_id, s->clock.boot_id) != 0;
-	if (!*unsaved) {
+	if (strcmp(stored->boot_id, s->clock.boot_id) == 0) {
 		s->anchor = *stored;
 		return;
 	}
@@ -40,26 +39,23 @@ static bool idle(struct view *v)
 	return true;
 }
 
-void files_clock_change(struct files *s, bool *unsaved)
+void files_clock_change(struct files *s)
 {
-	settle_anchor(s, unsaved);
-	if (localclock_strays(&s->clock, &s->anchor) && idle(&s->view)) {
+	settle_anchor(s);
+	if (localclock_strays(&s->clock, &s->anchor) && idle(&s->view))
 		localclock_heal(&s->clock, &s->anchor);
-		*unsaved = true;
-	}
 	s->now = localclock_now(&s->clock, &s->anchor);
 }
 
 int64_t files_now(struct store *base)
 {
 	struct files *s = files_of(base);
-	bool unsaved;
 
 	if (s->changing)
 		return s->now;
 	if (!s->depth)
 		(void)files_refresh(s, NULL); /* a call that can report will fail as well */
-	settle_anchor(s, &unsaved);
+	settle_anchor(s);
 	return localclock_now(&s->clock, &s->anchor);
 }
 
@@ -73,28 +69,29 @@ static int64_t now_here(struct files *s)
 
 static int enter(struct files *s, bool all)
 {
-	bool unsaved;
 	int rc;
 
 	if (s->changing || s->depth)
 		return 0;
 	rc = files_look(s, all);
 	if (rc == 0)
-		settle_anchor(s, &unsaved);
+		settle_anchor(s);
 	return rc;
 }
 
-/* 1: the file is not that of this record any more. */
 int files_body(struct files *s, const struct ent *e, struct arena *a, struct str *out)
 {
 	struct found f = { .id = e->ix.id, .kind = e->kind, .archived = e->archived };
+	int r = e->has_body ? 0 : files_name(f.name, sizeof(f.name), f.id, f.kind);
 
-	if (e->has_body) {
+	if (e->has_body)
 		*out = arena_str(a, e->body);
-		return 0;
-	}
-	if (files_name(f.name, sizeof(f.name), f.id, f.kind) || files_read_found(s, &f, a) ||
-	    f.bad || !f.form.full)
+	if (r || e->has_body)
+		return r ? 1 : 0;
+	r = files_read_found(s, &f, a);
+	if (r < 0)
+		return files_fail(s, r, f.name);
+	if (r || f.bad || !f.form.full || f.form.commit != e->commit)
 		return 1;
 	f.form.task->id = f.id;
 	*out = files_pack(f.form.task, BODY, a);
@@ -253,8 +250,7 @@ struct scan {
 	void *ctx;
 	int64_t now;
 	size_t sent;
-	bool started; /* the first one was handed out, or is gone */
-	int tries;
+	struct files *newer; /* where others have changed what we are about to hand out */
 };
 
 /* Records whose file is looked at once more before they are handed out. */
@@ -263,23 +259,33 @@ static bool looks(const struct query *q)
 	return q->pick == PICK_ELIGIBLE || q->body;
 }
 
-/* Not as it was when the heap was made: *again if all of it has to be made anew. */
-static int look_first(struct scan *x, struct ent **e, bool *again)
+static int hand_out(struct scan *x, const struct record *r)
 {
-	bool changed;
-	int rc = files_look_at(x->s, (*e)->key, &changed);
+	int rc = x->fn(r, x->ctx);
 
-	*again = false;
-	if (rc < 0 || !changed)
-		return rc;
-	if (!x->started && x->tries++ < TRIES) {
-		*again = true;
+	x->sent++;
+	return rc == 0 && x->q->limit && x->sent >= x->q->limit ? 1 : rc;
+}
+
+/* Its file is gone with the change of another process: as it is now. Inside of a change it was no pawl. */
+static int send_newer(struct scan *x, struct str key)
+{
+	struct arena a = { 0 };
+	struct record r;
+	int rc = 0;
+
+	if (x->s->changing)
 		return 0;
-	}
-	*e = files_find(&x->s->view, (*e)->key);
-	if (*e && !wanted(x->q, *e, x->now))
-		*e = NULL;
-	return 0;
+	if (!x->newer)
+		rc = files_twin(x->s, &x->newer);
+	if (rc == 0)
+		rc = files_get(&x->newer->base, key, &r, &a);
+	if (rc == 0 && query_matches(x->q, &r.ix, x->now))
+		rc = hand_out(x, &r);
+	else if (rc > 0)
+		rc = 0;
+	arena_free(&a);
+	return rc;
 }
 
 static int send(struct scan *x, const struct ent *e)
@@ -291,39 +297,48 @@ static int send(struct scan *x, const struct ent *e)
 	fill(e, &r);
 	if (x->q->body)
 		rc = files_body(x->s, e, &a, &r.body);
-	if (rc == 0) {
-		x->sent++;
-		rc = x->fn(&r, x->ctx);
-		if (rc == 0 && x->q->limit && x->sent >= x->q->limit)
-			rc = 1;
-	} else if (rc > 0) {
-		rc = 0; /* it went while we looked */
-	}
+	if (rc == 0)
+		rc = hand_out(x, &r);
+	else if (rc > 0)
+		rc = send_newer(x, e->key);
 	arena_free(&a);
 	return rc;
 }
 
-/* 0: go on with those behind *e; 1: enough, or nothing there */
+#define AGAIN 2
+
+/* The first of the answer: *last. 0: go on with those behind it; 1: enough, or nothing there; AGAIN: it is not
+ * as it was when it was found. */
 static int send_first(struct scan *x, struct ent **last)
 {
 	const struct ent *after;
-	bool again = true;
+	bool changed = false;
 	int rc = 0;
 
 	if (!find_after(&x->s->view, x->q, &after))
 		return 1;
-	while (rc == 0 && again) {
-		struct ent *e = *last = find_first(&x->s->view, x->q, after, x->now);
+	*last = find_first(&x->s->view, x->q, after, x->now);
+	if (!*last)
+		return 1;
+	if (looks(x->q))
+		rc = files_look_at(x->s, (*last)->key, &changed);
+	if (rc < 0)
+		return rc;
+	return changed ? AGAIN : send(x, *last);
+}
 
-		again = false;
-		if (!e)
-			return 1;
-		if (looks(x->q))
-			rc = look_first(x, &e, &again);
-		if (rc == 0 && !again && e)
-			rc = send(x, e);
-	}
-	return rc;
+static int send_next(struct scan *x, const struct ent *e)
+{
+	bool changed = false;
+	int rc = looks(x->q) ? files_look_at(x->s, e->key, &changed) : 0;
+
+	if (rc < 0)
+		return rc;
+	if (rc > 0)
+		return send_newer(x, e->key);
+	if (changed)
+		e = files_find(&x->s->view, e->key);
+	return e && wanted(x->q, e, x->now) ? send(x, e) : 0;
 }
 
 static int send_rest(struct scan *x, struct heap *h, const struct ent *last)
@@ -331,28 +346,8 @@ static int send_rest(struct scan *x, struct heap *h, const struct ent *last)
 	int rc = 0;
 
 	fill_heap(h, &x->s->view, last, x->now);
-	while (rc == 0 && h->n) {
-		struct ent *e = pop(h);
-		bool again = false;
-
-		if (looks(x->q))
-			rc = look_first(x, &e, &again);
-		if (rc == 0 && e)
-			rc = send(x, e);
-	}
-	return rc;
-}
-
-int files_snapshot(struct store *base, int (*fn)(void *ctx), void *ctx)
-{
-	struct files *s = files_of(base);
-	int rc = enter(s, true);
-
-	if (rc < 0)
-		return rc;
-	s->depth++;
-	rc = fn(ctx);
-	s->depth--;
+	while (rc == 0 && h->n)
+		rc = send_next(x, pop(h));
 	return rc;
 }
 
@@ -371,23 +366,51 @@ static int send_others(struct scan *x)
 	return rc;
 }
 
+static int begin_scan(struct scan *x, struct ent **last)
+{
+	int rc = AGAIN;
+
+	for (int i = 0; rc == AGAIN && i < TRIES; i++) {
+		rc = enter(x->s, x->q->pick == PICK_ALL && x->q->body);
+		if (rc < 0)
+			return rc;
+		x->now = now_here(x->s);
+		x->s->depth++;
+		rc = x->q->pick == PICK_OTHERS ? send_others(x) : send_first(x, last);
+		if (rc == AGAIN && i == TRIES - 1)
+			rc = send_next(x, *last);
+		x->s->depth--;
+	}
+	return rc;
+}
+
+int files_snapshot(struct store *base, int (*fn)(void *ctx), void *ctx)
+{
+	struct files *s = files_of(base);
+	int rc = enter(s, true);
+
+	if (rc < 0)
+		return rc;
+	s->depth++;
+	rc = fn(ctx);
+	s->depth--;
+	return rc;
+}
+
 int files_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 {
 	struct scan x = { .s = files_of(base), .q = q, .fn = fn, .ctx = ctx };
 	struct heap h = { .q = q };
 	struct ent *last = NULL;
-	int rc = enter(x.s, q->pick == PICK_ALL && q->body);
+	int rc = begin_scan(&x, &last);
 
-	if (rc < 0)
-		return rc;
-	x.now = now_here(x.s);
 	x.s->depth++;
-	rc = q->pick == PICK_OTHERS ? send_others(&x) : send_first(&x, &last);
-	x.started = true;
 	if (rc == 0 && last)
 		rc = send_rest(&x, &h, last);
 	x.s->depth--;
 	free(h.v);
+	if (x.newer)
+		files_close(&x.newer->base);
 	return rc < 0 ? rc : 0;
 }
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/secret.h"
 #include "store/files.h"
 
 #define MAGIC "pawl files\n"
@@ -37,20 +36,6 @@ struct frame {
 	struct anchor anchor;
 };
 
-enum { DROPPED = 1, ARCHIVED = 2, WITH_BODY = 4, STRANGER = 8, OLD_ARCHIVED = 16 };
-
-/* A record; its bytes follow: key, id, holder, token, parent, type, lists, hot, body. */
-struct item {
-	int64_t eligible_at, updated_at, created_at, rev;
-	uint64_t commit;
-	struct stamp stamp, old;
-	int32_t class_rank, priority;
-	uint32_t lists, hot, body;
-	uint16_t key, id, holder, token, parent, type, labels, depends;
-	uint8_t lane, status, kind, flags;
-	uint8_t old_kind, none[7];
-};
-
 struct chunk {
 	struct chunk *next;
 	char bytes[];
@@ -71,45 +56,6 @@ static uint64_t mix(uint64_t h, const void *p, size_t n)
 	for (; n; at++, n--)
 		h = (h ^ (unsigned char)*at) * 0x100000001b3u;
 	return h ^ h >> 32;
-}
-
-uint64_t files_random(void)
-{
-	return (uint64_t)random_below(UINT32_MAX) << 32 | random_below(UINT32_MAX);
-}
-
-void files_new_id(char id[FILES_ID + 1])
-{
-	snprintf(id, FILES_ID + 1, "%016llx%016llx", (unsigned long long)files_random(),
-		 (unsigned long long)files_random());
-}
-
-int files_fail(struct files *s, int err, const char *what)
-{
-	const struct store_env *env = &s->base.env;
-
-	switch (err) {
-	case -EACCES:
-	case -EPERM:
-	case -EROFS:
-		return store_fail(env, STORE_READONLY, "check the owner and mode of the folder",
-				  "may not write to %s in %s: %s", what, s->path, strerror(-err));
-	case -ENOSPC:
-	case -EDQUOT:
-		return store_fail(env, STORE_FULL, "make room on the device",
-				  "no room left for %s in %s: %s", what, s->path, strerror(-err));
-	case -ENOENT:
-	case -ENOTDIR:
-		return store_fail(env, STORE_UNREACHABLE, NULL, "%s in %s is gone", what, s->path);
-	case -ELOOP:
-	case -EINVAL:
-	case -EISDIR:
-		return store_fail(env, STORE_FOREIGN, "move it away",
-				  "%s in %s is not what pawl put there", what, s->path);
-	default:
-		return store_fail(env, STORE_IO, NULL, "%s in %s: %s", what, s->path,
-				  strerror(-err));
-	}
 }
 
 static int damaged(struct files *s)
@@ -136,147 +82,6 @@ void files_view_free(struct view *v)
 	*v = (struct view){ .fd = -1 };
 }
 
-/* --- records in bytes --------------------------------------------------------------------------- */
-
-static struct str cut(struct str *rest, size_t n)
-{
-	struct str s = str_n(rest->p, n);
-
-	*rest = str_n(rest->p + n, rest->n - n);
-	return s;
-}
-
-static int decode_list(struct view *v, struct str *rest, size_t n, struct strs *out)
-{
-	*out = (struct strs){ n ? arena_array(&v->arena, struct str, n) : NULL, n };
-	for (size_t i = 0; i < n; i++) {
-		uint32_t len;
-
-		if (rest->n < sizeof(len))
-			return -1;
-		memcpy(&len, cut(rest, sizeof(len)).p, sizeof(len));
-		if (rest->n < len)
-			return -1;
-		out->v[i] = cut(rest, len);
-	}
-	return 0;
-}
-
-static void decode_plain(const struct item *it, struct ent *e)
-{
-	e->ix = (struct index){ .lane = it->lane,
-				.status = it->status,
-				.class_rank = it->class_rank,
-				.priority = it->priority,
-				.eligible_at = it->eligible_at,
-				.updated_at = it->updated_at,
-				.created_at = it->created_at };
-	e->rev = it->rev;
-	e->commit = it->commit;
-	e->stamp = it->stamp;
-	e->old = (struct replaced){ it->old, it->old_kind, it->flags & OLD_ARCHIVED };
-	e->kind = it->kind < FILE_KINDS ? it->kind : FILE_NONE;
-	e->dropped = it->flags & DROPPED;
-	e->archived = it->flags & ARCHIVED;
-	e->has_body = it->flags & WITH_BODY;
-	e->stranger = it->flags & STRANGER;
-}
-
-static int decode(struct view *v, struct str *rest, struct ent *e)
-{
-	struct item it;
-	struct str lists;
-	uint64_t need;
-
-	if (rest->n < sizeof(it))
-		return -1;
-	memcpy(&it, cut(rest, sizeof(it)).p, sizeof(it));
-	need = (uint64_t)it.key + it.id + it.holder + it.token + it.parent + it.type + it.lists +
-	       it.hot + it.body;
-	if (rest->n < need)
-		return -1;
-	decode_plain(&it, e);
-	e->key = cut(rest, it.key);
-	e->ix.id = cut(rest, it.id);
-	e->ix.holder = cut(rest, it.holder);
-	e->ix.token = cut(rest, it.token);
-	e->ix.parent = cut(rest, it.parent);
-	e->ix.type = cut(rest, it.type);
-	lists = cut(rest, it.lists);
-	e->hot = cut(rest, it.hot);
-	e->body = cut(rest, it.body);
-	if (!it.lists)
-		return it.labels || it.depends ? -1 : 0;
-	return decode_list(v, &lists, it.labels, &e->ix.labels) ||
-			       decode_list(v, &lists, it.depends, &e->ix.depends)
-		       ? -1
-		       : 0;
-}
-
-static size_t list_size(struct strs list)
-{
-	size_t n = list.n * sizeof(uint32_t);
-
-	for (size_t i = 0; i < list.n; i++)
-		n += list.v[i].n;
-	return n;
-}
-
-static void encode_list(struct buf *b, struct strs list)
-{
-	for (size_t i = 0; i < list.n; i++) {
-		uint32_t len = (uint32_t)list.v[i].n;
-
-		buf_add(b, &len, sizeof(len));
-		buf_adds(b, list.v[i]);
-	}
-}
-
-static void encode(struct buf *b, const struct ent *e)
-{
-	const struct index *ix = &e->ix;
-	struct item it = { .eligible_at = ix->eligible_at,
-			   .updated_at = ix->updated_at,
-			   .created_at = ix->created_at,
-			   .rev = e->rev,
-			   .commit = e->commit,
-			   .stamp = e->stamp,
-			   .old = e->old.stamp,
-			   .old_kind = e->old.kind,
-			   .class_rank = ix->class_rank,
-			   .priority = ix->priority,
-			   .lists = (uint32_t)(list_size(ix->labels) + list_size(ix->depends)),
-			   .hot = (uint32_t)e->hot.n,
-			   .body = e->has_body ? (uint32_t)e->body.n : 0,
-			   .key = (uint16_t)e->key.n,
-			   .id = (uint16_t)ix->id.n,
-			   .holder = (uint16_t)ix->holder.n,
-			   .token = (uint16_t)ix->token.n,
-			   .parent = (uint16_t)ix->parent.n,
-			   .type = (uint16_t)ix->type.n,
-			   .labels = (uint16_t)ix->labels.n,
-			   .depends = (uint16_t)ix->depends.n,
-			   .lane = (uint8_t)ix->lane,
-			   .status = (uint8_t)ix->status,
-			   .kind = e->kind };
-
-	it.flags = (uint8_t)((e->dropped ? DROPPED : 0) | (e->archived ? ARCHIVED : 0) |
-			     (e->has_body ? WITH_BODY : 0) | (e->stranger ? STRANGER : 0) |
-			     (e->old.archived ? OLD_ARCHIVED : 0));
-	buf_add(b, &it, sizeof(it));
-	buf_adds(b, e->key);
-	buf_adds(b, ix->id);
-	buf_adds(b, ix->holder);
-	buf_adds(b, ix->token);
-	buf_adds(b, ix->parent);
-	buf_adds(b, ix->type);
-	encode_list(b, ix->labels);
-	encode_list(b, ix->depends);
-	buf_adds(b, e->hot);
-	if (e->has_body)
-		buf_adds(b, e->body);
-}
-
 /* --- frames ------------------------------------------------------------------------------------- */
 
 /* A snapshot was synced before it got its name: only its head is summed up. */
@@ -299,45 +104,6 @@ static void add_log(struct view *v, struct str bytes)
 	v->log_size += (int64_t)bytes.n;
 }
 
-static size_t item_size(const struct item *it)
-{
-	return sizeof(*it) + it->key + it->id + it->holder + it->token + it->parent + it->type +
-	       (size_t)it->lists + it->hot + it->body;
-}
-
-struct str files_raw_key(const char *raw)
-{
-	uint16_t n;
-
-	memcpy(&n, raw + offsetof(struct item, key), sizeof(n));
-	return str_n(raw + sizeof(struct item), n);
-}
-
-bool files_raw_has_lists(const char *raw)
-{
-	uint32_t n;
-
-	memcpy(&n, raw + offsetof(struct item, lists), sizeof(n));
-	return n != 0;
-}
-
-enum file_kind files_raw_kind(const char *raw)
-{
-	return (enum file_kind)raw[offsetof(struct item, kind)];
-}
-
-void files_decode(struct view *v, const char *raw, struct ent *out)
-{
-	struct item it;
-	struct str rest;
-
-	memcpy(&it, raw, sizeof(it));
-	rest = str_n(raw, item_size(&it));
-	*out = (struct ent){ 0 };
-	if (decode(v, &rest, out))
-		out->bad = "its record in .pawl/state is damaged";
-}
-
 /* Only where each begins is noted. */
 static int take_snapshot(struct view *v, uint32_t n, struct str payload)
 {
@@ -346,19 +112,17 @@ static int take_snapshot(struct view *v, uint32_t n, struct str payload)
 	v->room = n + 64;
 	v->v = mem_grow(v->v, v->room * sizeof(*v->v));
 	for (uint32_t i = 0; i < n; i++) {
-		struct item it;
+		size_t size = files_raw_size(payload);
 		struct str key;
 
-		if (payload.n < sizeof(it))
-			return -1;
-		memcpy(&it, payload.p, sizeof(it));
-		if (payload.n < item_size(&it))
+		if (!size)
 			return -1;
 		key = files_raw_key(payload.p);
 		if (i && str_cmp(last, key) >= 0)
 			return -1;
 		last = key;
-		v->v[v->n++] = (struct slot){ .raw = cut(&payload, item_size(&it)).p };
+		v->v[v->n++] = (struct slot){ .raw = payload.p };
+		payload = str_n(payload.p + size, payload.n - size);
 	}
 	return 0;
 }
@@ -367,13 +131,13 @@ static int take_items(struct view *v, const struct frame *f, struct str payload)
 {
 	struct ent *all;
 
-	if (f->items > payload.n / sizeof(struct item))
+	if (f->items > payload.n / files_item_head)
 		return -1;
 	if (f->flags & SNAPSHOT)
 		return take_snapshot(v, f->items, payload);
 	all = arena_array(&v->arena, struct ent, f->items);
 	for (uint32_t i = 0; i < f->items; i++) {
-		if (decode(v, &payload, &all[i]))
+		if (files_decode_next(v, &payload, &all[i]))
 			return -1;
 		all[i].fresh = true;
 		files_set(v, &all[i]);
@@ -450,7 +214,8 @@ static int take_head(struct files *s, struct str *bytes)
 	if (bytes->n < sizeof(h) || memcmp(bytes->p, MAGIC, sizeof(MAGIC) - 1) != 0)
 		return store_fail(&s->base.env, STORE_FOREIGN, "name another folder",
 				  "%s/.pawl/state is not pawl's", s->path);
-	memcpy(&h, cut(bytes, sizeof(h)).p, sizeof(h));
+	memcpy(&h, bytes->p, sizeof(h));
+	*bytes = str_n(bytes->p + sizeof(h), bytes->n - sizeof(h));
 	if (h.order != ORDER || h.version > FILES_FORMAT)
 		return store_fail(&s->base.env, STORE_NEWER, "use that pawl, or one as new",
 				  "%s was written by a newer pawl, or on another kind of machine",
@@ -564,6 +329,16 @@ static int fail_write(struct files *s, int err, char applied)
 	return rc;
 }
 
+static int sync_data(int fd)
+{
+	int r;
+
+	do
+		r = fdatasync(fd);
+	while (r && errno == EINTR);
+	return r ? -errno : 0;
+}
+
 static int append(struct files *s, struct buf *b, struct frame *f)
 {
 	struct view *v = &s->view;
@@ -586,9 +361,8 @@ static int append(struct files *s, struct buf *b, struct frame *f)
 		r = write_at(fd, v->end, buf_str(b));
 	if (r) {
 		(void)!ftruncate(fd, v->end);
-	} else if (!s->base.env.relaxed && fdatasync(fd)) {
-		r = -errno; /* others can see it, and it may be on disk or not */
-		applied = '?';
+	} else if (!s->base.env.relaxed && (r = sync_data(fd))) {
+		applied = '?'; /* others can see it, and it may be on disk or not */
 	}
 	close(fd);
 	return r ? fail_write(s, r, applied) : 0;
@@ -602,7 +376,7 @@ int files_append(struct files *s, struct ent **items, size_t n, struct str log)
 
 	buf_add(&b, &f, sizeof(f));
 	for (size_t i = 0; i < n; i++)
-		encode(&b, items[i]);
+		files_encode(&b, items[i]);
 	buf_adds(&b, log);
 	rc = append(s, &b, &f);
 	buf_free(&b);
@@ -622,9 +396,10 @@ int files_append_end(struct files *s)
 }
 
 /* Others may remove a lock, and a file that others wrote does not tell all. */
-static bool keeps_body(const struct ent *e)
+static bool keeps_body(struct files *s, const struct ent *e)
 {
-	return e->kind == FILE_NONE || e->kind == FILE_LOCK || !e->commit;
+	return e->kind == FILE_NONE || e->kind == FILE_LOCK || !e->commit ||
+	       (e->has_body && !files_untouched(s, e));
 }
 
 static int put_snapshot(struct files *s, struct buf *b, struct frame *f, int64_t now)
@@ -638,12 +413,12 @@ static int put_snapshot(struct files *s, struct buf *b, struct frame *f, int64_t
 			continue;
 		copy = *e;
 		copy.old = (struct replaced){ 0 };
-		copy.has_body = keeps_body(e);
+		copy.has_body = keeps_body(s, e);
 		if (copy.has_body && !e->has_body)
 			rc = files_body(s, e, &s->view.arena, &copy.body);
 		if (rc)
 			return rc;
-		encode(b, &copy);
+		files_encode(b, &copy);
 		f->items++;
 	}
 	return b->full ? files_fail(s, -EFBIG, ".pawl/state") : 0;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/os.h"
+#include "base/when.h"
 
 static void set_boot_id(char *out, size_t room, struct str id)
 {
@@ -71,4 +72,25 @@ void localclock_heal(const struct localclock *c, struct anchor *a)
 {
 	a->wall = c->wall();
 	a->boot = c->boot();
+}
+
+void localclock_check(const struct localclock *c, const struct anchor *a, check_fn *fn, void *ctx)
+{
+	int64_t ahead = localclock_ahead(c, a);
+	struct arena mem = { 0 };
+
+	if (!localclock_strays(c, a)) {
+		fn(ctx, CHECK_OK, "clock", STR("the queue's clock and the machine's agree"),
+		   STR(""));
+		return;
+	}
+	fn(ctx, CHECK_NOTE, "clock",
+	   arena_printf(
+		   &mem,
+		   "the queue's clock is %s %s the machine's, which was set after the queue's clock "
+		   "was started; leases and delays are not affected",
+		   duration_text(&mem, ahead < 0 ? -ahead : ahead).p,
+		   ahead < 0 ? "behind" : "ahead of"),
+	   STR("nothing to do: it follows at the first change while nothing is held or waits for a time"));
+	arena_free(&mem);
 }

@@ -32,5 +32,7 @@ int64_t localclock_ahead(const struct localclock *c, const struct anchor *a);
 bool localclock_strays(const struct localclock *c, const struct anchor *a);
 /* A machine may have booted with a wrong clock. Only for a store in which nothing waits for a time. */
 void localclock_heal(const struct localclock *c, struct anchor *a);
+/* What doctor says of it. */
+void localclock_check(const struct localclock *c, const struct anchor *a, check_fn *fn, void *ctx);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "base/fs.h"
 #include "base/os.h"
-#include "base/when.h"
 #include "store/sqlite.h"
 
 #define WAL_BIG (64 << 20)
@@ -203,27 +202,6 @@ static void check_wal(struct check *c)
 		     STR("end programs that read for long; it is used again from its start after that"));
 }
 
-static void check_clock(struct check *c)
-{
-	int64_t ahead;
-
-	sq_now(&c->s->base);
-	ahead = localclock_ahead(&c->s->clock, &c->s->anchor);
-	if (!localclock_strays(&c->s->clock, &c->s->anchor)) {
-		tell(c, CHECK_OK, "clock", STR("the queue's clock and the machine's agree"),
-		     STR(""));
-		return;
-	}
-	tell(c, CHECK_NOTE, "clock",
-	     arena_printf(
-		     &c->a,
-		     "the queue's clock is %s %s the machine's, which was set after the queue's clock "
-		     "was started; leases and delays are not affected",
-		     duration_text(&c->a, ahead < 0 ? -ahead : ahead).p,
-		     ahead < 0 ? "behind" : "ahead of"),
-	     STR("nothing to do: it follows at the first change while nothing is held or waits for a time"));
-}
-
 int sq_check(struct store *base, check_fn *fn, void *ctx)
 {
 	struct check c = { .s = sq_of(base), .fn = fn, .ctx = ctx };
@@ -239,7 +217,8 @@ int sq_check(struct store *base, check_fn *fn, void *ctx)
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
 		check_rule(&c, &rules[i]);
 	check_wal(&c);
-	check_clock(&c);
+	sq_now(base);
+	localclock_check(&c.s->clock, &c.s->anchor, fn, ctx);
 	arena_free(&c.a);
 	return 0;
 }

@@ -290,6 +290,40 @@ doctor_says() {
 	is '.lock.fence == 2'
 }
 
+@test "a script that writes over a lock that ran out is the holder" {
+	short_leases
+	pawl create "Do it" --id t1
+	pawl claim t1 --agent ann --ttl 0.1s
+	lapsed t1
+	echo "{\"task_id\": \"t1\", \"agent\": \"script-1\", \"claimed_at\": \"$(at now)\"}" >locks/t1.lock
+	call 21 done t1 --agent ann
+	ask 0 show t1
+	is '.task | .title == "Do it" and .fence == 2 and .lock.holder == "script-1" and .lock.live'
+	by_hand_done t1
+	status_is t1 Done
+}
+
+@test "a fence never comes twice, whatever file is put where" {
+	short_leases
+	pawl claim t1 --agent ann --ttl 0.1s
+	cp locks/t1.lock old
+	lapsed t1
+	pawl claim t1 --agent bob
+	cat old >locks/t1.lock
+	ask 0 show t1
+	is '.task | .fence == 3 and .lock.holder == "ann"'
+	call 21 done t1 --agent bob
+	pawl claim t2 --agent ann
+	pawl release t2 --agent ann
+	pawl remove t2
+	by_hand_lock t2 script-1
+	ask 0 show t2
+	is '.task.fence == 2'
+	pawl comment t2 note
+	ask 0 show t2
+	is '.task.fence == 2'
+}
+
 @test "a file that was copied from elsewhere is taken in" {
 	mkdir b
 	(cd b && "$PAWL" init -q --store files:locks && pawl create "From b" --id x --priority 9)
@@ -524,7 +558,7 @@ stuck() {
 	echo '{}' >"locks/$(printf 'n%.0s' $(seq 200)).lock"
 	call 0 list -q
 	exactly good
-	doctor_says "a b.lock: an id has only" "x..y.lock: an id has no"
+	doctor_says "a b.lock: an id has only" "x..y.lock: an id has no" "nnnn.lock: an id has 1 to 128"
 	pawl claim good
 	pawl done good
 	[ -f locks/README.md ]
@@ -541,6 +575,35 @@ stuck() {
 	by_hand_lock GOOD script-3
 	call 0 show good
 	doctor_says "GOOD.lock" "only in case"
+}
+
+@test "a file that cannot be used keeps no id from being made" {
+	: >locks/t1.lock
+	mkdir locks/t2.task
+	call 0 create Three -q
+	exactly t3
+	call 0 id peek
+	exactly t4
+}
+
+@test "an archive that is a link, or no folder, is not used, and nothing is lost" {
+	pawl claim a --agent ann
+	pawl done a --agent ann
+	mkdir elsewhere
+	ln -s "$work/elsewhere" locks/archive
+	call 40 archive
+	complains "archive" "a link, or no folder"
+	doctor_says "archive: it is a link"
+	status_is a Done
+	rm locks/archive
+	: >locks/archive
+	call 40 archive
+	folder a.done archive
+	rm locks/archive
+	call 0 archive -q
+	exactly a
+	status_is a Done
+	same "$(ls elsewhere)" ""
 }
 
 @test "a damaged file of pawl's own" {

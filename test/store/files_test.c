@@ -552,6 +552,8 @@ static void test_power(void **state)
 				if (n < 3 || stories[i].before != had_large) /* that is synced */
 					lose(how, names[n]);
 			boot = "b0000000-0000-4000-8000-000000000002";
+			assert_int_equal(read_all(&seen), 0);
+			same_look(&stories[i], how, &seen, &after, &after);
 			write_after(&stories[i], how);
 			assert_int_equal(read_all(&seen), 0);
 			same_look(&stories[i], how, &seen, &after, &after);
@@ -559,6 +561,48 @@ static void test_power(void **state)
 			boot = "b0000000-0000-4000-8000-000000000001";
 		}
 	}
+}
+
+static void has_status(const char *id, const char *status)
+{
+	struct look l;
+	char want[64];
+
+	snprintf(want, sizeof(want), "%s: %s ", id, status);
+	assert_int_equal(read_all(&l), 0);
+	if (!strstr(l.text, want))
+		fail_msg("%s is not %s:\n%s", id, status, l.text);
+}
+
+/* What a script did before the machine went down was no loss of power. */
+static void test_script_before_boot(void **state)
+{
+	(void)state;
+	fresh_folder(&stories[3]);
+	assert_int_equal(rename("locks/t1.lock", "locks/t1.done"), 0);
+	boot = "b0000000-0000-4000-8000-000000000002";
+	has_status("t1", "Done");
+	write_after(&stories[3], 0);
+	has_status("t1", "Done");
+	has_status("t2", "Ready");
+	assert_int_equal(access("locks/t1.lock", F_OK), -1);
+	boot = "b0000000-0000-4000-8000-000000000001";
+}
+
+/* A new lock has its name before its change is committed: what the power left of it blocks nobody. */
+static void test_torn_lock(void **state)
+{
+	(void)state;
+	fresh_folder(&stories[1]);
+	write_text("locks/t1.lock", "");
+	write_text("locks/t9.lock", "\177");
+	boot = "b0000000-0000-4000-8000-000000000002";
+	has_status("t1", "Ready");
+	write_after(&stories[1], 0);
+	has_status("t1", "Ready");
+	assert_int_equal(access("locks/t1.lock", F_OK), -1);
+	assert_int_equal(access("locks/t9.lock", F_OK), -1);
+	boot = "b0000000-0000-4000-8000-000000000001";
 }
 
 /* A frame that did not get to the disk whole is none. */
@@ -680,7 +724,7 @@ static void test_overwritten(void **state)
 	queue_close(q);
 }
 
-/* --- the end of a queue ----------------------------------------------------------------------------- */
+/* --- a long read ------------------------------------------------------------------------------------ */
 
 static int open_store(struct store **s, enum store_mode mode, struct store_error *err)
 {
@@ -688,6 +732,51 @@ static int open_store(struct store **s, enum store_mode mode, struct store_error
 
 	return store_open(s, STR("files:locks"), &env);
 }
+
+static int seen_tasks;
+
+/* After the first task somebody claims the others, in another process. */
+static int claim_others(const struct record *r, void *ctx)
+{
+	int status;
+	pid_t pid;
+
+	(void)ctx;
+	assert_true(r->body.n > 0);
+	if (seen_tasks++)
+		return 0;
+	pid = fork();
+	if (pid == 0) {
+		struct queue *q = open_queue(STORE_WRITE);
+
+		_exit(act(q, OP_CLAIM, "t2") || act(q, OP_CLAIM, "t3") || act(q, OP_CREATE, "t4"));
+	}
+	assert_true(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status));
+	return 0;
+}
+
+static void test_changed_while_read(void **state)
+{
+	struct query q = { .pick = PICK_ALL, .body = true };
+	struct store_error err = { 0 };
+	struct store *s;
+	struct queue *w;
+
+	(void)state;
+	fresh_folder(
+		&stories[2]); /* their texts are in their files alone, once there is a snapshot */
+	w = open_queue(STORE_WRITE);
+	assert_int_equal(act(w, OP_CREATE, "t3"), 0);
+	assert_int_equal(make_large(w) || do_claim(w), 0);
+	queue_close(w);
+	assert_int_equal(open_store(&s, STORE_READ, &err), 0);
+	seen_tasks = 0;
+	assert_int_equal(s->ops->scan(s, &q, claim_others, NULL), 0);
+	assert_int_equal(seen_tasks, 3);
+	store_close(s);
+}
+
+/* --- the end of a queue ----------------------------------------------------------------------------- */
 
 static void test_discard(void **state)
 {
@@ -770,9 +859,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_death_at_every_step, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_readers_past_every_step, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_power, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_script_before_boot, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_torn_lock, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_torn, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_lock_by_others, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_overwritten, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_changed_while_read, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_discard, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_death_in_discard, enter, folder_leave),
 	};
