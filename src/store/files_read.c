@@ -417,7 +417,7 @@ int files_scan(struct store *base, const struct query *q, record_fn *fn, void *c
 int files_count(struct store *base, const struct query *q, int64_t *n)
 {
 	struct files *s = files_of(base);
-	int rc = enter(s, false);
+	int rc = enter(s, true); /* as the scan that it is about */
 	int64_t now = now_here(s);
 
 	*n = 0;

@@ -316,6 +316,15 @@ int fdatasync(int fd)
 	return sync_it(SYS_fdatasync, fd);
 }
 
+int syncfs(int fd)
+{
+	int r = fails(CALL_sync) ? -1 : (int)REAL(syncfs, fd);
+
+	if (r == 0)
+		tell(&(struct effect){ .kind = EFFECT_SYNCED_ALL });
+	return r;
+}
+
 int ftruncate(int fd, off_t size)
 {
 	int r = fails(CALL_truncate) ? -1 : (int)REAL(ftruncate, fd, size);

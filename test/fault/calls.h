@@ -46,10 +46,11 @@ void calls_disarm(void);
 /* --- what a call did ----------------------------------------------------------------------------- */
 
 enum effect_kind {
-	EFFECT_CREATED,  /* path in dir, open as fd */
-	EFFECT_WROTE,    /* data, n, at */
-	EFFECT_CUT,      /* at: the new size */
-	EFFECT_SYNCED,   /* fd, a file or a folder */
+	EFFECT_CREATED, /* path in dir, open as fd */
+	EFFECT_WROTE,   /* data, n, at */
+	EFFECT_CUT,     /* at: the new size */
+	EFFECT_SYNCED,  /* fd, a file or a folder */
+	EFFECT_SYNCED_ALL,
 	EFFECT_LINKED,   /* path in dir, from path2 in dir2 */
 	EFFECT_RENAMED,  /* path in dir, from path2 in dir2 */
 	EFFECT_REMOVED,  /* path in dir */

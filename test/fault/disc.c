@@ -157,9 +157,17 @@ static void note_data(const struct effect *e)
 		add_step(&s, e->data);
 }
 
+static void note_sync_of_all(void)
+{
+	for (int i = 0; i < trace->n_files; i++)
+		add_step(&(struct step){ .kind = STEP_SYNC, .file = i }, NULL);
+}
+
 static void note(const struct effect *e)
 {
-	if (e->path)
+	if (e->kind == EFFECT_SYNCED_ALL)
+		note_sync_of_all();
+	else if (e->path)
 		note_name(e);
 	else
 		note_data(e);

@@ -8,15 +8,20 @@
  * that has been. mixed: both kinds of processes on one queue; what a full one acknowledged is there, with all
  * that it was built on. begun: again and again the WAL is gone, and begun anew by a process with normal durability
  * that may be killed at it; others go on with it. init: `pawl init` itself, the folder included.
+ *
+ * PAWL_TEST_STORE=files:… does it on files:, where scripts come by as well. There normal only means that the store
+ * can be used: a task's file may be newer than the change that was lost, or torn.
  */
 #include "scene.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "base/secret.h"
 #include "calls.h"
 #include "disc.h"
@@ -32,6 +37,7 @@ static char place[64], work[80], image[80];
 static char states[CHANGES + 10][65]; /* what each looked like */
 static int n_states, acked;
 static enum durability durability;
+static bool on_files;
 static uint64_t dice;
 
 static uint32_t roll(uint32_t limit)
@@ -44,11 +50,14 @@ static uint32_t roll(uint32_t limit)
 
 /* --- the workers --------------------------------------------------------------------------------- */
 
+enum task_kind { MAKE, RENAME, REMARK, RANK, CLAIM, FINISH, ARCHIVE, REMOVE };
+
 struct order {
+	enum task_kind kind;
 	int change;  /* its number; 0: go */
 	int state;   /* the number of what it leads to */
 	int die_at;  /* effect of this change; 0: live */
-	uint32_t on; /* which task; 0: a new one */
+	uint32_t on; /* which task */
 };
 
 static struct worker {
@@ -60,40 +69,41 @@ static struct worker {
 static enum result open_as(struct queue **q, const char *dir, enum store_mode mode, bool relaxed,
 			   struct answer *ans, struct arena *a)
 {
-	struct queue_config config = { .uri = arena_printf(a, "sqlite:%s/queue.db", dir),
+	struct queue_config config = { .uri = on_files ? arena_printf(a, "files:%s", dir)
+						       : arena_printf(a, "sqlite:%s/queue.db", dir),
 				       .policy = policy_default,
 				       .timeout_ms = 10000,
 				       .relaxed = relaxed,
 				       .who = STR("power test") };
 
+	config.policy.claim_creates = on_files;
 	return queue_open(q, &config, mode, ans, a);
 }
 
 static struct request make_request(const struct order *o, struct arena *a)
 {
-	struct str id = arena_printf(a, "t%u", o->on);
-	struct request rq;
+	static const enum op ops[] = { OP_CREATE, OP_UPDATE, OP_COMMENT, OP_UPDATE,
+				       OP_CLAIM,  OP_DONE,   OP_ARCHIVE, OP_REMOVE };
+	struct str id = arena_printf(a, "%c%u", o->kind < CLAIM ? 't' : 'c', o->on);
+	struct str token = arena_printf(a, "%08u-1111-4111-8111-111111111111", o->on);
+	struct request rq = kit_request(ops[o->kind], o->kind == MAKE ? STR("") : id, STR("ann"));
 
-	switch (o->on ? o->change % 4 : 0) {
-	case 0:
-		rq = kit_request(OP_CREATE, STR(""), STR("ann"));
+	if (o->kind == MAKE) {
 		GIVE(&rq, title, STR("a task"));
 		GIVE(&rq, description, str_n(arena_alloc(a, BIG), o->change % 24 == 0 ? BIG : 0));
 		memset((char *)rq.description.p, 'x', rq.description.n);
-		return rq;
-	case 1:
-		rq = kit_request(OP_UPDATE, id, STR("ann"));
+	} else if (o->kind == RENAME) {
 		GIVE(&rq, title, arena_printf(a, "change %d", o->change));
-		return rq;
-	case 2:
-		rq = kit_request(OP_COMMENT, id, STR("ann"));
+	} else if (o->kind == REMARK) {
 		GIVE(&rq, text, arena_printf(a, "change %d", o->change));
-		return rq;
-	default:
-		rq = kit_request(OP_UPDATE, id, STR("ann"));
+	} else if (o->kind == RANK) {
 		GIVE(&rq, priority, o->change);
-		return rq;
+	} else if (o->kind == CLAIM) {
+		GIVE(&rq, new_token, token);
+	} else if (o->kind == FINISH) {
+		GIVE(&rq, token, token);
 	}
+	return rq;
 }
 
 static _Noreturn void work_off(int end, bool relaxed)
@@ -205,26 +215,52 @@ static bool keep_state(void)
 
 /* --- the work ------------------------------------------------------------------------------------ */
 
-static int changes, kills, strangers;
-static uint32_t tasks; /* t1, t2, … that are there, whoever died at making them */
+static int changes, kills, strangers, made;
+static uint32_t held, ended, archived; /* on files: the number of such a task; 0: there is none */
+
+static enum task_kind next_kind(void)
+{
+	uint32_t n = roll(8);
+
+	if (!on_files || n < 3 || !made)
+		return changes == 1 || !made ? MAKE : (enum task_kind)(changes % 4);
+	if (n == 3 && archived)
+		return REMOVE;
+	if (n == 4 && ended)
+		return ARCHIVE;
+	return held ? FINISH : CLAIM;
+}
 
 static struct order next_order(int die_at)
 {
 	struct order o = { .change = ++changes, .state = n_states, .die_at = die_at };
 
-	if (tasks && o.change % 4)
-		o.on = 1 + roll(tasks);
+	o.kind = next_kind();
+	if (o.kind < CLAIM)
+		o.on = 1 + roll(made ? (uint32_t)made : 1);
+	else
+		o.on = o.kind == CLAIM     ? (uint32_t)changes
+		       : o.kind == FINISH  ? held
+		       : o.kind == ARCHIVE ? ended
+					   : archived;
 	disc_mark(n_states, acked);
 	return o;
 }
 
-/* Has it changed anything? */
-static bool keep_result(const struct order *o)
+static void has_happened(const struct order *o)
 {
-	bool new = keep_state();
-
-	tasks += new && !o->on;
-	return new;
+	made += o->kind == MAKE;
+	if (o->kind == CLAIM) {
+		held = o->on;
+	} else if (o->kind == FINISH) {
+		ended = held;
+		held = 0;
+	} else if (o->kind == ARCHIVE) {
+		archived = ended;
+		ended = 0;
+	} else if (o->kind == REMOVE) {
+		archived = 0;
+	}
 }
 
 static void make_change(struct worker *w)
@@ -236,49 +272,93 @@ static void make_change(struct worker *w)
 	CHECK(read(w->end, &code, sizeof(code)) == (ssize_t)sizeof(code), "a worker died");
 	if (code == SUCCESS && !w->relaxed)
 		acked = o.state;
-	CHECK(code == SUCCESS && keep_result(&o), "change %d changed nothing", o.change);
+	CHECK(code == SUCCESS && keep_state(), "change %d changed nothing", o.change);
+	has_happened(&o);
 }
 
-/* Alone, so that what is found after it is what anybody finds. */
+/* Alone, so that what is found after it is what anybody finds. It may be done before it dies. */
 static void die_in_change(bool relaxed, int effect)
 {
 	struct worker *w = &workers[0];
+	enum result code;
 	struct order o;
 
 	end_all();
 	begin_worker(w, relaxed);
 	o = next_order(effect);
 	CHECK(write(w->end, &o, sizeof(o)) == (ssize_t)sizeof(o), "a worker is gone");
+	shutdown(w->end, SHUT_WR);
 	if (kit_reap(w->pid) == 1000 + SIGKILL)
 		kills++;
+	else if (read(w->end, &code, sizeof(code)) == (ssize_t)sizeof(code) && !relaxed)
+		acked = o.state;
 	close(w->end);
 	w->pid = 0;
-	keep_result(&o);
+	if (keep_state())
+		has_happened(&o);
 }
 
 /* Another program that has the database for a moment takes the WAL away with it. */
+static int open_database(void)
+{
+	char path[100];
+	sqlite3 *db;
+
+	snprintf(path, sizeof(path), "%s/queue.db", work);
+	return sqlite3_open(path, &db) != SQLITE_OK ||
+	       sqlite3_exec(db, "SELECT count(*) FROM record", NULL, NULL, NULL) ||
+	       sqlite3_close(db);
+}
+
+static int sync_path(const char *path)
+{
+	int fd = open(path, O_RDONLY), r = fd < 0 || fsync(fd);
+
+	close(fd);
+	return r;
+}
+
+/* A script that knows about power: it takes a task, and the one after it ends that. No pawl replaces its file
+ * here, since that knows it by its inode, which a copy does not have. */
+static int follow_protocol(void)
+{
+	static const char text[] =
+		"{\"agent\": \"script\", \"claimed_at\": \"2023-11-14T20:00:00Z\", "
+		"\"expires_at\": \"2030-01-01T00:00:00Z\", \"completed_at\": \"2023-11-14T21:00:00Z\"}";
+	char temp[100], lock[100], done[100];
+	int fd;
+
+	snprintf(temp, sizeof(temp), "%s/script.tmp", work);
+	snprintf(lock, sizeof(lock), "%s/s%d.lock", work, strangers / 2);
+	snprintf(done, sizeof(done), "%s/s%d.done", work, strangers / 2);
+	if (strangers % 2)
+		return rename(lock, done) || sync_path(work);
+	fd = open(temp, O_WRONLY | O_CREAT | O_EXCL, 0666);
+	if (fd < 0 || fs_write_all(fd, str_c(text)) || fsync(fd) || close(fd))
+		return 1;
+	return rename(temp, lock) || sync_path(work);
+}
+
 static void let_stranger_in(void)
 {
 	pid_t pid;
 
 	end_all();
+	disc_mark(n_states - !on_files, acked);
 	fflush(NULL);
 	pid = fork();
 	CHECK(pid >= 0, "cannot fork");
 	if (pid == 0) {
-		char path[100];
-		sqlite3 *db;
-
-		snprintf(path, sizeof(path), "%s/queue.db", work);
 		disc_go_on();
-		if (sqlite3_open(path, &db) != SQLITE_OK ||
-		    sqlite3_exec(db, "SELECT count(*) FROM record", NULL, NULL, NULL) ||
-		    sqlite3_close(db))
-			_exit(1);
-		_exit(0);
+		_exit(on_files ? follow_protocol() : open_database());
 	}
 	CHECK(kit_reap(pid) == 0, "the stranger failed");
 	strangers++;
+	if (!on_files)
+		return;
+	acked = n_states;
+	disc_mark(n_states, acked);
+	CHECK(keep_state(), "the stranger has changed nothing");
 }
 
 static void take_turn(void)
@@ -286,7 +366,7 @@ static void take_turn(void)
 	struct worker *w = &workers[roll(WORKERS)];
 	int n = 1 + (int)roll(5);
 
-	bool stranger = roll(8) == 0;
+	bool stranger = roll(8) == 0 && n_states < CHANGES;
 
 	if (stranger)
 		let_stranger_in();
@@ -338,7 +418,7 @@ static int init_here(void)
 
 static int init_by_command(void)
 {
-	char *argv[] = { "pawl", "init", NULL };
+	char *argv[] = { "pawl", "init", on_files ? "--store" : NULL, "files:.pawl/locks", NULL };
 	int code;
 
 	if (chdir(work) || !freopen("/dev/null", "w", stdout))
@@ -347,7 +427,7 @@ static int init_by_command(void)
 	setenv("XDG_CONFIG_HOME", place, 1);
 	unsetenv("PAWL_STORE");
 	disc_go_on();
-	code = cli_main(2, argv);
+	code = cli_main(on_files ? 4 : 2, argv);
 	disc_pause();
 	disc_mark(0, 0);
 	return code;
@@ -402,20 +482,33 @@ static void make_now(const char *dir, int point)
 	arena_free(&a);
 }
 
+static struct str list_of(struct queue *q, struct arena *a)
+{
+	struct request rq = kit_request(OP_LIST, STR(""), STR("judge"));
+	struct answer ans;
+
+	queue_call(q, &rq, &ans, a);
+	return scene_json(&ans, a);
+}
+
+/* Life goes on, and what the first writer finds to do changes no task. */
 static void use(const char *dir, int point)
 {
-	struct request rq = kit_request(OP_CREATE, STR(""), STR("ann"));
+	struct request rq = kit_request(OP_ID_CLAIM, STR(""), STR("ann"));
 	struct arena a = { 0 };
 	struct answer ans = { 0 };
 	struct queue *q;
-	struct str bad;
+	struct str bad, before;
 
-	GIVE(&rq, title, STR("life goes on"));
 	CHECK(open_as(&q, dir, STORE_WRITE, false, &ans, &a) == SUCCESS, "step %d: %.*s", point,
 	      STRF(ans.message));
+	before = list_of(q, &a);
 	queue_call(q, &rq, &ans, &a);
 	CHECK(ans.code == SUCCESS, "step %d: %.*s", point, STRF(ans.message));
-	bad = scene_check(q, &a);
+	CHECK(str_eq(before, list_of(q, &a)),
+	      "step %d: one more change changed the others:\n%.*s\n%.*s", point, STRF(before),
+	      STRF(list_of(q, &a)));
+	bad = durability == NORMAL && on_files ? STR("") : scene_check(q, &a);
 	CHECK(!bad.n, "step %d, after one more change: %.*s", point, STRF(bad));
 	queue_close(q);
 	arena_free(&a);
@@ -432,6 +525,12 @@ static void judge(const char *dir, int point, uint64_t seed)
 	disc_marks(&begun, &least);
 	if (!now.n && least < 0) {
 		make_now(dir, point);
+		arena_free(&a);
+		return;
+	}
+	if (on_files && durability == NORMAL) {
+		CHECK(now.n, "step %d, seed %d: %.*s", point, (int)seed, STRF(bad));
+		use(dir, point);
 		arena_free(&a);
 		return;
 	}
@@ -474,9 +573,9 @@ static void fail_init(int points, uint64_t seed)
 	struct arena a = { 0 };
 	struct str bad;
 
-	snprintf(dir, sizeof(dir), "%s/.pawl", work);
+	snprintf(dir, sizeof(dir), "%s/.pawl%s", work, on_files ? "/locks" : "");
 	snprintf(states[n_states++], sizeof(states[0]), "%s", state_of(dir, &bad, &a).p);
-	snprintf(dir, sizeof(dir), "%s/.pawl", image);
+	snprintf(dir, sizeof(dir), "%s/.pawl%s", image, on_files ? "/locks" : "");
 	for (int i = 0; i < points; i++) {
 		struct tree t = { 0 };
 		int point = i % 2 ? disc_steps() : 1 + i % disc_steps(), begun, least;
@@ -514,15 +613,18 @@ int main(int argc, char **argv)
 		     : strcmp(what, "begun") == 0 ? BEGUN
 						  : FULL;
 	dice = (seed + 1) * UINT64_C(0x9E3779B97F4A7C15);
+	on_files = str_starts(str_c(getenv("PAWL_TEST_STORE")), STR("files:"));
 	make_places();
 	record(init ? init_by_command : init_here);
+	scene_boot("after the power was back");
 	if (init)
 		fail_init(points, seed);
 	else
 		fail_at(points, seed);
-	printf("power %s: %d states, %d kills, %d strangers, %d steps; %d failures: sound each time, "
+	printf("power %s: %d states, %d kills, %d strangers, %d steps; %d failures: %s each time, "
 	       "the change under way was there %d times, something not acknowledged was lost %d times\n",
-	       what, n_states, kills, strangers, disc_steps(), points, in_flight, lost);
+	       what, n_states, kills, strangers, disc_steps(), points,
+	       on_files && durability == NORMAL ? "usable" : "sound", in_flight, lost);
 	tree_clear(place);
 	rmdir(place);
 	return 0;

@@ -6,10 +6,12 @@
 #include "store/sqlite.h"
 
 #define MINUTE INT64_C(60000)
+#define BEGIN INT64_C(1700000000000)
 
 static char uri[200];
 static const char *folder;
-static int64_t now_ms = INT64_C(1700000000000);
+static int64_t now_ms = BEGIN;
+static bool on_files;
 
 int64_t __wrap_os_wall_ms(void);
 int64_t __wrap_os_boot_ms(void);
@@ -22,6 +24,19 @@ int64_t __wrap_os_wall_ms(void)
 int64_t __wrap_os_boot_ms(void)
 {
 	return now_ms;
+}
+
+static const char *boot = "now";
+
+struct str __wrap_os_boot_id(struct arena *a);
+struct str __wrap_os_boot_id(struct arena *a)
+{
+	return arena_str(a, str_c(boot));
+}
+
+void scene_boot(const char *name)
+{
+	boot = name;
 }
 
 void scene_clock(int64_t ms)
@@ -184,8 +199,14 @@ void scene_begin(const char *dir)
 	at = strstr(from, "{dir}");
 	CHECK(at, "the store must be in {dir}");
 	snprintf(uri, sizeof(uri), "%.*s%s%s", (int)(at - from), from, dir, at + 5);
+	on_files = str_starts(str_c(uri), STR("files:"));
 	folder = dir;
 	tzset(); /* libc reads a file for that once, and not for the store */
+}
+
+bool scene_has(const struct operation *op)
+{
+	return !op->newer || !on_files; /* there has been one layout of files so far */
 }
 
 enum result scene_open(struct queue **q, enum store_mode mode, struct answer *ans, struct arena *a)
@@ -251,42 +272,62 @@ static void hold(struct queue *q, struct str id, struct str token, int64_t ttl)
 	must(q, &rq);
 }
 
-/* Enough for the next writer to find that the WAL is long. */
+/* Enough for the next writer to find that the WAL is long, or that there are many frames. */
 static void write_much(struct queue *q)
 {
+	static char text[8000];
+
+	memset(text, 'x', sizeof(text));
 	for (int i = 0; i < 40; i++) {
 		struct request rq = kit_request(OP_COMMENT, STR("t4"), STR("ann"));
 
-		GIVE(&rq, text, STR("yet another remark"));
+		GIVE(&rq, text, str_n(text, sizeof(text)));
 		must(q, &rq);
 	}
 }
 
-void scene_make(const struct operation *op, struct tree *out)
+static void make(const struct operation *op)
 {
 	static const struct operation usual;
 	struct arena a = { 0 };
 	struct answer ans = { 0 };
 	struct queue *q;
-	int64_t start = now_ms;
 
+	now_ms = BEGIN;
 	tree_clear(folder);
 	if (!op->from_nothing) {
 		scene_layout(&usual);
+		scene_boot("earlier");
 		CHECK(scene_open(&q, STORE_CREATE, &ans, &a) == SUCCESS, "%.*s", STRF(ans.message));
 		for (int i = 1; i <= 8; i++)
 			add_task(q, i);
+		queue_close(q);
+		scene_boot("now"); /* the first writer of a boot makes a snapshot on files: */
+		CHECK(scene_open(&q, STORE_WRITE, &ans, &a) == SUCCESS, "%.*s", STRF(ans.message));
 		hold(q, STR("t3"), RAN_OUT, MINUTE);
 		now_ms += 2 * MINUTE;
 		hold(q, STR("t2"), HELD, 60 * MINUTE);
 		if (op->long_log)
 			write_much(q);
 		queue_close(q);
-		now_ms += MINUTE;
 	}
-	tree_load(out, folder);
-	now_ms = start + 3 * MINUTE;
+	now_ms = BEGIN + 3 * MINUTE;
 	arena_free(&a);
+}
+
+void scene_make(const struct operation *op, struct tree *out)
+{
+	make(op);
+	tree_load(out, folder);
+}
+
+/* Inode and times of a file are a part of what files: knows, and a copy has others. */
+void scene_restore(const struct operation *op, const struct tree *t)
+{
+	if (on_files)
+		make(op);
+	else
+		tree_store(t, folder);
 }
 
 /* --- looking ------------------------------------------------------------------------------------- */

@@ -26,8 +26,11 @@ extern const size_t n_operations;
 
 /* PAWL_TEST_STORE, or SQLite; "{dir}" in it is `dir`. */
 void scene_begin(const char *dir);
-/* What the operation starts from. */
+/* Does that store have such an operation? */
+bool scene_has(const struct operation *op);
+/* What the operation starts from; and the same again. */
 void scene_make(const struct operation *op, struct tree *out);
+void scene_restore(const struct operation *op, const struct tree *t);
 /* For this process: the layout that the operation is about. */
 void scene_layout(const struct operation *op);
 enum result scene_open(struct queue **q, enum store_mode mode, struct answer *ans, struct arena *a);
@@ -40,5 +43,7 @@ struct str scene_dump(struct queue *q, struct arena *a);
 /* The first thing that is bad about the store; empty: all is well. */
 struct str scene_check(struct queue *q, struct arena *a);
 void scene_clock(int64_t ms);
+/* The machine has booted since. */
+void scene_boot(const char *name);
 
 #endif
