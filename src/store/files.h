@@ -112,6 +112,7 @@ struct files {
 	int64_t looked;  /* mtime of DIR when we looked last */
 	int64_t folder;  /* mtime of DIR at which this handle knows all about it; 0: none */
 	int64_t applied; /* in a change: up to which one the files have followed the state */
+	bool unsynced;   /* a sync of the state has failed since the last snapshot */
 	bool strange;    /* something in the folder cannot be written down: look each time */
 };
 
@@ -252,7 +253,9 @@ bool files_moved_on(struct files *s);
 /* One record's file. *changed: it is not as it was. 1: because the state has moved on; only within a scan,
  * where the view stays as it is. */
 int files_look_at(struct files *s, struct str key, bool *changed);
-/* How the folder looked after the last change, and up to which one the files have followed: -1 unknown. */
+#define FILES_UNSYNCED (-2)
+/* How the folder looked after the last change, and up to which one the files have followed: -1 unknown,
+ * FILES_UNSYNCED if a sync failed. */
 void files_read_note(struct files *s, int64_t *folder, int64_t *applied);
 void files_write_note(struct files *s, int64_t folder, int64_t applied);
 /* The state was written before this boot: files that were not synced may be lost. */

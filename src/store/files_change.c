@@ -71,23 +71,22 @@ static bool long_enough(const struct view *v)
 	return v->end - v->first > limit;
 }
 
-/* A snapshot says that the files are as the state has it. Where something was to be settled there is a new
- * one as well: a sync may have failed, and what it left unwritten no later sync would write. */
-static int compact(struct files *s, bool settled)
+/* A snapshot says that the files are as the state has it. After a sync that failed there is a new one as well:
+ * what that left unwritten no later sync would write. */
+static int compact(struct files *s, bool rebooted)
 {
-	if (s->applied != s->view.seq || !(settled || long_enough(&s->view)))
+	if (s->applied != s->view.seq || !(rebooted || s->unsynced || long_enough(&s->view)))
 		return 0;
 	if (files_compact(s))
 		return files_load(s); /* it can wait: all is in the frames still */
-	if (settled)
-		files_write_note(s, 0, s->applied);
+	s->unsynced = false;
 	return 0;
 }
 
 static int begin(struct files *s, bool again)
 {
 	int64_t folder, noted;
-	bool settled;
+	bool rebooted, settled;
 	int rc = files_refresh(s, NULL);
 
 	if (rc == 0 && s->view.gone)
@@ -96,10 +95,14 @@ static int begin(struct files *s, bool again)
 	if (rc < 0)
 		return rc;
 	files_read_note(s, &folder, &noted);
+	rebooted = files_rebooted(s);
+	s->unsynced = noted == FILES_UNSYNCED;
 	settled = settle(s, noted);
 	files_clock_change(s);
 	s->changing = true;
-	rc = compact(s, settled);
+	rc = compact(s, rebooted);
+	if (rc == 0 && settled && !s->unsynced)
+		files_write_note(s, 0, s->applied);
 	return rc ? rc : files_look(s, again);
 }
 
@@ -343,7 +346,7 @@ static void expect_folder(struct set *w, int64_t mtime)
 static void follow(struct set *w, bool synced)
 {
 	struct files *s = w->s;
-	bool done = synced && s->applied == s->view.seq - 1;
+	bool done = s->applied == s->view.seq - 1;
 	int64_t mark;
 
 	for (size_t i = 0; i < w->n_items; i++) {
@@ -353,7 +356,11 @@ static void follow(struct set *w, bool synced)
 		done &= r >= 0;
 	}
 	mark = files_mark_folder(s);
-	files_write_note(s, w->dirty || s->strange ? 0 : mark, done ? s->view.seq : s->applied);
+	if (!synced || s->unsynced)
+		files_write_note(s, 0, FILES_UNSYNCED);
+	else
+		files_write_note(s, w->dirty || s->strange ? 0 : mark,
+				 done ? s->view.seq : s->applied);
 	s->folder = 0;
 }
 

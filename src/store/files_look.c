@@ -483,6 +483,8 @@ void files_read_note(struct files *s, int64_t *folder, int64_t *applied)
 		s->note = openat(s->own, "gate", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (s->note < 0 || !gate_peek(s->note, notes))
 		return;
+	if (sealed(notes, FILES_UNSYNCED) == notes[APPLIED])
+		*applied = FILES_UNSYNCED;
 	for (int64_t seq = s->view.seq; seq >= 0 && seq > s->view.seq - 8; seq--)
 		if (sealed(notes, seq) == notes[APPLIED]) {
 			*folder = (int64_t)((uint64_t)notes[FOLDER_HIGH] << 32 | notes[FOLDER_LOW]);
