@@ -154,8 +154,8 @@ struct git {
 	struct git_view view;
 	bool changing;
 	int64_t now;
-	struct strs reads; /* keys that the change has looked at */
-	struct arena *arena;
+	struct strs reads;  /* keys that the change has looked at */
+	struct arena arena; /* of those keys */
 };
 
 static inline struct git *git_of(struct store *s)

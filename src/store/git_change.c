@@ -474,7 +474,6 @@ static int attempt(struct git *s, struct change *changes, size_t n)
 		return rc;
 	w.last = &w.lines;
 	w.nonce = token_make(&w.a);
-	s->arena = &w.a;
 	s->reads = (struct strs){ 0 };
 	git_clock_change(s);
 	s->now = git_now(&s->base);
@@ -485,6 +484,8 @@ static int attempt(struct git *s, struct change *changes, size_t n)
 		rc = commit(&w);
 	s->changing = false;
 	mem_queue_take_back(&s->view.q, w.undo, 0);
+	s->reads = (struct strs){ 0 };
+	arena_free(&s->arena);
 	arena_free(&w.a);
 	return rc;
 }

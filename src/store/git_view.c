@@ -383,7 +383,7 @@ int git_get(struct store *base, struct str key, struct record *out, struct arena
 	if (rc < 0)
 		return rc;
 	if (s->changing)
-		s->reads = arena_append(s->arena, s->reads, arena_str(s->arena, key));
+		s->reads = arena_append(&s->arena, s->reads, arena_str(&s->arena, key));
 	h = git_head(&s->view, key);
 	r = mem_queue_get(&s->view.q, key, git_now(base));
 	if (!r && h && h->bad)
