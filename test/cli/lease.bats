@@ -179,7 +179,7 @@ setup() {
 	soon grep -q '"Done"' seen
 	kill "$pid"
 	wait "$pid" || true
-	same "$(jq -r .event seen | tr '\n' ' ')" "created claimed done "
+	same "$(jq -r 'select(.task == "t1").event' seen | tr '\n' ' ')" "created claimed done "
 }
 
 @test "log --follow: one task, in text and porcelain, and it ends with its reader" {

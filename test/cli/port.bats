@@ -30,7 +30,7 @@ refused() {
 @test "export, import, export: the same bytes in every format, for all fields and comments" {
 	"$PAWL_SOURCE"/test/cli/gen-tasks "$(many)" >in.json
 	ask 0 import in.json
-	is ".created == $(many) and .updated == 0 and .comments > 100"
+	is ".created == $(many) and .updated == 0 and .comments >= $(many)"
 	call 0 export --output one.json
 	# what came in is what goes out; of an object only the order of its keys may differ
 	jq -S . in.json >in.sorted

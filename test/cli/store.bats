@@ -10,6 +10,14 @@ with_arguments() {
 		case $name in
 		init | config* | doctor | interactive | loadtest | mcp | torture | hook | setup | completion | help | version) ;;
 		run) ;; # what follows would be the command's: see run.bats
+		import | restore | migrate) ;; # they begin with what they read: see port.bats and data.bats
+		emergency\ o* | emergency\ status | "lock typed" | "lock health")
+			[ "$name" = "emergency on" ] && name+=" -r r"
+			echo "$name"
+			;;
+		export) echo "export --output out.json" ;;
+		backup) echo "backup out" ;;
+		clear) echo "clear --yes" ;;
 		prime) echo prime ;;
 		create) echo "create x" ;;
 		find) echo "find x" ;;

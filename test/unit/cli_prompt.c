@@ -86,7 +86,7 @@ static void completes_words(void **state)
 		{ "cla", "claim" },
 		{ "pawl cla", "claim" },
 		{ "loc", "lock" },
-		{ "ex", "exit" },
+		{ "exi", "exit" },
 		{ "lock ac", "acquire" },
 		{ "lock c", "check|cleanup" },
 		{ "config prof", "profile" },
