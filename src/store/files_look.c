@@ -590,16 +590,34 @@ bool files_moved_on(struct files *s)
 	       st.st_size > s->view.end;
 }
 
+/* While we give our files their names a script may make a lock, and the mark that we then leave on the folder
+ * says nothing of it. */
+static bool has_unseen_lock(struct files *s, const struct ent *e, struct str key)
+{
+	struct str id = e ? e->ix.id : key;
+	char name[FILES_NAME_MAX];
+	struct stat st;
+
+	if ((e && !e->dropped && e->kind == FILE_LOCK) ||
+	    (!e && !str_cut_prefix(&id, STR("task/"))) || !id.n)
+		return false;
+	return files_name(name, sizeof(name), id, FILE_LOCK) == 0 &&
+	       files_stat(s->dir, name, &st) == 0;
+}
+
 int files_look_at(struct files *s, struct str key, bool *changed)
 {
 	const struct ent *e = files_find(&s->view, key);
 	struct looking l = { .s = s, .archive = true };
+	bool unseen = has_unseen_lock(s, e, key);
 	int64_t folder;
 	int rc = 0;
 
 	*changed = false;
+	if (unseen && !s->changing && !s->depth)
+		return files_look(s, true);
 	if (!e || e->dropped || e->kind == FILE_NONE || e->rewrite || e->rev > s->view.seq ||
-	    files_untouched(s, e))
+	    (!unseen && files_untouched(s, e)))
 		return 0;
 	if (!s->changing && !s->depth)
 		rc = files_refresh(s, changed);

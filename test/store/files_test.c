@@ -80,10 +80,18 @@ int __wrap_fdatasync(int a)
 	return __real_fdatasync(a);
 }
 
+int __real_futimens(int a, const struct timespec b[2]);
+int __wrap_futimens(int a, const struct timespec b[2]);
+int __wrap_futimens(int a, const struct timespec b[2])
+{
+	step();
+	intrude("futimens");
+	return __real_futimens(a, b);
+}
+
 WRAP(int, renameat, (int a, const char *b, int c, const char *d), (a, b, c, d))
 WRAP(int, unlinkat, (int a, const char *b, int c), (a, b, c))
 WRAP(int, mkdirat, (int a, const char *b, mode_t c), (a, b, c))
-WRAP(int, futimens, (int a, const struct timespec b[2]), (a, b))
 WRAP(ssize_t, pwrite64, (int a, const void *b, size_t c, off_t d), (a, b, c, d))
 WRAP(ssize_t, write, (int a, const void *b, size_t c), (a, b, c))
 WRAP(int, ftruncate64, (int a, off_t b), (a, b))
@@ -704,6 +712,34 @@ static void test_lock_by_others(void **state)
 	}
 }
 
+/* The folder is marked before the commit, and when the files have followed. */
+static void make_lock_at_next(void)
+{
+	intruder = make_lock;
+}
+
+/* It makes one while we give our files their names: who asks for that task sees it. */
+static void test_lock_made_meanwhile(void **state)
+{
+	struct queue *q;
+	struct str holder;
+
+	(void)state;
+	fresh_folder(&stories[2]);
+	q = open_queue(STORE_WRITE);
+	intruder = make_lock_at_next;
+	intrudes_at = "futimens";
+	assert_int_equal(act(q, OP_CLAIM, "t2"), 0);
+	assert_null(intruder);
+	assert_int_equal(code_of(q, OP_SHOW, &holder), SUCCESS);
+	assert_true(holder.n);
+	queue_close(q);
+	q = open_queue(STORE_READ);
+	assert_int_equal(code_of(q, OP_SHOW, &holder), SUCCESS);
+	assert_true(holder.n);
+	queue_close(q);
+}
+
 /* It overwrites ours while we renew it: it stays, and we have lost it. */
 static void test_overwritten(void **state)
 {
@@ -863,6 +899,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_torn_lock, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_torn, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_lock_by_others, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_lock_made_meanwhile, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_overwritten, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_changed_while_read, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_discard, enter, folder_leave),
