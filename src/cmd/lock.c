@@ -137,24 +137,6 @@ const struct command cmd_lock_check = {
 	.show = show_lock,
 };
 
-const struct command cmd_lock_status = {
-	.name = "lock status",
-	.group = "locks",
-	.summary = "who holds a task, since when and until when",
-	.detail =
-		"And whether the process that was noted with the lock (claim --pid, pawl run) is alive, dead or "
-		"unknown: it is known by host, boot, pid namespace, pid and start time, and never signalled.",
-	.example = "pawl lock status t1\n"
-		   "pawl lock status @maintenance",
-	.see = "lock check, lock list, lock typed",
-	.gives = "task locked lock",
-	.params = id_params,
-	.flags = C_IDEMPOTENT,
-	.op = OP_LOCK_STATUS,
-	.fails = FAILS(NOT_FOUND),
-	.show = show_lock,
-};
-
 static const struct param list_params[] = { PARAM(holder, "holder", P_NAME,
 						  .help = "only those of this agent"),
 					    PARAM(limit, "limit", P_INT, .letter = 'n',
@@ -167,6 +149,48 @@ static enum result run_list(struct session *s, struct args *a, json_t **out)
 		GIVE(&a->rq, limit, a->global.quiet ? 0 : 100);
 	return run_op(s, a, out);
 }
+
+static const struct param status_params[] = {
+	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL | P_TYPED,
+	      .help = "task, or a lock of the whole queue; without one: all locks of tasks"),
+	{ 0 }
+};
+
+static enum result run_status(struct session *s, struct args *a, json_t **out)
+{
+	if (HAS(&a->rq, id))
+		return run_op(s, a, out);
+	a->rq.op = OP_LOCKS;
+	return run_list(s, a, out);
+}
+
+static void show_status(const json_t *o, struct view *v)
+{
+	if (json_object_get(o, "locks"))
+		show_locks(o, v);
+	else
+		show_lock(o, v);
+}
+
+const struct command cmd_lock_status = {
+	.name = "lock status",
+	.group = "locks",
+	.summary = "who holds a task, or all that is held, since when and until when",
+	.detail =
+		"And whether the process that was noted with the lock (claim --pid, pawl run) is alive, dead or "
+		"unknown: it is known by host, boot, pid namespace, pid and start time, and never signalled.",
+	.example = "pawl lock status\n"
+		   "pawl lock status t1\n"
+		   "pawl lock status @maintenance",
+	.see = "lock check, lock list, lock typed",
+	.gives = "task locked lock locks count total",
+	.params = status_params,
+	.flags = C_IDEMPOTENT,
+	.op = OP_LOCK_STATUS,
+	.fails = FAILS(NOT_FOUND),
+	.run = run_status,
+	.show = show_status,
+};
 
 const struct command cmd_lock_list = {
 	.name = "lock list",

@@ -103,6 +103,19 @@ other=11111111-1111-4111-8111-111111111111
 	call 30 lock check t1 --store "$(faulty any:1:fail)"
 }
 
+@test "lock status: of all, as lock list" {
+	new x
+	new y
+	call 0 lock status
+	pawl lock acquire t2 -a al
+	call 0 lock status
+	says t2 al
+	ask 0 lock status
+	is '[.locks[].task] == ["t2"] and .total == 1'
+	call 0 lock status t1
+	says "t1 is free"
+}
+
 @test "lock status: who, since when, until when" {
 	new x
 	call 0 lock status t1

@@ -108,6 +108,8 @@ int suite_setup(void **state)
 	s->config = (struct queue_config){ .name = str_c(s->name),
 					   .timeout_ms = 20000,
 					   .relaxed = true,
+					   .wall = __wrap_os_wall_ms,
+					   .boot = __wrap_os_boot_ms,
 					   .who = STR("queue suite") };
 	*state = s;
 	s->config.policy = policy_default;
