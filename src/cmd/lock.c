@@ -175,7 +175,7 @@ static void show_status(const json_t *o, struct view *v)
 const struct command cmd_lock_status = {
 	.name = "lock status",
 	.group = "locks",
-	.summary = "who holds a task, or all that is held, since when and until when",
+	.summary = "who holds a task, since when, until when; or all locks",
 	.detail =
 		"And whether the process that was noted with the lock (claim --pid, pawl run) is alive, dead or "
 		"unknown: it is known by host, boot, pid namespace, pid and start time, and never signalled.",

@@ -121,7 +121,7 @@ refused() {
 
 @test "arguments missing, or too many" {
 	for name in claim heartbeat release done approve retry unblock show update remove comment \
-		"lock acquire" "lock release" "lock check" "lock status"; do
+		"lock acquire" "lock release" "lock check"; do
 		read -ra words <<<"$name"
 		refused "$name needs ID" "${words[@]}"
 	done
