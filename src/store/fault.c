@@ -313,7 +313,7 @@ int fault_open(struct store **out, struct str uri, const struct store_env *env)
 	struct fault *f = mem_alloc(sizeof(*f));
 	int rc;
 
-	*f = (struct fault){ .base = { &fault_ops, *env } };
+	*f = (struct fault){ .base = { .ops = &fault_ops, .env = *env } };
 	if (take_rules(f, uri) < 0)
 		rc = store_fail(
 			env, STORE_UNSUPPORTED,

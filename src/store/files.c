@@ -265,7 +265,7 @@ static int files_open(struct store **out, const struct uri *uri, const struct st
 		return store_fail(env, STORE_UNSUPPORTED, "files:/path/to/folder",
 				  "a files: URI needs a path");
 	s = mem_alloc(sizeof(*s));
-	*s = (struct files){ .base = { &store_files, *env },
+	*s = (struct files){ .base = { .ops = &store_files, .env = *env },
 			     .dir = -1,
 			     .own = -1,
 			     .archive = -1,

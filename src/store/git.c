@@ -66,7 +66,7 @@ static int git_open(struct store **out, const struct uri *uri, const struct stor
 	struct git *s = mem_alloc(sizeof(*s));
 	int rc;
 
-	*s = (struct git){ .base = { &store_git, *env },
+	*s = (struct git){ .base = { .ops = &store_git, .env = *env },
 			   .gate = { .fd = -1 },
 			   .watch = -1,
 			   .skew = GIT_SKEW_MS,

@@ -133,7 +133,9 @@ static int mem_open(struct store **out, const struct uri *uri, const struct stor
 	}
 	place_clock(place, env);
 	m = mem_alloc(sizeof(*m));
-	*m = (struct mem){ .base = { &store_mem, *env }, .place = place, .queue = queue };
+	*m = (struct mem){ .base = { .ops = &store_mem, .env = *env },
+			   .place = place,
+			   .queue = queue };
 	*out = &m->base;
 	return 0;
 }

@@ -55,7 +55,7 @@ static int sq_open(struct store **out, const struct uri *uri, const struct store
 		return store_fail(env, STORE_UNSUPPORTED, "install SQLite 3.37 or newer",
 				  "SQLite %s is too old", sqlite3_libversion());
 	s = mem_alloc(sizeof(*s));
-	*s = (struct sq){ .base = { &store_sqlite, *env },
+	*s = (struct sq){ .base = { .ops = &store_sqlite, .env = *env },
 			  .pid = getpid(),
 			  .q = 1,
 			  .gate.fd = -1,

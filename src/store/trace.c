@@ -370,7 +370,7 @@ int trace_open(struct store **out, struct str uri, const struct store_env *env)
 	int rc;
 
 	inside.relay = NULL; /* the changes that it sees are ours */
-	*t = (struct trace){ .base = { &trace_ops, *env }, .fd = trace_fd() };
+	*t = (struct trace){ .base = { .ops = &trace_ops, .env = *env }, .fd = trace_fd() };
 	rc = store_open(&t->inner, uri, &inside);
 	add_word(&b, "store",
 		 str_cut(&rest, ':')); /* no more of it: there may be a password behind */
