@@ -82,7 +82,8 @@ static void check_again(const struct settings *s, struct arena *a)
 			buf_free(&b); /* it stood in a section, where its name is shorter */
 			return;
 		}
-		buf_addf(&b, "%s=%.*s\n", set->name, STRF(value));
+		if (value.n) /* else it is not set */
+			buf_addf(&b, "%s=%.*s\n", set->name, STRF(value));
 	}
 	fuzz_write(file, buf_str(&b));
 	buf_free(&b);
