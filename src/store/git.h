@@ -70,6 +70,34 @@ struct git_lane {
 
 extern const struct git_lane git_lane_path, git_lane_wire;
 
+/* --- layouts ------------------------------------------------------------------------------------ */
+
+struct git_set;
+
+typedef void git_root_fn(void *ctx, const git_oid *oid);
+
+/* What the repository looks like: fills in the view, and makes commits of what a change wrote. */
+struct git_layout {
+	const char *name;
+	/* Reads what has changed. 0, or 1 if there is no queue. */
+	int (*look)(struct git *s);
+	/* The same before a change, with what has to be put right for it. */
+	int (*ready)(struct git *s);
+	/* 0, 1 if others were quicker, or a fault. */
+	int (*commit)(struct git_set *w);
+	/* Begins the queue, removes it: 0, 1 if others were quicker. */
+	int (*make)(struct git *s);
+	int (*drop)(struct git *s);
+	/* A body as the view has it, and back; NULL: as it is. */
+	int (*body_put)(struct git *s, struct record *r, struct arena *a);
+	int (*body_get)(struct git *s, struct record *r, struct arena *a);
+	/* The newest commits, for the log of one record or of all (key empty). True: their first parents say
+	 * all there is to know of the record. */
+	bool (*roots)(struct git *s, struct str key, git_root_fn *fn, void *ctx);
+};
+
+extern const struct git_layout git_layout_refs;
+
 /* --- records ------------------------------------------------------------------------------------ */
 
 /* A line of the log, and which one of its change it is. */
@@ -112,7 +140,7 @@ struct git_head {
 
 /* All that is known of the queue. */
 struct git_view {
-	struct mem_queue q;      /* a record's body there is the id of the tree that has it */
+	struct mem_queue q;
 	struct git_head **heads; /* by key */
 	size_t n, room;
 	size_t n_refs; /* of tasks */
@@ -135,6 +163,7 @@ struct git_stamps {
 struct git {
 	struct store base;
 	const struct git_lane *lane;
+	const struct git_layout *layout;
 	git_repository *repo; /* where objects are read and written */
 	git_odb *odb;
 	char *remote;  /* a path or a URL */
@@ -217,6 +246,9 @@ int git_base_change(struct git *s, const git_oid *from, const struct git_link *l
 /* Reads what has changed. 0, or 1 if there is no queue. */
 int git_look(struct git *s);
 struct git_head *git_head(const struct git_view *v, struct str key);
+struct git_head *git_head_make(struct git_view *v, struct str key);
+/* Forgets what was not seen at the last look. */
+void git_view_prune(struct git_view *v);
 void git_view_free(struct git_view *v);
 void git_view_clear(struct git_view *v);
 int git_get(struct store *s, struct str key, struct record *out, struct arena *a);
@@ -226,6 +258,7 @@ int git_count(struct store *s, const struct query *q, int64_t *n);
 int git_tally(struct store *s, int64_t *counts);
 int git_entries(struct store *s, const struct entry_query *q, entry_fn *fn, void *ctx);
 int git_absent(struct git *s);
+int git_refs_look(struct git *s);
 
 /* --- changing ----------------------------------------------------------------------------------- */
 

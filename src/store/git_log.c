@@ -185,30 +185,9 @@ static int answer(const struct walk *w, const struct entry_query *q, const struc
 	return rc < 0 ? rc : 0;
 }
 
-/* All lines of a task are with its own commits, unless it was there before under the same id. */
-static const struct git_head *alone(struct git *s, struct str key, struct arena *a)
+static void root_push(void *ctx, const git_oid *oid)
 {
-	struct str id = key;
-
-	if (!str_cut_prefix(&id, STR("task/")) ||
-	    git_head(&s->view, arena_printf(a, "gone/%.*s", STRF(id))))
-		return NULL;
-	return git_head(&s->view, key);
-}
-
-static void begin(struct walk *w, const struct entry_query *q)
-{
-	const struct git_view *v = &w->s->view;
-	const struct git_head *h = alone(w->s, q->key, &w->a);
-
-	if (h) {
-		w->own = true;
-		walk_push(w, &h->oid);
-		return;
-	}
-	walk_push(w, &v->base);
-	for (size_t i = 0; i < v->n; i++)
-		walk_push(w, &v->heads[i]->oid);
+	walk_push(ctx, oid);
 }
 
 int git_entries(struct store *base, const struct entry_query *q, entry_fn *fn, void *ctx)
@@ -224,7 +203,7 @@ int git_entries(struct store *base, const struct entry_query *q, entry_fn *fn, v
 	rc = s->changing || s->depth ? 0 : git_look(s);
 	if (rc)
 		return rc > 0 ? git_absent(s) : rc;
-	begin(&w, q);
+	w.own = s->layout->roots(s, q->key, root_push, &w);
 	walk(&w);
 	if (w.n > 1)
 		qsort(w.lines, w.n, sizeof(*w.lines), line_cmp);

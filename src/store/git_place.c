@@ -220,6 +220,7 @@ int git_find(struct git *s, const struct uri *uri)
 	}
 	if (skew.n && (!duration_parse(skew, &s->skew) || s->skew < 0))
 		return bad_uri(s, skew, "is no time that clocks may differ by");
+	s->layout = &git_layout_refs;
 	rc = resolve(s, uri->path);
 	if (rc == 0)
 		rc = set_prefix(s, uri);
