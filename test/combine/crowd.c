@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/secret.h"
+#include "store/combine.h"
 #include "store/combine_file.h"
 
 #define TIMEOUT 60000
@@ -25,6 +26,12 @@ static struct board {
 
 static char slots[200];
 
+static void stand_aside(const char *step)
+{
+	CHECK(strcmp(step, "published") != 0 && strcmp(step, "taking") != 0,
+	      "a traced process takes part: %s", step);
+}
+
 static int work(int me)
 {
 	struct queue_config config = ledger_config(me % QUEUES, TIMEOUT);
@@ -32,8 +39,10 @@ static int work(int me)
 	char traced[150];
 
 	snprintf(traced, sizeof(traced), "trace+%s", kit_uri());
-	if (board->traced && me % 2)
+	if (board->traced && me / QUEUES % 2) {
 		config.uri = str_c(traced);
+		combine_step = stand_aside;
+	}
 	if (board->impatient)
 		config.timeout_ms = 1 + me % 4;
 	if (board->unprivileged && geteuid() == 0)
@@ -155,6 +164,7 @@ static void impatient(void)
 	CHECK(ledger_counts()->not_applied + ledger_counts()->unsure > before, "nobody gave up");
 }
 
+/* A trace tells of its own process's changes only. */
 static void traced(void)
 {
 	setenv("PAWL_TRACE_FILE", "/dev/null", 1);
