@@ -170,7 +170,6 @@ enum file_kind files_form_kind(const struct record *r, struct task *t, struct ar
 struct str files_form_text(const struct task *t, const char *id, uint64_t commit, struct arena *a);
 /* NULL, or what is wrong with the file. */
 const char *files_form_parse(struct str text, const char *id, struct form *out, struct arena *a);
-struct str files_pack(const struct task *t, unsigned part, struct arena *a);
 
 /* --- records in bytes --------------------------------------------------------------------------- */
 

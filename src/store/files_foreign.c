@@ -272,8 +272,8 @@ static struct ent *make_ent(struct files *s, const struct ent *known, struct str
 	task_index(t, &ix, a);
 	*e = (struct ent){ .key = key,
 			   .ix = ix,
-			   .hot = files_pack(t, HOT, a),
-			   .body = files_pack(t, BODY, a),
+			   .hot = task_part(t, HOT, a),
+			   .body = task_part(t, BODY, a),
 			   .has_body = true,
 			   .found = true,
 			   .was = known };
@@ -407,7 +407,7 @@ static void recount(struct files *s, struct ent *e)
 	if (!e || e->kind == FILE_NONE || e->dropped || e->bad || task_unpack(e->hot, &t, a))
 		return;
 	count_again(&s->view, e, &t);
-	hot = files_pack(&t, HOT, a);
+	hot = task_part(&t, HOT, a);
 	if (str_eq(hot, e->hot))
 		return;
 	c = files_ent_copy(&s->view, e);

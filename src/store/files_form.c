@@ -27,43 +27,9 @@ void files_form_begin(void)
 
 /* --- which file --------------------------------------------------------------------------------- */
 
-struct str files_pack(const struct task *t, unsigned part, struct arena *a)
-{
-	struct buf b = BUF_MAX(FILES_TEXT_MAX);
-	struct str out;
-
-	task_pack(t, part, &b);
-	out = arena_str(a, buf_str(&b));
-	buf_free(&b);
-	return out;
-}
-
-static bool index_eq(const struct index *a, const struct index *b)
-{
-	return a->lane == b->lane && a->status == b->status && a->class_rank == b->class_rank &&
-	       a->priority == b->priority && a->eligible_at == b->eligible_at &&
-	       a->updated_at == b->updated_at && a->created_at == b->created_at &&
-	       str_eq(a->id, b->id) && str_eq(a->holder, b->holder) && str_eq(a->token, b->token) &&
-	       str_eq(a->parent, b->parent) && str_eq(a->type, b->type) &&
-	       strs_eq(a->labels, b->labels) && strs_eq(a->depends, b->depends);
-}
-
-static bool is_task(const struct record *r, const struct task *t, struct arena *a)
-{
-	struct index ix;
-
-	if (id_fault(t->id) || !str_eq(task_key(a, t->id), r->key) || !text_valid(t->description))
-		return false;
-	task_index(t, &ix, a);
-	return index_eq(&ix, &r->ix) && str_eq(files_pack(t, HOT, a), r->hot) &&
-	       str_eq(files_pack(t, BODY, a), r->body);
-}
-
 enum file_kind files_form_kind(const struct record *r, struct task *t, struct arena *a)
 {
-	*t = (struct task){ 0 };
-	if (!str_starts(r->key, STR("task/")) || task_unpack(r->hot, t, a) ||
-	    task_unpack(r->body, t, a) || !is_task(r, t, a))
+	if (!task_of_record(r, t, a))
 		return FILE_NONE;
 	if (t->status == DONE)
 		return FILE_DONE;

@@ -3,6 +3,7 @@
 
 #include "core/filecodec.h"
 #include "store/files.h"
+#include "store/task_index.h"
 
 #define TRIES 8
 
@@ -94,7 +95,7 @@ int files_body(struct files *s, const struct ent *e, struct arena *a, struct str
 	if (r || f.bad || !f.form.full || f.form.commit != e->commit)
 		return 1;
 	f.form.task->id = f.id;
-	*out = files_pack(f.form.task, BODY, a);
+	*out = task_part(f.form.task, BODY, a);
 	return 0;
 }
 

@@ -42,6 +42,7 @@ static void git_close(struct store *base)
 	git_repository_free(s->repo);
 	free(s->remote);
 	free(s->prefix);
+	free(s->only);
 	free(s->local);
 	free(s->seen);
 	free(s);

@@ -79,6 +79,7 @@ typedef void git_root_fn(void *ctx, const git_oid *oid);
 /* What the repository looks like: fills in the view, and makes commits of what a change wrote. */
 struct git_layout {
 	const char *name;
+	bool strangers; /* others' commits may be between ours */
 	/* Reads what has changed. 0, or 1 if there is no queue. */
 	int (*look)(struct git *s);
 	/* The same before a change, with what has to be put right for it. */
@@ -96,7 +97,7 @@ struct git_layout {
 	bool (*roots)(struct git *s, struct str key, git_root_fn *fn, void *ctx);
 };
 
-extern const struct git_layout git_layout_refs;
+extern const struct git_layout git_layout_refs, git_layout_branch;
 
 /* --- records ------------------------------------------------------------------------------------ */
 
@@ -127,7 +128,12 @@ struct git_head {
 	struct str key;
 	git_oid oid;
 	bool on_base;
-	bool bad; /* nobody can read it */
+	bool bad;      /* nobody can read it */
+	git_oid lease; /* stands for its lock as it is, for when that was seen first */
+	/* on a branch */
+	struct str file, fault; /* where it is; what is wrong with it */
+	size_t at;              /* among the heads, while they are counted */
+	int64_t counts[3];      /* of what it waits for, as written */
 	struct str
 		lead; /* of its last change, if that had several refs and this was not the first */
 	struct git_moves moves; /* if it was the first: what the others become */
@@ -168,6 +174,7 @@ struct git {
 	git_odb *odb;
 	char *remote;  /* a path or a URL */
 	char *prefix;  /* of refs: "refs/pawl/default/" */
+	char *only;    /* the one ref behind the prefix that counts; NULL: all */
 	char *dir;     /* path: of the repository */
 	char *local;   /* wire: where `git` runs */
 	char *seen;    /* wire: prefix of what was fetched */
@@ -199,6 +206,8 @@ struct str git_name(struct arena *a, struct str bytes);
 bool git_unname(struct arena *a, struct str name, struct str *out);
 struct str git_ref_of(struct arena *a, struct str key); /* "t/t1" */
 struct str git_full(struct git *s, struct str name, struct arena *a);
+/* Is the ref, named without the prefix, one of the queue's? */
+bool git_ours(const struct git *s, struct str name);
 struct str git_hex(struct arena *a, const git_oid *oid);
 int git_move_cmp(const void *a, const void *b);
 
@@ -225,6 +234,9 @@ int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, st
 /* The tree that holds a record's body. */
 int git_body_write(struct git *s, const struct record *r, git_oid *tree, struct arena *a);
 int git_body_read(struct git *s, const git_oid *tree, struct str *out, struct arena *a);
+/* A record with its body as one JSON text, and back. */
+struct str git_record_text(const struct record *r, struct arena *a);
+bool git_record_read(struct str text, struct record *out, struct arena *a);
 
 /* --- the base ----------------------------------------------------------------------------------- */
 

@@ -19,6 +19,21 @@ struct report {
 	size_t stale;
 };
 
+static void check_bad(struct report *r, const struct git_head *h)
+{
+	if (h->fault.n)
+		r->fn(r->ctx, CHECK_BAD, "records", h->fault,
+		      arena_printf(&r->a, "mend the file on the branch %s", r->s->only));
+	else
+		r->fn(r->ctx, CHECK_BAD, "records",
+		      arena_printf(&r->a, "%.*s: commit %s is no record of pawl", STRF(h->key),
+				   git_hex(&r->a, &h->oid).p),
+		      arena_printf(&r->a,
+				   "if a good one is known: git -C %s update-ref %s%s COMMIT",
+				   store_word(&r->a, str_c(r->s->remote)).p, r->s->prefix,
+				   git_ref_of(&r->a, h->key).p));
+}
+
 static void check_queue(struct report *r)
 {
 	const struct git_view *v = &r->s->view;
@@ -28,20 +43,16 @@ static void check_queue(struct report *r)
 	for (int i = 0; i < 16; i++)
 		n += v->q.counts[i];
 	r->fn(r->ctx, CHECK_OK, "store",
-	      arena_printf(&r->a, "%s, %lld task%s, %zu with a ref of their own", r->s->remote,
-			   (long long)n, n == 1 ? "" : "s", v->n_refs),
+	      r->s->only ? arena_printf(&r->a, "%s, branch %s, %lld task%s", r->s->remote,
+					r->s->only, (long long)n, n == 1 ? "" : "s")
+			 : arena_printf(&r->a, "%s, %lld task%s, %zu with a ref of their own",
+					r->s->remote, (long long)n, n == 1 ? "" : "s", v->n_refs),
 	      STR(""));
 	for (size_t i = 0; i < v->n; i++) {
 		if (!v->heads[i]->bad)
 			continue;
 		bad++;
-		r->fn(r->ctx, CHECK_BAD, "records",
-		      arena_printf(&r->a, "%.*s: commit %s is no record of pawl",
-				   STRF(v->heads[i]->key), git_hex(&r->a, &v->heads[i]->oid).p),
-		      arena_printf(&r->a,
-				   "if a good one is known: git -C %s update-ref %s%s COMMIT",
-				   store_word(&r->a, str_c(r->s->remote)).p, r->s->prefix,
-				   git_ref_of(&r->a, v->heads[i]->key).p));
+		check_bad(r, v->heads[i]);
 	}
 	if (!bad)
 		r->fn(r->ctx, CHECK_OK, "records", STR("all can be read"), STR(""));

@@ -87,16 +87,19 @@ static void add_lines(struct walk *w, const git_oid *oid, const struct git_state
 	}
 }
 
-/* A commit that is not there, or none of ours, ends its branch of the walk. */
+/* A commit that is not there ends its branch of the walk; one that is not ours, too, where there should be none. */
 static void walk(struct walk *w)
 {
 	while (w->n_todo) {
 		git_oid oid = w->todo[--w->n_todo];
 		struct git_state st;
 
-		if (git_commit_read(w->s, &oid, &st, &w->a))
+		int rc = git_commit_read(w->s, &oid, &st, &w->a);
+
+		if (rc == 1 || (rc && !w->s->layout->strangers))
 			continue;
-		add_lines(w, &oid, &st);
+		if (rc == 0)
+			add_lines(w, &oid, &st);
 		for (size_t i = 0; i < st.n_parents && !(w->own && i); i++)
 			walk_push(w, &st.parents[i]);
 	}

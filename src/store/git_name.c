@@ -68,6 +68,11 @@ struct str git_full(struct git *s, struct str name, struct arena *a)
 	return arena_printf(a, "%s%.*s", s->prefix, STRF(name));
 }
 
+bool git_ours(const struct git *s, struct str name)
+{
+	return !s->only || str_is(name, s->only);
+}
+
 struct str git_hex(struct arena *a, const git_oid *oid)
 {
 	char *hex = arena_alloc(a, GIT_OID_HEXSZ + 1);

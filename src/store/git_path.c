@@ -151,6 +151,8 @@ static void add_ref(struct listing *l, struct str name, const git_oid *oid)
 {
 	struct git_refs *out = l->out;
 
+	if (!git_ours(l->s, name))
+		return;
 	out->v = arena_grow(l->a, out->v, out->n, sizeof(*out->v));
 	out->v[out->n++] = (struct git_ref){ name, *oid };
 }

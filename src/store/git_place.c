@@ -175,44 +175,96 @@ static bool by_files(const struct git *s, const struct uri *uri)
 
 /* --- the queue ---------------------------------------------------------------------------------- */
 
-static int set_prefix(struct git *s, const struct uri *uri)
+static int bad_prefix(struct git *s, struct str prefix)
+{
+	return bad_uri(s, prefix, "cannot be the beginning of a ref's name: it begins with refs/");
+}
+
+static bool valid_ref(struct str prefix, const char *name)
 {
 	struct arena a = { 0 };
+	int valid = 0;
+	bool ok = git_reference_name_is_valid(
+			  &valid, arena_printf(&a, "%.*s%s", STRF(prefix), name).p) == 0;
+
+	arena_free(&a);
+	return ok && valid;
+}
+
+static int set_prefix(struct git *s, const struct uri *uri, struct arena *a)
+{
 	struct str prefix = uri_param(uri, "prefix");
 	struct str queue = s->base.env.queue.n ? s->base.env.queue : STR("default");
 	struct str full;
-	int valid = 0;
 
 	if (!prefix.n)
 		prefix = STR("refs/pawl");
-	full = arena_printf(&a, "%.*s/%.*s/", STRF(prefix), STRF(git_name(&a, queue)));
-	if (!str_starts(prefix, STR("refs/")) ||
-	    git_reference_name_is_valid(&valid, arena_printf(&a, "%sbase", full.p).p) || !valid) {
-		arena_free(&a);
-		return bad_uri(s, prefix,
-			       "cannot be the beginning of a ref's name: it begins with refs/");
-	}
+	full = arena_printf(a, "%.*s/%.*s/", STRF(prefix), STRF(git_name(a, queue)));
+	if (!str_starts(prefix, STR("refs/")) || !valid_ref(full, "base"))
+		return bad_prefix(s, prefix);
 	s->prefix = copy(full);
-	arena_free(&a);
 	return 0;
+}
+
+/* "a/b" is b behind refs/heads/a/. */
+static int set_branch(struct git *s, struct str branch, struct arena *a)
+{
+	struct str queue = s->base.env.queue, last = branch;
+
+	if (queue.n && !str_is(queue, "default")) {
+		branch = arena_printf(a, "%.*s-%.*s", STRF(branch), STRF(git_name(a, queue)));
+		last = branch;
+	}
+	if (branch.n == 0 || branch.p[0] == '-' ||
+	    !valid_ref(STR("refs/heads/"), arena_cstr(a, branch)))
+		return bad_uri(s, branch, "cannot be the name of a branch");
+	while (memchr(last.p, '/', last.n))
+		(void)str_cut(&last, '/');
+	s->prefix = copy(arena_printf(a, "refs/heads/%.*s", (int)(branch.n - last.n), branch.p));
+	s->only = copy(last);
+	return 0;
+}
+
+/* --- all of it ---------------------------------------------------------------------------------- */
+
+static const struct {
+	const struct git_layout *layout;
+	const char *branch; /* if none is named; NULL: it has none */
+} layouts[] = {
+	{ &git_layout_refs, NULL },
+	{ &git_layout_branch, "pawl" },
+};
+
+static int set_layout(struct git *s, const struct uri *uri, struct arena *a)
+{
+	struct str name = uri_param(uri, "layout"), branch = uri->fragment;
+
+	if (!name.n)
+		name = branch.n ? STR("branch") : STR("refs");
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++) {
+		if (!str_is(name, layouts[i].layout->name))
+			continue;
+		s->layout = layouts[i].layout;
+		if (layouts[i].branch)
+			return set_branch(s, branch.n ? branch : str_c(layouts[i].branch), a);
+		if (branch.n)
+			return bad_uri(s, branch, "is a branch, and this layout has none");
+		return set_prefix(s, uri, a);
+	}
+	return bad_uri(s, name, "is no layout: there are refs and branch");
 }
 
 int git_find(struct git *s, const struct uri *uri)
 {
 	const char *fault = remote_fault(uri->path);
-	struct str refs = uri_param(uri, "refs"), skew = uri_param(uri, "skew"),
-		   layout = uri_param(uri, "layout");
+	struct str refs = uri_param(uri, "refs"), skew = uri_param(uri, "skew");
+	struct arena a = { 0 };
 	int64_t wanted;
 	int rc;
 
 	s->remote = NULL;
 	if (fault)
 		return bad_uri(s, uri->path, fault);
-	if (uri->fragment.n)
-		return bad_uri(s, uri->fragment,
-			       "is a branch: queues on a branch are not supported");
-	if (layout.n && !str_is(layout, "refs"))
-		return bad_uri(s, layout, "is no layout: there is refs");
 	if (refs.n) {
 		if (!str_to_i64(refs, &wanted) || wanted < 0 || wanted > 1000000)
 			return bad_uri(s, refs, "is no number of refs");
@@ -220,10 +272,10 @@ int git_find(struct git *s, const struct uri *uri)
 	}
 	if (skew.n && (!duration_parse(skew, &s->skew) || s->skew < 0))
 		return bad_uri(s, skew, "is no time that clocks may differ by");
-	s->layout = &git_layout_refs;
 	rc = resolve(s, uri->path);
 	if (rc == 0)
-		rc = set_prefix(s, uri);
+		rc = set_layout(s, uri, &a);
+	arena_free(&a);
 	s->lane = rc == 0 && by_files(s, uri) ? &git_lane_path : &git_lane_wire;
 	return rc;
 }

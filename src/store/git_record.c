@@ -7,6 +7,7 @@
 #include "core/event.h"
 #include "core/filecodec.h"
 #include "store/git.h"
+#include "store/task_index.h"
 
 #define BODY_TASK "task.json" /* the texts of a task */
 #define BODY_RAW "body"       /* anything else */
@@ -66,17 +67,6 @@ static bool bytes_parse(const json_t *v, struct str *out, struct arena *a)
 }
 
 /* --- parts of a task ---------------------------------------------------------------------------- */
-
-static struct str task_part(const struct task *t, unsigned part, struct arena *a)
-{
-	struct buf b = BUF_MAX(GIT_RECORD_MAX);
-	struct str out;
-
-	task_pack(t, part, &b);
-	out = arena_str(a, buf_str(&b));
-	buf_free(&b);
-	return out;
-}
 
 /* The packed part as fields that a person can read; NULL if that would not be the same. */
 static json_t *part_json(struct str bytes, unsigned part, struct arena *a)
@@ -221,6 +211,31 @@ static bool record_parse(const json_t *o, struct record *r, struct arena *a)
 		return false;
 	return bytes_parse(json_object_get(o, "key"), &r->key, a) &&
 	       index_parse(json_object_get(o, "index"), &r->ix, a);
+}
+
+struct str git_record_text(const struct record *r, struct arena *a)
+{
+	json_t *o = record_json(r, a);
+	struct str out;
+	char *text;
+
+	if (r->body.n)
+		json_object_set_new(o, "body", bytes_json(r->body));
+	text = json_dumps(o, JSON_INDENT(1));
+	json_decref(o);
+	out = arena_printf(a, "%s\n", text);
+	free(text);
+	return out;
+}
+
+bool git_record_read(struct str text, struct record *out, struct arena *a)
+{
+	json_t *o = json_loadb(str_p(text), text.n, 0, NULL);
+	const json_t *body = json_object_get(o, "body");
+	bool ok = o && record_parse(o, out, a) && (!body || bytes_parse(body, &out->body, a));
+
+	json_decref(o);
+	return ok;
 }
 
 /* --- log lines ---------------------------------------------------------------------------------- */

@@ -79,6 +79,7 @@ static void head_load(struct look *l, struct git_head *h)
 	st.rec.body = str_n((const char *)st.tree.id, GIT_OID_RAWSZ);
 	st.rec.body_changed = true;
 	h->clock = arena_str(&v->arena, st.clock);
+	h->lease = h->oid;
 	git_time_show(l->s, h, &st.rec, &l->a);
 	mem_queue_put(&v->q, &st.rec);
 	h->stamp = st.stamp;

@@ -12,19 +12,9 @@
 #include "base/fs.h"
 #include "core/codec.h"
 #include "store/git.h"
+#include "store/task_index.h"
 
 #define SEEN_MAX (1u << 20)
-
-static struct str repacked(const struct task *t, struct arena *a)
-{
-	struct buf b = BUF_MAX(GIT_RECORD_MAX);
-	struct str out;
-
-	task_pack(t, HOT, &b);
-	out = arena_str(a, buf_str(&b));
-	buf_free(&b);
-	return out;
-}
 
 /* The lock's end and all that comes from it. */
 static void set_end(struct record *r, struct task *t, int64_t end, struct arena *a)
@@ -32,7 +22,7 @@ static void set_end(struct record *r, struct task *t, int64_t end, struct arena 
 	if (r->ix.eligible_at == t->lock.expires_at)
 		r->ix.eligible_at = end;
 	t->lock.expires_at = end;
-	r->hot = repacked(t, a);
+	r->hot = task_part(t, HOT, a);
 }
 
 static bool has_lock(const struct record *r, struct task *t, struct arena *a)
@@ -96,7 +86,7 @@ void git_time_show(struct git *s, struct git_head *h, struct record *r, struct a
 	h->end = h->shown = 0;
 	if (!h->clock.n || str_is(h->clock, s->clock.boot_id) || !has_lock(r, &t, a))
 		return;
-	seen = first_seen(s, &h->oid, a) - s->anchor.boot + s->anchor.wall;
+	seen = first_seen(s, &h->lease, a) - s->anchor.boot + s->anchor.wall;
 	end = t.lock.expires_at + s->skew;
 	if (seen + t.lock.ttl > end)
 		end = seen + t.lock.ttl;

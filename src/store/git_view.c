@@ -116,6 +116,9 @@ int git_get(struct store *base, struct str key, struct record *out, struct arena
 		s->reads = arena_append(&s->arena, s->reads, arena_str(&s->arena, key));
 	h = git_head(&s->view, key);
 	r = mem_queue_get(&s->view.q, key, git_now(base));
+	if (!r && h && h->bad && h->fault.n)
+		return store_fail(&base->env, STORE_CORRUPT, "mend the file on the branch",
+				  "%s#%s: %.*s", s->remote, s->only, STRF(h->fault));
 	if (!r && h && h->bad)
 		return store_fail(&base->env, STORE_CORRUPT, "pawl doctor",
 				  "%s: what %.*s points to is no record of pawl", s->remote,

@@ -153,6 +153,18 @@ static int unreachable(struct git *s, int rc, struct str text)
 			  "%s cannot be reached: %.*s", s->remote, STRF(line));
 }
 
+/* One ref is asked for by a pattern, too: that it is not there is no failure then. */
+static struct str refspec(struct git *s, struct arena *a)
+{
+	struct str only = s->only ? str_c(s->only) : STR("");
+
+	if (!only.n)
+		return arena_printf(a, "+%s*:%s*", s->prefix, s->seen);
+	only.n--;
+	return arena_printf(a, "+%s%.*s*%c:%s%.*s*%c", s->prefix, STRF(only), only.p[only.n],
+			    s->seen, STRF(only), only.p[only.n]);
+}
+
 static int fetch(struct git *s)
 {
 	struct git_args g;
@@ -168,7 +180,7 @@ static int fetch(struct git *s)
 	git_arg(&g, STR("--no-recurse-submodules"));
 	git_arg(&g, STR("--end-of-options"));
 	git_arg(&g, str_c(s->remote));
-	git_arg(&g, arena_printf(&g.a, "+%s*:%s*", s->prefix, s->seen));
+	git_arg(&g, refspec(s, &g.a));
 	rc = git_run(&g, s->base.env.timeout_ms, &text);
 	if (rc)
 		rc = unreachable(s, rc, text);
@@ -195,7 +207,8 @@ static int list_seen(struct git *s, struct git_refs *out, struct arena *a)
 	while (rc == 0 && (rc = git_reference_next(&ref, it)) == 0) {
 		struct str name = str_c(git_reference_name(ref));
 
-		if (git_reference_target(ref) && str_cut_prefix(&name, str_c(s->seen))) {
+		if (git_reference_target(ref) && str_cut_prefix(&name, str_c(s->seen)) &&
+		    git_ours(s, name)) {
 			out->v = arena_grow(a, out->v, out->n, sizeof(*out->v));
 			out->v[out->n++] = (struct git_ref){ arena_str(a, name),
 							     *git_reference_target(ref) };
@@ -308,7 +321,7 @@ static bool behind(struct git *s, const git_oid *now, const git_oid *ours)
 		struct git_state st;
 
 		found = git_oid_equal(&at, ours);
-		if (found || git_commit_read(s, &at, &st, &a) || !st.n_parents)
+		if (found || git_commit_read(s, &at, &st, &a) == 1 || !st.n_parents)
 			break;
 		at = st.parents[0];
 	}

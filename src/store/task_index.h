@@ -11,5 +11,9 @@ struct task;
 
 /* Strings are those of the task; lists of keys are in `a`. */
 void task_index(const struct task *t, struct index *out, struct arena *a);
+/* One of the two parts of a task (core/field.h), packed. */
+struct str task_part(const struct task *t, unsigned part, struct arena *a);
+/* Is the record a task, as the queue would put it? */
+bool task_of_record(const struct record *r, struct task *out, struct arena *a);
 
 #endif
