@@ -108,13 +108,12 @@ static git_treebuilder *folder_of(struct trees *t, struct str folder)
 /* What was there of it before. */
 static void step_clear(struct trees *t, const struct git_step *p, struct arena *a)
 {
-	struct str name = p->head ? p->head->file : STR(""), folder = str_cut(&name, '/'),
-		   id = p->key;
+	struct str name = p->head ? p->head->file : STR(""), folder = str_cut(&name, '/');
 
 	if (name.n)
 		file_drop(folder_of(t, folder), name, a);
-	if (str_cut_prefix(&id, STR("task/")))
-		file_drop(t->top, git_lockfile_name(a, id), a);
+	if (p->head && p->head->lock.n)
+		file_drop(t->top, p->head->lock, a);
 }
 
 /* A file that others have named keeps its name. */

@@ -132,13 +132,10 @@ static int read_blob(struct look *l, const git_oid *oid, struct str *out)
 	return rc;
 }
 
-static git_oid lock_oid(const struct look *l, struct str key, struct str *name, struct arena *a)
+static git_oid lock_oid(const struct look *l, const struct git_head *h)
 {
-	const git_tree_entry *e;
+	const git_tree_entry *e = h->lock.n ? git_tree_entry_byname(l->top, h->lock.p) : NULL;
 
-	(void)str_cut_prefix(&key, STR("task/"));
-	*name = git_lockfile_name(a, key);
-	e = git_tree_entry_byname(l->top, name->p);
 	return is_kind(e, GIT_OBJECT_BLOB) ? *git_tree_entry_id(e) : (git_oid){ 0 };
 }
 
@@ -154,7 +151,7 @@ static struct git_head *head_begin(struct look *l, struct str key, struct str fi
 	h->bad = false;
 	h->oid = *oid;
 	h->link = h->lease = (git_oid){ 0 };
-	h->clock = h->fault = (struct str){ 0 };
+	h->clock = h->fault = h->lock = (struct str){ 0 };
 	h->file = arena_str(&v->arena, file);
 	return h;
 }
@@ -206,14 +203,15 @@ static bool add_lock(struct look *l, struct git_head *h, struct git_read *r)
 {
 	struct yaml_fault fault = { 0, STR("it is too large") };
 	struct git_lockfile lock;
-	struct str name, text;
+	struct str text;
 
-	h->link = h->lease = lock_oid(l, h->key, &name, &l->a);
+	h->lock = git_lockfile_name(&l->s->view.arena, r->task.id);
+	h->link = h->lease = lock_oid(l, h);
 	if (git_oid_is_zero(&h->link))
 		return true;
 	if (read_blob(l, &h->link, &text) ||
 	    git_lockfile_read(text, r->task.id, &lock, &fault, &l->a)) {
-		head_bad(l, h, name, fault.line, fault.text);
+		head_bad(l, h, h->lock, fault.line, fault.text);
 		return false;
 	}
 	git_form_lock(r, &lock);
@@ -257,12 +255,11 @@ static void task_load(struct look *l, struct str name, const git_oid *oid)
 
 static bool same_task(struct look *l, struct git_head *h, const git_oid *oid)
 {
-	struct str name;
 	git_oid lock;
 
 	if (!h || h->bad || !git_oid_equal(&h->oid, oid))
 		return false;
-	lock = lock_oid(l, h->key, &name, &l->a);
+	lock = lock_oid(l, h);
 	return git_oid_equal(&lock, &h->link);
 }
 
