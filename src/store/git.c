@@ -13,19 +13,29 @@ static const struct store_ops store_git;
 
 /* --- open and close ----------------------------------------------------------------------------- */
 
+/* The place as a URI, with the branch if that is all of it. */
+static struct str place_uri(struct git *s, struct arena *a)
+{
+	struct str dir = str_c(s->prefix ? s->prefix : "");
+
+	if (!s->only || !str_cut_prefix(&dir, STR("refs/heads/")))
+		return arena_printf(a, "git:%s", s->remote);
+	return arena_printf(a, "git:%s#%.*s%s", s->remote, STRF(dir), s->only);
+}
+
 int git_absent(struct git *s)
 {
 	struct arena a = { 0 };
-	struct str name = s->base.env.queue;
+	struct str name = s->only ? STR("") : s->base.env.queue, uri = place_uri(s, &a);
 	const char *hint;
 	int rc;
 
 	hint = arena_printf(&a, "pawl init%s%s --store %s", name.n ? " --queue " : "",
-			    name.n ? store_word(&a, name).p : "",
-			    store_word(&a, arena_printf(&a, "git:%s", s->remote)).p)
+			    name.n ? store_word(&a, name).p : "", store_word(&a, uri).p)
 		       .p;
-	rc = store_fail(&s->base.env, STORE_ABSENT, hint, "there is no queue%s%.*s%s in %s",
-			name.n ? " '" : "", STRF(name), name.n ? "'" : "", s->remote);
+	(void)str_cut_prefix(&uri, STR("git:"));
+	rc = store_fail(&s->base.env, STORE_ABSENT, hint, "there is no queue%s%.*s%s in %.*s",
+			name.n ? " '" : "", STRF(name), name.n ? "'" : "", STRF(uri));
 	arena_free(&a);
 	return rc;
 }

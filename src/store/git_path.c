@@ -109,6 +109,29 @@ static int make_repository(struct git *s)
 	return git_repository_init_ext(&s->repo, s->remote, &o);
 }
 
+/* Its index and work tree would not know. Git itself refuses that, too. */
+static int check_out(struct git *s, struct arena *a)
+{
+	git_reference *ref = NULL, *head = NULL;
+	struct str full;
+	bool used = false;
+
+	if (!s->only || s->base.env.mode == STORE_READ || git_repository_is_bare(s->repo))
+		return 0;
+	full = git_full(s, str_c(s->only), a);
+	if (git_reference_lookup(&ref, s->repo, full.p) == 0)
+		used = git_branch_is_checked_out(ref) == 1;
+	else if (git_reference_lookup(&head, s->repo, "HEAD") == 0)
+		used = git_reference_type(head) == GIT_REFERENCE_SYMBOLIC &&
+		       str_is(full, git_reference_symbolic_target(head));
+	git_reference_free(ref);
+	git_reference_free(head);
+	return used ? store_fail(&s->base.env, STORE_UNSUPPORTED,
+				 "name a branch for the queue alone",
+				 "%s: the branch %s is checked out there", s->remote, s->only)
+		    : 0;
+}
+
 int git_path_open(struct git *s)
 {
 	struct arena a = { 0 };
@@ -126,7 +149,9 @@ int git_path_open(struct git *s)
 	s->dir = realpath(git_repository_commondir(s->repo), NULL);
 	if (!s->dir)
 		return fail_errno(s, errno, "its folder");
-	rc = open_odb(s, &a);
+	rc = check_out(s, &a);
+	if (rc == 0)
+		rc = open_odb(s, &a);
 	if (rc == 0)
 		rc = open_gate(s, &a);
 	arena_free(&a);
