@@ -131,10 +131,10 @@ struct git_head {
 	bool bad;      /* nobody can read it */
 	git_oid lease; /* stands for its lock as it is, for when that was seen first */
 	/* on a branch */
-	struct str file, lock;  /* where it is, and where its lock is or would be */
-	struct str fault;       /* what is wrong with it */
-	size_t at;              /* among the heads, while they are counted */
-	int64_t counts[3];      /* of what it waits for, as written */
+	struct str file, lock; /* where it is, and where its lock is or would be */
+	struct str fault;      /* what is wrong with it */
+	size_t at;             /* among the heads, while they are counted */
+	int64_t counts[3];     /* of what it waits for, as written */
 	struct str
 		lead; /* of its last change, if that had several refs and this was not the first */
 	struct git_moves moves; /* if it was the first: what the others become */
