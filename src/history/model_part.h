@@ -75,6 +75,21 @@ static inline bool step_over(const struct model_task *t)
 	return step_ended(t) || t->status == FAILED;
 }
 
+/* model_step.c */
+void step_show(const struct step *s, uint32_t task);
+/* A Ready task that depends on a canceled one waits for a person; `about`: its version is raised already. */
+void step_settle(const struct step *s, uint32_t about);
+/* model_one.c */
+enum result step_one_task(const struct step *s, uint32_t task);
+/* model_take.c */
+void step_take(const struct step *s);
+void step_claim_next(const struct step *s, uint32_t task);
+/* model_make.c */
+bool step_made_by_claim(const struct step *s);
+void step_create(const struct step *s);
+void step_drop(const struct step *s);
+void step_cleanup(const struct step *s);
+void step_archive(const struct step *s);
 /* model_move.c */
 bool step_held_by(const struct step *s, const struct model_task *t, uint32_t token);
 bool step_own(const struct step *s, const struct model_task *t);
