@@ -6,12 +6,13 @@
 
 #include "base/text.h"
 #include "history/check_part.h"
+#include "history/model.h"
 
 static const char *const names[CHECK_KINDS] = {
 	[CHECK_FENCE] = "fence",       [CHECK_HOLDERS] = "holders", [CHECK_STALE] = "stale",
 	[CHECK_DONE] = "done",         [CHECK_LOST] = "lost",       [CHECK_STUCK] = "stuck",
 	[CHECK_TWICE] = "twice",       [CHECK_LINEAR] = "linear",   [CHECK_CLOCK] = "clock",
-	[CHECK_SELECTED] = "selected",
+	[CHECK_SELECTED] = "selected", [CHECK_CLOSED] = "closed",
 };
 
 static const char *const meanings[CHECK_KINDS] = {
@@ -24,6 +25,7 @@ static const char *const meanings[CHECK_KINDS] = {
 	[CHECK_TWICE] = "a call that is repeated is made once",
 	[CHECK_LINEAR] = "some order of the calls explains every answer",
 	[CHECK_CLOCK] = "the store's time does not go back",
+	[CHECK_CLOSED] = "nothing comes through another's lock of the whole queue, or an emergency",
 	[CHECK_SELECTED] = "nobody is sent away, or given a worse task, while a better one is free",
 };
 
@@ -91,8 +93,6 @@ static size_t touches_of(const struct history_call *c, struct str ids[2], struct
 	size_t n = 0;
 	struct str id = c->rq->id;
 
-	if (str_starts(id, STR("@")))
-		return 0; /* a lock of the whole queue */
 	if (ans && ans->task && (!id.n || str_eq_nocase(id, ans->task->id)))
 		id = ans->task->id;
 	if (id.n) {
@@ -125,11 +125,23 @@ static void name_call(struct checking *x, const struct history_call *c)
 		if (t[i].task)
 			name_links(x, t[i].task);
 	}
+	tally_add(&x->tasks, model_about(c->rq));
 	tally_add(&x->tasks, c->rq->parent);
 	for (size_t i = 0; i < c->rq->depends.n; i++)
 		tally_add(&x->tasks, c->rq->depends.v[i]);
 	for (size_t i = 0; c->ans && i < c->ans->n_tasks; i++)
 		tally_add(&x->tasks, c->ans->tasks[i].id);
+}
+
+/* The queue as a whole: all of it or nothing. */
+static void name_guards(struct checking *x)
+{
+	bool any = false;
+
+	for (uint32_t t = 1; t < x->tasks.n; t++)
+		any |= model_is_guard(x->tasks.v[t]);
+	for (int i = 1; any && i < MODEL_GUARDS; i++)
+		tally_add(&x->tasks, model_guard(i));
 }
 
 static void name_tasks(struct checking *x)
@@ -144,6 +156,7 @@ static void name_tasks(struct checking *x)
 		if (log->ends[i].task)
 			name_links(x, log->ends[i].task);
 	}
+	name_guards(x);
 }
 
 static void group_touches(struct checking *x)
@@ -196,7 +209,8 @@ static void prepare(struct checking *x)
 	for (size_t i = 0; i < log->n_ends; i++)
 		x->ends[task_number(x, log->ends[i].id)] = &log->ends[i];
 	x->out->calls = log->n_calls;
-	x->out->tasks = x->tasks.n ? x->tasks.n - 1 : 0;
+	for (uint32_t t = 1; t < x->tasks.n; t++)
+		x->out->tasks += !model_is_guard(x->tasks.v[t]);
 }
 
 void history_check(const struct history_log *log, struct check_report *out, struct arena *a)
@@ -207,6 +221,7 @@ void history_check(const struct history_log *log, struct check_report *out, stru
 	prepare(&x);
 	check_clock(&x);
 	check_locks(&x);
+	check_guards(&x);
 	check_ends(&x);
 	check_twice(&x);
 	check_select(&x);

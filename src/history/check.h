@@ -20,6 +20,7 @@ enum check_kind {
 	CHECK_TWICE,    /* a repeated call that was made again */
 	CHECK_LINEAR,   /* no order of the calls explains the answers */
 	CHECK_CLOCK,    /* the store's time went back */
+	CHECK_CLOSED,   /* a change past another's lock of the whole queue, or an emergency */
 	CHECK_SELECTED, /* NO_TASKS, or a worse task, while one was surely eligible */
 	CHECK_KINDS
 };

@@ -108,7 +108,7 @@ static void emit_sweep(struct split *s, const struct history_call *c)
 static bool is_silent(enum op op)
 {
 	return op == OP_LIST || op == OP_LOG || op == OP_OVERVIEW || op == OP_LOCKS ||
-	       op == OP_ID_PEEK || op == OP_ID_CLAIM;
+	       op == OP_ID_PEEK || op == OP_ID_CLAIM || op == OP_TYPED;
 }
 
 /* The answer says that nothing was done, and of no state. */

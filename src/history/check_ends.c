@@ -1,5 +1,6 @@
 /* What the lines about the end say against what was acknowledged, and whether anybody could go on from it. */
 #include "history/check_part.h"
+#include "history/model.h"
 
 /* --- lost ---------------------------------------------------------------------------------------- */
 
@@ -39,7 +40,7 @@ static void check_lost(struct checking *x, uint32_t task)
 	struct known k = known_of(x, task);
 	size_t so_far = x->out->counts[CHECK_LOST];
 
-	if (!k.version)
+	if (!k.version || model_is_guard(id))
 		return;
 	x->out->endless += !end;
 	if (!end)

@@ -107,6 +107,8 @@ static void join_families(struct split *s)
 	for (size_t i = 0; i < x->log->n_calls; i++)
 		unite_call(s, x->calls[i]);
 	unite_tokens(s);
+	for (int i = 2; i < MODEL_GUARDS; i++)
+		unite(s, task_number(x, model_guard(1)), task_number(x, model_guard(i)));
 	for (size_t i = 0; i < x->log->n_ends; i++)
 		if (x->log->ends[i].task)
 			unite_links(s, task_number(x, x->log->ends[i].id),

@@ -52,8 +52,9 @@ void check_add(struct checking *x, enum check_kind kind, struct str task,
 	       const struct history_call *const *calls, size_t n, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
 
-void check_locks(struct checking *x); /* fence, holders, stale, done */
-void check_ends(struct checking *x);  /* lost, stuck */
+void check_locks(struct checking *x);  /* fence, holders, stale, done */
+void check_guards(struct checking *x); /* closed */
+void check_ends(struct checking *x);   /* lost, stuck */
 void check_clock(struct checking *x);
 void check_twice(struct checking *x);
 void check_select(struct checking *x); /* selected */

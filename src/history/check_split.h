@@ -8,6 +8,7 @@
 
 #include "history/check_part.h"
 #include "history/linear.h"
+#include "history/model.h"
 
 struct split {
 	struct checking *x;
@@ -40,8 +41,10 @@ static inline bool makes_id(const struct history_call *c)
 /* The task that a call is about; 0: none, or nobody knows. */
 static inline uint32_t about(const struct split *s, const struct history_call *c)
 {
-	if (c->rq->id.n)
-		return task_number(s->x, c->rq->id);
+	struct str id = model_about(c->rq);
+
+	if (id.n)
+		return task_number(s->x, id);
 	return c->ans && c->ans->task ? task_number(s->x, c->ans->task->id) : 0;
 }
 

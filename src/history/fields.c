@@ -283,7 +283,8 @@ static bool read_named(struct reader *r, const struct field *f, const json_t *v,
 		       reader_fail(r, "%s: %d hex digits are needed", f->name, MARK_LEN);
 	case FIELD_STATUS:
 		*(int64_t *)p = status_parse(s);
-		return *(int64_t *)p || reader_fail(r, "status: there is no %.*s", STRF(s));
+		return *(int64_t *)p || str_is(s, status_name(0)) ||
+		       reader_fail(r, "status: there is no %.*s", STRF(s));
 	case FIELD_CLASS:
 		*(int64_t *)p = class_parse(s);
 		return *(int64_t *)p || reader_fail(r, "class: there is no %.*s", STRF(s));

@@ -77,6 +77,9 @@ uint32_t model_name(struct model_world *w, enum model_kind kind, struct str text
 		return found;
 	if (n->n == n->room)
 		names_grow(n, kind == MODEL_TASK, w->arena);
+	for (int i = 1; kind == MODEL_TASK && i < MODEL_GUARDS; i++)
+		if (str_eq_nocase(text, model_guard(i)))
+			w->guards[i] = n->n;
 	n->v[n->n] = arena_str(w->arena, text);
 	*name_slot(n, text, kind == MODEL_TASK) = n->n;
 	return n->n++;
@@ -170,11 +173,19 @@ static uint32_t same_call(struct model_world *w, const struct request *rq)
 	return same;
 }
 
+struct str model_about(const struct request *rq)
+{
+	bool emergency = rq->op == OP_EMERGENCY || rq->op == OP_EMERGENCY_ON ||
+			 rq->op == OP_EMERGENCY_OFF;
+
+	return emergency ? model_guard(MODEL_GUARDS - 1) : rq->id;
+}
+
 struct model_call model_call_of(struct model_world *w, const struct request *rq)
 {
 	struct model_call c = {
 		.rq = rq,
-		.id = model_name(w, MODEL_TASK, rq->id),
+		.id = model_name(w, MODEL_TASK, model_about(rq)),
 		.agent = model_name(w, MODEL_AGENT, rq->agent),
 		.run = model_name(w, MODEL_TEXT, rq->run),
 		.token = model_name(w, MODEL_TOKEN, rq->token),
@@ -225,7 +236,7 @@ size_t model_times(const struct model *m, int64_t from, int64_t to, int64_t *out
 	for (uint32_t i = 1; i < m->n_tasks; i++) {
 		const struct model_task *t = model_task(m, i);
 
-		if (!t->status)
+		if (!t->status && !t->lock.holder)
 			continue;
 		if (t->lock.holder)
 			add_time(&x, t->lock.expires_at);
@@ -248,7 +259,7 @@ void model_print(const struct model_world *w, const struct model *m, uint32_t ta
 	const struct model_lock *l = &t->lock;
 
 	buf_addf(out, "%.*s", STRF(model_text(w, MODEL_TASK, task)));
-	if (!t->status) {
+	if (!t->status && !model_is_guard(model_text(w, MODEL_TASK, task))) {
 		buf_addf(out, " is not there (fence %lld)", (long long)t->fence);
 		return;
 	}

@@ -111,12 +111,33 @@ static inline struct model_kept *model_kept(const struct model *m, uint32_t name
 struct model_call {
 	const struct request *rq;
 	uint32_t id, agent, run, token, new_token, request;
+	uint32_t
+		pass; /* the token of a lock of the whole queue that the caller holds; the caller fills it in */
 	uint32_t parent, label, type;
 	uint32_t depends[MODEL_DEPENDS];
 	uint32_t same; /* equal: the same call again (for request ids) */
 };
 
 struct model_call model_call_of(struct model_world *w, const struct request *rq);
+/* The id that it is about: the request's, or that of the emergency. */
+struct str model_about(const struct request *rq);
+
+/* --- the queue as a whole ------------------------------------------------------------------------ */
+
+/* Its locks and the emergency are tasks without a status, which a world knows if they were named: all or none of
+ * model_guard(1) to model_guard(MODEL_GUARDS - 1). In a world that knows none nobody is kept out. */
+#define MODEL_GUARDS 6
+struct str model_guard(int i);
+
+static inline bool model_is_guard(struct str id)
+{
+	return str_starts(id, STR("@"));
+}
+
+/* Is it refused in an emergency? */
+bool model_guarded(const struct request *rq);
+/* Is it kept out by another's lock of that name? */
+bool model_bars(const struct policy *p, struct str lock, const struct request *rq);
 
 /* What a world that is not whole cannot foretell. {0} in a whole one. */
 struct model_choice {

@@ -160,6 +160,7 @@ void step_cleanup(const struct step *s)
 		t->free_at = s->now;
 		step_changed(s, t);
 	}
+	step_cleanup_guards(s);
 }
 
 /* One that is locked is somebody's, and stays; so does one that is not old enough, or in the archive already. */

@@ -20,6 +20,7 @@ struct model_world {
 	struct policy policy;
 	bool whole;
 	struct model_names names[MODEL_KINDS];
+	uint32_t guards[MODEL_GUARDS]; /* their names; 0: not of this world */
 };
 
 bool model_live(const struct model_task *t, int64_t now);
@@ -90,6 +91,12 @@ void step_create(const struct step *s);
 void step_drop(const struct step *s);
 void step_cleanup(const struct step *s);
 void step_archive(const struct step *s);
+/* model_guard.c */
+struct model_task *step_guard(const struct step *s, int i);
+/* true: it is refused, and `want` says how. */
+bool step_kept_out(const struct step *s);
+void step_about_guard(const struct step *s);
+void step_cleanup_guards(const struct step *s);
 /* model_move.c */
 bool step_held_by(const struct step *s, const struct model_task *t, uint32_t token);
 bool step_own(const struct step *s, const struct model_task *t);

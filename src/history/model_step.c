@@ -27,6 +27,9 @@ void step_show(const struct step *s, uint32_t task)
 {
 	s->want->id = task;
 	s->want->task = *step_task(s, task);
+	if (!s->want->task.spelled) /* of the whole queue */
+		s->want->task.spelled = model_name(s->w, MODEL_TEXT,
+						   model_text(s->w, MODEL_TASK, task));
 	model_count_links(s->m, task, s->want->counts);
 }
 
@@ -80,9 +83,12 @@ static void read_only(const struct step *s)
 	uint32_t first;
 
 	switch (s->rq->op) {
+	case OP_EMERGENCY:
+		step_show(s, s->c->id);
+		return;
 	case OP_SHOW:
 	case OP_LOCK_STATUS:
-		if (step_there(s, s->c->id))
+		if (model_is_guard(s->rq->id) || step_there(s, s->c->id))
 			step_show(s, s->c->id);
 		else
 			s->want->code = NOT_FOUND;
@@ -110,6 +116,10 @@ static void read_only(const struct step *s)
 
 static void change(const struct step *s)
 {
+	if (model_is_guard(model_text(s->w, MODEL_TASK, s->c->id))) {
+		step_about_guard(s);
+		return;
+	}
 	switch (s->rq->op) {
 	case OP_CREATE:
 		step_create(s);
@@ -179,7 +189,7 @@ void model_step(struct model_world *w, struct model *m, const struct model_call 
 		abort(); /* model_new() was not told of it */
 	if (op_flags(c->rq->op) & OP_READS) {
 		read_only(&s);
-	} else if (!answered_before(&s)) {
+	} else if (!answered_before(&s) && !step_kept_out(&s)) {
 		change(&s);
 		keep_answer(&s);
 	}

@@ -58,8 +58,10 @@ static void learn_status(struct agent *ag, const struct task *t)
 {
 	int task = t ? board_task(ag->board, t->id) : -1;
 
-	if (task >= 0)
-		ag->board->spots[task].status = (int)t->status;
+	if (task < 0)
+		return;
+	ag->board->spots[task].status = (int)t->status;
+	board_saw(ag->board, t->id);
 }
 
 static void learn_gone(struct agent *ag, struct str id)
@@ -70,10 +72,32 @@ static void learn_gone(struct agent *ag, struct str id)
 		ag->board->spots[task].status = 0;
 }
 
+/* Refused because somebody closed the queue, not because the store failed. */
+static bool kept_out(const struct answer *ans)
+{
+	return ans->code == API_ERROR && ans->applied == 'n' && !ans->fault.n;
+}
+
+/* About a lock of the whole queue. */
+static void learn_guard(struct mind *m, const struct request *rq, const struct answer *ans)
+{
+	bool taken = rq->op == OP_LOCK_ACQUIRE && ans->code == SUCCESS;
+
+	if (taken)
+		snprintf(m->closed, sizeof(m->closed), "%.*s", STRF(rq->id));
+	if (taken)
+		snprintf(m->closed_token, sizeof(m->closed_token), "%.*s", STRF(rq->new_token));
+	else if (rq->op == OP_LOCK_RELEASE || ans->code == LOST_LOCK)
+		m->closed[0] = '\0';
+}
+
 static void learn(struct agent *ag, const struct request *rq, const struct answer *ans)
 {
 	bool done = ans->code == SUCCESS && !ans->repeated;
 
+	ag->mind->kept_out = kept_out(ans);
+	if (str_starts(rq->id, STR("@")))
+		learn_guard(ag->mind, rq, ans);
 	learn_status(ag, ans->task);
 	learn_status(ag, ans->next);
 	for (size_t i = 0; i < ans->n_tasks; i++)
@@ -155,7 +179,7 @@ static void note_failure(struct agent *ag, const struct request *rq, const struc
 
 	if (wrote(rq, ans))
 		b->failed = 0;
-	if (ans->code == SUCCESS || !ans->applied || op_flags(rq->op) & OP_READS)
+	if (ans->code == SUCCESS || !ans->applied || kept_out(ans) || op_flags(rq->op) & OP_READS)
 		return;
 	snprintf(ag->mind->failure, sizeof(ag->mind->failure), "%.*s", STRF(ans->message));
 	failed = ++b->failed;
@@ -203,7 +227,7 @@ struct request agent_request(struct agent *ag, enum op op, int task)
 
 	GIVE(&rq, agent, ag->name);
 	if (task >= 0)
-		GIVE(&rq, id, board_id(&ag->arena, task));
+		GIVE(&rq, id, board_id(ag->board, &ag->arena, task));
 	return rq;
 }
 

@@ -17,7 +17,8 @@ static void meeting_make(struct meeting *m)
 
 struct board *board_make(const struct torture_plan *plan)
 {
-	size_t n = (size_t)plan->agents, k = (size_t)plan->tasks, rounds = (size_t)plan->rounds;
+	size_t n = (size_t)plan->agents, k = (size_t)plan->tasks + MADE,
+	       rounds = (size_t)plan->rounds;
 	size_t size = sizeof(struct board) + n * sizeof(struct mind) + k * sizeof(struct spot) +
 		      rounds * sizeof(_Atomic int);
 	struct board *b = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
@@ -27,7 +28,7 @@ struct board *board_make(const struct torture_plan *plan)
 		return NULL;
 	b->size = size;
 	b->agents = (int)n;
-	b->tasks = (int)k;
+	b->tasks = (int)plan->tasks;
 	b->minds = (struct mind *)(b + 1);
 	b->spots = (struct spot *)(b->minds + n);
 	b->winners = (_Atomic int *)(b->spots + k);
@@ -108,12 +109,29 @@ int board_task(const struct board *b, struct str id)
 {
 	int64_t n;
 
-	if (id.n < 2 || id.p[0] != 'k' || !str_to_i64(str_n(id.p + 1, id.n - 1), &n))
+	if (id.n < 2 || !str_to_i64(str_n(id.p + 1, id.n - 1), &n))
 		return -1;
-	return n >= 0 && n < b->tasks ? (int)n : -1;
+	if (id.p[0] == 'k')
+		return n >= 0 && n < b->tasks ? (int)n : -1;
+	return id.p[0] == 't' && n > 0 && n <= MADE ? b->tasks + (int)n - 1 : -1;
 }
 
-struct str board_id(struct arena *a, int task)
+void board_saw(struct board *b, struct str id)
 {
+	int made = board_task(b, id) - b->tasks + 1, highest = b->made;
+
+	while (made > highest && !atomic_compare_exchange_weak(&b->made, &highest, made))
+		;
+}
+
+int board_tasks(const struct board *b)
+{
+	return b->tasks + b->made;
+}
+
+struct str board_id(const struct board *b, struct arena *a, int task)
+{
+	if (task >= b->tasks)
+		return arena_printf(a, "t%d", task - b->tasks + 1);
 	return arena_printf(a, "k%d", task);
 }

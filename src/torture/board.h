@@ -14,6 +14,8 @@
 #define HOLDS 8       /* locks that an agent remembers, the stale ones among them */
 #define CALL_MAX 1024 /* bytes of a packed call */
 #define GRANTS 64     /* of a task, the latest ones */
+#define MADE 64       /* tasks whose ids the queue makes, as far as anybody cares for them */
+#define GUARD_LEN 16
 /* A store that failed so many changes, over so long, and gave no lock meanwhile, fails for good. */
 #define FAILS 20
 #define FAILS_MS 3000
@@ -34,6 +36,9 @@ struct mind {
 	uint64_t random;
 	struct hold holds[HOLDS]; /* a ring; the next one goes to n_holds % HOLDS */
 	unsigned n_holds;
+	char closed[GUARD_LEN],
+		closed_token[TOKEN_LEN + 1]; /* a lock of the whole queue; "": none */
+	bool kept_out;                       /* its last call was, by others */
 	_Atomic int64_t until; /* its last live lease ends then; 0: it holds nothing */
 	_Atomic bool pending;  /* the latest call has no answer yet */
 	uint32_t call_size;
@@ -61,6 +66,7 @@ struct meeting {
 struct board {
 	size_t size;
 	int agents, tasks;
+	_Atomic int made; /* the highest id that the queue made, as far as seen, up to MADE */
 	_Atomic bool stop;
 	_Atomic int64_t calls, seen;
 	_Atomic int failed;            /* changes, since a lock was given or a task done */
@@ -81,8 +87,12 @@ void board_granted(struct board *b, int task, int64_t fence, struct str token);
 /* Adds up what the agents have counted. */
 void board_count(const struct board *b, struct torture_figures *f);
 
-/* k0, k1, ...: -1 if it is none of ours. */
+/* Somebody has seen this task. */
+void board_saw(struct board *b, struct str id);
+/* How many there may be, those with made ids last. */
+int board_tasks(const struct board *b);
+/* k0, k1, ..., and behind them t1, t2, ...: -1 if it is none of ours. */
 int board_task(const struct board *b, struct str id);
-struct str board_id(struct arena *a, int task);
+struct str board_id(const struct board *b, struct arena *a, int task);
 
 #endif

@@ -22,18 +22,21 @@ static const struct choice holders[] = {
 	{ OP_UNDEPEND, 3 },   { OP_LOCK_RELEASE, 5 }, { OP_CLAIM, 6 },   { 0 },
 };
 static const struct choice seekers[] = {
-	{ OP_TAKE, 50 },
-	{ OP_CLAIM, 30 },
-	{ OP_LOCK_ACQUIRE, 8 },
-	{ OP_STATUS, 6 },
-	{ OP_LOCK_CLEANUP, 2 },
-	{ OP_ID_CLAIM, 1 },
-	{ 0 },
+	{ OP_TAKE, 50 },        { OP_CLAIM, 30 },   { OP_LOCK_ACQUIRE, 8 }, { OP_STATUS, 6 },
+	{ OP_LOCK_CLEANUP, 2 }, { OP_ID_CLAIM, 1 }, { OP_ARCHIVE, 1 },      { 0 },
 };
 static const struct choice readers[] = {
-	{ OP_SHOW, 60 },    { OP_LOCK_STATUS, 20 }, { OP_NEXT, 10 },
-	{ OP_LIST, 10 },    { OP_ID_PEEK, 1 },      { OP_LOG, 2 },
-	{ OP_OVERVIEW, 1 }, { OP_LOCKS, 1 },        { 0 },
+	{ OP_SHOW, 60 },
+	{ OP_LOCK_STATUS, 20 },
+	{ OP_NEXT, 10 },
+	{ OP_LIST, 10 },
+	{ OP_ID_PEEK, 1 },
+	{ OP_LOG, 2 },
+	{ OP_OVERVIEW, 1 },
+	{ OP_LOCKS, 1 },
+	{ OP_TYPED, 1 },
+	{ OP_EMERGENCY, 1 },
+	{ 0 },
 };
 static const struct choice anything[] = {
 	{ OP_CREATE, 4 },       { OP_APPROVE, 3 },      { OP_REWORK, 3 },     { OP_UNBLOCK, 3 },
@@ -61,9 +64,9 @@ static const struct choice movers[STATUS_END][6] = {
 			 { OP_UNDEPEND, 4 },
 			 { OP_UPDATE, 2 } },
 	[REVIEW] = { { OP_APPROVE, 4 }, { OP_REWORK, 4 }, { OP_STATUS, 1 } },
-	[DONE] = { { OP_REOPEN, 5 }, { OP_REMOVE, 2 } },
-	[FAILED] = { { OP_RETRY, 5 }, { OP_CLAIM, 2 }, { OP_REMOVE, 1 } },
-	[CANCELED] = { { OP_REOPEN, 5 }, { OP_REMOVE, 2 } },
+	[DONE] = { { OP_REOPEN, 5 }, { OP_REMOVE, 2 }, { OP_ARCHIVE, 2 } },
+	[FAILED] = { { OP_RETRY, 5 }, { OP_CLAIM, 2 }, { OP_REMOVE, 1 }, { OP_ARCHIVE, 1 } },
+	[CANCELED] = { { OP_REOPEN, 5 }, { OP_REMOVE, 2 }, { OP_ARCHIVE, 2 } },
 };
 
 static enum op choose(struct agent *ag, const struct choice *from)
@@ -90,7 +93,7 @@ static struct str relative(struct agent *ag, int task)
 {
 	int other = task / FAMILY * FAMILY + (int)agent_roll(ag, FAMILY);
 
-	return board_id(&ag->arena, other < ag->board->tasks ? other : task);
+	return board_id(ag->board, &ag->arena, other < board_tasks(ag->board) ? other : task);
 }
 
 static struct strs relatives(struct agent *ag, int task)
@@ -114,7 +117,7 @@ static void give_rank(struct agent *ag, struct request *rq)
 
 static void give_create(struct agent *ag, struct request *rq, int task)
 {
-	GIVE(rq, title, rq->id);
+	GIVE(rq, title, rq->id.n ? rq->id : STR("made"));
 	give_rank(ag, rq);
 	if (chance(ag, 25))
 		GIVE(rq, parent, relative(ag, task));
@@ -187,6 +190,10 @@ static void give_words(struct agent *ag, struct request *rq, int task)
 		if (chance(ag, 40))
 			GIVE(rq, force, 1);
 		break;
+	case OP_ARCHIVE:
+		if (chance(ag, 30))
+			GIVE(rq, older_than, agent_roll(ag, 500));
+		break;
 	case OP_LIST:
 		GIVE(rq, parent, relative(ag, task));
 		break;
@@ -256,7 +263,9 @@ static void give_identity(struct agent *ag, struct request *rq)
 
 static struct request compose(struct agent *ag, enum op op, int task, const struct hold *h)
 {
-	bool about_task = op_flags(op) & OP_TASK || op == OP_CREATE || op == OP_LOG;
+	bool makes = op == OP_CREATE && ag->board->made < MADE / 2 && chance(ag, 20);
+	bool about_task = op_flags(op) & OP_TASK || (op == OP_CREATE && !makes) || op == OP_LOG ||
+			  (op == OP_ARCHIVE && chance(ag, 75));
 	struct request rq = agent_request(ag, op, about_task ? task : -1);
 
 	give_words(ag, &rq, task);
@@ -272,9 +281,60 @@ static struct request compose(struct agent *ag, enum op op, int task, const stru
 static int some_task(struct agent *ag)
 {
 	uint64_t turn = (uint64_t)ag->board->calls / HOT + ag->plan->seed;
-	uint32_t tasks = (uint32_t)ag->board->tasks;
+	uint32_t tasks = (uint32_t)board_tasks(ag->board);
 
 	return (int)(chance(ag, 50) ? seeded_below(&turn, tasks) : agent_roll(ag, tasks));
+}
+
+/* --- the queue as a whole -------------------------------------------------------------------------- */
+
+static const struct choice closers[] = {
+	{ OP_LOCK_ACQUIRE, 5 },
+	{ OP_EMERGENCY_ON, 1 },
+	{ 0 },
+};
+static const struct choice guardians[] = {
+	{ OP_LOCK_RELEASE, 8 },
+	{ OP_HEARTBEAT, 2 },
+	{ OP_LOCK_BREAK, 1 },
+	{ 0 },
+};
+static const struct choice openers[] = {
+	{ OP_EMERGENCY_OFF, 4 },
+	{ OP_LOCK_BREAK, 1 },
+	{ 0 },
+};
+
+static struct str some_guard(struct agent *ag)
+{
+	static const char *const all[] = { "@write", "@batch", "@config", "@maintenance" };
+
+	if (ag->mind->closed[0])
+		return arena_str(&ag->arena, str_c(ag->mind->closed));
+	return str_c(all[agent_roll(ag, 4)]);
+}
+
+/* Seldom, and not for long: while it is closed nothing else happens. */
+static bool choose_whole(struct agent *ag, struct request *rq)
+{
+	bool closed = ag->mind->closed[0];
+	const struct choice *from = closed ? guardians : ag->mind->kept_out ? openers : closers;
+
+	if (agent_roll(ag, 1000) >= (closed ? 700u : ag->mind->kept_out ? 200u : 6u))
+		return false;
+	*rq = agent_request(ag, choose(ag, from), -1);
+	if (op_flags(rq->op) & OP_TASK)
+		GIVE(rq, id, some_guard(ag));
+	if (op_flags(rq->op) & OP_HELD)
+		GIVE(rq, token, arena_str(&ag->arena, str_c(ag->mind->closed_token)));
+	if (rq->op == OP_LOCK_BREAK || rq->op == OP_EMERGENCY_ON)
+		GIVE(rq, reason, STR("so"));
+	if (rq->op == OP_LOCK_ACQUIRE) {
+		GIVE(rq, new_token, token_make(&ag->arena));
+		GIVE(rq, ttl, SCRATCH_LEASE_MIN + agent_roll(ag, 200));
+	}
+	give_identity(ag, rq);
+	return true;
 }
 
 void mix_choose(struct agent *ag, struct request *rq)
@@ -283,6 +343,8 @@ void mix_choose(struct agent *ag, struct request *rq)
 	const struct hold *h = chance(ag, 85) ? agent_hold(ag) : old_hold(ag);
 	uint32_t roll = agent_roll(ag, 100);
 
+	if (choose_whole(ag, rq))
+		return;
 	if (h && roll < 50)
 		*rq = compose(ag, choose(ag, holders), h->task, h);
 	else if (roll < 66)

@@ -133,7 +133,7 @@ static enum result create_some(struct queue *q, struct history *h, int from, int
 	for (int i = 0; i < n; i++) {
 		rqs[i].op = OP_CREATE;
 		GIVE(&rqs[i], agent, STR(NAME));
-		GIVE(&rqs[i], id, board_id(&ids, from + i));
+		GIVE(&rqs[i], id, arena_printf(&ids, "k%d", from + i));
 		GIVE(&rqs[i], title, rqs[i].id);
 		GIVE(&rqs[i], class_rank, EXPEDITE + (from + i) % 4);
 		GIVE(&rqs[i], priority, (from + i) * 7 % 11);
@@ -182,7 +182,7 @@ enum result scratch_make(const struct torture_plan *plan, struct str queue, stru
 static enum result read_tasks(struct queue *q, const struct board *b, struct history *h,
 			      struct answer *ans, struct arena *a)
 {
-	bool *there = arena_array(a, bool, (size_t)b->tasks);
+	bool *there = arena_array(a, bool, (size_t)b->tasks + MADE);
 	struct request rq = { .op = OP_LIST };
 	struct answer all;
 
@@ -196,9 +196,9 @@ static enum result read_tasks(struct queue *q, const struct board *b, struct his
 		if (k >= 0)
 			there[k] = true;
 	}
-	for (int k = 0; k < b->tasks; k++)
+	for (int k = 0; k < board_tasks(b); k++)
 		if (!there[k])
-			history_final(h, board_id(a, k), all.now, NULL);
+			history_final(h, board_id(b, a, k), all.now, NULL);
 	return SUCCESS;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/secret.h"
 #include "base/seeded.h"
+#include "history/model.h"
 #include "queue/queue.h"
 
 #define START INT64_C(1700000000000)
@@ -39,6 +40,7 @@ static int64_t boot_ms(void)
 
 struct agent {
 	struct str name, task, token, old_token;
+	struct str guard, guard_token; /* a lock of the whole queue */
 	int64_t fence;
 	int64_t at; /* when it does its next thing */
 	enum { IDLE, SENT, DONE_CALL } state;
@@ -262,7 +264,7 @@ static struct request *by_person(struct run *r, struct agent *g)
 	return rq;
 }
 
-static struct request *next_request(struct run *r, struct agent *g)
+static struct request *about_tasks(struct run *r, struct agent *g)
 {
 	uint32_t dice = below(r, 100);
 	struct request *rq;
@@ -279,6 +281,36 @@ static struct request *next_request(struct run *r, struct agent *g)
 		return rq;
 	}
 	return by_person(r, g);
+}
+
+/* About the queue as a whole. */
+static struct request *by_guard(struct run *r, struct agent *g)
+{
+	static const enum op ops[] = { OP_LOCK_RELEASE, OP_LOCK_RELEASE, OP_HEARTBEAT,
+				       OP_LOCK_BREAK,   OP_EMERGENCY_ON, OP_EMERGENCY_OFF,
+				       OP_EMERGENCY,    OP_LOCK_STATUS };
+	struct str id = g->guard_token.n ? g->guard : model_guard(1 + (int)below(r, 4));
+	enum op op = ops[below(r, g->guard_token.n ? 3 : 8)];
+	struct request *rq;
+
+	if (!g->guard_token.n && chance(r, 600))
+		return acquire(r, g, OP_LOCK_ACQUIRE, id);
+	rq = ask(r, g, op, op_flags(op) & OP_TASK ? id : STR(""));
+	if (op_flags(op) & OP_HELD)
+		GIVE(rq, token, g->guard_token.n ? g->guard_token : STR("nobody's"));
+	if (op == OP_LOCK_BREAK || op == OP_EMERGENCY_ON)
+		GIVE(rq, reason, STR("so it is"));
+	return rq;
+}
+
+static struct request *next_request(struct run *r, struct agent *g)
+{
+	if (r->g->guards && g->ans && g->ans->code == API_ERROR && g->ans->applied == 'n' &&
+	    chance(r, 250))
+		return ask(r, g, OP_EMERGENCY_OFF, STR(""));
+	if (r->g->guards && chance(r, g->guard_token.n ? 400 : 15))
+		return by_guard(r, g);
+	return about_tasks(r, g);
 }
 
 /* --- the run ------------------------------------------------------------------------------------- */
@@ -335,6 +367,16 @@ static void remember(struct agent *g)
 {
 	const struct answer *ans = g->ans;
 
+	if (model_is_guard(g->rq->id)) {
+		bool has = g->rq->op == OP_LOCK_ACQUIRE && ans->code == SUCCESS;
+
+		g->guard = g->rq->id;
+		g->guard_token = has ? g->rq->new_token
+				 : g->rq->op == OP_HEARTBEAT && ans->code == SUCCESS
+					 ? g->guard_token
+					 : STR("");
+		return;
+	}
 	if (ans->code == API_ERROR && g->rq->new_token.n && g->rq->id.n) {
 		/* it may hold it */
 		g->task = g->rq->id;
@@ -411,7 +453,8 @@ static void open_queue(struct run *r)
 				       .policy = r->log->head.policy,
 				       .timeout_ms = 1000,
 				       .wall = wall_ms,
-				       .boot = boot_ms };
+				       .boot = boot_ms,
+				       .impatient = true };
 	struct answer ans = { 0 };
 
 	snprintf(name, sizeof(name), "gen%u", runs++);

@@ -16,6 +16,7 @@ struct gen {
 	unsigned links;     /* of 100 tasks: depend on another, or are its sub-task */
 	bool removes, next; /* tasks are removed and made again; done --claim-next */
 	bool makes;         /* tasks whose ids the queue makes */
+	bool guards;        /* locks of the whole queue, and emergencies */
 	int64_t slow_ns;    /* how long a call takes at most */
 	int64_t max_abandoned;
 };

@@ -62,6 +62,10 @@ static void clean(void **state)
 	g.tasks = 12;
 	g.removes = false;
 	all_clean(g);
+	g = gen_default;
+	g.links = 5;
+	g.guards = true;
+	all_clean(g);
 }
 
 /* --- planted errors ------------------------------------------------------------------------------ */

@@ -171,19 +171,119 @@ static void cleaned_up(void **state)
 		}
 }
 
-/* A lock of the whole queue is of no task. */
-static void whole_queue(void **state)
+/* --- the queue as a whole --- */
+
+#define GUARD(id, fence, version, more) \
+	"{'id':'" id "','status':'none','priority':0,'fence':" fence ",'version':" version more "}"
+#define CLOSE(id) "'op':'LOCK_ACQUIRE','id':'" id "','new_token':'" TOKEN2 "'"
+#define CLOSED_BY_A2(id, until)                                                                   \
+	"'code':'SUCCESS','task':" GUARD(                                                         \
+		id, "1", "1",                                                                     \
+		",'assignee':'a2','lock':{'holder':'a2','token':'" TOKEN2 "','expires_at':" until \
+		",'ttl':100,'manual':true}") "," GRANT("1", TOKEN2, until)
+#define OPEN(op, id) "'op':'" op "','id':'" id "','token':'" TOKEN2 "','reason':'so'"
+#define OPENED(id) "'code':'SUCCESS','task':" GUARD(id, "1", "2", ",'assignee':'a2'")
+#define UPDATE "'op':'UPDATE','id':'t1','priority':2,'token':'" TOKEN1 "'"
+#define UPDATED(version, until) SAYS("SUCCESS", HELD("1", version, "a1", TOKEN1, until))
+
+/* a2 has closed it from 21 to 121. */
+static struct text closed(const char *close, const char *answer)
 {
 	struct text t = held();
 
+	call(&t, 20, "a2", close, answer);
+	return t;
+}
+
+static struct text write_closed(void)
+{
+	return closed(CLOSE("@write"), CLOSED_BY_A2("@write", "1121"));
+}
+
+static void closed_by_locks(void **state)
+{
+	struct text t = write_closed();
+
 	(void)state;
-	for (int i = 0; i < 2; i++)
-		call(&t, 20 + 10 * i, "a2",
-		     "'op':'LOCK_ACQUIRE','id':'@write','new_token':'" TOKEN2 "'",
-		     "'code':'SUCCESS','lock':{'fence':1,'expires_at':1200,'ttl':100,'token':'" TOKEN2
-		     "'}");
-	send(&t, 50, "a2", "'op':'EMERGENCY_ON','reason':'so'");
+	call(&t, 30, "a1", UPDATE, UPDATED("3", "1111"));
+	CAUGHT(t, CLOSED);
+	t = closed(CLOSE("@maintenance"), CLOSED_BY_A2("@maintenance", "1121"));
+	call(&t, 30, "a1", UPDATE, UPDATED("3", "1111"));
+	CAUGHT(t, CLOSED);
+	t = closed(CLOSE("@config"), CLOSED_BY_A2("@config", "1121"));
+	call(&t, 30, "a1", UPDATE, UPDATED("3", "1111"));
 	CLEAN(t);
+	t = write_closed();
+	call(&t, 30, "a1", "'op':'LOCK_ACQUIRE','id':'@batch','new_token':'" TOKEN3 "'",
+	     "'code':'SUCCESS'," GRANT("1", TOKEN3, "1131"));
+	CAUGHT(t, CLOSED);
+	t = write_closed();
+	call(&t, 30, "a1", "'op':'LOCK_RELEASE','id':'@write','token':'" TOKEN1 "'",
+	     OPENED("@write"));
+	CAUGHT(t, LINEAR);
+}
+
+/* Heartbeats, refusals, and what its holder does. */
+static void not_kept_out(void **state)
+{
+	struct text t = write_closed();
+
+	(void)state;
+	call(&t, 30, "a1", BY("HEARTBEAT", TOKEN1), RENEWED("3", "1131"));
+	call(&t, 40, "a1", UPDATE, "'code':'API_ERROR','applied':'no'");
+	call(&t, 50, "a2", "'op':'COMMENT','id':'t1','text':'x'", UPDATED("3", "1131"));
+	CLEAN(t);
+}
+
+/* Sent before it was closed; after somebody may have opened it; after the lease. */
+static void perhaps_open(void **state)
+{
+	struct text t = held();
+	int update = send(&t, 19, "a1", UPDATE);
+
+	(void)state;
+	call(&t, 20, "a2", CLOSE("@write"), CLOSED_BY_A2("@write", "1121"));
+	get(&t, 30, update, 1020, UPDATED("3", "1111"));
+	CLEAN(t);
+	t = write_closed();
+	send(&t, 25, "a3", OPEN("LOCK_BREAK", "@write"));
+	call(&t, 30, "a1", UPDATE, UPDATED("3", "1111"));
+	CLEAN(t);
+	t = write_closed();
+	call(&t, 25, "a2", OPEN("LOCK_RELEASE", "@write"), OPENED("@write"));
+	call(&t, 30, "a1", UPDATE, UPDATED("3", "1111"));
+	CLEAN(t);
+	t = write_closed();
+	call(&t, 120, "a3", "'op':'CREATE','id':'t2','title':'x'",
+	     "'code':'SUCCESS','task':{'id':'t2','status':'Ready','priority':2,'fence':0,'version':1}");
+	CLEAN(t);
+}
+
+#define ON "'op':'EMERGENCY_ON','reason':'so'"
+#define OFF "'op':'EMERGENCY_OFF'"
+#define DECLARED(version, more) "'code':'SUCCESS','task':" GUARD("@emergency", "0", version, more)
+#define BY_HOLDER(name) ",'lock':{'holder':'" name "'}"
+
+static void emergency(void **state)
+{
+	struct text t = closed(ON, DECLARED("1", BY_HOLDER("a2")));
+
+	(void)state;
+	call(&t, 30, "a1", UPDATE, UPDATED("3", "1111"));
+	CAUGHT(t, CLOSED);
+	t = closed(ON, DECLARED("1", BY_HOLDER("a2")));
+	call(&t, 30, "a1", BY("HEARTBEAT", TOKEN1), RENEWED("3", "1131"));
+	call(&t, 40, "a3", OFF, DECLARED("2", ""));
+	call(&t, 50, "a1", UPDATE, UPDATED("4", "1131"));
+	CLEAN(t);
+	t = closed(ON, DECLARED("1", BY_HOLDER("a2")));
+	send(&t, 25, "a3", OFF);
+	call(&t, 30, "a1", UPDATE, UPDATED("3", "1111"));
+	CLEAN(t);
+	/* it is on already, and nobody has said otherwise */
+	t = closed(ON, DECLARED("1", BY_HOLDER("a2")));
+	call(&t, 30, "a3", ON, DECLARED("2", BY_HOLDER("a3")));
+	CAUGHT(t, LINEAR);
 }
 
 static void done_once(void **state)
@@ -681,7 +781,9 @@ int main(void)
 		cmocka_unit_test(clock_goes_on),  cmocka_unit_test(selected),
 		cmocka_unit_test(excerpt),        cmocka_unit_test(answer_kept),
 		cmocka_unit_test(made_twice),     cmocka_unit_test(no_end),
-		cmocka_unit_test(cleaned_up),     cmocka_unit_test(whole_queue),
+		cmocka_unit_test(cleaned_up),     cmocka_unit_test(closed_by_locks),
+		cmocka_unit_test(not_kept_out),   cmocka_unit_test(perhaps_open),
+		cmocka_unit_test(emergency),
 	};
 
 	return cmocka_run_group_tests_name("rules", tests, NULL, NULL);

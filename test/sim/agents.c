@@ -19,6 +19,7 @@ struct agent {
 	struct str task, token; /* what it believes to hold; empty: nothing */
 	int64_t fence;
 	bool manual;
+	struct str guard, pass; /* a lock of the whole queue, and its token */
 	const struct request *unanswered;
 };
 
@@ -42,6 +43,7 @@ struct crowd {
 	struct str last_request;
 	unsigned tokens, requests, made;
 	unsigned chaos; /* of 100: how often something goes wrong on the way */
+	bool guards;    /* there are locks of the whole queue in this run */
 };
 
 /* --- chance -------------------------------------------------------------------------------------- */
@@ -434,9 +436,72 @@ static struct request *by_anybody(struct crowd *c)
 	return rq;
 }
 
+/* --- of the whole queue --- */
+
+static const struct weight of_guard[] = {
+	{ OP_LOCK_ACQUIRE, 24 }, { OP_LOCK_RELEASE, 4 }, { OP_LOCK_BREAK, 3 },
+	{ OP_HEARTBEAT, 2 },     { OP_LOCK_STATUS, 2 },  { OP_TYPED, 2 },
+	{ OP_EMERGENCY, 2 },     { OP_EMERGENCY_ON, 3 }, { OP_EMERGENCY_OFF, 2 },
+};
+static const struct weight of_guardian[] = {
+	{ OP_HEARTBEAT, 3 },
+	{ OP_LOCK_RELEASE, 5 },
+	{ OP_LOCK_ACQUIRE, 1 },
+	{ OP_LOCK_BREAK, 1 },
+};
+
+/* Does somebody keep others out? */
+static bool closed(struct crowd *c)
+{
+	for (uint32_t i = 1; i < MODEL_GUARDS; i++)
+		if (model_task(c->sim.m, i)->lock.holder)
+			return true;
+	return false;
+}
+
+static struct request *about_guard(struct crowd *c, const struct agent *a)
+{
+	struct request *rq = arena_new(memory(c), struct request);
+	struct str any = model_guard(1 + (int)pick(c, MODEL_GUARDS - 2));
+
+	rq->op = a->guard.n ? pick_op(c, of_guardian, sizeof(of_guardian) / sizeof(*of_guardian))
+			    : pick_op(c, of_guard, sizeof(of_guard) / sizeof(*of_guard));
+	if (op_flags(rq->op) & OP_TASK)
+		GIVE(rq, id, a->guard.n && chance(c, 90) ? a->guard : any);
+	if (op_flags(rq->op) & OP_HELD)
+		GIVE(rq, token, a->pass.n && chance(c, 90) ? a->pass : stale_token(c));
+	if (rq->op == OP_EMERGENCY_ON)
+		GIVE(rq, reason, STR("fire"));
+	return rq;
+}
+
+/* Some go on as if nothing were, so that they are kept out; in the end it is opened again. */
+static struct request *open_again(struct crowd *c)
+{
+	struct request *rq = arena_new(memory(c), struct request);
+
+	rq->op = OP_EMERGENCY_OFF;
+	if (model_task(c->sim.m, MODEL_GUARDS - 1)->lock.holder)
+		return rq;
+	rq->op = OP_LOCK_BREAK;
+	for (int i = 1; i < MODEL_GUARDS - 1; i++)
+		if (model_task(c->sim.m, (uint32_t)i)->lock.holder)
+			GIVE(rq, id, model_guard(i));
+	return rq;
+}
+
+static struct request *choose(struct crowd *c, const struct agent *a)
+{
+	if (c->guards && closed(c) && chance(c, 8))
+		return open_again(c);
+	if (c->guards && chance(c, a->guard.n ? 40 : 3))
+		return about_guard(c, a);
+	return a->task.n && chance(c, 88) ? by_holder(c, a) : by_anybody(c);
+}
+
 static const struct request *compose(struct crowd *c, const struct agent *a)
 {
-	struct request *rq = a->task.n && chance(c, 88) ? by_holder(c, a) : by_anybody(c);
+	struct request *rq = choose(c, a);
 
 	GIVE(rq, agent, a->name);
 	if (a->run.n)
@@ -447,6 +512,8 @@ static const struct request *compose(struct crowd *c, const struct agent *a)
 		give_words(c, rq);
 	if (acquires(rq))
 		give_acquisition(c, rq, a);
+	if (c->guards && chance(c, 5))
+		GIVE(rq, part_of, 1 + pick(c, MODEL_GUARDS - 2));
 	give_request_id(c, rq);
 	return rq;
 }
@@ -466,6 +533,11 @@ static void let_go(struct crowd *c, struct agent *a)
 static void take_up(struct crowd *c, struct agent *a, const struct task *t, const struct grant *g,
 		    bool manual)
 {
+	if (model_is_guard(t->id)) {
+		a->guard = arena_str(memory(c), t->id);
+		a->pass = arena_str(memory(c), g->token);
+		return;
+	}
 	let_go(c, a);
 	c->busy[pick(c, BUSY)] = (uint32_t)(a - c->agents);
 	a->task = arena_str(memory(c), t->id);
@@ -481,6 +553,9 @@ static void learn(struct crowd *c, struct agent *a, const struct request *rq,
 
 	if (a->unanswered == rq)
 		a->unanswered = NULL;
+	if (model_is_guard(rq->id) && chance(c, 90) &&
+	    (ans->code == LOST_LOCK || rq->op == OP_LOCK_RELEASE))
+		a->guard = a->pass = STR("");
 	if (ans->code == LOST_LOCK && chance(c, 60))
 		let_go(c, a);
 	if (ans->code != SUCCESS)
@@ -497,6 +572,7 @@ static void crash(struct crowd *c, struct agent *a)
 {
 	/* what it knew may still be found lying about */
 	let_go(c, a);
+	a->guard = a->pass = STR("");
 	a->unanswered = NULL;
 	a->run = chance(c, 50) ? STR("r1") : STR("");
 }
@@ -515,8 +591,8 @@ static bool no_room(struct crowd *c, const struct request *rq)
 
 static bool deliver(struct crowd *c, struct letter l)
 {
-	struct sim_entry e = { .kind = ENTRY_CALL, .rq = l.rq, .note = l.note };
 	struct agent *a = &c->agents[l.agent];
+	struct sim_entry e = { .kind = ENTRY_CALL, .rq = l.rq, .pass = a->pass, .note = l.note };
 	bool lost = chance(c, c->chaos), dies = chance(c, 3);
 	struct answer ans;
 
@@ -649,6 +725,7 @@ static void set_policy(struct crowd *c, struct policy *p)
 	p->keep_abandoned = chance(c, 6);
 	p->ignore_depends = chance(c, 6);
 	p->claim_creates = chance(c, 6);
+	p->untyped = chance(c, 6);
 }
 
 static void gather(struct crowd *c, uint32_t agents)
@@ -674,6 +751,7 @@ bool agents_run(uint64_t seed, size_t ops, uint32_t agents, FILE *tell, struct s
 	*out = (struct script){ 0 };
 	set_policy(&c, &out->policy);
 	out->alone = chance(&c, 15);
+	c.guards = chance(&c, 40);
 	gather(&c, agents);
 	sim_open(&c.sim, out, ops);
 	c.sim.tell = tell;

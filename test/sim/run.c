@@ -72,11 +72,25 @@ static void remove_files(const struct sim *s)
 	}
 }
 
+static void name_guards(struct model_world *w)
+{
+	for (int i = 1; i < MODEL_GUARDS; i++)
+		(void)model_name(w, MODEL_TASK, model_guard(i));
+}
+
 static void open_alone(struct sim *s, const struct policy *policy, size_t requests)
 {
 	s->alone_w = model_world_new(&s->arena, policy, false);
 	(void)model_name(s->alone_w, MODEL_TASK, ALONE);
+	name_guards(s->alone_w);
 	s->alone = model_new(s->alone_w, &s->arena, 0, (uint32_t)requests);
+}
+
+static struct str pass_of(void *ctx, enum typed kind, struct arena *a)
+{
+	(void)kind;
+	(void)a;
+	return ((struct sim *)ctx)->pass;
 }
 
 void sim_open(struct sim *s, const struct script *script, size_t requests)
@@ -90,6 +104,9 @@ void sim_open(struct sim *s, const struct script *script, size_t requests)
 		.who = STR("sim"),
 		.wall = wall_ms,
 		.boot = boot_ms,
+		.pass = pass_of,
+		.pass_ctx = s,
+		.impatient = true,
 	};
 	struct answer ans = { 0 };
 
@@ -106,7 +123,8 @@ void sim_open(struct sim *s, const struct script *script, size_t requests)
 	s->now = s->begun = queue_now(s->q);
 	s->epoch = s->now - boot_ms();
 	s->w = model_world_new(&s->arena, policy, true);
-	s->m = model_new(s->w, &s->arena, SIM_TASKS - 1, (uint32_t)requests);
+	name_guards(s->w);
+	s->m = model_new(s->w, &s->arena, SIM_TASKS - MODEL_GUARDS, (uint32_t)requests);
 	if (script->alone)
 		open_alone(s, policy, requests);
 }
@@ -218,9 +236,11 @@ static bool do_alone(struct sim *s, const struct request *rq, const struct answe
 	struct model_answer want;
 	struct model_call c;
 
-	if (rq->id.n ? !str_eq_nocase(rq->id, ALONE) : rq->op == OP_CREATE)
+	if (rq->id.n ? !str_eq_nocase(rq->id, ALONE) && !model_is_guard(rq->id)
+		     : rq->op == OP_CREATE)
 		return true;
 	c = model_call_of(s->alone_w, rq);
+	c.pass = model_name(s->alone_w, MODEL_TOKEN, s->pass);
 	model_step(s->alone_w, s->alone, &c, ans->now, choose(s, ans), &want);
 	if (model_agrees(s->alone_w, s->alone, &c, &want, ans, &s->why))
 		return true;
@@ -233,13 +253,16 @@ static bool said_something(const struct model_answer *want, const struct request
 	return rq->op == OP_COMMENT && want->code == SUCCESS && !want->repeated;
 }
 
-static bool do_call(struct sim *s, const struct request *rq, struct answer *ans)
+static bool do_call(struct sim *s, const struct sim_entry *e, struct answer *ans)
 {
+	const struct request *rq = e->rq;
 	struct model_call c = model_call_of(s->w, rq);
 	struct model_answer want;
 	bool may_stray = !str_starts(str_c(s->uri), STR("mem:"));
 	uint64_t before = may_stray ? model_hash(s->m) : 0;
 
+	s->pass = e->pass;
+	c.pass = model_name(s->w, MODEL_TOKEN, s->pass);
 	arena_free(&s->call);
 	queue_call(s->q, rq, ans, &s->call);
 	s->n_calls++;
@@ -263,7 +286,7 @@ bool sim_do(struct sim *s, const struct sim_entry *e, struct answer *ans)
 	else if (e->kind == ENTRY_JUMP)
 		wall_off += e->ms;
 	else
-		right = do_call(s, e->rq, ans);
+		right = do_call(s, e, ans);
 	tell(s, e, ans);
 	return right;
 }
@@ -285,12 +308,13 @@ static bool ask(struct sim *s, enum op op, struct str id)
 
 bool sim_end(struct sim *s)
 {
-	static const enum op whole[] = { OP_LIST, OP_LOCKS, OP_OVERVIEW, OP_ID_PEEK, OP_NEXT };
+	static const enum op whole[] = { OP_LIST, OP_LOCKS, OP_OVERVIEW, OP_ID_PEEK,
+					 OP_NEXT, OP_TYPED, OP_EMERGENCY };
 
 	for (size_t i = 0; i < sizeof(whole) / sizeof(*whole); i++)
 		if (!ask(s, whole[i], STR("")))
 			return false;
-	for (uint32_t i = 1; i <= model_count(s->w, MODEL_TASK); i++)
+	for (uint32_t i = MODEL_GUARDS; i <= model_count(s->w, MODEL_TASK); i++)
 		if (!ask(s, OP_SHOW, model_text(s->w, MODEL_TASK, i)))
 			return false;
 	return watch_end(s);

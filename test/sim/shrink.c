@@ -34,6 +34,8 @@ void entry_print(FILE *f, const struct sim_entry *e)
 		for (int i = 0; i < ARG_END; i++)
 			if (e->rq->has >> i & 1)
 				arg_print(f, e->rq, (enum arg)i);
+		if (e->pass.n)
+			fprintf(f, " pass=%.*s", STRF(e->pass));
 	}
 	if (e->note)
 		fprintf(f, "   (%s)", e->note);

@@ -27,6 +27,7 @@ struct sim_entry {
 	enum entry_kind kind;
 	int64_t ms;
 	const struct request *rq;
+	struct str pass;  /* the token of the lock of the whole queue that the caller holds */
 	const char *note; /* what became of the call: "answer lost"; may be NULL */
 };
 
@@ -42,7 +43,7 @@ void script_add(struct script *s, struct sim_entry e);
 
 /* --- a run --------------------------------------------------------------------------------------- */
 
-#define SIM_TASKS 48 /* ids that a run may use */
+#define SIM_TASKS 54 /* ids that a run may use, and those of the whole queue */
 
 /* What is known of a task from the answers alone. */
 struct watched {
@@ -60,6 +61,7 @@ struct sim {
 	struct model_world *alone_w; /* of the task ALONE only; NULL: not in this run */
 	struct model *alone;
 	struct arena arena, call; /* call: of the last answer */
+	struct str pass;          /* of the call */
 	/* store's time minus boot time; old: what it may go back to; -1: nothing */
 	int64_t epoch, old_epoch;
 	bool over; /* nobody can tell how it goes on */

@@ -72,7 +72,7 @@ static bool saw_task(struct sim *s, const struct task *t)
 {
 	struct watched *x = watched(s, t->id);
 
-	if (!x->there)
+	if (!x->there && !model_is_guard(t->id))
 		return sim_wrong(s, "%.*s came from nowhere", STRF(t->id));
 	if (t->fence != x->fence)
 		return sim_wrong(s, "%.*s: its fence went from %lld to %lld", STRF(t->id),
