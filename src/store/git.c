@@ -9,7 +9,7 @@
 #include "base/os.h"
 
 extern const struct module pawl_module;
-static const struct store_ops store_git;
+static const struct store_ops store_git, store_branch;
 
 /* --- open and close ----------------------------------------------------------------------------- */
 
@@ -85,6 +85,8 @@ static int git_open(struct store **out, const struct uri *uri, const struct stor
 	git_libgit2_init();
 	localclock_init(&s->clock, env);
 	rc = git_find(s, uri);
+	if (rc == 0 && s->only)
+		s->base.ops = &store_branch;
 	if (rc == 0)
 		rc = open_queue(s);
 	if (rc) {
@@ -132,23 +134,15 @@ static struct store_counts *git_counts(struct store *base)
 	return c;
 }
 
-static const struct store_ops store_git = {
-	.scheme = "git",
-	.open = git_open,
-	.close = git_close,
-	.now = git_now,
-	.get = git_get,
-	.scan = git_scan,
-	.count = git_count,
-	.tally = git_tally,
-	.modify = git_modify,
-	.entries = git_entries,
-	.snapshot = git_snapshot,
-	.wake_fd = git_wake_fd,
-	.wake_clear = git_wake_clear,
-	.check = git_check,
-	.discard = git_discard,
-	.counts = git_counts,
-};
+#define GIT_OPS                                                                                \
+	.scheme = "git", .open = git_open, .close = git_close, .now = git_now, .get = git_get, \
+	.scan = git_scan, .count = git_count, .tally = git_tally, .modify = git_modify,        \
+	.entries = git_entries, .snapshot = git_snapshot, .wake_fd = git_wake_fd,              \
+	.wake_clear = git_wake_clear, .check = git_check, .discard = git_discard,              \
+	.counts = git_counts
+
+/* On branches nobody can tell which of them are queues without fetching them all. */
+static const struct store_ops store_git = { GIT_OPS, .queues = git_queues };
+static const struct store_ops store_branch = { GIT_OPS };
 
 const struct module pawl_module = { .abi = MODULE_ABI, .store = &store_git };

@@ -296,6 +296,7 @@ int git_find(struct git *s, const struct uri *uri);
 int git_path_open(struct git *s);
 void git_path_close(struct git *s);
 int git_check(struct store *s, check_fn *fn, void *ctx);
+int git_queues(struct store *s, name_fn *fn, void *ctx);
 int git_wire_open(struct git *s);
 
 /* --- time --------------------------------------------------------------------------------------- */
