@@ -137,6 +137,7 @@ static void name_families(struct split *s)
 
 		f->policy = &x->log->head.policy;
 		f->skewed = x->skewed;
+		f->late = str_is(x->log->head.store, "git");
 		f->tasks = arena_array(x->arena, struct str, f->n_tasks);
 		f->n_tasks = 0;
 	}

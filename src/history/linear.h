@@ -25,6 +25,7 @@ struct family {
 	size_t n_parts;
 	const struct policy *policy;
 	bool skewed;
+	bool late; /* a change can be seen later than its own time: it was on its way */
 };
 
 enum linear { LINEAR_YES, LINEAR_NO, LINEAR_UNDECIDED };

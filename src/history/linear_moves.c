@@ -130,10 +130,10 @@ static size_t guess_times(struct search *s)
 	int64_t from = s->floor, to = latest_time(s), *out = s->times;
 	size_t n = 0;
 
-	if (s->f->skewed && s->n_hints) {
+	if ((s->f->skewed || s->f->late) && s->n_hints)
 		from = s->hints[0].at;
+	if (s->f->skewed && s->n_hints)
 		to = s->hints[s->n_hints - 1].at;
-	}
 	for (size_t i = hint_from(s, from, 0); i < s->n_hints && s->hints[i].at <= to; i++)
 		if (!n || out[n - 1] != s->hints[i].at)
 			out[n++] = s->hints[i].at;

@@ -392,6 +392,28 @@ static void made_by_claim(void **state)
 	}
 }
 
+/* --- a change that was on its way ---------------------------------------------------------------- */
+
+/* Made at 1020, and not there yet at 1051. */
+static void late(void **state)
+{
+	struct text t;
+
+	(void)state;
+	for (int far = 0; far < 2; far++) {
+		t = begin_on(far ? "git" : "mem");
+		call(&t, 0, "a1", NEW("t1"), MADE("t1"));
+		send(&t, 10, "a1", CLAIM("t1", K1, 100));
+		call(&t, 50, "a2", NEW("t1") ",'if_absent':1", "'existed':true," MADE("t1"));
+		call(&t, 60, "a2", LOOK("t1"),
+		     OK("t1", "In Progress", 1, 2, WORKED(1, "a1") LOCK("a1", K1, 1120, 100)));
+		if (far)
+			CLEAN(t);
+		else
+			CAUGHT(t, LINEAR);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -400,7 +422,7 @@ int main(void)
 		cmocka_unit_test(made_and_named), cmocka_unit_test(seen_as_next),
 		cmocka_unit_test(seen_by_count),  cmocka_unit_test(no_trace),
 		cmocka_unit_test(next_of_family), cmocka_unit_test(archived),
-		cmocka_unit_test(made_by_claim),
+		cmocka_unit_test(made_by_claim),  cmocka_unit_test(late),
 	};
 
 	return cmocka_run_group_tests_name("hidden", tests, NULL, NULL);

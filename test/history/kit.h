@@ -15,9 +15,10 @@
 
 #include "history/check.h"
 
-#define HEAD_BEGIN                                                                          \
-	"{\"pawl_history\":1,\"pawl\":\"0.1.0\",\"store\":\"mem\",\"seed\":7,\"agents\":2," \
-	"\"tasks\":1,\"policy\":{\"lease\":100,\"lease_min\":1,\"lease_max\":86400000,"     \
+#define HEAD_BEGIN "{\"pawl_history\":1,\"pawl\":\"0.1.0\",\"store\":"
+#define HEAD_REST                                                                       \
+	",\"seed\":7,\"agents\":2,"                                                     \
+	"\"tasks\":1,\"policy\":{\"lease\":100,\"lease_min\":1,\"lease_max\":86400000," \
 	"\"lock_ttl\":100,\"max_abandoned\":5,\"keep_abandoned\":false,\"ignore_depends\":false"
 
 #define NS(ms) ((ms)*1000000LL)
@@ -49,7 +50,15 @@ static inline struct text begin_with(const char *more)
 {
 	struct text t = { .b = BUF_MAX(1 << 20) };
 
-	buf_addf(&t.b, "%s%s}}\n", HEAD_BEGIN, more);
+	buf_addf(&t.b, "%s\"mem\"%s%s}}\n", HEAD_BEGIN, HEAD_REST, more);
+	return t;
+}
+
+static inline struct text begin_on(const char *store)
+{
+	struct text t = { .b = BUF_MAX(1 << 20) };
+
+	buf_addf(&t.b, "%s\"%s\"%s}}\n", HEAD_BEGIN, store, HEAD_REST);
 	return t;
 }
 
