@@ -7,6 +7,7 @@
 
 #include "base/module.h"
 #include "base/os.h"
+#include "store/git_raw.h"
 
 extern const struct module pawl_module;
 static const struct store_ops store_git, store_branch;
@@ -46,6 +47,7 @@ static void git_close(struct store *base)
 
 	git_view_free(&s->view);
 	git_path_close(s);
+	git_raw_close(s);
 	if (s->watch >= 0)
 		close(s->watch);
 	git_odb_free(s->odb);

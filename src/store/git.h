@@ -51,6 +51,7 @@ struct git_moves {
 };
 
 struct git;
+struct git_raw;
 
 struct git_lane {
 	/* Before the refs are read for a change, and after it. */
@@ -65,7 +66,7 @@ struct git_lane {
 	/* Removes those that are still at `old`, each for itself; what cannot be removed stays. */
 	void (*drop)(struct git *s, const struct git_move *moves, size_t n);
 	/* Does a ref that does not move hold others back all the same? */
-	bool guards;
+	bool (*guards)(const struct git *s);
 };
 
 extern const struct git_lane git_lane_path, git_lane_wire;
@@ -173,14 +174,14 @@ struct git {
 	const struct git_layout *layout;
 	git_repository *repo; /* where objects are read and written */
 	git_odb *odb;
-	char *remote;  /* a path or a URL */
-	char *prefix;  /* of refs: "refs/pawl/default/" */
-	char *only;    /* the one ref behind the prefix that counts; NULL: all */
-	char *dir;     /* path: of the repository */
-	char *local;   /* wire: where `git` runs */
-	char *seen;    /* wire: prefix of what was fetched */
-	bool no_fetch; /* wire: what was fetched before is good enough */
-	int refused;   /* wire: pushes that changed nothing, of this change */
+	char *remote;        /* a path or a URL */
+	char *prefix;        /* of refs: "refs/pawl/default/" */
+	char *only;          /* the one ref behind the prefix that counts; NULL: all */
+	char *dir;           /* path: of the repository */
+	char *local;         /* wire: where `git` runs */
+	char *seen;          /* wire: prefix of what was fetched */
+	bool no_fetch;       /* wire: what was fetched before is good enough */
+	struct git_raw *raw; /* wire: git's protocol, if it can be spoken to this remote */
 	size_t refs_wanted;
 	int64_t skew; /* between the clocks of machines, at most */
 	struct gate gate;
@@ -229,6 +230,9 @@ struct git_draft {
 	size_t n_parents;
 };
 
+/* An object that the change's pack takes along; libgit2's codes. */
+int git_object_put(struct git *s, struct str bytes, git_object_t type, git_oid *out);
+int git_tree_put(struct git *s, git_treebuilder *t, git_oid *out);
 int git_commit_write(struct git *s, const struct git_draft *d, git_oid *out, struct arena *a);
 /* 0, 1 if it is not there, 2 if it is none of ours; strings in `a`. */
 int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a);

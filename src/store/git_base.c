@@ -105,7 +105,7 @@ static int folder_change(struct git *s, git_treebuilder *top, const char *folder
 	if (rc == 0 && git_treebuilder_entrycount(t) == 0) {
 		rc = e ? git_treebuilder_remove(top, folder) : 0;
 	} else if (rc == 0) {
-		rc = git_treebuilder_write(&oid, t);
+		rc = git_tree_put(s, t, &oid);
 		if (rc == 0)
 			rc = git_treebuilder_insert(NULL, top, folder, &oid, GIT_FILEMODE_TREE);
 	}
@@ -143,7 +143,7 @@ int git_base_change(struct git *s, const git_oid *from, const struct git_link *l
 			rc = folder_change(s, top, folder, links, n);
 	}
 	if (rc == 0)
-		rc = git_treebuilder_write(out, top);
+		rc = git_tree_put(s, top, out);
 	git_treebuilder_free(top);
 	git_tree_free(old);
 	return rc ? git_fail(s, STORE_IO, "the base cannot be written") : 0;

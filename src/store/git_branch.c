@@ -64,7 +64,7 @@ static int put_folder(struct trees *t, git_treebuilder *b, const char *folder)
 	if (git_treebuilder_entrycount(b) == 0)
 		return git_treebuilder_get(t->top, folder) ? git_treebuilder_remove(t->top, folder)
 							   : 0;
-	rc = git_treebuilder_write(&oid, b);
+	rc = git_tree_put(t->s, b, &oid);
 	return rc ? rc : git_treebuilder_insert(NULL, t->top, folder, &oid, GIT_FILEMODE_TREE);
 }
 
@@ -75,7 +75,7 @@ static int trees_write(struct trees *t, git_oid *out)
 	if (rc == 0)
 		rc = put_folder(t, t->own, GIT_OWN);
 	if (rc == 0)
-		rc = git_treebuilder_write(out, t->top);
+		rc = git_tree_put(t->s, t->top, out);
 	return rc ? git_fail(t->s, STORE_IO, "the branch cannot be written") : 0;
 }
 
@@ -85,7 +85,7 @@ static int file_put(struct git *s, git_treebuilder *b, struct str name, struct s
 		    struct arena *a)
 {
 	git_oid oid;
-	int rc = git_odb_write(&oid, s->odb, str_p(text), text.n, GIT_OBJECT_BLOB);
+	int rc = git_object_put(s, text, GIT_OBJECT_BLOB, &oid);
 
 	if (rc == 0)
 		rc = git_treebuilder_insert(NULL, b, arena_cstr(a, name), &oid, GIT_FILEMODE_BLOB);
@@ -236,8 +236,8 @@ static int branch_drop(struct git *s)
 
 		rc = s->lane->push(s, &m, 1);
 	} else if (rc == 0) {
-		rc = git_treebuilder_write(&tree, b) ? git_fail(s, STORE_IO, "cannot be written")
-						     : push_commit(&w, &tree);
+		rc = git_tree_put(s, b, &tree) ? git_fail(s, STORE_IO, "cannot be written")
+					       : push_commit(&w, &tree);
 	}
 	git_treebuilder_free(b);
 	git_tree_free(top);

@@ -424,7 +424,7 @@ int git_commit_write(struct git *s, const struct git_draft *d, git_oid *out, str
 	buf_addc(&b, '\n');
 	free(text);
 	if (!b.full)
-		rc = git_odb_write(out, s->odb, b.p, b.n, GIT_OBJECT_COMMIT);
+		rc = git_object_put(s, buf_str(&b), GIT_OBJECT_COMMIT, out);
 	buf_free(&b);
 	return rc ? git_fail(s, STORE_IO, "a commit cannot be written") : 0;
 }
@@ -542,7 +542,7 @@ static int tree_of(struct git *s, const char *name, const git_oid *blob, git_oid
 	if (rc == 0 && name)
 		rc = git_treebuilder_insert(NULL, t, name, blob, GIT_FILEMODE_BLOB);
 	if (rc == 0)
-		rc = git_treebuilder_write(tree, t);
+		rc = git_tree_put(s, t, tree);
 	git_treebuilder_free(t);
 	return rc;
 }
@@ -557,7 +557,7 @@ int git_body_write(struct git *s, const struct record *r, git_oid *tree, struct 
 
 	json_decref(task);
 	if (bytes.n)
-		rc = git_odb_write(&blob, s->odb, bytes.p, bytes.n, GIT_OBJECT_BLOB);
+		rc = git_object_put(s, bytes, GIT_OBJECT_BLOB, &blob);
 	if (rc == 0)
 		rc = tree_of(s, !bytes.n ? NULL : text ? BODY_TASK : BODY_RAW, &blob, tree);
 	free(text);

@@ -58,7 +58,7 @@ static void add_others(struct git_set *w)
 
 		if (git_step_find(w, w->s->reads.v[i]))
 			continue;
-		if (w->s->lane->guards)
+		if (w->s->lane->guards(w->s))
 			continue;
 		if (h && !h->on_base)
 			git_step_make(w, w->s->reads.v[i]);
@@ -249,7 +249,7 @@ static void add_guards(struct git_set *w)
 	const struct git_view *v = &w->s->view;
 	struct strs reads = w->s->reads;
 
-	for (size_t i = 0; w->s->lane->guards && i < reads.n; i++) {
+	for (size_t i = 0; w->s->lane->guards(w->s) && i < reads.n; i++) {
 		const struct git_head *h = git_head(v, reads.v[i]);
 		struct str name = h && !h->on_base ? git_ref_of(&w->a, reads.v[i]) : GIT_BASE;
 		const git_oid *oid = h && !h->on_base ? &h->oid : &v->base;

@@ -29,6 +29,7 @@ static bool is_kept(const char *var)
 		"GIT_OBJECT_DIRECTORY=",
 		"GIT_PREFIX=",
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES=",
+		"GIT_PROTOCOL=",
 		"GIT_TERMINAL_PROMPT=",
 		"GIT_ALLOW_PROTOCOL=",
 		"LC_ALL=",
@@ -87,7 +88,7 @@ void git_args_begin(struct git_args *g, const char *dir, const char *verb)
 
 /* --- how it goes -------------------------------------------------------------------------------- */
 
-static int start(struct git_args *g, int out, pid_t *pid)
+int git_start(struct git_args *g, int in, int out, int err, pid_t *pid)
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
@@ -99,14 +100,17 @@ static int start(struct git_args *g, int out, pid_t *pid)
 		memcpy(argv, g->v, g->n * sizeof(*argv));
 	sigemptyset(&none);
 	posix_spawn_file_actions_init(&files);
-	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+	if (in < 0)
+		posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+	else
+		posix_spawn_file_actions_adddup2(&files, in, 0);
 	posix_spawn_file_actions_adddup2(&files, out, 1);
-	posix_spawn_file_actions_adddup2(&files, out, 2);
+	posix_spawn_file_actions_adddup2(&files, err, 2);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);
 	/* no terminal to ask at, and a group of its own to be ended as a whole */
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
-	rc = posix_spawnp(pid, "git", &files, &attr, argv, environment(&g->a));
+	rc = posix_spawnp(pid, argv[0], &files, &attr, argv, environment(&g->a));
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&files);
 	return -rc;
@@ -155,7 +159,7 @@ int git_run(struct git_args *g, int64_t timeout_ms, struct str *text)
 	rc = os_pipe(ends);
 	if (rc)
 		return rc;
-	rc = start(g, ends[1], &pid);
+	rc = git_start(g, -1, ends[1], ends[1], &pid);
 	close(ends[1]);
 	if (rc) {
 		close(ends[0]);

@@ -1,23 +1,27 @@
 /*
- * The lane to a repository elsewhere, by the user's own git: fetch, build, push with the value that is expected
- * of each ref. What was fetched stays in refs of the clone we are in (or of one in the cache), so that the next
- * fetch is short and --cached has something to show.
+ * The lane to a repository elsewhere: look, build, push with the value that is expected of each ref. In git's own
+ * protocol where we know the way (git_raw.h), else by the user's git. What was fetched stays in refs of the clone
+ * we are in (or of one in the cache), so that the next fetch is short and --cached has something to show.
  *
- * Whether a push has happened is never decided by what git says, only by looking again.
+ * A push whose answer was lost may have happened, or may yet happen: whether it has is found out by looking, and
+ * until it has the same one is sent again, never another one.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fs.h"
 #include "base/os.h"
 #include "base/secret.h"
 #include "store/git.h"
+#include "store/git_raw.h"
 #include "store/git_run.h"
 
+#define RETRY_MS 20
 #define ANCESTRY 200 /* how far to look for a commit of ours behind those of others */
 
 /* --- opening ------------------------------------------------------------------------------------ */
@@ -116,29 +120,17 @@ int git_wire_open(struct git *s)
 	}
 	if (rc == 0)
 		rc = open_gate(s, name, &a);
+	if (rc == 0)
+		git_raw_open(s);
 	arena_free(&a);
 	return rc;
 }
 
 /* --- fetching ----------------------------------------------------------------------------------- */
 
-/* The last line that git wrote says most. */
-static struct str last_line(struct str text)
+int git_unreachable(struct git *s, int rc, struct str text)
 {
-	struct str line = { 0 };
-
-	while (text.n) {
-		struct str next = str_trim(str_cut(&text, '\n'));
-
-		if (next.n)
-			line = next;
-	}
-	return line;
-}
-
-static int unreachable(struct git *s, int rc, struct str text)
-{
-	struct str line = last_line(text);
+	struct str line = git_last_line(text);
 
 	if (rc == -ENOENT)
 		return store_fail(&s->base.env, STORE_UNSUPPORTED, "install the package git",
@@ -147,6 +139,8 @@ static int unreachable(struct git *s, int rc, struct str text)
 		return store_fail(&s->base.env, STORE_UNREACHABLE,
 				  "look at the network, or raise the setting timeout",
 				  "%s did not answer in time", s->remote);
+	if (!line.n && rc < 0)
+		line = str_c(strerror(-rc));
 	if (line.n > 200)
 		line.n = 200;
 	return store_fail(&s->base.env, STORE_UNREACHABLE, "git ls-remote REMOTE shows the same",
@@ -181,51 +175,18 @@ static int fetch(struct git *s)
 	git_arg(&g, STR("--end-of-options"));
 	git_arg(&g, str_c(s->remote));
 	git_arg(&g, refspec(s, &g.a));
-	rc = git_run(&g, s->base.env.timeout_ms, &text);
+	rc = git_run(&g, git_net_ms(s), &text);
 	if (rc)
-		rc = unreachable(s, rc, text);
+		rc = git_unreachable(s, rc, text);
 	else
-		futimens(s->gate.fd, NULL); /* as fresh as this file */
+		git_seen_now(s);
 	git_args_free(&g);
 	return rc;
 }
 
-static int ref_cmp(const void *a, const void *b)
-{
-	const struct git_ref *x = a, *y = b;
-
-	return str_cmp(x->name, y->name);
-}
-
-static int list_seen(struct git *s, struct git_refs *out, struct arena *a)
-{
-	git_reference_iterator *it = NULL;
-	git_reference *ref;
-	int rc = git_reference_iterator_glob_new(&it, s->repo, arena_printf(a, "%s*", s->seen).p);
-
-	*out = (struct git_refs){ 0 };
-	while (rc == 0 && (rc = git_reference_next(&ref, it)) == 0) {
-		struct str name = str_c(git_reference_name(ref));
-
-		if (git_reference_target(ref) && str_cut_prefix(&name, str_c(s->seen)) &&
-		    git_ours(s, name)) {
-			out->v = arena_grow(a, out->v, out->n, sizeof(*out->v));
-			out->v[out->n++] = (struct git_ref){ arena_str(a, name),
-							     *git_reference_target(ref) };
-		}
-		git_reference_free(ref);
-	}
-	git_reference_iterator_free(it);
-	if (rc != GIT_ITEROVER)
-		return git_fail(s, STORE_IO, "what was fetched cannot be read");
-	if (out->n > 1)
-		qsort(out->v, out->n, sizeof(*out->v), ref_cmp);
-	return 0;
-}
-
 static int lock_seen(struct git *s)
 {
-	int rc = gate_lock(&s->gate, s->base.env.timeout_ms, s->base.env.who);
+	int rc = gate_lock(&s->gate, git_net_ms(s), s->base.env.who);
 
 	if (rc == -ETIMEDOUT)
 		return gate_busy(&s->gate, &s->base.env, s->local);
@@ -234,13 +195,18 @@ static int lock_seen(struct git *s)
 
 static int wire_list(struct git *s, struct git_refs *out, struct arena *a)
 {
-	int rc = lock_seen(s);
+	int rc;
 
+	if (s->no_fetch)
+		return git_seen_list(s, out, a);
+	if (s->raw)
+		return git_raw_list(s, out, a);
+	rc = lock_seen(s);
 	if (rc)
 		return rc;
-	rc = s->no_fetch ? 0 : fetch(s);
+	rc = fetch(s);
 	if (rc == 0)
-		rc = list_seen(s, out, a);
+		rc = git_seen_list(s, out, a);
 	gate_unlock(&s->gate);
 	return rc;
 }
@@ -275,39 +241,35 @@ static void push_args(struct git *s, struct git_args *g, const struct git_move *
 	}
 }
 
-/* What we know of the remote now, unless another process of this clone knows more. */
-static void note_seen(struct git *s, const struct git_move *moves, size_t n)
+/* Of its words only a refusal of the server's is believed: "! … [remote rejected] (REASON)". */
+static struct str rejection(struct str text)
 {
-	struct arena a = { 0 };
+	static const struct str mark = { "[remote rejected] (", 19 };
 
-	if (lock_seen(s))
-		return;
-	for (size_t i = 0; i < n; i++) {
-		const char *name = arena_printf(&a, "%s%.*s", s->seen, STRF(moves[i].name)).p;
-		git_reference *ref = NULL;
+	for (size_t i = 0; i + mark.n < text.n; i++) {
+		struct str rest = str_n(text.p + i, text.n - i);
 
-		if (git_oid_is_zero(&moves[i].to)) {
-			if (git_reference_lookup(&ref, s->repo, name) == 0 &&
-			    git_oid_equal(git_reference_target(ref), &moves[i].old))
-				git_reference_delete(ref);
-		} else if (git_oid_is_zero(&moves[i].old)) {
-			git_reference_create(&ref, s->repo, name, &moves[i].to, 0, NULL);
-		} else {
-			git_reference_create_matching(&ref, s->repo, name, &moves[i].to, 1,
-						      &moves[i].old, NULL);
-		}
-		git_reference_free(ref);
+		if (str_cut_prefix(&rest, mark))
+			return str_cut(&rest, ')');
 	}
-	gate_unlock(&s->gate);
-	arena_free(&a);
+	return STR("");
 }
 
-static const git_oid *find_ref(const struct git_refs *refs, struct str name)
+static enum git_pushed push_by_git(struct git *s, const struct git_move *moves, size_t n,
+				   bool atomic, struct str *why, struct arena *a)
 {
-	for (size_t i = 0; i < refs->n; i++)
-		if (str_eq(refs->v[i].name, name))
-			return &refs->v[i].oid;
-	return NULL;
+	struct git_args g;
+	struct str text = { 0 }, reason;
+	int rc;
+
+	push_args(s, &g, moves, n, atomic);
+	rc = git_run(&g, git_net_ms(s), &text);
+	reason = rejection(text);
+	*why = arena_str(a, reason.n ? reason : git_last_line(text));
+	git_args_free(&g);
+	if (rc == 0)
+		return PUSHED;
+	return reason.n && !git_is_late(reason) ? PUSH_DECLINED : PUSH_UNKNOWN;
 }
 
 /* Is it in the history of what is there now? */
@@ -329,7 +291,8 @@ static bool behind(struct git *s, const git_oid *now, const git_oid *ours)
 	return found;
 }
 
-/* After a push that failed, or seemed to: 0 it has happened; 1 a ref has moved; 2 all are as they were. */
+enum found { IT_IS_THERE, A_REF_HAS_MOVED, ALL_AS_BEFORE };
+
 static int look_again(struct git *s, const struct git_move *moves, size_t n)
 {
 	struct arena a = { 0 };
@@ -337,68 +300,128 @@ static int look_again(struct git *s, const struct git_move *moves, size_t n)
 	int rc = wire_list(s, &refs, &a);
 
 	if (rc == 0) {
-		const git_oid *first = find_ref(&refs, moves[0].name);
+		const git_oid *first = git_ref_find(&refs, moves[0].name);
 
 		if (git_oid_is_zero(&moves[0].to))
-			rc = first ? 2 : 0;
+			rc = first ? ALL_AS_BEFORE : IT_IS_THERE;
 		else
-			rc = first && behind(s, first, &moves[0].to) ? 0 : 2;
+			rc = first && behind(s, first, &moves[0].to) ? IT_IS_THERE : ALL_AS_BEFORE;
 	}
-	for (size_t i = 0; rc == 2 && i < n; i++) {
-		const git_oid *now = find_ref(&refs, moves[i].name);
+	for (size_t i = 0; rc == ALL_AS_BEFORE && i < n; i++) {
+		const git_oid *now = git_ref_find(&refs, moves[i].name);
 
 		if (now ? !git_oid_equal(now, &moves[i].old) : !git_oid_is_zero(&moves[i].old))
-			rc = 1;
+			rc = A_REF_HAS_MOVED;
 	}
 	arena_free(&a);
 	return rc;
 }
 
+struct sending {
+	struct arena a;
+	struct str why;
+	struct backoff pause;
+	bool unsure; /* an answer was lost */
+};
+
+static int declined(struct git *s, const struct sending *p)
+{
+	struct str why = p->why;
+
+	if (why.n > 200)
+		why.n = 200;
+	return store_fail(&s->base.env, STORE_UNREACHABLE,
+			  "ask who runs the repository, or choose other refs (?prefix=)",
+			  "%s refuses the push: %.*s", s->remote, STRF(why));
+}
+
+/* Whether to send it again: < 0 if there is no time left. */
+static int pause_a_little(struct git *s, struct sending *p)
+{
+	int64_t ms = backoff_next(&p->pause, os_boot_ms());
+
+	if (ms < 0) {
+		int rc = git_unreachable(s, 1, p->why);
+
+		s->base.env.err->applied = '?';
+		return rc;
+	}
+	nanosleep(&(struct timespec){ ms / 1000, (long)(ms % 1000) * 1000000 }, NULL);
+	return 0;
+}
+
+/* 0: it has happened; 1: others were quicker; 2: once more; a fault. */
+static int push_once(struct git *s, const struct git_move *moves, size_t n, struct sending *p)
+{
+	enum git_pushed how = PUSH_NOT_HERE;
+	int rc;
+
+	if (s->raw)
+		how = git_raw_push(s, moves, n, n > 1, &p->why, &p->a);
+	if (how == PUSH_NOT_HERE)
+		how = push_by_git(s, moves, n, n > 1, &p->why, &p->a);
+	if (how == PUSHED)
+		return 0;
+	if (how == PUSH_LATE && !p->unsure)
+		return 1;
+	rc = look_again(s, moves, n);
+	if (rc < 0)
+		s->base.env.err->applied = '?';
+	if (rc != ALL_AS_BEFORE)
+		return rc;
+	if (how == PUSH_DECLINED && !p->unsure)
+		return declined(s, p);
+	p->unsure = true;
+	rc = pause_a_little(s, p);
+	return rc < 0 ? rc : 2;
+}
+
 static int wire_push(struct git *s, const struct git_move *moves, size_t n)
 {
-	struct git_args g;
-	struct str text = { 0 };
-	int rc, seen;
+	struct sending p = { .pause = s->base.env.backoff };
+	int rc;
 
-	push_args(s, &g, moves, n, n > 1);
-	rc = git_run(&g, s->base.env.timeout_ms, &text);
-	if (rc == 0) {
-		note_seen(s, moves, n);
-		git_args_free(&g);
-		return 0;
-	}
-	seen = look_again(s, moves, n);
-	if (seen == 2 && ++s->refused < 3) {
-		seen = 1; /* it may have been the network: once more, on what is there */
-	} else if (seen == 2) {
-		seen = unreachable(s, rc, text);
-	}
-	if (seen < 0)
-		s->base.env.err->applied = '?';
-	git_args_free(&g);
-	return seen;
+	p.pause.made = 0;
+	p.pause.base_ms = p.pause.base_ms ? p.pause.base_ms : RETRY_MS;
+	p.pause.deadline = os_boot_ms() + s->base.env.timeout_ms;
+	do {
+		rc = push_once(s, moves, n, &p);
+	} while (rc == 2);
+	if (rc == 0)
+		git_seen_note(s, moves, n);
+	arena_free(&p.a);
+	return rc;
 }
 
 static void wire_drop(struct git *s, const struct git_move *moves, size_t n)
 {
-	struct git_args g;
-	struct str text = { 0 };
+	struct arena a = { 0 };
+	struct str why;
+	enum git_pushed how = s->raw ? git_raw_push(s, moves, n, false, &why, &a)
+				     : push_by_git(s, moves, n, false, &why, &a);
 
-	push_args(s, &g, moves, n, false);
-	if (git_run(&g, s->base.env.timeout_ms, &text) == 0)
-		note_seen(s, moves, n);
-	git_args_free(&g);
+	if (how == PUSHED)
+		git_seen_note(s, moves, n);
+	arena_free(&a);
 }
 
 static int wire_begin(struct git *s)
 {
-	s->refused = 0;
+	if (s->raw)
+		git_raw_begin(s);
 	return 0;
 }
 
 static void wire_end(struct git *s)
 {
-	(void)s;
+	if (s->raw)
+		git_raw_end(s);
+}
+
+/* git's protocol can say of a ref that it stays; git push cannot. */
+static bool wire_guards(const struct git *s)
+{
+	return s->raw != NULL;
 }
 
 const struct git_lane git_lane_wire = {
@@ -407,4 +430,5 @@ const struct git_lane git_lane_wire = {
 	.list = wire_list,
 	.push = wire_push,
 	.drop = wire_drop,
+	.guards = wire_guards,
 };
