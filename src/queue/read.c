@@ -360,8 +360,11 @@ static int read_id(struct reading *x)
 	return r < 0 ? r : 0;
 }
 
-static int dispatch(struct reading *x)
+/* All that one answer says is of one state. */
+static int dispatch(void *ctx)
 {
+	struct reading *x = ctx;
+
 	switch (x->rq->op) {
 	case OP_SHOW:
 		return read_show(x);
@@ -394,7 +397,7 @@ void queue_read(struct store *s, const struct policy *p, const struct request *r
 	int r;
 
 	*err = (struct store_error){ 0 };
-	r = dispatch(&x);
+	r = s->ops->snapshot(s, dispatch, &x);
 	if (r >= 0)
 		return;
 	if (!err->fault)

@@ -83,7 +83,7 @@ static int read_pack(struct git_conn *c, git_indexer *ix, git_indexer_progress *
 
 	while ((rc = git_conn_read(c, &bytes)) == 0)
 		if (git_indexer_append(ix, bytes.p, bytes.n, got))
-			return -EPROTO;
+			return -EIO;
 	return rc == PKT_END ? 0 : rc;
 }
 
@@ -98,7 +98,7 @@ static int take_into(struct git *s, struct git_conn *c, const char *dir, struct 
 		return -EIO;
 	rc = read_pack(c, ix, &got);
 	if (rc == 0 && got.total_objects) {
-		rc = git_indexer_commit(ix, &got) ? -EPROTO : 0;
+		rc = git_indexer_commit(ix, &got) ? -EIO : 0;
 		name = arena_printf(a, "%s", git_indexer_name(ix)).p;
 	}
 	git_indexer_free(ix);

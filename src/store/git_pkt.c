@@ -102,6 +102,11 @@ int git_conn_read(struct git_conn *c, struct str *bytes)
 	return 0;
 }
 
+bool git_conn_begins(struct git_conn *c, struct str bytes)
+{
+	return need(c, bytes.n) == 0 && memcmp(c->in.p + c->at, bytes.p, bytes.n) == 0;
+}
+
 int git_conn_send(struct git_conn *c, struct str bytes)
 {
 	while (bytes.n) {

@@ -27,6 +27,8 @@ void git_conn_init(struct git_conn *c, int64_t timeout_ms);
 int git_pkt_read(struct git_conn *c, struct str *line);
 /* Bytes that are no lines, as many as there are: 0, PKT_END, -errno. */
 int git_conn_read(struct git_conn *c, struct str *bytes);
+/* Are these the next bytes? */
+bool git_conn_begins(struct git_conn *c, struct str bytes);
 int git_conn_send(struct git_conn *c, struct str bytes);
 /* A line, and the mark between lines, for git_conn_send(). */
 void git_pkt_add(struct buf *out, struct str line);

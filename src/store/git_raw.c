@@ -21,8 +21,8 @@ struct git_raw {
 	struct arena a; /* of the way */
 	struct git_conn conn;
 	bool changing;
-	bool ready; /* the refs have been read from conn, and it waits for commands */
-	bool atomic;
+	bool ready;    /* the refs have been read from conn, and it waits for commands */
+	bool atomic;   /* its receive-pack can do all or nothing */
 	git_oid *made; /* objects that were written for this change */
 	size_t n_made, room;
 	pid_t left[LEFT]; /* programs that finish their own business */
@@ -183,9 +183,10 @@ static int take_ref(struct git *s, struct str line, struct git_refs *out, struct
 		return git_unreachable(s, 1, STR("what it says is not git's protocol"));
 	name = str_cut(&text, '\0');
 	if (text.n)
-		s->raw->atomic = has_word(text, STR("atomic"));
+		s->raw->atomic |= has_word(text, STR("atomic"));
+	/* zeros: it went away while the refs were listed */
 	if (str_cut_prefix(&name, str_c(s->prefix)) && !str_ends(name, STR("^{}")) &&
-	    git_ours(s, name))
+	    git_ours(s, name) && !git_oid_is_zero(&oid))
 		git_refs_add(out, name, &oid, a);
 	return 0;
 }
@@ -222,7 +223,7 @@ static bool is_seen(const struct git_refs *seen, const struct git_ref *r)
 static void ask(const struct git_refs *refs, const struct git_refs *seen, struct buf *out,
 		struct arena *a)
 {
-	const char *words = " ofs-delta agent=pawl";
+	const char *words = " ofs-delta no-progress agent=pawl";
 	size_t haves = 0;
 
 	for (size_t i = 0; i < refs->n; i++) {
@@ -257,16 +258,17 @@ static int fetch(struct git *s, struct git_conn *c, const struct git_refs *refs,
 	ask(refs, seen, &b, a);
 	rc = git_conn_send(c, buf_str(&b));
 	buf_free(&b);
-	if (rc == 0)
+	while (rc == 0 && !git_conn_begins(c, STR("PACK"))) {
 		rc = git_pkt_read(c, &line);
-	if (rc != PKT_LINE)
-		return said(s, c, rc);
-	if (!str_is(line, "NAK") && !str_starts(line, STR("ACK ")))
-		return git_unreachable(s, 1, line);
-	rc = git_pack_take(s, c);
+		if (rc == PKT_LINE && !str_is(line, "NAK") && !str_starts(line, STR("ACK ")))
+			return git_unreachable(s, 1, line);
+	}
 	if (rc)
 		return said(s, c, rc);
-	return 0;
+	rc = git_pack_take(s, c);
+	if (rc == -EIO)
+		return git_fail(s, STORE_IO, "what was fetched cannot be kept");
+	return rc ? said(s, c, rc) : 0;
 }
 
 static bool all_seen(const struct git_refs *refs, const struct git_refs *seen)

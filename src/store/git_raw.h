@@ -43,6 +43,8 @@ int git_unreachable(struct git *s, int rc, struct str text);
 int git_seen_list(struct git *s, struct git_refs *out, struct arena *a);
 /* Each from what was known to what is; where another process knows more, that stays. */
 void git_seen_note(struct git *s, const struct git_move *moves, size_t n);
+/* Was there a queue when this clone last looked? */
+bool git_seen_before(struct git *s);
 /* All of them have been seen just now. */
 void git_seen_now(struct git *s);
 const git_oid *git_ref_find(const struct git_refs *refs, struct str name);

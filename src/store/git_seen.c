@@ -55,6 +55,17 @@ int git_seen_list(struct git *s, struct git_refs *out, struct arena *a)
 	return 0;
 }
 
+bool git_seen_before(struct git *s)
+{
+	struct arena a = { 0 };
+	git_oid oid;
+	const char *name = arena_printf(&a, "%s%s", s->seen, s->only ? s->only : GIT_BASE.p).p;
+	bool seen = git_reference_name_to_id(&oid, s->repo, name) == 0;
+
+	arena_free(&a);
+	return seen;
+}
+
 static void note_one(struct git *s, const char *name, const struct git_move *m)
 {
 	git_reference *ref = NULL;

@@ -355,13 +355,33 @@ static void remove_folder(void)
 		execvp(argv[0], argv);
 }
 
-int main(void)
-{
-	int failed;
+static const struct {
+	const char *name;
+	int (*run)(void);
+} parts[] = { { "records", conf_records }, { "places", conf_places }, { "overlay", conf_overlay },
+	      { "select", conf_select },   { "log", conf_log },       { "process", conf_process } };
 
+static bool wanted(const char *name, char **words)
+{
+	bool all = !*words;
+
+	for (; *words; words++)
+		all |= strcmp(*words, name) == 0;
+	return all;
+}
+
+/* The parts that are named, or all of them; of those the tests that match PAWL_TEST_ONLY. */
+int main(int argc, char **argv)
+{
+	int failed = 0;
+
+	(void)argc;
 	print_message("store: %s\n", conf_uri());
-	failed = conf_records() + conf_places() + conf_overlay() + conf_select() + conf_log() +
-		 conf_process();
+	if (getenv("PAWL_TEST_ONLY"))
+		cmocka_set_test_filter(getenv("PAWL_TEST_ONLY"));
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (wanted(parts[i].name, argv + 1))
+			failed += parts[i].run();
 	if (failed == 0) {
 		/* exec, so that nothing has to be forked at the end */
 		fflush(NULL);

@@ -10,7 +10,14 @@
 #include <unistd.h>
 
 #define WORKERS 4
-#define ROUNDS 25
+
+/* Of each; PAWL_TEST_ROUNDS on stores where one takes long. */
+static int rounds(void)
+{
+	int64_t n;
+
+	return str_to_i64(str_c(getenv("PAWL_TEST_ROUNDS")), &n) ? (int)n : 25;
+}
 
 /* What parent and children tell each other; all of them see it. */
 static struct board {
@@ -111,7 +118,7 @@ static int work_increment(struct conf *c)
 		return CHILD_OPEN;
 	board->ready++;
 	await(&board->go, 1, 20000);
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < rounds(); i++) {
 		int rc = conf_modify(c, increment, NULL);
 
 		if (rc) {
@@ -146,10 +153,10 @@ static void test_no_lost_update(void **state)
 	for (int i = 0; i < WORKERS; i++)
 		assert_int_equal(reap(pid[i]), 0);
 	open_parent(c);
-	assert_int_equal(count_now(c), WORKERS * ROUNDS);
+	assert_int_equal(count_now(c), WORKERS * rounds());
 	assert_int_equal(c->s->ops->entries(c->s, &(struct entry_query){ 0 }, check_count, &last),
 			 0);
-	assert_int_equal(last, WORKERS * ROUNDS);
+	assert_int_equal(last, WORKERS * rounds());
 }
 
 static int work_create(struct conf *c)
@@ -380,6 +387,8 @@ static int open_and_look(struct conf *c)
 
 	c->env.mode = board->runs++ % 2 ? STORE_CREATE : STORE_WRITE;
 	rc = store_open(&c->s, str_c(conf_uri()), &c->env);
+	if (rc && rc != STORE_ABSENT)
+		print_error("open: %d %s\n", rc, c->err.text);
 	if (rc)
 		return rc == STORE_ABSENT ? 0 : CHILD_OPEN;
 	rc = conf_modify(c, put_together, c);
@@ -388,6 +397,8 @@ static int open_and_look(struct conf *c)
 	if (rc == STORE_ABSENT) /* removed meanwhile */
 		rc = n = 0;
 	store_close(c->s);
+	if (rc)
+		print_error("modify: %d %s\n", rc, c->err.text);
 	return rc ? CHILD_MODIFY : n && n != TOGETHER ? 4 : 0;
 }
 
@@ -410,7 +421,7 @@ static void test_discard_while_used(void **state)
 	for (int i = 0; i < WORKERS; i++)
 		pid[i] = spawn(c, work_open);
 	await(&board->ready, WORKERS, 20000);
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < rounds(); i++) {
 		c->s = conf_open(c, STORE_CREATE);
 		assert_non_null(c->s);
 		await(&board->runs, board->runs + 2, 20000);

@@ -198,21 +198,37 @@ static void fill_query(struct query *q, unsigned bits)
 		q->depends_on = STR("task/d3");
 }
 
-static void compare_all(struct model *m, unsigned step)
+struct comparing {
+	struct model *m;
+	unsigned step;
+};
+
+static int compare_each(void *ctx)
 {
-	for (unsigned bits = 0; bits < 1024; bits += step) {
+	struct comparing *c = ctx;
+
+	for (unsigned bits = 0; bits < 1024; bits += c->step) {
 		for (int pick = PICK_ALL; pick <= PICK_LATER; pick++) {
 			struct query q = { .pick = (enum pick)pick };
 
 			fill_query(&q, bits);
-			compare(m, &q);
+			compare(c->m, &q);
 			if (bits % 5 == 0) {
 				q.limit = 3;
 				q.body = true;
-				compare(m, &q);
+				compare(c->m, &q);
 			}
 		}
 	}
+	return 0;
+}
+
+/* As of one state: a store far away is asked once. */
+static void compare_all(struct model *m, unsigned step)
+{
+	struct store *s = m->c->s;
+
+	assert_int_equal(s->ops->snapshot(s, compare_each, &(struct comparing){ m, step }), 0);
 }
 
 /* --- tests -------------------------------------------------------------------------------------- */
