@@ -268,8 +268,8 @@ static void test_bad_remotes(void **state)
 					   "git:/tmp/x?prefix=refs/a..b",
 					   "git:/tmp/x?refs=many",
 					   "git:/tmp/x?skew=often",
-					   "git:/tmp/x#locks",
-					   "git:/tmp/x?layout=branch" };
+					   "git:/tmp/x#a..b",
+					   "git:/tmp/x?layout=tree" };
 	struct bench *b = *state;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
