@@ -6,6 +6,7 @@
 #include "ledger.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,16 +103,29 @@ static void kill_any(void)
 	replace_dead("at random");
 }
 
+/* Whoever waits must wait for the same file: it is never made anew. */
+static ino_t gate_file_number(void)
+{
+	char path[200];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/queue.db-gate", kit_folder());
+	CHECK(stat(path, &st) == 0, "there is no gate");
+	return st.st_ino;
+}
+
 int main(int argc, char **argv)
 {
 	int64_t start = kit_ms();
 	int each = ledger_option(argc, argv, 1, SCALE(12, 4));
 	int random = ledger_option(argc, argv, 2, SCALE(150, 40));
 	const struct ledger_counts *n;
+	ino_t gate;
 
 	board = shared_alloc(sizeof(*board));
 	kit_begin();
 	ledger_begin();
+	gate = gate_file_number();
 	for (int i = 0; i < PROCESSES; i++)
 		spawn(i);
 	for (int k = 0; k < each; k++)
@@ -127,6 +141,7 @@ int main(int argc, char **argv)
 		CHECK(code == 0, "a worker failed: %d", code);
 	}
 	ledger_judge();
+	CHECK(gate_file_number() == gate, "the gate is another file");
 	n = ledger_counts();
 	CHECK(!n->not_applied, "%d calls were refused", n->not_applied);
 	printf("kill: %d killed at %d steps, %d at random; %d calls, %d acknowledged, %d in doubt, %d claims; none "
