@@ -9,7 +9,7 @@
 #include "base/fs.h"
 #include "queue/queue.h"
 
-#define LOG_RUNS 100 /* the log grows with each run, and is read in each */
+#define LOG_RUNS 30 /* the log grows with each run, and is read in each */
 
 static const char *const names[] = { "x.lock", "x.done", "x.failed", "x.task" };
 

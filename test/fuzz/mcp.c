@@ -14,6 +14,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
+#define RUNS 20 /* that a server lives: to make it and its queue takes longer than most inputs */
+
 static size_t heard;
 
 static void check_message(const json_t *o)
@@ -59,11 +61,10 @@ static void say(struct mcp *m, const char *text)
 }
 
 /* A queue with a little in it: t1 is free, t2 held by this agent, t3 waits for t2. */
-static void begin(struct mcp *m, char profile)
+static void begin(struct mcp *m, const char *profile)
 {
-	static const char *const profiles[] = { "agent", "pm", "all" };
 	struct mcp_options o = { .who = { .store = STR("mem:fuzz"), .agent = STR("fuzz") },
-				 .profile = str_c(profiles[(unsigned char)profile % 3]),
+				 .profile = str_c(profile),
 				 .max_hold = 1000 };
 	struct arena a = { 0 };
 	struct answer ans;
@@ -99,13 +100,22 @@ static void begin(struct mcp *m, char profile)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const char *const profiles[] = { "agent", "pm", "all" };
+	static struct mcp m;
+	static unsigned runs, last;
 	struct str rest = str_n((const char *)data, size);
-	struct mcp m;
+	unsigned profile = size ? data[0] % 3 : 0;
 
 	if (!size)
 		return 0;
+	if (runs && (runs == RUNS || profile != last)) {
+		mcp_close(&m, runs & 1);
+		runs = 0;
+	}
+	if (!runs++)
+		begin(&m, profiles[profile]);
+	last = profile;
 	rest = str_n(rest.p + 1, rest.n - 1);
-	begin(&m, (char)data[0]);
 	while (rest.n) {
 		mcp_receive(&m, str_cut(&rest, '\n'));
 		mcp_woken(&m);
@@ -114,6 +124,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	heard = 0;
 	say(&m, "{\"jsonrpc\":\"2.0\",\"id\":\"end\",\"method\":\"ping\"}");
 	CHECK(heard == 1);
-	mcp_close(&m, size & 1);
 	return 0;
 }
