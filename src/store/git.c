@@ -108,8 +108,12 @@ static int git_wake_fd(struct store *base)
 	struct git *s = git_of(base);
 	struct arena a = { 0 };
 
-	if (s->watch < 0 && s->lane == &git_lane_path)
+	if (s->watch < 0 && s->lane == &git_lane_path) {
 		s->watch = os_watch(arena_printf(&a, "%s/pawl", s->dir).p);
+		/* others use git itself */
+		os_watch_also(s->watch, arena_printf(&a, "%s/%s", s->dir, s->prefix).p);
+		os_watch_also(s->watch, arena_printf(&a, "%s/%st", s->dir, s->prefix).p);
+	}
 	arena_free(&a);
 	return s->watch;
 }

@@ -137,6 +137,21 @@ by_hand() {
 	call 0 claim t1 --agent bob
 }
 
+@test "branch: somebody who waits sees that another program's lock is gone" {
+	call 0 init
+	call 0 create x
+	by_hand t1_lock.yaml "locked_by: ann\n"
+	"$PAWL" next --claim --wait 60s -q --agent bob >got 2>&1 &
+	soon pgrep -P $$ -f 'next --claim --wait' >/dev/null
+	sleep 0.5
+	rm -rf person
+	person
+	rm person/t1_lock.yaml
+	publish "unlock"
+	wait $!
+	same "$(head -1 got)" t1
+}
+
 @test "branch: files of others stay" {
 	call 0 init
 	by_hand README.md "hello\n"
