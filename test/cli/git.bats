@@ -146,6 +146,39 @@ over_wire() {
 	[ -e asked ]
 }
 
+# folds: with 10 refs at most, 40 tasks are made, done and some reopened, and each is found as it was left
+folds() {
+	export PAWL_STORE="$1?refs=10"
+	"$PAWL" init -q
+	seq 40 | sed 's/.*/{"title": "task &"}/' | call 0 batch add -
+	git -C "$remote" for-each-ref refs/pawl/default/t >refs
+	[ "$(wc -l <refs)" -le 10 ]
+	for i in $(seq 15); do
+		id=$("$PAWL" next --claim -q)
+		call 0 "done" "$id"
+	done
+	call 0 reopen t2 --reason again
+	git -C "$remote" for-each-ref refs/pawl/default/t >refs
+	[ "$(wc -l <refs)" -le 11 ]
+	ask 0 list --limit 100
+	is '.count == 40 and ([.tasks[].id] | unique | length == 40)'
+	is '[.tasks[] | select(.status == "Done")] | length == 14'
+	ask 0 next --claim
+	is '.task.id == "t23"'
+	git -C "$remote" rev-parse -q --verify refs/pawl/default/t/t23 # who is worked on has one
+	ask 0 log t1
+	is '[.events[].event] == ["created", "claimed", "done"]'
+	call 0 doctor
+}
+
+@test "git: the list of refs stays short, and what is folded away is still there" {
+	folds "git:$remote"
+}
+
+@test "git: the same through git itself" {
+	folds "git:file://$remote"
+}
+
 @test "git: doctor finds a ref's lock that was left behind" {
 	call 0 init --store "git:$remote"
 	call 0 create x
