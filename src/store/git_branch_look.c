@@ -9,6 +9,7 @@
 #include "store/git_branch.h"
 #include "store/task_index.h"
 
+#define UNREAD "it is too large, or no file"
 #define ANCESTRY 10000 /* how many commits of others may be on top of the last one of ours */
 
 /* A head by the name of its file, as it was at the last look. */
@@ -74,6 +75,14 @@ static bool is_kind(const git_tree_entry *e, git_object_t kind)
 	return e && git_tree_entry_type(e) == kind;
 }
 
+/* Links are others' affair. */
+static bool is_file(const git_tree_entry *e)
+{
+	git_filemode_t mode = git_tree_entry_filemode(e);
+
+	return mode == GIT_FILEMODE_BLOB || mode == GIT_FILEMODE_BLOB_EXECUTABLE;
+}
+
 /* A branch of others is not ours to write to. */
 static bool is_queue(const struct look *l)
 {
@@ -118,7 +127,7 @@ static struct git_head *known_find(const struct look *l, struct str file)
 	return k ? k->head : NULL;
 }
 
-/* 0, or 1 if it is too large or not there. */
+/* 0, or 1 if it is too large, not there or no file. */
 static int read_blob(struct look *l, const git_oid *oid, struct str *out)
 {
 	git_blob *blob = NULL;
@@ -136,7 +145,7 @@ static git_oid lock_oid(const struct look *l, const struct git_head *h)
 {
 	const git_tree_entry *e = h->lock.n ? git_tree_entry_byname(l->top, h->lock.p) : NULL;
 
-	return is_kind(e, GIT_OBJECT_BLOB) ? *git_tree_entry_id(e) : (git_oid){ 0 };
+	return e ? *git_tree_entry_id(e) : (git_oid){ 0 };
 }
 
 /* --- heads -------------------------------------------------------------------------------------- */
@@ -201,7 +210,7 @@ static void head_put(struct look *l, struct git_head *h, struct record *r)
 /* False: nobody can tell who holds it. */
 static bool add_lock(struct look *l, struct git_head *h, struct git_read *r)
 {
-	struct yaml_fault fault = { 0, STR("it is too large") };
+	struct yaml_fault fault = { 0, STR(UNREAD) };
 	struct git_lockfile lock;
 	struct str text;
 
@@ -232,7 +241,7 @@ static void task_put(struct look *l, struct git_head *h, struct git_read *r)
 
 static void task_load(struct look *l, struct str name, const git_oid *oid)
 {
-	struct yaml_fault fault = { 0, STR("it is too large") };
+	struct yaml_fault fault = { 0, STR(UNREAD) };
 	struct str file, text, key;
 	struct git_head *h;
 	struct git_read r;
@@ -310,7 +319,7 @@ static int see_folder(struct look *l, const char *folder,
 	for (size_t i = 0; i < git_tree_entrycount(t); i++) {
 		const git_tree_entry *it = git_tree_entry_byindex(t, i);
 
-		if (is_kind(it, GIT_OBJECT_BLOB))
+		if (is_file(it))
 			see(l, str_c(git_tree_entry_name(it)), git_tree_entry_id(it));
 	}
 	git_tree_free(t);

@@ -190,7 +190,16 @@ by_hand() {
 	by_hand tasks/copy.md "---\nid: t1\ntitle: copy\n---\n"
 	by_hand tasks/other.md "---\nid: ../../x\ntitle: y\n---\n"
 	head -c 40000000 /dev/zero | tr '\0' a | by_hand tasks/huge.md
+	rm -rf person
+	person
+	ln -s /etc/passwd person/tasks/t5.md
+	mkdir person/t1_lock.yaml
+	echo x >person/t1_lock.yaml/file
+	publish "a link, and a folder in the place of a lock"
+	call 40 claim t1
+	call 44 show t5
 	call 40 doctor
+	says "t1_lock.yaml: it is too large, or no file"
 	says "tasks/huge.md: it is too large"
 	says tasks/other.md
 	call 0 create fine
