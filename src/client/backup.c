@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -20,6 +21,13 @@ struct head {
 	uint8_t kind;
 	uint8_t size[8]; /* little end first */
 };
+
+static int64_t file_size(FILE *f)
+{
+	struct stat st;
+
+	return fstat(fileno(f), &st) ? 0 : st.st_size;
+}
 
 /* --- out ------------------------------------------------------------------------------------------ */
 
@@ -160,6 +168,8 @@ enum result backup_write(struct queue *q, const char *path, struct backup *out, 
 		fclose(w.file);
 	else
 		out->file = w.file;
+	if (out->file)
+		out->size = file_size(out->file);
 	if (path && (code != SUCCESS || r))
 		unlink(temp);
 	return code == SUCCESS && r ? cannot(ans, path, r, a) : code;
@@ -189,9 +199,10 @@ void backup_rewind(void *backup)
 	(void)fseek(b->file, sizeof(MAGIC "1\n") - 1, SEEK_SET);
 }
 
-/* 0, 1 if nothing more comes. */
-static int read_item(FILE *f, uint8_t *kind, struct str *bytes, struct arena *a)
+/* 0, 1 if nothing more comes. A length that the file does not have costs no memory. */
+static int read_item(struct backup *b, uint8_t *kind, struct str *bytes, struct arena *a)
 {
+	FILE *f = b->file;
 	struct head h;
 	uint64_t n = 0;
 	char *p;
@@ -202,6 +213,8 @@ static int read_item(FILE *f, uint8_t *kind, struct str *bytes, struct arena *a)
 		n |= (uint64_t)h.size[i] << (8 * i);
 	if (n > ITEM_MAX)
 		return -EBADMSG;
+	if ((int64_t)n > b->size - ftell(f))
+		return 1;
 	p = arena_alloc(a, n);
 	if (n && fread(p, n, 1, f) != 1)
 		return ferror(f) ? -EIO : 1;
@@ -244,7 +257,7 @@ int backup_next(void *backup, struct item *out, struct arena *a)
 	struct backup *b = backup;
 	struct str bytes;
 	uint8_t kind;
-	int r = read_item(b->file, &kind, &bytes, a);
+	int r = read_item(b, &kind, &bytes, a);
 
 	if (r || kind == KIND_END)
 		return r ? r : 1;
@@ -329,7 +342,7 @@ static int check_items(struct backup *b)
 		struct item it = { 0 };
 		struct str bytes = { 0 };
 		uint8_t kind = 0;
-		int r = read_item(b->file, &kind, &bytes, &mem);
+		int r = read_item(b, &kind, &bytes, &mem);
 
 		if (!r && kind == KIND_END)
 			r = read_end(b, bytes);
@@ -356,6 +369,7 @@ enum result backup_open(struct backup *b, const char *path, struct answer *ans, 
 		return answer_fail(ans, API_ERROR, arena_printf(a, "%s: %s", path, strerror(errno)),
 				   STR(""));
 	}
+	b->size = file_size(b->file);
 	code = check_first_line(b, path, ans, a);
 	if (code != SUCCESS)
 		return code;

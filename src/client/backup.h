@@ -12,6 +12,7 @@
 
 struct backup {
 	FILE *file;
+	int64_t size; /* of the file */
 	int64_t made_at, tasks;
 	size_t records, lines;
 };
