@@ -2,10 +2,9 @@
 #include "store/git_raw.h"
 
 #include <errno.h>
-#include <signal.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/os.h"
@@ -21,13 +20,21 @@ struct git_raw {
 	struct arena a; /* of the way */
 	struct git_conn conn;
 	bool changing;
-	bool ready;    /* the refs have been read from conn, and it waits for commands */
-	bool atomic;   /* its receive-pack can do all or nothing */
+	bool ready;  /* the refs have been read from conn, and it waits for commands */
+	bool atomic; /* its receive-pack can do all or nothing */
+	struct gate turn;
+	bool my_turn;
 	git_oid *made; /* objects that were written for this change */
 	size_t n_made, room;
-	pid_t left[LEFT]; /* programs that finish their own business */
-	size_t n_left;
 };
+
+/* Programs that finish their own business (hooks, a look whether to collect garbage): nobody waits for them, and those
+ * that have ended are taken note of whenever there is another one. */
+static struct {
+	pthread_mutex_t lock;
+	pid_t pid[LEFT];
+	size_t n;
+} left = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 int64_t git_net_ms(const struct git *s)
 {
@@ -36,33 +43,27 @@ int64_t git_net_ms(const struct git *s)
 
 /* --- programs that are left --------------------------------------------------------------------- */
 
-/* Those that have ended; with `ms`, the others are waited for. */
-static void reap(struct git_raw *r, int64_t ms)
+static void leave(pid_t pid)
 {
-	int64_t end = os_boot_ms() + ms;
-	size_t i = 0;
+	size_t kept = 0;
 
-	while (i < r->n_left) {
-		pid_t pid = waitpid(r->left[i], NULL, WNOHANG);
-
-		if (pid || ms < 0)
-			r->left[i] = r->left[--r->n_left];
-		else if (ms && os_boot_ms() < end)
-			nanosleep(&(struct timespec){ 0, 500000 }, NULL);
-		else
-			i++;
-	}
+	pthread_mutex_lock(&left.lock);
+	for (size_t i = 0; i < left.n; i++)
+		if (waitpid(left.pid[i], NULL, WNOHANG) == 0)
+			left.pid[kept++] = left.pid[i];
+	left.n = kept;
+	if (left.n == LEFT)
+		waitpid(left.pid[--left.n], NULL, 0);
+	left.pid[left.n++] = pid;
+	pthread_mutex_unlock(&left.lock);
 }
 
-static void hang_up(struct git_raw *r, struct git_conn *c)
+static void hang_up(struct git_conn *c)
 {
 	pid_t pid = git_conn_close(c);
 
-	if (r->n_left == LEFT)
-		reap(r, NET_MS);
-	if (pid && r->n_left < LEFT)
-		r->left[r->n_left++] = pid;
-	reap(r, 0);
+	if (pid)
+		leave(pid);
 }
 
 /* --- opening ------------------------------------------------------------------------------------ */
@@ -84,7 +85,7 @@ bool git_raw_open(struct git *s)
 	struct git_ssh_config conf = { 0 };
 	git_config *c = NULL;
 
-	*r = (struct git_raw){ 0 };
+	*r = (struct git_raw){ .turn = { .fd = -1 } };
 	git_conn_init(&r->conn, 0);
 	s->raw = r;
 	if (git_repository_config_snapshot(&c, s->repo) == 0) {
@@ -105,8 +106,8 @@ void git_raw_close(struct git *s)
 
 	if (!r)
 		return;
-	hang_up(r, &r->conn);
-	reap(r, NET_MS);
+	hang_up(&r->conn);
+	gate_close(&r->turn);
 	arena_free(&r->a);
 	free(r->made);
 	free(r);
@@ -115,12 +116,18 @@ void git_raw_close(struct git *s)
 
 void git_raw_begin(struct git *s)
 {
-	s->raw->changing = true;
+	struct git_raw *r = s->raw;
+
+	r->my_turn = r->way.kind == WAY_PATH && git_turn_take(&r->turn, r->way.path, &s->base.env);
+	r->changing = true;
 }
 
 void git_raw_end(struct git *s)
 {
-	hang_up(s->raw, &s->raw->conn);
+	if (s->raw->my_turn)
+		gate_unlock(&s->raw->turn);
+	s->raw->my_turn = false;
+	hang_up(&s->raw->conn);
 	s->raw->changing = s->raw->ready = false;
 }
 
@@ -288,7 +295,7 @@ static int fetch_beside(struct git *s, struct git_refs *refs, const struct git_r
 
 	if (rc == 0 && !all_seen(refs, seen))
 		rc = fetch(s, &c, refs, seen, a);
-	hang_up(s->raw, &c);
+	hang_up(&c);
 	return rc;
 }
 
@@ -320,7 +327,7 @@ int git_raw_list(struct git *s, struct git_refs *out, struct arena *a)
 	struct git_refs seen;
 	int rc;
 
-	hang_up(r, &r->conn);
+	hang_up(&r->conn);
 	r->ready = false;
 	r->n_made = 0;
 	rc = greet(s, r->changing ? "receive-pack" : "upload-pack", &r->conn, out, a);
@@ -333,7 +340,7 @@ int git_raw_list(struct git *s, struct git_refs *out, struct arena *a)
 		note(s, out, &seen, a);
 	r->ready = rc == 0 && r->changing;
 	if (!r->ready)
-		hang_up(r, &r->conn);
+		hang_up(&r->conn);
 	return rc;
 }
 
@@ -445,6 +452,6 @@ enum git_pushed git_raw_push(struct git *s, const struct git_move *moves, size_t
 			*why = arena_str(a, git_conn_said(&r->conn));
 	}
 	r->ready = false;
-	hang_up(r, &r->conn);
+	hang_up(&r->conn);
 	return how;
 }

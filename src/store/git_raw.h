@@ -51,6 +51,11 @@ const git_oid *git_ref_find(const struct git_refs *refs, struct str name);
 void git_refs_add(struct git_refs *refs, struct str name, const git_oid *oid, struct arena *a);
 void git_refs_sort(struct git_refs *refs);
 
+/* --- turns (git_turn.c) ------------------------------------------------------------------------- */
+
+/* Waits a little for others of this machine; true: gate_unlock() when done. */
+bool git_turn_take(struct gate *g, struct str repository, const struct store_env *env);
+
 /* --- packs (git_pack.c) ------------------------------------------------------------------------- */
 
 /* All that was written since the change began, as a pack; `out` belongs to libgit2. */

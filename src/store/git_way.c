@@ -15,6 +15,7 @@
 #include "store/git_run.h"
 
 #define GIT_PORT "9418"
+#define COLLECT 32 /* one push in so many looks whether there is garbage */
 
 /* --- which -------------------------------------------------------------------------------------- */
 
@@ -183,6 +184,10 @@ static int start(const struct git_way *w, const char *service, struct git_conn *
 		ssh_args(w, service, &g);
 	} else {
 		git_arg(&g, STR("git"));
+		if (os_boot_ms() % COLLECT) { /* now and then is enough */
+			git_arg(&g, STR("-c"));
+			git_arg(&g, STR("receive.autogc=false"));
+		}
 		git_arg(&g, str_c(service));
 		git_arg(&g, w->path);
 	}
