@@ -357,6 +357,9 @@ static enum result open_queue(struct client *c, enum store_mode mode, struct ans
 		.pass = client_pass,
 		.pass_ctx = c,
 		.impatient = c->impatient,
+		.cached = c->cached,
+		.look = { .base_ms = settings_number(&c->settings, "poll.base_delay"),
+			  .max_ms = settings_number(&c->settings, "poll.max_delay") },
 	};
 	struct queue *q;
 	enum result r;

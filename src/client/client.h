@@ -32,6 +32,7 @@ struct client {
 	int64_t timeout_ms;                           /* of every change; -1: by its kind */
 	struct keyring keyring;
 	bool impatient;      /* see struct queue_config */
+	bool cached;         /* the same */
 	struct queue *queue; /* opened by the first call that needs it */
 	struct str held
 		[TYPED_END]; /* tokens of the locks of the whole queue that this process holds */

@@ -1,6 +1,8 @@
 #include "cmd/command.h"
 
+#include "base/os.h"
 #include "base/text.h"
+#include "base/when.h"
 
 static size_t word_length(const char *name)
 {
@@ -134,10 +136,42 @@ enum result run_fail(struct session *s, enum result code, struct str message, st
 	return run_answer(&ans, s->arena, out);
 }
 
+void cached_begin(struct session *s, const struct args *a)
+{
+	if (!a->cached)
+		return;
+	client_close(&s->client);
+	s->client.cached = true;
+}
+
+void cached_end(struct session *s, const struct args *a, json_t *o)
+{
+	int64_t at = a->cached && s->client.queue ? queue_as_of(s->client.queue) : 0;
+	int64_t age = os_wall_ms() - at;
+
+	if (!a->cached)
+		return;
+	client_close(&s->client);
+	s->client.cached = false;
+	if (!at)
+		return;
+	age = age > 0 ? age : 0;
+	json_object_set_new(o, "as_of", json_string(when_text(s->client.arena, at).p));
+	json_object_set_new(o, "cached_age_ms", json_integer(age));
+	if (s->note)
+		s->note(s, arena_printf(s->client.arena,
+					"as it was %.*s ago; without --cached the server is asked",
+					STRF(duration_text(s->client.arena, age))));
+}
+
 enum result run_op(struct session *s, struct args *a, json_t **out)
 {
 	struct answer ans = { 0 };
+	enum result code;
 
+	cached_begin(s, a);
 	client_call(&s->client, &a->rq, &ans);
-	return run_answer(&ans, s->client.arena, out);
+	code = run_answer(&ans, s->client.arena, out);
+	cached_end(s, a, *out);
+	return code;
 }

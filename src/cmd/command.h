@@ -63,7 +63,7 @@ struct data_args {
 /* Where values go: the request itself, and what only the command is told. */
 struct args {
 	struct request rq;
-	int64_t claim, wait, follow, fix, user, pid, max_hold, release_on_exit;
+	int64_t claim, wait, cached, follow, fix, user, pid, max_hold, release_on_exit;
 	int64_t next, loop, jobs, grace, hooks, remove, yes;
 	struct str shell, key, value, event, on_success, on_failure, profile;
 	struct strs words;
@@ -106,6 +106,9 @@ struct param {
 	PARAM(reason, "reason", P_TEXT, .letter = 'r', .flags = (extra), .help = (text))
 #define PARAM_SUMMARY(extra, text) \
 	PARAM(summary, "summary", P_TEXT, .letter = 's', .flags = (extra), .help = (text))
+#define PARAM_CACHED                                         \
+	LOCAL(cached, "cached", P_FLAG, .flags = P_TERMINAL, \
+	      .help = "from what this clone has fetched last, without asking the server (git)")
 #define PARAM_TTL(otherwise)                                             \
 	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = (otherwise), \
 	      .help = "how long the lock holds without a heartbeat")
@@ -216,6 +219,9 @@ const char *command_nearest(const char *prefix, const char *word, struct arena *
 
 /* Sends the request and answers with answer_json(). */
 enum result run_op(struct session *s, struct args *a, json_t **out);
+/* Around a call with --cached: afterwards the object says how old its knowledge is. */
+void cached_begin(struct session *s, const struct args *a);
+void cached_end(struct session *s, const struct args *a, json_t *o);
 /* The same for what can have a --pid: with when that process began, and where. */
 enum result run_for_pid(struct session *s, struct args *a, json_t **out);
 /* The object of an answer that was made here. */

@@ -12,14 +12,15 @@ static const struct param params[] = {
 	      .help = "only tasks with this in their texts"),
 	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "100",
 	      .help = "at most so many; 0: all"),
+	PARAM_CACHED,
 	{ 0 }
 };
 
-#define LIMIT (sizeof(params) / sizeof(params[0]) - 2) /* the only one that is no filter */
+#define LIMIT (sizeof(params) / sizeof(params[0]) - 3) /* from here on they are no filters */
 
 static enum result run(struct session *s, struct args *a, json_t **out)
 {
-	bool all = !(a->seen & ~(UINT64_C(1) << LIMIT));
+	bool all = !(a->seen & ((UINT64_C(1) << LIMIT) - 1));
 	enum result code;
 
 	if (!HAS(&a->rq, limit))
@@ -40,7 +41,7 @@ const struct command cmd_list = {
 	.example = "pawl list --status ready,blocked --label bug\n"
 		   "pawl list --holder alice --json",
 	.see = "find, show, status, next",
-	.gives = "tasks count total",
+	.gives = "tasks count total as_of cached_age_ms",
 	.params = params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_LIST,

@@ -141,6 +141,7 @@ static const struct param list_params[] = { PARAM(holder, "holder", P_NAME,
 						  .help = "only those of this agent"),
 					    PARAM(limit, "limit", P_INT, .letter = 'n',
 						  .def = "100", .help = "at most so many; 0: all"),
+					    PARAM_CACHED,
 					    { 0 } };
 
 static enum result run_list(struct session *s, struct args *a, json_t **out)
@@ -198,7 +199,7 @@ const struct command cmd_lock_list = {
 	.summary = "all locks, also those that ran out",
 	.example = "pawl lock list",
 	.see = "lock status, lock cleanup, status",
-	.gives = "locks count total",
+	.gives = "locks count total as_of cached_age_ms",
 	.params = list_params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_LOCKS,

@@ -15,6 +15,7 @@ static const struct param params[] = {
 	PARAM(label, "label", P_NAME, .letter = 'l', .help = "only tasks with this label"),
 	PARAM(class_rank, "class", P_CLASS, .letter = 'c', .help = "only tasks of this class"),
 	PARAM(type, "type", P_NAME, .help = "only tasks of this type"),
+	PARAM_CACHED,
 	{ 0 }
 };
 
@@ -79,6 +80,8 @@ static const char *misuse(const struct args *a)
 		return "--explain changes nothing, so it does not go with --claim";
 	if (a->rq.explain && a->wait)
 		return "--explain does not go with --wait";
+	if (a->cached && (a->claim || a->wait))
+		return "--cached shows what was known, so it goes with neither --claim nor --wait";
 	return NULL;
 }
 
@@ -93,7 +96,9 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	a->rq.op = a->claim ? OP_TAKE : OP_NEXT;
 	if (a->rq.explain && !HAS(&a->rq, limit))
 		GIVE(&a->rq, limit, a->global.quiet ? 0 : 100);
+	cached_begin(s, a);
 	code = first_look(s, &a->rq, out, &due);
+	cached_end(s, a, *out);
 	while (code == NO_TASKS && (left = end - os_boot_ms()) > 0) {
 		wait_for_change(s, left, due);
 		json_decref(*out);
@@ -119,7 +124,7 @@ const struct command cmd_next = {
 		"it: the answer is the whole brief and a lock, renewed while you are connected. Without claim it only shows. "
 		"NO_TASKS is no error: nothing is eligible now; wait=30 waits for work. held lists what you hold already.",
 	.gives =
-		"task lock candidates count total held parent waits_for comments came_back call_next",
+		"task lock candidates count total held as_of cached_age_ms parent waits_for comments came_back call_next",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_NEXT,

@@ -1,6 +1,6 @@
 #include "cmd/command.h"
 
-static const struct param params[] = { PARAM_ID("task to show"), { 0 } };
+static const struct param params[] = { PARAM_ID("task to show"), PARAM_CACHED, { 0 } };
 
 /* Whoever reads the comments need not ask whether there are any. */
 static enum result run(struct session *s, struct args *a, json_t **out)
@@ -20,7 +20,7 @@ const struct command cmd_show = {
 	.see = "list, log, status",
 	.model =
 		"Everything about one task with its comments and who holds it until when. Changes nothing.",
-	.gives = "task comments",
+	.gives = "task comments as_of cached_age_ms",
 	.params = params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_SHOW,

@@ -29,6 +29,7 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 		.timeout_ms = config->timeout_ms,
 		.backoff = config->backoff,
 		.counting = config->counting,
+		.cached = config->cached,
 		.relaxed = config->relaxed,
 		.relay = config->alone ? NULL : &queue_relay,
 		.wall = config->wall,
@@ -39,6 +40,7 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 	*q = (struct queue){ .policy = config->policy,
 			     .pass = config->pass,
 			     .pass_ctx = config->pass_ctx,
+			     .look = config->look,
 			     .impatient = config->impatient };
 	env.queue = arena_str(&q->arena, config->name);
 	env.who = arena_str(&q->arena, config->who);
@@ -65,6 +67,15 @@ void queue_close(struct queue *q)
 void queue_patience(struct queue *q, int64_t timeout_ms)
 {
 	store_patience(q->store, timeout_ms);
+}
+
+int64_t queue_as_of(const struct queue *q)
+{
+	const struct store *s = q->store;
+
+	while (s->inner)
+		s = s->inner;
+	return s->env.as_of;
 }
 
 int64_t queue_now(struct queue *q)
@@ -421,13 +432,24 @@ void queue_woken(struct queue *q)
 	q->store->ops->wake_clear(q->store);
 }
 
+/* Who looks in vain looks less often. */
+static int64_t look_pause(struct queue *q, int64_t ms)
+{
+	struct backoff *b = &q->look;
+
+	b->base_ms = b->base_ms ? b->base_ms : QUEUE_LOOK_MS;
+	b->max_ms = b->max_ms ? b->max_ms : QUEUE_LOOK_MAX_MS;
+	b->deadline = ms;
+	return backoff_next(b, 0);
+}
+
 void queue_wait(struct queue *q, int64_t ms)
 {
 	int fd = queue_wake_fd(q);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
-	if (fd < 0 && ms > QUEUE_LOOK_MS)
-		ms = QUEUE_LOOK_MS;
+	if (fd < 0)
+		ms = look_pause(q, ms);
 	if (poll(&p, fd >= 0, (int)(ms > 60000 ? 60000 : ms)) > 0)
 		queue_woken(q);
 }

@@ -30,6 +30,8 @@ struct queue_config {
 	 * it has none. NULL: it never has one. */
 	struct str (*pass)(void *ctx, enum typed kind, struct arena *a);
 	void *pass_ctx;
+	bool cached;         /* as in struct store_env */
+	struct backoff look; /* where nobody wakes who waits: the pauses between two looks */
 	bool impatient; /* another's lock of the whole queue is told at once: the caller comes again */
 	int64_t (*wall)(void), (*boot)(void); /* as in struct store_env */
 };
@@ -56,9 +58,12 @@ void queue_wait(struct queue *q, int64_t ms);
 int queue_wake_fd(struct queue *q);
 void queue_woken(struct queue *q);
 #define QUEUE_LOOK_MS 250
+#define QUEUE_LOOK_MAX_MS 5000
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a);
 int64_t queue_now(struct queue *q);
+/* What is read was known then, by the wall clock; 0: it is as it is. */
+int64_t queue_as_of(const struct queue *q);
 /* What was counted at the queue's place by all processes. false: nothing is, or can be. */
 bool queue_health(struct queue *q, struct health *out);
 /* The names of all queues of its store, as far as that can tell. */

@@ -20,6 +20,7 @@ struct queue {
 	struct str (*pass)(void *ctx, enum typed kind, struct arena *a);
 	void *pass_ctx;
 	bool impatient;
+	struct backoff look;
 	struct arena arena; /* what the store was told */
 };
 

@@ -34,6 +34,13 @@ int git_absent(struct git *s)
 	hint = arena_printf(&a, "pawl init%s%s --store %s", name.n ? " --queue " : "",
 			    name.n ? store_word(&a, name).p : "", store_word(&a, uri).p)
 		       .p;
+	if (s->lane == &git_lane_wire && git_seen_before(s))
+		hint = arena_printf(&a,
+				    "it was there: git -C %s push %s %s%s:%s%s brings it back; %s",
+				    store_word(&a, str_c(s->local)).p,
+				    store_word(&a, str_c(s->remote)).p, s->seen, git_main_ref(s).p,
+				    s->prefix, git_main_ref(s).p, hint)
+			       .p;
 	(void)str_cut_prefix(&uri, STR("git:"));
 	rc = store_fail(&s->base.env, STORE_ABSENT, hint, "there is no queue%s%.*s%s in %.*s",
 			name.n ? " '" : "", STRF(name), name.n ? "'" : "", STRF(uri));

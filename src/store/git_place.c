@@ -85,6 +85,8 @@ static const char *remote_fault(struct str text)
 		return "names a helper program: only git's own transports are used";
 	if (is_url(text) && !known_scheme(text))
 		return "is a URL of a kind that is not used";
+	if (find(text, STR("://-")) < text.n)
+		return "names a host that begins with '-', as an option would";
 	return NULL;
 }
 

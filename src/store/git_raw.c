@@ -120,6 +120,12 @@ void git_raw_begin(struct git *s)
 
 	r->my_turn = r->way.kind == WAY_PATH && git_turn_take(&r->turn, r->way.path, &s->base.env);
 	r->changing = true;
+	r->n_made = 0;
+}
+
+void git_raw_forget(struct git *s)
+{
+	s->raw->n_made = 0;
 }
 
 void git_raw_end(struct git *s)
@@ -329,15 +335,14 @@ int git_raw_list(struct git *s, struct git_refs *out, struct arena *a)
 
 	hang_up(&r->conn);
 	r->ready = false;
-	r->n_made = 0;
 	rc = greet(s, r->changing ? "receive-pack" : "upload-pack", &r->conn, out, a);
 	if (rc == 0)
 		rc = git_seen_list(s, &seen, a);
 	if (rc == 0 && !all_seen(out, &seen))
 		rc = r->changing ? fetch_beside(s, out, &seen, a)
 				 : fetch(s, &r->conn, out, &seen, a);
-	if (rc == 0)
-		note(s, out, &seen, a);
+	if (rc == 0 && git_ref_find(out, git_main_ref(s)))
+		note(s, out, &seen, a); /* else what was seen is what is left of the queue */
 	r->ready = rc == 0 && r->changing;
 	if (!r->ready)
 		hang_up(&r->conn);

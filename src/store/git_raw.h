@@ -27,6 +27,8 @@ void git_raw_close(struct git *s);
 void git_raw_begin(struct git *s);
 void git_raw_end(struct git *s);
 int git_raw_list(struct git *s, struct git_refs *out, struct arena *a);
+/* What was written so far need not be sent any more. */
+void git_raw_forget(struct git *s);
 /* `why`: in `a`, what the server said. */
 enum git_pushed git_raw_push(struct git *s, const struct git_move *moves, size_t n, bool atomic,
 			     struct str *why, struct arena *a);
@@ -43,6 +45,8 @@ int git_unreachable(struct git *s, int rc, struct str text);
 int git_seen_list(struct git *s, struct git_refs *out, struct arena *a);
 /* Each from what was known to what is; where another process knows more, that stays. */
 void git_seen_note(struct git *s, const struct git_move *moves, size_t n);
+/* The ref without which there is no queue. */
+struct str git_main_ref(const struct git *s);
 /* Was there a queue when this clone last looked? */
 bool git_seen_before(struct git *s);
 /* All of them have been seen just now. */

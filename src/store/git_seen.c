@@ -55,11 +55,16 @@ int git_seen_list(struct git *s, struct git_refs *out, struct arena *a)
 	return 0;
 }
 
+struct str git_main_ref(const struct git *s)
+{
+	return s->only ? str_c(s->only) : GIT_BASE;
+}
+
 bool git_seen_before(struct git *s)
 {
 	struct arena a = { 0 };
 	git_oid oid;
-	const char *name = arena_printf(&a, "%s%s", s->seen, s->only ? s->only : GIT_BASE.p).p;
+	const char *name = arena_printf(&a, "%s%s", s->seen, git_main_ref(s).p).p;
 	bool seen = git_reference_name_to_id(&oid, s->repo, name) == 0;
 
 	arena_free(&a);

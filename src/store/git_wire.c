@@ -99,6 +99,19 @@ static int make_remote(struct git *s)
 	return rc ? git_fail(s, STORE_IO, "cannot be made") : 0;
 }
 
+/* Nobody is asked: what was fetched last has to do. */
+static int use_seen(struct git *s)
+{
+	struct stat st;
+
+	if (!git_seen_before(s) || fstat(s->gate.fd, &st))
+		return store_fail(&s->base.env, STORE_UNREACHABLE, "run it without --cached once",
+				  "nothing of %s was fetched here before", s->remote);
+	s->base.env.as_of = st.st_mtim.tv_sec * INT64_C(1000) + st.st_mtim.tv_nsec / 1000000;
+	s->no_fetch = true;
+	return 0;
+}
+
 int git_wire_open(struct git *s)
 {
 	struct arena a = { 0 };
@@ -122,6 +135,8 @@ int git_wire_open(struct git *s)
 		rc = open_gate(s, name, &a);
 	if (rc == 0)
 		git_raw_open(s);
+	if (rc == 0 && s->base.env.cached)
+		rc = use_seen(s);
 	arena_free(&a);
 	return rc;
 }
@@ -389,6 +404,8 @@ static int wire_push(struct git *s, const struct git_move *moves, size_t n)
 	} while (rc == 2);
 	if (rc == 0)
 		git_seen_note(s, moves, n);
+	if (s->raw)
+		git_raw_forget(s);
 	arena_free(&p.a);
 	return rc;
 }
@@ -407,6 +424,7 @@ static void wire_drop(struct git *s, const struct git_move *moves, size_t n)
 
 static int wire_begin(struct git *s)
 {
+	s->no_fetch = false;
 	if (s->raw)
 		git_raw_begin(s);
 	return 0;

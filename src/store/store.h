@@ -46,7 +46,7 @@ const char *store_fault_name(int fault); /* "busy" */
 struct store_error {
 	int fault;    /* enum store_fault */
 	char applied; /* 'n' or '?' */
-	char text[400], hint[300];
+	char text[400], hint[600];
 };
 
 /* --- records ------------------------------------------------------------------------------------ */
@@ -213,6 +213,8 @@ struct store_env {
 	struct backoff
 		backoff; /* for a store that has to try again; deadline and made are its own */
 	bool counting;   /* adds to counts() */
+	bool cached;     /* what this machine knows already is good enough for reading */
+	int64_t as_of;   /* out: when it was known, by the wall clock; 0: it is read where it is */
 	bool relaxed;    /* durability = normal: survives kill -9, not loss of power */
 	struct str who;  /* shown to others that wait for us */
 	const struct relay *relay; /* NULL: changes are run by those who make them */

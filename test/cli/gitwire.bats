@@ -1,0 +1,199 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016 # hooks are written with their variables
+# git: on a repository that is not a path: what it costs, what is known without asking, and what strangers do to it.
+
+load common
+
+setup() {
+	fresh
+	export XDG_CACHE_HOME=$HOME/cache GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t
+	remote=$BATS_TEST_TMPDIR/queue.git
+	git init -q --bare "$remote"
+	export PAWL_STORE=git:file://$remote
+	"$PAWL" init -q
+	"$PAWL" create one -q
+	"$PAWL" create two -q
+}
+
+# counted CODE ARG...: as call; then `processes NAME` is how many of the git programs of that name it started
+counted() {
+	rm -rf trace
+	mkdir trace
+	GIT_TRACE2_EVENT=$PWD/trace call "$@"
+}
+
+processes() {
+	grep -rhc "\"event\":\"start\".*\"argv\":\[\"[^\"]*git\",\(\"-c\",\"[^\"]*\",\)*\"$1\"" trace | awk '{ n += $1 } END { print n + 0 }'
+}
+
+# elsewhere ARG...: pawl in another clone
+elsewhere() {
+	XDG_CACHE_HOME=$HOME/elsewhere "$PAWL" "$@"
+}
+
+@test "gitwire: a claim is one connection and at most five processes of git, whoever claims first" {
+	counted 0 claim t1
+	same "$(processes receive-pack)" 1
+	same "$(processes upload-pack)" 0
+	[ "$(processes '[a-z-]*')" -le 5 ]
+	counted 0 next --claim
+	same "$(processes receive-pack) $(processes upload-pack)" "1 0"
+	counted 0 list
+	same "$(processes receive-pack) $(processes upload-pack)" "0 1"
+	counted 0 done t1
+	same "$(processes receive-pack) $(processes upload-pack)" "1 0"
+}
+
+@test "gitwire: what another clone did is fetched beside, in the same claim" {
+	elsewhere claim t1 -q --agent other
+	counted 20 claim t1
+	complains other
+	same "$(processes receive-pack) $(processes upload-pack)" "1 1"
+	elsewhere done t1 -q --agent other
+	counted 0 claim t2
+	same "$(processes receive-pack) $(processes upload-pack)" "1 1"
+}
+
+@test "gitwire: a claim does not move the base, so that claims of different tasks do not meet" {
+	before=$(git -C "$remote" rev-parse refs/pawl/default/base)
+	call 0 claim t1
+	call 0 claim t2
+	same "$(git -C "$remote" rev-parse refs/pawl/default/base)" "$before"
+}
+
+@test "gitwire: --cached asks nobody and says how old it is; without it a dead remote is an error" {
+	call 0 list
+	elsewhere create three -q
+	mv "$remote" "$remote.away"
+	call 30 list
+	counted 0 list --cached
+	same "$(processes '[a-z-]*')" 0
+	says one
+	complains ago
+	ask 0 list --cached
+	is '.count == 2 and .cached_age_ms >= 0 and (.as_of | endswith("Z"))'
+	ask 0 next --cached
+	is '.task.id == "t1" and .as_of'
+	ask 0 show t2 --cached
+	is '.task.title == "two" and .as_of'
+	ask 0 lock list --cached
+	is '.count == 0 and .as_of'
+	call 2 next --cached --claim
+	mv "$remote.away" "$remote"
+	ask 0 list --cached
+	is '.count == 2'
+	ask 0 list
+	is '.count == 3 and (has("as_of") | not)'
+	XDG_CACHE_HOME=$HOME/never call 30 list --cached
+	complains "without --cached"
+	PAWL_STORE=sqlite:$work/q.db "$PAWL" init -q
+	PAWL_STORE=sqlite:$work/q.db ask 0 list --cached
+	is 'has("as_of") | not'
+}
+
+@test "gitwire: --wait looks less and less often, within what is set" {
+	call 0 claim t1
+	call 0 claim t2
+	call 0 config set poll.base_delay 200ms
+	counted 10 next --claim --wait 3s
+	n=$(processes receive-pack)
+	[ "$n" -ge 2 ]
+	[ "$n" -le 6 ]
+	elsewhere create three -q
+	ask 0 next --claim --wait 30s
+	is '.task.id == "t3"'
+}
+
+@test "gitwire: what a server does not know anything about is never free" {
+	call 0 claim t1
+	printf '#!/bin/sh\nkill -9 $PPID\n' >"$remote/hooks/pre-receive"
+	chmod +x "$remote/hooks/pre-receive"
+	call 30 claim t2 --timeout 500ms
+	complains "cannot be reached"
+	rm "$remote/hooks/pre-receive"
+	call 0 claim t2
+}
+
+@test "gitwire: an answer that was lost is found as one's own" {
+	printf '#!/bin/sh\nkill -9 $PPID\n' >"$remote/hooks/post-update"
+	chmod +x "$remote/hooks/post-update"
+	printf '#!/bin/sh\n[ "$1" != committed ] || kill -9 $PPID\n' >"$remote/hooks/reference-transaction"
+	chmod +x "$remote/hooks/reference-transaction"
+	ask 0 claim t1
+	is '.lock.fence == 1 and (.repeated | not)'
+	ask 0 create three
+	is '.task.id == "t3"'
+	rm "$remote"/hooks/*
+	ask 0 list
+	is '.count == 3'
+	ask 0 log t1
+	is '[.events[] | select(.event == "claimed")] | length == 1'
+}
+
+@test "gitwire: a stranger's forced push is named, others go on, and the task comes back with its commit" {
+	good=$(git -C "$remote" rev-parse refs/pawl/default/t/t1)
+	bad=$(git -C "$remote" commit-tree -m junk "$(git -C "$remote" mktree </dev/null)")
+	git -C "$remote" update-ref refs/pawl/default/t/t1 "$bad"
+	call 40 claim t1
+	complains t1 doctor
+	call 0 claim t2
+	call 40 doctor
+	says "update-ref"
+	git -C "$remote" update-ref refs/pawl/default/t/t1 "$good"
+	call 0 claim t1
+}
+
+@test "gitwire: a deleted base is no queue, and the last one that was fetched brings all of it back" {
+	call 0 claim t1
+	git -C "$remote" update-ref -d refs/pawl/default/base
+	call 40 list
+	complains "pawl init" "brings it back"
+	call 40 claim t2
+	call 40 doctor
+	says refs/pawl-seen
+	"$PAWL" list 2>&1 | sed -n 's/.*it was there: \(.*\) brings it back.*/\1/p' >cure
+	sh -e cure
+	ask 0 list
+	is '.count == 2'
+	call 0 heartbeat t1
+}
+
+@test "gitwire: a task's ref that was deleted comes back from what was fetched" {
+	call 0 claim t1
+	git -C "$remote" update-ref -d refs/pawl/default/t/t1
+	ask 0 list --cached
+	is '.count == 2'
+	cache=$(echo "$XDG_CACHE_HOME"/pawl/git/*.git)
+	kept=$(git -C "$cache" for-each-ref --format='%(refname)' refs/pawl-seen | grep '/t/t1$')
+	git -C "$cache" push -q "$remote" "$kept:refs/pawl/default/t/t1"
+	call 0 heartbeat t1
+}
+
+@test "gitwire: remotes that are options, helpers or worse are refused, and nothing is run" {
+	local bad
+	git init -q clone
+	cd clone
+	for bad in '--upload-pack=touch /tmp/pawl-was-here' '-oProxyCommand=touch' 'ext::touch pawned' 'fd::7' 'ssh://-oProxyCommand=x/y' \
+		'git://-x/y' "-x:y"; do
+		call 40 list --store "git:$bad"
+		git config remote.evil.url "$bad"
+		call 40 list --store git:evil
+	done
+	for bad in 'a..b' 'a b' '-x' 'refs/heads/../x' 'x.lock' 'a~1'; do
+		call 40 list --store "git:file://$remote#$bad"
+	done
+	[ ! -e pawned ]
+	[ ! -e /tmp/pawl-was-here ]
+}
+
+@test "gitwire: a huge blob in a ref of the queue is no record, and others are not affected" {
+	blob=$(head -c 40000000 /dev/zero | git -C "$remote" hash-object -w --stdin)
+	tree=$(printf '100644 blob %s\ttask.json\n' "$blob" | git -C "$remote" mktree)
+	good=$(git -C "$remote" rev-parse refs/pawl/default/t/t1)
+	git -C "$remote" cat-file commit "$good" | sed "s/^tree .*/tree $tree/" >commit
+	git -C "$remote" update-ref refs/pawl/default/t/t1 "$(git -C "$remote" hash-object -w -t commit "$PWD/commit")"
+	call 40 show t1
+	call 0 claim t2
+	git -C "$remote" update-ref refs/pawl/default/t/t1 "$good"
+	call 0 show t1
+}
