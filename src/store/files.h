@@ -20,6 +20,7 @@
 #include "store/localclock.h"
 #include "store/store.h"
 
+#define FILES_SETTLED 200 /* ms after which a mtime tells a file from a later writing of it */
 #define FILES_TEXT_MAX (16u << 20) /* of one task's file */
 #define FILES_STATE_MAX (UINT64_C(1) << 32)
 #define FILES_FORMAT 1
@@ -236,6 +237,7 @@ struct found {
 	int64_t mtime; /* ms */
 };
 
+int64_t files_nanoseconds(const struct stat *st); /* of its mtime */
 struct stamp files_stamp(const struct stat *st);
 /* Is the content still `a`'s for certain? As far as can be told? */
 bool files_stamp_eq(const struct stamp *a, const struct stamp *b);
