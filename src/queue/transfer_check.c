@@ -1,0 +1,76 @@
+/* What is wrong with a task that comes in, as far as can be said without the queue. */
+#include "queue/transfer.h"
+
+static void give_str(struct request *rq, enum arg arg, struct str s)
+{
+	if (!s.n)
+		return;
+	*(struct str *)arg_at(rq, arg) = s;
+	rq->has |= UINT64_C(1) << arg;
+}
+
+static void give_strs(struct request *rq, enum arg arg, struct strs list)
+{
+	if (!list.n)
+		return;
+	*(struct strs *)arg_at(rq, arg) = list;
+	rq->has |= UINT64_C(1) << arg;
+}
+
+/* The rules for fields are those of the calls that set them. */
+static const char *fields_fault(const struct task *t, struct arena *a)
+{
+	struct request rq = { .op = OP_CREATE };
+	static const struct policy none;
+
+	give_str(&rq, ARG_id, t->id);
+	give_str(&rq, ARG_title, t->title);
+	give_str(&rq, ARG_description, t->description);
+	give_str(&rq, ARG_acceptance, t->acceptance);
+	give_str(&rq, ARG_type, t->type);
+	give_str(&rq, ARG_effort, t->effort);
+	give_str(&rq, ARG_parent, t->parent);
+	give_str(&rq, ARG_extra, t->extra);
+	give_str(&rq, ARG_agent, t->assignee.n ? t->assignee : STR("x"));
+	give_str(&rq, ARG_run, t->run);
+	give_str(&rq, ARG_reason, t->blocker_reason);
+	give_str(&rq, ARG_unblock_action, t->unblock_action);
+	give_str(&rq, ARG_summary, t->summary);
+	give_strs(&rq, ARG_labels, t->labels);
+	give_strs(&rq, ARG_depends, t->depends);
+	GIVE(&rq, priority, t->priority);
+	return request_fault(&rq, &none, a);
+}
+
+static bool numbers_good(const struct task *t)
+{
+	const int64_t all[] = { t->attempts,   t->abandoned,  t->fence,      t->version,
+				t->created_at, t->updated_at, t->started_at, t->first_started_at,
+				t->done_at,    t->due,        t->not_before, t->next_check,
+				t->archived_at };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (all[i] < 0 || all[i] > INT64_C(1) << 60)
+			return false;
+	return true;
+}
+
+const char *parcel_fault(const struct parcel *p, struct arena *a)
+{
+	const char *fault = p->task.id.n ? fields_fault(&p->task, a) : "it has no id";
+
+	if (!fault && !numbers_good(&p->task))
+		fault = "a number or time of it is out of range";
+	for (size_t i = 0; !fault && i < p->n_comments; i++) {
+		struct request rq = { .op = OP_COMMENT };
+		const struct event *c = &p->comments[i];
+		static const struct policy none;
+
+		give_str(&rq, ARG_id, p->task.id);
+		give_str(&rq, ARG_agent, c->agent.n ? c->agent : STR("x"));
+		give_str(&rq, ARG_run, c->run);
+		give_str(&rq, ARG_text, c->text);
+		fault = request_fault(&rq, &none, a);
+	}
+	return fault;
+}
