@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/fs.h"
+#include "base/os.h"
 #include "base/secret.h"
+#include "base/when.h"
 #include "client/queue_lock.h"
 
 /* What one call has to do with the keyring. */
@@ -100,7 +103,7 @@ enum result client_token(struct client *c, struct str task, struct str said, str
 	struct keys k = { .pending.fd = -1 };
 	enum result r;
 
-	GIVE(&rq, id, task);
+	GIVE(&rq, id, c->queue && queue_locks_only(c->queue) ? id_numbered(c->arena, task) : task);
 	if (said.n)
 		GIVE(&rq, token, said);
 	r = named_tokens(c, &rq, ans);
@@ -293,9 +296,22 @@ static void settle(struct client *c, const struct request *rq, struct keys *k, s
 		ans->hint = contested_hint();
 }
 
+/* 109 is t109. */
+static void number_ids(struct client *c, struct request *rq)
+{
+	rq->id = id_numbered(c->arena, rq->id);
+	rq->parent = id_numbered(c->arena, rq->parent);
+	rq->depends = arena_strs(c->arena, rq->depends);
+	for (size_t i = 0; i < rq->depends.n; i++)
+		rq->depends.v[i] = id_numbered(c->arena, rq->depends.v[i]);
+}
+
 static struct request signed_by(struct client *c, const struct request *rq)
 {
 	struct request full = *rq;
+
+	if (queue_locks_only(c->queue))
+		number_ids(c, &full);
 
 	if (!HAS(rq, agent))
 		GIVE(&full, agent, c->agent);
@@ -332,16 +348,54 @@ size_t client_call_all(struct client *c, const struct request *rqs, struct answe
 	return failed;
 }
 
+#define TIDY_MS 60000
+
+/* Was it done within the last minute, by anybody of this user? If not, it is now. */
+static bool is_tidy(struct client *c)
+{
+	int64_t now = os_wall_ms(), last;
+	struct str text;
+	char *path;
+
+	if (keyring_folder(&c->keyring))
+		return true;
+	path = fs_join(
+		c->arena, str_c(c->keyring.dir),
+		arena_printf(c->arena, "%.*s.tidy", STRF(hash_hex(c->arena, c->keyring.queue))));
+	if (fs_read(c->arena, path, 64, &text) == 0 && str_to_i64(str_trim(text), &last) &&
+	    last <= now && now - last < TIDY_MS)
+		return true;
+	return fs_write_atomic(path, arena_printf(c->arena, "%lld\n", (long long)now), 0600) != 0;
+}
+
+/* Locks of tasks that have ended go before work is looked for, where others leave them behind. */
+static void tidy(struct client *c)
+{
+	struct request rq = { .op = OP_LOCK_CLEANUP };
+	struct answer ignored = { 0 };
+
+	if (c->cached || !queue_locks_only(c->queue) || is_tidy(c) ||
+	    client_open(c, STORE_WRITE, &ignored) != SUCCESS)
+		return;
+	GIVE(&rq, older_than, WHEN_MAX);
+	rq = signed_by(c, &rq);
+	queue_patience(c->queue, client_timeout(c, 0));
+	queue_call(c->queue, &rq, &ignored, c->arena);
+}
+
 void client_call(struct client *c, const struct request *rq, struct answer *ans)
 {
 	enum store_mode mode = op_flags(rq->op) & OP_READS ? STORE_READ : STORE_WRITE;
-	struct request full = signed_by(c, rq);
 	struct keys k = { .pending.fd = -1 };
+	struct request full;
 
 	*ans = (struct answer){ 0 };
 	c->keyring.arena = c->arena;
 	if (client_open(c, mode, ans) != SUCCESS)
 		return;
+	if (rq->op == OP_TAKE || rq->op == OP_CLAIM || rq->op == OP_NEXT)
+		tidy(c);
+	full = signed_by(c, rq);
 	if (complete(c, &full, &k, ans) != SUCCESS)
 		return;
 	queue_patience(c->queue, client_timeout(c, op_flags(rq->op)));

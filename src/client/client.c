@@ -209,6 +209,18 @@ static bool in_files(const struct client *c)
 	return uri_parse(without_wrappers(c->uri), &u) == 0 && str_is(u.scheme, "files");
 }
 
+static bool is_default(const struct client *c, const char *name)
+{
+	return str_is(settings_get(&c->settings, name)->origin, "default");
+}
+
+/* Others who lock there never look at an end: so ours is as far away as may be, unless somebody has said it. */
+static void lone_leases(struct client *c, const struct policy *p, struct queue *q)
+{
+	queue_leases(q, is_default(c, "lease") ? p->lease_max : p->lease,
+		     is_default(c, "lock.ttl") ? p->lease_max : p->lock_ttl);
+}
+
 /* As the protocol of such folders has it. */
 static void store_defaults(struct client *c)
 {
@@ -341,6 +353,14 @@ static enum result make_place(struct client *c, struct answer *ans)
 	return SUCCESS;
 }
 
+static enum result no_status_to_write(struct answer *ans)
+{
+	return answer_fail(ans, USAGE,
+			   STR("--write-status is for branches of lock files, whose tasks are "
+			       "Markdown files of the work tree"),
+			   STR("without it: this queue keeps the status itself"));
+}
+
 static enum result open_queue(struct client *c, enum store_mode mode, struct answer *ans)
 {
 	struct queue_config config = {
@@ -352,6 +372,7 @@ static enum result open_queue(struct client *c, enum store_mode mode, struct ans
 			     .attempts = settings_number(&c->settings, "retry.max_attempts") },
 		.counting = str_is(settings_text(&c->settings, "health.monitoring"), "on"),
 		.relaxed = str_is(settings_text(&c->settings, "durability"), "normal"),
+		.write_status = c->write_status,
 		.alone = str_is(settings_text(&c->settings, "combine"), "off"),
 		.who = arena_printf(c->arena, "%.*s on %.*s", STRF(c->agent), STRF(c->host)),
 		.pass = client_pass,
@@ -372,6 +393,12 @@ static enum result open_queue(struct client *c, enum store_mode mode, struct ans
 			ans->applied = 'n';
 		return r;
 	}
+	if (c->write_status && !queue_locks_only(q)) {
+		queue_close(q);
+		return no_status_to_write(ans);
+	}
+	if (queue_locks_only(q))
+		lone_leases(c, &config.policy, q);
 	client_close(c);
 	c->queue = q;
 	c->mode = mode;
@@ -388,6 +415,11 @@ enum result client_open(struct client *c, enum store_mode mode, struct answer *a
 		r = mode == STORE_CREATE && !c->place.pawl_dir ? make_place(c, ans)
 							       : no_queue(c, ans);
 	return r == SUCCESS ? open_queue(c, mode, ans) : r;
+}
+
+enum result client_make(struct client *c, struct answer *ans)
+{
+	return client_open(c, c->uri.n ? STORE_CREATE : STORE_WRITE, ans);
 }
 
 void client_close(struct client *c)

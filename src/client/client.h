@@ -33,6 +33,7 @@ struct client {
 	struct keyring keyring;
 	bool impatient;      /* see struct queue_config */
 	bool cached;         /* the same */
+	bool write_status;   /* the same; before the queue is opened */
 	struct queue *queue; /* opened by the first call that needs it */
 	struct str held
 		[TYPED_END]; /* tokens of the locks of the whole queue that this process holds */
@@ -45,6 +46,8 @@ enum result client_init(struct client *c, const struct client_options *said, str
 /* MISCONFIGURED with the hint `pawl init` where there is no queue; STORE_CREATE makes .pawl in
  * place.init_dir then. Opens again if it was open for less. */
 enum result client_open(struct client *c, enum store_mode mode, struct answer *ans);
+/* The same for STORE_CREATE, but where no queue is named none is made. */
+enum result client_make(struct client *c, struct answer *ans);
 /* How long a change of that kind (OP_QUICK, OP_BATCH, OP_HEAVY, or 0) waits for other writers, in ms. */
 int64_t client_timeout(const struct client *c, unsigned kind);
 /* rq is left as it is: a repeat of it is completed anew. */

@@ -10,6 +10,7 @@ static const struct param params[] = {
 	PARAM_PID,
 	PARAM(description, "description", P_TEXT, .letter = 'd', .flags = P_SELDOM,
 	      .help = "what the holder is about to do, for the log"),
+	PARAM_WRITE_STATUS,
 	{ 0 }
 };
 

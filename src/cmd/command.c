@@ -170,6 +170,7 @@ enum result run_op(struct session *s, struct args *a, json_t **out)
 	enum result code;
 
 	cached_begin(s, a);
+	s->client.write_status |= a->write_status;
 	client_call(&s->client, &a->rq, &ans);
 	code = run_answer(&ans, s->client.arena, out);
 	cached_end(s, a, *out);

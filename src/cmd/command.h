@@ -64,7 +64,7 @@ struct data_args {
 struct args {
 	struct request rq;
 	int64_t claim, wait, cached, follow, fix, user, pid, max_hold, release_on_exit;
-	int64_t next, loop, jobs, grace, hooks, remove, yes;
+	int64_t next, loop, jobs, grace, hooks, remove, yes, write_status;
 	struct str shell, key, value, event, on_success, on_failure, profile;
 	struct strs words;
 	struct torture_args torture;
@@ -109,6 +109,9 @@ struct param {
 #define PARAM_CACHED                                         \
 	LOCAL(cached, "cached", P_FLAG, .flags = P_TERMINAL, \
 	      .help = "from what this clone has fetched last, without asking the server (git)")
+#define PARAM_WRITE_STATUS                                                          \
+	LOCAL(write_status, "write-status", P_FLAG, .flags = P_TERMINAL | P_SELDOM, \
+	      .help = "on a branch of lock files: also set `status:` in the task's file")
 #define PARAM_TTL(otherwise)                                             \
 	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = (otherwise), \
 	      .help = "how long the lock holds without a heartbeat")

@@ -6,6 +6,7 @@ static const struct param params[] = { PARAM_ID("task that you hold"),
 					     .help = "take the next task in the same call"),
 				       PARAM(new_token, "next-token", P_TOKEN, .flags = P_TERMINAL,
 					     .help = "with --claim-next: the token for that claim"),
+				       PARAM_WRITE_STATUS,
 				       { 0 } };
 
 static enum result run(struct session *s, struct args *a, json_t **out)

@@ -33,3 +33,35 @@ const struct command cmd_id_peek = {
 	.op = OP_ID_PEEK,
 	.show = show,
 };
+
+static const struct param init_params[] = {
+	PARAM(from, "from", P_INT, .value = "N", .min = 1, .max = ID_NUMBER_MAX,
+	      .help = "the first id is at least tN; else one more than the greatest that is there"),
+	{ 0 }
+};
+
+static enum result run_init(struct session *s, struct args *a, json_t **out)
+{
+	struct answer ans = { 0 };
+
+	if (client_make(&s->client, &ans) != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	return run_op(s, a, out);
+}
+
+const struct command cmd_id_init = {
+	.name = "id init",
+	.group = "plan",
+	.summary = "begin to count ids, after those that are there",
+	.detail =
+		"Makes the queue, or the counter's branch, where there is none, and shows the id that comes next. The "
+		"counter never goes back: where there is one already, a smaller --from changes nothing.",
+	.example = "pawl id init --store git:origin#aitask-ids",
+	.see = "id claim, id peek, lock init",
+	.gives = "id",
+	.params = init_params,
+	.flags = C_WRITE | C_IDEMPOTENT | C_SHELL,
+	.op = OP_ID_INIT,
+	.run = run_init,
+	.show = show,
+};

@@ -5,7 +5,58 @@ static const struct param acquire_params[] = {
 	PARAM_TTL("5m"),
 	PARAM_PID,
 	PARAM(description, "description", P_TEXT, .letter = 'd', .help = "what for, for the log"),
+	PARAM_WRITE_STATUS,
 	{ 0 }
+};
+
+static bool is_there(struct client *c)
+{
+	struct request rq = { .op = OP_LOCKS };
+	struct answer ans = { 0 };
+
+	GIVE(&rq, limit, 1);
+	client_call(c, &rq, &ans);
+	return ans.code == SUCCESS;
+}
+
+static enum result run_init(struct session *s, struct args *a, json_t **out)
+{
+	struct answer ans = { 0 };
+	bool existed = is_there(&s->client);
+
+	(void)a;
+	if (!existed && client_make(&s->client, &ans) != SUCCESS)
+		return run_answer(&ans, s->arena, out);
+	*out = run_success();
+	json_object_set_new(*out, "existed", json_boolean(existed));
+	json_object_set_new(*out, "store", json_str(s->client.uri));
+	return SUCCESS;
+}
+
+static void show_init(const json_t *o, struct view *v)
+{
+	bool existed = json_is_true(json_object_get(o, "existed"));
+
+	if (v->quiet)
+		return;
+	view_text(v, GREEN, existed ? "already there: " : "made: ");
+	view_data(v, PLAIN, view_get(o, "store"));
+	view_text(v, DIM, "\nnext: pawl lock acquire ID\n");
+}
+
+const struct command cmd_lock_init = {
+	.name = "lock init",
+	.group = "locks",
+	.summary = "make the queue, or the branch, that locks are in",
+	.detail =
+		"Makes the queue that --store, PAWL_STORE or the settings name, where there is none; harmless where "
+		"there is one. Nothing is kept of the choice: `pawl init` does that.",
+	.example = "pawl lock init --store git:origin#aitask-locks",
+	.see = "init, lock acquire, id init",
+	.gives = "existed store",
+	.flags = C_WRITE | C_IDEMPOTENT | C_SHELL,
+	.run = run_init,
+	.show = show_init,
 };
 
 const struct command cmd_lock_acquire = {
@@ -32,6 +83,10 @@ const struct command cmd_lock_acquire = {
 
 static const struct param id_params[] = { PARAM_LOCK("task, or a lock of the whole queue"), { 0 } };
 
+static const struct param release_params[] = { PARAM_LOCK("task, or a lock of the whole queue"),
+					       PARAM_WRITE_STATUS,
+					       { 0 } };
+
 static void show_released(const json_t *o, struct view *v)
 {
 	show_did(o, v, "is not locked by you any more");
@@ -46,7 +101,7 @@ const struct command cmd_lock_release = {
 	.example = "pawl lock release t1",
 	.see = "lock acquire, release",
 	.gives = "task",
-	.params = id_params,
+	.params = release_params,
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_LOCK_RELEASE,
 	.fails = FAILS(LOST_LOCK, NOT_FOUND),
@@ -298,7 +353,8 @@ const struct command cmd_lock_cleanup = {
 	.summary = "clear locks that nobody can use any more",
 	.detail =
 		"Those that ran out, whose process is provably dead on this host, or whose task has ended; also locks "
-		"of the whole queue. Nothing depends on it: `pawl next` offers abandoned work anyway.",
+		"of the whole queue. Nothing depends on it: `pawl next` offers abandoned work anyway. Locks that stay "
+		"and are older than the setting lock.warn_after (7 days) are named.",
 	.example = "pawl lock cleanup --older-than 24h",
 	.see = "lock list, lock break, doctor",
 	.gives = "tasks count total",

@@ -16,6 +16,7 @@ static const struct param params[] = {
 	PARAM(class_rank, "class", P_CLASS, .letter = 'c', .help = "only tasks of this class"),
 	PARAM(type, "type", P_NAME, .help = "only tasks of this type"),
 	PARAM_CACHED,
+	PARAM_WRITE_STATUS,
 	{ 0 }
 };
 
@@ -74,6 +75,8 @@ static const char *misuse(const struct args *a)
 {
 	if (HAS(&a->rq, ttl) && !a->claim)
 		return "--ttl is for --claim";
+	if (a->write_status && !a->claim)
+		return "--write-status is for --claim";
 	if (HAS(&a->rq, limit) && !a->rq.explain)
 		return "--limit is for --explain";
 	if (a->rq.explain && a->claim)
@@ -94,6 +97,7 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	if (fault)
 		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help next`"), out);
 	a->rq.op = a->claim ? OP_TAKE : OP_NEXT;
+	s->client.write_status |= a->write_status;
 	if (a->rq.explain && !HAS(&a->rq, limit))
 		GIVE(&a->rq, limit, a->global.quiet ? 0 : 100);
 	cached_begin(s, a);

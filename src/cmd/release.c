@@ -2,6 +2,7 @@
 
 static const struct param params[] = { PARAM_ID("task that you hold"),
 				       PARAM_REASON(0, "why, for the log"),
+				       PARAM_WRITE_STATUS,
 				       { 0 } };
 
 const struct command cmd_release = {

@@ -80,12 +80,24 @@ void refuse_status(struct verdict *v, const struct call *c, const struct task *t
 	       way_out(t, c));
 }
 
+static struct str where(const struct lock *l, struct arena *a)
+{
+	return l->host.n ? arena_printf(a, " on %.*s", STRF(l->host)) : STR("");
+}
+
+/* Another program may not have said since when. */
+static struct str since(const struct lock *l, struct arena *a)
+{
+	return l->acquired_at ? arena_printf(a, " since %.*s", STRF(when_text(a, l->acquired_at)))
+			      : STR("");
+}
+
 void refuse_held(struct verdict *v, const struct call *c, const struct task *t)
 {
 	refuse(v, CONFLICT,
-	       arena_printf(c->arena, "%.*s is held by %.*s since %.*s %.*s", STRF(t->id),
-			    STRF(t->lock.holder), STRF(when_text(c->arena, t->lock.acquired_at)),
-			    STRF(until(t, c))),
+	       arena_printf(c->arena, "%.*s is held by %.*s%.*s%.*s %.*s", STRF(t->id),
+			    STRF(t->lock.holder), STRF(since(&t->lock, c->arena)),
+			    STRF(where(&t->lock, c->arena)), STRF(until(t, c))),
 	       arena_printf(
 		       c->arena,
 		       "pawl next --claim takes another task; pawl lock status %.*s shows this lock",

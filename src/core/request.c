@@ -173,6 +173,8 @@ static const char *bad_range(const struct request *r, const struct policy *p, st
 		return "status: there is no such status";
 	if (HAS(r, class_rank) && (r->class_rank < EXPEDITE || r->class_rank >= CLASS_END))
 		return "class: Expedite, Fixed Date, Standard or Intangible";
+	if (r->from < 0 || r->from > ID_NUMBER_MAX)
+		return "from: a number, not negative";
 	return bad_time(r);
 }
 

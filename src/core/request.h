@@ -68,6 +68,8 @@ struct policy {
 	bool ignore_depends;
 	bool claim_creates; /* claiming an id that has no task makes one */
 	bool untyped;       /* any lock of the whole queue keeps out every change */
+	bool locks_only; /* the store keeps locks, also of ids that have no task, and not the tasks */
+	int64_t warn_after; /* cleanup names locks that are older; 0: none */
 };
 
 extern const struct policy policy_default;

@@ -195,13 +195,25 @@ static void heartbeat(struct task *t, const struct call *c, struct verdict *v)
 	v->changed = v->granted = true;
 }
 
+/* Where others write locks without tokens, their holder is known by name. And where others look only whether there
+ * is a lock, one's own that ran out is to be taken away, too. */
+static bool is_left(const struct task *t, const struct call *c)
+{
+	if (!c->policy->locks_only || !t->lock.holder.n)
+		return false;
+	return t->lock.foreign ? str_eq(t->lock.holder, c->rq->agent)
+			       : c->proof.n && str_eq(t->lock.token, c->proof);
+}
+
 static void unlock(struct task *t, const struct call *c, struct verdict *v)
 {
-	if (!lease_live(&t->lock, c->now)) {
+	bool left = is_left(t, c);
+
+	if (!lease_live(&t->lock, c->now) && !left) {
 		v->repeated = true;
 		return;
 	}
-	if (!lease_owned(&t->lock, c->proof, c->now)) {
+	if (!lease_owned(&t->lock, c->proof, c->now) && !left) {
 		refuse_lost(v, c, t);
 		return;
 	}

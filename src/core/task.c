@@ -124,6 +124,26 @@ const char *id_fault(struct str id)
 	return NULL;
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+struct str id_numbered(struct arena *a, struct str id)
+{
+	return id.n && is_digit(id.p[0]) ? arena_printf(a, "t%.*s", STRF(id)) : id;
+}
+
+int64_t id_number(struct str id)
+{
+	int64_t n;
+
+	if (!str_cut_prefix(&id, STR("t")) || !id.n || !is_digit(id.p[0]) ||
+	    !str_to_i64(str_cut(&id, '_'), &n))
+		return -1;
+	return n > ID_NUMBER_MAX ? -1 : n;
+}
+
 struct str title_from(struct str description, struct str id)
 {
 	struct str rest = str_trim(description), line = str_trim(str_cut(&rest, '\n'));

@@ -28,6 +28,7 @@ enum class_rank { EXPEDITE = 1, FIXED_DATE, STANDARD, INTANGIBLE, CLASS_END };
 #define PRIORITY_MAX 1000
 #define PRIORITY_DEFAULT 2
 #define ID_MAX 128
+#define ID_NUMBER_MAX INT64_C(1000000000000000)
 #define TITLE_MAX 500
 #define TEXT_MAX (256 * 1024)
 /* for names: agent, run, label, type, effort */
@@ -77,6 +78,10 @@ bool priority_parse(struct str text, int64_t *out); /* 0 to 1000, high, medium, 
 
 /* NULL if it may be an id, else what is wrong with it. */
 const char *id_fault(struct str id);
+/* Where tasks are numbered: 109 and 10_2 are t109 and t10_2. Others stay as they are. */
+struct str id_numbered(struct arena *a, struct str id);
+/* The number in t109 or t109_2; -1: it has none. */
+int64_t id_number(struct str id);
 /* A title for a task that has none: the first line of its description, else its id. */
 struct str title_from(struct str description, struct str id);
 /* "task/" and the id in lower case: one key for all spellings of an id. */

@@ -53,14 +53,39 @@ static void settle(struct work *w, struct loaded *l)
 						     STRF(l->task.blocker_reason)));
 }
 
+static bool is_about_lock(enum op op)
+{
+	return op == OP_LOCK_ACQUIRE || op == OP_LOCK_RELEASE || op == OP_LOCK_BREAK;
+}
+
+/* What its lock alone tells of. Nothing is written of it unless it gets one. */
+static int lone_lock(struct work *w, struct loaded **out)
+{
+	struct loaded *l = work_new(w, w->rq->id);
+
+	l->dirty = false;
+	l->task.title = l->task.id;
+	l->task.status = READY;
+	l->task.class_rank = STANDARD;
+	l->task.priority = PRIORITY_DEFAULT;
+	l->task.created_at = l->task.updated_at = w->e->now;
+	l->task.version = 1;
+	*out = l;
+	return old_fence(w, l, &l->task.fence);
+}
+
 /* Where the queue is a folder of lock files, a lock is enough to make a task. */
 static int load_or_make(struct work *w, struct loaded **out)
 {
+	bool lone = w->policy->locks_only && is_about_lock(w->rq->op);
 	int r = work_load(w, w->rq->id, out);
 
-	if (r <= 0 || w->rq->op != OP_CLAIM || !w->policy->claim_creates || HAS(w->rq, fence))
+	if (r <= 0 ||
+	    (!lone && (w->rq->op != OP_CLAIM || !w->policy->claim_creates || HAS(w->rq, fence))))
 		return r;
 	*w->ans = (struct answer){ .now = w->e->now };
+	if (lone)
+		return lone_lock(w, out);
 	r = new_task(w, w->rq->id, out);
 	if (!r)
 		work_log(w, *out, "created", (*out)->task.title);

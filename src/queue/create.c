@@ -34,6 +34,33 @@ int do_id(struct work *w)
 	return r;
 }
 
+static int greatest(const struct record *r, void *ctx)
+{
+	int64_t *most = ctx, n = id_number(r->ix.id);
+
+	if (n > *most)
+		*most = n;
+	return 0;
+}
+
+/* The counter never goes back, nor behind an id that is there. */
+int do_id_init(struct work *w)
+{
+	struct query all = { .pick = PICK_ALL };
+	int64_t was, n = HAS(w->rq, from) ? w->rq->from - 1 : 0;
+	int r = number_get(w, COUNTER_KEY, &was);
+
+	if (!r)
+		r = edit_scan(w->e, &all, greatest, &n);
+	if (r)
+		return r;
+	if (n > was)
+		number_put(w, COUNTER_KEY, n);
+	w->ans->kind = ANSWER_ID;
+	w->ans->text = arena_printf(w->arena, "t%lld", (long long)(n > was ? n : was) + 1);
+	return 0;
+}
+
 /* A given id that is there already. */
 static int taken(struct work *w, struct loaded *l)
 {

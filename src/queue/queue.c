@@ -31,6 +31,7 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 		.counting = config->counting,
 		.cached = config->cached,
 		.relaxed = config->relaxed,
+		.write_status = config->write_status,
 		.relay = config->alone ? NULL : &queue_relay,
 		.wall = config->wall,
 		.boot = config->boot,
@@ -51,8 +52,20 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 		free(q);
 		return code;
 	}
+	q->policy.locks_only = q->store->traits & STORE_LOCKS_ONLY;
 	*out = q;
 	return SUCCESS;
+}
+
+bool queue_locks_only(const struct queue *q)
+{
+	return q->policy.locks_only;
+}
+
+void queue_leases(struct queue *q, int64_t lease, int64_t lock_ttl)
+{
+	q->policy.lease = lease;
+	q->policy.lock_ttl = lock_ttl;
 }
 
 void queue_close(struct queue *q)
@@ -106,6 +119,8 @@ static int dispatch(struct work *w)
 		return do_archive(w);
 	case OP_ID_CLAIM:
 		return do_id(w);
+	case OP_ID_INIT:
+		return do_id_init(w);
 	default:
 		return do_change(w);
 	}
@@ -123,6 +138,7 @@ int job_run(struct edit *e, void *ctx)
 		.ans = j->ans,
 		.arena = j->arena,
 		.pass = j->pass,
+		.judged = &j->judged,
 		.call = { .rq = j->rq,
 			  .policy = j->policy,
 			  .now = e->now,

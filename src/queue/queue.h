@@ -23,9 +23,10 @@ struct queue_config {
 	int64_t timeout_ms;
 	struct backoff backoff; /* as in struct store_env */
 	bool relaxed;
-	bool counting;  /* waits and failures are counted, for queue_health() */
-	bool alone;     /* no other process makes our changes, nor we theirs */
-	struct str who; /* shown to others that wait for us */
+	bool write_status; /* as in struct store_env */
+	bool counting;     /* waits and failures are counted, for queue_health() */
+	bool alone;        /* no other process makes our changes, nor we theirs */
+	struct str who;    /* shown to others that wait for us */
 	/* The caller's own token of a lock of the whole queue, asked for when a change meets that lock; empty:
 	 * it has none. NULL: it never has one. */
 	struct str (*pass)(void *ctx, enum typed kind, struct arena *a);
@@ -42,6 +43,11 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 void queue_close(struct queue *q);
 /* How long the changes from now on wait for others. */
 void queue_patience(struct queue *q, int64_t timeout_ms);
+
+/* Does its store keep locks only (STORE_LOCKS_ONLY)? */
+bool queue_locks_only(const struct queue *q);
+/* How long a claim and a manual lock hold from now on, unless the call says it. */
+void queue_leases(struct queue *q, int64_t lease, int64_t lock_ttl);
 
 /* ans and all it points to live in `a`. */
 void queue_call(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a);

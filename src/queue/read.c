@@ -230,6 +230,10 @@ static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 
 	if (!bad)
 		why = order_why(&t, x->policy, x->now, &scratch, &eligible);
+	if (eligible && r->ix.lane == LANE_NONE) { /* where others may work without a lock */
+		eligible = false;
+		why = arena_printf(&scratch, "its status is %s", status_name(t.status));
+	}
 	if (!bad && eligible == wanted) {
 		ans->candidates = arena_grow(x->arena, ans->candidates, ans->n_candidates,
 					     sizeof(*c));
@@ -307,9 +311,25 @@ static int read_next(struct reading *x)
 
 /* --- others -------------------------------------------------------------------------------------- */
 
+/* Where only locks are kept, what has none is free, task or not. */
+static int no_lock(struct reading *x)
+{
+	*x->ans = (struct answer){ .now = x->now };
+	x->ans->task = arena_new(x->arena, struct task);
+	*x->ans->task = (struct task){ .id = x->rq->id,
+				       .title = x->rq->id,
+				       .status = READY,
+				       .class_rank = STANDARD,
+				       .priority = PRIORITY_DEFAULT };
+	return 0;
+}
+
 static int read_lock(struct reading *x)
 {
 	int r = one_task(x);
+
+	if (r == REFUSED && x->policy->locks_only)
+		r = no_lock(x);
 
 	x->ans->kind = ANSWER_LOCK;
 	if (!r)

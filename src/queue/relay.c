@@ -10,20 +10,22 @@
 /* Beside the arguments of a request, whose tags are below and above. */
 enum { TAG_PROOF = 200, TAG_FRESH, TAG_POLICY, TAG_PASS /* and the kind of lock */ };
 
-#define NUMBERS 6 /* of a policy */
+#define NUMBERS 7 /* of a policy */
 
 #define TOKENS (UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token)
 
 static int64_t flags_of(const struct policy *p)
 {
-	return p->keep_abandoned | p->ignore_depends << 1 | p->claim_creates << 2 | p->untyped << 3;
+	return p->keep_abandoned | p->ignore_depends << 1 | p->claim_creates << 2 |
+	       p->untyped << 3 | p->locks_only << 4;
 }
 
 /* In one order for ever. */
 static void pack_policy(const struct policy *p, struct buf *out)
 {
-	const int64_t numbers[NUMBERS] = { p->lease,    p->lease_min,     p->lease_max,
-					   p->lock_ttl, p->max_abandoned, flags_of(p) };
+	const int64_t numbers[NUMBERS] = { p->lease,     p->lease_min,     p->lease_max,
+					   p->lock_ttl,  p->max_abandoned, flags_of(p),
+					   p->warn_after };
 
 	for (size_t i = 0; i < NUMBERS; i++)
 		pack_int(out, TAG_POLICY, numbers[i]);
@@ -93,8 +95,9 @@ static int adopt(struct str bytes, struct change *out, struct arena *a)
 	rq->token = rq->new_token = STR("");
 	if (j->fresh.n)
 		GIVE(rq, new_token, STR("its owner's"));
-	*p = (struct policy){ n[0],     n[1],          n[2],          n[3],         n[4],
-			      n[5] & 1, n[5] >> 1 & 1, n[5] >> 2 & 1, n[5] >> 3 & 1 };
+	*p = (struct policy){ n[0],          n[1],          n[2],          n[3],
+			      n[4],          n[5] & 1,      n[5] >> 1 & 1, n[5] >> 2 & 1,
+			      n[5] >> 3 & 1, n[5] >> 4 & 1, n[6] };
 	if (op_flags(rq->op) & OP_READS || request_fault(rq, p, a))
 		return -EBADMSG;
 	j->policy = p;

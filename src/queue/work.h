@@ -24,6 +24,13 @@ struct queue {
 	struct arena arena; /* what the store was told */
 };
 
+/* What a cleanup found when it ran first. */
+struct judged {
+	struct task *v;
+	size_t n;
+	bool done;
+};
+
 /* A request on its way: job_run() is its edit. */
 struct job {
 	const struct policy *policy;
@@ -33,6 +40,7 @@ struct job {
 		[TYPED_END]; /* of the locks of the whole queue that the caller holds, as far as needed */
 	struct answer *ans;
 	struct arena *arena;
+	struct judged judged;
 	int64_t began_ns, ended_ns; /* it was its turn, it was over */
 	bool handed;                /* another process has run it */
 	bool failed;                /* nothing came of it */
@@ -59,6 +67,7 @@ struct work {
 	struct answer *ans;
 	struct arena *arena; /* the caller's: it outlives the change */
 	const struct str *pass;
+	struct judged *judged;
 	int64_t guard, guard_was; /* see guard.c: as it shall be, as it is */
 	struct loaded *tasks;
 	size_t writes; /* puts, drops and log lines so far */
@@ -99,6 +108,7 @@ int do_remove(struct work *w);
 int do_cleanup(struct work *w);
 int do_archive(struct work *w);
 int do_id(struct work *w);
+int do_id_init(struct work *w);
 int do_typed(struct work *w);
 int do_emergency(struct work *w);
 /* Pieces of them. */

@@ -330,6 +330,7 @@ int fault_open(struct store **out, struct str uri, const struct store_env *env)
 	}
 	f->base.env = f->inner->env;
 	f->base.inner = f->inner;
+	f->base.traits = f->inner->traits;
 	*out = &f->base;
 	return 0;
 }

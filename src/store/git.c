@@ -1,5 +1,5 @@
 /* The git store: which repository a URI means, and what is left of the interface. See git.h for the parts. */
-#include "store/git.h"
+#include "store/git_work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +24,14 @@ static struct str place_uri(struct git *s, struct arena *a)
 	return arena_printf(a, "git:%s#%.*s%s", s->remote, STRF(dir), s->only);
 }
 
+/* What makes it: `lock init`, `id init` or `init`. */
+static const char *init_of(const struct git *s)
+{
+	if (s->layout == &git_layout_locks)
+		return "lock ";
+	return s->layout == &git_layout_ids ? "id " : "";
+}
+
 int git_absent(struct git *s)
 {
 	struct arena a = { 0 };
@@ -31,7 +39,7 @@ int git_absent(struct git *s)
 	const char *hint;
 	int rc;
 
-	hint = arena_printf(&a, "pawl init%s%s --store %s", name.n ? " --queue " : "",
+	hint = arena_printf(&a, "pawl %sinit%s%s --store %s", init_of(s), name.n ? " --queue " : "",
 			    name.n ? store_word(&a, name).p : "", store_word(&a, uri).p)
 		       .p;
 	if (s->lane == &git_lane_wire && git_seen_before(s))
@@ -62,6 +70,7 @@ static void git_close(struct store *base)
 	free(s->remote);
 	free(s->prefix);
 	free(s->only);
+	git_work_close(s);
 	free(s->local);
 	free(s->seen);
 	free(s);
@@ -72,8 +81,12 @@ static int open_queue(struct git *s)
 {
 	int rc = s->lane == &git_lane_path ? git_path_open(s) : git_wire_open(s);
 
+	if (rc == 0 && s->guess)
+		rc = git_recognise(s);
 	if (rc)
 		return rc;
+	if (s->layout == &git_layout_locks)
+		s->base.traits = STORE_LOCKS_ONLY;
 	git_clock_open(s);
 	if (s->base.env.mode == STORE_CREATE)
 		return git_begin_queue(s);

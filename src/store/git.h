@@ -90,6 +90,10 @@ struct git_layout {
 	/* Begins the queue, removes it: 0, 1 if others were quicker. */
 	int (*make)(struct git *s);
 	int (*drop)(struct git *s);
+	/* Does the view still say what is known beside the refs? NULL: there is nothing beside them. */
+	bool (*same)(struct git *s);
+	/* What stands for a record that is not there: 0, or 1 if nothing does. NULL: nothing ever. */
+	int (*stand_in)(struct git *s, struct str key, struct record *out, struct arena *a);
 	/* A body as the view has it, and back; NULL: as it is. */
 	int (*body_put)(struct git *s, struct record *r, struct arena *a);
 	int (*body_get)(struct git *s, struct record *r, struct arena *a);
@@ -98,7 +102,9 @@ struct git_layout {
 	bool (*roots)(struct git *s, struct str key, git_root_fn *fn, void *ctx);
 };
 
-extern const struct git_layout git_layout_refs, git_layout_branch;
+extern const struct git_layout git_layout_refs, git_layout_branch, git_layout_locks, git_layout_ids;
+/* Which of those with a branch it is, by what is on it. */
+int git_recognise(struct git *s);
 
 /* --- records ------------------------------------------------------------------------------------ */
 
@@ -174,14 +180,16 @@ struct git {
 	const struct git_layout *layout;
 	git_repository *repo; /* where objects are read and written */
 	git_odb *odb;
-	char *remote;        /* a path or a URL */
-	char *prefix;        /* of refs: "refs/pawl/default/" */
-	char *only;          /* the one ref behind the prefix that counts; NULL: all */
-	char *dir;           /* path: of the repository */
-	char *local;         /* wire: where `git` runs */
-	char *seen;          /* wire: prefix of what was fetched */
-	bool no_fetch;       /* wire: what was fetched before is good enough */
-	struct git_raw *raw; /* wire: git's protocol, if it can be spoken to this remote */
+	char *remote;          /* a path or a URL */
+	char *prefix;          /* of refs: "refs/pawl/default/" */
+	char *only;            /* the one ref behind the prefix that counts; NULL: all */
+	bool guess;            /* what the branch is, is to be seen by what is on it */
+	struct git_work *work; /* of a branch: the work tree's tasks (git_work.h) */
+	char *dir;             /* path: of the repository */
+	char *local;           /* wire: where `git` runs */
+	char *seen;            /* wire: prefix of what was fetched */
+	bool no_fetch;         /* wire: what was fetched before is good enough */
+	struct git_raw *raw;   /* wire: git's protocol, if it can be spoken to this remote */
 	size_t refs_wanted;
 	int64_t skew; /* between the clocks of machines, at most */
 	struct gate gate;

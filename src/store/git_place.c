@@ -7,7 +7,7 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "base/when.h"
-#include "store/git.h"
+#include "store/git_locks.h"
 
 static int bad_uri(struct git *s, struct str what, const char *why)
 {
@@ -235,12 +235,15 @@ static const struct {
 } layouts[] = {
 	{ &git_layout_refs, NULL },
 	{ &git_layout_branch, "pawl" },
+	{ &git_layout_locks, GIT_LOCKS },
+	{ &git_layout_ids, GIT_IDS },
 };
 
 static int set_layout(struct git *s, const struct uri *uri, struct arena *a)
 {
 	struct str name = uri_param(uri, "layout"), branch = uri->fragment;
 
+	s->guess = !name.n && branch.n;
 	if (!name.n)
 		name = branch.n ? STR("branch") : STR("refs");
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++) {
@@ -248,12 +251,14 @@ static int set_layout(struct git *s, const struct uri *uri, struct arena *a)
 			continue;
 		s->layout = layouts[i].layout;
 		if (layouts[i].branch)
+			git_work_open(s, uri);
+		if (layouts[i].branch)
 			return set_branch(s, branch.n ? branch : str_c(layouts[i].branch), a);
 		if (branch.n)
 			return bad_uri(s, branch, "is a branch, and this layout has none");
 		return set_prefix(s, uri, a);
 	}
-	return bad_uri(s, name, "is no layout: there are refs and branch");
+	return bad_uri(s, name, "is no layout: there are refs, branch, locks and ids");
 }
 
 int git_find(struct git *s, const struct uri *uri)

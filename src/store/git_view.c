@@ -83,7 +83,8 @@ void git_view_prune(struct git_view *v)
 
 int git_look(struct git *s)
 {
-	if (!git_oid_is_zero(&s->view.base) && !s->view.n_owed && s->lane->same && s->lane->same(s))
+	if (!git_oid_is_zero(&s->view.base) && !s->view.n_owed && s->lane->same &&
+	    s->lane->same(s) && (!s->layout->same || s->layout->same(s)))
 		return 0;
 	return s->layout->look(s);
 }
@@ -124,7 +125,7 @@ int git_get(struct store *base, struct str key, struct record *out, struct arena
 				  "%s: what %.*s points to is no record of pawl", s->remote,
 				  STRF(key));
 	if (!r)
-		return 1;
+		return s->layout->stand_in ? s->layout->stand_in(s, key, out, a) : 1;
 	*out = *record_copy(a, r);
 	return fill_body(s, out, a);
 }

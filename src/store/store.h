@@ -215,8 +215,9 @@ struct store_env {
 	bool counting;   /* adds to counts() */
 	bool cached;     /* what this machine knows already is good enough for reading */
 	int64_t as_of;   /* out: when it was known, by the wall clock; 0: it is read where it is */
-	bool relaxed;    /* durability = normal: survives kill -9, not loss of power */
-	struct str who;  /* shown to others that wait for us */
+	bool write_status; /* a store that keeps only locks also sets the status in the task's file */
+	bool relaxed;      /* durability = normal: survives kill -9, not loss of power */
+	struct str who;    /* shown to others that wait for us */
 	const struct relay *relay; /* NULL: changes are run by those who make them */
 	int64_t (*wall)(
 		void); /* the machine's clocks, so that tests can set them; NULL: the real ones */
@@ -283,7 +284,12 @@ struct store {
 	const struct store_ops *ops;
 	struct store_env env;
 	struct store *inner; /* what a wrapper is around; NULL: it is none */
+	unsigned traits;     /* STORE_LOCKS_ONLY; set by open() */
 };
+
+/* What it keeps is locks, also of ids without a task; tasks are read from what others write, and numbered: 109 is
+ * t109. */
+#define STORE_LOCKS_ONLY 1u
 
 extern const struct store_ops *const store_built_in[]; /* ends with NULL */
 /* "sqlite:PATH", with trace+ or fault+ in front of it if wanted. Loads a module for a scheme that is

@@ -385,6 +385,7 @@ int trace_open(struct store **out, struct str uri, const struct store_env *env)
 	}
 	t->base.env = t->inner->env;
 	t->base.inner = t->inner;
+	t->base.traits = t->inner->traits;
 	*out = &t->base;
 	return 0;
 }

@@ -273,7 +273,7 @@ faulty() {
 
 # all_commands: the names of all commands, one on a line, from the table
 all_commands() {
-	"$PAWL" help | sed ':more; /|$/ { N; s/\n */ /; b more; }' | sed -n 's/^  \([a-z]\{2,\}\)  *\(.*\)/\1 \2/p' | while read -r word rest; do
+	"$PAWL" help | sed -z 's/ |\n */ | /g; s/\n *| / | /g' | sed -n 's/^  \([a-z]\{2,\}\)  *\(.*\)/\1 \2/p' | while read -r word rest; do
 		if [[ $rest =~ ^[a-z]+( \| [a-z]+)+$ ]]; then
 			tr -d ' ' <<<"$rest" | tr '|' '\n' | sed "s/^/$word /"
 		else

@@ -29,6 +29,25 @@ static void test_counter_skips_given_ids(void **state)
 	assert_true(str_is(ok(s, "create")->task->id, "t6"));
 }
 
+/* Never back, and never behind an id that is there. */
+static void test_counter_begins(void **state)
+{
+	struct suite *s = *state;
+
+	assert_true(str_is(ok(s, "id_init")->text, "t1"));
+	assert_true(str_is(ok(s, "id_peek")->text, "t1"));
+	ok(s, "create id=t7");
+	ok(s, "create id=t9_2");
+	ok(s, "create id=other");
+	assert_true(str_is(ok(s, "id_init")->text, "t10"));
+	assert_true(str_is(ok(s, "id_claim")->text, "t10"));
+	assert_true(str_is(ok(s, "id_init from=5")->text, "t11"));
+	assert_true(str_is(ok(s, "id_init from=20")->text, "t20"));
+	assert_true(str_is(ok(s, "id_init")->text, "t20"));
+	assert_true(str_is(ok(s, "create")->task->id, "t20"));
+	refused(s, USAGE, "id_init from=-1");
+}
+
 /* The id of a removed task is not made again: others may still speak of it. */
 static void test_counter_after_remove(void **state)
 {
@@ -217,17 +236,12 @@ static void test_update_delay(void **state)
 int create_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		QUEUE_TEST(test_counter),
-		QUEUE_TEST(test_counter_skips_given_ids),
-		QUEUE_TEST(test_counter_after_remove),
-		QUEUE_TEST(test_defaults),
-		QUEUE_TEST(test_fields),
-		QUEUE_TEST(test_taken_id),
-		QUEUE_TEST(test_ids_ignore_case),
-		QUEUE_TEST(test_refused),
-		QUEUE_TEST(test_refused_ids_elsewhere),
-		QUEUE_TEST(test_delay),
-		QUEUE_TEST(test_update_delay),
+		QUEUE_TEST(test_counter),        QUEUE_TEST(test_counter_skips_given_ids),
+		QUEUE_TEST(test_counter_begins), QUEUE_TEST(test_counter_after_remove),
+		QUEUE_TEST(test_defaults),       QUEUE_TEST(test_fields),
+		QUEUE_TEST(test_taken_id),       QUEUE_TEST(test_ids_ignore_case),
+		QUEUE_TEST(test_refused),        QUEUE_TEST(test_refused_ids_elsewhere),
+		QUEUE_TEST(test_delay),          QUEUE_TEST(test_update_delay),
 	};
 
 	return cmocka_run_group_tests_name("create", tests, NULL, NULL);

@@ -317,6 +317,26 @@ static void test_cleanup_ran_out(void **state)
 	refused(s, LOST_LOCK, "done id=old token=O");
 }
 
+/* Those that stay and are old are named. */
+static void test_cleanup_warns(void **state)
+{
+	struct suite *s = *state;
+
+	s->config.policy.warn_after = 2 * tick();
+	reopen(s);
+	ok(s, "create id=old");
+	ok(s, "create id=young");
+	ok(s, "claim id=old new_token=O ttl=9t agent=bob");
+	advance(2 * tick());
+	ok(s, "claim id=young new_token=Y ttl=9t");
+	assert_int_equal(ok(s, "lock_cleanup")->warnings.n, 1);
+	assert_true(
+		str_starts(ok(s, "lock_cleanup")->warnings.v[0], STR("old is locked by bob for ")));
+	s->config.policy.warn_after = 0;
+	reopen(s);
+	assert_int_equal(ok(s, "lock_cleanup")->warnings.n, 0);
+}
+
 static void claim_with_pid(struct suite *s, const char *id, int64_t pid, int64_t start)
 {
 	struct str host = os_hostname(&s->a), here = proc_here(&s->a);
@@ -374,6 +394,7 @@ int lease_tests(void)
 		QUEUE_TEST(test_manual),
 		QUEUE_TEST(test_lock_release),
 		QUEUE_TEST(test_cleanup_ran_out),
+		QUEUE_TEST(test_cleanup_warns),
 		QUEUE_TEST(test_cleanup_dead),
 		QUEUE_TEST(test_cleanup_max_abandoned),
 	};

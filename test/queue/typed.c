@@ -50,6 +50,7 @@ static const char *const changes[] = {
 	"lock_cleanup",
 	"archive",
 	"id_claim",
+	"id_init from=1000000",
 	"unblock id=blocked",
 	"approve id=review",
 	"rework id=review reason=r",

@@ -88,6 +88,49 @@ static struct verdict act(struct task *t, struct request *r, int64_t now, struct
 	return v;
 }
 
+/* Where a lock may be a file that others wrote, or that others look for: who may take it away. */
+static enum result unlock(const struct lock *l, bool locks_only, const char *agent,
+			  struct str proof, bool *gone)
+{
+	struct policy p = policy_default;
+	struct request r = { .op = OP_LOCK_RELEASE };
+	struct call c = { &r, &p, NOW, proof, STR(""), &mem };
+	struct task t = { .id = STR("t1"), .status = READY, .lock = *l };
+	struct verdict v = { 0 };
+
+	p.locks_only = locks_only;
+	GIVE(&r, id, t.id);
+	GIVE(&r, agent, str_c(agent));
+	rules_apply(r.op, &t, &c, &v);
+	*gone = !t.lock.holder.n;
+	return v.code;
+}
+
+static void files_as_locks(void **state)
+{
+	const struct lock foreign = { .holder = STR("vim"), .foreign = 1 },
+			  over = { .holder = STR("ann"), .token = ONE, .expires_at = NOW },
+			  nobody = { 0 };
+	bool gone;
+
+	(void)state;
+	assert_int_equal(unlock(&foreign, true, "vim", STR(""), &gone), SUCCESS);
+	assert_true(gone);
+	assert_int_equal(unlock(&foreign, true, "ann", STR(""), &gone), LOST_LOCK);
+	assert_false(gone);
+	assert_int_equal(unlock(&foreign, false, "vim", STR(""), &gone), LOST_LOCK);
+	assert_false(gone);
+	assert_int_equal(unlock(&over, true, "ann", ONE, &gone), SUCCESS);
+	assert_true(gone);
+	assert_int_equal(unlock(&over, true, "ann", TWO, &gone), SUCCESS);
+	assert_false(gone);
+	assert_int_equal(unlock(&over, true, "ann", STR(""), &gone), SUCCESS);
+	assert_false(gone);
+	assert_int_equal(unlock(&over, false, "ann", ONE, &gone), SUCCESS);
+	assert_false(gone);
+	assert_int_equal(unlock(&nobody, true, "ann", STR(""), &gone), SUCCESS);
+}
+
 static struct verdict simple(struct task *t, enum op op, int64_t now, struct str proof,
 			     struct str fresh)
 {
@@ -135,6 +178,22 @@ static void heartbeat_moves(void **state)
 	assert_int_equal(t.lock.pid_start, 9);
 	assert_true(str_is(t.lock.boot_id, "here"));
 	assert_true(str_is(t.lock.host, "there"));
+}
+
+static void says_who_where_and_since_when(void **state)
+{
+	struct task t = { .id = STR("t1"),
+			  .status = READY,
+			  .lock = { .holder = STR("vim"), .foreign = 1 } };
+
+	(void)state;
+	assert_true(str_is(simple(&t, OP_CLAIM, NOW, STR(""), ONE).message,
+			   "t1 is held by vim until it is removed"));
+	t.lock.acquired_at = NOW;
+	t.lock.host = STR("box");
+	assert_true(str_is(
+		simple(&t, OP_CLAIM, NOW, STR(""), ONE).message,
+		"t1 is held by vim since 2023-11-14T22:13:20.000Z on box until it is removed"));
 }
 
 static void warns_of_dependencies(void **state)
@@ -509,6 +568,8 @@ int main(void)
 		cmocka_unit_test(heartbeat_at_the_edge),
 		cmocka_unit_test(heartbeat_moves),
 		cmocka_unit_test(shorter_heartbeat),
+		cmocka_unit_test(files_as_locks),
+		cmocka_unit_test(says_who_where_and_since_when),
 		cmocka_unit_test(warns_of_dependencies),
 		cmocka_unit_test(worn_out),
 		cmocka_unit_test(resumes),

@@ -278,6 +278,7 @@ static const char *needs(enum op op)
 	case OP_EMERGENCY:
 		return "";
 	case OP_ID_CLAIM:
+	case OP_ID_INIT:
 	case OP_CREATE:
 	case OP_LOCK_CLEANUP:
 	case OP_ARCHIVE:
@@ -561,6 +562,7 @@ static void ranges(void **state)
 		{ ARG_delay, 0, INT64_C(253402300799999), "delay" },
 		{ ARG_older_than, 0, INT64_C(253402300799999), "older-than" },
 		{ ARG_limit, 0, INT64_MAX, "limit" },
+		{ ARG_from, 0, ID_NUMBER_MAX, "from" },
 	};
 
 	(void)state;

@@ -149,6 +149,34 @@ static void bad_ids(void **state)
 	assert_non_null(id_fault(STR("a\0")));
 }
 
+static void numbers(void **state)
+{
+	static const struct {
+		const char *id, *numbered;
+		int64_t number;
+	} ids[] = {
+		{ "109", "t109", -1 },
+		{ "10_2", "t10_2", -1 },
+		{ "t109", "t109", 109 },
+		{ "t10_2", "t10_2", 10 },
+		{ "t7_words", "t7_words", 7 },
+		{ "t", "t", -1 },
+		{ "tea", "tea", -1 },
+		{ "T5", "T5", -1 },
+		{ "t5a", "t5a", -1 },
+		{ "t1000000000000000", "t1000000000000000", 1000000000000000 },
+		{ "t1000000000000001", "t1000000000000001", -1 },
+		{ "t99999999999999999999", "t99999999999999999999", -1 },
+		{ "", "", -1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(ids); i++) {
+		assert_true(str_is(id_numbered(&mem, str_c(ids[i].id)), ids[i].numbered));
+		assert_int_equal(id_number(str_c(ids[i].id)), ids[i].number);
+	}
+}
+
 static void keys(void **state)
 {
 	(void)state;
@@ -195,7 +223,8 @@ int main(void)
 		cmocka_unit_test(statuses), cmocka_unit_test(names_read_back),
 		cmocka_unit_test(classes),  cmocka_unit_test(priorities),
 		cmocka_unit_test(good_ids), cmocka_unit_test(bad_ids),
-		cmocka_unit_test(keys),     cmocka_unit_test(results),
+		cmocka_unit_test(numbers),  cmocka_unit_test(keys),
+		cmocka_unit_test(results),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_memory);
