@@ -5,7 +5,7 @@ load common
 
 many() {
 	case ${PAWL_TEST_STORE-} in
-	'') echo 10000 ;;
+	'') echo "${PAWL_TEST_MANY:-10000}" ;;
 	git:*) echo 60 ;;
 	*) echo 300 ;;
 	esac

@@ -12,7 +12,11 @@
 #include "gen.h"
 #include "history/check.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define SEEDS 10
+#else
 #define SEEDS 40
+#endif
 
 static size_t check(const struct history_log *log, size_t counts[CHECK_KINDS], bool show)
 {
