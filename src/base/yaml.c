@@ -288,13 +288,22 @@ static bool is_boolean(struct str s)
 	return false;
 }
 
+/* 10_2 and 14:30, which others take for numbers. */
+static bool is_numeral(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!(s.p[i] >= '0' && s.p[i] <= '9') && s.p[i] != '_' && s.p[i] != ':')
+			return false;
+	return true;
+}
+
 /* May the text stand there without quotes, and still be that text? */
 static bool is_plain(struct str s)
 {
 	json_t *value;
 	bool text;
 
-	if (!s.n || !is_alnum(s.p[0]) || s.p[s.n - 1] == ' ' || is_boolean(s))
+	if (!s.n || !is_alnum(s.p[0]) || s.p[s.n - 1] == ' ' || is_boolean(s) || is_numeral(s))
 		return false;
 	for (size_t i = 0; i < s.n; i++) {
 		if (!is_alnum(s.p[i]) && !memchr(" _./@+-:", s.p[i], 8))

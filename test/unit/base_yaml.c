@@ -201,6 +201,25 @@ static json_t *some_text(uint64_t *seed)
 	return o;
 }
 
+/* Texts that other programs would take for something else stand in quotes. */
+static void quoted(void **state)
+{
+	static const char *const texts[] = { "no", "Off", "10_2", "14:30", "007", "1e3", "null" };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		struct buf b = BUF_MAX(100), want = BUF_MAX(100);
+		json_t *v = json_string(texts[i]);
+
+		yaml_add(&b, STR("k"), v);
+		buf_addf(&want, "k: \"%s\"\n", texts[i]);
+		assert_string_equal(b.p, want.p);
+		json_decref(v);
+		buf_free(&b);
+		buf_free(&want);
+	}
+}
+
 static json_t *some_value(uint64_t *seed, int depth)
 {
 	json_t *o, *key;
@@ -292,6 +311,7 @@ int main(void)
 		cmocka_unit_test_teardown(stops, free_memory),
 		cmocka_unit_test_teardown(form, free_memory),
 		cmocka_unit_test_teardown(round_trip, free_memory),
+		cmocka_unit_test(quoted),
 		cmocka_unit_test_teardown(unable, free_memory),
 	};
 
