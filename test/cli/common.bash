@@ -4,6 +4,7 @@
 #
 # PAWL             the program under test
 # PAWL_TEST_STORE  URI of the store, e.g. sqlite:{dir}/q.db; default: the queue.db that `pawl init` makes.
+# PAWL_TEST_MANY   how many tasks, where many are tried; default: 10,000.
 #                  {dir} is a fresh folder of the test, {id} a word that no other test has.
 #
 # The exit code that is expected comes first, then the command:
@@ -26,7 +27,7 @@ fresh() {
 	local name
 	for name in $(compgen -e PAWL_); do
 		case $name in
-		PAWL_SOURCE | PAWL_BUILD | PAWL_MODULE_DIR | PAWL_TEST_STORE) ;;
+		PAWL_SOURCE | PAWL_BUILD | PAWL_MODULE_DIR | PAWL_TEST_STORE | PAWL_TEST_MANY) ;;
 		*) unset "$name" ;;
 		esac
 	done
