@@ -4,8 +4,8 @@
 #
 # PAWL             the program under test
 # PAWL_TEST_STORE  URI of the store, e.g. sqlite:{dir}/q.db; default: the queue.db that `pawl init` makes.
-# PAWL_TEST_MANY   how many tasks, where many are tried; default: 10,000.
 #                  {dir} is a fresh folder of the test, {id} a word that no other test has.
+# PAWL_TEST_MANY   how many tasks, where many are tried; default: 10,000.
 #
 # The exit code that is expected comes first, then the command:
 #   call CODE ARG...    text; leaves $output and $stderr
