@@ -63,6 +63,8 @@ other() {
 	is '.id == "t105"'
 	call 0 id init --from 50
 	exactly t106
+	call 0 id peek
+	exactly t106
 	ask 0 id init --from 200
 	is '.id == "t200"'
 	call 0 id claim

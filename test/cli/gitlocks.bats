@@ -474,6 +474,7 @@ by_hand() {
 	over_wire
 	call 0 lock init
 	call 0 lock acquire 1
+	call 30 lock check 2 --store "fault+git:file://$remote#aitask-locks?fault=get:1"
 	mv "$remote" "$remote.away"
 	call 30 lock check 1
 	call 30 lock check 2

@@ -131,6 +131,7 @@ static const struct {
 	{ "success", "boolean", false },   { "existed", "boolean", false },
 	{ "id", "string", false },         { "message", "string", false },
 	{ "emergency", "object", false },  { "health", "object", false },
+	{ "as_of", "string", false },      { "cached_age_ms", "integer", false },
 	{ "lock_holder", "string", true }, { "lock_expires_at", "string", true },
 };
 
