@@ -5,11 +5,11 @@
 load common
 
 setup() {
+	agents=${PAWL_GIT_AGENTS-4}
 	fresh
 	export XDG_CACHE_HOME=$HOME/cache GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t
 	remote=$BATS_TEST_TMPDIR/queue.git
 	git init -q --bare "$remote"
-	agents=${PAWL_GIT_AGENTS-4}
 }
 
 # clone NAME: one with a commit, files that are staged and changed, and a stash; its store is origin

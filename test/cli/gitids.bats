@@ -5,6 +5,7 @@
 load common
 
 setup() {
+	n=${PAWL_GIT_CLAIMS-20}
 	fresh
 	export XDG_CACHE_HOME=$HOME/cache GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t
 	remote=$BATS_TEST_TMPDIR/code.git
@@ -102,7 +103,6 @@ other() {
 }
 
 @test "ids: clones that count at once, and another program, never get the same" {
-	local n=${PAWL_GIT_CLAIMS-20}
 	call 0 id init
 	git -C "$remote" branch -q main "$(git -C "$remote" rev-parse aitask-ids)"
 	for i in 1 2 3; do git clone -q "$remote" "$work/c$i" 2>/dev/null; done

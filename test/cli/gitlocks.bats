@@ -6,11 +6,11 @@
 load common
 
 setup() {
+	agents=${PAWL_GIT_AGENTS-4}
 	fresh
 	export XDG_CACHE_HOME=$HOME/cache GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t
 	export PAWL_AGENT=ann@example.com
 	remote=$BATS_TEST_TMPDIR/code.git
-	agents=${PAWL_GIT_AGENTS-4}
 	git init -q --bare "$remote"
 	other_tool
 	git clone -q "$remote" clone 2>/dev/null
