@@ -23,7 +23,9 @@ static struct ledger {
 	struct line calls[CALLS];
 	struct {
 		unsigned char where;
-		int task, fence, done;
+		int fence, done;
+		_Atomic int
+			task; /* 0: whoever claimed it was killed before it had written all of it */
 	} claims[CALLS];
 	/* the armed step */
 	char step[16], watched[16];
@@ -211,8 +213,8 @@ static bool claim_and_finish(struct queue *q, int where, int64_t timeout_ms, str
 	n = ledger->counts.claims++;
 	CHECK(n < CALLS, "the ledger is full");
 	ledger->claims[n].where = (unsigned char)where;
-	ledger->claims[n].task = kit_number(ans.task->id);
 	ledger->claims[n].fence = (int)ans.lock->fence;
+	ledger->claims[n].task = kit_number(ans.task->id);
 	rq = kit_request(OP_DONE, arena_str(a, ans.task->id), STR("worker"));
 	GIVE(&rq, token, ans.lock->token);
 	timed_call(q, &rq, &ans, timeout_ms, a);
@@ -295,7 +297,7 @@ static void check_claims(int where, const struct story *stories)
 	for (int i = 0; i < ledger->counts.claims; i++) {
 		const struct story *s = &stories[ledger->claims[i].task];
 
-		if (ledger->claims[i].where != where)
+		if (!ledger->claims[i].task || ledger->claims[i].where != where)
 			continue;
 		/* no lease runs out here: whoever got the task is the only one */
 		CHECK(s->fence == 1 && ledger->claims[i].fence == 1, "t%d was claimed %d times",
