@@ -25,6 +25,7 @@ static const struct param params[] = {
 	PARAM(label, "label", P_NAME, .letter = 'l', .help = "only tasks with this label"),
 	PARAM(class_rank, "class", P_CLASS, .letter = 'c', .help = "only tasks of this class"),
 	PARAM(type, "type", P_NAME, .help = "only tasks of this type"),
+	PARAM_WRITE_STATUS,
 	{ 0 }
 };
 
@@ -199,6 +200,7 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 
 	if (fault)
 		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help run`"), out);
+	s->client.write_status |= a->write_status;
 	code = runner_run(&s->client, &plan, &sum, &ans);
 	if (code != SUCCESS)
 		return run_answer(&ans, s->arena, out);

@@ -298,6 +298,10 @@ by_hand() {
 	grep -qx 'status: Implementing' aitasks/t10/t10_2_child.md
 	call 0 lock release 10_2 --write-status
 	same "$(git status --porcelain aitasks/t10)" ""
+	call 1 run 10_2 --write-status --on-failure release -- grep -x 'status: Ready' aitasks/t10/t10_2_child.md
+	same "$(git status --porcelain aitasks/t10)" ""
+	call 0 run 10_2 --write-status -- grep -x 'status: Implementing' aitasks/t10/t10_2_child.md
+	grep -qx 'status: Done' aitasks/t10/t10_2_child.md
 	same "$(git rev-parse HEAD)" "$head"
 	same "$(find aitasks -name '.*')" ""
 	call 2 next --write-status
