@@ -247,27 +247,35 @@ static struct str line_at(struct str text, size_t at, size_t *next)
 	return line;
 }
 
+/* Without a comment behind it. */
+static struct place value_at(struct str text, struct str line)
+{
+	struct str value = str_trim(line);
+
+	for (size_t i = 1; i < value.n; i++)
+		if (value.p[i] == '#' && (value.p[i - 1] == ' ' || value.p[i - 1] == '\t'))
+			value = str_trim(str_n(value.p, i));
+	if (!value.n || value.p[0] == '#')
+		value = str_n(line.p, 0);
+	return (struct place){ (size_t)(value.p - text.p), value.n };
+}
+
 static struct place status_at(struct str text)
 {
-	struct str line;
+	struct place found = { 0, 0 };
 	size_t at = str_starts(text, STR("\xef\xbb\xbf")) ? 3 : 0, next;
+	struct str line = line_at(text, at, &next);
 
-	line = line_at(text, at, &next);
 	if (!str_is(line, "---"))
-		return (struct place){ 0, 0 };
+		return found;
 	for (at = next; at < text.n; at = next) {
 		line = line_at(text, at, &next);
 		if (str_is(line, "---"))
-			break;
-		if (str_cut_prefix(&line, STR("status:"))) {
-			struct str value = str_trim(line);
-
-			if (!value.n)
-				value = str_n(line.p, 0);
-			return (struct place){ (size_t)(value.p - text.p), value.n };
-		}
+			return found;
+		if (!found.at && str_cut_prefix(&line, STR("status:")))
+			found = value_at(text, line);
 	}
-	return (struct place){ 0, 0 };
+	return (struct place){ 0, 0 }; /* it has no end, and so it is none */
 }
 
 static struct str replaced(struct str text, struct place p, const char *value, struct arena *a)

@@ -307,6 +307,14 @@ by_hand() {
 	call 2 next --write-status
 	call 40 lock acquire 500 --write-status
 	same "$(names)" "t2_lock.yaml "
+	printf '\xef\xbb\xbf---\nstatus: Ready  # soon\nnote: "status: x"\n---\n' >aitasks/t22_bom.md
+	call 0 claim 22 --write-status
+	same "$(cat aitasks/t22_bom.md)" "$(printf '\xef\xbb\xbf---\nstatus: Implementing  # soon\nnote: "status: x"\n---\n')"
+	printf -- '---\nstatus:\n---\n' >aitasks/t23_empty.md
+	call 0 lock acquire 23 --write-status
+	same "$(cat aitasks/t23_empty.md)" "$(printf -- '---\nstatus: Implementing\n---\n')"
+	printf -- '---\nstatus: Ready\nno end\n' >aitasks/t24_open.md
+	call 40 claim 24 --write-status
 	printf 'no front matter\n' >aitasks/t21_plain.md
 	call 40 claim 21 --write-status
 	complains aitasks/t21_plain.md
