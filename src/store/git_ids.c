@@ -106,7 +106,7 @@ static int write_number(struct git_set *w, int64_t n)
 		rc = git_file_put(s, b, GIT_NEXT_ID,
 				  arena_printf(&w->a, "%lld\n", (long long)n + 1));
 	if (rc == 0)
-		rc = git_treebuilder_write(&tree, b);
+		rc = git_tree_put(s, b, &tree);
 	git_treebuilder_free(b);
 	git_tree_free(top);
 	return rc ? git_fail(s, STORE_IO, "the branch cannot be written")

@@ -56,7 +56,7 @@ void git_tip_said(struct git *s, const git_oid *tip, int64_t *stamp, int64_t *nu
 int git_file_put(struct git *s, git_treebuilder *b, const char *name, struct str text)
 {
 	git_oid oid;
-	int rc = git_odb_write(&oid, s->odb, str_p(text), text.n, GIT_OBJECT_BLOB);
+	int rc = git_object_put(s, text, GIT_OBJECT_BLOB, &oid);
 
 	if (rc == 0)
 		rc = git_treebuilder_insert(NULL, b, name, &oid, GIT_FILEMODE_BLOB);
@@ -95,7 +95,7 @@ int git_tip_make(struct git *s, const char *name, struct str text, const char *s
 	if (rc == 0 && name)
 		rc = git_file_put(s, b, name, text);
 	if (rc == 0)
-		rc = git_treebuilder_write(&tree, b);
+		rc = git_tree_put(s, b, &tree);
 	rc = rc ? git_fail(s, STORE_IO, "the branch cannot be made")
 		: git_tip_move(&w, &tree, subject, number);
 	git_treebuilder_free(b);
@@ -341,7 +341,7 @@ static int move_tip(struct plan *p)
 	struct git *s = p->w->s;
 	git_oid tree;
 
-	if (git_treebuilder_write(&tree, p->tree))
+	if (git_tree_put(s, p->tree, &tree))
 		return git_fail(s, STORE_IO, "the branch cannot be written");
 	if (!git_oid_equal(&tree, &s->view.base_tree))
 		return git_tip_move(p->w, &tree, "locks", p->fence);

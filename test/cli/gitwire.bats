@@ -23,7 +23,7 @@ counted() {
 }
 
 processes() {
-	grep -rhc "\"event\":\"start\".*\"argv\":\[\"[^\"]*git\",\(\"-c\",\"[^\"]*\",\)*\"$1\"" trace | awk '{ n += $1 } END { print n + 0 }'
+	grep -rhc "\"event\":\"start\".*\"argv\":\[\"[^\"]*git\",\(\"-[cC]\",\"[^\"]*\",\)*\"$1\"" trace | awk '{ n += $1 } END { print n + 0 }'
 }
 
 # elsewhere ARG...: pawl in another clone
@@ -42,6 +42,21 @@ elsewhere() {
 	same "$(processes receive-pack) $(processes upload-pack)" "0 1"
 	counted 0 done t1
 	same "$(processes receive-pack) $(processes upload-pack)" "1 0"
+}
+
+@test "gitwire: on a branch of locks or of ids a change is one connection, too" {
+	PAWL_STORE=git:file://$remote#aitask-ids
+	counted 0 id init
+	same "$(processes push)" 0
+	counted 0 id claim
+	same "$(processes receive-pack) $(processes upload-pack) $(processes push)" "1 0 0"
+	PAWL_STORE=git:file://$remote#aitask-locks
+	counted 0 lock init
+	same "$(processes push)" 0
+	counted 0 lock acquire 7
+	same "$(processes receive-pack) $(processes upload-pack) $(processes push)" "1 0 0"
+	counted 0 lock release 7
+	same "$(processes receive-pack) $(processes upload-pack) $(processes push)" "1 0 0"
 }
 
 @test "gitwire: what another clone did is fetched beside, in the same claim" {
