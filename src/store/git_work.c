@@ -33,15 +33,21 @@ static char *param(const struct uri *uri, const char *name, const char *otherwis
 
 void git_work_open(struct git *s, const struct uri *uri)
 {
-	git_repository *repo = NULL;
-	struct git_work *w = mem_alloc(sizeof(*w));
+	s->work = mem_alloc(sizeof(*s->work));
+	*s->work = (struct git_work){ .tasks = param(uri, "tasks", "aitasks"),
+				      .archived = param(uri, "archived", "aitasks/archived") };
+}
 
-	*w = (struct git_work){ .tasks = param(uri, "tasks", "aitasks"),
-				.archived = param(uri, "archived", "aitasks/archived") };
-	if (git_repository_open_ext(&repo, ".", 0, NULL) == 0 && git_repository_workdir(repo))
+/* Only those who read tasks there need to know where it is. */
+static void find_top(struct git_work *w)
+{
+	git_repository *repo = NULL;
+
+	if (!w->looked && git_repository_open_ext(&repo, ".", 0, NULL) == 0 &&
+	    git_repository_workdir(repo))
 		w->top = realpath(git_repository_workdir(repo), NULL);
 	git_repository_free(repo);
-	s->work = w;
+	w->looked = true;
 }
 
 void git_work_close(struct git *s)
@@ -424,6 +430,7 @@ int git_work_read(struct git *s)
 	struct arena a = { 0 };
 	struct listing l = { .w = w, .a = &a };
 
+	find_top(w);
 	if (w->top)
 		list_all(&l);
 	if (w->stamp && w->stamp == l.hash) {

@@ -32,6 +32,7 @@ struct git_item {
 
 struct git_work {
 	char *top;              /* NULL: there is no work tree */
+	bool looked;            /* for it */
 	char *tasks, *archived; /* folders in it */
 	struct git_file *v;     /* by key */
 	size_t n;
