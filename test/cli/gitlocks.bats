@@ -482,6 +482,32 @@ by_hand() {
 	same "$(git status --porcelain)" ""
 }
 
+@test "locks: a call whose answer got lost, or whose process was killed, is repeated" {
+	over_wire
+	call 0 lock init
+	call 30 lock acquire 1 --store "fault+$PAWL_STORE?fault=modify:1:lost"
+	other check 1
+	ask 0 lock acquire 1
+	is '.lock.fence == 1'
+	call 30 id claim --store "fault+git:file://$remote#aitask-ids?fault=open:1"
+	call 0 lock release 1
+	held=
+	for i in 1 2 3 4 5 6 7 8 9; do
+		"$PAWL" lock acquire 2 -q >/dev/null 2>&1 &
+		sleep "0.0$i"
+		kill -9 $! 2>/dev/null || true
+		if wait $! 2>/dev/null; then
+			held=yes # it was quicker
+			break
+		fi
+	done
+	[ -n "$held" ] || call 0 lock acquire 2
+	same "$(git -C "$remote" log --format=%s aitask-locks | grep -c '^locked t2')" 1
+	on_branch t2_lock.yaml | grep -qx 'fence: 2'
+	call 0 lock release 2
+	same "$(names)" ""
+}
+
 @test "locks: a remote that is gone says nothing about a lock" {
 	over_wire
 	call 0 lock init
