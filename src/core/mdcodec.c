@@ -230,6 +230,16 @@ static struct str spaced(struct str s, struct arena *a)
 	return str_n(p, s.n);
 }
 
+struct str task_md_id(struct str name)
+{
+	struct str id, rest;
+
+	if (str_ends(name, STR(".md")))
+		name.n -= strlen(".md");
+	split_name(name, &id, &rest);
+	return id;
+}
+
 static void name_it(struct task *t, struct str name, struct arena *a)
 {
 	struct str id, rest, title = heading(t->description);

@@ -13,6 +13,8 @@
 /* whole: with what is hidden as well (locks, token hashes, counts). */
 void task_md_write(const struct task *t, const struct event *comments, size_t n, bool whole,
 		   struct buf *out, struct arena *a);
+/* The id that a file's name says, if nothing in it says another. */
+struct str task_md_id(struct str name);
 /* `name` is the file's, without its folder. `p` was started. 0, or -EBADMSG with *fault; p is ended. */
 int task_md_parse(struct str text, struct str name, struct plain *p, struct yaml_fault *fault);
 

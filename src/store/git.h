@@ -315,6 +315,9 @@ int git_wire_open(struct git *s);
 
 int64_t git_now(struct store *s);
 void git_clock_open(struct git *s);
+/* The clock by its name: this boot's, and how its time was set. Clones have each their own. */
+struct str git_clock_name(const struct git *s, struct arena *a);
+bool git_clock_same(const struct git *s, struct str name);
 /* Before a change: the wall clock's time again, if the clock has come to differ and nothing waits for a time. */
 void git_clock_change(struct git *s);
 /* A record as it counts here, and back again: gives the clock to be written with it. */

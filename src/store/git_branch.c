@@ -150,7 +150,7 @@ static int push_commit(struct git_set *w, const git_oid *tree)
 			       .n_parents = !git_oid_is_zero(&s->view.base) };
 	int rc = git_commit_write(s, &d, &m.to, &w->a);
 
-	return rc ? rc : s->lane->push(s, &m, 1);
+	return rc ? rc : git_branch_push(s, &m);
 }
 
 static int branch_commit(struct git_set *w)
@@ -234,7 +234,7 @@ static int branch_drop(struct git *s)
 	if (rc == 0 && git_treebuilder_entrycount(b) == 0) {
 		struct git_move m = { str_c(s->only), s->view.base, none };
 
-		rc = s->lane->push(s, &m, 1);
+		rc = git_branch_push(s, &m);
 	} else if (rc == 0) {
 		rc = git_tree_put(s, b, &tree) ? git_fail(s, STORE_IO, "cannot be written")
 					       : push_commit(&w, &tree);

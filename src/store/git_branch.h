@@ -42,5 +42,7 @@ void git_form_record(struct git_read *r, struct arena *a);
 int git_branch_look(struct git *s);
 /* The commit at the top of the branch; zero: there is none. */
 int git_branch_tip(struct git *s, git_oid *out);
+/* Moves it. */
+int git_branch_push(struct git *s, const struct git_move *m);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/filecodec.h"
+#include "core/mdcodec.h"
 #include "store/git_branch.h"
 #include "store/task_index.h"
 
@@ -27,19 +28,6 @@ struct look {
 };
 
 /* --- the tip ------------------------------------------------------------------------------------ */
-
-int git_branch_tip(struct git *s, git_oid *out)
-{
-	struct arena a = { 0 };
-	struct git_refs refs;
-	int rc = s->lane->list(s, &refs, &a);
-
-	*out = (git_oid){ 0 };
-	for (size_t i = 0; rc == 0 && i < refs.n; i++)
-		*out = refs.v[i].oid;
-	arena_free(&a);
-	return rc;
-}
 
 /* The stamp of the last change of ours: others' commits may be on top of it. */
 static int64_t last_stamp(struct git *s, const git_oid *tip, struct arena *a)
@@ -187,12 +175,9 @@ static bool taken(const struct look *l, struct str key)
 static void file_bad(struct look *l, struct str folder, struct str name, const git_oid *oid,
 		     size_t line, struct str why)
 {
-	struct str file = arena_printf(&l->a, "%.*s/%.*s", STRF(folder), STRF(name)), stem = name;
-	struct str key;
+	struct str file = arena_printf(&l->a, "%.*s/%.*s", STRF(folder), STRF(name));
+	struct str id = task_md_id(name), key = task_key(&l->a, id);
 
-	if (str_ends(stem, STR(".md")))
-		stem.n -= strlen(".md");
-	key = arena_printf(&l->a, "task/%.*s", STRF(stem));
 	if (taken(l, key))
 		key = arena_printf(&l->a, "task/%.*s", STRF(name));
 	head_bad(l, head_begin(l, key, file, oid), file, line, why);
@@ -328,6 +313,14 @@ static int see_folder(struct look *l, const char *folder,
 
 /* --- those who wait ----------------------------------------------------------------------------- */
 
+/* Nobody can tell whether such a task is done: so it is not. */
+static int64_t unread(const struct git_view *v, struct str key)
+{
+	const struct git_head *h = git_head(v, key);
+
+	return h && h->bad ? READY : 0;
+}
+
 /* Others change a task's file without a thought for those that wait for it. */
 static void count_all(struct look *l, struct task *counts)
 {
@@ -341,7 +334,8 @@ static void count_all(struct look *l, struct task *counts)
 
 		for (size_t k = 0; r && k < r->ix.depends.n; k++) {
 			dep = mem_queue_get(&v->q, r->ix.depends.v[k], 0);
-			graph_dep_moved(&counts[i], 0, dep ? dep->ix.status : 0);
+			graph_dep_moved(&counts[i], 0,
+					dep ? dep->ix.status : unread(v, r->ix.depends.v[k]));
 		}
 		if (parent)
 			graph_sub_moved(&counts[parent->at], 0, r->ix.status);

@@ -11,6 +11,7 @@
 #include "store/git.h"
 
 #define CLOCK_FILE_MAX 256
+#define SAME_MS 100 /* clocks that differ by less are one */
 
 static const char *clock_path(struct git *s, struct arena *a)
 {
@@ -68,11 +69,33 @@ void git_clock_open(struct git *s)
 	gate_unlock(&s->gate);
 }
 
+static int64_t offset(const struct git *s)
+{
+	return s->anchor.wall - s->anchor.boot;
+}
+
+struct str git_clock_name(const struct git *s, struct arena *a)
+{
+	return arena_printf(a, "%s+%lld", s->clock.boot_id, (long long)offset(s));
+}
+
+bool git_clock_same(const struct git *s, struct str name)
+{
+	struct str boot = str_cut(&name, '+');
+	int64_t n;
+
+	return str_is(boot, s->clock.boot_id) && str_to_i64(name, &n) && n - offset(s) <= SAME_MS &&
+	       offset(s) - n <= SAME_MS;
+}
+
+/* Another process may have set it. */
 void git_clock_change(struct git *s)
 {
 	const struct query later = { .pick = PICK_LATER, .waiting = true }, held = { .held = true };
-	int64_t now = localclock_now(&s->clock, &s->anchor);
+	int64_t now;
 
+	clock_read(s);
+	now = localclock_now(&s->clock, &s->anchor);
 	if (!localclock_strays(&s->clock, &s->anchor) || mem_queue_count(&s->view.q, &later, now) ||
 	    mem_queue_count(&s->view.q, &held, now))
 		return;

@@ -79,7 +79,7 @@ int git_tip_move(struct git_set *w, const git_oid *tree, const char *subject, in
 			       .n_parents = !git_oid_is_zero(&s->view.base) };
 	int rc = git_commit_write(s, &d, &m.to, &w->a);
 
-	return rc ? rc : s->lane->push(s, &m, 1);
+	return rc ? rc : git_branch_push(s, &m);
 }
 
 int git_tip_make(struct git *s, const char *name, struct str text, const char *subject,

@@ -2,8 +2,11 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "base/when.h"
 #include "core/event.h"
 #include "store/git_json.h"
+
+#define STAMP_MAX (WHEN_MAX * 1000)
 
 /* --- log lines ---------------------------------------------------------------------------------- */
 
@@ -204,6 +207,17 @@ static bool oid_parse(const json_t *v, git_oid *out)
 	       git_oid_fromstr(out, json_string_value(v)) == 0;
 }
 
+/* A name that a ref of ours can have: nothing that leads elsewhere. */
+static bool is_ours(struct str name, struct arena *a)
+{
+	struct str id;
+
+	if (str_eq(name, GIT_BASE))
+		return true;
+	return str_cut_prefix(&name, STR("t/")) && git_unname(a, name, &id) &&
+	       str_eq(git_name(a, id), name);
+}
+
 static bool moves_parse(const json_t *list, struct git_state *out, struct arena *a)
 {
 	out->n_moves = json_array_size(list);
@@ -212,6 +226,7 @@ static bool moves_parse(const json_t *list, struct git_state *out, struct arena 
 		const json_t *o = json_array_get(list, i);
 
 		if (!git_bytes_parse(json_object_get(o, "ref"), &out->moves[i].name, a) ||
+		    !is_ours(out->moves[i].name, a) ||
 		    !oid_parse(json_object_get(o, "old"), &out->moves[i].old) ||
 		    !oid_parse(json_object_get(o, "new"), &out->moves[i].to))
 			return false;
@@ -242,7 +257,8 @@ static bool state_parse(const json_t *o, struct git_state *out, struct arena *a)
 
 	out->stamp = json_integer_value(json_object_get(o, "stamp"));
 	out->has_rec = rec != NULL;
-	return out->stamp > 0 && (!rec || git_record_parse(rec, &out->rec, a)) &&
+	return out->stamp > 0 && out->stamp <= STAMP_MAX &&
+	       (!rec || git_record_parse(rec, &out->rec, a)) &&
 	       (!lead || git_bytes_parse(lead, &out->lead, a)) &&
 	       (!clock || git_bytes_parse(clock, &out->clock, a)) &&
 	       moves_parse(json_object_get(o, "moves"), out, a) &&

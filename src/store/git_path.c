@@ -21,6 +21,7 @@
 
 #define LOCK_TRIES 50
 #define LOCK_WAIT_US 4000
+#define PACKED "packed-refs"
 #define PACKED_MAX (256u << 20)
 #define SETTLED_NS 30000000 /* more than a tick of the kernel */
 
@@ -116,12 +117,13 @@ static int check_out(struct git *s, struct arena *a)
 	struct str full;
 	bool used = false;
 
-	if (!s->only || s->base.env.mode == STORE_READ || git_repository_is_bare(s->repo))
+	if (!s->only || s->base.env.mode == STORE_READ)
 		return 0;
 	full = git_full(s, str_c(s->only), a);
 	if (git_reference_lookup(&ref, s->repo, full.p) == 0)
 		used = git_branch_is_checked_out(ref) == 1;
-	else if (git_reference_lookup(&head, s->repo, "HEAD") == 0)
+	else if (!git_repository_is_bare(s->repo) &&
+		 git_reference_lookup(&head, s->repo, "HEAD") == 0)
 		used = git_reference_type(head) == GIT_REFERENCE_SYMBOLIC &&
 		       str_is(full, git_reference_symbolic_target(head));
 	git_reference_free(ref);
@@ -238,7 +240,7 @@ static int list_packed(struct listing *l)
 {
 	struct git_refs loose = *l->out;
 	struct str text, prefix = str_c(l->s->prefix);
-	int rc = fs_read(l->a, in_repo(l->s, "packed-refs", l->a), PACKED_MAX, &text);
+	int rc = fs_read(l->a, in_repo(l->s, PACKED, l->a), PACKED_MAX, &text);
 
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
@@ -276,7 +278,7 @@ static void stamps_take(struct git *s, struct git_stamps *out)
 	settled = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - SETTLED_NS;
 	out->time[0] = change_time(in_repo(s, s->prefix, &a), &st);
 	out->time[1] = change_time(in_repo(s, arena_printf(&a, "%st", s->prefix).p, &a), &st);
-	out->time[2] = change_time(in_repo(s, "packed-refs", &a), &st);
+	out->time[2] = change_time(in_repo(s, PACKED, &a), &st);
 	out->size = st.st_size;
 	out->ino = (int64_t)st.st_ino;
 	out->good = out->time[0] < settled && out->time[1] < settled && out->time[2] < settled;
@@ -333,7 +335,8 @@ static void take_away(struct git *s, const char *name)
 	const char *own = in_repo(s, arena_printf(&a, "pawl/locks/%s", name).p, &a);
 	struct str ref;
 
-	if (git_unname(&a, str_c(name), &ref) && str_starts(ref, STR("refs/"))) {
+	if (git_unname(&a, str_c(name), &ref) &&
+	    (str_starts(ref, STR("refs/")) || str_is(ref, PACKED))) {
 		const char *lock = in_repo(s, arena_printf(&a, "%.*s.lock", STRF(ref)).p, &a);
 
 		if (same_file(own, lock))
@@ -461,19 +464,81 @@ static int sync_folder(struct git *s, const struct held *h, struct arena *a)
 	return fs_sync_dir(arena_cstr(a, fs_dirname(str_c(h->ref))));
 }
 
-/* Out of packed-refs only libgit2 takes it. */
+/* --- packed-refs -------------------------------------------------------------------------------- */
+
+/* The file without the ref, and without the line behind it that says what a tag is of. False: it is not there. */
+static bool without(struct str text, struct str full, struct buf *out)
+{
+	bool found = false, behind = false;
+
+	while (text.n) {
+		struct str line = str_cut(&text, '\n'), name = line;
+
+		(void)str_cut(&name, ' ');
+		if (line.n && line.p[0] != '#' && str_eq(name, full)) {
+			found = behind = true;
+			continue;
+		}
+		if (!behind || !str_starts(line, STR("^"))) {
+			buf_adds(out, line);
+			buf_addc(out, '\n');
+			behind = false;
+		}
+	}
+	return found;
+}
+
+/* With the lock: others may have packed meanwhile. */
+static int write_packed(struct git *s, const struct held *p, struct str full, struct arena *a)
+{
+	struct buf b = BUF_MAX(PACKED_MAX);
+	struct str text;
+	int fd, rc = fs_read(a, p->ref, PACKED_MAX, &text);
+
+	if (rc || !without(text, full, &b) || b.full) {
+		rc = rc == -ENOENT ? 0 : b.full ? -EFBIG : rc;
+		buf_free(&b);
+		return rc;
+	}
+	fd = open(p->own, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	rc = fd < 0 ? -errno : fs_write_all(fd, buf_str(&b));
+	if (rc == 0 && !s->base.env.relaxed && fdatasync(fd))
+		rc = -errno;
+	if (fd >= 0)
+		close(fd);
+	buf_free(&b);
+	if (rc == 0 && rename(p->lock, p->ref))
+		rc = -errno;
+	return rc;
+}
+
+/* Whatever its value there: what is loose has counted. Before that goes, or the old value would come back. */
 static int drop_packed(struct git *s, const struct held *h, struct arena *a)
 {
-	git_reference *ref = NULL;
-	int rc = git_reference_lookup(&ref, s->repo, git_full(s, h->move->name, a).p);
+	struct str full = git_full(s, h->move->name, a), text;
+	struct buf b = BUF_MAX(PACKED_MAX);
+	struct held p = { .own = in_repo(s, "pawl/locks/" PACKED, a),
+			  .lock = in_repo(s, PACKED ".lock", a),
+			  .ref = in_repo(s, PACKED, a) };
+	int fd, rc = fs_read(a, p.ref, PACKED_MAX, &text);
+	bool there = rc == 0 && without(text, full, &b);
 
-	if (rc == GIT_ENOTFOUND)
-		return 0;
-	if (rc == 0 && git_oid_equal(git_reference_target(ref), &h->move->old))
-		rc = git_reference_delete(ref);
-	git_reference_free(ref);
-	return rc ? git_fail(s, STORE_IO, "a ref cannot be removed") : 0;
+	buf_free(&b);
+	if (!there)
+		return rc == -ENOENT ? 0 : rc;
+	fd = open(p.own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	rc = link_lock(&p);
+	p.locked = rc == 0;
+	if (rc == 0)
+		rc = write_packed(s, &p, full, a);
+	let_go(&p);
+	return rc;
 }
+
+/* --- moving ------------------------------------------------------------------------------------- */
 
 static int apply(struct git *s, struct held *h, struct arena *a)
 {
@@ -483,12 +548,13 @@ static int apply(struct git *s, struct held *h, struct arena *a)
 	if (git_oid_equal(&m->old, &m->to))
 		return 0;
 	if (git_oid_is_zero(&m->to)) {
-		if (unlink(h->ref) && errno != ENOENT)
+		rc = drop_packed(s, h, a);
+		if (rc == 0 && unlink(h->ref) && errno != ENOENT)
 			rc = -errno;
 		let_go(h);
 		h->locked = false;
 		if (rc == 0)
-			return drop_packed(s, h, a);
+			rc = sync_folder(s, h, a);
 	} else if (rename(h->lock, h->ref)) {
 		rc = -errno;
 	} else {

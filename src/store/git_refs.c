@@ -324,13 +324,15 @@ static int refs_commit(struct git_set *w)
 
 /* --- the beginning and the end of a queue ------------------------------------------------------- */
 
-/* Refs of a queue whose base is gone. */
+/* Refs of a queue whose base is gone. 1: others have begun it anew. */
 static int drop_rest(struct git *s)
 {
 	struct arena a = { 0 };
 	struct git_refs refs;
 	int rc = s->lane->list(s, &refs, &a);
 
+	for (size_t i = 0; rc == 0 && i < refs.n; i++)
+		rc = str_eq(refs.v[i].name, GIT_BASE);
 	for (size_t i = 0; rc == 0 && i < refs.n; i++) {
 		struct git_move m = { refs.v[i].name, refs.v[i].oid, none };
 
@@ -371,7 +373,10 @@ static int refs_drop(struct git *s)
 		rc = drop_base(s);
 	else if (rc > 0)
 		rc = 0; /* gone already */
-	return rc ? rc : drop_rest(s);
+	if (rc)
+		return rc;
+	rc = drop_rest(s);
+	return rc > 0 ? 0 : rc; /* what others begin now is theirs */
 }
 
 /* --- bodies and the log ------------------------------------------------------------------------- */

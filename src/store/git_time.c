@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/when.h"
 #include "core/codec.h"
 #include "store/git.h"
 #include "store/task_index.h"
 
 #define SEEN_MAX (1u << 20)
+#define TTL_MAX (INT64_C(366) * 24 * 3600 * 1000)
 
 /* The lock's end and all that comes from it. */
 static void set_end(struct record *r, struct task *t, int64_t end, struct arena *a)
@@ -84,10 +86,13 @@ void git_time_show(struct git *s, struct git_head *h, struct record *r, struct a
 	int64_t end, seen;
 
 	h->end = h->shown = 0;
-	if (!h->clock.n || str_is(h->clock, s->clock.boot_id) || !has_lock(r, &t, a))
+	if (git_clock_same(s, h->clock) || !has_lock(r, &t, a))
 		return;
+	if (t.lock.ttl < 0 || t.lock.ttl > TTL_MAX)
+		t.lock.ttl = TTL_MAX;
 	seen = first_seen(s, &h->lease, a) - s->anchor.boot + s->anchor.wall;
-	end = t.lock.expires_at + s->skew;
+	end = t.lock.expires_at > WHEN_MAX ? WHEN_MAX : t.lock.expires_at;
+	end += s->skew;
 	if (seen + t.lock.ttl > end)
 		end = seen + t.lock.ttl;
 	h->end = t.lock.expires_at;
@@ -101,7 +106,7 @@ struct str git_time_hide(struct git *s, const struct git_head *h, struct record 
 	struct task t;
 
 	if (!h || !h->shown || !has_lock(r, &t, a) || t.lock.expires_at != h->shown)
-		return str_c(s->clock.boot_id);
+		return git_clock_name(s, a);
 	set_end(r, &t, h->end, a);
 	return h->clock;
 }

@@ -175,6 +175,29 @@ folds() {
 	folds "git:$remote"
 }
 
+@test "git: a ref that was packed before it went does not come back" {
+	export PAWL_STORE="git:$remote?refs=1"
+	call 0 init
+	call 0 create one
+	call 0 create two
+	git -C "$remote" tag -a -m x v1 "$(git -C "$remote" rev-parse refs/pawl/default/base)"
+	git -C "$remote" pack-refs --all
+	call 0 claim t1
+	call 0 "done" t1
+	call 0 create three
+	call 0 create four
+	run git -C "$remote" rev-parse -q --verify refs/pawl/default/t/t1
+	[ "$status" -ne 0 ]
+	status_is t1 Done
+	git -C "$remote" fsck --no-progress
+	git -C "$remote" rev-parse -q --verify 'v1^{commit}'
+	git -C "$remote" pack-refs --all
+	call 0 update t2 --title y
+	call 0 remove t2
+	call 44 show t2
+	[ -z "$(ls -A "$remote/pawl/locks")" ]
+}
+
 @test "git: the same through git itself" {
 	folds "git:file://$remote"
 }

@@ -184,6 +184,22 @@ by_hand() {
 	same "$(on_branch t3_lock.yaml)" "locked_by: [1, 2]"
 }
 
+@test "branch: what waits for a task that nobody can read goes on waiting" {
+	call 0 init
+	call 0 create first
+	call 0 create second --depends t1
+	by_hand t1_lock.yaml "locked_by: ["
+	call 10 next
+	rm -rf person
+	person
+	rm person/t1_lock.yaml
+	git -C person mv tasks/t1.md tasks/t1_first.md
+	printf -- '---\ntitle: [\n---\n' >person/tasks/t1_first.md
+	publish "worse"
+	call 10 next
+	call 40 show t1
+}
+
 @test "branch: two files for one task, a huge one, and ids that are none" {
 	call 0 init
 	call 0 create x
@@ -296,4 +312,39 @@ by_hand() {
 	git -C "$remote" update-ref refs/heads/board "$tip"
 	ask 0 list
 	is '.count == 1'
+}
+
+# moved_back URI: somebody sets the branch back after a claim
+moved_back() {
+	export PAWL_STORE=$1
+	call 0 init
+	call 0 create x
+	old=$(git -C "$remote" rev-parse board)
+	call 0 claim t1 --agent bob
+	tip=$(git -C "$remote" rev-parse board)
+	git -C "$remote" update-ref refs/heads/board "$old"
+	call 40 claim t1 --agent ann
+	complains "set back or replaced"
+	complains "push --force"
+	call 40 list
+	same "$(git -C "$remote" rev-parse board)" "$old"
+	git -C "$remote" update-ref refs/heads/board "$tip"
+	call 20 claim t1 --agent ann
+	call 0 "done" t1 --agent bob
+}
+
+@test "branch: one that was set back is not used until somebody has decided" {
+	moved_back "git:$remote#board"
+}
+
+@test "branch: the same through git itself" {
+	moved_back "git:file://$remote#board"
+}
+
+@test "branch: checked out in a worktree of a bare repository, it is not written to" {
+	call 0 init
+	git -C "$remote" worktree add -q "$BATS_TEST_TMPDIR/w" board
+	call 40 create x
+	complains "checked out"
+	same "$(git -C "$BATS_TEST_TMPDIR/w" status --porcelain)" ""
 }

@@ -271,6 +271,8 @@ static void names(void **state)
 	};
 
 	(void)state;
+	assert_true(str_is(task_md_id(STR("t10_2_rest.md")), "t10_2"));
+	assert_true(str_is(task_md_id(STR("other")), "other"));
 	for (size_t i = 0; i < COUNT(all); i++) {
 		struct yaml_fault fault;
 		struct plain p;
