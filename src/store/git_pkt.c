@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -46,7 +47,8 @@ static int await(struct git_conn *c, short what)
 				       { .fd = c->err, .events = POLLIN } };
 		int64_t left = c->end - os_boot_ms();
 
-		if (left <= 0)
+		c->late = left <= 0;
+		if (c->late)
 			return -ETIMEDOUT;
 		if (poll(p, 2, (int)(left < 60000 ? left : 60000)) <= 0)
 			continue;
@@ -218,6 +220,8 @@ pid_t git_conn_close(struct git_conn *c)
 {
 	pid_t pid = c->pid;
 
+	if (pid && c->late && !c->busy)
+		kill(-pid, SIGKILL);
 	if (c->fd >= 0)
 		close(c->fd);
 	if (c->err >= 0)

@@ -15,6 +15,8 @@ struct git_conn {
 	int fd;      /* -1: none */
 	int err;     /* what a program writes for people; -1: none */
 	pid_t pid;   /* 0: no program */
+	bool late;   /* the deadline has passed */
+	bool busy;   /* the program may be changing the repository */
 	int64_t end; /* by os_boot_ms() */
 	struct buf in, said;
 	size_t at; /* what of `in` was used */
@@ -35,7 +37,8 @@ void git_pkt_add(struct buf *out, struct str line);
 void git_pkt_flush(struct buf *out);
 /* The last line that the program wrote, if any. */
 struct str git_conn_said(struct git_conn *c);
-/* Hangs up. The program may live on to finish what is its business: its pid. */
+/* Hangs up. The program may live on to finish what is its business: its pid. One that has not answered in time is
+ * ended, unless it is busy. */
 pid_t git_conn_close(struct git_conn *c);
 
 /* The last line that is not empty: of what programs say, it says most. */

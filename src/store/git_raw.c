@@ -12,7 +12,6 @@
 
 #define NET_MS 10000
 #define HAVES 256
-#define LEFT 16
 #define SEND_MAX (256u << 20)
 
 struct git_raw {
@@ -32,8 +31,8 @@ struct git_raw {
  * that have ended are taken note of whenever there is another one. */
 static struct {
 	pthread_mutex_t lock;
-	pid_t pid[LEFT];
-	size_t n;
+	pid_t *pid;
+	size_t n, room;
 } left = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 int64_t git_net_ms(const struct git *s)
@@ -52,8 +51,8 @@ static void leave(pid_t pid)
 		if (waitpid(left.pid[i], NULL, WNOHANG) == 0)
 			left.pid[kept++] = left.pid[i];
 	left.n = kept;
-	if (left.n == LEFT)
-		waitpid(left.pid[--left.n], NULL, 0);
+	if (left.n == left.room)
+		left.pid = mem_grow(left.pid, (left.room = left.room * 2 + 16) * sizeof(pid));
 	left.pid[left.n++] = pid;
 	pthread_mutex_unlock(&left.lock);
 }
