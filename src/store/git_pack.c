@@ -76,6 +76,14 @@ static int keep(struct git *s, const char *dir, const char *name, struct arena *
 	return git_odb_refresh(s->odb) ? -EIO : 0;
 }
 
+/* By libgit2's last error: is it the pack, or this machine? */
+static int refused_pack(void)
+{
+	const git_error *e = git_error_last();
+
+	return e && e->klass == GIT_ERROR_INDEXER ? -EBADMSG : -EIO;
+}
+
 static int read_pack(struct git_conn *c, git_indexer *ix, git_indexer_progress *got)
 {
 	struct str bytes;
@@ -83,7 +91,7 @@ static int read_pack(struct git_conn *c, git_indexer *ix, git_indexer_progress *
 
 	while ((rc = git_conn_read(c, &bytes)) == 0)
 		if (git_indexer_append(ix, bytes.p, bytes.n, got))
-			return -EIO;
+			return refused_pack();
 	return rc == PKT_END ? 0 : rc;
 }
 
@@ -97,10 +105,10 @@ static int take_into(struct git *s, struct git_conn *c, const char *dir, struct 
 	if (git_indexer_new(&ix, dir, 0, s->odb, NULL))
 		return -EIO;
 	rc = read_pack(c, ix, &got);
-	if (rc == 0 && got.total_objects) {
-		rc = git_indexer_commit(ix, &got) ? -EIO : 0;
+	if (rc == 0)
+		rc = git_indexer_commit(ix, &got) ? refused_pack() : 0;
+	if (rc == 0)
 		name = arena_printf(a, "%s", git_indexer_name(ix)).p;
-	}
 	git_indexer_free(ix);
 	if (rc == 0 && got.total_objects >= KEEP_PACKED)
 		return keep(s, dir, name, a);

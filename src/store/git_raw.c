@@ -280,6 +280,8 @@ static int fetch(struct git *s, struct git_conn *c, const struct git_refs *refs,
 	rc = git_pack_take(s, c);
 	if (rc == -EIO)
 		return git_fail(s, STORE_IO, "what was fetched cannot be kept");
+	if (rc == -EBADMSG)
+		return git_unreachable(s, 1, STR("what it sent was cut short"));
 	return rc ? said(s, c, rc) : 0;
 }
 
@@ -444,11 +446,12 @@ enum git_pushed git_raw_push(struct git *s, const struct git_move *moves, size_t
 	if (!r->ready && greet(s, "receive-pack", &r->conn, &refs, a)) {
 		*why = arena_str(a, str_c(s->base.env.err->text));
 	} else if (atomic && !r->atomic) {
-		how = PUSH_NOT_HERE;
+		how = PUSH_ONE_ONLY;
 	} else {
 		int rc;
 
 		r->conn.end = os_boot_ms() + git_net_ms(s);
+		r->conn.busy = r->way.kind == WAY_PATH;
 		rc = send_all(s, moves, n, atomic, a);
 		if (rc == 0 || rc == -EPIPE)
 			how = read_report(&r->conn, n, why, a);

@@ -17,7 +17,8 @@ enum git_pushed {
 	PUSH_LATE,     /* nothing: a ref has moved, or is locked by another */
 	PUSH_DECLINED, /* nothing, nor will it ever */
 	PUSH_UNKNOWN,  /* the answer was lost */
-	PUSH_NOT_HERE  /* nothing: git itself may know how */
+	PUSH_NOT_HERE, /* nothing: git itself may know how */
+	PUSH_ONE_ONLY  /* nothing: the server cannot do all or nothing */
 };
 
 /* false: there is no such way to the remote. */
@@ -64,7 +65,8 @@ bool git_turn_take(struct gate *g, struct str repository, const struct store_env
 
 /* All that was written since the change began, as a pack; `out` belongs to libgit2. */
 int git_pack_made(struct git *s, const git_oid *made, size_t n, git_buf *out);
-/* The pack that comes on the connection becomes objects of this clone: 0, or -errno. */
+/* The pack that comes on the connection becomes objects of this clone: 0, or -errno; -EBADMSG if it is not
+ * whole. */
 int git_pack_take(struct git *s, struct git_conn *c);
 
 #endif

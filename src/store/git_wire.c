@@ -275,15 +275,19 @@ static enum git_pushed push_by_git(struct git *s, const struct git_move *moves, 
 {
 	struct git_args g;
 	struct str text = { 0 }, reason;
+	bool one_only;
 	int rc;
 
 	push_args(s, &g, moves, n, atomic);
 	rc = git_run(&g, git_net_ms(s), &text);
 	reason = rejection(text);
+	one_only = atomic && str_has_nocase(text, STR("does not support --atomic push"));
 	*why = arena_str(a, reason.n ? reason : git_last_line(text));
 	git_args_free(&g);
 	if (rc == 0)
 		return PUSHED;
+	if (one_only)
+		return PUSH_ONE_ONLY; /* git asks before it sends anything */
 	return reason.n && !git_is_late(reason) ? PUSH_DECLINED : PUSH_UNKNOWN;
 }
 
@@ -350,6 +354,15 @@ static int declined(struct git *s, const struct sending *p)
 			  "%s refuses the push: %.*s", s->remote, STRF(why));
 }
 
+static int cannot_do_all(struct git *s)
+{
+	return store_fail(
+		&s->base.env, STORE_UNSUPPORTED,
+		"keep all of the queue on one branch: --store git:REMOTE#BRANCH; or let the server "
+		"have receive.advertiseAtomic",
+		"%s cannot change several refs at once", s->remote);
+}
+
 /* Whether to send it again: < 0 if there is no time left. */
 static int pause_a_little(struct git *s, struct sending *p)
 {
@@ -377,6 +390,8 @@ static int push_once(struct git *s, const struct git_move *moves, size_t n, stru
 		how = push_by_git(s, moves, n, n > 1, &p->why, &p->a);
 	if (how == PUSHED)
 		return 0;
+	if (how == PUSH_ONE_ONLY && !p->unsure)
+		return cannot_do_all(s);
 	if (how == PUSH_LATE && !p->unsure)
 		return 1;
 	rc = look_again(s, moves, n);

@@ -31,6 +31,14 @@ elsewhere() {
 	XDG_CACHE_HOME=$HOME/elsewhere "$PAWL" "$@"
 }
 
+# by_ssh [LINE...]: from here on the remote is reached by a program called ssh, which runs these lines of the shell
+# (default: the server's side, as it is asked to)
+by_ssh() {
+	printf '%s\n' '#!/bin/bash' 'command=${!#}' "${@:-eval \"\$command\"}" >ssh
+	chmod +x ssh
+	export GIT_SSH_COMMAND=$PWD/ssh PAWL_STORE=git:ssh://host$remote
+}
+
 @test "gitwire: a claim is one connection and at most five processes of git, whoever claims first" {
 	counted 0 claim t1
 	same "$(processes receive-pack)" 1
@@ -211,4 +219,36 @@ elsewhere() {
 	call 0 claim t2
 	git -C "$remote" update-ref refs/pawl/default/t/t1 "$good"
 	call 0 show t1
+}
+
+@test "gitwire: a fetch that is cut anywhere is no fetch" {
+	local listed cut
+	listed=$(printf 0000 | git upload-pack "$remote" | wc -c)
+	for cut in 4 8 12 13 19 20 100; do
+		by_ssh "eval \"\$command\" | dd bs=1 count=$((listed + cut)) status=none"
+		call 30 list
+		complains "cannot be reached"
+	done
+	by_ssh
+	ask 0 list
+	is '.count == 2'
+}
+
+@test "gitwire: a server that cannot do all or nothing is named at once; one ref at a time still works" {
+	local start=$SECONDS
+	git -C "$remote" config receive.advertiseAtomic false
+	ask 40 create three
+	is '.error.message | contains("several refs at once")'
+	is '.error.hint | contains("#BRANCH")'
+	by_ssh
+	GIT_SSH_VARIANT=simple call 40 create three # by git itself
+	complains "several refs at once"
+	PAWL_STORE=git:file://$remote#board
+	call 0 init
+	call 0 create three
+	[ $((SECONDS - start)) -lt 8 ]
+	git -C "$remote" config receive.advertiseAtomic true
+	PAWL_STORE=git:file://$remote
+	ask 0 list
+	is '.count == 2'
 }
