@@ -236,6 +236,37 @@ static void test_foreign_commit(void **state)
 	assert_int_equal(b->s->ops->get(b->s, STR("task/one"), &got, &b->a), 0);
 }
 
+/* Commits made by hand: a change that would move refs elsewhere, and one from the end of time. */
+static void test_hostile_commit(void **state)
+{
+	static const char *const edits[] = {
+		"s/\"stamp\":[0-9]*/&,\"moves\":[{\"ref\":\"..\\/..\\/..\\/..\\/..\\/evil\\/x\","
+		"\"old\":\"0000000000000000000000000000000000000000\","
+		"\"new\":\"1111111111111111111111111111111111111111\"}]/",
+		"s/\"stamp\":[0-9]*/\"stamp\":9223372036854775807/",
+	};
+	struct bench *b = *state;
+	struct task one = task_named("one"), two = task_named("two");
+	struct record r[2] = { record_of(b, &one), record_of(b, &two) }, got;
+
+	assert_int_equal(put(b, r, 2), 0);
+	for (size_t i = 0; i < sizeof(edits) / sizeof(*edits); i++) {
+		assert_int_equal(
+			run(b,
+			    "git -C q.git cat-file commit refs/pawl/default/t/one | "
+			    "sed '%s' >c && git -C q.git update-ref refs/pawl/default/t/one "
+			    "$(git -C q.git hash-object -t commit -w ../c)",
+			    edits[i]),
+			0);
+		assert_int_equal(b->s->ops->get(b->s, STR("task/one"), &got, &b->a), STORE_CORRUPT);
+		r[1].ix.priority = (int)i;
+		assert_int_equal(put(b, &r[1], 1), 0);
+		assert_int_equal(run(b, "test ! -e evil && test ! -e ../evil"), 0);
+		assert_int_equal(run(b, "git -C q.git update-ref -d refs/pawl/default/t/one"), 0);
+		assert_int_equal(put(b, &r[0], 1), 0);
+	}
+}
+
 static void test_base_gone(void **state)
 {
 	struct bench *b = *state;
@@ -323,6 +354,22 @@ static void test_other_clocks(void **state)
 }
 
 /* A machine whose clock is an hour behind: its lease counts from when it was seen. */
+/* Another clone on this machine may have begun before the wall clock was set. */
+static void test_other_anchor(void **state)
+{
+	struct bench *b = *state;
+	int64_t ends = fake + 10000;
+	struct task t;
+	struct record r = locked(b, &t, ends);
+
+	assert_int_equal(put(b, &r, 1), 0);
+	assert_int_equal(run(b, "read boot wall at <q.git/pawl/clock && "
+				"echo $boot $((wall - 600000)) $at >q.git/pawl/clock"),
+			 0);
+	assert_int_equal(open_as(b, b->uri, STORE_WRITE, "here"), 0);
+	assert_true(get(b, "one").lock.expires_at == ends + 60000);
+}
+
 static void test_first_seen(void **state)
 {
 	struct bench *b = *state;
@@ -343,14 +390,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_reader_sees_it_whole),
-		TEST(test_writer_finishes_it),
-		TEST(test_locks_left),
-		TEST(test_foreign_commit),
-		TEST(test_base_gone),
-		TEST(test_bad_remotes),
-		TEST(test_other_clocks),
-		TEST(test_first_seen),
+		TEST(test_reader_sees_it_whole), TEST(test_writer_finishes_it),
+		TEST(test_locks_left),           TEST(test_foreign_commit),
+		TEST(test_hostile_commit),       TEST(test_base_gone),
+		TEST(test_bad_remotes),          TEST(test_other_clocks),
+		TEST(test_other_anchor),         TEST(test_first_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
