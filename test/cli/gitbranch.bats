@@ -141,7 +141,7 @@ by_hand() {
 	call 0 init
 	call 0 create x
 	by_hand t1_lock.yaml "locked_by: ann\n"
-	"$PAWL" next --claim --wait 60s -q --agent bob >got 2>&1 &
+	"$PAWL" next --claim --wait 30s -q --agent bob >got 2>&1 &
 	soon pgrep -P $$ -f 'next --claim --wait' >/dev/null
 	sleep 0.5
 	rm -rf person
