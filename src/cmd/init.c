@@ -162,7 +162,8 @@ static enum result open_queue(struct session *s, bool *existed, struct answer *a
 	code = client_init(&s->client, &said, ans, s->arena);
 	if (code != SUCCESS)
 		return code;
-	*existed = client_open(&s->client, STORE_READ, &ignored) == SUCCESS;
+	*existed = client_open(&s->client, STORE_READ, &ignored) == SUCCESS &&
+		   queue_is_there(s->client.queue);
 	return *existed ? SUCCESS : client_open(&s->client, STORE_CREATE, ans);
 }
 

@@ -82,6 +82,13 @@ void queue_patience(struct queue *q, int64_t timeout_ms)
 	store_patience(q->store, timeout_ms);
 }
 
+bool queue_is_there(struct queue *q)
+{
+	int64_t counts[16];
+
+	return q->store->ops->tally(q->store, counts) == 0;
+}
+
 int64_t queue_as_of(const struct queue *q)
 {
 	const struct store *s = q->store;

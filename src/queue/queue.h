@@ -68,6 +68,8 @@ void queue_woken(struct queue *q);
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a);
 int64_t queue_now(struct queue *q);
+/* A store far away may be open without having been asked. */
+bool queue_is_there(struct queue *q);
 /* What is read was known then, by the wall clock; 0: it is as it is. */
 int64_t queue_as_of(const struct queue *q);
 /* What was counted at the queue's place by all processes. false: nothing is, or can be. */

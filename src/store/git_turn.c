@@ -8,7 +8,7 @@
 #include "base/fs.h"
 #include "store/git_raw.h"
 
-#define POLITE_MS 2000
+#define POLITE_MS 10000
 
 static void turn_open(struct gate *g, struct str repository)
 {

@@ -181,6 +181,14 @@ by_ssh() {
 	call 0 heartbeat t1
 }
 
+@test "gitwire: init makes a queue where there was one" {
+	rm -rf "$remote"
+	git init -q --bare "$remote"
+	call 0 init
+	ask 0 list
+	is '.count == 0'
+}
+
 @test "gitwire: a task's ref that was deleted comes back from what was fetched" {
 	call 0 claim t1
 	git -C "$remote" update-ref -d refs/pawl/default/t/t1
@@ -190,6 +198,10 @@ by_ssh() {
 	kept=$(git -C "$cache" for-each-ref --format='%(refname)' refs/pawl-seen | grep '/t/t1$')
 	git -C "$cache" push -q "$remote" "$kept:refs/pawl/default/t/t1"
 	call 0 heartbeat t1
+}
+
+@test "gitwire: connections cut at five points lose nothing and give nothing twice" {
+	"$PAWL_SOURCE/test/race/gitremote" cut 1
 }
 
 @test "gitwire: remotes that are options, helpers or worse are refused, and nothing is run" {
