@@ -75,6 +75,8 @@ by_ssh() {
 	elsewhere done t1 -q --agent other
 	counted 0 claim t2
 	same "$(processes receive-pack) $(processes upload-pack)" "1 1"
+	counted 0 done t2
+	same "$(processes receive-pack) $(processes upload-pack)" "1 0"
 }
 
 @test "gitwire: a claim does not move the base, so that claims of different tasks do not meet" {
@@ -225,8 +227,8 @@ by_ssh() {
 	blob=$(head -c 40000000 /dev/zero | git -C "$remote" hash-object -w --stdin)
 	tree=$(printf '100644 blob %s\ttask.json\n' "$blob" | git -C "$remote" mktree)
 	good=$(git -C "$remote" rev-parse refs/pawl/default/t/t1)
-	git -C "$remote" cat-file commit "$good" | sed "s/^tree .*/tree $tree/" >commit
-	git -C "$remote" update-ref refs/pawl/default/t/t1 "$(git -C "$remote" hash-object -w -t commit "$PWD/commit")"
+	git -C "$remote" cat-file commit "$good" | sed "s/^tree .*/tree $tree/" >huge
+	git -C "$remote" update-ref refs/pawl/default/t/t1 "$(git -C "$remote" hash-object -w -t commit "$PWD/huge")"
 	call 40 show t1
 	call 0 claim t2
 	git -C "$remote" update-ref refs/pawl/default/t/t1 "$good"
