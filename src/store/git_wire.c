@@ -406,6 +406,13 @@ static int push_once(struct git *s, const struct git_move *moves, size_t n, stru
 	return rc < 0 ? rc : 2;
 }
 
+/* A `git fetch` of another process may be at the same refs, and would fail: there the next fetch notes it. */
+static void note_pushed(struct git *s, const struct git_move *moves, size_t n)
+{
+	if (s->raw)
+		git_seen_note(s, moves, n);
+}
+
 static int wire_push(struct git *s, const struct git_move *moves, size_t n)
 {
 	struct sending p = { .pause = s->base.env.backoff };
@@ -418,7 +425,7 @@ static int wire_push(struct git *s, const struct git_move *moves, size_t n)
 		rc = push_once(s, moves, n, &p);
 	} while (rc == 2);
 	if (rc == 0)
-		git_seen_note(s, moves, n);
+		note_pushed(s, moves, n);
 	if (s->raw)
 		git_raw_forget(s);
 	arena_free(&p.a);
@@ -433,7 +440,7 @@ static void wire_drop(struct git *s, const struct git_move *moves, size_t n)
 				     : push_by_git(s, moves, n, false, &why, &a);
 
 	if (how == PUSHED)
-		git_seen_note(s, moves, n);
+		note_pushed(s, moves, n);
 	arena_free(&a);
 }
 
