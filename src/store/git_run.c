@@ -32,6 +32,9 @@ static bool is_kept(const char *var)
 		"GIT_PROTOCOL=",
 		"GIT_TERMINAL_PROMPT=",
 		"GIT_ALLOW_PROTOCOL=",
+		"GIT_ASKPASS=",
+		"SSH_ASKPASS=",
+		"SSH_ASKPASS_REQUIRE=",
 		"LC_ALL=",
 		"LANGUAGE=",
 	};
@@ -44,14 +47,16 @@ static bool is_kept(const char *var)
 
 static char **environment(struct arena *a)
 {
+	/* an empty GIT_ASKPASS stands before core.askPass, and is not called */
 	static char *const own[] = { "GIT_TERMINAL_PROMPT=0",
+				     "GIT_ASKPASS=", "SSH_ASKPASS_REQUIRE=never",
 				     "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh", "LC_ALL=C" };
 	size_t n = 0, k = 0;
 	char **env;
 
 	while (environ[n])
 		n++;
-	env = arena_array(a, char *, n + 4);
+	env = arena_array(a, char *, n + sizeof(own) / sizeof(*own) + 1);
 	for (size_t i = 0; i < n; i++)
 		if (is_kept(environ[i]))
 			env[k++] = environ[i];

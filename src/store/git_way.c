@@ -149,6 +149,8 @@ static void ssh_args(const struct git_way *w, const char *service, struct git_ar
 		git_arg(g, arena_printf(&g->a, "%.*s \"$@\"", STRF(w->ssh)));
 	}
 	git_arg(g, w->ssh);
+	git_arg(g,
+		STR("-oBatchMode=yes")); /* what the user's command says of it comes first, and counts */
 	if (w->port.n) {
 		git_arg(g, STR("-p"));
 		git_arg(g, w->port);

@@ -266,3 +266,22 @@ by_ssh() {
 	ask 0 list
 	is '.count == 2'
 }
+
+@test "gitwire: nobody is asked for a password, and helpers that know it are" {
+	printf '#!/bin/sh\necho "$0" >>%q\necho secret\n' "$PWD/asked" >ask
+	chmod +x ask
+	by_ssh 'printf "%s\n" "$@" >args' 'printf "protocol=https\nhost=h\nusername=u\n\n" | git credential fill >filled 2>&1' \
+		'[ "${SSH_ASKPASS_REQUIRE-}" = never ] || "$SSH_ASKPASS"' 'eval "$command"'
+	export GIT_ASKPASS=$PWD/ask SSH_ASKPASS=$PWD/ask SSH_ASKPASS_REQUIRE=force DISPLAY=:9
+	call 0 list
+	[ ! -e asked ]
+	grep -q "could not read Password" filled
+	grep -qx -- -oBatchMode=yes args
+	git config --file gitconfig core.askPass "$PWD/ask"
+	unset GIT_ASKPASS
+	GIT_CONFIG_GLOBAL=$PWD/gitconfig call 0 list
+	[ ! -e asked ]
+	git config --file gitconfig credential.helper '!echo password=known;:'
+	GIT_CONFIG_GLOBAL=$PWD/gitconfig call 0 list
+	grep -qx password=known filled
+}
