@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,25 +39,38 @@ static char *cache_path(struct str name, struct arena *a)
 	return NULL;
 }
 
-static int make_cache(struct git *s, struct str name, struct arena *a)
+/* One at a time: others must not see half of it. Where folders cannot be locked, it is made all the same. */
+static int open_or_make(struct git *s, const char *path, const char *parent)
 {
 	git_repository_init_options o;
-	char *path = cache_path(name, a);
+	int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+
+	git_repository_init_options_init(&o, GIT_REPOSITORY_INIT_OPTIONS_VERSION);
+	o.flags = GIT_REPOSITORY_INIT_BARE | GIT_REPOSITORY_INIT_MKPATH;
+	if (fd >= 0)
+		(void)flock(fd, LOCK_EX);
+	rc = git_repository_open_bare(&s->repo, path);
+	if (rc)
+		rc = git_repository_init_ext(&s->repo, path, &o);
+	if (fd >= 0)
+		close(fd);
+	return rc ? git_fail(s, STORE_IO, "a copy cannot be made") : 0;
+}
+
+static int make_cache(struct git *s, struct str name, struct arena *a)
+{
+	char *path = cache_path(name, a), *parent;
 	int rc;
 
 	if (!path)
 		return store_fail(&s->base.env, STORE_UNSUPPORTED, "set XDG_CACHE_HOME, or HOME",
 				  "no folder to keep a copy of %s in", s->remote);
-	git_repository_init_options_init(&o, GIT_REPOSITORY_INIT_OPTIONS_VERSION);
-	o.flags = GIT_REPOSITORY_INIT_BARE | GIT_REPOSITORY_INIT_MKPATH;
-	rc = fs_make_dirs(arena_cstr(a, fs_dirname(str_c(path))), 0700);
+	parent = arena_cstr(a, fs_dirname(str_c(path)));
+	rc = fs_make_dirs(parent, 0700);
 	if (rc)
 		return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be made: %s", path,
 				  strerror(-rc));
-	if (git_repository_open_bare(&s->repo, path) &&
-	    git_repository_init_ext(&s->repo, path, &o) && git_repository_open_bare(&s->repo, path))
-		return git_fail(s, STORE_IO, "a copy cannot be made");
-	return 0;
+	return open_or_make(s, path, parent);
 }
 
 /* The repository that we are in, if any, takes the objects. */

@@ -285,3 +285,18 @@ by_ssh() {
 	GIT_CONFIG_GLOBAL=$PWD/gitconfig call 0 list
 	grep -qx password=known filled
 }
+
+@test "gitwire: many that use a repository for the first time at once make one copy of it" {
+	local round i
+	for round in 1 2 3 4; do
+		rm -rf "$XDG_CACHE_HOME" failed
+		for i in 1 2 3 4 5 6 7 8; do
+			"$PAWL" list -q >/dev/null 2>>said || echo "$i" >>failed &
+		done
+		wait
+		[ ! -e failed ] || {
+			cat said
+			return 1
+		}
+	done
+}
