@@ -162,7 +162,8 @@ static void check_scratch(struct exam *x)
 				     a, "%.*s was left behind by a `pawl torture` that was killed",
 				     STRF(n.list.v[i])),
 			     arena_printf(a, "pawl torture --store %.*s --remove %.*s",
-					  STRF(store_word(a, c->uri)), STRF(n.list.v[i])));
+					  STRF(store_word(a, uri_shown(a, c->uri))),
+					  STRF(n.list.v[i])));
 }
 
 /* --- the rest ------------------------------------------------------------------------------------ */
@@ -195,7 +196,7 @@ static void check_queue(struct exam *x)
 		return;
 	}
 	note(x, CHECK_OK, "queue",
-	     arena_printf(x->s->arena, "%.*s, queue %.*s", STRF(c->uri),
+	     arena_printf(x->s->arena, "%.*s, queue %.*s", STRF(uri_shown(x->s->arena, c->uri)),
 			  STRF(c->queue_name.n ? c->queue_name : STR("default"))),
 	     STR(""));
 	if (queue_check(c->queue, note, x, &ans, x->s->arena) != SUCCESS)

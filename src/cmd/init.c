@@ -200,7 +200,7 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	*out = run_success();
 	json_object_set_new(*out, "existed", json_boolean(existed));
 	json_object_set_new(*out, "folder", json_str(str_c(dir)));
-	json_object_set_new(*out, "store", json_str(s->client.uri));
+	json_object_set_new(*out, "store", json_str(uri_shown(s->arena, s->client.uri)));
 	json_object_set_new(*out, "queue", json_str(queue_of(&s->client)));
 	json_object_set_new(*out, "kept", json_boolean(keep));
 	return SUCCESS;

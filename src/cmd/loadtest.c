@@ -105,8 +105,8 @@ static void warn_of_stayed(struct session *s, const struct torture_plan *p,
 		s->arena,
 		"the scratch queue %.*s could not be removed (%.*s); do it with: pawl torture --store "
 		"%.*s --remove %.*s",
-		STRF(r->queue), STRF(r->stayed), STRF(store_word(s->arena, p->uri)),
-		STRF(r->queue));
+		STRF(r->queue), STRF(r->stayed),
+		STRF(store_word(s->arena, uri_shown(s->arena, p->uri))), STRF(r->queue));
 	json_t *list = json_array();
 
 	json_array_append_new(list, json_str(text));

@@ -29,7 +29,7 @@ static enum result run_init(struct session *s, struct args *a, json_t **out)
 		return run_answer(&ans, s->arena, out);
 	*out = run_success();
 	json_object_set_new(*out, "existed", json_boolean(existed));
-	json_object_set_new(*out, "store", json_str(s->client.uri));
+	json_object_set_new(*out, "store", json_str(uri_shown(s->arena, s->client.uri)));
 	return SUCCESS;
 }
 

@@ -91,7 +91,7 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	json_object_set_new(*out, "tasks", json_integer(b.tasks));
 	json_object_set_new(*out, "lines", json_integer((json_int_t)b.lines));
 	json_object_set_new(*out, "existed", json_boolean(there));
-	json_object_set_new(*out, "store", json_str(to.uri));
+	json_object_set_new(*out, "store", json_str(uri_shown(s->arena, to.uri)));
 	return SUCCESS;
 }
 

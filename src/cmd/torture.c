@@ -243,7 +243,7 @@ static struct str command_line(const struct torture_plan *p, struct arena *a)
 	struct str out;
 
 	buf_addf(&b, "pawl torture --store %.*s --only %s --agents %" PRId64,
-		 STRF(store_word(a, p->uri)), ways[p->way], p->agents);
+		 STRF(store_word(a, uri_shown(a, p->uri))), ways[p->way], p->agents);
 	if (p->way == TORTURE_CLAIMS)
 		buf_addf(&b, " --rounds %" PRId64, p->rounds);
 	else
@@ -292,8 +292,8 @@ static void warn_of_stayed(struct session *s, const struct torture_plan *p,
 		     s->arena,
 		     "the scratch queue %.*s could not be removed (%.*s); do it with: pawl torture "
 		     "--store %.*s --remove %.*s",
-		     STRF(r->queue), STRF(r->stayed), STRF(store_word(s->arena, p->uri)),
-		     STRF(r->queue)));
+		     STRF(r->queue), STRF(r->stayed),
+		     STRF(store_word(s->arena, uri_shown(s->arena, p->uri))), STRF(r->queue)));
 }
 
 static void warn_of_undecided(struct session *s, const struct torture_verdict *v, json_t *out)

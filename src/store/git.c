@@ -67,6 +67,7 @@ static void git_close(struct store *base)
 		close(s->watch);
 	git_odb_free(s->odb);
 	git_repository_free(s->repo);
+	free(s->url);
 	free(s->remote);
 	free(s->prefix);
 	free(s->only);

@@ -180,7 +180,8 @@ struct git {
 	const struct git_layout *layout;
 	git_repository *repo; /* where objects are read and written */
 	git_odb *odb;
-	char *remote;          /* a path or a URL */
+	char *url;             /* a path or a URL */
+	char *remote;          /* the same for people to see: without passwords */
 	char *prefix;          /* of refs: "refs/pawl/default/" */
 	char *only;            /* the one ref behind the prefix that counts; NULL: all */
 	bool guess;            /* what the branch is, is to be seen by what is on it */

@@ -11,12 +11,18 @@
 
 static int bad_uri(struct git *s, struct str what, const char *why)
 {
+	struct arena a = { 0 };
+	int rc;
+
+	what = uri_shown(&a, what);
 	if (what.n > 60)
 		what.n = 60;
-	return store_fail(&s->base.env, STORE_UNSUPPORTED,
-			  "git:REMOTE takes a remote's name, a path, or a URL of file, ssh, git, "
-			  "http or https",
-			  "'%.*s' %s", STRF(what), why);
+	rc = store_fail(&s->base.env, STORE_UNSUPPORTED,
+			"git:REMOTE takes a remote's name, a path, or a URL of file, ssh, git, "
+			"http or https",
+			"'%.*s' %s", STRF(what), why);
+	arena_free(&a);
+	return rc;
 }
 
 static char *copy(struct str text)
@@ -115,37 +121,64 @@ static char *remote_url(struct str name, char **top)
 	return url;
 }
 
-static int resolve(struct git *s, struct str text)
+/* By url.BASE.insteadOf in the user's settings, the longest that fits; NULL: none does. */
+static char *rewritten(struct str text)
+{
+	git_repository *repo = NULL;
+	git_config *c = NULL;
+	git_config_iterator *it = NULL;
+	git_config_entry *e;
+	struct arena a = { 0 };
+	char *url = NULL;
+	size_t most = 0;
+	int rc = git_repository_open_ext(&repo, ".", 0, NULL) ? git_config_open_default(&c)
+							      : git_repository_config(&c, repo);
+
+	if (rc == 0)
+		rc = git_config_iterator_glob_new(&it, c, "^url\\..*\\.insteadof$");
+	while (rc == 0 && (rc = git_config_next(&e, it)) == 0) {
+		struct str rest = text, base = str_c(e->name);
+
+		if (!e->value || strlen(e->value) <= most ||
+		    !str_cut_prefix(&rest, str_c(e->value)))
+			continue;
+		(void)str_cut_prefix(&base, STR("url."));
+		base.n -= sizeof(".insteadof") - 1;
+		most = strlen(e->value);
+		free(url);
+		url = copy(arena_printf(&a, "%.*s%.*s", STRF(base), STRF(rest)));
+	}
+	git_config_iterator_free(it);
+	git_config_free(c);
+	git_repository_free(repo);
+	arena_free(&a);
+	return url;
+}
+
+static int resolve(struct git *s, struct str text, struct arena *a)
 {
 	char *top = NULL, *url;
+	const char *fault;
+	int rc = 0;
 
-	if (str_starts(text, STR("//"))) { /* git://host/path */
-		struct arena a = { 0 };
-
-		s->remote = copy(arena_printf(&a, "git:%.*s", STRF(text)));
-		arena_free(&a);
-		return 0;
-	}
-	url = is_url(text) || is_scp(text) || memchr(text.p, '/', text.n) ? NULL
-									  : remote_url(text, &top);
-	if (url && remote_fault(str_c(url))) {
-		int rc = bad_uri(s, str_c(url), remote_fault(str_c(url)));
-
-		free(url);
-		free(top);
-		return rc;
-	}
-	if (url && !is_url(str_c(url)) && !is_scp(str_c(url)) && url[0] != '/') {
-		struct arena a = { 0 };
-
-		s->remote = copy(str_c(fs_join(&a, str_c(top), str_c(url))));
-		arena_free(&a);
-		free(url);
-	} else {
-		s->remote = url ? url : copy(text);
-	}
+	if (str_starts(text, STR("//"))) /* git://host/path */
+		text = arena_printf(a, "git:%.*s", STRF(text));
+	if (is_url(text) || is_scp(text))
+		url = rewritten(text);
+	else
+		url = memchr(text.p, '/', text.n) ? NULL : remote_url(text, &top);
+	fault = url ? remote_fault(str_c(url)) : NULL;
+	if (fault)
+		rc = bad_uri(s, str_c(url), fault);
+	else if (top && !is_url(str_c(url)) && !is_scp(str_c(url)) && url[0] != '/')
+		s->url = copy(str_c(fs_join(a, str_c(top), str_c(url))));
+	else
+		s->url = copy(url ? str_c(url) : text);
+	if (rc == 0)
+		s->remote = copy(uri_shown(a, str_c(s->url)));
+	free(url);
 	free(top);
-	return 0;
+	return rc;
 }
 
 /* Programs that the repository wants to be asked. */
@@ -169,10 +202,10 @@ static bool has_hooks(const char *remote)
 
 static bool by_files(const struct git *s, const struct uri *uri)
 {
-	struct str text = str_c(s->remote);
+	struct str text = str_c(s->url);
 
 	return !is_url(text) && !is_scp(text) && !str_is(uri_param(uri, "lane"), "wire") &&
-	       !has_hooks(s->remote) && !(fs_exists(s->remote) && os_network_fs(s->remote));
+	       !has_hooks(s->url) && !(fs_exists(s->url) && os_network_fs(s->url));
 }
 
 /* --- the queue ---------------------------------------------------------------------------------- */
@@ -269,7 +302,6 @@ int git_find(struct git *s, const struct uri *uri)
 	int64_t wanted;
 	int rc;
 
-	s->remote = NULL;
 	if (fault)
 		return bad_uri(s, uri->path, fault);
 	if (refs.n) {
@@ -279,7 +311,7 @@ int git_find(struct git *s, const struct uri *uri)
 	}
 	if (skew.n && (!duration_parse(skew, &s->skew) || s->skew < 0))
 		return bad_uri(s, skew, "is no time that clocks may differ by");
-	rc = resolve(s, uri->path);
+	rc = resolve(s, uri->path, &a);
 	if (rc == 0)
 		rc = set_layout(s, uri, &a);
 	arena_free(&a);

@@ -48,7 +48,7 @@ static int names_there(const struct naming *n)
 	git_args_begin(&g, n->s->local, "ls-remote");
 	git_arg(&g, STR("--refs"));
 	git_arg(&g, STR("--end-of-options"));
-	git_arg(&g, str_c(n->s->remote));
+	git_arg(&g, str_c(n->s->url));
 	git_arg(&g, arena_printf(&g.a, "%.*s*/base", STRF(n->before)));
 	rc = git_run(&g, n->s->base.env.timeout_ms, &text);
 	while (rc == 0 && text.n) {

@@ -93,7 +93,7 @@ bool git_raw_open(struct git *s)
 						setting(c, "core.gitproxy", &r->a) };
 		git_config_free(c);
 	}
-	git_way_find(&r->way, str_c(s->remote), &conf, &r->a);
+	git_way_find(&r->way, str_c(s->url), &conf, &r->a);
 	if (r->way.kind == WAY_NONE)
 		git_raw_close(s);
 	return s->raw != NULL;

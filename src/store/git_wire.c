@@ -103,7 +103,7 @@ static int open_gate(struct git *s, struct str name, struct arena *a)
 static int make_remote(struct git *s)
 {
 	git_repository *made = NULL;
-	struct str path = str_c(s->remote);
+	struct str path = str_c(s->url);
 	int rc = 0;
 
 	(void)str_cut_prefix(&path, STR("file://"));
@@ -129,7 +129,7 @@ static int use_seen(struct git *s)
 int git_wire_open(struct git *s)
 {
 	struct arena a = { 0 };
-	struct str name = hash_hex(&a, str_c(s->remote)), queue = str_c(s->prefix);
+	struct str name = hash_hex(&a, str_c(s->url)), queue = str_c(s->prefix);
 	int rc = make_remote(s);
 
 	name.n = 16;
@@ -202,7 +202,7 @@ static int fetch(struct git *s)
 	git_arg(&g, STR("--no-auto-maintenance"));
 	git_arg(&g, STR("--no-recurse-submodules"));
 	git_arg(&g, STR("--end-of-options"));
-	git_arg(&g, str_c(s->remote));
+	git_arg(&g, str_c(s->url));
 	git_arg(&g, refspec(s, &g.a));
 	rc = git_run(&g, git_net_ms(s), &text);
 	if (rc)
@@ -260,7 +260,7 @@ static void push_args(struct git *s, struct git_args *g, const struct git_move *
 					fresh ? "" : git_hex(&g->a, &moves[i].old).p));
 	}
 	git_arg(g, STR("--end-of-options"));
-	git_arg(g, str_c(s->remote));
+	git_arg(g, str_c(s->url));
 	for (size_t i = 0; i < n; i++) {
 		struct str full = git_full(s, moves[i].name, &g->a);
 		bool gone = git_oid_is_zero(&moves[i].to);

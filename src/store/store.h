@@ -302,7 +302,9 @@ void store_patience(struct store *s, int64_t timeout_ms);
 
 /* --- for those who write stores ----------------------------------------------------------------- */
 
-int uri_parse(struct str text, struct uri *out);             /* -1: not a URI */
+int uri_parse(struct str text, struct uri *out); /* -1: not a URI */
+/* For people to see: without a password, and with http without a name, which may be a key. */
+struct str uri_shown(struct arena *a, struct str text);
 bool uri_on_disk(const struct uri *u);                       /* its path is one of this machine */
 struct str uri_param(const struct uri *u, const char *name); /* empty: not there */
 /* Fills in env->err and returns `fault`. */

@@ -85,3 +85,30 @@ struct str uri_param(const struct uri *u, const char *name)
 	}
 	return (struct str){ 0 };
 }
+
+static size_t find_host(struct str text)
+{
+	for (size_t i = 0; i + 3 <= text.n; i++)
+		if (memcmp(text.p + i, "://", 3) == 0)
+			return i + 3;
+	return 0;
+}
+
+struct str uri_shown(struct arena *a, struct str text)
+{
+	size_t host = find_host(text), at = 0, name = host;
+	struct str scheme = { text.p, host ? host - 3 : 0 };
+
+	for (size_t i = host; host && i < text.n && text.p[i] != '/'; i++)
+		if (text.p[i] == '@')
+			at = i;
+	if (!at)
+		return text;
+	if (!str_ends(scheme, STR("http")) && !str_ends(scheme, STR("https")))
+		while (name < at && text.p[name] != ':')
+			name++;
+	if (name == host)
+		at++;
+	return arena_printf(a, "%.*s%.*s", (int)name, text.p,
+			    STRF(str_n(text.p + at, text.n - at)));
+}

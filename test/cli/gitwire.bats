@@ -287,8 +287,8 @@ by_ssh() {
 }
 
 @test "gitwire: many that use a repository for the first time at once make one copy of it" {
-	local round i
-	for round in 1 2 3 4; do
+	local i
+	for _ in 1 2 3 4; do
 		rm -rf "$XDG_CACHE_HOME" failed
 		for i in 1 2 3 4 5 6 7 8; do
 			"$PAWL" list -q >/dev/null 2>>said || echo "$i" >>failed &
@@ -299,4 +299,44 @@ by_ssh() {
 			return 1
 		}
 	done
+}
+
+@test "gitwire: a password in a URL is used, and shown nowhere" {
+	local command
+	git init -q clone
+	cd clone
+	git config remote.far.url https://ann:SECRET@127.0.0.1:1/q.git
+	for command in list doctor "create x" init "lock init"; do
+		for PAWL_STORE in git:https://ann:SECRET@127.0.0.1:1/q.git git:far git:far#board git:ftp://ann:SECRET@127.0.0.1/q; do
+			# shellcheck disable=SC2086 # words
+			run "$PAWL" $command
+			echo "$command: $output"
+			[ "$status" -ne 0 ]
+			[[ $output == *127.0.0.1* ]]
+			[[ $output != *SECRET* ]]
+		done
+	done
+	printf '#!/bin/sh\necho "$*" >>%q\nexec git-upload-pack %q\n' "$PWD/args" "$remote" >ssh
+	chmod +x ssh
+	GIT_SSH_COMMAND=$PWD/ssh PAWL_STORE=git:ssh://ann:SECRET@host/q.git call 0 doctor
+	[[ $output$stderr != *SECRET* ]]
+	says ssh://ann@host/q.git
+	grep -q ann:SECRET@host args
+}
+
+@test "gitwire: url.*.insteadOf of the settings counts, and what it leads to is looked at" {
+	git config --file "$HOME/.gitconfig" "url.file://$BATS_TEST_TMPDIR/.insteadOf" short:
+	git config --file "$HOME/.gitconfig" url.ext::sh.insteadOf short:bad
+	git config --file "$HOME/.gitconfig" url.-x.insteadOf git://nowhere/
+	ask 0 list --store git:short:queue.git
+	is '.count == 2'
+	call 40 list --store git:short:bad/x
+	complains "helper program"
+	call 40 list --store git://nowhere/x
+	complains "as an option would"
+	git init -q clone
+	cd clone
+	git config "url.file://$BATS_TEST_TMPDIR/.insteadOf" https://forge.invalid/
+	ask 0 list --store git:https://forge.invalid/queue.git
+	is '.count == 2'
 }

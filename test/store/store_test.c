@@ -37,6 +37,28 @@ static struct store *open_uri(const char *uri, const struct store_env *env)
 
 /* --- URIs --------------------------------------------------------------------------------------- */
 
+static void test_uri_shown(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "git:https://ann:secret@host:8/q.git?x=a@b", "git:https://host:8/q.git?x=a@b" },
+		{ "git:https://key@host/q", "git:https://host/q" },
+		{ "http://a:b@c@host", "http://host" },
+		{ "ssh://git@host/q", "ssh://git@host/q" },
+		{ "ssh://git:secret@host/q", "ssh://git@host/q" },
+		{ "ssh://:secret@host", "ssh://host" },
+		{ "git:me@host:q", "git:me@host:q" },
+		{ "file:///srv/a@b", "file:///srv/a@b" },
+		{ "sqlite:a.db", "sqlite:a.db" },
+		{ "", "" },
+	};
+	struct arena a = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(arena_cstr(&a, uri_shown(&a, str_c(cases[i][0]))), cases[i][1]);
+	arena_free(&a);
+}
+
 static void test_uri(void **state)
 {
 	static const struct {
@@ -336,17 +358,12 @@ static void test_mem_clock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_uri),
-		cmocka_unit_test(test_no_uri),
-		cmocka_unit_test(test_params),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_queue_param),
-		cmocka_unit_test(test_import),
-		cmocka_unit_test(test_mem_places),
-		cmocka_unit_test(test_mem_busy),
-		cmocka_unit_test(test_mem_read_and_change),
-		cmocka_unit_test(test_mem_sweep),
-		cmocka_unit_test(test_mem_clock),
+		cmocka_unit_test(test_uri),       cmocka_unit_test(test_uri_shown),
+		cmocka_unit_test(test_no_uri),    cmocka_unit_test(test_params),
+		cmocka_unit_test(test_refused),   cmocka_unit_test(test_queue_param),
+		cmocka_unit_test(test_import),    cmocka_unit_test(test_mem_places),
+		cmocka_unit_test(test_mem_busy),  cmocka_unit_test(test_mem_read_and_change),
+		cmocka_unit_test(test_mem_sweep), cmocka_unit_test(test_mem_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
