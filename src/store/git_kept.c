@@ -3,7 +3,12 @@
  * refs/pawl-kept; if that is not in the history of what is there now, somebody has set the branch back or replaced
  * it, and fences would be given twice. So nothing is done until a person has decided.
  */
+#include <time.h>
+
 #include "store/git_branch.h"
+
+#define TRIES 10
+#define WAIT_NS 20000000
 
 static const char *kept_name(struct git *s, struct arena *a)
 {
@@ -21,14 +26,21 @@ static git_oid kept(struct git *s, struct arena *a)
 	return git_reference_name_to_id(&oid, s->repo, kept_name(s, a)) ? (git_oid){ 0 } : oid;
 }
 
-static void keep(struct git *s, const git_oid *tip, struct arena *a)
+static void forget(struct git *s, struct arena *a)
+{
+	git_reference_remove(s->repo, kept_name(s, a));
+}
+
+/* Unless others have kept something else since `had` was read. */
+static void keep(struct git *s, const git_oid *had, const git_oid *tip, struct arena *a)
 {
 	git_reference *ref = NULL;
+	const char *name = kept_name(s, a);
 
-	if (git_oid_is_zero(tip))
-		git_reference_remove(s->repo, kept_name(s, a));
+	if (git_oid_is_zero(had))
+		git_reference_create(&ref, s->repo, name, tip, 0, NULL);
 	else
-		git_reference_create(&ref, s->repo, kept_name(s, a), tip, 1, NULL);
+		git_reference_create_matching(&ref, s->repo, name, tip, 1, had, NULL);
 	git_reference_free(ref);
 }
 
@@ -49,23 +61,39 @@ static int set_back(struct git *s, const git_oid *had, struct arena *a)
 		s->remote, s->only, hex.p);
 }
 
-/* What was kept is read before the branch is: so the branch is not the older one of the two. */
+/* What was kept is read before the branch is: so the branch is not the older one of the two. 1: it has lost that. */
+static int look_once(struct git *s, git_oid *had, git_oid *out, struct arena *a)
+{
+	struct git_refs refs;
+	int rc;
+
+	*had = kept(s, a);
+	*out = (git_oid){ 0 };
+	rc = s->lane->list(s, &refs, a);
+	for (size_t i = 0; rc == 0 && i < refs.n; i++)
+		*out = refs.v[i].oid;
+	if (rc || git_oid_is_zero(out) || git_oid_equal(out, had) || s->no_fetch)
+		return rc;
+	if (!git_oid_is_zero(had) && git_graph_descendant_of(s->repo, out, had) == 0)
+		return 1;
+	if (s->base.env.mode != STORE_READ || s->seen)
+		keep(s, had, out, a);
+	return 0;
+}
+
+/* One that is just removed and begun anew by pawl itself is soon known as such. */
 int git_branch_tip(struct git *s, git_oid *out)
 {
 	struct arena a = { 0 };
-	git_oid had = kept(s, &a);
-	struct git_refs refs;
-	int rc = s->lane->list(s, &refs, &a);
+	git_oid had;
+	int rc = look_once(s, &had, out, &a);
 
-	*out = (git_oid){ 0 };
-	for (size_t i = 0; rc == 0 && i < refs.n; i++)
-		*out = refs.v[i].oid;
-	if (rc == 0 && !git_oid_is_zero(out) && !git_oid_equal(out, &had) && !s->no_fetch) {
-		if (!git_oid_is_zero(&had) && git_graph_descendant_of(s->repo, out, &had) == 0)
-			rc = set_back(s, &had, &a);
-		else if (s->base.env.mode != STORE_READ || s->seen)
-			keep(s, out, &a);
+	for (int i = 0; rc > 0 && i < TRIES; i++) {
+		nanosleep(&(struct timespec){ 0, WAIT_NS }, NULL);
+		rc = look_once(s, &had, out, &a);
 	}
+	if (rc > 0)
+		rc = set_back(s, &had, &a);
 	arena_free(&a);
 	return rc;
 }
@@ -73,10 +101,17 @@ int git_branch_tip(struct git *s, git_oid *out)
 int git_branch_push(struct git *s, const struct git_move *m)
 {
 	struct arena a = { 0 };
-	int rc = s->lane->push(s, m, 1);
+	git_oid had;
+	int rc;
 
-	if (rc == 0)
-		keep(s, &m->to, &a);
+	if (git_oid_is_zero(&m->old) || git_oid_is_zero(&m->to))
+		forget(s, &a);
+	had = kept(s, &a);
+	rc = s->lane->push(s, m, 1);
+	if (rc == 0 && git_oid_is_zero(&m->to))
+		forget(s, &a);
+	else if (rc == 0)
+		keep(s, &had, &m->to, &a);
 	arena_free(&a);
 	return rc;
 }
