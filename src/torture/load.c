@@ -187,10 +187,11 @@ static void show(struct load *l, int64_t ms)
 static void watch(struct load *l)
 {
 	const struct timespec tick = { 0, TICK_MS * 1000000 };
-	int64_t began = os_boot_ms(), shown = -PROGRESS_MS;
+	int64_t began = os_boot_ms(), shown = 0;
 
 	for (int64_t i = 0; i < l->plan->agents && !*l->stop; i++)
 		spawn(l, i);
+	show(l, 0);
 	while (any_left(l)) {
 		l->out->ms = os_boot_ms() - began;
 		if (interrupted)

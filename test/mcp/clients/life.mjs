@@ -50,6 +50,7 @@ const abort = new AbortController();
 const cancelled = tool(bob, 'next', { claim: true, wait: 60 }, { signal: abort.signal });
 abort.abort(new Error('enough'));
 await assert.rejects(cancelled);
+await tool(bob, 'show', { id: 'c' }); // whose answer comes after the cancellation was read
 await tool(alice, 'create', { id: 'd', title: 'Nobody waits for this' });
 assert.equal((await tool(bob, 'show', { id: 'd' })).task.status, 'Ready');
 
