@@ -311,6 +311,8 @@ void git_path_close(struct git *s);
 int git_check(struct store *s, check_fn *fn, void *ctx);
 int git_queues(struct store *s, name_fn *fn, void *ctx);
 int git_wire_open(struct git *s);
+/* What a look came to; where this clone was damaged, of another one after what is lost was fetched again. */
+int git_mend(struct git *s, int rc);
 
 /* --- time --------------------------------------------------------------------------------------- */
 

@@ -433,6 +433,21 @@ static const struct git_layout *layout_of(struct git *s, git_tree *top, const gi
 	return n || stamp ? &git_layout_locks : layout_named(s->only);
 }
 
+/* The tree of a branch that was seen before, fetched again if it was damaged here. */
+static int open_top(struct git *s, git_oid *tip, git_tree **top)
+{
+	int rc = git_tip_tree(s, tip, top);
+
+	if (rc != STORE_CORRUPT)
+		return rc;
+	rc = git_mend(s, rc);
+	git_view_clear(&s->view);
+	if (rc == STORE_CORRUPT)
+		return rc;
+	rc = git_branch_tip(s, tip);
+	return rc ? rc : git_tip_tree(s, tip, top);
+}
+
 int git_recognise(struct git *s)
 {
 	struct arena a = { 0 };
@@ -451,7 +466,7 @@ int git_recognise(struct git *s)
 	if (rc == 0 && git_oid_is_zero(&tip)) {
 		s->layout = layout_named(s->only);
 	} else if (rc == 0) {
-		rc = git_tip_tree(s, &tip, &top);
+		rc = open_top(s, &tip, &top);
 		if (rc == 0)
 			s->layout = layout_of(s, top, &tip, &a);
 	}

@@ -86,7 +86,7 @@ int git_look(struct git *s)
 	if (!git_oid_is_zero(&s->view.base) && !s->view.n_owed && s->lane->same &&
 	    s->lane->same(s) && (!s->layout->same || s->layout->same(s)))
 		return 0;
-	return s->layout->look(s);
+	return git_mend(s, s->layout->look(s));
 }
 
 static int refresh(struct git *s)

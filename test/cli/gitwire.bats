@@ -340,3 +340,45 @@ by_ssh() {
 	ask 0 list --store git:https://forge.invalid/queue.git
 	is '.count == 2'
 }
+
+# damaged REF: the object that the copy of the remote has for it is empty from here on
+damaged() {
+	local hex file
+	hex=$(git -C "$remote" rev-parse "$1")
+	file=$(echo "$XDG_CACHE_HOME"/pawl/git/*.git/objects/"${hex:0:2}/${hex:2}")
+	[ -s "$file" ]
+	chmod u+w "$file"
+	: >"$file"
+	object=$hex
+}
+
+@test "gitwire: what is damaged in the copy is fetched again, and hides no task" {
+	local ref
+	call 0 list
+	for ref in t/t1 base; do
+		damaged refs/pawl/default/$ref
+		call 40 list --cached
+		complains "$object" "$XDG_CACHE_HOME" "without --cached"
+		ask 0 list
+		is '.count == 2'
+		ask 0 list --cached
+		is '.count == 2'
+	done
+	damaged refs/pawl/default/t/t1
+	call 0 claim t1
+	hex=$(git -C "$remote" rev-parse refs/pawl/default/t/t2)
+	rm "$XDG_CACHE_HOME"/pawl/git/*.git/objects/"${hex:0:2}/${hex:2}"
+	ask 0 next
+	is '.task.id == "t2"'
+	PAWL_STORE=git:file://$remote#board
+	call 0 init
+	call 0 create three
+	damaged refs/heads/board
+	ask 0 list
+	is '.count == 1'
+	PAWL_STORE=git:file://$remote#aitask-locks
+	call 0 lock init
+	call 0 lock acquire 7
+	damaged refs/heads/aitask-locks
+	ask 0 lock check 7
+}
