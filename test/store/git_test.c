@@ -144,6 +144,66 @@ static struct task get(struct bench *b, const char *id)
 	return t;
 }
 
+/* --- what was only read ------------------------------------------------------------------------- */
+
+/* Another clone, with a handle of its own. */
+struct rival {
+	struct bench *b;
+	struct store_error err;
+	struct store *s;
+	struct record one;
+	int runs;
+};
+
+static int copy_priority(struct edit *e, void *ctx)
+{
+	struct rival *v = ctx;
+	struct several p = { &v->one, 1 };
+	struct change c = { .fn = put_several, .ctx = &p };
+	struct record *one, *two;
+
+	if (edit_get(e, STR("task/one"), &one) || edit_get(e, STR("task/two"), &two))
+		return STORE_IO;
+	if (v->runs++ == 0)
+		assert_int_equal(v->s->ops->modify(v->s, &c, 1), 0);
+	two->ix.priority = one->ix.priority;
+	edit_put(e, two);
+	return 0;
+}
+
+/* A ref that does not move: it must be as it was read when the others do. */
+static void test_read_guard(void **state)
+{
+	struct bench *b = *state;
+	struct rival v = { .b = b };
+	struct store_env env = b->env;
+	struct task one = task_named("one"), two = task_named("two");
+	struct record r[2] = { record_of(b, &one), record_of(b, &two) }, got;
+	struct change c = { .fn = copy_priority, .ctx = &v };
+	char uri[160], here[400];
+
+	snprintf(uri, sizeof(uri), "git:file://%s/q.git", b->dir);
+	assert_non_null(getcwd(here, sizeof(here)));
+	assert_int_equal(run(b, "git init -q one && git init -q two"), 0);
+	assert_int_equal(chdir(b->dir) || chdir("one"), 0);
+	assert_int_equal(open_as(b, uri, STORE_WRITE, "here"), 0);
+	assert_int_equal(put(b, r, 2), 0);
+	env.err = &v.err;
+	env.mode = STORE_WRITE;
+	env.boot_id = STR("there");
+	env.timeout_ms = 4000;
+	assert_int_equal(chdir("../two"), 0);
+	assert_int_equal(store_open(&v.s, str_c(uri), &env), 0);
+	v.one = r[0];
+	v.one.ix.priority = 5;
+	assert_int_equal(b->s->ops->modify(b->s, &c, 1), 0);
+	assert_int_equal(v.runs, 2);
+	assert_int_equal(b->s->ops->get(b->s, STR("task/two"), &got, &b->a), 0);
+	assert_int_equal(got.ix.priority, 5);
+	store_close(v.s);
+	assert_int_equal(chdir(here), 0);
+}
+
 /* --- changes that were cut short ---------------------------------------------------------------- */
 
 /* Two tasks change together; then one ref is set back, as if the server had died between the two. */
@@ -390,11 +450,12 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_reader_sees_it_whole), TEST(test_writer_finishes_it),
-		TEST(test_locks_left),           TEST(test_foreign_commit),
-		TEST(test_hostile_commit),       TEST(test_base_gone),
-		TEST(test_bad_remotes),          TEST(test_other_clocks),
-		TEST(test_other_anchor),         TEST(test_first_seen),
+		TEST(test_read_guard),         TEST(test_reader_sees_it_whole),
+		TEST(test_writer_finishes_it), TEST(test_locks_left),
+		TEST(test_foreign_commit),     TEST(test_hostile_commit),
+		TEST(test_base_gone),          TEST(test_bad_remotes),
+		TEST(test_other_clocks),       TEST(test_other_anchor),
+		TEST(test_first_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
