@@ -135,14 +135,14 @@ static char *rewritten(struct str text)
 							      : git_repository_config(&c, repo);
 
 	if (rc == 0)
-		rc = git_config_iterator_glob_new(&it, c, "^url\\..*\\.insteadof$");
+		rc = git_config_iterator_new(&it, c); /* by a pattern it would leak */
 	while (rc == 0 && (rc = git_config_next(&e, it)) == 0) {
 		struct str rest = text, base = str_c(e->name);
 
-		if (!e->value || strlen(e->value) <= most ||
+		if (!str_cut_prefix(&base, STR("url.")) || !str_ends(base, STR(".insteadof")) ||
+		    !e->value || strlen(e->value) <= most ||
 		    !str_cut_prefix(&rest, str_c(e->value)))
 			continue;
-		(void)str_cut_prefix(&base, STR("url."));
 		base.n -= sizeof(".insteadof") - 1;
 		most = strlen(e->value);
 		free(url);
