@@ -341,6 +341,20 @@ by_ssh() {
 	is '.count == 2'
 }
 
+@test "gitwire: what is damaged in a pack of the copy is named, with the copy" {
+	call 0 list
+	cache=$(echo "$XDG_CACHE_HOME"/pawl/git/*.git)
+	git -C "$cache" repack -adq
+	pack=$(echo "$cache"/objects/pack/*.pack)
+	chmod u+w "$pack"
+	head -c $(($(stat -c %s "$pack") - 40)) /dev/zero | dd of="$pack" bs=1 seek=12 conv=notrunc status=none
+	call 40 list
+	complains "$cache cannot be read" fsck
+	[[ $stderr =~ "the object "[0-9a-f]{40}" in " ]]
+	rm -r "$cache"
+	call 0 list
+}
+
 # damaged REF: the object that the copy of the remote has for it is empty from here on
 damaged() {
 	local hex file
