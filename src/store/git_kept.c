@@ -21,9 +21,10 @@ static const char *kept_name(struct git *s, struct arena *a)
 
 static git_oid kept(struct git *s, struct arena *a)
 {
+	static const git_oid none;
 	git_oid oid;
 
-	return git_reference_name_to_id(&oid, s->repo, kept_name(s, a)) ? (git_oid){ 0 } : oid;
+	return git_reference_name_to_id(&oid, s->repo, kept_name(s, a)) ? none : oid;
 }
 
 static void forget(struct git *s, struct arena *a)
