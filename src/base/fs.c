@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/os.h"
 #include "base/secret.h"
 
 #define LINKS_MAX 40 /* as the kernel */
@@ -295,4 +296,18 @@ char *fs_real(struct arena *a, const char *path)
 		path = to;
 	}
 	return NULL;
+}
+
+char *fs_user_dir(struct arena *a, const char *variable, const char *usual)
+{
+	const char *base = getenv(variable), *home = getenv("HOME");
+	struct str name, folder;
+
+	if (base && base[0] == '/')
+		return fs_join(a, str_c(base), STR("pawl"));
+	if (!home || home[0] != '/') {
+		os_user(&name, &folder, a);
+		home = arena_cstr(a, folder);
+	}
+	return home[0] == '/' ? arena_cstr(a, arena_printf(a, "%s/%s/pawl", home, usual)) : NULL;
 }

@@ -24,5 +24,8 @@ struct str fs_dirname(struct str path);
 /* Absolute and without links or "..": of a path whose last part may not exist yet. NULL if its folder does not. */
 char *fs_real(struct arena *a, const char *path);
 int fs_write_all(int fd, struct str data);
+/* Where this user's files of one kind are: $VARIABLE/pawl, else USUAL/pawl in the home folder; NULL where there is
+ * none. A relative path counts as not set: so the XDG specification has it. */
+char *fs_user_dir(struct arena *a, const char *variable, const char *usual);
 
 #endif

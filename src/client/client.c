@@ -282,8 +282,8 @@ static struct str queue_label(const struct client *c)
 /* Without a home there is no keyring: then a claim says so, and only explicit tokens work. */
 static void open_keyring(struct client *c)
 {
-	(void)keyring_open(&c->keyring, NULL, queue_label(c), c->agent, c->run,
-			   str_c(c->place.work_tree), c->arena);
+	(void)keyring_open(&c->keyring, queue_label(c), c->agent, c->run, str_c(c->place.work_tree),
+			   c->arena);
 }
 
 static enum result find_place(struct client *c, struct answer *ans)

@@ -23,7 +23,6 @@
 
 #include "base/buf.h"
 #include "base/fs.h"
-#include "base/os.h"
 #include "base/secret.h"
 
 #define KEY_FILE_MAX (64 * 1024)
@@ -116,29 +115,16 @@ static bool key_read(const char *path, struct key *out, struct arena *a)
 
 /* --- where --------------------------------------------------------------------------------- */
 
-int keyring_open(struct keyring *k, const char *state_home, struct str queue, struct str agent,
-		 struct str run, struct str work_tree, struct arena *a)
+int keyring_open(struct keyring *k, struct str queue, struct str agent, struct str run,
+		 struct str work_tree, struct arena *a)
 {
-	const char *home = getenv("HOME");
-	struct str name, folder;
-
-	*k = (struct keyring){
-		.queue = queue, .agent = agent, .run = run, .work_tree = work_tree, .arena = a
-	};
-	if (!state_home)
-		state_home = getenv("XDG_STATE_HOME");
-	if (state_home && state_home[0] == '/') {
-		k->dir = fs_join(a, str_c(state_home), STR("pawl"));
-		return 0;
-	}
-	if (!home || home[0] != '/') {
-		os_user(&name, &folder, a);
-		home = folder.p;
-	}
-	if (!home || home[0] != '/')
-		return -ENOENT;
-	k->dir = fs_join(a, str_c(home), STR(".local/state/pawl"));
-	return 0;
+	*k = (struct keyring){ .dir = fs_user_dir(a, "XDG_STATE_HOME", ".local/state"),
+			       .queue = queue,
+			       .agent = agent,
+			       .run = run,
+			       .work_tree = work_tree,
+			       .arena = a };
+	return k->dir ? 0 : -ENOENT;
 }
 
 /* Whoever can write to the folder can hand us tokens: it has to be ours alone. */

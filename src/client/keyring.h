@@ -19,10 +19,10 @@ struct keyring {
 	struct arena *arena;
 };
 
-/* state_home: NULL for $XDG_STATE_HOME or ~/.local/state. Calls below return 0 or -errno; -ELOOP
- * and -EPERM say that the folder is a link or another user's, and is not used. */
-int keyring_open(struct keyring *k, const char *state_home, struct str queue, struct str agent,
-		 struct str run, struct str work_tree, struct arena *a);
+/* In $XDG_STATE_HOME or ~/.local/state. Calls below return 0 or -errno; -ELOOP and -EPERM say that the
+ * folder is a link or another user's, and is not used. */
+int keyring_open(struct keyring *k, struct str queue, struct str agent, struct str run,
+		 struct str work_tree, struct arena *a);
 
 /* Its folder, made where it is missing: for what else belongs to this user alone. */
 int keyring_folder(const struct keyring *k);

@@ -1,7 +1,6 @@
 #include "client/settings.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -327,19 +326,11 @@ static enum result check_leases(struct settings *s, struct answer *ans, struct a
 	return SUCCESS;
 }
 
-/* A relative XDG path counts as not set: so the specification has it. */
 static const char *user_file(struct arena *a)
 {
-	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-	const struct passwd *pw;
+	const char *dir = fs_user_dir(a, "XDG_CONFIG_HOME", ".config");
 
-	if (base && base[0] == '/')
-		return fs_join(a, str_c(base), STR("pawl/config"));
-	if (!home || home[0] != '/') {
-		pw = getpwuid(geteuid());
-		home = pw ? pw->pw_dir : NULL;
-	}
-	return home && home[0] == '/' ? fs_join(a, str_c(home), STR(".config/pawl/config")) : NULL;
+	return dir ? fs_join(a, str_c(dir), STR("config")) : NULL;
 }
 
 static void load_defaults(struct settings *s, struct arena *a)

@@ -36,18 +36,23 @@ static bool has_lock(const struct record *r, struct task *t, struct arena *a)
 
 /* --- when it was seen first --------------------------------------------------------------------- */
 
-static const char *seen_path(struct git *s, struct arena *a)
+/* In a folder that nobody clears, unlike a cache. NULL: there is none, so that each time is the first. */
+static const char *seen_path(struct arena *a)
 {
-	return fs_join(a, str_c(s->dir ? s->dir : s->local), STR("pawl/locks-seen"));
+	const char *dir = fs_user_dir(a, "XDG_STATE_HOME", ".local/state");
+
+	return dir && fs_make_dirs(dir, 0700) == 0 ? fs_join(a, str_c(dir), STR("git-locks-seen"))
+						   : NULL;
 }
 
 /* One line each: "COMMIT TIME BOOT". */
 static int64_t seen_before(struct git *s, struct str hex, struct arena *a)
 {
+	const char *path = seen_path(a);
 	struct str text;
 	int64_t at;
 
-	if (fs_read(a, seen_path(s, a), SEEN_MAX, &text))
+	if (!path || fs_read(a, path, SEEN_MAX, &text))
 		return 0;
 	while (text.n) {
 		struct str line = str_cut(&text, '\n');
@@ -64,10 +69,11 @@ static int64_t first_seen(struct git *s, const git_oid *oid, struct arena *a)
 	struct str hex = git_hex(a, oid), line;
 	int64_t at = seen_before(s, hex, a), now = s->clock.boot();
 	int fd, flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+	const char *path = seen_path(a);
 
 	if (at)
 		return at;
-	fd = open(seen_path(s, a), flags, 0666);
+	fd = path ? open(path, flags, 0600) : -1;
 	if (fd >= 0 && lseek(fd, 0, SEEK_END) > (off_t)SEEN_MAX / 2)
 		(void)!ftruncate(fd, 0); /* those that are forgotten are seen again, later */
 	line = arena_printf(a, "%.*s %lld %s\n", STRF(hex), (long long)now, s->clock.boot_id);

@@ -29,14 +29,9 @@
 
 static char *cache_path(struct str name, struct arena *a)
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *dir = fs_user_dir(a, "XDG_CACHE_HOME", ".cache");
 
-	if (cache && cache[0] == '/')
-		return arena_cstr(a, arena_printf(a, "%s/pawl/git/%.*s.git", cache, STRF(name)));
-	if (home && home[0] == '/')
-		return arena_cstr(a,
-				  arena_printf(a, "%s/.cache/pawl/git/%.*s.git", home, STRF(name)));
-	return NULL;
+	return dir ? arena_cstr(a, arena_printf(a, "%s/git/%.*s.git", dir, STRF(name))) : NULL;
 }
 
 /* One at a time: others must not see half of it. Where folders cannot be locked, it is made all the same. */

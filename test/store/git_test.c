@@ -58,6 +58,7 @@ static int setup(void **state)
 	if (!mkdtemp(b->dir))
 		return -1;
 	snprintf(b->uri, sizeof(b->uri), "git:%s/q.git", b->dir);
+	setenv("XDG_STATE_HOME", b->dir, 1);
 	b->env = (struct store_env){ .timeout_ms = 20000,
 				     .who = STR("git_test"),
 				     .wall = clock_ms,
@@ -413,7 +414,6 @@ static void test_other_clocks(void **state)
 	assert_int_equal(get(b, "one").open_subs, 1);
 }
 
-/* A machine whose clock is an hour behind: its lease counts from when it was seen. */
 /* Another clone on this machine may have begun before the wall clock was set. */
 static void test_other_anchor(void **state)
 {
@@ -430,6 +430,8 @@ static void test_other_anchor(void **state)
 	assert_true(get(b, "one").lock.expires_at == ends + 60000);
 }
 
+/* A machine whose clock is an hour behind: its lease counts from when it was seen, which is kept in the state
+ * folder; where that cannot be, the lock lives on. */
 static void test_first_seen(void **state)
 {
 	struct bench *b = *state;
@@ -444,6 +446,10 @@ static void test_first_seen(void **state)
 	fake += 4000;
 	assert_int_equal(open_as(b, uri, STORE_WRITE, "elsewhere"), 0);
 	assert_true(get(b, "one").lock.expires_at == fake + 6000);
+	assert_int_equal(run(b, "grep -q ' elsewhere$' pawl/git-locks-seen"), 0);
+	assert_int_equal(run(b, "rm pawl/git-locks-seen && mkdir pawl/git-locks-seen"), 0);
+	assert_int_equal(open_as(b, uri, STORE_WRITE, "elsewhere"), 0);
+	assert_true(get(b, "one").lock.expires_at == fake + 10000);
 }
 
 int main(void)

@@ -347,6 +347,24 @@ static void real_paths(void **state)
 	arena_free(&a);
 }
 
+static void user_dirs(void **state)
+{
+	struct arena a = { 0 };
+
+	(void)state;
+	setenv("HOME", "/home/ann", 1);
+	setenv("XDG_STATE_HOME", "/state", 1);
+	assert_string_equal(fs_user_dir(&a, "XDG_STATE_HOME", ".local/state"), "/state/pawl");
+	setenv("XDG_STATE_HOME", "relative", 1);
+	assert_string_equal(fs_user_dir(&a, "XDG_STATE_HOME", ".local/state"),
+			    "/home/ann/.local/state/pawl");
+	unsetenv("XDG_STATE_HOME");
+	unsetenv("HOME"); /* the password file knows */
+	assert_true(str_ends(str_c(fs_user_dir(&a, "XDG_STATE_HOME", ".config")),
+			     STR("/.config/pawl")));
+	arena_free(&a);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, enter, folder_leave)
 
 int main(void)
@@ -364,6 +382,7 @@ int main(void)
 		TEST(exists),
 		TEST(joins_and_splits),
 		TEST(real_paths),
+		TEST(user_dirs),
 	};
 
 	return cmocka_run_group_tests_name("base/fs", tests, NULL, NULL);

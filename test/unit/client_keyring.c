@@ -25,7 +25,7 @@ static struct keyring k;
 
 static void open_as(struct keyring *ring, const char *agent, const char *run)
 {
-	assert_int_equal(keyring_open(ring, NULL, STR("sqlite:/q queue default"), str_c(agent),
+	assert_int_equal(keyring_open(ring, STR("sqlite:/q queue default"), str_c(agent),
 				      str_c(run), STR("/work\ntree"), &arena),
 			 0);
 }

@@ -205,9 +205,11 @@ static void page_pawl(struct buf *out)
 		buf_adds(out, STR("\\fR\n"));
 		put_line(out, s->help);
 	}
-	buf_adds(out, STR(".SH FILES\n.TP\n.I .pawl/\nthe queue and its settings\n.TP\n"
-			  ".I $XDG_CONFIG_HOME/pawl/config\nyour own settings\n.TP\n"
-			  ".I $XDG_STATE_HOME/pawl/\nthe tokens of locks that you hold\n"));
+	buf_adds(
+		out,
+		STR(".SH FILES\n.TP\n.I .pawl/\nthe queue and its settings\n.TP\n"
+		    ".I $XDG_CONFIG_HOME/pawl/config\nyour own settings\n.TP\n"
+		    ".I $XDG_STATE_HOME/pawl/\nthe tokens of locks that you hold, and when locks on git remotes were first seen\n"));
 }
 
 void gen_man(struct buf *out, const char *word)
