@@ -9,12 +9,7 @@ load common
 		call 0 help "${words[@]}"
 		says "usage: pawl $name" "exit codes" "0 SUCCESS" "2 USAGE"
 		sed -n '/^example/,/^exit codes/p' <<<"$output" | grep -q "pawl $name"
-		while IFS= read -r row; do
-			[[ $row == "  pawl "* ]] || [[ $row == "  "*"\$("* ]] || [ "${#row}" -le 80 ] || {
-				echo "${#row} columns: $row"
-				return 1
-			}
-		done <<<"$output"
+		same "$(grep -vE '^  pawl |^  .*\$\(' <<<"$output" | grep -E '^.{81}' || true)" ""
 		text=$output
 		call 0 "${words[@]}" --help
 		same "$text" "$output"
