@@ -370,6 +370,7 @@ static enum result open_queue(struct client *c, enum store_mode mode, struct ans
 		.backoff = { .base_ms = settings_number(&c->settings, "retry.base_delay"),
 			     .max_ms = settings_number(&c->settings, "retry.max_delay"),
 			     .attempts = settings_number(&c->settings, "retry.max_attempts") },
+		.dir = c->dir,
 		.counting = str_is(settings_text(&c->settings, "health.monitoring"), "on"),
 		.relaxed = str_is(settings_text(&c->settings, "durability"), "normal"),
 		.write_status = c->write_status,

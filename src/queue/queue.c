@@ -45,6 +45,7 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 			     .impatient = config->impatient };
 	env.queue = arena_str(&q->arena, config->name);
 	env.who = arena_str(&q->arena, config->who);
+	env.dir = config->dir ? arena_cstr(&q->arena, str_c(config->dir)) : NULL;
 	if (store_open(&q->store, arena_str(&q->arena, config->uri), &env)) {
 		enum result code = fault_answer(&q->err, ans, a);
 

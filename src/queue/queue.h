@@ -19,6 +19,7 @@ struct queue;
 struct queue_config {
 	struct str uri;
 	struct str name; /* of the queue in its store; empty: default */
+	const char *dir; /* as in struct store_env */
 	struct policy policy;
 	int64_t timeout_ms;
 	struct backoff backoff; /* as in struct store_env */

@@ -98,8 +98,8 @@ static const char *remote_fault(struct str text)
 
 /* --- the way ------------------------------------------------------------------------------------ */
 
-/* A remote of the repository that we are in; NULL if there is none of that name. */
-static char *remote_url(struct str name, char **top)
+/* A remote of the repository that `dir` is in; NULL if there is none of that name. */
+static char *remote_url(const char *dir, struct str name, char **top)
 {
 	struct arena a = { 0 };
 	git_repository *repo = NULL;
@@ -107,13 +107,13 @@ static char *remote_url(struct str name, char **top)
 	char *url = NULL;
 
 	*top = NULL;
-	if (git_repository_open_ext(&repo, ".", 0, NULL) == 0 &&
+	if (git_repository_open_ext(&repo, dir, 0, NULL) == 0 &&
 	    git_remote_lookup(&r, repo, arena_cstr(&a, name)) == 0 && git_remote_url(r)) {
 		const char *push = git_remote_pushurl(r);
-		const char *dir = git_repository_workdir(repo);
+		const char *work = git_repository_workdir(repo);
 
 		url = copy(str_c(push ? push : git_remote_url(r)));
-		*top = copy(str_c(dir ? dir : git_repository_path(repo)));
+		*top = copy(str_c(work ? work : git_repository_path(repo)));
 	}
 	git_remote_free(r);
 	git_repository_free(repo);
@@ -122,7 +122,7 @@ static char *remote_url(struct str name, char **top)
 }
 
 /* By url.BASE.insteadOf in the user's settings, the longest that fits; NULL: none does. */
-static char *rewritten(struct str text)
+static char *rewritten(const char *dir, struct str text)
 {
 	git_repository *repo = NULL;
 	git_config *c = NULL;
@@ -131,7 +131,7 @@ static char *rewritten(struct str text)
 	struct arena a = { 0 };
 	char *url = NULL;
 	size_t most = 0;
-	int rc = git_repository_open_ext(&repo, ".", 0, NULL) ? git_config_open_default(&c)
+	int rc = git_repository_open_ext(&repo, dir, 0, NULL) ? git_config_open_default(&c)
 							      : git_repository_config(&c, repo);
 
 	if (rc == 0)
@@ -157,16 +157,16 @@ static char *rewritten(struct str text)
 
 static int resolve(struct git *s, struct str text, struct arena *a)
 {
+	const char *dir = s->base.env.dir, *fault;
 	char *top = NULL, *url;
-	const char *fault;
 	int rc = 0;
 
 	if (str_starts(text, STR("//"))) /* git://host/path */
 		text = arena_printf(a, "git:%.*s", STRF(text));
 	if (is_url(text) || is_scp(text))
-		url = rewritten(text);
+		url = rewritten(dir, text);
 	else
-		url = memchr(text.p, '/', text.n) ? NULL : remote_url(text, &top);
+		url = memchr(text.p, '/', text.n) ? NULL : remote_url(dir, text, &top);
 	fault = url ? remote_fault(str_c(url)) : NULL;
 	if (fault)
 		rc = bad_uri(s, str_c(url), fault);

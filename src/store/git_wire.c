@@ -71,7 +71,7 @@ static int make_cache(struct git *s, struct str name, struct arena *a)
 /* The repository that we are in, if any, takes the objects. */
 static int open_local(struct git *s, struct str name, struct arena *a)
 {
-	if (git_repository_open_ext(&s->repo, ".", 0, NULL) == 0)
+	if (git_repository_open_ext(&s->repo, s->base.env.dir, 0, NULL) == 0)
 		return 0;
 	return make_cache(s, name, a);
 }

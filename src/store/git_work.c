@@ -39,11 +39,11 @@ void git_work_open(struct git *s, const struct uri *uri)
 }
 
 /* Only those who read tasks there need to know where it is. */
-static void find_top(struct git_work *w)
+static void find_top(struct git_work *w, const char *dir)
 {
 	git_repository *repo = NULL;
 
-	if (!w->looked && git_repository_open_ext(&repo, ".", 0, NULL) == 0 &&
+	if (!w->looked && git_repository_open_ext(&repo, dir, 0, NULL) == 0 &&
 	    git_repository_workdir(repo))
 		w->top = realpath(git_repository_workdir(repo), NULL);
 	git_repository_free(repo);
@@ -430,7 +430,7 @@ int git_work_read(struct git *s)
 	struct arena a = { 0 };
 	struct listing l = { .w = w, .a = &a };
 
-	find_top(w);
+	find_top(w, s->base.env.dir);
 	if (w->top)
 		list_all(&l);
 	if (w->stamp && w->stamp == l.hash) {

@@ -114,6 +114,8 @@ int store_open(struct store **out, struct str text, const struct store_env *env)
 		return rc;
 	if (!full.queue.n)
 		full.queue = uri_param(&uri, "queue");
+	if (!full.dir)
+		full.dir = ".";
 	return ops->open(out, &uri, &full);
 }
 

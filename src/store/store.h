@@ -208,7 +208,9 @@ struct store_counts;
 
 struct store_env {
 	enum store_mode mode;
-	struct str queue;   /* name of the queue in the store; empty: default */
+	struct str queue; /* name of the queue in the store; empty: default */
+	const char *
+		dir; /* where we are, for a store that looks around there; NULL: the current folder */
 	int64_t timeout_ms; /* for each change, until store_patience() says otherwise */
 	struct backoff
 		backoff; /* for a store that has to try again; deadline and made are its own */

@@ -87,6 +87,19 @@ over_wire() {
 	is '[.tasks[].title] == ["from-a-worktree", "from-a-bare-one"]'
 }
 
+@test "git: --dir: remote and objects are those of the clone there" {
+	clone one
+	export PAWL_STORE=git:origin?lane=wire
+	call 0 init --dir one
+	call 0 create x --dir one
+	(cd one && "$PAWL" claim t1 -q)
+	call 0 done t1 -C one
+	ask 0 list -C one --status Done
+	is '[.tasks[].title] == ["x"]'
+	[ ! -e "$XDG_CACHE_HOME/pawl" ]
+	[ -n "$(git -C one for-each-ref refs/pawl-seen)" ]
+}
+
 @test "git: without a clone the objects are in the cache" {
 	over_wire
 	call 0 create x

@@ -457,7 +457,7 @@ by_hand() {
 
 @test "locks: what has no place on the branch is refused, and nothing is written" {
 	call 0 lock init
-	call 0 claim 1
+	(cd / && "$PAWL" claim 1 -q --dir "$work/clone")
 	tip=$(git -C "$remote" rev-parse aitask-locks)
 	call 40 create x
 	complains "aitasks"
