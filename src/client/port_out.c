@@ -16,7 +16,7 @@ enum port_format port_format(struct str name, const char *path)
 	} all[] = {
 		{ "json", ".json", PORT_JSON },     { "jsonl", ".jsonl", PORT_JSONL },
 		{ "jsonl", ".ndjson", PORT_JSONL }, { "csv", ".csv", PORT_CSV },
-		{ "md", ".md", PORT_MD },
+		{ "md", ".md", PORT_MD },           { "md", "/", PORT_MD },
 	};
 
 	if (!name.n && fs_is_dir(path))

@@ -36,7 +36,7 @@ static void show(const json_t *o, struct view *v)
 		view_text(v, PLAIN, "\n");
 		return;
 	}
-	view_text(v, GREEN, "%lld tasks", (long long)view_int(o, "tasks"));
+	view_count(v, GREEN, view_int(o, "tasks"), "task");
 	view_text(v, PLAIN, " and %lld lines of the log in ", (long long)view_int(o, "lines"));
 	view_data(v, BOLD, view_get(o, "file"));
 	view_text(v, PLAIN, "\n");

@@ -58,11 +58,13 @@ static void show(const json_t *o, struct view *v)
 {
 	if (v->quiet)
 		return;
-	if (json_object_get(o, "would_remove"))
-		view_text(v, YELLOW, "this removes all %lld tasks\n",
+	if (json_object_get(o, "would_remove")) {
+		view_text(v, YELLOW, "this removes all tasks: %lld\n",
 			  (long long)view_int(o, "would_remove"));
-	else
-		view_text(v, GREEN, "%lld tasks removed\n", (long long)view_int(o, "removed"));
+		return;
+	}
+	view_count(v, GREEN, view_int(o, "removed"), "task");
+	view_text(v, GREEN, " removed\n");
 }
 
 const struct command cmd_clear = {

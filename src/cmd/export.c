@@ -78,7 +78,7 @@ static void show(const json_t *o, struct view *v)
 {
 	if (v->quiet)
 		return;
-	view_text(v, GREEN, "%lld tasks", (long long)view_int(o, "exported"));
+	view_count(v, GREEN, view_int(o, "exported"), "task");
 	view_text(v, PLAIN, " exported to ");
 	view_data(v, BOLD, view_get(o, "file"));
 	view_text(v, PLAIN, "\n");
@@ -92,7 +92,7 @@ const struct command cmd_export = {
 		"Every field and all comments, of one state of the queue; locks stay out. The file gets its name when "
 		"it is whole. What was exported can be imported, into any store.",
 	.example = "pawl export --output tasks.json\n"
-		   "pawl export --output tasks/ --format md\n"
+		   "pawl export --output tasks/\n"
 		   "pawl export --output open.csv --status ready,blocked",
 	.see = "import, backup, list",
 	.params = params,

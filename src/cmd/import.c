@@ -86,7 +86,8 @@ static void show(const json_t *o, struct view *v)
 
 	if (v->quiet)
 		return;
-	view_text(v, GREEN, "%lld tasks read", (long long)view_int(o, "read"));
+	view_count(v, GREEN, view_int(o, "read"), "task");
+	view_text(v, GREEN, " read");
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		if (view_int(o, parts[i]))
 			view_text(v, PLAIN, ", %lld %s", (long long)view_int(o, parts[i]),

@@ -101,7 +101,7 @@ static void show(const json_t *o, struct view *v)
 
 	if (v->quiet)
 		return;
-	view_text(v, GREEN, "%lld tasks", (long long)view_int(o, "tasks"));
+	view_count(v, GREEN, view_int(o, "tasks"), "task");
 	view_text(v, PLAIN, " and %lld lines of the log %s ", (long long)view_int(o, "lines"),
 		  existed ? "were already in" : "are now in");
 	view_data(v, BOLD, view_get(o, "store"));

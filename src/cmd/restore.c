@@ -69,8 +69,10 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 
 static void show(const json_t *o, struct view *v)
 {
-	if (!v->quiet)
-		view_text(v, GREEN, "%lld tasks restored\n", (long long)view_int(o, "tasks"));
+	if (v->quiet)
+		return;
+	view_count(v, GREEN, view_int(o, "tasks"), "task");
+	view_text(v, GREEN, " restored\n");
 }
 
 const struct command cmd_restore = {

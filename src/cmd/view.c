@@ -47,6 +47,11 @@ void view_text(struct view *v, enum paint p, const char *fmt, ...)
 	end(v, p);
 }
 
+void view_count(struct view *v, enum paint p, int64_t n, const char *what)
+{
+	view_text(v, p, "%lld %s%s", (long long)n, what, n == 1 ? "" : "s");
+}
+
 void view_data(struct view *v, enum paint p, const char *text)
 {
 	begin(v, p);

@@ -22,6 +22,8 @@ struct view {
 /* Our own words only. */
 void view_text(struct view *v, enum paint p, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* "1 task", "2 tasks" */
+void view_count(struct view *v, enum paint p, int64_t n, const char *what);
 /* A task's own words, made harmless, on one line. NULL is shown as nothing. */
 void view_data(struct view *v, enum paint p, const char *text);
 /* The same with its lines kept, each indented by `indent`. Ends with a newline. */

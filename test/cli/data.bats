@@ -112,7 +112,7 @@ some() {
 	is '.lock.fence == 2'
 	pawl done "$a"
 	call 0 clear -y
-	says "1 tasks removed"
+	says "1 task removed"
 	lines 0 clear --yes
 	same "$(new C)" t3
 }

@@ -89,7 +89,7 @@ over_wire() {
 
 @test "git: --dir: remote and objects are those of the clone there" {
 	clone one
-	export PAWL_STORE=git:origin?lane=wire
+	export PAWL_STORE="git:origin?lane=wire"
 	call 0 init --dir one
 	call 0 create x --dir one
 	(cd one && "$PAWL" claim t1 -q)
