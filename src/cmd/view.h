@@ -65,5 +65,7 @@ void show_candidates(const json_t *o, struct view *v);
 /* The id of each task in an answer, and what was done to it. */
 void show_each(const json_t *o, struct view *v, const char *did, const char *none);
 void show_did(const json_t *o, struct view *v, const char *what);
+/* "t3 depends on t1, t2" */
+void show_depends(const json_t *o, struct view *v);
 
 #endif

@@ -50,6 +50,16 @@ void show_did(const json_t *o, struct view *v, const char *what)
 	view_text(v, PLAIN, "\n");
 }
 
+void show_depends(const json_t *o, struct view *v)
+{
+	const json_t *on = json_object_get(task_of(o), "depends");
+
+	if (json_array_size(on))
+		show_did(o, v, arena_printf(v->arena, "depends on %.*s", STRF(view_list(v, on))).p);
+	else
+		show_did(o, v, "depends on nothing");
+}
+
 void show_task(const json_t *o, struct view *v)
 {
 	const json_t *t = task_of(o);
