@@ -55,7 +55,7 @@ static pid_t spawn(struct conf *c, int (*work)(struct conf *))
 	pid = fork();
 	if (pid)
 		return pid;
-	alarm(60);
+	alarm(300); /* on a server, connections and all, rounds take seconds */
 	_exit(work(c));
 }
 
