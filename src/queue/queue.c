@@ -11,7 +11,7 @@
 
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a)
 {
-	bool api = err->fault >= STORE_UNREACHABLE;
+	bool api = err->fault >= STORE_UNREACHABLE || err->fault == STORE_MOVED;
 
 	answer_fail(ans, api ? API_ERROR : MISCONFIGURED, arena_str(a, str_c(err->text)),
 		    arena_str(a, str_c(err->hint)));

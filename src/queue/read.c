@@ -2,6 +2,8 @@
 #include "core/order.h"
 #include "queue/work.h"
 
+#define TRIES 8 /* of a read under which others replace what it is about to read */
+
 /* What only reads sees committed states and never waits. */
 struct reading {
 	struct store *store;
@@ -414,10 +416,13 @@ void queue_read(struct store *s, const struct policy *p, const struct request *r
 {
 	struct reading x = { s, p, rq, ans, a, ans->now, (size_t)rq->limit };
 	struct store_error *err = s->env.err;
-	int r;
+	int r = STORE_MOVED;
 
-	*err = (struct store_error){ 0 };
-	r = s->ops->snapshot(s, dispatch, &x);
+	for (int i = 0; r == STORE_MOVED && i < TRIES; i++) {
+		*err = (struct store_error){ 0 };
+		*ans = (struct answer){ .now = x.now };
+		r = s->ops->snapshot(s, dispatch, &x);
+	}
 	if (r >= 0)
 		return;
 	if (!err->fault)

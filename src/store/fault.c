@@ -14,11 +14,11 @@ enum call {
 	CALL_DISCARD,
 	CALL_ANY
 };
-enum kind { KIND_FAIL, KIND_BUSY, KIND_FULL, KIND_LOST, KIND_UNKNOWN, KIND_NONE };
+enum kind { KIND_FAIL, KIND_BUSY, KIND_FULL, KIND_MOVED, KIND_LOST, KIND_UNKNOWN, KIND_NONE };
 
 static const char *const calls[] = { "open",   "get",     "scan",    "count", "tally",
 				     "modify", "entries", "discard", "any",   NULL };
-static const char *const kinds[] = { "fail", "busy", "full", "lost", "unknown", NULL };
+static const char *const kinds[] = { "fail", "busy", "full", "moved", "lost", "unknown", NULL };
 
 struct rule {
 	enum call call;
@@ -148,6 +148,9 @@ static int fail(struct fault *f, enum call call, enum kind kind)
 				  calls[call]);
 	case KIND_FULL:
 		return store_fail(env, STORE_FULL, hint, "injected: no room for %s", calls[call]);
+	case KIND_MOVED:
+		return store_fail(env, STORE_MOVED, hint, "injected: %s came too late",
+				  calls[call]);
 	default:
 		store_fail(env, STORE_IO, hint, "injected: %s %s", calls[call],
 			   kind == KIND_LOST ? "lost its reply" : "failed");

@@ -138,6 +138,9 @@ static int try_get(struct files *s, struct str key, struct record *out, struct a
 
 static int fail_body(struct files *s, struct str key)
 {
+	if (s->depth && !s->changing)
+		return store_fail(&s->base.env, STORE_MOVED, "try again",
+				  "%.*s in %s was changed while it was read", STRF(key), s->path);
 	return store_fail(&s->base.env, STORE_CORRUPT, "pawl doctor looks at the whole folder",
 			  "the file of %.*s in %s is not there or does not fit", STRF(key),
 			  s->path);

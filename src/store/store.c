@@ -84,9 +84,10 @@ const char *store_fault_name(int fault)
 		[-STORE_NEWER] = "newer",
 		[-STORE_CORRUPT] = "corrupt",
 		[-STORE_UNSUPPORTED] = "unsupported",
+		[-STORE_MOVED] = "moved",
 	};
 
-	return fault < 0 && fault >= STORE_UNSUPPORTED ? names[-fault] : NULL;
+	return fault < 0 && fault >= STORE_MOVED ? names[-fault] : NULL;
 }
 
 int store_fail(const struct store_env *env, int fault, const char *hint, const char *fmt, ...)

@@ -29,16 +29,18 @@
 #include "base/buf.h"
 
 enum store_fault {
-	STORE_BUSY = -1,        /* another holds the gate past the timeout */
-	STORE_FULL = -2,        /* no room on the device */
-	STORE_READONLY = -3,    /* may not write here */
-	STORE_IO = -4,          /* the device or the server failed */
-	STORE_UNREACHABLE = -5, /* the folder or the server is not there */
-	STORE_ABSENT = -6,      /* the place is there, but no queue in it */
-	STORE_FOREIGN = -7,     /* something else's data */
-	STORE_NEWER = -8,       /* a newer pawl's data */
-	STORE_CORRUPT = -9,     /* damaged data */
-	STORE_UNSUPPORTED = -10 /* a URI, a file system or a module that this build cannot serve */
+	STORE_BUSY = -1,         /* another holds the gate past the timeout */
+	STORE_FULL = -2,         /* no room on the device */
+	STORE_READONLY = -3,     /* may not write here */
+	STORE_IO = -4,           /* the device or the server failed */
+	STORE_UNREACHABLE = -5,  /* the folder or the server is not there */
+	STORE_ABSENT = -6,       /* the place is there, but no queue in it */
+	STORE_FOREIGN = -7,      /* something else's data */
+	STORE_NEWER = -8,        /* a newer pawl's data */
+	STORE_CORRUPT = -9,      /* damaged data */
+	STORE_UNSUPPORTED = -10, /* a URI, a file system or a module that this build cannot serve */
+	STORE_MOVED =
+		-11 /* what a snapshot has not read yet was replaced: to be read from the start */
 };
 
 const char *store_fault_name(int fault); /* "busy" */
@@ -261,7 +263,8 @@ struct store_ops {
 	 * nothing to commit; a fault means that none of them is reported as done, whatever their rc. */
 	int (*modify)(struct store *s, struct change *changes, size_t n);
 	int (*entries)(struct store *s, const struct entry_query *q, entry_fn *fn, void *ctx);
-	/* Runs `fn`: all that it reads through `s` is of one committed state. Returns what it says. */
+	/* Runs `fn`: all that it reads through `s` is of one committed state. Returns what it says. Where a
+	 * text is gone by then, get() fails with STORE_MOVED. */
 	int (*snapshot)(struct store *s, int (*fn)(void *ctx), void *ctx);
 	/* Readable when something may have changed; drained by wake_clear(); -1: the caller polls. */
 	int (*wake_fd)(struct store *s);

@@ -11,6 +11,7 @@
  *   fail     STORE_IO, nothing applied (the default)
  *   busy     STORE_BUSY
  *   full     STORE_FULL
+ *   moved    STORE_MOVED
  *   lost     a change is made and its reply lost: STORE_IO, applied '?'
  *   unknown  a change is not made, but nobody can tell: STORE_IO, applied '?'
  * The parameter can be given up to FAULT_MAX times; the store inside does not see it.

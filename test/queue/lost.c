@@ -190,6 +190,28 @@ static void test_reads_fail(void **state)
 	}
 }
 
+/* What others replace while it is read is read once more, from the start. */
+static void test_moved(void **state)
+{
+	struct suite *s = *state;
+	struct queue *q;
+	struct answer *ans;
+
+	ok(s, "create id=a");
+	ok(s, "create id=b depends=a");
+	q = open_faulty(s, "get:1:moved&fault=scan:1:moved");
+	ans = call_on(s, q, "list");
+	assert_int_equal(ans->code, SUCCESS);
+	assert_string_equal(ids(s, ans), "a b");
+	assert_int_equal(call_on(s, q, "show id=a")->code, SUCCESS);
+	queue_close(q);
+	q = open_faulty(s, "get:1:moved:always");
+	ans = call_on(s, q, "show id=a");
+	assert_int_equal(ans->code, API_ERROR);
+	assert_true(str_is(ans->fault, "moved") && !ans->task);
+	queue_close(q);
+}
+
 /* --- several at once -------------------------------------------------------------------------- */
 
 static void many(struct suite *s, struct queue *q, const char *const *texts, struct answer *answers,
@@ -278,6 +300,7 @@ int lost_tests(void)
 		QUEUE_TEST(test_not_applied),
 		QUEUE_TEST(test_unknown_but_not_made),
 		QUEUE_TEST(test_reads_fail),
+		QUEUE_TEST(test_moved),
 		QUEUE_TEST(test_many),
 		QUEUE_TEST(test_many_lost),
 		QUEUE_TEST(test_many_reads),

@@ -812,6 +812,41 @@ static void test_changed_while_read(void **state)
 	store_close(s);
 }
 
+/* A text that was in its file alone, and that another process has replaced. */
+static int read_late(void *ctx)
+{
+	struct store *s = ctx;
+	struct record r = { .body = STR("x") };
+	struct arena a = { 0 };
+	int rc;
+
+	if (!seen_tasks)
+		claim_others(&r, NULL);
+	rc = s->ops->get(s, STR("task/t2"), &r, &a);
+	arena_free(&a);
+	return rc;
+}
+
+static void test_changed_in_snapshot(void **state)
+{
+	struct store_error err = { 0 };
+	struct store *s;
+	struct queue *w;
+
+	(void)state;
+	fresh_folder(&stories[2]);
+	w = open_queue(STORE_WRITE);
+	assert_int_equal(act(w, OP_CREATE, "t3"), 0);
+	assert_int_equal(make_large(w) || do_claim(w), 0);
+	queue_close(w);
+	assert_int_equal(open_store(&s, STORE_READ, &err), 0);
+	seen_tasks = 0;
+	assert_int_equal(s->ops->snapshot(s, read_late, s), STORE_MOVED);
+	assert_int_equal(seen_tasks, 1);
+	assert_int_equal(s->ops->snapshot(s, read_late, s), 0);
+	store_close(s);
+}
+
 /* --- the end of a queue ----------------------------------------------------------------------------- */
 
 static void test_discard(void **state)
@@ -902,6 +937,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_lock_made_meanwhile, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_overwritten, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_changed_while_read, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_changed_in_snapshot, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_discard, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_death_in_discard, enter, folder_leave),
 	};
