@@ -8,6 +8,7 @@ struct hold {
 	struct str token;
 	int64_t fence, from, until; /* store time; until: as granted, or renewed since */
 	bool renewing;              /* an unanswered call may have made it longer */
+	bool again;                 /* one may have taken it anew, under the same token */
 };
 
 /* One task's touches and the acquisitions among them. */
@@ -132,9 +133,12 @@ static void find_renewals(struct locks *l)
 	for (size_t i = 0; i < l->n; i++) {
 		const struct history_call *c = l->touches[i].call;
 		struct hold *h = c->rq->op == OP_HEARTBEAT ? hold_of(l, c->rq->token) : NULL;
+		struct hold *taken = hold_of(l, c->rq->new_token);
 
 		if (h)
 			h->renewing |= unanswered(c);
+		if (taken)
+			taken->again |= unanswered(c);
 	}
 }
 
@@ -256,7 +260,7 @@ static void check_write(struct locks *l, const struct history_call *w,
 				STRF(l->task));
 		return;
 	}
-	if (newest_before && newest_before->fence > h->fence)
+	if (!h->again && newest_before && newest_before->fence > h->fence)
 		check_add(l->x, CHECK_STALE, l->task,
 			  (const struct history_call *const[]){ h->call, newest_before->call, w },
 			  3,
@@ -272,7 +276,7 @@ static void check_lease(struct locks *l, const struct touch *t)
 
 	if (!h)
 		return;
-	if (w->ans->now >= h->until && !h->renewing && !l->x->skewed)
+	if (w->ans->now >= h->until && !h->renewing && !h->again && !l->x->skewed)
 		check_add(l->x, CHECK_STALE, l->task,
 			  (const struct history_call *const[]){ h->call, w }, 2,
 			  "%.*s: a write was accepted at %lld under a lease that ended at %lld",

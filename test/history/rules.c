@@ -133,6 +133,12 @@ static void stale(void **state)
 	     SAYS("LOST_LOCK", OVER("2", "3", "a2", TOKEN2, "1301")));
 	CLEAN(t);
 
+	/* it was taken again with the same token, by a call whose answer was lost */
+	t = held();
+	send(&t, 150, "a1", CLAIM(TOKEN1));
+	call(&t, 210, "a1", BY("RELEASE", TOKEN1), SAYS("SUCCESS", LEFT("Ready", "2", "4", "a1")));
+	CLEAN(t);
+
 	/* its lease would still run, but the lock was broken and given to another */
 	t = held();
 	call(&t, 30, "a2", "'op':'LOCK_BREAK','id':'t1','reason':'so'",
