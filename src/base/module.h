@@ -12,7 +12,7 @@
 
 #include "base/str.h"
 
-#define MODULE_ABI 4 /* one more whenever what modules share with the program changes */
+#define MODULE_ABI 5 /* one more whenever what modules share with the program changes */
 
 struct command;
 struct store_ops;

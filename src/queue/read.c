@@ -299,6 +299,7 @@ static int read_next(struct reading *x)
 	int r;
 
 	select_query(x->rq, x->policy, &q);
+	q.at = x->now;
 	if (x->rq->explain)
 		return read_explain(x, &q);
 	q.body = true;
@@ -382,11 +383,12 @@ static int read_id(struct reading *x)
 	return r < 0 ? r : 0;
 }
 
-/* All that one answer says is of one state. */
+/* All that one answer says is of one state, and of one time. */
 static int dispatch(void *ctx)
 {
 	struct reading *x = ctx;
 
+	x->now = x->ans->now = x->store->ops->now(x->store);
 	switch (x->rq->op) {
 	case OP_SHOW:
 		return read_show(x);

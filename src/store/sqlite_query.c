@@ -322,7 +322,7 @@ static int scan_in_state(struct scan *c, record_fn *fn, void *ctx)
 	struct arena a = { 0 };
 	int rc;
 
-	c->now = sq_now(&c->s->base);
+	c->now = c->q->at ? c->q->at : sq_now(&c->s->base);
 	rc = scan_after(c, &a);
 	if (rc == 0)
 		rc = add_sources(c);

@@ -61,7 +61,8 @@ static bool same_or_any(struct str want, struct str have)
 
 bool query_matches(const struct query *q, const struct index *ix, int64_t now)
 {
-	return picked(q, ix, now) && (!q->statuses || (q->statuses >> ix->status & 1)) &&
+	return picked(q, ix, q->at ? q->at : now) &&
+	       (!q->statuses || (q->statuses >> ix->status & 1)) &&
 	       (!q->class_rank || q->class_rank == ix->class_rank) && (!q->held || ix->holder.n) &&
 	       same_or_any(q->holder, ix->holder) && same_or_any(q->token, ix->token) &&
 	       same_or_any(q->type, ix->type) && same_or_any(q->parent, ix->parent) &&

@@ -106,6 +106,7 @@ struct query {
 		text; /* a store may leave out records whose body cannot hold it; the caller looks again */
 	struct str
 		after; /* PICK_ALL: only what comes after the task with this key; no such task: nothing */
+	int64_t at;   /* the time that counts, not before the last change; 0: now */
 	bool body;    /* load bodies as well */
 	size_t limit; /* 0: all */
 };

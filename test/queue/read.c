@@ -252,14 +252,41 @@ static void test_wait_goes_by_the_filter(void **state)
 	assert_int_equal(call(s, "take new_token=T type=z")->wait_ms, 0);
 }
 
+/* While the clock goes on between two looks at it, an answer is of one time all the same. */
+static void test_one_time(void **state)
+{
+	struct suite *s = *state;
+
+	ok(s, "create id=a");
+	for (int ttl = 100; ttl < 140; ttl++) {
+		struct answer *ans;
+
+		ok(s, "claim id=a new_token=T ttl=%d", ttl);
+		creep(true);
+		do
+			ans = call(s, "next");
+		while (ans->code == NO_TASKS);
+		creep(false);
+		assert_int_equal(ans->code, SUCCESS);
+		assert_true(ans->task->lock.expires_at <= ans->now);
+		ok(s, "lock_break id=a reason=so");
+	}
+}
+
 int read_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		QUEUE_TEST(test_list),         QUEUE_TEST(test_limit),
-		QUEUE_TEST(test_stable_order), QUEUE_TEST(test_locks),
-		QUEUE_TEST(test_overview),     QUEUE_TEST(test_log),
-		QUEUE_TEST(test_show),         QUEUE_TEST(test_explain),
-		QUEUE_TEST(test_next),         QUEUE_TEST(test_wait_goes_by_the_filter),
+		QUEUE_TEST(test_one_time),
+		QUEUE_TEST(test_list),
+		QUEUE_TEST(test_limit),
+		QUEUE_TEST(test_stable_order),
+		QUEUE_TEST(test_locks),
+		QUEUE_TEST(test_overview),
+		QUEUE_TEST(test_log),
+		QUEUE_TEST(test_show),
+		QUEUE_TEST(test_explain),
+		QUEUE_TEST(test_next),
+		QUEUE_TEST(test_wait_goes_by_the_filter),
 	};
 
 	return cmocka_run_group_tests_name("read", tests, NULL, NULL);

@@ -16,7 +16,7 @@ static unsigned queues;
 int64_t __wrap_os_wall_ms(void);
 int64_t __wrap_os_boot_ms(void);
 
-static int64_t passed_ms;
+static int64_t passed_ms, creeping;
 static int ours = -1; /* does the store go by this machine's clock? -1: not known yet */
 
 int64_t __wrap_os_wall_ms(void)
@@ -26,6 +26,7 @@ int64_t __wrap_os_wall_ms(void)
 
 int64_t __wrap_os_boot_ms(void)
 {
+	passed_ms += creeping;
 	return 5000000 + passed_ms;
 }
 
@@ -45,6 +46,11 @@ void advance(int64_t ms)
 		passed_ms += ms;
 	else
 		usleep((useconds_t)ms * 1000);
+}
+
+void creep(bool on)
+{
+	creeping = on;
 }
 
 static void find_clock(struct suite *s)

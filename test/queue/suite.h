@@ -61,6 +61,8 @@ int64_t tick(void);
 /* Can time be set? If not it takes its time. */
 bool clock_is_ours(void);
 void advance(int64_t ms);
+/* Each look at the clock takes a millisecond. */
+void creep(bool on);
 uint32_t rnd(uint64_t *seed, uint32_t limit);
 
 int create_tests(void), link_tests(void), remove_tests(void), lease_tests(void), repeat_tests(void),

@@ -425,6 +425,10 @@ static void test_waiting_later(void **state)
 	assert_string_equal(conf_scan(c, &later), "l ");
 	assert_string_equal(conf_scan(c, &all), "w l v ");
 	assert_string_equal(conf_scan(c, &next), "r u ");
+	all.at = next.at = conf_now(c) + 5 * conf_tick();
+	assert_string_equal(conf_scan(c, &all), "l v ");
+	assert_string_equal(conf_scan(c, &next), "r u w ");
+	all.at = next.at = 0;
 	conf_advance(4 * conf_tick());
 	assert_string_equal(conf_scan(c, &all), "l v ");
 	assert_string_equal(conf_scan(c, &next), "r u w ");
