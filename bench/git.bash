@@ -39,13 +39,13 @@ git_count() {
 		END { printf "%d processes of git, %d connections", NR, receive + upload }'
 }
 
-# git_crowd NAME script|URI-PREFIX: "claims/s p50 gave_up twice" of one round, in a fresh place
+# git_crowd NAME script|URI-PREFIX: "claims/s p50 gave_up twice" of one round, in a fresh place, which stays: what was removed
+# just before makes ext4 slow at making files
 git_crowd() {
 	local how=script line
 	[ "$2" = script ] || how=pawl
 	git_place "$1" "$git_agents" "$git_tasks" "$2"
 	line=$(cd "$dir/$1" && PAWL=$pawl "$OLDPWD/bench/git-drain" "$git_agents" $git_seconds $how)
-	rm -rf "${dir:?}/$1"
 	awk '{ printf "%.2f %d %d %d %d\n", $1 / $2, $3, $4, $5, $1 }' <<<"$line"
 }
 
@@ -69,7 +69,7 @@ measure_j() {
 	note "pawl, git:PATH: $(git_count one-path env "PAWL_STORE=git:$dir/one-path/q.git" "$pawl" next --claim -q) for a claim"
 	for ((round = 1; round <= git_rounds; round++)); do
 		for how in script file path; do
-			rows+="$how $(git_crowd "crowd-$how" "${prefix[$how]}")"$'\n'
+			rows+="$how $(git_crowd "crowd-$how-$round" "${prefix[$how]}")"$'\n'
 		done
 	done
 	printf '    %-30s %10s %10s %9s %9s\n' "$git_agents clones" 'claims/s' p50 'gave up' twice

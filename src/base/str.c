@@ -117,3 +117,18 @@ bool strs_eq(struct strs a, struct strs b)
 			return false;
 	return true;
 }
+
+uint64_t str_sum(uint64_t seed, const void *p, size_t n)
+{
+	const char *at = p;
+	uint64_t h = seed, word;
+
+	for (; n >= 8; at += 8, n -= 8) {
+		memcpy(&word, at, 8);
+		h = (h ^ word) * 0x9e3779b97f4a7c15u;
+		h ^= h >> 29;
+	}
+	for (; n; at++, n--)
+		h = (h ^ (unsigned char)*at) * 0x100000001b3u;
+	return h ^ h >> 32;
+}

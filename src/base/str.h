@@ -66,6 +66,9 @@ bool str_cut_prefix(struct str *s, struct str prefix);
 /* A whole decimal number, nothing around it. */
 bool str_to_i64(struct str s, int64_t *out);
 
+/* A check sum of bytes that goes on from another: it finds accidents, not forgeries. */
+uint64_t str_sum(uint64_t seed, const void *p, size_t n);
+
 bool strs_have(struct strs list, struct str s);
 bool strs_eq(struct strs a, struct strs b);
 

@@ -43,21 +43,6 @@ struct chunk {
 
 /* --- small things ------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t h, const void *p, size_t n)
-{
-	const char *at = p;
-	uint64_t word;
-
-	for (; n >= 8; at += 8, n -= 8) {
-		memcpy(&word, at, 8);
-		h = (h ^ word) * 0x9e3779b97f4a7c15u;
-		h ^= h >> 29;
-	}
-	for (; n; at++, n--)
-		h = (h ^ (unsigned char)*at) * 0x100000001b3u;
-	return h ^ h >> 32;
-}
-
 static int damaged(struct files *s)
 {
 	return store_fail(
@@ -90,8 +75,8 @@ static uint64_t frame_check(const struct frame *f, struct str payload, uint64_t 
 	struct frame plain = *f;
 
 	plain.check = 0;
-	seed = mix(seed ^ 0x70617766u, &plain, sizeof(plain));
-	return f->flags & SNAPSHOT ? seed : mix(seed, payload.p, payload.n);
+	seed = str_sum(seed ^ 0x70617766u, &plain, sizeof(plain));
+	return f->flags & SNAPSHOT ? seed : str_sum(seed, payload.p, payload.n);
 }
 
 static void add_log(struct view *v, struct str bytes)
@@ -220,7 +205,7 @@ static int take_head(struct files *s, struct str *bytes)
 		return store_fail(&s->base.env, STORE_NEWER, "use that pawl, or one as new",
 				  "%s was written by a newer pawl, or on another kind of machine",
 				  s->path);
-	if (mix(0, &h, offsetof(struct head, check)) != h.check)
+	if (str_sum(0, &h, offsetof(struct head, check)) != h.check)
 		return damaged(s);
 	memcpy(v->id, h.id, FILES_ID);
 	v->log_base = v->log_size = h.log_base;
@@ -434,7 +419,7 @@ int files_write_state(struct files *s, int fd, int64_t log_base)
 	int rc;
 
 	memcpy(h.id, s->view.id, FILES_ID);
-	h.check = mix(0, &h, offsetof(struct head, check));
+	h.check = str_sum(0, &h, offsetof(struct head, check));
 	buf_add(&b, &f, sizeof(f));
 	rc = put_snapshot(s, &b, &f, s->changing ? s->now : 0);
 	if (rc == 0) {

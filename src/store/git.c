@@ -60,6 +60,7 @@ static void git_close(struct store *base)
 {
 	struct git *s = git_of(base);
 
+	git_memo_close(s);
 	git_view_free(&s->view);
 	git_path_close(s);
 	git_raw_close(s);
@@ -78,6 +79,20 @@ static void git_close(struct store *base)
 	git_libgit2_shutdown();
 }
 
+/* Then whoever uses the queue first looks whether it is still there. */
+static bool was_there(struct git *s)
+{
+	struct arena a = { 0 };
+	git_oid oid;
+	bool there = s->lane == &git_lane_wire
+			     ? git_seen_before(s)
+			     : git_reference_name_to_id(&oid, s->repo,
+							git_full(s, git_main_ref(s), &a).p) == 0;
+
+	arena_free(&a);
+	return there;
+}
+
 static int open_queue(struct git *s)
 {
 	int rc = s->lane == &git_lane_path ? git_path_open(s) : git_wire_open(s);
@@ -91,9 +106,7 @@ static int open_queue(struct git *s)
 	git_clock_open(s);
 	if (s->base.env.mode == STORE_CREATE)
 		return git_begin_queue(s);
-	if (s->lane == &git_lane_wire && git_seen_before(s))
-		return 0; /* whoever uses it first finds out whether it is still there */
-	rc = git_look(s);
+	rc = was_there(s) ? 0 : git_look(s);
 	return rc > 0 ? git_absent(s) : rc;
 }
 
@@ -105,6 +118,7 @@ static int git_open(struct store **out, const struct uri *uri, const struct stor
 	*s = (struct git){ .base = { .ops = &store_git, .env = *env },
 			   .gate = { .fd = -1 },
 			   .watch = -1,
+			   .memo = { .fd = -1 },
 			   .skew = GIT_SKEW_MS,
 			   .refs_wanted = GIT_REFS_WANTED };
 	git_libgit2_init();

@@ -39,6 +39,11 @@ struct git_refs {
 	size_t n;
 };
 
+/* By name; the list is sorted. */
+const git_oid *git_ref_find(const struct git_refs *refs, struct str name);
+void git_refs_add(struct git_refs *refs, struct str name, const git_oid *oid, struct arena *a);
+void git_refs_sort(struct git_refs *refs);
+
 /* From `old` to `to`, zero standing for "not there". old == to: it must not have moved. */
 struct git_move {
 	struct str name;
@@ -174,6 +179,19 @@ struct git_stamps {
 	bool good;
 };
 
+/* What commits say, without taking them out of the objects (git_memo.c). */
+struct git_memo {
+	bool off;                /* what the objects say is what is wanted */
+	bool tried;              /* to open it */
+	bool whole;              /* all of the file makes sense: more can be written behind it */
+	bool late;               /* it was read before this look */
+	int fd;                  /* -1: there is none */
+	struct buf bytes, fresh; /* as in the file, and what is to be added */
+	uint32_t *slots;         /* where an entry begins; 0: free */
+	size_t n_slots, n;
+	size_t noted; /* commits since the look, which the view does not have yet */
+};
+
 struct git {
 	struct store base;
 	const struct git_lane *lane;
@@ -199,6 +217,7 @@ struct git {
 	struct localclock clock;
 	struct anchor anchor;
 	struct git_view view;
+	struct git_memo memo;
 	bool changing;
 	int64_t now;
 	struct strs reads;  /* keys that the change has looked at */
@@ -217,6 +236,11 @@ struct str git_name(struct arena *a, struct str bytes);
 bool git_unname(struct arena *a, struct str name, struct str *out);
 struct str git_ref_of(struct arena *a, struct str key); /* "t/t1" */
 struct str git_full(struct git *s, struct str name, struct arena *a);
+#define GIT_PACKED "packed-refs"
+#define GIT_PACKED_MAX (256u << 20)
+/* Those of the queue behind `prefix` in the repository `dir`: 0 or -errno. */
+int git_refs_list(struct git *s, const char *dir, const char *prefix, struct git_refs *out,
+		  struct arena *a);
 /* Is the ref, named without the prefix, one of the queue's? */
 bool git_ours(const struct git *s, struct str name);
 struct str git_hex(struct arena *a, const git_oid *oid);
@@ -245,6 +269,19 @@ int git_tree_put(struct git *s, git_treebuilder *t, git_oid *out);
 int git_commit_write(struct git *s, const struct git_draft *d, git_oid *out, struct arena *a);
 /* 0, 1 if it is not there, 2 if it is none of ours; strings in `a`. */
 int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a);
+/* The same without its log and parents, from the memo if that knows it. */
+int git_memo_read(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a);
+/* Does the commit say what the memo says of it? */
+bool git_memo_holds(struct git *s, const git_oid *oid);
+/* From the next look on only the commits count; it is removed as well. */
+void git_memo_doubt(struct git *s);
+void git_memo_forget(struct git *s);
+/* A look begins: others may have added to it. */
+void git_memo_look(struct git *s);
+/* A commit that others will want to know about. */
+void git_memo_note(struct git *s, const git_oid *oid);
+void git_memo_save(struct git *s);
+void git_memo_close(struct git *s);
 /* The tree that holds a record's body. */
 int git_body_write(struct git *s, const struct record *r, git_oid *tree, struct arena *a);
 int git_body_read(struct git *s, const git_oid *tree, struct str *out, struct arena *a);

@@ -227,6 +227,7 @@ int git_discard(struct store *base)
 	for (int i = 0; rc > 0 && i < GIT_TRIES; i++) {
 		rc = s->layout->drop(s);
 	}
+	git_memo_forget(s);
 	git_view_clear(&s->view);
 	s->lane->end(s);
 	return rc <= 0 ? rc

@@ -136,8 +136,10 @@ static void check_loose(struct report *r)
 int git_check(struct store *base, check_fn *fn, void *ctx)
 {
 	struct report r = { .s = git_of(base), .fn = fn, .ctx = ctx };
-	int rc = git_look(r.s);
+	int rc;
 
+	git_memo_doubt(r.s);
+	rc = git_look(r.s);
 	if (rc > 0)
 		rc = git_absent(r.s);
 	if (rc == 0)

@@ -21,8 +21,8 @@
 
 #define LOCK_TRIES 50
 #define LOCK_WAIT_US 4000
-#define PACKED "packed-refs"
-#define PACKED_MAX (256u << 20)
+#define PACKED GIT_PACKED
+#define PACKED_MAX GIT_PACKED_MAX
 #define SETTLED_NS 30000000 /* more than a tick of the kernel */
 
 static char *in_repo(struct git *s, const char *name, struct arena *a)
@@ -168,95 +168,6 @@ void git_path_close(struct git *s)
 
 /* --- reading ------------------------------------------------------------------------------------ */
 
-struct listing {
-	struct git *s;
-	struct git_refs *out;
-	struct arena *a;
-};
-
-static void add_ref(struct listing *l, struct str name, const git_oid *oid)
-{
-	struct git_refs *out = l->out;
-
-	if (!git_ours(l->s, name))
-		return;
-	out->v = arena_grow(l->a, out->v, out->n, sizeof(*out->v));
-	out->v[out->n++] = (struct git_ref){ name, *oid };
-}
-
-static bool oid_parse(struct str text, git_oid *out)
-{
-	char hex[GIT_OID_HEXSZ + 1] = { 0 };
-
-	if (text.n < GIT_OID_HEXSZ)
-		return false;
-	memcpy(hex, text.p, GIT_OID_HEXSZ);
-	return git_oid_fromstr(out, hex) == 0;
-}
-
-/* One that is just being packed is in packed-refs, which is read later. */
-static void list_loose(struct listing *l, int dir, const char *file, struct str name)
-{
-	char text[128];
-	int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-	git_oid oid;
-
-	if (fd >= 0)
-		close(fd);
-	if (n > 0 && oid_parse(str_n(text, (size_t)n), &oid))
-		add_ref(l, arena_str(l->a, name), &oid);
-}
-
-/* The folder `below` of the prefix, "" or "t/". */
-static void list_folder(struct listing *l, const char *below)
-{
-	DIR *d = opendir(in_repo(l->s, arena_printf(l->a, "%s%s", l->s->prefix, below).p, l->a));
-	struct dirent *e;
-
-	while (d && (e = readdir(d)))
-		if (e->d_name[0] != '.' && !str_ends(str_c(e->d_name), STR(".lock")))
-			list_loose(l, dirfd(d), e->d_name,
-				   arena_printf(l->a, "%s%s", below, e->d_name));
-	if (d)
-		closedir(d);
-}
-
-static int ref_cmp(const void *a, const void *b)
-{
-	const struct git_ref *x = a, *y = b;
-
-	return str_cmp(x->name, y->name);
-}
-
-static void sort_refs(struct git_refs *refs)
-{
-	if (refs->n > 1)
-		qsort(refs->v, refs->n, sizeof(*refs->v), ref_cmp);
-}
-
-/* "OID refs/…" a line; what is loose as well counts there. */
-static int list_packed(struct listing *l)
-{
-	struct git_refs loose = *l->out;
-	struct str text, prefix = str_c(l->s->prefix);
-	int rc = fs_read(l->a, in_repo(l->s, PACKED, l->a), PACKED_MAX, &text);
-
-	if (rc)
-		return rc == -ENOENT ? 0 : rc;
-	while (text.n) {
-		struct str line = str_cut(&text, '\n'), hex = str_cut(&line, ' ');
-		struct git_ref key;
-
-		if (!str_cut_prefix(&line, prefix) || !oid_parse(hex, &key.oid))
-			continue;
-		key.name = line;
-		if (!loose.n || !bsearch(&key, loose.v, loose.n, sizeof(key), ref_cmp))
-			add_ref(l, line, &key.oid);
-	}
-	return 0;
-}
-
 static int64_t change_time(const char *path, struct stat *st)
 {
 	if (stat(path, st)) {
@@ -298,16 +209,10 @@ static bool path_same(struct git *s)
 
 static int path_list(struct git *s, struct git_refs *out, struct arena *a)
 {
-	struct listing l = { s, out, a };
 	int rc;
 
-	*out = (struct git_refs){ 0 };
 	stamps_take(s, &s->stamps);
-	list_folder(&l, "");
-	list_folder(&l, "t/");
-	sort_refs(out);
-	rc = list_packed(&l);
-	sort_refs(out);
+	rc = git_refs_list(s, s->dir, s->prefix, out, a);
 	s->stamps.good &= rc == 0;
 	return rc ? fail_errno(s, -rc, "its refs cannot be read") : 0;
 }
@@ -389,7 +294,9 @@ static int write_own(struct git *s, const struct held *h)
 	git_oid_tostr(text, sizeof(text), &h->move->to);
 	text[GIT_OID_HEXSZ] = '\n';
 	rc = fs_write_all(fd, str_n(text, GIT_OID_HEXSZ + 1));
-	if (rc == 0 && !s->base.env.relaxed && fdatasync(fd))
+	/* of one that stays where it is only the name counts */
+	if (rc == 0 && !s->base.env.relaxed && !git_oid_equal(&h->move->old, &h->move->to) &&
+	    fdatasync(fd))
 		rc = -errno;
 	close(fd);
 	return rc;

@@ -52,9 +52,6 @@ struct str git_main_ref(const struct git *s);
 bool git_seen_before(struct git *s);
 /* All of them have been seen just now. */
 void git_seen_now(struct git *s);
-const git_oid *git_ref_find(const struct git_refs *refs, struct str name);
-void git_refs_add(struct git_refs *refs, struct str name, const git_oid *oid, struct arena *a);
-void git_refs_sort(struct git_refs *refs);
 
 /* --- turns (git_turn.c) ------------------------------------------------------------------------- */
 

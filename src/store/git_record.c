@@ -87,13 +87,7 @@ static bool part_parse(const json_t *o, unsigned part, struct str *out, struct a
 
 /* --- index -------------------------------------------------------------------------------------- */
 
-struct number {
-	const char *name;
-	size_t offset;
-	bool wide;
-};
-
-static const struct number numbers[] = {
+const struct git_field git_index_numbers[] = {
 	{ "lane", offsetof(struct index, lane), false },
 	{ "status", offsetof(struct index, status), false },
 	{ "class", offsetof(struct index, class_rank), false },
@@ -101,17 +95,39 @@ static const struct number numbers[] = {
 	{ "eligible_at", offsetof(struct index, eligible_at), true },
 	{ "updated_at", offsetof(struct index, updated_at), true },
 	{ "created_at", offsetof(struct index, created_at), true },
+	{ NULL, 0, false },
 };
 
-static const struct number texts[] = {
+const struct git_field git_index_texts[] = {
 	{ "id", offsetof(struct index, id), false },
 	{ "holder", offsetof(struct index, holder), false },
 	{ "token", offsetof(struct index, token), false },
 	{ "parent", offsetof(struct index, parent), false },
 	{ "type", offsetof(struct index, type), false },
+	{ NULL, 0, false },
 };
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+int64_t git_index_number(const struct index *ix, const struct git_field *f)
+{
+	const void *at = (const char *)ix + f->offset;
+
+	return f->wide ? *(const int64_t *)at : *(const int *)at;
+}
+
+void git_index_set(struct index *ix, const struct git_field *f, int64_t n)
+{
+	void *at = (char *)ix + f->offset;
+
+	if (f->wide)
+		*(int64_t *)at = n;
+	else
+		*(int *)at = (int)n;
+}
+
+struct str *git_index_text(struct index *ix, const struct git_field *f)
+{
+	return (void *)((char *)ix + f->offset);
+}
 
 static void set_list(json_t *o, const char *name, struct strs list)
 {
@@ -123,26 +139,22 @@ static void set_list(json_t *o, const char *name, struct strs list)
 		json_object_set_new(o, name, v);
 }
 
-static json_t *index_json(const struct index *ix)
+static json_t *index_json(const struct index *from)
 {
+	struct index ix = *from;
 	json_t *o = json_object();
 
-	for (size_t i = 0; i < COUNT(numbers); i++) {
-		const char *at = (const char *)ix + numbers[i].offset;
-		int64_t n = numbers[i].wide ? *(const int64_t *)(const void *)at
-					    : *(const int *)(const void *)at;
+	for (const struct git_field *f = git_index_numbers; f->name; f++) {
+		int64_t n = git_index_number(&ix, f);
 
 		if (n)
-			json_object_set_new(o, numbers[i].name, json_integer(n));
+			json_object_set_new(o, f->name, json_integer(n));
 	}
-	for (size_t i = 0; i < COUNT(texts); i++) {
-		const struct str *s = (const void *)((const char *)ix + texts[i].offset);
-
-		if (s->n)
-			json_object_set_new(o, texts[i].name, git_bytes_json(*s));
-	}
-	set_list(o, "labels", ix->labels);
-	set_list(o, "depends", ix->depends);
+	for (const struct git_field *f = git_index_texts; f->name; f++)
+		if (git_index_text(&ix, f)->n)
+			json_object_set_new(o, f->name, git_bytes_json(*git_index_text(&ix, f)));
+	set_list(o, "labels", ix.labels);
+	set_list(o, "depends", ix.depends);
 	return o;
 }
 
@@ -160,20 +172,12 @@ static bool list_parse(const json_t *v, struct strs *out, struct arena *a)
 static bool index_parse(const json_t *o, struct index *ix, struct arena *a)
 {
 	*ix = (struct index){ 0 };
-	for (size_t i = 0; i < COUNT(numbers); i++) {
-		char *at = (char *)ix + numbers[i].offset;
-		int64_t n = json_integer_value(json_object_get(o, numbers[i].name));
+	for (const struct git_field *f = git_index_numbers; f->name; f++)
+		git_index_set(ix, f, json_integer_value(json_object_get(o, f->name)));
+	for (const struct git_field *f = git_index_texts; f->name; f++) {
+		const json_t *v = json_object_get(o, f->name);
 
-		if (numbers[i].wide)
-			*(int64_t *)(void *)at = n;
-		else
-			*(int *)(void *)at = (int)n;
-	}
-	for (size_t i = 0; i < COUNT(texts); i++) {
-		const json_t *v = json_object_get(o, texts[i].name);
-		struct str *s = (void *)((char *)ix + texts[i].offset);
-
-		if (v && !git_bytes_parse(v, s, a))
+		if (v && !git_bytes_parse(v, git_index_text(ix, f), a))
 			return false;
 	}
 	if (ix->status < 0 || ix->status > 15)

@@ -300,12 +300,39 @@ static struct strs busy_keys(struct git_set *w)
 	return keys;
 }
 
+/* What the change is about, it has from the memo: is that what the commits say? */
+static bool memo_holds(struct git *s, struct strs keys)
+{
+	for (size_t i = 0; i < keys.n; i++) {
+		const struct git_head *h = git_head(&s->view, keys.v[i]);
+
+		if (h && !h->bad && !git_memo_holds(s, &h->oid))
+			return false;
+	}
+	return true;
+}
+
+/* Whoever comes next need not take them out of the objects. */
+static void note_commits(struct git_set *w)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (w->steps[i].rec)
+			git_memo_note(w->s, &w->steps[i].oid);
+	git_memo_save(w->s);
+}
+
 static int refs_commit(struct git_set *w)
 {
+	struct strs busy;
 	int rc;
 
 	add_others(w);
-	git_fold_plan(w->s, busy_keys(w), &w->fold, &w->a);
+	busy = busy_keys(w);
+	if (!memo_holds(w->s, busy)) {
+		git_memo_forget(w->s);
+		return 1;
+	}
+	git_fold_plan(w->s, busy, &w->fold, &w->a);
 	git_set_states(w);
 	git_set_lines(w);
 	place_all(w);
@@ -317,6 +344,8 @@ static int refs_commit(struct git_set *w)
 		return rc;
 	add_guards(w);
 	rc = w->s->lane->push(w->s, w->moves, w->n_moves);
+	if (rc == 0)
+		note_commits(w);
 	if (rc == 0 && w->base_moves)
 		git_fold_finish(w->s, &w->fold, &w->a);
 	return rc;

@@ -17,30 +17,12 @@ struct look {
 	bool torn;
 };
 
-static const git_oid *ref_oid(const struct git_refs *refs, struct str name)
-{
-	size_t lo = 0, hi = refs->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		int c = str_cmp(name, refs->v[mid].name);
-
-		if (c == 0)
-			return &refs->v[mid].oid;
-		if (c < 0)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return NULL;
-}
-
 static void note_owed(struct look *l, const struct git_move *moves, size_t n)
 {
 	struct git_view *v = &l->s->view;
 
 	for (size_t i = 0; i < n; i++) {
-		const git_oid *now = ref_oid(l->refs, moves[i].name);
+		const git_oid *now = git_ref_find(l->refs, moves[i].name);
 		bool still = now ? git_oid_equal(now, &moves[i].old)
 				 : git_oid_is_zero(&moves[i].old);
 
@@ -63,14 +45,19 @@ static void keep_moves(struct git_view *v, const struct git_state *st, struct gi
 	}
 }
 
+static bool fits(const struct git_head *h, int rc, const struct git_state *st)
+{
+	return rc == 0 && st->has_rec && str_eq(st->rec.key, h->key);
+}
+
 /* A commit that cannot be read stands for a record that cannot be used; others are not affected. */
 static void head_load(struct look *l, struct git_head *h)
 {
 	struct git_view *v = &l->s->view;
 	struct git_state st;
-	int rc = git_commit_read(l->s, &h->oid, &st, &l->a);
 
-	h->bad = rc || !st.has_rec || !str_eq(st.rec.key, h->key);
+	h->bad = !fits(h, git_memo_read(l->s, &h->oid, &st, &l->a), &st) &&
+		 !fits(h, git_commit_read(l->s, &h->oid, &st, &l->a), &st);
 	h->moves.n = 0;
 	if (h->bad) {
 		mem_queue_drop(&v->q, h->key);
@@ -227,7 +214,7 @@ static void show_owed(struct look *l)
 static int look_once(struct look *l)
 {
 	struct git_view *v = &l->s->view;
-	const git_oid *base = ref_oid(l->refs, GIT_BASE);
+	const git_oid *base = git_ref_find(l->refs, GIT_BASE);
 	int rc = 0;
 
 	if (!base) {
@@ -260,6 +247,7 @@ int git_refs_look(struct git *s)
 		struct git_refs refs;
 
 		rc = s->lane->list(s, &refs, &l.a);
+		git_memo_look(s);
 		l.refs = &refs;
 		if (rc == 0)
 			rc = look_once(&l);

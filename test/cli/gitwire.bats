@@ -370,6 +370,7 @@ damaged() {
 	local ref
 	call 0 list
 	for ref in t/t1 base; do
+		rm -rf "$XDG_CACHE_HOME"/pawl/git/*.git/pawl/memo
 		damaged refs/pawl/default/$ref
 		call 40 list --cached
 		complains "$object" "$XDG_CACHE_HOME" "without --cached"
@@ -379,7 +380,10 @@ damaged() {
 		is '.count == 2'
 	done
 	damaged refs/pawl/default/t/t1
+	ask 0 list --cached # what it says is known all the same
+	is '.count == 2'
 	call 0 claim t1
+	git -C "$(echo "$XDG_CACHE_HOME"/pawl/git/*.git)" cat-file -e "$object"
 	hex=$(git -C "$remote" rev-parse refs/pawl/default/t/t2)
 	rm "$XDG_CACHE_HOME"/pawl/git/*.git/objects/"${hex:0:2}/${hex:2}"
 	ask 0 next

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/fs.h"
 #include "core/codec.h"
 #include "store/store.h"
 #include "store/task_index.h"
@@ -145,6 +146,33 @@ static struct task get(struct bench *b, const char *id)
 	return t;
 }
 
+/* One more than it is. */
+static int raise(struct edit *e, void *ctx)
+{
+	struct record *r;
+	struct task t = { 0 };
+	struct buf buf = BUF_MAX(1 << 20);
+	int rc;
+
+	(void)ctx;
+	rc = edit_get(e, STR("task/one"), &r);
+	if (rc || task_unpack(r->hot, &t, e->arena))
+		return rc ? rc : STORE_IO;
+	t.priority++;
+	task_pack(&t, HOT, &buf);
+	r->hot = arena_str(e->arena, buf_str(&buf));
+	buf_free(&buf);
+	edit_put(e, r);
+	return 0;
+}
+
+static int raise_priority(struct bench *b)
+{
+	struct change c = { .fn = raise };
+
+	return b->s->ops->modify(b->s, &c, 1);
+}
+
 /* --- what was only read ------------------------------------------------------------------------- */
 
 /* Another clone, with a handle of its own. */
@@ -271,6 +299,220 @@ static void test_locks_left(void **state)
 	assert_int_equal(b->err.applied, 'n');
 	assert_int_equal(run(b, "rm q.git/refs/pawl/default/t/one.lock"), 0);
 	assert_int_equal(put(b, &r, 1), 0);
+}
+
+/* --- the memo ----------------------------------------------------------------------------------- */
+
+#define MEMO "q.git/pawl/memo/refs%2fpawl%2fdefault%2f"
+#define MEMO_HEAD 32 /* of an entry: check sum, size, commit */
+
+static struct str memo_read(struct bench *b)
+{
+	struct str text = { 0 };
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/%s", b->dir, MEMO);
+	assert_int_equal(fs_read(&b->a, path, 1 << 20, &text), 0);
+	return text;
+}
+
+static void memo_write(struct bench *b, struct str text)
+{
+	char path[200];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", b->dir, MEMO);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(text.p, 1, text.n, f), text.n);
+	fclose(f);
+}
+
+static uint32_t entry_size(const char *at)
+{
+	uint32_t n;
+
+	memcpy(&n, at + 8, sizeof(n));
+	return n;
+}
+
+/* Three tasks, each changed once more by a handle of its own. */
+static void three_tasks(struct bench *b)
+{
+	struct task t[3] = { task_named("one"), task_named("two"), task_named("three") };
+
+	for (int i = 0; i < 3; i++) {
+		struct record r = record_of(b, &t[i]);
+
+		assert_int_equal(put(b, &r, 1), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		struct record r;
+
+		t[i].priority = i + 1;
+		r = record_of(b, &t[i]);
+		assert_int_equal(open_as(b, b->uri, STORE_WRITE, "here"), 0);
+		assert_int_equal(put(b, &r, 1), 0);
+	}
+}
+
+static void all_seen(struct bench *b, enum store_mode mode)
+{
+	assert_int_equal(open_as(b, b->uri, mode, "here"), 0);
+	assert_int_equal(get(b, "one").priority, 1);
+	assert_int_equal(get(b, "two").priority, 2);
+	assert_int_equal(get(b, "three").priority, 3);
+}
+
+/* What a commit says is known without it, but no change is made on that. */
+static void test_memo_knows(void **state)
+{
+	struct bench *b = *state;
+	struct task two = task_named("two");
+	struct record r = record_of(b, &two);
+
+	three_tasks(b);
+	assert_int_equal(run(b, "cd q.git && h=$(git rev-parse refs/pawl/default/t/one) && "
+				"mv objects/$(echo $h | cut -c-2)/$(echo $h | cut -c3-) ../kept && "
+				"echo $h >../name"),
+			 0);
+	all_seen(b, STORE_READ);
+	assert_int_equal(open_as(b, b->uri, STORE_WRITE, "here"), 0);
+	assert_int_equal(raise_priority(b), STORE_CORRUPT);
+	assert_int_equal(put(b, &r, 1), 0);
+	assert_int_equal(run(b, "h=$(cat name) && mv kept q.git/objects/$(echo $h | cut -c-2)/"
+				"$(echo $h | cut -c3-)"),
+			 0);
+	assert_int_equal(open_as(b, b->uri, STORE_WRITE, "here"), 0);
+	assert_int_equal(raise_priority(b), 0);
+	assert_int_equal(get(b, "one").priority, 2);
+}
+
+/* Whatever becomes of the file, the answers are the same. */
+static void test_memo_damaged(void **state)
+{
+	struct bench *b = *state;
+	static const char *const ways[] = {
+		": >'" MEMO "'",
+		"rm -r q.git/pawl/memo",
+		"rm -rf '" MEMO "' && ln -s /etc/passwd '" MEMO "'",
+		"rm -rf '" MEMO "' && mkdir '" MEMO "'",
+		"rm -rf '" MEMO "' && mkfifo '" MEMO "'",
+		"rm -rf q.git/pawl/memo && touch q.git/pawl/memo",
+		"rm -f q.git/pawl/memo && mkdir -p q.git/pawl/memo && echo 'something else' >'" MEMO
+		"'",
+		"head -c 5000000 /dev/urandom >>'" MEMO "'",
+	};
+	struct str text;
+
+	three_tasks(b);
+	text = memo_read(b);
+	assert_true(text.n > 300);
+	for (size_t i = 0; i < text.n; i++) {
+		char *bad = arena_cstr(&b->a, text);
+
+		bad[i] ^= 0x41;
+		memo_write(b, str_n(bad, text.n));
+		all_seen(b, STORE_READ);
+		memo_write(b, str_n(text.p, i));
+		all_seen(b, STORE_READ);
+	}
+	memo_write(b, text);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		struct task one = task_named("one");
+		struct record r;
+
+		one.priority = 1;
+		r = record_of(b, &one);
+		assert_int_equal(run(b, "%s", ways[i]), 0);
+		all_seen(b, STORE_WRITE);
+		assert_int_equal(put(b, &r, 1), 0);
+		all_seen(b, STORE_WRITE);
+	}
+}
+
+/* An entry with a right check sum that says of the newest commit of a task what the one before said. */
+static void test_memo_lies(void **state)
+{
+	struct bench *b = *state;
+	struct task one = task_named("one");
+	struct record r = record_of(b, &one);
+	struct buf lie = BUF_MAX(1 << 20);
+	struct str text, old = { 0 };
+	const char *at;
+	uint64_t sum;
+
+	assert_int_equal(put(b, &r, 1), 0);
+	one.priority = 7;
+	r = record_of(b, &one);
+	assert_int_equal(put(b, &r, 1), 0);
+	text = memo_read(b);
+	at = text.p + 16;
+	old = str_n(at + MEMO_HEAD, entry_size(at));
+	at += MEMO_HEAD + old.n;
+	assert_true(at + MEMO_HEAD + entry_size(at) == text.p + text.n);
+	buf_adds(&lie, str_n(text.p, (size_t)(at - text.p)));
+	sum = str_sum(str_sum(old.n, at + 12, 20), old.p, old.n);
+	buf_add(&lie, &sum, sizeof(sum));
+	buf_add(&lie, &(uint32_t){ (uint32_t)old.n }, 4);
+	buf_adds(&lie, str_n(at + 12, 20));
+	buf_adds(&lie, old);
+	memo_write(b, buf_str(&lie));
+	buf_free(&lie);
+	assert_int_equal(open_as(b, b->uri, STORE_READ, "here"), 0);
+	assert_int_equal(get(b, "one").priority, 0);
+	assert_int_equal(open_as(b, b->uri, STORE_WRITE, "here"), 0);
+	assert_int_equal(raise_priority(b), 0);
+	assert_int_equal(get(b, "one").priority, 8);
+}
+
+/* All that a large change made is in it. */
+static void test_memo_many(void **state)
+{
+	struct bench *b = *state;
+	struct record *r = arena_array(&b->a, struct record, 1000);
+	struct str text;
+	size_t n = 0;
+
+	b->env.relaxed = true;
+	assert_int_equal(open_as(b, b->uri, STORE_WRITE, "here"), 0);
+	for (int i = 0; i < 1000; i++) {
+		struct task t = task_named(arena_printf(&b->a, "t%d", i).p);
+
+		r[i] = record_of(b, &t);
+	}
+	assert_int_equal(put(b, r, 1000), 0);
+	text = memo_read(b);
+	for (size_t at = 16; at < text.n; at += MEMO_HEAD + entry_size(text.p + at))
+		n++;
+	assert_int_equal(n, 1000);
+}
+
+/* It does not grow for ever, and who only reads writes nothing. */
+static void test_memo_stays_small(void **state)
+{
+	struct bench *b = *state;
+	struct task one = task_named("one");
+	size_t most = 0;
+
+	b->env.relaxed = true;
+	assert_int_equal(open_as(b, b->uri, STORE_WRITE, "here"), 0);
+	for (int i = 0; i < 600; i++) {
+		struct record r;
+
+		one.priority = i;
+		r = record_of(b, &one);
+		assert_int_equal(put(b, &r, 1), 0);
+		if (i == 100)
+			most = 4 * memo_read(b).n;
+	}
+	assert_true(memo_read(b).n < most);
+	assert_int_equal(run(b, "rm -r q.git/pawl/memo"), 0);
+	assert_int_equal(open_as(b, b->uri, STORE_READ, "here"), 0);
+	assert_int_equal(get(b, "one").priority, 599);
+	store_close(b->s);
+	b->s = NULL;
+	assert_int_equal(run(b, "test ! -e q.git/pawl/memo"), 0);
 }
 
 /* --- strangers ---------------------------------------------------------------------------------- */
@@ -456,11 +698,21 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_read_guard),         TEST(test_reader_sees_it_whole),
-		TEST(test_writer_finishes_it), TEST(test_locks_left),
-		TEST(test_foreign_commit),     TEST(test_hostile_commit),
-		TEST(test_base_gone),          TEST(test_bad_remotes),
-		TEST(test_other_clocks),       TEST(test_other_anchor),
+		TEST(test_memo_knows),
+		TEST(test_memo_damaged),
+		TEST(test_memo_lies),
+		TEST(test_memo_many),
+		TEST(test_memo_stays_small),
+		TEST(test_read_guard),
+		TEST(test_reader_sees_it_whole),
+		TEST(test_writer_finishes_it),
+		TEST(test_locks_left),
+		TEST(test_foreign_commit),
+		TEST(test_hostile_commit),
+		TEST(test_base_gone),
+		TEST(test_bad_remotes),
+		TEST(test_other_clocks),
+		TEST(test_other_anchor),
 		TEST(test_first_seen),
 	};
 
