@@ -203,15 +203,20 @@ static int take_ref(struct git *s, struct str line, struct git_refs *out, struct
 	return 0;
 }
 
-static int greet(struct git *s, const char *service, struct git_conn *c, struct git_refs *out,
-		 struct arena *a)
+static int dial(struct git *s, const char *service, struct git_conn *c)
 {
-	struct str line;
 	int rc = git_way_connect(&s->raw->way, service, git_net_ms(s), c);
 
+	return rc ? said(s, c, rc) : 0;
+}
+
+/* What a service says first. */
+static int listen_to(struct git *s, struct git_conn *c, struct git_refs *out, struct arena *a)
+{
+	struct str line;
+	int rc;
+
 	*out = (struct git_refs){ 0 };
-	if (rc)
-		return said(s, c, rc);
 	while ((rc = git_pkt_read(c, &line)) == PKT_LINE) {
 		rc = take_ref(s, line, out, a);
 		if (rc)
@@ -221,6 +226,14 @@ static int greet(struct git *s, const char *service, struct git_conn *c, struct 
 		return said(s, c, rc);
 	git_refs_sort(out);
 	return 0;
+}
+
+static int greet(struct git *s, const char *service, struct git_conn *c, struct git_refs *out,
+		 struct arena *a)
+{
+	int rc = dial(s, service, c);
+
+	return rc ? rc : listen_to(s, c, out, a);
 }
 
 /* --- fetching ----------------------------------------------------------------------------------- */
@@ -336,9 +349,11 @@ int git_raw_list(struct git *s, struct git_refs *out, struct arena *a)
 
 	hang_up(&r->conn);
 	r->ready = false;
-	rc = greet(s, r->changing ? "receive-pack" : "upload-pack", &r->conn, out, a);
+	rc = dial(s, r->changing ? "receive-pack" : "upload-pack", &r->conn);
 	if (rc == 0)
-		rc = git_seen_list(s, &seen, a);
+		rc = git_seen_list(s, &seen, a); /* while the service begins */
+	if (rc == 0)
+		rc = listen_to(s, &r->conn, out, a);
 	if (rc == 0 && !all_seen(out, &seen))
 		rc = r->changing ? fetch_beside(s, out, &seen, a)
 				 : fetch(s, &r->conn, out, &seen, a);
