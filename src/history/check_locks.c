@@ -246,9 +246,15 @@ static void check_holders(struct locks *l)
 
 /* --- stale tokens -------------------------------------------------------------------------------- */
 
-static void check_write(struct locks *l, const struct history_call *w,
-			const struct hold *newest_before)
+/* Then it was not written under this one: that has another fence. */
+static bool taken_anew(const struct hold *h, const struct touch *t)
 {
+	return h->again && (!t->task || t->task->fence != h->fence);
+}
+
+static void check_write(struct locks *l, const struct touch *t, const struct hold *newest_before)
+{
+	const struct history_call *w = t->call;
 	const struct hold *h = hold_of(l, w->rq->token);
 
 	if (!h) {
@@ -260,7 +266,7 @@ static void check_write(struct locks *l, const struct history_call *w,
 				STRF(l->task));
 		return;
 	}
-	if (!h->again && newest_before && newest_before->fence > h->fence)
+	if (!taken_anew(h, t) && newest_before && newest_before->fence > h->fence)
 		check_add(l->x, CHECK_STALE, l->task,
 			  (const struct history_call *const[]){ h->call, newest_before->call, w },
 			  3,
@@ -276,7 +282,7 @@ static void check_lease(struct locks *l, const struct touch *t)
 
 	if (!h)
 		return;
-	if (w->ans->now >= h->until && !h->renewing && !h->again && !l->x->skewed)
+	if (w->ans->now >= h->until && !h->renewing && !taken_anew(h, t) && !l->x->skewed)
 		check_add(l->x, CHECK_STALE, l->task,
 			  (const struct history_call *const[]){ h->call, w }, 2,
 			  "%.*s: a write was accepted at %lld under a lease that ended at %lld",
@@ -335,7 +341,7 @@ static void check_stale(struct locks *l, const struct hold **by_end)
 			if (!newest || by_end[at]->fence > newest->fence)
 				newest = by_end[at];
 		if (is_write(&l->touches[i]))
-			check_write(l, w, newest);
+			check_write(l, &l->touches[i], newest);
 	}
 }
 

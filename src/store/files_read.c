@@ -155,6 +155,8 @@ int files_get(struct store *base, struct str key, struct record *out, struct are
 		rc = try_get(s, key, out, a);
 		if (rc != 2)
 			return rc;
+		if (s->depth && !s->changing)
+			break; /* it would be the same again */
 		rc = enter(s, true);
 	}
 	return rc < 0 ? rc : fail_body(s, key);

@@ -140,8 +140,9 @@ struct git_head {
 	struct str key;
 	git_oid oid;
 	bool on_base;
-	bool bad;      /* nobody can read it */
-	git_oid lease; /* stands for its lock as it is, for when that was seen first */
+	bool bad;          /* nobody can read it */
+	uint64_t recalled; /* the sum of what the memo said; 0: the commit was read */
+	git_oid lease;     /* stands for its lock as it is, for when that was seen first */
 	/* on a branch */
 	struct str file, lock; /* where it is, and where its lock is or would be */
 	struct str fault;      /* what is wrong with it */
@@ -269,10 +270,14 @@ int git_tree_put(struct git *s, git_treebuilder *t, git_oid *out);
 int git_commit_write(struct git *s, const struct git_draft *d, git_oid *out, struct arena *a);
 /* 0, 1 if it is not there, 2 if it is none of ours; strings in `a`. */
 int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a);
-/* The same without its log and parents, from the memo if that knows it. */
-int git_memo_read(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a);
-/* Does the commit say what the memo says of it? */
-bool git_memo_holds(struct git *s, const git_oid *oid);
+/* Could it be one of ours: does it lead to no other refs, to no end of time? */
+bool git_state_sane(const struct git_state *st, struct arena *a);
+/* The same without its log and parents, if the memo knows it: gives its sum, else 0. */
+uint64_t git_memo_recall(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a);
+/* What was read from its commit. */
+void git_memo_put(struct git *s, const git_oid *oid, const struct git_state *st);
+/* Do the commits say of these keys what the memo said? If not, it is forgotten. */
+bool git_memo_sure(struct git *s, struct strs keys);
 /* From the next look on only the commits count; it is removed as well. */
 void git_memo_doubt(struct git *s);
 void git_memo_forget(struct git *s);

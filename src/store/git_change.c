@@ -143,6 +143,8 @@ static int attempt(struct git *s, struct change *changes, size_t n)
 	git_set_begin(&w, s);
 	s->changing = true;
 	rc = run_edits(&w, changes, n);
+	if (rc == 0 && !git_memo_sure(s, s->reads))
+		rc = 1;
 	if (rc == 0 && (w.n || w.lines))
 		rc = s->layout->commit(&w);
 	s->changing = false;

@@ -16,6 +16,7 @@ struct git_field {
 	bool wide;
 };
 
+enum { GIT_INDEX_NUMBERS = 7, GIT_INDEX_TEXTS = 5 };
 extern const struct git_field git_index_numbers[], git_index_texts[];
 int64_t git_index_number(const struct index *ix, const struct git_field *f);
 void git_index_set(struct index *ix, const struct git_field *f, int64_t n);

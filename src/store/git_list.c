@@ -55,34 +55,48 @@ static bool oid_parse(struct str text, git_oid *out)
 }
 
 /* One that is just being packed is in packed-refs, which is read later. */
-static void list_loose(struct listing *l, int dir, const char *file, struct str name)
+static int list_loose(struct listing *l, int dir, const char *file, struct str name)
 {
 	char text[128];
 	int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	int rc = n < 0 && errno != ENOENT && errno != EISDIR ? -errno : 0;
 	git_oid oid;
 
 	if (fd >= 0)
 		close(fd);
 	if (n > 0 && oid_parse(str_n(text, (size_t)n), &oid))
 		git_refs_add(l->out, name, &oid, l->a);
+	return rc;
 }
 
 /* The folder `below` of the prefix, "" or "t/". */
-static void list_folder(struct listing *l, const char *below)
+static int list_folder(struct listing *l, const char *below)
 {
 	struct str path = arena_printf(l->a, "%s%s", l->prefix, below);
 	DIR *d = opendir(fs_join(l->a, str_c(l->dir), path));
+	int rc = d || errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
 	struct dirent *e;
 
-	while (d && (e = readdir(d))) {
+	while (rc == 0 && d && (e = readdir(d))) {
 		struct str name = arena_printf(l->a, "%s%s", below, e->d_name);
 
 		if (e->d_name[0] != '.' && !str_ends(name, STR(".lock")) && git_ours(l->s, name))
-			list_loose(l, dirfd(d), e->d_name, name);
+			rc = list_loose(l, dirfd(d), e->d_name, name);
 	}
 	if (d)
 		closedir(d);
+	return rc;
+}
+
+/* Some have a link there, to the file of another clone. */
+static int read_packed(struct listing *l, struct str *out)
+{
+	char *path = realpath(fs_join(l->a, str_c(l->dir), STR(GIT_PACKED)), NULL);
+	int rc = path ? fs_read(l->a, path, GIT_PACKED_MAX, out) : -errno;
+
+	free(path);
+	return rc;
 }
 
 /* "OID refs/…" a line; what is loose as well counts there. */
@@ -90,8 +104,7 @@ static int list_packed(struct listing *l)
 {
 	struct git_refs loose = *l->out;
 	struct str text, prefix = str_c(l->prefix);
-	int rc = fs_read(l->a, fs_join(l->a, str_c(l->dir), STR(GIT_PACKED)), GIT_PACKED_MAX,
-			 &text);
+	int rc = read_packed(l, &text);
 
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
@@ -113,10 +126,12 @@ int git_refs_list(struct git *s, const char *dir, const char *prefix, struct git
 	int rc;
 
 	*out = (struct git_refs){ 0 };
-	list_folder(&l, "");
-	list_folder(&l, "t/");
+	rc = list_folder(&l, "");
+	if (rc == 0)
+		rc = list_folder(&l, "t/");
 	git_refs_sort(out);
-	rc = list_packed(&l);
+	if (rc == 0)
+		rc = list_packed(&l);
 	git_refs_sort(out);
 	return rc;
 }

@@ -25,7 +25,8 @@ struct walk {
 	size_t n_seen, n_slots;
 	struct line *lines;
 	size_t n, room;
-	bool own; /* only one record's commits */
+	bool own;     /* only one record's commits */
+	git_oid lost; /* the newest of a record, which is there by the memo and cannot be read */
 };
 
 /* --- the walk ----------------------------------------------------------------------------------- */
@@ -87,6 +88,28 @@ static void add_lines(struct walk *w, const git_oid *oid, const struct git_state
 	}
 }
 
+/* Does the view show a record whose commit nobody has read? */
+static bool is_recalled(const struct git *s, const git_oid *oid)
+{
+	for (size_t i = 0; i < s->view.n; i++)
+		if (s->view.heads[i]->recalled && git_oid_equal(&s->view.heads[i]->oid, oid))
+			return true;
+	return false;
+}
+
+/* The memo has hidden that: a copy is mended with the next look. */
+static int fail_lost(struct git *s, const git_oid *oid)
+{
+	struct arena a = { 0 };
+	int rc = store_fail(&s->base.env, s->local ? STORE_MOVED : STORE_CORRUPT,
+			    s->local ? "try again" : "pawl doctor",
+			    "%s: the commit %s cannot be read", s->remote, git_hex(&a, oid).p);
+
+	arena_free(&a);
+	git_memo_forget(s);
+	return rc;
+}
+
 /* A commit that is not there ends its branch of the walk; one that is not ours, too, where there should be none. */
 static void walk(struct walk *w)
 {
@@ -96,6 +119,8 @@ static void walk(struct walk *w)
 
 		int rc = git_commit_read(w->s, &oid, &st, &w->a);
 
+		if (rc && is_recalled(w->s, &oid))
+			w->lost = oid;
 		if (rc == 1 || (rc && !w->s->layout->strangers))
 			continue;
 		if (rc == 0)
@@ -208,6 +233,10 @@ int git_entries(struct store *base, const struct entry_query *q, entry_fn *fn, v
 		return rc > 0 ? git_absent(s) : rc;
 	w.own = s->layout->roots(s, q->key, root_push, &w);
 	walk(&w);
+	if (!git_oid_is_zero(&w.lost)) {
+		walk_free(&w);
+		return fail_lost(s, &w.lost);
+	}
 	if (w.n > 1)
 		qsort(w.lines, w.n, sizeof(*w.lines), line_cmp);
 	s->depth++;

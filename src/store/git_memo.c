@@ -17,8 +17,7 @@
 #include "store/git_json.h"
 
 #define MAGIC STR("pawl memo 1\n\n\n\n\n")
-#define FILE_MAX (1u << 30)
-#define FRESH_MAX (64u << 10) /* from here on it is written down */
+#define FILE_MAX (64u << 20)
 #define SPARE \
 	500 /* how many may be of old states, and of three times as many as there are records */
 
@@ -42,13 +41,13 @@ static void pack_index(struct buf *b, const struct index *from)
 {
 	struct index ix = *from;
 
-	for (int i = 0; git_index_numbers[i].name; i++) {
+	for (int i = 0; i < GIT_INDEX_NUMBERS; i++) {
 		int64_t n = git_index_number(&ix, &git_index_numbers[i]);
 
 		if (n)
 			pack_int(b, (uint8_t)(NUMBER + i), n);
 	}
-	for (int i = 0; git_index_texts[i].name; i++) {
+	for (int i = 0; i < GIT_INDEX_TEXTS; i++) {
 		struct str text = *git_index_text(&ix, &git_index_texts[i]);
 
 		if (text.n)
@@ -60,6 +59,17 @@ static void pack_index(struct buf *b, const struct index *from)
 		pack_str(b, DEPEND, ix.depends.v[i]);
 }
 
+static void pack_move(struct buf *b, const struct git_move *m, struct arena *a)
+{
+	struct str old = oid_str(&m->old), to = oid_str(&m->to);
+	char *p = arena_alloc(a, old.n + to.n + m->name.n);
+
+	memcpy(p, old.p, old.n);
+	memcpy(p + old.n, to.p, to.n);
+	memcpy(p + old.n + to.n, m->name.p, m->name.n);
+	pack_str(b, MOVE, str_n(p, old.n + to.n + m->name.n));
+}
+
 static void pack_state(struct buf *b, const struct git_state *st, struct arena *a)
 {
 	pack_int(b, STAMP, st->stamp);
@@ -68,13 +78,8 @@ static void pack_state(struct buf *b, const struct git_state *st, struct arena *
 		pack_str(b, CLOCK, st->clock);
 	if (st->lead.n)
 		pack_str(b, LEAD, st->lead);
-	for (size_t i = 0; i < st->n_moves; i++) {
-		const struct git_move *m = &st->moves[i];
-
-		pack_str(b, MOVE,
-			 arena_printf(a, "%s%s%.*s", git_hex(a, &m->old).p, git_hex(a, &m->to).p,
-				      STRF(m->name)));
-	}
+	for (size_t i = 0; i < st->n_moves; i++)
+		pack_move(b, &st->moves[i], a);
 	if (!st->has_rec)
 		return;
 	pack_str(b, KEY, st->rec.key);
@@ -93,10 +98,10 @@ static bool unpack_move(struct str value, struct git_state *out, struct arena *a
 {
 	struct git_move m = { 0 };
 
-	if (value.n <= 2 * GIT_OID_HEXSZ || git_oid_fromstrn(&m.old, value.p, GIT_OID_HEXSZ) ||
-	    git_oid_fromstrn(&m.to, value.p + GIT_OID_HEXSZ, GIT_OID_HEXSZ))
+	if (value.n <= 2 * GIT_OID_RAWSZ || !unpack_oid(str_n(value.p, GIT_OID_RAWSZ), &m.old) ||
+	    !unpack_oid(str_n(value.p + GIT_OID_RAWSZ, GIT_OID_RAWSZ), &m.to))
 		return false;
-	m.name = str_n(value.p + 2 * GIT_OID_HEXSZ, value.n - 2 * GIT_OID_HEXSZ);
+	m.name = str_n(value.p + 2 * GIT_OID_RAWSZ, value.n - 2 * GIT_OID_RAWSZ);
 	out->moves = arena_grow(a, out->moves, out->n_moves, sizeof(m));
 	out->moves[out->n_moves++] = m;
 	return true;
@@ -108,24 +113,19 @@ static void add(struct strs *list, struct str s, struct arena *a)
 	list->v[list->n++] = s;
 }
 
-static bool unpack_number(struct index *ix, int place, struct str value)
+/* A number or a text of the index; what a newer pawl has written is left out. */
+static bool take_part(uint8_t tag, struct str value, struct index *ix)
 {
 	int64_t n;
 
-	for (int i = 0; git_index_numbers[i].name; i++)
-		if (i == place) {
-			if (unpack_int(value, &n))
-				return false;
-			git_index_set(ix, &git_index_numbers[i], n);
-		}
+	if (tag >= TEXT && tag < TEXT + GIT_INDEX_TEXTS)
+		*git_index_text(ix, &git_index_texts[tag - TEXT]) = value;
+	if (tag < NUMBER || tag >= NUMBER + GIT_INDEX_NUMBERS)
+		return true;
+	if (unpack_int(value, &n))
+		return false;
+	git_index_set(ix, &git_index_numbers[tag - NUMBER], n);
 	return true;
-}
-
-static void take_text(struct index *ix, int place, struct str value)
-{
-	for (int i = 0; git_index_texts[i].name; i++)
-		if (i == place)
-			*git_index_text(ix, &git_index_texts[i]) = value;
 }
 
 static bool take_field(uint8_t tag, struct str value, struct git_state *out, struct arena *a)
@@ -161,11 +161,8 @@ static bool take_field(uint8_t tag, struct str value, struct git_state *out, str
 		add(&r->ix.depends, value, a);
 		return true;
 	default:
-		break;
+		return take_part(tag, value, &r->ix);
 	}
-	if (tag >= TEXT)
-		take_text(&r->ix, tag - TEXT, value);
-	return tag >= TEXT || unpack_number(&r->ix, tag - NUMBER, value);
 }
 
 static bool unpack_state(struct str bytes, struct git_state *out, struct arena *a)
@@ -179,7 +176,7 @@ static bool unpack_state(struct str bytes, struct git_state *out, struct arena *
 	while ((rc = unpack_next(&u, &tag, &value)) > 0)
 		if (!take_field(tag, value, out, a))
 			return false;
-	return rc == 0;
+	return rc == 0 && git_state_sane(out, a);
 }
 
 /* --- entries ------------------------------------------------------------------------------------ */
@@ -297,6 +294,18 @@ static bool is_replaced(const struct git_memo *m, const char *path)
 				   mine.st_ino != there.st_ino;
 }
 
+/* -1: none that could be ours. */
+static int open_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= FILE_MAX))
+		return fd;
+	close(fd);
+	return -1;
+}
+
 static void read_more(struct git_memo *m)
 {
 	char part[1 << 16];
@@ -317,7 +326,7 @@ static void read_file(struct git *s)
 	if (m->tried && is_replaced(m, path))
 		reset(m);
 	if (!m->tried)
-		m->fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		m->fd = open_file(path);
 	arena_free(&a);
 	m->tried = true;
 	m->late = false;
@@ -372,13 +381,30 @@ static bool append(const char *path, struct str bytes)
 	return ok;
 }
 
+/* Nothing is synced: what a loss of power leaves has no right check sum. */
+static void replace(struct git *s, const char *path, struct str bytes, struct arena *a)
+{
+	const char *temp = arena_printf(a, "%s.new", path).p;
+	struct stat like = { .st_mode = 0666 };
+	int fd;
+
+	(void)unlink(temp);
+	fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return;
+	(void)stat(fs_join(a, str_c(s->dir ? s->dir : s->local), STR("objects")), &like);
+	(void)!fchmod(fd, like.st_mode & 0666);
+	if (fs_write_all(fd, bytes) || rename(temp, path))
+		(void)unlink(temp);
+	close(fd);
+}
+
 /* Of those that were in it, the ones that the view has. */
 static void rewrite(struct git *s, const char *path, struct arena *a)
 {
 	struct git_memo *m = &s->memo;
 	const struct git_view *v = &s->view;
 	struct buf all = BUF_MAX(FILE_MAX);
-	struct stat like = { .st_mode = 0666 };
 
 	buf_adds(&all, MAGIC);
 	for (size_t i = 0; i < v->n; i++) {
@@ -388,9 +414,8 @@ static void rewrite(struct git *s, const char *path, struct arena *a)
 			add_entry(&all, &v->heads[i]->oid, packed);
 	}
 	buf_adds(&all, buf_str(&m->fresh));
-	(void)stat(fs_join(a, str_c(s->dir ? s->dir : s->local), STR("objects")), &like);
-	if (fs_make_dirs(arena_cstr(a, fs_dirname(str_c(path))), 0777) == 0 && !all.full)
-		(void)fs_write_atomic(path, buf_str(&all), like.st_mode & 0666);
+	if (!all.full && fs_make_dirs(arena_cstr(a, fs_dirname(str_c(path))), 0777) == 0)
+		replace(s, path, buf_str(&all), a);
 	buf_free(&all);
 	reset(m);
 }
@@ -406,9 +431,12 @@ void git_memo_save(struct git *s)
 	path = may_write(s) && !m->off ? memo_path(s, &a) : NULL;
 	if (path && !m->tried)
 		read_file(s);
-	if (path && (!m->whole || m->n > SPARE + 3 * (s->view.n + m->noted) ||
-		     !append(path, buf_str(&m->fresh))))
+	if (path && (!m->whole || m->n > SPARE + 3 * (s->view.n + m->noted))) {
 		rewrite(s, path, &a);
+	} else if (path && !append(path, buf_str(&m->fresh))) {
+		reset(m); /* who took it away may have had reasons */
+		rewrite(s, path, &a);
+	}
 	buf_free(&m->fresh);
 	m->fresh = (struct buf){ 0 };
 	arena_free(&a);
@@ -416,52 +444,62 @@ void git_memo_save(struct git *s)
 
 /* --- what others call --------------------------------------------------------------------------- */
 
-static void put(struct git *s, const git_oid *oid, const struct git_state *st)
+void git_memo_put(struct git *s, const git_oid *oid, const struct git_state *st)
 {
-	struct git_memo *m = &s->memo;
 	struct buf b = BUF_MAX(GIT_RECORD_MAX);
 	struct arena a = { 0 };
 
+	if (s->memo.off)
+		return;
 	pack_state(&b, st, &a);
-	m->fresh.max = FILE_MAX;
+	s->memo.fresh.max = FILE_MAX;
 	if (!b.full)
-		add_entry(&m->fresh, oid, buf_str(&b));
+		add_entry(&s->memo.fresh, oid, buf_str(&b));
 	buf_free(&b);
 	arena_free(&a);
-	if (m->fresh.n > FRESH_MAX)
-		git_memo_save(s);
 }
 
-int git_memo_read(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a)
+static uint64_t sum_of(struct str packed)
+{
+	return str_sum(0, packed.p, packed.n) | 1;
+}
+
+uint64_t git_memo_recall(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a)
 {
 	struct str packed = recall(s, oid);
-	int rc;
 
-	if (packed.n && unpack_state(arena_str(a, packed), out, a))
-		return 0;
-	rc = git_commit_read(s, oid, out, a);
-	if (rc == 0 && !s->memo.off)
-		put(s, oid, out);
-	return rc;
+	return packed.n && unpack_state(arena_str(a, packed), out, a) ? sum_of(packed) : 0;
 }
 
-bool git_memo_holds(struct git *s, const git_oid *oid)
+static bool holds(struct git *s, const struct git_head *h)
 {
-	struct str known = find(&s->memo, oid);
 	struct buf b = BUF_MAX(GIT_RECORD_MAX);
 	struct arena a = { 0 };
 	struct git_state st;
-	bool ok = true;
+	bool ok = git_commit_read(s, &h->oid, &st, &a) == 0;
 
-	if (known.n) {
-		ok = git_commit_read(s, oid, &st, &a) == 0;
-		if (ok)
-			pack_state(&b, &st, &a);
-		ok = ok && str_eq(buf_str(&b), known);
-	}
+	if (ok)
+		pack_state(&b, &st, &a);
+	ok = ok && sum_of(buf_str(&b)) == h->recalled;
 	buf_free(&b);
 	arena_free(&a);
 	return ok;
+}
+
+bool git_memo_sure(struct git *s, struct strs keys)
+{
+	for (size_t i = 0; i < keys.n; i++) {
+		struct git_head *h = git_head(&s->view, keys.v[i]);
+
+		if (!h || !h->recalled)
+			continue;
+		if (!holds(s, h)) {
+			git_memo_forget(s);
+			return false;
+		}
+		h->recalled = 0;
+	}
+	return true;
 }
 
 void git_memo_note(struct git *s, const git_oid *oid)
@@ -471,7 +509,7 @@ void git_memo_note(struct git *s, const git_oid *oid)
 
 	s->memo.noted++;
 	if (!s->memo.off && git_commit_read(s, oid, &st, &a) == 0)
-		put(s, oid, &st);
+		git_memo_put(s, oid, &st);
 	arena_free(&a);
 }
 

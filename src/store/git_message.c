@@ -218,6 +218,15 @@ static bool is_ours(struct str name, struct arena *a)
 	       str_eq(git_name(a, id), name);
 }
 
+bool git_state_sane(const struct git_state *st, struct arena *a)
+{
+	for (size_t i = 0; i < st->n_moves; i++)
+		if (!is_ours(st->moves[i].name, a))
+			return false;
+	return st->stamp > 0 && st->stamp <= STAMP_MAX && st->rec.ix.status >= 0 &&
+	       st->rec.ix.status <= 15;
+}
+
 static bool moves_parse(const json_t *list, struct git_state *out, struct arena *a)
 {
 	out->n_moves = json_array_size(list);
@@ -226,7 +235,6 @@ static bool moves_parse(const json_t *list, struct git_state *out, struct arena 
 		const json_t *o = json_array_get(list, i);
 
 		if (!git_bytes_parse(json_object_get(o, "ref"), &out->moves[i].name, a) ||
-		    !is_ours(out->moves[i].name, a) ||
 		    !oid_parse(json_object_get(o, "old"), &out->moves[i].old) ||
 		    !oid_parse(json_object_get(o, "new"), &out->moves[i].to))
 			return false;
@@ -257,12 +265,11 @@ static bool state_parse(const json_t *o, struct git_state *out, struct arena *a)
 
 	out->stamp = json_integer_value(json_object_get(o, "stamp"));
 	out->has_rec = rec != NULL;
-	return out->stamp > 0 && out->stamp <= STAMP_MAX &&
-	       (!rec || git_record_parse(rec, &out->rec, a)) &&
+	return (!rec || git_record_parse(rec, &out->rec, a)) &&
 	       (!lead || git_bytes_parse(lead, &out->lead, a)) &&
 	       (!clock || git_bytes_parse(clock, &out->clock, a)) &&
 	       moves_parse(json_object_get(o, "moves"), out, a) &&
-	       log_parse(json_object_get(o, "log"), out, a);
+	       log_parse(json_object_get(o, "log"), out, a) && git_state_sane(out, a);
 }
 
 /* What is behind the header; false if there is none, or none of ours. */

@@ -70,7 +70,10 @@ struct str git_full(struct git *s, struct str name, struct arena *a)
 
 bool git_ours(const struct git *s, struct str name)
 {
-	return !s->only || str_is(name, s->only);
+	if (s->only)
+		return str_is(name, s->only);
+	return str_eq(name, GIT_BASE) ||
+	       (str_cut_prefix(&name, STR("t/")) && !memchr(str_p(name), '/', name.n));
 }
 
 struct str git_hex(struct arena *a, const git_oid *oid)

@@ -21,8 +21,6 @@
 
 #define LOCK_TRIES 50
 #define LOCK_WAIT_US 4000
-#define PACKED GIT_PACKED
-#define PACKED_MAX GIT_PACKED_MAX
 #define SETTLED_NS 30000000 /* more than a tick of the kernel */
 
 static char *in_repo(struct git *s, const char *name, struct arena *a)
@@ -189,7 +187,7 @@ static void stamps_take(struct git *s, struct git_stamps *out)
 	settled = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - SETTLED_NS;
 	out->time[0] = change_time(in_repo(s, s->prefix, &a), &st);
 	out->time[1] = change_time(in_repo(s, arena_printf(&a, "%st", s->prefix).p, &a), &st);
-	out->time[2] = change_time(in_repo(s, PACKED, &a), &st);
+	out->time[2] = change_time(in_repo(s, GIT_PACKED, &a), &st);
 	out->size = st.st_size;
 	out->ino = (int64_t)st.st_ino;
 	out->good = out->time[0] < settled && out->time[1] < settled && out->time[2] < settled;
@@ -241,7 +239,7 @@ static void take_away(struct git *s, const char *name)
 	struct str ref;
 
 	if (git_unname(&a, str_c(name), &ref) &&
-	    (str_starts(ref, STR("refs/")) || str_is(ref, PACKED))) {
+	    (str_starts(ref, STR("refs/")) || str_is(ref, GIT_PACKED))) {
 		const char *lock = in_repo(s, arena_printf(&a, "%.*s.lock", STRF(ref)).p, &a);
 
 		if (same_file(own, lock))
@@ -398,9 +396,9 @@ static bool without(struct str text, struct str full, struct buf *out)
 /* With the lock: others may have packed meanwhile. */
 static int write_packed(struct git *s, const struct held *p, struct str full, struct arena *a)
 {
-	struct buf b = BUF_MAX(PACKED_MAX);
+	struct buf b = BUF_MAX(GIT_PACKED_MAX);
 	struct str text;
-	int fd, rc = fs_read(a, p->ref, PACKED_MAX, &text);
+	int fd, rc = fs_read(a, p->ref, GIT_PACKED_MAX, &text);
 
 	if (rc || !without(text, full, &b) || b.full) {
 		rc = rc == -ENOENT ? 0 : b.full ? -EFBIG : rc;
@@ -423,11 +421,11 @@ static int write_packed(struct git *s, const struct held *p, struct str full, st
 static int drop_packed(struct git *s, const struct held *h, struct arena *a)
 {
 	struct str full = git_full(s, h->move->name, a), text;
-	struct buf b = BUF_MAX(PACKED_MAX);
-	struct held p = { .own = in_repo(s, "pawl/locks/" PACKED, a),
-			  .lock = in_repo(s, PACKED ".lock", a),
-			  .ref = in_repo(s, PACKED, a) };
-	int fd, rc = fs_read(a, p.ref, PACKED_MAX, &text);
+	struct buf b = BUF_MAX(GIT_PACKED_MAX);
+	struct held p = { .own = in_repo(s, "pawl/locks/" GIT_PACKED, a),
+			  .lock = in_repo(s, GIT_PACKED ".lock", a),
+			  .ref = in_repo(s, GIT_PACKED, a) };
+	int fd, rc = fs_read(a, p.ref, GIT_PACKED_MAX, &text);
 	bool there = rc == 0 && without(text, full, &b);
 
 	buf_free(&b);

@@ -87,7 +87,7 @@ static bool part_parse(const json_t *o, unsigned part, struct str *out, struct a
 
 /* --- index -------------------------------------------------------------------------------------- */
 
-const struct git_field git_index_numbers[] = {
+const struct git_field git_index_numbers[GIT_INDEX_NUMBERS + 1] = {
 	{ "lane", offsetof(struct index, lane), false },
 	{ "status", offsetof(struct index, status), false },
 	{ "class", offsetof(struct index, class_rank), false },
@@ -98,7 +98,7 @@ const struct git_field git_index_numbers[] = {
 	{ NULL, 0, false },
 };
 
-const struct git_field git_index_texts[] = {
+const struct git_field git_index_texts[GIT_INDEX_TEXTS + 1] = {
 	{ "id", offsetof(struct index, id), false },
 	{ "holder", offsetof(struct index, holder), false },
 	{ "token", offsetof(struct index, token), false },

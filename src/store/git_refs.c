@@ -281,6 +281,10 @@ static int refs_ready(struct git *s)
 			return rc > 0 ? git_absent(s) : rc;
 		if (!s->view.n_owed)
 			return 0;
+		if (!s->memo.off) { /* others' refs are not moved because of what that says */
+			git_memo_doubt(s);
+			continue;
+		}
 		rc = settle(s);
 		if (rc < 0)
 			return rc;
@@ -300,18 +304,6 @@ static struct strs busy_keys(struct git_set *w)
 	return keys;
 }
 
-/* What the change is about, it has from the memo: is that what the commits say? */
-static bool memo_holds(struct git *s, struct strs keys)
-{
-	for (size_t i = 0; i < keys.n; i++) {
-		const struct git_head *h = git_head(&s->view, keys.v[i]);
-
-		if (h && !h->bad && !git_memo_holds(s, &h->oid))
-			return false;
-	}
-	return true;
-}
-
 /* Whoever comes next need not take them out of the objects. */
 static void note_commits(struct git_set *w)
 {
@@ -328,10 +320,8 @@ static int refs_commit(struct git_set *w)
 
 	add_others(w);
 	busy = busy_keys(w);
-	if (!memo_holds(w->s, busy)) {
-		git_memo_forget(w->s);
+	if (!git_memo_sure(w->s, busy))
 		return 1;
-	}
 	git_fold_plan(w->s, busy, &w->fold, &w->a);
 	git_set_states(w);
 	git_set_lines(w);

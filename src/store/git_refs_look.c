@@ -45,9 +45,9 @@ static void keep_moves(struct git_view *v, const struct git_state *st, struct gi
 	}
 }
 
-static bool fits(const struct git_head *h, int rc, const struct git_state *st)
+static bool fits(const struct git_head *h, const struct git_state *st)
 {
-	return rc == 0 && st->has_rec && str_eq(st->rec.key, h->key);
+	return st->has_rec && str_eq(st->rec.key, h->key);
 }
 
 /* A commit that cannot be read stands for a record that cannot be used; others are not affected. */
@@ -56,8 +56,12 @@ static void head_load(struct look *l, struct git_head *h)
 	struct git_view *v = &l->s->view;
 	struct git_state st;
 
-	h->bad = !fits(h, git_memo_read(l->s, &h->oid, &st, &l->a), &st) &&
-		 !fits(h, git_commit_read(l->s, &h->oid, &st, &l->a), &st);
+	h->recalled = git_memo_recall(l->s, &h->oid, &st, &l->a);
+	if (h->recalled && !fits(h, &st))
+		h->recalled = 0;
+	h->bad = !h->recalled && (git_commit_read(l->s, &h->oid, &st, &l->a) || !fits(h, &st));
+	if (!h->recalled && !h->bad)
+		git_memo_put(l->s, &h->oid, &st);
 	h->moves.n = 0;
 	if (h->bad) {
 		mem_queue_drop(&v->q, h->key);
@@ -256,5 +260,7 @@ int git_refs_look(struct git *s)
 		if (!l.torn)
 			break;
 	}
+	if (rc == 0)
+		git_memo_save(s);
 	return rc;
 }

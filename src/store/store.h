@@ -39,8 +39,7 @@ enum store_fault {
 	STORE_NEWER = -8,        /* a newer pawl's data */
 	STORE_CORRUPT = -9,      /* damaged data */
 	STORE_UNSUPPORTED = -10, /* a URI, a file system or a module that this build cannot serve */
-	STORE_MOVED =
-		-11 /* what a snapshot has not read yet was replaced: to be read from the start */
+	STORE_MOVED = -11        /* replaced while it was read: to be read from the start */
 };
 
 const char *store_fault_name(int fault); /* "busy" */

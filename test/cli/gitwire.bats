@@ -382,6 +382,13 @@ damaged() {
 	damaged refs/pawl/default/t/t1
 	ask 0 list --cached # what it says is known all the same
 	is '.count == 2'
+	call 40 show t1 --cached
+	complains "$object" "without --cached"
+	call 0 list
+	damaged refs/pawl/default/t/t1
+	call 0 log t1 # a look mends it
+	says created
+	damaged refs/pawl/default/t/t1
 	call 0 claim t1
 	git -C "$(echo "$XDG_CACHE_HOME"/pawl/git/*.git)" cat-file -e "$object"
 	hex=$(git -C "$remote" rev-parse refs/pawl/default/t/t2)
@@ -399,4 +406,18 @@ damaged() {
 	call 0 lock acquire 7
 	damaged refs/heads/aitask-locks
 	ask 0 lock check 7
+}
+
+@test "gitwire: refs of others below the queue's are not fetched, and packed-refs may be a link" {
+	local copy
+	git -C "$remote" update-ref refs/pawl/default/x/y/z "$(git -C "$remote" rev-parse refs/pawl/default/t/t1)"
+	call 0 list
+	copy=$(echo "$XDG_CACHE_HOME"/pawl/git/*.git)
+	same "$(git -C "$copy" for-each-ref | grep -c default/)" 3
+	git -C "$copy" pack-refs --all
+	mv "$copy/packed-refs" "$copy/elsewhere"
+	ln -s elsewhere "$copy/packed-refs"
+	ask 0 list --cached
+	is '.count == 2'
+	call 0 claim t2
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/fs.h"
+#include "base/pack.h"
 #include "core/codec.h"
 #include "store/store.h"
 #include "store/task_index.h"
@@ -431,39 +432,150 @@ static void test_memo_damaged(void **state)
 	}
 }
 
-/* An entry with a right check sum that says of the newest commit of a task what the one before said. */
-static void test_memo_lies(void **state)
+static const char *last_entry(struct str text)
 {
-	struct bench *b = *state;
+	const char *at = text.p + 16, *next;
+
+	for (; (next = at + MEMO_HEAD + entry_size(at)) < text.p + text.n; at = next)
+		;
+	assert_true(next == text.p + text.n);
+	return at;
+}
+
+/* An entry with a right check sum that says of the newest commit what is given here. */
+static void lie(struct bench *b, struct str payload)
+{
+	struct str text = memo_read(b);
+	const char *at = last_entry(text);
+	struct buf out = BUF_MAX(1 << 20);
+	uint64_t sum = str_sum(str_sum(payload.n, at + 12, 20), payload.p, payload.n);
+
+	buf_adds(&out, str_n(text.p, (size_t)(at - text.p)));
+	buf_add(&out, &sum, sizeof(sum));
+	buf_add(&out, &(uint32_t){ (uint32_t)payload.n }, 4);
+	buf_adds(&out, str_n(at + 12, 20));
+	buf_adds(&out, payload);
+	memo_write(b, buf_str(&out));
+	buf_free(&out);
+}
+
+/* Priority 0, then 7; the memo says that it is 0. */
+static void lie_about_one(struct bench *b)
+{
 	struct task one = task_named("one");
 	struct record r = record_of(b, &one);
-	struct buf lie = BUF_MAX(1 << 20);
-	struct str text, old = { 0 };
+	struct str text;
 	const char *at;
-	uint64_t sum;
 
+	assert_int_equal(open_as(b, b->uri, STORE_WRITE, "here"), 0);
 	assert_int_equal(put(b, &r, 1), 0);
+	text = memo_read(b);
 	one.priority = 7;
 	r = record_of(b, &one);
 	assert_int_equal(put(b, &r, 1), 0);
-	text = memo_read(b);
-	at = text.p + 16;
-	old = str_n(at + MEMO_HEAD, entry_size(at));
-	at += MEMO_HEAD + old.n;
-	assert_true(at + MEMO_HEAD + entry_size(at) == text.p + text.n);
-	buf_adds(&lie, str_n(text.p, (size_t)(at - text.p)));
-	sum = str_sum(str_sum(old.n, at + 12, 20), old.p, old.n);
-	buf_add(&lie, &sum, sizeof(sum));
-	buf_add(&lie, &(uint32_t){ (uint32_t)old.n }, 4);
-	buf_adds(&lie, str_n(at + 12, 20));
-	buf_adds(&lie, old);
-	memo_write(b, buf_str(&lie));
-	buf_free(&lie);
-	assert_int_equal(open_as(b, b->uri, STORE_READ, "here"), 0);
-	assert_int_equal(get(b, "one").priority, 0);
+	at = last_entry(text);
+	lie(b, str_n(at + MEMO_HEAD, entry_size(at)));
 	assert_int_equal(open_as(b, b->uri, STORE_WRITE, "here"), 0);
+	assert_int_equal(get(b, "one").priority, 0);
+}
+
+static int refuse_low(struct edit *e, void *ctx)
+{
+	struct record *r;
+	struct task t = { 0 };
+
+	(void)ctx;
+	if (edit_get(e, STR("task/one"), &r) || task_unpack(r->hot, &t, e->arena))
+		return STORE_IO;
+	return t.priority < 7 ? 5 : 6;
+}
+
+static void test_memo_lies(void **state)
+{
+	struct bench *b = *state;
+	struct task two = task_named("two");
+	struct record r = record_of(b, &two);
+	struct several p = { &r, 1 };
+	struct change c = { .fn = refuse_low }, more = { .fn = put_several, .ctx = &p };
+	struct store_env env = b->env;
+	struct store_error err = { 0 };
+	struct store *other = NULL;
+
+	lie_about_one(b);
 	assert_int_equal(raise_priority(b), 0);
 	assert_int_equal(get(b, "one").priority, 8);
+	/* a refusal is not made on it either */
+	lie_about_one(b);
+	assert_int_equal(b->s->ops->modify(b->s, &c, 1), 0);
+	assert_int_equal(c.rc, 6);
+	/* nor after the file is gone or another one */
+	lie_about_one(b);
+	assert_int_equal(run(b, "rm -r q.git/pawl/memo"), 0);
+	assert_int_equal(raise_priority(b), 0);
+	assert_int_equal(get(b, "one").priority, 8);
+	lie_about_one(b);
+	assert_int_equal(run(b, "rm -r q.git/pawl/memo"), 0);
+	env.mode = STORE_WRITE;
+	env.err = &err;
+	assert_int_equal(store_open(&other, str_c(b->uri), &env), 0);
+	assert_int_equal(other->ops->modify(other, &more, 1), 0);
+	store_close(other);
+	assert_int_equal(raise_priority(b), 0);
+	assert_int_equal(get(b, "one").priority, 8);
+}
+
+/* A move of the ref `name` to nowhere. */
+static void add_move(struct bench *b, const char *name, struct buf *out)
+{
+	char hex[41] = { 0 }, move[2 * 20 + 20] = { 0 };
+	FILE *f = popen(
+		arena_printf(&b->a, "git -C %s/q.git rev-parse refs/pawl/default/%s", b->dir, name)
+			.p,
+		"r");
+
+	assert_non_null(f);
+	assert_int_equal(fread(hex, 1, 40, f), 40);
+	pclose(f);
+	for (int i = 0; i < 20; i++) {
+		unsigned byte;
+
+		assert_int_equal(sscanf(hex + 2 * i, "%2x", &byte), 1);
+		move[i] = (char)byte;
+	}
+	memcpy(move + 40, name, strlen(name));
+	pack_str(out, 5, str_n(move, 40 + strlen(name)));
+}
+
+/* What would lead others astray: a time without end, a move of another's ref. */
+static void test_memo_hostile(void **state)
+{
+	struct bench *b = *state;
+	struct task one = task_named("one"), two = task_named("two");
+	struct record r = record_of(b, &two);
+
+	assert_int_equal(put(b, &r, 1), 0);
+	for (int way = 0; way < 2; way++) {
+		struct buf bad = BUF_MAX(1 << 20);
+		const char *at;
+
+		assert_int_equal(open_as(b, b->uri, STORE_WRITE, "here"), 0);
+		r = record_of(b, &one);
+		assert_int_equal(put(b, &r, 1), 0);
+		at = last_entry(memo_read(b));
+		buf_adds(&bad, str_n(at + MEMO_HEAD, entry_size(at)));
+		if (way == 0)
+			pack_int(&bad, 1, INT64_C(1) << 62);
+		else
+			add_move(b, "t/two", &bad);
+		lie(b, buf_str(&bad));
+		buf_free(&bad);
+		assert_int_equal(open_as(b, b->uri, STORE_WRITE, "here"), 0);
+		assert_int_equal(raise_priority(b), 0);
+		assert_int_equal(run(b, "rm -rf q.git/pawl/memo"), 0);
+		assert_int_equal(open_as(b, b->uri, STORE_READ, "here"), 0);
+		assert_int_equal(get(b, "one").priority, 1);
+		assert_int_equal(get(b, "two").priority, 0);
+	}
 }
 
 /* All that a large change made is in it. */
@@ -698,21 +810,14 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_memo_knows),
-		TEST(test_memo_damaged),
-		TEST(test_memo_lies),
-		TEST(test_memo_many),
-		TEST(test_memo_stays_small),
-		TEST(test_read_guard),
-		TEST(test_reader_sees_it_whole),
-		TEST(test_writer_finishes_it),
-		TEST(test_locks_left),
-		TEST(test_foreign_commit),
-		TEST(test_hostile_commit),
-		TEST(test_base_gone),
-		TEST(test_bad_remotes),
-		TEST(test_other_clocks),
-		TEST(test_other_anchor),
+		TEST(test_memo_knows),         TEST(test_memo_damaged),
+		TEST(test_memo_lies),          TEST(test_memo_hostile),
+		TEST(test_memo_many),          TEST(test_memo_stays_small),
+		TEST(test_read_guard),         TEST(test_reader_sees_it_whole),
+		TEST(test_writer_finishes_it), TEST(test_locks_left),
+		TEST(test_foreign_commit),     TEST(test_hostile_commit),
+		TEST(test_base_gone),          TEST(test_bad_remotes),
+		TEST(test_other_clocks),       TEST(test_other_anchor),
 		TEST(test_first_seen),
 	};
 
