@@ -22,6 +22,8 @@ static char *next_line(char *out, int room, void *stream)
 	if (!r->rest.n)
 		return NULL;
 	line = str_trim(str_cut(&r->rest, '\n'));
+	while (line.n && (line.p[0] == '\v' || line.p[0] == '\f'))
+		line = str_trim(str_n(line.p + 1, line.n - 1));
 	r->line++;
 	if (line.n && (line.p[0] == '#' || line.p[0] == ';'))
 		line.n = 0;

@@ -82,7 +82,7 @@ static void check_again(const struct settings *s, struct arena *a)
 			buf_free(&b); /* it stood in a section, where its name is shorter */
 			return;
 		}
-		if (value.n) /* else it is not set */
+		if (!str_is(value, set->def)) /* nothing at all can be what it is set to */
 			buf_addf(&b, "%s=%.*s\n", set->name, STRF(value));
 	}
 	fuzz_write(file, buf_str(&b));
