@@ -2,7 +2,7 @@
  * The shared commit: 3 processes, one gate, one store. See README.md here for what is left out, the bounds,
  * and which mutation trips which property. Run: tools/check-model
  *
- * The steps are those of src/store/combine.c, sqlite_batch.c and sqlite_change.c, coarser where that keeps the
+ * The steps are those of src/store/local/combine.c, ../sqlite/batch.c and change.c, coarser where that keeps the
  * search small: all slots are taken in one step, and a reply is written together with its batch's number.
  */
 #define N 3

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "client/ini_file.h"
+#include "format/ini.h"
 
 #define GIT_FILE_MAX (64 * 1024)
 

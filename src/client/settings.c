@@ -8,8 +8,8 @@
 #include "base/fs.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "client/ini_edit.h"
-#include "client/ini_file.h"
+#include "format/ini_edit.h"
+#include "format/ini.h"
 #include "client/setting_kind.h"
 
 #define FILE_MAX (64 * 1024)

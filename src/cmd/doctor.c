@@ -8,7 +8,7 @@
 #include "base/os.h"
 #include "base/when.h"
 #include "cmd/command.h"
-#include "torture/torture.h"
+#include "proof/torture/torture.h"
 
 static const struct param params[] = {
 	LOCAL(fix, "fix", P_FLAG,

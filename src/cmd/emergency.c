@@ -1,4 +1,4 @@
-#include "client/backup.h"
+#include "transfer/backup.h"
 #include "cmd/command.h"
 
 static const struct param on_params[] = {

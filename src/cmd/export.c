@@ -1,7 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "client/port.h"
+#include "transfer/port.h"
 #include "cmd/data.h"
 
 static const struct param params[] = {

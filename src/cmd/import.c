@@ -1,4 +1,4 @@
-#include "client/port.h"
+#include "transfer/port.h"
 #include "cmd/data.h"
 
 static const struct param params[] = {

@@ -1,7 +1,7 @@
 #include <inttypes.h>
 
 #include "cmd/command.h"
-#include "torture/load.h"
+#include "proof/torture/load.h"
 
 #define PROCESSES 20
 #define OPERATIONS 10

@@ -1,4 +1,4 @@
-#include "client/backup.h"
+#include "transfer/backup.h"
 #include "cmd/data.h"
 
 static const struct param params[] = {

@@ -1,4 +1,4 @@
-#include "client/runner.h"
+#include "run/run.h"
 
 #include "cmd/command.h"
 

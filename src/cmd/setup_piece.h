@@ -6,8 +6,8 @@
 #define CMD_SETUP_PIECE_H
 
 #include "client/file_change.h"
-#include "client/json_text.h"
-#include "client/section.h"
+#include "format/json_text.h"
+#include "format/section.h"
 
 enum piece_kind {
 	PIECE_JSON,    /* a value in a JSON file */

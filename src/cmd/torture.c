@@ -7,7 +7,7 @@
 #include "base/os.h"
 #include "base/secret.h"
 #include "cmd/command.h"
-#include "torture/torture.h"
+#include "proof/torture/torture.h"
 
 #define MOST 1000000
 

@@ -2,9 +2,9 @@
 
 #include <errno.h>
 
-#include "base/pack.h"
+#include "format/pack.h"
 #include "base/when.h"
-#include "core/codec.h"
+#include "format/task.h"
 
 enum result answer_fail(struct answer *ans, enum result code, struct str message, struct str hint)
 {

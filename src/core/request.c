@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "base/pack.h"
+#include "format/pack.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "core/typed.h"

@@ -1,4 +1,4 @@
-#include "queue/work.h"
+#include "queue/act.h"
 
 #define ARCHIVABLE (STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED))
 

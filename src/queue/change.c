@@ -1,6 +1,6 @@
 #include "core/graph.h"
 #include "core/lease.h"
-#include "queue/work.h"
+#include "queue/act.h"
 
 /* What the first such call took, if its agent holds it still. */
 static int next_again(struct work *w, const struct loaded *l, struct loaded **next)

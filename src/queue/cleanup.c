@@ -1,6 +1,6 @@
 #include "base/proc.h"
 #include "base/when.h"
-#include "queue/work.h"
+#include "queue/act.h"
 
 bool lock_dead(const struct lock *l)
 {

@@ -1,6 +1,6 @@
 #include "core/graph.h"
 #include "core/update.h"
-#include "queue/work.h"
+#include "queue/act.h"
 
 #define UNUSABLE_MAX 1000 /* from here on it is not the id's fault */
 

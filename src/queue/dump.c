@@ -1,8 +1,8 @@
 /* All of a queue, out of it and into it. */
-#include "core/codec.h"
+#include "format/task.h"
 #include "core/lease.h"
 #include "queue/transfer.h"
-#include "queue/work.h"
+#include "queue/act.h"
 
 #define PIECE 64
 

@@ -6,7 +6,7 @@
 #include "core/lease.h"
 #include "core/refuse.h"
 #include "core/typed.h"
-#include "queue/work.h"
+#include "queue/act.h"
 
 #define GUARD_KEY STR("meta/guard")
 #define EMERGENCY_BIT 1

@@ -3,8 +3,8 @@
 #include <time.h>
 
 #include "base/os.h"
-#include "queue/work.h"
-#include "store/counts.h"
+#include "queue/act.h"
+#include "store/local/counts.h"
 
 #define OPS 64 /* as many as there will ever be: another number would be another layout */
 

@@ -1,5 +1,5 @@
 #include "core/graph.h"
-#include "queue/work.h"
+#include "queue/act.h"
 
 /* --- who waits for whom -------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include "base/secret.h"
 #include "base/when.h"
 #include "core/lease.h"
-#include "queue/work.h"
+#include "queue/act.h"
 
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a)
 {

@@ -1,6 +1,6 @@
 #include "base/text.h"
 #include "core/order.h"
-#include "queue/work.h"
+#include "queue/act.h"
 
 #define TRIES 8 /* of a read under which others replace what it is about to read */
 

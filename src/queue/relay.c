@@ -4,8 +4,8 @@
  */
 #include <errno.h>
 
-#include "base/pack.h"
-#include "queue/work.h"
+#include "format/pack.h"
+#include "queue/act.h"
 
 /* Beside the arguments of a request, whose tags are below and above. */
 enum { TAG_PROOF = 200, TAG_FRESH, TAG_POLICY, TAG_PASS /* and the kind of lock */ };

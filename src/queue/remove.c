@@ -1,6 +1,6 @@
 #include "core/graph.h"
 #include "core/lease.h"
-#include "queue/work.h"
+#include "queue/act.h"
 
 static int refuse_held_task(struct work *w, const struct loaded *l)
 {

@@ -1,5 +1,5 @@
 #include "base/secret.h"
-#include "queue/work.h"
+#include "queue/act.h"
 
 #define KEPT_MS (24 * 3600 * INT64_C(1000))
 #define ANSWER_MAX (16u << 20)

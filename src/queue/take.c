@@ -1,6 +1,6 @@
 #include "base/when.h"
 #include "core/lease.h"
-#include "queue/work.h"
+#include "queue/act.h"
 
 void select_query(const struct request *rq, const struct policy *p, struct query *q)
 {

@@ -2,7 +2,7 @@
 
 #include "core/graph.h"
 #include "core/lease.h"
-#include "queue/work.h"
+#include "queue/act.h"
 
 #define PIECE 64                            /* tasks in one edit */
 #define COUNTER_MOST INT64_C(1000000000000) /* no counter goes on from a number beyond */

@@ -1,6 +1,6 @@
 #include "queue/transfer.h"
 
-#include "queue/work.h"
+#include "queue/act.h"
 
 struct sending {
 	struct queue *q;

@@ -4,7 +4,7 @@
 #include "base/module.h"
 #include "base/text.h"
 #include "store/store.h"
-#include "store/wrap.h"
+#include "store/wrap/wrap.h"
 
 extern const struct store_ops store_files, store_mem, store_sqlite;
 

@@ -1,7 +1,7 @@
 #include "store/task_index.h"
 
 #include "base/text.h"
-#include "core/filecodec.h"
+#include "format/record.h"
 
 #define PART_MAX (32u << 20)
 

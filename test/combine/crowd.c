@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/secret.h"
-#include "store/combine.h"
-#include "store/combine_file.h"
+#include "store/local/combine.h"
+#include "store/local/combine_file.h"
 
 #define TIMEOUT 60000
 #define MANY 140 /* more than there are slots */

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "store/combine.h"
+#include "store/local/combine.h"
 
 #define PROCESSES 8
 #define TIMEOUT 60000

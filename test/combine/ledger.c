@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/secret.h"
-#include "store/combine.h"
+#include "store/local/combine.h"
 
 #define CALLS 400000
 #define LEEWAY 15000   /* ms */

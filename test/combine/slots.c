@@ -11,7 +11,7 @@
 
 #include "base/os.h"
 #include "kit/folder.h"
-#include "store/combine_file.h"
+#include "store/local/combine_file.h"
 
 #define QUEUE 1
 #define LATER (os_boot_ms() + 60000)

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/secret.h"
-#include "store/gate.h"
+#include "store/local/gate.h"
 
 #define MAKERS 3
 #define TAKERS 2

@@ -7,8 +7,8 @@
 #include "kit.h"
 #include "base/fs.h"
 #include "base/secret.h"
-#include "client/backup.h"
-#include "store/mem.h"
+#include "transfer/backup.h"
+#include "store/mem/mem.h"
 
 enum { SUMMED = 1, RESTORE = 2, FORCE = 4 };
 

@@ -5,7 +5,7 @@
 #include "kit.h"
 #include "base/fs.h"
 #include "base/text.h"
-#include "client/ini_file.h"
+#include "format/ini.h"
 #include "client/settings.h"
 
 extern char **environ;

@@ -1,6 +1,6 @@
 /* Anybody's bytes as a recorded history: read, and what can be read is judged and shown. */
 #include "kit.h"
-#include "history/check.h"
+#include "proof/check/check.h"
 
 #define CALLS_MAX 200 /* the search may take long, and is not looked at here */
 

@@ -4,7 +4,7 @@
  */
 #include "kit.h"
 #include "face/mcp/mcp.h"
-#include "store/mem.h"
+#include "store/mem/mem.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -6,7 +6,7 @@
 
 #include "kit.h"
 #include "record.h"
-#include "client/port.h"
+#include "transfer/port.h"
 
 static struct spool spools[2];
 

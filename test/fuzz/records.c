@@ -2,7 +2,7 @@
 #include "kit.h"
 #include "record.h"
 #include "core/answer.h"
-#include "core/codec.h"
+#include "format/task.h"
 
 #define PACKED_MAX (16u << 20)
 

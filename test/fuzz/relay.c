@@ -3,7 +3,7 @@
 
 #include "kit.h"
 #include "record.h"
-#include "queue/work.h"
+#include "queue/act.h"
 
 #define CALL_MAX (1u << 20)
 

@@ -1,7 +1,7 @@
 /* Other programs' files: what is put in comes out again, and everything else stays to the byte. */
 #include "kit.h"
-#include "client/json_text.h"
-#include "client/section.h"
+#include "format/json_text.h"
+#include "format/section.h"
 
 static const struct json_place places[] = {
 	{ { "mcpServers", "pawl" }, false },

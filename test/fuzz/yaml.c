@@ -5,7 +5,7 @@
 #include "kit.h"
 #include "record.h"
 #include "base/when.h"
-#include "core/mdcodec.h"
+#include "format/markdown.h"
 #include "queue/transfer.h"
 
 struct pairs {

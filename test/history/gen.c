@@ -5,7 +5,7 @@
 
 #include "base/secret.h"
 #include "base/seeded.h"
-#include "history/model.h"
+#include "proof/model/model.h"
 #include "queue/queue.h"
 
 #define START INT64_C(1700000000000)

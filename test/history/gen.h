@@ -6,7 +6,7 @@
 #ifndef TEST_HISTORY_GEN_H
 #define TEST_HISTORY_GEN_H
 
-#include "history/history.h"
+#include "proof/history/history.h"
 
 struct gen {
 	uint64_t seed;

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "history/check.h"
+#include "proof/check/check.h"
 
 #define HEAD_BEGIN "{\"pawl_history\":1,\"pawl\":\"0.1.0\",\"store\":"
 #define HEAD_REST                                                                       \

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "gen.h"
-#include "history/check.h"
+#include "proof/check/check.h"
 
 static double seconds(void)
 {

@@ -10,7 +10,7 @@
 
 #include "base/seeded.h"
 #include "gen.h"
-#include "history/check.h"
+#include "proof/check/check.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SEEDS 10

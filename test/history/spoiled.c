@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "gen.h"
-#include "history/check.h"
+#include "proof/check/check.h"
 
 #define SEEDS 2
 #define CALLS 160

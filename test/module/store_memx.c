@@ -1,5 +1,5 @@
 /* A module for tests: scheme memx is mem under another name. */
-#include "store/mem.h"
+#include "store/mem/mem.h"
 #include "base/module.h"
 
 static int memx_open(struct store **out, const struct uri *uri, const struct store_env *env)

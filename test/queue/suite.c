@@ -6,7 +6,7 @@
 
 #include "base/os.h"
 #include "kit/store_uri.h"
-#include "core/codec.h"
+#include "format/task.h"
 
 static char uri[600], folder[FOLDER_ROOM];
 static unsigned queues;

@@ -1,7 +1,7 @@
 /*
  * sim: deterministic simulation. Agents that crash, repeat, come late and lose answers share one queue,
  * whose clocks stand still until they are told to go; everything follows from a seed. After each call the
- * answer is compared with the model of the contract (history/model.h), and a few promises are watched
+ * answer is compared with the model of the contract (proof/model/model.h), and a few promises are watched
  * without it.
  *
  * A run writes down what it does as a script of plain entries, so that one that failed can be run again
@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-#include "history/model.h"
+#include "proof/model/model.h"
 #include "queue/queue.h"
 
 /* --- scripts ------------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@
 #include "base/os.h"
 #include "kit/folder.h"
 #include "queue/queue.h"
-#include "store/files.h"
+#include "store/files/files.h"
 
 /* --- steps ---------------------------------------------------------------------------------------- */
 

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/fs.h"
-#include "base/pack.h"
-#include "core/codec.h"
+#include "format/pack.h"
+#include "format/task.h"
 #include "store/store.h"
 #include "store/task_index.h"
 

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/os.h"
-#include "store/git_way.h"
+#include "store/git/transport/way.h"
 
 #define PATIENCE_MS 30000
 

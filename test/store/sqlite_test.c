@@ -23,7 +23,7 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "kit/tmp.h"
-#include "store/sqlite.h"
+#include "store/sqlite/sqlite.h"
 
 static char dir[64], path[100], uri[160];
 static struct store_error err;

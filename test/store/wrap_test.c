@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/fs.h"
-#include "store/mem.h"
+#include "store/mem/mem.h"
 #include "store/store.h"
 
 static struct store_error err;

@@ -6,8 +6,8 @@ check=$PAWL_SOURCE/tools/check-layers
 setup() {
 	tree=$BATS_TEST_TMPDIR
 	export PAWL_ROOT=$tree
-	mkdir -p "$tree"/src/{base,core,store,queue,client,cmd,face/cli,face/gen} "$tree"/build/src/lib{base,core}.a.p
-	touch "$tree"/src/{base/str.h,core/task.h,core/codec.h,store/store.h,store/sqlite.h,queue/queue.h,client/client.h,cmd/cmd.h,face/cli/cli.h}
+	mkdir -p "$tree"/src/{base,core,format,store/sqlite,queue,client,cmd,face/cli,face/gen} "$tree"/build/src/lib{base,core}.a.p
+	touch "$tree"/src/{base/str.h,core/event.h,core/task.h,format/markdown.h,format/pack.h,format/task.h,store/store.h,store/sqlite/sqlite.h,queue/queue.h,client/client.h,cmd/cmd.h,face/cli/cli.h}
 }
 
 # source FILE: standard input becomes src/FILE
@@ -51,12 +51,13 @@ pure() {
 @test "includes that go down are accepted" {
 	pure
 	include core/task.c core/task.h base/str.h
-	include store/sqlite.c store/store.h base/str.h
+	include format/task.c format/task.h core/task.h
+	include store/sqlite/store.c store/store.h base/str.h
 	include queue/queue.c queue/queue.h core/task.h store/store.h
 	include client/client.c client/client.h queue/queue.h store/store.h
 	include cmd/claim.c cmd/cmd.h client/client.h queue/queue.h
 	include face/cli/cli.c face/cli/cli.h cmd/cmd.h store/store.h
-	include main.c face/cli/cli.h store/sqlite.h
+	include main.c face/cli/cli.h store/sqlite/sqlite.h
 	include face/gen/main.c face/cli/cli.h
 	accepted
 }
@@ -78,16 +79,17 @@ pure() {
 	include core/task.c store/store.h
 	refused "src/core/task.c:1: core may not include store/store.h"
 	include core/task.c core/task.h
-	include store/sqlite.c core/codec.h
-	refused "src/store/sqlite.c:1: store may not include core/codec.h"
+	include store/sqlite/store.c core/task.h
+	refused "src/store/sqlite/store.c:1: store may not include core/task.h"
 }
 
-@test "a store of people's formats may use a codec, and no policy" {
+@test "a store may use formats and events, core may only pack" {
 	pure
-	include store/files_form.c core/codec.h
+	include store/sqlite/row.c format/task.h core/event.h
+	include core/task.c format/pack.h
 	accepted
-	include store/files.c core/task.h
-	refused "src/store/files.c:1: store may not include core/task.h"
+	include core/task.c format/markdown.h
+	refused "src/core/task.c:1: core may not include format/markdown.h"
 }
 
 @test "a folder that is no layer is refused" {
@@ -99,8 +101,8 @@ pure() {
 
 @test "a face names no store" {
 	pure
-	include face/cli/cli.c store/sqlite.h
-	refused "src/face/cli/cli.c:1: face may not include store/sqlite.h"
+	include face/cli/cli.c store/sqlite/sqlite.h
+	refused "src/face/cli/cli.c:1: face may not include store/sqlite/sqlite.h"
 }
 
 @test "constants and pure calls in core are accepted" {

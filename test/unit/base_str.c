@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
-#include "base/pack.h"
+#include "format/pack.h"
 
 #define COUNT(t) (sizeof(t) / sizeof((t)[0]))
 

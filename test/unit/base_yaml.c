@@ -4,7 +4,7 @@
  */
 #include "core_kit.h"
 
-#include "base/yaml.h"
+#include "format/yaml.h"
 
 static struct arena mem;
 

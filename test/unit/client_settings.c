@@ -13,7 +13,7 @@
 
 #include "kit/folder.h"
 #include "base/fs.h"
-#include "client/ini_file.h"
+#include "format/ini.h"
 #include "client/settings.h"
 
 static struct arena arena;

@@ -3,9 +3,9 @@
  */
 #include "core_kit.h"
 
-#include "base/pack.h"
+#include "format/pack.h"
 #include "core/answer.h"
-#include "core/codec.h"
+#include "format/task.h"
 
 #define NOW INT64_C(1700000000000)
 

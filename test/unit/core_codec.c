@@ -4,8 +4,8 @@
  */
 #include "core_kit.h"
 
-#include "base/pack.h"
-#include "core/codec.h"
+#include "format/pack.h"
+#include "format/task.h"
 #include "core/event.h"
 
 #define NOW INT64_C(1700000000000)

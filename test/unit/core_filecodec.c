@@ -4,7 +4,7 @@
  */
 #include "core_kit.h"
 
-#include "core/filecodec.h"
+#include "format/record.h"
 
 static struct arena mem;
 

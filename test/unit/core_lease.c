@@ -6,7 +6,7 @@
 
 #include "base/secret.h"
 #include "core/acquire.h"
-#include "core/codec.h"
+#include "format/task.h"
 #include "core/lease.h"
 #include "core/order.h"
 

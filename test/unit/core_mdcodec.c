@@ -5,8 +5,8 @@
 #include "core_kit.h"
 
 #include "base/when.h"
-#include "core/filecodec.h"
-#include "core/mdcodec.h"
+#include "format/record.h"
+#include "format/markdown.h"
 
 static struct arena mem;
 

@@ -4,7 +4,7 @@
  */
 #include "core_kit.h"
 
-#include "base/pack.h"
+#include "format/pack.h"
 #include "core/update.h"
 
 #define NOW INT64_C(1700000000000)

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "store/localclock.h"
+#include "store/local/clock.h"
 
 static int64_t wall_ms, boot_ms;
 

@@ -1,0 +1,83 @@
+#include "core/event.h"
+
+#include "format/pack.h"
+#include "base/when.h"
+
+enum { E_NAME = 1, E_TASK, E_AGENT, E_RUN, E_TEXT, E_FENCE, E_FROM, E_TO };
+
+static void pack_some(struct buf *out, uint8_t tag, struct str s)
+{
+	if (s.n)
+		pack_str(out, tag, s);
+}
+
+static void pack_number(struct buf *out, uint8_t tag, int64_t v)
+{
+	if (v)
+		pack_int(out, tag, v);
+}
+
+void event_pack(const struct event *e, struct buf *out)
+{
+	pack_some(out, E_NAME, e->name);
+	pack_some(out, E_TASK, e->task);
+	pack_some(out, E_AGENT, e->agent);
+	pack_some(out, E_RUN, e->run);
+	pack_some(out, E_TEXT, e->text);
+	pack_number(out, E_FENCE, e->fence);
+	pack_number(out, E_FROM, e->from);
+	pack_number(out, E_TO, e->to);
+}
+
+int event_unpack(struct str bytes, struct event *out)
+{
+	struct str *const texts[] = { [E_NAME] = &out->name,
+				      [E_TASK] = &out->task,
+				      [E_AGENT] = &out->agent,
+				      [E_RUN] = &out->run,
+				      [E_TEXT] = &out->text };
+	int64_t *const numbers[] = {
+		[E_FENCE] = &out->fence, [E_FROM] = &out->from, [E_TO] = &out->to
+	};
+	struct unpack u = { bytes };
+	struct str value;
+	uint8_t tag;
+	int r;
+
+	*out = (struct event){ 0 };
+	while ((r = unpack_next(&u, &tag, &value)) > 0) {
+		if (tag >= E_NAME && tag <= E_TEXT)
+			*texts[tag] = value;
+		else if (tag >= E_FENCE && tag <= E_TO)
+			r = unpack_int(value, numbers[tag]);
+		if (r < 0)
+			break;
+	}
+	return r;
+}
+
+static void set_text(json_t *o, const char *key, struct str s)
+{
+	if (s.n)
+		json_object_set_new(o, key, json_stringn(s.p, s.n));
+}
+
+json_t *event_json(const struct event *e, struct arena *a)
+{
+	json_t *o = json_object();
+
+	set_text(o, "cursor", e->cursor);
+	set_text(o, "at", when_text(a, e->at));
+	set_text(o, "event", e->name);
+	set_text(o, "task", e->task);
+	set_text(o, "agent", e->agent);
+	set_text(o, "run", e->run);
+	if (e->fence)
+		json_object_set_new(o, "fence", json_integer(e->fence));
+	if (e->from)
+		json_object_set_new(o, "from", json_string(status_name(e->from)));
+	if (e->to)
+		json_object_set_new(o, "to", json_string(status_name(e->to)));
+	set_text(o, "text", e->text);
+	return o;
+}

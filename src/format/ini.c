@@ -1,0 +1,59 @@
+#include "format/ini.h"
+
+#include <ini.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+
+struct reading {
+	struct str rest;
+	int line, too_long; /* too_long: the first such line, or 0 */
+	ini_line_fn *fn;
+	void *ctx;
+};
+
+/* inih's fgets. It would read what is cut off a long line as a line of its own, and an indented
+ * line as more of the value before it: neither gets that far. */
+static char *next_line(char *out, int room, void *stream)
+{
+	struct reading *r = stream;
+	struct str line;
+
+	if (!r->rest.n)
+		return NULL;
+	line = str_trim(str_cut(&r->rest, '\n'));
+	while (line.n && (line.p[0] == '\v' || line.p[0] == '\f'))
+		line = str_trim(str_n(line.p + 1, line.n - 1));
+	r->line++;
+	if (line.n && (line.p[0] == '#' || line.p[0] == ';'))
+		line.n = 0;
+	if (line.n > INI_LINE_MAX || line.n >= (size_t)room) {
+		if (!r->too_long)
+			r->too_long = r->line;
+		line.n = 0;
+	}
+	if (line.n)
+		memcpy(out, line.p, line.n);
+	out[line.n] = '\0';
+	return out;
+}
+
+static int got_line(void *user, const char *section, const char *name, const char *value)
+{
+	struct reading *r = user;
+	char full[2 * INI_LINE_MAX];
+	int n = snprintf(full, sizeof(full), "%s%s%s", section, *section ? "." : "", name);
+
+	r->fn(r->ctx, r->line, str_n(full, (size_t)n), str_c(value));
+	return 1;
+}
+
+int ini_file_each(struct str text, ini_line_fn *fn, void *ctx)
+{
+	struct reading r = { .rest = text, .fn = fn, .ctx = ctx };
+	int bad = ini_parse_stream(next_line, &r, got_line, &r);
+
+	if (r.too_long && (bad <= 0 || r.too_long < bad))
+		return r.too_long;
+	return bad > 0 ? bad : 0;
+}

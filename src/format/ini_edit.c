@@ -1,0 +1,116 @@
+#include "format/ini_edit.h"
+
+#include "format/ini.h"
+
+struct looking {
+	struct str name, value; /* value: the last one found */
+	struct arena *arena;
+	bool *sets; /* by line number, from 1 */
+	int last;   /* 0: no line sets it */
+};
+
+static void look_at(void *ctx, int line, struct str name, struct str value)
+{
+	struct looking *l = ctx;
+
+	if (!str_eq(name, l->name))
+		return;
+	l->sets[line] = true;
+	l->last = line;
+	l->value = arena_str(l->arena, value);
+}
+
+/* inih itself says which lines set the name: so reading and writing cannot disagree. */
+static void look_for(struct looking *l, struct str text, struct str name, struct arena *a)
+{
+	size_t lines = 2;
+
+	for (size_t i = 0; i < text.n; i++)
+		lines += text.p[i] == '\n';
+	*l = (struct looking){ .name = name, .arena = a, .sets = arena_array(a, bool, lines) };
+	ini_file_each(text, look_at, l);
+}
+
+/* The line with another value; what stands before the value, and a comment behind it, are kept. */
+static void add_changed(struct buf *b, struct str line, struct str value)
+{
+	struct str end = line.n && line.p[line.n - 1] == '\r' ? STR("\r") : STR("");
+	size_t sep = 0, start, comment;
+
+	while (sep < line.n && line.p[sep] != '=' && line.p[sep] != ':')
+		sep++;
+	for (start = sep + 1; start < line.n && strchr(" \t", line.p[start]); start++)
+		;
+	for (comment = sep + 1; comment < line.n; comment++)
+		if (line.p[comment] == ';' && strchr(" \t", line.p[comment - 1]))
+			break;
+	buf_add(b, line.p, start);
+	buf_adds(b, value);
+	if (comment < line.n)
+		buf_addf(b, " %.*s", STRF(str_n(line.p + comment, line.n - comment)));
+	else
+		buf_adds(b, end);
+	buf_addc(b, '\n');
+}
+
+/* Where a new line goes: a name with a dot would mean something else below a section's header. */
+static int insert_before(struct str text)
+{
+	int line = 0, comments = 0;
+
+	while (text.n) {
+		struct str s = str_trim(str_cut(&text, '\n'));
+
+		line++;
+		if (s.n && s.p[0] == '[')
+			return line - comments; /* what is said about the section stays with it */
+		comments = s.n && (s.p[0] == '#' || s.p[0] == ';') ? comments + 1 : 0;
+	}
+	return 0;
+}
+
+static void rewrite(struct buf *b, struct str text, const struct looking *l,
+		    const struct str *value)
+{
+	int insert = value && !l->last ? insert_before(text) : 0, line = 0;
+	bool inserted = !value || l->last;
+
+	while (text.n) {
+		struct str s = str_cut(&text, '\n');
+
+		line++;
+		if (line == insert) {
+			buf_addf(b, "%.*s = %.*s\n", STRF(l->name), STRF(*value));
+			inserted = true;
+		}
+		if (value && line == l->last) {
+			add_changed(b, s, *value);
+		} else if (value || !l->sets[line]) {
+			buf_adds(b, s);
+			buf_addc(b, '\n');
+		}
+	}
+	if (!inserted)
+		buf_addf(b, "%.*s = %.*s\n", STRF(l->name), STRF(*value));
+}
+
+bool ini_edit(struct buf *b, struct str text, struct str name, const struct str *value,
+	      struct arena *a)
+{
+	struct looking l;
+
+	look_for(&l, text, name, a);
+	rewrite(b, text, &l, value);
+	if (b->full)
+		return false;
+	look_for(&l, buf_str(b), name, a);
+	return value ? l.last && str_eq(l.value, *value) : !l.last;
+}
+
+bool ini_has(struct str text, struct str name, struct arena *a)
+{
+	struct looking l;
+
+	look_for(&l, text, name, a);
+	return l.last > 0;
+}

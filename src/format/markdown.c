@@ -1,0 +1,304 @@
+#include "format/markdown.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "format/record.h"
+
+/* --- out ---------------------------------------------------------------------------------------- */
+
+/* The names that the form has for fields. */
+static struct str key_of(const struct field *f)
+{
+	static const struct {
+		size_t offset;
+		const char *key;
+	} keys[] = {
+		{ offsetof(struct task, type), "issue_type" },
+		{ offsetof(struct task, assignee), "assigned_to" },
+		{ offsetof(struct task, done_at), "completed_at" },
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (f->offset == keys[i].offset)
+			return str_c(keys[i].key);
+	return str_c(f->name);
+}
+
+static json_t *priority_json(int64_t priority)
+{
+	static const char *const words[] = { "low", "medium", "high" };
+
+	return priority >= 1 && priority <= 3 ? json_string(words[priority - 1])
+					      : json_integer(priority);
+}
+
+static bool in_body(const struct task *t)
+{
+	return text_valid(t->description);
+}
+
+/* Zero and empty are not worth a line, but for what has another default. */
+static json_t *front_value(const struct field *f, const struct task *t, struct arena *a)
+{
+	const int64_t *n = field_of(f, t);
+
+	if (f->offset == offsetof(struct task, priority))
+		return priority_json(t->priority);
+	if (f->offset == offsetof(struct task, description) && in_body(t))
+		return NULL;
+	if (f->kind == FIELD_JSON)
+		return NULL;
+	if (f->kind == FIELD_LIST)
+		return ((const struct strs *)field_of(f, t))->n ? plain_value(f, t, a) : NULL;
+	return f->kind != FIELD_STR && !*n ? NULL : plain_value(f, t, a);
+}
+
+static void add(struct buf *out, struct str key, json_t *v)
+{
+	if (v)
+		yaml_add(out, key, v);
+	json_decref(v);
+}
+
+/* May the keys of `extra` stand among the others? */
+static bool stands_alone(const json_t *extra, bool whole)
+{
+	for (void *at = json_object_iter((json_t *)extra); at;
+	     at = json_object_iter_next((json_t *)extra, at))
+		if (plain_known(str_c(json_object_iter_key(at)), whole))
+			return false;
+	return json_object_size(extra) > 0;
+}
+
+static void add_extra(struct buf *out, const struct task *t, bool whole)
+{
+	json_t *o = plain_extra(t);
+
+	if (!t->extra.n)
+		return;
+	if (!o || !yaml_able(o)) {
+		json_decref(o);
+		add(out, STR("extra"), field_json(field_find(STR("extra")), t));
+		return;
+	}
+	if (!stands_alone(o, whole)) {
+		add(out, STR("extra"), o);
+		return;
+	}
+	for (void *at = json_object_iter(o); at; at = json_object_iter_next(o, at))
+		yaml_add(out, str_c(json_object_iter_key(at)), json_object_iter_value(at));
+	json_decref(o);
+}
+
+void task_md_write(const struct task *t, const struct event *comments, size_t n, bool whole,
+		   struct buf *out, struct arena *a)
+{
+	buf_adds(out, STR("---\n"));
+	for (size_t i = 0; i < N_FIELDS; i++)
+		if (plain_written(&field_table[i], whole))
+			add(out, key_of(&field_table[i]), front_value(&field_table[i], t, a));
+	add_extra(out, t, whole);
+	if (n)
+		add(out, STR("comments"), plain_comments(comments, n, a));
+	buf_adds(out, STR("---\n"));
+	if (!t->description.n || !in_body(t))
+		return;
+	buf_addc(out, '\n');
+	buf_adds(out, t->description);
+	buf_addc(out, '\n');
+}
+
+/* --- in ----------------------------------------------------------------------------------------- */
+
+/* Takes a line off the front, without its end. */
+static struct str take_line(struct str *rest)
+{
+	struct str line = str_cut(rest, '\n');
+
+	if (str_ends(line, STR("\r")))
+		line.n--;
+	return line;
+}
+
+/* What stands between the two lines of dashes; false: there are none. *rest: what comes after. */
+static bool take_front(struct str *rest, struct str *front)
+{
+	struct str all = *rest;
+
+	if (!str_is(take_line(rest), "---"))
+		goto none;
+	*front = *rest;
+	while (rest->n) {
+		const char *line = rest->p;
+
+		if (str_is(take_line(rest), "---")) {
+			front->n = (size_t)(line - front->p);
+			return true;
+		}
+	}
+none:
+	*front = STR("");
+	*rest = all;
+	return false;
+}
+
+static int refuse(struct yaml_fault *fault, size_t line, const char *text)
+{
+	*fault = (struct yaml_fault){ line, str_c(text) };
+	return -EBADMSG;
+}
+
+struct reading {
+	struct plain *p;
+	struct yaml_fault *fault;
+	bool described;
+};
+
+static int set_key(void *ctx, struct str key, json_t *v, size_t line)
+{
+	struct reading *r = ctx;
+	const char *wrong = plain_set(r->p, key, v);
+
+	r->described |= str_is(key, "description");
+	return wrong ? refuse(r->fault, line, wrong) : 0;
+}
+
+/* The empty line before it and the newline behind it belong to the file. */
+static struct str body_of(struct str rest)
+{
+	struct str body = rest, first = take_line(&rest);
+
+	if (!first.n)
+		body = rest;
+	if (str_ends(body, STR("\n")))
+		body.n--;
+	return body;
+}
+
+/* The text of the first heading outside of code; empty: there is none. */
+static struct str heading(struct str body)
+{
+	bool code = false;
+
+	while (body.n) {
+		struct str line = take_line(&body), text = line;
+
+		code ^= str_starts(line, STR("```"));
+		while (str_cut_prefix(&text, STR("#")))
+			;
+		if (!code && text.n < line.n && str_starts(text, STR(" ")))
+			return str_trim(text);
+	}
+	return STR("");
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* t10_2_some_words: the id is t10_2, the rest some_words. Otherwise all of it is the id. */
+static void split_name(struct str stem, struct str *id, struct str *rest)
+{
+	size_t i = 1, end = 0;
+
+	*id = stem;
+	*rest = STR("");
+	if (!str_starts(stem, STR("t")))
+		return;
+	while (i < stem.n && is_digit(stem.p[i])) {
+		while (i < stem.n && is_digit(stem.p[i]))
+			i++;
+		end = i;
+		i += i < stem.n && stem.p[i] == '_';
+	}
+	if (!end || i == end)
+		return;
+	*id = str_n(stem.p, end);
+	*rest = str_n(stem.p + i, stem.n - i);
+}
+
+static struct str spaced(struct str s, struct arena *a)
+{
+	char *p = arena_cstr(a, s);
+
+	for (size_t i = 0; i < s.n; i++)
+		if (p[i] == '_' || p[i] == '-')
+			p[i] = ' ';
+	return str_n(p, s.n);
+}
+
+struct str task_md_id(struct str name)
+{
+	struct str id, rest;
+
+	if (str_ends(name, STR(".md")))
+		name.n -= strlen(".md");
+	split_name(name, &id, &rest);
+	return id;
+}
+
+static void name_it(struct task *t, struct str name, struct arena *a)
+{
+	struct str id, rest, title = heading(t->description);
+
+	if (str_ends(name, STR(".md")))
+		name.n -= strlen(".md");
+	split_name(name, &id, &rest);
+	if (!t->id.n)
+		t->id = arena_str(a, id);
+	if (t->title.n)
+		return;
+	if (!title.n)
+		title = spaced(rest, a);
+	t->title = arena_str(a, title_from(title.n ? title : t->description, t->id));
+}
+
+/* 0: all of it is text. */
+static size_t first_bad_line(struct str text)
+{
+	for (size_t line = 1; text.n; line++)
+		if (!text_valid(str_cut(&text, '\n')))
+			return line;
+	return 0;
+}
+
+static int read_front(struct str front, struct reading *r)
+{
+	const char *wrong;
+	int bad = yaml_read(front, set_key, r, r->fault, r->p->arena);
+
+	if (bad) {
+		plain_abort(r->p);
+		r->fault->line++; /* the first line is the one with dashes */
+		return bad;
+	}
+	wrong = plain_end(r->p);
+	return wrong ? refuse(r->fault, 1, wrong) : 0;
+}
+
+int task_md_parse(struct str text, struct str name, struct plain *p, struct yaml_fault *fault)
+{
+	struct reading r = { p, fault, false };
+	struct str front = { 0 }, body;
+	size_t bad_line = first_bad_line(text);
+	bool has_front;
+	int bad;
+
+	if (bad_line)
+		return refuse(fault, bad_line, "not valid UTF-8");
+	(void)str_cut_prefix(&text, STR("\xef\xbb\xbf"));
+	has_front = take_front(&text, &front);
+	bad = read_front(front, &r);
+	if (bad)
+		return bad;
+	body = has_front ? body_of(text) : text;
+	if (body.n && r.described)
+		return refuse(fault, 1, "a description in the front matter, and another below it");
+	if (body.n)
+		p->task.description = arena_str(p->arena, body);
+	name_it(&p->task, name, p->arena);
+	return 0;
+}

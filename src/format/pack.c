@@ -1,0 +1,77 @@
+#include "format/pack.h"
+
+#include <errno.h>
+
+static size_t put_varint(uint8_t *p, uint64_t v)
+{
+	size_t n = 0;
+
+	while (v >= 0x80) {
+		p[n++] = (uint8_t)(v | 0x80);
+		v >>= 7;
+	}
+	p[n++] = (uint8_t)v;
+	return n;
+}
+
+static int get_varint(struct str *s, uint64_t *out)
+{
+	uint64_t v = 0;
+
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		uint8_t c;
+
+		if (!s->n)
+			return -EBADMSG;
+		c = (uint8_t)*s->p++;
+		s->n--;
+		v |= (uint64_t)(c & 0x7f) << shift;
+		if (!(c & 0x80)) {
+			*out = v;
+			return 0;
+		}
+	}
+	return -EBADMSG;
+}
+
+void pack_str(struct buf *b, uint8_t tag, struct str s)
+{
+	uint8_t head[11] = { tag };
+
+	buf_add(b, head, 1 + put_varint(head + 1, s.n));
+	buf_adds(b, s);
+}
+
+void pack_int(struct buf *b, uint8_t tag, int64_t v)
+{
+	uint8_t bytes[10];
+	uint64_t zigzag = ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
+
+	pack_str(b, tag, str_n((char *)bytes, put_varint(bytes, zigzag)));
+}
+
+int unpack_next(struct unpack *u, uint8_t *tag, struct str *value)
+{
+	uint64_t n;
+
+	if (!u->rest.n)
+		return 0;
+	*tag = (uint8_t)*u->rest.p++;
+	u->rest.n--;
+	if (get_varint(&u->rest, &n) || n > u->rest.n)
+		return -EBADMSG;
+	*value = str_n(u->rest.p, (size_t)n);
+	u->rest.p += n;
+	u->rest.n -= (size_t)n;
+	return 1;
+}
+
+int unpack_int(struct str value, int64_t *out)
+{
+	uint64_t v;
+
+	if (get_varint(&value, &v) || value.n)
+		return -EBADMSG;
+	*out = (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
+	return 0;
+}

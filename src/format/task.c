@@ -1,0 +1,207 @@
+#include "format/task.h"
+
+#include <errno.h>
+
+#include "format/pack.h"
+#include "base/when.h"
+#include "core/lease.h"
+
+static void pack_field(const struct field *f, const void *p, struct buf *out)
+{
+	const struct strs *list = p;
+
+	switch (f->kind) {
+	case FIELD_STR:
+	case FIELD_JSON:
+		if (((const struct str *)p)->n)
+			pack_str(out, f->tag, *(const struct str *)p);
+		break;
+	case FIELD_LIST:
+		for (size_t i = 0; i < list->n; i++)
+			pack_str(out, f->tag, list->v[i]);
+		break;
+	default:
+		if (*(const int64_t *)p)
+			pack_int(out, f->tag, *(const int64_t *)p);
+	}
+}
+
+void task_pack(const struct task *t, unsigned parts, struct buf *out)
+{
+	for (size_t i = 0; i < N_FIELDS; i++)
+		if (field_table[i].part & parts)
+			pack_field(&field_table[i], field_of(&field_table[i], t), out);
+}
+
+static bool same_field(const struct field *f, const void *a, const void *b)
+{
+	if (f->kind == FIELD_STR || f->kind == FIELD_JSON)
+		return str_eq(*(const struct str *)a, *(const struct str *)b);
+	if (f->kind == FIELD_LIST)
+		return strs_eq(*(const struct strs *)a, *(const struct strs *)b);
+	return *(const int64_t *)a == *(const int64_t *)b;
+}
+
+bool task_same(const struct task *a, const struct task *b, unsigned parts)
+{
+	for (size_t i = 0; i < N_FIELDS; i++) {
+		const struct field *f = &field_table[i];
+
+		if (f->part & parts && !same_field(f, field_of(f, a), field_of(f, b)))
+			return false;
+	}
+	return true;
+}
+
+static const struct field *by_tag(uint8_t tag)
+{
+	for (size_t i = 0; i < N_FIELDS; i++)
+		if (field_table[i].tag == tag)
+			return &field_table[i];
+	return NULL;
+}
+
+/* Others count on a status and a class that exist. */
+static int unpack_number(const struct field *f, struct str value, int64_t *out)
+{
+	int64_t end = f->kind == FIELD_STATUS  ? STATUS_END
+		      : f->kind == FIELD_CLASS ? CLASS_END
+					       : INT64_MAX;
+
+	if (unpack_int(value, out))
+		return -EBADMSG;
+	return end != INT64_MAX && (*out <= 0 || *out >= end) ? -EBADMSG : 0;
+}
+
+int task_unpack(struct str bytes, struct task *out, struct arena *a)
+{
+	struct unpack u = { bytes };
+	struct str value;
+	uint8_t tag;
+	int r;
+
+	while ((r = unpack_next(&u, &tag, &value)) > 0) {
+		const struct field *f = by_tag(tag);
+		void *p = f ? field_at(f, out) : NULL;
+
+		if (!f)
+			continue;
+		if (f->kind == FIELD_STR || f->kind == FIELD_JSON)
+			*(struct str *)p = value;
+		else if (f->kind == FIELD_LIST)
+			*(struct strs *)p = arena_append(a, *(struct strs *)p, value);
+		else if (unpack_number(f, value, p))
+			return -EBADMSG;
+	}
+	return r;
+}
+
+static json_t *list_json(const struct strs *list)
+{
+	json_t *o = json_array();
+
+	for (size_t i = 0; i < list->n; i++)
+		json_array_append_new(o, json_stringn(list->v[i].p, list->v[i].n));
+	return o;
+}
+
+static json_t *text_json(struct str s)
+{
+	return s.n ? json_stringn(s.p, s.n) : NULL;
+}
+
+static json_t *time_json(int64_t ms, struct arena *a)
+{
+	return ms ? text_json(when_text(a, ms)) : NULL;
+}
+
+/* NULL: it has no value. */
+static json_t *value_json(const struct field *f, const void *p, struct arena *a)
+{
+	const int64_t *n = p;
+	const struct str *s = p;
+	const struct strs *list = p;
+
+	switch (f->kind) {
+	case FIELD_STR:
+		return text_json(*s);
+	case FIELD_JSON:
+		return s->n ? json_loadb(s->p, s->n, 0, NULL) : NULL;
+	case FIELD_LIST:
+		return list_json(list);
+	case FIELD_STATUS:
+		return json_string(status_name(*n));
+	case FIELD_CLASS:
+		return json_string(class_name(*n));
+	case FIELD_TIME:
+		return time_json(*n, a);
+	case FIELD_DATE:
+		return *n ? text_json(when_date(a, *n)) : NULL;
+	default:
+		return *n || f->shown == ALWAYS ? json_integer(*n) : NULL;
+	}
+}
+
+static json_t *seconds_json(int64_t ms)
+{
+	return ms % 1000 ? json_real((double)ms / 1000.0) : json_integer(ms / 1000);
+}
+
+/* By enum lock_life. */
+static const char *const lives[] = { "", "unknown", "alive", "dead" };
+
+json_t *lock_json(const struct task *t, int64_t now, struct arena *a)
+{
+	const struct lock *l = &t->lock;
+	json_t *o;
+
+	if (!l->holder.n)
+		return json_null();
+	o = json_object();
+	json_object_set_new(o, "holder", text_json(l->holder));
+	json_object_set_new(o, "host", text_json(l->host));
+	json_object_set_new(o, "fence", json_integer(t->fence));
+	json_object_set_new(o, "live", json_boolean(lease_live(l, now)));
+	json_object_set_new(o, "acquired_at", time_json(l->acquired_at, a));
+	if (l->expires_at) {
+		json_object_set_new(o, "expires_at", time_json(l->expires_at, a));
+		json_object_set_new(o, "expires_in",
+				    seconds_json(l->expires_at > now ? l->expires_at - now : 0));
+	}
+	json_object_set_new(o, "ttl", seconds_json(l->ttl));
+	if (l->manual)
+		json_object_set_new(o, "manual", json_true());
+	if (l->foreign)
+		json_object_set_new(o, "foreign", json_true());
+	if (l->operation.n)
+		json_object_set_new(o, "operation", text_json(l->operation));
+	if (l->user.n)
+		json_object_set_new(o, "user", text_json(l->user));
+	if (l->pid) {
+		json_object_set_new(o, "pid", json_integer(l->pid));
+		json_object_set_new(o, "pid_start", json_integer(l->pid_start));
+		json_object_set_new(o, "boot_id", text_json(l->boot_id));
+	}
+	if (l->life > LIFE_NOT_LOOKED && l->life <= LIFE_DEAD)
+		json_object_set_new(o, "process", json_string(lives[l->life]));
+	return o;
+}
+
+json_t *task_json(const struct task *t, int64_t now, struct arena *a)
+{
+	json_t *o = json_object();
+
+	for (size_t i = 0; i < N_FIELDS; i++) {
+		const struct field *f = &field_table[i];
+		json_t *v;
+
+		if (f->shown == HIDDEN ||
+		    (!t->status && f->shown == ALWAYS && f->kind != FIELD_STR))
+			continue; /* a lock of the whole queue has no more than texts and times */
+		v = value_json(f, field_of(f, t), a);
+		if (v)
+			json_object_set_new(o, f->name, v);
+	}
+	json_object_set_new(o, "lock", lock_json(t, now, a));
+	return o;
+}

@@ -1,0 +1,298 @@
+/* A call, as a family of tasks sees it. */
+#include <stdlib.h>
+
+#include "proof/check/split.h"
+
+static void emit(struct split *s, uint32_t task, const struct part *p)
+{
+	struct family *f = &s->families[s->boss[task]];
+
+	if (!s->fill)
+		s->count[s->boss[task]]++;
+	else
+		f->parts[f->n_parts++] = *p;
+}
+
+static struct part whole_part(const struct history_call *c)
+{
+	bool known = c->ans && !unanswered(c);
+
+	return (struct part){ .call = c,
+			      .rq = c->rq,
+			      .ans = known ? c->ans : NULL,
+			      .sent = c->sent,
+			      .answered = known ? c->answered : HISTORY_NEVER,
+			      .now = known ? c->ans->now : 0 };
+}
+
+/* A request id that is used once leads nowhere, and would only make states large. */
+static const struct request *without_id(struct split *s, const struct request *rq)
+{
+	struct request *copy;
+
+	if (!s->fill || !HAS(rq, request_id) || s->uses[tally_find(&s->ids, rq->request_id)] > 1)
+		return rq;
+	copy = arena_new(s->x->arena, struct request);
+	*copy = *rq;
+	copy->request_id = STR("");
+	copy->has &= ~(UINT64_C(1) << ARG_request_id);
+	return copy;
+}
+
+/* The second half of done --claim-next, for the family of the task that it took. */
+static struct part next_part(struct split *s, const struct history_call *c)
+{
+	struct part p = whole_part(c);
+	struct request *rq = arena_new(s->x->arena, struct request);
+
+	*rq = *c->rq;
+	rq->op = OP_TAKE;
+	rq->has &= ~(UINT64_C(1) << ARG_id | UINT64_C(1) << ARG_token |
+		     UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_request_id);
+	rq->id = rq->token = rq->request_id = STR("");
+	rq->explicit = rq->claim_next = 0;
+	p.rq = rq;
+	return p;
+}
+
+static void emit_next(struct split *s, const struct history_call *c)
+{
+	struct answer *ans = arena_new(s->x->arena, struct answer);
+	struct part p = next_part(s, c);
+	struct request *look;
+
+	/* by request id it is shown as it was */
+	if (c->ans->repeated && c->rq->request_id.n)
+		return;
+	*ans = (struct answer){ .now = c->ans->now,
+				.task = c->ans->next,
+				.lock = c->ans->next_lock };
+	p.ans = ans;
+	p.took = c->ans->next->id;
+	if (c->ans->repeated) {
+		look = arena_new(s->x->arena, struct request);
+		look->op = OP_SHOW;
+		GIVE(look, id, p.took);
+		ans->lock = NULL;
+		p.rq = look;
+		p.took = STR("");
+	}
+	emit(s, task_number(s->x, c->ans->next->id), &p);
+}
+
+/* Once for each family that has one of the tasks. */
+static void emit_to_each(struct split *s, const uint32_t *tasks, size_t n, const struct part *p)
+{
+	for (size_t i = 0; i < n; i++) {
+		bool seen = false;
+
+		for (size_t k = 0; !seen && k < i; k++)
+			seen = s->boss[tasks[k]] == s->boss[tasks[i]];
+		if (!seen)
+			emit(s, tasks[i], p);
+	}
+}
+
+/* A call about all tasks, for those that it changed. */
+static void emit_sweep(struct split *s, const struct history_call *c)
+{
+	uint32_t *tasks = arena_array(s->x->arena, uint32_t, c->ans->n_tasks);
+	struct part p = whole_part(c);
+
+	p.rq = without_id(s, c->rq);
+	for (size_t i = 0; i < c->ans->n_tasks; i++)
+		tasks[i] = task_number(s->x, c->ans->tasks[i].id);
+	emit_to_each(s, tasks, c->ans->n_tasks, &p);
+}
+
+static bool is_silent(enum op op)
+{
+	return op == OP_LIST || op == OP_LOG || op == OP_OVERVIEW || op == OP_LOCKS ||
+	       op == OP_ID_PEEK || op == OP_ID_CLAIM || op == OP_TYPED;
+}
+
+/* The answer says that nothing was done, and of no state. */
+static bool no_part(const struct history_call *c)
+{
+	if (is_silent(c->rq->op))
+		return true;
+	if (!c->ans)
+		return op_flags(c->rq->op) & OP_READS;
+	return c->ans->code == USAGE || (c->ans->code == API_ERROR && !unanswered(c));
+}
+
+/* Calls without an answer that may concern any family are left to those that show a trace of them. */
+static void emit_open(struct split *s, const struct history_call *c)
+{
+	struct part p = whole_part(c);
+	uint32_t token = tally_find(&s->x->open_tokens, c->rq->new_token);
+	uint32_t seen = token ? s->evidence[token] : 0, task = about(s, c);
+
+	p.rq = without_id(s, c->rq);
+	if (c->rq->op == OP_TAKE) {
+		if (seen)
+			emit(s, seen, &p);
+		return;
+	}
+	if (makes_id(c)) {
+		emit_to_each(s, s->orphans, s->n_orphans, &p);
+		return;
+	}
+	if (!task)
+		return;
+	emit(s, task, &p);
+	if (c->rq->op == OP_DONE && c->rq->claim_next && seen && s->boss[seen] != s->boss[task]) {
+		p = next_part(s, c);
+		emit(s, seen, &p);
+	}
+}
+
+static void emit_call(struct split *s, const struct history_call *c)
+{
+	uint32_t task = about(s, c), next;
+	struct part p;
+
+	if (no_part(c))
+		return;
+	if (unanswered(c)) {
+		emit_open(s, c);
+		return;
+	}
+	if (sweeps(c->rq)) {
+		emit_sweep(s, c);
+		return;
+	}
+	if (!task || (c->rq->op == OP_NEXT && (c->rq->explain || c->ans->code != SUCCESS)))
+		return;
+	p = whole_part(c);
+	p.rq = without_id(s, c->rq);
+	next = c->ans->next ? task_number(s->x, c->ans->next->id) : 0;
+	if (c->rq->op == OP_TAKE || makes_id(c))
+		p.took = c->ans->task->id;
+	if (next && s->boss[next] == s->boss[task])
+		p.took = c->ans->next->id;
+	emit(s, task, &p);
+	if (next && s->boss[next] != s->boss[task])
+		emit_next(s, c);
+}
+
+static void emit_end(struct split *s, const struct history_end *e)
+{
+	struct answer *ans = arena_new(s->x->arena, struct answer);
+	struct request *rq = arena_new(s->x->arena, struct request);
+	struct part p = { .rq = rq, .ans = ans, .sent = s->end, .answered = HISTORY_NEVER - 1 };
+	uint32_t task = task_number(s->x, e->id);
+
+	rq->op = OP_SHOW;
+	GIVE(rq, id, e->id);
+	*ans = (struct answer){ .code = e->task ? SUCCESS : NOT_FOUND,
+				.now = e->now,
+				.task = e->task };
+	p.now = e->now;
+	emit(s, task, &p);
+}
+
+static void emit_all(struct split *s, bool fill)
+{
+	struct checking *x = s->x;
+	bool *spoiled = arena_array(x->arena, bool, s->n_families);
+
+	s->fill = fill;
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		emit_call(s, x->calls[i]);
+	for (uint32_t t = 1; t < x->tasks.n; t++)
+		spoiled[s->boss[t]] |= x->spoiled[t];
+	for (uint32_t t = 1; t < x->tasks.n; t++)
+		if (x->ends[t] && !spoiled[s->boss[t]])
+			emit_end(s, x->ends[t]);
+}
+
+void split_calls(struct split *s)
+{
+	struct checking *x = s->x;
+
+	s->count = arena_array(x->arena, size_t, s->n_families);
+	emit_all(s, false);
+	for (size_t i = 0; i < s->n_families; i++)
+		s->families[i].parts = arena_array(x->arena, struct part, s->count[i]);
+	emit_all(s, true);
+}
+
+/* --- what else may have happened to a family ----------------------------------------------------- */
+
+static int by_sent(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+
+	if (x->sent != y->sent)
+		return x->sent < y->sent ? -1 : 1;
+	return x->call && y->call
+		       ? (x->call->number > y->call->number) - (x->call->number < y->call->number)
+		       : (y->call != NULL) - (x->call != NULL);
+}
+
+static bool in_family(const struct split *s, const struct family *f, uint32_t task)
+{
+	return task && &s->families[s->boss[task]] == f;
+}
+
+/* Calls that select may have passed by any family: one without an answer may have taken a task or cleaned up
+ * there, any other may have sent worn tasks to a person on its way. */
+static bool roves(struct split *s, const struct history_call *c, struct part *out)
+{
+	bool next = c->rq->op == OP_DONE && c->rq->claim_next;
+
+	if (no_part(c) || !(next || c->rq->op == OP_TAKE || (sweeps(c->rq) && unanswered(c))))
+		return false;
+	*out = next ? next_part(s, c) : whole_part(c);
+	if (unanswered(c))
+		return true;
+	out->spare = true;
+	return s->x->log->head.policy.max_abandoned && !c->ans->repeated &&
+	       (!next || c->ans->code == SUCCESS);
+}
+
+static void find_rovers(struct split *s)
+{
+	struct checking *x = s->x;
+	struct part p;
+	size_t n = 0;
+
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		n += roves(s, x->calls[i], &p);
+	s->rovers = arena_array(x->arena, struct part, n);
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		if (roves(s, x->calls[i], &p))
+			s->rovers[s->n_rovers++] = p;
+}
+
+/* Is the call among the family's own already? */
+static bool is_ours(const struct split *s, const struct family *f, const struct history_call *c)
+{
+	uint32_t token = tally_find(&s->x->open_tokens, c->rq->new_token);
+
+	if (in_family(s, f, about(s, c)))
+		return true;
+	if (unanswered(c))
+		return in_family(s, f, token ? s->evidence[token] : 0);
+	return c->ans->next && in_family(s, f, task_number(s->x, c->ans->next->id));
+}
+
+bool split_rovers(struct split *s, const struct family *f, bool spare, struct family *out,
+		  struct arena *a)
+{
+	size_t n = 0;
+
+	if (!s->rovers)
+		find_rovers(s);
+	for (size_t i = 0; i < s->n_rovers; i++)
+		n += s->rovers[i].spare <= spare;
+	*out = *f;
+	out->parts = arena_array(a, struct part, f->n_parts + n);
+	memcpy(out->parts, f->parts, f->n_parts * sizeof(*f->parts));
+	for (size_t i = 0; i < s->n_rovers; i++)
+		if (s->rovers[i].spare <= spare && !is_ours(s, f, s->rovers[i].call))
+			out->parts[out->n_parts++] = s->rovers[i];
+	qsort(out->parts, out->n_parts, sizeof(*out->parts), by_sent);
+	return out->n_parts > f->n_parts;
+}

@@ -1,0 +1,84 @@
+/* Nothing comes through another's lock of the whole queue, or an emergency. */
+#include "proof/check/part.h"
+#include "proof/model/model.h"
+
+/* The queue is closed. Surely so for what was sent after `from` and answered before `until`. */
+struct closure {
+	const struct history_call *by;
+	struct str id;
+	int64_t from, until;
+	int64_t expires_at; /* store time */
+};
+
+static bool happened(const struct history_call *c)
+{
+	return accepted(c) || unanswered(c);
+}
+
+static bool is_of(const struct history_call *c, struct str id)
+{
+	return str_eq_nocase(model_about(c->rq), id);
+}
+
+/* Could it have opened the queue again? Who is dead is cleaned up before its time. */
+static bool opens(const struct history_call *c, const struct closure *x)
+{
+	const struct request *rq = c->rq;
+
+	if (!happened(c) || (!unanswered(c) && before(c, x->by)))
+		return false;
+	if (rq->op == OP_LOCK_CLEANUP)
+		return HAS(x->by->rq, pid);
+	if (rq->op == OP_LOCK_RELEASE)
+		return is_of(c, x->id) && str_eq(rq->token, x->by->rq->new_token);
+	return (rq->op == OP_LOCK_BREAK || rq->op == OP_EMERGENCY_OFF) && is_of(c, x->id);
+}
+
+static bool closes(const struct history_call *c, struct closure *out)
+{
+	bool emergency = c->rq->op == OP_EMERGENCY_ON;
+
+	*out = (struct closure){ c, model_about(c->rq), c->answered, HISTORY_NEVER, INT64_MAX };
+	if (!accepted(c) || !model_is_guard(out->id))
+		return false;
+	if (!emergency && c->ans->lock)
+		out->expires_at = c->ans->lock->expires_at;
+	return emergency || (c->rq->op == OP_LOCK_ACQUIRE && c->ans->lock);
+}
+
+static bool kept_out(const struct checking *x, const struct closure *by,
+		     const struct history_call *c)
+{
+	if (by->by->rq->op == OP_EMERGENCY_ON)
+		return model_guarded(c->rq);
+	return !x->skewed && c->ans->now < by->expires_at && !str_eq(c->agent, by->by->agent) &&
+	       model_bars(&x->log->head.policy, by->id, c->rq);
+}
+
+static void check_closure(struct checking *x, struct closure *by)
+{
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		if (x->calls[i]->sent < by->until && opens(x->calls[i], by))
+			by->until = x->calls[i]->sent;
+	for (size_t i = 0; i < x->log->n_calls && x->calls[i]->sent < by->until; i++) {
+		const struct history_call *c = x->calls[i];
+
+		if (c->sent <= by->from || c->answered >= by->until || !accepted(c) ||
+		    !kept_out(x, by, c))
+			continue;
+		check_add(x, CHECK_CLOSED, c->rq->id,
+			  (const struct history_call *const[]){ by->by, c }, 2,
+			  "%.*s kept others out, and %s came through", STRF(by->id),
+			  op_name(c->rq->op));
+		return;
+	}
+}
+
+void check_guards(struct checking *x)
+{
+	struct closure by;
+
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		if (closes(x->calls[i], &by))
+			check_closure(x, &by);
+}

@@ -1,0 +1,63 @@
+/* check_part: what the files of the checker share. */
+#ifndef HISTORY_CHECK_PART_H
+#define HISTORY_CHECK_PART_H
+
+#include "proof/check/check.h"
+#include "proof/history/tally.h"
+
+/* One call as one task saw it: `next` is the second task of a done with --claim-next. */
+struct touch {
+	const struct history_call *call;
+	const struct task *task; /* as the answer shows it; NULL: it does not */
+	const struct grant *lock;
+	bool next;
+};
+
+struct checking {
+	const struct history_log *log;
+	struct check_report *out;
+	struct arena *arena;
+	struct tally tasks;                /* numbers from 1 on; ids in lower case */
+	struct tally open_tokens;          /* of acquisitions without an answer */
+	const struct history_call **calls; /* by the time they were sent */
+	struct touch *touches;             /* grouped by task, each group by time sent */
+	size_t *first;                     /* of each task's group; first[n + 1] is their end */
+	const struct history_end **ends;   /* by task; NULL: no line says how it ended */
+	bool *spoiled;                     /* by task: how it ends is already known to be wrong */
+	bool skewed;                       /* the store's time went back, rightly or not */
+};
+
+/* 0: there is none of that name. */
+uint32_t task_number(const struct checking *x, struct str id);
+
+/* Did it succeed, and was it not an earlier call's answer? */
+static inline bool accepted(const struct history_call *c)
+{
+	return c->ans && c->ans->code == SUCCESS && !c->ans->repeated;
+}
+
+/* Might it have been done without anybody being told? */
+static inline bool unanswered(const struct history_call *c)
+{
+	return !(op_flags(c->rq->op) & OP_READS) &&
+	       (!c->ans || (c->ans->code == API_ERROR && c->ans->applied != 'n'));
+}
+
+static inline bool before(const struct history_call *a, const struct history_call *b)
+{
+	return a->answered < b->sent;
+}
+
+void check_add(struct checking *x, enum check_kind kind, struct str task,
+	       const struct history_call *const *calls, size_t n, const char *fmt, ...)
+	__attribute__((format(printf, 6, 7)));
+
+void check_locks(struct checking *x);  /* fence, holders, stale, done */
+void check_guards(struct checking *x); /* closed */
+void check_ends(struct checking *x);   /* lost, stuck */
+void check_clock(struct checking *x);
+void check_twice(struct checking *x);
+void check_select(struct checking *x); /* selected */
+void check_linear(struct checking *x);
+
+#endif

@@ -1,0 +1,126 @@
+/* What a repeated call must not do again, told by its request id or by the token that it came with. */
+#include "proof/check/part.h"
+
+#define KEPT_MS (24 * 3600 * INT64_C(1000)) /* as long as a request id is remembered */
+
+/* Calls by a text that they have in common: those of one text are a chain. */
+struct chains {
+	struct checking *x;
+	struct tally names;
+	size_t *first, *next; /* of calls, + 1 */
+};
+
+static bool starts_work(const struct request *rq)
+{
+	return op_flags(rq->op) & OP_TAKES || (rq->op == OP_STATUS && rq->status == IN_PROGRESS);
+}
+
+/* Its request id makes it one of a kind; acquisitions go by their token. */
+static struct str name_by_id(const struct history_call *c)
+{
+	bool counts = accepted(c) && !(op_flags(c->rq->op) & OP_READS) && !starts_work(c->rq);
+
+	return counts ? c->rq->request_id : STR("");
+}
+
+static const struct task *taken(const struct history_call *c)
+{
+	return c->rq->op == OP_TAKE ? c->ans->task : c->rq->claim_next ? c->ans->next : NULL;
+}
+
+/* It took whatever came first. */
+static struct str name_by_token(const struct history_call *c)
+{
+	return accepted(c) && taken(c) ? c->rq->new_token : STR("");
+}
+
+static struct chains chain_up(struct checking *x,
+			      struct str (*name_of)(const struct history_call *))
+{
+	size_t n = x->log->n_calls;
+	struct chains all = { .x = x, .next = arena_array(x->arena, size_t, n + 1) };
+
+	for (size_t i = 0; i < n; i++)
+		tally_add(&all.names, name_of(x->calls[i]));
+	all.first = arena_array(x->arena, size_t, all.names.n + 1);
+	for (size_t i = n; i-- > 0;) {
+		uint32_t name = tally_find(&all.names, name_of(x->calls[i]));
+
+		if (!name)
+			continue;
+		all.next[i + 1] = all.first[name];
+		all.first[name] = i + 1;
+	}
+	return all;
+}
+
+/* --- by request id ------------------------------------------------------------------------------- */
+
+static void check_ids(struct checking *x)
+{
+	struct chains all = chain_up(x, name_by_id);
+
+	for (uint32_t id = 1; id < all.names.n; id++)
+		for (size_t i = all.first[id]; i && all.next[i]; i = all.next[i]) {
+			const struct history_call *a = x->calls[i - 1],
+						  *b = x->calls[all.next[i] - 1];
+
+			if (b->ans->now - a->ans->now >= KEPT_MS)
+				continue;
+			check_add(x, CHECK_TWICE, a->rq->id,
+				  (const struct history_call *const[]){ a, b }, 2,
+				  "%.*s: a call with one request id was made twice",
+				  STRF(a->rq->id));
+		}
+	tally_free(&all.names);
+}
+
+/* --- by token ------------------------------------------------------------------------------------ */
+
+/* The task is held under a token with which another was taken in the time that this lock has lasted. */
+static void check_sight(struct chains *all, const struct task *t, int64_t now,
+			const struct history_call *by)
+{
+	uint32_t token = tally_find(&all->names, t->lock.token);
+
+	for (size_t i = all->first[token]; token && i; i = all->next[i]) {
+		const struct history_call *c = all->x->calls[i - 1];
+		struct str other = taken(c)->id;
+
+		if (str_eq_nocase(other, t->id) || !t->lock.acquired_at ||
+		    c->ans->now <= t->lock.acquired_at || c->ans->now >= t->lock.expires_at ||
+		    c->ans->now > now)
+			continue;
+		check_add(all->x, CHECK_TWICE, other, (const struct history_call *const[]){ c, by },
+			  by && by != c ? 2 : 1,
+			  "%.*s was taken under a token that held %.*s from %lld on", STRF(other),
+			  STRF(t->id), (long long)t->lock.acquired_at);
+		all->first[token] = 0; /* said once */
+		return;
+	}
+}
+
+static void check_tokens(struct checking *x)
+{
+	struct chains all = chain_up(x, name_by_token);
+	size_t n = x->first[x->tasks.n];
+
+	for (size_t i = 0; i < n; i++) {
+		const struct touch *t = &x->touches[i];
+
+		/* by request id it is shown as it was */
+		if (t->task && !(t->call->ans->repeated && t->call->rq->request_id.n))
+			check_sight(&all, t->task, t->call->ans->now, t->call);
+	}
+	for (size_t i = 0; i < x->log->n_ends; i++)
+		if (x->log->ends[i].task)
+			check_sight(&all, x->log->ends[i].task, x->log->ends[i].now, NULL);
+	tally_free(&all.names);
+}
+
+void check_twice(struct checking *x)
+{
+	check_ids(x);
+	if (!x->skewed)
+		check_tokens(x);
+}

@@ -1,0 +1,280 @@
+#include "proof/model/model.h"
+
+#include <stdlib.h>
+
+#include "proof/model/part.h"
+
+/* --- names --------------------------------------------------------------------------------------- */
+
+#define SLOTS 64
+
+struct model_world *model_world_new(struct arena *a, const struct policy *policy, bool whole)
+{
+	struct model_world *w = arena_new(a, struct model_world);
+
+	w->arena = a;
+	w->policy = *policy;
+	w->whole = whole;
+	for (int k = 0; k < MODEL_KINDS; k++) {
+		struct model_names *n = &w->names[k];
+
+		n->n = 1;
+		n->n_slots = SLOTS;
+		n->room = SLOTS / 2;
+		n->v = arena_array(a, struct str, n->room);
+		n->slots = arena_array(a, uint32_t, n->n_slots);
+	}
+	return w;
+}
+
+static uint32_t name_hash(struct str s, bool lower)
+{
+	uint32_t h = 5381;
+
+	for (size_t i = 0; i < s.n; i++) {
+		unsigned char c = (unsigned char)s.p[i];
+
+		h = h * 33 + (lower && c >= 'A' && c <= 'Z' ? c | 0x20u : c);
+	}
+	return h ^ h >> 15;
+}
+
+/* Where the name is, or belongs. */
+static uint32_t *name_slot(const struct model_names *n, struct str text, bool lower)
+{
+	uint32_t i = name_hash(text, lower) & (n->n_slots - 1);
+
+	while (n->slots[i] &&
+	       !(lower ? str_eq_nocase(n->v[n->slots[i]], text) : str_eq(n->v[n->slots[i]], text)))
+		i = (i + 1) & (n->n_slots - 1);
+	return &n->slots[i];
+}
+
+static void names_grow(struct model_names *n, bool lower, struct arena *a)
+{
+	struct str *old = n->v;
+
+	n->room *= 2;
+	n->n_slots *= 2;
+	n->v = arena_array(a, struct str, n->room);
+	n->slots = arena_array(a, uint32_t, n->n_slots);
+	memcpy(n->v, old, n->n * sizeof(*old));
+	for (uint32_t i = 1; i < n->n; i++)
+		*name_slot(n, n->v[i], lower) = i;
+}
+
+uint32_t model_find(const struct model_world *w, enum model_kind kind, struct str text)
+{
+	return text.n ? *name_slot(&w->names[kind], text, kind == MODEL_TASK) : 0;
+}
+
+uint32_t model_name(struct model_world *w, enum model_kind kind, struct str text)
+{
+	struct model_names *n = &w->names[kind];
+	uint32_t found = model_find(w, kind, text);
+
+	if (found || !text.n)
+		return found;
+	if (n->n == n->room)
+		names_grow(n, kind == MODEL_TASK, w->arena);
+	for (int i = 1; kind == MODEL_TASK && i < MODEL_GUARDS; i++)
+		if (str_eq_nocase(text, model_guard(i)))
+			w->guards[i] = n->n;
+	n->v[n->n] = arena_str(w->arena, text);
+	*name_slot(n, text, kind == MODEL_TASK) = n->n;
+	return n->n++;
+}
+
+struct str model_text(const struct model_world *w, enum model_kind kind, uint32_t name)
+{
+	return name < w->names[kind].n ? w->names[kind].v[name] : STR("");
+}
+
+uint32_t model_count(const struct model_world *w, enum model_kind kind)
+{
+	return w->names[kind].n - 1;
+}
+
+/* --- state --------------------------------------------------------------------------------------- */
+
+_Static_assert(sizeof(struct model_task) % 8 == 0 && sizeof(struct model_kept) % 8 == 0 &&
+		       sizeof(struct model) % 8 == 0,
+	       "states are compared as bytes");
+
+static size_t size_of(uint32_t tasks, uint32_t kept)
+{
+	return sizeof(struct model) + tasks * sizeof(struct model_task) +
+	       kept * sizeof(struct model_kept);
+}
+
+size_t model_size(const struct model *m)
+{
+	return size_of(m->n_tasks, m->n_kept);
+}
+
+struct model *model_new(const struct model_world *w, struct arena *a, uint32_t tasks,
+			uint32_t requests)
+{
+	uint32_t n_tasks = w->names[MODEL_TASK].n + tasks;
+	uint32_t n_kept = w->names[MODEL_REQUEST].n + requests;
+	struct model *m = arena_alloc(a, size_of(n_tasks, n_kept));
+
+	m->n_tasks = n_tasks;
+	m->n_kept = n_kept;
+	return m;
+}
+
+struct model *model_copy(const struct model *m, struct arena *a)
+{
+	struct model *copy = arena_alloc(a, model_size(m));
+
+	memcpy(copy, m, model_size(m));
+	return copy;
+}
+
+bool model_eq(const struct model *a, const struct model *b)
+{
+	return model_size(a) == model_size(b) && memcmp(a, b, model_size(a)) == 0;
+}
+
+uint64_t model_hash(const struct model *m)
+{
+	const char *p = (const char *)m;
+	uint64_t h = 0, word;
+
+	for (size_t i = 0; i < model_size(m); i += sizeof(word)) {
+		memcpy(&word, p + i, sizeof(word));
+		h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		h ^= h >> 32;
+	}
+	return h;
+}
+
+/* --- calls --------------------------------------------------------------------------------------- */
+
+#define CALL_MAX (16u << 20)
+
+/* With a request id a call is the same again if all it asks for is: who can prove what, and from where, is
+ * left aside. */
+static uint32_t same_call(struct model_world *w, const struct request *rq)
+{
+	struct request plain = *rq;
+	struct buf b = BUF_MAX(CALL_MAX);
+	uint32_t same;
+
+	plain.has &= ~(UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token |
+		       UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_run |
+		       UINT64_C(1) << ARG_host);
+	if (plain.id.n)
+		plain.id = model_text(w, MODEL_TASK, model_name(w, MODEL_TASK, plain.id));
+	request_pack(&plain, &b);
+	same = model_name(w, MODEL_TEXT, buf_str(&b));
+	buf_free(&b);
+	return same;
+}
+
+struct str model_about(const struct request *rq)
+{
+	bool emergency = rq->op == OP_EMERGENCY || rq->op == OP_EMERGENCY_ON ||
+			 rq->op == OP_EMERGENCY_OFF;
+
+	return emergency ? model_guard(MODEL_GUARDS - 1) : rq->id;
+}
+
+struct model_call model_call_of(struct model_world *w, const struct request *rq)
+{
+	struct model_call c = {
+		.rq = rq,
+		.id = model_name(w, MODEL_TASK, model_about(rq)),
+		.agent = model_name(w, MODEL_AGENT, rq->agent),
+		.run = model_name(w, MODEL_TEXT, rq->run),
+		.token = model_name(w, MODEL_TOKEN, rq->token),
+		.new_token = model_name(w, MODEL_TOKEN, rq->new_token),
+		.request = model_name(w, MODEL_REQUEST, rq->request_id),
+		.parent = model_name(w, MODEL_TASK, rq->parent),
+		.label = model_name(w, MODEL_TEXT, rq->label),
+		.type = model_name(w, MODEL_TEXT, rq->type),
+	};
+
+	if (rq->depends.n > MODEL_DEPENDS)
+		abort();
+	for (size_t i = 0; i < rq->depends.n; i++)
+		c.depends[i] = model_name(w, MODEL_TASK, rq->depends.v[i]);
+	if (c.request)
+		c.same = same_call(w, rq);
+	return c;
+}
+
+/* --- times --------------------------------------------------------------------------------------- */
+
+struct times {
+	int64_t from, to, *v;
+	size_t n, room;
+};
+
+/* Keeps v sorted, each time once. */
+static void add_time(struct times *x, int64_t at)
+{
+	size_t i = x->n;
+
+	if (at < x->from || at > x->to || x->n == x->room)
+		return;
+	for (size_t k = 0; k < x->n; k++)
+		if (x->v[k] == at)
+			return;
+	for (; i && x->v[i - 1] > at; i--)
+		x->v[i] = x->v[i - 1];
+	x->v[i] = at;
+	x->n++;
+}
+
+size_t model_times(const struct model *m, int64_t from, int64_t to, int64_t *out, size_t room)
+{
+	struct times x = { from, to, out, 0, room };
+
+	add_time(&x, from);
+	for (uint32_t i = 1; i < m->n_tasks; i++) {
+		const struct model_task *t = model_task(m, i);
+
+		if (!t->status && !t->lock.holder)
+			continue;
+		if (t->lock.holder)
+			add_time(&x, t->lock.expires_at);
+		else if (t->status == IN_PROGRESS)
+			add_time(&x, t->free_at);
+		if (t->status == READY)
+			add_time(&x, t->not_before);
+	}
+	for (uint32_t i = 1; i < m->n_kept; i++)
+		add_time(&x, model_kept(m, i)->until);
+	return x.n;
+}
+
+/* --- for people ---------------------------------------------------------------------------------- */
+
+void model_print(const struct model_world *w, const struct model *m, uint32_t task, int64_t now,
+		 struct buf *out)
+{
+	const struct model_task *t = model_task(m, task);
+	const struct model_lock *l = &t->lock;
+
+	buf_addf(out, "%.*s", STRF(model_text(w, MODEL_TASK, task)));
+	if (!t->status && !model_is_guard(model_text(w, MODEL_TASK, task))) {
+		buf_addf(out, " is not there (fence %lld)", (long long)t->fence);
+		return;
+	}
+	buf_addf(out, " %s, fence %lld, version %lld, attempts %lld, abandoned %lld",
+		 status_name(t->status), (long long)t->fence, (long long)t->version,
+		 (long long)t->attempts, (long long)t->abandoned);
+	if (l->holder)
+		buf_addf(out, ", %s%s %.*s (token #%u) until %+lld ms",
+			 l->manual ? "manually " : "",
+			 l->expires_at > now ? "held by" : "was held by",
+			 STRF(model_text(w, MODEL_AGENT, l->holder)), l->token,
+			 (long long)(l->expires_at - now));
+	if (t->parent)
+		buf_addf(out, ", sub-task of %.*s", STRF(model_text(w, MODEL_TASK, t->parent)));
+	for (int i = 0; i < MODEL_DEPENDS && t->depends[i]; i++)
+		buf_addf(out, "%s%.*s", i ? " " : ", depends on ",
+			 STRF(model_text(w, MODEL_TASK, t->depends[i])));
+}

@@ -1,0 +1,338 @@
+/* One task: its lock, and the moves from status to status. */
+#include "proof/model/part.h"
+
+/* --- locks --------------------------------------------------------------------------------------- */
+
+bool step_held_by(const struct step *s, const struct model_task *t, uint32_t token)
+{
+	return token && model_live(t, s->now) && t->lock.token == token;
+}
+
+bool step_own(const struct step *s, const struct model_task *t)
+{
+	return step_held_by(s, t, s->c->token);
+}
+
+bool step_ran_out(const struct step *s, const struct model_task *t)
+{
+	return t->lock.holder && !model_live(t, s->now);
+}
+
+/* Where no lock is needed. */
+enum result step_in_the_way(const struct step *s, const struct model_task *t)
+{
+	bool left_by_block = t->status == BLOCKED && !t->lock.manual;
+
+	if (s->rq->explicit && !step_own(s, t))
+		return LOST_LOCK;
+	return model_live(t, s->now) && !step_own(s, t) && !left_by_block ? CONFLICT : SUCCESS;
+}
+
+void step_changed(const struct step *s, struct model_task *t)
+{
+	t->version++;
+	t->updated_at = s->now;
+	if (!step_over(t))
+		t->archived_at = 0;
+}
+
+void step_unlock(const struct step *s, struct model_task *t)
+{
+	/* one whose lease ran out is on offer already, and stays so */
+	t->free_at = t->status == IN_PROGRESS && step_ran_out(s, t) ? s->now : s->now + t->last_ttl;
+	t->lock = (struct model_lock){ 0 };
+	t->run = 0;
+}
+
+static void take_lock(const struct step *s, struct model_task *t, int64_t ttl)
+{
+	if (HAS(s->rq, ttl))
+		ttl = s->rq->ttl;
+	t->fence++;
+	t->lock = (struct model_lock){ .acquired_at = s->now,
+				       .expires_at = s->now + ttl,
+				       .ttl = ttl,
+				       .token = s->c->new_token,
+				       .holder = s->c->agent };
+	t->assignee = s->c->agent;
+	t->run = s->c->run;
+	t->last_op = t->last_token = t->last_next = 0;
+	t->last_ttl = ttl;
+	t->free_at = 0;
+}
+
+/* Counts a lease that ran out. true: one too many. */
+bool step_abandon(const struct step *s, struct model_task *t)
+{
+	int64_t max = s->w->policy.max_abandoned;
+
+	t->abandoned++;
+	if (!max || t->abandoned < max)
+		return false;
+	step_unlock(s, t);
+	t->status = NEEDS_HELP;
+	t->reason = MODEL_SOME_TEXT;
+	step_changed(s, t);
+	return true;
+}
+
+bool step_worn(const struct step *s, const struct model_task *t)
+{
+	int64_t max = s->w->policy.max_abandoned;
+
+	return t->status == IN_PROGRESS && step_ran_out(s, t) && max && t->abandoned + 1 >= max;
+}
+
+void step_grant(const struct step *s, const struct model_task *t, struct model_grant *g)
+{
+	*g = (struct model_grant){ t->fence, t->lock.expires_at, t->lock.ttl,
+				   t->lock.token == s->c->new_token ? t->lock.token : 0, 1 };
+}
+
+/* --- one task ------------------------------------------------------------------------------------ */
+
+static bool claimable(const struct model_task *t)
+{
+	return t->status == READY || t->status == IN_PROGRESS || t->status == FAILED;
+}
+
+static void begin(const struct step *s, struct model_task *t)
+{
+	t->status = IN_PROGRESS;
+	t->attempts++;
+	t->started_at = s->now;
+	if (!t->first_started_at)
+		t->first_started_at = s->now;
+	step_changed(s, t);
+}
+
+static enum result may_resume(const struct step *s, const struct model_task *t)
+{
+	uint32_t token = s->c->token;
+
+	if (!t->fence || t->fence != s->rq->fence || t->assignee != s->c->agent)
+		return LOST_LOCK;
+	if (token && t->lock.token && token != t->lock.token)
+		return LOST_LOCK;
+	return t->status == IN_PROGRESS ? SUCCESS : MISCONFIGURED;
+}
+
+static enum result claim_again(const struct step *s, struct model_task *t)
+{
+	if (t->status == IN_PROGRESS && !t->lock.manual) {
+		s->want->repeated = 1;
+		return SUCCESS;
+	}
+	if (!claimable(t))
+		return MISCONFIGURED;
+	t->lock.manual = 0;
+	begin(s, t);
+	return SUCCESS;
+}
+
+enum result step_claim(const struct step *s, struct model_task *t)
+{
+	bool resume = s->rq->op == OP_CLAIM && HAS(s->rq, fence);
+
+	if (step_held_by(s, t, s->c->new_token))
+		return claim_again(s, t);
+	if (resume && may_resume(s, t) != SUCCESS)
+		return may_resume(s, t);
+	if (!claimable(t))
+		return MISCONFIGURED;
+	if (model_live(t, s->now))
+		return CONFLICT;
+	if (t->status == IN_PROGRESS && step_ran_out(s, t) && !resume && step_abandon(s, t))
+		return MISCONFIGURED;
+	take_lock(s, t, s->w->policy.lease);
+	begin(s, t);
+	return SUCCESS;
+}
+
+enum result step_lock_acquire(const struct step *s, struct model_task *t)
+{
+	if (step_held_by(s, t, s->c->new_token)) {
+		s->want->repeated = 1;
+		return SUCCESS;
+	}
+	if (step_ended(t))
+		return MISCONFIGURED;
+	if (model_live(t, s->now))
+		return CONFLICT;
+	if (t->status == IN_PROGRESS && step_ran_out(s, t) && step_abandon(s, t))
+		return MISCONFIGURED;
+	take_lock(s, t, s->w->policy.lock_ttl);
+	t->lock.manual = 1;
+	step_changed(s, t);
+	return SUCCESS;
+}
+
+enum result step_lock_release(const struct step *s, struct model_task *t)
+{
+	if (!model_live(t, s->now)) {
+		s->want->repeated = 1;
+		return SUCCESS;
+	}
+	if (!step_own(s, t))
+		return LOST_LOCK;
+	t->last_op = OP_LOCK_RELEASE;
+	t->last_token = s->c->token;
+	t->last_next = 0;
+	step_unlock(s, t);
+	step_changed(s, t);
+	return SUCCESS;
+}
+
+enum result step_lock_break(const struct step *s, struct model_task *t)
+{
+	if (s->rq->explicit && !step_own(s, t))
+		return LOST_LOCK;
+	if (!t->lock.holder) {
+		s->want->repeated = 1;
+		return SUCCESS;
+	}
+	step_unlock(s, t);
+	step_changed(s, t);
+	return SUCCESS;
+}
+
+enum result step_heartbeat(const struct step *s, struct model_task *t)
+{
+	int64_t until = s->now + (HAS(s->rq, ttl) ? s->rq->ttl : t->lock.ttl);
+
+	if (!step_own(s, t))
+		return LOST_LOCK;
+	if (t->status == BLOCKED)
+		return MISCONFIGURED;
+	if (until > t->lock.expires_at)
+		t->lock.expires_at = until;
+	t->version++;
+	return SUCCESS;
+}
+
+enum status step_leads_to(enum op op)
+{
+	switch (op) {
+	case OP_RELEASE:
+	case OP_RETRY:
+	case OP_REOPEN:
+		return READY;
+	case OP_BLOCK:
+		return BLOCKED;
+	case OP_UNBLOCK:
+	case OP_REWORK:
+		return IN_PROGRESS;
+	case OP_ESCALATE:
+		return NEEDS_HELP;
+	case OP_REVIEW:
+		return REVIEW;
+	case OP_APPROVE:
+	case OP_DONE:
+		return DONE;
+	case OP_FAIL:
+		return FAILED;
+	case OP_CANCEL:
+		return CANCELED;
+	default:
+		return STATUS_END;
+	}
+}
+
+static bool starts_from(const struct model_task *t, enum op op)
+{
+	switch (op) {
+	case OP_BLOCK:
+	case OP_ESCALATE:
+	case OP_REVIEW:
+	case OP_DONE:
+	case OP_FAIL:
+		return t->status == IN_PROGRESS || (t->status == READY && t->lock.manual);
+	case OP_RELEASE:
+		return t->status == IN_PROGRESS;
+	case OP_UNBLOCK:
+		return t->status == BLOCKED || t->status == NEEDS_HELP;
+	case OP_APPROVE:
+	case OP_REWORK:
+		return t->status == REVIEW;
+	case OP_RETRY:
+		return t->status == FAILED;
+	case OP_REOPEN:
+		return step_ended(t);
+	default: /* cancel */
+		return !step_ended(t);
+	}
+}
+
+static bool needs_lock(const struct step *s, const struct model_task *t, enum op op)
+{
+	switch (op) {
+	case OP_UNBLOCK:
+	case OP_APPROVE:
+	case OP_REWORK:
+	case OP_RETRY:
+	case OP_REOPEN:
+		return false;
+	case OP_CANCEL:
+		return t->status == IN_PROGRESS && model_live(t, s->now);
+	default:
+		return true;
+	}
+}
+
+static bool has_open_subs(const struct step *s, const struct model_task *t)
+{
+	int64_t counts[4];
+
+	model_count_links(s->m, (uint32_t)(t - model_task(s->m, 0)), counts);
+	return counts[2] > 0;
+}
+
+static enum result may_move(const struct step *s, const struct model_task *t, enum op op)
+{
+	bool needs = needs_lock(s, t, op);
+
+	if (needs && !step_own(s, t))
+		return LOST_LOCK;
+	if (!starts_from(t, op))
+		return MISCONFIGURED;
+	if (!needs && step_in_the_way(s, t) != SUCCESS)
+		return step_in_the_way(s, t);
+	if ((op == OP_REVIEW || op == OP_DONE) && has_open_subs(s, t))
+		return INCOMPLETE_SUBTASKS;
+	return SUCCESS;
+}
+
+static void note_words(const struct step *s, struct model_task *t, enum op op)
+{
+	if (op == OP_BLOCK || op == OP_ESCALATE || op == OP_FAIL || op == OP_CANCEL)
+		t->reason = model_name(s->w, MODEL_TEXT, s->rq->reason);
+	if (op == OP_BLOCK)
+		t->unblock_action = model_name(s->w, MODEL_TEXT, s->rq->unblock_action);
+	if ((op == OP_REVIEW || op == OP_DONE) && s->rq->summary.n)
+		t->summary = model_name(s->w, MODEL_TEXT, s->rq->summary);
+}
+
+enum result step_move(const struct step *s, struct model_task *t, enum op op)
+{
+	enum result may = may_move(s, t, op);
+
+	if (may != SUCCESS)
+		return may;
+	if (step_own(s, t)) {
+		t->last_op = op;
+		t->last_token = s->c->token;
+		t->last_next = 0;
+	}
+	note_words(s, t, op);
+	if (op == OP_BLOCK)
+		t->lock.manual = 0;
+	else
+		step_unlock(s, t);
+	if (op == OP_RELEASE || op == OP_UNBLOCK || op == OP_REWORK || op == OP_RETRY ||
+	    op == OP_REOPEN)
+		t->abandoned = 0;
+	t->status = step_leads_to(op);
+	t->done_at = t->status == DONE ? s->now : 0;
+	step_changed(s, t);
+	return SUCCESS;
+}

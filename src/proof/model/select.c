@@ -1,0 +1,132 @@
+/* Selection: who is on offer, and in which order. */
+#include "proof/model/part.h"
+
+bool model_live(const struct model_task *t, int64_t now)
+{
+	return t->lock.holder && t->lock.token && now < t->lock.expires_at;
+}
+
+void model_count_links(const struct model *m, uint32_t task, int64_t counts[4])
+{
+	const struct model_task *t = model_task(m, task);
+
+	memset(counts, 0, 4 * sizeof(*counts));
+	for (int i = 0; i < MODEL_DEPENDS && t->depends[i]; i++) {
+		int64_t status = model_task(m, t->depends[i])->status;
+
+		counts[0] += status != DONE;
+		counts[1] += status == CANCELED;
+	}
+	for (uint32_t i = 1; i < m->n_tasks; i++) {
+		const struct model_task *sub = model_task(m, i);
+
+		counts[2] += sub->status && sub->parent == task && sub->status != DONE &&
+			     sub->status != CANCELED;
+	}
+}
+
+static bool waits_for_others(const struct model *m, const struct model_task *t)
+{
+	for (int i = 0; i < MODEL_DEPENDS && t->depends[i]; i++)
+		if (model_task(m, t->depends[i])->status != DONE)
+			return true;
+	return false;
+}
+
+static bool has_label(const struct model_task *t, uint32_t label)
+{
+	for (int i = 0; i < MODEL_LABELS; i++)
+		if (t->labels[i] == label)
+			return true;
+	return false;
+}
+
+static bool asked_for(const struct model_task *t, const struct model_call *c)
+{
+	return (!c->rq->class_rank || t->class_rank == c->rq->class_rank) &&
+	       (!c->type || t->type == c->type) && (!c->label || has_label(t, c->label));
+}
+
+/* From when on time alone would offer it; -1: it takes more than time. */
+static int64_t offered_from(const struct model_world *w, const struct model *m,
+			    const struct model_call *c, const struct model_task *t)
+{
+	int64_t lock_ends = t->lock.holder ? t->lock.expires_at : 0;
+
+	if (!asked_for(t, c))
+		return -1;
+	if (t->status == IN_PROGRESS && !w->policy.keep_abandoned)
+		return t->lock.holder ? lock_ends : t->free_at;
+	if (t->status != READY || (!w->policy.ignore_depends && waits_for_others(m, t)))
+		return -1;
+	return lock_ends > t->not_before ? lock_ends : t->not_before;
+}
+
+bool model_offered(const struct model_world *w, const struct model *m, const struct model_call *c,
+		   uint32_t task, int64_t now)
+{
+	int64_t from = offered_from(w, m, c, model_task(m, task));
+
+	return from >= 0 && from <= now;
+}
+
+bool model_before(const struct model_world *w, const struct model_task *a,
+		  const struct model_task *b)
+{
+	if (a->class_rank != b->class_rank)
+		return a->class_rank < b->class_rank;
+	if (a->priority != b->priority)
+		return a->priority > b->priority;
+	if (a->updated_at != b->updated_at)
+		return a->updated_at < b->updated_at;
+	return str_cmp(model_text(w, MODEL_TEXT, a->spelled),
+		       model_text(w, MODEL_TEXT, b->spelled)) < 0;
+}
+
+uint32_t model_first(const struct model_world *w, const struct model *m, const struct model_call *c,
+		     int64_t now)
+{
+	uint32_t best = 0;
+
+	for (uint32_t i = 1; i < m->n_tasks; i++)
+		if (model_offered(w, m, c, i, now) &&
+		    (!best || model_before(w, model_task(m, i), model_task(m, best))))
+			best = i;
+	return best;
+}
+
+int64_t model_wait(const struct model_world *w, const struct model *m, const struct model_call *c,
+		   int64_t now)
+{
+	int64_t first = 0;
+
+	for (uint32_t i = 1; i < m->n_tasks; i++) {
+		int64_t from = offered_from(w, m, c, model_task(m, i));
+
+		if (from > now && (!first || from < first))
+			first = from;
+	}
+	return first ? first - now : 0;
+}
+
+struct str model_next_id(const struct model_world *w, const struct model *m, int64_t *counter,
+			 struct arena *a)
+{
+	for (int64_t n = m->counter + 1;; n++) {
+		struct str id = arena_printf(a, "t%lld", (long long)n);
+		uint32_t name = model_find(w, MODEL_TASK, id);
+
+		if (name && model_task(m, name)->status)
+			continue;
+		*counter = n;
+		return id;
+	}
+}
+
+bool model_makes(struct str id)
+{
+	int64_t n;
+
+	return (str_cut_prefix(&id, STR("t")) || str_cut_prefix(&id, STR("T"))) &&
+	       str_to_i64(id, &n) && id.p[0] >= '1' && id.p[0] <= '9';
+}

@@ -1,0 +1,111 @@
+/* Two plain races: who wins, and is everything done once? */
+#include <time.h>
+
+#include "proof/torture/agent.h"
+
+#define LONG_LEASE 60000
+#define SHORT_LEASE 500
+
+/* --- drain ---------------------------------------------------------------------------------------- */
+
+/* Where holders die, others have to come to their tasks. */
+static int64_t lease(const struct torture_plan *p)
+{
+	return p->kills || p->stops ? SHORT_LEASE : LONG_LEASE;
+}
+
+static void rest(int64_t ms)
+{
+	struct timespec t = { 0, (ms < 20 ? ms : 20) * 1000000 };
+
+	nanosleep(&t, NULL);
+}
+
+/* false: nothing is left, and nothing will come */
+static bool take(struct agent *ag)
+{
+	struct request rq = agent_request(ag, OP_TAKE, -1);
+	struct answer ans;
+
+	GIVE(&rq, new_token, token_make(&ag->arena));
+	GIVE(&rq, ttl, lease(ag->plan));
+	agent_insist(ag, &rq, &ans);
+	if (ans.code == NO_TASKS && ans.wait_ms)
+		rest(ans.wait_ms);
+	return ans.code == SUCCESS || ans.wait_ms;
+}
+
+/* Half of them take the next one in the same step. */
+static void finish(struct agent *ag, struct hold *h)
+{
+	struct request rq = agent_request(ag, OP_DONE, h->task);
+	struct answer ans;
+
+	GIVE(&rq, token, arena_str(&ag->arena, str_c(h->token)));
+	if (ag->me % 2) {
+		GIVE(&rq, claim_next, 1);
+		GIVE(&rq, new_token, token_make(&ag->arena));
+		GIVE(&rq, ttl, lease(ag->plan));
+	}
+	agent_insist(ag, &rq, &ans);
+	h->over = true;
+}
+
+/* What the one before it was told, or not. */
+static void take_over(struct agent *ag)
+{
+	struct request rq;
+	struct answer ans;
+
+	if (ag->mind->pending && agent_recall(ag, &rq))
+		agent_insist(ag, &rq, &ans);
+	arena_free(&ag->arena);
+}
+
+void race_drain(struct agent *ag)
+{
+	bool more = true;
+
+	take_over(ag);
+
+	while (more && !ag->board->stop) {
+		struct hold *h = agent_hold(ag);
+
+		if (h)
+			finish(ag, h);
+		else
+			more = take(ag);
+		arena_free(&ag->arena);
+	}
+}
+
+/* --- claims --------------------------------------------------------------------------------------- */
+
+/* Only the winner can give it back, and only once all others have lost. */
+static void play(struct agent *ag, int round)
+{
+	struct request rq = agent_request(ag, OP_CLAIM, 0);
+	struct answer ans;
+	bool won;
+
+	GIVE(&rq, new_token, token_make(&ag->arena));
+	GIVE(&rq, ttl, LONG_LEASE);
+	agent_insist(ag, &rq, &ans);
+	won = ans.code == SUCCESS;
+	ag->board->winners[round] += won;
+	board_meet(ag->board, &ag->board->end);
+	if (!won)
+		return;
+	rq = agent_request(ag, OP_RELEASE, 0);
+	GIVE(&rq, token, ans.lock->token);
+	agent_insist(ag, &rq, &ans);
+}
+
+void race_claims(struct agent *ag)
+{
+	for (int64_t round = 0; round < ag->plan->rounds; round++) {
+		board_meet(ag->board, &ag->board->start);
+		play(ag, (int)round);
+		arena_free(&ag->arena);
+	}
+}

@@ -1,0 +1,278 @@
+#include "proof/torture/scratch.h"
+
+#include "base/os.h"
+
+#define BATCH 100
+#define NAME "driver"
+#define KEEPER "keeper"
+/* As long as the driver can wait: whoever is in the way may be one that it stopped. */
+#define RENEW_MS 200
+
+struct policy scratch_policy(const struct torture_plan *plan)
+{
+	struct policy p = policy_default;
+
+	p.lease_min = SCRATCH_LEASE_MIN;
+	p.lease = p.lock_ttl = 1000;
+	p.max_abandoned = plan->way == TORTURE_MIX ? 3 : 0;
+	return p;
+}
+
+struct queue_config scratch_config(const struct torture_plan *plan, struct str queue)
+{
+	return (struct queue_config){ .uri = plan->uri,
+				      .name = queue,
+				      .policy = scratch_policy(plan),
+				      .timeout_ms = plan->timeout_ms,
+				      .relaxed = plan->relaxed,
+				      .who = STR("pawl torture") };
+}
+
+/* --- making it ------------------------------------------------------------------------------------- */
+
+static enum result call_all(struct queue *q, struct history *h, const struct request *rqs, size_t n,
+			    struct answer *ans, struct arena *a)
+{
+	struct arena scratch = { 0 };
+	struct answer answers[BATCH];
+	uint64_t calls[BATCH];
+	enum result code = SUCCESS;
+
+	for (size_t i = 0; i < n; i++)
+		calls[i] = history_call(h, STR(NAME), &rqs[i]);
+	queue_call_many(q, rqs, answers, n, &scratch);
+	for (size_t i = 0; i < n; i++) {
+		history_answer(h, calls[i], &answers[i]);
+		if (answers[i].code != SUCCESS)
+			code = answer_fail(ans, answers[i].code, arena_str(a, answers[i].message),
+					   arena_str(a, answers[i].hint));
+	}
+	arena_free(&scratch);
+	return code;
+}
+
+static struct request about_keeper(enum op op)
+{
+	struct request rq = { .op = op };
+
+	GIVE(&rq, agent, STR(NAME));
+	GIVE(&rq, id, STR(KEEPER));
+	return rq;
+}
+
+/*
+ * While something is held the store's clock is not set anew: so the wrong clocks of the agents change
+ * nothing, in the whole store. Without it one of them could be taken for right in the moment in which
+ * nobody holds anything.
+ */
+static enum result hold_clock(struct queue *q, struct str keeper, struct history *h,
+			      struct answer *ans, struct arena *a)
+{
+	struct request rqs[2] = { about_keeper(OP_CREATE), about_keeper(OP_LOCK_ACQUIRE) };
+
+	GIVE(&rqs[0], title, STR("keeps the clock"));
+	GIVE(&rqs[0], status, BACKLOG);
+	GIVE(&rqs[1], new_token, keeper);
+	GIVE(&rqs[1], ttl, SCRATCH_KEEPER_TTL);
+	return call_all(q, h, rqs, 2, ans, a);
+}
+
+static enum result renew(struct queue *q, struct str keeper, struct history *h, struct answer *ans,
+			 struct arena *a)
+{
+	struct request rq = about_keeper(OP_HEARTBEAT);
+
+	GIVE(&rq, token, keeper);
+	GIVE(&rq, ttl, SCRATCH_KEEPER_TTL);
+	return call_all(q, h, &rq, 1, ans, a);
+}
+
+bool scratch_renew(const struct torture_plan *plan, struct str queue, struct str keeper,
+		   struct history *h)
+{
+	struct queue_config config = scratch_config(plan, queue);
+	struct arena a = { 0 };
+	struct answer ans = { 0 };
+	struct queue *q;
+	bool good;
+
+	if (config.timeout_ms > RENEW_MS)
+		config.timeout_ms = RENEW_MS;
+	good = queue_open(&q, &config, STORE_WRITE, &ans, &a) == SUCCESS;
+	if (good) {
+		good = renew(q, keeper, h, &ans, &a) == SUCCESS;
+		queue_close(q);
+	}
+	arena_free(&a);
+	return good;
+}
+
+bool scratch_idle(const struct torture_plan *plan, struct str queue, struct arena *a)
+{
+	struct queue_config config = scratch_config(plan, queue);
+	struct request rq = about_keeper(OP_LOCK_STATUS);
+	struct answer ans = { 0 };
+	struct queue *q;
+
+	if (queue_open(&q, &config, STORE_READ, &ans, a) != SUCCESS)
+		return false;
+	queue_call(q, &rq, &ans, a);
+	queue_close(q);
+	if (ans.code != SUCCESS)
+		return ans.code == NOT_FOUND;
+	return !ans.task->lock.holder.n || ans.task->lock.expires_at <= ans.now;
+}
+
+static enum result create_some(struct queue *q, struct history *h, int from, int n,
+			       struct answer *ans, struct arena *a)
+{
+	struct request rqs[BATCH] = { 0 };
+	struct arena ids = { 0 };
+	enum result code;
+
+	for (int i = 0; i < n; i++) {
+		rqs[i].op = OP_CREATE;
+		GIVE(&rqs[i], agent, STR(NAME));
+		GIVE(&rqs[i], id, arena_printf(&ids, "k%d", from + i));
+		GIVE(&rqs[i], title, rqs[i].id);
+		GIVE(&rqs[i], class_rank, EXPEDITE + (from + i) % 4);
+		GIVE(&rqs[i], priority, (from + i) * 7 % 11);
+	}
+	code = call_all(q, h, rqs, (size_t)n, ans, a);
+	arena_free(&ids);
+	return code;
+}
+
+/* It may take longer than the keeper's lock lasts. */
+static enum result create_all(struct queue *q, struct str keeper, struct history *h, int tasks,
+			      struct answer *ans, struct arena *a)
+{
+	int64_t renewed = os_boot_ms();
+	enum result code = SUCCESS;
+
+	for (int from = 0; code == SUCCESS && from < tasks; from += BATCH) {
+		code = create_some(q, h, from, tasks - from < BATCH ? tasks - from : BATCH, ans, a);
+		if (code != SUCCESS || os_boot_ms() - renewed < SCRATCH_KEEPER_TTL / 3)
+			continue;
+		code = renew(q, keeper, h, ans, a);
+		renewed = os_boot_ms();
+	}
+	return code;
+}
+
+enum result scratch_make(const struct torture_plan *plan, struct str queue, struct str keeper,
+			 struct history *h, bool *made, struct answer *ans, struct arena *a)
+{
+	struct queue_config config = scratch_config(plan, queue);
+	struct queue *q;
+	enum result code = queue_open(&q, &config, STORE_CREATE, ans, a);
+
+	*made = code == SUCCESS;
+	if (!*made)
+		return code;
+	code = hold_clock(q, keeper, h, ans, a);
+	if (code == SUCCESS)
+		code = create_all(q, keeper, h, (int)plan->tasks, ans, a);
+	queue_close(q);
+	return code;
+}
+
+/* --- at the end ------------------------------------------------------------------------------------ */
+
+static enum result read_tasks(struct queue *q, const struct board *b, struct history *h,
+			      struct answer *ans, struct arena *a)
+{
+	bool *there = arena_array(a, bool, (size_t)b->tasks + MADE);
+	struct request rq = { .op = OP_LIST };
+	struct answer all;
+
+	queue_call(q, &rq, &all, a);
+	if (all.code != SUCCESS)
+		return answer_fail(ans, all.code, all.message, all.hint);
+	for (size_t i = 0; i < all.n_tasks; i++) {
+		int k = board_task(b, all.tasks[i].id);
+
+		history_final(h, all.tasks[i].id, all.now, &all.tasks[i]);
+		if (k >= 0)
+			there[k] = true;
+	}
+	for (int k = 0; k < board_tasks(b); k++)
+		if (!there[k])
+			history_final(h, board_id(b, a, k), all.now, NULL);
+	return SUCCESS;
+}
+
+static bool named(const struct event *e, const char *one, const char *other)
+{
+	return str_is(e->name, one) || str_is(e->name, other);
+}
+
+static enum result read_log(struct queue *q, struct torture_report *report, struct answer *ans,
+			    struct arena *a)
+{
+	struct request rq = { .op = OP_LOG };
+	struct answer all;
+
+	queue_call(q, &rq, &all, a);
+	if (all.code != SUCCESS)
+		return answer_fail(ans, all.code, all.message, all.hint);
+	for (size_t i = 0; i < all.n_events; i++) {
+		report->figures.takeovers += named(&all.events[i], "abandoned", "resumed");
+		report->figures.done += named(&all.events[i], "done", "approved");
+	}
+	return SUCCESS;
+}
+
+struct exam {
+	struct torture_report *report;
+	struct arena *arena;
+};
+
+static void on_finding(void *ctx, enum check_level level, const char *what, struct str text,
+		       struct str fix)
+{
+	struct exam *x = ctx;
+
+	(void)fix;
+	if (level == CHECK_BAD)
+		x->report->faults = arena_append(
+			x->arena, x->report->faults,
+			arena_printf(x->arena, "the store: %s: %.*s", what, STRF(text)));
+}
+
+enum result scratch_read(const struct torture_plan *plan, const struct board *b,
+			 struct torture_report *report, struct history *h, struct answer *ans,
+			 struct arena *a)
+{
+	struct queue_config config = scratch_config(plan, report->queue);
+	struct arena scratch = { 0 };
+	struct queue *q;
+	enum result code = queue_open(&q, &config, STORE_READ, ans, a);
+
+	if (code != SUCCESS)
+		return code;
+	code = read_tasks(q, b, h, ans, &scratch);
+	if (code == SUCCESS)
+		code = read_log(q, report, ans, &scratch);
+	if (code == SUCCESS)
+		code = queue_check(q, on_finding, &(struct exam){ report, a }, ans, a);
+	ans->message = arena_str(a, ans->message);
+	ans->hint = arena_str(a, ans->hint);
+	arena_free(&scratch);
+	queue_close(q);
+	return code;
+}
+
+enum result scratch_remove(const struct torture_plan *plan, struct str queue, struct answer *ans,
+			   struct arena *a)
+{
+	struct queue_config config = scratch_config(plan, queue);
+	struct queue *q;
+	enum result code = queue_open(&q, &config, STORE_WRITE, ans, a);
+
+	if (code != SUCCESS)
+		return code;
+	code = queue_discard(q, ans, a);
+	queue_close(q);
+	return code;
+}

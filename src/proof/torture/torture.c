@@ -1,0 +1,252 @@
+#include "proof/torture/torture.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "proof/history/history.h"
+#include "proof/torture/driver.h"
+#include "proof/torture/scratch.h"
+
+#define EXCERPT_MAX (256 * 1024)
+
+/* --- files ----------------------------------------------------------------------------------------- */
+
+static enum result no_file(const char *path, int r, struct answer *ans, struct arena *a)
+{
+	ans->applied = 'n';
+	return answer_fail(ans, API_ERROR, arena_printf(a, "%s: %s", path, strerror(-r)),
+			   STR("TMPDIR names another place for temporary files"));
+}
+
+static enum result make_folder(struct driver *d, struct answer *ans)
+{
+	const char *tmp = getenv("TMPDIR");
+	char *folder = fs_join(d->arena, str_c(tmp && *tmp ? tmp : "/tmp"),
+			       STR("pawl-torture-XXXXXX"));
+
+	d->folder = mkdtemp(folder);
+	return d->folder ? SUCCESS : no_file(folder, -errno, ans, d->arena);
+}
+
+static void remove_parts(struct driver *d)
+{
+	for (size_t i = 0; i < d->parts.n; i++)
+		(void)unlink(d->parts.v[i].p);
+}
+
+/* --- what it was --------------------------------------------------------------------------------- */
+
+static struct history_head head_of(const struct torture_plan *plan, struct arena *a)
+{
+	struct str rest = plan->uri, scheme = str_cut(&rest, ':');
+
+	return (struct history_head){ .pawl = plan->pawl,
+				      .store = arena_str(a, scheme),
+				      .seed = plan->seed,
+				      .agents = plan->agents,
+				      .tasks = plan->tasks,
+				      .policy = scratch_policy(plan) };
+}
+
+static enum result merge(struct driver *d, const char *out, struct answer *ans)
+{
+	const char **paths = arena_array(d->arena, const char *, d->parts.n);
+	struct history_head head = head_of(d->plan, d->arena);
+	struct str why = STR("");
+	size_t n = 0;
+	int r;
+
+	for (size_t i = 0; i < d->parts.n; i++)
+		if (fs_exists(d->parts.v[i].p)) /* one that was killed at once has none */
+			paths[n++] = d->parts.v[i].p;
+	r = history_merge(out, &head, paths, n, d->arena, &why);
+	if (!r)
+		return SUCCESS;
+	ans->applied = 'n';
+	return answer_fail(
+		ans, API_ERROR,
+		arena_printf(d->arena, "the history cannot be put together: %.*s", STRF(why)),
+		STR(""));
+}
+
+static void add_fault(struct torture_report *out, struct str text, struct arena *a)
+{
+	out->faults = arena_append(a, out->faults, text);
+}
+
+/* What is plain without the check. */
+static void look_around(const struct driver *d, struct torture_report *out)
+{
+	const struct torture_plan *p = d->plan;
+
+	if (d->board->seen)
+		add_fault(out, STR("two locks on a task had the same fence"), d->arena);
+	if (d->interrupted || d->store_failed)
+		return;
+	if (p->way == TORTURE_DRAIN && out->figures.done != p->tasks)
+		add_fault(out,
+			  arena_printf(d->arena, "%lld completions of %lld tasks",
+				       (long long)out->figures.done, (long long)p->tasks),
+			  d->arena);
+	for (int64_t i = 0; i < p->rounds; i++)
+		if (d->board->winners[i] != 1)
+			add_fault(out,
+				  arena_printf(d->arena, "round %lld has %d winners",
+					       (long long)i + 1, d->board->winners[i]),
+				  d->arena);
+}
+
+enum result torture_check(const char *path, struct torture_verdict *out, struct answer *ans,
+			  struct arena *a)
+{
+	struct history_log log;
+	struct str why = STR("");
+	struct buf b = BUF_MAX(EXCERPT_MAX);
+	int r = history_load(&log, path, &why);
+
+	*out = (struct torture_verdict){ 0 };
+	if (r) {
+		answer_fail(ans, USAGE,
+			    arena_printf(a, "%s is no history that can be checked: %.*s", path,
+					 STRF(why.n ? why : str_c(strerror(-r)))),
+			    STR("pawl torture --history FILE records one"));
+	} else {
+		struct check_report report;
+
+		history_check(&log, &report, a);
+		out->violations = (int64_t)check_violations(&report);
+		out->undecided = (int64_t)report.undecided;
+		out->endless = (int64_t)report.endless;
+		out->calls = (int64_t)report.calls;
+		out->unanswered = (int64_t)report.unanswered;
+		out->seed = log.head.seed;
+		for (int i = 0; i < CHECK_KINDS; i++)
+			out->counts[i] = (int64_t)report.counts[i];
+		check_print(&report, &log, &b);
+		out->text = arena_str(a, buf_str(&b));
+	}
+	buf_free(&b);
+	history_free(&log);
+	return r ? ans->code : SUCCESS;
+}
+
+/* --- a run --------------------------------------------------------------------------------------- */
+
+/* The parts are merged where they are, or where the history shall stay. */
+static enum result judge(struct driver *d, struct torture_report *out, struct answer *ans)
+{
+	const char *path = d->plan->history;
+	enum result code;
+	bool bad;
+
+	if (!path)
+		path = fs_join(d->arena, str_c(d->folder), STR("history.jsonl"));
+	look_around(d, out);
+	code = merge(d, path, ans);
+	if (code == SUCCESS)
+		code = torture_check(path, &out->verdict, ans, d->arena);
+	bad = code != SUCCESS || out->verdict.violations || out->faults.n;
+	if (d->plan->history || bad)
+		out->history = str_c(path);
+	else
+		(void)unlink(path);
+	return code;
+}
+
+static enum result run_all(struct driver *d, struct torture_report *out, struct answer *ans)
+{
+	enum result code = scratch_make(d->plan, d->queue, d->keeper, d->history, &d->made, ans,
+					d->arena);
+
+	if (code == SUCCESS)
+		driver_run(d);
+	if (code == SUCCESS && d->trouble.n) {
+		ans->applied = 'n';
+		code = answer_fail(ans, API_ERROR, d->trouble,
+				   d->store_failed ? STR("mend the store, and run it again: "
+							 "`pawl doctor` looks at it")
+						   : STR(""));
+	}
+	out->figures = d->figures;
+	out->interrupted = d->interrupted;
+	if (code == SUCCESS)
+		code = scratch_read(d->plan, d->board, out, d->history, ans, d->arena);
+	return code;
+}
+
+/* Of a store that failed, too: a promise that it broke before is worse. */
+static enum result judge_despite(struct driver *d, struct torture_report *out, struct answer *ans,
+				 enum result code)
+{
+	struct answer verdict = { 0 };
+
+	if (judge(d, out, &verdict) != SUCCESS)
+		return code;
+	if (out->verdict.violations || out->faults.n)
+		return SUCCESS;
+	ans->message = arena_printf(d->arena, "%.*s; the %lld calls until then break no promise",
+				    STRF(ans->message), (long long)out->verdict.calls);
+	return code;
+}
+
+/* The queue goes first, whatever happened: after that nothing of the user's can be left in a bad state. */
+static enum result run_and_judge(struct driver *d, struct torture_report *out, struct answer *ans)
+{
+	struct answer removal = { 0 };
+	enum result code = run_all(d, out, ans);
+	int r = history_close(d->history);
+
+	out->removed = !d->made || scratch_remove(d->plan, d->queue, &removal, d->arena) == SUCCESS;
+	out->stayed = removal.message;
+	if (code == SUCCESS && r)
+		code = no_file(d->folder, r, ans, d->arena);
+	if (code == SUCCESS)
+		return judge(d, out, ans);
+	return d->store_failed ? judge_despite(d, out, ans, code) : code;
+}
+
+enum result torture_run(const struct torture_plan *plan, struct torture_report *out,
+			struct answer *ans, struct arena *a)
+{
+	struct driver d = { .plan = plan, .random = plan->seed, .arena = a };
+	enum result code;
+	int r;
+
+	*out = (struct torture_report){ 0 };
+	d.keeper = token_make(a);
+	out->queue = d.queue = arena_printf(a, TORTURE_QUEUE "%.*s", 12, token_make(a).p);
+	d.board = board_make(plan);
+	d.bodies = arena_array(a, struct body, (size_t)plan->agents);
+	if (!d.board)
+		return answer_fail(ans, API_ERROR, STR("there is no memory to share"), STR(""));
+	code = make_folder(&d, ans);
+	if (code == SUCCESS) {
+		const char *part = driver_part(&d, "driver");
+
+		r = history_open(&d.history, part, NULL);
+		code = r ? no_file(part, r, ans, a) : run_and_judge(&d, out, ans);
+		remove_parts(&d);
+		(void)rmdir(d.folder); /* not if the history stays in it */
+	}
+	board_free(d.board);
+	return code;
+}
+
+bool torture_left(const struct torture_plan *plan, struct str queue, struct arena *a)
+{
+	return str_starts(queue, STR(TORTURE_QUEUE)) && scratch_idle(plan, queue, a);
+}
+
+enum result torture_remove(const struct torture_plan *plan, struct str queue, struct answer *ans,
+			   struct arena *a)
+{
+	if (!str_starts(queue, STR(TORTURE_QUEUE)))
+		return answer_fail(
+			ans, USAGE,
+			arena_printf(a, "'%.*s' is no scratch queue of a torture", STRF(queue)),
+			STR("its name begins with " TORTURE_QUEUE));
+	return scratch_remove(plan, queue, ans, a);
+}

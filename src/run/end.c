@@ -1,0 +1,150 @@
+#include "run/part.h"
+
+#include <sys/wait.h>
+
+#include "base/os.h"
+#include "base/text.h"
+
+static bool succeeded(const struct job *j)
+{
+	return WIFEXITED(j->status) && WEXITSTATUS(j->status) == 0;
+}
+
+static struct str program_name(const struct runner *r, struct arena *a)
+{
+	struct buf b = BUF_MAX(4096);
+	struct str out;
+
+	for (size_t i = 0; i < r->plan->words.n && b.n < 200; i++) {
+		if (i)
+			buf_addc(&b, ' ');
+		text_visible(&b, r->plan->words.v[i], false);
+	}
+	out = text_cut(a, buf_str(&b), 120);
+	out = arena_str(a, out);
+	buf_free(&b);
+	return out;
+}
+
+/* What is to be said about the task; OP_NONE: nothing. */
+static struct request report_of(const struct runner *r, const struct job *j, struct arena *a)
+{
+	struct request rq = job_request(j,
+					succeeded(j) ? r->plan->on_success : r->plan->on_failure);
+	struct str what = arena_printf(a, "`%.*s` ended with %.*s", STRF(program_name(r, a)),
+				       STRF(run_status_text(a, j->status)));
+
+	if (rq.op == OP_DONE || rq.op == OP_REVIEW)
+		GIVE(&rq, summary, r->plan->summary.n ? r->plan->summary : what);
+	else if (rq.op != OP_NONE)
+		GIVE(&rq, reason, what);
+	return rq;
+}
+
+static void tally(struct runner *r, const struct job *j, const struct run_end *e)
+{
+	struct run_sum *s = r->sum;
+
+	if (e->code == LOST_LOCK)
+		s->lost++;
+	else if (e->code != SUCCESS)
+		s->troubled++;
+	else if (succeeded(j))
+		s->succeeded++;
+	else
+		s->failed++;
+	if (!succeeded(j) && e->code != LOST_LOCK)
+		s->last_status = j->status;
+	if (e->became == READY && r->plan->loop)
+		r->given_back = arena_append(r->client->arena, r->given_back,
+					     arena_str(r->client->arena, j->task));
+}
+
+static void finish(struct runner *r, struct job *j, struct run_end *e)
+{
+	e->task = j->task;
+	e->title = j->title;
+	e->fence = j->fence;
+	e->status = j->status;
+	if (e->answer && e->answer->task)
+		e->became = e->answer->task->status;
+	tally(r, j, e);
+	if (r->plan->ended)
+		r->plan->ended(r->plan->ctx, e);
+	keeper_drop(r->keeper.fd, j->group);
+	arena_free(&j->arena);
+	*j = (struct job){ 0 };
+	r->running--;
+	r->looked = false;
+}
+
+void job_lost(struct runner *r, struct job *j)
+{
+	struct run_end e = {
+		.code = LOST_LOCK,
+		.message = arena_printf(
+			&j->arena, "the lock on %.*s (fence %lld) was lost, so `%.*s` was ended",
+			STRF(j->task), (long long)j->fence, STRF(program_name(r, &j->arena))),
+		.hint = arena_printf(
+			&j->arena,
+			"what it did outside of pawl has happened; `pawl log %.*s` says what became of the task",
+			STRF(j->task)),
+	};
+
+	finish(r, j, &e);
+}
+
+/* Open sub-tasks, say: it must not stay held by nobody. */
+static void report_refused(struct runner *r, struct job *j, const struct answer *refusal,
+			   struct run_end *e, struct arena *a)
+{
+	struct answer back = { 0 };
+
+	e->code = refusal->code;
+	e->message = refusal->message;
+	e->hint = refusal->hint;
+	if (refusal->code == API_ERROR)
+		return;
+	job_give_back(r, j, refusal->message, &back, a);
+	if (back.code == SUCCESS && back.task)
+		e->became = back.task->status;
+}
+
+static void look_at_settled(struct runner *r, struct job *j, struct run_end *e, struct answer *ans,
+			    struct arena *a)
+{
+	struct request rq = job_request(j, OP_SHOW);
+
+	e->settled = true;
+	runner_call(r, &rq, ans, a);
+}
+
+void job_report(struct runner *r, struct job *j)
+{
+	struct arena scratch = { 0 };
+	struct request rq = report_of(r, j, &scratch);
+	struct answer ans = { 0 };
+	struct run_end e = { .answer = &ans, .settled = j->settled };
+
+	if (rq.op == OP_NONE || j->settled)
+		rq.op = OP_SHOW;
+	runner_call(r, &rq, &ans, &scratch);
+	if (ans.code == API_ERROR && os_boot_ms() < j->deadline) {
+		j->report_at = os_boot_ms() + RETRY_MS;
+		arena_free(&scratch);
+		return;
+	}
+	if (rq.op == OP_SHOW)
+		e.code = SUCCESS;
+	else if (ans.code != SUCCESS && job_settled(j, ans.task, &scratch))
+		look_at_settled(r, j, &e, &ans, &scratch);
+	else if (ans.code == LOST_LOCK)
+		j->lost = true;
+	else if (ans.code != SUCCESS)
+		report_refused(r, j, &ans, &e, &scratch);
+	if (j->lost)
+		job_lost(r, j);
+	else
+		finish(r, j, &e);
+	arena_free(&scratch);
+}

@@ -1,0 +1,135 @@
+#include "run/group.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "run/reaper.h"
+
+bool terminal_ours(void)
+{
+	return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+/* Whoever is not in the foreground gets SIGTTOU for this. */
+void terminal_give(pid_t group)
+{
+	sigset_t ttou, old;
+
+	sigemptyset(&ttou);
+	sigaddset(&ttou, SIGTTOU);
+	sigprocmask(SIG_BLOCK, &ttou, &old);
+	(void)tcsetpgrp(STDIN_FILENO, group);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+}
+
+void terminal_take(pid_t group)
+{
+	if (tcgetpgrp(STDIN_FILENO) == group)
+		terminal_give(getpgrp());
+}
+
+/* What the caller of pawl ignored stays ignored; what pawl itself changed does not. */
+static void default_signals(void)
+{
+	struct sigaction act;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		if (sigaction(sig, NULL, &act) == 0 && act.sa_handler != SIG_IGN)
+			signal(sig, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
+}
+
+static int set_files(const struct program *p)
+{
+	int null;
+
+	if (p->no_input) {
+		null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+			return -1;
+	}
+	return p->out_to_err ? dup2(STDERR_FILENO, STDOUT_FILENO) : 0;
+}
+
+/* In the new process; comes back only if it failed. */
+static int become(const struct program *p, const sigset_t *mask)
+{
+	setpgid(0, 0);
+	keeper_add(p->keeper, getpid());
+	if (p->terminal)
+		terminal_give(getpid());
+	default_signals();
+	if (set_files(p) < 0 || chdir(p->dir))
+		return errno;
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	execve(p->path, p->argv, p->envp);
+	return errno;
+}
+
+/* The pipe closes by itself when the program runs. */
+static int await_exec(int fd)
+{
+	int why = 0;
+	ssize_t n;
+
+	do
+		n = read(fd, &why, sizeof(why));
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(why) ? -why : 0;
+}
+
+int group_start(const struct program *p, pid_t *group)
+{
+	sigset_t all, old;
+	int ends[2], r = os_pipe(ends);
+	pid_t pid;
+
+	if (r)
+		return r;
+	/* or the new process could run our handlers */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	pid = fork();
+	if (pid == 0) {
+		int why = become(p, &old);
+
+		(void)!write(ends[1], &why, sizeof(why));
+		_exit(127);
+	}
+	r = pid < 0 ? -errno : 0;
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	close(ends[1]);
+	if (!r) {
+		(void)setpgid(pid, pid); /* whichever of the two comes first */
+		r = await_exec(ends[0]);
+		if (r) {
+			while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+				;
+			keeper_drop(p->keeper, pid);
+		}
+	}
+	close(ends[0]);
+	*group = r ? 0 : pid;
+	return r;
+}
+
+void group_signal(pid_t group, int sig)
+{
+	(void)kill(-group, sig);
+}
+
+void group_end(pid_t group)
+{
+	group_signal(group, SIGTERM);
+	group_signal(group, SIGCONT);
+}
+
+bool group_there(pid_t group)
+{
+	return kill(-group, 0) == 0 || errno != ESRCH;
+}

@@ -1,0 +1,133 @@
+#include "run/reaper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "run/group.h"
+
+#define GROUPS_MAX 1024
+
+/* Written whole or not at all, being smaller than PIPE_BUF: group, or -group when it is over. */
+static void tell(int fd, int32_t what)
+{
+	while (write(fd, &what, sizeof(what)) < 0 && errno == EINTR)
+		;
+}
+
+void keeper_add(int fd, pid_t group)
+{
+	tell(fd, group);
+}
+
+void keeper_drop(int fd, pid_t group)
+{
+	tell(fd, -group);
+}
+
+/* --- the other process ---------------------------------------------------------------------- */
+
+struct groups {
+	pid_t v[GROUPS_MAX];
+	size_t n;
+};
+
+static void note(struct groups *g, int32_t what)
+{
+	if (what > 0 && g->n < GROUPS_MAX)
+		g->v[g->n++] = what;
+	for (size_t i = g->n; what < 0 && i-- > 0;)
+		if (g->v[i] == -what)
+			g->v[i] = g->v[--g->n];
+}
+
+static void listen_to_end(struct groups *g)
+{
+	int32_t what;
+	ssize_t n;
+
+	while ((n = read(STDIN_FILENO, &what, sizeof(what))) != 0) {
+		if (n == (ssize_t)sizeof(what))
+			note(g, what);
+		else if (errno != EINTR)
+			return;
+	}
+}
+
+static bool any_left(struct groups *g)
+{
+	for (size_t i = g->n; i-- > 0;)
+		if (!group_there(g->v[i]))
+			g->v[i] = g->v[--g->n];
+	return g->n;
+}
+
+static void end_all(struct groups *g, int64_t grace_ms)
+{
+	int64_t end = os_boot_ms() + grace_ms;
+
+	for (size_t i = 0; i < g->n; i++)
+		group_end(g->v[i]);
+	while (any_left(g) && os_boot_ms() < end)
+		usleep(20000);
+	for (size_t i = 0; i < g->n; i++)
+		group_signal(g->v[i], SIGKILL);
+}
+
+/* What ends the others shall not end it: it goes when they are gone. */
+static void be_deaf(void)
+{
+	static const int ignored[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGTSTP };
+
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	(void)setsid();
+}
+
+static void keep(int from, int64_t grace_ms)
+{
+	struct groups g = { .n = 0 };
+	int null;
+
+	be_deaf();
+	if (dup2(from, STDIN_FILENO) < 0)
+		_exit(1);
+	null = open("/dev/null", O_RDWR);
+	if (null >= 0) {
+		dup2(null, STDOUT_FILENO);
+		dup2(null, STDERR_FILENO);
+	}
+	os_close_from(STDERR_FILENO + 1);
+	listen_to_end(&g);
+	end_all(&g, grace_ms);
+	_exit(0);
+}
+
+/* --- this one ------------------------------------------------------------------------------- */
+
+int keeper_start(struct keeper *k, int64_t grace_ms)
+{
+	int ends[2], r = os_pipe(ends);
+
+	if (r)
+		return r;
+	k->pid = fork();
+	if (k->pid == 0)
+		keep(ends[0], grace_ms);
+	r = k->pid < 0 ? -errno : 0;
+	close(ends[0]);
+	k->fd = ends[1];
+	if (r)
+		close(ends[1]);
+	return r;
+}
+
+void keeper_stop(struct keeper *k)
+{
+	close(k->fd);
+	while (waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}

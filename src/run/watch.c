@@ -1,0 +1,153 @@
+#include "run/part.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "run/signals.h"
+
+#define LINGER_MS 20       /* between two looks whether a group is gone */
+#define UNKILLABLE_MS 2000 /* for what even SIGKILL does not end: zombies that nobody reaps */
+#define NEVER INT64_MAX
+
+/* What is left of a group whose first process ended: it holds on to its number, so that nobody else can
+ * have got it. */
+static void leader_gone(struct job *j, int64_t now, int64_t grace)
+{
+	j->exited = true;
+	if (!group_there(j->group))
+		return;
+	if (!j->kill_at) {
+		group_end(j->group);
+		j->kill_at = now + grace;
+	}
+}
+
+/* ^Z on the terminal: the whole job stops, as the shell that started us expects. No lease is renewed
+ * meanwhile. */
+static void stop_too(const struct job *j)
+{
+	terminal_take(j->group);
+	(void)kill(getpid(), SIGSTOP);
+	if (terminal_ours()) /* `fg`, and not `bg` */
+		terminal_give(j->group);
+	group_signal(j->group, SIGCONT);
+}
+
+static void reap(struct runner *r, struct job *j, int64_t now)
+{
+	int status;
+
+	if (j->exited || waitpid(j->group, &status, WNOHANG | WUNTRACED) != j->group)
+		return;
+	if (WIFSTOPPED(status)) {
+		if (r->program.terminal && WSTOPSIG(status) == SIGTSTP)
+			stop_too(j);
+		return;
+	}
+	j->status = status;
+	if (r->program.terminal) {
+		terminal_take(j->group);
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)
+			r->sum->interrupted = r->no_more = true;
+	}
+	leader_gone(j, now, r->plan->grace_ms);
+}
+
+static void tick(struct runner *r, struct job *j)
+{
+	int64_t now;
+
+	reap(r, j, os_boot_ms());
+	if (!j->lost && !j->settled && !j->report_at && os_boot_ms() >= j->renew_at)
+		job_renew(r, j);
+	now = os_boot_ms();
+	if (j->lost && !j->exited && !j->kill_at) {
+		group_end(j->group);
+		j->kill_at = now + r->plan->grace_ms;
+	}
+	if (j->kill_at && now >= j->kill_at && !j->killed) {
+		group_signal(j->group, SIGKILL);
+		j->killed = true;
+		j->give_up_at = now + UNKILLABLE_MS;
+	}
+	if (!j->exited || (group_there(j->group) && !(j->killed && now >= j->give_up_at)))
+		return;
+	if (j->lost)
+		job_lost(r, j);
+	else if (now >= j->report_at)
+		job_report(r, j);
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t next_event(const struct runner *r)
+{
+	int64_t at = NEVER;
+
+	for (int64_t i = 0; i < r->plan->jobs; i++) {
+		const struct job *j = &r->jobs[i];
+
+		if (!j->group)
+			continue;
+		if (!j->lost && !j->settled && !j->report_at)
+			at = sooner(at, j->renew_at);
+		if (j->kill_at && !j->killed)
+			at = sooner(at, j->kill_at);
+		if (j->exited)
+			at = sooner(at, j->report_at ? j->report_at : os_boot_ms() + LINGER_MS);
+	}
+	return at;
+}
+
+static void pass_on(struct runner *r, int sig)
+{
+	for (int64_t i = 0; i < r->plan->jobs; i++)
+		if (r->jobs[i].group)
+			group_signal(r->jobs[i].group, sig);
+}
+
+static void take_signal(struct runner *r, int sig)
+{
+	if (sig == SIGCHLD)
+		return;
+	pass_on(r, sig);
+	if (sig == SIGTSTP) {
+		(void)kill(getpid(), SIGSTOP);
+		pass_on(r, SIGCONT);
+	} else if (signals_ends(sig)) {
+		pass_on(r, SIGCONT); /* or one that is stopped would never hear of it */
+		r->sum->interrupted = r->no_more = true;
+	}
+}
+
+static void wait_for_event(struct runner *r)
+{
+	struct pollfd in = { .fd = r->signals, .events = POLLIN };
+	int64_t at = next_event(r), left = at == NEVER ? -1 : at - os_boot_ms();
+	int sig;
+
+	if (at != NEVER && left < 0)
+		left = 0;
+	(void)poll(&in, 1, left > 60000 ? 60000 : (int)left);
+	while ((sig = signals_next(r->signals)) > 0)
+		take_signal(r, sig);
+}
+
+void runner_watch(struct runner *r)
+{
+	for (;;) {
+		runner_take(r);
+		if (!r->running)
+			return;
+		wait_for_event(r);
+		for (int64_t i = 0; i < r->plan->jobs; i++)
+			if (r->jobs[i].group)
+				tick(r, &r->jobs[i]);
+	}
+}

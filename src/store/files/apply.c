@@ -1,0 +1,380 @@
+/*
+ * The files follow the state. A new content is written into .pawl first and then gets its name: a name that
+ * is free by link(), which fails if somebody else was quicker; one that has a file by rename(), after a look
+ * at what is there. A file that somebody else put there stays.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+#include "base/secret.h"
+#include "format/record.h"
+#include "store/files/files.h"
+
+/* --- writing beside ----------------------------------------------------------------------------- */
+
+static void temp_name(char *out, size_t room, size_t number)
+{
+	snprintf(out, room, "new.%zu", number);
+}
+
+/* A time of now, to the second; the rest is so that nobody else's writing has the same. */
+static struct timespec own_time(void)
+{
+	return (struct timespec){ .tv_sec = (time_t)(os_wall_ms() / 1000),
+				  .tv_nsec = 1 + (long)random_below(999999998) };
+}
+
+static int write_file(struct files *s, int fd, struct str text, struct stamp *out)
+{
+	struct timespec times[2] = { own_time(), own_time() };
+	struct stat st;
+	int r = fs_write_all(fd, text);
+
+	if (geteuid() == 0)
+		(void)!fchown(fd, s->place.st_uid, s->place.st_gid);
+	(void)!fchmod(fd, s->place.st_mode & 0666);
+	if (!r && (futimens(fd, times) || fstat(fd, &st)))
+		r = -errno;
+	if (!r)
+		*out = files_stamp(&st);
+	return r;
+}
+
+static int folder_for(struct files *s, bool archived)
+{
+	int dir = files_folder(s, archived);
+
+	if (dir >= 0)
+		return dir;
+	if (mkdirat(s->dir, "archive", 0777))
+		return errno == EEXIST && (dir = files_folder(s, archived)) >= 0 ? dir : -errno;
+	dir = files_folder(s, archived);
+	if (dir < 0)
+		return -errno;
+	(void)!fchmod(dir, s->place.st_mode & 0777);
+	return dir;
+}
+
+int files_prepare(struct files *s, struct ent *e, const struct task *t, size_t number)
+{
+	int fd, r = folder_for(s, e->archived);
+	char name[32];
+	struct arena a = { 0 };
+
+	if (r < 0)
+		return files_fail_folder(s, -r, "archive");
+	temp_name(name, sizeof(name), number);
+	(void)unlinkat(s->own, name,
+		       0); /* it may be another name of a .lock: never write into it */
+	fd = openat(s->own, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return files_fail(s, -errno, ".pawl");
+	r = write_file(s, fd, files_form_text(t, s->view.id, e->commit, &a), &e->stamp);
+	if (close(fd) && !r && errno != EINTR)
+		r = -errno;
+	arena_free(&a);
+	if (r) {
+		(void)unlinkat(s->own, name, 0);
+		return files_fail(s, r, "a task's file");
+	}
+	e->prepared = true;
+	e->linked = false;
+	e->number = number;
+	return 0;
+}
+
+/* --- giving names ------------------------------------------------------------------------------- */
+
+/* 1 or 0, or -errno. Where it cannot be told apart, it is somebody else's, unless `broken` ones count as ours. */
+static int is_ours(struct files *s, const struct ent *e, const char *name, bool broken)
+{
+	struct found f = { .id = e->ix.id, .kind = FILE_TASK, .archived = e->archived };
+	struct arena a = { 0 };
+	int r;
+
+	snprintf(f.name, sizeof(f.name), "%s", name);
+	r = files_read_found(s, &f, &a);
+	if (r >= 0)
+		r = r == 0 && (f.bad ? broken && f.stamp.ino : f.form.ours);
+	arena_free(&a);
+	return r;
+}
+
+/* Some file systems have no links: there the name is taken by an empty file first. */
+static int link_slowly(struct files *s, const char *temp, int dir, const char *name)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return renameat(s->own, temp, dir, name) ? -errno : 0;
+}
+
+/* -EEXIST: somebody has that name. */
+static int give_name(struct files *s, const struct ent *e, int dir, const char *name)
+{
+	char temp[32];
+
+	temp_name(temp, sizeof(temp), e->number);
+	if (linkat(s->own, temp, dir, name, 0) == 0) {
+		(void)unlinkat(s->own, temp, 0);
+		return 0;
+	}
+	if (errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK)
+		return link_slowly(s, temp, dir, name);
+	return -errno;
+}
+
+static int replace(struct files *s, const struct ent *e, int dir, const char *name)
+{
+	char temp[32];
+
+	temp_name(temp, sizeof(temp), e->number);
+	return renameat(s->own, temp, dir, name) ? -errno : 0;
+}
+
+int files_reserve(struct files *s, struct ent *e)
+{
+	char name[FILES_NAME_MAX];
+	int r;
+
+	if (files_name(name, sizeof(name), e->ix.id, FILE_LOCK))
+		return files_fail(s, -EINVAL, "a task's file");
+	r = give_name(s, e, s->dir, name);
+	if (r == -EEXIST && is_ours(s, e, name, false) > 0) { /* of a change that failed */
+		(void)unlinkat(s->dir, name, 0);
+		r = give_name(s, e, s->dir, name);
+	}
+	e->linked = r == 0;
+	if (r == -EEXIST)
+		return 1;
+	return r < 0 ? files_fail(s, r, name) : 0;
+}
+
+void files_take_back(struct files *s, struct ent *e)
+{
+	char name[FILES_NAME_MAX];
+	struct stamp now;
+	struct stat st;
+
+	if (!e->prepared)
+		return;
+	temp_name(name, sizeof(name), e->number);
+	(void)unlinkat(s->own, name, 0);
+	if (!e->linked || files_name(name, sizeof(name), e->ix.id, FILE_LOCK) ||
+	    files_stat(s->dir, name, &st))
+		return;
+	now = files_stamp(&st);
+	if (files_stamp_eq(&now, &e->stamp))
+		(void)unlinkat(s->dir, name, 0);
+}
+
+/* --- after the commit --------------------------------------------------------------------------- */
+
+static bool same_place(const struct ent *a, const struct ent *b)
+{
+	return !a->dropped && !b->dropped && a->kind == b->kind && a->archived == b->archived;
+}
+
+/* Is what has the name what we know of? 1 or 0, or -errno. */
+static int as_known(int dir, const char *name, const struct ent *was)
+{
+	struct stamp now;
+	struct stat st;
+	int r = files_stat(dir, name, &st);
+
+	if (r)
+		return r < 0 ? r : 0;
+	now = files_stamp(&st);
+	return S_ISREG(st.st_mode) && files_stamp_like(&now, &was->stamp);
+}
+
+/* 0; 1: somebody else's file has that name; -errno */
+static int place(struct files *s, struct ent *e, const struct ent *was, bool broken)
+{
+	int dir = folder_for(s, e->archived), r = 0;
+	char name[FILES_NAME_MAX];
+
+	if (dir < 0 || files_name(name, sizeof(name), e->ix.id, e->kind))
+		return dir < 0 ? dir : -EINVAL;
+	if (was && same_place(was, e))
+		r = as_known(dir, name, was);
+	if (r < 0)
+		return r;
+	r = r ? replace(s, e, dir, name) : give_name(s, e, dir, name);
+	if (r != -EEXIST)
+		return r;
+	r = is_ours(s, e, name, broken);
+	return r > 0 ? replace(s, e, dir, name) : r < 0 ? r : 1;
+}
+
+static int put_in_place(struct files *s, struct ent *e, const struct ent *was, bool broken)
+{
+	int r = e->linked ? 0 : place(s, e, was, broken);
+
+	if (r)
+		files_take_back(s, e);
+	return r;
+}
+
+static int remove_old(struct files *s, const struct ent *old, bool broken)
+{
+	int dir = files_folder(s, old->archived), r;
+	char name[FILES_NAME_MAX];
+	struct stat st;
+
+	if (files_name(name, sizeof(name), old->ix.id, old->kind))
+		return 0;
+	r = files_stat(dir, name, &st);
+	if (r)
+		return r < 0 ? r : 0;
+	r = as_known(dir, name, old);
+	if (r == 0)
+		r = is_ours(s, old, name, broken);
+	if (r <= 0)
+		return r < 0 ? r : 1;
+	return unlinkat(dir, name, 0) && errno != ENOENT ? -errno : 0;
+}
+
+static int worse(int a, int b)
+{
+	return a < 0 || b < 0 ? (a < 0 ? a : b) : a | b;
+}
+
+int files_apply(struct files *s, struct ent *e, const struct ent *was)
+{
+	int r = e->prepared ? put_in_place(s, e, was, false) : 0;
+
+	for (; r >= 0 && was; was = was->found ? was->was : NULL)
+		if (was->kind != FILE_NONE && !was->dropped && !same_place(was, e))
+			r = worse(r, remove_old(s, was, false));
+	return r;
+}
+
+/* --- after a death ------------------------------------------------------------------------------ */
+
+/* 1 or 0, or -errno */
+static int has_commit(struct files *s, const struct ent *e, enum file_kind kind, bool archived)
+{
+	struct found f = { .id = e->ix.id, .kind = kind, .archived = archived };
+	struct arena a = { 0 };
+	int r = files_name(f.name, sizeof(f.name), f.id, f.kind) ? 1 : files_read_found(s, &f, &a);
+
+	if (r >= 0)
+		r = r == 0 && !f.bad && f.form.ours && f.form.commit == e->commit;
+	arena_free(&a);
+	return r;
+}
+
+/* Its file was there, and somebody has given it another name: that is for a look to understand. */
+static int was_moved(struct files *s, const struct ent *e)
+{
+	int r = 0;
+
+	for (int k = FILE_TASK; r == 0 && k < FILE_KINDS; k++)
+		for (int archived = 0; r == 0 && archived < 2; archived++)
+			if (k != e->kind || archived != e->archived)
+				r = has_commit(s, e, (enum file_kind)k, archived);
+	return r;
+}
+
+static int write_again(struct files *s, struct ent *e, const struct ent *old, size_t number,
+		       bool rebooted)
+{
+	struct arena a = { 0 };
+	struct task t;
+	struct record r = { .key = e->key, .ix = e->ix, .hot = e->hot, .body = e->body };
+	int rc = 0;
+
+	if (e->has_body && files_form_kind(&r, &t, &a) != FILE_NONE) {
+		rc = files_prepare(s, e, &t, number);
+		if (rc == 0)
+			rc = put_in_place(s, e, old, rebooted);
+		e->prepared = false;
+	}
+	arena_free(&a);
+	return rc;
+}
+
+/* All other files of the task that are ours. */
+static int remove_others(struct files *s, const struct ent *e, bool broken)
+{
+	int r = 0;
+
+	for (int k = FILE_TASK; k < FILE_KINDS; k++) {
+		for (int archived = 0; archived < 2; archived++) {
+			struct ent other = { .ix.id = e->ix.id,
+					     .kind = (uint8_t)k,
+					     .archived = archived };
+
+			if (!same_place(&other, e))
+				r = worse(r, remove_old(s, &other, broken));
+		}
+	}
+	return r;
+}
+
+static int settle_one(struct files *s, struct ent *e, size_t number, bool rebooted)
+{
+	struct ent old = { .ix.id = e->ix.id,
+			   .stamp = e->old.stamp,
+			   .kind = e->old.kind,
+			   .archived = e->old.archived };
+	int r = was_moved(s, e);
+
+	if (r)
+		return r < 0 ? r : 0;
+	if (!e->dropped && e->kind != FILE_NONE) {
+		r = has_commit(s, e, (enum file_kind)e->kind, e->archived);
+		if (r == 0)
+			r = write_again(s, e, &old, number, rebooted);
+	}
+	if (r >= 0 && old.kind != FILE_NONE && !same_place(&old, e))
+		r = worse(r, remove_old(s, &old, rebooted));
+	return r < 0 ? r : worse(r, remove_others(s, e, rebooted));
+}
+
+static bool remove_torn_locks(struct files *s)
+{
+	struct arena a = { 0 };
+	struct found *f;
+	size_t n;
+	bool ok = files_list(s, false, &f, &n, &a) == 0;
+
+	for (size_t i = 0; ok && i < n; i++) {
+		if (f[i].kind != FILE_LOCK)
+			continue;
+		ok = files_read_found(s, &f[i], &a) >= 0;
+		if (ok && files_torn(&f[i], files_committed(files_find(&s->view, f[i].key))))
+			ok = unlinkat(s->dir, f[i].name, 0) == 0;
+	}
+	arena_free(&a);
+	return ok;
+}
+
+bool files_settle(struct files *s, int64_t applied, bool rebooted)
+{
+	bool ok = !rebooted || remove_torn_locks(s);
+
+	for (size_t i = 0; i < s->view.n; i++) {
+		struct ent *e = (struct ent *)files_committed(s->view.v[i].e);
+
+		/* without a commit it is others' file */
+		if (e && e->fresh && e->rev > applied && e->ix.id.n && e->commit)
+			ok &= settle_one(s, e, i, rebooted) >= 0;
+	}
+	return ok;
+}
+
+int64_t files_mark_folder(struct files *s)
+{
+	struct timespec times[2] = { own_time(), own_time() };
+
+	return futimens(s->dir, times) ? 0 : files_folder_time(s);
+}

@@ -1,0 +1,435 @@
+/* Changes: the gate, the edits, one frame, and then the files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+#include "base/when.h"
+#include "format/record.h"
+#include "store/files/files.h"
+
+#define TRIES 5             /* when other programs take what we are about to */
+#define MANY_FOUND 16       /* worth a commit of their own */
+#define JOURNAL (256 << 10) /* bytes of frames from which on they become a snapshot */
+
+/* --- the gate ----------------------------------------------------------------------------------- */
+
+static int still_there(struct files *s)
+{
+	struct stat st;
+
+	if (stat(s->path, &st) == 0 && st.st_ino == s->place.st_ino && st.st_dev == s->place.st_dev)
+		return 0;
+	return store_fail(&s->base.env, STORE_UNREACHABLE, NULL,
+			  "%s was removed or replaced while it was open", s->path);
+}
+
+int files_lock(struct files *s)
+{
+	const struct store_env *env = &s->base.env;
+	int rc = still_there(s);
+
+	if (rc == 0 && s->gate.fd < 0) {
+		struct arena a = { 0 };
+
+		rc = gate_open(&s->gate, fs_join(&a, str_c(s->path), STR(".pawl/gate")), &s->place);
+		arena_free(&a);
+	} else if (rc < 0) {
+		return rc;
+	}
+	if (rc == 0)
+		rc = gate_lock(&s->gate, env->timeout_ms, env->who.n ? env->who : STR("a process"));
+	if (rc == -ETIMEDOUT)
+		return gate_busy(&s->gate, &s->base.env, s->path);
+	return rc < 0 ? files_fail(s, rc, ".pawl/gate") : 0;
+}
+
+/* --- before ------------------------------------------------------------------------------------- */
+
+/* What the process before us did not come to do; all of it after a new boot, since a loss of power may have
+ * taken what was not synced. true: there was something, and it is done. */
+static bool settle(struct files *s, int64_t noted)
+{
+	bool rebooted = files_rebooted(s);
+
+	s->applied = s->view.seq;
+	if (!rebooted && noted == s->view.seq)
+		return false;
+	if (files_settle(s, rebooted ? -1 : noted, rebooted))
+		return true;
+	s->applied = rebooted ? -1 : noted;
+	return false;
+}
+
+static bool long_enough(const struct view *v)
+{
+	int64_t limit = v->first / 2 > JOURNAL ? v->first / 2 : JOURNAL;
+
+	return v->end - v->first > limit;
+}
+
+/* A snapshot says that the files are as the state has it. After a sync that failed there is a new one as well:
+ * what that left unwritten no later sync would write. */
+static int compact(struct files *s, bool rebooted)
+{
+	if (s->applied != s->view.seq || !(rebooted || s->unsynced || long_enough(&s->view)))
+		return 0;
+	if (files_compact(s))
+		return files_load(s); /* it can wait: all is in the frames still */
+	s->unsynced = false;
+	return 0;
+}
+
+static int begin(struct files *s, bool again)
+{
+	int64_t folder, noted;
+	bool rebooted, settled;
+	int rc = files_refresh(s, NULL);
+
+	if (rc == 0 && s->view.gone)
+		rc = store_fail(&s->base.env, STORE_ABSENT, NULL, "the queue in %s was removed",
+				s->path);
+	if (rc < 0)
+		return rc;
+	files_read_note(s, &folder, &noted);
+	rebooted = files_rebooted(s);
+	s->unsynced = noted == FILES_UNSYNCED;
+	settled = settle(s, noted);
+	files_clock_change(s);
+	s->changing = true;
+	rc = compact(s, rebooted);
+	if (rc == 0 && settled && !s->unsynced)
+		files_write_note(s, 0, s->applied);
+	return rc ? rc : files_look(s, again);
+}
+
+/* --- the write-set ------------------------------------------------------------------------------ */
+
+struct step {
+	struct ent *e, *old;
+};
+
+struct set {
+	struct files *s;
+	struct arena a; /* of the edits */
+	uint64_t commit;
+	struct step *steps;
+	size_t n, room;
+	struct buf log;
+	struct ent **items;
+	size_t n_items, items_room;
+	bool dirty; /* others changed the folder meanwhile */
+};
+
+static int too_long(struct files *s, const struct record *r)
+{
+	const struct index *ix = &r->ix;
+
+	if (r->key.n > 200 || ix->id.n > UINT16_MAX || ix->holder.n > UINT16_MAX ||
+	    ix->token.n > UINT16_MAX || ix->parent.n > UINT16_MAX || ix->type.n > UINT16_MAX ||
+	    ix->labels.n > UINT16_MAX || ix->depends.n > UINT16_MAX)
+		return store_fail(&s->base.env, STORE_UNSUPPORTED, NULL,
+				  "a field of %.*s is too long for files:", STRF(r->key));
+	return 0;
+}
+
+static int old_body(struct set *w, const struct ent *old, struct record *r)
+{
+	int rc;
+
+	if (r->body_changed)
+		return 0;
+	r->body = (struct str){ 0 };
+	if (!old || old->dropped || old->bad || index_gone(&old->ix, w->s->now))
+		return 0;
+	rc = files_body(w->s, old, &w->a, &r->body);
+	return rc > 0 ? files_fail(w->s, -ENOENT, "a task's file") : rc;
+}
+
+static void add_step(struct set *w, struct ent *e, struct ent *old)
+{
+	if (w->n == w->room)
+		w->steps = mem_grow(w->steps, (w->room = w->room * 2 + 16) * sizeof(*w->steps));
+	w->steps[w->n++] = (struct step){ e, old };
+}
+
+/* What the folder and the state had before this change. */
+static const struct ent *before(const struct set *w, const struct ent *old)
+{
+	return old && old->rev > w->s->view.seq ? old->was : old;
+}
+
+static struct replaced replaced(const struct ent *was)
+{
+	if (!was || was->dropped || was->bad)
+		return (struct replaced){ 0 };
+	return (struct replaced){ was->stamp, was->kind, was->archived };
+}
+
+static int stage(struct set *w, const struct edit_item *it)
+{
+	struct view *v = &w->s->view;
+	struct ent *old = files_find(v, it->rec.key), e = { .key = it->rec.key };
+	struct record r = it->rec;
+	struct task t;
+	int rc = too_long(w->s, &r);
+
+	if (it->dropped && !old)
+		return 0;
+	if (rc == 0 && !it->dropped)
+		rc = old_body(w, old, &r);
+	if (rc < 0)
+		return rc;
+	e.rev = v->seq + 1;
+	e.commit = w->commit;
+	e.fresh = true;
+	e.was = before(w, old);
+	e.old = replaced(e.was);
+	if (it->dropped) {
+		e.dropped = true;
+		e.ix.id = old->ix.id;
+	} else {
+		e.ix = r.ix;
+		e.hot = r.hot;
+		e.body = r.body;
+		e.has_body = true;
+		e.kind = (uint8_t)files_form_kind(&r, &t, &w->a);
+		e.archived = e.kind != FILE_NONE && e.kind != FILE_LOCK && t.archived_at;
+	}
+	old = files_set(v, files_ent_copy(v, &e));
+	add_step(w, files_find(v, it->rec.key), old);
+	return 0;
+}
+
+static int run_edits(struct set *w, struct change *changes, size_t n)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc >= 0 && i < n; i++) {
+		struct edit e;
+
+		rc = edit_run(&e, &w->s->base, &w->a, w->s->now, &changes[i]);
+		if (rc != 0)
+			continue;
+		for (const struct edit_item *it = e.items; rc == 0 && it; it = it->next)
+			rc = stage(w, it);
+		for (const struct edit_entry *l = e.entries; l; l = l->next)
+			files_log_add(&w->log, &l->entry);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static void undo(struct set *w)
+{
+	struct view *v = &w->s->view;
+
+	for (size_t i = w->n; i-- > 0;) {
+		if (w->steps[i].old)
+			files_set(v, w->steps[i].old);
+		else
+			files_unset(v, w->steps[i].e->key);
+	}
+	for (size_t i = 0; i < w->n_items; i++)
+		files_take_back(w->s, w->items[i]);
+	w->n = w->n_items = 0;
+}
+
+/* --- what goes into the frame ------------------------------------------------------------------- */
+
+static void add_item(struct set *w, struct ent *e)
+{
+	if (w->n_items == w->items_room)
+		w->items = mem_grow(w->items, (w->items_room = w->items_room * 2 + 16) *
+						      sizeof(struct ent *));
+	w->items[w->n_items++] = e;
+}
+
+static int add_found(struct set *w, struct ent *e)
+{
+	struct view *v = &w->s->view;
+	struct ent *c = files_ent_copy(v, e);
+	int rc = 0;
+
+	c->found = false;
+	c->fresh = true;
+	c->was = e;
+	c->rev = v->seq + 1;
+	if (c->rewrite && !c->has_body)
+		rc = files_body(w->s, e, &v->arena, &c->body);
+	if (rc)
+		return rc < 0 ? rc : 0; /* its file is just being changed: next time */
+	if (c->rewrite) {
+		c->has_body = true;
+		c->commit = w->commit;
+	}
+	add_item(w, c);
+	return 0;
+}
+
+static bool is_found(const struct ent *e)
+{
+	return e && e->found && !e->bad;
+}
+
+static int collect(struct set *w)
+{
+	struct view *v = &w->s->view;
+	int rc = 0;
+
+	for (size_t i = 0; i < w->n; i++)
+		if (files_find(v, w->steps[i].e->key) == w->steps[i].e)
+			add_item(w, w->steps[i].e);
+	for (size_t i = 0; rc == 0 && i < v->n; i++)
+		if (is_found(v->v[i].e))
+			rc = add_found(w, v->v[i].e);
+	return rc;
+}
+
+static size_t count_found(const struct view *v)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n; i++)
+		n += is_found(v->v[i].e);
+	return n;
+}
+
+/* --- the commit --------------------------------------------------------------------------------- */
+
+static bool needs_file(const struct set *w, const struct ent *e)
+{
+	return !e->dropped && e->kind != FILE_NONE && e->commit == w->commit;
+}
+
+static int prepare(struct set *w, struct ent *e, size_t number)
+{
+	struct record r = { .key = e->key, .ix = e->ix, .hot = e->hot, .body = e->body };
+	struct task t;
+
+	if (!needs_file(w, e))
+		return 0;
+	if (files_form_kind(&r, &t, &w->a) == FILE_NONE)
+		return files_fail(w->s, -EIO, "a task's file");
+	return files_prepare(w->s, e, &t, number);
+}
+
+static bool has_lock_file(const struct ent *e)
+{
+	return e && !e->dropped && e->kind == FILE_LOCK;
+}
+
+static int prepare_all(struct set *w)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < w->n_items; i++)
+		rc = prepare(w, w->items[i], i);
+	for (size_t i = 0; rc == 0 && i < w->n_items; i++) {
+		struct ent *e = w->items[i];
+
+		if (e->prepared && e->kind == FILE_LOCK && !has_lock_file(e->was))
+			rc = files_reserve(w->s, e);
+	}
+	return rc;
+}
+
+/* The folder's mtime must be as we left it, or others were here. */
+static void expect_folder(struct set *w, int64_t mtime)
+{
+	w->dirty |= files_folder_time(w->s) != mtime;
+}
+
+/* Where the files did not follow, the note stays behind, and the next writer sees to it. */
+static void follow(struct set *w, bool synced)
+{
+	struct files *s = w->s;
+	bool done = s->applied == s->view.seq - 1;
+	int64_t mark;
+
+	for (size_t i = 0; i < w->n_items; i++) {
+		int r = files_apply(s, w->items[i], w->items[i]->was);
+
+		w->dirty |= r != 0;
+		done &= r >= 0;
+	}
+	mark = files_mark_folder(s);
+	if (!synced || s->unsynced)
+		files_write_note(s, 0, FILES_UNSYNCED);
+	else
+		files_write_note(s, w->dirty || s->strange ? 0 : mark,
+				 done ? s->view.seq : s->applied);
+	s->folder = 0;
+}
+
+/* 1: somebody else was quicker; all of it once more. */
+static int commit(struct set *w)
+{
+	struct files *s = w->s;
+	int64_t mark;
+	int rc;
+
+	expect_folder(w, s->looked);
+	rc = collect(w);
+	if (rc == 0)
+		rc = prepare_all(w);
+	if (rc)
+		return rc;
+	mark = files_mark_folder(s);
+	rc = files_append(s, w->items, w->n_items, buf_str(&w->log));
+	if (rc < 0 && s->base.env.err->applied == 'n')
+		return rc;
+	if (files_refresh(s, NULL) == 0) { /* else the next writer does the rest */
+		if (mark)
+			expect_folder(w, mark);
+		follow(w, rc == 0);
+	}
+	w->n = w->n_items = 0;
+	return rc;
+}
+
+static int attempt(struct files *s, struct change *changes, size_t n, bool again)
+{
+	struct set w = { .s = s, .commit = files_random() | 1, .log = BUF_MAX(UINT32_MAX) };
+	int rc = begin(s, again);
+
+	if (rc == 0)
+		rc = run_edits(&w, changes, n);
+	if (rc == 0 && (w.n || w.log.n || count_found(&s->view) >= MANY_FOUND))
+		rc = commit(&w);
+	undo(&w); /* nothing, once it is committed */
+	s->changing = false;
+	free(w.steps);
+	free(w.items);
+	buf_free(&w.log);
+	arena_free(&w.a);
+	return rc;
+}
+
+int files_modify(struct store *base, struct change *changes, size_t n)
+{
+	struct files *s = files_of(base);
+	int rc;
+
+	if (base->env.mode == STORE_READ)
+		return store_fail(&base->env, STORE_READONLY, NULL,
+				  "%s was opened for reading only", s->path);
+	if (s->changing || s->depth)
+		return store_fail(&base->env, STORE_IO, NULL,
+				  "a change inside a scan or another change");
+	rc = files_lock(s);
+	if (rc < 0)
+		return rc;
+	for (int i = 0; i < TRIES; i++) {
+		rc = attempt(s, changes, n, i > 0);
+		if (rc <= 0)
+			break;
+	}
+	gate_unlock(&s->gate);
+	if (rc > 0)
+		return store_fail(&base->env, STORE_BUSY, "try again",
+				  "another program keeps making locks in %s", s->path);
+	return rc;
+}

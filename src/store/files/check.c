@@ -1,0 +1,195 @@
+/* What doctor wants to know. Only reads. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "base/text.h"
+#include "format/record.h"
+#include "store/files/files.h"
+
+struct check {
+	struct files *s;
+	check_fn *fn;
+	void *ctx;
+	struct arena a;
+};
+
+static void tell(struct check *c, enum check_level level, const char *what, struct str text,
+		 struct str fix)
+{
+	c->fn(c->ctx, level, what, text, fix);
+}
+
+static void check_fs(struct check *c)
+{
+	const char *network = os_network_fs(c->s->path);
+
+	if (network)
+		tell(c, CHECK_BAD, "file system",
+		     arena_printf(&c->a, "%s is on %s, where locks do not hold", c->s->path,
+				  network),
+		     STR("put the queue on a local disk, or share it through git: or postgres:"));
+	else
+		tell(c, CHECK_OK, "file system",
+		     arena_printf(&c->a, "%s is on a local disk", c->s->path), STR(""));
+}
+
+static bool closed_to_us(struct check *c, int dir, const char *name, const char *shown)
+{
+	int err = faccessat(dir, name, W_OK, AT_EACCESS) ? errno : 0;
+
+	if (err != EACCES && err != EPERM && err != EROFS)
+		return false;
+	tell(c, CHECK_BAD, "permissions",
+	     arena_printf(&c->a, "this user cannot write to %s%s: %s", c->s->path, shown,
+			  strerror(err)),
+	     err == EROFS
+		     ? STR("mount that file system for writing")
+		     : arena_printf(
+			       &c->a, "be in its group, and let its owner run: chmod g+w %s",
+			       store_word(&c->a, arena_printf(&c->a, "%s%s", c->s->path, shown))
+				       .p));
+	return true;
+}
+
+static void check_modes(struct check *c)
+{
+	bool any = closed_to_us(c, c->s->dir, ".", "");
+
+	any |= closed_to_us(c, c->s->own, ".", "/.pawl");
+	any |= closed_to_us(c, c->s->own, "state", "/.pawl/state");
+	if ((c->s->place.st_mode & S_IWOTH) && !(c->s->place.st_mode & S_ISVTX)) {
+		any = true;
+		tell(c, CHECK_NOTE, "permissions",
+		     arena_printf(&c->a, "every user can write to %s", c->s->path),
+		     arena_printf(&c->a, "chmod o-w %s", store_word(&c->a, str_c(c->s->path)).p));
+	}
+	if (!any)
+		tell(c, CHECK_OK, "permissions",
+		     arena_printf(&c->a, "mode %03o, and this user can write",
+				  c->s->place.st_mode & 0777),
+		     STR(""));
+}
+
+/* --- the files ---------------------------------------------------------------------------------- */
+
+static void tell_file(struct check *c, const struct found *f, enum check_level level,
+		      const char *why, struct str fix)
+{
+	struct str name = text_line(&c->a, str_c(f->name));
+
+	tell(c, level, "files",
+	     arena_printf(&c->a, "%s%.*s: %s", f->archived ? "archive/" : "", STRF(name), why),
+	     fix);
+}
+
+static struct str look_fix(struct check *c, const struct found *f)
+{
+	struct str path = arena_printf(&c->a, "%s/%s%s", c->s->path, f->archived ? "archive/" : "",
+				       f->name);
+
+	return arena_printf(&c->a, "look at %s, and remove or repair it",
+			    store_word(&c->a, text_line(&c->a, path)).p);
+}
+
+/* One that counts beside another of the same task, or of a task that differs only in case. */
+static bool check_twin(struct check *c, const struct found *f, const struct found *next)
+{
+	if (!next || !str_eq(f->key, next->key))
+		return false;
+	if (!str_eq(f->id, next->id)) {
+		tell_file(c, f, CHECK_BAD,
+			  arena_printf(&c->a, "%s differs from it only in case, and ids do not",
+				       next->name)
+				  .p,
+			  STR("rename one of them, to an id that is not taken"));
+		return true;
+	}
+	return false;
+}
+
+/* What a loss of power left, until the first change of this boot; the state has it all. */
+static struct str settled_by_next(struct check *c, const struct found *f)
+{
+	const struct ent *e = files_committed(files_find(&c->s->view, f->key));
+
+	if (!files_rebooted(c->s))
+		return STR("");
+	if (e && e->fresh)
+		return STR("nothing to do: the next change writes it again");
+	return files_torn(f, e) ? STR("nothing to do: the next change removes it") : STR("");
+}
+
+static bool check_archive(struct check *c)
+{
+	struct stat st;
+
+	if (files_stat(c->s->dir, "archive", &st) || S_ISDIR(st.st_mode))
+		return false;
+	tell(c, CHECK_BAD, "files",
+	     STR("archive: it is a link, or no folder, and pawl does not use it"),
+	     arena_printf(&c->a, "move %s/archive away", c->s->path));
+	return true;
+}
+
+static int check_files(struct check *c)
+{
+	struct found *f;
+	size_t n, bad;
+	int rc = files_list(c->s, true, &f, &n, &c->a);
+
+	bad = check_archive(c);
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		int r = files_read_found(c->s, &f[i], &c->a);
+
+		if (r < 0)
+			return files_fail(c->s, r, f[i].name);
+		if (r)
+			continue;
+		if (f[i].bad) {
+			struct str later = settled_by_next(c, &f[i]);
+
+			tell_file(c, &f[i], later.n ? CHECK_NOTE : CHECK_BAD, f[i].bad,
+				  later.n ? later : look_fix(c, &f[i]));
+			bad++;
+		} else if (f[i].form.odd) {
+			tell_file(c, &f[i], CHECK_NOTE, f[i].form.odd, look_fix(c, &f[i]));
+			bad++;
+		}
+		bad += check_twin(c, &f[i], i + 1 < n ? &f[i + 1] : NULL);
+	}
+	if (rc == 0 && !bad)
+		tell(c, CHECK_OK, "files",
+		     arena_printf(&c->a, "%zu files, all of them can be read", n), STR(""));
+	return rc;
+}
+
+static void check_state(struct check *c)
+{
+	const struct view *v = &c->s->view;
+
+	tell(c, CHECK_OK, "state",
+	     arena_printf(&c->a, "%zu records, %" PRId64 " changes so far, %" PRId64 " KiB", v->n,
+			  v->seq, v->end >> 10),
+	     STR(""));
+}
+
+int files_check(struct store *base, check_fn *fn, void *ctx)
+{
+	struct check c = { .s = files_of(base), .fn = fn, .ctx = ctx };
+	int rc = files_look(c.s, true);
+
+	if (rc < 0)
+		return rc;
+	files_now(base);
+	check_fs(&c);
+	check_modes(&c);
+	check_state(&c);
+	rc = check_files(&c);
+	if (rc == 0)
+		localclock_check(&c.s->clock, &c.s->anchor, fn, ctx);
+	arena_free(&c.a);
+	return rc;
+}

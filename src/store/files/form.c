@@ -1,0 +1,192 @@
+/*
+ * What is written in a task's file: the fields that the .locks protocol names, for everybody, and under
+ * "pawl" all that a task has, with the name of the change that wrote it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "base/when.h"
+#include "format/record.h"
+#include "store/files/files.h"
+#include "store/task_index.h"
+
+/* Half an object must not become a file: without memory JSON ends the process, too. A program that has given
+ * jansson memory of its own keeps it. */
+void files_form_begin(void)
+{
+	json_malloc_t alloc;
+	json_free_t release;
+
+	json_get_alloc_funcs(&alloc, &release);
+	if (alloc == malloc && release == free)
+		json_set_alloc_funcs(mem_alloc, free);
+}
+
+/* --- which file --------------------------------------------------------------------------------- */
+
+enum file_kind files_form_kind(const struct record *r, struct task *t, struct arena *a)
+{
+	if (!task_of_record(r, t, a))
+		return FILE_NONE;
+	if (t->status == DONE)
+		return FILE_DONE;
+	if (t->lock.holder.n)
+		return FILE_LOCK;
+	return t->status == FAILED ? FILE_FAILED : FILE_TASK;
+}
+
+/* --- out ---------------------------------------------------------------------------------------- */
+
+static void set_text(json_t *o, const char *name, struct str s)
+{
+	if (s.n)
+		json_object_set_new(o, name, json_stringn(s.p, s.n));
+}
+
+static void set_time(json_t *o, const char *name, int64_t ms, struct arena *a)
+{
+	if (ms)
+		set_text(o, name, when_text(a, ms));
+}
+
+static void set_lock(json_t *o, const struct lock *l, struct arena *a)
+{
+	set_time(o, "expires_at", l->expires_at, a);
+	if (l->ttl && l->expires_at - l->ttl > l->acquired_at)
+		set_time(o, "heartbeat", l->expires_at - l->ttl, a);
+}
+
+static void set_end(json_t *o, const struct task *t, struct arena *a)
+{
+	if (t->status == DONE) {
+		set_time(o, "completed_at", t->done_at, a);
+		set_text(o, "status", STR("completed"));
+	} else if (t->status == FAILED) {
+		set_time(o, "failed_at", t->updated_at, a);
+		set_text(o, "status", STR("failed"));
+		set_text(o, "reason", t->blocker_reason);
+	}
+}
+
+static json_t *own_part(const struct task *t, const char *id, uint64_t commit)
+{
+	json_t *o = json_object(), *fields = task_fields_json(t);
+	char hex[17];
+
+	snprintf(hex, sizeof(hex), "%016" PRIx64, commit);
+	json_object_del(fields, "description");
+	json_object_set_new(o, "store", json_string(id));
+	json_object_set_new(o, "commit", json_string(hex));
+	json_object_set_new(o, "task", fields);
+	return o;
+}
+
+struct str files_form_text(const struct task *t, const char *id, uint64_t commit, struct arena *a)
+{
+	json_t *o = json_object();
+	struct str out;
+	char *text;
+
+	set_text(o, "task_id", t->id);
+	set_text(o, "agent", t->lock.holder.n ? t->lock.holder : t->assignee);
+	set_time(o, "claimed_at", t->lock.holder.n ? t->lock.acquired_at : t->started_at, a);
+	if (t->lock.holder.n)
+		set_lock(o, &t->lock, a);
+	set_text(o, "description", t->description);
+	set_end(o, t, a);
+	json_object_set_new(o, "pawl", own_part(t, id, commit));
+	text = json_dumps(o, JSON_INDENT(2));
+	json_decref(o);
+	out = arena_printf(a, "%s\n", text);
+	free(text);
+	return out;
+}
+
+/* --- in ----------------------------------------------------------------------------------------- */
+
+static struct str text_in(const json_t *o, const char *name, struct form *f, const char *odd,
+			  struct arena *a)
+{
+	const json_t *v = json_object_get(o, name);
+
+	if (v && !json_is_string(v) && !json_is_null(v))
+		f->odd = odd;
+	if (!json_is_string(v))
+		return STR("");
+	return arena_str(a, str_n(json_string_value(v), json_string_length(v)));
+}
+
+static int64_t time_in(const json_t *o, const char *name, struct form *f, const char *odd,
+		       struct arena *a)
+{
+	struct str s = text_in(o, name, f, odd, a);
+	int64_t ms = 0;
+
+	if (s.n && (!when_parse(s, &ms) || ms <= 0)) {
+		f->odd = odd;
+		return 0;
+	}
+	return ms;
+}
+
+static void parse_document(const json_t *o, struct form *f, struct arena *a)
+{
+	f->agent = text_in(o, "agent", f, "its agent is no text", a);
+	f->description = text_in(o, "description", f, "its description is no text", a);
+	f->reason = text_in(o, "reason", f, "its reason is no text", a);
+	f->status = text_in(o, "status", f, "its status is no text", a);
+	f->claimed_at = time_in(o, "claimed_at", f, "its claimed_at is no time", a);
+	f->expires_at = time_in(o, "expires_at", f, "its expires_at is no time", a);
+	f->completed_at = time_in(o, "completed_at", f, "its completed_at is no time", a);
+	f->failed_at = time_in(o, "failed_at", f, "its failed_at is no time", a);
+	if (f->agent.n > NAME_MAX_BYTES || f->description.n > TEXT_MAX || f->reason.n > TEXT_MAX) {
+		f->odd = "one of its texts is too long";
+		f->agent.n = f->agent.n > NAME_MAX_BYTES ? 0 : f->agent.n;
+		f->description.n = f->description.n > TEXT_MAX ? 0 : f->description.n;
+		f->reason.n = f->reason.n > TEXT_MAX ? 0 : f->reason.n;
+	}
+}
+
+static void parse_own(const json_t *own, const char *id, struct form *f, struct arena *a)
+{
+	const char *store = json_string_value(json_object_get(own, "store"));
+	const char *commit = json_string_value(json_object_get(own, "commit"));
+
+	f->task = arena_new(a, struct task);
+	if (task_fields_parse(json_object_get(own, "task"), f->task, a) || !f->task->status) {
+		f->odd = "what pawl wrote in it is damaged";
+		*f->task = (struct task){ 0 };
+		return;
+	}
+	f->task->description = f->description;
+	f->full = true;
+	f->ours = store && commit && !strcmp(store, id);
+	if (f->ours)
+		f->commit = strtoull(commit, NULL, 16);
+}
+
+const char *files_form_parse(struct str text, const char *id, struct form *out, struct arena *a)
+{
+	const json_t *own;
+	json_t *o;
+
+	*out = (struct form){ 0 };
+	if (!str_trim(text).n)
+		return "it is empty";
+	o = json_loadb(text.p, text.n, 0, NULL);
+	if (!o)
+		return "it is not JSON";
+	if (!json_is_object(o)) {
+		json_decref(o);
+		return "it is no JSON object";
+	}
+	parse_document(o, out, a);
+	own = json_object_get(o, "pawl");
+	if (own)
+		parse_own(own, id, out, a);
+	json_decref(o);
+	return NULL;
+}

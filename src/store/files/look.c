@@ -1,0 +1,504 @@
+/*
+ * Is the folder as pawl left it? Its mtime tells of files that came, went or were renamed; a .lock may be
+ * rewritten in place, so each is looked at every time; any other file is when its record is handed out.
+ *
+ * Whoever only reads takes no lock: the state is read again after the folder, and if it has moved on, what
+ * was seen may be of a change that goes on, and counts for nothing.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "format/record.h"
+#include "store/files/files.h"
+
+#define TRIES 6
+
+/* --- the list ----------------------------------------------------------------------------------- */
+
+static int by_key(const void *pa, const void *pb)
+{
+	const struct found *a = pa, *b = pb;
+	int c = str_cmp(a->key, b->key);
+
+	if (!c)
+		c = (a->archived > b->archived) - (a->archived < b->archived);
+	return c ? c : strcmp(a->name, b->name);
+}
+
+struct list {
+	struct found *v;
+	size_t n;
+	struct arena *a;
+};
+
+static void list_add(struct list *l, const char *name, uint64_t ino, bool archived)
+{
+	struct str id = { 0 };
+	enum file_kind kind = files_kind(str_c(name), &id);
+	struct found *f;
+
+	if (kind == FILE_NONE || strlen(name) >= FILES_NAME_MAX)
+		return;
+	l->v = arena_grow(l->a, l->v, l->n, sizeof(*l->v));
+	f = &l->v[l->n++];
+	*f = (struct found){ .kind = kind, .archived = archived, .ino = ino };
+	memcpy(f->name, name, strlen(name) + 1);
+	f->id = arena_str(l->a, id);
+	f->key = task_key(l->a, f->id);
+}
+
+static int list_folder(struct files *s, struct list *l, bool archived)
+{
+	int dir = files_folder(s, archived), fd, err;
+	struct dirent *e;
+	DIR *d;
+
+	if (dir == -ENOENT)
+		return 0;
+	fd = dir < 0 ? dir : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		err = dir < 0 ? -dir : errno;
+		if (fd >= 0)
+			close(fd);
+		return files_fail(s, -err, archived ? "archive" : "the list of files");
+	}
+	for (errno = 0; (e = readdir(d)); errno = 0)
+		list_add(l, e->d_name, e->d_ino, archived);
+	err = errno;
+	closedir(d);
+	return err ? files_fail(s, -err, archived ? "archive" : "the list of files") : 0;
+}
+
+int files_list(struct files *s, bool archive, struct found **out, size_t *n, struct arena *a)
+{
+	struct list l = { .a = a };
+	int rc = list_folder(s, &l, false);
+
+	if (rc == 0 && archive)
+		rc = list_folder(s, &l, true);
+	if (l.n > 1)
+		qsort(l.v, l.n, sizeof(*l.v), by_key);
+	*out = l.v;
+	*n = l.n;
+	return rc;
+}
+
+/* The files that a known record may have, by their names. */
+static int list_names(struct files *s, const struct ent *e, struct list *l)
+{
+	for (int i = 0; i < 2 * (FILE_KINDS - FILE_TASK); i++) {
+		char name[FILES_NAME_MAX];
+		struct stat st;
+		int r = files_name(name, sizeof(name), e->ix.id,
+				   (enum file_kind)(FILE_TASK + i / 2));
+
+		if (r)
+			continue;
+		r = files_stat(files_folder(s, i % 2), name, &st);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			list_add(l, name, st.st_ino, i % 2);
+	}
+	return 0;
+}
+
+/* --- what came of it ---------------------------------------------------------------------------- */
+
+struct outcome {
+	struct outcome *next;
+	struct str key;
+	const struct ent *e; /* NULL: nothing */
+};
+
+struct looking {
+	struct files *s;
+	struct arena a;
+	int64_t applied;
+	bool archive, rebooted;
+	int rc; /* a fault: then nothing of it counts */
+	struct outcome *first;
+};
+
+/* Reads the files of one key. Those that are gone meanwhile are not there. */
+static size_t read_group(struct looking *l, struct found *f, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n && !l->rc; i++) {
+		int r = files_read_found(l->s, &f[i], &l->a);
+
+		if (r == 0)
+			f[kept++] = f[i];
+		else if (r < 0)
+			l->rc = files_fail(l->s, r, f[i].name);
+	}
+	return kept;
+}
+
+/* What failed changes left goes, once a writer sees it. */
+static size_t clear_group(struct looking *l, const struct ent *known, struct found *f, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (files_left_over(&f[i], known) && !files_in_place(&f[i], known))
+			(void)unlinkat(files_folder(l->s, f[i].archived), f[i].name, 0);
+		else
+			f[kept++] = f[i];
+	}
+	return kept;
+}
+
+/* After a new boot: of files that may be lost, does one tell that the record's own was there, or that
+ * somebody came after it? */
+static bool tells(const struct looking *l, const struct ent *known, const struct found *f, size_t n)
+{
+	for (size_t i = 0; l->rebooted && i < n; i++)
+		if (!f[i].bad &&
+		    (f[i].form.ours ? f[i].form.commit == known->commit
+				    : !files_stamp_like(&f[i].stamp, &known->old.stamp)))
+			return true;
+	return false;
+}
+
+/* A new .lock gets its name before its change is committed, and is not synced by then. */
+bool files_torn(const struct found *f, const struct ent *known)
+{
+	return f->bad && f->stamp.ino && f->stamp.size <= (int64_t)FILES_TEXT_MAX &&
+	       !files_in_place(f, known) && (f->kind == FILE_LOCK || (known && known->fresh));
+}
+
+static size_t drop_torn(const struct ent *known, struct found *f, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!files_torn(&f[i], known))
+			f[kept++] = f[i];
+	return kept;
+}
+
+static void judge(struct looking *l, struct str key, const struct ent *now, struct found *f,
+		  size_t n)
+{
+	const struct ent *known = files_committed(now);
+	struct outcome *o;
+
+	n = read_group(l, f, n);
+	if (l->rc)
+		return;
+	if (l->rebooted)
+		n = drop_torn(known, f, n);
+	if (known && known->rev > l->applied && known->fresh && !tells(l, known, f, n))
+		return; /* its files are still to follow */
+	if (l->s->changing)
+		n = clear_group(l, known, f, n);
+	o = arena_new(&l->a, struct outcome);
+	*o = (struct outcome){ l->first, key, files_understand(l->s, known, f, n) };
+	l->first = o;
+}
+
+static void judge_names(struct looking *l, const struct ent *e)
+{
+	struct list names = { .a = &l->a };
+
+	int r = list_names(l->s, e, &names);
+
+	if (r < 0)
+		l->rc = files_fail(l->s, r, "a task's file");
+	else
+		judge(l, e->key, e, names.v, names.n);
+}
+
+static bool has_changed(const struct ent *old, const struct ent *e)
+{
+	int was = old && !old->dropped ? old->ix.status : 0,
+	    is = e && !e->dropped ? e->ix.status : 0;
+
+	return was != is;
+}
+
+/* A task that somebody removed by hand leaves its fence behind, as any other. */
+static void bury(struct files *s, const struct ent *e)
+{
+	struct arena *a = &s->view.arena;
+	struct ent *gone = arena_new(a, struct ent);
+	struct task t = { 0 };
+	struct str id = e->key;
+
+	if (task_unpack(e->hot, &t, a) || !t.fence)
+		return;
+	(void)str_cut(&id, '/');
+	gone->key = arena_printf(a, "gone/%.*s", STRF(id));
+	gone->hot = arena_printf(a, "%lld", (long long)t.fence);
+	gone->found = gone->has_body = true;
+	gone->was = files_committed(files_find(&s->view, gone->key));
+	files_set(&s->view, gone);
+}
+
+static void take_over(struct looking *l)
+{
+	struct view *v = &l->s->view;
+	bool any = false;
+
+	for (struct outcome *o = l->first; o; o = o->next) {
+		struct ent *old = files_find(v, o->key);
+
+		v->n_found++;
+		if (o->e)
+			files_set(v, (struct ent *)o->e);
+		else if (old)
+			files_unset(v, o->key);
+		if (o->e && o->e->found && o->e->dropped)
+			bury(l->s, o->e);
+		if (!has_changed(old, o->e) && !(old && old->rewrite))
+			continue;
+		any = true;
+		if (o->e)
+			((struct ent *)o->e)->moved = true;
+	}
+	if (any)
+		files_recount(l->s);
+}
+
+/* --- the folder --------------------------------------------------------------------------------- */
+
+static bool seems_same(struct files *s, const struct ent *e, const struct found *f, size_t n)
+{
+	if (!e || e->dropped || e->bad || n != 1 || e->kind != f->kind ||
+	    e->archived != f->archived || e->stamp.ino != f->ino || !str_eq(e->ix.id, f->id))
+		return false;
+	return (e->kind != FILE_LOCK && e->stamp.mtime > 0) || files_untouched(s, e);
+}
+
+static bool has_file(const struct ent *e)
+{
+	return e->bad || e->kind != FILE_NONE;
+}
+
+/* Both lists are sorted by key. */
+static void compare(struct looking *l, struct found *f, size_t n)
+{
+	struct view *v = &l->s->view;
+	size_t i = 0, j = 0;
+
+	while (i < v->n || j < n) {
+		struct ent scratch;
+		const struct ent *e = i < v->n ? files_peek(v, i, &scratch) : NULL;
+		int c = !e ? 1 : j == n ? -1 : str_cmp(e->key, f[j].key);
+		size_t from = j;
+
+		if (c < 0) {
+			if (has_file(e) && !e->dropped && (l->archive || !e->archived))
+				judge_names(l, files_at(v, i));
+			i++;
+			continue;
+		}
+		while (j < n && str_eq(f[j].key, f[from].key))
+			j++;
+		if (!seems_same(l->s, c ? NULL : e, f + from, j - from))
+			judge(l, f[from].key, c ? NULL : files_at(v, i), f + from, j - from);
+		i += c == 0;
+	}
+}
+
+/* Those with a .lock may have been renewed in place. */
+static void check_locks(struct looking *l)
+{
+	struct view *v = &l->s->view;
+
+	for (size_t i = 0; i < v->n; i++) {
+		const struct ent *e = v->v[i].e;
+
+		if (!e && files_raw_kind(v->v[i].raw) == FILE_LOCK)
+			e = files_at(v, i);
+		if (e && e->kind == FILE_LOCK && !e->dropped && !files_untouched(l->s, e))
+			judge_names(l, e);
+	}
+}
+
+int64_t files_folder_time(struct files *s)
+{
+	struct stat st;
+
+	return fstat(s->dir, &st) ? 0 : files_nanoseconds(&st);
+}
+
+enum { FOLDER_LOW, FOLDER_HIGH, APPLIED };
+
+/* One number checks the other two: a note that was read while it was written says nothing. */
+static uint32_t sealed(const uint32_t notes[GATE_NOTES], int64_t seq)
+{
+	return (uint32_t)seq ^ notes[FOLDER_LOW] ^ notes[FOLDER_HIGH];
+}
+
+void files_read_note(struct files *s, int64_t *folder, int64_t *applied)
+{
+	uint32_t notes[GATE_NOTES];
+
+	*folder = 0;
+	*applied = -1;
+	if (s->note < 0)
+		s->note = openat(s->own, "gate", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (s->note < 0 || !gate_peek(s->note, notes))
+		return;
+	if (sealed(notes, FILES_UNSYNCED) == notes[APPLIED])
+		*applied = FILES_UNSYNCED;
+	for (int64_t seq = s->view.seq; seq >= 0 && seq > s->view.seq - 8; seq--)
+		if (sealed(notes, seq) == notes[APPLIED]) {
+			*folder = (int64_t)((uint64_t)notes[FOLDER_HIGH] << 32 | notes[FOLDER_LOW]);
+			*applied = seq;
+			return;
+		}
+}
+
+void files_write_note(struct files *s, int64_t folder, int64_t applied)
+{
+	uint32_t notes[GATE_NOTES] = { (uint32_t)folder, (uint32_t)((uint64_t)folder >> 32) };
+
+	notes[APPLIED] = sealed(notes, applied);
+	gate_announce(&s->gate, notes);
+}
+
+bool files_rebooted(const struct files *s)
+{
+	return strcmp(s->view.anchor.boot_id, s->clock.boot_id) != 0;
+}
+
+/* Up to which change the files have followed the state, as far as one can rely on it. */
+static void read_applied(struct looking *l, int64_t *folder)
+{
+	files_read_note(l->s, folder, &l->applied);
+	l->rebooted = files_rebooted(l->s);
+	if (l->s->changing)
+		l->applied = l->s->applied;
+	else if (l->rebooted)
+		l->applied = -1;
+}
+
+/* Somebody may have put another folder in its place. */
+static void check_archive(struct files *s)
+{
+	struct stat mine, there;
+
+	if (s->archive < 0 ||
+	    (fstat(s->archive, &mine) == 0 && files_stat(s->dir, "archive", &there) == 0 &&
+	     mine.st_ino == there.st_ino && mine.st_dev == there.st_dev))
+		return;
+	close(s->archive);
+	s->archive = -1;
+}
+
+static int look_once(struct files *s, bool all, bool *again)
+{
+	struct looking l = { .s = s, .archive = all };
+	int64_t folder, now = files_folder_time(s);
+	struct found *f;
+	size_t n;
+	bool strange = s->strange;
+	int rc = 0;
+
+	read_applied(&l, &folder);
+	check_archive(s);
+	s->looked = now;
+	if (!all && now && (now == folder || now == s->folder)) {
+		check_locks(&l);
+	} else {
+		s->strange = false;
+		rc = files_list(s, all, &f, &n, &l.a);
+		if (rc == 0)
+			compare(&l, f, n);
+		s->folder = now / 1000000 < os_wall_ms() - FILES_SETTLED ? now : 0;
+	}
+	if (rc == 0)
+		rc = l.rc;
+	*again = false;
+	if (rc == 0 && l.first && !s->changing)
+		rc = files_refresh(s, again);
+	if (rc == 0 && !*again)
+		take_over(&l);
+	else
+		s->folder = 0;
+	s->strange |= strange && !all;
+	arena_free(&l.a);
+	return rc;
+}
+
+int files_look(struct files *s, bool all)
+{
+	bool again = true;
+	int rc = 0;
+
+	for (int i = 0; rc == 0 && again && i < TRIES; i++) {
+		if (!s->changing)
+			rc = files_refresh(s, NULL);
+		if (rc == 0 && s->view.gone)
+			return store_fail(&s->base.env, STORE_ABSENT, NULL,
+					  "the queue in %s was removed", s->path);
+		if (rc == 0)
+			rc = look_once(s, all, &again);
+	}
+	return rc; /* others change it all the time: then what is committed counts */
+}
+
+bool files_moved_on(struct files *s)
+{
+	struct stat st;
+
+	return fstatat(s->own, "state", &st, AT_SYMLINK_NOFOLLOW) || st.st_ino != s->view.ino ||
+	       st.st_size > s->view.end;
+}
+
+/* While we give our files their names a script may make a lock, and the mark that we then leave on the folder
+ * says nothing of it. */
+static bool has_unseen_lock(struct files *s, const struct ent *e, struct str key)
+{
+	struct str id = e ? e->ix.id : key;
+	char name[FILES_NAME_MAX];
+	struct stat st;
+
+	if ((e && !e->dropped && e->kind == FILE_LOCK) ||
+	    (!e && !str_cut_prefix(&id, STR("task/"))) || !id.n)
+		return false;
+	return files_name(name, sizeof(name), id, FILE_LOCK) == 0 &&
+	       files_stat(s->dir, name, &st) == 0;
+}
+
+int files_look_at(struct files *s, struct str key, bool *changed)
+{
+	const struct ent *e = files_find(&s->view, key);
+	struct looking l = { .s = s, .archive = true };
+	bool unseen = has_unseen_lock(s, e, key);
+	int64_t folder;
+	int rc = 0;
+
+	*changed = false;
+	if (unseen && !s->changing && !s->depth)
+		return files_look(s, true);
+	if (!e || e->dropped || e->kind == FILE_NONE || e->rewrite || e->rev > s->view.seq ||
+	    (!unseen && files_untouched(s, e)))
+		return 0;
+	if (!s->changing && !s->depth)
+		rc = files_refresh(s, changed);
+	if (rc < 0 || *changed)
+		return rc;
+	read_applied(&l, &folder);
+	judge_names(&l, e);
+	if (l.rc) {
+		rc = l.rc;
+	} else if (s->depth && !s->changing && files_moved_on(s)) {
+		*changed = true;
+		rc = 1;
+	} else {
+		take_over(&l);
+		*changed = files_find(&s->view, key) != e;
+	}
+	arena_free(&l.a);
+	return rc;
+}

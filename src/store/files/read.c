@@ -1,0 +1,452 @@
+/* Reading: one record, scans, counts, the clock. */
+#include <stdlib.h>
+
+#include "format/record.h"
+#include "store/files/files.h"
+#include "store/task_index.h"
+
+#define TRIES 8
+
+/* --- the clock ---------------------------------------------------------------------------------- */
+
+static void settle_anchor(struct files *s)
+{
+	const struct anchor *stored = &s->view.anchor;
+
+	if (strcmp(stored->boot_id, s->clock.boot_id) == 0) {
+		s->anchor = *stored;
+		return;
+	}
+	if (strcmp(s->anchor.boot_id, s->clock.boot_id) == 0)
+		return; /* made before, by a reader or a change that refused: time goes on from it */
+	s->anchor = *stored;
+	localclock_renew(&s->clock, &s->anchor, s->view.at);
+}
+
+/* Does no record wait for a time? */
+static bool idle(struct view *v)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		struct ent scratch;
+		const struct ent *e = files_peek(v, i, &scratch);
+		const struct index *ix = &e->ix;
+
+		if (e->dropped)
+			continue;
+		if (ix->holder.n || ix->token.n || ix->lane == LANE_LATER ||
+		    ix->lane == LANE_GOING || (ix->lane == LANE_WAITING && ix->eligible_at))
+			return false;
+	}
+	return true;
+}
+
+void files_clock_change(struct files *s)
+{
+	settle_anchor(s);
+	if (localclock_strays(&s->clock, &s->anchor) && idle(&s->view))
+		localclock_heal(&s->clock, &s->anchor);
+	s->now = localclock_now(&s->clock, &s->anchor);
+}
+
+int64_t files_now(struct store *base)
+{
+	struct files *s = files_of(base);
+
+	if (s->changing)
+		return s->now;
+	if (!s->depth)
+		(void)files_refresh(s, NULL); /* a call that can report will fail as well */
+	settle_anchor(s);
+	return localclock_now(&s->clock, &s->anchor);
+}
+
+/* In the middle of a call: the state stays as it was read. */
+static int64_t now_here(struct files *s)
+{
+	return s->changing ? s->now : localclock_now(&s->clock, &s->anchor);
+}
+
+/* --- one record --------------------------------------------------------------------------------- */
+
+static int enter(struct files *s, bool all)
+{
+	int rc;
+
+	if (s->changing || s->depth)
+		return 0;
+	rc = files_look(s, all);
+	if (rc == 0)
+		settle_anchor(s);
+	return rc;
+}
+
+int files_body(struct files *s, const struct ent *e, struct arena *a, struct str *out)
+{
+	struct found f = { .id = e->ix.id, .kind = e->kind, .archived = e->archived };
+	int r = e->has_body ? 0 : files_name(f.name, sizeof(f.name), f.id, f.kind);
+
+	if (e->has_body)
+		*out = arena_str(a, e->body);
+	if (r || e->has_body)
+		return r ? 1 : 0;
+	r = files_read_found(s, &f, a);
+	if (r < 0)
+		return files_fail(s, r, f.name);
+	if (r || f.bad || !f.form.full || f.form.commit != e->commit)
+		return 1;
+	f.form.task->id = f.id;
+	*out = task_part(f.form.task, BODY, a);
+	return 0;
+}
+
+static int fail_bad(struct files *s, const struct ent *e)
+{
+	return store_fail(
+		&s->base.env, STORE_FOREIGN,
+		"look at that file, and remove or repair it; `pawl doctor` lists all such files",
+		"the task %.*s cannot be used because of a file in %s: %s", STRF(e->ix.id), s->path,
+		e->bad);
+}
+
+static void fill(const struct ent *e, struct record *r)
+{
+	*r = (struct record){ .key = e->key, .rev = e->rev, .ix = e->ix, .hot = e->hot };
+}
+
+/* 1: there is none; 2: look again. */
+static int try_get(struct files *s, struct str key, struct record *out, struct arena *a)
+{
+	const struct ent *e;
+	struct record r;
+	bool changed;
+	int rc = files_look_at(s, key, &changed);
+
+	if (rc < 0)
+		return rc;
+	e = files_find(&s->view, key);
+	if (e && e->bad)
+		return fail_bad(s, e);
+	if (!e || e->dropped || index_gone(&e->ix, now_here(s)))
+		return 1;
+	fill(e, &r);
+	rc = files_body(s, e, a, &r.body);
+	if (rc)
+		return rc < 0 ? rc : 2;
+	*out = *record_copy(a, &r);
+	return 0;
+}
+
+static int fail_body(struct files *s, struct str key)
+{
+	if (s->depth && !s->changing)
+		return store_fail(&s->base.env, STORE_MOVED, "try again",
+				  "%.*s in %s was changed while it was read", STRF(key), s->path);
+	return store_fail(&s->base.env, STORE_CORRUPT, "pawl doctor looks at the whole folder",
+			  "the file of %.*s in %s is not there or does not fit", STRF(key),
+			  s->path);
+}
+
+int files_get(struct store *base, struct str key, struct record *out, struct arena *a)
+{
+	struct files *s = files_of(base);
+	int rc = enter(s, false);
+
+	for (int i = 0; rc == 0 && i < TRIES; i++) {
+		rc = try_get(s, key, out, a);
+		if (rc != 2)
+			return rc;
+		if (s->depth && !s->changing)
+			break; /* it would be the same again */
+		rc = enter(s, true);
+	}
+	return rc < 0 ? rc : fail_body(s, key);
+}
+
+/* --- scans -------------------------------------------------------------------------------------- */
+
+/* The answer as a heap: a caller that wants only the first pays for no sorting. */
+struct heap {
+	const struct query *q;
+	struct ent **v;
+	size_t n;
+};
+
+static void sink(struct heap *h, size_t i)
+{
+	for (size_t child; (child = 2 * i + 1) < h->n; i = child) {
+		struct ent *e = h->v[i];
+
+		if (child + 1 < h->n && query_cmp(h->q, &h->v[child + 1]->ix, &h->v[child]->ix) < 0)
+			child++;
+		if (query_cmp(h->q, &e->ix, &h->v[child]->ix) <= 0)
+			return;
+		h->v[i] = h->v[child];
+		h->v[child] = e;
+	}
+}
+
+static struct ent *pop(struct heap *h)
+{
+	struct ent *e = h->v[0];
+
+	h->v[0] = h->v[--h->n];
+	sink(h, 0);
+	return e;
+}
+
+static bool wanted(const struct query *q, const struct ent *e, int64_t now)
+{
+	return !e->dropped && !e->bad && query_matches(q, &e->ix, now);
+}
+
+/* After which record of the answer: NULL if from its start. false: nothing can match. */
+static bool find_after(struct view *v, const struct query *q, const struct ent **after)
+{
+	*after = NULL;
+	if (q->pick != PICK_ALL || !q->after.n)
+		return true;
+	*after = files_find(v, q->after);
+	return *after && !(*after)->dropped;
+}
+
+static bool comes(const struct query *q, const struct ent *e, const struct ent *after, int64_t now)
+{
+	return wanted(q, e, now) && (!after || query_cmp(q, &e->ix, &after->ix) > 0);
+}
+
+static void fill_heap(struct heap *h, struct view *v, const struct ent *after, int64_t now)
+{
+	h->n = 0;
+	h->v = mem_grow(h->v, (v->n + 1) * sizeof(struct ent *));
+	for (size_t i = 0; i < v->n; i++) {
+		struct ent scratch;
+
+		if (comes(h->q, files_peek(v, i, &scratch), after, now))
+			h->v[h->n++] = files_at(v, i);
+	}
+	for (size_t i = h->n / 2; i-- > 0;)
+		sink(h, i);
+}
+
+/* The first of the answer, for which nothing else has to be kept; NULL: there is none. */
+static struct ent *find_first(struct view *v, const struct query *q, const struct ent *after,
+			      int64_t now)
+{
+	struct ent scratch[2];
+	const struct ent *best = NULL;
+	size_t at = 0, use = 0;
+
+	for (size_t i = 0; i < v->n; i++) {
+		const struct ent *e = files_peek(v, i, &scratch[use]);
+
+		if (!comes(q, e, after, now) || (best && query_cmp(q, &e->ix, &best->ix) >= 0))
+			continue;
+		best = e;
+		at = i;
+		if (e == &scratch[use])
+			use = !use;
+	}
+	return best ? files_at(v, at) : NULL;
+}
+
+struct scan {
+	struct files *s;
+	const struct query *q;
+	record_fn *fn;
+	void *ctx;
+	int64_t now;
+	size_t sent;
+	struct files *newer; /* where others have changed what we are about to hand out */
+};
+
+/* Records whose file is looked at once more before they are handed out. */
+static bool looks(const struct query *q)
+{
+	return q->pick == PICK_ELIGIBLE || q->body;
+}
+
+static int hand_out(struct scan *x, const struct record *r)
+{
+	int rc = x->fn(r, x->ctx);
+
+	x->sent++;
+	return rc == 0 && x->q->limit && x->sent >= x->q->limit ? 1 : rc;
+}
+
+/* Its file is gone with the change of another process: as it is now. Inside of a change it was no pawl. */
+static int send_newer(struct scan *x, struct str key)
+{
+	struct arena a = { 0 };
+	struct record r;
+	int rc = 0;
+
+	if (x->s->changing)
+		return 0;
+	if (!x->newer)
+		rc = files_twin(x->s, &x->newer);
+	if (rc == 0)
+		rc = files_get(&x->newer->base, key, &r, &a);
+	if (rc == 0 && query_matches(x->q, &r.ix, x->now))
+		rc = hand_out(x, &r);
+	else if (rc > 0)
+		rc = 0;
+	arena_free(&a);
+	return rc;
+}
+
+static int send(struct scan *x, const struct ent *e)
+{
+	struct arena a = { 0 };
+	struct record r;
+	int rc = 0;
+
+	fill(e, &r);
+	if (x->q->body)
+		rc = files_body(x->s, e, &a, &r.body);
+	if (rc == 0)
+		rc = hand_out(x, &r);
+	else if (rc > 0)
+		rc = send_newer(x, e->key);
+	arena_free(&a);
+	return rc;
+}
+
+#define AGAIN 2
+
+/* The first of the answer: *last. 0: go on with those behind it; 1: enough, or nothing there; AGAIN: it is not
+ * as it was when it was found. */
+static int send_first(struct scan *x, struct ent **last)
+{
+	const struct ent *after;
+	bool changed = false;
+	int rc = 0;
+
+	if (!find_after(&x->s->view, x->q, &after))
+		return 1;
+	*last = find_first(&x->s->view, x->q, after, x->now);
+	if (!*last)
+		return 1;
+	if (looks(x->q))
+		rc = files_look_at(x->s, (*last)->key, &changed);
+	if (rc < 0)
+		return rc;
+	return changed ? AGAIN : send(x, *last);
+}
+
+static int send_next(struct scan *x, const struct ent *e)
+{
+	bool changed = false;
+	int rc = looks(x->q) ? files_look_at(x->s, e->key, &changed) : 0;
+
+	if (rc < 0)
+		return rc;
+	if (rc > 0)
+		return send_newer(x, e->key);
+	if (changed)
+		e = files_find(&x->s->view, e->key);
+	return e && wanted(x->q, e, x->now) ? send(x, e) : 0;
+}
+
+static int send_rest(struct scan *x, struct heap *h, const struct ent *last)
+{
+	int rc = 0;
+
+	fill_heap(h, &x->s->view, last, x->now);
+	while (rc == 0 && h->n)
+		rc = send_next(x, pop(h));
+	return rc;
+}
+
+/* They have no file of their own, and no order. */
+static int send_others(struct scan *x)
+{
+	struct view *v = &x->s->view;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < v->n; i++) {
+		struct ent scratch;
+
+		if (wanted(x->q, files_peek(v, i, &scratch), x->now))
+			rc = send(x, files_at(v, i));
+	}
+	return rc;
+}
+
+static int begin_scan(struct scan *x, struct ent **last)
+{
+	int rc = AGAIN;
+
+	for (int i = 0; rc == AGAIN && i < TRIES; i++) {
+		rc = enter(x->s, x->q->pick == PICK_ALL && x->q->body);
+		if (rc < 0)
+			return rc;
+		x->now = now_here(x->s);
+		x->s->depth++;
+		rc = x->q->pick == PICK_OTHERS ? send_others(x) : send_first(x, last);
+		if (rc == AGAIN && i == TRIES - 1)
+			rc = send_next(x, *last);
+		x->s->depth--;
+	}
+	return rc;
+}
+
+int files_snapshot(struct store *base, int (*fn)(void *ctx), void *ctx)
+{
+	struct files *s = files_of(base);
+	int rc = enter(s, true);
+
+	if (rc < 0)
+		return rc;
+	s->depth++;
+	rc = fn(ctx);
+	s->depth--;
+	return rc;
+}
+
+int files_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
+{
+	struct scan x = { .s = files_of(base), .q = q, .fn = fn, .ctx = ctx };
+	struct heap h = { .q = q };
+	struct ent *last = NULL;
+	int rc = begin_scan(&x, &last);
+
+	x.s->depth++;
+	if (rc == 0 && last)
+		rc = send_rest(&x, &h, last);
+	x.s->depth--;
+	free(h.v);
+	if (x.newer)
+		files_close(&x.newer->base);
+	return rc < 0 ? rc : 0;
+}
+
+int files_count(struct store *base, const struct query *q, int64_t *n)
+{
+	struct files *s = files_of(base);
+	int rc = enter(s, true); /* as the scan that it is about */
+	int64_t now = now_here(s);
+
+	*n = 0;
+	for (size_t i = 0; rc == 0 && i < s->view.n; i++) {
+		struct ent scratch;
+
+		*n += wanted(q, files_peek(&s->view, i, &scratch), now);
+	}
+	return rc;
+}
+
+int files_tally(struct store *base, int64_t *counts)
+{
+	struct files *s = files_of(base);
+	int rc = enter(s, false);
+
+	memset(counts, 0, 16 * sizeof(*counts));
+	for (size_t i = 0; rc == 0 && i < s->view.n; i++) {
+		struct ent scratch;
+		const struct ent *e = files_peek(&s->view, i, &scratch);
+
+		if (!e->dropped && !e->bad && e->ix.status)
+			counts[e->ix.status & 15]++;
+	}
+	return rc;
+}

@@ -1,0 +1,447 @@
+/* The files store: opening, making, closing, and the end of a queue. See files.h for the parts. */
+#include "store/files/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+#include "base/secret.h"
+
+extern const struct store_ops store_files;
+
+/* --- for all parts ------------------------------------------------------------------------------ */
+
+uint64_t files_random(void)
+{
+	return (uint64_t)random_below(UINT32_MAX) << 32 | random_below(UINT32_MAX);
+}
+
+void files_new_id(char id[FILES_ID + 1])
+{
+	snprintf(id, FILES_ID + 1, "%016llx%016llx", (unsigned long long)files_random(),
+		 (unsigned long long)files_random());
+}
+
+int files_fail(struct files *s, int err, const char *what)
+{
+	const struct store_env *env = &s->base.env;
+
+	switch (err) {
+	case -EACCES:
+	case -EPERM:
+	case -EROFS:
+		return store_fail(env, STORE_READONLY, "check the owner and mode of the folder",
+				  "may not write to %s in %s: %s", what, s->path, strerror(-err));
+	case -ENOSPC:
+	case -EDQUOT:
+		return store_fail(env, STORE_FULL, "make room on the device",
+				  "no room left for %s in %s: %s", what, s->path, strerror(-err));
+	case -ENOENT:
+	case -ENOTDIR:
+		return store_fail(env, STORE_UNREACHABLE, NULL, "%s in %s is gone", what, s->path);
+	case -ELOOP:
+	case -EINVAL:
+	case -EISDIR:
+		return store_fail(env, STORE_FOREIGN, "move it away",
+				  "%s in %s is not what pawl put there", what, s->path);
+	default:
+		return store_fail(env, STORE_IO, NULL, "%s in %s: %s", what, s->path,
+				  strerror(-err));
+	}
+}
+
+int files_fail_folder(struct files *s, int err, const char *name)
+{
+	if (err == ELOOP || err == ENOTDIR || err == EEXIST)
+		return store_fail(&s->base.env, STORE_FOREIGN, "move it away",
+				  "%s in %s is a link, or no folder", name, s->path);
+	if (err == EACCES)
+		return store_fail(&s->base.env, STORE_READONLY,
+				  "check the owner and mode of the folder",
+				  "%s in %s cannot be opened: %s", name, s->path, strerror(err));
+	return files_fail(s, -err, name);
+}
+
+/* --- closing ------------------------------------------------------------------------------------ */
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void files_close(struct store *base)
+{
+	struct files *s = files_of(base);
+
+	files_view_free(&s->view);
+	gate_close(&s->gate);
+	close_fd(&s->dir);
+	close_fd(&s->own);
+	close_fd(&s->archive);
+	close_fd(&s->note);
+	close_fd(&s->watch);
+	free(s->path);
+	free(s);
+}
+
+/* --- finding ------------------------------------------------------------------------------------ */
+
+static int fail_absent(struct files *s)
+{
+	struct arena a = { 0 };
+	struct str name = s->base.env.queue;
+	const char *hint;
+	int rc;
+
+	if (name.n)
+		hint = arena_printf(&a, "pawl init --queue %s", store_word(&a, name).p).p;
+	else
+		hint = arena_printf(&a, "pawl init --store %s",
+				    store_word(&a, arena_printf(&a, "files:%s", s->path)).p)
+			       .p;
+	rc = store_fail(&s->base.env, STORE_ABSENT, hint, "there is no queue%s%.*s%s in %s",
+			name.n ? " '" : "", STRF(name), name.n ? "'" : "", s->path);
+	arena_free(&a);
+	return rc;
+}
+
+static int fail_open(struct files *s, int err)
+{
+	if (err == ENOENT)
+		return fail_absent(s);
+	if (err == ENOTDIR)
+		return store_fail(&s->base.env, STORE_FOREIGN, "name a folder",
+				  "%s is not a folder", s->path);
+	return store_fail(&s->base.env, err == EACCES ? STORE_READONLY : STORE_IO,
+			  "check the owner and mode of the folder", "%s cannot be opened: %s",
+			  s->path, strerror(err));
+}
+
+/* The folder `name` in `dir`, made if that was asked for; a link is not followed. */
+static int open_below(struct files *s, int dir, const char *name)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(dir, name, flags);
+
+	if (fd < 0 && errno == ENOENT && s->base.env.mode == STORE_CREATE) {
+		if (mkdirat(dir, name, 0777) && errno != EEXIST)
+			return files_fail(s, -errno, name);
+		fd = openat(dir, name, flags);
+	}
+	if (fd >= 0)
+		return fd;
+	return errno == ENOENT ? fail_absent(s) : files_fail_folder(s, errno, name);
+}
+
+/* From the folder that was named down to that of the queue. */
+static int open_queue_folder(struct files *s, struct str below)
+{
+	int rc = 0;
+
+	while (rc >= 0 && below.n) {
+		struct str part = str_cut(&below, '/');
+		char name[256];
+
+		if (snprintf(name, sizeof(name), "%.*s", STRF(part)) >= (int)sizeof(name))
+			return fail_open(s, ENAMETOOLONG);
+		rc = open_below(s, s->dir, name);
+		if (rc >= 0) {
+			close(s->dir);
+			s->dir = rc;
+		}
+	}
+	if (rc >= 0 && fstat(s->dir, &s->place))
+		rc = fail_open(s, errno);
+	return rc < 0 ? rc : 0;
+}
+
+static int open_folders(struct files *s, struct str dir, struct str below)
+{
+	struct arena a = { 0 };
+	const char *path = arena_cstr(&a, dir);
+	int r = s->base.env.mode == STORE_CREATE ? fs_make_dirs(path, 0777) : 0, rc;
+
+	s->dir = r ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r)
+		rc = files_fail(s, r, "the folder");
+	else
+		rc = s->dir < 0 ? fail_open(s, errno) : open_queue_folder(s, below);
+	if (rc == 0) {
+		s->own = open_below(s, s->dir, ".pawl");
+		rc = s->own < 0 ? s->own : 0;
+	}
+	arena_free(&a);
+	return rc;
+}
+
+static int check_place(struct files *s)
+{
+	const char *network = os_network_fs(s->path);
+
+	if (!network)
+		return 0;
+	return store_fail(&s->base.env, STORE_UNSUPPORTED,
+			  "put the queue on a local disk, or share it through git: or postgres:",
+			  "%s is on a network file system (%s), where locks do not hold", s->path,
+			  network);
+}
+
+/* --- making ------------------------------------------------------------------------------------- */
+
+static void remove_queue(struct files *s);
+
+/* Whoever comes second finds it made. */
+static int make_state(struct files *s)
+{
+	int rc = files_lock(s), r;
+
+	if (rc < 0)
+		return rc;
+	rc = files_load(s);
+	if (rc == 0 && s->view.gone) {
+		remove_queue(s);
+		rc = 1;
+	}
+	if (rc > 0) {
+		files_view_free(&s->view);
+		files_new_id(s->view.id);
+		localclock_renew(&s->clock, &s->anchor, 0);
+		rc = files_new_state(s, 0);
+		if (rc == 0 && (r = files_sync_folder(s->dir)))
+			rc = files_fail(s, r, "the folder");
+		if (rc == 0)
+			rc = files_load(s);
+	}
+	gate_unlock(&s->gate);
+	return rc;
+}
+
+static int attach(struct files *s, struct str dir, struct str below)
+{
+	int rc = open_folders(s, dir, below);
+
+	if (rc == 0)
+		rc = check_place(s);
+	if (rc < 0)
+		return rc;
+	rc = files_load(s);
+	if (rc == 0 && s->view.gone)
+		rc = 1;
+	if (rc <= 0)
+		return rc;
+	return s->base.env.mode == STORE_CREATE ? make_state(s) : fail_absent(s);
+}
+
+/* --- opening ------------------------------------------------------------------------------------ */
+
+/* Absolute: files are looked for later, perhaps from another folder. */
+static char *absolute(struct str path, struct str below)
+{
+	char *cwd = path.p[0] == '/' ? NULL : getcwd(NULL, 0);
+	size_t room = (cwd ? strlen(cwd) : 0) + path.n + below.n + 3;
+	char *out = mem_alloc(room);
+
+	snprintf(out, room, "%s%s%.*s%s%.*s", cwd ? cwd : "", cwd ? "/" : "", STRF(path),
+		 below.n ? "/" : "", STRF(below));
+	free(cwd);
+	return out;
+}
+
+static int files_open(struct store **out, const struct uri *uri, const struct store_env *env)
+{
+	struct arena a = { 0 };
+	struct str below;
+	struct files *s;
+	int rc;
+
+	if (!uri->path.n || memchr(uri->path.p, '\0', uri->path.n))
+		return store_fail(env, STORE_UNSUPPORTED, "files:/path/to/folder",
+				  "a files: URI needs a path");
+	s = mem_alloc(sizeof(*s));
+	*s = (struct files){ .base = { .ops = &store_files, .env = *env },
+			     .dir = -1,
+			     .own = -1,
+			     .archive = -1,
+			     .note = -1,
+			     .watch = -1,
+			     .gate.fd = -1,
+			     .view.fd = -1 };
+	below = files_queue_folder(&a, env->queue);
+	s->path = absolute(uri->path, below);
+	localclock_init(&s->clock, env);
+	files_form_begin();
+	rc = attach(s, uri->path, below);
+	arena_free(&a);
+	if (rc < 0) {
+		files_close(&s->base);
+		return rc;
+	}
+	*out = &s->base;
+	return 0;
+}
+
+/* --- the others --------------------------------------------------------------------------------- */
+
+/* DIR itself, whichever queue of it is open. */
+static struct str root_of(const struct files *s, struct arena *a)
+{
+	struct str path = str_c(s->path), below = files_queue_folder(a, s->base.env.queue);
+
+	return below.n ? str_n(path.p, path.n - below.n - 1) : path;
+}
+
+static bool has_queue(struct arena *a, struct str folder)
+{
+	return fs_exists(fs_join(a, folder, STR(".pawl/state")));
+}
+
+int files_queues(struct store *base, name_fn *fn, void *ctx)
+{
+	struct files *s = files_of(base);
+	struct arena a = { 0 };
+	struct str root = root_of(s, &a);
+	const char *path = fs_join(&a, root, STR(".pawl/queues"));
+	DIR *dir = opendir(path);
+	const struct dirent *e;
+	int rc = !dir && errno != ENOENT ? files_fail(s, -errno, path) : 0;
+
+	if (has_queue(&a, root))
+		fn(ctx, STR("default"));
+	while (dir && (e = readdir(dir)))
+		if (e->d_name[0] != '.' &&
+		    has_queue(&a, str_c(fs_join(&a, str_c(path), str_c(e->d_name)))))
+			fn(ctx, files_queue_name(&a, str_c(e->d_name)));
+	if (dir)
+		closedir(dir);
+	arena_free(&a);
+	return rc;
+}
+
+int files_twin(struct files *s, struct files **out)
+{
+	struct files *t = mem_alloc(sizeof(*t));
+	size_t room = strlen(s->path) + 1;
+
+	*t = (struct files){ .base = s->base,
+			     .path = memcpy(mem_alloc(room), s->path, room),
+			     .dir = fcntl(s->dir, F_DUPFD_CLOEXEC, 0),
+			     .own = fcntl(s->own, F_DUPFD_CLOEXEC, 0),
+			     .place = s->place,
+			     .archive = -1,
+			     .note = -1,
+			     .watch = -1,
+			     .gate.fd = -1,
+			     .view.fd = -1,
+			     .clock = s->clock,
+			     .anchor = s->anchor };
+	*out = t;
+	if (t->dir >= 0 && t->own >= 0)
+		return 0;
+	files_close(&t->base);
+	*out = NULL;
+	return files_fail(s, -EMFILE, ".pawl");
+}
+
+/* --- the end of a queue ------------------------------------------------------------------------- */
+
+/* The files of all records that the state knows, then the log, then the state itself. */
+static void remove_queue(struct files *s)
+{
+	for (size_t i = 0; i < s->view.n; i++) {
+		const struct ent *e = files_at(&s->view, i);
+		char name[FILES_NAME_MAX];
+
+		if (e->kind != FILE_NONE &&
+		    files_name(name, sizeof(name), e->ix.id, e->kind) == 0 &&
+		    files_folder(s, e->archived) >= 0)
+			(void)unlinkat(files_folder(s, e->archived), name, 0);
+	}
+	(void)unlinkat(s->dir, "archive", AT_REMOVEDIR);
+	(void)unlinkat(s->own, "log", 0);
+	(void)files_sync_folder(s->dir);
+	(void)unlinkat(s->own, "state", 0);
+	(void)files_sync_folder(s->own);
+}
+
+static struct store_counts *files_counts(struct store *base)
+{
+	struct files *s = files_of(base);
+	struct arena a = { 0 };
+	struct store_counts *c;
+
+	if (base->env.mode != STORE_READ)
+		return s->gate.fd >= 0 ? gate_counts(&s->gate) : NULL;
+	c = gate_counts_at(&s->gate, fs_join(&a, str_c(s->path), STR(".pawl/gate")));
+	arena_free(&a);
+	return c;
+}
+
+int files_discard(struct store *base)
+{
+	struct files *s = files_of(base);
+	int rc;
+
+	if (base->env.mode == STORE_READ)
+		return store_fail(&base->env, STORE_READONLY, NULL,
+				  "%s was opened for reading only", s->path);
+	rc = files_lock(s);
+	if (rc < 0)
+		return rc;
+	rc = files_look(s, true);
+	if (rc == 0)
+		rc = files_append_end(s);
+	if (rc == 0)
+		remove_queue(s); /* what a death leaves of it, the next `init` removes */
+	gate_unlock(&s->gate);
+	return rc == STORE_ABSENT ? 0 : rc; /* somebody was faster */
+}
+
+/* --- waiting ------------------------------------------------------------------------------------ */
+
+static int files_wake_fd(struct store *base)
+{
+	struct files *s = files_of(base);
+
+	if (s->watch < 0) {
+		struct arena a = { 0 };
+
+		s->watch = os_watch(fs_join(&a, str_c(s->path), STR(".pawl")));
+		if (s->watch >= 0)
+			os_watch_also(s->watch, s->path);
+		arena_free(&a);
+	}
+	return s->watch;
+}
+
+static void files_wake_clear(struct store *base)
+{
+	if (files_of(base)->watch >= 0)
+		os_watch_drain(files_of(base)->watch);
+}
+
+const struct store_ops store_files = {
+	.scheme = "files",
+	.open = files_open,
+	.close = files_close,
+	.now = files_now,
+	.get = files_get,
+	.scan = files_scan,
+	.count = files_count,
+	.tally = files_tally,
+	.modify = files_modify,
+	.entries = files_entries,
+	.snapshot = files_snapshot,
+	.wake_fd = files_wake_fd,
+	.wake_clear = files_wake_clear,
+	.check = files_check,
+	.queues = files_queues,
+	.discard = files_discard,
+	.counts = files_counts,
+};

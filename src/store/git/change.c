@@ -1,0 +1,238 @@
+/*
+ * A change: the edits run on the view; what they wrote becomes commits, and the refs are moved to them if all
+ * are still where they were read. Else others were quicker, and all of it happens again. What the commits are
+ * is the layout's affair.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/backoff.h"
+#include "base/os.h"
+#include "base/secret.h"
+#include "store/git/set.h"
+
+#define RETRY_MS 20
+
+/* --- steps -------------------------------------------------------------------------------------- */
+
+struct git_step *git_step_find(struct git_set *w, struct str key)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (str_eq(w->steps[i].key, key))
+			return &w->steps[i];
+	return NULL;
+}
+
+struct git_step *git_step_make(struct git_set *w, struct str key)
+{
+	struct git_step *p = git_step_find(w, key);
+
+	if (p)
+		return p;
+	w->steps = arena_grow(&w->a, w->steps, w->n, sizeof(*p));
+	p = &w->steps[w->n++];
+	*p = (struct git_step){ .key = key, .head = git_head(&w->s->view, key) };
+	return p;
+}
+
+static int put_bodies(struct git_set *w, const struct edit *e)
+{
+	const struct git_layout *l = w->s->layout;
+	int rc = 0;
+
+	for (struct edit_item *it = l->body_put ? e->items : NULL; rc == 0 && it; it = it->next)
+		if (!it->dropped && it->rec.body_changed)
+			rc = l->body_put(w->s, &it->rec, &w->a);
+	return rc;
+}
+
+static void add_line(struct git_set *w, const struct entry *e)
+{
+	struct git_line *l = arena_new(&w->a, struct git_line);
+
+	l->entry = *e;
+	l->n = w->n_lines++;
+	*w->last = l;
+	w->last = &l->next;
+}
+
+static int run_edits(struct git_set *w, struct change *changes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct edit e;
+		int rc = edit_run(&e, &w->s->base, &w->a, w->s->now, &changes[i]);
+
+		if (rc == 0)
+			rc = put_bodies(w, &e);
+		if (rc < 0)
+			return rc;
+		if (rc > 0)
+			continue;
+		for (const struct edit_item *it = e.items; it; it = it->next)
+			git_step_make(w, it->rec.key)->put = true;
+		for (const struct edit_entry *l = e.entries; l; l = l->next)
+			add_line(w, &l->entry);
+		mem_queue_apply(&w->s->view.q, &e, &w->undo);
+	}
+	return 0;
+}
+
+/* --- what it comes to --------------------------------------------------------------------------- */
+
+void git_set_states(struct git_set *w)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		struct git_step *p = &w->steps[i];
+		const struct record *r = mem_queue_get(&w->s->view.q, p->key, w->s->now);
+		struct record *copy;
+
+		if (!r)
+			continue;
+		copy = record_copy(&w->a, r);
+		if (p->put)
+			copy->rev = w->stamp;
+		p->clock = git_time_hide(w->s, p->head, copy, &w->a);
+		p->rec = copy;
+	}
+}
+
+/* A line goes with its record, or stays with the change if there is none. */
+void git_set_lines(struct git_set *w)
+{
+	struct git_line *l = w->lines, *next;
+
+	w->lines = NULL;
+	w->last = &w->lines;
+	for (; l; l = next) {
+		struct git_step *p = git_step_find(w, l->entry.key);
+		bool own = p && p->rec;
+		struct git_line ***last = own ? &p->last : &w->last;
+
+		next = l->next;
+		l->next = NULL;
+		if (own && !p->last)
+			p->last = &p->lines;
+		**last = l;
+		*last = &l->next;
+	}
+}
+
+/* --- attempts ----------------------------------------------------------------------------------- */
+
+void git_set_begin(struct git_set *w, struct git *s)
+{
+	int64_t own;
+
+	*w = (struct git_set){ .s = s };
+	s->now = git_now(&s->base);
+	own = s->now * 1000;
+	w->stamp = own > s->view.stamp ? own : s->view.stamp + 1;
+	w->nonce = token_make(&w->a);
+	w->last = &w->lines;
+}
+
+static int attempt(struct git *s, struct change *changes, size_t n)
+{
+	struct git_set w;
+	int rc = s->layout->ready(s);
+
+	if (rc)
+		return rc;
+	s->reads = (struct strs){ 0 };
+	git_clock_change(s);
+	git_set_begin(&w, s);
+	s->changing = true;
+	rc = run_edits(&w, changes, n);
+	if (rc == 0 && !git_memo_sure(s, s->reads))
+		rc = 1;
+	if (rc == 0 && (w.n || w.lines))
+		rc = s->layout->commit(&w);
+	s->changing = false;
+	mem_queue_take_back(&s->view.q, w.undo, 0);
+	s->reads = (struct strs){ 0 };
+	arena_free(&s->arena);
+	arena_free(&w.a);
+	return rc;
+}
+
+static int in_lane(struct git *s, struct change *changes, size_t n)
+{
+	struct backoff b = s->base.env.backoff;
+	int rc;
+
+	b.made = 0;
+	b.deadline = os_boot_ms() + s->base.env.timeout_ms;
+	b.base_ms = b.base_ms ? b.base_ms : RETRY_MS;
+	while ((rc = attempt(s, changes, n)) > 0) {
+		int64_t ms = backoff_next(&b, os_boot_ms());
+
+		if (ms < 0)
+			return store_fail(&s->base.env, STORE_BUSY, "try again",
+					  "%s: others were quicker %lld times", s->remote,
+					  (long long)b.made);
+		nanosleep(&(struct timespec){ ms / 1000, (long)(ms % 1000) * 1000000 }, NULL);
+	}
+	return rc;
+}
+
+int git_modify(struct store *base, struct change *changes, size_t n)
+{
+	struct git *s = git_of(base);
+	int rc;
+
+	if (base->env.mode == STORE_READ)
+		return store_fail(&base->env, STORE_READONLY, NULL,
+				  "%s was opened for reading only", s->remote);
+	if (s->changing || s->depth)
+		return store_fail(&base->env, STORE_IO, NULL,
+				  "a change inside a scan or another change");
+	rc = s->lane->begin(s);
+	if (rc < 0)
+		return rc;
+	rc = in_lane(s, changes, n);
+	s->lane->end(s);
+	return rc;
+}
+
+/* --- the beginning and the end of a queue ------------------------------------------------------- */
+
+int git_begin_queue(struct git *s)
+{
+	int rc = s->lane->begin(s);
+
+	if (rc < 0)
+		return rc;
+	rc = 1;
+	for (int i = 0; rc > 0 && i < GIT_TRIES; i++) {
+		rc = git_look(s);
+		if (rc > 0)
+			rc = s->layout->make(s);
+	}
+	s->lane->end(s);
+	return rc <= 0 ? rc
+		       : store_fail(&s->base.env, STORE_BUSY, "try again",
+				    "%s: others were quicker", s->remote);
+}
+
+int git_discard(struct store *base)
+{
+	struct git *s = git_of(base);
+	int rc;
+
+	if (base->env.mode == STORE_READ)
+		return store_fail(&base->env, STORE_READONLY, NULL,
+				  "%s was opened for reading only", s->remote);
+	rc = s->lane->begin(s);
+	if (rc < 0)
+		return rc;
+	rc = 1;
+	for (int i = 0; rc > 0 && i < GIT_TRIES; i++) {
+		rc = s->layout->drop(s);
+	}
+	git_memo_forget(s);
+	git_view_clear(&s->view);
+	s->lane->end(s);
+	return rc <= 0 ? rc
+		       : store_fail(&base->env, STORE_BUSY, "try again", "%s: others were quicker",
+				    s->remote);
+}

@@ -1,0 +1,153 @@
+/* For doctor: what can be found out about the repository and the queue in it. */
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/fs.h"
+#include "base/when.h"
+#include "store/git/git.h"
+
+#define STALE_S 60 /* a lock of git's lasts some milliseconds */
+#define LOOSE_MANY 20000
+
+struct report {
+	struct git *s;
+	check_fn *fn;
+	void *ctx;
+	struct arena a;
+	size_t stale;
+};
+
+static void check_bad(struct report *r, const struct git_head *h)
+{
+	if (h->fault.n)
+		r->fn(r->ctx, CHECK_BAD, "records", h->fault,
+		      arena_printf(&r->a, "mend the file on the branch %s", r->s->only));
+	else
+		r->fn(r->ctx, CHECK_BAD, "records",
+		      arena_printf(&r->a, "%.*s: commit %s is no record of pawl", STRF(h->key),
+				   git_hex(&r->a, &h->oid).p),
+		      arena_printf(&r->a,
+				   "if a good one is known: git -C %s update-ref %s%s COMMIT",
+				   store_word(&r->a, str_c(r->s->remote)).p, r->s->prefix,
+				   git_ref_of(&r->a, h->key).p));
+}
+
+static void check_queue(struct report *r)
+{
+	const struct git_view *v = &r->s->view;
+	int64_t n = 0;
+	size_t bad = 0;
+
+	for (int i = 0; i < 16; i++)
+		n += v->q.counts[i];
+	r->fn(r->ctx, CHECK_OK, "store",
+	      r->s->only ? arena_printf(&r->a, "%s, branch %s, %lld task%s", r->s->remote,
+					r->s->only, (long long)n, n == 1 ? "" : "s")
+			 : arena_printf(&r->a, "%s, %lld task%s, %zu with a ref of their own",
+					r->s->remote, (long long)n, n == 1 ? "" : "s", v->n_refs),
+	      STR(""));
+	for (size_t i = 0; i < v->n; i++) {
+		if (!v->heads[i]->bad)
+			continue;
+		bad++;
+		check_bad(r, v->heads[i]);
+	}
+	if (!bad)
+		r->fn(r->ctx, CHECK_OK, "records", STR("all can be read"), STR(""));
+	if (v->n_owed)
+		r->fn(r->ctx, CHECK_NOTE, "changes",
+		      arena_printf(&r->a, "%zu refs of a change that was cut short", v->n_owed),
+		      STR("the next change finishes it"));
+	else
+		r->fn(r->ctx, CHECK_OK, "changes", STR("all are whole"), STR(""));
+}
+
+/* --- locks that were left behind ---------------------------------------------------------------- */
+
+static void check_lock(struct report *r, const char *path)
+{
+	struct stat st;
+	int64_t age;
+
+	if (lstat(path, &st))
+		return;
+	age = time(NULL) - st.st_mtime;
+	if (age < STALE_S)
+		return;
+	r->stale++;
+	r->fn(r->ctx, CHECK_BAD, "locks",
+	      arena_printf(&r->a, "%s has been there for %s: its ref cannot change", path,
+			   duration_text(&r->a, age * 1000).p),
+	      arena_printf(&r->a, "if no git is running there: rm %s",
+			   store_word(&r->a, str_c(path)).p));
+}
+
+static void check_folder(struct report *r, const char *dir, int depth)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		const char *path;
+
+		if (e->d_name[0] == '.')
+			continue;
+		path = fs_join(&r->a, str_c(dir), str_c(e->d_name));
+		if (str_ends(str_c(path), STR(".lock")))
+			check_lock(r, path);
+		else if (depth && fs_is_dir(path))
+			check_folder(r, path, depth - 1);
+	}
+	if (d)
+		closedir(d);
+}
+
+static void check_locks(struct report *r)
+{
+	const char *dir = fs_join(&r->a, str_c(r->s->dir), str_c(r->s->prefix));
+
+	check_folder(r, dir, 1);
+	check_lock(r, fs_join(&r->a, str_c(r->s->dir), STR("packed-refs.lock")));
+	if (!r->stale)
+		r->fn(r->ctx, CHECK_OK, "locks", STR("no ref has a lock that was left behind"),
+		      STR(""));
+}
+
+/* One folder of 256 is enough for a guess. */
+static void check_loose(struct report *r)
+{
+	DIR *d = opendir(fs_join(&r->a, str_c(r->s->dir), STR("objects/17")));
+	int64_t n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	if (n * 256 > LOOSE_MANY)
+		r->fn(r->ctx, CHECK_NOTE, "objects",
+		      arena_printf(&r->a, "about %lld objects are files of their own",
+				   (long long)n * 256),
+		      arena_printf(&r->a, "git -C %s gc",
+				   store_word(&r->a, str_c(r->s->remote)).p));
+}
+
+int git_check(struct store *base, check_fn *fn, void *ctx)
+{
+	struct report r = { .s = git_of(base), .fn = fn, .ctx = ctx };
+	int rc;
+
+	git_memo_doubt(r.s);
+	rc = git_look(r.s);
+	if (rc > 0)
+		rc = git_absent(r.s);
+	if (rc == 0)
+		check_queue(&r);
+	if (rc == 0 && r.s->dir) {
+		check_locks(&r);
+		check_loose(&r);
+	}
+	arena_free(&r.a);
+	return rc;
+}

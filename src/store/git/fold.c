@@ -1,0 +1,54 @@
+/*
+ * The list of refs is read and sent at every call, so it is kept short: when a change moves the base anyway, tasks
+ * that nobody works on are hung on it, and their refs are removed after that. Until then the ref counts, and it
+ * goes only if it is still what was hung: whoever moves it meanwhile keeps it.
+ */
+#include "store/git/git.h"
+
+#define FOLD_MAX 64 /* at a time */
+
+static bool idle(struct git *s, const struct git_head *h)
+{
+	const struct record *r = mem_queue_get(&s->view.q, h->key, s->now);
+
+	return r && r->ix.lane == LANE_NONE && !r->ix.holder.n;
+}
+
+/* Hung already by one that did not come to remove the ref. */
+static bool is_hung(const struct git_view *v, const struct git_head *h)
+{
+	return h->linked == v->look && git_oid_equal(&h->link, &h->oid);
+}
+
+static bool taken(struct strs keys, struct str key)
+{
+	return strs_have(keys, key);
+}
+
+void git_fold_plan(struct git *s, struct strs busy, struct git_fold *out, struct arena *a)
+{
+	const struct git_view *v = &s->view;
+
+	*out = (struct git_fold){ 0 };
+	if (v->n_refs < s->refs_wanted)
+		return;
+	out->v = arena_array(a, const struct git_head *, FOLD_MAX);
+	for (size_t i = 0; i < v->n && out->n < FOLD_MAX; i++) {
+		const struct git_head *h = v->heads[i];
+
+		if (!h->on_base && !h->bad && !taken(busy, h->key) && (is_hung(v, h) || idle(s, h)))
+			out->v[out->n++] = h;
+	}
+}
+
+/* What is not removed now is next time. */
+void git_fold_finish(struct git *s, const struct git_fold *f, struct arena *a)
+{
+	struct git_move *moves = arena_array(a, struct git_move, f->n);
+
+	for (size_t i = 0; i < f->n; i++)
+		moves[i] =
+			(struct git_move){ git_ref_of(a, f->v[i]->key), f->v[i]->oid, { { 0 } } };
+	if (f->n && s->lane->drop)
+		s->lane->drop(s, moves, f->n);
+}

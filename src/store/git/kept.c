@@ -1,0 +1,118 @@
+/*
+ * A branch only grows. The last top of it that this clone has seen (or that was written to this path) is kept in
+ * refs/pawl-kept; if that is not in the history of what is there now, somebody has set the branch back or replaced
+ * it, and fences would be given twice. So nothing is done until a person has decided.
+ */
+#include <time.h>
+
+#include "store/git/layout/branch.h"
+
+#define TRIES 10
+#define WAIT_NS 20000000
+
+static const char *kept_name(struct git *s, struct arena *a)
+{
+	struct str below = str_c(s->seen ? s->seen : s->prefix);
+
+	if (!str_cut_prefix(&below, STR("refs/pawl-seen/")))
+		(void)str_cut_prefix(&below, STR("refs/"));
+	return arena_printf(a, "refs/pawl-kept/%.*s%s", STRF(below), s->only).p;
+}
+
+static git_oid kept(struct git *s, struct arena *a)
+{
+	static const git_oid none;
+	git_oid oid;
+
+	return git_reference_name_to_id(&oid, s->repo, kept_name(s, a)) ? none : oid;
+}
+
+static void forget(struct git *s, struct arena *a)
+{
+	git_reference_remove(s->repo, kept_name(s, a));
+}
+
+/* Unless others have kept something else since `had` was read. */
+static void keep(struct git *s, const git_oid *had, const git_oid *tip, struct arena *a)
+{
+	git_reference *ref = NULL;
+	const char *name = kept_name(s, a);
+
+	if (git_oid_is_zero(had))
+		git_reference_create(&ref, s->repo, name, tip, 0, NULL);
+	else
+		git_reference_create_matching(&ref, s->repo, name, tip, 1, had, NULL);
+	git_reference_free(ref);
+}
+
+static int set_back(struct git *s, const git_oid *had, struct arena *a)
+{
+	struct str hex = git_hex(a, had), dir = str_c(s->dir ? s->dir : s->local);
+	const char *place = store_word(a, dir).p;
+
+	return store_fail(
+		&s->base.env, STORE_CORRUPT,
+		arena_printf(a,
+			     "to bring it back: git -C %s push --force %s %.*s:%s%s; to go on "
+			     "with what is there: git -C %s update-ref -d %s",
+			     place, s->dir ? "." : store_word(a, str_c(s->remote)).p, STRF(hex),
+			     s->prefix, s->only, place, kept_name(s, a))
+			.p,
+		"%s: somebody has set back or replaced the branch %s: %.12s is not in it",
+		s->remote, s->only, hex.p);
+}
+
+/* What was kept is read before the branch is: so the branch is not the older one of the two. 1: it has lost that. */
+static int look_once(struct git *s, git_oid *had, git_oid *out, struct arena *a)
+{
+	struct git_refs refs;
+	int rc;
+
+	*had = kept(s, a);
+	*out = (git_oid){ 0 };
+	rc = s->lane->list(s, &refs, a);
+	for (size_t i = 0; rc == 0 && i < refs.n; i++)
+		*out = refs.v[i].oid;
+	if (rc || git_oid_is_zero(out) || git_oid_equal(out, had) || s->no_fetch)
+		return rc;
+	if (!git_oid_is_zero(had) && git_graph_descendant_of(s->repo, out, had) == 0)
+		return 1;
+	if (s->base.env.mode != STORE_READ || s->seen)
+		keep(s, had, out, a);
+	return 0;
+}
+
+/* One that is just removed and begun anew by pawl itself is soon known as such. */
+int git_branch_tip(struct git *s, git_oid *out)
+{
+	struct arena a = { 0 };
+	git_oid had;
+	int rc = look_once(s, &had, out, &a);
+
+	for (int i = 0; rc > 0 && i < TRIES; i++) {
+		nanosleep(&(struct timespec){ 0, WAIT_NS }, NULL);
+		rc = look_once(s, &had, out, &a);
+	}
+	if (rc > 0)
+		rc = set_back(s, &had, &a);
+	arena_free(&a);
+	return rc;
+}
+
+int git_branch_push(struct git *s, const struct git_move *m)
+{
+	struct arena a = { 0 };
+	git_oid had;
+	int rc;
+
+	if (git_oid_is_zero(&m->old) || git_oid_is_zero(&m->to))
+		forget(s, &a);
+	had = kept(s, &a);
+	rc = s->lane->push(s, m, 1);
+	if (rc == 0 && git_oid_is_zero(&m->to))
+		forget(s, &a);
+	else if (rc == 0)
+		keep(s, &had, &m->to, &a);
+	arena_free(&a);
+	return rc;
+}

@@ -1,0 +1,48 @@
+/*
+ * The layout on one branch, for people and for programs that read files there:
+ *
+ *   tasks/ID.md        a task: YAML front matter, then its description (format/markdown.h)
+ *   tID_lock.yaml      its lock, if it has one (git_lockfile.h)
+ *   .pawl/KEY.json     everything else that the queue keeps
+ *
+ * Everything else on the branch is others' and stays as it is. A change is one commit, whose message has its log.
+ */
+#ifndef STORE_GIT_BRANCH_H
+#define STORE_GIT_BRANCH_H
+
+#include "store/git/layout/lockfile.h"
+#include "store/git/set.h"
+
+#define GIT_TASKS "tasks"
+#define GIT_OWN ".pawl"
+#define GIT_MARK "queue.json"
+
+/* A record as files. */
+struct git_form {
+	struct str folder, name, text;
+	struct str lock_name, lock; /* empty: none */
+};
+
+void git_form_write(const struct record *r, struct str clock, struct git_form *out,
+		    struct arena *a);
+
+/* What a task's two files say; `lock` empty: it has none. 0, or -EBADMSG with *fault. */
+struct git_read {
+	struct record rec;
+	struct task task;
+	struct str clock;
+};
+
+int git_form_task(struct str text, struct str name, struct git_read *out, struct yaml_fault *fault,
+		  struct arena *a);
+void git_form_lock(struct git_read *r, const struct git_lockfile *lock);
+/* After task and lock: the record. */
+void git_form_record(struct git_read *r, struct arena *a);
+
+int git_branch_look(struct git *s);
+/* The commit at the top of the branch; zero: there is none. */
+int git_branch_tip(struct git *s, git_oid *out);
+/* Moves it. */
+int git_branch_push(struct git *s, const struct git_move *m);
+
+#endif

@@ -1,0 +1,423 @@
+/*
+ * What the files of the branch say. A file that has not changed is not read again by the same handle; one that
+ * nobody can read stands for a task that cannot be used, and the others are not affected.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "format/record.h"
+#include "format/markdown.h"
+#include "store/git/layout/branch.h"
+#include "store/task_index.h"
+
+#define UNREAD "it is too large, or no file"
+#define ANCESTRY 10000 /* how many commits of others may be on top of the last one of ours */
+
+/* A head by the name of its file, as it was at the last look. */
+struct known {
+	struct str file;
+	struct git_head *head;
+};
+
+struct look {
+	struct git *s;
+	struct arena a;
+	git_tree *top;
+	struct known *known; /* by file */
+	size_t n_known;
+};
+
+/* --- the tip ------------------------------------------------------------------------------------ */
+
+/* The stamp of the last change of ours: others' commits may be on top of it. */
+static int64_t last_stamp(struct git *s, const git_oid *tip, struct arena *a)
+{
+	git_oid at = *tip;
+
+	for (int i = 0; i < ANCESTRY; i++) {
+		struct git_state st;
+		int rc = git_commit_read(s, &at, &st, a);
+
+		if (rc == 0)
+			return st.stamp;
+		if (rc == 1 || !st.n_parents)
+			break;
+		at = st.parents[0];
+	}
+	return 0;
+}
+
+static int open_tip(struct look *l, const git_oid *tip)
+{
+	git_commit *c = NULL;
+	int rc = git_commit_lookup(&c, l->s->repo, tip);
+
+	if (rc == 0)
+		rc = git_commit_tree(&l->top, c);
+	git_commit_free(c);
+	return rc ? git_fail(l->s, STORE_CORRUPT, "the branch cannot be read") : 0;
+}
+
+static bool is_kind(const git_tree_entry *e, git_object_t kind)
+{
+	return e && git_tree_entry_type(e) == kind;
+}
+
+/* Links are others' affair. */
+static bool is_file(const git_tree_entry *e)
+{
+	git_filemode_t mode = git_tree_entry_filemode(e);
+
+	return mode == GIT_FILEMODE_BLOB || mode == GIT_FILEMODE_BLOB_EXECUTABLE;
+}
+
+/* A branch of others is not ours to write to. */
+static bool is_queue(const struct look *l)
+{
+	return is_kind(git_tree_entry_byname(l->top, GIT_OWN), GIT_OBJECT_TREE) ||
+	       is_kind(git_tree_entry_byname(l->top, GIT_TASKS), GIT_OBJECT_TREE);
+}
+
+static int foreign(struct look *l)
+{
+	return store_fail(&l->s->base.env, STORE_FOREIGN,
+			  "name another branch: git:REMOTE#BRANCH; pawl init makes it",
+			  "%s: the branch %s has no %s and no %s folder: it is no queue",
+			  l->s->remote, l->s->only, GIT_TASKS, GIT_OWN);
+}
+
+/* --- files -------------------------------------------------------------------------------------- */
+
+static int known_cmp(const void *a, const void *b)
+{
+	const struct known *x = a, *y = b;
+
+	return str_cmp(x->file, y->file);
+}
+
+static void know(struct look *l)
+{
+	const struct git_view *v = &l->s->view;
+
+	l->known = arena_array(&l->a, struct known, v->n);
+	for (size_t i = 0; i < v->n; i++)
+		l->known[l->n_known++] = (struct known){ v->heads[i]->file, v->heads[i] };
+	if (l->n_known > 1)
+		qsort(l->known, l->n_known, sizeof(*l->known), known_cmp);
+}
+
+static struct git_head *known_find(const struct look *l, struct str file)
+{
+	const struct known key = { file, NULL };
+	const struct known *k =
+		l->n_known ? bsearch(&key, l->known, l->n_known, sizeof(key), known_cmp) : NULL;
+
+	return k ? k->head : NULL;
+}
+
+/* 0, or 1 if it is too large, not there or no file. */
+static int read_blob(struct look *l, const git_oid *oid, struct str *out)
+{
+	git_blob *blob = NULL;
+	int rc = git_blob_lookup(&blob, l->s->repo, oid) ||
+		 git_blob_rawsize(blob) > (git_object_size_t)GIT_RECORD_MAX;
+
+	if (rc == 0)
+		*out = arena_str(&l->a,
+				 str_n(git_blob_rawcontent(blob), (size_t)git_blob_rawsize(blob)));
+	git_blob_free(blob);
+	return rc;
+}
+
+static git_oid lock_oid(const struct look *l, const struct git_head *h)
+{
+	const git_tree_entry *e = h->lock.n ? git_tree_entry_byname(l->top, h->lock.p) : NULL;
+
+	return e ? *git_tree_entry_id(e) : (git_oid){ 0 };
+}
+
+/* --- heads -------------------------------------------------------------------------------------- */
+
+static struct git_head *head_begin(struct look *l, struct str key, struct str file,
+				   const git_oid *oid)
+{
+	struct git_view *v = &l->s->view;
+	struct git_head *h = git_head_make(v, key);
+
+	h->seen = v->look;
+	h->bad = false;
+	h->oid = *oid;
+	h->link = h->lease = (git_oid){ 0 };
+	h->clock = h->fault = h->lock = (struct str){ 0 };
+	h->file = arena_str(&v->arena, file);
+	return h;
+}
+
+static void head_bad(struct look *l, struct git_head *h, struct str file, size_t line,
+		     struct str why)
+{
+	struct arena *a = &l->s->view.arena;
+
+	h->bad = true;
+	h->fault = line ? arena_printf(a, "%.*s:%zu: %.*s", STRF(file), line, STRF(why))
+			: arena_printf(a, "%.*s: %.*s", STRF(file), STRF(why));
+	mem_queue_drop(&l->s->view.q, h->key);
+}
+
+static bool taken(const struct look *l, struct str key)
+{
+	const struct git_head *h = git_head(&l->s->view, key);
+
+	return h && h->seen == l->s->view.look;
+}
+
+/* For a file that does not say which task it is. */
+static void file_bad(struct look *l, struct str folder, struct str name, const git_oid *oid,
+		     size_t line, struct str why)
+{
+	struct str file = arena_printf(&l->a, "%.*s/%.*s", STRF(folder), STRF(name));
+	struct str id = task_md_id(name), key = task_key(&l->a, id);
+
+	if (taken(l, key))
+		key = arena_printf(&l->a, "task/%.*s", STRF(name));
+	head_bad(l, head_begin(l, key, file, oid), file, line, why);
+}
+
+static void head_put(struct look *l, struct git_head *h, struct record *r)
+{
+	r->body_changed = true;
+	git_time_show(l->s, h, r, &l->a);
+	mem_queue_put(&l->s->view.q, r);
+}
+
+/* --- tasks -------------------------------------------------------------------------------------- */
+
+/* False: nobody can tell who holds it. */
+static bool add_lock(struct look *l, struct git_head *h, struct git_read *r)
+{
+	struct yaml_fault fault = { 0, STR(UNREAD) };
+	struct git_lockfile lock;
+	struct str text;
+
+	h->lock = git_lockfile_name(&l->s->view.arena, r->task.id);
+	h->link = h->lease = lock_oid(l, h);
+	if (git_oid_is_zero(&h->link))
+		return true;
+	if (read_blob(l, &h->link, &text) ||
+	    git_lockfile_read(text, r->task.id, &lock, &fault, &l->a)) {
+		head_bad(l, h, h->lock, fault.line, fault.text);
+		return false;
+	}
+	git_form_lock(r, &lock);
+	h->clock = arena_str(&l->s->view.arena, r->clock);
+	return true;
+}
+
+static void task_put(struct look *l, struct git_head *h, struct git_read *r)
+{
+	const struct task *t = &r->task;
+
+	h->counts[0] = t->open_deps;
+	h->counts[1] = t->canceled_deps;
+	h->counts[2] = t->open_subs;
+	git_form_record(r, &l->a);
+	head_put(l, h, &r->rec);
+}
+
+static void task_load(struct look *l, struct str name, const git_oid *oid)
+{
+	struct yaml_fault fault = { 0, STR(UNREAD) };
+	struct str file, text, key;
+	struct git_head *h;
+	struct git_read r;
+
+	if (read_blob(l, oid, &text) || git_form_task(text, name, &r, &fault, &l->a)) {
+		file_bad(l, STR(GIT_TASKS), name, oid, fault.line, fault.text);
+		return;
+	}
+	file = arena_printf(&l->a, "%s/%.*s", GIT_TASKS, STRF(name));
+	key = task_key(&l->a, r.task.id);
+	if (taken(l, key)) {
+		file_bad(l, STR(GIT_TASKS), name, oid, 0,
+			 arena_printf(&l->a, "another file is %.*s, too", STRF(r.task.id)));
+		return;
+	}
+	h = head_begin(l, key, file, oid);
+	if (add_lock(l, h, &r))
+		task_put(l, h, &r);
+}
+
+static bool same_task(struct look *l, struct git_head *h, const git_oid *oid)
+{
+	git_oid lock;
+
+	if (!h || h->bad || !git_oid_equal(&h->oid, oid))
+		return false;
+	lock = lock_oid(l, h);
+	return git_oid_equal(&lock, &h->link);
+}
+
+static void see_task(struct look *l, struct str name, const git_oid *oid)
+{
+	struct str file = arena_printf(&l->a, "%s/%.*s", GIT_TASKS, STRF(name));
+	struct git_head *h = known_find(l, file);
+
+	if (!str_ends(name, STR(".md")))
+		return;
+	if (same_task(l, h, oid))
+		h->seen = l->s->view.look;
+	else
+		task_load(l, name, oid);
+}
+
+/* --- other records ------------------------------------------------------------------------------ */
+
+static void see_other(struct look *l, struct str name, const git_oid *oid)
+{
+	struct str file = arena_printf(&l->a, "%s/%.*s", GIT_OWN, STRF(name)), text;
+	struct git_head *h = known_find(l, file);
+	struct record r;
+
+	if (str_is(name, GIT_MARK) || !str_ends(name, STR(".json")))
+		return;
+	if (h && !h->bad && git_oid_equal(&h->oid, oid)) {
+		h->seen = l->s->view.look;
+		return;
+	}
+	if (read_blob(l, oid, &text) || !git_record_read(text, &r, &l->a) || taken(l, r.key)) {
+		file_bad(l, STR(GIT_OWN), name, oid, 0, STR("it is no record of pawl"));
+		return;
+	}
+	head_put(l, head_begin(l, r.key, file, oid), &r);
+}
+
+static int see_folder(struct look *l, const char *folder,
+		      void (*see)(struct look *, struct str, const git_oid *))
+{
+	const git_tree_entry *e = git_tree_entry_byname(l->top, folder);
+	git_tree *t = NULL;
+
+	if (!is_kind(e, GIT_OBJECT_TREE))
+		return 0;
+	if (git_tree_lookup(&t, l->s->repo, git_tree_entry_id(e)))
+		return git_fail(l->s, STORE_CORRUPT, "a folder of the branch cannot be read");
+	for (size_t i = 0; i < git_tree_entrycount(t); i++) {
+		const git_tree_entry *it = git_tree_entry_byindex(t, i);
+
+		if (is_file(it))
+			see(l, str_c(git_tree_entry_name(it)), git_tree_entry_id(it));
+	}
+	git_tree_free(t);
+	return 0;
+}
+
+/* --- those who wait ----------------------------------------------------------------------------- */
+
+/* Nobody can tell whether such a task is done: so it is not. */
+static int64_t unread(const struct git_view *v, struct str key)
+{
+	const struct git_head *h = git_head(v, key);
+
+	return h && h->bad ? READY : 0;
+}
+
+/* Others change a task's file without a thought for those that wait for it. */
+static void count_all(struct look *l, struct task *counts)
+{
+	const struct git_view *v = &l->s->view;
+
+	for (size_t i = 0; i < v->n; i++)
+		v->heads[i]->at = i;
+	for (size_t i = 0; i < v->n; i++) {
+		const struct record *r = mem_queue_get(&v->q, v->heads[i]->key, 0), *dep;
+		const struct git_head *parent = r ? git_head(v, r->ix.parent) : NULL;
+
+		for (size_t k = 0; r && k < r->ix.depends.n; k++) {
+			dep = mem_queue_get(&v->q, r->ix.depends.v[k], 0);
+			graph_dep_moved(&counts[i], 0,
+					dep ? dep->ix.status : unread(v, r->ix.depends.v[k]));
+		}
+		if (parent)
+			graph_sub_moved(&counts[parent->at], 0, r->ix.status);
+	}
+}
+
+static void set_counts(struct look *l, struct git_head *h, const struct task *c)
+{
+	struct git_view *v = &l->s->view;
+	const struct record *old = mem_queue_get(&v->q, h->key, 0);
+	struct task t = { 0 };
+	struct record *r;
+
+	if (!old || !old->ix.status || task_unpack(old->hot, &t, &l->a) ||
+	    task_unpack(old->body, &t, &l->a))
+		return;
+	t.open_deps = h->counts[0] = c->open_deps;
+	t.canceled_deps = h->counts[1] = c->canceled_deps;
+	t.open_subs = h->counts[2] = c->open_subs;
+	r = record_copy(&l->a, old);
+	r->hot = task_part(&t, HOT, &l->a);
+	r->body_changed = true;
+	task_index(&t, &r->ix, &l->a);
+	mem_queue_put(&v->q, r);
+}
+
+static void recount(struct look *l)
+{
+	const struct git_view *v = &l->s->view;
+	struct task *counts = arena_array(&l->a, struct task, v->n);
+
+	count_all(l, counts);
+	for (size_t i = 0; i < v->n; i++) {
+		struct git_head *h = v->heads[i];
+
+		if (str_starts(h->file, STR(GIT_TASKS "/")) && !h->bad &&
+		    (h->counts[0] != counts[i].open_deps ||
+		     h->counts[1] != counts[i].canceled_deps ||
+		     h->counts[2] != counts[i].open_subs))
+			set_counts(l, h, &counts[i]);
+	}
+}
+
+/* --- the look ----------------------------------------------------------------------------------- */
+
+static int look_at(struct look *l, const git_oid *tip)
+{
+	struct git_view *v = &l->s->view;
+	int rc = open_tip(l, tip);
+
+	if (rc == 0 && !is_queue(l))
+		rc = foreign(l);
+	if (rc)
+		return rc;
+	know(l);
+	v->look++;
+	v->stamp = last_stamp(l->s, tip, &l->a);
+	rc = see_folder(l, GIT_TASKS, see_task);
+	if (rc == 0)
+		rc = see_folder(l, GIT_OWN, see_other);
+	git_view_prune(v);
+	recount(l);
+	v->base = *tip;
+	v->base_tree = *git_tree_id(l->top);
+	return rc;
+}
+
+int git_branch_look(struct git *s)
+{
+	struct look l = { .s = s };
+	git_oid tip;
+	int rc = git_branch_tip(s, &tip);
+
+	if (rc == 0 && git_oid_equal(&tip, &s->view.base) && !git_oid_is_zero(&tip))
+		return 0;
+	if (rc == 0 && git_oid_is_zero(&tip))
+		rc = 1;
+	if (rc == 0)
+		rc = look_at(&l, &tip);
+	if (rc)
+		git_view_clear(&s->view);
+	git_tree_free(l.top);
+	arena_free(&l.a);
+	return rc;
+}

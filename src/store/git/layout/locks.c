@@ -1,0 +1,476 @@
+/* A branch of locks: what a change writes, and all that it refuses to write. */
+#include "store/git/layout/locks.h"
+
+#include <stdlib.h>
+
+#include "format/record.h"
+#include "store/git/transport/raw.h"
+
+static const git_oid none;
+
+/* What a change comes to. */
+struct plan {
+	struct git_set *w;
+	git_treebuilder *tree;
+	struct git_status *statuses;
+	size_t n_statuses;
+	int64_t fence;
+};
+
+/* --- the branch --------------------------------------------------------------------------------- */
+
+int git_tip_tree(struct git *s, const git_oid *tip, git_tree **out)
+{
+	git_commit *c = NULL;
+	int rc = git_commit_lookup(&c, s->repo, tip);
+
+	if (rc == 0)
+		rc = git_commit_tree(out, c);
+	git_commit_free(c);
+	return rc ? git_fail(s, STORE_CORRUPT, "the branch cannot be read") : 0;
+}
+
+void git_tip_said(struct git *s, const git_oid *tip, int64_t *stamp, int64_t *number)
+{
+	git_oid at = *tip;
+	int rc = 2;
+
+	*stamp = *number = 0;
+	while (rc == 2) {
+		struct arena a = { 0 };
+		struct git_state st;
+
+		rc = git_commit_read(s, &at, &st, &a);
+		if (rc == 0) {
+			*stamp = st.stamp;
+			(void)(st.has_rec && str_to_i64(st.rec.hot, number));
+		} else if (rc == 2 && st.n_parents) {
+			at = st.parents[0];
+		} else {
+			rc = 1;
+		}
+		arena_free(&a);
+	}
+}
+
+int git_file_put(struct git *s, git_treebuilder *b, const char *name, struct str text)
+{
+	git_oid oid;
+	int rc = git_object_put(s, text, GIT_OBJECT_BLOB, &oid);
+
+	if (rc == 0)
+		rc = git_treebuilder_insert(NULL, b, name, &oid, GIT_FILEMODE_BLOB);
+	return rc ? git_fail(s, STORE_IO, "a file of the branch cannot be written") : 0;
+}
+
+int git_tip_move(struct git_set *w, const git_oid *tree, const char *subject, int64_t number)
+{
+	struct git *s = w->s;
+	const struct record rec = { .key = str_c(subject),
+				    .rev = w->stamp,
+				    .hot = arena_printf(&w->a, "%lld", (long long)number) };
+	struct git_move m = { str_c(s->only), s->view.base, none };
+	struct git_draft d = { .rec = &rec,
+			       .stamp = w->stamp,
+			       .nonce = w->nonce,
+			       .lines = w->lines,
+			       .tree = *tree,
+			       .parents = &s->view.base,
+			       .n_parents = !git_oid_is_zero(&s->view.base) };
+	int rc = git_commit_write(s, &d, &m.to, &w->a);
+
+	return rc ? rc : git_branch_push(s, &m);
+}
+
+int git_tip_make(struct git *s, const char *name, struct str text, const char *subject,
+		 int64_t number)
+{
+	git_treebuilder *b = NULL;
+	struct git_set w;
+	git_oid tree;
+	int rc = git_treebuilder_new(&b, s->repo, NULL);
+
+	git_view_clear(&s->view);
+	git_set_begin(&w, s);
+	if (rc == 0 && name)
+		rc = git_file_put(s, b, name, text);
+	if (rc == 0)
+		rc = git_tree_put(s, b, &tree);
+	rc = rc ? git_fail(s, STORE_IO, "the branch cannot be made")
+		: git_tip_move(&w, &tree, subject, number);
+	git_treebuilder_free(b);
+	arena_free(&w.a);
+	return rc;
+}
+
+bool git_tip_roots(struct git *s, struct str key, git_root_fn *fn, void *ctx)
+{
+	(void)key;
+	fn(ctx, &s->view.base);
+	return false;
+}
+
+int git_tip_ready(struct git *s)
+{
+	int rc = git_look(s);
+
+	return rc > 0 ? git_absent(s) : rc;
+}
+
+int git_tip_drop(struct git *s)
+{
+	return store_fail(&s->base.env, STORE_UNSUPPORTED,
+			  "if nobody needs it any more: git push REMOTE --delete BRANCH",
+			  "%s: the branch %s belongs to other programs, too: it is not removed",
+			  s->remote, s->only);
+}
+
+/* --- refusals ----------------------------------------------------------------------------------- */
+
+static int refuse_task(struct plan *p, struct str id, const struct git_item *it)
+{
+	const struct store_env *env = &p->w->s->base.env;
+	const char *folder = p->w->s->work->tasks;
+	struct arena *a = &p->w->a;
+
+	if (it && it->file)
+		return store_fail(
+			env, STORE_UNSUPPORTED,
+			arena_printf(a, "edit %.*s, and commit it", STRF(it->file->path)).p,
+			"%.*s is the file %.*s: the branch %s keeps its lock only", STRF(id),
+			STRF(it->file->path), p->w->s->only);
+	return store_fail(
+		env, STORE_UNSUPPORTED,
+		arena_printf(a, "write %s/%.*s_NAME.md, and commit it", folder, STRF(id)).p,
+		"tasks are files in %s here: the branch %s keeps their locks only", folder,
+		p->w->s->only);
+}
+
+static int refuse_done(struct plan *p, const struct git_item *it)
+{
+	struct arena *a = &p->w->a;
+	struct str id = it->task.id;
+
+	return store_fail(
+		&p->w->s->base.env, STORE_UNSUPPORTED,
+		arena_printf(
+			a,
+			"pawl done %.*s --write-status sets it there; or set and commit it, then pawl "
+			"release %.*s",
+			STRF(id), STRF(id))
+			.p,
+		"the status of %.*s is in %.*s: the branch %s keeps its lock only", STRF(id),
+		STRF(it->file->path), p->w->s->only);
+}
+
+static int refuse_other(struct plan *p, struct str key)
+{
+	const struct store_env *env = &p->w->s->base.env;
+	const char *branch = p->w->s->only;
+
+	if (str_starts(key, STR("meta/counter")))
+		return store_fail(env, STORE_UNSUPPORTED,
+				  "pawl id claim --store git:REMOTE#" GIT_IDS,
+				  "the branch %s keeps locks, and does not count ids", branch);
+	if (str_starts(key, STR("request/")))
+		return store_fail(env, STORE_UNSUPPORTED, "without --request-id it works",
+				  "the branch %s keeps locks, and no request ids", branch);
+	return store_fail(env, STORE_UNSUPPORTED, "lock tasks, one by one",
+			  "the branch %s keeps the locks of tasks, and none of the whole queue",
+			  branch);
+}
+
+/* --- one task ----------------------------------------------------------------------------------- */
+
+/* What comes and goes with a lock, and is written nowhere else. */
+static bool same_but_lock(const struct task *now, const struct task *was)
+{
+	struct task t = *now;
+
+	t.lock = was->lock;
+	t.fence = was->fence;
+	t.attempts = was->attempts;
+	t.abandoned = was->abandoned;
+	t.assignee = was->assignee;
+	t.run = was->run;
+	t.version = was->version;
+	t.updated_at = was->updated_at;
+	t.started_at = was->started_at;
+	t.first_started_at = was->first_started_at;
+	t.done_at = was->done_at;
+	t.archived_at = was->archived_at;
+	t.summary = was->summary;
+	t.last = was->last;
+	t.last_ttl = was->last_ttl;
+	t.free_at = was->free_at;
+	t.status = was->status;
+	t.open_deps = was->open_deps;
+	t.canceled_deps = was->canceled_deps;
+	t.open_subs = was->open_subs;
+	return task_same(&t, was, HOT | BODY);
+}
+
+static bool status_follows(const struct task *now, const struct task *was)
+{
+	if (now->status == was->status)
+		return true;
+	if (now->lock.holder.n)
+		return now->status == IN_PROGRESS;
+	return now->status == READY && was->lock.holder.n;
+}
+
+static struct str lock_text(const struct task *t, struct str clock, struct arena *a)
+{
+	const struct git_lockfile f = {
+		.id = t->id, .lock = t->lock, .fence = t->fence, .clock = clock
+	};
+	struct buf b = BUF_MAX(GIT_RECORD_MAX);
+	struct str out = STR("");
+
+	if (t->lock.holder.n)
+		git_lockfile_write(&f, &b, a);
+	if (b.n)
+		out = arena_str(a, buf_str(&b));
+	buf_free(&b);
+	return out;
+}
+
+static int put_lock(struct plan *p, const struct git_step *step, const struct task *t)
+{
+	const char *name = git_lockfile_name(&p->w->a, t->id).p;
+
+	if (t->fence > p->fence)
+		p->fence = t->fence;
+	if (t->lock.holder.n)
+		return git_file_put(p->w->s, p->tree, name, lock_text(t, step->clock, &p->w->a));
+	if (git_treebuilder_get(p->tree, name))
+		git_treebuilder_remove(p->tree, name);
+	return 0;
+}
+
+static const char *status_word(const struct task *now, const struct git_file *f)
+{
+	if (now->lock.holder.n)
+		return "Implementing";
+	if (now->status == DONE)
+		return "Done";
+	return f->task.status == IN_PROGRESS ? "Ready" : NULL;
+}
+
+static int put_status(struct plan *p, const struct task *now, const struct git_item *it)
+{
+	const char *word = it && it->file ? status_word(now, it->file) : NULL;
+	struct git_status *e;
+	int rc;
+
+	if (!it || !it->file)
+		return refuse_task(p, now->id, it);
+	if (!word)
+		return 0;
+	p->statuses = arena_grow(&p->w->a, p->statuses, p->n_statuses, sizeof(*e));
+	e = &p->statuses[p->n_statuses];
+	rc = git_status_begin(p->w->s, it->file, word, e, &p->w->a);
+	p->n_statuses += rc == 0;
+	return rc;
+}
+
+/* A lock may be of an id that has no task. */
+static bool is_lone(const struct task *now)
+{
+	return now->lock.holder.n && now->lock.manual && !now->description.n;
+}
+
+static int plan_task(struct plan *p, const struct git_step *step)
+{
+	const struct git_item *it = git_item_find(p->w->s->work, step->key);
+	bool writes = p->w->s->base.env.write_status;
+	struct task now = { 0 };
+	struct str id = step->key, was;
+	int rc;
+
+	(void)str_cut(&id, '/');
+	if (!step->rec || task_unpack(step->rec->hot, &now, &p->w->a) ||
+	    task_unpack(step->rec->body, &now, &p->w->a))
+		return refuse_task(p, id, it);
+	if (it ? !same_but_lock(&now, &it->task) : !is_lone(&now))
+		return refuse_task(p, now.id, it);
+	if (it && it->file && now.status == DONE && it->task.status != DONE && !writes)
+		return refuse_done(p, it);
+	if (it && !status_follows(&now, &it->task) && !(now.status == DONE && it->file))
+		return refuse_task(p, now.id, it);
+	was = it ? lock_text(&it->task, STR(""), &p->w->a) : STR("");
+	if (str_eq(was, lock_text(&now, STR(""), &p->w->a)))
+		return 0;
+	rc = put_lock(p, step, &now);
+	return rc || !writes ? rc : put_status(p, &now, it);
+}
+
+/* --- the change --------------------------------------------------------------------------------- */
+
+/* The fence of a task that was never there is dropped when it comes. */
+static int plan_step(struct plan *p, const struct git_step *step)
+{
+	if (str_starts(step->key, STR("task/")))
+		return plan_task(p, step);
+	return step->rec ? refuse_other(p, step->key) : 0;
+}
+
+static int open_tree(struct plan *p)
+{
+	struct git *s = p->w->s;
+	git_tree *top = NULL;
+	int rc = git_tree_lookup(&top, s->repo, &s->view.base_tree);
+
+	if (rc == 0)
+		rc = git_treebuilder_new(&p->tree, s->repo, top);
+	git_tree_free(top);
+	return rc ? git_fail(s, STORE_IO, "the branch cannot be read") : 0;
+}
+
+/* A comment, or an update with what is there already. */
+static int refuse_words(struct plan *p)
+{
+	return store_fail(&p->w->s->base.env, STORE_UNSUPPORTED,
+			  "what else there is to say goes into the task's file",
+			  "this would change no lock, and locks are all that the branch %s keeps",
+			  p->w->s->only);
+}
+
+static int move_tip(struct plan *p)
+{
+	struct git *s = p->w->s;
+	git_oid tree;
+
+	if (git_tree_put(s, p->tree, &tree))
+		return git_fail(s, STORE_IO, "the branch cannot be written");
+	if (!git_oid_equal(&tree, &s->view.base_tree))
+		return git_tip_move(p->w, &tree, "locks", p->fence);
+	return p->w->lines ? refuse_words(p) : 0;
+}
+
+static int locks_commit(struct git_set *w)
+{
+	struct plan p = { .w = w, .fence = w->s->work->fence };
+	int rc = open_tree(&p);
+
+	git_set_states(w);
+	for (size_t i = 0; rc == 0 && i < w->n; i++)
+		rc = plan_step(&p, &w->steps[i]);
+	if (rc == 0)
+		rc = move_tip(&p);
+	for (size_t i = 0; i < p.n_statuses; i++) {
+		if (rc == 0)
+			rc = git_status_end(w->s, &p.statuses[i], &w->a);
+		else
+			git_status_drop(w->s, &p.statuses[i]);
+	}
+	git_treebuilder_free(p.tree);
+	return rc;
+}
+
+static int locks_make(struct git *s)
+{
+	return git_tip_make(s, NULL, STR(""), "begin to keep locks", 0);
+}
+
+/* Any lock that comes has a greater fence than all before it. */
+static int locks_stand_in(struct git *s, struct str key, struct record *out, struct arena *a)
+{
+	if (!str_starts(key, STR("gone/")) || !s->work->fence)
+		return 1;
+	*out = (struct record){ .key = key,
+				.rev = 1,
+				.hot = arena_printf(a, "%lld", (long long)s->work->fence) };
+	return 0;
+}
+
+const struct git_layout git_layout_locks = {
+	.name = "locks",
+	.strangers = true,
+	.look = git_locks_look,
+	.ready = git_tip_ready,
+	.commit = locks_commit,
+	.make = locks_make,
+	.drop = git_tip_drop,
+	.same = git_work_same,
+	.stand_in = locks_stand_in,
+	.roots = git_tip_roots,
+};
+
+/* --- which it is -------------------------------------------------------------------------------- */
+
+static bool has_folder(git_tree *top, const char *name)
+{
+	const git_tree_entry *e = git_tree_entry_byname(top, name);
+
+	return e && git_tree_entry_type(e) == GIT_OBJECT_TREE;
+}
+
+/* A branch that is not there yet, or has no files, is known by its name. */
+static const struct git_layout *layout_named(const char *branch)
+{
+	if (!strcmp(branch, GIT_LOCKS))
+		return &git_layout_locks;
+	return strcmp(branch, GIT_IDS) ? &git_layout_branch : &git_layout_ids;
+}
+
+static const struct git_layout *layout_of(struct git *s, git_tree *top, const git_oid *tip,
+					  struct arena *a)
+{
+	size_t n = git_tree_entrycount(top);
+	int64_t stamp, ignored;
+	struct str id;
+
+	if (has_folder(top, GIT_OWN) || has_folder(top, GIT_TASKS))
+		return &git_layout_branch;
+	if (git_tree_entry_byname(top, GIT_NEXT_ID))
+		return &git_layout_ids;
+	for (size_t i = 0; i < n; i++)
+		if (!git_lockfile_named(
+			    a, str_c(git_tree_entry_name(git_tree_entry_byindex(top, i))), &id))
+			return &git_layout_branch;
+	git_tip_said(s, tip, &stamp, &ignored);
+	return n || stamp ? &git_layout_locks : layout_named(s->only);
+}
+
+/* The tree of a branch that was seen before, fetched again if it was damaged here. */
+static int open_top(struct git *s, git_oid *tip, git_tree **top)
+{
+	int rc = git_tip_tree(s, tip, top);
+
+	if (rc != STORE_CORRUPT)
+		return rc;
+	rc = git_mend(s, rc);
+	git_view_clear(&s->view);
+	if (rc == STORE_CORRUPT)
+		return rc;
+	rc = git_branch_tip(s, tip);
+	return rc ? rc : git_tip_tree(s, tip, top);
+}
+
+int git_recognise(struct git *s)
+{
+	struct arena a = { 0 };
+	git_tree *top = NULL;
+	bool offline = s->no_fetch;
+	git_oid tip = { 0 };
+	int rc = 0;
+
+	if (s->lane == &git_lane_wire && git_seen_before(s)) {
+		s->no_fetch = true; /* it has not become another since */
+		rc = git_branch_tip(s, &tip);
+		s->no_fetch = offline;
+	}
+	if (rc == 0 && git_oid_is_zero(&tip))
+		rc = git_branch_tip(s, &tip);
+	if (rc == 0 && git_oid_is_zero(&tip)) {
+		s->layout = layout_named(s->only);
+	} else if (rc == 0) {
+		rc = open_top(s, &tip, &top);
+		if (rc == 0)
+			s->layout = layout_of(s, top, &tip, &a);
+	}
+	git_tree_free(top);
+	arena_free(&a);
+	return rc;
+}

@@ -1,0 +1,40 @@
+/*
+ * Branches that other programs made, each an orphan with nothing but their files:
+ *
+ *   locks   t109_lock.yaml for each lock (git_lockfile.h); tasks are files of the work tree (git_work.h)
+ *   ids     next_id.txt, the number that the next task gets
+ *
+ * A change writes those files and no others. What is on the branch besides stays.
+ */
+#ifndef STORE_GIT_LOCKS_H
+#define STORE_GIT_LOCKS_H
+
+#include "store/git/layout/branch.h"
+#include "store/git/layout/worktree.h"
+
+#define GIT_LOCKS "aitask-locks"
+#define GIT_IDS "aitask-ids"
+#define GIT_NEXT_ID "next_id.txt"
+
+int git_locks_look(struct git *s);
+/* NULL: there is no such task. */
+const struct git_item *git_item_find(const struct git_work *w, struct str key);
+
+/* --- for both ----------------------------------------------------------------------------------- */
+
+int git_tip_tree(struct git *s, const git_oid *tip, git_tree **out);
+/* What the last change of ours said, which others' commits may be on top of: its stamp, and the number in it. */
+void git_tip_said(struct git *s, const git_oid *tip, int64_t *stamp, int64_t *number);
+/* One more commit on the branch, with a number noted in it; its subject, if the log says nothing. 0, 1 if others were quicker, or a fault. */
+int git_tip_move(struct git_set *w, const git_oid *tree, const char *subject, int64_t number);
+/* The start of a branch: one file, or none (NULL). */
+int git_tip_make(struct git *s, const char *name, struct str text, const char *subject,
+		 int64_t number);
+int git_file_put(struct git *s, git_treebuilder *b, const char *name, struct str text);
+bool git_tip_roots(struct git *s, struct str key, git_root_fn *fn, void *ctx);
+int git_tip_ready(struct git *s);
+int git_tip_drop(struct git *s);
+/* A task of the work tree, for the view. */
+struct git_head *git_item_put(struct git *s, const struct git_item *it, struct arena *a);
+
+#endif

@@ -1,0 +1,266 @@
+/*
+ * The layout with a ref for each live task: what the refs say. A commit that was read once is never read again
+ * by the same handle. Refs are listed one after the other while others move them: a change of several refs is
+ * seen whole all the same, since its first ref says what the others become, and the others say which was the
+ * first.
+ */
+#include "store/git/git.h"
+
+#define LOOKS 20 /* until all refs of a change are seen */
+
+/* --- reading ------------------------------------------------------------------------------------ */
+
+struct look {
+	struct git *s;
+	struct arena a;
+	const struct git_refs *refs;
+	bool torn;
+};
+
+static void note_owed(struct look *l, const struct git_move *moves, size_t n)
+{
+	struct git_view *v = &l->s->view;
+
+	for (size_t i = 0; i < n; i++) {
+		const git_oid *now = git_ref_find(l->refs, moves[i].name);
+		bool still = now ? git_oid_equal(now, &moves[i].old)
+				 : git_oid_is_zero(&moves[i].old);
+
+		if (!still)
+			continue;
+		if (v->n_owed == v->owed_room)
+			v->owed = mem_grow(v->owed, (v->owed_room = v->owed_room * 2 + 4) *
+							    sizeof(*v->owed));
+		v->owed[v->n_owed++] = moves[i];
+	}
+}
+
+static void keep_moves(struct git_view *v, const struct git_state *st, struct git_moves *out)
+{
+	*out = (struct git_moves){ arena_array(&v->arena, struct git_move, st->n_moves),
+				   st->n_moves };
+	for (size_t i = 0; i < st->n_moves; i++) {
+		out->v[i] = st->moves[i];
+		out->v[i].name = arena_str(&v->arena, st->moves[i].name);
+	}
+}
+
+static bool fits(const struct git_head *h, const struct git_state *st)
+{
+	return st->has_rec && str_eq(st->rec.key, h->key);
+}
+
+/* A commit that cannot be read stands for a record that cannot be used; others are not affected. */
+static void head_load(struct look *l, struct git_head *h)
+{
+	struct git_view *v = &l->s->view;
+	struct git_state st;
+
+	h->recalled = git_memo_recall(l->s, &h->oid, &st, &l->a);
+	if (h->recalled && !fits(h, &st))
+		h->recalled = 0;
+	h->bad = !h->recalled && (git_commit_read(l->s, &h->oid, &st, &l->a) || !fits(h, &st));
+	if (!h->recalled && !h->bad)
+		git_memo_put(l->s, &h->oid, &st);
+	h->moves.n = 0;
+	if (h->bad) {
+		mem_queue_drop(&v->q, h->key);
+		return;
+	}
+	st.rec.body = str_n((const char *)st.tree.id, GIT_OID_RAWSZ);
+	st.rec.body_changed = true;
+	h->clock = arena_str(&v->arena, st.clock);
+	h->lease = h->oid;
+	git_time_show(l->s, h, &st.rec, &l->a);
+	mem_queue_put(&v->q, &st.rec);
+	h->stamp = st.stamp;
+	h->lead = arena_str(&v->arena, st.lead);
+	if (st.stamp > v->stamp)
+		v->stamp = st.stamp;
+	keep_moves(v, &st, &h->moves);
+}
+
+static void head_set(struct look *l, struct git_head *h, const git_oid *oid, bool on_base)
+{
+	bool same = h->seen && !h->bad && git_oid_equal(&h->oid, oid);
+
+	h->seen = l->s->view.look;
+	h->on_base = on_base;
+	h->oid = *oid;
+	if (!same)
+		head_load(l, h);
+}
+
+static int link_seen(struct git *s, struct str key, const git_oid *oid, void *ctx)
+{
+	struct git_head *h = git_head_make(&s->view, key);
+
+	(void)ctx;
+	h->link = *oid;
+	h->linked = s->view.look;
+	return 0;
+}
+
+static int base_load(struct look *l, const git_oid *oid)
+{
+	struct git_view *v = &l->s->view;
+	struct git_state st;
+	int rc;
+
+	rc = git_commit_read(l->s, oid, &st, &l->a);
+	if (rc)
+		return store_fail(&l->s->base.env, rc == 1 ? STORE_CORRUPT : STORE_FOREIGN,
+				  "name another queue, or mend the ref with git",
+				  "%s: %sbase is no commit of pawl", l->s->remote, l->s->prefix);
+	v->base_tree = st.tree;
+	v->base_stamp = st.stamp;
+	if (st.stamp > v->stamp)
+		v->stamp = st.stamp;
+	keep_moves(v, &st, &v->base_moves);
+	rc = git_base_each(l->s, &st.tree, link_seen, l);
+	if (rc == 0)
+		v->base = *oid;
+	return rc;
+}
+
+/* A base that has not moved names what it named. */
+static void keep_links(struct git_view *v)
+{
+	for (size_t i = 0; i < v->n; i++)
+		if (v->heads[i]->linked + 1 == v->look)
+			v->heads[i]->linked = v->look;
+}
+
+/* A ref of its own counts more. */
+static void use_links(struct look *l)
+{
+	struct git_view *v = &l->s->view;
+
+	for (size_t i = 0; i < v->n; i++)
+		if (v->heads[i]->linked == v->look && v->heads[i]->seen != v->look)
+			head_set(l, v->heads[i], &v->heads[i]->link, true);
+}
+
+static struct git_head *ref_head(struct look *l, struct str name)
+{
+	struct str id;
+
+	if (!str_cut_prefix(&name, STR("t/")) || !git_unname(&l->a, name, &id))
+		return NULL;
+	return git_head_make(&l->s->view, arena_printf(&l->a, "task/%.*s", STRF(id)));
+}
+
+static void tasks_load(struct look *l)
+{
+	struct git_view *v = &l->s->view;
+
+	v->n_refs = 0;
+	for (size_t i = 0; i < l->refs->n; i++) {
+		struct git_head *h = ref_head(l, l->refs->v[i].name);
+
+		if (!h)
+			continue;
+		v->n_refs++;
+		head_set(l, h, &l->refs->v[i].oid, false);
+	}
+}
+
+static int64_t lead_stamp(const struct look *l, struct str lead)
+{
+	const struct git_view *v = &l->s->view;
+	struct arena a = { 0 };
+	const struct git_head *h = NULL;
+	struct str id;
+
+	if (str_eq(lead, GIT_BASE))
+		return v->base_stamp;
+	if (str_cut_prefix(&lead, STR("t/")) && git_unname(&a, lead, &id))
+		h = git_head(v, arena_printf(&a, "task/%.*s", STRF(id)));
+	arena_free(&a);
+	return h ? h->stamp : INT64_MAX; /* it is gone: later than that */
+}
+
+/* The first ref of a change moves first: if another of its refs seems newer, it was read too early. */
+static bool is_torn(struct look *l)
+{
+	const struct git_view *v = &l->s->view;
+
+	for (size_t i = 0; i < v->n; i++) {
+		const struct git_head *h = v->heads[i];
+
+		if (h->lead.n && !h->on_base && !h->bad && lead_stamp(l, h->lead) < h->stamp)
+			return true;
+	}
+	return false;
+}
+
+/* --- what is owed ------------------------------------------------------------------------------- */
+
+/* For a reader the change has happened. */
+static void show_owed(struct look *l)
+{
+	struct git_view *v = &l->s->view;
+
+	note_owed(l, v->base_moves.v, v->base_moves.n);
+	for (size_t i = 0; i < v->n; i++)
+		if (v->heads[i]->seen == v->look && !v->heads[i]->on_base)
+			note_owed(l, v->heads[i]->moves.v, v->heads[i]->moves.n);
+	for (size_t i = 0; i < v->n_owed; i++) {
+		struct git_head *h = ref_head(l, v->owed[i].name);
+
+		if (h && git_oid_is_zero(&v->owed[i].to))
+			h->seen = v->look - 1;
+		else if (h)
+			head_set(l, h, &v->owed[i].to, false);
+	}
+}
+
+static int look_once(struct look *l)
+{
+	struct git_view *v = &l->s->view;
+	const git_oid *base = git_ref_find(l->refs, GIT_BASE);
+	int rc = 0;
+
+	if (!base) {
+		git_view_clear(v);
+		return 1;
+	}
+	v->look++;
+	v->n_owed = 0;
+	tasks_load(l);
+	if (git_oid_equal(base, &v->base))
+		keep_links(v);
+	else
+		rc = base_load(l, base);
+	if (rc) {
+		git_view_clear(v);
+		return rc;
+	}
+	show_owed(l);
+	use_links(l);
+	git_view_prune(v);
+	return 0;
+}
+
+int git_refs_look(struct git *s)
+{
+	int rc = 0;
+
+	for (int i = 0; i < LOOKS; i++) {
+		struct look l = { .s = s };
+		struct git_refs refs;
+
+		rc = s->lane->list(s, &refs, &l.a);
+		git_memo_look(s);
+		l.refs = &refs;
+		if (rc == 0)
+			rc = look_once(&l);
+		l.torn = rc == 0 && is_torn(&l);
+		arena_free(&l.a);
+		if (!l.torn)
+			break;
+	}
+	if (rc == 0)
+		git_memo_save(s);
+	return rc;
+}

@@ -1,0 +1,137 @@
+/*
+ * The refs of a queue by the files they are in, which takes a fifth of the system calls that libgit2 makes for it.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "store/git/git.h"
+
+/* --- lists -------------------------------------------------------------------------------------- */
+
+static int ref_cmp(const void *a, const void *b)
+{
+	const struct git_ref *x = a, *y = b;
+
+	return str_cmp(x->name, y->name);
+}
+
+void git_refs_sort(struct git_refs *refs)
+{
+	if (refs->n > 1)
+		qsort(refs->v, refs->n, sizeof(*refs->v), ref_cmp);
+}
+
+void git_refs_add(struct git_refs *refs, struct str name, const git_oid *oid, struct arena *a)
+{
+	refs->v = arena_grow(a, refs->v, refs->n, sizeof(*refs->v));
+	refs->v[refs->n++] = (struct git_ref){ arena_str(a, name), *oid };
+}
+
+const git_oid *git_ref_find(const struct git_refs *refs, struct str name)
+{
+	const struct git_ref *r = refs->n ? bsearch(&(struct git_ref){ .name = name }, refs->v,
+						    refs->n, sizeof(*refs->v), ref_cmp)
+					  : NULL;
+
+	return r ? &r->oid : NULL;
+}
+
+/* --- files -------------------------------------------------------------------------------------- */
+
+struct listing {
+	struct git *s;
+	const char *dir, *prefix;
+	struct git_refs *out;
+	struct arena *a;
+};
+
+static bool oid_parse(struct str text, git_oid *out)
+{
+	return text.n >= GIT_OID_HEXSZ && git_oid_fromstrn(out, text.p, GIT_OID_HEXSZ) == 0;
+}
+
+/* One that is just being packed is in packed-refs, which is read later. */
+static int list_loose(struct listing *l, int dir, const char *file, struct str name)
+{
+	char text[128];
+	int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	int rc = n < 0 && errno != ENOENT && errno != EISDIR ? -errno : 0;
+	git_oid oid;
+
+	if (fd >= 0)
+		close(fd);
+	if (n > 0 && oid_parse(str_n(text, (size_t)n), &oid))
+		git_refs_add(l->out, name, &oid, l->a);
+	return rc;
+}
+
+/* The folder `below` of the prefix, "" or "t/". */
+static int list_folder(struct listing *l, const char *below)
+{
+	struct str path = arena_printf(l->a, "%s%s", l->prefix, below);
+	DIR *d = opendir(fs_join(l->a, str_c(l->dir), path));
+	int rc = d || errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+	struct dirent *e;
+
+	while (rc == 0 && d && (e = readdir(d))) {
+		struct str name = arena_printf(l->a, "%s%s", below, e->d_name);
+
+		if (e->d_name[0] != '.' && !str_ends(name, STR(".lock")) && git_ours(l->s, name))
+			rc = list_loose(l, dirfd(d), e->d_name, name);
+	}
+	if (d)
+		closedir(d);
+	return rc;
+}
+
+/* Some have a link there, to the file of another clone. */
+static int read_packed(struct listing *l, struct str *out)
+{
+	char *path = realpath(fs_join(l->a, str_c(l->dir), STR(GIT_PACKED)), NULL);
+	int rc = path ? fs_read(l->a, path, GIT_PACKED_MAX, out) : -errno;
+
+	free(path);
+	return rc;
+}
+
+/* "OID refs/…" a line; what is loose as well counts there. */
+static int list_packed(struct listing *l)
+{
+	struct git_refs loose = *l->out;
+	struct str text, prefix = str_c(l->prefix);
+	int rc = read_packed(l, &text);
+
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
+	while (text.n) {
+		struct str line = str_cut(&text, '\n'), hex = str_cut(&line, ' ');
+		git_oid oid;
+
+		if (str_cut_prefix(&line, prefix) && git_ours(l->s, line) && oid_parse(hex, &oid) &&
+		    !git_ref_find(&loose, line))
+			git_refs_add(l->out, line, &oid, l->a);
+	}
+	return 0;
+}
+
+int git_refs_list(struct git *s, const char *dir, const char *prefix, struct git_refs *out,
+		  struct arena *a)
+{
+	struct listing l = { s, dir, prefix, out, a };
+	int rc;
+
+	*out = (struct git_refs){ 0 };
+	rc = list_folder(&l, "");
+	if (rc == 0)
+		rc = list_folder(&l, "t/");
+	git_refs_sort(out);
+	if (rc == 0)
+		rc = list_packed(&l);
+	git_refs_sort(out);
+	return rc;
+}

@@ -1,0 +1,113 @@
+/*
+ * Damage in the clone that a lane far away fetches into: an object that is lost, cut or overwritten there. The
+ * remote has it still, so what was damaged is put aside and all of the queue is fetched anew, once.
+ */
+#include <stdio.h>
+
+#include "store/git/git.h"
+#include "store/git/transport/raw.h"
+
+enum read { READ_WELL, READ_DAMAGED, READ_NOT };
+
+static enum read try_object(struct git *s, const git_oid *oid)
+{
+	git_odb_object *obj = NULL;
+	int rc = git_odb_read(&obj, s->odb, oid);
+	const git_error *e = rc ? git_error_last() : NULL;
+
+	git_odb_object_free(obj);
+	if (rc == 0)
+		return READ_WELL;
+	/* not if this process is out of files, or may not read it */
+	return rc == GIT_ENOTFOUND || (e && e->klass == GIT_ERROR_OS) ? READ_NOT : READ_DAMAGED;
+}
+
+/* --- finding it --------------------------------------------------------------------------------- */
+
+static bool main_is_damaged(struct git *s, git_oid *out)
+{
+	struct arena a = { 0 };
+	const char *name = arena_printf(&a, "%s%s", s->seen, git_main_ref(s).p).p;
+	bool bad = git_reference_name_to_id(out, s->repo, name) == 0 &&
+		   try_object(s, out) != READ_WELL;
+
+	arena_free(&a);
+	return bad;
+}
+
+/* After a look: is there something that the refs name and nobody can read here? */
+static bool is_damaged(struct git *s, int rc, git_oid *out)
+{
+	const struct git_view *v = &s->view;
+
+	for (size_t i = 0; rc == 0 && i < v->n; i++) {
+		*out = v->heads[i]->oid;
+		if (v->heads[i]->bad && !v->heads[i]->fault.n && !git_oid_is_zero(out) &&
+		    try_object(s, out) != READ_WELL)
+			return true;
+	}
+	return rc == STORE_CORRUPT && main_is_damaged(s, out);
+}
+
+/* --- mending it --------------------------------------------------------------------------------- */
+
+/* By a name that git's own prune removes after some time. */
+static void put_aside(struct git *s, const git_oid *oid)
+{
+	struct arena a = { 0 };
+	const char *hex = git_hex(&a, oid).p;
+
+	if (try_object(s, oid) == READ_DAMAGED)
+		(void)!rename(
+			arena_printf(&a, "%s/objects/%.2s/%s", s->local, hex, hex + 2).p,
+			arena_printf(&a, "%s/objects/%.2s/tmp_obj_%s", s->local, hex, hex + 2).p);
+	arena_free(&a);
+}
+
+static int fetch_anew(struct git *s)
+{
+	struct arena a = { 0 };
+	struct git_refs seen;
+	struct git_move *gone;
+	int rc = git_seen_list(s, &seen, &a);
+
+	if (rc == 0) {
+		gone = arena_array(&a, struct git_move, seen.n);
+		for (size_t i = 0; i < seen.n; i++)
+			gone[i] = (struct git_move){ .name = seen.v[i].name, .old = seen.v[i].oid };
+		git_seen_note(s, gone, seen.n);
+		rc = s->layout->look(s);
+	}
+	arena_free(&a);
+	return rc;
+}
+
+static int cannot_read(struct git *s, const git_oid *oid)
+{
+	struct arena a = { 0 };
+	int rc = store_fail(
+		&s->base.env, STORE_CORRUPT,
+		s->no_fetch
+			? "without --cached it is fetched again"
+			: arena_printf(&a, "git -C %s fsck", store_word(&a, str_c(s->local)).p).p,
+		"the object %s in %s cannot be read", git_hex(&a, oid).p, s->local);
+
+	arena_free(&a);
+	return rc;
+}
+
+int git_mend(struct git *s, int rc)
+{
+	git_oid oid;
+
+	if (s->lane != &git_lane_wire || !is_damaged(s, rc, &oid))
+		return rc;
+	if (!s->no_fetch) {
+		for (size_t i = 0; i < s->view.n; i++)
+			if (s->view.heads[i]->bad)
+				put_aside(s, &s->view.heads[i]->oid);
+		put_aside(s, &oid);
+		rc = fetch_anew(s);
+	}
+	return is_damaged(s, rc, &oid) ? cannot_read(s, &oid) : rc;
+}

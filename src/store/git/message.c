@@ -1,0 +1,323 @@
+/* A change as the message of a commit, with the record that it made, and back. */
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "base/when.h"
+#include "core/event.h"
+#include "store/git/json.h"
+
+#define STAMP_MAX (WHEN_MAX * 1000)
+
+/* --- log lines ---------------------------------------------------------------------------------- */
+
+static void set_text(json_t *o, const char *name, struct str s)
+{
+	if (s.n)
+		json_object_set_new(o, name, json_stringn(s.p, s.n));
+}
+
+static void set_number(json_t *o, const char *name, int64_t n)
+{
+	if (n)
+		json_object_set_new(o, name, json_integer(n));
+}
+
+static bool event_text(const struct event *e)
+{
+	return e->name.n && text_valid(e->name) && text_valid(e->task) && text_valid(e->agent) &&
+	       text_valid(e->run) && text_valid(e->text);
+}
+
+/* Does it pack to the same bytes again? */
+static bool event_of(struct str data, struct event *e)
+{
+	struct buf b = BUF_MAX(GIT_RECORD_MAX);
+	bool same;
+
+	if (event_unpack(data, e) < 0 || !event_text(e))
+		return false;
+	event_pack(e, &b);
+	same = str_eq(buf_str(&b), data);
+	buf_free(&b);
+	return same;
+}
+
+static json_t *event_fields(const struct event *e)
+{
+	json_t *o = json_object();
+
+	set_text(o, "event", e->name);
+	set_text(o, "task", e->task);
+	set_text(o, "agent", e->agent);
+	set_text(o, "run", e->run);
+	set_text(o, "text", e->text);
+	set_number(o, "fence", e->fence);
+	set_number(o, "from", e->from);
+	set_number(o, "to", e->to);
+	return o;
+}
+
+static json_t *line_json(const struct git_line *l)
+{
+	const struct entry *e = &l->entry;
+	struct event ev;
+	json_t *o = event_of(e->data, &ev) ? event_fields(&ev)
+					   : json_pack("{s:o}", "data", git_bytes_json(e->data));
+
+	json_object_set_new(o, "at", json_integer(e->at));
+	set_number(o, "n", l->n);
+	if (e->key.n)
+		json_object_set_new(o, "key", git_bytes_json(e->key));
+	return o;
+}
+
+static struct str member(const json_t *o, const char *name)
+{
+	const json_t *v = json_object_get(o, name);
+
+	return str_n(json_string_value(v), json_string_length(v));
+}
+
+static struct str event_data(const json_t *o, struct arena *a)
+{
+	const struct event e = {
+		.name = member(o, "event"),
+		.task = member(o, "task"),
+		.agent = member(o, "agent"),
+		.run = member(o, "run"),
+		.text = member(o, "text"),
+		.fence = json_integer_value(json_object_get(o, "fence")),
+		.from = json_integer_value(json_object_get(o, "from")),
+		.to = json_integer_value(json_object_get(o, "to")),
+	};
+	struct buf b = BUF_MAX(GIT_RECORD_MAX);
+	struct str out;
+
+	event_pack(&e, &b);
+	out = arena_str(a, buf_str(&b));
+	buf_free(&b);
+	return out;
+}
+
+static bool entry_parse(const json_t *o, struct entry *e, struct arena *a)
+{
+	const json_t *key = json_object_get(o, "key"), *data = json_object_get(o, "data");
+
+	*e = (struct entry){ .at = json_integer_value(json_object_get(o, "at")) };
+	if (key && !git_bytes_parse(key, &e->key, a))
+		return false;
+	if (data)
+		return git_bytes_parse(data, &e->data, a);
+	e->data = event_data(o, a);
+	return true;
+}
+
+/* --- the message -------------------------------------------------------------------------------- */
+
+static void add_subject(struct buf *b, const struct git_draft *d, struct arena *a)
+{
+	struct event ev;
+
+	if (d->lines && event_of(d->lines->entry.data, &ev)) {
+		buf_addf(b, "%.*s %.*s", STRF(text_line(a, ev.name)), STRF(text_line(a, ev.task)));
+		if (ev.agent.n)
+			buf_addf(b, " by %.*s", STRF(text_line(a, ev.agent)));
+	} else if (d->rec) {
+		buf_adds(b, text_line(a, d->rec->key));
+	} else {
+		buf_adds(b, STR("pawl"));
+	}
+	buf_adds(b, STR("\n\n"));
+}
+
+static json_t *moves_json(const struct git_draft *d, struct arena *a)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < d->n_moves; i++) {
+		const struct git_move *m = &d->moves[i];
+
+		json_array_append_new(
+			list, json_pack("{s:o, s:s, s:s}", "ref", git_bytes_json(m->name), "old",
+					git_hex(a, &m->old).p, "new", git_hex(a, &m->to).p));
+	}
+	return list;
+}
+
+static json_t *draft_json(const struct git_draft *d, struct arena *a)
+{
+	json_t *o = json_pack("{s:i, s:I, s:o}", "pawl", GIT_FORMAT, "stamp", (json_int_t)d->stamp,
+			      "change", git_bytes_json(d->nonce));
+	json_t *log = d->lines ? json_array() : NULL;
+
+	if (d->rec)
+		json_object_set_new(o, "record", git_record_json(d->rec, a));
+	if (d->rec && d->rec->ix.holder.n && d->clock.n)
+		json_object_set_new(o, "clock", git_bytes_json(d->clock));
+	for (const struct git_line *l = d->lines; l; l = l->next)
+		json_array_append_new(log, line_json(l));
+	if (log)
+		json_object_set_new(o, "log", log);
+	if (d->lead.n)
+		json_object_set_new(o, "lead", git_bytes_json(d->lead));
+	if (d->n_moves)
+		json_object_set_new(o, "moves", moves_json(d, a));
+	return o;
+}
+
+static void add_person(struct buf *b, const char *role, struct str who, int64_t stamp)
+{
+	buf_addf(b, "%s ", role);
+	for (size_t i = 0; i < who.n; i++)
+		if ((unsigned char)who.p[i] > ' ' && !strchr("<>", who.p[i]))
+			buf_addc(b, who.p[i]);
+	buf_addf(b, " <pawl@localhost> %lld +0000\n", (long long)(stamp / 1000000));
+}
+
+int git_commit_write(struct git *s, const struct git_draft *d, git_oid *out, struct arena *a)
+{
+	struct buf b = BUF_MAX(2 * (size_t)GIT_RECORD_MAX);
+	struct str who = s->base.env.who.n ? s->base.env.who : STR("pawl");
+	json_t *o = draft_json(d, a);
+	char *text = json_dumps(o, JSON_COMPACT);
+	int rc = -1;
+
+	json_decref(o);
+	buf_addf(&b, "tree %s\n", git_hex(a, &d->tree).p);
+	for (size_t i = 0; i < d->n_parents; i++)
+		buf_addf(&b, "parent %s\n", git_hex(a, &d->parents[i]).p);
+	add_person(&b, "author", who, d->stamp);
+	add_person(&b, "committer", who, d->stamp);
+	buf_addc(&b, '\n');
+	add_subject(&b, d, a);
+	buf_adds(&b, str_c(text));
+	buf_addc(&b, '\n');
+	free(text);
+	if (!b.full)
+		rc = git_object_put(s, buf_str(&b), GIT_OBJECT_COMMIT, out);
+	buf_free(&b);
+	return rc ? git_fail(s, STORE_IO, "a commit cannot be written") : 0;
+}
+
+/* --- reading ------------------------------------------------------------------------------------ */
+
+static bool oid_parse(const json_t *v, git_oid *out)
+{
+	return json_is_string(v) && json_string_length(v) == GIT_OID_HEXSZ &&
+	       git_oid_fromstr(out, json_string_value(v)) == 0;
+}
+
+/* A name that a ref of ours can have: nothing that leads elsewhere. */
+static bool is_ours(struct str name, struct arena *a)
+{
+	struct str id;
+
+	if (str_eq(name, GIT_BASE))
+		return true;
+	return str_cut_prefix(&name, STR("t/")) && git_unname(a, name, &id) &&
+	       str_eq(git_name(a, id), name);
+}
+
+bool git_state_sane(const struct git_state *st, struct arena *a)
+{
+	for (size_t i = 0; i < st->n_moves; i++)
+		if (!is_ours(st->moves[i].name, a))
+			return false;
+	return st->stamp > 0 && st->stamp <= STAMP_MAX && st->rec.ix.status >= 0 &&
+	       st->rec.ix.status <= 15;
+}
+
+static bool moves_parse(const json_t *list, struct git_state *out, struct arena *a)
+{
+	out->n_moves = json_array_size(list);
+	out->moves = arena_array(a, struct git_move, out->n_moves);
+	for (size_t i = 0; i < out->n_moves; i++) {
+		const json_t *o = json_array_get(list, i);
+
+		if (!git_bytes_parse(json_object_get(o, "ref"), &out->moves[i].name, a) ||
+		    !oid_parse(json_object_get(o, "old"), &out->moves[i].old) ||
+		    !oid_parse(json_object_get(o, "new"), &out->moves[i].to))
+			return false;
+	}
+	return true;
+}
+
+static bool log_parse(const json_t *list, struct git_state *out, struct arena *a)
+{
+	struct git_line **last = &out->lines;
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *o = json_array_get(list, i);
+
+		*last = arena_new(a, struct git_line);
+		(*last)->n = (unsigned)json_integer_value(json_object_get(o, "n"));
+		if (!entry_parse(o, &(*last)->entry, a))
+			return false;
+		last = &(*last)->next;
+	}
+	return true;
+}
+
+static bool state_parse(const json_t *o, struct git_state *out, struct arena *a)
+{
+	const json_t *rec = json_object_get(o, "record"), *lead = json_object_get(o, "lead"),
+		     *clock = json_object_get(o, "clock");
+
+	out->stamp = json_integer_value(json_object_get(o, "stamp"));
+	out->has_rec = rec != NULL;
+	return (!rec || git_record_parse(rec, &out->rec, a)) &&
+	       (!lead || git_bytes_parse(lead, &out->lead, a)) &&
+	       (!clock || git_bytes_parse(clock, &out->clock, a)) &&
+	       moves_parse(json_object_get(o, "moves"), out, a) &&
+	       log_parse(json_object_get(o, "log"), out, a) && git_state_sane(out, a);
+}
+
+/* What is behind the header; false if there is none, or none of ours. */
+static bool header_parse(struct str *text, struct git_state *out, struct arena *a)
+{
+	char hex[GIT_OID_HEXSZ + 1] = { 0 };
+	size_t room = 0;
+
+	for (;;) {
+		struct str line = str_cut(text, '\n');
+
+		if (!line.n)
+			return text->n > 0;
+		if (str_cut_prefix(&line, STR("tree ")) && line.n == GIT_OID_HEXSZ) {
+			memcpy(hex, line.p, GIT_OID_HEXSZ);
+			git_oid_fromstr(&out->tree, hex);
+		} else if (str_cut_prefix(&line, STR("parent ")) && line.n == GIT_OID_HEXSZ) {
+			memcpy(hex, line.p, GIT_OID_HEXSZ);
+			out->parents = arena_grow(a, out->parents, room++, sizeof(git_oid));
+			git_oid_fromstr(&out->parents[out->n_parents++], hex);
+		}
+	}
+}
+
+static bool message_parse(struct str text, struct git_state *out, struct arena *a)
+{
+	json_t *o;
+	bool ok;
+
+	(void)str_cut(&text, '\n'); /* the subject */
+	o = json_loadb(text.p ? text.p : "", text.n, 0, NULL);
+	ok = json_is_integer(json_object_get(o, "pawl")) && state_parse(o, out, a);
+	json_decref(o);
+	return ok;
+}
+
+int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a)
+{
+	git_odb_object *obj;
+	struct str text;
+	bool ok;
+
+	*out = (struct git_state){ 0 };
+	if (git_odb_read(&obj, s->odb, oid))
+		return 1;
+	text = str_n(git_odb_object_data(obj), git_odb_object_size(obj));
+	ok = git_odb_object_type(obj) == GIT_OBJECT_COMMIT && header_parse(&text, out, a) &&
+	     message_parse(text, out, a);
+	git_odb_object_free(obj);
+	return ok ? 0 : 2;
+}

@@ -1,0 +1,320 @@
+/* Which repository a URI means, and the way to it. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+#include "base/when.h"
+#include "store/git/layout/locks.h"
+
+static int bad_uri(struct git *s, struct str what, const char *why)
+{
+	struct arena a = { 0 };
+	int rc;
+
+	what = uri_shown(&a, what);
+	if (what.n > 60)
+		what.n = 60;
+	rc = store_fail(&s->base.env, STORE_UNSUPPORTED,
+			"git:REMOTE takes a remote's name, a path, or a URL of file, ssh, git, "
+			"http or https",
+			"'%.*s' %s", STRF(what), why);
+	arena_free(&a);
+	return rc;
+}
+
+static char *copy(struct str text)
+{
+	struct arena a = { 0 };
+	char *p = strdup(arena_cstr(&a, text));
+
+	arena_free(&a);
+	if (!p)
+		abort();
+	return p;
+}
+
+/* --- names -------------------------------------------------------------------------------------- */
+
+static bool has_control(struct str text)
+{
+	for (size_t i = 0; i < text.n; i++)
+		if ((unsigned char)text.p[i] < ' ' || text.p[i] == 0x7f)
+			return true;
+	return false;
+}
+
+static size_t find(struct str text, struct str part)
+{
+	for (size_t i = 0; i + part.n <= text.n; i++)
+		if (memcmp(text.p + i, part.p, part.n) == 0)
+			return i;
+	return text.n;
+}
+
+static bool known_scheme(struct str url)
+{
+	static const char *const known[] = { "file", "ssh", "git", "http", "https" };
+	struct str scheme = str_n(url.p, find(url, STR("://")));
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (str_is(scheme, known[i]))
+			return true;
+	return false;
+}
+
+static bool is_url(struct str text)
+{
+	return find(text, STR("://")) < text.n;
+}
+
+/* host:path, as scp has it: a colon before any slash. */
+static bool is_scp(struct str text)
+{
+	for (size_t i = 0; i < text.n && text.p[i] != '/'; i++)
+		if (text.p[i] == ':')
+			return true;
+	return false;
+}
+
+static const char *remote_fault(struct str text)
+{
+	if (!text.n)
+		return "names no repository";
+	if (text.p[0] == '-')
+		return "begins with '-', as an option would";
+	if (has_control(text))
+		return "has control characters in it";
+	if (find(text, STR("::")) < text.n)
+		return "names a helper program: only git's own transports are used";
+	if (is_url(text) && !known_scheme(text))
+		return "is a URL of a kind that is not used";
+	if (find(text, STR("://-")) < text.n)
+		return "names a host that begins with '-', as an option would";
+	return NULL;
+}
+
+/* --- the way ------------------------------------------------------------------------------------ */
+
+/* A remote of the repository that `dir` is in; NULL if there is none of that name. */
+static char *remote_url(const char *dir, struct str name, char **top)
+{
+	struct arena a = { 0 };
+	git_repository *repo = NULL;
+	git_remote *r = NULL;
+	char *url = NULL;
+
+	*top = NULL;
+	if (git_repository_open_ext(&repo, dir, 0, NULL) == 0 &&
+	    git_remote_lookup(&r, repo, arena_cstr(&a, name)) == 0 && git_remote_url(r)) {
+		const char *push = git_remote_pushurl(r);
+		const char *work = git_repository_workdir(repo);
+
+		url = copy(str_c(push ? push : git_remote_url(r)));
+		*top = copy(str_c(work ? work : git_repository_path(repo)));
+	}
+	git_remote_free(r);
+	git_repository_free(repo);
+	arena_free(&a);
+	return url;
+}
+
+/* By url.BASE.insteadOf in the user's settings, the longest that fits; NULL: none does. */
+static char *rewritten(const char *dir, struct str text)
+{
+	git_repository *repo = NULL;
+	git_config *c = NULL;
+	git_config_iterator *it = NULL;
+	git_config_entry *e;
+	struct arena a = { 0 };
+	char *url = NULL;
+	size_t most = 0;
+	int rc = git_repository_open_ext(&repo, dir, 0, NULL) ? git_config_open_default(&c)
+							      : git_repository_config(&c, repo);
+
+	if (rc == 0)
+		rc = git_config_iterator_new(&it, c); /* by a pattern it would leak */
+	while (rc == 0 && (rc = git_config_next(&e, it)) == 0) {
+		struct str rest = text, base = str_c(e->name);
+
+		if (!str_cut_prefix(&base, STR("url.")) || !str_ends(base, STR(".insteadof")) ||
+		    !e->value || strlen(e->value) <= most ||
+		    !str_cut_prefix(&rest, str_c(e->value)))
+			continue;
+		base.n -= sizeof(".insteadof") - 1;
+		most = strlen(e->value);
+		free(url);
+		url = copy(arena_printf(&a, "%.*s%.*s", STRF(base), STRF(rest)));
+	}
+	git_config_iterator_free(it);
+	git_config_free(c);
+	git_repository_free(repo);
+	arena_free(&a);
+	return url;
+}
+
+static int resolve(struct git *s, struct str text, struct arena *a)
+{
+	const char *dir = s->base.env.dir, *fault;
+	char *top = NULL, *url;
+	int rc = 0;
+
+	if (str_starts(text, STR("//"))) /* git://host/path */
+		text = arena_printf(a, "git:%.*s", STRF(text));
+	if (is_url(text) || is_scp(text))
+		url = rewritten(dir, text);
+	else
+		url = memchr(text.p, '/', text.n) ? NULL : remote_url(dir, text, &top);
+	fault = url ? remote_fault(str_c(url)) : NULL;
+	if (fault)
+		rc = bad_uri(s, str_c(url), fault);
+	else if (top && !is_url(str_c(url)) && !is_scp(str_c(url)) && url[0] != '/')
+		s->url = copy(str_c(fs_join(a, str_c(top), str_c(url))));
+	else
+		s->url = copy(url ? str_c(url) : text);
+	if (rc == 0)
+		s->remote = copy(uri_shown(a, str_c(s->url)));
+	free(url);
+	free(top);
+	return rc;
+}
+
+/* Programs that the repository wants to be asked. */
+static bool has_hooks(const char *remote)
+{
+	static const char *const names[] = { "pre-receive",           "update",
+					     "post-receive",          "post-update",
+					     "reference-transaction", "proc-receive" };
+	struct arena a = { 0 };
+	bool found = false;
+
+	for (size_t i = 0; i < 2 * sizeof(names) / sizeof(*names); i++) {
+		const char *name =
+			arena_printf(&a, "%shooks/%s", i % 2 ? ".git/" : "", names[i / 2]).p;
+
+		found |= access(fs_join(&a, str_c(remote), str_c(name)), X_OK) == 0;
+	}
+	arena_free(&a);
+	return found;
+}
+
+static bool by_files(const struct git *s, const struct uri *uri)
+{
+	struct str text = str_c(s->url);
+
+	return !is_url(text) && !is_scp(text) && !str_is(uri_param(uri, "lane"), "wire") &&
+	       !has_hooks(s->url) && !(fs_exists(s->url) && os_network_fs(s->url));
+}
+
+/* --- the queue ---------------------------------------------------------------------------------- */
+
+static int bad_prefix(struct git *s, struct str prefix)
+{
+	return bad_uri(s, prefix, "cannot be the beginning of a ref's name: it begins with refs/");
+}
+
+static bool valid_ref(struct str prefix, const char *name)
+{
+	struct arena a = { 0 };
+	int valid = 0;
+	bool ok = git_reference_name_is_valid(
+			  &valid, arena_printf(&a, "%.*s%s", STRF(prefix), name).p) == 0;
+
+	arena_free(&a);
+	return ok && valid;
+}
+
+static int set_prefix(struct git *s, const struct uri *uri, struct arena *a)
+{
+	struct str prefix = uri_param(uri, "prefix");
+	struct str queue = s->base.env.queue.n ? s->base.env.queue : STR("default");
+	struct str full;
+
+	if (!prefix.n)
+		prefix = STR("refs/pawl");
+	full = arena_printf(a, "%.*s/%.*s/", STRF(prefix), STRF(git_name(a, queue)));
+	if (!str_starts(prefix, STR("refs/")) || !valid_ref(full, "base"))
+		return bad_prefix(s, prefix);
+	s->prefix = copy(full);
+	return 0;
+}
+
+/* "a/b" is b behind refs/heads/a/. */
+static int set_branch(struct git *s, struct str branch, struct arena *a)
+{
+	struct str queue = s->base.env.queue, last = branch;
+
+	if (queue.n && !str_is(queue, "default")) {
+		branch = arena_printf(a, "%.*s-%.*s", STRF(branch), STRF(git_name(a, queue)));
+		last = branch;
+	}
+	if (branch.n == 0 || branch.p[0] == '-' ||
+	    !valid_ref(STR("refs/heads/"), arena_cstr(a, branch)))
+		return bad_uri(s, branch, "cannot be the name of a branch");
+	while (memchr(last.p, '/', last.n))
+		(void)str_cut(&last, '/');
+	s->prefix = copy(arena_printf(a, "refs/heads/%.*s", (int)(branch.n - last.n), branch.p));
+	s->only = copy(last);
+	return 0;
+}
+
+/* --- all of it ---------------------------------------------------------------------------------- */
+
+static const struct {
+	const struct git_layout *layout;
+	const char *branch; /* if none is named; NULL: it has none */
+} layouts[] = {
+	{ &git_layout_refs, NULL },
+	{ &git_layout_branch, "pawl" },
+	{ &git_layout_locks, GIT_LOCKS },
+	{ &git_layout_ids, GIT_IDS },
+};
+
+static int set_layout(struct git *s, const struct uri *uri, struct arena *a)
+{
+	struct str name = uri_param(uri, "layout"), branch = uri->fragment;
+
+	s->guess = !name.n && branch.n;
+	if (!name.n)
+		name = branch.n ? STR("branch") : STR("refs");
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++) {
+		if (!str_is(name, layouts[i].layout->name))
+			continue;
+		s->layout = layouts[i].layout;
+		if (layouts[i].branch)
+			git_work_open(s, uri);
+		if (layouts[i].branch)
+			return set_branch(s, branch.n ? branch : str_c(layouts[i].branch), a);
+		if (branch.n)
+			return bad_uri(s, branch, "is a branch, and this layout has none");
+		return set_prefix(s, uri, a);
+	}
+	return bad_uri(s, name, "is no layout: there are refs, branch, locks and ids");
+}
+
+int git_find(struct git *s, const struct uri *uri)
+{
+	const char *fault = remote_fault(uri->path);
+	struct str refs = uri_param(uri, "refs"), skew = uri_param(uri, "skew");
+	struct arena a = { 0 };
+	int64_t wanted;
+	int rc;
+
+	if (fault)
+		return bad_uri(s, uri->path, fault);
+	if (refs.n) {
+		if (!str_to_i64(refs, &wanted) || wanted < 0 || wanted > 1000000)
+			return bad_uri(s, refs, "is no number of refs");
+		s->refs_wanted = (size_t)wanted;
+	}
+	if (skew.n && (!duration_parse(skew, &s->skew) || s->skew < 0))
+		return bad_uri(s, skew, "is no time that clocks may differ by");
+	rc = resolve(s, uri->path, &a);
+	if (rc == 0)
+		rc = set_layout(s, uri, &a);
+	arena_free(&a);
+	s->lane = rc == 0 && by_files(s, uri) ? &git_lane_path : &git_lane_wire;
+	return rc;
+}

@@ -1,0 +1,31 @@
+/*
+ * git_way: how the server's side of git is reached without git's client: a program beside us, a TCP port, or a
+ * program behind ssh. Where git would do more than that (http, helpers, proxies, an ssh that is not OpenSSH's), there
+ * is no way, and git itself is asked.
+ */
+#ifndef STORE_GIT_WAY_H
+#define STORE_GIT_WAY_H
+
+#include "base/arena.h"
+#include "store/git/transport/pkt.h"
+
+struct git_way {
+	enum { WAY_NONE, WAY_PATH, WAY_TCP, WAY_SSH } kind;
+	struct str host, port, path;
+	struct str ssh;    /* the command, empty: ssh */
+	bool ssh_in_shell; /* it is a line for the shell */
+};
+
+/* What git is told about ssh; empty: nothing. */
+struct git_ssh_config {
+	struct str command, variant, proxy;
+};
+
+/* Strings in `a`. */
+void git_way_find(struct git_way *w, struct str remote, const struct git_ssh_config *conf,
+		  struct arena *a);
+/* `service` is receive-pack or upload-pack. 0 or -errno. */
+int git_way_connect(const struct git_way *w, const char *service, int64_t timeout_ms,
+		    struct git_conn *out);
+
+#endif

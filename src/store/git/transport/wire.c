@@ -1,0 +1,483 @@
+/*
+ * The lane to a repository elsewhere: look, build, push with the value that is expected of each ref. In git's own
+ * protocol where we know the way (git_raw.h), else by the user's git. What was fetched stays in refs of the clone
+ * we are in (or of one in the cache), so that the next fetch is short and --cached has something to show.
+ *
+ * A push whose answer was lost may have happened, or may yet happen: whether it has is found out by looking, and
+ * until it has the same one is sent again, never another one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+#include "base/secret.h"
+#include "store/git/git.h"
+#include "store/git/transport/raw.h"
+#include "store/git/transport/run.h"
+
+#define RETRY_MS 20
+#define ANCESTRY 200 /* how far to look for a commit of ours behind those of others */
+
+/* --- opening ------------------------------------------------------------------------------------ */
+
+static char *cache_path(struct str name, struct arena *a)
+{
+	const char *dir = fs_user_dir(a, "XDG_CACHE_HOME", ".cache");
+
+	return dir ? arena_cstr(a, arena_printf(a, "%s/git/%.*s.git", dir, STRF(name))) : NULL;
+}
+
+/* One at a time: others must not see half of it. Where folders cannot be locked, it is made all the same. */
+static int open_or_make(struct git *s, const char *path, const char *parent)
+{
+	git_repository_init_options o;
+	int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+
+	git_repository_init_options_init(&o, GIT_REPOSITORY_INIT_OPTIONS_VERSION);
+	o.flags = GIT_REPOSITORY_INIT_BARE | GIT_REPOSITORY_INIT_MKPATH;
+	if (fd >= 0)
+		(void)flock(fd, LOCK_EX);
+	rc = git_repository_open_bare(&s->repo, path);
+	if (rc)
+		rc = git_repository_init_ext(&s->repo, path, &o);
+	if (fd >= 0)
+		close(fd);
+	return rc ? git_fail(s, STORE_IO, "a copy cannot be made") : 0;
+}
+
+static int make_cache(struct git *s, struct str name, struct arena *a)
+{
+	char *path = cache_path(name, a), *parent;
+	int rc;
+
+	if (!path)
+		return store_fail(&s->base.env, STORE_UNSUPPORTED, "set XDG_CACHE_HOME, or HOME",
+				  "no folder to keep a copy of %s in", s->remote);
+	parent = arena_cstr(a, fs_dirname(str_c(path)));
+	rc = fs_make_dirs(parent, 0700);
+	if (rc)
+		return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be made: %s", path,
+				  strerror(-rc));
+	return open_or_make(s, path, parent);
+}
+
+/* The repository that we are in, if any, takes the objects. */
+static int open_local(struct git *s, struct str name, struct arena *a)
+{
+	if (git_repository_open_ext(&s->repo, s->base.env.dir, 0, NULL) == 0)
+		return 0;
+	return make_cache(s, name, a);
+}
+
+static int open_gate(struct git *s, struct str name, struct arena *a)
+{
+	struct stat like;
+	const char *dir = fs_join(a, str_c(s->local), STR("pawl"));
+	int rc = fs_make_dirs(dir, 0777);
+
+	if (rc == 0 && stat(dir, &like))
+		rc = -errno;
+	like.st_mode &= (mode_t)~0111;
+	if (rc == 0)
+		rc = gate_open(&s->gate,
+			       fs_join(a, str_c(dir), arena_printf(a, "seen-%.*s", STRF(name))),
+			       &like);
+	return rc ? store_fail(&s->base.env, STORE_IO, "check the owner and mode of that folder",
+			       "%s: %s", dir, strerror(-rc))
+		  : 0;
+}
+
+/* On this machine a repository can be made; elsewhere that is the server's business. */
+static int make_remote(struct git *s)
+{
+	git_repository *made = NULL;
+	struct str path = str_c(s->url);
+	int rc = 0;
+
+	(void)str_cut_prefix(&path, STR("file://"));
+	if (s->base.env.mode == STORE_CREATE && path.p[0] == '/' && !fs_exists(path.p))
+		rc = git_repository_init(&made, path.p, 1);
+	git_repository_free(made);
+	return rc ? git_fail(s, STORE_IO, "cannot be made") : 0;
+}
+
+/* Nobody is asked: what was fetched last has to do. */
+static int use_seen(struct git *s)
+{
+	struct stat st;
+
+	if (!git_seen_before(s) || fstat(s->gate.fd, &st))
+		return store_fail(&s->base.env, STORE_UNREACHABLE, "run it without --cached once",
+				  "nothing of %s was fetched here before", s->remote);
+	s->base.env.as_of = st.st_mtim.tv_sec * INT64_C(1000) + st.st_mtim.tv_nsec / 1000000;
+	s->no_fetch = true;
+	return 0;
+}
+
+int git_wire_open(struct git *s)
+{
+	struct arena a = { 0 };
+	struct str name = hash_hex(&a, str_c(s->url)), queue = str_c(s->prefix);
+	int rc = make_remote(s);
+
+	name.n = 16;
+	if (rc == 0)
+		rc = open_local(s, name, &a);
+	if (rc == 0 && git_repository_odb(&s->odb, s->repo))
+		rc = git_fail(s, STORE_IO, "its objects cannot be opened");
+	if (rc == 0) {
+		(void)str_cut_prefix(&queue, STR("refs/"));
+		s->seen = strdup(
+			arena_printf(&a, "refs/pawl-seen/%.*s/%.*s", STRF(name), STRF(queue)).p);
+		s->local = realpath(git_repository_commondir(s->repo), NULL);
+		if (!s->seen || !s->local)
+			rc = git_fail(s, STORE_IO, "the copy cannot be used");
+	}
+	if (rc == 0)
+		rc = open_gate(s, name, &a);
+	if (rc == 0)
+		git_raw_open(s);
+	if (rc == 0 && s->base.env.cached)
+		rc = use_seen(s);
+	arena_free(&a);
+	return rc;
+}
+
+/* --- fetching ----------------------------------------------------------------------------------- */
+
+int git_unreachable(struct git *s, int rc, struct str text)
+{
+	struct str line = git_last_line(text);
+
+	if (rc == -ENOENT)
+		return store_fail(&s->base.env, STORE_UNSUPPORTED, "install the package git",
+				  "there is no git to reach %s with", s->remote);
+	if (rc == -ETIMEDOUT)
+		return store_fail(&s->base.env, STORE_UNREACHABLE,
+				  "look at the network, or raise the setting timeout",
+				  "%s did not answer in time", s->remote);
+	if (!line.n && rc < 0)
+		line = str_c(strerror(-rc));
+	if (line.n > 200)
+		line.n = 200;
+	return store_fail(&s->base.env, STORE_UNREACHABLE, "git ls-remote REMOTE shows the same",
+			  "%s cannot be reached: %.*s", s->remote, STRF(line));
+}
+
+/* One ref is asked for by a pattern, too: that it is not there is no failure then. */
+static struct str refspec(struct git *s, struct arena *a)
+{
+	struct str only = s->only ? str_c(s->only) : STR("");
+
+	if (!only.n)
+		return arena_printf(a, "+%s*:%s*", s->prefix, s->seen);
+	only.n--;
+	return arena_printf(a, "+%s%.*s*%c:%s%.*s*%c", s->prefix, STRF(only), only.p[only.n],
+			    s->seen, STRF(only), only.p[only.n]);
+}
+
+static int fetch(struct git *s)
+{
+	struct git_args g;
+	struct str text = { 0 };
+	int rc;
+
+	git_args_begin(&g, s->local, "fetch");
+	git_arg(&g, STR("--quiet"));
+	git_arg(&g, STR("--no-tags"));
+	git_arg(&g, STR("--prune"));
+	git_arg(&g, STR("--no-write-fetch-head"));
+	git_arg(&g, STR("--no-auto-maintenance"));
+	git_arg(&g, STR("--no-recurse-submodules"));
+	git_arg(&g, STR("--end-of-options"));
+	git_arg(&g, str_c(s->url));
+	git_arg(&g, refspec(s, &g.a));
+	rc = git_run(&g, git_net_ms(s), &text);
+	if (rc)
+		rc = git_unreachable(s, rc, text);
+	else
+		git_seen_now(s);
+	git_args_free(&g);
+	return rc;
+}
+
+static int lock_seen(struct git *s)
+{
+	int rc = gate_lock(&s->gate, git_net_ms(s), s->base.env.who);
+
+	if (rc == -ETIMEDOUT)
+		return gate_busy(&s->gate, &s->base.env, s->local);
+	return rc ? store_fail(&s->base.env, STORE_IO, NULL, "%s: %s", s->local, strerror(-rc)) : 0;
+}
+
+static int wire_list(struct git *s, struct git_refs *out, struct arena *a)
+{
+	int rc;
+
+	if (s->no_fetch)
+		return git_seen_list(s, out, a);
+	if (s->raw)
+		return git_raw_list(s, out, a);
+	rc = lock_seen(s);
+	if (rc)
+		return rc;
+	rc = fetch(s);
+	if (rc == 0)
+		rc = git_seen_list(s, out, a);
+	gate_unlock(&s->gate);
+	return rc;
+}
+
+/* --- pushing ------------------------------------------------------------------------------------ */
+
+static void push_args(struct git *s, struct git_args *g, const struct git_move *moves, size_t n,
+		      bool atomic)
+{
+	git_args_begin(g, s->local, "push");
+	git_arg(g, STR("--quiet"));
+	git_arg(g, STR("--porcelain"));
+	git_arg(g, STR("--no-verify"));
+	git_arg(g, STR("--recurse-submodules=no"));
+	if (atomic)
+		git_arg(g, STR("--atomic"));
+	for (size_t i = 0; i < n; i++) {
+		struct str full = git_full(s, moves[i].name, &g->a);
+		bool fresh = git_oid_is_zero(&moves[i].old);
+
+		git_arg(g, arena_printf(&g->a, "--force-with-lease=%.*s:%s", STRF(full),
+					fresh ? "" : git_hex(&g->a, &moves[i].old).p));
+	}
+	git_arg(g, STR("--end-of-options"));
+	git_arg(g, str_c(s->url));
+	for (size_t i = 0; i < n; i++) {
+		struct str full = git_full(s, moves[i].name, &g->a);
+		bool gone = git_oid_is_zero(&moves[i].to);
+
+		git_arg(g, arena_printf(&g->a, "%s:%.*s",
+					gone ? "" : git_hex(&g->a, &moves[i].to).p, STRF(full)));
+	}
+}
+
+/* Of its words only a refusal of the server's is believed: "! … [remote rejected] (REASON)". */
+static struct str rejection(struct str text)
+{
+	static const struct str mark = { "[remote rejected] (", 19 };
+
+	for (size_t i = 0; i + mark.n < text.n; i++) {
+		struct str rest = str_n(text.p + i, text.n - i);
+
+		if (str_cut_prefix(&rest, mark))
+			return str_cut(&rest, ')');
+	}
+	return STR("");
+}
+
+static enum git_pushed push_by_git(struct git *s, const struct git_move *moves, size_t n,
+				   bool atomic, struct str *why, struct arena *a)
+{
+	struct git_args g;
+	struct str text = { 0 }, reason;
+	bool one_only;
+	int rc;
+
+	push_args(s, &g, moves, n, atomic);
+	rc = git_run(&g, git_net_ms(s), &text);
+	reason = rejection(text);
+	one_only = atomic && str_has_nocase(text, STR("does not support --atomic push"));
+	*why = arena_str(a, reason.n ? reason : git_last_line(text));
+	git_args_free(&g);
+	if (rc == 0)
+		return PUSHED;
+	if (one_only)
+		return PUSH_ONE_ONLY; /* git asks before it sends anything */
+	return reason.n && !git_is_late(reason) ? PUSH_DECLINED : PUSH_UNKNOWN;
+}
+
+/* Is it in the history of what is there now? */
+static bool behind(struct git *s, const git_oid *now, const git_oid *ours)
+{
+	struct arena a = { 0 };
+	git_oid at = *now;
+	bool found = false;
+
+	for (int i = 0; !found && i < ANCESTRY; i++) {
+		struct git_state st;
+
+		found = git_oid_equal(&at, ours);
+		if (found || git_commit_read(s, &at, &st, &a) == 1 || !st.n_parents)
+			break;
+		at = st.parents[0];
+	}
+	arena_free(&a);
+	return found;
+}
+
+enum found { IT_IS_THERE, A_REF_HAS_MOVED, ALL_AS_BEFORE };
+
+static int look_again(struct git *s, const struct git_move *moves, size_t n)
+{
+	struct arena a = { 0 };
+	struct git_refs refs;
+	int rc = wire_list(s, &refs, &a);
+
+	if (rc == 0) {
+		const git_oid *first = git_ref_find(&refs, moves[0].name);
+
+		if (git_oid_is_zero(&moves[0].to))
+			rc = first ? ALL_AS_BEFORE : IT_IS_THERE;
+		else
+			rc = first && behind(s, first, &moves[0].to) ? IT_IS_THERE : ALL_AS_BEFORE;
+	}
+	for (size_t i = 0; rc == ALL_AS_BEFORE && i < n; i++) {
+		const git_oid *now = git_ref_find(&refs, moves[i].name);
+
+		if (now ? !git_oid_equal(now, &moves[i].old) : !git_oid_is_zero(&moves[i].old))
+			rc = A_REF_HAS_MOVED;
+	}
+	arena_free(&a);
+	return rc;
+}
+
+struct sending {
+	struct arena a;
+	struct str why;
+	struct backoff pause;
+	bool unsure; /* an answer was lost */
+};
+
+static int declined(struct git *s, const struct sending *p)
+{
+	struct str why = p->why;
+
+	if (why.n > 200)
+		why.n = 200;
+	return store_fail(&s->base.env, STORE_UNREACHABLE,
+			  "ask who runs the repository, or choose other refs (?prefix=)",
+			  "%s refuses the push: %.*s", s->remote, STRF(why));
+}
+
+static int cannot_do_all(struct git *s)
+{
+	return store_fail(
+		&s->base.env, STORE_UNSUPPORTED,
+		"keep all of the queue on one branch: --store git:REMOTE#BRANCH; or let the server "
+		"have receive.advertiseAtomic",
+		"%s cannot change several refs at once", s->remote);
+}
+
+/* Whether to send it again: < 0 if there is no time left. */
+static int pause_a_little(struct git *s, struct sending *p)
+{
+	int64_t ms = backoff_next(&p->pause, os_boot_ms());
+
+	if (ms < 0) {
+		int rc = git_unreachable(s, 1, p->why);
+
+		s->base.env.err->applied = '?';
+		return rc;
+	}
+	nanosleep(&(struct timespec){ ms / 1000, (long)(ms % 1000) * 1000000 }, NULL);
+	return 0;
+}
+
+/* 0: it has happened; 1: others were quicker; 2: once more; a fault. */
+static int push_once(struct git *s, const struct git_move *moves, size_t n, struct sending *p)
+{
+	enum git_pushed how = PUSH_NOT_HERE;
+	int rc;
+
+	if (s->raw)
+		how = git_raw_push(s, moves, n, n > 1, &p->why, &p->a);
+	if (how == PUSH_NOT_HERE)
+		how = push_by_git(s, moves, n, n > 1, &p->why, &p->a);
+	if (how == PUSHED)
+		return 0;
+	if (how == PUSH_ONE_ONLY && !p->unsure)
+		return cannot_do_all(s);
+	if (how == PUSH_LATE && !p->unsure)
+		return 1;
+	rc = look_again(s, moves, n);
+	if (rc < 0)
+		s->base.env.err->applied = '?';
+	if (rc != ALL_AS_BEFORE)
+		return rc;
+	if (how == PUSH_DECLINED && !p->unsure)
+		return declined(s, p);
+	p->unsure = true;
+	rc = pause_a_little(s, p);
+	return rc < 0 ? rc : 2;
+}
+
+/* A `git fetch` of another process may be at the same refs, and would fail: there the next fetch notes it. */
+static void note_pushed(struct git *s, const struct git_move *moves, size_t n)
+{
+	if (s->raw)
+		git_seen_note(s, moves, n);
+}
+
+static int wire_push(struct git *s, const struct git_move *moves, size_t n)
+{
+	struct sending p = { .pause = s->base.env.backoff };
+	int rc;
+
+	p.pause.made = 0;
+	p.pause.base_ms = p.pause.base_ms ? p.pause.base_ms : RETRY_MS;
+	p.pause.deadline = os_boot_ms() + s->base.env.timeout_ms;
+	do {
+		rc = push_once(s, moves, n, &p);
+	} while (rc == 2);
+	if (rc == 0)
+		note_pushed(s, moves, n);
+	if (s->raw)
+		git_raw_forget(s);
+	arena_free(&p.a);
+	return rc;
+}
+
+static void wire_drop(struct git *s, const struct git_move *moves, size_t n)
+{
+	struct arena a = { 0 };
+	struct str why;
+	enum git_pushed how = s->raw ? git_raw_push(s, moves, n, false, &why, &a)
+				     : push_by_git(s, moves, n, false, &why, &a);
+
+	if (how == PUSHED)
+		note_pushed(s, moves, n);
+	arena_free(&a);
+}
+
+static int wire_begin(struct git *s)
+{
+	s->no_fetch = false;
+	if (s->raw)
+		git_raw_begin(s);
+	return 0;
+}
+
+static void wire_end(struct git *s)
+{
+	if (s->raw)
+		git_raw_end(s);
+}
+
+/* git's protocol can say of a ref that it stays; git push cannot. */
+static bool wire_guards(const struct git *s)
+{
+	return s->raw != NULL;
+}
+
+const struct git_lane git_lane_wire = {
+	.begin = wire_begin,
+	.end = wire_end,
+	.list = wire_list,
+	.push = wire_push,
+	.drop = wire_drop,
+	.guards = wire_guards,
+};

@@ -1,0 +1,96 @@
+#include "store/local/clock.h"
+
+#include <stdio.h>
+
+#include "base/os.h"
+#include "base/when.h"
+
+static void set_boot_id(char *out, size_t room, struct str id)
+{
+	size_t n = id.n < room ? id.n : room - 1;
+
+	if (n)
+		memcpy(out, id.p, n);
+	out[n] = '\0';
+}
+
+void localclock_init(struct localclock *c, const struct store_env *env)
+{
+	struct arena a = { 0 };
+
+	c->wall = env->wall ? env->wall : os_wall_ms;
+	c->boot = env->boot ? env->boot : os_boot_ms;
+	if (env->wall && !env->boot) {
+		/* A test that sets only the time of day means the store's time: no anchor of the real
+		 * boot may mix with it. */
+		c->boot = env->wall;
+		set_boot_id(c->boot_id, sizeof(c->boot_id),
+			    env->boot_id.n ? env->boot_id : STR("wall"));
+		return;
+	}
+	set_boot_id(c->boot_id, sizeof(c->boot_id), env->boot_id.n ? env->boot_id : os_boot_id(&a));
+	arena_free(&a);
+}
+
+int64_t localclock_now(const struct localclock *c, const struct anchor *a)
+{
+	int64_t since = c->boot() - a->boot;
+
+	return a->wall + (since > 0 ? since : 0);
+}
+
+bool localclock_renew(const struct localclock *c, struct anchor *a, int64_t floor)
+{
+	int64_t wall;
+
+	if (strcmp(a->boot_id, c->boot_id) == 0)
+		return false;
+	wall = c->wall();
+	if (wall < a->wall)
+		wall = a->wall;
+	if (wall < floor)
+		wall = floor;
+	a->wall = wall;
+	a->boot = c->boot();
+	snprintf(a->boot_id, sizeof(a->boot_id), "%s", c->boot_id);
+	return true;
+}
+
+int64_t localclock_ahead(const struct localclock *c, const struct anchor *a)
+{
+	return localclock_now(c, a) - c->wall();
+}
+
+bool localclock_strays(const struct localclock *c, const struct anchor *a)
+{
+	int64_t d = localclock_ahead(c, a);
+
+	return d > LOCALCLOCK_STRAY || d < -LOCALCLOCK_STRAY;
+}
+
+void localclock_heal(const struct localclock *c, struct anchor *a)
+{
+	a->wall = c->wall();
+	a->boot = c->boot();
+}
+
+void localclock_check(const struct localclock *c, const struct anchor *a, check_fn *fn, void *ctx)
+{
+	int64_t ahead = localclock_ahead(c, a);
+	struct arena mem = { 0 };
+
+	if (!localclock_strays(c, a)) {
+		fn(ctx, CHECK_OK, "clock", STR("the queue's clock and the machine's agree"),
+		   STR(""));
+		return;
+	}
+	fn(ctx, CHECK_NOTE, "clock",
+	   arena_printf(
+		   &mem,
+		   "the queue's clock is %s %s the machine's, which was set after the queue's clock "
+		   "was started; leases and delays are not affected",
+		   duration_text(&mem, ahead < 0 ? -ahead : ahead).p,
+		   ahead < 0 ? "behind" : "ahead of"),
+	   STR("nothing to do: it follows at the first change while nothing is held or waits for a time"));
+	arena_free(&mem);
+}

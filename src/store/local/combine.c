@@ -1,0 +1,426 @@
+#include "store/local/combine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "store/local/combine_file.h"
+
+#define NAP_SHORT 5 /* ms: by then a holder that died has been noticed */
+#define NAP_LONG 40
+
+_Static_assert(sizeof(struct store_error) <= COMBINE_REPLY_MAX, "a fault fits into a reply");
+
+void (*combine_step)(const char *step);
+
+void combine_at(const char *name)
+{
+	if (combine_step)
+		combine_step(name);
+}
+
+/* --- the file ----------------------------------------------------------------------------------- */
+
+/* Real blocks: to store into a hole through the mapping, on a full disk, is SIGBUS. All zeros is a file in
+ * which every slot is free. */
+static int fill(int fd)
+{
+	static const char zeros[4096];
+	struct stat st;
+	int r = os_lock(fd, 1000);
+
+	if (r)
+		return r;
+	r = fstat(fd, &st) ? -errno : 0;
+	for (off_t at = st.st_size; r == 0 && at < (off_t)sizeof(struct combine_file);) {
+		size_t n = sizeof(struct combine_file) - (size_t)at;
+		ssize_t done = pwrite(fd, zeros, n < sizeof(zeros) ? n : sizeof(zeros), at);
+
+		if (done <= 0)
+			r = done < 0 ? -errno : -ENOSPC;
+		else
+			at += done;
+	}
+	os_unlock(fd);
+	return r;
+}
+
+static int map(struct combine *c)
+{
+	struct stat st;
+	int r = 0;
+
+	if (fstat(c->fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	c->inode = st.st_ino;
+	c->device = st.st_dev;
+	if (st.st_size < (off_t)sizeof(struct combine_file))
+		r = fill(c->fd);
+	if (r)
+		return r;
+	c->file = mmap(NULL, sizeof(*c->file), PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
+	if (c->file != MAP_FAILED)
+		return 0;
+	c->file = NULL;
+	return -errno;
+}
+
+static uint64_t boot_number(void)
+{
+	struct arena a = { 0 };
+	struct str id = os_boot_id(&a);
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < id.n; i++)
+		h = (h ^ (unsigned char)id.p[i]) * 0x100000001b3u;
+	arena_free(&a);
+	return h;
+}
+
+static int open_file(struct combine *c, const char *path, const struct stat *like)
+{
+	uint32_t none = 0;
+	int r;
+
+	c->fd = gate_file(path, like);
+	if (c->fd < 0)
+		return c->fd;
+	r = map(c);
+	if (r)
+		return r;
+	if (!atomic_compare_exchange_strong(&c->file->layout, &none, COMBINE_LAYOUT) &&
+	    none != COMBINE_LAYOUT)
+		return -EPROTO;
+	c->boot = boot_number();
+	return 0;
+}
+
+int combine_open(struct combine *c, const char *path, const struct stat *like)
+{
+	int r = open_file(c, path, like);
+
+	if (r) {
+		combine_close(c);
+		c->hopeless = true;
+	} else {
+		c->path = mem_alloc(strlen(path) + 1);
+		memcpy(c->path, path, strlen(path) + 1);
+	}
+	return r;
+}
+
+bool combine_stands(const struct combine *c)
+{
+	struct stat st;
+
+	return c->file && lstat(c->path, &st) == 0 && st.st_ino == c->inode &&
+	       st.st_dev == c->device && st.st_size >= (off_t)sizeof(struct combine_file);
+}
+
+static uint32_t top(const struct combine *c)
+{
+	uint32_t n = atomic_load(&c->file->top);
+
+	return n < COMBINE_SLOTS ? n : COMBINE_SLOTS;
+}
+
+/* The slot that is looked at first. Below COMBINE_SLOTS, so that no sum with it begins at 0 again: a slot that
+ * is come to twice in one round would be taken twice. */
+static uint32_t first_slot(const struct combine *c)
+{
+	return atomic_load(&c->file->turn) % COMBINE_SLOTS;
+}
+
+/* Read once: what is looked at must be what is used. */
+static size_t length(const uint32_t *n, size_t max)
+{
+	uint32_t v = *(const volatile uint32_t *)n;
+
+	return v < max ? v : max;
+}
+
+static struct head *own(const struct combine *c)
+{
+	return &c->file->head[c->slot];
+}
+
+/* Ends the generation: whatever somebody still does for it is not for us. */
+static void set_idle(struct combine *c)
+{
+	c->word = NEXT(atomic_load(&own(c)->word), SLOT_IDLE);
+	atomic_store(&own(c)->word, c->word);
+}
+
+/* The slot of one that died is found free, whatever state it is in. */
+static bool find_slot(struct combine *c)
+{
+	uint32_t n = atomic_load(&c->file->top);
+
+	for (int i = 0; c->slot < 0 && i < COMBINE_SLOTS; i++)
+		if (os_own_byte(c->fd, i) == 0)
+			c->slot = i;
+	if (c->slot < 0)
+		return false;
+	while (n <= (uint32_t)c->slot &&
+	       !atomic_compare_exchange_weak(&c->file->top, &n, (uint32_t)c->slot + 1))
+		;
+	set_idle(c);
+	return true;
+}
+
+void combine_close(struct combine *c)
+{
+	if (c->slot >= 0 && combine_stands(c)) /* else there may be no memory under it any more */
+		set_idle(c);
+	if (c->file)
+		munmap(c->file, sizeof(*c->file));
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c->path);
+	c->path = NULL;
+	c->file = NULL;
+	c->slot = c->fd = -1;
+}
+
+/* --- who waits ---------------------------------------------------------------------------------- */
+
+bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t deadline)
+{
+	struct head *h;
+
+	if (call.n > COMBINE_CALL_MAX || (c->slot < 0 && !find_slot(c)))
+		return false;
+	h = own(c);
+	atomic_thread_fence(
+		memory_order_release); /* whoever still copies the last call sees its end first */
+	memcpy(c->file->text[c->slot].call, call.p, call.n);
+	h->call_n = (uint32_t)call.n;
+	h->queue = queue;
+	h->boot = c->boot;
+	h->deadline = deadline;
+	atomic_store(&h->sleeping, 0);
+	c->word = NEXT(c->word, SLOT_PENDING);
+	atomic_store(&h->word, c->word);
+	c->asked = true;
+	combine_at("published");
+	return true;
+}
+
+static enum combine_end read_reply(struct combine *c, struct combine_reply *out, struct arena *a)
+{
+	const struct head *h = own(c);
+	size_t n = length(&h->reply_n, COMBINE_REPLY_MAX);
+
+	out->rc = h->rc;
+	out->report = arena_str(a, str_n(c->file->text[c->slot].reply, n));
+	return h->end == COMBINE_RAN || h->end == COMBINE_FAULT ? (enum combine_end)h->end
+								: COMBINE_ALONE;
+}
+
+enum combine_end combine_result(struct combine *c, struct combine_reply *out, struct arena *a)
+{
+	uint32_t w = atomic_load(&own(c)->word);
+
+	c->asked = false;
+	for (;;) {
+		if (GENERATION(w) != GENERATION(c->word) || STATE(w) == SLOT_IDLE)
+			return COMBINE_UNKNOWN; /* somebody has meddled with the file */
+		if (STATE(w) == SLOT_DONE)
+			return read_reply(c, out, a);
+		if (atomic_compare_exchange_strong(&own(c)->word, &w, NEXT(w, SLOT_IDLE))) {
+			c->word = NEXT(w, SLOT_IDLE);
+			return STATE(w) == SLOT_TAKEN ? COMBINE_UNKNOWN : COMBINE_LATE;
+		}
+	}
+}
+
+/* false: nothing happened, so the holder may be gone. */
+static bool nap(struct head *h, uint32_t seen, int64_t ms)
+{
+	atomic_store(&h->sleeping, 1);
+	combine_at("sleeping");
+	os_word_wait(&h->word, seen, ms);
+	combine_at("woken");
+	atomic_store(&h->sleeping, 0);
+	return atomic_load(&h->word) != seen;
+}
+
+static int64_t shorter(int64_t a, int64_t b)
+{
+	return a < b ? a : b > 0 ? b : 0;
+}
+
+static enum combine_end give_up(struct combine *c, struct combine_reply *out, struct arena *a)
+{
+	enum combine_end end = combine_result(c, out, a);
+
+	return end == COMBINE_LATE ? COMBINE_ALONE : end;
+}
+
+enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who, int64_t deadline,
+			      struct combine_reply *out, struct arena *a)
+{
+	struct head *h = own(c);
+	int64_t ms = NAP_SHORT;
+	bool ours = true; /* to try the gate */
+
+	for (;;) {
+		int r = ours ? gate_lock(g, 0, who) : -ETIMEDOUT;
+		uint32_t w = atomic_load(&h->word);
+
+		if (r == 0)
+			return COMBINE_GATE;
+		if (r != -ETIMEDOUT)
+			return give_up(c, out, a); /* and find out alone what is wrong with it */
+		if (STATE(w) == SLOT_DONE || os_boot_ms() >= deadline)
+			return combine_result(c, out, a);
+		ours = STATE(w) == SLOT_NUDGED;
+		if (ours) {
+			atomic_compare_exchange_strong(&h->word, &w, WITH(w, SLOT_PENDING));
+		} else if (!nap(h, w, shorter(ms, deadline - os_boot_ms()))) {
+			ours = true;
+			ms = ms * 2 < NAP_LONG ? ms * 2 : NAP_LONG;
+		}
+	}
+}
+
+/* --- who holds the gate ------------------------------------------------------------------------- */
+
+static bool waits(uint32_t word)
+{
+	return STATE(word) == SLOT_PENDING || STATE(word) == SLOT_NUDGED;
+}
+
+/* What its owner has said in this slot is still wanted, if the word has not changed since it was read. */
+static bool wanted(const struct combine *c, const struct head *h, int64_t now)
+{
+	return h->boot == c->boot && now < h->deadline;
+}
+
+/* The bytes are the owner's to change until the word says that they were its call. */
+static bool copy(struct combine *c, struct combine_call *call, struct arena *a)
+{
+	struct head *h = &c->file->head[call->slot];
+	size_t n = length(&h->call_n, COMBINE_CALL_MAX);
+
+	call->bytes = arena_str(a, str_n(c->file->text[call->slot].call, n));
+	atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load(&h->word) == call->word;
+}
+
+/* The word is read once: what was PENDING then, and is no more, is not to be made TAKEN. */
+static bool take(struct combine *c, struct combine_call *out, uint32_t queue, bool first,
+		 struct arena *a)
+{
+	struct head *h = &c->file->head[out->slot];
+	uint32_t w = atomic_load(&h->word);
+	bool left_over = first && STATE(w) == SLOT_TAKEN;
+
+	if ((!left_over && !waits(w)) || !wanted(c, h, os_boot_ms()) || h->queue != queue)
+		return false;
+	out->word = WITH(w, SLOT_TAKEN);
+	out->batch = left_over ? h->batch : 0;
+	if (!left_over) {
+		h->batch = 0;
+		if (!atomic_compare_exchange_strong(&h->word, &w, out->word))
+			return false;
+	}
+	return copy(c, out, a);
+}
+
+size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combine_call *out,
+		    size_t room, struct arena *a)
+{
+	uint32_t slots = top(c), turn = first_slot(c);
+	size_t n = 0;
+
+	combine_at("taking");
+	for (uint32_t i = 0; i < slots && n < room; i++) {
+		out[n].slot = (turn + i) % slots;
+		n += take(c, &out[n], queue, first, a);
+	}
+	if (first)
+		atomic_store(&c->file->turn, turn + 1);
+	combine_at("taken");
+	return n;
+}
+
+void combine_reply(struct combine *c, const struct combine_call *call, uint64_t batch,
+		   enum combine_end end, int rc, struct str report)
+{
+	struct head *h = &c->file->head[call->slot];
+	bool fits = report.n <= COMBINE_REPLY_MAX;
+
+	if (atomic_load(&h->word) != call->word)
+		return; /* its owner is gone, or reads it */
+	h->end = fits ? end : COMBINE_ALONE;
+	h->rc = rc;
+	h->reply_n = fits ? (uint32_t)report.n : 0;
+	if (fits && report.n)
+		memcpy(c->file->text[call->slot].reply, report.p, report.n);
+	atomic_thread_fence(memory_order_seq_cst);
+	h->batch = fits ? batch : 0;
+	combine_at("replied");
+}
+
+void combine_answer(struct combine *c, const struct combine_call *call)
+{
+	struct head *h = &c->file->head[call->slot];
+	uint32_t w = call->word;
+
+	if (!atomic_compare_exchange_strong(&h->word, &w, WITH(w, SLOT_DONE)))
+		return; /* its owner is gone */
+	if (atomic_load(&h->sleeping))
+		os_word_wake(&h->word);
+	combine_at("answered");
+}
+
+bool combine_crowd(const struct combine *c, uint32_t queue)
+{
+	uint32_t slots = top(c), n = 0;
+	int64_t now = os_boot_ms();
+
+	for (uint32_t i = 0; i < slots; i++) {
+		const struct head *h = &c->file->head[i];
+
+		n += waits(atomic_load(&h->word)) && wanted(c, h, now) && h->queue == queue;
+	}
+	return n > 1;
+}
+
+void combine_nudge(struct combine *c)
+{
+	uint32_t slots = top(c), turn = first_slot(c);
+	int64_t now = os_boot_ms();
+
+	combine_at("nudging");
+	atomic_thread_fence(memory_order_seq_cst);
+	for (uint32_t i = 0; i < slots; i++) {
+		struct head *h = &c->file->head[(turn + i) % slots];
+		uint32_t w = atomic_load(&h->word);
+
+		if (!waits(w) || !wanted(c, h, now))
+			continue;
+		if (STATE(w) == SLOT_PENDING &&
+		    !atomic_compare_exchange_strong(&h->word, &w, WITH(w, SLOT_NUDGED)))
+			continue;
+		os_word_wake(&h->word);
+		return;
+	}
+}
+
+uint32_t combine_expected(const struct combine *c)
+{
+	return atomic_load(&c->file->expected);
+}
+
+void combine_learn(struct combine *c, uint32_t calls)
+{
+	uint32_t before = combine_expected(c);
+
+	atomic_store(&c->file->expected, calls >= before ? calls : (3 * before + calls) / 4);
+}

@@ -1,0 +1,224 @@
+/* What doctor wants to know. Only reads, so that it works on a READ handle and on a damaged database. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+#include "store/sqlite/sqlite.h"
+
+#define WAL_BIG (64 << 20)
+#define RESET_FIXED 3051003 /* SQLite 3.51.3 */
+
+struct check {
+	struct sq *s;
+	check_fn *fn;
+	void *ctx;
+	struct arena a;
+};
+
+static void tell(struct check *c, enum check_level level, const char *what, struct str text,
+		 struct str fix)
+{
+	c->fn(c->ctx, level, what, text, fix);
+}
+
+static void tell_fault(struct check *c, const char *what)
+{
+	const struct store_error *err = c->s->base.env.err;
+
+	tell(c, CHECK_BAD, what, arena_str(&c->a, str_c(err->text)),
+	     arena_str(&c->a, str_c(err->hint)));
+}
+
+/* --- the place ---------------------------------------------------------------------------------- */
+
+static void check_fs(struct check *c)
+{
+	const char *network = os_network_fs(c->s->path), *advice = sq_place_refusal(network);
+
+	if (advice)
+		tell(c, CHECK_BAD, "file system",
+		     arena_printf(&c->a, "%s is on %s, where locks do not hold", c->s->path,
+				  network),
+		     str_c(advice));
+	else
+		tell(c, CHECK_OK, "file system",
+		     arena_printf(&c->a, "%s is on a local disk", c->s->path), STR(""));
+}
+
+static bool open_to_all(struct check *c, const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) || !(st.st_mode & S_IWOTH) ||
+	    (S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX)))
+		return false;
+	tell(c, CHECK_NOTE, "permissions", arena_printf(&c->a, "every user can write to %s", path),
+	     arena_printf(&c->a, "chmod o-w %s", store_word(&c->a, str_c(path)).p));
+	return true;
+}
+
+/* Who may write to a folder may not therefore write to what is in it, and SQLite needs both. */
+static bool closed_to_us(struct check *c, const char *path)
+{
+	int err = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) ? errno : 0;
+
+	if (err != EACCES && err != EPERM && err != EROFS)
+		return false;
+	tell(c, CHECK_BAD, "permissions",
+	     arena_printf(&c->a, "this user cannot write to %s: %s", path, strerror(err)),
+	     err == EROFS
+		     ? STR("mount that file system for writing")
+		     : arena_printf(&c->a, "be in its group, and let its owner run: chmod g+w %s",
+				    store_word(&c->a, str_c(path)).p));
+	return true;
+}
+
+static void check_modes(struct check *c)
+{
+	static const char *const ends[] = { "", "-wal", "-shm", "-gate", "-slots" };
+	const char *dir = arena_cstr(&c->a, fs_dirname(str_c(c->s->path)));
+	bool any = open_to_all(c, dir);
+
+	any |= closed_to_us(c, dir);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		const char *file = arena_printf(&c->a, "%s%s", c->s->path, ends[i]).p;
+
+		any |= open_to_all(c, file);
+		any |= closed_to_us(c, file);
+	}
+	if (!any)
+		tell(c, CHECK_OK, "permissions",
+		     arena_printf(&c->a, "mode %03o, and this user can write",
+				  c->s->file.st_mode & 0777),
+		     STR(""));
+}
+
+/* --- SQLite ------------------------------------------------------------------------------------- */
+
+static void check_version(struct check *c)
+{
+	const char *guarded =
+		sqlite3_libversion_number() < RESET_FIXED
+			? "; its WAL-reset bug (fixed in 3.51.3) cannot strike, since writes and checkpoints "
+			  "take turns at the gate"
+			: "";
+
+	tell(c, CHECK_OK, "SQLite",
+	     arena_printf(&c->a, "version %s%s", sqlite3_libversion(), guarded), STR(""));
+}
+
+static void check_schema(struct check *c)
+{
+	int64_t version = 0;
+
+	if (sq_int(c->s, "PRAGMA user_version", &version) < 0) {
+		tell_fault(c, "schema");
+		return;
+	}
+	tell(c, CHECK_OK, "schema", arena_printf(&c->a, "version %" PRId64, version), STR(""));
+}
+
+static void check_integrity(struct check *c)
+{
+	const struct str fix =
+		STR("keep a copy; bring back a backup, or try: sqlite3 PATH .recover");
+	sqlite3_stmt *st;
+	int rc = sq_take(c->s, "PRAGMA integrity_check(5)", &st);
+
+	if (rc < 0) {
+		tell_fault(c, "integrity");
+		return;
+	}
+	while ((rc = sq_step(c->s, st)) == SQLITE_ROW) {
+		struct str line = arena_str(&c->a, sq_column(st, 0));
+		bool ok = str_is(line, "ok");
+
+		tell(c, ok ? CHECK_OK : CHECK_BAD, "integrity", line, ok ? STR("") : fix);
+	}
+	sq_give(c->s, st);
+	if (rc < 0)
+		tell_fault(c, "integrity");
+}
+
+/* --- what we keep twice ------------------------------------------------------------------------- */
+
+struct rule {
+	const char *what, *sql, *good, *bad, *fix;
+};
+
+static const struct rule rules[] = {
+	{ "counts",
+	  "SELECT count(*) FROM tally t WHERE n<>(SELECT count(*) FROM record r WHERE r.q=t.q"
+	  " AND r.status=t.status)",
+	  "the number of tasks of each status is right",
+	  "the number of tasks is wrong for some statuses",
+	  "sqlite3 PATH \"UPDATE tally SET n=(SELECT count(*) FROM record r WHERE r.q=tally.q"
+	  " AND r.status=tally.status)\"" },
+	{ "links",
+	  "SELECT (SELECT count(*) FROM link WHERE rid NOT IN (SELECT rid FROM record WHERE depends NOT NULL))"
+	  "+(SELECT count(*) FROM record WHERE depends NOT NULL AND rid NOT IN (SELECT rid FROM link))",
+	  "dependencies can be followed both ways",
+	  "some dependencies cannot be followed both ways",
+	  "keep a copy, then give the tasks concerned their dependencies again (pawl undepend, pawl depend)" },
+	{ "texts", "SELECT count(*) FROM body WHERE rid NOT IN (SELECT rid FROM record)",
+	  "each text belongs to a task", "there are texts that belong to no task",
+	  "sqlite3 PATH \"DELETE FROM body WHERE rid NOT IN (SELECT rid FROM record)\"" },
+};
+
+static void check_rule(struct check *c, const struct rule *r)
+{
+	int64_t n = 0;
+
+	if (sq_int(c->s, r->sql, &n) < 0)
+		tell_fault(c, r->what);
+	else if (n)
+		tell(c, CHECK_BAD, r->what, arena_printf(&c->a, "%s (%" PRId64 ")", r->bad, n),
+		     str_c(r->fix));
+	else
+		tell(c, CHECK_OK, r->what, str_c(r->good), STR(""));
+}
+
+static void check_wal(struct check *c)
+{
+	struct stat st;
+	int64_t size = 0;
+
+	if (stat(arena_printf(&c->a, "%s-wal", c->s->path).p, &st) == 0)
+		size = st.st_size;
+	if (size < WAL_BIG)
+		tell(c, CHECK_OK, "WAL", arena_printf(&c->a, "%" PRId64 " KiB", size >> 10),
+		     STR(""));
+	else
+		tell(c, CHECK_NOTE, "WAL",
+		     arena_printf(&c->a,
+				  "%" PRId64 " MiB: a reader that does not end, or one "
+				  "very large change, made it grow",
+				  size >> 20),
+		     STR("end programs that read for long; it is used again from its start after that"));
+}
+
+int sq_check(struct store *base, check_fn *fn, void *ctx)
+{
+	struct check c = { .s = sq_of(base), .fn = fn, .ctx = ctx };
+	int rc = sq_guard(c.s);
+
+	if (rc < 0)
+		return rc;
+	check_fs(&c);
+	check_modes(&c);
+	check_version(&c);
+	check_schema(&c);
+	check_integrity(&c);
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		check_rule(&c, &rules[i]);
+	check_wal(&c);
+	sq_now(base);
+	localclock_check(&c.s->clock, &c.s->anchor, fn, ctx);
+	arena_free(&c.a);
+	return 0;
+}

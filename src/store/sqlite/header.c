@@ -1,0 +1,195 @@
+/*
+ * The file before SQLite sees it: its first bytes tell whether it is ours, and a file that is not must
+ * neither change nor get a -wal, -shm or -gate beside it. The bytes are read through the handle that
+ * SQLite has opened, since closing a descriptor of our own would drop this process's locks on the file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/sqlite/header.h"
+
+#define HEADER 108 /* the file's 100 bytes, and the head of the schema's root page */
+#define PAGE 4096
+#define WAL_HEADER 32
+#define WAL_FRAME 24
+#define LOOKS 5
+#define LOOK_AGAIN_US 2000
+
+static uint32_t be32(const unsigned char *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static uint32_t be16(const unsigned char *p)
+{
+	return (uint32_t)p[0] << 8 | p[1];
+}
+
+/* --- is every page there? ----------------------------------------------------------------------- */
+
+/* A checkpoint that was cut short leaves a file that is too small, and all that it lacks in the WAL. */
+static bool wal_covers(int fd, uint32_t page_size, uint32_t have, uint32_t want)
+{
+	unsigned char head[WAL_HEADER], frame[WAL_FRAME], *seen;
+	uint32_t missing = want - have;
+	off_t at = WAL_HEADER;
+	struct stat st;
+
+	if (fstat(fd, &st) || st.st_size / (off_t)(WAL_FRAME + page_size) < (off_t)missing)
+		return false;
+	if (pread(fd, head, sizeof(head), 0) != WAL_HEADER || be32(head + 8) != page_size)
+		return false;
+	seen = calloc(missing, 1);
+	while (seen && missing && pread(fd, frame, sizeof(frame), at) == WAL_FRAME) {
+		uint32_t page = be32(frame);
+
+		if (memcmp(frame + 8, head + 16, 8) != 0)
+			break; /* left from an earlier round */
+		if (page > have && page <= want && !seen[page - have - 1]) {
+			seen[page - have - 1] = 1;
+			missing--;
+		}
+		at += WAL_FRAME + (off_t)page_size;
+	}
+	free(seen);
+	return missing == 0;
+}
+
+static bool all_pages(struct sq *s, uint32_t page_size, uint32_t pages, int64_t size)
+{
+	uint32_t have = (uint32_t)(size / page_size);
+	char *wal;
+	bool ok;
+	int fd;
+
+	if (pages <= have)
+		return true;
+	wal = sqlite3_mprintf("%s-wal", s->path);
+	fd = open(wal, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	sqlite3_free(wal);
+	if (fd < 0)
+		return false;
+	ok = wal_covers(fd, page_size, have, pages);
+	close(fd);
+	return ok;
+}
+
+/* --- the header --------------------------------------------------------------------------------- */
+
+static int fail_damaged(struct sq *s, const char *what)
+{
+	return store_fail(&s->base.env, STORE_CORRUPT,
+			  "bring back a copy, or try: sqlite3 PATH .recover", "%s is damaged: %s",
+			  s->path, what);
+}
+
+static int fail_foreign(struct sq *s, const char *what)
+{
+	return store_fail(&s->base.env, STORE_FOREIGN, "name another path", "%s %s", s->path, what);
+}
+
+static bool sane(const unsigned char *h, uint32_t page_size)
+{
+	return page_size >= 512 && (page_size & (page_size - 1)) == 0 && h[21] == 64 &&
+	       h[22] == 32 && h[23] == 32 && h[18] >= 1 && h[18] <= 2 && h[19] >= 1 && h[19] <= 2;
+}
+
+/* What a layout that was cut short leaves behind: one page, no table, nobody's. */
+static bool blank(const unsigned char *h)
+{
+	return be32(h + 28) <= 1 && be32(h + 68) == 0 && be32(h + 60) == 0 && h[100] == 0x0d &&
+	       be16(h + 103) == 0;
+}
+
+static int judge(struct sq *s, const unsigned char *h, int64_t size, struct sq_header *out)
+{
+	uint32_t page_size = be16(h + 16) == 1 ? 65536 : be16(h + 16);
+	uint32_t version = be32(h + 60);
+
+	if (!sane(h, page_size))
+		return fail_damaged(s, "its header makes no sense");
+	if (size >= page_size && blank(h)) {
+		out->state = SQ_BLANK;
+		return 0;
+	}
+	if (be32(h + 68) != SQ_APPLICATION)
+		return fail_foreign(s, "is a SQLite database of another program");
+	if (version > (uint32_t)sq_layout->version)
+		return store_fail(&s->base.env, STORE_NEWER, "use the newer pawl",
+				  "%s has schema version %" PRIu32
+				  "; this pawl knows versions up to %d",
+				  s->path, version, sq_layout->version);
+	if (version == 0)
+		return fail_damaged(s, "it has no schema version");
+	if (!all_pages(s, page_size, be32(h + 28), size))
+		return fail_damaged(s, "a part of it is missing at its end");
+	*out = (struct sq_header){ .state = SQ_OURS, .version = (int)version, .wal = h[18] == 2 };
+	return 0;
+}
+
+/* The first page of a layout, whose bytes did not reach the disk before the power failed. */
+static bool only_zeros(sqlite3_file *file, sqlite3_int64 size)
+{
+	char page[PAGE] = { 0 };
+
+	return size <= PAGE && file->pMethods->xRead(file, page, (int)size, 0) == SQLITE_OK &&
+	       page[0] == 0 && memcmp(page, page + 1, PAGE - 1) == 0;
+}
+
+int sq_header_clear(struct sq *s)
+{
+	sqlite3_file *file = NULL;
+	sqlite3_int64 size = 0;
+
+	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+	if (file->pMethods->xFileSize(file, &size) != SQLITE_OK || !size ||
+	    !only_zeros(file, size) || file->pMethods->xTruncate(file, 0) == SQLITE_OK)
+		return 0;
+	return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be emptied", s->path);
+}
+
+static int read_once(struct sq *s, struct sq_header *out)
+{
+	unsigned char h[HEADER] = { 0 };
+	sqlite3_file *file = NULL;
+	sqlite3_int64 size = 0;
+	struct stat st;
+	int rc;
+
+	*out = (struct sq_header){ .state = SQ_EMPTY };
+	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+	if (!file || !file->pMethods || file->pMethods->xFileSize(file, &size) != SQLITE_OK)
+		return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be read", s->path);
+	if (size == 0 && !stat(s->path, &st) && st.st_size == 1)
+		return fail_foreign(
+			s, "is not a SQLite database"); /* SQLite takes one byte for none */
+	if (size == 0)
+		return 0;
+	rc = file->pMethods->xRead(file, h, HEADER, 0);
+	if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ)
+		return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be read", s->path);
+	if (only_zeros(file, size))
+		return 0;
+	if (memcmp(h, "SQLite format 3", size < 16 ? (size_t)size : 16) != 0)
+		return fail_foreign(s, "is not a SQLite database");
+	if (size < 512)
+		return fail_damaged(s, "it is cut off");
+	return judge(s, h, size, out);
+}
+
+/* Nothing keeps a checkpoint from writing between two looks at the file: what seems damaged is looked at
+ * again. */
+int sq_header_read(struct sq *s, struct sq_header *out)
+{
+	int rc = read_once(s, out);
+
+	for (int tries = 1; rc == STORE_CORRUPT && tries < LOOKS; tries++) {
+		usleep(LOOK_AGAIN_US);
+		rc = read_once(s, out);
+	}
+	return rc;
+}

@@ -1,0 +1,20 @@
+/*
+ * The head of a database file, read before SQLite acts on it. Nothing is changed here.
+ */
+#ifndef STORE_SQLITE_HEADER_H
+#define STORE_SQLITE_HEADER_H
+
+#include "store/sqlite/sqlite.h"
+
+struct sq_header {
+	enum { SQ_EMPTY, SQ_BLANK, SQ_OURS } state;
+	int version; /* of our schema, at most sq_layout->version */
+	bool wal;
+};
+
+/* 0, or the fault that says why it cannot be used. */
+int sq_header_read(struct sq *s, struct sq_header *out);
+/* Under the gate: makes one that holds only zeros empty. */
+int sq_header_clear(struct sq *s);
+
+#endif

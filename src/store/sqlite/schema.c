@@ -1,0 +1,431 @@
+/* The place, the layout of the database, and the way from one version of it to the next. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+#include "store/sqlite/header.h"
+
+#define PAGE_SIZE "4096"
+
+/*
+ * Kept small, since every process parses it at its start. A claim touches one page each of record,
+ * record_lane (twice), record_held, record_status, tally, event, event_key.
+ *
+ * `lane` and `status` are NULL instead of 0, holder, token, parent instead of '': that keeps rows out of
+ * the partial indexes. `due` is eligible_at where time decides (lanes 2 and 4, lane 3 if it is yet to come)
+ * and 0 where rank does; so one index serves both orders, and a claim or a promotion moves one entry in it.
+ * labels and depends are packed lists; link is depends the other way round. New records begin with a
+ * revision above queue.floor, which a drop raises.
+ */
+static const char version_1[] =
+	"CREATE TABLE queue(n INTEGER PRIMARY KEY,name UNIQUE,floor);"
+	"CREATE TABLE clock(one INTEGER PRIMARY KEY,boot_id,wall,boot);"
+	"CREATE TABLE tally(q,status,n,PRIMARY KEY(q,status))WITHOUT ROWID;"
+	"CREATE TABLE record(rid INTEGER PRIMARY KEY,q,key,rev,lane,due,status,class_rank,priority,eligible_at,"
+	"updated_at,created_at,id,holder,token,parent,type,labels,depends,hot,UNIQUE(q,key));"
+	"CREATE INDEX record_lane ON record(q,lane,due,class_rank,priority DESC,updated_at,id)"
+	"WHERE lane NOT NULL;"
+	"CREATE INDEX record_status ON record(q,status,created_at,id)WHERE status NOT NULL;"
+	"CREATE INDEX record_held ON record(q,token,holder)WHERE holder NOT NULL OR token NOT NULL;"
+	"CREATE INDEX record_parent ON record(q,parent)WHERE parent NOT NULL;"
+	"CREATE TABLE body(rid INTEGER PRIMARY KEY,data);"
+	"CREATE TABLE link(q,target,rid,PRIMARY KEY(q,target,rid))WITHOUT ROWID;"
+	"CREATE TABLE event(seq INTEGER PRIMARY KEY,q,key,at,data);"
+	"CREATE INDEX event_key ON event(q,key);"
+	"INSERT INTO clock VALUES(1,'',0,0);";
+
+/* The number of the latest batch of calls from several processes, for each queue: see combine.h. */
+static const char version_2[] = "CREATE TABLE batch(q INTEGER PRIMARY KEY,id);";
+
+static const char *const steps[] = { version_1, version_2 };
+static const struct sq_layout current = { steps, sizeof(steps) / sizeof(steps[0]) };
+const struct sq_layout *sq_layout = &current;
+
+/* --- the place ---------------------------------------------------------------------------------- */
+
+static int fail_missing(struct sq *s)
+{
+	struct arena a = { 0 };
+	const char *dir = arena_cstr(&a, fs_dirname(str_c(s->path)));
+	int rc;
+
+	if (fs_is_dir(dir))
+		rc = store_fail(&s->base.env, STORE_ABSENT, "pawl init", "there is no queue at %s",
+				s->path);
+	else
+		rc = store_fail(&s->base.env, STORE_UNREACHABLE, NULL, "there is no folder %s",
+				dir);
+	arena_free(&a);
+	return rc;
+}
+
+static int fail_path(struct sq *s, int err)
+{
+	const struct store_env *env = &s->base.env;
+
+	switch (err) {
+	case ENOENT:
+	case ENOTDIR:
+		return fail_missing(s);
+	case EACCES:
+	case EPERM:
+	case EROFS:
+		return store_fail(env, STORE_READONLY,
+				  "check the owner and mode of the file and its folder",
+				  "may not open %s: %s", s->path, strerror(err));
+	case ENOSPC:
+	case EDQUOT:
+		return store_fail(env, STORE_FULL, "make room on the device",
+				  "no room left for %s: %s", s->path, strerror(err));
+	default:
+		return store_fail(env, STORE_IO, NULL, "%s: %s", s->path, strerror(err));
+	}
+}
+
+/* Like SQLite, but 0666 for the umask to cut: a shared queue is shared by a umask of 002. */
+static int make_file(struct sq *s)
+{
+	int fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		return errno == EEXIST ? 0 : fail_path(s, errno);
+	close(fd); /* it is new: nobody in this process can have a lock on it */
+	return 0;
+}
+
+static int look(struct sq *s, bool *there)
+{
+	const struct store_env *env = &s->base.env;
+	mode_t mode;
+
+	*there = lstat(s->path, &s->file) == 0;
+	if (!*there)
+		return errno == ENOENT ? 0 : fail_path(s, errno);
+	mode = s->file.st_mode;
+	if (S_ISREG(mode))
+		return 0;
+	if (S_ISLNK(mode))
+		return store_fail(env, STORE_FOREIGN, "name the file that it points to",
+				  "%s is a symbolic link, not a database", s->path);
+	return store_fail(env, STORE_FOREIGN, "name a file", "%s is %s, not a database", s->path,
+			  S_ISDIR(mode) ? "a folder" : "no regular file");
+}
+
+const char *sq_place_refusal(const char *network_fs)
+{
+	if (!network_fs)
+		return NULL;
+	return "put the queue on a local disk, or share it through git: or postgres:";
+}
+
+static int check_place(struct sq *s)
+{
+	const char *network = os_network_fs(s->path), *advice = sq_place_refusal(network);
+
+	if (!advice)
+		return 0;
+	return store_fail(&s->base.env, STORE_UNSUPPORTED, advice,
+			  "%s is on a network file system (%s), where SQLite's locks do not hold",
+			  s->path, network);
+}
+
+static int find_file(struct sq *s)
+{
+	bool there;
+	int rc = look(s, &there);
+
+	if (rc < 0 || there)
+		return rc < 0 ? rc : check_place(s);
+	if (s->base.env.mode != STORE_CREATE)
+		return fail_missing(s);
+	rc = check_place(s);
+	if (rc == 0)
+		rc = make_file(s);
+	if (rc == 0)
+		rc = look(s, &there);
+	return rc;
+}
+
+/* --- the connection ----------------------------------------------------------------------------- */
+
+static int count_pages(void *ctx, sqlite3 *db, const char *name, int pages)
+{
+	(void)db, (void)name;
+	((struct sq *)ctx)->wal_pages = (uint32_t)pages;
+	return SQLITE_OK;
+}
+
+int sq_connect(struct sq *s)
+{
+	static const int off[] = { SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW,
+				   SQLITE_DBCONFIG_TRUSTED_SCHEMA };
+	bool reads = s->base.env.mode == STORE_READ;
+	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+
+	flags |= reads ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+	if (sqlite3_open_v2(s->path, &s->db, flags, sq_vfs()) != SQLITE_OK)
+		return s->db ? fail_path(s, sqlite3_system_errno(s->db)) : fail_path(s, ENOMEM);
+	if (!reads && sqlite3_db_readonly(s->db, "main") == 1)
+		return fail_path(s, EACCES);
+	sqlite3_busy_timeout(s->db, SQ_READ_WAIT_MS);
+	sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++)
+		sqlite3_db_config(s->db, off[i], 0, NULL);
+	sqlite3_wal_hook(s->db, count_pages, s); /* and no checkpoints of SQLite's own */
+	return 0;
+}
+
+/* --- layout ------------------------------------------------------------------------------------- */
+
+static int add_queue(struct sq *s, struct str name)
+{
+	sqlite3_stmt *st;
+	int rc = sq_take(s, "INSERT INTO queue(name,floor) VALUES(?,0)", &st);
+
+	if (rc < 0)
+		return rc;
+	sq_bind(st, 1, name);
+	rc = sq_finish(s, st);
+	s->q = sqlite3_last_insert_rowid(s->db);
+	for (int i = 1; rc == 0 && i < SQ_STATUSES; i++) {
+		rc = sq_take(s, "INSERT INTO tally VALUES(?,?,0)", &st);
+		if (rc < 0)
+			break;
+		sqlite3_bind_int64(st, 1, s->q);
+		sqlite3_bind_int(st, 2, i);
+		rc = sq_finish(s, st);
+	}
+	return rc;
+}
+
+static int run_steps(struct sq *s, int64_t from)
+{
+	char sql[100];
+	int rc = 0;
+
+	for (int64_t v = from; rc == 0 && v < sq_layout->version; v++)
+		rc = sq_exec(s, sq_layout->steps[v]);
+	if (rc == 0 && from == 0)
+		rc = add_queue(s, STR("default"));
+	snprintf(sql, sizeof(sql), "PRAGMA application_id=%d;PRAGMA user_version=%d",
+		 SQ_APPLICATION, sq_layout->version);
+	return rc < 0 ? rc : sq_exec(s, sql);
+}
+
+/* Somebody else may have been here while we waited; and the header on disk may be older than the WAL. */
+static int upgrade(struct sq *s)
+{
+	int64_t version = 0, tables = 0;
+	int rc = sq_int(s, "PRAGMA user_version", &version);
+
+	if (rc == 0 && version == 0)
+		rc = sq_int(s, "SELECT count(*) FROM sqlite_schema", &tables);
+	if (rc < 0)
+		return rc;
+	if (tables)
+		return store_fail(&s->base.env, STORE_FOREIGN, "name another path",
+				  "%s is a SQLite database of another program", s->path);
+	if (version > sq_layout->version)
+		return store_fail(&s->base.env, STORE_NEWER, "use the newer pawl",
+				  "%s has schema version %lld; this pawl knows versions up to %d",
+				  s->path, (long long)version, sq_layout->version);
+	return version == sq_layout->version ? 0 : run_steps(s, version);
+}
+
+static int in_transaction(struct sq *s, int64_t left_ms, int (*fn)(struct sq *))
+{
+	int rc = sq_begin(s, left_ms);
+
+	if (rc < 0)
+		return rc;
+	rc = fn(s);
+	if (rc == 0)
+		rc = sq_run(s, "COMMIT");
+	sq_rollback(s);
+	return rc;
+}
+
+static int checkpointed(struct sq *s, int rc)
+{
+	if (rc == 0)
+		sq_checkpoint(s); /* so that the header in the file tells what it is */
+	return rc;
+}
+
+static int lay_out(struct sq *s, int64_t left_ms)
+{
+	int rc = sq_header_clear(s);
+
+	if (rc == 0)
+		rc = sq_exec(s, "PRAGMA page_size=" PAGE_SIZE ";PRAGMA journal_mode=WAL");
+	return checkpointed(s, rc == 0 ? in_transaction(s, left_ms, upgrade) : rc);
+}
+
+/* A reader cannot migrate: a writer in its place does. */
+static int migrate_first(struct sq *s)
+{
+	struct store_env env = s->base.env;
+	struct uri uri = { .scheme = STR("sqlite"), .path = str_c(s->path) };
+	struct store *writer;
+	int rc;
+
+	env.mode = STORE_WRITE;
+	rc = s->base.ops->open(&writer, &uri, &env);
+	if (rc == STORE_READONLY)
+		return store_fail(&env, rc, "let somebody who may write there run any pawl command",
+				  "%s has an older schema and has to be migrated", s->path);
+	if (rc == 0)
+		writer->ops->close(writer);
+	return rc;
+}
+
+static int settle_layout(struct sq *s)
+{
+	enum store_mode mode = s->base.env.mode;
+	struct sq_header h;
+	int rc = sq_header_read(s, &h);
+
+	if (rc < 0)
+		return rc;
+	if (h.state != SQ_OURS && mode != STORE_CREATE)
+		return store_fail(&s->base.env, STORE_ABSENT, "pawl init",
+				  "%s is empty: there is no queue in it", s->path);
+	if (h.state == SQ_OURS && h.version == sq_layout->version && (h.wal || mode == STORE_READ))
+		return 0;
+	if (mode == STORE_READ)
+		return migrate_first(s);
+	rc = sq_under_gate(s, lay_out);
+	if (rc == 0)
+		rc = sq_header_read(s, &h);
+	if (rc == 0 && h.state != SQ_OURS) /* as others would see it */
+		return store_fail(&s->base.env, STORE_IO, "try again",
+				  "%s: the new queue could not be written out", s->path);
+	return rc;
+}
+
+/* --- the queue in it ---------------------------------------------------------------------------- */
+
+static int find_queue(struct sq *s)
+{
+	struct str name = s->base.env.queue;
+	sqlite3_stmt *st;
+	int rc;
+
+	rc = sq_take(s, "SELECT n FROM queue WHERE name=?", &st);
+	if (rc < 0)
+		return rc;
+	sq_bind(st, 1, name);
+	rc = sq_step(s, st);
+	if (rc == SQLITE_ROW)
+		s->q = sqlite3_column_int64(st, 0);
+	sq_give(s, st);
+	return rc == SQLITE_ROW ? 0 : rc < 0 ? rc : 1;
+}
+
+static int make_queue(struct sq *s)
+{
+	int rc = find_queue(s);
+
+	return rc > 0 ? add_queue(s, s->base.env.queue) : rc;
+}
+
+static int lay_out_queue(struct sq *s, int64_t left_ms)
+{
+	return checkpointed(s, in_transaction(s, left_ms, make_queue));
+}
+
+static int settle_queue(struct sq *s)
+{
+	struct str name = s->base.env.queue;
+	struct arena a = { 0 };
+	int rc;
+
+	if (!name.n || str_is(name, "default"))
+		return 0;
+	rc = find_queue(s);
+	if (rc > 0 && s->base.env.mode == STORE_CREATE)
+		return sq_under_gate(s, lay_out_queue);
+	if (rc <= 0)
+		return rc;
+	rc = store_fail(&s->base.env, STORE_ABSENT,
+			arena_printf(&a, "pawl init --queue %s", store_word(&a, name).p).p,
+			"there is no queue '%.*s' in %s", STRF(name), s->path);
+	arena_free(&a);
+	return rc;
+}
+
+int sq_queues(struct store *base, name_fn *fn, void *ctx)
+{
+	struct sq *s = sq_of(base);
+	sqlite3_stmt *st;
+	int rc = sq_take(s, "SELECT name FROM queue WHERE name IS NOT NULL", &st);
+
+	if (rc < 0)
+		return rc;
+	while ((rc = sq_step(s, st)) == SQLITE_ROW)
+		fn(ctx, sq_column(st, 0));
+	sq_give(s, st);
+	return rc < 0 ? rc : 0;
+}
+
+/*
+ * The number of a queue is never given to another: a handle that is still open must not find itself in a
+ * stranger's. So its row stays, without a name; that of the default queue, which every handle takes for
+ * granted, stays as it is. The log's latest entry stays, too, as nobody's: the next one gets a greater
+ * number, and after a boot the clock does not go back behind it.
+ */
+static int empty_queue(struct sq *s)
+{
+	static const char *const sql[] = {
+		"DELETE FROM body WHERE rid IN (SELECT rid FROM record WHERE q=?1)",
+		"DELETE FROM link WHERE q=?1",
+		"UPDATE queue SET floor=(SELECT max(floor,ifnull(max(rev),0)) FROM record WHERE q=?1) WHERE n=?1",
+		"UPDATE queue SET name=NULL WHERE n=?1 AND n<>1",
+		"DELETE FROM record WHERE q=?1",
+		"UPDATE tally SET n=0 WHERE q=?1",
+		"DELETE FROM tally WHERE q=?1 AND q<>1",
+		"DELETE FROM event WHERE q IN (0,?1) AND seq<(SELECT max(seq) FROM event)",
+		"UPDATE event SET q=0,key='',data=x'' WHERE seq=(SELECT max(seq) FROM event) AND q=?1",
+	};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < sizeof(sql) / sizeof(sql[0]); i++) {
+		sqlite3_stmt *st;
+
+		rc = sq_take(s, sql[i], &st);
+		if (rc < 0)
+			break;
+		sqlite3_bind_int64(st, 1, s->q);
+		rc = sq_finish(s, st);
+	}
+	return rc;
+}
+
+static int discard_under_gate(struct sq *s, int64_t left_ms)
+{
+	return checkpointed(s, in_transaction(s, left_ms, empty_queue));
+}
+
+int sq_discard(struct store *base)
+{
+	int rc = sq_may_write(sq_of(base));
+
+	return rc < 0 ? rc : sq_under_gate(sq_of(base), discard_under_gate);
+}
+
+int sq_attach(struct sq *s)
+{
+	int rc = find_file(s);
+
+	if (rc == 0)
+		rc = sq_connect(s);
+	if (rc == 0)
+		rc = settle_layout(s);
+	if (rc == 0)
+		rc = settle_queue(s);
+	return rc;
+}

@@ -1,0 +1,392 @@
+#include "transfer/backup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "format/pack.h"
+#include "base/secret.h"
+#include "base/when.h"
+
+#define MAGIC "pawl backup "
+#define VERSION 1
+#define ITEM_MAX (UINT64_C(1) << 30)
+
+enum { KIND_RECORD = 'r', KIND_LINE = 'l', KIND_END = 'e' };
+enum { B_KEY = 1, B_HOT, B_BODY, B_LANE, B_ELIGIBLE, B_AT, B_DATA, B_RECORDS, B_LINES, B_TASKS };
+
+struct head {
+	uint8_t kind;
+	uint8_t size[8]; /* little end first */
+};
+
+static int64_t file_size(FILE *f)
+{
+	struct stat st;
+
+	return fstat(fileno(f), &st) ? 0 : st.st_size;
+}
+
+/* --- out ------------------------------------------------------------------------------------------ */
+
+struct writing {
+	FILE *file;
+	struct digest digest;
+	struct backup *b;
+};
+
+static int put(struct writing *w, const void *p, size_t n)
+{
+	digest_add(&w->digest, p, n);
+	return !n || fwrite(p, n, 1, w->file) == 1 ? 0 : -(errno ? errno : EIO);
+}
+
+static int put_item(struct writing *w, uint8_t kind, const struct buf *b)
+{
+	struct head h = { .kind = kind };
+	int r;
+
+	for (size_t i = 0; i < sizeof(h.size); i++)
+		h.size[i] = (uint8_t)((uint64_t)b->n >> (8 * i));
+	r = put(w, &h, sizeof(h));
+	return r ? r : put(w, b->p, b->n);
+}
+
+static void pack_record(struct buf *b, const struct record *r)
+{
+	pack_str(b, B_KEY, r->key);
+	pack_str(b, B_HOT, r->hot);
+	pack_str(b, B_BODY, r->body);
+	if (!r->ix.status) {
+		pack_int(b, B_LANE, r->ix.lane);
+		pack_int(b, B_ELIGIBLE, r->ix.eligible_at);
+	}
+}
+
+static int write_item(void *ctx, const struct item *it)
+{
+	struct writing *w = ctx;
+	struct buf b = BUF_MAX(ITEM_MAX);
+	int r;
+
+	if (it->line) {
+		pack_str(&b, B_KEY, it->entry.key);
+		pack_int(&b, B_AT, it->entry.at);
+		pack_str(&b, B_DATA, it->entry.data);
+		w->b->lines++;
+	} else {
+		pack_record(&b, &it->rec);
+		w->b->records++;
+		w->b->tasks += it->rec.ix.status != 0;
+	}
+	r = b.full ? -EFBIG : put_item(w, it->line ? KIND_LINE : KIND_RECORD, &b);
+	buf_free(&b);
+	return r;
+}
+
+static int write_end(struct writing *w)
+{
+	struct buf b = BUF_MAX(1000);
+	unsigned char hash[HASH_LEN];
+	int r;
+
+	pack_int(&b, B_AT, w->b->made_at);
+	pack_int(&b, B_RECORDS, (int64_t)w->b->records);
+	pack_int(&b, B_LINES, (int64_t)w->b->lines);
+	pack_int(&b, B_TASKS, w->b->tasks);
+	r = put_item(w, KIND_END, &b);
+	buf_free(&b);
+	digest_end(&w->digest, hash);
+	if (!r && (fwrite(hash, sizeof(hash), 1, w->file) != 1 || fflush(w->file)))
+		r = -errno;
+	return r;
+}
+
+static enum result write_all(struct queue *q, struct writing *w, int *r, struct answer *ans,
+			     struct arena *a)
+{
+	static const char line[] = MAGIC "1\n";
+	enum result code = SUCCESS;
+
+	digest_start(&w->digest);
+	w->b->made_at = queue_now(q);
+	*r = put(w, line, sizeof(line) - 1);
+	if (!*r)
+		code = queue_dump(q, write_item, w, r, ans, a);
+	if (code == SUCCESS && !*r)
+		*r = write_end(w);
+	return code;
+}
+
+static enum result cannot(struct answer *ans, const char *path, int r, struct arena *a)
+{
+	ans->applied = 'n';
+	return answer_fail(ans, API_ERROR,
+			   arena_printf(a, "%s cannot be written: %s",
+					path ? path : "a file in TMPDIR", strerror(-r)),
+			   STR("check the folder's permissions and the room on its disk"));
+}
+
+static FILE *temp_file(const char *path, char **name, struct arena *a)
+{
+	const char *dir = getenv("TMPDIR");
+	int fd;
+
+	*name = path ? arena_cstr(a, arena_printf(a, "%s.XXXXXX", path))
+		     : arena_cstr(a, arena_printf(a, "%s/pawl-XXXXXX", dir && *dir ? dir : "/tmp"));
+	fd = mkstemp(*name);
+	if (fd >= 0 && !path)
+		unlink(*name);
+	return fd < 0 ? NULL : fdopen(fd, "w+");
+}
+
+static int give_name(FILE *f, const char *temp, const char *path, struct arena *a)
+{
+	if (fsync(fileno(f)) || rename(temp, path))
+		return -errno;
+	return fs_sync_dir(arena_cstr(a, fs_dirname(str_c(path))));
+}
+
+enum result backup_write(struct queue *q, const char *path, struct backup *out, struct answer *ans,
+			 struct arena *a)
+{
+	struct writing w = { .b = out };
+	enum result code;
+	char *temp;
+	int r = 0;
+
+	*out = (struct backup){ 0 };
+	w.file = temp_file(path, &temp, a);
+	if (!w.file)
+		return cannot(ans, path, -errno, a);
+	code = write_all(q, &w, &r, ans, a);
+	if (code == SUCCESS && !r && path)
+		r = give_name(w.file, temp, path, a);
+	if (path || code != SUCCESS || r)
+		fclose(w.file);
+	else
+		out->file = w.file;
+	if (out->file)
+		out->size = file_size(out->file);
+	if (path && (code != SUCCESS || r))
+		unlink(temp);
+	return code == SUCCESS && r ? cannot(ans, path, r, a) : code;
+}
+
+char *backup_name(struct client *c, int64_t now)
+{
+	char *dir = c->place.pawl_dir ? fs_join(c->arena, str_c(c->place.pawl_dir), STR("backups"))
+				      : arena_cstr(c->arena, str_c(c->dir));
+	char *name = arena_cstr(
+		c->arena, arena_printf(c->arena, "%.*s.pawl", STRF(when_text(c->arena, now))));
+
+	for (char *p = name; *p; p++)
+		if (*p == ':')
+			*p = '-';
+	if (c->place.pawl_dir)
+		(void)fs_make_dirs(dir, 0777);
+	return fs_join(c->arena, str_c(dir), str_c(name));
+}
+
+/* --- in ------------------------------------------------------------------------------------------- */
+
+void backup_rewind(void *backup)
+{
+	struct backup *b = backup;
+
+	(void)fseek(b->file, sizeof(MAGIC "1\n") - 1, SEEK_SET);
+}
+
+/* 0, 1 if nothing more comes. A length that the file does not have costs no memory. */
+static int read_item(struct backup *b, uint8_t *kind, struct str *bytes, struct arena *a)
+{
+	FILE *f = b->file;
+	struct head h;
+	uint64_t n = 0;
+	char *p;
+
+	if (fread(&h, sizeof(h), 1, f) != 1)
+		return ferror(f) ? -EIO : 1;
+	for (size_t i = 0; i < sizeof(h.size); i++)
+		n |= (uint64_t)h.size[i] << (8 * i);
+	if (n > ITEM_MAX)
+		return -EBADMSG;
+	if ((int64_t)n > b->size - ftell(f))
+		return 1;
+	p = arena_alloc(a, n);
+	if (n && fread(p, n, 1, f) != 1)
+		return ferror(f) ? -EIO : 1;
+	*kind = h.kind;
+	*bytes = str_n(p, n);
+	return 0;
+}
+
+static int unpack_item(struct str bytes, struct item *out)
+{
+	struct unpack u = { bytes };
+	struct str value;
+	int64_t n;
+	uint8_t tag;
+	int r;
+
+	while ((r = unpack_next(&u, &tag, &value)) > 0) {
+		if (tag == B_KEY)
+			out->rec.key = out->entry.key = value;
+		else if (tag == B_HOT)
+			out->rec.hot = value;
+		else if (tag == B_BODY)
+			out->rec.body = value;
+		else if (tag == B_DATA)
+			out->entry.data = value;
+		else if (unpack_int(value, &n))
+			return -EBADMSG;
+		else if (tag == B_AT)
+			out->entry.at = n;
+		else if (tag == B_LANE)
+			out->rec.ix.lane = (int)n;
+		else if (tag == B_ELIGIBLE)
+			out->rec.ix.eligible_at = n;
+	}
+	return r;
+}
+
+int backup_next(void *backup, struct item *out, struct arena *a)
+{
+	struct backup *b = backup;
+	struct str bytes;
+	uint8_t kind;
+	int r = read_item(b, &kind, &bytes, a);
+
+	if (r || kind == KIND_END)
+		return r ? r : 1;
+	out->line = kind == KIND_LINE;
+	return unpack_item(bytes, out);
+}
+
+static enum result refuse(struct answer *ans, const char *path, const char *what, const char *hint,
+			  struct arena *a)
+{
+	return answer_fail(ans, MISCONFIGURED, arena_printf(a, "%s %s", path, what), str_c(hint));
+}
+
+static enum result check_first_line(struct backup *b, const char *path, struct answer *ans,
+				    struct arena *a)
+{
+	char line[64] = "";
+	struct str rest;
+	int64_t version;
+
+	if (fgets(line, sizeof(line), b->file))
+		line[strcspn(line, "\n")] = '\0';
+	rest = str_c(line);
+	if (!str_cut_prefix(&rest, STR(MAGIC)) || !str_to_i64(rest, &version))
+		return refuse(ans, path, "is no backup of pawl", "`pawl backup` makes one", a);
+	if (version > VERSION)
+		return refuse(ans, path, "was made by a newer pawl", "restore it with that one", a);
+	return SUCCESS;
+}
+
+static int read_end(struct backup *b, struct str bytes)
+{
+	struct unpack u = { bytes };
+	struct str value;
+	int64_t n, records = 0, lines = 0;
+	uint8_t tag;
+	int r;
+
+	while ((r = unpack_next(&u, &tag, &value)) > 0) {
+		if (unpack_int(value, &n))
+			return -EBADMSG;
+		if (tag == B_AT)
+			b->made_at = n;
+		else if (tag == B_RECORDS)
+			records = n;
+		else if (tag == B_LINES)
+			lines = n;
+		else if (tag == B_TASKS)
+			b->tasks = n;
+	}
+	return r || (size_t)records != b->records || (size_t)lines != b->lines ? -EBADMSG : 0;
+}
+
+/* The checksum is over all bytes but its own. */
+static int check_sum(struct backup *b)
+{
+	unsigned char stored[HASH_LEN], made[HASH_LEN];
+	char piece[65536];
+	long end = ftell(b->file), at = 0;
+	struct digest d;
+
+	if (end < 0 || fread(stored, sizeof(stored), 1, b->file) != 1 || getc(b->file) != EOF)
+		return -EBADMSG;
+	rewind(b->file);
+	digest_start(&d);
+	while (at < end) {
+		size_t n = (size_t)(end - at) < sizeof(piece) ? (size_t)(end - at) : sizeof(piece);
+
+		if (fread(piece, n, 1, b->file) != 1)
+			return -EIO;
+		digest_add(&d, piece, n);
+		at += (long)n;
+	}
+	digest_end(&d, made);
+	return memcmp(made, stored, HASH_LEN) ? -EBADMSG : 0;
+}
+
+static int check_items(struct backup *b)
+{
+	for (;;) {
+		struct arena mem = { 0 };
+		struct item it = { 0 };
+		struct str bytes = { 0 };
+		uint8_t kind = 0;
+		int r = read_item(b, &kind, &bytes, &mem);
+
+		if (!r && kind == KIND_END)
+			r = read_end(b, bytes);
+		else if (!r)
+			r = (kind == KIND_RECORD && !b->lines) || kind == KIND_LINE
+				    ? unpack_item(bytes, &it)
+				    : -EBADMSG;
+		b->records += kind == KIND_RECORD;
+		b->lines += kind == KIND_LINE;
+		arena_free(&mem);
+		if (r || kind == KIND_END)
+			return r;
+	}
+}
+
+enum result backup_open(struct backup *b, const char *path, struct answer *ans, struct arena *a)
+{
+	enum result code;
+	int r;
+
+	*b = (struct backup){ .file = fopen(path, "re") };
+	if (!b->file) {
+		ans->applied = 'n';
+		return answer_fail(ans, API_ERROR, arena_printf(a, "%s: %s", path, strerror(errno)),
+				   STR(""));
+	}
+	b->size = file_size(b->file);
+	code = check_first_line(b, path, ans, a);
+	if (code != SUCCESS)
+		return code;
+	r = check_items(b);
+	if (!r)
+		r = check_sum(b);
+	if (r)
+		return refuse(ans, path,
+			      r > 0 ? "ends too early: it was cut short"
+				    : "is damaged: its checksum or form is wrong",
+			      "nothing was changed; take another backup", a);
+	return SUCCESS;
+}
+
+void backup_close(struct backup *b)
+{
+	if (b->file)
+		fclose(b->file);
+	b->file = NULL;
+}

@@ -1,0 +1,167 @@
+/* CSV in: a row of names, then a row for each task. */
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "base/when.h"
+#include "transfer/port.h"
+
+#define ROW_MAX (64u << 20)
+#define COLUMNS_MAX 1000
+
+struct row {
+	struct strs cells;
+	struct arena arena;
+	size_t line; /* where it begins */
+};
+
+static int get(struct port_in *in)
+{
+	int c = getc_unlocked(in->file);
+
+	in->line += c == '\n';
+	return c;
+}
+
+/* What stands between quotes, with doubled ones as one; the character behind it, or -2 if it does not end. */
+static int get_quoted(struct port_in *in, struct buf *cell)
+{
+	for (;;) {
+		int c = get(in);
+
+		if (c == EOF)
+			return -2;
+		if (c == '"') {
+			c = get(in);
+			if (c != '"')
+				return c;
+		}
+		buf_addc(cell, (char)c);
+	}
+}
+
+static int get_plain(struct port_in *in, int c, struct buf *cell)
+{
+	while (c != EOF && c != ',' && c != '\n' && c != '\r') {
+		buf_addc(cell, (char)c);
+		c = get(in);
+	}
+	return c;
+}
+
+/* Takes the mark off that export sets before what a spreadsheet would take for a formula. */
+static struct str unmarked(struct str s)
+{
+	if (s.n > 1 && s.p[0] == '\'' && memchr("=+-@\t\r'", s.p[1], 7))
+		return str_n(s.p + 1, s.n - 1);
+	return s;
+}
+
+/* 1: a row; 0: no more; -1: refused, with *why. */
+static int get_row(struct port_in *in, struct row *row, const char **why)
+{
+	struct buf cell = BUF_MAX(ROW_MAX);
+	int c;
+
+	arena_free(&row->arena);
+	row->cells = (struct strs){ 0 };
+	row->line = in->line;
+	*why = NULL;
+	do {
+		cell.n = 0;
+		c = get(in);
+		if (c == EOF && !row->cells.n)
+			break;
+		c = c == '"' ? get_quoted(in, &cell) : get_plain(in, c, &cell);
+		if (c == '\r')
+			c = get(in);
+		if (c != EOF && c != ',' && c != '\n')
+			*why = c == -2 ? "this row has a quote that does not end"
+				       : "a comma or the end of the row expected behind a cell";
+		if (cell.full || row->cells.n == COLUMNS_MAX)
+			*why = "this row is too large";
+		row->cells.v = arena_grow(&row->arena, row->cells.v, row->cells.n,
+					  sizeof(struct str));
+		row->cells.v[row->cells.n++] = arena_str(&row->arena, unmarked(buf_str(&cell)));
+	} while (c == ',' && !*why);
+	buf_free(&cell);
+	return *why ? -1 : row->cells.n > 0;
+}
+
+/* Lists, objects and comments stand in a cell as JSON. */
+static json_t *cell_json(struct str name, struct str cell)
+{
+	const struct field *f = field_find(name);
+	bool nested = str_is(name, "comments") ||
+		      (f && (f->kind == FIELD_LIST || f->kind == FIELD_JSON));
+	json_t *v = NULL;
+
+	if (nested && (cell.p[0] == '[' || cell.p[0] == '{'))
+		v = json_loadb(cell.p, cell.n, 0, NULL);
+	return v ? v : json_stringn(cell.p, cell.n);
+}
+
+static enum result take_row(struct port_in *in, const struct row *head, const struct row *row)
+{
+	struct plain p;
+
+	if (row->cells.n > head->cells.n)
+		return port_refuse(in, row->line,
+				   arena_printf(&in->piece,
+						"%zu cells, but %zu names in the first row",
+						row->cells.n, head->cells.n));
+	plain_start(&p, when_parse, false, &in->piece);
+	for (size_t i = 0; i < row->cells.n; i++) {
+		const char *fault = NULL;
+		json_t *v;
+
+		if (!row->cells.v[i].n)
+			continue;
+		v = text_valid(row->cells.v[i]) ? cell_json(head->cells.v[i], row->cells.v[i])
+						: NULL;
+		fault = v ? plain_set(&p, head->cells.v[i], v) : "not valid UTF-8";
+		json_decref(v);
+		if (fault) {
+			plain_abort(&p);
+			return port_refuse(in, row->line, str_c(fault));
+		}
+	}
+	return port_found(in, &p, row->line);
+}
+
+static enum result check_head(struct port_in *in, struct row *head)
+{
+	(void)str_cut_prefix(&head->cells.v[0], STR("\xef\xbb\xbf"));
+	for (size_t i = 0; i < head->cells.n; i++) {
+		struct str name = head->cells.v[i] = str_trim(head->cells.v[i]);
+
+		if (!name.n || !text_valid(name))
+			return port_refuse(in, 1,
+					   STR("the first row names the fields: one has no name"));
+		for (size_t k = 0; k < i; k++)
+			if (str_eq(head->cells.v[k], name))
+				return port_refuse(in, 1,
+						   arena_printf(&in->piece,
+								"the field %.*s is there twice",
+								STRF(name)));
+	}
+	return SUCCESS;
+}
+
+enum result port_read_csv(struct port_in *in)
+{
+	struct row head = { 0 }, row = { 0 };
+	enum result code = SUCCESS;
+	const char *why;
+	int r = get_row(in, &head, &why);
+
+	if (r > 0)
+		code = check_head(in, &head);
+	while (r > 0 && code == SUCCESS && (r = get_row(in, &row, &why)) > 0)
+		if (row.cells.n > 1 || row.cells.v[0].n) /* not an empty line */
+			code = take_row(in, &head, &row);
+	if (r < 0)
+		code = port_refuse(in, head.cells.n ? row.line : 1, str_c(why));
+	arena_free(&head.arena);
+	arena_free(&row.arena);
+	return code;
+}

@@ -1,0 +1,267 @@
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "transfer/port.h"
+#include "format/markdown.h"
+
+enum port_format port_format(struct str name, const char *path)
+{
+	static const struct {
+		const char *name, *ending;
+		enum port_format format;
+	} all[] = {
+		{ "json", ".json", PORT_JSON },     { "jsonl", ".jsonl", PORT_JSONL },
+		{ "jsonl", ".ndjson", PORT_JSONL }, { "csv", ".csv", PORT_CSV },
+		{ "md", ".md", PORT_MD },           { "md", "/", PORT_MD },
+	};
+
+	if (!name.n && fs_is_dir(path))
+		return PORT_MD;
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (name.n ? str_is(name, all[i].name)
+			   : str_ends(str_c(path), str_c(all[i].ending)))
+			return all[i].format;
+	return PORT_NONE;
+}
+
+/* --- formats of one file -------------------------------------------------------------------------- */
+
+void port_json(const struct parcel *p, struct buf *out, struct arena *a)
+{
+	json_t *o = json_object();
+	char *text;
+
+	for (size_t i = 0; i < N_FIELDS; i++) {
+		json_t *v = plain_written(&field_table[i], false)
+				    ? plain_value(&field_table[i], &p->task, a)
+				    : NULL;
+
+		if (v)
+			json_object_set_new(o, field_table[i].name, v);
+	}
+	if (p->n_comments)
+		json_object_set_new(o, "comments", plain_comments(p->comments, p->n_comments, a));
+	text = json_dumps(o, JSON_COMPACT);
+	buf_adds(out, str_c(text));
+	free(text);
+	json_decref(o);
+}
+
+/* A spreadsheet takes a cell that begins like this for a formula. */
+static bool is_formula(struct str s)
+{
+	return s.n && memchr("=+-@\t\r'", s.p[0], 7);
+}
+
+static void add_cell(struct buf *out, struct str s)
+{
+	bool quote = false;
+
+	for (size_t i = 0; i < s.n; i++)
+		quote |= memchr("\",\r\n", s.p[i], 4) != NULL;
+	quote |= s.n && (s.p[0] == ' ' || s.p[s.n - 1] == ' ');
+	if (quote)
+		buf_addc(out, '"');
+	if (is_formula(s))
+		buf_addc(out, '\'');
+	for (size_t i = 0; i < s.n; i++) {
+		if (s.p[i] == '"')
+			buf_addc(out, '"');
+		buf_addc(out, s.p[i]);
+	}
+	if (quote)
+		buf_addc(out, '"');
+}
+
+static void add_value(struct buf *out, json_t *v)
+{
+	char *text;
+
+	if (json_is_string(v)) {
+		add_cell(out, str_n(json_string_value(v), json_string_length(v)));
+	} else if (v && !(json_is_array(v) && !json_array_size(v))) {
+		text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
+		add_cell(out, str_c(text));
+		free(text);
+	}
+	json_decref(v);
+}
+
+void port_csv_head(struct buf *out)
+{
+	for (size_t i = 0; i < N_FIELDS; i++)
+		if (plain_written(&field_table[i], false))
+			buf_addf(out, "%s,", field_table[i].name);
+	buf_adds(out, STR("comments\n"));
+}
+
+void port_csv(const struct parcel *p, struct buf *out, struct arena *a)
+{
+	for (size_t i = 0; i < N_FIELDS; i++) {
+		if (!plain_written(&field_table[i], false))
+			continue;
+		add_value(out, plain_value(&field_table[i], &p->task, a));
+		buf_addc(out, ',');
+	}
+	add_value(out, plain_comments(p->comments, p->n_comments, a));
+	buf_addc(out, '\n');
+}
+
+/* --- files ----------------------------------------------------------------------------------------- */
+
+static bool is_empty(const char *dir)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *e;
+	bool empty = true;
+
+	while (d && (e = readdir(d)))
+		empty &= !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+	if (d)
+		closedir(d);
+	return empty;
+}
+
+static int open_folder(struct port_out *o)
+{
+	if (fs_exists(o->path) && !fs_is_dir(o->path))
+		return -ENOTDIR;
+	if (fs_is_dir(o->path) && !is_empty(o->path))
+		return -ENOTEMPTY;
+	return mkdtemp(o->temp) && chmod(o->temp, 0755) == 0 ? 0 : -errno;
+}
+
+/* What is no plain file (a pipe, a terminal) is written as it is. */
+static int open_file(struct port_out *o)
+{
+	struct stat st;
+	int fd;
+
+	if (stat(o->path, &st) == 0 && !S_ISREG(st.st_mode)) {
+		o->temp = NULL;
+		if (S_ISDIR(st.st_mode))
+			return -EISDIR;
+		o->file = fopen(o->path, "we");
+		return o->file ? 0 : -errno;
+	}
+	fd = mkstemp(o->temp);
+	if (fd < 0)
+		return -errno;
+	(void)fchmod(fd, 0644);
+	o->file = fdopen(fd, "w");
+	return 0;
+}
+
+static int put(struct port_out *o, struct str text)
+{
+	return !text.n || fwrite(text.p, text.n, 1, o->file) == 1 ? 0 : -(errno ? errno : EIO);
+}
+
+int port_out_open(struct port_out *o, enum port_format format, const char *path, struct arena *a)
+{
+	struct str trimmed = str_c(path);
+	struct buf head = BUF_MAX(10000);
+	int r;
+
+	while (trimmed.n > 1 && trimmed.p[trimmed.n - 1] == '/')
+		trimmed.n--;
+	*o = (struct port_out){ .format = format, .path = arena_cstr(a, trimmed) };
+	o->temp = arena_cstr(a, arena_printf(a, "%s.XXXXXX", o->path));
+	r = format == PORT_MD ? open_folder(o) : open_file(o);
+	if (r) {
+		o->temp = NULL;
+		return r;
+	}
+	if (format == PORT_CSV)
+		port_csv_head(&head);
+	if (o->file)
+		r = put(o, format == PORT_JSON ? STR("[") : buf_str(&head));
+	buf_free(&head);
+	return r;
+}
+
+static int add_file(struct port_out *o, const struct parcel *p, struct buf *b)
+{
+	char *path = fs_join(&o->arena, str_c(o->temp),
+			     arena_printf(&o->arena, "%.*s.md", STRF(p->task.id)));
+	FILE *f = fopen(path, "wxe");
+	int r;
+
+	if (!f)
+		return -errno;
+	task_md_write(&p->task, p->comments, p->n_comments, false, b, &o->arena);
+	r = fwrite(b->p, b->n, 1, f) == 1 ? 0 : -errno;
+	if (fclose(f) && !r)
+		r = -errno;
+	return r;
+}
+
+int port_out_add(struct port_out *o, const struct parcel *p)
+{
+	struct buf b = BUF_MAX(SIZE_MAX / 2);
+	int r;
+
+	if (o->format == PORT_MD) {
+		r = add_file(o, p, &b);
+	} else {
+		if (o->format == PORT_JSON)
+			buf_adds(&b, o->n ? STR(",\n") : STR("\n"));
+		if (o->format == PORT_CSV)
+			port_csv(p, &b, &o->arena);
+		else
+			port_json(p, &b, &o->arena);
+		if (o->format == PORT_JSONL)
+			buf_addc(&b, '\n');
+		r = put(o, buf_str(&b));
+	}
+	o->n++;
+	buf_free(&b);
+	arena_free(&o->arena);
+	return r;
+}
+
+/* Only files that we made. */
+static void remove_folder(struct port_out *o)
+{
+	DIR *d = opendir(o->temp);
+	const struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+			unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
+	rmdir(o->temp);
+}
+
+static int end_file(struct port_out *o, bool keep)
+{
+	int r = keep && o->format == PORT_JSON ? put(o, o->n ? STR("\n]\n") : STR("]\n")) : 0;
+
+	if (!r && keep && (fflush(o->file) || (o->temp && fsync(fileno(o->file)))))
+		r = -errno;
+	if (fclose(o->file) && !r)
+		r = -errno;
+	return r;
+}
+
+int port_out_close(struct port_out *o, bool keep)
+{
+	int r = o->file ? end_file(o, keep) : 0;
+
+	if (!o->temp)
+		return r;
+	if (!r && keep && rename(o->temp, o->path))
+		r = -errno;
+	if (!r && keep)
+		return 0;
+	if (o->file)
+		unlink(o->temp);
+	else
+		remove_folder(o);
+	return r;
+}
