@@ -1,6 +1,6 @@
 /*
- * The least that a program of one's own would do: SQLite, the gate in front of it, one UPDATE and one line
- * of a log in a transaction that is durable before the call returns. No rules, no tokens, no names.
+ * The minimum of a self-written program: SQLite with the gate in front of it, one UPDATE and one
+ * log line in a transaction that is durable before the call returns. No rules, no tokens, no names.
  */
 #include <fcntl.h>
 #include <inttypes.h>

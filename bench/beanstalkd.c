@@ -1,5 +1,5 @@
 /*
- * beanstalkd, with a log that is synced at every write (-b DIR -f0). It has no tokens, no fences and no
+ * beanstalkd with a log that is synced at every write (-b DIR -f0). It has no tokens, fences or
  * states: a job is reserved, and deleted.
  */
 #include <arpa/inet.h>

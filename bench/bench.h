@@ -1,5 +1,5 @@
 /*
- * bench: what the measuring programs share. Times are nanoseconds of the monotonic clock.
+ * bench: functions that the measuring programs share. Times are nanoseconds of the monotonic clock.
  */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
@@ -8,25 +8,24 @@
 #include <stdint.h>
 
 int64_t bench_now(void);
-/* Sorts them. */
 void bench_sort(int64_t *v, size_t n);
-/* Of sorted values, in microseconds; p: 0 to 1. */
+/* The percentile p (0 to 1) of sorted values, in microseconds. */
 double bench_at(const int64_t *v, size_t n, double p);
-/* A whole number above 0, or the end of the program. */
+/* A whole number above 0; otherwise ends the program. */
 int64_t bench_number(const char *text);
 void bench_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /*
- * A queue to measure: pawl's own library, the least that a program on SQLite could do, or a server. A call
- * returns 1 if it got what it asked for, 0 if it was refused; a fault ends the program. One process
- * has one of them open. What it cannot do is NULL.
+ * A queue to measure: pawl's own library, a minimal program on SQLite, or a server. A call returns
+ * 1 if it succeeded, 0 if it was refused; a fault ends the program. A process has one of them open.
+ * Operations that it does not support are NULL.
  */
 struct contender {
 	const char *name;
 	void (*create)(const char *path);
 	void (*open)(const char *path);
 	void (*close)(void);
-	/* Tasks b<from+1> to b<from+n> of this priority, Ready. */
+	/* Creates Ready tasks b<from+1> to b<from+n> with this priority. */
 	void (*fill)(int64_t from, int64_t n, int priority);
 	/* Claims `n` tasks in order, for a day, in large commits. */
 	void (*hold)(int64_t n);
@@ -39,8 +38,8 @@ struct contender {
 extern const struct contender contender_pawl, contender_alone /* combine = off */, contender_bare,
 	contender_redis, contender_beanstalkd;
 
-/* For a process that makes one change and goes. Each of them reads the whole WAL at its start; so a long
- * one is brought home first, after which the change begins it anew. */
+/* For a process that makes one change and ends. Each such process reads the whole WAL at its start.
+ * So this checkpoints a long WAL first, and the change begins it again. */
 void bare_short_wal(const char *path);
 
 #endif

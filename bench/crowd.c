@@ -1,10 +1,14 @@
 /*
  * crowd WHO fill PLACE READY [HELD]: makes a queue; the held tasks rank above the ready ones.
- * crowd WHO one PLACE PROCESSES ROUNDS: in each round all of them claim one task at once.
- * crowd WHO drain PLACE PROCESSES: take and finish until nothing is left.
- * crowd WHO paced PLACE PROCESSES RATE: the same, RATE calls a second all together.
  *
- * WHO is a contender (bench.h), PLACE its file or port. The last three print "calls a second, granted, p50, p99 and longest wait in microseconds".
+ * crowd WHO one PLACE PROCESSES ROUNDS: in each round all processes claim one task at once.
+ *
+ * crowd WHO drain PLACE PROCESSES: take and finish until no task is left.
+ *
+ * crowd WHO paced PLACE PROCESSES RATE: the same, at RATE calls a second in total.
+ *
+ * WHO is a contender (bench.h), PLACE its file or port. The last three print "calls a second,
+ * granted, p50, p99 and longest wait in microseconds".
  */
 #include <pthread.h>
 #include <signal.h>
@@ -42,7 +46,7 @@ static struct tape *tape;
 static pid_t *children;
 static size_t n_children, n_processes;
 
-/* The others would wait for ever for one that is gone. */
+/* If one process dies, the others would wait for it for ever. */
 static void end_children(void)
 {
 	for (size_t i = 0; i < n_children; i++)
@@ -50,7 +54,7 @@ static void end_children(void)
 			kill(children[i], SIGKILL);
 }
 
-/* Not one that has been waited for: its number may be another's by now. */
+/* A reaped child must not be killed: its pid may be reused by now. */
 static void forget_child(pid_t pid)
 {
 	for (size_t i = 0; i < n_children; i++)
@@ -98,7 +102,7 @@ static int timed(size_t me, int (*call)(void))
 	return got;
 }
 
-/* Each round they all start at once; who got it gives it back when everybody has an answer. */
+/* In each round all start at once; the winner releases the task when all have an answer. */
 static void one(size_t me, int64_t rounds)
 {
 	while (rounds-- > 0) {
@@ -135,7 +139,7 @@ static void sleep_until(int64_t at)
 		nanosleep(&(struct timespec){ left / 1000000000, left % 1000000000 }, NULL);
 }
 
-/* Each has its own turns, spread evenly over the time of one of them. */
+/* Each process has its own turns, spread evenly over its interval. */
 static void paced(size_t me, int64_t rate)
 {
 	int64_t step = (int64_t)n_processes * 1000000000 / rate;
@@ -152,7 +156,8 @@ static void paced(size_t me, int64_t rate)
 	}
 }
 
-/* One call outside of the measurement: bare prepares its statements when it opens, pawl at their first use. */
+/* One call outside the measurement: bare prepares its statements when it opens, pawl at their first
+ * use. */
 static void warm_up(void)
 {
 	if (queue->claim && queue->claim("b1") && !queue->release())
@@ -184,7 +189,8 @@ static void report(size_t processes)
 			began = tape->process[i].began;
 		if (tape->process[i].ended > ended)
 			ended = tape->process[i].ended;
-		/* all waits in one row, in the first process's place and over its end */
+		/* moves all waits into one array, which begins at the first process's and extends
+		 * beyond it */
 		memmove(&tape->process[0].wait[n], tape->process[i].wait,
 			(size_t)tape->process[i].n * sizeof(int64_t));
 		n += (size_t)tape->process[i].n;
@@ -221,7 +227,7 @@ static long long crowd(const char *path, size_t processes, void (*work)(size_t, 
 		if (pid < 0)
 			bench_die("cannot fork");
 		if (pid == 0) {
-			n_children = 0; /* they are not its own */
+			n_children = 0; /* the parent's children, not its own */
 			follow_parent(self);
 			close(start[1]);
 			child(i, path, start[0], work, n);

@@ -1,4 +1,5 @@
-# Part (g) of bench/run: group commit, next to the plain gate and to servers that sync as often.
+# Part (g) of bench/run: group commit, compared with the plain gate and with servers that sync as
+# often.
 
 group_counts=(1 2 4 8 20 64)
 group_tasks=${PAWL_BENCH_TASKS:-5000}
@@ -17,7 +18,7 @@ stop_servers() {
 	servers=()
 }
 
-# listening PORT: within five seconds
+# listening PORT: a server listens there within five seconds
 listening() {
 	local tries=0
 	until (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; do
@@ -47,7 +48,7 @@ start_servers() {
 	fi
 }
 
-# fill WHO TASKS: what was there is gone, or was drained
+# group_fill WHO TASKS: the earlier content is removed, or was drained
 group_fill() {
 	case $1 in
 	pawl | alone) rm -f "$dir"/group.db* ;;
@@ -55,7 +56,7 @@ group_fill() {
 	"$bin/bench-crowd" "$1" fill "${place[$1]}" "$2"
 }
 
-# column N FILE: the median of it
+# column N FILE: the median of column N
 column() {
 	cut -d ' ' -f "$1" "$2" | median
 }
@@ -88,7 +89,7 @@ group_table() {
 	done
 }
 
-# against WHO N: pawl's rate as a multiple
+# against WHO N: pawl's rate as a multiple of WHO's
 against() {
 	ratio "$(column 1 "$dir/pawl.$2")" "$(column 1 "$dir/$1.$2")"
 }

@@ -1,9 +1,11 @@
 /*
- * mcp rate PAWL DB ROUNDS: claims and finishes tasks, in turns through the bare queue (no saved tokens, no
- * JSON), through the library and through one `pawl mcp`; DB has a queue with 3 × 50 × ROUNDS tasks b1, b2, …
- * Prints the tasks a second of each round: "queue library mcp".
- * mcp start ROUNDS PAWL [NODE]: from the start of `pawl mcp` to its first answer, and of node to its first
- * line, in turns. Prints "pawl p50 p99 max" and the same of node, in microseconds.
+ * mcp rate PAWL DB ROUNDS: claims and finishes tasks, in turns through the bare queue (no saved
+ * tokens, no JSON), through the library and through one `pawl mcp`. DB has a queue with 3 × 50 ×
+ * ROUNDS tasks b1, b2, … Prints the tasks a second of each round: "queue library mcp".
+ *
+ * mcp start ROUNDS PAWL [NODE]: the time from the start of `pawl mcp` to its first answer, and of
+ * node to its first line, in turns. Prints "pawl p50 p99 max" and the same for node, in
+ * microseconds.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -65,7 +67,7 @@ static void by_mcp(struct peer *p, int64_t from)
 	}
 }
 
-/* Tasks a second since then; and from now on. */
+/* Tasks a second since *since, which becomes now. */
 static double rate(int64_t *since)
 {
 	int64_t from = *since;

@@ -1,4 +1,4 @@
-/* once PATH ID: the bare claim as a program of its own; what pawl's process start is measured against. */
+/* once PATH ID: the bare claim as a program of its own, the baseline for pawl's process start. */
 #include "bench.h"
 
 int main(int argc, char **argv)

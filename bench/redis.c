@@ -1,6 +1,6 @@
 /*
- * A queue in Redis, as one would write it: two scripts, which Redis runs whole. The server is to sync its
- * log after every command (appendfsync always): the same durability.
+ * A typical queue in Redis: two scripts, which Redis runs atomically. The server must sync its log
+ * after every command (appendfsync always), for the same durability.
  */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>

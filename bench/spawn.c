@@ -1,10 +1,10 @@
 /*
- * spawn ROUNDS @ LABEL DIR COMMAND... [@ LABEL DIR COMMAND...]: runs the commands in turn, each in its
- * folder, round after round, so that whatever else the machine does meets all of them alike. {n} in an
- * argument is the number of the round.
+ * spawn ROUNDS @ LABEL DIR COMMAND... [@ LABEL DIR COMMAND...]: runs the commands in turn, each in
+ * its folder, round after round, so that other load on the machine affects all of them equally. {n}
+ * in an argument is the number of the round.
  *
- * Prints for each "label p50 p99 max", the time from start to end of its process in microseconds, and the
- * most memory that it had resident, in KiB. A few rounds at the start are not counted.
+ * Prints for each "label p50 p99 max": the time from start to end of its process in microseconds,
+ * and its peak resident memory in KiB. The first few rounds are not counted.
  */
 #include <errno.h>
 #include <fcntl.h>

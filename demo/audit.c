@@ -1,14 +1,16 @@
 /*
- * audit DIR KILLED MICROSECONDS: do the books agree? What the agents were told (DIR/ledger, DIR/created)
- * against what the queue wrote down (DIR/log.json) and what is in it (DIR/list.json). Prints the table;
- * 0 only if everything adds up.
+ * audit DIR KILLED MICROSECONDS: do the records agree? Compares the answers that the agents got
+ * (DIR/ledger, DIR/created) with the queue's log (DIR/log.json) and its content (DIR/list.json).
+ * Prints the table; ends with 0 only if everything adds up.
  *
- * Claimed twice is any of: two grants of one task with one fence, in the ledgers or in the log; a fence
- * that did not grow; a claim in the log while the one before had not ended; a grant whose answer came
- * while another agent was sure to hold a live lock, by its own clock; two completions of one task.
+ * "Claimed twice" is any of: two grants of one task with one fence, in the ledgers or in the log; a
+ * fence that did not grow; a claim in the log before the previous one had ended; a grant whose
+ * answer came while another agent surely held a live lock, by its own clock; two completions of one
+ * task.
  *
- * Lost is any of: a task whose creation was acknowledged and that is not there; an acknowledged grant,
- * heartbeat's lock or ending that the log does not know; an acknowledged completion of a task not Done.
+ * "Lost" is any of: a task whose creation was acknowledged and that does not exist; an acknowledged
+ * grant, ending, or lock that a heartbeat renewed, if the log lacks it; an acknowledged completion
+ * of a task that is not Done.
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -24,9 +26,9 @@
 struct grant {
 	char task[40], agent[256];
 	int64_t fence;
-	int64_t came;      /* it was held from here at the latest */
-	int64_t sure;      /* to here at the least */
-	char ended_by[20]; /* the ending that was acknowledged; empty: none */
+	int64_t came;      /* the agent held it from here at the latest */
+	int64_t sure;      /* until here at the least */
+	char ended_by[20]; /* the acknowledged ending; empty: none */
 };
 
 static struct grant *grants;
@@ -74,7 +76,7 @@ static struct grant *grant_add(void)
 	return &grants[n_grants++];
 }
 
-/* The latest of this ledger: it begins at `first`. */
+/* The latest grant of this ledger, which begins at `first`. */
 static struct grant *grant_of(size_t first, const char *task, int64_t fence)
 {
 	for (size_t i = n_grants; i > first; i--)
@@ -176,7 +178,7 @@ static bool in_log(const char *event, const char *task, const char *agent, int64
 	return false;
 }
 
-/* --- what the agents were told -------------------------------------------------------------------- */
+/* --- the agents' answers -------------------------------------------------------------------------- */
 
 static int by_task_and_fence(const void *a, const void *b)
 {
@@ -250,7 +252,7 @@ static void check_created(const char *dir)
 	fclose(in);
 }
 
-/* --- what the queue wrote down --------------------------------------------------------------------- */
+/* --- the queue's log ------------------------------------------------------------------------------- */
 
 struct story {
 	long claims, picked_up, done;

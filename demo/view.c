@@ -1,7 +1,8 @@
 /*
- * view SEATS AGENTS BEGAN: who holds what, five times a second on a terminal, else a line now and then.
- * Ends when every task is Done; 1 if that takes too long. It asks the queue (`pawl status --json`); only
- * who sits where it reads from the folder SEATS, one file for each agent. BEGAN is in microseconds.
+ * view SEATS AGENTS BEGAN: shows which agent holds which task, five times a second on a terminal,
+ * otherwise a line now and then. Ends when every task is Done; 1 if that takes too long. It asks
+ * the queue (`pawl status --json`). Only the agents' seats come from the folder SEATS, one file for
+ * each agent. BEGAN is in microseconds.
  */
 #include <jansson.h>
 #include <langinfo.h>
@@ -19,7 +20,7 @@
 #define FRAME_MS 200
 #define LINE_MS 2000
 #define PATIENCE_MS 60000
-#define AROUND 4 /* lines of a frame that are not agents, and the cursor's */
+#define AROUND 4 /* lines of a frame that are not agents, plus the cursor's */
 
 enum paint { PLAIN, BOLD, DIM, RED, GREEN, YELLOW, BLUE, CYAN };
 
@@ -130,7 +131,7 @@ static const json_t *held_by(const json_t *overview, const char *name)
 	return NULL;
 }
 
-/* What is left of the lease. */
+/* The rest of the lease. */
 static void draw_lease(const json_t *lock)
 {
 	double left = json_number_value(json_object_get(lock, "expires_in"));
@@ -190,7 +191,7 @@ static void draw_agent(const json_t *overview, int seat)
 	end_line();
 }
 
-/* Locks whose holders sit nowhere any more. */
+/* Locks whose holders have no seat any more. */
 static int orphans(const json_t *overview)
 {
 	const json_t *task;
@@ -348,7 +349,7 @@ int main(int argc, char **argv)
 	sigaction(SIGTERM, &act, NULL);
 	sigaction(SIGINT, &act, NULL);
 	if (screen.terminal)
-		fputs("\033[?25l\033[?7l", stdout); /* no cursor, and long lines are cut */
+		fputs("\033[?25l\033[?7l", stdout); /* hides the cursor and cuts long lines */
 	rc = watch();
 	if (screen.terminal)
 		fputs("\033[?25h\033[?7h", stdout);

@@ -143,7 +143,7 @@ void *arena_grow(struct arena *a, void *old, size_t n, size_t size)
 {
 	void *more;
 
-	/* full exactly when n is 0 or a power of two */
+	/* the room is used up exactly when n is 0 or a power of two */
 	if (n & (n - 1))
 		return old;
 	more = arena_alloc_array(a, size, n ? 2 * n : 1);

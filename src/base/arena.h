@@ -1,6 +1,6 @@
 /*
- * arena: memory that lives as long as one call and goes away whole. Allocation never fails: without
- * memory the process ends with exit code 30 (API_ERROR), as after kill -9; every store survives that.
+ * arena: memory for one call, freed as a whole. Allocation never fails: without memory the process
+ * ends with exit code 30 (API_ERROR). Every store survives that, like a kill -9.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
@@ -11,26 +11,27 @@ struct arena_chunk;
 
 struct arena {
 	struct arena_chunk *head;
-	size_t used, size; /* of the head chunk */
+	size_t used, size; /* of the first chunk */
 };
 
-/* Zeroed, aligned for any object. */
+/* Zeroed, and aligned for any object. */
 void *arena_alloc(struct arena *a, size_t n);
 void *arena_alloc_array(struct arena *a, size_t size, size_t n);
 #define arena_new(a, type) ((type *)arena_alloc((a), sizeof(type)))
 #define arena_array(a, type, n) ((type *)arena_alloc_array((a), sizeof(type), (n)))
 
-/* A copy, with a NUL behind it. */
+/* A copy, followed by a NUL. */
 struct str arena_str(struct arena *a, struct str s);
 char *arena_cstr(struct arena *a, struct str s);
 struct str arena_printf(struct arena *a, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 struct strs arena_strs(struct arena *a, struct strs list);
-/* `list` with `s` at its end, in fresh memory. */
+/* A copy of `list` with `s` appended. */
 struct strs arena_append(struct arena *a, struct strs list, struct str s);
-/* `list` without `s`. */
+/* A copy of `list` without `s`. */
 struct strs arena_without(struct arena *a, struct strs list, struct str s);
-/* Room for one more behind the n elements of `old`, which may move; all n were added in this way. */
+/* Makes room for one more after the n elements of `old`, which may move. All n must have been added
+ * this way. */
 void *arena_grow(struct arena *a, void *old, size_t n, size_t size);
 void arena_free(struct arena *a);
 

@@ -20,7 +20,7 @@ static int64_t pause_after(const struct backoff *b)
 	return ms < max ? ms : max;
 }
 
-/* Three quarters to five quarters of it. */
+/* Between 75 % and 125 % of `ms`. */
 static int64_t jittered(int64_t ms)
 {
 	return ms - ms / 4 + random_below((uint32_t)(ms / 4 * 2) + 1);

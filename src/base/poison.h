@@ -1,8 +1,7 @@
 /*
- * Functions that write without a bound or parse without an error are not used in this program.
- * This header is included before every source file (meson.build, -include), so that the compiler
- * itself refuses them. The headers that declare them come first: after the pragma their names may
- * not appear at all.
+ * Makes the compiler refuse functions that write without a bound or parse without reporting errors.
+ * meson.build includes this header before every source file (-include). The headers that declare
+ * the functions come first: after the pragma their names must not appear at all.
  */
 #ifndef PAWL_BASE_POISON_H
 #define PAWL_BASE_POISON_H
@@ -11,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* clang's headers make macros of these two */
+/* clang's headers define these two as macros */
 #undef sprintf
 #undef vsprintf
 

@@ -1,5 +1,5 @@
 /*
- * proc: is the process that holds a lock still there? Never signals anybody.
+ * proc: is the process that holds a lock still alive? Never sends a signal.
  */
 #ifndef BASE_PROC_H
 #define BASE_PROC_H
@@ -8,9 +8,10 @@
 
 enum proc_life { PROC_UNKNOWN, PROC_ALIVE, PROC_DEAD };
 
-/* Where this process's pids mean something: this boot of this machine, this pid namespace. */
+/* Identifies where this process's pids are valid: this boot of this machine, this pid namespace. */
 struct str proc_here(struct arena *a);
-/* `host` and `place` are those noted with the pid; only on the same host and in the same place can one tell. */
+/* `host` and `place` were recorded with the pid. The result is known only on the same host and in
+ * the same place. */
 enum proc_life proc_life(struct str host, struct str place, int64_t pid, int64_t start);
 
 #endif

@@ -45,7 +45,7 @@ static struct str sha256(struct arena *a, struct str bytes)
 	return str_n((char *)hash, HASH_LEN);
 }
 
-/* A UUID is the same in either case; so must its hash be. */
+/* A UUID is the same in either case, so its hash must be too. */
 struct str token_hash(struct arena *a, struct str token)
 {
 	char *low = arena_cstr(a, token);

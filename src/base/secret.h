@@ -1,6 +1,6 @@
 /*
- * secret: tokens and their hashes. A token is a UUID v4; whoever shows it owns the lock. Stores see only
- * its SHA-256.
+ * secret: tokens and their hashes. A token is a UUID v4; the process that presents it owns the
+ * lock. Stores see only its SHA-256.
  */
 #ifndef BASE_SECRET_H
 #define BASE_SECRET_H
@@ -11,11 +11,11 @@
 #define HASH_LEN 32
 
 struct str token_make(struct arena *a);
-/* Is it written as a UUID? */
+/* Is it a well-formed UUID? */
 bool token_valid(struct str token);
 struct str token_hash(struct arena *a, struct str token); /* HASH_LEN raw bytes */
 struct str hash_hex(struct arena *a, struct str bytes);   /* SHA-256 of the bytes, in hex */
-/* The same, piece by piece. */
+/* The same in pieces. */
 struct digest {
 	_Alignas(8) unsigned char state[128];
 };

@@ -1,5 +1,5 @@
 /*
- * seeded: numbers that look random and are the same for the same seed (splitmix64). Not for secrets.
+ * seeded: pseudo-random numbers, the same for the same seed (splitmix64). Not for secrets.
  */
 #ifndef BASE_SEEDED_H
 #define BASE_SEEDED_H

@@ -1,6 +1,6 @@
 /*
- * str: a borrowed run of bytes. Never owns, never ends in NUL by promise; n == 0 is empty and p may
- * then be NULL. Who made the bytes keeps them alive (mostly an arena).
+ * str: a borrowed run of bytes. It never owns them and is not NUL-terminated. n == 0 is empty, and
+ * p may then be NULL. The creator of the bytes keeps them alive (usually an arena).
  */
 #ifndef BASE_STR_H
 #define BASE_STR_H
@@ -50,23 +50,23 @@ static inline bool str_is(struct str a, const char *c)
 	return str_eq(a, str_c(c));
 }
 
-/* Order of bytes, as memcmp, the shorter first. */
+/* Compares bytes like memcmp; a prefix comes first. */
 int str_cmp(struct str a, struct str b);
-/* Equal but for the case of ASCII letters. */
+/* Equal, ignoring the case of ASCII letters. */
 bool str_eq_nocase(struct str a, struct str b);
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
-/* Does `s` hold `part`, ignoring the case of ASCII letters? */
+/* Does `s` contain `part`, ignoring the case of ASCII letters? */
 bool str_has_nocase(struct str s, struct str part);
 struct str str_trim(struct str s);
-/* Splits at the first `sep`: returns what is before it, leaves the rest in *s. */
+/* Splits at the first `sep`: returns the text before it and leaves the rest in *s. */
 struct str str_cut(struct str *s, char sep);
-/* Takes `prefix` off the front of *s, if it is there. */
+/* Removes `prefix` from the front of *s, if it is there. */
 bool str_cut_prefix(struct str *s, struct str prefix);
-/* A whole decimal number, nothing around it. */
+/* A whole decimal number with nothing around it. */
 bool str_to_i64(struct str s, int64_t *out);
 
-/* A check sum of bytes that goes on from another: it finds accidents, not forgeries. */
+/* A checksum that continues from `seed`. It detects accidents, not forgeries. */
 uint64_t str_sum(uint64_t seed, const void *p, size_t n);
 
 bool strs_have(struct strs list, struct str s);

@@ -6,14 +6,15 @@ struct range {
 
 #include "base/width.def"
 
-/* The locale may be "C", in which libc's own functions know ASCII only: so, all by hand. */
+/* The locale may be "C", in which libc's functions know only ASCII. So this file does it by
+ * hand. */
 
 static bool continues(struct str s, size_t i)
 {
 	return i < s.n && ((uint8_t)s.p[i] & 0xc0) == 0x80;
 }
 
-/* The length of the character at the start of `s`, which is not empty; 0 if it is no UTF-8. */
+/* The length of the character at the start of `s`, which is not empty; 0 if it is not UTF-8. */
 static size_t decode(struct str s, uint32_t *out)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -78,8 +79,8 @@ bool text_valid(struct str s)
 }
 
 /*
- * What could deceive a reader: controls, what changes the direction of a line, what takes no room.
- * U+200C and U+200D stay, Persian and emoji need them; so do U+FE00 to U+FE0F.
+ * Characters that could deceive a reader: controls, changes of direction, invisible ones. U+200C
+ * and U+200D stay because Persian and emoji need them; so do U+FE00 to U+FE0F.
  */
 static bool deceives(uint32_t c)
 {
@@ -92,13 +93,13 @@ static bool deceives(uint32_t c)
 		{ 0x180e, 0x180e },   /* Mongolian vowel separator */
 		{ 0x200b, 0x200b },   /* zero width space */
 		{ 0x200e, 0x200f },   /* direction marks */
-		{ 0x2028, 0x202e },   /* separators of lines, embeddings and overrides */
+		{ 0x2028, 0x202e },   /* line separators, embeddings and overrides */
 		{ 0x2060, 0x206f },   /* word joiner, invisible operators, isolates */
 		{ 0x3164, 0x3164 },   /* Hangul filler */
 		{ 0xfeff, 0xfeff },   /* byte order mark */
 		{ 0xffa0, 0xffa0 },   /* Hangul filler */
 		{ 0xfff9, 0xfffb },   /* annotations */
-		{ 0xe0000, 0xe0fff }, /* tags, more variation selectors: hidden ASCII */
+		{ 0xe0000, 0xe0fff }, /* tags and more variation selectors: can hide ASCII */
 	};
 
 	return IN(c, table);
@@ -133,7 +134,7 @@ struct str text_line(struct arena *a, struct str s)
 	return line;
 }
 
-/* A byte that is no UTF-8 is mostly shown as one replacement character. */
+/* Terminals usually show a byte that is not UTF-8 as one replacement character. */
 static size_t width_at(struct str s, size_t *n)
 {
 	uint32_t c;
@@ -159,7 +160,7 @@ size_t text_width(struct str s)
 	return width;
 }
 
-/* The longest start that fits, with the accents of its last character. */
+/* The longest prefix that fits, including the accents of its last character. */
 static struct str fitting(struct str s, size_t columns)
 {
 	size_t at = 0, width = 0, n;
@@ -197,7 +198,8 @@ static size_t least_of(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Slips between two words (Damerau-Levenshtein): a letter more, less or wrong, two swapped. */
+/* Edits between two words (Damerau-Levenshtein): a letter added, missing or wrong, or two
+ * swapped. */
 static size_t distance(struct str a, struct str b)
 {
 	size_t rows[3][WORD_MAX + 1];
@@ -224,7 +226,7 @@ static size_t distance(struct str a, struct str b)
 	return now[b.n];
 }
 
-/* How far off, in slips; SIZE_MAX if nobody would mean that. An abbreviation beats any slip. */
+/* The distance in edits; SIZE_MAX if too far. An abbreviation beats any edit. */
 static size_t how_far(struct str word, struct str candidate)
 {
 	size_t longer = word.n > candidate.n ? word.n : candidate.n, far;

@@ -1,5 +1,5 @@
 /*
- * text: what people wrote, checked on the way in and made harmless on the way out.
+ * text: checks text that people wrote on the way in, and makes it harmless on the way out.
  */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
@@ -9,15 +9,16 @@
 
 /* Valid UTF-8 without NUL, surrogates or overlong forms. */
 bool text_valid(struct str s);
-/* Adds `s` with control, bidi and other invisible characters spelt out (\x1b, \u{202e}); newlines and
- * tabs are kept if `lines`, else spelt out as well. Bytes that are not UTF-8 come as \xNN. */
+/* Adds `s` with control, bidi and other invisible characters spelled out (\x1b, \u{202e}). Newlines
+ * and tabs are kept if `lines`, otherwise spelled out as well. Bytes that are not UTF-8 become
+ * \xNN. */
 void text_visible(struct buf *b, struct str s, bool lines);
 struct str text_line(struct arena *a, struct str s); /* text_visible on one line */
-/* Columns on a terminal. */
+/* The width in columns on a terminal. */
 size_t text_width(struct str s);
-/* At most `columns` wide, cut with an ellipsis. */
+/* Cuts to at most `columns`, with an ellipsis. */
 struct str text_cut(struct arena *a, struct str s, size_t columns);
-/* The candidate that `word` most likely meant, or NULL: for "did you mean". */
+/* The candidate that `word` most likely meant, or NULL; for "did you mean". */
 const char *text_nearest(struct str word, const char *const *candidates, size_t n);
 
 #endif

@@ -8,7 +8,7 @@
 #define DAY (24 * HOUR)
 #define WEEK (7 * DAY)
 
-#define DURATION_MAX (36525 * DAY) /* a century: more is a slip of the finger */
+#define DURATION_MAX (36525 * DAY) /* a century: a larger value is a typing error */
 
 static bool take_char(struct str *s, char c)
 {
@@ -23,7 +23,7 @@ static bool is_digit(struct str s)
 	return s.n && s.p[0] >= '0' && s.p[0] <= '9';
 }
 
-/* Exactly `digits` of them. */
+/* Exactly `digits` digits. */
 static bool take_number(struct str *s, int digits, int *out)
 {
 	int v = 0;
@@ -38,7 +38,7 @@ static bool take_number(struct str *s, int digits, int *out)
 	return true;
 }
 
-/* The digits behind a point, as billionths. */
+/* The digits after a decimal point, as billionths. */
 static bool take_fraction(struct str *s, int64_t *nano)
 {
 	int64_t unit = 1000000000;
@@ -90,7 +90,7 @@ static bool take_clock(struct str *s, struct tm *tm, int64_t *nano)
 	return tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec < 60;
 }
 
-/* What follows the clock: Z, +02:00, +0200, +02. */
+/* The offset after the clock time: Z, +02:00, +0200, +02. */
 static bool take_offset(struct str *s, int64_t *seconds)
 {
 	int sign, h, m = 0;
@@ -127,10 +127,10 @@ static bool local_seconds(const struct tm *want, int64_t *out)
 
 	tm.tm_isdst = -1;
 	t = mktime(&tm);
-	/* mktime moves a time that a change of the clocks leaves out: it does not exist. */
+	/* mktime moves a time that a clock change skips: such a time does not exist */
 	if (!same_clock(&tm, want))
 		return false;
-	/* Of a time that comes twice, mktime gives either, by what it was asked before. Take the
+	/* For a time that occurs twice, mktime returns either, depending on earlier calls. Take the
 	 * first. */
 	for (size_t i = 0; i < sizeof(back) / sizeof(back[0]); i++) {
 		time_t before = t - back[i];
@@ -144,7 +144,7 @@ static bool local_seconds(const struct tm *want, int64_t *out)
 	return true;
 }
 
-/* A day may begin after midnight, where the clocks change then. */
+/* A day begins after midnight if the clocks change at midnight. */
 static bool local_day(struct tm *tm, int64_t *out)
 {
 	static const int starts[] = { 0, 30, 60 };
@@ -202,14 +202,15 @@ static int break_down(int64_t ms, struct tm *tm)
 	return (int)rest;
 }
 
-/* Over the last `width` characters before `end`. */
+/* Writes `width` digits that end before `end`. */
 static void put_digits(char *end, int width, int value)
 {
 	for (; width; width--, value /= 10)
 		*--end = (char)('0' + value % 10);
 }
 
-/* Every answer has many of these: printf() would be a tenth of what a call costs besides the store. */
+/* Every answer has many times. With printf() they would take a tenth of a call's cost outside the
+ * store. */
 struct str when_text(struct arena *a, int64_t ms)
 {
 	struct tm tm;
@@ -242,7 +243,7 @@ struct str when_date(struct arena *a, int64_t ms)
 
 static bool take_unit(struct str *s, int64_t *unit)
 {
-	/* "ms" before "m": the longer name has to be tried first. */
+	/* "ms" is before "m": the longer name must be tried first. */
 	static const struct {
 		const char *name;
 		int64_t ms;
@@ -279,7 +280,7 @@ static bool take_decimal(struct str *s, int64_t *whole, int64_t *nano)
 	return !take_char(s, '.') || take_fraction(s, nano);
 }
 
-/* Rounded up, so that a short time never becomes 0, which means none. */
+/* Rounds up, so that a short time never becomes 0, which means "none". */
 static bool scale(int64_t whole, int64_t nano, int64_t unit, int64_t *ms)
 {
 	const int64_t billion = 1000000000;
@@ -299,12 +300,12 @@ bool duration_parse(struct str text, int64_t *ms)
 		if (!take_decimal(&text, &whole, &nano))
 			return false;
 		if (!take_unit(&text, &unit)) {
-			/* Only a number that stands alone may leave its unit out. */
+			/* only a number that stands alone may omit its unit */
 			if (text.n || last != INT64_MAX)
 				return false;
 			unit = SECOND;
 		}
-		/* Large units come first: "30m1m" is more likely a slip than a wish. */
+		/* units must descend: "30m1m" is more likely a mistake */
 		if (unit >= last || !scale(whole, nano, unit, &part))
 			return false;
 		sum += part;

@@ -1,6 +1,6 @@
 /*
- * when: times and durations as text. A time is milliseconds since 1970 UTC, a duration milliseconds;
- * 0 is "none". Years 1970 to 9999.
+ * when: times and durations as text. A time is milliseconds since 1970 UTC, a duration is
+ * milliseconds; 0 means "none". Years 1970 to 9999.
  */
 #ifndef BASE_WHEN_H
 #define BASE_WHEN_H
@@ -9,17 +9,17 @@
 
 #define WHEN_MAX INT64_C(253402300799999) /* 9999-12-31T23:59:59.999Z */
 
-/* "2026-02-06T10:30:00.123Z", offsets, a space for the T, no seconds, a bare date; without a zone it
- * is local time. false if it does not parse or does not exist. */
+/* Accepts "2026-02-06T10:30:00.123Z", offsets, a space for the T, no seconds, a bare date. Without
+ * a zone it is local time. false if the text does not parse or the time does not exist. */
 bool when_parse(struct str text, int64_t *ms);
 /* UTC, ISO 8601 with milliseconds and Z. */
 struct str when_text(struct arena *a, int64_t ms);
-/* Only the date of it. */
+/* Only the date. */
 struct str when_date(struct arena *a, int64_t ms);
 
-/* "90", "90s", "0.5s", "200ms", "15m", "2h", "1d", "1h30m". false if it does not parse or overflows. */
+/* "90", "90s", "0.5s", "200ms", "15m", "2h", "1d", "1h30m". false: invalid, or it overflows. */
 bool duration_parse(struct str text, int64_t *ms);
-/* For people, at most two units: "14m 3s". */
+/* For people, with at most two units: "14m 3s". */
 struct str duration_text(struct arena *a, int64_t ms);
 
 #endif

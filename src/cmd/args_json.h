@@ -9,7 +9,7 @@
 
 #include "cmd/command.h"
 
-/* NULL, or what is wrong with them, in `a`. args is empty before; args->rq.op is set, too. program: the caller is
+/* NULL, or what is wrong with them, in `a`. args is what args_new() made. program: the caller is
  * one, and no model, and may also say what goes with any call (token, request_id) and what is P_TERMINAL. */
 const char *args_from_json(struct args *args, const struct command *c, const json_t *object,
 			   bool program, struct arena *a);

@@ -120,7 +120,7 @@ static void lost_to_another(struct verdict *v, const struct call *c, const struc
 	       arena_printf(c->arena, "%s for %.*s, which is held by %.*s%s %.*s",
 			    c->proof.n ? "this token is no longer the one" : "there is no token",
 			    STRF(t->id), STRF(t->lock.holder),
-			    holds(t, c) ? " (in another run or work tree)" : "", STRF(until(t, c))),
+			    holds(t, c) ? " (in another run or worktree)" : "", STRF(until(t, c))),
 	       STR("pawl next --claim takes another task; a holder passes --token"));
 }
 

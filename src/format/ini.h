@@ -3,8 +3,8 @@
  * "min = 1s" is the same as "lease.min = 1s". Blanks in front of a line mean nothing, so that
  * sections may be indented.
  */
-#ifndef CLIENT_INI_FILE_H
-#define CLIENT_INI_FILE_H
+#ifndef FORMAT_INI_H
+#define FORMAT_INI_H
 
 #include "base/str.h"
 

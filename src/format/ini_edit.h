@@ -1,8 +1,8 @@
 /*
  * ini_edit: changes one setting in the text of a file, and nothing else: order, comments and sections stay.
  */
-#ifndef CLIENT_INI_EDIT_H
-#define CLIENT_INI_EDIT_H
+#ifndef FORMAT_INI_EDIT_H
+#define FORMAT_INI_EDIT_H
 
 #include "base/arena.h"
 #include "base/buf.h"

@@ -6,8 +6,8 @@
  * one blank before it; those that were made along the way have a newline or nothing there. So one can tell
  * what has to go with the last member and what was the user's.
  */
-#ifndef CLIENT_JSON_TEXT_H
-#define CLIENT_JSON_TEXT_H
+#ifndef FORMAT_JSON_TEXT_H
+#define FORMAT_JSON_TEXT_H
 
 #include <jansson.h>
 

@@ -3,8 +3,8 @@
  * What was written reads back as the same task. A file that people wrote needs no front matter: its id is
  * then in its name (t109_atomic_locks.md), its title its first heading, and the description is all of it.
  */
-#ifndef CORE_MDCODEC_H
-#define CORE_MDCODEC_H
+#ifndef FORMAT_MARKDOWN_H
+#define FORMAT_MARKDOWN_H
 
 #include "base/buf.h"
 #include "format/yaml.h"

@@ -3,8 +3,8 @@
  * bytes; an integer is a zigzag varint. Order is free, an unknown tag is skipped, a tag that repeats is
  * a list. Reading never trusts a length.
  */
-#ifndef BASE_PACK_H
-#define BASE_PACK_H
+#ifndef FORMAT_PACK_H
+#define FORMAT_PACK_H
 
 #include "base/buf.h"
 

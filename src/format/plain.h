@@ -4,8 +4,8 @@
  * known (issue_type, assigned_to, completed_at); a number where an id belongs means t and that number. Keys
  * that mean nothing here are kept in `extra`.
  */
-#ifndef CORE_PLAINCODEC_H
-#define CORE_PLAINCODEC_H
+#ifndef FORMAT_PLAIN_H
+#define FORMAT_PLAIN_H
 
 #include <jansson.h>
 

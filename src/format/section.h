@@ -2,8 +2,8 @@
  * section: a part of somebody else's file, between two marks, at its end when it is new. A newline before it
  * belongs to it, so that taking it out leaves the file as it was to the byte.
  */
-#ifndef CLIENT_SECTION_H
-#define CLIENT_SECTION_H
+#ifndef FORMAT_SECTION_H
+#define FORMAT_SECTION_H
 
 #include "format/text_change.h"
 

@@ -1,6 +1,6 @@
 /* What comes of a change in the text of a file. */
-#ifndef CLIENT_TEXT_CHANGE_H
-#define CLIENT_TEXT_CHANGE_H
+#ifndef FORMAT_TEXT_CHANGE_H
+#define FORMAT_TEXT_CHANGE_H
 
 #include "base/arena.h"
 

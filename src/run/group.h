@@ -2,8 +2,8 @@
  * group: another program in a process group of its own, so that it and all it starts can be reached at
  * once, and nothing else can.
  */
-#ifndef CLIENT_GROUP_H
-#define CLIENT_GROUP_H
+#ifndef RUN_GROUP_H
+#define RUN_GROUP_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -5,8 +5,8 @@
  * program, so there is no moment at which one could be overlooked; when the pipe breaks, those that are
  * still registered get SIGTERM and, after the grace, SIGKILL. It holds nothing else open.
  */
-#ifndef CLIENT_KEEPER_H
-#define CLIENT_KEEPER_H
+#ifndef RUN_REAPER_H
+#define RUN_REAPER_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -6,8 +6,8 @@
  * about the task. What the program left running is ended before the task is reported, so that nobody else
  * gets it while somebody still works on it.
  */
-#ifndef CLIENT_RUNNER_H
-#define CLIENT_RUNNER_H
+#ifndef RUN_RUN_H
+#define RUN_RUN_H
 
 #include "client/client.h"
 

@@ -2,8 +2,8 @@
  * signals: those that a program which runs others passes on, as numbers to be read. For the whole process;
  * what its caller had it ignore stays ignored.
  */
-#ifndef CLIENT_SIGNALS_H
-#define CLIENT_SIGNALS_H
+#ifndef RUN_SIGNALS_H
+#define RUN_SIGNALS_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# approve, rework, unblock, retry, reopen, cancel: a reviewer's and a person's decisions.
+# approve, rework, unblock, retry, reopen, cancel: the decisions of a reviewer and of a person.
 
 load common
 

@@ -7,7 +7,7 @@ calls() {
 	cat "$BATS_TEST_DIRNAME"/*.bats
 }
 
-# tried FORM CODE NAME: is there such a call? Codes of a call that stands in a loop over all commands count.
+# tried FORM CODE NAME: is there such a call? Codes of a call in a loop over all commands count.
 tried() {
 	grep -qE "(^|[^a-z])($1) $2 (-[^ ]+ +[^ ]+ )?$3( |\$)" all
 }
@@ -36,7 +36,7 @@ $name: no ${form%%|*}"
 	missing=
 	while read -r name; do
 		read -ra words <<<"$name"
-		# 2, 30 and 40 are tried for all of them at once in usage.bats and store.bats
+		# 2, 30 and 40 are tried for all commands at once in usage.bats and store.bats
 		for code in $("$PAWL" help "${words[@]}" | sed -n 's/^ *\([0-9][0-9]*\) [A-Z_]\{4,\} .*/\1/p' | grep -vx '2\|30\|40'); do
 			tried "call|ask|lines|unchanged" "$code" "$name" || missing="$missing
 $name: $code is not tried"

@@ -10,7 +10,7 @@ setup() {
 	PATH=$BATS_TEST_TMPDIR/bin:$PATH
 }
 
-# example WORD: the block of README.md that has this in it
+# example WORD: the block of README.md that contains WORD
 example() {
 	awk -v word="$1" '/^```/ { if (index(text, word)) printf "%s", text; text = ""; next } { text = text $0 "\n" }' \
 		"$PAWL_SOURCE/README.md" >example

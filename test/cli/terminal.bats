@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What a task says must not reach the terminal raw; colour only where there is one.
+# The text of a task must not reach the terminal raw; colour appears only on a terminal.
 
 load common
 
@@ -7,7 +7,7 @@ escape=$'\e[31mred\e]0;owned\a'
 bidi=$'\u202eevil\u202c \u2066x\u2069 \u200f \u061c'
 controls=$'a\x01b\x08c\x7fd\u0085e\rf'
 
-# clean: no control but newline, no bidi character, in what was printed
+# clean: the output has no control character but newline, and no bidi character
 clean() {
 	local all=$output$'\n'$stderr
 	! LC_ALL=C grep -q $'[\x01-\x08\x0b-\x1f\x7f]' <<<"$all" || {

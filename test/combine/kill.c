@@ -1,7 +1,7 @@
 /*
- * kill [EACH [RANDOM]]: processes are killed with -9 at each step of the protocol, EACH times, and RANDOM
- * times at any moment, while the slots are deleted now and then; two queues in one database, so that the
- * next holder is often another queue's.
+ * kill [EACH [RANDOM]]: kills processes with kill -9 at each step of the protocol, EACH times, and
+ * RANDOM times at any moment. The slots are deleted now and then. Two queues share one database, so
+ * that the next holder often belongs to another queue.
  */
 #include "ledger.h"
 
@@ -16,10 +16,10 @@
 #define TIMEOUT 60000
 
 static const char *const steps[] = {
-	/* who holds the gate */
+	/* steps of the holder of the gate */
 	"taking", "taken", "ran", "replied", "committing", "committed", "answered", "serving on",
 	"leaving", "nudging",
-	/* who waits */
+	/* steps of a waiting process */
 	"published", "sleeping", "woken"
 };
 #define STEPS ((int)(sizeof(steps) / sizeof(*steps)))
@@ -35,7 +35,7 @@ static int work(int me)
 	struct queue *q = kit_open_as(&config, STORE_WRITE);
 
 	alarm(600);
-	/* with its slots gone, and their holder dead, a call stays in doubt */
+	/* if the slots vanish and the holder dies, the outcome of a call stays unknown */
 	while (!board->stop)
 		CHECK(ledger_call(q, me % QUEUES, TIMEOUT) || board->deleted, "a fault");
 	queue_close(q);
@@ -103,7 +103,7 @@ static void kill_any(void)
 	replace_dead("at random");
 }
 
-/* Whoever waits must wait for the same file: it is never made anew. */
+/* All processes must wait for the same file, so the gate is never created again. */
 static ino_t gate_file_number(void)
 {
 	char path[200];

@@ -1,7 +1,7 @@
 /*
- * The holder is stopped with others' calls in its hands, past their timeouts, and goes on. Those who waited
- * are told who is in the way, and truly whether their call may have happened; the ledger knows. Who repeats a
- * claim with its token gets what the first one took.
+ * The holder is stopped while it has calls of others, past their timeouts, and then continues. The
+ * waiting callers are told who holds the lock, and truthfully whether their call may have happened;
+ * the ledger knows. A caller that repeats a claim with its token gets the task of the first claim.
  */
 #include "ledger.h"
 
@@ -42,7 +42,7 @@ static bool names(const struct answer *ans, pid_t pid)
 	return str_has_nocase(ans->message, str_c(text));
 }
 
-/* The one that is stopped; on a slow machine the test itself, which held the gate before. */
+/* The stopped process; on a slow machine the test itself, which held the gate before. */
 static void check_busy(const struct answer *ans)
 {
 	CHECK(ans->code == API_ERROR, "%s: %.*s", result_name(ans->code), STRF(ans->message));
@@ -50,7 +50,7 @@ static void check_busy(const struct answer *ans)
 	      STRF(ans->message));
 }
 
-/* One claim, repeated with the same token until it is answered. */
+/* Repeats one claim with the same token until it is answered. */
 static int take(int where)
 {
 	struct queue_config config = ledger_config(where, TIMEOUT);
@@ -78,7 +78,7 @@ static int take(int where)
 	return 0;
 }
 
-/* Comes when the holder is stopped: nobody has taken its call. */
+/* Comes after the holder was stopped: nobody has taken its call. */
 static int come_late(int where)
 {
 	struct queue_config config = ledger_config(where, 100);
@@ -121,7 +121,7 @@ static void make_prizes(void)
 	queue_close(q);
 }
 
-/* Each taker has one prize, whatever it was told on the way. */
+/* Each taker has exactly one prize, no matter what it was told on the way. */
 static void count_prizes(int expected)
 {
 	struct queue *q = kit_open(STORE_WRITE, 20000);
@@ -146,7 +146,7 @@ static void hold_gate(struct gate *g)
 	CHECK(gate_lock(g, 20000, STR("the test")) == 0, "the gate is taken");
 }
 
-/* They all wait at the gate; one of them gets it and is stopped, with the others' calls taken. */
+/* All wait at the gate. One of them gets it and is stopped after it took the others' calls. */
 static void stop_at(const char *step, int turn)
 {
 	pid_t pids[MAKERS + TAKERS], late;
@@ -162,7 +162,7 @@ static void stop_at(const char *step, int turn)
 	while (step_seen() < MAKERS + TAKERS && kit_ms() < end)
 		kit_sleep(1);
 	step_arm(step, 0, SIGSTOP);
-	gate_unlock(&g); /* the children have it, too */
+	gate_unlock(&g); /* the children inherited it */
 	gate_close(&g);
 	while (!step_hit() && kit_ms() < end)
 		kit_sleep(1);

@@ -1,10 +1,10 @@
 /*
- * calls: every system call that a store makes on files, through one table.
+ * calls: every system call that a store makes on files goes through one table.
  *
- * A program that is linked with calls.c has these functions of libc in itself. The dynamic linker finds them
- * there first, so that they also serve SQLite's shared library; test/fault/escape.c shows that no call
- * goes past them. Each can be made to fail, and what it did to the disk is told to who wants to know.
- * What is armed is this process's alone, and its children's.
+ * A program that is linked with calls.c contains these functions of libc itself. The dynamic linker
+ * finds them there first, so that SQLite's shared library uses them too; test/fault/escape.c shows
+ * that no call bypasses them. Each can be made to fail, and reports its effect on the disk to a
+ * callback. An armed fault applies to this process and its children.
  */
 #ifndef TEST_FAULT_CALLS_H
 #define TEST_FAULT_CALLS_H
@@ -23,13 +23,13 @@ enum call_kind {
 
 extern const char *const call_names[CALL_KINDS];
 
-#define FAULT_SHORT (-1) /* not an errno: only a part is read or written */
+#define FAULT_SHORT (-1) /* not an errno: the call reads or writes only a part */
 
-/* The nth call of its kind since it was armed fails, or all from that one on. */
+/* Makes the nth call of its kind after arming fail, or all from that one on. */
 struct call_fault {
 	enum call_kind kind;
 	int err;
-	int64_t nth; /* 0: none fails, they are only counted */
+	int64_t nth; /* 0: no call fails, they are only counted */
 	bool always;
 };
 
@@ -43,7 +43,7 @@ extern struct calls {
 void calls_arm(const struct call_fault *fault);
 void calls_disarm(void);
 
-/* --- what a call did ----------------------------------------------------------------------------- */
+/* --- effects of a call --------------------------------------------------------------------------- */
 
 enum effect_kind {
 	EFFECT_CREATED, /* path in dir, open as fd */
@@ -67,9 +67,9 @@ struct effect {
 	int64_t at;
 };
 
-/* Called after a call that succeeded. NULL: nobody asks. */
+/* Called after a call that succeeded. May be NULL. */
 extern void (*calls_effect)(const struct effect *e);
-/* May change what stat() says of a path. */
+/* May change the result of stat() for a path. */
 extern void (*calls_stat)(const char *path, struct stat *st);
 
 #endif

@@ -13,7 +13,7 @@
 #include "base/fs.h"
 #include "calls.h"
 
-#define ROOM ((size_t)1 << 30) /* only what is written to becomes memory */
+#define ROOM ((size_t)1 << 30) /* pages use memory only when they are written to */
 #define FILES 4000
 #define STEPS 1000000
 #define SECTOR 512
@@ -22,10 +22,10 @@ enum step_kind { STEP_MARK, STEP_WRITE, STEP_CUT, STEP_SYNC, STEP_ADD, STEP_REMO
 
 struct step {
 	enum step_kind kind;
-	int file;      /* written, cut, synced, added; -1 where there is none */
-	int dir, dir2; /* of a name; dir2: where it was */
-	int64_t at;    /* where, or how long */
-	size_t n;      /* of data */
+	int file;      /* written, truncated, synced, added; -1: none */
+	int dir, dir2; /* of a name; dir2: where it was before */
+	int64_t at;    /* offset, or new size */
+	size_t n;      /* bytes of data */
 	char name[64], name2[64];
 	int begun, acked;
 	char data[];
@@ -38,7 +38,7 @@ static struct trace {
 		ino_t ino;
 		bool folder, mapped;
 	} files[FILES];
-	size_t steps[STEPS]; /* where each begins in bytes[] */
+	size_t steps[STEPS]; /* where each step begins in bytes[] */
 	_Alignas(16) char bytes[];
 } * trace;
 
@@ -65,7 +65,8 @@ static void add_step(const struct step *s, const void *data)
 	trace->used += (sizeof(*s) + s->n + 15) & ~(size_t)15;
 }
 
-/* The latest with this inode: it may have been another's before. -1: not one of ours. */
+/* The latest file with this inode, which may have belonged to another file before. -1: not below
+ * the root. */
 static int find_file(const struct stat *st)
 {
 	for (int i = trace->n_files - 1; i >= 0; i--)
@@ -89,7 +90,7 @@ static int file_of(int fd)
 	return syscall(SYS_fstat, fd, &st) ? -1 : find_file(&st);
 }
 
-/* The folder's number, and the last part of the path. */
+/* The folder's number, and the last component of the path. */
 static int folder_of(int dir, const char *path, char *name)
 {
 	const char *slash = strrchr(path, '/');
@@ -253,7 +254,7 @@ struct name {
 	int file; /* -1: free */
 };
 
-/* As it is on disk, and what was done to it since. */
+/* The file as it is on disk, and the steps since its last sync. */
 static struct disk_file {
 	struct buf bytes;
 	struct name *names;
@@ -302,7 +303,7 @@ static void set_name(struct disk_file *d, const char *name, int file)
 	free_one->file = file;
 }
 
-/* To a file, or to a folder and the one that a name came from. */
+/* Applies a step to a file, or to a folder and the folder that a name came from. */
 static void apply(struct disk_file *f, struct disk_file *from, const struct step *s)
 {
 	switch (s->kind) {
@@ -397,7 +398,7 @@ static uint32_t roll(uint32_t limit)
 	return (uint32_t)(dice >> 11) % limit;
 }
 
-/* What happens to the i-th of n that were not synced. */
+/* Is the i-th of the unsynced steps on disk? */
 static bool kept(enum fate fate, size_t i, size_t prefix)
 {
 	switch (fate) {
@@ -424,7 +425,7 @@ static void tear(struct disk_file *f, const struct step *s)
 		if (roll(2))
 			put_bytes(&f->bytes, (int64_t)at, s->data + done, n);
 		else if (f->bytes.n < at + n && roll(2))
-			set_size(&f->bytes, at + n); /* it grew, and has no data there */
+			set_size(&f->bytes, at + n); /* the file grew and has no data there */
 		done += n;
 	}
 }

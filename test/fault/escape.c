@@ -1,6 +1,6 @@
 /*
- * That no system call on files goes past the table: every operation runs under ptrace, and each system call
- * that it makes is either made by calls.c, or one of those that touch no file.
+ * Shows that every system call on files goes through the table. Each operation runs under ptrace:
+ * each of its system calls comes from calls.c, or is one that does not touch a file.
  */
 #include "scene.h"
 
@@ -43,10 +43,10 @@ static char folder[64];
 
 static bool is_harmless(long number, const struct user_regs_struct *r)
 {
-	if (number == SYS_mmap) /* memory only */
+	if (number == SYS_mmap) /* for memory only */
 		return (int)r->r8 == -1;
 	if (number == SYS_munmap)
-		return true; /* libc's, of memory; calls.c has the others */
+		return true; /* libc's own, for memory; calls.c has the others */
 	for (size_t i = 0; i < sizeof(harmless) / sizeof(*harmless); i++)
 		if (number == harmless[i])
 			return true;
@@ -77,7 +77,7 @@ static _Noreturn void play(const struct operation *op)
 	_exit(ans.code == SUCCESS ? 0 : 1);
 }
 
-/* How many were the table's; the others are complained about. */
+/* Returns how many went through the table; prints the others. */
 static int follow(const struct operation *op, pid_t pid, int *escaped)
 {
 	int status, counted = 0;

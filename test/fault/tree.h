@@ -1,5 +1,5 @@
 /*
- * tree: a folder and all that is in it, in memory: to be put somewhere as it was.
+ * tree: a copy of a folder and its content in memory, so that it can be restored.
  */
 #ifndef TEST_FAULT_TREE_H
 #define TEST_FAULT_TREE_H
@@ -8,21 +8,21 @@
 
 struct tree_node {
 	struct tree_node *next;
-	struct str path; /* below the folder */
+	struct str path; /* relative to the folder */
 	bool folder;
 	struct str bytes;
 };
 
 struct tree {
-	struct tree_node *nodes, **last; /* a folder comes before what is in it */
+	struct tree_node *nodes, **last; /* a folder comes before its content */
 	struct arena a;
 };
 
-/* A folder that is fast, in the machine's memory if it can be: a path with a NUL. */
+/* The path of a fast folder, in memory if possible. */
 const char *tree_place(char *out, size_t room);
 void tree_add(struct tree *t, struct str path, bool folder, struct str bytes);
 void tree_load(struct tree *t, const char *dir);
-/* Instead of what is in `dir`. */
+/* Replaces the content of `dir`. */
 void tree_store(const struct tree *t, const char *dir);
 void tree_clear(const char *dir);
 void tree_free(struct tree *t);

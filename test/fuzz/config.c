@@ -1,6 +1,6 @@
 /*
- * Configuration files. The input: a setting (one byte), a value for it up to the first newline, and the
- * file to write it into.
+ * Configuration files. The input: a setting (one byte), a value for it up to the first newline, and
+ * the file to write it into.
  */
 #include "kit.h"
 #include "base/fs.h"
@@ -69,7 +69,7 @@ static bool load(struct settings *s, struct arena *a)
 	return true;
 }
 
-/* What was read, written down anew, reads the same. */
+/* Settings that were read and written again read the same. */
 static void check_again(const struct settings *s, struct arena *a)
 {
 	struct buf b = BUF_MAX(64 * 1024);
@@ -79,10 +79,10 @@ static void check_again(const struct settings *s, struct arena *a)
 		struct str value = settings_text(s, set->name);
 
 		if (strlen(set->name) + 1 + value.n > INI_LINE_MAX) {
-			buf_free(&b); /* it stood in a section, where its name is shorter */
+			buf_free(&b); /* it was in a section, in which its name is shorter */
 			return;
 		}
-		if (!str_is(value, set->def)) /* nothing at all can be what it is set to */
+		if (!str_is(value, set->def)) /* the value can be empty */
 			buf_addf(&b, "%s=%.*s\n", set->name, STRF(value));
 	}
 	fuzz_write(file, buf_str(&b));
@@ -106,7 +106,7 @@ static bool is_lease(const struct setting *set)
 	return str_starts(str_c(set->name), STR("lease")) || !strcmp(set->name, "lock.ttl");
 }
 
-/* The file now has the value and is otherwise as it was; taken out, it is gone. */
+/* The file now has the value and is otherwise unchanged; after removal the value is gone. */
 static void check_write(const struct setting *set, struct str value, const struct settings *before,
 			bool sound, struct arena *a)
 {
@@ -118,7 +118,7 @@ static void check_write(const struct setting *set, struct str value, const struc
 		CHECK(r == USAGE && ans.message.n && fuzz_harmless(ans.message));
 		return;
 	}
-	/* leases that do not fit together are the one thing that it cannot know */
+	/* leases that contradict each other are the only fault it cannot detect */
 	if (load(&s, a)) {
 		CHECK(str_eq(settings_text(&s, set->name), value));
 		if (sound)

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	later = shown(&again, &a);
 	CHECK(!extra == !later && (!extra || json_equal(extra, later)));
 	if (accepted(text, &a)) {
-		/* shown as it was given; none is no object at all */
+		/* shown as it was given; without one there is no object */
 		CHECK(!size || json_is_object(extra));
 		CHECK(!size || json_equal(extra, given));
 	}

@@ -1,8 +1,8 @@
-/* Anybody's bytes as a recorded history: read, and what can be read is judged and shown. */
+/* Arbitrary bytes as a recorded history: if they can be read, they are judged and shown. */
 #include "kit.h"
 #include "proof/check/check.h"
 
-#define CALLS_MAX 200 /* the search may take long, and is not looked at here */
+#define CALLS_MAX 200 /* the search may take long, and is not tested here */
 
 static void judge(const struct history_log *log)
 {

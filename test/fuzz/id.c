@@ -19,13 +19,14 @@ static void check_good(struct arena *a, struct str id)
 	CHECK(id.n >= 1 && id.n <= ID_MAX);
 	CHECK(key.n == id.n + 5 && str_starts(key, STR("task/")));
 	CHECK(str_eq_nocase(rest, id));
-	/* it becomes a file's name: no way out of the folder, nothing hidden, no option */
+	/* it becomes a file name: it must not leave the folder, be hidden, or look like an
+	 * option */
 	CHECK(id.p[0] != '.' && id.p[0] != '-');
 	for (size_t i = 0; i < id.n; i++)
 		CHECK(strchr("._-", id.p[i]) ? id.p[i] != '\0' : id.p[i] > ' ' && id.p[i] < 0x7f);
 	CHECK(!memchr(id.p, '/', id.n) && !memchr(id.p, '\\', id.n));
 	CHECK(!memmem(id.p, id.n, "..", 2));
-	/* every spelling is the same task, and no less an id */
+	/* every spelling is the same task, and is a valid id */
 	CHECK(!id_fault(rest) && !id_fault(upper(a, id)));
 	CHECK(str_eq(task_key(a, upper(a, id)), key));
 	CHECK(str_eq(task_key(a, rest), key));

@@ -60,7 +60,7 @@ bool fuzz_only(const char *path, const char *const *names)
 	return only;
 }
 
-/* Said again in its own way: bytes, not ranges of characters. */
+/* Written independently of text.c: it looks at bytes, not at ranges of characters. */
 bool fuzz_harmless(struct str s)
 {
 	const uint8_t *p = (const uint8_t *)s.p;

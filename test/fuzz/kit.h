@@ -1,6 +1,7 @@
 /*
- * kit: what the fuzzers share. Each is one file that feeds bytes to one part of the program and checks
- * what always holds there; test/fuzz/corpus/NAME has its first inputs, tools/fuzz runs them.
+ * kit: functions that the fuzzers share. Each fuzzer is one file that feeds bytes to one part of
+ * the program and checks its invariants. test/fuzz/corpus/NAME has its first inputs; tools/fuzz
+ * runs them.
  */
 #ifndef FUZZ_KIT_H
 #define FUZZ_KIT_H
@@ -22,13 +23,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 		}                                                                          \
 	} while (0)
 
-/* A folder of its own for a fuzzer that needs files, in TMPDIR; it is removed at exit. */
+/* A folder in TMPDIR for a fuzzer that needs files; it is removed at exit. */
 const char *fuzz_dir(void);
 void fuzz_write(const char *path, struct str bytes);
-/* Is there anything but `names` (ends with NULL) in the folder? */
+/* Does the folder contain only `names` (ends with NULL)? */
 bool fuzz_only(const char *dir, const char *const *names);
 
-/* No control characters, no invisible ones that change the direction of a line, valid UTF-8. */
+/* Valid UTF-8 without control characters or invisible ones that change the direction of a line. */
 bool fuzz_harmless(struct str s);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A file to import: the first byte chooses CSV or JSON, the rest is the file. It is refused with a line, or its
- * tasks are those that are read again after they were written, in either format.
+ * A file to import: the first byte chooses CSV or JSON, the rest is the file. It is refused with a
+ * line number, or its tasks survive being written and read again, in either format.
  */
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ static enum result read_text(struct str text, bool csv, struct spool *s, struct 
 	return code;
 }
 
-/* The next one, with the times that the queue gives to a task without any. false: there is none. */
+/* The next task, with the times that the queue gives to a task without any. false: no more. */
 static bool next(struct spool *s, struct parcel *p, struct arena *a)
 {
 	*p = (struct parcel){ 0 };

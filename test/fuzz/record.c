@@ -68,7 +68,7 @@ struct str json_checked(json_t *o, struct arena *a)
 
 	CHECK(o && text);
 	back = json_loads(text, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
-	/* `extra` is as deep as jansson reads, and then in something */
+	/* `extra` may be as deep as jansson reads; inside another value it is too deep */
 	CHECK(back || json_error_code(&e) == json_error_stack_overflow);
 	CHECK(!back || json_equal(back, o));
 	json_decref(back);

@@ -1,4 +1,5 @@
-/* Other programs' files: what is put in comes out again, and everything else stays to the byte. */
+/* Other programs' files: an entry that was put in can be taken out, and everything else stays the
+ * same to the byte. */
 #include "kit.h"
 #include "format/json_text.h"
 #include "format/section.h"
@@ -17,7 +18,8 @@ static json_t *value_of(size_t i)
 	return json_pack("{s:s, s:[s, i]}", "command", "pawl", "args", "}],\n", (int)i);
 }
 
-/* Whatever could be put in, one after the other; then out again, in the same order or the other one. */
+/* Puts in every entry that fits, one after the other; then takes them out, in the same order or the
+ * reverse. */
 static void check_json(struct str text, bool backwards, struct arena *a)
 {
 	bool in[PLACES] = { false };
@@ -48,7 +50,7 @@ static void check_section(struct str text, struct arena *a)
 	struct str with, without;
 
 	if (section_remove(text, &s, &without, a) != TEXT_SAME)
-		return; /* it has one already, or a part of one */
+		return; /* the text has an entry already, or a part of one */
 	CHECK(section_add(text, true, &s, &with, a) == TEXT_CHANGED);
 	CHECK(section_add(with, true, &s, &without, a) == TEXT_SAME);
 	CHECK(section_remove(with, &s, &without, a) == TEXT_CHANGED);

@@ -1,4 +1,4 @@
-/* Anybody's bytes, made harmless for a terminal: the first byte is the width to cut to. */
+/* Arbitrary bytes, made harmless for a terminal: the first byte is the width to cut to. */
 #include <jansson.h>
 
 #include "kit.h"
@@ -16,7 +16,7 @@ static struct str visible(struct arena *a, struct str s, bool lines)
 	return out;
 }
 
-/* jansson has a decoder of its own. */
+/* jansson has its own decoder, to compare with. */
 static void check_valid(struct str s)
 {
 	json_t *o = json_stringn(str_p(s), s.n);
@@ -60,7 +60,7 @@ static void check_cut(struct arena *a, struct str s, size_t columns)
 	} else {
 		CHECK(cut.n == 0);
 	}
-	/* as it came: nothing is promised but that it fits */
+	/* unchanged text: the only promise is that it fits */
 	CHECK(text_width(text_cut(a, s, columns)) <= columns);
 }
 

@@ -1,4 +1,4 @@
-/* Store URIs: put together again from its parts, one means the same. */
+/* Store URIs: a URI that is put together from its parts means the same. */
 #include "kit.h"
 #include "store/store.h"
 
@@ -47,13 +47,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CHECK(inside(u.scheme, text) && inside(u.path, text));
 	CHECK(inside(u.params, text) && inside(u.fragment, text));
 	if (uri_on_disk(&u)) {
-		/* nothing of a path is lost */
+		/* no part of a path is lost */
 		CHECK(!u.fragment.n && !has(u.params, '/'));
 		CHECK(u.scheme.n + 1 + u.path.n + (u.params.n ? 1 + u.params.n : 0) == size);
 	} else {
 		CHECK(!has(u.path, '?') && !has(u.path, '#'));
 		CHECK(!has(u.params, '#') && !has(u.fragment, '?'));
-		/* with one of them only, nothing is lost */
+		/* with only one of them, nothing is lost */
 		if (!has(text, '#') && has(text, '?'))
 			CHECK(u.scheme.n + 2 + u.path.n + u.params.n == size);
 		if (has(text, '#') && !has(text, '?'))

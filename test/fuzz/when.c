@@ -1,4 +1,4 @@
-/* Times and durations: what is printed parses, to the same. */
+/* Times and durations: printed text parses back to the same value. */
 #include <inttypes.h>
 #include <time.h>
 
@@ -13,7 +13,7 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc, (void)argv;
-	/* hours that do not exist and hours that come twice */
+	/* hours that do not exist and hours that occur twice */
 	setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
 	tzset();
 	return 0;
@@ -29,7 +29,7 @@ static void check_time(struct arena *a, int64_t ms)
 	CHECK(date.n == 10 && str_starts(text, date));
 }
 
-/* Without a zone it is local time: the machine's own calendar has to say the same. */
+/* Without a zone it is local time: the system's calendar must agree. */
 static void check_local(struct str text, int64_t ms)
 {
 	struct tm tm;
@@ -55,13 +55,13 @@ static void check_duration(struct arena *a, int64_t ms)
 	CHECK(duration_parse(arena_printf(a, "%" PRId64 ".%03ds", ms / SECOND, (int)(ms % SECOND)),
 			     &again));
 	CHECK(again == ms);
-	/* for people: the small units are left out, and nothing else */
+	/* for people: only the small units are left out */
 	CHECK(duration_parse(duration_text(a, ms), &again));
 	CHECK(again <= ms && ms - again < 3600 * SECOND && (again > 0) == (ms > 0));
 	CHECK(str_eq(duration_text(a, again), duration_text(a, ms)));
 }
 
-/* Any number can come out of a damaged file, and has to be shown. */
+/* A damaged file can contain any number, and it must be shown. */
 static void check_any(struct arena *a, const uint8_t *data, size_t size)
 {
 	uint64_t raw = 0;

@@ -1,6 +1,6 @@
 /*
- * YAML, and a task as a Markdown file: the first byte says whether what is hidden counts. Whatever is read can be
- * written, and is then read as the same.
+ * YAML, and a task as a Markdown file: the first byte says whether hidden fields count. Everything
+ * that is read can be written, and then reads as the same.
  */
 #include "kit.h"
 #include "record.h"
@@ -9,7 +9,7 @@
 #include "queue/transfer.h"
 
 struct pairs {
-	json_t *all; /* [key, value], as they came */
+	json_t *all; /* [key, value], in the order of the file */
 	bool able;
 };
 
@@ -53,7 +53,7 @@ static void check_yaml(struct str text, struct arena *a)
 	buf_free(&b);
 }
 
-/* false: it is no task. */
+/* false: it is not a task. */
 static bool read_task(struct str text, bool whole, struct plain *p, struct arena *a)
 {
 	struct yaml_fault fault = { 0 };

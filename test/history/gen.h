@@ -1,7 +1,8 @@
 /*
- * gen: random histories of a right store. The real queue on mem:, with a clock of its own, and agents whose
- * calls overlap: each call is done at some moment between sending and answer. Agents die, with their call
- * done or not. The log is as if it had been read back: tokens are their 16 digits.
+ * gen: random histories of a correct store. They come from the real queue on mem: with a simulated
+ * clock, and agents whose calls overlap. Each call takes effect at some moment between sending and
+ * answer. Agents die before or after their call took effect. The log looks as if it had been read
+ * from a file: tokens are replaced by their 16 digits.
  */
 #ifndef TEST_HISTORY_GEN_H
 #define TEST_HISTORY_GEN_H
@@ -11,13 +12,13 @@
 struct gen {
 	uint64_t seed;
 	size_t agents, tasks, calls;
-	unsigned kills;     /* of 1000 calls */
-	unsigned faults;    /* of 1000 calls: answered with API_ERROR, done or not */
-	unsigned links;     /* of 100 tasks: depend on another, or are its sub-task */
-	bool removes, next; /* tasks are removed and made again; done --claim-next */
-	bool makes;         /* tasks whose ids the queue makes */
-	bool guards;        /* locks of the whole queue, and emergencies */
-	int64_t slow_ns;    /* how long a call takes at most */
+	unsigned kills;     /* per 1000 calls */
+	unsigned faults;    /* per 1000 calls: answered with API_ERROR, applied or not */
+	unsigned links;     /* per 100 tasks: depend on another task, or are its sub-task */
+	bool removes, next; /* tasks are removed and created again; done --claim-next */
+	bool makes;         /* tasks whose ids the queue creates */
+	bool guards;        /* queue-wide locks and emergencies */
+	int64_t slow_ns;    /* longest duration of a call */
 	int64_t max_abandoned;
 };
 

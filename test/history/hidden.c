@@ -1,4 +1,4 @@
-/* Histories in which what is wrong does not meet the eye, and right ones that look wrong. */
+/* Histories whose errors are hard to see, and correct ones that look wrong. */
 #include "kit.h"
 
 #define K1 "1111111111111111"
@@ -24,9 +24,10 @@
 	OK(id, "In Progress", 1, 2, WORKED(1, who) LOCK(who, token, until, 100)) \
 	GRANT(1, token, until, 100)
 
-/* --- what a store forgets ------------------------------------------------------------------------ */
+/* --- a store that forgets ------------------------------------------------------------------------ */
 
-/* t1 as a look shows it after: created, claimed, its lease run out, taken over, released, depends on t0. */
+/* t1 as a read shows it after it was created, claimed, abandoned, taken over and released, and made
+ * dependent on t0. */
 static const char *const whole = OK(
 	"t1", "Ready", 2, 4,
 	",'attempts':2,'assignee':'a2','depends':['t0'],'open_depends':1,'parent':'p','labels':['red'],"
@@ -101,18 +102,20 @@ static void fence_zero(void **state)
 	CAUGHT(t, LINEAR);
 }
 
-/* --- asked for once, done twice ------------------------------------------------------------------ */
+/* --- one request, done twice --------------------------------------------------------------------- */
 
 #define TAKE(token) "'op':'TAKE','new_token':'" token "','ttl':100"
 
-/* The answer to `next --claim` is lost; its repeat must get the same task, while that is held. */
+/* The answer to `next --claim` is lost. While that task is held, the repeat must get the same
+ * task. */
 static void taken_twice(void **state)
 {
 	const char *held = OK("t1", "In Progress", 1, 2, WORKED(1, "a1") LOCK("a1", K1, 1115, 100));
 	struct text t;
 
 	(void)state;
-	for (int when = 20; when <= 200; when += 180) { /* while the lease runs, and after it */
+	/* while the lease lasts, and after it expired */
+	for (int when = 20; when <= 200; when += 180) {
 		t = begin();
 		call(&t, 0, "a1", NEW("t1"), MADE("t1"));
 		call(&t, 3, "a1", NEW("t2"), MADE("t2"));
@@ -128,7 +131,7 @@ static void taken_twice(void **state)
 			CLEAN(t);
 		}
 	}
-	/* the first answer again */
+	/* the repeat gets the first answer */
 	t = begin();
 	call(&t, 0, "a1", NEW("t1"), MADE("t1"));
 	call(&t, 3, "a1", NEW("t2"), MADE("t2"));
@@ -139,7 +142,7 @@ static void taken_twice(void **state)
 	CLEAN(t);
 }
 
-/* A task without an id: the queue makes one. */
+/* A create without an id: the queue creates one. */
 static void made_twice(void **state)
 {
 	const char *make = "'op':'CREATE','title':'x','request_id':'r'";
@@ -151,14 +154,14 @@ static void made_twice(void **state)
 	call(&t, 20, "a1", LOOK("t1"), MADE("t1"));
 	CLEAN(t);
 
-	/* the repeat makes another, and the first one is there as well */
+	/* the repeat creates another task, and the first one exists as well */
 	t = begin();
 	send(&t, 0, "a1", make);
 	call(&t, 10, "a1", make, MADE("t2"));
 	call(&t, 20, "a1", LOOK("t1"), MADE("t1"));
 	CAUGHT(t, LINEAR);
 
-	/* one call cannot have made two */
+	/* one call cannot have created two tasks */
 	t = begin();
 	call(&t, 0, "a1", NEW("p"), MADE("p"));
 	send(&t, 5, "a1", "'op':'CREATE','title':'x','parent':'p'");
@@ -167,7 +170,8 @@ static void made_twice(void **state)
 	CAUGHT(t, LINEAR);
 }
 
-/* Who asks for a made id by name, in whatever spelling, or wants to make it, changes nothing about who made it. */
+/* Naming a created id, in any spelling, or trying to create it, does not change which call created
+ * it. */
 static void made_and_named(void **state)
 {
 	struct text t = begin();
@@ -179,9 +183,9 @@ static void made_and_named(void **state)
 	CLEAN(t);
 }
 
-/* --- times of calls that nobody was answered ----------------------------------------------------- */
+/* --- times of unanswered calls ------------------------------------------------------------------- */
 
-/* The only trace of the time at which t2 was made is in the answer that gave it away. */
+/* The only trace of the time at which t2 was created is in the answer that granted it. */
 static void seen_as_next(void **state)
 {
 	static const char *const done = BY("DONE", "t1", K1) ",'claim_next':1,'new_token':'" K2
@@ -203,7 +207,7 @@ static void seen_as_next(void **state)
 	CLEAN(t);
 }
 
-/* A look takes its time first: it may see what a later call has done, if only by a count. */
+/* A read takes its time first: it may show the effect of a later call, if only in a count. */
 static void seen_by_count(void **state)
 {
 	struct text t;
@@ -231,7 +235,8 @@ static void seen_by_count(void **state)
 	}
 }
 
-/* A heartbeat that makes a lease no longer leaves no trace of its time; nothing may hang on a guess. */
+/* A heartbeat that does not extend the lease leaves no trace of its time. The verdict must not
+ * depend on a guess. */
 static void no_trace(void **state)
 {
 	struct text t = begin();
@@ -254,7 +259,7 @@ static void no_trace(void **state)
 	call(&t, 60, "a3", LOOK("t1"),
 	     OK("t1", "In Progress", 1, 3,
 		WORKED(1, "a1") LOCK("a1", K1, 2011, 1000) ",'open_subtasks':1"));
-	send(&t, 70, "a2", BY("RELEASE", "t2", K2)); /* in time: its lease did not run out */
+	send(&t, 70, "a2", BY("RELEASE", "t2", K2)); /* in time: the lease had not expired */
 	call(&t, 250, "a1", BY("UPDATE", "t1", K1) ",'type':'bug'",
 	     OK("t1", "In Progress", 1, 4,
 		WORKED(1, "a1") LOCK("a1", K1, 2011,
@@ -266,9 +271,9 @@ static void no_trace(void **state)
 	CLEAN(t);
 }
 
-/* --- what comes next ----------------------------------------------------------------------------- */
+/* --- the next task ------------------------------------------------------------------------------- */
 
-/* t1 is done, and t2, its dependent, is what comes next: as it was, and as the repeat shows it. */
+/* t1 is done, and its dependent t2 comes next: as it was, and as the repeat shows it. */
 static void next_of_family(void **state)
 {
 	static const char *const done = BY("DONE", "t1", K1) ",'claim_next':1,'new_token':'" K2
@@ -286,7 +291,7 @@ static void next_of_family(void **state)
 	(void)state;
 	snprintf(with, sizeof(with), "%s%s", finished, next);
 	snprintf(again, sizeof(again), "%s%s,'repeated':true", finished, next);
-	/* 0: right; 1: it is passed over; 2: the repeat has lost it; 3: the repeat never had one */
+	/* 0: correct; 1: t2 is skipped; 2: the repeat lost it; 3: the repeat never had it */
 	for (int wrong = 0; wrong < 4; wrong++) {
 		struct text t = begin();
 
@@ -348,25 +353,25 @@ static void archived(void **state)
 		call(&t, 60, "a1", reopen, OK("t1", "Ready", 0, 4, ""));
 		CLEAN(t);
 	}
-	/* twice */
+	/* archived twice */
 	t = canceled();
 	call(&t, 20, "a1", ARCHIVE, gone);
 	call(&t, 30, "a1", ARCHIVE ",'id':'t1'",
 	     "'code':'SUCCESS','tasks':[{'id':'t1','status':'Canceled','priority':2,'fence':0,'version':4,"
 	     "'archived_at':1031}]");
 	CAUGHT(t, LINEAR);
-	/* taken out again, and still said to be in it */
+	/* restored, but still shown as archived */
 	t = canceled();
 	call(&t, 20, "a1", ARCHIVE, gone);
 	call(&t, 30, "a1", reopen, OK("t1", "Ready", 0, 4, ",'archived_at':1021"));
 	CAUGHT(t, LINEAR);
-	/* what is not over */
+	/* a task that has not ended */
 	t = canceled();
 	call(&t, 20, "a1", ARCHIVE ",'id':'t2'",
 	     "'code':'SUCCESS','tasks':[{'id':'t2','status':'Ready','priority':2,'fence':0,'version':2,"
 	     "'archived_at':1021}]");
 	CAUGHT(t, LINEAR);
-	/* by a call that nobody was answered */
+	/* archived by an unanswered call */
 	for (int one = 0; one < 2; one++) {
 		t = canceled();
 		send(&t, 20, "a1", one ? ARCHIVE ",'id':'t1'" : ARCHIVE);
@@ -375,7 +380,7 @@ static void archived(void **state)
 	}
 }
 
-/* --- a claim that makes its task ----------------------------------------------------------------- */
+/* --- a claim that creates its task --------------------------------------------------------------- */
 
 static void made_by_claim(void **state)
 {
@@ -392,9 +397,9 @@ static void made_by_claim(void **state)
 	}
 }
 
-/* --- a change that was on its way ---------------------------------------------------------------- */
+/* --- a change that becomes visible late ---------------------------------------------------------- */
 
-/* Made at 1020, and not there yet at 1051. */
+/* Created at 1020, not yet visible at 1051. */
 static void late(void **state)
 {
 	struct text t;

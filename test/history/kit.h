@@ -1,5 +1,6 @@
 /*
- * kit: histories written by hand. Times are ms from the start; the store's clock is 1000 ahead of them.
+ * kit: histories written by hand. Times are ms from the start; the store's clock is 1000 ms ahead
+ * of them.
  */
 #ifndef TEST_HISTORY_KIT_H
 #define TEST_HISTORY_KIT_H
@@ -28,7 +29,7 @@ struct text {
 	int n; /* number of the latest call */
 };
 
-/* Quotes are written as ' to be read. */
+/* Write quotes as '. */
 static inline void add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static inline void add(struct text *t, const char *fmt, ...)
 {
@@ -45,7 +46,7 @@ static inline void add(struct text *t, const char *fmt, ...)
 	buf_addc(&t->b, '\n');
 }
 
-/* more: of the policy, as JSON */
+/* more: more of the policy, as JSON */
 static inline struct text begin_with(const char *more)
 {
 	struct text t = { .b = BUF_MAX(1 << 20) };
@@ -79,7 +80,7 @@ static inline void get(struct text *t, int at, int call, int now, const char *an
 	add(t, "{'t':%lld,'answer':%d,'now':%d,%s}", NS(at), call, now, answer);
 }
 
-/* Sent, done and answered within 2 ms. */
+/* A call that is sent, applied and answered within 2 ms. */
 static inline void call(struct text *t, int at, const char *agent, const char *request,
 			const char *answer)
 {
@@ -91,7 +92,7 @@ static inline void final(struct text *t, int at, const char *id, const char *tas
 	add(t, "{'t':%lld,'final':'%s','now':%d,'task':%s}", NS(at), id, 1000 + at, task);
 }
 
-/* What was found, as a set of kinds; the text is used up. */
+/* The kinds of violations found, as a set. Frees the text. */
 static inline unsigned found(struct text *t)
 {
 	struct history_log log;
@@ -121,7 +122,7 @@ static inline unsigned found(struct text *t)
 
 #define KIND(k) (1u << CHECK_##k)
 #define CLEAN(t) assert_int_equal(found(&(t)), 0)
-/* It is found for its own reason, whatever else follows from it. */
+/* The kind is among those found; others may follow from it. */
 #define CAUGHT(t, k) assert_int_equal(found(&(t)) & KIND(k), KIND(k))
 
 #endif

@@ -1,4 +1,5 @@
-/* measure HISTORIES CALLS TASKS AGENTS: how long histories of a right store take to be judged. */
+/* measure HISTORIES CALLS TASKS AGENTS: how long the checker takes for histories of a correct
+ * store. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -32,7 +33,7 @@ int main(int argc, char **argv)
 	g.tasks = strtoul(argv[3], NULL, 10);
 	g.agents = strtoul(argv[4], NULL, 10);
 	if (g.tasks > 5)
-		g.links = 0; /* else most tasks would be one family */
+		g.links = 0; /* otherwise most tasks would be one family */
 	for (g.seed = 1; g.seed <= (uint64_t)n; g.seed++) {
 		struct history_log log;
 		struct check_report r;

@@ -1,4 +1,4 @@
-/* Histories made by hand: each kind of violation, and its twin that is none. */
+/* Histories written by hand: each kind of violation, and a similar history that is correct. */
 #include "kit.h"
 
 #define TOKEN1 "1111111111111111"
@@ -13,7 +13,7 @@
 #define SHOWN(status, fence, version, more)                                                       \
 	"{'id':'t1','status':'" status "','priority':2,'fence':" fence ",'version':" version more \
 	"}"
-/* As it was made, and as its last holder left it. */
+/* The task as it was created, and as its last holder left it. */
 #define TASK(status, version) SHOWN(status, "0", version, "")
 #define LEFT(status, fence, version, holder) \
 	SHOWN(status, fence, version, ",'attempts':" fence ",'assignee':'" holder "'")
@@ -30,7 +30,7 @@
 #define CLAIMED(fence, version, holder, token, until)                  \
 	"'code':'SUCCESS','task':" HELD(fence, version, holder, token, \
 					until) "," GRANT(fence, token, until)
-/* After a lease that ran out. */
+/* The task after its lease expired. */
 #define OVER(fence, version, holder, token, until) \
 	HELD_AND(fence, version, holder, token, until, ",'abandoned':1")
 #define TOOK_OVER(fence, version, holder, token, until)                \
@@ -42,7 +42,7 @@
 					       "'fence':1,'expires_at':" until ",'ttl':100}"
 #define SAYS(code, task) "'code':'" code "','task':" task
 
-/* t1 is there, and a1 holds it with fence 1 until 1111. */
+/* t1 exists, and a1 holds it with fence 1 until 1111. */
 static struct text held(void)
 {
 	struct text t = begin();
@@ -66,7 +66,7 @@ static void fences(void **state)
 	call(&t, 30, "a2", CLAIM(TOKEN2), CLAIMED("1", "4", "a2", TOKEN2, "1131"));
 	CAUGHT(t, FENCE);
 
-	/* given later, and lower */
+	/* a later acquisition with a lower fence */
 	t = begin();
 	call(&t, 0, "a1", CREATE, FRESH);
 	call(&t, 10, "a1", CLAIM(TOKEN1), CLAIMED("2", "2", "a1", TOKEN1, "1111"));
@@ -100,7 +100,7 @@ static void holders(void **state)
 	call(&t, 50, "a2", CLAIM(TOKEN2), CLAIMED("2", "3", "a2", TOKEN2, "1151"));
 	CAUGHT(t, HOLDERS);
 
-	/* a lock that was broken in between is another matter */
+	/* correct: the lock was broken in between */
 	t = held();
 	call(&t, 30, "a2", "'op':'LOCK_BREAK','id':'t1','reason':'so'",
 	     SAYS("SUCCESS", LEFT("In Progress", "1", "3", "a1")));
@@ -117,7 +117,7 @@ static void stale(void **state)
 	call(&t, 140, "a1", BY("DONE", TOKEN1), SAYS("SUCCESS", FINISHED("1", "4", "a1", "1141")));
 	CLEAN(t);
 
-	/* at the moment of its end a lease is over */
+	/* at the moment of its end a lease has expired */
 	t = held();
 	call(&t, 110, "a1", BY("HEARTBEAT", TOKEN1), RENEWED("3", "1211"));
 	CAUGHT(t, STALE);
@@ -133,13 +133,13 @@ static void stale(void **state)
 	     SAYS("LOST_LOCK", OVER("2", "3", "a2", TOKEN2, "1301")));
 	CLEAN(t);
 
-	/* it was taken again with the same token, by a call whose answer was lost */
+	/* correct: an unanswered call had acquired the lock again with the same token */
 	t = held();
 	send(&t, 150, "a1", CLAIM(TOKEN1));
 	call(&t, 210, "a1", BY("RELEASE", TOKEN1), SAYS("SUCCESS", LEFT("Ready", "2", "4", "a1")));
 	CLEAN(t);
 
-	/* its lease would still run, but the lock was broken and given to another */
+	/* the lease has not expired, but the lock was broken and granted to another agent */
 	t = held();
 	call(&t, 30, "a2", "'op':'LOCK_BREAK','id':'t1','reason':'so'",
 	     SAYS("SUCCESS", LEFT("In Progress", "1", "3", "a1")));
@@ -159,7 +159,7 @@ static void cleaned_up(void **state)
 				 ",'attempts':1,'assignee':'a1','abandoned':1");
 
 	(void)state;
-	/* before and after the lease ran out; and one that says nothing of what it did */
+	/* before and after the lease expires; and a call whose answer does not say what it did */
 	for (int at = 50; at <= 200; at += 150)
 		for (int silent = 0; silent < 2; silent++) {
 			struct text t = held();
@@ -177,7 +177,7 @@ static void cleaned_up(void **state)
 		}
 }
 
-/* --- the queue as a whole --- */
+/* --- queue-wide locks ------- */
 
 #define GUARD(id, fence, version, more) \
 	"{'id':'" id "','status':'none','priority':0,'fence':" fence ",'version':" version more "}"
@@ -192,7 +192,7 @@ static void cleaned_up(void **state)
 #define UPDATE "'op':'UPDATE','id':'t1','priority':2,'token':'" TOKEN1 "'"
 #define UPDATED(version, until) SAYS("SUCCESS", HELD("1", version, "a1", TOKEN1, until))
 
-/* a2 has closed it from 21 to 121. */
+/* a2 has closed the queue from 21 to 121. */
 static struct text closed(const char *close, const char *answer)
 {
 	struct text t = held();
@@ -229,7 +229,7 @@ static void closed_by_locks(void **state)
 	CAUGHT(t, LINEAR);
 }
 
-/* Heartbeats, refusals, and what its holder does. */
+/* Heartbeats, refused calls, and the holder's own calls. */
 static void not_kept_out(void **state)
 {
 	struct text t = write_closed();
@@ -241,7 +241,7 @@ static void not_kept_out(void **state)
 	CLEAN(t);
 }
 
-/* Sent before it was closed; after somebody may have opened it; after the lease. */
+/* Sent before the queue was closed; after an agent may have opened it; after the lease expired. */
 static void perhaps_open(void **state)
 {
 	struct text t = held();
@@ -286,7 +286,7 @@ static void emergency(void **state)
 	send(&t, 25, "a3", OFF);
 	call(&t, 30, "a1", UPDATE, UPDATED("3", "1111"));
 	CLEAN(t);
-	/* it is on already, and nobody has said otherwise */
+	/* the emergency is on already, and no call ended it */
 	t = closed(ON, DECLARED("1", BY_HOLDER("a2")));
 	call(&t, 30, "a3", ON, DECLARED("2", BY_HOLDER("a3")));
 	CAUGHT(t, LINEAR);
@@ -341,7 +341,7 @@ static void lost(void **state)
 	final(&t, 50, "t1", "null");
 	CAUGHT(t, LOST);
 
-	/* unless somebody removed it, or may have */
+	/* correct: an agent removed the task, or may have */
 	t = held();
 	removed = send(&t, 20, "a2", "'op':'REMOVE','id':'t1','force':1");
 	final(&t, 50, "t1", "null");
@@ -352,7 +352,7 @@ static void lost(void **state)
 	final(&t, 50, "t1", "null");
 	CAUGHT(t, LOST);
 
-	/* the right version, and another state: only an order of calls can tell */
+	/* the right version with another state: only the order of calls shows the error */
 	t = held();
 	final(&t, 50, "t1", FINISHED("1", "2", "a1", "1045"));
 	CAUGHT(t, LINEAR);
@@ -376,7 +376,7 @@ static void stuck(void **state)
 	final(&t, 50, "t2", waits);
 	CLEAN(t);
 
-	/* waits for what will never be done */
+	/* waits for a task that will never be done */
 	t = begin();
 	call(&t, 0, "a1", CREATE, FRESH);
 	call(&t, 10, "a1", dep, shown);
@@ -386,7 +386,7 @@ static void stuck(void **state)
 	final(&t, 50, "t2", waits);
 	CAUGHT(t, STUCK);
 
-	/* waits for what is gone */
+	/* waits for a task that is gone */
 	t = begin();
 	call(&t, 0, "a1", CREATE, FRESH);
 	call(&t, 10, "a1", dep, shown);
@@ -395,7 +395,7 @@ static void stuck(void **state)
 	final(&t, 50, "t2", waits);
 	CAUGHT(t, STUCK);
 
-	/* a count that is never right again */
+	/* a wrong count that never becomes right */
 	t = begin();
 	call(&t, 0, "a1", CREATE, FRESH);
 	final(&t, 50, "t1",
@@ -424,7 +424,7 @@ static void order(void **state)
 	int slow;
 
 	(void)state;
-	/* while a claim is under way both states may be seen, but not the old one after the new one */
+	/* during a claim both states may be seen, but not the old one after the new one */
 	for (int wrong = 0; wrong < 2; wrong++) {
 		t = begin();
 		call(&t, 0, "a1", CREATE, FRESH);
@@ -439,7 +439,7 @@ static void order(void **state)
 		else
 			CLEAN(t);
 	}
-	/* a refusal must be right at some moment of its own */
+	/* a refusal must be right at some moment between call and answer */
 	t = held();
 	call(&t, 20, "a2", CLAIM(TOKEN2), SAYS("CONFLICT", HELD("1", "2", "a1", TOKEN1, "1111")));
 	CLEAN(t);
@@ -455,7 +455,7 @@ static void without_answer(void **state)
 	int open;
 
 	(void)state;
-	/* 0: never heard of; 1: perhaps done; 2: surely not; 3: nobody asked */
+	/* 0: no answer; 1: perhaps done; 2: surely not done; 3: never sent */
 	for (int how = 0; how < 4; how++) {
 		t = begin();
 		call(&t, 0, "a1", CREATE, FRESH);
@@ -472,7 +472,7 @@ static void without_answer(void **state)
 		else
 			CAUGHT(t, LINEAR);
 	}
-	/* it never happened, or long after, or at the very end */
+	/* it never happened, or happened much later, or at the very end */
 	for (int how = 0; how < 3; how++) {
 		t = held();
 		send(&t, 20, "a1", BY("DONE", TOKEN1));
@@ -487,12 +487,12 @@ static void without_answer(void **state)
 			       : FINISHED("1", "3", "a1", "1066"));
 		CLEAN(t);
 	}
-	/* once, not twice */
+	/* it happened once, not twice */
 	t = held();
 	send(&t, 20, "a1", BY("HEARTBEAT", TOKEN1));
 	final(&t, 90, "t1", HELD("1", "4", "a1", TOKEN1, "1150"));
 	CAUGHT(t, LINEAR);
-	/* not before it was sent */
+	/* it did not happen before it was sent */
 	t = held();
 	call(&t, 20, "a2", "'op':'SHOW','id':'t1'",
 	     SAYS("SUCCESS", FINISHED("1", "3", "a1", "1021")));
@@ -500,7 +500,8 @@ static void without_answer(void **state)
 	CAUGHT(t, LINEAR);
 }
 
-/* It finds the task there and changes nothing but keeps its answer: so its repeat is one. */
+/* A create finds the task and changes nothing, but its answer is kept. So a later call is its
+ * repeat. */
 static void answer_kept(void **state)
 {
 	const char *again = CREATE ",'if_absent':1,'request_id':'r'";
@@ -519,7 +520,7 @@ static void answer_kept(void **state)
 	CAUGHT(t, LINEAR);
 }
 
-/* An agent died in `next --claim`; its lease ran out before anybody saw it. */
+/* An agent died in `next --claim`; its lease expired before anybody saw the task. */
 static void taken_by_nobody(void **state)
 {
 	struct text t = begin();
@@ -548,7 +549,7 @@ static void taken_by_nobody(void **state)
 	"'version':2,'lock':{'holder':'a1','token':'" TOKEN1 "','acquired_at':" at           \
 	",'expires_at':" until ",'ttl':100}}"
 
-/* t1 and t2 are there; a1 has sent a take whose answer nobody saw, and its repeat got t2. */
+/* t1 and t2 exist. a1 has sent a take that got no answer, and its repeat got t2. */
 static struct text taken_again(void)
 {
 	struct text t = begin();
@@ -568,21 +569,21 @@ static void made_twice(void **state)
 	struct text t = taken_again();
 
 	(void)state;
-	/* the first one had t1, and still had it */
+	/* the first take got t1, and its lease had not expired */
 	call(&t, 40, "a2", CLAIM(TOKEN2), SINCE("1020", "1120"));
 	CAUGHT(t, TWICE);
 
-	/* that shows only at the end */
+	/* the same, visible only at the end */
 	t = taken_again();
 	final(&t, 50, "t1", HELD("1", "2", "a1", TOKEN1, "1120,'acquired_at':1020"));
 	CAUGHT(t, TWICE);
 
-	/* it came later, by another call */
+	/* correct: another call claimed it later */
 	t = taken_again();
 	call(&t, 40, "a2", CLAIM(TOKEN2), SINCE("1035", "1135"));
 	assert_int_equal(found(&t) & KIND(TWICE), 0);
 
-	/* it had run out */
+	/* correct: the lease had expired */
 	t = begin();
 	call(&t, 0, "a1", CREATE, FRESH);
 	call(&t, 5, "a1", "'op':'CREATE','id':'t2','title':'x','priority':1",
@@ -605,7 +606,8 @@ static void made_twice(void **state)
 	CAUGHT(t, TWICE);
 }
 
-/* A history that was cut off in the lines about the end: of what is not there nothing is said. */
+/* A history that was cut off in the lines about the end: the checker says nothing about the missing
+ * tasks. */
 static void no_end(void **state)
 {
 	static const char *const waits =
@@ -649,14 +651,14 @@ static void clock_goes_on(void **state)
 	get(&t, 20, send(&t, 10, "a1", "'op':'SHOW','id':'t1'"), 900, FRESH);
 	CAUGHT(t, CLOCK);
 
-	/* calls at the same time may have any order */
+	/* concurrent calls may be in any order */
 	t = begin();
 	slow = send(&t, 0, "a2", "'op':'SHOW','id':'t1'");
 	call(&t, 1, "a1", CREATE, FRESH);
 	get(&t, 20, slow, 1000, FRESH);
 	CLEAN(t);
 
-	/* somebody set a clock */
+	/* correct: a clock was set */
 	t = begin();
 	call(&t, 0, "a1", CREATE, FRESH);
 	add(&t, "{'t':5000000,'event':'skew','ms':-100}");
@@ -684,7 +686,7 @@ static void selected(void **state)
 	call(&t, 20, "a1", show, FRESH);
 	CAUGHT(t, SELECTED);
 
-	/* it was there only for a part of the time */
+	/* correct: the task was eligible only for part of the time */
 	t = begin();
 	slow = send(&t, 1, "a2", take);
 	call(&t, 0, "a1", CREATE, FRESH);
@@ -692,7 +694,8 @@ static void selected(void **state)
 	call(&t, 20, "a1", show, FRESH);
 	CLEAN(t);
 
-	/* it was last seen before the call was over: somebody may have had it for a moment */
+	/* correct: it was last seen before the call ended, so another agent may have held it for a
+	 * moment */
 	t = begin();
 	call(&t, 0, "a1", CREATE, FRESH);
 	slow = send(&t, 10, "a2", take);
@@ -700,7 +703,7 @@ static void selected(void **state)
 	get(&t, 30, slow, 1028, "'code':'NO_TASKS'");
 	CLEAN(t);
 
-	/* it was not asked for */
+	/* correct: the call asked for something else */
 	t = begin();
 	call(&t, 0, "a1", CREATE, FRESH);
 	call(&t, 10, "a1", "'op':'TAKE','label':'red','new_token':'" TOKEN1 "'",
@@ -708,7 +711,7 @@ static void selected(void **state)
 	call(&t, 20, "a1", show, FRESH);
 	CLEAN(t);
 
-	/* a worse one, though t1 was free */
+	/* a lower-ranked task although t1 was eligible */
 	t = begin();
 	call(&t, 0, "a1", CREATE, FRESH);
 	call(&t, 10, "a1", "'op':'CREATE','id':'t2','title':'x','priority':1",
@@ -720,7 +723,7 @@ static void selected(void **state)
 	call(&t, 30, "a1", show, FRESH);
 	CAUGHT(t, SELECTED);
 
-	/* nothing, or a worse one, after a task that is done */
+	/* nothing, or a lower-ranked task, after a completion */
 	for (int none = 0; none < 2; none++) {
 		t = held();
 		call(&t, 14, "a1", "'op':'CREATE','id':'t2','title':'x'", fresh2);
@@ -762,7 +765,7 @@ static void excerpt(void **state)
 	history_check(&log, &r, &a);
 	assert_int_equal(r.counts[CHECK_LINEAR], 1);
 	assert_int_equal(r.n_findings, 1);
-	/* what made the state, and the answer that does not fit */
+	/* the calls that made the state, and the answer that contradicts it */
 	assert_int_equal(r.findings[0].n_calls, 3);
 	assert_int_equal(r.findings[0].calls[2]->number, 23);
 	check_print(&r, &log, &b);

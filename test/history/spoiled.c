@@ -1,4 +1,5 @@
-/* Histories of a right store in which one field of one answer is another: that is always found. */
+/* In a history of a correct store, one field of one answer is changed: the checker always finds
+ * it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -238,7 +239,7 @@ static const struct {
 #undef SPOIL
 };
 
-/* Its answer says something, and to somebody. */
+/* The call got an answer, and the answer has content. */
 static bool can_be_spoiled(const struct history_call *c)
 {
 	return c->ans && c->ans->code != API_ERROR && c->ans->code != USAGE &&
@@ -255,7 +256,7 @@ static size_t violations(const struct history_log *log)
 	return r.counts[CHECK_LINEAR];
 }
 
-/* Spoils it in the first answer from the given one on that has it. NULL: none has. */
+/* Changes field k in the first suitable answer from `from` on. NULL: no answer has the field. */
 static const struct history_call *spoil(size_t k, struct history_log *log, size_t from)
 {
 	for (size_t i = from; i < log->n_calls; i++)
@@ -281,7 +282,7 @@ static void spoiled(size_t k, const struct gen *g)
 	history_free(&log);
 }
 
-/* Where every call was answered, no field of an answer can be another. */
+/* If every call got an answer, no changed field goes unnoticed. */
 static void every_field(void **state)
 {
 	struct gen g = gen_default;

@@ -1,5 +1,5 @@
 /*
- * folder: a fresh folder for each test, as the current one; gone after it.
+ * folder: a new folder for each test, which is its current folder and is removed after it.
  */
 #ifndef KIT_FOLDER_H
 #define KIT_FOLDER_H
@@ -14,7 +14,7 @@
 
 #define FOLDER_PATH 200
 
-/* *state becomes its path. NULL: it could not be made. */
+/* Sets *state to its path. NULL: it could not be made. */
 static inline const char *folder_enter(void **state)
 {
 	char *dir = malloc(FOLDER_PATH);
@@ -34,7 +34,7 @@ static inline int folder_leave(void **state)
 	return r;
 }
 
-/* How many files in `dir` have a name with this ending. */
+/* The number of files in `dir` whose name ends with `ending`. */
 static inline int folder_count(const char *dir, const char *ending)
 {
 	DIR *d = opendir(dir);

@@ -1,5 +1,5 @@
 /*
- * peer: the client's end of a `pawl mcp`, for programs without a client library. One call at a time.
+ * peer: a client of `pawl mcp`, for programs without a client library. One call at a time.
  */
 #ifndef KIT_PEER_H
 #define KIT_PEER_H
@@ -17,7 +17,7 @@ struct peer {
 	long long id;
 };
 
-/* argv ends with NULL. false: it could not be started. */
+/* argv ends with NULL. false: the server could not be started. */
 static inline bool peer_open(struct peer *p, char *const *argv)
 {
 	int down[2], up[2];
@@ -41,7 +41,8 @@ static inline bool peer_open(struct peer *p, char *const *argv)
 	return p->pid > 0 && p->to && p->from;
 }
 
-/* The answer to a request, the caller's to free. NULL: the server is gone or makes no sense. */
+/* The answer to a request; the caller frees it. NULL: the server has ended, or its answer is
+ * invalid. */
 static inline json_t *peer_ask(struct peer *p, const char *method, json_t *params)
 {
 	json_t *o = json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", (json_int_t)++p->id,
@@ -73,7 +74,7 @@ static inline json_t *peer_call(struct peer *p, const char *tool, json_t *argume
 	return found;
 }
 
-/* Its exit code. */
+/* Returns its exit code. */
 static inline int peer_close(struct peer *p)
 {
 	int status = 0;

@@ -1,5 +1,5 @@
 /*
- * store_uri: the store under test, from PAWL_TEST_STORE; "{dir}" in it stands for a fresh folder.
+ * store_uri: the store under test, from PAWL_TEST_STORE; "{dir}" in it stands for a new folder.
  */
 #ifndef KIT_STORE_URI_H
 #define KIT_STORE_URI_H
@@ -12,7 +12,7 @@
 
 #define FOLDER_ROOM 64
 
-/* folder has FOLDER_ROOM bytes, and stays empty where none is needed. */
+/* folder has FOLDER_ROOM bytes; it stays empty if no folder is needed. */
 static inline void store_uri(char *uri, size_t room, char *folder, const char *otherwise)
 {
 	const char *from = getenv("PAWL_TEST_STORE"), *at;

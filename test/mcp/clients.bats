@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# The official clients, of both eras, each through whole lives. tools/mcp-clients gets them from npm.
+# The official clients, of both eras, each through whole sessions. tools/mcp-clients gets them from
+# npm.
 
 load ../cli/common
 

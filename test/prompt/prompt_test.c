@@ -1,8 +1,8 @@
 /*
- * The prompt as somebody at a terminal has it: keys go into a pseudo-terminal, and what is on the screen comes out.
- * Waits for what shall be seen, never for a time. What must not come too early (Ctrl-C, Ctrl-D: until the
- * editor has changed its mode, the terminal takes them) is typed when the editor has answered a key, or a command has said
- * something.
+ * The prompt as a person at a terminal sees it: keys go into a pseudo-terminal, and the screen's
+ * text comes out. The test waits for expected text, never for a time. Some keys must not come too
+ * early: until the editor has changed the terminal's mode, the terminal itself takes Ctrl-C and
+ * Ctrl-D. They are typed after the editor has answered a key, or a command has printed something.
  */
 #include <errno.h>
 #include <poll.h>
@@ -37,7 +37,7 @@ static const char *program;
 static int terminal;
 static pid_t child;
 static struct buf seen;
-static size_t looked; /* as far as see() has come */
+static size_t looked; /* how far see() has read */
 
 /* --- a terminal ------------------------------------------------------------------------------- */
 
@@ -49,15 +49,15 @@ static void start(void)
 	looked = 0;
 	child = forkpty(&terminal, NULL, NULL, &size);
 	if (child == 0) {
-		signal(SIGINT, SIG_DFL); /* whoever runs the tests in the background ignores it */
+		signal(SIGINT, SIG_DFL); /* a test run in the background ignores it */
 		execl(program, program, "interactive", (char *)NULL);
 		_exit(127);
 	}
 	if (child < 0)
-		skip(); /* no pseudo-terminal to be had here */
+		skip(); /* this machine has no pseudo-terminals */
 }
 
-/* False when nobody is at the other end any more. */
+/* false: the other end is closed. */
 static bool read_more(int64_t ms)
 {
 	struct pollfd fd = { .fd = terminal, .events = POLLIN };
@@ -72,7 +72,7 @@ static bool read_more(int64_t ms)
 	return n > 0;
 }
 
-/* Until it is on the screen, after what was seen before. */
+/* Waits until `text` is on the screen, after the text seen before. */
 static void see(const char *text)
 {
 	int64_t end = os_boot_ms() + PATIENCE_MS;
@@ -98,7 +98,7 @@ static void type(const char *keys)
 	assert_int_equal(fs_write_all(terminal, str_c(keys)), 0);
 }
 
-/* Its exit code. */
+/* Returns its exit code. */
 static int leave_prompt(const char *keys)
 {
 	int64_t end = os_boot_ms() + PATIENCE_MS;
@@ -163,7 +163,7 @@ static int leave(void **state)
 	return r;
 }
 
-/* --- what is promised ------------------------------------------------------------------------- */
+/* --- the tests -------------------------------------------------------------------------------- */
 
 static void test_completion(void **state)
 {
@@ -256,8 +256,8 @@ static void test_interrupt(void **state)
 	see("^C");
 	see("pawl> ");
 	type("log --follow\n");
-	see("alp2");  /* so it has begun */
-	type(CTRL_C); /* the terminal may throw away the prompt that comes at once */
+	see("alp2");  /* the command has begun */
+	type(CTRL_C); /* the terminal may discard a prompt that comes at once */
 	type("show alpha\n");
 	see("the parser");
 	see("pawl> ");
@@ -276,7 +276,7 @@ static void test_end_of_input(void **state)
 	assert_int_equal(leave_prompt(CTRL_D), 0);
 }
 
-/* Another alphabet; and no editor's mode is left behind for the command. */
+/* Another alphabet; and the command does not inherit the editor's terminal mode. */
 static void test_text(void **state)
 {
 	(void)state;

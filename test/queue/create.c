@@ -12,7 +12,7 @@ static void test_counter(void **state)
 	assert_true(str_is(ok(s, "id_peek")->text, "t3"));
 	assert_true(str_is(ok(s, "id_claim")->text, "t3"));
 	assert_true(str_is(ok(s, "create")->task->id, "t4"));
-	/* one that was handed out is free for its taker */
+	/* an id that was handed out is free for the caller that got it */
 	assert_true(str_is(ok(s, "create id=t3")->task->id, "t3"));
 }
 
@@ -29,7 +29,7 @@ static void test_counter_skips_given_ids(void **state)
 	assert_true(str_is(ok(s, "create")->task->id, "t6"));
 }
 
-/* Never back, and never behind an id that is there. */
+/* The counter never goes back, and never below an id that exists. */
 static void test_counter_begins(void **state)
 {
 	struct suite *s = *state;
@@ -48,7 +48,7 @@ static void test_counter_begins(void **state)
 	refused(s, USAGE, "id_init from=-1");
 }
 
-/* The id of a removed task is not made again: others may still speak of it. */
+/* The id of a removed task is not created again: others may still refer to it. */
 static void test_counter_after_remove(void **state)
 {
 	struct suite *s = *state;
@@ -209,7 +209,7 @@ static void test_delay(void **state)
 	assert_true(str_is(ok(s, "next")->task->id, "a"));
 	assert_true(str_is(ok(s, "take new_token=T")->task->id, "a"));
 	refused(s, NO_TASKS, "take new_token=U");
-	/* claimed by name it may be all the same */
+	/* it can still be claimed by name */
 	ok(s, "claim id=b new_token=U");
 	ok(s, "release id=b token=U");
 	refused(s, NO_TASKS, "take new_token=V");

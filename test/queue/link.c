@@ -36,7 +36,7 @@ static void test_self(void **state)
 	refused(s, MISCONFIGURED, "depend id=a depends=A");
 	refused(s, MISCONFIGURED, "update id=a parent=A");
 	refused(s, MISCONFIGURED, "update id=a parent=a title=new priority=9");
-	/* the id that is about to be made */
+	/* the id that is about to be created */
 	refused(s, MISCONFIGURED, "create depends=t1");
 	refused(s, MISCONFIGURED, "create parent=t1");
 	assert_true(str_is(ok(s, "create")->task->id, "t1"));
@@ -54,7 +54,7 @@ static void test_depend_cycles(void **state)
 	refused(s, MISCONFIGURED, "depend id=a depends=c");
 	refused(s, MISCONFIGURED, "depend id=a depends=d");
 	refused(s, MISCONFIGURED, "depend id=b depends=d");
-	/* the good ones among the bad are not made either */
+	/* the valid links among the bad ones are not made either */
 	ok(s, "create id=e");
 	refused(s, MISCONFIGURED, "depend id=a depends=e,d");
 	refused(s, NOT_FOUND, "depend id=a depends=e,nobody");
@@ -82,7 +82,7 @@ static void test_parent_cycles(void **state)
 	refused(s, MISCONFIGURED, "update id=b parent=a");
 }
 
-/* A parent waits for its sub-tasks, so none of them may wait for it, however far around. */
+/* A parent waits for its sub-tasks, so none of them may wait for it, even indirectly. */
 static void test_mixed_cycles(void **state)
 {
 	struct suite *s = *state;
@@ -98,10 +98,10 @@ static void test_mixed_cycles(void **state)
 	refused(s, MISCONFIGURED, "create id=x parent=c depends=q");
 	refused(s, MISCONFIGURED, "update id=q parent=p");
 	refused(s, MISCONFIGURED, "update id=q parent=c");
-	/* p waits for its sub-task anyway: to depend on it as well is no cycle */
+	/* p waits for its sub-task anyway: depending on it as well is not a cycle */
 	ok(s, "depend id=p depends=c");
 	expect_deps(s, "p", 1, 0);
-	/* q waits for p; as p's parent it would do so twice */
+	/* q waits for p; as p's parent it waits a second time */
 	ok(s, "update id=p parent=q");
 	refused(s, MISCONFIGURED, "depend id=p depends=q");
 	refused(s, MISCONFIGURED, "update id=q parent=c");
@@ -141,7 +141,7 @@ static void test_siblings(void **state)
 	ok(s, "update id=a parent=b");
 }
 
-/* A cycle through tasks that have ended is one all the same: they can be opened again. */
+/* A cycle through ended tasks is still a cycle: they can be reopened. */
 static void test_ended_cycles(void **state)
 {
 	struct suite *s = *state;
@@ -241,12 +241,12 @@ static void test_dep_counts(void **state)
 	refused(s, NOT_FOUND, "undepend id=y depends=b,a");
 	finish(s, "y");
 	refused(s, MISCONFIGURED, "depend id=y depends=a");
-	/* said twice: nothing happens */
+	/* repeated: nothing happens */
 	ok(s, "depend id=x depends=b");
 	assert_int_equal(count_events(s, "x", "depends"), 0);
 }
 
-/* Counts are no edit: `updated_at` and with it the order stay. */
+/* Counts are not edits: `updated_at` and the order stay. */
 static void test_counts_leave_the_order(void **state)
 {
 	struct suite *s = *state;
@@ -299,7 +299,7 @@ static void test_canceled_dependency(void **state)
 	expect_status(s, "busy", IN_PROGRESS);
 	expect_deps(s, "ready", 1, 1);
 	expect_deps(s, "back", 1, 1);
-	/* it cannot become Ready by another door either */
+	/* it cannot become Ready by other commands either */
 	assert_int_equal(ok(s, "update id=back status=Ready")->warnings.n, 1);
 	expect_status(s, "back", NEEDS_HELP);
 	ok(s, "release id=busy token=T");
@@ -330,7 +330,7 @@ static void test_canceled_and_back(void **state)
 	assert_true(str_is(ok(s, "take new_token=T")->task->id, "b"));
 }
 
-/* Each line goes on where the one before it left the task. */
+/* Each log line starts from the status in which the one before it left the task. */
 static void expect_log(struct suite *s, const char *id)
 {
 	struct answer *ans = ok(s, "log id=%s", id);

@@ -1,7 +1,7 @@
-/* Stores that fail: replies that are lost, changes that are not made; and several calls at once. */
+/* Stores that fail: lost replies, changes that are not made; and several calls at once. */
 #include "suite.h"
 
-/* "before" may be several calls, with ';' between them. */
+/* "before" may be several calls, separated by ';'. */
 static const struct lost {
 	const char *before, *call, *event;
 	int events;
@@ -48,7 +48,7 @@ static void prepare(struct suite *s, const char *before)
 		ok(s, "%s", arena_cstr(&s->a, str_cut(&rest, ';')));
 }
 
-/* What the two answers must have in common. */
+/* The parts in which the two answers must agree. */
 static void same_answer(const char *what, const struct answer *want, const struct answer *have)
 {
 	if (have->code != SUCCESS || !have->repeated)
@@ -190,7 +190,7 @@ static void test_reads_fail(void **state)
 	}
 }
 
-/* What others replace while it is read is read once more, from the start. */
+/* If others replace records during a read, the read starts again. */
 static void test_moved(void **state)
 {
 	struct suite *s = *state;

@@ -1,4 +1,4 @@
-/* What only reads: list, locks, overview, log, show, next --explain. */
+/* The calls that only read: list, locks, overview, log, show, next --explain. */
 #include "suite.h"
 
 static void fill(struct suite *s)
@@ -162,7 +162,7 @@ static void test_show(void **state)
 	ok(s, "comment id=a text=two agent=bob");
 	ans = ok(s, "show id=A");
 	assert_true(ans->n_events == 2 && str_is(ans->events[1].text, "two"));
-	/* a comment is no edit */
+	/* a comment is not an edit */
 	assert_int_equal(ans->task->version, 1);
 	assert_true(ans->task->updated_at == ans->task->created_at);
 	assert_true(ans->now >= ans->task->created_at);
@@ -239,7 +239,7 @@ static void test_next(void **state)
 	refused(s, NO_TASKS, "take new_token=V type=bug");
 }
 
-/* What a filter leaves out does not wake who waits for the rest. */
+/* A task that the filter excludes does not count for the waiting time. */
 static void test_wait_goes_by_the_filter(void **state)
 {
 	struct suite *s = *state;
@@ -252,7 +252,7 @@ static void test_wait_goes_by_the_filter(void **state)
 	assert_int_equal(call(s, "take new_token=T type=z")->wait_ms, 0);
 }
 
-/* While the clock goes on between two looks at it, an answer is of one time all the same. */
+/* The clock advances between two looks at it, but each answer is consistent: it has one time. */
 static void test_one_time(void **state)
 {
 	struct suite *s = *state;

@@ -1,4 +1,4 @@
-/* remove: what stands in its way, what it leaves behind. */
+/* remove: the reasons to refuse it, and its traces. */
 #include "suite.h"
 
 static void test_plain(void **state)
@@ -13,7 +13,7 @@ static void test_plain(void **state)
 	refused(s, NOT_FOUND, "remove id=a");
 	assert_int_equal(ok(s, "list")->total, 0);
 	assert_int_equal(ok(s, "overview")->total, 0);
-	/* its log is still there */
+	/* its log still exists */
 	assert_int_equal(count_events(s, "a", "removed"), 1);
 	assert_int_equal(count_events(s, "a", "created"), 1);
 }
@@ -32,7 +32,7 @@ static void test_in_the_way(void **state)
 	ok(s, "create id=parent");
 	ok(s, "create id=sub parent=parent");
 	refused(s, MISCONFIGURED, "remove id=parent");
-	/* even by those who have ended */
+	/* even if those tasks have ended */
 	ok(s, "cancel id=sub reason=r");
 	refused(s, MISCONFIGURED, "remove id=parent");
 	ok(s, "release id=held token=T");
@@ -76,7 +76,7 @@ static void test_force(void **state)
 	assert_true(t->depends.n == 0 && t->open_deps == 0);
 	assert_int_equal(show(s, "sub")->parent.n, 0);
 	assert_int_equal(show(s, "p")->open_subs, 0);
-	/* the holder finds out */
+	/* the holder's next call reports it */
 	refused(s, NOT_FOUND, "done id=a token=T");
 	ok(s, "done id=busy token=B");
 }
@@ -109,7 +109,7 @@ static void test_force_on_canceled(void **state)
 	expect_status(s, "b", READY);
 }
 
-/* A task that is both parent and dependent of the one that goes. */
+/* A task that is both parent and dependent of the removed one. */
 static void test_force_double_link(void **state)
 {
 	struct suite *s = *state;
@@ -137,7 +137,7 @@ static void test_tombstone(void **state)
 	assert_int_equal(ok(s, "claim id=a new_token=T")->lock->fence, 4);
 	ok(s, "remove id=a force=1");
 	ok(s, "create id=a");
-	/* and once more without a claim in between */
+	/* and again without a claim in between */
 	ok(s, "remove id=a");
 	ok(s, "create id=a");
 	refused(s, LOST_LOCK, "done id=a token=T");

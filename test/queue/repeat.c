@@ -1,4 +1,4 @@
-/* Repeats: a call whose answer was lost gets it again, and nothing happens twice. */
+/* Repeats: a call whose answer was lost gets the same answer again, and takes effect once. */
 #include "suite.h"
 
 /* --- by the token ----------------------------------------------------------------------------- */
@@ -20,7 +20,7 @@ static void test_claim(void **state)
 	assert_int_equal(count_events(s, "a", "claimed"), 1);
 	refused(s, CONFLICT, "claim id=a new_token=U");
 	advance(2 * tick());
-	/* too late: that is a new acquisition */
+	/* too late: this is a new acquisition */
 	again = ok(s, "claim id=a new_token=T");
 	assert_true(!again->repeated && again->lock->fence == 2);
 }
@@ -44,7 +44,7 @@ static void test_take(void **state)
 	assert_true(!again->repeated && again->lock->fence == 2 && str_is(again->task->id, "a"));
 }
 
-/* One token on a task whose lease ran out and on a live one: the repeat is of the live one. */
+/* One token on a task whose lease expired and on a live one: the repeat concerns the live one. */
 static void test_take_after_expiry(void **state)
 {
 	struct suite *s = *state;
@@ -59,7 +59,8 @@ static void test_take_after_expiry(void **state)
 	expect_status(s, "high", READY);
 }
 
-/* A lost `take` gave its token a task already: `done --claim-next` under that token takes no second one. */
+/* A lost `take` already gave its token a task: `done --claim-next` with that token takes no second
+ * one. */
 static void test_claim_next_after_lost_take(void **state)
 {
 	struct suite *s = *state;
@@ -131,7 +132,7 @@ static void test_last_result(void **state)
 	}
 }
 
-/* It is kept until the next acquisition. */
+/* The result is kept until the next acquisition. */
 static void test_last_result_is_replaced(void **state)
 {
 	struct suite *s = *state;
@@ -168,7 +169,8 @@ static void test_claim_next(void **state)
 	assert_true(again->repeated && str_is(again->next->id, "b"));
 	assert_true(str_is(again->next_lock->token, "N") && again->next_lock->fence == 1);
 	assert_true(again->next_lock->expires_at == ans->next_lock->expires_at);
-	/* who has promoted its token already sends another: the same task, but not the token */
+	/* a caller that has saved its token already sends another one: it gets the same task, but
+	 * not the token */
 	again = ok(s, "done id=a token=T claim_next=1 new_token=X");
 	assert_true(str_is(again->next->id, "b") && !again->next_lock->token.n);
 	assert_int_equal(count_events(s, "", "claimed"), 2);
@@ -181,7 +183,7 @@ static void test_claim_next(void **state)
 	expect_status(s, "c", READY);
 }
 
-/* The very task that this one stood in the way of. */
+/* The next task is the one that waited for this one. */
 static void test_claim_next_made_eligible(void **state)
 {
 	struct suite *s = *state;
@@ -206,7 +208,7 @@ static void test_claim_next_refused(void **state)
 	refused(s, LOST_LOCK, "done id=a token=X claim_next=1 new_token=N");
 	refused(s, USAGE, "done id=a token=T claim_next=1");
 	ok(s, "done id=a token=T");
-	/* done before, without a next one: so it says again */
+	/* it was done before without a next task, and the repeat says the same */
 	assert_null(ok(s, "done id=a token=T claim_next=1 new_token=N")->next);
 	expect_status(s, "b", READY);
 }
@@ -241,7 +243,7 @@ static void test_request_create(void **state)
 	assert_true(again->repeated && str_is(again->task->id, "t1"));
 	assert_int_equal(ok(s, "list")->total, 1);
 	assert_true(str_is(ok(s, "create request_id=r2")->task->id, "t2"));
-	/* the first answer, whatever became of the task */
+	/* the first answer, even if the task has changed since */
 	ok(s, "cancel id=t1 reason=r");
 	again = ok(s, "create request_id=r1 title=first");
 	assert_int_equal(again->task->status, READY);
@@ -280,7 +282,7 @@ static void test_request_done_and_review(void **state)
 	ok(s, "review id=a token=T summary=s request_id=r1");
 	ok(s, "rework id=a reason=r");
 	ok(s, "claim id=a new_token=U");
-	/* a new acquisition forgot the last result; the request id did not */
+	/* a new acquisition discards the last result, but not the answer kept for the request id */
 	assert_int_equal(ok(s, "review id=a token=T summary=s request_id=r1")->task->status,
 			 REVIEW);
 	expect_status(s, "a", IN_PROGRESS);
@@ -288,7 +290,7 @@ static void test_request_done_and_review(void **state)
 	ans = ok(s, "done id=a token=U request_id=r2 claim_next=1 new_token=N");
 	assert_true(ans->repeated && str_is(ans->next->id, "b") &&
 		    str_is(ans->next_lock->token, "N"));
-	/* who does not know the next token does not learn it */
+	/* a caller that does not know the next token does not learn it */
 	ans = ok(s, "done id=a token=U request_id=r2 claim_next=1 new_token=X");
 	assert_true(ans->repeated && str_is(ans->next->id, "b") && !ans->next_lock->token.n);
 	assert_int_equal(count_events(s, "", "done"), 1);
@@ -323,7 +325,7 @@ static void test_request_others(void **state)
 	refused(s, NOT_FOUND, "remove id=a request_id=r5");
 }
 
-/* Only what was done is remembered. */
+/* Only calls that succeeded are remembered. */
 static void test_request_refused(void **state)
 {
 	struct suite *s = *state;

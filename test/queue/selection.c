@@ -1,4 +1,4 @@
-/* Runs selection.vectors, which says how it is written. */
+/* Runs selection.vectors; that file explains its format. */
 #include "suite.h"
 
 #include <stdio.h>
@@ -10,9 +10,9 @@
 
 struct runner {
 	struct suite *s;
-	struct str rest; /* of the file */
+	struct str rest; /* the rest of the file */
 	int line;
-	struct str name; /* of the case */
+	struct str name; /* of the current case */
 	struct str expected;
 	int expects;
 };
@@ -122,7 +122,7 @@ static void why(struct runner *x, struct str words)
 	FAIL(x, "%.*s is not among the candidates", STRF(id));
 }
 
-/* The end of a case: they are taken as the last `expect` says. */
+/* At the end of a case the tasks are taken in the order of the last `expect`. */
 static void take_all(struct runner *x)
 {
 	struct str want = x->expected;

@@ -1,13 +1,15 @@
 /*
- * suite: what the tests of the queue share. Every test works in a queue of its own in the store
- * that PAWL_TEST_STORE names ("{dir}" in it stands for a fresh folder), through queue_call() alone.
+ * suite: functions that the tests of the queue share. Every test works in its own queue in the
+ * store that PAWL_TEST_STORE names ("{dir}" in it stands for a new folder), only through
+ * queue_call().
  *
  * Calls are written as text, "claim id=a new_token=T ttl=2t": the operation, then its arguments. A
- * list is written with commas, a duration as ms or with a `t` behind it as ticks, a time as "+2t" from
- * now on; '_' stands for a space in statuses and classes. The agent is "ann" unless named.
+ * list has commas. A duration is in ms, or in ticks with the suffix `t`. A time is "+2t" from now.
+ * '_' stands for a space in statuses and classes. The agent is "ann" unless named.
  *
  * Time is counted in ticks. The program is linked with its own os_wall_ms() and os_boot_ms(), which
- * stand still until advance(); a store with a clock of its own is waited for, with shorter ticks.
+ * stand still until advance(). If the store has its own clock, the tests wait for it, with shorter
+ * ticks.
  */
 #ifndef TEST_QUEUE_SUITE_H
 #define TEST_QUEUE_SUITE_H
@@ -34,34 +36,35 @@ int suite_teardown(void **state);
 
 #define PRINTF(n) __attribute__((format(printf, n, n + 1)))
 
-/* A second handle on the same queue that fails: "modify:1:lost" loses the reply of its first change. */
+/* A second handle on the same queue with a fault: "modify:1:lost" loses the reply of its first
+ * change. */
 struct queue *open_faulty(struct suite *s, const char *fault);
-/* After s->config was changed. */
+/* Call it after a change of s->config. */
 void reopen(struct suite *s);
 
 struct request parse(struct suite *s, const char *text);
 struct answer *call(struct suite *s, const char *fmt, ...) PRINTF(2);
 struct answer *call_on(struct suite *s, struct queue *q, const char *fmt, ...) PRINTF(3);
-/* It must succeed. */
+/* The call must succeed. */
 struct answer *ok(struct suite *s, const char *fmt, ...) PRINTF(2);
-/* It must be refused with this code, and the whole queue be as it was before. */
+/* The call must be refused with this code, and the whole queue must be unchanged. */
 struct answer *refused(struct suite *s, enum result code, const char *fmt, ...) PRINTF(3);
 struct task *show(struct suite *s, const char *id);
-/* Its status must be this one. */
+/* The task must have this status. */
 struct task *expect_status(struct suite *s, const char *id, enum status status);
-/* "a b c" of the tasks or candidates of an answer; candidates: only the eligible ones. */
+/* "a b c": the ids of the answer's tasks or candidates; of candidates only the eligible ones. */
 const char *ids(struct suite *s, const struct answer *ans);
-/* Everything there is to see in the queue, as bytes. */
+/* Everything that can be read from the queue, as bytes. */
 struct str dump(struct suite *s);
 void same_dump(struct str before, struct str after, const char *what);
-/* How many events of that name the task (or the queue: "") has. */
+/* The number of events with that name for the task (or for the queue: ""). */
 int count_events(struct suite *s, const char *id, const char *name);
 
 int64_t tick(void);
-/* Can time be set? If not it takes its time. */
+/* Can the test set the time? If not, it must wait. */
 bool clock_is_ours(void);
 void advance(int64_t ms);
-/* Each look at the clock takes a millisecond. */
+/* on: each look at the clock advances it by a millisecond. */
 void creep(bool on);
 uint32_t rnd(uint64_t *seed, uint32_t limit);
 

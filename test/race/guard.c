@@ -1,6 +1,7 @@
 /*
- * A task is done just when another process gives it a sub-task: exactly one of them succeeds, every time. A
- * holder that looked for open sub-tasks before its change began would not see the one that came meanwhile.
+ * One process completes a task while another gives it a sub-task: exactly one of them succeeds,
+ * every time. A holder that looked for open sub-tasks before its change began would miss the new
+ * one.
  */
 #include "kit.h"
 
@@ -10,13 +11,13 @@
 #define ROUNDS SCALE(300, 60)
 
 static struct board {
-	_Atomic int begun, given; /* rounds */
+	_Atomic int begun, given; /* number of rounds */
 	_Atomic int done[SCALE(300, 60)], added[SCALE(300, 60)];
 } * board;
 
 static const struct str token = { "11111111-1111-4111-8111-111111111111", 36 };
 
-/* Without sleeping: the two shall come at the same moment. */
+/* Spins instead of sleeping: the two must start at the same moment. */
 static void await_round(_Atomic int *flag, int round)
 {
 	int64_t end = kit_ms() + 60000;
@@ -27,7 +28,7 @@ static void await_round(_Atomic int *flag, int round)
 	}
 }
 
-/* One waits always as long, the other a little longer each time. */
+/* One process always waits equally long, the other a little longer each time. */
 static void linger(int round)
 {
 	struct timespec t = { .tv_nsec = round % 16 * 20000L };

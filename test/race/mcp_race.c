@@ -1,4 +1,5 @@
-/* Many MCP servers, each with its own client: of one task they have one winner, and of many each is done once. */
+/* Many MCP servers, each with its own client. A single task has one winner; of many tasks each is
+ * done once. */
 #include "kit.h"
 
 #include "base/fs.h"
@@ -55,7 +56,7 @@ static void want_one(struct peer *p)
 	json_decref(o);
 }
 
-/* false: nothing is left */
+/* false: no task is left */
 static bool do_next(struct peer *p)
 {
 	json_t *o = peer_call(p, "next", json_pack("{s:b}", "claim", 1)), *finished;
@@ -93,7 +94,7 @@ static int work(int me)
 	return 0;
 }
 
-/* Tokens are kept next to the queue. */
+/* Keeps the tokens next to the queue. */
 static void keep_state(void)
 {
 	struct arena a = { 0 };

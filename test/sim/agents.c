@@ -1,7 +1,7 @@
 /*
- * The agents and their scheduler. An agent is little more than what it believes to hold; it learns from the
- * answers that reach it. Calls may sit on the way while others go on, come twice, or lose their answer;
- * agents repeat them, forget them, or crash and know nothing any more.
+ * The agents and their scheduler. An agent is little more than the lock it believes to hold; it
+ * learns from the answers that reach it. Calls may be delayed while others go on, arrive twice, or
+ * lose their answer. Agents repeat calls, forget them, or crash and lose all knowledge.
  */
 #include <stdlib.h>
 
@@ -11,15 +11,15 @@
 #define AGENTS_MAX 2000
 #define ON_THE_WAY 12
 #define OLD_TOKENS 64
-#define MADE_MAX 14 /* ids that the queue makes in a run */
+#define MADE_MAX 14 /* how many ids the queue creates in a run */
 #define BUSY 6
 
 struct agent {
 	struct str name, run;
-	struct str task, token; /* what it believes to hold; empty: nothing */
+	struct str task, token; /* the lock that the agent believes to hold; empty: none */
 	int64_t fence;
 	bool manual;
-	struct str guard, pass; /* a lock of the whole queue, and its token */
+	struct str guard, pass; /* a queue-wide lock and its token */
 	const struct request *unanswered;
 };
 
@@ -35,15 +35,15 @@ struct crowd {
 	uint64_t random;
 	struct agent *agents;
 	uint32_t n_agents, n_ids;
-	uint32_t busy[BUSY]; /* who took something lately */
+	uint32_t busy[BUSY]; /* agents that took something recently */
 	struct letter way[ON_THE_WAY];
 	size_t n_way;
-	struct str old[OLD_TOKENS]; /* tokens that were good once */
+	struct str old[OLD_TOKENS]; /* tokens that were valid once */
 	size_t n_old;
 	struct str last_request;
 	unsigned tokens, requests, made;
-	unsigned chaos; /* of 100: how often something goes wrong on the way */
-	bool guards;    /* there are locks of the whole queue in this run */
+	unsigned chaos; /* percentage of calls for which something goes wrong on the way */
+	bool guards;    /* this run uses queue-wide locks */
 };
 
 /* --- chance -------------------------------------------------------------------------------------- */
@@ -75,14 +75,14 @@ static enum op pick_op(struct crowd *c, const struct weight *w, size_t n)
 	return w->op;
 }
 
-/* --- words --------------------------------------------------------------------------------------- */
+/* --- names and texts ----------------------------------------------------------------------------- */
 
 static struct arena *memory(struct crowd *c)
 {
 	return &c->script->arena;
 }
 
-/* Ids in two spellings: they are one task. */
+/* Ids in two spellings: both mean the same task. */
 static struct str any_id(struct crowd *c)
 {
 	uint32_t i = pick(c, c->n_ids + (c->made ? 3 : 0));
@@ -92,7 +92,7 @@ static struct str any_id(struct crowd *c)
 	return arena_printf(memory(c), "%c%u", chance(c, 95) ? 'w' : 'W', i);
 }
 
-/* One that is in such a status; any if none is. */
+/* The id of a task in one of these statuses; any task if there is none. */
 static struct str id_in(struct crowd *c, unsigned statuses)
 {
 	const struct model *m = c->sim.m;
@@ -136,10 +136,10 @@ static struct strs list_of(struct crowd *c, struct str a, struct str b)
 	return b.n ? arena_append(memory(c), list, b) : list;
 }
 
-#define ANY UINT32_MAX /* not about one that is there */
+#define ANY UINT32_MAX /* not restricted to an existing task */
 #define OPEN (STATUS_ALL & ~(STATUS_BIT(DONE) | STATUS_BIT(CANCELED)))
 
-/* One that a task depends on, or might. */
+/* A task that `of` depends on, or might depend on. */
 static struct str some_dependency(struct crowd *c, struct str of)
 {
 	uint32_t task = model_find(c->sim.w, MODEL_TASK, of);
@@ -211,7 +211,7 @@ static void give_filter(struct crowd *c, struct request *rq)
 		GIVE(rq, label, label(c));
 }
 
-/* What the operation cannot do without, or may have with it. */
+/* Sets the arguments that the operation requires or may have. */
 static void give_words(struct crowd *c, struct request *rq)
 {
 	switch (rq->op) {
@@ -299,7 +299,7 @@ static struct str stale_token(struct crowd *c)
 	return c->n_old ? c->old[pick(c, (uint32_t)c->n_old)] : STR("k0");
 }
 
-/* A request id, mostly fresh. */
+/* A request id, usually a new one. */
 static void give_request_id(struct crowd *c, struct request *rq)
 {
 	if (op_flags(rq->op) & OP_READS || !chance(c, 15) || (acquires(rq) && rq->op != OP_DONE))
@@ -369,7 +369,7 @@ static void give_list(struct crowd *c, struct request *rq)
 		GIVE(rq, limit, 1 + pick(c, 5));
 }
 
-/* Whose claim was lost goes on where it left off, or tries to. */
+/* An agent whose claim was lost tries to continue it. */
 static void give_resume(struct crowd *c, struct request *rq, const struct agent *a)
 {
 	GIVE(rq, id, a->task);
@@ -436,7 +436,7 @@ static struct request *by_anybody(struct crowd *c)
 	return rq;
 }
 
-/* --- of the whole queue --- */
+/* --- queue-wide locks ----- */
 
 static const struct weight of_guard[] = {
 	{ OP_LOCK_ACQUIRE, 24 }, { OP_LOCK_RELEASE, 4 }, { OP_LOCK_BREAK, 3 },
@@ -450,7 +450,7 @@ static const struct weight of_guardian[] = {
 	{ OP_LOCK_BREAK, 1 },
 };
 
-/* Does somebody keep others out? */
+/* Does an agent keep others out? */
 static bool closed(struct crowd *c)
 {
 	for (uint32_t i = 1; i < MODEL_GUARDS; i++)
@@ -475,7 +475,7 @@ static struct request *about_guard(struct crowd *c, const struct agent *a)
 	return rq;
 }
 
-/* Some go on as if nothing were, so that they are kept out; in the end it is opened again. */
+/* Some calls ignore the closed queue and are refused; in the end it is opened again. */
 static struct request *open_again(struct crowd *c)
 {
 	struct request *rq = arena_new(memory(c), struct request);
@@ -570,16 +570,16 @@ static void learn(struct crowd *c, struct agent *a, const struct request *rq,
 
 static void crash(struct crowd *c, struct agent *a)
 {
-	/* what it knew may still be found lying about */
+	/* the crashed agent's token may still be found and used */
 	let_go(c, a);
 	a->guard = a->pass = STR("");
 	a->unanswered = NULL;
 	a->run = chance(c, 50) ? STR("r1") : STR("");
 }
 
-/* --- the way ------------------------------------------------------------------------------------- */
+/* --- delivery ------------------------------------------------------------------------------------ */
 
-/* The model has room for only so many depends, and none where each task is alone. */
+/* The model has a limited number of depends, and none if every task is alone. */
 static bool no_room(struct crowd *c, const struct request *rq)
 {
 	uint32_t task = model_find(c->sim.w, MODEL_TASK, rq->id);
@@ -639,12 +639,12 @@ static bool send(struct crowd *c, struct letter l)
 
 #define DAY (24 * 3600 * INT64_C(1000))
 
-/* To a moment at which something changes by itself, or just before or after it. */
+/* Moves the clock to a moment at which something changes by itself, or just before or after it. */
 static int64_t to_a_moment(struct crowd *c)
 {
 	int64_t at[24], now = c->sim.now;
 	size_t n = now ? model_times(c->sim.m, now + 1, now + 2 * DAY, at, 24) : 0;
-	/* the soonest ones are the most likely, and the first is just `now + 1` */
+	/* the earliest are the most likely, and the first is `now + 1` */
 	size_t i = n > 1 ? 1 + pick(c, 1 + pick(c, (uint32_t)n - 1)) : 0;
 
 	return n > 1 ? at[i] - now - 1 + pick(c, 3) : 0;
@@ -709,7 +709,7 @@ static bool turn(struct crowd *c)
 		crash(c, a);
 	if (a->unanswered && chance(c, 60))
 		return deliver(c, (struct letter){ a->unanswered, i, "repeated" });
-	if (chance(c, 1)) /* crashes before it sends */
+	if (chance(c, 1)) /* the agent crashes before it sends */
 		return true;
 	return send(c, (struct letter){ compose(c, a), i, NULL });
 }

@@ -1,7 +1,8 @@
 /*
- * sim [--seeds N|FROM-TO] [--ops N] [--agents N] [--seconds N] [--seed S [-v]] [--twice] [--store URI]: runs seeds
- * until one fails or all are done. {dir} in the URI stands for a fresh folder, {n} for the number of a run: each
- * needs an empty store. --twice: each seed is run a second time, and must go the same way.
+ * sim [--seeds N|FROM-TO] [--ops N] [--agents N] [--seconds N] [--seed S [-v]] [--twice] [--store
+ * URI]: runs seeds until one fails or all are done. In the URI, {dir} stands for a new folder and
+ * {n} for the number of the run: each run needs an empty store. --twice: runs each seed a second
+ * time; it must go the same way.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static double seconds_now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* --- a seed that fails --------------------------------------------------------------------------- */
+/* --- a failing seed ------------------------------------------------------------------------------ */
 
 static void report(uint64_t seed, int64_t ops, struct script *script, struct str why)
 {
@@ -66,7 +67,7 @@ static bool run_seed(uint64_t seed, const struct options *o, FILE *tell, size_t 
 	return right;
 }
 
-/* What the seed does, to the letter. */
+/* The exact trace of the seed's actions. */
 static char *trace_of(uint64_t seed, const struct options *o, bool *right, size_t *calls)
 {
 	char *text = NULL;

@@ -2,7 +2,7 @@
 
 #include "sim.h"
 
-/* --- for people ---------------------------------------------------------------------------------- */
+/* --- output for people --------------------------------------------------------------------------- */
 
 static void arg_print(FILE *f, const struct request *rq, enum arg a)
 {
@@ -50,7 +50,7 @@ static bool fails(const struct script *s)
 	return !sim_run(s, NULL, NULL, &done);
 }
 
-/* Leaves out `n` entries from `at` on, if it still fails without them. */
+/* Leaves out `n` entries from `at` on, if the script still fails without them. */
 static bool leave_out(struct script *s, size_t at, size_t n)
 {
 	struct script less = *s;
@@ -77,7 +77,7 @@ void script_shrink(struct script *s)
 	size_t done, before;
 
 	if (sim_run(s, NULL, NULL, &done))
-		return; /* it does not fail again: nothing to shrink */
+		return; /* it does not fail again: there is nothing to shrink */
 	if (done < s->n)
 		s->n = done;
 	do {

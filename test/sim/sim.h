@@ -1,11 +1,11 @@
 /*
- * sim: deterministic simulation. Agents that crash, repeat, come late and lose answers share one queue,
- * whose clocks stand still until they are told to go; everything follows from a seed. After each call the
- * answer is compared with the model of the contract (proof/model/model.h), and a few promises are watched
- * without it.
+ * sim: deterministic simulation. Agents crash, repeat calls, come late and lose answers. They share
+ * one queue, whose clocks stand still until the simulation moves them. Everything follows from a
+ * seed. Each answer is compared with the model of the contract (proof/model/model.h); a few
+ * promises are also checked without the model.
  *
- * A run writes down what it does as a script of plain entries, so that one that failed can be run again
- * with entries left out.
+ * A run records its actions as a script of plain entries, so that a failed run can be repeated with
+ * entries left out.
  */
 #ifndef TEST_SIM_SIM_H
 #define TEST_SIM_SIM_H
@@ -27,25 +27,25 @@ struct sim_entry {
 	enum entry_kind kind;
 	int64_t ms;
 	const struct request *rq;
-	struct str pass;  /* the token of the lock of the whole queue that the caller holds */
-	const char *note; /* what became of the call: "answer lost"; may be NULL */
+	struct str pass;  /* the token of the queue-wide lock that the caller holds */
+	const char *note; /* the fate of the call, such as "answer lost"; may be NULL */
 };
 
 struct script {
 	struct policy policy;
-	bool alone; /* no task is linked to another: one is followed on its own as well */
+	bool alone; /* no task is linked to another, so one task is also modelled alone */
 	struct sim_entry *v;
 	size_t n;
-	struct arena arena; /* of the requests */
+	struct arena arena; /* owns the requests */
 };
 
 void script_add(struct script *s, struct sim_entry e);
 
 /* --- a run --------------------------------------------------------------------------------------- */
 
-#define SIM_TASKS 54 /* ids that a run may use, and those of the whole queue */
+#define SIM_TASKS 54 /* ids that a run may use, including those of queue-wide locks */
 
-/* What is known of a task from the answers alone. */
+/* The state of a task according to the answers alone. */
 struct watched {
 	bool there;
 	int64_t fence, done_fence;
@@ -58,48 +58,49 @@ struct sim {
 	struct queue *q;
 	struct model_world *w;
 	struct model *m;
-	struct model_world *alone_w; /* of the task ALONE only; NULL: not in this run */
+	struct model_world *alone_w; /* the world of the task ALONE; NULL: not in this run */
 	struct model *alone;
 	struct arena arena, call; /* call: of the last answer */
-	struct str pass;          /* of the call */
-	/* store's time minus boot time; old: what it may go back to; -1: nothing */
+	struct str pass;          /* of the current call */
+	/* Store time minus boot time. old: the value to which it may return; -1: none. */
 	int64_t epoch, old_epoch;
-	bool over; /* nobody can tell how it goes on */
+	bool over; /* the rest of the run cannot be predicted */
 	bool claim_creates;
 	int64_t begun, now;
 	struct watched tasks[SIM_TASKS];
 	struct buf why;
-	FILE *tell; /* each step, as it happens; may be NULL */
+	FILE *tell; /* where each step is printed as it happens; may be NULL */
 	size_t n_calls;
 };
 
-/* The store to use; each run needs an empty one. */
+/* The URI of the store; each run needs an empty store. */
 extern const char *sim_store;
 
 #define ALONE STR("w0")
 
 void sim_open(struct sim *s, const struct script *script, size_t requests);
-/* false: s->why says what is wrong. */
+/* false: s->why has the error. */
 bool sim_do(struct sim *s, const struct sim_entry *e, struct answer *ans);
-/* Everything there is to see, at the end. */
+/* Checks the whole queue at the end. */
 bool sim_end(struct sim *s);
 void sim_close(struct sim *s);
-/* From the start; the number of entries done without a failure: n and the end if all went well. */
+/* Runs the script from the start. *done: the number of entries that were run; n if only the checks
+ * at the end failed. */
 bool sim_run(const struct script *script, FILE *tell, struct buf *why, size_t *done);
 
-/* --- pieces -------------------------------------------------------------------------------------- */
+/* --- other files --------------------------------------------------------------------------------- */
 
 bool sim_wrong(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* watch.c: what holds whatever the model says. */
+/* watch.c: checks that do not need the model. */
 bool watch_call(struct sim *s, const struct model_call *c, const struct answer *ans);
 bool watch_end(struct sim *s);
 
-/* agents.c: one seed. agents 0: as many as follow from it. true: nothing was wrong. The script has all that was
- * done. */
+/* agents.c: runs one seed. agents 0: the seed decides the number. true: no error. The script
+ * records all actions. */
 bool agents_run(uint64_t seed, size_t ops, uint32_t agents, FILE *tell, struct script *out,
 		struct buf *why, size_t *calls);
 
-/* shrink.c: leaves out of a script that fails what it does not need to fail. */
+/* shrink.c: removes from a failing script the entries that it does not need to fail. */
 void script_shrink(struct script *script);
 void entry_print(FILE *f, const struct sim_entry *e);
 void script_free(struct script *script);

@@ -1,5 +1,5 @@
 /*
- * The promises that can be seen in the answers alone: fences grow, one holder at a time, one completion for
+ * The promises that the answers alone show: fences grow, one holder at a time, one completion for
  * each fence, no write with a stale token, no task lost.
  */
 #include "sim.h"
@@ -9,7 +9,7 @@ static struct watched *watched(struct sim *s, struct str id)
 	return &s->tasks[model_find(s->w, MODEL_TASK, id)];
 }
 
-/* A lock was given to the caller. */
+/* The caller was granted a lock. */
 static bool saw_grant(struct sim *s, const struct model_call *c, const struct task *t,
 		      const struct grant *g)
 {
@@ -18,7 +18,7 @@ static bool saw_grant(struct sim *s, const struct model_call *c, const struct ta
 	bool gives_way = c->rq->op == OP_STATUS; /* unblock and claim in one call */
 
 	if (g->fence == x->fence && token == x->token)
-		return true; /* the same again, or a manual lock put to work */
+		return true; /* a repeat, or work begun under a manual lock */
 	if (g->fence != x->fence + 1)
 		return sim_wrong(s, "%.*s was acquired with fence %lld after %lld", STRF(t->id),
 				 (long long)g->fence, (long long)x->fence);
@@ -67,7 +67,7 @@ static bool saw_write(struct sim *s, const struct model_call *c, const struct an
 	return true;
 }
 
-/* The task as it is now. */
+/* The task in its present state. */
 static bool saw_task(struct sim *s, const struct task *t)
 {
 	struct watched *x = watched(s, t->id);
@@ -122,7 +122,7 @@ bool watch_call(struct sim *s, const struct model_call *c, const struct answer *
 
 /* --- the end ------------------------------------------------------------------------------------- */
 
-/* The log tells the whole story: where each task went, and each fence once. */
+/* The event log is complete: every change of status, and every fence once. */
 static bool check_log(struct sim *s)
 {
 	struct request rq = { .op = OP_LOG };

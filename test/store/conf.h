@@ -1,10 +1,10 @@
 /*
- * conf: what the parts of the conformance suite share. Every test works in a queue of its own in the
- * store that PAWL_TEST_STORE names; "{dir}" in it stands for a fresh folder. The place
- * must outlive a handle: mem:NAME, not mem:.
+ * conf: functions that the parts of the conformance suite share. Every test works in its own queue
+ * in the store that PAWL_TEST_STORE names; "{dir}" in it stands for a new folder. The place must
+ * outlive a handle: mem:NAME, not mem:.
  *
- * Times are counted in ticks, since a store with a clock of its own has to be waited for: a tick is a
- * minute where the store obeys env.wall and env.boot, else less than a second.
+ * Times are counted in ticks, because the tests must wait for a store with its own clock. A tick is
+ * a minute if the store obeys env.opt.wall and env.opt.boot, otherwise less than a second.
  */
 #ifndef TEST_STORE_CONF_H
 #define TEST_STORE_CONF_H
@@ -26,7 +26,7 @@ struct conf {
 	struct arena a;
 };
 
-/* A handle on a fresh queue in c->s; conf_setup_closed only makes the queue: processes that fork must
+/* Opens a new queue in c->s. conf_setup_closed only creates the queue: a process that forks must
  * not have a store open. */
 int conf_setup(void **state);
 int conf_setup_closed(void **state);
@@ -53,7 +53,7 @@ int conf_put(struct conf *c, struct record *r);
 int conf_put_all(struct conf *c, struct record *r, size_t n);
 int conf_drop(struct conf *c, struct str key);
 int conf_modify(struct conf *c, edit_fn *fn, void *ctx);
-/* An edit that does what the plan says; ctx: struct conf_plan. */
+/* An edit that follows a plan; ctx: struct conf_plan. */
 struct conf_plan {
 	struct record *put;
 	struct str drop, log;
@@ -61,19 +61,19 @@ struct conf_plan {
 	const struct store_env *env;
 };
 int conf_follow(struct edit *e, void *ctx);
-/* An edit that puts what it finds at the key and one more 'x' in the hot part; ctx: struct str. */
+/* An edit that puts the record at the key with one more 'x' in the hot part; ctx: struct str. */
 int conf_append_x(struct edit *e, void *ctx);
 int conf_log_length(struct conf *c);
 
 /* NULL if there is none. */
 struct record *conf_get(struct conf *c, struct str key);
-/* The ids of the answer, each with a space behind it. */
+/* The ids of the answer, each followed by a space. */
 const char *conf_scan(struct conf *c, const struct query *q);
 void conf_same(const struct record *want, const struct record *have);
 
 uint32_t conf_random(uint64_t *seed, uint32_t limit);
 
-/* Collects ids, as conf_scan(). */
+/* Collects ids like conf_scan(). */
 struct id_list {
 	struct arena *a;
 	struct buf ids;

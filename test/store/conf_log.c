@@ -1,4 +1,4 @@
-/* The log: invariant 6. */
+/* The event log: invariant 6. */
 #include "conf.h"
 
 struct seen {
@@ -6,7 +6,7 @@ struct seen {
 	struct buf text;
 	struct str cursor[64];
 	size_t n;
-	int stop; /* after that many, if > 0; a fault, if < 0 */
+	int stop; /* > 0: stops after that many entries; < 0: fails */
 };
 
 static int note(const struct entry *e, void *ctx)

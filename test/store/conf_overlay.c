@@ -1,8 +1,8 @@
-/* An edit reads its own write-set, on top of whatever the store has. */
+/* An edit reads its own write-set on top of the store's records. */
 #include "conf.h"
 
-/* Runs checks inside of a change: cmocka's asserts jump out, which no store could bear, so an edit
- * notes what it saw and the test looks at it afterwards. */
+/* Runs checks inside a change. cmocka's asserts jump out, which no store could survive. So an edit
+ * records what it saw, and the test checks it afterwards. */
 struct seen {
 	struct conf *c;
 	struct buf text;
@@ -56,7 +56,7 @@ static int look(struct edit *e, void *ctx)
 	return rc;
 }
 
-/* What an edit saw must be what a reader sees once it is committed. */
+/* The edit must have seen what a reader sees after the commit. */
 static void check_look(struct conf *c, struct seen *s, const char *want)
 {
 	const char *got;
@@ -129,7 +129,7 @@ static void test_all_dropped(void **state)
 	check_look(c, &s, "| none ");
 }
 
-/* Closing the last dependency makes its dependent eligible, in the same edit. */
+/* Closing the last dependency makes the dependent task eligible, in the same edit. */
 static void test_own_made_eligible(void **state)
 {
 	struct conf *c = *state;
@@ -229,7 +229,7 @@ static void test_get(void **state)
 	a = task_at(c, "a", 1000);
 	a.hot = STR("HOT");
 	a.body_changed = false;
-	a.body = (struct str){ 0 }; /* as read by a scan: the body is still the stored one */
+	a.body = (struct str){ 0 }; /* as a scan reads it: the body is still the stored one */
 	n = task_at(c, "n", 2000);
 	n.body = STR("{}");
 	s.put[0] = &a;
@@ -238,7 +238,7 @@ static void test_get(void **state)
 	check_look(c, &s, "HOT/{\"title\":\"t\"} 1 hot/{} 1 a | a ");
 }
 
-/* The record may be changed freely; only a put counts, and the body of an earlier put stays. */
+/* The copy may be changed freely; only a put counts, and the body of an earlier put stays. */
 static int change_copy(struct edit *e, struct seen *s)
 {
 	struct record *r, *again;
@@ -389,7 +389,7 @@ static void test_stop(void **state)
 	assert_int_equal(seen, 1);
 }
 
-/* Reading one record while scanning others. */
+/* Reads one record while scanning others. */
 static int get_other(const struct record *r, void *ctx)
 {
 	struct sweep *w = ctx;

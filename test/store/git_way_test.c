@@ -1,4 +1,5 @@
-/* Programs behind a connection: one that does not answer in time is ended with all that it started. */
+/* Programs behind a connection: one that does not answer in time is killed with all its
+ * children. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -23,7 +24,7 @@ struct bench {
 	char dir[64], ssh[80];
 };
 
-/* It says its child's pid, and then nothing any more. */
+/* A program that prints its child's pid and then nothing more. */
 static int setup(void **state)
 {
 	struct bench *b = calloc(1, sizeof(*b));
@@ -51,7 +52,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Connected, and past its time; the pid of the program's child. */
+/* Connects and waits until its time is over; returns the pid of the program's child. */
 static pid_t fall_silent(struct bench *b, struct git_conn *c)
 {
 	const struct git_way w = {
@@ -75,7 +76,7 @@ static void pause_a_little(void)
 	usleep(5000);
 }
 
-/* Is it gone, or a zombie that nobody has asked for? */
+/* Is it gone, or a zombie that nobody has reaped? */
 static bool is_over(pid_t pid)
 {
 	char path[64], text[256] = "";
@@ -107,7 +108,7 @@ static void silent_is_ended(void **state)
 	assert_true(is_over(child));
 }
 
-/* It may be in the middle of a change of this machine's repository. */
+/* A program that is in the middle of a change of this machine's repository is not killed. */
 static void busy_goes_on(void **state)
 {
 	struct git_conn c;

@@ -27,7 +27,7 @@ static void doubles_up_to_the_limit(void **state)
 	}
 }
 
-/* Not only within a quarter of it, but all over that. */
+/* The pauses are spread over the whole range of a quarter either way. */
 static void pauses_differ(void **state)
 {
 	int64_t least = FAR, most = 0, sum = 0;
@@ -57,7 +57,7 @@ static void ends_with_its_attempts(void **state)
 	assert_int_equal(b.made, 3);
 }
 
-/* No earlier than that, and with one more attempt at the end. */
+/* Never earlier, and with one more attempt at the end. */
 static void ends_at_the_deadline(void **state)
 {
 	struct backoff b = { .deadline = 1000 };

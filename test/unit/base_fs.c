@@ -23,7 +23,7 @@
 
 #define COUNT(t) (sizeof(t) / sizeof((t)[0]))
 
-/* Each test runs inside a folder of its own. */
+/* Each test runs in its own folder. */
 static int enter(void **state)
 {
 	return folder_enter(state) ? 0 : -1;
@@ -75,7 +75,7 @@ static void reads(void **state)
 	arena_free(&a);
 }
 
-/* They claim to be empty. */
+/* Files in /proc report size 0. */
 static void reads_proc(void **state)
 {
 	struct arena a = { 0 };
@@ -96,7 +96,7 @@ static void refuses_to_read(void **state)
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
 	(void)state;
-	alarm(10); /* a FIFO must not hang */
+	alarm(10); /* opening a FIFO must not hang */
 	put("f", STR("secret"));
 	assert_int_equal(symlink("f", "link"), 0);
 	assert_int_equal(symlink("nothing", "dangling"), 0);
@@ -150,7 +150,7 @@ static void writes_atomically(void **state)
 	assert_int_equal(entries("."), 2);
 }
 
-/* The link is replaced, what it points to is left alone. */
+/* The link is replaced; its target stays as it was. */
 static void write_follows_no_link(void **state)
 {
 	struct stat st;
@@ -181,7 +181,7 @@ static void write_failures_leave_nothing(void **state)
 	assert_int_equal(entries("dir"), 0);
 }
 
-/* Half way through, as with a full disk. */
+/* A write that fails half way, as on a full disk. */
 static void write_cut_short(void **state)
 {
 	struct rlimit small = { 1000, RLIM_INFINITY }, before;
@@ -208,7 +208,7 @@ static void tick(int number)
 	ticks++;
 }
 
-/* Through a pipe that is small and slow, with signals meanwhile. */
+/* Through a small, slow pipe, with signals meanwhile. */
 static void write_all_goes_on(void **state)
 {
 	struct sigaction sa = { .sa_handler = tick }, before;
@@ -359,7 +359,7 @@ static void user_dirs(void **state)
 	assert_string_equal(fs_user_dir(&a, "XDG_STATE_HOME", ".local/state"),
 			    "/home/ann/.local/state/pawl");
 	unsetenv("XDG_STATE_HOME");
-	unsetenv("HOME"); /* the password file knows */
+	unsetenv("HOME"); /* the password file has it */
 	assert_true(str_ends(str_c(fs_user_dir(&a, "XDG_STATE_HOME", ".config")),
 			     STR("/.config/pawl")));
 	arena_free(&a);

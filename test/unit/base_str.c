@@ -243,7 +243,8 @@ static void pack_bytes(void **state)
 	buf_free(&b);
 }
 
-/* Every start of a packed thing, in memory of just that size: an end between fields or a no. */
+/* Every prefix of a packed record, in memory of exactly that size: it ends between fields or is
+ * refused. */
 static void unpack_truncated(void **state)
 {
 	struct buf b = BUF_MAX(1 << 20);

@@ -132,7 +132,7 @@ static void visible_keeps_cap(void **state)
 	buf_free(&b);
 }
 
-/* Nothing of what a terminal could act on is left, whatever the bytes. */
+/* From arbitrary bytes, nothing remains that a terminal could act on. */
 static void visible_any_bytes(void **state)
 {
 	struct arena a = { 0 };

@@ -1,6 +1,6 @@
 /*
- * YAML as JSON values: what was written reads back as the same value; what is not read is refused with its
- * line, and nothing is made of it.
+ * YAML as JSON values survives a round trip. Unsupported YAML is refused with its line, and yields
+ * no value.
  */
 #include "core_kit.h"
 
@@ -201,7 +201,7 @@ static json_t *some_text(uint64_t *seed)
 	return o;
 }
 
-/* Texts that other programs would take for something else stand in quotes. */
+/* Texts that other programs would misread are quoted. */
 static void quoted(void **state)
 {
 	static const char *const texts[] = { "no", "Off", "10_2", "14:30", "007", "1e3", "null" };

@@ -1,4 +1,5 @@
-/* What the prompt makes of a line: its words, what a word could become, and whether it may be kept. */
+/* How the prompt treats a line: its words, the completions of a word, and whether the history may
+ * keep it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -131,7 +132,7 @@ static void completes_words(void **state)
 	}
 }
 
-/* All of them, where nothing is typed yet. */
+/* All completions if nothing is typed yet. */
 static void completes_from_nothing(void **state)
 {
 	struct strs found;

@@ -290,7 +290,7 @@ static enum result ours(const char *name, const char *value)
 	return change(s.user_file, name, value);
 }
 
-/* No step may lead to where every further command fails. */
+/* A change must not lead to settings with which every further command fails. */
 static void test_change_keeps_leases_together(void **state)
 {
 	(void)state;
@@ -327,9 +327,10 @@ static void test_change_looks_at_every_layer(void **state)
 	assert_said(ans.message, "user/pawl/config:1");
 	assert_int_equal(change(NULL, "lease", "20s"), SUCCESS);
 	assert_int_equal(change(NULL, "lease.min", "10s"), SUCCESS);
-	assert_int_equal(change(NULL, "lease", NULL), USAGE); /* one's own would count again */
-	assert_int_equal(ours("lease", "3s"), SUCCESS);       /* does not count here */
-	assert_int_equal(ours("lease.min", "10s"), USAGE);    /* but in other queues */
+	/* the user's own value would count again */
+	assert_int_equal(change(NULL, "lease", NULL), USAGE);
+	assert_int_equal(ours("lease", "3s"), SUCCESS);    /* has no effect here */
+	assert_int_equal(ours("lease.min", "10s"), USAGE); /* but in other queues */
 	assert_said(ans.message, "lease = 3s");
 	setenv("PAWL_LEASE", "1h", 1);
 	assert_int_equal(change(NULL, "lease.max", "30m"), USAGE);
@@ -346,11 +347,12 @@ static void test_disagreement_can_be_mended(void **state)
 		"change one of the three");
 	assert_said(ans.message, ".pawl/config:2");
 	assert_true(s.disagree);
-	assert_value("lease.min", "1h", ".pawl/config:2"); /* can be shown */
+	assert_value("lease.min", "1h", ".pawl/config:2"); /* it can still be shown */
 	assert_value("lock.ttl", "300s", "default");
 	assert_int_equal(change(NULL, "lease", "3s"), USAGE);
 	assert_int_equal(change(NULL, "agent", "x"), SUCCESS);
-	assert_int_equal(change(NULL, "lease", "2h"), SUCCESS); /* though lock.ttl is still off */
+	/* although lock.ttl is still wrong */
+	assert_int_equal(change(NULL, "lease", "2h"), SUCCESS);
 	assert_int_equal(load(), MISCONFIGURED);
 	assert_said(ans.message, "lock.ttl = 300s (default) is not between lease.min = 1h");
 	assert_int_equal(change(NULL, "lock.ttl", "2h"), SUCCESS);
@@ -358,11 +360,11 @@ static void test_disagreement_can_be_mended(void **state)
 	assert_false(s.disagree);
 	refused("lease = soon\n", ".pawl/config:1:", "'soon'", "");
 	assert_false(s.disagree);
-	assert_int_equal(change(NULL, "lease", "1h"), SUCCESS); /* a bad line is mended */
+	assert_int_equal(change(NULL, "lease", "1h"), SUCCESS); /* a bad line is replaced */
 	assert_int_equal(load(), SUCCESS);
 }
 
-/* As scripts name them: below PAWL_, above the files. */
+/* The older names that scripts use: below PAWL_, above the files. */
 static void test_older_names(void **state)
 {
 	static const char *const names[][4] = {
@@ -404,7 +406,7 @@ static void test_locks_cannot_be_disabled(void **state)
 	assert_said(ans.hint, "unset QUEUE_LOCK_DISABLED");
 }
 
-/* Below all that is set, above the defaults. */
+/* Below all settings, above the defaults. */
 static void test_profile(void **state)
 {
 	(void)state;
@@ -425,7 +427,7 @@ static void test_profile(void **state)
 	assert_int_equal(load(), MISCONFIGURED);
 }
 
-/* A name or a value in the table that does not fit would only be seen by those who use the profile. */
+/* Checks the profile table: a name or value that does not fit would otherwise show only in use. */
 static void test_profiles_fit(void **state)
 {
 	(void)state;
@@ -473,7 +475,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_reset, enter, leave),
 	};
 
-	/* they clear the environment, which says so to the others */
+	/* the tests clear the environment, which has the output format: set it here */
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * A task as JSON with all its fields: what goes in comes out, through text as well, whatever the bytes are;
- * what has the wrong type is refused.
+ * A task as JSON with all its fields survives a round trip, also through text and with arbitrary
+ * bytes. Values of the wrong type are refused.
  */
 #include "core_kit.h"
 

@@ -1,6 +1,6 @@
 /*
- * What the tests of src/core share: tasks compared field by field, from the list in task.def; made-up
- * tasks; a random number generator with a seed.
+ * Functions for the tests of src/core: comparing tasks field by field, from the list in task.def;
+ * random tasks; a seeded random number generator.
  */
 #ifndef UNIT_CORE_KIT_H
 #define UNIT_CORE_KIT_H
@@ -44,7 +44,7 @@ static const struct kit_field kit_fields[] = {
 #undef FIELD
 };
 
-/* No member of struct task is missing in the list: together they are all of it. */
+/* The sizes of all listed fields add up to struct task: no member is missing in the list. */
 #define FIELD(tag, part, kind, member, json, shown) +sizeof(((struct task *)0)->member)
 _Static_assert(sizeof(struct task) == 0
 #include "core/task.def"
@@ -63,7 +63,7 @@ static inline bool kit_same(const struct kit_field *f, const struct task *a, con
 	return *(const int64_t *)p == *(const int64_t *)q;
 }
 
-/* How many fields differ; each is named on stderr, behind `where`. */
+/* Returns how many fields differ, and names each on stderr after `where`. */
 static inline int task_diff(const struct task *want, const struct task *got, const char *where)
 {
 	int n = 0;
@@ -87,7 +87,7 @@ static inline int task_diff(const struct task *want, const struct task *got, con
 	return n;
 }
 
-/* xorshift64*: the same numbers for the same seed, everywhere */
+/* xorshift64*: the same numbers for the same seed on every machine */
 static inline uint32_t kit_random(uint64_t *state, uint32_t below)
 {
 	*state ^= *state >> 12;

@@ -1,6 +1,6 @@
 /*
- * Leases at their edges, a task's way through several hands, and a long random history in which what is
- * promised about tokens and fences must hold after every step.
+ * Leases at their limits, a task that passes through several hands, and a long random history. The
+ * promises about tokens and fences must hold after every step of it.
  */
 #include "core_kit.h"
 
@@ -40,9 +40,9 @@ static void edges(void **state)
 	l.expires_at = 0;
 	assert_false(lease_live(&l, NOW));
 	l = (struct lock){ .token = ONE, .expires_at = NOW };
-	assert_false(lease_live(&l, NOW - 1)); /* nobody's */
+	assert_false(lease_live(&l, NOW - 1)); /* no holder */
 	l = (struct lock){ .holder = STR("ann"), .expires_at = NOW };
-	assert_false(lease_live(&l, NOW - 1)); /* no token, and not another program's */
+	assert_false(lease_live(&l, NOW - 1)); /* no token, and not a foreign lock */
 }
 
 static void foreign_edges(void **state)
@@ -88,7 +88,7 @@ static struct verdict act(struct task *t, struct request *r, int64_t now, struct
 	return v;
 }
 
-/* Where a lock may be a file that others wrote, or that others look for: who may take it away. */
+/* Releases a lock. locks_only: locks are files that others may write or look for. */
 static enum result unlock(const struct lock *l, bool locks_only, const char *agent,
 			  struct str proof, bool *gone)
 {
@@ -154,11 +154,11 @@ static void heartbeat_at_the_edge(void **state)
 	assert_int_equal(t.lock.expires_at, ends);
 	assert_int_equal(simple(&t, OP_HEARTBEAT, ends - 1, ONE, STR("")).code, SUCCESS);
 	assert_int_equal(t.lock.expires_at, ends - 1 + policy_default.lease);
-	assert_int_equal(t.updated_at, NOW); /* a heartbeat is no edit */
+	assert_int_equal(t.updated_at, NOW); /* a heartbeat is not an edit */
 	assert_int_equal(t.version, 2);
 }
 
-/* A holder that was started again says which process it is now. */
+/* A restarted holder records its new process. */
 static void heartbeat_moves(void **state)
 {
 	struct task t = { .id = STR("t1"), .status = READY };
@@ -228,7 +228,7 @@ static struct str token_of(int i)
 	return arena_printf(&mem, "%032d", i);
 }
 
-/* Each lease that runs out counts; the fifth brings the task to a person; unblock begins anew. */
+/* Each expired lease counts; the fifth sends the task to Needs Help; unblock resets the count. */
 static void worn_out(void **state)
 {
 	struct task t = { .id = STR("t1"), .status = READY };
@@ -257,7 +257,8 @@ static void worn_out(void **state)
 	assert_int_equal(t.first_started_at, NOW);
 }
 
-/* One past its lease may go on, if nobody took it; that is no abandonment. */
+/* A holder may resume after its lease expired if nobody took the task; that does not count as
+ * abandoned. */
 static void resumes(void **state)
 {
 	struct task t = { .id = STR("t1"), .status = READY };
@@ -288,10 +289,11 @@ static void waits_for_the_one_who_knows_it(void **state)
 	assert_int_equal(order_offer(&t, &at), OFFER_LATER);
 	assert_int_equal(at, now + policy_default.lease);
 	assert_true(simple(&t, OP_LOCK_RELEASE, now, ONE, STR("")).repeated);
-	simple(&t, OP_CLAIM, now, STR(""), TWO); /* directly: at once */
+	simple(&t, OP_CLAIM, now, STR(""), TWO); /* claimed by name: at once */
 	assert_int_equal(t.fence, 2);
 	assert_int_equal(t.abandoned, 0);
-	now = t.lock.expires_at; /* it ran out: broken then, it is anybody's at once */
+	/* the lease expired: if broken now, the task is eligible at once */
+	now = t.lock.expires_at;
 	assert_int_equal(simple(&t, OP_LOCK_BREAK, now, STR(""), STR("")).code, SUCCESS);
 	assert_int_equal(order_offer(&t, &at), OFFER_LATER);
 	assert_int_equal(at, now);
@@ -316,7 +318,8 @@ static void manual_lock_put_to_work(void **state)
 	assert_true(str_is(t.blocker_reason, "because") && str_is(t.unblock_action, "ask"));
 }
 
-/* `unblock` with one's own token is its last result; `status ID in-progress` after it is a claim. */
+/* `unblock` with the holder's own token is its last result; `status ID in-progress` after it is a
+ * claim. */
 static void claim_after_unblock(void **state)
 {
 	struct task t = { .id = STR("t1"), .status = READY };
@@ -332,7 +335,7 @@ static void claim_after_unblock(void **state)
 	v = act(&t, &r, NOW, ONE, TWO);
 	assert_true(v.granted && !v.repeated);
 	assert_int_equal(t.fence, 2);
-	/* a fence is only for `claim --resume` */
+	/* a fence is valid only for `claim --resume` */
 	simple(&t, OP_BLOCK, NOW, TWO, STR(""));
 	GIVE(&r, fence, 1);
 	assert_true(act(&t, &r, NOW, TWO, ONE).granted);
@@ -379,7 +382,7 @@ static uint32_t roll(struct history *h, uint32_t n)
 
 static void some_token(struct history *h, char *out)
 {
-	/* mostly the lock's own, or else there is little to see */
+	/* usually the lock's own; otherwise most calls would be refused */
 	int64_t fence = roll(h, 3) ? h->t.fence : (int64_t)roll(h, KEPT);
 
 	snprintf(out, 40, "%s", roll(h, 8) ? h->tokens[fence % KEPT] : "");
@@ -417,8 +420,8 @@ static bool takes(const struct step *s)
 	       (s->rq.op == OP_STATUS && s->rq.status == IN_PROGRESS);
 }
 
-/* Acquired: granted to a token that had no live lock before, or whose lock the unblock or rework that
- * comes first in `status ID in-progress` took away. */
+/* Acquired: granted to a token that had no live lock before. Or its lock was taken away by the
+ * unblock or rework at the start of `status ID in-progress`. */
 static bool acquired(const struct step *s)
 {
 	int64_t from = s->was.status;
@@ -436,7 +439,7 @@ static void check_fence(struct history *h, const struct step *s)
 	assert_int_equal(h->t.fence, s->was.fence + grown);
 	if (!grown)
 		return;
-	/* nobody was thrown out but by the rules: a live lock may be followed only over its Blocked task */
+	/* a live lock may be replaced only on a Blocked task */
 	assert_true(!lease_live(&s->was.lock, s->c.now) ||
 		    (s->was.status == BLOCKED && s->rq.op == OP_STATUS) ||
 		    lease_owned(&s->was.lock, s->c.proof, s->c.now));
@@ -458,7 +461,7 @@ static void check_change(const struct history *h, const struct step *s)
 	assert_true(h->t.attempts >= s->was.attempts);
 }
 
-/* Whoever shows a token that is not the live lock's changes nothing. */
+/* A call with a token that is not the live lock's changes nothing. */
 static void check_stale(const struct step *s)
 {
 	bool needs = op_flags(s->rq.op) & OP_HELD && s->rq.op != OP_STATUS;
@@ -489,12 +492,12 @@ static void check_completion(struct history *h, const struct step *s)
 	if (!done)
 		return;
 	assert_true(lease_owned(&s->was.lock, s->c.proof, s->c.now));
-	assert_true(h->t.fence > h->completed); /* one for each fence */
+	assert_true(h->t.fence > h->completed); /* one completion for each fence */
 	h->completed = h->t.fence;
 	assert_int_equal(h->t.done_at, s->c.now);
 }
 
-/* Never lost: claimable now or later, or it waits for a person, or it has ended. */
+/* Never lost: the task is claimable now or later, waits for a person, or has ended. */
 static void check_not_lost(const struct history *h)
 {
 	int64_t at;
@@ -505,7 +508,7 @@ static void check_not_lost(const struct history *h)
 	assert_true(at <= h->now + policy_default.lease_max);
 }
 
-/* What a store does between two calls: the task goes away and comes back. */
+/* Between two calls a store writes the task and reads it again. */
 static void store_and_load(struct history *h, struct arena *to)
 {
 	struct buf b = BUF_MAX(1 << 20);
@@ -540,7 +543,7 @@ static void run_history(uint64_t seed)
 		arena_free(b);
 		store_and_load(&h, b);
 	}
-	for (size_t i = 0; i < COUNT(tried); i++) /* each of them did something */
+	for (size_t i = 0; i < COUNT(tried); i++) /* each of them succeeded at least once */
 		assert_true(h.counts[tried[i]] > 20);
 	assert_true(h.t.fence > 1000);
 	arena_free(&mems[0]);

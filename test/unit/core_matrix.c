@@ -1,6 +1,6 @@
 /*
- * Every operation on every status, under every kind of lock, by every kind of caller. What is expected
- * is said here once more, from the words of the contract, and not taken from core's tables.
+ * Every operation on every status, under every kind of lock, by every kind of caller. The expected
+ * results are restated here from the words of the contract, not taken from core's tables.
  */
 #include "core_kit.h"
 
@@ -79,7 +79,7 @@ struct scene {
 	int64_t status;
 	enum cond cond;
 	enum who who;
-	int64_t open; /* sub-tasks and dependencies */
+	int64_t open; /* open sub-tasks and dependencies */
 	int64_t abandoned, max;
 	struct last last;
 };
@@ -87,7 +87,7 @@ struct scene {
 static struct str labels[] = { { "red", 3 }, { "blue", 4 } };
 static struct str depends[] = { { "t1", 2 } };
 
-/* Every field has a value of its own, so that one that is lost or mixed up is seen. */
+/* Every field has a different value, so that a lost or swapped one is noticed. */
 static struct task before(const struct scene *s)
 {
 	struct task t = {
@@ -190,13 +190,13 @@ static struct str proof_of(const struct scene *s)
 	return s->who == RIGHT || s->who == RIGHT_EXPLICIT ? MINE : STALE;
 }
 
-/* --- the contract, once more ---------------------------------------------------------------------- */
+/* --- the contract restated ------------------------------------------------------------------------ */
 
 struct line {
 	const char *name;
 	int64_t from, to;
 	struct str text;
-	bool any; /* the text is some text, but which is not said here */
+	bool any; /* there is a text, but its wording is not checked here */
 };
 
 struct want {
@@ -204,7 +204,7 @@ struct want {
 	enum result code;
 	struct task t;
 	bool repeated, changed, granted, warned, blamed;
-	bool locked, live, mine, manual; /* the lock */
+	bool locked, live, mine, manual; /* the state of the lock */
 	bool explicit;
 	struct line lines[4];
 	size_t n;
@@ -226,12 +226,12 @@ static void want_some_line(struct want *w, const char *name, int64_t from)
 
 static void want_edited(struct want *w)
 {
-	w->t.version = 45; /* by one, however many steps it takes */
+	w->t.version = 45; /* raised by one, even if the call has several steps */
 	w->t.updated_at = NOW;
 	w->changed = true;
 }
 
-/* "once the last lock's ttl has passed since it was unlocked", at once if the lease had run out */
+/* "once the last lock's ttl has passed since it was unlocked"; at once if the lease had expired */
 static void want_cleared(struct want *w)
 {
 	w->t.free_at = w->t.status == IN_PROGRESS && w->locked && !w->live ? NOW
@@ -296,7 +296,7 @@ static bool want_allowed(struct want *w, const struct row *r)
 	return w->code == SUCCESS;
 }
 
-/* Which of the words that go with it are kept where. */
+/* Which of the call's texts are kept, and in which field. */
 static void want_words(struct want *w, enum op op, struct str reason)
 {
 	if (op == OP_BLOCK || op == OP_ESCALATE || op == OP_FAIL || op == OP_CANCEL)
@@ -421,7 +421,7 @@ static bool one_too_many(struct want *w)
 	return true;
 }
 
-/* A claim by the live lock's own token. */
+/* A claim with the live lock's own token. */
 static void want_same_claim(struct want *w)
 {
 	if (in("P", w->t.status) && !w->manual) {
@@ -680,7 +680,7 @@ static int line_diff(const struct line *l, const struct event *e, const struct w
 	n += differ(where, "line's agent", 1,
 		    str_is(e->agent, w->s->mode == RESUME_OTHER ? "cat" : "ann"));
 	n += differ(where, "line's run", 1, str_is(e->run, "run-1"));
-	/* the abandonment is the old holder's, told before the new lock */
+	/* the abandonment has the old holder's fence and is logged before the new lock */
 	n += differ(where, "line's fence",
 		    str_is(e->name, "abandoned") || str_is(e->name, "rework") ||
 				    str_is(e->name, "unblocked") || str_is(e->name, "comment")
@@ -758,7 +758,7 @@ static int play(const struct scene *s)
 	rules_apply(s->op, &t, &c, &v);
 	want_of(&w, s);
 	n = verdict_diff(&w, &v, &t, describe(s, where, sizeof(where)));
-	if (!v.changed) /* and every byte of it, pointers too */
+	if (!v.changed) /* and every byte of it, pointers included */
 		n += differ(where, "untouched", 0, memcmp(&old, &t, sizeof(t)));
 	arena_free(&mem);
 	return n;
@@ -829,7 +829,7 @@ static void every_operation(void **state)
 	assert_true(cases > 150000);
 }
 
-/* From Review only with a reason; elsewhere `status ID in-progress` needs none. */
+/* From Review only with a reason; from other statuses `status ID in-progress` needs none. */
 static void to_progress_without_a_reason(void **state)
 {
 	(void)state;
@@ -837,7 +837,7 @@ static void to_progress_without_a_reason(void **state)
 	assert_int_equal(bad, 0);
 }
 
-/* What the holder did last, whatever became of the task since, is the answer to the same call again. */
+/* A repeat of the holder's last call gets its result again, even if the task has changed since. */
 static void repeated_calls(void **state)
 {
 	(void)state;
@@ -854,7 +854,8 @@ static void repeated_calls(void **state)
 	assert_int_equal(bad, 0);
 }
 
-/* lock release is none of the moves, and a newer pawl may know operations that this one does not. */
+/* lock release is not one of the moves, and a newer pawl may have operations that this one does not
+ * know. */
 static void repeats_of_what_is_unknown(void **state)
 {
 	static const int64_t ops[] = { OP_LOCK_RELEASE, OP_END, 1000000, -1, INT64_MIN, INT64_MAX };

@@ -1,6 +1,6 @@
 /*
- * A task as a Markdown file, and in people's words: what was written reads back as the same task with its
- * comments; files that people wrote are understood; what is wrong is named with its line.
+ * A task as a Markdown file, and in people's words: it survives a round trip with its comments,
+ * files that people wrote are understood, and a message about an error names its line.
  */
 #include "core_kit.h"
 
@@ -164,7 +164,7 @@ static void round_trip(void **state)
 	}
 }
 
-/* The file of the document that the form comes from. */
+/* The file in the document that defines the form. */
 static void of_people(void **state)
 {
 	static const char text[] = "---\n"
@@ -333,7 +333,7 @@ static void faults(void **state)
 	}
 }
 
-/* What other programs and `pawl list --json` write. */
+/* Words that other programs and `pawl list --json` write. */
 static void words(void **state)
 {
 	static const struct {
@@ -376,7 +376,7 @@ static void words(void **state)
 	}
 }
 
-/* Fields that are always there have a value for JSON, even if it is nothing. */
+/* Fields that are always present have a JSON value, even if it is null. */
 static void always(void **state)
 {
 	const struct task none = { 0 }, extra = { .extra = STR("{\"a\":1}") };

@@ -95,7 +95,7 @@ static void priorities(void **state)
 {
 	static const struct {
 		const char *text;
-		int64_t want; /* -1: none */
+		int64_t want; /* -1: not a valid word */
 	} all[] = {
 		{ "high", 3 },    { "HIGH", 3 },
 		{ "medium", 2 },  { "Low", 1 },
@@ -215,7 +215,7 @@ static void results(void **state)
 	for (int64_t i = -300; i < 300; i++)
 		known += result_known(i);
 	assert_int_equal(known, COUNT(all));
-	assert_false(result_known(INT64_C(1) << 32)); /* not cut to an int */
+	assert_false(result_known(INT64_C(1) << 32)); /* not truncated to an int */
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* Which tools are offered, and what is said about them as a whole. */
 #include "face/mcp/mcp.h"
 
+/* The description of each is .model in src/cmd/NAME.c; tools.c says where all texts are. */
 static const struct command *const agent_tools[] = {
 	&cmd_next, &cmd_claim,  &cmd_heartbeat, &cmd_block, &cmd_review,
 	&cmd_done, &cmd_create, &cmd_show,      NULL,

@@ -1,4 +1,4 @@
-/* A call, as a family of tasks sees it. */
+/* Gives each family of tasks the calls that concern it. */
 #include <stdlib.h>
 
 #include "proof/check/split.h"
@@ -25,7 +25,7 @@ static struct part whole_part(const struct history_call *c)
 			      .now = known ? c->ans->now : 0 };
 }
 
-/* A request id that is used once leads nowhere, and would only make states large. */
+/* A request id that only one call uses has no effect. Keeping it would only enlarge the states. */
 static const struct request *without_id(struct split *s, const struct request *rq)
 {
 	struct request *copy;
@@ -39,7 +39,7 @@ static const struct request *without_id(struct split *s, const struct request *r
 	return copy;
 }
 
-/* The second half of done --claim-next, for the family of the task that it took. */
+/* The second half of `done --claim-next`, for the family of the task that it took. */
 static struct part next_part(struct split *s, const struct history_call *c)
 {
 	struct part p = whole_part(c);
@@ -61,7 +61,7 @@ static void emit_next(struct split *s, const struct history_call *c)
 	struct part p = next_part(s, c);
 	struct request *look;
 
-	/* by request id it is shown as it was */
+	/* a repeat by request id shows the task as it was at the first call */
 	if (c->ans->repeated && c->rq->request_id.n)
 		return;
 	*ans = (struct answer){ .now = c->ans->now,
@@ -80,7 +80,7 @@ static void emit_next(struct split *s, const struct history_call *c)
 	emit(s, task_number(s->x, c->ans->next->id), &p);
 }
 
-/* Once for each family that has one of the tasks. */
+/* Emits `p` once for each family that has one of the tasks. */
 static void emit_to_each(struct split *s, const uint32_t *tasks, size_t n, const struct part *p)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -93,7 +93,7 @@ static void emit_to_each(struct split *s, const uint32_t *tasks, size_t n, const
 	}
 }
 
-/* A call about all tasks, for those that it changed. */
+/* A call about all tasks goes to the families of the tasks that it changed. */
 static void emit_sweep(struct split *s, const struct history_call *c)
 {
 	uint32_t *tasks = arena_array(s->x->arena, uint32_t, c->ans->n_tasks);
@@ -111,7 +111,7 @@ static bool is_silent(enum op op)
 	       op == OP_ID_PEEK || op == OP_ID_CLAIM || op == OP_TYPED;
 }
 
-/* The answer says that nothing was done, and of no state. */
+/* The call changed nothing and its answer shows no state. */
 static bool no_part(const struct history_call *c)
 {
 	if (is_silent(c->rq->op))
@@ -121,7 +121,8 @@ static bool no_part(const struct history_call *c)
 	return c->ans->code == USAGE || (c->ans->code == API_ERROR && !unanswered(c));
 }
 
-/* Calls without an answer that may concern any family are left to those that show a trace of them. */
+/* An unanswered call that may concern any family goes only to the families that show a trace of
+ * it. */
 static void emit_open(struct split *s, const struct history_call *c)
 {
 	struct part p = whole_part(c);
@@ -218,7 +219,7 @@ void split_calls(struct split *s)
 	emit_all(s, true);
 }
 
-/* --- what else may have happened to a family ----------------------------------------------------- */
+/* --- calls that may have reached any family ------------------------------------------------------ */
 
 static int by_sent(const void *a, const void *b)
 {
@@ -236,8 +237,9 @@ static bool in_family(const struct split *s, const struct family *f, uint32_t ta
 	return task && &s->families[s->boss[task]] == f;
 }
 
-/* Calls that select may have passed by any family: one without an answer may have taken a task or cleaned up
- * there, any other may have sent worn tasks to a person on its way. */
+/* A selecting call may have reached any family. An unanswered one may have taken a task or cleaned
+ * up there. An answered one may have sent tasks that were abandoned too often to Needs Help on its
+ * way. */
 static bool roves(struct split *s, const struct history_call *c, struct part *out)
 {
 	bool next = c->rq->op == OP_DONE && c->rq->claim_next;
@@ -266,7 +268,7 @@ static void find_rovers(struct split *s)
 			s->rovers[s->n_rovers++] = p;
 }
 
-/* Is the call among the family's own already? */
+/* Does the family have the call already? */
 static bool is_ours(const struct split *s, const struct family *f, const struct history_call *c)
 {
 	uint32_t token = tally_find(&s->x->open_tokens, c->rq->new_token);

@@ -1,4 +1,4 @@
-/* Which tasks belong together: those that are linked by parent or depends, or by one call. */
+/* Finds the families: tasks that are linked by parent, by depends or by one call. */
 #include "proof/check/split.h"
 #include "proof/model/model.h"
 
@@ -22,7 +22,8 @@ static void unite_links(struct split *s, uint32_t task, struct str parent, struc
 		unite(s, task, task_number(s->x, depends.v[i]));
 }
 
-/* The same request id on two tasks: the second call gets the first one's answer, or none. */
+/* One request id on two tasks: the second call may get the first one's answer, so both tasks are
+ * one family. */
 static void unite_users(struct split *s, uint32_t task, struct str request_id)
 {
 	uint32_t id = tally_find(&s->ids, request_id);
@@ -33,7 +34,7 @@ static void unite_users(struct split *s, uint32_t task, struct str request_id)
 	s->user[id] = task;
 }
 
-/* The same token on two tasks: who asked for one twice has got two. */
+/* One token on two tasks: a caller repeated a claim and got two tasks. */
 static void unite_holds(struct split *s, uint32_t *holder, uint32_t task, const struct task *t)
 {
 	uint32_t token = t ? tally_find(&s->tokens, t->lock.token) : 0;

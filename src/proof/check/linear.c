@@ -1,4 +1,4 @@
-/* Each family of tasks is judged alone: does an order of its calls explain all answers? */
+/* Judges each family of tasks alone: does an order of its calls explain all answers? */
 #include "proof/check/split.h"
 
 static void check_family(struct split *s, const struct family *f)
@@ -7,7 +7,8 @@ static void check_family(struct split *s, const struct family *f)
 	struct family more[2];
 	enum linear r = linear_check(f, NULL, NULL);
 
-	/* what passed by is looked at only if it is needed: it is much */
+	/* calls that may have reached any family are many: add them only if the family's own do not
+	 * suffice */
 	for (int i = 0; i < 2 && r == LINEAR_NO; i++) {
 		if (!split_rovers(s, f, i, &more[i], &a))
 			continue;

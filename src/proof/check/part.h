@@ -1,14 +1,14 @@
-/* check_part: what the files of the checker share. */
-#ifndef HISTORY_CHECK_PART_H
-#define HISTORY_CHECK_PART_H
+/* check_part: declarations that the checker's files share. */
+#ifndef PROOF_CHECK_PART_H
+#define PROOF_CHECK_PART_H
 
 #include "proof/check/check.h"
 #include "proof/history/tally.h"
 
-/* One call as one task saw it: `next` is the second task of a done with --claim-next. */
+/* One call as one task saw it. `next`: the task is the second one of a `done --claim-next`. */
 struct touch {
 	const struct history_call *call;
-	const struct task *task; /* as the answer shows it; NULL: it does not */
+	const struct task *task; /* as the answer shows it; NULL: the answer does not show it */
 	const struct grant *lock;
 	bool next;
 };
@@ -17,26 +17,27 @@ struct checking {
 	const struct history_log *log;
 	struct check_report *out;
 	struct arena *arena;
-	struct tally tasks;                /* numbers from 1 on; ids in lower case */
-	struct tally open_tokens;          /* of acquisitions without an answer */
-	const struct history_call **calls; /* by the time they were sent */
-	struct touch *touches;             /* grouped by task, each group by time sent */
-	size_t *first;                     /* of each task's group; first[n + 1] is their end */
-	const struct history_end **ends;   /* by task; NULL: no line says how it ended */
-	bool *spoiled;                     /* by task: how it ends is already known to be wrong */
-	bool skewed;                       /* the store's time went back, rightly or not */
+	struct tally tasks;                /* numbers from 1; ids in lower case */
+	struct tally open_tokens;          /* tokens of acquisitions without an answer */
+	const struct history_call **calls; /* sorted by time sent */
+	struct touch *touches;             /* grouped by task; each group is sorted by time sent */
+	/* where each task's group begins; first[n + 1] is the end */
+	size_t *first;
+	const struct history_end **ends; /* by task; NULL: no line says how the task ended */
+	bool *spoiled;                   /* by task: its end is already known to be wrong */
+	bool skewed;                     /* the store's time went back, legitimately or not */
 };
 
-/* 0: there is none of that name. */
+/* 0: no task has this id. */
 uint32_t task_number(const struct checking *x, struct str id);
 
-/* Did it succeed, and was it not an earlier call's answer? */
+/* Did the call succeed, other than as a repeat of an earlier one? */
 static inline bool accepted(const struct history_call *c)
 {
 	return c->ans && c->ans->code == SUCCESS && !c->ans->repeated;
 }
 
-/* Might it have been done without anybody being told? */
+/* Might the call have taken effect although no answer says so? */
 static inline bool unanswered(const struct history_call *c)
 {
 	return !(op_flags(c->rq->op) & OP_READS) &&

@@ -1,13 +1,13 @@
-/* What a repeated call must not do again, told by its request id or by the token that it came with. */
+/* A repeated call must not take effect twice. Repeats are recognised by request id, or by token. */
 #include "proof/check/part.h"
 
-#define KEPT_MS (24 * 3600 * INT64_C(1000)) /* as long as a request id is remembered */
+#define KEPT_MS (24 * 3600 * INT64_C(1000)) /* how long a store remembers a request id */
 
-/* Calls by a text that they have in common: those of one text are a chain. */
+/* Chains of calls that have one name (a request id or a token) in common. */
 struct chains {
 	struct checking *x;
 	struct tally names;
-	size_t *first, *next; /* of calls, + 1 */
+	size_t *first, *next; /* indexes of calls, + 1 */
 };
 
 static bool starts_work(const struct request *rq)
@@ -15,7 +15,7 @@ static bool starts_work(const struct request *rq)
 	return op_flags(rq->op) & OP_TAKES || (rq->op == OP_STATUS && rq->status == IN_PROGRESS);
 }
 
-/* Its request id makes it one of a kind; acquisitions go by their token. */
+/* The request id identifies a change; acquisitions are identified by their token. */
 static struct str name_by_id(const struct history_call *c)
 {
 	bool counts = accepted(c) && !(op_flags(c->rq->op) & OP_READS) && !starts_work(c->rq);
@@ -28,7 +28,7 @@ static const struct task *taken(const struct history_call *c)
 	return c->rq->op == OP_TAKE ? c->ans->task : c->rq->claim_next ? c->ans->next : NULL;
 }
 
-/* It took whatever came first. */
+/* Only calls that select a task: others name it. */
 static struct str name_by_token(const struct history_call *c)
 {
 	return accepted(c) && taken(c) ? c->rq->new_token : STR("");
@@ -77,7 +77,7 @@ static void check_ids(struct checking *x)
 
 /* --- by token ------------------------------------------------------------------------------------ */
 
-/* The task is held under a token with which another was taken in the time that this lock has lasted. */
+/* Violation: a token took another task while this task was held under it. */
 static void check_sight(struct chains *all, const struct task *t, int64_t now,
 			const struct history_call *by)
 {
@@ -95,7 +95,7 @@ static void check_sight(struct chains *all, const struct task *t, int64_t now,
 			  by && by != c ? 2 : 1,
 			  "%.*s was taken under a token that held %.*s from %lld on", STRF(other),
 			  STRF(t->id), (long long)t->lock.acquired_at);
-		all->first[token] = 0; /* said once */
+		all->first[token] = 0; /* report each token once */
 		return;
 	}
 }
@@ -108,7 +108,7 @@ static void check_tokens(struct checking *x)
 	for (size_t i = 0; i < n; i++) {
 		const struct touch *t = &x->touches[i];
 
-		/* by request id it is shown as it was */
+		/* a repeat by request id shows the task as it was at the first call */
 		if (t->task && !(t->call->ans->repeated && t->call->rq->request_id.n))
 			check_sight(&all, t->task, t->call->ans->now, t->call);
 	}

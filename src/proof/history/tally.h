@@ -1,20 +1,20 @@
 /*
- * tally: texts as small numbers, from 1 on, in the order in which they came.
+ * tally: numbers texts from 1, in the order of their arrival.
  */
-#ifndef HISTORY_TALLY_H
-#define HISTORY_TALLY_H
+#ifndef PROOF_HISTORY_TALLY_H
+#define PROOF_HISTORY_TALLY_H
 
 #include "base/arena.h"
 
 struct tally {
-	struct str *v; /* v[0] is none */
+	struct str *v; /* v[0] is unused */
 	uint32_t *slots;
 	uint32_t n, room;
-	bool fold; /* the case of ASCII letters does not matter */
+	bool fold; /* ignore the case of ASCII letters */
 };
 
 uint32_t tally_add(struct tally *t, struct str s);
-uint32_t tally_find(const struct tally *t, struct str s); /* 0: not there */
+uint32_t tally_find(const struct tally *t, struct str s); /* 0: not found */
 void tally_free(struct tally *t);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Versions only grow: a call that saw a lower one can never come any more. */
+/* Versions only grow: a call whose answer shows a lower version could never follow. */
 static bool too_new(struct search *s, uint32_t but)
 {
 	for (uint32_t t = 1; t < s->m->n_tasks; t++)
@@ -24,7 +24,7 @@ static bool step(struct search *s, const struct move *mv, struct buf *why)
 	model_step(s->world, s->try, c, mv->now, mv->choice, &want);
 	if (must(p))
 		return model_agrees(s->world, s->try, c, &want, p->ans, why);
-	/* what changes nothing may as well not have happened */
+	/* a call that changes nothing need not be tried: it might as well not have happened */
 	return want.code != -1 && memcmp(s->try, s->m, s->size) != 0;
 }
 
@@ -58,7 +58,8 @@ static void note_dead_end(struct search *s)
 		memcpy(s->dead_moves, s->moves, s->n_dead_moves * sizeof(*s->moves));
 }
 
-/* From the given move on: did one go through? Both halves of a level are tried. */
+/* Tries the moves from `pick` on, the calls that must happen first, then the spares. true: one
+ * fits. */
 static bool advance(struct search *s, size_t pick, bool spares)
 {
 	for (;; pick = 0, spares = true) {
@@ -96,7 +97,7 @@ static enum linear search(struct search *s)
 	return LINEAR_YES;
 }
 
-/* --- what went wrong ----------------------------------------------------------------------------- */
+/* --- explaining a failure ------------------------------------------------------------------------ */
 
 static void explain(struct search *s, struct dead_end *end, struct arena *a)
 {

@@ -1,4 +1,4 @@
-/* What may come next. */
+/* Lists the calls that may come next in the order. */
 #include <stdlib.h>
 
 #include "proof/linear/part.h"
@@ -17,7 +17,7 @@ static int64_t version_of(const struct search *s, uint32_t part)
 	return s->seen[part] ? part_of(s, part)->ans->task->version : 0;
 }
 
-/* The likely order: by store time, then by version; a look after the change that made it. */
+/* The likely order: by store time, then by version; a read comes after the change that it shows. */
 static bool comes_before(const struct search *s, uint32_t a, uint32_t b)
 {
 	const struct part *x = part_of(s, a), *y = part_of(s, b);
@@ -37,7 +37,7 @@ static bool selects(const struct request *rq)
 	return rq->op == OP_TAKE || (rq->op == OP_DONE && rq->claim_next);
 }
 
-/* Is there a task that a selecting call would send to Needs Help? */
+/* How many tasks can this selecting call send to Needs Help? */
 static uint32_t worn(const struct search *s, uint32_t part, int64_t now)
 {
 	int64_t max = s->f->policy->max_abandoned;
@@ -49,7 +49,7 @@ static uint32_t worn(const struct search *s, uint32_t part, int64_t now)
 	return 0;
 }
 
-/* The parts that must be done and that nothing left is surely before. */
+/* Lists the calls that must happen and that no other remaining call surely precedes. */
 void moves_list_musts(struct search *s)
 {
 	uint32_t head = (uint32_t)s->f->n_parts;
@@ -82,8 +82,9 @@ void moves_list_musts(struct search *s)
 	}
 }
 
-/* The latest store time at which a call may have happened that comes before one of the next. A look takes its
- * time first and may see what came after, but nothing that came after the time of a later call. */
+/* The latest store time of a call that may precede one of the next calls. A read takes its time
+ * first, so it may show later changes. It never shows a change from after the time of a later
+ * call. */
 static int64_t latest_time(const struct search *s)
 {
 	int64_t at = s->floor, last = s->n_hints ? s->hints[s->n_hints - 1].at : at;
@@ -99,7 +100,7 @@ static int64_t latest_time(const struct search *s)
 	return at;
 }
 
-/* The first hint that is not before this one. */
+/* The first hint that is not before (at, task). */
 static size_t hint_from(const struct search *s, int64_t at, uint32_t task)
 {
 	size_t low = 0, high = s->n_hints;
@@ -116,7 +117,7 @@ static size_t hint_from(const struct search *s, int64_t at, uint32_t task)
 	return low;
 }
 
-/* Does an answer show this time of this task? */
+/* Does an answer show this time for this task? */
 static bool is_hint(const struct search *s, int64_t at, uint32_t task)
 {
 	size_t i = hint_from(s, at, task);
@@ -124,7 +125,8 @@ static bool is_hint(const struct search *s, int64_t at, uint32_t task)
 	return i < s->n_hints && s->hints[i].at == at && s->hints[i].task == task;
 }
 
-/* When might a call have happened whose answer nobody saw? What a change leaves behind are times. */
+/* The times at which an unanswered call may have happened. A change leaves its time in the task, so
+ * the times that later answers show are the candidates. */
 static size_t guess_times(struct search *s)
 {
 	int64_t from = s->floor, to = latest_time(s), *out = s->times;
@@ -141,7 +143,8 @@ static size_t guess_times(struct search *s)
 	return n + model_times(s->m, from, to, out + n, 2 * s->m->n_tasks + s->m->n_kept + 2);
 }
 
-/* The lowest version that a call about the task still needs; what is done is skipped for good. */
+/* The lowest version of the task that a remaining call needs. The leading calls that are done are
+ * skipped, and `low` remembers it. */
 int64_t need_lowest(struct search *s, uint32_t task, uint32_t but)
 {
 	uint32_t at = s->low[task];
@@ -155,13 +158,13 @@ int64_t need_lowest(struct search *s, uint32_t task, uint32_t but)
 	return at < s->first[task + 1] ? s->needs[at].version : INT64_MAX;
 }
 
-/* Could anything that nobody was told of have happened to the task here? */
+/* Could an unanswered call have changed the task at this point? */
 static bool has_room(struct search *s, uint32_t task)
 {
 	return s->removed[task] || model_task(s->m, task)->version < need_lowest(s, task, NONE);
 }
 
-/* What changes no task may still have kept its answer, for whoever sends it again. */
+/* A call that changes no task may still have stored its answer, which a repeat would get. */
 static bool may_have_happened(struct search *s, const struct model_call *c)
 {
 	if (!c->id)
@@ -169,7 +172,8 @@ static bool may_have_happened(struct search *s, const struct model_call *c)
 	return c->request || has_room(s, c->id);
 }
 
-/* About a task that waits for it, and at a time that the task shows: that is likely. */
+/* A move is likely if a call that must come next waits for its task, and if an answer shows its
+ * time. */
 static void add_spare(struct search *s, uint32_t part, struct model_choice choice, int64_t now)
 {
 	uint32_t task = choice.took ? choice.took : s->calls[part].id;
@@ -212,7 +216,7 @@ static void find_stuck(struct search *s)
 	s->stuck[0] = false;
 }
 
-/* The likely ones first, then by time: who goes on at a later one cannot go back. */
+/* The likely ones first, then by time: the search cannot go back in time. */
 static int by_rank(const void *a, const void *b)
 {
 	const struct move *x = a, *y = b;
@@ -224,7 +228,7 @@ static int by_rank(const void *a, const void *b)
 	return (x->place > y->place) - (x->place < y->place);
 }
 
-/* What need not have happened. */
+/* Lists the calls that need not have happened. */
 static void list_spares(struct search *s)
 {
 	size_t n = s->n_spares ? guess_times(s) : 0, low = 0, high = s->n_spares;
@@ -239,7 +243,7 @@ static void list_spares(struct search *s)
 		else
 			high = mid;
 	}
-	/* the latest first */
+	/* the latest calls first */
 	while (low-- > 0) {
 		uint32_t i = s->spares[low];
 		const struct part *p = part_of(s, i);

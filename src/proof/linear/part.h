@@ -1,26 +1,26 @@
 /*
- * linear_part: what the files of the search share. linear_setup.c prepares it, linear_moves.c says what may
- * come next, linear_path.c goes a step and takes it back, linear.c searches.
+ * linear_part: declarations that the files of the search share. setup.c prepares the search,
+ * moves.c lists the calls that may come next, path.c makes a step and undoes it, linear.c searches.
  */
-#ifndef HISTORY_LINEAR_PART_H
-#define HISTORY_LINEAR_PART_H
+#ifndef PROOF_LINEAR_PART_H
+#define PROOF_LINEAR_PART_H
 
 #include "proof/linear/linear.h"
 #include "proof/model/model.h"
 
 #define NONE UINT32_MAX
 #define SPANS 16
-#define SHOWN 12 /* of the calls that led to a dead end */
+#define SHOWN 12 /* how many of the calls before a dead end are reported */
 
-/* One thing to try: a call, at a time, with what selection gave. */
+/* One thing to try: a call, at a time, with the outcome of its selection. */
 struct move {
 	uint32_t part;
 	struct model_choice choice;
 	int64_t now;
-	uint32_t rank, place; /* of one that need not have happened: the likely ones first */
+	uint32_t rank, place; /* of a call that need not have happened: lower ranks are likelier */
 };
 
-/* A time that an answer shows of a task. */
+/* A time that an answer shows for a task. */
 struct hint {
 	int64_t at;
 	uint32_t task;
@@ -36,21 +36,22 @@ struct undo {
 
 struct frame {
 	struct move move;
-	size_t pick;    /* its place among the moves of its level */
-	bool spare;     /* from the second half of the level: what may not have happened */
-	size_t undo;    /* where its undos begin */
-	uint64_t hash;  /* of the state before it */
-	int64_t floor;  /* latest store time before it */
-	int64_t latest; /* latest `sent` before it */
+	size_t pick;    /* its index among the moves of its level */
+	bool spare;     /* a spare: a call that need not have happened */
+	size_t undo;    /* index of its first undo */
+	uint64_t hash;  /* of the state before the step */
+	int64_t floor;  /* latest store time before the step */
+	int64_t latest; /* latest `sent` before the step */
 };
 
-/* A state with the calls done that led to it, by their hashes. The lowest floor leaves the most open. */
+/* A state and the set of calls done that led to it, as hashes. A lower floor leaves more moves
+ * open. */
 struct tried {
 	uint64_t a, b;
 	int64_t floor;
 };
 
-/* A call that is still to come needs the version of its task not to be higher than this before it. */
+/* A remaining call needs its task's version to be at most this before it. */
 struct need {
 	int64_t version;
 	uint32_t part, task;
@@ -64,39 +65,42 @@ struct search {
 	size_t size;
 	struct model_call *calls;
 	uint32_t *seen;        /* by part: the task that its answer shows; 0: none */
-	uint32_t *took;        /* by part: name of `took` */
-	uint64_t *salt;        /* by part, for the hash of what is done */
-	uint32_t *next, *prev; /* list of the parts still to be done; n is its head */
-	uint32_t left;         /* parts that must be done */
+	uint32_t *took;        /* by part: the name of `took` */
+	uint64_t *salt;        /* by part: for the hash of the set of calls done */
+	uint32_t *next, *prev; /* linked list of the parts that remain; n is its head */
+	uint32_t left;         /* how many parts must still happen */
 	bool *is_done;
-	uint32_t *spares; /* parts that need not be, by `sent` */
+	uint32_t *spares; /* parts that need not have happened, by `sent` */
 	size_t n_spares;
-	bool *removed;      /* by task: perhaps, so that its versions begin anew */
-	struct need *needs; /* of each task, ascending; first[t] is where task t begins */
-	uint32_t *first, *low, *place; /* low: none before it is left; place: of a part, in needs */
-	/* the path */
+	bool *removed;      /* by task: it may have been removed, so its versions may start again */
+	struct need *needs; /* of each task, ascending; first[t]: index of the first of task t */
+	/* low: all needs before it are done; place: index in needs of each part */
+	uint32_t *first, *low, *place;
+	/* the current path */
 	struct frame *path;
 	size_t depth, room_path;
 	struct undo *undos;
 	size_t n_undos, room_undos;
 	uint64_t done_hash, state_hash;
 	int64_t floor, latest;
-	/* the level: its moves */
+	/* the current level and its moves */
 	bool *stuck; /* by task: a call that must come next is about it */
 	struct move *moves;
 	size_t n_moves, room_moves;
-	int64_t ready_by;    /* the first answer among the calls that may come next */
-	uint32_t past;       /* the first call that was sent after that; n: none */
-	struct tried *tried; /* what was tried */
+	int64_t ready_by;    /* the earliest answer among the calls that may come next */
+	uint32_t past;       /* the first call that was sent after ready_by; n: none */
+	struct tried *tried; /* the memory of tried states */
 	size_t n_tried, room_tried;
-	/* times that answers show, sorted; spans: how long before a time that is shown a call may have set it */
+	/* Times that answers show, sorted. spans: by how much a call's time may precede a time that
+	 * an answer shows. */
 	struct hint *hints;
 	int64_t *times;
 	size_t n_hints;
 	int64_t spans[SPANS];
 	size_t n_spans;
-	bool guessing;       /* not every time that matters is tried, so "no" is not sure */
-	size_t steps, limit; /* of work, so that a search ends; large states count for more */
+	bool guessing; /* not every possible time is tried, so a "no" is not certain */
+	/* work done and allowed, so that a search ends; large states count more */
+	size_t steps, limit;
 	/* the deepest point */
 	size_t least_left;
 	struct model *dead;
@@ -117,28 +121,28 @@ static inline bool must(const struct part *p)
 	return p->ans && !p->spare;
 }
 
-/* linear_setup.c */
+/* setup.c */
 
-/* The model has room for so many tasks, and so many depends and labels on each. */
+/* Does the family fit into the model's fixed limits of tasks, and of depends and labels on each? */
 bool search_fits(const struct family *f);
 void search_set_up(struct search *s);
 
-/* linear_moves.c */
+/* moves.c */
 
-/* What must be done and may come next. */
+/* Lists the calls that must happen and may come next. */
 void moves_list_musts(struct search *s);
-/* The same, or (spares) what need not have happened and may come next. */
+/* The same, or with `spares` the calls that need not have happened and may come next. */
 void moves_list(struct search *s, bool spares);
-/* The lowest version of the task that a call still needs, other than `but`. */
+/* The lowest version of the task that a remaining call other than `but` needs. */
 int64_t need_lowest(struct search *s, uint32_t task, uint32_t but);
 
-/* linear_path.c */
+/* path.c */
 
 uint64_t hash_mix(uint64_t h);
-/* The move that made `try` of the state. */
+/* Takes the step `mv`: `try` becomes the state. */
 void path_push(struct search *s, const struct move *mv, size_t pick, bool spare);
 struct frame path_pop(struct search *s);
-/* Has this state been reached with the same calls done, and no later? It is remembered. */
+/* Was this state reached before with the same calls done and no later? If not, records it. */
 bool path_tried(struct search *s);
 
 #endif

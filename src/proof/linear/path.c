@@ -1,4 +1,4 @@
-/* The path of the search: a step on, a step back, and what was tried. */
+/* The path of the search: steps forward, steps back, and the memory of tried states. */
 #include <stdlib.h>
 
 #include "proof/linear/part.h"
@@ -74,7 +74,7 @@ bool path_tried(struct search *s)
 	return false;
 }
 
-/* --- one step, and back -------------------------------------------------------------------------- */
+/* --- one step forward and back ------------------------------------------------------------------- */
 
 static void keep_old(struct search *s, const struct undo *u)
 {
@@ -85,7 +85,7 @@ static void keep_old(struct search *s, const struct undo *u)
 	s->undos[s->n_undos++] = *u;
 }
 
-/* Takes over what the step changed in `try`. */
+/* Copies the blocks that the step changed from `try` to the state. */
 static void take_over(struct search *s)
 {
 	struct model *m = s->m;

@@ -1,15 +1,15 @@
-/* What a search knows before it begins: names, times that may matter, versions that are needed. */
+/* Prepares a search: names, times that may matter, versions that calls need. */
 #include <stdlib.h>
 
 #include "proof/linear/part.h"
 #include "proof/history/tally.h"
 
-#define HINTS 6 /* that a task shows, beside those by spans */
+#define HINTS 6 /* times that a task shows, besides those computed from spans */
 #define TASKS_MAX 5000
 #define STEPS_BASE 3000000
 #define STEPS_EACH 300
 
-/* --- is there room? ------------------------------------------------------------------------------ */
+/* --- does the family fit? ------------------------------------------------------------------------ */
 
 struct room {
 	struct str depends[MODEL_DEPENDS], labels[MODEL_LABELS];
@@ -30,7 +30,6 @@ static bool all_fit(struct str *have, size_t room, struct strs list, bool fold)
 	return true;
 }
 
-/* The model has room for so many depends and labels on a task. */
 bool search_fits(const struct family *f)
 {
 	struct tally tasks = { .fold = true };
@@ -154,7 +153,7 @@ static void find_hints(struct search *s)
 
 /* --- versions ------------------------------------------------------------------------------------ */
 
-/* Does the call surely make a new version of the task that it shows? */
+/* Does the call surely create a new version of the task that it shows? */
 static bool makes_version(const struct part *p)
 {
 	enum op op = p->rq->op;
@@ -214,7 +213,7 @@ static void name_parts(struct search *s)
 		s->calls[i] = model_call_of(s->world, p->rq);
 		s->took[i] = model_find(s->world, MODEL_TASK, p->took);
 		s->salt[i] = hash_mix(i + 0x9e37) * UINT64_C(0x9e3779b97f4a7c15);
-		/* by request id a task is shown as it was */
+		/* a repeat by request id shows the task as it was at the first call */
 		if (t && !(p->ans->repeated && p->rq->request_id.n))
 			s->seen[i] = model_find(s->world, MODEL_TASK, t->id);
 	}

@@ -1,4 +1,4 @@
-/* The fields of a task, and its links to others. */
+/* The fields of a task and its links to other tasks. */
 #include <stdlib.h>
 
 #include "proof/model/part.h"
@@ -25,7 +25,7 @@ static void labels_on(const struct step *s, struct model_task *t, struct strs li
 		while (i < MODEL_LABELS && t->labels[i] && t->labels[i] != label)
 			i++;
 		if (i == MODEL_LABELS)
-			abort(); /* more than the model has room for */
+			abort(); /* beyond the model's limit */
 		t->labels[i] = label;
 	}
 }
@@ -127,7 +127,7 @@ enum result step_add_depends(const struct step *s, uint32_t task, bool *more)
 		if (!step_there(s, on))
 			return NOT_FOUND;
 		if (step_depends_at(t, 0) == MODEL_DEPENDS)
-			abort(); /* more than the model has room for */
+			abort(); /* beyond the model's limit */
 		t->depends[step_depends_at(t, 0)] = on;
 		if (waits_for_itself(s, task))
 			return MISCONFIGURED;

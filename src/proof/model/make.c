@@ -1,9 +1,9 @@
-/* Tasks that come, go, and are put away. */
+/* Creating, removing and archiving tasks. */
 #include <stdio.h>
 
 #include "proof/model/part.h"
 
-/* A task as it begins. What was removed under that id left its fence behind. */
+/* Initializes a task. A removed task's fence continues under the same id. */
 static void begin_task(const struct step *s, uint32_t task, struct str spelled)
 {
 	struct model_task *t = step_task(s, task);
@@ -20,7 +20,7 @@ static void begin_task(const struct step *s, uint32_t task, struct str spelled)
 	step_fields(s, t);
 }
 
-/* Where a queue is a folder of lock files, a claim makes the task that it names. */
+/* In a queue that is a folder of lock files, a claim creates the task that it names. */
 bool step_made_by_claim(const struct step *s)
 {
 	if (!s->w->policy.claim_creates || s->rq->op != OP_CLAIM || HAS(s->rq, fence))
@@ -49,7 +49,7 @@ static void make(const struct step *s, uint32_t task, struct str spelled)
 	step_show(s, task);
 }
 
-/* An id that the queue makes, whatever spelling others use. */
+/* Creates a task with an id of the queue's own, spelled with a lower-case t. */
 static void make_any(const struct step *s)
 {
 	uint32_t task = s->choice.took;
@@ -109,7 +109,7 @@ static enum result may_remove(const struct step *s, uint32_t task)
 	return SUCCESS;
 }
 
-/* What is left of the links of a task that is gone. */
+/* Removes t's links to a task that is gone. If t waited for that task, it goes to Needs Help. */
 static void cut_off(const struct step *s, struct model_task *t, uint32_t gone)
 {
 	bool depended = step_depends_at(t, gone) < MODEL_DEPENDS;
@@ -163,7 +163,8 @@ void step_cleanup(const struct step *s)
 	step_cleanup_guards(s);
 }
 
-/* One that is locked is somebody's, and stays; so does one that is not old enough, or in the archive already. */
+/* A locked task belongs to its holder and stays. So does a task that is too young or archived
+ * already. */
 static void put_away(const struct step *s, struct model_task *t)
 {
 	int64_t since = t->done_at ? t->done_at : t->updated_at;

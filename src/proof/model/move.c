@@ -1,4 +1,4 @@
-/* One task: its lock, and the moves from status to status. */
+/* One task: its lock, and its changes of status. */
 #include "proof/model/part.h"
 
 /* --- locks --------------------------------------------------------------------------------------- */
@@ -18,7 +18,7 @@ bool step_ran_out(const struct step *s, const struct model_task *t)
 	return t->lock.holder && !model_live(t, s->now);
 }
 
-/* Where no lock is needed. */
+/* For calls that need no lock. */
 enum result step_in_the_way(const struct step *s, const struct model_task *t)
 {
 	bool left_by_block = t->status == BLOCKED && !t->lock.manual;
@@ -38,7 +38,7 @@ void step_changed(const struct step *s, struct model_task *t)
 
 void step_unlock(const struct step *s, struct model_task *t)
 {
-	/* one whose lease ran out is on offer already, and stays so */
+	/* a task whose lease expired is eligible already, and stays so */
 	t->free_at = t->status == IN_PROGRESS && step_ran_out(s, t) ? s->now : s->now + t->last_ttl;
 	t->lock = (struct model_lock){ 0 };
 	t->run = 0;
@@ -61,7 +61,7 @@ static void take_lock(const struct step *s, struct model_task *t, int64_t ttl)
 	t->free_at = 0;
 }
 
-/* Counts a lease that ran out. true: one too many. */
+/* Counts an expired lease. true: the task was abandoned too often. */
 bool step_abandon(const struct step *s, struct model_task *t)
 {
 	int64_t max = s->w->policy.max_abandoned;

@@ -1,4 +1,4 @@
-/* A call about one task: what doc/contract.md says that it does. */
+/* A call about one task, as doc/contract.md defines it. */
 #include "proof/model/part.h"
 
 static bool may_go(const struct model_task *t, int64_t target)
@@ -92,7 +92,7 @@ static enum result depend(const struct step *s, uint32_t task)
 	return r;
 }
 
-/* A holder's call again: its last result is kept until the next acquisition. */
+/* The holder repeats its last call: the result is kept until the next acquisition. */
 static bool did_before(const struct step *s, const struct model_task *t)
 {
 	enum op did = (enum op)t->last_op;

@@ -1,17 +1,17 @@
-/* model_part: what the files of the model share. */
-#ifndef HISTORY_MODEL_PART_H
-#define HISTORY_MODEL_PART_H
+/* model_part: declarations that the model's files share. */
+#ifndef PROOF_MODEL_PART_H
+#define PROOF_MODEL_PART_H
 
 #include <stdlib.h>
 
 #include "proof/model/model.h"
 
-/* A reason that the queue wrote by itself: any text will do. */
+/* A reason that the queue wrote by itself: every text agrees with it. */
 #define MODEL_SOME_TEXT UINT32_MAX
 
 struct model_names {
-	struct str *v;   /* by number; v[0] is none */
-	uint32_t *slots; /* by hash */
+	struct str *v;   /* by number; v[0] is unused */
+	uint32_t *slots; /* hash table */
 	uint32_t n, room, n_slots;
 };
 
@@ -20,7 +20,7 @@ struct model_world {
 	struct policy policy;
 	bool whole;
 	struct model_names names[MODEL_KINDS];
-	uint32_t guards[MODEL_GUARDS]; /* their names; 0: not of this world */
+	uint32_t guards[MODEL_GUARDS]; /* their names; 0: not in this world */
 };
 
 bool model_live(const struct model_task *t, int64_t now);
@@ -28,20 +28,20 @@ bool model_live(const struct model_task *t, int64_t now);
 void model_count_links(const struct model *m, uint32_t task, int64_t counts[4]);
 bool model_offered(const struct model_world *w, const struct model *m, const struct model_call *c,
 		   uint32_t task, int64_t now);
-/* The first that is on offer; 0: none is. */
+/* The first eligible task; 0: there is none. */
 uint32_t model_first(const struct model_world *w, const struct model *m, const struct model_call *c,
 		     int64_t now);
-/* In how many ms the first comes on offer that is not yet; 0: none will by itself. */
+/* Time in ms until the next task becomes eligible by itself; 0: none will. */
 int64_t model_wait(const struct model_world *w, const struct model *m, const struct model_call *c,
 		   int64_t now);
-/* Order of selection. */
+/* Does a come before b in the order of selection? */
 bool model_before(const struct model_world *w, const struct model_task *a,
 		  const struct model_task *b);
-/* The id that would be made next. */
+/* The id that would be created next. */
 struct str model_next_id(const struct model_world *w, const struct model *m, int64_t *counter,
 			 struct arena *a);
 
-/* --- a step in the making --------------------------------------------------------------------------- */
+/* --- a step ----------------------------------------------------------------------------------------- */
 
 struct step {
 	struct model_world *w;
@@ -56,7 +56,7 @@ struct step {
 static inline struct model_task *step_task(const struct step *s, uint32_t name)
 {
 	if (name >= s->m->n_tasks)
-		abort(); /* model_new() was not told of it */
+		abort(); /* model_new() was given no room for it */
 	return model_task(s->m, name);
 }
 
@@ -70,34 +70,35 @@ static inline bool step_ended(const struct model_task *t)
 	return t->status == DONE || t->status == CANCELED;
 }
 
-/* Ended, or failed: what can be put into the archive. */
+/* Ended or failed: the task can be archived. */
 static inline bool step_over(const struct model_task *t)
 {
 	return step_ended(t) || t->status == FAILED;
 }
 
-/* model_step.c */
+/* step.c */
 void step_show(const struct step *s, uint32_t task);
-/* A Ready task that depends on a canceled one waits for a person; `about`: its version is raised already. */
+/* A Ready task that depends on a canceled task goes to Needs Help. about: a task whose version the
+ * step has raised already. */
 void step_settle(const struct step *s, uint32_t about);
-/* model_one.c */
+/* one.c */
 enum result step_one_task(const struct step *s, uint32_t task);
-/* model_take.c */
+/* take.c */
 void step_take(const struct step *s);
 void step_claim_next(const struct step *s, uint32_t task);
-/* model_make.c */
+/* make.c */
 bool step_made_by_claim(const struct step *s);
 void step_create(const struct step *s);
 void step_drop(const struct step *s);
 void step_cleanup(const struct step *s);
 void step_archive(const struct step *s);
-/* model_guard.c */
+/* guard.c */
 struct model_task *step_guard(const struct step *s, int i);
-/* true: it is refused, and `want` says how. */
+/* true: the call is refused, and `want` has the refusal. */
 bool step_kept_out(const struct step *s);
 void step_about_guard(const struct step *s);
 void step_cleanup_guards(const struct step *s);
-/* model_move.c */
+/* move.c */
 bool step_held_by(const struct step *s, const struct model_task *t, uint32_t token);
 bool step_own(const struct step *s, const struct model_task *t);
 bool step_ran_out(const struct step *s, const struct model_task *t);
@@ -114,7 +115,7 @@ enum result step_lock_break(const struct step *s, struct model_task *t);
 enum result step_heartbeat(const struct step *s, struct model_task *t);
 enum status step_leads_to(enum op op);
 enum result step_move(const struct step *s, struct model_task *t, enum op op);
-/* model_link.c */
+/* link.c */
 void step_fields(const struct step *s, struct model_task *t);
 enum result step_parent(const struct step *s, uint32_t task);
 int step_depends_at(const struct model_task *t, uint32_t on);

@@ -1,4 +1,4 @@
-/* Selection: who is on offer, and in which order. */
+/* Selection: which tasks are eligible, and in which order. */
 #include "proof/model/part.h"
 
 bool model_live(const struct model_task *t, int64_t now)
@@ -47,7 +47,7 @@ static bool asked_for(const struct model_task *t, const struct model_call *c)
 	       (!c->type || t->type == c->type) && (!c->label || has_label(t, c->label));
 }
 
-/* From when on time alone would offer it; -1: it takes more than time. */
+/* The time from which the task is eligible without a change to it; -1: time alone is not enough. */
 static int64_t offered_from(const struct model_world *w, const struct model *m,
 			    const struct model_call *c, const struct model_task *t)
 {

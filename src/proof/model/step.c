@@ -1,9 +1,9 @@
-/* One call, and what is kept of its answer. */
+/* One call, and the answer that is kept for repeats. */
 #include "proof/model/part.h"
 
 #define REQUEST_KEPT (24 * 3600 * INT64_C(1000))
 
-/* A Ready task that depends on a canceled one waits for a person. */
+/* A Ready task that depends on a canceled task goes to Needs Help. */
 void step_settle(const struct step *s, uint32_t about)
 {
 	for (uint32_t i = 1; i < s->m->n_tasks; i++) {
@@ -27,7 +27,7 @@ void step_show(const struct step *s, uint32_t task)
 {
 	s->want->id = task;
 	s->want->task = *step_task(s, task);
-	if (!s->want->task.spelled) /* of the whole queue */
+	if (!s->want->task.spelled) /* a queue-wide lock */
 		s->want->task.spelled = model_name(s->w, MODEL_TEXT,
 						   model_text(s->w, MODEL_TASK, task));
 	model_count_links(s->m, task, s->want->counts);
@@ -41,7 +41,8 @@ static bool grants(const struct step *s)
 	       (op == OP_STATUS && s->rq->status == IN_PROGRESS);
 }
 
-/* A refusal leaves the task as it was, unless it went to Needs Help for being abandoned too often. */
+/* A refused call changes nothing, unless the task went to Needs Help for being abandoned too
+ * often. */
 static void about_task(const struct step *s)
 {
 	uint32_t task = s->c->id;
@@ -65,9 +66,9 @@ static void about_task(const struct step *s)
 		step_grant(s, step_task(s, task), &s->want->lock);
 }
 
-/* --- all ----------------------------------------------------------------------------------------- */
+/* --- the whole step ------------------------------------------------------------------------------ */
 
-/* The id that would be made next; the counter after it. */
+/* Shows the id that would be created next; returns the counter after it. */
 static int64_t show_id(const struct step *s)
 {
 	int64_t counter = s->m->counter;
@@ -144,7 +145,7 @@ static void change(const struct step *s)
 	}
 }
 
-/* The first answer, kept for a day. */
+/* A repeat within a day gets the first answer. */
 static bool answered_before(const struct step *s)
 {
 	const struct model_kept *k = model_kept(s->m, s->c->request);
@@ -186,7 +187,7 @@ void model_step(struct model_world *w, struct model *m, const struct model_call 
 	want->now = now;
 	s = (struct step){ w, m, c, c->rq, now, choice, want };
 	if (c->request >= m->n_kept)
-		abort(); /* model_new() was not told of it */
+		abort(); /* model_new() was given no room for it */
 	if (op_flags(c->rq->op) & OP_READS) {
 		read_only(&s);
 	} else if (!answered_before(&s) && !step_kept_out(&s)) {

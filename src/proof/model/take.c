@@ -1,7 +1,7 @@
-/* Calls that take whatever comes first in order. */
+/* Calls that take the first task in order. */
 #include "proof/model/part.h"
 
-/* The live task of this token, if an earlier call took one. */
+/* The live task that an earlier call took with this token. */
 static uint32_t taken_before(const struct step *s)
 {
 	for (uint32_t i = 1; i < s->m->n_tasks; i++)
@@ -10,7 +10,8 @@ static uint32_t taken_before(const struct step *s)
 	return 0;
 }
 
-/* Takes the first in order; those that were abandoned too often go to Needs Help on the way. 0: none. */
+/* Takes the first task in order. Tasks that were abandoned too often go to Needs Help on the way.
+ * 0: none. */
 static uint32_t take_first(const struct step *s)
 {
 	uint32_t swept = 0, task;

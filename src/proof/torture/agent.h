@@ -1,9 +1,9 @@
 /*
- * agent: one process of a run. It opens the queue itself, keeps what it knows in its mind on the board, and
- * writes every call and answer to its part of the history.
+ * agent: one process of a run. It opens the queue itself, keeps its knowledge in its mind on the
+ * board, and writes every call and answer to its part of the history.
  */
-#ifndef TORTURE_AGENT_H
-#define TORTURE_AGENT_H
+#ifndef PROOF_TORTURE_AGENT_H
+#define PROOF_TORTURE_AGENT_H
 
 #include "base/seeded.h"
 #include "queue/queue.h"
@@ -17,10 +17,10 @@ struct agent {
 	struct str name;
 	struct queue *queue;
 	struct history *history;
-	struct arena arena; /* of the call */
+	struct arena arena; /* for one call */
 };
 
-/* The whole life of an agent's process: its exit code. `part` is a new file. */
+/* Runs an agent's process from start to end; returns its exit code. `part` is a new file. */
 int agent_live(const struct torture_plan *plan, struct board *board, struct str queue, int me,
 	       int life, const char *part);
 
@@ -29,22 +29,22 @@ static inline uint32_t agent_roll(struct agent *ag, uint32_t limit)
 	return seeded_below(&ag->mind->random, limit);
 }
 
-/* Sends it, records it, and learns from the answer. */
+/* Sends the request, records it, and learns from the answer. */
 void agent_send(struct agent *ag, const struct request *rq, struct answer *ans);
-/* The same, again and again while nobody can tell whether it was done. */
+/* The same, repeated until the outcome is known. */
 void agent_insist(struct agent *ag, const struct request *rq, struct answer *ans);
-/* A request by this agent about a task; task < 0: about none. */
+/* A request of this agent about a task; task < 0: about no task. */
 struct request agent_request(struct agent *ag, enum op op, int task);
-/* The latest call that changes something: false if there was none. */
+/* The latest call that changes something; false: there was none. */
 bool agent_recall(struct agent *ag, struct request *rq);
-/* The lock that it took last; NULL: it believes in none. */
+/* The lock that the agent took last; NULL: it knows of no live lock. */
 struct hold *agent_hold(struct agent *ag);
 
-/* --- mix.c: the next call of the mix -------------------------------------------------------------- */
+/* --- mix.c: chooses the next call of the mix ------------------------------------------------------ */
 
 void mix_choose(struct agent *ag, struct request *rq);
 
-/* --- race.c: the other ways ----------------------------------------------------------------------- */
+/* --- race.c: the other kinds of run --------------------------------------------------------------- */
 
 void race_drain(struct agent *ag);
 void race_claims(struct agent *ag);

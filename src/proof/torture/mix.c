@@ -1,14 +1,14 @@
 /*
- * What an agent does next. Mostly what fits: it goes on with what it holds, looks for work, or moves on a
- * task that waits for somebody. Now and then something that does not fit at all, with a token that is
- * over, or under another's name.
+ * Chooses an agent's next call. Usually it makes sense: the agent goes on with a task it holds,
+ * looks for work, or moves a task that waits. Sometimes it does not: it has a stale token, or
+ * another agent's name.
  */
 #include "proof/torture/agent.h"
 #include "proof/torture/scratch.h"
 
 #define FAMILY 4 /* tasks that may be linked with each other */
-#define HOT 60   /* calls */
-#define LINKS 2  /* dependencies in one call */
+#define HOT 60   /* number of calls for which one task stays hot */
+#define LINKS 2  /* dependencies added by one call */
 
 struct choice {
 	enum op op;
@@ -45,7 +45,7 @@ static const struct choice anything[] = {
 	{ OP_UNDEPEND, 4 },     { OP_CLAIM, 6 },        { OP_DONE, 3 },       { OP_RELEASE, 2 },
 	{ OP_LOCK_ACQUIRE, 3 }, { OP_LOCK_RELEASE, 2 }, { OP_LOCK_BREAK, 1 }, { 0 },
 };
-/* What moves a task on from its status. */
+/* For each status, the operations that move a task on. */
 static const struct choice movers[STATUS_END][6] = {
 	[0] = { { OP_CREATE, 1 } },
 	[BACKLOG] = { { OP_UPDATE, 4 }, { OP_CLAIM, 1 }, { OP_REMOVE, 1 } },
@@ -88,7 +88,7 @@ static bool chance(struct agent *ag, uint32_t percent)
 
 /* --- arguments ------------------------------------------------------------------------------------ */
 
-/* Of the same family; where there are few tasks, it may be the task itself. */
+/* A task of the same family; if there are few tasks, it may be the task itself. */
 static struct str relative(struct agent *ag, int task)
 {
 	int other = task / FAMILY * FAMILY + (int)agent_roll(ag, FAMILY);
@@ -148,7 +148,7 @@ static void give_status(struct agent *ag, struct request *rq)
 	GIVE(rq, unblock_action, STR("wait"));
 }
 
-/* What is particular to the operation. */
+/* Sets the arguments that only this operation has. */
 static void give_words(struct agent *ag, struct request *rq, int task)
 {
 	switch (rq->op) {
@@ -205,7 +205,7 @@ static void give_words(struct agent *ag, struct request *rq, int task)
 	}
 }
 
-/* --- who, and by which right ----------------------------------------------------------------------- */
+/* --- identity and token ---------------------------------------------------------------------------- */
 
 static bool acquires(const struct request *rq)
 {
@@ -228,7 +228,7 @@ static void give_lease(struct agent *ag, struct request *rq)
 	}
 }
 
-/* One that it had once, for whatever task. */
+/* Any lock that the agent has had, on any task. */
 static const struct hold *old_hold(struct agent *ag)
 {
 	struct mind *m = ag->mind;
@@ -277,7 +277,7 @@ static struct request compose(struct agent *ag, enum op op, int task, const stru
 	return rq;
 }
 
-/* Half of the time one on which all of them are just now; another one every HOT calls. */
+/* Half of the time the hot task, on which all agents work; it changes every HOT calls. */
 static int some_task(struct agent *ag)
 {
 	uint64_t turn = (uint64_t)ag->board->calls / HOT + ag->plan->seed;
@@ -286,7 +286,7 @@ static int some_task(struct agent *ag)
 	return (int)(chance(ag, 50) ? seeded_below(&turn, tasks) : agent_roll(ag, tasks));
 }
 
-/* --- the queue as a whole -------------------------------------------------------------------------- */
+/* --- queue-wide locks ------------------------------------------------------------------------------ */
 
 static const struct choice closers[] = {
 	{ OP_LOCK_ACQUIRE, 5 },
@@ -314,7 +314,7 @@ static struct str some_guard(struct agent *ag)
 	return str_c(all[agent_roll(ag, 4)]);
 }
 
-/* Seldom, and not for long: while it is closed nothing else happens. */
+/* Rarely and briefly: nothing else happens while the queue is closed. */
 static bool choose_whole(struct agent *ag, struct request *rq)
 {
 	bool closed = ag->mind->closed[0];

@@ -1,4 +1,4 @@
-/* Two plain races: who wins, and is everything done once? */
+/* Two plain races: the drain (every task is completed once) and the claims (one winner). */
 #include <time.h>
 
 #include "proof/torture/agent.h"
@@ -8,7 +8,7 @@
 
 /* --- drain ---------------------------------------------------------------------------------------- */
 
-/* Where holders die, others have to come to their tasks. */
+/* If agents get killed, leases must be short enough for others to take over. */
 static int64_t lease(const struct torture_plan *p)
 {
 	return p->kills || p->stops ? SHORT_LEASE : LONG_LEASE;
@@ -21,7 +21,7 @@ static void rest(int64_t ms)
 	nanosleep(&t, NULL);
 }
 
-/* false: nothing is left, and nothing will come */
+/* false: no task is left, and none will become eligible */
 static bool take(struct agent *ag)
 {
 	struct request rq = agent_request(ag, OP_TAKE, -1);
@@ -35,7 +35,7 @@ static bool take(struct agent *ag)
 	return ans.code == SUCCESS || ans.wait_ms;
 }
 
-/* Half of them take the next one in the same step. */
+/* Every second agent claims its next task in the same call. */
 static void finish(struct agent *ag, struct hold *h)
 {
 	struct request rq = agent_request(ag, OP_DONE, h->task);
@@ -51,7 +51,7 @@ static void finish(struct agent *ag, struct hold *h)
 	h->over = true;
 }
 
-/* What the one before it was told, or not. */
+/* Repeats the call of the agent's killed predecessor that got no answer. */
 static void take_over(struct agent *ag)
 {
 	struct request rq;
@@ -81,7 +81,7 @@ void race_drain(struct agent *ag)
 
 /* --- claims --------------------------------------------------------------------------------------- */
 
-/* Only the winner can give it back, and only once all others have lost. */
+/* Only the winner can release the lock, and it does so only after all others have lost. */
 static void play(struct agent *ag, int round)
 {
 	struct request rq = agent_request(ag, OP_CLAIM, 0);

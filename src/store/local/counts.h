@@ -3,8 +3,8 @@
  * all have in their memory. Never synced: a loss of power may set them back, and nothing depends on them. All
  * zeros is none so far.
  */
-#ifndef STORE_COUNTS_H
-#define STORE_COUNTS_H
+#ifndef STORE_LOCAL_COUNTS_H
+#define STORE_LOCAL_COUNTS_H
 
 #include <stdatomic.h>
 #include <stdint.h>

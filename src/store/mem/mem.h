@@ -2,11 +2,11 @@
  * mem: a store inside the process, for simulations and tests. Not durable, and for one thread only.
  *
  * "mem:" is a place of its own that goes away with its handle; "mem:NAME" is shared by every handle of
- * the process and stays until mem_reset(). Its clock is env.boot on from the wall clock at the place's
- * start; with env.wall alone that clock itself, so that a test can set it at will.
+ * the process and stays until mem_reset(). Its clock is env.opt.boot on from the wall clock at the place's
+ * start; with env.opt.wall alone that clock itself, so that a test can set it at will.
  */
-#ifndef STORE_MEM_H
-#define STORE_MEM_H
+#ifndef STORE_MEM_MEM_H
+#define STORE_MEM_MEM_H
 
 #include "store/store.h"
 

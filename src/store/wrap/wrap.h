@@ -16,8 +16,8 @@
  *   unknown  a change is not made, but nobody can tell: STORE_IO, applied '?'
  * The parameter can be given up to FAULT_MAX times; the store inside does not see it.
  */
-#ifndef STORE_WRAP_H
-#define STORE_WRAP_H
+#ifndef STORE_WRAP_WRAP_H
+#define STORE_WRAP_WRAP_H
 
 #include "store/store.h"
 

@@ -3,8 +3,8 @@
  * they write it, and below that what pawl needs to know of a lock of its own. A file without that is another
  * program's lock: it has no token, and no end unless it says one.
  */
-#ifndef STORE_GIT_LOCKFILE_H
-#define STORE_GIT_LOCKFILE_H
+#ifndef STORE_GIT_LAYOUT_LOCKFILE_H
+#define STORE_GIT_LAYOUT_LOCKFILE_H
 
 #include "base/buf.h"
 #include "format/yaml.h"

@@ -4,8 +4,8 @@
  * It is one socket, of a server or of a program that we have started, with one deadline for all that happens on
  * it. What the program writes for people is kept for messages. Errors are -errno, -EPIPE if the other side is gone.
  */
-#ifndef STORE_GIT_PKT_H
-#define STORE_GIT_PKT_H
+#ifndef STORE_GIT_TRANSPORT_PKT_H
+#define STORE_GIT_TRANSPORT_PKT_H
 
 #include <sys/types.h>
 

@@ -6,8 +6,8 @@
  * A command whose old and new value are the same keeps its ref where it is without moving it, which `git push`
  * cannot say.
  */
-#ifndef STORE_GIT_RAW_H
-#define STORE_GIT_RAW_H
+#ifndef STORE_GIT_TRANSPORT_RAW_H
+#define STORE_GIT_TRANSPORT_RAW_H
 
 #include "store/git/git.h"
 #include "store/git/transport/pkt.h"
@@ -40,7 +40,7 @@ bool git_is_late(struct str reason);
 int64_t git_net_ms(const struct git *s);
 int git_unreachable(struct git *s, int rc, struct str text);
 
-/* --- what this clone has seen (git_seen.c) ------------------------------------------------------ */
+/* --- what this clone has seen (git/seen.c) ------------------------------------------------------ */
 
 /* The refs as they were when last seen; all that they reach is here. */
 int git_seen_list(struct git *s, struct git_refs *out, struct arena *a);
@@ -53,12 +53,12 @@ bool git_seen_before(struct git *s);
 /* All of them have been seen just now. */
 void git_seen_now(struct git *s);
 
-/* --- turns (git_turn.c) ------------------------------------------------------------------------- */
+/* --- turns (git/turn.c) ------------------------------------------------------------------------- */
 
 /* Waits a little for others of this machine; true: gate_unlock() when done. */
 bool git_turn_take(struct gate *g, struct str repository, const struct store_env *env);
 
-/* --- packs (git_pack.c) ------------------------------------------------------------------------- */
+/* --- packs (git/pack.c) ------------------------------------------------------------------------- */
 
 /* All that was written since the change began, as a pack; `out` belongs to libgit2. */
 int git_pack_made(struct git *s, const git_oid *made, size_t n, git_buf *out);

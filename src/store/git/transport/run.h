@@ -2,8 +2,8 @@
  * git_run: the user's git as a process. Arguments only, no shell; never asks anybody, runs no hooks of this
  * side, uses no helper that a URL may name, and is ended when it takes too long.
  */
-#ifndef STORE_GIT_RUN_H
-#define STORE_GIT_RUN_H
+#ifndef STORE_GIT_TRANSPORT_RUN_H
+#define STORE_GIT_TRANSPORT_RUN_H
 
 #include <sys/types.h>
 
@@ -16,7 +16,7 @@ struct git_args {
 	struct arena a;
 };
 
-/* git -C DIR … VERB */
+/* git -C DIR … VERB, in the repository DIR */
 void git_args_begin(struct git_args *g, const char *dir, const char *verb);
 void git_arg(struct git_args *g, struct str arg);
 void git_args_free(struct git_args *g);

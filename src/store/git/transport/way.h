@@ -3,8 +3,8 @@
  * program behind ssh. Where git would do more than that (http, helpers, proxies, an ssh that is not OpenSSH's), there
  * is no way, and git itself is asked.
  */
-#ifndef STORE_GIT_WAY_H
-#define STORE_GIT_WAY_H
+#ifndef STORE_GIT_TRANSPORT_WAY_H
+#define STORE_GIT_TRANSPORT_WAY_H
 
 #include "base/arena.h"
 #include "store/git/transport/pkt.h"
