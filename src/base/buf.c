@@ -20,6 +20,8 @@ void buf_add(struct buf *b, const void *p, size_t n)
 		memcpy(b->p + b->n, p, n);
 	b->n += n;
 	b->p[b->n] = '\0';
+	if (b->drain && b->n >= BUF_DRAIN_AT)
+		b->drain(b, b->drain_ctx);
 }
 
 void buf_addc(struct buf *b, char c)

@@ -1,5 +1,5 @@
 /*
- * buf: bytes that grow, up to a hard cap. Past the cap nothing is added and `full` stays true, so a
+ * buf: a growing buffer with a hard limit. Beyond it nothing is added and `full` stays true, so a
  * caller checks once, at the end.
  */
 #ifndef BASE_BUF_H
@@ -11,7 +11,13 @@ struct buf {
 	char *p;
 	size_t n, room, max;
 	bool full;
+	/* Called when the buffer holds much: writes it out and empties it. NULL: keep
+	 * everything. */
+	void (*drain)(struct buf *b, void *ctx);
+	void *drain_ctx;
 };
+
+#define BUF_DRAIN_AT (64u << 10)
 
 #define BUF_MAX(limit) ((struct buf){ .max = (limit) })
 

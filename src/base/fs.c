@@ -11,10 +11,11 @@
 #include "base/os.h"
 #include "base/secret.h"
 
-#define LINKS_MAX 40 /* as the kernel */
+#define LINKS_MAX 40 /* the kernel's limit */
 #define TEMP_TRIES 16
 
-/* Reads to the end: a file may grow meanwhile, and those in /proc say that they are empty. */
+/* Reads to the end instead of `size` bytes: a file may grow meanwhile, and files in /proc report
+ * size 0. */
 static int read_all(struct arena *a, int fd, size_t size, size_t max, struct str *out)
 {
 	size_t room = size + 1, n = 0;
@@ -45,23 +46,28 @@ static int read_all(struct arena *a, int fd, size_t size, size_t max, struct str
 	return 0;
 }
 
+int fs_read_fd(struct arena *a, int fd, size_t max, struct str *out)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if ((uintmax_t)st.st_size > max)
+		return -EFBIG;
+	return read_all(a, fd, (size_t)st.st_size, max, out);
+}
+
 int fs_read(struct arena *a, const char *path, size_t max, struct str *out)
 {
-	/* Without O_NONBLOCK a FIFO would hang here. */
+	/* without O_NONBLOCK, opening a FIFO would hang */
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
 	int r;
 
 	if (fd < 0)
 		return errno == ENXIO ? -EINVAL : -errno; /* ENXIO: a socket */
-	if (fstat(fd, &st))
-		r = -errno;
-	else if (!S_ISREG(st.st_mode))
-		r = -EINVAL;
-	else if ((uintmax_t)st.st_size > max)
-		r = -EFBIG;
-	else
-		r = read_all(a, fd, (size_t)st.st_size, max, out);
+	r = fs_read_fd(a, fd, max, out);
 	close(fd);
 	return r;
 }
@@ -93,7 +99,7 @@ static int sync_fd(int fd)
 	return r ? -errno : 0;
 }
 
-/* Some file systems have no fsync of a folder. */
+/* Some file systems do not support fsync of a folder. */
 static int sync_dir(int dir)
 {
 	int r = sync_fd(dir);
@@ -127,7 +133,7 @@ static int open_temp(int dir, char *name, size_t room, mode_t mode)
 	return -EEXIST;
 }
 
-static int replace(int dir, const char *name, struct str data, mode_t mode)
+int fs_write_atomic_at(int dir, const char *name, struct str data, mode_t mode)
 {
 	char temp[40];
 	int fd = open_temp(dir, temp, sizeof(temp), mode);
@@ -170,14 +176,14 @@ int fs_write_atomic(const char *path, struct str data, mode_t mode)
 	if (dir < 0) {
 		r = -errno;
 	} else {
-		r = replace(dir, name.p, data, mode);
+		r = fs_write_atomic_at(dir, name.p, data, mode);
 		close(dir);
 	}
 	arena_free(&a);
 	return r;
 }
 
-/* Asks only after a failure, and then what is there: another process may just have made it. */
+/* Looks at the path only after mkdir has failed: another process may just have made the folder. */
 static int make_dir(const char *path, mode_t mode)
 {
 	int err;
@@ -203,7 +209,7 @@ int fs_make_dirs(const char *path, mode_t mode)
 		if (p[i] != '/' || p[i - 1] == '/')
 			continue;
 		p[i] = '\0';
-		r = make_dir(p, mode | 0300); /* or nothing could be made inside */
+		r = make_dir(p, mode | 0300); /* else nothing could be created inside */
 		p[i] = '/';
 	}
 	if (!r)
@@ -266,7 +272,7 @@ static char *real_path(struct arena *a, const char *path)
 	return copy;
 }
 
-/* Where the link at `path` points, as seen from its folder; NULL if it is no link. */
+/* The target of the link at `path`, relative to its folder; NULL if it is not a link. */
 static char *link_target(struct arena *a, const char *path, struct str dir)
 {
 	char *to = arena_alloc(a, PATH_MAX);
@@ -279,7 +285,7 @@ static char *link_target(struct arena *a, const char *path, struct str dir)
 
 char *fs_real(struct arena *a, const char *path)
 {
-	/* More than once only for a link to what does not exist yet. */
+	/* loops only for a link to a path that does not exist yet */
 	for (int i = 0; i < LINKS_MAX; i++) {
 		struct str whole = without_slashes(str_c(path));
 		char *real = real_path(a, path), *dir, *plain, *to;

@@ -1,5 +1,5 @@
 /*
- * fs: files, with the care that shared folders need. Errors are -errno.
+ * fs: file operations that are safe in shared folders. Errors are -errno.
  */
 #ifndef BASE_FS_H
 #define BASE_FS_H
@@ -8,24 +8,30 @@
 
 #include "base/arena.h"
 
-/* The whole of a regular file; -EFBIG past `max`, -ELOOP if it is a link, -EINVAL if no regular file. */
+/* Reads a whole regular file; -EFBIG if larger than `max`, -ELOOP if it is a link, -EINVAL if it is
+ * not a regular file. */
 int fs_read(struct arena *a, const char *path, size_t max, struct str *out);
-/* Replaced as a whole or not at all (temp, fsync, rename, fsync of the folder). */
+/* The same for an open file. */
+int fs_read_fd(struct arena *a, int fd, size_t max, struct str *out);
+/* Replaces the whole file or nothing (temporary file, fsync, rename, fsync of the folder). */
 int fs_write_atomic(const char *path, struct str data, mode_t mode);
+/* The same for the file NAME in the folder `dir`, which is open for reading. */
+int fs_write_atomic_at(int dir, const char *name, struct str data, mode_t mode);
 /* mkdir -p */
 int fs_make_dirs(const char *path, mode_t mode);
-/* The names in a folder are on disk. */
+/* Makes the names in a folder durable. */
 int fs_sync_dir(const char *path);
 bool fs_is_dir(const char *path);
 bool fs_exists(const char *path);
 /* "dir/name" */
 char *fs_join(struct arena *a, struct str dir, struct str name);
 struct str fs_dirname(struct str path);
-/* Absolute and without links or "..": of a path whose last part may not exist yet. NULL if its folder does not. */
+/* The absolute path without links or "..". Its last component need not exist; NULL if the folder
+ * does not exist. */
 char *fs_real(struct arena *a, const char *path);
 int fs_write_all(int fd, struct str data);
-/* Where this user's files of one kind are: $VARIABLE/pawl, else USUAL/pawl in the home folder; NULL where there is
- * none. A relative path counts as not set: so the XDG specification has it. */
+/* The folder for this user's files of one kind: $VARIABLE/pawl, else USUAL/pawl in the home folder;
+ * NULL if there is neither. A relative $VARIABLE counts as unset, as the XDG specification says. */
 char *fs_user_dir(struct arena *a, const char *variable, const char *usual);
 
 #endif

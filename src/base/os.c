@@ -24,6 +24,7 @@
 #endif
 
 #include "base/fs.h"
+#include "base/timespace.h"
 
 #define PROC_FILE_MAX (16 << 20)
 #define NANO INT64_C(1000000000)
@@ -50,9 +51,9 @@ int64_t os_wall_ms(void)
 int64_t os_boot_ms(void)
 {
 #ifdef __APPLE__
-	return clock_ns(CLOCK_MONOTONIC_RAW) / 1000000; /* there it counts sleep as well */
+	return clock_ns(CLOCK_MONOTONIC_RAW) / 1000000; /* on macOS it includes sleep */
 #else
-	return clock_ns(CLOCK_BOOTTIME) / 1000000;
+	return (clock_ns(CLOCK_BOOTTIME) - timespace_offset()) / 1000000;
 #endif
 }
 
@@ -67,7 +68,7 @@ struct str os_boot_id(struct arena *a)
 	return arena_str(a, str_c(id));
 }
 #else
-/* Worse than the kernel's id: it moves when someone sets the clock (proc.c knows). */
+/* Worse than the kernel's id: it changes when someone sets the clock (proc.c knows). */
 static struct str boot_time_id(struct arena *a)
 {
 	struct str stat;
@@ -117,7 +118,7 @@ void os_user(struct str *name, struct str *home, struct arena *a)
 	*home = arena_str(a, str_c(pw.pw_dir));
 }
 
-/* flock without its interruptions: 0, -EWOULDBLOCK, another -errno. */
+/* flock, restarted after interruptions: 0, -EWOULDBLOCK, another -errno. */
 static int try_lock(int fd)
 {
 	int r;
@@ -128,7 +129,7 @@ static int try_lock(int fd)
 	return r ? -errno : 0;
 }
 
-/* Where there are no timers to cut a wait short. */
+/* For systems without timers that could cut a wait short. */
 static int lock_polling(int fd, int64_t deadline)
 {
 	const int64_t longest = 5000000;
@@ -159,7 +160,8 @@ static int lock_waiting(int fd, int64_t deadline)
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-/* SIGALRM and its one timer belong to the program around us; this one nobody is known to use. */
+/* SIGALRM and its one timer belong to the surrounding program. No known program uses this
+ * signal. */
 #define LOCK_SIGNAL (SIGRTMIN + 7)
 
 static void do_nothing(int number)
@@ -167,7 +169,7 @@ static void do_nothing(int number)
 	(void)number;
 }
 
-/* Without SA_RESTART: to interrupt flock is all it is for. */
+/* Without SA_RESTART: the signal must interrupt flock. */
 static void install_handler(void)
 {
 	struct sigaction sa = { .sa_handler = do_nothing };
@@ -176,8 +178,8 @@ static void install_handler(void)
 	sigaction(LOCK_SIGNAL, &sa, NULL);
 }
 
-/* Signals this thread at the deadline and every few ms from then on: the first signal may come in
- * the moment before flock starts to sleep, and would be lost. */
+/* Signals this thread at the deadline and every few ms after it. The first signal may come just
+ * before flock starts to sleep, and would be lost. */
 static int start_timer(timer_t *timer, int64_t deadline)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = LOCK_SIGNAL };
@@ -224,7 +226,7 @@ static int lock_waiting(int fd, int64_t deadline)
 	sigaddset(&ours, LOCK_SIGNAL);
 	pthread_sigmask(SIG_UNBLOCK, &ours, &before);
 	r = lock_until(fd, deadline);
-	/* In this order: no signal is left pending behind the restored mask. */
+	/* in this order no signal is pending when the mask is restored */
 	timer_delete(timer);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
@@ -233,7 +235,7 @@ static int lock_waiting(int fd, int64_t deadline)
 
 int os_lock(int fd, int64_t timeout_ms)
 {
-	const int64_t longest = INT64_C(1) << 40; /* ms; so that the sum below cannot overflow */
+	const int64_t longest = INT64_C(1) << 40; /* ms; the sum below cannot overflow */
 	int r = try_lock(fd);
 
 	if (r != -EWOULDBLOCK)
@@ -261,6 +263,22 @@ int os_own_byte(int fd, int64_t at)
 	return -ENOSYS;
 }
 
+int os_share_byte(int fd, int64_t at)
+{
+	return os_own_byte(fd, at);
+}
+
+void os_leave_byte(int fd, int64_t at)
+{
+	(void)fd, (void)at;
+}
+
+bool os_byte_shared(int fd, int64_t at)
+{
+	(void)fd, (void)at;
+	return false;
+}
+
 void os_word_wait(_Atomic uint32_t *word, uint32_t seen, int64_t ms)
 {
 	(void)word, (void)seen, (void)ms;
@@ -271,12 +289,39 @@ void os_word_wake(_Atomic uint32_t *word)
 {
 	(void)word;
 }
+
+void os_word_wake_all(_Atomic uint32_t *word)
+{
+	(void)word;
+}
 #else
+static int byte_lock(int fd, int64_t at, short type)
+{
+	struct flock range = { .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1 };
+
+	return fcntl(fd, F_OFD_SETLK, &range) ? -errno : 0;
+}
+
 int os_own_byte(int fd, int64_t at)
+{
+	return byte_lock(fd, at, F_WRLCK);
+}
+
+int os_share_byte(int fd, int64_t at)
+{
+	return byte_lock(fd, at, F_RDLCK);
+}
+
+void os_leave_byte(int fd, int64_t at)
+{
+	(void)byte_lock(fd, at, F_UNLCK);
+}
+
+bool os_byte_shared(int fd, int64_t at)
 {
 	struct flock range = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1 };
 
-	return fcntl(fd, F_OFD_SETLK, &range) ? -errno : 0;
+	return fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
 
 void os_word_wait(_Atomic uint32_t *word, uint32_t seen, int64_t ms)
@@ -290,9 +335,14 @@ void os_word_wake(_Atomic uint32_t *word)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
+
+void os_word_wake_all(_Atomic uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
 #endif
 
-/* statfs of what is there, or of the folder that it would be made in. */
+/* statfs of the path, or of the folder in which it would be created. */
 static int statfs_near(struct arena *a, const char *path, struct statfs *out, const char **found)
 {
 	for (;;) {
@@ -326,7 +376,7 @@ static const char *network_name(struct arena *a, const char *path, const struct 
 	return "network";
 }
 #else
-/* Of a line of mountinfo: "36 35 98:0 / /mnt rw - ext3 /dev/root rw", what comes after " - ". */
+/* The part after " - " of a mountinfo line such as "36 35 98:0 / /mnt rw - ext3 /dev/root rw". */
 static struct str mount_type(struct str line, struct str device)
 {
 	str_cut(&line, ' ');
@@ -340,7 +390,7 @@ static struct str mount_type(struct str line, struct str device)
 }
 
 /* clang-format off */
-/* What FUSE calls itself where the files are on another machine. */
+/* FUSE types whose files are on another machine. */
 static const char *const far_fuse[] = {
 	"virtiofs", "fuse.afpfs", "fuse.blobfuse", "fuse.blobfuse2", "fuse.ceph",
 	"fuse.ceph-fuse", "fuse.curlftpfs", "fuse.davfs", "fuse.davfs2", "fuse.fuse_dfs",
@@ -352,7 +402,8 @@ static const char *const far_fuse[] = {
 };
 /* clang-format on */
 
-/* FUSE is one magic number for disks at hand (ntfs-3g) and far away; its mount tells the name. */
+/* All FUSE file systems share one magic number, local (ntfs-3g) or remote; the mount tells the
+ * type. */
 static const char *network_fuse(struct arena *a, const char *path)
 {
 	struct stat st;
@@ -373,7 +424,8 @@ static const char *network_fuse(struct arena *a, const char *path)
 
 static const char *network_name(struct arena *a, const char *path, const struct statfs *fs)
 {
-	/* Those of clusters and virtual machines count: their locks or mappings do not hold. */
+	/* Includes file systems of clusters and virtual machines: their locks or mappings are not
+	 * reliable. */
 	static const struct {
 		uint32_t magic;
 		const char *name;
@@ -471,8 +523,8 @@ void os_watch_drain(int fd)
 	(void)fd;
 }
 #else
-/* Field 22, counted from behind the name: that may hold blanks and brackets. A process that has
- * ended and only waits for its parent counts as none, unless threads of it live on. */
+/* Field 22, counted from the end of the name, because the name may contain blanks and brackets. A
+ * zombie counts as ended unless it still has threads. */
 static int64_t start_field(struct str stat)
 {
 	const char *end = stat.n ? memrchr(stat.p, ')', stat.n) : NULL;
@@ -494,15 +546,28 @@ static int64_t start_field(struct str stat)
 		return -EBADMSG;
 	if ((str_is(state, "Z") && threads <= 1) || str_is(state, "X"))
 		return 0;
-	return start > 0 ? start : 1; /* the first process of all starts at 0, which means none */
+	/* the very first process starts at 0, but 0 means "no process" */
+	return start > 0 ? start : 1;
 }
 
-/* No file for it: there is no such process, or /proc hides it (hidepid), or there is no /proc. */
+/* There is no file: the process does not exist, or /proc hides it (hidepid), or there is no
+ * /proc. */
 static int64_t missing(int64_t pid)
 {
 	if (access("/proc/self/stat", R_OK))
 		return -ENOSYS;
 	return kill((pid_t)pid, 0) == 0 || errno == EPERM ? -EACCES : 0;
+}
+
+/* Converts to the machine's own clock from this process's time namespace. */
+static int64_t machine_ticks(int64_t ticks)
+{
+	int64_t hz = sysconf(_SC_CLK_TCK);
+
+	if (!timespace_known())
+		return -ENOSYS;
+	ticks -= timespace_offset() / (NANO / (hz > 0 ? hz : 100));
+	return ticks > 0 ? ticks : 1;
 }
 
 int64_t os_process_start(int64_t pid)
@@ -519,7 +584,7 @@ int64_t os_process_start(int64_t pid)
 	else if (r == -ENOENT || r == -ESRCH)
 		r = missing(pid);
 	arena_free(&a);
-	return r;
+	return r > 0 ? machine_ticks(r) : r;
 }
 
 int os_pipe(int ends[2])
@@ -531,7 +596,7 @@ void os_close_from(int fd)
 {
 	if (close_range((unsigned)fd, ~0u, 0) == 0)
 		return;
-	for (int end = getdtablesize(); fd < end; fd++) /* a kernel before 5.9 */
+	for (int end = getdtablesize(); fd < end; fd++) /* for kernels before 5.9 */
 		close(fd);
 }
 

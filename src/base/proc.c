@@ -2,7 +2,7 @@
 
 #include "base/os.h"
 
-/* A boot named after its time can change its name when someone sets the clock. */
+/* A boot id that is derived from the boot time changes when someone sets the clock. */
 static bool boot_named_well(struct str boot_id)
 {
 	return boot_id.n && !str_starts(boot_id, STR("btime-")) && !str_is(boot_id, "unknown");
@@ -11,6 +11,13 @@ static bool boot_named_well(struct str boot_id)
 struct str proc_here(struct arena *a)
 {
 	return arena_printf(a, "%.*s/%.*s", STRF(os_boot_id(a)), STRF(os_pid_space(a)));
+}
+
+/* Two time namespaces may round the same start to neighbouring ticks. A pid is not reused that
+ * soon. */
+static bool same_start(int64_t found, int64_t noted)
+{
+	return noted >= found - 1 && noted <= found + 1;
 }
 
 static enum proc_life same_host(struct arena *a, struct str there, int64_t pid, int64_t start)
@@ -23,7 +30,7 @@ static enum proc_life same_host(struct arena *a, struct str there, int64_t pid, 
 		return boot_named_well(boot_there) && boot_named_well(boot) ? PROC_DEAD
 									    : PROC_UNKNOWN;
 	if (!str_eq(there, here))
-		return PROC_UNKNOWN; /* a sandbox's pids are not ours */
+		return PROC_UNKNOWN; /* pids of another pid namespace mean nothing here */
 	found = os_process_start(pid);
 	if (found < 0)
 		return PROC_UNKNOWN;
@@ -31,7 +38,7 @@ static enum proc_life same_host(struct arena *a, struct str there, int64_t pid, 
 		return PROC_DEAD;
 	if (start <= 0)
 		return PROC_UNKNOWN;
-	return found == start ? PROC_ALIVE : PROC_DEAD;
+	return same_start(found, start) ? PROC_ALIVE : PROC_DEAD;
 }
 
 enum proc_life proc_life(struct str host, struct str place, int64_t pid, int64_t start)

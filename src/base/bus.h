@@ -1,0 +1,24 @@
+/*
+ * bus: guards mapped memory of a file that others may truncate. Touching a page beyond the end of
+ * the file raises SIGBUS; so does a page that the device cannot read. In a guarded range the
+ * process gets a private page of zeros instead. The range is then torn, and its owner gives it up
+ * when it next asks.
+ *
+ * A SIGBUS outside all guarded ranges goes to the handler that the program had before.
+ */
+#ifndef BASE_BUS_H
+#define BASE_BUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct bus;
+
+/* The same range may be guarded several times. NULL: there is no room for one more, and the range
+ * is unguarded. */
+struct bus *bus_guard(void *at, size_t n);
+/* Call it before the range is unmapped. */
+void bus_release(struct bus *b);
+bool bus_torn(const struct bus *b);
+
+#endif
