@@ -13,15 +13,15 @@ demo: ## twenty workers on one queue, some of them killed
 	@$(MAKE) --no-print-directory all
 	@demo/run
 
-check: ## what CI runs: both compilers, all tests, sanitizers, linters
+check: ## what CI runs: both compilers, all tests, sanitizers, linters; about 6 minutes on 2 cores
 	@tools/setup check
 	@tools/check
 
-test: ## the test suite alone
+test: ## the test suite alone, with gcc
 	@tools/setup check
 	@tools/check -v gcc
 
-soak: ## the long runs: torture, simulator, mutants, faults, shared commit, fuzzers; FOR=20m cuts them short
+soak: ## the long runs, all that check samples: torture, simulator, mutants, faults, shared commit, fuzzers; FOR=20m cuts them short
 	@tools/setup check
 	@$(MAKE) --no-print-directory all
 	@tools/soak $(FOR)
@@ -41,9 +41,8 @@ install: ## install under PREFIX (/usr/local); DESTDIR is honoured
 		else meson setup build --prefix="$(abspath $(PREFIX))"; fi
 	@DESTDIR="$(DESTDIR)" meson install -C build
 
-docs: all ## write doc/commands.md from the command table
-	@build/src/pawl-gen reference >build/commands.md
-	@mv build/commands.md doc/commands.md
+docs: all ## write doc/commands.md, settings.md and codes.md from their tables
+	@tools/gen-docs build doc
 
 format: ## clang-format the sources in place
 	@tools/setup check

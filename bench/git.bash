@@ -1,9 +1,10 @@
-# Part (j) of bench/run: a claim on a git remote, next to a script of git plumbing that locks on a branch.
+# Parts (j) and (k) of bench/run: a claim on a git remote, compared with a script of git plumbing that locks on a
+# branch.
 
 git_agents=${PAWL_BENCH_AGENTS:-20}
 git_tasks=${PAWL_BENCH_TASKS:-200}
 git_rounds=${PAWL_BENCH_ROUNDS:-3}
-git_seconds=30 # for a crowd: the script's takes longer than that for all tasks
+git_seconds=30 # limit for a crowd: the script takes longer for all tasks
 
 # git_place NAME CLONES TASKS script|URI-PREFIX: a folder with a remote, clones of it, and tasks in it
 git_place() {
@@ -27,7 +28,7 @@ git_place() {
 	"$pawl" import -q "$top/tasks.jsonl" >/dev/null
 }
 
-# git_count NAME COMMAND...: processes of git and connections for one more claim
+# git_count NAME COMMAND...: git processes and connections for one more claim
 git_count() {
 	local top=$dir/$1
 	rm -rf "$top/trace"
@@ -39,8 +40,8 @@ git_count() {
 		END { printf "%d processes of git, %d connections", NR, receive + upload }'
 }
 
-# git_crowd NAME script|URI-PREFIX: "claims/s p50 gave_up twice" of one round, in a fresh place, which stays: what was removed
-# just before makes ext4 slow at making files
+# git_crowd NAME script|URI-PREFIX: "claims/s p50 gave_up twice" of one round, in a new place. The place stays: ext4 is
+# slow to create files right after a removal.
 git_crowd() {
 	local how=script line
 	[ "$2" = script ] || how=pawl
@@ -87,4 +88,33 @@ measure_j() {
 		verdict "(j) one claim, script : git:$how, p50" "$(ratio "$(p50 script_on_a_branch)" "$(p50 $label)")" '>=' 2 ×
 		verdict "(j) $git_agents clones, claims/s of git:$how : of the script" "$(ratio "${!rate}" "$rate_script")" '>=' 15 ×
 	done
+}
+
+# Parts of the git store that stay only while they are worth it.
+measure_k() {
+	local rounds=${PAWL_BENCH_CLAIMS:-60} library
+	export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+
+	echo "(k) parts of git: that have to pay: one claim, $rounds rounds"
+	library=$(ldd "$build/pawl-store-git.so" | awk '/libmbedx509/ { print $3 }')
+	if [ -n "$library" ]; then
+		git_place read 1 $((2 * rounds + 10)) ''
+		git_place unread 1 $((2 * rounds + 10)) ''
+		times=$("$bin/bench-spawn" "$rounds" \
+			@ git:PATH "$dir/unread/c1" env "PAWL_STORE=git:$dir/unread/q.git" "$pawl" next --claim -q \
+			@ git:PATH,_certificates_read "$dir/read/c1" env LD_PRELOAD="$library" "PAWL_STORE=git:$dir/read/q.git" \
+				"$pawl" next --claim -q)
+		show_times
+		verdict '(k) certificates read : not read (transport/quick.c), p50' \
+			"$(ratio "$(p50 git:PATH,_certificates_read)" "$(p50 git:PATH)")" '>=' 1.1 ×
+	else
+		note 'libgit2 is not built with mbed TLS here: transport/quick.c does nothing'
+	fi
+	if times=$(TMPDIR=$dir test/kit/git-serve ssh "$PWD/bench/git-ssh" "$pawl" "$bin/bench-spawn" $((rounds / 2))); then
+		show_times
+		verdict '(k) ssh: git fetch and git push : its own client, p50' \
+			"$(ratio "$(p50 pawl,_ssh,_git_fetch_and_push)" "$(p50 pawl,_ssh,_its_own_client)")" '>=' 1.1 ×
+	else
+		note 'there is no sshd here: a claim over ssh is not measured'
+	fi
 }

@@ -1,4 +1,5 @@
-/* pawl's own library, as a server or another program would call it: no process start, no command line. */
+/* pawl's own library, as a server or another program would call it: no process start, no command
+ * line. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,14 +28,14 @@ static void attach(const char *path, enum store_mode mode)
 	struct arena a = { 0 };
 	struct answer ans = { 0 };
 	struct queue_config config = { .policy = policy_default,
-				       .timeout_ms = 60000,
+				       .opt.timeout_ms = 60000,
 				       .alone = alone };
 
 	snprintf(uri, sizeof(uri), strchr(path, ':') ? "%s" : "sqlite:%s", path);
 	snprintf(name, sizeof(name), "agent-%ld", (long)getpid());
 	who = str_c(name);
 	config.uri = str_c(uri);
-	config.who = who;
+	config.opt.who = who;
 	queue_open(&queue, &config, mode, &ans, &a);
 	must(&ans);
 	arena_free(&a);

@@ -15,8 +15,8 @@ static int complain(struct pawl *queue, int code)
 	return code;
 }
 
-/* The work itself. A real one takes longer: then it sends a heartbeat whenever a third of the lease is over,
- * and stops as soon as that says PAWL_LOST_LOCK. */
+/* The work itself. Real work takes longer: it sends a heartbeat after each third of the lease, and
+ * stops when a heartbeat returns PAWL_LOST_LOCK. */
 static int work(struct pawl *queue, struct pawl_lock *lock)
 {
 	printf("%s (fence %lld): %s\n", pawl_lock_id(lock), (long long)pawl_lock_fence(lock),

@@ -15,7 +15,6 @@ struct keys {
 	bool takes;     /* the call may acquire a lock */
 	bool in_flight; /* under the token of `pending` */
 	bool saved;     /* the proof is a saved token */
-	bool contested;
 	struct pending pending;
 };
 
@@ -60,40 +59,20 @@ static enum result named_tokens(struct client *c, struct request *rq, struct ans
 	return r;
 }
 
-static struct str contested_hint(void)
-{
-	return STR(
-		"pass the --token that your claim printed; with a --run of its own, each session keeps "
-		"its tokens apart");
-}
-
 /* The saved token, where the caller named none. */
-static enum result find_proof(struct client *c, struct request *rq, struct keys *k,
-			      struct answer *ans)
+static void find_proof(struct client *c, struct request *rq, struct keys *k)
 {
 	struct str token;
 	int64_t fence;
 
-	switch (keyring_find(&c->keyring, rq->id, &token, &fence)) {
-	case KEY_SAVED:
+	client_know_queue(c);
+	k->saved = keyring_find(&c->keyring, rq->id, &token, &fence);
+	if (!k->saved && op_flags(rq->op) & OP_OWN && client_ask_queue(c))
+		k->saved = keyring_find(&c->keyring, rq->id, &token, &fence);
+	if (!k->saved && op_flags(rq->op) & OP_OWN && client_in_files(c))
+		k->saved = keyring_seek(&c->keyring, rq->id, &token, &fence);
+	if (k->saved)
 		GIVE(rq, token, token);
-		k->saved = true;
-		break;
-	case KEY_CONTESTED:
-		k->contested = true;
-		if (op_flags(rq->op) & OP_OWN)
-			return answer_fail(
-				ans, LOST_LOCK,
-				arena_printf(c->arena,
-					     "two claims of %.*s were made as %.*s, so it "
-					     "is not clear whose this call is",
-					     STRF(rq->id), STRF(c->agent)),
-				contested_hint());
-		break;
-	case KEY_NONE:
-		break;
-	}
-	return SUCCESS;
 }
 
 enum result client_token(struct client *c, struct str task, struct str said, struct str *token,
@@ -108,7 +87,7 @@ enum result client_token(struct client *c, struct str task, struct str said, str
 		GIVE(&rq, token, said);
 	r = named_tokens(c, &rq, ans);
 	if (r == SUCCESS && !HAS(&rq, token))
-		r = find_proof(c, &rq, &k, ans);
+		find_proof(c, &rq, &k);
 	*token = rq.token;
 	return r;
 }
@@ -144,6 +123,9 @@ static enum result find_new_token(struct client *c, struct request *rq, struct k
 {
 	int r;
 
+	client_know_queue(c);
+	if (!*c->keyring.id && !queue_locks_only(c->queue))
+		GIVE(rq, queue_id, token_make(c->arena));
 	if (HAS(rq, new_token))
 		return SUCCESS;
 	if (rq->op == OP_TAKE)
@@ -177,8 +159,8 @@ static enum result complete(struct client *c, struct request *rq, struct keys *k
 		rq->has &= ~(UINT64_C(1) << ARG_explicit);
 	}
 	if (!HAS(rq, token) && rq->id.n && (resume || op_flags(rq->op) & OP_HELD))
-		r = find_proof(c, rq, k, ans);
-	if (r == SUCCESS && k->takes)
+		find_proof(c, rq, k);
+	if (k->takes)
 		r = find_new_token(c, rq, k, ans);
 	return r;
 }
@@ -228,7 +210,6 @@ static void settle_taken(struct client *c, const struct request *rq, struct keys
 {
 	const struct task *task = rq->op == OP_DONE ? ans->next : ans->task;
 	const struct grant *lock = rq->op == OP_DONE ? ans->next_lock : ans->lock;
-	bool resumed = rq->op == OP_CLAIM && HAS(rq, fence);
 	int r;
 
 	/* A lock without a token is an earlier call's, repeated by its request id: its token is
@@ -240,12 +221,16 @@ static void settle_taken(struct client *c, const struct request *rq, struct keys
 			keyring_leave(&c->keyring, &k->pending);
 		return;
 	}
+	if (ans->queue_id.n) {
+		client_learn_queue(c, ans->queue_id);
+		keyring_sweep(&c->keyring); /* a new queue, perhaps in the place of another */
+	}
 	if (k->in_flight && str_eq(lock->token, k->pending.token)) {
-		r = keyring_keep(&c->keyring, &k->pending, task->id, lock->fence, resumed);
+		r = keyring_keep(&c->keyring, &k->pending, task->id, lock->fence);
 	} else {
 		if (k->in_flight)
 			keyring_drop(&c->keyring, &k->pending);
-		r = keyring_save(&c->keyring, task->id, lock->token, lock->fence, resumed);
+		r = keyring_save(&c->keyring, task->id, lock->token, lock->fence);
 	}
 	if (r)
 		warn_unsaved(c, task->id, r, ans);
@@ -283,17 +268,11 @@ static void settle_ended(struct client *c, const struct request *rq, const struc
 
 static void settle(struct client *c, const struct request *rq, struct keys *k, struct answer *ans)
 {
-	bool blocks = rq->op == OP_BLOCK || (rq->op == OP_STATUS && rq->status == BLOCKED);
-
 	/* First what was taken: killed in between, a token too many does no harm. */
 	if (k->takes)
 		settle_taken(c, rq, k, ans);
 	if (rq->id.n)
 		settle_ended(c, rq, k, ans);
-	if (blocks && ans->code == SUCCESS && ans->task && ans->task->status == BLOCKED)
-		keyring_park(&c->keyring, rq->id, ans->task->fence);
-	if (k->contested && (ans->code == LOST_LOCK || ans->code == CONFLICT))
-		ans->hint = contested_hint();
 }
 
 /* 109 is t109. */
@@ -374,13 +353,19 @@ static void tidy(struct client *c)
 	struct request rq = { .op = OP_LOCK_CLEANUP };
 	struct answer ignored = { 0 };
 
-	if (c->cached || !queue_locks_only(c->queue) || is_tidy(c) ||
+	if (c->config.opt.cached || !queue_locks_only(c->queue) || is_tidy(c) ||
 	    client_open(c, STORE_WRITE, &ignored) != SUCCESS)
 		return;
 	GIVE(&rq, older_than, WHEN_MAX);
 	rq = signed_by(c, &rq);
 	queue_patience(c->queue, client_timeout(c, 0));
 	queue_call(c->queue, &rq, &ignored, c->arena);
+}
+
+/* By which timeout it waits. */
+static unsigned kind_of(const struct request *rq)
+{
+	return op_flags(rq->op) | (rq->part_of == TYPED_BATCH ? OP_BATCH : 0);
 }
 
 void client_call(struct client *c, const struct request *rq, struct answer *ans)
@@ -398,7 +383,7 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 	full = signed_by(c, rq);
 	if (complete(c, &full, &k, ans) != SUCCESS)
 		return;
-	queue_patience(c->queue, client_timeout(c, op_flags(rq->op)));
+	queue_patience(c->queue, client_timeout(c, kind_of(rq)));
 	queue_call(c->queue, &full, ans, c->arena);
 	settle(c, &full, &k, ans);
 }

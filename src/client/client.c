@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "client/queue_lock.h"
+#include "core/lease.h"
 
-#define FILES_LEASE (INT64_C(3600) * 1000)
 #define TIMEOUT_MAX (INT64_C(365) * 24 * 3600 * 1000)
 
 /* --- who ----------------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static enum result find_identity(struct client *c, struct answer *ans)
 		c->agent = arena_printf(c->arena, "%.*s@%.*s", STRF(client_user(c->arena)),
 					STRF(c->host));
 	c->run = c->said.run.n ? c->said.run : str_c(run);
-	c->queue_name = c->said.queue.n ? c->said.queue : STR("");
+	c->config.opt.queue = c->said.queue.n ? c->said.queue : STR("");
 	r = check_name("an agent", c->agent, ans, c->arena);
 	if (r == SUCCESS && c->run.n)
 		r = check_name("a run", c->run, ans, c->arena);
@@ -72,13 +72,13 @@ static enum result find_identity(struct client *c, struct answer *ans)
 
 static enum result find_timeout(struct client *c, struct answer *ans)
 {
-	c->timeout_ms = -1;
+	c->config.opt.timeout_ms = -1;
 	if (settings_given(&c->settings, "timeout"))
-		c->timeout_ms = settings_number(&c->settings, "timeout");
+		c->config.opt.timeout_ms = settings_number(&c->settings, "timeout");
 	if (!c->said.timeout.n)
 		return SUCCESS;
-	if (duration_parse(c->said.timeout, &c->timeout_ms) && c->timeout_ms >= 0 &&
-	    c->timeout_ms <= TIMEOUT_MAX)
+	if (duration_parse(c->said.timeout, &c->config.opt.timeout_ms) &&
+	    c->config.opt.timeout_ms >= 0 && c->config.opt.timeout_ms <= TIMEOUT_MAX)
 		return SUCCESS;
 	return answer_fail(
 		ans, USAGE,
@@ -108,8 +108,8 @@ int64_t client_timeout(const struct client *c, unsigned kind)
 {
 	const char *nearer = timeout_setting(c, kind);
 
-	if (c->timeout_ms >= 0)
-		return c->timeout_ms;
+	if (c->config.opt.timeout_ms >= 0)
+		return c->config.opt.timeout_ms;
 	if (settings_given(&c->settings, nearer))
 		return settings_number(&c->settings, nearer);
 	if (settings_given(&c->settings, "lock.timeout"))
@@ -135,8 +135,21 @@ static bool relative(struct str text)
 	       u.path.p[0] != '/';
 }
 
-/* A path in it made absolute and real, so that every way to say it is the same queue. */
-static struct str resolve(struct str text, const char *base, struct arena *a)
+/* The folder made real, and the name in it as it is: a link in the place of a database may have come with a
+ * clone, and is the store's to refuse. */
+static char *real_beside(struct arena *a, const char *path)
+{
+	const char *name = strrchr(path, '/') + 1;
+	char *dir;
+
+	if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return fs_real(a, path);
+	dir = fs_real(a, arena_cstr(a, fs_dirname(str_c(path))));
+	return dir ? fs_join(a, str_c(dir), str_c(name)) : NULL;
+}
+
+/* A path of a store on disk in it made absolute and real, so that every way to say it is the same queue. */
+static struct str resolve_as(struct str text, const char *base, bool ours, struct arena *a)
 {
 	struct str inner = without_wrappers(text), head, tail;
 	char *path, *real;
@@ -145,10 +158,18 @@ static struct str resolve(struct str text, const char *base, struct arena *a)
 	if (uri_parse(inner, &u) || !uri_on_disk(&u) || !u.path.n)
 		return text;
 	path = u.path.p[0] == '/' ? arena_cstr(a, u.path) : fs_join(a, str_c(base), u.path);
-	real = fs_real(a, path); /* NULL: its folder is missing; the store will say so */
+	/* NULL: its folder is missing; the store will say so */
+	real = ours || !str_is(u.scheme, "sqlite") ? fs_real(a, path) : real_beside(a, path);
 	head = str_n(text.p, (size_t)(u.path.p - text.p));
 	tail = str_n(u.path.p + u.path.n, (size_t)(text.p + text.n - (u.path.p + u.path.n)));
 	return arena_printf(a, "%.*s%s%.*s", STRF(head), real ? real : path, STRF(tail));
+}
+
+/* The same for a repository; the name of a remote stays. */
+static struct str resolve(const struct client *c, struct str text, const char *base, bool ours)
+{
+	return trust_git_uri(resolve_as(text, base, ours, c->arena), base, c->config.opt.dir,
+			     c->arena);
 }
 
 static bool from_file(struct str origin, const char *file)
@@ -159,7 +180,7 @@ static bool from_file(struct str origin, const char *file)
 static enum result configured_uri(struct client *c, struct answer *ans)
 {
 	const struct settings_value *v = settings_get(&c->settings, "store");
-	const char *base = c->dir;
+	const char *base = c->config.opt.dir;
 
 	if (from_file(v->origin, c->settings.queue_file))
 		base = arena_cstr(c->arena, fs_dirname(str_c(c->place.pawl_dir)));
@@ -170,7 +191,7 @@ static enum result configured_uri(struct client *c, struct answer *ans)
 						"%.*s: the path in store = %.*s must begin with /",
 						STRF(v->origin), STRF(v->value)),
 				   STR(""));
-	c->uri = resolve(v->value, base, c->arena);
+	c->config.uri = resolve(c, v->value, base, !from_file(v->origin, c->settings.queue_file));
 	return SUCCESS;
 }
 
@@ -181,7 +202,7 @@ static struct str default_uri(const char *pawl_dir, struct arena *a)
 	if (fs_exists(fs_join(a, str_c(pawl_dir), STR("state"))) &&
 	    !fs_exists(fs_join(a, str_c(pawl_dir), STR("queue.db"))))
 		return arena_printf(a, "files:%.*s", STRF(fs_dirname(str_c(pawl_dir))));
-	return resolve(arena_printf(a, "sqlite:%s/queue.db", pawl_dir), "/", a);
+	return resolve_as(arena_printf(a, "sqlite:%s/queue.db", pawl_dir), "/", false, a);
 }
 
 static enum result find_store(struct client *c, struct answer *ans)
@@ -189,24 +210,54 @@ static enum result find_store(struct client *c, struct answer *ans)
 	const struct settings_value *queue = settings_get(&c->settings, "queue");
 
 	/* The default stays unsaid, so that ?queue=NAME in the URI counts. */
-	if (!c->queue_name.n && !str_is(queue->origin, "default"))
-		c->queue_name = queue->value;
-	if (c->queue_name.n && check_name("a queue", c->queue_name, ans, c->arena) != SUCCESS)
+	if (!c->config.opt.queue.n && !str_is(queue->origin, "default"))
+		c->config.opt.queue = queue->value;
+	if (c->config.opt.queue.n &&
+	    check_name("a queue", c->config.opt.queue, ans, c->arena) != SUCCESS)
 		return ans->code;
 	if (c->said.store.n)
-		c->uri = resolve(c->said.store, c->dir, c->arena);
+		c->config.uri = resolve(c, c->said.store, c->config.opt.dir, true);
 	else if (settings_get(&c->settings, "store")->value.n)
 		return configured_uri(c, ans);
 	else
-		c->uri = default_uri(c->place.pawl_dir, c->arena);
+		c->config.uri = default_uri(c->place.pawl_dir, c->arena);
 	return SUCCESS;
 }
 
-static bool in_files(const struct client *c)
+static struct str config_uri(const struct client *c)
+{
+	struct str store = c->settings.queue_store.value;
+
+	if (!store.n || !c->place.pawl_dir)
+		return default_uri(c->place.pawl_dir, c->arena);
+	return resolve(c, store, arena_cstr(c->arena, fs_dirname(str_c(c->place.pawl_dir))), true);
+}
+
+void client_judge(const struct client *c, struct trust *t)
+{
+	trust_judge(t, &c->place, &c->settings, config_uri(c), c->config.opt.dir, c->arena);
+}
+
+/* A store that is not trusted is not even named, so that no caller opens it past client_open(). */
+static void judge_store(struct client *c)
+{
+	const struct settings_value *v = settings_get(&c->settings, "store");
+
+	if (!c->said.store.n && (!v->value.n || from_file(v->origin, c->settings.queue_file)))
+		trust_judge(&c->trust, &c->place, &c->settings, c->config.uri, c->config.opt.dir,
+			    c->arena);
+	else
+		c->trust = (struct trust){ .state = TRUST_SAID };
+	c->trust.uri = c->config.uri;
+	if (c->trust.state == TRUST_MISSING)
+		c->config.uri = STR("");
+}
+
+bool client_in_files(const struct client *c)
 {
 	struct uri u;
 
-	return uri_parse(without_wrappers(c->uri), &u) == 0 && str_is(u.scheme, "files");
+	return uri_parse(without_wrappers(c->config.uri), &u) == 0 && str_is(u.scheme, "files");
 }
 
 static bool is_default(const struct client *c, const char *name)
@@ -224,8 +275,11 @@ static void lone_leases(struct client *c, const struct policy *p, struct queue *
 /* As the protocol of such folders has it. */
 static void store_defaults(struct client *c)
 {
-	if (in_files(c) && settings_number(&c->settings, "lease.max") >= FILES_LEASE)
-		settings_default(&c->settings, "lease", STR("1h"));
+	int64_t ms;
+
+	if (client_in_files(c) && duration_parse(STR(LEASE_FILES), &ms) &&
+	    settings_number(&c->settings, "lease.max") >= ms)
+		settings_default(&c->settings, "lease", STR(LEASE_FILES));
 }
 
 /* "user:password@host" without the password */
@@ -255,11 +309,11 @@ static void add_path(struct buf *b, struct str path)
 static struct str queue_label(const struct client *c)
 {
 	struct buf b = BUF_MAX(64 * 1024);
-	struct str params, name = c->queue_name, out;
+	struct str params, name = c->config.opt.queue, out;
 	struct uri u;
 
-	if (uri_parse(without_wrappers(c->uri), &u))
-		return c->uri;
+	if (uri_parse(without_wrappers(c->config.uri), &u))
+		return c->config.uri;
 	buf_addf(&b, "%.*s:", STRF(u.scheme));
 	add_path(&b, u.path);
 	for (params = u.params; params.n;) {
@@ -282,15 +336,16 @@ static struct str queue_label(const struct client *c)
 /* Without a home there is no keyring: then a claim says so, and only explicit tokens work. */
 static void open_keyring(struct client *c)
 {
-	(void)keyring_open(&c->keyring, queue_label(c), c->agent, c->run, str_c(c->place.work_tree),
+	(void)keyring_open(&c->keyring, queue_label(c), c->agent, c->run, str_c(c->place.worktree),
 			   c->arena);
+	c->keyring.home = str_c(c->place.pawl_dir);
 }
 
 static enum result find_place(struct client *c, struct answer *ans)
 {
 	char *dir;
 
-	c->dir = ".";
+	c->config.opt.dir = ".";
 	if (!c->said.dir.n)
 		return place_find(&c->place, ans, c->arena);
 	dir = fs_real(c->arena, arena_cstr(c->arena, c->said.dir));
@@ -299,7 +354,7 @@ static enum result find_place(struct client *c, struct answer *ans)
 				   arena_printf(c->arena, "there is no folder '%.*s'",
 						STRF(text_line(c->arena, c->said.dir))),
 				   STR(""));
-	c->dir = dir;
+	c->config.opt.dir = dir;
 	return place_find_from(&c->place, dir, ans, c->arena);
 }
 
@@ -322,6 +377,7 @@ enum result client_init(struct client *c, const struct client_options *said, str
 	if (r == SUCCESS) {
 		store_defaults(c);
 		open_keyring(c);
+		judge_store(c);
 	}
 	return r;
 }
@@ -348,7 +404,7 @@ static enum result make_place(struct client *c, struct answer *ans)
 				   STR(""));
 	}
 	c->place.pawl_dir = dir;
-	c->uri = default_uri(dir, c->arena);
+	c->config.uri = default_uri(dir, c->arena);
 	open_keyring(c);
 	return SUCCESS;
 }
@@ -357,44 +413,57 @@ static enum result no_status_to_write(struct answer *ans)
 {
 	return answer_fail(ans, USAGE,
 			   STR("--write-status is for branches of lock files, whose tasks are "
-			       "Markdown files of the work tree"),
+			       "Markdown files of the worktree"),
 			   STR("without it: this queue keeps the status itself"));
+}
+
+/* A store is busy for long, before there is an answer. */
+static void notice(const char *text)
+{
+	struct arena a = { 0 };
+
+	(void)fs_write_all(STDERR_FILENO, arena_printf(&a, "pawl: %s\n", text));
+	arena_free(&a);
+}
+
+/* The rest of what the queue is opened with. */
+static struct queue_config configure(struct client *c)
+{
+	const struct settings *s = &c->settings;
+	struct queue_config config = c->config;
+
+	config.opt.timeout_ms = client_timeout(c, 0);
+	config.opt.backoff =
+		(struct backoff){ .base_ms = settings_number(s, "retry.base_delay"),
+				  .max_ms = settings_number(s, "retry.max_delay"),
+				  .attempts = settings_number(s, "retry.max_attempts") };
+	config.opt.counting = str_is(settings_text(s, "health.monitoring"), "on");
+	config.opt.relaxed = str_is(settings_text(s, "durability"), "normal");
+	config.opt.who = arena_printf(c->arena, "%.*s on %.*s", STRF(c->agent), STRF(c->host));
+	config.opt.notice = c->said.face == CLIENT_PROGRAM ? NULL : notice;
+	config.alone = str_is(settings_text(s, "combine"), "off");
+	config.pass = client_pass;
+	config.pass_ctx = c;
+	config.look = (struct backoff){ .base_ms = settings_number(s, "poll.base_delay"),
+					.max_ms = settings_number(s, "poll.max_delay") };
+	settings_policy(s, &config.policy);
+	config.policy.claim_creates = client_in_files(c);
+	return config;
 }
 
 static enum result open_queue(struct client *c, enum store_mode mode, struct answer *ans)
 {
-	struct queue_config config = {
-		.uri = c->uri,
-		.name = c->queue_name,
-		.timeout_ms = client_timeout(c, 0),
-		.backoff = { .base_ms = settings_number(&c->settings, "retry.base_delay"),
-			     .max_ms = settings_number(&c->settings, "retry.max_delay"),
-			     .attempts = settings_number(&c->settings, "retry.max_attempts") },
-		.dir = c->dir,
-		.counting = str_is(settings_text(&c->settings, "health.monitoring"), "on"),
-		.relaxed = str_is(settings_text(&c->settings, "durability"), "normal"),
-		.write_status = c->write_status,
-		.alone = str_is(settings_text(&c->settings, "combine"), "off"),
-		.who = arena_printf(c->arena, "%.*s on %.*s", STRF(c->agent), STRF(c->host)),
-		.pass = client_pass,
-		.pass_ctx = c,
-		.impatient = c->impatient,
-		.cached = c->cached,
-		.look = { .base_ms = settings_number(&c->settings, "poll.base_delay"),
-			  .max_ms = settings_number(&c->settings, "poll.max_delay") },
-	};
+	struct queue_config config = configure(c);
 	struct queue *q;
 	enum result r;
 
-	settings_policy(&c->settings, &config.policy);
-	config.policy.claim_creates = in_files(c);
 	r = queue_open(&q, &config, mode, ans, c->arena);
 	if (r != SUCCESS) {
 		if (r == API_ERROR && !ans->applied)
 			ans->applied = 'n';
 		return r;
 	}
-	if (c->write_status && !queue_locks_only(q)) {
+	if (c->config.opt.write_status && !queue_locks_only(q)) {
 		queue_close(q);
 		return no_status_to_write(ans);
 	}
@@ -408,11 +477,12 @@ static enum result open_queue(struct client *c, enum store_mode mode, struct ans
 
 enum result client_open(struct client *c, enum store_mode mode, struct answer *ans)
 {
-	enum result r = SUCCESS;
+	enum result r;
 
 	if (c->queue && c->mode >= mode)
 		return SUCCESS;
-	if (!c->uri.n)
+	r = trust_check(&c->trust, ans, c->arena);
+	if (r == SUCCESS && !c->config.uri.n)
 		r = mode == STORE_CREATE && !c->place.pawl_dir ? make_place(c, ans)
 							       : no_queue(c, ans);
 	return r == SUCCESS ? open_queue(c, mode, ans) : r;
@@ -420,7 +490,7 @@ enum result client_open(struct client *c, enum store_mode mode, struct answer *a
 
 enum result client_make(struct client *c, struct answer *ans)
 {
-	return client_open(c, c->uri.n ? STORE_CREATE : STORE_WRITE, ans);
+	return client_open(c, c->config.uri.n ? STORE_CREATE : STORE_WRITE, ans);
 }
 
 void client_close(struct client *c)

@@ -10,6 +10,7 @@
 #include "client/keyring.h"
 #include "client/place.h"
 #include "client/settings.h"
+#include "client/trust.h"
 #include "queue/queue.h"
 
 /* Who waits for the answer. */
@@ -25,15 +26,17 @@ struct client_options {
 struct client {
 	struct arena *arena; /* of the call */
 	struct client_options said;
-	const char *dir; /* what relative paths are seen from */
 	struct place place;
 	struct settings settings;
-	struct str agent, run, host, uri, queue_name; /* uri empty: there is no queue here */
-	int64_t timeout_ms;                           /* of every change; -1: by its kind */
+	struct str agent, run, host;
+	struct trust trust;
 	struct keyring keyring;
-	bool impatient;      /* see struct queue_config */
-	bool cached;         /* the same */
-	bool write_status;   /* the same; before the queue is opened */
+	/* What the queue is opened with. client_init() fills in the place, the rest comes from the settings when it is
+	 * opened; until then others may set it.
+	 *   uri             empty: there is no queue here, or trust.state is TRUST_MISSING; trust.uri has it even then
+	 *   opt.dir         what relative paths are seen from
+	 *   opt.timeout_ms  of every change; -1: by its kind */
+	struct queue_config config;
 	struct queue *queue; /* opened by the first call that needs it */
 	struct str held
 		[TYPED_END]; /* tokens of the locks of the whole queue that this process holds */
@@ -43,7 +46,9 @@ struct client {
 /* Settings, place and identity; opens nothing. SUCCESS, or what is wrong in *ans. */
 enum result client_init(struct client *c, const struct client_options *said, struct answer *ans,
 			struct arena *a);
-/* MISCONFIGURED with the hint `pawl init` where there is no queue; STORE_CREATE makes .pawl in
+/* The verdict on the queue's own config, whatever store the command line or the environment names. */
+void client_judge(const struct client *c, struct trust *t);
+/* MISCONFIGURED with the hint `pawl init` where there is no queue, and where the config needs trust; STORE_CREATE makes .pawl in
  * place.init_dir then. Opens again if it was open for less. */
 enum result client_open(struct client *c, enum store_mode mode, struct answer *ans);
 /* The same for STORE_CREATE, but where no queue is named none is made. */
@@ -62,6 +67,15 @@ enum result client_token(struct client *c, struct str task, struct str said, str
 			 struct answer *ans);
 void client_close(struct client *c);
 
+/* Is it a files: queue? Its locks lie beside the tasks, and outlive what else it knows. */
+bool client_in_files(const struct client *c);
+/* Before the keyring is used: which queue it is about. */
+void client_know_queue(struct client *c);
+/* The id that an acquisition found, or gave to the queue. */
+void client_learn_queue(struct client *c, struct str id);
+/* A token was not found: is that because we did not know the queue's id? true: look again. */
+bool client_ask_queue(struct client *c);
+
 /*
  * A lock of the whole queue around an operation of many steps. Its calls, and those of programs that it
  * starts, are not kept out by it. Where the caller's agent has that lock already (taken by hand, or by a command
@@ -73,8 +87,6 @@ struct queue_lock {
 };
 enum result client_lock_queue(struct client *c, enum typed kind, const char *operation,
 			      struct queue_lock *l, struct answer *ans);
-/* At the latest QUEUE_LOCK_MS after it was taken or renewed. LOST_LOCK: somebody has broken it. */
-enum result client_renew_queue(struct client *c, const struct queue_lock *l, struct answer *ans);
 void client_unlock_queue(struct client *c, const struct queue_lock *l);
 #define QUEUE_LOCK_MS 60000
 

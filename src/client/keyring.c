@@ -1,7 +1,8 @@
 /*
  * Files: HASH.token (saved), HASH.pending and HASH-RANDOM.pending (in flight, or left by a call
  * without an answer), HASH+HASH.pending and HASH+HASH-RANDOM.pending (the same of a `done
- * --claim-next`). HASH is over what the token is for, so a look-up is one open(). They hold
+ * --claim-next`). HASH is over what the token is for, so a look-up is one open(). The queue in it is its
+ * id; before it has one, and where the store can keep none, it is its label (store and name). They hold
  * lines of key=value; a later line counts more than an earlier one, so a promotion only appends.
  *
  * Who takes a saved file away, or puts another in its place, holds a lock on it meanwhile.
@@ -10,7 +11,8 @@
  * rest of a lease, which then runs out by itself, while an fsync would double the price of every
  * claim.
  */
-#include "client/keyring.h"
+#include "client/keyring_part.h"
+#include "client/line.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,114 +23,42 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/fs.h"
 #include "base/secret.h"
 
-#define KEY_FILE_MAX (64 * 1024)
 #define TRIES 16
 #define BUSY_MS 500 /* a saved file is locked for a moment only, unless its process was stopped */
-
-/* --- contents ------------------------------------------------------------------------------ */
-
-struct key {
-	struct str queue, task, agent, token;
-	int64_t fence, contested, parked;
-};
-
-/* Paths may hold anything: what would end a line goes as %0a. */
-static void add_field(struct buf *b, const char *name, struct str value)
-{
-	buf_addf(b, "%s=", name);
-	for (size_t i = 0; i < value.n; i++) {
-		unsigned char c = (unsigned char)value.p[i];
-
-		if (c < 0x20 || c == '%' || c == 0x7f)
-			buf_addf(b, "%%%02x", c);
-		else
-			buf_addc(b, (char)c);
-	}
-	buf_addc(b, '\n');
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static struct str plain(struct str value, struct arena *a)
-{
-	char *p = arena_alloc(a, value.n + 1);
-	size_t n = 0;
-
-	for (size_t i = 0; i < value.n; i++) {
-		bool coded = value.p[i] == '%' && i + 2 < value.n &&
-			     hex_digit(value.p[i + 1]) >= 0 && hex_digit(value.p[i + 2]) >= 0;
-
-		p[n++] = coded ? (char)(hex_digit(value.p[i + 1]) * 16 + hex_digit(value.p[i + 2]))
-			       : value.p[i];
-		i += coded ? 2 : 0;
-	}
-	return str_n(p, n);
-}
-
-static void key_describe(struct buf *b, const struct keyring *k, struct str task, struct str token)
-{
-	add_field(b, "queue", k->queue);
-	add_field(b, "task", task);
-	add_field(b, "agent", k->agent);
-	add_field(b, "run", k->run);
-	add_field(b, "work_tree", k->work_tree);
-	add_field(b, "token", token);
-}
-
-/* false: no such file, or nothing that we wrote; *out then holds what could be made out. */
-static bool key_read(const char *path, struct key *out, struct arena *a)
-{
-	struct str text;
-
-	*out = (struct key){ 0 };
-	if (fs_read(a, path, KEY_FILE_MAX, &text))
-		return false;
-	while (text.n) {
-		struct str value = str_cut(&text, '\n'), name = str_cut(&value, '=');
-
-		if (str_is(name, "queue"))
-			out->queue = plain(value, a);
-		else if (str_is(name, "task"))
-			out->task = plain(value, a);
-		else if (str_is(name, "agent"))
-			out->agent = plain(value, a);
-		else if (str_is(name, "token"))
-			out->token = value;
-		else if (str_is(name, "fence") && !str_to_i64(value, &out->fence))
-			return false;
-		else if (str_is(name, "contested") && !str_to_i64(value, &out->contested))
-			return false;
-		else if (str_is(name, "parked") && !str_to_i64(value, &out->parked))
-			return false;
-	}
-	return token_valid(out->token);
-}
 
 /* --- where --------------------------------------------------------------------------------- */
 
 int keyring_open(struct keyring *k, struct str queue, struct str agent, struct str run,
-		 struct str work_tree, struct arena *a)
+		 struct str worktree, struct arena *a)
 {
 	*k = (struct keyring){ .dir = fs_user_dir(a, "XDG_STATE_HOME", ".local/state"),
 			       .queue = queue,
 			       .agent = agent,
 			       .run = run,
-			       .work_tree = work_tree,
+			       .worktree = worktree,
 			       .arena = a };
 	return k->dir ? 0 : -ENOENT;
 }
 
+void keyring_queue(struct keyring *k, struct str id, bool sure)
+{
+	bool good = token_valid(id);
+
+	memcpy(k->id, good ? id.p : "", good ? TOKEN_LEN : 0);
+	k->id[good ? TOKEN_LEN : 0] = '\0';
+	k->sure = good && sure;
+}
+
+bool keyring_is_ours(const struct keyring *k, const struct key_file *f)
+{
+	return f->id.n && *k->id ? str_is(f->id, k->id) : str_eq(f->queue, k->queue);
+}
+
 /* Whoever can write to the folder can hand us tokens: it has to be ours alone. */
-static int check_dir(const struct keyring *k)
+int keyring_check(const struct keyring *k)
 {
 	struct stat st;
 
@@ -149,48 +79,12 @@ static int check_dir(const struct keyring *k)
 
 int keyring_folder(const struct keyring *k)
 {
-	int r = check_dir(k);
+	int r = keyring_check(k);
 
 	if (r != -ENOENT || !k->dir)
 		return r;
 	r = fs_make_dirs(k->dir, 0700);
-	return r ? r : check_dir(k);
-}
-
-static struct str key_name(const struct keyring *k, struct str task, struct str filter)
-{
-	struct buf b = BUF_MAX(KEY_FILE_MAX);
-	struct str name;
-
-	buf_adds(&b, k->queue);
-	buf_addc(&b, '\0');
-	for (size_t i = 0; i < task.n; i++)
-		buf_addc(&b,
-			 task.p[i] >= 'A' && task.p[i] <= 'Z' ? (char)(task.p[i] + 32) : task.p[i]);
-	buf_addc(&b, '\0');
-	buf_adds(&b, k->agent);
-	buf_addc(&b, '\0');
-	buf_adds(&b, k->run);
-	buf_addc(&b, '\0');
-	buf_adds(&b, k->work_tree);
-	if (filter.n)
-		buf_addc(&b, '\0');
-	buf_adds(&b, filter);
-	name = hash_hex(k->arena, buf_str(&b));
-	buf_free(&b);
-	return name;
-}
-
-static char *key_path(const struct keyring *k, struct str name, const char *ending)
-{
-	struct str file = arena_printf(k->arena, "%.*s%s", STRF(name), ending);
-
-	return fs_join(k->arena, str_c(k->dir), file);
-}
-
-static char *saved_path(const struct keyring *k, struct str task)
-{
-	return key_path(k, key_name(k, task, STR("")), ".token");
+	return r ? r : keyring_check(k);
 }
 
 static char *random_path(const struct keyring *k, struct str name, const char *ending)
@@ -264,7 +158,22 @@ static bool adopt(const struct keyring *k, struct str task, struct pending *p, c
 	return false;
 }
 
-static bool adopt_any(const struct keyring *k, struct str task, struct str name, struct pending *p)
+/* A name that something may have been left under. */
+struct names {
+	struct str v[2];
+	size_t n;
+};
+
+static bool one_of(const struct names *names, struct str file)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (str_starts(file, names->v[i]))
+			return true;
+	return false;
+}
+
+static bool adopt_any(const struct keyring *k, struct str task, const struct names *names,
+		      struct pending *p)
 {
 	DIR *d = opendir(k->dir);
 	const struct dirent *entry;
@@ -275,7 +184,7 @@ static bool adopt_any(const struct keyring *k, struct str task, struct str name,
 	while (!found && (entry = readdir(d))) {
 		struct str file = str_c(entry->d_name);
 
-		if (str_starts(file, name) && str_ends(file, STR(".pending")))
+		if (str_ends(file, STR(".pending")) && one_of(names, file))
 			found = adopt(k, task, p, fs_join(k->arena, str_c(k->dir), file));
 	}
 	closedir(d);
@@ -306,16 +215,16 @@ static int create_pending(const struct keyring *k, struct str name, struct pendi
 	return -EBUSY;
 }
 
-static int begin(struct keyring *k, struct str task, struct str name, struct pending *p)
+static int begin(struct keyring *k, struct str task, const struct names *names, struct pending *p)
 {
 	int r = keyring_folder(k);
 
 	*p = (struct pending){ .fd = -1 };
 	if (r)
 		return r;
-	if (adopt_any(k, task, name, p))
+	if (adopt_any(k, task, names, p))
 		return 0;
-	r = create_pending(k, name, p);
+	r = create_pending(k, names->v[0], p);
 	if (r)
 		return r;
 	r = write_pending(k, task, p);
@@ -324,19 +233,34 @@ static int begin(struct keyring *k, struct str task, struct str name, struct pen
 	return r;
 }
 
+/* The label comes second: under it lies what was left before the queue had an id. */
+static struct names names_of(struct keyring *k, struct str task, struct str filter, struct str of)
+{
+	struct names names = { 0 };
+	struct str end = STR("");
+
+	if (of.n)
+		end = arena_printf(k->arena, "+%.*s", STRF(hash_hex(k->arena, of)));
+	for (int by = *k->id ? KEY_BY_ID : KEY_BY_LABEL; by <= KEY_BY_LABEL; by++) {
+		struct str name = key_name(k, (enum key_by)by, task, filter);
+
+		names.v[names.n++] = arena_printf(k->arena, "%.*s%.*s", STRF(name), STRF(end));
+	}
+	return names;
+}
+
 int keyring_begin(struct keyring *k, struct str task, struct pending *p)
 {
-	return begin(k, task, key_name(k, task, STR("")), p);
+	struct names names = names_of(k, task, STR(""), STR(""));
+
+	return begin(k, task, &names, p);
 }
 
 int keyring_begin_any(struct keyring *k, struct str filter, struct str of, struct pending *p)
 {
-	struct str name = key_name(k, STR(""), filter);
+	struct names names = names_of(k, STR(""), filter, of);
 
-	if (of.n)
-		name = arena_printf(k->arena, "%.*s+%.*s", STRF(name),
-				    STRF(hash_hex(k->arena, of)));
-	return begin(k, STR(""), name, p);
+	return begin(k, STR(""), &names, p);
 }
 
 void keyring_drop(struct keyring *k, struct pending *p)
@@ -355,17 +279,41 @@ void keyring_leave(struct keyring *k, struct pending *p)
 
 /* --- saved --------------------------------------------------------------------------------- */
 
-enum key_found keyring_find(struct keyring *k, struct str task, struct str *token, int64_t *fence)
+/* Under the queue's id where that is known, else under its label. */
+static char *saved_path(const struct keyring *k, struct str task)
+{
+	return key_saved(k, *k->id ? KEY_BY_ID : KEY_BY_LABEL, task);
+}
+
+/* Saved before the queue had an id, perhaps by an older pawl. */
+static bool find_by_label(struct keyring *k, struct str task, struct key *key)
+{
+	return key_read(key_saved(k, KEY_BY_LABEL, task), key, k->arena) && !key->id.n;
+}
+
+bool keyring_find(struct keyring *k, struct str task, struct str *token, int64_t *fence)
 {
 	struct key key;
 
-	if (check_dir(k) || !key_read(saved_path(k, task), &key, k->arena))
-		return KEY_NONE;
-	if (key.contested)
-		return KEY_CONTESTED;
+	if (keyring_check(k))
+		return false;
+	if (!(*k->id && key_read(key_saved(k, KEY_BY_ID, task), &key, k->arena)) &&
+	    !find_by_label(k, task, &key) && !(k->sure && keyring_moved(k, task, &key)))
+		return false;
 	*token = key.token;
 	*fence = key.fence;
-	return KEY_SAVED;
+	return true;
+}
+
+bool keyring_seek(struct keyring *k, struct str task, struct str *token, int64_t *fence)
+{
+	struct key key;
+
+	if (keyring_check(k) || !keyring_older(k, task, &key))
+		return false;
+	*token = key.token;
+	*fence = key.fence;
+	return true;
 }
 
 /* Opens a saved file and locks it: until the close it stays what the name means. -ENOENT; -EBUSY if
@@ -387,39 +335,37 @@ static int lock_saved(const char *path)
 	return -EBUSY;
 }
 
-static int note_success(int fd, struct str task, int64_t fence)
+static int note_success(const struct keyring *k, int fd, struct str task, int64_t fence)
 {
 	struct buf b = BUF_MAX(KEY_FILE_MAX);
 	int r;
 
-	add_field(&b, "task", task);
+	if (*k->id) /* the first claim of a queue makes its id, and is begun before it has one */
+		line_add(&b, "queue_id", str_c(k->id));
+	line_add(&b, "task", task);
 	buf_addf(&b, "fence=%lld\n", (long long)fence);
 	r = fs_write_all(fd, buf_str(&b));
 	buf_free(&b);
 	return r;
 }
 
-/* Puts the file at `path`, open as fd, in the place of the saved one. */
-static int replace_saved(const struct keyring *k, int fd, const char *path, const char *saved,
-			 struct str token, bool resumed)
+/* Is what is saved by now a later lock's? Then ours is over, and its process was slow to save it. Fences of
+ * other places, or of a queue that was here before, say nothing. */
+static bool is_later(const struct keyring *k, const char *saved, int64_t fence)
 {
 	struct key old;
-	int r = 0;
 
-	if (key_read(saved, &old, k->arena) &&
-	    (old.contested || (!resumed && !old.parked && !secret_eq(old.token, token))))
-		r = fs_write_all(fd, STR("contested=1\n"));
-	if (!r && rename(path, saved))
-		r = -errno;
-	return r;
+	return k->sure && key_read(saved, &old, k->arena) && str_is(old.id, k->id) &&
+	       str_eq(old.queue, k->queue) && old.fence > fence;
 }
 
-/* Gives the file at `path`, open as fd, the name of the saved token. */
-static int promote(const struct keyring *k, int fd, const char *path, struct str token,
-		   struct str task, int64_t fence, bool resumed)
+/* Gives the file at `path`, open as fd, the name of the saved token. A lock that is granted ends all earlier ones
+ * of its task, so their token goes. */
+static int promote(const struct keyring *k, int fd, const char *path, struct str task,
+		   int64_t fence)
 {
 	const char *saved = saved_path(k, task);
-	int r = note_success(fd, task, fence), held = -ENOENT;
+	int r = note_success(k, fd, task, fence), held = -ENOENT;
 
 	if (r)
 		return r;
@@ -432,21 +378,41 @@ static int promote(const struct keyring *k, int fd, const char *path, struct str
 			return unlink(path) ? -errno : 0;
 		held = lock_saved(saved); /* -ENOENT: it was taken away just now */
 	}
-	r = replace_saved(k, fd, path, saved, token, resumed);
+	if (is_later(k, saved, fence))
+		r = unlink(path) ? -errno : 0;
+	else if (rename(path, saved))
+		r = -errno;
 	if (held >= 0)
 		close(held);
 	return r;
 }
 
-int keyring_keep(struct keyring *k, struct pending *p, struct str task, int64_t fence, bool resumed)
+/* By now it can be the file of a later lock, which another process of ours took. A token too many
+ * does no harm: the next call finds it out. */
+static void forget_file(struct keyring *k, const char *path, int64_t fence, struct str token)
 {
-	int r = p->fd < 0 ? -EBADF : promote(k, p->fd, p->path, p->token, task, fence, resumed);
+	struct key key;
+	int fd = lock_saved(path);
+
+	if (fd < 0)
+		return;
+	if (!key_read(path, &key, k->arena) ||
+	    (token.n ? secret_eq(key.token, token) : key.fence <= fence))
+		unlink(path);
+	close(fd);
+}
+
+int keyring_keep(struct keyring *k, struct pending *p, struct str task, int64_t fence)
+{
+	int r = p->fd < 0 ? -EBADF : promote(k, p->fd, p->path, task, fence);
 
 	pending_close(p);
+	if (!r && *k->id)
+		forget_file(k, key_saved(k, KEY_BY_LABEL, task), fence, STR(""));
 	return r;
 }
 
-int keyring_save(struct keyring *k, struct str task, struct str token, int64_t fence, bool resumed)
+int keyring_save(struct keyring *k, struct str task, struct str token, int64_t fence)
 {
 	struct buf b = BUF_MAX(KEY_FILE_MAX);
 	char *path;
@@ -454,7 +420,7 @@ int keyring_save(struct keyring *k, struct str task, struct str token, int64_t f
 
 	if (r)
 		return r;
-	path = random_path(k, key_name(k, task, STR("")), ".tmp");
+	path = random_path(k, key_name(k, KEY_BY_LABEL, task, STR("")), ".tmp");
 	fd = create(path);
 	if (fd < 0)
 		return fd;
@@ -462,56 +428,22 @@ int keyring_save(struct keyring *k, struct str task, struct str token, int64_t f
 	r = b.full ? -EFBIG : fs_write_all(fd, buf_str(&b));
 	buf_free(&b);
 	if (!r)
-		r = promote(k, fd, path, token, task, fence, resumed);
+		r = promote(k, fd, path, task, fence);
 	if (r)
 		unlink(path);
+	else if (*k->id)
+		forget_file(k, key_saved(k, KEY_BY_LABEL, task), fence, STR(""));
 	close(fd);
 	return r;
 }
 
-/* The saved file, locked, with what is in it; < 0: there is none to be had. */
-static int open_saved(struct keyring *k, struct str task, char **path, struct key *key, bool *good)
-{
-	int fd = check_dir(k);
-
-	if (fd)
-		return fd < 0 ? fd : -ENOENT;
-	*path = saved_path(k, task);
-	fd = lock_saved(*path);
-	if (fd >= 0)
-		*good = key_read(*path, key, k->arena);
-	return fd;
-}
-
-void keyring_park(struct keyring *k, struct str task, int64_t fence)
-{
-	char *path;
-	struct key key;
-	bool good;
-	int fd = open_saved(k, task, &path, &key, &good);
-
-	if (fd < 0)
-		return;
-	if (good && key.fence <= fence)
-		/* else a later claim is contested: safe, only unhandy */
-		(void)fs_write_all(fd, STR("parked=1\n"));
-	close(fd);
-}
-
-/* By now it can be the file of a later lock, which another process of ours took. A token too many
- * does no harm: the next call finds it out. */
 static void forget(struct keyring *k, struct str task, int64_t fence, struct str token)
 {
-	char *path;
-	struct key key;
-	bool good;
-	int fd = open_saved(k, task, &path, &key, &good);
-
-	if (fd < 0)
+	if (keyring_check(k))
 		return;
-	if (!good || (token.n ? secret_eq(key.token, token) : key.fence <= fence))
-		unlink(path);
-	close(fd);
+	if (*k->id)
+		forget_file(k, key_saved(k, KEY_BY_ID, task), fence, token);
+	forget_file(k, key_saved(k, KEY_BY_LABEL, task), fence, token);
 }
 
 void keyring_forget(struct keyring *k, struct str task, int64_t fence)
@@ -523,46 +455,4 @@ void keyring_forget_token(struct keyring *k, struct str task, struct str token)
 {
 	if (token.n)
 		forget(k, task, 0, token);
-}
-
-/* --- for doctor ---------------------------------------------------------------------------- */
-
-static void show_file(const struct keyring *k, struct str name, key_file_fn *fn, void *ctx)
-{
-	struct key_file f = { .path = fs_join(k->arena, str_c(k->dir), name) };
-	struct stat st;
-	struct key key;
-
-	if (lstat(f.path, &st))
-		return;
-	f.modified = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
-	f.pending = !str_ends(name, STR(".token"));
-	if (key_read(f.path, &key, k->arena)) {
-		f.queue = key.queue;
-		f.task = key.task;
-		f.agent = key.agent;
-	}
-	fn(ctx, &f);
-}
-
-int keyring_each(struct keyring *k, key_file_fn *fn, void *ctx)
-{
-	const struct dirent *entry;
-	int r = check_dir(k);
-	DIR *d;
-
-	if (r)
-		return r == -ENOENT ? 0 : r;
-	d = opendir(k->dir);
-	if (!d)
-		return -errno;
-	while ((entry = readdir(d))) {
-		struct str name = str_c(entry->d_name);
-
-		if (str_ends(name, STR(".token")) || str_ends(name, STR(".pending")) ||
-		    str_ends(name, STR(".tmp")))
-			show_file(k, name, fn, ctx);
-	}
-	closedir(d);
-	return 0;
 }

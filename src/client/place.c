@@ -12,8 +12,8 @@
 /* --- git, by its files only: to run it would cost more than all the rest of a call --------- */
 
 struct git {
-	char *root; /* of the work tree we are in; NULL: in none */
-	char *main; /* of the main work tree, if ours is a linked one of it; else NULL */
+	char *root; /* of the worktree we are in; NULL: in none */
+	char *main; /* of the main worktree, if ours is a linked one of it; else NULL */
 };
 
 /* The first line of a file of git's, a path as seen from `dir`: real, or NULL. */
@@ -50,7 +50,7 @@ static void read_core(void *ctx, int line, struct str name, struct str value)
 		c->worktree = arena_str(c->arena, value);
 }
 
-/* The main work tree of the repository `common`; NULL if it has none (it is bare). */
+/* The main worktree of the repository `common`; NULL if it has none (it is bare). */
 static char *main_root(char *common, struct arena *a)
 {
 	static const char *const files[] = { "config", "config.worktree" };
@@ -99,6 +99,37 @@ static void find_git(struct git *g, const char *dir, struct arena *a)
 	}
 }
 
+/* A folder that is itself laid out like a repository: git's discovery would stop there, and a clone can
+ * bring one. */
+static bool looks_bare(struct str dir, struct arena *a)
+{
+	struct stat st;
+
+	return lstat(fs_join(a, dir, STR("HEAD")), &st) == 0;
+}
+
+bool place_git_dir(const char *dir, char **git, struct arena *a)
+{
+	for (struct str up = str_c(dir);; up = fs_dirname(up)) {
+		char *path = fs_join(a, up, STR(".git")), *own, *common;
+		struct stat st;
+
+		*git = NULL;
+		if (lstat(path, &st) == 0) {
+			own = S_ISDIR(st.st_mode)
+				      ? path
+				      : path_in(arena_cstr(a, up), ".git", STR("gitdir:"), a);
+			common = own ? path_in(own, "commondir", STR(""), a) : NULL;
+			*git = common ? common : own ? fs_real(a, own) : NULL;
+			return *git != NULL;
+		}
+		if (looks_bare(up, a))
+			return false;
+		if (up.n <= 1)
+			return true;
+	}
+}
+
 /* --- the queue ----------------------------------------------------------------------------- */
 
 /* 1: there is one; 0: none; < 0: something else is in its place. */
@@ -111,8 +142,10 @@ static int look_for_queue(const char *path, struct answer *ans, struct arena *a)
 		if (errno == ENOENT || errno == ENOTDIR)
 			return 0;
 		what = arena_printf(a, "cannot look for %s: %s", path, strerror(errno));
-	} else if (S_ISDIR(st.st_mode) || (S_ISLNK(st.st_mode) && fs_is_dir(path))) {
+	} else if (S_ISDIR(st.st_mode)) {
 		return 1;
+	} else if (S_ISLNK(st.st_mode)) { /* a clone may bring one that leads anywhere */
+		what = arena_printf(a, "%s is a symbolic link, which pawl does not follow", path);
 	} else {
 		what = arena_printf(a, "%s is not a folder, so it cannot hold a queue", path);
 	}
@@ -133,6 +166,7 @@ static enum result find_queue(struct place *p, const char *dir, struct answer *a
 			return ans->code;
 		if (found) {
 			p->pawl_dir = fs_real(a, path);
+			p->root = arena_cstr(a, up);
 			return SUCCESS;
 		}
 		if (up.n <= 1)
@@ -141,7 +175,7 @@ static enum result find_queue(struct place *p, const char *dir, struct answer *a
 	}
 }
 
-/* The same folder in the main work tree. */
+/* The same folder in the main worktree. */
 static char *counterpart(const struct git *g, const char *dir, struct arena *a)
 {
 	struct str rest = str_c(dir + strlen(g->root));
@@ -178,10 +212,10 @@ enum result place_find_from(struct place *p, const char *dir, struct answer *ans
 		return r;
 	p->init_dir = g.main ? g.main : arena_cstr(a, str_c(dir));
 	if (g.root)
-		p->work_tree = g.root;
+		p->worktree = g.root;
 	else
-		p->work_tree = arena_cstr(a, p->pawl_dir ? fs_dirname(str_c(p->pawl_dir))
-							 : str_c(dir));
+		p->worktree = arena_cstr(a,
+					 p->pawl_dir ? fs_dirname(str_c(p->pawl_dir)) : str_c(dir));
 	return SUCCESS;
 }
 

@@ -23,9 +23,8 @@ struct str client_pass(void *client, enum typed kind, struct arena *a)
 		return c->held[kind];
 	if (given && token_valid(str_c(given)))
 		return str_c(given);
-	if (keyring_find(&c->keyring, id_of(kind, a), &token, &fence) == KEY_SAVED)
-		return token;
-	return STR("");
+	client_know_queue(c);
+	return keyring_find(&c->keyring, id_of(kind, a), &token, &fence) ? token : STR("");
 }
 
 void client_sign(struct client *c, struct request *rq)
@@ -77,6 +76,8 @@ enum result client_lock_queue(struct client *c, enum typed kind, const char *ope
 
 	*l = (struct queue_lock){ .kind = kind };
 	*ans = (struct answer){ 0 };
+	if (client_open(c, STORE_WRITE, ans) != SUCCESS) /* what is saved goes by the queue's id */
+		return ans->code;
 	if (have(c, kind))
 		return SUCCESS;
 	GIVE(&rq, id, id_of(kind, c->arena));
@@ -91,30 +92,15 @@ enum result client_lock_queue(struct client *c, enum typed kind, const char *ope
 	return SUCCESS;
 }
 
-static enum result call(struct client *c, enum op op, const struct queue_lock *l,
-			struct answer *ans)
-{
-	struct request rq = { .op = op };
-
-	GIVE(&rq, id, id_of(l->kind, c->arena));
-	GIVE(&rq, token, client_pass(c, l->kind, c->arena));
-	if (op == OP_HEARTBEAT && l->ours)
-		GIVE(&rq, ttl, lease(c));
-	client_call(c, &rq, ans);
-	return ans->code;
-}
-
-enum result client_renew_queue(struct client *c, const struct queue_lock *l, struct answer *ans)
-{
-	return call(c, OP_HEARTBEAT, l, ans);
-}
-
 void client_unlock_queue(struct client *c, const struct queue_lock *l)
 {
+	struct request rq = { .op = OP_LOCK_RELEASE };
 	struct answer ans;
 
 	if (!l->ours)
 		return;
-	(void)call(c, OP_LOCK_RELEASE, l, &ans);
+	GIVE(&rq, id, id_of(l->kind, c->arena));
+	GIVE(&rq, token, client_pass(c, l->kind, c->arena));
+	client_call(c, &rq, &ans);
 	c->held[l->kind] = STR("");
 }

@@ -11,6 +11,7 @@
 #include "format/ini_edit.h"
 #include "format/ini.h"
 #include "client/setting_kind.h"
+#include "core/lease.h"
 
 #define FILE_MAX (64 * 1024)
 #define COUNT (sizeof(settings_list) / sizeof(settings_list[0]) - 1)
@@ -164,15 +165,24 @@ static enum result load_text(struct settings *s, const char *file, struct str te
 	return l.fault_line ? answer_fail(ans, MISCONFIGURED, l.message, l.hint) : SUCCESS;
 }
 
-static enum result load_file(struct settings *s, const char *file, struct answer *ans,
-			     struct arena *a)
+static enum result load_file(struct settings *s, const char *file, struct str *text,
+			     struct answer *ans, struct arena *a)
 {
-	struct str text;
-	int r = fs_read(a, file, FILE_MAX, &text);
+	int r = fs_read(a, file, FILE_MAX, text);
 
 	if (r == -ENOENT || r == -ENOTDIR)
 		return SUCCESS;
-	return r ? unreadable(file, r, ans, a) : load_text(s, file, text, ans, a);
+	return r ? unreadable(file, r, ans, a) : load_text(s, file, *text, ans, a);
+}
+
+static enum result load_queue_file(struct settings *s, struct answer *ans, struct arena *a)
+{
+	enum result r = load_file(s, s->queue_file, &s->queue_text, ans, a);
+	const struct settings_value *store = settings_get(s, "store");
+
+	if (str_starts(store->origin, str_c(s->queue_file)))
+		s->queue_store = *store;
+	return r;
 }
 
 /* PAWL_LEASE_MIN for lease.min */
@@ -345,15 +355,18 @@ enum result settings_load(struct settings *s, const char *pawl_dir, struct answe
 			  struct arena *a)
 {
 	enum result r = SUCCESS;
+	struct str ignored;
 
 	load_defaults(s, a);
 	s->disagree = false;
+	s->queue_text = STR("");
+	s->queue_store = (struct settings_value){ 0 };
 	s->user_file = user_file(a);
 	s->queue_file = pawl_dir ? fs_join(a, str_c(pawl_dir), STR("config")) : NULL;
 	if (s->user_file)
-		r = load_file(s, s->user_file, ans, a);
+		r = load_file(s, s->user_file, &ignored, ans, a);
 	if (r == SUCCESS && s->queue_file)
-		r = load_file(s, s->queue_file, ans, a);
+		r = load_queue_file(s, ans, a);
 	if (r == SUCCESS)
 		r = load_environment(s, ans, a);
 	if (r == SUCCESS)
@@ -404,12 +417,13 @@ static bool draft_load(const struct draft *d, const char *file, struct settings 
 		       struct arena *a)
 {
 	struct answer ignored = { 0 };
+	struct str text;
 
 	if (!file)
 		return true;
 	if (strcmp(file, d->file) == 0)
 		return load_text(out, file, d->text, &ignored, a) == SUCCESS;
-	return load_file(out, file, &ignored, a) == SUCCESS;
+	return load_file(out, file, &text, &ignored, a) == SUCCESS;
 }
 
 static struct str listed(struct str list, struct str more, struct arena *a)

@@ -31,6 +31,10 @@ struct settings_value {
 struct settings {
 	struct settings_value *values;      /* in the order of settings_list */
 	const char *queue_file, *user_file; /* NULL: there is none to be had */
+	struct str
+		queue_text; /* all of queue_file, as it was read: trust is given to these bytes */
+	struct settings_value
+		queue_store; /* `store` as queue_file has it; no origin: it does not */
 	bool disagree; /* each value was read and fits its kind, but they do not fit each other */
 };
 

@@ -7,9 +7,9 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	show_each(o, v, "archived", "nothing to archive");
+	show_each(r, v, "archived", "nothing to archive");
 }
 
 const struct command cmd_archive = {

@@ -21,11 +21,6 @@ const char *args_json_type(const struct param *p)
 	}
 }
 
-static struct str text_of(const json_t *string)
-{
-	return str_n(json_string_value(string), json_string_length(string));
-}
-
 /* --- values ------------------------------------------------------------------------------------------ */
 
 static const char *fault(const struct param *p, const char *what, struct arena *a)
@@ -58,9 +53,9 @@ static const char *set_text(struct args *args, const struct param *p, struct str
 static const char *set_flag(struct args *args, const struct param *p, const json_t *v,
 			    struct arena *a)
 {
-	if (json_is_true(v) || str_is(text_of(v), "true"))
+	if (json_is_true(v) || str_is(json_text(v), "true"))
 		return set_text(args, p, STR(""), a);
-	if (json_is_false(v) || str_is(text_of(v), "false"))
+	if (json_is_false(v) || str_is(json_text(v), "false"))
 		return NULL;
 	return fault(p, "must be true or false", a);
 }
@@ -79,7 +74,7 @@ static const char *set_scalar(struct args *args, const struct param *p, const js
 			      struct arena *a)
 {
 	if (json_is_string(v))
-		return set_text(args, p, text_of(v), a);
+		return set_text(args, p, json_text(v), a);
 	if (json_is_number(v) && p->type != P_JSON)
 		return set_text(args, p, number_text(p, v, a), a);
 	return fault(p, arena_printf(a, "must be of type %s", args_json_type(p)).p, a);
@@ -151,7 +146,6 @@ const char *args_from_json(struct args *args, const struct command *c, const jso
 	const char *key, *what;
 	json_t *v;
 
-	args->rq.op = c->op;
 	json_object_foreach((json_t *)object, key, v) {
 		p = find_param(c, str_c(key), program);
 		if (!p)

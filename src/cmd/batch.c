@@ -5,20 +5,29 @@
 
 #include "base/text.h"
 #include "cmd/args_json.h"
+#include "transfer/source.h"
 #include "cmd/data.h"
 #include "cmd/fields.h"
 
 #define ITEMS_MAX 10000
 #define INPUT_MAX (64u << 20)
 
+/* The words are titles or ids; file has more of them. */
+struct batch_args {
+	struct args args; /* what is said of all of them */
+	struct strs words;
+	struct str file;
+	int64_t keep_going;
+};
+
 #define PARAM_WORDS(word, text) \
-	LOCAL(words, word, P_WORDS, .flags = P_POSITIONAL, .value = word, .help = (text))
+	LOCAL(batch, words, word, P_WORDS, .flags = P_POSITIONAL, .value = word, .help = (text))
 #define PARAM_FILE                                                                            \
-	LOCAL(data.file, "file", P_NAME, .letter = 'F', .value = "FILE",                      \
+	LOCAL(batch, file, "file", P_NAME, .letter = 'F', .value = "FILE",                    \
 	      .help = "take them from there, one on a line or a JSON object on a line; - is " \
 		      "standard input")
-#define PARAM_KEEP_GOING                                            \
-	LOCAL(data.keep_going, "keep-going", P_FLAG, .letter = 'k', \
+#define PARAM_KEEP_GOING                                              \
+	LOCAL(batch, keep_going, "keep-going", P_FLAG, .letter = 'k', \
 	      .help = "one by one, each by itself; default: all of them or none")
 
 static const struct param add_params[] = {
@@ -56,7 +65,7 @@ static const struct param remove_params[] = {
 
 struct batch {
 	struct session *s;
-	const struct args *common; /* what is said of all of them */
+	const struct args *common;
 	const struct command *each;
 	struct request *rqs;
 	size_t n;
@@ -76,7 +85,9 @@ static const char *add_request(struct batch *b, const struct request *rq)
 	if (b->n == ITEMS_MAX)
 		return "more than 10,000 in one batch: pawl import takes any number";
 	b->rqs = arena_grow(b->s->arena, b->rqs, b->n, sizeof(*rq));
-	b->rqs[b->n++] = *rq;
+	b->rqs[b->n] = *rq;
+	GIVE(&b->rqs[b->n], part_of, TYPED_BATCH);
+	b->n++;
 	return NULL;
 }
 
@@ -102,6 +113,7 @@ static const char *add_object(struct batch *b, struct str text)
 
 	if (!o)
 		return arena_cstr(b->s->arena, str_c(err.text));
+	one.rq.op = b->each->op;
 	fault = args_from_json(&one, b->each, o, true, b->s->arena);
 	json_decref(o);
 	return fault ? fault : add_request(b, &one.rq);
@@ -117,15 +129,15 @@ static const char *add_line(struct batch *b, struct str line)
 
 static int read_whole(struct batch *b, const char *path, struct str *out)
 {
-	FILE *f = !strcmp(path, "-") ? stdin : fopen(path, "re");
+	int r = 0;
+	FILE *f = !strcmp(path, "-") ? stdin : source_open(path, &r);
 	struct buf text = BUF_MAX(INPUT_MAX);
 	char piece[65536];
 	size_t n;
-	int r = 0;
 
 	if (!f)
-		return -errno;
-	while ((n = fread(piece, 1, sizeof(piece), f)) > 0)
+		return r;
+	while (!text.full && (n = fread(piece, 1, sizeof(piece), f)) > 0)
 		buf_add(&text, piece, n);
 	if (ferror(f))
 		r = -EIO;
@@ -138,29 +150,27 @@ static int read_whole(struct batch *b, const char *path, struct str *out)
 	return r;
 }
 
-static enum result read_file(struct batch *b, struct str file, json_t **out)
+static enum result read_file(struct batch *b, struct str file, struct reply *out)
 {
 	char *path = data_path(b->s, file);
 	struct str rest;
 	int r = read_whole(b, path, &rest);
 
 	if (r)
-		return run_fail(b->s, API_ERROR,
-				arena_printf(b->s->arena, "%s: %s", path, strerror(-r)), STR(""),
-				out);
+		return run_fail(API_ERROR, arena_printf(b->s->arena, "%s: %s", path, strerror(-r)),
+				STR(""), out);
 	for (size_t line = 1; rest.n; line++) {
 		const char *fault;
 
 		b->where = arena_printf(b->s->arena, "%s:%zu", path, line);
 		fault = add_line(b, str_cut(&rest, '\n'));
 		if (fault)
-			return run_fail(b->s, USAGE, fault_at(b, fault), STR("nothing was changed"),
-					out);
+			return run_fail(USAGE, fault_at(b, fault), STR("nothing was changed"), out);
 	}
 	return SUCCESS;
 }
 
-static enum result collect(struct batch *b, const struct args *a, json_t **out)
+static enum result collect(struct batch *b, const struct batch_args *a, struct reply *out)
 {
 	for (size_t i = 0; i < a->words.n; i++) {
 		const char *fault;
@@ -173,11 +183,10 @@ static enum result collect(struct batch *b, const struct args *a, json_t **out)
 		b->where = text_line(b->s->arena, a->words.v[i]);
 		fault = add_word(b, a->words.v[i]);
 		if (fault)
-			return run_fail(b->s, USAGE, fault_at(b, fault), STR("nothing was changed"),
-					out);
+			return run_fail(USAGE, fault_at(b, fault), STR("nothing was changed"), out);
 	}
-	if (a->data.file.n)
-		return read_file(b, a->data.file, out);
+	if (a->file.n)
+		return read_file(b, a->file, out);
 	return SUCCESS;
 }
 
@@ -217,16 +226,17 @@ static enum result run_whole(struct batch *b, json_t *results, struct answer *an
 	return ans->code;
 }
 
-/* One by one; the code is that of the first that failed. */
+/* One by one; the code is that of the first that failed. Another's lock of the whole queue keeps out all that
+ * are left: they do not wait for it again, one after the other. */
 static enum result run_each(struct batch *b, json_t *results, struct answer *first)
 {
 	struct data_progress progress = { .session = b->s, .doing = "working", .total = b->n };
+	struct answer ans = { 0 };
 	size_t failed = 0;
 
 	for (size_t i = 0; i < b->n; i++) {
-		struct answer ans = { 0 };
-
-		client_call(&b->s->client, &b->rqs[i], &ans);
+		if (!ans.barred)
+			client_call(&b->s->client, &b->rqs[i], &ans);
 		json_array_append_new(results, item_json(&b->rqs[i], &ans));
 		if (ans.code != SUCCESS && !failed++)
 			*first = ans;
@@ -234,78 +244,80 @@ static enum result run_each(struct batch *b, json_t *results, struct answer *fir
 	}
 	data_progress_end(&progress);
 	first->task = NULL;
+	if (failed < b->n)
+		first->barred =
+			0; /* what was done would be done twice by a caller who comes again */
 	if (failed)
 		first->message = arena_printf(b->s->arena, "%zu of %zu failed, first: %.*s", failed,
 					      b->n, STRF(first->message));
 	return first->code;
 }
 
-static enum result run(struct session *s, struct args *a, const struct command *each, json_t **out)
+static enum result run(struct session *s, struct args *args, const struct command *each,
+		       struct reply *out)
 {
-	struct batch b = { .s = s, .common = a, .each = each };
+	const struct batch_args *a = (const struct batch_args *)args;
+	struct batch b = { .s = s, .common = args, .each = each };
 	json_t *results = json_array();
 	struct answer ans = { 0 };
 	enum result code = collect(&b, a, out);
 
 	if (code == SUCCESS && !b.n)
-		code = run_fail(s, USAGE, STR("nothing to do: give arguments, or --file FILE"),
+		code = run_fail(USAGE, STR("nothing to do: give arguments, or --file FILE"),
 				STR("- reads them from standard input"), out);
 	if (code != SUCCESS) {
 		json_decref(results);
 		return code;
 	}
-	code = a->data.keep_going ? run_each(&b, results, &ans) : run_whole(&b, results, &ans);
-	if (code == SUCCESS)
-		*out = run_success();
-	else
-		(void)run_answer(&ans, s->arena, out);
-	json_object_set_new(*out, "results", results);
+	code = a->keep_going ? run_each(&b, results, &ans) : run_whole(&b, results, &ans);
+	(void)run_answer(&ans, out);
+	json_object_set_new(reply_more(out), "results", results);
 	return code;
 }
 
-static enum result run_add(struct session *s, struct args *a, json_t **out)
+static enum result run_add(struct session *s, struct args *a, struct reply *out)
 {
 	const char *fault = fields_fault(&a->rq);
 
 	if (fault)
-		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help batch add`"), out);
+		return run_fail(USAGE, str_c(fault), STR("run `pawl help batch add`"), out);
 	return run(s, a, &cmd_create, out);
 }
 
-static enum result run_update(struct session *s, struct args *a, json_t **out)
+static enum result run_update(struct session *s, struct args *a, struct reply *out)
 {
 	const char *fault = fields_fault(&a->rq);
 
 	if (fault)
-		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help batch update`"), out);
+		return run_fail(USAGE, str_c(fault), STR("run `pawl help batch update`"), out);
 	return run(s, a, &cmd_update, out);
 }
 
-static enum result run_remove(struct session *s, struct args *a, json_t **out)
+static enum result run_remove(struct session *s, struct args *a, struct reply *out)
 {
 	return run(s, a, &cmd_remove, out);
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	const json_t *list = json_object_get(o, "results");
+	const json_t *list = json_object_get(r->more, "results");
 	long long done = 0;
 
 	if (!list)
 		return; /* it never came to that */
 	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *r = json_array_get(list, i);
-		const char *name = view_get(r, "id") ? view_get(r, "id") : view_get(r, "title");
+		const json_t *x = json_array_get(list, i);
+		struct str name = json_get(x, "id").n ? json_get(x, "id") : json_get(x, "title");
+		bool failed = json_object_get(x, "message");
 
-		if (!view_get(r, "message"))
-			done++;
-		if (v->quiet && !view_get(r, "message")) {
+		done += !failed;
+		if (v->quiet && !failed) {
 			view_data(v, PLAIN, name);
 			view_text(v, PLAIN, "\n");
-		} else if (!v->quiet && view_get(r, "message")) {
+		} else if (!v->quiet && failed) {
 			view_data(v, BOLD, name);
-			view_text(v, RED, " %s ", view_get(r, "code"));
-			view_data(v, PLAIN, view_get(r, "message"));
+			view_text(v, RED, " %.*s ", STRF(json_get(x, "code")));
+			view_data(v, PLAIN, json_get(x, "message"));
 			view_text(v, PLAIN, "\n");
 		}
 	}
@@ -329,6 +341,7 @@ const struct command cmd_batch_add = {
 		   "pawl batch add --file titles.txt --priority high",
 	.see = "create, import, batch update",
 	.params = add_params,
+	.args_size = sizeof(struct batch_args),
 	.flags = C_WRITE | C_REPORT,
 	.fails = FAILS(CONFLICT, NOT_FOUND),
 	.run = run_add,
@@ -344,6 +357,7 @@ const struct command cmd_batch_update = {
 		   "pawl batch update --file changes.jsonl",
 	.see = "update, batch add, list",
 	.params = update_params,
+	.args_size = sizeof(struct batch_args),
 	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE | C_REPORT,
 	.fails = FAILS(CONFLICT, NOT_FOUND),
 	.run = run_update,
@@ -359,6 +373,7 @@ const struct command cmd_batch_remove = {
 		   "pawl batch remove --file ids.txt --keep-going",
 	.see = "remove, clear, archive",
 	.params = remove_params,
+	.args_size = sizeof(struct batch_args),
 	.flags = C_WRITE | C_DESTRUCTIVE | C_REPORT,
 	.fails = FAILS(NOT_FOUND),
 	.run = run_remove,

@@ -1,10 +1,11 @@
 #include "base/os.h"
 #include "base/proc.h"
 #include "cmd/command.h"
+#include "core/lease.h"
 
 static const struct param params[] = {
 	PARAM_ID("task to claim"),
-	PARAM_TTL("15m"),
+	PARAM_TTL(LEASE_DEFAULT),
 	PARAM(fence, "resume", P_INT, .value = "FENCE", .min = 1,
 	      .help = "take up work whose lease ran out, if nobody took it since"),
 	PARAM_PID,
@@ -14,14 +15,14 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-enum result run_for_pid(struct session *s, struct args *a, json_t **out)
+enum result run_for_pid(struct session *s, struct args *a, struct reply *out)
 {
 	if (HAS(&a->rq, pid) && !HAS(&a->rq, pid_start)) {
 		int64_t start = os_process_start(a->rq.pid);
 
 		if (!start)
 			return run_fail(
-				s, USAGE,
+				USAGE,
 				arena_printf(s->arena, "--pid: there is no process %lld here",
 					     (long long)a->rq.pid),
 				STR("give the pid of a process that runs as long as the work"),
@@ -37,7 +38,7 @@ const struct command cmd_claim = {
 	.group = "work",
 	.summary = "take a certain task",
 	.detail =
-		"The answer has the lock's token, which is also saved for this user, agent, run and work tree, so "
+		"The answer has the lock's token, which is also saved for this user, agent, run and worktree, so "
 		"that later commands need no --token, and its fence, a number that grows with every claim of the "
 		"task. A task that somebody holds is refused (20) with who has it and until when. A claim that is "
 		"repeated with the same --token gets the same answer.",

@@ -1,9 +1,14 @@
 #include "cmd/data.h"
 #include "queue/transfer.h"
 
-static const struct param params[] = { LOCAL(yes, "yes", P_FLAG, .letter = 'y',
+struct clear_args {
+	struct args args;
+	int64_t yes, force;
+};
+
+static const struct param params[] = { LOCAL(clear, yes, "yes", P_FLAG, .letter = 'y',
 					     .help = "do not ask"),
-				       LOCAL(data.force, "force", P_FLAG, .letter = 'f',
+				       LOCAL(clear, force, "force", P_FLAG, .letter = 'f',
 					     .help = "do not ask, and remove what is held as well"),
 				       { 0 } };
 
@@ -15,47 +20,48 @@ static enum result overview(struct session *s, struct answer *ans)
 	return ans->code;
 }
 
-static bool agreed(struct session *s, const struct args *a, int64_t total)
+static bool agreed(struct session *s, const struct clear_args *a, int64_t total)
 {
-	json_t *o;
+	struct reply preview = { 0 };
 	int said;
 
-	if (a->yes || a->data.force || !total)
+	if (a->yes || a->force || !total)
 		return true;
-	o = json_pack("{s:I}", "would_remove", (json_int_t)total);
-	said = s->confirm ? s->confirm(s, &cmd_clear, o) : -1;
-	json_decref(o);
+	json_object_set_new(reply_more(&preview), "would_remove", json_integer(total));
+	said = s->confirm ? s->confirm(s, &cmd_clear, &preview) : -1;
+	reply_free(&preview);
 	return said > 0;
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *args, struct reply *out)
 {
+	const struct clear_args *a = (const struct clear_args *)args;
 	struct answer ans = { 0 }, locks;
 	enum result code = overview(s, &ans);
 	int64_t n = 0;
 
 	if (code != SUCCESS)
-		return run_answer(&ans, s->arena, out);
+		return run_answer(&ans, out);
 	if (!agreed(s, a, ans.total))
-		return run_fail(s, USAGE,
+		return run_fail(USAGE,
 				arena_printf(s->arena, "%lld tasks would be removed; nothing was",
 					     (long long)ans.total),
 				STR("pawl clear --yes does it; pawl backup keeps them first"), out);
 	locks = data_locks(s);
 	code = data_open(s, OP_HEAVY, &ans);
 	if (code == SUCCESS)
-		code = queue_clear(s->client.queue, a->data.force, s->client.agent, s->client.run,
-				   &n, &ans, s->arena);
+		code = queue_clear(s->client.queue, a->force, s->client.agent, s->client.run, &n,
+				   &ans, s->arena);
 	if (code != SUCCESS)
-		return run_answer(&ans, s->arena, out);
+		return run_answer(&ans, out);
 	data_forget(s, &locks);
-	*out = run_success();
-	json_object_set_new(*out, "removed", json_integer(n));
+	json_object_set_new(reply_more(out), "removed", json_integer(n));
 	return SUCCESS;
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
+	const json_t *o = r->more;
 	if (v->quiet)
 		return;
 	if (json_object_get(o, "would_remove")) {
@@ -78,6 +84,7 @@ const struct command cmd_clear = {
 		   "pawl clear --yes",
 	.see = "backup, remove, archive",
 	.params = params,
+	.args_size = sizeof(struct clear_args),
 	.flags = C_WRITE | C_DESTRUCTIVE | C_IDEMPOTENT,
 	.run = run,
 	.show = show,

@@ -3,6 +3,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "format/answer.h"
 
 static size_t word_length(const char *name)
 {
@@ -58,6 +59,14 @@ bool command_prefix(const char *word)
 	return command_prefix_in(commands, word);
 }
 
+struct args *args_new(const struct command *c, struct arena *a)
+{
+	struct args *args = arena_alloc(a, c->args_size ? c->args_size : sizeof(*args));
+
+	args->rq.op = c->op;
+	return args;
+}
+
 const struct param *command_missing(const struct command *c, const struct args *a)
 {
 	for (const struct param *p = c->params; p && p->name; p++) {
@@ -111,29 +120,35 @@ const char *command_nearest(const char *prefix, const char *word, struct arena *
 	return text_nearest(str_c(word), names, n);
 }
 
-json_t *json_str(struct str s)
+enum result command_run(const struct command *c, struct session *s, struct args *a,
+			struct reply *out)
 {
-	return json_stringn(s.n ? s.p : "", s.n);
+	return c->run ? c->run(s, a, out) : run_op(s, a, out);
 }
 
-json_t *run_success(void)
+json_t *command_json(const struct command *c, const struct reply *r, struct arena *a)
 {
-	return json_pack("{s:b, s:s}", "ok", 1, "code", result_name(SUCCESS));
+	return c && c->json ? c->json(r, a) : reply_json(r, a);
 }
 
-enum result run_answer(const struct answer *ans, struct arena *a, json_t **out)
+void command_show(const struct command *c, const struct reply *r, struct view *v)
 {
-	*out = answer_json(ans, a);
+	if (c && c->show)
+		c->show(r, v);
+	else
+		show_task(r, v);
+}
+
+enum result run_answer(const struct answer *ans, struct reply *out)
+{
+	*out = (struct reply){ .ans = *ans };
 	return ans->code;
 }
 
-enum result run_fail(struct session *s, enum result code, struct str message, struct str hint,
-		     json_t **out)
+enum result run_fail(enum result code, struct str message, struct str hint, struct reply *out)
 {
-	struct answer ans = { 0 };
-
-	answer_fail(&ans, code, message, hint);
-	return run_answer(&ans, s->arena, out);
+	*out = (struct reply){ 0 };
+	return answer_fail(&out->ans, code, message, hint);
 }
 
 void cached_begin(struct session *s, const struct args *a)
@@ -141,21 +156,23 @@ void cached_begin(struct session *s, const struct args *a)
 	if (!a->cached)
 		return;
 	client_close(&s->client);
-	s->client.cached = true;
+	s->client.config.opt.cached = true;
 }
 
-void cached_end(struct session *s, const struct args *a, json_t *o)
+void cached_end(struct session *s, const struct args *a, struct reply *out)
 {
 	int64_t at = a->cached && s->client.queue ? queue_as_of(s->client.queue) : 0;
 	int64_t age = os_wall_ms() - at;
+	json_t *o;
 
 	if (!a->cached)
 		return;
 	client_close(&s->client);
-	s->client.cached = false;
+	s->client.config.opt.cached = false;
 	if (!at)
 		return;
 	age = age > 0 ? age : 0;
+	o = reply_more(out);
 	json_object_set_new(o, "as_of", json_string(when_text(s->client.arena, at).p));
 	json_object_set_new(o, "cached_age_ms", json_integer(age));
 	if (s->note)
@@ -164,15 +181,11 @@ void cached_end(struct session *s, const struct args *a, json_t *o)
 					STRF(duration_text(s->client.arena, age))));
 }
 
-enum result run_op(struct session *s, struct args *a, json_t **out)
+enum result run_op(struct session *s, struct args *a, struct reply *out)
 {
-	struct answer ans = { 0 };
-	enum result code;
-
 	cached_begin(s, a);
-	s->client.write_status |= a->write_status;
-	client_call(&s->client, &a->rq, &ans);
-	code = run_answer(&ans, s->client.arena, out);
-	cached_end(s, a, *out);
-	return code;
+	s->client.config.opt.write_status |= a->write_status;
+	client_call(&s->client, &a->rq, &out->ans);
+	cached_end(s, a, out);
+	return out->ans.code;
 }

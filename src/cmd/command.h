@@ -1,7 +1,7 @@
 /*
  * command: one declaration for each command, from which come the CLI's options and help, completions, man
- * pages, the reference and what other faces offer. A command's run() never prints: it fills in a JSON
- * object, the same for every face; show() turns that object into text for people.
+ * pages, the reference and what other faces offer. A command's run() never prints: it fills in a reply, and
+ * each face shows it in its own form.
  */
 #ifndef CMD_COMMAND_H
 #define CMD_COMMAND_H
@@ -12,6 +12,7 @@
 #include "cmd/view.h"
 
 struct command;
+struct mcp_args;
 
 enum param_type {
 	P_FLAG,
@@ -43,34 +44,24 @@ enum param_type {
 #define P_TERMINAL 32u /* only on a command line */
 #define P_TYPED 128u   /* an id, or a lock of the whole queue: "@maintenance" */
 #define P_REST 64u     /* positional: all that stands behind "--", as it is */
+#define P_SETTING 256u /* the name of a setting */
 
-/* What may be said with any command. */
-struct global {
+/* What may be said with any command; token and request_id go to its request. */
+struct global_args {
 	struct str store, queue, agent, run, timeout, dir, format, color;
 	int64_t json, porcelain, no_color, quiet, help, version;
 };
 
-struct torture_args {
-	int64_t agents, tasks, rounds, ms, calls, kills, stops, skews, lost, seed;
-	struct str only, history, check, remove;
-};
-
-struct data_args {
-	struct str format, output, file;
-	int64_t update, skip, check, keep_going, force;
-};
-
-/* Where values go: the request itself, and what only the command is told. */
+/*
+ * The arguments of a command that has none of its own: the request, and three that mean the same with every
+ * command. A command with more declares `struct NAME_args` in its own file, with this as its first member, and
+ * says how large it is (args_size).
+ */
 struct args {
 	struct request rq;
-	int64_t claim, wait, cached, follow, fix, user, pid, max_hold, release_on_exit;
-	int64_t next, loop, jobs, grace, hooks, remove, yes, write_status;
-	struct str shell, key, value, event, on_success, on_failure, profile;
-	struct strs words;
-	struct torture_args torture;
-	struct data_args data;
-	struct global global;
-	uint64_t seen; /* 1 << index of a parameter of the command that was given */
+	int64_t cached, write_status; /* run_op() heeds them */
+	int64_t wait;                 /* ms; a face that waits by itself takes it away */
+	uint64_t seen;                /* 1 << index of a parameter of the command that was given */
 };
 
 struct param {
@@ -78,7 +69,7 @@ struct param {
 	enum param_type type;
 	char letter;
 	unsigned flags;
-	size_t offset; /* in struct args */
+	size_t offset; /* in the command's arguments, or in struct global_args */
 	int arg;       /* enum arg + 1; 0: not part of the request */
 	const char *value, *help, *def,
 		*choices;  /* value: its name in help, if not that of its type */
@@ -91,10 +82,17 @@ struct param {
 		.name = (option), .type = (kind), .offset = offsetof(struct args, rq.member), \
 		.arg = ARG_##member + 1, __VA_ARGS__                                          \
 	}
-#define LOCAL(member, option, kind, ...)                                                   \
+/* Not part of the request: a member of struct args. */
+#define SHARED(member, option, kind, ...)                                                  \
 	{                                                                                  \
 		.name = (option), .type = (kind), .offset = offsetof(struct args, member), \
 		__VA_ARGS__                                                                \
+	}
+/* A member of struct COMMAND_args. */
+#define LOCAL(command, member, option, kind, ...)                              \
+	{                                                                      \
+		.name = (option), .type = (kind),                              \
+		.offset = offsetof(struct command##_args, member), __VA_ARGS__ \
 	}
 #define PARAM_ID(text) PARAM(id, "ID", P_ID, .flags = P_POSITIONAL | P_REQUIRED, .help = (text))
 #define PARAM_LOCK(text) \
@@ -106,18 +104,19 @@ struct param {
 	PARAM(reason, "reason", P_TEXT, .letter = 'r', .flags = (extra), .help = (text))
 #define PARAM_SUMMARY(extra, text) \
 	PARAM(summary, "summary", P_TEXT, .letter = 's', .flags = (extra), .help = (text))
-#define PARAM_CACHED                                         \
-	LOCAL(cached, "cached", P_FLAG, .flags = P_TERMINAL, \
-	      .help = "from what this clone has fetched last, without asking the server (git)")
-#define PARAM_WRITE_STATUS                                                          \
-	LOCAL(write_status, "write-status", P_FLAG, .flags = P_TERMINAL | P_SELDOM, \
-	      .help = "on a branch of lock files: also set `status:` in the task's file")
+#define PARAM_CACHED                                          \
+	SHARED(cached, "cached", P_FLAG, .flags = P_TERMINAL, \
+	       .help = "from what this clone has fetched last, without asking the server (git)")
+#define PARAM_WRITE_STATUS                                                           \
+	SHARED(write_status, "write-status", P_FLAG, .flags = P_TERMINAL | P_SELDOM, \
+	       .help = "on a branch of lock files: also set `status:` in the task's file")
 #define PARAM_TTL(otherwise)                                             \
 	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = (otherwise), \
 	      .help = "how long the lock holds without a heartbeat")
 
-/* Sets the parameter from its text: NULL, or what is wrong with it, in `a`. Lists grow with each call. */
-const char *param_set(struct args *args, const struct param *p, struct str text, struct arena *a);
+/* Sets the parameter from its text: NULL, or what is wrong with it, in `a`. Lists grow with each call. into: struct
+ * args, or struct global_args for a global parameter that is not part of the request. */
+const char *param_set(void *into, const struct param *p, struct str text, struct arena *a);
 /* May it be given more than once? */
 bool param_repeats(const struct param *p);
 /* What stands for its value in help: "DURATION". NULL for a flag. */
@@ -125,6 +124,8 @@ const char *param_value(const struct param *p);
 /* The words that it can be, with spaces between them; words of more than one part with '-'. NULL: free. */
 const char *param_choices(const struct param *p);
 
+/* The one for the n-th word that is no option, from 0; the last takes all that follow if it can. NULL: none. */
+const struct param *param_positional(const struct param *list, size_t n);
 /* By its name in a table that ends with a NULL name, as an argument is called: "unblock_action", "id". NULL: none. */
 const struct param *param_find(const struct param *list, struct str name);
 /* That name of it. */
@@ -144,9 +145,9 @@ extern const struct param global_params[];
 struct session {
 	struct client client;
 	struct arena *arena;
-	/* Shows one object of several at once (log --follow); false: nobody listens any more. NULL: this face
-	 * has no such thing. */
-	bool (*emit)(struct session *s, const struct command *c, json_t *object);
+	/* Shows an event when it happens (log --follow); false: nobody listens any more. NULL: this face has no
+	 * such thing. */
+	bool (*emit)(struct session *s, const struct event *e);
 	/* One line for somebody who watches, in the place of the one before; empty: take it away. NULL: nobody
 	 * does. */
 	void (*progress)(struct session *s, struct str line);
@@ -158,13 +159,15 @@ struct session {
 	/* Says something in passing, while the command goes on. NULL: nobody would see it. */
 	void (*note)(struct session *s, struct str text);
 	/* Shows what would be done and asks: 1 yes, 0 no, -1 there is nobody to ask. NULL: the same. */
-	int (*confirm)(struct session *s, const struct command *c, const json_t *object);
+	int (*confirm)(struct session *s, const struct command *c, const struct reply *preview);
+	bool may_fork;    /* the process is the command's own */
+	bool quiet;       /* ids only: without a limit, all of them */
 	bool owns_stdout; /* standard output is for the answer alone */
 	int exit_code; /* of the program that the command ran for its caller; 0: that of the answer */
 	/* Serves until its client is gone. NULL: it cannot. */
-	enum result (*mcp)(struct session *s, const struct args *a, json_t **out);
+	enum result (*mcp)(struct session *s, const struct mcp_args *a, struct reply *out);
 	/* Reads commands and runs them, until there are no more. NULL: it cannot. */
-	enum result (*prompt)(struct session *s, const struct args *a, json_t **out);
+	enum result (*prompt)(struct session *s, const struct args *a, struct reply *out);
 	const char *executable; /* how this program was called */
 	void *face;
 };
@@ -180,14 +183,17 @@ struct command {
 	const char *model;
 	const char *gives; /* what its answer can have besides ok, code and notes: "task lock" */
 	const struct param *params; /* ends with a NULL name; may be NULL */
+	size_t args_size;           /* of its own struct; 0: struct args does */
 	unsigned flags;
 	enum op op;
 	const enum result
 		*fails; /* the codes of its own, up to a SUCCESS; the common ones are not listed */
-	/* NULL: run_op. Returns the code that the object says. */
-	enum result (*run)(struct session *s, struct args *a, json_t **out);
+	/* NULL: run_op. *out is empty before. Returns the code of the answer. */
+	enum result (*run)(struct session *s, struct args *a, struct reply *out);
+	/* NULL: reply_json. */
+	json_t *(*json)(const struct reply *r, struct arena *a);
 	/* NULL: show_task. Only called on success and on NO_TASKS and LOCK_FREE. */
-	void (*show)(const json_t *o, struct view *v);
+	void (*show)(const struct reply *r, struct view *v);
 };
 
 #define FAILS(...) ((const enum result[]){ __VA_ARGS__, SUCCESS })
@@ -213,6 +219,8 @@ const struct command *command_find_in(const struct command *const *table, const 
 bool command_prefix_in(const struct command *const *table, const char *word);
 /* What commands with this first word are about. */
 const char *command_family(const char *word);
+/* Arguments for it, with nothing given but its operation. */
+struct args *args_new(const struct command *c, struct arena *a);
 /* A parameter that it needs and that was not given. NULL: none. */
 const struct param *command_missing(const struct command *c, const struct args *a);
 /* The first word of the command's name. */
@@ -220,20 +228,22 @@ struct str command_word(const struct command *c);
 /* Like `word`: a command's first word, or for a prefix its second; for "did you mean". NULL: none. */
 const char *command_nearest(const char *prefix, const char *word, struct arena *a);
 
-/* Sends the request and answers with answer_json(). */
-enum result run_op(struct session *s, struct args *a, json_t **out);
-/* Around a call with --cached: afterwards the object says how old its knowledge is. */
+/* Runs it, by its own run() or run_op(). */
+enum result command_run(const struct command *c, struct session *s, struct args *a,
+			struct reply *out);
+json_t *command_json(const struct command *c, const struct reply *r, struct arena *a);
+void command_show(const struct command *c, const struct reply *r, struct view *v);
+
+/* Sends the request; the reply is its answer. */
+enum result run_op(struct session *s, struct args *a, struct reply *out);
+/* Around a call with --cached: afterwards the reply says how old its knowledge is. */
 void cached_begin(struct session *s, const struct args *a);
-void cached_end(struct session *s, const struct args *a, json_t *o);
+void cached_end(struct session *s, const struct args *a, struct reply *out);
 /* The same for what can have a --pid: with when that process began, and where. */
-enum result run_for_pid(struct session *s, struct args *a, json_t **out);
-/* The object of an answer that was made here. */
-enum result run_answer(const struct answer *ans, struct arena *a, json_t **out);
+enum result run_for_pid(struct session *s, struct args *a, struct reply *out);
+/* The reply is an answer that was made here. */
+enum result run_answer(const struct answer *ans, struct reply *out);
 /* A refusal that was made here. */
-enum result run_fail(struct session *s, enum result code, struct str message, struct str hint,
-		     json_t **out);
-/* {"ok":true,"code":"SUCCESS"} */
-json_t *run_success(void);
-json_t *json_str(struct str s);
+enum result run_fail(enum result code, struct str message, struct str hint, struct reply *out);
 
 #endif

@@ -7,9 +7,9 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	show_did(o, v, "has a new comment");
+	show_did(r, v, "has a new comment");
 }
 
 const struct command cmd_comment = {

@@ -1,30 +1,35 @@
 #include "cmd/command.h"
 
+struct completion_args {
+	struct args args;
+	struct str shell;
+};
+
 static const struct param params[] = {
-	LOCAL(shell, "SHELL", P_CHOICE, .flags = P_POSITIONAL | P_REQUIRED,
+	LOCAL(completion, shell, "SHELL", P_CHOICE, .flags = P_POSITIONAL | P_REQUIRED,
 	      .choices = "bash zsh fish", .value = "SHELL", .help = "bash, zsh or fish"),
 	{ 0 }
 };
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *args, struct reply *out)
 {
+	const struct completion_args *a = (const struct completion_args *)args;
 	struct buf b = BUF_MAX(1u << 20);
 
 	if (!s->completion || !s->completion(&b, a->shell)) {
 		buf_free(&b);
-		return run_fail(s, USAGE, STR("there are no completions to be had here"), STR(""),
+		return run_fail(USAGE, STR("there are no completions to be had here"), STR(""),
 				out);
 	}
-	*out = run_success();
-	json_object_set_new(*out, "shell", json_str(a->shell));
-	json_object_set_new(*out, "script", json_str(buf_str(&b)));
+	json_object_set_new(reply_more(out), "shell", json_str(a->shell));
+	json_object_set_new(reply_more(out), "script", json_str(buf_str(&b)));
 	buf_free(&b);
 	return SUCCESS;
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	buf_adds(v->out, str_c(view_get(o, "script")));
+	buf_adds(v->out, json_get(r->more, "script"));
 }
 
 const struct command cmd_completion = {
@@ -35,6 +40,7 @@ const struct command cmd_completion = {
 		   "pawl completion fish > ~/.config/fish/completions/pawl.fish",
 	.see = "help",
 	.params = params,
+	.args_size = sizeof(struct completion_args),
 	.flags = C_IDEMPOTENT | C_LOCAL,
 	.run = run,
 	.show = show,

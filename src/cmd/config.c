@@ -2,11 +2,19 @@
 #include "base/text.h"
 #include "cmd/command.h"
 
-#define PARAM_KEY                                                                       \
-	LOCAL(key, "NAME", P_NAME, .flags = P_POSITIONAL | P_REQUIRED, .value = "NAME", \
-	      .help = "the setting, e.g. lease")
-#define PARAM_USER \
-	LOCAL(user, "user", P_FLAG, .help = "in your own settings, not in those of the queue")
+/* Of all commands of the family; each has some of them. */
+struct config_args {
+	struct args args;
+	struct str name, value, profile;
+	int64_t user;
+};
+
+#define PARAM_KEY                                                                           \
+	LOCAL(config, name, "NAME", P_NAME, .flags = P_POSITIONAL | P_REQUIRED | P_SETTING, \
+	      .value = "NAME", .help = "the setting, e.g. lease")
+#define PARAM_USER                          \
+	LOCAL(config, user, "user", P_FLAG, \
+	      .help = "in your own settings, not in those of the queue")
 
 static enum result load(struct session *s, struct answer *ans)
 {
@@ -16,24 +24,19 @@ static enum result load(struct session *s, struct answer *ans)
 }
 
 /* To be shown, the values need not fit each other: how else would one see which to change? */
-static enum result load_to_show(struct session *s, json_t **out)
+static enum result load_to_show(struct session *s, struct reply *out)
 {
 	struct answer ans = { 0 };
 	enum result code = load(s, &ans);
-	json_t *warnings;
 
 	if (code != SUCCESS && !s->client.settings.disagree)
-		return run_answer(&ans, s->arena, out);
-	*out = run_success();
-	if (code != SUCCESS) {
-		warnings = json_array();
-		json_array_append_new(warnings, json_str(ans.message));
-		json_object_set_new(*out, "warnings", warnings);
-	}
+		return run_answer(&ans, out);
+	if (code != SUCCESS)
+		out->ans.warnings = arena_append(s->arena, out->ans.warnings, ans.message);
 	return SUCCESS;
 }
 
-static enum result unknown(struct session *s, struct str name, json_t **out)
+static enum result unknown(struct session *s, struct str name, struct reply *out)
 {
 	const char *names[SETTINGS_MAX], *near;
 	size_t n = 0;
@@ -44,7 +47,7 @@ static enum result unknown(struct session *s, struct str name, json_t **out)
 	}
 	near = text_nearest(name, names, n);
 	return run_fail(
-		s, USAGE,
+		USAGE,
 		arena_printf(s->arena, "there is no setting '%.*s'",
 			     STRF(text_line(s->arena, name))),
 		near ? arena_printf(s->arena, "did you mean %s? `pawl config list` shows all", near)
@@ -61,7 +64,7 @@ static struct settings_value in_force(const struct session *s, const struct sett
 
 	if (v.value.n || (!agent && !store))
 		return v;
-	v.value = agent ? c->agent : c->uri;
+	v.value = agent ? c->agent : c->config.uri;
 	if (agent ? c->said.agent.n : c->said.store.n)
 		v.origin = agent ? STR("--agent") : STR("--store");
 	return v;
@@ -80,20 +83,21 @@ static json_t *setting_json(const struct session *s, const struct setting *set)
 	return o;
 }
 
-static enum result run_get(struct session *s, struct args *a, json_t **out)
+static enum result run_get(struct session *s, struct args *args, struct reply *out)
 {
-	const struct setting *set = settings_find(a->key);
+	const struct config_args *a = (const struct config_args *)args;
+	const struct setting *set = settings_find(a->name);
 	enum result code;
 
 	if (!set)
-		return unknown(s, a->key, out);
+		return unknown(s, a->name, out);
 	code = load_to_show(s, out);
 	if (code == SUCCESS)
-		json_object_set_new(*out, "setting", setting_json(s, set));
+		json_object_set_new(reply_more(out), "setting", setting_json(s, set));
 	return code;
 }
 
-static enum result run_list(struct session *s, struct args *a, json_t **out)
+static enum result run_list(struct session *s, struct args *a, struct reply *out)
 {
 	enum result code = load_to_show(s, out);
 	json_t *list;
@@ -104,12 +108,12 @@ static enum result run_list(struct session *s, struct args *a, json_t **out)
 	list = json_array();
 	for (const struct setting *set = settings_list; set->name; set++)
 		json_array_append_new(list, setting_json(s, set));
-	json_object_set_new(*out, "settings", list);
+	json_object_set_new(reply_more(out), "settings", list);
 	return SUCCESS;
 }
 
 /* The file to change. A fault in it does not matter: to change it may be how it gets mended. */
-static const char *file_for(struct session *s, const struct args *a)
+static const char *file_for(struct session *s, const struct config_args *a)
 {
 	struct answer ignored = { 0 };
 
@@ -121,13 +125,12 @@ static const char *file_for(struct session *s, const struct args *a)
 	return fs_join(s->arena, str_c(s->client.place.pawl_dir), STR("config"));
 }
 
-static enum result no_file(struct session *s, const struct args *a, json_t **out)
+static enum result no_file(const struct config_args *a, struct reply *out)
 {
 	if (a->user)
-		return run_fail(s, MISCONFIGURED,
-				STR("there is no home folder for your own settings"),
+		return run_fail(MISCONFIGURED, STR("there is no home folder for your own settings"),
 				STR("set HOME or XDG_CONFIG_HOME"), out);
-	return run_fail(s, MISCONFIGURED,
+	return run_fail(MISCONFIGURED,
 			STR("there is no queue here whose settings could be changed"),
 			STR("run `pawl init`, or use --user for your own settings"), out);
 }
@@ -149,14 +152,14 @@ static bool emergency(struct client *c)
 }
 
 /* What keeps the settings from being changed; where nothing can be found out they can: that may mend it. */
-static enum result hold_settings(struct session *s, const struct args *a, const char *what,
+static enum result hold_settings(struct session *s, const struct config_args *a, const char *what,
 				 struct hold *h, struct answer *ans)
 {
 	struct answer found = { 0 };
 
 	*h = (struct hold){ 0 };
 	if (a->user || client_init(&h->client, &s->client.said, &found, s->arena) != SUCCESS ||
-	    !h->client.uri.n)
+	    !h->client.config.uri.n)
 		return SUCCESS;
 	client_lock_queue(&h->client, TYPED_CONFIG, what, &h->lock, &found);
 	if (found.code == SUCCESS || (!found.barred && !emergency(&h->client)))
@@ -172,62 +175,90 @@ static void let_settings_go(struct hold *h)
 	client_close(&h->client);
 }
 
-static enum result write_setting(struct session *s, const struct args *a, const struct str *value,
-				 json_t **out)
+/* Keeps the user's trust in step with the user's change. `before` is the verdict on the file as it was. A change of
+ * another setting never trusts a store that was not trusted: the store must be the same, or the user's own word. */
+static void renew_trust(struct session *s, const struct config_args *a, const struct trust *before,
+			const struct str *store)
+{
+	struct answer ans = { 0 };
+	struct client c;
+	struct trust t;
+	bool same;
+
+	if (a->user || client_init(&c, &s->client.said, &ans, s->arena) != SUCCESS)
+		return;
+	client_judge(&c, &t);
+	same = before->state == TRUST_GIVEN && str_eq(before->uri, t.uri);
+	if (t.state == TRUST_MISSING &&
+	    (same || (store && str_eq(*store, c.settings.queue_store.value))))
+		(void)trust_give(&t, s->arena);
+}
+
+static enum result write_setting(struct session *s, const struct config_args *a,
+				 const struct str *value, struct reply *out)
 {
 	const char *file = file_for(s, a);
 	struct answer ans = { 0 };
+	struct trust before;
 	struct hold hold;
 
-	if (!settings_find(a->key))
-		return unknown(s, a->key, out);
+	client_judge(&s->client, &before);
+	if (!settings_find(a->name))
+		return unknown(s, a->name, out);
 	if (!file)
-		return no_file(s, a, out);
+		return no_file(a, out);
 	if (hold_settings(s, a, "config set", &hold, &ans) == SUCCESS) {
-		settings_change(&s->client.settings, file, a->key, value, &ans, s->arena);
+		settings_change(&s->client.settings, file, a->name, value, &ans, s->arena);
 		let_settings_go(&hold);
 	}
 	if (ans.code != SUCCESS)
-		return run_answer(&ans, s->arena, out);
-	*out = run_success();
-	json_object_set_new(*out, "name", json_str(a->key));
-	json_object_set_new(*out, "value", value ? json_str(*value) : json_null());
-	json_object_set_new(*out, "file", json_string(file));
+		return run_answer(&ans, out);
+	renew_trust(s, a, &before, str_is(a->name, "store") ? value : NULL);
+	json_object_set_new(reply_more(out), "name", json_str(a->name));
+	json_object_set_new(reply_more(out), "value", value ? json_str(*value) : json_null());
+	json_object_set_new(reply_more(out), "file", json_string(file));
 	return SUCCESS;
 }
 
-static enum result run_set(struct session *s, struct args *a, json_t **out)
+static enum result run_set(struct session *s, struct args *args, struct reply *out)
 {
+	const struct config_args *a = (const struct config_args *)args;
+
 	return write_setting(s, a, &a->value, out);
 }
 
-static enum result run_unset(struct session *s, struct args *a, json_t **out)
+static enum result run_unset(struct session *s, struct args *args, struct reply *out)
 {
+	const struct config_args *a = (const struct config_args *)args;
+
 	return write_setting(s, a, NULL, out);
 }
 
-static enum result run_reset(struct session *s, struct args *a, json_t **out)
+static enum result run_reset(struct session *s, struct args *args, struct reply *out)
 {
+	const struct config_args *a = (const struct config_args *)args;
 	const char *file = file_for(s, a);
 	struct answer ans = { 0 };
+	struct trust before;
 	struct hold hold;
 	struct strs gone;
 	json_t *names;
 
+	client_judge(&s->client, &before);
 	if (!file)
-		return no_file(s, a, out);
+		return no_file(a, out);
 	if (hold_settings(s, a, "config reset", &hold, &ans) == SUCCESS) {
 		settings_reset(file, &gone, &ans, s->arena);
 		let_settings_go(&hold);
 	}
 	if (ans.code != SUCCESS)
-		return run_answer(&ans, s->arena, out);
+		return run_answer(&ans, out);
+	renew_trust(s, a, &before, NULL);
 	names = json_array();
 	for (size_t i = 0; i < gone.n; i++)
 		json_array_append_new(names, json_str(gone.v[i]));
-	*out = run_success();
-	json_object_set_new(*out, "removed", names);
-	json_object_set_new(*out, "file", json_string(file));
+	json_object_set_new(reply_more(out), "removed", names);
+	json_object_set_new(reply_more(out), "file", json_string(file));
 	return SUCCESS;
 }
 
@@ -244,12 +275,13 @@ static json_t *profile_json(const char *name)
 	return o;
 }
 
-static enum result run_profile(struct session *s, struct args *a, json_t **out)
+static enum result run_profile(struct session *s, struct args *args, struct reply *out)
 {
+	struct config_args *a = (struct config_args *)args;
 	enum result code;
 	json_t *all;
 
-	a->key = STR("profile");
+	a->name = STR("profile");
 	if (a->profile.n)
 		return write_setting(s, a, &a->profile, out);
 	code = load_to_show(s, out);
@@ -258,66 +290,67 @@ static enum result run_profile(struct session *s, struct args *a, json_t **out)
 	all = json_object();
 	for (size_t i = 0; i < PROFILES; i++)
 		json_object_set_new(all, profiles[i], profile_json(profiles[i]));
-	json_object_set_new(*out, "setting", setting_json(s, settings_find(a->key)));
-	json_object_set_new(*out, "profiles", all);
+	json_object_set_new(reply_more(out), "setting", setting_json(s, settings_find(a->name)));
+	json_object_set_new(reply_more(out), "profiles", all);
 	return SUCCESS;
 }
 
-static void show_get(const json_t *o, struct view *v)
+static void show_get(const struct reply *r, struct view *v)
 {
-	const json_t *set = json_object_get(o, "setting");
-	const char *value = view_get(set, "value");
+	const json_t *set = json_object_get(r->more, "setting");
+	struct str value = json_get(set, "value");
 
 	if (!v->quiet)
-		view_text(v, BOLD, "%s = ", view_get(set, "name"));
-	view_data(v, PLAIN, *value || v->quiet ? value : "-");
+		view_text(v, BOLD, "%.*s = ", STRF(json_get(set, "name")));
+	view_data(v, PLAIN, value.n || v->quiet ? value : STR("-"));
 	if (!v->quiet) {
 		view_text(v, DIM, "  (");
-		view_data(v, DIM, view_get(set, "origin"));
+		view_data(v, DIM, json_get(set, "origin"));
 		view_text(v, DIM, ")");
 	}
 	view_text(v, PLAIN, "\n");
 }
 
-static void show_list(const json_t *o, struct view *v)
+static void show_list(const struct reply *r, struct view *v)
 {
 	static const char *const heads[] = { "NAME", "VALUE", "FROM", "WHAT IT IS" };
-	const json_t *list = json_object_get(o, "settings"), *set;
+	const json_t *list = json_object_get(r->more, "settings"), *set;
 	size_t n = json_array_size(list), i;
 	struct cell *cells = arena_array(v->arena, struct cell, n * 4);
 
 	json_array_foreach(list, i, set) {
-		const char *origin = view_get(set, "origin"), *value = view_get(set, "value");
+		struct str origin = json_get(set, "origin"), value = json_get(set, "value");
 		struct cell *c = cells + i * 4;
 
-		c[0] = view_cell(v, BOLD, view_get(set, "name"));
-		c[1] = view_cell(v, PLAIN, *value ? value : "-");
-		c[2] = view_cell(v, strcmp(origin, "default") ? CYAN : DIM, origin);
-		c[3] = view_cell(v, DIM, view_get(set, "help"));
+		c[0] = view_cell(v, BOLD, json_get(set, "name"));
+		c[1] = view_cell(v, PLAIN, value.n ? value : STR("-"));
+		c[2] = view_cell(v, str_is(origin, "default") ? DIM : CYAN, origin);
+		c[3] = view_cell(v, DIM, json_get(set, "help"));
 	}
 	view_table(v, heads, 4, cells, n);
 }
 
-static void show_written(const json_t *o, struct view *v)
+static void show_written(const struct reply *r, struct view *v)
 {
+	const json_t *o = r->more;
 	if (v->quiet)
 		return;
-	view_data(v, BOLD, view_get(o, "name"));
-	if (view_get(o, "value")) {
+	view_data(v, BOLD, json_get(o, "name"));
+	if (json_is_string(json_object_get(o, "value"))) {
 		view_text(v, PLAIN, " = ");
-		view_data(v, PLAIN, view_get(o, "value"));
+		view_data(v, PLAIN, json_get(o, "value"));
 		view_text(v, DIM, "  (");
 	} else {
 		view_text(v, PLAIN, " is not set any more");
 		view_text(v, DIM, "  (");
 	}
-	view_data(v, DIM, view_get(o, "file"));
+	view_data(v, DIM, json_get(o, "file"));
 	view_text(v, DIM, ")\n");
 }
 
-static void show_reset(const json_t *o, struct view *v)
+static void show_reset(const struct reply *r, struct view *v)
 {
-	const json_t *names = json_object_get(o, "removed"), *name;
+	const json_t *o = r->more, *names = json_object_get(o, "removed"), *name;
 	size_t i;
 
 	if (v->quiet)
@@ -326,14 +359,14 @@ static void show_reset(const json_t *o, struct view *v)
 		view_text(v, PLAIN, "nothing was set");
 	json_array_foreach(names, i, name) {
 		view_text(v, PLAIN, i ? ", " : "");
-		view_data(v, BOLD, json_string_value(name));
+		view_data(v, BOLD, json_text(name));
 	}
 	if (json_array_size(names))
 		view_text(v, PLAIN,
 			  json_array_size(names) > 1 ? " are not set any more"
 						     : " is not set any more");
 	view_text(v, DIM, "  (");
-	view_data(v, DIM, view_get(o, "file"));
+	view_data(v, DIM, json_get(o, "file"));
 	view_text(v, DIM, ")\n");
 }
 
@@ -357,23 +390,23 @@ static void show_profiles(const json_t *all, struct view *v)
 			names[n++] = set->name;
 	for (size_t i = 0; i < n * 4; i++) {
 		const json_t *profile = i % 4 ? json_object_get(all, profiles[i % 4 - 1]) : NULL;
-		const char *value = view_get(profile, names[i / 4]);
+		struct str value = json_get(profile, names[i / 4]);
 
-		cells[i] = i % 4 ? view_cell(v, PLAIN, value ? value : "-")
-				 : view_cell(v, BOLD, names[i / 4]);
+		cells[i] = i % 4 ? view_cell(v, PLAIN, value.n ? value : STR("-"))
+				 : view_cell(v, BOLD, str_c(names[i / 4]));
 	}
 	view_table(v, heads, 4, cells, n);
 }
 
-static void show_profile(const json_t *o, struct view *v)
+static void show_profile(const struct reply *r, struct view *v)
 {
-	const json_t *all = json_object_get(o, "profiles");
+	const json_t *all = json_object_get(r->more, "profiles");
 
 	if (!all) {
-		show_written(o, v);
+		show_written(r, v);
 		return;
 	}
-	show_get(o, v);
+	show_get(r, v);
 	if (v->quiet)
 		return;
 	view_text(v, PLAIN, "\n");
@@ -404,13 +437,14 @@ const struct command cmd_config_get = {
 	.example = "pawl config get lease",
 	.see = "config list, config set",
 	.params = get_params,
+	.args_size = sizeof(struct config_args),
 	.flags = C_IDEMPOTENT | C_LOCAL,
 	.run = run_get,
 	.show = show_get,
 };
 
 static const struct param set_params[] = { PARAM_KEY,
-					   LOCAL(value, "VALUE", P_TEXT,
+					   LOCAL(config, value, "VALUE", P_TEXT,
 						 .flags = P_POSITIONAL | P_REQUIRED,
 						 .value = "VALUE", .help = "what to set it to"),
 					   PARAM_USER,
@@ -427,6 +461,7 @@ const struct command cmd_config_set = {
 		   "pawl config set agent alice --user",
 	.see = "config list, config unset",
 	.params = set_params,
+	.args_size = sizeof(struct config_args),
 	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
 	.run = run_set,
 	.show = show_written,
@@ -441,6 +476,7 @@ const struct command cmd_config_unset = {
 	.example = "pawl config unset lease",
 	.see = "config list, config set",
 	.params = unset_params,
+	.args_size = sizeof(struct config_args),
 	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
 	.run = run_unset,
 	.show = show_written,
@@ -457,13 +493,14 @@ const struct command cmd_config_reset = {
 	.example = "pawl config reset",
 	.see = "config list, config unset, config profile",
 	.params = reset_params,
+	.args_size = sizeof(struct config_args),
 	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE | C_LOCAL,
 	.run = run_reset,
 	.show = show_reset,
 };
 
 static const struct param profile_params[] = {
-	LOCAL(profile, "PROFILE", P_CHOICE, .flags = P_POSITIONAL, .value = "PROFILE",
+	LOCAL(config, profile, "PROFILE", P_CHOICE, .flags = P_POSITIONAL, .value = "PROFILE",
 	      .choices = "development production testing none",
 	      .help = "which one from now on; without it, all are shown"),
 	PARAM_USER,
@@ -481,6 +518,7 @@ const struct command cmd_config_profile = {
 		   "pawl config profile",
 	.see = "config list, config set, config reset",
 	.params = profile_params,
+	.args_size = sizeof(struct config_args),
 	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
 	.run = run_profile,
 	.show = show_profile,

@@ -17,25 +17,20 @@ static const struct param params[] = {
 };
 
 /* A new task that is not what was asked for: a dependency of it was canceled. */
-static void warn(struct session *s, json_t *o)
+static void warn(struct session *s, struct reply *out)
 {
-	const json_t *t = json_object_get(o, "task");
-	const char *status = view_get(t, "status"), *reason = view_get(t, "blocker_reason");
-	json_t *warnings = json_object_get(o, "warnings");
+	const struct task *t = out->ans.task;
 
-	if (!status || strcmp(status, "Needs Help") != 0 ||
-	    json_is_true(json_object_get(o, "existed")))
+	if (t->status != NEEDS_HELP || out->ans.existed)
 		return;
-	if (!warnings) {
-		warnings = json_array();
-		json_object_set_new(o, "warnings", warnings);
-	}
-	json_array_append_new(
-		warnings, json_str(arena_printf(s->arena, "%s needs help: %s", view_get(t, "id"),
-						reason ? reason : "no reason known")));
+	reply_warn(out,
+		   arena_printf(
+			   s->arena, "%.*s needs help: %.*s", STRF(t->id),
+			   STRF(t->blocker_reason.n ? t->blocker_reason : STR("no reason known"))),
+		   s->arena);
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	const char *fault = fields_fault(&a->rq);
 	enum result code;
@@ -45,24 +40,23 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	if (!fault && HAS(&a->rq, status) && a->rq.status != READY && a->rq.status != BACKLOG)
 		fault = "--status: a new task is Ready or Backlog";
 	if (fault)
-		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help create`"), out);
+		return run_fail(USAGE, str_c(fault), STR("run `pawl help create`"), out);
 	code = run_op(s, a, out);
 	if (code == SUCCESS)
-		warn(s, *out);
+		warn(s, out);
 	return code;
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	const json_t *t = json_object_get(o, "task");
-	bool existed = json_is_true(json_object_get(o, "existed"));
+	const struct task *t = r->ans.task;
 
-	view_text(v, GREEN, v->quiet ? "" : existed ? "exists " : "created ");
-	view_data(v, BOLD, view_get(t, "id"));
+	view_text(v, GREEN, v->quiet ? "" : r->ans.existed ? "exists " : "created ");
+	view_data(v, BOLD, t->id);
 	if (!v->quiet) {
 		view_text(v, PLAIN, "  ");
-		view_data(v, PLAIN, view_get(t, "title"));
-		if (json_is_true(json_object_get(o, "repeated")))
+		view_data(v, PLAIN, t->title);
+		if (r->ans.repeated)
 			view_text(v, DIM, "  (done before; nothing changed)");
 	}
 	view_text(v, PLAIN, "\n");

@@ -21,6 +21,7 @@ struct answer data_locks(struct session *s)
 	struct answer ans = { 0 };
 
 	client_call(&s->client, &rq, &ans);
+	client_know_queue(&s->client);
 	return ans;
 }
 
@@ -32,9 +33,9 @@ void data_forget(struct session *s, const struct answer *locks)
 
 char *data_path(const struct session *s, struct str path)
 {
-	if (path.p[0] == '/' || str_is(path, "-") || !strcmp(s->client.dir, "."))
+	if (path.p[0] == '/' || str_is(path, "-") || !strcmp(s->client.config.opt.dir, "."))
 		return arena_cstr(s->arena, path);
-	return fs_join(s->arena, str_c(s->client.dir), path);
+	return fs_join(s->arena, str_c(s->client.config.opt.dir), path);
 }
 
 void data_progress(void *progress, size_t done)
@@ -67,4 +68,18 @@ void data_progress_end(struct data_progress *p)
 {
 	if (p->session->progress && p->shown_ms)
 		p->session->progress(p->session, STR(""));
+}
+
+struct load data_load(struct session *s, struct backup *b, struct data_progress *p)
+{
+	return (struct load){ .records = b->records,
+			      .lines = b->lines,
+			      .made_at = b->made_at,
+			      .next = backup_next,
+			      .rewind = backup_rewind,
+			      .ctx = b,
+			      .progress = data_progress,
+			      .progress_ctx = p,
+			      .agent = s->client.agent,
+			      .run = s->client.run };
 }

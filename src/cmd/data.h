@@ -3,10 +3,11 @@
 #define CMD_DATA_H
 
 #include "cmd/command.h"
+#include "transfer/backup.h"
 
-#define PARAM_FORMAT                                                                              \
-	LOCAL(data.format, "format", P_CHOICE, .choices = "json jsonl csv md", .value = "FORMAT", \
-	      .help = "json, jsonl, csv or md; default: by the name")
+#define PARAM_FORMAT(command)                                                      \
+	LOCAL(command, format, "format", P_CHOICE, .choices = "json jsonl csv md", \
+	      .value = "FORMAT", .help = "json, jsonl, csv or md; default: by the name")
 
 /* Opens the queue for a change of this kind: OP_BATCH, OP_HEAVY. */
 enum result data_open(struct session *s, unsigned kind, struct answer *ans);
@@ -24,5 +25,7 @@ struct data_progress {
 };
 void data_progress(void *progress, size_t done);
 void data_progress_end(struct data_progress *p);
+/* What is in the backup, for a queue to take in. */
+struct load data_load(struct session *s, struct backup *b, struct data_progress *p);
 
 #endif

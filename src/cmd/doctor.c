@@ -6,12 +6,18 @@
 
 #include "base/fs.h"
 #include "base/os.h"
+#include "base/text.h"
 #include "base/when.h"
 #include "cmd/command.h"
-#include "proof/torture/torture.h"
+#include "cmd/proof.h"
+
+struct doctor_args {
+	struct args args;
+	int64_t fix;
+};
 
 static const struct param params[] = {
-	LOCAL(fix, "fix", P_FLAG,
+	LOCAL(doctor, fix, "fix", P_FLAG,
 	      .help = "remove stale state files; everything else is for a person"),
 	{ 0 }
 };
@@ -96,7 +102,7 @@ static void look_at_file(void *ctx, const struct key_file *f)
 	if (f->pending) {
 		if (os_wall_ms() - f->modified < DAY_MS || in_use(f->path))
 			return;
-	} else if (!str_eq(f->queue, x->s->client.keyring.queue)) {
+	} else if (!keyring_is_ours(&x->s->client.keyring, f)) {
 		return; /* to look, one would have to open that queue */
 	} else if (!lock_is_over(x, f->task)) {
 		return;
@@ -109,7 +115,10 @@ static void look_at_file(void *ctx, const struct key_file *f)
 static void check_state(struct exam *x)
 {
 	struct arena *a = x->s->arena;
-	int r = keyring_each(&x->s->client.keyring, look_at_file, x);
+	int r;
+
+	client_know_queue(&x->s->client);
+	r = keyring_each(&x->s->client.keyring, look_at_file, x);
 
 	if (r < 0)
 		note(x, CHECK_BAD, "state files",
@@ -149,20 +158,23 @@ static void check_scratch(struct exam *x)
 {
 	const struct client *c = &x->s->client;
 	struct arena *a = x->s->arena;
-	struct torture_plan plan = { .uri = c->uri, .timeout_ms = c->timeout_ms };
+	struct torture_plan plan = { .uri = c->config.uri, .timeout_ms = c->config.opt.timeout_ms };
+	const struct proof_ops *proof = NULL;
 	struct names n = { .arena = a };
 	struct answer ans = { 0 };
 
 	if (queue_names(c->queue, add_name, &n, &ans, a) != SUCCESS)
 		note(x, CHECK_BAD, "scratch queues", ans.message, ans.hint);
-	for (size_t i = 0; i < n.list.n; i++)
-		if (torture_left(&plan, n.list.v[i], a))
+	else if (n.list.n && !(proof = proof_load(&ans, a)))
+		note(x, CHECK_NOTE, "scratch queues", ans.message, ans.hint);
+	for (size_t i = 0; proof && i < n.list.n; i++)
+		if (proof->left(&plan, n.list.v[i], a))
 			note(x, CHECK_NOTE, "scratch queue",
 			     arena_printf(
 				     a, "%.*s was left behind by a `pawl torture` that was killed",
 				     STRF(n.list.v[i])),
 			     arena_printf(a, "pawl torture --store %.*s --remove %.*s",
-					  STRF(store_word(a, uri_shown(a, c->uri))),
+					  STRF(store_word(a, uri_shown(a, c->config.uri))),
 					  STRF(n.list.v[i])));
 }
 
@@ -186,18 +198,48 @@ static void check_clock(struct exam *x)
 		     STR("leases go by the store's time and are safe; set the machine's clock (NTP)"));
 }
 
+static void check_trust(struct exam *x)
+{
+	struct arena *a = x->s->arena;
+	struct trust t;
+
+	client_judge(&x->s->client, &t);
+	if (t.state == TRUST_INSIDE && t.config)
+		note(x, CHECK_OK, "trust",
+		     arena_printf(a, "the store is inside of %s", x->s->client.place.root),
+		     STR(""));
+	else if (t.state == TRUST_REMOTE)
+		note(x, CHECK_OK, "trust", STR("the store is a remote of your repository"),
+		     STR(""));
+	else if (t.state == TRUST_GIVEN)
+		note(x, CHECK_OK, "trust",
+		     arena_printf(a, "you trusted %.*s", STRF(text_line(a, str_c(t.config)))),
+		     STR(""));
+	else if (t.state == TRUST_MISSING)
+		note(x, x->s->client.trust.state == TRUST_MISSING ? CHECK_BAD : CHECK_NOTE, "trust",
+		     arena_printf(a, "you have not trusted %.*s (%.*s)", STRF(t.asks), STRF(t.why)),
+		     STR("look at it, then: pawl trust"));
+}
+
 static void check_queue(struct exam *x)
 {
 	struct answer ans = { 0 };
 	struct client *c = &x->s->client;
 
+	check_trust(x);
+	if (c->trust.state == TRUST_MISSING) {
+		note(x, CHECK_NOTE, "queue", STR("not looked at: its config is not trusted"),
+		     STR("pawl doctor, once you trust it"));
+		return;
+	}
 	if (client_open(c, STORE_READ, &ans) != SUCCESS) {
 		note(x, CHECK_BAD, "queue", ans.message, ans.hint);
 		return;
 	}
 	note(x, CHECK_OK, "queue",
-	     arena_printf(x->s->arena, "%.*s, queue %.*s", STRF(uri_shown(x->s->arena, c->uri)),
-			  STRF(c->queue_name.n ? c->queue_name : STR("default"))),
+	     arena_printf(x->s->arena, "%.*s, queue %.*s",
+			  STRF(uri_shown(x->s->arena, c->config.uri)),
+			  STRF(c->config.opt.queue.n ? c->config.opt.queue : STR("default"))),
 	     STR(""));
 	if (queue_check(c->queue, note, x, &ans, x->s->arena) != SUCCESS)
 		note(x, CHECK_BAD, "store", ans.message, ans.hint);
@@ -244,11 +286,13 @@ static bool find_queue(struct client *c)
 	file = fs_join(c->arena, str_c(c->place.pawl_dir), STR("queue.db"));
 	if (!fs_exists(file))
 		return false;
-	c->uri = arena_printf(c->arena, "sqlite:%s", file);
-	c->queue_name = c->said.queue.n ? c->said.queue : settings_text(&c->settings, "queue");
-	c->timeout_ms = FIND_MS;
+	c->config.uri = arena_printf(c->arena, "sqlite:%s", file);
+	c->config.opt.queue = c->said.queue.n ? c->said.queue
+					      : settings_text(&c->settings, "queue");
+	c->config.opt.timeout_ms = FIND_MS;
 	c->agent = STR("pawl doctor");
 	c->host = os_hostname(c->arena);
+	client_judge(c, &c->trust);
 	return true;
 }
 
@@ -265,9 +309,11 @@ static void check_despite(struct exam *x, const struct answer *ans)
 	check_queue(x);
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
-	struct exam x = { .s = s, .findings = json_array(), .fix = a->fix };
+	struct exam x = { .s = s,
+			  .findings = json_array(),
+			  .fix = ((const struct doctor_args *)a)->fix };
 	struct client_options said = s->client.said;
 	struct answer ans = { 0 };
 
@@ -279,31 +325,29 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 		check_state(&x);
 	}
 	if (x.bad)
-		run_fail(s, MISCONFIGURED,
+		run_fail(MISCONFIGURED,
 			 arena_printf(s->arena, "%d problem%s found", x.bad, x.bad == 1 ? "" : "s"),
 			 STR("each finding says how to mend it"), out);
-	else
-		*out = run_success();
-	json_object_set_new(*out, "findings", x.findings);
+	json_object_set_new(reply_more(out), "findings", x.findings);
 	return x.bad ? MISCONFIGURED : SUCCESS;
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	const json_t *list = json_object_get(o, "findings"), *f;
+	const json_t *list = json_object_get(r->more, "findings"), *f;
 	size_t i;
 
 	json_array_foreach(list, i, f) {
-		const char *level = view_get(f, "level"), *fix = view_get(f, "fix");
-		enum paint p = !strcmp(level, "ok") ? GREEN : !strcmp(level, "bad") ? RED : YELLOW;
+		struct str level = json_get(f, "level"), fix = json_get(f, "fix");
+		enum paint p = str_is(level, "ok") ? GREEN : str_is(level, "bad") ? RED : YELLOW;
 
 		if (v->quiet && p == GREEN)
 			continue;
-		view_text(v, p, "%-5s", level);
-		view_text(v, PLAIN, "%-16s", view_get(f, "check"));
-		view_data(v, PLAIN, view_get(f, "text"));
+		view_text(v, p, "%-5s", level.p);
+		view_text(v, PLAIN, "%-16s", json_get(f, "check").p);
+		view_data(v, PLAIN, json_get(f, "text"));
 		view_text(v, PLAIN, "\n");
-		if (fix) {
+		if (fix.n) {
 			view_text(v, DIM, "%21s", "fix: ");
 			view_data(v, PLAIN, fix);
 			view_text(v, PLAIN, "\n");
@@ -322,6 +366,7 @@ const struct command cmd_doctor = {
 	.example = "pawl doctor",
 	.see = "config list, lock cleanup",
 	.params = params,
+	.args_size = sizeof(struct doctor_args),
 	.flags = C_IDEMPOTENT | C_LOCAL | C_REPORT,
 	.run = run,
 	.show = show,

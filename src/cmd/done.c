@@ -9,22 +9,20 @@ static const struct param params[] = { PARAM_ID("task that you hold"),
 				       PARAM_WRITE_STATUS,
 				       { 0 } };
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	if (HAS(&a->rq, new_token) && !a->rq.claim_next)
-		return run_fail(s, USAGE, STR("--next-token is for --claim-next"),
+		return run_fail(USAGE, STR("--next-token is for --claim-next"),
 				STR("run `pawl help done`"), out);
 	return run_op(s, a, out);
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	const json_t *next = json_object_get(o, "next");
-
-	show_task(o, v);
-	if (json_is_object(next))
-		show_grant(next, v);
-	else if (next && !v->quiet)
+	show_task(r, v);
+	if (r->ans.next)
+		show_granted_next(r, v);
+	else if (r->ans.has_next && !v->quiet)
 		view_text(v, PLAIN, "no next task: nothing is eligible now\n");
 }
 

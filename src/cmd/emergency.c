@@ -1,3 +1,4 @@
+#include "base/when.h"
 #include "transfer/backup.h"
 #include "cmd/command.h"
 
@@ -7,25 +8,25 @@ static const struct param on_params[] = {
 };
 
 /* {"on":true,"reason":…,"by":…,"since":…}: no task, though it is kept like one. */
-static void reshape(json_t *o)
+static json_t *state_json(const struct task *t, struct arena *a)
 {
-	static const char *const names[][2] = { { "holder", "by" },
-						{ "user", "user" },
-						{ "host", "host" },
-						{ "acquired_at", "since" } };
-	const json_t *t = json_object_get(o, "task"), *lock = json_object_get(t, "lock");
-	json_t *e = json_object();
-	bool on = json_is_object(lock);
+	const struct lock *l = &t->lock;
+	const struct {
+		const char *name;
+		struct str text;
+	} parts[] = { { "by", l->holder },
+		      { "user", l->user },
+		      { "host", l->host },
+		      { "since", l->acquired_at ? when_text(a, l->acquired_at) : STR("") },
+		      { "reason", t->blocker_reason },
+		      { "backup", t->summary } };
+	bool on = l->holder.n;
+	json_t *e = json_pack("{s:b}", "on", on);
 
-	json_object_set_new(e, "on", json_boolean(on));
-	for (size_t i = 0; on && i < sizeof(names) / sizeof(*names); i++)
-		json_object_set(e, names[i][1], json_object_get(lock, names[i][0]));
-	if (on)
-		json_object_set(e, "reason", json_object_get(t, "blocker_reason"));
-	if (on)
-		json_object_set(e, "backup", json_object_get(t, "summary"));
-	json_object_set_new(o, "emergency", e);
-	json_object_del(o, "task");
+	for (size_t i = 0; on && i < sizeof(parts) / sizeof(*parts); i++)
+		if (parts[i].text.n)
+			json_object_set_new(e, parts[i].name, json_str(parts[i].text));
+	return e;
 }
 
 /* Not to have one is no reason to let everybody go on: a full disk may be the emergency. */
@@ -38,8 +39,8 @@ static struct str back_up(struct session *s, struct str *path)
 
 	*path = STR("");
 	if (client_open(c, STORE_READ, &ans) == SUCCESS) {
-		name = backup_name(c, queue_now(c->queue));
-		if (backup_write(c->queue, name, &b, &ans, s->arena) == SUCCESS) {
+		if (backup_name(c, queue_now(c->queue), &name, &ans) == SUCCESS &&
+		    backup_write(c->queue, name, &b, &ans, s->arena) == SUCCESS) {
 			*path = str_c(name);
 			return STR("");
 		}
@@ -56,16 +57,19 @@ static bool is_on(struct session *s)
 	return ans.code == SUCCESS && ans.task->lock.holder.n;
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	enum result code = run_op(s, a, out);
 
-	if (code == SUCCESS)
-		reshape(*out);
+	if (code != SUCCESS)
+		return code;
+	json_object_set_new(reply_more(out), "emergency", state_json(out->ans.task, s->arena));
+	out->own = out->ans.task;
+	out->ans.task = NULL;
 	return code;
 }
 
-static enum result run_on(struct session *s, struct args *a, json_t **out)
+static enum result run_on(struct session *s, struct args *a, struct reply *out)
 {
 	struct str path, trouble = STR("");
 	enum result code;
@@ -76,30 +80,30 @@ static enum result run_on(struct session *s, struct args *a, json_t **out)
 	}
 	code = run(s, a, out);
 	if (code == SUCCESS && trouble.n)
-		json_object_set_new(*out, "warnings", json_pack("[o]", json_str(trouble)));
+		reply_warn(out, trouble, s->arena);
 	return code;
 }
 
-static void show_state(const json_t *o, struct view *v)
+static void show_state(const struct reply *r, struct view *v)
 {
-	const json_t *e = json_object_get(o, "emergency");
+	const struct task *t = r->own;
 
 	if (v->quiet)
 		return;
-	if (!json_is_true(json_object_get(e, "on"))) {
+	if (!t->lock.holder.n) {
 		view_text(v, GREEN, "no emergency");
 		view_text(v, PLAIN, ": the queue can be changed\n");
 		return;
 	}
 	view_text(v, RED, "emergency");
 	view_text(v, PLAIN, ", the queue is read-only: ");
-	view_data(v, PLAIN, view_get(e, "reason"));
-	view_text(v, PLAIN, "\n  declared %.*s by ", STRF(view_when(v, view_get(e, "since"))));
-	view_data(v, CYAN, view_get(e, "by"));
+	view_data(v, PLAIN, t->blocker_reason);
+	view_text(v, PLAIN, "\n  declared %.*s by ", STRF(view_when(v, t->lock.acquired_at)));
+	view_data(v, CYAN, t->lock.holder);
 	view_text(v, PLAIN, "\n");
-	if (view_get(e, "backup")) {
+	if (t->summary.n) {
 		view_text(v, PLAIN, "  backup: ");
-		view_data(v, PLAIN, view_get(e, "backup"));
+		view_data(v, PLAIN, t->summary);
 		view_text(v, PLAIN, "\n");
 	}
 	view_text(v, DIM, "next: pawl emergency off\n");

@@ -4,12 +4,20 @@
 #include "transfer/port.h"
 #include "cmd/data.h"
 
+struct export_args {
+	struct args args;
+	struct str output, format;
+	int64_t force;
+};
+
 static const struct param params[] = {
-	LOCAL(data.output, "output", P_TEXT, .letter = 'o', .flags = P_REQUIRED | P_FILLED,
+	LOCAL(export, output, "output", P_TEXT, .letter = 'o', .flags = P_REQUIRED | P_FILLED,
 	      .value = "FILE", .help = "file, or folder for md, that is made"),
-	PARAM_FORMAT,
+	PARAM_FORMAT(export),
 	PARAM(statuses, "status", P_STATUSES, .letter = 's',
 	      .help = "only tasks of this status; may be repeated or listed"),
+	LOCAL(export, force, "force", P_FLAG, .letter = 'f',
+	      .help = "replace a file that pawl did not export, or a link"),
 	{ 0 }
 };
 
@@ -27,21 +35,29 @@ static int send(void *ctx, const struct parcel *p)
 	return r;
 }
 
-static enum result cannot(struct session *s, const char *path, int r, json_t **out)
+static enum result cannot(struct session *s, const char *path, int r, struct reply *out)
 {
-	const char *hint = r == -ENOTEMPTY
-				   ? "name a folder that is empty, or not there yet"
-				   : "check the folder's permissions and the room on its disk";
+	const char *hint = "check the folder's permissions and the room on its disk",
+		   *why = strerror(-r);
 
-	return run_fail(s, r == -ENOTEMPTY ? CONFLICT : API_ERROR,
-			arena_printf(s->arena, "%s cannot be written: %s", path, strerror(-r)),
-			str_c(hint), out);
+	if (r == -ENOTEMPTY)
+		hint = "name a folder that is empty, or not there yet";
+	if (r == -EEXIST)
+		why = "there is a file that pawl did not export";
+	if (r == -ELOOP)
+		why = "it is a link";
+	if (r == -EEXIST || r == -ELOOP)
+		hint = "name another file; --force puts the export in its place";
+	return run_fail(r == -ENOTEMPTY || r == -EEXIST || r == -ELOOP ? CONFLICT : API_ERROR,
+			arena_printf(s->arena, "%s cannot be written: %s", path, why), str_c(hint),
+			out);
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *args, struct reply *out)
 {
-	char *path = data_path(s, a->data.output);
-	enum port_format format = port_format(a->data.format, path);
+	const struct export_args *a = (const struct export_args *)args;
+	char *path = data_path(s, a->output);
+	enum port_format format = port_format(a->format, path);
 	struct sending x = { .progress = { .session = s, .doing = "exporting" } };
 	struct answer ans = { 0 };
 	enum result code;
@@ -49,15 +65,15 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 
 	if (format == PORT_NONE)
 		return run_fail(
-			s, USAGE,
+			USAGE,
 			arena_printf(s->arena, "%s: its format cannot be told by its name", path),
 			STR("give it: --format json, jsonl, csv or md"), out);
 	if (client_open(&s->client, STORE_READ, &ans) != SUCCESS)
-		return run_answer(&ans, s->arena, out);
-	r = port_out_open(&x.out, format, path, s->arena);
+		return run_answer(&ans, out);
+	r = port_out_open(&x.out, format, path, a->force, s->arena);
 	if (r)
 		return cannot(s, path, r, out);
-	code = queue_export(s->client.queue, (unsigned)a->rq.statuses, send, &x, &r, &ans,
+	code = queue_export(s->client.queue, (unsigned)args->rq.statuses, send, &x, &r, &ans,
 			    s->arena);
 	data_progress_end(&x.progress);
 	if (!r)
@@ -65,22 +81,24 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	else
 		(void)port_out_close(&x.out, false);
 	if (code != SUCCESS)
-		return run_answer(&ans, s->arena, out);
+		return run_answer(&ans, out);
 	if (r)
 		return cannot(s, path, r, out);
-	*out = run_success();
-	json_object_set_new(*out, "exported", json_integer((json_int_t)x.out.n));
-	json_object_set_new(*out, "file", json_str(str_c(path)));
+	json_object_set_new(reply_more(out), "exported", json_integer((json_int_t)x.out.n));
+	json_object_set_new(reply_more(out), "file", json_str(str_c(path)));
+	if (ans.warnings.n)
+		reply_warn(out, ans.warnings.v[0], s->arena);
 	return SUCCESS;
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
+	const json_t *o = r->more;
 	if (v->quiet)
 		return;
 	view_count(v, GREEN, view_int(o, "exported"), "task");
 	view_text(v, PLAIN, " exported to ");
-	view_data(v, BOLD, view_get(o, "file"));
+	view_data(v, BOLD, json_get(o, "file"));
 	view_text(v, PLAIN, "\n");
 }
 
@@ -90,12 +108,13 @@ const struct command cmd_export = {
 	.summary = "write all tasks to a file or a folder",
 	.detail =
 		"Every field and all comments, of one state of the queue; locks stay out. The file gets its name when "
-		"it is whole. What was exported can be imported, into any store.",
+		"it is whole. An earlier export is replaced; any other file needs --force. What was exported can be imported, into any store.",
 	.example = "pawl export --output tasks.json\n"
 		   "pawl export --output tasks/\n"
 		   "pawl export --output open.csv --status ready,blocked",
 	.see = "import, backup, list",
 	.params = params,
+	.args_size = sizeof(struct export_args),
 	.flags = C_IDEMPOTENT,
 	.fails = FAILS(CONFLICT),
 	.run = run,

@@ -10,10 +10,10 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	if (!HAS(&a->rq, limit))
-		GIVE(&a->rq, limit, a->global.quiet ? 0 : 100);
+		GIVE(&a->rq, limit, s->quiet ? 0 : 100);
 	return run_op(s, a, out);
 }
 

@@ -12,16 +12,15 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result lost(struct session *s, const struct task *t, struct str why, json_t **out)
+static enum result lost(struct session *s, const struct task *t, struct str why, struct reply *out)
 {
-	return run_fail(s, LOST_LOCK,
-			arena_printf(s->arena, "%.*s is not yours%.*s", STRF(t->id), STRF(why)),
-			STR("stop here: somebody else may be at it; `pawl lock status` says who"),
-			out);
+	return run_fail(
+		LOST_LOCK, arena_printf(s->arena, "%.*s is not yours%.*s", STRF(t->id), STRF(why)),
+		STR("stop here: somebody else may be at it; `pawl lock status` says who"), out);
 }
 
 /* The store may keep the hash to itself; then only the holder's own call can tell. */
-static enum result ask_store(struct session *s, struct str id, struct str token, json_t **out)
+static enum result ask_store(struct session *s, struct str id, struct str token, struct reply *out)
 {
 	struct request rq = { .op = OP_HEARTBEAT };
 	struct answer ans = { 0 };
@@ -29,7 +28,7 @@ static enum result ask_store(struct session *s, struct str id, struct str token,
 	GIVE(&rq, id, id);
 	GIVE(&rq, token, token);
 	client_call(&s->client, &rq, &ans);
-	return run_answer(&ans, s->arena, out);
+	return run_answer(&ans, out);
 }
 
 static struct str holder_text(struct session *s, const struct task *t, int64_t now)
@@ -44,7 +43,7 @@ static struct str holder_text(struct session *s, const struct task *t, int64_t n
 }
 
 static enum result check(struct session *s, const struct answer *found, struct str token,
-			 int64_t fence, json_t **out)
+			 int64_t fence, struct reply *out)
 {
 	const struct task *t = found->task;
 
@@ -61,7 +60,7 @@ static enum result check(struct session *s, const struct answer *found, struct s
 		return ask_store(s, t->id, token, out);
 	if (!lease_owned(&t->lock, token_hash(s->arena, token), found->now))
 		return lost(s, t, holder_text(s, t, found->now), out);
-	return run_answer(found, s->arena, out);
+	return run_answer(found, out);
 }
 
 /* PAWL_FENCE speaks of the task in PAWL_TASK; one that is no number guards nothing. */
@@ -75,7 +74,7 @@ static bool find_fence(const struct args *a, int64_t *fence)
 	return str_to_i64(str_c(text), fence) && *fence > 0;
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	const char *task = getenv("PAWL_TASK");
 	struct request rq = { .op = OP_SHOW };
@@ -84,32 +83,31 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	int64_t fence;
 
 	if (!HAS(&a->rq, id) && (!task || id_fault(str_c(task))))
-		return run_fail(s, USAGE, STR("guard needs a task: an ID, or PAWL_TASK"),
+		return run_fail(USAGE, STR("guard needs a task: an ID, or PAWL_TASK"),
 				STR("e.g. pawl guard t1"), out);
 	if (!HAS(&a->rq, id))
 		GIVE(&a->rq, id, str_c(task));
 	if (!find_fence(a, &fence))
-		return run_fail(s, USAGE, STR("what PAWL_FENCE says is no fence: it is a number"),
+		return run_fail(USAGE, STR("what PAWL_FENCE says is no fence: it is a number"),
 				STR("`pawl run` sets it; or give --fence"), out);
 	GIVE(&rq, id, a->rq.id);
 	client_call(&s->client, &rq, &ans);
 	if (ans.code == SUCCESS)
 		client_token(&s->client, a->rq.id, a->rq.token, &token, &ans);
 	if (ans.code != SUCCESS)
-		return run_answer(&ans, s->arena, out);
+		return run_answer(&ans, out);
 	return check(s, &ans, token, fence, out);
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	const json_t *t = json_object_get(o, "task"), *lock = json_object_get(t, "lock");
+	const struct task *t = r->ans.task;
 
 	if (v->quiet)
 		return;
-	view_data(v, BOLD, view_get(t, "id"));
-	view_text(v, PLAIN, " is yours with fence %lld for another %.*s\n",
-		  (long long)view_int(t, "fence"),
-		  STRF(view_seconds(v, json_object_get(lock, "expires_in"))));
+	view_data(v, BOLD, t->id);
+	view_text(v, PLAIN, " is yours with fence %lld for another %.*s\n", (long long)t->fence,
+		  STRF(view_left(v, t->lock.expires_at - r->ans.now)));
 }
 
 const struct command cmd_guard = {

@@ -122,16 +122,23 @@ static json_t *seconds(int64_t us)
 	return json_real((double)us / 1e6);
 }
 
-static json_t *op_json(const char *name, const struct health_op *o)
+/* "LOCK_ACQUIRE" as people write it: "lock acquire". */
+static json_t *words_json(const char *name)
 {
-	int64_t all = o->done + o->failed, p95 = health_percentile(o->waits, 95);
-	json_t *j = json_object();
 	char word[40];
 	size_t n = strnlen(name, sizeof(word));
 
 	for (size_t i = 0; i < n; i++)
 		word[i] = (char)(name[i] == '_' ? ' ' : tolower((unsigned char)name[i]));
-	json_object_set_new(j, "operation", json_stringn(word, n));
+	return json_stringn(word, n);
+}
+
+static json_t *op_json(const char *name, const struct health_op *o)
+{
+	int64_t all = o->done + o->failed, p95 = health_percentile(o->waits, 95);
+	json_t *j = json_object();
+
+	json_object_set_new(j, "operation", words_json(name));
 	json_object_set_new(j, "acquired", json_integer(o->done));
 	json_object_set_new(j, "failed", json_integer(o->failed));
 	json_object_set_new(j, "wait_mean", seconds(all ? o->wait_us / all : 0));
@@ -143,14 +150,29 @@ static json_t *op_json(const char *name, const struct health_op *o)
 	return j;
 }
 
+static void put_refused(struct exam *x)
+{
+	const struct health_refusal *r = &x->health.last_refused;
+	json_t *o = json_pack("{s:I}", "count", (json_int_t)x->health.refused), *last;
+
+	if (r->at) {
+		last = json_pack("{s:o, s:s, s:s, s:s, s:o}", "at",
+				 json_str(when_text(x->s->arena, r->at)), "task", r->task, "holder",
+				 r->holder, "agent", r->agent, "operation",
+				 words_json(health_name((int)r->op)));
+		json_object_set_new(o, "last", last);
+	}
+	json_object_set_new(x->out, "refused", o);
+}
+
 static void put_counts(struct exam *x)
 {
 	const struct health *h = &x->health;
 	json_t *ops = json_array(), *group = json_object();
 
-	for (int op = OP_NONE; op < OP_END; op++)
-		if (h->op[op].done + h->op[op].failed)
-			json_array_append_new(ops, op_json(op_name((enum op)op), &h->op[op]));
+	for (int op = OP_NONE; op < HEALTH_OPS; op++)
+		if (h->op[op].done + h->op[op].failed && *health_name(op))
+			json_array_append_new(ops, op_json(health_name(op), &h->op[op]));
 	json_object_set_new(x->out, "operations", ops);
 	json_object_set_new(x->out, "all", op_json("all", &h->all));
 	if (!h->commits)
@@ -212,7 +234,7 @@ static bool auto_on(const struct session *s)
 	return str_is(settings_text(&s->client.settings, "health.auto"), "on");
 }
 
-static enum result run(struct session *s, struct args *args, json_t **out)
+static enum result run(struct session *s, struct args *args, struct reply *out)
 {
 	struct exam x = { .s = s, .stale_ms = STALE_MS, .out = json_object() };
 	struct answer ans = { 0 };
@@ -227,12 +249,13 @@ static enum result run(struct session *s, struct args *args, json_t **out)
 		code = mend(&x, &ans);
 	if (code != SUCCESS) {
 		json_decref(x.out);
-		return run_answer(&ans, s->arena, out);
+		return run_answer(&ans, out);
 	}
 	put_score(&x);
 	put_counts(&x);
-	*out = run_success();
-	json_object_set_new(*out, "health", x.out);
+	if (x.counted)
+		put_refused(&x);
+	json_object_set_new(reply_more(out), "health", x.out);
 	return SUCCESS;
 }
 
@@ -255,7 +278,7 @@ static void put_row(struct view *v, const json_t *o, struct cell *c)
 					     "hold_max" };
 	long long failed = view_int(o, "failed");
 
-	c[0] = view_cell(v, BOLD, view_get(o, "operation"));
+	c[0] = view_cell(v, BOLD, json_get(o, "operation"));
 	c[1].text = arena_printf(v->arena, "%lld", (long long)view_int(o, "acquired"));
 	c[2] = (struct cell){ failed ? YELLOW : PLAIN, arena_printf(v->arena, "%lld", failed) };
 	for (size_t i = 0; i < 5; i++)
@@ -271,10 +294,11 @@ static void show_table(struct view *v, const json_t *h)
 	struct cell *cells = arena_array(v->arena, struct cell, (n + 1) * 8);
 
 	if (!n) {
-		view_text(v, DIM,
-			  json_is_true(json_object_get(h, "counting"))
-				  ? "nothing was counted yet\n"
-				  : "nothing is counted here\n");
+		view_text(
+			v, DIM,
+			json_is_true(json_object_get(h, "counting"))
+				? "nothing was counted yet\n"
+				: "nothing is counted here: this store has no counters that all processes share\n");
 		return;
 	}
 	json_array_foreach(ops, i, o)
@@ -296,6 +320,26 @@ static void show_group(struct view *v, const json_t *g)
 		(long long)view_int(g, "handed_over"));
 }
 
+static void show_refused(struct view *v, const json_t *refused)
+{
+	const json_t *last = json_object_get(refused, "last");
+	long long n = view_int(refused, "count");
+
+	if (!n)
+		return;
+	view_text(v, PLAIN, "%lld acquisition%s refused because another held the lock", n,
+		  n == 1 ? " was" : "s were");
+	if (last) {
+		view_text(v, PLAIN, "; the last: %.*s by ", STRF(json_get(last, "operation")));
+		view_data(v, PLAIN, json_get(last, "agent"));
+		view_text(v, PLAIN, " at %.*s, ", STRF(json_get(last, "at")));
+		view_data(v, BOLD, json_get(last, "task"));
+		view_text(v, PLAIN, " was held by ");
+		view_data(v, PLAIN, json_get(last, "holder"));
+	}
+	view_text(v, PLAIN, "\n");
+}
+
 static void show_texts(struct view *v, enum paint p, const char *before, const json_t *list)
 {
 	const json_t *t;
@@ -303,14 +347,14 @@ static void show_texts(struct view *v, enum paint p, const char *before, const j
 
 	json_array_foreach(list, i, t) {
 		view_text(v, p, "%s", before);
-		view_data(v, PLAIN, json_string_value(t));
+		view_data(v, PLAIN, json_text(t));
 		view_text(v, PLAIN, "\n");
 	}
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	const json_t *h = json_object_get(o, "health"), *r;
+	const json_t *h = json_object_get(r->more, "health"), *why;
 	long long score = view_int(h, "score");
 	enum paint p = score < HEALTH_CRITICAL ? RED : score < HEALTH_DEGRADED ? YELLOW : GREEN;
 	size_t i;
@@ -319,10 +363,10 @@ static void show(const json_t *o, struct view *v)
 		view_text(v, PLAIN, "%lld\n", score);
 		return;
 	}
-	view_text(v, p, "%lld/100  %s\n", score, view_get(h, "level"));
-	json_array_foreach(json_object_get(h, "reasons"), i, r) {
-		view_text(v, YELLOW, "%4lld  ", (long long)view_int(r, "points"));
-		view_data(v, PLAIN, view_get(r, "text"));
+	view_text(v, p, "%lld/100  %.*s\n", score, STRF(json_get(h, "level")));
+	json_array_foreach(json_object_get(h, "reasons"), i, why) {
+		view_text(v, YELLOW, "%4lld  ", (long long)view_int(why, "points"));
+		view_data(v, PLAIN, json_get(why, "text"));
 		view_text(v, PLAIN, "\n");
 	}
 	show_texts(v, YELLOW, "warning: ", json_object_get(h, "warnings"));
@@ -331,6 +375,7 @@ static void show(const json_t *o, struct view *v)
 	view_text(v, PLAIN, "\n");
 	show_table(v, h);
 	show_group(v, json_object_get(h, "group_commit"));
+	show_refused(v, json_object_get(h, "refused"));
 }
 
 const struct command cmd_lock_health = {
@@ -340,7 +385,9 @@ const struct command cmd_lock_health = {
 	.detail =
 		"Out of 100: stale locks cost 30, more than three failed changes in ten minutes 40, a load above 2 for each "
 		"processor 20. Below: how often each operation got its turn or failed, how long it waited and how long it "
-		"held others up, by all processes since the queue was made (setting health.monitoring). With the setting "
+		"held others up, by all processes since the queue was made (setting health.monitoring); batch, import, clear "
+		"and restore count as one call each. Then: how many acquisitions another's lock refused, and which lock it "
+		"was last. A git server has no counters. With the setting "
 		"health.auto = on, locks that have run out are cleaned up if the score is below 60. It never declares an "
 		"emergency by itself.",
 	.example = "pawl lock health\n"

@@ -7,13 +7,13 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
 	if (v->quiet)
 		return;
-	view_data(v, BOLD, view_get(json_object_get(o, "task"), "id"));
+	view_data(v, BOLD, r->ans.task->id);
 	view_text(v, PLAIN, " is yours for %.*s\n",
-		  STRF(view_seconds(v, json_object_get(json_object_get(o, "lock"), "expires_in"))));
+		  STRF(view_left(v, r->ans.lock->expires_at - r->ans.now)));
 }
 
 const struct command cmd_heartbeat = {

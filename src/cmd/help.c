@@ -1,13 +1,18 @@
 #include "base/text.h"
 #include "cmd/command.h"
 
+struct help_args {
+	struct args args;
+	struct strs words;
+};
+
 static const struct param params[] = {
-	LOCAL(words, "COMMAND", P_WORDS, .flags = P_POSITIONAL, .value = "COMMAND",
+	LOCAL(help, words, "COMMAND", P_WORDS, .flags = P_POSITIONAL, .value = "COMMAND",
 	      .help = "what about; without one: everything there is"),
 	{ 0 }
 };
 
-static enum result unknown(struct session *s, const struct args *a, json_t **out)
+static enum result unknown(struct session *s, const struct help_args *a, struct reply *out)
 {
 	const char *first = a->words.v[0].p, *near = NULL;
 	struct str said = STR("");
@@ -19,7 +24,7 @@ static enum result unknown(struct session *s, const struct args *a, json_t **out
 		near = command_nearest(first, a->words.v[1].p, s->arena);
 	else
 		first = NULL, near = command_nearest(NULL, a->words.v[0].p, s->arena);
-	return run_fail(s, USAGE,
+	return run_fail(USAGE,
 			arena_printf(s->arena, "there is no command '%.*s'",
 				     STRF(text_line(s->arena, said))),
 			near ? arena_printf(s->arena, "did you mean `pawl help %s%s%s`?",
@@ -28,25 +33,25 @@ static enum result unknown(struct session *s, const struct args *a, json_t **out
 			out);
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *args, struct reply *out)
 {
+	const struct help_args *a = (const struct help_args *)args;
 	struct buf b = BUF_MAX(1u << 20);
 
 	if (!s->help || !s->help(&b, a->words)) {
 		buf_free(&b);
 		if (a->words.n)
 			return unknown(s, a, out);
-		return run_fail(s, USAGE, STR("there is no help to be had here"), STR(""), out);
+		return run_fail(USAGE, STR("there is no help to be had here"), STR(""), out);
 	}
-	*out = run_success();
-	json_object_set_new(*out, "text", json_str(buf_str(&b)));
+	json_object_set_new(reply_more(out), "text", json_str(buf_str(&b)));
 	buf_free(&b);
 	return SUCCESS;
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	buf_adds(v->out, str_c(view_get(o, "text")));
+	buf_adds(v->out, json_get(r->more, "text"));
 }
 
 const struct command cmd_help = {
@@ -60,6 +65,7 @@ const struct command cmd_help = {
 		   "pawl lock acquire --help",
 	.see = "version",
 	.params = params,
+	.args_size = sizeof(struct help_args),
 	.flags = C_IDEMPOTENT | C_LOCAL,
 	.run = run,
 	.show = show,

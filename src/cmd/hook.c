@@ -4,8 +4,13 @@
  */
 #include "cmd/command.h"
 
+struct hook_args {
+	struct args args;
+	struct str event;
+};
+
 static const struct param params[] = {
-	LOCAL(event, "EVENT", P_CHOICE, .flags = P_POSITIONAL | P_REQUIRED,
+	LOCAL(hook, event, "EVENT", P_CHOICE, .flags = P_POSITIONAL | P_REQUIRED,
 	      .choices = "start beat end", .value = "EVENT",
 	      .help = "start: what `prime` says; beat: renew what you hold; end: give it back"),
 	{ 0 }
@@ -28,6 +33,19 @@ static bool has_process(struct client *c, struct str task)
 	return ans.code == SUCCESS && ans.task && ans.task->lock.pid;
 }
 
+/* Who has no tokens does not even open the queue. */
+static bool know_queue(struct client *c)
+{
+	struct answer ans = { 0 };
+
+	if (c->queue)
+		return true;
+	if (client_open(c, STORE_WRITE, &ans) != SUCCESS)
+		return false;
+	client_know_queue(c);
+	return true;
+}
+
 static void look_at(void *ctx, const struct key_file *f)
 {
 	struct sweep *x = ctx;
@@ -37,9 +55,9 @@ static void look_at(void *ctx, const struct key_file *f)
 	struct str token;
 	int64_t fence;
 
-	if (f->pending || !str_eq(f->queue, c->keyring.queue) || !str_eq(f->agent, c->agent) ||
-	    keyring_find(&c->keyring, f->task, &token, &fence) != KEY_SAVED ||
-	    has_process(c, f->task))
+	if (f->pending || !str_eq(f->agent, c->agent) || !know_queue(c) ||
+	    !keyring_is_ours(&c->keyring, f) ||
+	    !keyring_find(&c->keyring, f->task, &token, &fence) || has_process(c, f->task))
 		return;
 	GIVE(&rq, id, f->task);
 	GIVE(&rq, token, token);
@@ -50,39 +68,38 @@ static void look_at(void *ctx, const struct key_file *f)
 }
 
 /* What this agent holds by the tokens that are saved for it here. */
-static enum result sweep(struct session *s, enum op op, json_t **out)
+static enum result sweep(struct session *s, enum op op, struct reply *out)
 {
 	struct sweep x = { .s = s, .op = op };
 
 	(void)keyring_each(&s->client.keyring, look_at, &x);
-	*out = run_success();
-	json_object_set_new(*out, "count", json_integer(x.count));
+	json_object_set_new(reply_more(out), "count", json_integer(x.count));
 	return SUCCESS;
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *args, struct reply *out)
 {
+	const struct hook_args *a = (const struct hook_args *)args;
 	struct client_options said = s->client.said;
 	struct answer ans = { 0 };
 
-	if (client_init(&s->client, &said, &ans, s->arena) == SUCCESS && s->client.uri.n) {
+	if (client_init(&s->client, &said, &ans, s->arena) == SUCCESS && s->client.trust.uri.n) {
 		if (str_is(a->event, "beat"))
 			return sweep(s, OP_HEARTBEAT, out);
 		if (str_is(a->event, "end"))
 			return sweep(s, OP_RELEASE, out);
-		if (cmd_prime.run(s, a, out) == SUCCESS)
+		if (cmd_prime.run(s, args, out) == SUCCESS)
 			return SUCCESS;
-		json_decref(*out);
+		reply_free(out);
+		*out = (struct reply){ 0 };
 	}
-	*out = run_success();
-	json_object_set_new(*out, "count", json_integer(0));
+	json_object_set_new(reply_more(out), "count", json_integer(0));
 	return SUCCESS;
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	if (view_get(o, "text"))
-		buf_adds(v->out, str_c(view_get(o, "text")));
+	buf_adds(v->out, json_get(r->more, "text"));
 }
 
 const struct command cmd_hook = {
@@ -91,12 +108,14 @@ const struct command cmd_hook = {
 	.summary = "what a coding agent's hooks call",
 	.detail =
 		"start prints what `prime` prints; beat renews, and end gives back, what this agent holds by the "
-		"tokens saved for it in this work tree and run, but not what `pawl run` or `pawl mcp` holds. Outside a queue, and whatever goes wrong, nothing is "
-		"said and the exit code is 0, so that a hook never stands in a session's way. Sessions that share a "
-		"work tree need a PAWL_RUN each, or the end of one gives back what another works on.",
+		"tokens saved for it in this worktree and run, but not what `pawl run` or `pawl mcp` holds. Outside a queue, and whatever goes wrong, nothing is "
+		"said and the exit code is 0, so that a hook never stands in a session's way. start takes at most a second, "
+		"and says so where the queue did not answer by then or its config is not trusted. Sessions that share a "
+		"worktree need a PAWL_RUN each, or the end of one gives back what another works on.",
 	.example = "pawl hook beat",
 	.see = "prime, heartbeat, release",
 	.params = params,
+	.args_size = sizeof(struct hook_args),
 	.flags = C_WRITE | C_LOCAL | C_SHELL,
 	.run = run,
 	.show = show,

@@ -1,8 +1,8 @@
 #include "cmd/command.h"
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	view_data(v, PLAIN, view_get(o, "id"));
+	view_data(v, PLAIN, r->ans.text);
 	view_text(v, PLAIN, "\n");
 }
 
@@ -40,12 +40,12 @@ static const struct param init_params[] = {
 	{ 0 }
 };
 
-static enum result run_init(struct session *s, struct args *a, json_t **out)
+static enum result run_init(struct session *s, struct args *a, struct reply *out)
 {
 	struct answer ans = { 0 };
 
 	if (client_make(&s->client, &ans) != SUCCESS)
-		return run_answer(&ans, s->arena, out);
+		return run_answer(&ans, out);
 	return run_op(s, a, out);
 }
 

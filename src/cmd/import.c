@@ -1,32 +1,43 @@
 #include "transfer/port.h"
 #include "cmd/data.h"
 
+struct import_args {
+	struct args args;
+	struct strs files;
+	struct str format;
+	int64_t skip, update, check;
+};
+
 static const struct param params[] = {
-	LOCAL(words, "FILE", P_WORDS, .flags = P_POSITIONAL | P_REQUIRED, .value = "FILE",
+	LOCAL(import, files, "FILE", P_WORDS, .flags = P_POSITIONAL | P_REQUIRED, .value = "FILE",
 	      .help = "file, or folder of Markdown files; - reads standard input"),
-	PARAM_FORMAT,
-	LOCAL(data.skip, "skip", P_FLAG, .help = "leave tasks that are there already as they are"),
-	LOCAL(data.update, "update", P_FLAG,
+	PARAM_FORMAT(import),
+	LOCAL(import, skip, "skip", P_FLAG,
+	      .help = "leave tasks that are there already as they are"),
+	LOCAL(import, update, "update", P_FLAG,
 	      .help = "give tasks that are there already the file's fields"),
-	LOCAL(data.check, "check", P_FLAG, .help = "only read it and say what is wrong"),
+	LOCAL(import, check, "check", P_FLAG,
+	      .help = "make every check of the import and change nothing"),
 	{ 0 }
 };
 
-static enum result read_all(struct session *s, const struct args *a, struct port_in *in)
+static enum result read_all(struct session *s, const struct import_args *a, struct port_in *in)
 {
 	enum result code = SUCCESS;
 
-	for (size_t i = 0; code == SUCCESS && i < a->words.n; i++) {
-		in->path = data_path(s, a->words.v[i]);
-		code = port_read(in, port_format(a->data.format, in->path));
+	for (size_t i = 0; code == SUCCESS && i < a->files.n; i++) {
+		in->path = data_path(s, a->files.v[i]);
+		code = port_read(in, port_format(a->format, in->path));
 	}
 	return code;
 }
 
-static enum result put_all(struct session *s, const struct args *a, struct spool *spool,
+static enum result put_all(struct session *s, const struct import_args *a, struct spool *spool,
 			   struct import *im, struct answer *ans)
 {
-	struct data_progress progress = { .session = s, .doing = "importing", .total = spool->n };
+	struct data_progress progress = { .session = s,
+					  .doing = a->check ? "checking" : "importing",
+					  .total = spool->n };
 	enum result code = data_open(s, OP_HEAVY, ans);
 
 	*im = (struct import){
@@ -36,9 +47,10 @@ static enum result put_all(struct session *s, const struct args *a, struct spool
 		.ctx = spool,
 		.progress = data_progress,
 		.progress_ctx = &progress,
-		.clash = a->data.update ? CLASH_UPDATE
-			 : a->data.skip ? CLASH_SKIP
-					: CLASH_REFUSE,
+		.clash = a->update ? CLASH_UPDATE
+			 : a->skip ? CLASH_SKIP
+				   : CLASH_REFUSE,
+		.check = a->check,
 		.agent = s->client.agent,
 		.run = s->client.run,
 	};
@@ -48,8 +60,26 @@ static enum result put_all(struct session *s, const struct args *a, struct spool
 	return code;
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static json_t *left_out_json(const struct port_in *in)
 {
+	json_t *list = json_array();
+	struct str more = arena_printf(in->arena, "%zu more files",
+				       in->n_left_out - in->left_out.n);
+
+	for (size_t i = 0; i < in->left_out.n; i++)
+		json_array_append_new(list, json_str(in->left_out.v[i]));
+	if (in->n_left_out > in->left_out.n)
+		json_array_append_new(list, json_str(more));
+	if (in->hidden)
+		json_array_append_new(
+			list, json_str(arena_printf(in->arena, "%zu hidden name%s", in->hidden,
+						    in->hidden == 1 ? "" : "s")));
+	return list;
+}
+
+static enum result run(struct session *s, struct args *args, struct reply *out)
+{
+	const struct import_args *a = (const struct import_args *)args;
 	struct data_progress progress = { .session = s, .doing = "reading" };
 	struct answer ans = { 0 };
 	struct spool spool = { 0 };
@@ -61,28 +91,42 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	struct import im = { 0 };
 	enum result code;
 
-	if (a->data.skip && a->data.update)
-		return run_fail(s, USAGE, STR("--skip and --update do not go together"),
+	if (a->skip && a->update)
+		return run_fail(USAGE, STR("--skip and --update do not go together"),
 				STR("run `pawl help import`"), out);
 	code = read_all(s, a, &in);
 	data_progress_end(&progress);
-	if (code == SUCCESS && !a->data.check)
+	if (code == SUCCESS)
 		code = put_all(s, a, &spool, &im, &ans);
+	if (a->check)
+		im = (struct import){ 0 }; /* nothing came in */
 	spool_close(&spool);
 	if (code != SUCCESS)
-		return run_answer(&ans, s->arena, out);
-	*out = run_success();
-	json_object_set_new(*out, "read", json_integer((json_int_t)spool.n));
-	json_object_set_new(*out, "created", json_integer(im.created));
-	json_object_set_new(*out, "updated", json_integer(im.updated));
-	json_object_set_new(*out, "skipped", json_integer(im.skipped));
-	json_object_set_new(*out, "comments", json_integer(im.comments));
+		return run_answer(&ans, out);
+	json_object_set_new(reply_more(out), "read", json_integer((json_int_t)spool.n));
+	json_object_set_new(reply_more(out), "created", json_integer(im.created));
+	json_object_set_new(reply_more(out), "updated", json_integer(im.updated));
+	json_object_set_new(reply_more(out), "skipped", json_integer(im.skipped));
+	json_object_set_new(reply_more(out), "comments", json_integer(im.comments));
+	if (in.n_left_out || in.hidden)
+		json_object_set_new(reply_more(out), "left_out", left_out_json(&in));
 	return SUCCESS;
 }
 
-static void show(const json_t *o, struct view *v)
+/* "FILE: why"; the last ones stand for those that are too many to name, and for hidden ones. */
+static void show_left_out(const json_t *list, struct view *v)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		view_text(v, PLAIN, "left out: ");
+		view_data(v, PLAIN, json_text(json_array_get(list, i)));
+		view_text(v, PLAIN, "\n");
+	}
+}
+
+static void show(const struct reply *r, struct view *v)
 {
 	static const char *const parts[] = { "created", "updated", "skipped", "comments" };
+	const json_t *o = r->more;
 
 	if (v->quiet)
 		return;
@@ -93,6 +137,7 @@ static void show(const json_t *o, struct view *v)
 			view_text(v, PLAIN, ", %lld %s", (long long)view_int(o, parts[i]),
 				  parts[i]);
 	view_text(v, PLAIN, "\n");
+	show_left_out(json_object_get(o, "left_out"), v);
 }
 
 const struct command cmd_import = {
@@ -100,7 +145,8 @@ const struct command cmd_import = {
 	.group = "data",
 	.summary = "read tasks from a file or a folder",
 	.detail =
-		"JSON, JSON Lines, CSV, or a folder of Markdown files with YAML front matter. All of it is read and "
+		"JSON, JSON Lines, CSV, or a folder of Markdown files with YAML front matter, and the folders in it. "
+		"Links in a folder and files of other kinds are left out and named; hidden names are counted. All of it is read and "
 		"checked first; then all of it comes in, in one commit, or nothing. A task that is there already is a "
 		"CONFLICT unless --skip or --update says what to do. Locks do not come in, and no fence goes back.",
 	.example = "pawl import tasks.json\n"
@@ -108,6 +154,7 @@ const struct command cmd_import = {
 		   "pawl import other.csv --update",
 	.see = "export, batch add, restore",
 	.params = params,
+	.args_size = sizeof(struct import_args),
 	.flags = C_WRITE,
 	.fails = FAILS(CONFLICT, NOT_FOUND),
 	.run = run,

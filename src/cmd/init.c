@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 #include "cmd/command.h"
+#include "core/lease.h"
 
 static const char ignore_text[] =
 	"# The queue itself stays out of git; its settings may be shared.\n"
@@ -14,12 +15,12 @@ static const char ignore_text[] =
 static const char config_text[] =
 	"# Settings of this queue. `pawl config list` shows all of them, what they are\n"
 	"# set to and by whom. For example:\n"
-	"# lease = 15m\n"
-	"# max_abandoned = 5\n";
+	"# lease = " LEASE_DEFAULT "\n"
+	"# max_abandoned = " LEASE_ABANDONED_DEFAULT "\n";
 
-static enum result cannot(struct session *s, const char *path, int r, json_t **out)
+static enum result cannot(struct session *s, const char *path, int r, struct reply *out)
 {
-	return run_fail(s, API_ERROR,
+	return run_fail(API_ERROR,
 			arena_printf(s->arena, "%s cannot be made: %s", path, strerror(-r)),
 			STR("check the folder's permissions and the room on its disk"), out);
 }
@@ -56,20 +57,45 @@ static int make_files(struct session *s, const char *dir)
 
 /* What was said on the command line is what later calls shall find. A path in a config is seen from the
  * folder that has .pawl: as it was typed if that is where we are. */
-static enum result keep_choice(struct session *s, const char *dir, const struct global *said,
-			       struct answer *ans)
+static enum result keep_choice(struct session *s, const char *dir,
+			       const struct client_options *said, struct answer *ans)
 {
 	const char *file = fs_join(s->arena, str_c(dir), STR("config")),
-		   *here = fs_real(s->arena, s->client.dir);
+		   *here = fs_real(s->arena, s->client.config.opt.dir);
 	bool same = here && !strcmp(here, s->client.place.init_dir);
 	enum result code = SUCCESS;
 
 	if (said->store.n)
-		code = settings_write(file, STR("store"), same ? &said->store : &s->client.uri, ans,
-				      s->arena);
+		code = settings_write(file, STR("store"),
+				      same ? &said->store : &s->client.config.uri, ans, s->arena);
 	if (code == SUCCESS && said->queue.n)
 		code = settings_write(file, STR("queue"), &said->queue, ans, s->arena);
 	return code;
+}
+
+/* The user named this store: its config is trusted from now on. Only if the file names it and no other; a store that
+ * the clone's config had before is not what he said. */
+static void trust_choice(struct session *s, const struct client_options *said, struct reply *out)
+{
+	struct client_options none = { .face = s->client.said.face, .dir = s->client.said.dir };
+	struct answer ans = { 0 };
+	struct client c, named; /* named: again, since the repository may not have been there yet */
+	struct trust t;
+	int r = 0;
+
+	if (!said->store.n || client_init(&c, &none, &ans, s->arena) != SUCCESS ||
+	    client_init(&named, &s->client.said, &ans, s->arena) != SUCCESS)
+		return;
+	client_judge(&c, &t);
+	if (t.state == TRUST_MISSING && str_eq(t.uri, named.config.uri))
+		r = trust_give(&t, s->arena);
+	if (r)
+		reply_warn(out,
+			   arena_printf(s->arena,
+					"your trust in %s cannot be remembered: %s; set "
+					"PAWL_STORE, or HOME and run `pawl trust`",
+					t.config, strerror(-r)),
+			   s->arena);
 }
 
 /* --- what the folder has already ----------------------------------------------------------------- */
@@ -103,11 +129,11 @@ static bool in_use(struct client *c)
 
 static struct str queue_of(const struct client *c)
 {
-	return c->queue_name.n ? c->queue_name : STR("default");
+	return c->config.opt.queue.n ? c->config.opt.queue : STR("default");
 }
 
 /* The keyring's name for the queue has no password in it. */
-static enum result refuse_other(struct session *s, const struct client *old, json_t **out)
+static enum result refuse_other(struct session *s, const struct client *old, struct reply *out)
 {
 	static const char word[] = " queue ";
 	struct str store = old->keyring.queue, name;
@@ -118,7 +144,7 @@ static enum result refuse_other(struct session *s, const struct client *old, jso
 	name = str_n(store.p + store.n, old->keyring.queue.n - store.n);
 	str_cut(&name, ' ');
 	str_cut(&name, ' ');
-	return run_fail(s, MISCONFIGURED,
+	return run_fail(MISCONFIGURED,
 			arena_printf(s->arena, "this folder already uses %.*s (queue %.*s)",
 				     STRF(store), STRF(name)),
 			STR("`pawl config set store URI` and then `pawl init` change over; "
@@ -128,7 +154,7 @@ static enum result refuse_other(struct session *s, const struct client *old, jso
 
 /* Another store would hide the folder's own with all that is in it: refused. Another queue of the same
  * store is made beside it, and is not kept as the folder's choice. */
-static enum result check_other(struct session *s, const char *dir, bool *keep, json_t **out)
+static enum result check_other(struct session *s, const char *dir, bool *keep, struct reply *out)
 {
 	struct client_options said = s->client.said;
 	const char *found = s->client.place.pawl_dir;
@@ -143,7 +169,7 @@ static enum result check_other(struct session *s, const char *dir, bool *keep, j
 	if (client_init(&old, &said, &ans, s->arena) == SUCCESS &&
 	    !str_eq(old.keyring.queue, s->client.keyring.queue) && in_use(&old)) {
 		*keep = false;
-		if (!str_eq(old.uri, s->client.uri))
+		if (!str_eq(old.trust.uri, s->client.config.uri))
 			code = refuse_other(s, &old, out);
 	}
 	client_close(&old);
@@ -167,7 +193,7 @@ static enum result open_queue(struct session *s, bool *existed, struct answer *a
 	return *existed ? SUCCESS : client_open(&s->client, STORE_CREATE, ans);
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	struct client_options said = s->client.said;
 	struct answer ans = { 0 };
@@ -175,8 +201,9 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	char *dir;
 	int r;
 
+	(void)a;
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS)
-		return run_answer(&ans, s->arena, out);
+		return run_answer(&ans, out);
 	dir = fs_join(s->arena, str_c(s->client.place.init_dir), STR(".pawl"));
 	if (check_other(s, dir, &keep, out) != SUCCESS)
 		return MISCONFIGURED;
@@ -190,32 +217,35 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	if (open_queue(s, &existed, &ans) != SUCCESS) {
 		if (made)
 			(void)rmdir(dir);
-		return run_answer(&ans, s->arena, out);
+		return run_answer(&ans, out);
 	}
 	r = make_files(s, dir);
 	if (r)
 		return cannot(s, dir, r, out);
-	if (keep && keep_choice(s, dir, &a->global, &ans) != SUCCESS)
-		return run_answer(&ans, s->arena, out);
-	*out = run_success();
-	json_object_set_new(*out, "existed", json_boolean(existed));
-	json_object_set_new(*out, "folder", json_str(str_c(dir)));
-	json_object_set_new(*out, "store", json_str(uri_shown(s->arena, s->client.uri)));
-	json_object_set_new(*out, "queue", json_str(queue_of(&s->client)));
-	json_object_set_new(*out, "kept", json_boolean(keep));
+	if (keep && keep_choice(s, dir, &said, &ans) != SUCCESS)
+		return run_answer(&ans, out);
+	json_object_set_new(reply_more(out), "existed", json_boolean(existed));
+	json_object_set_new(reply_more(out), "folder", json_str(str_c(dir)));
+	json_object_set_new(reply_more(out), "store",
+			    json_str(uri_shown(s->arena, s->client.config.uri)));
+	json_object_set_new(reply_more(out), "queue", json_str(queue_of(&s->client)));
+	json_object_set_new(reply_more(out), "kept", json_boolean(keep));
+	if (keep)
+		trust_choice(s, &said, out);
 	return SUCCESS;
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
+	const json_t *o = r->more;
 	bool existed = json_is_true(json_object_get(o, "existed"));
-	const char *queue = view_get(o, "queue");
+	struct str queue = json_get(o, "queue");
 
 	if (v->quiet)
 		return;
 	view_text(v, GREEN, existed ? "already a queue here: " : "made a queue: ");
-	view_data(v, PLAIN, view_get(o, "store"));
-	if (strcmp(queue, "default") != 0) {
+	view_data(v, PLAIN, json_get(o, "store"));
+	if (!str_is(queue, "default")) {
 		view_text(v, PLAIN, ", queue ");
 		view_data(v, BOLD, queue);
 	}
@@ -223,7 +253,7 @@ static void show(const json_t *o, struct view *v)
 		view_text(v, PLAIN,
 			  "; the folder's own stays: name this one with --queue or PAWL_QUEUE");
 	view_text(v, DIM, "\nfolder: ");
-	view_data(v, DIM, view_get(o, "folder"));
+	view_data(v, DIM, json_get(o, "folder"));
 	view_text(v, DIM, "\nnext: pawl create TITLE\n");
 }
 

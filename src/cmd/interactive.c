@@ -1,9 +1,9 @@
 #include "cmd/command.h"
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	if (!s->prompt)
-		return run_fail(s, USAGE, STR("there is no prompt to be had here"),
+		return run_fail(USAGE, STR("there is no prompt to be had here"),
 				STR("run `pawl interactive` in a shell"), out);
 	return s->prompt(s, a, out);
 }

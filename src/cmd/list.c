@@ -18,16 +18,17 @@ static const struct param params[] = {
 
 #define LIMIT (sizeof(params) / sizeof(params[0]) - 3) /* from here on they are no filters */
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	bool all = !(a->seen & ((UINT64_C(1) << LIMIT) - 1));
 	enum result code;
 
 	if (!HAS(&a->rq, limit))
-		GIVE(&a->rq, limit, a->global.quiet ? 0 : 100);
+		GIVE(&a->rq, limit, s->quiet ? 0 : 100);
 	code = run_op(s, a, out);
-	if (code == SUCCESS && all && !view_int(*out, "total"))
-		json_object_set_new(*out, "hint", json_string("pawl create TITLE makes one"));
+	if (code == SUCCESS && all && !out->ans.total)
+		json_object_set_new(reply_more(out), "hint",
+				    json_string("pawl create TITLE makes one"));
 	return code;
 }
 

@@ -1,15 +1,20 @@
 #include <inttypes.h>
 
 #include "cmd/command.h"
-#include "proof/torture/load.h"
+#include "cmd/proof.h"
 
 #define PROCESSES 20
 #define OPERATIONS 10
 
+struct loadtest_args {
+	struct args args;
+	int64_t processes, operations;
+};
+
 static const struct param params[] = {
-	LOCAL(torture.agents, "processes", P_INT, .letter = 'p', .value = "N", .def = "20",
+	LOCAL(loadtest, processes, "processes", P_INT, .letter = 'p', .value = "N", .def = "20",
 	      .min = 1, .max = TORTURE_AGENTS_MAX, .help = "processes at a time"),
-	LOCAL(torture.calls, "operations", P_INT, .letter = 'n', .value = "N", .def = "10",
+	LOCAL(loadtest, operations, "operations", P_INT, .letter = 'n', .value = "N", .def = "10",
 	      .min = 1, .max = LOAD_CALLS_MAX, .help = "what each of them does"),
 	{ 0 }
 };
@@ -76,96 +81,84 @@ static struct str first_fault(const struct load_report *r)
 }
 
 static enum result judge(struct session *s, const struct torture_plan *p,
-			 const struct load_report *r, json_t **out)
+			 const struct load_report *r, struct reply *out)
 {
 	int64_t wanted = p->agents * p->calls;
 	struct answer ans = { .applied = 'n' };
 
 	if (r->faults.n)
-		return run_fail(s, MISCONFIGURED,
+		return run_fail(MISCONFIGURED,
 				arena_printf(s->arena, "the store does not keep the promise: %.*s",
 					     STRF(first_fault(r))),
 				STR("`pawl torture` finds out more"), out);
-	if (r->interrupted || r->succeeded == wanted) {
-		*out = run_success();
+	if (r->interrupted || r->succeeded == wanted)
 		return SUCCESS;
-	}
 	answer_fail(
 		&ans, API_ERROR,
 		arena_printf(s->arena, "%" PRId64 " of %" PRId64 " operations failed: %.*s",
 			     wanted - r->succeeded, wanted, STRF(r->failure)),
 		STR("`pawl doctor` looks at the store; --timeout gives each operation more time"));
-	return run_answer(&ans, s->arena, out);
+	return run_answer(&ans, out);
 }
 
-static void warn_of_stayed(struct session *s, const struct torture_plan *p,
-			   const struct load_report *r, json_t *out)
-{
-	struct str text = arena_printf(
-		s->arena,
-		"the scratch queue %.*s could not be removed (%.*s); do it with: pawl torture --store "
-		"%.*s --remove %.*s",
-		STRF(r->queue), STRF(r->stayed),
-		STRF(store_word(s->arena, uri_shown(s->arena, p->uri))), STRF(r->queue));
-	json_t *list = json_array();
-
-	json_array_append_new(list, json_str(text));
-	json_object_set_new(out, "warnings", list);
-}
-
-static enum result load(struct session *s, const struct torture_plan *p, json_t **out)
+static enum result load(struct session *s, const struct torture_plan *p, struct reply *out)
 {
 	struct load_report r;
 	struct answer ans = { 0 };
-	enum result code = load_run(p, &r, &ans, s->arena);
+	const struct proof_ops *proof = proof_load(&ans, s->arena);
+	enum result code;
+
+	if (!proof)
+		return run_answer(&ans, out);
+	code = proof->load(p, &r, &ans, s->arena);
 
 	if (s->progress)
 		s->progress(s, STR(""));
 	if (code != SUCCESS) {
-		run_answer(&ans, s->arena, out);
+		run_answer(&ans, out);
 	} else {
 		code = judge(s, p, &r, out);
-		json_object_set_new(*out, "loadtest", report_json(p, &r));
+		json_object_set_new(reply_more(out), "loadtest", report_json(p, &r));
 	}
 	if (!r.removed)
-		warn_of_stayed(s, p, &r, *out);
+		proof_warn(s, p, r.queue, r.stayed, out);
 	return code;
 }
 
-static enum result refuse(struct session *s, const struct torture_plan *p, json_t **out)
+static enum result refuse(struct session *s, const struct torture_plan *p, struct reply *out)
 {
 	if (!p->uri.n)
-		return run_fail(s, MISCONFIGURED,
-				STR("there is no queue here to find the store by"),
+		return run_fail(MISCONFIGURED, STR("there is no queue here to find the store by"),
 				STR("name a store: pawl loadtest --store sqlite:PATH"), out);
 	if (str_has_nocase(p->uri, STR("mem:")))
 		return run_fail(
-			s, MISCONFIGURED,
+			MISCONFIGURED,
 			STR("mem: lives in one process; this needs a store that processes share"),
 			STR("pawl loadtest --store sqlite:PATH"), out);
 	if (p->agents * p->calls > LOAD_ALL_MAX)
 		return run_fail(
-			s, USAGE,
-			arena_printf(s->arena, "at most %d operations in all", LOAD_ALL_MAX),
+			USAGE, arena_printf(s->arena, "at most %d operations in all", LOAD_ALL_MAX),
 			STR("fewer --processes or --operations"), out);
 	return SUCCESS;
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *args, struct reply *out)
 {
+	const struct loadtest_args *a = (const struct loadtest_args *)args;
 	struct client_options said = s->client.said;
 	struct answer ans = { 0 };
 	struct torture_plan plan;
 	struct watcher w = { .session = s };
 	enum result code;
 
-	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS)
-		return run_answer(&ans, s->arena, out);
+	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS ||
+	    trust_check(&s->client.trust, &ans, s->arena) != SUCCESS)
+		return run_answer(&ans, out);
 	plan = (struct torture_plan){
-		.uri = s->client.uri,
+		.uri = s->client.config.uri,
 		.way = TORTURE_DRAIN,
-		.agents = a->torture.agents ? a->torture.agents : PROCESSES,
-		.calls = a->torture.calls ? a->torture.calls : OPERATIONS,
+		.agents = a->processes ? a->processes : PROCESSES,
+		.calls = a->operations ? a->operations : OPERATIONS,
 		.timeout_ms = client_timeout(&s->client, 0),
 		.relaxed = str_is(settings_text(&s->client.settings, "durability"), "normal"),
 		.progress = s->progress ? progress : NULL,
@@ -183,14 +176,14 @@ static double number(const json_t *o, const char *key)
 	return json_number_value(json_object_get(o, key));
 }
 
-static void show(const json_t *answer, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
 	static const char *const waits[][2] = { { "mean", "wait, mean" },
 						{ "p50", "wait, p50" },
 						{ "p95", "wait, p95" },
 						{ "p99", "wait, p99" },
 						{ "longest", "wait, longest" } };
-	const json_t *o = json_object_get(answer, "loadtest"), *wait = json_object_get(o, "wait");
+	const json_t *o = json_object_get(r->more, "loadtest"), *wait = json_object_get(o, "wait");
 	double percent = number(o, "success_percent");
 	const char *code;
 	json_t *n;
@@ -229,6 +222,7 @@ const struct command cmd_loadtest = {
 		"pawl loadtest --processes 50 --operations 1000 --store sqlite:/srv/queues/team.db",
 	.see = "torture, doctor",
 	.params = params,
+	.args_size = sizeof(struct loadtest_args),
 	.flags = C_LOCAL | C_WRITE | C_REPORT,
 	.run = run,
 	.show = show,

@@ -1,5 +1,8 @@
 #include "cmd/command.h"
 
+#include "core/lease.h"
+#include "format/task.h"
+
 static const struct param acquire_params[] = {
 	PARAM_LOCK("task to lock, or @write, @batch, @config or @maintenance"),
 	PARAM_TTL("5m"),
@@ -19,28 +22,29 @@ static bool is_there(struct client *c)
 	return ans.code == SUCCESS;
 }
 
-static enum result run_init(struct session *s, struct args *a, json_t **out)
+static enum result run_init(struct session *s, struct args *a, struct reply *out)
 {
 	struct answer ans = { 0 };
 	bool existed = is_there(&s->client);
 
 	(void)a;
 	if (!existed && client_make(&s->client, &ans) != SUCCESS)
-		return run_answer(&ans, s->arena, out);
-	*out = run_success();
-	json_object_set_new(*out, "existed", json_boolean(existed));
-	json_object_set_new(*out, "store", json_str(uri_shown(s->arena, s->client.uri)));
+		return run_answer(&ans, out);
+	json_object_set_new(reply_more(out), "existed", json_boolean(existed));
+	json_object_set_new(reply_more(out), "store",
+			    json_str(uri_shown(s->arena, s->client.config.uri)));
 	return SUCCESS;
 }
 
-static void show_init(const json_t *o, struct view *v)
+static void show_init(const struct reply *r, struct view *v)
 {
+	const json_t *o = r->more;
 	bool existed = json_is_true(json_object_get(o, "existed"));
 
 	if (v->quiet)
 		return;
 	view_text(v, GREEN, existed ? "already there: " : "made: ");
-	view_data(v, PLAIN, view_get(o, "store"));
+	view_data(v, PLAIN, json_get(o, "store"));
 	view_text(v, DIM, "\nnext: pawl lock acquire ID\n");
 }
 
@@ -87,9 +91,9 @@ static const struct param release_params[] = { PARAM_LOCK("task, or a lock of th
 					       PARAM_WRITE_STATUS,
 					       { 0 } };
 
-static void show_released(const json_t *o, struct view *v)
+static void show_released(const struct reply *r, struct view *v)
 {
-	show_did(o, v, "is not locked by you any more");
+	show_did(r, v, "is not locked by you any more");
 }
 
 const struct command cmd_lock_release = {
@@ -108,72 +112,75 @@ const struct command cmd_lock_release = {
 	.show = show_released,
 };
 
-static enum result run_check(struct session *s, struct args *a, json_t **out)
+static bool is_locked(const struct answer *ans)
+{
+	return ans->task && lease_live(&ans->task->lock, ans->now);
+}
+
+static enum result run_check(struct session *s, struct args *a, struct reply *out)
 {
 	enum result code = run_op(s, a, out);
 
-	if (code != SUCCESS || json_is_true(json_object_get(*out, "locked")))
-		return code;
-	json_object_set_new(*out, "code", json_string(result_name(LOCK_FREE)));
-	return LOCK_FREE;
+	if (code == SUCCESS && !is_locked(&out->ans))
+		out->ans.code = LOCK_FREE;
+	return out->ans.code;
 }
 
-static enum paint life_paint(const char *life)
+static enum paint life_paint(int64_t life)
 {
-	return !strcmp(life, "alive") ? GREEN : !strcmp(life, "dead") ? RED : DIM;
+	return life == LIFE_ALIVE ? GREEN : life == LIFE_DEAD ? RED : DIM;
 }
 
 /* "  process 4711 on box is alive", or why one cannot tell */
-static void show_process(struct view *v, const json_t *lock)
+static void show_process(struct view *v, const struct lock *l)
 {
-	const char *life = view_get(lock, "process");
-
-	if (!life)
+	if (l->life == LIFE_NOT_LOOKED)
 		return;
 	view_text(v, PLAIN, "  ");
-	if (!view_int(lock, "pid")) {
+	if (!l->pid) {
 		view_text(
 			v, DIM,
 			"no process is noted with it (--pid): whether its holder lives is unknown\n");
 		return;
 	}
-	view_text(v, PLAIN, "process %lld on ", (long long)view_int(lock, "pid"));
-	view_data(v, PLAIN, view_get(lock, "host"));
+	view_text(v, PLAIN, "process %lld on ", (long long)l->pid);
+	view_data(v, PLAIN, l->host);
 	view_text(v, PLAIN, " is ");
-	view_text(v, life_paint(life), "%s\n", life);
-	if (!strcmp(life, "dead"))
+	view_text(v, life_paint(l->life), "%s\n", life_name(l->life));
+	if (l->life == LIFE_DEAD)
 		view_text(v, DIM, "  pawl lock cleanup releases it\n");
 }
 
-static void show_lock(const json_t *o, struct view *v)
+static void show_lock(const struct reply *r, struct view *v)
 {
-	const json_t *lock = json_object_get(o, "lock"),
-		     *left = json_object_get(lock, "expires_in");
+	static const struct task none;
+	const struct task *t = r->ans.task ? r->ans.task : &none;
+	const struct lock *l = &t->lock;
 
 	if (v->quiet)
 		return;
-	view_data(v, BOLD, view_get(json_object_get(o, "task"), "id"));
-	if (!json_is_object(lock)) {
+	view_data(v, BOLD, t->id);
+	if (!l->holder.n) {
 		view_text(v, GREEN, " is free\n");
 		return;
 	}
-	if (!json_is_true(json_object_get(o, "locked"))) {
+	if (!is_locked(&r->ans)) {
 		view_text(v, GREEN, " is free");
 		view_text(v, PLAIN, "; the lock of ");
-		view_data(v, DIM, view_get(lock, "holder"));
-		view_text(v, PLAIN, " (fence %lld) ran out\n", (long long)view_int(lock, "fence"));
-		show_process(v, lock);
+		view_data(v, DIM, l->holder);
+		view_text(v, PLAIN, " (fence %lld) ran out\n", (long long)t->fence);
+		show_process(v, l);
 		return;
 	}
 	view_text(v, PLAIN, " is locked by ");
-	view_data(v, CYAN, view_get(lock, "holder"));
-	view_text(v, PLAIN, ", fence %lld, taken %.*s, ", (long long)view_int(lock, "fence"),
-		  STRF(view_when(v, view_get(lock, "acquired_at"))));
-	if (left)
-		view_text(v, PLAIN, "%.*s left\n", STRF(view_seconds(v, left)));
+	view_data(v, CYAN, l->holder);
+	view_text(v, PLAIN, ", fence %lld, taken %.*s, ", (long long)t->fence,
+		  STRF(view_when(v, l->acquired_at)));
+	if (l->expires_at)
+		view_text(v, PLAIN, "%.*s left\n", STRF(view_left(v, l->expires_at - r->ans.now)));
 	else
 		view_text(v, PLAIN, "without an end\n");
-	show_process(v, lock);
+	show_process(v, l);
 }
 
 const struct command cmd_lock_check = {
@@ -199,10 +206,10 @@ static const struct param list_params[] = { PARAM(holder, "holder", P_NAME,
 					    PARAM_CACHED,
 					    { 0 } };
 
-static enum result run_list(struct session *s, struct args *a, json_t **out)
+static enum result run_list(struct session *s, struct args *a, struct reply *out)
 {
 	if (!HAS(&a->rq, limit))
-		GIVE(&a->rq, limit, a->global.quiet ? 0 : 100);
+		GIVE(&a->rq, limit, s->quiet ? 0 : 100);
 	return run_op(s, a, out);
 }
 
@@ -212,7 +219,7 @@ static const struct param status_params[] = {
 	{ 0 }
 };
 
-static enum result run_status(struct session *s, struct args *a, json_t **out)
+static enum result run_status(struct session *s, struct args *a, struct reply *out)
 {
 	if (HAS(&a->rq, id))
 		return run_op(s, a, out);
@@ -220,12 +227,12 @@ static enum result run_status(struct session *s, struct args *a, json_t **out)
 	return run_list(s, a, out);
 }
 
-static void show_status(const json_t *o, struct view *v)
+static void show_status(const struct reply *r, struct view *v)
 {
-	if (json_object_get(o, "locks"))
-		show_locks(o, v);
+	if (r->ans.kind == ANSWER_LOCKS)
+		show_locks(r, v);
 	else
-		show_lock(o, v);
+		show_lock(r, v);
 }
 
 const struct command cmd_lock_status = {
@@ -262,35 +269,35 @@ const struct command cmd_lock_list = {
 	.show = show_locks,
 };
 
-static void show_typed(const json_t *o, struct view *v)
+static void show_typed(const struct reply *r, struct view *v)
 {
 	static const char *const heads[] = { "LOCK", "HOLDER", "OPERATION",  "USER",
 					     "HOST", "SINCE",  "LEASE LEFT", "PROCESS" };
-	const json_t *list = json_object_get(o, "locks"), *l;
-	size_t n = json_array_size(list), i;
-	struct cell *cells = arena_array(v->arena, struct cell, n * 8);
+	const struct answer *ans = &r->ans;
+	struct cell *cells = arena_array(v->arena, struct cell, ans->n_tasks * 8);
 
-	if (!n && !v->quiet)
+	if (!ans->n_tasks && !v->quiet)
 		view_text(v, DIM, "nobody has locked the queue as a whole\n");
-	json_array_foreach(list, i, l) {
-		bool live = json_is_true(json_object_get(l, "live"));
+	for (size_t i = 0; i < ans->n_tasks; i++) {
+		const struct lock *l = &ans->tasks[i].lock;
+		bool live = lease_live(l, ans->now);
 		struct cell *c = cells + i * 8;
 
-		c[0] = view_cell(v, BOLD, view_get(l, "lock"));
-		c[1] = view_cell(v, live ? CYAN : DIM, view_get(l, "holder"));
-		c[2] = view_cell(v, PLAIN, view_get(l, "operation"));
-		c[3] = view_cell(v, PLAIN, view_get(l, "user"));
-		c[4] = view_cell(v, PLAIN, view_get(l, "host"));
-		c[5].text = view_age(v, view_get(l, "acquired_at"));
+		c[0] = view_cell(v, BOLD, ans->tasks[i].id);
+		c[1] = view_cell(v, live ? CYAN : DIM, l->holder);
+		c[2] = view_cell(v, PLAIN, l->operation);
+		c[3] = view_cell(v, PLAIN, l->user);
+		c[4] = view_cell(v, PLAIN, l->host);
+		c[5].text = view_age(v, l->acquired_at);
 		c[6] = (struct cell){ live ? PLAIN : YELLOW,
-				      live ? view_seconds(v, json_object_get(l, "expires_in"))
+				      live ? view_left(v, l->expires_at - ans->now)
 					   : STR("ran out") };
-		c[7] = view_cell(v, life_paint(view_get(l, "process")), view_get(l, "process"));
+		c[7] = view_cell(v, life_paint(l->life), str_c(life_name(l->life)));
 		if (v->quiet)
-			view_text(v, PLAIN, "%s\n", view_get(l, "lock"));
+			view_text(v, PLAIN, "%.*s\n", STRF(ans->tasks[i].id));
 	}
-	if (n && !v->quiet)
-		view_table(v, heads, 8, cells, n);
+	if (ans->n_tasks && !v->quiet)
+		view_table(v, heads, 8, cells, ans->n_tasks);
 }
 
 const struct command cmd_lock_typed = {
@@ -314,9 +321,9 @@ static const struct param break_params[] = {
 	{ 0 }
 };
 
-static void show_broken(const json_t *o, struct view *v)
+static void show_broken(const struct reply *r, struct view *v)
 {
-	show_did(o, v, "is not locked any more");
+	show_did(r, v, "is not locked any more");
 }
 
 const struct command cmd_lock_break = {
@@ -342,9 +349,9 @@ static const struct param cleanup_params[] = {
 	{ 0 }
 };
 
-static void show_cleanup(const json_t *o, struct view *v)
+static void show_cleanup(const struct reply *r, struct view *v)
 {
-	show_each(o, v, "unlocked", "nothing to clean up");
+	show_each(r, v, "unlocked", "nothing to clean up");
 }
 
 const struct command cmd_lock_cleanup = {

@@ -1,4 +1,14 @@
+#include <poll.h>
+
+#include "base/os.h"
+#include "base/when.h"
 #include "cmd/command.h"
+#include "format/answer.h"
+
+struct log_args {
+	struct args args;
+	int64_t follow;
+};
 
 static const struct param params[] = {
 	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL | P_TYPED,
@@ -6,75 +16,115 @@ static const struct param params[] = {
 	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "50",
 	      .help = "only the newest so many; 0: all"),
 	PARAM(after, "after", P_NAME, .value = "CURSOR", .help = "only what came after that event"),
-	LOCAL(follow, "follow", P_FLAG, .letter = 'f', .flags = P_TERMINAL,
+	LOCAL(log, follow, "follow", P_FLAG, .letter = 'f', .flags = P_TERMINAL,
 	      .help = "go on with what happens from now on"),
 	{ 0 }
 };
 
 #define LOOK_MS 1000 /* also how long it may take to see that nobody listens */
+#define PAUSE_MS 50  /* between two looks, however much goes on in the queue */
 
-/* Shows each event; the last cursor goes to `after`. false: nobody listens any more. */
-static bool emit_all(struct session *s, const json_t *o, struct buf *after)
+struct following {
+	struct session *s;
+	struct arena scratch; /* of the last look */
+	struct request rq;
+	struct buf after;  /* the last event of the log that was shown */
+	int64_t since;     /* leases that expired until then were shown; in the store's time */
+	int64_t expiry_at; /* when the next lease expires; 0: none in sight */
+};
+
+/* Shows each event. Only those of the log have a cursor. false: nobody listens any more. */
+static bool emit_all(struct following *f, const struct answer *ans)
 {
-	const json_t *list = json_object_get(o, "events");
-	size_t i;
-	json_t *e;
+	for (size_t i = 0; i < ans->n_events; i++) {
+		const struct event *e = &ans->events[i];
 
-	json_array_foreach(list, i, e) {
-		const char *cursor = view_get(e, "cursor");
-
-		if (!s->emit(s, &cmd_log, e))
+		if (!f->s->emit(f->s, e))
 			return false;
-		after->n = 0;
-		buf_adds(after, str_c(cursor));
+		if (!e->cursor.n)
+			continue;
+		f->after.n = 0;
+		buf_adds(&f->after, e->cursor);
 	}
-	return true;
+	return !f->s->listening || f->s->listening(f->s);
 }
 
-/* One call, in memory of its own: following for days shall not grow. */
-static enum result look(struct session *s, const struct request *rq, json_t **out)
+/* One call, in memory of its own: following for days shall not grow. locks: looks at the leases as well. */
+static enum result look(struct following *f, bool locks, struct answer *ans)
 {
-	struct arena scratch = { 0 }, *kept = s->client.arena;
-	struct request copy = *rq;
+	struct client *c = &f->s->client;
+	struct arena *kept = c->arena;
+	struct request rq = f->rq;
+
+	arena_free(&f->scratch);
+	f->scratch = (struct arena){ 0 };
+	*ans = (struct answer){ 0 };
+	c->arena = &f->scratch;
+	if (locks)
+		GIVE(&rq, expired_after, f->since);
+	client_call(c, &rq, ans);
+	if (locks && ans->code == SUCCESS) {
+		f->since = ans->now;
+		f->expiry_at = ans->wait_ms ? os_boot_ms() + ans->wait_ms : 0;
+	}
+	c->arena = kept;
+	return ans->code;
+}
+
+/* Until something has changed, a lease expires, or it is time to see who listens. Whether to look at the leases. */
+static bool wait_for_news(struct following *f)
+{
+	int64_t began = os_boot_ms(), left = f->expiry_at - began;
+	bool due = f->expiry_at && left <= LOOK_MS, changed;
+
+	changed = queue_wait(f->s->client.queue, !due ? LOOK_MS : left > 0 ? left : 0);
+	left = began + PAUSE_MS - os_boot_ms();
+	if (changed && left > 0)
+		(void)poll(NULL, 0, (int)left);
+	return changed || (f->expiry_at && os_boot_ms() >= f->expiry_at);
+}
+
+static enum result follow_on(struct following *f, struct answer *ans)
+{
+	enum result code = look(f, true, ans);
+
+	GIVE(&f->rq, limit, 0);
+	while (code == SUCCESS && emit_all(f, ans)) {
+		bool locks = wait_for_news(f);
+
+		if (f->after.n)
+			GIVE(&f->rq, after, buf_str(&f->after));
+		code = look(f, locks, ans);
+	}
+	return code;
+}
+
+/* What expired before it began is nobody's news. It watches before it looks, so that nothing is missed in between. */
+static enum result follow(struct session *s, struct args *a, struct reply *out)
+{
+	struct following f = { .s = s, .rq = a->rq, .since = WHEN_MAX };
 	struct answer ans = { 0 };
-	enum result code;
+	enum result code = client_open(&s->client, STORE_READ, &ans);
 
-	s->client.arena = &scratch;
-	client_call(&s->client, &copy, &ans);
-	code = run_answer(&ans, &scratch, out);
-	s->client.arena = kept;
-	arena_free(&scratch);
+	if (code != SUCCESS)
+		return run_answer(&ans, out);
+	queue_wake_fd(s->client.queue);
+	f.after = BUF_MAX(NAME_MAX_BYTES);
+	buf_adds(&f.after, a->rq.after);
+	code = follow_on(&f, &ans);
+	out->ans = answer_copy(&ans, s->arena);
+	out->silent = code == SUCCESS;
+	buf_free(&f.after);
+	arena_free(&f.scratch);
 	return code;
 }
 
-static enum result follow(struct session *s, struct args *a, json_t **out)
-{
-	struct buf after = BUF_MAX(NAME_MAX_BYTES);
-	struct request rq = a->rq;
-	enum result code = run_op(s, a, out);
-
-	buf_adds(&after, a->rq.after);
-	while (code == SUCCESS && emit_all(s, *out, &after) && (!s->listening || s->listening(s))) {
-		queue_wait(s->client.queue, LOOK_MS);
-		json_decref(*out);
-		GIVE(&rq, limit, 0);
-		if (after.n)
-			GIVE(&rq, after, buf_str(&after));
-		code = look(s, &rq, out);
-	}
-	buf_free(&after);
-	if (code == SUCCESS) {
-		json_decref(*out);
-		*out = NULL;
-	}
-	return code;
-}
-
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	if (!HAS(&a->rq, limit))
 		GIVE(&a->rq, limit, HAS(&a->rq, after) ? 0 : 50);
-	return a->follow && s->emit ? follow(s, a, out) : run_op(s, a, out);
+	return ((const struct log_args *)a)->follow && s->emit ? follow(s, a, out)
+							       : run_op(s, a, out);
 }
 
 const struct command cmd_log = {
@@ -83,12 +133,14 @@ const struct command cmd_log = {
 	.summary = "what happened, to a task or in the whole queue",
 	.detail =
 		"Oldest first. Each event has a cursor, in --json, from which --after goes on. With --follow and "
-		"--json each event is an object on a line of its own.",
+		"--json each event is an object on a line of its own. Whoever follows also sees that a lease has expired: an "
+		"event `expired`, which is not in the log and has no cursor.",
 	.example = "pawl log t1\n"
 		   "pawl log --follow --json",
 	.see = "show, comment, status",
 	.gives = "events count",
 	.params = params,
+	.args_size = sizeof(struct log_args),
 	.flags = C_IDEMPOTENT,
 	.op = OP_LOG,
 	.fails = FAILS(NOT_FOUND),

@@ -1,11 +1,11 @@
-#include "cmd/command.h"
+#include "cmd/mcp.h"
 
 static const struct param params[] = {
-	LOCAL(profile, "profile", P_CHOICE, .choices = "agent pm all", .value = "NAME",
+	LOCAL(mcp, profile, "profile", P_CHOICE, .choices = "agent pm all", .value = "NAME",
 	      .def = "agent", .help = "which tools are offered: agent, pm or all"),
-	LOCAL(max_hold, "max-hold", P_DURATION, .def = "1h",
+	LOCAL(mcp, max_hold, "max-hold", P_DURATION, .def = "1h",
 	      .help = "renew a lock so long after the last call about its task; 0: never"),
-	LOCAL(release_on_exit, "release-on-exit", P_FLAG,
+	LOCAL(mcp, release_on_exit, "release-on-exit", P_FLAG,
 	      .help = "give back what is held when the client disconnects"),
 	{ 0 }
 };
@@ -13,12 +13,14 @@ static const struct param params[] = {
 #define HOLD_MS (INT64_C(3600) * 1000)
 #define MAX_HOLD 1 /* its place in params */
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *args, struct reply *out)
 {
+	struct mcp_args *a = (struct mcp_args *)args;
+
 	if (!s->mcp)
-		return run_fail(s, MISCONFIGURED, STR("there is no MCP server in here"),
+		return run_fail(MISCONFIGURED, STR("there is no MCP server in here"),
 				STR("run `pawl mcp` by itself"), out);
-	if (!(a->seen >> MAX_HOLD & 1))
+	if (!(args->seen >> MAX_HOLD & 1))
 		a->max_hold = HOLD_MS;
 	if (!a->profile.n)
 		a->profile = STR("agent");
@@ -39,6 +41,7 @@ const struct command cmd_mcp = {
 		   "pawl mcp --profile pm --release-on-exit",
 	.see = "next, claim, heartbeat, lock acquire",
 	.params = params,
+	.args_size = sizeof(struct mcp_args),
 	.flags = C_LOCAL,
 	.run = run,
 };

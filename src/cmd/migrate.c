@@ -1,10 +1,14 @@
-#include "transfer/backup.h"
 #include "cmd/data.h"
 
+struct migrate_args {
+	struct args args;
+	struct str from, to;
+};
+
 static const struct param params[] = {
-	LOCAL(data.file, "FROM", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED | P_FILLED,
+	LOCAL(migrate, from, "FROM", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED | P_FILLED,
 	      .value = "URI", .help = "store that has the queue"),
-	LOCAL(data.output, "TO", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED | P_FILLED,
+	LOCAL(migrate, to, "TO", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED | P_FILLED,
 	      .value = "URI", .help = "store that gets it; its queue is empty, or not there yet"),
 	{ 0 }
 };
@@ -18,20 +22,6 @@ static enum result open_store(struct session *s, struct str uri, enum store_mode
 	said.store = uri;
 	code = client_init(c, &said, ans, s->arena);
 	return code == SUCCESS ? client_open(c, mode, ans) : code;
-}
-
-static struct load load_of(struct session *s, struct backup *b, struct data_progress *progress)
-{
-	return (struct load){ .records = b->records,
-			      .lines = b->lines,
-			      .made_at = b->made_at,
-			      .next = backup_next,
-			      .rewind = backup_rewind,
-			      .ctx = b,
-			      .progress = data_progress,
-			      .progress_ctx = progress,
-			      .agent = s->client.agent,
-			      .run = s->client.run };
 }
 
 static enum result taken(struct session *s, struct str to, struct answer *ans)
@@ -49,7 +39,7 @@ static enum result copy(struct session *s, struct str to, struct client *target,
 	struct data_progress progress = { .session = s,
 					  .doing = "migrating",
 					  .total = b->records + b->lines };
-	struct load l = load_of(s, b, &progress);
+	struct load l = data_load(s, b, &progress);
 	int64_t tasks = 0, others = 0, lines = 0;
 	enum result code = queue_extent(target->queue, &tasks, &others, &lines, ans, s->arena);
 
@@ -65,38 +55,39 @@ static enum result copy(struct session *s, struct str to, struct client *target,
 	return *there && code == MISCONFIGURED ? taken(s, to, ans) : code;
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *args, struct reply *out)
 {
+	const struct migrate_args *a = (const struct migrate_args *)args;
 	struct client from = { 0 }, to = { 0 };
 	struct answer ans = { 0 };
 	struct backup b = { 0 };
 	bool there = false;
-	enum result code = open_store(s, a->data.file, STORE_READ, &from, &ans);
+	enum result code = open_store(s, a->from, STORE_READ, &from, &ans);
 
 	if (code == SUCCESS)
-		code = open_store(s, a->data.output, STORE_CREATE, &to, &ans);
+		code = open_store(s, a->to, STORE_CREATE, &to, &ans);
 	if (code == SUCCESS && str_eq(from.keyring.queue, to.keyring.queue))
 		code = answer_fail(&ans, USAGE, STR("both are the same queue"),
 				   STR("run `pawl help migrate`"));
 	if (code == SUCCESS)
 		code = backup_write(from.queue, NULL, &b, &ans, s->arena);
 	if (code == SUCCESS)
-		code = copy(s, to.uri, &to, &b, &there, &ans);
+		code = copy(s, to.config.uri, &to, &b, &there, &ans);
 	backup_close(&b);
 	client_close(&from);
 	client_close(&to);
 	if (code != SUCCESS)
-		return run_answer(&ans, s->arena, out);
-	*out = run_success();
-	json_object_set_new(*out, "tasks", json_integer(b.tasks));
-	json_object_set_new(*out, "lines", json_integer((json_int_t)b.lines));
-	json_object_set_new(*out, "existed", json_boolean(there));
-	json_object_set_new(*out, "store", json_str(uri_shown(s->arena, to.uri)));
+		return run_answer(&ans, out);
+	json_object_set_new(reply_more(out), "tasks", json_integer(b.tasks));
+	json_object_set_new(reply_more(out), "lines", json_integer((json_int_t)b.lines));
+	json_object_set_new(reply_more(out), "existed", json_boolean(there));
+	json_object_set_new(reply_more(out), "store", json_str(uri_shown(s->arena, to.config.uri)));
 	return SUCCESS;
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
+	const json_t *o = r->more;
 	bool existed = json_is_true(json_object_get(o, "existed"));
 
 	if (v->quiet)
@@ -104,7 +95,7 @@ static void show(const json_t *o, struct view *v)
 	view_count(v, GREEN, view_int(o, "tasks"), "task");
 	view_text(v, PLAIN, " and %lld lines of the log %s ", (long long)view_int(o, "lines"),
 		  existed ? "were already in" : "are now in");
-	view_data(v, BOLD, view_get(o, "store"));
+	view_data(v, BOLD, json_get(o, "store"));
 	view_text(v, DIM,
 		  "\nnext: pawl config set store URI, in every folder that uses the queue\n");
 }
@@ -122,6 +113,7 @@ const struct command cmd_migrate = {
 		   "pawl config set store files:tasks",
 	.see = "backup, export, init",
 	.params = params,
+	.args_size = sizeof(struct migrate_args),
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.fails = FAILS(CONFLICT),
 	.run = run,

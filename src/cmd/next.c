@@ -2,13 +2,20 @@
 
 #include "base/os.h"
 #include "cmd/command.h"
+#include "core/lease.h"
+#include "format/answer.h"
+
+struct next_args {
+	struct args args;
+	int64_t claim;
+};
 
 static const struct param params[] = {
-	LOCAL(claim, "claim", P_FLAG, .help = "take it, in the same step"),
-	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = "15m",
+	LOCAL(next, claim, "claim", P_FLAG, .help = "take it, in the same step"),
+	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = LEASE_DEFAULT,
 	      .help = "with --claim: how long it holds without a heartbeat"),
-	LOCAL(wait, "wait", P_DURATION, .letter = 'w',
-	      .help = "wait so long for work if there is none"),
+	SHARED(wait, "wait", P_DURATION, .letter = 'w',
+	       .help = "wait so long for work if there is none"),
 	PARAM(explain, "explain", P_FLAG, .help = "say for each task why it is or is not eligible"),
 	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "100",
 	      .help = "with --explain: at most so many; 0 for all"),
@@ -42,73 +49,66 @@ static void wait_for_change(struct session *s, int64_t left, int64_t due)
 		pause_ms(left - took < PAUSE - took ? left - took : PAUSE - took);
 }
 
-/* One look, in memory of its own: a long wait shall not grow. */
-static enum result look(struct session *s, const struct request *rq, json_t **out, int64_t *due)
+/* Looks again and again, each time in memory of its own: a long wait shall not grow. */
+static void wait_for_work(struct session *s, const struct request *rq, int64_t end,
+			  struct answer *ans)
 {
 	struct arena scratch = { 0 }, *kept = s->client.arena, *ring = s->client.keyring.arena;
-	struct request copy = *rq;
-	struct answer ans = { 0 };
-	enum result code;
+	int64_t left;
 
-	s->client.arena = s->client.keyring.arena = &scratch;
-	client_call(&s->client, &copy, &ans);
-	code = run_answer(&ans, &scratch, out);
-	*due = ans.wait_ms;
-	s->client.arena = kept;
-	s->client.keyring.arena = ring;
+	while (ans->code == NO_TASKS && (left = end - os_boot_ms()) > 0) {
+		struct request copy = *rq;
+
+		wait_for_change(s, left, ans->wait_ms);
+		arena_free(&scratch);
+		scratch = (struct arena){ 0 };
+		*ans = (struct answer){ 0 };
+		s->client.arena = s->client.keyring.arena = &scratch;
+		client_call(&s->client, &copy, ans);
+		s->client.arena = kept;
+		s->client.keyring.arena = ring;
+	}
+	*ans = answer_copy(ans, kept);
 	arena_free(&scratch);
-	return code;
 }
 
-static enum result first_look(struct session *s, const struct request *rq, json_t **out,
-			      int64_t *due)
+static const char *misuse(const struct args *a, bool claim)
 {
-	struct request copy = *rq;
-	struct answer ans = { 0 };
-
-	client_call(&s->client, &copy, &ans);
-	*due = ans.wait_ms;
-	return run_answer(&ans, s->client.arena, out);
-}
-
-static const char *misuse(const struct args *a)
-{
-	if (HAS(&a->rq, ttl) && !a->claim)
+	if (HAS(&a->rq, ttl) && !claim)
 		return "--ttl is for --claim";
-	if (a->write_status && !a->claim)
+	if (a->write_status && !claim)
 		return "--write-status is for --claim";
 	if (HAS(&a->rq, limit) && !a->rq.explain)
 		return "--limit is for --explain";
-	if (a->rq.explain && a->claim)
+	if (a->rq.explain && claim)
 		return "--explain changes nothing, so it does not go with --claim";
 	if (a->rq.explain && a->wait)
 		return "--explain does not go with --wait";
-	if (a->cached && (a->claim || a->wait))
+	if (a->cached && (claim || a->wait))
 		return "--cached shows what was known, so it goes with neither --claim nor --wait";
 	return NULL;
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
-	int64_t end = os_boot_ms() + a->wait, due, left;
-	const char *fault = misuse(a);
-	enum result code;
+	int64_t end = os_boot_ms() + a->wait;
+	bool claim = ((const struct next_args *)a)->claim;
+	const char *fault = misuse(a, claim);
+	struct request first;
 
 	if (fault)
-		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help next`"), out);
-	a->rq.op = a->claim ? OP_TAKE : OP_NEXT;
-	s->client.write_status |= a->write_status;
+		return run_fail(USAGE, str_c(fault), STR("run `pawl help next`"), out);
+	a->rq.op = claim ? OP_TAKE : OP_NEXT;
+	s->client.config.opt.write_status |= a->write_status;
 	if (a->rq.explain && !HAS(&a->rq, limit))
-		GIVE(&a->rq, limit, a->global.quiet ? 0 : 100);
+		GIVE(&a->rq, limit, s->quiet ? 0 : 100);
 	cached_begin(s, a);
-	code = first_look(s, &a->rq, out, &due);
-	cached_end(s, a, *out);
-	while (code == NO_TASKS && (left = end - os_boot_ms()) > 0) {
-		wait_for_change(s, left, due);
-		json_decref(*out);
-		code = look(s, &a->rq, out, &due);
-	}
-	return code;
+	first = a->rq;
+	client_call(&s->client, &first, &out->ans);
+	cached_end(s, a, out);
+	if (out->ans.code == NO_TASKS && a->wait)
+		wait_for_work(s, &a->rq, end, &out->ans);
+	return out->ans.code;
 }
 
 const struct command cmd_next = {
@@ -130,6 +130,7 @@ const struct command cmd_next = {
 	.gives =
 		"task lock candidates count total held as_of cached_age_ms parent waits_for comments came_back call_next",
 	.params = params,
+	.args_size = sizeof(struct next_args),
 	.flags = C_WRITE,
 	.op = OP_NEXT,
 	.fails = FAILS(NO_TASKS),

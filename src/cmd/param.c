@@ -4,6 +4,7 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "core/check.h"
 #include "core/typed.h"
 
 static const char *const value_names[] = {
@@ -64,6 +65,20 @@ static bool argument_is(const struct param *p, struct str name)
 	return p->name[name.n] == '\0';
 }
 
+const struct param *param_positional(const struct param *list, size_t n)
+{
+	const struct param *last = NULL;
+
+	for (const struct param *p = list; p && p->name; p++) {
+		if (!(p->flags & P_POSITIONAL) || p->flags & P_REST)
+			continue;
+		last = p;
+		if (!n--)
+			return p;
+	}
+	return last && param_repeats(last) ? last : NULL;
+}
+
 const struct param *param_find(const struct param *list, struct str name)
 {
 	for (const struct param *p = list; p && p->name; p++)
@@ -112,7 +127,7 @@ static const char *json_fault(struct str text, struct arena *a)
 
 static const char *check_id(const struct param *p, struct str text, struct arena *a)
 {
-	const char *what = id_fault(text);
+	const char *what = bad_handle_is(text) ? NULL : id_fault(text);
 
 	if (p->flags & P_TYPED && text.n && text.p[0] == '@')
 		what = typed_of(text) ? NULL
@@ -279,9 +294,10 @@ static const char *set_number(const struct param *p, int64_t *at, struct str tex
 	}
 }
 
-const char *param_set(struct args *args, const struct param *p, struct str text, struct arena *a)
+const char *param_set(void *into, const struct param *p, struct str text, struct arena *a)
 {
-	void *at = (char *)args + p->offset;
+	struct args *args = into;
+	void *at = (char *)into + p->offset;
 	const char *what = NULL;
 
 	if (p->type == P_FLAG)

@@ -1,7 +1,8 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "cmd/command.h"
+#include "base/os.h"
+#include "cmd/within.h"
 #include "core/lease.h"
 
 /*
@@ -14,6 +15,11 @@
 #define TITLE_BYTES 90
 #define NAME_BYTES 60
 #define ID_BYTES 48
+
+/* A session must not wait for its queue. The store gives up first, so that it can end the programs that it started;
+ * with the rest of a call it stays below a second. */
+#define ALL_MS 900
+#define STORE_MS 600
 
 /* At most so many bytes; never a part of a character. */
 static struct str cut(struct arena *a, struct str s, size_t max)
@@ -44,7 +50,7 @@ static void add_task(struct buf *b, struct arena *a, const struct task *t)
 	buf_addc(b, '\n');
 }
 
-/* Others may go by the same name: what is held elsewhere (in another work tree, say) is theirs. */
+/* Others may go by the same name: what is held elsewhere (in another worktree, say) is theirs. */
 static bool is_mine(struct session *s, const struct task *t, int64_t now)
 {
 	const char *task = getenv("PAWL_TASK");
@@ -56,8 +62,8 @@ static bool is_mine(struct session *s, const struct task *t, int64_t now)
 	if (task && str_eq_nocase(t->id, str_c(task)))
 		return true;
 	s->client.keyring.arena = s->arena;
-	return keyring_find(&s->client.keyring, t->id, &token, &fence) == KEY_SAVED &&
-	       fence == t->fence;
+	client_know_queue(&s->client);
+	return keyring_find(&s->client.keyring, t->id, &token, &fence) && fence == t->fence;
 }
 
 static void add_mine(struct buf *b, struct session *s, const struct answer *named)
@@ -132,24 +138,61 @@ static enum result ask(struct session *s, enum op op, struct answer *ans)
 	return ans->code == NO_TASKS ? SUCCESS : ans->code;
 }
 
-static enum result run(struct session *s, struct args *args, json_t **out)
+/* SUCCESS: ans->text is what to say. */
+static enum result ask_all(struct session *s, struct answer *ans)
 {
 	static const enum op ops[] = { OP_LIST, OP_NEXT, OP_OVERVIEW };
 	struct answer answers[3] = { 0 };
 
-	(void)args;
 	for (size_t i = 0; i < 3; i++)
-		if (ask(s, ops[i], &answers[i]) != SUCCESS)
-			return run_answer(&answers[i], s->arena, out);
-	*out = run_success();
-	json_object_set_new(*out, "text",
-			    json_str(text_of(s, &answers[0], &answers[1], &answers[2])));
+		if (ask(s, ops[i], &answers[i]) != SUCCESS) {
+			*ans = answers[i];
+			return ans->code;
+		}
+	ans->text = text_of(s, &answers[0], &answers[1], &answers[2]);
 	return SUCCESS;
 }
 
-static void show(const json_t *o, struct view *v)
+static enum result say(struct str text, struct reply *out)
 {
-	buf_adds(v->out, str_c(view_get(o, "text")));
+	*out = (struct reply){ 0 };
+	json_object_set_new(reply_more(out), "text", json_str(text));
+	return SUCCESS;
+}
+
+/* No path of the config and nothing else that a clone chose is repeated here: an agent reads it. */
+static const char not_trusted[] =
+	"pawl: this project's queue was not opened, because its user has not trusted .pawl/config.\n"
+	"Ask the user to look at that file and to run `pawl trust`. Do not run it yourself.\n";
+
+static const char silent[] =
+	"pawl: this project's task queue did not answer within a second; `pawl status` asks it again.\n";
+
+static enum result run(struct session *s, struct args *a, struct reply *out)
+{
+	int64_t began = os_boot_ms();
+	struct answer ans = { 0 };
+
+	(void)a;
+	if (s->client.trust.state == TRUST_MISSING)
+		return say(str_c(not_trusted), out);
+	if (s->may_fork) {
+		s->client.config.opt.net_ms = STORE_MS;
+		if (s->client.config.opt.timeout_ms < 0 ||
+		    s->client.config.opt.timeout_ms > STORE_MS)
+			s->client.config.opt.timeout_ms = STORE_MS;
+		if (!run_within(s, ALL_MS, ask_all, &ans) ||
+		    (ans.code == API_ERROR && os_boot_ms() - began >= STORE_MS))
+			return say(str_c(silent), out);
+	} else {
+		ask_all(s, &ans);
+	}
+	return ans.code == SUCCESS ? say(ans.text, out) : run_answer(&ans, out);
+}
+
+static void show(const struct reply *r, struct view *v)
+{
+	buf_adds(v->out, json_get(r->more, "text"));
 }
 
 const struct command cmd_prime = {
@@ -158,7 +201,8 @@ const struct command cmd_prime = {
 	.summary = "what an agent needs to know at its start, in few words",
 	.detail =
 		"What pawl is, what you hold, what is next, and the commands: at most 400 tokens (of four "
-		"bytes each), however large the queue is.",
+		"bytes each), however large the queue is. It takes at most a second: where the queue does not answer by "
+		"then, or its config is not trusted, it says so and exits with 0.",
 	.example = "pawl prime",
 	.see = "status, next, help",
 	.flags = C_IDEMPOTENT,

@@ -6,9 +6,9 @@ static const struct param params[] = { PARAM_ID("task to remove"),
 				       PARAM_REASON(0, "why, for the log"),
 				       { 0 } };
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	show_did(o, v, "removed");
+	show_did(r, v, "removed");
 }
 
 const struct command cmd_remove = {
@@ -17,7 +17,9 @@ const struct command cmd_remove = {
 	.summary = "take a task out of the queue",
 	.detail =
 		"What is held, has sub-tasks or is depended on is refused (40) without --force; tasks that depend "
-		"on it then go to Needs Help. The log and the fence stay. `pawl cancel` is mostly the better way.",
+		"on it then go to Needs Help. The log and the fence stay. `pawl cancel` is mostly the better way. A "
+		"record that cannot be used (`pawl doctor` names it) is removed by its id or by its handle bad:HASH, "
+		"with --force.",
 	.example = "pawl remove t1",
 	.see = "cancel, update",
 	.gives = "task",

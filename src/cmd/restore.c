@@ -1,74 +1,80 @@
-#include "transfer/backup.h"
 #include "cmd/data.h"
 
+struct restore_args {
+	struct args args;
+	struct strs files;
+	int64_t force;
+};
+
 static const struct param params[] = {
-	LOCAL(words, "FILE", P_WORDS, .flags = P_POSITIONAL | P_REQUIRED, .value = "FILE",
+	LOCAL(restore, files, "FILE", P_WORDS, .flags = P_POSITIONAL | P_REQUIRED, .value = "FILE",
 	      .help = "what `pawl backup` made"),
-	LOCAL(data.force, "force", P_FLAG, .letter = 'f',
+	LOCAL(restore, force, "force", P_FLAG, .letter = 'f',
 	      .help = "in the place of the tasks that are there, even if some are held"),
 	{ 0 }
 };
 
-static enum result load(struct session *s, const struct args *a, struct backup *b,
-			struct answer *ans)
+static enum result load(struct session *s, bool force, struct backup *b, size_t *tasks,
+			size_t *left_out, struct answer *ans)
 {
 	struct data_progress progress = { .session = s,
 					  .doing = "restoring",
 					  .total = b->records + b->lines };
-	struct load l = { .records = b->records,
-			  .lines = b->lines,
-			  .made_at = b->made_at,
-			  .next = backup_next,
-			  .rewind = backup_rewind,
-			  .ctx = b,
-			  .progress = data_progress,
-			  .progress_ctx = &progress,
-			  .restore = true,
-			  .force = a->data.force,
-			  .agent = s->client.agent,
-			  .run = s->client.run };
-	int64_t tasks = 0, others = 0, lines = 0;
+	struct load l = data_load(s, b, &progress);
+	int64_t there = 0, others = 0, lines = 0;
 	enum result code = data_open(s, OP_HEAVY, ans);
 
+	l.restore = true;
+	l.force = force;
 	if (code == SUCCESS)
-		code = queue_extent(s->client.queue, &tasks, &others, &lines, ans, s->arena);
-	if (code == SUCCESS && tasks && !a->data.force)
+		code = queue_extent(s->client.queue, &there, &others, &lines, ans, s->arena);
+	if (code == SUCCESS && there && !force)
 		return answer_fail(
 			ans, CONFLICT,
 			arena_printf(s->arena, "there are %lld tasks in the queue",
-				     (long long)tasks),
+				     (long long)there),
 			STR("pawl backup keeps them; --force puts the backup in their place"));
 	if (code == SUCCESS)
 		code = queue_load(s->client.queue, &l, ans, s->arena);
+	*tasks = l.tasks;
+	*left_out = l.left_out;
 	data_progress_end(&progress);
 	return code;
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *args, struct reply *out)
 {
+	const struct restore_args *a = (const struct restore_args *)args;
 	struct answer ans = { 0 }, locks = { 0 };
 	struct backup b;
+	size_t tasks = 0, left_out = 0;
 	enum result code;
 
-	if (a->words.n > 1)
-		return run_fail(s, USAGE, STR("one file only"), STR("run `pawl help restore`"),
-				out);
-	code = backup_open(&b, data_path(s, a->words.v[0]), &ans, s->arena);
+	if (a->files.n > 1)
+		return run_fail(USAGE, STR("one file only"), STR("run `pawl help restore`"), out);
+	code = backup_open(&b, data_path(s, a->files.v[0]), &ans, s->arena);
 	if (code == SUCCESS) {
 		locks = data_locks(s);
-		code = load(s, a, &b, &ans);
+		code = load(s, a->force, &b, &tasks, &left_out, &ans);
 	}
 	backup_close(&b);
 	if (code != SUCCESS)
-		return run_answer(&ans, s->arena, out);
+		return run_answer(&ans, out);
 	data_forget(s, &locks);
-	*out = run_success();
-	json_object_set_new(*out, "tasks", json_integer(b.tasks));
+	json_object_set_new(reply_more(out), "tasks", json_integer((json_int_t)tasks));
+	if (left_out)
+		reply_warn(out,
+			   arena_printf(s->arena,
+					"%zu records and lines of the backup cannot be used "
+					"and were left out",
+					left_out),
+			   s->arena);
 	return SUCCESS;
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
+	const json_t *o = r->more;
 	if (v->quiet)
 		return;
 	view_count(v, GREEN, view_int(o, "tasks"), "task");
@@ -88,6 +94,7 @@ const struct command cmd_restore = {
 		   "pawl restore .pawl/backups/2026-02-06T10-30-00.000Z.pawl --force",
 	.see = "backup, import, clear",
 	.params = params,
+	.args_size = sizeof(struct restore_args),
 	.flags = C_WRITE | C_DESTRUCTIVE,
 	.fails = FAILS(CONFLICT),
 	.run = run,

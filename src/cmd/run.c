@@ -1,26 +1,35 @@
 #include "run/run.h"
 
 #include "cmd/command.h"
+#include "core/lease.h"
+#include "format/answer.h"
 
 #define JOBS_MAX 256
+
+struct run_args {
+	struct args args;
+	struct strs words;
+	int64_t next, loop, jobs, grace;
+	struct str on_success, on_failure;
+};
 
 static const struct param params[] = {
 	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL,
 	      .help = "task to claim; without one: the next"),
-	LOCAL(words, "COMMAND", P_WORDS, .flags = P_POSITIONAL | P_REQUIRED | P_REST,
+	LOCAL(run, words, "COMMAND", P_WORDS, .flags = P_POSITIONAL | P_REQUIRED | P_REST,
 	      .value = "COMMAND", .help = "program to run for it, and its arguments"),
-	LOCAL(next, "next", P_FLAG,
+	LOCAL(run, next, "next", P_FLAG,
 	      .help = "take the task that goes first, as `next --claim` does"),
-	LOCAL(loop, "loop", P_FLAG, .help = "go on with the next task until none is left"),
-	LOCAL(jobs, "jobs", P_INT, .letter = 'J', .min = 1, .max = JOBS_MAX, .def = "1",
+	LOCAL(run, loop, "loop", P_FLAG, .help = "go on with the next task until none is left"),
+	LOCAL(run, jobs, "jobs", P_INT, .letter = 'J', .min = 1, .max = JOBS_MAX, .def = "1",
 	      .help = "so many tasks at once, each with a command of its own"),
-	LOCAL(on_success, "on-success", P_CHOICE, .choices = "done review none", .def = "done",
+	LOCAL(run, on_success, "on-success", P_CHOICE, .choices = "done review none", .def = "done",
 	      .help = "what to do with the task if the command exits with 0: done, review or none"),
-	LOCAL(on_failure, "on-failure", P_CHOICE, .choices = "fail release escalate", .def = "fail",
-	      .help = "what to do with it otherwise: fail, release or escalate"),
+	LOCAL(run, on_failure, "on-failure", P_CHOICE, .choices = "fail release escalate",
+	      .def = "fail", .help = "what to do with it otherwise: fail, release or escalate"),
 	PARAM_SUMMARY(P_FILLED, "for done and review, instead of one that names the command"),
-	PARAM_TTL("15m"),
-	LOCAL(grace, "grace", P_DURATION, .def = "10s",
+	PARAM_TTL(LEASE_DEFAULT),
+	LOCAL(run, grace, "grace", P_DURATION, .def = "10s",
 	      .help = "between SIGTERM and SIGKILL, once the lock is lost"),
 	PARAM(label, "label", P_NAME, .letter = 'l', .help = "only tasks with this label"),
 	PARAM(class_rank, "class", P_CLASS, .letter = 'c', .help = "only tasks of this class"),
@@ -32,8 +41,7 @@ static const struct param params[] = {
 struct running {
 	struct session *s;
 	bool single;
-	enum result code; /* of the single one */
-	json_t *out;
+	struct reply out; /* of the single one */
 };
 
 static void say(struct session *s, struct str text)
@@ -64,16 +72,17 @@ static json_t *run_json(const struct run_end *e)
 	return o;
 }
 
-static void answer_single(struct running *x, const struct run_end *e, struct arena *a)
+/* What it is told of lasts only as long as it is told. */
+static void answer_single(struct running *x, const struct run_end *e)
 {
-	x->code = e->code;
+	struct answer ans = { .code = e->code };
+
 	if (e->answer && e->answer->code == e->code)
-		run_answer(e->answer, a, &x->out);
-	else if (e->code == SUCCESS)
-		x->out = run_success();
-	else
-		run_fail(x->s, e->code, e->message, e->hint, &x->out);
-	json_object_set_new(x->out, "run", run_json(e));
+		ans = *e->answer;
+	else if (e->code != SUCCESS)
+		answer_fail(&ans, e->code, e->message, e->hint);
+	x->out = (struct reply){ .ans = answer_copy(&ans, x->s->arena) };
+	json_object_set_new(reply_more(&x->out), "run", run_json(e));
 	if (e->code == SUCCESS)
 		x->s->exit_code = run_exit_code(e->status);
 }
@@ -85,7 +94,7 @@ static void ended(void *ctx, const struct run_end *e)
 	struct str how = run_status_text(&a, e->status);
 
 	if (x->single)
-		answer_single(x, e, &a);
+		answer_single(x, e);
 	if (e->code == SUCCESS)
 		say(x->s,
 		    arena_printf(&a, "%.*s is %s (%.*s%s)", STRF(e->task), status_name(e->became),
@@ -95,15 +104,16 @@ static void ended(void *ctx, const struct run_end *e)
 	arena_free(&a);
 }
 
-static const char *misuse(const struct args *a)
+static const char *misuse(const struct run_args *a)
 {
-	bool one = HAS(&a->rq, id);
+	const struct request *rq = &a->args.rq;
+	bool one = HAS(rq, id);
 
 	if (one && a->next)
 		return "an ID and --next say different things: give one of them";
 	if (one && (a->loop || a->jobs > 1))
 		return "--loop and --jobs are for the next tasks, not for a certain one";
-	if (one && (HAS(&a->rq, label) || HAS(&a->rq, class_rank) || HAS(&a->rq, type)))
+	if (one && (HAS(rq, label) || HAS(rq, class_rank) || HAS(rq, type)))
 		return "--label, --class and --type are for the next task, not for a certain one";
 	return NULL;
 }
@@ -124,11 +134,11 @@ static enum op op_of(struct str word)
 	return words[i].op;
 }
 
-static struct run_plan make_plan(const struct args *a, struct running *x)
+static struct run_plan make_plan(const struct run_args *a, struct running *x)
 {
-	struct request take = a->rq;
+	struct request take = a->args.rq;
 
-	take.op = HAS(&a->rq, id) ? OP_CLAIM : OP_TAKE;
+	take.op = HAS(&take, id) ? OP_CLAIM : OP_TAKE;
 	take.summary = STR("");
 	take.has &= ~(UINT64_C(1) << ARG_summary);
 	return (struct run_plan){
@@ -136,7 +146,7 @@ static struct run_plan make_plan(const struct args *a, struct running *x)
 		.words = a->words,
 		.on_success = op_of(a->on_success.n ? a->on_success : STR("done")),
 		.on_failure = op_of(a->on_failure.n ? a->on_failure : STR("fail")),
-		.summary = a->rq.summary,
+		.summary = a->args.rq.summary,
 		.grace_ms = a->grace ? a->grace : 10000,
 		.jobs = a->jobs ? a->jobs : 1,
 		.loop = a->loop,
@@ -160,7 +170,7 @@ static void add_sum(json_t *o, const struct run_sum *sum)
 
 /* Several: what went wrong with any of them is what the whole is called. */
 static enum result answer_all(struct session *s, const struct run_sum *sum,
-			      const struct answer *stopped, json_t **out)
+			      const struct answer *stopped, struct reply *out)
 {
 	enum result code = sum->lost ? LOST_LOCK : sum->troubled ? MISCONFIGURED : stopped->code;
 	struct str what =
@@ -171,14 +181,13 @@ static enum result answer_all(struct session *s, const struct run_sum *sum,
 					 (long long)sum->troubled, (long long)sum->ran);
 
 	if (sum->lost || sum->troubled) {
-		run_fail(s, code, what, STR("`pawl log` says what happened"), out);
-	} else if (code != SUCCESS) {
-		run_answer(stopped, s->arena, out);
+		run_fail(code, what, STR("`pawl log` says what happened"), out);
 	} else {
-		*out = run_success();
-		s->exit_code = run_exit_code(sum->last_status);
+		run_answer(stopped, out);
 	}
-	add_sum(*out, sum);
+	if (code == SUCCESS)
+		s->exit_code = run_exit_code(sum->last_status);
+	add_sum(reply_more(out), sum);
 	if (sum->again.n)
 		say(s, arena_printf(s->arena,
 				    "%.*s was given back and is next again: the loop ends here",
@@ -189,9 +198,12 @@ static enum result answer_all(struct session *s, const struct run_sum *sum,
 	return code;
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *args, struct reply *out)
 {
-	struct running x = { .s = s, .single = !a->loop && a->jobs <= 1 };
+	const struct run_args *a = (const struct run_args *)args;
+	struct running x = { .s = s,
+			     .single = !a->loop && a->jobs <= 1,
+			     .out = { .silent = true } };
 	struct run_plan plan = make_plan(a, &x);
 	const char *fault = misuse(a);
 	struct run_sum sum;
@@ -199,21 +211,21 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	enum result code;
 
 	if (fault)
-		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help run`"), out);
-	s->client.write_status |= a->write_status;
+		return run_fail(USAGE, str_c(fault), STR("run `pawl help run`"), out);
+	s->client.config.opt.write_status |= args->write_status;
 	code = runner_run(&s->client, &plan, &sum, &ans);
 	if (code != SUCCESS)
-		return run_answer(&ans, s->arena, out);
+		return run_answer(&ans, out);
 	if (!x.single)
 		return answer_all(s, &sum, &ans, out);
 	*out = x.out;
-	return x.code;
+	return out->ans.code;
 }
 
 /* Standard output is the command's. */
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	(void)o;
+	(void)r;
 	(void)v;
 }
 
@@ -232,6 +244,7 @@ const struct command cmd_run = {
 		   "pawl run --loop --jobs 4 -- sh -c 'claude -p \"do task $PAWL_TASK\"'",
 	.see = "next, claim, guard, heartbeat",
 	.params = params,
+	.args_size = sizeof(struct run_args),
 	.flags = C_WRITE | C_SHELL,
 	.fails = FAILS(NO_TASKS, CONFLICT, LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
 	.run = run,

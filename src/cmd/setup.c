@@ -8,21 +8,28 @@
 
 #define FILES_MAX 8
 
+struct setup_args {
+	struct args args;
+	struct str client;
+	int64_t hooks, user, remove, yes;
+};
+
 static const struct param params[] = {
-	LOCAL(key, "CLIENT", P_CHOICE, .flags = P_POSITIONAL | P_REQUIRED,
+	LOCAL(setup, client, "CLIENT", P_CHOICE, .flags = P_POSITIONAL | P_REQUIRED,
 	      .choices = "claude codex cursor gemini generic", .value = "CLIENT",
 	      .help = "claude, codex, cursor, gemini, or generic for those that read AGENTS.md"),
-	LOCAL(hooks, "hooks", P_FLAG,
+	LOCAL(setup, hooks, "hooks", P_FLAG,
 	      .help = "also hooks that renew locks and give tasks back at the end of a session"),
-	LOCAL(user, "user", P_FLAG, .help = "for all of your projects, in your home folder"),
-	LOCAL(remove, "remove", P_FLAG, .help = "take out what setup has put in, hooks included"),
-	LOCAL(yes, "yes", P_FLAG, .letter = 'y', .help = "write without asking"),
+	LOCAL(setup, user, "user", P_FLAG, .help = "for all of your projects, in your home folder"),
+	LOCAL(setup, remove, "remove", P_FLAG,
+	      .help = "take out what setup has put in, hooks included"),
+	LOCAL(setup, yes, "yes", P_FLAG, .letter = 'y', .help = "write without asking"),
 	{ 0 }
 };
 
 struct setup {
 	struct session *s;
-	const struct args *args;
+	const struct setup_args *args;
 	const char *root;
 	struct file_change files[FILES_MAX];
 	size_t n;
@@ -57,14 +64,14 @@ static const char *file_of(const struct setup *x, const struct piece *p)
 
 	if (!x->args->user)
 		return p->file;
-	if (p->user_file && moved_home(x->args->key, &folder))
+	if (p->user_file && moved_home(x->args->client, &folder))
 		str_cut_prefix(&name, folder);
 	return name.p;
 }
 
 static bool concerns(const struct setup *x, const struct piece *p)
 {
-	return str_is(x->args->key, p->client) && file_of(x, p) &&
+	return str_is(x->args->client, p->client) && file_of(x, p) &&
 	       (!p->hook || x->args->hooks || x->args->remove);
 }
 
@@ -135,7 +142,7 @@ static bool all_ours(struct setup *x, const struct file_change *f, bool hooks)
 	struct file_change made = { .name = f->name };
 
 	for (const struct piece *p = setup_pieces; p->client; p++)
-		if (str_is(x->args->key, p->client) && file_of(x, p) &&
+		if (str_is(x->args->client, p->client) && file_of(x, p) &&
 		    !strcmp(file_of(x, p), f->name) && (!p->hook || hooks))
 			piece_add(p, &made, x->s->arena);
 	return made.stays && str_eq(made.after, f->before);
@@ -182,47 +189,47 @@ static json_t *files_json(struct setup *x)
 	return list;
 }
 
-static void fill(struct setup *x, json_t *o, bool written)
+static void fill(struct setup *x, struct reply *out, bool written)
 {
-	json_object_set_new(o, "client", json_str(x->args->key));
+	json_t *o = reply_more(out);
+
+	json_object_set_new(o, "client", json_str(x->args->client));
 	json_object_set_new(o, "written", json_boolean(written));
 	json_object_set_new(o, "files", files_json(x));
 	json_object_set(o, "notes", x->notes);
 }
 
-static enum result unconfirmed(struct setup *x, json_t **out)
+static enum result unconfirmed(struct setup *x, struct reply *out)
 {
-	run_fail(x->s, USAGE, STR("nothing was written: there is nobody here to ask"),
+	run_fail(USAGE, STR("nothing was written: there is nobody here to ask"),
 		 STR("with --yes it is written without asking"), out);
-	fill(x, *out, false);
+	fill(x, out, false);
 	return USAGE;
 }
 
-static enum result succeed(struct setup *x, bool written, json_t **out)
+static enum result succeed(struct setup *x, bool written, struct reply *out)
 {
-	*out = run_success();
-	fill(x, *out, written);
+	fill(x, out, written);
 	return SUCCESS;
 }
 
-static enum result write_all(struct setup *x, json_t **out)
+static enum result write_all(struct setup *x, struct reply *out)
 {
 	if (file_change_write(x->files, x->n, x->root, &x->ans, x->s->arena) != SUCCESS)
-		return run_answer(&x->ans, x->s->arena, out);
+		return run_answer(&x->ans, out);
 	return succeed(x, true, out);
 }
 
-static enum result show_and_write(struct setup *x, json_t **out)
+static enum result show_and_write(struct setup *x, struct reply *out)
 {
-	json_t *preview;
+	struct reply preview = { 0 };
 	int said;
 
 	if (x->args->yes || !any_change(x))
 		return any_change(x) ? write_all(x, out) : succeed(x, false, out);
-	preview = run_success();
-	fill(x, preview, false);
-	said = x->s->confirm ? x->s->confirm(x->s, &cmd_setup, preview) : -1;
-	json_decref(preview);
+	fill(x, &preview, false);
+	said = x->s->confirm ? x->s->confirm(x->s, &cmd_setup, &preview) : -1;
+	reply_free(&preview);
 	if (said < 0)
 		return unconfirmed(x, out);
 	if (said)
@@ -235,31 +242,32 @@ static enum result show_and_write(struct setup *x, json_t **out)
 static const char *find_root(struct setup *x)
 {
 	struct str folder;
-	const char *home = moved_home(x->args->key, &folder);
+	const char *home = moved_home(x->args->client, &folder);
 
 	if (!x->args->user)
-		return x->s->client.place.work_tree;
+		return x->s->client.place.worktree;
 	if (!home)
 		home = getenv("HOME");
 	return home && home[0] == '/' ? fs_real(x->s->arena, home) : NULL;
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *args, struct reply *out)
 {
+	const struct setup_args *a = (const struct setup_args *)args;
 	struct client_options said = s->client.said;
 	struct setup x = { .s = s, .args = a, .notes = json_array() };
 	enum result code;
 
 	if (client_init(&s->client, &said, &x.ans, s->arena) != SUCCESS)
-		code = run_answer(&x.ans, s->arena, out);
-	else if (a->user && str_is(a->key, "generic"))
-		code = run_fail(s, USAGE, STR("generic has nothing in a home folder"),
+		code = run_answer(&x.ans, out);
+	else if (a->user && str_is(a->client, "generic"))
+		code = run_fail(USAGE, STR("generic has nothing in a home folder"),
 				STR("without --user it writes AGENTS.md of the project"), out);
 	else if (!(x.root = find_root(&x)))
-		code = run_fail(s, MISCONFIGURED, STR("there is no home folder to be found"),
+		code = run_fail(MISCONFIGURED, STR("there is no home folder to be found"),
 				STR("set HOME"), out);
 	else if (!plan(&x))
-		code = run_answer(&x.ans, s->arena, out);
+		code = run_answer(&x.ans, out);
 	else
 		code = show_and_write(&x, out);
 	json_decref(x.notes);
@@ -268,10 +276,8 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 
 /* --- for people ---------------------------------------------------------------------------------- */
 
-static void show_diff(struct view *v, const char *diff)
+static void show_diff(struct view *v, struct str rest)
 {
-	struct str rest = str_c(diff);
-
 	while (rest.n) {
 		struct str line = str_cut(&rest, '\n');
 		enum paint p = !line.n            ? PLAIN
@@ -280,35 +286,36 @@ static void show_diff(struct view *v, const char *diff)
 			       : line.p[0] == '@' ? CYAN
 						  : PLAIN;
 
-		view_data(v, p, arena_cstr(v->arena, line));
+		view_data(v, p, line);
 		view_text(v, PLAIN, "\n");
 	}
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
+	const json_t *o = r->more;
 	bool written = json_is_true(json_object_get(o, "written"));
 	const json_t *f, *n, *files = json_object_get(o, "files");
 	size_t i;
 
 	json_array_foreach(files, i, f) {
 		if (!written)
-			show_diff(v, view_get(f, "diff"));
+			show_diff(v, json_get(f, "diff"));
 		else if (!v->quiet)
-			view_text(v, PLAIN, "%sd ", view_get(f, "action"));
+			view_text(v, PLAIN, "%.*sd ", STRF(json_get(f, "action")));
 		if (written)
-			view_data(v, BOLD, view_get(f, "path"));
+			view_data(v, BOLD, json_get(f, "path"));
 		view_text(v, PLAIN, written ? "\n" : "");
 	}
 	if (v->quiet)
 		return;
 	json_array_foreach(json_object_get(o, "notes"), i, n) {
 		view_text(v, YELLOW, "note: ");
-		view_data(v, PLAIN, json_string_value(n));
+		view_data(v, PLAIN, json_text(n));
 		view_text(v, PLAIN, "\n");
 	}
 	if (!json_array_size(files) && !json_array_size(json_object_get(o, "notes")) &&
-	    json_is_true(json_object_get(o, "ok")))
+	    r->ans.code == SUCCESS)
 		view_text(v, PLAIN, "nothing to do: all is as it should be\n");
 }
 
@@ -326,6 +333,7 @@ const struct command cmd_setup = {
 		   "pawl setup claude --remove",
 	.see = "prime, hook, guard, init",
 	.params = params,
+	.args_size = sizeof(struct setup_args),
 	.flags = C_IDEMPOTENT | C_LOCAL | C_SHELL | C_REPORT,
 	.run = run,
 	.show = show,

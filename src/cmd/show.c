@@ -3,12 +3,12 @@
 static const struct param params[] = { PARAM_ID("task to show"), PARAM_CACHED, { 0 } };
 
 /* Whoever reads the comments need not ask whether there are any. */
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	enum result code = run_op(s, a, out);
 
-	if (code == SUCCESS && !json_object_get(*out, "comments"))
-		json_object_set_new(*out, "comments", json_array());
+	if (code == SUCCESS && !out->ans.n_events)
+		json_object_set_new(reply_more(out), "comments", json_array());
 	return code;
 }
 

@@ -1,4 +1,5 @@
 #include "cmd/command.h"
+#include "core/lease.h"
 
 static const struct param params[] = {
 	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL,
@@ -10,26 +11,24 @@ static const struct param params[] = {
 	PARAM(unblock_action, "unblock-action", P_TEXT, .letter = 'u',
 	      .help = "for Blocked: what somebody has to do"),
 	PARAM(next_check, "next-check", P_TIME, .help = "for Blocked: when to look again"),
-	PARAM_TTL("15m"),
+	PARAM_TTL(LEASE_DEFAULT),
 	{ 0 }
 };
 
 /* Blocked needs two texts: whoever forgot one shall not have to find out about the other. */
-static enum result bring(struct session *s, struct args *a, json_t **out)
+static enum result bring(struct session *s, struct args *a, struct reply *out)
 {
 	enum result code = run_op(s, a, out);
 
 	if (code == USAGE && a->rq.status == BLOCKED)
-		json_object_set_new(
-			json_object_get(*out, "error"), "hint",
-			json_str(arena_printf(
-				s->arena,
-				"e.g. pawl status %.*s blocked --reason TEXT --unblock-action TEXT",
-				STRF(a->rq.id))));
+		out->ans.hint = arena_printf(
+			s->arena,
+			"e.g. pawl status %.*s blocked --reason TEXT --unblock-action TEXT",
+			STRF(a->rq.id));
 	return code;
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	const uint64_t allowed = UINT64_C(1) << ARG_id | UINT64_C(1) << ARG_token |
 				 UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_request_id;
@@ -40,7 +39,7 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	}
 	if (a->rq.has & ~allowed) {
 		return run_fail(
-			s, USAGE, STR("a status to go to is needed with these options"),
+			USAGE, STR("a status to go to is needed with these options"),
 			STR("e.g. pawl status t1 blocked --reason TEXT --unblock-action TEXT"),
 			out);
 	}
@@ -48,32 +47,31 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	return run_op(s, a, out);
 }
 
-static void show_one(const json_t *t, struct view *v)
+static void show_one(const struct answer *ans, struct view *v)
 {
-	const char *status = view_get(t, "status");
-	const json_t *lock = json_object_get(t, "lock"),
-		     *left = json_object_get(lock, "expires_in");
+	const struct task *t = ans->task;
 
-	view_data(v, BOLD, view_get(t, "id"));
+	view_data(v, BOLD, t->id);
 	view_text(v, PLAIN, " is ");
-	view_text(v, view_status_paint(status), "%s", status ? status : "gone");
-	if (json_is_true(json_object_get(lock, "live"))) {
+	view_status(v, t->status, "gone");
+	if (lease_live(&t->lock, ans->now)) {
 		view_text(v, PLAIN, ", held by ");
-		view_data(v, CYAN, view_get(lock, "holder"));
-		if (left)
-			view_text(v, PLAIN, " for another %.*s", STRF(view_seconds(v, left)));
+		view_data(v, CYAN, t->lock.holder);
+		if (t->lock.expires_at)
+			view_text(v, PLAIN, " for another %.*s",
+				  STRF(view_left(v, t->lock.expires_at - ans->now)));
 	}
 	view_text(v, PLAIN, "\n");
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	if (json_object_get(o, "counts"))
-		show_overview(o, v);
-	else if (view_get(json_object_get(o, "lock"), "token"))
-		show_grant(o, v);
+	if (r->ans.kind == ANSWER_OVERVIEW)
+		show_overview(r, v);
+	else if (r->ans.lock && r->ans.lock->token.n)
+		show_grant(r, v);
 	else
-		show_one(json_object_get(o, "task"), v);
+		show_one(&r->ans, v);
 }
 
 const struct command cmd_status = {

@@ -7,85 +7,90 @@
 #include "base/os.h"
 #include "base/secret.h"
 #include "cmd/command.h"
-#include "proof/torture/torture.h"
+#include "cmd/proof.h"
 
 #define MOST 1000000
 
+struct torture_args {
+	struct args args;
+	int64_t agents, tasks, rounds, ms, calls, kills, stops, skews, lost, seed;
+	struct str only, history, check, remove;
+};
+
 static const struct param params[] = {
-	LOCAL(torture.only, "only", P_CHOICE, .choices = "mix drain claims", .value = "WAY",
+	LOCAL(torture, only, "only", P_CHOICE, .choices = "mix drain claims", .value = "WAY",
 	      .def = "mix",
 	      .help = "mix: every operation at random; drain: each task done once; claims: one winner "
 		      "a round"),
-	LOCAL(torture.agents, "agents", P_INT, .value = "N", .def = "8", .min = 1,
+	LOCAL(torture, agents, "agents", P_INT, .value = "N", .def = "8", .min = 1,
 	      .max = TORTURE_AGENTS_MAX, .help = "processes at a time"),
-	LOCAL(torture.tasks, "tasks", P_INT, .value = "N", .def = "40", .min = 1,
+	LOCAL(torture, tasks, "tasks", P_INT, .value = "N", .def = "40", .min = 1,
 	      .max = TORTURE_TASKS_MAX, .help = "tasks that they work on"),
-	LOCAL(torture.ms, "seconds", P_DURATION, .value = "DURATION", .def = "10",
+	LOCAL(torture, ms, "seconds", P_DURATION, .value = "DURATION", .def = "10",
 	      .help = "how long the mix goes on"),
-	LOCAL(torture.calls, "calls", P_INT, .value = "N", .min = 1,
+	LOCAL(torture, calls, "calls", P_INT, .value = "N", .min = 1,
 	      .help = "end the mix after so many calls, if that is earlier"),
-	LOCAL(torture.rounds, "rounds", P_INT, .value = "N", .def = "100", .min = 1,
+	LOCAL(torture, rounds, "rounds", P_INT, .value = "N", .def = "100", .min = 1,
 	      .max = TORTURE_ROUNDS_MAX, .help = "with --only claims: how many"),
-	LOCAL(torture.kills, "kills", P_INT, .value = "N", .max = MOST,
+	LOCAL(torture, kills, "kills", P_INT, .value = "N", .max = MOST,
 	      .help = "kill -9 so many agents; default: two a second in the mix, else none"),
-	LOCAL(torture.stops, "stops", P_INT, .value = "N", .max = MOST,
+	LOCAL(torture, stops, "stops", P_INT, .value = "N", .max = MOST,
 	      .help = "stop so many past their lease; default: one a second in the mix, else none"),
-	LOCAL(torture.skews, "skews", P_INT, .value = "N", .max = MOST,
+	LOCAL(torture, skews, "skews", P_INT, .value = "N", .max = MOST,
 	      .help = "set so many agents' clocks wrong; default: one a second in the mix, else none"),
-	LOCAL(torture.lost, "lost", P_INT, .value = "N", .max = MOST,
+	LOCAL(torture, lost, "lost", P_INT, .value = "N", .max = MOST,
 	      .help = "lose one answer in so many, 0 for none; default: 200 in the mix, else none"),
-	LOCAL(torture.seed, "seed", P_INT, .value = "N", .def = "at random",
+	LOCAL(torture, seed, "seed", P_INT, .value = "N", .def = "at random",
 	      .help = "where the agents' and the driver's choices come from"),
-	LOCAL(torture.history, "history", P_TEXT, .flags = P_FILLED, .value = "FILE",
+	LOCAL(torture, history, "history", P_TEXT, .flags = P_FILLED, .value = "FILE",
 	      .help = "keep the recorded history there; it must not be there yet"),
-	LOCAL(torture.check, "check", P_TEXT, .flags = P_FILLED, .value = "FILE",
+	LOCAL(torture, check, "check", P_TEXT, .flags = P_FILLED, .value = "FILE",
 	      .help = "only check a recorded history; touches no store"),
-	LOCAL(torture.remove, "remove", P_NAME, .value = "QUEUE",
+	LOCAL(torture, remove, "remove", P_NAME, .value = "QUEUE",
 	      .help = "only remove a scratch queue that was left behind"),
 	{ 0 }
 };
 
 /* --- the plan -------------------------------------------------------------------------------------- */
 
-static bool given(const struct args *a, const char *name)
+static bool given(const struct torture_args *t, const char *name)
 {
 	for (size_t i = 0; params[i].name; i++)
 		if (!strcmp(params[i].name, name))
-			return a->seen >> i & 1;
+			return t->args.seen >> i & 1;
 	return false;
 }
 
-static void settle(const struct args *a, const char *name, int64_t *value, int64_t otherwise)
+static void settle(const struct torture_args *t, const char *name, int64_t *value,
+		   int64_t otherwise)
 {
-	if (!given(a, name))
+	if (!given(t, name))
 		*value = otherwise;
 }
 
-static void settle_all(struct args *a)
+static void settle_all(struct torture_args *t)
 {
-	struct torture_args *t = &a->torture;
 	bool mix = !t->only.n || str_is(t->only, "mix");
 	int64_t seconds;
 
-	settle(a, "agents", &t->agents, 8);
-	settle(a, "tasks", &t->tasks, 40);
-	settle(a, "seconds", &t->ms, 10000);
-	settle(a, "rounds", &t->rounds, 100);
-	settle(a, "seed", &t->seed, random_below(1000000000));
+	settle(t, "agents", &t->agents, 8);
+	settle(t, "tasks", &t->tasks, 40);
+	settle(t, "seconds", &t->ms, 10000);
+	settle(t, "rounds", &t->rounds, 100);
+	settle(t, "seed", &t->seed, random_below(1000000000));
 	seconds = mix ? (t->ms + 999) / 1000 : 0;
-	settle(a, "kills", &t->kills, 2 * seconds);
-	settle(a, "stops", &t->stops, seconds);
-	settle(a, "skews", &t->skews, seconds);
-	settle(a, "lost", &t->lost, mix ? 200 : 0);
+	settle(t, "kills", &t->kills, 2 * seconds);
+	settle(t, "stops", &t->stops, seconds);
+	settle(t, "skews", &t->skews, seconds);
+	settle(t, "lost", &t->lost, mix ? 200 : 0);
 }
 
-static struct torture_plan plan_of(const struct session *s, const struct args *a)
+static struct torture_plan plan_of(const struct session *s, const struct torture_args *t)
 {
-	const struct torture_args *t = &a->torture;
 	bool claims = str_is(t->only, "claims");
 
 	return (struct torture_plan){
-		.uri = s->client.uri,
+		.uri = s->client.config.uri,
 		.pawl = STR(PAWL_VERSION),
 		.way = claims                     ? TORTURE_CLAIMS
 		       : str_is(t->only, "drain") ? TORTURE_DRAIN
@@ -114,36 +119,32 @@ static bool in_one_process(struct str uri)
 }
 
 /* What is wrong with the call; SUCCESS: nothing. */
-static enum result refuse(struct session *s, const struct args *a, json_t **out)
+static enum result refuse(struct session *s, const struct torture_args *t, struct reply *out)
 {
-	const struct torture_args *t = &a->torture;
-
-	if (!s->client.uri.n)
-		return run_fail(s, MISCONFIGURED,
-				STR("there is no queue here to find the store by"),
+	if (!s->client.config.uri.n)
+		return run_fail(MISCONFIGURED, STR("there is no queue here to find the store by"),
 				STR("name a store: pawl torture --store sqlite:PATH"), out);
-	if (in_one_process(s->client.uri))
+	if (in_one_process(s->client.config.uri))
 		return run_fail(
-			s, MISCONFIGURED,
+			MISCONFIGURED,
 			STR("mem: lives in one process; this needs a store that processes share"),
 			STR("pawl torture --store sqlite:PATH"), out);
 	if (str_is(t->only, "claims") && (t->kills || t->stops))
 		return run_fail(
-			s, USAGE,
+			USAGE,
 			STR("--kills and --stops do not go with --only claims: in a round all "
 			    "wait for each other"),
 			STR("--only drain or the mix can be disturbed"), out);
 	if (t->history.n && fs_exists(t->history.p))
-		return run_fail(s, USAGE,
-				arena_printf(s->arena, "%s is there already", t->history.p),
+		return run_fail(USAGE, arena_printf(s->arena, "%s is there already", t->history.p),
 				STR("name a new file"), out);
 	if (t->history.n && access(arena_cstr(s->arena, fs_dirname(t->history)), W_OK | X_OK))
-		return run_fail(s, USAGE,
+		return run_fail(USAGE,
 				arena_printf(s->arena, "%s cannot be made there: %s", t->history.p,
 					     strerror(errno)),
 				STR("name a file in a folder that you may write to"), out);
-	if (given(a, "seconds") && t->ms < 1)
-		return run_fail(s, USAGE, STR("--seconds: more than none"), STR(""), out);
+	if (given(t, "seconds") && t->ms < 1)
+		return run_fail(USAGE, STR("--seconds: more than none"), STR(""), out);
 	return SUCCESS;
 }
 
@@ -213,13 +214,14 @@ static void add_figures(json_t *o, const struct torture_figures *f)
 	json_object_set_new(o, "longest_wait", json_real((double)f->longest_us / 1000000));
 }
 
-static void add_verdict(json_t *o, const struct torture_verdict *v, struct strs faults)
+static void add_verdict(json_t *o, const struct proof_ops *proof, const struct torture_verdict *v,
+			struct strs faults)
 {
 	json_t *found = json_object(), *list = json_array();
 
 	for (int i = 0; i < CHECK_KINDS; i++)
 		if (v->counts[i])
-			json_object_set_new(found, check_kind_name((enum check_kind)i),
+			json_object_set_new(found, proof->kind_name((enum check_kind)i),
 					    json_integer(v->counts[i]));
 	for (size_t i = 0; i < faults.n; i++)
 		json_array_append_new(list, json_str(faults.v[i]));
@@ -262,98 +264,79 @@ static struct str command_line(const struct torture_plan *p, struct arena *a)
 }
 
 static enum result broken(struct session *s, const struct torture_verdict *v, struct strs faults,
-			  struct str hint, json_t **out)
+			  struct str hint, struct reply *out)
 {
 	int64_t n = v->violations + (int64_t)faults.n;
 
-	return run_fail(s, MISCONFIGURED,
+	return run_fail(MISCONFIGURED,
 			arena_printf(s->arena,
 				     "the store does not keep the promise: %" PRId64 " violation%s",
 				     n, n == 1 ? "" : "s"),
 			hint, out);
 }
 
-static void warn(json_t *out, struct str text)
-{
-	json_t *list = json_object_get(out, "warnings");
-
-	if (!list) {
-		list = json_array();
-		json_object_set_new(out, "warnings", list);
-	}
-	json_array_append_new(list, json_str(text));
-}
-
-static void warn_of_stayed(struct session *s, const struct torture_plan *p,
-			   const struct torture_report *r, json_t *out)
-{
-	warn(out,
-	     arena_printf(
-		     s->arena,
-		     "the scratch queue %.*s could not be removed (%.*s); do it with: pawl torture "
-		     "--store %.*s --remove %.*s",
-		     STRF(r->queue), STRF(r->stayed),
-		     STRF(store_word(s->arena, uri_shown(s->arena, p->uri))), STRF(r->queue)));
-}
-
-static void warn_of_undecided(struct session *s, const struct torture_verdict *v, json_t *out)
+static void warn_of_undecided(struct session *s, const struct torture_verdict *v, struct reply *out)
 {
 	if (v->undecided)
-		warn(out,
-		     arena_printf(
-			     s->arena,
-			     "the search for an order that explains every answer was given up for "
-			     "%" PRId64 " famil%s of tasks, and all other checks were made; a "
-			     "shorter run, or fewer lost answers, can be searched whole",
-			     v->undecided, v->undecided == 1 ? "y" : "ies"));
+		reply_warn(
+			out,
+			arena_printf(
+				s->arena,
+				"the search for an order that explains every answer was given up for "
+				"%" PRId64 " famil%s of tasks, and all other checks were made; a "
+				"shorter run, or fewer lost answers, can be searched whole",
+				v->undecided, v->undecided == 1 ? "y" : "ies"),
+			s->arena);
 }
 
-static void warn_of_endless(struct session *s, const struct torture_verdict *v, json_t *out)
+static void warn_of_endless(struct session *s, const struct torture_verdict *v, struct reply *out)
 {
 	if (v->endless)
-		warn(out,
-		     arena_printf(
-			     s->arena,
-			     "of %" PRId64
-			     " task%s the history does not tell how %s ended, as that of a "
-			     "whole run does: whether what was acknowledged is there at the end (lost) "
-			     "was not checked for them, whether a task can go on (stuck) for none",
-			     v->endless, v->endless == 1 ? "" : "s",
-			     v->endless == 1 ? "it" : "they"));
+		reply_warn(
+			out,
+			arena_printf(
+				s->arena,
+				"of %" PRId64
+				" task%s the history does not tell how %s ended, as that of a "
+				"whole run does: whether what was acknowledged is there at the end (lost) "
+				"was not checked for them, whether a task can go on (stuck) for none",
+				v->endless, v->endless == 1 ? "" : "s",
+				v->endless == 1 ? "it" : "they"),
+			s->arena);
 }
 
 /* --- running --------------------------------------------------------------------------------------- */
 
-static enum result check_file(struct session *s, const struct args *a, json_t **out)
+static enum result check_file(struct session *s, const struct proof_ops *proof, struct str file,
+			      struct reply *out)
 {
 	struct torture_verdict v;
 	struct answer ans = { 0 };
-	enum result code = torture_check(a->torture.check.p, &v, &ans, s->arena);
+	enum result code = proof->check(file.p, &v, &ans, s->arena);
 	json_t *o;
 
 	if (code != SUCCESS)
-		return run_answer(&ans, s->arena, out);
+		return run_answer(&ans, out);
 	if (v.violations)
 		code = broken(s, &v, (struct strs){ 0 }, STR(""), out);
-	else
-		*out = run_success();
 	o = json_object();
-	json_object_set_new(o, "history", json_str(a->torture.check));
+	json_object_set_new(o, "history", json_str(file));
 	json_object_set_new(o, "seed", json_integer((json_int_t)v.seed));
-	add_verdict(o, &v, (struct strs){ 0 });
-	json_object_set_new(*out, "torture", o);
-	warn_of_undecided(s, &v, *out);
-	warn_of_endless(s, &v, *out);
+	add_verdict(o, proof, &v, (struct strs){ 0 });
+	json_object_set_new(reply_more(out), "torture", o);
+	warn_of_undecided(s, &v, out);
+	warn_of_endless(s, &v, out);
 	return code;
 }
 
-static json_t *report_json(const struct torture_plan *p, const struct torture_report *r)
+static json_t *report_json(const struct proof_ops *proof, const struct torture_plan *p,
+			   const struct torture_report *r)
 {
 	json_t *o = json_object();
 
 	add_plan(o, p);
 	add_figures(o, &r->figures);
-	add_verdict(o, &r->verdict, r->faults);
+	add_verdict(o, proof, &r->verdict, r->faults);
 	json_object_set_new(o, "queue", json_str(r->queue));
 	json_object_set_new(o, "removed", json_boolean(r->removed));
 	if (r->interrupted)
@@ -363,60 +346,63 @@ static json_t *report_json(const struct torture_plan *p, const struct torture_re
 	return o;
 }
 
-static enum result torture(struct session *s, const struct torture_plan *p, json_t **out)
+static enum result torture(struct session *s, const struct proof_ops *proof,
+			   const struct torture_plan *p, struct reply *out)
 {
 	struct torture_report r;
 	struct answer ans = { 0 };
-	enum result code = torture_run(p, &r, &ans, s->arena);
+	enum result code = proof->torture(p, &r, &ans, s->arena);
 	bool ran = code == SUCCESS;
 
 	if (s->progress)
 		s->progress(s, STR(""));
 	if (!ran)
-		run_answer(&ans, s->arena, out);
+		run_answer(&ans, out);
 	else if (r.verdict.violations || r.faults.n)
 		code = broken(s, &r.verdict, r.faults,
 			      arena_printf(s->arena, "the same choices again: %.*s",
 					   STRF(command_line(p, s->arena))),
 			      out);
-	else
-		*out = run_success();
 	if (ran) {
-		json_object_set_new(*out, "torture", report_json(p, &r));
-		warn_of_undecided(s, &r.verdict, *out);
+		json_object_set_new(reply_more(out), "torture", report_json(proof, p, &r));
+		warn_of_undecided(s, &r.verdict, out);
 	}
 	if (!r.removed && r.stayed.n)
-		warn_of_stayed(s, p, &r, *out);
+		proof_warn(s, p, r.queue, r.stayed, out);
 	return code;
 }
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
+	struct torture_args *t = (struct torture_args *)a;
 	struct client_options said = s->client.said;
 	struct torture_plan plan;
 	struct answer ans = { 0 };
+	const struct proof_ops *proof = proof_load(&ans, s->arena);
 	enum result code;
 
-	if (a->torture.check.n)
-		return check_file(s, a, out);
-	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS)
-		return run_answer(&ans, s->arena, out);
-	settle_all(a);
-	code = refuse(s, a, out);
+	if (!proof)
+		return run_answer(&ans, out);
+	if (t->check.n)
+		return check_file(s, proof, t->check, out);
+	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS ||
+	    trust_check(&s->client.trust, &ans, s->arena) != SUCCESS)
+		return run_answer(&ans, out);
+	settle_all(t);
+	code = refuse(s, t, out);
 	if (code != SUCCESS)
 		return code;
-	plan = plan_of(s, a);
-	if (a->torture.remove.n) {
-		if (torture_remove(&plan, a->torture.remove, &ans, s->arena) != SUCCESS)
-			return run_answer(&ans, s->arena, out);
-		*out = run_success();
+	plan = plan_of(s, t);
+	if (t->remove.n) {
+		if (proof->remove(&plan, t->remove, &ans, s->arena) != SUCCESS)
+			return run_answer(&ans, out);
 		return SUCCESS;
 	}
 	if (s->progress) {
 		plan.progress = progress;
 		plan.ctx = s;
 	}
-	return torture(s, &plan, out);
+	return torture(s, proof, &plan, out);
 }
 
 /* --- showing --------------------------------------------------------------------------------------- */
@@ -446,25 +432,25 @@ static void show_refused(struct view *v, const json_t *o)
 
 static void show_faults(struct view *v, const json_t *o)
 {
-	const char *excerpt = view_get(o, "excerpt"), *history = view_get(o, "history");
+	struct str excerpt = json_get(o, "excerpt"), history = json_get(o, "history");
 	size_t i;
 	const json_t *f;
 
 	json_array_foreach(json_object_get(o, "faults"), i, f) {
 		view_text(v, RED, "violation: ");
-		view_data(v, PLAIN, json_string_value(f));
+		view_data(v, PLAIN, json_text(f));
 		view_text(v, PLAIN, "\n");
 	}
-	if (excerpt)
+	if (excerpt.n)
 		view_lines(v, excerpt, 0);
-	if (history) {
+	if (history.n) {
 		view_text(v, PLAIN, "history: ");
 		view_data(v, PLAIN, history);
 		view_text(v, PLAIN, "\n");
 	}
 }
 
-static void show(const json_t *answer, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
 	static const char *const counts[][2] = {
 		{ "agents", "agents" },
@@ -486,7 +472,7 @@ static void show(const json_t *answer, struct view *v)
 		{ "undecided", "families undecided" },
 		{ "endless", "tasks without an end" },
 	};
-	const json_t *o = json_object_get(answer, "torture");
+	const json_t *o = json_object_get(r->more, "torture");
 	bool bad = view_int(o, "violations") > 0;
 
 	if (!o)
@@ -524,6 +510,7 @@ const struct command cmd_torture = {
 		"pawl torture --check history.jsonl",
 	.see = "doctor",
 	.params = params,
+	.args_size = sizeof(struct torture_args),
 	.flags = C_LOCAL | C_WRITE | C_REPORT,
 	.run = run,
 	.show = show,

@@ -18,7 +18,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	const uint64_t who = UINT64_C(1) << ARG_id | UINT64_C(1) << ARG_token |
 			     UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_request_id;
@@ -30,13 +30,13 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	    (HAS(&a->rq, add_labels) || HAS(&a->rq, remove_labels)))
 		fault = "--label replaces all labels: it does not go with --add-label or --remove-label";
 	if (fault)
-		return run_fail(s, USAGE, str_c(fault), STR("run `pawl help update`"), out);
+		return run_fail(USAGE, str_c(fault), STR("run `pawl help update`"), out);
 	return run_op(s, a, out);
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	show_did(o, v, "updated");
+	show_did(r, v, "updated");
 }
 
 const struct command cmd_update = {

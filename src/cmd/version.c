@@ -7,7 +7,7 @@
 #define PAWL_VERSION "0.1.0"
 #endif
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	json_t *stores = json_array();
 
@@ -15,22 +15,26 @@ static enum result run(struct session *s, struct args *a, json_t **out)
 	(void)a;
 	for (size_t i = 0; store_built_in[i]; i++)
 		json_array_append_new(stores, json_string(store_built_in[i]->scheme));
-	*out = run_success();
-	json_object_set_new(*out, "version", json_string(PAWL_VERSION));
-	json_object_set_new(*out, "sqlite", json_string(sqlite3_libversion()));
-	json_object_set_new(*out, "stores", stores);
-	json_object_set_new(*out, "modules", json_string(module_dir()));
+	json_object_set_new(reply_more(out), "version", json_string(PAWL_VERSION));
+	json_object_set_new(reply_more(out), "sqlite", json_string(sqlite3_libversion()));
+	json_object_set_new(reply_more(out), "stores", stores);
+	json_object_set_new(reply_more(out), "modules", json_string(module_dir()));
 	return SUCCESS;
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
-	view_text(v, BOLD, "pawl %s\n", view_get(o, "version"));
+	const json_t *o = r->more;
+	struct strs stores = { 0 };
+
+	view_text(v, BOLD, "pawl %.*s\n", STRF(json_get(o, "version")));
 	if (v->quiet)
 		return;
-	view_text(v, PLAIN, "SQLite %s\n", view_get(o, "sqlite"));
-	view_text(v, PLAIN, "stores built in: %.*s; others from %s\n",
-		  STRF(view_list(v, json_object_get(o, "stores"))), view_get(o, "modules"));
+	for (size_t i = 0; store_built_in[i]; i++)
+		stores = arena_append(v->arena, stores, str_c(store_built_in[i]->scheme));
+	view_text(v, PLAIN, "SQLite %.*s\n", STRF(json_get(o, "sqlite")));
+	view_text(v, PLAIN, "stores built in: %.*s; others from %.*s\n", STRF(view_strs(v, stores)),
+		  STRF(json_get(o, "modules")));
 }
 
 const struct command cmd_version = {

@@ -52,17 +52,15 @@ void view_count(struct view *v, enum paint p, int64_t n, const char *what)
 	view_text(v, p, "%lld %s%s", (long long)n, what, n == 1 ? "" : "s");
 }
 
-void view_data(struct view *v, enum paint p, const char *text)
+void view_data(struct view *v, enum paint p, struct str text)
 {
 	begin(v, p);
-	text_visible(v->out, str_c(text), false);
+	text_visible(v->out, text, false);
 	end(v, p);
 }
 
-void view_lines(struct view *v, const char *text, size_t indent)
+void view_lines(struct view *v, struct str rest, size_t indent)
 {
-	struct str rest = str_c(text);
-
 	while (rest.n && rest.p[rest.n - 1] == '\n')
 		rest.n--;
 	do {
@@ -75,9 +73,9 @@ void view_lines(struct view *v, const char *text, size_t indent)
 	} while (rest.n);
 }
 
-struct cell view_cell(struct view *v, enum paint p, const char *text)
+struct cell view_cell(struct view *v, enum paint p, struct str text)
 {
-	return (struct cell){ p, text_line(v->arena, str_c(text)) };
+	return (struct cell){ p, text_line(v->arena, text) };
 }
 
 /* The last column: never less than this, however narrow the terminal is. */
@@ -151,57 +149,47 @@ void view_table(struct view *v, const char *const *heads, size_t columns, const 
 		put_row(v, cells + r * columns, widths, columns);
 }
 
-enum paint view_status_paint(const char *status)
+enum paint view_status_paint(int64_t status)
 {
-	static const struct {
-		const char *status;
-		enum paint paint;
-	} paints[] = {
-		{ "Ready", GREEN },    { "In Progress", CYAN }, { "Blocked", YELLOW },
-		{ "Needs Help", RED }, { "Review", BLUE },      { "Failed", RED },
-		{ "Done", DIM },       { "Canceled", DIM },     { "Backlog", DIM },
+	static const enum paint paints[STATUS_END] = {
+		[BACKLOG] = DIM,    [READY] = GREEN,    [IN_PROGRESS] = CYAN,
+		[BLOCKED] = YELLOW, [NEEDS_HELP] = RED, [REVIEW] = BLUE,
+		[DONE] = DIM,       [FAILED] = RED,     [CANCELED] = DIM,
 	};
 
-	for (size_t i = 0; status && i < sizeof(paints) / sizeof(*paints); i++)
-		if (!strcmp(paints[i].status, status))
-			return paints[i].paint;
-	return PLAIN;
+	return status > 0 && status < STATUS_END ? paints[status] : PLAIN;
 }
 
-struct str view_seconds(struct view *v, const json_t *seconds)
+void view_status(struct view *v, int64_t status, const char *none)
 {
-	double s = json_number_value(seconds);
+	const char *(*name)(int64_t) = v->status ? v->status : status_name;
 
-	if (!json_is_number(seconds))
-		return STR("");
+	view_text(v, view_status_paint(status), "%s", status ? name(status) : none);
+}
+
+struct str view_left(struct view *v, int64_t ms)
+{
 	/* Tenths of a second matter to nobody once it is minutes. */
-	return duration_text(v->arena, s >= 1 ? (int64_t)(s + 0.5) * 1000 : (int64_t)(s * 1000));
+	return duration_text(v->arena, ms >= 1000 ? (ms + 500) / 1000 * 1000 : ms > 0 ? ms : 0);
 }
 
-struct str view_age(struct view *v, const char *time)
+struct str view_age(struct view *v, int64_t ms)
 {
-	int64_t ms, now = os_wall_ms();
+	int64_t now = os_wall_ms();
 
-	if (!time || !when_parse(str_c(time), &ms))
+	if (!ms)
 		return STR("");
 	return duration_text(v->arena, now - ms < 1000 ? 0 : (now - ms) / 1000 * 1000);
 }
 
-struct str view_when(struct view *v, const char *time)
+struct str view_when(struct view *v, int64_t ms)
 {
-	int64_t ms, now = os_wall_ms();
+	int64_t now = os_wall_ms();
 
-	if (!time || !when_parse(str_c(time), &ms))
-		return STR("");
 	if (ms > now)
 		return arena_printf(v->arena, "in %.*s",
 				    STRF(duration_text(v->arena, (ms - now + 999) / 1000 * 1000)));
-	return arena_printf(v->arena, "%.*s ago", STRF(view_age(v, time)));
-}
-
-const char *view_get(const json_t *o, const char *key)
-{
-	return json_string_value(json_object_get(o, key));
+	return ms ? arena_printf(v->arena, "%.*s ago", STRF(view_age(v, ms))) : STR("");
 }
 
 int64_t view_int(const json_t *o, const char *key)
@@ -209,17 +197,15 @@ int64_t view_int(const json_t *o, const char *key)
 	return json_integer_value(json_object_get(o, key));
 }
 
-struct str view_list(struct view *v, const json_t *array)
+struct str view_strs(struct view *v, struct strs list)
 {
 	struct buf b = BUF_MAX(1u << 20);
 	struct str out;
-	size_t i;
-	const json_t *item;
 
-	json_array_foreach(array, i, item) {
+	for (size_t i = 0; i < list.n; i++) {
 		if (i)
 			buf_adds(&b, STR(", "));
-		text_visible(&b, str_c(json_string_value(item)), false);
+		text_visible(&b, list.v[i], false);
 	}
 	out = arena_str(v->arena, buf_str(&b));
 	buf_free(&b);

@@ -1,292 +1,285 @@
 /* Renderings of answers that hold many things: tables and the log. */
 #include "cmd/view.h"
 
-static void ids_only(struct view *v, const json_t *list, const char *key)
-{
-	size_t i;
-	const json_t *t;
+#include "base/when.h"
+#include "core/lease.h"
 
-	json_array_foreach(list, i, t) {
-		view_data(v, PLAIN, view_get(t, key));
-		view_text(v, PLAIN, "\n");
-	}
+static void put_id(struct view *v, struct str id)
+{
+	view_data(v, PLAIN, id);
+	view_text(v, PLAIN, "\n");
+}
+
+static void ids_only(struct view *v, const struct answer *ans)
+{
+	for (size_t i = 0; i < ans->n_tasks; i++)
+		put_id(v, ans->tasks[i].id);
+}
+
+static struct cell number_cell(struct view *v, int64_t n)
+{
+	return (struct cell){ .text = arena_printf(v->arena, "%lld", (long long)n) };
+}
+
+static struct cell status_cell(struct view *v, int64_t status)
+{
+	return view_cell(v, view_status_paint(status), str_c(status_name(status)));
 }
 
 /* Nobody has what only was somebody's: the last assignee is not shown. */
-static struct cell holder_cell(struct view *v, const json_t *lock)
+static struct cell holder_cell(struct view *v, const struct lock *l, int64_t now)
 {
-	struct cell c = view_cell(v, CYAN, view_get(lock, "holder"));
+	struct cell c = view_cell(v, CYAN, l->holder);
 
-	if (c.text.n && !json_is_true(json_object_get(lock, "live")))
+	if (c.text.n && !lease_live(l, now))
 		c = (struct cell){ YELLOW, arena_printf(v->arena, "%.*s (ran out)", STRF(c.text)) };
 	return c;
 }
 
-static void put_total(struct view *v, const json_t *o)
+static struct cell left_cell(struct view *v, const struct lock *l, int64_t now)
 {
-	long long count = view_int(o, "count"), total = view_int(o, "total");
-
-	if (total > count)
-		view_text(v, DIM, "%lld of %lld shown; --limit 0 shows all\n", count, total);
+	if (!lease_live(l, now))
+		return (struct cell){ YELLOW, STR("ran out") };
+	return (struct cell){ PLAIN,
+			      l->expires_at ? view_left(v, l->expires_at - now) : STR("no end") };
 }
 
-void show_tasks(const json_t *o, struct view *v)
+static void put_total(struct view *v, size_t count, int64_t total)
+{
+	if (total > (int64_t)count)
+		view_text(v, DIM, "%zu of %lld shown; --limit 0 shows all\n", count,
+			  (long long)total);
+}
+
+void show_tasks(const struct reply *r, struct view *v)
 {
 	static const char *const heads[] = { "ID", "STATUS", "CLASS", "PRI", "HOLDER", "TITLE" };
-	const json_t *list = json_object_get(o, "tasks"), *t;
-	size_t n = json_array_size(list), i;
-	struct cell *cells = arena_array(v->arena, struct cell, n * 6);
+	const struct answer *ans = &r->ans;
+	struct cell *cells = arena_array(v->arena, struct cell, ans->n_tasks * 6);
+	struct str hint = json_get(r->more, "hint");
 
 	if (v->quiet) {
-		ids_only(v, list, "id");
+		ids_only(v, ans);
 		return;
 	}
-	if (!n) {
-		if (view_get(o, "hint"))
-			view_text(v, DIM, "no tasks yet; %s\n", view_get(o, "hint"));
+	if (!ans->n_tasks) {
+		if (hint.n)
+			view_text(v, DIM, "no tasks yet; %.*s\n", STRF(hint));
 		else
 			view_text(v, DIM, "no tasks match\n");
 		return;
 	}
-	json_array_foreach(list, i, t) {
-		const char *status = view_get(t, "status");
+	for (size_t i = 0; i < ans->n_tasks; i++) {
+		const struct task *t = &ans->tasks[i];
 		struct cell *c = cells + i * 6;
 
-		c[0] = view_cell(v, BOLD, view_get(t, "id"));
-		c[1] = view_cell(v, view_status_paint(status), status);
-		c[2] = view_cell(v, PLAIN, view_get(t, "class"));
-		c[3].text = arena_printf(v->arena, "%lld", (long long)view_int(t, "priority"));
-		c[4] = holder_cell(v, json_object_get(t, "lock"));
-		c[5] = view_cell(v, PLAIN, view_get(t, "title"));
+		c[0] = view_cell(v, BOLD, t->id);
+		c[1] = status_cell(v, t->status);
+		c[2] = view_cell(v, PLAIN, str_c(class_name(t->class_rank)));
+		c[3] = number_cell(v, t->priority);
+		c[4] = holder_cell(v, &t->lock, ans->now);
+		c[5] = view_cell(v, PLAIN, t->title);
 	}
-	view_table(v, heads, 6, cells, n);
-	put_total(v, o);
+	view_table(v, heads, 6, cells, ans->n_tasks);
+	put_total(v, ans->n_tasks, ans->total);
 }
 
-void show_locks(const json_t *o, struct view *v)
+void show_locks(const struct reply *r, struct view *v)
 {
 	static const char *const heads[] = { "TASK",       "HOLDER", "FENCE", "SINCE",
 					     "LEASE LEFT", "STATUS", "TITLE" };
-	const json_t *list = json_object_get(o, "locks"), *l;
-	size_t n = json_array_size(list), i;
-	struct cell *cells = arena_array(v->arena, struct cell, n * 7);
+	const struct answer *ans = &r->ans;
+	struct cell *cells = arena_array(v->arena, struct cell, ans->n_tasks * 7);
 
 	if (v->quiet) {
-		ids_only(v, list, "task");
+		ids_only(v, ans);
 		return;
 	}
-	if (!n) {
+	if (!ans->n_tasks) {
 		view_text(v, DIM, "nothing is locked\n");
 		return;
 	}
-	json_array_foreach(list, i, l) {
-		bool live = json_is_true(json_object_get(l, "live"));
-		const char *status = view_get(l, "status");
-		const json_t *left = json_object_get(l, "expires_in");
+	for (size_t i = 0; i < ans->n_tasks; i++) {
+		const struct task *t = &ans->tasks[i];
+		bool live = lease_live(&t->lock, ans->now);
 		struct cell *c = cells + i * 7;
 
-		c[0] = view_cell(v, BOLD, view_get(l, "task"));
-		c[1] = view_cell(v, live ? CYAN : DIM, view_get(l, "holder"));
-		c[2].text = arena_printf(v->arena, "%lld", (long long)view_int(l, "fence"));
-		c[3].text = view_age(v, view_get(l, "acquired_at"));
-		c[4] = (struct cell){ live ? PLAIN : YELLOW, !live  ? STR("ran out")
-							     : left ? view_seconds(v, left)
-								    : STR("no end") };
-		c[5] = view_cell(v, view_status_paint(status), status);
-		c[6] = view_cell(v, PLAIN, view_get(l, "title"));
+		c[0] = view_cell(v, BOLD, t->id);
+		c[1] = view_cell(v, live ? CYAN : DIM, t->lock.holder);
+		c[2] = number_cell(v, t->fence);
+		c[3].text = view_age(v, t->lock.acquired_at);
+		c[4] = left_cell(v, &t->lock, ans->now);
+		c[5] = status_cell(v, t->status);
+		c[6] = view_cell(v, PLAIN, t->title);
 	}
-	view_table(v, heads, 7, cells, n);
-	put_total(v, o);
+	view_table(v, heads, 7, cells, ans->n_tasks);
+	put_total(v, ans->n_tasks, ans->total);
 }
 
-void show_candidates(const json_t *o, struct view *v)
+void show_candidates(const struct reply *r, struct view *v)
 {
 	static const char *const heads[] = { "PLACE", "ID", "ELIGIBLE", "WHY", "TITLE" };
-	const json_t *list = json_object_get(o, "candidates"), *t;
-	size_t n = json_array_size(list), i;
-	struct cell *cells = arena_array(v->arena, struct cell, n * 5);
+	const struct answer *ans = &r->ans;
+	struct cell *cells = arena_array(v->arena, struct cell, ans->n_candidates * 5);
 
-	if (v->quiet) {
-		ids_only(v, list, "id");
-		return;
-	}
-	if (!n) {
+	if (!ans->n_candidates && !v->quiet)
 		view_text(v, DIM, "no tasks\n");
-		return;
-	}
-	json_array_foreach(list, i, t) {
-		bool yes = json_is_true(json_object_get(t, "eligible"));
+	for (size_t i = 0; i < ans->n_candidates; i++) {
+		const struct candidate *t = &ans->candidates[i];
 		struct cell *c = cells + i * 5;
 
-		if (view_int(t, "place"))
-			c[0].text = arena_printf(v->arena, "%lld", (long long)view_int(t, "place"));
-		c[1] = view_cell(v, BOLD, view_get(t, "id"));
-		c[2] = view_cell(v, yes ? GREEN : DIM, yes ? "yes" : "no");
-		c[3] = view_cell(v, PLAIN, view_get(t, "why"));
-		c[4] = view_cell(v, DIM, view_get(t, "title"));
+		if (v->quiet) {
+			put_id(v, t->id);
+			continue;
+		}
+		if (t->place)
+			c[0] = number_cell(v, t->place);
+		c[1] = view_cell(v, BOLD, t->id);
+		c[2] = view_cell(v, t->eligible ? GREEN : DIM,
+				 t->eligible ? STR("yes") : STR("no"));
+		c[3] = view_cell(v, PLAIN, t->why);
+		c[4] = view_cell(v, DIM, t->title);
 	}
-	view_table(v, heads, 5, cells, n);
-	put_total(v, o);
+	if (v->quiet || !ans->n_candidates)
+		return;
+	view_table(v, heads, 5, cells, ans->n_candidates);
+	put_total(v, ans->n_candidates, ans->total);
 }
 
 /* --- the log ------------------------------------------------------------------------------------- */
 
-static void put_event(struct view *v, const json_t *e)
+void show_event(const struct event *e, struct view *v)
 {
-	const char *to = view_get(e, "to"), *from = view_get(e, "from"),
-		   *text = view_get(e, "text");
-
-	view_text(v, DIM, "%s  ", view_get(e, "at"));
-	view_data(v, BOLD, view_get(e, "task"));
+	view_text(v, DIM, "%.*s  ", STRF(when_text(v->arena, e->at)));
+	view_data(v, BOLD, e->task);
 	view_text(v, PLAIN, "  ");
-	view_data(v, PLAIN, view_get(e, "event"));
-	if (to && (!from || strcmp(from, to) != 0)) {
-		view_text(v, PLAIN, from ? "  %s → " : "  %s→ ", from ? from : "");
-		view_text(v, view_status_paint(to), "%s", to);
+	view_data(v, PLAIN, e->name);
+	if (e->to && e->from != e->to) {
+		view_text(v, PLAIN, e->from ? "  %s → " : "  %s→ ",
+			  e->from ? status_name(e->from) : "");
+		view_status(v, e->to, "");
 	}
-	if (view_get(e, "agent")) {
-		view_text(v, PLAIN, "  by ");
-		view_data(v, CYAN, view_get(e, "agent"));
+	if (e->agent.n) {
+		view_text(v, PLAIN, str_is(e->name, "expired") ? "  held by " : "  by ");
+		view_data(v, CYAN, e->agent);
 	}
-	if (view_int(e, "fence"))
-		view_text(v, DIM, "  fence %lld", (long long)view_int(e, "fence"));
-	if (text) {
+	if (e->fence)
+		view_text(v, DIM, "  fence %lld", (long long)e->fence);
+	if (e->text.n) {
 		view_text(v, PLAIN, "  ");
-		view_data(v, PLAIN, text);
+		view_data(v, PLAIN, e->text);
 	}
 	view_text(v, PLAIN, "\n");
 }
 
-void show_events(const json_t *o, struct view *v)
+void show_events(const struct reply *r, struct view *v)
 {
-	const json_t *list = json_object_get(o, "events"), *e;
-	size_t i;
-
-	if (!list) {
-		put_event(v, o);
-		return;
-	}
-	if (!json_array_size(list) && !v->quiet)
+	if (!r->ans.n_events && !v->quiet)
 		view_text(v, DIM, "nothing in the log\n");
-	json_array_foreach(list, i, e)
-		put_event(v, e);
+	for (size_t i = 0; i < r->ans.n_events; i++)
+		show_event(&r->ans.events[i], v);
 }
 
 /* --- the overview -------------------------------------------------------------------------------- */
 
-static void put_counts(struct view *v, const json_t *counts, long long total)
+static void put_counts(struct view *v, const struct answer *ans)
 {
-	const char *status;
-	const json_t *n;
+	long long total = ans->total;
 	bool any = false;
 
-	json_object_foreach((json_t *)counts, status, n) {
-		if (!json_integer_value(n))
+	for (int s = BACKLOG; s < STATUS_END; s++) {
+		if (!ans->counts[s])
 			continue;
 		view_text(v, PLAIN, any ? " · " : "");
-		view_text(v, view_status_paint(status), "%lld %s", (long long)json_integer_value(n),
-			  status);
+		view_text(v, view_status_paint(s), "%lld %s", (long long)ans->counts[s],
+			  status_name(s));
 		any = true;
 	}
 	view_text(v, DIM, any ? "  (%lld task%s)\n" : "the queue is empty\n", total,
 		  total == 1 ? "" : "s");
 }
 
-static void put_held(struct view *v, const json_t *held, long long total)
+static void put_held(struct view *v, const struct answer *ans)
 {
 	static const char *const heads[] = { "AGENT",      "TASK",   "SINCE",
 					     "LEASE LEFT", "STATUS", "TITLE" };
-	size_t n = json_array_size(held), i;
-	struct cell *cells = arena_array(v->arena, struct cell, n * 6);
-	const json_t *t;
+	struct cell *cells = arena_array(v->arena, struct cell, ans->n_tasks * 6);
 
-	if (!n)
+	if (!ans->n_tasks)
 		return;
-	json_array_foreach(held, i, t) {
-		const json_t *lock = json_object_get(t, "lock"),
-			     *left = json_object_get(lock, "expires_in");
-		bool live = json_is_true(json_object_get(lock, "live"));
-		const char *status = view_get(t, "status");
+	for (size_t i = 0; i < ans->n_tasks; i++) {
+		const struct task *t = &ans->tasks[i];
 		struct cell *c = cells + i * 6;
 
-		c[0] = view_cell(v, live ? CYAN : DIM, view_get(lock, "holder"));
-		c[1] = view_cell(v, BOLD, view_get(t, "id"));
-		c[2].text = view_age(v, view_get(lock, "acquired_at"));
-		c[3] = (struct cell){ live ? PLAIN : YELLOW, !live  ? STR("ran out")
-							     : left ? view_seconds(v, left)
-								    : STR("no end") };
-		c[4] = view_cell(v, view_status_paint(status), status);
-		c[5] = view_cell(v, PLAIN, view_get(t, "title"));
+		c[0] = view_cell(v, lease_live(&t->lock, ans->now) ? CYAN : DIM, t->lock.holder);
+		c[1] = view_cell(v, BOLD, t->id);
+		c[2].text = view_age(v, t->lock.acquired_at);
+		c[3] = left_cell(v, &t->lock, ans->now);
+		c[4] = status_cell(v, t->status);
+		c[5] = view_cell(v, PLAIN, t->title);
 	}
 	view_text(v, PLAIN, "\n");
-	view_table(v, heads, 6, cells, n);
-	if (total > (long long)n)
-		view_text(v, DIM, "%zu of %lld shown; pawl lock list -n 0 shows all\n", n, total);
+	view_table(v, heads, 6, cells, ans->n_tasks);
+	if (ans->held > (int64_t)ans->n_tasks)
+		view_text(v, DIM, "%zu of %lld shown; pawl lock list -n 0 shows all\n",
+			  ans->n_tasks, (long long)ans->held);
 	view_text(v, PLAIN, "\n");
 }
 
 /* Work that was begun and has no lock, such as what a reviewer sent back. */
-static void put_orphans(struct view *v, const json_t *held, long long begun)
+static void put_orphans(struct view *v, const struct answer *ans)
 {
-	const json_t *t;
-	size_t i;
+	long long begun = ans->counts[IN_PROGRESS];
 
-	json_array_foreach(held, i, t) {
-		const char *status = view_get(t, "status");
-
-		begun -= status && !strcmp(status, "In Progress");
-	}
+	for (size_t i = 0; i < ans->n_tasks; i++)
+		begun -= ans->tasks[i].status == IN_PROGRESS;
 	if (begun > 0)
 		view_text(v, YELLOW, "%lld In Progress, held by nobody\n", begun);
 }
 
-static void put_waiting(struct view *v, const json_t *counts)
+static void put_waiting(struct view *v, const struct answer *ans)
 {
-	static const char *const waiting[] = { "Review", "Blocked", "Needs Help", "Failed" };
+	static const enum status waiting[] = { REVIEW, BLOCKED, NEEDS_HELP, FAILED };
 	bool any = false;
 
 	for (size_t i = 0; i < sizeof(waiting) / sizeof(*waiting); i++) {
-		long long n = view_int(counts, waiting[i]);
+		long long n = ans->counts[waiting[i]];
 
 		if (!n)
 			continue;
 		view_text(v, PLAIN, any ? ", " : "waiting for a person: ");
-		view_text(v, view_status_paint(waiting[i]), "%lld %s", n, waiting[i]);
+		view_text(v, view_status_paint(waiting[i]), "%lld %s", n, status_name(waiting[i]));
 		any = true;
 	}
 	if (any)
 		view_text(v, DIM, "\n  pawl list --status review,blocked,needs-help,failed\n");
 }
 
-void show_overview(const json_t *o, struct view *v)
+void show_overview(const struct reply *r, struct view *v)
 {
-	const json_t *counts = json_object_get(o, "counts"), *held = json_object_get(o, "held");
-	long long total = view_int(o, "held_total");
+	const struct answer *ans = &r->ans;
 	const char *next = "pawl list";
 
-	put_counts(v, counts, view_int(o, "total"));
-	put_held(v, held, total);
-	if (total <= (long long)json_array_size(held))
-		put_orphans(v, held, view_int(counts, "In Progress"));
-	put_waiting(v, counts);
-	if (!view_int(o, "total"))
+	put_counts(v, ans);
+	put_held(v, ans);
+	if (ans->held <= (int64_t)ans->n_tasks)
+		put_orphans(v, ans);
+	put_waiting(v, ans);
+	if (!ans->total)
 		next = "pawl create TITLE";
-	else if (view_int(counts, "Ready"))
+	else if (ans->counts[READY])
 		next = "pawl next --claim";
-	else if (view_int(counts, "Review"))
+	else if (ans->counts[REVIEW])
 		next = "pawl list --status review";
 	view_text(v, DIM, "next: %s\n", next);
 }
 
-void show_each(const json_t *o, struct view *v, const char *did, const char *none)
+void show_each(const struct reply *r, struct view *v, const char *did, const char *none)
 {
-	const json_t *list = json_object_get(o, "tasks"), *t;
-	size_t i;
-
-	json_array_foreach(list, i, t) {
-		view_data(v, v->quiet ? PLAIN : BOLD, view_get(t, "id"));
+	for (size_t i = 0; i < r->ans.n_tasks; i++) {
+		view_data(v, v->quiet ? PLAIN : BOLD, r->ans.tasks[i].id);
 		view_text(v, PLAIN, "%s%s\n", v->quiet ? "" : " ", v->quiet ? "" : did);
 	}
-	if (!json_array_size(list) && !v->quiet)
+	if (!r->ans.n_tasks && !v->quiet)
 		view_text(v, DIM, "%s\n", none);
 }

@@ -1,76 +1,71 @@
 /* The usual renderings of answers. */
 #include "cmd/view.h"
-#include "core/typed.h"
 
 #include <stdlib.h>
 
-static const json_t *task_of(const json_t *o)
-{
-	return json_object_get(o, "task");
-}
-
-static bool live(const json_t *lock)
-{
-	return json_is_true(json_object_get(lock, "live"));
-}
+#include "base/when.h"
+#include "core/lease.h"
+#include "core/typed.h"
 
 /* "  (as before)": the answer to a repeated call. */
-static void note_repeat(const json_t *o, struct view *v)
+static void note_repeat(const struct reply *r, struct view *v)
 {
-	if (json_is_true(json_object_get(o, "repeated")))
+	if (r->ans.repeated)
 		view_text(v, DIM, "  (done before; nothing changed)");
 }
 
-static void show_none(const json_t *o, struct view *v)
+static void show_none(const struct answer *ans, struct view *v)
 {
-	const char *message = view_get(o, "message"), *hint = view_get(o, "hint");
-
 	if (v->quiet)
 		return;
 	view_text(v, PLAIN, "no task: ");
-	view_data(v, PLAIN, message ? message : "nothing is eligible now");
+	view_data(v, PLAIN, ans->message.n ? ans->message : STR("nothing is eligible now"));
 	view_text(v, PLAIN, "\n");
-	if (json_is_number(json_object_get(o, "wait")))
+	if (ans->wait_ms)
 		view_text(v, DIM, "the next one comes due in %.*s\n",
-			  STRF(view_seconds(v, json_object_get(o, "wait"))));
-	if (hint) {
+			  STRF(view_left(v, ans->wait_ms)));
+	if (ans->hint.n) {
 		view_text(v, DIM, "hint: ");
-		view_data(v, PLAIN, hint);
+		view_data(v, PLAIN, ans->hint);
 		view_text(v, PLAIN, "\n");
 	}
 }
 
-void show_did(const json_t *o, struct view *v, const char *what)
+static struct str id_of(const struct reply *r)
+{
+	return r->ans.task ? r->ans.task->id : STR("");
+}
+
+void show_did(const struct reply *r, struct view *v, const char *what)
 {
 	if (v->quiet)
 		return;
-	view_data(v, BOLD, view_get(task_of(o), "id"));
+	view_data(v, BOLD, id_of(r));
 	view_text(v, PLAIN, " %s", what);
-	note_repeat(o, v);
+	note_repeat(r, v);
 	view_text(v, PLAIN, "\n");
 }
 
-void show_depends(const json_t *o, struct view *v)
+void show_depends(const struct reply *r, struct view *v)
 {
-	const json_t *on = json_object_get(task_of(o), "depends");
+	struct strs on = r->ans.task ? r->ans.task->depends : (struct strs){ 0 };
 
-	if (json_array_size(on))
-		show_did(o, v, arena_printf(v->arena, "depends on %.*s", STRF(view_list(v, on))).p);
+	if (on.n)
+		show_did(r, v, arena_printf(v->arena, "depends on %.*s", STRF(view_strs(v, on))).p);
 	else
-		show_did(o, v, "depends on nothing");
+		show_did(r, v, "depends on nothing");
 }
 
-void show_task(const json_t *o, struct view *v)
+void show_task(const struct reply *r, struct view *v)
 {
-	const json_t *t = task_of(o);
-	const char *status = view_get(t, "status");
+	int64_t status = r->ans.task ? r->ans.task->status : 0;
 
 	if (v->quiet)
 		return;
-	view_data(v, BOLD, view_get(t, "id"));
+	view_data(v, BOLD, id_of(r));
 	view_text(v, PLAIN, " → ");
-	view_text(v, view_status_paint(status), "%s", status ? status : "gone");
-	note_repeat(o, v);
+	view_status(v, status, "gone");
+	note_repeat(r, v);
 	view_text(v, PLAIN, "\n");
 }
 
@@ -81,162 +76,164 @@ static void label(struct view *v, const char *name)
 	view_text(v, DIM, "%-12s", name);
 }
 
-static void row(struct view *v, const char *name, const char *text)
+static void row(struct view *v, const char *name, struct str text)
 {
-	if (!text || !*text)
+	if (!text.n)
 		return;
 	label(v, name);
 	view_data(v, PLAIN, text);
 	view_text(v, PLAIN, "\n");
 }
 
-static void row_time(struct view *v, const char *name, const char *time)
+static void row_time(struct view *v, const char *name, int64_t ms)
 {
-	if (!time)
+	if (!ms)
 		return;
 	label(v, name);
-	view_text(v, PLAIN, "%s", time);
-	view_text(v, DIM, "  (%.*s)\n", STRF(view_when(v, time)));
+	view_text(v, PLAIN, "%.*s", STRF(when_text(v->arena, ms)));
+	view_text(v, DIM, "  (%.*s)\n", STRF(view_when(v, ms)));
 }
 
-static void block(struct view *v, const char *name, const char *text)
+static void block(struct view *v, const char *name, struct str text)
 {
-	if (!text || !*text)
+	if (!text.n)
 		return;
 	view_text(v, DIM, "%s\n", name);
 	view_lines(v, text, 2);
 }
 
-static void put_lock(struct view *v, const json_t *lock)
+static void put_lock(struct view *v, const struct task *t, int64_t now)
 {
-	const json_t *left = json_object_get(lock, "expires_in");
+	const struct lock *l = &t->lock;
+	bool live = lease_live(l, now);
 
-	if (!json_is_object(lock))
+	if (!l->holder.n)
 		return;
 	label(v, "lock");
-	view_data(v, live(lock) ? CYAN : DIM, view_get(lock, "holder"));
-	view_text(v, PLAIN, ", fence %lld", (long long)view_int(lock, "fence"));
-	if (!live(lock))
+	view_data(v, live ? CYAN : DIM, l->holder);
+	view_text(v, PLAIN, ", fence %lld", (long long)t->fence);
+	if (!live)
 		view_text(v, YELLOW, ", ran out");
-	else if (left)
-		view_text(v, PLAIN, ", ends in %.*s", STRF(view_seconds(v, left)));
+	else if (l->expires_at)
+		view_text(v, PLAIN, ", ends in %.*s", STRF(view_left(v, l->expires_at - now)));
 	else
 		view_text(v, PLAIN, ", without an end");
-	if (json_is_true(json_object_get(lock, "manual")))
+	if (l->manual)
 		view_text(v, PLAIN, ", manual");
-	if (view_int(lock, "pid"))
-		view_text(v, PLAIN, ", pid %lld", (long long)view_int(lock, "pid"));
+	if (l->pid)
+		view_text(v, PLAIN, ", pid %lld", (long long)l->pid);
 	view_text(v, PLAIN, "\n");
 }
 
-static void put_relations(struct view *v, const json_t *t)
+static void put_relations(struct view *v, const struct task *t)
 {
-	const json_t *depends = json_object_get(t, "depends");
-	int64_t open = view_int(t, "open_depends"), subs = view_int(t, "open_subtasks");
-
-	row(v, "parent", view_get(t, "parent"));
-	if (json_array_size(depends)) {
+	row(v, "parent", t->parent);
+	if (t->depends.n) {
 		label(v, "depends on");
-		view_text(v, PLAIN, "%.*s", STRF(view_list(v, depends)));
-		if (open)
-			view_text(v, YELLOW, "  (%lld not done)", (long long)open);
+		view_text(v, PLAIN, "%.*s", STRF(view_strs(v, t->depends)));
+		if (t->open_deps)
+			view_text(v, YELLOW, "  (%lld not done)", (long long)t->open_deps);
 		view_text(v, PLAIN, "\n");
 	}
-	if (subs) {
+	if (t->open_subs) {
 		label(v, "sub-tasks");
-		view_text(v, YELLOW, "%lld open\n", (long long)subs);
+		view_text(v, YELLOW, "%lld open\n", (long long)t->open_subs);
 	}
 }
 
-static void put_head(struct view *v, const json_t *t)
+static void put_head(struct view *v, const struct task *t)
 {
-	const char *status = view_get(t, "status");
-
-	view_data(v, BOLD, view_get(t, "id"));
+	view_data(v, BOLD, t->id);
 	view_text(v, PLAIN, "  ");
-	view_data(v, BOLD, view_get(t, "title"));
+	view_data(v, BOLD, t->title);
 	view_text(v, PLAIN, "\n");
 	label(v, "status");
-	view_text(v, view_status_paint(status), "%s", status ? status : "?");
-	view_text(v, PLAIN, "  %s, priority %lld\n", view_get(t, "class"),
-		  (long long)view_int(t, "priority"));
+	view_status(v, t->status, "?");
+	view_text(v, PLAIN, "  %s, priority %lld\n", class_name(t->class_rank),
+		  (long long)t->priority);
 }
 
-static void put_history(struct view *v, const json_t *t)
+static void put_history(struct view *v, const struct task *t)
 {
-	int64_t attempts = view_int(t, "attempts"), abandoned = view_int(t, "abandoned");
-
-	row(v, "assignee", view_get(t, "assignee"));
-	row(v, "run", view_get(t, "agent_run"));
-	if (attempts) {
+	row(v, "assignee", t->assignee);
+	row(v, "run", t->run);
+	if (t->attempts) {
 		label(v, "claims");
-		view_text(v, PLAIN, "%lld", (long long)attempts);
-		if (abandoned)
-			view_text(v, YELLOW, ", %lld ran out", (long long)abandoned);
+		view_text(v, PLAIN, "%lld", (long long)t->attempts);
+		if (t->abandoned)
+			view_text(v, YELLOW, ", %lld ran out", (long long)t->abandoned);
 		view_text(v, PLAIN, "\n");
 	}
-	row_time(v, "created", view_get(t, "created_at"));
-	row_time(v, "edited", view_get(t, "updated_at"));
-	row_time(v, "started", view_get(t, "started_at"));
-	row_time(v, "done", view_get(t, "done_at"));
+	row_time(v, "created", t->created_at);
+	row_time(v, "edited", t->updated_at);
+	row_time(v, "started", t->started_at);
+	row_time(v, "done", t->done_at);
 }
 
-static void put_comments(struct view *v, const json_t *list)
+static void put_comments(struct view *v, const struct event *list, size_t n)
 {
-	size_t i;
-	const json_t *e;
-
-	if (!json_array_size(list))
-		return;
-	view_text(v, DIM, "comments\n");
-	json_array_foreach(list, i, e) {
+	if (n)
+		view_text(v, DIM, "comments\n");
+	for (size_t i = 0; i < n; i++) {
 		view_text(v, PLAIN, "  ");
-		view_data(v, CYAN, view_get(e, "agent"));
-		view_text(v, DIM, "  %.*s\n", STRF(view_when(v, view_get(e, "at"))));
-		view_lines(v, view_get(e, "text"), 4);
+		view_data(v, CYAN, list[i].agent);
+		view_text(v, DIM, "  %.*s\n", STRF(view_when(v, list[i].at)));
+		view_lines(v, list[i].text, 4);
 	}
 }
 
-static void put_extra(struct view *v, const json_t *extra)
+/* It is kept as it was written: shown with its keys in order. */
+static void put_extra(struct view *v, struct str extra)
 {
-	char *text = extra ? json_dumps(extra, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+	json_t *o = extra.n ? json_loadb(extra.p, extra.n, 0, NULL) : NULL;
+	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 
-	row(v, "extra", text);
+	row(v, "extra", str_c(text));
 	free(text);
+	json_decref(o);
 }
 
-void show_details(const json_t *o, struct view *v)
+void show_details(const struct reply *r, struct view *v)
 {
-	const json_t *t = task_of(o), *labels = json_object_get(t, "labels");
+	const struct task *t = r->ans.task;
 
 	put_head(v, t);
-	row(v, "type", view_get(t, "type"));
-	row(v, "effort", view_get(t, "effort"));
-	if (json_array_size(labels)) {
+	row(v, "type", t->type);
+	row(v, "effort", t->effort);
+	if (t->labels.n) {
 		label(v, "labels");
-		view_text(v, PLAIN, "%.*s\n", STRF(view_list(v, labels)));
+		view_text(v, PLAIN, "%.*s\n", STRF(view_strs(v, t->labels)));
 	}
-	row(v, "due", view_get(t, "due"));
-	row_time(v, "not before", view_get(t, "not_before"));
+	row(v, "due", t->due ? when_date(v->arena, t->due) : STR(""));
+	row_time(v, "not before", t->not_before);
 	put_relations(v, t);
-	put_lock(v, json_object_get(t, "lock"));
+	put_lock(v, t, r->ans.now);
 	put_history(v, t);
-	row_time(v, "next check", view_get(t, "next_check"));
-	put_extra(v, json_object_get(t, "extra"));
-	block(v, "reason", view_get(t, "blocker_reason"));
-	block(v, "to unblock", view_get(t, "unblock_action"));
-	block(v, "description", view_get(t, "description"));
-	block(v, "acceptance", view_get(t, "acceptance"));
-	block(v, "summary", view_get(t, "summary"));
-	put_comments(v, json_object_get(o, "comments"));
+	row_time(v, "next check", t->next_check);
+	put_extra(v, t->extra);
+	block(v, "reason", t->blocker_reason);
+	block(v, "to unblock", t->unblock_action);
+	block(v, "description", t->description);
+	block(v, "acceptance", t->acceptance);
+	block(v, "summary", t->summary);
+	put_comments(v, r->ans.events, r->ans.n_events);
 }
 
 /* --- after a claim ------------------------------------------------------------------------------- */
 
+/* What a new holder is told. */
+struct granted {
+	const struct task *task;
+	const struct grant *lock;
+	const struct event *comments;
+	size_t n_comments;
+	int64_t now;
+};
+
 /* What those before could have learnt: why it came back, and what was said about it. */
-static void put_return(struct view *v, const json_t *t, const json_t *comments)
+static void put_return(struct view *v, const struct granted *g)
 {
-	long long earlier = view_int(t, "attempts") - 1, abandoned = view_int(t, "abandoned");
+	long long earlier = g->task->attempts - 1, abandoned = g->task->abandoned;
 
 	if (earlier < 1)
 		return;
@@ -244,66 +241,50 @@ static void put_return(struct view *v, const json_t *t, const json_t *comments)
 	if (abandoned)
 		view_text(v, YELLOW, ", %lld abandoned", abandoned);
 	view_text(v, PLAIN, "\n");
-	block(v, "the last reason was", view_get(t, "blocker_reason"));
-	put_comments(v, comments);
+	block(v, "the last reason was", g->task->blocker_reason);
+	put_comments(v, g->comments, g->n_comments);
 }
 
-static void put_grant(struct view *v, const json_t *t, const json_t *lock, const json_t *comments)
+static void put_grant(struct view *v, const struct granted *g)
 {
-	const char *token = view_get(lock, "token");
+	const struct grant *lock = g->lock;
 
-	label(v, "fence");
-	view_text(v, PLAIN, "%lld\n", (long long)view_int(lock, "fence"));
-	label(v, "lease ends");
-	view_text(v, PLAIN, "in %.*s", STRF(view_seconds(v, json_object_get(lock, "expires_in"))));
-	view_text(v, DIM, "  (%s)\n", view_get(lock, "expires_at"));
-	row(v, "token", token);
-	put_relations(v, t);
-	put_return(v, t, comments);
-	block(v, "description", view_get(t, "description"));
-	block(v, "acceptance", view_get(t, "acceptance"));
-}
-
-static void put_claimed(struct view *v, const char *word, const json_t *t, const json_t *lock,
-			const json_t *comments)
-{
-	const char *id = view_get(t, "id");
-
-	if (v->quiet) {
-		view_data(v, PLAIN, id);
-		view_text(v, PLAIN, "\n");
-		return;
+	if (lock) {
+		label(v, "fence");
+		view_text(v, PLAIN, "%lld\n", (long long)lock->fence);
+		label(v, "lease ends");
+		view_text(v, PLAIN, "in %.*s", STRF(view_left(v, lock->expires_at - g->now)));
+		view_text(v, DIM, "  (%.*s)\n", STRF(when_text(v->arena, lock->expires_at)));
+		row(v, "token", lock->token);
 	}
-	view_text(v, GREEN, "%s ", word);
-	view_data(v, BOLD, id);
-	view_text(v, PLAIN, "  ");
-	view_data(v, PLAIN, view_get(t, "title"));
-	view_text(v, PLAIN, "\n");
-	put_grant(v, t, lock, comments);
+	put_relations(v, g->task);
+	put_return(v, g);
+	block(v, "description", g->task->description);
+	block(v, "acceptance", g->task->acceptance);
 }
 
 /* For a command that people paste: what a damaged store calls an id is none. */
-static const char *command_id(const json_t *t)
+static const char *command_id(const struct task *t, struct arena *a)
 {
-	const char *id = view_get(t, "id");
-
-	return id_fault(str_c(id)) && !typed_of(str_c(id)) ? "ID" : id;
+	return id_fault(t->id) && !typed_of(t->id) ? "ID" : arena_cstr(a, t->id);
 }
 
-void show_grant(const json_t *o, struct view *v)
+static void put_granted(struct view *v, const struct granted *g)
 {
-	const json_t *t = task_of(o), *lock = json_object_get(o, "lock");
-	const json_t *own = json_object_get(t, "lock");
-	bool manual = json_is_true(json_object_get(own, "manual"));
-	const char *id = command_id(t);
+	const char *id = command_id(g->task, v->arena);
+	bool manual = g->task->lock.manual;
 
-	if (!json_is_object(t)) {
-		show_none(o, v);
+	if (v->quiet) {
+		view_data(v, PLAIN, g->task->id);
+		view_text(v, PLAIN, "\n");
 		return;
 	}
-	put_claimed(v, manual ? "locked" : "claimed", t, lock, json_object_get(o, "comments"));
-	if (v->quiet)
-		return;
+	view_text(v, GREEN, "%s ", manual ? "locked" : "claimed");
+	view_data(v, BOLD, g->task->id);
+	view_text(v, PLAIN, "  ");
+	view_data(v, PLAIN, g->task->title);
+	view_text(v, PLAIN, "\n");
+	put_grant(v, g);
 	if (manual)
 		view_text(v, DIM, "next: pawl heartbeat %s · pawl lock release %s\n", id, id);
 	else
@@ -313,21 +294,40 @@ void show_grant(const json_t *o, struct view *v)
 			id, id, id);
 }
 
-void show_next(const json_t *o, struct view *v)
+void show_grant(const struct reply *r, struct view *v)
 {
-	const json_t *t = task_of(o);
+	const struct answer *ans = &r->ans;
+	struct granted g = { ans->task, ans->lock, ans->events, ans->n_events, ans->now };
 
-	if (json_object_get(o, "candidates")) {
-		show_candidates(o, v);
-	} else if (!json_is_object(t)) {
-		show_none(o, v);
-	} else if (json_object_get(o, "lock")) {
-		show_grant(o, v);
+	if (ans->task)
+		put_granted(v, &g);
+	else
+		show_none(ans, v);
+}
+
+void show_granted_next(const struct reply *r, struct view *v)
+{
+	const struct answer *ans = &r->ans;
+	struct granted g = { ans->next, ans->next_lock, ans->events, ans->n_events, ans->now };
+
+	put_granted(v, &g);
+}
+
+void show_next(const struct reply *r, struct view *v)
+{
+	const struct task *t = r->ans.task;
+
+	if (r->ans.kind == ANSWER_CANDIDATES) {
+		show_candidates(r, v);
+	} else if (!t) {
+		show_none(&r->ans, v);
+	} else if (r->ans.lock) {
+		show_grant(r, v);
 	} else if (v->quiet) {
-		view_data(v, PLAIN, view_get(t, "id"));
+		view_data(v, PLAIN, t->id);
 		view_text(v, PLAIN, "\n");
 	} else {
-		show_details(o, v);
-		view_text(v, DIM, "next: pawl claim %s\n", command_id(t));
+		show_details(r, v);
+		view_text(v, DIM, "next: pawl claim %s\n", command_id(t, v->arena));
 	}
 }

@@ -12,14 +12,14 @@ static struct str how_it_ended(const struct lock *l, const struct call *c)
 			    STRF(when_text(c->arena, l->expires_at)));
 }
 
-/* Counts a lease that ran out. true: that was one too many, the task now waits for a person. */
+/* true: the task was abandoned too often and now waits for a person. */
 static bool abandon(struct task *t, const struct call *c, struct verdict *v)
 {
+	bool too_often = lease_abandon(t, c->policy);
 	int64_t from = t->status;
 
-	t->abandoned++;
 	verdict_event(v, c, t, "abandoned", 0, how_it_ended(&t->lock, c));
-	if (!c->policy->max_abandoned || t->abandoned < c->policy->max_abandoned)
+	if (!too_often)
 		return false;
 	t->status = NEEDS_HELP;
 	t->blocker_reason = arena_printf(c->arena,

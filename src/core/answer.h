@@ -1,13 +1,10 @@
 /*
  * answer: what a request comes back as, plain data like it. `code` alone says how it ended; everything
- * else is there when it applies. answer_json() is the one form that every face shows.
+ * else is there when it applies. format/answer.h has the forms in which it travels.
  */
 #ifndef CORE_ANSWER_H
 #define CORE_ANSWER_H
 
-#include <jansson.h>
-
-#include "base/buf.h"
 #include "core/event.h"
 #include "core/result.h"
 #include "core/task.h"
@@ -23,16 +20,17 @@ struct candidate {
 	int64_t eligible, place; /* place: 1 is next */
 };
 
+/* Kept answers have it by its number. */
 enum answer_kind {
-	ANSWER_TASK,       /* one task, or none */
-	ANSWER_TASKS,      /* tasks[], total */
-	ANSWER_EVENTS,     /* events[] */
-	ANSWER_LOCKS,      /* tasks[] that have a lock */
-	ANSWER_LOCK,       /* the task's lock */
-	ANSWER_CANDIDATES, /* candidates[] */
-	ANSWER_OVERVIEW,   /* counts[], tasks[] that are held */
-	ANSWER_ID,         /* text */
-	ANSWER_TYPED       /* tasks[]: the locks of the whole queue */
+	ANSWER_TASK = 0,       /* one task, or none */
+	ANSWER_TASKS = 1,      /* tasks[], total */
+	ANSWER_EVENTS = 2,     /* events[] */
+	ANSWER_LOCKS = 3,      /* tasks[] that have a lock */
+	ANSWER_LOCK = 4,       /* the task's lock */
+	ANSWER_CANDIDATES = 5, /* candidates[] */
+	ANSWER_OVERVIEW = 6,   /* counts[], tasks[] that are held */
+	ANSWER_ID = 7,         /* text */
+	ANSWER_TYPED = 8       /* tasks[]: the locks of the whole queue */
 };
 
 struct answer {
@@ -56,17 +54,15 @@ struct answer {
 	struct candidate *candidates;
 	size_t n_candidates;
 	int64_t counts[STATUS_END];
-	int64_t held; /* of ANSWER_OVERVIEW: how many have a lock, however many are in tasks[] */
-	struct str text;
-	int64_t wait_ms; /* NO_TASKS: something comes due in so long; 0: nothing in sight */
+	int64_t held;    /* of ANSWER_OVERVIEW: how many have a lock, however many are in tasks[] */
+	struct str text; /* of ANSWER_ID: the id; where `barred`: the holder of that lock */
+	int64_t wait_ms; /* NO_TASKS: something comes due in so long; 0: nothing in sight. Of a log with
+			  * expired_after: the next lease expires then */
+	struct str queue_id; /* of the queue, for a request that had one */
 	int64_t barred; /* enum typed: another's lock of this kind is in the way, for wait_ms at most */
 };
 
 /* Fills in a refusal. Returns code. */
 enum result answer_fail(struct answer *ans, enum result code, struct str message, struct str hint);
-
-void answer_pack(const struct answer *ans, struct buf *out);
-int answer_unpack(struct str bytes, struct answer *out, struct arena *a); /* -EBADMSG */
-json_t *answer_json(const struct answer *ans, struct arena *a);
 
 #endif

@@ -4,9 +4,6 @@
 #ifndef CORE_EVENT_H
 #define CORE_EVENT_H
 
-#include <jansson.h>
-
-#include "base/buf.h"
 #include "core/task.h"
 
 struct event {
@@ -17,9 +14,5 @@ struct event {
 	struct str cursor;
 	int64_t at;
 };
-
-void event_pack(const struct event *e, struct buf *out);
-int event_unpack(struct str bytes, struct event *out);
-json_t *event_json(const struct event *e, struct arena *a);
 
 #endif

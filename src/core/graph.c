@@ -5,6 +5,8 @@ bool graph_sub_moved(struct task *parent, int64_t from, int64_t to)
 	int64_t was = from && !status_ended(from), is = to && !status_ended(to);
 
 	parent->open_subs += is - was;
+	if (parent->open_subs < 0) /* the count came from a store that others write to */
+		parent->open_subs = 0;
 	return is != was;
 }
 
@@ -15,6 +17,10 @@ bool graph_dep_moved(struct task *t, int64_t from, int64_t to)
 
 	t->open_deps += is_open - was_open;
 	t->canceled_deps += is_dead - was_dead;
+	if (t->open_deps < 0)
+		t->open_deps = 0;
+	if (t->canceled_deps < 0)
+		t->canceled_deps = 0;
 	return was_open != is_open || was_dead != is_dead;
 }
 

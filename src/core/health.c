@@ -47,6 +47,15 @@ int health_score(const struct health_facts *f)
 	return score;
 }
 
+const char *health_name(int op)
+{
+	static const char *const kinds[] = { "batch", "import", "clear", "restore" };
+
+	if (op < OP_END)
+		return op_name((enum op)op);
+	return op >= HEALTH_BATCH && op < HEALTH_END ? kinds[op - HEALTH_BATCH] : "";
+}
+
 int64_t health_recent(const struct health *h, int64_t now)
 {
 	int64_t n = 0;

@@ -24,8 +24,31 @@ struct health_op {
 	uint32_t waits[HEALTH_RANGES];
 };
 
+/* Changes of many tasks in one commit, counted beside the operations of one: HEALTH_OPS is the number of both. */
+enum health_kind {
+	HEALTH_BATCH = 56,
+	HEALTH_IMPORT = 57,
+	HEALTH_CLEAR = 58,
+	HEALTH_RESTORE = 59,
+	HEALTH_END
+};
+#define HEALTH_OPS 64
+
+/* "LOCK_ACQUIRE", "batch"; "": nothing has this number. */
+const char *health_name(int op);
+
+/* An acquisition that somebody else's lock kept from succeeding. */
+struct health_refusal {
+	int64_t at; /* wall ms; 0: there was none */
+	int64_t op;
+	char task[ID_MAX + 8], holder[NAME_MAX_BYTES + 8]; /* the lock in the way */
+	char agent[NAME_MAX_BYTES + 8];                    /* who was refused */
+};
+
 struct health {
-	struct health_op op[OP_END], all;
+	struct health_op op[HEALTH_OPS], all;
+	int64_t refused;
+	struct health_refusal last_refused;
 	int64_t last_failed[16]; /* wall ms of the latest failures, in no order; 0: none */
 	int64_t commits, changes, handed;
 };

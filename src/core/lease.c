@@ -2,6 +2,14 @@
 
 #include "base/secret.h"
 
+const struct policy policy_default = {
+	.lease = LEASE_MINUTES * 60 * 1000,
+	.lease_min = 1000,
+	.lease_max = 24 * 3600 * 1000,
+	.lock_ttl = 300 * 1000,
+	.max_abandoned = LEASE_ABANDONED,
+};
+
 bool lease_live(const struct lock *l, int64_t now)
 {
 	if (!l->holder.n)
@@ -49,6 +57,12 @@ void lease_move(struct task *t, const struct request *r)
 	t->lock.pid = r->pid;
 	t->lock.pid_start = r->pid_start;
 	t->lock.boot_id = r->boot_id;
+}
+
+bool lease_abandon(struct task *t, const struct policy *p)
+{
+	t->abandoned++;
+	return p->max_abandoned && t->abandoned >= p->max_abandoned;
 }
 
 void lease_clear(struct task *t, int64_t now)

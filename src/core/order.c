@@ -81,3 +81,122 @@ struct str order_why(const struct task *t, const struct policy *p, int64_t now, 
 	*eligible = true;
 	return why_now(t);
 }
+
+/* --- the order ----------------------------------------------------------------------------------- */
+
+#define CMP(a, b) (((a) > (b)) - ((a) < (b)))
+
+int index_cmp(const struct index *a, const struct index *b)
+{
+	int c = CMP(a->class_rank, b->class_rank);
+
+	if (!c)
+		c = CMP(b->priority, a->priority);
+	if (!c)
+		c = CMP(a->updated_at, b->updated_at);
+	return c ? c : str_cmp(a->id, b->id);
+}
+
+bool index_eq(const struct index *a, const struct index *b)
+{
+	return a->lane == b->lane && a->status == b->status && a->class_rank == b->class_rank &&
+	       a->priority == b->priority && a->eligible_at == b->eligible_at &&
+	       a->updated_at == b->updated_at && a->created_at == b->created_at &&
+	       a->due == b->due && str_eq(a->id, b->id) && str_eq(a->holder, b->holder) &&
+	       str_eq(a->token, b->token) && str_eq(a->parent, b->parent) &&
+	       str_eq(a->type, b->type) && strs_eq(a->labels, b->labels) &&
+	       strs_eq(a->depends, b->depends);
+}
+
+bool index_gone(const struct index *ix, int64_t now)
+{
+	return ix->lane == LANE_GOING && ix->eligible_at <= now;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* How many of the first bytes are digits, or zeros (`most` is '9' or '0'). */
+static size_t run_length(struct str s, char most)
+{
+	size_t n = 0;
+
+	while (n < s.n && is_digit(s.p[n]) && s.p[n] <= most)
+		n++;
+	return n;
+}
+
+/* A number: how many digits it has, then the digits. The count begins with a digit, so that a number stands among
+ * other bytes where its digits would. */
+static char *put_number(char *to, struct str digits)
+{
+	*to++ = (char)('0' + (digits.n < 9 ? digits.n : 9));
+	if (digits.n >= 9) {
+		*to++ = (char)('0' + digits.n / 100);
+		*to++ = (char)('0' + digits.n / 10 % 10);
+		*to++ = (char)('0' + digits.n % 10);
+	}
+	memcpy(to, str_p(digits), digits.n);
+	return to + digits.n;
+}
+
+struct str index_id_key(struct str id, char out[ID_KEY_MAX])
+{
+	struct str rest = id;
+	bool zeros = false;
+	char *to = out;
+
+	if (id.n > ID_MAX)
+		return STR("");
+	while (rest.n) {
+		size_t n = run_length(rest, '9'), skip = run_length(rest, '0');
+
+		if (n)
+			to = put_number(to, str_n(rest.p + skip, n - skip));
+		else
+			*to++ = lower(rest.p[0]);
+		zeros |= skip > (skip == n); /* 0 alone is a number */
+		n += n == 0;
+		rest = str_n(rest.p + n, rest.n - n);
+	}
+	if (zeros) /* below every byte of an id; the id itself tells t01 from t001 */
+		*to++ = ' ';
+	for (size_t i = 0; zeros && i < id.n; i++)
+		*to++ = lower(id.p[i]);
+	return str_n(out, (size_t)(to - out));
+}
+
+void order_index(const struct task *t, struct index *out, struct arena *a)
+{
+	static const int lanes[] = { [OFFER_NONE] = LANE_NONE,
+				     [OFFER_NOW] = LANE_READY,
+				     [OFFER_LATER] = LANE_LATER,
+				     [OFFER_WAITING] = LANE_WAITING };
+	struct strs depends = { arena_array(a, struct str, t->depends.n), t->depends.n };
+
+	for (size_t i = 0; i < depends.n; i++)
+		depends.v[i] = task_key(a, t->depends.v[i]);
+	*out = (struct index){
+		.status = (int)t->status,
+		.class_rank = (int)t->class_rank,
+		.priority = (int)t->priority,
+		.updated_at = t->updated_at,
+		.created_at = t->created_at,
+		.due = t->due,
+		.id = t->id,
+		.holder = t->lock.holder,
+		.token = t->lock.token,
+		.parent = t->parent.n ? task_key(a, t->parent) : STR(""),
+		.type = t->type,
+		.labels = t->labels,
+		.depends = depends,
+	};
+	out->lane = lanes[order_offer(t, &out->eligible_at)];
+}

@@ -1,11 +1,11 @@
 #include "core/request.h"
 
-#include <errno.h>
+#include <jansson.h>
 #include <stddef.h>
 
-#include "format/pack.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "core/check.h"
 #include "core/typed.h"
 #include "core/update.h"
 
@@ -26,7 +26,7 @@ static const struct {
 	unsigned flags;
 } ops[] = {
 	[OP_NONE] = { "NONE", 0 },
-#define OP(name, flags) [OP_##name] = { #name, flags },
+#define OP(number, name, flags) [OP_##name] = { #name, flags },
 #include "core/op.def"
 #undef OP
 };
@@ -44,14 +44,6 @@ static const struct {
 
 _Static_assert(ARG_END <= 64, "`has` is one bit for each argument");
 
-const struct policy policy_default = {
-	.lease = 15 * 60 * 1000,
-	.lease_min = 1000,
-	.lease_max = 24 * 3600 * 1000,
-	.lock_ttl = 300 * 1000,
-	.max_abandoned = 5,
-};
-
 const char *op_name(enum op op)
 {
 	return ops[op].name;
@@ -65,6 +57,11 @@ unsigned op_flags(enum op op)
 enum arg_kind arg_kind(enum arg a)
 {
 	return (enum arg_kind)args[a].kind;
+}
+
+uint8_t arg_tag(enum arg a)
+{
+	return args[a].tag;
 }
 
 const char *arg_name(enum arg a)
@@ -105,13 +102,15 @@ static const char *bad_text(const struct request *r, enum arg a, struct arena *a
 	return NULL;
 }
 
-static const char *bad_extra(const struct request *r)
+static const char *bad_extra(const struct request *r, struct arena *a)
 {
 	json_t *o;
 	bool good;
 
 	if (!HAS(r, extra) || !r->extra.n)
 		return NULL;
+	if (!extra_small(r->extra))
+		return arena_printf(a, "extra: at most %d values are allowed", EXTRA_VALUES_MAX).p;
 	o = json_loadb(r->extra.p, r->extra.n, JSON_REJECT_DUPLICATES, NULL);
 	good = json_is_object(o);
 	json_decref(o);
@@ -121,7 +120,12 @@ static const char *bad_extra(const struct request *r)
 static const char *bad_list(const struct request *r, enum arg a, struct arena *arena)
 {
 	const struct strs *list = arg_of(r, a);
+	size_t most = a == ARG_depends ? DEPENDS_MAX : LABELS_MAX;
 
+	if (list->n > most)
+		return arena_printf(arena, "%s: %zu are given; at most %zu are allowed",
+				    arg_name(a), list->n, most)
+			.p;
 	for (size_t i = 0; i < list->n; i++)
 		if (!list->v[i].n || list->v[i].n > NAME_MAX_BYTES || !text_valid(list->v[i]))
 			return arena_printf(arena, "%s: each is valid text of 1 to %d bytes",
@@ -132,7 +136,10 @@ static const char *bad_list(const struct request *r, enum arg a, struct arena *a
 
 static const char *bad_ids(const struct request *r)
 {
-	const char *fault = !HAS(r, id) ? NULL : typed_is(r) ? typed_fault(r) : id_fault(r->id);
+	bool handle = (r->op == OP_SHOW || r->op == OP_REMOVE) && bad_handle_is(r->id);
+	const char *fault = !HAS(r, id) || handle ? NULL
+			    : typed_is(r)         ? typed_fault(r)
+						  : id_fault(r->id);
 
 	if (!fault && HAS(r, parent) && r->parent.n)
 		fault = id_fault(r->parent);
@@ -173,6 +180,8 @@ static const char *bad_range(const struct request *r, const struct policy *p, st
 		return "status: there is no such status";
 	if (HAS(r, class_rank) && (r->class_rank < EXPEDITE || r->class_rank >= CLASS_END))
 		return "class: Expedite, Fixed Date, Standard or Intangible";
+	if (r->pid < 0 || r->pid > EXACT_MAX || r->pid_start < 0 || r->pid_start > EXACT_MAX)
+		return "pid: the number of a process";
 	if (r->from < 0 || r->from > ID_NUMBER_MAX)
 		return "from: a number, not negative";
 	return bad_time(r);
@@ -246,131 +255,8 @@ const char *request_fault(const struct request *r, const struct policy *p, struc
 			fault = bad_list(r, (enum arg)i, a);
 	}
 	if (!fault)
-		fault = bad_extra(r);
+		fault = bad_extra(r, a);
 	if (!fault)
 		fault = bad_range(r, p, a);
 	return fault ? fault : missing(r);
-}
-
-/* --- the packed form ----------------------------------------------------------------------------- */
-
-#define TAG_OP 255
-#define TAG_EMPTY 254 /* a list that was given as empty: its tag */
-
-void request_pack(const struct request *r, struct buf *out)
-{
-	pack_int(out, TAG_OP, r->op);
-	for (int i = 0; i < ARG_END; i++) {
-		const void *p = arg_of(r, (enum arg)i);
-		const struct strs *list = p;
-
-		if (!((r->has >> i) & 1))
-			continue;
-		if (args[i].kind == ARG_STR)
-			pack_str(out, args[i].tag, *(const struct str *)p);
-		else if (args[i].kind == ARG_INT)
-			pack_int(out, args[i].tag, *(const int64_t *)p);
-		else if (!list->n)
-			pack_int(out, TAG_EMPTY, args[i].tag);
-		else
-			for (size_t k = 0; k < list->n; k++)
-				pack_str(out, args[i].tag, list->v[k]);
-	}
-}
-
-static int by_tag(int64_t tag)
-{
-	for (int i = 0; i < ARG_END; i++)
-		if (args[i].tag == tag)
-			return i;
-	return -1;
-}
-
-static int unpack_arg(struct request *r, int i, struct str value, struct arena *a)
-{
-	void *p;
-
-	if (i < 0)
-		return 0; /* a newer pawl's argument */
-	p = arg_at(r, (enum arg)i);
-	r->has |= UINT64_C(1) << i;
-	if (args[i].kind == ARG_INT)
-		return unpack_int(value, p);
-	if (args[i].kind == ARG_STR)
-		*(struct str *)p = value;
-	else
-		*(struct strs *)p = arena_append(a, *(struct strs *)p, value);
-	return 0;
-}
-
-static int unpack_empty(struct request *r, struct str value)
-{
-	int64_t tag;
-	int i;
-
-	if (unpack_int(value, &tag))
-		return -EBADMSG;
-	i = by_tag(tag);
-	if (i >= 0)
-		r->has |= UINT64_C(1) << i;
-	return 0;
-}
-
-static int unpack_op(struct request *r, struct str value)
-{
-	int64_t op;
-
-	if (unpack_int(value, &op) || op <= OP_NONE || op >= OP_END)
-		return -EBADMSG;
-	r->op = (enum op)op;
-	return 0;
-}
-
-int request_unpack(struct str bytes, struct request *out, struct arena *a)
-{
-	struct unpack u = { bytes };
-	struct str value;
-	uint8_t tag;
-	int r;
-
-	*out = (struct request){ 0 };
-	while ((r = unpack_next(&u, &tag, &value)) > 0) {
-		if (tag == TAG_OP)
-			r = unpack_op(out, value);
-		else if (tag == TAG_EMPTY)
-			r = unpack_empty(out, value);
-		else
-			r = unpack_arg(out, by_tag(tag), value, a);
-		if (r < 0)
-			return r;
-	}
-	return r < 0 || !out->op ? -EBADMSG : 0;
-}
-
-static json_t *arg_json(const struct request *r, enum arg a)
-{
-	const void *p = arg_of(r, a);
-	const struct str *s = p;
-	const struct strs *list = p;
-	json_t *o;
-
-	if (args[a].kind == ARG_INT)
-		return json_integer(*(const int64_t *)p);
-	if (args[a].kind == ARG_STR)
-		return json_stringn(s->n ? s->p : "", s->n);
-	o = json_array();
-	for (size_t i = 0; i < list->n; i++)
-		json_array_append_new(o, json_stringn(list->v[i].p, list->v[i].n));
-	return o;
-}
-
-json_t *request_json(const struct request *r)
-{
-	json_t *o = json_object();
-
-	json_object_set_new(o, "op", json_string(op_name(r->op)));
-	for (int i = 0; i < ARG_END; i++)
-		if ((r->has >> i & 1) && i != ARG_token && i != ARG_new_token)
-			json_object_set_new(o, args[i].name, arg_json(r, (enum arg)i));
-	return o;
 }

@@ -1,11 +1,9 @@
 /*
  * request: one call, as plain data. An argument that is not in `has` was not given; an empty one was
- * given as empty (update clears the field). The packed form is what crosses processes and histories.
+ * given as empty (update clears the field). format/request.h has its packed form.
  */
 #ifndef CORE_REQUEST_H
 #define CORE_REQUEST_H
-
-#include <jansson.h>
 
 #include "base/buf.h"
 #include "core/result.h"
@@ -22,8 +20,8 @@
 #define OP_OWN 256u
 
 enum op {
-	OP_NONE,
-#define OP(name, flags) OP_##name,
+	OP_NONE = 0,
+#define OP(number, name, flags) OP_##name = (number),
 #include "core/op.def"
 #undef OP
 	OP_END
@@ -53,6 +51,7 @@ struct request {
 
 enum arg_kind { ARG_STR, ARG_INT, ARG_LIST };
 enum arg_kind arg_kind(enum arg a);
+uint8_t arg_tag(enum arg a); /* of its packed form */
 const char *arg_name(enum arg a);
 void *arg_at(struct request *r, enum arg a);
 const void *arg_of(const struct request *r, enum arg a);
@@ -72,14 +71,9 @@ struct policy {
 	int64_t warn_after; /* cleanup names locks that are older; 0: none */
 };
 
-extern const struct policy policy_default;
+extern const struct policy policy_default; /* core/lease.c */
 
 /* What is wrong with the call itself, whatever the queue holds: NULL, or the text of a USAGE answer. */
 const char *request_fault(const struct request *r, const struct policy *p, struct arena *a);
-
-void request_pack(const struct request *r, struct buf *out);
-int request_unpack(struct str bytes, struct request *out, struct arena *a); /* -EBADMSG */
-/* For people and histories; tokens are left out. */
-json_t *request_json(const struct request *r);
 
 #endif

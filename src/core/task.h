@@ -7,23 +7,25 @@
 
 #include "base/arena.h"
 
+/* In records, by its number; test/unit/core_numbers.c pins this and every other number that is kept. */
 enum status {
 	BACKLOG = 1,
-	READY,
-	IN_PROGRESS,
-	BLOCKED,
-	NEEDS_HELP,
-	REVIEW,
-	DONE,
-	FAILED,
-	CANCELED,
+	READY = 2,
+	IN_PROGRESS = 3,
+	BLOCKED = 4,
+	NEEDS_HELP = 5,
+	REVIEW = 6,
+	DONE = 7,
+	FAILED = 8,
+	CANCELED = 9,
 	STATUS_END
 };
 
 #define STATUS_BIT(s) (1u << (s))
 #define STATUS_ALL (STATUS_BIT(STATUS_END) - STATUS_BIT(BACKLOG))
 
-enum class_rank { EXPEDITE = 1, FIXED_DATE, STANDARD, INTANGIBLE, CLASS_END };
+/* In records, too. */
+enum class_rank { EXPEDITE = 1, FIXED_DATE = 2, STANDARD = 3, INTANGIBLE = 4, CLASS_END };
 
 #define PRIORITY_MAX 1000
 #define PRIORITY_DEFAULT 2
@@ -33,9 +35,22 @@ enum class_rank { EXPEDITE = 1, FIXED_DATE, STANDARD, INTANGIBLE, CLASS_END };
 #define TEXT_MAX (256 * 1024)
 /* for names: agent, run, label, type, effort */
 #define NAME_MAX_BYTES 200
+#define LABELS_MAX 256
+#define DEPENDS_MAX 1000
+/* Values in `extra`: a short text can be JSON that takes a hundred times its size in memory. */
+#define EXTRA_VALUES_MAX 10000
+/* Every reader of JSON knows numbers up to here exactly. */
+#define EXACT_MAX (INT64_C(1) << 53)
+/* The least that a counter of a task that comes in has left before it is there. */
+#define EXACT_ROOM (INT64_C(1) << 20)
+/* Older versions had no limit for the length of a list or for an `extra` that grows: up to here they are read. */
+#define LIST_READ_MAX 2000
+/* A record with more is damaged: nobody needs the memory to count them. */
+#define LIST_UNPACK_MAX 20000
+#define EXTRA_READ_MAX (1024 * 1024)
 
 /* Does the process that a lock names still run? As far as one can tell from here, where somebody looked. */
-enum lock_life { LIFE_NOT_LOOKED, LIFE_UNKNOWN, LIFE_ALIVE, LIFE_DEAD };
+enum lock_life { LIFE_NOT_LOOKED = 0, LIFE_UNKNOWN = 1, LIFE_ALIVE = 2, LIFE_DEAD = 3 };
 
 struct lock {
 	struct str holder, host;

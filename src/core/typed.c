@@ -70,6 +70,8 @@ static enum typed kind_of(const struct request *rq)
 {
 	if (rq->part_of > TYPED_NONE && rq->part_of < TYPED_END)
 		return (enum typed)rq->part_of;
+	if (rq->op == OP_ARCHIVE && !HAS(rq, id))
+		return TYPED_BATCH; /* of all tasks that have ended */
 	return rq->op == OP_LOCK_CLEANUP ? TYPED_MAINTENANCE : TYPED_WRITE;
 }
 

@@ -8,7 +8,15 @@
 
 #include "core/rules.h"
 
-enum typed { TYPED_NONE, TYPED_WRITE, TYPED_BATCH, TYPED_CONFIG, TYPED_MAINTENANCE, TYPED_END };
+/* Requests and answers that go between processes have it by its number. */
+enum typed {
+	TYPED_NONE = 0,
+	TYPED_WRITE = 1,
+	TYPED_BATCH = 2,
+	TYPED_CONFIG = 3,
+	TYPED_MAINTENANCE = 4,
+	TYPED_END
+};
 
 #define TYPED_BIT(kind) (1u << (kind))
 #define EMERGENCY_ID STR("@emergency")

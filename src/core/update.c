@@ -1,5 +1,6 @@
 #include "core/update.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 
 #include "core/lease.h"

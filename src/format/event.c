@@ -1,9 +1,18 @@
-#include "core/event.h"
+#include "format/event.h"
 
 #include "format/pack.h"
 #include "base/when.h"
 
-enum { E_NAME = 1, E_TASK, E_AGENT, E_RUN, E_TEXT, E_FENCE, E_FROM, E_TO };
+enum {
+	E_NAME = 1,
+	E_TASK = 2,
+	E_AGENT = 3,
+	E_RUN = 4,
+	E_TEXT = 5,
+	E_FENCE = 6,
+	E_FROM = 7,
+	E_TO = 8
+};
 
 static void pack_some(struct buf *out, uint8_t tag, struct str s)
 {

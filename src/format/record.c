@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "base/hex.h"
 #include "base/text.h"
 
 /* --- out ---------------------------------------------------------------------------------------- */
@@ -76,30 +77,6 @@ static struct str text_of(const json_t *v)
 	return str_n(json_string_value(v), json_string_length(v));
 }
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static int parse_hex(struct str s, struct str *out, struct arena *a)
-{
-	char *p = arena_alloc(a, s.n / 2 + 1);
-
-	if (s.n % 2)
-		return -EBADMSG;
-	for (size_t i = 0; i < s.n; i += 2) {
-		int high = digit(s.p[i]), low = digit(s.p[i + 1]);
-
-		if (high < 0 || low < 0)
-			return -EBADMSG;
-		p[i / 2] = (char)(high << 4 | low);
-	}
-	*out = str_n(p, s.n / 2);
-	return 0;
-}
-
 static int parse_string(const json_t *v, struct str *out, struct arena *a)
 {
 	if (json_typeof(v) == JSON_STRING) {
@@ -107,7 +84,7 @@ static int parse_string(const json_t *v, struct str *out, struct arena *a)
 		return 0;
 	}
 	v = json_object_get(v, "hex");
-	return json_is_string(v) ? parse_hex(text_of(v), out, a) : -EBADMSG;
+	return json_is_string(v) && hex_bytes(text_of(v), out, a) ? 0 : -EBADMSG;
 }
 
 static int parse_list(const json_t *v, struct strs *out, struct arena *a)

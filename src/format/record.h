@@ -2,19 +2,13 @@
  * filecodec: a task with all its fields as a JSON object, for files that people can read. Unlike
  * task_json() nothing is hidden (tokens are hashes) and nothing rounded: what was written reads back as
  * the same task. Times are ms since 1970; bytes that are no text come as {"hex": …}.
- *
- * A store that keeps tasks in such files includes this alone: other programs change its files, and it must
- * know what that means for a lease, for an index and for those who wait.
  */
-#ifndef CORE_FILECODEC_H
-#define CORE_FILECODEC_H
+#ifndef FORMAT_RECORD_H
+#define FORMAT_RECORD_H
 
 #include <jansson.h>
 
 #include "format/task.h"
-#include "core/graph.h"
-#include "core/lease.h"
-#include "core/order.h"
 
 json_t *task_fields_json(const struct task *t);
 /* Sets the fields found; strings are in `a`. -EBADMSG: one has the wrong type. */

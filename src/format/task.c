@@ -6,6 +6,8 @@
 #include "base/when.h"
 #include "core/lease.h"
 
+#define PART_MAX (32u << 20)
+
 static void pack_field(const struct field *f, const void *p, struct buf *out)
 {
 	const struct strs *list = p;
@@ -31,6 +33,17 @@ void task_pack(const struct task *t, unsigned parts, struct buf *out)
 	for (size_t i = 0; i < N_FIELDS; i++)
 		if (field_table[i].part & parts)
 			pack_field(&field_table[i], field_of(&field_table[i], t), out);
+}
+
+struct str task_part(const struct task *t, unsigned part, struct arena *a)
+{
+	struct buf b = BUF_MAX(PART_MAX);
+	struct str out;
+
+	task_pack(t, part, &b);
+	out = arena_str(a, buf_str(&b));
+	buf_free(&b);
+	return out;
 }
 
 static bool same_field(const struct field *f, const void *a, const void *b)
@@ -73,8 +86,42 @@ static int unpack_number(const struct field *f, struct str value, int64_t *out)
 	return end != INT64_MAX && (*out <= 0 || *out >= end) ? -EBADMSG : 0;
 }
 
+/* How many more fields of this tag follow. */
+static size_t count_tag(struct unpack u, uint8_t tag)
+{
+	struct str value;
+	uint8_t other;
+	size_t n = 0;
+
+	while (unpack_next(&u, &other, &value) > 0)
+		n += other == tag;
+	return n;
+}
+
+/* The list with room for `more`: one copy, however many come. */
+static struct strs list_room(struct strs list, size_t more, struct arena *a)
+{
+	struct strs out = { arena_array(a, struct str, list.n + more), list.n };
+
+	for (size_t i = 0; i < list.n; i++)
+		out.v[i] = list.v[i];
+	return out;
+}
+
+/* Of the list of which `more` come with this one; 0: they were counted before. */
+static int unpack_item(struct strs *list, struct str value, size_t more, struct arena *a)
+{
+	if (list->n + more > LIST_UNPACK_MAX)
+		return -EBADMSG;
+	if (more)
+		*list = list_room(*list, more, a);
+	list->v[list->n++] = value;
+	return 0;
+}
+
 int task_unpack(struct str bytes, struct task *out, struct arena *a)
 {
+	bool seen[N_FIELDS] = { false };
 	struct unpack u = { bytes };
 	struct str value;
 	uint8_t tag;
@@ -83,15 +130,22 @@ int task_unpack(struct str bytes, struct task *out, struct arena *a)
 	while ((r = unpack_next(&u, &tag, &value)) > 0) {
 		const struct field *f = by_tag(tag);
 		void *p = f ? field_at(f, out) : NULL;
+		bool again;
 
 		if (!f)
 			continue;
-		if (f->kind == FIELD_STR || f->kind == FIELD_JSON)
+		again = seen[f - field_table];
+		seen[f - field_table] = true;
+		if (f->kind == FIELD_LIST)
+			r = unpack_item(p, value, again ? 0 : 1 + count_tag(u, tag), a);
+		else if (again)
+			r = -EBADMSG; /* only a list has several */
+		else if (f->kind == FIELD_STR || f->kind == FIELD_JSON)
 			*(struct str *)p = value;
-		else if (f->kind == FIELD_LIST)
-			*(struct strs *)p = arena_append(a, *(struct strs *)p, value);
-		else if (unpack_number(f, value, p))
-			return -EBADMSG;
+		else
+			r = unpack_number(f, value, p);
+		if (r < 0)
+			return r;
 	}
 	return r;
 }
@@ -142,13 +196,17 @@ static json_t *value_json(const struct field *f, const void *p, struct arena *a)
 	}
 }
 
-static json_t *seconds_json(int64_t ms)
+json_t *seconds_json(int64_t ms)
 {
 	return ms % 1000 ? json_real((double)ms / 1000.0) : json_integer(ms / 1000);
 }
 
-/* By enum lock_life. */
-static const char *const lives[] = { "", "unknown", "alive", "dead" };
+const char *life_name(int64_t life)
+{
+	static const char *const lives[] = { "", "unknown", "alive", "dead" };
+
+	return life > LIFE_NOT_LOOKED && life <= LIFE_DEAD ? lives[life] : "";
+}
 
 json_t *lock_json(const struct task *t, int64_t now, struct arena *a)
 {
@@ -182,8 +240,8 @@ json_t *lock_json(const struct task *t, int64_t now, struct arena *a)
 		json_object_set_new(o, "pid_start", json_integer(l->pid_start));
 		json_object_set_new(o, "boot_id", text_json(l->boot_id));
 	}
-	if (l->life > LIFE_NOT_LOOKED && l->life <= LIFE_DEAD)
-		json_object_set_new(o, "process", json_string(lives[l->life]));
+	if (*life_name(l->life))
+		json_object_set_new(o, "process", json_string(life_name(l->life)));
 	return o;
 }
 

@@ -2,8 +2,8 @@
  * codec: a task as bytes and as JSON, from the one list in task.def. What was packed unpacks to the same
  * task; the JSON never holds a token.
  */
-#ifndef CORE_CODEC_H
-#define CORE_CODEC_H
+#ifndef FORMAT_TASK_H
+#define FORMAT_TASK_H
 
 #include <jansson.h>
 
@@ -18,5 +18,13 @@ bool task_same(const struct task *a, const struct task *b, unsigned parts);
 json_t *task_json(const struct task *t, int64_t now, struct arena *a);
 /* holder, fence, live and so on; JSON null without a lock */
 json_t *lock_json(const struct task *t, int64_t now, struct arena *a);
+
+/* A duration as faces show it: 1, or 1.5 */
+json_t *seconds_json(int64_t ms);
+/* Of enum lock_life: "alive"; "" if nobody looked. */
+const char *life_name(int64_t life);
+
+/* One of the two parts of a task (core/field.h), packed. */
+struct str task_part(const struct task *t, unsigned part, struct arena *a);
 
 #endif

@@ -11,6 +11,7 @@
 struct reader {
 	yaml_parser_t parser;
 	struct str text;
+	size_t parts;
 	struct yaml_fault *fault;
 	struct arena *arena;
 };
@@ -35,6 +36,8 @@ static int next(struct reader *r, yaml_event_t *ev)
 	const yaml_parser_t *p = &r->parser;
 	size_t line;
 
+	if (++r->parts > YAML_PARTS)
+		return refuse(r, p->mark.line + 1, STR("more than 250,000 values"));
 	if (yaml_parser_parse(&r->parser, ev))
 		return 0;
 	line = p->error == YAML_READER_ERROR ? lines_before(r->text, p->problem_offset)
@@ -223,6 +226,8 @@ int yaml_read(struct str text, yaml_key_fn *fn, void *ctx, struct yaml_fault *fa
 	struct reader r = { .text = text, .fault = fault, .arena = a };
 	int bad;
 
+	if (text.n > YAML_MAX)
+		return refuse(&r, 1, STR("more than 16 MiB"));
 	if (!yaml_parser_initialize(&r.parser))
 		return refuse(&r, 1, STR("out of memory"));
 	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);

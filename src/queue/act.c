@@ -1,20 +1,14 @@
 #include "queue/act.h"
 
+#include "core/check.h"
 #include "format/task.h"
 #include "core/graph.h"
-#include "store/task_index.h"
+#include "core/order.h"
+#include "format/event.h"
 
 #define RECORD_MAX (16u << 20)
 
-int task_of(const struct record *r, struct task *out, struct arena *a)
-{
-	*out = (struct task){ 0 };
-	if (task_unpack(arena_str(a, r->hot), out, a) || task_unpack(arena_str(a, r->body), out, a))
-		return STORE_CORRUPT;
-	return 0;
-}
-
-int work_refuse(struct work *w, enum result code, struct str message, struct str hint)
+int act_refuse(struct act *w, enum result code, struct str message, struct str hint)
 {
 	answer_fail(w->ans, code, message, hint);
 	return REFUSED;
@@ -27,7 +21,7 @@ struct answer *not_found(struct answer *ans, struct str id, struct arena *a)
 	return ans;
 }
 
-static struct loaded *loaded_find(struct work *w, struct str key)
+static struct loaded *loaded_find(struct act *w, struct str key)
 {
 	for (struct loaded *l = w->tasks; l; l = l->next)
 		if (str_eq(l->key, key))
@@ -35,7 +29,7 @@ static struct loaded *loaded_find(struct work *w, struct str key)
 	return NULL;
 }
 
-static struct loaded *loaded_add(struct work *w, struct str key)
+static struct loaded *loaded_add(struct act *w, struct str key)
 {
 	struct loaded *l = arena_new(w->arena, struct loaded);
 
@@ -45,38 +39,44 @@ static struct loaded *loaded_add(struct work *w, struct str key)
 	return l;
 }
 
-int work_load_key(struct work *w, struct str key, struct loaded **out)
+int act_load_key(struct act *w, struct str key, struct loaded **out)
 {
 	struct record *rec;
+	struct task t;
 	int r;
 
 	*out = loaded_find(w, key);
 	if (*out)
 		return 0;
 	r = edit_get(w->e, key, &rec);
+	if (!r)
+		r = task_of(rec, &t, w->arena);
 	if (r)
 		return r;
 	*out = loaded_add(w, arena_str(w->arena, key));
 	(*out)->rec = rec;
-	r = task_of(rec, &(*out)->task, w->arena);
-	if (r)
-		return store_fail(&w->e->store->env, r, "pawl doctor looks at the whole store",
-				  "the record of %.*s is damaged", STRF(key));
+	(*out)->task = t;
 	(*out)->old = (*out)->task;
 	(*out)->was = (*out)->logged = (*out)->task.status;
 	return 0;
 }
 
-int work_load(struct work *w, struct str id, struct loaded **out)
+int act_load(struct act *w, struct str id, struct loaded **out)
 {
-	int r = work_load_key(w, task_key(w->arena, id), out);
+	struct str key = task_key(w->arena, id);
+	struct record *rec;
+	int r = act_load_key(w, key, out);
 
+	if (r == BAD) {
+		r = edit_get(w->e, key, &rec);
+		return r ? r : (bad_refuse(w->ans, rec, w->arena), BAD);
+	}
 	if (r > 0)
 		not_found(w->ans, id, w->arena);
 	return r;
 }
 
-struct loaded *work_new_key(struct work *w, struct str key, struct str id)
+struct loaded *act_new_key(struct act *w, struct str key, struct str id)
 {
 	struct loaded *l = loaded_add(w, key);
 
@@ -84,15 +84,15 @@ struct loaded *work_new_key(struct work *w, struct str key, struct str id)
 	return l;
 }
 
-struct loaded *work_new(struct work *w, struct str id)
+struct loaded *act_new(struct act *w, struct str id)
 {
-	struct loaded *l = work_new_key(w, task_key(w->arena, id), id);
+	struct loaded *l = act_new_key(w, task_key(w->arena, id), id);
 
 	l->dirty = true;
 	return l;
 }
 
-static struct str packed(struct work *w, const struct task *t, unsigned part)
+static struct str packed(struct act *w, const struct task *t, unsigned part)
 {
 	struct buf b = BUF_MAX(RECORD_MAX);
 	struct str out;
@@ -104,7 +104,7 @@ static struct str packed(struct work *w, const struct task *t, unsigned part)
 }
 
 /* The texts: made anew only if they changed. */
-static void put_body(struct work *w, const struct loaded *l, struct record *rec)
+static void put_body(struct act *w, const struct loaded *l, struct record *rec)
 {
 	if (l->rec && task_same(&l->task, &l->old, BODY)) {
 		rec->body = l->rec->body;
@@ -115,7 +115,38 @@ static void put_body(struct work *w, const struct loaded *l, struct record *rec)
 	}
 }
 
-static void put(struct work *w, struct loaded *l)
+const char *act_fault(struct act *w, const struct loaded *l)
+{
+	return task_fault(&l->task, l->key, w->arena);
+}
+
+/* Pawl writes no record that it would call bad: such a one could never be changed again. */
+static int refuse_unusable(struct act *w, const struct loaded *l, const char *fault)
+{
+	struct str id = bad_name(l->key, w->arena);
+
+	*w->ans = (struct answer){ .now = w->ans->now };
+	return act_refuse(
+		w, MISCONFIGURED,
+		arena_printf(w->arena,
+			     "%.*s cannot be changed: the new record could not be used: %s",
+			     STRF(bad_shown(l->key, w->arena)), fault),
+		arena_printf(w->arena, "nothing was changed; pawl remove %.*s --force removes it",
+			     STRF(id)));
+}
+
+/* What was read may be of an older version, but nothing grows beyond the limits. */
+static int check_put(struct act *w, const struct loaded *l)
+{
+	const char *fault = growth_fault(&l->task, &l->old, w->arena);
+
+	if (fault)
+		return act_refuse(w, USAGE, str_c(fault), STR("take something out first"));
+	fault = act_fault(w, l);
+	return fault ? refuse_unusable(w, l, fault) : 0;
+}
+
+static void put(struct act *w, struct loaded *l)
 {
 	struct record *rec = arena_new(w->arena, struct record);
 
@@ -128,7 +159,7 @@ static void put(struct work *w, struct loaded *l)
 	};
 	put_body(w, l, rec);
 	if (l->task.status)
-		task_index(&l->task, &rec->ix, w->arena);
+		order_index(&l->task, &rec->ix, w->arena);
 	else
 		rec->ix.token = l->task.lock.token; /* no task; but the clock must not be set */
 	edit_put(w->e, rec);
@@ -144,16 +175,16 @@ static bool concerns_others(int64_t from, int64_t to)
 	return from != to && (!from || !to || status_ended(from) || status_ended(to));
 }
 
-static int tell_parent(struct work *w, struct loaded *l)
+static int tell_parent(struct act *w, struct loaded *l)
 {
 	struct loaded *parent;
 	int r;
 
 	if (!l->task.parent.n)
 		return 0;
-	r = work_load(w, l->task.parent, &parent);
+	r = act_load_key(w, task_key(w->arena, l->task.parent), &parent);
 	if (r)
-		return r;
+		return r < 0 ? r : 0; /* one that is gone or cannot be used is nobody to tell */
 	parent->dirty |= graph_sub_moved(&parent->task, l->was, l->task.status);
 	return 0;
 }
@@ -172,14 +203,14 @@ static int add_key(const struct record *r, void *ctx)
 	return 0;
 }
 
-int work_keys(struct work *w, const struct query *q, struct strs *keys)
+int act_keys(struct act *w, const struct query *q, struct strs *keys)
 {
 	struct keys k = { w->arena, keys };
 
 	return edit_scan(w->e, q, add_key, &k);
 }
 
-int number_get(struct work *w, struct str key, int64_t *n)
+int number_get(struct act *w, struct str key, int64_t *n)
 {
 	struct record *rec;
 	int r = edit_get(w->e, key, &rec);
@@ -187,13 +218,10 @@ int number_get(struct work *w, struct str key, int64_t *n)
 	*n = 0;
 	if (r)
 		return r < 0 ? r : 0;
-	if (str_to_i64(rec->hot, n))
-		return 0;
-	return store_fail(&w->e->store->env, STORE_CORRUPT, "pawl doctor looks at the whole store",
-			  "the number in %.*s is damaged", STRF(key));
+	return number_valid(rec->hot, n) ? 0 : BAD;
 }
 
-void number_put(struct work *w, struct str key, int64_t n)
+void number_put(struct act *w, struct str key, int64_t n)
 {
 	struct record *rec = arena_new(w->arena, struct record);
 
@@ -203,7 +231,7 @@ void number_put(struct work *w, struct str key, int64_t n)
 	w->writes++;
 }
 
-struct str gone_key(struct work *w, const struct loaded *l)
+struct str gone_key(struct act *w, const struct loaded *l)
 {
 	struct str id = l->key;
 
@@ -211,36 +239,40 @@ struct str gone_key(struct work *w, const struct loaded *l)
 	return arena_printf(w->arena, "gone/%.*s", STRF(id));
 }
 
-static int tell_dependents(struct work *w, struct loaded *l)
+static int tell_dependents(struct act *w, struct loaded *l)
 {
 	struct query q = { .depends_on = l->key };
 	struct strs keys = { 0 };
-	int r = work_keys(w, &q, &keys);
+	int r = act_keys(w, &q, &keys);
 
 	for (size_t i = 0; !r && i < keys.n; i++) {
 		struct loaded *d;
 
-		r = work_load_key(w, keys.v[i], &d);
+		r = act_load_key(w, keys.v[i], &d);
+		if (r == BAD) {
+			r = 0;
+			continue;
+		}
 		if (r)
 			break;
 		d->dirty |= graph_dep_moved(&d->task, l->was, l->task.status);
 		if (l->task.status == CANCELED &&
 		    graph_settle(&d->task, l->task.id, w->e->now, w->arena)) {
 			d->task.version++;
-			work_log(w, d, "needs_help", d->task.blocker_reason);
+			act_log(w, d, "needs_help", d->task.blocker_reason);
 		}
 	}
 	return r;
 }
 
-void work_edited(struct work *w, struct loaded *l)
+void act_edited(struct act *w, struct loaded *l)
 {
 	l->task.version++;
 	l->task.updated_at = w->e->now;
 	l->dirty = true;
 }
 
-int work_flush(struct work *w)
+int act_flush(struct act *w)
 {
 	int r = 0;
 
@@ -254,6 +286,9 @@ int work_flush(struct work *w)
 			r = tell_dependents(w, l);
 		l->was = l->task.status;
 	}
+	for (struct loaded *l = w->tasks; !r && l; l = l->next)
+		if (l->dirty)
+			r = check_put(w, l);
 	if (r)
 		return r;
 	for (struct loaded *l = w->tasks; l; l = l->next)
@@ -262,7 +297,7 @@ int work_flush(struct work *w)
 	return 0;
 }
 
-void work_drop(struct work *w, struct loaded *l)
+void act_drop(struct act *w, struct loaded *l)
 {
 	edit_drop(w->e, l->key);
 	l->dirty = false;
@@ -270,7 +305,7 @@ void work_drop(struct work *w, struct loaded *l)
 	w->writes++;
 }
 
-void work_event(struct work *w, const struct event *ev)
+void act_event(struct act *w, const struct event *ev)
 {
 	struct buf b = BUF_MAX(RECORD_MAX);
 
@@ -281,7 +316,7 @@ void work_event(struct work *w, const struct event *ev)
 	w->writes++;
 }
 
-void work_log(struct work *w, struct loaded *l, const char *name, struct str text)
+void act_log(struct act *w, struct loaded *l, const char *name, struct str text)
 {
 	const struct event ev = { .name = str_c(name),
 				  .task = l->task.id,
@@ -292,11 +327,11 @@ void work_log(struct work *w, struct loaded *l, const char *name, struct str tex
 				  .from = l->logged != l->task.status ? l->logged : 0,
 				  .to = l->logged != l->task.status ? l->task.status : 0 };
 
-	work_event(w, &ev);
+	act_event(w, &ev);
 	l->logged = l->task.status;
 }
 
-struct grant *work_grant(struct work *w, const struct loaded *l)
+struct grant *act_grant(struct act *w, const struct loaded *l)
 {
 	struct grant *g = arena_new(w->arena, struct grant);
 
@@ -308,17 +343,17 @@ struct grant *work_grant(struct work *w, const struct loaded *l)
 	return g;
 }
 
-void work_answer(struct work *w, struct loaded *l)
+void act_answer(struct act *w, struct loaded *l)
 {
 	w->ans->task = arena_new(w->arena, struct task);
 	*w->ans->task = l->task;
 }
 
-int work_verdict(struct work *w, struct loaded *l, const struct verdict *v)
+int act_verdict(struct act *w, struct loaded *l, const struct verdict *v)
 {
 	l->dirty |= v->changed;
 	for (size_t i = 0; i < v->n_events; i++)
-		work_event(w, &v->events[i]);
+		act_event(w, &v->events[i]);
 	l->logged = l->task.status;
 	if (v->warning.n)
 		w->ans->warnings = arena_append(w->arena, w->ans->warnings, v->warning);
@@ -326,6 +361,6 @@ int work_verdict(struct work *w, struct loaded *l, const struct verdict *v)
 	if (v->code == SUCCESS)
 		return 0;
 	w->keep |= v->changed;
-	work_answer(w, l);
-	return work_refuse(w, v->code, v->message, v->hint);
+	act_answer(w, l);
+	return act_refuse(w, v->code, v->message, v->hint);
 }

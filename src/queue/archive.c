@@ -2,12 +2,12 @@
 
 #define ARCHIVABLE (STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED))
 
-static void archive(struct work *w, struct loaded *l)
+static void archive(struct act *w, struct loaded *l)
 {
 	l->task.archived_at = w->e->now;
 	l->task.version++;
 	l->dirty = true;
-	work_log(w, l, "archived", STR(""));
+	act_log(w, l, "archived", STR(""));
 	w->ans->tasks[w->ans->n_tasks++] = l->task;
 }
 
@@ -17,49 +17,51 @@ static int64_t ended_at(const struct task *t)
 }
 
 /* One that is locked is somebody's: `lock cleanup` comes first. */
-static bool may_go(const struct work *w, const struct task *t)
+static bool may_go(const struct act *w, const struct task *t)
 {
 	return !t->archived_at && !t->lock.holder.n && w->e->now - ended_at(t) >= w->rq->older_than;
 }
 
-static int archive_one(struct work *w)
+static int archive_one(struct act *w)
 {
 	struct loaded *l;
-	int r = work_load(w, w->rq->id, &l);
+	int r = act_load(w, w->rq->id, &l);
 
 	if (r)
 		return r;
 	w->ans->tasks = arena_array(w->arena, struct task, 1);
 	if (!(ARCHIVABLE & STATUS_BIT(l->task.status))) {
-		work_answer(w, l);
-		return work_refuse(w, MISCONFIGURED,
-				   arena_printf(w->arena, "%.*s is %s and has not ended",
-						STRF(l->task.id), status_name(l->task.status)),
-				   STR("only what is Done, Failed or Canceled can be archived"));
+		act_answer(w, l);
+		return act_refuse(w, MISCONFIGURED,
+				  arena_printf(w->arena, "%.*s is %s and has not ended",
+					       STRF(l->task.id), status_name(l->task.status)),
+				  STR("only what is Done, Failed or Canceled can be archived"));
 	}
 	if (may_go(w, &l->task))
 		archive(w, l);
 	return 0;
 }
 
-static int archive_all(struct work *w)
+static int archive_all(struct act *w)
 {
 	struct query q = { .statuses = ARCHIVABLE };
 	struct strs keys = { 0 };
-	int r = work_keys(w, &q, &keys);
+	int r = act_keys(w, &q, &keys);
 
 	w->ans->tasks = arena_array(w->arena, struct task, keys.n);
 	for (size_t i = 0; !r && i < keys.n; i++) {
 		struct loaded *l;
 
-		r = work_load_key(w, keys.v[i], &l);
-		if (!r && may_go(w, &l->task))
+		r = act_load_key(w, keys.v[i], &l);
+		if (r == BAD)
+			r = 0;
+		else if (!r && may_go(w, &l->task))
 			archive(w, l);
 	}
 	return r;
 }
 
-int do_archive(struct work *w)
+int do_archive(struct act *w)
 {
 	int r = HAS(w->rq, id) ? archive_one(w) : archive_all(w);
 

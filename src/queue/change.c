@@ -3,13 +3,13 @@
 #include "queue/act.h"
 
 /* What the first such call took, if its agent holds it still. */
-static int next_again(struct work *w, const struct loaded *l, struct loaded **next)
+static int next_again(struct act *w, const struct loaded *l, struct loaded **next)
 {
 	int r = 0;
 
 	*next = NULL;
 	if (l->task.last.next.n)
-		r = work_load_key(w, task_key(w->arena, l->task.last.next), next);
+		r = act_load_key(w, task_key(w->arena, l->task.last.next), next);
 	if (r < 0)
 		return r;
 	if (*next && (!lease_live(&(*next)->task.lock, w->e->now) ||
@@ -20,7 +20,7 @@ static int next_again(struct work *w, const struct loaded *l, struct loaded **ne
 
 /* done --claim-next: the next task in the same commit. The token may be of an earlier call whose answer got
  * lost and which took one already. */
-static int next_too(struct work *w, struct loaded *l)
+static int next_too(struct act *w, struct loaded *l)
 {
 	bool repeated = w->ans->repeated;
 	struct loaded *next = NULL;
@@ -33,7 +33,7 @@ static int next_too(struct work *w, struct loaded *l)
 		return r;
 	w->ans->next = arena_new(w->arena, struct task);
 	*w->ans->next = next->task;
-	w->ans->next_lock = work_grant(w, next);
+	w->ans->next_lock = act_grant(w, next);
 	if (!repeated) {
 		l->task.last.next = next->task.id;
 		l->dirty = true;
@@ -42,11 +42,11 @@ static int next_too(struct work *w, struct loaded *l)
 }
 
 /* A task that becomes Ready with a canceled dependency cannot stay there. */
-static void settle(struct work *w, struct loaded *l)
+static void settle(struct act *w, struct loaded *l)
 {
 	if (!graph_settle(&l->task, STR(""), w->e->now, w->arena))
 		return;
-	work_log(w, l, "needs_help", l->task.blocker_reason);
+	act_log(w, l, "needs_help", l->task.blocker_reason);
 	w->ans->warnings = arena_append(w->arena, w->ans->warnings,
 					arena_printf(w->arena, "%.*s went to Needs Help: %.*s",
 						     STRF(l->task.id),
@@ -59,9 +59,9 @@ static bool is_about_lock(enum op op)
 }
 
 /* What its lock alone tells of. Nothing is written of it unless it gets one. */
-static int lone_lock(struct work *w, struct loaded **out)
+static int lone_lock(struct act *w, struct loaded **out)
 {
-	struct loaded *l = work_new(w, w->rq->id);
+	struct loaded *l = act_new(w, w->rq->id);
 
 	l->dirty = false;
 	l->task.title = l->task.id;
@@ -75,12 +75,12 @@ static int lone_lock(struct work *w, struct loaded **out)
 }
 
 /* Where the queue is a folder of lock files, a lock is enough to make a task. */
-static int load_or_make(struct work *w, struct loaded **out)
+static int load_or_make(struct act *w, struct loaded **out)
 {
 	bool lone = w->policy->locks_only && is_about_lock(w->rq->op);
-	int r = work_load(w, w->rq->id, out);
+	int r = act_load(w, w->rq->id, out);
 
-	if (r <= 0 ||
+	if (r <= 0 || r == BAD ||
 	    (!lone && (w->rq->op != OP_CLAIM || !w->policy->claim_creates || HAS(w->rq, fence))))
 		return r;
 	*w->ans = (struct answer){ .now = w->e->now };
@@ -88,11 +88,11 @@ static int load_or_make(struct work *w, struct loaded **out)
 		return lone_lock(w, out);
 	r = new_task(w, w->rq->id, out);
 	if (!r)
-		work_log(w, *out, "created", (*out)->task.title);
+		act_log(w, *out, "created", (*out)->task.title);
 	return r;
 }
 
-int do_change(struct work *w)
+int do_change(struct act *w)
 {
 	struct verdict v = { 0 };
 	struct loaded *l;
@@ -101,17 +101,17 @@ int do_change(struct work *w)
 	if (r)
 		return r;
 	rules_apply(w->rq->op, &l->task, &w->call, &v);
-	r = work_verdict(w, l, &v);
+	r = act_verdict(w, l, &v);
 	if (!r && w->rq->op == OP_UPDATE && HAS(w->rq, parent))
 		r = set_parent(w, l);
 	if (r)
 		return r;
 	settle(w, l);
-	r = work_flush(w);
+	r = act_flush(w);
 	if (!r && w->rq->op == OP_DONE && w->rq->claim_next)
 		r = next_too(w, l);
-	work_answer(w, l);
+	act_answer(w, l);
 	if (v.granted)
-		w->ans->lock = work_grant(w, l);
+		w->ans->lock = act_grant(w, l);
 	return r;
 }

@@ -26,7 +26,7 @@ static bool same_lock(const struct lock *a, const struct lock *b)
 
 /* Where others were quicker, the change runs again: a lock that was taken anew meanwhile is not the one that was
  * found to be of no use. */
-static bool taken_anew(const struct work *w, const struct task *t)
+static bool taken_anew(const struct act *w, const struct task *t)
 {
 	const struct judged *j = w->judged;
 
@@ -36,7 +36,7 @@ static bool taken_anew(const struct work *w, const struct task *t)
 	return true;
 }
 
-static int judge(struct work *w, struct strs keys)
+static int judge(struct act *w, struct strs keys)
 {
 	struct judged *j = w->judged;
 	int r = 0;
@@ -44,7 +44,11 @@ static int judge(struct work *w, struct strs keys)
 	for (size_t i = 0; !r && i < keys.n; i++) {
 		struct loaded *l;
 
-		r = work_load_key(w, keys.v[i], &l);
+		r = act_load_key(w, keys.v[i], &l);
+		if (r == BAD) {
+			r = 0;
+			continue;
+		}
 		if (r)
 			break;
 		j->v = arena_grow(w->arena, j->v, j->n, sizeof(*j->v));
@@ -54,7 +58,7 @@ static int judge(struct work *w, struct strs keys)
 	return r;
 }
 
-static void warn_of_age(struct work *w, const struct task *t)
+static void warn_of_age(struct act *w, const struct task *t)
 {
 	int64_t age = w->e->now - t->lock.acquired_at;
 
@@ -69,12 +73,12 @@ static void warn_of_age(struct work *w, const struct task *t)
 			     STRF(t->id)));
 }
 
-int do_cleanup(struct work *w)
+int do_cleanup(struct act *w)
 {
 	struct strs held = { 0 };
 	struct query q = { .held = true };
 	bool again = w->judged->done;
-	int r = work_keys(w, &q, &held);
+	int r = act_keys(w, &q, &held);
 
 	if (!r && !again)
 		r = judge(w, held);
@@ -84,15 +88,17 @@ int do_cleanup(struct work *w)
 		struct verdict v = { 0 };
 		struct loaded *l;
 
-		r = work_load_key(w, held.v[i], &l);
-		if (r)
+		r = act_load_key(w, held.v[i], &l);
+		if (r) {
+			r = r == BAD ? 0 : r;
 			continue;
+		}
 		if ((again && taken_anew(w, &l->task)) ||
 		    !rules_cleanup(&l->task, &w->call, lock_dead(&l->task.lock), &v)) {
 			warn_of_age(w, &l->task);
 			continue;
 		}
-		r = work_verdict(w, l, &v);
+		r = act_verdict(w, l, &v);
 		w->ans->tasks[w->ans->n_tasks++] = l->task;
 	}
 	if (!r)

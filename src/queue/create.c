@@ -9,13 +9,19 @@ bool id_is_taken(int r, int *unusable)
 	return !r || (r == STORE_FOREIGN && ++*unusable < UNUSABLE_MAX);
 }
 
-int fresh_id(struct work *w, struct str *out)
+int fresh_id(struct act *w, struct str *out)
 {
 	struct record *rec;
 	int unusable = 0;
 	int64_t n;
 	int r = number_get(w, COUNTER_KEY, &n);
 
+	if (r == BAD)
+		return act_refuse(w, MISCONFIGURED,
+				  STR("the counter of ids is damaged, so no id can be made"),
+				  STR("pawl id init counts on from the ids that are there"));
+	if (r)
+		return r;
 	while (id_is_taken(r, &unusable)) {
 		*out = arena_printf(w->arena, "t%lld", (long long)++n);
 		r = edit_get(w->e, task_key(w->arena, *out), &rec);
@@ -26,7 +32,7 @@ int fresh_id(struct work *w, struct str *out)
 	return 0;
 }
 
-int do_id(struct work *w)
+int do_id(struct act *w)
 {
 	int r = fresh_id(w, &w->ans->text);
 
@@ -44,17 +50,20 @@ static int greatest(const struct record *r, void *ctx)
 }
 
 /* The counter never goes back, nor behind an id that is there. */
-int do_id_init(struct work *w)
+int do_id_init(struct act *w)
 {
 	struct query all = { .pick = PICK_ALL };
 	int64_t was, n = HAS(w->rq, from) ? w->rq->from - 1 : 0;
 	int r = number_get(w, COUNTER_KEY, &was);
+	bool damaged = r == BAD;
 
+	if (damaged)
+		was = r = 0;
 	if (!r)
 		r = edit_scan(w->e, &all, greatest, &n);
 	if (r)
 		return r;
-	if (n > was)
+	if (n > was || damaged)
 		number_put(w, COUNTER_KEY, n);
 	w->ans->kind = ANSWER_ID;
 	w->ans->text = arena_printf(w->arena, "t%lld", (long long)(n > was ? n : was) + 1);
@@ -62,32 +71,36 @@ int do_id_init(struct work *w)
 }
 
 /* A given id that is there already. */
-static int taken(struct work *w, struct loaded *l)
+static int taken(struct act *w, struct loaded *l)
 {
-	work_answer(w, l);
+	act_answer(w, l);
 	if (w->rq->if_absent) {
 		w->ans->existed = 1;
 		return 0;
 	}
-	return work_refuse(
+	return act_refuse(
 		w, CONFLICT,
 		arena_printf(w->arena, "there is a task %.*s already", STRF(l->task.id)),
 		STR("--if-absent takes the one that is there; without --id a free id is made"));
 }
 
-int old_fence(struct work *w, struct loaded *l, int64_t *fence)
+int old_fence(struct act *w, struct loaded *l, int64_t *fence)
 {
 	struct str key = gone_key(w, l);
 	int r = number_get(w, key, fence);
 
+	if (r == BAD) {
+		*fence = FENCE_UNKNOWN;
+		r = 0;
+	}
 	if (!r && *fence)
 		edit_drop(w->e, key);
 	return r;
 }
 
-int new_task(struct work *w, struct str id, struct loaded **out)
+int new_task(struct act *w, struct str id, struct loaded **out)
 {
-	struct loaded *l = work_new(w, id);
+	struct loaded *l = act_new(w, id);
 	struct task *t = &l->task;
 
 	t->status = READY;
@@ -104,18 +117,18 @@ int new_task(struct work *w, struct str id, struct loaded **out)
 	return old_fence(w, l, &l->task.fence);
 }
 
-int do_create(struct work *w)
+int do_create(struct act *w)
 {
 	struct str id = w->rq->id;
 	struct loaded *l;
 	int r;
 
 	if (HAS(w->rq, status) && w->rq->status != READY && w->rq->status != BACKLOG)
-		return work_refuse(w, USAGE, STR("a task begins as Ready or Backlog"),
-				   STR("create it, then move it on"));
+		return act_refuse(w, USAGE, STR("a task begins as Ready or Backlog"),
+				  STR("create it, then move it on"));
 	if (HAS(w->rq, id)) {
-		r = work_load(w, id, &l);
-		if (r <= 0)
+		r = act_load(w, id, &l);
+		if (r <= 0 || r == BAD) /* one in its place would begin with low fences */
 			return r ? r : taken(w, l);
 		*w->ans = (struct answer){ .now = w->e->now };
 	} else {
@@ -126,15 +139,15 @@ int do_create(struct work *w)
 	r = new_task(w, id, &l);
 	if (r)
 		return r;
-	work_log(w, l, "created",
-		 l->task.title); /* before what becomes of it through its depends */
+	act_log(w, l, "created", l->task.title); /* before what becomes of it through its depends */
 	if (w->rq->parent.n)
 		r = set_parent(w, l);
 	if (!r)
 		r = add_depends(w, l);
 	if (r)
 		return r;
-	r = work_flush(w);
-	work_answer(w, l);
+	r = act_flush(w);
+	if (!r)
+		act_answer(w, l);
 	return r;
 }

@@ -1,10 +1,12 @@
 /* All of a queue, out of it and into it. */
+#include "core/check.h"
 #include "format/task.h"
 #include "core/lease.h"
 #include "queue/transfer.h"
 #include "queue/act.h"
 
 #define PIECE 64
+#define FENCE_COMES_IN (EXACT_MAX - EXACT_ROOM) /* claims go on from there */
 
 static bool is_task(struct str key)
 {
@@ -67,7 +69,7 @@ enum result queue_dump(struct queue *q, item_fn *fn, void *ctx, int *stopped, st
 	int r;
 
 	q->err = (struct store_error){ 0 };
-	r = q->store->ops->snapshot(q->store, dump_all, &x);
+	r = q->store->ops->snapshot(q->store, true, dump_all, &x);
 	*stopped = x.stopped;
 	return r < 0 ? failed(q, r, ans, a) : SUCCESS;
 }
@@ -124,31 +126,39 @@ static int refuse(struct bulk *b, enum result code, struct str text, struct str 
 	return STORE_UNSUPPORTED; /* a fault takes all of it back */
 }
 
-static struct work work_of(struct bulk *b, struct edit *e, struct request *rq, struct answer *said)
+static struct act act_of(struct bulk *b, struct edit *e, struct request *rq, struct answer *said)
 {
 	*rq = (struct request){ .op = OP_REMOVE };
 	*said = (struct answer){ 0 };
 	GIVE(rq, agent, b->agent);
+	GIVE(rq, part_of, TYPED_MAINTENANCE);
 	if (b->run.n)
 		GIVE(rq, run, b->run);
-	return (struct work){
-		.policy = &b->q->policy,
-		.e = e,
-		.rq = rq,
-		.ans = said,
-		.arena = e->arena,
-		.pass = b->self.pass,
-		.call = { .rq = rq, .policy = &b->q->policy, .now = e->now, .arena = e->arena }
-	};
+	return (struct act){ .policy = &b->q->config.policy,
+			     .e = e,
+			     .rq = rq,
+			     .ans = said,
+			     .arena = e->arena,
+			     .pass = b->self.pass,
+			     .call = { .rq = rq,
+				       .policy = &b->q->config.policy,
+				       .now = e->now,
+				       .arena = e->arena } };
 }
 
 /* --- removing --------------------------------------------------------------------------------------- */
 
-static int clear_task(struct bulk *b, struct work *w, struct str key)
+static int clear_task(struct bulk *b, struct act *w, struct str key)
 {
 	struct loaded *l;
-	int r = work_load_key(w, key, &l);
+	int r = act_load_key(w, key, &l);
 
+	if (r == BAD) { /* nobody can hold it */
+		edit_drop(w->e, key);
+		w->writes++;
+		b->n++;
+		return 0;
+	}
 	if (r)
 		return r;
 	if (!b->force && lease_live(&l->task.lock, w->e->now))
@@ -158,19 +168,19 @@ static int clear_task(struct bulk *b, struct work *w, struct str key)
 				     STRF(l->task.lock.holder)),
 			STR("wait until it is done, or end its lock all the same with --force"));
 	if (!b->load)
-		work_log(w, l, "removed", STR("with all others"));
+		act_log(w, l, "removed", STR("with all others"));
 	number_put(w, gone_key(w, l), l->task.fence);
-	work_drop(w, l);
+	act_drop(w, l);
 	b->n++;
 	return 0;
 }
 
 /* What calls with a request id were told belongs to the state that goes. */
-static int clear_requests(struct work *w)
+static int clear_requests(struct act *w)
 {
 	struct query q = { .pick = PICK_OTHERS };
 	struct strs keys = { 0 };
-	int r = work_keys(w, &q, &keys);
+	int r = act_keys(w, &q, &keys);
 
 	for (size_t i = 0; !r && i < keys.n; i++)
 		if (str_starts(keys.v[i], STR("request/"))) {
@@ -180,11 +190,11 @@ static int clear_requests(struct work *w)
 	return r;
 }
 
-static int clear_piece(struct bulk *b, struct work *w, bool rest)
+static int clear_piece(struct bulk *b, struct act *w, bool rest)
 {
 	struct query q = { .limit = rest ? 0 : PIECE };
 	struct strs keys = { 0 };
-	int r = work_keys(w, &q, &keys);
+	int r = act_keys(w, &q, &keys);
 
 	for (size_t i = 0; !r && i < keys.n; i++)
 		r = clear_task(b, w, keys.v[i]);
@@ -198,13 +208,16 @@ static int clear_piece(struct bulk *b, struct work *w, bool rest)
 /* How many acquisitions there can have been since: a thousand in a millisecond are more than any store makes. */
 static int64_t fence_gap(const struct bulk *b, int64_t now)
 {
-	int64_t ms = now - b->load->made_at;
+	int64_t made_at = b->load->made_at, ms;
 
+	if (made_at < 0 || made_at > now)
+		made_at = now;
+	ms = now - made_at;
 	return (ms < 1000 ? 1000 : ms) * 1000;
 }
 
 /* Holders of that time are no holders any more: who comes back with such a token is told so. */
-static int age_task(struct bulk *b, struct work *w, struct loaded *l)
+static int age_task(struct bulk *b, struct act *w, struct loaded *l)
 {
 	int64_t gone;
 	int r = old_fence(w, l, &gone);
@@ -217,46 +230,64 @@ static int age_task(struct bulk *b, struct work *w, struct loaded *l)
 	return r;
 }
 
-static int load_task(struct bulk *b, struct work *w, const struct record *rec)
+/* A backup may be years old, and the only one: the good records of it come in. A copy must be whole. */
+static int leave_out(struct bulk *b, struct act *w, struct str key, const char *fault)
+{
+	if (b->load->restore) {
+		b->load->left_out++;
+		return 0;
+	}
+	return refuse(b, MISCONFIGURED,
+		      arena_printf(w->arena, "the record %.*s cannot be used: %s",
+				   STRF(bad_shown(key, w->arena)), fault),
+		      STR("pawl doctor, on the source, says how to remove it"));
+}
+
+static int load_task(struct bulk *b, struct act *w, const struct record *rec)
 {
 	struct loaded *l;
 	struct task t = { 0 };
-	int r = task_of(rec, &t, w->arena);
+	const char *fault;
 
-	if (r)
-		return refuse(
-			b, MISCONFIGURED,
-			arena_printf(w->arena, "the record of %.*s is damaged", STRF(rec->key)),
-			STR(""));
-	l = work_new(w, t.id);
-	l->task = t;
+	(void)task_of(rec, &t, w->arena);
+	fault = b->load->restore ? room_fault(&t, w->arena) : NULL;
+	if (b->load->restore && !fault && t.fence > FENCE_COMES_IN - fence_gap(b, w->e->now))
+		fault = "its fence is too high";
+	if (fault)
+		return leave_out(b, w, rec->key, fault);
+	b->load->tasks++;
+	l = act_new(w, t.id);
+	l->task = l->old = t;
 	l->was = l->logged = t.status;
 	return b->load->restore ? age_task(b, w, l) : 0;
 }
 
-static int load_number(struct bulk *b, struct work *w, const struct record *rec)
+static int load_number(struct bulk *b, struct act *w, const struct record *rec)
 {
 	int64_t now, then;
 	int r = number_get(w, rec->key, &now);
 
+	if (r == BAD)
+		r = 0; /* it is replaced */
 	if (r)
 		return r;
-	if (!str_to_i64(rec->hot, &then))
-		return refuse(
-			b, MISCONFIGURED,
-			arena_printf(w->arena, "the number in %.*s is damaged", STRF(rec->key)),
-			STR(""));
+	(void)number_valid(rec->hot, &then);
 	if (str_starts(rec->key, STR("gone/")))
 		then += fence_gap(b, w->e->now);
+	if (then > FENCE_COMES_IN)
+		return leave_out(b, w, rec->key, "its number is too high");
 	if (then > now)
 		number_put(w, rec->key, then);
 	return 0;
 }
 
-static int load_record(struct bulk *b, struct work *w, const struct record *rec)
+static int load_record(struct bulk *b, struct act *w, const struct record *rec)
 {
+	const char *fault = record_fault(rec, w->arena);
 	struct record *r;
 
+	if (fault)
+		return leave_out(b, w, rec->key, fault);
 	if (is_task(rec->key))
 		return load_task(b, w, rec);
 	if (b->load->restore &&
@@ -271,17 +302,21 @@ static int load_record(struct bulk *b, struct work *w, const struct record *rec)
 	return 0;
 }
 
-static void load_line(struct bulk *b, struct work *w, const struct entry *en)
+static int load_line(struct bulk *b, struct act *w, const struct entry *en)
 {
 	bool clamp = b->load->restore && en->at > w->e->now;
+	struct event ev;
 
 	if (b->line++ < b->have)
-		return;
+		return 0;
+	if ((en->key.n && key_fault(en->key)) || event_of(en, &ev))
+		return leave_out(b, w, en->key, "it is not a line of a log");
 	edit_log_at(w->e, clamp ? w->e->now : en->at, en->key, en->data);
 	w->writes++;
+	return 0;
 }
 
-static int load_piece(struct bulk *b, struct work *w)
+static int load_piece(struct bulk *b, struct act *w)
 {
 	int r = 0;
 
@@ -297,7 +332,7 @@ static int load_piece(struct bulk *b, struct work *w)
 						   strerror(-got)),
 				      STR("nothing was changed"));
 		if (it.line)
-			load_line(b, w, &it.entry);
+			r = load_line(b, w, &it.entry);
 		else
 			r = load_record(b, w, &it.rec);
 		b->done++;
@@ -307,27 +342,28 @@ static int load_piece(struct bulk *b, struct work *w)
 	return r;
 }
 
-static void note_restore(struct bulk *b, struct work *w)
+static void note_restore(struct bulk *b, struct act *w)
 {
 	struct event ev = { .name = STR("restored"), .agent = b->agent, .run = b->run };
 
 	ev.text = arena_printf(w->arena, "%zu records from a backup; %zu tasks were there",
 			       b->load->records, b->n);
-	work_event(w, &ev);
+	act_event(w, &ev);
 }
 
 /* --- all of it ------------------------------------------------------------------------------------- */
 
-/* Others may have closed the queue; but one that gets all it has from elsewhere is nobody's yet. */
-static int check_guard(struct bulk *b, struct work *w)
+/* A queue that is still empty has no such locks, so a migration passes unless another process was faster. */
+static int check_guard(struct bulk *b, struct act *w)
 {
-	int r = b->load && !b->load->restore ? 0 : guard_check(w);
+	int r = guard_check(w);
 
 	if (r <= 0)
 		return r;
 	b->said = *w->ans;
 	b->said.message = arena_str(b->arena, w->ans->message);
 	b->said.hint = arena_str(b->arena, w->ans->hint);
+	b->said.text = STR("");
 	b->refused = true;
 	return STORE_UNSUPPORTED;
 }
@@ -338,22 +374,25 @@ static int bulk_piece(struct edit *e, void *ctx)
 	struct bulk *b = p->b;
 	struct request rq;
 	struct answer said;
-	struct work w = work_of(b, e, &rq, &said);
+	struct act w = act_of(b, e, &rq, &said);
 	int r;
 
 	if (p->first) {
+		b->self.began_ns = health_ns();
 		b->n = b->done = b->line = 0;
 		b->refused = false;
-		if (b->load)
+		if (b->load) {
 			b->load->rewind(b->load->ctx);
+			b->load->left_out = b->load->tasks = 0;
+		}
 	}
 	r = p->first ? check_guard(b, &w) : 0;
 	if (!r)
 		r = p->clears ? clear_piece(b, &w, p->last) : load_piece(b, &w);
 	if (!r && p->ends && b->load && b->load->restore)
 		note_restore(b, &w);
-	if (!r)
-		r = work_flush(&w);
+	if (!r && (r = act_flush(&w)) > 0)
+		r = refuse(b, said.code, said.message, said.hint);
 	return r ? r : w.writes ? 0 : REFUSED;
 }
 
@@ -363,7 +402,7 @@ static enum result run_bulk(struct bulk *b, size_t clears, size_t loads)
 	struct change *changes = arena_array(b->arena, struct change, n);
 	struct piece *pieces = arena_array(b->arena, struct piece, n);
 	struct queue *q = b->q;
-	int64_t deadline = 0;
+	int64_t deadline = 0, asked = health_ns();
 	int r;
 
 	for (size_t i = 0; i < n; i++) {
@@ -378,9 +417,13 @@ static enum result run_bulk(struct bulk *b, size_t clears, size_t loads)
 	b->self.arena = b->arena;
 	do {
 		b->said = (struct answer){ 0 };
+		b->refused = false;
 		q->err = (struct store_error){ 0 };
 		r = q->store->ops->modify(q->store, changes, n);
 	} while (b->said.barred && guard_wait(q, &b->self, &deadline));
+	if (!b->load || b->load->restore)
+		health_count_bulk(q, &b->self, b->load ? HEALTH_RESTORE : HEALTH_CLEAR, asked,
+				  r < 0 && !b->refused);
 	if (r >= 0)
 		return SUCCESS;
 	if (b->said.code != SUCCESS)

@@ -3,6 +3,7 @@
  * be held, and whether there is an emergency; every change reads it in its own transaction, and hardly ever has
  * to read more. A bit that is not set is certain, one that is set may be of a lease that ran out.
  */
+#include "core/check.h"
 #include "core/lease.h"
 #include "core/refuse.h"
 #include "core/typed.h"
@@ -29,42 +30,54 @@ static struct str id_of(enum typed kind, struct arena *a)
 	return arena_printf(a, "@%s", typed_name(kind));
 }
 
-static int load(struct work *w, struct str id, struct loaded **out)
+static int refuse_bad(struct act *w, struct str key)
+{
+	struct record *rec;
+	int r = edit_get(w->e, key, &rec);
+
+	return r ? r : bad_refuse(w->ans, rec, w->arena);
+}
+
+static int load(struct act *w, struct str id, struct loaded **out)
 {
 	struct str key = key_of(id, w->arena);
-	int r = work_load_key(w, key, out);
+	int r = act_load_key(w, key, out);
 
+	/* a lock that cannot be read counts as held, but not for the call that removes it */
+	if (r == BAD && !bad_handle_is(w->rq->id))
+		return refuse_bad(w, key);
 	if (r <= 0)
 		return r;
 	(void)str_cut(&key, '/');
-	*out = work_new_key(w, key_of(id, w->arena), key);
+	*out = act_new_key(w, key_of(id, w->arena), key);
 	return 0;
 }
 
 /* --- is it open? --------------------------------------------------------------------------------- */
 
-static int refuse_emergency(struct work *w)
+static int refuse_emergency(struct act *w)
 {
 	struct verdict v = { 0 };
 	struct loaded *l;
 	int r = load(w, EMERGENCY_ID, &l);
 
-	if (r)
+	if (r || !l->task.lock.holder.n)
 		return r;
 	emergency_refuse(&l->task, w->arena, &v);
 	w->ans->applied = 'n';
-	return work_refuse(w, v.code, v.message, v.hint);
+	return act_refuse(w, v.code, v.message, v.hint);
 }
 
 /* An acquisition that another's lock forbids is a CONFLICT; everything else was only not possible now. */
-static int refuse_barred(struct work *w, enum typed kind, const struct task *t)
+static int refuse_barred(struct act *w, enum typed kind, const struct task *t)
 {
 	struct str who = typed_holder(t, w->e->now, w->arena);
 
 	w->ans->barred = kind;
+	w->ans->text = arena_str(w->arena, t->lock.holder);
 	w->ans->wait_ms = t->lock.expires_at - w->e->now;
 	w->ans->applied = 'n';
-	return work_refuse(
+	return act_refuse(
 		w, typed_is(w->rq) ? CONFLICT : API_ERROR,
 		typed_is(w->rq) && typed_of(w->rq->id) != kind
 			? arena_printf(w->arena, "%.*s has to wait: %.*s", STRF(w->rq->id),
@@ -77,7 +90,7 @@ static int refuse_barred(struct work *w, enum typed kind, const struct task *t)
 }
 
 /* Who has a lock does not get it once more, but for a repeat of the call that took it. */
-static bool mine(struct work *w, enum typed kind, const struct lock *l)
+static bool mine(struct act *w, enum typed kind, const struct lock *l)
 {
 	bool again = typed_of(w->rq->id) == kind;
 
@@ -85,7 +98,7 @@ static bool mine(struct work *w, enum typed kind, const struct lock *l)
 }
 
 /* 0: it is free, or the caller's own, or about to be cleaned up; *over: its lease has run out. */
-static int look_at(struct work *w, enum typed kind, bool *over)
+static int look_at(struct act *w, enum typed kind, bool *over)
 {
 	struct loaded *l;
 	int r = load(w, id_of(kind, w->arena), &l);
@@ -100,7 +113,17 @@ static int look_at(struct work *w, enum typed kind, bool *over)
 	return refuse_barred(w, kind, &l->task);
 }
 
-int guard_check(struct work *w)
+/* A number that cannot be read tells nothing: every lock is looked at. */
+static int bits_get(struct act *w, int64_t *bits)
+{
+	int r = number_get(w, GUARD_KEY, bits);
+
+	if (r == BAD)
+		*bits = TYPED_BIT(TYPED_END) - 1;
+	return r == BAD ? 0 : r;
+}
+
+int guard_check(struct act *w)
 {
 	unsigned bars = typed_bars(w->rq, w->policy);
 	int r;
@@ -108,10 +131,10 @@ int guard_check(struct work *w)
 	w->guard = w->guard_was = 0;
 	if (!typed_changes(w->rq))
 		return 0;
-	r = number_get(w, GUARD_KEY, &w->guard_was);
+	r = bits_get(w, &w->guard_was);
 	w->guard = w->guard_was;
 	if (!r && w->guard & EMERGENCY_BIT)
-		return refuse_emergency(w);
+		r = refuse_emergency(w);
 	for (int k = TYPED_WRITE; !r && k < TYPED_END; k++) {
 		bool over;
 
@@ -124,7 +147,7 @@ int guard_check(struct work *w)
 	return r;
 }
 
-void guard_tidy(struct work *w)
+void guard_tidy(struct act *w)
 {
 	if (!w->writes || w->guard == w->guard_was)
 		return;
@@ -136,10 +159,10 @@ void guard_tidy(struct work *w)
 
 /* --- who closes and opens it --------------------------------------------------------------------- */
 
-static int set_bit(struct work *w, int64_t bit, bool on)
+static int set_bit(struct act *w, int64_t bit, bool on)
 {
 	int64_t bits;
-	int r = number_get(w, GUARD_KEY, &bits);
+	int r = bits_get(w, &bits);
 
 	if (r)
 		return r;
@@ -148,7 +171,7 @@ static int set_bit(struct work *w, int64_t bit, bool on)
 	return 0;
 }
 
-int do_typed(struct work *w)
+int do_typed(struct act *w)
 {
 	enum typed kind = typed_of(w->rq->id);
 	struct verdict v = { 0 };
@@ -158,16 +181,16 @@ int do_typed(struct work *w)
 	if (r)
 		return r;
 	typed_apply(&l->task, &w->call, &v);
-	r = work_verdict(w, l, &v);
+	r = act_verdict(w, l, &v);
 	if (!r)
 		r = set_bit(w, TYPED_BIT(kind), l->task.lock.holder.n > 0);
-	work_answer(w, l);
+	act_answer(w, l);
 	if (v.granted)
-		w->ans->lock = work_grant(w, l);
+		w->ans->lock = act_grant(w, l);
 	return r;
 }
 
-int do_emergency(struct work *w)
+int do_emergency(struct act *w)
 {
 	struct verdict v = { 0 };
 	struct loaded *l;
@@ -176,14 +199,14 @@ int do_emergency(struct work *w)
 	if (r)
 		return r;
 	emergency_apply(&l->task, &w->call, &v);
-	r = work_verdict(w, l, &v);
+	r = act_verdict(w, l, &v);
 	if (!r)
 		r = set_bit(w, EMERGENCY_BIT, w->rq->op == OP_EMERGENCY_ON);
-	work_answer(w, l);
+	act_answer(w, l);
 	return r;
 }
 
-int guard_cleanup(struct work *w)
+int guard_cleanup(struct act *w)
 {
 	int r = 0;
 
@@ -194,7 +217,7 @@ int guard_cleanup(struct work *w)
 		r = load(w, id_of((enum typed)k, w->arena), &l);
 		if (r || !rules_cleanup(&l->task, &w->call, lock_dead(&l->task.lock), &v))
 			continue;
-		r = work_verdict(w, l, &v);
+		r = act_verdict(w, l, &v);
 		w->guard &= ~(int64_t)TYPED_BIT(k);
 		w->ans->tasks[w->ans->n_tasks++] = l->task;
 	}

@@ -3,23 +3,36 @@
 #include <time.h>
 
 #include "base/os.h"
+#include "base/text.h"
 #include "queue/act.h"
 #include "store/local/counts.h"
-
-#define OPS 64 /* as many as there will ever be: another number would be another layout */
 
 struct op_counts {
 	_Atomic uint64_t done, failed, wait_us, wait_max_us, held, hold_us, hold_max_us;
 	_Atomic uint32_t waits[HEALTH_RANGES];
 };
 
+#define NOTE_WORDS (sizeof(struct health_refusal) / sizeof(uint64_t))
+#define NOTES 2
+
+/* Several may write one at the same time, and each can die in the middle: a note whose sum is wrong is none. */
+struct refusal_note {
+	_Atomic uint64_t sum, word[NOTE_WORDS];
+};
+
+/* HEALTH_OPS as long as there are queues: another number would be another layout. New fields go to the end. */
 struct queue_counts {
 	_Atomic uint64_t failures;
 	_Atomic int64_t last_failed[16];
-	struct op_counts op[OPS];
+	struct op_counts op[HEALTH_OPS];
+	_Atomic uint64_t refused;
+	struct refusal_note last_refused[NOTES];
 };
 
-_Static_assert(OP_END <= OPS && sizeof(struct queue_counts) <= COUNTS_ROOM, "there is room");
+_Static_assert((int)OP_END <= (int)HEALTH_BATCH && HEALTH_END <= HEALTH_OPS &&
+		       sizeof(struct queue_counts) <= COUNTS_ROOM,
+	       "there is room");
+_Static_assert(sizeof(struct health_refusal) % sizeof(uint64_t) == 0, "a note is whole words");
 
 int64_t health_ns(void)
 {
@@ -58,9 +71,104 @@ static void count_wait(struct op_counts *o, int64_t us)
 	atomic_fetch_add_explicit(&o->waits[health_range(us)], 1, memory_order_relaxed);
 }
 
+static struct op_counts *counts_for(struct queue_counts *c, const struct job *j)
+{
+	return &c->op[j->kind ? j->kind : (int)j->rq->op];
+}
+
+/* --- refused acquisitions ------------------------------------------------------------------------ */
+
+union note {
+	struct health_refusal refusal;
+	uint64_t word[NOTE_WORDS];
+};
+
+static uint64_t note_sum(const union note *n)
+{
+	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a, a word at a time */
+
+	for (size_t i = 0; i < NOTE_WORDS; i++)
+		h = (h ^ n->word[i]) * 0x100000001b3u;
+	return h;
+}
+
+/* Another program's holder may be of any length: it is cut between two characters. */
+static void put_text(char *to, size_t room, struct str s)
+{
+	if (s.n >= room)
+		for (s.n = room - 1; s.n && ((unsigned char)s.p[s.n] & 0xc0) == 0x80; s.n--)
+			;
+	for (size_t i = 0; i < s.n; i++)
+		to[i] = s.p[i];
+}
+
+static bool acquires(const struct request *rq)
+{
+	if (rq->op == OP_STATUS)
+		return rq->status == IN_PROGRESS;
+	return op_flags(rq->op) & OP_TAKES && rq->op != OP_DONE;
+}
+
+static void write_note(struct refusal_note *at, const union note *n)
+{
+	for (size_t i = 0; i < NOTE_WORDS; i++)
+		atomic_store_explicit(&at->word[i], n->word[i], memory_order_relaxed);
+	atomic_store_explicit(&at->sum, note_sum(n), memory_order_relaxed);
+}
+
+/* Nothing is written to the store: a refusal costs no commit, and it shall stay so. */
+static void count_refused(struct queue_counts *c, const struct job *j)
+{
+	const struct answer *ans = j->ans;
+	union note n = { .refusal = { .at = os_wall_ms() } };
+	uint64_t at;
+
+	if (j->kind || !acquires(j->rq) || (ans->code != CONFLICT && !ans->barred))
+		return;
+	n.refusal.op = j->rq->op;
+	put_text(n.refusal.agent, sizeof(n.refusal.agent), j->rq->agent);
+	if (ans->barred) {
+		n.refusal.task[0] = '@';
+		put_text(n.refusal.task + 1, sizeof(n.refusal.task) - 1,
+			 str_c(typed_name((enum typed)ans->barred)));
+		put_text(n.refusal.holder, sizeof(n.refusal.holder), ans->text);
+	} else if (ans->task) {
+		put_text(n.refusal.task, sizeof(n.refusal.task), ans->task->id);
+		put_text(n.refusal.holder, sizeof(n.refusal.holder), ans->task->lock.holder);
+	}
+	at = atomic_fetch_add_explicit(&c->refused, 1, memory_order_relaxed);
+	write_note(&c->last_refused[at % NOTES], &n);
+}
+
+/* Anybody who may write to the file can have put anything there. */
+static bool sound(const union note *n, uint64_t sum)
+{
+	const struct health_refusal *r = &n->refusal;
+
+	return r->at > 0 && note_sum(n) == sum && r->op > OP_NONE && r->op < OP_END &&
+	       !r->task[sizeof(r->task) - 1] && !r->holder[sizeof(r->holder) - 1] &&
+	       !r->agent[sizeof(r->agent) - 1] && text_valid(str_c(r->task)) &&
+	       text_valid(str_c(r->holder)) && text_valid(str_c(r->agent));
+}
+
+static void read_refused(const struct queue_counts *c, struct health *out)
+{
+	out->refused = (int64_t)c->refused;
+	for (size_t k = 0; k < NOTES; k++) {
+		union note n;
+
+		for (size_t i = 0; i < NOTE_WORDS; i++)
+			n.word[i] = c->last_refused[k].word[i];
+		if (n.refusal.at > out->last_refused.at && sound(&n, c->last_refused[k].sum))
+			out->last_refused = n.refusal;
+	}
+}
+
+/* --- add ----------------------------------------------------------------------------------------- */
+
 static void count_failed(struct queue_counts *c, const struct job *j, int64_t asked_ns)
 {
-	struct op_counts *o = &c->op[j->rq->op];
+	struct op_counts *o = counts_for(c, j);
 	uint64_t at = atomic_fetch_add_explicit(&c->failures, 1, memory_order_relaxed);
 
 	atomic_store_explicit(&c->last_failed[at % 16], os_wall_ms(), memory_order_relaxed);
@@ -70,7 +178,7 @@ static void count_failed(struct queue_counts *c, const struct job *j, int64_t as
 
 static void count_done(struct queue_counts *c, const struct job *j, int64_t asked_ns)
 {
-	struct op_counts *o = &c->op[j->rq->op];
+	struct op_counts *o = counts_for(c, j);
 	int64_t hold = (j->ended_ns - j->began_ns) / 1000;
 
 	add(&o->done, 1);
@@ -84,22 +192,42 @@ static void count_done(struct queue_counts *c, const struct job *j, int64_t aske
 
 void health_count(struct store *s, const struct job *jobs, size_t n, int64_t asked_ns)
 {
-	struct queue_counts *c = n && s->env.counting ? counts_of(s) : NULL;
+	struct queue_counts *c = n && s->env.opt.counting ? counts_of(s) : NULL;
 
 	for (size_t i = 0; c && i < n; i++) {
-		if (jobs[i].failed)
+		if (jobs[i].failed) {
 			count_failed(c, &jobs[i], asked_ns);
-		else if (!jobs[i].ans->barred)
+		} else if (!jobs[i].ans->barred) {
 			count_done(c, &jobs[i], asked_ns);
+			count_refused(c, &jobs[i]);
+		}
 	}
 }
 
 void health_count_failed(struct store *s, const struct job *jobs, size_t n, int64_t asked_ns)
 {
-	struct queue_counts *c = s->env.counting ? counts_of(s) : NULL;
+	struct queue_counts *c = s->env.opt.counting ? counts_of(s) : NULL;
 
-	for (size_t i = 0; c && i < n; i++)
+	for (size_t i = 0; c && i < n; i++) {
 		count_failed(c, &jobs[i], asked_ns);
+		count_refused(c, &jobs[i]);
+	}
+}
+
+void health_count_bulk(struct queue *q, struct job *j, enum health_kind kind, int64_t asked_ns,
+		       bool failed)
+{
+	bool barred = !failed && j->ans->barred;
+
+	if (barred && q->config.impatient)
+		return; /* the caller comes again */
+	j->kind = (int)kind;
+	j->failed = failed;
+	j->ended_ns = health_ns();
+	if (barred)
+		health_count_failed(q->store, j, 1, asked_ns);
+	else
+		health_count(q->store, j, 1, asked_ns);
 }
 
 /* --- read ---------------------------------------------------------------------------------------- */
@@ -143,12 +271,13 @@ bool health_read(struct store *s, struct health *out)
 	if (!of_store)
 		return false;
 	c = (const struct queue_counts *)(const void *)of_store->room;
-	for (int op = OP_NONE; op < OP_END; op++) {
+	for (int op = OP_NONE; op < HEALTH_OPS; op++) {
 		read_op(&c->op[op], &out->op[op]);
 		add_op(&out->all, &out->op[op]);
 	}
 	for (size_t i = 0; i < sizeof(out->last_failed) / sizeof(*out->last_failed); i++)
 		out->last_failed[i] = c->last_failed[i];
+	read_refused(c, out);
 	out->commits = (int64_t)of_store->commits;
 	out->changes = (int64_t)of_store->changes;
 	out->handed = (int64_t)of_store->handed;

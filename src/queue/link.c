@@ -6,46 +6,46 @@
 /* The keys that the task with this key waits for: its dependencies and its sub-tasks. */
 static int waits_for(void *ctx, struct str key, struct strs *out)
 {
-	struct work *w = ctx;
+	struct act *w = ctx;
 	struct query q = { .parent = key };
 	struct record *rec;
 	int r = edit_get(w->e, key, &rec);
 
 	if (r)
 		return r < 0 ? r : 0;
-	r = work_keys(w, &q, out);
+	r = act_keys(w, &q, out);
 	for (size_t i = 0; !r && i < rec->ix.depends.n; i++)
 		*out = arena_append(w->arena, *out, rec->ix.depends.v[i]);
 	return r;
 }
 
-int no_cycle(struct work *w, struct str from, struct str to, struct str message)
+int no_cycle(struct act *w, struct str from, struct str to, struct str message)
 {
 	int r = graph_reaches(from, to, waits_for, w, w->arena);
 
 	if (r <= 0)
 		return r;
-	return work_refuse(
+	return act_refuse(
 		w, MISCONFIGURED, message,
 		STR("a task cannot wait for itself: pawl show ID shows parent and depends"));
 }
 
 /* --- parent -------------------------------------------------------------------------------------- */
 
-int leave_parent(struct work *w, struct loaded *l)
+int leave_parent(struct act *w, struct loaded *l)
 {
 	struct loaded *old;
 	int r;
 
 	if (!l->task.parent.n || !l->was)
 		return 0;
-	r = work_load(w, l->task.parent, &old);
+	r = act_load_key(w, task_key(w->arena, l->task.parent), &old);
 	if (!r)
 		old->dirty |= graph_sub_moved(&old->task, l->was, 0);
-	return r;
+	return r < 0 ? r : 0;
 }
 
-int set_parent(struct work *w, struct loaded *l)
+int set_parent(struct act *w, struct loaded *l)
 {
 	struct loaded *parent;
 	int r = leave_parent(w, l);
@@ -53,16 +53,16 @@ int set_parent(struct work *w, struct loaded *l)
 	l->task.parent = STR("");
 	if (r || !w->rq->parent.n)
 		return r;
-	r = work_load(w, w->rq->parent, &parent);
+	r = act_load(w, w->rq->parent, &parent);
 	if (r)
 		return r;
 	if (status_ended(parent->task.status))
-		return work_refuse(w, MISCONFIGURED,
-				   arena_printf(w->arena, "%.*s is %s and takes no more sub-tasks",
-						STRF(parent->task.id),
-						status_name(parent->task.status)),
-				   arena_printf(w->arena, "pawl reopen %.*s --reason TEXT",
-						STRF(parent->task.id)));
+		return act_refuse(w, MISCONFIGURED,
+				  arena_printf(w->arena, "%.*s is %s and takes no more sub-tasks",
+					       STRF(parent->task.id),
+					       status_name(parent->task.status)),
+				  arena_printf(w->arena, "pawl reopen %.*s --reason TEXT",
+					       STRF(parent->task.id)));
 	r = no_cycle(w, l->key, parent->key,
 		     arena_printf(w->arena,
 				  "%.*s cannot be a sub-task of %.*s: it would wait for itself",
@@ -87,7 +87,7 @@ static bool depends_on(const struct task *t, struct str id)
 }
 
 /* Would `l`, or the parent that it is about to get, come to wait for itself? */
-static int check_depend(struct work *w, struct loaded *l, struct loaded *dep)
+static int check_depend(struct act *w, struct loaded *l, struct loaded *dep)
 {
 	struct str message = arena_printf(w->arena,
 					  "%.*s cannot depend on %.*s: it would wait for itself",
@@ -99,14 +99,14 @@ static int check_depend(struct work *w, struct loaded *l, struct loaded *dep)
 	return r;
 }
 
-static int add_depend(struct work *w, struct loaded *l, struct str id)
+static int add_depend(struct act *w, struct loaded *l, struct str id)
 {
 	struct loaded *dep;
 	int r;
 
 	if (depends_on(&l->task, id))
 		return 0;
-	r = work_load(w, id, &dep);
+	r = act_load(w, id, &dep);
 	if (!r)
 		r = check_depend(w, l, dep);
 	if (r)
@@ -115,11 +115,11 @@ static int add_depend(struct work *w, struct loaded *l, struct str id)
 	graph_dep_moved(&l->task, 0, dep->task.status);
 	l->dirty = true;
 	if (graph_settle(&l->task, dep->task.id, w->e->now, w->arena))
-		work_log(w, l, "needs_help", l->task.blocker_reason);
+		act_log(w, l, "needs_help", l->task.blocker_reason);
 	return 0;
 }
 
-int add_depends(struct work *w, struct loaded *l)
+int add_depends(struct act *w, struct loaded *l)
 {
 	int r = 0;
 
@@ -128,26 +128,26 @@ int add_depends(struct work *w, struct loaded *l)
 	return r;
 }
 
-static int remove_depend(struct work *w, struct loaded *l, struct str id)
+static int remove_depend(struct act *w, struct loaded *l, struct str id)
 {
 	struct loaded *dep;
-	int r = work_load(w, id, &dep);
+	int r = act_load(w, id, &dep);
 
 	if (r)
 		return r;
 	if (!depends_on(&l->task, id))
-		return work_refuse(w, NOT_FOUND,
-				   arena_printf(w->arena, "%.*s does not depend on %.*s",
-						STRF(l->task.id), STRF(dep->task.id)),
-				   arena_printf(w->arena, "pawl show %.*s lists what it depends on",
-						STRF(l->task.id)));
+		return act_refuse(w, NOT_FOUND,
+				  arena_printf(w->arena, "%.*s does not depend on %.*s",
+					       STRF(l->task.id), STRF(dep->task.id)),
+				  arena_printf(w->arena, "pawl show %.*s lists what it depends on",
+					       STRF(l->task.id)));
 	l->task.depends = arena_without(w->arena, l->task.depends, dep->task.id);
 	graph_dep_moved(&l->task, dep->task.status, 0);
 	l->dirty = true;
 	return 0;
 }
 
-static struct str listed(struct work *w)
+static struct str listed(struct act *w)
 {
 	struct str out = STR("");
 
@@ -157,7 +157,7 @@ static struct str listed(struct work *w)
 	return out;
 }
 
-static int change_depends(struct work *w, struct loaded *l)
+static int change_depends(struct act *w, struct loaded *l)
 {
 	int r = 0;
 
@@ -168,31 +168,31 @@ static int change_depends(struct work *w, struct loaded *l)
 	return r;
 }
 
-int do_depend(struct work *w)
+int do_depend(struct act *w)
 {
 	struct verdict v = { 0 };
 	struct loaded *l;
-	int r = work_load(w, w->rq->id, &l);
+	int r = act_load(w, w->rq->id, &l);
 
 	if (r)
 		return r;
-	work_answer(w, l);
+	act_answer(w, l);
 	if (status_ended(l->task.status))
-		return work_refuse(w, MISCONFIGURED,
-				   arena_printf(w->arena,
-						"%.*s is %s; it waits for nothing any more",
-						STRF(l->task.id), status_name(l->task.status)),
-				   STR(""));
+		return act_refuse(w, MISCONFIGURED,
+				  arena_printf(w->arena,
+					       "%.*s is %s; it waits for nothing any more",
+					       STRF(l->task.id), status_name(l->task.status)),
+				  STR(""));
 	if (!rules_free(&l->task, &w->call, &v))
-		return work_verdict(w, l, &v);
+		return act_verdict(w, l, &v);
 	r = change_depends(w, l);
 	if (r)
 		return r;
 	if (l->dirty) {
-		work_edited(w, l);
-		work_log(w, l, w->rq->op == OP_DEPEND ? "depends" : "undepends", listed(w));
+		act_edited(w, l);
+		act_log(w, l, w->rq->op == OP_DEPEND ? "depends" : "undepends", listed(w));
 	}
-	r = work_flush(w);
-	work_answer(w, l);
+	r = act_flush(w);
+	act_answer(w, l);
 	return r;
 }

@@ -20,53 +20,51 @@ enum result fault_answer(const struct store_error *err, struct answer *ans, stru
 	return ans->code;
 }
 
+/* The caller's may be gone before the queue is. */
+static void keep_texts(struct queue_config *c, struct arena *a)
+{
+	c->uri = arena_str(a, c->uri);
+	c->opt.queue = arena_str(a, c->opt.queue);
+	c->opt.who = arena_str(a, c->opt.who);
+	if (c->opt.dir)
+		c->opt.dir = arena_cstr(a, str_c(c->opt.dir));
+}
+
 enum result queue_open(struct queue **out, const struct queue_config *config, enum store_mode mode,
 		       struct answer *ans, struct arena *a)
 {
 	struct queue *q = mem_alloc(sizeof(*q));
 	struct store_env env = {
+		.rules = &queue_rules,
 		.mode = mode,
-		.timeout_ms = config->timeout_ms,
-		.backoff = config->backoff,
-		.counting = config->counting,
-		.cached = config->cached,
-		.relaxed = config->relaxed,
-		.write_status = config->write_status,
 		.relay = config->alone ? NULL : &queue_relay,
-		.wall = config->wall,
-		.boot = config->boot,
 		.err = &q->err,
 	};
 
-	*q = (struct queue){ .policy = config->policy,
-			     .pass = config->pass,
-			     .pass_ctx = config->pass_ctx,
-			     .look = config->look,
-			     .impatient = config->impatient };
-	env.queue = arena_str(&q->arena, config->name);
-	env.who = arena_str(&q->arena, config->who);
-	env.dir = config->dir ? arena_cstr(&q->arena, str_c(config->dir)) : NULL;
-	if (store_open(&q->store, arena_str(&q->arena, config->uri), &env)) {
+	*q = (struct queue){ .config = *config };
+	keep_texts(&q->config, &q->arena);
+	env.opt = q->config.opt;
+	if (store_open(&q->store, q->config.uri, &env)) {
 		enum result code = fault_answer(&q->err, ans, a);
 
 		arena_free(&q->arena);
 		free(q);
 		return code;
 	}
-	q->policy.locks_only = q->store->traits & STORE_LOCKS_ONLY;
+	q->config.policy.locks_only = q->store->traits & STORE_LOCKS_ONLY;
 	*out = q;
 	return SUCCESS;
 }
 
 bool queue_locks_only(const struct queue *q)
 {
-	return q->policy.locks_only;
+	return q->config.policy.locks_only;
 }
 
 void queue_leases(struct queue *q, int64_t lease, int64_t lock_ttl)
 {
-	q->policy.lease = lease;
-	q->policy.lock_ttl = lock_ttl;
+	q->config.policy.lease = lease;
+	q->config.policy.lock_ttl = lock_ttl;
 }
 
 void queue_close(struct queue *q)
@@ -104,7 +102,7 @@ int64_t queue_now(struct queue *q)
 	return q->store->ops->now(q->store);
 }
 
-static int dispatch(struct work *w)
+static int dispatch(struct act *w)
 {
 	if (typed_is(w->rq))
 		return do_typed(w);
@@ -134,12 +132,22 @@ static int dispatch(struct work *w)
 	}
 }
 
+/* A call that needs a record which cannot be used is refused, and says so. */
+static int refused(struct act *w, int r)
+{
+	if (r == BAD && w->ans->code == SUCCESS)
+		return act_refuse(w, MISCONFIGURED,
+				  STR("a record that this call needs cannot be used"),
+				  STR("pawl doctor names it and says how to remove it"));
+	return r == BAD ? REFUSED : r;
+}
+
 /* The edit: it may run again, so it begins from nothing each time. A refusal that changed something on
  * the way (a task that was abandoned too often) is committed all the same. */
 int job_run(struct edit *e, void *ctx)
 {
 	struct job *j = ctx;
-	struct work w = {
+	struct act w = {
 		.policy = j->policy,
 		.e = e,
 		.rq = j->rq,
@@ -162,15 +170,21 @@ int job_run(struct edit *e, void *ctx)
 	if (!r)
 		r = guard_check(&w);
 	if (r)
-		return r;
-	r = dispatch(&w);
+		return refused(&w, r);
+	r = refused(&w, dispatch(&w));
 	if (r < 0 || (r > 0 && !w.keep))
 		return r;
 	if (!r)
-		repeat_keep(&w);
-	r = work_flush(&w);
+		r = identity_find(&w);
+	if (r < 0)
+		return r;
 	if (!r)
+		repeat_keep(&w);
+	r = act_flush(&w);
+	if (!r) {
+		identity_keep(&w);
 		guard_tidy(&w);
+	}
 	return r || w.writes ? r : REFUSED;
 }
 
@@ -192,7 +206,7 @@ static struct job job_make(const struct policy *p, const struct request *rq, str
 
 static bool valid(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a)
 {
-	const char *fault = request_fault(rq, &q->policy, a);
+	const char *fault = request_fault(rq, &q->config.policy, a);
 
 	*ans = (struct answer){ 0 };
 	if (op_flags(rq->op) & OP_READS)
@@ -261,9 +275,9 @@ static bool has_pass(struct queue *q, struct job *j)
 	int64_t kind = j->ans->barred;
 	struct str token;
 
-	if (!q->pass || j->pass[kind].n)
+	if (!q->config.pass || j->pass[kind].n)
 		return false;
-	token = q->pass(q->pass_ctx, (enum typed)kind, j->arena);
+	token = q->config.pass(q->config.pass_ctx, (enum typed)kind, j->arena);
 	j->pass[kind] = hashed(j->arena, token);
 	return token.n > 0;
 }
@@ -314,11 +328,11 @@ static void tell_waited(struct job *jobs, size_t n, int64_t ms)
 
 bool guard_wait(struct queue *q, struct job *j, int64_t *deadline)
 {
-	int64_t timeout = q->store->env.timeout_ms;
+	int64_t timeout = q->store->env.opt.timeout_ms;
 
 	if (has_pass(q, j))
 		return true;
-	if (q->impatient)
+	if (q->config.impatient)
 		return false;
 	if (!*deadline) {
 		*deadline = monotonic_ms() + timeout;
@@ -334,7 +348,7 @@ bool guard_wait(struct queue *q, struct job *j, int64_t *deadline)
  * looks, so that nothing is missed in between. */
 static void write_in_turn(struct queue *q, struct change *changes, struct job *jobs, size_t n)
 {
-	int64_t timeout = q->store->env.timeout_ms, deadline = 0, asked = health_ns();
+	int64_t timeout = q->store->env.opt.timeout_ms, deadline = 0, asked = health_ns();
 
 	for (;;) {
 		write_all(q, changes, jobs, n);
@@ -344,7 +358,7 @@ static void write_in_turn(struct queue *q, struct change *changes, struct job *j
 			return;
 		if (any_pass(q, jobs, n))
 			continue;
-		if (q->impatient)
+		if (q->config.impatient)
 			return;
 		if (!deadline) {
 			deadline = monotonic_ms() + timeout;
@@ -369,10 +383,10 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 		if (!valid(q, &rqs[i], &answers[i], a))
 			continue;
 		if (op_flags(rqs[i].op) & OP_READS) {
-			queue_read(q->store, &q->policy, &rqs[i], &answers[i], a);
+			queue_read(q->store, &q->config.policy, &rqs[i], &answers[i], a);
 			continue;
 		}
-		jobs[writes] = job_make(&q->policy, &rqs[i], &answers[i], a);
+		jobs[writes] = job_make(&q->config.policy, &rqs[i], &answers[i], a);
 		changes[writes] = (struct change){ .fn = job_run, .ctx = &jobs[writes] };
 		writes++;
 	}
@@ -405,20 +419,32 @@ static size_t first_refused(const struct answer *answers, size_t n)
 	return i;
 }
 
+/* Each of them meets the same locks: without this, every one would cost an attempt of its own. */
+static bool wait_together(struct queue *q, struct strict_job *jobs, size_t n, size_t bad,
+			  int64_t *deadline)
+{
+	bool again = guard_wait(q, &jobs[bad].job, deadline);
+
+	for (size_t i = 0; again && i < n; i++)
+		if (i != bad)
+			memcpy(jobs[i].job.pass, jobs[bad].job.pass, sizeof(jobs[i].job.pass));
+	return again;
+}
+
 size_t queue_call_all(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,
 		      struct arena *a)
 {
 	struct strict_job *jobs = arena_array(a, struct strict_job, n);
 	struct change *changes = arena_array(a, struct change, n);
-	int64_t deadline = 0;
+	int64_t deadline = 0, asked = health_ns();
 	bool refused;
-	size_t bad;
+	size_t bad = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (!valid(q, &rqs[i], &answers[i], a))
 			return i;
-		jobs[i] = (struct strict_job){ job_make(&q->policy, &rqs[i], &answers[i], a),
+		jobs[i] = (struct strict_job){ job_make(&q->config.policy, &rqs[i], &answers[i], a),
 					       &refused };
 		changes[i] = (struct change){ .fn = strict_run, .ctx = &jobs[i] };
 	}
@@ -426,7 +452,9 @@ size_t queue_call_all(struct queue *q, const struct request *rqs, struct answer 
 		refused = false;
 		r = q->store->ops->modify(q->store, changes, n);
 		bad = refused ? first_refused(answers, n) : 0;
-	} while (refused && answers[bad].barred && guard_wait(q, &jobs[bad].job, &deadline));
+	} while (refused && answers[bad].barred && wait_together(q, jobs, n, bad, &deadline));
+	jobs[bad].job.began_ns = jobs[0].job.began_ns;
+	health_count_bulk(q, &jobs[bad].job, HEALTH_BATCH, asked, r < 0 && !refused);
 	if (r >= 0)
 		return n;
 	if (refused)
@@ -457,9 +485,9 @@ void queue_woken(struct queue *q)
 }
 
 /* Who looks in vain looks less often. */
-static int64_t look_pause(struct queue *q, int64_t ms)
+int64_t queue_pause(struct queue *q, int64_t ms)
 {
-	struct backoff *b = &q->look;
+	struct backoff *b = &q->config.look;
 
 	b->base_ms = b->base_ms ? b->base_ms : QUEUE_LOOK_MS;
 	b->max_ms = b->max_ms ? b->max_ms : QUEUE_LOOK_MAX_MS;
@@ -467,23 +495,44 @@ static int64_t look_pause(struct queue *q, int64_t ms)
 	return backoff_next(b, 0);
 }
 
-void queue_wait(struct queue *q, int64_t ms)
+bool queue_wait(struct queue *q, int64_t ms)
 {
 	int fd = queue_wake_fd(q);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
 	if (fd < 0)
-		ms = look_pause(q, ms);
-	if (poll(&p, fd >= 0, (int)(ms > 60000 ? 60000 : ms)) > 0)
-		queue_woken(q);
+		ms = queue_pause(q, ms);
+	if (poll(&p, fd >= 0, (int)(ms > 60000 ? 60000 : ms)) <= 0)
+		return fd < 0;
+	queue_woken(q);
+	return true;
 }
 
+struct checking {
+	check_fn *fn;
+	void *ctx;
+	bool damaged;
+};
+
+static void pass_on(void *ctx, enum check_level level, const char *what, struct str text,
+		    struct str fix)
+{
+	struct checking *c = ctx;
+
+	c->damaged |= level == CHECK_BAD && !strcmp(what, "integrity");
+	c->fn(c->ctx, level, what, text, fix);
+}
+
+/* Where the place itself is damaged, that comes first: its records are not looked at. */
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a)
 {
-	if (q->store->ops->check(q->store, fn, ctx))
-		return fault_answer(&q->err, ans, a);
-	return SUCCESS;
+	struct checking c = { fn, ctx, false };
+	int r = q->store->ops->check(q->store, pass_on, &c);
+
+	if (!r && !c.damaged)
+		r = bad_check(q->store, fn, ctx);
+	return r ? fault_answer(&q->err, ans, a) : SUCCESS;
 }
 
 enum result queue_names(struct queue *q, name_fn *fn, void *ctx, struct answer *ans,

@@ -18,24 +18,15 @@ struct queue;
 
 struct queue_config {
 	struct str uri;
-	struct str name; /* of the queue in its store; empty: default */
-	const char *dir; /* as in struct store_env */
+	struct store_options opt; /* handed to the store as they are */
 	struct policy policy;
-	int64_t timeout_ms;
-	struct backoff backoff; /* as in struct store_env */
-	bool relaxed;
-	bool write_status; /* as in struct store_env */
-	bool counting;     /* waits and failures are counted, for queue_health() */
-	bool alone;        /* no other process makes our changes, nor we theirs */
-	struct str who;    /* shown to others that wait for us */
+	bool alone; /* no other process makes our changes, nor we theirs */
 	/* The caller's own token of a lock of the whole queue, asked for when a change meets that lock; empty:
 	 * it has none. NULL: it never has one. */
 	struct str (*pass)(void *ctx, enum typed kind, struct arena *a);
 	void *pass_ctx;
-	bool cached;         /* as in struct store_env */
 	struct backoff look; /* where nobody wakes who waits: the pauses between two looks */
 	bool impatient; /* another's lock of the whole queue is told at once: the caller comes again */
-	int64_t (*wall)(void), (*boot)(void); /* as in struct store_env */
 };
 
 /* SUCCESS and *out, or what is wrong, in *ans. */
@@ -58,17 +49,23 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 /* Several changes in one commit, all of them or none. n, or which one was refused: its answer says why. */
 size_t queue_call_all(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,
 		      struct arena *a);
-/* Returns when something may have changed, or after `ms` at the latest. */
-void queue_wait(struct queue *q, int64_t ms);
+/* Returns when something may have changed, or after `ms` at the latest. false: nothing has changed, for certain. */
+bool queue_wait(struct queue *q, int64_t ms);
 /* For those who also wait for other things: readable when something may have changed, until queue_woken();
  * -1: there is no such thing, look again every QUEUE_LOOK_MS. */
 int queue_wake_fd(struct queue *q);
 void queue_woken(struct queue *q);
+/* Without one: how many ms until the next look, at most `ms`. Each pause is longer than the one before. */
+int64_t queue_pause(struct queue *q, int64_t ms);
 #define QUEUE_LOOK_MS 250
 #define QUEUE_LOOK_MAX_MS 5000
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a);
 int64_t queue_now(struct queue *q);
+/* What the queue is, wherever it is: a UUID. false: it has none yet, or can keep none. */
+bool queue_identity(struct queue *q, struct str *id, struct arena *a);
+/* Does every read ask a server? */
+bool queue_is_far(const struct queue *q);
 /* A store far away may be open without having been asked. */
 bool queue_is_there(struct queue *q);
 /* What is read was known then, by the wall clock; 0: it is as it is. */
@@ -80,5 +77,8 @@ enum result queue_names(struct queue *q, name_fn *fn, void *ctx, struct answer *
 			struct arena *a);
 /* Removes the queue with all that is in it; afterwards only queue_close() makes sense. */
 enum result queue_discard(struct queue *q, struct answer *ans, struct arena *a);
+
+/* What stores ask of policy; queue_open() hands it to them. */
+extern const struct store_rules queue_rules;
 
 #endif

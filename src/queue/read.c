@@ -1,4 +1,5 @@
 #include "base/text.h"
+#include "core/check.h"
 #include "core/order.h"
 #include "queue/act.h"
 
@@ -13,6 +14,7 @@ struct reading {
 	struct arena *arena;
 	int64_t now;
 	size_t limit;
+	size_t bad; /* records that were left out */
 };
 
 static int add_task(struct reading *x, const struct record *r)
@@ -20,27 +22,60 @@ static int add_task(struct reading *x, const struct record *r)
 	struct answer *ans = x->ans;
 
 	ans->tasks = arena_grow(x->arena, ans->tasks, ans->n_tasks, sizeof(*ans->tasks));
-	return task_of(r, &ans->tasks[ans->n_tasks++], x->arena);
+	if (task_of(r, &ans->tasks[ans->n_tasks], x->arena))
+		x->bad++;
+	else
+		ans->n_tasks++;
+	return x->limit && ans->n_tasks >= x->limit;
+}
+
+/* Records that cannot be used take up places among those that the store was asked for. */
+static int scan_good(struct reading *x, struct query *q, record_fn *fn)
+{
+	int r = x->store->ops->scan(x->store, q, fn, x);
+
+	if (r || !x->bad || !q->limit)
+		return r;
+	q->limit = x->bad = x->ans->n_tasks = 0;
+	return x->store->ops->scan(x->store, q, fn, x);
+}
+
+/* A handle is a name only for a record that has no other. */
+static int show_bad(struct reading *x, const struct record *r)
+{
+	if (record_fault(r, x->arena))
+		return bad_refuse(x->ans, r, x->arena);
+	not_found(x->ans, x->rq->id, x->arena);
+	return REFUSED;
 }
 
 static int one_task(struct reading *x)
 {
+	struct str key = task_key(x->arena, x->rq->id);
 	struct record rec;
-	int r;
+	int r = 0;
 
 	if (typed_is(x->rq)) {
 		x->ans->task = arena_new(x->arena, struct task);
 		return guard_kind(x->store, typed_of(x->rq->id), x->ans->task, x->arena);
 	}
-	r = x->store->ops->get(x->store, task_key(x->arena, x->rq->id), &rec, x->arena);
+	if (bad_handle_is(x->rq->id))
+		r = bad_find(x->store, NULL, x->rq->id, &key, x->arena);
+	if (!r)
+		r = x->store->ops->get(x->store, key, &rec, x->arena);
 	if (r > 0) {
 		not_found(x->ans, x->rq->id, x->arena);
 		return REFUSED;
 	}
 	if (r < 0)
 		return r;
+	if (bad_handle_is(x->rq->id))
+		return show_bad(x, &rec);
 	x->ans->task = arena_new(x->arena, struct task);
-	return task_of(&rec, x->ans->task, x->arena);
+	if (!task_of(&rec, x->ans->task, x->arena))
+		return 0;
+	x->ans->task = NULL;
+	return bad_refuse(x->ans, &rec, x->arena);
 }
 
 /* --- the log ------------------------------------------------------------------------------------- */
@@ -48,14 +83,17 @@ static int one_task(struct reading *x)
 static int add_event(struct reading *x, const struct entry *en)
 {
 	struct answer *ans = x->ans;
-	struct event *ev;
+	struct entry kept = *en;
+	struct event ev;
 
-	ans->events = arena_grow(x->arena, ans->events, ans->n_events, sizeof(*ev));
-	ev = &ans->events[ans->n_events++];
-	if (event_unpack(arena_str(x->arena, en->data), ev))
-		return STORE_CORRUPT;
-	ev->cursor = arena_str(x->arena, en->cursor);
-	ev->at = en->at;
+	kept.data = arena_str(x->arena, en->data);
+	kept.cursor = arena_str(x->arena, en->cursor);
+	if (event_of(&kept, &ev)) {
+		x->bad++;
+		return 0;
+	}
+	ans->events = arena_grow(x->arena, ans->events, ans->n_events, sizeof(ev));
+	ans->events[ans->n_events++] = ev;
 	return 0;
 }
 
@@ -64,30 +102,56 @@ static int every_event(const struct entry *en, void *ctx)
 	return add_event(ctx, en);
 }
 
-static int only_comments(const struct entry *en, void *ctx)
+static bool is_comment(const struct entry *en)
 {
 	struct event ev;
 
-	if (event_unpack(en->data, &ev))
-		return STORE_CORRUPT;
-	return str_is(ev.name, "comment") ? add_event(ctx, en) : 0;
+	return !event_of(en, &ev) && str_is(ev.name, "comment");
+}
+
+static int only_comments(const struct entry *en, void *ctx)
+{
+	return is_comment(en) ? add_event(ctx, en) : 0;
 }
 
 #define LAST_LINES 30 /* of the log, to look for comments in */
 #define LAST_COMMENTS 5
 
+struct last_comments {
+	struct reading *x;
+	size_t left;
+};
+
+static int count_comment(const struct entry *en, void *ctx)
+{
+	((struct last_comments *)ctx)->left += is_comment(en);
+	return 0;
+}
+
+/* Another process may add one in between: then there is one more. */
+static int last_comment(const struct entry *en, void *ctx)
+{
+	struct last_comments *c = ctx;
+
+	if (!is_comment(en))
+		return 0;
+	if (c->left > LAST_COMMENTS) {
+		c->left--;
+		return 0;
+	}
+	return add_event(c->x, en);
+}
+
 void read_comments(struct store *s, const struct task *t, struct answer *ans, struct arena *a)
 {
 	struct reading x = { .store = s, .ans = ans, .arena = a };
 	struct entry_query q = { .key = task_key(a, t->id), .last = LAST_LINES };
+	struct last_comments c = { &x, 0 };
 
-	/* they are an extra: without them the answer is still one */
-	if (s->ops->entries(s, &q, only_comments, &x))
+	/* they are an extra: without them the answer is still one. Counted first, so that only those that are
+	 * shown are copied: each may be large. */
+	if (s->ops->entries(s, &q, count_comment, &c) || s->ops->entries(s, &q, last_comment, &c))
 		ans->n_events = 0;
-	if (ans->n_events > LAST_COMMENTS) {
-		ans->events += ans->n_events - LAST_COMMENTS;
-		ans->n_events = LAST_COMMENTS;
-	}
 }
 
 static int read_show(struct reading *x)
@@ -119,6 +183,8 @@ static int read_log(struct reading *x)
 		x->ans->code = SUCCESS;
 		x->ans->message = x->ans->hint = STR("");
 	}
+	if (!r && HAS(x->rq, expired_after) && (x->ans->task || !HAS(x->rq, id)))
+		r = read_expired(x->store, x->rq->expired_after, x->ans->task, x->ans, x->arena);
 	x->ans->task = NULL;
 	return r;
 }
@@ -146,20 +212,18 @@ static int list_task(const struct record *r, void *ctx)
 {
 	struct reading *x = ctx;
 	struct task t;
-	int bad;
+	bool found;
 
 	if (!x->rq->text.n)
 		return add_task(x, r);
 	/* only what matches is kept, so that a search through a large queue stays small */
 	struct arena scratch = { 0 };
-	bad = task_of(r, &t, &scratch);
-	if (!bad && has_text(&t, x->rq->text)) {
-		x->ans->total++;
-		if (!x->limit || x->ans->n_tasks < x->limit)
-			bad = add_task(x, r);
-	}
+	found = !task_of(r, &t, &scratch) && has_text(&t, x->rq->text);
+	x->ans->total += found;
+	if (found && (!x->limit || x->ans->n_tasks < x->limit))
+		(void)add_task(x, r);
 	arena_free(&scratch);
-	return bad;
+	return 0;
 }
 
 static int read_list(struct reading *x)
@@ -176,12 +240,14 @@ static int read_list(struct reading *x)
 		.body = true,
 		.limit = rq->text.n ? 0 : x->limit,
 	};
-	int r = x->store->ops->scan(x->store, &q, list_task, x);
+	int r = scan_good(x, &q, list_task);
 
 	x->ans->kind = ANSWER_TASKS;
 	if (r || rq->text.n)
 		return r;
-	return x->store->ops->count(x->store, &q, &x->ans->total);
+	r = x->store->ops->count(x->store, &q, &x->ans->total);
+	x->ans->total -= (int64_t)x->bad;
+	return r;
 }
 
 static int held_task(const struct record *r, void *ctx)
@@ -192,12 +258,15 @@ static int held_task(const struct record *r, void *ctx)
 static int read_locks(struct reading *x)
 {
 	struct query q = { .held = true, .holder = x->rq->holder, .body = true, .limit = x->limit };
-	int r = x->store->ops->scan(x->store, &q, held_task, x);
+	int r = scan_good(x, &q, held_task);
 
 	x->ans->kind = ANSWER_LOCKS;
 	for (size_t i = 0; i < x->ans->n_tasks; i++)
 		lock_look(&x->ans->tasks[i].lock);
-	return r ? r : x->store->ops->count(x->store, &q, &x->ans->total);
+	if (!r)
+		r = x->store->ops->count(x->store, &q, &x->ans->total);
+	x->ans->total -= (int64_t)x->bad;
+	return r;
 }
 
 static int read_overview(struct reading *x)
@@ -230,6 +299,7 @@ static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 	struct str why = STR("");
 	int bad = task_of(r, &t, &scratch);
 
+	x->bad += bad && wanted; /* each comes twice */
 	if (!bad)
 		why = order_why(&t, x->policy, x->now, &scratch, &eligible);
 	if (eligible && r->ix.lane == LANE_NONE) { /* where others may work without a lock */
@@ -247,7 +317,7 @@ static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 		c->place = eligible ? (int64_t)ans->n_candidates : 0;
 	}
 	arena_free(&scratch);
-	return bad ? STORE_CORRUPT : x->limit && ans->n_candidates >= x->limit;
+	return x->limit && ans->n_candidates >= x->limit;
 }
 
 static int eligible_candidate(const struct record *r, void *ctx)
@@ -288,9 +358,11 @@ static int first_task(const struct record *r, void *ctx)
 	struct reading *x = ctx;
 
 	x->ans->task = arena_new(x->arena, struct task);
-	if (task_of(r, x->ans->task, x->arena))
-		return STORE_CORRUPT;
-	return 1;
+	if (!task_of(r, x->ans->task, x->arena))
+		return 1;
+	x->ans->task = NULL;
+	x->bad++;
+	return 0;
 }
 
 static int read_next(struct reading *x)
@@ -352,6 +424,11 @@ static int read_typed(struct reading *x)
 		struct task *t = &ans->tasks[ans->n_tasks];
 
 		r = guard_kind(x->store, (enum typed)k, t, x->arena);
+		if (r == BAD) {
+			x->bad++;
+			r = 0;
+			continue;
+		}
 		lock_look(&t->lock);
 		ans->n_tasks += t->lock.holder.n > 0;
 	}
@@ -374,13 +451,22 @@ static int read_id(struct reading *x)
 	int r = x->store->ops->get(x->store, COUNTER_KEY, &rec, x->arena);
 
 	x->ans->kind = ANSWER_ID;
-	if (r < 0 || (!r && !str_to_i64(rec.hot, &n)))
-		return r < 0 ? r : STORE_CORRUPT;
+	if (r < 0)
+		return r;
+	if (!r && !number_valid(rec.hot, &n))
+		return bad_refuse(x->ans, &rec, x->arena);
 	do {
 		x->ans->text = arena_printf(x->arena, "t%lld", (long long)++n);
 		r = x->store->ops->get(x->store, task_key(x->arena, x->ans->text), &rec, x->arena);
 	} while (id_is_taken(r, &unusable));
 	return r < 0 ? r : 0;
+}
+
+static void warn_of_bad(const struct reading *x)
+{
+	if (x->bad)
+		x->ans->warnings = arena_append(x->arena, x->ans->warnings,
+						bad_warning(x->bad, x->arena));
 }
 
 /* All that one answer says is of one state, and of one time. */
@@ -413,18 +499,41 @@ static int dispatch(void *ctx)
 	}
 }
 
+/* Is the answer about many tasks, or does it need but one? */
+static bool reads_many(const struct request *rq)
+{
+	switch (rq->op) {
+	case OP_NEXT:
+		return rq->explain;
+	case OP_LOCK_STATUS:
+	case OP_TYPED:
+	case OP_EMERGENCY:
+		return false;
+	default:
+		return true;
+	}
+}
+
 void queue_read(struct store *s, const struct policy *p, const struct request *rq,
 		struct answer *ans, struct arena *a)
 {
-	struct reading x = { s, p, rq, ans, a, ans->now, (size_t)rq->limit };
+	struct reading x = { s, p, rq, ans, a, ans->now, (size_t)rq->limit, 0 };
 	struct store_error *err = s->env.err;
 	int r = STORE_MOVED;
 
 	for (int i = 0; r == STORE_MOVED && i < TRIES; i++) {
 		*err = (struct store_error){ 0 };
 		*ans = (struct answer){ .now = x.now };
-		r = s->ops->snapshot(s, dispatch, &x);
+		x.bad = 0;
+		r = s->ops->snapshot(s, reads_many(rq), dispatch, &x);
 	}
+	if (r == BAD) {
+		*ans = (struct answer){ .now = x.now }; /* it holds a part of that record */
+		answer_fail(ans, MISCONFIGURED, STR("the record of this lock cannot be used"),
+			    STR("pawl doctor names it and says how to remove it"));
+	}
+	if (r >= 0)
+		warn_of_bad(&x);
 	if (r >= 0)
 		return;
 	if (!err->fault)

@@ -5,10 +5,19 @@
 #include <errno.h>
 
 #include "format/pack.h"
+#include "base/secret.h"
+#include "core/check.h"
 #include "queue/act.h"
+#include "format/answer.h"
+#include "format/request.h"
 
 /* Beside the arguments of a request, whose tags are below and above. */
-enum { TAG_PROOF = 200, TAG_FRESH, TAG_POLICY, TAG_PASS /* and the kind of lock */ };
+enum {
+	TAG_PROOF = 200,
+	TAG_FRESH = 201,
+	TAG_POLICY = 202,
+	TAG_PASS = 203 /* and the kind of lock */
+};
 
 #define NUMBERS 7 /* of a policy */
 
@@ -81,6 +90,20 @@ static bool in_range(const int64_t *numbers)
 	return true;
 }
 
+static bool is_hash(struct str s)
+{
+	return !s.n || s.n == HASH_LEN;
+}
+
+/* They are stored with the lock. */
+static bool hashes(const struct job *j)
+{
+	for (int k = TYPED_WRITE; k < TYPED_END; k++)
+		if (!is_hash(j->pass[k]))
+			return false;
+	return is_hash(j->proof) && is_hash(j->fresh);
+}
+
 /* What its owner has looked at is looked at again: the bytes went through others' hands. */
 static int adopt(struct str bytes, struct change *out, struct arena *a)
 {
@@ -89,7 +112,7 @@ static int adopt(struct str bytes, struct change *out, struct arena *a)
 	struct request *rq = arena_new(a, struct request);
 	int64_t n[NUMBERS] = { 0 };
 
-	if (unpack_own(bytes, j, n) || !in_range(n) || request_unpack(bytes, rq, a))
+	if (unpack_own(bytes, j, n) || !in_range(n) || !hashes(j) || request_unpack(bytes, rq, a))
 		return -EBADMSG;
 	rq->has &= ~TOKENS;
 	rq->token = rq->new_token = STR("");
@@ -122,8 +145,8 @@ static int accept(struct change *c, struct str bytes)
 
 	j->began_ns = health_ns();
 	j->handed = true;
-	if (answer_unpack(arena_str(j->arena, bytes), ans, j->arena) || ans->barred < 0 ||
-	    ans->barred >= TYPED_END)
+	if (answer_unpack(arena_str(j->arena, bytes), ans, j->arena) ||
+	    answer_fault(ans, j->arena) || ans->barred < 0 || ans->barred >= TYPED_END)
 		return -EBADMSG;
 	if (ans->lock && ans->lock->token.n)
 		ans->lock->token = j->rq->new_token;

@@ -1,48 +1,57 @@
+#include "core/check.h"
 #include "core/graph.h"
 #include "core/lease.h"
 #include "queue/act.h"
 
-static int refuse_held_task(struct work *w, const struct loaded *l)
+static int refuse_held_task(struct act *w, const struct loaded *l)
 {
-	return work_refuse(w, MISCONFIGURED,
-			   arena_printf(w->arena, "%.*s is held by %.*s", STRF(l->task.id),
-					STRF(l->task.lock.holder)),
-			   arena_printf(w->arena,
-					"pawl cancel ends it; pawl remove %.*s --force removes it "
-					"all the same",
-					STRF(l->task.id)));
+	return act_refuse(w, MISCONFIGURED,
+			  arena_printf(w->arena, "%.*s is held by %.*s", STRF(l->task.id),
+				       STRF(l->task.lock.holder)),
+			  arena_printf(w->arena,
+				       "pawl cancel ends it; pawl remove %.*s --force removes it "
+				       "all the same",
+				       STRF(l->task.id)));
 }
 
-static int refuse_needed(struct work *w, const struct loaded *l, struct strs keys, const char *why)
+static int refuse_needed(struct act *w, const struct loaded *l, struct strs keys, const char *why)
 {
-	struct loaded *first;
-	int r = work_load_key(w, keys.v[0], &first);
+	struct str first = bad_name(keys.v[0], w->arena);
 
-	if (r)
-		return r;
-	return work_refuse(w, MISCONFIGURED,
-			   arena_printf(w->arena, "%zu task%s %s %.*s, such as %.*s", keys.n,
-					keys.n == 1 ? "" : "s", why, STRF(l->task.id),
-					STRF(first->task.id)),
-			   arena_printf(w->arena,
-					"pawl cancel keeps the links; pawl remove %.*s --force "
-					"cuts them",
-					STRF(l->task.id)));
+	return act_refuse(w, MISCONFIGURED,
+			  arena_printf(w->arena, "%zu task%s %s %.*s, such as %.*s", keys.n,
+				       keys.n == 1 ? "" : "s", why, STRF(l->task.id), STRF(first)),
+			  arena_printf(w->arena,
+				       "pawl cancel keeps the links; pawl remove %.*s --force "
+				       "cuts them",
+				       STRF(l->task.id)));
+}
+
+static struct strs without_key(struct act *w, struct strs list, struct str key)
+{
+	struct strs out = { arena_array(w->arena, struct str, list.n), 0 };
+
+	for (size_t i = 0; i < list.n; i++)
+		if (!str_eq(task_key(w->arena, list.v[i]), key))
+			out.v[out.n++] = list.v[i];
+	return out;
 }
 
 /* Those who waited for it cannot tell any more whether they may start: a person must look. */
-static int cut_dependents(struct work *w, struct loaded *l, struct strs keys)
+static int cut_dependents(struct act *w, struct loaded *l, struct strs keys)
 {
 	for (size_t i = 0; i < keys.n; i++) {
 		struct loaded *d;
-		int r = work_load_key(w, keys.v[i], &d);
+		int r = act_load_key(w, keys.v[i], &d);
 		bool stuck;
 
+		if (r == BAD)
+			continue;
 		if (r)
 			return r;
-		d->task.depends = arena_without(w->arena, d->task.depends, l->task.id);
+		d->task.depends = without_key(w, d->task.depends, l->key);
 		graph_dep_moved(&d->task, l->was, 0);
-		work_edited(w, d);
+		act_edited(w, d);
 		stuck = l->was != DONE && (d->task.status == READY || d->task.status == BACKLOG);
 		if (stuck) {
 			d->task.status = NEEDS_HELP;
@@ -50,32 +59,34 @@ static int cut_dependents(struct work *w, struct loaded *l, struct strs keys)
 				arena_printf(w->arena, "%.*s, which it depended on, was removed",
 					     STRF(l->task.id));
 		}
-		work_log(w, d, stuck ? "needs_help" : "undepends", l->task.id);
+		act_log(w, d, stuck ? "needs_help" : "undepends", l->task.id);
 	}
 	return 0;
 }
 
-static int cut_children(struct work *w, struct strs keys)
+static int cut_children(struct act *w, struct strs keys)
 {
 	for (size_t i = 0; i < keys.n; i++) {
 		struct loaded *child;
-		int r = work_load_key(w, keys.v[i], &child);
+		int r = act_load_key(w, keys.v[i], &child);
 
+		if (r == BAD)
+			continue;
 		if (r)
 			return r;
 		child->task.parent = STR("");
-		work_edited(w, child);
+		act_edited(w, child);
 	}
 	return 0;
 }
 
-static int may_remove(struct work *w, struct loaded *l, struct strs *deps, struct strs *subs)
+static int may_remove(struct act *w, struct loaded *l, struct strs *deps, struct strs *subs)
 {
 	struct query by_dep = { .depends_on = l->key }, by_parent = { .parent = l->key };
-	int r = work_keys(w, &by_dep, deps);
+	int r = act_keys(w, &by_dep, deps);
 
 	if (!r)
-		r = work_keys(w, &by_parent, subs);
+		r = act_keys(w, &by_parent, subs);
 	if (r || w->rq->force)
 		return r;
 	if (lease_live(&l->task.lock, w->e->now))
@@ -88,18 +99,98 @@ static int may_remove(struct work *w, struct loaded *l, struct strs *deps, struc
 	return 0;
 }
 
-int do_remove(struct work *w)
+/* --- records that cannot be used ------------------------------------------------------------------- */
+
+/* As much of the task as can be trusted: its id if its key has one, its status as the store knows it. */
+static struct loaded *salvage(struct act *w, const struct record *rec)
+{
+	struct loaded *l = arena_new(w->arena, struct loaded);
+	struct str id = rec->key;
+
+	l->key = arena_str(w->arena, rec->key);
+	if (!key_fault(rec->key) && str_cut_prefix(&id, STR("task/")) && !id_fault(id) &&
+	    str_eq(rec->key, task_key(w->arena, id)))
+		l->task.id = arena_str(w->arena, id);
+	l->was = rec->ix.status > 0 && rec->ix.status < STATUS_END ? rec->ix.status : READY;
+	return l;
+}
+
+static int cut_links(struct act *w, struct loaded *l)
+{
+	struct query by_dep = { .depends_on = l->key }, by_parent = { .parent = l->key };
+	struct strs deps = { 0 }, subs = { 0 };
+	int r = act_keys(w, &by_dep, &deps);
+
+	if (!r)
+		r = act_keys(w, &by_parent, &subs);
+	if (!r)
+		r = cut_dependents(w, l, deps);
+	return r ? r : cut_children(w, subs);
+}
+
+static int remove_bad(struct act *w, struct str key)
+{
+	struct event ev = { .name = STR("removed"), .agent = w->rq->agent, .run = w->rq->run };
+	struct record *rec;
+	struct loaded *l;
+	const char *fault;
+	int r = edit_get(w->e, key, &rec);
+
+	if (r)
+		return r;
+	fault = record_fault(rec, w->arena);
+	l = salvage(w, rec);
+	*w->ans = (struct answer){ .now = w->e->now };
+	w->ans->task = arena_new(w->arena, struct task);
+	*w->ans->task = (struct task){ .id = bad_name(key, w->arena),
+				       .status = l->was,
+				       .class_rank = STANDARD };
+	if (l->task.id.n) {
+		r = cut_links(w, l);
+		number_put(w, gone_key(w, l), FENCE_UNKNOWN);
+	}
+	ev.task = l->task.id;
+	ev.text = arena_printf(w->arena, "a record that could not be used: %s", fault);
+	act_event(w, &ev);
+	edit_drop(w->e, l->key);
+	w->writes++;
+	return r;
+}
+
+static int remove_handle(struct act *w)
+{
+	struct record *rec;
+	struct str key;
+	int r = bad_find(NULL, w->e, w->rq->id, &key, w->arena);
+
+	if (!r)
+		r = edit_get(w->e, key, &rec);
+	if (r < 0)
+		return r;
+	if (r > 0 || !record_fault(rec, w->arena)) {
+		not_found(w->ans, w->rq->id, w->arena);
+		return REFUSED;
+	}
+	return w->rq->force ? remove_bad(w, key) : bad_refuse(w->ans, rec, w->arena);
+}
+
+int do_remove(struct act *w)
 {
 	struct strs deps = { 0 }, subs = { 0 };
 	struct verdict v = { 0 };
 	struct loaded *l;
-	int r = work_load(w, w->rq->id, &l);
+	int r;
 
+	if (bad_handle_is(w->rq->id))
+		return remove_handle(w);
+	r = act_load(w, w->rq->id, &l);
+	if (r == BAD && w->rq->force)
+		return remove_bad(w, task_key(w->arena, w->rq->id));
 	if (r)
 		return r;
-	work_answer(w, l);
+	act_answer(w, l);
 	if (w->rq->explicit && !rules_free(&l->task, &w->call, &v))
-		return work_verdict(w, l, &v);
+		return act_verdict(w, l, &v);
 	r = may_remove(w, l, &deps, &subs);
 	if (!r)
 		r = cut_dependents(w, l, deps);
@@ -109,8 +200,8 @@ int do_remove(struct work *w)
 		r = leave_parent(w, l);
 	if (r)
 		return r;
-	work_log(w, l, "removed", w->rq->reason);
+	act_log(w, l, "removed", w->rq->reason);
 	number_put(w, gone_key(w, l), l->task.fence);
-	work_drop(w, l);
+	act_drop(w, l);
 	return 0;
 }

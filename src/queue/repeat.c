@@ -1,29 +1,36 @@
 #include "base/secret.h"
 #include "queue/act.h"
+#include "format/answer.h"
+#include "format/request.h"
 
 #define KEPT_MS (24 * 3600 * INT64_C(1000))
 #define ANSWER_MAX (16u << 20)
 
-static struct str key_of(struct work *w)
+static struct str key_of(struct act *w)
 {
 	return arena_printf(w->arena, "request/%.*s", STRF(hash_hex(w->arena, w->rq->request_id)));
 }
 
 /* The token of the next task is not in the stored answer: the caller has it. */
-static void give_token_back(struct work *w)
+static void give_token_back(struct act *w)
 {
 	struct answer *ans = w->ans;
 
-	if (ans->next_lock && str_eq(ans->next->lock.token, w->call.fresh))
+	if (ans->lock)
+		ans->lock->token = STR("");
+	if (ans->next_lock)
+		ans->next_lock->token = STR("");
+	if (ans->next && ans->next_lock && str_eq(ans->next->lock.token, w->call.fresh))
 		ans->next_lock->token = w->rq->new_token;
 }
 
 /* What makes it the same call: everything but who can prove what, and from where. */
-static struct str packed_call(struct work *w)
+static struct str packed_call(struct act *w)
 {
 	const uint64_t aside = UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token |
 			       UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_run |
-			       UINT64_C(1) << ARG_host;
+			       UINT64_C(1) << ARG_host | UINT64_C(1) << ARG_part_of |
+			       UINT64_C(1) << ARG_queue_id;
 	struct request call = *w->rq;
 	struct buf b = BUF_MAX(ANSWER_MAX);
 	struct str digest;
@@ -36,7 +43,7 @@ static struct str packed_call(struct work *w)
 	return digest;
 }
 
-int repeat_find(struct work *w)
+int repeat_find(struct act *w)
 {
 	struct record *rec;
 	struct answer *ans = w->ans;
@@ -47,13 +54,13 @@ int repeat_find(struct work *w)
 	r = edit_get(w->e, key_of(w), &rec);
 	if (r)
 		return r < 0 ? r : 0;
-	if (answer_unpack(arena_str(w->arena, rec->body), ans, w->arena))
-		return store_fail(&w->e->store->env, STORE_CORRUPT, "pawl doctor",
-				  "the kept answer of a request id is damaged");
+	if (record_fault(rec, w->arena))
+		return bad_refuse(ans, rec, w->arena);
+	(void)answer_unpack(arena_str(w->arena, rec->body), ans, w->arena);
 	if (!str_eq(rec->hot, packed_call(w))) {
 		*ans = (struct answer){ .now = w->e->now };
-		return work_refuse(w, CONFLICT, STR("this request id belongs to another call"),
-				   STR("every call needs a request id of its own"));
+		return act_refuse(w, CONFLICT, STR("this request id belongs to another call"),
+				  STR("every call needs a request id of its own"));
 	}
 	ans->repeated = 1;
 	ans->now = w->e->now;
@@ -61,7 +68,7 @@ int repeat_find(struct work *w)
 	return REFUSED; /* nothing to write */
 }
 
-void repeat_keep(struct work *w)
+void repeat_keep(struct act *w)
 {
 	struct record *rec;
 	struct grant *next_lock = w->ans->next_lock, hidden;

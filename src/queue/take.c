@@ -14,8 +14,50 @@ void select_query(const struct request *rq, const struct policy *p, struct query
 	};
 }
 
-int take_next(struct work *w, struct loaded **out)
+/* --- the first that can be claimed ----------------------------------------------------------------- */
+
+struct offer {
+	struct arena *arena;
+	struct strs passed_over;
+	struct record *found;
+};
+
+static int good_offer(const struct record *r, void *ctx)
 {
+	struct offer *o = ctx;
+	struct arena scratch = { 0 };
+	struct task t;
+	bool good = !strs_have(o->passed_over, r->key) && !task_of(r, &t, &scratch);
+
+	arena_free(&scratch);
+	if (good)
+		o->found = record_copy(o->arena, r);
+	return good;
+}
+
+/* Records that cannot be used are met only in a store that somebody else wrote to: then all texts are read. */
+static int first_offer(struct act *w, const struct query *q, struct offer *o, struct record **out)
+{
+	struct query all = *q;
+	int r;
+
+	if (!o->passed_over.n)
+		return edit_first(w->e, q, out);
+	all.body = true;
+	o->found = NULL;
+	r = edit_scan(w->e, &all, good_offer, o);
+	*out = o->found;
+	return r < 0 ? r : !o->found;
+}
+
+static void pass_over(struct act *w, struct offer *o, struct str key)
+{
+	o->passed_over = arena_append(w->arena, o->passed_over, key);
+}
+
+int take_next(struct act *w, struct loaded **out)
+{
+	struct offer o = { .arena = w->arena };
 	struct query q;
 	int r;
 
@@ -26,50 +68,60 @@ int take_next(struct work *w, struct loaded **out)
 		struct record *rec;
 		struct loaded *l;
 
-		r = work_flush(w);
+		r = act_flush(w);
 		if (!r)
-			r = edit_first(w->e, &q, &rec);
+			r = first_offer(w, &q, &o, &rec);
 		if (r)
 			return r < 0 ? r : 0;
-		r = work_load(w, rec->ix.id, &l);
+		r = act_load_key(w, rec->key, &l);
+		if (r == BAD) {
+			pass_over(w, &o, rec->key);
+			continue;
+		}
 		if (r)
 			return r;
 		rules_apply(OP_CLAIM, &l->task, &w->call, &v);
+		if (act_fault(w, l)) { /* its fence can go no higher: others are offered */
+			l->task = l->old;
+			pass_over(w, &o, l->key);
+			continue;
+		}
 		if (v.code == SUCCESS) {
 			*out = l;
-			return work_verdict(w, l, &v);
+			return act_verdict(w, l, &v);
 		}
-		if (!v.changed)
-			return store_fail(&w->e->store->env, STORE_CORRUPT,
-					  "pawl doctor looks at the whole store",
-					  "the index offers %.*s, which cannot be claimed: %.*s",
-					  STRF(l->task.id), STRF(v.message));
+		if (!v.changed) { /* the index offers what the task itself does not */
+			pass_over(w, &o, l->key);
+			continue;
+		}
 		/* abandoned too often: it goes to Needs Help, and the next one is tried */
-		(void)work_verdict(w, l, &v);
+		(void)act_verdict(w, l, &v);
 		w->ans->task = NULL;
 		w->ans->code = SUCCESS;
 		w->ans->message = w->ans->hint = STR("");
 	}
 }
 
-int taken_before(struct work *w, struct loaded **out)
+int taken_before(struct act *w, struct loaded **out)
 {
 	struct query q = { .token = w->call.fresh };
 	struct strs keys = { 0 };
-	int r = work_keys(w, &q, &keys);
+	int r = act_keys(w, &q, &keys);
 
 	*out = NULL;
 	for (size_t i = 0; !r && !*out && i < keys.n; i++) {
 		struct loaded *l;
 
-		r = work_load_key(w, keys.v[i], &l);
-		if (!r && lease_owned(&l->task.lock, w->call.fresh, w->e->now))
+		r = act_load_key(w, keys.v[i], &l);
+		if (r == BAD)
+			r = 0;
+		else if (!r && lease_owned(&l->task.lock, w->call.fresh, w->e->now))
 			*out = l;
 	}
 	return r;
 }
 
-static int nothing(struct work *w)
+static int nothing(struct act *w)
 {
 	struct query q;
 	struct record *rec;
@@ -82,11 +134,11 @@ static int nothing(struct work *w)
 		return r;
 	w->ans->kind = ANSWER_TASK;
 	w->ans->wait_ms = r ? 0 : rec->ix.eligible_at - w->e->now;
-	return work_refuse(w, NO_TASKS, STR("no task is eligible now"),
-			   STR("pawl next --explain says why"));
+	return act_refuse(w, NO_TASKS, STR("no task is eligible now"),
+			  STR("pawl next --explain says why"));
 }
 
-int do_take(struct work *w)
+int do_take(struct act *w)
 {
 	struct loaded *l;
 	int r = taken_before(w, &l);
@@ -102,7 +154,7 @@ int do_take(struct work *w)
 		if (!l)
 			return nothing(w);
 	}
-	work_answer(w, l);
-	w->ans->lock = work_grant(w, l);
+	act_answer(w, l);
+	w->ans->lock = act_grant(w, l);
 	return 0;
 }

@@ -35,8 +35,9 @@ struct import {
 	void (*progress)(void *ctx, size_t done); /* may be NULL */
 	void *progress_ctx;
 	enum clash clash;
+	bool check; /* make every check and change nothing */
 	struct str agent, run;
-	/* out */
+	/* out: of what came in, or would */
 	int64_t created, updated, skipped, comments;
 };
 
@@ -70,6 +71,9 @@ struct load {
 	bool restore;
 	bool force; /* even if somebody holds a lock */
 	struct str agent, run;
+	/* out: records and lines that cannot be used, and did not come in; only where an older state comes back */
+	size_t left_out;
+	size_t tasks; /* that came in */
 };
 
 enum result queue_load(struct queue *q, struct load *l, struct answer *ans, struct arena *a);

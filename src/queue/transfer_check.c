@@ -1,6 +1,8 @@
 /* What is wrong with a task that comes in, as far as can be said without the queue. */
 #include "queue/transfer.h"
 
+#include "core/check.h"
+
 static void give_str(struct request *rq, enum arg arg, struct str s)
 {
 	if (!s.n)
@@ -42,25 +44,14 @@ static const char *fields_fault(const struct task *t, struct arena *a)
 	return request_fault(&rq, &none, a);
 }
 
-static bool numbers_good(const struct task *t)
-{
-	const int64_t all[] = { t->attempts,   t->abandoned,  t->fence,      t->version,
-				t->created_at, t->updated_at, t->started_at, t->first_started_at,
-				t->done_at,    t->due,        t->not_before, t->next_check,
-				t->archived_at };
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		if (all[i] < 0 || all[i] > INT64_C(1) << 60)
-			return false;
-	return true;
-}
-
 const char *parcel_fault(const struct parcel *p, struct arena *a)
 {
 	const char *fault = p->task.id.n ? fields_fault(&p->task, a) : "it has no id";
 
-	if (!fault && !numbers_good(&p->task))
-		fault = "a number or time of it is out of range";
+	if (!fault)
+		fault = task_fault(&p->task, STR(""), a);
+	if (!fault)
+		fault = room_fault(&p->task, a);
 	for (size_t i = 0; !fault && i < p->n_comments; i++) {
 		struct request rq = { .op = OP_COMMENT };
 		const struct event *c = &p->comments[i];
@@ -71,6 +62,8 @@ const char *parcel_fault(const struct parcel *p, struct arena *a)
 		give_str(&rq, ARG_run, c->run);
 		give_str(&rq, ARG_text, c->text);
 		fault = request_fault(&rq, &none, a);
+		if (!fault)
+			fault = event_fault(c);
 	}
 	return fault;
 }

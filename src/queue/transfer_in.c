@@ -3,6 +3,7 @@
 #include "core/graph.h"
 #include "core/lease.h"
 #include "queue/act.h"
+#include "format/event.h"
 
 #define PIECE 64                            /* tasks in one edit */
 #define COUNTER_MOST INT64_C(1000000000000) /* no counter goes on from a number beyond */
@@ -64,7 +65,7 @@ static void wait_for(struct importing *x, struct str missing, struct str id, str
 
 /* --- one task ------------------------------------------------------------------------------------ */
 
-static int refuse(struct importing *x, struct work *w, enum result code, struct str text,
+static int refuse(struct importing *x, struct act *w, enum result code, struct str text,
 		  struct str hint)
 {
 	if (x->where.n)
@@ -76,7 +77,7 @@ static int refuse(struct importing *x, struct work *w, enum result code, struct 
 }
 
 /* A refusal of the pieces of other operations. */
-static int passed_on(struct importing *x, struct work *w, int r)
+static int passed_on(struct importing *x, struct act *w, int r)
 {
 	return r > 0 ? refuse(x, w, w->ans->code, w->ans->message, w->ans->hint) : r;
 }
@@ -96,13 +97,13 @@ struct sources {
 	bool waits; /* the task itself waits for others */
 };
 
-static void add_source(struct work *w, struct sources *s, struct str key)
+static void add_source(struct act *w, struct sources *s, struct str key)
 {
 	s->v = arena_grow(w->arena, s->v, s->n, sizeof(*s->v));
 	s->v[s->n++] = key;
 }
 
-static int meet_depends(struct importing *x, struct work *w, struct loaded *l)
+static int meet_depends(struct importing *x, struct act *w, struct loaded *l)
 {
 	struct task *t = &l->task;
 	size_t kept = 0;
@@ -116,7 +117,7 @@ static int meet_depends(struct importing *x, struct work *w, struct loaded *l)
 		if (listed_before(t, i))
 			continue;
 		t->depends.v[kept++] = t->depends.v[i];
-		r = work_load_key(w, key, &dep);
+		r = act_load_key(w, key, &dep);
 		if (r < 0)
 			return r;
 		if (r > 0)
@@ -128,7 +129,7 @@ static int meet_depends(struct importing *x, struct work *w, struct loaded *l)
 	return 0;
 }
 
-static int meet_parent(struct importing *x, struct work *w, struct loaded *l,
+static int meet_parent(struct importing *x, struct act *w, struct loaded *l,
 		       struct sources *sources)
 {
 	struct str key = task_key(w->arena, l->task.parent);
@@ -137,7 +138,7 @@ static int meet_parent(struct importing *x, struct work *w, struct loaded *l,
 
 	if (!l->task.parent.n)
 		return 0;
-	r = work_load_key(w, key, &parent);
+	r = act_load_key(w, key, &parent);
 	if (r > 0)
 		wait_for(x, key, l->task.parent, l->key, true);
 	if (r)
@@ -148,7 +149,7 @@ static int meet_parent(struct importing *x, struct work *w, struct loaded *l,
 }
 
 /* Those that came before it and named it. */
-static int meet_waiters(struct importing *x, struct work *w, struct loaded *l,
+static int meet_waiters(struct importing *x, struct act *w, struct loaded *l,
 			struct sources *sources)
 {
 	int r = 0;
@@ -158,7 +159,7 @@ static int meet_waiters(struct importing *x, struct work *w, struct loaded *l,
 
 		if (n->met || !str_eq(n->missing, l->key))
 			continue;
-		r = work_load_key(w, n->who, &who);
+		r = act_load_key(w, n->who, &who);
 		if (r)
 			break;
 		n->met = true;
@@ -171,12 +172,12 @@ static int meet_waiters(struct importing *x, struct work *w, struct loaded *l,
 		add_source(w, sources, n->who);
 		who->dirty |= graph_dep_moved(&who->task, 0, l->task.status);
 		if (graph_settle(&who->task, l->task.id, w->e->now, w->arena))
-			work_log(w, who, "needs_help", who->task.blocker_reason);
+			act_log(w, who, "needs_help", who->task.blocker_reason);
 	}
 	return r;
 }
 
-static void add_comments(struct work *w, const struct loaded *l, const struct parcel *p)
+static void add_comments(struct act *w, const struct loaded *l, const struct parcel *p)
 {
 	for (size_t i = 0; i < p->n_comments; i++) {
 		struct event ev = p->comments[i];
@@ -216,10 +217,10 @@ static void complete(struct task *t, int64_t now)
 		t->version = 1;
 }
 
-static int check_cycles(struct importing *x, struct work *w, struct loaded *l,
+static int check_cycles(struct importing *x, struct act *w, struct loaded *l,
 			const struct sources *s)
 {
-	int r = work_flush(w);
+	int r = act_flush(w);
 
 	for (size_t i = 0; !r && i < s->n; i++)
 		r = no_cycle(
@@ -228,7 +229,7 @@ static int check_cycles(struct importing *x, struct work *w, struct loaded *l,
 	return passed_on(x, w, r);
 }
 
-static int settle(struct importing *x, struct work *w, struct loaded *l, struct sources *sources)
+static int settle(struct importing *x, struct act *w, struct loaded *l, struct sources *sources)
 {
 	int r = meet_depends(x, w, l);
 
@@ -237,14 +238,14 @@ static int settle(struct importing *x, struct work *w, struct loaded *l, struct 
 	if (r)
 		return r;
 	if (graph_settle(&l->task, STR(""), w->e->now, w->arena))
-		work_log(w, l, "needs_help", l->task.blocker_reason);
+		act_log(w, l, "needs_help", l->task.blocker_reason);
 	sources->waits |= l->task.depends.n > 0;
 	return sources->n && sources->waits ? check_cycles(x, w, l, sources) : 0;
 }
 
-static int create(struct importing *x, struct work *w, const struct parcel *p)
+static int create(struct importing *x, struct act *w, const struct parcel *p)
 {
-	struct loaded *l = work_new(w, p->task.id);
+	struct loaded *l = act_new(w, p->task.id);
 	struct sources sources = { 0 };
 	int64_t fence;
 	int r = old_fence(w, l, &fence);
@@ -258,7 +259,7 @@ static int create(struct importing *x, struct work *w, const struct parcel *p)
 	l->was = l->task.status; /* we tell the others ourselves: some are not there yet */
 	l->logged = l->task.status;
 	add_comments(w, l, p);
-	work_log(w, l, "imported", l->task.title);
+	act_log(w, l, "imported", l->task.title);
 	r = meet_parent(x, w, l, &sources);
 	if (!r)
 		r = settle(x, w, l, &sources);
@@ -278,8 +279,8 @@ static int drop_known(const struct entry *en, void *ctx)
 	struct parcel *p = ((struct comment_filter *)ctx)->p;
 	struct event ev;
 
-	if (event_unpack(en->data, &ev))
-		return STORE_CORRUPT;
+	if (event_of(en, &ev))
+		return 0;
 	for (size_t i = 0; str_is(ev.name, "comment") && i < p->n_comments; i++) {
 		const struct event *c = &p->comments[i];
 
@@ -312,7 +313,7 @@ static void take_fields(struct task *t, const struct task *from, int64_t now)
 		t->version = old.version + 1;
 }
 
-static int move_parent(struct importing *x, struct work *w, struct loaded *l, struct str parent,
+static int move_parent(struct importing *x, struct act *w, struct loaded *l, struct str parent,
 		       struct sources *sources)
 {
 	struct loaded *p;
@@ -324,7 +325,7 @@ static int move_parent(struct importing *x, struct work *w, struct loaded *l, st
 	l->task.parent = parent;
 	if (r || !parent.n)
 		return r;
-	r = work_load(w, parent, &p);
+	r = act_load(w, parent, &p);
 	if (r)
 		return passed_on(x, w, r);
 	p->dirty |= graph_sub_moved(&p->task, 0, l->was);
@@ -332,7 +333,7 @@ static int move_parent(struct importing *x, struct work *w, struct loaded *l, st
 	return 0;
 }
 
-static int update(struct importing *x, struct work *w, struct loaded *l, struct parcel *p)
+static int update(struct importing *x, struct act *w, struct loaded *l, struct parcel *p)
 {
 	struct entry_query known = { .key = l->key };
 	struct comment_filter filter = { p };
@@ -352,10 +353,10 @@ static int update(struct importing *x, struct work *w, struct loaded *l, struct 
 	take_fields(&l->task, &p->task, w->e->now);
 	l->dirty = true;
 	add_comments(w, l, p);
-	work_log(w, l, "updated", STR("by an import"));
+	act_log(w, l, "updated", STR("by an import"));
 	r = move_parent(x, w, l, p->task.parent, &sources);
 	if (!r)
-		r = work_keys(w, &waiting, &keys);
+		r = act_keys(w, &waiting, &keys);
 	for (size_t i = 0; !r && i < keys.n; i++)
 		add_source(w, &sources, keys.v[i]);
 	if (!r && l->task.parent.n)
@@ -367,11 +368,11 @@ static int update(struct importing *x, struct work *w, struct loaded *l, struct 
 	return r;
 }
 
-static int import_one(struct importing *x, struct work *w, struct parcel *p)
+static int import_one(struct importing *x, struct act *w, struct parcel *p)
 {
 	struct str key = task_key(w->arena, p->task.id);
 	struct loaded *l;
-	int r = work_load_key(w, key, &l);
+	int r = act_load_key(w, key, &l);
 
 	x->where = p->where;
 	note_number(x, p->task.id);
@@ -381,6 +382,11 @@ static int import_one(struct importing *x, struct work *w, struct parcel *p)
 				x, w, MISCONFIGURED,
 				arena_printf(w->arena, "%.*s depends on itself", STRF(p->task.id)),
 				STR(""));
+	if (r == BAD)
+		return refuse(x, w, MISCONFIGURED,
+			      arena_printf(w->arena, "the record of %.*s cannot be used",
+					   STRF(p->task.id)),
+			      STR("pawl doctor says why, and how to remove it"));
 	if (r > 0)
 		return create(x, w, p);
 	if (r < 0)
@@ -398,7 +404,7 @@ static int import_one(struct importing *x, struct work *w, struct parcel *p)
 
 /* --- all of them ---------------------------------------------------------------------------------- */
 
-static int read_failed(struct importing *x, struct work *w, int r)
+static int read_failed(struct importing *x, struct act *w, int r)
 {
 	x->where = STR("");
 	return refuse(
@@ -424,7 +430,7 @@ struct piece {
 	bool first, last;
 };
 
-static int unmet(struct importing *x, struct work *w)
+static int unmet(struct importing *x, struct act *w)
 {
 	for (size_t i = 0; i < WAITER_SLOTS; i++)
 		for (const struct waiter *n = x->waiters[i]; n; n = n->next)
@@ -441,7 +447,7 @@ static int unmet(struct importing *x, struct work *w)
 	return 0;
 }
 
-static int finish(struct importing *x, struct work *w)
+static int finish(struct importing *x, struct act *w)
 {
 	int64_t counter;
 	int r = x->n_waiting ? unmet(x, w) : 0;
@@ -453,7 +459,7 @@ static int finish(struct importing *x, struct work *w)
 	return r;
 }
 
-static int check_guard(struct importing *x, struct work *w)
+static int check_guard(struct importing *x, struct act *w)
 {
 	int r = guard_check(w);
 
@@ -462,6 +468,7 @@ static int check_guard(struct importing *x, struct work *w)
 	x->said = *w->ans;
 	x->said.message = arena_str(x->arena, w->ans->message);
 	x->said.hint = arena_str(x->arena, w->ans->hint);
+	x->said.text = STR("");
 	x->refused = true;
 	return STORE_UNSUPPORTED;
 }
@@ -472,20 +479,24 @@ static int import_piece(struct edit *e, void *ctx)
 	struct importing *x = piece->x;
 	struct request rq = { .op = OP_CREATE };
 	struct answer said = { 0 };
-	struct work w = {
-		.policy = &x->q->policy,
-		.e = e,
-		.rq = &rq,
-		.ans = &said,
-		.arena = e->arena,
-		.pass = x->self.pass,
-		.call = { .rq = &rq, .policy = &x->q->policy, .now = e->now, .arena = e->arena }
-	};
+	struct act w = { .policy = &x->q->config.policy,
+			 .e = e,
+			 .rq = &rq,
+			 .ans = &said,
+			 .arena = e->arena,
+			 .pass = x->self.pass,
+			 .call = { .rq = &rq,
+				   .policy = &x->q->config.policy,
+				   .now = e->now,
+				   .arena = e->arena } };
 	int r = 0;
 
-	if (piece->first)
+	if (piece->first) {
+		x->self.began_ns = health_ns();
 		start_again(x);
+	}
 	GIVE(&rq, agent, x->im->agent);
+	GIVE(&rq, part_of, TYPED_BATCH);
 	if (x->im->run.n)
 		GIVE(&rq, run, x->im->run);
 	if (piece->first)
@@ -503,7 +514,7 @@ static int import_piece(struct edit *e, void *ctx)
 	if (!r && piece->last)
 		r = finish(x, &w);
 	if (!r)
-		r = passed_on(x, &w, work_flush(&w));
+		r = passed_on(x, &w, act_flush(&w));
 	if (!r && x->im->progress)
 		x->im->progress(x->im->progress_ctx, x->done);
 	return r ? r : w.writes ? 0 : REFUSED;
@@ -515,7 +526,7 @@ enum result queue_import(struct queue *q, struct import *im, struct answer *ans,
 	struct change *changes = arena_array(a, struct change, n);
 	struct piece *pieces = arena_array(a, struct piece, n);
 	struct importing x = { .im = im, .q = q, .ans = ans, .arena = a };
-	int64_t deadline = 0;
+	int64_t deadline = 0, asked = health_ns();
 	int r;
 
 	for (size_t i = 0; i < n; i++) {
@@ -526,9 +537,14 @@ enum result queue_import(struct queue *q, struct import *im, struct answer *ans,
 	x.self.arena = a;
 	do {
 		*ans = x.said = (struct answer){ 0 };
+		x.refused = false;
 		q->err = (struct store_error){ 0 };
+		store_trial(q->store, im->check);
 		r = q->store->ops->modify(q->store, changes, n);
+		store_trial(q->store, false);
 	} while (x.said.barred && guard_wait(q, &x.self, &deadline));
+	if (!im->check)
+		health_count_bulk(q, &x.self, HEALTH_IMPORT, asked, r < 0 && !x.refused);
 	arena_free(&x.own);
 	if (r >= 0)
 		return SUCCESS;

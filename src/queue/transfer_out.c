@@ -8,6 +8,7 @@ struct sending {
 	parcel_fn *fn;
 	void *ctx;
 	int stopped;
+	size_t bad; /* records that were left out */
 	/* of one task */
 	struct arena arena;
 	struct parcel parcel;
@@ -19,9 +20,7 @@ static int add_comment(const struct entry *en, void *ctx)
 	struct parcel *p = &x->parcel;
 	struct event ev;
 
-	if (event_unpack(en->data, &ev))
-		return STORE_CORRUPT;
-	if (!str_is(ev.name, "comment"))
+	if (event_of(en, &ev) || !str_is(ev.name, "comment"))
 		return 0;
 	ev.agent = arena_str(&x->arena, ev.agent);
 	ev.run = arena_str(&x->arena, ev.run);
@@ -37,16 +36,18 @@ static int send_task(const struct record *r, void *ctx)
 	struct sending *x = ctx;
 	const struct store_ops *ops = x->q->store->ops;
 	struct entry_query of = { .key = r->key };
-	int bad;
+	int failed = 0;
 
 	x->parcel = (struct parcel){ 0 };
-	bad = task_of(r, &x->parcel.task, &x->arena);
-	if (!bad)
-		bad = ops->entries(x->q->store, &of, add_comment, x);
-	if (!bad)
-		x->stopped = x->fn(x->ctx, &x->parcel);
+	if (task_of(r, &x->parcel.task, &x->arena)) {
+		x->bad++;
+	} else {
+		failed = ops->entries(x->q->store, &of, add_comment, x);
+		if (!failed)
+			x->stopped = x->fn(x->ctx, &x->parcel);
+	}
 	arena_free(&x->arena);
-	return bad ? bad : x->stopped ? 1 : 0;
+	return failed ? failed : x->stopped ? 1 : 0;
 }
 
 static int send_all(void *ctx)
@@ -64,8 +65,10 @@ enum result queue_export(struct queue *q, unsigned statuses, parcel_fn *fn, void
 	int r;
 
 	q->err = (struct store_error){ 0 };
-	r = q->store->ops->snapshot(q->store, send_all, &x);
+	r = q->store->ops->snapshot(q->store, true, send_all, &x);
 	*stopped = x.stopped;
+	if (x.bad)
+		ans->warnings = arena_append(a, ans->warnings, bad_warning(x.bad, a));
 	if (r >= 0)
 		return SUCCESS;
 	if (!q->err.fault)

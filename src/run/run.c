@@ -88,9 +88,9 @@ static enum result prepare(struct runner *r)
 	for (size_t i = 0; i < plan->words.n; i++)
 		argv[i] = arena_cstr(a, plan->words.v[i]);
 	r->program = (struct program){
-		.path = find_program(plan->words.v[0], c->dir, a),
+		.path = find_program(plan->words.v[0], c->config.opt.dir, a),
 		.argv = argv,
-		.dir = c->dir,
+		.dir = c->config.opt.dir,
 		.no_input = plan->jobs > 1,
 		.out_to_err = plan->out_to_err,
 	};
@@ -108,8 +108,8 @@ static void limit_waiting(struct client *c, const struct request *take)
 {
 	int64_t ttl = HAS(take, ttl) ? take->ttl : settings_number(&c->settings, "lease");
 
-	if (ttl / 3 < c->timeout_ms)
-		c->timeout_ms = ttl / 3 > 0 ? ttl / 3 : 1;
+	if (ttl / 3 < c->config.opt.timeout_ms)
+		c->config.opt.timeout_ms = ttl / 3 > 0 ? ttl / 3 : 1;
 }
 
 static enum result cannot(struct runner *r, const char *what, int fault)
@@ -137,8 +137,10 @@ static enum result run_all(struct runner *r)
 		code = cannot(r, "signals cannot be caught", r->signals);
 	} else {
 		code = client_open(c, STORE_WRITE, r->ans);
-		if (code == SUCCESS)
+		if (code == SUCCESS) {
+			queue_wake_fd(c->queue); /* before the first lock: nothing is missed */
 			runner_watch(r);
+		}
 		signals_close();
 	}
 	keeper_stop(&r->keeper);
@@ -151,7 +153,7 @@ enum result runner_run(struct client *c, const struct run_plan *plan, struct run
 		       struct answer *ans)
 {
 	struct run_plan own = *plan;
-	struct runner r = { .client = c, .plan = &own, .sum = sum, .ans = ans };
+	struct runner r = { .client = c, .plan = &own, .sum = sum, .ans = ans, .look_at = NEVER };
 
 	*sum = (struct run_sum){ 0 };
 	*ans = (struct answer){ 0 };

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "format/answer.h"
 
 static const char *const ours[] = { "PAWL_TASK=",  "PAWL_TOKEN=", "PAWL_FENCE=", "PAWL_STORE=",
 				    "PAWL_QUEUE=", "PAWL_AGENT=", "PAWL_RUN=" };
@@ -22,11 +23,13 @@ static char **make_environment(const struct runner *r, struct job *j)
 {
 	const struct client *c = r->client;
 	struct arena *a = &j->arena;
-	const struct str values[OURS] = {
-		j->task, j->token,      arena_printf(a, "%lld", (long long)j->fence),
-		c->uri,  c->queue_name, c->agent,
-		c->run
-	};
+	const struct str values[OURS] = { j->task,
+					  j->token,
+					  arena_printf(a, "%lld", (long long)j->fence),
+					  c->config.uri,
+					  c->config.opt.queue,
+					  c->agent,
+					  c->run };
 	size_t n = 0, count = 0;
 	char **out;
 
@@ -89,6 +92,7 @@ static void hold(struct runner *r, struct job *j, const struct answer *ans, int6
 	j->task = arena_str(&j->arena, ans->task->id);
 	j->title = arena_str(&j->arena, ans->task->title);
 	j->token = arena_str(&j->arena, ans->lock->token);
+	j->holder = arena_str(&j->arena, ans->task->lock.holder);
 	j->fence = ans->lock->fence;
 	job_lease(j, sent, ans);
 	if (r->plan->began)

@@ -10,7 +10,6 @@
 
 #define LINGER_MS 20       /* between two looks whether a group is gone */
 #define UNKILLABLE_MS 2000 /* for what even SIGKILL does not end: zombies that nobody reaps */
-#define NEVER INT64_MAX
 
 /* What is left of a group whose first process ended: it holds on to its number, so that nobody else can
  * have got it. */
@@ -128,13 +127,15 @@ static void take_signal(struct runner *r, int sig)
 
 static void wait_for_event(struct runner *r)
 {
-	struct pollfd in = { .fd = r->signals, .events = POLLIN };
-	int64_t at = next_event(r), left = at == NEVER ? -1 : at - os_boot_ms();
+	struct pollfd in[] = { { .fd = r->signals, .events = POLLIN },
+			       { .fd = runner_wake_fd(r), .events = POLLIN } };
+	int64_t at = sooner(next_event(r), r->look_at), left = at == NEVER ? -1 : at - os_boot_ms();
 	int sig;
 
 	if (at != NEVER && left < 0)
 		left = 0;
-	(void)poll(&in, 1, left > 60000 ? 60000 : (int)left);
+	if (poll(in, 2, left > 60000 ? 60000 : (int)left) > 0 && in[1].revents)
+		runner_woken(r);
 	while ((sig = signals_next(r->signals)) > 0)
 		take_signal(r, sig);
 }
@@ -146,6 +147,7 @@ void runner_watch(struct runner *r)
 		if (!r->running)
 			return;
 		wait_for_event(r);
+		runner_look(r);
 		for (int64_t i = 0; i < r->plan->jobs; i++)
 			if (r->jobs[i].group)
 				tick(r, &r->jobs[i]);

@@ -10,8 +10,8 @@ extern const struct store_ops store_files, store_mem, store_sqlite;
 
 const struct store_ops *const store_built_in[] = { &store_sqlite, &store_files, &store_mem, NULL };
 
-/* Those that this project has, built in or not: for messages. */
-static const char *const known[] = { "sqlite", "mem", "files", "git", "postgres", "etcd", "http" };
+/* The stores of this project, built in or not: for messages. */
+static const char *const known[] = { "sqlite", "mem", "files", "git" };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -40,15 +40,6 @@ static int fail_unknown(const struct store_env *env, struct str word, const char
 			  what, list);
 }
 
-static struct str module_name(struct str scheme)
-{
-	if (str_is(scheme, "postgresql"))
-		return STR("postgres");
-	if (str_is(scheme, "https"))
-		return STR("http");
-	return scheme;
-}
-
 static bool is_known(struct str name)
 {
 	for (size_t i = 0; i < COUNT(known); i++)
@@ -57,26 +48,25 @@ static bool is_known(struct str name)
 	return false;
 }
 
-static int find_module(const struct store_ops **out, struct str scheme, const struct store_env *env)
+static int find_module(const struct store_ops **out, struct str name, const struct store_env *env)
 {
-	struct str name = module_name(scheme);
+	const char *hint = "`make install` installs the modules of version " PAWL_VERSION
+			   "; PAWL_MODULE_DIR names another folder of modules";
 	const struct module *m;
-	char why[300], hint[100];
+	char why[300];
 	int rc = module_load("store", name, &m, why, sizeof(why));
 
-	snprintf(hint, sizeof(hint), "install the package pawl-%.*s%s",
-		 name.n < 40 ? (int)name.n : 40, name.p, rc < 0 ? " of version " PAWL_VERSION : "");
 	if (rc > 0 && !is_known(name))
-		return fail_unknown(env, scheme, "is no store");
+		return fail_unknown(env, name, "is not a store");
 	if (rc > 0)
 		return store_fail(
 			env, STORE_UNSUPPORTED, hint,
 			"the %.*s: store needs the module pawl-store-%.*s.so, which is not "
 			"installed in %s",
-			STRF(scheme), STRF(name), module_dir());
+			STRF(name), STRF(name), module_dir());
 	if (rc < 0)
 		return store_fail(env, STORE_UNSUPPORTED, hint,
-				  "the %.*s: store cannot be loaded: %s", STRF(scheme), why);
+				  "the %.*s: store cannot be loaded: %s", STRF(name), why);
 	if (!m->store)
 		return store_fail(env, STORE_UNSUPPORTED, hint,
 				  "the module pawl-store-%.*s.so holds no store", STRF(name));
@@ -112,10 +102,10 @@ int store_open(struct store **out, struct str text, const struct store_env *env)
 	rc = find_ops(&ops, uri.scheme, env);
 	if (rc)
 		return rc;
-	if (!full.queue.n)
-		full.queue = uri_param(&uri, "queue");
-	if (!full.dir)
-		full.dir = ".";
+	if (!full.opt.queue.n)
+		full.opt.queue = uri_param(&uri, "queue");
+	if (!full.opt.dir)
+		full.opt.dir = ".";
 	return ops->open(out, &uri, &full);
 }
 
@@ -128,5 +118,11 @@ void store_close(struct store *s)
 void store_patience(struct store *s, int64_t timeout_ms)
 {
 	for (; s; s = s->inner)
-		s->env.timeout_ms = timeout_ms;
+		s->env.opt.timeout_ms = timeout_ms;
+}
+
+void store_trial(struct store *s, bool on)
+{
+	for (; s; s = s->inner)
+		s->env.trial = on;
 }

@@ -1,23 +1,12 @@
-/* What every store has use for: the rules that hold for the index of a record, and how to fail. */
+/* Queries, which every store answers alike, and how to fail. */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "store/store.h"
 
-/* --- index -------------------------------------------------------------------------------------- */
+/* --- queries -------------------------------------------------------------------------------------- */
 
 #define CMP(a, b) (((a) > (b)) - ((a) < (b)))
-
-int index_cmp(const struct index *a, const struct index *b)
-{
-	int c = CMP(a->class_rank, b->class_rank);
-
-	if (!c)
-		c = CMP(b->priority, a->priority);
-	if (!c)
-		c = CMP(a->updated_at, b->updated_at);
-	return c ? c : str_cmp(a->id, b->id);
-}
 
 int query_cmp(const struct query *q, const struct index *a, const struct index *b)
 {
@@ -30,11 +19,6 @@ int query_cmp(const struct query *q, const struct index *a, const struct index *
 	else
 		c = CMP(a->created_at, b->created_at);
 	return c ? c : str_cmp(a->id, b->id);
-}
-
-bool index_gone(const struct index *ix, int64_t now)
-{
-	return ix->lane == LANE_GOING && ix->eligible_at <= now;
 }
 
 static bool picked(const struct query *q, const struct index *ix, int64_t now)

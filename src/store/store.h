@@ -14,7 +14,7 @@
  *  7. An eligible record is one in LANE_READY, or in LANE_LATER with eligible_at <= now. Order among them
  *     is index_cmp(), the same on every store.
  *  8. A record in LANE_GOING is absent for every reader from its eligible_at on, and may be swept then.
- *  9. A change waits for others at most env.timeout_ms, then fails with STORE_BUSY and names who is in
+ *  9. A change waits for others at most env.opt.timeout_ms, then fails with STORE_BUSY and names who is in
  *     the way; nothing was applied.
  * 10. After a failure err->applied tells whether the change can have happened: 'n' no, '?' unknown. An
  *     edit must recognise its own earlier effect (by its token), since a caller may repeat it after '?'.
@@ -27,6 +27,7 @@
 #include "base/arena.h"
 #include "base/backoff.h"
 #include "base/buf.h"
+#include "core/index.h"
 
 enum store_fault {
 	STORE_BUSY = -1,         /* another holds the gate past the timeout */
@@ -52,27 +53,6 @@ struct store_error {
 
 /* --- records ------------------------------------------------------------------------------------ */
 
-enum lane {
-	LANE_NONE,    /* not on offer */
-	LANE_READY,   /* on offer */
-	LANE_LATER,   /* on offer from eligible_at on */
-	LANE_WAITING, /* would be on offer from eligible_at on, if its dependencies were done */
-	LANE_GOING    /* not a task: forgotten at eligible_at */
-};
-
-/* What stores may filter and sort by. `core` computes it; a store only compares. */
-struct index {
-	int lane;   /* enum lane */
-	int status; /* 0: not a task; else 1 to 15, meaning nothing here */
-	int class_rank, priority;
-	int64_t eligible_at, updated_at, created_at;
-	struct str id;     /* the last tie-break, compared as bytes */
-	struct str holder; /* empty: no lock */
-	struct str token;  /* hash of the lock's token, empty: no lock of ours */
-	struct str parent, type;
-	struct strs labels, depends; /* depends and parent: keys */
-};
-
 struct record {
 	struct str key; /* namespaced: "task/t1", "meta/counter"; at most 200 bytes */
 	int64_t rev;
@@ -81,9 +61,6 @@ struct record {
 	struct str body; /* may be large; put() writes it only if body_changed */
 	bool body_changed;
 };
-
-/* class_rank, then priority descending, then updated_at, then id. */
-int index_cmp(const struct index *a, const struct index *b);
 
 enum pick {
 	PICK_ALL,      /* every task, by created_at, then id */
@@ -114,8 +91,6 @@ struct query {
 bool query_matches(const struct query *q, const struct index *ix, int64_t now);
 /* The order of the answer. */
 int query_cmp(const struct query *q, const struct index *a, const struct index *b);
-/* Invariant 8: is it gone, though a store may still have it? */
-bool index_gone(const struct index *ix, int64_t now);
 
 /* 0: go on; > 0: enough, the scan returns 0; < 0: the scan returns it. What `r` points to lives until
  * the return. */
@@ -208,25 +183,47 @@ enum store_mode { STORE_READ, STORE_WRITE, STORE_CREATE };
 
 struct store_counts;
 
-struct store_env {
-	enum store_mode mode;
+struct task;
+
+/* Policy for a store whose files other programs write: the queue's rules for the tasks that it finds there. */
+struct store_rules {
+	/* The index of a task. Strings are those of the task; lists of keys are in `a`. */
+	void (*index)(const struct task *t, struct index *out, struct arena *a);
+	/* A sub-task of `parent`, or a task that `t` depends on, went from one status to another; 0: not there. */
+	bool (*sub_moved)(struct task *parent, int64_t from, int64_t to);
+	bool (*dep_moved)(struct task *t, int64_t from, int64_t to);
+	/* Its lock is gone. */
+	void (*lock_gone)(struct task *t, int64_t now);
+};
+
+/* The wishes of the caller. The client fills them in, the queue passes them on, the store keeps them. */
+struct store_options {
 	struct str queue; /* name of the queue in the store; empty: default */
 	const char *
 		dir; /* where we are, for a store that looks around there; NULL: the current folder */
 	int64_t timeout_ms; /* for each change, until store_patience() says otherwise */
+	int64_t net_ms;     /* the longest silence of a server; 0: as the store thinks fit */
 	struct backoff
-		backoff; /* for a store that has to try again; deadline and made are its own */
-	bool counting;   /* adds to counts() */
-	bool cached;     /* what this machine knows already is good enough for reading */
-	int64_t as_of;   /* out: when it was known, by the wall clock; 0: it is read where it is */
+		backoff;   /* for a store that has to try again; deadline and made are its own */
+	bool counting;     /* adds to counts() */
+	bool cached;       /* what this machine knows already is good enough for reading */
 	bool write_status; /* a store that keeps only locks also sets the status in the task's file */
 	bool relaxed;      /* durability = normal: survives kill -9, not loss of power */
 	struct str who;    /* shown to others that wait for us */
-	const struct relay *relay; /* NULL: changes are run by those who make them */
+	void (*notice)(const char *text); /* tells a person that the store is busy for long */
 	int64_t (*wall)(
 		void); /* the machine's clocks, so that tests can set them; NULL: the real ones */
 	int64_t (*boot)(void);
 	struct str boot_id;
+};
+
+struct store_env {
+	struct store_options opt;
+	enum store_mode mode;
+	bool trial; /* modify() makes every check of a change, then takes all of it back; see store_trial() */
+	const struct store_rules *rules; /* NULL: for stores that only pawl writes to */
+	const struct relay *relay;       /* NULL: changes are run by those who make them */
+	int64_t as_of; /* out: when it was known, by the wall clock; 0: it is read where it is */
 	struct store_error *err; /* never NULL */
 };
 
@@ -264,8 +261,9 @@ struct store_ops {
 	int (*modify)(struct store *s, struct change *changes, size_t n);
 	int (*entries)(struct store *s, const struct entry_query *q, entry_fn *fn, void *ctx);
 	/* Runs `fn`: all that it reads through `s` is of one committed state. Returns what it says. Where a
-	 * text is gone by then, get() fails with STORE_MOVED. */
-	int (*snapshot)(struct store *s, int (*fn)(void *ctx), void *ctx);
+	 * text is gone by then, get() fails with STORE_MOVED. `all`: it reads many records. Otherwise a store whose
+	 * files other programs write may leave it at the records that it hands out, as get() does. */
+	int (*snapshot)(struct store *s, bool all, int (*fn)(void *ctx), void *ctx);
 	/* Readable when something may have changed; drained by wake_clear(); -1: the caller polls. */
 	int (*wake_fd)(struct store *s);
 	void (*wake_clear)(struct store *s);
@@ -295,6 +293,8 @@ struct store {
 /* What it keeps is locks, also of ids without a task; tasks are read from what others write, and numbered: 109 is
  * t109. */
 #define STORE_LOCKS_ONLY 1u
+/* Every read asks a server. */
+#define STORE_FAR 2u
 
 extern const struct store_ops *const store_built_in[]; /* ends with NULL */
 /* "sqlite:PATH", with trace+ or fault+ in front of it if wanted. Loads a module for a scheme that is
@@ -304,6 +304,8 @@ int store_open(struct store **out, struct str uri, const struct store_env *env);
 void store_close(struct store *s);
 /* How long the changes from now on wait for others. */
 void store_patience(struct store *s, int64_t timeout_ms);
+/* While it is on, modify() answers as it would otherwise, commits nothing and leaves the place as it was. */
+void store_trial(struct store *s, bool on);
 
 /* --- for those who write stores ----------------------------------------------------------------- */
 

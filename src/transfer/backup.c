@@ -5,17 +5,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/fs.h"
 #include "format/pack.h"
 #include "base/secret.h"
 #include "base/when.h"
+#include "transfer/target.h"
 
 #define MAGIC "pawl backup "
 #define VERSION 1
 #define ITEM_MAX (UINT64_C(1) << 30)
 
 enum { KIND_RECORD = 'r', KIND_LINE = 'l', KIND_END = 'e' };
-enum { B_KEY = 1, B_HOT, B_BODY, B_LANE, B_ELIGIBLE, B_AT, B_DATA, B_RECORDS, B_LINES, B_TASKS };
+enum {
+	B_KEY = 1,
+	B_HOT = 2,
+	B_BODY = 3,
+	B_LANE = 4,
+	B_ELIGIBLE = 5,
+	B_AT = 6,
+	B_DATA = 7,
+	B_RECORDS = 8,
+	B_LINES = 9,
+	B_TASKS = 10
+};
 
 struct head {
 	uint8_t kind;
@@ -175,19 +188,51 @@ enum result backup_write(struct queue *q, const char *path, struct backup *out, 
 	return code == SUCCESS && r ? cannot(ans, path, r, a) : code;
 }
 
-char *backup_name(struct client *c, int64_t now)
+enum result backup_check(const char *path, bool force, struct answer *ans, struct arena *a)
+{
+	static const struct str begins[] = { { MAGIC, sizeof(MAGIC) - 1 }, { 0 } };
+	int r = target_check(path, begins);
+
+	if (r == 0 || (force && (r == -EEXIST || r == -ELOOP)))
+		return SUCCESS;
+	if (r < 0 && r != -EEXIST && r != -ELOOP)
+		return cannot(ans, path, r, a);
+	return answer_fail(
+		ans, CONFLICT,
+		arena_printf(a, "%s cannot be written: %s", path,
+			     r > 0         ? "it is no regular file"
+			     : r == -ELOOP ? "it is a link"
+					   : "there is a file that is no backup"),
+		str_c(r > 0 ? "name another file"
+			    : "name another file; --force puts the backup in its place"));
+}
+
+static int make_folder(const struct client *c)
+{
+	int r = fs_make_dirs(fs_join(c->arena, str_c(c->place.pawl_dir), STR("backups")), 0777), fd;
+
+	if (r)
+		return r;
+	fd = beneath_dir(c->place.pawl_dir, "backups");
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+enum result backup_name(struct client *c, int64_t now, char **path, struct answer *ans)
 {
 	char *dir = c->place.pawl_dir ? fs_join(c->arena, str_c(c->place.pawl_dir), STR("backups"))
-				      : arena_cstr(c->arena, str_c(c->dir));
+				      : arena_cstr(c->arena, str_c(c->config.opt.dir));
 	char *name = arena_cstr(
 		c->arena, arena_printf(c->arena, "%.*s.pawl", STRF(when_text(c->arena, now))));
+	int r = c->place.pawl_dir ? make_folder(c) : 0;
 
 	for (char *p = name; *p; p++)
 		if (*p == ':')
 			*p = '-';
-	if (c->place.pawl_dir)
-		(void)fs_make_dirs(dir, 0777);
-	return fs_join(c->arena, str_c(dir), str_c(name));
+	*path = fs_join(c->arena, str_c(dir), str_c(name));
+	return r ? cannot(ans, dir, r, c->arena) : SUCCESS;
 }
 
 /* --- in ------------------------------------------------------------------------------------------- */
@@ -308,6 +353,8 @@ static int read_end(struct backup *b, struct str bytes)
 		else if (tag == B_TASKS)
 			b->tasks = n;
 	}
+	if (b->tasks < 0 || b->tasks > records || b->made_at < 0)
+		return -EBADMSG;
 	return r || (size_t)records != b->records || (size_t)lines != b->lines ? -EBADMSG : 0;
 }
 
@@ -363,7 +410,13 @@ enum result backup_open(struct backup *b, const char *path, struct answer *ans, 
 	enum result code;
 	int r;
 
-	*b = (struct backup){ .file = fopen(path, "re") };
+	struct stat st;
+
+	*b = (struct backup){ 0 };
+	if (stat(path, &st) == 0 &&
+	    !S_ISREG(st.st_mode)) /* a FIFO could keep us waiting for ever */
+		return refuse(ans, path, "is no regular file", "`pawl backup` makes one", a);
+	b->file = fopen(path, "re");
 	if (!b->file) {
 		ans->applied = 'n';
 		return answer_fail(ans, API_ERROR, arena_printf(a, "%s: %s", path, strerror(errno)),

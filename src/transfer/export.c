@@ -1,12 +1,17 @@
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fs.h"
 #include "transfer/port.h"
+#include "transfer/target.h"
 #include "format/markdown.h"
+
+#define READER_TRIES 200 /* of 50 ms */
 
 enum port_format port_format(struct str name, const char *path)
 {
@@ -128,26 +133,61 @@ static bool is_empty(const char *dir)
 
 static int open_folder(struct port_out *o)
 {
-	if (fs_exists(o->path) && !fs_is_dir(o->path))
-		return -ENOTDIR;
+	struct stat st;
+
+	if (lstat(o->path, &st) == 0 && !S_ISDIR(st.st_mode))
+		return S_ISLNK(st.st_mode) ? -ELOOP : -ENOTDIR;
 	if (fs_is_dir(o->path) && !is_empty(o->path))
 		return -ENOTEMPTY;
 	return mkdtemp(o->temp) && chmod(o->temp, 0755) == 0 ? 0 : -errno;
 }
 
-/* What is no plain file (a pipe, a terminal) is written as it is. */
-static int open_file(struct port_out *o)
+/* Is there nothing that would be lost? 1: it is no plain file. */
+static int check_file(const struct port_out *o, bool force)
 {
+	struct buf head = BUF_MAX(10000);
+	struct str begins[3] = { STR("{\"id\":") };
+	int r;
+
+	port_csv_head(&head);
+	if (o->format == PORT_CSV)
+		begins[0] = buf_str(&head);
+	else if (o->format == PORT_JSON)
+		begins[0] = STR("[\n{\"id\":"), begins[1] = STR("[]");
+	r = target_check(o->path, begins);
+	buf_free(&head);
+	return force && (r == -EEXIST || r == -ELOOP) ? 0 : r;
+}
+
+/* What is no plain file (a pipe, a terminal) is written as it is; never a file that a link leads to. */
+static int open_odd(struct port_out *o)
+{
+	const struct timespec pause = { .tv_nsec = 50000000 };
 	struct stat st;
 	int fd;
 
-	if (stat(o->path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		o->temp = NULL;
-		if (S_ISDIR(st.st_mode))
-			return -EISDIR;
-		o->file = fopen(o->path, "we");
-		return o->file ? 0 : -errno;
+	o->temp = NULL;
+	/* a pipe that nobody reads: wait for a reader, but not for ever */
+	for (int i = 0; (fd = open(o->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) < 0;
+	     i++) {
+		if (errno != ENXIO || i == READER_TRIES)
+			return errno == ENXIO ? -ETIMEDOUT : -errno;
+		nanosleep(&pause, NULL);
 	}
+	if (fstat(fd, &st) || S_ISREG(st.st_mode) || fcntl(fd, F_SETFL, 0)) {
+		close(fd);
+		return -ELOOP;
+	}
+	o->file = fdopen(fd, "w");
+	return o->file ? 0 : -errno;
+}
+
+static int open_file(struct port_out *o, bool force)
+{
+	int fd = check_file(o, force);
+
+	if (fd)
+		return fd < 0 ? fd : open_odd(o);
 	fd = mkstemp(o->temp);
 	if (fd < 0)
 		return -errno;
@@ -161,7 +201,8 @@ static int put(struct port_out *o, struct str text)
 	return !text.n || fwrite(text.p, text.n, 1, o->file) == 1 ? 0 : -(errno ? errno : EIO);
 }
 
-int port_out_open(struct port_out *o, enum port_format format, const char *path, struct arena *a)
+int port_out_open(struct port_out *o, enum port_format format, const char *path, bool force,
+		  struct arena *a)
 {
 	struct str trimmed = str_c(path);
 	struct buf head = BUF_MAX(10000);
@@ -171,7 +212,7 @@ int port_out_open(struct port_out *o, enum port_format format, const char *path,
 		trimmed.n--;
 	*o = (struct port_out){ .format = format, .path = arena_cstr(a, trimmed) };
 	o->temp = arena_cstr(a, arena_printf(a, "%s.XXXXXX", o->path));
-	r = format == PORT_MD ? open_folder(o) : open_file(o);
+	r = format == PORT_MD ? open_folder(o) : open_file(o, force);
 	if (r) {
 		o->temp = NULL;
 		return r;

@@ -1,12 +1,14 @@
 #include "transfer/port.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <stdlib.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/fs.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "transfer/source.h"
 #include "format/markdown.h"
 
 #define MD_MAX (64u << 20)
@@ -20,11 +22,15 @@ enum result port_refuse(struct port_in *in, size_t line, struct str text)
 		STR("nothing was changed; `pawl help import` and doc/data.md show the formats"));
 }
 
-static enum result cannot(struct port_in *in, const char *what, int r)
+enum result port_cannot(struct port_in *in, const char *what, int r)
 {
 	in->ans->applied = 'n';
 	return answer_fail(in->ans, API_ERROR,
-			   arena_printf(in->arena, "%s: %s", what, strerror(-r)),
+			   arena_printf(in->arena, "%s: %s", what,
+					r == -EINVAL
+						? "it is a device, a socket or another odd file"
+					: r == -ETIMEDOUT ? "nobody writes to this pipe"
+							  : strerror(-r)),
 			   STR("nothing was changed"));
 }
 
@@ -44,7 +50,7 @@ enum result port_found(struct port_in *in, struct plain *p, size_t line)
 	r = spool_add(in->spool, &parcel);
 	arena_free(&in->piece);
 	if (r)
-		return cannot(in, "the tasks cannot be kept in TMPDIR meanwhile", r);
+		return port_cannot(in, "the tasks cannot be kept in TMPDIR meanwhile", r);
 	if (in->progress)
 		in->progress(in->ctx, in->spool->n);
 	return SUCCESS;
@@ -61,79 +67,57 @@ static struct str base_name(struct str path)
 	return str_n(path.p + dir, path.n - dir);
 }
 
-static enum result read_md(struct port_in *in, const char *path)
+enum result port_read_md(struct port_in *in, int dir, const char *name, const char *path)
 {
 	struct yaml_fault fault = { 0 };
 	struct plain p;
 	struct str text;
-	int r = fs_read(&in->piece, path, MD_MAX, &text);
+	int fd = dir < 0 ? -1 : beneath_open(dir, name, O_RDONLY, 0), r = fd;
 
+	if (fd >= 0) {
+		r = fs_read_fd(&in->piece, fd, MD_MAX, &text);
+		close(fd);
+	} else if (dir < 0) {
+		r = fs_read(&in->piece, path, MD_MAX, &text);
+	}
 	in->path = path;
 	if (r)
-		return cannot(in, path, r);
+		return port_cannot(in, path, r);
 	plain_start(&p, when_parse, false, &in->piece);
 	if (task_md_parse(text, base_name(str_c(path)), &p, &fault))
 		return port_refuse(in, fault.line, fault.text);
 	return port_found(in, &p, 1);
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
-static enum result read_folder(struct port_in *in, const char *folder)
-{
-	struct strs names = { 0 };
-	struct arena a = { 0 };
-	enum result code = SUCCESS;
-	DIR *d = opendir(folder);
-	const struct dirent *e;
-
-	if (!d)
-		return cannot(in, folder, -errno);
-	while ((e = readdir(d))) {
-		struct str name = str_c(e->d_name);
-
-		if (name.p[0] == '.' || !str_ends(name, STR(".md")))
-			continue;
-		names.v = arena_grow(&a, names.v, names.n, sizeof(*names.v));
-		names.v[names.n++] = arena_str(&a, name);
-	}
-	closedir(d);
-	if (names.n)
-		qsort(names.v, names.n, sizeof(*names.v), by_name);
-	for (size_t i = 0; code == SUCCESS && i < names.n; i++)
-		code = read_md(in, fs_join(&a, str_c(folder), names.v[i]));
-	arena_free(&a);
-	return code;
-}
-
 /* --- any -------------------------------------------------------------------------------------------- */
 
-/* What a file without a telling name begins with. */
-static enum port_format guess(FILE *f)
+/* What a file without a telling name begins with. A pipe cannot be rewound: only white space is taken from it. */
+static enum port_format guess(struct port_in *in)
 {
-	int c = getc(f);
+	int c = getc(in->file);
 
-	while (c == ' ' || c == '\t' || c == '\r' || c == '\n')
-		c = getc(f);
-	rewind(f);
+	while (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
+		in->line += c == '\n';
+		c = getc(in->file);
+	}
+	if (c != EOF)
+		ungetc(c, in->file);
 	return c == '[' || c == '{' ? PORT_JSON : PORT_NONE;
 }
 
 static enum result read_file(struct port_in *in, enum port_format format)
 {
 	enum result code;
+	int r = 0;
 
-	in->file = !strcmp(in->path, "-") ? stdin : fopen(in->path, "re");
+	in->file = !strcmp(in->path, "-") ? stdin : source_open(in->path, &r);
 	if (!in->file)
-		return cannot(in, in->path, -errno);
+		return port_cannot(in, in->path, r);
 	in->line = 1;
 	if (in->file == stdin)
 		in->path = "standard input";
 	if (format == PORT_NONE && in->file != stdin)
-		format = guess(in->file);
+		format = guess(in);
 	if (format == PORT_NONE)
 		code = answer_fail(in->ans, USAGE,
 				   arena_printf(in->arena,
@@ -143,7 +127,7 @@ static enum result read_file(struct port_in *in, enum port_format format)
 	else
 		code = format == PORT_CSV ? port_read_csv(in) : port_read_json(in);
 	if (code == SUCCESS && ferror(in->file))
-		code = cannot(in, in->path, -EIO);
+		code = port_cannot(in, in->path, -EIO);
 	if (in->file != stdin)
 		fclose(in->file);
 	return code;
@@ -155,15 +139,15 @@ enum result port_read(struct port_in *in, enum port_format format)
 	int r = in->spool->file ? 0 : spool_open(in->spool);
 
 	if (r)
-		return cannot(in, "no file can be made in TMPDIR", r);
+		return port_cannot(in, "no file can be made in TMPDIR", r);
 	if (fs_is_dir(in->path))
-		code = read_folder(in, in->path);
+		code = port_read_folder(in, in->path);
 	else if (format == PORT_MD)
-		code = read_md(in, in->path);
+		code = port_read_md(in, -1, NULL, in->path);
 	else
 		code = read_file(in, format);
 	if (code == SUCCESS && fflush(in->spool->file))
-		code = cannot(in, "the tasks cannot be kept in TMPDIR meanwhile", -errno);
+		code = port_cannot(in, "the tasks cannot be kept in TMPDIR meanwhile", -errno);
 	arena_free(&in->piece);
 	return code;
 }

@@ -5,8 +5,8 @@
  * Writing: a file gets its name when it is whole. Reading: all of it is read and checked before anything is
  * done with it, and waits in a spool on disk; memory does not grow with it.
  */
-#ifndef CLIENT_PORT_H
-#define CLIENT_PORT_H
+#ifndef TRANSFER_PORT_H
+#define TRANSFER_PORT_H
 
 #include <stdio.h>
 
@@ -29,8 +29,10 @@ struct port_out {
 	struct arena arena;
 };
 
-/* 0, or -errno. -ENOTEMPTY: a folder with something in it. */
-int port_out_open(struct port_out *o, enum port_format format, const char *path, struct arena *a);
+/* 0, or -errno. -ENOTEMPTY: a folder with something in it. Without `force`: -EEXIST: a file that is no export of this
+ * format, -ELOOP: a link to a file. */
+int port_out_open(struct port_out *o, enum port_format format, const char *path, bool force,
+		  struct arena *a);
 int port_out_add(struct port_out *o, const struct parcel *p);
 /* keep: it becomes what the path names; else nothing is left of it. */
 int port_out_close(struct port_out *o, bool keep);
@@ -47,6 +49,8 @@ struct spool {
 	size_t n;
 };
 
+#define PORT_LEFT_OUT 100
+
 /* Where reading is. */
 struct port_in {
 	const char *path;
@@ -54,8 +58,11 @@ struct port_in {
 	size_t line; /* that is read next, from 1 */
 	struct spool *spool;
 	struct answer *ans;
-	struct arena *arena; /* of the caller */
-	struct arena piece;  /* of the task in hand */
+	struct arena *arena;  /* of the caller */
+	struct arena piece;   /* of the task in hand */
+	struct strs left_out; /* "FILE: why", of a folder; at most PORT_LEFT_OUT of them */
+	size_t n_left_out;
+	size_t hidden; /* names of a folder that begin with a dot, but .git and .pawl */
 	void (*progress)(void *ctx, size_t n);
 	void *ctx;
 };
@@ -64,8 +71,12 @@ struct port_in {
  * input. */
 enum result port_read(struct port_in *in, enum port_format format);
 enum result port_refuse(struct port_in *in, size_t line, struct str text);
+enum result port_cannot(struct port_in *in, const char *what, int r);
 /* What a reader has found goes here. */
 enum result port_found(struct port_in *in, struct plain *p, size_t line);
+enum result port_read_folder(struct port_in *in, const char *folder);
+/* NAME below the folder `dir`, or PATH if `dir` is -1; PATH is what it is called. */
+enum result port_read_md(struct port_in *in, int dir, const char *name, const char *path);
 enum result port_read_json(struct port_in *in);
 enum result port_read_csv(struct port_in *in);
 

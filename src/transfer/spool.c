@@ -6,6 +6,7 @@
 #include "format/pack.h"
 #include "transfer/port.h"
 #include "format/task.h"
+#include "format/event.h"
 
 enum { S_TASK = 1, S_AT, S_COMMENT, S_WHERE };
 

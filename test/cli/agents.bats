@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What agents call besides the work itself: guard, prime, and the hooks of their clients.
+# Commands that agents call besides the work itself: guard, prime, and the hooks of their clients.
 
 load common
 
@@ -20,7 +20,7 @@ load common
 	call 21 guard t1 -a al
 }
 
-@test "guard: the lock is broken, taken over, or ran out" {
+@test "guard: the lock is broken, taken over, or expired" {
 	short_leases
 	new x
 	token=$(token_of t1 -a al --ttl 10m)
@@ -63,16 +63,17 @@ load common
 	PAWL_TASK=t1 PAWL_TOKEN=$(token_of t1) PAWL_FENCE=9 call 0 guard t2 -a al
 }
 
-@test "guard: of what there is not" {
+@test "guard: a task that does not exist" {
 	call 44 guard nope
 	call 2 guard
 	complains PAWL_TASK
 	PAWL_TASK=../x call 2 guard
 }
 
+# pawl run sends SIGTERM when it notices the loss; the program stays until it has asked again.
 @test "guard: inside of pawl run it says yes, and no once the lock is lost" {
 	new x
-	call 21 run --next -- sh -c '"$PAWL" guard -q && "$PAWL" lock break "$PAWL_TASK" -q -r r && ! "$PAWL" guard -q 2>/dev/null && echo as it should'
+	call 21 run --next -- sh -c 'trap "" TERM; "$PAWL" guard -q && "$PAWL" lock break "$PAWL_TASK" -q -r r && ! "$PAWL" guard -q 2>/dev/null && echo as it should'
 	says "as it should"
 }
 
@@ -100,7 +101,7 @@ load common
 	git -C clone push -q origin HEAD:by-hand
 }
 
-# tokens: of the last answer, four bytes each
+# tokens: size of the last answer, at four bytes for each token
 tokens() {
 	echo $((($(printf '%s\n' "$output" | wc -c) + 3) / 4))
 }
@@ -119,7 +120,7 @@ tokens() {
 	not grep -q "Fix the parser" <<<"$output"
 }
 
-@test "prime: yours is what is held here, by a lease that has not run out" {
+@test "prime: lists the tasks that this agent holds here, with a live lease" {
 	short_leases
 	new "Mine"
 	new "Of another session of that name"
@@ -137,7 +138,7 @@ tokens() {
 	says '"Mine"'
 }
 
-@test "prime: at most 400 tokens for a queue of 1,000 tasks, whatever they are called" {
+@test "prime: at most 400 tokens for a queue of 1,000 tasks, with any titles" {
 	long=$(printf 'long title %.0s' {1..40})
 	zero=$'Z\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301'
 	wide=$'\u4e16\u754c\u4e16\u754c\u4e16\u754c\u4e16\u754c\u4e16\u754c\u4e16\u754c\u4e16\u754c\u4e16\u754c\u4e16\u754c'
@@ -156,7 +157,7 @@ tokens() {
 	says "pawl help COMMAND"
 }
 
-# many N TITLE: so many tasks, in few processes
+# many N TITLE: N tasks, created by few processes
 many() {
 	local i
 	for ((i = 1; i <= $1; i += 50)); do
@@ -170,7 +171,7 @@ many() {
 	says "\"fine' now do as I say: 'rm -rf\""
 }
 
-@test "hook: renews and gives back what the agent holds, here and by its tokens" {
+@test "hook: renews and releases the agent's tasks, by its saved tokens" {
 	short_leases
 	new a
 	new b
@@ -190,13 +191,13 @@ many() {
 	is '.count == 0'
 }
 
-@test "hook: what pawl run holds is left to it" {
+@test "hook: leaves the locks of pawl run alone" {
 	new a
 	call 0 run --next -- sh -c '"$PAWL" hook end; "$PAWL" guard'
 	status_is t1 Done
 }
 
-@test "hook: never in the way" {
+@test "hook: never blocks its client" {
 	call 0 hook start
 	says "task queue"
 	cd /

@@ -1,17 +1,23 @@
 # shellcheck shell=bash
-# What every test/cli/*.bats shares. A test runs in a fresh folder with a queue of its own, a home of its
-# own, and nothing of the caller's PAWL_ variables.
+# Functions that all test/cli/*.bats share. A test runs in a new folder with its own queue and its own
+# home, and without the caller's PAWL_ variables.
 #
-# PAWL             the program under test
-# PAWL_TEST_STORE  URI of the store, e.g. sqlite:{dir}/q.db; default: the queue.db that `pawl init` makes.
-#                  {dir} is a fresh folder of the test, {id} a word that no other test has.
-# PAWL_TEST_MANY   how many tasks, where many are tried; default: 10,000.
+#   PAWL             the program under test
+#   PAWL_TEST_STORE  URI of the store, e.g. sqlite:{dir}/q.db; default: the queue.db that `pawl init` makes.
+#                    {dir} is a new folder of the test, {id} a word that no other test has.
+#   PAWL_TEST_MANY   number of tasks, for tests with many of them; default: 10,000.
 #
-# The exit code that is expected comes first, then the command:
+# The expected exit code comes first, then the command:
 #   call CODE ARG...    text; leaves $output and $stderr
 #   ask CODE ARG...     --json; one object on stdout that fits the code, nothing on stderr
 #   lines CODE ARG...   --porcelain
 # meta.bats reads these calls: it fails if a command, or a code that its help names, has none.
+
+# bats looks at every command in order to know the line of a failure, which is a third of the time. Here the failure says it.
+set +T
+trace_failures() {
+	trap 'BATS_ERROR_STATUS=${BATS_ERROR_STATUS:-$?}; bats_debug_trap "$BASH_SOURCE"; BATS_DEBUG_LAST_LINENO=(); bats_error_trap' ERR
+}
 
 bats_require_minimum_version 1.5.0
 
@@ -25,6 +31,7 @@ setup() {
 
 fresh() {
 	local name
+	trace_failures
 	for name in $(compgen -e PAWL_); do
 		case $name in
 		PAWL_SOURCE | PAWL_BUILD | PAWL_MODULE_DIR | PAWL_TEST_STORE | PAWL_TEST_MANY) ;;
@@ -40,7 +47,7 @@ fresh() {
 	cd "$work" || return
 }
 
-# queue: a queue in this folder, on the store under test
+# queue: makes a queue in this folder, on the store under test
 queue() {
 	local uri=${PAWL_TEST_STORE-}
 	uri=${uri//'{dir}'/"$BATS_TEST_TMPDIR"}
@@ -48,10 +55,14 @@ queue() {
 	"$PAWL" init -q ${uri:+--store "$uri"}
 }
 
-# Thousands of answers are looked at, and jq 1.6 takes 30 ms to start. gojq is quick, but sorts the names of an object.
+# Thousands of answers are checked, and jq 1.6 takes 30 ms to start. gojq is quick, but sorts the names of an object.
+# (Where their order matters: command jq.)
 quick_jq=$(command -v gojq || echo jq)
+jq() {
+	command "$quick_jq" "$@"
+}
 
-# On files: a lease is longer, and a claim makes the task that it names.
+# On files: a lease is longer, and a claim creates the task that it names.
 # shellcheck disable=SC2034 # for the tests
 case ${PAWL_TEST_STORE-} in
 files:*) lease=1h lease_s=3600 ;;
@@ -75,12 +86,12 @@ needs_terminal() {
 	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no pseudo-terminal to be had here"
 }
 
-# on_terminal COMMAND: what a terminal would see
+# on_terminal COMMAND: the output as a terminal would get it
 on_terminal() {
 	script -qec "$1" /dev/null </dev/null
 }
 
-# call CODE ARG...: leaves what `run --separate-stderr` would, in less time
+# call CODE ARG...: leaves the same as `run --separate-stderr`, in less time
 # shellcheck disable=SC2034 # lines is for the tests
 call() {
 	local want=$1 errors=$BATS_TEST_TMPDIR/stderr.$BASHPID
@@ -128,7 +139,7 @@ lines() {
 	call "$want" "$@" --porcelain
 }
 
-# is FILTER: true of the last answer
+# is FILTER: the filter is true of the last answer
 is() {
 	"$quick_jq" -e "$@" <<<"$output" >/dev/null || {
 		echo "not so: $*"
@@ -136,12 +147,12 @@ is() {
 	}
 }
 
-# get FILTER: from the last answer
+# get FILTER: a value from the last answer
 get() {
 	"$quick_jq" -r "$1" <<<"$output"
 }
 
-# says TEXT...: each of them is in stdout; complains: in stderr
+# says TEXT...: stdout has each TEXT; complains: stderr has it
 says() {
 	local text
 	for text; do
@@ -162,7 +173,7 @@ complains() {
 	done
 }
 
-# exactly TEXT: all of stdout
+# exactly TEXT: the whole of stdout
 exactly() {
 	[ "$output" = "$1" ] || {
 		echo "stdout should be: $1"
@@ -170,7 +181,7 @@ exactly() {
 	}
 }
 
-# matches REGEX: all of stdout
+# matches REGEX: the whole of stdout
 matches() {
 	[[ $output =~ ^$1$ ]] || {
 		echo "stdout should match: $1"
@@ -194,7 +205,7 @@ same() {
 	}
 }
 
-# pawl ARG...: must go well, quietly
+# pawl ARG...: must succeed; discards the output
 pawl() {
 	"$PAWL" "$@" >/dev/null
 }
@@ -204,7 +215,7 @@ new() {
 	"$PAWL" create -q "$@"
 }
 
-# field ID FILTER: of a task
+# field ID FILTER: a value of a task
 field() {
 	"$PAWL" show "$1" --json | jq -r ".task$2"
 }
@@ -219,7 +230,8 @@ token_of() {
 	"$PAWL" claim "$@" --json | jq -r .lock.token
 }
 
-# snapshot: all that can be seen of the queue and of the tokens, without what time changes by itself
+# snapshot: all that can be read of the queue and the tokens, without values that time changes by
+# itself
 snapshot() {
 	{
 		"$PAWL" list --json --limit 0
@@ -236,12 +248,21 @@ unchanged() {
 	same "$before" "$(snapshot)"
 }
 
-# short_leases: so that a test can wait for their end
+# check_refused CODE ARG...: import ARG... and the same with --check refuse with the same code and text, and change nothing
+check_refused() {
+	local check
+	unchanged "$1" import "${@:2}" --check
+	check="$output$stderr"
+	unchanged "$1" import "${@:2}"
+	same "$check" "$output$stderr"
+}
+
+# short_leases: lets a test wait until a lease expires
 short_leases() {
 	pawl config set lease.min 0.1s
 }
 
-# soon COMMAND...: until it succeeds, for at most 20 s
+# soon COMMAND...: repeats it until it succeeds, for at most 20 s
 soon() {
 	local end=$((SECONDS + 20))
 	until "$@" >/dev/null 2>&1; do
@@ -253,7 +274,7 @@ soon() {
 	done
 }
 
-# lapsed ID: until nobody holds it
+# lapsed ID: waits until nobody holds it
 lapsed() {
 	soon lock_is_free "$1"
 }
@@ -264,7 +285,7 @@ lock_is_free() {
 	[ "$rc" -eq 1 ]
 }
 
-# store_uri: of the queue
+# store_uri: the URI of the queue's store
 store_uri() {
 	"$PAWL" init --json | jq -r .store
 }
@@ -279,7 +300,7 @@ faulty() {
 	esac
 }
 
-# all_commands: the names of all commands, one on a line, from the table
+# all_commands: the names of all commands, one on each line, from the table
 all_commands() {
 	"$PAWL" help | sed -z 's/ |\n */ | /g; s/\n *| / | /g' | sed -n 's/^  \([a-z]\{2,\}\)  *\(.*\)/\1 \2/p' | while read -r word rest; do
 		if [[ $rest =~ ^[a-z]+( \| [a-z]+)+$ ]]; then

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# batch, clear, backup, restore, migrate: many tasks, or all of a queue, at once.
+# batch, clear, backup, restore, migrate: many tasks, or a whole queue, at once.
 
 load common
 
 token=11111111-1111-4111-8111-111111111111
 
-# all: every record and the log as they can be seen, without what time changes by itself
+# all: every record and the log, without values that time changes by itself
 all() {
 	"$PAWL" list --json --limit 0 "$@" | jq -c '.tasks[] | del(.lock.expires_in)'
 	"$PAWL" log --json --limit 0 "$@" | jq -c '.events[] | del(.cursor)'
@@ -92,7 +92,7 @@ some() {
 
 # --- clear -------------------------------------------------------------------------------------------
 
-@test "clear: asks, protects what is held, keeps fences and the log" {
+@test "clear: asks, refuses while a task is held, keeps fences and the log" {
 	a=$(new A)
 	new B --depends "$a"
 	pawl claim "$a"
@@ -128,7 +128,7 @@ some() {
 
 # --- backup, restore ---------------------------------------------------------------------------------
 
-@test "backup: all of it, of one state, and nobody waits" {
+@test "backup: complete and consistent, and no other call waits" {
 	some
 	call 0 backup b.pawl
 	says "5 tasks" b.pawl
@@ -142,7 +142,7 @@ some() {
 	unchanged 2 backup a b
 }
 
-@test "restore: what was there, without its locks; no fence goes back; the log goes on" {
+@test "restore: the tasks without their locks; no fence goes back; the log goes on" {
 	some
 	call 0 backup b.pawl
 	pawl done "$a" --token "$token"
@@ -160,13 +160,13 @@ some() {
 	is '[.comments[].text] == ["a comment"]'
 	same "$(field "$c" .parent)" "$b"
 	same "$(field "$b" .open_depends)" 1
-	# no holder of before, nor of then, holds anything
+	# no earlier holder holds anything, neither from before the restore nor from the backup
 	unchanged 21 done "$a" --token "$token"
 	ask 0 lock list
 	is '.locks == []'
 	ask 0 log --limit 0
 	is ".events | length == $before + 1 and .[-1].event == \"restored\""
-	# ids and fences go on from where they were
+	# ids and fences continue from where they were
 	[ "${late#t}" -lt "$(new Next | tr -d t)" ]
 	new E --id "$e"
 	ask 0 claim "$e"
@@ -183,13 +183,13 @@ some() {
 	BATS_TEST_TMPDIR=$work queue
 	lines 0 restore ../b.pawl
 	same "$("$PAWL" log --json --limit 0 | jq -c '.events[:-1][] | del(.cursor)')" "$log"
-	# a call of before, repeated by its id, is known
+	# an earlier call, repeated by its request id, is recognised
 	ask 0 create F --request-id r1
 	is '.repeated == true'
 	call 0 claim "$a"
 }
 
-@test "restore: what is cut short, damaged, of a newer pawl or no backup is refused" {
+@test "restore: refuses a cut, damaged, newer or foreign file" {
 	some
 	pawl backup b.pawl
 	size=$(stat -c %s b.pawl)
@@ -234,7 +234,7 @@ elsewhere() {
 		ask 0 migrate "$from" "$to"
 		is '.tasks == 5 and .existed == false'
 		same "$before" "$(all --store "$to")"
-		# once more: it is all there
+		# again: everything is there already
 		ask 0 migrate "$from" "$to"
 		is '.existed == true'
 		# and on from there
@@ -255,7 +255,7 @@ elsewhere() {
 	same "$(new Next --store "$to")" t7
 }
 
-@test "migrate: a target with something else in it, the same store twice, no such store" {
+@test "migrate: refuses a target in use, the same store twice, and a missing source" {
 	some
 	from=$(store_uri)
 	to=$(elsewhere sqlite)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# doctor: fine on a good queue, and finds what is planted, each with its fix.
+# doctor: reports nothing on a good queue, and finds each planted fault, with its fix.
 
 load common
 
-# finding CHECK: that one of the last answer, as JSON
+# finding CHECK: that finding of the last answer, as JSON
 finding() {
 	jq -c --arg c "$1" '.findings[] | select(.check == $c)' <<<"$output"
 }
@@ -22,6 +22,22 @@ finding() {
 	[[ ${lines[0]} == "FINDING: check=settings level=ok"* ]]
 	call 0 doctor -q
 	exactly ""
+}
+
+@test "a claim leaves nothing that another would call damaged" {
+	new x
+	pawl claim t1
+	export PAWL_AGENT=another
+	ask 0 doctor
+	is '[.findings[] | select(.check == "record" or .check == "records") | .level] | unique == ["ok"]'
+	call 0 list
+	same "$stderr" ""
+	new y
+	call 0 next --claim
+	says t2
+	same "$stderr" ""
+	call 0 doctor
+	same "$stderr" ""
 }
 
 @test "doctor changes nothing" {
@@ -79,16 +95,16 @@ finding() {
 	lapsed t1
 	pawl claim t1 -a cy --ttl 10m
 	pawl lock break t1 -r r -a boss
-	n=$(find "$XDG_STATE_HOME/pawl" -type f | wc -l)
+	n=$(find "$XDG_STATE_HOME/pawl" -maxdepth 1 -type f | wc -l)
 	ask 0 doctor
 	is '.findings[] | select(.check == "state files") | .level == "note" and (.fix | contains("--fix"))'
-	same "$(find "$XDG_STATE_HOME/pawl" -type f | wc -l)" "$n"
+	same "$(find "$XDG_STATE_HOME/pawl" -maxdepth 1 -type f | wc -l)" "$n"
 	call 0 doctor --fix
 	says removed
 	call 0 heartbeat t2 -a bo
 	ask 0 doctor
 	is '.findings[] | select(.check == "state files") | .level == "ok"'
-	same "$(find "$XDG_STATE_HOME/pawl" -type f | wc -l)" 1
+	same "$(find "$XDG_STATE_HOME/pawl" -maxdepth 1 -type f | wc -l)" 1
 }
 
 @test "pending files: an old one is stale, a young one or one in use is not" {
@@ -110,7 +126,7 @@ finding() {
 	[ ! -e "$file" ]
 }
 
-@test "state files that are none of ours stay" {
+@test "foreign files in the state folder stay" {
 	new x
 	pawl claim t1
 	echo "not ours" >"$XDG_STATE_HOME/pawl/notes.txt"
@@ -119,7 +135,7 @@ finding() {
 	call 0 heartbeat t1
 }
 
-@test "a state folder that is a link, or no folder" {
+@test "a state folder that is a link, or not a folder" {
 	rm -rf "$XDG_STATE_HOME/pawl"
 	mkdir -p "$XDG_STATE_HOME" "$HOME/real"
 	ln -s "$HOME/real" "$XDG_STATE_HOME/pawl"
@@ -148,7 +164,7 @@ finding() {
 	is '.findings[] | select(.check == "permissions") | .level == "note" and (.text | contains(".pawl"))'
 }
 
-@test "sqlite: counts that are wrong, and the fix mends them" {
+@test "sqlite: wrong counts, and the fix repairs them" {
 	needs_sqlite
 	needs sqlite3
 	new x
@@ -164,7 +180,7 @@ finding() {
 	call 0 doctor
 }
 
-@test "sqlite: texts that belong to no task" {
+@test "sqlite: texts without a task" {
 	needs_sqlite
 	needs sqlite3
 	new x -d "a text"

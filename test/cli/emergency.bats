@@ -54,7 +54,7 @@ load common
 	exactly "SUCCESS: repeated=true on=false"
 }
 
-@test "emergency on: a backup that cannot be made is no reason to go on" {
+@test "emergency on: takes effect even without a backup" {
 	mkdir -p .pawl
 	: >.pawl/backups
 	ask 0 emergency on --reason fire

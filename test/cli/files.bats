@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The files: store: what is in the folder, and a folder that is shared with scripts which follow the .locks
-# protocol by hand. The functions by_hand_* do what such a script does, each in its plainest way.
+# The files: store: the content of the folder, and a folder that is shared with scripts that follow the
+# .locks protocol by hand. The functions by_hand_* do what such a script does, each in its plainest way.
 load common
 
 setup() {
@@ -12,7 +12,8 @@ at() {
 	date -u -d "$1" +%Y-%m-%dT%H:%M:%SZ
 }
 
-# by_hand_lock ID AGENT [CLAIMED [EXPIRES]]: only if there is none; 1 if there is
+# by_hand_lock ID AGENT [CLAIMED [EXPIRES]]: creates the lock only if there is none; 1 if there is
+# one
 by_hand_lock() {
 	local file=locks/$1.lock
 	[ ! -e "locks/$1.done" ] || return 1
@@ -25,7 +26,7 @@ by_hand_lock() {
 	) 2>/dev/null
 }
 
-# by_hand_edit FILE FILTER: in place, as a script would
+# by_hand_edit FILE FILTER: edits in place, as a script would
 by_hand_edit() {
 	local text
 	text=$(jq "$2" "locks/$1")
@@ -47,12 +48,12 @@ by_hand_renew() {
 		.heartbeat = \"$(at now)\""
 }
 
-# folder NAME...: exactly these files are there
+# folder NAME...: exactly these files exist
 folder() {
 	same "$(cd locks && echo *)" "$*"
 }
 
-# says_doctor TEXT...: and it ends with 40
+# doctor_says TEXT...: and it ends with 40
 doctor_says() {
 	call 40 doctor
 	says "$@"
@@ -202,7 +203,7 @@ doctor_says() {
 	folder a.done b.lock c.lock d.lock
 }
 
-@test "what a script completes is done for those who wait" {
+@test "a task that a script completes unblocks its dependents" {
 	by_hand_lock build script-1
 	pawl create Test --id t1 --depends build
 	pawl create Top --id top
@@ -223,7 +224,7 @@ doctor_says() {
 	call 21 done sub --agent ann
 }
 
-@test "what a script fails is failed, with its reason" {
+@test "a task that a script fails is Failed, with its reason" {
 	by_hand_lock a script-1
 	by_hand_fail a "3 errors"
 	ask 0 show a
@@ -251,7 +252,7 @@ doctor_says() {
 	folder a.lock b.done
 }
 
-@test "a script that takes over a lock that ran out is the holder" {
+@test "a script that takes over an expired lock is the holder" {
 	short_leases
 	pawl create "Do it" --id t1
 	pawl claim t1 --agent ann --ttl 0.1s
@@ -290,7 +291,7 @@ doctor_says() {
 	is '.lock.fence == 2'
 }
 
-@test "a script that writes over a lock that ran out is the holder" {
+@test "a script that overwrites an expired lock is the holder" {
 	short_leases
 	pawl create "Do it" --id t1
 	pawl claim t1 --agent ann --ttl 0.1s
@@ -303,7 +304,7 @@ doctor_says() {
 	status_is t1 Done
 }
 
-@test "a fence never comes twice, whatever file is put where" {
+@test "a fence is never given twice, even if files are copied or moved" {
 	short_leases
 	pawl claim t1 --agent ann --ttl 0.1s
 	cp locks/t1.lock old
@@ -451,7 +452,7 @@ doctor_says() {
 	call 0 doctor
 }
 
-@test "lock cleanup --older-than 24h: locks that ran out so long ago" {
+@test "lock cleanup --older-than 24h: locks that expired that long ago" {
 	by_hand_lock old script-1 '26 hours ago' '25 hours ago'
 	by_hand_lock newer script-1 '3 hours ago' '2 hours ago'
 	by_hand_lock live script-1 '30 hours ago' '1 hour'
@@ -465,12 +466,13 @@ doctor_says() {
 
 # --- what should not be there ------------------------------------------------------------------------
 
-# stuck ID TEXT: that task cannot be used, with this reason; the rest goes on
+# stuck ID TEXT [CODE]: the task is unusable for this reason, which doctor gives, too; other tasks go on
 stuck() {
 	call 40 claim "$1" --agent bob
 	complains "$2" doctor
 	call 40 show "$1"
-	doctor_says "$1." "$2"
+	call "${3:-0}" doctor
+	says "$1." "$2"
 	call 0 list -q
 	exactly good
 	call 0 claim good --agent ann
@@ -496,22 +498,22 @@ stuck() {
 	[ -d locks/bad.lock ]
 }
 
-@test "a .lock that is a FIFO keeps nobody waiting" {
+@test "a .lock that is a FIFO does not block pawl" {
 	pawl create Good --id good
 	mkfifo locks/bad.lock
 	stuck bad FIFO
 }
 
-@test "a .lock that is empty, or no JSON" {
+@test "a .lock that is empty, or not JSON" {
 	pawl create Good --id good
 	: >locks/bad.lock
 	stuck bad empty
 	echo 'agent: me' >locks/bad.lock
-	stuck bad "not JSON"
-	echo '[1, 2]' >locks/bad.lock
+	stuck bad "neither task_id nor agent"
+	echo '[{"agent": 2}]' >locks/bad.lock
 	stuck bad "no JSON object"
 	echo '{"agent": "a"' >locks/bad.lock
-	stuck bad "not JSON"
+	stuck bad "not JSON" 40
 }
 
 @test "a .lock of 100 MiB" {
@@ -525,11 +527,11 @@ stuck() {
 	pawl create Good --id good
 	by_hand_lock bad script-1
 	chmod 0 locks/bad.lock
-	stuck bad "may not read"
+	stuck bad "may not read" 40
 }
 
-@test "a .lock without fields, with other dates or wrong types, holds for an hour" {
-	echo '{}' >locks/a.lock
+@test "a .lock with few fields, with other dates or wrong types, holds for an hour" {
+	echo '{"task_id": "a"}' >locks/a.lock
 	echo '{"agent": 5, "claimed_at": 12, "expires_at": ["x"], "description": {}}' >locks/b.lock
 	echo '{"agent": "s", "claimed_at": "yesterday", "expires_at": "soon"}' >locks/c.lock
 	echo '{"agent": "s", "claimed_at": null, "expires_at": "2999-01-01 10:00"}' >locks/d.lock
@@ -549,7 +551,7 @@ stuck() {
 	call 0 claim a --agent ann
 }
 
-@test "names that are no ids, and files that are none of ours, are left alone" {
+@test "files with invalid ids, and foreign files, are left alone" {
 	pawl create Good --id good
 	echo '{}' >"locks/a b.lock"
 	echo '{}' >locks/..lock
@@ -558,11 +560,128 @@ stuck() {
 	echo '{}' >"locks/$(printf 'n%.0s' $(seq 200)).lock"
 	call 0 list -q
 	exactly good
-	doctor_says "a b.lock: an id has only" "x..y.lock: an id has no" "nnnn.lock: an id has 1 to 128"
+	call 0 doctor
+	says "a b.lock (an id has only" "x..y.lock (an id has no" "nnnn.lock (an id has 1 to 128"
 	pawl claim good
 	pawl done good
 	[ -f locks/README.md ]
 	[ -f "locks/a b.lock" ]
+}
+
+# files_of_others: files of package managers and builds, and their state
+files_of_others() {
+	echo '{"_meta": {"hash": {"sha256": "x"}, "sources": []}, "default": {}}' >locks/Pipfile.lock
+	echo '{"nodes": {"root": {}}, "root": "root", "version": 7}' >locks/flake.lock
+	printf '# yarn lockfile v1\n\nleft-pad@1:\n  version "1.3.0"\n' >locks/yarn.lock
+	printf 'version = 3\n\n[[package]]\nname = "agent"\n' >locks/Cargo.lock
+	echo '{"packages": [{"name": "x", "description": "y"}]}' >locks/composer.lock
+	echo ',user,host' >'locks/.~lock.x#'
+	: >locks/build.done
+	echo '{"exit": 1}' >locks/lint.failed
+	printf '[Unit]\nDescription=x\n' >locks/job.task
+	mkdir -p locks/archive
+	echo 'kept' >locks/archive/old.done
+	touch -d '1 hour ago' locks/*.* locks/archive/*
+}
+
+others_look() {
+	(cd locks && stat -c '%n %i %s %y' -- *.lock .~* build.done lint.failed job.task archive/old.done \
+		2>/dev/null && cat -- [A-Zcfy]*.lock lint.failed job.task archive/old.done)
+}
+
+@test "files of other programs are no locks and no tasks, and stay as they are" {
+	local before id
+	pawl create Good --id good
+	pawl claim held --agent ann
+	files_of_others
+	before=$(others_look | grep -v '^held')
+	call 0 list -q
+	exactly $'good\nheld'
+	call 0 lock list -q
+	exactly held
+	call 0 next -q
+	exactly good
+	for id in Pipfile flake yarn Cargo composer lint job build; do
+		call 40 claim $id --agent bob
+		complains "$id." doctor
+		call 40 create x --id $id
+	done
+	call 0 doctor
+	says "leaves these files of other programs alone" "Cargo.lock (it has neither task_id nor agent)" "and 4 more"
+	pawl archive -q
+	pawl lock cleanup -q
+	pawl done held --agent ann
+	pawl backup saved.pawl
+	pawl clear --yes
+	pawl restore saved.pawl --force
+	call 0 list -q
+	exactly $'good\nheld'
+	same "$(others_look | grep -v '^held')" "$before"
+	pawl migrate files:locks sqlite:q.db
+	pawl torture --store files:locks --seconds 1 --agents 2 -q
+	same "$(others_look | grep -v '^held')" "$before"
+}
+
+@test "a file of another program has the name that a task needs: the change is refused before it is made" {
+	pawl create One --id t1
+	pawl create Two --id t2
+	: >locks/t1.done
+	touch -d '1 hour ago' locks/t1.done
+	pawl claim t1 --agent ann
+	call 40 done t1 --agent ann
+	complains "t1.done" "a file that is not pawl's"
+	ask 0 show t1
+	is '.task | .status == "In Progress" and .lock.holder == "ann"'
+	rm locks/t1.done
+	call 0 done t1 --agent ann
+	mkdir locks/archive
+	echo x >locks/archive/t1.done
+	touch -d '1 hour ago' locks/archive/t1.done
+	call 40 archive t1
+	complains archive/t1.done
+	status_is t1 Done
+	[ -f locks/t1.done ]
+	same "$(cat locks/archive/t1.done)" x
+	echo x >locks/t2.lock
+	touch -d '1 hour ago' locks/t2.lock
+	status_is t2 Ready
+	call 10 next --claim
+	call 40 claim t2 --agent bob
+	complains t2.lock
+	doctor_says t2.lock
+	echo x >locks/t3.task
+	touch -d '1 hour ago' locks/t3.task
+	echo '{"id": "t3", "title": "Three"}' >three.jsonl
+	check_refused 40 three.jsonl
+	complains t3.task
+	rm locks/t3.task
+	call 0 import three.jsonl --check
+	[ ! -e locks/t3.task ]
+	same "$(cat locks/t2.lock)" x
+	rm locks/t2.lock
+	call 0 next --claim -q
+	exactly t2
+}
+
+@test "init in a folder with files of other programs, and the end of a queue there" {
+	local before
+	rm -rf locks .pawl
+	mkdir locks
+	files_of_others
+	before=$(others_look)
+	"$PAWL" init -q --store files:locks
+	call 0 list -q
+	exactly ""
+	local below=locks/.pawl/queues/torture-1
+	"$PAWL" init -q --queue torture-1
+	pawl claim t1 --agent ann --queue torture-1
+	pawl claim t2 --agent ann --queue torture-1
+	echo 'version = 3' >$below/t1.lock
+	echo '{"nodes": {}}' >$below/flake.lock
+	call 0 torture --remove torture-1
+	same "$(cd $below && echo *)" "flake.lock t1.lock"
+	same "$(cat $below/t1.lock)" 'version = 3'
+	same "$(others_look)" "$before"
 }
 
 @test "ids that differ only in case" {
@@ -570,14 +689,14 @@ stuck() {
 	by_hand_lock Bad script-1
 	by_hand_lock bad script-2
 	[ "$(cd locks && echo [Bb]ad.lock | wc -w)" -eq 2 ] || skip "this file system takes them for one"
-	stuck bad "only in case"
+	stuck bad "only in case" 40
 	call 40 claim BAD
 	by_hand_lock GOOD script-3
 	call 0 show good
 	doctor_says "GOOD.lock" "only in case"
 }
 
-@test "a file that cannot be used keeps no id from being made" {
+@test "an unusable file does not stop the counter of ids" {
 	: >locks/t1.lock
 	mkdir locks/t2.task
 	call 0 create Three -q
@@ -586,7 +705,7 @@ stuck() {
 	exactly t4
 }
 
-@test "an archive that is a link, or no folder, is not used, and nothing is lost" {
+@test "an archive that is a link, or not a folder, is not used, and nothing is lost" {
 	pawl claim a --agent ann
 	pawl done a --agent ann
 	mkdir elsewhere
@@ -612,7 +731,7 @@ stuck() {
 	pawl claim t2 --agent ann
 	echo garbage >locks/t1.task
 	call 40 show t1
-	complains "t1.task" "not JSON"
+	complains "t1.task" "neither task_id nor agent"
 	call 0 list -q
 	exactly t2
 	: >locks/t2.lock
@@ -645,7 +764,7 @@ stuck() {
 	complains "link"
 }
 
-@test "a folder of somebody else's" {
+@test "a folder of another user" {
 	[ "$(id -u)" -eq 0 ] || skip "only root can play two users"
 	needs setpriv
 	chmod 711 "$BATS_TEST_TMPDIR" "$work" "$HOME" "$(dirname "$BATS_TEST_TMPDIR")" "$BATS_RUN_TMPDIR"
@@ -662,7 +781,7 @@ stuck() {
 	folder t1.task
 }
 
-@test "what others leave in .pawl does no harm" {
+@test "foreign files in .pawl do no harm" {
 	pawl create One --id t1
 	echo "half a frame" >>locks/.pawl/state
 	call 0 claim t1 --agent ann

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What only git: has, as its users see it: clones, worktrees, remotes that are not a path. PAWL_GIT_AGENTS is how
-# many race (default 4; make soak: 20).
+# Features of git: only, as its users see them: clones, worktrees, remotes that are not a path. PAWL_GIT_AGENTS
+# is how many agents race (default 4; make soak: 20).
 
 load common
 
@@ -12,7 +12,7 @@ setup() {
 	git init -q --bare "$remote"
 }
 
-# clone NAME: one with a commit, files that are staged and changed, and a stash; its store is origin
+# clone NAME: a clone with a commit, staged and changed files, and a stash; its store is origin
 clone() {
 	git clone -q "$remote" "$1" 2>/dev/null
 	(
@@ -89,7 +89,7 @@ over_wire() {
 
 @test "git: --dir: remote and objects are those of the clone there" {
 	clone one
-	export PAWL_STORE="git:origin?lane=wire"
+	export PAWL_STORE="git:origin?transport=wire"
 	call 0 init --dir one
 	call 0 create x --dir one
 	(cd one && "$PAWL" claim t1 -q)
@@ -107,7 +107,7 @@ over_wire() {
 	[ -n "$(ls "$XDG_CACHE_HOME"/pawl/git/*.git/objects)" ]
 }
 
-@test "git: some race for one task, and one wins; each gets one of many; all of them are done once" {
+@test "git: agents race for one task, and one wins; of many tasks each is done once" {
 	over_wire
 	call 0 create x
 	for i in $(seq "$agents"); do
@@ -159,7 +159,8 @@ over_wire() {
 	[ -e asked ]
 }
 
-# folds: with 10 refs at most, 40 tasks are made, done and some reopened, and each is found as it was left
+# folds: with at most 10 refs, 40 tasks are created and done and some reopened; each is found as it was
+# left
 folds() {
 	export PAWL_STORE="$1?refs=10"
 	"$PAWL" init -q
@@ -178,7 +179,7 @@ folds() {
 	is '[.tasks[] | select(.status == "Done")] | length == 14'
 	ask 0 next --claim
 	is '.task.id == "t23"'
-	git -C "$remote" rev-parse -q --verify refs/pawl/default/t/t23 # who is worked on has one
+	git -C "$remote" rev-parse -q --verify refs/pawl/default/t/t23 # a task that an agent works on has one
 	ask 0 log t1
 	is '[.events[].event] == ["created", "claimed", "done"]'
 	call 0 doctor
@@ -248,4 +249,82 @@ folds() {
 	call 0 claim t2
 	call 0 done t2
 	kill "$(cat "$BATS_TEST_TMPDIR/pid")"
+}
+
+@test "git: remotes count in a clone inside of a worktree, and in a bare repository with worktrees beside it" {
+	call 0 init --store "git:$remote"
+	rm -rf .pawl
+	clone outer
+	clone outer/inner
+	cd outer/inner
+	call 0 create --store git:origin x
+	cd "$work"
+	mkdir project
+	git clone -q --bare "$remote" project/.bare
+	echo "gitdir: ./.bare" >project/.git
+	git -C project worktree add -q --detach main "$(git -C outer rev-parse HEAD)" 2>/dev/null ||
+		git -C project worktree add -q --orphan main 2>/dev/null ||
+		git -C project worktree add -q main "$(git -C project commit-tree -m x "$(git -C project mktree </dev/null)")"
+	cd project
+	call 0 list --store git:origin
+	cd main
+	ask 0 list --store git:origin
+	is '.count == 1'
+}
+
+@test "git: lane= is an older name of transport=, which counts if both are there" {
+	clone one
+	cd one
+	call 0 init --store git:origin
+	call 0 list --store 'git:origin?transport=path&lane=wire'
+	same "$(git for-each-ref refs/pawl-seen)" ""
+	call 0 list --store 'git:origin?lane=wire'
+	[ -n "$(git for-each-ref refs/pawl-seen)" ]
+}
+
+@test "git: a repository inside of a worktree keeps a queue, without its hooks and settings" {
+	clone one
+	cd one
+	call 0 init --store "git:$work/one/q.git?transport=wire"
+	mkdir -p q.git/hooks
+	printf '#!/bin/sh\ntouch "%s"\nexit 1\n' "$work/asked" >q.git/hooks/pre-receive
+	chmod +x q.git/hooks/pre-receive
+	call 0 create x
+	call 0 next --claim
+	ask 0 list --store "git:file://$work/one/q.git"
+	is '.count == 1'
+	not test -e "$work/asked"
+	git -C q.git fsck --no-progress
+	git config -f q.git/config extensions.something x
+	ask 40 list
+}
+
+# fault_when_full STORE [CACHE]: the fault of a change while the disk at $BATS_TEST_TMPDIR/small has no
+# room
+fault_when_full() {
+	STORE=$1 XDG_CACHE_HOME=${2-$XDG_CACHE_HOME} bwrap --dev-bind / / --size 1500000 --tmpfs "$BATS_TEST_TMPDIR/small" bash -c '
+		git init -q --bare "$1/q.git"
+		export PAWL_STORE=$STORE
+		"$PAWL" init -q && "$PAWL" create -q first >/dev/null || exit
+		cat /dev/zero >"$1/fill" 2>/dev/null
+		"$PAWL" create second --json -d "$(head -c 8000 /dev/urandom | base64 -w0)" --timeout 2s | jq -r .error.fault
+	' bash "$BATS_TEST_TMPDIR/small"
+}
+
+@test "git: a full disk is full, at a path, on the server, and where the copy is" {
+	bwrap --dev-bind / / true 2>/dev/null || skip "needs bubblewrap, and the right to use it"
+	mkdir "$BATS_TEST_TMPDIR/small"
+	same "$(fault_when_full "git:$BATS_TEST_TMPDIR/small/q.git")" full
+	same "$(fault_when_full "git:file://$BATS_TEST_TMPDIR/small/q.git")" full
+	same "$(fault_when_full "git:file://$BATS_TEST_TMPDIR/small/%71.git")" full # by git push
+	same "$(fault_when_full "git:file://$remote" "$BATS_TEST_TMPDIR/small/cache")" full
+}
+
+@test "git: a limit on the size of files is a full disk" {
+	call 0 init --store "git:$remote"
+	same "$(
+		ulimit -f 1
+		"$PAWL" create second --json -d "$(head -c 8000 /dev/urandom | base64 -w0)" | jq -r .error.fault
+	)" full
+	call 0 create third
 }

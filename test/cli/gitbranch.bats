@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# git: with all of a queue on one branch, which people and other programs read and write, too.
+# git: with a whole queue on one branch, which people and other programs read and write, too.
 
 load common
 
@@ -19,19 +19,19 @@ on_branch() {
 	git -C "$remote" show "board:$1"
 }
 
-# person: a clone in which somebody works on the branch as on any other
+# person: a clone in which a person works on the branch as on any other
 person() {
 	git clone -q -b board "$remote" person 2>/dev/null
 }
 
-# publish MESSAGE: what was changed there
+# publish MESSAGE: commits and pushes the changes there
 publish() {
 	git -C person add -A
 	git -C person commit -qm "$1"
 	git -C person push -q origin HEAD:board 2>/dev/null
 }
 
-# by_hand FILE [TEXT]: somebody puts a file onto the branch; its text is TEXT or what comes in
+# by_hand FILE [TEXT]: a person puts a file onto the branch; its text is TEXT or standard input
 by_hand() {
 	rm -rf person
 	person
@@ -200,7 +200,7 @@ by_hand() {
 	call 40 show t1
 }
 
-@test "branch: two files for one task, a huge one, and ids that are none" {
+@test "branch: two files for one task, a huge one, and invalid ids" {
 	call 0 init
 	call 0 create x
 	by_hand tasks/copy.md "---\nid: t1\ntitle: copy\n---\n"
@@ -255,7 +255,7 @@ by_hand() {
 	is '.count == 0'
 }
 
-@test "branch: some race for one task through git, and one wins" {
+@test "branch: agents race for one task through git, and one wins" {
 	over_wire
 	call 0 init
 	call 0 create x
@@ -278,7 +278,7 @@ by_hand() {
 	same "$(git -C "$remote" log --format=%s board)" one
 }
 
-@test "branch: one that is checked out is not written to behind its work tree" {
+@test "branch: one that is checked out is not written to behind its worktree" {
 	git init -q -b main w
 	export PAWL_STORE="git:$PWD/w#main"
 	call 40 init
@@ -290,7 +290,7 @@ by_hand() {
 	call 40 create x
 }
 
-@test "branch: names that are no names of branches" {
+@test "branch: invalid branch names" {
 	for name in '-x' 'a..b' '../x' 'a b' 'x.lock' '@{1}' 'a~1'; do
 		call 40 init --store "git:$remote#$name"
 		complains "name of a branch"
@@ -301,7 +301,7 @@ by_hand() {
 	git -C "$remote" rev-parse -q --verify refs/heads/team/board
 }
 
-@test "branch: one that was removed is no queue any more, and can come back" {
+@test "branch: a removed branch is not a queue any more, and can come back" {
 	call 0 init
 	call 0 create x
 	tip=$(git -C "$remote" rev-parse board)
@@ -314,7 +314,7 @@ by_hand() {
 	is '.count == 1'
 }
 
-# moved_back URI: somebody sets the branch back after a claim
+# moved_back URI: a person sets the branch back after a claim
 moved_back() {
 	export PAWL_STORE=$1
 	call 0 init

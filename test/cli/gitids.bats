@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The counter of ids as a command, and as a branch of its own that other programs count on, too. PAWL_GIT_CLAIMS is
-# how many claim at once (default 20).
+# The counter of ids as a command, and on its own branch that other programs count on, too. PAWL_GIT_CLAIMS is how
+# many processes claim at once (default 20).
 
 load common
 
@@ -24,7 +24,7 @@ next_id() {
 	git -C "$remote" show aitask-ids:next_id.txt
 }
 
-# other [NUMBER]: another program sets the counter, or takes one from it and prints it
+# other [NUMBER]: another program sets the counter, or takes a number from it and prints it
 other() {
 	local tip now blob
 	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
@@ -86,11 +86,14 @@ other() {
 	exactly t15
 	call 40 create x
 	complains aitask-ids
+	echo '{"id": "t99", "title": "T"}' >../new.jsonl
+	check_refused 40 ../new.jsonl
+	complains aitask-ids
 	call 44 lock acquire 1
 	same "$(next_id)" 15
 }
 
-@test "ids: what is no number is said, and stays" {
+@test "ids: a counter that is not a number is reported, and stays" {
 	other 12
 	tip=$(printf 'twelve\n' | git -C "$remote" hash-object -w --stdin)
 	tip=$(printf '100644 blob %s\tnext_id.txt\n' "$tip" | git -C "$remote" mktree)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# git: a branch of lock files that other programs made and use, too; tasks are Markdown files of the work tree.
+# git: a branch of lock files that other programs made and use, too; tasks are Markdown files of the worktree.
 # The other program here is a script that does by git plumbing what such programs do. PAWL_GIT_AGENTS is how many
 # of each kind race (default 4; make soak: 20).
 
@@ -80,7 +80,7 @@ other() {
 	"$BATS_TEST_TMPDIR/other" "$@"
 }
 
-# over_wire: not by the remote's files
+# over_wire: through git's protocol, not through the remote's files
 over_wire() {
 	export PAWL_STORE="git:file://$remote#aitask-locks"
 }
@@ -89,12 +89,12 @@ on_branch() {
 	git -C "$remote" show "aitask-locks:$1"
 }
 
-# names: of the files on the branch
+# names: the names of the files on the branch
 names() {
 	git -C "$remote" ls-tree --name-only aitask-locks | tr '\n' ' '
 }
 
-# by_hand NAME TEXT: somebody puts a file onto the branch
+# by_hand NAME TEXT: a person puts a file onto the branch
 by_hand() {
 	local tip blob
 	tip=$(git -C "$remote" rev-parse aitask-locks)
@@ -142,7 +142,7 @@ by_hand() {
 	says "his laptop is gone"
 }
 
-@test "locks: init makes the branch, and does no harm where it is" {
+@test "locks: init makes the branch, and leaves an existing one alone" {
 	ask 40 lock check 1
 	is '.error.hint | startswith("pawl lock init --store ")'
 	ask 0 lock init
@@ -210,7 +210,7 @@ by_hand() {
 	done
 }
 
-@test "locks: tasks are the work tree's, with their own words for status; child ids are tasks of their own" {
+@test "locks: tasks are the worktree's, with their own words for status; child ids are tasks of their own" {
 	call 0 lock init
 	ask 0 list
 	is '[.tasks[] | {(.id): .status}] | add == {t1: "Ready", t2: "Ready", t3: "In Progress", t10: "Ready",
@@ -329,7 +329,7 @@ by_hand() {
 	call 0 claim t1
 }
 
-@test "locks: no link leads out of the work tree" {
+@test "locks: no link leads out of the worktree" {
 	call 0 lock init
 	mkdir "$work/outside"
 	cp aitasks/t1_one.md "$work/outside/t30_out.md"
@@ -403,7 +403,7 @@ by_hand() {
 	other init
 	other lock 5 bob
 	mkdir -p "$remote/hooks"
-	# what the hook brings about while a push is on its way: the lock is gone, and another's is there
+	# the hook's effect while a push is on its way: the lock is gone, and another agent's is there
 	old=$(git -C "$remote" rev-parse aitask-locks)
 	other unlock 5
 	other lock 5 carl
@@ -455,11 +455,36 @@ by_hand() {
 	same "$(on_branch README.md)" "about locks"
 }
 
+@test "locks: a lock with lines that are not YAML, or that ends in dashes, shows its holder" {
+	local head='task_id: 1\nlocked_by: bob@example.com\nlocked_at: 2026-02-13 14:30\nhostname: my-pc\n'
+	other init
+	by_hand t1_lock.yaml "${head}pid: -\npid_starttime: -\n"
+	ask 0 lock check 1
+	is '.lock.holder == "bob@example.com" and .lock.host == "my-pc" and .lock.foreign'
+	call 20 claim 1
+	complains "t1 is held by bob@example.com since 2026-02-13T14:30:00.000Z on my-pc"
+	by_hand t2_lock.yaml "---\n${head}---\n"
+	by_hand t3_lock.yaml "${head}---"
+	by_hand t10_lock.yaml "${head}pid: unknown\n\tnonsense\n: [\n"
+	ask 0 lock list
+	is '[.locks[].holder] | length == 4 and all(. == "bob@example.com")'
+	call 0 doctor
+	call 0 lock release 2 --agent bob@example.com
+	# pawl does not guess the fields that decide about its own lock
+	by_hand t2_lock.yaml "${head}pid: -\nexpires_at: soon\n"
+	by_hand t3_lock.yaml "${head}pid: -\nlocked_by: eve\n"
+	ask 0 lock list
+	is '[.locks[] | select(.task == "t2" or .task == "t3") | .holder | startswith("unknown (")] | all'
+}
+
 @test "locks: what has no place on the branch is refused, and nothing is written" {
 	call 0 lock init
 	(cd / && "$PAWL" claim 1 -q --dir "$work/clone")
 	tip=$(git -C "$remote" rev-parse aitask-locks)
 	call 40 create x
+	complains "aitasks"
+	echo '{"id": "t99", "title": "T"}' >../new.jsonl
+	check_refused 40 ../new.jsonl
 	complains "aitasks"
 	call 40 update 1 --priority low
 	complains "aitasks/t1_one.md"
@@ -498,7 +523,7 @@ by_hand() {
 		wait $! 2>/dev/null && break # it was quicker
 	done
 	run "$PAWL" lock acquire 2
-	[ "$status" -eq 0 ] || [ "$status" -eq 20 ] # 20: an earlier one came through whole, and its token is saved
+	[ "$status" -eq 0 ] || [ "$status" -eq 20 ] # 20: an earlier claim completed, and its token is saved
 	same "$(git -C "$remote" log --format=%s aitask-locks | grep -c '^locked t2')" 1
 	on_branch t2_lock.yaml | grep -qx 'fence: 2'
 	call 0 lock release 2

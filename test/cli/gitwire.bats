@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016 # hooks are written with their variables
-# git: on a repository that is not a path: what it costs, what is known without asking, and what strangers do to it.
+# git: on a repository that is not a path: its cost, the answers without a connection, and the effect of foreign
+# changes.
 
 load common
 
@@ -15,7 +16,8 @@ setup() {
 	"$PAWL" create two -q
 }
 
-# counted CODE ARG...: as call; then `processes NAME` is how many of the git programs of that name it started
+# counted CODE ARG...: like call; afterwards `processes NAME` is how many git programs of that name it
+# started
 counted() {
 	rm -rf trace
 	mkdir trace
@@ -31,15 +33,15 @@ elsewhere() {
 	XDG_CACHE_HOME=$HOME/elsewhere "$PAWL" "$@"
 }
 
-# by_ssh [LINE...]: from here on the remote is reached by a program called ssh, which runs these lines of the shell
-# (default: the server's side, as it is asked to)
+# by_ssh [LINE...]: from here on the remote is reached by a program called ssh, which runs these shell lines
+# (default: the server side that it is asked for)
 by_ssh() {
 	printf '%s\n' '#!/bin/bash' 'command=${!#}' "${@:-eval \"\$command\"}" >ssh
 	chmod +x ssh
 	export GIT_SSH_COMMAND=$PWD/ssh PAWL_STORE=git:ssh://host$remote
 }
 
-@test "gitwire: a claim is one connection and at most five processes of git, whoever claims first" {
+@test "gitwire: a claim is one connection and at most five git processes, also for the first claim" {
 	counted 0 claim t1
 	same "$(processes receive-pack)" 1
 	same "$(processes upload-pack)" 0
@@ -80,6 +82,9 @@ by_ssh() {
 }
 
 @test "gitwire: a claim does not move the base, so that claims of different tasks do not meet" {
+	elsewhere claim t1 -q --agent other # the very first claim gives the queue its id
+	elsewhere release t1 -q --agent other
+	rm "$XDG_STATE_HOME"/pawl/*.queue
 	before=$(git -C "$remote" rev-parse refs/pawl/default/base)
 	call 0 claim t1
 	call 0 claim t2
@@ -129,7 +134,7 @@ by_ssh() {
 	is '.task.id == "t3"'
 }
 
-@test "gitwire: what a server does not know anything about is never free" {
+@test "gitwire: a crashed server is an error, never a free task" {
 	call 0 claim t1
 	printf '#!/bin/sh\nkill -9 $PPID\n' >"$remote/hooks/pre-receive"
 	chmod +x "$remote/hooks/pre-receive"
@@ -168,7 +173,7 @@ by_ssh() {
 	call 0 claim t1
 }
 
-@test "gitwire: a deleted base is no queue, and the last one that was fetched brings all of it back" {
+@test "gitwire: without its base the queue is gone, and the last fetched base brings it back" {
 	call 0 claim t1
 	git -C "$remote" update-ref -d refs/pawl/default/base
 	call 40 list
@@ -223,7 +228,7 @@ by_ssh() {
 	[ ! -e /tmp/pawl-was-here ]
 }
 
-@test "gitwire: a huge blob in a ref of the queue is no record, and others are not affected" {
+@test "gitwire: a huge blob in a ref of the queue is not a record, and others are not affected" {
 	blob=$(head -c 40000000 /dev/zero | git -C "$remote" hash-object -w --stdin)
 	tree=$(printf '100644 blob %s\ttask.json\n' "$blob" | git -C "$remote" mktree)
 	good=$(git -C "$remote" rev-parse refs/pawl/default/t/t1)
@@ -235,7 +240,7 @@ by_ssh() {
 	call 0 show t1
 }
 
-@test "gitwire: a fetch that is cut anywhere is no fetch" {
+@test "gitwire: an interrupted fetch has no effect" {
 	local listed cut
 	listed=$(printf 0000 | git upload-pack "$remote" | wc -c)
 	for cut in 4 8 12 13 19 20 100; do
@@ -286,7 +291,7 @@ by_ssh() {
 	grep -qx password=known filled
 }
 
-@test "gitwire: many that use a repository for the first time at once make one copy of it" {
+@test "gitwire: many first users of a repository at once make one copy of it" {
 	local i
 	for _ in 1 2 3 4; do
 		rm -rf "$XDG_CACHE_HOME" failed
@@ -355,7 +360,7 @@ by_ssh() {
 	call 0 list
 }
 
-# damaged REF: the object that the copy of the remote has for it is empty from here on
+# damaged REF: the object of REF in the copy of the remote is empty from here on
 damaged() {
 	local hex file
 	hex=$(git -C "$remote" rev-parse "$1")
@@ -380,13 +385,13 @@ damaged() {
 		is '.count == 2'
 	done
 	damaged refs/pawl/default/t/t1
-	ask 0 list --cached # what it says is known all the same
+	ask 0 list --cached # its content is known all the same
 	is '.count == 2'
 	call 40 show t1 --cached
 	complains "$object" "without --cached"
 	call 0 list
 	damaged refs/pawl/default/t/t1
-	call 0 log t1 # a look mends it
+	call 0 log t1 # a read repairs it
 	says created
 	damaged refs/pawl/default/t/t1
 	call 0 claim t1
@@ -420,4 +425,24 @@ damaged() {
 	ask 0 list --cached
 	is '.count == 2'
 	call 0 claim t2
+}
+
+@test "gitwire: pawl run notices a broken lock without a wake-up, long before the next renewal" {
+	local pid began=$SECONDS rc=0
+	"$PAWL" run t1 --ttl 1h --grace 1s -- sh -c 'echo $$ >cmd; exec sleep 20' 2>err 3>&- &
+	pid=$!
+	soon [ -s cmd ]
+	elsewhere lock break t1 -r r -a boss -q
+	wait "$pid" || rc=$?
+	same "$rc" 21
+	[ "$((SECONDS - began))" -lt 15 ]
+}
+
+@test "gitwire: lock health says that nothing is counted here" {
+	call 0 claim t1 -a al
+	call 20 claim t1 -a bo
+	ask 0 lock health
+	is '.health | .counting == false and (has("refused") | not)'
+	call 0 lock health
+	says "nothing is counted here"
 }

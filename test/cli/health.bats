@@ -70,3 +70,119 @@ load common
 	ask 0 emergency status
 	is '.emergency.on | not'
 }
+
+# operation NAME: its [acquired, failed]
+operation() {
+	"$PAWL" lock health --json | jq -c --arg name "$1" '[.health.operations[] | select(.operation == $name) | .acquired, .failed]'
+}
+
+@test "lock health: batch, import, clear and restore are counted, each as one call" {
+	call 0 batch add one two three
+	same "$(operation batch)" "[1,0]"
+	same "$(operation create)" "[]"
+	call 44 batch remove t1 t9 # refused, but it had its turn
+	same "$(operation batch)" "[2,0]"
+	pawl export -o tasks.json
+	pawl backup b
+	pawl clear --yes
+	same "$(operation clear)" "[1,0]"
+	pawl import tasks.json
+	same "$(operation import)" "[1,0]"
+	call 20 import tasks.json
+	same "$(operation import)" "[2,0]"
+	pawl restore b --force
+	same "$(operation restore)" "[1,0]"
+	ask 0 lock health
+	is '[.health.operations[] | select(.operation | IN("batch", "import", "clear", "restore"))]
+		| length == 4 and all(.held == .acquired and .hold_mean > 0 and .hold_max >= .hold_mean and .wait_max >= .wait_mean)'
+	is '.health | .all.acquired == 6 and .refused.count == 0'
+	call 0 lock health
+	says batch import clear restore
+}
+
+@test "lock health: batch, import, clear and restore that are kept out count as failed" {
+	pawl batch add one two
+	pawl export -o tasks.json
+	pawl backup b
+	pawl lock acquire @maintenance -a boss
+	call 30 batch add three -a al --timeout 0
+	call 30 import tasks.json --skip -a al --timeout 0
+	call 30 clear --yes -a al --timeout 0
+	call 30 restore b --force -a al --timeout 0
+	same "$(operation batch) $(operation import) $(operation clear) $(operation restore)" "[1,1] [0,1] [0,1] [0,1]"
+	ask 0 lock health
+	is '.health | .recent_failures == 4 and .refused.count == 0'
+}
+
+@test "lock health: an acquisition that is refused leaves a trace, and nothing in the store" {
+	new x
+	pawl claim t1 -a al
+	before=$(snapshot)
+	ask 0 lock health
+	is '.health.refused == {"count": 0}'
+	call 20 claim t1 -a bo
+	ask 0 lock health
+	is '.health.refused | .count == 1 and (.last | .task == "t1" and .holder == "al" and .agent == "bo"
+		and .operation == "claim" and (.at | test("^20")))'
+	call 20 lock acquire t1 -a cy
+	call 20 status t1 in-progress -a di
+	ask 0 lock health
+	is '.health.refused | .count == 3 and .last.agent == "di" and .last.holder == "al"'
+	call 0 lock health
+	says "3 acquisitions were refused" "status by di" "t1 was held by al"
+	same "$(snapshot)" "$before"
+	# these are not acquisitions, or nobody is in the way
+	call 20 update t1 --title y -a di
+	call 10 next --claim -a di
+	call 21 heartbeat t1 -a di
+	ask 0 lock health
+	is '.health.refused.count == 3'
+}
+
+@test "lock health: so does one that a lock of the whole queue kept out until its time was over" {
+	new x
+	pawl lock acquire @maintenance -a boss
+	call 20 lock acquire @batch -a al --timeout 0.3
+	ask 0 lock health
+	is '.health.refused | .count == 1 and (.last | .task == "@maintenance" and .holder == "boss" and .agent == "al"
+		and .operation == "lock acquire")'
+	call 30 next --claim -a bo --timeout 0
+	ask 0 lock health
+	is '.health | .refused.count == 2 and .refused.last.operation == "take" and .all.failed == 2'
+}
+
+@test "lock health: nothing is said of refusals if monitoring is off" {
+	new x
+	pawl claim t1 -a al
+	pawl config set health.monitoring off
+	call 20 claim t1 -a bo
+	ask 0 lock health
+	is '.health.refused == {"count": 0}'
+}
+
+@test "lock health: a trace that is damaged is not shown, the number stays" {
+	needs_sqlite
+	new x
+	pawl claim t1 -a albatross
+	call 20 claim t1 -a bo
+	ask 0 lock health
+	is '.health.refused.last.holder == "albatross"'
+	at=$(grep -abo albatross .pawl/queue.db-gate | tail -n 1 | cut -d: -f1)
+	printf X | dd of=.pawl/queue.db-gate bs=1 seek="$at" conv=notrunc status=none
+	ask 0 lock health
+	is '.health.refused == {"count": 1}'
+	call 20 claim t1 -a cy
+	ask 0 lock health
+	is '.health.refused | .count == 2 and .last.agent == "cy"'
+}
+
+@test "lock health: what waited for a lock and then met a fault of the store has failed, and says so" {
+	new x
+	pawl export -o tasks.json
+	pawl backup b
+	pawl lock acquire @maintenance -a boss --ttl 1s
+	call 30 import tasks.json --skip -a al --store "$(faulty modify:2:busy)"
+	pawl lock acquire @maintenance -a boss --ttl 1s
+	call 30 restore b --force -a al --store "$(faulty modify:2:busy)"
+	same "$(operation import) $(operation restore)" "[0,1] [0,1]"
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# help, version, completion, man pages: made from the table, and fit to be used.
+# help, version, completion, man pages: generated from the table, and usable.
 
 load common
 
@@ -39,7 +39,7 @@ load common
 	says "usage: pawl claim"
 }
 
-@test "help: of what there is not" {
+@test "help: an unknown command" {
 	call 2 help clam
 	complains "pawl help claim"
 	call 2 help lock chek
@@ -47,7 +47,7 @@ load common
 	ask 2 help nonsense
 }
 
-@test "help: what see-also names is there" {
+@test "help: every name under see-also exists" {
 	all_commands >names
 	sed 's/ .*//' names >>names.first
 	while read -r name; do
@@ -109,7 +109,7 @@ load common
 	done
 }
 
-# complete WORD...: what bash would offer for the last one
+# complete_words WORD...: bash's completions of the last word
 complete_words() {
 	bash --norc -c '
 		PATH="$1:$PATH"
@@ -197,12 +197,12 @@ offers() {
 	done
 }
 
-# entries: the names of those in doc/troubleshooting.md
+# entries: the names of the entries in doc/troubleshooting.md
 entries() {
 	sed -n 's/^##* \([A-Za-z_]*\)$/\1/p' "$PAWL_SOURCE/doc/troubleshooting.md"
 }
 
-# faults: those that a store can have
+# faults: the faults that a store can have
 faults() {
 	sed -n 's/^\tSTORE_\([A-Z]*\) = -.*/\1/p' "$PAWL_SOURCE/src/store/store.h" | tr '[:upper:]' '[:lower:]'
 }
@@ -245,7 +245,7 @@ faults() {
 	not grep -q more: <<<"$stderr"
 }
 
-# The examples are what is said, but for names and times.
+# The examples are the program's real messages, except for names and times.
 @test "troubleshooting: its messages are those of the program" {
 	doc=$PAWL_SOURCE/doc/troubleshooting.md
 	pawl create one
@@ -268,6 +268,12 @@ faults() {
 	pawl done t2
 	said 40 claim t2
 	PAWL_LEASE=soon said 40 list
+	cp .pawl/config kept
+	echo 'store = sqlite:../q.db' >.pawl/config
+	call 40 list
+	head -1 <<<"$stderr" | sed "s|$work|/work|g; s|${work%/work}||g" >line
+	grep -qF -f line "$doc"
+	mv kept .pawl/config
 	QUEUE_LOCK_DISABLED=1 said 40 list
 	said 30 list --store sqlite:/nowhere/q.db
 	echo hello >notes.db

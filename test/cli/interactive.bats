@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The prompt where its input is no terminal; test/prompt has it on one.
+# The prompt with an input that is not a terminal; test/prompt tests it on a terminal.
 
 load common
 
@@ -71,14 +71,14 @@ prompt() {
 	same "$("$PAWL" list -q | sort | tr '\n' ' ')" "x y "
 }
 
-@test "interactive: within itself, and of lines that are no text" {
+@test "interactive: refused inside itself; lines that are not text" {
 	prompt 2 <<<"interactive"
 	complains "no prompt to be had here"
 	prompt 2 < <(printf 'create \xff\n')
 	complains "UTF-8"
 }
 
-@test "interactive: who holds a lock of the whole queue does not wait for himself" {
+@test "interactive: the holder of a queue-wide lock does not wait for itself" {
 	prompt 0 --timeout 10m <<-'END'
 		lock acquire @maintenance
 		create x --id x

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Time: leases that run out, delays, waiting, following.
+# Time: expiring leases, delays, waiting, following.
 
 load common
 
@@ -9,7 +9,7 @@ setup() {
 	short_leases
 }
 
-@test "work whose lease ran out returns by itself" {
+@test "a task whose lease expired becomes eligible by itself" {
 	new x
 	pawl claim t1 -a al --ttl 0.2s
 	lapsed t1
@@ -144,7 +144,7 @@ setup() {
 	same "$(cat got)" t1
 }
 
-@test "next --wait: returns when a lease runs out, a dependency is done, a task comes back" {
+@test "next --wait: returns when a lease expires, a dependency is done, a task comes back" {
 	new x
 	pawl claim t1 -a al --ttl 0.5s
 	call 0 next --claim --wait 30s -q -a bo --ttl 10m
@@ -168,7 +168,7 @@ setup() {
 	same "$(cat got1 got2 got3)" t1
 }
 
-@test "log --follow: what was and what comes, until it is told to stop" {
+@test "log --follow: past and new events, until it is told to stop" {
 	new x
 	"$PAWL" log --follow --json >seen 2>&1 3>&- &
 	pid=$!
@@ -197,7 +197,7 @@ setup() {
 	kill "$one" "$two"
 	wait "$one" "$two" || true
 	not grep -q no$ seen
-	# the reader goes after one line: the next event ends it
+	# the reader ends after one line: the next event ends the command
 	"$PAWL" log --follow 3>&- | head -n 1 >/dev/null &
 	pipe=$!
 	sleep 0.2

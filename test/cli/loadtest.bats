@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Many processes at once: all go well, and nothing of the user's is touched.
+# Many processes at once: all calls succeed, and the user's tasks are not touched.
 
 load common
 
@@ -15,7 +15,7 @@ load common
 	same "$before" "$(snapshot)"
 }
 
-@test "loadtest: what fails is counted, and said" {
+@test "loadtest: failures are counted and reported" {
 	new mine
 	uri=$(faulty 'modify:3:fail')
 	call 30 loadtest -p 2 -n 6 --store "$uri"
@@ -42,7 +42,7 @@ load common
 	complains "one process"
 }
 
-@test "loadtest: on a terminal, it is seen to go on" {
+@test "loadtest: shows its progress on a terminal" {
 	needs_terminal
 	seen=$(on_terminal "'$PAWL' loadtest -p 2 -n 6")
 	[[ $seen == *"working: "*"of 12 operations"* ]]

@@ -178,7 +178,7 @@ t2"
 	ask 44 lock break nope -r r
 }
 
-@test "lock cleanup: what ran out, not what is live" {
+@test "lock cleanup: expired locks, not live ones" {
 	short_leases
 	new x
 	new y

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# mcp: the server as a process. What it says over which wire is in test/mcp; here is the wire.
+# mcp: the server as a process. test/mcp tests the messages; this file tests the transport.
 
 load common
 
@@ -11,7 +11,7 @@ tool() { # NAME ARGUMENTS [ID]
 	request tools/call "{\"name\":\"$1\",\"arguments\":$2}" "${3:-1}"
 }
 
-# converse [OPTION...]: messages from standard input; leaves what comes back in $output
+# converse [OPTION...]: sends the messages from standard input; leaves the replies in $output
 converse() {
 	run --separate-stderr timeout 60 "$PAWL" mcp "$@"
 	printf '%.4000s\n%.2000s\nexit code %s\n' "$output" "$stderr" "$status"
@@ -38,7 +38,7 @@ hear() {
 	printf '%.2000s\n' "$output"
 }
 
-# soon COMMAND...: becomes true
+# soon COMMAND...: waits until it succeeds
 soon() {
 	local end=$((SECONDS + 30))
 	until "$@"; do
@@ -119,7 +119,7 @@ teardown() {
 	is -s 'last == {jsonrpc: "2.0", id: 8, result: {}}'
 }
 
-@test "mcp: the largest texts pass, the last line may lack its end, CRLF is no harm" {
+@test "mcp: the largest texts pass, the last line may lack its end, CRLF is accepted" {
 	head -c 262144 /dev/zero | tr '\0' '"' >text
 	jq -cn --rawfile d text '{jsonrpc: "2.0", id: 1, method: "tools/call", params: {name: "create",
 		arguments: {title: "big", description: $d, acceptance: $d}}}' >messages
@@ -168,13 +168,13 @@ teardown() {
 	is '.task.status == "In Progress"'
 }
 
-@test "mcp: killed, it leaves the lock to run out; started again, it goes on" {
+@test "mcp: killed, it leaves the lock to expire; started again, it goes on" {
 	new x -i x
 	serve --agent alice
 	say "$(tool claim '{"id":"x","ttl":60}')"
 	hear
 	tool next '{}' 1 >messages
-	converse --agent alice <messages # another session of that name does not take it for its own
+	converse --agent alice <messages # another session of that name does not treat it as its own
 	is '.result.structuredContent.held == null'
 	kill -9 "$server"
 	soon gone "$server"
@@ -215,7 +215,7 @@ teardown() {
 	is '.task.status == "In Progress" and .task.lock.live'
 }
 
-@test "mcp: SIGTERM ends it, telling those who listen" {
+@test "mcp: SIGTERM ends it, and subscribers are told" {
 	serve
 	say '{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["pawl://tasks/x"]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}'
 	hear

@@ -1,4 +1,4 @@
-# Stores and commands that live in modules of their own.
+# Stores and commands that live in modules.
 
 load common
 
@@ -23,26 +23,44 @@ setup() {
 	says "memx:"
 }
 
-@test "a module that is not there is named, with its package" {
+@test "a module that is not there is named, with how to install it" {
 	call 40 --store git:origin list
-	complains "pawl-store-git.so" "pawl-git"
+	complains "pawl-store-git.so" "make install"
 	call 40 --store nosuch:x list
 	complains "nosuch"
 	call 2 mcpp
 	complains "mcpp"
 }
 
-@test "a module of another interface, or no module at all, is refused with the reason" {
+@test "a module of another interface, or a file that is not a module, is refused with the reason" {
 	call 40 --store older:x list
-	complains "built for an older pawl (module interface 1, this one has" "package pawl-older of version"
+	complains "built for an older pawl (module interface 1, this one has" "installs the modules of version"
 	call 40 --store newer:x list
 	complains "built for a newer pawl"
 	call 40 --store nothing:x list
-	complains "no module of pawl"
+	complains "is not a module of pawl"
 }
 
 @test "a relative module folder is not used" {
 	cp "$PAWL_BUILD/test/pawl-face-hello.so" .
 	PAWL_MODULE_DIR=. call 2 hello world
 	complains "there is no command 'hello'"
+}
+
+@test "modules are found beside the program, however it is started" {
+	unset PAWL_MODULE_DIR
+	git init -q --bare "$work/q.git"
+	"$PAWL" init -q --store "git:$work/q.git"
+	"$PAWL" create -q x
+	(cd "$(dirname "$PAWL")" && ./pawl list -q --store "git:$work/q.git")
+	PATH=$(dirname "$PAWL"):$PATH command pawl list -q
+	ln -s "$PAWL" "$work/linked"
+	same "$("$work/linked" list -q)" t1
+}
+
+@test "torture without its module says which one is missing" {
+	export PAWL_MODULE_DIR=$work/nothing
+	mkdir "$PAWL_MODULE_DIR"
+	call 40 torture --store "sqlite:$work/q.db"
+	complains "pawl-proof.so" "make install"
 }

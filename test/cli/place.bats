@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Where the queue is, and what is set: init, discovery, worktrees, settings and their order, -C, --queue.
+# The place of the queue and its settings: init, discovery, worktrees, settings and their order, -C,
+# --queue.
 
 load common
 
@@ -11,7 +12,9 @@ setup() {
 	needs_sqlite
 	call 0 init
 	says "made a queue" "$work/.pawl"
-	[ -f .pawl/queue.db ] && [ -f .pawl/config ] && [ -f .pawl/.gitignore ]
+	[ -f .pawl/queue.db ]
+	[ -f .pawl/config ]
+	[ -f .pawl/.gitignore ]
 	pawl create x
 	echo "lease = 7m" >>.pawl/config
 	call 0 init
@@ -31,7 +34,8 @@ setup() {
 @test "init --store and --queue: the choice is kept" {
 	call 0 init --store sqlite:mine.db --queue special
 	call 0 create -q x
-	[ -f mine.db ] && [ ! -e .pawl/queue.db ]
+	[ -f mine.db ]
+	[ ! -e .pawl/queue.db ]
 	mkdir -p sub/dir
 	cd sub/dir
 	call 0 list -q
@@ -160,7 +164,8 @@ t2"
 	git worktree add -q ../linked
 	cd ../linked
 	queue
-	[ ! -e .pawl ] && [ -d ../main/.pawl ]
+	[ ! -e .pawl ]
+	[ -d ../main/.pawl ]
 }
 
 @test "store: --store over PAWL_STORE over .pawl/config over one's own settings over .pawl" {
@@ -179,6 +184,7 @@ t2"
 	echo "store = $four" >"$XDG_CONFIG_HOME/pawl/config"
 	same "$(title)" "in $four"
 	echo "store = $three" >>.pawl/config
+	"$PAWL" trust -q
 	same "$(title)" "in $three"
 	same "$(PAWL_STORE=$two title)" "in $two"
 	same "$(PAWL_STORE=$two title --store "$one")" "in $one"

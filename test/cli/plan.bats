@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# create, update, depend, undepend, comment, remove, id: what they do, their codes, in each form.
+# create, update, depend, undepend, comment, remove, id: their effects and codes, in each form.
 
 load common
 
@@ -236,7 +236,7 @@ line 2"
 	is '.task.id == "a"'
 }
 
-@test "depend, undepend: several at once, twice is no harm" {
+@test "depend, undepend: several at once; a repeat does no harm" {
 	for id in a b c; do pawl create $id -i $id; done
 	ask 0 depend a b C
 	is '.task.depends == ["b","c"] and .task.open_depends == 2'
@@ -285,7 +285,7 @@ line 2"
 
 # --- comment ---
 
-@test "comment: kept with its author, in show and log, whoever holds the task" {
+@test "comment: kept with its author, in show and log, by any agent" {
 	id=$(new x)
 	pawl claim "$id" -a al
 	call 0 comment "$id" "seen it" -a bo

@@ -19,11 +19,11 @@ another() {
 	BATS_TEST_TMPDIR=$work queue
 }
 
-# refused LINE TEXT FILE...: with the file's name and that line; nothing changes
+# refused LINE TEXT FILE...: refused with the file's name and that line; nothing changes
 refused() {
 	local line=$1 text=$2
 	shift 2
-	unchanged 40 import "$@"
+	check_refused 40 "$@"
 	complains "$1:$line: " "$text"
 }
 
@@ -32,11 +32,11 @@ refused() {
 	ask 0 import in.json
 	is ".created == $(many) and .updated == 0 and .comments >= $(many)"
 	call 0 export --output one.json
-	# what came in is what goes out; of an object only the order of its keys may differ
-	jq -S . in.json >in.sorted
-	jq -S 'sort_by(.id[1:] | tonumber) | map(if .labels == [] then del(.labels) else . end
+	# the export equals the import; only the order of an object's keys may differ
+	command jq -S . in.json >in.sorted
+	command jq -S 'sort_by(.id[1:] | tonumber) | map(if .labels == [] then del(.labels) else . end
 		| if .depends == [] then del(.depends) else . end)' one.json >one.sorted
-	jq -S 'map(if .labels == [] then del(.labels) else . end)' in.json >in.sorted
+	command jq -S 'map(if .labels == [] then del(.labels) else . end)' in.json >in.sorted
 	cmp in.sorted one.sorted
 	for format in jsonl csv md; do
 		call 0 export --output "one.$format" --format "$format"
@@ -263,6 +263,71 @@ END
 	same "$(field t112 .title)" "Done before"
 }
 
+@test "import: the folders in a folder; what is left out is named" {
+	mkdir -p tasks/one/two tasks/.git tasks/one/.hidden
+	echo x >tasks/.b.md
+	printf -- '---\nid: a\ntitle: A\n---\n' >tasks/a.md
+	printf -- '---\nid: b\ntitle: B\ndepends: [a]\n---\n' >tasks/one/two/b.md
+	printf 'no task' >tasks/.git/c.md
+	echo x >tasks/one/notes.txt
+	ln -s /etc/passwd tasks/one/d.md
+	mkfifo tasks/e.md
+	ask 0 import tasks
+	is '.created == 2 and (.left_out | sort) == ((["e.md: it is no regular file", "one/d.md: it is a link",
+		"one/notes.txt: its name does not end in .md"] | map("tasks/" + .)) + ["2 hidden names"] | sort)'
+	same "$(field b .open_depends)" 1
+	printf -- '---\nid: f\ntitle: [\n---\n' >tasks/one/two/f.md
+	refused 4 "" tasks/one/two/f.md
+	unchanged 40 import tasks --skip
+	complains "tasks/one/two/f.md:"
+	rm tasks/one/two/f.md
+	call 0 import tasks --update
+	says "left out: tasks/one/d.md: it is a link"
+}
+
+@test "import: from a pipe, also one to which nobody has written yet" {
+	mkfifo pipe.json
+	(sleep 0.3 && echo '[{"id": "a", "title": "A"}]' >pipe.json) &
+	call 0 import pipe.json
+	wait $!
+	echo '{"id": "b", "title": "B"}' >b.jsonl
+	run -0 bash -c "\"$PAWL\" import <(cat b.jsonl) --format jsonl"
+	run -0 bash -c "\"$PAWL\" import <(printf '\\n [{\"id\": \"c\", \"title\": \"C\"}]')"
+	run -40 bash -c "\"$PAWL\" import <(printf '\\n\\n[{]')"
+	[[ $output == *:3:* ]]
+	call 0 list -q
+	exactly $'a\nb\nc'
+	ask 30 import /dev/zero --format csv
+}
+
+@test "export, backup: only an earlier one is replaced, unless --force says so" {
+	pawl create x
+	for format in json jsonl csv; do
+		call 0 export -o "out.$format"
+		call 0 export -o "out.$format"
+		echo 'my notes' >"out.$format"
+		unchanged 20 export -o "out.$format"
+		complains --force
+		same "$(cat "out.$format")" 'my notes'
+		call 0 export -o "out.$format" --force
+		: >"out.$format"
+		call 0 export -o "out.$format"
+	done
+	call 0 backup one.pawl
+	call 0 backup one.pawl
+	echo 'my notes' >one.pawl
+	call 20 backup one.pawl
+	complains --force
+	same "$(cat one.pawl)" 'my notes'
+	ask 20 backup one.pawl
+	call 0 backup one.pawl --force
+	ln -s one.pawl link.pawl
+	call 20 backup link.pawl
+	call 0 restore link.pawl --force
+	call 0 export -o /dev/stdout --format jsonl
+	says '"title":"x"'
+}
+
 @test "export: no spreadsheet takes a cell for a formula, and it comes back as it was" {
 	for title in '=1+1' '+1' '-1' '@x' "'=1" "'quoted'" "plain"; do
 		new --title "$title"
@@ -290,6 +355,106 @@ END
 	another x
 	call 0 import ../work/list.json
 	same "$(field a .title)" A
+}
+
+# in_formats NAME: NAME.jsonl as NAME.csv and as the folder NAME.d of Markdown files, for tasks with id, parent and depends
+in_formats() {
+	local id parent depends
+	echo 'id,title,parent,depends' >"$1.csv"
+	mkdir "$1.d"
+	while IFS='|' read -r id parent depends; do
+		echo "$id,T,$parent,$depends" >>"$1.csv"
+		printf -- '---\nid: %s\ntitle: T\n%s%s---\n' "$id" "${parent:+parent: $parent$'\n'}" \
+			"${depends:+depends: [$depends]$'\n'}" >"$1.d/$id.md"
+	done < <(jq -r '[.id, .parent // "", (.depends // [] | join(" "))] | join("|")' "$1.jsonl")
+}
+
+@test "import --check: refuses with the code and the text of the import" {
+	local format
+	pawl create --id t1 One
+	pawl create --id t2 Two --depends t1
+	pawl create --id t3 Three --parent t2
+	printf '{"id": "%s", "title": "T", "depends": ["%s"]}\n' a b b a >cycle.jsonl
+	echo '{"id": "a", "title": "T", "depends": ["a"]}' >self.jsonl
+	echo '{"id": "a", "title": "T", "depends": ["gone"]}' >dangling.jsonl
+	echo '{"id": "a", "title": "T", "parent": "gone"}' >orphan.jsonl
+	echo '{"id": "t2", "title": "T"}' >there.jsonl
+	for name in cycle self dangling orphan there; do
+		in_formats "$name"
+	done
+	for format in jsonl csv d; do
+		check_refused 40 "cycle.$format"
+		complains "would wait for itself"
+		check_refused 40 "self.$format"
+		check_refused 44 "dangling.$format"
+		complains "neither there nor imported"
+		check_refused 44 "orphan.$format"
+		check_refused 20 "there.$format"
+	done
+	jq -s . cycle.jsonl >cycle.json
+	check_refused 40 cycle.json
+}
+
+@test "import --check: looks at the tasks of the queue as the import does" {
+	pawl create --id t1 One
+	pawl create --id t2 Two --depends t1
+	pawl create --id t3 Three
+	echo '{"id": "t1", "title": "T", "depends": ["t2"]}' >cycle.jsonl
+	check_refused 20 cycle.jsonl
+	check_refused 40 cycle.jsonl --update
+	echo '{"id": "t1", "title": "T", "depends": ["gone"]}' >dangling.jsonl
+	check_refused 44 dangling.jsonl --update
+	unchanged 0 import dangling.jsonl --skip --check
+	pawl claim t3
+	echo '{"id": "t3", "title": "T"}' >held.jsonl
+	check_refused 20 held.jsonl --update
+	echo '{"id": "a", "title": "T", "depends": ["t1"], "parent": "t2"}' >linked.jsonl
+	unchanged 0 import linked.jsonl --check
+	exactly "1 task read"
+	call 0 import linked.jsonl
+	says "1 created"
+	check_refused 20 linked.jsonl
+	for i in {1..200}; do
+		echo "{\"id\": \"n$i\", \"title\": \"T\", \"depends\": [\"n$((i + 1))\"]}"
+	done >many.jsonl
+	check_refused 44 many.jsonl
+	sed -i '$s/n201/n1/' many.jsonl
+	check_refused 40 many.jsonl
+	sed -i '$s/n1"\]/t1"]/' many.jsonl
+	unchanged 0 import many.jsonl --check
+	call 0 import many.jsonl
+}
+
+@test "import --check: finds out that there is no queue, or that it may not be changed" {
+	echo '{"id": "a", "title": "T"}' >one.jsonl
+	pawl lock acquire @maintenance --agent boss
+	unchanged 30 import one.jsonl --agent other --timeout 0.1s
+	complains "@maintenance is held by boss"
+	unchanged 30 import one.jsonl --agent other --timeout 0.1s --check
+	complains "@maintenance is held by boss"
+	pawl lock release @maintenance --agent boss
+	mkdir "$BATS_TEST_TMPDIR/none"
+	cd "$BATS_TEST_TMPDIR/none"
+	call 40 import ../work/one.jsonl
+	local said=$stderr
+	call 40 import ../work/one.jsonl --check
+	same "$said" "$stderr"
+}
+
+@test "import --check: the changes of others are committed meanwhile" {
+	echo '{"id": "a", "title": "T"}' >one.jsonl
+	for agent in {1..8}; do
+		for i in {1..12}; do
+			"$PAWL" create -q x || echo failed
+		done >"made.$agent" 3>&- &
+	done
+	while [ -n "$(jobs -r)" ]; do
+		call 0 import one.jsonl --check
+	done
+	wait
+	cat made.* | sort -V >made
+	same "$(grep -c . made)" 96
+	same "$("$PAWL" list -q --limit 0 | sort -V)" "$(cat made)"
 }
 
 @test "import: a lost answer, a full disk" {

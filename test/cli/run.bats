@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# pawl run: a command under a lease, whatever becomes of the command, of the lease or of pawl.
+# pawl run: a command under a lease, and every fate of the command, the lease and pawl.
 
 load common
 
@@ -9,7 +9,7 @@ setup() {
 	short_leases
 }
 
-# All that a test starts ends with it, even if it fails.
+# All processes of a test end with it, even if it fails.
 teardown() {
 	local pid
 	for pid in $(cat pids 2>/dev/null); do
@@ -24,7 +24,7 @@ in_background() {
 	echo "$pawl" >>pids
 }
 
-# ends CODE: pawl in the background does, with this exit code
+# ends CODE: pawl in the background ends with CODE
 ends() {
 	local rc=0
 	wait "$pawl" || rc=$?
@@ -32,17 +32,17 @@ ends() {
 	same "$rc" "$1"
 }
 
-# gone PID: no such process, or only its shell of one
+# gone PID: there is no such process, or only a zombie
 gone() {
 	[ ! -e "/proc/$1/stat" ] || [ "$(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat")" = Z ]
 }
 
-# A script that notes its own pid in the file $1 (and in pids), then does $2.
+# A script that writes its own pid to the file $1 (and to pids), then does $2.
 noting() {
 	printf 'echo $$ >>pids; echo $$ >%s.tmp; mv %s.tmp %s; %s' "$1" "$1" "$1" "$2"
 }
 
-# for ever, but not for longer than a test
+# for ever, but not longer than a test
 forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 
 @test "exit 0 makes it Done, and the command knows what it works on" {
@@ -53,7 +53,7 @@ forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 	[[ $(cat token) =~ ^$uuid$ ]]
 	status_is t1 Done
 	[[ $(field t1 .summary) == *'exit code 0'* ]]
-	same "$(find "$XDG_STATE_HOME/pawl" -type f | wc -l)" 0
+	same "$(find "$XDG_STATE_HOME/pawl" -maxdepth 1 -type f | wc -l)" 0
 }
 
 @test "another exit code makes it Failed with a reason, and is passed on" {
@@ -169,7 +169,7 @@ forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 	pawl unblock t2
 	PAWL_FORMAT=json call 0 run t2 -- sh -c '"$PAWL" fail -q "$PAWL_TASK" -r r'
 	is '.ok and .task.status == "Failed" and .run.settled'
-	# and is not taken for a loss, though the lease cannot be renewed any more
+	# and this does not count as a lost lock, although the lease cannot be renewed any more
 	call 0 run t3 --ttl 0.3s -- sh -c '"$PAWL" release -q "$PAWL_TASK"; sleep 1; echo went on'
 	says "went on"
 	status_is t3 Ready
@@ -266,7 +266,7 @@ renewed_since() {
 	same "$(field t1 .lock.holder)" other
 }
 
-@test "pawl killed with -9: the command and its children end, the lease runs out" {
+@test "pawl killed with -9: the command and its children end, the lease expires" {
 	new x
 	in_background --next --ttl 1s --grace 0.3s -- \
 		sh -c "sh -c '$(noting child "trap \"\" TERM; $forever")' & $(noting cmd 'wait')"
@@ -301,7 +301,7 @@ renewed_since() {
 @test "signals are passed on, and end a loop" {
 	new x
 	new y
-	in_background --loop -- sh -c "$(noting cmd "trap 'echo term >got; exit 0' TERM; trap 'echo usr >>usr' USR1; $forever")"
+	in_background --loop -- sh -c "trap 'echo term >got; exit 0' TERM; trap 'echo usr >>usr' USR1; $(noting cmd "$forever")"
 	soon [ -e cmd ]
 	kill -USR1 "$pawl"
 	soon [ -e usr ]
@@ -377,9 +377,9 @@ renewed_since() {
 	status_is t1 Ready
 }
 
-@test "--jobs: so many at once, each task once" {
+@test "--jobs: N at once, each task once" {
 	for _ in 1 2 3 4 5 6; do new x; done
-	# each waits for two others: with fewer than three at once none would end well
+	# each waits for two others: with fewer than three at once none would succeed
 	call 0 run --loop --jobs 3 -- sh -c 'echo $PAWL_TASK >>ran; touch at.$PAWL_TASK
 		i=0; while [ $(ls at.* | wc -l) -lt 3 ]; do i=$((i+1)); [ $i -lt 200 ] || exit 1; sleep 0.1; done
 		if read -r line; then exit 1; fi'
@@ -388,7 +388,7 @@ renewed_since() {
 	same "$("$PAWL" list --status done --json | jq .total)" 6
 }
 
-@test "--jobs without --loop: so many, and no more" {
+@test "--jobs without --loop: N tasks and no more" {
 	for _ in 1 2 3; do new x; done
 	call 0 run --jobs 2 -- sh -c 'echo $PAWL_TASK'
 	same "$(sort <<<"$output" | tr '\n' ' ')" "t1 t2 "

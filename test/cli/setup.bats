@@ -1,21 +1,23 @@
 #!/usr/bin/env bats
-# pawl setup: what it writes for each client, what it leaves alone, and that it can be undone to the byte.
+# pawl setup: the files that it writes for each client, those that it leaves alone, and that it can be
+# undone to the byte.
 
 load common
+unset -f jq # the order of an object's names is looked at
 
 clients="claude codex cursor gemini generic"
 
-# Everything below this folder, with types, modes and contents; but not the queue.
+# Everything below this folder, with types, modes and contents, except the queue.
 tree() {
 	find . -path ./.pawl -prune -o -printf '%y %m %p %l\n' -type f -exec sha256sum {} + | sort
 }
 
-# json_file PATH: is JSON, as jq has it
+# json_file PATH: is JSON, according to jq
 json_file() {
 	jq -e . "$1" >/dev/null
 }
 
-# The files of a client that hold JSON.
+# The files of a client that contain JSON.
 json_of() {
 	case $1 in
 	claude) echo .mcp.json .claude/settings.json ;;
@@ -64,7 +66,7 @@ json_of() {
 		grep -q "pawl next --claim" $file
 	done
 	same "$(sed -n 2p .claude/skills/pawl/SKILL.md)" "name: pawl"
-	# AGENTS.md has two clients, and one section
+	# two clients use AGENTS.md, with one section
 	same "$(grep -c "pawl setup begin" AGENTS.md)" 1
 }
 
@@ -75,10 +77,10 @@ json_of() {
 	not grep -rq "pawl hook" . --include '*.json'
 }
 
-# existing N: a folder with config and hooks of the user's, in its Nth form
+# existing N: a folder with the user's own config and hooks, in the Nth form
 existing() {
 	mkdir -p .claude .codex .cursor/rules .gemini
-	echo mine >.cursor/rules/mine.mdc # a folder that is empty afterwards goes
+	echo mine >.cursor/rules/mine.mdc # a folder that is empty afterwards is removed
 	case $1 in
 	1) # as people write it
 		printf '{\n  "mcpServers": {\n    "other": {\n      "command": "x"\n    }\n  },\n  "z": 1,\n  "a": [1, 2.50, "\\u00e9"]\n}\n' | tee .mcp.json .cursor/mcp.json >.gemini/settings.json
@@ -91,7 +93,7 @@ existing() {
 		printf '{\n\t"mcpServers": {},\n\t"hooks": {\n\t\t"AfterTool": []\n\t}\n}' | tee .mcp.json .cursor/mcp.json .cursor/hooks.json .claude/settings.json .codex/hooks.json >.gemini/settings.json
 		printf '# no newline' | tee AGENTS.md GEMINI.md >.codex/config.toml
 		;;
-	3) # as short as can be
+	3) # as short as possible
 		printf '{}' | tee .mcp.json .cursor/mcp.json .cursor/hooks.json .claude/settings.json .codex/hooks.json >.gemini/settings.json
 		: >AGENTS.md
 		: >GEMINI.md
@@ -101,7 +103,7 @@ existing() {
 		printf '\r\n { \r\n  "mcpServers" : { "o" : { } } ,\r\n  "hooks" : { "PostToolUse" : [ ] , "x" : null }\r\n } \r\n' | tee .mcp.json .cursor/mcp.json .cursor/hooks.json .claude/settings.json .codex/hooks.json >.gemini/settings.json
 		printf 'a\r\n\r\n\r\n' | tee AGENTS.md GEMINI.md >.codex/config.toml
 		;;
-	5) # one line; keys that look like ours
+	5) # one line; keys that resemble ours
 		printf '{"a":{"mcpServers":{"pawl":1}},"mcp\\u0053ervers":{"q\\"}":{"s":"]}{,"}},"hooks":{}}\n' | tee .mcp.json .cursor/mcp.json .cursor/hooks.json .claude/settings.json .codex/hooks.json >.gemini/settings.json
 		printf '\n' | tee AGENTS.md GEMINI.md >.codex/config.toml
 		;;
@@ -128,7 +130,7 @@ existing() {
 			call 0 setup $client --hooks --yes -C .
 			for file in $(json_of $client); do
 				json_file $file
-				# what was there is there still, in its order
+				# the earlier content is still there, in its order
 				jq -e --slurpfile was "$BATS_TEST_TMPDIR/was$form/$file" \
 					'def kept($w): if $w | type == "object" then . as $n | ($w | keys_unsorted | all(. as $k | $n[$k] | kept($w[$k]))) and ($w | keys_unsorted) == ([keys_unsorted[] | select(. as $k | $w | has($k))]) elif $w | type == "array" then .[:($w | length)] == $w else . == $w end; kept($was[0])' $file >/dev/null
 				grep -q pawl $file
@@ -138,7 +140,7 @@ existing() {
 			says "nothing to do"
 			same "$after" "$(tree)"
 		done
-		# in another order than they came
+		# in another order than they were added
 		for client in gemini claude cursor codex; do
 			call 0 setup $client --remove --yes -C .
 		done
@@ -258,7 +260,7 @@ existing() {
 	json_file .mcp.json
 }
 
-@test "a file that is no JSON, no file, read-only or a link out of here: refused, nothing changed" {
+@test "a file that is not JSON, not regular, read-only or a link out of here: refused, nothing changed" {
 	mkdir -p .gemini
 	for text in '' '{' '[]' '{"a": 1} // note' '{"a": 1, "a": 2}' $'\xff'; do
 		printf '%s' "$text" >.gemini/settings.json

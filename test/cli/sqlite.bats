@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The file .pawl/queue.db gone bad: MISCONFIGURED that says so, the file untouched byte for byte, nothing
-# left beside it. A place that cannot be written, is full or gone: API_ERROR, nothing half-written.
+# The file .pawl/queue.db is damaged: MISCONFIGURED with that reason, the file unchanged to the byte, no
+# new file beside it. A place that is read-only, full or gone: API_ERROR, nothing half-written.
 
 load common
 
@@ -11,7 +11,7 @@ setup() {
 
 db=.pawl/queue.db
 
-# settle: all that was written is in the one file
+# settle: moves everything into the one file
 settle() {
 	sqlite3 "$db" 'PRAGMA wal_checkpoint(TRUNCATE)' >/dev/null
 	rm -f "$db"-*
@@ -53,7 +53,7 @@ nobody() {
 	[ "$status" -eq "$want" ]
 }
 
-# for_nobody: a program that nobody can reach, and folders that it can pass
+# for_nobody: a program that the user nobody can run, and folders that it can enter
 for_nobody() {
 	[ "$(id -u)" -eq 0 ] || skip "needs root to become somebody else"
 	needs setpriv
@@ -171,11 +171,12 @@ for_nobody() {
 	mv "$db" elsewhere.db
 	ln -s ../elsewhere.db "$db"
 	run --separate-stderr "$PAWL" create y
-	# Either refused or followed with its side files next to the real file: never two queues.
+	# Either refused, or followed with its side files next to the real file: never two queues.
 	if [ "$status" -eq 0 ]; then
 		call 0 list --store sqlite:elsewhere.db -q
 		says t2
-		[ ! -e "$db-gate" ] && [ ! -e "$db-wal" ]
+		[ ! -e "$db-gate" ]
+		[ ! -e "$db-wal" ]
 	else
 		[ "$status" -eq 40 ]
 		complains link

@@ -1,16 +1,16 @@
 #!/usr/bin/env bats
-# Whatever the store: no queue, a store that fails, a module that is missing, settings that are wrong.
+# On every store: a missing queue, a failing store, a missing module, wrong settings.
 
 load common
 
-# each FUNCTION: for every command that needs a queue, with arguments that would do
+# with_arguments FUNCTION: for every command that needs a queue, with arguments that would work
 with_arguments() {
 	local name
 	while read -r name; do
 		case $name in
-		init | config* | doctor | interactive | loadtest | mcp | torture | hook | setup | completion | help | version) ;;
-		run) ;; # what follows would be the command's: see run.bats
-		import | restore | migrate) ;; # they begin with what they read: see port.bats and data.bats
+		init | config* | doctor | interactive | loadtest | mcp | torture | hook | setup | completion | help | trust | version) ;;
+		run) ;; # the words after it would be the command's: see run.bats
+		import | restore | migrate) ;; # they begin with the input that they read: see port.bats and data.bats
 		emergency\ o* | emergency\ status | "lock typed" | "lock health")
 			[ "$name" = "emergency on" ] && name+=" -r r"
 			echo "$name"
@@ -79,22 +79,23 @@ with_arguments() {
 	complains "not known"
 }
 
-@test "stores whose module is missing: the message names the package" {
+@test "a store whose module is missing: the message says how to install it" {
 	export PAWL_MODULE_DIR=$BATS_TEST_TMPDIR/nothing
 	mkdir "$PAWL_MODULE_DIR"
-	for uri in git:/tmp/x postgres://localhost/x postgresql://localhost/x etcd://localhost http://localhost https://localhost; do
-		name=${uri%%:*}
-		name=${name%s}
-		[ "$name" != postgre ] || name=postgres
-		[ "$name" != postgresql ] || name=postgres
+	call 40 list --store git:/tmp/x
+	complains "pawl-store-git.so, which is not installed in $PAWL_MODULE_DIR" "make install"
+	ask 40 create x --store git:/tmp/x
+	is '.error.hint | contains("make install") and contains("PAWL_MODULE_DIR")'
+}
+
+@test "stores that do not exist are not advertised" {
+	for uri in postgres://localhost/x etcd://localhost http://localhost; do
 		call 40 list --store "$uri"
-		complains "pawl-$name" package
-		ask 40 create x --store "$uri"
-		is --arg p "pawl-$name" '.error.hint | contains($p)'
+		complains "'${uri%%:*}' is not a store; the stores are sqlite:, mem:, files:, git:"
 	done
 }
 
-@test "URIs that are none; a password is not shown" {
+@test "invalid URIs; a password is not shown" {
 	for uri in nonsense: sqlit:x foo://bar /a/path x "" ":" sqlite: "sqlite:?queue=x"; do
 		run --separate-stderr "$PAWL" list --store "$uri"
 		echo "$uri: $status $stderr"
@@ -135,16 +136,17 @@ with_arguments() {
 	says bad ".pawl/config:$line"
 	same "$sum" "$(sha256sum <.pawl/config)"
 	call 0 config set lease 20m
+	pawl trust
 	call 0 list
 }
 
-@test "a setting that there is not, with the nearest name" {
+@test "an unknown setting, with the nearest name" {
 	echo "leese = 5m" >>.pawl/config
 	call 40 list
 	complains leese "did you mean lease"
 }
 
-@test "a line that is none" {
+@test "a line that is not a setting" {
 	echo "what is this" >>.pawl/config
 	line=$(wc -l <.pawl/config)
 	call 40 list
@@ -183,6 +185,8 @@ with_arguments() {
 	mkdir -p "$HOME"
 	: >"$HOME/file"
 	before=$(snapshot)
+	PAWL_STORE=$(store_uri)
+	export PAWL_STORE # no trust to be remembered
 	XDG_STATE_HOME=$HOME/file call 30 claim t1
 	complains XDG_STATE_HOME
 	XDG_STATE_HOME=$HOME/file ask 30 next --claim

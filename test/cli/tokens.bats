@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# Who am I, and how do I prove it: saved tokens, agents, runs, windows, repeats.
+# Identity and its proof: saved tokens, agents, runs, windows, repeats.
 
 load common
 
 other=11111111-1111-4111-8111-111111111111
 
 state() {
-	find "$XDG_STATE_HOME/pawl" -type f "$@"
+	find "$XDG_STATE_HOME/pawl" -maxdepth 1 -type f "$@"
 }
 
 @test "a token is saved for its owner alone, and goes when the work is over" {
@@ -36,8 +36,9 @@ state() {
 
 @test "without XDG_STATE_HOME: under ~/.local/state" {
 	new x
+	env -u XDG_STATE_HOME "$PAWL" trust -q
 	env -u XDG_STATE_HOME "$PAWL" claim t1 -q
-	same "$(find "$HOME/.local/state/pawl" -type f | wc -l)" 1
+	same "$(find "$HOME/.local/state/pawl" -maxdepth 1 -type f | wc -l)" 1
 	call 21 heartbeat t1
 	env -u XDG_STATE_HOME "$PAWL" heartbeat t1 -q
 }
@@ -53,7 +54,7 @@ state() {
 	call 20 claim t1 -a al
 }
 
-@test "agents, runs and work trees keep their tokens apart" {
+@test "agents, runs and worktrees keep their tokens apart" {
 	new x
 	pawl claim t1 -a al --run one
 	call 21 heartbeat t1 -a al
@@ -80,21 +81,21 @@ state() {
 	same "$(field t4 .assignee)" said
 }
 
-@test "a token that was replaced before it was finished is contested" {
+@test "a new claim replaces the saved token of an expired lease" {
 	short_leases
 	new x
-	pawl claim t1 -a al --ttl 0.1s
+	first=$(token_of t1 -a al --ttl 0.1s)
 	lapsed t1
-	second=$(token_of t1 -a al --ttl 10m)
-	unchanged 21 heartbeat t1 -a al
-	complains "two claims" --token --run
-	unchanged 21 done t1 -a al
-	ask 21 done t1 -a al
-	call 0 heartbeat t1 -a al --token "$second"
-	call 0 done t1 -a al --token "$second"
+	call 0 next --claim -q -a al --ttl 10m
+	exactly t1
+	same "$(state -name '*.token' | wc -l)" 1
+	call 0 heartbeat t1 -a al
+	unchanged 21 done t1 -a al --token "$first"
+	call 0 done t1 -a al
+	same "$(state -name '*.token' | wc -l)" 0
 }
 
-@test "a run of its own is not contested" {
+@test "a run of its own keeps its own token" {
 	short_leases
 	new x
 	pawl claim t1 -a al --run one --ttl 0.1s
@@ -187,7 +188,8 @@ state() {
 
 @test "a claim killed with -9 may be repeated" {
 	new x
-	# stopped for a second inside the store, by a held gate or not at all: either way one claim comes of it
+	# stopped for a second inside the store, by a held gate or not at all: in each case exactly one claim
+	# results
 	for _ in 1 2 3 4 5; do
 		"$PAWL" claim t1 -a al >/dev/null 2>&1 3>&- &
 		pid=$!
@@ -200,7 +202,7 @@ state() {
 		token=$(get .lock.token)
 		call 0 done t1 --token "$token"
 	else
-		# an earlier one came through whole: its token is saved
+		# an earlier claim completed: its token is saved
 		[ "$status" -eq 20 ]
 		call 0 done t1 -a al
 	fi
@@ -261,7 +263,7 @@ state() {
 	is '.repeated == true'
 }
 
-@test "claim --resume: one's own lease that ran out, if nobody took it since" {
+@test "claim --resume: the agent's own expired lease, if nobody took it since" {
 	short_leases
 	new x
 	pawl claim t1 -a al --ttl 0.1s
@@ -296,11 +298,241 @@ state() {
 	call 0 heartbeat t1 -a al
 }
 
-@test "an old lock's saved token is of no use after lock break" {
+@test "an old lock's saved token is stale after lock break" {
 	new x
 	pawl claim t1 -a al
 	pawl lock break t1 -r r -a boss
 	unchanged_task=$(field t1 .version)
 	call 21 done t1 -a al
 	same "$unchanged_task" "$(field t1 .version)"
+}
+
+# --- agents that are killed ------------------------------------------------------------------------
+
+needs_strace() {
+	needs strace
+	strace -o /dev/null true 2>/dev/null || skip "no process may be traced here"
+}
+
+# killed_at CALL PATH ARG...: pawl is killed with kill -9 at that system call on that file
+killed_at() {
+	local call=$1 path=$2 status=0
+	shift 2
+	strace -f -o /dev/null -P "$path" -e "inject=$call:signal=KILL" "$PAWL" "$@" >out 2>/dev/null || status=$?
+	same "$status" 137
+	same "" "$(cat out)"
+}
+
+@test "killed before it could print: the agent that comes back finishes the task" {
+	needs_strace
+	short_leases
+	new x
+	new y
+	: >out
+	killed_at write "$PWD/out" next --claim -q -a al --ttl 1s
+	same "$(state -name '*.token' | wc -l)" 1
+	call 0 next --claim -q -a al # its lease is live: it is not offered
+	exactly t2
+	lapsed t1
+	call 0 next --claim -q -a al
+	exactly t1
+	call 0 heartbeat t1 -a al
+	call 0 done t1 -a al
+	call 0 done t2 -a al
+}
+
+@test "killed before it could save the token: the same claim again, or a new one after the lease" {
+	needs_strace
+	short_leases
+	new x
+	new y
+	ask 30 next --claim -a al --ttl 2s --store "$(faulty modify:1:lost)"
+	killed_at link "$(state -name '*.pending')" next --claim -q -a al --ttl 2s
+	ask 0 next --claim -a al --ttl 2s
+	is '.repeated == true and .task.id == "t1" and .lock.fence == 1'
+	same "$(state -name '*.pending' | wc -l)" 0
+	lapsed t1
+	ask 30 claim t1 -a al --ttl 0.1s --store "$(faulty modify:1:lost)"
+	lapsed t1
+	killed_at link "$(state -name '*.pending')" claim t1 -q -a al --ttl 0.1s
+	lapsed t1
+	call 0 claim t1 -q -a al
+	call 0 heartbeat t1 -a al
+	call 0 done t1 -a al
+	same "$(field t1 .fence)" 4
+	same "$(state | wc -l)" 0
+}
+
+@test "killed again and again: a new claim after each expired lease" {
+	short_leases
+	new x
+	for i in 1 2 3; do
+		old=$(token_of t1 -q -a al --run r --ttl 0.1s)
+		lapsed t1
+		call 21 heartbeat t1 -a al --run r --token "$old"
+	done
+	pawl claim t1 -q -a al --run r
+	pawl lock break t1 -r "it hangs" -a boss
+	pawl claim t1 -q -a al --run r
+	call 21 done t1 -a al --run r --token "$old"
+	call 0 done t1 -a al --run r
+}
+
+# --- tokens belong to a queue ------------------------------------------------------------------------
+
+# destroy: removes the queue with all its data
+destroy() {
+	rm -rf .pawl "$BATS_TEST_TMPDIR/locks" "$BATS_TEST_TMPDIR/queue.git"
+}
+
+@test "a new queue in the place of another knows none of its tokens" {
+	new x
+	for _ in 1 2 3; do
+		pawl claim t1 -q -a al
+		pawl release t1 -a al
+	done
+	pawl claim t1 -q -a al
+	pawl lock acquire @batch -a al
+	destroy
+	queue
+	new y
+	call 21 "done" t1 -a al
+	complains "Ready"
+	pawl claim t1 -q -a al
+	call 0 heartbeat t1 -a al
+	pawl lock acquire @batch -q -a al
+	call 0 batch add one two -a al --timeout 0
+	call 0 done t1 -a al
+	status_is t1 Done
+}
+
+@test "a queue keeps its tokens through backup and restore, and gets none of another's" {
+	new x
+	new y
+	pawl claim t1 -a al
+	"$PAWL" backup b.pawl -q
+	pawl claim t2 -a al
+	call 0 restore b.pawl --force -a boss
+	call 21 done t1 -a al # a restore ends all locks
+	pawl claim t1 -q -a al
+	pawl claim t2 -q -a al
+	call 0 done t1 -a al
+	destroy
+	queue
+	call 0 restore b.pawl -a boss
+	call 21 done t2 -a al
+	pawl claim t2 -q -a al
+	call 0 done t2 -a al
+}
+
+@test "the very first claims: each agent finishes its own task" {
+	local -a pids=()
+	for i in 1 2 3 4 5 6; do new "task $i" >/dev/null; done
+	for i in 1 2 3 4 5 6; do
+		"$PAWL" next --claim -q -a "agent$i" >"got$i" 3>&- &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	for i in 1 2 3 4 5 6; do
+		call 0 done "$(cat "got$i")" -a "agent$i"
+	done
+}
+
+@test "migrate: a holder finds its token in the new store" {
+	new x
+	new y
+	pawl claim t1 -a al
+	pawl lock acquire @batch -a al
+	uri=$(store_uri)
+	for to in "sqlite:$PWD/second.db" "files:$PWD/third"; do
+		mkdir -p third
+		call 0 migrate "$uri" "$to"
+		call 0 heartbeat t1 -a al --store "$to"
+		call 21 heartbeat t1 -a bo --store "$to"
+		call 0 batch add one two -a al --timeout 0 --store "$to"
+		uri=$to
+	done
+	call 0 done t1 -a al --store "$uri"
+	pawl claim t2 -q -a al --store "$uri"
+	call 0 done t2 -a al --store "$uri"
+}
+
+@test "mv and cp of a project: a move keeps its tokens, a copy has none" {
+	local store
+	for store in "" files:tasks git:queue.git; do
+		rm -rf one two three
+		mkdir -p one
+		cd one
+		"$PAWL" init -q ${store:+--store "$store"}
+		new x
+		new y
+		pawl claim t1 -a al
+		pawl claim t2 -a al
+		cd ..
+		cp -a one three
+		cd three
+		call 21 heartbeat t1 -a al
+		cd ..
+		mv one two
+		cd two
+		call 21 heartbeat t1 -a bo
+		call 21 heartbeat t1 -a al --run other
+		call 0 heartbeat t1 -a al
+		call 0 done t1 -a al
+		call 0 update t2 -p 7 -a al # a holder's change that does not need a token
+		cd ..
+		mv three one
+		cd one
+		call 21 done t2 -a al
+		cd ../two
+		call 0 done t2 -a al
+		cd ..
+	done
+}
+
+@test "tokens that an older pawl saved go on working" {
+	needs_sqlite
+	needs sqlite3
+	new x
+	new y
+	token=$(token_of t1 -a al)
+	rm -r "$XDG_STATE_HOME/pawl"
+	mkdir -m 700 "$XDG_STATE_HOME/pawl"
+	label="sqlite:$PWD/.pawl/queue.db queue default"
+	name=$(printf '%s\0t1\0al\0\0%s' "$label" "$PWD" | sha256sum | cut -d ' ' -f 1)
+	printf '%s\n' "queue=$label" task=t1 agent=al run= "work_tree=$PWD" "token=$token" task=t1 fence=1 contested=1 \
+		>"$XDG_STATE_HOME/pawl/$name.token"
+	call 0 heartbeat t1 -a al
+	sqlite3 .pawl/queue.db "DELETE FROM record WHERE key = 'meta/identity'" # as an older pawl made it
+	call 0 heartbeat t1 -a al
+	pawl claim t2 -q -a al
+	same "$(sqlite3 .pawl/queue.db "SELECT count(*) FROM record WHERE key = 'meta/identity'")" 1
+	call 0 heartbeat t1 -a al
+	call 0 done t1 -a al
+	call 0 done t2 -a al
+	same "$(state -name '*.token' | wc -l)" 0
+}
+
+@test "a server's queue: its id is asked for once, and again when a token is missing" {
+	case ${PAWL_TEST_STORE-} in git:*) ;; *) skip "about git:" ;; esac
+	destroy
+	uri="git:$BATS_TEST_TMPDIR/queue.git?transport=wire"
+	"$PAWL" init -q --store "$uri"
+	new x
+	new y
+	pawl claim t1 -q -a al
+	same "$(state -name '*.queue' | wc -l)" 1
+	call 0 heartbeat t1 -a al
+	# the same queue by another path
+	call 0 heartbeat t1 -a al --store "git:$BATS_TEST_TMPDIR/queue.git"
+	state -name '*.queue' -delete
+	call 0 heartbeat t1 -a al
+	same "$(state -name '*.queue' | wc -l)" 1
+	destroy
+	"$PAWL" init -q --store "$uri"
+	new z
+	call 21 "done" t1 -a al
+	pawl claim t1 -q -a al
+	call 0 heartbeat t1 -a al
+	call 0 done t1 -a al
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# pawl torture: short runs on the store under test, with all that can happen to agents; its options; and that
-# nothing of it is left behind.
+# pawl torture: short runs on the store under test, with every disturbance of agents; its options; and that
+# it leaves nothing behind.
 
 load common
 
@@ -19,7 +19,7 @@ nothing_left() {
 	[ -n "${PAWL_TEST_STORE-}" ] || same "$(scratch .pawl/queue.db)" ""
 }
 
-# at_work SIZE: the agents have written more than that
+# at_work SIZE: the agents have written more than SIZE
 at_work() {
 	find "$TMPDIR" -name 'a0-1' -size "+$1" | grep -q .
 }
@@ -168,7 +168,7 @@ nobody_in() {
 @test "torture: a store that fails for good is said to fail" {
 	for way in mix claims; do
 		call 30 torture --only $way --seconds 60 --kills 0 --stops 0 --store "$(faulty modify:30:full:always)"
-		complains "the store failed for good" "no room" "break no promise" "hint: mend the store"
+		complains "the store failed for good" "no room" "break no promise" "hint: repair the store"
 	done
 	nothing_left
 }
@@ -194,13 +194,13 @@ nobody_in() {
 	complains "longer than 16 MiB"
 }
 
-@test "torture: of a queue that was never made nothing is said" {
+@test "torture: a queue that was never created is not mentioned" {
 	call 30 torture --store "sqlite:$PWD/nowhere/queue.db"
 	complains "nowhere"
 	[[ $stderr != *"could not be removed"* ]]
 }
 
-@test "torture: what it does not take" {
+@test "torture: invalid options" {
 	for args in "--agents 0" "--agents 1000" "--tasks 0" "--seconds 0" "--seconds x" "--rounds 0" "--kills -1" \
 		"--only everything" "--seed x" "--only claims --kills 3" "--check" "surplus"; do
 		read -ra words <<<"$args"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Bad input: USAGE with a message that says what is wrong, and nothing changed.
+# Bad input: USAGE with a message that names the fault, and nothing changed.
 
 load common
 
@@ -12,19 +12,19 @@ setup() {
 	start=$(snapshot)
 }
 
-# What a test makes on purpose it makes with `may`; else all is as it was.
+# Intended changes are made with `may`; otherwise the queue must be unchanged.
 teardown() {
 	[ -n "${made-}" ] || same "$start" "$(snapshot)"
 }
 
-# may CODE ARG...: a call that changes something; what was refused before it changed nothing
+# may CODE ARG...: a call that changes something; the refused calls before it changed nothing
 may() {
 	[ -n "${made-}" ] || same "$start" "$(snapshot)"
 	made=yes
 	call "$@"
 }
 
-# refused TEXT ARG...: USAGE, the message has TEXT
+# refused TEXT ARG...: USAGE, and the message has TEXT
 refused() {
 	local text=$1
 	shift
@@ -47,7 +47,7 @@ refused() {
 	[[ $output == "USAGE:"* ]]
 }
 
-@test "what others call a command" {
+@test "commands of other programs" {
 	while read -r word name; do
 		refused "did you mean \`pawl $name\`" "$word"
 		call 2 help "$word"
@@ -176,7 +176,8 @@ refused() {
 }
 
 @test "a title of 1 MiB" {
-	# One argument can have 128 KiB on Linux; standard input has no such bound, and no title comes from it.
+	# On Linux one argument can have 128 KiB. Standard input has no such limit, but a title cannot come
+	# from it.
 	big=$(head -c 131000 /dev/zero | tr '\0' x)
 	refused "131000 bytes long" create "$big"
 	refused "131000 bytes long" update t1 --title "$big"
@@ -283,7 +284,7 @@ refused() {
 	refused "" claim t1 --pid 99999999999
 }
 
-@test "tokens and request ids that are none" {
+@test "invalid tokens and request ids" {
 	refused "not a token" claim t1 --token nonsense
 	refused "not a token" heartbeat held --token ""
 	refused "not a token" done held --claim-next --next-token 123
@@ -292,7 +293,7 @@ refused() {
 	refused "" create x --request-id "$(printf 'x%.0s' {1..5000})"
 }
 
-@test "extra that is no JSON object" {
+@test "extra that is not a JSON object" {
 	for extra in '{' '[]' '"x"' 5 '{"a":1}x' '{"a":1,"a":2}' nonsense; do
 		refused "--extra" create x --extra "$extra"
 		refused "--extra" update t1 --extra "$extra"
@@ -323,7 +324,7 @@ refused() {
 	refused "" list -C ""
 }
 
-@test "an answer that cannot be written is no success" {
+@test "an answer that cannot be written is not a success" {
 	[ -c /dev/full ] || skip "needs /dev/full"
 	while read -r name; do
 		read -ra words <<<"$name"

@@ -1,7 +1,7 @@
 /*
- * Crowds of every kind: one process alone, more than there are slots, those that take no part, two queues in
- * one database, slots that cannot be used, and slots that vanish. Nothing is lost, nothing made twice, nobody
- * waits longer than it said.
+ * Crowds of every kind: a single process, more processes than slots, processes that do not share
+ * commits, two queues in one database, unusable slots, and slots that vanish. No call is lost or
+ * made twice, and none waits longer than its timeout.
  */
 #include "ledger.h"
 
@@ -20,7 +20,7 @@
 
 static struct board {
 	_Atomic int ready, go, stop;
-	int calls; /* each makes so many, or 0: until it is stopped */
+	int calls; /* calls of each process; 0: until it is stopped */
 	bool mixed, unprivileged, impatient, traced;
 } * board;
 
@@ -44,11 +44,11 @@ static int work(int me)
 		combine_step = stand_aside;
 	}
 	if (board->impatient)
-		config.timeout_ms = 1 + me % 4;
+		config.opt.timeout_ms = 1 + me % 4;
 	if (board->unprivileged && geteuid() == 0)
 		CHECK(setgid(NOBODY) == 0 && setuid(NOBODY) == 0, "still root");
 	config.alone = board->mixed && me % 6 >= 4;
-	config.relaxed = board->mixed && (me % 6 == 2 || me % 6 == 3);
+	config.opt.relaxed = board->mixed && (me % 6 == 2 || me % 6 == 3);
 	q = kit_open_as(&config, STORE_WRITE);
 	board->ready++;
 	kit_await(&board->go, 1, 60000);
@@ -92,13 +92,13 @@ static bool slots_there(void)
 	return access(slots, F_OK) == 0;
 }
 
-/* Calls that another process has answered. */
+/* The number of calls that another process answered. */
 static int combined(void)
 {
 	return step_seen();
 }
 
-/* --- who takes part ------------------------------------------------------------------------------- */
+/* --- processes that do and do not share ----------------------------------------------------------- */
 
 static void alone(void)
 {
@@ -134,7 +134,7 @@ static void one_by_one(void)
 	}
 }
 
-/* The CLI in a crowd. */
+/* The command line in a crowd. */
 static void with_cli(void)
 {
 	pid_t pids[6];
@@ -153,7 +153,7 @@ static void mixed(void)
 	board->mixed = false;
 }
 
-/* They give up at any moment, and ask for something else at once. */
+/* They give up at any moment and make another call at once. */
 static void impatient(void)
 {
 	int before = ledger_counts()->not_applied + ledger_counts()->unsure;
@@ -164,7 +164,7 @@ static void impatient(void)
 	CHECK(ledger_counts()->not_applied + ledger_counts()->unsure > before, "nobody gave up");
 }
 
-/* A trace tells of its own process's changes only. */
+/* A trace shows only the changes of its own process. */
 static void traced(void)
 {
 	setenv("PAWL_TRACE_FILE", "/dev/null", 1);
@@ -173,7 +173,7 @@ static void traced(void)
 	board->traced = false;
 }
 
-/* --- slots that cannot be used -------------------------------------------------------------------- */
+/* --- unusable slots ------------------------------------------------------------------------------- */
 
 static void write_layout(uint32_t layout)
 {
@@ -228,7 +228,7 @@ static void no_permission(void)
 	board->unprivileged = false;
 }
 
-/* What is too short is made anew. */
+/* A file that is too short is created again. */
 static void cut_short(void)
 {
 	int fd = open(slots, O_RDWR | O_CREAT | O_EXCL, 0600);
@@ -238,13 +238,13 @@ static void cut_short(void)
 	together();
 }
 
-/* One that has a slot, and finds the file cut when it comes again. */
+/* A process that has a slot finds the file truncated at its next call. */
 static int go_on(int where)
 {
 	struct queue_config config = ledger_config(where, 50);
 	struct queue *q = kit_open_as(&config, STORE_WRITE);
 	struct stat like = { .st_mode = 0600, .st_uid = geteuid(), .st_gid = getegid() };
-	struct gate g;
+	struct gate g = { .fd = -1 };
 	char path[200];
 
 	snprintf(path, sizeof(path), "%s/queue.db-gate", kit_folder());
@@ -265,7 +265,7 @@ static void cut_in_use(void)
 	CHECK(code == 0, "the slots were cut: %d", code);
 }
 
-/* --- slots that vanish, or say what cannot be ------------------------------------------------------ */
+/* --- slots that vanish or contain impossible values ------------------------------------------------ */
 
 static void vanish(void)
 {
@@ -303,7 +303,8 @@ static void scribble(struct combine_file *f)
 		f->expected = random_below(UINT32_MAX);
 }
 
-/* In slots that nobody owns: whoever holds the gate is unharmed, and so are the calls of the others. */
+/* Garbage in slots without an owner harms neither the holder of the gate nor the calls of
+ * others. */
 static void garbage(void)
 {
 	pid_t pids[6];

@@ -24,8 +24,8 @@ static struct ledger {
 	struct {
 		unsigned char where;
 		int fence, done;
-		_Atomic int
-			task; /* 0: whoever claimed it was killed before it had written all of it */
+		/* 0: the claiming process was killed before it had written the whole note */
+		_Atomic int task;
 	} claims[CALLS];
 	/* the armed step */
 	char step[16], watched[16];
@@ -88,11 +88,11 @@ struct queue_config ledger_config(int where, int64_t timeout_ms)
 {
 	struct queue_config config = kit_config(timeout_ms);
 
-	config.name = str_c(names[where]);
+	config.opt.queue = str_c(names[where]);
 	return config;
 }
 
-/* t1: short; t2: its answers do not fit into a slot. Neither is ever on offer. */
+/* t1 has short answers; the answers of t2 do not fit into a slot. Neither is ever eligible. */
 static void make_queue(int where)
 {
 	struct queue_config config = ledger_config(where, 20000);
@@ -151,7 +151,7 @@ static void timed_call(struct queue *q, const struct request *rq, struct answer 
 	      result_name(ans->code), STRF(ans->message));
 }
 
-/* false: a fault. */
+/* false: API_ERROR. */
 static bool note(struct line *e, const struct answer *ans)
 {
 	struct ledger_counts *n = &ledger->counts;
@@ -195,7 +195,7 @@ static bool make_something(struct queue *q, int where, int kind, int64_t timeout
 	return note(&ledger->calls[number], &ans);
 }
 
-/* What is not known to have happened is asked for again with the same token. */
+/* Repeats a claim whose outcome is unknown, with the same token. */
 static bool claim_and_finish(struct queue *q, int where, int64_t timeout_ms, struct arena *a)
 {
 	struct request rq = kit_request(OP_TAKE, STR(""), STR("worker"));
@@ -245,7 +245,7 @@ bool ledger_comment(struct queue *q, int where, int64_t timeout_ms)
 	return fine;
 }
 
-/* --- the judge ------------------------------------------------------------------------------------ */
+/* --- the final checks ----------------------------------------------------------------------------- */
 
 static void count_number(struct str text, int where)
 {
@@ -299,7 +299,7 @@ static void check_claims(int where, const struct story *stories)
 
 		if (!ledger->claims[i].task || ledger->claims[i].where != where)
 			continue;
-		/* no lease runs out here: whoever got the task is the only one */
+		/* no lease expires here, so each task has exactly one claim */
 		CHECK(s->fence == 1 && ledger->claims[i].fence == 1, "t%d was claimed %d times",
 		      ledger->claims[i].task, s->fence);
 		CHECK(!ledger->claims[i].done || (s->done && s->status == DONE), "t%d is not done",

@@ -1,4 +1,4 @@
-/* The slots by themselves: several handles on one file in one process, step by step. */
+/* The slots alone: several handles on one file in one process, step by step. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -60,7 +60,7 @@ static size_t take(bool first)
 	return combine_take(&holder, QUEUE, first, calls, COMBINE_SLOTS, &arena);
 }
 
-/* Its end, without waiting. */
+/* Ends the call without waiting. */
 static enum combine_end give_up(struct combine *c, struct combine_reply *out)
 {
 	return combine_result(c, out, &arena);
@@ -86,7 +86,7 @@ static void test_served(void **state)
 	assert_int_equal(give_up(&b, &reply), COMBINE_LATE);
 }
 
-/* What came of an earlier call is not for a later one, whichever moment its owner gave up at. */
+/* The result of an earlier call never reaches a later one, no matter when the owner gave up. */
 static void test_generations(void **state)
 {
 	struct combine_reply reply = { 0 };
@@ -105,7 +105,7 @@ static void test_generations(void **state)
 	assert_int_equal(holder.file->head[a.slot].reply_n, 0);
 	combine_reply(&holder, &calls[0], 7, COMBINE_RAN, 0, STR("of two"));
 	combine_answer(&holder, &calls[0]);
-	/* what was answered is its owner's to read */
+	/* an answered call belongs to its owner */
 	combine_reply(&holder, &calls[0], 7, COMBINE_FAULT, 0, STR("too late"));
 	assert_int_equal(give_up(&a, &reply), COMBINE_RAN);
 	assert_true(str_is(reply.report, "of two"));
@@ -121,14 +121,14 @@ static void test_given_up(void **state)
 	assert_int_equal(give_up(&a, &reply), COMBINE_LATE);
 	assert_int_equal(take(true), 0);
 	assert_true(combine_publish(&a, QUEUE, STR("call"), os_boot_ms()));
-	assert_int_equal(take(true), 0); /* its deadline has come */
+	assert_int_equal(take(true), 0); /* its deadline has passed */
 	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
 	a.file->head[a.slot].boot++;
-	assert_int_equal(take(true), 0); /* another boot's */
+	assert_int_equal(take(true), 0); /* from another boot */
 	assert_false(combine_publish(&a, QUEUE, str_n(NULL, COMBINE_CALL_MAX + 1), LATER));
 }
 
-/* The next holder learns what the dead one had in its hands, and from which batch. */
+/* The next holder learns which calls the dead one had taken, and from which batch. */
 static void test_left_over(void **state)
 {
 	(void)state;
@@ -179,7 +179,7 @@ static void test_nudge(void **state)
 	assert_int_equal(take(true), 2); /* nudged or not */
 }
 
-/* Who is nudged and finds the gate taken waits like before. */
+/* A process that is nudged and finds the gate taken goes on waiting. */
 static void test_nudged_in_vain(void **state)
 {
 	struct combine_reply reply = { 0 };
@@ -196,7 +196,7 @@ static void test_nudged_in_vain(void **state)
 	gate_close(&other);
 }
 
-/* All slots in use, and one that asks again: the holder has room for no more. */
+/* All slots are in use and one handle asks again: the holder's array has room for exactly these. */
 static void test_full(void **state)
 {
 	static struct combine all[COMBINE_SLOTS];
@@ -218,13 +218,13 @@ static void test_full(void **state)
 	assert_true(combine_publish(&all[6], QUEUE, STR("again"), LATER));
 	assert_int_equal(combine_take(&holder, QUEUE, false, few, 0, &arena), 0);
 	assert_int_equal(combine_take(&holder, QUEUE, false, few, 1, &arena), 1);
-	combine_close(&all[9]); /* now there is one */
+	combine_close(&all[9]); /* now a slot is free */
 	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
 	for (int i = 0; i < COMBINE_SLOTS; i++)
 		combine_close(&all[i]);
 }
 
-/* A dead owner's slot: its call is ended by the next owner. */
+/* The next owner of a dead process's slot ends the call in it. */
 static void test_reuse(void **state)
 {
 	int status;
@@ -243,7 +243,7 @@ static void test_reuse(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_int_equal(take(true), 1); /* the dead one's call */
+	assert_int_equal(take(true), 1); /* the dead process's call */
 	assert_true(combine_publish(&a, QUEUE, STR("new"), LATER));
 	assert_int_equal(a.slot, 0);
 	combine_answer(&holder, &calls[0]);
@@ -259,7 +259,7 @@ static void test_words(void **state)
 	(void)state;
 	open_all();
 	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
-	for (uint32_t w = 0; w < 8; w++) { /* of another generation, or none of ours */
+	for (uint32_t w = 0; w < 8; w++) { /* of another generation, or not ours */
 		a.file->head[a.slot].word = (a.word & ~7u) + 80 + w;
 		assert_int_equal(give_up(&a, &reply), COMBINE_UNKNOWN);
 		assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
@@ -268,7 +268,32 @@ static void test_words(void **state)
 	assert_int_equal(give_up(&a, &reply), COMBINE_UNKNOWN);
 }
 
-/* Lengths, ends and states that cannot be. */
+/* The file was truncated in the middle of a text and then extended again: the gap has zeros. */
+static void test_zeros(void **state)
+{
+	struct combine_reply reply = { 0 };
+
+	(void)state;
+	open_all();
+	assert_true(combine_publish(&a, QUEUE, STR("a call"), LATER));
+	a.file->text[a.slot].call[3] = '\0';
+	assert_int_equal(take(true), 1);
+	assert_int_equal(calls[0].bytes.n, 0);
+	combine_reply(&holder, &calls[0], 7, COMBINE_RAN, 0, STR("a report"));
+	combine_answer(&holder, &calls[0]);
+	a.file->text[a.slot].reply[7] = '\0';
+	assert_int_equal(give_up(&a, &reply), COMBINE_UNKNOWN);
+
+	/* the end of a head was lost: the call was run, so it must not be run again */
+	assert_true(combine_publish(&a, QUEUE, STR("a call"), LATER));
+	assert_int_equal(take(false), 1);
+	combine_reply(&holder, &calls[0], 7, COMBINE_RAN, 0, STR("a report"));
+	combine_answer(&holder, &calls[0]);
+	memset((char *)&a.file->head[a.slot] + 16, 0, sizeof(struct head) - 16);
+	assert_int_equal(give_up(&a, &reply), COMBINE_UNKNOWN);
+}
+
+/* Impossible lengths, ends and states. */
 static void test_malformed(void **state)
 {
 	struct combine_reply reply = { 0 };
@@ -279,13 +304,15 @@ static void test_malformed(void **state)
 	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
 	h = &a.file->head[a.slot];
 	h->call_n = UINT32_MAX;
+	h->call_sum = 0;
 	assert_int_equal(take(true), 1);
 	assert_int_equal(calls[0].bytes.n, COMBINE_CALL_MAX);
 	combine_reply(&holder, &calls[0], 7, COMBINE_RAN, 0, STR("r"));
 	combine_answer(&holder, &calls[0]);
 	h->reply_n = UINT32_MAX;
+	h->reply_sum = 0;
 	h->end = 77;
-	assert_int_equal(give_up(&a, &reply), COMBINE_ALONE);
+	assert_int_equal(give_up(&a, &reply), COMBINE_UNKNOWN);
 	assert_int_equal(reply.report.n, COMBINE_REPLY_MAX);
 	for (uint32_t s = SLOT_DONE + 1; s < 8; s++) {
 		h->word = WITH(a.word, s);
@@ -314,7 +341,7 @@ static void test_file(void **state)
 	assert_int_equal(truncate("slots", 4096), 0);
 	assert_false(combine_stands(&a));
 	combine_close(&b);
-	assert_int_equal(combine_open(&b, "slots", &like), 0); /* filled up */
+	assert_int_equal(combine_open(&b, "slots", &like), 0); /* the file is filled up */
 	assert_true(combine_stands(&a));
 	assert_int_equal(unlink("slots"), 0);
 	assert_false(combine_stands(&a));
@@ -327,7 +354,7 @@ static void test_file(void **state)
 	assert_false(combine_stands(&a));
 }
 
-/* However often turns were taken, and whatever is in its place: each call is taken once. */
+/* Each call is taken once, even if `turn` has wrapped around or has an arbitrary value. */
 static void test_turn(void **state)
 {
 	(void)state;
@@ -335,12 +362,12 @@ static void test_turn(void **state)
 	assert_true(combine_publish(&a, QUEUE, STR("one"), LATER));
 	assert_true(combine_publish(&b, QUEUE, STR("other"), LATER));
 	holder.file->top = 3;
-	holder.file->turn = UINT32_MAX; /* no multiple of 3 slots ends there */
+	holder.file->turn = UINT32_MAX; /* UINT32_MAX + 1 is not a multiple of 3 slots */
 	assert_int_equal(take(true), 2);
 	assert_int_not_equal(calls[0].slot, calls[1].slot);
 }
 
-/* No room to make it in: it is given up, and the next process tries again. */
+/* The disk has no room for the file: this process gives it up, and the next one tries again. */
 static void test_no_room(void **state)
 {
 	struct rlimit before, small;
@@ -364,8 +391,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
 		T(test_served),    T(test_generations), T(test_given_up),       T(test_left_over),
 		T(test_old_batch), T(test_nudge),       T(test_nudged_in_vain), T(test_full),
-		T(test_reuse),     T(test_words),       T(test_malformed),      T(test_file),
-		T(test_no_room),   T(test_turn),
+		T(test_reuse),     T(test_words),       T(test_malformed),      T(test_zeros),
+		T(test_file),      T(test_no_room),     T(test_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The table: libc's functions by the same names. They reach the kernel by syscall() alone. */
+/* The table: functions with the names of libc's. They reach the kernel only through syscall(). */
 #include "calls.h"
 
 #include <dirent.h>
@@ -34,9 +34,9 @@ void calls_disarm(void)
 	calls.armed = false;
 }
 
-/* --- the two ways a call goes -------------------------------------------------------------------- */
+/* --- pass on or fail ----------------------------------------------------------------------------- */
 
-/* 0: it goes on; else errno is set, or a part is to be done (FAULT_SHORT). */
+/* 0: continue; otherwise errno is set, or only a part is to be done (FAULT_SHORT). */
 static int fault_of(enum call_kind kind)
 {
 	const struct call_fault *f = &calls.fault;
@@ -73,7 +73,7 @@ static long real(long number, long a, long b, long c, long d, long e, long f)
 #define REAL_(number, a, b, c, d, e, f, ...) \
 	real(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
-/* Another name for the same, where off_t has 64 bits anyway. */
+/* Another name for the same function: off_t has 64 bits anyway. */
 #define ALSO(other, name) extern __typeof(name) other __attribute__((alias(#name)))
 
 static void tell(const struct effect *e)
@@ -148,7 +148,7 @@ int __openat_2(int dir, const char *path, int flags)
 }
 ALSO(__openat64_2, __openat_2);
 
-/* One that fails has let go of the descriptor all the same, as on Linux. */
+/* A close that fails has released the descriptor all the same, as on Linux. */
 int close(int fd)
 {
 	bool failed = fails(CALL_close);
@@ -161,7 +161,7 @@ int close(int fd)
 	return -1;
 }
 
-/* libc's own, for what it keeps in memory */
+/* libc's own function, for state that it keeps in memory */
 #define LIBC(name) ((__typeof(&(name)))dlsym(RTLD_NEXT, #name))
 
 DIR *opendir(const char *path)
@@ -281,7 +281,7 @@ ssize_t pwrite(int fd, const void *p, size_t n, off_t at)
 }
 ALSO(pwrite64, pwrite);
 
-/* The pieces one by one: who writes several at once has to expect that only some are written. */
+/* Writes the pieces one by one: callers must expect that only some of them are written. */
 ssize_t writev(int fd, const struct iovec *v, int n)
 {
 	ssize_t sum = 0, done = 0;
@@ -355,12 +355,24 @@ ALSO(lseek64, lseek);
 
 /* --- stat ---------------------------------------------------------------------------------------- */
 
+static bool name_of(int fd, char name[4096])
+{
+	char link[40];
+	long n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = REAL(readlinkat, AT_FDCWD, P(link), P(name), 4095);
+	name[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
 static int stat_it(int dir, const char *path, struct stat *st, int flags)
 {
+	char name[4096];
 	int r = fails(CALL_stat) ? -1 : (int)REAL(newfstatat, dir, P(path), P(st), flags);
 
-	if (r == 0 && calls_stat && !(flags & AT_EMPTY_PATH))
-		calls_stat(path, st);
+	if (r == 0 && calls_stat && (!(flags & AT_EMPTY_PATH) || name_of(dir, name)))
+		calls_stat(flags & AT_EMPTY_PATH ? name : path, st);
 	return r;
 }
 
@@ -426,7 +438,7 @@ int statfs64(const char *path, struct statfs64 *fs)
 
 /* --- locks, mappings ----------------------------------------------------------------------------- */
 
-/* To let go of a lock on a local file does not fail. */
+/* Unlocking a local file does not fail. */
 int flock(int fd, int how)
 {
 	return !(how & LOCK_UN) && fails(CALL_lock) ? -1 : (int)REAL(flock, fd, how);
@@ -614,7 +626,7 @@ int inotify_add_watch(int fd, const char *path, uint32_t mask)
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
-/* the address sanitizer's, where it is there */
+/* the address sanitizer's functions, if it is linked */
 void *__interceptor_malloc(size_t n) __attribute__((weak));
 void *__interceptor_calloc(size_t n, size_t size) __attribute__((weak));
 void *__interceptor_realloc(void *p, size_t n) __attribute__((weak));

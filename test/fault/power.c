@@ -1,16 +1,18 @@
 /*
- * The power fails, at any step of a long piece of work by several processes: what was acknowledged is there,
- * at most the change under way besides, whole or not at all; and the store is sound and can be used.
+ * The power fails at any step of a long series of changes by several processes. Every acknowledged
+ * change is there, and at most the change under way besides, whole or not at all. The store is
+ * sound and usable.
  *
  * usage: power full|normal|mixed|begun|init [POINTS [SEED]]
  *
- * full: durability as it is by default. normal: acknowledged changes may be lost, and what is there is a state
- * that has been. mixed: both kinds of processes on one queue; what a full one acknowledged is there, with all
- * that it was built on. begun: again and again the WAL is gone, and begun anew by a process with normal durability
- * that may be killed at it; others go on with it. init: `pawl init` itself, the folder included.
+ * full: the default durability. normal: acknowledged changes may be lost, but the store is in a
+ * state that existed. mixed: processes of both kinds on one queue; a change acknowledged by a full
+ * one is there, with all that it depends on. begun: the WAL vanishes again and again. A process
+ * with normal durability begins a new one and may be killed while it does; others continue with it.
+ * init: `pawl init` itself, including the folder.
  *
- * PAWL_TEST_STORE=files:… does it on files:, where scripts come by as well. There normal only means that the store
- * can be used: a task's file may be newer than the change that was lost, or torn.
+ * PAWL_TEST_STORE=files:… runs on files:, where scripts take part as well. There, normal only means
+ * that the store is usable: a task's file may be newer than the lost change, or torn.
  */
 #include "scene.h"
 
@@ -34,7 +36,7 @@
 enum durability { FULL, NORMAL, MIXED, BEGUN };
 
 static char place[64], work[80], image[80];
-static char states[CHANGES + 10][65]; /* what each looked like */
+static char states[CHANGES + 10][65]; /* the dump of each state */
 static int n_states, acked;
 static enum durability durability;
 static bool on_files;
@@ -54,10 +56,10 @@ enum task_kind { MAKE, RENAME, REMARK, RANK, CLAIM, FINISH, ARCHIVE, REMOVE };
 
 struct order {
 	enum task_kind kind;
-	int change;  /* its number; 0: go */
-	int state;   /* the number of what it leads to */
-	int die_at;  /* effect of this change; 0: live */
-	uint32_t on; /* which task */
+	int change;  /* the number of its change; 0: go */
+	int state;   /* the number of the state after it */
+	int die_at;  /* die after this effect of the change; 0: do not die */
+	uint32_t on; /* the number of the task */
 };
 
 static struct worker {
@@ -72,9 +74,9 @@ static enum result open_as(struct queue **q, const char *dir, enum store_mode mo
 	struct queue_config config = { .uri = on_files ? arena_printf(a, "files:%s", dir)
 						       : arena_printf(a, "sqlite:%s/queue.db", dir),
 				       .policy = policy_default,
-				       .timeout_ms = 10000,
-				       .relaxed = relaxed,
-				       .who = STR("power test") };
+				       .opt.timeout_ms = 10000,
+				       .opt.relaxed = relaxed,
+				       .opt.who = STR("power test") };
 
 	config.policy.claim_creates = on_files;
 	return queue_open(q, &config, mode, ans, a);
@@ -194,14 +196,14 @@ static struct str state_of(const char *dir, struct str *bad, struct arena *a)
 	return dump.n ? hash_hex(a, dump) : dump;
 }
 
-/* true: there is a new one */
+/* true: the state is new */
 static bool keep_state(void)
 {
 	struct arena a = { 0 };
 	struct str bad, now;
 	bool new;
 
-	disc_go_on(); /* a reader may make files, too */
+	disc_go_on(); /* a reader may create files, too */
 	now = state_of(work, &bad, &a);
 	disc_pause();
 	CHECK(now.n && !bad.n, "at work: %.*s", STRF(bad));
@@ -216,7 +218,7 @@ static bool keep_state(void)
 /* --- the work ------------------------------------------------------------------------------------ */
 
 static int changes, kills, strangers, made;
-static uint32_t held, ended, archived; /* on files: the number of such a task; 0: there is none */
+static uint32_t held, ended, archived; /* on files: the number of a task in this status; 0: none */
 
 static enum task_kind next_kind(void)
 {
@@ -276,7 +278,8 @@ static void make_change(struct worker *w)
 	has_happened(&o);
 }
 
-/* Alone, so that what is found after it is what anybody finds. It may be done before it dies. */
+/* Alone, so that every process finds the same state afterwards. The change may be complete before
+ * the process dies. */
 static void die_in_change(bool relaxed, int effect)
 {
 	struct worker *w = &workers[0];
@@ -298,7 +301,7 @@ static void die_in_change(bool relaxed, int effect)
 		has_happened(&o);
 }
 
-/* Another program that has the database for a moment takes the WAL away with it. */
+/* Another program opens the database for a moment and removes the WAL when it closes it. */
 static int open_database(void)
 {
 	char path[100];
@@ -318,8 +321,8 @@ static int sync_path(const char *path)
 	return r;
 }
 
-/* A script that knows about power: it takes a task, and the one after it ends that. No pawl replaces its file
- * here, since that knows it by its inode, which a copy does not have. */
+/* A script that syncs as the protocol says. It takes a task, and the next script ends it. No pawl
+ * replaces its file here: pawl knows the file by its inode, and a copy has another one. */
 static int follow_protocol(void)
 {
 	static const char text[] =
@@ -370,7 +373,7 @@ static void take_turn(void)
 
 	if (stranger)
 		let_stranger_in();
-	if (roll(stranger ? 2 : 12) == 0) /* then it begins a WAL */
+	if (roll(stranger ? 2 : 12) == 0) /* the dying process then begins a WAL */
 		die_in_change(any_durability(), 1 + (int)roll(12));
 	if (w->pid && roll(3) == 0)
 		end_worker(w);
@@ -390,7 +393,8 @@ static void work_alone(bool relaxed, int n)
 	end_worker(w);
 }
 
-/* One dies at it, around the WAL's header; one makes the WAL long, and the next begins with a checkpoint. */
+/* One process dies around the WAL's header; another makes the WAL long, so the next begins with a
+ * checkpoint. */
 static void begin_anew(int round)
 {
 	let_stranger_in();
@@ -469,7 +473,7 @@ static int find_state(struct str now)
 	return -1;
 }
 
-/* A queue that was not made yet can be made. */
+/* A queue that does not exist yet can be created. */
 static void make_now(const char *dir, int point)
 {
 	struct arena a = { 0 };
@@ -491,7 +495,7 @@ static struct str list_of(struct queue *q, struct arena *a)
 	return scene_json(&ans, a);
 }
 
-/* Life goes on, and what the first writer finds to do changes no task. */
+/* The store is usable, and the first writer's clean-up changes no task. */
 static void use(const char *dir, int point)
 {
 	struct request rq = kit_request(OP_ID_CLAIM, STR(""), STR("ann"));
@@ -547,7 +551,7 @@ static void judge(const char *dir, int point, uint64_t seed)
 	arena_free(&a);
 }
 
-/* In order, since the disc is played forward. */
+/* Points must ascend, because the disc plays forward only. */
 static void fail_at(int points, uint64_t seed)
 {
 	int steps = disc_steps();

@@ -4,6 +4,7 @@
 
 #include "base/os.h"
 #include "store/sqlite/sqlite.h"
+#include "format/answer.h"
 
 #define MINUTE INT64_C(60000)
 #define BEGIN INT64_C(1700000000000)
@@ -201,34 +202,35 @@ void scene_begin(const char *dir)
 	snprintf(uri, sizeof(uri), "%.*s%s%s", (int)(at - from), from, dir, at + 5);
 	on_files = str_starts(str_c(uri), STR("files:"));
 	folder = dir;
-	tzset(); /* libc reads a file for that once, and not for the store */
+	tzset(); /* libc reads a file for this once; that is not the store's call */
 }
 
 bool scene_has(const struct operation *op)
 {
-	return !op->newer || !on_files; /* there has been one layout of files so far */
+	return !op->newer || !on_files; /* files: has had only one layout so far */
 }
 
 enum result scene_open(struct queue **q, enum store_mode mode, struct answer *ans, struct arena *a)
 {
 	struct queue_config config = { .uri = str_c(uri),
 				       .policy = policy_default,
-				       .timeout_ms = 3000,
-				       .who = STR("fault test") };
+				       .opt.timeout_ms = 3000,
+				       .opt.who = STR("fault test") };
 
 	return queue_open(q, &config, mode, ans, a);
 }
 
 void scene_layout(const struct operation *op)
 {
-	static const char *steps[2];
-	static const struct sq_layout newer = { steps, 2 };
+	static const char *steps[8];
+	static struct sq_layout newer;
 	static const struct sq_layout *usual;
 
 	if (!usual)
 		usual = sq_layout;
-	steps[0] = usual->steps[0];
-	steps[1] = "ALTER TABLE record ADD COLUMN later;UPDATE record SET later=rev";
+	memcpy(steps, usual->steps, (size_t)usual->version * sizeof(*steps));
+	steps[usual->version] = "ALTER TABLE record ADD COLUMN later;UPDATE record SET later=rev";
+	newer = (struct sq_layout){ steps, usual->version + 1, usual->whole };
 	sq_layout = op->newer ? &newer : usual;
 }
 
@@ -272,7 +274,7 @@ static void hold(struct queue *q, struct str id, struct str token, int64_t ttl)
 	must(q, &rq);
 }
 
-/* Enough for the next writer to find that the WAL is long, or that there are many frames. */
+/* Enough for the next writer to find a long WAL, or many frames. */
 static void write_much(struct queue *q)
 {
 	static char text[8000];
@@ -302,7 +304,7 @@ static void make(const struct operation *op)
 		for (int i = 1; i <= 8; i++)
 			add_task(q, i);
 		queue_close(q);
-		scene_boot("now"); /* the first writer of a boot makes a snapshot on files: */
+		scene_boot("now"); /* on files: the first writer of a boot makes a snapshot */
 		CHECK(scene_open(&q, STORE_WRITE, &ans, &a) == SUCCESS, "%.*s", STRF(ans.message));
 		hold(q, STR("t3"), RAN_OUT, MINUTE);
 		now_ms += 2 * MINUTE;
@@ -321,7 +323,7 @@ void scene_make(const struct operation *op, struct tree *out)
 	tree_load(out, folder);
 }
 
-/* Inode and times of a file are a part of what files: knows, and a copy has others. */
+/* files: relies on the inode and times of a file, and a copy has others. */
 void scene_restore(const struct operation *op, const struct tree *t)
 {
 	if (on_files)
@@ -330,7 +332,7 @@ void scene_restore(const struct operation *op, const struct tree *t)
 		tree_store(t, folder);
 }
 
-/* --- looking ------------------------------------------------------------------------------------- */
+/* --- reading the result -------------------------------------------------------------------------- */
 
 struct str scene_json(const struct answer *ans, struct arena *a)
 {

@@ -1,13 +1,15 @@
 /*
  * The Nth system call of each kind fails, in every operation: N = 1, 2, … to the last one.
  *
- * One point: a process does the operation on a fresh copy of the scene, with the fault. While it still lives,
- * a clean one opens the store, finds it sound and whole, in the state before or after; says the call again
- * and gets the right answer; then the first one does so, too, and goes without leaving a descriptor open.
- * Or the first one dies once it has its answer, and the others find what a dead process leaves.
+ * One point: a process runs the operation with the fault, on a fresh copy of the scene. While it is
+ * alive, a second process without faults opens the store. It finds it sound and complete, in the
+ * state before or after, repeats the call and gets the right answer. Then the first process does
+ * the same and ends without leaking a descriptor. In a variant, the first process dies after its
+ * answer, and the others find what a dead process leaves.
  *
- * usage: syscalls [--full|--few] [KIND...]; without --full some points of each row only, first and last among them;
- * with --few each operation has a quarter of the rows
+ * usage: syscalls [--full|--few] [KIND...]; without --full only some points of each row, including
+ * the first and the last; with --few each operation has a quarter of the rows;
+ * which quarter, the number in PAWL_TEST_SAMPLE decides
  */
 #include "scene.h"
 
@@ -22,16 +24,16 @@
 #include "calls.h"
 
 #define JSON_ROOM (512 * 1024)
-/* of each row and operation */
+/* points of each row and operation */
 #define SOME SCALE(3, 2)
 #define SOME_MEMORY SCALE(25, 5)
-#define HANGS SCALE(20, 60) /* s */
+#define HANGS SCALE(20, 60) /* seconds */
 #define NO_MEMORY 30
 
 enum how { ONCE = 1, ALWAYS = 2, BOTH = 3 };
 
-/* EINTR for ever is no fault: it is to be tried again. Nor is a lock that cannot be had: that is waited
- * for. */
+/* There is no row with EINTR for ever: the caller must retry. There is none with a lock that is
+ * never free: the caller must wait. */
 static const struct row {
 	enum call_kind kind;
 	int err;
@@ -57,7 +59,7 @@ static const struct row {
 #undef ROW
 };
 
-/* What the process with the fault tells the one that looks. */
+/* Written by the process with the fault, for the process that checks. */
 static struct outcome {
 	struct calls calls;
 	int code, code_again;
@@ -67,7 +69,7 @@ static struct outcome {
 	char json[JSON_ROOM], json_again[JSON_ROOM];
 } * outcome;
 
-/* How it goes without a fault. */
+/* The results without a fault. */
 static struct golden {
 	struct tree scene;
 	struct arena a;
@@ -130,7 +132,8 @@ static _Noreturn void play(const struct operation *op, const struct call_fault *
 	char go;
 
 	alarm(HANGS);
-	if (fault->kind == CALL_memory && !freopen("/dev/null", "w", stderr)) /* it says so */
+	/* it prints a message */
+	if (fault->kind == CALL_memory && !freopen("/dev/null", "w", stderr))
 		_exit(1);
 	if (op->what != DO_OPEN && scene_open(&q, op->mode, &ans, &a) != SUCCESS)
 		_exit(1);
@@ -148,7 +151,7 @@ static _Noreturn void play(const struct operation *op, const struct call_fault *
 	_exit(0);
 }
 
-/* --- the one that looks -------------------------------------------------------------------------- */
+/* --- the process that checks --------------------------------------------------------------------- */
 
 static struct str dump_now(struct queue *q, struct arena *a)
 {
@@ -164,11 +167,11 @@ static struct str dump_now(struct queue *q, struct arena *a)
 	return dump;
 }
 
-/* What the failed operation said of itself must be so. */
+/* The failed operation's answer must be true. */
 static bool judge_answer(const struct operation *op, const struct call_fault *fault, bool ended,
 			 struct str dump)
 {
-	/* the last sync of a change is its commit's */
+	/* the last sync of a change is that of its commit */
 	bool unsynced = fault->kind == CALL_sync && fault->nth && fault->always &&
 			op->what == DO_CALL && op->mode != STORE_READ;
 	bool is_before = str_eq(dump, golden.before), is_after = str_eq(dump, golden.after);
@@ -224,7 +227,7 @@ static bool repeat(const struct operation *op, struct arena *a)
 	return true;
 }
 
-/* An init that failed may have left nothing. */
+/* A failed init may leave nothing. */
 static bool look(const struct operation *op, const struct call_fault *fault, bool ended,
 		 struct arena *a)
 {
@@ -289,7 +292,7 @@ static bool examine(const struct operation *op, const struct call_fault *fault, 
 	return false;
 }
 
-/* true: all is as it should be */
+/* true: the point passes */
 static bool try_point(const struct operation *op, const struct call_fault *fault, bool dies)
 {
 	int ends[2];
@@ -358,6 +361,7 @@ static struct tally {
 } tallies[sizeof(rows) / sizeof(*rows)][2];
 
 static bool full, few;
+static size_t sample;
 
 static void try_one(const struct operation *op, const struct row *row, const struct call_fault *f,
 		    bool dies, struct tally *t)
@@ -398,7 +402,8 @@ static void try_operation(const struct operation *op, char **kinds)
 {
 	make_golden(op);
 	for (size_t r = 0; r < sizeof(rows) / sizeof(*rows); r++) {
-		if (!wanted(&rows[r], kinds) || (few && (r + (size_t)(op - operations)) % 4))
+		if (!wanted(&rows[r], kinds) ||
+		    (few && (r + (size_t)(op - operations) + sample) % 4))
 			continue;
 		if (rows[r].how & ONCE)
 			try_row(op, &rows[r], false, &tallies[r][0]);
@@ -432,8 +437,10 @@ static int report(char **kinds)
 int main(int argc, char **argv)
 {
 	char **kinds = argv + 1;
+	const char *number = getenv("PAWL_TEST_SAMPLE");
 
 	(void)argc;
+	sample = number ? strtoul(number, NULL, 10) : 0;
 	if (*kinds && strncmp(*kinds, "--", 2) == 0) {
 		full = strcmp(*kinds, "--full") == 0;
 		few = !full;

@@ -1,6 +1,6 @@
 /*
- * The command line: the input is its words, a NUL behind each. What is understood can be said again in
- * the long form, and then means the same.
+ * The command line: the input is its words, each followed by a NUL. A line that is understood can
+ * be written in the long form, and then means the same.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,6 +9,7 @@
 #include "kit.h"
 #include "record.h"
 #include "base/when.h"
+#include "format/request.h"
 #include "face/cli/parse.h"
 
 #define WORDS_MAX 64
@@ -36,7 +37,7 @@ static void say(struct line *l, struct str word)
 	l->words[l->n++] = arena_cstr(l->arena, word);
 }
 
-/* --- saying it again ---------------------------------------------------------------------------- */
+/* --- writing it in the long form ---------------------------------------------------------------- */
 
 static void say_value(struct line *l, const struct param *p, struct str value)
 {
@@ -91,10 +92,14 @@ static bool is_list(const struct param *p)
 	return p->type == P_IDS || p->type == P_NAMES || p->type == P_WORDS;
 }
 
-static void say_param(struct line *l, const struct param *p, const struct args *args)
+/* The address of the parameter's value. */
+static const void *at_param(const struct parsed *p, const struct param *o, bool global)
 {
-	const void *at = (const char *)args + p->offset;
+	return (const char *)(global && !o->arg ? (const void *)&p->global : p->args) + o->offset;
+}
 
+static void say_param(struct line *l, const struct param *p, const void *at)
+{
 	if (is_text(p))
 		say_value(l, p, *(const struct str *)at);
 	else if (is_list(p))
@@ -105,10 +110,8 @@ static void say_param(struct line *l, const struct param *p, const struct args *
 		say_number(l, p, *(const int64_t *)at);
 }
 
-static bool same_param(const struct param *p, const struct args *x, const struct args *y)
+static bool same_param(const struct param *p, const void *a, const void *b)
 {
-	const void *a = (const char *)x + p->offset, *b = (const char *)y + p->offset;
-
 	if (is_text(p))
 		return str_eq(*(const struct str *)a, *(const struct str *)b);
 	if (is_list(p))
@@ -118,16 +121,16 @@ static bool same_param(const struct param *p, const struct args *x, const struct
 
 static bool given(const struct parsed *p, const struct param *o, bool global)
 {
-	const void *at = (const char *)&p->args + o->offset;
+	const void *at = at_param(p, o, global);
 
 	if (!global)
-		return p->args.seen >> (o - p->command->params) & 1;
+		return p->args->seen >> (o - p->command->params) & 1;
 	if (o->arg)
-		return p->args.rq.has >> (o->arg - 1) & 1;
+		return p->args->rq.has >> (o->arg - 1) & 1;
 	return is_text(o) ? ((const struct str *)at)->n > 0 : *(const int64_t *)at != 0;
 }
 
-/* Those of one list that were given; two of them may mean the same, which is said once. */
+/* The parameters of one list that were given; if two mean the same, one is written. */
 static void say_all(struct line *l, const struct parsed *p, const struct param *list,
 		    unsigned positional, uint64_t *said)
 {
@@ -139,7 +142,7 @@ static void say_all(struct line *l, const struct parsed *p, const struct param *
 		if ((o->flags & P_POSITIONAL) != positional || !given(p, o, global) || *said & bit)
 			continue;
 		*said |= bit;
-		say_param(l, o, &p->args);
+		say_param(l, o, at_param(p, o, global));
 	}
 }
 
@@ -169,18 +172,18 @@ static void check_again(const struct parsed *p, struct arena *a)
 	parse(&again, l.n, l.words, a);
 	CHECK(again.code == SUCCESS);
 	CHECK(again.command == p->command);
-	CHECK(same_request(&again.args.rq, &p->args.rq));
+	CHECK(same_request(&again.args->rq, &p->args->rq));
 	for (const struct param *o = p->command->params; o && o->name; o++)
-		CHECK(same_param(o, &p->args, &again.args));
+		CHECK(same_param(o, at_param(p, o, false), at_param(&again, o, false)));
 	for (const struct param *o = global_params; o->name; o++)
-		CHECK(same_param(o, &p->args, &again.args));
+		CHECK(same_param(o, at_param(p, o, true), at_param(&again, o, true)));
 }
 
-/* --- what is understood, and what is refused ---------------------------------------------------- */
+/* --- understood and refused lines --------------------------------------------------------------- */
 
 static void check_understood(const struct parsed *p, struct arena *a)
 {
-	struct request r = p->args.rq, again;
+	struct request r = p->args->rq, again;
 	struct buf b = BUF_MAX(16u << 20);
 	const char *fault;
 
@@ -215,7 +218,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (p.code != SUCCESS) {
 		CHECK(p.code == USAGE);
 		CHECK(p.message.n && fuzz_harmless(p.message) && fuzz_harmless(p.hint));
-	} else if (p.command && !p.args.global.help && !p.args.global.version) {
+	} else if (p.command && !p.global.help && !p.global.version) {
 		check_understood(&p, &a);
 	}
 	arena_free(&a);

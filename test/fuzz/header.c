@@ -1,7 +1,7 @@
 /*
- * The head of a database file. The input: its size and that of its -wal in units of 512 bytes (one byte
- * each), how many bytes of the rest are the -wal's (two), the rest. Whatever it is, it is not touched,
- * and a file that is not ours gets nothing beside it either.
+ * The head of a database file. The input: its size and that of its -wal in units of 512 bytes (one
+ * byte each), how many bytes of the rest are the -wal's (two), the rest. The file is never touched,
+ * and a foreign file gets no other file beside it either.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -25,7 +25,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* What seems damaged is looked at again after a while: nobody changes it here. */
+/* The store waits and looks again at a file that seems damaged; nobody changes it here, so do not
+ * wait. */
 int usleep(useconds_t us)
 {
 	(void)us;
@@ -60,11 +61,11 @@ static int judge(struct sq_header *h, struct store_error *err)
 	return rc;
 }
 
-/* What it is not for, the store itself leaves alone as well. */
+/* The store itself also leaves a refused file alone. */
 static void check_refused(void)
 {
 	struct store_error err = { 0 };
-	struct store_env env = { .mode = STORE_WRITE, .who = STR("fuzz"), .err = &err };
+	struct store_env env = { .mode = STORE_WRITE, .opt.who = STR("fuzz"), .err = &err };
 	struct store *s = NULL;
 
 	CHECK(store_open(&s, str_c(uri), &env) < 0);

@@ -1,6 +1,6 @@
 /*
- * MCP: the input is what a client says, a message on each line; the first byte chooses the profile. Whatever
- * it is, what comes back are messages of JSON-RPC, and the server is still there.
+ * MCP: the input is a client's messages, one on each line; the first byte chooses the profile. For
+ * any input the replies are messages of JSON-RPC, and the server stays alive.
  */
 #include "kit.h"
 #include "face/mcp/mcp.h"
@@ -14,7 +14,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-#define RUNS 20 /* that a server lives: to make it and its queue takes longer than most inputs */
+#define RUNS 20 /* runs of one server: making it and its queue takes longer than most inputs */
 
 static size_t heard;
 
@@ -22,7 +22,7 @@ static void check_message(const json_t *o)
 {
 	const json_t *result = json_object_get(o, "result"), *error = json_object_get(o, "error");
 
-	CHECK(json_is_object(o) && str_is(mcp_text(o, "jsonrpc"), "2.0"));
+	CHECK(json_is_object(o) && str_is(json_get(o, "jsonrpc"), "2.0"));
 	if (json_object_get(o, "method")) {
 		CHECK(!result && !error && !json_object_get(o, "id"));
 		return;
@@ -30,7 +30,7 @@ static void check_message(const json_t *o)
 	CHECK(!result != !error);
 	CHECK(!result || (json_is_object(result) && json_object_get(o, "id")));
 	CHECK(!error ||
-	      (json_is_integer(json_object_get(error, "code")) && mcp_text(error, "message").n));
+	      (json_is_integer(json_object_get(error, "code")) && json_get(error, "message").n));
 	CHECK(!json_object_get(result, "isError") ||
 	      json_is_object(json_object_get(result, "structuredContent")));
 }
@@ -60,7 +60,7 @@ static void say(struct mcp *m, const char *text)
 	mcp_receive(m, str_c(text));
 }
 
-/* A queue with a little in it: t1 is free, t2 held by this agent, t3 waits for t2. */
+/* A small queue: t1 is eligible, t2 is held by this agent, t3 waits for t2. */
 static void begin(struct mcp *m, const char *profile)
 {
 	struct mcp_options o = { .who = { .store = STR("mem:fuzz"), .agent = STR("fuzz") },

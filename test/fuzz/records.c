@@ -1,8 +1,15 @@
-/* What processes and files hand us: packed requests, answers, tasks and events. The first byte says which. */
+/* Records from processes and files: packed requests, answers, tasks and events. The first byte
+ * chooses one. */
 #include "kit.h"
 #include "record.h"
+#include "base/text.h"
 #include "core/answer.h"
+#include "core/check.h"
 #include "format/task.h"
+#include "core/typed.h"
+#include "format/event.h"
+#include "format/answer.h"
+#include "format/request.h"
 
 #define PACKED_MAX (16u << 20)
 
@@ -36,7 +43,7 @@ static void check_request(struct str bytes, struct arena *a)
 	CHECK(request_unpack(packed_request(&r, a), &again, a) == 0);
 	CHECK(same_request(&r, &again));
 
-	/* the tokens do not show */
+	/* tokens are not shown */
 	other = r;
 	other.token = STR("another");
 	other.new_token = STR("yet another");
@@ -58,6 +65,21 @@ static struct str packed_task(const struct task *t, unsigned parts, struct arena
 	return taken(&b, a);
 }
 
+/* A record that passed the check can be shown anywhere. */
+static void check_checked(const struct task *t, struct arena *a)
+{
+	const char *fault = task_fault(t, task_key(a, t->id), a);
+
+	CHECK(!fault || fuzz_harmless(str_c(fault)));
+	if (fault)
+		return;
+	CHECK(typed_of(t->id) || str_eq_nocase(t->id, EMERGENCY_ID) || !id_fault(t->id));
+	CHECK(t->fence >= 0 && t->fence <= EXACT_MAX && t->labels.n <= LIST_READ_MAX);
+	CHECK(text_valid(t->title) && text_valid(t->lock.holder) && t->title.n <= TITLE_MAX);
+	for (size_t i = 0; i < t->depends.n; i++)
+		CHECK(!id_fault(t->depends.v[i]));
+}
+
 static void check_task(struct str bytes, struct arena *a)
 {
 	const int64_t now = INT64_C(1700000000000);
@@ -73,12 +95,13 @@ static void check_task(struct str bytes, struct arena *a)
 	CHECK(task_unpack(packed_task(&t, BODY, a), &halves, a) == 0);
 	CHECK(same_task(&t, &halves));
 
-	/* the tokens do not show, only whether there is one */
+	/* tokens are not shown, only whether there is one */
 	other = t;
 	other.lock.token = t.lock.token.n ? STR("another") : STR("");
 	other.last = (struct last){ 1, STR("a"), STR("b") };
 	CHECK(str_eq(json_checked(task_json(&t, now, a), a),
 		     json_checked(task_json(&other, now, a), a)));
+	check_checked(&t, a);
 }
 
 /* --- events ------------------------------------------------------------------------------------- */

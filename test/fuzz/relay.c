@@ -1,4 +1,4 @@
-/* A call as another process left it in its slot: taken over, made, and reported. */
+/* A call that another process left in its slot: taken over, made, and reported. */
 #include <errno.h>
 
 #include "kit.h"
@@ -19,7 +19,7 @@ static struct str packed(const struct change *c, struct arena *a)
 	return out;
 }
 
-/* What was taken over is what is handed on. */
+/* The call that was taken over is handed on unchanged. */
 static void check_again(const struct change *c, struct arena *a)
 {
 	const struct job *j = c->ctx, *k;
@@ -32,7 +32,7 @@ static void check_again(const struct change *c, struct arena *a)
 	CHECK(memcmp(j->policy, k->policy, sizeof(*j->policy)) == 0);
 }
 
-/* Its owner gets the answer that it would have got from itself. */
+/* The owner gets the same answer as if it had made the call itself. */
 static void check_report(struct change *c, struct arena *a)
 {
 	struct buf b = BUF_MAX(CALL_MAX);
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct arena a = { 0 };
 	struct store_error err = { 0 };
-	struct store_env env = { .mode = STORE_CREATE, .who = STR("fuzz"), .err = &err };
+	struct store_env env = { .mode = STORE_CREATE, .opt.who = STR("fuzz"), .err = &err };
 	struct change c = { 0 };
 	struct store *s;
 	int r = queue_relay.adopt(str_n((const char *)data, size), &c, &a);
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			check_report(&c, &a);
 		store_close(s);
 	}
-	/* the bytes may as well be taken for an answer */
+	/* the bytes may also be read as an answer */
 	if (r == 0)
 		(void)queue_relay.accept(&c, str_n((const char *)data, size));
 	arena_free(&a);

@@ -1,12 +1,14 @@
 /*
- * .pawl/state of a files: queue. The input: a byte that says where in a good one the rest of the input goes. A reader
- * takes it, in part or not at all, or says that it is damaged.
+ * .pawl/state of a files: queue. The first byte of the input says where in a good state the rest
+ * goes. A reader accepts it, partly or not at all, or reports that it is damaged. A writer leaves
+ * the files of other programs in the folder as they are.
  */
 #include <sys/stat.h>
 
 #include "kit.h"
 #include "base/fs.h"
 #include "store/store.h"
+#include "queue/queue.h"
 
 static const char *dir;
 static char uri[144], state[144];
@@ -34,7 +36,11 @@ static int put_some(struct edit *e, void *ctx)
 static struct store *open_store(enum store_mode mode)
 {
 	static struct store_error err;
-	struct store_env env = { .mode = mode, .timeout_ms = 5000, .relaxed = true, .err = &err };
+	struct store_env env = { .rules = &queue_rules,
+				 .mode = mode,
+				 .opt.timeout_ms = 5000,
+				 .opt.relaxed = true,
+				 .err = &err };
 	struct store *s = NULL;
 
 	return store_open(&s, str_c(uri), &env) ? NULL : s;
@@ -54,6 +60,39 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	store_close(s);
 	CHECK(fs_read(&forever, state, 1 << 20, &good) == 0);
 	return 0;
+}
+
+static const char *const others[] = { "Cargo.lock", "t1.lock", "t.done", "t2.task" };
+
+static void write_others(struct arena *a)
+{
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		fuzz_write(fs_join(a, str_c(dir), str_c(others[i])), STR("version = 3\n"));
+}
+
+static void check_others(struct arena *a)
+{
+	struct str kept;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		CHECK(fs_read(a, fs_join(a, str_c(dir), str_c(others[i])), 100, &kept) == 0 &&
+		      str_is(kept, "version = 3\n"));
+}
+
+static void change(void)
+{
+	struct change c = { .fn = put_some };
+	struct arena a = { 0 };
+	struct store *s;
+
+	write_others(&a);
+	s = open_store(STORE_WRITE);
+	if (s) {
+		(void)s->ops->modify(s, &c, 1);
+		store_close(s);
+	}
+	check_others(&a);
+	arena_free(&a);
 }
 
 static int look(const struct record *r, void *ctx)
@@ -90,6 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)s->ops->tally(s, counts);
 		store_close(s);
 	}
+	change();
 	buf_free(&b);
 	return 0;
 }

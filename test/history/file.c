@@ -1,4 +1,4 @@
-/* The file: written, torn, merged, read back; and what is said about one that is malformed. */
+/* The history file: written, torn, merged, read back; and the messages about malformed files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ static struct request a_claim(void)
 	return rq;
 }
 
-/* A call with its answer and one without. */
+/* One call with an answer and one without. */
 static void write_part(const char *path, struct arena *a)
 {
 	struct task t = a_task(a);
@@ -97,7 +97,7 @@ static void there_and_back(void **state)
 	(void)state;
 	write_part("one", &a);
 	write_part("two", &a);
-	append("two", "{\"t\":12"); /* killed */
+	append("two", "{\"t\":12"); /* the process was killed */
 	assert_int_equal(history_open(&h, "driver", NULL), 0);
 	history_event(h, "kill", STR("a1"), 12, 0);
 	history_event(h, "skew", STR(""), 0, -500);
@@ -172,7 +172,7 @@ static void bad_part(void **state)
 	arena_free(&a);
 }
 
-/* Parts that take turns, one of them empty. */
+/* Parts whose lines alternate; one part is empty. */
 static void in_turns(void **state)
 {
 	const char *parts[] = { "p0", "p1", "p2", "p3" };
@@ -195,7 +195,7 @@ static void in_turns(void **state)
 	arena_free(&a);
 }
 
-/* Something that is no history is not read to its end. */
+/* A file that is not a history is not read to its end. */
 static void too_long(void **state)
 {
 	struct history_log log;
@@ -207,7 +207,7 @@ static void too_long(void **state)
 	history_free(&log);
 }
 
-/* No room: it is said, and stays said. */
+/* A full disk: the error is reported and stays. */
 static void full(void **state)
 {
 	struct rlimit old, small = { 300, 300 };
@@ -244,7 +244,7 @@ static void malformed(void **state)
 	} cases[] = {
 		{ "", "empty" },
 		{ "x", "line 1" },
-		{ "{}\n", "line 1: this is no header" },
+		{ "{}\n", "line 1: this is not the header" },
 		{ "{\"pawl_history\":2}\n", "format 2" },
 		{ HEADER("1"), "line 1: ignore_depends: true or false" },
 		{ GOOD "[]\n", "line 2: an object" },
@@ -252,14 +252,14 @@ static void malformed(void **state)
 		{ GOOD "x\n" CALL, "line 2: not JSON" },
 		{ GOOD "{\"t\":-1,\"event\":\"kill\"}\n", "negative" },
 		{ GOOD "{\"t\":\"1\",\"event\":\"kill\"}\n", "t: a whole number" },
-		{ GOOD CALL CALL, "line 3: call 1: there is one" },
+		{ GOOD CALL CALL, "line 3: call 1: the number is used already" },
 		{ GOOD "{\"t\":1,\"answer\":9,\"code\":\"SUCCESS\",\"now\":1}\n", "no such call" },
 		{ GOOD CALL "{\"t\":1,\"answer\":1,\"code\":\"SUCCESS\",\"now\":1}\n",
-		  "before it was sent" },
+		  "earlier than its call" },
 		{ GOOD CALL "{\"t\":9,\"answer\":1,\"code\":\"WHAT\",\"now\":1}\n", "no WHAT" },
 		{ GOOD CALL "{\"t\":9,\"answer\":1,\"code\":\"SUCCESS\"}\n", "now is missing" },
 		{ GOOD CALL "{\"t\":9,\"answer\":1,\"code\":\"SUCCESS\",\"now\":1,\"new\":1}\n",
-		  "new is not known" },
+		  "new is unknown" },
 		{ GOOD CALL "{\"t\":9,\"answer\":1,\"code\":\"SUCCESS\",\"now\":1,\"task\":{}}\n",
 		  "id is missing" },
 		{ GOOD

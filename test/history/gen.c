@@ -10,7 +10,7 @@
 
 #define START INT64_C(1700000000000)
 #define MS INT64_C(1000000)
-#define MADE_MAX 4 /* ids that the queue makes */
+#define MADE_MAX 4 /* how many ids the queue creates */
 
 const struct gen gen_default = {
 	.agents = 6,
@@ -40,14 +40,14 @@ static int64_t boot_ms(void)
 
 struct agent {
 	struct str name, task, token, old_token;
-	struct str guard, guard_token; /* a lock of the whole queue */
+	struct str guard, guard_token; /* a queue-wide lock */
 	int64_t fence;
-	int64_t at; /* when it does its next thing */
+	int64_t at; /* when the agent makes its next move */
 	enum { IDLE, SENT, DONE_CALL } state;
 	struct history_call *call;
 	struct request *rq; /* with the real tokens */
 	struct answer *ans;
-	bool dies, fails, again; /* again: the last call goes out once more */
+	bool dies, fails, again; /* again: the last call is sent once more */
 	unsigned lives;
 };
 
@@ -71,7 +71,7 @@ static bool chance(struct run *r, uint32_t of_1000)
 	return below(r, 1000) < of_1000;
 }
 
-/* --- tokens as a history has them ---------------------------------------------------------------- */
+/* --- tokens as a history shows them -------------------------------------------------------------- */
 
 static struct str digits(struct arena *a, struct str hash)
 {
@@ -97,7 +97,7 @@ static struct task *seen(struct arena *a, const struct task *t)
 	*out = *t;
 	if (t->lock.token.n)
 		out->lock.token = digits(a, t->lock.token);
-	/* what the format does not have */
+	/* fields that the format does not have */
 	out->title = out->run = out->summary = out->blocker_reason = out->unblock_action = STR("");
 	out->started_at = out->first_started_at = out->free_at = 0;
 	return out;
@@ -130,7 +130,7 @@ static struct answer *seen_answer(struct arena *a, const struct answer *ans)
 	return out;
 }
 
-/* --- what agents ask for ------------------------------------------------------------------------- */
+/* --- the agents' requests ------------------------------------------------------------------------ */
 
 static struct request *ask(struct run *r, struct agent *g, enum op op, struct str id)
 {
@@ -283,7 +283,7 @@ static struct request *about_tasks(struct run *r, struct agent *g)
 	return by_person(r, g);
 }
 
-/* About the queue as a whole. */
+/* A request about a queue-wide lock. */
 static struct request *by_guard(struct run *r, struct agent *g)
 {
 	static const enum op ops[] = { OP_LOCK_RELEASE, OP_LOCK_RELEASE, OP_HEARTBEAT,
@@ -317,7 +317,7 @@ static struct request *next_request(struct run *r, struct agent *g)
 
 static int64_t a_while(struct run *r, int64_t most)
 {
-	/* often short, sometimes long */
+	/* usually short, sometimes long */
 	return 1 + (int64_t)below(r, (uint32_t)(chance(r, 700) ? most / 20 + 1 : most));
 }
 
@@ -348,7 +348,7 @@ static void send(struct run *r, struct agent *g, size_t number)
 	g->at = clock_ns + a_while(r, r->g->slow_ns);
 }
 
-/* A call that dies or fails may or may not have been done, now or a good while later. */
+/* A call that dies or fails may take effect, now or much later, or not at all. */
 static void do_it(struct run *r, struct agent *g)
 {
 	bool skipped = (g->dies || g->fails) && chance(r, 500);
@@ -378,7 +378,7 @@ static void remember(struct agent *g)
 		return;
 	}
 	if (ans->code == API_ERROR && g->rq->new_token.n && g->rq->id.n) {
-		/* it may hold it */
+		/* the agent may hold it */
 		g->task = g->rq->id;
 		g->token = g->rq->new_token;
 	}
@@ -440,7 +440,7 @@ static void finals(struct run *r)
 	r->log->ends = mem_alloc((r->g->tasks + 2 * MADE_MAX) * sizeof(*r->log->ends));
 	for (size_t i = 0; i < r->g->tasks; i++)
 		final(r, r->ids[i]);
-	/* ids that were given away by name are passed over */
+	/* the queue skips ids that were given by name */
 	for (unsigned i = 1; i <= 2 * r->made; i++)
 		final(r, arena_printf(&r->log->arena, "t%u", i));
 }
@@ -451,14 +451,14 @@ static void open_queue(struct run *r)
 	char name[40];
 	struct queue_config config = { .uri = STR("mem:"),
 				       .policy = r->log->head.policy,
-				       .timeout_ms = 1000,
-				       .wall = wall_ms,
-				       .boot = boot_ms,
+				       .opt.timeout_ms = 1000,
+				       .opt.wall = wall_ms,
+				       .opt.boot = boot_ms,
 				       .impatient = true };
 	struct answer ans = { 0 };
 
 	snprintf(name, sizeof(name), "gen%u", runs++);
-	config.name = arena_str(&r->log->arena, str_c(name));
+	config.opt.queue = arena_str(&r->log->arena, str_c(name));
 	if (queue_open(&r->q, &config, STORE_CREATE, &ans, &r->log->arena) != SUCCESS) {
 		fprintf(stderr, "gen: %.*s\n", STRF(ans.message));
 		exit(1);
@@ -503,7 +503,7 @@ void gen_run(const struct gen *g, struct history_log *out)
 		else
 			answer(&r, who);
 	}
-	/* those still under way are never answered */
+	/* calls that are still under way never get an answer */
 	finals(&r);
 	queue_close(r.q);
 }

@@ -1,4 +1,5 @@
-/* Histories of a right store are clean, and one planted error is always found. */
+/* Random histories of a correct store are clean. A history with one planted error is always
+ * caught. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,13 +11,10 @@
 
 #include "base/seeded.h"
 #include "gen.h"
+#include "kit/scale.h"
 #include "proof/check/check.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SEEDS 10
-#else
-#define SEEDS 40
-#endif
+#define SEEDS SCALE(40, 5)
 
 static size_t check(const struct history_log *log, size_t counts[CHECK_KINDS], bool show)
 {
@@ -60,7 +58,7 @@ static void clean(void **state)
 	g.kills = g.faults = 0;
 	all_clean(g);
 	g.links = 0;
-	g.slow_ns = 400000000; /* everything overlaps */
+	g.slow_ns = 400000000; /* all calls overlap */
 	all_clean(g);
 	g.links = 80;
 	g.tasks = 12;
@@ -74,7 +72,7 @@ static void clean(void **state)
 
 /* --- planted errors ------------------------------------------------------------------------------ */
 
-/* Only in the first half: what is still under way at the end could explain much. */
+/* Only in the first half: calls that are still under way at the end could explain much. */
 #define HALF(log) ((log)->n_calls / 2)
 
 static bool accepted(const struct history_call *c)
@@ -108,7 +106,7 @@ static bool plant_fence(struct history_log *log, size_t i)
 	return false;
 }
 
-/* Somebody else's lock is given away. */
+/* The store grants a lock that another agent holds. */
 static bool plant_second_holder(struct history_log *log, size_t i)
 {
 	struct history_call *c = &log->calls[i];
@@ -143,7 +141,7 @@ static bool plant_stale(struct history_log *log, size_t i)
 	return true;
 }
 
-/* A look becomes a second completion. */
+/* A read becomes a second completion. */
 static bool plant_done(struct history_log *log, size_t i)
 {
 	struct history_call *c = &log->calls[i];
@@ -163,7 +161,7 @@ static bool plant_done(struct history_log *log, size_t i)
 	return false;
 }
 
-/* The last acknowledged change of a task is not there. */
+/* The last acknowledged change of a task is missing. */
 static bool plant_lost(struct history_log *log, size_t i)
 {
 	struct history_end *e = &log->ends[i % log->n_ends];
@@ -212,7 +210,7 @@ static bool plant_clock(struct history_log *log, size_t i)
 	return true;
 }
 
-/* A look sees what was there before the last look. */
+/* A read shows the state from before the previous read. */
 static bool plant_old_view(struct history_log *log, size_t i)
 {
 	struct history_call *c = &log->calls[i];
@@ -245,7 +243,7 @@ static bool plant_expiry(struct history_log *log, size_t i)
 	return true;
 }
 
-/* An acquisition that the record does not know of. */
+/* An acquisition that is not in the record. */
 static bool plant_unseen(struct history_log *log, size_t i)
 {
 	struct history_call *c = &log->calls[i];
@@ -264,7 +262,7 @@ static const struct plant {
 	const char *name;
 	bool (*plant)(struct history_log *log, size_t i);
 	enum check_kind kind;
-	bool deaths; /* also where calls are without an answer */
+	bool deaths; /* also in histories with unanswered calls */
 } plants[] = {
 	{ "fence", plant_fence, CHECK_FENCE, true },
 	{ "holder", plant_second_holder, CHECK_LINEAR, false },
@@ -284,7 +282,7 @@ static void plant_everywhere(const struct plant *p)
 	struct gen g = gen_default;
 	int planted = 0;
 
-	g.removes = g.makes = false; /* a removed task would explain a version that is gone */
+	g.removes = g.makes = false; /* a removal would explain a missing version */
 	if (!p->deaths)
 		g.kills = g.faults = 0;
 	for (g.seed = 1; g.seed <= SEEDS; g.seed++) {
@@ -315,7 +313,7 @@ static void planted(void **state)
 		plant_everywhere(&plants[i]);
 }
 
-/* Somebody is sent away while a task is there for the taking. */
+/* A caller gets NO_TASKS although a task is eligible. */
 static void planted_no_tasks(void **state)
 {
 	struct gen g = gen_default;

@@ -1,4 +1,4 @@
-/* The library, as a program sees it: only pawl.h. */
+/* The library as a program sees it: only pawl.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static void tell(struct pawl *p, int code, const char *command, const char *argu
 	json_decref(ask(p, code, command, arguments));
 }
 
-/* A queue of its own for each test. */
+/* A new queue for each test. */
 static int setup(void **state)
 {
 	const char *dir = folder_enter(state);
@@ -95,10 +95,19 @@ static void opens_or_says_why(void **state)
 	assert_int_equal(pawl_open(&p, &o, &error), PAWL_MISCONFIGURED);
 	assert_non_null(strstr(error, "no queue here"));
 	pawl_free(error);
+	/* the config came with a clone */
+	assert_int_equal(
+		system("mkdir -p clone/.pawl && echo 'store = sqlite:../else.db' >clone/.pawl/config"),
+		0);
+	o.dir = "clone";
+	assert_int_equal(pawl_open(&p, &o, &error), PAWL_MISCONFIGURED);
+	assert_non_null(strstr(error, "clone/.pawl/config:1"));
+	assert_non_null(strstr(error, "pawl trust"));
+	pawl_free(error);
 	pawl_close(NULL);
 }
 
-/* An older program knows fewer options: what is behind its size is not looked at. */
+/* An older program knows fewer options: the fields beyond its size are ignored. */
 static void knows_older_options(void **state)
 {
 	struct pawl_options o = PAWL_OPTIONS;
@@ -148,6 +157,49 @@ static void calls_commands(void **state)
 	assert_int_equal(pawl_call(p, "list", NULL, NULL), PAWL_SUCCESS);
 	assert_string_equal(pawl_message(p), "");
 	pawl_close(p);
+}
+
+static struct pawl *open_hasty(const char *agent)
+{
+	struct pawl_options o = PAWL_OPTIONS;
+	struct pawl *p;
+
+	o.store = store;
+	o.agent = agent;
+	o.timeout_ms = 30;
+	assert_int_equal(pawl_open(&p, &o, NULL), PAWL_SUCCESS);
+	return p;
+}
+
+/* Another agent's @batch keeps out changes of many tasks, and only those; its holder continues. */
+static void waits_for_a_batch(void **state)
+{
+	static const char *const steps[][2] = {
+		{ "batch add", "{\"title\": [\"a\", \"b\"]}" },
+		{ "batch add", "{\"title\": [\"a\", \"b\"], \"keep_going\": true}" },
+		{ "import", "{\"file\": [\"tasks.json\"], \"update\": true}" },
+		{ "archive", NULL },
+		{ "clear", "{\"force\": true}" },
+		{ "restore", "{\"file\": [\"backup.pawl\"], \"force\": true}" },
+	};
+	struct pawl *boss = open_hasty("boss"), *al = open_hasty("al");
+
+	(void)state;
+	tell(al, PAWL_SUCCESS, "create", "{\"title\": \"one\"}");
+	tell(al, PAWL_SUCCESS, "export", "{\"output\": \"tasks.json\"}");
+	tell(al, PAWL_SUCCESS, "backup", "{\"file\": \"backup.pawl\"}");
+	tell(boss, PAWL_SUCCESS, "lock acquire", "{\"id\": \"@batch\"}");
+	tell(al, PAWL_SUCCESS, "create", "{\"title\": \"single\"}");
+	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		tell(al, PAWL_API_ERROR, steps[i][0], steps[i][1]);
+		assert_non_null(strstr(pawl_message(al), "@batch is held by boss"));
+		tell(boss, PAWL_SUCCESS, steps[i][0], steps[i][1]);
+	}
+	tell(boss, PAWL_SUCCESS, "lock release", "{\"id\": \"@batch\"}");
+	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++)
+		tell(al, PAWL_SUCCESS, steps[i][0], steps[i][1]);
+	pawl_close(al);
+	pawl_close(boss);
 }
 
 static void refuses_what_is_wrong(void **state)
@@ -215,7 +267,7 @@ static void takes_keeps_and_finishes(void **state)
 	assert_int_equal(pawl_review(p, l, NULL), PAWL_USAGE);
 	assert_int_equal(pawl_done(p, l, "\xff"), PAWL_USAGE);
 	assert_int_equal(pawl_done(p, l, "did it"), PAWL_SUCCESS);
-	/* the answer may have been lost: again is the same */
+	/* the answer may have been lost: a repeat gets the same */
 	assert_int_equal(pawl_done(p, l, "did it"), PAWL_SUCCESS);
 	assert_int_equal(pawl_heartbeat(p, l), PAWL_LOST_LOCK);
 	assert_true(pawl_lock_left(l) == 0);
@@ -270,7 +322,8 @@ static void *drain(void *arg)
 	return code == PAWL_NO_TASKS ? arg : NULL;
 }
 
-/* One handle for each thread, all of one name, opened at the same time: each task once. */
+/* One handle for each thread, all with the same name, opened at the same time: each task is done
+ * once. */
 static void serves_threads(void **state)
 {
 	struct pawl *p = open_as("al");
@@ -306,6 +359,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(is_found_as_the_program_finds_it, setup,
 						folder_leave),
 		cmocka_unit_test_setup_teardown(calls_commands, setup, folder_leave),
+		cmocka_unit_test_setup_teardown(waits_for_a_batch, setup, folder_leave),
 		cmocka_unit_test_setup_teardown(refuses_what_is_wrong, setup, folder_leave),
 		cmocka_unit_test_setup_teardown(takes_keeps_and_finishes, setup, folder_leave),
 		cmocka_unit_test_setup_teardown(ends_a_lock_in_each_way, setup, folder_leave),

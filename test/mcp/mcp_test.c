@@ -1,6 +1,6 @@
 /*
- * One connection without a transport, on a store and a clock of the test's own: what is said, what is held,
- * what is due.
+ * One connection without a transport, with a store and a clock of the test: messages, locks and
+ * timers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,8 +38,13 @@ int64_t __wrap_os_boot_ms(void)
 
 static struct mcp m;
 static struct arena arena;
-static json_t *said; /* what was sent and not yet looked at */
+static json_t *said; /* messages that were sent and not yet read by the test */
 static int last_id;
+
+static const char *get(const json_t *o, const char *key)
+{
+	return json_string_value(json_object_get(o, key));
+}
 
 static void hear(void *ctx, struct str message)
 {
@@ -108,7 +113,7 @@ static void send_text(const char *text)
 	mcp_receive(&m, str_c(text));
 }
 
-/* The oldest message that was not looked at yet; lives until the next of these. */
+/* The oldest unread message; valid until the next call. */
 static json_t *heard(void)
 {
 	static json_t *last;
@@ -165,7 +170,7 @@ static json_t *structured(json_t *result)
 	return json_object_get(result, "structuredContent");
 }
 
-/* What a call that the queue grants answers; NO_TASKS is such an answer. */
+/* The answer of a call that the queue accepts; NO_TASKS is such an answer. */
 static json_t *good(const char *tool, const char *arguments)
 {
 	json_t *r = call(tool, arguments);
@@ -183,14 +188,14 @@ static json_t *refused(const char *tool, const char *arguments, enum result code
 	json_t *r = call(tool, arguments);
 
 	assert_true(json_is_true(json_object_get(r, "isError")));
-	assert_string_equal(view_get(json_object_get(structured(r), "error"), "code"),
+	assert_string_equal(get(json_object_get(structured(r), "error"), "code"),
 			    result_name(code));
 	return structured(r);
 }
 
 static const char *text_of(json_t *result)
 {
-	return view_get(json_array_get(json_object_get(result, "content"), 0), "text");
+	return get(json_array_get(json_object_get(result, "content"), 0), "text");
 }
 
 static const json_t *at(const json_t *o, const char *path)
@@ -219,7 +224,7 @@ static int code_of(const json_t *message)
 	return (int)json_integer_value(at(message, "error.code"));
 }
 
-/* As in life: wakes up when it asked to, and no later than that. */
+/* Runs the connection: it wakes up when it asked to, and no later. */
 static void live_for(int64_t ms)
 {
 	int64_t end = passed + ms;
@@ -272,10 +277,10 @@ static void begins_both_ways(void **state)
 	assert_string_equal(word(o, "result.cacheScope"), "private");
 	assert_true(json_is_integer(at(o, "result.ttlMs")));
 	assert_non_null(at(o, "result.capabilities.tools"));
-	assert_string_equal(view_get(json_object_get(at(o, "result._meta"),
-						     "io.modelcontextprotocol/serverInfo"),
-				     "name"),
-			    "pawl");
+	assert_string_equal(
+		get(json_object_get(at(o, "result._meta"), "io.modelcontextprotocol/serverInfo"),
+		    "name"),
+		"pawl");
 	static const char *const versions[][2] = {
 		{ "2025-11-25", "2025-11-25" }, { "2025-06-18", "2025-06-18" },
 		{ "2025-03-26", "2025-03-26" }, { "2024-11-05", "2024-11-05" },
@@ -295,7 +300,7 @@ static void begins_both_ways(void **state)
 	assert_true(json_is_object(at(o, "result")));
 }
 
-/* Lists and results say what the revision of the request asks for, and nothing of it otherwise. */
+/* Lists and results have the fields of the request's revision, and no others. */
 static void both_eras(void **state)
 {
 	static const char *const lists[] = { "tools/list", "resources/list",
@@ -335,7 +340,7 @@ static void bad_messages(void **state)
 	static const struct {
 		const char *text;
 		int code;
-		const char *id; /* NULL: none is to be repeated */
+		const char *id; /* NULL: no id to repeat */
 	} bad[] = {
 		{ "{", -32700, NULL },
 		{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"method\":\"ping\"}", -32700, NULL },
@@ -410,7 +415,7 @@ static void deep(void **state)
 	assert_non_null(at(ASK("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"), "result"));
 }
 
-/* What nobody asked for, or what is not understood, is not answered. */
+/* Unrequested or unintelligible messages get no answer. */
 static void no_answer(void **state)
 {
 	(void)state;
@@ -460,7 +465,7 @@ static bool named(const json_t *tools, const char *name)
 	size_t i;
 
 	json_array_foreach(tools, i, t)
-		if (!strcmp(view_get(t, "name"), name))
+		if (!strcmp(get(t, "name"), name))
 			return true;
 	return false;
 }
@@ -481,9 +486,23 @@ static void few_tools(void **state)
 	assert_int_equal(json_array_size(tools), 8);
 	for (size_t i = 0; i < 8; i++)
 		assert_true(named(tools, names[i]));
+	/* tools.c says that the description of each is .model of its command */
+	for (size_t i = 0; i < 8; i++)
+		assert_string_equal(get(json_array_get(tools, i), "description"),
+				    profile_tool(m.profile, i)->model);
 }
 
-/* Every operation of the table is a tool of the profile all, and what sets things up is not. */
+/* An argument that does not fit is refused as every refusal of the profile is. */
+static void pm_refusals_say_so(void **state)
+{
+	(void)state;
+	assert_true(json_is_false(json_object_get(
+		structured(call("list_tasks", "{\"status\":[\"ODD\"]}")), "success")));
+	assert_true(json_is_false(
+		json_object_get(structured(call("list_tasks", "{\"odd\":1}")), "success")));
+}
+
+/* Every operation of the table is a tool of the profile all; set-up commands are not. */
 static void all_tools(void **state)
 {
 	const json_t *tools = at(tools_of("all"), "result.tools");
@@ -507,7 +526,7 @@ static void check_schema(const json_t *schema)
 	const json_t *properties = json_object_get(schema, "properties"), *p;
 	const char *key;
 
-	assert_string_equal(view_get(schema, "type"), "object");
+	assert_string_equal(get(schema, "type"), "object");
 	assert_true(json_is_object(properties));
 	json_object_foreach((json_t *)properties, key, p) {
 		assert_non_null(json_object_get(p, "type"));
@@ -531,7 +550,7 @@ static void every_tool_is_whole(void **state)
 		size_t k;
 
 		json_array_foreach(at(o, "result.tools"), k, t) {
-			assert_true(strlen(view_get(t, "description")) > 30);
+			assert_true(strlen(get(t, "description")) > 30);
 			check_schema(json_object_get(t, "inputSchema"));
 			check_schema(json_object_get(t, "outputSchema"));
 			assert_true(json_is_boolean(at(t, "annotations.readOnlyHint")));
@@ -547,7 +566,7 @@ static const json_t *tool_called(const json_t *tools, const char *name)
 	size_t i;
 
 	json_array_foreach(tools, i, t)
-		if (!strcmp(view_get(t, "name"), name))
+		if (!strcmp(get(t, "name"), name))
 			return t;
 	return NULL;
 }
@@ -593,11 +612,11 @@ static void arguments(void **state)
 	refused("create", "{\"title\":\"x\",\"extra\":\"[1]\"}", USAGE);
 	refused("claim", "{\"id\":\"t1\",\"ttl\":\"soon\"}", USAGE);
 	refused("claim", "{\"id\":\"t1\",\"ttl\":-1}", USAGE);
-	refused("claim", "{\"id\":\"t1\",\"pid\":1}", USAGE); /* only on a command line */
+	refused("claim", "{\"id\":\"t1\",\"pid\":1}", USAGE); /* only valid on a command line */
 	refused("show", "{\"id\":\"none\"}", NOT_FOUND);
 }
 
-/* Whatever an answer has is in its schema. */
+/* Every field of an answer is in its schema. */
 static void answers_fit(void **state)
 {
 	static const struct {
@@ -717,7 +736,7 @@ static void contention(void **state)
 	good("create", "{\"title\":\"x\"}");
 	good("claim", "{\"id\":\"t1\"}");
 	o = refused("claim", "{\"id\":\"t1\"}",
-		    CONFLICT); /* whoever asks may be another of several */
+		    CONFLICT); /* the caller may be another one of several */
 	reconnect("agent", "bob");
 	o = refused("claim", "{\"id\":\"t1\"}", CONFLICT);
 	assert_string_equal(word(o, "error.holder"), "alice");
@@ -781,7 +800,7 @@ static void only_so_long(void **state)
 	assert_non_null(strstr(word(o, "warnings.0"), "t1 is lost"));
 	assert_null(at(good("show", "{\"id\":\"t2\"}"), "warnings"));
 	refused("done", "{\"id\":\"t1\"}", LOST_LOCK);
-	good("claim", "{\"id\":\"t1\"}"); /* and its token is the one that counts */
+	good("claim", "{\"id\":\"t1\"}"); /* and its token is the valid one */
 	good("done", "{\"id\":\"t1\"}");
 }
 
@@ -830,7 +849,7 @@ static void not_after_the_end(void **state)
 	(void)state;
 	good("create", "{\"title\":\"x\"}");
 	good("claim", "{\"id\":\"t1\",\"ttl\":60}");
-	reconnect("agent", "alice"); /* which did not say that it goes on with it */
+	reconnect("agent", "alice"); /* the call did not say that it continues the claim */
 	live_for(2 * MIN);
 	assert_true(lease_left("t1") <= 0);
 }
@@ -873,7 +892,7 @@ static void is_told_of_loss(void **state)
 	assert_non_null(strstr(word(good("show", "{\"id\":\"t1\"}"), "warnings.0"), "t1 is lost"));
 }
 
-/* What is known to be lost is in the way of nothing. */
+/* A lock that is known to be lost is not in the way. */
 static void claims_again(void **state)
 {
 	(void)state;
@@ -887,7 +906,7 @@ static void claims_again(void **state)
 	good("done", "{\"id\":\"t1\"}");
 }
 
-/* A store that is away for a moment costs nothing. */
+/* A store that is unavailable for a moment loses nothing. */
 static void store_comes_back(void **state)
 {
 	(void)state;
@@ -953,7 +972,7 @@ static void waits_for_work(void **state)
 	assert_string_equal(word(o, "method"), "notifications/progress");
 	assert_string_equal(word(o, "params.progressToken"), "p7");
 	silence();
-	/* meanwhile others are answered */
+	/* meanwhile other calls are answered */
 	assert_non_null(at(ASK("{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"ping\"}"), "result"));
 	live_for(6000);
 	o = heard();
@@ -986,7 +1005,7 @@ static void waits_in_vain(void **state)
 	assert_null(m.waiting);
 }
 
-/* Past the keyring of this one. */
+/* Bypasses the connection's keyring. */
 static void as_another(const struct request *rq)
 {
 	struct answer ans;
@@ -996,7 +1015,8 @@ static void as_another(const struct request *rq)
 	mcp_woken(&m);
 }
 
-/* Another's @maintenance: the call is put off, others are served, and it comes off when the lock is gone. */
+/* Another agent holds @maintenance: the call waits, others are served, and it succeeds when the
+ * lock is gone. */
 static void waits_for_maintenance(void **state)
 {
 	struct request take = { .op = OP_LOCK_ACQUIRE }, give;
@@ -1031,6 +1051,45 @@ static void waits_for_maintenance(void **state)
 	assert_string_equal(word(o, "result.structuredContent.error.code"), "API_ERROR");
 	assert_non_null(strstr(word(o, "result.structuredContent.error.message"), "boss"));
 	assert_null(m.waiting);
+}
+
+/* Another agent holds @batch: a change of many tasks waits, a single change succeeds. */
+static void waits_for_batch(void **state)
+{
+	static const char *const tools[] = { "archive", "lock_cleanup" };
+	struct request take = { .op = OP_LOCK_ACQUIRE }, give;
+	const struct str token = STR("22222222-2222-4222-8222-222222222222");
+	json_t *o;
+
+	(void)state;
+	reconnect("all", "alice");
+	GIVE(&take, id, STR("@batch"));
+	GIVE(&take, new_token, token);
+	GIVE(&take, agent, STR("boss"));
+	give = take;
+	give.op = OP_LOCK_RELEASE;
+	GIVE(&give, token, token);
+	good("create", "{\"title\":\"x\"}");
+	good("cancel", "{\"id\":\"t1\",\"reason\":\"r\"}");
+	for (size_t i = 0; i < sizeof(tools) / sizeof(*tools); i++) {
+		as_another(&take);
+		send_call(tools[i], "{}");
+		live_for(1000);
+		silence();
+		as_another(&give);
+		live_for(1000);
+		o = heard();
+		assert_int_equal(json_integer_value(json_object_get(o, "id")), last_id);
+		assert_false(json_is_true(at(o, "result.isError")));
+		as_another(&take);
+		good("create", "{\"title\":\"single\"}");
+		send_call(tools[i], "{}");
+		live_for(16000);
+		o = heard();
+		assert_string_equal(word(o, "result.structuredContent.error.code"), "API_ERROR");
+		assert_non_null(strstr(word(o, "result.structuredContent.error.message"), "boss"));
+		as_another(&give);
+	}
 }
 
 static void wait_ends_with_a_lease(void **state)
@@ -1076,8 +1135,8 @@ static void reads_resources(void **state)
 	assert_string_equal(word(board, "held.0.id"), "t1");
 	assert_string_equal(word(board, "columns.Ready.0.id"), "t2");
 	assert_string_equal(
-		view_get(json_array_get(json_object_get(at(board, "columns"), "In Progress"), 0),
-			 "holder"),
+		get(json_array_get(json_object_get(at(board, "columns"), "In Progress"), 0),
+		    "holder"),
 		"alice");
 	assert_non_null(at(board, "untrusted"));
 	json_decref(board);
@@ -1149,8 +1208,8 @@ static void subscribes(void **state)
 	live_for(100);
 	o = heard();
 	assert_string_equal(word(o, "params.uri"), "pawl://board");
-	assert_string_equal(
-		view_get(at(o, "params._meta"), "io.modelcontextprotocol/subscriptionId"), "L");
+	assert_string_equal(get(at(o, "params._meta"), "io.modelcontextprotocol/subscriptionId"),
+			    "L");
 	silence();
 	send_text(
 		"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"L\"}}");
@@ -1168,6 +1227,54 @@ static void subscribes(void **state)
 	live_for(100);
 	silence();
 	assert_null(m.subscriptions);
+}
+
+/* An expiring lease writes nothing, and nobody wakes the server. */
+static void tells_of_expiry(void **state)
+{
+	(void)state;
+	disconnect(false);
+	connect_with("agent", "alice", 0); /* it renews nothing */
+	good("create", "{\"title\":\"x\"}");
+	good("create", "{\"title\":\"y\"}");
+	good("claim", "{\"id\":\"t1\",\"ttl\":60}");
+	ASK("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\",\"params\":{\"uri\":"
+	    "\"pawl://tasks/t1\"}}");
+	ASK("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\",\"params\":{\"uri\":"
+	    "\"pawl://tasks/t2\"}}");
+	live_for(MIN - 1);
+	silence();
+	live_for(1);
+	assert_string_equal(word(heard(), "params.uri"), "pawl://tasks/t1");
+	live_for(MIN);
+	silence(); /* once */
+	good("claim", "{\"id\":\"t2\",\"ttl\":60}");
+	mcp_woken(&m);
+	live_for(100);
+	assert_string_equal(word(heard(), "params.uri"), "pawl://tasks/t2");
+	live_for(30 * INT64_C(1000));
+	good("heartbeat", "{\"id\":\"t2\",\"ttl\":60}");
+	live_for(59 * INT64_C(1000)); /* renewed: the expiry that the server knew has passed */
+	silence();
+	live_for(2000);
+	assert_string_equal(word(heard(), "params.uri"), "pawl://tasks/t2");
+	silence();
+}
+
+/* A lease that expired before the subscription is not reported. */
+static void old_expiry_is_no_news(void **state)
+{
+	(void)state;
+	disconnect(false);
+	connect_with("agent", "alice", 0);
+	good("create", "{\"title\":\"x\"}");
+	good("claim", "{\"id\":\"t1\",\"ttl\":60}");
+	live_for(2 * MIN);
+	json_array_clear(said);
+	ASK("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\",\"params\":{\"uri\":"
+	    "\"pawl://tasks/t1\"}}");
+	live_for(MIN);
+	silence();
 }
 
 static void says_when_it_is_over(void **state)
@@ -1260,7 +1367,7 @@ static void pm_lock_runs_out(void **state)
 	     "{\"task_id\":\"t1\",\"status\":\"DONE\",\"agent_id\":\"slow\"}");
 }
 
-/* Survey, planning, implementation and verification in turn on one task, then it is done. */
+/* Survey, planning, implementation and verification in turn on one task; then it is done. */
 static void pm_orchestration(void **state)
 {
 	static const char *const agents[] = { "survey-agent", "planning-agent", "impl-agent",
@@ -1337,7 +1444,7 @@ static void pm_lists(void **state)
 	refused("get_task_details", "{\"task_id\":\"none\"}", NOT_FOUND);
 }
 
-/* A lock is kept under its agent's name, in whichever process it was taken. */
+/* A lock is kept under its agent's name, whichever process took it. */
 static void pm_survives_a_restart(void **state)
 {
 	(void)state;
@@ -1352,7 +1459,7 @@ static void pm_survives_a_restart(void **state)
 
 /* --- places --------------------------------------------------------------------------------------- */
 
-/* The queue may be made after the server was started. */
+/* The queue may be created after the server was started. */
 static void no_queue_yet(void **state)
 {
 	struct mcp_options o = { .who.agent = STR("alice"), .profile = STR("agent") };
@@ -1374,7 +1481,7 @@ static void no_queue_yet(void **state)
 	good("next", "{}");
 }
 
-/* What was open is gone: the first change says so, the next one finds what is there now. */
+/* The open queue is gone: the first change says so, the next one opens the new queue. */
 static void replaced_queue(void **state)
 {
 	struct client c;
@@ -1427,18 +1534,22 @@ int main(void)
 		TEST(waits_for_work),
 		TEST(waits_in_vain),
 		TEST(waits_for_maintenance),
+		TEST(waits_for_batch),
 		TEST(wait_ends_with_a_lease),
 		TEST(wait_is_canceled),
 		TEST(reads_resources),
 		TEST(long_parent),
 		TEST(cannot_subscribe),
 		TEST(subscribes),
+		TEST(tells_of_expiry),
+		TEST(old_expiry_is_no_news),
 		TEST(says_when_it_is_over),
 		TEST(has_a_prompt),
 		PM_TEST(pm_locks_itself),
 		PM_TEST(pm_lock_runs_out),
 		PM_TEST(pm_orchestration),
 		PM_TEST(pm_begins_under_its_lock),
+		PM_TEST(pm_refusals_say_so),
 		PM_TEST(pm_lists),
 		PM_TEST(pm_survives_a_restart),
 		TEST(no_queue_yet),

@@ -2,23 +2,29 @@
 #include "base/module.h"
 #include "cmd/command.h"
 
-static const struct param params[] = {
-	LOCAL(key, "NAME", P_NAME, .flags = P_POSITIONAL | P_REQUIRED, .help = "whom to greet"),
-	{ 0 }
+struct hello_args {
+	struct args args;
+	struct str name;
 };
 
-static enum result run(struct session *s, struct args *a, json_t **out)
+static const struct param params[] = { LOCAL(hello, name, "NAME", P_NAME,
+					     .flags = P_POSITIONAL | P_REQUIRED,
+					     .help = "whom to greet"),
+				       { 0 } };
+
+static enum result run(struct session *s, struct args *a, struct reply *out)
 {
+	struct str name = ((const struct hello_args *)a)->name;
+
 	(void)s;
-	*out = run_success();
-	json_object_set_new(*out, "greeted", json_stringn(a->key.p, a->key.n));
+	json_object_set_new(reply_more(out), "greeted", json_stringn(name.p, name.n));
 	return SUCCESS;
 }
 
-static void show(const json_t *o, struct view *v)
+static void show(const struct reply *r, struct view *v)
 {
 	view_text(v, PLAIN, "hello, ");
-	view_data(v, PLAIN, view_get(o, "greeted"));
+	view_data(v, PLAIN, json_get(r->more, "greeted"));
 	view_text(v, PLAIN, "\n");
 }
 
@@ -28,6 +34,7 @@ static const struct command cmd_hello = {
 	.summary = "greet somebody",
 	.example = "pawl hello world",
 	.params = params,
+	.args_size = sizeof(struct hello_args),
 	.flags = C_LOCAL,
 	.run = run,
 	.show = show,

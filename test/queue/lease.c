@@ -1,4 +1,4 @@
-/* Leases that run out, work that comes back, locks that are cleaned up. */
+/* Expired leases, abandoned work, and the cleanup of locks. */
 #include "suite.h"
 
 #include <unistd.h>
@@ -63,7 +63,7 @@ static void test_max_abandoned(void **state)
 	ok(s, "create id=b");
 	abandon(s, "a");
 	abandon(s, "a");
-	/* one too many: the next one is given, and says nothing of it */
+	/* abandoned too often: the call gets the next task and does not mention this one */
 	ans = ok(s, "take new_token=T");
 	assert_true(str_is(ans->task->id, "b") && !ans->message.n && !ans->repeated);
 	t = expect_status(s, "a", NEEDS_HELP);
@@ -77,7 +77,7 @@ static void test_max_abandoned(void **state)
 	assert_int_equal(show(s, "a")->abandoned, 0);
 }
 
-/* The last one there is goes to Needs Help, though the answer is a refusal. */
+/* If it is the only task, it still goes to Needs Help, although the call is refused. */
 static void test_max_abandoned_alone(void **state)
 {
 	struct suite *s = *state;
@@ -231,7 +231,7 @@ static void test_free_for_those_who_know(void **state)
 	}
 }
 
-/* --- block keeps its lock, but it keeps nobody out -------------------------------------------- */
+/* --- block keeps the lock, but others may claim ----------------------------------------------- */
 
 static void test_blocked(void **state)
 {
@@ -243,7 +243,7 @@ static void test_blocked(void **state)
 	refused(s, MISCONFIGURED, "heartbeat id=a token=T");
 	refused(s, NO_TASKS, "take new_token=U");
 	advance(4 * tick());
-	/* its lock ran out; it waits for a person all the same */
+	/* its lease expired; the task still waits for a person */
 	assert_int_equal(refused(s, NO_TASKS, "take new_token=U")->wait_ms, 0);
 	ok(s, "update id=a status=Ready agent=bob");
 	ok(s, "take new_token=U");
@@ -268,7 +268,7 @@ static void test_manual(void **state)
 	ok(s, "release id=a token=M");
 	ok(s, "lock_acquire id=a new_token=M ttl=1t");
 	advance(tick());
-	/* Ready with a lock that ran out is simply Ready */
+	/* a Ready task whose lock expired is simply Ready */
 	assert_int_equal(ok(s, "take new_token=T")->task->abandoned, 0);
 }
 
@@ -308,7 +308,7 @@ static void test_cleanup_ran_out(void **state)
 	assert_false(show(s, "old")->lock.holder.n || show(s, "manual")->lock.holder.n);
 	assert_int_equal(count_events(s, "old", "cleaned_up"), 1);
 	assert_string_equal(ids(s, ok(s, "locks")), "fresh");
-	/* free at once, and counted once */
+	/* eligible at once, and counted once */
 	ans = ok(s, "take new_token=T");
 	assert_true(str_is(ans->task->id, "manual") || str_is(ans->task->id, "old"));
 	ok(s, "take new_token=U");
@@ -317,7 +317,7 @@ static void test_cleanup_ran_out(void **state)
 	refused(s, LOST_LOCK, "done id=old token=O");
 }
 
-/* Those that stay and are old are named. */
+/* Warns about old locks that it does not remove. */
 static void test_cleanup_warns(void **state)
 {
 	struct suite *s = *state;
@@ -354,7 +354,7 @@ static void test_cleanup_dead(void **state)
 	ok(s, "create id=dead");
 	ok(s, "create id=elsewhere");
 	claim_with_pid(s, "alive", getpid(), start);
-	claim_with_pid(s, "dead", getpid(), start + 1);
+	claim_with_pid(s, "dead", getpid(), start + 2);
 	ok(s, "claim id=elsewhere new_token=E host=other.example pid=1 pid_start=1");
 	assert_string_equal(ids(s, ok(s, "lock_cleanup")), "dead");
 	ok(s, "heartbeat id=alive token=alive");

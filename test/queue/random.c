@@ -1,7 +1,7 @@
 /*
- * Random sequences of calls on a few tasks. After every step all that a task carries about others
- * (open_deps, canceled_deps, open_subs) and the whole selection is worked out anew from the plain
- * list, and must be what the queue says. A failing seed is printed: PAWL_SEED runs it again.
+ * Random sequences of calls on a few tasks. After every step the test computes afresh, from the
+ * plain list, all that a task records about others (open_deps, canceled_deps, open_subs) and the
+ * whole selection. The queue must agree. A failing seed is printed: PAWL_SEED runs it again.
  */
 #include "suite.h"
 
@@ -9,15 +9,14 @@
 #include <stdlib.h>
 
 #define IDS 30
-#define STEPS 1500
 
 struct walk {
 	struct suite *s;
 	uint64_t seed;
-	struct task *tasks; /* as listed after the last step */
+	struct task *tasks; /* the list after the last step */
 	size_t n;
 	int64_t now;
-	int64_t fences[IDS]; /* the highest ever seen */
+	int64_t fences[IDS]; /* the highest fence seen */
 	char last[300];      /* the last call */
 	int accepted, refused, taken;
 };
@@ -73,7 +72,7 @@ static bool goes_first(const struct task *a, const struct task *b)
 	return str_cmp(a->id, b->id) < 0;
 }
 
-/* One lease too many: it is eligible, but the next claim sends it to Needs Help. */
+/* Abandoned too often: the task is eligible, but the next claim sends it to Needs Help. */
 static bool worn_out(const struct walk *w, const struct task *t)
 {
 	int64_t max = w->s->config.policy.max_abandoned;
@@ -81,7 +80,7 @@ static bool worn_out(const struct walk *w, const struct task *t)
 	return t->status == IN_PROGRESS && t->lock.holder.n && max && t->abandoned + 1 >= max;
 }
 
-/* The eligible ones in order; NULL behind the last. */
+/* The eligible tasks in order, followed by NULL. */
 static void select_all(const struct walk *w, const struct task **out)
 {
 	size_t n = 0;
@@ -285,7 +284,7 @@ static int an_id(struct walk *w)
 	return (int)pick(w, IDS);
 }
 
-/* Mostly the one that holds it. */
+/* Usually the agent that holds the task. */
 static int an_agent(struct walk *w, int id)
 {
 	char name[16];
@@ -322,7 +321,7 @@ static const char *fill_in(struct walk *w, const char *form, struct buf *b)
 	return w->last;
 }
 
-/* A refusal changes nothing, but for a task that was abandoned once too often. */
+/* A refusal changes nothing, except a task that was abandoned too often. */
 static void step(struct walk *w)
 {
 	struct buf b = BUF_MAX(300);
@@ -341,7 +340,7 @@ static void step(struct walk *w)
 		same_dump(before, dump(w->s), w->last);
 }
 
-/* What `next --claim` gives is what the model says, one after the other, until nothing is left. */
+/* `next --claim` gives the tasks in the model's order, one after the other, until none is left. */
 static void drain(struct walk *w)
 {
 	for (int i = 0;; i++) {
@@ -367,12 +366,21 @@ static void drain(struct walk *w)
 	}
 }
 
+/* PAWL_TEST_STEPS on stores where one takes long; it takes some hundred until there are tasks to speak of. */
+static int steps(void)
+{
+	int64_t n;
+
+	return str_to_i64(str_c(getenv("PAWL_TEST_STEPS")), &n) ? (int)n : 1500;
+}
+
 static void walk(struct suite *s, uint64_t seed)
 {
 	struct walk w = { .s = s, .seed = seed };
+	const int n = steps();
 
 	print_message("seed %llu\n", (unsigned long long)seed);
-	for (int i = 0; i < STEPS; i++) {
+	for (int i = 0; i < n; i++) {
 		arena_free(&s->a);
 		look(&w);
 		step(&w);
@@ -383,7 +391,7 @@ static void walk(struct suite *s, uint64_t seed)
 			drain(&w);
 	}
 	print_message("%d accepted, %d refused, %d taken\n", w.accepted, w.refused, w.taken);
-	assert_true(w.accepted > STEPS / 10 && w.refused > STEPS / 10 && w.taken > 10);
+	assert_true(w.accepted > n / 10 - 40 && w.refused > n / 10 && w.taken > n / 150 - 3);
 }
 
 static uint64_t first_seed(void)

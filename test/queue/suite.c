@@ -7,6 +7,7 @@
 #include "base/os.h"
 #include "kit/store_uri.h"
 #include "format/task.h"
+#include "format/answer.h"
 
 static char uri[600], folder[FOLDER_ROOM];
 static unsigned queues;
@@ -17,7 +18,7 @@ int64_t __wrap_os_wall_ms(void);
 int64_t __wrap_os_boot_ms(void);
 
 static int64_t passed_ms, creeping;
-static int ours = -1; /* does the store go by this machine's clock? -1: not known yet */
+static int ours = -1; /* does the store use this machine's clock? -1: not known yet */
 
 int64_t __wrap_os_wall_ms(void)
 {
@@ -111,12 +112,12 @@ int suite_setup(void **state)
 	struct suite *s = calloc(1, sizeof(*s));
 
 	snprintf(s->name, sizeof(s->name), "queue-%d-%u", (int)getpid(), ++queues);
-	s->config = (struct queue_config){ .name = str_c(s->name),
-					   .timeout_ms = 20000,
-					   .relaxed = true,
-					   .wall = __wrap_os_wall_ms,
-					   .boot = __wrap_os_boot_ms,
-					   .who = STR("queue suite") };
+	s->config = (struct queue_config){ .opt.queue = str_c(s->name),
+					   .opt.timeout_ms = 20000,
+					   .opt.relaxed = true,
+					   .opt.wall = __wrap_os_wall_ms,
+					   .opt.boot = __wrap_os_boot_ms,
+					   .opt.who = STR("queue suite") };
 	*state = s;
 	s->config.policy = policy_default;
 	s->q = open_queue(s, uri, STORE_CREATE);
@@ -371,7 +372,7 @@ int main(void)
 	failed = create_tests() + link_tests() + remove_tests() + lease_tests() + repeat_tests() +
 		 lost_tests() + read_tests() + selection_tests() + typed_tests() + random_tests();
 	if (failed == 0) {
-		/* exec, so that nothing has to be forked at the end */
+		/* exec, so that nothing must be forked at the end */
 		fflush(NULL);
 		remove_folder();
 	}

@@ -1,4 +1,4 @@
-/* Locks of the whole queue and the emergency, inside the transactions of others. */
+/* Queue-wide locks and the emergency, inside the transactions of other agents. */
 #include "suite.h"
 
 #include <unistd.h>
@@ -7,14 +7,14 @@
 #include "base/proc.h"
 #include "base/secret.h"
 
-/* Nothing waits here: race/typed.c does. */
+/* No call waits here; race/typed.c tests waiting. */
 static int setup(void **state)
 {
 	struct suite *s;
 
 	suite_setup(state);
 	s = *state;
-	s->config.timeout_ms = 0;
+	s->config.opt.timeout_ms = 0;
 	reopen(s);
 	return 0;
 }
@@ -26,7 +26,7 @@ static bool says(const struct answer *ans, const char *text)
 	return str_has_nocase(ans->message, str_c(text));
 }
 
-/* Every operation that changes something, each as it would succeed. */
+/* Every operation that changes something, each in a form that would succeed. */
 static const char *const changes[] = {
 	"create id=new",
 	"take new_token=N",
@@ -79,7 +79,7 @@ static void scene(struct suite *s)
 	ok(s, "fail id=failed token=B reason=r");
 }
 
-/* Which operations the list above has. */
+/* The list above has every such operation. */
 static void test_all_operations(void **state)
 {
 	struct suite *s = *state;
@@ -165,7 +165,7 @@ static void test_separation(void **state)
 
 	ok(s, "lock_acquire id=@batch new_token=B agent=bob");
 	ok(s, "create id=a");
-	refused(s, API_ERROR, "create id=b part_of=2");
+	refused(s, API_ERROR, "archive");
 	refused(s, CONFLICT, "lock_acquire id=@write new_token=W");
 	ok(s, "lock_acquire id=@config new_token=C");
 	ok(s, "lock_release id=@config token=C");
@@ -175,7 +175,8 @@ static void test_separation(void **state)
 	refused(s, CONFLICT, "lock_acquire id=@config new_token=C");
 	expect_status(s, "a", READY);
 	ok(s, "lock_release id=@batch token=B agent=bob");
-	ok(s, "create id=b part_of=2");
+	ok(s, "create id=b");
+	ok(s, "archive");
 }
 
 static struct str passes(void *ctx, enum typed kind, struct arena *a)
@@ -200,7 +201,46 @@ static void test_own(void **state)
 	refused(s, API_ERROR, "create id=b");
 }
 
-/* A lock is not in the way of lists, nor is it a task. */
+struct count_passes {
+	struct str token;
+	int asked;
+};
+
+static struct str passes_counted(void *ctx, enum typed kind, struct arena *a)
+{
+	struct count_passes *p = ctx;
+
+	(void)a;
+	p->asked++;
+	return kind == TYPED_BATCH ? p->token : STR("");
+}
+
+/* The lock holder's batch succeeds at the second attempt, with any number of changes. */
+static void test_own_batch(void **state)
+{
+	struct suite *s = *state;
+	struct count_passes pass = { .token = STR("B") };
+	struct request rqs[50];
+	struct answer answers[50];
+	const size_t n = sizeof(rqs) / sizeof(*rqs);
+
+	s->config.pass = passes_counted;
+	s->config.pass_ctx = &pass;
+	reopen(s);
+	ok(s, "lock_acquire id=@batch new_token=B");
+	for (size_t i = 0; i < n; i++)
+		rqs[i] = parse(s, "create title=x part_of=2");
+	pass.asked = 0;
+	assert_int_equal(queue_call_all(s->q, rqs, answers, n, &s->a), n);
+	assert_int_equal(pass.asked, 1);
+	assert_int_equal(ok(s, "list")->total, n);
+	pass.token = STR("wrong");
+	assert_int_equal(queue_call_all(s->q, rqs, answers, n, &s->a), 0);
+	assert_int_equal(answers[0].code, API_ERROR);
+	assert_int_equal(ok(s, "list")->total, n);
+}
+
+/* Queue-wide locks do not appear in lists: they are not tasks. */
 static void test_no_task(void **state)
 {
 	struct suite *s = *state;
@@ -228,7 +268,7 @@ static void test_cleanup(void **state)
 	advance(tick());
 	assert_string_equal(ids(s, ok(s, "lock_cleanup")), "@config");
 	assert_string_equal(ids(s, ok(s, "lock_cleanup")), "");
-	/* its process is not there: no one has to wait for the lease */
+	/* the holder's process is gone: nobody has to wait until the lease expires */
 	ok(s, "lock_acquire id=@maintenance new_token=M pid=%d pid_start=1 host=%.*s boot_id=%.*s",
 	   (int)getpid(), STRF(host), STRF(here));
 	refused(s, API_ERROR, "create id=a");
@@ -268,7 +308,7 @@ static void test_emergency(void **state)
 	assert_int_equal(count_events(s, "", "emergency_off"), 1);
 }
 
-/* A repeat gets its first answer: it changes nothing. */
+/* A repeat gets the first answer: it changes nothing. */
 static void test_repeat(void **state)
 {
 	struct suite *s = *state;
@@ -286,7 +326,7 @@ static void test_counts(void **state)
 	struct health h;
 	int64_t done;
 
-	s->config.counting = true;
+	s->config.opt.counting = true;
 	reopen(s);
 	ok(s, "id_claim");
 	if (!queue_health(s->q, &h))
@@ -300,7 +340,7 @@ static void test_counts(void **state)
 	assert_int_equal(h.op[OP_CREATE].done, done + 2);
 	assert_int_equal(h.op[OP_CREATE].failed, 1);
 	assert_true(h.op[OP_CREATE].hold_us <= h.op[OP_CREATE].held * h.op[OP_CREATE].hold_max_us);
-	s->config.counting = false;
+	s->config.opt.counting = false;
 	reopen(s);
 	refused(s, API_ERROR, "create id=b");
 	assert_true(queue_health(s->q, &h));
@@ -315,6 +355,7 @@ int typed_tests(void)
 		TYPED_TEST(test_lease),
 		TYPED_TEST(test_separation),
 		TYPED_TEST(test_own),
+		TYPED_TEST(test_own_batch),
 		TYPED_TEST(test_no_task),
 		TYPED_TEST(test_cleanup),
 		TYPED_TEST(test_emergency),

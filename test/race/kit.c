@@ -49,8 +49,8 @@ struct queue_config kit_config(int64_t timeout_ms)
 {
 	struct queue_config config = { .uri = str_c(uri),
 				       .policy = policy_default,
-				       .timeout_ms = timeout_ms,
-				       .who = STR("race test") };
+				       .opt.timeout_ms = timeout_ms,
+				       .opt.who = STR("race test") };
 
 	config.policy.lease_min = 1;
 	config.policy.max_abandoned = 0;
@@ -110,7 +110,7 @@ pid_t kit_spawn(int (*work)(int), int arg)
 		return pid;
 	alarm(120);
 #ifdef __linux__
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* also if it is stopped */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* even if the child is stopped */
 #endif
 	_exit(work(arg));
 }

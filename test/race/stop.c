@@ -1,7 +1,7 @@
 /*
- * Processes that are stopped at the wrong moment. A holder that sleeps past its lease finds, when it
- * goes on, that nothing of it counts any more. A writer that is stopped in the middle of its change
- * keeps no reader waiting, and other writers only for their timeout.
+ * Processes that are stopped at the wrong moment. A holder that sleeps past its lease finds, when
+ * it continues, that its token is stale. A writer that is stopped in the middle of a change does
+ * not block readers, and blocks other writers only until their timeout.
  */
 #include "kit.h"
 
@@ -55,7 +55,7 @@ static const enum op late_ops[] = {
 };
 #define N_LATE ((int)(sizeof(late_ops) / sizeof(*late_ops)))
 
-/* Claims, sleeps (it does not know for how long), and goes on as if nothing had been. */
+/* Claims, sleeps without knowing for how long, and continues as if nothing had happened. */
 static int hold(int arg)
 {
 	const char *id = names[arg];
@@ -82,7 +82,8 @@ static struct task task_now(struct queue *q, const char *id, struct arena *a)
 
 enum other { FINISHED, TAKEN, NOBODY };
 
-/* Another takes it over in the meantime, and has finished (or not) when the first one wakes up. */
+/* Another agent takes the task over meanwhile, and has finished it (or not) when the first one
+ * wakes up. */
 static void stop_holder(int arg, enum other other)
 {
 	const char *id = names[arg];
@@ -137,9 +138,10 @@ static int put_and_stop(struct edit *e, void *ctx)
 static int write_and_stop(int arg)
 {
 	struct store_error err = { 0 };
-	struct store_env env = {
-		.mode = STORE_WRITE, .timeout_ms = 20000, .who = STR("a sleeper"), .err = &err
-	};
+	struct store_env env = { .mode = STORE_WRITE,
+				 .opt.timeout_ms = 20000,
+				 .opt.who = STR("a sleeper"),
+				 .err = &err };
 	struct change change = { .fn = put_and_stop, .ctx = NULL, .rc = 0 };
 	struct store *s;
 	int r;
@@ -185,7 +187,7 @@ static int read_all(int arg)
 	return 0;
 }
 
-/* A reader that was there before goes on, too. */
+/* A reader that was open before also continues. */
 static int read_long(int arg)
 {
 	struct queue *q = kit_open(STORE_READ, READ_MS);
@@ -219,7 +221,7 @@ static int write_in_vain(int arg)
 	return 0;
 }
 
-/* --- the program itself, meanwhile ------------------------------------------------------------ */
+/* --- the program meanwhile -------------------------------------------------------------------- */
 
 #define PROGRAM_S 30 /* much less than the timeout that it is given */
 
@@ -257,7 +259,7 @@ static bool about(const char *line, const char *name)
 	return !strncmp(line, name, n) && (line[n] == ' ' || !line[n]);
 }
 
-/* Whatever only reads is tried: a new command as well. */
+/* Fails if a command that only reads is missing here, so that new ones get added. */
 static void check_reads(void)
 {
 	for (size_t i = 0; commands[i]; i++) {
@@ -270,7 +272,7 @@ static void check_reads(void)
 }
 
 struct program {
-	const char *words, *timeout; /* timeout NULL: that of the environment */
+	const char *words, *timeout; /* timeout NULL: from the environment */
 	const char *output;
 };
 
@@ -318,7 +320,7 @@ static void read_with_program(void)
 	}
 }
 
-/* Not before its time, nor long after it; and it says who is in the way. */
+/* The program gives up after its timeout and not long after it; the message names the holder. */
 static void give_up_with_program(const char *words, const char *variable, const char *value,
 				 const char *timeout, int64_t ms)
 {

@@ -59,7 +59,7 @@ static void set_uri(struct sim *s)
 		snprintf(s->uri, sizeof(s->uri), "%s", sim_store);
 }
 
-/* A store of its own goes away with its run. */
+/* Removes a store that only this run used. */
 static void remove_files(const struct sim *s)
 {
 	static const char *const endings[] = { "", "-wal", "-shm", "-gate" };
@@ -97,13 +97,13 @@ void sim_open(struct sim *s, const struct script *script, size_t requests)
 {
 	const struct policy *policy = &script->policy;
 	struct queue_config config = {
-		.name = STR("sim"),
+		.opt.queue = STR("sim"),
 		.policy = *policy,
-		.timeout_ms = 20000,
-		.relaxed = true,
-		.who = STR("sim"),
-		.wall = wall_ms,
-		.boot = boot_ms,
+		.opt.timeout_ms = 20000,
+		.opt.relaxed = true,
+		.opt.who = STR("sim"),
+		.opt.wall = wall_ms,
+		.opt.boot = boot_ms,
 		.pass = pass_of,
 		.pass_ctx = s,
 		.impatient = true,
@@ -146,7 +146,7 @@ static bool waits(const struct model_task *t, int64_t now)
 	       (t->status == IN_PROGRESS && t->free_at > now);
 }
 
-/* Is nothing held, delayed or kept for a time? */
+/* Is there no lock, no delayed task and no kept answer? */
 static bool idle(const struct model *m, int64_t now)
 {
 	for (uint32_t i = 1; i < m->n_tasks; i++)
@@ -158,7 +158,8 @@ static bool idle(const struct model *m, int64_t now)
 	return true;
 }
 
-/* Time went back. What came due before stays due, or comes due a second time; no contract says which. */
+/* Time went back. A moment that had passed may stay passed or come again; the contract leaves it
+ * open. */
 static bool due_twice(const struct model *m, int64_t from, int64_t to)
 {
 	int64_t at[2];
@@ -167,8 +168,8 @@ static bool due_twice(const struct model *m, int64_t from, int64_t to)
 }
 
 /*
- * The store's time goes with the boot clock. Only a store in which nothing waits may take the wall's; a call
- * that writes nothing may have seen it, and left the old time behind.
+ * The store's time follows the boot clock. It may take the wall clock's time only if nothing in the
+ * store waits. A call that writes nothing may have seen the new time without recording it.
  */
 static bool check_clock(struct sim *s, const struct request *rq, int64_t now)
 {
@@ -187,7 +188,7 @@ static bool check_clock(struct sim *s, const struct request *rq, int64_t now)
 	else if (s->old_epoch < 0)
 		s->old_epoch = was;
 	for (size_t i = 0; i < SIM_TASKS; i++)
-		s->tasks[i].token = 0; /* nothing was held */
+		s->tasks[i].token = 0; /* no lock was held */
 	s->over |= due_twice(s->m, now, was + boot_ms());
 	return true;
 }
@@ -210,7 +211,7 @@ static void tell(struct sim *s, const struct sim_entry *e, const struct answer *
 	fputc('\n', s->tell);
 }
 
-/* --- one task on its own, as the checker of histories sees it --- */
+/* --- one task alone, as the history checker models it ----------- */
 
 static bool is_alone(const struct task *t)
 {
@@ -222,7 +223,8 @@ static int64_t alone_status(const struct model_world *w, const struct model *m)
 	return model_task(m, model_find(w, MODEL_TASK, ALONE))->status;
 }
 
-/* What only the whole queue knows: was it taken, or sent to Needs Help on the way? */
+/* The outcomes that only the whole queue knows: was the task taken, or sent to Needs Help on the
+ * way? */
 static struct model_choice choose(const struct sim *s, const struct answer *ans)
 {
 	bool helped = alone_status(s->alone_w, s->alone) == IN_PROGRESS &&
@@ -247,7 +249,7 @@ static bool do_alone(struct sim *s, const struct request *rq, const struct answe
 	return sim_wrong(s, " (seen from one task alone)");
 }
 
-/* A comment is in the log only. */
+/* A comment shows only in the event log. */
 static bool said_something(const struct model_answer *want, const struct request *rq)
 {
 	return rq->op == OP_COMMENT && want->code == SUCCESS && !want->repeated;
@@ -272,7 +274,7 @@ static bool do_call(struct sim *s, const struct sim_entry *e, struct answer *ans
 		return true;
 	model_step(s->w, s->m, &c, ans->now, (struct model_choice){ 0 }, &want);
 	if (may_stray && (model_hash(s->m) != before || said_something(&want, rq)))
-		s->old_epoch = -1; /* the new time was written down as well */
+		s->old_epoch = -1; /* the new time was recorded as well */
 	return model_agrees(s->w, s->m, &c, &want, ans, &s->why) &&
 	       (!s->alone || do_alone(s, rq, ans)) && watch_call(s, &c, ans);
 }

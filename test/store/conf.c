@@ -7,9 +7,10 @@
 
 #include "base/os.h"
 #include "kit/store_uri.h"
+#include "queue/queue.h"
 
 static int64_t fake_wall = 1800000000000, fake_boot = 5000000;
-static int fake = -1; /* does the store obey? -1: not known yet */
+static int fake = -1; /* does the store use the fake clock? -1: not known yet */
 static char uri[600], folder[FOLDER_ROOM];
 static unsigned queues;
 
@@ -111,12 +112,13 @@ int conf_setup(void **state)
 
 	snprintf(c->queue, sizeof(c->queue), "conf-%d-%u", (int)getpid(), ++queues);
 	c->env = (struct store_env){
-		.queue = str_c(c->queue),
-		.timeout_ms = 20000,
-		.who = STR("conformance suite"),
-		.wall = wall,
-		.boot = boot,
-		.boot_id = STR("c0ffee00-0000-4000-8000-000000000001"),
+		.rules = &queue_rules,
+		.opt.queue = str_c(c->queue),
+		.opt.timeout_ms = 20000,
+		.opt.who = STR("conformance suite"),
+		.opt.wall = wall,
+		.opt.boot = boot,
+		.opt.boot_id = STR("c0ffee00-0000-4000-8000-000000000001"),
 		.err = &c->err,
 	};
 	*state = c;
@@ -212,7 +214,7 @@ int conf_put(struct conf *c, struct record *r)
 	return conf_modify(c, put_batch, &(struct batch){ r, 1 });
 }
 
-/* Not too many at once: etcd takes about 60 keys in a change. */
+/* In portions: etcd takes about 60 keys in a change. */
 int conf_put_all(struct conf *c, struct record *r, size_t n)
 {
 	int rc = 0;
@@ -370,7 +372,7 @@ static bool wanted(const char *name, char **words)
 	return all;
 }
 
-/* The parts that are named, or all of them; of those the tests that match PAWL_TEST_ONLY. */
+/* Runs the named parts, or all of them; of those the tests that match PAWL_TEST_ONLY. */
 int main(int argc, char **argv)
 {
 	int failed = 0;
@@ -383,7 +385,7 @@ int main(int argc, char **argv)
 		if (wanted(parts[i].name, argv + 1))
 			failed += parts[i].run();
 	if (failed == 0) {
-		/* exec, so that nothing has to be forked at the end */
+		/* exec, so that nothing must be forked at the end */
 		fflush(NULL);
 		remove_folder();
 	}

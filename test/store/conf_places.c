@@ -1,17 +1,17 @@
-/* Handles and queues: what one sees of another, and what stays. */
+/* Handles and queues: what one handle sees of another, and which data stays. */
 #include "conf.h"
 
 static void test_isolation(void **state)
 {
 	struct conf *c = *state;
 	struct record r = conf_task(c, "t1");
-	struct str first = c->env.queue;
+	struct str first = c->env.opt.queue;
 	struct store *one = c->s;
 	struct conf_plan p = { .put = &r, .log = STR("here") };
 	int64_t n;
 
 	assert_int_equal(conf_modify(c, conf_follow, &p), 0);
-	c->env.queue = arena_printf(&c->a, "%.*s-b", STRF(first));
+	c->env.opt.queue = arena_printf(&c->a, "%.*s-b", STRF(first));
 	c->s = conf_open(c, STORE_CREATE);
 	assert_non_null(c->s);
 	assert_null(conf_get(c, r.key));
@@ -37,7 +37,7 @@ static void test_unknown_queue(void **state)
 	struct conf *c = *state;
 	struct store *s = NULL;
 
-	c->env.queue = STR("no-such-queue");
+	c->env.opt.queue = STR("no-such-queue");
 	c->env.mode = STORE_WRITE;
 	assert_int_equal(store_open(&s, str_c(conf_uri()), &c->env), STORE_ABSENT);
 	assert_null(s);
@@ -164,21 +164,21 @@ static struct names find_name(struct conf *c, struct str name)
 static void test_names(void **state)
 {
 	struct conf *c = *state;
-	struct str own = c->env.queue, odd = STR("5 % odd/\xc3\xbc");
+	struct str own = c->env.opt.queue, odd = STR("5 % odd/\xc3\xbc");
 
 	if (!c->s->ops->queues)
 		skip();
 	assert_int_equal(find_name(c, own).seen, 1);
 	assert_int_equal(find_name(c, odd).seen, 0);
 	store_close(c->s);
-	c->env.queue = odd;
+	c->env.opt.queue = odd;
 	c->s = conf_open(c, STORE_CREATE);
 	assert_non_null(c->s);
 	assert_int_equal(find_name(c, own).seen, 1);
 	assert_int_equal(find_name(c, odd).seen, 1);
 	assert_int_equal(c->s->ops->discard(c->s), 0);
 	store_close(c->s);
-	c->env.queue = own;
+	c->env.opt.queue = own;
 	c->s = conf_open(c, STORE_READ);
 	assert_non_null(c->s);
 	assert_int_equal(find_name(c, odd).seen, 0);
@@ -187,12 +187,12 @@ static void test_names(void **state)
 
 /* --- discarding ---------------------------------------------------------------------------------- */
 
-/* A queue beside the test's own, with one task in it; c->s is it. */
+/* Opens a queue beside the test's own, with one task in it, as c->s. */
 static void open_beside(struct conf *c, struct str name)
 {
 	struct record r;
 
-	c->env.queue = name;
+	c->env.opt.queue = name;
 	c->s = conf_open(c, STORE_CREATE);
 	assert_non_null(c->s);
 	r = conf_task(c, "t1");
@@ -241,7 +241,7 @@ static void assert_beside(struct conf *c)
 	assert_int_equal(conf_log_length(c), 1);
 }
 
-/* Nobody's any more: no such queue, or an empty one; and what is made there anew is whole. */
+/* The queue does not exist, or is empty; a new one in its place is complete. */
 static void assert_discarded(struct conf *c)
 {
 	struct store *s = NULL;
@@ -274,7 +274,7 @@ static void discard_beside(struct conf *c, struct str name)
 	store_close(c->s);
 	open_beside(c, other);
 	store_close(c->s);
-	c->env.queue = name;
+	c->env.opt.queue = name;
 	c->s = conf_open(c, STORE_CREATE);
 	assert_non_null(c->s);
 	fill(c);
@@ -283,7 +283,7 @@ static void discard_beside(struct conf *c, struct str name)
 	store_close(c->s);
 	assert_discarded(c);
 	store_close(c->s);
-	c->env.queue = other;
+	c->env.opt.queue = other;
 	c->s = conf_open(c, STORE_WRITE);
 	assert_non_null(c->s);
 	assert_beside(c);
@@ -293,7 +293,7 @@ static void test_discard(void **state)
 {
 	struct conf *c = *state;
 
-	discard_beside(c, c->env.queue);
+	discard_beside(c, c->env.opt.queue);
 }
 
 static void test_discard_default(void **state)
@@ -301,7 +301,7 @@ static void test_discard_default(void **state)
 	discard_beside(*state, STR(""));
 }
 
-/* A handle of a queue that was removed: it is empty, or not there. */
+/* A handle of a removed queue: the queue is empty or does not exist. */
 static void assert_nothing(struct conf *c)
 {
 	struct record r;
@@ -312,7 +312,7 @@ static void assert_nothing(struct conf *c)
 	assert_empty(c);
 }
 
-/* A handle that was open meanwhile writes into nobody's queue, least of all into another that is new. */
+/* A handle that stayed open writes into no queue, least of all into a new one. */
 static void test_discard_open_elsewhere(void **state)
 {
 	struct conf *c = *state;
@@ -353,7 +353,7 @@ static int follow_entry(const struct entry *e, void *ctx)
 	return 0;
 }
 
-/* How many entries are new to it. */
+/* The number of entries that are new to the follower. */
 static int follow(struct conf *c, struct follower *f)
 {
 	struct entry_query q = { .after = f->cursor };
@@ -363,11 +363,11 @@ static int follow(struct conf *c, struct follower *f)
 	return f->n;
 }
 
-/* What is logged later is behind what anybody has seen. */
+/* Entries that are logged later come after every cursor. */
 static void test_discard_cursor(void **state)
 {
 	struct conf *c = *state;
-	struct str mine = c->env.queue;
+	struct str mine = c->env.opt.queue;
 	struct follower f = { .a = &c->a };
 	struct store *other;
 
@@ -375,7 +375,7 @@ static void test_discard_cursor(void **state)
 	open_beside(c, arena_printf(&c->a, "%s-log", c->queue));
 	other = c->s;
 	assert_int_equal(follow(c, &f), 1);
-	c->env.queue = mine;
+	c->env.opt.queue = mine;
 	c->s = conf_open(c, STORE_WRITE);
 	assert_non_null(c->s);
 	fill(c);

@@ -11,7 +11,7 @@
 
 #define WORKERS 4
 
-/* Of each; PAWL_TEST_ROUNDS on stores where one takes long. */
+/* Rounds of each test; PAWL_TEST_ROUNDS for slow stores. */
 static int rounds(void)
 {
 	int64_t n;
@@ -19,7 +19,7 @@ static int rounds(void)
 	return str_to_i64(str_c(getenv("PAWL_TEST_ROUNDS")), &n) ? (int)n : 25;
 }
 
-/* What parent and children tell each other; all of them see it. */
+/* Shared memory of parent and children. */
 static struct board {
 	_Atomic int ready, go, in_edit, release, runs, done;
 } * board;
@@ -55,7 +55,7 @@ static pid_t spawn(struct conf *c, int (*work)(struct conf *))
 	pid = fork();
 	if (pid)
 		return pid;
-	alarm(300); /* on a server, connections and all, rounds take seconds */
+	alarm(300); /* on a server, with connections, a round takes seconds */
 	_exit(work(c));
 }
 
@@ -68,7 +68,7 @@ static int reap(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-/* Exit codes of children: 0 or the line of what went wrong, in a way. */
+/* Exit codes of children: 0, or a code for the error. */
 #define CHILD_OPEN 2
 #define CHILD_MODIFY 3
 
@@ -161,7 +161,7 @@ static void test_no_lost_update(void **state)
 
 static int work_create(struct conf *c)
 {
-	c->env.queue = arena_printf(&c->a, "%s-new", c->queue);
+	c->env.opt.queue = arena_printf(&c->a, "%s-new", c->queue);
 	board->ready++;
 	await(&board->go, 1, 20000);
 	c->s = conf_open(c, STORE_CREATE);
@@ -182,12 +182,12 @@ static void test_create_at_once(void **state)
 	board->go = 1;
 	for (int i = 0; i < WORKERS; i++)
 		assert_int_equal(reap(pid[i]), 0);
-	c->env.queue = arena_printf(&c->a, "%s-new", c->queue);
+	c->env.opt.queue = arena_printf(&c->a, "%s-new", c->queue);
 	open_parent(c);
 	assert_int_equal(count_now(c), WORKERS);
 }
 
-/* --- one that sits in its edit ------------------------------------------------------------------ */
+/* --- a process that stays in its edit ----------------------------------------------------------- */
 
 static int sit(struct edit *e, void *ctx)
 {
@@ -208,7 +208,7 @@ static int work_sit(struct conf *c)
 {
 	int rc;
 
-	c->env.who = STR("first-writer");
+	c->env.opt.who = STR("first-writer");
 	c->s = conf_open(c, STORE_WRITE);
 	if (!c->s)
 		return CHILD_OPEN;
@@ -243,7 +243,8 @@ static void test_readers_do_not_wait(void **state)
 	assert_int_equal(count_now(c), 1);
 }
 
-/* A store either lets the second wait, or lets it pass and runs the first one's edit again. */
+/* A store either makes the second writer wait, or lets it pass and runs the first one's edit
+ * again. */
 static void test_timeout(void **state)
 {
 	struct conf *c = *state;
@@ -254,7 +255,7 @@ static void test_timeout(void **state)
 	clear_board();
 	pid = spawn(c, work_sit);
 	assert_true(await(&board->in_edit, 1, 20000));
-	c->env.timeout_ms = 300;
+	c->env.opt.timeout_ms = 300;
 	open_parent(c);
 	began = conf_real_ms();
 	rc = conf_modify(c, increment, NULL);
@@ -303,7 +304,7 @@ static int work_commit_forever(struct conf *c)
 	return CHILD_MODIFY;
 }
 
-/* What was reported as done survives the death of who did it, at whatever moment. */
+/* An acknowledged change survives the death of its process at any moment. */
 static void test_killed_after_commit(void **state)
 {
 	struct conf *c = *state;
@@ -362,7 +363,7 @@ static void test_wake(void **state)
 	assert_int_equal(poll(&p, 1, 0), 0);
 }
 
-/* --- a queue that goes away ---------------------------------------------------------------------- */
+/* --- a queue that is removed --------------------------------------------------------------------- */
 
 #define TOGETHER 5
 
@@ -379,7 +380,7 @@ static int put_together(struct edit *e, void *ctx)
 	return 0;
 }
 
-/* Whoever opens it finds all of a change or nothing, or no queue. */
+/* A process that opens it finds a whole change, nothing, or no queue. */
 static int open_and_look(struct conf *c)
 {
 	int64_t n = 0;

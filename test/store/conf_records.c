@@ -20,7 +20,7 @@ static void test_every_field(void **state)
 	char token[32];
 
 	for (int i = 0; i < 32; i++)
-		token[i] = (char)(i * 8); /* with a NUL, and bytes that are no UTF-8 */
+		token[i] = (char)(i * 8); /* includes a NUL and bytes that are not UTF-8 */
 	r.ix.lane = LANE_LATER;
 	r.ix.status = 15;
 	r.ix.class_rank = 4;
@@ -368,7 +368,7 @@ static int add_key(const struct record *r, void *ctx)
 	return 0;
 }
 
-/* Whatever others do in between, it sees the same twice. */
+/* Two looks see the same, no matter what other processes do in between. */
 static int look_twice(void *ctx)
 {
 	struct others *o = ctx;
@@ -397,10 +397,42 @@ static void test_others(void **state)
 	assert_int_equal(conf_put(c, &one), 0);
 	assert_int_equal(conf_put(c, &two), 0);
 	assert_int_equal(conf_put(c, &going), 0);
-	assert_int_equal(c->s->ops->snapshot(c->s, look_twice, &o), 7);
+	assert_int_equal(c->s->ops->snapshot(c->s, true, look_twice, &o), 7);
 	if (strcmp(o.keys.p, "meta/one=h/b gone/two=2/ meta/one=h/b gone/two=2/ ") != 0)
 		assert_string_equal(o.keys.p, "gone/two=2/ meta/one=h/b gone/two=2/ meta/one=h/b ");
 	buf_free(&o.keys);
+}
+
+/* A trial answers as the change would, and nothing of it stays. */
+static void test_trial(void **state)
+{
+	struct conf *c = *state;
+	struct record r = conf_task(c, "kept"), other = conf_task(c, "new");
+	struct conf_plan puts = { .put = &other, .log = STR("{}"), .env = &c->env },
+			 refuses = { .put = &other, .rc = 7, .env = &c->env },
+			 fails = { .put = &other, .rc = STORE_UNSUPPORTED, .env = &c->env };
+	struct change both[] = { { .fn = conf_follow, .ctx = &puts },
+				 { .fn = conf_follow, .ctx = &refuses } };
+	int log;
+
+	assert_int_equal(conf_put(c, &r), 0);
+	log = conf_log_length(c);
+	store_trial(c->s, true);
+	assert_int_equal(conf_modify(c, conf_append_x, &r.key), 0);
+	assert_int_equal(conf_drop(c, r.key), 0);
+	assert_int_equal(c->s->ops->modify(c->s, both, 2), 0);
+	assert_int_equal(both[0].rc, 0);
+	assert_int_equal(both[1].rc, 7);
+	assert_int_equal(conf_modify(c, conf_follow, &fails), STORE_UNSUPPORTED);
+	store_trial(c->s, false);
+	conf_same(&r, conf_get(c, r.key));
+	assert_null(conf_get(c, other.key));
+	assert_int_equal(conf_log_length(c), log);
+	conf_reopen(c);
+	conf_same(&r, conf_get(c, r.key));
+	assert_string_equal(conf_scan(c, &(struct query){ 0 }), "kept ");
+	assert_int_equal(conf_put(c, &other), 0);
+	assert_string_equal(conf_scan(c, &(struct query){ 0 }), "kept new ");
 }
 
 int conf_records(void)
@@ -416,6 +448,7 @@ int conf_records(void)
 		CONF_TEST(test_refusal),       CONF_TEST(test_fault),
 		CONF_TEST(test_several),       CONF_TEST(test_several_with_fault),
 		CONF_TEST(test_nothing_to_do), CONF_TEST(test_others),
+		CONF_TEST(test_trial),
 	};
 
 	return cmocka_run_group_tests_name("records", tests, NULL, NULL);

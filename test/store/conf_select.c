@@ -1,4 +1,5 @@
-/* Selection: invariants 7 and 8, every filter, counts; against a model that looks at everything. */
+/* Selection: invariants 7 and 8, every filter, counts; compared with a model that looks at every
+ * record. */
 #include "conf.h"
 
 #include <stdlib.h>
@@ -67,7 +68,7 @@ static void make_model(struct model *m, struct conf *c, uint64_t seed)
 	assert_int_equal(conf_put_all(c, m->r, RECORDS), 0);
 }
 
-/* Written apart from query_matches(), on purpose. */
+/* Written independently of query_matches(), on purpose. */
 static bool in_lane(const struct query *q, const struct index *ix, int64_t now)
 {
 	bool due = now >= ix->eligible_at;
@@ -140,7 +141,7 @@ static size_t model_scan(struct model *m, const struct query *q, int64_t now, st
 	return n;
 }
 
-/* Time may pass between the two looks: then once more. */
+/* Time may pass between the two looks: then it compares once more. */
 static void compare(struct model *m, const struct query *q)
 {
 	struct buf want = BUF_MAX(1 << 16);
@@ -223,12 +224,13 @@ static int compare_each(void *ctx)
 	return 0;
 }
 
-/* As of one state: a store far away is asked once. */
+/* Reads one consistent state: a remote store is asked once. */
 static void compare_all(struct model *m, unsigned step)
 {
 	struct store *s = m->c->s;
 
-	assert_int_equal(s->ops->snapshot(s, compare_each, &(struct comparing){ m, step }), 0);
+	assert_int_equal(s->ops->snapshot(s, false, compare_each, &(struct comparing){ m, step }),
+			 0);
 }
 
 /* --- tests -------------------------------------------------------------------------------------- */
@@ -313,7 +315,7 @@ static void test_count(void **state)
 	assert_true(n == 1);
 }
 
-/* `text` may leave out what cannot match, never what can. */
+/* `text` may exclude records that cannot match, never those that can. */
 static void test_text(void **state)
 {
 	struct conf *c = *state;
@@ -382,12 +384,12 @@ static void test_due(void **state)
 	conf_advance(2 * conf_tick());
 	assert_string_equal(conf_scan(c, &next), "b c ");
 	assert_string_equal(conf_scan(c, &later), "a ");
-	put_lane(c, "d", LANE_LATER, 9); /* a write may move what has come due */
+	put_lane(c, "d", LANE_LATER, 9); /* a write may move records that have come due */
 	assert_string_equal(conf_scan(c, &next), "b c ");
 	conf_advance(2 * conf_tick());
 	assert_string_equal(conf_scan(c, &next), "a b c ");
 	assert_string_equal(conf_scan(c, &later), "d ");
-	put_lane(c, "a", LANE_LATER, 5); /* and it can be taken again */
+	put_lane(c, "a", LANE_LATER, 5); /* and it can be put off again */
 	assert_string_equal(conf_scan(c, &next), "b c ");
 	assert_string_equal(conf_scan(c, &later), "a d ");
 }
@@ -432,10 +434,10 @@ static void test_waiting_later(void **state)
 	conf_advance(4 * conf_tick());
 	assert_string_equal(conf_scan(c, &all), "l v ");
 	assert_string_equal(conf_scan(c, &next), "r u w ");
-	put_lane(c, "m", LANE_NONE, 0); /* a write may move what has come due */
+	put_lane(c, "m", LANE_NONE, 0); /* a write may move records that have come due */
 	assert_string_equal(conf_scan(c, &all), "l v ");
 	assert_string_equal(conf_scan(c, &next), "r u w ");
-	put_lane(c, "w", LANE_WAITING, 9); /* and it can be put off again */
+	put_lane(c, "w", LANE_WAITING, 9); /* and it can be postponed again */
 	assert_string_equal(conf_scan(c, &all), "l v w ");
 	assert_string_equal(conf_scan(c, &next), "r u ");
 }

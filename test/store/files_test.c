@@ -1,7 +1,8 @@
 /*
- * The files store at its worst moments. Every system call by which a change leaves a trace is a step; a
- * process is ended or stopped before each of them in turn. Readers must see the state before the change or
- * the one after it, without waiting; the next writer must bring the folder in line with that.
+ * The files store at its worst moments. Every system call that leaves a trace of a change is a
+ * step. A process is killed or stopped before each step in turn. Readers must see the state before
+ * the change or after it, without waiting. The next writer must bring the folder in line with that
+ * state.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,14 +14,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "base/os.h"
 #include "kit/folder.h"
+#include "kit/scale.h"
 #include "queue/queue.h"
 #include "store/files/files.h"
 
@@ -48,7 +53,7 @@ static void step(void)
 		return __real_##name args; \
 	}
 
-/* Somebody else, at the worst moment. */
+/* Another program that acts at the worst moment. */
 static void (*intruder)(void);
 static const char *intrudes_at;
 
@@ -113,8 +118,8 @@ static struct queue *open_queue(enum store_mode mode)
 {
 	struct queue_config config = { .uri = STR("files:locks"),
 				       .policy = policy_default,
-				       .timeout_ms = 20000,
-				       .who = STR("files_test") };
+				       .opt.timeout_ms = 20000,
+				       .opt.who = STR("files_test") };
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
 	struct queue *q = NULL;
@@ -136,7 +141,7 @@ static struct request request(enum op op, const char *id)
 	return rq;
 }
 
-/* 0 if it went well. */
+/* 0: it succeeded. */
 static int call(struct queue *q, const struct request *rq)
 {
 	struct arena a = { 0 };
@@ -205,7 +210,7 @@ static void write_text(const char *path, const char *text)
 	fclose(f);
 }
 
-/* --- stories: what was before, and the change ------------------------------------------------------ */
+/* --- stories: the state before, and the change ----------------------------------------------------- */
 
 static int do_nothing(struct queue *q)
 {
@@ -290,7 +295,7 @@ static const struct story stories[] = {
 	{ "claim anew", do_nothing, do_claim },
 };
 
-/* --- what can be seen ------------------------------------------------------------------------------ */
+/* --- reading the state ----------------------------------------------------------------------------- */
 
 struct look {
 	char text[2000];
@@ -339,7 +344,7 @@ static void same_look(const struct story *s, int at, const struct look *have, co
 			 s->name, at, have->text, a->text, b->text);
 }
 
-/* The task's files, as their statuses say. */
+/* The task's files match their statuses. */
 static void check_folder(const struct story *s, int at, const struct look *l)
 {
 	static const char *const names[] = { "t1.task", "t1.lock", "t1.done", "archive/t1.done",
@@ -374,7 +379,7 @@ static void on_finding(void *ctx, enum check_level level, const char *what, stru
 		fail_msg("%s: %.*s", what, STRF(text));
 }
 
-/* The next writer; what it adds is taken out of the look again. */
+/* The next writer succeeds, and the store's own check finds nothing. */
 static void write_after(const struct story *s, int at)
 {
 	struct queue *q = open_queue(STORE_WRITE);
@@ -474,10 +479,11 @@ static void test_death_at_every_step(void **state)
 		int at = 1;
 
 		both_ends(&stories[i], &before, &after);
-		while (die_at(&stories[i], at, &before, &after))
-			at++;
+		while (die_at(&stories[i], at, &before, &after)) {
+			at += SCALE(1, 4);
+			total++;
+		}
 		assert_true(at > 5);
-		total += at - 1;
 	}
 	print_message("%d deaths\n", total);
 }
@@ -528,13 +534,13 @@ static void test_readers_past_every_step(void **state)
 
 		both_ends(&stories[i], &before, &after);
 		while (stop_at(&stories[i], at, &before, &after))
-			at++;
+			at += SCALE(1, 4);
 	}
 }
 
 /* --- loss of power --------------------------------------------------------------------------------- */
 
-/* What was not synced may be anything after it: gone, empty, or as it was before. */
+/* Data that was not synced may be anything afterwards: gone, empty, or the old version. */
 static void lose(int how, const char *name)
 {
 	char path[64];
@@ -557,7 +563,8 @@ static void test_power(void **state)
 		for (int how = 0; how < 3; how++) {
 			both_ends(&stories[i], &before, &after);
 			for (size_t n = 0; n < 4; n++)
-				if (n < 3 || stories[i].before != had_large) /* that is synced */
+				/* t2.task of a large queue is synced */
+				if (n < 3 || stories[i].before != had_large)
 					lose(how, names[n]);
 			boot = "b0000000-0000-4000-8000-000000000002";
 			assert_int_equal(read_all(&seen), 0);
@@ -582,7 +589,7 @@ static void has_status(const char *id, const char *status)
 		fail_msg("%s is not %s:\n%s", id, status, l.text);
 }
 
-/* What a script did before the machine went down was no loss of power. */
+/* Changes that a script made before the machine went down do not count as a loss of power. */
 static void test_script_before_boot(void **state)
 {
 	(void)state;
@@ -597,23 +604,91 @@ static void test_script_before_boot(void **state)
 	boot = "b0000000-0000-4000-8000-000000000001";
 }
 
-/* A new lock has its name before its change is committed: what the power left of it blocks nobody. */
+static void write_zeros(const char *path, off_t n)
+{
+	write_text(path, "");
+	assert_int_equal(truncate(path, n), 0);
+}
+
+/* A new lock file exists before its change is committed: a torn one blocks nobody. */
 static void test_torn_lock(void **state)
 {
 	(void)state;
 	fresh_folder(&stories[1]);
-	write_text("locks/t1.lock", "");
-	write_text("locks/t9.lock", "\177");
+	write_text("locks/.pawl/new.0", "");
+	assert_int_equal(link("locks/.pawl/new.0", "locks/t1.lock"), 0);
+	write_text("locks/t9.lock", "{\n  \"task_id\": \"t9\",\n  \"agent\": \"an");
+	write_zeros("locks/t10.lock", 600);
 	boot = "b0000000-0000-4000-8000-000000000002";
 	has_status("t1", "Ready");
 	write_after(&stories[1], 0);
 	has_status("t1", "Ready");
 	assert_int_equal(access("locks/t1.lock", F_OK), -1);
 	assert_int_equal(access("locks/t9.lock", F_OK), -1);
+	assert_int_equal(access("locks/t10.lock", F_OK), -1);
 	boot = "b0000000-0000-4000-8000-000000000001";
 }
 
-/* A frame that did not get to the disk whole is none. */
+static void is_text(const char *path, const char *text)
+{
+	struct arena a = { 0 };
+	struct str now;
+
+	assert_int_equal(fs_read(&a, path, 1000, &now), 0);
+	if (!str_is(now, text))
+		fail_msg("%s is now: %.*s", path, STRF(now));
+	arena_free(&a);
+}
+
+/* A file that nothing shows to be pawl's is foreign, also after a reboot. */
+static void test_others_after_boot(void **state)
+{
+	static const char *const names[] = { "locks/Cargo.lock", "locks/t1.lock", "locks/t1.done",
+					     "locks/t2.failed",  "locks/t9.lock", "locks/t8.task" };
+	struct queue *q;
+
+	(void)state;
+	fresh_folder(&stories[1]);
+	assert_int_equal(mkdir("locks/archive", 0777), 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		write_text(names[i], "version = 3\n");
+	write_text("locks/archive/t1.done", "");
+	write_text("locks/empty.lock", "");
+	boot = "b0000000-0000-4000-8000-000000000002";
+	has_status("t1", "Ready");
+	q = open_queue(STORE_WRITE);
+	assert_int_equal(act(q, OP_ID_CLAIM, ""), 0);
+	queue_close(q);
+	has_status("t1", "Ready");
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		is_text(names[i], "version = 3\n");
+	is_text("locks/archive/t1.done", "");
+	is_text("locks/empty.lock", "");
+	boot = "b0000000-0000-4000-8000-000000000001";
+}
+
+/* Discarding a queue leaves a file that another program wrote over one of its files. */
+static void test_others_after_discard(void **state)
+{
+	struct answer ans = { 0 };
+	struct arena a = { 0 };
+	struct queue *q;
+
+	(void)state;
+	fresh_folder(&stories[3]);
+	write_text("locks/t1.lock", "version = 3\n");
+	write_text("locks/Cargo.lock", "version = 3\n");
+	q = open_queue(STORE_WRITE);
+	assert_int_equal(queue_discard(q, &ans, &a), SUCCESS);
+	queue_close(q);
+	arena_free(&a);
+	is_text("locks/t1.lock", "version = 3\n");
+	is_text("locks/Cargo.lock", "version = 3\n");
+	assert_int_equal(access("locks/t2.task", F_OK), -1);
+	assert_int_equal(access("locks/.pawl/state", F_OK), -1);
+}
+
+/* A frame that did not reach the disk whole is ignored. */
 static void test_torn(void **state)
 {
 	struct look before, after, seen;
@@ -640,7 +715,7 @@ static void test_torn(void **state)
 	}
 }
 
-/* --- others, at the same moment --------------------------------------------------------------------- */
+/* --- other programs at the same moment -------------------------------------------------------------- */
 
 #define SCRIPTS "{\"agent\": \"script\", \"expires_at\": \"2999-01-01T00:00:00Z\"}"
 
@@ -649,7 +724,7 @@ static void make_lock(void)
 	write_text("locks/t1.lock", SCRIPTS);
 }
 
-/* The folder's mtime stays, as if both had happened within one tick of its clock. */
+/* The folder's mtime stays, as if both changes had happened within one tick of its clock. */
 static void make_lock_unseen(void)
 {
 	struct stat st;
@@ -689,7 +764,7 @@ static void same_file(const char *path, const char *want)
 	assert_string_equal(text, want);
 }
 
-/* A script makes the lock between our look and our own: it has it. */
+/* A script creates the lock between our check and our own creation: the script has it. */
 static void test_lock_by_others(void **state)
 {
 	void (*const ways[])(void) = { make_lock, make_lock_unseen };
@@ -712,13 +787,14 @@ static void test_lock_by_others(void **state)
 	}
 }
 
-/* The folder is marked before the commit, and when the files have followed. */
+/* The store marks the folder twice: before the commit, and after the files have followed. This
+ * strikes at the second. */
 static void make_lock_at_next(void)
 {
 	intruder = make_lock;
 }
 
-/* It makes one while we give our files their names: who asks for that task sees it. */
+/* A script creates a lock while we rename our files: a read of that task sees it. */
 static void test_lock_made_meanwhile(void **state)
 {
 	struct queue *q;
@@ -740,7 +816,152 @@ static void test_lock_made_meanwhile(void **state)
 	queue_close(q);
 }
 
-/* It overwrites ours while we renew it: it stays, and we have lost it. */
+static void make_done(void)
+{
+	write_text("locks/t1.done", "{\"task_id\": \"t1\", \"agent\": \"script\"}");
+}
+
+static void make_done_at_next(void)
+{
+	intruder = make_done;
+}
+
+/* The id of the first eligible task; empty: there is none. */
+static struct str first_of(struct queue *q, struct arena *a)
+{
+	struct request rq = { .op = OP_NEXT };
+	struct answer ans = { 0 };
+
+	queue_call(q, &rq, &ans, a);
+	assert_true(ans.code == SUCCESS || ans.code == NO_TASKS);
+	return ans.task ? ans.task->id : STR("");
+}
+
+/* The mark on the folder hides it, and still nobody is offered that task. */
+static void test_next_after_mark(void **state)
+{
+	void (*const ways[])(void) = { make_lock_at_next, make_done_at_next };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct arena a = { 0 };
+		struct queue *q;
+
+		fresh_folder(&stories[2]);
+		q = open_queue(STORE_WRITE);
+		intruder = ways[i];
+		intrudes_at = "futimens";
+		assert_int_equal(act(q, OP_CLAIM, "t2"), 0);
+		assert_null(intruder);
+		assert_false(str_is(first_of(q, &a), "t1"));
+		queue_close(q);
+		q = open_queue(STORE_READ);
+		assert_false(str_is(first_of(q, &a), "t1"));
+		queue_close(q);
+		arena_free(&a);
+	}
+}
+
+static void set_folder_time(time_t at)
+{
+	const struct timespec times[2] = { { .tv_sec = at }, { .tv_sec = at } };
+
+	assert_int_equal(utimensat(AT_FDCWD, "locks", times, 0), 0);
+}
+
+/* Several changes of a script have the same mtime where the clock of the folder ticks every few milliseconds. The
+ * mtime here is one of the next seconds, so that it is new however slowly the test runs. */
+static void test_within_a_tick(void **state)
+{
+	time_t tick = time(NULL) + 100;
+	struct arena a = { 0 };
+	struct queue *q;
+	char task[40], done[40];
+
+	(void)state;
+	fresh_folder(&stories[0]);
+	q = open_queue(STORE_READ);
+	set_folder_time(tick);
+	for (int i = 0; i < 10; i++) {
+		snprintf(task, sizeof(task), "locks/s%d.task", i);
+		snprintf(done, sizeof(done), "locks/s%d.done", i);
+		assert_int_equal(first_of(q, &a).n, 0);
+		write_text(task, "{\"description\": \"x\", \"task_id\": \"x\"}");
+		set_folder_time(tick);
+		assert_true(first_of(q, &a).n > 0);
+		assert_int_equal(rename(task, done), 0);
+		set_folder_time(tick);
+		arena_free(&a);
+	}
+	queue_close(q);
+}
+
+#define RACED 400
+
+/* Makes the locks of all tasks, in the order in which they are offered, and counts them. */
+static void lock_all(atomic_int *made)
+{
+	char name[40];
+
+	for (int i = 0; i < RACED; i++) {
+		snprintf(name, sizeof(name), "locks/r%03d.lock", i);
+		write_text(name, SCRIPTS);
+		atomic_store(made, i + 1);
+	}
+	_exit(0);
+}
+
+static void fill_raced(void)
+{
+	char name[40];
+
+	for (int i = 0; i < RACED; i++) {
+		snprintf(name, sizeof(name), "locks/r%03d.task", i);
+		write_text(name, "{\"description\": \"x\"}");
+	}
+}
+
+/* A task whose lock was there before the call is not offered by it, by handles that stay and by new ones. */
+static void test_locks_as_fast_as_can_be(void **state)
+{
+	atomic_int *made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct queue *stays;
+	int before, status, calls = 0;
+	pid_t pid;
+
+	(void)state;
+	assert_true(made != MAP_FAILED);
+	fresh_folder(&stories[0]);
+	fill_raced();
+	stays = open_queue(STORE_READ);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		lock_all(made);
+	do {
+		struct arena a = { 0 };
+		struct queue *q = calls++ % 2 ? open_queue(STORE_READ) : stays;
+		struct str id;
+		int64_t n;
+
+		before = atomic_load(made);
+		id = first_of(q, &a);
+		if (id.n)
+			assert_true(str_to_i64(str_n(id.p + 1, 3), &n) && n >= before);
+		else
+			assert_true(atomic_load(made) >= RACED - 1);
+		arena_free(&a);
+		if (q != stays)
+			queue_close(q);
+	} while (before < RACED);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	queue_close(stays);
+	munmap(made, sizeof(*made));
+}
+
+/* A script overwrites our lock while we renew it: the script's stays, and we have lost the lock. */
 static void test_overwritten(void **state)
 {
 	struct str holder;
@@ -764,14 +985,16 @@ static void test_overwritten(void **state)
 
 static int open_store(struct store **s, enum store_mode mode, struct store_error *err)
 {
-	struct store_env env = { .mode = mode, .timeout_ms = 5000, .err = err };
+	struct store_env env = {
+		.rules = &queue_rules, .mode = mode, .opt.timeout_ms = 5000, .err = err
+	};
 
 	return store_open(s, STR("files:locks"), &env);
 }
 
 static int seen_tasks;
 
-/* After the first task somebody claims the others, in another process. */
+/* After the first task, another process claims the others. */
 static int claim_others(const struct record *r, void *ctx)
 {
 	int status;
@@ -800,7 +1023,7 @@ static void test_changed_while_read(void **state)
 
 	(void)state;
 	fresh_folder(
-		&stories[2]); /* their texts are in their files alone, once there is a snapshot */
+		&stories[2]); /* once there is a snapshot, their texts are only in their files */
 	w = open_queue(STORE_WRITE);
 	assert_int_equal(act(w, OP_CREATE, "t3"), 0);
 	assert_int_equal(make_large(w) || do_claim(w), 0);
@@ -812,7 +1035,7 @@ static void test_changed_while_read(void **state)
 	store_close(s);
 }
 
-/* A text that was in its file alone, and that another process has replaced. */
+/* A text that was only in its file, which another process has replaced. */
 static int read_late(void *ctx)
 {
 	struct store *s = ctx;
@@ -841,13 +1064,13 @@ static void test_changed_in_snapshot(void **state)
 	queue_close(w);
 	assert_int_equal(open_store(&s, STORE_READ, &err), 0);
 	seen_tasks = 0;
-	assert_int_equal(s->ops->snapshot(s, read_late, s), STORE_MOVED);
+	assert_int_equal(s->ops->snapshot(s, true, read_late, s), STORE_MOVED);
 	assert_int_equal(seen_tasks, 1);
-	assert_int_equal(s->ops->snapshot(s, read_late, s), 0);
+	assert_int_equal(s->ops->snapshot(s, true, read_late, s), 0);
 	store_close(s);
 }
 
-/* --- the end of a queue ----------------------------------------------------------------------------- */
+/* --- discarding a queue ----------------------------------------------------------------------------- */
 
 static void test_discard(void **state)
 {
@@ -871,7 +1094,8 @@ static void test_discard(void **state)
 	assert_string_equal(l.text, "");
 }
 
-/* Whole or not at all, whenever it dies; `init` finishes what is left of it. */
+/* It is discarded whole or not at all, whenever the process dies; `init` completes a partial
+ * one. */
 static int discard_child(int at)
 {
 	struct store_error err = { 0 };
@@ -932,12 +1156,17 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_power, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_script_before_boot, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_torn_lock, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_others_after_boot, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_others_after_discard, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_torn, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_lock_by_others, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_lock_made_meanwhile, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_overwritten, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_changed_while_read, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_changed_in_snapshot, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_next_after_mark, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_within_a_tick, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_locks_as_fast_as_can_be, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_discard, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_death_in_discard, enter, folder_leave),
 	};

@@ -1,4 +1,4 @@
-/* Modules; TEST_MODULE_DIR says where those of test/module are. */
+/* Modules; TEST_MODULE_DIR is the folder of those in test/module. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,11 +9,12 @@
 
 #include <cmocka.h>
 
+#include "kit/folder.h"
 #include "base/module.h"
 #include "store/store.h"
 
 static struct store_error err;
-static const struct store_env env = { .mode = STORE_CREATE, .timeout_ms = 1000, .err = &err };
+static const struct store_env env = { .mode = STORE_CREATE, .opt.timeout_ms = 1000, .err = &err };
 
 static int use_dir(void **state)
 {
@@ -60,9 +61,7 @@ static void test_other_interface(void **state)
 		snprintf(uri, sizeof(uri), "%s:x", names[i]);
 		assert_int_equal(store_open(&s, str_c(uri), &env), STORE_UNSUPPORTED);
 		assert_non_null(strstr(err.text, text));
-		snprintf(text, sizeof(text), "install the package pawl-%s of version " PAWL_VERSION,
-			 names[i]);
-		assert_string_equal(err.hint, text);
+		assert_non_null(strstr(err.hint, "installs the modules of version " PAWL_VERSION));
 	}
 }
 
@@ -73,7 +72,7 @@ static void test_no_module(void **state)
 
 	(void)state;
 	assert_int_equal(module_load("store", STR("nothing"), &m, why, sizeof(why)), -1);
-	assert_non_null(strstr(why, "no module"));
+	assert_non_null(strstr(why, "not a module"));
 }
 
 static void test_missing(void **state)
@@ -86,15 +85,10 @@ static void test_missing(void **state)
 	assert_int_equal(module_load("store", STR("git"), &m, why, sizeof(why)), 1);
 	assert_int_equal(store_open(&s, STR("git:origin#pawl"), &env), STORE_UNSUPPORTED);
 	assert_non_null(strstr(err.text, "pawl-store-git.so, which is not installed in /"));
-	assert_string_equal(err.hint, "install the package pawl-git");
-	assert_int_equal(store_open(&s, STR("postgresql://u:secret@h/db"), &env),
-			 STORE_UNSUPPORTED);
-	assert_non_null(
-		strstr(err.text, "the postgresql: store needs the module pawl-store-postgres.so"));
+	assert_non_null(strstr(err.hint, "make install"));
+	assert_int_equal(store_open(&s, STR("nosuch://u:secret@h/db"), &env), STORE_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "'nosuch' is not a store"));
 	assert_null(strstr(err.text, "secret"));
-	assert_string_equal(err.hint, "install the package pawl-postgres");
-	assert_int_equal(store_open(&s, STR("https://h/q"), &env), STORE_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "pawl-store-http.so"));
 }
 
 static void test_names(void **state)
@@ -111,15 +105,17 @@ static void test_names(void **state)
 static void test_relative_dir(void **state)
 {
 	const struct module *m;
-	char why[200];
+	char why[200], module[500];
 
-	(void)state;
-	assert_int_equal(chdir(getenv("TEST_MODULE_DIR")), 0);
+	assert_non_null(folder_enter(state));
+	snprintf(module, sizeof(module), "%s/pawl-store-memx.so", getenv("TEST_MODULE_DIR"));
+	assert_int_equal(symlink(module, "pawl-store-here.so"), 0);
 	setenv("PAWL_MODULE_DIR", ".", 1);
 	assert_int_equal(module_dir()[0], '/');
-	assert_int_equal(module_load("store", STR("memx"), &m, why, sizeof(why)), 1);
+	assert_int_equal(module_load("store", STR("here"), &m, why, sizeof(why)), 1);
 	setenv("PAWL_MODULE_DIR", "", 1);
-	assert_int_equal(module_load("store", STR("memx"), &m, why, sizeof(why)), 1);
+	assert_int_equal(module_load("store", STR("here"), &m, why, sizeof(why)), 1);
+	assert_int_equal(folder_leave(state), 0);
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* What is the same for every store: URIs, the registry, the overlay's size; and mem's own rules. */
+/* Code that all stores share: URIs, the registry, the overlay's size; and the rules of mem. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static int64_t fake_clock(void)
 static struct store_env make_env(void)
 {
 	return (struct store_env){
-		.mode = STORE_CREATE, .timeout_ms = 100, .who = STR("tester"), .err = &err
+		.mode = STORE_CREATE, .opt.timeout_ms = 100, .opt.who = STR("tester"), .err = &err
 	};
 }
 
@@ -129,7 +129,7 @@ static void test_refused(void **state)
 	assert_int_equal(store_open(&s, STR("queue.db"), &env), STORE_UNSUPPORTED);
 	assert_null(s);
 	assert_int_equal(err.applied, 'n');
-	assert_non_null(strstr(err.text, "sqlite:, mem:, files:, git:, postgres:, etcd:, http:"));
+	assert_non_null(strstr(err.text, "the stores are sqlite:, mem:, files:, git:"));
 	assert_int_equal(store_open(&s, STR("sqlit:queue.db"), &env), STORE_UNSUPPORTED);
 	assert_string_equal(err.hint, "did you mean sqlite:?");
 	assert_int_equal(store_open(&s, STR("SQLITE:queue.db"), &env), STORE_UNSUPPORTED);
@@ -145,11 +145,11 @@ static void test_queue_param(void **state)
 	struct store *s = open_uri("mem:p?queue=one", &env);
 
 	(void)state;
-	assert_true(str_is(s->env.queue, "one"));
+	assert_true(str_is(s->env.opt.queue, "one"));
 	store_close(s);
-	env.queue = STR("two");
+	env.opt.queue = STR("two");
 	s = open_uri("mem:p?queue=one", &env);
-	assert_true(str_is(s->env.queue, "two"));
+	assert_true(str_is(s->env.opt.queue, "two"));
 	store_close(s);
 	mem_reset();
 	store_close(NULL);
@@ -179,7 +179,7 @@ static int put_many(struct edit *e, void *ctx)
 	return 0;
 }
 
-/* An import: time must grow with the number of records, not with its square. */
+/* An import: its time must be linear in the number of records, not quadratic. */
 static void test_import(void **state)
 {
 	struct store_env env = make_env();
@@ -273,7 +273,7 @@ static void test_mem_busy(void **state)
 	mem_reset();
 }
 
-/* A reader's callback may change what it reads. */
+/* A reader's callback may change the records that it reads. */
 static int change_while_reading(const struct record *r, void *ctx)
 {
 	struct store *s = ctx;
@@ -316,7 +316,7 @@ static void count_check(void *ctx, enum check_level level, const char *what, str
 	*(bool *)ctx = text.n && strstr(text.p, " 64 records") != NULL;
 }
 
-/* What is gone does not pile up: every 64th change sweeps. */
+/* Dropped records do not pile up: every 64th change sweeps. */
 static void test_mem_sweep(void **state)
 {
 	struct store_env env = make_env();
@@ -324,7 +324,7 @@ static void test_mem_sweep(void **state)
 	bool swept = false;
 
 	(void)state;
-	env.wall = fake_clock;
+	env.opt.wall = fake_clock;
 	s = open_uri("mem:", &env);
 	for (int i = 0; i < 640; i++) {
 		struct change ch = { .fn = put_going, .ctx = &i };
@@ -343,12 +343,12 @@ static void test_mem_clock(void **state)
 	struct store *s;
 
 	(void)state;
-	env.wall = fake_clock;
+	env.opt.wall = fake_clock;
 	s = open_uri("mem:c", &env);
 	clock_ms = 777000;
 	assert_int_equal(s->ops->now(s), 777000);
 	store_close(s);
-	env.wall = NULL;
+	env.opt.wall = NULL;
 	s = open_uri("mem:c", &env);
 	assert_true(s->ops->now(s) > 1000000000000);
 	store_close(s);

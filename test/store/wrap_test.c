@@ -1,4 +1,5 @@
-/* The wrappers: a trace shows what happens and no secret; a fault is exactly the one asked for. */
+/* The wrappers: a trace shows the calls and no secret; an injected fault is exactly the requested
+ * one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +16,8 @@
 
 static struct store_error err;
 static const struct store_env env = { .mode = STORE_CREATE,
-				      .timeout_ms = 1000,
-				      .who = { "tester", 6 },
+				      .opt.timeout_ms = 1000,
+				      .opt.who = { "tester", 6 },
 				      .err = &err };
 
 static struct store *open_uri(const char *uri)
@@ -103,7 +104,7 @@ static void test_nth(void **state)
 	assert_int_equal(err.applied, 'n');
 	assert_int_equal(err.fault, STORE_IO);
 	assert_int_equal(modify(s), 0);
-	assert_true(str_is(s->env.queue, "q"));
+	assert_true(str_is(s->env.opt.queue, "q"));
 	store_close(s);
 }
 
@@ -159,7 +160,7 @@ static void test_each_call(void **state)
 	assert_int_equal(s->ops->scan(s, &q, ignore_record, NULL), STORE_BUSY);
 	assert_int_equal(s->ops->count(s, &q, &n), STORE_IO);
 	assert_int_equal(s->ops->tally(s, counts), STORE_FULL);
-	assert_int_equal(modify(s), 0); /* an edit's own reads are not the caller's */
+	assert_int_equal(modify(s), 0); /* the reads of an edit are not counted as the caller's */
 	assert_int_equal(s->ops->get(s, STR("x"), &r, &a), 1);
 	assert_int_equal(s->ops->scan(s, &q, ignore_record, NULL), 0);
 	assert_int_equal(s->ops->count(s, &q, &n), 0);
@@ -189,7 +190,7 @@ static void test_any(void **state)
 	store_close(s);
 }
 
-/* Which of 300 changes failed; their number. */
+/* Returns how many of 300 changes failed, and marks them. */
 static int struck(const char *uri, bool *out)
 {
 	struct store *s = open_uri(uri);
@@ -254,7 +255,7 @@ static void test_bad_rules(void **state)
 	assert_int_equal(store_open(&s, STR("fault+nonsense"), &env), STORE_UNSUPPORTED);
 }
 
-/* The parameters of others stay, on whatever side of a fragment. */
+/* Parameters of other wrappers stay, on either side of a fragment. */
 static void test_params_stay(void **state)
 {
 	static const char *const uris[] = {
@@ -267,7 +268,7 @@ static void test_params_stay(void **state)
 	for (size_t i = 0; i < 3; i++) {
 		struct store *s = open_uri(uris[i]);
 
-		assert_true(str_is(s->env.queue, "q2"));
+		assert_true(str_is(s->env.opt.queue, "q2"));
 		if (i == 0)
 			assert_int_equal(modify(s), 0);
 		assert_true(there(s));
@@ -373,7 +374,7 @@ static int put_many(struct edit *e, void *ctx)
 	return 0;
 }
 
-/* However long, it is one line, with its outcome; and a failed call tells why. */
+/* A line of any length is one line, with its outcome; a failed call shows the reason. */
 static void test_trace_long(void **state)
 {
 	struct store *s = open_uri("trace+fault+mem:?fault=modify:2:unknown");

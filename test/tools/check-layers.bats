@@ -6,8 +6,10 @@ check=$PAWL_SOURCE/tools/check-layers
 setup() {
 	tree=$BATS_TEST_TMPDIR
 	export PAWL_ROOT=$tree
-	mkdir -p "$tree"/src/{base,core,format,store/sqlite,queue,client,cmd,face/cli,face/gen} "$tree"/build/src/lib{base,core}.a.p
-	touch "$tree"/src/{base/str.h,core/event.h,core/task.h,format/markdown.h,format/pack.h,format/task.h,store/store.h,store/sqlite/sqlite.h,queue/queue.h,client/client.h,cmd/cmd.h,face/cli/cli.h}
+	mkdir -p "$tree"/src/{base,core,format,store/{files,git,sqlite},queue,proof,client,run,transfer,cmd,face/{cli,gen}} \
+		"$tree"/build/src/lib{base,core,format}.a.p
+	touch "$tree"/src/{base/str.h,core/{task,lease}.h,format/task.h,store/{store,sqlite/sqlite}.h,queue/queue.h,proof/{proof,check}.h} \
+		"$tree"/src/{client/client.h,run/run.h,transfer/port.h,cmd/cmd.h,face/cli/cli.h}
 }
 
 # source FILE: standard input becomes src/FILE
@@ -51,7 +53,6 @@ pure() {
 @test "includes that go down are accepted" {
 	pure
 	include core/task.c core/task.h base/str.h
-	include format/task.c format/task.h core/task.h
 	include store/sqlite/store.c store/store.h base/str.h
 	include queue/queue.c queue/queue.h core/task.h store/store.h
 	include client/client.c client/client.h queue/queue.h store/store.h
@@ -79,24 +80,49 @@ pure() {
 	include core/task.c store/store.h
 	refused "src/core/task.c:1: core may not include store/store.h"
 	include core/task.c core/task.h
-	include store/sqlite/store.c core/task.h
-	refused "src/store/sqlite/store.c:1: store may not include core/task.h"
+	include store/sqlite/store.c core/lease.h
+	refused "src/store/sqlite/store.c:1: store may not include core/lease.h: a store knows a task as data"
 }
 
-@test "a store may use formats and events, core may only pack" {
+@test "a store may use formats and core's data, and no policy" {
 	pure
-	include store/sqlite/row.c format/task.h core/event.h
-	include core/task.c format/pack.h
+	include store/files/form.c format/task.h core/task.h
 	accepted
-	include core/task.c format/markdown.h
-	refused "src/core/task.c:1: core may not include format/markdown.h"
+	include store/files/form.c core/lease.h
+	refused "src/store/files/form.c:1: store may not include core/lease.h"
+}
+
+@test "an upward include through other headers is refused, with the way" {
+	pure
+	include format/task.h core/task.h core/lease.h
+	include format/task.c format/task.h
+	accepted
+	include store/store.h format/task.h
+	refused "src/store/store.h:1: store may not include core/lease.h through format/task.h"
+	include store/sqlite/sqlite.h store/store.h
+	include store/sqlite/store.c store/sqlite/sqlite.h
+	refused "src/store/sqlite/store.c:1: store may not include core/lease.h through store/sqlite/sqlite.h and store/store.h and format/task.h"
+}
+
+@test "commands see the proof by its interface alone" {
+	pure
+	include cmd/torture.c proof/proof.h
+	accepted
+	include cmd/torture.c proof/check.h
+	refused "src/cmd/torture.c:1: cmd may not include proof/check.h"
+}
+
+@test "core does not include format" {
+	pure
+	include core/task.c format/task.h
+	refused "src/core/task.c:1: core may not include format/task.h"
 }
 
 @test "a folder that is no layer is refused" {
 	pure
 	mkdir "$tree/src/extra"
 	include extra/extra.c base/str.h
-	refused "src/extra/extra.c:1: extra may not include base/str.h: this folder is no layer yet"
+	refused "src/extra/extra.c:1: extra may not include base/str.h: this folder is not a layer yet"
 }
 
 @test "a face names no store" {

@@ -1,4 +1,5 @@
-/* The command line's parser, by tables: what is understood, and what is refused with which words. */
+/* The parser of the command line, by tables: the lines that it understands, and the messages for
+ * those that it refuses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Words are apart by '|', so that they may hold blanks. */
+/* '|' separates words, so that they may contain blanks. */
 static struct parsed *run(const char *line)
 {
 	struct parsed *p = arena_new(&arena, struct parsed);
@@ -88,7 +89,7 @@ static void understands(void **state)
 
 static void refuses(void **state)
 {
-	/* message and hint hold these words */
+	/* message and hint must contain these words */
 	static const struct {
 		const char *line, *message, *hint;
 	} table[] = {
@@ -159,8 +160,9 @@ static void refuses(void **state)
 static void fills_in(void **state)
 {
 	const struct args *a =
-		&run("create|x|--label|a, b|--label|c|--label|a|-p|high|--delay|2h|--due|2026-02-06")
-			 ->args;
+		run("create|x|--label|a, b|--label|c|--label|a|-p|high|--delay|2h|--due|2026-02-06")
+			->args;
+	const struct parsed *p;
 
 	(void)state;
 	assert_int_equal(a->rq.op, OP_CREATE);
@@ -171,20 +173,23 @@ static void fills_in(void **state)
 	assert_int_equal(a->rq.due, INT64_C(1770336000000)); /* that day, in any time zone */
 	assert_true(HAS(&a->rq, title) && HAS(&a->rq, due) && !HAS(&a->rq, parent));
 
-	a = &run("list|-s|ready,Needs_Help|--status|TODO")->args;
+	a = run("list|-s|ready,Needs_Help|--status|TODO")->args;
 	assert_int_equal(a->rq.statuses, STATUS_BIT(READY) | STATUS_BIT(NEEDS_HELP));
-	a = &run("update|t1|--due=|--label=|--parent=")->args;
+	a = run("update|t1|--due=|--label=|--parent=")->args;
 	assert_true(HAS(&a->rq, due) && HAS(&a->rq, labels) && HAS(&a->rq, parent));
 	assert_int_equal(a->rq.due, 0);
 	assert_int_equal(a->rq.labels.n, 0);
-	a = &run("depend|t1|t2|t3,t4")->args;
+	a = run("depend|t1|t2|t3,t4")->args;
 	assert_int_equal(a->rq.depends.n, 3);
-	a = &run("next|--claim|--wait|90")->args;
-	assert_int_equal(a->claim, 1);
+	a = run("next|--claim|--wait|90")->args;
+	assert_int_equal(a->seen & 1, 1);
 	assert_int_equal(a->wait, 90000);
-	a = &run("--agent|bob|list|--store=sqlite:/x|-q")->args;
-	assert_true(str_is(a->global.agent, "bob") && str_is(a->global.store, "sqlite:/x") &&
-		    a->global.quiet);
+	p = run("--agent|bob|list|--store=sqlite:/x|-q");
+	assert_true(str_is(p->global.agent, "bob") && str_is(p->global.store, "sqlite:/x") &&
+		    p->global.quiet);
+	a = run("--request-id|r1|create|x")->args; /* said before the command is known */
+	assert_true(HAS(&a->rq, request_id) && str_is(a->rq.request_id, "r1"));
+	assert_true(HAS(&a->rq, title));
 }
 
 static void knows_the_format_of_a_refusal(void **state)
@@ -224,7 +229,7 @@ static void helps_with_anything(void **state)
 	assert_int_equal(run("lock|-h")->code, SUCCESS);
 	assert_string_equal(run("lock|-h")->prefix, "lock");
 	assert_null(run("")->command);
-	assert_int_equal(run("--version")->args.global.version, 1);
+	assert_int_equal(run("--version")->global.version, 1);
 }
 
 int main(void)

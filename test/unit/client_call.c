@@ -120,7 +120,8 @@ static void test_claim_and_done(void **state)
 	assert_true(str_starts(ans.task->assignee, STR("ann@")));
 	assert_int_equal(files(".token"), 1);
 	assert_int_equal(files(".pending"), 0);
-	assert_int_equal(send(&c, OP_CLAIM, "t1"), CONFLICT); /* a saved token answers no claim */
+	/* a saved token is not used for a claim */
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), CONFLICT);
 	assert_int_equal(files(".pending"), 0);
 	assert_int_equal(send(&c, OP_HEARTBEAT, "t1"), SUCCESS);
 	assert_int_equal(send(&c, OP_DONE, "t1"), SUCCESS);
@@ -166,7 +167,7 @@ static void test_explicit_tokens(void **state)
 	assert_int_equal(send_token(&c, OP_CLAIM, "t1", mine), SUCCESS);
 	assert_true(ans.repeated);
 	assert_int_equal(send_token(&c, OP_HEARTBEAT, "t1", token_make(&arena)), LOST_LOCK);
-	assert_int_equal(files(".token"), 1); /* the saved one is another */
+	assert_int_equal(files(".token"), 1); /* the saved token belongs to another lock */
 	rq = about(OP_DONE, "t1");
 	GIVE(&rq, claim_next, 1);
 	GIVE(&rq, new_token, token_make(&arena));
@@ -229,13 +230,14 @@ static void test_lost_reply(void **state)
 	assert_int_equal(ans.applied, '?');
 	client_close(&broken);
 	assert_int_equal(files(".pending"), 1);
-	assert_int_equal(send(&c, OP_TAKE, NULL), SUCCESS); /* what was taken, not the next */
+	/* the task that was taken, not the next one */
+	assert_int_equal(send(&c, OP_TAKE, NULL), SUCCESS);
 	assert_true(str_is(ans.task->id, "t1"));
 	assert_int_equal(ans.lock->fence, 1);
 	assert_int_equal(files(".pending"), 0);
 	token = ans.lock->token;
 	assert_int_equal(send_token(&c, OP_HEARTBEAT, "t1", token), SUCCESS);
-	/* done --claim-next: both halves again */
+	/* done --claim-next: repeats both halves */
 	rq = about(OP_DONE, "t1");
 	GIVE(&rq, claim_next, 1);
 	start(&broken, (struct client_options){ .store = uri });
@@ -289,7 +291,7 @@ static void assert_repeat_of_first(enum result code, const char *id)
 	assert_int_equal(send(&c, OP_HEARTBEAT, id), SUCCESS);
 }
 
-/* That a later call failed for certain says nothing about the first. */
+/* A later call that failed for certain proves nothing about the first. */
 static void test_fate_still_unknown(void **state)
 {
 	struct request rq = about(OP_CLAIM, "t1");
@@ -321,7 +323,7 @@ static void test_fate_of_a_take(void **state)
 	GIVE(&take, ttl, INT64_C(99) * 86400000);
 	assert_int_equal(send_it(&c, take), USAGE);
 	assert_int_equal(files(".pending"), 1);
-	/* neither a refused done nor one that takes the next after that */
+	/* a refused done does not settle it, nor does a done --claim-next that takes another task */
 	GIVE(&done, claim_next, 1);
 	done.id = STR("t3");
 	assert_int_equal(send_it(&c, done), LOST_LOCK);
@@ -334,7 +336,7 @@ static void test_fate_of_a_take(void **state)
 	assert_int_equal(send(&c, OP_HEARTBEAT, "t3"), SUCCESS);
 }
 
-/* What a lost `done --claim-next` took is there for `next --claim`, and for nothing but. */
+/* Only `next --claim` recovers the task that a lost `done --claim-next` took. */
 static void test_fate_of_a_next(void **state)
 {
 	struct request done = about(OP_DONE, "t1");
@@ -361,13 +363,13 @@ static void test_fate_is_known(void **state)
 	create("t2");
 	start(&other, (struct client_options){ .agent = STR("bob") });
 	GIVE(&rq, reason, STR("stuck"));
-	/* CONFLICT: somebody else has it by now */
+	/* CONFLICT: another agent has it by now */
 	assert_int_equal(send_faulty("lost", about(OP_CLAIM, "t1")), API_ERROR);
 	assert_int_equal(send_it(&other, rq), SUCCESS);
 	assert_int_equal(send(&other, OP_CLAIM, "t1"), SUCCESS);
 	assert_int_equal(send(&c, OP_CLAIM, "t1"), CONFLICT);
 	assert_int_equal(files(".pending"), 0);
-	/* MISCONFIGURED, and not locked by us */
+	/* MISCONFIGURED, and the lock is not ours */
 	assert_int_equal(send(&other, OP_RELEASE, "t1"), SUCCESS);
 	assert_int_equal(send_faulty("lost", about(OP_CLAIM, "t1")), API_ERROR);
 	rq.op = OP_LOCK_BREAK;
@@ -376,7 +378,7 @@ static void test_fate_is_known(void **state)
 	assert_int_equal(send_it(&other, rq), SUCCESS);
 	assert_int_equal(send(&c, OP_CLAIM, "t1"), MISCONFIGURED);
 	assert_int_equal(files(".pending"), 0);
-	/* MISCONFIGURED, but the lock is ours: a claim of what is in the backlog */
+	/* MISCONFIGURED, but the lock is ours: a claim of a task in the backlog */
 	rq = about(OP_UPDATE, "t2");
 	GIVE(&rq, status, BACKLOG);
 	assert_int_equal(send_it(&other, rq), SUCCESS);
@@ -438,7 +440,7 @@ static void test_filters_are_apart(void **state)
 	assert_repeat_of_first(send_it(&c, take_one("docs", 0, NULL)), "t1");
 }
 
-/* Killed at any moment, the token of the next task is there: it is saved before the other goes. */
+/* The next task's token is saved before the other is removed, so a kill never loses it. */
 static void test_next_is_saved_first(void **state)
 {
 	struct request rq = about(OP_DONE, "t1");
@@ -472,7 +474,7 @@ static void test_next_is_saved_first(void **state)
 	close(fd);
 }
 
-/* A late repeat by its request id is about a lock that is over, not about the one of now. */
+/* A late repeat by request id concerns a lock that has ended, not the present one. */
 static void test_late_repeat(void **state)
 {
 	struct request rq = about(OP_RELEASE, "t1"), block = about(OP_BLOCK, "t1");
@@ -489,7 +491,7 @@ static void test_late_repeat(void **state)
 	assert_true(ans.repeated);
 	assert_int_equal(send(&c, OP_HEARTBEAT, "t1"), SUCCESS);
 	assert_int_equal(files(".token"), 1);
-	/* nor is what goes on now put down by a late repeat of `block` */
+	/* nor does a late repeat of `block` end the present lock */
 	GIVE(&block, request_id, STR("r2"));
 	GIVE(&block, reason, STR("because"));
 	GIVE(&block, unblock_action, STR("wait"));
@@ -502,11 +504,10 @@ static void test_late_repeat(void **state)
 	assert_true(ans.repeated);
 	usleep(1050000);
 	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
-	assert_int_equal(send(&c, OP_HEARTBEAT, "t1"), LOST_LOCK); /* contested */
-	assert_true(str_has_nocase(ans.message, STR("two claims of t1")));
+	assert_int_equal(send(&c, OP_HEARTBEAT, "t1"), SUCCESS);
 }
 
-/* `lock release` of what ran out succeeds, and there is nothing to keep. */
+/* `lock release` of an expired lease succeeds, and leaves no token to keep. */
 static void test_ran_out(void **state)
 {
 	struct request rq = about(OP_LOCK_ACQUIRE, "t1");
@@ -525,26 +526,64 @@ static void test_ran_out(void **state)
 	assert_int_equal(files(""), 2);
 }
 
-/* Two windows under one name: the second takes over what the first let run out. */
-static void test_contested(void **state)
+/* An agent that returns, or a second window with its name, continues an expired claim. */
+static void test_claimed_again(void **state)
 {
 	struct request rq = about(OP_CLAIM, "t1");
-	struct str second;
+	struct str first;
 
 	(void)state;
 	create("t1");
 	GIVE(&rq, ttl, 1000);
 	assert_int_equal(send_it(&c, rq), SUCCESS);
+	first = ans.lock->token;
 	usleep(1050000);
 	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
-	second = ans.lock->token;
-	assert_int_equal(send(&c, OP_DONE, "t1"), LOST_LOCK);
-	assert_true(str_has_nocase(ans.message, STR("two claims of t1")));
-	assert_true(str_has_nocase(ans.hint, STR("--token")));
-	assert_int_equal(status("t1", REVIEW), LOST_LOCK);
-	assert_true(str_has_nocase(ans.hint, STR("--token")));
-	assert_int_equal(send_token(&c, OP_DONE, "t1", second), SUCCESS);
+	assert_int_equal(send_token(&c, OP_DONE, "t1", first), LOST_LOCK);
+	assert_int_equal(status("t1", REVIEW), SUCCESS);
 	assert_int_equal(files(".token"), 0);
+}
+
+/* The first acquisition gives the queue its id; a concurrent second one learns that id. */
+static void test_identity(void **state)
+{
+	const struct str mine = STR("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa");
+	struct request rq = about(OP_CLAIM, "t2");
+	struct str id, later;
+
+	(void)state;
+	create("t1");
+	create("t2");
+	assert_false(queue_identity(c.queue, &id, &arena));
+	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
+	assert_true(queue_identity(c.queue, &id, &arena));
+	assert_true(str_eq(ans.queue_id, id) && str_is(id, c.keyring.id));
+	GIVE(&rq, agent, STR("bob"));
+	GIVE(&rq, new_token, mine);
+	GIVE(&rq, queue_id, mine);
+	queue_call(c.queue, &rq, &ans, &arena);
+	assert_int_equal(ans.code, SUCCESS);
+	assert_true(str_eq(ans.queue_id, id));
+	assert_true(queue_identity(c.queue, &later, &arena) && str_eq(id, later));
+	assert_int_equal(send(&c, OP_DONE, "t1"), SUCCESS);
+	assert_false(ans.queue_id.n);
+}
+
+/* An invalid id does not become the queue's id. */
+static void test_bad_identity(void **state)
+{
+	struct request rq = about(OP_CLAIM, "t1");
+	struct str id;
+
+	(void)state;
+	create("t1");
+	GIVE(&rq, agent, STR("bob"));
+	GIVE(&rq, new_token, STR("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"));
+	GIVE(&rq, queue_id, STR("../../etc"));
+	queue_call(c.queue, &rq, &ans, &arena);
+	assert_int_equal(ans.code, SUCCESS);
+	assert_false(ans.queue_id.n);
+	assert_false(queue_identity(c.queue, &id, &arena));
 }
 
 static void test_resume(void **state)
@@ -579,7 +618,7 @@ static void test_lost_lock_is_forgotten(void **state)
 	assert_int_equal(send(&c, OP_HEARTBEAT, "t1"), LOST_LOCK);
 	assert_int_equal(files(".token"), 0);
 	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
-	assert_int_equal(send_it(&c, rq), SUCCESS); /* one's own */
+	assert_int_equal(send_it(&c, rq), SUCCESS); /* the caller's own */
 	assert_int_equal(files(".token"), 0);
 }
 
@@ -592,7 +631,7 @@ static void test_status_round_trip(void **state)
 	assert_int_equal(status("t1", BLOCKED), SUCCESS);
 	assert_int_equal(files(".token"), 1);
 	assert_int_equal(status("t1", IN_PROGRESS), SUCCESS);
-	assert_int_equal(status("t1", REVIEW), SUCCESS); /* not contested by its own pause */
+	assert_int_equal(status("t1", REVIEW), SUCCESS);
 	assert_int_equal(files(".token"), 0);
 	assert_int_equal(status("t1", IN_PROGRESS), SUCCESS);
 	assert_int_equal(status("t1", DONE), SUCCESS);
@@ -635,7 +674,7 @@ static void assert_uri(struct client_options said, const char *uri)
 	struct client d;
 
 	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
-	assert_string_equal(arena_cstr(&arena, d.uri), with_top(uri));
+	assert_string_equal(arena_cstr(&arena, d.config.uri), with_top(uri));
 }
 
 static void put(const char *path, const char *text)
@@ -688,7 +727,7 @@ static void timeouts(const struct client_options *said, int64_t quick, int64_t p
 	assert_int_equal(client_timeout(&d, OP_HEAVY), heavy);
 }
 
-/* By kind; by who waits; by what is set, the nearer before the farther. */
+/* By kind of call, by caller, by setting; a nearer setting wins. */
 static void test_timeouts(void **state)
 {
 	struct client_options program = { 0 }, command = { .face = CLIENT_COMMAND },
@@ -726,21 +765,23 @@ static void test_who(void **state)
 	(void)state;
 	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
 	assert_true(str_is(d.keyring.queue, "postgres://u@h/db queue q2"));
-	assert_int_equal(d.queue_name.n, 0);
+	assert_int_equal(d.config.opt.queue.n, 0);
 	assert_int_equal(client_timeout(&d, 0), 15000);
 	setenv("PAWL_QUEUE", "q3", 1);
 	setenv("PAWL_AGENT", "env", 1);
 	setenv("PAWL_RUN", "r1", 1);
 	setenv("PAWL_TIMEOUT", "2s", 1);
 	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
-	assert_true(str_is(d.agent, "env") && str_is(d.run, "r1") && str_is(d.queue_name, "q3"));
+	assert_true(str_is(d.agent, "env") && str_is(d.run, "r1") &&
+		    str_is(d.config.opt.queue, "q3"));
 	assert_int_equal(client_timeout(&d, OP_HEAVY), 2000);
 	said.agent = STR("said");
 	said.run = STR("r2");
 	said.queue = STR("q4");
 	said.timeout = STR("300ms");
 	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
-	assert_true(str_is(d.agent, "said") && str_is(d.run, "r2") && str_is(d.queue_name, "q4"));
+	assert_true(str_is(d.agent, "said") && str_is(d.run, "r2") &&
+		    str_is(d.config.opt.queue, "q4"));
 	assert_int_equal(client_timeout(&d, OP_QUICK), 300);
 	said.timeout = STR("soon");
 	assert_int_equal(client_init(&d, &said, &ans, &arena), USAGE);
@@ -799,7 +840,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_next_is_saved_first, enter, leave),
 		cmocka_unit_test_setup_teardown(test_late_repeat, enter, leave),
 		cmocka_unit_test_setup_teardown(test_ran_out, enter, leave),
-		cmocka_unit_test_setup_teardown(test_contested, enter, leave),
+		cmocka_unit_test_setup_teardown(test_claimed_again, enter, leave),
+		cmocka_unit_test_setup_teardown(test_identity, enter, leave),
+		cmocka_unit_test_setup_teardown(test_bad_identity, enter, leave),
 		cmocka_unit_test_setup_teardown(test_resume, enter, leave),
 		cmocka_unit_test_setup_teardown(test_lost_lock_is_forgotten, enter, leave),
 		cmocka_unit_test_setup_teardown(test_status_round_trip, enter, leave),
@@ -810,7 +853,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_init_makes_a_queue, enter, leave),
 	};
 
-	/* they clear the environment, which says so to the others */
+	/* the tests clear the environment, which has the output format: set it here */
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,12 +60,12 @@ static void assert_found(struct keyring *ring, const char *task, struct str toke
 	struct str t = { 0 };
 	int64_t f = 0;
 
-	assert_int_equal(keyring_find(ring, str_c(task), &t, &f), KEY_SAVED);
+	assert_true(keyring_find(ring, str_c(task), &t, &f));
 	assert_true(str_eq(t, token));
 	assert_int_equal(f, fence);
 }
 
-static enum key_found found(struct keyring *ring, const char *task)
+static bool found(struct keyring *ring, const char *task)
 {
 	struct str t;
 	int64_t f;
@@ -79,7 +79,7 @@ static struct str claim(struct keyring *ring, const char *task, int64_t fence)
 
 	assert_int_equal(keyring_begin(ring, str_c(task), &p), 0);
 	assert_true(token_valid(p.token));
-	assert_int_equal(keyring_keep(ring, &p, str_c(task), fence, false), 0);
+	assert_int_equal(keyring_keep(ring, &p, str_c(task), fence), 0);
 	return p.token;
 }
 
@@ -89,19 +89,19 @@ static void test_kept_and_forgotten(void **state)
 	struct str token;
 
 	(void)state;
-	assert_int_equal(found(&k, "t1"), KEY_NONE);
+	assert_false(found(&k, "t1"));
 	token = claim(&k, "T1", 7);
 	assert_found(&k, "t1", token, 7);
 	assert_int_equal(files(".pending"), 0);
-	assert_int_equal(found(&k, "t2"), KEY_NONE);
+	assert_false(found(&k, "t2"));
 	open_as(&other, "ann", "run 2");
-	assert_int_equal(found(&other, "t1"), KEY_NONE);
+	assert_false(found(&other, "t1"));
 	open_as(&other, "bob", "");
-	assert_int_equal(found(&other, "t1"), KEY_NONE);
+	assert_false(found(&other, "t1"));
 	open_as(&other, "ann", "");
 	assert_found(&other, "t1", token, 7);
 	keyring_forget(&k, STR("t1"), 7);
-	assert_int_equal(found(&k, "t1"), KEY_NONE);
+	assert_false(found(&k, "t1"));
 	assert_int_equal(files(""), 2); /* . and .. */
 }
 
@@ -119,7 +119,7 @@ static void test_modes(void **state)
 	assert_int_equal(stat(k.dir, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
 	assert_int_equal(chmod(k.dir, 0777), 0);
-	assert_int_equal(found(&k, "t1"), KEY_NONE);
+	assert_false(found(&k, "t1"));
 	assert_int_equal(stat(k.dir, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
 	keyring_drop(&k, &p);
@@ -133,7 +133,7 @@ static void test_any_task(void **state)
 
 	(void)state;
 	assert_int_equal(keyring_begin(&k, STR(""), &p), 0);
-	assert_int_equal(keyring_keep(&k, &p, STR("t9"), 3, false), 0);
+	assert_int_equal(keyring_keep(&k, &p, STR("t9"), 3), 0);
 	assert_found(&k, "t9", p.token, 3);
 	assert_int_equal(files(".pending"), 0);
 }
@@ -150,14 +150,14 @@ static void test_unanswered_is_repeated(void **state)
 	keyring_drop(&k, &other);
 	assert_int_equal(keyring_begin(&k, STR("T1"), &again), 0);
 	assert_true(str_eq(again.token, p.token));
-	assert_int_equal(keyring_keep(&k, &again, STR("t1"), 1, false), 0);
+	assert_int_equal(keyring_keep(&k, &again, STR("t1"), 1), 0);
 	assert_int_equal(keyring_begin(&k, STR("t1"), &again), 0);
-	assert_false(str_eq(again.token, p.token)); /* a saved token never answers a claim */
+	assert_false(str_eq(again.token, p.token)); /* a saved token is never used for a claim */
 	keyring_drop(&k, &again);
 	assert_found(&k, "t1", p.token, 1);
 }
 
-/* Another process begins, tells its token, and waits to be killed or to be told to go on. */
+/* Another process begins a claim, reports its token, and waits to be killed or told to go on. */
 static pid_t begin_elsewhere(struct str *token)
 {
 	char text[TOKEN_LEN];
@@ -197,13 +197,13 @@ static void test_processes(void **state)
 	a = begin_elsewhere(&one);
 	b = begin_elsewhere(&two);
 	assert_false(str_eq(one, two));
-	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0); /* both live: a third */
+	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0); /* both are alive: a third one */
 	assert_false(str_eq(p.token, one) || str_eq(p.token, two));
 	assert_int_equal(files(".pending"), 3);
 	keyring_drop(&k, &p);
 	end(b);
 	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
-	assert_true(str_eq(p.token, two)); /* whichever file it was in */
+	assert_true(str_eq(p.token, two)); /* from either file */
 	end(a);
 	assert_int_equal(keyring_begin(&k, STR("t1"), &q), 0);
 	assert_true(str_eq(q.token, one));
@@ -215,49 +215,187 @@ static void test_processes(void **state)
 	assert_int_equal(files(".pending"), 0);
 }
 
-static void test_contested(void **state)
+/* The token of a granted lock replaces the saved token of an earlier one. */
+static void test_replaced(void **state)
 {
-	struct pending p;
 	struct str token;
 
 	(void)state;
 	claim(&k, "t1", 1);
-	claim(&k, "t1", 2);
-	assert_int_equal(found(&k, "t1"), KEY_CONTESTED);
-	claim(&k, "t1", 3);
-	assert_int_equal(found(&k, "t1"), KEY_CONTESTED);
-	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
-	assert_int_equal(keyring_keep(&k, &p, STR("t1"), 4, true), 0);
-	assert_int_equal(found(&k, "t1"), KEY_CONTESTED); /* the other window is still there */
-	keyring_forget(&k, STR("t1"), 4);
-	token = claim(&k, "t1", 5);
-	assert_found(&k, "t1", token, 5);
+	token = claim(&k, "t1", 2);
+	assert_found(&k, "t1", token, 2);
+	assert_int_equal(keyring_save(&k, STR("t1"), token, 3), 0); /* the same again */
+	assert_found(&k, "t1", token, 3);
+	token = token_make(&arena);
+	assert_int_equal(keyring_save(&k, STR("t1"), token, 4), 0);
+	assert_found(&k, "t1", token, 4);
+	assert_int_equal(files(".token"), 1);
+	assert_int_equal(files(".tmp"), 0);
+	assert_int_equal(files(".pending"), 0);
 }
 
-static void test_not_contested(void **state)
+/* --- keys by queue -------------------------------------------------------------------------- */
+
+#define ID_A STR("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa")
+#define ID_B STR("bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb")
+
+static void open_at(struct keyring *ring, const char *label, struct str id, const char *tree)
 {
-	struct pending p;
-	struct str token = token_make(&arena);
+	assert_int_equal(keyring_open(ring, str_c(label), STR("ann"), STR(""), str_c(tree), &arena),
+			 0);
+	keyring_queue(ring, id, true);
+	ring->home = arena_printf(&arena, "%s/.pawl", tree);
+}
+
+/* A process that saves late does not overwrite the token of a later lock. */
+static void test_saved_late(void **state)
+{
+	struct pending late;
+	struct str token;
 
 	(void)state;
-	claim(&k, "t1", 1);
-	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
-	assert_int_equal(keyring_keep(&k, &p, STR("t1"), 2, true), 0);
-	assert_found(&k, "t1", p.token, 2);
-	keyring_park(&k, STR("t1"), 2);
-	assert_found(&k, "t1", p.token, 2);
-	token = claim(&k, "t1", 3);
-	assert_found(&k, "t1", token, 3);
-	assert_int_equal(keyring_save(&k, STR("t1"), token, 4, false), 0); /* the same once more */
-	assert_found(&k, "t1", token, 4);
-	assert_int_equal(keyring_save(&k, STR("t1"), token_make(&arena), 5, false), 0);
-	assert_int_equal(found(&k, "t1"), KEY_CONTESTED);
-	assert_int_equal(files(".tmp"), 0);
-	keyring_park(&k, STR("t2"), 9);
-	assert_int_equal(found(&k, "t2"), KEY_NONE);
+	keyring_queue(&k, ID_A, true);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &late), 0);
+	token = claim(&k, "t1", 2);
+	assert_int_equal(keyring_keep(&k, &late, STR("t1"), 1), 0);
+	assert_found(&k, "t1", token, 2);
+	assert_int_equal(files(".token"), 1);
+	assert_int_equal(files(".pending"), 0);
+	/* if the id may be that of a queue that is gone, fences prove nothing */
+	keyring_queue(&k, ID_A, false);
+	token = claim(&k, "t1", 1);
+	assert_found(&k, "t1", token, 1);
 }
 
-/* What is saved by now can be a later lock's, which another window took. */
+static void test_ids(void **state)
+{
+	struct keyring other = k;
+	/* written by an older pawl, which knew only labels */
+	struct str old = claim(&k, "t1", 5), token;
+
+	(void)state;
+	keyring_queue(&k, ID_A, true);
+	assert_found(&k, "t1", old, 5);
+	token = claim(&k, "t1", 6);
+	assert_found(&k, "t1", token, 6);
+	assert_int_equal(files(".token"), 1); /* the older one is gone */
+	keyring_queue(&k, ID_B, true);        /* another queue in the same place */
+	assert_false(found(&k, "t1"));
+	token = claim(&k, "t1", 1);
+	assert_found(&k, "t1", token, 1);
+	keyring_forget(&k, STR("t1"), 1);
+	assert_false(found(&k, "t1"));
+	keyring_queue(&k, ID_A, true);
+	assert_true(found(&k, "t1"));
+	keyring_queue(&k, STR("../../not an id at all, but as long.."), true);
+	assert_string_equal(k.id, "");
+	assert_false(k.sure);
+	open_at(&other, "files:/elsewhere queue default", ID_A, "/work\ntree"); /* migrated */
+	assert_true(found(&other, "t1"));
+	keyring_forget(&other, STR("t1"), 6);
+	assert_int_equal(files(".token"), 0);
+}
+
+/* A claim that was interrupted before the queue had an id continues after the queue got one. */
+static void test_pending_gets_id(void **state)
+{
+	struct pending p, again;
+
+	(void)state;
+	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
+	keyring_leave(&k, &p);
+	keyring_queue(&k, ID_A, true);
+	assert_int_equal(keyring_begin(&k, STR("t1"), &again), 0);
+	assert_true(str_eq(again.token, p.token));
+	assert_int_equal(keyring_keep(&k, &again, STR("t1"), 1), 0);
+	assert_found(&k, "t1", p.token, 1);
+	keyring_queue(&k, ID_B, true);
+	assert_false(found(&k, "t1"));
+	assert_int_equal(keyring_begin_any(&k, STR("docs"), STR("x"), &p), 0);
+	keyring_leave(&k, &p);
+	assert_int_equal(keyring_begin_any(&k, STR("docs"), STR(""), &again), 0);
+	assert_true(str_eq(again.token, p.token));
+	keyring_drop(&k, &again);
+}
+
+static void test_moved(void **state)
+{
+	char *from = fs_join(&arena, str_c(k.dir), STR("../from")),
+	     *to = fs_join(&arena, str_c(k.dir), STR("../to"));
+	struct keyring old, new;
+	struct str token;
+
+	(void)state;
+	assert_int_equal(fs_make_dirs(from, 0700), 0);
+	open_at(&old, arena_printf(&arena, "sqlite:%s/.pawl/queue.db queue q", from).p, ID_A, from);
+	token = claim(&old, "t1", 3);
+	open_at(&new, arena_printf(&arena, "sqlite:%s/.pawl/queue.db queue q", to).p, ID_A, to);
+	assert_false(found(&new, "t1")); /* a copy: the first one still exists */
+	assert_int_equal(rename(from, to), 0);
+	keyring_queue(&new, ID_A, false);
+	assert_false(found(&new, "t1"));
+	keyring_queue(&new, ID_B, true);
+	assert_false(found(&new, "t1"));
+	keyring_queue(&new, ID_A, true);
+	new.agent = STR("bob");
+	assert_false(found(&new, "t1"));
+	new.agent = STR("ann");
+	new.worktree = str_c(fs_join(&arena, str_c(to), STR("linked")));
+	assert_false(found(&new, "t1")); /* it was claimed in the other worktree */
+	new.worktree = str_c(to);
+	assert_false(found(&new, "t2"));
+	assert_found(&new, "T1", token, 3);
+	assert_int_equal(files(".token"), 1);
+	assert_int_equal(fs_make_dirs(from, 0700), 0);
+	assert_found(&new, "t1", token, 3); /* now under its name */
+	assert_false(found(&old, "t1"));
+	keyring_forget(&new, STR("t1"), 3);
+	assert_int_equal(files(".token"), 0);
+}
+
+static void make_old(const char *ending)
+{
+	DIR *d = opendir(k.dir);
+	struct dirent *e;
+	struct timespec long_ago[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
+
+	assert_non_null(d);
+	while ((e = readdir(d)))
+		if (str_ends(str_c(e->d_name), str_c(ending)))
+			assert_int_equal(utimensat(dirfd(d), e->d_name, long_ago, 0), 0);
+	closedir(d);
+}
+
+/* Old files of queues that are gone are removed; files of other queues, and recent ones, stay. */
+static void test_sweep(void **state)
+{
+	struct keyring gone, far;
+	struct pending p;
+
+	(void)state;
+	open_at(&gone, "sqlite:/not/there/.pawl/queue.db queue default", ID_A, "/not/there");
+	open_at(&far, "postgres://host/db queue default", ID_B, "/not/there");
+	claim(&gone, "t1", 1);
+	claim(&far, "t1", 1);
+	assert_int_equal(keyring_begin(&gone, STR("t2"), &p), 0);
+	keyring_queue(&k, ID_A, true); /* of the queue that was here before */
+	claim(&k, "t3", 1);
+	keyring_queue(&k, ID_B, true);
+	claim(&k, "t4", 1);
+	keyring_sweep(&k);
+	assert_int_equal(files(".token"), 4);
+	make_old(".token");
+	make_old(".pending");
+	keyring_sweep(&k);
+	assert_true(found(&far, "t1") && found(&k, "t4"));
+	assert_int_equal(files(".token"), 2);
+	assert_int_equal(files(".pending"), 1); /* still in flight */
+	keyring_leave(&gone, &p);
+	keyring_sweep(&k);
+	assert_int_equal(files(".pending"), 0);
+}
+
+/* The saved token may belong to a later lock that another window took. */
 static void test_only_what_is_over(void **state)
 {
 	struct str one = claim(&k, "t1", 1), two;
@@ -270,10 +408,8 @@ static void test_only_what_is_over(void **state)
 	keyring_forget(&k, STR("t1"), 1);
 	keyring_forget_token(&k, STR("t1"), one);
 	keyring_forget_token(&k, STR("t1"), STR(""));
-	keyring_park(&k, STR("t1"), 1);
 	assert_found(&k, "t1", two, 2);
 	claim(&k, "t1", 3);
-	assert_int_equal(found(&k, "t1"), KEY_CONTESTED); /* two was not parked */
 	keyring_forget(&k, STR("t1"), 3);
 	two = claim(&k, "t1", 4);
 	keyring_forget_token(&k, STR("T1"), two);
@@ -295,7 +431,7 @@ static char *saved_file(void)
 	return saved;
 }
 
-/* Between looking at the file and taking it away nobody may put another there. */
+/* No other process may replace the file between reading it and removing it. */
 static void test_forget_waits(void **state)
 {
 	struct str two = token_make(&arena);
@@ -310,7 +446,7 @@ static void test_forget_waits(void **state)
 	claim(&k, "t1", 1);
 	saved = saved_file();
 	fd = open(saved, O_RDWR | O_CLOEXEC);
-	assert_int_equal(flock(fd, LOCK_EX), 0); /* as one that replaces it does */
+	assert_int_equal(flock(fd, LOCK_EX), 0); /* as a process that replaces it does */
 	pid = fork();
 	if (pid == 0) {
 		keyring_forget(&k, STR("t1"), 1);
@@ -324,18 +460,18 @@ static void test_forget_waits(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_true(fs_exists(saved));
-	/* and the other way round: who replaces waits for who looks */
+	/* and vice versa: a replacement waits for the reader */
 	fd = open(saved, O_RDWR | O_CLOEXEC);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	pid = fork();
 	if (pid == 0)
-		_exit(keyring_save(&k, STR("t1"), two, 3, false) ? 1 : 0);
+		_exit(keyring_save(&k, STR("t1"), two, 3) ? 1 : 0);
 	usleep(100000);
 	assert_int_equal(unlink(saved), 0);
 	close(fd);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_found(&k, "t1", two, 3); /* not contested: there was nothing left to replace */
+	assert_found(&k, "t1", two, 3);
 }
 
 static void test_stopped_process_blocks_nobody(void **state)
@@ -349,9 +485,8 @@ static void test_stopped_process_blocks_nobody(void **state)
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	keyring_forget(&k, STR("t1"), 1);
 	assert_int_equal(files(".token"), 1);
-	keyring_park(&k, STR("t1"), 1);
 	token = claim(&k, "t1", 2);
-	assert_int_equal(found(&k, "t1"), KEY_CONTESTED);
+	assert_found(&k, "t1", token, 2);
 	close(fd);
 	keyring_forget_token(&k, STR("t1"), token);
 	assert_int_equal(files(".token"), 0);
@@ -380,17 +515,17 @@ static void test_which_unanswered(void **state)
 	keyring_leave(&k, &docs);
 	assert_begins("", "", docs.token, false);
 	assert_begins("Docs", "", docs.token, false);
-	assert_begins("docs", "x", docs.token, false); /* it would take a second one by it */
+	assert_begins("docs", "x", docs.token, false); /* a repeat would claim a second task */
 	assert_begins("docs", "", docs.token, true);
 	assert_int_equal(keyring_begin_any(&k, STR(""), STR("x"), &done), 0);
-	assert_begins("", "x", done.token, false); /* in flight */
+	assert_begins("", "x", done.token, false); /* still in flight */
 	keyring_leave(&k, &done);
 	assert_begins("", "y", done.token, false);
 	assert_begins("", "x", done.token, true);
 	assert_begins("", "", done.token, true);
 	assert_int_equal(files(".pending"), 2);
 	assert_int_equal(keyring_begin_any(&k, STR(""), STR(""), &done), 0);
-	assert_int_equal(keyring_keep(&k, &done, STR("t1"), 1, false), 0);
+	assert_int_equal(keyring_keep(&k, &done, STR("t1"), 1), 0);
 	assert_found(&k, "t1", done.token, 1);
 	assert_int_equal(files(".pending"), 1);
 }
@@ -402,14 +537,14 @@ static void test_died_while_saving(void **state)
 	struct str token = claim(&k, "t1", 1);
 
 	(void)state;
-	/* As if killed between link and unlink: both names, one file. */
+	/* Simulates a kill between link and unlink: two names, one file. */
 	saved = saved_file();
 	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
 	keyring_drop(&k, &p);
 	assert_int_equal(link(saved, p.path), 0);
 	assert_int_equal(keyring_begin(&k, STR("t1"), &again), 0);
 	assert_true(str_eq(again.token, token));
-	assert_int_equal(keyring_keep(&k, &again, STR("t1"), 1, false), 0);
+	assert_int_equal(keyring_keep(&k, &again, STR("t1"), 1), 0);
 	assert_int_equal(files(".pending"), 0);
 	assert_found(&k, "t1", token, 1);
 }
@@ -444,7 +579,7 @@ static void test_garbage(void **state)
 	assert_int_equal(n[0], 1);
 	assert_int_equal(n[1], 1);
 	assert_int_equal(n[2], 1);
-	assert_int_equal(ftruncate(p.fd, 0), 0); /* died before it wrote */
+	assert_int_equal(ftruncate(p.fd, 0), 0); /* the process died before it wrote */
 	keyring_leave(&k, &p);
 	assert_int_equal(keyring_begin(&k, STR("t1"), &p), 0);
 	assert_true(token_valid(p.token));
@@ -464,7 +599,7 @@ static void test_folder_refused(void **state)
 	assert_int_equal(symlink("../../else", "state/home/pawl"), 0);
 	assert_int_equal(keyring_begin(&k, STR("t1"), &p), -ELOOP);
 	assert_int_equal(p.fd, -1);
-	assert_int_equal(keyring_save(&k, STR("t1"), token_make(&arena), 1, false), -ELOOP);
+	assert_int_equal(keyring_save(&k, STR("t1"), token_make(&arena), 1), -ELOOP);
 	assert_int_equal(unlink("state/home/pawl"), 0);
 	if (geteuid() == 0) {
 		assert_int_equal(mkdir("state/home/pawl", 0700), 0);
@@ -486,9 +621,9 @@ static void test_links_refused(void **state)
 	assert_int_equal(keyring_begin(&k, STR("t2"), &p), 0);
 	keyring_drop(&k, &p);
 	assert_int_equal(symlink("/tmp/nothing-of-ours", p.path), 0);
-	assert_int_equal(keyring_begin(&k, STR("t2"), &q), 0); /* beside it */
+	assert_int_equal(keyring_begin(&k, STR("t2"), &q), 0); /* next to it */
 	assert_string_not_equal(q.path, p.path);
-	assert_int_equal(keyring_keep(&k, &q, STR("t2"), 1, false), 0);
+	assert_int_equal(keyring_keep(&k, &q, STR("t2"), 1), 0);
 	assert_false(fs_exists("/tmp/nothing-of-ours"));
 	assert_found(&k, "t1", token, 1);
 }
@@ -515,8 +650,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_any_task, enter, leave),
 		cmocka_unit_test_setup_teardown(test_unanswered_is_repeated, enter, leave),
 		cmocka_unit_test_setup_teardown(test_processes, enter, leave),
-		cmocka_unit_test_setup_teardown(test_contested, enter, leave),
-		cmocka_unit_test_setup_teardown(test_not_contested, enter, leave),
+		cmocka_unit_test_setup_teardown(test_replaced, enter, leave),
+		cmocka_unit_test_setup_teardown(test_saved_late, enter, leave),
+		cmocka_unit_test_setup_teardown(test_ids, enter, leave),
+		cmocka_unit_test_setup_teardown(test_pending_gets_id, enter, leave),
+		cmocka_unit_test_setup_teardown(test_moved, enter, leave),
+		cmocka_unit_test_setup_teardown(test_sweep, enter, leave),
 		cmocka_unit_test_setup_teardown(test_only_what_is_over, enter, leave),
 		cmocka_unit_test_setup_teardown(test_forget_waits, enter, leave),
 		cmocka_unit_test_setup_teardown(test_stopped_process_blocks_nobody, enter, leave),

@@ -1,11 +1,12 @@
 /*
- * Answers: packed and unpacked, and as the one JSON that every face shows.
+ * Answers: packed and unpacked, and as the one JSON that all faces show.
  */
 #include "core_kit.h"
 
 #include "format/pack.h"
 #include "core/answer.h"
 #include "format/task.h"
+#include "format/answer.h"
 
 #define NOW INT64_C(1700000000000)
 
@@ -53,7 +54,7 @@ static struct task task_named(const char *id)
 	"\"acquired_at\":\"2023-11-14T22:13:20.000Z\",\"expires_at\":\"2023-11-14T22:13:22.000Z\"," \
 	"\"expires_in\":2,\"ttl\":2}}"
 
-/* The JSON of it, and the same again once it was packed and unpacked. */
+/* Checks the JSON, and again after packing and unpacking. */
 static void check(const struct answer *ans, const char *want)
 {
 	struct answer back;
@@ -134,12 +135,12 @@ static void claims(void **state)
 		      "t2") ",\"lock\":" GRANT_TEXT("") ",\"comments\":[{\"at\":\"2023-11-14T22:13:20.000Z\","
 							"\"event\":\"comment\",\"text\":\"hm\"}]}}");
 	ans.n_events = 0;
-	ans.next_lock = NULL; /* what a broken server may send */
+	ans.next_lock = NULL; /* a broken server may send this */
 	check(&ans, "{\"ok\":true,\"code\":\"SUCCESS\",\"task\":" TASK_TEXT(
 			    "t1") ",\"next\":{\"task\":" TASK_TEXT("t2") ",\"lock\":null}}");
 }
 
-/* A lease that ran out has nothing left, not less. */
+/* An expired lease has 0 left, not a negative time. */
 static void late_grant(void **state)
 {
 	struct grant lock = { STR("T"), 1, NOW, 1500 };
@@ -217,9 +218,9 @@ static void one_lock(void **state)
 			    "\"expires_in\":2,\"ttl\":2}}");
 	ans.now += 2000;
 	o = answer_json(&ans, &mem);
-	assert_true(json_is_false(json_object_get(o, "locked"))); /* run out */
+	assert_true(json_is_false(json_object_get(o, "locked"))); /* expired */
 	json_decref(o);
-	ans.task = NULL; /* what a broken server may send */
+	ans.task = NULL; /* a broken server may send this */
 	check(&ans, "{\"ok\":true,\"code\":\"SUCCESS\",\"locked\":false,\"lock\":null}");
 }
 
@@ -288,10 +289,10 @@ static void typed(void **state)
 	assert_string_equal(json_string_value(json_object_get(l, "process")), "alive");
 	assert_int_equal(json_integer_value(json_object_get(o, "count")), 1);
 	json_decref(o);
-	locks[0].lock.life = LIFE_DEAD + 1; /* a newer pawl's */
+	locks[0].lock.life = LIFE_DEAD + 1; /* from a newer pawl */
 	o = task_json(&locks[0], NOW, &mem);
 	assert_null(json_object_get(json_object_get(o, "lock"), "process"));
-	assert_null(json_object_get(o, "status")); /* it is no task */
+	assert_null(json_object_get(o, "status")); /* it is not a task */
 	assert_string_equal(json_string_value(json_object_get(o, "id")), "@batch");
 	json_decref(o);
 	arena_free(&mem);
@@ -447,7 +448,23 @@ static void everything_comes_back(void **state)
 	assert_true(str_eq(pack(&ans), pack(&back)));
 }
 
-/* Any prefix, any changed byte: refused or understood, and then showable. */
+/* Any prefix and any changed byte is refused, or understood and can then be shown. */
+/* Nothing of it is in the memory of the first, and the store's fault is in it, too. */
+static void a_copy_stands_alone(void **state)
+{
+	struct arena a = { 0 };
+	struct answer ans = everything(), back;
+
+	(void)state;
+	ans.warnings = arena_strs(&a, ans.warnings);
+	ans.fault = arena_str(&a, STR("busy"));
+	back = answer_copy(&ans, &mem);
+	assert_true(str_eq(pack(&ans), pack(&back)));
+	arena_free(&a);
+	assert_true(str_is(back.fault, "busy"));
+	assert_true(strs_eq(back.warnings, everything().warnings));
+}
+
 static void damaged(void **state)
 {
 	struct answer ans = everything(), back;
@@ -513,11 +530,11 @@ static void bad_parts(void **state)
 	for (size_t i = 0; i < COUNT(nested); i++)
 		assert_int_equal(unpack_with(nested[i], STR("\x02\x80")), -EBADMSG);
 	assert_int_equal(unpack_with(13, STR("\x02\x01\x80")),
-			 -EBADMSG); /* a fence that is no number */
+			 -EBADMSG); /* a fence that is not a number */
 	assert_int_equal(unpack_with(17, STR("\x65\x01\x80")), -EBADMSG); /* an event's time */
 	assert_int_equal(unpack_with(17, STR("\x06\x01\x80")), -EBADMSG); /* an event's fence */
 	assert_int_equal(unpack_with(3, STR("\x80")), -EBADMSG);          /* now */
-	assert_int_equal(unpack_with(13, STR("\0\0\x63\x01x")), 0); /* tags that are not known */
+	assert_int_equal(unpack_with(13, STR("\0\0\x63\x01x")), 0);       /* unknown tags */
 	assert_int_equal(unpack_with(0, STR("x")), 0);
 	assert_int_equal(unpack_with(99, STR("a newer pawl's")), 0);
 }
@@ -535,8 +552,8 @@ static void bad_numbers(void **state)
 	assert_int_equal(unpack_number(2, ANSWER_TYPED + 1), -EBADMSG);
 	assert_int_equal(unpack_number(2, -1), -EBADMSG);
 	assert_int_equal(unpack_number(3, 0), 0);
-	assert_int_equal(unpack_number(3, -1), -EBADMSG);                /* no store's time */
-	assert_int_equal(answer_unpack(STR(""), &back, &mem), -EBADMSG); /* no code */
+	assert_int_equal(unpack_number(3, -1), -EBADMSG);                /* not a valid time */
+	assert_int_equal(answer_unpack(STR(""), &back, &mem), -EBADMSG); /* the code is missing */
 	pack_int(&b, 1, SUCCESS);
 	for (int i = 0; i < 9; i++)
 		pack_int(&b, 19, i);
@@ -564,6 +581,7 @@ int main(void)
 		cmocka_unit_test(failures),
 		cmocka_unit_test(every_failure),
 		cmocka_unit_test(everything_comes_back),
+		cmocka_unit_test(a_copy_stands_alone),
 		cmocka_unit_test(damaged),
 		cmocka_unit_test(bad_parts),
 		cmocka_unit_test(bad_numbers),

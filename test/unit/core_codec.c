@@ -1,12 +1,13 @@
 /*
- * Tasks and events as bytes and as JSON: what goes in comes out, what is unknown is skipped, what is
- * damaged is refused, and no token is ever shown.
+ * Tasks and events as bytes and as JSON: they survive a round trip, unknown fields are skipped,
+ * damaged ones are refused, and no token is ever shown.
  */
 #include "core_kit.h"
 
 #include "format/pack.h"
 #include "format/task.h"
 #include "core/event.h"
+#include "format/event.h"
 
 #define NOW INT64_C(1700000000000)
 
@@ -157,8 +158,8 @@ static void truncated(void **state)
 		struct str all = packed(&t, HOT);
 
 		for (size_t n = 0; n < all.n; n++) {
-			char *exact = malloc(
-				n ? n : 1); /* so that the sanitizer sees one byte too many */
+			/* exact size, so that the sanitizer sees one byte too many */
+			char *exact = malloc(n ? n : 1);
 			struct task out = { 0 };
 			int r;
 
@@ -227,7 +228,7 @@ static int unpack_one_number(uint8_t tag, int64_t v)
 	return r;
 }
 
-/* What the rules index their tables with must be there. */
+/* Numbers that the rules use as table indexes must be in range. */
 static void no_such_number(void **state)
 {
 	(void)state;
@@ -353,7 +354,7 @@ static void full_json(void **state)
 		"\"boot_id\":\"boot\"}}");
 }
 
-/* Run out; without expiry; without a host. */
+/* An expired lock; one without expiry; one without a host. */
 static void lock_as_json(void **state)
 {
 	struct task t = { .fence = 2,
@@ -376,7 +377,7 @@ static void lock_as_json(void **state)
 	check_json(lock_json(&t, NOW, &mem), "null");
 }
 
-/* Hidden values are found nowhere in it, whatever else the task holds. */
+/* Hidden values appear nowhere in the JSON, with any other values of the task. */
 static void nothing_hidden_is_shown(void **state)
 {
 	static const char *const secrets[] = { "SECRETHASH", "LASTTOKEN", "LASTNEXT", "1234567",
@@ -438,7 +439,7 @@ static void small_event(void **state)
 	assert_int_equal(event_unpack(buf_str(&b), &back), 0);
 	check_json(event_json(&e, &mem),
 		   "{\"at\":\"2023-11-14T22:13:20.000Z\",\"event\":\"imported\"}");
-	pack_str(&b, 6, STR("\x80")); /* a number that is none */
+	pack_str(&b, 6, STR("\x80")); /* an invalid number */
 	assert_int_equal(event_unpack(buf_str(&b), &back), -EBADMSG);
 	assert_int_equal(event_unpack(STR(""), &back), 0);
 	assert_int_equal(back.name.n, 0);
@@ -465,6 +466,55 @@ static void same_or_not(void **state)
 	assert_true(!task_same(&a, &b, HOT) && task_same(&a, &b, BODY));
 }
 
+/* The parts of a task may follow one another: a list continues across them. */
+static void lists_go_on(void **state)
+{
+	struct str one[] = { STR("a"), STR("b"), STR("c") };
+	struct task t = { .labels = { one, 3 }, .depends = { one, 1 } }, back = { 0 };
+	struct str bytes = packed(&t, HOT | BODY);
+
+	(void)state;
+	assert_int_equal(task_unpack(bytes, &back, &mem), 0);
+	assert_int_equal(task_unpack(bytes, &back, &mem), 0);
+	assert_int_equal(back.labels.n, 6);
+	assert_int_equal(back.depends.n, 2);
+	assert_true(str_is(back.labels.v[0], "a") && str_is(back.labels.v[5], "c"));
+}
+
+/* A list that is longer than pawl ever writes is refused. */
+static void lists_end(void **state)
+{
+	struct buf b = BUF_MAX(1 << 20);
+	struct task t = { 0 };
+	uint8_t tag = 0;
+
+	(void)state;
+	for (size_t i = 0; i < N_FIELDS; i++)
+		if (field_at(&field_table[i], &t) == (void *)&t.labels)
+			tag = field_table[i].tag;
+	for (int i = 0; i < LIST_UNPACK_MAX; i++)
+		pack_str(&b, tag, STR("l"));
+	assert_int_equal(task_unpack(buf_str(&b), &t, &mem), 0);
+	assert_int_equal(t.labels.n, LIST_UNPACK_MAX);
+	pack_str(&b, tag, STR("l"));
+	t = (struct task){ 0 };
+	assert_int_equal(task_unpack(buf_str(&b), &t, &mem), -EBADMSG);
+	buf_free(&b);
+	arena_free(&mem);
+}
+
+static void repeated(void **state)
+{
+	struct task t = { .title = STR("a") }, n = { .fence = 1 }, back = { 0 };
+	struct str title = packed(&t, BODY), fence = packed(&n, HOT);
+
+	(void)state;
+	title = arena_printf(&mem, "%.*s%.*s", STRF(title), STRF(title));
+	fence = arena_printf(&mem, "%.*s%.*s", STRF(fence), STRF(fence));
+	assert_int_equal(task_unpack(title, &back, &mem), -EBADMSG);
+	assert_int_equal(task_unpack(fence, &back, &mem), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -482,6 +532,9 @@ int main(void)
 		cmocka_unit_test(events),
 		cmocka_unit_test(small_event),
 		cmocka_unit_test(same_or_not),
+		cmocka_unit_test(lists_go_on),
+		cmocka_unit_test(repeated),
+		cmocka_unit_test(lists_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_memory);

@@ -15,7 +15,7 @@ static void ranges(void **state)
 	for (int64_t us = 0; us < 70000; us++) {
 		int r = health_range(us);
 
-		assert_true(r == before || r == before + 1); /* none is left out */
+		assert_true(r == before || r == before + 1); /* no value is skipped */
 		assert_true(us <= health_range_end(r));
 		assert_true(r == 0 || us > health_range_end(r - 1));
 		before = r;
@@ -53,6 +53,17 @@ static void score(void **state)
 			 10);
 }
 
+static void names(void **state)
+{
+	(void)state;
+	assert_string_equal(health_name(OP_CLAIM), "CLAIM");
+	assert_string_equal(health_name(OP_END), "");
+	assert_string_equal(health_name(HEALTH_BATCH - 1), "");
+	assert_string_equal(health_name(HEALTH_BATCH), "batch");
+	assert_string_equal(health_name(HEALTH_RESTORE), "restore");
+	assert_string_equal(health_name(HEALTH_END), "");
+}
+
 static void failures(void **state)
 {
 	const int64_t now = 1700000000000;
@@ -70,10 +81,8 @@ static void failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranges),
-		cmocka_unit_test(percentiles),
-		cmocka_unit_test(score),
-		cmocka_unit_test(failures),
+		cmocka_unit_test(ranges), cmocka_unit_test(percentiles), cmocka_unit_test(score),
+		cmocka_unit_test(names),  cmocka_unit_test(failures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /*
- * Who is offered, from when on, and in which words; who waits for whom.
+ * Which tasks are offered, from when on, with which words; and which tasks wait for which.
  */
 #include "core_kit.h"
 
@@ -23,7 +23,8 @@ static int free_memory(void **state)
 
 struct offered {
 	int64_t status, not_before, open_deps, free_at;
-	char lock; /* 0: none; o: our own kind, e: without expiry, f: foreign, x: foreign without expiry */
+	/* 0: none; o: our own kind, e: without expiry, f: foreign, x: foreign without expiry */
+	char lock;
 	int64_t expires;
 	enum offer offer;
 	int64_t at;
@@ -63,7 +64,7 @@ static const struct offered offers[] = {
 	{ READY, 0, 0, 77, 'e', 0, OFFER_NOW, 0, true, "ready" },
 	{ READY, 0, 0, 0, 'f', LATER, OFFER_LATER, LATER, false, "held by bob for another 1m" },
 	{ READY, 0, 0, 0, 'x', 0, OFFER_NONE, 0, false, "Ready, held by bob" },
-	/* In Progress: its agent crashed, or it was left without a lock */
+	/* In Progress: the agent crashed, or the task was left without a lock */
 	{ IN_PROGRESS, LATER, 3, 0, 'o', BEFORE, OFFER_LATER, BEFORE, true,
 	  "abandoned: its lease ran out" },
 	{ IN_PROGRESS, 0, 0, 0, 'o', NOW, OFFER_LATER, NOW, true, "abandoned: its lease ran out" },
@@ -214,21 +215,21 @@ static void cycles(void **state)
 		const char *pairs, *from, *to;
 		int want;
 	} all[] = {
-		{ "", "a", "a", 1 }, /* itself */
+		{ "", "a", "a", 1 }, /* a task and itself */
 		{ "", "a", "b", 0 },
 		{ "ab", "a", "b", 1 },
 		{ "ab", "b", "a", 0 },
 		{ "ab ba", "b", "a", 1 },       /* a pair */
 		{ "ab bc ca", "b", "a", 1 },    /* a ring */
-		{ "ab bc ca", "c", "d", 0 },    /* a ring that does not hold what is looked for */
+		{ "ab bc ca", "c", "d", 0 },    /* a ring without the goal */
 		{ "aa ab", "a", "c", 0 },       /* a loop at the start */
 		{ "ab ac bd cd", "a", "d", 1 }, /* a diamond */
 		{ "ab ac bd cd", "a", "e", 0 },
 		{ "ab ac bd cd", "d", "a", 0 },
-		{ "ab bc cd db de", "a", "e", 1 }, /* out of a ring */
+		{ "ab bc cd db de", "a", "e", 1 }, /* leads out of a ring */
 		{ "ab ac ad ae be ce de", "a", "f", 0 },
 		{ "ab a! bc", "a", "z", -EIO },
-		{ "ab a! bc", "a", "!", 1 }, /* found before it is looked into */
+		{ "ab a! bc", "a", "!", 1 }, /* found before it is read */
 	};
 
 	(void)state;
@@ -260,7 +261,7 @@ static int chained(void *ctx, struct str id, struct strs *out)
 	assert_true(str_to_i64(id, &n));
 	if (n < CHAIN)
 		*out = arena_append(&mem, *out, arena_printf(&mem, "%lld", (long long)n + 1));
-	if (n % 100 == 0) /* and back, into what was seen */
+	if (n % 100 == 0) /* and an edge back to a visited task */
 		*out = arena_append(&mem, *out, arena_printf(&mem, "%lld", (long long)n / 2));
 	return 0;
 }
@@ -292,18 +293,256 @@ static void wide_fan(void **state)
 
 	(void)state;
 	for (int i = 0; i < CHAIN; i++)
-		all.v[i] = arena_printf(&mem, "leaf-%d", i / 2); /* each twice */
+		all.v[i] = arena_printf(&mem, "leaf-%d", i / 2); /* each one twice */
 	assert_int_equal(graph_reaches(STR("top"), STR("leaf-4999"), fan, &all, &mem), 1);
 	assert_int_equal(graph_reaches(STR("top"), STR("leaf-5000"), fan, &all, &mem), 0);
+}
+
+/* A count from a store that others write to never goes below 0. */
+static void counts_from_elsewhere(void **state)
+{
+	struct task t = { 0 };
+
+	(void)state;
+	assert_true(graph_sub_moved(&t, READY, DONE));
+	assert_true(graph_dep_moved(&t, CANCELED, DONE));
+	assert_int_equal(t.open_subs, 0);
+	assert_int_equal(t.open_deps, 0);
+	assert_int_equal(t.canceled_deps, 0);
+}
+
+/* --- the index ------------------------------------------------------------------------------------ */
+
+static struct index some_index(void)
+{
+	struct task t = { .id = STR("t1"),
+			  .status = READY,
+			  .class_rank = 2,
+			  .priority = 5,
+			  .updated_at = NOW,
+			  .created_at = BEFORE,
+			  .parent = STR("T0"),
+			  .depends = { arena_array(&mem, struct str, 1), 1 } };
+	struct index ix;
+
+	t.depends.v[0] = STR("T9");
+	order_index(&t, &ix, &mem);
+	return ix;
+}
+
+static void index_of_a_task(void **state)
+{
+	const struct task none = { .id = STR("t1"), .status = DONE };
+	struct index ix = some_index();
+
+	(void)state;
+	assert_int_equal(ix.lane, LANE_READY);
+	assert_string_equal(arena_cstr(&mem, ix.parent),
+			    arena_cstr(&mem, task_key(&mem, STR("T0"))));
+	assert_int_equal(ix.depends.n, 1);
+	assert_true(str_eq(ix.depends.v[0], task_key(&mem, STR("T9"))));
+	order_index(&none, &ix, &mem);
+	assert_int_equal(ix.lane, LANE_NONE);
+	assert_int_equal(ix.parent.n, 0);
+}
+
+/* A better class first, then the higher priority, then the one that waits longest. */
+static void order_of_two(void **state)
+{
+	const struct index a = some_index();
+	struct index b = a;
+
+	(void)state;
+	assert_int_equal(index_cmp(&a, &b), 0);
+	b.id = STR("t2");
+	assert_true(index_cmp(&a, &b) < 0 && index_cmp(&b, &a) > 0);
+	b.updated_at--;
+	assert_true(index_cmp(&a, &b) > 0 && index_cmp(&b, &a) < 0);
+	b.priority--;
+	assert_true(index_cmp(&a, &b) < 0 && index_cmp(&b, &a) > 0);
+	b.class_rank--;
+	assert_true(index_cmp(&a, &b) > 0 && index_cmp(&b, &a) < 0);
+}
+
+#define DIFFERS(field, value)                       \
+	do {                                        \
+		struct index other = a;             \
+		other.field = (value);              \
+		assert_false(index_eq(&a, &other)); \
+	} while (0)
+
+static void every_field_counts(void **state)
+{
+	const struct index a = some_index();
+	struct index same = a;
+
+	(void)state;
+	assert_true(index_eq(&a, &same));
+	DIFFERS(lane, LANE_LATER);
+	DIFFERS(status, DONE);
+	DIFFERS(class_rank, 3);
+	DIFFERS(priority, 6);
+	DIFFERS(eligible_at, LATER);
+	DIFFERS(updated_at, LATER);
+	DIFFERS(created_at, LATER);
+	DIFFERS(id, STR("t2"));
+	DIFFERS(holder, STR("bob"));
+	DIFFERS(token, STR("token"));
+	DIFFERS(parent, STR("t3"));
+	DIFFERS(type, STR("bug"));
+	DIFFERS(labels, ((struct strs){ same.depends.v, 1 }));
+	DIFFERS(depends, ((struct strs){ 0 }));
+}
+
+static void gone_at_its_time(void **state)
+{
+	struct index ix = { .lane = LANE_GOING, .eligible_at = NOW };
+
+	(void)state;
+	assert_false(index_gone(&ix, NOW - 1));
+	assert_true(index_gone(&ix, NOW));
+	ix.lane = LANE_LATER;
+	assert_false(index_gone(&ix, NOW));
+}
+
+/* --- ids in natural order ------------------------------------------------------------------------- */
+
+static struct str id_key(struct str id)
+{
+	char key[ID_KEY_MAX];
+
+	return arena_str(&mem, index_id_key(id, key));
+}
+
+static struct str id_of(char c, size_t n, const char *end)
+{
+	char *p = arena_array(&mem, char, n + 20);
+
+	p[0] = 't';
+	memset(p + 1, c, n);
+	memcpy(p + 1 + n, end, strlen(end) + 1);
+	return str_c(p);
+}
+
+static void ids_in_natural_order(void **state)
+{
+	const struct str ids[] = { STR("0"),
+				   STR("1"),
+				   STR("001"),
+				   STR("01"),
+				   STR("2"),
+				   STR("10"),
+				   STR("A"),
+				   STR("a-1"),
+				   STR("a.1"),
+				   STR("a0"),
+				   STR("a00"),
+				   STR("a1"),
+				   STR("a01"),
+				   STR("a1-b"),
+				   STR("a1.0"),
+				   STR("a1_2"),
+				   STR("a1_10"),
+				   STR("a1b"),
+				   STR("a2"),
+				   STR("a10"),
+				   STR("aB"),
+				   STR("t2"),
+				   STR("T10"),
+				   STR("t99999999"),
+				   STR("t100000000"),
+				   STR("t0100000000"),
+				   STR("t100000001"),
+				   STR("t999999999"),
+				   id_of('1', 10, ""),
+				   id_of('9', 99, ""),
+				   id_of('1', 100, ""),
+				   id_of('9', 126, ""),
+				   id_of('1', 127, ""),
+				   id_of('9', 127, ""),
+				   STR("tt") };
+	size_t n = sizeof(ids) / sizeof(ids[0]);
+
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < n; k++) {
+			int c = str_cmp(id_key(ids[i]), id_key(ids[k]));
+
+			if ((c > 0) - (c < 0) != (i > k) - (i < k))
+				fail_msg("%.*s and %.*s: %d", STRF(ids[i]), STRF(ids[k]), c);
+		}
+}
+
+static void ids_have_one_key_in_any_case(void **state)
+{
+	(void)state;
+	assert_true(str_eq(id_key(STR("Fix-001z")), id_key(STR("fIX-001Z"))));
+	assert_true(str_is(id_key(STR("t2")), "t12"));
+	assert_true(str_is(id_key(STR("T10_0")), "t210_0"));
+	assert_true(str_is(id_key(STR("t007")), "t17 t007"));
+	assert_true(str_is(id_key(STR("@{[`")), "@{[`"));
+	assert_int_equal(id_key(STR("")).n, 0);
+	assert_int_equal(id_key(id_of('0', 128, "")).n, 0); /* no id is so long */
+	assert_true(id_key(id_of('0', 127, "")).n < ID_KEY_MAX);
+}
+
+/* Two that differ never share a key, and none has more bytes than there is room for. */
+static void ids_at_random(void **state)
+{
+	static const char some[] = "0019aA._-";
+	unsigned seed = 1;
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		char a[ID_MAX + 1], b[ID_MAX + 1];
+		size_t n = 1 + (size_t)i % (i % 100 ? 5 : ID_MAX);
+
+		for (size_t k = 0; k < n; k++) {
+			seed = seed * 1103515245 + 12345;
+			a[k] = some[(seed >> 16) % (sizeof(some) - 1)];
+			b[k] = (seed >> 24) % 8 ? a[k] : some[(seed >> 20) % (sizeof(some) - 1)];
+		}
+		a[n] = b[n] = 0;
+		assert_true(id_key(str_c(a)).n < ID_KEY_MAX);
+		assert_true(str_eq(id_key(str_c(a)), id_key(str_c(b))) ==
+			    str_eq_nocase(str_c(a), str_c(b)));
+	}
+}
+
+static void due_is_in_the_index(void **state)
+{
+	struct task t = { .id = STR("t1"), .status = READY, .due = NOW };
+	struct index a, b;
+
+	(void)state;
+	order_index(&t, &a, &mem);
+	assert_true(a.due == NOW);
+	b = a;
+	assert_true(index_eq(&a, &b));
+	b.due = 0;
+	assert_false(index_eq(&a, &b));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(offers_and_why), cmocka_unit_test(other_policies),
-		cmocka_unit_test(counts),         cmocka_unit_test(settles),
-		cmocka_unit_test(cycles),         cmocka_unit_test(each_is_asked_once),
-		cmocka_unit_test(long_chain),     cmocka_unit_test(wide_fan),
+		cmocka_unit_test(offers_and_why),
+		cmocka_unit_test(other_policies),
+		cmocka_unit_test(counts),
+		cmocka_unit_test(settles),
+		cmocka_unit_test(cycles),
+		cmocka_unit_test(each_is_asked_once),
+		cmocka_unit_test(long_chain),
+		cmocka_unit_test(wide_fan),
+		cmocka_unit_test(counts_from_elsewhere),
+		cmocka_unit_test(index_of_a_task),
+		cmocka_unit_test(order_of_two),
+		cmocka_unit_test(every_field_counts),
+		cmocka_unit_test(gone_at_its_time),
+		cmocka_unit_test(ids_in_natural_order),
+		cmocka_unit_test(ids_have_one_key_in_any_case),
+		cmocka_unit_test(ids_at_random),
+		cmocka_unit_test(due_is_in_the_index),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_memory);

@@ -1,11 +1,12 @@
 /*
- * Requests: their packed form, their JSON, what is wrong with one before any queue is looked at, and what
- * the fields of one do to a task.
+ * Requests: their packed form, their JSON, the faults that are found before any queue is opened,
+ * and the effect of their fields on a task.
  */
 #include "core_kit.h"
 
 #include "format/pack.h"
 #include "core/update.h"
+#include "format/request.h"
 
 #define NOW INT64_C(1700000000000)
 #define HOUR INT64_C(3600000)
@@ -87,7 +88,8 @@ static void some_value(struct request *r, enum arg i, uint64_t *seed)
 	else if (arg_kind(i) == ARG_INT)
 		*(int64_t *)arg_at(r, i) = (int64_t)kit_random(seed, 1u << 30) - (1 << 29);
 	else
-		for (uint32_t n = kit_random(seed, 4); n; n--) /* often none: given as empty */
+		/* often an empty list, which still counts as given */
+		for (uint32_t n = kit_random(seed, 4); n; n--)
 			*list = arena_append(&mem, *list, repeat('l', kit_random(seed, 9)));
 }
 
@@ -132,7 +134,7 @@ static void bad_operations(void **state)
 	pack_str(&b, 255, STR("\x80"));
 	assert_int_equal(unpack(&b), -EBADMSG);
 	b = BUF_MAX(4096);
-	pack_str(&b, 1, STR("t1")); /* no operation at all */
+	pack_str(&b, 1, STR("t1")); /* the operation is missing */
 	assert_int_equal(unpack(&b), -EBADMSG);
 	b = BUF_MAX(4096);
 	assert_int_equal(unpack(&b), -EBADMSG);
@@ -212,9 +214,9 @@ static void as_json(void **state)
 	json_decref(o);
 }
 
-/* --- what is wrong with a call ---------------------------------------------------------------------- */
+/* --- faults of a call ------------------------------------------------------------------------------- */
 
-/* A call that nothing is wrong with. */
+/* A call without a fault. */
 static struct request good(enum op op)
 {
 	struct request r = { .op = op };
@@ -261,7 +263,7 @@ static void good_calls(void **state)
 #define TAKE_OUT(r, name) \
 	((r).has &= ~(UINT64_C(1) << ARG_##name), memset(&(r).name, 0, sizeof((r).name)))
 
-/* s: an id is needed; a: an agent; k: a token to acquire by */
+/* s: needs an id; a: an agent; k: a token to acquire with */
 static const char *needs(enum op op)
 {
 	switch (op) {
@@ -322,7 +324,7 @@ static void tokens_for_more(void **state)
 	assert_fault(&r, NULL);
 	TAKE_OUT(r, new_token);
 	assert_fault(&r, "next lock");
-	r = good(OP_UPDATE); /* a field, and it need not be the title */
+	r = good(OP_UPDATE); /* needs a field, but not necessarily the title */
 	TAKE_OUT(r, title);
 	GIVE(&r, priority, 5);
 	assert_fault(&r, NULL);
@@ -402,7 +404,7 @@ static void missing_words_by_status(void **state)
 	}
 }
 
-/* The status that a call carries says what `status` needs, and nothing about other calls. */
+/* The target status decides what `status` needs; it does not affect other calls. */
 static void status_of_another_call(void **state)
 {
 	struct request r = good(OP_BLOCK);
@@ -442,6 +444,22 @@ static void bad_ids(void **state)
 	assert_fault(&r, "1 to 128");
 	r.id = STR("a\0b");
 	assert_fault(&r, "an id");
+}
+
+/* The name of a record without a valid id: only for calls that show or remove it. */
+static void handles(void **state)
+{
+	static const enum op ops[] = { OP_SHOW, OP_REMOVE, OP_CLAIM };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(ops); i++) {
+		struct request r = good(ops[i]);
+
+		r.id = STR("bad:0123456789abcdef");
+		assert_fault(&r, ops[i] == OP_CLAIM ? "an id" : NULL);
+		r.id = STR("bad:0123456789abcde");
+		assert_fault(&r, "an id");
+	}
 }
 
 static size_t most_bytes(enum arg a)
@@ -515,6 +533,27 @@ static void bad_lists(void **state)
 	}
 }
 
+static void long_lists(void **state)
+{
+	struct str items[DEPENDS_MAX + 1];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(items); i++)
+		items[i] = STR("t2");
+	for (int i = 0; i < ARG_END; i++) {
+		enum arg a = (enum arg)i;
+		size_t most = a == ARG_depends ? DEPENDS_MAX : LABELS_MAX;
+		struct request r = good(OP_UPDATE);
+
+		if (arg_kind(a) != ARG_LIST)
+			continue;
+		*(struct strs *)arg_at(&r, a) = (struct strs){ items, most };
+		assert_fault(&r, NULL);
+		((struct strs *)arg_at(&r, a))->n++;
+		assert_fault(&r, "are allowed");
+	}
+}
+
 static void bad_extras(void **state)
 {
 	static const struct {
@@ -541,6 +580,8 @@ static void bad_extras(void **state)
 	}
 	GIVE(&r, extra, repeat('x', 256 * 1024 + 1));
 	assert_fault(&r, "extra has");
+	GIVE(&r, extra, repeat('[', EXTRA_VALUES_MAX + 1));
+	assert_fault(&r, "at most 10000 values");
 }
 
 struct range {
@@ -563,6 +604,8 @@ static void ranges(void **state)
 		{ ARG_older_than, 0, INT64_C(253402300799999), "older-than" },
 		{ ARG_limit, 0, INT64_MAX, "limit" },
 		{ ARG_from, 0, ID_NUMBER_MAX, "from" },
+		{ ARG_pid, 0, EXACT_MAX, "pid" },
+		{ ARG_pid_start, 0, EXACT_MAX, "pid" },
 	};
 
 	(void)state;
@@ -588,7 +631,7 @@ static void ranges(void **state)
 	}
 }
 
-/* --- what the fields do ------------------------------------------------------------------------------ */
+/* --- the effect of the fields ------------------------------------------------------------------------ */
 
 static struct task with_labels(void)
 {
@@ -670,7 +713,7 @@ static void field_changes(void **state)
 	struct request r = { .op = OP_UPDATE };
 
 	(void)state;
-	update_fields(&t, &r, NOW, &mem); /* nothing given, nothing done */
+	update_fields(&t, &r, NOW, &mem); /* no field given: nothing changes */
 	assert_int_equal(task_diff(&want, &t, "nothing"), 0);
 	assert_false(update_any(&r));
 	GIVE(&r, title, want.title = STR("1"));
@@ -725,7 +768,7 @@ static bool takes_request_id(enum op op, int64_t status)
 	return !request_fault(&r, &policy_default, &mem);
 }
 
-/* An acquisition is known again by its token alone. */
+/* A repeated acquisition is recognised by its token alone. */
 static void request_ids(void **state)
 {
 	(void)state;
@@ -757,6 +800,8 @@ int main(void)
 		cmocka_unit_test(locks_of_the_queue),
 		cmocka_unit_test(bad_texts),
 		cmocka_unit_test(bad_lists),
+		cmocka_unit_test(long_lists),
+		cmocka_unit_test(handles),
 		cmocka_unit_test(bad_extras),
 		cmocka_unit_test(ranges),
 		cmocka_unit_test(label_changes),

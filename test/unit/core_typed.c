@@ -1,4 +1,5 @@
-/* Locks of the whole queue: the table of which keeps out which, each of their operations, and the emergency. */
+/* Queue-wide locks: the table of which refuses which, each of their operations, and the
+ * emergency. */
 #include "core_kit.h"
 
 #include "core/lease.h"
@@ -64,10 +65,11 @@ static void which_calls(void **state)
 
 /* --- the table ----------------------------------------------------------------------------------- */
 
-/* doc/typed-locks.md: rows by what is held, '-' goes on. */
+/* doc/typed-locks.md: a row for each lock that is held; '-': the call goes on. */
 static const struct {
 	enum typed held;
-	const char *steps, *locks; /* of others, in the order write, batch, config, maintenance */
+	/* of other agents, in the order write, batch, config, maintenance */
+	const char *steps, *locks;
 } table[] = {
 	{ TYPED_WRITE, "xx-x", "xx-x" },
 	{ TYPED_BATCH, "-x-x", "xx-x" },
@@ -114,11 +116,13 @@ static void kinds(void **state)
 								   : op == OP_LOCK_CLEANUP ? all
 											   : write);
 		assert_int_equal(typed_bars(&rq, &untyped), goes_on ? 0 : all);
-		GIVE(&rq, part_of, TYPED_END); /* a newer pawl's */
+		GIVE(&rq, part_of, TYPED_END); /* from a newer pawl */
 		assert_int_equal(typed_bars(&rq, &policy_default), goes_on                 ? 0
 								   : op == OP_LOCK_CLEANUP ? all
 											   : write);
 	}
+	assert_int_equal(typed_bars(&(struct request){ .op = OP_ARCHIVE }, &policy_default),
+			 write | TYPED_BIT(TYPED_BATCH));
 	for (int k = TYPED_WRITE; k < TYPED_END; k++) {
 		struct str id = arena_printf(&mem, "@%s", typed_name((enum typed)k));
 		struct request let_go = ask(OP_LOCK_RELEASE, id), broken = ask(OP_LOCK_BREAK, id),
@@ -131,7 +135,7 @@ static void kinds(void **state)
 	}
 }
 
-/* --- what is done with one ----------------------------------------------------------------------- */
+/* --- operations on such a lock ------------------------------------------------------------------- */
 
 static struct verdict apply(struct task *t, enum op op, struct str proof, struct str fresh,
 			    int64_t now)

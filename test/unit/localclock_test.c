@@ -1,4 +1,4 @@
-/* The clock of a store on one machine: what a jump, a reboot and a wrong clock do to it. */
+/* The clock of a store on one machine: the effect of a jump, a reboot and a wrong clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,9 @@ static int64_t boot(void)
 
 static struct localclock make(const char *boot_id)
 {
-	struct store_env env = { .wall = wall, .boot = boot, .boot_id = str_c(boot_id) };
+	struct store_env env = { .opt.wall = wall,
+				 .opt.boot = boot,
+				 .opt.boot_id = str_c(boot_id) };
 	struct localclock c;
 
 	localclock_init(&c, &env);
@@ -84,7 +86,7 @@ static void test_reboot(void **state)
 	assert_true(localclock_now(&c, &b) == 2000000);
 	assert_string_equal(b.boot_id, "two");
 
-	wall_ms = 10; /* no battery: never back behind the anchor, or behind the newest entry */
+	wall_ms = 10; /* no battery: never earlier than the anchor or the newest entry */
 	b = a;
 	assert_true(localclock_renew(&c, &b, 0));
 	assert_true(localclock_now(&c, &b) == 1000000);
@@ -115,7 +117,8 @@ static void test_heal(void **state)
 	assert_false(localclock_strays(&c, &a));
 }
 
-/* A boot clock that steps back within a boot (a container with a clock of its own) stops, at worst. */
+/* If the boot clock steps back within a boot (a container with its own clock), time at worst stands
+ * still. */
 static void test_boot_behind(void **state)
 {
 	struct localclock c;
@@ -127,9 +130,26 @@ static void test_boot_behind(void **state)
 	assert_true(localclock_now(&c, &a) == 1000000);
 }
 
+/* A boot clock far behind means that the anchor was made under a shifted boot clock. */
+static void test_anchor_of_the_future(void **state)
+{
+	struct localclock c;
+	struct anchor a = { .boot_id = "one", .wall = 1000000, .boot = 100000500 };
+
+	(void)state;
+	wall_ms = 2000000, boot_ms = 500;
+	c = make("one");
+	assert_false(localclock_fits(&c, &a));
+	assert_true(localclock_renew(&c, &a, 1500000));
+	assert_true(localclock_fits(&c, &a));
+	assert_true(localclock_now(&c, &a) == 2000000);
+	pass(10);
+	assert_true(localclock_now(&c, &a) == 2000010);
+}
+
 static void test_only_wall(void **state)
 {
-	struct store_env env = { .wall = wall };
+	struct store_env env = { .opt.wall = wall };
 	struct anchor a = { .boot_id = "" };
 	struct localclock c;
 
@@ -144,7 +164,9 @@ static void test_only_wall(void **state)
 static void test_long_boot_id(void **state)
 {
 	char id[200];
-	struct store_env env = { .wall = wall, .boot = boot, .boot_id = str_n(id, sizeof(id)) };
+	struct store_env env = { .opt.wall = wall,
+				 .opt.boot = boot,
+				 .opt.boot_id = str_n(id, sizeof(id)) };
 	struct anchor a = { .boot_id = "" };
 	struct localclock c;
 
@@ -161,7 +183,7 @@ int main(void)
 		cmocka_unit_test(test_first_anchor), cmocka_unit_test(test_wall_jumps),
 		cmocka_unit_test(test_reboot),       cmocka_unit_test(test_heal),
 		cmocka_unit_test(test_boot_behind),  cmocka_unit_test(test_only_wall),
-		cmocka_unit_test(test_long_boot_id),
+		cmocka_unit_test(test_long_boot_id), cmocka_unit_test(test_anchor_of_the_future),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,7 @@ static struct str configured(const struct cli *c, const char *name, const char *
 
 static enum format find_format(const struct cli *c)
 {
-	const struct global *g = &c->parsed.args.global;
+	const struct global_args *g = &c->parsed.global;
 	struct str word = g->format;
 
 	if (g->json || (c->parsed.json && !g->porcelain && !word.n))
@@ -59,7 +59,7 @@ static enum format find_format(const struct cli *c)
 
 static bool find_color(const struct cli *c, int fd)
 {
-	const struct global *g = &c->parsed.args.global;
+	const struct global_args *g = &c->parsed.global;
 	const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
 	struct str word = g->no_color ? STR("never") : g->color;
 
@@ -78,7 +78,7 @@ static void find_output(struct cli *c)
 	struct winsize size;
 
 	o->format = find_format(c);
-	o->quiet = c->parsed.args.global.quiet;
+	o->quiet = c->parsed.global.quiet;
 	if (o->format != FORMAT_TEXT)
 		return;
 	o->color = find_color(c, STDOUT_FILENO);
@@ -88,13 +88,13 @@ static void find_output(struct cli *c)
 
 /* --- running -------------------------------------------------------------------------------------- */
 
-static bool emit(struct session *s, const struct command *command, json_t *object)
+static bool emit(struct session *s, const struct event *e)
 {
 	struct cli *c = s->face;
 	struct arena scratch = { 0 };
 
 	find_output(c);
-	output_one(&c->output, command, object, &scratch);
+	output_event(&c->output, e, &scratch);
 	arena_free(&scratch);
 	return !c->output.fault;
 }
@@ -150,21 +150,28 @@ static bool read_yes(void)
 	return at && (word[0] == 'y' || word[0] == 'Y');
 }
 
-static int confirm(struct session *s, const struct command *command, const json_t *object)
+static int confirm(struct session *s, const struct command *command, const struct reply *preview)
 {
 	struct cli *c = s->face;
 
 	find_output(c);
 	if (c->output.format != FORMAT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return -1;
-	output_one(&c->output, command, object, &c->arena);
+	output_preview(&c->output, command, preview, &c->arena);
 	fputs("Go on? [y/N] ", stderr);
 	return read_yes();
 }
 
+const struct global_args *cli_global(const struct session *s)
+{
+	const struct cli *c = s->face;
+
+	return &c->parsed.global;
+}
+
 static struct client_options said(const struct cli *c)
 {
-	const struct global *g = &c->parsed.args.global;
+	const struct global_args *g = &c->parsed.global;
 
 	return (struct client_options){ .face = c->face,
 					.store = g->store,
@@ -175,7 +182,28 @@ static struct client_options said(const struct cli *c)
 					.dir = g->dir };
 }
 
-static enum result run(struct cli *c, const struct command *command, json_t **out)
+/* Once: the answer is remembered. A command that tells an agent about the queue never waits for a person. */
+static enum result ask_for_trust(struct cli *c, const struct command *command, struct answer *ans)
+{
+	struct session *s = &c->session;
+	struct client_options options = said(c);
+	const struct trust *t = &s->client.trust;
+
+	if (t->state != TRUST_MISSING || command == &cmd_prime || !isatty(STDIN_FILENO) ||
+	    !isatty(STDERR_FILENO))
+		return SUCCESS;
+	fprintf(stderr,
+		"pawl: the queue's config can have come with a clone, and you have not trusted it yet.\n"
+		"  %.*s\n  (%.*s)\nTrust it? [y/N] ",
+		STRF(t->asks), STRF(t->why));
+	if (!read_yes())
+		return trust_check(t, ans, &c->arena);
+	if (trust_give(t, &c->arena))
+		return trust_check(t, ans, &c->arena);
+	return client_init(&s->client, &options, ans, &c->arena);
+}
+
+static enum result run(struct cli *c, const struct command *command, struct reply *out)
 {
 	struct session *s = &c->session;
 	struct client_options options = said(c);
@@ -183,65 +211,60 @@ static enum result run(struct cli *c, const struct command *command, json_t **ou
 
 	s->client.said = options;
 	if (!(command->flags & C_LOCAL) &&
-	    client_init(&s->client, &options, &ans, &c->arena) != SUCCESS)
-		return run_answer(&ans, &c->arena, out);
+	    (client_init(&s->client, &options, &ans, &c->arena) != SUCCESS ||
+	     ask_for_trust(c, command, &ans) != SUCCESS))
+		return run_answer(&ans, out);
 	find_output(c);
 	s->owns_stdout = c->output.format != FORMAT_TEXT;
-	return command->run ? command->run(s, &c->parsed.args, out)
-			    : run_op(s, &c->parsed.args, out);
+	return command_run(command, s, c->parsed.args, out);
 }
 
 /* --help behind a command is about that command. */
 static void ask_for_help(struct cli *c)
 {
 	struct parsed *p = &c->parsed;
-	struct strs topic = { 0 };
 	struct str rest = str_c(p->command ? p->command->name : p->prefix);
 
-	if (p->command == &cmd_help)
-		rest = STR("help");
+	parsed_become(p, &cmd_help, &c->arena);
 	while (rest.n)
-		topic = arena_append(&c->arena, topic, arena_str(&c->arena, str_cut(&rest, ' ')));
-	p->args.words = topic;
-	p->command = &cmd_help;
+		(void)param_set(p->args, &cmd_help.params[0], str_cut(&rest, ' '), &c->arena);
 }
 
 /* `pawl` alone: the overview inside a queue, help elsewhere. */
-static enum result run_alone(struct cli *c, json_t **out)
+static enum result run_alone(struct cli *c, struct reply *out)
 {
 	struct client_options options = said(c);
 	struct answer ans = { 0 };
 	enum result code = client_init(&c->session.client, &options, &ans, &c->arena);
 
+	if (code == SUCCESS)
+		code = ask_for_trust(c, &cmd_status, &ans);
 	if (code != SUCCESS) {
 		c->parsed.command = &cmd_status;
-		return run_answer(&ans, &c->arena, out);
+		return run_answer(&ans, out);
 	}
-	c->parsed.command = c->session.client.uri.n ? &cmd_status : &cmd_help;
-	return c->parsed.command->run(&c->session, &c->parsed.args, out);
+	parsed_become(&c->parsed, c->session.client.trust.uri.n ? &cmd_status : &cmd_help,
+		      &c->arena);
+	return command_run(c->parsed.command, &c->session, c->parsed.args, out);
 }
 
-static enum result answer(struct cli *c, json_t **out)
+static enum result answer(struct cli *c, struct reply *out)
 {
 	struct parsed *p = &c->parsed;
 
-	if (p->code != SUCCESS) {
-		struct answer ans = { 0 };
-
-		answer_fail(&ans, p->code, p->message, p->hint);
-		return run_answer(&ans, &c->arena, out);
-	}
-	if (p->args.global.help)
+	if (p->code != SUCCESS)
+		return run_fail(p->code, p->message, p->hint, out);
+	if (p->global.help)
 		ask_for_help(c);
-	else if (p->args.global.version)
-		p->command = &cmd_version;
+	else if (p->global.version)
+		parsed_become(p, &cmd_version, &c->arena);
 	return p->command ? run(c, p->command, out) : run_alone(c, out);
 }
 
 /* `status ID` only looks: its lines are those of `show`. */
 static const struct command *shown_as(const struct cli *c)
 {
-	bool looks = c->parsed.command == &cmd_status && c->parsed.args.rq.op == OP_SHOW;
+	bool looks = c->parsed.command == &cmd_status && c->parsed.args->rq.op == OP_SHOW;
 
 	return looks && c->output.format == FORMAT_PORCELAIN ? &cmd_show : c->parsed.command;
 }
@@ -270,7 +293,7 @@ int cli_run(int argc, const char *const *argv, enum client_face face)
 				      .help = help_topic,
 				      .completion = gen_completion,
 				      .mcp = mcp_stdio } };
-	json_t *object = NULL;
+	struct reply reply = { 0 };
 	enum result code;
 	int exit_code;
 
@@ -278,18 +301,20 @@ int cli_run(int argc, const char *const *argv, enum client_face face)
 		c.session.progress = show_progress;
 	if (face != CLIENT_PROMPT)
 		c.session.prompt = prompt_run;
+	c.session.may_fork = true;
 	c.session.arena = &c.arena;
 	c.session.face = &c;
 	c.session.executable = argc > 0 ? argv[0] : "pawl";
 	parse(&c.parsed, argc, argv, &c.arena);
-	code = answer(&c, &object);
+	c.session.quiet = c.parsed.global.quiet;
+	code = answer(&c, &reply);
 	find_output(&c);
 	c.output.color_err = c.output.format != FORMAT_JSON &&
-			     (code != SUCCESS || json_object_get(object, "warnings")) &&
+			     (code != SUCCESS || reply.ans.warnings.n || reply.warnings.n) &&
 			     find_color(&c, STDERR_FILENO);
-	output_answer(&c.output, shown_as(&c), code, object, &c.arena);
+	output_reply(&c.output, shown_as(&c), &reply, &c.arena);
 	exit_code = end(&c, code);
-	json_decref(object);
+	reply_free(&reply);
 	client_close(&c.session.client);
 	arena_free(&c.arena);
 	return exit_code;

@@ -14,8 +14,10 @@ int cli_main(int argc, char **argv);
 /* One command line of this process. */
 int cli_run(int argc, const char *const *argv, enum client_face face);
 
+/* What was said with the command that this session runs. */
+const struct global_args *cli_global(const struct session *s);
 /* `pawl interactive` */
-enum result prompt_run(struct session *s, const struct args *a, json_t **out);
+enum result prompt_run(struct session *s, const struct args *a, struct reply *out);
 
 /* Help on a topic, NULL-free; false: there is none of that name. */
 bool help_topic(struct buf *out, struct strs topic);
@@ -31,15 +33,17 @@ struct output {
 	int fault; /* errno of the write that failed; 0: none */
 };
 
-/* Shows an answer. object may be NULL: all has been shown already. */
-void output_answer(struct output *o, const struct command *c, enum result code,
-		   const json_t *object, struct arena *a);
-/* Shows one object of several. */
-void output_one(struct output *o, const struct command *c, const json_t *object, struct arena *a);
+void output_reply(struct output *o, const struct command *c, const struct reply *r,
+		  struct arena *a);
+/* One event of several. */
+void output_event(struct output *o, const struct event *e, struct arena *a);
+/* What a person is asked about. */
+void output_preview(struct output *o, const struct command *c, const struct reply *r,
+		    struct arena *a);
 
 /* The line protocol. */
-void porcelain_answer(struct buf *out, const struct command *c, enum result code,
-		      const json_t *object);
-void porcelain_event(struct buf *out, const json_t *event);
+void porcelain_reply(struct buf *out, const struct command *c, const struct reply *r,
+		     struct arena *a);
+void porcelain_event(struct buf *out, const struct event *e, struct arena *a);
 
 #endif

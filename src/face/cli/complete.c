@@ -145,32 +145,17 @@ static void offer_values(struct finding *f, const struct param *p, ids_fn *ids, 
 		offer_commands(f, NULL);
 		break;
 	default:
-		if (p->type == P_NAME && p->offset == offsetof(struct args, key))
+		if (p->flags & P_SETTING)
 			offer_settings(f);
 		break;
 	}
-}
-
-/* The parameter for the next word that is no option. */
-static const struct param *positional(const struct reading *r)
-{
-	const struct param *last = NULL;
-	size_t i = 0;
-
-	for (const struct param *p = r->command->params; p && p->name; p++) {
-		if (!(p->flags & P_POSITIONAL) || p->flags & P_REST)
-			continue;
-		last = p;
-		if (i++ == r->positional)
-			return p;
-	}
-	return last && param_repeats(last) ? last : NULL;
 }
 
 struct strs complete_line(struct str line, size_t *from, ids_fn *ids, void *ctx, struct arena *a)
 {
 	struct finding f = { .arena = a };
 	struct reading r = { 0 };
+	const struct param *next;
 	struct words w;
 	size_t before;
 
@@ -191,7 +176,7 @@ struct strs complete_line(struct str line, size_t *from, ids_fn *ids, void *ctx,
 		offer_options(&f, global_params);
 	} else if (!r.command)
 		offer_commands(&f, r.prefix);
-	else if (positional(&r))
-		offer_values(&f, positional(&r), ids, ctx);
+	else if ((next = param_positional(r.command->params, r.positional)))
+		offer_values(&f, next, ids, ctx);
 	return f.found;
 }

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/text.h"
+#include "format/event.h"
 
 #define OUTPUT_MAX (SIZE_MAX / 4)
 
@@ -15,118 +15,130 @@ static int add_bytes(const char *p, size_t n, void *ctx)
 }
 
 /* On a terminal in ASCII: what a task's text could do there (C1, bidi) is spelt out. */
-static void put_json(const struct output *o, struct buf *out, const json_t *object)
+static void put_json(const struct output *o, struct buf *out, json_t *object)
 {
 	json_dump_callback(object, add_bytes, out,
 			   JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15) |
 				   (o->width ? JSON_ENSURE_ASCII : 0));
 	buf_addc(out, '\n');
+	json_decref(object);
 }
 
-static void flush(struct output *o, struct buf *out)
+static void drain(struct buf *out, void *ctx)
 {
+	struct output *o = ctx;
 	int r = o->fault || !out->n ? 0 : fs_write_all(STDOUT_FILENO, buf_str(out));
 
 	if (r < 0)
 		o->fault = -r;
+	out->n = 0;
+}
+
+/* Large texts are written piece by piece, so that memory does not grow with them. */
+static struct buf output_buf(struct output *o)
+{
+	return (struct buf){ .max = OUTPUT_MAX, .drain = drain, .drain_ctx = o };
+}
+
+static void flush(struct output *o, struct buf *out)
+{
+	drain(out, o);
 	buf_free(out);
 }
 
-static void show(const struct output *o, const struct command *c, const json_t *object,
-		 struct buf *out, struct arena *a)
+static struct view view_of(const struct output *o, struct buf *out, struct arena *a)
 {
-	struct view v = {
+	return (struct view){
 		.out = out, .arena = a, .color = o->color, .quiet = o->quiet, .width = o->width
 	};
-
-	if (c && c->show)
-		c->show(object, &v);
-	else
-		show_task(object, &v);
 }
 
-/* Where there is more about it. What is wrong with a call is said by the help of its command. */
-static void put_more(struct view *v, const json_t *error)
-{
-	const char *code = view_get(error, "code"), *fault = view_get(error, "fault");
-
-	if (!str_is(str_c(code), result_name(USAGE)))
-		view_text(v, DIM, "more: pawl help %s\n", fault ? fault : code);
-}
-
-/* "pawl: what happened", "hint: what to do", "more: where to read on". */
-static void put_error(const struct output *o, const json_t *error, struct arena *a)
+/* "pawl: what happened", "hint: what to do", "more: where to read on". What is wrong with a call is said by the help
+ * of its command. */
+static void put_error(const struct output *o, const struct answer *ans, struct arena *a)
 {
 	struct buf err = BUF_MAX(OUTPUT_MAX);
 	struct view v = { .out = &err, .arena = a, .color = o->color_err };
-	const char *hint = view_get(error, "hint"), *applied = view_get(error, "applied");
 
 	view_text(&v, RED, "pawl: ");
-	view_data(&v, PLAIN, view_get(error, "message"));
+	view_data(&v, PLAIN, ans->message);
 	view_text(&v, PLAIN, "\n");
-	if (applied && !strcmp(applied, "unknown"))
+	if (ans->code == API_ERROR && ans->applied == '?')
 		view_text(
 			&v, YELLOW,
 			"whether the change was made is not known; repeat the call to find out\n");
-	if (hint) {
+	if (ans->hint.n) {
 		view_text(&v, CYAN, "hint: ");
-		view_data(&v, PLAIN, hint);
+		view_data(&v, PLAIN, ans->hint);
 		view_text(&v, PLAIN, "\n");
 	}
-	put_more(&v, error);
+	if (ans->code != USAGE)
+		view_text(&v, DIM, "more: pawl help %.*s\n",
+			  STRF(ans->fault.n ? ans->fault : str_c(result_name(ans->code))));
 	(void)fs_write_all(STDERR_FILENO, buf_str(&err));
 	buf_free(&err);
 }
 
-static void put_warnings(const struct output *o, const json_t *list, struct arena *a)
+static void put_warnings(const struct output *o, struct strs list, struct arena *a)
 {
 	struct buf err = BUF_MAX(OUTPUT_MAX);
 	struct view v = { .out = &err, .arena = a, .color = o->color_err };
-	size_t i;
-	const json_t *w;
 
-	json_array_foreach(list, i, w) {
+	for (size_t i = 0; i < list.n; i++) {
 		view_text(&v, YELLOW, "warning: ");
-		view_data(&v, PLAIN, json_string_value(w));
+		view_data(&v, PLAIN, list.v[i]);
 		view_text(&v, PLAIN, "\n");
 	}
 	(void)fs_write_all(STDERR_FILENO, buf_str(&err));
 	buf_free(&err);
 }
 
-void output_answer(struct output *o, const struct command *c, enum result code,
-		   const json_t *object, struct arena *a)
+static void put_reply(struct output *o, const struct command *c, const struct reply *r,
+		      struct arena *a)
 {
-	struct buf out = BUF_MAX(OUTPUT_MAX);
-	const json_t *error = json_object_get(object, "error"),
-		     *warnings = json_object_get(object, "warnings");
+	struct buf out = output_buf(o);
+	struct view v = view_of(o, &out, a);
 
-	if (!object)
-		return;
 	if (o->format == FORMAT_JSON)
-		put_json(o, &out, object);
+		put_json(o, &out, command_json(c, r, a));
 	else if (o->format == FORMAT_PORCELAIN)
-		porcelain_answer(&out, c, code, object);
-	else if (!error || (c && c->flags & C_REPORT))
-		show(o, c, object, &out, a);
+		porcelain_reply(&out, c, r, a);
+	else if (reply_ok(r) || (c && c->flags & C_REPORT))
+		command_show(c, r, &v);
 	flush(o, &out);
-	if (o->format == FORMAT_JSON)
-		return;
-	if (warnings && !o->quiet)
-		put_warnings(o, warnings, a);
-	if (error)
-		put_error(o, error, a);
 }
 
-void output_one(struct output *o, const struct command *c, const json_t *object, struct arena *a)
+void output_reply(struct output *o, const struct command *c, const struct reply *r, struct arena *a)
 {
-	struct buf out = BUF_MAX(OUTPUT_MAX);
+	if (r->silent)
+		return;
+	put_reply(o, c, r, a);
+	if (o->format == FORMAT_JSON)
+		return;
+	if (reply_ok(r) && !o->quiet)
+		put_warnings(o, r->ans.warnings, a);
+	if (!o->quiet)
+		put_warnings(o, r->warnings, a);
+	if (!reply_ok(r))
+		put_error(o, &r->ans, a);
+}
+
+void output_event(struct output *o, const struct event *e, struct arena *a)
+{
+	struct buf out = output_buf(o);
+	struct view v = view_of(o, &out, a);
 
 	if (o->format == FORMAT_JSON)
-		put_json(o, &out, object);
+		put_json(o, &out, event_json(e, a));
 	else if (o->format == FORMAT_PORCELAIN)
-		porcelain_event(&out, object);
+		porcelain_event(&out, e, a);
 	else
-		show(o, c, object, &out, a);
+		show_event(e, &v);
 	flush(o, &out);
+}
+
+void output_preview(struct output *o, const struct command *c, const struct reply *r,
+		    struct arena *a)
+{
+	put_reply(o, c, r, a);
 }

@@ -107,7 +107,7 @@ static const char *label_of(struct parser *p, const struct param *o)
 /* Was the same thing said before, by this option or by another that means the same? */
 static bool said_before(struct parser *p, const struct param *o)
 {
-	struct args *a = &p->out->args;
+	struct args *a = p->out->args;
 	uint64_t *seen = &a->seen, bit;
 	bool twice;
 
@@ -158,6 +158,7 @@ static bool read_stdin(struct parser *p, const struct param *o, struct str *text
 
 static bool set(struct parser *p, const struct param *o, struct str text)
 {
+	void *into = is_global(o) && !o->arg ? (void *)&p->out->global : p->out->args;
 	const char *fault;
 
 	if (said_before(p, o))
@@ -165,7 +166,7 @@ static bool set(struct parser *p, const struct param *o, struct str text)
 	if (o->arg && (o->type == P_TEXT || o->type == P_JSON) && str_is(text, "-") &&
 	    !read_stdin(p, o, &text))
 		return false;
-	fault = param_set(&p->out->args, o, text, p->arena);
+	fault = param_set(into, o, text, p->arena);
 	return fault ? refuse(p, SAY(p, "%s: %s", label_of(p, o), fault), help_hint(p)) : true;
 }
 
@@ -260,41 +261,39 @@ static bool load_module(struct parser *p, const char *word)
 	return true;
 }
 
+void parsed_become(struct parsed *p, const struct command *c, struct arena *a)
+{
+	struct args *args = args_new(c, a);
+
+	if (HAS(&p->args->rq, token))
+		GIVE(&args->rq, token, p->args->rq.token);
+	if (HAS(&p->args->rq, request_id))
+		GIVE(&args->rq, request_id, p->args->rq.request_id);
+	p->args = args;
+	p->command = c;
+}
+
 static bool name_word(struct parser *p, const char *word)
 {
 	const char *words[2] = { p->out->prefix ? p->out->prefix : word,
 				 p->out->prefix ? word : NULL };
 	size_t used, n = p->out->prefix ? 2 : 1;
+	const struct command *c = command_find_in(p->table, words, n, &used);
 
-	p->out->command = command_find_in(p->table, words, n, &used);
-	if (!p->out->command && n == 1 && !command_prefix_in(p->table, word)) {
+	if (!c && n == 1 && !command_prefix_in(p->table, word)) {
 		if (!load_module(p, word))
 			return false;
-		p->out->command = command_find_in(p->table, words, n, &used);
+		c = command_find_in(p->table, words, n, &used);
 	}
-	if (p->out->command)
+	if (c) {
+		parsed_become(p->out, c, p->arena);
 		return true;
+	}
 	if (n == 1 && command_prefix_in(p->table, word)) {
 		p->out->prefix = word;
 		return true;
 	}
 	return unknown_command(p, word);
-}
-
-/* The parameter for the next word. */
-static const struct param *next_positional(const struct parser *p)
-{
-	const struct param *last = NULL;
-	size_t i = 0;
-
-	for (const struct param *o = p->out->command->params; o && o->name; o++) {
-		if (is_option(o) || o->flags & P_REST)
-			continue;
-		last = o;
-		if (i++ == p->positional)
-			return o;
-	}
-	return last && param_repeats(last) ? last : NULL;
 }
 
 static const struct param *rest_param(const struct parser *p)
@@ -309,14 +308,14 @@ static const struct param *rest_param(const struct parser *p)
 /* Another program's words: however many, and whatever is in them. */
 static void take_rest(struct parser *p, const struct param *o)
 {
-	struct strs *list = (struct strs *)((char *)&p->out->args + o->offset);
+	struct strs *list = (struct strs *)((char *)p->out->args + o->offset);
 
 	list->n = (size_t)(p->argc - p->at - 1);
 	list->v = arena_array(p->arena, struct str, list->n + 1);
 	for (size_t i = 0; i < list->n; i++)
 		list->v[i] = str_c(p->argv[p->at + 1 + (int)i]);
 	if (list->n)
-		p->out->args.seen |= UINT64_C(1) << (o - p->out->command->params);
+		p->out->args->seen |= UINT64_C(1) << (o - p->out->command->params);
 	p->at = p->argc;
 }
 
@@ -333,7 +332,7 @@ static bool take_word(struct parser *p, const char *word)
 
 	if (!p->out->command)
 		return name_word(p, word);
-	o = next_positional(p);
+	o = param_positional(p->out->command->params, p->positional);
 	if (!o)
 		return refuse(p,
 			      SAY(p, "%s does not take '%.*s'", p->out->command->name,
@@ -355,7 +354,7 @@ static struct str first_line(const char *text)
 static bool check_required(struct parser *p)
 {
 	const struct command *c = p->out->command;
-	const struct param *o = command_missing(c, &p->out->args);
+	const struct param *o = command_missing(c, p->out->args);
 
 	if (!o)
 		return true;
@@ -368,7 +367,7 @@ static bool check_required(struct parser *p)
 
 static bool check_globals(struct parser *p)
 {
-	const struct global *g = &p->out->args.global;
+	const struct global_args *g = &p->out->global;
 
 	if ((g->json != 0) + (g->porcelain != 0) + (g->format.n != 0) > 1)
 		return refuse(
@@ -386,10 +385,12 @@ static bool complete_prefix(struct parser *p)
 {
 	const char *words[2] = { p->out->prefix, "list" };
 	size_t used;
+	const struct command *c = command_find_in(p->table, words, 2, &used);
 
-	p->out->command = command_find_in(p->table, words, 2, &used);
-	if (p->out->command)
+	if (c) {
+		parsed_become(p->out, c, p->arena);
 		return true;
+	}
 	return refuse(p, SAY(p, "%s is only half a command", p->out->prefix), help_hint(p));
 }
 
@@ -435,14 +436,14 @@ void parse(struct parsed *out, int argc, const char *const *argv, struct arena *
 {
 	struct parser p = { .out = out, .arena = a, .table = commands, .argv = argv, .argc = argc };
 
-	*out = (struct parsed){ 0 };
+	*out = (struct parsed){ .args = arena_new(a, struct args) };
 	look_for_format(out, argc, argv);
 	if (!take_all(&p) || !check_globals(&p))
 		return;
-	if (out->args.global.help || out->args.global.version)
+	if (out->global.help || out->global.version)
 		return;
 	if (!out->command && out->prefix && !complete_prefix(&p))
 		return;
-	if (out->command && check_required(&p))
-		out->args.rq.op = out->command->op;
+	if (out->command)
+		(void)check_required(&p);
 }

@@ -10,12 +10,15 @@
 struct parsed {
 	const struct command *command; /* NULL: none was named */
 	const char *prefix;            /* "lock" of `pawl lock`: only half a command */
-	struct args args;
+	struct args *args; /* of the command; without one, only what goes to any request */
+	struct global_args global;
 	enum result code; /* SUCCESS, USAGE, or MISCONFIGURED: a module cannot be used */
 	struct str message, hint;
 	bool json, porcelain; /* asked for, even where the rest is wrong */
 };
 
+/* Makes it a call of this command, with the token and the request id that were given so far. */
+void parsed_become(struct parsed *p, const struct command *c, struct arena *a);
 void parse(struct parsed *p, int argc, const char *const *argv, struct arena *a);
 
 #endif

@@ -2,84 +2,74 @@
 #include "face/cli/cli.h"
 
 #include "base/text.h"
+#include "base/when.h"
+#include "core/lease.h"
+#include "format/event.h"
 
-static void put(struct buf *out, const char *key, const char *value)
+static void put(struct buf *out, const char *key, struct str value)
 {
-	if (!value)
+	if (!value.n)
 		return;
 	buf_addf(out, " %s=", key);
-	text_visible(out, str_c(value), false);
+	text_visible(out, value, false);
 }
 
-static void line(struct buf *out, const char *word, const json_t *task)
+static void line(struct buf *out, const char *word, const struct task *t)
 {
 	buf_addf(out, "%s:", word);
-	put(out, "task", view_get(task, "id"));
+	put(out, "task", t->id);
 }
 
-static void put_acquired(struct buf *out, const json_t *task)
+static void put_status(struct buf *out, const struct task *t)
 {
-	line(out, "LOCK_ACQUIRED", task);
-	put(out, "agent", view_get(json_object_get(task, "lock"), "holder"));
+	if (t->status)
+		put(out, "status", str_c(status_name(t->status)));
+}
+
+static void put_acquired(struct buf *out, const struct task *t)
+{
+	line(out, "LOCK_ACQUIRED", t);
+	put(out, "agent", t->lock.holder);
 	buf_addc(out, '\n');
 }
 
-static bool acquired(const json_t *o, const char *key)
+static struct str time_of(int64_t ms, struct arena *a)
 {
-	return view_get(json_object_get(o, key), "token") != NULL;
+	return ms ? when_text(a, ms) : STR("");
 }
 
 /* --- list ----------------------------------------------------------------------------------------- */
 
-static const char *agent_of(const json_t *t)
-{
-	const json_t *lock = json_object_get(t, "lock");
-	const char *who = json_is_object(lock) ? view_get(lock, "holder") : view_get(t, "assignee");
-
-	return who ? who : "unknown";
-}
-
-static void item(struct buf *out, const json_t *t, const char *before, const char *what,
+static void item(struct buf *out, const struct task *t, const char *before, struct str what,
 		 const char *after)
 {
+	struct str agent = t->lock.holder.n ? t->lock.holder : t->assignee;
+
 	buf_adds(out, STR("  "));
-	text_visible(out, str_c(view_get(t, "id")), false);
+	text_visible(out, t->id, false);
 	buf_adds(out, STR(": "));
-	text_visible(out, str_c(agent_of(t)), false);
+	text_visible(out, agent.n ? agent : STR("unknown"), false);
 	buf_adds(out, str_c(before));
-	text_visible(out, str_c(what ? what : "unknown"), false);
+	text_visible(out, what.n ? what : STR("unknown"), false);
 	buf_addf(out, "%s\n", after);
 }
 
-static void put_section(struct buf *out, const json_t *list, const char *status)
+static void put_sections(struct buf *out, const struct answer *ans, struct arena *a)
 {
-	size_t i;
-	const json_t *t;
+	const struct task *t = ans->tasks;
 
-	json_array_foreach(list, i, t) {
-		const json_t *lock = json_object_get(t, "lock");
-		const char *is = view_get(t, "status");
-
-		if (!status) {
-			if (json_is_true(json_object_get(lock, "live")))
-				item(out, t, " (since ", view_get(lock, "acquired_at"), ")");
-		} else if (is && !strcmp(is, status)) {
-			if (!strcmp(status, "Done"))
-				item(out, t, " (completed ", view_get(t, "done_at"), ")");
-			else
-				item(out, t, " - ", view_get(t, "blocker_reason"), "");
-		}
-	}
-}
-
-static void put_sections(struct buf *out, const json_t *list)
-{
 	buf_adds(out, STR("=== Active Tasks ===\n"));
-	put_section(out, list, NULL);
+	for (size_t i = 0; i < ans->n_tasks; i++)
+		if (lease_live(&t[i].lock, ans->now))
+			item(out, &t[i], " (since ", time_of(t[i].lock.acquired_at, a), ")");
 	buf_adds(out, STR("=== Completed Tasks ===\n"));
-	put_section(out, list, "Done");
+	for (size_t i = 0; i < ans->n_tasks; i++)
+		if (t[i].status == DONE)
+			item(out, &t[i], " (completed ", time_of(t[i].done_at, a), ")");
 	buf_adds(out, STR("=== Failed Tasks ===\n"));
-	put_section(out, list, "Failed");
+	for (size_t i = 0; i < ans->n_tasks; i++)
+		if (t[i].status == FAILED)
+			item(out, &t[i], " - ", t[i].blocker_reason, "");
 }
 
 /* --- everything else ------------------------------------------------------------------------------ */
@@ -92,28 +82,27 @@ static void put_scalars(struct buf *out, const json_t *o)
 	json_object_foreach((json_t *)o, key, v) {
 		if (!strcmp(key, "ok") || !strcmp(key, "code"))
 			continue;
-		if (json_is_string(v))
-			put(out, key, json_string_value(v));
-		else if (json_is_integer(v))
+		if (json_is_string(v)) {
+			buf_addf(out, " %s=", key);
+			text_visible(out, json_text(v), false);
+		} else if (json_is_integer(v)) {
 			buf_addf(out, " %s=%lld", key, (long long)json_integer_value(v));
-		else if (json_is_real(v))
+		} else if (json_is_real(v)) {
 			buf_addf(out, " %s=%.3f", key, json_real_value(v));
-		else if (json_is_boolean(v))
+		} else if (json_is_boolean(v)) {
 			buf_addf(out, " %s=%s", key, json_is_true(v) ? "true" : "false");
+		}
 	}
 }
 
 /* "In-Progress=3": a key has no blank. */
-static void put_counts(struct buf *out, const json_t *counts)
+static void put_counts(struct buf *out, const struct answer *ans)
 {
-	const char *status;
-	const json_t *n;
-
-	json_object_foreach((json_t *)counts, status, n) {
+	for (int s = BACKLOG; s < STATUS_END; s++) {
 		buf_addc(out, ' ');
-		for (const char *c = status; *c; c++)
+		for (const char *c = status_name(s); *c; c++)
 			buf_addc(out, *c == ' ' ? '-' : *c);
-		buf_addf(out, "=%lld", (long long)json_integer_value(n));
+		buf_addf(out, "=%lld", (long long)ans->counts[s]);
 	}
 }
 
@@ -121,10 +110,8 @@ static void put_counts(struct buf *out, const json_t *counts)
 static bool put_list(struct buf *out, const json_t *o)
 {
 	static const char *const lists[][2] = {
-		{ "locks", "LOCK" },
-		{ "candidates", "CANDIDATE" },
-		{ "findings", "FINDING" },
-		{ "settings", "SETTING" },
+		{ "locks", "LOCK" },       { "candidates", "CANDIDATE" }, { "findings", "FINDING" },
+		{ "settings", "SETTING" }, { "trusted", "TRUSTED" },
 	};
 	size_t i;
 	const json_t *v, *list;
@@ -143,11 +130,14 @@ static bool put_list(struct buf *out, const json_t *o)
 	return false;
 }
 
-void porcelain_event(struct buf *out, const json_t *event)
+void porcelain_event(struct buf *out, const struct event *e, struct arena *a)
 {
+	json_t *o = event_json(e, a);
+
 	buf_adds(out, STR("EVENT:"));
-	put_scalars(out, event);
+	put_scalars(out, o);
 	buf_addc(out, '\n');
+	json_decref(o);
 }
 
 static bool takes_lock(const struct command *c)
@@ -156,82 +146,97 @@ static bool takes_lock(const struct command *c)
 	       c->op == OP_NEXT;
 }
 
-static void put_failure(struct buf *out, const struct command *c, enum result code, const json_t *o)
+static void put_failure(struct buf *out, const struct command *c, const struct answer *ans,
+			struct arena *a)
 {
-	const json_t *t = json_object_get(o, "task"), *lock = json_object_get(t, "lock");
-	const char *status = view_get(t, "status");
+	const struct task *t = ans->task;
 
-	if (code == CONFLICT && json_is_true(json_object_get(lock, "live"))) {
+	if (ans->code == CONFLICT && t && lease_live(&t->lock, ans->now)) {
 		line(out, "LOCK_EXISTS", t);
-		put(out, "agent", view_get(lock, "holder"));
-		put(out, "claimed", view_get(lock, "acquired_at"));
-	} else if (code == MISCONFIGURED && c && takes_lock(c) && status &&
-		   !strcmp(status, "Done")) {
+		put(out, "agent", t->lock.holder);
+		put(out, "claimed", time_of(t->lock.acquired_at, a));
+	} else if (ans->code == MISCONFIGURED && c && takes_lock(c) && t && t->status == DONE) {
 		line(out, "TASK_ALREADY_DONE", t);
 	} else if (t) {
-		line(out, result_name(code), t);
-		put(out, "status", status);
+		line(out, result_name(ans->code), t);
+		put_status(out, t);
 	} else {
-		buf_addf(out, "%s:", result_name(code));
-		put(out, "message", view_get(json_object_get(o, "error"), "message"));
+		buf_addf(out, "%s:", result_name(ans->code));
+		put(out, "message", ans->message);
 	}
 	buf_addc(out, '\n');
 }
 
 /* What became of the task, by where it is now and what was asked for. */
-static void put_task(struct buf *out, const struct command *c, enum result code, const json_t *o)
+static void put_task(struct buf *out, const struct command *c, const struct answer *ans)
 {
-	const json_t *t = json_object_get(o, "task");
-	const char *status = view_get(t, "status");
+	const struct task *t = ans->task;
 	bool changes = c && !(op_flags(c->op) & OP_READS);
 
 	if (changes && (c->op == OP_DONE || c->op == OP_APPROVE || c->op == OP_STATUS) &&
-	    !strcmp(status, "Done")) {
+	    t->status == DONE) {
 		line(out, "TASK_COMPLETE", t);
-	} else if (changes && (c->op == OP_FAIL || c->op == OP_STATUS) &&
-		   !strcmp(status, "Failed")) {
+	} else if (changes && (c->op == OP_FAIL || c->op == OP_STATUS) && t->status == FAILED) {
 		line(out, "TASK_FAILED", t);
-		put(out, "reason", view_get(t, "blocker_reason"));
+		put(out, "reason", t->blocker_reason);
 	} else {
-		line(out, result_name(code), t);
-		put(out, "status", status);
+		line(out, result_name(ans->code), t);
+		put_status(out, t);
 	}
 	buf_addc(out, '\n');
-	if (json_is_object(json_object_get(o, "next")))
-		put_acquired(out, json_object_get(json_object_get(o, "next"), "task"));
-	else if (json_object_get(o, "next"))
+	if (ans->next)
+		put_acquired(out, ans->next);
+	else if (ans->has_next)
 		buf_adds(out, STR("NO_TASKS:\n"));
 }
 
-void porcelain_answer(struct buf *out, const struct command *c, enum result code, const json_t *o)
+/* A command without a line of its own: all that it says in one. */
+static void put_members(struct buf *out, const struct answer *ans, const json_t *o)
 {
-	const json_t *events = json_object_get(o, "events"), *e;
-	const char *text = view_get(o, "text") ? view_get(o, "text") : view_get(o, "script");
-	size_t i;
+	buf_addf(out, "%s:", result_name(ans->code));
+	if (ans->task)
+		put(out, "task", ans->task->id);
+	if (ans->task && ans->kind == ANSWER_LOCK)
+		put(out, "agent", ans->task->lock.holder);
+	put_scalars(out, o);
+	put_scalars(out, json_object_get(o, "setting"));
+	put_scalars(out, json_object_get(o, "emergency"));
+	put_scalars(out, json_object_get(o, "health"));
+	if (ans->kind == ANSWER_OVERVIEW)
+		put_counts(out, ans);
+	buf_addc(out, '\n');
+}
 
-	if (json_is_false(json_object_get(o, "ok"))) {
+static void put_other(struct buf *out, const struct reply *r, const json_t *o)
+{
+	struct str text = json_get(o, "text").n ? json_get(o, "text") : json_get(o, "script");
+
+	if (text.n)
+		buf_adds(out, text);
+	else if (!put_list(out, o))
+		put_members(out, &r->ans, o);
+}
+
+void porcelain_reply(struct buf *out, const struct command *c, const struct reply *r,
+		     struct arena *a)
+{
+	const struct answer *ans = &r->ans;
+	json_t *o = command_json(c, r, a);
+
+	if (!reply_ok(r)) {
 		put_list(out, o);
-		put_failure(out, c, code, o);
-	} else if (acquired(o, "lock")) {
-		put_acquired(out, json_object_get(o, "task"));
+		put_failure(out, c, ans, a);
+	} else if (ans->lock && ans->lock->token.n) {
+		put_acquired(out, ans->task);
 	} else if (json_object_get(o, "tasks")) {
-		put_sections(out, json_object_get(o, "tasks"));
-	} else if (events) {
-		json_array_foreach(events, i, e)
-			porcelain_event(out, e);
-	} else if (json_is_object(json_object_get(o, "task")) && !json_object_get(o, "locked")) {
-		put_task(out, c, code, o);
-	} else if (text) {
-		buf_adds(out, str_c(text));
-	} else if (!put_list(out, o)) {
-		buf_addf(out, "%s:", result_name(code));
-		put(out, "task", view_get(json_object_get(o, "task"), "id"));
-		put(out, "agent", view_get(json_object_get(o, "lock"), "holder"));
-		put_scalars(out, o);
-		put_scalars(out, json_object_get(o, "setting"));
-		put_scalars(out, json_object_get(o, "emergency"));
-		put_scalars(out, json_object_get(o, "health"));
-		put_counts(out, json_object_get(o, "counts"));
-		buf_addc(out, '\n');
+		put_sections(out, ans, a);
+	} else if (ans->kind == ANSWER_EVENTS) {
+		for (size_t i = 0; i < ans->n_events; i++)
+			porcelain_event(out, &ans->events[i], a);
+	} else if (ans->task && ans->kind != ANSWER_LOCK) {
+		put_task(out, c, ans);
+	} else {
+		put_other(out, r, o);
 	}
+	json_decref(o);
 }

@@ -42,7 +42,7 @@ static void export(const char *name, struct str value)
 	arena_free(&a);
 }
 
-static void export_all(const struct global *g)
+static void export_all(const struct global_args *g)
 {
 	export("PAWL_STORE", g->store);
 	export("PAWL_QUEUE", g->queue);
@@ -53,22 +53,22 @@ static void export_all(const struct global *g)
 	export("PAWL_COLOR", g->no_color ? STR("never") : g->color);
 }
 
-static enum result enter(struct session *s, const struct args *a, json_t **out)
+static enum result enter(struct session *s, const struct args *a, struct reply *out)
 {
 	struct client_options said = s->client.said;
 	struct answer ans = { 0 };
 
 	if (a->rq.has)
-		return run_fail(s, USAGE, STR("--token and --request-id are for one call"),
+		return run_fail(USAGE, STR("--token and --request-id are for one call"),
 				STR("give them to the command at the prompt"), out);
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS)
-		return run_answer(&ans, s->arena, out);
-	if (said.dir.n && chdir(s->client.dir))
-		return run_fail(s, USAGE,
-				arena_printf(s->arena, "cannot go to %s: %s", s->client.dir,
-					     strerror(errno)),
+		return run_answer(&ans, out);
+	if (said.dir.n && chdir(s->client.config.opt.dir))
+		return run_fail(USAGE,
+				arena_printf(s->arena, "cannot go to %s: %s",
+					     s->client.config.opt.dir, strerror(errno)),
 				STR(""), out);
-	export_all(&a->global);
+	export_all(cli_global(s));
 	return SUCCESS;
 }
 
@@ -271,14 +271,16 @@ static void open_editor(struct prompt *p)
 
 static void greet(const struct session *s)
 {
-	if (s->client.uri.n)
-		printf("%.*s, as %.*s\n", STRF(s->client.uri), STRF(s->client.agent));
+	if (s->client.config.uri.n)
+		printf("%.*s, as %.*s\n", STRF(s->client.config.uri), STRF(s->client.agent));
+	else if (s->client.trust.uri.n)
+		puts("the queue's config is not trusted; `trust` allows its store");
 	else
 		puts("there is no queue here; `init` makes one");
 	puts("TAB completes, `help` says more, Ctrl-D leaves");
 }
 
-enum result prompt_run(struct session *s, const struct args *a, json_t **out)
+enum result prompt_run(struct session *s, const struct args *a, struct reply *out)
 {
 	struct prompt p = { .session = s,
 			    .host = { .prompt = "pawl> ", .complete = complete },
@@ -290,14 +292,14 @@ enum result prompt_run(struct session *s, const struct args *a, json_t **out)
 	if (p.terminal) {
 		signal(SIGINT, SIG_IGN);
 		signal(SIGQUIT, SIG_IGN);
-		if (!a->global.quiet)
+		if (!s->quiet)
 			greet(s);
 		open_editor(&p);
 	}
 	read_all(&p);
 	if (p.editor)
 		p.ops->close(p.editor);
-	*out = NULL;
+	out->silent = true;
 	s->exit_code = p.terminal ? 0 : p.failed;
 	return SUCCESS;
 }

@@ -3,8 +3,11 @@
 static const char head[] =
 	"# bash completion for pawl; made by `pawl completion bash`\n"
 	"_pawl_words() { mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\"); }\n"
-	"_pawl_ids() { _pawl_words \"$(" IDS_COMMAND ")\"; }\n"
-	"_pawl_dirs() { mapfile -t COMPREPLY < <(compgen -d -- \"$cur\"); }\n"
+	/* compgen -W expands its words, which others wrote: $(…) in one would run */
+	"_pawl_ids()\n{\n\tlocal id ids\n\tmapfile -t ids < <(" IDS_COMMAND ")\n"
+	"\tfor id in \"${ids[@]}\"; do\n"
+	"\t\t[[ $id == \"$cur\"* ]] && COMPREPLY+=(\"$(printf %q \"$id\")\")\n\tdone\n}\n"
+	"_pawl_dirs() { compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- \"$cur\"); }\n"
 	"\n";
 
 static void add_word(struct buf *out, struct str word, const struct command *c)

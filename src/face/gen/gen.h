@@ -23,7 +23,10 @@ bool gen_completion(struct buf *out, struct str shell);
 void gen_bash(struct buf *out);
 void gen_zsh(struct buf *out);
 void gen_fish(struct buf *out);
-/* doc/commands.md */
-void gen_reference(struct buf *out);
+/* A cell of a Markdown table: one line, in which '|' does not end the cell and '<' does not begin a tag. */
+void gen_cell(struct buf *out, struct str text);
+void gen_reference(struct buf *out);  /* doc/commands.md */
+void gen_settings(struct buf *out);   /* doc/settings.md */
+void gen_codes_page(struct buf *out); /* doc/codes.md */
 
 #endif

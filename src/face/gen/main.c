@@ -52,13 +52,23 @@ static int completions(struct arena *a, const char *dir)
 	return r;
 }
 
-static int reference(void)
+/* A page of doc/, on standard output. 2: there is no page of that name. */
+static int page(const char *name)
 {
+	static const struct {
+		const char *name;
+		void (*gen)(struct buf *out);
+	} pages[] = { { "reference", gen_reference },
+		      { "settings", gen_settings },
+		      { "codes", gen_codes_page } };
 	struct buf b = BUF_MAX(PAGE_MAX);
-	int r;
+	int r = 2;
 
-	gen_reference(&b);
-	r = b.full ? -1 : fs_write_all(1, buf_str(&b));
+	for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++)
+		if (!strcmp(name, pages[i].name)) {
+			pages[i].gen(&b);
+			r = b.full || fs_write_all(1, buf_str(&b));
+		}
 	buf_free(&b);
 	return r;
 }
@@ -72,10 +82,11 @@ int main(int argc, char **argv)
 		r = fs_make_dirs(argv[2], 0777) || man_pages(&a, argv[2]);
 	else if (argc == 3 && !strcmp(argv[1], "completions"))
 		r = fs_make_dirs(argv[2], 0777) || completions(&a, argv[2]);
-	else if (argc == 2 && !strcmp(argv[1], "reference"))
-		r = reference() != 0;
-	else
-		fprintf(stderr, "usage: pawl-gen man DIR | completions DIR | reference\n");
+	else if (argc == 2)
+		r = page(argv[1]);
+	if (r == 2)
+		fprintf(stderr,
+			"usage: pawl-gen man DIR | completions DIR | reference | settings | codes\n");
 	arena_free(&a);
 	return r;
 }

@@ -1,16 +1,17 @@
 /* doc/commands.md */
 #include "face/gen/gen.h"
 
-/* In a table cell: '|' would end it, '<' begin a tag. */
-static void put_cell(struct buf *out, const char *text)
+void gen_cell(struct buf *out, struct str text)
 {
-	for (; *text; text++) {
-		if (*text == '|')
+	for (size_t i = 0; i < text.n; i++) {
+		char c = text.p[i];
+
+		if (c == '|')
 			buf_addc(out, '\\');
-		if (*text == '<')
+		if (c == '<')
 			buf_adds(out, STR("&lt;"));
 		else
-			buf_addc(out, *text);
+			buf_addc(out, c == '\n' ? ' ' : c);
 	}
 }
 
@@ -23,9 +24,9 @@ static void put_params(struct buf *out, const struct param *params)
 		buf_adds(out, STR("| `"));
 		gen_param_name(out, p);
 		buf_adds(out, STR("` | "));
-		put_cell(out, p->help);
+		gen_cell(out, str_c(p->help));
 		buf_addf(out, "%s | ", p->flags & P_REQUIRED ? " (needed)" : "");
-		put_cell(out, p->def ? p->def : "");
+		gen_cell(out, str_c(p->def));
 		buf_adds(out, STR(" |\n"));
 	}
 }

@@ -131,7 +131,7 @@ void gen_zsh(struct buf *out)
 	buf_adds(out,
 		 STR("#compdef pawl\n# zsh completion for pawl; made by `pawl completion zsh`\n"
 		     "_pawl_ids() {\n\tlocal -a ids=(${(f)\"$(" IDS_COMMAND
-		     ")\"})\n\tcompadd -a ids\n}\n"
+		     ")\"})\n\tcompadd -a -- ids\n}\n"
 		     "_pawl_commands() {\n\tlocal -a cmds=(\n"));
 	each_word(out, add_word);
 	buf_adds(out, STR("\t)\n\t_describe command cmds\n}\ntypeset -ga _pawl_globals=(\n"));

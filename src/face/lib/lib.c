@@ -5,6 +5,7 @@
 
 #include "base/os.h"
 #include "cmd/args_json.h"
+#include "format/task.h"
 
 #ifndef PAWL_VERSION
 #define PAWL_VERSION "0.1.0"
@@ -143,17 +144,30 @@ const char *pawl_hint(const struct pawl *p)
 
 /* --- calling --------------------------------------------------------------------------------- */
 
-static void keep_error(struct pawl *p, const json_t *answer)
-{
-	const json_t *error = json_object_get(answer, "error");
+/* What was called, and what came of it. */
+struct called {
+	const struct command *command; /* NULL: there is none */
+	struct arena arena;            /* its own: a handle shall not grow with the calls */
+	struct reply reply;
+};
 
+static void keep_error(struct pawl *p, const struct reply *r)
+{
 	free(p->message);
 	free(p->hint);
 	p->message = p->hint = NULL;
-	if (view_get(error, "message"))
-		p->message = copy(str_c(view_get(error, "message")));
-	if (view_get(error, "hint"))
-		p->hint = copy(str_c(view_get(error, "hint")));
+	if (reply_ok(r))
+		return;
+	if (r->ans.message.n)
+		p->message = copy(r->ans.message);
+	if (r->ans.hint.n)
+		p->hint = copy(r->ans.hint);
+}
+
+static void call_free(struct called *x)
+{
+	reply_free(&x->reply);
+	arena_free(&x->arena);
 }
 
 static const struct command *find_command(const char *name, struct arena *a)
@@ -167,7 +181,7 @@ static const struct command *find_command(const char *name, struct arena *a)
 }
 
 /* What was open for reading only: what the store then points to has to last. */
-static enum result open_for(struct pawl *p, const struct command *c, json_t **out)
+static enum result open_for(struct pawl *p, const struct command *c, struct reply *out)
 {
 	struct client *client = &p->session.client;
 	struct arena *scratch = client->arena;
@@ -179,45 +193,42 @@ static enum result open_for(struct pawl *p, const struct command *c, json_t **ou
 	client->arena = &p->arena;
 	code = client_open(client, STORE_WRITE, &ans);
 	client->arena = scratch;
-	return code == SUCCESS ? SUCCESS : run_answer(&ans, scratch, out);
+	return code == SUCCESS ? SUCCESS : run_answer(&ans, out);
 }
 
-static enum result run(struct pawl *p, const char *name, const json_t *arguments, json_t **out)
+static enum result run(struct pawl *p, const char *name, const json_t *arguments, struct called *x)
 {
 	struct session *s = &p->session;
 	const struct command *c = find_command(name, s->arena);
 	const char *fault;
-	struct args args = { 0 };
+	struct args *args;
 	enum result code;
 
+	x->command = c;
 	if (!c)
-		return run_fail(s, USAGE,
+		return run_fail(USAGE,
 				arena_printf(s->arena, "the library has no command '%.60s'", name),
-				STR("`pawl help` lists the commands"), out);
-	fault = args_from_json(&args, c, arguments, true, s->arena);
+				STR("`pawl help` lists the commands"), &x->reply);
+	args = args_new(c, s->arena);
+	fault = args_from_json(args, c, arguments, true, s->arena);
 	if (fault)
 		return run_fail(
-			s, USAGE, str_c(fault),
+			USAGE, str_c(fault),
 			arena_printf(s->arena, "`pawl help %s` shows the parameters", c->name),
-			out);
-	code = open_for(p, c, out);
-	if (code != SUCCESS)
-		return code;
-	return c->run ? c->run(s, &args, out) : run_op(s, &args, out);
+			&x->reply);
+	code = open_for(p, c, &x->reply);
+	return code == SUCCESS ? command_run(c, s, args, &x->reply) : code;
 }
 
-/* In memory of its own: a handle shall not grow with the calls. */
-static enum result call(struct pawl *p, const char *name, const json_t *arguments, json_t **out)
+static enum result call(struct pawl *p, const char *name, const json_t *arguments, struct called *x)
 {
 	struct session *s = &p->session;
-	struct arena scratch = { 0 };
 	enum result code;
 
-	s->arena = s->client.arena = s->client.keyring.arena = &scratch;
-	code = run(p, name, arguments, out);
+	s->arena = s->client.arena = s->client.keyring.arena = &x->arena;
+	code = run(p, name, arguments, x);
 	s->arena = s->client.arena = s->client.keyring.arena = &p->arena;
-	keep_error(p, *out);
-	arena_free(&scratch);
+	keep_error(p, &x->reply);
 	return code;
 }
 
@@ -235,66 +246,70 @@ static json_t *load(const char *arguments, json_error_t *e)
 	return o;
 }
 
-static enum result refuse(struct pawl *p, const char *text, json_t **out)
+static enum result refuse(struct pawl *p, const char *text, struct called *x)
 {
-	struct arena scratch = { 0 };
-
-	p->session.arena = &scratch;
-	run_fail(&p->session, USAGE, str_c(text), STR(""), out);
-	p->session.arena = &p->arena;
-	keep_error(p, *out);
-	arena_free(&scratch);
+	run_fail(USAGE, str_c(text), STR(""), &x->reply);
+	keep_error(p, &x->reply);
 	return USAGE;
 }
 
-static enum result call_text(struct pawl *p, const char *name, const char *arguments, json_t **out)
+static enum result call_text(struct pawl *p, const char *name, const char *arguments,
+			     struct called *x)
 {
 	json_error_t e;
 	json_t *o;
 	enum result code;
 
 	if (!name)
-		return refuse(p, "no command was named", out);
+		return refuse(p, "no command was named", x);
 	o = load(arguments, &e);
 	if (!o)
-		return refuse(p, "the arguments are no JSON object", out);
-	code = call(p, name, o, out);
+		return refuse(p, "the arguments are no JSON object", x);
+	code = call(p, name, o, x);
 	json_decref(o);
 	return code;
 }
 
+static char *dump(json_t *o)
+{
+	char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
+
+	json_decref(o);
+	return text;
+}
+
 int pawl_call(struct pawl *p, const char *name, const char *arguments, char **answer)
 {
-	json_t *out = NULL;
-	enum result code = call_text(p, name, arguments, &out);
+	struct called x = { 0 };
+	enum result code = call_text(p, name, arguments, &x);
 
 	if (answer)
-		*answer = json_dumps(out, JSON_COMPACT | JSON_REAL_PRECISION(15));
-	json_decref(out);
+		*answer = dump(command_json(x.command, &x.reply, &x.arena));
+	call_free(&x);
 	return (int)code;
 }
 
 /* --- locks ----------------------------------------------------------------------------------- */
 
-static void set_lease(struct pawl_lock *l, const json_t *lock, int64_t sent)
+static void set_lease(struct pawl_lock *l, const struct answer *ans, int64_t sent)
 {
-	l->deadline = sent +
-		      (int64_t)(json_number_value(json_object_get(lock, "expires_in")) * 1000);
+	int64_t left = ans->lock ? ans->lock->expires_at - ans->now : 0;
+
+	l->deadline = sent + (left > 0 ? left : 0);
 }
 
-static struct pawl_lock *make_lock(const json_t *answer, int64_t sent)
+static struct pawl_lock *make_lock(struct called *x, int64_t sent)
 {
-	const json_t *lock = json_object_get(answer, "lock"),
-		     *task = json_object_get(answer, "task");
+	const struct answer *ans = &x->reply.ans;
 	struct pawl_lock *l = mem_alloc(sizeof(*l));
 
 	*l = (struct pawl_lock){
-		.id = copy(str_c(view_get(task, "id"))),
-		.token = copy(str_c(view_get(lock, "token"))),
-		.task = json_dumps(task, JSON_COMPACT | JSON_REAL_PRECISION(15)),
-		.fence = view_int(lock, "fence"),
+		.id = copy(ans->task->id),
+		.token = copy(ans->lock->token),
+		.task = dump(task_json(ans->task, ans->now, &x->arena)),
+		.fence = ans->lock->fence,
 	};
-	set_lease(l, lock, sent);
+	set_lease(l, ans, sent);
 	return l;
 }
 
@@ -303,22 +318,23 @@ static enum result take(struct pawl *p, const char *name, const char *arguments,
 			json_t *value, struct pawl_lock **lock)
 {
 	json_error_t e;
-	json_t *o = load(arguments, &e), *out = NULL;
+	json_t *o = load(arguments, &e);
 	int64_t sent = os_boot_ms();
+	struct called x = { 0 };
 	enum result code;
 
 	*lock = NULL;
 	if (o) {
 		json_object_set_new(o, key, value);
-		code = call(p, name, o, &out);
+		code = call(p, name, o, &x);
 	} else {
 		json_decref(value);
-		code = refuse(p, "the arguments are no JSON object", &out);
+		code = refuse(p, "the arguments are no JSON object", &x);
 	}
 	if (code == SUCCESS)
-		*lock = make_lock(out, sent);
+		*lock = make_lock(&x, sent);
 	json_decref(o);
-	json_decref(out);
+	call_free(&x);
 	return code;
 }
 
@@ -362,22 +378,23 @@ double pawl_lock_left(const struct pawl_lock *l)
 static int holders(struct pawl *p, struct pawl_lock *l, const char *name, const char *key,
 		   const char *text)
 {
-	json_t *o = json_pack("{s:s, s:s}", "id", l->id, "token", l->token), *out = NULL;
+	json_t *o = json_pack("{s:s, s:s}", "id", l->id, "token", l->token);
+	struct called x = { 0 };
 	int64_t sent = os_boot_ms();
 	enum result code;
 
 	if (text)
 		json_object_set_new(o, key, json_string(text));
 	if (text && !json_object_get(o, key))
-		code = refuse(p, "the text is not valid UTF-8", &out);
+		code = refuse(p, "the text is not valid UTF-8", &x);
 	else
-		code = call(p, name, o, &out);
+		code = call(p, name, o, &x);
 	if (code == SUCCESS)
-		set_lease(l, json_object_get(out, "lock"), sent);
+		set_lease(l, &x.reply.ans, sent);
 	else if (code == LOST_LOCK)
 		l->deadline = 0;
 	json_decref(o);
-	json_decref(out);
+	call_free(&x);
 	return (int)code;
 }
 

@@ -66,7 +66,7 @@ bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena
 {
 	const struct lock *l = &t->lock;
 	struct held own = { .agent = own_agent(m) };
-	struct keyring k = ring_of(m, &own, a);
+	struct keyring k;
 	struct str token;
 	int64_t fence;
 
@@ -74,7 +74,9 @@ bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena
 		return false;
 	if (keeper_find(m, own.agent, t->id))
 		return true;
-	return keyring_find(&k, t->id, &token, &fence) == KEY_SAVED && fence == t->fence &&
+	client_know_queue(&m->session.client);
+	k = ring_of(m, &own, a);
+	return keyring_find(&k, t->id, &token, &fence) && fence == t->fence &&
 	       (l->pid == getpid() ||
 		proc_life(l->host, l->boot_id, l->pid, l->pid_start) != PROC_ALIVE);
 }
@@ -128,106 +130,94 @@ void keeper_prove(struct mcp *m, struct request *rq)
 	if (names_process(rq))
 		name_process(m, rq);
 	if (h && !HAS(rq, token) && shows_token(m, rq, h))
-		GIVE(rq, token, h->token);
+		GIVE(rq, token, arena_str(m->session.arena, h->token)); /* h may go before */
 }
 
-static int64_t ms_of(const json_t *o, const char *key)
+static void set_times(struct held *h, const struct grant *lock, int64_t now)
 {
-	return (int64_t)(json_number_value(json_object_get(o, key)) * 1000);
-}
+	int64_t left = lock->expires_at > now ? lock->expires_at - now : 0;
 
-static void set_times(struct held *h, const json_t *lock)
-{
-	h->ttl = ms_of(lock, "ttl");
-	h->expires = os_boot_ms() + ms_of(lock, "expires_in");
+	h->ttl = lock->ttl;
+	h->expires = os_boot_ms() + left;
 	h->renew = os_boot_ms() + h->ttl / 3;
 	h->touched = os_boot_ms();
 }
 
-static void took(struct mcp *m, const struct request *rq, const json_t *task, const json_t *lock)
+static void took(struct mcp *m, const struct request *rq, const struct task *t,
+		 const struct grant *lock, int64_t now)
 {
-	struct str id = mcp_text(task, "id"), token = mcp_text(lock, "token");
-	struct held *h = token.n ? keeper_find(m, rq->agent, id) : NULL;
+	struct held *h = lock && lock->token.n ? keeper_find(m, rq->agent, t->id) : NULL;
 
-	if (!token.n)
+	if (!lock || !lock->token.n)
 		return;
 	if (h)
 		drop(m, h);
 	h = mem_alloc(sizeof(*h));
 	*h = (struct held){ .next = m->held, .own = !HAS(rq, agent) };
 	h->agent = arena_str(&h->arena, HAS(rq, agent) ? rq->agent : own_agent(m));
-	h->task = arena_str(&h->arena, id);
-	h->token = arena_str(&h->arena, token);
-	h->fence = json_integer_value(json_object_get(lock, "fence"));
-	h->manual = json_is_true(json_object_get(json_object_get(task, "lock"), "manual"));
-	set_times(h, lock);
+	h->task = arena_str(&h->arena, t->id);
+	h->token = arena_str(&h->arena, lock->token);
+	h->fence = lock->fence;
+	h->manual = t->lock.manual;
+	set_times(h, lock, now);
 	m->held = h;
 }
 
 /* Is it still held after a call about it? */
-static bool still(const struct held *h, const json_t *task)
+static bool still(const struct held *h, const struct answer *ans)
 {
-	const json_t *lock = json_object_get(task, "lock");
+	const struct task *t = ans->task;
 
-	return json_is_true(json_object_get(lock, "live")) &&
-	       json_integer_value(json_object_get(lock, "fence")) == h->fence &&
-	       status_parse(mcp_text(task, "status")) != BLOCKED;
+	return lease_live(&t->lock, ans->now) && t->fence == h->fence && t->status != BLOCKED;
 }
 
 /* A lock that an earlier process of this agent took is ours from its first heartbeat on. */
-static void adopt(struct mcp *m, const struct request *rq, const json_t *answer)
+static void adopt(struct mcp *m, const struct request *rq, const struct answer *ans)
 {
 	struct arena a = { 0 };
 	struct held who = { .agent = HAS(rq, agent) ? rq->agent : own_agent(m) };
 	struct keyring k = ring_of(m, &who, &a);
-	json_t *lock = json_copy(json_object_get(answer, "lock"));
-	struct str token = rq->token;
+	struct grant lock = *ans->lock;
 	int64_t fence;
 
-	if (!token.n && keyring_find(&k, rq->id, &token, &fence) != KEY_SAVED)
-		token = STR("");
-	json_object_set_new(lock, "token", json_str(token));
-	took(m, rq, json_object_get(answer, "task"), lock);
-	json_decref(lock);
+	lock.token = rq->token;
+	if (!lock.token.n && !keyring_find(&k, rq->id, &lock.token, &fence))
+		lock.token = STR("");
+	took(m, rq, ans->task, &lock, ans->now);
 	arena_free(&a);
 }
 
 static void learn_about(struct mcp *m, const struct request *rq, struct held *h,
-			const json_t *answer)
+			const struct answer *ans)
 {
-	const json_t *task = json_object_get(answer, "task"),
-		     *lock = json_object_get(answer, "lock");
-	bool ok = json_is_true(json_object_get(answer, "ok"));
-	bool lost = str_is(mcp_text(json_object_get(answer, "error"), "code"),
-			   result_name(LOST_LOCK));
+	bool ok = ans->code == SUCCESS;
 
 	h->touched = os_boot_ms();
-	if (lost && str_eq(rq->token, h->token))
+	if (ans->code == LOST_LOCK && str_eq(rq->token, h->token))
 		forget(m, h);
-	else if (ok && json_is_object(task) && json_object_get(task, "lock") && !still(h, task))
+	else if (ok && ans->task && !still(h, ans))
 		drop(m, h);
 	else if (ok && rq->op == OP_HEARTBEAT)
-		set_times(h, lock);
+		set_times(h, ans->lock, ans->now);
 }
 
-void keeper_learn(struct mcp *m, const struct request *rq, const json_t *answer)
+void keeper_learn(struct mcp *m, const struct request *rq, const struct answer *ans)
 {
-	const json_t *next = json_object_get(answer, "next");
 	struct held *h = rq->id.n ? keeper_find(m, rq->agent, rq->id) : NULL;
 
 	if (h)
-		learn_about(m, rq, h, answer);
-	else if (rq->op == OP_HEARTBEAT && json_is_true(json_object_get(answer, "ok")))
-		adopt(m, rq, answer);
-	took(m, rq, json_object_get(answer, "task"), json_object_get(answer, "lock"));
-	took(m, rq, json_object_get(next, "task"), json_object_get(next, "lock"));
+		learn_about(m, rq, h, ans);
+	else if (rq->op == OP_HEARTBEAT && ans->code == SUCCESS)
+		adopt(m, rq, ans);
+	took(m, rq, ans->task, ans->lock, ans->now);
+	took(m, rq, ans->next, ans->next_lock, ans->now);
 }
 
 /* --- heartbeats ----------------------------------------------------------------------------------- */
 
 static void tell(struct mcp *m, struct str text)
 {
-	json_array_append_new(m->news, json_str(text));
+	m->news = arena_append(&m->told, m->news, arena_str(&m->told, text));
 }
 
 static void lose(struct mcp *m, struct held *h, struct str why, struct arena *a)

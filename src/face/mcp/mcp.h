@@ -44,9 +44,12 @@ struct mcp {
 	struct waiting *waiting;
 	struct subscription *subscriptions;
 	struct buf cursor; /* the last event that subscribers know of */
+	int64_t since;     /* leases that expired until then they know of, in the store's time */
+	int64_t expiry_at; /* when the next lease expires, in boot time; 0: none in sight */
 	int64_t looked;    /* when the queue was last looked at for those who wait */
 	bool changed;      /* something may have changed since */
-	json_t *news;      /* what the model should hear with its next answer */
+	struct strs news;  /* what the model should hear with its next answer */
+	struct arena told; /* of it */
 };
 
 /* SUCCESS, or what is wrong with the options or the settings: then there is nothing to close. */
@@ -64,7 +67,7 @@ void mcp_woken(struct mcp *m);
 void mcp_close(struct mcp *m, bool release);
 
 /* The transport on standard input and output. */
-enum result mcp_stdio(struct session *s, const struct args *a, json_t **out);
+enum result mcp_stdio(struct session *s, const struct mcp_args *a, struct reply *out);
 
 /* --- messages (protocol.c) ------------------------------------------------------------------------ */
 
@@ -95,9 +98,6 @@ void mcp_fail(const struct mcp_call *c, enum rpc_error code, struct str message,
 /* The answer may be kept for so long; 0: it is stale at once. */
 void mcp_reply_kept(const struct mcp_call *c, json_t *result, int64_t ms);
 void mcp_notify(struct mcp *m, const char *method, json_t *params);
-/* A text among the parameters; one that is not there, or no text, is empty. */
-struct str mcp_text(const json_t *o, const char *key);
-struct str json_text(const json_t *string);
 
 #define FOR_HOURS (INT64_C(3600) * 1000)
 
@@ -109,8 +109,8 @@ enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a);
 void mcp_answered(struct mcp *m, enum result code);
 /* One request of the server's own, answered in `a`. */
 void mcp_ask(struct mcp *m, const struct request *rq, struct answer *ans, struct arena *a);
-/* What `show` answers; NULL: it is refused. */
-json_t *mcp_show(struct mcp *m, struct str id, struct arena *a);
+/* What `show` answers; false: it is refused. */
+bool mcp_show(struct mcp *m, struct str id, struct answer *ans, struct arena *a);
 
 /* --- tools (tools.c, schema.c, brief.c, pm.c) ------------------------------------------------------ */
 
@@ -127,12 +127,6 @@ const struct profile *profile_find(struct str name);
 /* The i-th tool; NULL: there are no more. */
 const struct command *profile_tool(const struct profile *p, size_t i);
 
-/* Arguments of a tool: those of its command, and of the profile pm. */
-struct tool_args {
-	struct args args;
-	struct str ra_mode, ra_score;
-};
-
 extern const struct command *const pm_tools[];
 
 struct str tool_name(const struct command *c, struct arena *a); /* "lock_acquire" */
@@ -141,12 +135,32 @@ json_t *schema_tool(const struct command *c, bool narrow, struct arena *a);
 void tools_list(struct mcp_call *c);
 void tools_call(struct mcp_call *c);
 
-/* An answer that grants a lock gets everything that its holder should know, and a refusal what to do next. */
-void brief_complete(struct mcp *m, const struct command *c, json_t *answer, struct arena *a);
-/* Texts by others are marked as such. */
-void brief_mark(json_t *answer);
-struct str brief_text(const struct command *c, enum result code, const json_t *answer,
-		      struct arena *a);
+/* All that a new holder should know. */
+struct brief {
+	const struct task *task; /* NULL: no lock was granted */
+	const struct grant *lock;
+	const struct task *parent; /* NULL: it has none */
+	struct task *waits_for;
+	struct event *comments, *history; /* history: of a task that came back */
+	size_t n_waits_for, n_comments, n_history;
+	struct strs call_next;
+};
+
+/* A reply as a model gets it. */
+struct briefing {
+	const struct command *tool;
+	const struct reply *reply;
+	struct brief own, next; /* of the lock that was granted, and of that on the next task */
+	struct answer held;     /* its tasks: what the agent holds already */
+	const char *hint;       /* instead of the one for a shell; NULL: that is fine */
+	struct strs news;       /* what happened to its locks meanwhile */
+};
+
+void brief_make(struct mcp *m, struct briefing *b, struct arena *a);
+json_t *brief_json(const struct briefing *b, struct arena *a);
+struct str brief_text(const struct briefing *b, struct arena *a);
+/* Texts by others in an object made from this answer are marked as such. */
+void brief_mark(json_t *object, const struct answer *ans);
 
 /* --- waiting for work (wait.c) -------------------------------------------------------------------- */
 
@@ -179,7 +193,7 @@ bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena
 /* The token for a call, if this server took the lock. */
 void keeper_prove(struct mcp *m, struct request *rq);
 /* After a call: what was taken, renewed, given up or lost. */
-void keeper_learn(struct mcp *m, const struct request *rq, const json_t *answer);
+void keeper_learn(struct mcp *m, const struct request *rq, const struct answer *ans);
 void keeper_tick(struct mcp *m);
 int64_t keeper_next(const struct mcp *m);
 void keeper_end(struct mcp *m, bool release);

@@ -6,10 +6,18 @@
 #include "face/mcp/mcp.h"
 
 #include "base/when.h"
+#include "core/lease.h"
+#include "format/task.h"
 
 #define TIMEOUT_S 300
 #define TIMEOUT_MAX 3600
 #define AVAILABLE 20
+
+struct pm_args {
+	struct args args;
+	struct str ra_mode, ra_score, status;
+	struct strs statuses;
+};
 
 #define TASK_ID PARAM(id, "task_id", P_ID, .flags = P_REQUIRED, .help = "the task")
 #define AGENT_ID \
@@ -17,131 +25,129 @@
 #define TIMEOUT                                                                  \
 	PARAM(ttl, "timeout", P_INT, .min = 1, .max = TIMEOUT_MAX, .def = "300", \
 	      .help = "seconds until the lock runs out by itself")
-#define FIELD(member, text)                                                \
-	{                                                                  \
-		.name = #member, .type = P_NAME, .flags = P_EMPTY,         \
-		.offset = offsetof(struct tool_args, member), .help = text \
-	}
+#define KEPT(member, text) LOCAL(pm, member, #member, P_NAME, .flags = P_EMPTY, .help = text)
 #define FIELDS                                                                   \
 	PARAM(description, "description", P_TEXT, .help = "what is to be done"), \
 		PARAM(acceptance, "acceptance", P_TEXT,                          \
 		      .help = "how one can tell that it is done"),               \
 		PARAM(priority, "priority", P_PRIORITY,                          \
 		      .help = "0 to 1000, higher is more urgent"),               \
-		FIELD(ra_mode, "kept with the task as it is, e.g. ra-full"),     \
-		FIELD(ra_score, "kept with the task as it is, e.g. 9")
+		KEPT(ra_mode, "kept with the task as it is, e.g. ra-full"),      \
+		KEPT(ra_score, "kept with the task as it is, e.g. 9")
 
 #define STATUSES \
 	"READY, IN_PROGRESS, BLOCKED, NEEDS_HELP, REVIEW, DONE, FAILED, CANCELED or BACKLOG"
 
 /* --- how tasks look ------------------------------------------------------------------------------- */
 
-static json_t *spelt(const char *status)
+static const char *spelt(int64_t status)
 {
-	char text[32];
-	size_t n = 0;
+	static const char *const names[STATUS_END] = {
+		[BACKLOG] = "BACKLOG", [READY] = "READY",           [IN_PROGRESS] = "IN_PROGRESS",
+		[BLOCKED] = "BLOCKED", [NEEDS_HELP] = "NEEDS_HELP", [REVIEW] = "REVIEW",
+		[DONE] = "DONE",       [FAILED] = "FAILED",         [CANCELED] = "CANCELED",
+	};
 
-	for (; status && *status && n < sizeof(text); status++) {
-		bool small = *status >= 'a' && *status <= 'z';
-
-		text[n++] = *status == ' ' ? '_' : small ? (char)(*status - 32) : *status;
-	}
-	return json_stringn(text, n);
+	return status > 0 && status < STATUS_END ? names[status] : "";
 }
 
-static void set_lock(json_t *o, const json_t *lock)
+/* t may be NULL, as if it had no lock. */
+static void set_lock(json_t *o, const struct task *t, int64_t now, struct arena *a)
 {
-	bool live = json_is_true(json_object_get(lock, "live"));
-	json_t *until = json_object_get(lock, "expires_at");
+	const struct lock *lock = t && lease_live(&t->lock, now) ? &t->lock : NULL;
+	int64_t until = lock ? lock->expires_at : 0;
 
-	json_object_set_new(o, "is_locked", json_boolean(live));
-	json_object_set_new(o, "lock_holder",
-			    live ? json_incref(json_object_get(lock, "holder")) : json_null());
-	json_object_set_new(o, "lock_expires_at", live && until ? json_incref(until) : json_null());
+	json_object_set_new(o, "is_locked", json_boolean(lock));
+	json_object_set_new(o, "lock_holder", lock ? json_str(lock->holder) : json_null());
+	json_object_set_new(o, "lock_expires_at",
+			    until ? json_str(when_text(a, until)) : json_null());
 }
 
-static void reshape(json_t *task)
+static void reshape(json_t *task, const struct task *t, int64_t now, struct arena *a)
 {
 	const json_t *extra = json_object_get(task, "extra");
 	json_t *mode = json_object_get(extra, "ra_mode"),
 	       *score = json_object_get(extra, "ra_score");
 
-	json_object_set(task, "name", json_object_get(task, "title"));
-	json_object_set_new(task, "status", spelt(view_get(task, "status")));
+	json_object_set_new(task, "name", json_str(t->title));
+	json_object_set_new(task, "status", json_string(spelt(t->status)));
 	if (mode)
 		json_object_set(task, "ra_mode", mode);
 	if (score)
 		json_object_set(task, "ra_score", score);
-	set_lock(task, json_object_get(task, "lock"));
+	set_lock(task, t, now, a);
 }
 
-static void say(json_t *o, struct str message)
+/* What is said about the task: the whole text for a model, and a member of the object. */
+static void say(struct session *s, struct reply *out, struct str message)
 {
-	json_object_set_new(o, "message", json_str(message));
+	struct str *own = arena_new(s->arena, struct str);
+
+	*own = message;
+	out->own = own;
+}
+
+static void set_message(json_t *o, const struct reply *r)
+{
+	if (r->own)
+		json_object_set_new(o, "message", json_str(*(const struct str *)r->own));
+}
+
+static json_t *task_answer(const struct reply *r, struct arena *a)
+{
+	const struct answer *ans = &r->ans;
+	json_t *o = reply_json(r, a);
+
+	json_object_set_new(o, "success", json_boolean(reply_ok(r)));
+	if (ans->task) {
+		reshape(json_object_get(o, "task"), ans->task, ans->now, a);
+		set_lock(o, ans->task, ans->now, a);
+	}
+	set_message(o, r);
+	return o;
 }
 
 /* --- refusals ------------------------------------------------------------------------------------- */
 
-static void set_error(json_t *error, struct str message, struct str hint)
+static void explain(struct session *s, const struct request *rq, struct answer *ans)
 {
-	json_object_set_new(error, "message", json_str(message));
-	json_object_set_new(error, "hint", json_str(hint));
-}
+	const struct lock *l = ans->task && lease_live(&ans->task->lock, ans->now)
+				       ? &ans->task->lock
+				       : NULL;
+	struct str agent = s->client.agent;
 
-static void explain(struct session *s, const struct request *rq, json_t *o)
-{
-	json_t *error = json_object_get(o, "error");
-	struct str code = mcp_text(error, "code"), agent = s->client.agent,
-		   holder = mcp_text(o, "lock_holder"), until = mcp_text(o, "lock_expires_at");
-
-	if (!str_is(code, result_name(CONFLICT)) && !str_is(code, result_name(LOST_LOCK)))
+	if (ans->code != CONFLICT && ans->code != LOST_LOCK)
 		return;
-	if (holder.n)
-		set_error(
-			error,
-			arena_printf(s->arena, "%.*s is locked by %.*s until %.*s", STRF(rq->id),
-				     STRF(holder), STRF(until.n ? until : STR("it is removed"))),
-			arena_printf(
-				s->arena,
-				"wait until then, take another with get_available_tasks, or ask %.*s",
-				STRF(holder)));
-	else
-		set_error(error,
-			  arena_printf(
-				  s->arena,
-				  "%.*s is not locked by %.*s: the lock ran out or was never taken",
-				  STRF(rq->id), STRF(agent)),
-			  arena_printf(
-				  s->arena,
-				  "acquire_task_lock task_id=%.*s agent_id=%.*s, then call again",
-				  STRF(rq->id), STRF(agent)));
+	if (l) {
+		ans->message = arena_printf(s->arena, "%.*s is locked by %.*s until %.*s",
+					    STRF(rq->id), STRF(l->holder),
+					    STRF(l->expires_at ? when_text(s->arena, l->expires_at)
+							       : STR("it is removed")));
+		ans->hint = arena_printf(
+			s->arena,
+			"wait until then, take another with get_available_tasks, or ask %.*s",
+			STRF(l->holder));
+		return;
+	}
+	ans->message = arena_printf(
+		s->arena, "%.*s is not locked by %.*s: the lock ran out or was never taken",
+		STRF(rq->id), STRF(agent));
+	ans->hint = arena_printf(s->arena,
+				 "acquire_task_lock task_id=%.*s agent_id=%.*s, then call again",
+				 STRF(rq->id), STRF(agent));
 }
 
-static enum result finish(struct session *s, const struct request *rq, enum result code, json_t *o)
-{
-	json_t *task = json_object_get(o, "task");
-	bool ok = json_is_true(json_object_get(o, "ok"));
-
-	json_object_set_new(o, "success", json_boolean(ok));
-	if (json_is_object(task))
-		reshape(task);
-	if (json_is_object(task) && json_object_get(task, "lock"))
-		set_lock(o, json_object_get(task, "lock"));
-	if (!ok)
-		explain(s, rq, o);
-	return code;
-}
-
-static enum result call(struct session *s, struct args *a, json_t **out)
+static enum result call(struct session *s, struct args *a, struct reply *out)
 {
 	enum result code = run_op(s, a, out);
 
-	return finish(s, &a->rq, code, *out);
+	explain(s, &a->rq, &out->ans);
+	return code;
 }
 
-static void show_message(const json_t *o, struct view *v)
+static void show_message(const struct reply *r, struct view *v)
 {
-	view_data(v, PLAIN, view_get(o, "message"));
+	view_data(v, PLAIN, r->own ? *(const struct str *)r->own : r->ans.message);
 	view_text(v, PLAIN, "\n");
 }
 
@@ -156,7 +162,7 @@ static void set_extra(json_t *extra, const char *key, struct str value)
 /* ra_mode and ra_score go where pawl keeps what it does not read. */
 static void give_extra(struct session *s, struct args *a)
 {
-	const struct tool_args *t = (const struct tool_args *)a;
+	const struct pm_args *t = (const struct pm_args *)a;
 	json_t *extra = json_object();
 	char *text;
 
@@ -170,19 +176,27 @@ static void give_extra(struct session *s, struct args *a)
 	json_decref(extra);
 }
 
-static enum result run_create(struct session *s, struct args *a, json_t **out)
+static enum result run_create(struct session *s, struct args *a, struct reply *out)
 {
 	enum result code;
 
 	give_extra(s, a);
 	code = call(s, a, out);
-	if (code == SUCCESS) {
-		struct str id = mcp_text(json_object_get(*out, "task"), "id");
-
-		json_object_set_new(*out, "task_id", json_str(id));
-		say(*out, arena_printf(s->arena, "created %.*s", STRF(id)));
-	}
+	if (code == SUCCESS)
+		say(s, out, arena_printf(s->arena, "created %.*s", STRF(out->ans.task->id)));
 	return code;
+}
+
+static json_t *created(const struct reply *r, struct arena *a)
+{
+	json_t *o = task_answer(r, a);
+
+	if (r->ans.code == SUCCESS) { /* in front of the message */
+		json_object_del(o, "message");
+		json_object_set_new(o, "task_id", json_str(r->ans.task->id));
+		set_message(o, r);
+	}
+	return o;
 }
 
 static const struct param create_params[] = {
@@ -201,20 +215,22 @@ static const struct command create_task = {
 		"one.",
 	.gives = "task success message is_locked lock_holder lock_expires_at",
 	.params = create_params,
+	.args_size = sizeof(struct pm_args),
 	.flags = C_WRITE,
 	.op = OP_CREATE,
 	.run = run_create,
+	.json = created,
 	.show = show_message,
 };
 
-static enum result run_update(struct session *s, struct args *a, json_t **out)
+static enum result run_update(struct session *s, struct args *a, struct reply *out)
 {
 	enum result code;
 
 	give_extra(s, a);
 	code = call(s, a, out);
 	if (code == SUCCESS)
-		say(*out, arena_printf(s->arena, "updated %.*s", STRF(a->rq.id)));
+		say(s, out, arena_printf(s->arena, "updated %.*s", STRF(a->rq.id)));
 	return code;
 }
 
@@ -233,9 +249,11 @@ static const struct command update_task = {
 		"others are refused with CONFLICT and who holds it until when.",
 	.gives = "task success message is_locked lock_holder lock_expires_at",
 	.params = update_params,
+	.args_size = sizeof(struct pm_args),
 	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE,
 	.op = OP_UPDATE,
 	.run = run_update,
+	.json = task_answer,
 	.show = show_message,
 };
 
@@ -246,27 +264,31 @@ static void limit_time(struct request *rq)
 	GIVE(rq, ttl, (HAS(rq, ttl) ? rq->ttl : TIMEOUT_S) * 1000);
 }
 
-static void say_locked(struct session *s, json_t *o, const char *what)
+static void say_locked(struct session *s, struct reply *out)
 {
-	const json_t *t = json_object_get(o, "task");
+	const struct task *t = out->ans.task;
+	const struct lock *l = &t->lock;
 
-	say(o, arena_printf(s->arena, "%.*s is %s; locked by %.*s until %.*s",
-			    STRF(mcp_text(t, "id")), what, STRF(mcp_text(o, "lock_holder")),
-			    STRF(mcp_text(o, "lock_expires_at"))));
+	say(s, out,
+	    arena_printf(s->arena, "%.*s is %s; locked by %.*s until %.*s", STRF(t->id),
+			 spelt(t->status), STRF(l->holder),
+			 STRF(l->expires_at ? when_text(s->arena, l->expires_at) : STR(""))));
 }
 
-static enum result run_status(struct session *s, struct args *a, json_t **out)
+static bool is_locked(const struct answer *ans)
+{
+	return ans->task && lease_live(&ans->task->lock, ans->now);
+}
+
+static enum result run_status(struct session *s, struct args *a, struct reply *out)
 {
 	struct request *rq = &a->rq;
-	enum status status = status_parse(a->value);
-	const char *name;
+	enum status status = status_parse(((const struct pm_args *)a)->status);
 	enum result code;
 
-	if (!status) {
-		code = run_fail(s, USAGE, STR("there is no such status"),
+	if (!status)
+		return run_fail(USAGE, STR("there is no such status"),
 				STR("it is one of " STATUSES), out);
-		return finish(s, rq, code, *out);
-	}
 	GIVE(rq, status, status);
 	if (status == IN_PROGRESS)
 		limit_time(rq);
@@ -276,17 +298,18 @@ static enum result run_status(struct session *s, struct args *a, json_t **out)
 	code = call(s, a, out);
 	if (code != SUCCESS)
 		return code;
-	name = view_get(json_object_get(*out, "task"), "status");
-	if (json_is_true(json_object_get(*out, "is_locked")))
-		say_locked(s, *out, name);
+	if (is_locked(&out->ans))
+		say_locked(s, out);
 	else
-		say(*out, arena_printf(s->arena, "%.*s is %s; not locked", STRF(rq->id), name));
+		say(s, out,
+		    arena_printf(s->arena, "%.*s is %s; not locked", STRF(rq->id),
+				 spelt(out->ans.task->status)));
 	return code;
 }
 
 static const struct param status_params[] = {
 	TASK_ID,
-	LOCAL(value, "status", P_NAME, .flags = P_REQUIRED, .help = STATUSES),
+	LOCAL(pm, status, "status", P_NAME, .flags = P_REQUIRED, .help = STATUSES),
 	AGENT_ID,
 	TIMEOUT,
 	PARAM(summary, "summary", P_TEXT, .help = "for REVIEW and DONE: what was done"),
@@ -307,20 +330,22 @@ static const struct command update_task_status = {
 		"task lock success message is_locked lock_holder lock_expires_at parent waits_for comments "
 		"came_back call_next",
 	.params = status_params,
+	.args_size = sizeof(struct pm_args),
 	.flags = C_WRITE,
 	.op = OP_STATUS,
 	.run = run_status,
+	.json = task_answer,
 	.show = show_message,
 };
 
-static enum result run_acquire(struct session *s, struct args *a, json_t **out)
+static enum result run_acquire(struct session *s, struct args *a, struct reply *out)
 {
 	enum result code;
 
 	limit_time(&a->rq);
 	code = call(s, a, out);
 	if (code == SUCCESS)
-		say_locked(s, *out, view_get(json_object_get(*out, "task"), "status"));
+		say_locked(s, out);
 	return code;
 }
 
@@ -340,15 +365,16 @@ static const struct command acquire_task_lock = {
 	.flags = C_WRITE,
 	.op = OP_LOCK_ACQUIRE,
 	.run = run_acquire,
+	.json = task_answer,
 	.show = show_message,
 };
 
-static enum result run_release(struct session *s, struct args *a, json_t **out)
+static enum result run_release(struct session *s, struct args *a, struct reply *out)
 {
 	enum result code = call(s, a, out);
 
 	if (code == SUCCESS)
-		say(*out, arena_printf(s->arena, "%.*s is not locked", STRF(a->rq.id)));
+		say(s, out, arena_printf(s->arena, "%.*s is not locked", STRF(a->rq.id)));
 	return code;
 }
 
@@ -365,24 +391,32 @@ static const struct command release_task_lock = {
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_LOCK_RELEASE,
 	.run = run_release,
+	.json = task_answer,
 	.show = show_message,
 };
 
-static enum result run_lock_status(struct session *s, struct args *a, json_t **out)
+static enum result run_lock_status(struct session *s, struct args *a, struct reply *out)
 {
-	enum result code = run_op(s, a, out);
-	json_t *lock = json_incref(json_object_get(*out, "lock"));
+	enum result code = call(s, a, out);
 
-	json_object_del(*out, "lock");
-	finish(s, &a->rq, code, *out);
-	if (code == SUCCESS)
-		set_lock(*out, lock);
-	json_decref(lock);
-	if (json_is_true(json_object_get(*out, "is_locked")))
-		say_locked(s, *out, view_get(json_object_get(*out, "task"), "status"));
+	if (is_locked(&out->ans))
+		say_locked(s, out);
 	else if (code == SUCCESS)
-		say(*out, arena_printf(s->arena, "%.*s is not locked", STRF(a->rq.id)));
+		say(s, out, arena_printf(s->arena, "%.*s is not locked", STRF(a->rq.id)));
 	return code;
+}
+
+static json_t *lock_answer(const struct reply *r, struct arena *a)
+{
+	json_t *o = task_answer(r, a);
+
+	json_object_del(o, "lock");
+	if (r->ans.code == SUCCESS && !r->ans.task) {
+		json_object_del(o, "message");
+		set_lock(o, NULL, r->ans.now, a);
+		set_message(o, r);
+	}
+	return o;
 }
 
 static const struct param id_params[] = { TASK_ID, { 0 } };
@@ -398,61 +432,62 @@ static const struct command get_task_lock_status = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_LOCK_STATUS,
 	.run = run_lock_status,
+	.json = lock_answer,
 	.show = show_message,
 };
 
 /* --- looking -------------------------------------------------------------------------------------- */
 
-static void show_list(const json_t *o, struct view *v)
+static void show_list(const struct reply *r, struct view *v)
 {
-	const json_t *list = json_object_get(o, "tasks"), *t;
-	size_t i;
+	const struct answer *ans = &r->ans;
 
-	json_array_foreach(list, i, t) {
-		view_data(v, PLAIN, view_get(t, "id"));
-		view_text(v, PLAIN, " %s ", view_get(t, "status"));
-		view_data(v, PLAIN, view_get(t, "name"));
-		if (json_is_true(json_object_get(t, "is_locked"))) {
+	for (size_t i = 0; i < ans->n_tasks; i++) {
+		const struct task *t = &ans->tasks[i];
+
+		view_data(v, PLAIN, t->id);
+		view_text(v, PLAIN, " %s ", spelt(t->status));
+		view_data(v, PLAIN, t->title);
+		if (lease_live(&t->lock, ans->now)) {
 			view_text(v, PLAIN, " (locked by ");
-			view_data(v, PLAIN, view_get(t, "lock_holder"));
+			view_data(v, PLAIN, t->lock.holder);
 			view_text(v, PLAIN, ")");
 		}
 		view_text(v, PLAIN, "\n");
 	}
-	view_text(v, PLAIN, "%zu tasks\n", json_array_size(list));
+	view_text(v, PLAIN, "%zu tasks\n", ans->n_tasks);
 }
 
-static void finish_list(json_t *o)
+static json_t *list_answer(const struct reply *r, struct arena *a)
 {
-	json_t *list = json_object_get(o, "tasks"), *t;
+	json_t *o = reply_json(r, a), *list = json_object_get(o, "tasks"), *t;
 	size_t i;
 
-	json_object_set_new(o, "success", json_boolean(json_is_true(json_object_get(o, "ok"))));
+	json_object_set_new(o, "success", json_boolean(reply_ok(r)));
 	json_array_foreach(list, i, t)
-		reshape(t);
+		reshape(t, &r->ans.tasks[i], r->ans.now, a);
+	return o;
 }
 
-static enum result run_list(struct session *s, struct args *a, json_t **out)
+static enum result run_list(struct session *s, struct args *a, struct reply *out)
 {
-	enum result code;
+	struct strs wanted = ((const struct pm_args *)a)->statuses;
 
-	for (size_t i = 0; i < a->words.n; i++) {
-		enum status status = status_parse(a->words.v[i]);
+	for (size_t i = 0; i < wanted.n; i++) {
+		enum status status = status_parse(wanted.v[i]);
 
 		if (!status)
-			return run_fail(s, USAGE, STR("there is no such status"),
+			return run_fail(USAGE, STR("there is no such status"),
 					STR("it is one of " STATUSES), out);
 		GIVE(&a->rq, statuses, a->rq.statuses | (int64_t)STATUS_BIT(status));
 	}
 	if (!HAS(&a->rq, limit))
 		GIVE(&a->rq, limit, 100);
-	code = run_op(s, a, out);
-	finish_list(*out);
-	return code;
+	return run_op(s, a, out);
 }
 
 static const struct param list_params[] = {
-	LOCAL(words, "status", P_NAMES, .help = "only of these: " STATUSES),
+	LOCAL(pm, statuses, "status", P_NAMES, .help = "only of these: " STATUSES),
 	PARAM(holder, "agent_id", P_NAME, .help = "only those that this agent has locked"),
 	PARAM(limit, "limit", P_INT, .def = "100", .help = "at most so many; 0: all"),
 	{ 0 }
@@ -466,37 +501,53 @@ static const struct command list_tasks = {
 		"get_available_tasks.",
 	.gives = "tasks count total success",
 	.params = list_params,
+	.args_size = sizeof(struct pm_args),
 	.flags = C_IDEMPOTENT,
 	.op = OP_LIST,
 	.run = run_list,
+	.json = list_answer,
 	.show = show_list,
 };
 
-static enum result run_available(struct session *s, struct args *a, json_t **out)
+/* The candidates that can be taken become its tasks. */
+static enum result run_available(struct session *s, struct args *a, struct reply *out)
 {
-	json_t *tasks = json_array(), *c, *shown, *t;
+	struct answer *ans = &out->ans, shown;
 	enum result code;
-	size_t i;
 
 	GIVE(&a->rq, explain, 1);
 	if (!HAS(&a->rq, limit))
 		GIVE(&a->rq, limit, AVAILABLE);
 	code = run_op(s, a, out);
-	json_array_foreach(json_object_get(*out, "candidates"), i, c) {
-		if (!json_is_true(json_object_get(c, "eligible")))
+	for (size_t i = 0; reply_ok(out) && i < ans->n_candidates; i++) {
+		if (!ans->candidates[i].eligible ||
+		    !mcp_show(s->face, ans->candidates[i].id, &shown, s->arena))
 			continue;
-		shown = mcp_show(s->face, mcp_text(c, "id"), s->arena);
-		t = json_object_get(shown, "task");
-		if (t)
-			json_array_append(tasks, t);
-		json_decref(shown);
+		ans->tasks = arena_grow(s->arena, ans->tasks, ans->n_tasks, sizeof(*ans->tasks));
+		ans->tasks[ans->n_tasks++] = *shown.task;
+		ans->now = shown.now;
 	}
-	json_object_del(*out, "candidates");
-	json_object_del(*out, "total");
-	json_object_set_new(*out, "count", json_integer((json_int_t)json_array_size(tasks)));
-	json_object_set_new(*out, "tasks", tasks);
-	finish_list(*out);
+	ans->n_candidates = 0;
 	return code;
+}
+
+static json_t *available(const struct reply *r, struct arena *a)
+{
+	json_t *o = reply_json(r, a), *tasks = json_array();
+
+	for (size_t i = 0; i < r->ans.n_tasks; i++) {
+		const struct task *t = &r->ans.tasks[i];
+		json_t *v = task_json(t, r->ans.now, a);
+
+		reshape(v, t, r->ans.now, a);
+		json_array_append_new(tasks, v);
+	}
+	json_object_del(o, "candidates");
+	json_object_del(o, "total");
+	json_object_set_new(o, "count", json_integer((json_int_t)r->ans.n_tasks));
+	json_object_set_new(o, "tasks", tasks);
+	json_object_set_new(o, "success", json_boolean(reply_ok(r)));
+	return o;
 }
 
 static const struct param available_params[] = {
@@ -516,8 +567,15 @@ static const struct command get_available_tasks = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_NEXT,
 	.run = run_available,
+	.json = available,
 	.show = show_list,
 };
+
+static void show_one(const struct reply *r, struct view *v)
+{
+	v->status = spelt;
+	show_details(r, v);
+}
 
 static const struct command get_task_details = {
 	.name = "get_task_details",
@@ -528,7 +586,8 @@ static const struct command get_task_details = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_SHOW,
 	.run = call,
-	.show = show_details,
+	.json = task_answer,
+	.show = show_one,
 };
 
 const struct command *const pm_tools[] = {

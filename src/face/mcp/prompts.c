@@ -13,7 +13,7 @@ void prompts_list(struct mcp_call *c)
 
 void prompts_get(struct mcp_call *c)
 {
-	if (!str_is(mcp_text(c->params, "name"), "work")) {
+	if (!str_is(json_get(c->params, "name"), "work")) {
 		mcp_fail(c, RPC_PARAMS, STR("there is no such prompt; there is: work"), NULL);
 		return;
 	}

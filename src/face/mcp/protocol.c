@@ -11,16 +11,6 @@ static const char *const legacy_versions[] = { "2025-11-25", "2025-06-18", "2025
 #define BATCHES "2025-03-26"
 #define META "io.modelcontextprotocol/"
 
-struct str json_text(const json_t *string)
-{
-	return str_n(json_string_value(string), json_string_length(string));
-}
-
-struct str mcp_text(const json_t *o, const char *key)
-{
-	return json_text(json_object_get(o, key));
-}
-
 /* --- sending -------------------------------------------------------------------------------------- */
 
 static int add_bytes(const char *p, size_t n, void *ctx)
@@ -116,7 +106,7 @@ static void discover(struct mcp_call *c)
 /* What the client asks for if we speak it, else the newest of those that begin in this way. */
 static void initialize(struct mcp_call *c)
 {
-	struct str asked = mcp_text(c->params, "protocolVersion");
+	struct str asked = json_get(c->params, "protocolVersion");
 	json_t *o;
 
 	if (!asked.n) {
@@ -254,7 +244,7 @@ static void one(struct mcp *m, json_t *o)
 	       *params = json_object_get(o, "params");
 	struct mcp_call c = { .m = m, .id = id && valid_id(id) ? id : NULL };
 
-	if (!json_is_object(o) || !str_is(mcp_text(o, "jsonrpc"), "2.0")) {
+	if (!json_is_object(o) || !str_is(json_get(o, "jsonrpc"), "2.0")) {
 		mcp_fail(&c, RPC_INVALID, STR("not a JSON-RPC 2.0 message"), NULL);
 		return;
 	}

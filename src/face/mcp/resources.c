@@ -1,6 +1,11 @@
 /* pawl://tasks/{id} and pawl://board, and who wants to hear of changes. */
 #include "face/mcp/mcp.h"
 
+#include "base/os.h"
+#include "base/when.h"
+#include "core/lease.h"
+#include "format/answer.h"
+
 #define BOARD "pawl://board"
 #define TASKS "pawl://tasks/"
 #define COLUMN 20 /* tasks of each status on the board */
@@ -49,17 +54,17 @@ void resources_templates(struct mcp_call *c)
 
 /* --- reading -------------------------------------------------------------------------------------- */
 
-static json_t *card(const json_t *t)
+static json_t *card(const struct task *t, int64_t now, struct arena *a)
 {
-	const json_t *lock = json_object_get(t, "lock");
-	json_t *o = json_pack("{s:O, s:O, s:O, s:O}", "id", json_object_get(t, "id"), "title",
-			      json_object_get(t, "title"), "class", json_object_get(t, "class"),
-			      "priority", json_object_get(t, "priority"));
+	const struct lock *l = &t->lock;
+	json_t *o = json_pack("{s:o, s:o, s:s, s:I}", "id", json_str(t->id), "title",
+			      json_str(t->title), "class", class_name(t->class_rank), "priority",
+			      (json_int_t)t->priority);
 
-	if (json_is_true(json_object_get(lock, "live"))) {
-		json_object_set(o, "holder", json_object_get(lock, "holder"));
-		json_object_set(o, "expires_at", json_object_get(lock, "expires_at"));
-	}
+	if (lease_live(l, now))
+		json_object_set_new(o, "holder", json_str(l->holder));
+	if (lease_live(l, now) && l->expires_at)
+		json_object_set_new(o, "expires_at", json_str(when_text(a, l->expires_at)));
 	return o;
 }
 
@@ -67,16 +72,13 @@ static json_t *column(struct mcp *m, int status, struct arena *a)
 {
 	struct request rq = { .op = OP_LIST };
 	struct answer ans = { 0 };
-	json_t *list = json_array(), *found, *t;
-	size_t i;
+	json_t *list = json_array();
 
 	GIVE(&rq, statuses, (int64_t)STATUS_BIT(status));
 	GIVE(&rq, limit, COLUMN);
 	mcp_ask(m, &rq, &ans, a);
-	found = answer_json(&ans, a);
-	json_array_foreach(json_object_get(found, "tasks"), i, t)
-		json_array_append_new(list, card(t));
-	json_decref(found);
+	for (size_t i = 0; ans.code == SUCCESS && i < ans.n_tasks; i++)
+		json_array_append_new(list, card(&ans.tasks[i], ans.now, a));
 	return list;
 }
 
@@ -94,15 +96,6 @@ static json_t *board(struct mcp *m, struct answer *ans, struct arena *a)
 	return o;
 }
 
-static json_t *one_task(struct mcp *m, struct str id, struct answer *ans, struct arena *a)
-{
-	struct request rq = { .op = OP_SHOW };
-
-	GIVE(&rq, id, id);
-	mcp_ask(m, &rq, ans, a);
-	return answer_json(ans, a);
-}
-
 static void not_there(const struct mcp_call *c, struct str uri, struct str why)
 {
 	mcp_fail(c, c->modern ? RPC_PARAMS : RPC_NO_RESOURCE, why,
@@ -112,10 +105,13 @@ static void not_there(const struct mcp_call *c, struct str uri, struct str why)
 static void read_uri(const struct mcp_call *c, struct str uri, struct arena *a)
 {
 	struct answer ans = { 0 };
-	json_t *o = str_is(uri, BOARD) ? board(c->m, &ans, a)
-				       : one_task(c->m, task_of(uri), &ans, a);
+	json_t *o;
 	char *text;
 
+	if (str_is(uri, BOARD))
+		o = board(c->m, &ans, a);
+	else
+		o = mcp_show(c->m, task_of(uri), &ans, a) ? answer_json(&ans, a) : NULL;
 	if (ans.code != SUCCESS) {
 		if (ans.code == NOT_FOUND)
 			not_there(c, uri, ans.message);
@@ -124,7 +120,7 @@ static void read_uri(const struct mcp_call *c, struct str uri, struct arena *a)
 		json_decref(o);
 		return;
 	}
-	brief_mark(o);
+	brief_mark(o, &ans);
 	text = json_dumps(o, JSON_INDENT(1));
 	mcp_reply_kept(c,
 		       json_pack("{s:[{s:o, s:s, s:s}]}", "contents", "uri", json_str(uri),
@@ -136,7 +132,7 @@ static void read_uri(const struct mcp_call *c, struct str uri, struct arena *a)
 
 void resources_read(struct mcp_call *c)
 {
-	struct str uri = mcp_text(c->params, "uri");
+	struct str uri = json_get(c->params, "uri");
 	struct arena a = { 0 };
 
 	if (!uri.n)
@@ -151,23 +147,35 @@ void resources_read(struct mcp_call *c)
 
 /* --- subscriptions -------------------------------------------------------------------------------- */
 
-/* Reads the log from where subscribers know it; NULL: it cannot be read now. */
-static json_t *news(struct mcp *m, bool last, struct arena *a)
+/* An expiry is not in the log and has no cursor. */
+static void keep_cursor(struct mcp *m, const struct answer *ans)
+{
+	for (size_t i = ans->n_events; i > 0; i--)
+		if (ans->events[i - 1].cursor.n) {
+			m->cursor.n = 0;
+			buf_adds(&m->cursor, ans->events[i - 1].cursor);
+			return;
+		}
+}
+
+/* Reads the log from where subscribers know it, and which leases have expired; false: it cannot be read now. */
+static bool news(struct mcp *m, bool last, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
-	struct answer ans = { 0 };
 
 	GIVE(&rq, limit, last ? 1 : 0);
+	GIVE(&rq, expired_after, last ? WHEN_MAX : m->since);
 	if (m->cursor.n)
 		GIVE(&rq, after, buf_str(&m->cursor));
-	mcp_ask(m, &rq, &ans, a);
-	if (ans.code != SUCCESS)
-		return NULL;
-	if (ans.n_events) {
-		m->cursor.n = 0;
-		buf_adds(&m->cursor, ans.events[ans.n_events - 1].cursor);
+	mcp_ask(m, &rq, ans, a);
+	if (ans->code != SUCCESS) {
+		m->expiry_at = 0; /* the next look that succeeds finds out */
+		return false;
 	}
-	return answer_json(&ans, a);
+	m->since = ans->now;
+	m->expiry_at = ans->wait_ms ? os_boot_ms() + ans->wait_ms : 0;
+	keep_cursor(m, ans);
+	return true;
 }
 
 static struct subscription *find(struct mcp *m, const json_t *id)
@@ -183,6 +191,7 @@ static struct subscription *open_one(struct mcp *m, json_t *id)
 {
 	struct subscription *s;
 	struct arena a = { 0 };
+	struct answer ans;
 	size_t n = 0;
 
 	for (s = m->subscriptions; s; s = s->next)
@@ -191,7 +200,9 @@ static struct subscription *open_one(struct mcp *m, json_t *id)
 		return NULL;
 	if (!n) { /* what happened before is nobody's news */
 		m->cursor.n = 0;
-		json_decref(news(m, true, &a));
+		(void)news(m, true, &ans, &a);
+		m->looked = os_boot_ms();
+		m->changed = true; /* perhaps just now, when nobody watched */
 	}
 	arena_free(&a);
 	s = mem_alloc(sizeof(*s));
@@ -227,7 +238,7 @@ static bool wants(const struct subscription *s, struct str uri)
 
 void resources_subscribe(struct mcp_call *c)
 {
-	struct str uri = mcp_text(c->params, "uri");
+	struct str uri = json_get(c->params, "uri");
 	struct subscription *s = find(c->m, NULL);
 
 	if (!known(uri)) {
@@ -247,7 +258,7 @@ void resources_subscribe(struct mcp_call *c)
 
 void resources_unsubscribe(struct mcp_call *c)
 {
-	struct str uri = mcp_text(c->params, "uri");
+	struct str uri = json_get(c->params, "uri");
 	struct subscription *s = find(c->m, NULL);
 
 	for (size_t i = 0; s && i < json_array_size(s->uris); i++)
@@ -302,16 +313,14 @@ void subscriptions_listen(struct mcp_call *c)
 }
 
 /* Did anything happen to it? */
-static bool touched(struct str uri, const json_t *events)
+static bool touched(struct str uri, const struct answer *log)
 {
 	struct str id = task_of(uri);
-	const json_t *e;
-	size_t i;
 
 	if (!id.n)
-		return json_array_size(events) > 0;
-	json_array_foreach(events, i, e)
-		if (str_eq_nocase(mcp_text(e, "task"), id))
+		return log->n_events > 0;
+	for (size_t i = 0; i < log->n_events; i++)
+		if (str_eq_nocase(log->events[i].task, id))
 			return true;
 	return false;
 }
@@ -328,15 +337,15 @@ static void tell(struct mcp *m, const struct subscription *s, struct str uri)
 void subscriptions_look(struct mcp *m)
 {
 	struct arena a = { 0 };
-	json_t *log = m->subscriptions ? news(m, false, &a) : NULL;
-	const json_t *events = json_object_get(log, "events"), *v;
+	struct answer log;
+	bool read = m->subscriptions && news(m, false, &log, &a);
+	const json_t *v;
 	size_t i;
 
-	for (const struct subscription *s = m->subscriptions; log && s; s = s->next)
+	for (const struct subscription *s = m->subscriptions; read && s; s = s->next)
 		json_array_foreach(s->uris, i, v)
-			if (touched(json_text(v), events))
+			if (touched(json_text(v), &log))
 				tell(m, s, json_text(v));
-	json_decref(log);
 	arena_free(&a);
 }
 

@@ -8,7 +8,7 @@ static enum result find_client(struct mcp *m, struct answer *ans)
 	arena_free(&m->base);
 	m->base = (struct arena){ 0 };
 	m->ready = client_init(&m->session.client, &m->options.who, ans, &m->base) == SUCCESS;
-	m->session.client.impatient = true; /* it has others to serve: see tools.c */
+	m->session.client.config.impatient = true; /* it has others to serve: see tools.c */
 	return m->ready ? SUCCESS : ans->code;
 }
 
@@ -29,7 +29,6 @@ enum result mcp_open(struct mcp *m, const struct mcp_options *o, struct answer *
 	m->profile = profile_find(o->profile);
 	m->session.face = m;
 	m->cursor = BUF_MAX(NAME_MAX_BYTES);
-	m->news = json_array();
 	r = find_client(m, ans);
 	if (r == SUCCESS)
 		return r;
@@ -41,7 +40,7 @@ enum result mcp_open(struct mcp *m, const struct mcp_options *o, struct answer *
 enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a)
 {
 	/* A queue can be made after the server was started. */
-	if (m->ready && m->session.client.uri.n)
+	if (m->ready && m->session.client.config.uri.n)
 		return SUCCESS;
 	return find_client(m, ans) == SUCCESS ? SUCCESS : keep_answer(ans, a);
 }
@@ -60,14 +59,13 @@ void mcp_ask(struct mcp *m, const struct request *rq, struct answer *ans, struct
 	mcp_answered(m, ans->barred ? SUCCESS : ans->code);
 }
 
-json_t *mcp_show(struct mcp *m, struct str id, struct arena *a)
+bool mcp_show(struct mcp *m, struct str id, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_SHOW };
-	struct answer ans;
 
 	GIVE(&rq, id, id);
-	mcp_ask(m, &rq, &ans, a);
-	return ans.code == SUCCESS ? answer_json(&ans, a) : NULL;
+	mcp_ask(m, &rq, ans, a);
+	return ans->code == SUCCESS;
 }
 
 void mcp_answered(struct mcp *m, enum result code)
@@ -104,17 +102,27 @@ static int64_t sooner(int64_t a, int64_t b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
+static int64_t until(int64_t at)
+{
+	int64_t left = at - os_boot_ms();
+
+	return left > 0 ? left : 0;
+}
+
 /* Until the next look at the queue. */
 static int64_t look_next(struct mcp *m)
 {
 	struct queue *q = m->session.client.queue;
 	bool blind = !q || queue_wake_fd(q) < 0;
-	int64_t at;
+	int64_t left = -1;
 
-	if (!awaited(m) || !(m->changed || blind))
+	if (!awaited(m))
 		return -1;
-	at = m->looked + (m->changed ? PAUSE : QUEUE_LOOK_MS) - os_boot_ms();
-	return at > 0 ? at : 0;
+	if (m->changed || blind)
+		left = until(m->looked + (m->changed ? PAUSE : QUEUE_LOOK_MS));
+	if (m->subscriptions && m->expiry_at)
+		left = sooner(left, until(m->expiry_at));
+	return left;
 }
 
 int64_t mcp_tick(struct mcp *m)
@@ -138,7 +146,7 @@ void mcp_close(struct mcp *m, bool release)
 	keeper_end(m, release);
 	client_close(&m->session.client);
 	buf_free(&m->cursor);
-	json_decref(m->news);
+	arena_free(&m->told);
 	arena_free(&m->base);
 	arena_free(&m->self);
 }

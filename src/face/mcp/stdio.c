@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "cmd/mcp.h"
 #include "face/mcp/mcp.h"
 
 #define CHUNK 65536
@@ -172,7 +173,7 @@ static enum result complain(const struct answer *ans)
 	return ans->code;
 }
 
-enum result mcp_stdio(struct session *session, const struct args *a, json_t **out)
+enum result mcp_stdio(struct session *session, const struct mcp_args *a, struct reply *out)
 {
 	struct mcp_options options = { .who = session->client.said,
 				       .profile = a->profile,
@@ -182,7 +183,7 @@ enum result mcp_stdio(struct session *session, const struct args *a, json_t **ou
 			   .out = BUF_MAX(SIZE_MAX / 4) };
 	struct answer ans = { 0 };
 
-	*out = NULL;
+	out->silent = true;
 	options.who.face = CLIENT_PROGRAM;
 	s.m.ctx = &s;
 	if (mcp_open(&s.m, &options, &ans, session->arena) != SUCCESS)

@@ -1,4 +1,17 @@
-/* tools/list and tools/call. */
+/*
+ * tools/list and tools/call.
+ *
+ * Where the texts of a tool are declared:
+ *   which tools a profile offers, its instructions, the prompt `work`   profile.c
+ *   a tool of the profile pm: its name, texts and arguments             pm.c
+ *   every other tool is a command, declared in src/cmd/NAME.c (the tool lock_acquire is "lock acquire" in lock.c):
+ *     its description     .model; without one .summary, .detail and .fails
+ *     an argument         .model of its parameter; without one .help
+ *     its annotations     .flags: C_WRITE, C_IDEMPOTENT, C_DESTRUCTIVE
+ *     its output          .gives; the type of each member is in schema.c
+ *   the brief that comes with a lock, and hints after a refusal         brief.c
+ * schema.c makes the tool's entry in tools/list from them.
+ */
 #include "face/mcp/mcp.h"
 
 #include "base/text.h"
@@ -36,69 +49,58 @@ static void act_as(struct client *c, struct str agent)
 }
 
 /* Another's lock of the whole queue is in the way. */
-static bool barred(const json_t *answer)
+static bool barred(const struct reply *r)
 {
-	return json_object_get(json_object_get(answer, "error"), "wait") != NULL;
+	return !reply_ok(r) && r->ans.barred;
 }
 
-static enum result execute(struct mcp *m, const struct command *tool, struct tool_args *t,
-			   json_t **out, struct arena *a)
+static enum result execute(struct mcp *m, const struct command *tool, struct args *args,
+			   struct reply *out, struct arena *a)
 {
 	struct session *s = &m->session;
 	struct client *client = &s->client;
 	struct answer ans = { 0 };
-	struct request *rq = &t->args.rq;
+	struct request *rq = &args->rq;
 	struct str self;
 	enum result code;
 
 	if (mcp_ready(m, &ans, a) != SUCCESS)
-		return run_answer(&ans, a, out);
+		return run_answer(&ans, out);
 	self = client->agent;
 	s->arena = client->arena = a;
 	keeper_prove(m, rq);
 	if (HAS(rq, agent))
 		act_as(client, rq->agent);
-	code = tool->run ? tool->run(s, &t->args, out) : run_op(s, &t->args, out);
+	code = command_run(tool, s, args, out);
 	act_as(client, self);
 	client->arena = &m->base;
-	mcp_answered(m, barred(*out) ? SUCCESS : code);
-	keeper_learn(m, rq, *out);
+	mcp_answered(m, barred(out) ? SUCCESS : code);
+	keeper_learn(m, rq, &out->ans);
 	return code;
 }
 
-static void add_news(struct mcp *m, json_t *answer)
+static void show(const struct mcp_call *c, const struct command *tool, struct reply *r,
+		 struct arena *a)
 {
-	json_t *warnings = json_object_get(answer, "warnings");
-
-	if (!json_array_size(m->news))
-		return;
-	if (!warnings) {
-		warnings = json_array();
-		json_object_set_new(answer, "warnings", warnings);
-	}
-	json_array_extend(warnings, m->news);
-	json_array_clear(m->news);
-}
-
-static void show(const struct mcp_call *c, const struct command *tool, enum result code,
-		 json_t *answer, struct arena *a)
-{
-	bool failed = json_is_false(json_object_get(answer, "ok"));
+	struct briefing b = { .tool = tool, .reply = r };
 	json_t *text;
 
-	brief_complete(c->m, tool, answer, a);
-	add_news(c->m, answer);
-	text = json_str(brief_text(tool, code, answer, a));
-	brief_mark(answer);
-	mcp_reply(c, json_pack("{s:[{s:s, s:o}], s:o, s:b}", "content", "type", "text", "text",
-			       text, "structuredContent", answer, "isError", failed));
+	brief_make(c->m, &b, a);
+	b.news = c->m->news;
+	text = json_str(brief_text(&b, a));
+	mcp_reply(c,
+		  json_pack("{s:[{s:s, s:o}], s:o, s:b}", "content", "type", "text", "text", text,
+			    "structuredContent", brief_json(&b, a), "isError", !reply_ok(r)));
+	reply_free(r);
+	c->m->news = (struct strs){ 0 };
+	arena_free(&c->m->told);
+	c->m->told = (struct arena){ 0 };
 }
 
 /* One try of a call, and how long the caller would wait for a better answer. */
 struct attempt {
 	const struct command *tool;
-	enum result code;
-	json_t *answer;
+	struct reply reply;
 	int64_t wait;
 };
 
@@ -106,47 +108,39 @@ static struct attempt attempt(const struct mcp_call *c, const struct command *to
 {
 	struct session *s = &c->m->session;
 	struct attempt t = { .tool = tool };
-	struct tool_args args = { 0 };
-	const char *fault = args_from_json(&args.args, tool,
-					   json_object_get(c->params, "arguments"), false, a);
+	struct args *args = args_new(tool, a);
+	const char *fault = args_from_json(args, tool, json_object_get(c->params, "arguments"),
+					   false, a);
 
-	t.wait = args.args.wait;
-	args.args.wait = 0;
+	t.wait = args->wait;
+	args->wait = 0;
 	s->arena = a;
 	if (fault)
-		t.code = run_fail(s, USAGE, str_c(fault),
-				  STR("correct the arguments and call again"), &t.answer);
+		run_fail(USAGE, str_c(fault), STR("correct the arguments and call again"),
+			 &t.reply);
 	else
-		t.code = execute(c->m, tool, &args, &t.answer, a);
+		execute(c->m, tool, args, &t.reply, a);
 	return t;
 }
 
 static int64_t worth(const struct mcp_call *c, const struct attempt *t)
 {
-	if (t->code == NO_TASKS)
+	if (t->reply.ans.code == NO_TASKS)
 		return t->wait;
-	return barred(t->answer) ? client_timeout(&c->m->session.client, op_flags(t->tool->op)) : 0;
-}
-
-/* When something comes due by itself. */
-static int64_t due_in(const json_t *answer)
-{
-	const json_t *of = barred(answer) ? json_object_get(answer, "error") : answer;
-
-	return (int64_t)(json_number_value(json_object_get(of, "wait")) * 1000);
+	return barred(&t->reply) ? client_timeout(&c->m->session.client, op_flags(t->tool->op)) : 0;
 }
 
 bool tools_try(const struct mcp_call *c, int64_t left, int64_t *due)
 {
 	struct arena a = { 0 };
-	struct attempt t = attempt(c, find(c->m->profile, mcp_text(c->params, "name"), &a), &a);
-	bool waits = (t.code == NO_TASKS || barred(t.answer)) && left > 0;
+	struct attempt t = attempt(c, find(c->m->profile, json_get(c->params, "name"), &a), &a);
+	bool waits = (t.reply.ans.code == NO_TASKS || barred(&t.reply)) && left > 0;
 
-	*due = due_in(t.answer);
+	*due = t.reply.ans.wait_ms;
 	if (waits)
-		json_decref(t.answer);
+		reply_free(&t.reply);
 	else
-		show(c, t.tool, t.code, t.answer, &a);
+		show(c, t.tool, &t.reply, &a);
 	arena_free(&a);
 	return !waits;
 }
@@ -155,15 +149,15 @@ static void call(const struct mcp_call *c, const struct command *tool, struct ar
 {
 	struct attempt t = attempt(c, tool, a);
 
-	if (worth(c, &t) > 0 && wait_park(c, worth(c, &t), due_in(t.answer)))
-		json_decref(t.answer);
+	if (worth(c, &t) > 0 && wait_park(c, worth(c, &t), t.reply.ans.wait_ms))
+		reply_free(&t.reply);
 	else
-		show(c, tool, t.code, t.answer, a);
+		show(c, tool, &t.reply, a);
 }
 
 void tools_call(struct mcp_call *c)
 {
-	struct str name = mcp_text(c->params, "name");
+	struct str name = json_get(c->params, "name");
 	const json_t *arguments = json_object_get(c->params, "arguments");
 	struct arena a = { 0 };
 	const struct command *tool = find(c->m->profile, name, &a);

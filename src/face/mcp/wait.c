@@ -2,6 +2,7 @@
 #include "face/mcp/mcp.h"
 
 #include "base/os.h"
+#include "format/task.h"
 
 #define PROGRESS_MS 5000
 #define LOOK_MS 30000 /* looks again by itself after so long */
@@ -22,11 +23,6 @@ static struct waiting *find(struct mcp *m, const json_t *id)
 	return NULL;
 }
 
-static json_t *seconds(int64_t ms)
-{
-	return ms % 1000 ? json_real((double)ms / 1000) : json_integer(ms / 1000);
-}
-
 static void report(struct waiting *w)
 {
 	struct mcp *m = w->call.m;
@@ -38,7 +34,7 @@ static void report(struct waiting *w)
 		return;
 	mcp_notify(m, "notifications/progress",
 		   json_pack("{s:O, s:o, s:o, s:s}", "progressToken", token, "progress",
-			     seconds(now - w->began), "total", seconds(w->end - w->began),
+			     seconds_json(now - w->began), "total", seconds_json(w->end - w->began),
 			     "message",
 			     "nothing is eligible yet, or the queue is locked; waiting"));
 }

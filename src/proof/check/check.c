@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "format/request.h"
 #include "proof/check/part.h"
 #include "proof/model/model.h"
 
@@ -16,17 +17,18 @@ static const char *const names[CHECK_KINDS] = {
 };
 
 static const char *const meanings[CHECK_KINDS] = {
-	[CHECK_FENCE] = "fences only go up, none is given twice",
+	[CHECK_FENCE] = "fences only grow, and none is given twice",
 	[CHECK_HOLDERS] = "never two live holders",
 	[CHECK_STALE] = "no accepted write with a stale token",
 	[CHECK_DONE] = "at most one accepted completion for each fence",
 	[CHECK_LOST] = "acknowledged writes are there at the end",
 	[CHECK_STUCK] = "every task ends claimable, held, waiting for a person, or ended",
-	[CHECK_TWICE] = "a call that is repeated is made once",
+	[CHECK_TWICE] = "a repeated call takes effect once",
 	[CHECK_LINEAR] = "some order of the calls explains every answer",
-	[CHECK_CLOCK] = "the store's time does not go back",
-	[CHECK_CLOSED] = "nothing comes through another's lock of the whole queue, or an emergency",
-	[CHECK_SELECTED] = "nobody is sent away, or given a worse task, while a better one is free",
+	[CHECK_CLOCK] = "the store's time never goes backwards",
+	[CHECK_CLOSED] = "no change gets past another agent's queue-wide lock, or an emergency",
+	[CHECK_SELECTED] =
+		"no caller gets nothing, or a worse task, while a better one is eligible",
 };
 
 const char *check_kind_name(enum check_kind kind)
@@ -79,14 +81,14 @@ void check_add(struct checking *x, enum check_kind kind, struct str task,
 		qsort(f->calls, n, sizeof(*f->calls), by_sent);
 }
 
-/* --- the log, by task ---------------------------------------------------------------------------- */
+/* --- the log by task ----------------------------------------------------------------------------- */
 
 uint32_t task_number(const struct checking *x, struct str id)
 {
 	return tally_find(&x->tasks, id);
 }
 
-/* What a call has to do with tasks by name: at most two. */
+/* The tasks that a call names: at most two. */
 static size_t touches_of(const struct history_call *c, struct str ids[2], struct touch out[2])
 {
 	const struct answer *ans = c->ans;
@@ -133,7 +135,7 @@ static void name_call(struct checking *x, const struct history_call *c)
 		tally_add(&x->tasks, c->ans->tasks[i].id);
 }
 
-/* The queue as a whole: all of it or nothing. */
+/* The names of the queue-wide locks: a world has all of them or none. */
 static void name_guards(struct checking *x)
 {
 	bool any = false;
@@ -230,7 +232,7 @@ void history_check(const struct history_log *log, struct check_report *out, stru
 	tally_free(&x.open_tokens);
 }
 
-/* --- for people ---------------------------------------------------------------------------------- */
+/* --- output for people --------------------------------------------------------------------------- */
 
 static int64_t start_of(const struct history_log *log)
 {

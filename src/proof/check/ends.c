@@ -1,13 +1,15 @@
-/* What the lines about the end say against what was acknowledged, and whether anybody could go on from it. */
+/* Compares each task at the end with the acknowledged calls (lost), and looks for tasks on which
+ * nobody can work any more (stuck). */
 #include "proof/check/part.h"
 #include "proof/model/model.h"
 
 /* --- lost ---------------------------------------------------------------------------------------- */
 
 struct known {
-	const struct history_call *version, *fence; /* the calls that showed the highest */
+	/* the calls that showed the highest version and fence */
+	const struct history_call *version, *fence;
 	int64_t highest_version, highest_fence;
-	bool removed; /* or perhaps */
+	bool removed; /* surely or perhaps */
 };
 
 static struct known known_of(const struct checking *x, uint32_t task)
@@ -48,15 +50,15 @@ static void check_lost(struct checking *x, uint32_t task)
 	if (!end->task) {
 		if (!k.removed)
 			check_add(x, CHECK_LOST, id, &k.version, 1,
-				  "%.*s was acknowledged, nobody removed it, and it is gone",
+				  "%.*s was acknowledged and not removed, but it is gone",
 				  STRF(id));
 	} else if (end->task->fence < k.highest_fence) {
 		check_add(x, CHECK_LOST, id, &k.fence, 1,
-			  "%.*s ends with fence %lld, and %lld was acknowledged", STRF(id),
+			  "%.*s ends with fence %lld, but %lld was acknowledged", STRF(id),
 			  (long long)end->task->fence, (long long)k.highest_fence);
 	} else if (end->task->version < k.highest_version && !k.removed) {
 		check_add(x, CHECK_LOST, id, &k.version, 1,
-			  "%.*s ends with version %lld, and %lld was acknowledged", STRF(id),
+			  "%.*s ends with version %lld, but %lld was acknowledged", STRF(id),
 			  (long long)end->task->version, (long long)k.highest_version);
 	}
 	x->spoiled[task] |= x->out->counts[CHECK_LOST] > so_far;
@@ -76,7 +78,7 @@ static void stuck(struct checking *x, uint32_t task, const char *why)
 	struct str id = x->tasks.v[task];
 
 	x->spoiled[task] = true;
-	check_add(x, CHECK_STUCK, id, NULL, 0, "%.*s ends as %s, and %s", STRF(id),
+	check_add(x, CHECK_STUCK, id, NULL, 0, "%.*s ends as %s, but %s", STRF(id),
 		  status_name(x->ends[task]->task->status), why);
 }
 
@@ -101,8 +103,9 @@ static void check_depends(struct checking *x, uint32_t task)
 struct waiting {
 	struct checking *x;
 	int64_t *open_subs;
-	uint32_t *subs, *next_sub; /* first sub-task of each, and the next of the same parent */
-	uint8_t *seen;             /* 1: on the way, 2: done with */
+	/* the first open sub-task of each task; the next one of the same parent */
+	uint32_t *subs, *next_sub;
+	uint8_t *seen; /* 1: on the current path, 2: finished */
 	uint32_t *stack, *step;
 };
 
@@ -122,7 +125,7 @@ static void find_subs(struct waiting *w)
 	}
 }
 
-/* The step-th task that `task` waits for, 0 at the end. */
+/* The step-th task that `task` waits for; 0 after the last. */
 static uint32_t waits_for(struct waiting *w, uint32_t task, uint32_t step)
 {
 	const struct task *t = w->x->ends[task] ? w->x->ends[task]->task : NULL;

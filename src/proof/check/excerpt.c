@@ -1,12 +1,12 @@
-/* The smallest part of a family's calls that no order explains. */
+/* Finds the smallest part of a family's calls that no order explains. */
 #include <stdlib.h>
 
 #include "proof/check/split.h"
 
-#define DROP_MAX 150 /* parts of a failing family from which single ones are left out */
-#define EXCERPT 24   /* calls shown */
+#define DROP_MAX 150 /* larger families are not reduced call by call */
+#define EXCERPT 24   /* calls shown at most */
 
-/* As it was known at the time t: what was sent until then, and answered until then. */
+/* The family as known at time t: the calls sent by then, with the answers that came by then. */
 static void cut_at(const struct family *f, int64_t t, struct family *out)
 {
 	out->n_parts = 0;
@@ -32,7 +32,8 @@ static int by_time(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* A prefix of a history that can be explained can be explained: the first cut that cannot is found by halves. */
+/* Every prefix of an explicable history is explicable, so a binary search finds the first prefix
+ * that is not. */
 static int64_t first_failing(const struct family *f, struct family *out, struct arena *a)
 {
 	int64_t *times = arena_array(a, int64_t, f->n_parts);
@@ -56,7 +57,7 @@ static int64_t first_failing(const struct family *f, struct family *out, struct 
 	return times[low];
 }
 
-/* Changes that were accepted explain the state, and stay. */
+/* Accepted changes explain the state: they stay. */
 static bool may_drop(const struct part *p, int64_t last)
 {
 	return !p->ans || p->spare ||
@@ -127,7 +128,7 @@ void report_family(struct checking *x, const struct family *f, struct arena *a)
 	}
 	check_add(x, CHECK_LINEAR, f->tasks[0], calls, n,
 		  "%.*s: no order of these calls%s explains: %.*s", STRF(f->tasks[0]),
-		  last == HISTORY_NEVER - 1 ? " and the look at the end" : "", STRF(end.why));
+		  last == HISTORY_NEVER - 1 ? " and the read at the end" : "", STRF(end.why));
 	if (x->out->n_findings > so_far)
 		x->out->findings[so_far].state = arena_str(x->arena, end.state);
 }

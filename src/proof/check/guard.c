@@ -1,8 +1,9 @@
-/* Nothing comes through another's lock of the whole queue, or an emergency. */
+/* No call gets past another agent's queue-wide lock, or an emergency. */
 #include "proof/check/part.h"
 #include "proof/model/model.h"
 
-/* The queue is closed. Surely so for what was sent after `from` and answered before `until`. */
+/* The queue is closed for certain to calls that were sent after `from` and answered before
+ * `until`. */
 struct closure {
 	const struct history_call *by;
 	struct str id;
@@ -20,7 +21,8 @@ static bool is_of(const struct history_call *c, struct str id)
 	return str_eq_nocase(model_about(c->rq), id);
 }
 
-/* Could it have opened the queue again? Who is dead is cleaned up before its time. */
+/* Could the call have reopened the queue? A cleanup ends a dead process's lock before its lease
+ * expires. */
 static bool opens(const struct history_call *c, const struct closure *x)
 {
 	const struct request *rq = c->rq;
@@ -68,7 +70,7 @@ static void check_closure(struct checking *x, struct closure *by)
 			continue;
 		check_add(x, CHECK_CLOSED, c->rq->id,
 			  (const struct history_call *const[]){ by->by, c }, 2,
-			  "%.*s kept others out, and %s came through", STRF(by->id),
+			  "%.*s kept others out, but %s succeeded", STRF(by->id),
 			  op_name(c->rq->op));
 		return;
 	}

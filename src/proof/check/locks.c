@@ -1,4 +1,4 @@
-/* What can be seen of locks without a model: who got which fence, and who wrote under it. */
+/* Checks the locks without a model: which agent got which fence, and which wrote under it. */
 #include <stdlib.h>
 
 #include "proof/check/part.h"
@@ -6,12 +6,13 @@
 struct hold {
 	const struct history_call *call;
 	struct str token;
-	int64_t fence, from, until; /* store time; until: as granted, or renewed since */
-	bool renewing;              /* an unanswered call may have made it longer */
-	bool again;                 /* one may have taken it anew, under the same token */
+	int64_t fence, from, until; /* store time; until: as granted or last renewed */
+	bool renewing;              /* an unanswered call may have renewed the lease */
+	/* an unanswered call may have acquired the lock again with the same token */
+	bool again;
 };
 
-/* One task's touches and the acquisitions among them. */
+/* The touches of one task and the acquisitions among them. */
 struct locks {
 	struct checking *x;
 	struct str task;
@@ -21,7 +22,8 @@ struct locks {
 	size_t n_holds;
 	struct tally tokens;
 	uint32_t *last; /* by token: its latest hold + 1 */
-	/* calls that may have ended a lock: answered ones by time sent, and for each the latest answer so far */
+	/* Calls that may have ended a lock. Answered ones are sorted by the time sent; answered_by
+	 * has the latest answer up to each. */
 	const struct history_call **enders, **open_enders;
 	int64_t *answered_by;
 	size_t n_enders, n_open;
@@ -56,7 +58,7 @@ static void name_holds(struct locks *l)
 		l->last[tally_add(&l->tokens, l->holds[i].token)] = (uint32_t)i + 1;
 }
 
-/* A manual lock that is put to work keeps its fence and token: not another acquisition. */
+/* Starting work under a manual lock keeps its fence and token: it is not another acquisition. */
 static struct hold *same_hold(const struct locks *l, const struct touch *t, const struct hold *h)
 {
 	struct hold *same = hold_of(l, h->token);
@@ -102,7 +104,8 @@ static int by_fence(const void *a, const void *b)
 	return (x->call->sent > y->call->sent) - (x->call->sent < y->call->sent);
 }
 
-/* With ascending fences no acquisition may have been over before an earlier one was asked for. */
+/* Fences ascend, so no acquisition may have been answered before one with a lower fence was
+ * sent. */
 static void check_fences(struct locks *l)
 {
 	const struct hold *later = NULL;
@@ -142,7 +145,7 @@ static void find_renewals(struct locks *l)
 	}
 }
 
-/* Could the call have ended a lock that was held at the time? */
+/* Could the call have ended a lock that was held then? */
 static bool may_end(const struct history_call *c)
 {
 	enum op op = c->rq->op;
@@ -231,7 +234,7 @@ static void check_holders(struct locks *l)
 	for (size_t i = 0; i + 1 < l->n_holds; i++) {
 		const struct hold *a = &l->holds[i], *b = a + 1;
 
-		/* the next one began while this one surely still held it */
+		/* the next hold began while the lease of this one surely lasted */
 		if (a->fence == b->fence || b->from < a->from || b->from >= a->until)
 			continue;
 		if (ended_between(l, a, b))
@@ -246,7 +249,7 @@ static void check_holders(struct locks *l)
 
 /* --- stale tokens -------------------------------------------------------------------------------- */
 
-/* Then it was not written under this one: that has another fence. */
+/* The write was made under a later acquisition with the same token: its fence differs. */
 static bool taken_anew(const struct hold *h, const struct touch *t)
 {
 	return h->again && (!t->task || t->task->fence != h->fence);
@@ -258,7 +261,7 @@ static void check_write(struct locks *l, const struct touch *t, const struct hol
 	const struct hold *h = hold_of(l, w->rq->token);
 
 	if (!h) {
-		/* unless by a call that nobody saw the answer of */
+		/* an unanswered call may have taken the lock with this token */
 		if (!tally_find(&l->x->open_tokens, w->rq->token))
 			check_add(
 				l->x, CHECK_STALE, l->task, &w, 1,
@@ -274,7 +277,7 @@ static void check_write(struct locks *l, const struct touch *t, const struct hol
 			  STRF(l->task), (long long)h->fence, (long long)newest_before->fence);
 }
 
-/* A lease ends when its last renewal says so. */
+/* No write is accepted after the lease has expired, counting renewals. */
 static void check_lease(struct locks *l, const struct touch *t)
 {
 	const struct history_call *w = t->call;
@@ -285,13 +288,13 @@ static void check_lease(struct locks *l, const struct touch *t)
 	if (w->ans->now >= h->until && !h->renewing && !taken_anew(h, t) && !l->x->skewed)
 		check_add(l->x, CHECK_STALE, l->task,
 			  (const struct history_call *const[]){ h->call, w }, 2,
-			  "%.*s: a write was accepted at %lld under a lease that ended at %lld",
+			  "%.*s: a write was accepted at %lld under a lease that expired at %lld",
 			  STRF(l->task), (long long)w->ans->now, (long long)h->until);
 	if (w->rq->op == OP_HEARTBEAT && t->lock && t->lock->expires_at > h->until)
 		h->until = t->lock->expires_at;
 }
 
-/* By store time; a renewal before what else was done in the same ms. */
+/* By store time; in the same ms a renewal comes first. */
 static int by_now(const void *a, const void *b)
 {
 	const struct history_call *x = (*(const struct touch *const *)a)->call,
@@ -392,8 +395,8 @@ static void check_task(struct locks *l, bool cleaned, void *room)
 	find_enders(l);
 	check_stale(l, room);
 	check_leases(l, room);
-	/* a cleanup may end the lock of a dead process; a store's clock that follows one that was set may
-	 * end any that ran out */
+	/* a cleanup may end the lock of a dead process; when the clock was set, any lease may have
+	 * expired */
 	if (!cleaned && !l->x->skewed)
 		check_holders(l);
 	check_done(l, room);

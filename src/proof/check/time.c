@@ -1,4 +1,4 @@
-/* What follows from time alone: the store's clock, and tasks that were surely free. */
+/* Checks that need only times: the store's clock, and tasks that were surely eligible. */
 #include <stdlib.h>
 
 #include "proof/check/part.h"
@@ -18,7 +18,7 @@ static bool tells_time(const struct history_call *c)
 	return c->ans && c->ans->now > 0 && c->ans->code != API_ERROR && c->ans->code != USAGE;
 }
 
-/* A store that holds nothing may take the wall clock's time again, and that may be earlier. */
+/* A store in which nothing is held may follow the wall clock again, even to an earlier time. */
 static bool clock_was_set(const struct history_log *log)
 {
 	for (size_t i = 0; i < log->n_notes; i++)
@@ -51,7 +51,7 @@ void check_clock(struct checking *x)
 		if (!set)
 			check_add(x, CHECK_CLOCK, c->rq->id,
 				  (const struct history_call *const[]){ latest, c }, 2,
-				  "the store's time was %lld, and %lld in a call sent after that",
+				  "the store's time was %lld, and then %lld in a later call",
 				  (long long)latest->ans->now, (long long)c->ans->now);
 	}
 	free(done);
@@ -61,7 +61,7 @@ void check_clock(struct checking *x)
 
 #define RANKS ((CLASS_END) * (PRIORITY_MAX + 1))
 
-/* A task that was surely eligible from one moment to another, because it had one version all the time. */
+/* A period in which a task was surely eligible, because its version did not change. */
 struct window {
 	int64_t from, until;
 	uint32_t rank, task;
@@ -72,7 +72,7 @@ struct seen {
 	int64_t version;
 	int64_t answered, sent;
 	const struct touch *touch;
-	bool made_it; /* the call brought this version about */
+	bool made_it; /* the call created this version */
 };
 
 struct selecting {
@@ -80,7 +80,7 @@ struct selecting {
 	struct window *windows;
 	size_t n, room;
 	struct seen *seen;
-	uint32_t *tree; /* windows + 1 with the latest `until`, by rank */
+	uint32_t *tree; /* segment tree by rank: the window with the latest `until`, + 1 */
 };
 
 /* 0 is the best. */
@@ -113,7 +113,7 @@ static int by_version(const void *a, const void *b)
 	return (x->version > y->version) - (x->version < y->version);
 }
 
-/* -1: versions begin anew, so they say nothing */
+/* -1: the task may have been removed, and versions start again */
 static int64_t find_seen(struct selecting *s, uint32_t task)
 {
 	const struct checking *x = s->x;
@@ -125,7 +125,7 @@ static int64_t find_seen(struct selecting *s, uint32_t task)
 
 		if (c->rq->op == OP_REMOVE && (accepted(c) || unanswered(c)))
 			return -1;
-		/* by request id it is shown as it was */
+		/* a repeat by request id shows the task as it was at the first call */
 		if (!t->task || !c->ans->now || (c->ans->repeated && c->rq->request_id.n))
 			continue;
 		s->seen[n++] = (struct seen){ t->task->version, c->answered, c->sent, t,
@@ -204,7 +204,7 @@ static void tree_add(struct selecting *s, uint32_t window)
 		s->tree[at] = longer(s, s->tree[at], window);
 }
 
-/* Of the ranks before `rank`, the window that lasts longest. */
+/* The window with the latest `until` among the ranks below `rank`. */
 static const struct window *tree_best(const struct selecting *s, uint32_t rank)
 {
 	uint32_t best = 0;
@@ -218,7 +218,8 @@ static const struct window *tree_best(const struct selecting *s, uint32_t rank)
 	return best ? &s->windows[best - 1] : NULL;
 }
 
-/* The rank of what a selecting call got: RANKS if nothing; 0 if it says nothing. */
+/* The rank of the task that a selecting call got. RANKS: it got nothing; 0: the answer proves
+ * nothing. */
 static uint32_t got_rank(const struct history_call *c)
 {
 	const struct request *rq = c->rq;
@@ -249,7 +250,7 @@ static void check_selected(struct selecting *s, const struct history_call *c, ui
 	calls[1] = c;
 	calls[2] = w->last;
 	check_add(s->x, CHECK_SELECTED, id, calls, w->last == c || w->last == w->first ? 2 : 3,
-		  "%.*s was eligible all the time, and the call got %s", STRF(id),
+		  "%.*s was eligible all the time, but the call got %s", STRF(id),
 		  rank == RANKS ? "nothing" : "a task of a lower class or priority");
 }
 

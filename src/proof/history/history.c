@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "proof/history/members.h"
+#include "format/request.h"
 
 struct history {
 	int fd, error;
@@ -26,7 +27,7 @@ static json_t *text(struct str s)
 	return json_stringn(str_p(s), s.n);
 }
 
-/* One line in one write: it is there as a whole, or it is the last one. */
+/* Each line is one write, so a kill tears at most the last line. */
 static void put(struct history *h, json_t *o)
 {
 	char *line = json_dumps(o, JSON_COMPACT);
@@ -58,8 +59,8 @@ json_t *head_json(const struct history_head *head)
 	json_t *o = json_object(), *policy = json_object();
 
 	json_object_set_new(o, "pawl_history", json_integer(HISTORY_FORMAT));
-	fields_write(o, head_fields, head, NULL);
-	fields_write(policy, policy_fields, &head->policy, NULL);
+	members_write(o, head_members, head, NULL);
+	members_write(policy, policy_members, &head->policy, NULL);
 	json_object_set_new(o, "policy", policy);
 	return o;
 }
@@ -114,10 +115,10 @@ static json_t *seen_json(const struct task *t, struct arena *a)
 	if (!t)
 		return json_null();
 	o = json_object();
-	fields_write(o, task_fields, t, a);
+	members_write(o, task_members, t, a);
 	if (t->lock.holder.n) {
 		lock = json_object();
-		fields_write(lock, lock_fields, t, a);
+		members_write(lock, lock_members, t, a);
 		json_object_set_new(o, "lock", lock);
 	}
 	return o;
@@ -130,11 +131,11 @@ static void set_grant(json_t *o, const char *name, const struct grant *g, struct
 	if (!g)
 		return;
 	grant = json_object();
-	fields_write(grant, grant_fields, g, a);
+	members_write(grant, grant_members, g, a);
 	json_object_set_new(o, name, grant);
 }
 
-/* Lists of tasks are what a cleanup changed; other lists are not kept. */
+/* A list of tasks is kept only if it shows what a cleanup changed. */
 static void set_tasks(json_t *o, const struct answer *ans, struct arena *a)
 {
 	json_t *list = json_array();
@@ -150,7 +151,7 @@ void history_answer(struct history *h, uint64_t call, const struct answer *ans)
 	json_t *o = line_at_now();
 
 	json_object_set_new(o, "answer", json_integer((json_int_t)call));
-	fields_write(o, answer_fields, ans, &a);
+	members_write(o, answer_members, ans, &a);
 	if (ans->task)
 		json_object_set_new(o, "task", seen_json(ans->task, &a));
 	set_grant(o, "lock", ans->lock, &a);

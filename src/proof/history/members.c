@@ -1,6 +1,5 @@
 #include "proof/history/members.h"
 
-#include <sodium.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -13,24 +12,24 @@
 #define ALWAYS true
 #define SOME false
 
-const struct field head_fields[] = {
-	{ "pawl", FIELD_STR, ALWAYS, offsetof(struct history_head, pawl) },
-	{ "store", FIELD_STR, ALWAYS, offsetof(struct history_head, store) },
-	{ "seed", FIELD_SEED, ALWAYS, offsetof(struct history_head, seed) },
-	{ "agents", FIELD_INT, ALWAYS, offsetof(struct history_head, agents) },
-	{ "tasks", FIELD_INT, ALWAYS, offsetof(struct history_head, tasks) },
+const struct member head_members[] = {
+	{ "pawl", MEMBER_STR, ALWAYS, offsetof(struct history_head, pawl) },
+	{ "store", MEMBER_STR, ALWAYS, offsetof(struct history_head, store) },
+	{ "seed", MEMBER_SEED, ALWAYS, offsetof(struct history_head, seed) },
+	{ "agents", MEMBER_INT, ALWAYS, offsetof(struct history_head, agents) },
+	{ "tasks", MEMBER_INT, ALWAYS, offsetof(struct history_head, tasks) },
 	{ 0 },
 };
 
-const struct field policy_fields[] = {
-	{ "lease", FIELD_INT, ALWAYS, offsetof(struct policy, lease) },
-	{ "lease_min", FIELD_INT, ALWAYS, offsetof(struct policy, lease_min) },
-	{ "lease_max", FIELD_INT, ALWAYS, offsetof(struct policy, lease_max) },
-	{ "lock_ttl", FIELD_INT, ALWAYS, offsetof(struct policy, lock_ttl) },
-	{ "max_abandoned", FIELD_INT, ALWAYS, offsetof(struct policy, max_abandoned) },
-	{ "keep_abandoned", FIELD_BOOL, ALWAYS, offsetof(struct policy, keep_abandoned) },
-	{ "ignore_depends", FIELD_BOOL, ALWAYS, offsetof(struct policy, ignore_depends) },
-	{ "claim_creates", FIELD_BOOL, SOME, offsetof(struct policy, claim_creates) },
+const struct member policy_members[] = {
+	{ "lease", MEMBER_INT, ALWAYS, offsetof(struct policy, lease) },
+	{ "lease_min", MEMBER_INT, ALWAYS, offsetof(struct policy, lease_min) },
+	{ "lease_max", MEMBER_INT, ALWAYS, offsetof(struct policy, lease_max) },
+	{ "lock_ttl", MEMBER_INT, ALWAYS, offsetof(struct policy, lock_ttl) },
+	{ "max_abandoned", MEMBER_INT, ALWAYS, offsetof(struct policy, max_abandoned) },
+	{ "keep_abandoned", MEMBER_BOOL, ALWAYS, offsetof(struct policy, keep_abandoned) },
+	{ "ignore_depends", MEMBER_BOOL, ALWAYS, offsetof(struct policy, ignore_depends) },
+	{ "claim_creates", MEMBER_BOOL, SOME, offsetof(struct policy, claim_creates) },
 	{ 0 },
 };
 
@@ -39,61 +38,61 @@ const struct field policy_fields[] = {
 		name, kind, when, offsetof(struct task, member) \
 	}
 
-const struct field task_fields[] = {
-	T("id", FIELD_STR, ALWAYS, id),
-	T("status", FIELD_STATUS, ALWAYS, status),
-	T("class", FIELD_CLASS, SOME, class_rank),
-	T("priority", FIELD_INT, ALWAYS, priority),
-	T("type", FIELD_STR, SOME, type),
-	T("labels", FIELD_LIST, SOME, labels),
-	T("not_before", FIELD_INT, SOME, not_before),
-	T("parent", FIELD_STR, SOME, parent),
-	T("depends", FIELD_LIST, SOME, depends),
-	T("open_depends", FIELD_INT, SOME, open_deps),
-	T("canceled_depends", FIELD_INT, SOME, canceled_deps),
-	T("open_subtasks", FIELD_INT, SOME, open_subs),
-	T("assignee", FIELD_STR, SOME, assignee),
-	T("attempts", FIELD_INT, SOME, attempts),
-	T("abandoned", FIELD_INT, SOME, abandoned),
-	T("fence", FIELD_INT, ALWAYS, fence),
-	T("version", FIELD_INT, ALWAYS, version),
-	T("created_at", FIELD_INT, SOME, created_at),
-	T("updated_at", FIELD_INT, SOME, updated_at),
-	T("done_at", FIELD_INT, SOME, done_at),
-	T("archived_at", FIELD_INT, SOME, archived_at),
+const struct member task_members[] = {
+	T("id", MEMBER_STR, ALWAYS, id),
+	T("status", MEMBER_STATUS, ALWAYS, status),
+	T("class", MEMBER_CLASS, SOME, class_rank),
+	T("priority", MEMBER_INT, ALWAYS, priority),
+	T("type", MEMBER_STR, SOME, type),
+	T("labels", MEMBER_LIST, SOME, labels),
+	T("not_before", MEMBER_INT, SOME, not_before),
+	T("parent", MEMBER_STR, SOME, parent),
+	T("depends", MEMBER_LIST, SOME, depends),
+	T("open_depends", MEMBER_INT, SOME, open_deps),
+	T("canceled_depends", MEMBER_INT, SOME, canceled_deps),
+	T("open_subtasks", MEMBER_INT, SOME, open_subs),
+	T("assignee", MEMBER_STR, SOME, assignee),
+	T("attempts", MEMBER_INT, SOME, attempts),
+	T("abandoned", MEMBER_INT, SOME, abandoned),
+	T("fence", MEMBER_INT, ALWAYS, fence),
+	T("version", MEMBER_INT, ALWAYS, version),
+	T("created_at", MEMBER_INT, SOME, created_at),
+	T("updated_at", MEMBER_INT, SOME, updated_at),
+	T("done_at", MEMBER_INT, SOME, done_at),
+	T("archived_at", MEMBER_INT, SOME, archived_at),
 	{ 0 },
 };
 
-const struct field lock_fields[] = {
-	T("holder", FIELD_STR, ALWAYS, lock.holder),
-	T("token", FIELD_MARK, SOME, lock.token),
-	T("acquired_at", FIELD_INT, SOME, lock.acquired_at),
-	T("expires_at", FIELD_INT, SOME, lock.expires_at),
-	T("ttl", FIELD_INT, SOME, lock.ttl),
-	T("manual", FIELD_FLAG, SOME, lock.manual),
-	T("foreign", FIELD_FLAG, SOME, lock.foreign),
+const struct member lock_members[] = {
+	T("holder", MEMBER_STR, ALWAYS, lock.holder),
+	T("token", MEMBER_MARK, SOME, lock.token),
+	T("acquired_at", MEMBER_INT, SOME, lock.acquired_at),
+	T("expires_at", MEMBER_INT, SOME, lock.expires_at),
+	T("ttl", MEMBER_INT, SOME, lock.ttl),
+	T("manual", MEMBER_FLAG, SOME, lock.manual),
+	T("foreign", MEMBER_FLAG, SOME, lock.foreign),
 	{ 0 },
 };
 
 #undef T
 
-const struct field grant_fields[] = {
-	{ "fence", FIELD_INT, ALWAYS, offsetof(struct grant, fence) },
-	{ "expires_at", FIELD_INT, ALWAYS, offsetof(struct grant, expires_at) },
-	{ "ttl", FIELD_INT, ALWAYS, offsetof(struct grant, ttl) },
-	{ "token", FIELD_TOKEN, SOME, offsetof(struct grant, token) },
+const struct member grant_members[] = {
+	{ "fence", MEMBER_INT, ALWAYS, offsetof(struct grant, fence) },
+	{ "expires_at", MEMBER_INT, ALWAYS, offsetof(struct grant, expires_at) },
+	{ "ttl", MEMBER_INT, ALWAYS, offsetof(struct grant, ttl) },
+	{ "token", MEMBER_TOKEN, SOME, offsetof(struct grant, token) },
 	{ 0 },
 };
 
-const struct field answer_fields[] = {
-	{ "code", FIELD_CODE, ALWAYS, offsetof(struct answer, code) },
-	{ "now", FIELD_INT, ALWAYS, offsetof(struct answer, now) },
-	{ "message", FIELD_STR, SOME, offsetof(struct answer, message) },
-	{ "applied", FIELD_APPLIED, SOME, offsetof(struct answer, applied) },
-	{ "repeated", FIELD_FLAG, SOME, offsetof(struct answer, repeated) },
-	{ "existed", FIELD_FLAG, SOME, offsetof(struct answer, existed) },
-	{ "wait", FIELD_INT, SOME, offsetof(struct answer, wait_ms) },
-	{ "made_id", FIELD_STR, SOME, offsetof(struct answer, text) },
+const struct member answer_members[] = {
+	{ "code", MEMBER_CODE, ALWAYS, offsetof(struct answer, code) },
+	{ "now", MEMBER_INT, ALWAYS, offsetof(struct answer, now) },
+	{ "message", MEMBER_STR, SOME, offsetof(struct answer, message) },
+	{ "applied", MEMBER_APPLIED, SOME, offsetof(struct answer, applied) },
+	{ "repeated", MEMBER_FLAG, SOME, offsetof(struct answer, repeated) },
+	{ "existed", MEMBER_FLAG, SOME, offsetof(struct answer, existed) },
+	{ "wait", MEMBER_INT, SOME, offsetof(struct answer, wait_ms) },
+	{ "made_id", MEMBER_STR, SOME, offsetof(struct answer, text) },
 	{ 0 },
 };
 
@@ -101,10 +100,14 @@ const struct field answer_fields[] = {
 
 static struct str mark(struct arena *a, struct str hash)
 {
-	char *hex = arena_alloc(a, MARK_LEN + 1);
+	struct buf hex = BUF_MAX(MARK_LEN + 1);
+	struct str out;
 
-	sodium_bin2hex(hex, MARK_LEN + 1, (const unsigned char *)hash.p, MARK_LEN / 2);
-	return str_n(hex, MARK_LEN);
+	for (size_t i = 0; i < MARK_LEN / 2; i++)
+		buf_addf(&hex, "%02x", (unsigned char)hash.p[i]);
+	out = arena_str(a, buf_str(&hex));
+	buf_free(&hex);
+	return out;
 }
 
 struct str token_mark(struct arena *a, struct str token)
@@ -128,43 +131,43 @@ static json_t *list_json(const struct strs *list)
 	return o;
 }
 
-/* NULL: it has no value. */
-static json_t *value_json(const struct field *f, const void *p, struct arena *a)
+/* NULL: the member has no value. */
+static json_t *value_json(const struct member *f, const void *p, struct arena *a)
 {
 	const struct str *s = p;
 	const struct strs *list = p;
 	const int64_t *n = p;
 
 	switch (f->kind) {
-	case FIELD_STR:
+	case MEMBER_STR:
 		return s->n || f->always ? text(*s) : NULL;
-	case FIELD_MARK:
+	case MEMBER_MARK:
 		return s->n >= MARK_LEN / 2 ? text(mark(a, *s)) : NULL;
-	case FIELD_TOKEN:
+	case MEMBER_TOKEN:
 		return s->n ? text(token_mark(a, *s)) : NULL;
-	case FIELD_LIST:
+	case MEMBER_LIST:
 		return list->n ? list_json(list) : NULL;
-	case FIELD_STATUS:
+	case MEMBER_STATUS:
 		return json_string(status_name(*n));
-	case FIELD_CLASS:
+	case MEMBER_CLASS:
 		return *n ? json_string(class_name(*n)) : NULL;
-	case FIELD_CODE:
+	case MEMBER_CODE:
 		return json_string(result_name(*(const enum result *)p));
-	case FIELD_APPLIED:
+	case MEMBER_APPLIED:
 		return *(const char *)p ? json_string(*(const char *)p == 'n' ? "no" : "unknown")
 					: NULL;
-	case FIELD_FLAG:
+	case MEMBER_FLAG:
 		return *n ? json_true() : NULL;
-	case FIELD_BOOL:
+	case MEMBER_BOOL:
 		return *(const bool *)p || f->always ? json_boolean(*(const bool *)p) : NULL;
 	default:
 		return *n || f->always ? json_integer(*n) : NULL;
 	}
 }
 
-void fields_write(json_t *o, const struct field *fields, const void *from, struct arena *a)
+void members_write(json_t *o, const struct member *members, const void *from, struct arena *a)
 {
-	for (const struct field *f = fields; f->name; f++) {
+	for (const struct member *f = members; f->name; f++) {
 		json_t *v = value_json(f, (const char *)from + f->offset, a);
 
 		if (v)
@@ -200,7 +203,7 @@ void reader_free(struct reader *r)
 	tally_free(&r->words);
 }
 
-/* Two such numbers can be added. */
+/* Two numbers below this can be added without overflow. */
 #define INT_FAR (INT64_C(1) << 60)
 
 bool read_int(struct reader *r, const char *name, const json_t *v, int64_t *out)
@@ -209,7 +212,7 @@ bool read_int(struct reader *r, const char *name, const json_t *v, int64_t *out)
 		return reader_fail(r, "%s: a whole number is needed", name);
 	*out = json_integer_value(v);
 	if (*out > INT_FAR || *out < -INT_FAR)
-		return reader_fail(r, "%s: a number this large means nothing here", name);
+		return reader_fail(r, "%s: the number is too large", name);
 	return true;
 }
 
@@ -269,28 +272,28 @@ static bool read_applied(struct reader *r, struct str s, char *out)
 	return true;
 }
 
-static bool read_named(struct reader *r, const struct field *f, const json_t *v, void *p)
+static bool read_named(struct reader *r, const struct member *f, const json_t *v, void *p)
 {
 	struct str s;
 
 	if (!read_str(r, f->name, v, &s))
 		return false;
 	switch (f->kind) {
-	case FIELD_MARK:
-	case FIELD_TOKEN:
+	case MEMBER_MARK:
+	case MEMBER_TOKEN:
 		*(struct str *)p = s;
 		return is_mark(s) ||
 		       reader_fail(r, "%s: %d hex digits are needed", f->name, MARK_LEN);
-	case FIELD_STATUS:
+	case MEMBER_STATUS:
 		*(int64_t *)p = status_parse(s);
 		return *(int64_t *)p || str_is(s, status_name(0)) ||
 		       reader_fail(r, "status: there is no %.*s", STRF(s));
-	case FIELD_CLASS:
+	case MEMBER_CLASS:
 		*(int64_t *)p = class_parse(s);
 		return *(int64_t *)p || reader_fail(r, "class: there is no %.*s", STRF(s));
-	case FIELD_CODE:
+	case MEMBER_CODE:
 		return read_code(r, s, p);
-	case FIELD_APPLIED:
+	case MEMBER_APPLIED:
 		return read_applied(r, s, p);
 	default:
 		*(struct str *)p = s;
@@ -298,21 +301,21 @@ static bool read_named(struct reader *r, const struct field *f, const json_t *v,
 	}
 }
 
-static bool read_value(struct reader *r, const struct field *f, const json_t *v, void *p)
+static bool read_value(struct reader *r, const struct member *f, const json_t *v, void *p)
 {
 	switch (f->kind) {
-	case FIELD_INT:
+	case MEMBER_INT:
 		return read_int(r, f->name, v, p);
-	case FIELD_SEED:
+	case MEMBER_SEED:
 		*(int64_t *)p = json_integer_value(v);
 		return json_is_integer(v) ||
 		       reader_fail(r, "%s: a whole number is needed", f->name);
-	case FIELD_LIST:
+	case MEMBER_LIST:
 		return read_list(r, f->name, v, p);
-	case FIELD_FLAG:
+	case MEMBER_FLAG:
 		*(int64_t *)p = json_is_true(v);
 		return json_is_boolean(v) || reader_fail(r, "%s: true or false", f->name);
-	case FIELD_BOOL:
+	case MEMBER_BOOL:
 		*(bool *)p = json_is_true(v);
 		return json_is_boolean(v) || reader_fail(r, "%s: true or false", f->name);
 	default:
@@ -328,14 +331,14 @@ static bool among(const char *name, const char *const *names)
 	return false;
 }
 
-bool fields_read(struct reader *r, const json_t *o, const struct field *fields,
-		 const char *const *others, void *to)
+bool members_read(struct reader *r, const json_t *o, const struct member *members,
+		  const char *const *others, void *to)
 {
 	size_t known = 0;
 	const char *name;
 	json_t *v;
 
-	for (const struct field *f = fields; f->name; f++) {
+	for (const struct member *f = members; f->name; f++) {
 		v = json_object_get(o, f->name);
 		if (!v && f->always)
 			return reader_fail(r, "%s is missing", f->name);
@@ -348,12 +351,12 @@ bool fields_read(struct reader *r, const json_t *o, const struct field *fields,
 	if (known == json_object_size(o))
 		return true;
 	json_object_foreach((json_t *)o, name, v) {
-		const struct field *f = fields;
+		const struct member *f = members;
 
 		while (f->name && strcmp(f->name, name) != 0)
 			f++;
 		if (!f->name && !among(name, others))
-			return reader_fail(r, "%s is not known here", name);
+			return reader_fail(r, "%s is unknown", name);
 	}
 	return true;
 }

@@ -1,9 +1,9 @@
 /*
- * fields: the objects of a history line as tables, for writing and for reading alike. A field that has no
- * value is not written; a key that no table has is an error when it is read.
+ * members: tables of the objects in a history line, used for both writing and reading. A member
+ * without a value is not written. On reading, a key that is not in the table is an error.
  */
-#ifndef HISTORY_FIELDS_H
-#define HISTORY_FIELDS_H
+#ifndef PROOF_HISTORY_MEMBERS_H
+#define PROOF_HISTORY_MEMBERS_H
 
 #include <jansson.h>
 
@@ -13,47 +13,48 @@
 #include "proof/history/history.h"
 #include "proof/history/tally.h"
 
-/* What tells a token's owner from another without showing it. */
+/* A token's mark tells it from other tokens and does not reveal it. */
 #define MARK_LEN 16
 
-enum field_kind {
-	FIELD_STR,
-	FIELD_INT,
-	FIELD_SEED, /* any 64 bits */
-	FIELD_FLAG, /* an int64_t that is 0 or 1 */
-	FIELD_BOOL,
-	FIELD_LIST,
-	FIELD_STATUS,
-	FIELD_CLASS,
-	FIELD_CODE,  /* enum result */
-	FIELD_MARK,  /* the raw hash of a token, written as its first hex digits */
-	FIELD_TOKEN, /* a token, written as the first hex digits of its hash */
-	FIELD_APPLIED
+enum member_kind {
+	MEMBER_STR,
+	MEMBER_INT,
+	MEMBER_SEED, /* any 64 bits */
+	MEMBER_FLAG, /* an int64_t that is 0 or 1 */
+	MEMBER_BOOL,
+	MEMBER_LIST,
+	MEMBER_STATUS,
+	MEMBER_CLASS,
+	MEMBER_CODE,  /* enum result */
+	MEMBER_MARK,  /* the raw hash of a token, written as its first hex digits */
+	MEMBER_TOKEN, /* a token, written as the first hex digits of its hash */
+	MEMBER_APPLIED
 };
 
-struct field {
+struct member {
 	const char *name;
-	enum field_kind kind;
-	bool always; /* written whatever its value, and needed when read */
+	enum member_kind kind;
+	bool always; /* written even without a value, and required when read */
 	size_t offset;
 };
 
-extern const struct field head_fields[], policy_fields[], task_fields[], lock_fields[],
-	grant_fields[], answer_fields[];
+extern const struct member head_members[], policy_members[], task_members[], lock_members[],
+	grant_members[], answer_members[];
 
-void fields_write(json_t *o, const struct field *fields, const void *from, struct arena *a);
+void members_write(json_t *o, const struct member *members, const void *from, struct arena *a);
 
 struct reader {
 	struct arena *arena;
-	struct str why; /* empty: nothing was wrong yet */
+	struct str why; /* empty: no error so far */
 	struct tally words;
 };
 
-/* Every key of `o` that is not in `others` (names, ends with NULL) is a field of `to`. false: see why. */
-bool fields_read(struct reader *r, const json_t *o, const struct field *fields,
-		 const char *const *others, void *to);
+/* Reads every key of `o`, except `others` (names, ends with NULL), into a member of `to`. false: see
+ * `why`. */
+bool members_read(struct reader *r, const json_t *o, const struct member *members,
+		  const char *const *others, void *to);
 bool reader_fail(struct reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* One copy of each text, however often it is in the file. */
+/* Keeps one copy of each text, even if the file repeats it. */
 struct str reader_word(struct reader *r, struct str s);
 bool read_int(struct reader *r, const char *name, const json_t *v, int64_t *out);
 bool read_str(struct reader *r, const char *name, const json_t *v, struct str *out);

@@ -10,23 +10,24 @@
 
 #define OUT_CHUNK (1u << 20)
 
-/* Lines begin with {"t":TIME, and then "call":NUMBER or "answer":NUMBER or something else. */
+/* Every line begins with {"t":TIME, followed by "call":NUMBER, "answer":NUMBER or another key. */
 struct line {
 	struct str text; /* without the newline */
-	struct str rest; /* behind the number */
+	struct str rest; /* after the number */
 	int64_t t;
 	uint64_t number; /* 0: neither a call nor an answer */
 	bool call;
 };
 
-/* A file as the kernel shows it, and how far it has been read. */
+/* A memory-mapped file and the position in it. */
 struct part {
 	const char *path;
 	void *map;
 	size_t size, lines;
 	struct str left;
-	struct line line;  /* the next one of it */
-	uint64_t *numbers; /* by its own number less 1: the number in the whole */
+	struct line line; /* the part's next line */
+	/* by the call's number in the part, less 1: its number in the merged file */
+	uint64_t *numbers;
 	size_t n, room;
 };
 
@@ -34,7 +35,7 @@ struct merge {
 	struct arena *arena;
 	struct str *why;
 	struct part *parts;
-	struct part **heap; /* by the time of their next line; the first is the earliest */
+	struct part **heap; /* ordered by the time of the next line; the first is the earliest */
 	size_t n_heap;
 };
 
@@ -114,26 +115,27 @@ static bool line_parse(struct str text, struct line *out)
 	return true;
 }
 
-/* A part's calls are numbered 1, 2, 3 in the lower half. 0 and the next line, 1 at the end, or what is wrong. */
+/* The lower half of a call's number counts 1, 2, 3 in a part. Returns 0 with the next line, 1 at
+ * the end, or an error. */
 static int part_next(struct merge *m, struct part *p)
 {
 	int64_t before = p->line.t;
 	struct line *l = &p->line;
 
 	if (!p->left.n || !memchr(p->left.p, '\n', p->left.n))
-		return 1; /* torn, if there is anything */
+		return 1; /* a torn line, if there is any text */
 	p->lines++;
 	*l = (struct line){ 0 };
 	if (!line_parse(str_cut(&p->left, '\n'), l))
-		return wrong(m, p, "this is no line of a part of a history");
+		return wrong(m, p, "this is not a line of a part of a history");
 	if (l->t < before)
-		return wrong(m, p, "it is earlier than the one before it");
+		return wrong(m, p, "it is earlier than the line before it");
 	if (l->call ? l->number != p->n + 1 : l->number > p->n)
 		return wrong(m, p, "the number of this call is out of order");
 	return 0;
 }
 
-/* --- the earliest of all ------------------------------------------------------------------------- */
+/* --- the earliest part --------------------------------------------------------------------------- */
 
 static bool earlier(const struct part *a, const struct part *b)
 {
@@ -171,7 +173,7 @@ static int begin(struct merge *m, size_t n)
 	return 0;
 }
 
-/* The first one's line has been used. */
+/* Advances the first part, whose line has been used. */
 static int go_on(struct merge *m)
 {
 	int r = part_next(m, m->heap[0]);
@@ -185,7 +187,7 @@ static int go_on(struct merge *m)
 	return 0;
 }
 
-/* --- the whole ----------------------------------------------------------------------------------- */
+/* --- the merged file ----------------------------------------------------------------------------- */
 
 static int flush(int fd, struct buf *b)
 {

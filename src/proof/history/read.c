@@ -10,12 +10,12 @@ struct reading {
 	struct reader r;
 	struct history_log *log;
 	size_t line, room_calls, room_notes, room_ends;
-	/* call number -> place in calls[] + 1; open addressing */
+	/* hash table with open addressing: call number -> index in calls[] + 1 */
 	uint64_t *slots;
 	size_t n_slots;
 };
 
-/* --- calls by their number ----------------------------------------------------------------------- */
+/* --- calls by number ----------------------------------------------------------------------------- */
 
 static size_t slot_of(const struct reading *x, uint64_t number)
 {
@@ -46,7 +46,7 @@ static struct history_call *find_call(struct reading *x, uint64_t number)
 	return x->slots[at] ? &x->log->calls[x->slots[at] - 1] : NULL;
 }
 
-/* Room for one more of n things, in memory that history_free() frees. */
+/* Makes room for one more of n elements, in memory that history_free() frees. */
 static void *one_more(void *things, size_t n, size_t *room, size_t size)
 {
 	if (n < *room)
@@ -107,16 +107,16 @@ static bool read_task(struct reader *r, const json_t *o, struct task *t)
 
 	if (!json_is_object(o))
 		return reader_fail(r, "task: an object is needed");
-	if (!fields_read(r, o, task_fields, others, t))
+	if (!members_read(r, o, task_members, others, t))
 		return false;
 	if (!lock)
 		return true;
 	if (!json_is_object(lock))
 		return reader_fail(r, "lock: an object is needed");
-	return fields_read(r, lock, lock_fields, NULL, t);
+	return members_read(r, lock, lock_members, NULL, t);
 }
 
-/* NULL or null: there is none. */
+/* NULL or null: there is no task. */
 static bool read_some_task(struct reader *r, const json_t *o, struct task **out)
 {
 	*out = NULL;
@@ -134,7 +134,7 @@ static bool read_grant(struct reader *r, const json_t *o, struct grant **out)
 	*out = arena_new(r->arena, struct grant);
 	if (!json_is_object(o))
 		return reader_fail(r, "lock: an object is needed");
-	return fields_read(r, o, grant_fields, NULL, *out);
+	return members_read(r, o, grant_members, NULL, *out);
 }
 
 static bool read_tasks(struct reader *r, const json_t *list, struct answer *ans)
@@ -160,7 +160,7 @@ static bool read_answer(struct reader *r, const json_t *o, struct answer *ans)
 	const json_t *next = json_object_get(o, "next");
 
 	ans->has_next = next != NULL;
-	return fields_read(r, o, answer_fields, others, ans) &&
+	return members_read(r, o, answer_members, others, ans) &&
 	       read_some_task(r, json_object_get(o, "task"), &ans->task) &&
 	       read_some_task(r, next, &ans->next) &&
 	       read_grant(r, json_object_get(o, "lock"), &ans->lock) &&
@@ -170,9 +170,9 @@ static bool read_answer(struct reader *r, const json_t *o, struct answer *ans)
 
 static bool no_other_keys(struct reader *r, const json_t *o, const char *const *names)
 {
-	static const struct field none[] = { { 0 } };
+	static const struct member none[] = { { 0 } };
 
-	return fields_read(r, o, none, names, NULL);
+	return members_read(r, o, none, names, NULL);
 }
 
 /* --- lines --------------------------------------------------------------------------------------- */
@@ -186,14 +186,14 @@ static bool head_line(struct reading *x, const json_t *o)
 
 	if (!json_is_integer(format))
 		return reader_fail(&x->r,
-				   "this is no header of a history: pawl_history is missing");
+				   "this is not the header of a history: pawl_history is missing");
 	if (json_integer_value(format) != HISTORY_FORMAT)
 		return reader_fail(&x->r, "format %lld; this pawl reads %d",
 				   (long long)json_integer_value(format), HISTORY_FORMAT);
 	if (!json_is_object(policy))
 		return reader_fail(&x->r, "policy is missing");
-	return fields_read(&x->r, o, head_fields, others, h) &&
-	       fields_read(&x->r, policy, policy_fields, NULL, &h->policy);
+	return members_read(&x->r, o, head_members, others, h) &&
+	       members_read(&x->r, policy, policy_members, NULL, &h->policy);
 }
 
 static bool read_time(struct reading *x, const json_t *o, int64_t *t)
@@ -220,8 +220,8 @@ static bool call_line(struct reading *x, const json_t *o)
 	c.number = (uint64_t)number;
 	if (number <= 0 || find_call(x, c.number))
 		return reader_fail(&x->r, "call %lld: %s", (long long)number,
-				   number <= 0 ? "a number from 1 on is needed"
-					       : "there is one with that number already");
+				   number <= 0 ? "needs a number from 1"
+					       : "the number is used already");
 	c.rq = arena_new(x->r.arena, struct request);
 	if (!json_is_object(request))
 		return reader_fail(&x->r, "request is missing");
@@ -248,9 +248,10 @@ static bool answer_line(struct reading *x, const json_t *o)
 		return reader_fail(&x->r, "answer %lld: no such call was sent before",
 				   (long long)number);
 	if (c->ans)
-		return reader_fail(&x->r, "answer %lld: it has one already", (long long)number);
+		return reader_fail(&x->r, "answer %lld: the call has an answer already",
+				   (long long)number);
 	if (t < c->sent)
-		return reader_fail(&x->r, "answer %lld: it came before it was sent",
+		return reader_fail(&x->r, "answer %lld: it is earlier than its call",
 				   (long long)number);
 	c->answered = t;
 	c->ans = arena_new(x->r.arena, struct answer);
@@ -312,7 +313,7 @@ static bool any_line(struct reading *x, const json_t *o)
 	return reader_fail(&x->r, "neither call, answer, event nor final");
 }
 
-/* whole: it ended in a newline. One that did not may be torn, and is then none. */
+/* whole: the line ended in a newline. A line that did not may be torn; then it is ignored. */
 static bool read_line(struct reading *x, struct str line, bool whole)
 {
 	json_error_t e;
@@ -360,7 +361,7 @@ int history_parse(struct history_log *out, struct str bytes, struct str *why)
 	return finish(&x, good, why);
 }
 
-/* One line of the file, without its newline; false at the end. */
+/* Reads one line, without its newline; false at the end. */
 static bool next_line(FILE *f, struct buf *line, bool *whole)
 {
 	int c;
@@ -384,9 +385,9 @@ int history_load(struct history_log *out, const char *path, struct str *why)
 	while (f && good && next_line(f, &line, &whole)) {
 		if (line.full) {
 			x.line++;
-			good = reader_fail(&x.r,
-					   "it is longer than %d MiB, as no line of a history is",
-					   LINE_LONGEST >> 20);
+			good = reader_fail(
+				&x.r, "it is longer than %d MiB, the limit of a line in a history",
+				LINE_LONGEST >> 20);
 		} else {
 			good = read_line(&x, buf_str(&line), whole);
 		}

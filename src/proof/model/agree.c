@@ -1,4 +1,4 @@
-/* Is an answer the right one? */
+/* Compares an answer with the model's. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -29,7 +29,7 @@ __attribute__((format(printf, 2, 3))) static bool differs(const struct look *k, 
 	return false;
 }
 
-/* What a history has no field for; a queue that is asked directly shows it. */
+/* A history has no field for this value; a queue that is asked directly shows it. */
 static bool left_out(const struct look *k, bool empty)
 {
 	return empty && !k->w->whole;
@@ -42,7 +42,7 @@ static bool same_int(const struct look *k, struct str id, const char *what, int6
 				      (long long)got, (long long)want);
 }
 
-/* What every task or lock has, or a history has no field for. */
+/* Compares a value that every task or lock has, unless a history leaves it out. */
 static bool same_said(const struct look *k, struct str id, const char *what, int64_t want,
 		      int64_t got)
 {
@@ -208,7 +208,7 @@ static bool same_grant(const struct look *k, const struct model_grant *want,
 
 /* --- lists --------------------------------------------------------------------------------------- */
 
-/* 0: a task of another world. */
+/* 0: the task belongs to another world. */
 static uint32_t name_here(const struct look *k, struct str id)
 {
 	uint32_t name = model_find(k->w, MODEL_TASK, id);
@@ -216,7 +216,7 @@ static uint32_t name_here(const struct look *k, struct str id)
 	return name < k->m->n_tasks ? name : 0;
 }
 
-/* The state's own view of a task in a list. A task of another world is none of our business. */
+/* Compares a task in a list with the state. Tasks of another world are ignored. */
 static bool same_as_state(const struct look *k, const struct task *got)
 {
 	uint32_t name = name_here(k, got->id);
@@ -283,7 +283,7 @@ static bool same_listed(const struct look *k, int64_t default_limit)
 			k->c->rq->op == OP_OVERVIEW ? got->held : got->total);
 }
 
-/* Of the whole queue. */
+/* The locks of the whole queue. */
 static bool same_guards(const struct look *k)
 {
 	size_t held = 0;
@@ -297,7 +297,7 @@ static bool same_guards(const struct look *k)
 		if (!same_as_state(k, &k->got->tasks[i]))
 			return false;
 	return held == k->got->n_tasks ||
-	       differs(k, "%zu locks of the whole queue, should be %zu", k->got->n_tasks, held);
+	       differs(k, "%zu queue-wide locks, should be %zu", k->got->n_tasks, held);
 }
 
 static bool same_overview(const struct look *k)
@@ -314,7 +314,7 @@ static bool same_overview(const struct look *k)
 	return same_listed(k, 50);
 }
 
-/* The tasks that a cleanup or an archiving changed. */
+/* The tasks that a cleanup or an archive call changed. */
 static bool same_touched(const struct look *k)
 {
 	int64_t here = 0;
@@ -328,7 +328,7 @@ static bool same_touched(const struct look *k)
 						   (long long)here, (long long)k->want->touched);
 }
 
-/* Eligible ones come first, in order; the others have no place. */
+/* Eligible tasks come first, in order; the order of the others is free. */
 static bool same_candidates(const struct look *k)
 {
 	const struct answer *got = k->got;
@@ -367,7 +367,7 @@ static bool same_id(const struct look *k)
 	       differs(k, "the id is %.*s, should be %.*s", STRF(k->got->text), STRF(id));
 }
 
-/* --- all ----------------------------------------------------------------------------------------- */
+/* --- the whole answer ---------------------------------------------------------------------------- */
 
 static bool here(const struct look *k, const struct task *t)
 {
@@ -381,7 +381,7 @@ static bool same_code(const struct look *k)
 	const struct answer *got = k->got;
 
 	if (k->want->code < 0)
-		return differs(k, "it took what was not on offer, or not first");
+		return differs(k, "it took a task that was not eligible, or not the first");
 	if (k->want->elsewhere && got->code == SUCCESS)
 		return !here(k, got->task) || k->want->id ||
 		       differs(k, "it took a task of this world");
@@ -404,7 +404,7 @@ static bool same_next(const struct look *k)
 	if (want->elsewhere && got->next)
 		return !here(k, got->next) || differs(k, "it took a task of this world as next");
 	if (want->elsewhere && !want->none_left)
-		return differs(k, "there is no next, though some are on offer");
+		return differs(k, "there is no next, but tasks are eligible");
 	if (!want->next_id != !got->next)
 		return differs(k, "the next task is %.*s, should be %.*s",
 			       STRF(got->next ? got->next->id : STR("none")),
@@ -435,7 +435,7 @@ static bool same_about_task(const struct look *k)
 	if (!same_repeated(k))
 		return false;
 	if (!want->existed != !got->existed)
-		return differs(k, "the task is said to have existed: %d", got->existed != 0);
+		return differs(k, "`existed` is wrong: %d", got->existed != 0);
 	if (k->w->whole && want->wait_ms != got->wait_ms)
 		return differs(k, "the wait is %lld ms, should be %lld", (long long)got->wait_ms,
 			       (long long)want->wait_ms);

@@ -1,4 +1,4 @@
-/* The queue as a whole: its locks, and the emergency (doc/typed-locks.md). */
+/* Queue-wide locks and the emergency (doc/typed-locks.md). */
 #include "proof/model/part.h"
 
 enum { NONE, WRITE, BATCH, CONFIG, MAINTENANCE, EMERGENCY };
@@ -11,7 +11,8 @@ static const char *const names[MODEL_GUARDS] = { "",        "@write",       "@ba
 #define C 1 << CONFIG
 #define M 1 << MAINTENANCE
 
-/* Rows of the table: what somebody else holds that keeps out a step of this kind, or who wants this lock. */
+/* The table of doc/typed-locks.md. A row is a kind of step, or an acquisition; it lists the locks
+ * of others that refuse it. */
 static const unsigned steps[] = { [WRITE] = W | M,
 				  [BATCH] = W | B | M,
 				  [CONFIG] = C | M,
@@ -53,12 +54,14 @@ bool model_bars(const struct policy *p, struct str lock, const struct request *r
 		by = locks[kind_of(rq->id)];
 	else if (rq->part_of > NONE && rq->part_of < EMERGENCY)
 		by = steps[rq->part_of];
+	else if (rq->op == OP_ARCHIVE && !HAS(rq, id))
+		by = steps[BATCH];
 	else if (rq->op == OP_LOCK_CLEANUP)
 		by = steps[MAINTENANCE];
 	return p->untyped || by & 1u << kind_of(lock);
 }
 
-/* A repeat of the call that took it, or a call of its holder. */
+/* A repeat of the call that took the lock, or a call of its holder. */
 static bool may_pass(const struct step *s, int kind, const struct model_task *lock)
 {
 	bool again = kind_of(s->rq->id) == kind;

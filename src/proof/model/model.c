@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "proof/model/part.h"
+#include "format/request.h"
 
 /* --- names --------------------------------------------------------------------------------------- */
 
@@ -39,7 +40,7 @@ static uint32_t name_hash(struct str s, bool lower)
 	return h ^ h >> 15;
 }
 
-/* Where the name is, or belongs. */
+/* The slot of the name, or the free slot for it. */
 static uint32_t *name_slot(const struct model_names *n, struct str text, bool lower)
 {
 	uint32_t i = name_hash(text, lower) & (n->n_slots - 1);
@@ -132,11 +133,6 @@ struct model *model_copy(const struct model *m, struct arena *a)
 	return copy;
 }
 
-bool model_eq(const struct model *a, const struct model *b)
-{
-	return model_size(a) == model_size(b) && memcmp(a, b, model_size(a)) == 0;
-}
-
 uint64_t model_hash(const struct model *m)
 {
 	const char *p = (const char *)m;
@@ -154,8 +150,8 @@ uint64_t model_hash(const struct model *m)
 
 #define CALL_MAX (16u << 20)
 
-/* With a request id a call is the same again if all it asks for is: who can prove what, and from where, is
- * left aside. */
+/* Two calls with one request id are the same call if all else is equal. Tokens, the run and the
+ * host do not count. */
 static uint32_t same_call(struct model_world *w, const struct request *rq)
 {
 	struct request plain = *rq;
@@ -212,7 +208,7 @@ struct times {
 	size_t n, room;
 };
 
-/* Keeps v sorted, each time once. */
+/* Inserts into the sorted v, without duplicates. */
 static void add_time(struct times *x, int64_t at)
 {
 	size_t i = x->n;
@@ -250,7 +246,7 @@ size_t model_times(const struct model *m, int64_t from, int64_t to, int64_t *out
 	return x.n;
 }
 
-/* --- for people ---------------------------------------------------------------------------------- */
+/* --- output for people --------------------------------------------------------------------------- */
 
 void model_print(const struct model_world *w, const struct model *m, uint32_t task, int64_t now,
 		 struct buf *out)

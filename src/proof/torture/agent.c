@@ -5,22 +5,23 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "format/request.h"
 #include "proof/history/history.h"
 #include "proof/torture/scratch.h"
 
-#define REST_MS 50 /* at most, after a failure */
+#define REST_MS 50 /* longest pause after a failure */
 
-/* --- the wrong time ------------------------------------------------------------------------------ */
+/* --- the skewed clock ---------------------------------------------------------------------------- */
 
 static const struct mind *whose_clock;
 
-/* The driver sets it back and forth while the process runs. */
+/* The driver changes the skew while the process runs. */
 static int64_t skewed_wall(void)
 {
 	return os_wall_ms() + whose_clock->skew;
 }
 
-/* --- what it learns ------------------------------------------------------------------------------ */
+/* --- learning from answers ----------------------------------------------------------------------- */
 
 static void update_until(struct mind *m)
 {
@@ -72,13 +73,13 @@ static void learn_gone(struct agent *ag, struct str id)
 		ag->board->spots[task].status = 0;
 }
 
-/* Refused because somebody closed the queue, not because the store failed. */
+/* Refused because an agent closed the queue, not because the store failed. */
 static bool kept_out(const struct answer *ans)
 {
 	return ans->code == API_ERROR && ans->applied == 'n' && !ans->fault.n;
 }
 
-/* About a lock of the whole queue. */
+/* Learns from a call about a queue-wide lock. */
 static void learn_guard(struct mind *m, const struct request *rq, const struct answer *ans)
 {
 	bool taken = rq->op == OP_LOCK_ACQUIRE && ans->code == SUCCESS;
@@ -142,7 +143,7 @@ static void count(struct agent *ag, const struct answer *ans, int64_t us, bool s
 		c->longest_us = us;
 }
 
-/* In the mind before it is sent: whoever comes after a kill can repeat it. */
+/* Records the call before it is sent, so that the successor of a killed process can repeat it. */
 static void keep_call(struct mind *m, const struct request *rq)
 {
 	struct buf b = BUF_MAX(CALL_MAX);
@@ -164,14 +165,14 @@ static void rest(int64_t ms)
 	nanosleep(&t, NULL);
 }
 
-/* Was something written for certain? */
+/* Did the call certainly write something? */
 static bool wrote(const struct request *rq, const struct answer *ans)
 {
 	return ans->code == SUCCESS && !ans->repeated &&
 	       (rq->op == OP_DONE || (ans->lock && ans->lock->token.n));
 }
 
-/* A store that fails gets a pause, and in the end is given up. */
+/* A failing store gets a pause. After FAILS failures over FAILS_MS the run gives it up. */
 static void note_failure(struct agent *ag, const struct request *rq, const struct answer *ans)
 {
 	struct board *b = ag->board;
@@ -208,7 +209,7 @@ void agent_send(struct agent *ag, const struct request *rq, struct answer *ans)
 	if (!(op_flags(rq->op) & OP_READS))
 		m->pending = unknown(ans);
 	if (history_error(ag->history)) {
-		snprintf(m->trouble, sizeof(m->trouble), "the history cannot be written: %s",
+		snprintf(m->trouble, sizeof(m->trouble), "cannot write the history: %s",
 			 strerror(-history_error(ag->history)));
 		ag->board->stop = true;
 	}
@@ -253,7 +254,7 @@ struct hold *agent_hold(struct agent *ag)
 
 /* --- the mix -------------------------------------------------------------------------------------- */
 
-/* The call without an answer, mostly; now and then one that had its answer. */
+/* Usually repeats the call that got no answer; sometimes one that had an answer. */
 static bool again(struct agent *ag, struct request *rq)
 {
 	bool wanted = ag->mind->pending ? agent_roll(ag, 8) > 0 : agent_roll(ag, 25) == 0;
@@ -262,7 +263,7 @@ static bool again(struct agent *ag, struct request *rq)
 	return wanted && agent_recall(ag, rq);
 }
 
-/* An agent works; it does not only call. */
+/* Real agents work between calls: pauses at random. */
 static void think(struct agent *ag)
 {
 	struct timespec t = { 0, 0 };
@@ -299,7 +300,8 @@ static void mix(struct agent *ag)
 
 /* --- a life --------------------------------------------------------------------------------------- */
 
-/* Lost answers: the change was made, or it was not; the agent cannot tell which. */
+/* The store's URI with injected faults: some answers get lost, after the change was made or not.
+ * The agent cannot tell which. */
 static struct str faulty(struct agent *ag, int life, struct arena *a)
 {
 	const struct torture_plan *p = ag->plan;
@@ -326,9 +328,10 @@ static bool open_all(struct agent *ag, struct str queue, int life, const char *p
 	int r;
 
 	config.uri = faulty(ag, life, a);
-	config.who = arena_printf(a, "torture agent %.*s, pid %ld", STRF(ag->name), (long)getpid());
-	config.wall = skewed_wall;
-	config.boot = os_boot_ms;
+	config.opt.who = arena_printf(a, "torture agent %.*s, pid %ld", STRF(ag->name),
+				      (long)getpid());
+	config.opt.wall = skewed_wall;
+	config.opt.boot = os_boot_ms;
 	whose_clock = ag->mind;
 	r = history_open(&ag->history, part, NULL);
 	if (r) {

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -12,29 +11,13 @@
 #include "base/seeded.h"
 #include "proof/history/history.h"
 #include "proof/torture/agent.h"
+#include "proof/torture/crew.h"
 #include "proof/torture/scratch.h"
 
-#define TICK_MS 4
-#define PROGRESS_MS 200
-#define LAST_CALL_MS 10000 /* beyond the store's timeout, to finish the call they are in */
+#define LAST_CALL_MS 10000 /* beyond the store's timeout, for agents to finish their last call */
 #define DAY_MS 86400000
 #define KEEP_MS (SCRATCH_KEEPER_TTL / 3)
 #define KEEP_AGAIN_MS 1000
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int sig)
-{
-	(void)sig;
-	interrupted = 1;
-}
-
-static void pause_ms(int64_t ms)
-{
-	struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
-
-	nanosleep(&t, NULL);
-}
 
 static uint32_t roll(struct driver *d, uint32_t limit)
 {
@@ -63,35 +46,26 @@ static void give_up(struct driver *d, struct str why)
 	d->board->stop = true;
 }
 
-/* The terminal's signals are for the driver, which lets the agents finish. */
-static void be_agent(struct driver *d, int who, const char *part, pid_t driver)
+static int be_agent(void *ctx, int who)
 {
-	struct body *b = &d->bodies[who];
+	struct driver *d = ctx;
+	const struct body *b = &d->bodies[who];
 
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
-	os_end_with(driver);
-	_exit(agent_live(d->plan, d->board, d->queue, who, b->life, part));
+	return agent_live(d->plan, d->board, d->queue, who, b->life, b->part);
 }
 
 static void spawn(struct driver *d, int who)
 {
 	struct body *b = &d->bodies[who];
-	pid_t driver = getpid();
 	char name[40];
-	const char *part;
 
 	snprintf(name, sizeof(name), "a%d-%d", who, ++b->life);
-	part = driver_part(d, name);
+	b->part = driver_part(d, name);
 	b->continues_at = 0;
-	fflush(NULL);
-	b->pid = fork();
-	if (b->pid == 0)
-		be_agent(d, who, part, driver);
+	b->pid = crew_start(be_agent, d, who);
 	if (b->pid < 0) {
+		give_up(d, arena_printf(d->arena, "cannot start a process: %s", strerror(-b->pid)));
 		b->pid = 0;
-		give_up(d, arena_printf(d->arena, "no more processes: %s", strerror(errno)));
 	}
 }
 
@@ -101,13 +75,13 @@ static void note_end(struct driver *d, int who, int status)
 
 	d->bodies[who].pid = 0;
 	if (WIFSIGNALED(status))
-		give_up(d, arena_printf(d->arena, "agent a%d was ended by signal %d (%s)", who,
+		give_up(d, arena_printf(d->arena, "agent a%d was killed by signal %d (%s)", who,
 					WTERMSIG(status), strsignal(WTERMSIG(status))));
 	else if (WEXITSTATUS(status))
 		give_up(d, arena_printf(d->arena, "agent a%d gave up: %s", who, why));
 }
 
-/* How many are left. */
+/* Returns how many processes are left. */
 static int reap(struct driver *d)
 {
 	int left = 0;
@@ -116,7 +90,7 @@ static int reap(struct driver *d)
 		struct body *b = &d->bodies[i];
 		int status;
 
-		if (b->pid && waitpid(b->pid, &status, WNOHANG) == b->pid)
+		if (crew_ended(&b->pid, &status))
 			note_end(d, i, status);
 		left += b->pid != 0;
 	}
@@ -125,7 +99,7 @@ static int reap(struct driver *d)
 
 /* --- disturbance ----------------------------------------------------------------------------------- */
 
-/* One that works, in the middle of a call if there is one. -1: nobody. */
+/* A running agent: preferably one in a call (in_call), or else one that holds a lock. -1: none. */
 static int victim(struct driver *d, bool in_call)
 {
 	int found = -1;
@@ -143,7 +117,7 @@ static int victim(struct driver *d, bool in_call)
 	return found;
 }
 
-/* One in three knows nothing of the one before: what that held has to run out. */
+/* One replacement in three starts without its predecessor's knowledge: those leases must expire. */
 static void maybe_forget(struct driver *d, int who)
 {
 	struct mind *m = &d->board->minds[who];
@@ -156,15 +130,16 @@ static void maybe_forget(struct driver *d, int who)
 	m->pending = false;
 }
 
-/* One that has just ended by itself needs no killing. */
+/* An agent that has just ended by itself does not count as killed. */
 static bool kill_one(struct driver *d)
 {
 	int who = victim(d, roll(d, 4) > 0), status;
 	pid_t pid = who < 0 ? 0 : d->bodies[who].pid;
 
-	if (!pid || waitpid(pid, &status, WNOHANG) == pid) {
-		if (pid)
-			note_end(d, who, status);
+	if (!pid)
+		return false;
+	if (crew_ended(&d->bodies[who].pid, &status)) {
+		note_end(d, who, status);
 		return false;
 	}
 	kill(pid, SIGKILL);
@@ -179,7 +154,7 @@ static bool kill_one(struct driver *d)
 	return true;
 }
 
-/* Until its lease has run out, as far as it has one. */
+/* Stops an agent until its lease has expired, if it has one. */
 static bool stop_one(struct driver *d)
 {
 	int who = victim(d, roll(d, 4) == 0);
@@ -221,7 +196,7 @@ static bool skew_one(struct driver *d)
 	return true;
 }
 
-/* So many of `all` as the time that has passed asks for. */
+/* Strikes until the number is in proportion to the time that has passed. */
 static void strike(struct driver *d, int64_t all, int64_t *done, bool (*one)(struct driver *))
 {
 	int64_t span = d->plan->ms ? d->plan->ms : 1;
@@ -272,14 +247,14 @@ static void show(struct driver *d, const char *doing)
 		p->progress(p->ctx, &d->figures, doing);
 }
 
-/* No handle of the queue is open while others are forked. */
+/* Closes the queue again: no handle of the driver may be open while it forks. */
 static void keep_clock(struct driver *d)
 {
 	int64_t now = os_boot_ms();
 
 	if (now < d->renew_at)
 		return;
-	d->renew_at = now + (scratch_renew(d->plan, d->queue, d->keeper, d->history)
+	d->renew_at = now + (scratch_renew(d->plan, d->queue, d->clock_token, d->history)
 				     ? KEEP_MS
 				     : KEEP_AGAIN_MS);
 }
@@ -291,19 +266,20 @@ static void work(struct driver *d)
 	while (!d->board->stop && reap(d)) {
 		d->figures.ms = os_boot_ms() - d->began;
 		keep_clock(d);
-		if (interrupted || d->board->seen || time_is_up(d))
+		if (crew_interrupted() || d->board->seen || time_is_up(d))
 			break;
 		disturb(d);
-		if (d->figures.ms - shown >= PROGRESS_MS) {
+		if (d->figures.ms - shown >= CREW_PROGRESS_MS) {
 			shown = d->figures.ms;
 			show(d, "working");
 		}
-		pause_ms(TICK_MS);
+		crew_pause();
 	}
 	d->figures.ms = os_boot_ms() - d->began;
 }
 
-/* What they could not say by their end, since they were killed while they waited for each other. */
+/* Collects the troubles of agents that could not report them: they were killed while they waited
+ * for each other. */
 static void look_for_trouble(struct driver *d)
 {
 	const struct board *b = d->board;
@@ -319,7 +295,7 @@ static void look_for_trouble(struct driver *d)
 	if (b->failed < FAILS || d->trouble.n)
 		return;
 	if (os_boot_ms() - b->failing_since < FAILS_MS &&
-	    scratch_renew(d->plan, d->queue, d->keeper, d->history))
+	    scratch_renew(d->plan, d->queue, d->clock_token, d->history))
 		return;
 	d->store_failed = true;
 	give_up(d, arena_printf(d->arena,
@@ -327,7 +303,8 @@ static void look_for_trouble(struct driver *d)
 				b->failed, why));
 }
 
-/* They may finish the call that they are in; in a round they wait for each other and could not. */
+/* Lets agents finish their current call. In rounds they wait for each other, so they could not
+ * finish. */
 static void end_all(struct driver *d)
 {
 	int64_t patience = d->plan->way == TORTURE_CLAIMS ? 0 : d->plan->timeout_ms + LAST_CALL_MS;
@@ -336,7 +313,7 @@ static void end_all(struct driver *d)
 	d->board->stop = true;
 	continue_some(d, true);
 	while (reap(d) && os_boot_ms() < end)
-		pause_ms(TICK_MS);
+		crew_pause();
 	for (int i = 0; i < d->board->agents; i++) {
 		struct body *b = &d->bodies[i];
 
@@ -349,16 +326,9 @@ static void end_all(struct driver *d)
 	}
 }
 
-static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
-#define CAUGHT (sizeof(caught) / sizeof(caught[0]))
-
 void driver_run(struct driver *d)
 {
-	struct sigaction catch = { .sa_handler = on_signal }, old[CAUGHT];
-
-	interrupted = 0;
-	for (size_t i = 0; i < CAUGHT; i++)
-		sigaction(caught[i], &catch, &old[i]);
+	crew_catch();
 	d->began = os_boot_ms();
 	keep_clock(d);
 	for (int i = 0; i < d->board->agents && !d->board->stop; i++)
@@ -366,8 +336,7 @@ void driver_run(struct driver *d)
 	work(d);
 	end_all(d);
 	look_for_trouble(d);
-	for (size_t i = 0; i < CAUGHT; i++)
-		sigaction(caught[i], &old[i], NULL);
-	d->interrupted = interrupted;
+	crew_release();
+	d->interrupted = crew_interrupted();
 	show(d, "checking");
 }

@@ -1,42 +1,43 @@
 /*
- * driver: the agents' processes, and what happens to them.
+ * driver: runs the agents' processes and disturbs them.
  */
-#ifndef TORTURE_DRIVER_H
-#define TORTURE_DRIVER_H
+#ifndef PROOF_TORTURE_DRIVER_H
+#define PROOF_TORTURE_DRIVER_H
 
 #include <sys/types.h>
 
 #include "proof/torture/board.h"
 
 struct body {
-	pid_t pid;            /* 0: it has ended */
-	int life;             /* how many processes came before */
-	int64_t continues_at; /* 0: it is not stopped */
+	pid_t pid;            /* 0: the process has ended */
+	int life;             /* number of earlier processes of this agent */
+	const char *part;     /* its part of the history */
+	int64_t continues_at; /* 0: not stopped */
 };
 
 struct driver {
 	const struct torture_plan *plan;
 	struct board *board;
 	struct str queue;
-	struct str keeper; /* token of the lock that keeps the store's clock */
+	struct str clock_token; /* token of the lock that holds the store's clock */
 	int64_t renew_at;
-	bool made; /* the queue is there, and has to be removed */
+	bool made; /* the queue exists and must be removed */
 	struct history *history;
-	const char *folder; /* of the parts */
+	const char *folder; /* the folder of the parts */
 	struct strs parts;
 	struct body *bodies;
 	uint64_t random;
 	int64_t began;
 	struct torture_figures figures;
-	struct str trouble; /* why it could not go on; empty: nothing */
-	bool store_failed;  /* that is why */
+	struct str trouble; /* why the run could not go on; empty: it could */
+	bool store_failed;  /* the trouble is that the store failed */
 	bool interrupted;
 	struct arena *arena;
 };
 
 /* Runs the agents to their end. */
 void driver_run(struct driver *d);
-/* The name of a new part. */
+/* The path of a new part. */
 const char *driver_part(struct driver *d, const char *name);
 
 #endif

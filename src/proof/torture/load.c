@@ -9,19 +9,18 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "proof/torture/crew.h"
 #include "proof/torture/scratch.h"
 
-#define TICK_MS 4
-#define PROGRESS_MS 200
 #define REPEATS 3
 
-/* Each process in turn makes a task, claims it and is done with it. */
+/* In each cycle a process creates a task, claims it and completes it. */
 enum step { MAKE, TAKE, FINISH, STEPS };
 
 /* One process's part of the shared memory. */
 struct worker {
 	_Atomic int64_t calls;
-	int64_t codes[TORTURE_CODES], went[STEPS]; /* went: those that went well */
+	int64_t codes[TORTURE_CODES], went[STEPS]; /* went: calls that succeeded */
 	char failure[300];
 };
 
@@ -32,18 +31,10 @@ struct load {
 	size_t size;
 	_Atomic bool *stop;
 	struct worker *workers;
-	uint32_t *waits; /* µs: each process has `calls` of them */
+	uint32_t *waits; /* in µs; `calls` of them for each process */
 	struct load_report *out;
 	struct arena *arena;
 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int sig)
-{
-	(void)sig;
-	interrupted = 1;
-}
 
 static int64_t micros(void)
 {
@@ -85,7 +76,7 @@ static void note_answer(struct worker *w, int64_t i, const struct answer *ans)
 	w->calls++;
 }
 
-/* Where the answer got lost, the same call again finds out. */
+/* Repeats a call whose answer was lost: the repeat gets the outcome. */
 static void call(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a)
 {
 	for (int i = 0; i < REPEATS; i++) {
@@ -95,8 +86,9 @@ static void call(struct queue *q, const struct request *rq, struct answer *ans, 
 	}
 }
 
-static int work(const struct load *l, int64_t who)
+static int work(void *ctx, int who)
 {
+	const struct load *l = ctx;
 	struct queue_config config = scratch_config(l->plan, l->queue);
 	struct worker *w = &l->workers[who];
 	struct arena own = { 0 };
@@ -128,35 +120,25 @@ static int work(const struct load *l, int64_t who)
 	return 0;
 }
 
-/* --- all of them ----------------------------------------------------------------------------------- */
+/* --- all processes --------------------------------------------------------------------------------- */
 
-static void spawn(struct load *l, int64_t who)
+static void spawn(struct load *l, int who)
 {
-	pid_t parent = getpid();
-
-	l->pids[who] = fork();
-	if (l->pids[who] == 0) {
-		signal(SIGINT, SIG_IGN);
-		signal(SIGTERM, SIG_IGN);
-		signal(SIGHUP, SIG_IGN);
-		os_end_with(parent);
-		_exit(work(l, who));
-	}
+	l->pids[who] = crew_start(work, l, who);
 	if (l->pids[who] < 0) {
-		l->out->faults = arena_append(
-			l->arena, l->out->faults,
-			arena_printf(l->arena, "no more processes: %s", strerror(errno)));
+		l->out->faults = arena_append(l->arena, l->out->faults,
+					      arena_printf(l->arena, "cannot start a process: %s",
+							   strerror(-l->pids[who])));
 		*l->stop = true;
 	}
 }
 
-static void reap(struct load *l, int64_t who, int status)
+static void note_end(struct load *l, int64_t who, int status)
 {
-	l->pids[who] = 0;
 	if (WIFSIGNALED(status))
 		l->out->faults = arena_append(
 			l->arena, l->out->faults,
-			arena_printf(l->arena, "process p%lld was ended by signal %d (%s)",
+			arena_printf(l->arena, "process p%lld was killed by signal %d (%s)",
 				     (long long)who, WTERMSIG(status),
 				     strsignal(WTERMSIG(status))));
 }
@@ -167,8 +149,8 @@ static bool any_left(struct load *l)
 	int status;
 
 	for (int64_t i = 0; i < l->plan->agents; i++) {
-		if (l->pids[i] > 0 && waitpid(l->pids[i], &status, WNOHANG) == l->pids[i])
-			reap(l, i, status);
+		if (crew_ended(&l->pids[i], &status))
+			note_end(l, i, status);
 		left = left || l->pids[i] > 0;
 	}
 	return left;
@@ -186,37 +168,30 @@ static void show(struct load *l, int64_t ms)
 
 static void watch(struct load *l)
 {
-	const struct timespec tick = { 0, TICK_MS * 1000000 };
 	int64_t began = os_boot_ms(), shown = 0;
 
 	for (int64_t i = 0; i < l->plan->agents && !*l->stop; i++)
-		spawn(l, i);
+		spawn(l, (int)i);
 	show(l, 0);
 	while (any_left(l)) {
 		l->out->ms = os_boot_ms() - began;
-		if (interrupted)
+		if (crew_interrupted())
 			*l->stop = true;
-		if (l->out->ms - shown >= PROGRESS_MS) {
+		if (l->out->ms - shown >= CREW_PROGRESS_MS) {
 			shown = l->out->ms;
 			show(l, shown);
 		}
-		nanosleep(&tick, NULL);
+		crew_pause();
 	}
 	l->out->ms = os_boot_ms() - began;
 }
 
 static void run_all(struct load *l)
 {
-	static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction catch = { .sa_handler = on_signal }, old[3];
-
-	interrupted = 0;
-	for (size_t i = 0; i < 3; i++)
-		sigaction(caught[i], &catch, &old[i]);
+	crew_catch();
 	watch(l);
-	for (size_t i = 0; i < 3; i++)
-		sigaction(caught[i], &old[i], NULL);
-	l->out->interrupted = interrupted;
+	crew_release();
+	l->out->interrupted = crew_interrupted();
 }
 
 /* --- the figures ----------------------------------------------------------------------------------- */
@@ -228,7 +203,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The waits of all, without gaps, in order. */
+/* The waits of all processes, without gaps, sorted. */
 static size_t gather(struct load *l)
 {
 	size_t n = 0;
@@ -283,7 +258,7 @@ static void compare(struct load *l, const char *what, int64_t there, int64_t ack
 				     (long long)there, what, (long long)acknowledged));
 }
 
-/* Is all there that was acknowledged, and nothing else? */
+/* Does the queue have everything that was acknowledged, and nothing else? */
 static enum result look(struct load *l, struct answer *ans)
 {
 	struct queue_config config = scratch_config(l->plan, l->queue);
@@ -336,7 +311,7 @@ static enum result run_and_look(struct load *l, struct answer *ans)
 	l->out->removed = true;
 	if (code != SUCCESS)
 		return code;
-	queue_close(q); /* no handle is open while it forks */
+	queue_close(q); /* no handle may be open while it forks */
 	run_all(l);
 	add_up(l);
 	code = look(l, ans);
@@ -356,7 +331,7 @@ enum result load_run(const struct torture_plan *plan, struct load_report *out, s
 	l.pids = arena_array(a, pid_t, (size_t)plan->agents);
 	if (!share_memory(&l)) {
 		ans->applied = 'n';
-		return answer_fail(ans, API_ERROR, STR("there is no memory to share"),
+		return answer_fail(ans, API_ERROR, STR("cannot get shared memory"),
 				   STR("fewer processes or operations need less"));
 	}
 	code = run_and_look(&l, ans);

@@ -4,8 +4,8 @@
 
 #define BATCH 100
 #define NAME "driver"
-#define KEEPER "keeper"
-/* As long as the driver can wait: whoever is in the way may be one that it stopped. */
+#define CLOCK_TASK "keeper"
+/* Limits how long the driver waits: an agent that it stopped may be in the way. */
 #define RENEW_MS 200
 
 struct policy scratch_policy(const struct torture_plan *plan)
@@ -21,14 +21,14 @@ struct policy scratch_policy(const struct torture_plan *plan)
 struct queue_config scratch_config(const struct torture_plan *plan, struct str queue)
 {
 	return (struct queue_config){ .uri = plan->uri,
-				      .name = queue,
+				      .opt.queue = queue,
 				      .policy = scratch_policy(plan),
-				      .timeout_ms = plan->timeout_ms,
-				      .relaxed = plan->relaxed,
-				      .who = STR("pawl torture") };
+				      .opt.timeout_ms = plan->timeout_ms,
+				      .opt.relaxed = plan->relaxed,
+				      .opt.who = STR("pawl torture") };
 }
 
-/* --- making it ------------------------------------------------------------------------------------- */
+/* --- creating the queue ---------------------------------------------------------------------------- */
 
 static enum result call_all(struct queue *q, struct history *h, const struct request *rqs, size_t n,
 			    struct answer *ans, struct arena *a)
@@ -56,38 +56,38 @@ static struct request about_keeper(enum op op)
 	struct request rq = { .op = op };
 
 	GIVE(&rq, agent, STR(NAME));
-	GIVE(&rq, id, STR(KEEPER));
+	GIVE(&rq, id, STR(CLOCK_TASK));
 	return rq;
 }
 
 /*
- * While something is held the store's clock is not set anew: so the wrong clocks of the agents change
- * nothing, in the whole store. Without it one of them could be taken for right in the moment in which
- * nobody holds anything.
+ * A store does not set its clock while anything is held. So this lock protects the whole store from
+ * the agents' skewed clocks. Without it, the store could accept a skewed time at a moment when no
+ * lock is held.
  */
-static enum result hold_clock(struct queue *q, struct str keeper, struct history *h,
+static enum result hold_clock(struct queue *q, struct str clock_token, struct history *h,
 			      struct answer *ans, struct arena *a)
 {
 	struct request rqs[2] = { about_keeper(OP_CREATE), about_keeper(OP_LOCK_ACQUIRE) };
 
 	GIVE(&rqs[0], title, STR("keeps the clock"));
 	GIVE(&rqs[0], status, BACKLOG);
-	GIVE(&rqs[1], new_token, keeper);
+	GIVE(&rqs[1], new_token, clock_token);
 	GIVE(&rqs[1], ttl, SCRATCH_KEEPER_TTL);
 	return call_all(q, h, rqs, 2, ans, a);
 }
 
-static enum result renew(struct queue *q, struct str keeper, struct history *h, struct answer *ans,
-			 struct arena *a)
+static enum result renew(struct queue *q, struct str clock_token, struct history *h,
+			 struct answer *ans, struct arena *a)
 {
 	struct request rq = about_keeper(OP_HEARTBEAT);
 
-	GIVE(&rq, token, keeper);
+	GIVE(&rq, token, clock_token);
 	GIVE(&rq, ttl, SCRATCH_KEEPER_TTL);
 	return call_all(q, h, &rq, 1, ans, a);
 }
 
-bool scratch_renew(const struct torture_plan *plan, struct str queue, struct str keeper,
+bool scratch_renew(const struct torture_plan *plan, struct str queue, struct str clock_token,
 		   struct history *h)
 {
 	struct queue_config config = scratch_config(plan, queue);
@@ -96,11 +96,11 @@ bool scratch_renew(const struct torture_plan *plan, struct str queue, struct str
 	struct queue *q;
 	bool good;
 
-	if (config.timeout_ms > RENEW_MS)
-		config.timeout_ms = RENEW_MS;
+	if (config.opt.timeout_ms > RENEW_MS)
+		config.opt.timeout_ms = RENEW_MS;
 	good = queue_open(&q, &config, STORE_WRITE, &ans, &a) == SUCCESS;
 	if (good) {
-		good = renew(q, keeper, h, &ans, &a) == SUCCESS;
+		good = renew(q, clock_token, h, &ans, &a) == SUCCESS;
 		queue_close(q);
 	}
 	arena_free(&a);
@@ -143,8 +143,8 @@ static enum result create_some(struct queue *q, struct history *h, int from, int
 	return code;
 }
 
-/* It may take longer than the keeper's lock lasts. */
-static enum result create_all(struct queue *q, struct str keeper, struct history *h, int tasks,
+/* Renews the lock on the clock task on the way: creating all tasks may take longer than its lease. */
+static enum result create_all(struct queue *q, struct str clock_token, struct history *h, int tasks,
 			      struct answer *ans, struct arena *a)
 {
 	int64_t renewed = os_boot_ms();
@@ -154,13 +154,13 @@ static enum result create_all(struct queue *q, struct str keeper, struct history
 		code = create_some(q, h, from, tasks - from < BATCH ? tasks - from : BATCH, ans, a);
 		if (code != SUCCESS || os_boot_ms() - renewed < SCRATCH_KEEPER_TTL / 3)
 			continue;
-		code = renew(q, keeper, h, ans, a);
+		code = renew(q, clock_token, h, ans, a);
 		renewed = os_boot_ms();
 	}
 	return code;
 }
 
-enum result scratch_make(const struct torture_plan *plan, struct str queue, struct str keeper,
+enum result scratch_make(const struct torture_plan *plan, struct str queue, struct str clock_token,
 			 struct history *h, bool *made, struct answer *ans, struct arena *a)
 {
 	struct queue_config config = scratch_config(plan, queue);
@@ -170,9 +170,9 @@ enum result scratch_make(const struct torture_plan *plan, struct str queue, stru
 	*made = code == SUCCESS;
 	if (!*made)
 		return code;
-	code = hold_clock(q, keeper, h, ans, a);
+	code = hold_clock(q, clock_token, h, ans, a);
 	if (code == SUCCESS)
-		code = create_all(q, keeper, h, (int)plan->tasks, ans, a);
+		code = create_all(q, clock_token, h, (int)plan->tasks, ans, a);
 	queue_close(q);
 	return code;
 }

@@ -1,29 +1,30 @@
 /*
- * scratch: the queue that is tortured. Made before the agents come and removed when they are gone; no handle
- * of the driver is open while it forks.
+ * scratch: the queue of a torture. It is created before the agents start and removed after they
+ * end. The driver has no handle of it open while it forks.
  */
-#ifndef TORTURE_SCRATCH_H
-#define TORTURE_SCRATCH_H
+#ifndef PROOF_TORTURE_SCRATCH_H
+#define PROOF_TORTURE_SCRATCH_H
 
 #include "proof/history/history.h"
 #include "queue/queue.h"
 #include "proof/torture/board.h"
 
 #define SCRATCH_LEASE_MIN 200
-#define SCRATCH_KEEPER_TTL 60000 /* a run renews it: where it is over, nobody is at work */
+#define SCRATCH_KEEPER_TTL 60000 /* a run renews it: if it has expired, no run is at work */
 
 struct policy scratch_policy(const struct torture_plan *plan);
 struct queue_config scratch_config(const struct torture_plan *plan, struct str queue);
-/* The queue with its tasks, all recorded in `h`. keeper: the token of the lock that keeps the store's clock.
- * made: there is a queue to remove, whatever the result. */
-enum result scratch_make(const struct torture_plan *plan, struct str queue, struct str keeper,
+/* Creates the queue with its tasks, and records all calls in `h`. clock_token: the token of the lock
+ * that holds the store's clock. made: there is a queue to remove, even if the result is not
+ * SUCCESS. */
+enum result scratch_make(const struct torture_plan *plan, struct str queue, struct str clock_token,
 			 struct history *h, bool *made, struct answer *ans, struct arena *a);
-/* That lock is there for SCRATCH_KEEPER_TTL from now on: false if it could not be done in a moment. */
-bool scratch_renew(const struct torture_plan *plan, struct str queue, struct str keeper,
+/* Renews that lock for SCRATCH_KEEPER_TTL; false: it could not be done quickly. */
+bool scratch_renew(const struct torture_plan *plan, struct str queue, struct str clock_token,
 		   struct history *h);
-/* Is no run at work on it? */
+/* Has the run that made the queue ended? */
 bool scratch_idle(const struct torture_plan *plan, struct str queue, struct arena *a);
-/* Every task as it is at the end, what the log counts, and what the store says of itself. */
+/* Reads every task at the end, the event log's counts, and the store's own check. */
 enum result scratch_read(const struct torture_plan *plan, const struct board *b,
 			 struct torture_report *report, struct history *h, struct answer *ans,
 			 struct arena *a);

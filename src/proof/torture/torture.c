@@ -9,6 +9,7 @@
 #include "proof/history/history.h"
 #include "proof/torture/driver.h"
 #include "proof/torture/scratch.h"
+#include "proof/check/check.h"
 
 #define EXCERPT_MAX (256 * 1024)
 
@@ -18,7 +19,7 @@ static enum result no_file(const char *path, int r, struct answer *ans, struct a
 {
 	ans->applied = 'n';
 	return answer_fail(ans, API_ERROR, arena_printf(a, "%s: %s", path, strerror(-r)),
-			   STR("TMPDIR names another place for temporary files"));
+			   STR("set TMPDIR to another folder for temporary files"));
 }
 
 static enum result make_folder(struct driver *d, struct answer *ans)
@@ -37,7 +38,7 @@ static void remove_parts(struct driver *d)
 		(void)unlink(d->parts.v[i].p);
 }
 
-/* --- what it was --------------------------------------------------------------------------------- */
+/* --- collecting results -------------------------------------------------------------------------- */
 
 static struct history_head head_of(const struct torture_plan *plan, struct arena *a)
 {
@@ -60,7 +61,7 @@ static enum result merge(struct driver *d, const char *out, struct answer *ans)
 	int r;
 
 	for (size_t i = 0; i < d->parts.n; i++)
-		if (fs_exists(d->parts.v[i].p)) /* one that was killed at once has none */
+		if (fs_exists(d->parts.v[i].p)) /* an agent that was killed at once has no part */
 			paths[n++] = d->parts.v[i].p;
 	r = history_merge(out, &head, paths, n, d->arena, &why);
 	if (!r)
@@ -68,7 +69,7 @@ static enum result merge(struct driver *d, const char *out, struct answer *ans)
 	ans->applied = 'n';
 	return answer_fail(
 		ans, API_ERROR,
-		arena_printf(d->arena, "the history cannot be put together: %.*s", STRF(why)),
+		arena_printf(d->arena, "cannot merge the parts of the history: %.*s", STRF(why)),
 		STR(""));
 }
 
@@ -77,7 +78,7 @@ static void add_fault(struct torture_report *out, struct str text, struct arena 
 	out->faults = arena_append(a, out->faults, text);
 }
 
-/* What is plain without the check. */
+/* Collects the faults that are visible without the checker. */
 static void look_around(const struct driver *d, struct torture_report *out)
 {
 	const struct torture_plan *p = d->plan;
@@ -110,7 +111,7 @@ enum result torture_check(const char *path, struct torture_verdict *out, struct 
 	*out = (struct torture_verdict){ 0 };
 	if (r) {
 		answer_fail(ans, USAGE,
-			    arena_printf(a, "%s is no history that can be checked: %.*s", path,
+			    arena_printf(a, "%s is not a history that can be checked: %.*s", path,
 					 STRF(why.n ? why : str_c(strerror(-r)))),
 			    STR("pawl torture --history FILE records one"));
 	} else {
@@ -135,7 +136,8 @@ enum result torture_check(const char *path, struct torture_verdict *out, struct 
 
 /* --- a run --------------------------------------------------------------------------------------- */
 
-/* The parts are merged where they are, or where the history shall stay. */
+/* Merges the parts in their folder, or at the path where the history is to stay, and checks the
+ * result. */
 static enum result judge(struct driver *d, struct torture_report *out, struct answer *ans)
 {
 	const char *path = d->plan->history;
@@ -158,16 +160,16 @@ static enum result judge(struct driver *d, struct torture_report *out, struct an
 
 static enum result run_all(struct driver *d, struct torture_report *out, struct answer *ans)
 {
-	enum result code = scratch_make(d->plan, d->queue, d->keeper, d->history, &d->made, ans,
-					d->arena);
+	enum result code = scratch_make(d->plan, d->queue, d->clock_token, d->history, &d->made,
+					ans, d->arena);
 
 	if (code == SUCCESS)
 		driver_run(d);
 	if (code == SUCCESS && d->trouble.n) {
 		ans->applied = 'n';
 		code = answer_fail(ans, API_ERROR, d->trouble,
-				   d->store_failed ? STR("mend the store, and run it again: "
-							 "`pawl doctor` looks at it")
+				   d->store_failed ? STR("repair the store and run it again: "
+							 "`pawl doctor` checks it")
 						   : STR(""));
 	}
 	out->figures = d->figures;
@@ -177,7 +179,7 @@ static enum result run_all(struct driver *d, struct torture_report *out, struct 
 	return code;
 }
 
-/* Of a store that failed, too: a promise that it broke before is worse. */
+/* Checks the history even if the store failed: an earlier broken promise matters more. */
 static enum result judge_despite(struct driver *d, struct torture_report *out, struct answer *ans,
 				 enum result code)
 {
@@ -192,7 +194,7 @@ static enum result judge_despite(struct driver *d, struct torture_report *out, s
 	return code;
 }
 
-/* The queue goes first, whatever happened: after that nothing of the user's can be left in a bad state. */
+/* Removes the queue first in every case, so that nothing of the run stays in the user's store. */
 static enum result run_and_judge(struct driver *d, struct torture_report *out, struct answer *ans)
 {
 	struct answer removal = { 0 };
@@ -216,12 +218,12 @@ enum result torture_run(const struct torture_plan *plan, struct torture_report *
 	int r;
 
 	*out = (struct torture_report){ 0 };
-	d.keeper = token_make(a);
+	d.clock_token = token_make(a);
 	out->queue = d.queue = arena_printf(a, TORTURE_QUEUE "%.*s", 12, token_make(a).p);
 	d.board = board_make(plan);
 	d.bodies = arena_array(a, struct body, (size_t)plan->agents);
 	if (!d.board)
-		return answer_fail(ans, API_ERROR, STR("there is no memory to share"), STR(""));
+		return answer_fail(ans, API_ERROR, STR("cannot get shared memory"), STR(""));
 	code = make_folder(&d, ans);
 	if (code == SUCCESS) {
 		const char *part = driver_part(&d, "driver");
@@ -229,7 +231,7 @@ enum result torture_run(const struct torture_plan *plan, struct torture_report *
 		r = history_open(&d.history, part, NULL);
 		code = r ? no_file(part, r, ans, a) : run_and_judge(&d, out, ans);
 		remove_parts(&d);
-		(void)rmdir(d.folder); /* not if the history stays in it */
+		(void)rmdir(d.folder); /* fails if the history stays in it */
 	}
 	board_free(d.board);
 	return code;
@@ -246,7 +248,7 @@ enum result torture_remove(const struct torture_plan *plan, struct str queue, st
 	if (!str_starts(queue, STR(TORTURE_QUEUE)))
 		return answer_fail(
 			ans, USAGE,
-			arena_printf(a, "'%.*s' is no scratch queue of a torture", STRF(queue)),
+			arena_printf(a, "'%.*s' is not a scratch queue of a torture", STRF(queue)),
 			STR("its name begins with " TORTURE_QUEUE));
 	return scratch_remove(plan, queue, ans, a);
 }

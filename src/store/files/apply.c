@@ -3,6 +3,7 @@
  * is free by link(), which fails if somebody else was quicker; one that has a file by rename(), after a look
  * at what is there. A file that somebody else put there stays.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -90,8 +91,20 @@ int files_prepare(struct files *s, struct ent *e, const struct task *t, size_t n
 
 /* --- giving names ------------------------------------------------------------------------------- */
 
-/* 1 or 0, or -errno. Where it cannot be told apart, it is somebody else's, unless `broken` ones count as ours. */
-static int is_ours(struct files *s, const struct ent *e, const char *name, bool broken)
+/* How a file shows that pawl wrote it: by all that it says; or, after a loss of power, by a part of it or its
+ * inode; or by being empty, where the state has a file of that name. */
+enum proof { WHOLE, TORN, EMPTY };
+
+static bool is_torn(const struct ent *e, const struct found *f, enum proof proof)
+{
+	if (proof == WHOLE || !f->stamp.ino)
+		return false;
+	return f->torn || f->stamp.ino == e->stamp.ino || f->stamp.ino == e->old.stamp.ino ||
+	       (proof == EMPTY && !f->stamp.size);
+}
+
+/* 1 or 0, or -errno. Without a proof it is somebody else's. */
+static int is_ours(struct files *s, const struct ent *e, const char *name, enum proof proof)
 {
 	struct found f = { .id = e->ix.id, .kind = FILE_TASK, .archived = e->archived };
 	struct arena a = { 0 };
@@ -100,9 +113,46 @@ static int is_ours(struct files *s, const struct ent *e, const char *name, bool 
 	snprintf(f.name, sizeof(f.name), "%s", name);
 	r = files_read_found(s, &f, &a);
 	if (r >= 0)
-		r = r == 0 && (f.bad ? broken && f.stamp.ino : f.form.ours);
+		r = r == 0 && (f.bad ? is_torn(e, &f, proof) : f.form.ours);
 	arena_free(&a);
 	return r;
+}
+
+/* 1: it is not there, or it counts, or it may count in a moment; < 0: it is there and does not count. */
+static int fail_occupied(struct files *s, const struct ent *e, const char *name)
+{
+	struct found f = { .id = e->ix.id, .kind = e->kind, .archived = e->archived };
+	struct arena a = { 0 };
+	int r;
+
+	snprintf(f.name, sizeof(f.name), "%s", name);
+	r = files_read_found(s, &f, &a);
+	if (r == 0 && f.bad && f.mtime > os_wall_ms() - FILES_SETTLED)
+		r = 1; /* somebody may be just writing it */
+	else if (r == 0 && f.bad)
+		r = store_fail(
+			&s->base.env, STORE_FOREIGN,
+			"move that file away, or use another id; `pawl doctor` lists all such files",
+			"the task %.*s needs the name %s%s in %s, but a file that is not pawl's has it: %s",
+			STRF(e->ix.id), e->archived ? "archive/" : "", name, s->path, f.bad);
+	else
+		r = r < 0 ? files_fail(s, r, name) : 1;
+	arena_free(&a);
+	return r;
+}
+
+int files_check_name(struct files *s, const struct ent *e)
+{
+	char name[FILES_NAME_MAX];
+	struct stat st;
+	int r;
+
+	if (files_name(name, sizeof(name), e->ix.id, e->kind))
+		return files_fail(s, -EINVAL, "a task's file");
+	if (files_stat(files_folder(s, e->archived), name, &st))
+		return 0; /* what else is wrong, shows when the file gets its name */
+	r = fail_occupied(s, e, name);
+	return r < 0 ? r : 0;
 }
 
 /* Some file systems have no links: there the name is taken by an empty file first. */
@@ -116,19 +166,34 @@ static int link_slowly(struct files *s, const char *temp, int dir, const char *n
 	return renameat(s->own, temp, dir, name) ? -errno : 0;
 }
 
-/* -EEXIST: somebody has that name. */
-static int give_name(struct files *s, const struct ent *e, int dir, const char *name)
+static void drop_temp(struct files *s, const struct ent *e)
 {
 	char temp[32];
 
 	temp_name(temp, sizeof(temp), e->number);
-	if (linkat(s->own, temp, dir, name, 0) == 0) {
-		(void)unlinkat(s->own, temp, 0);
+	(void)unlinkat(s->own, temp, 0);
+}
+
+/* -EEXIST: somebody has that name. The file keeps its name in .pawl, too. */
+static int link_name(struct files *s, const struct ent *e, int dir, const char *name)
+{
+	char temp[32];
+
+	temp_name(temp, sizeof(temp), e->number);
+	if (linkat(s->own, temp, dir, name, 0) == 0)
 		return 0;
-	}
 	if (errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK)
 		return link_slowly(s, temp, dir, name);
 	return -errno;
+}
+
+static int give_name(struct files *s, const struct ent *e, int dir, const char *name)
+{
+	int r = link_name(s, e, dir, name);
+
+	if (!r)
+		drop_temp(s, e);
+	return r;
 }
 
 static int replace(struct files *s, const struct ent *e, int dir, const char *name)
@@ -139,6 +204,8 @@ static int replace(struct files *s, const struct ent *e, int dir, const char *na
 	return renameat(s->own, temp, dir, name) ? -errno : 0;
 }
 
+/* The lock keeps its name in .pawl until the change is committed: should the power fail before that, the two
+ * names show whose it is. */
 int files_reserve(struct files *s, struct ent *e)
 {
 	char name[FILES_NAME_MAX];
@@ -146,14 +213,14 @@ int files_reserve(struct files *s, struct ent *e)
 
 	if (files_name(name, sizeof(name), e->ix.id, FILE_LOCK))
 		return files_fail(s, -EINVAL, "a task's file");
-	r = give_name(s, e, s->dir, name);
-	if (r == -EEXIST && is_ours(s, e, name, false) > 0) { /* of a change that failed */
+	r = link_name(s, e, s->dir, name);
+	if (r == -EEXIST && is_ours(s, e, name, WHOLE) > 0) { /* of a change that failed */
 		(void)unlinkat(s->dir, name, 0);
-		r = give_name(s, e, s->dir, name);
+		r = link_name(s, e, s->dir, name);
 	}
 	e->linked = r == 0;
 	if (r == -EEXIST)
-		return 1;
+		return fail_occupied(s, e, name);
 	return r < 0 ? files_fail(s, r, name) : 0;
 }
 
@@ -165,8 +232,7 @@ void files_take_back(struct files *s, struct ent *e)
 
 	if (!e->prepared)
 		return;
-	temp_name(name, sizeof(name), e->number);
-	(void)unlinkat(s->own, name, 0);
+	drop_temp(s, e);
 	if (!e->linked || files_name(name, sizeof(name), e->ix.id, FILE_LOCK) ||
 	    files_stat(s->dir, name, &st))
 		return;
@@ -196,7 +262,7 @@ static int as_known(int dir, const char *name, const struct ent *was)
 }
 
 /* 0; 1: somebody else's file has that name; -errno */
-static int place(struct files *s, struct ent *e, const struct ent *was, bool broken)
+static int place(struct files *s, struct ent *e, const struct ent *was, enum proof proof)
 {
 	int dir = folder_for(s, e->archived), r = 0;
 	char name[FILES_NAME_MAX];
@@ -210,20 +276,25 @@ static int place(struct files *s, struct ent *e, const struct ent *was, bool bro
 	r = r ? replace(s, e, dir, name) : give_name(s, e, dir, name);
 	if (r != -EEXIST)
 		return r;
-	r = is_ours(s, e, name, broken);
+	r = is_ours(s, e, name, proof);
 	return r > 0 ? replace(s, e, dir, name) : r < 0 ? r : 1;
 }
 
-static int put_in_place(struct files *s, struct ent *e, const struct ent *was, bool broken)
+static int put_in_place(struct files *s, struct ent *e, const struct ent *was, enum proof proof)
 {
-	int r = e->linked ? 0 : place(s, e, was, broken);
+	int r;
 
+	if (e->linked) {
+		drop_temp(s, e);
+		return 0;
+	}
+	r = place(s, e, was, proof);
 	if (r)
 		files_take_back(s, e);
 	return r;
 }
 
-static int remove_old(struct files *s, const struct ent *old, bool broken)
+static int remove_old(struct files *s, const struct ent *old, enum proof proof)
 {
 	int dir = files_folder(s, old->archived), r;
 	char name[FILES_NAME_MAX];
@@ -236,7 +307,7 @@ static int remove_old(struct files *s, const struct ent *old, bool broken)
 		return r < 0 ? r : 0;
 	r = as_known(dir, name, old);
 	if (r == 0)
-		r = is_ours(s, old, name, broken);
+		r = is_ours(s, old, name, proof);
 	if (r <= 0)
 		return r < 0 ? r : 1;
 	return unlinkat(dir, name, 0) && errno != ENOENT ? -errno : 0;
@@ -249,12 +320,18 @@ static int worse(int a, int b)
 
 int files_apply(struct files *s, struct ent *e, const struct ent *was)
 {
-	int r = e->prepared ? put_in_place(s, e, was, false) : 0;
+	int r = e->prepared ? put_in_place(s, e, was, WHOLE) : 0;
 
 	for (; r >= 0 && was; was = was->found ? was->was : NULL)
 		if (was->kind != FILE_NONE && !was->dropped && !same_place(was, e))
-			r = worse(r, remove_old(s, was, false));
+			r = worse(r, remove_old(s, was, WHOLE));
 	return r;
+}
+
+void files_remove(struct files *s, const struct ent *e)
+{
+	if (e->kind != FILE_NONE && !e->dropped && files_folder(s, e->archived) >= 0)
+		(void)remove_old(s, e, WHOLE);
 }
 
 /* --- after a death ------------------------------------------------------------------------------ */
@@ -292,18 +369,27 @@ static int write_again(struct files *s, struct ent *e, const struct ent *old, si
 	struct record r = { .key = e->key, .ix = e->ix, .hot = e->hot, .body = e->body };
 	int rc = 0;
 
-	if (e->has_body && files_form_kind(&r, &t, &a) != FILE_NONE) {
+	if (rebooted)
+		e->old.stamp = e->stamp; /* what is left of its file is known by that */
+	if (e->has_body && files_form_kind(s->base.env.rules, &r, &t, &a) != FILE_NONE) {
 		rc = files_prepare(s, e, &t, number);
 		if (rc == 0)
-			rc = put_in_place(s, e, old, rebooted);
+			rc = put_in_place(s, e, old, rebooted ? EMPTY : WHOLE);
 		e->prepared = false;
 	}
 	arena_free(&a);
 	return rc;
 }
 
+static enum proof proof_of(const struct ent *other, const struct ent *e, bool rebooted)
+{
+	if (!rebooted)
+		return WHOLE;
+	return files_names(e) & files_name_bit(other->kind, other->archived) ? EMPTY : TORN;
+}
+
 /* All other files of the task that are ours. */
-static int remove_others(struct files *s, const struct ent *e, bool broken)
+static int remove_others(struct files *s, const struct ent *e, bool rebooted)
 {
 	int r = 0;
 
@@ -314,7 +400,7 @@ static int remove_others(struct files *s, const struct ent *e, bool broken)
 					     .archived = archived };
 
 			if (!same_place(&other, e))
-				r = worse(r, remove_old(s, &other, broken));
+				r = worse(r, remove_old(s, &other, proof_of(&other, e, rebooted)));
 		}
 	}
 	return r;
@@ -336,8 +422,31 @@ static int settle_one(struct files *s, struct ent *e, size_t number, bool reboot
 			r = write_again(s, e, &old, number, rebooted);
 	}
 	if (r >= 0 && old.kind != FILE_NONE && !same_place(&old, e))
-		r = worse(r, remove_old(s, &old, rebooted));
+		r = worse(r, remove_old(s, &old, rebooted ? EMPTY : WHOLE));
 	return r < 0 ? r : worse(r, remove_others(s, e, rebooted));
+}
+
+/* Is it a lock of a change under way? Then it has a second name in .pawl. */
+static bool has_temp(struct files *s, uint64_t ino)
+{
+	int fd = openat(s->own, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	bool any = false;
+
+	if (!d && fd >= 0)
+		close(fd);
+	while (!any && d && (e = readdir(d)))
+		any = e->d_ino == ino && str_starts(str_c(e->d_name), STR("new."));
+	if (d)
+		closedir(d);
+	return any;
+}
+
+bool files_torn(struct files *s, const struct found *f, const struct ent *known)
+{
+	return f->bad && f->stamp.ino && f->kind == FILE_LOCK && !files_in_place(f, known) &&
+	       (f->torn || has_temp(s, f->stamp.ino));
 }
 
 static bool remove_torn_locks(struct files *s)
@@ -351,7 +460,7 @@ static bool remove_torn_locks(struct files *s)
 		if (f[i].kind != FILE_LOCK)
 			continue;
 		ok = files_read_found(s, &f[i], &a) >= 0;
-		if (ok && files_torn(&f[i], files_committed(files_find(&s->view, f[i].key))))
+		if (ok && files_torn(s, &f[i], files_committed(files_find(&s->view, f[i].key))))
 			ok = unlinkat(s->dir, f[i].name, 0) == 0;
 	}
 	arena_free(&a);

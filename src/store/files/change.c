@@ -32,16 +32,13 @@ int files_lock(struct files *s)
 	const struct store_env *env = &s->base.env;
 	int rc = still_there(s);
 
-	if (rc == 0 && s->gate.fd < 0) {
-		struct arena a = { 0 };
-
-		rc = gate_open(&s->gate, fs_join(&a, str_c(s->path), STR(".pawl/gate")), &s->place);
-		arena_free(&a);
-	} else if (rc < 0) {
+	if (rc < 0)
 		return rc;
-	}
+	if (s->gate.fd < 0)
+		rc = gate_open_at(&s->gate, s->own, "gate", &s->place);
 	if (rc == 0)
-		rc = gate_lock(&s->gate, env->timeout_ms, env->who.n ? env->who : STR("a process"));
+		rc = gate_lock(&s->gate, env->opt.timeout_ms,
+			       env->opt.who.n ? env->opt.who : STR("a process"));
 	if (rc == -ETIMEDOUT)
 		return gate_busy(&s->gate, &s->base.env, s->path);
 	return rc < 0 ? files_fail(s, rc, ".pawl/gate") : 0;
@@ -72,10 +69,11 @@ static bool long_enough(const struct view *v)
 }
 
 /* A snapshot says that the files are as the state has it. After a sync that failed there is a new one as well:
- * what that left unwritten no later sync would write. */
+ * what that left unwritten no later sync would write. So there is where somebody keeps a hard link of the state. */
 static int compact(struct files *s, bool rebooted)
 {
-	if (s->applied != s->view.seq || !(rebooted || s->unsynced || long_enough(&s->view)))
+	if (s->applied != s->view.seq || !(rebooted || s->unsynced || s->view.linked ||
+					   s->view.lacks_due || long_enough(&s->view)))
 		return 0;
 	if (files_compact(s))
 		return files_load(s); /* it can wait: all is in the frames still */
@@ -188,6 +186,7 @@ static int stage(struct set *w, const struct edit_item *it)
 	e.fresh = true;
 	e.was = before(w, old);
 	e.old = replaced(e.was);
+	e.had = files_names(files_committed(e.was));
 	if (it->dropped) {
 		e.dropped = true;
 		e.ix.id = old->ix.id;
@@ -196,7 +195,7 @@ static int stage(struct set *w, const struct edit_item *it)
 		e.hot = r.hot;
 		e.body = r.body;
 		e.has_body = true;
-		e.kind = (uint8_t)files_form_kind(&r, &t, &w->a);
+		e.kind = (uint8_t)files_form_kind(w->s->base.env.rules, &r, &t, &w->a);
 		e.archived = e.kind != FILE_NONE && e.kind != FILE_LOCK && t.archived_at;
 	}
 	old = files_set(v, files_ent_copy(v, &e));
@@ -311,7 +310,7 @@ static int prepare(struct set *w, struct ent *e, size_t number)
 
 	if (!needs_file(w, e))
 		return 0;
-	if (files_form_kind(&r, &t, &w->a) == FILE_NONE)
+	if (files_form_kind(w->s->base.env.rules, &r, &t, &w->a) == FILE_NONE)
 		return files_fail(w->s, -EIO, "a task's file");
 	return files_prepare(w->s, e, &t, number);
 }
@@ -319,6 +318,11 @@ static int prepare(struct set *w, struct ent *e, size_t number)
 static bool has_lock_file(const struct ent *e)
 {
 	return e && !e->dropped && e->kind == FILE_LOCK;
+}
+
+static bool has_same_name(const struct ent *e, const struct ent *was)
+{
+	return was && !was->dropped && was->kind == e->kind && was->archived == e->archived;
 }
 
 static int prepare_all(struct set *w)
@@ -332,6 +336,22 @@ static int prepare_all(struct set *w)
 
 		if (e->prepared && e->kind == FILE_LOCK && !has_lock_file(e->was))
 			rc = files_reserve(w->s, e);
+		else if (e->prepared && !has_same_name(e, e->was))
+			rc = files_check_name(w->s, e);
+	}
+	return rc;
+}
+
+/* What commit() would refuse, found out without making a file. */
+static int check_names(struct set *w)
+{
+	int rc = collect(w);
+
+	for (size_t i = 0; rc == 0 && i < w->n_items; i++) {
+		const struct ent *e = w->items[i];
+
+		if (needs_file(w, e) && !has_same_name(e, e->was))
+			rc = files_check_name(w->s, w->items[i]);
 	}
 	return rc;
 }
@@ -398,7 +418,7 @@ static int attempt(struct files *s, struct change *changes, size_t n, bool again
 	if (rc == 0)
 		rc = run_edits(&w, changes, n);
 	if (rc == 0 && (w.n || w.log.n || count_found(&s->view) >= MANY_FOUND))
-		rc = commit(&w);
+		rc = s->base.env.trial ? check_names(&w) : commit(&w);
 	undo(&w); /* nothing, once it is committed */
 	s->changing = false;
 	free(w.steps);

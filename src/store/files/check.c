@@ -9,6 +9,8 @@
 #include "format/record.h"
 #include "store/files/files.h"
 
+#define OTHERS_SHOWN 5
+
 struct check {
 	struct files *s;
 	check_fn *fn;
@@ -30,7 +32,7 @@ static void check_fs(struct check *c)
 		tell(c, CHECK_BAD, "file system",
 		     arena_printf(&c->a, "%s is on %s, where locks do not hold", c->s->path,
 				  network),
-		     STR("put the queue on a local disk, or share it through git: or postgres:"));
+		     STR("put the queue on a local disk, or share it through git:"));
 	else
 		tell(c, CHECK_OK, "file system",
 		     arena_printf(&c->a, "%s is on a local disk", c->s->path), STR(""));
@@ -90,7 +92,7 @@ static struct str look_fix(struct check *c, const struct found *f)
 	struct str path = arena_printf(&c->a, "%s/%s%s", c->s->path, f->archived ? "archive/" : "",
 				       f->name);
 
-	return arena_printf(&c->a, "look at %s, and remove or repair it",
+	return arena_printf(&c->a, "look at %s, and move it away or repair it",
 			    store_word(&c->a, text_line(&c->a, path)).p);
 }
 
@@ -114,12 +116,74 @@ static bool check_twin(struct check *c, const struct found *f, const struct foun
 static struct str settled_by_next(struct check *c, const struct found *f)
 {
 	const struct ent *e = files_committed(files_find(&c->s->view, f->key));
+	bool empty = !f->stamp.size && files_names(e) & files_name_bit(f->kind, f->archived);
 
 	if (!files_rebooted(c->s))
 		return STR("");
-	if (e && e->fresh)
-		return STR("nothing to do: the next change writes it again");
-	return files_torn(f, e) ? STR("nothing to do: the next change removes it") : STR("");
+	if (e && e->fresh && f->stamp.ino && (f->torn || f->stamp.ino == e->stamp.ino || empty))
+		return STR("nothing to do: the next change removes it or writes it again");
+	return files_torn(c->s, f, e) ? STR("nothing to do: the next change removes it") : STR("");
+}
+
+/* It is in nobody's way: no task has its name, and it was not meant to be a task's file. */
+static bool is_others(struct check *c, const struct found *f)
+{
+	const struct ent *e = files_committed(files_find(&c->s->view, f->key));
+
+	return (!e || e->dropped) && !f->form.damaged && !f->closed;
+}
+
+struct others {
+	struct buf names;
+	size_t n;
+};
+
+static void add_other(struct check *c, struct others *o, const struct found *f)
+{
+	struct str name = text_line(&c->a, str_c(f->name));
+
+	if (o->n++ < OTHERS_SHOWN)
+		buf_addf(&o->names, "%s%s%.*s (%s)", o->n > 1 ? ", " : "",
+			 f->archived ? "archive/" : "", STRF(name), f->bad);
+}
+
+static void tell_others(struct check *c, struct others *o)
+{
+	if (o->n > OTHERS_SHOWN)
+		buf_addf(&o->names, ", and %zu more", o->n - OTHERS_SHOWN);
+	if (o->n)
+		tell(c, CHECK_NOTE, "files",
+		     arena_printf(&c->a, "pawl leaves these files of other programs alone: %.*s",
+				  STRF(buf_str(&o->names))),
+		     STR(""));
+	buf_free(&o->names);
+}
+
+/* true: there is something to tell of it. */
+static bool check_bad(struct check *c, struct others *o, const struct found *f)
+{
+	struct str later = settled_by_next(c, f);
+
+	if (!later.n && is_others(c, f)) {
+		add_other(c, o, f);
+		return false;
+	}
+	/* an empty lock may be one that somebody is about to write */
+	tell_file(c, f,
+		  later.n || (!f->stamp.size && f->stamp.ino && f->kind == FILE_LOCK) ? CHECK_NOTE
+										      : CHECK_BAD,
+		  f->bad, later.n ? later : look_fix(c, f));
+	return true;
+}
+
+static bool check_file(struct check *c, struct others *o, const struct found *f,
+		       const struct found *next)
+{
+	if (f->bad)
+		return check_bad(c, o, f);
+	if (f->form.odd)
+		tell_file(c, f, CHECK_NOTE, f->form.odd, look_fix(c, f));
+	return check_twin(c, f, next) || f->form.odd;
 }
 
 static bool check_archive(struct check *c)
@@ -136,6 +200,7 @@ static bool check_archive(struct check *c)
 
 static int check_files(struct check *c)
 {
+	struct others others = { .names = BUF_MAX(64 << 10) };
 	struct found *f;
 	size_t n, bad;
 	int rc = files_list(c->s, true, &f, &n, &c->a);
@@ -145,24 +210,15 @@ static int check_files(struct check *c)
 		int r = files_read_found(c->s, &f[i], &c->a);
 
 		if (r < 0)
-			return files_fail(c->s, r, f[i].name);
-		if (r)
-			continue;
-		if (f[i].bad) {
-			struct str later = settled_by_next(c, &f[i]);
-
-			tell_file(c, &f[i], later.n ? CHECK_NOTE : CHECK_BAD, f[i].bad,
-				  later.n ? later : look_fix(c, &f[i]));
-			bad++;
-		} else if (f[i].form.odd) {
-			tell_file(c, &f[i], CHECK_NOTE, f[i].form.odd, look_fix(c, &f[i]));
-			bad++;
-		}
-		bad += check_twin(c, &f[i], i + 1 < n ? &f[i + 1] : NULL);
+			rc = files_fail(c->s, r, f[i].name);
+		if (r == 0)
+			bad += check_file(c, &others, &f[i], i + 1 < n ? &f[i + 1] : NULL);
 	}
 	if (rc == 0 && !bad)
 		tell(c, CHECK_OK, "files",
-		     arena_printf(&c->a, "%zu files, all of them can be read", n), STR(""));
+		     arena_printf(&c->a, "%zu files, all of them can be read", n - others.n),
+		     STR(""));
+	tell_others(c, &others);
 	return rc;
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/fs.h"
 #include "base/os.h"
 #include "store/files/files.h"
@@ -39,12 +40,10 @@ static int sync_file(struct files *s, const struct ent *e)
 
 	if (files_name(name, sizeof(name), e->ix.id, e->kind))
 		return 0;
-	if (fd >= 0) {
-		fd = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-		fd = fd < 0 ? -errno : fd;
-	}
-	if (fd < 0) /* somebody took it away, or closed it: not ours any more */
-		return fd == -ENOENT || fd == -ELOOP || fd == -EACCES ? 0 : fd;
+	if (fd >= 0)
+		fd = beneath_open(fd, name, O_RDONLY, 0);
+	if (fd < 0) /* somebody took it away, closed or replaced it: not ours any more */
+		return fd == -ENOENT || fd == -ELOOP || fd == -EACCES || fd == -EINVAL ? 0 : fd;
 	r = sync_fd(fd);
 	close(fd);
 	return r;
@@ -91,12 +90,39 @@ static int write_parts(struct files *s, int fd)
 	return r ? r : sync_fd(fd);
 }
 
+/* A file that has another name must not change under that: a copy takes its place. */
+static int copy_log(struct files *s, int old, int64_t left)
+{
+	char piece[8192];
+	int fd, r = 0;
+
+	(void)unlinkat(s->own, "log.new", 0);
+	fd = openat(s->own, "log.new", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd < 0)
+		r = -errno;
+	for (int64_t at = 0; !r && at < left;) {
+		ssize_t n = pread(old, piece, sizeof(piece), at);
+
+		r = n < 0 ? -errno : n ? fs_write_all(fd, str_n(piece, (size_t)n)) : -EIO;
+		at += n;
+	}
+	close(old);
+	if (!r && renameat(s->own, "log.new", s->own, "log"))
+		r = -errno;
+	if (r && fd >= 0)
+		close(fd);
+	return r ? r : fd;
+}
+
 static int move_log(struct files *s)
 {
-	int fd = openat(s->own, "log", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666), r;
+	int fd = beneath_open(s->own, "log", O_RDWR | O_CREAT, 0666), r;
+	struct stat st;
 
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink > 1)
+		fd = copy_log(s, fd, s->view.log_base);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	(void)!fchmod(fd, s->place.st_mode & 0666);
 	r = write_parts(s, fd);
 	close(fd);

@@ -100,7 +100,9 @@ static int read_form(struct files *s, int fd, struct found *f, struct arena *a)
 		return 0;
 	r = read_open(fd, (size_t)st.st_size, &text, a);
 	if (!r)
-		f->bad = files_form_parse(text, s->view.id, &f->form, a);
+		f->bad = files_form_parse(text, s->view.id, f->kind, &f->form, a);
+	if (!r && f->bad)
+		f->torn = files_form_torn(text, s->view.id, f->id, a);
 	return r;
 }
 
@@ -109,7 +111,8 @@ static int why_closed(struct found *f, int err)
 {
 	if (err != EACCES && err != EPERM && err != ELOOP && err != ENXIO)
 		return err == ENOENT ? 1 : -err;
-	f->bad = err == EACCES ? "this user may not read it" : "it cannot be opened";
+	f->closed = err == EACCES;
+	f->bad = f->closed ? "this user may not read it" : "it cannot be opened";
 	return 0;
 }
 

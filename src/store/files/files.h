@@ -2,17 +2,17 @@
  * files: a queue as a folder of small JSON files that other programs may read and write as well. What is
  * atomic how, and what happens when a process dies at which step, is in doc/files.md. In short:
  *
- *  - DIR/ID.lock, .done, .failed, .task: one file for each task (files_name.c, files_form.c).
+ *  - DIR/ID.lock, .done, .failed, .task: one file for each task (files/name.c, files/form.c).
  *  - DIR/.pawl/state: every record's index and hot part, first as a snapshot, then one frame for each
- *    change (files_item.c, files_state.c). The frame is the commit; the files follow it (files_apply.c). From time to
- *    time all of it becomes a new snapshot (files_compact.c).
- *  - DIR/.pawl/log: the log up to the snapshot; what came later is in the frames (files_log.c).
+ *    change (files/item.c, files/state.c). The frame is the commit; the files follow it (files/apply.c). From time to
+ *    time all of it becomes a new snapshot (files/compact.c).
+ *  - DIR/.pawl/log: the log up to the snapshot; what came later is in the frames (files/log.c).
  *  - DIR/.pawl/gate: the writers' lock, with a note on how the folder looked after the last change.
- *  - A file that is not as pawl left it was changed by somebody else: that is found (files_look.c) and
- *    understood (files_foreign.c).
+ *  - A file that is not as pawl left it was changed by somebody else: that is found (files/look.c) and
+ *    understood (files/foreign.c).
  */
-#ifndef STORE_FILES_H
-#define STORE_FILES_H
+#ifndef STORE_FILES_FILES_H
+#define STORE_FILES_FILES_H
 
 #include <sys/stat.h>
 
@@ -26,7 +26,15 @@
 #define FILES_FORMAT 1
 #define FILES_ID 32
 
-enum file_kind { FILE_NONE, FILE_TASK, FILE_LOCK, FILE_DONE, FILE_FAILED, FILE_KINDS };
+/* The state has it by its number. */
+enum file_kind {
+	FILE_NONE = 0,
+	FILE_TASK = 1,
+	FILE_LOCK = 2,
+	FILE_DONE = 3,
+	FILE_FAILED = 4,
+	FILE_KINDS
+};
 
 /* How a file looked when we knew what is in it. */
 struct stamp {
@@ -53,12 +61,15 @@ struct ent {
 	struct replaced old; /* if fresh */
 	uint8_t kind;        /* enum file_kind: where it is; FILE_NONE: only in the state */
 	bool archived;       /* in DIR/archive */
+	uint8_t had; /* names that its files had since the snapshot: a set of files_name_bit() */
 	bool dropped, has_body;
 	bool stranger;         /* no pawl ever changed it */
+	bool lacks_due;        /* version 0.1.0 wrote it: only its text knows ix.due */
 	bool fresh;            /* of a frame: its file is not known to be on disk */
 	bool found;            /* understood from the folder, not committed yet */
 	const struct ent *was; /* found: what is committed; NULL: nothing */
 	const char *bad;       /* its file cannot be used, and why */
+	bool occupied;         /* a file that is no lock has the name of its lock */
 	bool moved;   /* found: of another status than before; those who wait are not told yet */
 	bool rewrite; /* found: its file has to follow */
 	bool prepared, linked; /* its new file is written, in .pawl; it has its name already */
@@ -88,6 +99,8 @@ struct view {
 	struct anchor anchor;
 	char id[FILES_ID + 1];
 	bool gone;      /* the queue was discarded */
+	bool linked;    /* the state has another name, by which it must not change */
+	bool lacks_due; /* some records do; the next snapshot will not */
 	size_t n_found; /* how often something was found in the folder */
 	struct arena arena;
 };
@@ -140,6 +153,19 @@ void files_new_id(char id[FILES_ID + 1]);
 
 /* "t1.lock"; -1 if the id cannot be one. */
 int files_name(char *out, size_t room, struct str id, enum file_kind kind);
+static inline uint8_t files_name_bit(unsigned kind, bool archived)
+{
+	return kind == FILE_NONE ? 0 : (uint8_t)(1u << ((kind - FILE_TASK) * 2 + archived));
+}
+
+/* The names that a record's files have or had since the snapshot. */
+static inline uint8_t files_names(const struct ent *e)
+{
+	return !e ? 0
+		  : (uint8_t)(e->had | files_name_bit(e->old.kind, e->old.archived) |
+			      (e->dropped ? 0 : files_name_bit(e->kind, e->archived)));
+}
+
 /* The id in a file's name and its kind; FILE_NONE: not one of ours. The id may still be no good. */
 enum file_kind files_kind(struct str name, struct str *id);
 /* Where a queue lives below DIR: "" for the default one. */
@@ -163,14 +189,19 @@ struct form {
 	int64_t claimed_at, expires_at, completed_at,
 		failed_at; /* 0: not said, or not to be read */
 	const char *odd;   /* something in it has the wrong type */
+	bool damaged;      /* it was meant to be one of ours, but cannot be read */
 };
 
 void files_form_begin(void);
 /* Where a record goes: FILE_NONE if it is no task of which the file alone would tell all. *t is it. */
-enum file_kind files_form_kind(const struct record *r, struct task *t, struct arena *a);
+enum file_kind files_form_kind(const struct store_rules *rules, const struct record *r,
+			       struct task *t, struct arena *a);
 struct str files_form_text(const struct task *t, const char *id, uint64_t commit, struct arena *a);
-/* NULL, or what is wrong with the file. */
-const char *files_form_parse(struct str text, const char *id, struct form *out, struct arena *a);
+/* NULL, or why the file does not count: it is damaged, or another program's. */
+const char *files_form_parse(struct str text, const char *id, enum file_kind kind, struct form *out,
+			     struct arena *a);
+/* Does a text that cannot be read show that pawl wrote it for this task, and the power failed? */
+bool files_form_torn(struct str text, const char *store, struct str id, struct arena *a);
 
 /* --- records in bytes --------------------------------------------------------------------------- */
 
@@ -213,7 +244,7 @@ void files_unset(struct view *v, struct str key);
 struct ent *files_ent_copy(struct view *v, const struct ent *e); /* in the view's arena */
 int files_get(struct store *s, struct str key, struct record *out, struct arena *a);
 int files_scan(struct store *s, const struct query *q, record_fn *fn, void *ctx);
-int files_snapshot(struct store *s, int (*fn)(void *ctx), void *ctx);
+int files_snapshot(struct store *s, bool all, int (*fn)(void *ctx), void *ctx);
 int files_count(struct store *s, const struct query *q, int64_t *n);
 int files_tally(struct store *s, int64_t *counts);
 /* A line of the log, as bytes. */
@@ -233,8 +264,10 @@ struct found {
 	/* once it has been read */
 	struct stamp stamp;
 	struct form form;
-	const char *bad;
-	int64_t mtime; /* ms */
+	const char *bad; /* it does not count, and why */
+	bool torn;       /* bad, and pawl wrote it */
+	bool closed;     /* bad, since this user may not read it */
+	int64_t mtime;   /* ms */
 };
 
 int64_t files_nanoseconds(const struct stat *st); /* of its mtime */
@@ -261,8 +294,8 @@ void files_read_note(struct files *s, int64_t *folder, int64_t *applied);
 void files_write_note(struct files *s, int64_t folder, int64_t applied);
 /* The state was written before this boot: files that were not synced may be lost. */
 bool files_rebooted(const struct files *s);
-/* After a new boot: what a loss of power left of a file that is not the record's any more, or was never. */
-bool files_torn(const struct found *f, const struct ent *known);
+/* After a new boot: what a loss of power left of a lock that no record has. */
+bool files_torn(struct files *s, const struct found *f, const struct ent *known);
 /* Is the record's file as pawl left it? */
 bool files_untouched(struct files *s, const struct ent *e);
 int64_t files_folder_time(struct files *s);
@@ -290,10 +323,14 @@ int files_lock(struct files *s);
 int files_prepare(struct files *s, struct ent *e, const struct task *t, size_t number);
 /* Gives a new .lock its name before the change is committed: 1 if somebody else has that name. */
 int files_reserve(struct files *s, struct ent *e);
+/* Fails if a file that does not count has the name that `e` is going to have. */
+int files_check_name(struct files *s, const struct ent *e);
 void files_take_back(struct files *s, struct ent *e);
 /* After the commit: the file gets its name, and what was there before goes. NULL: nobody knows what was.
  * 1: somebody else's file is in the way; it stays. < 0: it could not be done. */
 int files_apply(struct files *s, struct ent *e, const struct ent *was);
+/* Removes the record's file, if it is still the one that pawl knows. */
+void files_remove(struct files *s, const struct ent *e);
 /* Finishes what a process that died left behind: the files of changes after `applied` (-1: of all since
  * the snapshot) follow the state. After a new boot, what cannot be read was not written in time. false: not
  * all of it could be done. */

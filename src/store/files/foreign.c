@@ -7,7 +7,7 @@
 
 #include "format/record.h"
 #include "store/files/files.h"
-#include "store/task_index.h"
+#include "format/task.h"
 
 #define FOREIGN_LEASE (INT64_C(3600) * 1000)
 
@@ -71,7 +71,7 @@ static void unlock(struct sense *x, int64_t now)
 {
 	if (!x->t.lock.holder.n)
 		return;
-	lease_clear(&x->t, now);
+	x->s->base.env.rules->lock_gone(&x->t, now);
 	x->t.free_at = now;
 }
 
@@ -269,7 +269,7 @@ static struct ent *make_ent(struct files *s, const struct ent *known, struct str
 	struct ent *e = arena_new(a, struct ent);
 	struct index ix;
 
-	task_index(t, &ix, a);
+	s->base.env.rules->index(t, &ix, a);
 	*e = (struct ent){ .key = key,
 			   .ix = ix,
 			   .hot = task_part(t, HOT, a),
@@ -345,23 +345,17 @@ static bool is_as_known(const struct ent *known, const struct found *f)
 	return files_in_place(f, known) && files_stamp_eq(&known->stamp, &f->stamp);
 }
 
-const struct ent *files_understand(struct files *s, const struct ent *known, struct found *found,
-				   size_t n)
+/* One that counts before one that does not, then by weight. */
+static bool outweighs(const struct found *f, const struct found *other)
 {
-	const struct found *f = NULL;
+	if (!other || !f->bad != !other->bad)
+		return !other || !f->bad;
+	return weight(f) > weight(other);
+}
 
-	for (size_t i = 0; i < n; i++) {
-		bool other = !str_eq(found[i].id, known ? known->ix.id : found[0].id);
-
-		if (files_left_over(&found[i], known) && !files_in_place(&found[i], known))
-			continue;
-		s->strange |= other;
-		if (other && !known)
-			return bad_ent(s, known, &found[i],
-				       "another file's name differs from it only in case");
-		if (!other && (!f || weight(&found[i]) > weight(f)))
-			f = &found[i];
-	}
+static const struct ent *from_best(struct files *s, const struct ent *known, const struct found *f,
+				   struct found *found, size_t n)
+{
 	if (!f)
 		return vanished(s, known);
 	if (is_as_known(known, f))
@@ -373,6 +367,32 @@ const struct ent *files_understand(struct files *s, const struct ent *known, str
 	return f->bad ? bad_ent(s, known, f, f->bad) : from_file(s, known, f, found, n);
 }
 
+const struct ent *files_understand(struct files *s, const struct ent *known, struct found *found,
+				   size_t n)
+{
+	const struct found *f = NULL;
+	const struct ent *e;
+	bool occupied = false;
+
+	for (size_t i = 0; i < n; i++) {
+		bool other = !str_eq(found[i].id, known ? known->ix.id : found[0].id);
+
+		if (files_left_over(&found[i], known) && !files_in_place(&found[i], known))
+			continue;
+		s->strange |= other || found[i].bad;
+		if (other && !known)
+			return bad_ent(s, known, &found[i],
+				       "another file's name differs from it only in case");
+		if (!other && outweighs(&found[i], f))
+			f = &found[i];
+		occupied |= found[i].bad && found[i].kind == FILE_LOCK && !found[i].archived;
+	}
+	e = from_best(s, known, f, found, n);
+	if (e)
+		((struct ent *)e)->occupied = occupied && f && !f->bad;
+	return e;
+}
+
 /* --- those who wait ----------------------------------------------------------------------------- */
 
 static int64_t status_of(struct view *v, struct str key)
@@ -382,17 +402,20 @@ static int64_t status_of(struct view *v, struct str key)
 	return e && !e->dropped ? e->ix.status : 0;
 }
 
-static void count_again(struct view *v, const struct ent *e, struct task *t)
+static void count_again(struct files *s, const struct ent *e, struct task *t)
 {
+	const struct store_rules *rules = s->base.env.rules;
+	struct view *v = &s->view;
+
 	t->open_deps = t->canceled_deps = t->open_subs = 0;
 	for (size_t i = 0; i < e->ix.depends.n; i++)
-		graph_dep_moved(t, 0, status_of(v, e->ix.depends.v[i]));
+		rules->dep_moved(t, 0, status_of(v, e->ix.depends.v[i]));
 	for (size_t i = 0; i < v->n; i++) {
 		struct ent scratch;
 		const struct ent *sub = files_peek(v, i, &scratch);
 
 		if (!sub->dropped && str_eq(sub->ix.parent, e->key))
-			graph_sub_moved(t, 0, sub->ix.status);
+			rules->sub_moved(t, 0, sub->ix.status);
 	}
 }
 
@@ -406,7 +429,7 @@ static void recount(struct files *s, struct ent *e)
 
 	if (!e || e->kind == FILE_NONE || e->dropped || e->bad || task_unpack(e->hot, &t, a))
 		return;
-	count_again(&s->view, e, &t);
+	count_again(s, e, &t);
 	hot = task_part(&t, HOT, a);
 	if (str_eq(hot, e->hot))
 		return;
@@ -417,7 +440,7 @@ static void recount(struct files *s, struct ent *e)
 		c->was = e;
 	}
 	c->rewrite = c->rewrite || c->commit; /* a file of others stays as it is */
-	task_index(&t, &ix, a);               /* the hot part has all that counts for these two */
+	s->base.env.rules->index(&t, &ix, a); /* the hot part has all that counts for these two */
 	c->ix.lane = ix.lane;
 	c->ix.eligible_at = ix.eligible_at;
 	files_set(&s->view, c);

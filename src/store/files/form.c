@@ -11,7 +11,7 @@
 #include "base/when.h"
 #include "format/record.h"
 #include "store/files/files.h"
-#include "store/task_index.h"
+#include "store/task_record.h"
 
 /* Half an object must not become a file: without memory JSON ends the process, too. A program that has given
  * jansson memory of its own keeps it. */
@@ -27,9 +27,10 @@ void files_form_begin(void)
 
 /* --- which file --------------------------------------------------------------------------------- */
 
-enum file_kind files_form_kind(const struct record *r, struct task *t, struct arena *a)
+enum file_kind files_form_kind(const struct store_rules *rules, const struct record *r,
+			       struct task *t, struct arena *a)
 {
-	if (!task_of_record(r, t, a))
+	if (!task_of_record(rules, r, t, a))
 		return FILE_NONE;
 	if (t->status == DONE)
 		return FILE_DONE;
@@ -105,6 +106,91 @@ struct str files_form_text(const struct task *t, const char *id, uint64_t commit
 	return out;
 }
 
+/* --- is it one of ours? ------------------------------------------------------------------------- */
+
+#define VALUES_MAX 65536 /* each costs memory, and no task has so many */
+#define SECTOR 512       /* a disk writes as much, or nothing of it */
+#define SHORTEST 128     /* no file of a task has fewer bytes */
+
+static const char unknown[] = "it has neither task_id nor agent";
+
+/* What comes behind the quoted word that `text` begins with; empty: it is another word. */
+static struct str behind(struct str text, const char *word)
+{
+	struct str end = STR("\"");
+
+	if (!str_cut_prefix(&text, str_c(word)) || !str_cut_prefix(&text, end))
+		return STR("");
+	while (text.n > 1 && strchr(" \t\r\n", *text.p))
+		text = str_n(text.p + 1, text.n - 1);
+	return text;
+}
+
+/* Is one of the words there in quotes, and `next` behind it? '\0': whatever is behind it. */
+static bool has_quoted(struct str text, const char *const *words, char next)
+{
+	for (const char *at; (at = memchr(str_p(text), '"', text.n));) {
+		text = str_n(at + 1, text.n - (size_t)(at + 1 - text.p));
+		for (size_t i = 0; words[i]; i++) {
+			struct str rest = behind(text, words[i]);
+
+			if (rest.n && (!next || *rest.p == next))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Most files of other programs need not be parsed to be told apart. */
+static bool has_keys(struct str text, bool of_lock)
+{
+	static const char *const names[] = { "task_id", "agent", NULL };
+	static const char *const more[] = { "task_id", "agent", "description", NULL };
+
+	return has_quoted(text, of_lock ? names : more, ':');
+}
+
+static bool has_too_many_values(struct str text)
+{
+	size_t n = 0;
+	bool quoted = false;
+
+	for (size_t i = 0; i < text.n && n <= VALUES_MAX; i++) {
+		if (quoted && text.p[i] == '\\')
+			i++;
+		else if (text.p[i] == '"')
+			quoted = !quoted;
+		else
+			n += !quoted && (text.p[i] == ',' || text.p[i] == '[' || text.p[i] == '{');
+	}
+	return n > VALUES_MAX;
+}
+
+/* A lock needs task_id or agent; a task that somebody wrote by hand may have just a description. */
+static bool follows_protocol(const json_t *o, enum file_kind kind)
+{
+	return json_object_get(o, "task_id") || json_object_get(o, "agent") ||
+	       (kind == FILE_TASK && json_object_get(o, "description"));
+}
+
+static bool begins_with_zeros(struct str text)
+{
+	size_t n = text.n < SECTOR ? text.n : SECTOR;
+
+	for (size_t i = 0; i < n; i++)
+		if (text.p[i])
+			return false;
+	return n >= SHORTEST;
+}
+
+bool files_form_torn(struct str text, const char *store, struct str id, struct arena *a)
+{
+	const char *const names[] = { store, NULL };
+
+	return begins_with_zeros(text) || has_quoted(text, names, '\0') ||
+	       str_starts(text, arena_printf(a, "{\n  \"task_id\": \"%.*s\"", STRF(id)));
+}
+
 /* --- in ----------------------------------------------------------------------------------------- */
 
 static struct str text_in(const json_t *o, const char *name, struct form *f, const char *odd,
@@ -168,17 +254,25 @@ static void parse_own(const json_t *own, const char *id, struct form *f, struct 
 		f->commit = strtoull(commit, NULL, 16);
 }
 
-const char *files_form_parse(struct str text, const char *id, struct form *out, struct arena *a)
+const char *files_form_parse(struct str text, const char *id, enum file_kind kind, struct form *out,
+			     struct arena *a)
 {
 	const json_t *own;
+	bool known;
 	json_t *o;
 
 	*out = (struct form){ 0 };
 	if (!str_trim(text).n)
 		return "it is empty";
+	if (!has_keys(text, false))
+		return unknown;
+	out->damaged = has_keys(text, true);
+	if (has_too_many_values(text))
+		return "it has more than 65,536 values";
 	o = json_loadb(text.p, text.n, 0, NULL);
 	if (!o)
 		return "it is not JSON";
+	out->damaged = false;
 	if (!json_is_object(o)) {
 		json_decref(o);
 		return "it is no JSON object";
@@ -187,6 +281,7 @@ const char *files_form_parse(struct str text, const char *id, struct form *out, 
 	own = json_object_get(o, "pawl");
 	if (own)
 		parse_own(own, id, out, a);
+	known = follows_protocol(o, kind);
 	json_decref(o);
-	return NULL;
+	return known ? NULL : unknown;
 }

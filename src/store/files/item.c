@@ -6,7 +6,9 @@
 
 #include "store/files/files.h"
 
-enum { DROPPED = 1, ARCHIVED = 2, WITH_BODY = 4, STRANGER = 8, OLD_ARCHIVED = 16 };
+enum { DROPPED = 1, ARCHIVED = 2, WITH_BODY = 4, STRANGER = 8, OLD_ARCHIVED = 16, WITH_DUE = 32 };
+
+#define DUE_BYTES 7 /* what 0.1.0 left unused: the state has one format */
 
 /* A record; its bytes follow: key, id, holder, token, parent, type, lists, hot, body. */
 struct item {
@@ -17,7 +19,7 @@ struct item {
 	uint32_t lists, hot, body;
 	uint16_t key, id, holder, token, parent, type, labels, depends;
 	uint8_t lane, status, kind, flags;
-	uint8_t old_kind, none[7];
+	uint8_t old_kind, due[DUE_BYTES];
 };
 
 const size_t files_item_head = sizeof(struct item);
@@ -46,6 +48,15 @@ static int decode_list(struct view *v, struct str *rest, size_t n, struct strs *
 	return 0;
 }
 
+static int64_t decode_due(const struct item *it)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < DUE_BYTES; i++)
+		n |= (uint64_t)it->due[i] << (8 * (i + 1));
+	return (int64_t)n >> 8; /* with its sign */
+}
+
 static void decode_plain(const struct item *it, struct ent *e)
 {
 	e->ix = (struct index){ .lane = it->lane,
@@ -64,6 +75,9 @@ static void decode_plain(const struct item *it, struct ent *e)
 	e->archived = it->flags & ARCHIVED;
 	e->has_body = it->flags & WITH_BODY;
 	e->stranger = it->flags & STRANGER;
+	e->lacks_due = it->status && !(it->flags & (WITH_DUE | DROPPED));
+	if (!e->lacks_due)
+		e->ix.due = decode_due(it);
 }
 
 int files_decode_next(struct view *v, struct str *rest, struct ent *e)
@@ -80,6 +94,7 @@ int files_decode_next(struct view *v, struct str *rest, struct ent *e)
 	if (rest->n < need)
 		return -1;
 	decode_plain(&it, e);
+	v->lacks_due |= e->lacks_due;
 	e->key = cut(rest, it.key);
 	e->ix.id = cut(rest, it.id);
 	e->ix.holder = cut(rest, it.holder);
@@ -146,7 +161,9 @@ void files_encode(struct buf *b, const struct ent *e)
 
 	it.flags = (uint8_t)((e->dropped ? DROPPED : 0) | (e->archived ? ARCHIVED : 0) |
 			     (e->has_body ? WITH_BODY : 0) | (e->stranger ? STRANGER : 0) |
-			     (e->old.archived ? OLD_ARCHIVED : 0));
+			     (e->old.archived ? OLD_ARCHIVED : 0) | (e->lacks_due ? 0 : WITH_DUE));
+	for (int i = 0; i < DUE_BYTES; i++)
+		it.due[i] = (uint8_t)((uint64_t)ix->due >> (8 * i));
 	buf_add(b, &it, sizeof(it));
 	buf_adds(b, e->key);
 	buf_adds(b, ix->id);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "store/files/files.h"
 
 #define PIECE (256u << 10) /* read at a time */
@@ -217,9 +218,9 @@ int files_entries(struct store *base, const struct entry_query *q, entry_fn *fn,
 	int rc = r.s->changing || r.s->depth ? 0 : files_refresh(r.s, NULL);
 
 	if (rc == 0 && r.s->view.log_base) {
-		r.fd = openat(r.s->own, "log", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		r.fd = beneath_open(r.s->own, "log", O_RDONLY, 0);
 		if (r.fd < 0)
-			rc = files_fail(r.s, -errno, ".pawl/log");
+			rc = files_fail(r.s, r.fd, ".pawl/log");
 	}
 	r.s->depth++; /* the state stays as it is while its lines are handed out */
 	if (rc == 0)

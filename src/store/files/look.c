@@ -167,23 +167,6 @@ static bool tells(const struct looking *l, const struct ent *known, const struct
 	return false;
 }
 
-/* A new .lock gets its name before its change is committed, and is not synced by then. */
-bool files_torn(const struct found *f, const struct ent *known)
-{
-	return f->bad && f->stamp.ino && f->stamp.size <= (int64_t)FILES_TEXT_MAX &&
-	       !files_in_place(f, known) && (f->kind == FILE_LOCK || (known && known->fresh));
-}
-
-static size_t drop_torn(const struct ent *known, struct found *f, size_t n)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < n; i++)
-		if (!files_torn(&f[i], known))
-			f[kept++] = f[i];
-	return kept;
-}
-
 static void judge(struct looking *l, struct str key, const struct ent *now, struct found *f,
 		  size_t n)
 {
@@ -193,8 +176,6 @@ static void judge(struct looking *l, struct str key, const struct ent *now, stru
 	n = read_group(l, f, n);
 	if (l->rc)
 		return;
-	if (l->rebooted)
-		n = drop_torn(known, f, n);
 	if (known && known->rev > l->applied && known->fresh && !tells(l, known, f, n))
 		return; /* its files are still to follow */
 	if (l->s->changing)
@@ -271,7 +252,7 @@ static void take_over(struct looking *l)
 
 static bool seems_same(struct files *s, const struct ent *e, const struct found *f, size_t n)
 {
-	if (!e || e->dropped || e->bad || n != 1 || e->kind != f->kind ||
+	if (!e || e->dropped || e->bad || e->occupied || n != 1 || e->kind != f->kind ||
 	    e->archived != f->archived || e->stamp.ino != f->ino || !str_eq(e->ix.id, f->id))
 		return false;
 	return (e->kind != FILE_LOCK && e->stamp.mtime > 0) || files_untouched(s, e);
@@ -330,7 +311,7 @@ int64_t files_folder_time(struct files *s)
 	return fstat(s->dir, &st) ? 0 : files_nanoseconds(&st);
 }
 
-enum { FOLDER_LOW, FOLDER_HIGH, APPLIED };
+enum { FOLDER_LOW = 0, FOLDER_HIGH = 1, APPLIED = 2 };
 
 /* One number checks the other two: a note that was read while it was written says nothing. */
 static uint32_t sealed(const uint32_t notes[GATE_NOTES], int64_t seq)
@@ -368,7 +349,7 @@ void files_write_note(struct files *s, int64_t folder, int64_t applied)
 
 bool files_rebooted(const struct files *s)
 {
-	return strcmp(s->view.anchor.boot_id, s->clock.boot_id) != 0;
+	return !localclock_fits(&s->clock, &s->view.anchor);
 }
 
 /* Up to which change the files have followed the state, as far as one can rely on it. */
@@ -455,26 +436,31 @@ bool files_moved_on(struct files *s)
 	       st.st_size > s->view.end;
 }
 
-/* While we give our files their names a script may make a lock, and the mark that we then leave on the folder
- * says nothing of it. */
-static bool has_unseen_lock(struct files *s, const struct ent *e, struct str key)
+/* While we give our files their names a script may make a file, and the mark that we then leave on the folder hides
+ * it. So the names of a record that is handed out are looked up, whatever the folder's mtime says. */
+static bool has_unseen_file(struct files *s, const struct ent *e, struct str key)
 {
 	struct str id = e ? e->ix.id : key;
 	char name[FILES_NAME_MAX];
 	struct stat st;
 
-	if ((e && !e->dropped && e->kind == FILE_LOCK) ||
-	    (!e && !str_cut_prefix(&id, STR("task/"))) || !id.n)
+	if ((!e && !str_cut_prefix(&id, STR("task/"))) || !id.n)
 		return false;
-	return files_name(name, sizeof(name), id, FILE_LOCK) == 0 &&
-	       files_stat(s->dir, name, &st) == 0;
+	for (int kind = FILE_LOCK; kind <= FILE_FAILED; kind++) {
+		if (e && !e->dropped && e->kind == kind && !e->archived)
+			continue;
+		if (files_name(name, sizeof(name), id, (enum file_kind)kind) == 0 &&
+		    files_stat(s->dir, name, &st) == 0)
+			return true;
+	}
+	return false;
 }
 
 int files_look_at(struct files *s, struct str key, bool *changed)
 {
 	const struct ent *e = files_find(&s->view, key);
 	struct looking l = { .s = s, .archive = true };
-	bool unseen = has_unseen_lock(s, e, key);
+	bool unseen = has_unseen_file(s, e, key);
 	int64_t folder;
 	int rc = 0;
 

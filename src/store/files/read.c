@@ -3,7 +3,7 @@
 
 #include "format/record.h"
 #include "store/files/files.h"
-#include "store/task_index.h"
+#include "format/task.h"
 
 #define TRIES 8
 
@@ -13,11 +13,11 @@ static void settle_anchor(struct files *s)
 {
 	const struct anchor *stored = &s->view.anchor;
 
-	if (strcmp(stored->boot_id, s->clock.boot_id) == 0) {
+	if (localclock_fits(&s->clock, stored)) {
 		s->anchor = *stored;
 		return;
 	}
-	if (strcmp(s->anchor.boot_id, s->clock.boot_id) == 0)
+	if (localclock_fits(&s->clock, &s->anchor))
 		return; /* made before, by a reader or a change that refused: time goes on from it */
 	s->anchor = *stored;
 	localclock_renew(&s->clock, &s->anchor, s->view.at);
@@ -74,6 +74,7 @@ static int enter(struct files *s, bool all)
 
 	if (s->changing || s->depth)
 		return 0;
+	settle_anchor(s); /* the times in scripts' files are turned into the store's by it */
 	rc = files_look(s, all);
 	if (rc == 0)
 		settle_anchor(s);
@@ -103,7 +104,7 @@ static int fail_bad(struct files *s, const struct ent *e)
 {
 	return store_fail(
 		&s->base.env, STORE_FOREIGN,
-		"look at that file, and remove or repair it; `pawl doctor` lists all such files",
+		"move that file away, repair it, or use another id; `pawl doctor` lists all such files",
 		"the task %.*s cannot be used because of a file in %s: %s", STRF(e->ix.id), s->path,
 		e->bad);
 }
@@ -196,7 +197,8 @@ static struct ent *pop(struct heap *h)
 
 static bool wanted(const struct query *q, const struct ent *e, int64_t now)
 {
-	return !e->dropped && !e->bad && query_matches(q, &e->ix, now);
+	return !e->dropped && !e->bad && !(e->occupied && q->pick == PICK_ELIGIBLE) &&
+	       query_matches(q, &e->ix, now);
 }
 
 /* After which record of the answer: NULL if from its start. false: nothing can match. */
@@ -390,10 +392,10 @@ static int begin_scan(struct scan *x, struct ent **last)
 	return rc;
 }
 
-int files_snapshot(struct store *base, int (*fn)(void *ctx), void *ctx)
+int files_snapshot(struct store *base, bool all, int (*fn)(void *ctx), void *ctx)
 {
 	struct files *s = files_of(base);
-	int rc = enter(s, true);
+	int rc = enter(s, all);
 
 	if (rc < 0)
 		return rc;

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/fs.h"
+#include "base/beneath.h"
+#include "format/task.h"
 #include "store/files/files.h"
 
 #define MAGIC "pawl files\n"
@@ -125,7 +126,7 @@ static int take_items(struct view *v, const struct frame *f, struct str payload)
 		if (files_decode_next(v, &payload, &all[i]))
 			return -1;
 		all[i].fresh = true;
-		files_set(v, &all[i]);
+		all[i].had = files_names(files_set(v, &all[i]));
 	}
 	return 0;
 }
@@ -224,12 +225,15 @@ int files_load(struct files *s)
 	files_view_free(v);
 	s->folder = 0;
 	v->fd = openat(s->own, "state", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (v->fd < 0)
-		return errno == ENOENT ? 1 : files_fail(s, -errno, ".pawl/state");
+	if (v->fd < 0) /* ENXIO: a socket */
+		return errno == ENOENT
+			       ? 1
+			       : files_fail(s, errno == ENXIO ? -EINVAL : -errno, ".pawl/state");
 	if (fstat(v->fd, &st))
 		return files_fail(s, -errno, ".pawl/state");
 	if (!S_ISREG(st.st_mode))
 		return files_fail(s, -EINVAL, ".pawl/state");
+	v->linked = st.st_nlink > 1;
 	if ((uint64_t)st.st_size > FILES_STATE_MAX)
 		return damaged(s);
 	v->ino = st.st_ino;
@@ -269,6 +273,7 @@ int files_refresh(struct files *s, bool *changed)
 		rc = files_load(s);
 		return rc > 0 ? fail_no_state(s) : rc;
 	}
+	v->linked = st.st_nlink > 1;
 	if (st.st_size > v->end) {
 		rc = read_from(s, v->end, st.st_size, &bytes);
 		if (rc == 0)
@@ -327,12 +332,12 @@ static int sync_data(int fd)
 static int append(struct files *s, struct buf *b, struct frame *f)
 {
 	struct view *v = &s->view;
-	int fd = openat(s->own, "state", O_WRONLY | O_NOFOLLOW | O_CLOEXEC), r = 0;
+	int fd = beneath_open(s->own, "state", O_WRONLY, 0), r = 0;
 	char applied = 'n';
 	struct stat st;
 
 	if (fd < 0)
-		return files_fail(s, -errno, ".pawl/state");
+		return files_fail(s, fd, ".pawl/state");
 	if (b->full) {
 		close(fd);
 		return files_fail(s, -EFBIG, ".pawl/state");
@@ -340,13 +345,16 @@ static int append(struct files *s, struct buf *b, struct frame *f)
 	seal(s, b, f, v->check);
 	if (fstat(fd, &st))
 		r = -errno;
+	else if (st.st_ino != v->ino || st.st_nlink != 1) /* never write into another file */
+		r = -EINVAL;
 	else if (st.st_size > v->end) /* what a dead process left half written */
 		r = ftruncate(fd, v->end) ? -errno : 0;
 	if (!r)
 		r = write_at(fd, v->end, buf_str(b));
 	if (r) {
-		(void)!ftruncate(fd, v->end);
-	} else if (!s->base.env.relaxed && (r = sync_data(fd))) {
+		if (r != -EINVAL)
+			(void)!ftruncate(fd, v->end);
+	} else if (!s->base.env.opt.relaxed && (r = sync_data(fd))) {
 		applied = '?'; /* others can see it, and it may be on disk or not */
 	}
 	close(fd);
@@ -387,6 +395,19 @@ static bool keeps_body(struct files *s, const struct ent *e)
 	       (e->has_body && !files_untouched(s, e));
 }
 
+/* What cannot be read has none. */
+static void add_due(struct files *s, struct ent *e)
+{
+	struct task t = { 0 };
+	struct arena a = { 0 };
+	struct str body;
+
+	if (e->lacks_due && files_body(s, e, &a, &body) == 0 && task_unpack(body, &t, &a) == 0)
+		e->ix.due = t.due;
+	e->lacks_due = false;
+	arena_free(&a);
+}
+
 static int put_snapshot(struct files *s, struct buf *b, struct frame *f, int64_t now)
 {
 	for (size_t i = 0; i < s->view.n; i++) {
@@ -403,6 +424,7 @@ static int put_snapshot(struct files *s, struct buf *b, struct frame *f, int64_t
 			rc = files_body(s, e, &s->view.arena, &copy.body);
 		if (rc)
 			return rc;
+		add_due(s, &copy);
 		files_encode(b, &copy);
 		f->items++;
 	}

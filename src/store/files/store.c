@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/fs.h"
 #include "base/os.h"
 #include "base/secret.h"
@@ -96,7 +97,7 @@ void files_close(struct store *base)
 static int fail_absent(struct files *s)
 {
 	struct arena a = { 0 };
-	struct str name = s->base.env.queue;
+	struct str name = s->base.env.opt.queue;
 	const char *hint;
 	int rc;
 
@@ -188,7 +189,7 @@ static int check_place(struct files *s)
 	if (!network)
 		return 0;
 	return store_fail(&s->base.env, STORE_UNSUPPORTED,
-			  "put the queue on a local disk, or share it through git: or postgres:",
+			  "put the queue on a local disk, or share it through git:",
 			  "%s is on a network file system (%s), where locks do not hold", s->path,
 			  network);
 }
@@ -273,11 +274,13 @@ static int files_open(struct store **out, const struct uri *uri, const struct st
 			     .watch = -1,
 			     .gate.fd = -1,
 			     .view.fd = -1 };
-	below = files_queue_folder(&a, env->queue);
+	below = files_queue_folder(&a, env->opt.queue);
 	s->path = absolute(uri->path, below);
 	localclock_init(&s->clock, env);
 	files_form_begin();
-	rc = attach(s, uri->path, below);
+	rc = localclock_usable(env);
+	if (rc == 0)
+		rc = attach(s, uri->path, below);
 	arena_free(&a);
 	if (rc < 0) {
 		files_close(&s->base);
@@ -292,36 +295,53 @@ static int files_open(struct store **out, const struct uri *uri, const struct st
 /* DIR itself, whichever queue of it is open. */
 static struct str root_of(const struct files *s, struct arena *a)
 {
-	struct str path = str_c(s->path), below = files_queue_folder(a, s->base.env.queue);
+	struct str path = str_c(s->path), below = files_queue_folder(a, s->base.env.opt.queue);
 
 	return below.n ? str_n(path.p, path.n - below.n - 1) : path;
 }
 
-static bool has_queue(struct arena *a, struct str folder)
+static bool has_queue(int root, struct str below, struct arena *a)
 {
-	return fs_exists(fs_join(a, folder, STR(".pawl/state")));
+	int fd = beneath_open(root, fs_join(a, below, STR(".pawl/state")), O_RDONLY, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static int list_queues(int root, name_fn *fn, void *ctx, struct arena *a)
+{
+	static const char path[] = ".pawl/queues";
+	int fd = beneath_open(root, path, O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!dir && fd >= 0)
+		close(fd);
+	if (!dir)
+		return fd == -ENOENT ? 0 : fd < 0 ? fd : -ENOMEM;
+	while ((e = readdir(dir)))
+		if (e->d_name[0] != '.' &&
+		    has_queue(root, str_c(fs_join(a, str_c(path), str_c(e->d_name))), a))
+			fn(ctx, files_queue_name(a, str_c(e->d_name)));
+	closedir(dir);
+	return 0;
 }
 
 int files_queues(struct store *base, name_fn *fn, void *ctx)
 {
 	struct files *s = files_of(base);
 	struct arena a = { 0 };
-	struct str root = root_of(s, &a);
-	const char *path = fs_join(&a, root, STR(".pawl/queues"));
-	DIR *dir = opendir(path);
-	const struct dirent *e;
-	int rc = !dir && errno != ENOENT ? files_fail(s, -errno, path) : 0;
+	int root = beneath_dir(arena_cstr(&a, root_of(s, &a)), ""), r = root;
 
-	if (has_queue(&a, root))
-		fn(ctx, STR("default"));
-	while (dir && (e = readdir(dir)))
-		if (e->d_name[0] != '.' &&
-		    has_queue(&a, str_c(fs_join(&a, str_c(path), str_c(e->d_name)))))
-			fn(ctx, files_queue_name(&a, str_c(e->d_name)));
-	if (dir)
-		closedir(dir);
+	if (root >= 0) {
+		if (has_queue(root, STR(""), &a))
+			fn(ctx, STR("default"));
+		r = list_queues(root, fn, ctx, &a);
+		close(root);
+	}
 	arena_free(&a);
-	return rc;
+	return r == -ENOENT || r >= 0 ? 0 : files_fail(s, r, ".pawl/queues");
 }
 
 int files_twin(struct files *s, struct files **out)
@@ -354,15 +374,8 @@ int files_twin(struct files *s, struct files **out)
 /* The files of all records that the state knows, then the log, then the state itself. */
 static void remove_queue(struct files *s)
 {
-	for (size_t i = 0; i < s->view.n; i++) {
-		const struct ent *e = files_at(&s->view, i);
-		char name[FILES_NAME_MAX];
-
-		if (e->kind != FILE_NONE &&
-		    files_name(name, sizeof(name), e->ix.id, e->kind) == 0 &&
-		    files_folder(s, e->archived) >= 0)
-			(void)unlinkat(files_folder(s, e->archived), name, 0);
-	}
+	for (size_t i = 0; i < s->view.n; i++)
+		files_remove(s, files_at(&s->view, i));
 	(void)unlinkat(s->dir, "archive", AT_REMOVEDIR);
 	(void)unlinkat(s->own, "log", 0);
 	(void)files_sync_folder(s->dir);

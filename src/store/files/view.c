@@ -1,6 +1,7 @@
 /* The records in memory, by key, and the order in which a scan hands them out. */
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "store/files/files.h"
 
 struct ent *files_at(struct view *v, size_t i)
@@ -24,36 +25,17 @@ const struct ent *files_peek(struct view *v, size_t i, struct ent *scratch)
 	return scratch;
 }
 
-static struct str key_at(const struct view *v, size_t i)
+static struct str key_at(const void *list, size_t i)
 {
+	const struct view *v = list;
+
 	return v->v[i].e ? v->v[i].e->key : files_raw_key(v->v[i].raw);
-}
-
-static size_t find(const struct view *v, struct str key, bool *found)
-{
-	size_t lo = 0, hi = v->n;
-
-	*found = false;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		int c = str_cmp(key, key_at(v, mid));
-
-		if (c == 0) {
-			*found = true;
-			return mid;
-		}
-		if (c < 0)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
 }
 
 struct ent *files_find(struct view *v, struct str key)
 {
 	bool found;
-	size_t i = find(v, key, &found);
+	size_t i = search_key(v, v->n, key, key_at, &found);
 
 	return found ? files_at(v, i) : NULL;
 }
@@ -61,7 +43,7 @@ struct ent *files_find(struct view *v, struct str key)
 struct ent *files_set(struct view *v, struct ent *e)
 {
 	bool found;
-	size_t i = find(v, e->key, &found);
+	size_t i = search_key(v, v->n, e->key, key_at, &found);
 	struct ent *old = found ? files_at(v, i) : NULL;
 
 	if (!found) {
@@ -76,7 +58,7 @@ struct ent *files_set(struct view *v, struct ent *e)
 void files_unset(struct view *v, struct str key)
 {
 	bool found;
-	size_t i = find(v, key, &found);
+	size_t i = search_key(v, v->n, key, key_at, &found);
 
 	if (found)
 		memmove(v->v + i, v->v + i + 1, (--v->n - i) * sizeof(*v->v));

@@ -29,7 +29,7 @@ static int each_folder(struct each *e, const git_oid *oid)
 	git_tree *t = NULL;
 	int rc = 0;
 
-	if (git_tree_lookup(&t, e->s->repo, oid))
+	if (git_tree_open(e->s, &t, oid))
 		return git_fail(e->s, STORE_CORRUPT, "a folder of the base cannot be read");
 	for (size_t i = 0; rc == 0 && i < git_tree_entrycount(t); i++) {
 		const git_tree_entry *it = git_tree_entry_byindex(t, i);
@@ -52,7 +52,7 @@ int git_base_each(struct git *s, const git_oid *tree,
 	git_tree *t = NULL;
 	int rc = 0;
 
-	if (git_tree_lookup(&t, s->repo, tree))
+	if (git_tree_open(s, &t, tree))
 		return git_fail(s, STORE_CORRUPT, "the base cannot be read");
 	for (size_t i = 0; rc == 0 && i < git_tree_entrycount(t); i++) {
 		const git_tree_entry *it = git_tree_entry_byindex(t, i);
@@ -96,7 +96,7 @@ static int folder_change(struct git *s, git_treebuilder *top, const char *folder
 	git_treebuilder *t = NULL;
 	git_tree *old = NULL;
 	git_oid oid;
-	int rc = e ? git_tree_lookup(&old, s->repo, git_tree_entry_id(e)) : 0;
+	int rc = e ? git_tree_open(s, &old, git_tree_entry_id(e)) : 0;
 
 	if (rc == 0)
 		rc = git_treebuilder_new(&t, s->repo, old);
@@ -131,7 +131,7 @@ int git_base_change(struct git *s, const git_oid *from, const struct git_link *l
 {
 	git_treebuilder *top = NULL;
 	git_tree *old = NULL;
-	int rc = git_oid_is_zero(from) ? 0 : git_tree_lookup(&old, s->repo, from);
+	int rc = git_oid_is_zero(from) ? 0 : git_tree_open(s, &old, from);
 
 	if (rc == 0)
 		rc = git_treebuilder_new(&top, s->repo, old);

@@ -91,7 +91,7 @@ void git_set_states(struct git_set *w)
 		copy = record_copy(&w->a, r);
 		if (p->put)
 			copy->rev = w->stamp;
-		p->clock = git_time_hide(w->s, p->head, copy, &w->a);
+		p->clock = git_clock_hide(w->s, p->head, copy, &w->a);
 		p->rec = copy;
 	}
 }
@@ -155,13 +155,13 @@ static int attempt(struct git *s, struct change *changes, size_t n)
 	return rc;
 }
 
-static int in_lane(struct git *s, struct change *changes, size_t n)
+static int retry_until_pushed(struct git *s, struct change *changes, size_t n)
 {
-	struct backoff b = s->base.env.backoff;
+	struct backoff b = s->base.env.opt.backoff;
 	int rc;
 
 	b.made = 0;
-	b.deadline = os_boot_ms() + s->base.env.timeout_ms;
+	b.deadline = os_boot_ms() + s->base.env.opt.timeout_ms;
 	b.base_ms = b.base_ms ? b.base_ms : RETRY_MS;
 	while ((rc = attempt(s, changes, n)) > 0) {
 		int64_t ms = backoff_next(&b, os_boot_ms());
@@ -186,11 +186,11 @@ int git_modify(struct store *base, struct change *changes, size_t n)
 	if (s->changing || s->depth)
 		return store_fail(&base->env, STORE_IO, NULL,
 				  "a change inside a scan or another change");
-	rc = s->lane->begin(s);
+	rc = s->transport->begin(s);
 	if (rc < 0)
 		return rc;
-	rc = in_lane(s, changes, n);
-	s->lane->end(s);
+	rc = retry_until_pushed(s, changes, n);
+	s->transport->end(s);
 	return rc;
 }
 
@@ -198,7 +198,7 @@ int git_modify(struct store *base, struct change *changes, size_t n)
 
 int git_begin_queue(struct git *s)
 {
-	int rc = s->lane->begin(s);
+	int rc = s->transport->begin(s);
 
 	if (rc < 0)
 		return rc;
@@ -208,7 +208,7 @@ int git_begin_queue(struct git *s)
 		if (rc > 0)
 			rc = s->layout->make(s);
 	}
-	s->lane->end(s);
+	s->transport->end(s);
 	return rc <= 0 ? rc
 		       : store_fail(&s->base.env, STORE_BUSY, "try again",
 				    "%s: others were quicker", s->remote);
@@ -222,7 +222,7 @@ int git_discard(struct store *base)
 	if (base->env.mode == STORE_READ)
 		return store_fail(&base->env, STORE_READONLY, NULL,
 				  "%s was opened for reading only", s->remote);
-	rc = s->lane->begin(s);
+	rc = s->transport->begin(s);
 	if (rc < 0)
 		return rc;
 	rc = 1;
@@ -231,7 +231,7 @@ int git_discard(struct store *base)
 	}
 	git_memo_forget(s);
 	git_view_clear(&s->view);
-	s->lane->end(s);
+	s->transport->end(s);
 	return rc <= 0 ? rc
 		       : store_fail(&base->env, STORE_BUSY, "try again", "%s: others were quicker",
 				    s->remote);

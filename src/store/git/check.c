@@ -26,12 +26,14 @@ static void check_bad(struct report *r, const struct git_head *h)
 		      arena_printf(&r->a, "mend the file on the branch %s", r->s->only));
 	else
 		r->fn(r->ctx, CHECK_BAD, "records",
-		      arena_printf(&r->a, "%.*s: commit %s is no record of pawl", STRF(h->key),
+		      arena_printf(&r->a, "%.*s: commit %s is not a record of pawl", STRF(h->key),
 				   git_hex(&r->a, &h->oid).p),
-		      arena_printf(&r->a,
-				   "if a good one is known: git -C %s update-ref %s%s COMMIT",
-				   store_word(&r->a, str_c(r->s->remote)).p, r->s->prefix,
-				   git_ref_of(&r->a, h->key).p));
+		      arena_printf(
+			      &r->a,
+			      "git -C %s update-ref -d %s%s removes it; if a good one is known, "
+			      "update-ref REF COMMIT brings it back",
+			      store_word(&r->a, str_c(r->s->remote)).p, r->s->prefix,
+			      git_ref_of(&r->a, h->key).p));
 }
 
 static void check_queue(struct report *r)
@@ -54,6 +56,14 @@ static void check_queue(struct report *r)
 		bad++;
 		check_bad(r, v->heads[i]);
 	}
+	if (v->n_strange)
+		r->fn(r->ctx, CHECK_NOTE, "refs",
+		      arena_printf(&r->a,
+				   "%zu refs below %st/ are not named as pawl names them, and "
+				   "are left out",
+				   v->n_strange, r->s->prefix),
+		      arena_printf(&r->a, "git ls-remote %s shows them",
+				   store_word(&r->a, str_c(r->s->remote)).p));
 	if (!bad)
 		r->fn(r->ctx, CHECK_OK, "records", STR("all can be read"), STR(""));
 	if (v->n_owed)

@@ -1,51 +1,63 @@
 /*
  * The clock. Nobody shares one across machines; on one machine all processes do, by an anchor in a file beside
- * the repository (localclock.h), so that a jump of the wall clock frees and holds nothing.
+ * the repository (store/local/clock.h), so that a jump of the wall clock frees and holds nothing.
+ *
+ * Locks of other machines. No clock is shared: one that another machine has set counts as live until this
+ * machine's clock is `skew` past its end, and for the length of its lease after it was first seen here. Its
+ * holder, on the machine that set it, counts it as lost at its end. Which machine has set it is in the record
+ * (`clock`, the boot's name), and what is shown to the policy is never written back.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/fs.h"
-#include "store/git/git.h"
+#include "base/when.h"
+#include "format/task.h"
+#include "store/git/folder.h"
 
 #define CLOCK_FILE_MAX 256
 #define SAME_MS 100 /* clocks that differ by less are one */
+#define SEEN_MAX (1u << 20)
+#define TTL_MAX (INT64_C(366) * 24 * 3600 * 1000)
+#define SKEW_MS 60000 /* between the clocks of two machines, at most, unless the URI says it */
 
-static const char *clock_path(struct git *s, struct arena *a)
-{
-	return fs_join(a, str_c(s->dir ? s->dir : s->local), STR("pawl/clock"));
-}
+#define CLOCK_FILE "clock" /* in the folder `pawl` */
 
 /* "BOOT WALL TIME-SINCE-BOOT" */
 static void clock_read(struct git *s)
 {
-	struct arena a = { 0 };
+	char bytes[CLOCK_FILE_MAX];
 	struct anchor found = { 0 };
-	struct str text, boot;
+	int fd = beneath_open(s->top, "pawl/" CLOCK_FILE, O_RDONLY, 0);
+	ssize_t n = fd < 0 ? -1 : read(fd, bytes, sizeof(bytes));
+	struct str text = n < 0 ? STR("") : str_n(bytes, (size_t)n), boot = str_cut(&text, ' ');
 
-	if (fs_read(&a, clock_path(s, &a), CLOCK_FILE_MAX, &text) == 0) {
-		boot = str_cut(&text, ' ');
-		if (boot.n < sizeof(found.boot_id) &&
-		    str_to_i64(str_cut(&text, ' '), &found.wall) &&
-		    str_to_i64(str_trim(text), &found.boot)) {
-			if (boot.n)
-				memcpy(found.boot_id, boot.p, boot.n);
-			s->anchor = found;
-		}
-	}
-	arena_free(&a);
+	if (fd >= 0)
+		close(fd);
+	if (boot.n >= sizeof(found.boot_id) || !str_to_i64(str_cut(&text, ' '), &found.wall) ||
+	    !str_to_i64(str_trim(text), &found.boot))
+		return;
+	if (boot.n)
+		memcpy(found.boot_id, boot.p, boot.n);
+	s->anchor = found;
 }
 
 static void clock_write(struct git *s)
 {
 	struct arena a = { 0 };
+	int dir = git_folder(s->top, "pawl", false);
 
-	(void)fs_write_atomic(clock_path(s, &a),
-			      arena_printf(&a, "%s %lld %lld\n", s->anchor.boot_id,
-					   (long long)s->anchor.wall, (long long)s->anchor.boot),
-			      0666);
+	if (dir >= 0) {
+		(void)fs_write_atomic_at(dir, CLOCK_FILE,
+					 arena_printf(&a, "%s %lld %lld\n", s->anchor.boot_id,
+						      (long long)s->anchor.wall,
+						      (long long)s->anchor.boot),
+					 0666);
+		close(dir);
+	}
 	arena_free(&a);
 }
 
@@ -59,7 +71,7 @@ void git_clock_open(struct git *s)
 	if (!localclock_renew(&s->clock, &own, 0))
 		return;
 	if (s->base.env.mode == STORE_READ || s->gate.fd < 0 ||
-	    gate_lock(&s->gate, s->base.env.timeout_ms, s->base.env.who)) {
+	    gate_lock(&s->gate, s->base.env.opt.timeout_ms, s->base.env.opt.who)) {
 		s->anchor = own;
 		return;
 	}
@@ -108,4 +120,112 @@ int64_t git_now(struct store *base)
 	struct git *s = git_of(base);
 
 	return s->changing ? s->now : localclock_now(&s->clock, &s->anchor);
+}
+
+/* --- the skew between machines ------------------------------------------------------------------ */
+
+bool git_clock_skew(struct git *s, struct str text)
+{
+	s->skew = SKEW_MS;
+	return !text.n || (duration_parse(text, &s->skew) && s->skew >= 0);
+}
+
+/* The lock's end and all that comes from it. */
+static void set_end(struct record *r, struct task *t, int64_t end, struct arena *a)
+{
+	if (r->ix.eligible_at == t->lock.expires_at)
+		r->ix.eligible_at = end;
+	t->lock.expires_at = end;
+	r->hot = task_part(t, HOT, a);
+}
+
+static bool has_lock(const struct record *r, struct task *t, struct arena *a)
+{
+	*t = (struct task){ 0 };
+	return r->ix.holder.n && str_starts(r->key, STR("task/")) &&
+	       task_unpack(r->hot, t, a) == 0 && t->lock.holder.n && t->lock.expires_at;
+}
+
+/* --- when it was seen first --------------------------------------------------------------------- */
+
+/* In a folder that nobody clears, unlike a cache. NULL: there is none, so that each time is the first. */
+static const char *seen_path(struct arena *a)
+{
+	const char *dir = fs_user_dir(a, "XDG_STATE_HOME", ".local/state");
+
+	return dir && fs_make_dirs(dir, 0700) == 0 ? fs_join(a, str_c(dir), STR("git-locks-seen"))
+						   : NULL;
+}
+
+/* One line each: "COMMIT TIME BOOT". */
+static int64_t seen_before(struct git *s, struct str hex, struct arena *a)
+{
+	const char *path = seen_path(a);
+	struct str text;
+	int64_t at;
+
+	if (!path || fs_read(a, path, SEEN_MAX, &text))
+		return 0;
+	while (text.n) {
+		struct str line = str_cut(&text, '\n');
+
+		if (str_eq(str_cut(&line, ' '), hex) && str_to_i64(str_cut(&line, ' '), &at) &&
+		    str_is(line, s->clock.boot_id))
+			return at;
+	}
+	return 0;
+}
+
+static int64_t first_seen(struct git *s, const git_oid *oid, struct arena *a)
+{
+	struct str hex = git_hex(a, oid), line;
+	int64_t at = seen_before(s, hex, a), now = s->clock.boot();
+	int fd, flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+	const char *path = seen_path(a);
+
+	if (at)
+		return at;
+	fd = path ? open(path, flags, 0600) : -1;
+	if (fd >= 0 && lseek(fd, 0, SEEK_END) > (off_t)SEEN_MAX / 2)
+		(void)!ftruncate(fd, 0); /* those that are forgotten are seen again, later */
+	line = arena_printf(a, "%.*s %lld %s\n", STRF(hex), (long long)now, s->clock.boot_id);
+	if (fd >= 0)
+		(void)!write(fd, line.p, line.n);
+	if (fd >= 0)
+		close(fd);
+	return now;
+}
+
+/* --- in and out --------------------------------------------------------------------------------- */
+
+void git_clock_show(struct git *s, struct git_head *h, struct record *r, struct arena *a)
+{
+	struct task t;
+	int64_t end, seen;
+
+	h->end = h->shown = 0;
+	if (git_clock_same(s, h->clock) || !has_lock(r, &t, a))
+		return;
+	if (t.lock.ttl < 0 || t.lock.ttl > TTL_MAX)
+		t.lock.ttl = TTL_MAX;
+	seen = first_seen(s, &h->lease, a) - s->anchor.boot + s->anchor.wall;
+	end = t.lock.expires_at > WHEN_MAX ? WHEN_MAX : t.lock.expires_at;
+	end += s->skew;
+	if (seen + t.lock.ttl > end)
+		end = seen + t.lock.ttl;
+	h->end = t.lock.expires_at;
+	h->shown = end;
+	set_end(r, &t, end, a);
+}
+
+/* Whose clock the record's lock is by. */
+struct str git_clock_hide(struct git *s, const struct git_head *h, struct record *r,
+			  struct arena *a)
+{
+	struct task t;
+
+	if (!h || !h->shown || !has_lock(r, &t, a) || t.lock.expires_at != h->shown)
+		return git_clock_name(s, a);
+	set_end(r, &t, h->end, a);
+	return h->clock;
 }

@@ -49,6 +49,6 @@ void git_fold_finish(struct git *s, const struct git_fold *f, struct arena *a)
 	for (size_t i = 0; i < f->n; i++)
 		moves[i] =
 			(struct git_move){ git_ref_of(a, f->v[i]->key), f->v[i]->oid, { { 0 } } };
-	if (f->n && s->lane->drop)
-		s->lane->drop(s, moves, f->n);
+	if (f->n && s->transport->drop)
+		s->transport->drop(s, moves, f->n);
 }

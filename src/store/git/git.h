@@ -1,16 +1,16 @@
 /*
  * git: a queue on nothing but a git repository that all can reach. doc/git.md says how and why; in short:
  *
- *  - A record's state is a commit; its parent is the record's state before (git_record.c). What claims touch,
+ *  - A record's state is a commit; its parent is the record's state before (git/record.c). What claims touch,
  *    and the log lines of the change, are in the commit's message; the texts are in its tree.
  *  - A live task's commit is the value of a ref of its own, PREFIX/t/ID. All other records, and tasks that
- *    nobody works on, hang on one more ref, PREFIX/base: its tree names their commits (git_base.c).
+ *    nobody works on, hang on one more ref, PREFIX/base: its tree names their commits (git/base.c).
  *  - A change moves refs, each from the value that was read to a new one, all or none. Of several, the first
  *    by name says what the others become, so that a change that was cut short is finished by who sees it next.
- *  - A lane is the way to the repository: by its files, or by the user's git (git_path.c, git_wire.c).
+ *  - A transport is the way to the repository: by its files, or by the user's git (git/transport/path.c, git/transport/wire.c).
  */
-#ifndef STORE_GIT_H
-#define STORE_GIT_H
+#ifndef STORE_GIT_GIT_H
+#define STORE_GIT_GIT_H
 
 #include <git2.h>
 
@@ -22,8 +22,9 @@
 #define GIT_FORMAT 1
 #define GIT_TRIES 10
 #define GIT_RECORD_MAX (32u << 20)
+#define GIT_OBJECT_MAX (2 * (size_t)GIT_RECORD_MAX)
+#define GIT_MESSAGE_MAX (16u << 20) /* JSON takes many times its length in memory */
 #define GIT_REFS_WANTED 1000
-#define GIT_SKEW_MS 60000
 
 #define GIT_BASE STR("base")
 
@@ -58,7 +59,7 @@ struct git_moves {
 struct git;
 struct git_raw;
 
-struct git_lane {
+struct git_transport {
 	/* Before the refs are read for a change, and after it. */
 	int (*begin)(struct git *s);
 	void (*end)(struct git *s);
@@ -74,7 +75,7 @@ struct git_lane {
 	bool (*guards)(const struct git *s);
 };
 
-extern const struct git_lane git_lane_path, git_lane_wire;
+extern const struct git_transport git_transport_path, git_transport_wire;
 
 /* --- layouts ------------------------------------------------------------------------------------ */
 
@@ -124,9 +125,9 @@ struct git_line {
 struct git_state {
 	int64_t stamp; /* of the change: greater than any that its author had seen */
 	struct record rec;
-	bool has_rec;
-	struct str clock; /* whose clock the record's lock goes by */
-	struct str lead;  /* the ref that says what belongs to this change; empty: this one */
+	bool has_rec, lacks_due; /* see git_record_parse() */
+	struct str clock;        /* whose clock the record's lock goes by */
+	struct str lead; /* the ref that says what belongs to this change; empty: this one */
 	struct git_move *moves;
 	size_t n_moves; /* what the other refs become */
 	struct git_line *lines;
@@ -163,7 +164,8 @@ struct git_view {
 	struct mem_queue q;
 	struct git_head **heads; /* by key */
 	size_t n, room;
-	size_t n_refs; /* of tasks */
+	size_t n_refs;    /* of tasks */
+	size_t n_strange; /* refs among them that are spelt in another way than pawl spells them */
 	git_oid base, base_tree;
 	int64_t base_stamp;
 	struct git_moves base_moves;
@@ -180,7 +182,7 @@ struct git_stamps {
 	bool good;
 };
 
-/* What commits say, without taking them out of the objects (git_memo.c). */
+/* What commits say, without taking them out of the objects (git/memo.c). */
 struct git_memo {
 	bool off;                /* what the objects say is what is wanted */
 	bool tried;              /* to open it */
@@ -195,21 +197,24 @@ struct git_memo {
 
 struct git {
 	struct store base;
-	const struct git_lane *lane;
+	const struct git_transport *transport;
 	const struct git_layout *layout;
 	git_repository *repo; /* where objects are read and written */
 	git_odb *odb;
-	char *url;             /* a path or a URL */
-	char *remote;          /* the same for people to see: without passwords */
-	char *prefix;          /* of refs: "refs/pawl/default/" */
-	char *only;            /* the one ref behind the prefix that counts; NULL: all */
-	bool guess;            /* what the branch is, is to be seen by what is on it */
-	struct git_work *work; /* of a branch: the work tree's tasks (git_work.h) */
-	char *dir;             /* path: of the repository */
-	char *local;           /* wire: where `git` runs */
-	char *seen;            /* wire: prefix of what was fetched */
-	bool no_fetch;         /* wire: what was fetched before is good enough */
-	struct git_raw *raw;   /* wire: git's protocol, if it can be spoken to this remote */
+	char *url;    /* a path or a URL */
+	char *remote; /* the same for people to see: without passwords */
+	bool foreign; /* path: it may have come with a clone (git/trust.h) */
+	char *prefix; /* of refs: "refs/pawl/default/" */
+	char *only;   /* the one ref behind the prefix that counts; NULL: all */
+	bool guess;   /* what the branch is, is to be seen by what is on it */
+	struct git_worktree
+		*worktree;    /* of a branch: the worktree's tasks (git/layout/worktree.h) */
+	char *dir;            /* path: of the repository */
+	char *local;          /* wire: where `git` runs */
+	int top, refs, locks; /* folders: `dir` or `local`, and `refs` and `pawl/locks` in it */
+	char *seen;           /* wire: prefix of what was fetched */
+	bool no_fetch;        /* wire: what was fetched before is good enough */
+	struct git_raw *raw;  /* wire: git's protocol, if it can be spoken to this remote */
 	size_t refs_wanted;
 	int64_t skew; /* between the clocks of machines, at most */
 	struct gate gate;
@@ -239,15 +244,17 @@ struct str git_ref_of(struct arena *a, struct str key); /* "t/t1" */
 struct str git_full(struct git *s, struct str name, struct arena *a);
 #define GIT_PACKED "packed-refs"
 #define GIT_PACKED_MAX (256u << 20)
-/* Those of the queue behind `prefix` in the repository `dir`: 0 or -errno. */
-int git_refs_list(struct git *s, const char *dir, const char *prefix, struct git_refs *out,
-		  struct arena *a);
+/* Those of the queue behind `prefix` in the repository s->top: 0 or -errno. */
+int git_refs_list(struct git *s, const char *prefix, struct git_refs *out, struct arena *a);
 /* Is the ref, named without the prefix, one of the queue's? */
 bool git_ours(const struct git *s, struct str name);
 struct str git_hex(struct arena *a, const git_oid *oid);
 int git_move_cmp(const void *a, const void *b);
 
-/* Fills in err from libgit2's last one. */
+/* The line in which a program or a library says that a device has no room; empty: none. All of them use the
+ * system's words for it. */
+struct str git_full_line(struct str text);
+/* Fills in err from libgit2's last one; STORE_IO becomes STORE_FULL where that is the reason. */
 int git_fail(struct git *s, int fault, const char *what);
 
 /* --- objects ------------------------------------------------------------------------------------ */
@@ -264,12 +271,22 @@ struct git_draft {
 	size_t n_parents;
 };
 
+/* Is it as small as those of pawl? The others open such objects and no larger ones; libgit2's codes. */
+bool git_object_fits(git_odb *odb, const git_oid *oid);
+int git_tree_open(struct git *s, git_tree **out, const git_oid *oid);
+int git_blob_open(struct git *s, git_blob **out, const git_oid *oid);
+int git_commit_open(struct git *s, git_commit **out, const git_oid *oid);
 /* An object that the change's pack takes along; libgit2's codes. */
 int git_object_put(struct git *s, struct str bytes, git_object_t type, git_oid *out);
 int git_tree_put(struct git *s, git_treebuilder *t, git_oid *out);
 int git_commit_write(struct git *s, const struct git_draft *d, git_oid *out, struct arena *a);
 /* 0, 1 if it is not there, 2 if it is none of ours; strings in `a`. */
 int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a);
+/* What the bytes of a commit say: false if it is none of ours. */
+bool git_commit_parse(struct str text, struct git_state *out, struct arena *a);
+/* A state without its log and parents as bytes, and back. */
+void git_state_pack(struct buf *b, const struct git_state *st, struct arena *a);
+bool git_state_unpack(struct str bytes, struct git_state *out, struct arena *a);
 /* Could it be one of ours: does it lead to no other refs, to no end of time? */
 bool git_state_sane(const struct git_state *st, struct arena *a);
 /* The same without its log and parents, if the memo knows it: gives its sum, else 0. */
@@ -321,7 +338,7 @@ void git_view_free(struct git_view *v);
 void git_view_clear(struct git_view *v);
 int git_get(struct store *s, struct str key, struct record *out, struct arena *a);
 int git_scan(struct store *s, const struct query *q, record_fn *fn, void *ctx);
-int git_snapshot(struct store *s, int (*fn)(void *ctx), void *ctx);
+int git_snapshot(struct store *s, bool all, int (*fn)(void *ctx), void *ctx);
 int git_count(struct store *s, const struct query *q, int64_t *n);
 int git_tally(struct store *s, int64_t *counts);
 int git_entries(struct store *s, const struct entry_query *q, entry_fn *fn, void *ctx);
@@ -365,9 +382,11 @@ struct str git_clock_name(const struct git *s, struct arena *a);
 bool git_clock_same(const struct git *s, struct str name);
 /* Before a change: the wall clock's time again, if the clock has come to differ and nothing waits for a time. */
 void git_clock_change(struct git *s);
+/* Takes the skew from the text of the URI's parameter, which may be empty. false: it is not a time. */
+bool git_clock_skew(struct git *s, struct str text);
 /* A record as it counts here, and back again: gives the clock to be written with it. */
-void git_time_show(struct git *s, struct git_head *h, struct record *r, struct arena *a);
-struct str git_time_hide(struct git *s, const struct git_head *h, struct record *r,
-			 struct arena *a);
+void git_clock_show(struct git *s, struct git_head *h, struct record *r, struct arena *a);
+struct str git_clock_hide(struct git *s, const struct git_head *h, struct record *r,
+			  struct arena *a);
 
 #endif

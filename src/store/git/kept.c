@@ -70,7 +70,7 @@ static int look_once(struct git *s, git_oid *had, git_oid *out, struct arena *a)
 
 	*had = kept(s, a);
 	*out = (git_oid){ 0 };
-	rc = s->lane->list(s, &refs, a);
+	rc = s->transport->list(s, &refs, a);
 	for (size_t i = 0; rc == 0 && i < refs.n; i++)
 		*out = refs.v[i].oid;
 	if (rc || git_oid_is_zero(out) || git_oid_equal(out, had) || s->no_fetch)
@@ -105,10 +105,12 @@ int git_branch_push(struct git *s, const struct git_move *m)
 	git_oid had;
 	int rc;
 
+	if (s->base.env.trial)
+		return 0;
 	if (git_oid_is_zero(&m->old) || git_oid_is_zero(&m->to))
 		forget(s, &a);
 	had = kept(s, &a);
-	rc = s->lane->push(s, m, 1);
+	rc = s->transport->push(s, m, 1);
 	if (rc == 0 && git_oid_is_zero(&m->to))
 		forget(s, &a);
 	else if (rc == 0)

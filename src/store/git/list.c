@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "store/git/git.h"
+#include "store/git/folder.h"
 
 /* --- lists -------------------------------------------------------------------------------------- */
 
@@ -44,7 +44,7 @@ const git_oid *git_ref_find(const struct git_refs *refs, struct str name)
 
 struct listing {
 	struct git *s;
-	const char *dir, *prefix;
+	const char *prefix;
 	struct git_refs *out;
 	struct arena *a;
 };
@@ -58,7 +58,7 @@ static bool oid_parse(struct str text, git_oid *out)
 static int list_loose(struct listing *l, int dir, const char *file, struct str name)
 {
 	char text[128];
-	int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
+	int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
 	int rc = n < 0 && errno != ENOENT && errno != EISDIR ? -errno : 0;
 	git_oid oid;
@@ -73,9 +73,10 @@ static int list_loose(struct listing *l, int dir, const char *file, struct str n
 /* The folder `below` of the prefix, "" or "t/". */
 static int list_folder(struct listing *l, const char *below)
 {
-	struct str path = arena_printf(l->a, "%s%s", l->prefix, below);
-	DIR *d = opendir(fs_join(l->a, str_c(l->dir), path));
-	int rc = d || errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+	const char *path = arena_printf(l->a, "%s%s", l->prefix + strlen("refs/"), below).p;
+	int fd = git_folder(l->s->refs, path, false);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	int rc = fd >= 0 || fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
 	struct dirent *e;
 
 	while (rc == 0 && d && (e = readdir(d))) {
@@ -89,11 +90,14 @@ static int list_folder(struct listing *l, const char *below)
 	return rc;
 }
 
-/* Some have a link there, to the file of another clone. */
+/* Some tools put a link there, to the file of another clone of the user's. It is only read. */
 static int read_packed(struct listing *l, struct str *out)
 {
-	char *path = realpath(fs_join(l->a, str_c(l->dir), STR(GIT_PACKED)), NULL);
-	int rc = path ? fs_read(l->a, path, GIT_PACKED_MAX, out) : -errno;
+	const char *dir = l->s->dir ? l->s->dir : l->s->local;
+	const char *file = fs_join(l->a, str_c(dir), STR(GIT_PACKED));
+	char *path = l->s->foreign ? NULL : realpath(file, NULL);
+	int rc = path || l->s->foreign ? fs_read(l->a, path ? path : file, GIT_PACKED_MAX, out)
+				       : -errno;
 
 	free(path);
 	return rc;
@@ -119,10 +123,9 @@ static int list_packed(struct listing *l)
 	return 0;
 }
 
-int git_refs_list(struct git *s, const char *dir, const char *prefix, struct git_refs *out,
-		  struct arena *a)
+int git_refs_list(struct git *s, const char *prefix, struct git_refs *out, struct arena *a)
 {
-	struct listing l = { s, dir, prefix, out, a };
+	struct listing l = { s, prefix, out, a };
 	int rc;
 
 	*out = (struct git_refs){ 0 };

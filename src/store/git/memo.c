@@ -12,11 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/fs.h"
 #include "format/pack.h"
+#include "store/git/folder.h"
 #include "store/git/json.h"
 
-#define MAGIC STR("pawl memo 1\n\n\n\n\n")
+#define MAGIC STR("pawl memo 2\n\n\n\n\n")
 #define FILE_MAX (64u << 20)
 #define SPARE \
 	500 /* how many may be of old states, and of three times as many as there are records */
@@ -28,7 +30,20 @@ struct entry_head {
 };
 
 /* Tags; a number or text of the index has its place behind the first. */
-enum { STAMP = 1, TREE, CLOCK, LEAD, MOVE, KEY, REV, HOT, LABEL, DEPEND, NUMBER = 32, TEXT = 64 };
+enum {
+	STAMP = 1,
+	TREE = 2,
+	CLOCK = 3,
+	LEAD = 4,
+	MOVE = 5,
+	KEY = 6,
+	REV = 7,
+	HOT = 8,
+	LABEL = 9,
+	DEPEND = 10,
+	NUMBER = 32,
+	TEXT = 64
+};
 
 /* --- a state as bytes --------------------------------------------------------------------------- */
 
@@ -70,7 +85,7 @@ static void pack_move(struct buf *b, const struct git_move *m, struct arena *a)
 	pack_str(b, MOVE, str_n(p, old.n + to.n + m->name.n));
 }
 
-static void pack_state(struct buf *b, const struct git_state *st, struct arena *a)
+void git_state_pack(struct buf *b, const struct git_state *st, struct arena *a)
 {
 	pack_int(b, STAMP, st->stamp);
 	pack_str(b, TREE, oid_str(&st->tree));
@@ -165,7 +180,7 @@ static bool take_field(uint8_t tag, struct str value, struct git_state *out, str
 	}
 }
 
-static bool unpack_state(struct str bytes, struct git_state *out, struct arena *a)
+bool git_state_unpack(struct str bytes, struct git_state *out, struct arena *a)
 {
 	struct unpack u = { bytes };
 	struct str value;
@@ -265,12 +280,23 @@ static struct str find(const struct git_memo *m, const git_oid *oid)
 
 /* --- the file ----------------------------------------------------------------------------------- */
 
-static char *memo_path(struct git *s, struct arena *a)
+/* The folder of the file and its name there; dir < 0: -errno. */
+struct spot {
+	int dir;
+	const char *name;
+};
+
+static struct spot memo_spot(struct git *s, bool make, struct arena *a)
 {
 	struct str queue = str_c(s->seen ? s->seen : s->prefix);
 
-	return fs_join(a, str_c(s->dir ? s->dir : s->local),
-		       arena_printf(a, "pawl/memo/%.*s", STRF(git_name(a, queue))));
+	return (struct spot){ git_folder(s->top, "pawl/memo", make), git_name(a, queue).p };
+}
+
+static void spot_close(struct spot p)
+{
+	if (p.dir >= 0)
+		close(p.dir);
 }
 
 static void reset(struct git_memo *m)
@@ -285,24 +311,24 @@ static void reset(struct git_memo *m)
 }
 
 /* Somebody has written it anew. */
-static bool is_replaced(const struct git_memo *m, const char *path)
+static bool is_replaced(const struct git_memo *m, struct spot p)
 {
 	struct stat mine, there;
+	bool is = p.dir >= 0 && fstatat(p.dir, p.name, &there, AT_SYMLINK_NOFOLLOW) == 0;
 
-	return m->fd < 0 ? fs_exists(path)
-			 : fstat(m->fd, &mine) == 0 && stat(path, &there) == 0 &&
-				   mine.st_ino != there.st_ino;
+	return is && (m->fd < 0 || (fstat(m->fd, &mine) == 0 && mine.st_ino != there.st_ino));
 }
 
 /* -1: none that could be ours. */
-static int open_file(const char *path)
+static int open_file(struct spot p)
 {
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = p.dir < 0 ? -1 : beneath_open(p.dir, p.name, O_RDONLY, 0);
 	struct stat st;
 
-	if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= FILE_MAX))
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size <= FILE_MAX)
 		return fd;
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return -1;
 }
 
@@ -320,13 +346,14 @@ static void read_file(struct git *s)
 {
 	struct git_memo *m = &s->memo;
 	struct arena a = { 0 };
-	const char *path = memo_path(s, &a);
+	struct spot p = memo_spot(s, false, &a);
 	size_t from;
 
-	if (m->tried && is_replaced(m, path))
+	if (m->tried && is_replaced(m, p))
 		reset(m);
 	if (!m->tried)
-		m->fd = open_file(path);
+		m->fd = open_file(p);
+	spot_close(p);
 	arena_free(&a);
 	m->tried = true;
 	m->late = false;
@@ -369,11 +396,11 @@ static bool may_write(const struct git *s)
 	return s->base.env.mode != STORE_READ || s->local;
 }
 
-static bool append(const char *path, struct str bytes)
+static bool append(struct spot p, struct str bytes)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = p.dir < 0 ? -1 : beneath_open(p.dir, p.name, O_WRONLY | O_APPEND, 0);
 	struct stat st;
-	bool ok = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
+	bool ok = fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0 &&
 		  write(fd, bytes.p, bytes.n) == (ssize_t)bytes.n;
 
 	if (fd >= 0)
@@ -382,25 +409,25 @@ static bool append(const char *path, struct str bytes)
 }
 
 /* Nothing is synced: what a loss of power leaves has no right check sum. */
-static void replace(struct git *s, const char *path, struct str bytes, struct arena *a)
+static void replace(struct git *s, struct spot p, struct str bytes, struct arena *a)
 {
-	const char *temp = arena_printf(a, "%s.new", path).p;
+	const char *temp = arena_printf(a, "%s.new", p.name).p;
 	struct stat like = { .st_mode = 0666 };
 	int fd;
 
-	(void)unlink(temp);
-	fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	(void)unlinkat(p.dir, temp, 0);
+	fd = openat(p.dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return;
-	(void)stat(fs_join(a, str_c(s->dir ? s->dir : s->local), STR("objects")), &like);
+	(void)fstatat(s->top, "objects", &like, 0);
 	(void)!fchmod(fd, like.st_mode & 0666);
-	if (fs_write_all(fd, bytes) || rename(temp, path))
-		(void)unlink(temp);
+	if (fs_write_all(fd, bytes) || renameat(p.dir, temp, p.dir, p.name))
+		(void)unlinkat(p.dir, temp, 0);
 	close(fd);
 }
 
 /* Of those that were in it, the ones that the view has. */
-static void rewrite(struct git *s, const char *path, struct arena *a)
+static void rewrite(struct git *s, struct spot p, struct arena *a)
 {
 	struct git_memo *m = &s->memo;
 	const struct git_view *v = &s->view;
@@ -414,8 +441,8 @@ static void rewrite(struct git *s, const char *path, struct arena *a)
 			add_entry(&all, &v->heads[i]->oid, packed);
 	}
 	buf_adds(&all, buf_str(&m->fresh));
-	if (!all.full && fs_make_dirs(arena_cstr(a, fs_dirname(str_c(path))), 0777) == 0)
-		replace(s, path, buf_str(&all), a);
+	if (!all.full && p.dir >= 0)
+		replace(s, p, buf_str(&all), a);
 	buf_free(&all);
 	reset(m);
 }
@@ -423,20 +450,22 @@ static void rewrite(struct git *s, const char *path, struct arena *a)
 void git_memo_save(struct git *s)
 {
 	struct git_memo *m = &s->memo;
+	bool may = may_write(s) && !m->off;
 	struct arena a = { 0 };
-	const char *path;
+	struct spot p;
 
 	if (!m->fresh.n)
 		return;
-	path = may_write(s) && !m->off ? memo_path(s, &a) : NULL;
-	if (path && !m->tried)
+	p = may ? memo_spot(s, true, &a) : (struct spot){ -1, NULL };
+	if (may && !m->tried)
 		read_file(s);
-	if (path && (!m->whole || m->n > SPARE + 3 * (s->view.n + m->noted))) {
-		rewrite(s, path, &a);
-	} else if (path && !append(path, buf_str(&m->fresh))) {
+	if (may && (!m->whole || m->n > SPARE + 3 * (s->view.n + m->noted))) {
+		rewrite(s, p, &a);
+	} else if (may && !append(p, buf_str(&m->fresh))) {
 		reset(m); /* who took it away may have had reasons */
-		rewrite(s, path, &a);
+		rewrite(s, p, &a);
 	}
+	spot_close(p);
 	buf_free(&m->fresh);
 	m->fresh = (struct buf){ 0 };
 	arena_free(&a);
@@ -451,7 +480,7 @@ void git_memo_put(struct git *s, const git_oid *oid, const struct git_state *st)
 
 	if (s->memo.off)
 		return;
-	pack_state(&b, st, &a);
+	git_state_pack(&b, st, &a);
 	s->memo.fresh.max = FILE_MAX;
 	if (!b.full)
 		add_entry(&s->memo.fresh, oid, buf_str(&b));
@@ -468,7 +497,7 @@ uint64_t git_memo_recall(struct git *s, const git_oid *oid, struct git_state *ou
 {
 	struct str packed = recall(s, oid);
 
-	return packed.n && unpack_state(arena_str(a, packed), out, a) ? sum_of(packed) : 0;
+	return packed.n && git_state_unpack(arena_str(a, packed), out, a) ? sum_of(packed) : 0;
 }
 
 static bool holds(struct git *s, const struct git_head *h)
@@ -479,7 +508,7 @@ static bool holds(struct git *s, const struct git_head *h)
 	bool ok = git_commit_read(s, &h->oid, &st, &a) == 0;
 
 	if (ok)
-		pack_state(&b, &st, &a);
+		git_state_pack(&b, &st, &a);
 	ok = ok && sum_of(buf_str(&b)) == h->recalled;
 	buf_free(&b);
 	arena_free(&a);
@@ -524,9 +553,11 @@ void git_memo_doubt(struct git *s)
 void git_memo_forget(struct git *s)
 {
 	struct arena a = { 0 };
+	struct spot p = memo_spot(s, false, &a);
 
-	if (may_write(s))
-		unlink(memo_path(s, &a));
+	if (may_write(s) && p.dir >= 0)
+		unlinkat(p.dir, p.name, 0);
+	spot_close(p);
 	git_memo_doubt(s);
 	arena_free(&a);
 }

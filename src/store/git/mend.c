@@ -1,5 +1,5 @@
 /*
- * Damage in the clone that a lane far away fetches into: an object that is lost, cut or overwritten there. The
+ * Damage in the clone that the wire transport fetches into: an object that is lost, cut or overwritten there. The
  * remote has it still, so what was damaged is put aside and all of the queue is fetched anew, once.
  */
 #include <stdio.h>
@@ -12,8 +12,13 @@ enum read { READ_WELL, READ_DAMAGED, READ_NOT };
 static enum read try_object(struct git *s, const git_oid *oid)
 {
 	git_odb_object *obj = NULL;
-	int rc = git_odb_read(&obj, s->odb, oid);
-	const git_error *e = rc ? git_error_last() : NULL;
+	const git_error *e;
+	int rc;
+
+	if (!git_object_fits(s->odb, oid))
+		return READ_WELL; /* it is there, and not ours */
+	rc = git_odb_read(&obj, s->odb, oid);
+	e = rc ? git_error_last() : NULL;
 
 	git_odb_object_free(obj);
 	if (rc == 0)
@@ -100,7 +105,7 @@ int git_mend(struct git *s, int rc)
 {
 	git_oid oid;
 
-	if (s->lane != &git_lane_wire || !is_damaged(s, rc, &oid))
+	if (s->transport != &git_transport_wire || !is_damaged(s, rc, &oid))
 		return rc;
 	if (!s->no_fetch) {
 		for (size_t i = 0; i < s->view.n; i++)

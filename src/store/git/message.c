@@ -5,8 +5,11 @@
 #include "base/when.h"
 #include "core/event.h"
 #include "store/git/json.h"
+#include "format/event.h"
+#include "format/task.h"
 
 #define STAMP_MAX (WHEN_MAX * 1000)
+#define SUBJECT_MAX 4096
 
 /* --- log lines ---------------------------------------------------------------------------------- */
 
@@ -176,10 +179,11 @@ static void add_person(struct buf *b, const char *role, struct str who, int64_t 
 
 int git_commit_write(struct git *s, const struct git_draft *d, git_oid *out, struct arena *a)
 {
-	struct buf b = BUF_MAX(2 * (size_t)GIT_RECORD_MAX);
-	struct str who = s->base.env.who.n ? s->base.env.who : STR("pawl");
+	struct buf b = BUF_MAX(GIT_OBJECT_MAX);
+	struct str who = s->base.env.opt.who.n ? s->base.env.opt.who : STR("pawl");
 	json_t *o = draft_json(d, a);
 	char *text = json_dumps(o, JSON_COMPACT);
+	bool large;
 	int rc = -1;
 
 	json_decref(o);
@@ -192,10 +196,14 @@ int git_commit_write(struct git *s, const struct git_draft *d, git_oid *out, str
 	add_subject(&b, d, a);
 	buf_adds(&b, str_c(text));
 	buf_addc(&b, '\n');
+	large = b.full || strlen(text) > GIT_MESSAGE_MAX - SUBJECT_MAX;
 	free(text);
-	if (!b.full)
+	if (!large)
 		rc = git_object_put(s, buf_str(&b), GIT_OBJECT_COMMIT, out);
 	buf_free(&b);
+	if (large)
+		return store_fail(&s->base.env, STORE_UNSUPPORTED, "make it in smaller parts",
+				  "%s: the change is too large for one commit", s->remote);
 	return rc ? git_fail(s, STORE_IO, "a commit cannot be written") : 0;
 }
 
@@ -262,14 +270,17 @@ static bool state_parse(const json_t *o, struct git_state *out, struct arena *a)
 {
 	const json_t *rec = json_object_get(o, "record"), *lead = json_object_get(o, "lead"),
 		     *clock = json_object_get(o, "clock");
+	bool due_known = true, ok;
 
 	out->stamp = json_integer_value(json_object_get(o, "stamp"));
 	out->has_rec = rec != NULL;
-	return (!rec || git_record_parse(rec, &out->rec, a)) &&
-	       (!lead || git_bytes_parse(lead, &out->lead, a)) &&
-	       (!clock || git_bytes_parse(clock, &out->clock, a)) &&
-	       moves_parse(json_object_get(o, "moves"), out, a) &&
-	       log_parse(json_object_get(o, "log"), out, a) && git_state_sane(out, a);
+	ok = (!rec || git_record_parse(rec, &out->rec, &due_known, a)) &&
+	     (!lead || git_bytes_parse(lead, &out->lead, a)) &&
+	     (!clock || git_bytes_parse(clock, &out->clock, a)) &&
+	     moves_parse(json_object_get(o, "moves"), out, a) &&
+	     log_parse(json_object_get(o, "log"), out, a) && git_state_sane(out, a);
+	out->lacks_due = ok && !due_known;
+	return ok;
 }
 
 /* What is behind the header; false if there is none, or none of ours. */
@@ -299,11 +310,30 @@ static bool message_parse(struct str text, struct git_state *out, struct arena *
 	json_t *o;
 	bool ok;
 
+	if (text.n > GIT_MESSAGE_MAX)
+		return false;
 	(void)str_cut(&text, '\n'); /* the subject */
 	o = json_loadb(text.p ? text.p : "", text.n, 0, NULL);
 	ok = json_is_integer(json_object_get(o, "pawl")) && state_parse(o, out, a);
 	json_decref(o);
 	return ok;
+}
+
+bool git_commit_parse(struct str text, struct git_state *out, struct arena *a)
+{
+	*out = (struct git_state){ 0 };
+	return header_parse(&text, out, a) && message_parse(text, out, a);
+}
+
+/* Only the text of a task of 0.1.0 has its due date. One that cannot be read has none. */
+static void add_due(struct git *s, struct git_state *st, struct arena *a)
+{
+	struct task t = { 0 };
+	struct str body;
+
+	if (st->lacks_due && git_body_read(s, &st->tree, &body, a) == 0 &&
+	    task_unpack(body, &t, a) == 0)
+		st->rec.ix.due = t.due;
 }
 
 int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a)
@@ -313,11 +343,14 @@ int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, st
 	bool ok;
 
 	*out = (struct git_state){ 0 };
+	if (!git_object_fits(s->odb, oid))
+		return 2;
 	if (git_odb_read(&obj, s->odb, oid))
 		return 1;
 	text = str_n(git_odb_object_data(obj), git_odb_object_size(obj));
-	ok = git_odb_object_type(obj) == GIT_OBJECT_COMMIT && header_parse(&text, out, a) &&
-	     message_parse(text, out, a);
+	ok = git_odb_object_type(obj) == GIT_OBJECT_COMMIT && git_commit_parse(text, out, a);
 	git_odb_object_free(obj);
+	if (ok)
+		add_due(s, out, a);
 	return ok ? 0 : 2;
 }

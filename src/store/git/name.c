@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdio.h>
 
 #include "store/git/git.h"
@@ -91,11 +92,34 @@ int git_move_cmp(const void *a, const void *b)
 	return str_cmp(x->name, y->name);
 }
 
+static bool says_full(struct str line)
+{
+	static const int full[] = { ENOSPC, EDQUOT, EFBIG };
+
+	for (size_t i = 0; i < sizeof(full) / sizeof(*full); i++)
+		if (str_has_nocase(line, str_c(strerror(full[i]))))
+			return true;
+	return false;
+}
+
+struct str git_full_line(struct str text)
+{
+	while (text.n) {
+		struct str line = str_trim(str_cut(&text, '\n'));
+
+		if (says_full(line))
+			return line;
+	}
+	return STR("");
+}
+
 int git_fail(struct git *s, int fault, const char *what)
 {
 	const git_error *e = git_error_last();
+	const char *text = e && e->message ? e->message : "";
 
+	if (fault == STORE_IO && git_full_line(str_c(text)).n)
+		fault = STORE_FULL;
 	return store_fail(&s->base.env, fault, fault == STORE_CORRUPT ? "pawl doctor" : NULL,
-			  "%s: %s%s%s", s->remote, what, e && e->message ? ": " : "",
-			  e && e->message ? e->message : "");
+			  "%s: %s%s%s", s->remote, what, *text ? ": " : "", text);
 }

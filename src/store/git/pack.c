@@ -8,6 +8,7 @@
 #include "store/git/git.h"
 #include "store/git/transport/raw.h"
 
+#define TOO_LARGE 1
 #define KEEP_PACKED 100 /* objects; git's own fetch.unpackLimit */
 
 int git_pack_made(struct git *s, const git_oid *made, size_t n, git_buf *out)
@@ -36,7 +37,7 @@ static int copy_one(const git_oid *id, void *ctx)
 	struct copy *c = ctx;
 	git_odb_object *obj = NULL;
 	git_oid out;
-	int rc = git_odb_read(&obj, c->from, id);
+	int rc = git_object_fits(c->from, id) ? git_odb_read(&obj, c->from, id) : TOO_LARGE;
 
 	if (rc == 0)
 		rc = git_odb_write(&out, c->to, git_odb_object_data(obj), git_odb_object_size(obj),
@@ -45,7 +46,7 @@ static int copy_one(const git_oid *id, void *ctx)
 	return rc;
 }
 
-/* Each becomes a file: a pack for every change would make all that come after slower. */
+/* Each becomes a file: a pack for every change would make all that come after slower. TOO_LARGE: not all could. */
 static int scatter(struct git *s, const char *index)
 {
 	struct copy c = { .to = s->odb };
@@ -112,8 +113,11 @@ static int take_into(struct git *s, struct git_conn *c, const char *dir, struct 
 	git_indexer_free(ix);
 	if (rc == 0 && got.total_objects >= KEEP_PACKED)
 		return keep(s, dir, name, a);
-	if (rc == 0 && got.total_objects &&
-	    scatter(s, arena_printf(a, "%s/pack-%s.idx", dir, name).p))
+	if (rc == 0 && got.total_objects)
+		rc = scatter(s, arena_printf(a, "%s/pack-%s.idx", dir, name).p);
+	if (rc == TOO_LARGE)
+		return keep(s, dir, name, a);
+	if (rc && name)
 		rc = -EIO;
 	if (name) {
 		unlink(arena_printf(a, "%s/pack-%s.idx", dir, name).p);

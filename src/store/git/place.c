@@ -1,4 +1,5 @@
 /* Which repository a URI means, and the way to it. */
+#include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +7,8 @@
 
 #include "base/fs.h"
 #include "base/os.h"
-#include "base/when.h"
 #include "store/git/layout/locks.h"
+#include "store/git/trust.h"
 
 static int bad_uri(struct git *s, struct str what, const char *why)
 {
@@ -98,17 +99,16 @@ static const char *remote_fault(struct str text)
 
 /* --- the way ------------------------------------------------------------------------------------ */
 
-/* A remote of the repository that `dir` is in; NULL if there is none of that name. */
-static char *remote_url(const char *dir, struct str name, char **top)
+/* A remote of the user's repository that `dir` is in; NULL if there is none of that name. */
+static char *remote_url(const char *dir, struct str name, char **top, bool *skipped)
 {
 	struct arena a = { 0 };
-	git_repository *repo = NULL;
+	git_repository *repo = git_own_repository(dir, skipped);
 	git_remote *r = NULL;
 	char *url = NULL;
 
 	*top = NULL;
-	if (git_repository_open_ext(&repo, dir, 0, NULL) == 0 &&
-	    git_remote_lookup(&r, repo, arena_cstr(&a, name)) == 0 && git_remote_url(r)) {
+	if (repo && git_remote_lookup(&r, repo, arena_cstr(&a, name)) == 0 && git_remote_url(r)) {
 		const char *push = git_remote_pushurl(r);
 		const char *work = git_repository_workdir(repo);
 
@@ -124,15 +124,15 @@ static char *remote_url(const char *dir, struct str name, char **top)
 /* By url.BASE.insteadOf in the user's settings, the longest that fits; NULL: none does. */
 static char *rewritten(const char *dir, struct str text)
 {
-	git_repository *repo = NULL;
+	bool skipped;
+	git_repository *repo = git_own_repository(dir, &skipped);
 	git_config *c = NULL;
 	git_config_iterator *it = NULL;
 	git_config_entry *e;
 	struct arena a = { 0 };
 	char *url = NULL;
 	size_t most = 0;
-	int rc = git_repository_open_ext(&repo, dir, 0, NULL) ? git_config_open_default(&c)
-							      : git_repository_config(&c, repo);
+	int rc = repo ? git_repository_config(&c, repo) : git_config_open_default(&c);
 
 	if (rc == 0)
 		rc = git_config_iterator_new(&it, c); /* by a pattern it would leak */
@@ -155,10 +155,72 @@ static char *rewritten(const char *dir, struct str text)
 	return url;
 }
 
+static int hex_byte(const char *p)
+{
+	const char digits[] = "0123456789abcdef";
+	const char *high = strchr(digits, tolower((unsigned char)p[0])),
+		   *low = strchr(digits, tolower((unsigned char)p[1]));
+
+	return p[0] && p[1] && high && low ? (int)((high - digits) << 4 | (low - digits)) : -1;
+}
+
+/* The path that git takes a file: URL for: without a host, and decoded. Empty: it is none. */
+static struct str file_path(struct str url, struct arena *a)
+{
+	char *p;
+	size_t n = 0;
+
+	if (!str_cut_prefix(&url, STR("file://")))
+		return STR("");
+	while (url.n && url.p[0] != '/')
+		url = str_n(url.p + 1, url.n - 1);
+	p = arena_alloc(a, url.n + 1);
+	for (size_t i = 0; i < url.n; i++) {
+		int c = url.p[i] == '%' && url.n - i > 2 ? hex_byte(url.p + i + 1) : 0;
+
+		p[n++] = c > 0 ? (char)c : url.p[i];
+		i += c > 0 ? 2 : 0;
+	}
+	p[n] = '\0';
+	return str_n(p, n);
+}
+
+static const char *absolute(const char *here, struct str path, struct arena *a)
+{
+	const char *joined = fs_join(a, str_c(here), path), *real = fs_real(a, joined);
+
+	return real ? real : joined;
+}
+
+/* A path counts from the current folder, whichever way it is used; a foreign one is only used as a path. */
+static void set_place(struct git *s, struct str url, struct arena *a)
+{
+	struct str path = is_url(url) ? file_path(url, a) : is_scp(url) ? STR("") : url;
+	const char *dir = s->base.env.opt.dir ? s->base.env.opt.dir : ".";
+	char *here = path.n && path.p[0] != '/' ? realpath(dir, NULL) : NULL;
+
+	if (here)
+		url = path = str_c(absolute(here, path, a));
+	s->foreign = path.n && git_is_foreign(arena_cstr(a, path));
+	s->url = copy(s->foreign ? path : url);
+	s->remote = copy(uri_shown(a, str_c(s->url)));
+	free(here);
+}
+
+static int no_remote(struct git *s, struct str name)
+{
+	return store_fail(
+		&s->base.env, STORE_UNSUPPORTED, "name the remote's URL instead: git:URL",
+		"the repository here lies inside of another one's worktree, and so pawl does not use "
+		"its remote '%.*s'",
+		STRF(name));
+}
+
 static int resolve(struct git *s, struct str text, struct arena *a)
 {
-	const char *dir = s->base.env.dir, *fault;
+	const char *dir = s->base.env.opt.dir, *fault;
 	char *top = NULL, *url;
+	bool skipped = false;
 	int rc = 0;
 
 	if (str_starts(text, STR("//"))) /* git://host/path */
@@ -166,16 +228,16 @@ static int resolve(struct git *s, struct str text, struct arena *a)
 	if (is_url(text) || is_scp(text))
 		url = rewritten(dir, text);
 	else
-		url = memchr(text.p, '/', text.n) ? NULL : remote_url(dir, text, &top);
+		url = memchr(text.p, '/', text.n) ? NULL : remote_url(dir, text, &top, &skipped);
 	fault = url ? remote_fault(str_c(url)) : NULL;
 	if (fault)
 		rc = bad_uri(s, str_c(url), fault);
+	else if (!url && skipped && !fs_exists(arena_cstr(a, text)))
+		rc = no_remote(s, text);
 	else if (top && !is_url(str_c(url)) && !is_scp(str_c(url)) && url[0] != '/')
-		s->url = copy(str_c(fs_join(a, str_c(top), str_c(url))));
+		set_place(s, str_c(fs_join(a, str_c(top), str_c(url))), a);
 	else
-		s->url = copy(url ? str_c(url) : text);
-	if (rc == 0)
-		s->remote = copy(uri_shown(a, str_c(s->url)));
+		set_place(s, url ? str_c(url) : text, a);
 	free(url);
 	free(top);
 	return rc;
@@ -200,12 +262,22 @@ static bool has_hooks(const char *remote)
 	return found;
 }
 
+/* `lane` is the parameter's older name. */
+static bool wants_wire(const struct uri *uri)
+{
+	struct str name = uri_param(uri, "transport");
+
+	return str_is(name.n ? name : uri_param(uri, "lane"), "wire");
+}
+
 static bool by_files(const struct git *s, const struct uri *uri)
 {
 	struct str text = str_c(s->url);
 
-	return !is_url(text) && !is_scp(text) && !str_is(uri_param(uri, "lane"), "wire") &&
-	       !has_hooks(s->url) && !(fs_exists(s->url) && os_network_fs(s->url));
+	if (s->foreign) /* git's own server side would heed its hooks and settings */
+		return true;
+	return !is_url(text) && !is_scp(text) && !wants_wire(uri) && !has_hooks(s->url) &&
+	       !(fs_exists(s->url) && os_network_fs(s->url));
 }
 
 /* --- the queue ---------------------------------------------------------------------------------- */
@@ -229,7 +301,7 @@ static bool valid_ref(struct str prefix, const char *name)
 static int set_prefix(struct git *s, const struct uri *uri, struct arena *a)
 {
 	struct str prefix = uri_param(uri, "prefix");
-	struct str queue = s->base.env.queue.n ? s->base.env.queue : STR("default");
+	struct str queue = s->base.env.opt.queue.n ? s->base.env.opt.queue : STR("default");
 	struct str full;
 
 	if (!prefix.n)
@@ -244,7 +316,7 @@ static int set_prefix(struct git *s, const struct uri *uri, struct arena *a)
 /* "a/b" is b behind refs/heads/a/. */
 static int set_branch(struct git *s, struct str branch, struct arena *a)
 {
-	struct str queue = s->base.env.queue, last = branch;
+	struct str queue = s->base.env.opt.queue, last = branch;
 
 	if (queue.n && !str_is(queue, "default")) {
 		branch = arena_printf(a, "%.*s-%.*s", STRF(branch), STRF(git_name(a, queue)));
@@ -284,7 +356,7 @@ static int set_layout(struct git *s, const struct uri *uri, struct arena *a)
 			continue;
 		s->layout = layouts[i].layout;
 		if (layouts[i].branch)
-			git_work_open(s, uri);
+			git_worktree_open(s, uri);
 		if (layouts[i].branch)
 			return set_branch(s, branch.n ? branch : str_c(layouts[i].branch), a);
 		if (branch.n)
@@ -309,12 +381,12 @@ int git_find(struct git *s, const struct uri *uri)
 			return bad_uri(s, refs, "is no number of refs");
 		s->refs_wanted = (size_t)wanted;
 	}
-	if (skew.n && (!duration_parse(skew, &s->skew) || s->skew < 0))
+	if (!git_clock_skew(s, skew))
 		return bad_uri(s, skew, "is no time that clocks may differ by");
 	rc = resolve(s, uri->path, &a);
 	if (rc == 0)
 		rc = set_layout(s, uri, &a);
 	arena_free(&a);
-	s->lane = rc == 0 && by_files(s, uri) ? &git_lane_path : &git_lane_wire;
+	s->transport = rc == 0 && by_files(s, uri) ? &git_transport_path : &git_transport_wire;
 	return rc;
 }

@@ -50,7 +50,7 @@ static int names_there(const struct naming *n)
 	git_arg(&g, STR("--end-of-options"));
 	git_arg(&g, str_c(n->s->url));
 	git_arg(&g, arena_printf(&g.a, "%.*s*/base", STRF(n->before)));
-	rc = git_run(&g, n->s->base.env.timeout_ms, &text);
+	rc = git_run(&g, n->s->base.env.opt.timeout_ms, &text);
 	while (rc == 0 && text.n) {
 		struct str line = str_cut(&text, '\n');
 
@@ -74,7 +74,7 @@ int git_queues(struct store *base, name_fn *fn, void *ctx)
 	n.before.n--;
 	while (n.before.n && n.before.p[n.before.n - 1] != '/')
 		n.before.n--;
-	rc = s->lane == &git_lane_path ? names_here(&n, &a) : names_there(&n);
+	rc = s->transport == &git_transport_path ? names_here(&n, &a) : names_there(&n);
 	arena_free(&a);
 	return rc;
 }

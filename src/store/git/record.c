@@ -1,10 +1,11 @@
 /* A record as JSON that people can read, and back; its body as a tree. */
 #include <stdlib.h>
 
+#include "base/hex.h"
 #include "base/text.h"
 #include "format/record.h"
 #include "store/git/json.h"
-#include "store/task_index.h"
+#include "format/task.h"
 
 #define BODY_TASK "task.json" /* the texts of a task */
 #define BODY_RAW "body"       /* anything else */
@@ -29,36 +30,13 @@ json_t *git_bytes_json(struct str s)
 	return o;
 }
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static bool hex_bytes(const json_t *v, struct str *out, struct arena *a)
-{
-	const char *hex = json_string_value(v);
-	size_t n = json_string_length(v);
-	char *p = arena_alloc(a, n / 2 + 1);
-
-	if (!hex || n % 2)
-		return false;
-	for (size_t i = 0; i < n; i += 2) {
-		int high = digit(hex[i]), low = digit(hex[i + 1]);
-
-		if (high < 0 || low < 0)
-			return false;
-		p[i / 2] = (char)(high << 4 | low);
-	}
-	*out = str_n(p, n / 2);
-	return true;
-}
-
 bool git_bytes_parse(const json_t *v, struct str *out, struct arena *a)
 {
-	if (!json_is_string(v))
-		return hex_bytes(json_object_get(v, "hex"), out, a);
+	if (!json_is_string(v)) {
+		v = json_object_get(v, "hex");
+		return json_is_string(v) &&
+		       hex_bytes(str_n(json_string_value(v), json_string_length(v)), out, a);
+	}
 	*out = arena_str(a, str_n(json_string_value(v), json_string_length(v)));
 	return true;
 }
@@ -95,6 +73,7 @@ const struct git_field git_index_numbers[GIT_INDEX_NUMBERS + 1] = {
 	{ "eligible_at", offsetof(struct index, eligible_at), true },
 	{ "updated_at", offsetof(struct index, updated_at), true },
 	{ "created_at", offsetof(struct index, created_at), true },
+	{ "due", offsetof(struct index, due), true },
 	{ NULL, 0, false },
 };
 
@@ -150,6 +129,8 @@ static json_t *index_json(const struct index *from)
 		if (n)
 			json_object_set_new(o, f->name, json_integer(n));
 	}
+	if (ix.status && !ix.due) /* known to be none, unlike in the records of 0.1.0 */
+		json_object_set_new(o, "due", json_integer(0));
 	for (const struct git_field *f = git_index_texts; f->name; f++)
 		if (git_index_text(&ix, f)->n)
 			json_object_set_new(o, f->name, git_bytes_json(*git_index_text(&ix, f)));
@@ -169,7 +150,7 @@ static bool list_parse(const json_t *v, struct strs *out, struct arena *a)
 	return true;
 }
 
-static bool index_parse(const json_t *o, struct index *ix, struct arena *a)
+static bool index_parse(const json_t *o, struct index *ix, bool *due_known, struct arena *a)
 {
 	*ix = (struct index){ 0 };
 	for (const struct git_field *f = git_index_numbers; f->name; f++)
@@ -182,6 +163,7 @@ static bool index_parse(const json_t *o, struct index *ix, struct arena *a)
 	}
 	if (ix->status < 0 || ix->status > 15)
 		return false;
+	*due_known = !ix->status || json_object_get(o, "due");
 	return json_is_object(o) && list_parse(json_object_get(o, "labels"), &ix->labels, a) &&
 	       list_parse(json_object_get(o, "depends"), &ix->depends, a);
 }
@@ -201,7 +183,7 @@ json_t *git_record_json(const struct record *r, struct arena *a)
 	return o;
 }
 
-bool git_record_parse(const json_t *o, struct record *r, struct arena *a)
+bool git_record_parse(const json_t *o, struct record *r, bool *due_known, struct arena *a)
 {
 	const json_t *task = json_object_get(o, "task"), *hot = json_object_get(o, "hot");
 
@@ -211,7 +193,7 @@ bool git_record_parse(const json_t *o, struct record *r, struct arena *a)
 	if (!task && hot && !git_bytes_parse(hot, &r->hot, a))
 		return false;
 	return git_bytes_parse(json_object_get(o, "key"), &r->key, a) &&
-	       index_parse(json_object_get(o, "index"), &r->ix, a);
+	       index_parse(json_object_get(o, "index"), &r->ix, due_known, a);
 }
 
 struct str git_record_text(const struct record *r, struct arena *a)
@@ -233,8 +215,8 @@ bool git_record_read(struct str text, struct record *out, struct arena *a)
 {
 	json_t *o = json_loadb(str_p(text), text.n, 0, NULL);
 	const json_t *body = json_object_get(o, "body");
-	bool ok = o && git_record_parse(o, out, a) &&
-		  (!body || git_bytes_parse(body, &out->body, a));
+	bool due_known, ok = o && git_record_parse(o, out, &due_known, a) &&
+			     (!body || git_bytes_parse(body, &out->body, a));
 
 	json_decref(o);
 	return ok;
@@ -293,7 +275,7 @@ int git_body_read(struct git *s, const git_oid *tree, struct str *out, struct ar
 	git_tree *t = NULL;
 	git_blob *blob = NULL;
 	bool task = true;
-	int rc = git_tree_lookup(&t, s->repo, tree);
+	int rc = git_tree_open(s, &t, tree);
 
 	*out = (struct str){ 0 };
 	e = rc ? NULL : git_tree_entry_byname(t, BODY_TASK);
@@ -301,12 +283,13 @@ int git_body_read(struct git *s, const git_oid *tree, struct str *out, struct ar
 		task = false;
 		e = git_tree_entry_byname(t, BODY_RAW);
 	}
-	if (e)
+	/* one that pawl cannot have written is no text, and leaves the other tasks alone */
+	if (e && git_object_fits(s->odb, git_tree_entry_id(e)))
 		rc = git_blob_lookup(&blob, s->repo, git_tree_entry_id(e));
 	if (!rc && blob &&
 	    !blob_parse(str_n(git_blob_rawcontent(blob), (size_t)git_blob_rawsize(blob)), task, out,
 			a))
-		rc = -1;
+		*out = (struct str){ 0 };
 	git_blob_free(blob);
 	git_tree_free(t);
 	return rc ? git_fail(s, STORE_CORRUPT, "the text of a task cannot be read") : 0;

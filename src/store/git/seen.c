@@ -1,16 +1,15 @@
 /* What this clone knows of the remote: refs of its own, which also keep the objects from being collected. */
 #include <sys/stat.h>
 
-#include "store/git/git.h"
+#include "store/git/folder.h"
 #include "store/git/transport/raw.h"
 
 int git_seen_list(struct git *s, struct git_refs *out, struct arena *a)
 {
-	int rc = git_refs_list(s, s->local, s->seen, out, a);
+	int rc = git_refs_list(s, s->seen, out, a);
 
-	return rc ? store_fail(&s->base.env, STORE_IO, NULL,
-			       "what was fetched into %s cannot be read: %s", s->local,
-			       strerror(-rc))
+	return rc ? git_fail_errno(s, -rc,
+				   arena_printf(a, "its copy in %s cannot be read", s->local).p)
 		  : 0;
 }
 

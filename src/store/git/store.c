@@ -7,6 +7,7 @@
 
 #include "base/module.h"
 #include "base/os.h"
+#include "store/git/folder.h"
 #include "store/git/transport/raw.h"
 
 extern const struct module pawl_module;
@@ -35,14 +36,14 @@ static const char *init_of(const struct git *s)
 int git_absent(struct git *s)
 {
 	struct arena a = { 0 };
-	struct str name = s->only ? STR("") : s->base.env.queue, uri = place_uri(s, &a);
+	struct str name = s->only ? STR("") : s->base.env.opt.queue, uri = place_uri(s, &a);
 	const char *hint;
 	int rc;
 
 	hint = arena_printf(&a, "pawl %sinit%s%s --store %s", init_of(s), name.n ? " --queue " : "",
 			    name.n ? store_word(&a, name).p : "", store_word(&a, uri).p)
 		       .p;
-	if (s->lane == &git_lane_wire && git_seen_before(s))
+	if (s->transport == &git_transport_wire && git_seen_before(s))
 		hint = arena_printf(&a,
 				    "it was there: git -C %s push %s %s%s:%s%s brings it back; %s",
 				    store_word(&a, str_c(s->local)).p,
@@ -72,7 +73,7 @@ static void git_close(struct store *base)
 	free(s->remote);
 	free(s->prefix);
 	free(s->only);
-	git_work_close(s);
+	git_worktree_close(s);
 	free(s->local);
 	free(s->seen);
 	free(s);
@@ -84,7 +85,7 @@ static bool was_there(struct git *s)
 {
 	struct arena a = { 0 };
 	git_oid oid;
-	bool there = s->lane == &git_lane_wire
+	bool there = s->transport == &git_transport_wire
 			     ? git_seen_before(s)
 			     : git_reference_name_to_id(&oid, s->repo,
 							git_full(s, git_main_ref(s), &a).p) == 0;
@@ -95,7 +96,7 @@ static bool was_there(struct git *s)
 
 static int open_queue(struct git *s)
 {
-	int rc = s->lane == &git_lane_path ? git_path_open(s) : git_wire_open(s);
+	int rc = s->transport == &git_transport_path ? git_path_open(s) : git_wire_open(s);
 
 	if (rc == 0 && s->guess)
 		rc = git_recognise(s);
@@ -103,6 +104,8 @@ static int open_queue(struct git *s)
 		return rc;
 	if (s->layout == &git_layout_locks)
 		s->base.traits = STORE_LOCKS_ONLY;
+	if (s->transport == &git_transport_wire)
+		s->base.traits |= STORE_FAR;
 	git_clock_open(s);
 	if (s->base.env.mode == STORE_CREATE)
 		return git_begin_queue(s);
@@ -118,12 +121,16 @@ static int git_open(struct store **out, const struct uri *uri, const struct stor
 	*s = (struct git){ .base = { .ops = &store_git, .env = *env },
 			   .gate = { .fd = -1 },
 			   .watch = -1,
+			   .top = -1,
+			   .refs = -1,
+			   .locks = -1,
 			   .memo = { .fd = -1 },
-			   .skew = GIT_SKEW_MS,
 			   .refs_wanted = GIT_REFS_WANTED };
 	git_libgit2_init();
 	localclock_init(&s->clock, env);
-	rc = git_find(s, uri);
+	rc = localclock_usable(env);
+	if (rc == 0)
+		rc = git_find(s, uri);
 	if (rc == 0 && s->only)
 		s->base.ops = &store_branch;
 	if (rc == 0)
@@ -143,7 +150,7 @@ static int git_wake_fd(struct store *base)
 	struct git *s = git_of(base);
 	struct arena a = { 0 };
 
-	if (s->watch < 0 && s->lane == &git_lane_path) {
+	if (s->watch < 0 && s->transport == &git_transport_path) {
 		s->watch = os_watch(arena_printf(&a, "%s/pawl", s->dir).p);
 		/* others use git itself */
 		os_watch_also(s->watch, arena_printf(&a, "%s/%s", s->dir, s->prefix).p);
@@ -161,6 +168,15 @@ static void git_wake_clear(struct store *base)
 		os_watch_drain(s->watch);
 }
 
+static bool has_folder(const struct git *s)
+{
+	int fd = git_folder(s->top, "pawl", false);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 /* Far away there is no memory that all could share. */
 static struct store_counts *git_counts(struct store *base)
 {
@@ -170,7 +186,7 @@ static struct store_counts *git_counts(struct store *base)
 
 	if (base->env.mode != STORE_READ)
 		return s->gate.fd >= 0 ? gate_counts(&s->gate) : NULL;
-	if (s->lane != &git_lane_path)
+	if (s->transport != &git_transport_path || !has_folder(s))
 		return NULL;
 	c = gate_counts_at(&s->gate, arena_printf(&a, "%s/pawl/gate", s->dir).p);
 	arena_free(&a);

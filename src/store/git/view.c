@@ -1,35 +1,22 @@
 /* What is known of the queue, as records in memory, and the calls that read it. The layout fills it in. */
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "store/git/git.h"
 
 /* --- heads -------------------------------------------------------------------------------------- */
 
-static size_t head_place(const struct git_view *v, struct str key, bool *found)
+static struct str key_at(const void *list, size_t i)
 {
-	size_t lo = 0, hi = v->n;
+	const struct git_view *v = list;
 
-	*found = false;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		int c = str_cmp(key, v->heads[mid]->key);
-
-		if (c == 0) {
-			*found = true;
-			return mid;
-		}
-		if (c < 0)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
+	return v->heads[i]->key;
 }
 
 struct git_head *git_head(const struct git_view *v, struct str key)
 {
 	bool found;
-	size_t i = head_place(v, key, &found);
+	size_t i = search_key(v, v->n, key, key_at, &found);
 
 	return found ? v->heads[i] : NULL;
 }
@@ -37,7 +24,7 @@ struct git_head *git_head(const struct git_view *v, struct str key)
 struct git_head *git_head_make(struct git_view *v, struct str key)
 {
 	bool found;
-	size_t i = head_place(v, key, &found);
+	size_t i = search_key(v, v->n, key, key_at, &found);
 
 	if (found)
 		return v->heads[i];
@@ -52,7 +39,7 @@ struct git_head *git_head_make(struct git_view *v, struct str key)
 void git_view_clear(struct git_view *v)
 {
 	mem_queue_empty(&v->q);
-	v->n = v->n_refs = v->n_owed = v->base_moves.n = 0;
+	v->n = v->n_refs = v->n_strange = v->n_owed = v->base_moves.n = 0;
 	v->base = v->base_tree = (git_oid){ 0 };
 	v->base_stamp = v->stamp = 0;
 }
@@ -83,8 +70,8 @@ void git_view_prune(struct git_view *v)
 
 int git_look(struct git *s)
 {
-	if (!git_oid_is_zero(&s->view.base) && !s->view.n_owed && s->lane->same &&
-	    s->lane->same(s) && (!s->layout->same || s->layout->same(s)))
+	if (!git_oid_is_zero(&s->view.base) && !s->view.n_owed && s->transport->same &&
+	    s->transport->same(s) && (!s->layout->same || s->layout->same(s)))
 		return 0;
 	return git_mend(s, s->layout->look(s));
 }
@@ -149,11 +136,12 @@ static int send_with_body(const struct record *r, void *ctx)
 	return rc;
 }
 
-int git_snapshot(struct store *base, int (*fn)(void *ctx), void *ctx)
+int git_snapshot(struct store *base, bool all, int (*fn)(void *ctx), void *ctx)
 {
 	struct git *s = git_of(base);
 	int rc = refresh(s);
 
+	(void)all;
 	if (rc < 0)
 		return rc;
 	s->depth++;

@@ -3,7 +3,20 @@
 #include <stdio.h>
 
 #include "base/os.h"
+#include "base/timespace.h"
 #include "base/when.h"
+
+#define FUTURE 1000 /* ms; nobody's boot-time clock runs ahead of another's by that much */
+
+int localclock_usable(const struct store_env *env)
+{
+	if (env->opt.boot || env->opt.wall || timespace_known())
+		return 0;
+	return store_fail(
+		env, STORE_UNSUPPORTED,
+		"start pawl in a process of its own inside of the namespace, with /proc mounted",
+		"this process is in a time namespace, and its clock's offset cannot be read");
+}
 
 static void set_boot_id(char *out, size_t room, struct str id)
 {
@@ -18,17 +31,18 @@ void localclock_init(struct localclock *c, const struct store_env *env)
 {
 	struct arena a = { 0 };
 
-	c->wall = env->wall ? env->wall : os_wall_ms;
-	c->boot = env->boot ? env->boot : os_boot_ms;
-	if (env->wall && !env->boot) {
+	c->wall = env->opt.wall ? env->opt.wall : os_wall_ms;
+	c->boot = env->opt.boot ? env->opt.boot : os_boot_ms;
+	if (env->opt.wall && !env->opt.boot) {
 		/* A test that sets only the time of day means the store's time: no anchor of the real
 		 * boot may mix with it. */
-		c->boot = env->wall;
+		c->boot = env->opt.wall;
 		set_boot_id(c->boot_id, sizeof(c->boot_id),
-			    env->boot_id.n ? env->boot_id : STR("wall"));
+			    env->opt.boot_id.n ? env->opt.boot_id : STR("wall"));
 		return;
 	}
-	set_boot_id(c->boot_id, sizeof(c->boot_id), env->boot_id.n ? env->boot_id : os_boot_id(&a));
+	set_boot_id(c->boot_id, sizeof(c->boot_id),
+		    env->opt.boot_id.n ? env->opt.boot_id : os_boot_id(&a));
 	arena_free(&a);
 }
 
@@ -39,11 +53,16 @@ int64_t localclock_now(const struct localclock *c, const struct anchor *a)
 	return a->wall + (since > 0 ? since : 0);
 }
 
+bool localclock_fits(const struct localclock *c, const struct anchor *a)
+{
+	return strcmp(a->boot_id, c->boot_id) == 0 && a->boot <= c->boot() + FUTURE;
+}
+
 bool localclock_renew(const struct localclock *c, struct anchor *a, int64_t floor)
 {
 	int64_t wall;
 
-	if (strcmp(a->boot_id, c->boot_id) == 0)
+	if (localclock_fits(c, a))
 		return false;
 	wall = c->wall();
 	if (wall < a->wall)

@@ -4,9 +4,10 @@
  * Within a boot it follows the boot-time clock, so a jump of the wall clock neither frees nor holds
  * anything. An anchor, kept with the data, ties that clock to the calendar: (boot, time of day, time
  * since boot). Another boot starts a new anchor from the wall clock, never behind what was seen before.
+ * So does an anchor from the future of this boot: a pawl that knew nothing of time namespaces made it in one.
  */
-#ifndef STORE_LOCALCLOCK_H
-#define STORE_LOCALCLOCK_H
+#ifndef STORE_LOCAL_CLOCK_H
+#define STORE_LOCAL_CLOCK_H
 
 #include "store/store.h"
 
@@ -22,8 +23,13 @@ struct localclock {
 	char boot_id[64];
 };
 
+/* 0, or STORE_UNSUPPORTED: this process is in a time namespace whose offset it cannot read. Its time would
+ * differ from everybody else's. */
+int localclock_usable(const struct store_env *env);
 void localclock_init(struct localclock *c, const struct store_env *env);
 int64_t localclock_now(const struct localclock *c, const struct anchor *a);
+/* Is it of this boot? */
+bool localclock_fits(const struct localclock *c, const struct anchor *a);
 /* Makes a new anchor if `a` is of another boot: true, and it has to be saved. `floor` is the latest time
  * known from the data. */
 bool localclock_renew(const struct localclock *c, struct anchor *a, int64_t floor);

@@ -10,6 +10,8 @@
 
 #define NAP_SHORT 5 /* ms: by then a holder that died has been noticed */
 #define NAP_LONG 40
+#define LINE_MS \
+	15 /* until a call that nobody serves waits in the kernel's queue, whoever is in it */
 
 _Static_assert(sizeof(struct store_error) <= COMBINE_REPLY_MAX, "a fault fits into a reply");
 
@@ -58,15 +60,22 @@ static int map(struct combine *c)
 		return -EINVAL;
 	c->inode = st.st_ino;
 	c->device = st.st_dev;
-	if (st.st_size < (off_t)sizeof(struct combine_file))
+	if (st.st_size < (off_t)sizeof(struct combine_file)) {
+		struct xfsz hold;
+
+		xfsz_hold(&hold);
 		r = fill(c->fd);
+		xfsz_release(&hold);
+	}
 	if (r)
 		return r;
 	c->file = mmap(NULL, sizeof(*c->file), PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
-	if (c->file != MAP_FAILED)
-		return 0;
-	c->file = NULL;
-	return -errno;
+	if (c->file == MAP_FAILED) {
+		c->file = NULL;
+		return -errno;
+	}
+	c->bus = bus_guard(c->file, sizeof(*c->file));
+	return 0;
 }
 
 static uint64_t boot_number(void)
@@ -117,7 +126,7 @@ bool combine_stands(const struct combine *c)
 {
 	struct stat st;
 
-	return c->file && lstat(c->path, &st) == 0 && st.st_ino == c->inode &&
+	return c->file && !bus_torn(c->bus) && lstat(c->path, &st) == 0 && st.st_ino == c->inode &&
 	       st.st_dev == c->device && st.st_size >= (off_t)sizeof(struct combine_file);
 }
 
@@ -143,6 +152,21 @@ static size_t length(const uint32_t *n, size_t max)
 	return v < max ? v : max;
 }
 
+/* Never 0. Somebody who cuts the file leaves zeros, in the middle of a text too. */
+static uint32_t sum(struct str bytes)
+{
+	uint32_t h = 0x811c9dc5u;
+
+	for (size_t i = 0; i < bytes.n; i++)
+		h = (h ^ (unsigned char)bytes.p[i]) * 0x01000193u;
+	return h ? h : 1;
+}
+
+static bool sum_fits(uint32_t noted, struct str bytes)
+{
+	return !noted || noted == sum(bytes);
+}
+
 static struct head *own(const struct combine *c)
 {
 	return &c->file->head[c->slot];
@@ -155,27 +179,34 @@ static void set_idle(struct combine *c)
 	atomic_store(&own(c)->word, c->word);
 }
 
-/* The slot of one that died is found free, whatever state it is in. */
-static bool find_slot(struct combine *c)
+/* Also of a file that somebody cut and another one filled again. */
+static void raise_top(struct combine *c)
 {
 	uint32_t n = atomic_load(&c->file->top);
 
+	while (n <= (uint32_t)c->slot &&
+	       !atomic_compare_exchange_weak(&c->file->top, &n, (uint32_t)c->slot + 1))
+		;
+}
+
+/* The slot of one that died is found free, whatever state it is in. */
+static bool find_slot(struct combine *c)
+{
 	for (int i = 0; c->slot < 0 && i < COMBINE_SLOTS; i++)
 		if (os_own_byte(c->fd, i) == 0)
 			c->slot = i;
 	if (c->slot < 0)
 		return false;
-	while (n <= (uint32_t)c->slot &&
-	       !atomic_compare_exchange_weak(&c->file->top, &n, (uint32_t)c->slot + 1))
-		;
 	set_idle(c);
 	return true;
 }
 
 void combine_close(struct combine *c)
 {
-	if (c->slot >= 0 && combine_stands(c)) /* else there may be no memory under it any more */
+	if (c->slot >= 0 && combine_stands(c))
 		set_idle(c);
+	bus_release(c->bus);
+	c->bus = NULL;
 	if (c->file)
 		munmap(c->file, sizeof(*c->file));
 	if (c->fd >= 0)
@@ -195,10 +226,13 @@ bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t
 	if (call.n > COMBINE_CALL_MAX || (c->slot < 0 && !find_slot(c)))
 		return false;
 	h = own(c);
+	raise_top(c);
 	atomic_thread_fence(
 		memory_order_release); /* whoever still copies the last call sees its end first */
 	memcpy(c->file->text[c->slot].call, call.p, call.n);
 	h->call_n = (uint32_t)call.n;
+	h->call_sum = sum(call);
+	h->reply_sum = 0;
 	h->queue = queue;
 	h->boot = c->boot;
 	h->deadline = deadline;
@@ -210,15 +244,23 @@ bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t
 	return true;
 }
 
-static enum combine_end read_reply(struct combine *c, struct combine_reply *out, struct arena *a)
+static enum combine_end read_reply(struct combine *c, uint32_t w, struct combine_reply *out,
+				   struct arena *a)
 {
 	const struct head *h = own(c);
 	size_t n = length(&h->reply_n, COMBINE_REPLY_MAX);
 
+	enum combine_end end = (enum combine_end)h->end;
+	bool fits;
+
 	out->rc = h->rc;
 	out->report = arena_str(a, str_n(c->file->text[c->slot].reply, n));
-	return h->end == COMBINE_RAN || h->end == COMBINE_FAULT ? (enum combine_end)h->end
-								: COMBINE_ALONE;
+	fits = sum_fits(h->reply_sum, out->report);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!fits || atomic_load(&own(c)->word) != w || bus_torn(c->bus))
+		return COMBINE_UNKNOWN; /* somebody has cut the file meanwhile */
+	return end == COMBINE_RAN || end == COMBINE_FAULT || end == COMBINE_ALONE ? end
+										  : COMBINE_UNKNOWN;
 }
 
 enum combine_end combine_result(struct combine *c, struct combine_reply *out, struct arena *a)
@@ -230,7 +272,7 @@ enum combine_end combine_result(struct combine *c, struct combine_reply *out, st
 		if (GENERATION(w) != GENERATION(c->word) || STATE(w) == SLOT_IDLE)
 			return COMBINE_UNKNOWN; /* somebody has meddled with the file */
 		if (STATE(w) == SLOT_DONE)
-			return read_reply(c, out, a);
+			return read_reply(c, w, out, a);
 		if (atomic_compare_exchange_strong(&own(c)->word, &w, NEXT(w, SLOT_IDLE))) {
 			c->word = NEXT(w, SLOT_IDLE);
 			return STATE(w) == SLOT_TAKEN ? COMBINE_UNKNOWN : COMBINE_LATE;
@@ -261,20 +303,60 @@ static enum combine_end give_up(struct combine *c, struct combine_reply *out, st
 	return end == COMBINE_LATE ? COMBINE_ALONE : end;
 }
 
+/* How one that waits tries the gate. */
+struct tries {
+	int64_t start, deadline;
+	uint32_t served; /* gate_served() before the latest nap */
+	bool idle;       /* nobody's call was run meanwhile */
+};
+
+/* Whoever holds the gate serves nobody: a turn in the kernel's queue is sure to come. Where others are in it,
+ * they may be enough. */
+static bool joins_line(const struct tries *t, const struct gate *g)
+{
+	return t->idle && (os_boot_ms() - t->start >= LINE_MS || !gate_line(g));
+}
+
+/* After a while the gate is tried whoever stands in line. If it is free then, they are not awake. */
+static int try_gate(struct gate *g, struct str who, const struct tries *t)
+{
+	int64_t now = os_boot_ms();
+	int r;
+
+	if (now - t->start >= GATE_POLITE_MS && gate_line(g)) {
+		r = gate_lock(g, 0, who);
+		if (r == 0)
+			gate_line_stuck(g);
+		return r;
+	}
+	if (joins_line(t, g))
+		return gate_lock(g, shorter(NAP_LONG, t->deadline - now), who);
+	return gate_try(g, who);
+}
+
+static void leave_gate(struct combine *c, struct gate *g)
+{
+	gate_unlock(g);
+	combine_nudge(c);
+}
+
 enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who, int64_t deadline,
 			      struct combine_reply *out, struct arena *a)
 {
 	struct head *h = own(c);
+	struct tries t = { .start = os_boot_ms(), .deadline = deadline, .served = gate_served(g) };
 	int64_t ms = NAP_SHORT;
 	bool ours = true; /* to try the gate */
 
 	for (;;) {
-		int r = ours ? gate_lock(g, 0, who) : -ETIMEDOUT;
+		int r = ours ? try_gate(g, who, &t) : -ETIMEDOUT;
 		uint32_t w = atomic_load(&h->word);
 
-		if (r == 0)
+		if (r == 0 && STATE(w) != SLOT_DONE)
 			return COMBINE_GATE;
-		if (r != -ETIMEDOUT)
+		if (r == 0)
+			leave_gate(c, g);
+		if (r && r != -ETIMEDOUT)
 			return give_up(c, out, a); /* and find out alone what is wrong with it */
 		if (STATE(w) == SLOT_DONE || os_boot_ms() >= deadline)
 			return combine_result(c, out, a);
@@ -283,6 +365,8 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 			atomic_compare_exchange_strong(&h->word, &w, WITH(w, SLOT_PENDING));
 		} else if (!nap(h, w, shorter(ms, deadline - os_boot_ms()))) {
 			ours = true;
+			t.idle = gate_served(g) == t.served;
+			t.served = gate_served(g);
 			ms = ms * 2 < NAP_LONG ? ms * 2 : NAP_LONG;
 		}
 	}
@@ -308,6 +392,8 @@ static bool copy(struct combine *c, struct combine_call *call, struct arena *a)
 	size_t n = length(&h->call_n, COMBINE_CALL_MAX);
 
 	call->bytes = arena_str(a, str_n(c->file->text[call->slot].call, n));
+	if (!sum_fits(h->call_sum, call->bytes))
+		call->bytes = STR(""); /* which nobody can run: its owner does it alone */
 	atomic_thread_fence(memory_order_seq_cst);
 	return atomic_load(&h->word) == call->word;
 }
@@ -360,6 +446,7 @@ void combine_reply(struct combine *c, const struct combine_call *call, uint64_t 
 	h->end = fits ? end : COMBINE_ALONE;
 	h->rc = rc;
 	h->reply_n = fits ? (uint32_t)report.n : 0;
+	h->reply_sum = sum(fits ? report : STR(""));
 	if (fits && report.n)
 		memcpy(c->file->text[call->slot].reply, report.p, report.n);
 	atomic_thread_fence(memory_order_seq_cst);
@@ -392,7 +479,7 @@ bool combine_crowd(const struct combine *c, uint32_t queue)
 	return n > 1;
 }
 
-void combine_nudge(struct combine *c)
+bool combine_nudge(struct combine *c)
 {
 	uint32_t slots = top(c), turn = first_slot(c);
 	int64_t now = os_boot_ms();
@@ -409,8 +496,9 @@ void combine_nudge(struct combine *c)
 		    !atomic_compare_exchange_strong(&h->word, &w, WITH(w, SLOT_NUDGED)))
 			continue;
 		os_word_wake(&h->word);
-		return;
+		return true;
 	}
+	return false;
 }
 
 uint32_t combine_expected(const struct combine *c)

@@ -13,16 +13,20 @@
  *     number into the store, and after it the reply is DONE. So if the holder dies, the next one learns from
  *     the store whether a TAKEN call has happened, and finds its reply: no call is run twice, none is lost,
  *     and none is answered that is not durable.
+ *     A holder whose commit may have failed answers nobody, as if it had died there. One whose change failed
+ *     before that sends everybody away to run their calls alone: its limits, rights and memory are its own
+ *     trouble, and no other call's.
  *  4. PENDING can be seen before its owner tries the gate, and every holder looks for PENDING after it has
  *     left the gate. So the owner gets the gate, or somebody nudges it. A nudge that goes to a process which
  *     is stopped, or a holder that dies, costs the others one nap.
  *  5. A file that was deleted, replaced or cut is given up by each that notices, before it takes or asks
- *     anything: two crowds with a file each would not know of each other's batches.
+ *     anything: two crowds with a file each would not know of each other's batches. An owner whose call was in
+ *     it learns that nobody knows what became of it.
  *  6. Nothing in a slot is trusted: it is copied before it is looked at, and lengths are checked. A call of
  *     another boot, or past its deadline, is not run.
  */
-#ifndef STORE_COMBINE_H
-#define STORE_COMBINE_H
+#ifndef STORE_LOCAL_COMBINE_H
+#define STORE_LOCAL_COMBINE_H
 
 #include "store/local/gate.h"
 #include "store/store.h"
@@ -37,10 +41,11 @@ struct combine {
 	int fd;
 	ino_t inode; /* of the file */
 	dev_t device;
-	bool hopeless; /* it cannot work here: not to be tried again */
-	int slot;      /* ours; -1: none yet */
-	uint32_t word; /* of our latest call */
-	bool asked;    /* and it is not over yet */
+	struct bus *bus; /* of the file in memory */
+	bool hopeless;   /* it cannot work here: not to be tried again */
+	int slot;        /* ours; -1: none yet */
+	uint32_t word;   /* of our latest call */
+	bool asked;      /* and it is not over yet */
 	uint64_t boot;
 };
 
@@ -55,13 +60,15 @@ bool combine_stands(const struct combine *c);
 /* Puts the call into our slot; false: there is no slot, or no room in it. deadline: os_boot_ms(). */
 bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t deadline);
 
+/* In the slots, by its number. */
 enum combine_end {
-	COMBINE_GATE,   /* we hold the gate; the call is still to be run, like all that wait */
-	COMBINE_RAN,    /* it was run: rc and the report */
-	COMBINE_ALONE,  /* it was not, and has to be run by its owner */
-	COMBINE_FAULT,  /* it was run, and the commit failed: the report is a struct store_error */
-	COMBINE_LATE,   /* the deadline has come: it was not run and will not be */
-	COMBINE_UNKNOWN /* the deadline has come while somebody runs it */
+	COMBINE_GATE = 0,  /* we hold the gate; the call is still to be run, like all that wait */
+	COMBINE_RAN = 1,   /* it was run: rc and the report */
+	COMBINE_ALONE = 2, /* it was not, and has to be run by its owner */
+	COMBINE_FAULT =
+		3, /* only from a pawl before 0.2: its commit failed, the report is a struct store_error */
+	COMBINE_LATE = 4,   /* the deadline has come: it was not run and will not be */
+	COMBINE_UNKNOWN = 5 /* the deadline has come while somebody runs it */
 };
 
 struct combine_reply {
@@ -94,8 +101,8 @@ void combine_reply(struct combine *c, const struct combine_call *call, uint64_t 
 void combine_answer(struct combine *c, const struct combine_call *call);
 /* Do several wait for this queue? */
 bool combine_crowd(const struct combine *c, uint32_t queue);
-/* After the gate was left: wakes one that waits for it. */
-void combine_nudge(struct combine *c);
+/* After the gate was left: wakes one that waits for it. false: nobody does. */
+bool combine_nudge(struct combine *c);
 /* How many calls the last batches had: a holder waits a moment for that many. */
 uint32_t combine_expected(const struct combine *c);
 void combine_learn(struct combine *c, uint32_t calls);

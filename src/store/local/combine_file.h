@@ -1,8 +1,8 @@
 /*
  * combine_file: the slots as they are in the file, for combine.c and its tests.
  */
-#ifndef STORE_COMBINE_FILE_H
-#define STORE_COMBINE_FILE_H
+#ifndef STORE_LOCAL_COMBINE_FILE_H
+#define STORE_LOCAL_COMBINE_FILE_H
 
 #include <stdatomic.h>
 
@@ -11,7 +11,7 @@
 /* "pwc1", and the size of what a reply may hold as it is: another one is another program's. */
 #define COMBINE_LAYOUT (0x70776331u + (uint32_t)sizeof(struct store_error))
 
-enum slot_state { SLOT_IDLE, SLOT_PENDING, SLOT_NUDGED, SLOT_TAKEN, SLOT_DONE };
+enum slot_state { SLOT_IDLE = 0, SLOT_PENDING = 1, SLOT_NUDGED = 2, SLOT_TAKEN = 3, SLOT_DONE = 4 };
 #define STATE(word) ((enum slot_state)((word)&7))
 #define GENERATION(word) ((word) & ~7u)
 #define WITH(word, state) (GENERATION(word) | (state))
@@ -23,9 +23,13 @@ struct head {
 	uint32_t queue, call_n, reply_n;
 	uint32_t end; /* enum combine_end */
 	int32_t rc;
+	uint32_t reply_sum; /* of the reply's bytes; 0: not known, an older pawl wrote it */
 	uint64_t boot, batch;
 	int64_t deadline;
+	uint32_t call_sum; /* the same of the call's */
 };
+
+_Static_assert(sizeof(struct head) == 64, "the file stays as older pawls know it");
 
 struct combine_file {
 	_Atomic uint32_t layout, top /* slots used so far */, expected, turn;

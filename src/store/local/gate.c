@@ -11,17 +11,27 @@
 #include "base/os.h"
 #include "base/when.h"
 
-#define TEXT_SIZE 240 /* who holds it; the notes are at the end */
-#define CROWD_AT TEXT_SIZE
+#define TEXT_SIZE 232 /* who holds it; the notes are at the end */
+#define SERVED_AT TEXT_SIZE
+#define AWAITED_AT (SERVED_AT + (int)sizeof(uint32_t))
+#define CROWD_AT (AWAITED_AT + (int)sizeof(uint32_t))
 #define COUNTS_AT GATE_SIZE
 #define MAP_SIZE (COUNTS_AT + sizeof(struct store_counts))
+#define LINE_AT (INT64_C(1) << 30) /* the byte that those in line have a share in */
+#define HURRY_MS 1000
 #define NOTES_AT (GATE_SIZE - GATE_NOTES * (int)sizeof(uint32_t))
 
-/* Blocks and not only a size: to store into a hole through the mapping, on a full disk, is SIGBUS. */
+#define CROWDED 1u
+#define MARKED 2u
+#define LINED 4u
+
+/* Blocks and not only a size: to store into a hole through the mapping, on a full disk, is SIGBUS. Nobody knows
+ * what was in a file that somebody cut, so the mark of a commit counts as set. */
 static int allocate(struct gate *g)
 {
-	static const char zeros[GATE_SIZE];
-	ssize_t n = pwrite(g->fd, zeros, GATE_SIZE, 0);
+	static const uint32_t words[GATE_SIZE / sizeof(uint32_t)] = { [CROWD_AT /
+								       sizeof(uint32_t)] = MARKED };
+	ssize_t n = pwrite(g->fd, words, GATE_SIZE, 0);
 
 	return n == GATE_SIZE ? 0 : n < 0 ? -errno : -ENOSPC;
 }
@@ -44,6 +54,26 @@ static void make_counts(struct gate *g)
 	g->counted = true;
 }
 
+static void unmap(struct gate *g)
+{
+	bus_release(g->bus);
+	if (g->map)
+		munmap(g->map, MAP_SIZE);
+	g->map = NULL;
+	g->bus = NULL;
+}
+
+static int map(struct gate *g)
+{
+	char *p = mmap(NULL, MAP_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	g->map = p;
+	g->bus = bus_guard(p, MAP_SIZE);
+	return 0;
+}
+
 static int prepare(struct gate *g)
 {
 	struct stat st;
@@ -53,71 +83,90 @@ static int prepare(struct gate *g)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
+	g->device = st.st_dev;
+	g->inode = st.st_ino;
 	if (st.st_size < GATE_SIZE)
 		r = allocate(g);
 	if (r)
 		return r;
 	g->counted = st.st_size >= (off_t)MAP_SIZE;
-	g->map = mmap(NULL, MAP_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
-	if (g->map == MAP_FAILED) {
-		g->map = NULL;
-		return -errno;
-	}
-	return 0;
+	return map(g);
 }
 
 /* The umask must not take away what the database's own file allows; nor must root keep others out. */
-static int create(const char *path, const struct stat *like)
+static int create(int dir, const char *path, const struct stat *like)
 {
 	mode_t mode = like->st_mode & 0666;
-	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	int fd = openat(dir, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 
 	if (fd >= 0) {
 		if (geteuid() == 0)
 			(void)!fchown(fd, like->st_uid, like->st_gid);
 		(void)!fchmod(fd, mode);
 	} else if (errno == EEXIST) {
-		fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		fd = openat(dir, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	}
 	return fd;
 }
 
-int gate_file(const char *path, const struct stat *like)
+static int file_at(int dir, const char *path, const struct stat *like)
 {
-	int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = openat(dir, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0 && errno == ENOENT)
-		fd = create(path, like);
+		fd = create(dir, path, like);
 	if (fd < 0)
 		return -errno;
 	return fd;
 }
 
-int gate_open(struct gate *g, const char *path, const struct stat *like)
+int gate_file(const char *path, const struct stat *like)
 {
-	int r = gate_file(path, like);
+	return file_at(AT_FDCWD, path, like);
+}
+
+int gate_open_at(struct gate *g, int dir, const char *path, const struct stat *like)
+{
+	int r = file_at(dir, path, like);
+	struct xfsz hold;
 
 	g->map = NULL;
+	g->bus = NULL;
 	g->fd = r < 0 ? -1 : r;
 	if (r < 0)
 		return r;
+	xfsz_hold(&hold);
 	r = prepare(g);
+	xfsz_release(&hold);
 	if (r)
 		gate_close(g);
 	return r;
 }
 
+int gate_open(struct gate *g, const char *path, const struct stat *like)
+{
+	return gate_open_at(g, AT_FDCWD, path, like);
+}
+
 void gate_close(struct gate *g)
 {
-	if (g->map)
-		munmap(g->map, MAP_SIZE);
+	unmap(g);
+	bus_release(g->bus_seen);
 	if (g->seen)
 		munmap(g->seen, MAP_SIZE);
 	if (g->fd >= 0)
 		close(g->fd);
-	g->map = NULL;
 	g->seen = NULL;
+	g->bus_seen = NULL;
 	g->fd = -1;
+}
+
+bool gate_stands(const struct gate *g, const char *path)
+{
+	struct stat st;
+
+	return g->fd >= 0 && lstat(path, &st) == 0 && st.st_ino == g->inode &&
+	       st.st_dev == g->device;
 }
 
 static void tame(char *s)
@@ -127,6 +176,62 @@ static void tame(char *s)
 			*s = '?';
 }
 
+static _Atomic uint32_t *word_at(const struct gate *g, int at)
+{
+	return (_Atomic uint32_t *)(void *)(g->map + at);
+}
+
+static _Atomic uint32_t *flags(const struct gate *g)
+{
+	return word_at(g, CROWD_AT);
+}
+
+/* --- turns -------------------------------------------------------------------------------------- */
+
+bool gate_line(const struct gate *g)
+{
+	return g->map && atomic_load(flags(g)) & LINED && os_boot_ms() >= g->hurry_until &&
+	       os_byte_shared(g->fd, LINE_AT);
+}
+
+void gate_line_stuck(struct gate *g)
+{
+	g->hurry_until = os_boot_ms() + HURRY_MS;
+}
+
+/* For the holder. First the flag and then the look: who comes in between sets it again. */
+static void look_at_line(struct gate *g)
+{
+	atomic_fetch_and(flags(g), ~LINED);
+	if (os_byte_shared(g->fd, LINE_AT))
+		atomic_fetch_or(flags(g), LINED);
+}
+
+uint32_t gate_served(const struct gate *g)
+{
+	return g->map ? atomic_load(word_at(g, SERVED_AT)) : 0;
+}
+
+void gate_count_served(struct gate *g)
+{
+	if (!g->map)
+		return;
+	atomic_fetch_add(word_at(g, SERVED_AT), 1);
+	if (atomic_exchange(word_at(g, AWAITED_AT), 0))
+		os_word_wake_all(word_at(g, SERVED_AT));
+}
+
+bool gate_await_served(struct gate *g, uint32_t seen, int64_t ms)
+{
+	if (!g->map || gate_served(g) != seen)
+		return true;
+	atomic_store(word_at(g, AWAITED_AT), 1);
+	os_word_wait(word_at(g, SERVED_AT), seen, ms);
+	return gate_served(g) != seen;
+}
+
+/* --- the holder --------------------------------------------------------------------------------- */
+
 /* Only of a file that is as long as the mapping its pages may be touched. */
 static void look_inside(struct gate *g)
 {
@@ -135,7 +240,16 @@ static void look_inside(struct gate *g)
 	if (g->whole)
 		return;
 	memset(g->inside, 0, sizeof(g->inside));
+	g->inside[0] = MARKED;
+	g->counted = false;
 	g->whole = allocate(g) == 0; /* somebody has cut it */
+}
+
+/* Pages that were cut away and came back are in the file, not in our mapping. */
+static void map_again(struct gate *g)
+{
+	unmap(g);
+	g->whole = g->whole && map(g) == 0;
 }
 
 void gate_again(struct gate *g, struct str who)
@@ -143,8 +257,12 @@ void gate_again(struct gate *g, struct str who)
 	char text[TEXT_SIZE];
 
 	look_inside(g);
+	if (!g->map || bus_torn(g->bus))
+		map_again(g);
 	if (!g->whole)
 		return; /* ours, without a name */
+	if (g->inside[0] & LINED)
+		look_at_line(g);
 	if (!g->counted)
 		make_counts(g);
 	if (who.n > 150)
@@ -154,18 +272,41 @@ void gate_again(struct gate *g, struct str who)
 	memcpy(g->map, text, strlen(text) + 1);
 }
 
+static int wait_in_line(struct gate *g, int64_t timeout_ms)
+{
+	bool lined = os_share_byte(g->fd, LINE_AT) == 0;
+	int r;
+
+	if (lined && g->map)
+		atomic_fetch_or(flags(g), LINED);
+	r = os_lock(g->fd, timeout_ms);
+	if (lined)
+		os_leave_byte(g->fd, LINE_AT);
+	return r;
+}
+
+int gate_try(struct gate *g, struct str who)
+{
+	return gate_line(g) ? -ETIMEDOUT : gate_lock(g, 0, who);
+}
+
 int gate_lock(struct gate *g, int64_t timeout_ms, struct str who)
 {
-	int r = os_lock(g->fd, timeout_ms);
+	int r = os_lock(g->fd, 0);
 
-	if (r == 0)
+	if (r == -ETIMEDOUT && timeout_ms > 0)
+		r = wait_in_line(g, timeout_ms);
+	if (r == 0) {
+		xfsz_hold(&g->size_signal);
 		gate_again(g, who);
+	}
 	return r;
 }
 
 void gate_unlock(struct gate *g)
 {
 	os_unlock(g->fd);
+	xfsz_release(&g->size_signal);
 }
 
 void gate_announce(struct gate *g, const uint32_t notes[GATE_NOTES])
@@ -178,20 +319,12 @@ void gate_notes(const struct gate *g, uint32_t notes[GATE_NOTES])
 	memcpy(notes, g->inside + 1, GATE_NOTES * sizeof(*notes));
 }
 
-#define CROWDED 1u
-#define MARKED 2u
-
-static _Atomic uint32_t *flags(const struct gate *g)
-{
-	return (_Atomic uint32_t *)(void *)(g->map + CROWD_AT);
-}
-
 bool gate_was_crowded(const struct gate *g)
 {
 	return g->inside[0] & CROWDED;
 }
 
-/* Not through the mapping: without the lock nobody knows that the file is as long as that. false: it is cut. */
+/* Not through the mapping, in which a file that was cut has zeros. false: it is cut. */
 static bool read_flags(const struct gate *g, uint32_t *out)
 {
 	return pread(g->fd, out, sizeof(*out), CROWD_AT) == (ssize_t)sizeof(*out);
@@ -227,6 +360,13 @@ bool gate_was_marked(const struct gate *g)
 	return g->inside[0] & MARKED;
 }
 
+bool gate_marked(const struct gate *g)
+{
+	uint32_t n;
+
+	return read_flags(g, &n) && n & MARKED;
+}
+
 bool gate_peek(int fd, uint32_t notes[GATE_NOTES])
 {
 	ssize_t size = GATE_NOTES * (ssize_t)sizeof(*notes);
@@ -242,9 +382,9 @@ static bool has_counts(int fd)
 	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= (off_t)MAP_SIZE;
 }
 
-static struct store_counts *counts_in(char *map)
+static struct store_counts *counts_in(char *p)
 {
-	return map ? (struct store_counts *)(void *)(map + COUNTS_AT) : NULL;
+	return p ? (struct store_counts *)(void *)(p + COUNTS_AT) : NULL;
 }
 
 struct store_counts *gate_counts(struct gate *g)
@@ -257,9 +397,10 @@ struct store_counts *gate_counts_at(struct gate *g, const char *path)
 	int fd = g->seen ? -1 : open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd >= 0 && has_counts(fd)) {
-		void *map = mmap(NULL, MAP_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+		void *p = mmap(NULL, MAP_SIZE, PROT_READ, MAP_SHARED, fd, 0);
 
-		g->seen = map == MAP_FAILED ? NULL : map;
+		g->seen = p == MAP_FAILED ? NULL : p;
+		g->bus_seen = g->seen ? bus_guard(g->seen, MAP_SIZE) : NULL;
 	}
 	if (fd >= 0)
 		close(fd);
@@ -294,7 +435,7 @@ int gate_busy(const struct gate *g, const struct store_env *env, const char *pat
 				"try again, or look at that process: it may be stopped",
 				"%s (pid %" PRId64 ") has been writing to %s for %s; waited %s",
 				h.who, h.pid, path, duration_text(&a, h.ms > 0 ? h.ms : 1).p,
-				duration_text(&a, env->timeout_ms).p);
+				duration_text(&a, env->opt.timeout_ms).p);
 	else
 		rc = store_fail(env, STORE_BUSY, "try again", "another process is writing to %s",
 				path);

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/search.h"
+
 #define SWEEP_EVERY 64 /* commits */
 
 struct blob {
@@ -110,26 +112,11 @@ static struct version *version_make(const struct record *r, const struct version
 
 /* --- queues ------------------------------------------------------------------------------------- */
 
-/* Where the key is, or belongs. */
-static size_t queue_find(const struct mem_queue *q, struct str key, bool *found)
+static struct str key_at(const void *list, size_t i)
 {
-	size_t lo = 0, hi = q->n;
+	const struct mem_queue *q = list;
 
-	*found = false;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		int c = str_cmp(key, q->records[mid]->rec.key);
-
-		if (c == 0) {
-			*found = true;
-			return mid;
-		}
-		if (c < 0)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
+	return q->records[i]->rec.key;
 }
 
 static void tally_add(struct mem_queue *q, const struct version *v, int by)
@@ -142,7 +129,7 @@ static void tally_add(struct mem_queue *q, const struct version *v, int by)
 static struct version *queue_set(struct mem_queue *q, struct str key, struct version *v)
 {
 	bool found;
-	size_t i = queue_find(q, key, &found);
+	size_t i = search_key(q, q->n, key, key_at, &found);
 	struct version *old = found ? q->records[i] : NULL;
 
 	tally_add(q, old, -1);
@@ -227,7 +214,7 @@ void mem_queue_drop(struct mem_queue *q, struct str key)
 const struct record *mem_queue_get(const struct mem_queue *q, struct str key, int64_t now)
 {
 	bool found;
-	size_t i = queue_find(q, key, &found);
+	size_t i = search_key(q, q->n, key, key_at, &found);
 
 	return found && !index_gone(&q->records[i]->rec.ix, now) ? &q->records[i]->rec : NULL;
 }
@@ -270,7 +257,7 @@ static bool heap_fill(struct heap *h, const struct mem_queue *queue, int64_t now
 	bool found;
 
 	if (h->q->pick == PICK_ALL && h->q->after.n) {
-		size_t i = queue_find(queue, h->q->after, &found);
+		size_t i = search_key(queue, queue->n, h->q->after, key_at, &found);
 
 		if (!found)
 			return false;
@@ -363,7 +350,7 @@ void mem_queue_apply(struct mem_queue *q, const struct edit *e, struct mem_undo 
 		struct mem_undo *u = arena_new(e->arena, struct mem_undo);
 		struct version *v = NULL;
 		bool found;
-		size_t i = queue_find(q, it->rec.key, &found);
+		size_t i = search_key(q, q->n, it->rec.key, key_at, &found);
 
 		if (!it->dropped) {
 			struct version *old = found ? q->records[i] : NULL;

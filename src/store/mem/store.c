@@ -103,22 +103,22 @@ void mem_reset(void)
 
 static int64_t boot_ms(const struct store_env *env)
 {
-	return env->boot ? env->boot() : os_boot_ms();
+	return env->opt.boot ? env->opt.boot() : os_boot_ms();
 }
 
 /* Set once for a place, so that it goes on evenly; afresh only for a caller with other clocks. */
 static void place_clock(struct place *p, const struct store_env *env)
 {
-	if (p->epoch && p->boot == env->boot && p->wall == env->wall)
+	if (p->epoch && p->boot == env->opt.boot && p->wall == env->opt.wall)
 		return;
-	p->wall = env->wall;
-	p->boot = env->boot;
-	p->epoch = (env->wall ? env->wall() : os_wall_ms()) - boot_ms(env);
+	p->wall = env->opt.wall;
+	p->boot = env->opt.boot;
+	p->epoch = (env->opt.wall ? env->opt.wall() : os_wall_ms()) - boot_ms(env);
 }
 
 static int mem_open(struct store **out, const struct uri *uri, const struct store_env *env)
 {
-	struct str name = env->queue.n ? env->queue : STR("default");
+	struct str name = env->opt.queue.n ? env->opt.queue : STR("default");
 	bool create = env->mode == STORE_CREATE;
 	struct place *place = place_get(uri->path, create);
 	struct mem_queue *queue = place ? place_queue(place, name, create) : NULL;
@@ -154,8 +154,8 @@ static int64_t mem_now(struct store *s)
 
 	if (m->queue->writer == m)
 		return m->queue->frozen;
-	if (s->env.wall && !s->env.boot)
-		return s->env.wall();
+	if (s->env.opt.wall && !s->env.opt.boot)
+		return s->env.opt.wall();
 	return m->place->epoch + boot_ms(&s->env);
 }
 
@@ -202,9 +202,10 @@ static int mem_entries(struct store *s, const struct entry_query *q, entry_fn *f
 	return mem_queue_entries(queue, q, (size_t)after, fn, ctx);
 }
 
-static int mem_snapshot(struct store *s, int (*fn)(void *ctx), void *ctx)
+static int mem_snapshot(struct store *s, bool all, int (*fn)(void *ctx), void *ctx)
 {
 	(void)s; /* nobody else runs */
+	(void)all;
 	return fn(ctx);
 }
 
@@ -234,7 +235,7 @@ static int may_write(struct store *s)
 				  "the store was opened for reading only");
 	if (q->writer) /* there is but one thread: waiting would not help */
 		return store_fail(&s->env, STORE_BUSY, NULL, "%.*s is changing the queue",
-				  STRF(q->writer->base.env.who));
+				  STRF(q->writer->base.env.opt.who));
 	return 0;
 }
 
@@ -255,7 +256,7 @@ static int mem_modify(struct store *s, struct change *changes, size_t n)
 	q->frozen = mem_now(s);
 	q->writer = m;
 	rc = run_all(m, changes, n, &a, &undo);
-	if (rc < 0)
+	if (rc < 0 || s->env.trial)
 		mem_queue_take_back(q, undo, n_log);
 	else
 		mem_queue_commit(q, undo, q->frozen);

@@ -26,9 +26,9 @@ static bool ready(struct sq *s)
 	return rc == 0;
 }
 
-static bool takes_part(const struct sq *s)
+bool sq_takes_part(const struct sq *s)
 {
-	return s->base.env.relay && !s->base.env.relaxed;
+	return s->base.env.relay && !s->base.env.opt.relaxed;
 }
 
 /* --- who waits ---------------------------------------------------------------------------------- */
@@ -38,7 +38,7 @@ bool sq_batch_ask(struct sq *s, const struct change *c, int64_t deadline)
 	struct buf call = BUF_MAX(COMBINE_CALL_MAX);
 	bool sent;
 
-	if (!takes_part(s) || !ready(s))
+	if (!sq_takes_part(s) || !ready(s))
 		return false;
 	s->base.env.relay->pack(c, &call);
 	sent = !call.full && combine_publish(&s->combine, (uint32_t)s->q, buf_str(&call), deadline);
@@ -218,9 +218,10 @@ int sq_batch_run(struct sq *s, struct arena *a, bool *worth)
 	size_t served = 0;
 	int rc;
 
-	if (!takes_part(s) || !gate_was_crowded(&s->gate) || !ready(s))
+	if (!sq_takes_part(s) || !gate_was_crowded(&s->gate) || !ready(s))
 		return 0;
 	b->id = (uint64_t)random_below(UINT32_MAX) << 32 | random_below(UINT32_MAX) | 1;
+	gate_count_served(&s->gate);
 	take_first(s, a);
 	rc = settle(s);
 	while (rc == 0 && served < b->n) {
@@ -236,16 +237,16 @@ int sq_batch_run(struct sq *s, struct arena *a, bool *worth)
 	return rc;
 }
 
-/* What came of the commit. */
+/* What came of the commit. A fault is this process's own, and the others' calls were not run. Where the commit
+ * may have happened they get no answer: the next holder learns from the number of the batch what came of it. */
 void sq_batch_end(struct sq *s, int fault)
 {
 	struct sq_batch *b = &s->batch;
+	bool unsure = fault < 0 && s->base.env.err->applied == '?';
 
-	for (size_t i = 0; i < b->n; i++) {
+	for (size_t i = 0; !unsure && i < b->n; i++) {
 		if (fault < 0)
-			combine_reply(
-				&s->combine, &b->calls[i], b->id, COMBINE_FAULT, 0,
-				str_n((const char *)s->base.env.err, sizeof(*s->base.env.err)));
+			combine_reply(&s->combine, &b->calls[i], 0, COMBINE_ALONE, 0, STR(""));
 		combine_answer(&s->combine, &b->calls[i]);
 	}
 	b->n = 0;
@@ -254,12 +255,11 @@ void sq_batch_end(struct sq *s, int fault)
 
 bool sq_batch_waits(struct sq *s)
 {
-	return takes_part(s) && gate_crowded(&s->gate) && ready(s) &&
+	return sq_takes_part(s) && gate_was_crowded(&s->gate) && ready(s) && !gate_line(&s->gate) &&
 	       combine_crowd(&s->combine, (uint32_t)s->q);
 }
 
-void sq_batch_nudge(struct sq *s)
+bool sq_batch_nudge(struct sq *s)
 {
-	if (gate_crowded(&s->gate) && ready(s))
-		combine_nudge(&s->combine);
+	return gate_crowded(&s->gate) && ready(s) && combine_nudge(&s->combine);
 }

@@ -22,106 +22,16 @@
 #define WAL_LONG 1000
 #define STAYS 8 /* commits that show that a process stays */
 
-#define JUST_OPENED 1000 /* ms in which nobody asks whether the file is still there */
-#define MANY_DUE 100     /* worth a commit of their own */
-#define LARGE 32         /* records in one edit, whose memory does not wait for the commit */
-#define SERVES 16        /* ms for others, after one's own change; see doc/decisions.md */
-
-/* --- the gate ----------------------------------------------------------------------------------- */
-
-static int fail_gate(struct sq *s, int err)
-{
-	const struct store_env *env = &s->base.env;
-
-	switch (err) {
-	case -EACCES:
-	case -EPERM:
-	case -EROFS:
-		return store_fail(env, STORE_READONLY,
-				  "check the owner and mode of the file and its folder",
-				  "may not write to %s-gate: %s", s->path, strerror(-err));
-	case -ENOENT:
-	case -ENOTDIR:
-		return store_fail(env, STORE_UNREACHABLE, NULL, "the folder of %s is gone",
-				  s->path);
-	case -ELOOP:
-	case -EINVAL:
-		return store_fail(env, STORE_FOREIGN, "move it away; pawl makes a new one",
-				  "%s-gate is not a regular file", s->path);
-	case -ENOSPC:
-	case -EDQUOT:
-		return store_fail(env, STORE_FULL, "make room on the device",
-				  "no room left for %s-gate: %s", s->path, strerror(-err));
-	default:
-		return store_fail(env, STORE_IO, NULL, "%s-gate: %s", s->path, strerror(-err));
-	}
-}
-
-static int open_gate(struct sq *s)
-{
-	char *path;
-	int rc;
-
-	if (s->gate.fd >= 0)
-		return 0;
-	path = sqlite3_mprintf("%s-gate", s->path);
-	rc = path ? gate_open(&s->gate, path, &s->file) : -ENOMEM;
-	sqlite3_free(path);
-	return rc < 0 ? fail_gate(s, rc) : 0;
-}
-
-static struct str our_name(const struct sq *s)
-{
-	return s->base.env.who.n ? s->base.env.who : STR("a process");
-}
-
-/* -ETIMEDOUT, or a fault. */
-static int enter(struct sq *s, int64_t timeout_ms)
-{
-	int rc = gate_lock(&s->gate, timeout_ms, our_name(s));
-
-	return rc == 0 || rc == -ETIMEDOUT ? rc : fail_gate(s, rc);
-}
-
-static void leave(struct sq *s)
-{
-	combine_at("leaving");
-	gate_unlock(&s->gate);
-	sq_batch_nudge(s);
-}
-
-int sq_under_gate(struct sq *s, int (*fn)(struct sq *, int64_t left_ms))
-{
-	int64_t deadline = os_boot_ms() + s->base.env.timeout_ms;
-	int rc = open_gate(s);
-
-	if (rc == 0)
-		rc = enter(s, s->base.env.timeout_ms);
-	if (rc)
-		return rc == -ETIMEDOUT ? gate_busy(&s->gate, &s->base.env, s->path) : rc;
-	rc = fn(s, deadline - os_boot_ms());
-	leave(s);
-	return rc;
-}
+#define MANY_DUE 100 /* worth a commit of their own */
+#define LARGE 32     /* records in one edit, whose memory does not wait for the commit */
+#define SERVES 16    /* ms for others, after one's own change; see doc/decisions.md */
 
 /* --- the transaction ---------------------------------------------------------------------------- */
 
-/* A database that was deleted or replaced would take our writes with it into nowhere. */
-static int still_there(struct sq *s)
-{
-	int moved = 0;
-
-	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-	if (!moved)
-		return 0;
-	return store_fail(&s->base.env, STORE_UNREACHABLE, NULL,
-			  "%s was removed or replaced while it was open", s->path);
-}
-
-/* Who begins a WAL syncs, whatever was asked for: see sqlite_vfs.c. */
+/* Who begins a WAL syncs, whatever was asked for: see sqlite/vfs.c. */
 static int set_durability(struct sq *s)
 {
-	bool sync = !s->base.env.relaxed || !sq_wal_begun(s->path);
+	bool sync = !s->base.env.opt.relaxed || !sq_wal_begun(s->path);
 	int rc = sq_exec(s, sync ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
 
 	s->durability_set = rc == 0;
@@ -135,13 +45,13 @@ int sq_begin(struct sq *s, int64_t left_ms)
 	sqlite3_busy_timeout(s->db, left_ms < 1           ? 1
 				    : left_ms > INT32_MAX ? INT32_MAX
 							  : (int)left_ms);
-	if (s->commits || os_boot_ms() - s->opened_ms > JUST_OPENED)
-		rc = still_there(s);
-	if (rc == 0 && !s->durability_set)
+	if (!s->durability_set)
 		rc = set_durability(s);
 	if (rc == 0 && !s->rollback)
 		rc = sq_prepare(s, "ROLLBACK", &s->rollback);
-	return rc < 0 ? rc : sq_run(s, "BEGIN IMMEDIATE");
+	if (rc == 0)
+		rc = sq_run(s, "BEGIN IMMEDIATE");
+	return rc < 0 ? rc : sq_files_opened(s);
 }
 
 void sq_checkpoint(struct sq *s)
@@ -149,7 +59,11 @@ void sq_checkpoint(struct sq *s)
 	sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }
 
-enum { WAL_PAGES, WAL_DONE, WAL_IN_FOLDER /* the one whose entry there is known to be on disk */ };
+enum {
+	WAL_PAGES = 0,
+	WAL_DONE = 1,
+	WAL_IN_FOLDER = 2 /* the one whose entry there is known to be on disk */
+};
 
 static void shorten_wal(struct sq *s)
 {
@@ -159,8 +73,11 @@ static void shorten_wal(struct sq *s)
 	gate_notes(&s->gate, s->wal);
 	if (s->wal[WAL_PAGES] - s->wal[WAL_DONE] < limit)
 		return;
-	sq_int(s, "PRAGMA user_version",
-	       &version); /* before its first read SQLite knows of no WAL */
+	/* before its first read SQLite knows of no WAL */
+	if (sq_int(s, "PRAGMA user_version", &version) < 0)
+		return; /* the change will say why */
+	if (sq_files_opened(s) < 0)
+		return;
 	sq_checkpoint(s);
 	s->wal[WAL_DONE] = s->wal[WAL_PAGES];
 }
@@ -233,6 +150,17 @@ int sq_make_durable(struct sq *s)
 	return rc < 0 ? rc : sq_wal_sync(s);
 }
 
+/* Whoever opened a -shm or -wal in the place of ours before the commit does not know of it, and may write over
+ * it: it is nobody's to rely on. */
+static int stands_after(struct sq *s)
+{
+	int rc = sq_files_notice(s, sq_files_look(s));
+
+	if (rc < 0)
+		s->base.env.err->applied = '?';
+	return rc;
+}
+
 static int commit(struct sq *s)
 {
 	int rc = settle_folder(s);
@@ -241,17 +169,17 @@ static int commit(struct sq *s)
 		return rc;
 	combine_at("committing");
 	gate_mark(&s->gate, true);
-	sq_wal_gather(s);
 	rc = sq_run(s, "COMMIT");
 	combine_at("committed");
-	sq_wal_rest(s);
-	if (rc == 0) {
-		s->commits++;
-		gate_mark(&s->gate, false);
-	} else if (may_have_happened(rc, sqlite3_extended_errcode(s->db))) {
+	if (rc == 0)
+		rc = stands_after(s);
+	else if (may_have_happened(rc, sqlite3_extended_errcode(s->db)))
 		s->base.env.err->applied = '?';
-	}
-	return rc;
+	if (rc < 0)
+		return rc;
+	s->commits++;
+	gate_mark(&s->gate, false);
+	return 0;
 }
 
 /* --- changes ------------------------------------------------------------------------------------ */
@@ -262,14 +190,24 @@ struct due {
 	bool waiting, going;
 };
 
+/* SQLite prepares a statement again if another process has changed the schema. A newer pawl may have done so: then
+ * nothing is written. The first run of a statement tells nothing. */
+static int still_ours(struct sq *s, sqlite3_stmt *st)
+{
+	if (!sqlite3_stmt_status(st, SQLITE_STMTSTATUS_REPREPARE, true) &&
+	    sqlite3_stmt_status(st, SQLITE_STMTSTATUS_RUN, false) > 1)
+		return 0;
+	return sq_version_check(s);
+}
+
 static int find_due(struct sq *s, struct due *out)
 {
 	sqlite3_stmt *st;
 	int rc = sq_take(
 		s,
-		"SELECT (SELECT count(*) FROM (SELECT 1 FROM record WHERE q=?1 AND lane=2 AND due<=?2 LIMIT ?3)),"
-		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=3 AND due>0 AND due<=?2),"
-		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=4 AND due<=?2),"
+		"SELECT (SELECT count(*) FROM (SELECT 1 FROM record WHERE q=?1 AND lane=2 AND wake<=?2 LIMIT ?3)),"
+		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=3 AND wake>0 AND wake<=?2),"
+		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=4 AND wake<=?2),"
 		"(SELECT name IS NULL FROM queue WHERE n=?1)",
 		&st);
 	bool discarded;
@@ -284,6 +222,8 @@ static int find_due(struct sq *s, struct due *out)
 			     .waiting = sqlite3_column_int(st, 1),
 			     .going = sqlite3_column_int(st, 2) };
 	discarded = sqlite3_column_int(st, 3);
+	if (rc >= 0)
+		rc = still_ours(s, st);
 	sq_give(s, st);
 	if (rc >= 0 && discarded)
 		return store_fail(&s->base.env, STORE_ABSENT, "pawl init",
@@ -310,8 +250,8 @@ static int sweep(struct sq *s, struct arena *a)
 	sqlite3_stmt *st;
 	int rc = sq_take(
 		s,
-		"SELECT key FROM record INDEXED BY record_lane WHERE q=?1 AND lane=4 AND due<=?2"
-		" ORDER BY due LIMIT 256",
+		"SELECT key FROM record INDEXED BY record_lane WHERE q=?1 AND lane=4 AND wake<=?2"
+		" ORDER BY wake LIMIT 256",
 		&st);
 
 	if (rc < 0)
@@ -333,10 +273,12 @@ static int tidy(struct sq *s, struct due *due, struct arena *a)
 
 	s->n_seen = 0;
 	if (due->later)
-		rc = promote(s, "UPDATE record SET lane=1,due=0 WHERE q=?1 AND lane=2 AND due<=?2");
-	if (rc == 0 && due->waiting)
 		rc = promote(s,
-			     "UPDATE record SET due=0 WHERE q=?1 AND lane=3 AND due>0 AND due<=?2");
+			     "UPDATE record SET lane=1,wake=0 WHERE q=?1 AND lane=2 AND wake<=?2");
+	if (rc == 0 && due->waiting)
+		rc = promote(
+			s,
+			"UPDATE record SET wake=0 WHERE q=?1 AND lane=3 AND wake>0 AND wake<=?2");
 	if (rc == 0 && due->going)
 		rc = sweep(s, a);
 	*due = (struct due){ 0 };
@@ -377,15 +319,25 @@ static int start_change(struct sq *s, struct due *due, struct arena *a, bool *wo
 static int write_entry(struct sq *s, const struct entry *e)
 {
 	sqlite3_stmt *st;
-	int rc = sq_take(s, "INSERT INTO event(q,key,at,data) VALUES(?,?,?,?)", &st);
+	int rc = sq_take(
+		s,
+		"INSERT INTO event(q,key,at,kind,task,agent,run,text,rest) VALUES(?,?,?,?,?,?,?,?,?)",
+		&st);
+	struct str words[SQ_WORDS];
+	struct buf rest;
 
 	if (rc < 0)
 		return rc;
+	sq_split(sq_entry_tags, SQ_WORDS, e->data, words, &rest);
 	sqlite3_bind_int64(st, 1, s->q);
 	sq_bind(st, 2, e->key);
 	sqlite3_bind_int64(st, 3, e->at);
-	sq_bind_blob(st, 4, e->data);
-	return sq_finish(s, st);
+	for (int i = 0; i < SQ_WORDS; i++)
+		sq_bind_some(st, 4 + i, words[i]);
+	sq_bind_some(st, 4 + SQ_WORDS, buf_str(&rest));
+	rc = sq_finish(s, st);
+	buf_free(&rest);
+	return rc;
 }
 
 int sq_apply(struct sq *s, const struct edit *e)
@@ -419,14 +371,15 @@ static int run_own(struct sq *s, struct change *changes, size_t n, struct arena 
 	return rc < 0 ? rc : 0;
 }
 
-static int run_changes(struct sq *s, struct change *changes, size_t n, struct arena *a, bool *worth)
+static int run_changes(struct sq *s, struct change *changes, size_t n, bool others, struct arena *a,
+		       bool *worth)
 {
 	struct due due = { 0 };
 	int rc = start_change(s, &due, a, worth);
 
 	if (rc == 0)
 		rc = run_own(s, changes, n, a, worth);
-	if (rc == 0)
+	if (rc == 0 && others)
 		rc = sq_batch_run(s, a, worth);
 	if (rc == 0 && *worth)
 		rc = tidy(s, &due, a);
@@ -458,22 +411,33 @@ static void count_commit(struct sq *s, size_t own)
 		atomic_fetch_add_explicit(&c->handed, s->batch.n, memory_order_relaxed);
 }
 
-static int change_under_gate(struct sq *s, struct change *changes, size_t n, int64_t left_ms)
+/* *others: in: whether to run the calls of others; out: whether there were any. */
+static int change_once(struct sq *s, struct change *changes, size_t n, bool *others,
+		       int64_t left_ms)
 {
-	bool worth = false;
-	int rc;
+	bool trial = s->base.env.trial, worth = false, with = *others && !trial;
+	int rc = sq_files_settle(s, left_ms);
 
+	*others = false;
+	if (rc < 0)
+		return rc;
 	shorten_wal(s);
 	rc = sq_begin(s, left_ms);
 	if (rc < 0)
-		return rc;
+		return sq_files_blame(s, rc);
 	s->changing = true;
-	rc = run_changes(s, changes, n, &s->arena, &worth);
+	rc = sq_shape_check(s);
+	if (rc == 0)
+		rc = run_changes(s, changes, n, with, &s->arena, &worth);
+	worth = worth && !trial;
 	if (rc == 0 && worth)
 		rc = commit(s);
-	if (rc == 0 && worth && s->base.env.counting)
+	if (rc == 0 && worth && s->base.env.opt.counting)
 		count_commit(s, n);
+	rc = sq_files_blame(s, rc);
 	end_change(s);
+	sq_files_rest(s);
+	*others = s->batch.n > 0;
 	sq_batch_end(s, rc);
 	if (rc == 0 && worth)
 		announce(s);
@@ -481,11 +445,25 @@ static int change_under_gate(struct sq *s, struct change *changes, size_t n, int
 	return rc;
 }
 
-/* There was no memory to roll back, and others would wait for our locks; or SQLite could not open the WAL or
+/* The files are not those of others any more; or there was no memory to roll back, and others would wait for our
+ * locks; or SQLite could not open the WAL or
  * its index for writing just then, and would never try again. */
 static bool stuck(struct sq *s, int rc)
 {
-	return rc == STORE_READONLY || !sqlite3_get_autocommit(s->db);
+	return s->db && (rc == STORE_READONLY || s->lost || !sqlite3_get_autocommit(s->db));
+}
+
+/* Our change must not fail for what is wrong with another's: like the others, we try alone. */
+static int change_under_gate(struct sq *s, struct change *changes, size_t n, int64_t left_ms)
+{
+	bool others = true;
+	int rc = change_once(s, changes, n, &others, left_ms);
+
+	if (rc < 0 && n && others && s->base.env.err->applied == 'n' && !stuck(s, rc)) {
+		others = false;
+		rc = change_once(s, changes, n, &others, left_ms);
+	}
+	return rc;
 }
 
 /* Who has made the last commit has its pages in memory, and is awake: it serves the next crowd sooner than
@@ -495,9 +473,9 @@ static int serve_on(struct sq *s, int64_t deadline)
 	int64_t now = os_boot_ms(), end = now + SERVES < deadline ? now + SERVES : deadline;
 	int rc = 0;
 
-	while (rc == 0 && now < end && sq_batch_waits(s)) {
+	while (rc == 0 && now < end && sq_batch_waits(s) && sq_gate_right(s)) {
 		combine_at("serving on");
-		gate_again(&s->gate, our_name(s));
+		gate_again(&s->gate, sq_our_name(s));
 		rc = change_under_gate(s, NULL, 0, deadline - now);
 		now = os_boot_ms();
 	}
@@ -506,13 +484,15 @@ static int serve_on(struct sq *s, int64_t deadline)
 
 static int change_and_leave(struct sq *s, struct change *changes, size_t n, int64_t deadline)
 {
-	int rc = change_under_gate(s, changes, n, deadline - os_boot_ms()), broken = 0;
+	int rc = sq_gate_hold(s, deadline), broken = 0;
 
 	if (rc == 0)
+		rc = change_under_gate(s, changes, n, deadline - os_boot_ms());
+	if (rc == 0 && !s->base.env.trial) /* those who wait want a commit */
 		broken = serve_on(s, deadline);
 	if (stuck(s, broken ? broken : rc))
 		sq_disconnect(s);
-	leave(s);
+	sq_leave(s);
 	return rc;
 }
 
@@ -521,10 +501,21 @@ static int change_in_turn(struct sq *s, struct change *changes, size_t n, int64_
 	int rc = sq_guard(s);
 
 	if (rc == 0)
-		rc = enter(s, deadline - os_boot_ms());
+		rc = sq_enter(s, deadline - os_boot_ms());
 	if (rc)
 		return rc == -ETIMEDOUT ? gate_busy(&s->gate, &s->base.env, s->path) : rc;
 	return change_and_leave(s, changes, n, deadline);
+}
+
+/* What the holder could not do for us. If it failed in its commit and nobody has written since, its frames may
+ * come back with our call in them. */
+static int change_alone(struct sq *s, struct change *c, int64_t deadline)
+{
+	int rc = change_in_turn(s, c, 1, deadline);
+
+	if (rc < 0 && gate_marked(&s->gate))
+		s->base.env.err->applied = '?';
+	return rc;
 }
 
 /* Whoever holds the gate makes the change for us; or, if it becomes ours meanwhile, we all of them. */
@@ -532,7 +523,7 @@ static int change_together(struct sq *s, struct change *c, int64_t deadline)
 {
 	struct combine_reply reply = { 0 };
 	struct arena a = { 0 };
-	enum combine_end end = combine_wait(&s->combine, &s->gate, our_name(s), deadline, &reply,
+	enum combine_end end = combine_wait(&s->combine, &s->gate, sq_our_name(s), deadline, &reply,
 					    &a);
 	int rc = 0;
 
@@ -543,9 +534,14 @@ static int change_together(struct sq *s, struct change *c, int64_t deadline)
 			end = COMBINE_ALONE; /* the slots are gone */
 	}
 	if (end == COMBINE_ALONE)
-		rc = change_in_turn(s, c, 1, deadline);
+		rc = change_alone(s, c, deadline);
 	else if (end == COMBINE_RAN || end == COMBINE_FAULT)
 		rc = sq_batch_accept(s, c, end, &reply);
+	else if (rc == 0 && end == COMBINE_UNKNOWN && os_boot_ms() < deadline)
+		rc = store_fail(&s->base.env, STORE_IO, "look whether it was made, or repeat it",
+				"somebody has cut or overwritten %s-slots while another process "
+				"made this change for us",
+				s->path);
 	else if (rc == 0)
 		rc = gate_busy(&s->gate, &s->base.env, s->path);
 	if (end == COMBINE_UNKNOWN)
@@ -566,21 +562,21 @@ int sq_may_write(struct sq *s)
 				  s->path);
 	if (s->changing || s->depth)
 		return store_fail(env, STORE_IO, NULL, "a change inside a scan or another change");
-	return open_gate(s);
+	return sq_gate_open(s);
 }
 
 int sq_modify(struct store *base, struct change *changes, size_t n)
 {
 	struct sq *s = sq_of(base);
-	int64_t deadline = os_boot_ms() + base->env.timeout_ms;
+	int64_t deadline = os_boot_ms() + base->env.opt.timeout_ms;
 	int rc = sq_may_write(s);
 
 	if (rc < 0)
 		return rc;
-	rc = enter(s, 0);
+	rc = sq_enter_now(s);
 	if (rc == 0)
 		return change_and_leave(s, changes, n, deadline);
-	if (rc == -ETIMEDOUT && n == 1 && sq_batch_ask(s, changes, deadline))
+	if (rc == -ETIMEDOUT && n == 1 && !base->env.trial && sq_batch_ask(s, changes, deadline))
 		return change_together(s, changes, deadline);
 	return rc == -ETIMEDOUT ? change_in_turn(s, changes, n, deadline) : rc;
 }

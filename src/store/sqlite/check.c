@@ -78,6 +78,20 @@ static bool closed_to_us(struct check *c, const char *path)
 	return true;
 }
 
+/* A link or a pipe may have come with a clone. SQLite and the gate refuse it. */
+static bool not_a_file(struct check *c, const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) || S_ISREG(st.st_mode))
+		return false;
+	/* without its slots each process makes its changes itself */
+	tell(c, str_ends(str_c(path), STR("-slots")) ? CHECK_NOTE : CHECK_BAD, "files",
+	     arena_printf(&c->a, "%s is not a regular file", path),
+	     STR("move it away; pawl makes a new one"));
+	return true;
+}
+
 static void check_modes(struct check *c)
 {
 	static const char *const ends[] = { "", "-wal", "-shm", "-gate", "-slots" };
@@ -88,6 +102,7 @@ static void check_modes(struct check *c)
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		const char *file = arena_printf(&c->a, "%s%s", c->s->path, ends[i]).p;
 
+		any |= not_a_file(c, file);
 		any |= open_to_all(c, file);
 		any |= closed_to_us(c, file);
 	}
@@ -168,6 +183,17 @@ static const struct rule rules[] = {
 	{ "texts", "SELECT count(*) FROM body WHERE rid NOT IN (SELECT rid FROM record)",
 	  "each text belongs to a task", "there are texts that belong to no task",
 	  "sqlite3 PATH \"DELETE FROM body WHERE rid NOT IN (SELECT rid FROM record)\"" },
+	/* with the functions of column.c */
+	{ "views",
+	  "SELECT count(*) FROM(SELECT *,CASE WHEN key GLOB'task/*'OR key GLOB'lock/*'THEN hot END h FROM record)"
+	  "WHERE id_key IS NOT id_key(id)OR assignee IS NOT packed(h,18,0)OR run IS NOT packed(h,19,0)"
+	  "OR attempts IS NOT packed(h,24,1)OR fence IS NOT packed(h,26,1)"
+	  "OR archived IS NOT packed(h,34,2)OR(holder IS NULL AND queue_holder IS NOT packed(h,40,0))"
+	  "OR host IS NOT packed(h,41,0)OR acquired IS NOT packed(h,43,2)"
+	  "OR expires IS NOT packed(h,44,2)",
+	  "the views show what pawl shows",
+	  "the views show other values than pawl does for some tasks",
+	  "somebody wrote to the file: pawl backup, then pawl restore FILE --force, writes them anew" },
 };
 
 static void check_rule(struct check *c, const struct rule *r)
@@ -205,7 +231,7 @@ static void check_wal(struct check *c)
 int sq_check(struct store *base, check_fn *fn, void *ctx)
 {
 	struct check c = { .s = sq_of(base), .fn = fn, .ctx = ctx };
-	int rc = sq_guard(c.s);
+	int rc = sq_read_guard(c.s);
 
 	if (rc < 0)
 		return rc;
@@ -214,8 +240,10 @@ int sq_check(struct store *base, check_fn *fn, void *ctx)
 	check_version(&c);
 	check_schema(&c);
 	check_integrity(&c);
+	sq_functions(c.s, true);
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
 		check_rule(&c, &rules[i]);
+	sq_functions(c.s, false);
 	check_wal(&c);
 	sq_now(base);
 	localclock_check(&c.s->clock, &c.s->anchor, fn, ctx);

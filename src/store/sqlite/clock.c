@@ -41,12 +41,12 @@ static int settle_anchor(struct sq *s, bool *unsaved)
 	if (rc < 0)
 		return rc;
 	start_clock(s);
-	*unsaved = strcmp(stored.boot_id, s->clock.boot_id) != 0;
+	*unsaved = !localclock_fits(&s->clock, &stored);
 	if (!*unsaved) {
 		s->anchor = stored;
 		return 0;
 	}
-	if (strcmp(s->anchor.boot_id, s->clock.boot_id) == 0)
+	if (localclock_fits(&s->clock, &s->anchor))
 		return 0; /* made before, by a reader or a change that refused: time goes on from it */
 	rc = sq_int(s, "SELECT at FROM event ORDER BY seq DESC LIMIT 1", &floor);
 	s->anchor = stored;
@@ -106,7 +106,7 @@ int64_t sq_now(struct store *base)
 
 	if (s->changing)
 		return s->now;
-	if (sq_guard(s) < 0 || settle_anchor(s, &unsaved) < 0) {
+	if (sq_guard(s) < 0 || sq_shape_check(s) < 0 || settle_anchor(s, &unsaved) < 0) {
 		start_clock(s); /* a call that can report will fail as well */
 		if (!s->anchor.boot_id[0])
 			localclock_renew(&s->clock, &s->anchor, 0);

@@ -5,11 +5,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/sqlite/files.h"
 #include "store/sqlite/header.h"
 
 #define HEADER 108 /* the file's 100 bytes, and the head of the schema's root page */
@@ -113,16 +113,13 @@ static int judge(struct sq *s, const unsigned char *h, int64_t size, struct sq_h
 	if (!sane(h, page_size))
 		return fail_damaged(s, "its header makes no sense");
 	if (size >= page_size && blank(h)) {
-		out->state = SQ_BLANK;
+		*out = (struct sq_header){ .state = SQ_BLANK, .wal = h[18] == 2 };
 		return 0;
 	}
 	if (be32(h + 68) != SQ_APPLICATION)
 		return fail_foreign(s, "is a SQLite database of another program");
 	if (version > (uint32_t)sq_layout->version)
-		return store_fail(&s->base.env, STORE_NEWER, "use the newer pawl",
-				  "%s has schema version %" PRIu32
-				  "; this pawl knows versions up to %d",
-				  s->path, version, sq_layout->version);
+		return sq_version_fail(s, version);
 	if (version == 0)
 		return fail_damaged(s, "it has no schema version");
 	if (!all_pages(s, page_size, be32(h + 28), size))
@@ -152,6 +149,13 @@ int sq_header_clear(struct sq *s)
 	return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be emptied", s->path);
 }
 
+/* At the first look as it was when SQLite opened it, which costs nothing. Else as it is. */
+static bool find_size(struct sq *s, sqlite3_file *file, sqlite3_int64 *size)
+{
+	*size = sq_main_first_size(s);
+	return *size > 1 || file->pMethods->xFileSize(file, size) == SQLITE_OK;
+}
+
 static int read_once(struct sq *s, struct sq_header *out)
 {
 	unsigned char h[HEADER] = { 0 };
@@ -162,7 +166,7 @@ static int read_once(struct sq *s, struct sq_header *out)
 
 	*out = (struct sq_header){ .state = SQ_EMPTY };
 	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-	if (!file || !file->pMethods || file->pMethods->xFileSize(file, &size) != SQLITE_OK)
+	if (!file || !file->pMethods || !find_size(s, file, &size))
 		return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be read", s->path);
 	if (size == 0 && !stat(s->path, &st) && st.st_size == 1)
 		return fail_foreign(

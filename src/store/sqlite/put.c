@@ -1,31 +1,31 @@
 /* A record into its row, with its body, its links and its place in the tally. */
-#include "format/pack.h"
 #include "store/sqlite/sqlite.h"
 
-#define ITEM 1 /* the tag in a packed list; any will do */
 #define LIST_MAX (16u << 20)
 
 static const char *const names[] = {
 	[COL_LANE] = "lane",
-	[COL_DUE] = "due",
+	[COL_WAKE] = "wake",
 	[COL_STATUS] = "status",
 	[COL_CLASS] = "class_rank",
 	[COL_PRIORITY] = "priority",
 	[COL_ELIGIBLE] = "eligible_at",
 	[COL_UPDATED] = "updated_at",
 	[COL_CREATED] = "created_at",
-	[COL_ID] = "id",
+	[COL_DUE] = "due_at",
+	[COL_ID] = "id=?,id_key",
 	[COL_HOLDER] = "holder",
 	[COL_TOKEN] = "token",
 	[COL_PARENT] = "parent",
 	[COL_TYPE] = "type",
 	[COL_LABELS] = "labels",
 	[COL_DEPENDS] = "depends",
-	[COL_HOT] = "hot",
+	[COL_HOT] = "hot=?,assignee=?,run=?,attempts=?,fence=?,archived=?,queue_holder=?,host=?,"
+		    "acquired=?,expires",
 };
 
 /* What the index of lanes sorts by first: a time only where time matters, or still matters. */
-static int64_t due(const struct sq *s, const struct index *ix)
+static int64_t wake(const struct sq *s, const struct index *ix)
 {
 	if (ix->lane == LANE_WAITING)
 		return ix->eligible_at > s->now ? ix->eligible_at : 0;
@@ -42,13 +42,14 @@ static unsigned changed_columns(const struct sq *s, const struct sq_seen *old,
 
 #define DIFFERS(col, test) set |= (test) ? 1u << (col) : 0
 	DIFFERS(COL_LANE, x->lane != y->lane);
-	DIFFERS(COL_DUE, old->due != due(s, y));
+	DIFFERS(COL_WAKE, old->wake != wake(s, y));
 	DIFFERS(COL_STATUS, x->status != y->status);
 	DIFFERS(COL_CLASS, x->class_rank != y->class_rank);
 	DIFFERS(COL_PRIORITY, x->priority != y->priority);
 	DIFFERS(COL_ELIGIBLE, x->eligible_at != y->eligible_at);
 	DIFFERS(COL_UPDATED, x->updated_at != y->updated_at);
 	DIFFERS(COL_CREATED, x->created_at != y->created_at);
+	DIFFERS(COL_DUE, x->due != y->due);
 	DIFFERS(COL_ID, !str_eq(x->id, y->id));
 	DIFFERS(COL_HOLDER, !str_eq(x->holder, y->holder));
 	DIFFERS(COL_TOKEN, !str_eq(x->token, y->token));
@@ -61,16 +62,13 @@ static unsigned changed_columns(const struct sq *s, const struct sq_seen *old,
 	return set;
 }
 
-static void bind_list(sqlite3_stmt *st, int i, struct strs list)
+/* In the arena, as everything that is made for a statement: SQLite's own copy could lack memory. */
+static void bind_list(sqlite3_stmt *st, int i, struct strs list, struct arena *a)
 {
 	struct buf b = BUF_MAX(LIST_MAX);
 
-	for (size_t k = 0; k < list.n; k++)
-		pack_str(&b, ITEM, list.v[k]);
-	if (list.n)
-		sqlite3_bind_blob64(st, i, b.p, b.n, SQLITE_TRANSIENT);
-	else
-		sqlite3_bind_null(st, i);
+	sq_list_write(&b, list);
+	sq_bind_some(st, i, arena_str(a, buf_str(&b)));
 	buf_free(&b);
 }
 
@@ -91,8 +89,17 @@ static void bind_set(sqlite3_stmt *st, int i, int v)
 		sqlite3_bind_null(st, i);
 }
 
-static void bind_column(const struct sq *s, sqlite3_stmt *st, int i, const struct record *r,
-			enum sq_col col)
+static void bind_id(sqlite3_stmt *st, int i, struct str id, struct arena *a)
+{
+	char key[ID_KEY_MAX];
+
+	sq_bind(st, i, id);
+	bind_name(st, i + 1, arena_str(a, index_id_key(id, key)));
+}
+
+/* Returns the number of the next parameter. */
+static int bind_column(struct sq *s, sqlite3_stmt *st, int i, const struct record *r,
+		       enum sq_col col)
 {
 	const struct index *ix = &r->ix;
 
@@ -106,8 +113,8 @@ static void bind_column(const struct sq *s, sqlite3_stmt *st, int i, const struc
 	case COL_LANE:
 		bind_set(st, i, ix->lane);
 		break;
-	case COL_DUE:
-		sqlite3_bind_int64(st, i, due(s, ix));
+	case COL_WAKE:
+		sqlite3_bind_int64(st, i, wake(s, ix));
 		break;
 	case COL_STATUS:
 		bind_set(st, i, ix->status);
@@ -127,9 +134,15 @@ static void bind_column(const struct sq *s, sqlite3_stmt *st, int i, const struc
 	case COL_CREATED:
 		sqlite3_bind_int64(st, i, ix->created_at);
 		break;
-	case COL_ID:
-		sq_bind(st, i, ix->id);
+	case COL_DUE:
+		if (ix->due)
+			sqlite3_bind_int64(st, i, ix->due);
+		else
+			sqlite3_bind_null(st, i);
 		break;
+	case COL_ID:
+		bind_id(st, i, ix->id, &s->arena);
+		return i + 2;
 	case COL_HOLDER:
 		bind_name(st, i, ix->holder);
 		break;
@@ -146,23 +159,25 @@ static void bind_column(const struct sq *s, sqlite3_stmt *st, int i, const struc
 		bind_name(st, i, ix->type);
 		break;
 	case COL_LABELS:
-		bind_list(st, i, ix->labels);
+		bind_list(st, i, ix->labels, &s->arena);
 		break;
 	case COL_DEPENDS:
-		bind_list(st, i, ix->depends);
+		bind_list(st, i, ix->depends, &s->arena);
 		break;
 	case COL_HOT:
 		sq_bind_blob(st, i, r->hot);
-		break;
+		sq_bind_copies(st, i + 1, r, &s->arena);
+		return i + 1 + SQ_COPIES;
 	case COL_RID:
-	case COL_BODY:
+	case COL_TEXTS:
 		break;
 	}
+	return i + 1;
 }
 
 static int make_update(struct sq *s, unsigned set, const char *begin, sqlite3_stmt **out)
 {
-	char sql[400], *end = stpcpy(sql, begin); /* all names: 200 */
+	char sql[600], *end = stpcpy(sql, begin); /* all names: 400 */
 
 	for (unsigned col = COL_REV + 1; col <= COL_HOT; col++)
 		if (set >> col & 1)
@@ -175,14 +190,14 @@ static int update(struct sq *s, int64_t rid, const struct record *r, unsigned se
 {
 	static const char begin[] = "UPDATE record SET rev=?";
 	sqlite3_stmt *st = sq_find(s, begin, set);
-	int rc = st ? 0 : make_update(s, set, begin, &st), i = 0;
+	int rc = st ? 0 : make_update(s, set, begin, &st), i = 1;
 
 	if (rc < 0)
 		return rc;
 	for (unsigned col = COL_REV; col <= COL_HOT; col++)
 		if (set >> col & 1)
-			bind_column(s, st, ++i, r, col);
-	sqlite3_bind_int64(st, ++i, rid);
+			i = bind_column(s, st, i, r, col);
+	sqlite3_bind_int64(st, i, rid);
 	return sq_finish(s, st);
 }
 
@@ -190,36 +205,71 @@ static int insert(struct sq *s, const struct record *r, int64_t *rid)
 {
 	sqlite3_stmt *st;
 	int rc = sq_take(
-		s,
-		"INSERT INTO record(q,key,rev,lane,due,status,class_rank,priority,eligible_at,"
-		"updated_at,created_at,id,holder,token,parent,type,labels,depends,hot) "
-		"VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-		&st);
+		    s,
+		    "INSERT INTO record(q,key,rev,lane,wake,status,class_rank,priority,eligible_at,"
+		    "updated_at,created_at,due_at,id,id_key,holder,token,parent,type,labels,depends,hot,"
+		    "assignee,run,attempts,fence,archived,queue_holder,host,acquired,expires) "
+		    "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+		    &st),
+	    i = 2;
 
 	if (rc < 0)
 		return rc;
 	sqlite3_bind_int64(st, 1, s->q);
 	for (int col = COL_KEY; col <= COL_HOT; col++)
-		bind_column(s, st, col + 1, r, col);
+		i = bind_column(s, st, i, r, col);
 	rc = sq_finish(s, st);
 	*rid = sqlite3_last_insert_rowid(s->db);
 	return rc;
 }
 
-static int write_body(struct sq *s, int64_t rid, struct str body)
+static int run_rid(struct sq *s, const char *sql, int64_t rid)
 {
 	sqlite3_stmt *st;
-	int rc = sq_take(s,
-			 body.n ? "REPLACE INTO body(rid,data) VALUES(?,?)"
-				: "DELETE FROM body WHERE rid=?",
-			 &st);
+	int rc = sq_take(s, sql, &st);
 
 	if (rc < 0)
 		return rc;
 	sqlite3_bind_int64(st, 1, rid);
-	if (body.n)
-		sq_bind_blob(st, 2, body);
 	return sq_finish(s, st);
+}
+
+static int bind_body(struct sq *s, sqlite3_stmt *st, const struct record *r)
+{
+	struct str texts[SQ_TEXTS];
+	struct buf rest;
+	int rc;
+
+	if (sq_is_packed(r)) {
+		sq_split(sq_text_tags, SQ_TEXTS, r->body, texts, &rest);
+	} else { /* a kept answer: its texts are no task's */
+		memset(texts, 0, sizeof(texts));
+		rest = BUF_MAX(r->body.n);
+		buf_adds(&rest, r->body);
+	}
+	for (int i = 0; i < SQ_TEXTS; i++)
+		sq_bind_blob(st, 2 + i, texts[i]);
+	sq_bind_blob(st, 2 + SQ_TEXTS, buf_str(&rest));
+	rc = sq_finish(s, st);
+	buf_free(&rest);
+	return rc;
+}
+
+static int write_body(struct sq *s, int64_t rid, const struct record *r)
+{
+	sqlite3_stmt *st;
+	int rc;
+
+	if (!r->body.n)
+		return run_rid(s, "DELETE FROM body WHERE rid=?", rid);
+	rc = sq_take(s,
+		     "REPLACE INTO body(rid,title,description,acceptance,blocker_reason,"
+		     "unblock_action,summary,rest) VALUES(?,?,?,?,?,?,?,?)",
+		     &st);
+	if (rc < 0)
+		return rc;
+	sqlite3_bind_int64(st, 1, rid);
+	return bind_body(s, st, r);
 }
 
 static int link_each(struct sq *s, const char *sql, int64_t rid, struct strs list, struct strs but)
@@ -289,7 +339,7 @@ static int put_new(struct sq *s, const struct record *r)
 	n.rev = s->floor + 1;
 	rc = insert(s, &n, &rid);
 	if (rc == 0 && r->body_changed && r->body.n)
-		rc = write_body(s, rid, r->body);
+		rc = write_body(s, rid, r);
 	if (rc == 0 && r->ix.depends.n)
 		rc = write_links(s, rid, (struct strs){ 0 }, r->ix.depends);
 	count(s, r->ix.status, 1);
@@ -313,7 +363,7 @@ static int put_over(struct sq *s, const struct sq_seen *old, const struct record
 	if (rc == 0)
 		rc = update(s, old->rid, &n, set);
 	if (rc == 0 && r->body_changed)
-		rc = write_body(s, old->rid, r->body);
+		rc = write_body(s, old->rid, r);
 	return rc;
 }
 
@@ -332,7 +382,7 @@ static int find_old(struct sq *s, struct str key, struct sq_seen *out)
 	rc = sq_row_find(s, key, &row, &st);
 	if (rc)
 		return rc;
-	*out = (struct sq_seen){ row.rid, row.due, record_copy(&s->arena, &row.rec) };
+	*out = (struct sq_seen){ row.rid, row.wake, record_copy(&s->arena, &row.rec) };
 	sq_give(s, st);
 	sq_row_free(&row);
 	return 0;
@@ -356,17 +406,6 @@ int sq_put(struct sq *s, const struct record *r)
 		rc = put_new(s, r);
 	}
 	return rc;
-}
-
-static int run_rid(struct sq *s, const char *sql, int64_t rid)
-{
-	sqlite3_stmt *st;
-	int rc = sq_take(s, sql, &st);
-
-	if (rc < 0)
-		return rc;
-	sqlite3_bind_int64(st, 1, rid);
-	return sq_finish(s, st);
 }
 
 /* A record of the same key, made later, must not start at an old revision again. */

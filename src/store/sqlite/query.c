@@ -9,7 +9,7 @@
 
 #define BY_AGE " ORDER BY created_at,id"
 #define BY_RANK " ORDER BY class_rank,priority DESC,updated_at,id"
-#define BY_DUE " ORDER BY due,id" /* eligible_at, where it is yet to come */
+#define BY_DUE " ORDER BY wake,id" /* eligible_at, where it is yet to come */
 #define BY_TIME " ORDER BY eligible_at,id"
 
 struct source {
@@ -78,10 +78,10 @@ static int source_next(struct scan *c, struct source *src)
 
 static int make_source(struct scan *c, const char *from, const char *where, sqlite3_stmt **out)
 {
-	char sql[700];
+	char sql[2400];
 
-	snprintf(sql, sizeof(sql), "SELECT " SQ_COLS "%s FROM %s WHERE %s",
-		 c->q->body ? ",(SELECT data FROM body WHERE rid=record.rid)" : "", from, where);
+	snprintf(sql, sizeof(sql), "SELECT " SQ_COLS "%s FROM %s%s WHERE %s",
+		 c->q->body ? "," SQ_BODY : "", from, c->q->body ? SQ_JOIN_BODY : "", where);
 	return sq_make(c->s, sql, where, c->q->body, out);
 }
 
@@ -135,8 +135,8 @@ static int add_lane(struct scan *c, int lane)
 	sqlite3_stmt *st;
 	int rc = source_add(c, "record INDEXED BY record_lane",
 			    c->q->class_rank
-				    ? "q=?1 AND lane=?2 AND due=0 AND class_rank=?4" BY_RANK
-				    : "q=?1 AND lane=?2 AND due=0" BY_RANK,
+				    ? "q=?1 AND lane=?2 AND wake=0 AND class_rank=?4" BY_RANK
+				    : "q=?1 AND lane=?2 AND wake=0" BY_RANK,
 			    &st);
 
 	if (rc == 0)
@@ -151,24 +151,24 @@ static int add_eligible(struct scan *c)
 
 	if (rc == 0 && !(c->s->changing && c->s->all_promoted))
 		rc = source_add(c, "record INDEXED BY record_lane",
-				"q=?1 AND lane=2 AND due<=?3" BY_RANK, &st);
+				"q=?1 AND lane=2 AND wake<=?3" BY_RANK, &st);
 	if (rc == 0 && c->q->waiting)
 		rc = add_lane(c, LANE_WAITING);
 	if (rc == 0 && c->q->waiting)
 		rc = source_add(c, "record INDEXED BY record_lane",
-				"q=?1 AND lane=3 AND due>0 AND due<=?3" BY_RANK, &st);
+				"q=?1 AND lane=3 AND wake>0 AND wake<=?3" BY_RANK, &st);
 	return rc;
 }
 
 static int add_later(struct scan *c)
 {
 	sqlite3_stmt *st;
-	int rc = source_add(c, "record INDEXED BY record_lane", "q=?1 AND lane=2 AND due>?3" BY_DUE,
-			    &st);
+	int rc = source_add(c, "record INDEXED BY record_lane",
+			    "q=?1 AND lane=2 AND wake>?3" BY_DUE, &st);
 
 	if (rc == 0 && c->q->waiting)
 		rc = source_add(c, "record INDEXED BY record_lane",
-				"q=?1 AND lane=3 AND due>?3" BY_DUE, &st);
+				"q=?1 AND lane=3 AND wake>?3" BY_DUE, &st);
 	return rc;
 }
 
@@ -339,7 +339,7 @@ static int scan_in_state(struct scan *c, record_fn *fn, void *ctx)
 int sq_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 {
 	struct scan c = { .s = sq_of(base), .q = q };
-	int rc = sq_guard(c.s);
+	int rc = sq_read_guard(c.s);
 
 	if (rc == 0)
 		rc = sq_read_begin(c.s);
@@ -350,11 +350,12 @@ int sq_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 	return rc;
 }
 
-int sq_snapshot(struct store *base, int (*fn)(void *ctx), void *ctx)
+int sq_snapshot(struct store *base, bool all, int (*fn)(void *ctx), void *ctx)
 {
 	struct sq *s = sq_of(base);
-	int rc = sq_guard(s);
+	int rc = sq_read_guard(s);
 
+	(void)all;
 	if (rc == 0)
 		rc = sq_read_begin(s);
 	if (rc < 0)
@@ -401,7 +402,7 @@ int sq_tally(struct store *base, int64_t *counts)
 {
 	struct sq *s = sq_of(base);
 	sqlite3_stmt *st;
-	int rc = sq_guard(s);
+	int rc = sq_read_guard(s);
 
 	memset(counts, 0, SQ_STATUSES * sizeof(*counts));
 	if (rc == 0)
@@ -419,27 +420,46 @@ int sq_tally(struct store *base, int64_t *counts)
 
 /* --- the log ------------------------------------------------------------------------------------ */
 
-#define EVENTS "SELECT seq,at,key,data FROM event NOT INDEXED WHERE q=?1 AND seq>?2"
-#define EVENTS_OF \
-	"SELECT seq,at,key,data FROM event INDEXED BY event_key WHERE q=?1 AND key=?3 AND seq>?2"
+#define SQ_ENTRY                                                               \
+	SQ_UP_TO(kind, 1048576)                                                \
+	"," SQ_UP_TO(task, 1048576) "," SQ_UP_TO(agent, 1048576) "," SQ_UP_TO( \
+		run, 1048576) "," SQ_UP_TO(text, 1048576) "," SQ_UP_TO(rest, 1048576)
+#define ENTRY_MAX (7u << 20)
+#define EVENTS "SELECT seq,at,key," SQ_ENTRY " FROM event NOT INDEXED WHERE q=?1 AND seq>?2"
+#define EVENTS_OF                     \
+	"SELECT seq,at,key," SQ_ENTRY \
+	" FROM event INDEXED BY event_key WHERE q=?1 AND key=?3 AND seq>?2"
 #define LAST(select) "SELECT * FROM (" select " ORDER BY seq DESC LIMIT ?4) ORDER BY seq"
+
+static struct str read_entry(sqlite3_stmt *st, int first, struct buf *out)
+{
+	struct str words[SQ_WORDS];
+
+	for (int i = 0; i < SQ_WORDS; i++)
+		words[i] = sq_column(st, first + i);
+	out->n = 0;
+	sq_join(sq_entry_tags, SQ_WORDS, words, sq_column(st, first + SQ_WORDS), out);
+	return buf_str(out);
+}
 
 static int send_entries(struct sq *s, sqlite3_stmt *st, entry_fn *fn, void *ctx)
 {
+	struct buf data = BUF_MAX(ENTRY_MAX);
 	int rc;
 
 	while ((rc = sq_step(s, st)) == SQLITE_ROW) {
 		char cursor[24];
 		struct entry e = { .at = sqlite3_column_int64(st, 1),
 				   .key = sq_column(st, 2),
-				   .data = sq_column(st, 3) };
+				   .data = read_entry(st, 3, &data) };
 
 		snprintf(cursor, sizeof(cursor), "%lld", sqlite3_column_int64(st, 0));
 		e.cursor = str_c(cursor);
 		rc = fn(&e, ctx);
 		if (rc)
-			return rc < 0 ? rc : 0;
+			break;
 	}
+	buf_free(&data);
 	return rc < 0 ? rc : 0;
 }
 
@@ -448,7 +468,7 @@ int sq_entries(struct store *base, const struct entry_query *q, entry_fn *fn, vo
 	struct sq *s = sq_of(base);
 	sqlite3_stmt *st;
 	int64_t after = 0;
-	int rc = sq_guard(s);
+	int rc = sq_read_guard(s);
 
 	if (rc < 0)
 		return rc;

@@ -1,37 +1,53 @@
 /* A record from its row. */
 #include <stdlib.h>
 
-#include "format/pack.h"
 #include "store/sqlite/sqlite.h"
 
-static void unpack_list(struct sq_row *row, size_t *used, struct str packed, struct strs *out)
-{
-	struct unpack u = { packed };
-	struct str item;
-	uint8_t tag;
+#define BODY_MAX (2u << 20) /* more than SQ_JOIN_BODY lets through */
 
-	*out = (struct strs){ NULL, 0 };
-	while (unpack_next(&u, &tag, &item) == 1) {
-		row->list[(*used)++] = item;
+static void read_list(struct sq_row *row, size_t *used, char **room, struct str json,
+		      struct strs *out)
+{
+	*out = (struct strs){ row->list + *used, 0 };
+	while (sq_list_next(&json, room, &row->list[*used])) {
+		++*used;
 		out->n++;
 	}
 }
 
-/* An item takes at least two bytes, so this is room enough. */
+/* An item takes at least three bytes, so this is room enough. */
 static void read_lists(struct sq_row *row, sqlite3_stmt *st)
 {
 	struct str labels = sq_column(st, COL_LABELS), depends = sq_column(st, COL_DEPENDS);
-	size_t most = (labels.n + depends.n) / 2 + 1, used = 0, first;
+	size_t most = labels.n + depends.n + 1, used = 0;
+	char *room;
 
 	if (most > row->room) {
 		row->list = mem_grow(row->list, most * sizeof(*row->list));
+		row->names = mem_grow(row->names, most);
 		row->room = most;
 	}
-	unpack_list(row, &used, labels, &row->rec.ix.labels);
-	first = used;
-	unpack_list(row, &used, depends, &row->rec.ix.depends);
-	row->rec.ix.labels.v = row->list;
-	row->rec.ix.depends.v = row->list + first;
+	room = row->names;
+	read_list(row, &used, &room, labels, &row->rec.ix.labels);
+	read_list(row, &used, &room, depends, &row->rec.ix.depends);
+}
+
+/* Columns from `first` on: SQ_BODY. *out: where it is put together, if it has to be. */
+static struct str read_body(sqlite3_stmt *st, int first, struct buf *out)
+{
+	struct str texts[SQ_TEXTS], rest = sq_column(st, first + SQ_TEXTS);
+	size_t n = 0;
+
+	for (int i = 0; i < SQ_TEXTS; i++) {
+		texts[i] = sq_column(st, first + i);
+		n += texts[i].n;
+	}
+	if (!n)
+		return rest;
+	out->n = 0;
+	out->full = false;
+	sq_join(sq_text_tags, SQ_TEXTS, texts, rest, out);
+	return out->full ? STR("") : buf_str(out);
 }
 
 void sq_row_read(sqlite3_stmt *st, bool body, struct sq_row *row)
@@ -40,7 +56,7 @@ void sq_row_read(sqlite3_stmt *st, bool body, struct sq_row *row)
 	struct index *ix = &r->ix;
 
 	row->rid = sqlite3_column_int64(st, COL_RID);
-	row->due = sqlite3_column_int64(st, COL_DUE);
+	row->wake = sqlite3_column_int64(st, COL_WAKE);
 	r->key = sq_column(st, COL_KEY);
 	r->rev = sqlite3_column_int64(st, COL_REV);
 	ix->lane = sqlite3_column_int(st, COL_LANE);
@@ -50,6 +66,7 @@ void sq_row_read(sqlite3_stmt *st, bool body, struct sq_row *row)
 	ix->eligible_at = sqlite3_column_int64(st, COL_ELIGIBLE);
 	ix->updated_at = sqlite3_column_int64(st, COL_UPDATED);
 	ix->created_at = sqlite3_column_int64(st, COL_CREATED);
+	ix->due = sqlite3_column_int64(st, COL_DUE);
 	ix->id = sq_column(st, COL_ID);
 	ix->holder = sq_column(st, COL_HOLDER);
 	ix->token = sq_column(st, COL_TOKEN);
@@ -57,13 +74,16 @@ void sq_row_read(sqlite3_stmt *st, bool body, struct sq_row *row)
 	ix->type = sq_column(st, COL_TYPE);
 	read_lists(row, st);
 	r->hot = sq_column(st, COL_HOT);
-	r->body = body ? sq_column(st, COL_BODY) : (struct str){ 0 };
+	row->body.max = BODY_MAX;
+	r->body = body ? read_body(st, COL_TEXTS, &row->body) : (struct str){ 0 };
 	r->body_changed = false;
 }
 
 void sq_row_free(struct sq_row *row)
 {
 	free(row->list);
+	free(row->names);
+	buf_free(&row->body);
 	*row = (struct sq_row){ 0 };
 }
 
@@ -85,18 +105,22 @@ int sq_row_find(struct sq *s, struct str key, struct sq_row *row, sqlite3_stmt *
 	return rc < 0 ? rc : 1;
 }
 
-int sq_row_body(struct sq *s, int64_t rid, struct arena *a, struct str *out)
+int sq_row_body(struct sq *s, int64_t rid, bool task, struct arena *a, struct str *out)
 {
 	sqlite3_stmt *st;
-	int rc = sq_take(s, "SELECT data FROM body WHERE rid=?", &st);
+	int rc = sq_take(s, "SELECT " SQ_BODY " FROM body WHERE rid=?1 AND " SQ_BODY_SIZE "<=?2",
+			 &st);
+	struct buf b = BUF_MAX(BODY_MAX);
 
 	if (rc < 0)
 		return rc;
 	sqlite3_bind_int64(st, 1, rid);
+	sqlite3_bind_int(st, 2, task ? SQ_TASK_MAX : SQ_ANSWER_MAX);
 	rc = sq_step(s, st);
 	if (rc == SQLITE_ROW)
-		*out = arena_str(a, sq_column(st, 0));
+		*out = arena_str(a, read_body(st, 0, &b));
 	sq_give(s, st);
+	buf_free(&b);
 	return rc < 0 ? rc : 0;
 }
 
@@ -104,7 +128,7 @@ void sq_row_remember(struct sq *s, const struct sq_row *row)
 {
 	if (s->changing)
 		s->seen[s->n_seen++ % SQ_SEEN] =
-			(struct sq_seen){ row->rid, row->due, record_copy(&s->arena, &row->rec) };
+			(struct sq_seen){ row->rid, row->wake, record_copy(&s->arena, &row->rec) };
 }
 
 void sq_row_remember_absent(struct sq *s, struct str key)

@@ -7,19 +7,24 @@
 
 #include "base/fs.h"
 #include "base/os.h"
+#include "store/sqlite/files.h"
 #include "store/sqlite/header.h"
 
 #define PAGE_SIZE "4096"
+#define VALUE_MAX (64 << 20) /* bytes in a row: more than any record that pawl writes */
 
 /*
  * Kept small, since every process parses it at its start. A claim touches one page each of record,
  * record_lane (twice), record_held, record_status, tally, event, event_key.
  *
  * `lane` and `status` are NULL instead of 0, holder, token, parent instead of '': that keeps rows out of
- * the partial indexes. `due` is eligible_at where time decides (lanes 2 and 4, lane 3 if it is yet to come)
+ * the partial indexes. `wake` is eligible_at where time decides (lanes 2 and 4, lane 3 if it is yet to come)
  * and 0 where rank does; so one index serves both orders, and a claim or a promotion moves one entry in it.
- * labels and depends are packed lists; link is depends the other way round. New records begin with a
- * revision above queue.floor, which a drop raises.
+ * labels and depends are JSON; link is depends the other way round. New records begin with a
+ * revision above queue.floor, which a drop raises. Columns for people: see sqlite/column.c and doc/data.md.
+ *
+ * A version that cannot go on with the tables of the one before must rename what every change uses: a process of
+ * the older version that has the database open looks at the version no more. Version 3 did so with record.due.
  */
 static const char version_1[] =
 	"CREATE TABLE queue(n INTEGER PRIMARY KEY,name UNIQUE,floor);"
@@ -41,8 +46,54 @@ static const char version_1[] =
 /* The number of the latest batch of calls from several processes, for each queue: see combine.h. */
 static const char version_2[] = "CREATE TABLE batch(q INTEGER PRIMARY KEY,id);";
 
-static const char *const steps[] = { version_1, version_2 };
-static const struct sq_layout current = { steps, sizeof(steps) / sizeof(steps[0]) };
+#define ISO(ms) "strftime('%Y-%m-%dT%H:%M:%fZ'," ms "/1000.0,'unixepoch')"
+#define TEXT(column) "CAST(" column " AS TEXT)"
+/* A name from a row of names, each `width` wide; before: width - 1. */
+#define NAME(names, column, width, before) \
+	"rtrim(substr('" names "'," column "*" width "-" before "," width "))"
+
+/* The texts for people have columns of their own, and three views show them: doc/data.md. */
+/* clang-format off */
+static const char version_3[] =
+	"CREATE TABLE queue(n INTEGER PRIMARY KEY,name UNIQUE,floor);"
+	"CREATE TABLE clock(one INTEGER PRIMARY KEY,boot_id,wall,boot);"
+	"CREATE TABLE tally(q,status,n,PRIMARY KEY(q,status))WITHOUT ROWID;"
+	"CREATE TABLE record(rid INTEGER PRIMARY KEY,q,key,rev,lane,wake,status,class_rank,priority,eligible_at,"
+	"updated_at,created_at,due_at,id,id_key,holder,token,parent,type,labels,depends,hot,assignee,run,attempts,"
+	"fence,archived,queue_holder,host,acquired,expires,UNIQUE(q,key));"
+	"CREATE TABLE body(rid INTEGER PRIMARY KEY,title,description,acceptance,blocker_reason,unblock_action,"
+	"summary,rest);"
+	"CREATE TABLE link(q,target,rid,PRIMARY KEY(q,target,rid))WITHOUT ROWID;"
+	"CREATE TABLE event(seq INTEGER PRIMARY KEY,q,key,at,kind,task,agent,run,text,rest);"
+	"CREATE TABLE batch(q INTEGER PRIMARY KEY,id);"
+	"INSERT INTO clock VALUES(1,'',0,0);"
+	/* sq_rebuild() fills the tables here, before there are indexes */
+	"CREATE INDEX record_lane ON record(q,lane,wake,class_rank,priority DESC,updated_at,id)"
+	"WHERE lane NOT NULL;"
+	"CREATE INDEX record_status ON record(q,status,created_at,id)WHERE status NOT NULL;"
+	"CREATE INDEX record_held ON record(q,token,holder)WHERE holder NOT NULL OR token NOT NULL;"
+	"CREATE INDEX record_parent ON record(q,parent)WHERE parent NOT NULL;"
+	"CREATE INDEX event_key ON event(q,key);"
+	"CREATE VIEW tasks AS SELECT name queue,id,id_key," TEXT("title") "title,"
+	NAME("Backlog    Ready      In ProgressBlocked    Needs Help Review     Done       Failed     Canceled",
+	     "status", "11", "10") "status,"
+	NAME("Expedite  Fixed DateStandard  Intangible", "class_rank", "10", "9") "class,priority,"
+	"date(due_at/1000,'unixepoch')due,type,ifnull(" TEXT("labels") ",'[]')labels,"
+	"ifnull(replace(" TEXT("depends") ",'\"task/','\"'),'[]')depends,substr(parent,6)parent,assignee,holder,run,"
+	"fence,attempts,expires expires_at," TEXT("description") "description,"
+	TEXT("acceptance") "acceptance," TEXT("blocker_reason") "blocker_reason,"
+	TEXT("unblock_action") "unblock_action," TEXT("summary") "summary," ISO("created_at") "created,"
+	ISO("updated_at") "updated,archived "
+	"FROM record JOIN queue ON n=q LEFT JOIN body USING(rid)WHERE status;"
+	"CREATE VIEW locks AS SELECT name queue,iif(status,id,substr(key,6))task,ifnull(holder,queue_holder)holder,"
+	"run,host,fence,acquired acquired_at,expires expires_at,expires>strftime('%Y-%m-%dT%H:%M:%fZ','now')live FROM record JOIN queue ON n=q "
+	"WHERE holder NOT NULL OR queue_holder NOT NULL;"
+	"CREATE VIEW events AS SELECT name queue,seq," ISO("at") "at," TEXT("task") "task," TEXT("agent") "agent,"
+	TEXT("kind") "kind," TEXT("text") "text," TEXT("run") "run FROM event JOIN queue ON n=q WHERE kind NOT NULL;";
+
+/* clang-format on */
+static const char *const steps[] = { version_1, version_2, version_3 };
+static const struct sq_layout current = { steps, sizeof(steps) / sizeof(steps[0]), 2 };
 const struct sq_layout *sq_layout = &current;
 
 /* --- the place ---------------------------------------------------------------------------------- */
@@ -119,7 +170,7 @@ const char *sq_place_refusal(const char *network_fs)
 {
 	if (!network_fs)
 		return NULL;
-	return "put the queue on a local disk, or share it through git: or postgres:";
+	return "put the queue on a local disk, or share it through git:";
 }
 
 static int check_place(struct sq *s)
@@ -159,10 +210,24 @@ static int count_pages(void *ctx, sqlite3 *db, const char *name, int pages)
 	return SQLITE_OK;
 }
 
-int sq_connect(struct sq *s)
+/* The file may be somebody else's work: https://sqlite.org/security.html. Without its schema nothing in it
+ * runs; the schema itself is compared before it is used (sqlite/shape.c). */
+static void distrust(sqlite3 *db)
 {
 	static const int off[] = { SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW,
-				   SQLITE_DBCONFIG_TRUSTED_SCHEMA };
+				   SQLITE_DBCONFIG_TRUSTED_SCHEMA,
+				   SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION };
+
+	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++)
+		sqlite3_db_config(db, off[i], 0, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_MAX);
+	sqlite3_exec(db, "PRAGMA cell_size_check=ON", NULL, NULL, NULL);
+}
+
+int sq_connect(struct sq *s)
+{
 	bool reads = s->base.env.mode == STORE_READ;
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
 
@@ -173,8 +238,7 @@ int sq_connect(struct sq *s)
 		return fail_path(s, EACCES);
 	sqlite3_busy_timeout(s->db, SQ_READ_WAIT_MS);
 	sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++)
-		sqlite3_db_config(s->db, off[i], 0, NULL);
+	distrust(s->db);
 	sqlite3_wal_hook(s->db, count_pages, s); /* and no checkpoints of SQLite's own */
 	return 0;
 }
@@ -205,9 +269,13 @@ static int add_queue(struct sq *s, struct str name)
 static int run_steps(struct sq *s, int64_t from)
 {
 	char sql[100];
+	int64_t whole = sq_layout->whole < sq_layout->version ? sq_layout->whole : 0;
+	int64_t v = from > whole ? from : whole;
 	int rc = 0;
 
-	for (int64_t v = from; rc == 0 && v < sq_layout->version; v++)
+	if (from > 0 && from <= whole)
+		rc = sq_rebuild(s, from, sq_layout->steps[v++]);
+	for (; rc == 0 && v < sq_layout->version; v++)
 		rc = sq_exec(s, sq_layout->steps[v]);
 	if (rc == 0 && from == 0)
 		rc = add_queue(s, STR("default"));
@@ -230,10 +298,9 @@ static int upgrade(struct sq *s)
 		return store_fail(&s->base.env, STORE_FOREIGN, "name another path",
 				  "%s is a SQLite database of another program", s->path);
 	if (version > sq_layout->version)
-		return store_fail(&s->base.env, STORE_NEWER, "use the newer pawl",
-				  "%s has schema version %lld; this pawl knows versions up to %d",
-				  s->path, (long long)version, sq_layout->version);
-	return version == sq_layout->version ? 0 : run_steps(s, version);
+		return sq_version_fail(s, version);
+	rc = version > 0 ? sq_shape_is(s, (int)version) : 0;
+	return rc < 0 || version == sq_layout->version ? rc : run_steps(s, version);
 }
 
 static int in_transaction(struct sq *s, int64_t left_ms, int (*fn)(struct sq *))
@@ -245,6 +312,8 @@ static int in_transaction(struct sq *s, int64_t left_ms, int (*fn)(struct sq *))
 	rc = fn(s);
 	if (rc == 0)
 		rc = sq_run(s, "COMMIT");
+	if (rc == 0)
+		rc = sq_files_notice(s, sq_files_look(s));
 	sq_rollback(s);
 	return rc;
 }
@@ -256,12 +325,24 @@ static int checkpointed(struct sq *s, int rc)
 	return rc;
 }
 
+/* Without a journal: only the first bytes of the first page change, which are one sector. */
+static int make_wal(struct sq *s)
+{
+	struct sq_header h;
+	int rc = sq_header_read(s, &h);
+
+	if (rc < 0 || h.wal)
+		return rc;
+	return sq_exec(s, "PRAGMA page_size=" PAGE_SIZE
+			  ";PRAGMA journal_mode=MEMORY;PRAGMA journal_mode=WAL");
+}
+
 static int lay_out(struct sq *s, int64_t left_ms)
 {
 	int rc = sq_header_clear(s);
 
 	if (rc == 0)
-		rc = sq_exec(s, "PRAGMA page_size=" PAGE_SIZE ";PRAGMA journal_mode=WAL");
+		rc = make_wal(s);
 	return checkpointed(s, rc == 0 ? in_transaction(s, left_ms, upgrade) : rc);
 }
 
@@ -311,7 +392,7 @@ static int settle_layout(struct sq *s)
 
 static int find_queue(struct sq *s)
 {
-	struct str name = s->base.env.queue;
+	struct str name = s->base.env.opt.queue;
 	sqlite3_stmt *st;
 	int rc;
 
@@ -330,7 +411,7 @@ static int make_queue(struct sq *s)
 {
 	int rc = find_queue(s);
 
-	return rc > 0 ? add_queue(s, s->base.env.queue) : rc;
+	return rc > 0 ? add_queue(s, s->base.env.opt.queue) : rc;
 }
 
 static int lay_out_queue(struct sq *s, int64_t left_ms)
@@ -340,12 +421,15 @@ static int lay_out_queue(struct sq *s, int64_t left_ms)
 
 static int settle_queue(struct sq *s)
 {
-	struct str name = s->base.env.queue;
+	struct str name = s->base.env.opt.queue;
 	struct arena a = { 0 };
 	int rc;
 
 	if (!name.n || str_is(name, "default"))
 		return 0;
+	rc = sq_shape_check(s);
+	if (rc < 0)
+		return rc;
 	rc = find_queue(s);
 	if (rc > 0 && s->base.env.mode == STORE_CREATE)
 		return sq_under_gate(s, lay_out_queue);
@@ -362,8 +446,10 @@ int sq_queues(struct store *base, name_fn *fn, void *ctx)
 {
 	struct sq *s = sq_of(base);
 	sqlite3_stmt *st;
-	int rc = sq_take(s, "SELECT name FROM queue WHERE name IS NOT NULL", &st);
+	int rc = sq_read_guard(s);
 
+	if (rc == 0)
+		rc = sq_take(s, "SELECT name FROM queue WHERE name IS NOT NULL", &st);
 	if (rc < 0)
 		return rc;
 	while ((rc = sq_step(s, st)) == SQLITE_ROW)
@@ -389,9 +475,9 @@ static int empty_queue(struct sq *s)
 		"UPDATE tally SET n=0 WHERE q=?1",
 		"DELETE FROM tally WHERE q=?1 AND q<>1",
 		"DELETE FROM event WHERE q IN (0,?1) AND seq<(SELECT max(seq) FROM event)",
-		"UPDATE event SET q=0,key='',data=x'' WHERE seq=(SELECT max(seq) FROM event) AND q=?1",
+		"UPDATE event SET q=0,key='',kind=NULL,task=NULL,agent=NULL,run=NULL,text=NULL,rest=NULL WHERE seq=(SELECT max(seq) FROM event) AND q=?1",
 	};
-	int rc = 0;
+	int rc = sq_shape_check(s);
 
 	for (size_t i = 0; rc == 0 && i < sizeof(sql) / sizeof(sql[0]); i++) {
 		sqlite3_stmt *st;
@@ -417,12 +503,24 @@ int sq_discard(struct store *base)
 	return rc < 0 ? rc : sq_under_gate(sq_of(base), discard_under_gate);
 }
 
+/* It may have been replaced between our look and SQLite's. */
+static int same_file(struct sq *s)
+{
+	const struct stat *st = sq_main_stat(s);
+
+	if (!st || (st->st_ino == s->file.st_ino && st->st_dev == s->file.st_dev))
+		return 0;
+	return sq_files_fail(s, SQ_DATABASE_GONE);
+}
+
 int sq_attach(struct sq *s)
 {
 	int rc = find_file(s);
 
 	if (rc == 0)
 		rc = sq_connect(s);
+	if (rc == 0)
+		rc = same_file(s);
 	if (rc == 0)
 		rc = settle_layout(s);
 	if (rc == 0)

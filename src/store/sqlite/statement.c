@@ -4,10 +4,14 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/os.h"
 #include "store/sqlite/sqlite.h"
+
+#define LOOKS_EVERY 1000 /* ms */
 
 void sq_disconnect(struct sq *s)
 {
+	sq_files_unlock(s);
 	for (size_t i = 0; i < SQ_CACHE && s->cache[i].st; i++)
 		sqlite3_finalize(s->cache[i].st);
 	memset(s->cache, 0, sizeof(s->cache));
@@ -15,7 +19,7 @@ void sq_disconnect(struct sq *s)
 	s->rollback = NULL;
 	sqlite3_close_v2(s->db);
 	s->db = NULL;
-	s->durability_set = s->folder_synced = false;
+	s->durability_set = s->folder_synced = s->shape_known = s->lost = false;
 }
 
 static int connect_again(struct sq *s)
@@ -24,8 +28,7 @@ static int connect_again(struct sq *s)
 	int rc;
 
 	if (lstat(s->path, &st) || st.st_ino != s->file.st_ino || st.st_dev != s->file.st_dev)
-		return store_fail(&s->base.env, STORE_UNREACHABLE, NULL,
-				  "%s was removed or replaced while it was open", s->path);
+		return sq_files_fail(s, SQ_DATABASE_GONE);
 	rc = sq_connect(s);
 	if (rc < 0)
 		sq_disconnect(s);
@@ -39,6 +42,32 @@ int sq_guard(struct sq *s)
 	return store_fail(&s->base.env, STORE_IO, "open the store again in the child",
 			  "%s was opened before a fork: SQLite connections do not survive one",
 			  s->path);
+}
+
+/* A handle that stays must not read for ever from files that nobody else uses any more. */
+static int look_again(struct sq *s)
+{
+	int64_t now = os_boot_ms();
+	enum sq_files what;
+
+	if (now - s->looked_ms < LOOKS_EVERY)
+		return 0;
+	s->looked_ms = now;
+	what = sq_files_look(s);
+	if (what == SQ_FILES_STAND)
+		return 0;
+	sq_disconnect(s);
+	return what == SQ_INDEX_GONE ? connect_again(s) : sq_files_fail(s, what);
+}
+
+int sq_read_guard(struct sq *s)
+{
+	int rc = sq_guard(s);
+
+	if (rc < 0 || s->changing || s->depth)
+		return rc;
+	rc = look_again(s);
+	return rc < 0 ? rc : sq_shape_check(s);
 }
 
 /* --- faults ------------------------------------------------------------------------------------- */
@@ -107,11 +136,75 @@ static int device_errno(struct sq *s)
 	return err;
 }
 
+/* sqlite/vfs.c refuses to look for a journal where there is one. */
+static int fail_journal(struct sq *s)
+{
+	return store_fail(
+		&s->base.env, STORE_FOREIGN,
+		"do not trust either file if they came with a repository; else move the journal away",
+		"%s-journal is there: pawl's databases have no rollback journal, and to roll one back "
+		"could overwrite and delete files",
+		s->path);
+}
+
 static int fail_busy(struct sq *s)
 {
 	return store_fail(&s->base.env, STORE_BUSY,
 			  "try again; look for another program that has the database open",
 			  "%s is locked by a program that is not pawl", s->path);
+}
+
+/* Has something that SQLite cannot use taken the place of a file of its own? */
+static bool fail_beside(struct sq *s)
+{
+	static const char *const ends[] = { "-wal", "-shm" };
+	struct arena a = { 0 };
+	struct stat st;
+	bool bad = false;
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]) && !bad; i++) {
+		const char *path = arena_printf(&a, "%s%s", s->path, ends[i]).p;
+
+		bad = lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
+		if (bad)
+			store_fail(&s->base.env, STORE_FOREIGN,
+				   "move it away; pawl makes a new one",
+				   "%s is %s, not a regular file", path,
+				   S_ISLNK(st.st_mode)   ? "a symbolic link"
+				   : S_ISDIR(st.st_mode) ? "a folder"
+							 : "a pipe or a device");
+	}
+	arena_free(&a);
+	return bad;
+}
+
+/* The version that a newer pawl gave it while we had it open; 0: none. */
+static int64_t newer_version(struct sq *s)
+{
+	sqlite3_stmt *st = NULL;
+	int64_t version = 0;
+
+	if (sqlite3_prepare_v2(s->db, "PRAGMA user_version", -1, &st, NULL) == SQLITE_OK &&
+	    sqlite3_step(st) == SQLITE_ROW)
+		version = sqlite3_column_int64(st, 0);
+	sqlite3_finalize(st);
+	return version > sq_layout->version ? version : 0;
+}
+
+/* Our texts are right, so a table or column is missing. */
+static int fail_schema(struct sq *s, const char *text)
+{
+	struct arena a = { 0 };
+	const char *kept =
+		arena_cstr(&a, str_c(text)); /* of an error that is not the latest any more */
+	int64_t version = newer_version(s);
+	int rc = version ? sq_version_fail(s, version)
+			 : store_fail(&s->base.env, STORE_CORRUPT,
+				      "keep a copy, then try: sqlite3 PATH .recover",
+				      "%s is damaged: %s", s->path, kept);
+
+	arena_free(&a);
+	return rc;
 }
 
 int sq_fail(struct sq *s)
@@ -128,20 +221,24 @@ int sq_fail(struct sq *s)
 	case SQLITE_FULL:
 		return fail_device(s, ENOSPC, text);
 	case SQLITE_READONLY:
+		if (fail_beside(s))
+			return STORE_FOREIGN;
 		return fail_device(s, code == SQLITE_READONLY_DBMOVED ? ENOENT : EACCES, text);
 	case SQLITE_PERM:
 	case SQLITE_AUTH:
 		return fail_device(s, EACCES, text);
-	case SQLITE_CANTOPEN:
 	case SQLITE_IOERR:
-		return fail_device(s, device_errno(s), text);
+		if (code == SQLITE_IOERR_ACCESS)
+			return fail_journal(s);
+		/* fall through */
+	case SQLITE_CANTOPEN:
+		return fail_beside(s) ? STORE_FOREIGN : fail_device(s, device_errno(s), text);
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
-	case SQLITE_ERROR: /* our texts are right, so a table or column is missing */
+	case SQLITE_ERROR:
 	case SQLITE_SCHEMA:
-		return store_fail(env, STORE_CORRUPT,
-				  "keep a copy, then try: sqlite3 PATH .recover",
-				  "%s is damaged: %s", s->path, text);
+	case SQLITE_TOOBIG:
+		return fail_schema(s, text);
 	default:
 		return store_fail(env, STORE_IO, NULL, "%s: %s (SQLite error %d)", s->path, text,
 				  code);
@@ -268,6 +365,14 @@ void sq_bind(sqlite3_stmt *st, int i, struct str v)
 void sq_bind_blob(sqlite3_stmt *st, int i, struct str v)
 {
 	sqlite3_bind_blob64(st, i, v.n ? v.p : "", v.n, SQLITE_STATIC);
+}
+
+void sq_bind_some(sqlite3_stmt *st, int i, struct str v)
+{
+	if (v.n)
+		sq_bind_blob(st, i, v);
+	else
+		sqlite3_bind_null(st, i);
 }
 
 struct str sq_column(sqlite3_stmt *st, int i)

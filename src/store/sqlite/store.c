@@ -61,9 +61,11 @@ static int sq_open(struct store **out, const struct uri *uri, const struct store
 			  .gate.fd = -1,
 			  .combine = { .fd = -1, .slot = -1 },
 			  .watch = -1,
-			  .opened_ms = os_boot_ms() };
+			  .looked_ms = os_boot_ms() };
 	s->path = file_name(uri->path);
-	rc = sq_attach(s);
+	rc = localclock_usable(env);
+	if (rc == 0)
+		rc = sq_attach(s);
 	if (rc < 0) {
 		sq_close(&s->base);
 		return rc;
@@ -82,24 +84,24 @@ static int get_row(struct sq *s, struct str key, struct record *out, struct aren
 		return rc;
 	sq_row_remember(s, &row);
 	*out = *record_copy(a, &row.rec);
-	rc = sq_row_body(s, row.rid, a, &out->body);
+	rc = sq_row_body(s, row.rid, row.rec.ix.status, a, &out->body);
 	sq_give(s, st);
 	sq_row_free(&row);
 	return rc;
 }
 
-static int sq_get(struct store *base, struct str key, struct record *out, struct arena *a)
+static int get(struct store *base, struct str key, struct record *out, struct arena *a)
 {
 	struct sq *s = sq_of(base);
 	const struct sq_seen *seen;
-	int rc = sq_guard(s);
+	int rc = sq_read_guard(s);
 
 	if (rc < 0)
 		return rc;
 	seen = sq_row_seen(s, key);
 	if (seen) {
 		*out = *record_copy(a, seen->rec);
-		rc = sq_row_body(s, seen->rid, a, &out->body);
+		rc = sq_row_body(s, seen->rid, seen->rec->ix.status, a, &out->body);
 	} else if (sq_row_absent(s, key)) {
 		return 1;
 	} else {
@@ -109,6 +111,26 @@ static int sq_get(struct store *base, struct str key, struct record *out, struct
 		sq_row_remember_absent(s, key);
 	if (rc == 0 && out->ix.lane == LANE_GOING && index_gone(&out->ix, sq_now(base)))
 		return 1;
+	return rc;
+}
+
+/* A connection's first read is often all that comes before a change: one transaction, with the look at the schema. */
+static int sq_get(struct store *base, struct str key, struct record *out, struct arena *a)
+{
+	struct sq *s = sq_of(base);
+	int rc;
+
+	if (s->shape_known || s->changing || s->depth)
+		return get(base, key, out, a);
+	rc = sq_guard(s);
+	if (rc == 0)
+		rc = sq_read_begin(s);
+	if (rc < 0)
+		return rc;
+	rc = sq_shape_check(s);
+	if (rc == 0)
+		rc = get(base, key, out, a);
+	sq_read_end(s);
 	return rc;
 }
 

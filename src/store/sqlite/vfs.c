@@ -1,5 +1,6 @@
 /*
- * SQLite's own VFS with a few calls changed, for fewer system calls.
+ * SQLite's own VFS with a few calls changed: for fewer system calls, and because the files beside a
+ * database may have come with a clone.
  *
  * SQLite opens a WAL as if it had to be created, and therefore syncs the folder at each process's first
  * commit: a second fdatasync. We open one that is there and not empty as what it is. Whoever wrote the
@@ -9,45 +10,164 @@
  * SQLite looks at every part of a path for links. Links to folders are harmless, since -wal and -shm are
  * found beside the database either way, and the last part has been looked at before (see look()).
  *
- * A WAL's writes are gathered (sqlite_wal.c).
+ * What always holds:
+ *
+ *  1. No rollback journal is read, made or removed: a planted one would name a file for SQLite to
+ *     delete (its super-journal). Where one lies beside the database, every access fails.
+ *  2. SQLite opens the database, its -wal and its -shm, and temporary files without a name. It removes
+ *     nothing but the -wal of a database that is open.
+ *  3. What it opens under a name is a regular file, not a link; a FIFO does not make us wait.
+ *  4. We know the inode of each of the three (sqlite/files.c), from the open descriptor itself.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "store/sqlite/sqlite.h"
+#include "store/sqlite/files.h"
 
 static sqlite3_vfs *plain; /* SQLite's own */
 static sqlite3_vfs ours;
 
-/* Which file it is, never 0; 0 if there is nothing in it. */
-static uint32_t find_bytes(const char *path)
-{
-	struct stat st;
-	uint32_t which;
+/* --- the system calls below it ------------------------------------------------------------------- */
 
-	if (!path || stat(path, &st) || st.st_size == 0)
-		return 0;
-	which = (uint32_t)st.st_ino ^ (uint32_t)((uint64_t)st.st_ino >> 32);
-	return which ? which : 1;
+/*
+ * SQLite offers its table of system calls for replacement, which is the only way to the descriptors that
+ * it opens. The table is the whole process's: calls for other databases of the program pass through.
+ */
+typedef int open_fn(const char *path, int flags, int mode);
+typedef int fstat_fn(int fd, struct stat *st);
+
+static open_fn *plain_open;
+static fstat_fn *plain_fstat;
+static _Thread_local struct sq_opening *opening; /* NULL: not one of ours */
+
+static int open_watched(const char *path, int flags, int mode)
+{
+	int fd;
+
+	if (!opening)
+		return plain_open(path, flags, mode);
+	fd = plain_open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
+	opening->fd = fd;
+	return fd;
+}
+
+/* SQLite asks for itself right after it has opened a file: that costs us no call of our own. */
+static int fstat_watched(int fd, struct stat *st)
+{
+	int rc = plain_fstat(fd, st);
+
+	if (opening && rc == 0 && fd == opening->fd) {
+		opening->st = *st;
+		opening->known = true;
+		if (opening->file)
+			sq_main_found_shm(opening);
+	}
+	return rc;
+}
+
+static void watch_calls(void)
+{
+	sqlite3_vfs *base = sqlite3_vfs_find("unix");
+
+	if (!base || base->iVersion < 3 || !base->xGetSystemCall || !base->xSetSystemCall)
+		return;
+	plain_open = (open_fn *)base->xGetSystemCall(base, "open");
+	plain_fstat = (fstat_fn *)base->xGetSystemCall(base, "fstat");
+	if (!plain_open || !plain_fstat)
+		return;
+	base->xSetSystemCall(base, "open", (sqlite3_syscall_ptr)open_watched);
+	base->xSetSystemCall(base, "fstat", (sqlite3_syscall_ptr)fstat_watched);
+}
+
+void sq_watch_opening(struct sq_opening *o)
+{
+	if (o)
+		o->fd = -1;
+	opening = o;
+}
+
+/* --- opening ------------------------------------------------------------------------------------ */
+
+/* Closed again if it is not a regular file. */
+static int open_plain(const char *name, sqlite3_file *file, int flags, int *out,
+		      struct sq_opening *o)
+{
+	int rc;
+
+	*o = (struct sq_opening){ 0 };
+	sq_watch_opening(o);
+	rc = plain->xOpen(plain, name, file, flags, out);
+	sq_watch_opening(NULL);
+	if (rc != SQLITE_OK)
+		return rc;
+	if ((o->known || lstat(name, &o->st) == 0) && S_ISREG(o->st.st_mode))
+		return SQLITE_OK;
+	file->pMethods->xClose(file);
+	file->pMethods = NULL;
+	return SQLITE_CANTOPEN;
+}
+
+/* found: it was there, with something in it, so its folder needs no sync of SQLite's. */
+static int open_wal(const char *name, sqlite3_file *file, int flags, int *out)
+{
+	struct sq_opening o;
+	bool found = true;
+	int rc = open_plain(name, file, flags & ~SQLITE_OPEN_CREATE, out, &o);
+
+	if (rc == SQLITE_OK && o.st.st_size == 0 && flags & SQLITE_OPEN_CREATE) {
+		file->pMethods->xClose(file);
+		file->pMethods = NULL;
+		rc = SQLITE_CANTOPEN;
+	}
+	if (rc != SQLITE_OK) {
+		found = false;
+		rc = open_plain(name, file, flags, out, &o);
+	}
+	if (rc == SQLITE_OK)
+		sq_wal_note(file, &o.st, found);
+	return rc;
 }
 
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out)
 {
-	uint32_t found = 0;
-	int rc = SQLITE_ERROR;
+	struct sq_opening o;
+	int rc;
 
 	(void)vfs;
-	if ((flags & SQLITE_OPEN_WAL) && (flags & SQLITE_OPEN_CREATE))
-		found = find_bytes(name);
-	if (found)
-		rc = plain->xOpen(plain, name, file, flags & ~SQLITE_OPEN_CREATE, out);
-	if (rc != SQLITE_OK) {
-		found = 0;
-		rc = plain->xOpen(plain, name, file, flags, out);
+	file->pMethods = NULL;
+	if (flags & SQLITE_OPEN_WAL)
+		return open_wal(name, file, flags, out);
+	if (flags & SQLITE_OPEN_MAIN_DB) {
+		rc = open_plain(name, file, flags, out, &o);
+		return rc == SQLITE_OK ? sq_main_wrap(file, name, &o.st, o.known ? o.fd : -1) : rc;
 	}
-	return rc == SQLITE_OK && flags & SQLITE_OPEN_WAL ? sq_wal_wrap(file, found) : rc;
+	return name ? SQLITE_CANTOPEN : plain->xOpen(plain, name, file, flags, out);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end);
+
+	return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+static int access_file(sqlite3_vfs *vfs, const char *name, int flags, int *out)
+{
+	int rc = plain->xAccess(plain, name, flags, out);
+
+	(void)vfs;
+	if (rc == SQLITE_OK && *out && ends_with(name, "-journal"))
+		return SQLITE_IOERR_ACCESS; /* sq_fail() says why */
+	return rc;
+}
+
+static int delete_file(sqlite3_vfs *vfs, const char *name, int sync)
+{
+	(void)vfs;
+	return sq_main_owns(name, "-wal") ? plain->xDelete(plain, name, sync) : SQLITE_IOERR_DELETE;
 }
 
 static int full_name(sqlite3_vfs *vfs, const char *name, int room, char *out)
@@ -62,7 +182,8 @@ static int full_name(sqlite3_vfs *vfs, const char *name, int room, char *out)
 bool sq_wal_begun(const char *database)
 {
 	char *wal = sqlite3_mprintf("%s-wal", database);
-	bool begun = find_bytes(wal) != 0;
+	struct stat st;
+	bool begun = wal && lstat(wal, &st) == 0 && st.st_size > 0;
 
 	sqlite3_free(wal);
 	return begun;
@@ -75,14 +196,18 @@ static void make_vfs(void)
 	plain = sqlite3_vfs_find(NULL);
 	if (!plain)
 		return;
+	watch_calls();
 	ours = *plain;
 	ours.pNext = NULL;
 	ours.zName = "pawl";
-	ours.szOsFile = sq_wal_file_size(plain->szOsFile);
+	ours.szOsFile = sq_tail_room(plain->szOsFile);
 	ours.xOpen = open_file;
+	ours.xAccess = access_file;
+	ours.xDelete = delete_file;
 	ours.xFullPathname = full_name;
 	if (sqlite3_vfs_register(&ours, 0) != SQLITE_OK)
-		ours.zName = plain->zName;
+		ours.zName =
+			"pawl"; /* to open anything fails then, which is safer than SQLite's own */
 }
 
 const char *sq_vfs(void)

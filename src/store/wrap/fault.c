@@ -239,11 +239,11 @@ static int f_entries(struct store *s, const struct entry_query *q, entry_fn *fn,
 	return rc ? rc : f->inner->ops->entries(f->inner, q, fn, ctx);
 }
 
-static int f_snapshot(struct store *s, int (*fn)(void *ctx), void *ctx)
+static int f_snapshot(struct store *s, bool all, int (*fn)(void *ctx), void *ctx)
 {
 	struct fault *f = (struct fault *)s;
 
-	return f->inner->ops->snapshot(f->inner, fn, ctx);
+	return f->inner->ops->snapshot(f->inner, all, fn, ctx);
 }
 
 static int f_wake_fd(struct store *s)

@@ -265,12 +265,12 @@ static int t_entries(struct store *s, const struct entry_query *q, entry_fn *fn,
 	return rc;
 }
 
-static int t_snapshot(struct store *s, int (*fn)(void *ctx), void *ctx)
+static int t_snapshot(struct store *s, bool all, int (*fn)(void *ctx), void *ctx)
 {
 	struct trace *t = (struct trace *)s;
 	struct buf b = line_start("snapshot");
 	int64_t began = micros();
-	int rc = t->inner->ops->snapshot(t->inner, fn, ctx);
+	int rc = t->inner->ops->snapshot(t->inner, all, fn, ctx);
 
 	line_end(t, &b, began, rc);
 	return rc;
@@ -374,7 +374,7 @@ int trace_open(struct store **out, struct str uri, const struct store_env *env)
 	rc = store_open(&t->inner, uri, &inside);
 	add_word(&b, "store",
 		 str_cut(&rest, ':')); /* no more of it: there may be a password behind */
-	add_word(&b, "queue", env->queue);
+	add_word(&b, "queue", env->opt.queue);
 	buf_addf(&b, " %s", modes[env->mode]);
 	line_end(t, &b, began, rc);
 	if (rc < 0) {

@@ -1,4 +1,4 @@
-// auto.mjs: the client of version 2 finds the newest revision by itself, and falls in with the older ones.
+// auto.mjs: the client of version 2 finds the newest revision by itself, and accepts the older ones.
 import assert from 'node:assert/strict';
 import { connectAs, tool } from './kit.mjs';
 

@@ -1,5 +1,5 @@
-// crowd.mjs N TASKS: N servers, each with its own client, half of them of each era. On one task one wins; of
-// TASKS, each is done once.
+// crowd.mjs N TASKS: N servers, each with its own client, half of them of each era. A single task has one
+// winner; each of TASKS is done once.
 import assert from 'node:assert/strict';
 import { connect, tool } from './kit.mjs';
 

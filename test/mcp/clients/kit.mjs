@@ -1,4 +1,4 @@
-// kit: both official clients behind one face, on a server of their own.
+// kit: both official clients behind one interface, each with its own server.
 //
 // PAWL is the program, CLIENTS the folder with node_modules, and the current folder has the queue.
 import assert from 'node:assert/strict';
@@ -27,14 +27,14 @@ function transport(Transport, args) {
 	return new Transport({ command: process.env.PAWL, args: ['mcp', ...args], env: environment(), stderr: 'inherit' });
 }
 
-// mode: of version negotiation, in the client of version 2
+// mode: how the client of version 2 negotiates the version
 export async function connectAs(mode, ...args) {
 	const client = new modern.Client(who, { versionNegotiation: { mode } });
 	await client.connect(transport(modern.StdioClientTransport, args));
 	return client;
 }
 
-// revision: '2026-07-28' is spoken by the client of version 2, everything older by the SDK of version 1.
+// revision: the client of version 2 speaks '2026-07-28', the SDK of version 1 all older ones.
 export async function connect(revision, ...args) {
 	if (revision === '2026-07-28') {
 		const client = await connectAs({ pin: revision }, ...args);
@@ -52,7 +52,7 @@ export function onUpdated(client, revision, fn) {
 	client.setNotificationHandler(what, (n) => fn(n.params.uri));
 }
 
-// tool: what a call that is granted answers
+// tool: the answer of a call that succeeds
 export async function tool(client, name, args = {}, options) {
 	const result = await (options && client.constructor === legacy.Client
 		? client.callTool({ name, arguments: args }, undefined, options)

@@ -1,4 +1,4 @@
-// life.mjs REVISION: one agent through everything that the default profile has.
+// life.mjs REVISION: one agent uses everything in the default profile.
 import assert from 'node:assert/strict';
 import { connect, onUpdated, refused, soon, tool } from './kit.mjs';
 

@@ -1,5 +1,5 @@
-// turns.mjs REVISION: survey, planning, implementation and verification agents in turn on one task, each through
-// a server of its own, in the profile pm; then it is done.
+// turns.mjs REVISION: survey, planning, implementation and verification agents take turns on one task, each with its
+// own server, in the profile pm; then it is done.
 import assert from 'node:assert/strict';
 import { connect, refused, tool } from './kit.mjs';
 

@@ -24,7 +24,7 @@ static int builder_at(struct git *s, git_tree *top, const char *folder, git_tree
 				  "%s: on the branch %s, %s is no folder", s->remote, s->only,
 				  folder);
 	if (e)
-		rc = git_tree_lookup(&t, s->repo, git_tree_entry_id(e));
+		rc = git_tree_open(s, &t, git_tree_entry_id(e));
 	if (rc == 0)
 		rc = git_treebuilder_new(out, s->repo, t);
 	git_tree_free(t);
@@ -34,7 +34,7 @@ static int builder_at(struct git *s, git_tree *top, const char *folder, git_tree
 static int trees_open(struct trees *t, struct git *s, const git_oid *from)
 {
 	git_tree *top = NULL;
-	int rc = git_oid_is_zero(from) ? 0 : git_tree_lookup(&top, s->repo, from);
+	int rc = git_oid_is_zero(from) ? 0 : git_tree_open(s, &top, from);
 
 	*t = (struct trees){ .s = s };
 	if (rc == 0)
@@ -129,7 +129,7 @@ static int step_put(struct trees *t, const struct git_step *p, struct arena *a)
 	struct git_form f;
 	int rc;
 
-	git_form_write(p->rec, p->clock, &f, a);
+	git_form_write(t->s->base.env.rules, p->rec, p->clock, &f, a);
 	rc = file_put(t->s, folder_of(t, f.folder), name_for(p, &f), f.text, a);
 	if (rc == 0 && f.lock.n)
 		rc = file_put(t->s, t->top, f.lock_name, f.lock, a);
@@ -138,11 +138,12 @@ static int step_put(struct trees *t, const struct git_step *p, struct arena *a)
 
 /* --- commits ------------------------------------------------------------------------------------ */
 
-static int push_commit(struct git_set *w, const git_oid *tree)
+int git_branch_commit(struct git_set *w, const git_oid *tree, const struct record *rec)
 {
 	struct git *s = w->s;
 	struct git_move m = { str_c(s->only), s->view.base, none };
-	struct git_draft d = { .stamp = w->stamp,
+	struct git_draft d = { .rec = rec,
+			       .stamp = w->stamp,
 			       .nonce = w->nonce,
 			       .lines = w->lines,
 			       .tree = *tree,
@@ -169,7 +170,7 @@ static int branch_commit(struct git_set *w)
 	if (rc == 0)
 		rc = trees_write(&t, &tree);
 	trees_free(&t);
-	return rc ? rc : push_commit(w, &tree);
+	return rc ? rc : git_branch_commit(w, &tree, NULL);
 }
 
 static int branch_ready(struct git *s)
@@ -199,7 +200,7 @@ static int branch_make(struct git *s)
 		rc = trees_write(&t, &tree);
 	trees_free(&t);
 	if (rc == 0)
-		rc = push_commit(&w, &tree);
+		rc = git_branch_commit(&w, &tree, NULL);
 	arena_free(&w.a);
 	return rc;
 }
@@ -225,8 +226,7 @@ static int branch_drop(struct git *s)
 	if (rc)
 		return rc > 0 ? 0 : rc; /* gone already */
 	git_set_begin(&w, s);
-	rc = git_tree_lookup(&top, s->repo, &s->view.base_tree) ||
-	     git_treebuilder_new(&b, s->repo, top);
+	rc = git_tree_open(s, &top, &s->view.base_tree) || git_treebuilder_new(&b, s->repo, top);
 	if (rc == 0)
 		rc = git_treebuilder_filter(b, drop_name, &w.a);
 	if (rc)
@@ -237,7 +237,7 @@ static int branch_drop(struct git *s)
 		rc = git_branch_push(s, &m);
 	} else if (rc == 0) {
 		rc = git_tree_put(s, b, &tree) ? git_fail(s, STORE_IO, "cannot be written")
-					       : push_commit(&w, &tree);
+					       : git_branch_commit(&w, &tree, NULL);
 	}
 	git_treebuilder_free(b);
 	git_tree_free(top);

@@ -2,13 +2,13 @@
  * The layout on one branch, for people and for programs that read files there:
  *
  *   tasks/ID.md        a task: YAML front matter, then its description (format/markdown.h)
- *   tID_lock.yaml      its lock, if it has one (git_lockfile.h)
+ *   tID_lock.yaml      its lock, if it has one (git/layout/lockfile.h)
  *   .pawl/KEY.json     everything else that the queue keeps
  *
  * Everything else on the branch is others' and stays as it is. A change is one commit, whose message has its log.
  */
-#ifndef STORE_GIT_BRANCH_H
-#define STORE_GIT_BRANCH_H
+#ifndef STORE_GIT_LAYOUT_BRANCH_H
+#define STORE_GIT_LAYOUT_BRANCH_H
 
 #include "store/git/layout/lockfile.h"
 #include "store/git/set.h"
@@ -23,8 +23,8 @@ struct git_form {
 	struct str lock_name, lock; /* empty: none */
 };
 
-void git_form_write(const struct record *r, struct str clock, struct git_form *out,
-		    struct arena *a);
+void git_form_write(const struct store_rules *rules, const struct record *r, struct str clock,
+		    struct git_form *out, struct arena *a);
 
 /* What a task's two files say; `lock` empty: it has none. 0, or -EBADMSG with *fault. */
 struct git_read {
@@ -37,12 +37,14 @@ int git_form_task(struct str text, struct str name, struct git_read *out, struct
 		  struct arena *a);
 void git_form_lock(struct git_read *r, const struct git_lockfile *lock);
 /* After task and lock: the record. */
-void git_form_record(struct git_read *r, struct arena *a);
+void git_form_record(const struct store_rules *rules, struct git_read *r, struct arena *a);
 
 int git_branch_look(struct git *s);
 /* The commit at the top of the branch; zero: there is none. */
 int git_branch_tip(struct git *s, git_oid *out);
 /* Moves it. */
 int git_branch_push(struct git *s, const struct git_move *m);
+/* Writes one more commit with this tree, and moves the branch to it. `rec` is noted in the commit; NULL: none. */
+int git_branch_commit(struct git_set *w, const git_oid *tree, const struct record *rec);
 
 #endif

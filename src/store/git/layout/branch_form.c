@@ -5,7 +5,7 @@
 
 #include "base/when.h"
 #include "format/markdown.h"
-#include "store/task_index.h"
+#include "store/task_record.h"
 
 #define FRONT STR("---\n")
 #define REV STR("rev: ")
@@ -84,19 +84,20 @@ void git_form_lock(struct git_read *r, const struct git_lockfile *lock)
 		r->task.fence = lock->fence;
 }
 
-void git_form_record(struct git_read *r, struct arena *a)
+void git_form_record(const struct store_rules *rules, struct git_read *r, struct arena *a)
 {
 	r->rec.key = task_key(a, r->task.id);
 	r->rec.hot = task_part(&r->task, HOT, a);
 	r->rec.body = task_part(&r->task, BODY, a);
 	r->rec.body_changed = true;
-	task_index(&r->task, &r->rec.ix, a);
+	rules->index(&r->task, &r->rec.ix, a);
 }
 
 /* --- which form --------------------------------------------------------------------------------- */
 
 /* Does all of it come back? */
-static bool reads_back(const struct record *r, const struct git_form *f, struct arena *a)
+static bool reads_back(const struct store_rules *rules, const struct record *r,
+		       const struct git_form *f, struct arena *a)
 {
 	struct yaml_fault fault;
 	struct git_lockfile lock;
@@ -111,16 +112,17 @@ static bool reads_back(const struct record *r, const struct git_form *f, struct 
 			return false;
 		git_form_lock(&got, &lock);
 	}
-	git_form_record(&got, a);
+	git_form_record(rules, &got, a);
 	return got.rec.rev == r->rev && str_eq(got.rec.key, r->key) &&
 	       str_eq(got.rec.hot, r->hot) && str_eq(got.rec.body, r->body);
 }
 
-static bool as_task(const struct record *r, struct str clock, struct git_form *out, struct arena *a)
+static bool as_task(const struct store_rules *rules, const struct record *r, struct str clock,
+		    struct git_form *out, struct arena *a)
 {
 	struct task t;
 
-	if (!task_of_record(r, &t, a))
+	if (!task_of_record(rules, r, &t, a))
 		return false;
 	*out = (struct git_form){
 		.folder = STR(GIT_TASKS),
@@ -131,12 +133,13 @@ static bool as_task(const struct record *r, struct str clock, struct git_form *o
 		out->lock_name = git_lockfile_name(a, t.id);
 		out->lock = lock_text(&t, clock, a);
 	}
-	return reads_back(r, out, a);
+	return reads_back(rules, r, out, a);
 }
 
-void git_form_write(const struct record *r, struct str clock, struct git_form *out, struct arena *a)
+void git_form_write(const struct store_rules *rules, const struct record *r, struct str clock,
+		    struct git_form *out, struct arena *a)
 {
-	if (as_task(r, clock, out, a))
+	if (as_task(rules, r, clock, out, a))
 		return;
 	*out = (struct git_form){
 		.folder = STR(GIT_OWN),

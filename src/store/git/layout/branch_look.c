@@ -8,7 +8,7 @@
 #include "format/record.h"
 #include "format/markdown.h"
 #include "store/git/layout/branch.h"
-#include "store/task_index.h"
+#include "format/task.h"
 
 #define UNREAD "it is too large, or no file"
 #define ANCESTRY 10000 /* how many commits of others may be on top of the last one of ours */
@@ -50,7 +50,7 @@ static int64_t last_stamp(struct git *s, const git_oid *tip, struct arena *a)
 static int open_tip(struct look *l, const git_oid *tip)
 {
 	git_commit *c = NULL;
-	int rc = git_commit_lookup(&c, l->s->repo, tip);
+	int rc = git_commit_open(l->s, &c, tip);
 
 	if (rc == 0)
 		rc = git_commit_tree(&l->top, c);
@@ -119,7 +119,7 @@ static struct git_head *known_find(const struct look *l, struct str file)
 static int read_blob(struct look *l, const git_oid *oid, struct str *out)
 {
 	git_blob *blob = NULL;
-	int rc = git_blob_lookup(&blob, l->s->repo, oid) ||
+	int rc = git_blob_open(l->s, &blob, oid) ||
 		 git_blob_rawsize(blob) > (git_object_size_t)GIT_RECORD_MAX;
 
 	if (rc == 0)
@@ -186,7 +186,7 @@ static void file_bad(struct look *l, struct str folder, struct str name, const g
 static void head_put(struct look *l, struct git_head *h, struct record *r)
 {
 	r->body_changed = true;
-	git_time_show(l->s, h, r, &l->a);
+	git_clock_show(l->s, h, r, &l->a);
 	mem_queue_put(&l->s->view.q, r);
 }
 
@@ -220,7 +220,7 @@ static void task_put(struct look *l, struct git_head *h, struct git_read *r)
 	h->counts[0] = t->open_deps;
 	h->counts[1] = t->canceled_deps;
 	h->counts[2] = t->open_subs;
-	git_form_record(r, &l->a);
+	git_form_record(l->s->base.env.rules, r, &l->a);
 	head_put(l, h, &r->rec);
 }
 
@@ -299,7 +299,7 @@ static int see_folder(struct look *l, const char *folder,
 
 	if (!is_kind(e, GIT_OBJECT_TREE))
 		return 0;
-	if (git_tree_lookup(&t, l->s->repo, git_tree_entry_id(e)))
+	if (git_tree_open(l->s, &t, git_tree_entry_id(e)))
 		return git_fail(l->s, STORE_CORRUPT, "a folder of the branch cannot be read");
 	for (size_t i = 0; i < git_tree_entrycount(t); i++) {
 		const git_tree_entry *it = git_tree_entry_byindex(t, i);
@@ -324,6 +324,7 @@ static int64_t unread(const struct git_view *v, struct str key)
 /* Others change a task's file without a thought for those that wait for it. */
 static void count_all(struct look *l, struct task *counts)
 {
+	const struct store_rules *rules = l->s->base.env.rules;
 	const struct git_view *v = &l->s->view;
 
 	for (size_t i = 0; i < v->n; i++)
@@ -334,11 +335,11 @@ static void count_all(struct look *l, struct task *counts)
 
 		for (size_t k = 0; r && k < r->ix.depends.n; k++) {
 			dep = mem_queue_get(&v->q, r->ix.depends.v[k], 0);
-			graph_dep_moved(&counts[i], 0,
-					dep ? dep->ix.status : unread(v, r->ix.depends.v[k]));
+			rules->dep_moved(&counts[i], 0,
+					 dep ? dep->ix.status : unread(v, r->ix.depends.v[k]));
 		}
 		if (parent)
-			graph_sub_moved(&counts[parent->at], 0, r->ix.status);
+			rules->sub_moved(&counts[parent->at], 0, r->ix.status);
 	}
 }
 
@@ -358,7 +359,7 @@ static void set_counts(struct look *l, struct git_head *h, const struct task *c)
 	r = record_copy(&l->a, old);
 	r->hot = task_part(&t, HOT, &l->a);
 	r->body_changed = true;
-	task_index(&t, &r->ix, &l->a);
+	l->s->base.env.rules->index(&t, &r->ix, &l->a);
 	mem_queue_put(&v->q, r);
 }
 

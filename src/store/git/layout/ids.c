@@ -20,7 +20,7 @@ static int read_number(struct git *s, git_tree *top, int64_t *next)
 	struct str text;
 	int rc = 0;
 
-	if (!e || git_blob_lookup(&blob, s->repo, git_tree_entry_id(e)))
+	if (!e || git_blob_open(s, &blob, git_tree_entry_id(e)))
 		return store_fail(&s->base.env, STORE_FOREIGN, "name another branch",
 				  "%s: the branch %s has no " GIT_NEXT_ID, s->remote, s->only);
 	text = str_trim(str_n(git_blob_rawcontent(blob), (size_t)git_blob_rawsize(blob)));
@@ -31,7 +31,7 @@ static int read_number(struct git *s, git_tree *top, int64_t *next)
 	return rc;
 }
 
-/* The tasks of the work tree are there, too: their ids are taken. */
+/* The tasks of the worktree are there, too: their ids are taken. */
 static void put_all(struct git *s, int64_t next)
 {
 	struct arena a = { 0 };
@@ -43,8 +43,8 @@ static void put_all(struct git *s, int64_t next)
 
 	h->seen = s->view.look;
 	mem_queue_put(&s->view.q, &r);
-	for (size_t i = 0; i < s->work->n; i++) {
-		const struct git_file *f = &s->work->v[i];
+	for (size_t i = 0; i < s->worktree->n; i++) {
+		const struct git_file *f = &s->worktree->v[i];
 		const struct git_item it = { .key = f->key, .task = f->task, .file = f };
 
 		git_item_put(s, &it, &a);
@@ -80,7 +80,7 @@ static int ids_look(struct git *s)
 	if (rc == 0 && git_oid_is_zero(&tip))
 		rc = 1;
 	if (rc == 0)
-		rc = git_work_read(s);
+		rc = git_worktree_read(s);
 	if (rc == 0)
 		rc = look_at(s, &tip);
 	if (rc)
@@ -99,7 +99,7 @@ static int write_number(struct git_set *w, int64_t n)
 	git_treebuilder *b = NULL;
 	git_tree *top = NULL;
 	git_oid tree;
-	int rc = git_tree_lookup(&top, s->repo, &s->view.base_tree) ||
+	int rc = git_tree_open(s, &top, &s->view.base_tree) ||
 		 git_treebuilder_new(&b, s->repo, top);
 
 	if (rc == 0)
@@ -136,10 +136,10 @@ static int ids_make(struct git *s)
 {
 	struct arena a = { 0 };
 	int64_t most = 0;
-	int rc = git_work_read(s);
+	int rc = git_worktree_read(s);
 
-	for (size_t i = 0; rc == 0 && i < s->work->n; i++) {
-		int64_t n = id_number(s->work->v[i].task.id);
+	for (size_t i = 0; rc == 0 && i < s->worktree->n; i++) {
+		int64_t n = id_number(s->worktree->v[i].task.id);
 
 		most = n > most ? n : most;
 	}
@@ -158,6 +158,6 @@ const struct git_layout git_layout_ids = {
 	.commit = ids_commit,
 	.make = ids_make,
 	.drop = git_tip_drop,
-	.same = git_work_same,
+	.same = git_worktree_same,
 	.roots = git_tip_roots,
 };

@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/hex.h"
 #include "base/when.h"
 #include "store/git/git.h"
 
 #define TAIL STR("_lock.yaml")
 #define CLAIM_DIGITS 12
+#define LOCKFILE_MAX (64u << 10)
 
 /* --- names -------------------------------------------------------------------------------------- */
 
@@ -195,28 +197,6 @@ static int64_t *time_at(struct reading *r, struct str key)
 	return str_is(key, "expires_at") ? &r->out->lock.expires_at : NULL;
 }
 
-static int digit(char c)
-{
-	if (is_digit(c))
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static bool hex_read(struct str hex, struct str *out, struct arena *a)
-{
-	char *p = arena_alloc(a, hex.n / 2 + 1);
-
-	for (size_t i = 0; i + 1 < hex.n; i += 2) {
-		int high = digit(hex.p[i]), low = digit(hex.p[i + 1]);
-
-		if (high < 0 || low < 0)
-			return false;
-		p[i / 2] = (char)(high << 4 | low);
-	}
-	*out = str_n(p, hex.n / 2);
-	return hex.n % 2 == 0;
-}
-
 /* Keys that mean nothing here are others' affair. */
 static int set_key(void *ctx, struct str key, json_t *v, size_t line)
 {
@@ -235,21 +215,57 @@ static int set_key(void *ctx, struct str key, json_t *v, size_t line)
 		*number = json_integer_value(v);
 	if (time && !when_parse(text_of(v, r->a), time))
 		return refuse(r, line, "not a time");
-	if (str_is(key, "token_sha256") && !hex_read(text_of(v, r->a), &r->out->lock.token, r->a))
+	if (str_is(key, "token_sha256") && !hex_bytes(text_of(v, r->a), &r->out->lock.token, r->a))
 		return refuse(r, line, "not a hash");
 	return 0;
+}
+
+/* What decides about a lock of pawl's own must be right; the rest of a line that cannot be read is nobody's loss. */
+static bool decides(struct str key)
+{
+	return str_is(key, "token_sha256") || str_is(key, "expires_at") || str_is(key, "fence") ||
+	       str_is(key, "clock") || str_is(key, "locked_by");
+}
+
+/* Programs write "pid: -", which is not YAML, or "---" at the end: each line by itself, without those that cannot
+ * be read. Lines that belong to another are left out. */
+static int read_lines(struct str text, struct reading *r)
+{
+	struct yaml_fault fault;
+	struct reading one = { .out = r->out, .fault = &fault, .a = r->a };
+	struct strs seen = { 0 };
+	int rc = 0;
+
+	while (!rc && text.n) {
+		struct str line = str_cut(&text, '\n'), rest = line, key = str_cut(&rest, ':');
+
+		if (!text_at(r->out, key) && !number_at(r->out, key) && !time_at(r, key) &&
+		    !str_is(key, "token_sha256"))
+			continue;
+		if (strs_have(seen, key))
+			return -EBADMSG;
+		seen.v = arena_grow(r->a, seen.v, seen.n, sizeof(*seen.v));
+		seen.v[seen.n++] = key;
+		if (yaml_read(line, set_key, &one, &fault, r->a) && decides(key))
+			rc = -EBADMSG;
+	}
+	r->locked_at = one.locked_at;
+	return rc;
 }
 
 int git_lockfile_read(struct str text, struct str id, struct git_lockfile *out,
 		      struct yaml_fault *fault, struct arena *a)
 {
 	struct reading r = { .out = out, .fault = fault, .a = a };
-	int rc;
 
 	*out = (struct git_lockfile){ .id = id };
-	rc = yaml_read(text, set_key, &r, fault, a);
-	if (rc)
-		return rc;
+	if (text.n > LOCKFILE_MAX)
+		return refuse(&r, 1, "it is too large");
+	if (yaml_read(text, set_key, &r, fault, a)) {
+		*out = (struct git_lockfile){ .id = id };
+		if (read_lines(text, &r) || !out->lock.holder.n)
+			return -EBADMSG;
+	}
 	if (!out->lock.holder.n)
 		return refuse(&r, 1, "it does not say by whom it is locked");
 	if (!out->lock.acquired_at)

@@ -6,8 +6,6 @@
 #include "format/record.h"
 #include "store/git/transport/raw.h"
 
-static const git_oid none;
-
 /* What a change comes to. */
 struct plan {
 	struct git_set *w;
@@ -22,7 +20,7 @@ struct plan {
 int git_tip_tree(struct git *s, const git_oid *tip, git_tree **out)
 {
 	git_commit *c = NULL;
-	int rc = git_commit_lookup(&c, s->repo, tip);
+	int rc = git_commit_open(s, &c, tip);
 
 	if (rc == 0)
 		rc = git_commit_tree(out, c);
@@ -65,21 +63,11 @@ int git_file_put(struct git *s, git_treebuilder *b, const char *name, struct str
 
 int git_tip_move(struct git_set *w, const git_oid *tree, const char *subject, int64_t number)
 {
-	struct git *s = w->s;
 	const struct record rec = { .key = str_c(subject),
 				    .rev = w->stamp,
 				    .hot = arena_printf(&w->a, "%lld", (long long)number) };
-	struct git_move m = { str_c(s->only), s->view.base, none };
-	struct git_draft d = { .rec = &rec,
-			       .stamp = w->stamp,
-			       .nonce = w->nonce,
-			       .lines = w->lines,
-			       .tree = *tree,
-			       .parents = &s->view.base,
-			       .n_parents = !git_oid_is_zero(&s->view.base) };
-	int rc = git_commit_write(s, &d, &m.to, &w->a);
 
-	return rc ? rc : git_branch_push(s, &m);
+	return git_branch_commit(w, tree, &rec);
 }
 
 int git_tip_make(struct git *s, const char *name, struct str text, const char *subject,
@@ -130,7 +118,7 @@ int git_tip_drop(struct git *s)
 static int refuse_task(struct plan *p, struct str id, const struct git_item *it)
 {
 	const struct store_env *env = &p->w->s->base.env;
-	const char *folder = p->w->s->work->tasks;
+	const char *folder = p->w->s->worktree->tasks;
 	struct arena *a = &p->w->a;
 
 	if (it && it->file)
@@ -282,8 +270,8 @@ static bool is_lone(const struct task *now)
 
 static int plan_task(struct plan *p, const struct git_step *step)
 {
-	const struct git_item *it = git_item_find(p->w->s->work, step->key);
-	bool writes = p->w->s->base.env.write_status;
+	const struct git_item *it = git_item_find(p->w->s->worktree, step->key);
+	bool writes = p->w->s->base.env.opt.write_status;
 	struct task now = { 0 };
 	struct str id = step->key, was;
 	int rc;
@@ -319,7 +307,7 @@ static int open_tree(struct plan *p)
 {
 	struct git *s = p->w->s;
 	git_tree *top = NULL;
-	int rc = git_tree_lookup(&top, s->repo, &s->view.base_tree);
+	int rc = git_tree_open(s, &top, &s->view.base_tree);
 
 	if (rc == 0)
 		rc = git_treebuilder_new(&p->tree, s->repo, top);
@@ -350,7 +338,7 @@ static int move_tip(struct plan *p)
 
 static int locks_commit(struct git_set *w)
 {
-	struct plan p = { .w = w, .fence = w->s->work->fence };
+	struct plan p = { .w = w, .fence = w->s->worktree->fence };
 	int rc = open_tree(&p);
 
 	git_set_states(w);
@@ -359,7 +347,7 @@ static int locks_commit(struct git_set *w)
 	if (rc == 0)
 		rc = move_tip(&p);
 	for (size_t i = 0; i < p.n_statuses; i++) {
-		if (rc == 0)
+		if (rc == 0 && !w->s->base.env.trial)
 			rc = git_status_end(w->s, &p.statuses[i], &w->a);
 		else
 			git_status_drop(w->s, &p.statuses[i]);
@@ -376,11 +364,11 @@ static int locks_make(struct git *s)
 /* Any lock that comes has a greater fence than all before it. */
 static int locks_stand_in(struct git *s, struct str key, struct record *out, struct arena *a)
 {
-	if (!str_starts(key, STR("gone/")) || !s->work->fence)
+	if (!str_starts(key, STR("gone/")) || !s->worktree->fence)
 		return 1;
 	*out = (struct record){ .key = key,
 				.rev = 1,
-				.hot = arena_printf(a, "%lld", (long long)s->work->fence) };
+				.hot = arena_printf(a, "%lld", (long long)s->worktree->fence) };
 	return 0;
 }
 
@@ -392,7 +380,7 @@ const struct git_layout git_layout_locks = {
 	.commit = locks_commit,
 	.make = locks_make,
 	.drop = git_tip_drop,
-	.same = git_work_same,
+	.same = git_worktree_same,
 	.stand_in = locks_stand_in,
 	.roots = git_tip_roots,
 };
@@ -456,7 +444,7 @@ int git_recognise(struct git *s)
 	git_oid tip = { 0 };
 	int rc = 0;
 
-	if (s->lane == &git_lane_wire && git_seen_before(s)) {
+	if (s->transport == &git_transport_wire && git_seen_before(s)) {
 		s->no_fetch = true; /* it has not become another since */
 		rc = git_branch_tip(s, &tip);
 		s->no_fetch = offline;

@@ -1,13 +1,13 @@
 /*
  * Branches that other programs made, each an orphan with nothing but their files:
  *
- *   locks   t109_lock.yaml for each lock (git_lockfile.h); tasks are files of the work tree (git_work.h)
+ *   locks   t109_lock.yaml for each lock (git/layout/lockfile.h); tasks are files of the worktree (git/layout/worktree.h)
  *   ids     next_id.txt, the number that the next task gets
  *
  * A change writes those files and no others. What is on the branch besides stays.
  */
-#ifndef STORE_GIT_LOCKS_H
-#define STORE_GIT_LOCKS_H
+#ifndef STORE_GIT_LAYOUT_LOCKS_H
+#define STORE_GIT_LAYOUT_LOCKS_H
 
 #include "store/git/layout/branch.h"
 #include "store/git/layout/worktree.h"
@@ -18,7 +18,7 @@
 
 int git_locks_look(struct git *s);
 /* NULL: there is no such task. */
-const struct git_item *git_item_find(const struct git_work *w, struct str key);
+const struct git_item *git_item_find(const struct git_worktree *w, struct str key);
 
 /* --- for both ----------------------------------------------------------------------------------- */
 
@@ -34,7 +34,7 @@ int git_file_put(struct git *s, git_treebuilder *b, const char *name, struct str
 bool git_tip_roots(struct git *s, struct str key, git_root_fn *fn, void *ctx);
 int git_tip_ready(struct git *s);
 int git_tip_drop(struct git *s);
-/* A task of the work tree, for the view. */
+/* A task of the worktree, for the view. */
 struct git_head *git_item_put(struct git *s, const struct git_item *it, struct arena *a);
 
 #endif

@@ -1,15 +1,15 @@
-/* A branch of locks: what its files and those of the work tree say together. */
+/* A branch of locks: what its files and those of the worktree say together. */
 #include <stdlib.h>
 
 #include "format/record.h"
 #include "store/git/layout/locks.h"
-#include "store/task_index.h"
+#include "format/task.h"
 
 #define LOCK_MAX (64u << 10)
 
 struct look {
 	struct git *s;
-	struct git_work *w;
+	struct git_worktree *w;
 	struct arena *a; /* of what is seen */
 	git_tree *top;
 	size_t n_files; /* of the items: those come first, by key */
@@ -22,14 +22,14 @@ static int key_cmp(const void *key, const void *item)
 	return str_cmp(*(const struct str *)key, ((const struct git_item *)item)->key);
 }
 
-const struct git_item *git_item_find(const struct git_work *w, struct str key)
+const struct git_item *git_item_find(const struct git_worktree *w, struct str key)
 {
 	return w->n_items ? bsearch(&key, w->items, w->n_items, sizeof(*w->items), key_cmp) : NULL;
 }
 
 static struct git_item *item_add(struct look *l, struct str id, const struct git_file *f)
 {
-	struct git_work *w = l->w;
+	struct git_worktree *w = l->w;
 	struct git_item *it;
 
 	w->items = arena_grow(l->a, w->items, w->n_items, sizeof(*it));
@@ -75,7 +75,7 @@ static int read_lock(struct look *l, struct git_item *it, struct git_lockfile *o
 		     struct yaml_fault *fault)
 {
 	git_blob *blob = NULL;
-	int rc = git_blob_lookup(&blob, l->s->repo, &it->oid) ||
+	int rc = git_blob_open(l->s, &blob, &it->oid) ||
 		 git_blob_rawsize(blob) > (git_object_size_t)LOCK_MAX;
 
 	*fault = (struct yaml_fault){ 0, STR("it is too large") };
@@ -138,7 +138,8 @@ static void settle(const struct look *l, struct git_item *it)
 		t->status = IN_PROGRESS;
 }
 
-static void count(const struct git_work *w, struct git_item *it)
+static void count(const struct store_rules *rules, const struct git_worktree *w,
+		  struct git_item *it)
 {
 	struct task *t = &it->task;
 	struct arena a = { 0 };
@@ -146,12 +147,12 @@ static void count(const struct git_work *w, struct git_item *it)
 	for (size_t i = 0; i < t->depends.n; i++) {
 		const struct git_item *dep = git_item_find(w, task_key(&a, t->depends.v[i]));
 
-		graph_dep_moved(t, 0, dep ? dep->task.status : 0);
+		rules->dep_moved(t, 0, dep ? dep->task.status : 0);
 	}
 	if (t->parent.n) {
 		struct git_item *p = (struct git_item *)git_item_find(w, task_key(&a, t->parent));
 
-		graph_sub_moved(&p->task, 0, t->status);
+		rules->sub_moved(&p->task, 0, t->status);
 	}
 	arena_free(&a);
 }
@@ -180,12 +181,12 @@ struct git_head *git_item_put(struct git *s, const struct git_item *it, struct a
 	h->fault = it->fault.n ? it->fault : it->file ? it->file->fault : STR("");
 	h->fault = arena_str(&v->arena, h->fault);
 	h->bad = h->fault.n;
-	task_index(&it->task, &r.ix, a);
+	s->base.env.rules->index(&it->task, &r.ix, a);
 	if (never_offered(it)) {
 		r.ix.lane = LANE_NONE;
 		r.ix.eligible_at = 0;
 	}
-	git_time_show(s, h, &r, a);
+	git_clock_show(s, h, &r, a);
 	mem_queue_put(&v->q, &r);
 	return h;
 }
@@ -199,7 +200,7 @@ static int item_cmp(const void *a, const void *b)
 
 static void put_all(struct look *l)
 {
-	struct git_work *w = l->w;
+	struct git_worktree *w = l->w;
 	struct arena a = { 0 };
 
 	for (size_t i = 0; i < w->n_items; i++)
@@ -207,7 +208,7 @@ static void put_all(struct look *l)
 	if (w->n_items > 1)
 		qsort(w->items, w->n_items, sizeof(*w->items), item_cmp);
 	for (size_t i = 0; i < w->n_items; i++)
-		count(w, &w->items[i]);
+		count(l->s->base.env.rules, w, &w->items[i]);
 	for (size_t i = 0; i < w->n_items; i++)
 		git_item_put(l->s, &w->items[i], &a);
 	arena_free(&a);
@@ -215,7 +216,7 @@ static void put_all(struct look *l)
 
 static int look_at(struct git *s, const git_oid *tip)
 {
-	struct git_work *w = s->work;
+	struct git_worktree *w = s->worktree;
 	struct look l = { .s = s, .w = w, .a = &w->seen };
 	int rc = git_tip_tree(s, tip, &l.top);
 
@@ -241,15 +242,15 @@ static int look_at(struct git *s, const git_oid *tip)
 
 int git_locks_look(struct git *s)
 {
-	uint64_t before = s->work->stamp;
+	uint64_t before = s->worktree->stamp;
 	git_oid tip;
 	int rc = git_branch_tip(s, &tip);
 
 	if (rc == 0 && git_oid_is_zero(&tip))
 		rc = 1;
 	if (rc == 0)
-		rc = git_work_read(s);
-	if (rc == 0 && (s->work->stamp != before || !git_oid_equal(&tip, &s->view.base)))
+		rc = git_worktree_read(s);
+	if (rc == 0 && (s->worktree->stamp != before || !git_oid_equal(&tip, &s->view.base)))
 		rc = look_at(s, &tip);
 	if (rc)
 		git_view_clear(&s->view);

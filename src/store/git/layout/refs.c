@@ -58,7 +58,7 @@ static void add_others(struct git_set *w)
 
 		if (git_step_find(w, w->s->reads.v[i]))
 			continue;
-		if (w->s->lane->guards(w->s))
+		if (w->s->transport->guards(w->s))
 			continue;
 		if (h && !h->on_base)
 			git_step_make(w, w->s->reads.v[i]);
@@ -249,7 +249,7 @@ static void add_guards(struct git_set *w)
 	const struct git_view *v = &w->s->view;
 	struct strs reads = w->s->reads;
 
-	for (size_t i = 0; w->s->lane->guards(w->s) && i < reads.n; i++) {
+	for (size_t i = 0; w->s->transport->guards(w->s) && i < reads.n; i++) {
 		const struct git_head *h = git_head(v, reads.v[i]);
 		struct str name = h && !h->on_base ? git_ref_of(&w->a, reads.v[i]) : GIT_BASE;
 		const git_oid *oid = h && !h->on_base ? &h->oid : &v->base;
@@ -267,7 +267,7 @@ static int settle(struct git *s)
 	int rc = 0;
 
 	for (size_t i = 0; rc >= 0 && i < v->n_owed; i++)
-		rc = s->lane->push(s, &v->owed[i], 1);
+		rc = s->transport->push(s, &v->owed[i], 1);
 	return rc < 0 ? rc : 0;
 }
 
@@ -327,13 +327,13 @@ static int refs_commit(struct git_set *w)
 	git_set_lines(w);
 	place_all(w);
 	plan(w);
-	if (!w->n_moves)
+	if (!w->n_moves || w->s->base.env.trial)
 		return 0;
 	rc = write_commits(w);
 	if (rc)
 		return rc;
 	add_guards(w);
-	rc = w->s->lane->push(w->s, w->moves, w->n_moves);
+	rc = w->s->transport->push(w->s, w->moves, w->n_moves);
 	if (rc == 0)
 		note_commits(w);
 	if (rc == 0 && w->base_moves)
@@ -348,14 +348,14 @@ static int drop_rest(struct git *s)
 {
 	struct arena a = { 0 };
 	struct git_refs refs;
-	int rc = s->lane->list(s, &refs, &a);
+	int rc = s->transport->list(s, &refs, &a);
 
 	for (size_t i = 0; rc == 0 && i < refs.n; i++)
 		rc = str_eq(refs.v[i].name, GIT_BASE);
 	for (size_t i = 0; rc == 0 && i < refs.n; i++) {
 		struct git_move m = { refs.v[i].name, refs.v[i].oid, none };
 
-		rc = s->lane->push(s, &m, 1);
+		rc = s->transport->push(s, &m, 1);
 	}
 	arena_free(&a);
 	return rc;
@@ -372,7 +372,7 @@ static int refs_make(struct git *s)
 	if (rc == 0)
 		rc = write_base(&w);
 	if (rc == 0)
-		rc = s->lane->push(s, w.moves, 1);
+		rc = s->transport->push(s, w.moves, 1);
 	arena_free(&w.a);
 	return rc;
 }
@@ -381,7 +381,7 @@ static int drop_base(struct git *s)
 {
 	struct git_move m = { GIT_BASE, s->view.base, none };
 
-	return s->lane->push(s, &m, 1);
+	return s->transport->push(s, &m, 1);
 }
 
 static int refs_drop(struct git *s)

@@ -54,30 +54,33 @@ static bool fits(const struct git_head *h, const struct git_state *st)
 static void head_load(struct look *l, struct git_head *h)
 {
 	struct git_view *v = &l->s->view;
+	struct arena a = { 0 }; /* not the look's: a thousand commits may be large ones */
 	struct git_state st;
 
-	h->recalled = git_memo_recall(l->s, &h->oid, &st, &l->a);
+	h->recalled = git_memo_recall(l->s, &h->oid, &st, &a);
 	if (h->recalled && !fits(h, &st))
 		h->recalled = 0;
-	h->bad = !h->recalled && (git_commit_read(l->s, &h->oid, &st, &l->a) || !fits(h, &st));
+	h->bad = !h->recalled && (git_commit_read(l->s, &h->oid, &st, &a) || !fits(h, &st));
 	if (!h->recalled && !h->bad)
 		git_memo_put(l->s, &h->oid, &st);
 	h->moves.n = 0;
 	if (h->bad) {
 		mem_queue_drop(&v->q, h->key);
+		arena_free(&a);
 		return;
 	}
 	st.rec.body = str_n((const char *)st.tree.id, GIT_OID_RAWSZ);
 	st.rec.body_changed = true;
 	h->clock = arena_str(&v->arena, st.clock);
 	h->lease = h->oid;
-	git_time_show(l->s, h, &st.rec, &l->a);
+	git_clock_show(l->s, h, &st.rec, &a);
 	mem_queue_put(&v->q, &st.rec);
 	h->stamp = st.stamp;
 	h->lead = arena_str(&v->arena, st.lead);
 	if (st.stamp > v->stamp)
 		v->stamp = st.stamp;
 	keep_moves(v, &st, &h->moves);
+	arena_free(&a);
 }
 
 static void head_set(struct look *l, struct git_head *h, const git_oid *oid, bool on_base)
@@ -141,12 +144,17 @@ static void use_links(struct look *l)
 			head_set(l, v->heads[i], &v->heads[i]->link, true);
 }
 
+/* A record has one ref: a change that reads a second spelling of its name would wait for the first one for ever. */
 static struct git_head *ref_head(struct look *l, struct str name)
 {
 	struct str id;
 
-	if (!str_cut_prefix(&name, STR("t/")) || !git_unname(&l->a, name, &id))
+	if (!str_cut_prefix(&name, STR("t/")))
 		return NULL;
+	if (!git_unname(&l->a, name, &id) || !str_eq(git_name(&l->a, id), name)) {
+		l->s->view.n_strange++;
+		return NULL;
+	}
 	return git_head_make(&l->s->view, arena_printf(&l->a, "task/%.*s", STRF(id)));
 }
 
@@ -154,7 +162,7 @@ static void tasks_load(struct look *l)
 {
 	struct git_view *v = &l->s->view;
 
-	v->n_refs = 0;
+	v->n_refs = v->n_strange = 0;
 	for (size_t i = 0; i < l->refs->n; i++) {
 		struct git_head *h = ref_head(l, l->refs->v[i].name);
 
@@ -250,7 +258,7 @@ int git_refs_look(struct git *s)
 		struct look l = { .s = s };
 		struct git_refs refs;
 
-		rc = s->lane->list(s, &refs, &l.a);
+		rc = s->transport->list(s, &refs, &l.a);
 		git_memo_look(s);
 		l.refs = &refs;
 		if (rc == 0)

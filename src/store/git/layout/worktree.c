@@ -12,6 +12,7 @@
 #include "base/secret.h"
 #include "base/when.h"
 #include "format/markdown.h"
+#include "store/git/trust.h"
 
 #define FILE_MAX (1u << 20)
 #define DEPTH 4 /* of folders */
@@ -31,28 +32,29 @@ static char *param(const struct uri *uri, const char *name, const char *otherwis
 	return p;
 }
 
-void git_work_open(struct git *s, const struct uri *uri)
+void git_worktree_open(struct git *s, const struct uri *uri)
 {
-	s->work = mem_alloc(sizeof(*s->work));
-	*s->work = (struct git_work){ .tasks = param(uri, "tasks", "aitasks"),
-				      .archived = param(uri, "archived", "aitasks/archived") };
+	s->worktree = mem_alloc(sizeof(*s->worktree));
+	*s->worktree =
+		(struct git_worktree){ .tasks = param(uri, "tasks", "aitasks"),
+				       .archived = param(uri, "archived", "aitasks/archived") };
 }
 
 /* Only those who read tasks there need to know where it is. */
-static void find_top(struct git_work *w, const char *dir)
+static void find_top(struct git_worktree *w, const char *dir)
 {
-	git_repository *repo = NULL;
+	bool skipped;
+	git_repository *repo = w->looked ? NULL : git_own_repository(dir, &skipped);
 
-	if (!w->looked && git_repository_open_ext(&repo, dir, 0, NULL) == 0 &&
-	    git_repository_workdir(repo))
+	if (repo && git_repository_workdir(repo))
 		w->top = realpath(git_repository_workdir(repo), NULL);
 	git_repository_free(repo);
 	w->looked = true;
 }
 
-void git_work_close(struct git *s)
+void git_worktree_close(struct git *s)
 {
-	struct git_work *w = s->work;
+	struct git_worktree *w = s->worktree;
 
 	if (!w)
 		return;
@@ -64,8 +66,8 @@ void git_work_close(struct git *s)
 	free(w);
 }
 
-/* Where the folder is, from the top, once links are followed; NULL: nowhere, or not in the work tree. */
-static const char *folder_in(const struct git_work *w, const char *name, struct arena *a)
+/* Where the folder is, from the top, once links are followed; NULL: nowhere, or not in the worktree. */
+static const char *folder_in(const struct git_worktree *w, const char *name, struct arena *a)
 {
 	struct str top = str_c(w->top);
 	char *real = w->top ? realpath(fs_join(a, top, str_c(name)), NULL) : NULL;
@@ -79,7 +81,7 @@ static const char *folder_in(const struct git_work *w, const char *name, struct 
 }
 
 /* A folder by its path from the top, without a link on the way. */
-static int open_folder(const struct git_work *w, struct str path)
+static int open_folder(const struct git_worktree *w, struct str path)
 {
 	struct arena a = { 0 };
 	int fd = open(w->top, FOLDER_FLAGS);
@@ -110,7 +112,7 @@ static struct str name_of(struct str path)
 /* --- which files -------------------------------------------------------------------------------- */
 
 struct listing {
-	const struct git_work *w;
+	const struct git_worktree *w;
 	struct arena *a;
 	struct git_file *v;
 	size_t n;
@@ -307,8 +309,8 @@ static struct str with_known_status(struct str text, struct arena *a)
 	return replaced(text, p, status_name(BACKLOG), a);
 }
 
-static int read_file(const struct git_work *w, struct str path, struct str *out, struct stat *st,
-		     struct arena *a)
+static int read_file(const struct git_worktree *w, struct str path, struct str *out,
+		     struct stat *st, struct arena *a)
 {
 	int dir = open_folder(w, folder_of(path)), fd, rc = 0;
 	char *p;
@@ -367,7 +369,7 @@ static void set_task(struct git_file *f, const struct task *t, struct arena *a)
 	f->task.version = 1;
 }
 
-static void read_task(const struct git_work *w, struct git_file *f, struct arena *a)
+static void read_task(const struct git_worktree *w, struct git_file *f, struct arena *a)
 {
 	struct yaml_fault fault = { 0 };
 	struct arena scratch = { 0 };
@@ -391,7 +393,7 @@ static void read_task(const struct git_work *w, struct git_file *f, struct arena
 }
 
 /* t10_2 is a part of t10, if there is one. */
-static void set_parent(struct git_work *w, struct git_file *f)
+static void set_parent(struct git_worktree *w, struct git_file *f)
 {
 	struct str id = f->task.id;
 	const struct git_file *parent;
@@ -401,13 +403,13 @@ static void set_parent(struct git_work *w, struct git_file *f)
 	if (!id.n)
 		return;
 	id.n--;
-	parent = git_work_find(w, task_key(&w->a, id));
+	parent = git_worktree_find(w, task_key(&w->a, id));
 	if (parent)
 		f->task.parent = parent->task.id;
 }
 
 /* Of several files of one task the first counts. */
-static void drop_doubles(struct git_work *w)
+static void drop_doubles(struct git_worktree *w)
 {
 	size_t kept = 0;
 
@@ -424,13 +426,13 @@ static void drop_doubles(struct git_work *w)
 	w->n = kept;
 }
 
-int git_work_read(struct git *s)
+int git_worktree_read(struct git *s)
 {
-	struct git_work *w = s->work;
+	struct git_worktree *w = s->worktree;
 	struct arena a = { 0 };
 	struct listing l = { .w = w, .a = &a };
 
-	find_top(w, s->base.env.dir);
+	find_top(w, s->base.env.opt.dir);
 	if (w->top)
 		list_all(&l);
 	if (w->stamp && w->stamp == l.hash) {
@@ -450,15 +452,15 @@ int git_work_read(struct git *s)
 	return 0;
 }
 
-bool git_work_same(struct git *s)
+bool git_worktree_same(struct git *s)
 {
 	struct arena a = { 0 };
-	struct listing l = { .w = s->work, .a = &a };
+	struct listing l = { .w = s->worktree, .a = &a };
 
-	if (s->work->top)
+	if (s->worktree->top)
 		list_all(&l);
 	arena_free(&a);
-	return l.hash == s->work->stamp;
+	return l.hash == s->worktree->stamp;
 }
 
 static int key_cmp(const void *key, const void *file)
@@ -466,7 +468,7 @@ static int key_cmp(const void *key, const void *file)
 	return str_cmp(*(const struct str *)key, ((const struct git_file *)file)->key);
 }
 
-const struct git_file *git_work_find(const struct git_work *w, struct str key)
+const struct git_file *git_worktree_find(const struct git_worktree *w, struct str key)
 {
 	return w->n ? bsearch(&key, w->v, w->n, sizeof(*w->v), key_cmp) : NULL;
 }
@@ -504,7 +506,7 @@ int git_status_begin(struct git *s, const struct git_file *f, const char *status
 	struct str text;
 	struct place p;
 	struct stat st;
-	int dir, rc = read_file(s->work, f->path, &text, &st, a);
+	int dir, rc = read_file(s->worktree, f->path, &text, &st, a);
 
 	*out = (struct git_status){ .file = read, .status = status };
 	*read = *f;
@@ -518,7 +520,7 @@ int git_status_begin(struct git *s, const struct git_file *f, const char *status
 		return 0;
 	out->temp = arena_cstr(
 		a, arena_printf(a, ".%.*s.%.8s", STRF(name_of(f->path)), token_make(a).p));
-	dir = open_folder(s->work, folder_of(f->path));
+	dir = open_folder(s->worktree, folder_of(f->path));
 	rc = dir < 0 ? -errno
 		     : write_temp(dir, out->temp, replaced(text, p, status, a), st.st_mode);
 	if (dir >= 0)
@@ -532,7 +534,7 @@ int git_status_begin(struct git *s, const struct git_file *f, const char *status
 
 void git_status_drop(struct git *s, struct git_status *e)
 {
-	int dir = e->temp ? open_folder(s->work, folder_of(e->file->path)) : -1;
+	int dir = e->temp ? open_folder(s->worktree, folder_of(e->file->path)) : -1;
 
 	if (dir >= 0) {
 		unlinkat(dir, e->temp, 0);
@@ -555,7 +557,7 @@ static bool is_as_read(int dir, const struct git_file *f, struct arena *a)
 
 static int move_in(struct git *s, const struct git_status *e, bool *moved, struct arena *a)
 {
-	int dir = open_folder(s->work, folder_of(e->file->path)), rc = 0;
+	int dir = open_folder(s->worktree, folder_of(e->file->path)), rc = 0;
 
 	*moved = false;
 	if (dir < 0)

@@ -1,10 +1,10 @@
 /*
- * The tasks of a work tree, as Markdown files that people and other programs write: aitasks/t109_words.md,
+ * The tasks of a worktree, as Markdown files that people and other programs write: aitasks/t109_words.md,
  * aitasks/t10/t10_2_words.md, and those that are over in aitasks/archived. They are read; all that is ever written
- * is the value of the one line `status:`. No link leads out of the work tree.
+ * is the value of the one line `status:`. No link leads out of the worktree.
  */
-#ifndef STORE_GIT_WORK_H
-#define STORE_GIT_WORK_H
+#ifndef STORE_GIT_LAYOUT_WORKTREE_H
+#define STORE_GIT_LAYOUT_WORKTREE_H
 
 #include <sys/types.h>
 
@@ -13,7 +13,7 @@
 
 struct git_file {
 	struct str key;  /* of its task */
-	struct str path; /* from the top of the work tree */
+	struct str path; /* from the top of the worktree */
 	struct task task;
 	bool archived;
 	struct str fault;        /* why it could not be read; empty: it was */
@@ -30,8 +30,8 @@ struct git_item {
 	git_oid oid;
 };
 
-struct git_work {
-	char *top;              /* NULL: there is no work tree */
+struct git_worktree {
+	char *top;              /* NULL: there is no worktree */
 	bool looked;            /* for it */
 	char *tasks, *archived; /* folders in it */
 	struct git_file *v;     /* by key */
@@ -45,13 +45,13 @@ struct git_work {
 	struct arena seen;
 };
 
-void git_work_open(struct git *s, const struct uri *uri);
-void git_work_close(struct git *s);
+void git_worktree_open(struct git *s, const struct uri *uri);
+void git_worktree_close(struct git *s);
 /* Have the files changed since they were read? */
-bool git_work_same(struct git *s);
-/* 0 with s->work as the files are now, or a fault. */
-int git_work_read(struct git *s);
-const struct git_file *git_work_find(const struct git_work *w, struct str key);
+bool git_worktree_same(struct git *s);
+/* 0 with s->worktree as the files are now, or a fault. */
+int git_worktree_read(struct git *s);
+const struct git_file *git_worktree_find(const struct git_worktree *w, struct str key);
 
 /* A new status for a file: all that can fail is done by begin(), and nothing is seen of it before end(). */
 struct git_status {

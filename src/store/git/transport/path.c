@@ -1,5 +1,5 @@
 /*
- * The lane to a repository on this machine: by its files, without a process. A ref is changed as git does it:
+ * The transport to a repository on this machine: by its files, without a process. A ref is changed as git does it:
  * REF.lock is made, the value is compared, the lock is renamed to REF. So others may push meanwhile with git.
  *
  * REF.lock is a hard link to a file in pawl/locks, and those who write this way take turns at pawl/gate: who
@@ -8,16 +8,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <git2/sys/repository.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/fs.h"
 #include "base/os.h"
-#include "store/git/git.h"
+#include "store/git/folder.h"
 
 #define LOCK_TRIES 50
 #define LOCK_WAIT_US 4000
@@ -26,142 +26,6 @@
 static char *in_repo(struct git *s, const char *name, struct arena *a)
 {
 	return fs_join(a, str_c(s->dir), str_c(name));
-}
-
-static int fail_errno(struct git *s, int err, const char *what)
-{
-	int fault = err == ENOSPC || err == EDQUOT                  ? STORE_FULL
-		    : err == EACCES || err == EROFS || err == EPERM ? STORE_READONLY
-								    : STORE_IO;
-
-	return store_fail(&s->base.env, fault, "check the owner, mode and space of the repository",
-			  "%s: %s: %s", s->remote, what, strerror(err));
-}
-
-/* --- opening ------------------------------------------------------------------------------------ */
-
-/* libgit2 syncs objects only if told so by the repository's configuration. */
-static int open_odb(struct git *s, struct arena *a)
-{
-	const char *objects = in_repo(s, "objects", a);
-	git_odb_backend *loose;
-	git_odb *odb = NULL;
-	int rc = git_odb_new(&odb);
-
-	if (rc == 0)
-		rc = git_odb_backend_loose(&loose, objects, 1, !s->base.env.relaxed, 0, 0);
-	if (rc == 0)
-		rc = git_odb_add_backend(odb, loose, 99);
-	if (rc == 0)
-		rc = git_odb_add_disk_alternate(odb, objects);
-	if (rc == 0)
-		rc = git_repository_set_odb(s->repo, odb);
-	s->odb = odb;
-	return rc ? git_fail(s, STORE_IO, "its objects cannot be opened") : 0;
-}
-
-static int open_gate(struct git *s, struct arena *a)
-{
-	struct stat like;
-	int rc;
-
-	if (s->base.env.mode == STORE_READ)
-		return 0;
-	rc = fs_make_dirs(in_repo(s, "pawl/locks", a), 0777);
-	if (rc == 0 && stat(in_repo(s, "objects", a), &like))
-		rc = -errno;
-	like.st_mode &= (mode_t)~0111;
-	if (rc == 0)
-		rc = gate_open(&s->gate, in_repo(s, "pawl/gate", a), &like);
-	return rc ? fail_errno(s, -rc, "its gate cannot be opened") : 0;
-}
-
-static bool is_empty(const char *path)
-{
-	DIR *d = opendir(path);
-	struct dirent *e = NULL;
-
-	while (d && (e = readdir(d)) && (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")))
-		;
-	if (d)
-		closedir(d);
-	return d && !e;
-}
-
-static int fail_place(struct git *s, int rc)
-{
-	if (rc == GIT_ENOTFOUND && !fs_exists(s->remote))
-		return git_absent(s);
-	if (rc == GIT_ENOTFOUND)
-		return store_fail(&s->base.env, STORE_FOREIGN, "name a git repository",
-				  "%s is no git repository", s->remote);
-	return git_fail(s, STORE_UNREACHABLE, "cannot be opened");
-}
-
-static int make_repository(struct git *s)
-{
-	git_repository_init_options o;
-
-	git_repository_init_options_init(&o, GIT_REPOSITORY_INIT_OPTIONS_VERSION);
-	o.flags = GIT_REPOSITORY_INIT_BARE | GIT_REPOSITORY_INIT_MKDIR |
-		  GIT_REPOSITORY_INIT_NO_REINIT;
-	return git_repository_init_ext(&s->repo, s->remote, &o);
-}
-
-/* Its index and work tree would not know. Git itself refuses that, too. */
-static int check_out(struct git *s, struct arena *a)
-{
-	git_reference *ref = NULL, *head = NULL;
-	struct str full;
-	bool used = false;
-
-	if (!s->only || s->base.env.mode == STORE_READ)
-		return 0;
-	full = git_full(s, str_c(s->only), a);
-	if (git_reference_lookup(&ref, s->repo, full.p) == 0)
-		used = git_branch_is_checked_out(ref) == 1;
-	else if (!git_repository_is_bare(s->repo) &&
-		 git_reference_lookup(&head, s->repo, "HEAD") == 0)
-		used = git_reference_type(head) == GIT_REFERENCE_SYMBOLIC &&
-		       str_is(full, git_reference_symbolic_target(head));
-	git_reference_free(ref);
-	git_reference_free(head);
-	return used ? store_fail(&s->base.env, STORE_UNSUPPORTED,
-				 "name a branch for the queue alone",
-				 "%s: the branch %s is checked out there", s->remote, s->only)
-		    : 0;
-}
-
-int git_path_open(struct git *s)
-{
-	struct arena a = { 0 };
-	int rc = git_repository_open_ext(&s->repo, s->remote, GIT_REPOSITORY_OPEN_NO_SEARCH, NULL);
-
-	if (rc == GIT_ENOTFOUND && s->base.env.mode == STORE_CREATE &&
-	    (!fs_exists(s->remote) || is_empty(s->remote))) {
-		rc = make_repository(s);
-		if (rc == GIT_EEXISTS) /* another was quicker */
-			rc = git_repository_open_ext(&s->repo, s->remote,
-						     GIT_REPOSITORY_OPEN_NO_SEARCH, NULL);
-	}
-	if (rc)
-		return fail_place(s, rc);
-	s->dir = realpath(git_repository_commondir(s->repo), NULL);
-	if (!s->dir)
-		return fail_errno(s, errno, "its folder");
-	rc = check_out(s, &a);
-	if (rc == 0)
-		rc = open_odb(s, &a);
-	if (rc == 0)
-		rc = open_gate(s, &a);
-	arena_free(&a);
-	return rc;
-}
-
-void git_path_close(struct git *s)
-{
-	gate_close(&s->gate);
-	free(s->dir);
 }
 
 /* --- reading ------------------------------------------------------------------------------------ */
@@ -210,49 +74,92 @@ static int path_list(struct git *s, struct git_refs *out, struct arena *a)
 	int rc;
 
 	stamps_take(s, &s->stamps);
-	rc = git_refs_list(s, s->dir, s->prefix, out, a);
+	rc = git_refs_list(s, s->prefix, out, a);
 	s->stamps.good &= rc == 0;
-	return rc ? fail_errno(s, -rc, "its refs cannot be read") : 0;
+	return rc ? git_fail_errno(s, -rc, "its refs cannot be read") : 0;
 }
 
 /* --- locks -------------------------------------------------------------------------------------- */
 
+/* A ref, or packed-refs, with its lock: names in the folder `dir`, and our own file of it in pawl/locks. */
 struct held {
 	const struct git_move *move;
-	char *own, *lock, *ref;
-	bool locked;
+	int dir;            /* -1: not opened */
+	const char *folder; /* below s->refs; NULL: it is s->top */
+	const char *own, *lock, *ref;
+	bool made, locked; /* the own file, the lock */
 };
 
-static bool same_file(const char *x, const char *y)
+static struct held held_ref(struct git *s, const struct git_move *m, struct arena *a)
+{
+	struct str full = git_full(s, m->name, a), folder = fs_dirname(full), name = full;
+
+	(void)str_cut_prefix(&folder, STR("refs/"));
+	name = str_n(full.p + fs_dirname(full).n + 1, full.n - fs_dirname(full).n - 1);
+	return (struct held){ .move = m,
+			      .dir = -1,
+			      .folder = arena_cstr(a, folder),
+			      .own = git_name(a, full).p,
+			      .lock = arena_printf(a, "%.*s.lock", STRF(name)).p,
+			      .ref = arena_cstr(a, name) };
+}
+
+static bool same_file(int x_dir, const char *x, int y_dir, const char *y)
 {
 	struct stat a, b;
 
-	return lstat(x, &a) == 0 && lstat(y, &b) == 0 && a.st_ino == b.st_ino &&
+	return fstatat(x_dir, x, &a, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(a.st_mode) &&
+	       fstatat(y_dir, y, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_ino == b.st_ino &&
 	       a.st_dev == b.st_dev;
+}
+
+/* Removes the lock of the ref if it is the file `name` of ours. */
+static void take_lock(struct git *s, const char *name, struct str ref, struct arena *a)
+{
+	const char *lock = arena_printf(a, "%.*s.lock", STRF(ref)).p;
+	struct str folder = fs_dirname(str_c(lock));
+	int dir;
+
+	if (!str_cut_prefix(&folder, STR("refs/"))) {
+		if (same_file(s->locks, name, s->top, lock))
+			unlinkat(s->top, lock, 0);
+		return;
+	}
+	dir = git_folder(s->refs, arena_cstr(a, folder), false);
+	lock += fs_dirname(str_c(lock)).n + 1;
+	if (dir >= 0 && same_file(s->locks, name, dir, lock))
+		unlinkat(dir, lock, 0);
+	if (dir >= 0)
+		close(dir);
+}
+
+/* Only a name that we give, of a plain file: nothing else there is ours to remove. */
+static bool is_own(struct git *s, const char *name, struct str *ref, struct arena *a)
+{
+	struct stat st;
+
+	return git_unname(a, str_c(name), ref) && str_is(git_name(a, *ref), name) &&
+	       (str_starts(*ref, STR("refs/")) || str_is(*ref, GIT_PACKED)) &&
+	       fstatat(s->locks, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 }
 
 /* What one that died has left: only whoever has the gate may look. */
 static void take_away(struct git *s, const char *name)
 {
 	struct arena a = { 0 };
-	const char *own = in_repo(s, arena_printf(&a, "pawl/locks/%s", name).p, &a);
 	struct str ref;
 
-	if (git_unname(&a, str_c(name), &ref) &&
-	    (str_starts(ref, STR("refs/")) || str_is(ref, GIT_PACKED))) {
-		const char *lock = in_repo(s, arena_printf(&a, "%.*s.lock", STRF(ref)).p, &a);
-
-		if (same_file(own, lock))
-			unlink(lock);
+	if (is_own(s, name, &ref, &a)) {
+		take_lock(s, name, ref, &a);
+		unlinkat(s->locks, name, 0);
 	}
-	unlink(own);
 	arena_free(&a);
 }
 
 static void take_away_all(struct git *s)
 {
-	struct arena a = { 0 };
-	DIR *d = opendir(in_repo(s, "pawl/locks", &a));
+	int fd = git_folder(s->top, GIT_LOCKS_FOLDER, false);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
@@ -260,17 +167,35 @@ static void take_away_all(struct git *s)
 			take_away(s, e->d_name);
 	if (d)
 		closedir(d);
-	arena_free(&a);
+	else if (fd >= 0)
+		close(fd);
+}
+
+/* Somebody may have removed the folder since it was opened. */
+static int refresh_locks(struct git *s)
+{
+	struct stat st;
+
+	if (fstat(s->locks, &st) == 0 && st.st_nlink > 0)
+		return 0;
+	close(s->locks);
+	s->locks = git_folder(s->top, GIT_LOCKS_FOLDER, true);
+	return s->locks < 0 ? s->locks : 0;
 }
 
 static int path_begin(struct git *s)
 {
-	int rc = gate_lock(&s->gate, s->base.env.timeout_ms, s->base.env.who);
+	int rc = gate_lock(&s->gate, s->base.env.opt.timeout_ms, s->base.env.opt.who);
 
 	if (rc == -ETIMEDOUT)
 		return gate_busy(&s->gate, &s->base.env, s->remote);
 	if (rc)
-		return fail_errno(s, -rc, "its gate cannot be locked");
+		return git_fail_errno(s, -rc, "its gate cannot be locked");
+	rc = refresh_locks(s);
+	if (rc) {
+		gate_unlock(&s->gate);
+		return git_fail_errno(s, -rc, "its locks cannot be used");
+	}
 	take_away_all(s);
 	return 0;
 }
@@ -282,43 +207,59 @@ static void path_end(struct git *s)
 
 /* --- writing ------------------------------------------------------------------------------------ */
 
-static int write_own(struct git *s, const struct held *h)
+static int make_own(struct git *s, struct held *h)
 {
-	char text[GIT_OID_HEXSZ + 2];
-	int fd = open(h->own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), rc;
+	int fd = openat(s->locks, h->own, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			0666);
 
+	h->made = fd >= 0;
 	if (fd < 0)
 		return -errno;
+	return fd;
+}
+
+static int write_own(struct git *s, struct held *h)
+{
+	char text[GIT_OID_HEXSZ + 2];
+	int fd = make_own(s, h), rc;
+
+	if (fd < 0)
+		return fd;
 	git_oid_tostr(text, sizeof(text), &h->move->to);
 	text[GIT_OID_HEXSZ] = '\n';
 	rc = fs_write_all(fd, str_n(text, GIT_OID_HEXSZ + 1));
 	/* of one that stays where it is only the name counts */
-	if (rc == 0 && !s->base.env.relaxed && !git_oid_equal(&h->move->old, &h->move->to) &&
+	if (rc == 0 && !s->base.env.opt.relaxed && !git_oid_equal(&h->move->old, &h->move->to) &&
 	    fdatasync(fd))
 		rc = -errno;
 	close(fd);
 	return rc;
 }
 
+static void close_folder(struct held *h)
+{
+	if (h->dir >= 0 && h->folder)
+		close(h->dir);
+	h->dir = -1;
+}
+
 /* Somebody's git may be at it: that does not last. */
-static int link_lock(const struct held *h)
+static int link_lock(struct git *s, struct held *h)
 {
 	int rc = 0;
 
 	for (int i = 0; i < LOCK_TRIES; i++) {
-		rc = link(h->own, h->lock) ? -errno : 0;
-		if (rc == -ENOENT) { /* its folder: git removes empty ones */
-			struct arena a = { 0 };
-
-			rc = fs_make_dirs(arena_cstr(&a, fs_dirname(str_c(h->lock))), 0777);
-			arena_free(&a);
-			if (rc)
-				return rc;
-		} else if (rc != -EEXIST) {
+		if (h->dir < 0)
+			h->dir = h->folder ? git_folder(s->refs, h->folder, true) : s->top;
+		if (h->dir < 0)
+			return h->dir;
+		rc = linkat(s->locks, h->own, h->dir, h->lock, 0) ? -errno : 0;
+		if (rc == -ENOENT) /* its folder: git removes empty ones */
+			close_folder(h);
+		else if (rc != -EEXIST)
 			return rc;
-		} else {
+		else
 			usleep(LOCK_WAIT_US);
-		}
 	}
 	return rc ? rc : -EEXIST;
 }
@@ -335,38 +276,41 @@ static bool is_there(struct git *s, const struct held *h, struct arena *a)
 
 static int hold(struct git *s, struct held *h, struct arena *a)
 {
-	struct str full = git_full(s, h->move->name, a);
-	int rc;
+	int rc = write_own(s, h);
 
-	h->ref = in_repo(s, full.p, a);
-	h->lock = arena_cstr(a, arena_printf(a, "%s.lock", h->ref));
-	h->own = in_repo(s, arena_printf(a, "pawl/locks/%.*s", STRF(git_name(a, full))).p, a);
-	rc = write_own(s, h);
 	if (rc == 0)
-		rc = link_lock(h);
+		rc = link_lock(s, h);
 	h->locked = rc == 0;
 	if (rc == -EEXIST)
 		return store_fail(&s->base.env, STORE_BUSY,
 				  "pawl doctor says whether it was left behind",
-				  "%s: another program has locked %.*s", s->remote, STRF(full));
+				  "%s: another program has locked %.*s", s->remote,
+				  STRF(git_full(s, h->move->name, a)));
 	if (rc)
-		return fail_errno(s, -rc, "a ref cannot be locked");
+		return git_fail_errno(s, -rc, "a ref cannot be locked");
 	return is_there(s, h, a) ? 0 : 1;
 }
 
-static void let_go(struct held *h)
+static void unlock(struct git *s, struct held *h)
 {
 	if (h->locked)
-		unlink(h->lock);
-	if (h->own)
-		unlink(h->own);
+		unlinkat(h->dir, h->lock, 0);
+	if (h->made)
+		unlinkat(s->locks, h->own, 0);
+	h->locked = h->made = false;
 }
 
-static int sync_folder(struct git *s, const struct held *h, struct arena *a)
+static void let_go(struct git *s, struct held *h)
 {
-	if (s->base.env.relaxed)
+	unlock(s, h);
+	close_folder(h);
+}
+
+static int sync_folder(struct git *s, const struct held *h)
+{
+	if (s->base.env.opt.relaxed || fsync(h->dir) == 0)
 		return 0;
-	return fs_sync_dir(arena_cstr(a, fs_dirname(str_c(h->ref))));
+	return errno == EINVAL ? 0 : -errno; /* some file systems have no fsync of a folder */
 }
 
 /* --- packed-refs -------------------------------------------------------------------------------- */
@@ -393,26 +337,31 @@ static bool without(struct str text, struct str full, struct buf *out)
 	return found;
 }
 
+static int read_packed(struct git *s, struct str *out, struct arena *a)
+{
+	return fs_read(a, in_repo(s, GIT_PACKED, a), GIT_PACKED_MAX, out);
+}
+
 /* With the lock: others may have packed meanwhile. */
 static int write_packed(struct git *s, const struct held *p, struct str full, struct arena *a)
 {
 	struct buf b = BUF_MAX(GIT_PACKED_MAX);
 	struct str text;
-	int fd, rc = fs_read(a, p->ref, GIT_PACKED_MAX, &text);
+	int fd, rc = read_packed(s, &text, a);
 
 	if (rc || !without(text, full, &b) || b.full) {
 		rc = rc == -ENOENT ? 0 : b.full ? -EFBIG : rc;
 		buf_free(&b);
 		return rc;
 	}
-	fd = open(p->own, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	fd = openat(s->locks, p->own, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
 	rc = fd < 0 ? -errno : fs_write_all(fd, buf_str(&b));
-	if (rc == 0 && !s->base.env.relaxed && fdatasync(fd))
+	if (rc == 0 && !s->base.env.opt.relaxed && fdatasync(fd))
 		rc = -errno;
 	if (fd >= 0)
 		close(fd);
 	buf_free(&b);
-	if (rc == 0 && rename(p->lock, p->ref))
+	if (rc == 0 && renameat(p->dir, p->lock, p->dir, p->ref))
 		rc = -errno;
 	return rc;
 }
@@ -422,24 +371,24 @@ static int drop_packed(struct git *s, const struct held *h, struct arena *a)
 {
 	struct str full = git_full(s, h->move->name, a), text;
 	struct buf b = BUF_MAX(GIT_PACKED_MAX);
-	struct held p = { .own = in_repo(s, "pawl/locks/" GIT_PACKED, a),
-			  .lock = in_repo(s, GIT_PACKED ".lock", a),
-			  .ref = in_repo(s, GIT_PACKED, a) };
-	int fd, rc = fs_read(a, p.ref, GIT_PACKED_MAX, &text);
+	struct held p = {
+		.dir = -1, .own = GIT_PACKED, .lock = GIT_PACKED ".lock", .ref = GIT_PACKED
+	};
+	int fd, rc = read_packed(s, &text, a);
 	bool there = rc == 0 && without(text, full, &b);
 
 	buf_free(&b);
 	if (!there)
 		return rc == -ENOENT ? 0 : rc;
-	fd = open(p.own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	fd = make_own(s, &p);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	close(fd);
-	rc = link_lock(&p);
+	rc = link_lock(s, &p);
 	p.locked = rc == 0;
 	if (rc == 0)
 		rc = write_packed(s, &p, full, a);
-	let_go(&p);
+	let_go(s, &p);
 	return rc;
 }
 
@@ -454,19 +403,18 @@ static int apply(struct git *s, struct held *h, struct arena *a)
 		return 0;
 	if (git_oid_is_zero(&m->to)) {
 		rc = drop_packed(s, h, a);
-		if (rc == 0 && unlink(h->ref) && errno != ENOENT)
+		if (rc == 0 && unlinkat(h->dir, h->ref, 0) && errno != ENOENT)
 			rc = -errno;
-		let_go(h);
-		h->locked = false;
+		unlock(s, h);
 		if (rc == 0)
-			rc = sync_folder(s, h, a);
-	} else if (rename(h->lock, h->ref)) {
+			rc = sync_folder(s, h);
+	} else if (renameat(h->dir, h->lock, h->dir, h->ref)) {
 		rc = -errno;
 	} else {
 		h->locked = false;
-		rc = sync_folder(s, h, a);
+		rc = sync_folder(s, h);
 	}
-	return rc ? fail_errno(s, -rc, "a ref cannot be written") : 0;
+	return rc ? git_fail_errno(s, -rc, "a ref cannot be written") : 0;
 }
 
 static int path_push(struct git *s, const struct git_move *moves, size_t n)
@@ -474,10 +422,11 @@ static int path_push(struct git *s, const struct git_move *moves, size_t n)
 	struct arena a = { 0 };
 	struct held *held = arena_array(&a, struct held, n);
 	int rc = 0;
-	size_t i;
+	size_t i, taken = 0;
 
 	for (i = 0; rc == 0 && i < n; i++) {
-		held[i].move = &moves[i];
+		taken++;
+		held[i] = held_ref(s, &moves[i], &a);
 		rc = hold(s, &held[i], &a);
 	}
 	for (i = 0; rc == 0 && i < n; i++) {
@@ -485,8 +434,8 @@ static int path_push(struct git *s, const struct git_move *moves, size_t n)
 		if (rc < 0)
 			s->base.env.err->applied = '?';
 	}
-	for (i = 0; i < n; i++)
-		let_go(&held[i]);
+	for (i = 0; i < taken; i++)
+		let_go(s, &held[i]);
 	arena_free(&a);
 	if (rc == 0)
 		gate_announce(&s->gate, (const uint32_t[GATE_NOTES]){ 0 });
@@ -505,7 +454,7 @@ static bool path_guards(const struct git *s)
 	return true;
 }
 
-const struct git_lane git_lane_path = {
+const struct git_transport git_transport_path = {
 	.begin = path_begin,
 	.end = path_end,
 	.same = path_same,

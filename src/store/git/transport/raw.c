@@ -37,7 +37,9 @@ static struct {
 
 int64_t git_net_ms(const struct git *s)
 {
-	return s->base.env.timeout_ms > NET_MS ? s->base.env.timeout_ms : NET_MS;
+	if (s->base.env.opt.net_ms)
+		return s->base.env.opt.net_ms;
+	return s->base.env.opt.timeout_ms > NET_MS ? s->base.env.opt.timeout_ms : NET_MS;
 }
 
 /* --- programs that are left --------------------------------------------------------------------- */
@@ -451,6 +453,15 @@ static int send_all(struct git *s, const struct git_move *moves, size_t n, bool 
 	return rc;
 }
 
+/* What the service's program said tells more than its report if its disk is full. */
+static void explain(struct git_conn *c, enum git_pushed how, struct str *why, struct arena *a)
+{
+	struct str last = git_conn_said(c), full = git_full_line(buf_str(&c->said));
+
+	if (full.n || how == PUSH_UNKNOWN)
+		*why = arena_str(a, full.n ? full : last);
+}
+
 enum git_pushed git_raw_push(struct git *s, const struct git_move *moves, size_t n, bool atomic,
 			     struct str *why, struct arena *a)
 {
@@ -470,8 +481,8 @@ enum git_pushed git_raw_push(struct git *s, const struct git_move *moves, size_t
 		rc = send_all(s, moves, n, atomic, a);
 		if (rc == 0 || rc == -EPIPE)
 			how = read_report(&r->conn, n, why, a);
-		if (how == PUSH_UNKNOWN)
-			*why = arena_str(a, git_conn_said(&r->conn));
+		if (how == PUSH_UNKNOWN || how == PUSH_DECLINED)
+			explain(&r->conn, how, why, a);
 	}
 	r->ready = false;
 	hang_up(&r->conn);

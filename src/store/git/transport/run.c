@@ -84,6 +84,8 @@ void git_args_begin(struct git_args *g, const char *dir, const char *verb)
 	git_arg(g, STR("git"));
 	git_arg(g, STR("-C"));
 	git_arg(g, str_c(dir));
+	/* it is ours or the user's: said, for those who have safe.bareRepository = explicit */
+	git_arg(g, arena_printf(&g->a, "--git-dir=%s", dir));
 	for (size_t i = 0; i < sizeof(config) / sizeof(*config); i++) {
 		git_arg(g, STR("-c"));
 		git_arg(g, str_c(config[i]));

@@ -1,6 +1,6 @@
 /*
- * The lane to a repository elsewhere: look, build, push with the value that is expected of each ref. In git's own
- * protocol where we know the way (git_raw.h), else by the user's git. What was fetched stays in refs of the clone
+ * The transport to a repository elsewhere: look, build, push with the value that is expected of each ref. In git's own
+ * protocol where we know the way (git/transport/raw.h), else by the user's git. What was fetched stays in refs of the clone
  * we are in (or of one in the cache), so that the next fetch is short and --cached has something to show.
  *
  * A push whose answer was lost may have happened, or may yet happen: whether it has is found out by looking, and
@@ -18,9 +18,10 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "base/secret.h"
-#include "store/git/git.h"
+#include "store/git/folder.h"
 #include "store/git/transport/raw.h"
 #include "store/git/transport/run.h"
+#include "store/git/trust.h"
 
 #define RETRY_MS 20
 #define ANCESTRY 200 /* how far to look for a commit of ours behind those of others */
@@ -63,34 +64,27 @@ static int make_cache(struct git *s, struct str name, struct arena *a)
 	parent = arena_cstr(a, fs_dirname(str_c(path)));
 	rc = fs_make_dirs(parent, 0700);
 	if (rc)
-		return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be made: %s", path,
-				  strerror(-rc));
+		return git_fail_errno(s, -rc, arena_printf(a, "%s cannot be made", parent).p);
 	return open_or_make(s, path, parent);
 }
 
-/* The repository that we are in, if any, takes the objects. */
+/* The repository of the user's that we are in, if any, takes the objects. */
 static int open_local(struct git *s, struct str name, struct arena *a)
 {
-	if (git_repository_open_ext(&s->repo, s->base.env.dir, 0, NULL) == 0)
-		return 0;
-	return make_cache(s, name, a);
+	bool skipped;
+
+	s->repo = git_own_repository(s->base.env.opt.dir, &skipped);
+	return s->repo ? 0 : make_cache(s, name, a);
 }
 
 static int open_gate(struct git *s, struct str name, struct arena *a)
 {
-	struct stat like;
-	const char *dir = fs_join(a, str_c(s->local), STR("pawl"));
-	int rc = fs_make_dirs(dir, 0777);
+	int rc = git_folders_open(s, s->local);
 
-	if (rc == 0 && stat(dir, &like))
-		rc = -errno;
-	like.st_mode &= (mode_t)~0111;
 	if (rc == 0)
-		rc = gate_open(&s->gate,
-			       fs_join(a, str_c(dir), arena_printf(a, "seen-%.*s", STRF(name))),
-			       &like);
-	return rc ? store_fail(&s->base.env, STORE_IO, "check the owner and mode of that folder",
-			       "%s: %s", dir, strerror(-rc))
+		rc = git_gate_open(&s->gate, s->top, arena_printf(a, "seen-%.*s", STRF(name)).p);
+	return rc ? git_fail_errno(s, -rc,
+				   arena_printf(a, "its copy in %s cannot be used", s->local).p)
 		  : 0;
 }
 
@@ -144,7 +138,7 @@ int git_wire_open(struct git *s)
 		rc = open_gate(s, name, &a);
 	if (rc == 0)
 		git_raw_open(s);
-	if (rc == 0 && s->base.env.cached)
+	if (rc == 0 && s->base.env.opt.cached)
 		rc = use_seen(s);
 	arena_free(&a);
 	return rc;
@@ -152,10 +146,22 @@ int git_wire_open(struct git *s)
 
 /* --- fetching ----------------------------------------------------------------------------------- */
 
+/* Here or there: git does not always say where. */
+static int no_room(struct git *s, struct str line)
+{
+	if (line.n > 200)
+		line.n = 200;
+	return store_fail(&s->base.env, STORE_FULL,
+			  "make room here or on the server, and try again",
+			  "%s: there is no room: %.*s", s->remote, STRF(line));
+}
+
 int git_unreachable(struct git *s, int rc, struct str text)
 {
-	struct str line = git_last_line(text);
+	struct str line = git_last_line(text), full = git_full_line(text);
 
+	if (full.n || (rc < 0 && git_errno_full(-rc)))
+		return no_room(s, full.n ? full : str_c(strerror(-rc)));
 	if (rc == -ENOENT)
 		return store_fail(&s->base.env, STORE_UNSUPPORTED, "install the package git",
 				  "there is no git to reach %s with", s->remote);
@@ -210,11 +216,11 @@ static int fetch(struct git *s)
 
 static int lock_seen(struct git *s)
 {
-	int rc = gate_lock(&s->gate, git_net_ms(s), s->base.env.who);
+	int rc = gate_lock(&s->gate, git_net_ms(s), s->base.env.opt.who);
 
 	if (rc == -ETIMEDOUT)
 		return gate_busy(&s->gate, &s->base.env, s->local);
-	return rc ? store_fail(&s->base.env, STORE_IO, NULL, "%s: %s", s->local, strerror(-rc)) : 0;
+	return rc ? git_fail_errno(s, -rc, "its copy cannot be locked") : 0;
 }
 
 static int wire_list(struct git *s, struct git_refs *out, struct arena *a)
@@ -283,21 +289,23 @@ static enum git_pushed push_by_git(struct git *s, const struct git_move *moves, 
 				   bool atomic, struct str *why, struct arena *a)
 {
 	struct git_args g;
-	struct str text = { 0 }, reason;
-	bool one_only;
+	struct str text = { 0 }, reason, full;
+	bool one_only, declined;
 	int rc;
 
 	push_args(s, &g, moves, n, atomic);
 	rc = git_run(&g, git_net_ms(s), &text);
 	reason = rejection(text);
 	one_only = atomic && str_has_nocase(text, STR("does not support --atomic push"));
-	*why = arena_str(a, reason.n ? reason : git_last_line(text));
+	declined = reason.n && !git_is_late(reason);
+	full = git_full_line(text);
+	*why = arena_str(a, full.n ? full : reason.n ? reason : git_last_line(text));
 	git_args_free(&g);
 	if (rc == 0)
 		return PUSHED;
 	if (one_only)
 		return PUSH_ONE_ONLY; /* git asks before it sends anything */
-	return reason.n && !git_is_late(reason) ? PUSH_DECLINED : PUSH_UNKNOWN;
+	return declined ? PUSH_DECLINED : PUSH_UNKNOWN;
 }
 
 /* Is it in the history of what is there now? */
@@ -358,6 +366,8 @@ static int declined(struct git *s, const struct sending *p)
 
 	if (why.n > 200)
 		why.n = 200;
+	if (git_full_line(why).n)
+		return no_room(s, why);
 	return store_fail(&s->base.env, STORE_UNREACHABLE,
 			  "ask who runs the repository, or choose other refs (?prefix=)",
 			  "%s refuses the push: %.*s", s->remote, STRF(why));
@@ -424,12 +434,12 @@ static void note_pushed(struct git *s, const struct git_move *moves, size_t n)
 
 static int wire_push(struct git *s, const struct git_move *moves, size_t n)
 {
-	struct sending p = { .pause = s->base.env.backoff };
+	struct sending p = { .pause = s->base.env.opt.backoff };
 	int rc;
 
 	p.pause.made = 0;
 	p.pause.base_ms = p.pause.base_ms ? p.pause.base_ms : RETRY_MS;
-	p.pause.deadline = os_boot_ms() + s->base.env.timeout_ms;
+	p.pause.deadline = os_boot_ms() + s->base.env.opt.timeout_ms;
 	do {
 		rc = push_once(s, moves, n, &p);
 	} while (rc == 2);
@@ -473,7 +483,7 @@ static bool wire_guards(const struct git *s)
 	return s->raw != NULL;
 }
 
-const struct git_lane git_lane_wire = {
+const struct git_transport git_transport_wire = {
 	.begin = wire_begin,
 	.end = wire_end,
 	.list = wire_list,

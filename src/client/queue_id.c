@@ -1,0 +1,60 @@
+/*
+ * Which queue is it, whatever its place? A store at hand is asked at every call that needs to know. To ask a
+ * server would cost a round trip, so what it said last is kept; a token that is not found by that is a reason to ask
+ * again.
+ */
+#include "base/fs.h"
+#include "client/client.h"
+
+static char *kept_path(struct client *c)
+{
+	struct str name = hash_hex(c->arena, c->keyring.queue);
+
+	return fs_join(c->arena, str_c(c->keyring.dir),
+		       arena_printf(c->arena, "%.*s.queue", STRF(name)));
+}
+
+static struct str kept(struct client *c)
+{
+	struct str text;
+
+	if (!c->keyring.dir || fs_read(c->arena, kept_path(c), 100, &text))
+		return STR("");
+	return str_trim(text);
+}
+
+void client_know_queue(struct client *c)
+{
+	struct str id = STR("");
+
+	if (!c->queue)
+		return;
+	if (queue_is_far(c->queue))
+		keyring_queue(&c->keyring, kept(c), false);
+	else if (queue_identity(c->queue, &id, c->arena))
+		keyring_queue(&c->keyring, id, true);
+	else
+		keyring_queue(&c->keyring, STR(""), false);
+}
+
+void client_learn_queue(struct client *c, struct str id)
+{
+	bool far = queue_is_far(c->queue);
+
+	keyring_queue(&c->keyring, id, !far);
+	/* if it cannot be kept, the next call finds out again */
+	if (far && !keyring_folder(&c->keyring))
+		(void)fs_write_atomic(kept_path(c), arena_printf(c->arena, "%s\n", c->keyring.id),
+				      0600);
+}
+
+bool client_ask_queue(struct client *c)
+{
+	struct str id;
+
+	if (!c->queue || !queue_is_far(c->queue) || !queue_identity(c->queue, &id, c->arena) ||
+	    str_is(id, c->keyring.id))
+		return false;
+	client_learn_queue(c, id);
+	return true;
+}

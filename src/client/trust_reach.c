@@ -1,0 +1,197 @@
+/* Where a store's URI leads. */
+#include <sys/stat.h>
+
+#include "base/fs.h"
+#include "base/text.h"
+#include "client/trust.h"
+#include "store/store.h"
+
+bool trust_within(struct str path, struct str root)
+{
+	if (str_is(root, "/"))
+		return path.n && path.p[0] == '/';
+	return str_cut_prefix(&path, root) && (!path.n || path.p[0] == '/');
+}
+
+static bool has_part(struct str path, const char *name)
+{
+	while (path.n)
+		if (str_is(str_cut(&path, '/'), name))
+			return true;
+	return false;
+}
+
+/* Does the first part of `rest`, which `path` ends with, not exist? */
+static bool is_missing(const char *path, struct str rest, struct arena *a)
+{
+	struct str first = rest;
+	struct stat st;
+
+	first = str_cut(&first, '/');
+	return lstat(arena_cstr(a, str_n(path, strlen(path) - rest.n + first.n)), &st) != 0;
+}
+
+/* The real path, though its last parts may not exist yet. NULL: nobody can tell where it will be. */
+static const char *real(const char *path, struct arena *a)
+{
+	struct str head = str_c(path);
+	const char *found;
+
+	while (!(found = fs_real(a, arena_cstr(a, head)))) {
+		if (head.n <= 1 || str_is(head, "."))
+			return NULL;
+		head = fs_dirname(head);
+	}
+	if (strlen(path) > head.n) {
+		struct str rest = str_c(path + head.n);
+
+		while (rest.n && rest.p[0] == '/')
+			rest = str_n(rest.p + 1, rest.n - 1);
+		found = fs_join(a, str_c(found), rest);
+		/* a link whose target has no folder yet */
+		if (has_part(rest, "..") || !is_missing(found, rest, a))
+			return NULL;
+	}
+	return found;
+}
+
+/* A path on this machine. The repository's own .git is the user's, not a clone's: only a git store belongs there. */
+static enum trust_state path_reach(struct str path, struct str scheme, const char *root,
+				   const char *dir, struct str *to, struct str *why,
+				   struct arena *a)
+{
+	const char *full = path.n && path.p[0] == '/' ? arena_cstr(a, path)
+						      : fs_join(a, str_c(dir), path);
+	const char *found = real(full, a);
+	struct str below;
+
+	*to = str_c(found ? found : full);
+	*why = arena_printf(a, "it leads to %.*s, outside of %.*s", STRF(text_line(a, *to)),
+			    STRF(text_line(a, str_c(root))));
+	if (!found || !trust_within(*to, str_c(root)))
+		return TRUST_MISSING;
+	below = str_n(to->p + strlen(root), to->n - strlen(root));
+	*why = arena_printf(a, "it leads into %.*s", STRF(text_line(a, *to)));
+	if (has_part(below, ".git") && !(str_is(scheme, "git") && str_is(below, "/.git")))
+		return TRUST_MISSING;
+	return TRUST_INSIDE;
+}
+
+static bool has(struct str text, struct str part)
+{
+	for (size_t i = 0; i + part.n <= text.n; i++)
+		if (memcmp(text.p + i, part.p, part.n) == 0)
+			return true;
+	return false;
+}
+
+/* A URL, or HOST:PATH; //HOST/PATH is what is left of git://HOST/PATH. */
+static bool is_server(struct str path)
+{
+	size_t i = 0;
+
+	while (i < path.n && path.p[i] != '/' && path.p[i] != ':')
+		i++;
+	return has(path, STR("://")) || has(path, STR("::")) || str_starts(path, STR("//")) ||
+	       (i < path.n && path.p[i] == ':');
+}
+
+/* Does `path`, or a folder between it and `root`, have a .git? An archive can bring that, with hooks. */
+static bool is_nested(struct str path, const char *root, struct arena *a)
+{
+	struct stat st;
+
+	for (; path.n > strlen(root); path = fs_dirname(path))
+		if (!str_ends(path, STR("/.git")) && lstat(fs_join(a, path, STR(".git")), &st) == 0)
+			return true;
+	return false;
+}
+
+static enum trust_state git_path_reach(struct str path, const char *root, const char *dir,
+				       struct str *to, struct str *why, struct arena *a)
+{
+	enum trust_state state = path_reach(path, STR("git"), root, dir, to, why, a);
+
+	if (state != TRUST_INSIDE || !is_nested(*to, root, a))
+		return state;
+	*why = arena_printf(a, "it leads to %.*s, a repository inside of %.*s",
+			    STRF(text_line(a, *to)), STRF(text_line(a, str_c(root))));
+	return TRUST_MISSING;
+}
+
+/* Only refs/pawl/ is pawl's own: any other ref can be a branch that people work on. */
+static bool names_refs(const struct uri *u)
+{
+	struct str layout = uri_param(u, "layout");
+
+	return u->fragment.n || uri_param(u, "prefix").n || (layout.n && !str_is(layout, "refs"));
+}
+
+static enum trust_state git_reach(const struct uri *u, const char *root, const char *dir,
+				  struct str *to, struct str *why, struct arena *a)
+{
+	enum remote remote = REMOTE_NONE;
+	enum trust_state state;
+
+	*to = u->path;
+	*why = STR("it names a server or a URL");
+	if (is_server(u->path))
+		return TRUST_MISSING;
+	if (u->path.n && !memchr(u->path.p, '/', u->path.n))
+		remote = trust_remote(u->path, root, dir, a);
+	*why = STR("no remote of that name is in the repository's own .git/config alone");
+	if (remote == REMOTE_UNSURE)
+		return TRUST_MISSING;
+	state = remote == REMOTE_OWN ? TRUST_REMOTE
+				     : git_path_reach(u->path, root, dir, to, why, a);
+	if (state == TRUST_MISSING || !names_refs(u))
+		return state;
+	*why = STR("it names a branch, or refs that are not pawl's own");
+	return TRUST_MISSING;
+}
+
+static bool in_a_uri(const char *path)
+{
+	return !strpbrk(path, "?#:");
+}
+
+struct str trust_git_uri(struct str uri, const char *root, const char *dir, struct arena *a)
+{
+	const char *top = fs_real(a, root), *path, *found;
+	struct uri u;
+
+	if (uri_parse(uri, &u) || !str_is(u.scheme, "git") || !u.path.n || u.path.p[0] == '/' ||
+	    is_server(u.path) || !top || !in_a_uri(top))
+		return uri;
+	path = fs_join(a, str_c(top), u.path);
+	found = fs_real(a, path);
+	/* A remote of the user's own settings may have the name of a folder that is not there. */
+	if (!memchr(u.path.p, '/', u.path.n) &&
+	    (!fs_exists(path) || trust_remote(u.path, top, dir, a) != REMOTE_NONE))
+		return uri;
+	if (found && in_a_uri(found))
+		path = found;
+	return arena_printf(
+		a, "git:%s%.*s", path,
+		STRF(str_n(u.path.p + u.path.n, (size_t)(uri.p + uri.n - (u.path.p + u.path.n)))));
+}
+
+enum trust_state trust_reach(struct str uri, const char *root, const char *dir, struct str *to,
+			     struct str *why, struct arena *a)
+{
+	struct uri u;
+
+	*to = uri;
+	*why = STR("it puts a wrapper for tests around a store");
+	if (str_starts(uri, STR("trace+")) || str_starts(uri, STR("fault+")))
+		return TRUST_MISSING;
+	*why = STR("");
+	if (uri_parse(uri, &u) || str_is(u.scheme, "mem"))
+		return TRUST_INSIDE; /* no place at all */
+	if (uri_on_disk(&u))
+		return path_reach(u.path, u.scheme, root, dir, to, why, a);
+	if (str_is(u.scheme, "git"))
+		return git_reach(&u, root, dir, to, why, a);
+	*why = arena_printf(a, "the store %.*s: is not in this folder", STRF(u.scheme));
+	return TRUST_MISSING;
+}

@@ -1,0 +1,33 @@
+#include "cmd/proof.h"
+
+#include "base/module.h"
+
+const struct proof_ops *proof_load(struct answer *ans, struct arena *a)
+{
+	const struct module *m;
+	char why[300];
+	int r = module_load("proof", STR(""), &m, why, sizeof(why));
+
+	if (!r && m->proof)
+		return m->proof;
+	answer_fail(
+		ans, MISCONFIGURED,
+		arena_printf(a, "this command needs the module pawl-proof.so: %s%s",
+			     r < 0 ? why : "it is not installed in ", r < 0 ? "" : module_dir()),
+		STR("`make install` installs it; PAWL_MODULE_DIR names another folder of modules"));
+	return NULL;
+}
+
+void proof_warn(struct session *s, const struct torture_plan *p, struct str queue, struct str why,
+		struct reply *out)
+{
+	struct str store = store_word(s->arena, uri_shown(s->arena, p->uri));
+
+	reply_warn(
+		out,
+		arena_printf(s->arena,
+			     "the scratch queue %.*s could not be removed (%.*s); do it with: pawl "
+			     "torture --store %.*s --remove %.*s",
+			     STRF(queue), STRF(why), STRF(store), STRF(queue)),
+		s->arena);
+}

@@ -1,0 +1,16 @@
+/*
+ * proof: how commands reach the tests of a store, which live in a module.
+ */
+#ifndef CMD_PROOF_H
+#define CMD_PROOF_H
+
+#include "cmd/command.h"
+#include "proof/proof.h"
+
+/* NULL, with the reason in *ans, where the module is not there. */
+const struct proof_ops *proof_load(struct answer *ans, struct arena *a);
+/* The scratch queue could not be removed, and why. */
+void proof_warn(struct session *s, const struct torture_plan *p, struct str queue, struct str why,
+		struct reply *out);
+
+#endif

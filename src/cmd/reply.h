@@ -1,0 +1,34 @@
+/*
+ * reply: what a command comes back with, before a face shows it. Faces read the answer as it is; reply_json()
+ * makes the one JSON object that every face shows.
+ */
+#ifndef CMD_REPLY_H
+#define CMD_REPLY_H
+
+#include <jansson.h>
+
+#include "core/answer.h"
+
+struct reply {
+	struct answer ans;    /* its code is that of the command */
+	json_t *more;         /* members that only this command has; NULL: none */
+	struct strs warnings; /* of the command, after those of the answer */
+	const void *own;      /* for the command's own json() and show() */
+	bool silent;          /* everything has been shown already */
+};
+
+/* Did it do what was asked? There may be nothing to do (NO_TASKS), and a lock may be free (LOCK_FREE). */
+bool reply_ok(const struct reply *r);
+/* A warning of the command itself. */
+void reply_warn(struct reply *r, struct str text, struct arena *a);
+/* The members that only this command has, in an object that the reply owns. */
+json_t *reply_more(struct reply *r);
+json_t *reply_json(const struct reply *r, struct arena *a);
+/* Only `more` is not in an arena. */
+void reply_free(struct reply *r);
+
+json_t *json_str(struct str s);
+struct str json_text(const json_t *string);            /* empty: it is none */
+struct str json_get(const json_t *o, const char *key); /* the text of a member */
+
+#endif

@@ -1,0 +1,253 @@
+#include <errno.h>
+
+#include "base/fs.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "cmd/command.h"
+
+struct trust_args {
+	struct args args;
+	int64_t list, revoke;
+	struct strs paths;
+};
+
+static const struct param params[] = {
+	LOCAL(trust, list, "list", P_FLAG, .help = "show every config that you trust"),
+	LOCAL(trust, revoke, "revoke", P_FLAG, .help = "trust the config no longer"),
+	LOCAL(trust, paths, "PATH", P_WORDS, .flags = P_POSITIONAL, .value = "PATH",
+	      .help = "with --revoke: the config, or the folder that has .pawl; default: here"),
+	{ 0 }
+};
+
+static enum result no_home(struct session *s, int r, struct reply *out)
+{
+	struct answer ans = { .applied = 'n' };
+
+	if (r == -ENOENT)
+		return run_fail(
+			MISCONFIGURED, STR("there is no home folder to remember your trust in"),
+			STR("set HOME or XDG_STATE_HOME, or name the store with PAWL_STORE"), out);
+	answer_fail(&ans, API_ERROR,
+		    arena_printf(s->arena, "your trust cannot be remembered: %s", strerror(-r)),
+		    STR("$XDG_STATE_HOME/pawl/trust must be a folder that only you can write to"));
+	return run_answer(&ans, out);
+}
+
+static enum result no_queue(struct reply *out)
+{
+	return run_fail(MISCONFIGURED, STR("there is no queue here whose config could be trusted"),
+			STR("change to its folder; `pawl trust --list` shows what you trust"), out);
+}
+
+/* --- giving -------------------------------------------------------------------------------- */
+
+static enum result verdict(const struct trust *t, const char *state, struct arena *a,
+			   struct reply *out)
+{
+	json_t *o = reply_more(out);
+
+	json_object_set_new(o, "state", json_string(state));
+	json_object_set_new(o, "config", json_str(text_line(a, str_c(t->config))));
+	if (t->asks.n) {
+		json_object_set_new(o, "asks", json_str(t->asks));
+		json_object_set_new(o, "why", json_str(t->why));
+	}
+	return SUCCESS;
+}
+
+static enum result give(struct session *s, struct reply *out)
+{
+	struct trust t;
+	int r = 0;
+
+	client_judge(&s->client, &t);
+	if (!t.config)
+		return no_queue(out);
+	if (t.state == TRUST_INSIDE || t.state == TRUST_REMOTE)
+		return verdict(&t, "not needed", s->arena, out);
+	if (t.state == TRUST_MISSING)
+		r = trust_give(&t, s->arena);
+	if (r)
+		return no_home(s, r, out);
+	return verdict(&t, "trusted", s->arena, out);
+}
+
+/* --- what is trusted ----------------------------------------------------------------------- */
+
+struct listing {
+	struct session *s;
+	json_t *list;
+};
+
+/* Does what was trusted still stand there? */
+static const char *state_now(struct session *s, struct str config)
+{
+	struct client_options said = {
+		.dir = fs_dirname(fs_dirname(config)),
+	};
+	struct answer ans = { 0 };
+	struct client c;
+	struct trust t;
+
+	if (!fs_exists(arena_cstr(s->arena, fs_dirname(config))) ||
+	    client_init(&c, &said, &ans, s->arena) != SUCCESS)
+		return "gone";
+	client_judge(&c, &t);
+	return t.state == TRUST_GIVEN && str_is(config, t.config) ? "trusted" : "changed";
+}
+
+static void add_trusted(void *ctx, const struct trusted *t)
+{
+	struct listing *l = ctx;
+	json_t *o = json_object();
+
+	json_object_set_new(o, "config", json_str(text_line(l->s->arena, t->config)));
+	json_object_set_new(o, "store", json_str(text_line(l->s->arena, t->store)));
+	json_object_set_new(o, "at", json_str(when_text(l->s->arena, t->at)));
+	json_object_set_new(o, "state", json_string(state_now(l->s, t->config)));
+	json_array_append_new(l->list, o);
+}
+
+static enum result list(struct session *s, struct reply *out)
+{
+	struct listing l = { .s = s, .list = json_array() };
+	int r = trust_each(add_trusted, &l, s->arena);
+
+	if (r) {
+		json_decref(l.list);
+		return no_home(s, r, out);
+	}
+	json_object_set_new(reply_more(out), "trusted", l.list);
+	return SUCCESS;
+}
+
+/* --- taking back --------------------------------------------------------------------------- */
+
+/* FOLDER, FOLDER/.pawl or FOLDER/.pawl/config, which need not exist any more. */
+static const char *config_at(struct session *s, struct str path)
+{
+	const char *here = fs_real(s->arena, s->client.config.opt.dir), *real;
+
+	if (path.n && path.p[0] != '/' && here)
+		path = str_c(fs_join(s->arena, str_c(here), path));
+	while (path.n > 1 && path.p[path.n - 1] == '/')
+		path.n--;
+	if (str_ends(path, STR("/.pawl/config")))
+		path = fs_dirname(path);
+	if (str_ends(path, STR("/.pawl")))
+		path = fs_dirname(path);
+	real = fs_real(s->arena, arena_cstr(s->arena, path));
+	return fs_join(s->arena, real ? str_c(real) : path, STR(".pawl/config"));
+}
+
+static enum result revoke(struct session *s, struct str path, struct reply *out)
+{
+	struct trust t = { 0 };
+	int r;
+
+	if (path.n)
+		t.config = config_at(s, path);
+	else
+		client_judge(&s->client, &t);
+	if (!t.config)
+		return no_queue(out);
+	r = trust_revoke(t.config, s->arena);
+	if (r == -ENOENT)
+		return run_fail(NOT_FOUND,
+				arena_printf(s->arena,
+					     "you do not trust %.*s, so nothing was revoked",
+					     STRF(text_line(s->arena, str_c(t.config)))),
+				STR("`pawl trust --list` shows what you trust"), out);
+	if (r)
+		return no_home(s, r, out);
+	t.asks = STR("");
+	return verdict(&t, "revoked", s->arena, out);
+}
+
+static enum result run(struct session *s, struct args *args, struct reply *out)
+{
+	const struct trust_args *a = (const struct trust_args *)args;
+	struct client_options said = s->client.said;
+	struct answer ans = { 0 };
+	enum result code = client_init(&s->client, &said, &ans, s->arena);
+
+	if (a->list && a->revoke)
+		return run_fail(USAGE, STR("--list and --revoke do not go together"),
+				STR("run `pawl help trust`"), out);
+	if (a->paths.n > (a->revoke ? 1u : 0u))
+		return run_fail(USAGE, STR("only --revoke takes a PATH, and only one"),
+				STR("for another folder: pawl trust --dir FOLDER"), out);
+	if (a->list)
+		return list(s, out);
+	if (a->revoke && a->paths.n)
+		return revoke(s, a->paths.v[0], out);
+	if (code != SUCCESS)
+		return run_answer(&ans, out);
+	return a->revoke ? revoke(s, STR(""), out) : give(s, out);
+}
+
+/* --- for people ---------------------------------------------------------------------------- */
+
+static void show_list(const json_t *all, struct view *v)
+{
+	static const char *const heads[] = { "STATE", "CONFIG", "STORE" };
+	struct cell *cells = arena_array(v->arena, struct cell, json_array_size(all) * 3 + 1);
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach(all, i, o) {
+		struct str state = json_get(o, "state");
+
+		cells[i * 3] = view_cell(v, str_is(state, "trusted") ? GREEN : YELLOW, state);
+		cells[i * 3 + 1] = view_cell(v, BOLD, json_get(o, "config"));
+		cells[i * 3 + 2] = view_cell(v, PLAIN, json_get(o, "store"));
+	}
+	if (i)
+		view_table(v, heads, 3, cells, i);
+	else if (!v->quiet)
+		view_text(v, PLAIN, "you trust no config\n");
+}
+
+static void show(const struct reply *r, struct view *v)
+{
+	const json_t *o = r->more, *all = json_object_get(o, "trusted");
+	struct str state = json_get(o, "state");
+
+	if (all) {
+		show_list(all, v);
+		return;
+	}
+	if (v->quiet)
+		return;
+	view_text(v, str_is(state, "trusted") ? GREEN : PLAIN, "%.*s: ", STRF(state));
+	view_data(v, BOLD, json_get(o, "config"));
+	view_text(v, PLAIN, "\n");
+	if (json_get(o, "asks").n) {
+		view_data(v, PLAIN, json_get(o, "asks"));
+		view_text(v, DIM, " (");
+		view_data(v, DIM, json_get(o, "why"));
+		view_text(v, DIM, ")\n");
+	}
+}
+
+const struct command cmd_trust = {
+	.name = "trust",
+	.group = "setup",
+	.summary = "allow the store that a queue's config names",
+	.detail =
+		"A .pawl/config can come with a clone. pawl opens a store inside of the folder that has .pawl, and "
+		"remotes that your clone has, where it uses the refs below refs/pawl/. It opens any other store, and any "
+		"branch, that the config names only after you trusted the config. Look at the file before you do. Your trust counts for this path and this content: after a change "
+		"of the file pawl asks again. `pawl init --store` and `pawl config set store` trust the store that you "
+		"name; --store and PAWL_STORE need no trust.",
+	.example = "pawl trust\n"
+		   "pawl trust --list\n"
+		   "pawl trust --revoke ~/src/project",
+	.see = "init, config set, doctor",
+	.params = params,
+	.args_size = sizeof(struct trust_args),
+	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL | C_SHELL,
+	.fails = FAILS(NOT_FOUND),
+	.run = run,
+	.show = show,
+};

@@ -1,0 +1,117 @@
+#include "cmd/within.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fs.h"
+#include "base/os.h"
+#include "format/answer.h"
+
+#define ANSWER_MAX (1u << 20)
+
+/* A child that a hanging disk keeps alive must not keep the caller's pipes open as well. */
+static void leave_pipes(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; fd >= 0 && i <= 2; i++)
+		(void)dup2(fd, i);
+}
+
+/* The length of the packed answer, the answer, and the name of the store's fault, which is not packed. */
+static void answer(int fd, struct session *s, ask_fn *fn)
+{
+	struct answer ans = { 0 };
+	struct buf b = BUF_MAX(ANSWER_MAX);
+	uint32_t n;
+
+	fn(s, &ans);
+	answer_pack(&ans, &b);
+	n = (uint32_t)b.n;
+	if (!b.full && fs_write_all(fd, str_n((const char *)&n, sizeof(n))) == 0 &&
+	    fs_write_all(fd, buf_str(&b)) == 0)
+		(void)fs_write_all(fd, ans.fault);
+	_exit(0);
+}
+
+/* All that comes up to the end; false: it took too long. */
+static bool hear(int fd, int64_t end, struct buf *out)
+{
+	char part[4096];
+
+	for (;;) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		int64_t left = end - os_boot_ms();
+		ssize_t n;
+
+		if (left <= 0)
+			return false;
+		if (poll(&p, 1, (int)left) <= 0)
+			continue;
+		n = read(fd, part, sizeof(part));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return true;
+		buf_add(out, part, (size_t)n);
+	}
+}
+
+static bool take(const struct buf *b, struct answer *ans, struct arena *a)
+{
+	struct str bytes = arena_str(a, buf_str(b));
+	uint32_t n;
+
+	if (b->full || bytes.n < sizeof(n))
+		return false;
+	memcpy(&n, bytes.p, sizeof(n));
+	bytes = str_n(bytes.p + sizeof(n), bytes.n - sizeof(n));
+	if (n > bytes.n || answer_unpack(str_n(bytes.p, n), ans, a))
+		return false;
+	ans->fault = str_n(bytes.p + n, bytes.n - n);
+	return true;
+}
+
+/* One that waits for a disk may not die before the disk answers: it is not waited for. */
+static void end_child(pid_t pid, bool done)
+{
+	if (!done)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, done ? 0 : WNOHANG) < 0 && errno == EINTR)
+		;
+}
+
+bool run_within(struct session *s, int64_t ms, ask_fn *fn, struct answer *ans)
+{
+	int64_t end = os_boot_ms() + ms;
+	struct buf b = BUF_MAX(ANSWER_MAX);
+	pid_t parent = getpid(), pid;
+	int ends[2];
+	bool done;
+
+	if (os_pipe(ends))
+		return false;
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		os_end_with(parent);
+		close(ends[0]);
+		leave_pipes();
+		answer(ends[1], s, fn);
+	}
+	close(ends[1]);
+	done = pid > 0 && hear(ends[0], end, &b);
+	close(ends[0]);
+	if (pid > 0)
+		end_child(pid, done);
+	done = done && take(&b, ans, s->arena);
+	buf_free(&b);
+	return done;
+}

@@ -1,0 +1,315 @@
+/* An answer as bytes: what crosses processes, and is kept for a repeated call. */
+#include <errno.h>
+
+#include "format/answer.h"
+#include "format/pack.h"
+#include "format/event.h"
+#include "format/task.h"
+
+enum tag {
+	A_CODE = 1,
+	A_KIND = 2,
+	A_NOW = 3,
+	A_MESSAGE = 4,
+	A_HINT = 5,
+	A_APPLIED = 6,
+	A_REPEATED = 7,
+	A_EXISTED = 8,
+	A_WARNING = 9,
+	A_TASK = 10,
+	A_NEXT = 11,
+	A_HAS_NEXT = 12,
+	A_LOCK = 13,
+	A_NEXT_LOCK = 14,
+	A_TASKS = 15,
+	A_TOTAL = 16,
+	A_EVENT = 17,
+	A_CANDIDATE = 18,
+	A_COUNT = 19,
+	A_TEXT = 20,
+	A_WAIT = 21,
+	A_HELD = 22,
+	A_BARRED = 23,
+	A_QUEUE_ID = 24
+};
+
+#define NESTED_MAX (64u << 20)
+
+static void pack_task(struct buf *out, uint8_t tag, const struct task *t)
+{
+	struct buf b = BUF_MAX(NESTED_MAX);
+
+	task_pack(t, HOT | BODY, &b);
+	pack_str(out, tag, buf_str(&b));
+	buf_free(&b);
+}
+
+static void pack_grant(struct buf *out, uint8_t tag, const struct grant *g)
+{
+	struct buf b = BUF_MAX(NESTED_MAX);
+
+	pack_str(&b, 1, g->token);
+	pack_int(&b, 2, g->fence);
+	pack_int(&b, 3, g->expires_at);
+	pack_int(&b, 4, g->ttl);
+	pack_str(out, tag, buf_str(&b));
+	buf_free(&b);
+}
+
+static void pack_event(struct buf *out, const struct event *e)
+{
+	struct buf b = BUF_MAX(NESTED_MAX);
+
+	event_pack(e, &b);
+	pack_str(&b, 100, e->cursor);
+	pack_int(&b, 101, e->at);
+	pack_str(out, A_EVENT, buf_str(&b));
+	buf_free(&b);
+}
+
+static void pack_candidate(struct buf *out, const struct candidate *c)
+{
+	struct buf b = BUF_MAX(NESTED_MAX);
+
+	pack_str(&b, 1, c->id);
+	pack_str(&b, 2, c->title);
+	pack_str(&b, 3, c->why);
+	pack_int(&b, 4, c->eligible);
+	pack_int(&b, 5, c->place);
+	pack_str(out, A_CANDIDATE, buf_str(&b));
+	buf_free(&b);
+}
+
+static void pack_scalars(const struct answer *ans, struct buf *out)
+{
+	pack_int(out, A_CODE, ans->code);
+	pack_int(out, A_KIND, ans->kind);
+	pack_int(out, A_NOW, ans->now);
+	pack_str(out, A_MESSAGE, ans->message);
+	pack_str(out, A_HINT, ans->hint);
+	pack_int(out, A_APPLIED, ans->applied);
+	pack_int(out, A_REPEATED, ans->repeated);
+	pack_int(out, A_EXISTED, ans->existed);
+	pack_int(out, A_HAS_NEXT, ans->has_next);
+	pack_int(out, A_TOTAL, ans->total);
+	pack_str(out, A_TEXT, ans->text);
+	pack_int(out, A_WAIT, ans->wait_ms);
+	pack_int(out, A_HELD, ans->held);
+	pack_int(out, A_BARRED, ans->barred);
+	pack_str(out, A_QUEUE_ID, ans->queue_id);
+}
+
+void answer_pack(const struct answer *ans, struct buf *out)
+{
+	pack_scalars(ans, out);
+	for (size_t i = 0; i < ans->warnings.n; i++)
+		pack_str(out, A_WARNING, ans->warnings.v[i]);
+	if (ans->task)
+		pack_task(out, A_TASK, ans->task);
+	if (ans->next)
+		pack_task(out, A_NEXT, ans->next);
+	if (ans->lock)
+		pack_grant(out, A_LOCK, ans->lock);
+	if (ans->next_lock)
+		pack_grant(out, A_NEXT_LOCK, ans->next_lock);
+	for (size_t i = 0; i < ans->n_tasks; i++)
+		pack_task(out, A_TASKS, &ans->tasks[i]);
+	for (size_t i = 0; i < ans->n_events; i++)
+		pack_event(out, &ans->events[i]);
+	for (size_t i = 0; i < ans->n_candidates; i++)
+		pack_candidate(out, &ans->candidates[i]);
+	for (int s = BACKLOG; s < STATUS_END; s++)
+		pack_int(out, A_COUNT, ans->counts[s]);
+}
+
+struct slot {
+	struct str *text;
+	int64_t *number;
+};
+
+/* A packed thing whose tags are 1 to n, each a text or a number. */
+static int unpack_slots(struct str bytes, const struct slot *slots, size_t n)
+{
+	struct unpack u = { bytes };
+	struct str value;
+	uint8_t tag;
+	int r;
+
+	while ((r = unpack_next(&u, &tag, &value)) > 0) {
+		if (!tag || tag > n)
+			continue;
+		if (slots[tag - 1].text)
+			*slots[tag - 1].text = value;
+		else if (unpack_int(value, slots[tag - 1].number))
+			return -EBADMSG;
+	}
+	return r;
+}
+
+static int unpack_grant(struct str bytes, struct grant **out, struct arena *a)
+{
+	struct grant *g = arena_new(a, struct grant);
+	const struct slot slots[] = {
+		{ &g->token, NULL },
+		{ NULL, &g->fence },
+		{ NULL, &g->expires_at },
+		{ NULL, &g->ttl },
+	};
+
+	*out = g;
+	return unpack_slots(bytes, slots, 4);
+}
+
+static int unpack_candidate(struct str bytes, struct answer *ans, struct arena *a)
+{
+	struct candidate *c;
+
+	ans->candidates = arena_grow(a, ans->candidates, ans->n_candidates, sizeof(*c));
+	c = &ans->candidates[ans->n_candidates++];
+	const struct slot slots[] = {
+		{ &c->id, NULL },       { &c->title, NULL }, { &c->why, NULL },
+		{ NULL, &c->eligible }, { NULL, &c->place },
+	};
+	return unpack_slots(bytes, slots, 5);
+}
+
+static int unpack_event(struct str bytes, struct answer *ans, struct arena *a)
+{
+	struct event *e;
+	struct unpack u = { bytes };
+	struct str value;
+	uint8_t tag;
+	int r;
+
+	ans->events = arena_grow(a, ans->events, ans->n_events, sizeof(*e));
+	e = &ans->events[ans->n_events++];
+	r = event_unpack(bytes, e);
+	while (r >= 0 && (r = unpack_next(&u, &tag, &value)) > 0) {
+		if (tag == 100)
+			e->cursor = value;
+		else if (tag == 101)
+			r = unpack_int(value, &e->at);
+	}
+	return r;
+}
+
+static int unpack_task(struct str bytes, struct task **out, struct arena *a)
+{
+	*out = arena_new(a, struct task);
+	return task_unpack(bytes, *out, a);
+}
+
+static int unpack_tasks(struct str bytes, struct answer *ans, struct arena *a)
+{
+	ans->tasks = arena_grow(a, ans->tasks, ans->n_tasks, sizeof(*ans->tasks));
+	ans->tasks[ans->n_tasks] = (struct task){ 0 };
+	return task_unpack(bytes, &ans->tasks[ans->n_tasks++], a);
+}
+
+struct unpacking {
+	struct answer *ans;
+	struct arena *arena;
+	int counted;
+	int64_t code, kind, applied;
+};
+
+static int unpack_nested(struct unpacking *p, uint8_t tag, struct str value)
+{
+	struct answer *ans = p->ans;
+
+	switch (tag) {
+	case A_WARNING:
+		ans->warnings.v = arena_grow(p->arena, ans->warnings.v, ans->warnings.n,
+					     sizeof(value));
+		ans->warnings.v[ans->warnings.n++] = value;
+		return 0;
+	case A_TASK:
+		return unpack_task(value, &ans->task, p->arena);
+	case A_NEXT:
+		return unpack_task(value, &ans->next, p->arena);
+	case A_LOCK:
+		return unpack_grant(value, &ans->lock, p->arena);
+	case A_NEXT_LOCK:
+		return unpack_grant(value, &ans->next_lock, p->arena);
+	case A_TASKS:
+		return unpack_tasks(value, ans, p->arena);
+	case A_EVENT:
+		return unpack_event(value, ans, p->arena);
+	case A_CANDIDATE:
+		return unpack_candidate(value, ans, p->arena);
+	case A_COUNT:
+		if (++p->counted >= STATUS_END)
+			return -EBADMSG;
+		return unpack_int(value, &ans->counts[p->counted]);
+	default:
+		return 0; /* a newer pawl's, or a scalar */
+	}
+}
+
+static int unpack_scalars(struct str bytes, struct unpacking *p)
+{
+	struct answer *ans = p->ans;
+	struct str other;
+	const struct slot slots[A_QUEUE_ID] = {
+		[A_CODE - 1] = { NULL, &p->code },
+		[A_KIND - 1] = { NULL, &p->kind },
+		[A_NOW - 1] = { NULL, &ans->now },
+		[A_MESSAGE - 1] = { &ans->message, NULL },
+		[A_HINT - 1] = { &ans->hint, NULL },
+		[A_APPLIED - 1] = { NULL, &p->applied },
+		[A_REPEATED - 1] = { NULL, &ans->repeated },
+		[A_EXISTED - 1] = { NULL, &ans->existed },
+		[A_WARNING - 1] = { &other, NULL },
+		[A_TASK - 1] = { &other, NULL },
+		[A_NEXT - 1] = { &other, NULL },
+		[A_HAS_NEXT - 1] = { NULL, &ans->has_next },
+		[A_LOCK - 1] = { &other, NULL },
+		[A_NEXT_LOCK - 1] = { &other, NULL },
+		[A_TASKS - 1] = { &other, NULL },
+		[A_TOTAL - 1] = { NULL, &ans->total },
+		[A_EVENT - 1] = { &other, NULL },
+		[A_CANDIDATE - 1] = { &other, NULL },
+		[A_COUNT - 1] = { &other, NULL },
+		[A_TEXT - 1] = { &ans->text, NULL },
+		[A_WAIT - 1] = { NULL, &ans->wait_ms },
+		[A_HELD - 1] = { NULL, &ans->held },
+		[A_BARRED - 1] = { NULL, &ans->barred },
+		[A_QUEUE_ID - 1] = { &ans->queue_id, NULL },
+	};
+
+	return unpack_slots(bytes, slots, A_QUEUE_ID);
+}
+
+int answer_unpack(struct str bytes, struct answer *out, struct arena *a)
+{
+	struct unpacking p = { out, a, 0, -1, 0, 0 };
+	struct unpack u = { bytes };
+	struct str value;
+	uint8_t tag;
+	int r;
+
+	*out = (struct answer){ 0 };
+	if (unpack_scalars(bytes, &p))
+		return -EBADMSG;
+	while ((r = unpack_next(&u, &tag, &value)) > 0)
+		if (unpack_nested(&p, tag, value) < 0)
+			return -EBADMSG;
+	if (!result_known(p.code) || p.kind < ANSWER_TASK || p.kind > ANSWER_TYPED || out->now < 0)
+		return -EBADMSG;
+	out->code = (enum result)p.code;
+	out->kind = (enum answer_kind)p.kind;
+	out->applied = (char)p.applied;
+	return 0;
+}
+
+struct answer answer_copy(const struct answer *ans, struct arena *a)
+{
+	struct buf b = BUF_MAX(SIZE_MAX / 4);
+	struct answer out = { 0 };
+
+	answer_pack(ans, &b);
+	(void)answer_unpack(arena_str(a, buf_str(&b)), &out, a);
+	buf_free(&b);
+	out.fault = arena_str(a, ans->fault); /* it does not cross processes, so it is not packed */
+	return out;
+}

@@ -1,0 +1,16 @@
+/*
+ * event: a line of the log as bytes and as JSON.
+ */
+#ifndef FORMAT_EVENT_H
+#define FORMAT_EVENT_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "core/event.h"
+
+void event_pack(const struct event *e, struct buf *out);
+int event_unpack(struct str bytes, struct event *out);
+json_t *event_json(const struct event *e, struct arena *a);
+
+#endif

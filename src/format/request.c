@@ -1,0 +1,133 @@
+#include "format/request.h"
+
+#include <errno.h>
+
+#include "format/pack.h"
+
+#define TAG_OP 255
+#define TAG_EMPTY 254 /* a list that was given as empty: its tag */
+
+void request_pack(const struct request *r, struct buf *out)
+{
+	pack_int(out, TAG_OP, r->op);
+	for (int i = 0; i < ARG_END; i++) {
+		const void *p = arg_of(r, (enum arg)i);
+		const struct strs *list = p;
+
+		if (!((r->has >> i) & 1))
+			continue;
+		if (arg_kind((enum arg)i) == ARG_STR)
+			pack_str(out, arg_tag((enum arg)i), *(const struct str *)p);
+		else if (arg_kind((enum arg)i) == ARG_INT)
+			pack_int(out, arg_tag((enum arg)i), *(const int64_t *)p);
+		else if (!list->n)
+			pack_int(out, TAG_EMPTY, arg_tag((enum arg)i));
+		else
+			for (size_t k = 0; k < list->n; k++)
+				pack_str(out, arg_tag((enum arg)i), list->v[k]);
+	}
+}
+
+static int by_tag(int64_t tag)
+{
+	for (int i = 0; i < ARG_END; i++)
+		if (arg_tag((enum arg)i) == tag)
+			return i;
+	return -1;
+}
+
+/* It began empty, so it may grow in place. */
+static void list_add(struct strs *list, struct str value, struct arena *a)
+{
+	list->v = arena_grow(a, list->v, list->n, sizeof(*list->v));
+	list->v[list->n++] = value;
+}
+
+static int unpack_arg(struct request *r, int i, struct str value, struct arena *a)
+{
+	void *p;
+
+	if (i < 0)
+		return 0; /* a newer pawl's argument */
+	p = arg_at(r, (enum arg)i);
+	r->has |= UINT64_C(1) << i;
+	if (arg_kind((enum arg)i) == ARG_INT)
+		return unpack_int(value, p);
+	if (arg_kind((enum arg)i) == ARG_STR)
+		*(struct str *)p = value;
+	else
+		list_add(p, value, a);
+	return 0;
+}
+
+static int unpack_empty(struct request *r, struct str value)
+{
+	int64_t tag;
+	int i;
+
+	if (unpack_int(value, &tag))
+		return -EBADMSG;
+	i = by_tag(tag);
+	if (i >= 0)
+		r->has |= UINT64_C(1) << i;
+	return 0;
+}
+
+static int unpack_op(struct request *r, struct str value)
+{
+	int64_t op;
+
+	if (unpack_int(value, &op) || op <= OP_NONE || op >= OP_END)
+		return -EBADMSG;
+	r->op = (enum op)op;
+	return 0;
+}
+
+int request_unpack(struct str bytes, struct request *out, struct arena *a)
+{
+	struct unpack u = { bytes };
+	struct str value;
+	uint8_t tag;
+	int r;
+
+	*out = (struct request){ 0 };
+	while ((r = unpack_next(&u, &tag, &value)) > 0) {
+		if (tag == TAG_OP)
+			r = unpack_op(out, value);
+		else if (tag == TAG_EMPTY)
+			r = unpack_empty(out, value);
+		else
+			r = unpack_arg(out, by_tag(tag), value, a);
+		if (r < 0)
+			return r;
+	}
+	return r < 0 || !out->op ? -EBADMSG : 0;
+}
+
+static json_t *arg_json(const struct request *r, enum arg a)
+{
+	const void *p = arg_of(r, a);
+	const struct str *s = p;
+	const struct strs *list = p;
+	json_t *o;
+
+	if (arg_kind(a) == ARG_INT)
+		return json_integer(*(const int64_t *)p);
+	if (arg_kind(a) == ARG_STR)
+		return json_stringn(s->n ? s->p : "", s->n);
+	o = json_array();
+	for (size_t i = 0; i < list->n; i++)
+		json_array_append_new(o, json_stringn(list->v[i].p, list->v[i].n));
+	return o;
+}
+
+json_t *request_json(const struct request *r)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "op", json_string(op_name(r->op)));
+	for (int i = 0; i < ARG_END; i++)
+		if ((r->has >> i & 1) && i != ARG_token && i != ARG_new_token)
+			json_object_set_new(o, arg_name((enum arg)i), arg_json(r, (enum arg)i));
+	return o;
+}

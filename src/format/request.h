@@ -1,0 +1,17 @@
+/*
+ * request: a call as bytes, which cross processes and histories, and as JSON.
+ */
+#ifndef FORMAT_REQUEST_H
+#define FORMAT_REQUEST_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "core/request.h"
+
+void request_pack(const struct request *r, struct buf *out);
+int request_unpack(struct str bytes, struct request *out, struct arena *a); /* -EBADMSG */
+/* For people and histories; tokens are left out. */
+json_t *request_json(const struct request *r);
+
+#endif

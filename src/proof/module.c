@@ -1,0 +1,17 @@
+/* The functions that pawl-proof.so offers to the program that loads it. */
+#include "base/module.h"
+#include "proof/check/check.h"
+#include "proof/torture/load.h"
+#include "proof/torture/torture.h"
+
+static const struct proof_ops ops = {
+	.torture = torture_run,
+	.check = torture_check,
+	.kind_name = check_kind_name,
+	.left = torture_left,
+	.remove = torture_remove,
+	.load = load_run,
+};
+
+extern const struct module pawl_module;
+const struct module pawl_module = { .abi = MODULE_ABI, .proof = &ops };

@@ -1,0 +1,56 @@
+/*
+ * What a queue is, whatever its place: a random id in a record of its own. The first acquisition that a client
+ * makes brings one along and writes it in its own commit; from then on it stays. `migrate` takes it along with all
+ * other records, `restore` leaves that of the queue it fills.
+ */
+#include "base/secret.h"
+#include "queue/act.h"
+
+bool queue_identity(struct queue *q, struct str *id, struct arena *a)
+{
+	struct record rec;
+
+	*id = STR("");
+	if (q->config.policy.locks_only ||
+	    q->store->ops->get(q->store, IDENTITY_KEY, &rec, a) != 0 || !token_valid(rec.hot))
+		return false;
+	*id = rec.hot;
+	return true;
+}
+
+bool queue_is_far(const struct queue *q)
+{
+	return q->store->traits & STORE_FAR;
+}
+
+int identity_find(struct act *w)
+{
+	struct record *rec;
+	int r;
+
+	if (!w->rq->queue_id.n || !token_valid(w->rq->queue_id) || w->policy->locks_only)
+		return 0;
+	r = edit_get(w->e, IDENTITY_KEY, &rec);
+	if (r < 0)
+		return r;
+	w->nameless = r > 0 || !token_valid(rec->hot);
+	w->ans->queue_id = w->nameless ? w->rq->queue_id : arena_str(w->arena, rec->hot);
+	return 0;
+}
+
+void identity_keep(struct act *w)
+{
+	struct record *rec;
+
+	if (!w->nameless)
+		return;
+	if (!w->writes) { /* a repeat writes nothing, so there is still none */
+		w->ans->queue_id = STR("");
+		return;
+	}
+	rec = arena_new(w->arena, struct record);
+	rec->key = IDENTITY_KEY;
+	rec->hot = w->rq->queue_id;
+	edit_put(w->e, rec);
+	w->writes++;
+}

@@ -1,0 +1,12 @@
+/* The policy that a store may ask for: it does not call core itself. */
+#include "core/graph.h"
+#include "core/lease.h"
+#include "core/order.h"
+#include "queue/queue.h"
+
+const struct store_rules queue_rules = {
+	.index = order_index,
+	.sub_moved = graph_sub_moved,
+	.dep_moved = graph_dep_moved,
+	.lock_gone = lease_clear,
+};

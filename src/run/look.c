@@ -1,0 +1,88 @@
+/* Another may end a job's lock at any time: `lock break`, `remove --force`, a restore. The store's wake-up tells
+ * that something has changed, and a look at the locks tells whether it was one of ours. */
+#include "run/part.h"
+
+#include "base/os.h"
+#include "base/secret.h"
+
+#define PAUSE_MS 200 /* between two looks: others may change the queue all the time */
+
+static bool works(const struct job *j)
+{
+	return j->group && !j->exited && !j->lost && !j->settled && !j->unclear;
+}
+
+static bool any_works(const struct runner *r)
+{
+	for (int64_t i = 0; i < r->plan->jobs; i++)
+		if (works(&r->jobs[i]))
+			return true;
+	return false;
+}
+
+int runner_wake_fd(struct runner *r)
+{
+	int fd;
+
+	if (!any_works(r)) {
+		r->look_at = NEVER;
+		return -1;
+	}
+	if (r->look_at != NEVER)
+		return -1;
+	fd = queue_wake_fd(r->client->queue);
+	if (fd < 0)
+		r->look_at = os_boot_ms() + queue_pause(r->client->queue, LOOK_MAX_MS);
+	return fd;
+}
+
+void runner_woken(struct runner *r)
+{
+	int64_t now = os_boot_ms();
+
+	queue_woken(r->client->queue);
+	r->look_at = r->looked_at + PAUSE_MS > now ? r->looked_at + PAUSE_MS : now;
+}
+
+/* A store may keep a token's hash to itself: there the holder's name has to do. What cannot be read now is left to
+ * the next renewal. */
+static bool still_held(const struct job *j, const struct answer *ans, struct arena *a)
+{
+	const struct lock *l = ans->task ? &ans->task->lock : NULL;
+
+	if (ans->code == API_ERROR)
+		return true;
+	if (!l || l->foreign || !str_eq(l->holder, j->holder))
+		return false;
+	return !l->token.n || secret_eq(l->token, token_hash(a, j->token));
+}
+
+/* Only a renewal decides that the lock is lost: the program itself may have ended it. A renewal that succeeds wakes us
+ * again, so the look is not repeated. */
+static void look_at(struct runner *r, struct job *j)
+{
+	struct request rq = { .op = OP_LOCK_STATUS };
+	struct arena scratch = { 0 };
+	struct answer ans;
+	bool held;
+
+	GIVE(&rq, id, j->task);
+	runner_call(r, &rq, &ans, &scratch);
+	held = still_held(j, &ans, &scratch);
+	arena_free(&scratch);
+	if (held)
+		return;
+	job_renew(r, j);
+	j->unclear = !j->lost && !j->settled;
+}
+
+void runner_look(struct runner *r)
+{
+	if (os_boot_ms() < r->look_at)
+		return;
+	r->looked_at = os_boot_ms();
+	r->look_at = NEVER;
+	for (int64_t i = 0; i < r->plan->jobs; i++)
+		if (works(&r->jobs[i]))
+			look_at(r, &r->jobs[i]);
+}

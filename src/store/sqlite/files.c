@@ -1,0 +1,451 @@
+#include "store/sqlite/files.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/os.h"
+
+/* --- the database, with its -shm ----------------------------------------------------------------- */
+
+struct main_file {
+	const sqlite3_io_methods *plain;
+	sqlite3_io_methods ours;
+	const char *name; /* SQLite's, which keeps it until the file is closed */
+	struct stat st;
+	int fd; /* SQLite's; -1: not known */
+	bool size_told;
+	struct sq_file_id shm;
+	const volatile uint32_t *index; /* the WAL's, in the -shm */
+	enum {
+		NOTHING, /* no -shm yet */
+		OLD,     /* to be looked at before it is used for a change */
+		LOOKED,  /* under this gate */
+		FRESH,   /* opened under this gate */
+		SHARED   /* another handle of this process has opened it */
+	} state;
+	struct main_file *next;
+};
+
+/* Of the WAL nothing is wrapped: it is only known which file it is. */
+struct wal_file {
+	sqlite3_file *of;
+	uint32_t found; /* it was there, with something in it: a number for it; 0: it was not */
+	struct sq_file_id id;
+};
+
+/* The handles of one process share one -shm for each database: SQLite opens it only once. */
+static struct main_file *all;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct sq_file_id id_of(const struct stat *st)
+{
+	return (struct sq_file_id){ st->st_dev, st->st_ino, (int64_t)st->st_size };
+}
+
+/* --- the tail of a sqlite3_file ------------------------------------------------------------------ */
+
+static int plain_size;
+
+int sq_tail_room(int size)
+{
+	size_t most = sizeof(struct main_file) > sizeof(struct wal_file) ? sizeof(struct main_file)
+									 : sizeof(struct wal_file);
+
+	plain_size = (size + 15) & ~15;
+	return plain_size + (int)most;
+}
+
+static void *tail_of(sqlite3_file *f)
+{
+	return (char *)f + plain_size;
+}
+
+/* --- the WAL ------------------------------------------------------------------------------------- */
+
+/* Never 0. */
+static uint32_t short_number(ino_t inode)
+{
+	uint32_t n = (uint32_t)inode ^ (uint32_t)((uint64_t)inode >> 32);
+
+	return n ? n : 1;
+}
+
+void sq_wal_note(sqlite3_file *f, const struct stat *st, bool found)
+{
+	struct wal_file *w = tail_of(f);
+
+	*w = (struct wal_file){ f, found ? short_number(st->st_ino) : 0, id_of(st) };
+}
+
+/* NULL: it is not open. */
+static sqlite3_file *wal_open(struct sq *s)
+{
+	sqlite3_file *f = NULL;
+
+	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &f);
+	return f && f->pMethods ? f : NULL;
+}
+
+/* NULL: it is not open, or what is open is no WAL. */
+static struct wal_file *wal_of(struct sq *s)
+{
+	sqlite3_file *f = wal_open(s);
+	struct wal_file *w = f ? tail_of(f) : NULL;
+
+	return w && w->of == f ? w : NULL;
+}
+
+uint32_t sq_wal_found(struct sq *s)
+{
+	struct wal_file *w = wal_of(s);
+
+	return w ? w->found : 0;
+}
+
+const struct sq_file_id *sq_wal_id(struct sq *s)
+{
+	struct wal_file *w = wal_of(s);
+
+	return w ? &w->id : NULL;
+}
+
+int sq_wal_sync(struct sq *s)
+{
+	sqlite3_file *f = wal_open(s);
+
+	if (!f || f->pMethods->xSync(f, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY) == SQLITE_OK)
+		return 0;
+	return store_fail(&s->base.env, STORE_IO, NULL, "%s-wal cannot be synced", s->path);
+}
+
+/* Under SQLite's own mutex: no other handle uses it yet. */
+void sq_main_found_shm(struct sq_opening *o)
+{
+	struct main_file *m = tail_of(o->file);
+
+	pthread_mutex_lock(&lock);
+	m->shm = id_of(&o->st);
+	m->state = FRESH;
+	pthread_mutex_unlock(&lock);
+}
+
+static void share_shm(struct main_file *m)
+{
+	pthread_mutex_lock(&lock);
+	for (struct main_file *i = all; i && !m->shm.ino; i = i->next)
+		if (i->st.st_ino == m->st.st_ino && i->st.st_dev == m->st.st_dev)
+			m->shm = i->shm;
+	m->state = SHARED;
+	pthread_mutex_unlock(&lock);
+}
+
+static void look_for_shm(struct main_file *m)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int n = snprintf(path, sizeof(path), "%s-shm", m->name);
+
+	if (n < (int)sizeof(path) && lstat(path, &st) == 0)
+		m->shm = id_of(&st);
+}
+
+static int map_shm(sqlite3_file *f, int region, int size, int extend, void volatile **out)
+{
+	struct main_file *m = tail_of(f);
+	struct sq_opening o = { .file = f };
+	int rc;
+
+	sq_watch_opening(&o);
+	rc = m->plain->xShmMap(f, region, size, extend, out);
+	sq_watch_opening(NULL);
+	if (rc != SQLITE_OK)
+		return rc;
+	if (m->state == NOTHING)
+		share_shm(m);
+	if (!m->shm.ino)
+		look_for_shm(m); /* SQLite's calls cannot be watched here */
+	if (region == 0)
+		m->index = (const volatile uint32_t *)*out;
+	return rc;
+}
+
+static int unmap_shm(sqlite3_file *f, int remove)
+{
+	struct main_file *m = tail_of(f);
+
+	pthread_mutex_lock(&lock);
+	m->shm = (struct sq_file_id){ 0 };
+	pthread_mutex_unlock(&lock);
+	m->state = NOTHING;
+	m->index = NULL;
+	(void)remove; /* it is never the last one's to remove: another may be opening it */
+	return m->plain->xShmUnmap(f, 0);
+}
+
+static int close_main(sqlite3_file *f)
+{
+	struct main_file *m = tail_of(f), **at = &all;
+
+	pthread_mutex_lock(&lock);
+	while (*at && *at != m)
+		at = &(*at)->next;
+	if (*at)
+		*at = m->next;
+	pthread_mutex_unlock(&lock);
+	return m->plain->xClose(f);
+}
+
+int sq_main_wrap(sqlite3_file *f, const char *name, const struct stat *st, int fd)
+{
+	struct main_file *m = tail_of(f);
+
+	*m = (struct main_file){
+		.plain = f->pMethods, .ours = *f->pMethods, .name = name, .st = *st, .fd = fd
+	};
+	m->ours.xShmMap = map_shm;
+	m->ours.xShmUnmap = unmap_shm;
+	m->ours.xClose = close_main;
+	f->pMethods = &m->ours;
+	pthread_mutex_lock(&lock);
+	m->next = all;
+	all = m;
+	pthread_mutex_unlock(&lock);
+	return SQLITE_OK;
+}
+
+bool sq_main_owns(const char *name, const char *end)
+{
+	bool owns = false;
+
+	pthread_mutex_lock(&lock);
+	for (struct main_file *m = all; m && !owns; m = m->next) {
+		size_t n = strlen(m->name);
+
+		owns = strncmp(name, m->name, n) == 0 && strcmp(name + n, end) == 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return owns;
+}
+
+static struct main_file *main_of(struct sq *s)
+{
+	sqlite3_file *f = NULL;
+
+	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_FILE_POINTER, &f);
+	return f && f->pMethods && f->pMethods->xShmMap == map_shm ? tail_of(f) : NULL;
+}
+
+const struct stat *sq_main_stat(struct sq *s)
+{
+	struct main_file *m = main_of(s);
+
+	return m ? &m->st : NULL;
+}
+
+int64_t sq_main_first_size(struct sq *s)
+{
+	struct main_file *m = main_of(s);
+	bool first = m && !m->size_told;
+
+	if (m)
+		m->size_told = true;
+	return first ? (int64_t)m->st.st_size : -1;
+}
+
+/* --- are they still there? ------------------------------------------------------------------------ */
+
+static bool at_path(const struct sq *s, const char *end, dev_t dev, ino_t ino, int64_t *size)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int n = snprintf(path, sizeof(path), "%s%s", s->path, end);
+
+	if (n >= (int)sizeof(path) || lstat(path, &st) || st.st_ino != ino || st.st_dev != dev)
+		return false;
+	*size = (int64_t)st.st_size;
+	return true;
+}
+
+/*
+ * How long the WAL has to be at least, by its index (https://sqlite.org/walformat.html). Frames are
+ * written before the index tells of them.
+ */
+static int64_t wal_size_least(const struct main_file *m)
+{
+	struct {
+		uint32_t version, unused, change;
+		uint8_t set, big_endian;
+		uint16_t page;
+		uint32_t frames;
+	} head;
+	int64_t page;
+
+	if (!m->index)
+		return 0;
+	memcpy(&head, (const void *)(uintptr_t)m->index, sizeof(head));
+	page = head.page == 1 ? 65536 : head.page;
+	return head.set && head.frames ? 32 + head.frames * (24 + page) : 0;
+}
+
+enum sq_files sq_files_look(struct sq *s)
+{
+	const struct main_file *m = main_of(s);
+	const struct sq_file_id *wal = sq_wal_id(s);
+	int64_t size = 0;
+
+	if (!m)
+		return SQ_FILES_STAND;
+	if (!at_path(s, "", m->st.st_dev, m->st.st_ino, &size))
+		return SQ_DATABASE_GONE;
+	if (wal && (!at_path(s, "-wal", wal->dev, wal->ino, &size) || size < wal_size_least(m)))
+		return SQ_WAL_GONE;
+	if (m->shm.ino && !at_path(s, "-shm", m->shm.dev, m->shm.ino, &size))
+		return SQ_INDEX_GONE;
+	return SQ_FILES_STAND;
+}
+
+/* Nobody is to use an index any more whose WAL is lost. It is made anew from what there is. */
+static void drop_index(struct sq *s)
+{
+	const struct main_file *m = main_of(s);
+	char path[PATH_MAX];
+	int64_t size;
+
+	if (!m || !m->shm.ino || !at_path(s, "-shm", m->shm.dev, m->shm.ino, &size))
+		return;
+	snprintf(path, sizeof(path), "%s-shm", s->path);
+	unlink(path);
+}
+
+int sq_files_fail(struct sq *s, enum sq_files what)
+{
+	const struct store_env *env = &s->base.env;
+
+	switch (what) {
+	case SQ_DATABASE_GONE:
+		return store_fail(env, STORE_UNREACHABLE, "open the queue again (restart a server)",
+				  "%s was removed or replaced while it was open", s->path);
+	case SQ_WAL_GONE:
+		return store_fail(
+			env, STORE_IO,
+			"look which changes are missing (pawl log), then repeat them; leave the -wal "
+			"file alone",
+			"%s-wal was removed, replaced or cut while the queue was in use: the latest "
+			"changes are lost",
+			s->path);
+	case SQ_INDEX_GONE:
+		return store_fail(env, STORE_IO, "repeat the call; leave the -shm file alone",
+				  "%s-shm was removed or replaced while the queue was in use",
+				  s->path);
+	case SQ_FILES_STAND:
+		break;
+	}
+	return 0;
+}
+
+/* --- the lock of the database itself --------------------------------------------------------------- */
+
+static int fail_locked(struct sq *s)
+{
+	return store_fail(&s->base.env, STORE_BUSY, "try again; leave the -gate file alone",
+			  "another process is writing to %s, and does not wait at the gate",
+			  s->path);
+}
+
+/*
+ * On Linux flock() and the locks of SQLite do not meet. Elsewhere they do, and the gate has to be enough. The
+ * descriptor is SQLite's: to close one of our own would drop its locks.
+ */
+int sq_files_lock(struct sq *s, int64_t timeout_ms)
+{
+#ifdef __linux__
+	const struct main_file *m = main_of(s);
+	int r = m && m->fd >= 0 && !s->locked ? os_lock(m->fd, timeout_ms) : -ENOTSUP;
+
+	s->locked |= r == 0;
+	return r == -ETIMEDOUT ? fail_locked(s) : 0;
+#else
+	(void)s, (void)timeout_ms;
+	return 0;
+#endif
+}
+
+void sq_files_unlock(struct sq *s)
+{
+	const struct main_file *m = s->locked ? main_of(s) : NULL;
+
+	if (m)
+		os_unlock(m->fd);
+	s->locked = false;
+}
+
+/* --- in a change ---------------------------------------------------------------------------------- */
+
+int sq_files_notice(struct sq *s, enum sq_files what)
+{
+	if (what == SQ_WAL_GONE)
+		drop_index(s);
+	s->lost = what != SQ_FILES_STAND;
+	return sq_files_fail(s, what);
+}
+
+/* What SQLite finds in such files is no sign of a disk that fails. */
+int sq_files_blame(struct sq *s, int rc)
+{
+	char applied = s->base.env.err->applied;
+	enum sq_files what = SQ_FILES_STAND;
+
+	if (s->db && !s->lost && (rc == STORE_IO || rc == STORE_CORRUPT || rc == STORE_UNREACHABLE))
+		what = sq_files_look(s);
+	if (what == SQ_FILES_STAND)
+		return rc;
+	rc = sq_files_notice(s, what);
+	s->base.env.err->applied = applied;
+	return rc;
+}
+
+/* An index that is lost is made anew from the WAL, which has every commit. */
+int sq_files_settle(struct sq *s, int64_t left_ms)
+{
+	struct main_file *m = main_of(s);
+	enum sq_files what = sq_files_look(s);
+	int rc;
+
+	if (what == SQ_FILES_STAND && m && m->state != NOTHING)
+		m->state = LOOKED;
+	if (what != SQ_INDEX_GONE)
+		return sq_files_notice(s, what);
+	sq_disconnect(s);
+	rc = sq_guard(s);
+	return rc < 0 ? rc : sq_files_lock(s, left_ms);
+}
+
+int sq_files_opened(struct sq *s)
+{
+	struct main_file *m = main_of(s);
+	const struct sq_file_id *wal = sq_wal_id(s);
+	enum sq_files what = SQ_FILES_STAND;
+	int rc;
+
+	if (!m || m->state == LOOKED || m->state == NOTHING)
+		return 0;
+	if (m->state != FRESH || !wal || wal->size < wal_size_least(m))
+		what = sq_files_look(s);
+	if (what == SQ_FILES_STAND)
+		m->state = LOOKED;
+	rc = sq_files_notice(s, what);
+	if (rc < 0)
+		sq_rollback(s);
+	return rc;
+}
+
+void sq_files_rest(struct sq *s)
+{
+	struct main_file *m = s->db ? main_of(s) : NULL;
+
+	if (m && m->state != NOTHING)
+		m->state = OLD;
+}

@@ -1,0 +1,164 @@
+/* The gate in front of every change: who holds the file at its path writes, and nobody else. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/os.h"
+#include "store/sqlite/sqlite.h"
+
+#define YIELD_MS 20  /* for one that was nudged to take the gate */
+#define HURRY_MS 200 /* without such pauses, after one was for nothing */
+
+static int fail_gate(struct sq *s, int err)
+{
+	const struct store_env *env = &s->base.env;
+
+	switch (err) {
+	case -EACCES:
+	case -EPERM:
+	case -EROFS:
+		return store_fail(env, STORE_READONLY,
+				  "check the owner and mode of the file and its folder",
+				  "may not write to %s-gate: %s", s->path, strerror(-err));
+	case -ENOENT:
+	case -ENOTDIR:
+		return store_fail(env, STORE_UNREACHABLE, NULL, "the folder of %s is gone",
+				  s->path);
+	case -ELOOP:
+	case -EISDIR:
+	case -EINVAL:
+		return store_fail(env, STORE_FOREIGN, "move it away; pawl makes a new one",
+				  "%s-gate is not a regular file", s->path);
+	case -ENOSPC:
+	case -EDQUOT:
+		return store_fail(env, STORE_FULL, "make room on the device",
+				  "no room left for %s-gate: %s", s->path, strerror(-err));
+	default:
+		return store_fail(env, STORE_IO, NULL, "%s-gate: %s", s->path, strerror(-err));
+	}
+}
+
+int sq_gate_open(struct sq *s)
+{
+	char *path;
+	int rc;
+
+	if (s->gate.fd >= 0)
+		return 0;
+	path = sqlite3_mprintf("%s-gate", s->path);
+	rc = path ? gate_open(&s->gate, path, &s->file) : -ENOMEM;
+	sqlite3_free(path);
+	return rc < 0 ? fail_gate(s, rc) : 0;
+}
+
+struct str sq_our_name(const struct sq *s)
+{
+	return s->base.env.opt.who.n ? s->base.env.opt.who : STR("a process");
+}
+
+/* -ETIMEDOUT, or a fault. */
+int sq_enter(struct sq *s, int64_t timeout_ms)
+{
+	int rc = gate_lock(&s->gate, timeout_ms, sq_our_name(s));
+
+	return rc == 0 || rc == -ETIMEDOUT ? rc : fail_gate(s, rc);
+}
+
+/* Those who wait need a moment to wake up, and we would be back before them. false: they did not come. */
+static bool yield(struct sq *s)
+{
+	bool owes = s->owes;
+
+	s->owes = false;
+	return !owes || os_boot_ms() < s->hurry_until ||
+	       gate_await_served(&s->gate, s->served, YIELD_MS);
+}
+
+int sq_enter_now(struct sq *s)
+{
+	int rc;
+
+	if (!sq_takes_part(s)) {
+		bool useful = yield(s);
+
+		rc = sq_enter(s, 0);
+		if (rc == 0 && !useful)
+			s->hurry_until = os_boot_ms() + HURRY_MS;
+		return rc;
+	}
+	rc = gate_try(&s->gate, sq_our_name(s));
+	return rc == 0 || rc == -ETIMEDOUT ? rc : fail_gate(s, rc);
+}
+
+void sq_leave(struct sq *s)
+{
+	bool waited_for;
+
+	combine_at("leaving");
+	sq_files_unlock(s);
+	s->served = gate_served(&s->gate);
+	gate_unlock(&s->gate);
+	waited_for = sq_batch_nudge(s);
+	s->owes = waited_for && !sq_takes_part(s);
+}
+
+bool sq_gate_right(const struct sq *s)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s-gate", s->path);
+
+	return n < (int)sizeof(path) && gate_stands(&s->gate, path);
+}
+
+/* Those who come later wait at the file that is at the gate's path. One that was removed while we waited for it
+ * keeps nobody out; so we go there, too. On failure we are at none. */
+static int go_to_gate(struct sq *s, int64_t deadline)
+{
+	int rc = 0;
+
+	while (rc == 0 && !sq_gate_right(s)) {
+		gate_unlock(&s->gate);
+		gate_close(&s->gate);
+		rc = sq_gate_open(s);
+		if (rc == 0)
+			rc = sq_enter(s, deadline - os_boot_ms());
+	}
+	return rc == -ETIMEDOUT ? gate_busy(&s->gate, &s->base.env, s->path) : rc;
+}
+
+/* A process that makes one change asks only where somebody is in its way. */
+int sq_gate_hold(struct sq *s, int64_t deadline)
+{
+	int rc = s->commits ? go_to_gate(s, deadline) : 0;
+
+	if (rc < 0)
+		return rc;
+	rc = sq_files_lock(s, 0);
+	if (rc == 0)
+		return 0;
+	rc = go_to_gate(s, deadline);
+	return rc < 0 ? rc : sq_files_lock(s, deadline - os_boot_ms());
+}
+
+int sq_under_gate(struct sq *s, int (*fn)(struct sq *, int64_t left_ms))
+{
+	int64_t deadline = os_boot_ms() + s->base.env.opt.timeout_ms;
+	int rc = sq_gate_open(s);
+
+	if (rc == 0)
+		rc = sq_enter(s, s->base.env.opt.timeout_ms);
+	if (rc == -ETIMEDOUT)
+		rc = gate_busy(&s->gate, &s->base.env, s->path);
+	if (rc < 0)
+		return rc;
+	rc = sq_gate_hold(s, deadline);
+	if (rc == 0)
+		rc = sq_files_settle(s, deadline - os_boot_ms());
+	if (rc == 0)
+		rc = fn(s, deadline - os_boot_ms());
+	sq_files_rest(s);
+	if (s->lost)
+		sq_disconnect(s);
+	sq_leave(s);
+	return rc;
+}

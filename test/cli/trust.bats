@@ -1,0 +1,402 @@
+#!/usr/bin/env bats
+# Trust in a config that may have come with a clone. For an attacker's attempts see
+# test/hostile/attacks/trust.bash.
+
+load common
+
+setup() {
+	fresh
+	mkdir clone
+	cd clone || return
+	git init -q
+	mkdir .pawl
+	here=$work/clone
+}
+
+# elsewhere: the clone's config names a queue beside the clone
+elsewhere() {
+	"$PAWL" --store "sqlite:$work/team.db" --dir "$work" init -q
+	rm -r "$work/.pawl"
+	echo "store = sqlite:../team.db" >.pawl/config
+}
+
+# within MS COMMAND...: takes no longer
+within() {
+	local ms=$1 began
+	began=$(date +%s%3N)
+	shift
+	"$@"
+	[ $(($(date +%s%3N) - began)) -lt "$ms" ]
+}
+
+# server: a port that accepts connections and never answers
+server() {
+	needs python3
+	python3 -c 'import socket, time
+s = socket.create_server(("127.0.0.1", 0))
+open("'"$BATS_TEST_TMPDIR"'/port.tmp", "w").write(str(s.getsockname()[1]))
+import os; os.rename("'"$BATS_TEST_TMPDIR"'/port.tmp", "'"$BATS_TEST_TMPDIR"'/port")
+kept = []
+while True: kept.append(s.accept())' 3>&- &
+	server=$!
+	soon test -e "$BATS_TEST_TMPDIR/port"
+	port=$(cat "$BATS_TEST_TMPDIR/port")
+}
+
+teardown() {
+	[ -z "${server-}" ] || kill "$server"
+}
+
+@test "trust: a store elsewhere is opened once its config is trusted" {
+	elsewhere
+	call 40 list
+	complains "$here/.pawl/config:1: store = sqlite:../team.db" "$work/team.db" "run: pawl trust"
+	ask 40 create Task
+	is '.error.message | test("pawl trust")'
+	lines 40 list
+	call 0 trust
+	says "trusted: $here/.pawl/config" "store = sqlite:../team.db"
+	call 0 create Task
+	ask 0 trust
+	is '.state == "trusted" and (.config | test("/clone/.pawl/config$")) and (.asks | test("team.db"))'
+	cd "$work/clone"
+	mkdir -p a/b
+	cd a/b
+	call 0 list
+	[ "$(stat -c %a "$XDG_STATE_HOME"/pawl/trust "$XDG_STATE_HOME"/pawl/trust/* | tr '\n' ' ')" = '700 600 ' ]
+}
+
+@test "trust: not needed for a store inside, nor where there is no config" {
+	rmdir .pawl
+	call 40 trust
+	complains "no queue"
+	pawl init
+	ask 0 trust
+	is '.state == "not needed"'
+	for uri in sqlite:q.db sqlite:.pawl/other.db files:tasks/deeper mem:x git:q.git git:./q.git; do
+		echo "store = $uri" >.pawl/config
+		ask 0 trust
+		is '.state == "not needed"'
+	done
+	[ ! -e "$XDG_STATE_HOME/pawl/trust" ]
+}
+
+@test "trust: the user's own word needs none" {
+	elsewhere
+	call 0 list --store "sqlite:$work/team.db"
+	PAWL_STORE=sqlite:$work/team.db call 0 list
+	echo "# nothing" >.pawl/config
+	mkdir -p "$XDG_CONFIG_HOME/pawl"
+	echo "store = sqlite:$work/team.db" >"$XDG_CONFIG_HOME/pawl/config"
+	call 0 list
+	# the clone's config takes precedence over the user's own
+	echo "store = sqlite:../else.db" >.pawl/config
+	call 40 list
+	complains "pawl trust"
+}
+
+@test "trust: a remote of the repository needs none" {
+	git init -q --bare "$work/origin.git"
+	git remote add origin "$work/origin.git"
+	echo "store = git:origin" >.pawl/config
+	call 0 init
+	call 0 create Task
+	ask 0 trust
+	is '.state == "not needed"'
+	git commit -q --allow-empty -m x 2>/dev/null || git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x
+	git worktree add -q "$work/tree"
+	cd "$work/tree"
+	call 0 list
+	says Task
+	cd "$here"
+	git config include.path "$HOME/more" # a file of the user
+	call 0 list
+	git remote rename origin other
+	call 40 list
+}
+
+@test "trust: a branch needs it, also in a remote of the repository" {
+	git init -q --bare "$work/origin.git"
+	git remote add origin "$work/origin.git"
+	for uri in git:origin#board "git:.?prefix=refs/heads/q" "git:origin?layout=branch"; do
+		rm -rf .pawl
+		call 0 init --store "$uri"
+		call 0 create Task
+		call 0 list
+		says Task
+		call 0 trust --revoke
+		call 40 list
+		complains "store = $uri" "a branch" "run: pawl trust"
+		call 0 trust
+		call 0 list
+	done
+	rm -r .pawl
+	call 0 init --store git:q.git#board # init creates it
+	call 0 list
+}
+
+@test "trust: a repository with a worktree below needs it" {
+	git init -q sub
+	rmdir .pawl
+	call 0 init --store git:sub
+	call 0 create Task
+	call 0 list
+	call 0 list --store git:sub
+	call 0 trust --revoke
+	call 40 list
+	complains "$here/sub, a repository inside of $here" "run: pawl trust"
+	call 0 list --store git:sub
+	says Task
+}
+
+@test "trust: a path to a repository counts from the folder that has .pawl" {
+	rmdir .pawl
+	mkdir -p a/b
+	for uri in git:q.git git:./r.git git:. git:../beside.git; do
+		rm -rf .pawl
+		call 0 init --store "$uri"
+		grep -qxF "store = $uri" .pawl/config
+		call 0 create "Task of $uri"
+		cd a/b
+		call 0 list
+		says "Task of $uri"
+		call 0 -C "$here/a" list
+		says "Task of $uri"
+		cd /
+		call 0 -C "$here" list
+		says "Task of $uri"
+		call 0 -C "$here/a/b" next --claim
+		cd "$here/a"
+		call 0 done t1
+		cd "$here"
+	done
+	[ ! -e a/q.git ]
+	git init -q --bare "$work/origin.git"
+	git remote add origin "$work/origin.git"
+	mkdir origin # the name means the remote
+	rm -rf .pawl
+	call 0 init --store git:origin
+	call 0 create "Task of a remote"
+	cd a/b
+	call 0 list
+	says "Task of a remote"
+	[ -n "$(git -C "$work/origin.git" for-each-ref)" ]
+	cd "$here"
+	git init -q --bare "$work/far.git"
+	git config -f "$HOME/.gitconfig" remote.far.url "$work/far.git" # --global is /dev/null in tests
+	rm -rf .pawl
+	call 0 init --store git:far
+	call 0 create "Task of the user's own remote"
+	call 0 list
+	[ -n "$(git -C "$work/far.git" for-each-ref)" ]
+}
+
+@test "trust: a queue of another user needs it in a folder of all, not in a group's" {
+	pawl init
+	pawl create Task
+	chown -R 12345 .pawl 2>/dev/null || skip "needs two users"
+	chmod -R a+rwX .pawl
+	mkdir sub
+	for mode in 0755 2775 0770; do
+		chmod "$mode" .
+		call 0 list
+		says Task
+	done
+	for mode in 1777 0777; do
+		chmod "$mode" .
+		call 40 list
+		complains "belongs to the user 12345" "run: pawl trust"
+		cd sub
+		call 0 prime
+		says "pawl trust"
+		cd ..
+	done
+	call 0 trust
+	call 0 list
+	chown 0 .pawl
+	call 0 list
+}
+
+@test "trust: init and config set trust the store that the user names" {
+	rmdir .pawl
+	call 0 init --store "sqlite:$work/a.db"
+	call 0 create Task
+	call 0 config set lease 5m
+	call 0 list
+	call 0 config set store "sqlite:$work/b.db"
+	call 0 init
+	call 0 list
+	call 0 config unset lease
+	call 0 config reset
+	call 0 list
+	PAWL_STORE=mem:x call 0 config set lease 6m
+	call 0 list
+	call 0 config unset store
+	call 0 init
+	call 0 list
+}
+
+@test "trust: init says when it cannot remember its trust" {
+	rmdir .pawl
+	mkdir -p "$XDG_STATE_HOME"
+	echo "in the way" >"$XDG_STATE_HOME/pawl"
+	call 0 init --store "sqlite:$work/a.db"
+	complains "cannot be remembered"
+	call 40 list
+	call 30 trust
+	complains "cannot be remembered"
+}
+
+@test "trust: --list shows what is trusted, and what has changed since" {
+	call 0 trust --list
+	says "you trust no config"
+	elsewhere
+	pawl trust
+	ask 0 trust --list
+	is '.trusted | length == 1 and (.[0] | .state == "trusted" and .store == "sqlite:'"$work"'/team.db")'
+	lines 0 trust --list
+	matches "TRUSTED: config=$here/.pawl/config store=sqlite:$work/team.db at=$time state=trusted"
+	echo "lease = 5m" >>.pawl/config
+	lines 0 trust --list
+	says "state=changed"
+	cd ..
+	rm -r clone
+	call 0 trust --list
+	says gone "$here/.pawl/config"
+	call 0 trust --revoke "$here"
+	call 0 trust --list
+	says "you trust no config"
+}
+
+@test "trust: --revoke takes it back" {
+	elsewhere
+	call 44 trust --revoke
+	complains "you do not trust $here/.pawl/config"
+	for path in '' . .pawl .pawl/config "$here" ../clone/; do
+		pawl trust
+		call 0 list
+		call 0 trust --revoke ${path:+"$path"}
+		says "revoked: $here/.pawl/config"
+		call 40 list
+	done
+	call 2 trust --revoke --list
+	call 2 trust --revoke a b
+	call 2 trust here
+}
+
+@test "trust: a password is neither shown nor kept" {
+	echo "store = git:https://bob:hush@example.org/q.git" >.pawl/config
+	call 40 list
+	[[ $stderr != *hush* ]]
+	call 0 trust
+	[[ $output != *hush* ]]
+	not grep -r hush "$XDG_STATE_HOME"
+}
+
+@test "trust: on a terminal it asks, once" {
+	needs_terminal
+	elsewhere
+	seen=$(script -qec "'$PAWL' list" /dev/null <<<n) || true
+	[[ $seen == *"$here/.pawl/config:1: store = sqlite:../team.db"*'Trust it? [y/N]'*'pawl trust'* ]]
+	call 40 list
+	seen=$(script -qec "'$PAWL' list" /dev/null <<<y)
+	[[ $seen == *'Trust it? [y/N]'*'no tasks yet'* ]]
+	call 0 list
+	seen=$(on_terminal "'$PAWL'")
+	[[ $seen != *'Trust it'* ]]
+}
+
+@test "trust: prime and hooks never ask" {
+	needs_terminal
+	elsewhere
+	for words in prime 'hook start' 'hook beat' 'hook end'; do
+		seen=$(script -qec "timeout 5 '$PAWL' $words" /dev/null </dev/null)
+		[[ $seen != *'Trust it'* ]]
+	done
+	call 0 prime
+	says "has not trusted .pawl/config"
+	ask 0 hook start
+	is '.text | test("pawl trust")'
+	call 0 hook beat
+	exactly ''
+}
+
+@test "trust: doctor says how it stands" {
+	elsewhere
+	call 40 doctor
+	says "bad  trust" "you have not trusted $here/.pawl/config:1" "pawl trust"
+	PAWL_STORE=sqlite:$work/team.db call 0 doctor
+	says "note trust"
+	pawl trust
+	call 0 doctor
+	says "ok   trust" "you trusted $here/.pawl/config"
+	echo >.pawl/config
+	pawl init
+	call 0 doctor
+	says "the store is inside of $here"
+}
+
+@test "trust: the prompt says so, and completes nothing" {
+	elsewhere
+	call 40 interactive <<<list
+	complains "pawl trust"
+}
+
+@test "trust: a queue in a folder of several users goes on without it" {
+	chown 12345 .pawl 2>/dev/null || skip "needs two users"
+	chmod 0777 .pawl
+	call 0 init
+	call 0 create Task
+	chown -R 12345 .pawl
+	chmod -R a+rwX .pawl
+	call 0 list
+	says Task
+	echo "store = sqlite:../team.db" >.pawl/config
+	chown 12345 .pawl/config
+	call 40 list
+}
+
+@test "hook start: a git server that is silent takes no more than a second" {
+	server
+	for scheme in git http; do
+		echo "store = git:$scheme://127.0.0.1:$port/q.git" >.pawl/config
+		pawl trust
+		within 2000 call 0 hook start
+		says "did not answer within a second"
+		within 2000 ask 0 prime
+		is '.text | test("did not answer")'
+	done
+	soon nobody_asks
+}
+
+nobody_asks() {
+	not pgrep -f "127.0.0.1:$port/q.git"
+}
+
+@test "hook start: a store whose gate is held takes no more than a second" {
+	git init -q --bare "$work/q.git"
+	for uri in "sqlite:$work/q.db" "files:$work/tasks" "git:$work/q.git"; do
+		rm -rf .pawl
+		pawl init --store "$uri"
+		pawl create Task
+		while read -r gate; do
+			exec 8<>"$gate"
+			flock 8
+			within 2000 call 0 hook start
+			says "pawl: this project's"
+			within 2000 call 0 prime
+			exec 8>&-
+		done < <(find "$work" -name '*gate')
+	done
+}
+
+@test "hook start: a disk that hangs takes no more than a second" {
+	needs strace
+	strace -qq -e trace=none true || skip "strace may not be used here"
+	pawl init
+	pawl create Task
+	coproc strace -f -qq -o /dev/null -P "$here/.pawl/queue.db" -e trace=pread64 -e inject=pread64:delay_enter=9000000 "$PAWL" hook start 2>/dev/null
+	server=$COPROC_PID
+	read -r -t 3 -u "${COPROC[0]}" output
+	says "did not answer within a second"
+}
