@@ -1,0 +1,137 @@
+#!/usr/bin/env bats
+# tools/check and its helpers: what a sample leaves out, how it is chosen, what is printed at the end.
+
+bats_require_minimum_version 1.5.0
+report=$PAWL_SOURCE/tools/test-report
+attacks=$PAWL_SOURCE/test/hostile/attacks
+
+setup() {
+	unset PAWL_TEST_SAMPLE PAWL_TEST_SHARE
+}
+
+# one_log FILE: sixteen tests, the n-th of which took n seconds
+one_log() {
+	for n in {1..16}; do
+		printf '{"name": "pawl:unit / t%d", "result": "OK", "returncode": 0, "duration": %d.0, "stdout": ""}\n' "$n" "$n"
+	done >"$1"
+}
+
+# attack_names SAMPLE SHARE FILE: what test/hostile/run would try, without trying it
+attack_names() {
+	mkdir -p "$BATS_TEST_TMPDIR/bin"
+	printf '#!/bin/sh\nexit 0\n' >"$BATS_TEST_TMPDIR/bin/bwrap"
+	chmod +x "$BATS_TEST_TMPDIR/bin/bwrap"
+	PATH=$BATS_TEST_TMPDIR/bin:$PATH PAWL=true PAWL_TEST_SAMPLE=$1 PAWL_TEST_SHARE=$2 \
+		"$PAWL_SOURCE/test/hostile/run" "$attacks/$3.bash" | sed -n 's/^ok [0-9]* - //p'
+}
+
+@test "the ten slowest tests are printed, the slowest first" {
+	one_log "$BATS_TEST_TMPDIR/tests-build-gcc.json"
+	run "$report" slowest "$BATS_TEST_TMPDIR/tests-build-gcc.json"
+	[ "$status" -eq 0 ]
+	[ "${#lines[@]}" -eq 10 ]
+	[[ ${lines[0]} == *"16.0 s  t16 (gcc)" ]]
+	[[ ${lines[9]} == *"7.0 s  t7 (gcc)" ]]
+}
+
+@test "check: an unknown step is refused, and nothing runs" {
+	run "$PAWL_SOURCE/tools/check" format nosuch
+	[ "$status" -eq 2 ]
+	[[ $output == *"no step 'nosuch'"* ]]
+	[[ $output != *clang-format* ]]
+}
+
+@test "check: a step that fails is shown, with its log, and counts" {
+	mkdir -p "$BATS_TEST_TMPDIR/tree/tools"
+	cp "$PAWL_SOURCE"/tools/{check,test-report} "$BATS_TEST_TMPDIR/tree/tools"
+	echo 'int  x ;' >"$BATS_TEST_TMPDIR/tree/bad.c"
+	printf 'BasedOnStyle: LLVM\n' >"$BATS_TEST_TMPDIR/tree/.clang-format"
+	run "$BATS_TEST_TMPDIR/tree/tools/check" format
+	[ "$status" -eq 1 ]
+	[[ $output == *"bad.c"*"failed"*"format"*"check: 0 passed, 1 failed" ]]
+	echo 'int x;' >"$BATS_TEST_TMPDIR/tree/bad.c"
+	run "$BATS_TEST_TMPDIR/tree/tools/check" format
+	[ "$status" -eq 0 ]
+	[[ $output == "ok "*"check: 1 passed, 0 failed" ]]
+}
+
+# stub_check: tools/check in $tree with steps that do nothing but what `stub_NAME` says
+stub_check() {
+	tree=$BATS_TEST_TMPDIR/tree
+	mkdir -p "$tree/tools"
+	cp "$PAWL_SOURCE/tools/test-report" "$tree/tools"
+	awk -v stubs="$1" '/^verbose=false/ {
+			for (i = split("gcc layers docs asan fuzz format shellcheck cppcheck coverage model mutants", s, " "); i; i--)
+				print "step_" s[i] "() { echo in " s[i] "; }"
+			print stubs
+		} { print }' "$PAWL_SOURCE/tools/check" >"$tree/tools/check"
+	chmod +x "$tree/tools/check"
+	run "$tree/tools/check"
+	echo "$output"
+}
+
+@test "check: a line for each step, and a first line at once with the sample's number" {
+	PAWL_TEST_SAMPLE=77 stub_check ''
+	[ "$status" -eq 0 ]
+	[[ ${lines[0]} == *"PAWL_TEST_SAMPLE=77" ]]
+	[ "$(grep -c '^ok  *[0-9]* s  ' <<<"$output")" -eq 11 ]
+	[[ $output == *"check: 11 passed, 0 failed" ]]
+}
+
+@test "check: a step that fails beside the others ends them" {
+	began=$SECONDS
+	stub_check 'step_model() { echo why it failed; false; }; step_gcc() { sleep 60; echo >gcc-went-on; }'
+	[ "$status" -eq 1 ]
+	[ $((SECONDS - began)) -lt 50 ]
+	[[ $output == *"why it failed"*"failed "*"model"*"check: "*" 1 failed" ]]
+	[[ $output != *" gcc "* ]]
+	[ ! -e "$tree/gcc-went-on" ]
+}
+
+@test "check: a step that is skipped says why, and is no failure" {
+	stub_check 'step_fuzz() { echo no clang; return 77; }'
+	[ "$status" -eq 0 ]
+	[[ $output == *"skipped "*"fuzz"*"no clang"* ]]
+	[[ $output == *"check: 10 passed, 0 failed" ]]
+}
+
+@test "check: the sample goes by the commit" {
+	stub_check ''
+	(cd "$tree" && git init -q && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m a)
+	run "$tree/tools/check"
+	one=${lines[0]}
+	run "$tree/tools/check"
+	[ "${lines[0]}" = "$one" ]
+	(cd "$tree" && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m b)
+	run "$tree/tools/check"
+	[ "${lines[0]}" != "$one" ]
+}
+
+@test "attacks: the same sample for the same number, some of each store, and all of them in turn" {
+	for file in texts shared transfer; do
+		all=$(attack_names 0 1 $file | sort)
+		one=$(attack_names 4 6 $file | sort)
+		[ "$one" = "$(attack_names 4 6 $file | sort)" ]
+		[ "$(sed 's/.* on //' <<<"$one" | sort -u)" = "$(sed 's/.* on //' <<<"$all" | sort -u)" ]
+		[ "$(wc -l <<<"$one")" -lt "$(wc -l <<<"$all")" ]
+		[ "$(for n in {0..5}; do attack_names $n 6 $file; done | sort -u)" = "$all" ]
+	done
+}
+
+@test "mutants: one whose text is not in the code any more is found, whatever the sample" {
+	mkdir -p "$BATS_TEST_TMPDIR/tree"/{tools,test/mutants,src}
+	cp "$PAWL_SOURCE/tools/check-mutants" "$BATS_TEST_TMPDIR/tree/tools"
+	echo 'int x;' >"$BATS_TEST_TMPDIR/tree/src/x.c"
+	printf '== stale\nby sim\nfile src/x.c\n-int y;\n' >"$BATS_TEST_TMPDIR/tree/test/mutants/a.txt"
+	run "$BATS_TEST_TMPDIR/tree/tools/check-mutants" --quick --share 5
+	[ "$status" -eq 1 ]
+	[[ $output == *"stale: its text is 0 times in src/x.c"* ]]
+}
+
+@test "what make check runs in part, make soak runs in full" {
+	for part in torture sim mutants sanitize combine fault stores git tests fuzz model; do
+		grep -q "part $part " "$PAWL_SOURCE/tools/soak"
+	done
+	run ! grep -q 'PAWL_TEST_SHARE\|no-suite' "$PAWL_SOURCE/tools/soak-tests"
+	run ! grep -q 'no-suite again' <(sed -n '/^step_gcc/,/^}/p' "$PAWL_SOURCE/tools/check")
+}
