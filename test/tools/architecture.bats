@@ -1,0 +1,49 @@
+#!/usr/bin/env bats
+# The table "Where is the rule that …" of doc/architecture.md leads to places that exist.
+
+setup() {
+	source=${PAWL_SOURCE:-$(cd "$BATS_TEST_DIRNAME/../.." && pwd)}
+	page=$source/doc/architecture.md
+}
+
+# rows PAGE: "FILE SYMBOL" for each row of the table
+rows() {
+	sed -nE 's/^\| .* \| \[(src\/[^]]+)\]\(\.\.\/[^)]+\) \| `([^`]+)` \|$/\1 \2/p' "$1"
+}
+
+# found FILE SYMBOL: FILE defines SYMBOL; a call or a comment does not count
+found() {
+	case $1 in
+		*.def) grep -qw -- "$2" "$source/$1" ;;
+		*) grep -qE "^(#define $2\b|[a-z].*[ *]$2(\(|\[|;| =))" "$source/$1" ;;
+	esac
+}
+
+# lost PAGE: the rows that lead nowhere
+lost() {
+	local file symbol
+	rows "$1" | while read -r file symbol; do
+		found "$file" "$symbol" || echo "$file has no $symbol"
+	done
+}
+
+@test "every rule of the table stands in the file that is named" {
+	[ "$(rows "$page" | wc -l)" -ge 20 ]
+	[ "$(rows "$page" | wc -l)" -eq "$(grep -c '^| .*](\.\./src/' "$page")" ]
+	run lost "$page"
+	echo "$output"
+	[ -z "$output" ]
+}
+
+@test "a symbol that moved is noticed" {
+	sed 's/`index_cmp`/`index_compare`/; s#src/core/graph.c#src/core/graphs.c#g' "$page" >"$BATS_TEST_TMPDIR/page.md"
+	run lost "$BATS_TEST_TMPDIR/page.md"
+	[[ $output == *"src/core/order.c has no index_compare"* ]]
+	[[ $output == *"src/core/graphs.c has no graph_reaches"* ]]
+}
+
+@test "the folders of the page are those of src/" {
+	sed -nE 's/^\| `src\/([a-z]+)` .*/\1/p' "$page" | sort >"$BATS_TEST_TMPDIR/said"
+	(cd "$source/src" && find . -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | grep -vx module | sort) >"$BATS_TEST_TMPDIR/there"
+	diff "$BATS_TEST_TMPDIR/said" "$BATS_TEST_TMPDIR/there"
+}
