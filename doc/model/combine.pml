@@ -1,9 +1,10 @@
 /*
- * The shared commit: 3 processes, one gate, one store. See README.md here for what is left out, the bounds,
- * and which mutation trips which property. Run: tools/check-model
+ * The shared commit: 3 processes, one gate, one store. README.md here lists the omissions, the
+ * bounds, and which mutation trips which property. Run: tools/check-model
  *
- * The steps are those of src/store/local/combine.c, ../sqlite/batch.c and change.c, coarser where that keeps the
- * search small: all slots are taken in one step, and a reply is written together with its batch's number.
+ * The steps are those of src/store/local/combine.c, sqlite/batch.c and sqlite/change.c. They are
+ * coarser where that keeps the search small: all slots are taken in one step, and a reply is
+ * written together with its batch's number.
  */
 #define N 3
 #ifndef CALLS
@@ -14,6 +15,9 @@
 #endif
 #ifndef TIMEOUTS
 #define TIMEOUTS 0 /* calls that their owners give up */
+#endif
+#ifndef FAULTS
+#define FAULTS 0 /* commits that fail, or whose outcome the holder does not know */
 #endif
 
 /* Properties, by letter as in README.md; -DONLY=n checks one alone. */
@@ -43,17 +47,17 @@
 #define ROW(p) QUEUE(p)
 #endif
 
-byte gate; /* who holds it, from 1; 0: nobody */
+byte gate; /* its holder, from 1; 0: free */
 
 /* The slots. st and gen are one word: they change together. */
 byte st[N], gen[N], text[N], reply[N], batch[N];
-bool flag[N];   /* `sleeping` */
+bool flag[N];   /* the flag `sleeping` */
 bool asleep[N]; /* in the kernel */
 
 /* The store. */
 byte last[2];
 
-byte batches, deaths = DEATHS, timeouts = TIMEOUTS;
+byte batches, deaths = DEATHS, timeouts = TIMEOUTS, faults = FAULTS;
 bool killed[N];
 
 /* Ghosts. Calls count from 1. */
@@ -64,7 +68,8 @@ bool told_n[N * CALLS + 1];
 #define ANY_WAITS \
 	(WAITS(0) && QUEUE(0) == QUEUE(me) || WAITS(1) && QUEUE(1) == QUEUE(me) || \
 	 WAITS(2) && QUEUE(2) == QUEUE(me))
-#define SERVED 255 /* in place of one's own call, once it has been made */
+#define SERVED 255 /* replaces the process's own call once it was made */
+#define ALONE 254  /* replaces a reply: the owner must make the call itself */
 #ifdef TWICE
 #define SERVE skip
 #else
@@ -72,7 +77,7 @@ bool told_n[N * CALLS + 1];
 #endif
 #define WAKE(p) asleep[p] = false
 
-/* Only a slot that is still of the generation that was taken. */
+/* Only a slot that still has the generation that was taken. */
 #ifdef ANY_GENERATION
 #define STILL(p) (st[p] != IDLE)
 #else
@@ -82,7 +87,8 @@ bool told_n[N * CALLS + 1];
 #define EACH i = 0; do :: i == N -> i = 0; break :: i < N ->
 #define HCAE i++ od
 
-/* Look and compare-and-exchange are one step: if the word changes between, the slot is passed over. */
+/* Look and compare-and-exchange are one step: if the word changes in between, the slot is
+ * skipped. */
 #define TAKE(p) \
 	if \
 	:: QUEUE(p) == QUEUE(me) && st[p] == TAKEN -> tc[p] = 1; tg[p] = gen[p]; tb[p] = batch[p] \
@@ -116,7 +122,7 @@ bool told_n[N * CALLS + 1];
 	:: else \
 	fi
 
-/* Those for which `which` is true; its owner may be about to sleep when it is answered. */
+/* Answers the slots for which `which` is true; the owner of one may be about to sleep. */
 #define ANSWER_ALL(which) \
 	do \
 	:: atomic { i < N && !(tc[i] != 0 && which) -> i++ } \
@@ -144,6 +150,28 @@ bool told_n[N * CALLS + 1];
 	applied[call]++; \
 	PROPERTY(ONCE, applied[call] == 1); \
 	PROPERTY(TRUTH, !told_n[call])
+
+#define COMMIT \
+	EACH if :: tc[i] != 0 -> APPLY(tc[i]) :: else fi; HCAE; \
+	if \
+	:: own != 0 && own != SERVED -> APPLY(own) \
+	:: else \
+	fi; \
+	if \
+	:: mine != 0 -> last[ROW(me)] = mine \
+	:: else \
+	fi
+
+/* The holder failed before its commit: no call was made. */
+#ifdef FAULT_AS_DONE
+#define SEND_AWAY(p) skip
+#else
+#define SEND_AWAY(p) \
+	if \
+	:: tc[p] != 0 && STILL(p) -> reply[p] = ALONE; batch[p] = 0 \
+	:: else \
+	fi
+#endif
 
 /* After the gate was left. The scan begins anywhere. With naps it only saves time. */
 #ifndef NO_NAPS
@@ -178,7 +206,8 @@ bool told_n[N * CALLS + 1];
 proctype process(byte me)
 {
 	byte n, c, own, i, left, seen, mine;
-	byte tc[N], tg[N], tb[N]; /* what we have taken: call, generation, batch if it is in doubt */
+	/* the calls taken: call, generation, batch if its outcome is unknown */
+	byte tc[N], tg[N], tb[N];
 	bool born;
 
 begin:
@@ -195,7 +224,7 @@ next:
 	:: atomic { gate == 0 -> gate = me + 1; own = c; goto lead }
 	:: gate != 0
 	fi;
-	atomic { /* the slot of one that died, perhaps */
+	atomic { /* perhaps the slot of a dead process */
 		if
 		:: born
 		:: else -> st[me] = IDLE; gen[me]++; born = true
@@ -222,7 +251,7 @@ look:
 		:: timeouts > 0 && seen != DONE -> timeouts--; goto give_up
 		fi };
 #ifndef NO_NAPS
-	goto try; /* a nap may be as short as one likes */
+	goto try; /* a nap may be arbitrarily short */
 #endif
 	flag[me] = true;
 	atomic {
@@ -248,8 +277,15 @@ give_up:
 		st[me] = IDLE; gen[me]++; n++;
 		goto next };
 
+alone: /* in the kernel's queue, with its own call */
+	atomic { gate == 0 -> gate = me + 1; own = c; goto lead };
+
 result:
 	atomic {
+		if
+		:: reply[me] == ALONE -> reply[me] = 0; goto alone
+		:: else
+		fi;
 		PROPERTY(ANSWER, reply[me] == c);
 		PROPERTY(DURABLE, applied[c] == 1);
 		n++;
@@ -257,13 +293,13 @@ result:
 
 lead:
 #ifdef TAKE_IDLE
-	/* what was seen to wait is taken whatever it is by then */
+	/* a slot that was seen waiting is taken in any state that it has by then */
 	atomic { EACH if :: WAITS(i) -> tb[i] = 1 :: else fi; HCAE };
 	atomic { EACH if :: tb[i] == 1 && st[i] != TAKEN -> st[i] = PENDING :: else fi; tb[i] = 0; HCAE };
 #endif
 	atomic { EACH TAKE(i); HCAE };
 	atomic { EACH COPY(i); HCAE };
-	ANSWER_ALL(COMMITTED(i)); /* what the dead have left */
+	ANSWER_ALL(COMMITTED(i)); /* calls that dead processes left */
 	atomic {
 		if
 		:: tc[0] != 0 || tc[1] != 0 || tc[2] != 0 -> batches++; mine = batches
@@ -276,20 +312,19 @@ lead:
 	ANSWER_ALL(true);
 #endif
 	atomic { /* the commit */
-		EACH if :: tc[i] != 0 -> APPLY(tc[i]) :: else fi; HCAE;
 		if
-		:: own != 0 && own != SERVED -> APPLY(own)
-		:: else
-		fi;
-		if
-		:: mine != 0 -> last[ROW(me)] = mine
-		:: else
+		:: faults > 0 -> faults--; goto failed
+#ifndef NO_NAPS
+		:: faults > 0 -> faults--; goto unsure
+		:: faults > 0 -> faults--; COMMIT; goto unsure
+#endif
+		:: COMMIT
 		fi };
 #ifdef REPLY_LATE
 	atomic { EACH REPLY(i); HCAE };
 #endif
 	ANSWER_ALL(true);
-	atomic { /* the holder may stay and serve those who have come meanwhile */
+	atomic { /* the holder may stay and serve calls that came meanwhile */
 		if
 		:: skip
 		:: ANY_WAITS ->
@@ -313,12 +348,41 @@ lead:
 		if
 		:: own != 0 -> n++; goto next
 		:: else -> goto look
+		fi };
+
+failed:
+	atomic { EACH SEND_AWAY(i); HCAE };
+	ANSWER_ALL(true);
+	atomic { /* the holder's own call alone: it may be made now, or fail again */
+		if
+		:: own != 0 && own != SERVED -> APPLY(own)
+		:: own != 0 && own != SERVED -> told_n[own] = true; PROPERTY(TRUTH, applied[own] == 0)
+		:: own == 0 || own == SERVED
+		fi };
+	gate = 0;
+	NUDGE;
+	atomic {
+		if
+		:: own != 0 -> n++; goto next
+		:: else -> goto look
+		fi };
+
+unsure: /* as if the holder had died, for all but its own caller */
+#ifdef UNSURE_AS_FAILED
+	goto failed;
+#endif
+	gate = 0;
+	NUDGE;
+	atomic {
+		if
+		:: own != 0 -> n++; goto next
+		:: else -> goto give_up
 		fi }
 	} unless {
 		killed[me]
 	};
 
-	/* kill -9: another process in its place, or none */
+	/* kill -9: another process takes its place, or none */
 	atomic {
 		FORGET; killed[me] = false; born = false; n++;
 		if
@@ -329,7 +393,7 @@ finished:
 	skip
 }
 
-/* The kernel gives back what the dead one held. */
+/* The kernel releases what the dead process held. */
 active proctype killer()
 {
 end:

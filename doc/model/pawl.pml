@@ -1,6 +1,6 @@
 /*
- * pawl's leases: 3 agents, 2 tasks, one store. See README.md here for what is left out, the bounds,
- * and which mutation trips which property. Run: tools/check-model
+ * pawl's leases: 3 agents, 2 tasks, one store. README.md here lists the omissions, the bounds, and
+ * which mutation trips which property. Run: tools/check-model
  *
  * The rules are those of src/core: LIVE, claim: lease.c, acquire.c; repeat, own, done, release,
  * heartbeat: rules.c. One store_* step is one transaction of a store.
@@ -8,10 +8,11 @@
 #define AGENTS 3
 #define TASKS 2
 #ifndef TTL
-#define TTL 1 /* ticks of a lease; with 1, heartbeats change nothing, as they should */
+#define TTL 1 /* ticks of a lease; with 1, a heartbeat changes nothing, as intended */
 #endif
 #ifndef FAULTS
-#define FAULTS 3 /* in all: leases that run out on a living agent, crashes, releases, late requests */
+/* in total: leases that expire on a living agent, crashes, releases, late requests */
+#define FAULTS 3
 #endif
 
 /* Properties, by letter as in README.md; -DONLY=n checks one alone. */
@@ -33,7 +34,7 @@
 #define IN_PROGRESS 1
 #define DONE 2
 
-/* operations; for an agent also: what it is about to do */
+/* operations; for an agent also its next step */
 #define NONE 0
 #define CLAIM 1
 #define WORK 2
@@ -47,24 +48,25 @@
 #define CONFLICT 2
 #define LOST_LOCK 3
 
-/* The store. left is expires_at - now, not below 0: only the order of the two matters. */
+/* The store. left is expires_at - now, at least 0: only the order of the two matters. */
 byte status[TASKS], tok[TASKS], left[TASKS], fence[TASKS], last_op[TASKS], last_tok[TASKS];
 
-/* What agents remember: the token of the present attempt, 0 for none. */
+/* The agents' memory: the token of the present attempt, 0 for none. */
 byte mine[AGENTS];
 
-/* One request that its sender gave up on and that is still under way. */
+/* One request that its sender has given up and that is still under way. */
 byte late_op, late_task, late_tok, late_fence;
 
 byte faults = FAULTS;
 
-/* Ghosts: what is true, whatever the store's rules make of it. */
-byte g_lease[TASKS];	/* the token of the lease that was granted and has not ended */
+/* Ghosts: the truth, independent of the store's rules. */
+byte g_lease[TASKS];	/* the token of the granted lease that has not ended */
 byte g_fence[TASKS];	/* at the last acquisition */
 byte g_completed[TASKS];/* the fence of the last accepted completion */
 byte g_op[TASKS], g_op_tok[TASKS]; /* the last change by a holder, until the next acquisition */
-bool g_acked[TASKS];	/* an agent was told that its completion is accepted */
-byte g_outside[TASKS];	/* the highest fence under which work was done outside, where lower ones are refused */
+bool g_acked[TASKS];	/* an agent was told that its completion was accepted */
+/* the highest fence under which work was done outside, where lower ones are refused */
+byte g_outside[TASKS];
 
 #if defined(EXPIRY_WRONG_WAY)
 #define LIVE(t) (tok[t] != 0 && left[t] == 0)
@@ -74,7 +76,7 @@ byte g_outside[TASKS];	/* the highest fence under which work was done outside, w
 #define LIVE(t) (tok[t] != 0 && left[t] > 0)
 #endif
 
-/* The token is the proof. (FENCE_SENT: what if each call carried the fence it was granted, too?) */
+/* The token is the proof. (FENCE_SENT: each call also carries the fence that it was granted.) */
 #if defined(NO_FENCE_CHECK)
 #define OWNED(t, k, f) true
 #elif defined(FENCE_SENT)
@@ -118,12 +120,12 @@ byte g_outside[TASKS];	/* the highest fence under which work was done outside, w
 #define CLAIMABLE(t) (CLAIM_FROM(t) && !LIVE(t))
 
 #ifdef CHECK_THEN_ACT
-#define HELD(t) false /* the caller has looked before */
+#define HELD(t) false /* the caller has checked before */
 #else
 #define HELD(t) LIVE(t)
 #endif
 
-/* Whatever changes a task under a token, or stands after any change. */
+/* MUST_OWN: for every change under a token. STANDS: holds after every change. */
 #define MUST_OWN(t, k) PROPERTY(STALE_IS_NOTHING, g_lease[t] == k)
 #define STANDS(t) \
 	PROPERTY(DONE_STAYS, !g_acked[t] || status[t] == DONE); \
@@ -200,14 +202,16 @@ inline store(t, op, k, f, r)
 
 #define ALL_DONE (status[0] == DONE && status[1] == DONE)
 
-/* A UUID: nobody has it. Names that are nowhere any more are used again, so that there are few. */
+/* A UUID is unique. The model reuses names that nothing refers to any more, so that there are
+ * few. */
 #define NAMES 5
 #define USED(k) (tok[0] == k || tok[1] == k || last_tok[0] == k || last_tok[1] == k || late_tok == k || \
 		 g_lease[0] == k || g_lease[1] == k || g_op_tok[0] == k || g_op_tok[1] == k)
 #define NAME(i) (a * NAMES + i)
 
-/* Any number of replies may get lost, any number of heartbeats sent. With that the LTL formula could not
- * hold: for it each lost reply is a fault, work goes on for one heartbeat, and agent 0 never crashes. */
+/* Any number of replies may get lost, and any number of heartbeats may be sent. Then the LTL
+ * formula could not hold. For it each lost reply is a fault, work lasts for one heartbeat, and
+ * agent 0 never crashes. */
 #ifdef LIVENESS
 #define MAY_BEAT !beaten
 #define BEATEN beaten = true
@@ -239,7 +243,7 @@ proctype agent(byte a)
 	bool beaten;
 
 	do
-	/* look for work: a read, so the claim comes later and may find another's lock */
+	/* look for work: a read, so the claim comes later and may find another agent's lock */
 	:: atomic { todo == NONE && ALL_DONE -> break }
 	:: atomic {
 		todo == NONE && (CLAIMABLE(0) || CLAIMABLE(1)) ->
@@ -261,8 +265,8 @@ proctype agent(byte a)
 		fi;
 		todo = CLAIM }
 
-	/* have the lock, as far as the agent knows */
-	:: atomic { todo == WORK -> /* work outside, then say so */
+	/* the agent believes that it has the lock */
+	:: atomic { todo == WORK -> /* work outside, then report it */
 		if
 		:: f >= g_outside[t] -> g_outside[t] = f
 		:: else /* refused there */
@@ -282,7 +286,7 @@ proctype agent(byte a)
 		BEATEN;
 		if
 		:: r == LOST_LOCK -> FORGET
-		:: r = 0 /* goes on; so does one that got no reply, or does not listen */
+		:: r = 0 /* the agent goes on; so does one that got no reply, or ignores it */
 		fi }
 	:: atomic { todo == WORK && MAY_BE_LATE -> BE_LATE(HEARTBEAT) }
 	:: atomic {
@@ -295,7 +299,8 @@ proctype agent(byte a)
 		fi;
 		FORGET }
 
-	/* no reply: the call was applied, or never arrived, or comes late; it is repeated as it was */
+	/* no reply: the call was applied, or never arrived, or comes late; the agent repeats it
+	 * unchanged */
 	:: atomic {
 		(todo == CLAIM || todo == RELEASE || todo == COMPLETE) && MAY_LOSE ->
 		LOSE; store(t, todo, mine[a], f, r); r = 0 }
@@ -303,7 +308,7 @@ proctype agent(byte a)
 		(todo == CLAIM || todo == RELEASE || todo == COMPLETE) && MAY_BE_LATE ->
 		BE_LATE(todo) }
 
-	/* kill -9: for good, or another run that remembers nothing */
+	/* kill -9: for good, or a new run follows that remembers nothing */
 	:: atomic { MAY_CRASH -> faults--; FORGET; break }
 	:: atomic { MAY_CRASH && todo != NONE -> faults--; FORGET }
 	od
@@ -317,7 +322,7 @@ proctype agent(byte a)
 	:: atomic { left[t] == 1 && !ORPHAN(t) && faults > 0 -> \
 		faults--; left[t] = 0; g_lease[t] = 0; STANDS(t) }
 
-/* The store's clock, and requests that come late. */
+/* The store's clock, and late requests. */
 active proctype world()
 {
 	byte r;
@@ -339,6 +344,6 @@ init
 }
 
 #ifdef LIVENESS
-/* Agent 0 never crashes: all gets done. Weak fairness (pan -f). */
+/* Agent 0 never crashes: all tasks get done. Weak fairness (pan -f). */
 ltl all_done { <> (status[0] == DONE && status[1] == DONE) }
 #endif
