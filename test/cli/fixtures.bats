@@ -29,8 +29,11 @@ works_on() {
 }
 
 @test "0.1.0: sqlite" {
+	local id="SELECT count(*) FROM record WHERE key='meta/identity'"
 	tar xzf "$made/sqlite.tar.gz"
+	same "$(sqlite3 .pawl/queue.db "$id")" 0 # it had none; the first claim gives it one
 	works_on
+	same "$(sqlite3 .pawl/queue.db "$id")" 1
 	same "$(sqlite3 .pawl/queue.db 'SELECT id, due, labels FROM tasks WHERE due NOT NULL')" \
 		't1|2030-12-24|["core","über \"alles\""]'
 }
