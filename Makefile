@@ -48,9 +48,9 @@ format: ## clang-format the sources in place
 	@tools/setup check
 	@find . -path './build*' -prune -o -name '*.[ch]' -exec clang-format -i {} +
 
-lint: ## format, cppcheck, shellcheck, layers
+lint: ## format, cppcheck, shellcheck, layers, words
 	@tools/setup check
-	@tools/check -v format cppcheck shellcheck layers
+	@tools/check -v format cppcheck shellcheck layers words
 
 clean: ## remove what was built
 	@rm -rf build build-*

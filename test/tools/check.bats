@@ -61,7 +61,7 @@ stub_check() {
 	mkdir -p "$tree/tools"
 	cp "$PAWL_SOURCE/tools/test-report" "$tree/tools"
 	awk -v stubs="$1" '/^verbose=false/ {
-			for (i = split("gcc layers docs asan fuzz format shellcheck cppcheck coverage model mutants", s, " "); i; i--)
+			for (i = split("gcc layers docs asan fuzz format shellcheck cppcheck coverage model words mutants", s, " "); i; i--)
 				print "step_" s[i] "() { echo in " s[i] "; }"
 			print stubs
 		} { print }' "$PAWL_SOURCE/tools/check" >"$tree/tools/check"
@@ -74,8 +74,8 @@ stub_check() {
 	PAWL_TEST_SAMPLE=77 stub_check ''
 	[ "$status" -eq 0 ]
 	[[ ${lines[0]} == *"PAWL_TEST_SAMPLE=77" ]]
-	[ "$(grep -c '^ok  *[0-9]* s  ' <<<"$output")" -eq 11 ]
-	[[ $output == *"check: 11 passed, 0 failed" ]]
+	[ "$(grep -c '^ok  *[0-9]* s  ' <<<"$output")" -eq 12 ]
+	[[ $output == *"check: 12 passed, 0 failed" ]]
 }
 
 @test "check: a step that fails beside the others ends them" {
@@ -92,7 +92,7 @@ stub_check() {
 	stub_check 'step_fuzz() { echo no clang; return 77; }'
 	[ "$status" -eq 0 ]
 	[[ $output == *"skipped "*"fuzz"*"no clang"* ]]
-	[[ $output == *"check: 10 passed, 0 failed" ]]
+	[[ $output == *"check: 11 passed, 0 failed" ]]
 }
 
 @test "check: the sample goes by the commit" {
