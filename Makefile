@@ -41,8 +41,9 @@ install: ## install under PREFIX (/usr/local); DESTDIR is honoured
 		else meson setup build --prefix="$(abspath $(PREFIX))"; fi
 	@DESTDIR="$(DESTDIR)" meson install -C build
 
-docs: all ## write doc/commands.md, settings.md and codes.md from their tables
+docs: all ## write the pages of doc/ that are made from the program's tables, and the picture of the terminal
 	@tools/gen-docs build doc
+	@tools/terminal-picture build >doc/terminal.svg.new && mv doc/terminal.svg.new doc/terminal.svg
 
 format: ## clang-format the sources in place
 	@tools/setup check
