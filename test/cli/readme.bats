@@ -17,11 +17,14 @@ example() {
 	[ -s example ]
 }
 
-@test "readme: one minute" {
-	example "pawl init"
-	bash -eux example
-	ask 0 list --status Done
-	is '[.tasks[].id] == ["t1", "t2"] and .tasks[1].attempts == 2'
+@test "readme: each command that it shows, with its output" {
+	"$PAWL_SOURCE/test/docs/run" "$PAWL_SOURCE/README.md"
+}
+
+@test "readme: its picture and its blocks are there" {
+	grep -q '^!\[.*](doc/terminal.svg)$' "$PAWL_SOURCE/README.md"
+	[ "$(grep -c '^```console$' "$PAWL_SOURCE/README.md")" -eq 2 ]
+	[ "$(wc -l <"$PAWL_SOURCE/README.md")" -le 120 ]
 }
 
 @test "readme: an agent's loop" {
@@ -39,17 +42,21 @@ example() {
 	is '[.tasks[].status] | sort == ["Done", "Done", "In Progress"]'
 }
 
-@test "readme: in and out" {
-	queue
-	for title in one two three; do pawl create $title -q; done
-	mkdir tasks
-	printf -- '---\ntitle: four\n---\nBy hand.\n' >tasks/t9.md
-	example "pawl export --output tasks.csv"
-	file=$("$PAWL" backup -q)
-	sed -i "s|restore FILE|restore '$file'|; s|^pawl migrate|rm -r tasks; &|" example
-	bash -eux example
-	grep -q two tasks.csv
-	call 0 list --store files:tasks
-	says one two three
-	not says four # it came after the backup
+# committed STORE: the files that git would commit, in a new repository with a queue in that store
+committed() {
+	rm -rf repo
+	git init -q repo
+	(
+		cd repo || exit
+		pawl init -q --store "$1" && pawl create one -q && pawl claim t1 -q && pawl backup -q
+		git add -A
+	) >/dev/null
+	git -C repo ls-files
+}
+
+@test "readme: the files that git commits, for each store" {
+	settings=$'.pawl/.gitignore\n.pawl/config'
+	[ "$(committed sqlite:.pawl/queue.db)" = "$settings" ]
+	[ "$(committed git:.)" = "$settings" ]
+	[[ $(committed files:tasks) == "$settings"*tasks/t1.lock* ]]
 }
