@@ -1,30 +1,11 @@
 #!/usr/bin/env bats
 # The table "Where is the rule that …" of doc/architecture.md leads to places that exist.
 
+load places
+
 setup() {
 	source=${PAWL_SOURCE:-$(cd "$BATS_TEST_DIRNAME/../.." && pwd)}
 	page=$source/doc/architecture.md
-}
-
-# rows PAGE: "FILE SYMBOL" for each row of the table
-rows() {
-	sed -nE 's/^\| .* \| \[(src\/[^]]+)\]\(\.\.\/[^)]+\) \| `([^`]+)` \|$/\1 \2/p' "$1"
-}
-
-# found FILE SYMBOL: FILE defines SYMBOL; a call or a comment does not count
-found() {
-	case $1 in
-		*.def) grep -qw -- "$2" "$source/$1" ;;
-		*) grep -qE "^(#define $2\b|[a-z].*[ *]$2(\(|\[|;| =))" "$source/$1" ;;
-	esac
-}
-
-# lost PAGE: the rows that lead nowhere
-lost() {
-	local file symbol
-	rows "$1" | while read -r file symbol; do
-		found "$file" "$symbol" || echo "$file has no $symbol"
-	done
 }
 
 @test "every rule of the table stands in the file that is named" {
