@@ -151,6 +151,7 @@ pages() {
 }
 
 @test "docs: each page says whom it is for, in the first line under its title" {
+	[ "$(pages | wc -l)" -ge 30 ]
 	for name in $(pages | grep -vx commands.md); do # its first lines are a text of src/face/gen/reference.c
 		[[ $(sed -n 1p "$PAWL_SOURCE/doc/$name") == "# "* && $(sed -n 3p "$PAWL_SOURCE/doc/$name") == "For "* ]] || {
 			echo "$name: line 1 must be the title, and line 3 begin with: For people who"
@@ -160,6 +161,7 @@ pages() {
 }
 
 @test "docs: the index lists each page, and that of the guides each guide" {
+	[ "$(pages | wc -l)" -ge 30 ]
 	for name in $(pages | grep -vx 'README.md'); do
 		index=README.md link=$name
 		case $name in
