@@ -8,11 +8,11 @@ static struct str how_it_ended(const struct lock *l, const struct call *c)
 {
 	if (lease_live(l, c->now))
 		return arena_printf(c->arena, "the process of %.*s is dead", STRF(l->holder));
-	return arena_printf(c->arena, "the lease of %.*s ended at %.*s", STRF(l->holder),
+	return arena_printf(c->arena, "the lease of %.*s expired at %.*s", STRF(l->holder),
 			    STRF(when_text(c->arena, l->expires_at)));
 }
 
-/* true: the task was abandoned too often and now waits for a person. */
+/* Records that the holder lost the task. true: this happened max_abandoned times, so the task needs help. */
 static bool abandon(struct task *t, const struct call *c, struct verdict *v)
 {
 	bool too_often = lease_abandon(t, c->policy);
@@ -22,21 +22,22 @@ static bool abandon(struct task *t, const struct call *c, struct verdict *v)
 	if (!too_often)
 		return false;
 	t->status = NEEDS_HELP;
-	t->blocker_reason = arena_printf(c->arena,
-					 "abandoned %lld times: its agents keep losing it",
-					 (long long)t->abandoned);
+	t->blocker_reason = arena_printf(
+		c->arena, "abandoned %lld times: each agent lost its lease before it finished",
+		(long long)t->abandoned);
 	lease_clear(t, c->now);
 	verdict_edited(v, c, t);
 	verdict_event(v, c, t, "needs_help", from, t->blocker_reason);
 	refuse(v, MISCONFIGURED,
 	       arena_printf(c->arena, "%.*s was abandoned %lld times and now needs help",
 			    STRF(t->id), (long long)t->abandoned),
-	       arena_printf(c->arena, "pawl show %.*s; pawl unblock %.*s offers it again",
+	       arena_printf(c->arena,
+			    "pawl show %.*s shows the task; pawl unblock %.*s offers it again",
 			    STRF(t->id), STRF(t->id)));
 	return true;
 }
 
-static bool ran_out(const struct task *t, const struct call *c)
+static bool lease_expired(const struct task *t, const struct call *c)
 {
 	return t->lock.expires_at && !lease_live(&t->lock, c->now);
 }
@@ -49,7 +50,7 @@ static void warn_of_depends(const struct task *t, const struct call *c, struct v
 					  t->open_deps == 1 ? "" : "s");
 }
 
-/* The work begins: what a claim does besides taking the lock. */
+/* Starts the work. The caller has taken the lock already. */
 static void begin(struct task *t, const struct call *c, struct verdict *v, const char *event,
 		  struct str text)
 {
@@ -66,12 +67,12 @@ static void begin(struct task *t, const struct call *c, struct verdict *v, const
 	verdict_event(v, c, t, event, from, text);
 }
 
-/* A lock without an expiry is not live; the log says that it was taken over. */
-static struct str over_what(const struct task *t, const struct call *c)
+/* A lock without an expiry is not live. The log records that this claim replaced it. */
+static struct str claim_text(const struct task *t, const struct call *c)
 {
 	if (!t->lock.holder.n || t->lock.expires_at)
 		return c->rq->description;
-	return arena_printf(c->arena, "over a lock of %.*s that had no expiry",
+	return arena_printf(c->arena, "replaced a lock of %.*s that had no expiry",
 			    STRF(t->lock.holder));
 }
 
@@ -80,7 +81,7 @@ static int64_t asked_ttl(const struct call *c, int64_t otherwise)
 	return HAS(c->rq, ttl) ? c->rq->ttl : otherwise;
 }
 
-/* The caller's own lock by its explicit token: the same answer again, or a manual lock put to work. */
+/* The caller holds the lock already: repeat the answer, or start work under the manual lock. */
 static void claim_own(struct task *t, const struct call *c, struct verdict *v)
 {
 	if (!t->lock.manual && t->status == IN_PROGRESS) {
@@ -96,7 +97,7 @@ static void claim_own(struct task *t, const struct call *c, struct verdict *v)
 	begin(t, c, v, "claimed", STR("under its manual lock"));
 }
 
-/* Why the caller cannot go on where it left off; empty: it can. */
+/* Why the caller cannot resume its last claim; empty: it can. */
 static struct str no_resume(const struct task *t, const struct call *c)
 {
 	bool other = c->proof.n && t->lock.token.n && !str_eq(c->proof, t->lock.token);
@@ -108,7 +109,7 @@ static struct str no_resume(const struct task *t, const struct call *c)
 				    (long long)t->fence, (long long)c->rq->fence);
 	if (other || !str_eq(t->assignee, c->rq->agent))
 		return arena_printf(c->arena,
-				    "the last lease on %.*s was of %.*s, with another token",
+				    "the last claim of %.*s was by %.*s, with another token",
 				    STRF(t->id), STRF(t->assignee));
 	return STR("");
 }
@@ -143,9 +144,9 @@ void acquire_claim(struct task *t, const struct call *c, struct verdict *v)
 		refuse_held(v, c, t);
 		return;
 	}
-	if (t->status == IN_PROGRESS && ran_out(t, c) && !resume && abandon(t, c, v))
+	if (t->status == IN_PROGRESS && lease_expired(t, c) && !resume && abandon(t, c, v))
 		return;
-	text = over_what(t, c);
+	text = claim_text(t, c);
 	lease_take(t, c->rq, c->fresh, asked_ttl(c, c->policy->lease), c->now);
 	begin(t, c, v, resume ? "resumed" : "claimed", text);
 }
@@ -167,9 +168,9 @@ void acquire_manual(struct task *t, const struct call *c, struct verdict *v)
 		refuse_held(v, c, t);
 		return;
 	}
-	if (t->status == IN_PROGRESS && ran_out(t, c) && abandon(t, c, v))
+	if (t->status == IN_PROGRESS && lease_expired(t, c) && abandon(t, c, v))
 		return;
-	text = over_what(t, c);
+	text = claim_text(t, c);
 	lease_take(t, c->rq, c->fresh, asked_ttl(c, c->policy->lock_ttl), c->now);
 	t->lock.manual = 1;
 	verdict_edited(v, c, t);
@@ -180,7 +181,7 @@ void acquire_manual(struct task *t, const struct call *c, struct verdict *v)
 bool rules_cleanup(struct task *t, const struct call *c, bool dead, struct verdict *v)
 {
 	bool over = status_ended(t->status);
-	bool old = ran_out(t, c) && c->now - t->lock.expires_at >= c->rq->older_than;
+	bool old = lease_expired(t, c) && c->now - t->lock.expires_at >= c->rq->older_than;
 	struct str holder = t->lock.holder;
 
 	if (!holder.n || !(over || old || dead))
@@ -195,7 +196,7 @@ bool rules_cleanup(struct task *t, const struct call *c, bool dead, struct verdi
 	verdict_event(v, c, t, "cleaned_up", 0,
 		      arena_printf(c->arena, "the lock of %.*s: %s", STRF(holder),
 				   over  ? "the task has ended"
-				   : old ? "it ran out"
+				   : old ? "its lease expired"
 					 : "its process is dead"));
 	return true;
 }

@@ -1,6 +1,5 @@
 /*
- * acquire: the ways to get a lock (claim, claim --resume, lock acquire), and what becomes of one that was
- * left behind.
+ * acquire: the ways to get a lock (claim, claim --resume, lock acquire), and the cleanup of abandoned locks.
  */
 #ifndef CORE_ACQUIRE_H
 #define CORE_ACQUIRE_H

@@ -1,6 +1,6 @@
 /*
- * answer: what a request comes back as, plain data like it. `code` alone says how it ended; everything
- * else is there when it applies. format/answer.h has the forms in which it travels.
+ * answer: the reply to a request, as plain data. `code` alone gives the result; the other members are set
+ * only when they apply. format/answer.h encodes an answer.
  */
 #ifndef CORE_ANSWER_H
 #define CORE_ANSWER_H
@@ -9,7 +9,7 @@
 #include "core/result.h"
 #include "core/task.h"
 
-/* What a holder is told: how it is known, and for how long. */
+/* The lock that the answer grants. */
 struct grant {
 	struct str token; /* only in the answer to an acquisition */
 	int64_t fence, expires_at, ttl;
@@ -20,7 +20,7 @@ struct candidate {
 	int64_t eligible, place; /* place: 1 is next */
 };
 
-/* Kept answers have it by its number. */
+/* Stored answers contain these numbers, so a number never changes. */
 enum answer_kind {
 	ANSWER_TASK = 0,       /* one task, or none */
 	ANSWER_TASKS = 1,      /* tasks[], total */
@@ -38,13 +38,14 @@ struct answer {
 	enum answer_kind kind;
 	int64_t now; /* the store's time */
 	struct str message, hint;
-	char applied;     /* API_ERROR: 'n' or '?' */
-	struct str fault; /* the store's, by its name; only in the process that met it */
-	int64_t repeated; /* an earlier call's answer */
-	int64_t existed;  /* create --if-absent found it */
+	char applied; /* API_ERROR: was the change applied? 'n': no, '?': unknown */
+	struct str
+		fault; /* name of the store's fault; set only in the process in which it occurred */
+	int64_t repeated; /* the answer of an earlier, identical call */
+	int64_t existed;  /* create --if-absent: the task existed */
 	struct strs warnings;
 	struct task *task, *next;
-	int64_t has_next; /* next is meant, even if NULL */
+	int64_t has_next; /* the caller asked for `next`; NULL then means that there is none */
 	struct grant *lock, *next_lock;
 	struct task *tasks;
 	size_t n_tasks;
@@ -54,12 +55,12 @@ struct answer {
 	struct candidate *candidates;
 	size_t n_candidates;
 	int64_t counts[STATUS_END];
-	int64_t held;    /* of ANSWER_OVERVIEW: how many have a lock, however many are in tasks[] */
-	struct str text; /* of ANSWER_ID: the id; where `barred`: the holder of that lock */
-	int64_t wait_ms; /* NO_TASKS: something comes due in so long; 0: nothing in sight. Of a log with
-			  * expired_after: the next lease expires then */
-	struct str queue_id; /* of the queue, for a request that had one */
-	int64_t barred; /* enum typed: another's lock of this kind is in the way, for wait_ms at most */
+	int64_t held;    /* ANSWER_OVERVIEW: number of locked tasks; tasks[] may have fewer */
+	struct str text; /* ANSWER_ID: the id; if `barred`: the holder of that lock */
+	int64_t wait_ms; /* NO_TASKS: time until a task may become eligible; 0: none is expected. A log
+			  * with expired_after: time until the next lease expires */
+	struct str queue_id; /* the id of the queue, if the request had a queue_id */
+	int64_t barred; /* enum typed: a lock of this kind refuses the call, for at most wait_ms */
 };
 
 /* Fills in a refusal. Returns code. */

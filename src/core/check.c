@@ -6,7 +6,7 @@
 #include "core/field.h"
 #include "core/typed.h"
 
-/* A line of the log quotes a text and says something about it. */
+/* An event can quote a whole text and add some words of its own. */
 #define EVENT_TEXT_MAX (TEXT_MAX + 4096)
 #define KEY_MAX 200
 #define HANDLE_DIGITS 16
@@ -32,8 +32,8 @@ const char *key_fault(struct str key)
 		return "its key is too long";
 	for (size_t i = 0; i < space.n; i++)
 		if (space.p[i] < 'a' || space.p[i] > 'z')
-			return "its key is not one of pawl's";
-	return space.n ? any_id_fault(rest) : "its key is not one of pawl's";
+			return "its key does not have the form of a pawl key";
+	return space.n ? any_id_fault(rest) : "its key does not have the form of a pawl key";
 }
 
 struct str bad_handle(struct arena *a, struct str key)
@@ -58,7 +58,7 @@ static const char *name_fault(const struct task *t, struct str key, struct arena
 	bool same;
 
 	if (!key.n && bad_handle_is(t->id))
-		return NULL; /* the answer to its removal */
+		return NULL; /* the answer to the removal of that record */
 	if (fault || !key.n)
 		return fault;
 	if (is_queue_lock(t->id))
@@ -171,9 +171,10 @@ const char *room_fault(const struct task *t, struct arena *a)
 
 		if (f->kind == FIELD_INT &&
 		    *(const int64_t *)field_of(f, t) > EXACT_MAX - EXACT_ROOM)
-			return arena_printf(a,
-					    "its %s is out of range: at most 2^53 - 2^20 comes in",
-					    f->name)
+			return arena_printf(
+				       a,
+				       "its %s is out of range: at most 2^53 - 2^20 can be imported",
+				       f->name)
 				.p;
 	}
 	return NULL;

@@ -1,8 +1,8 @@
 /*
- * check: could pawl have written this record? Stores, backups and other processes hand in bytes that anybody may
- * have made. Nobody uses a record before it has passed here, so a store needs no such check of its own.
+ * check: could pawl have written this record? Stores, backups and other processes supply bytes that an attacker
+ * may have written. Callers check each record here before they use it, so stores do not check records themselves.
  *
- * Each function returns NULL, or says in harmless words what is wrong.
+ * Each function returns NULL or a description of the fault. The description is safe to print.
  */
 #ifndef CORE_CHECK_H
 #define CORE_CHECK_H
@@ -12,21 +12,22 @@
 
 /* A key is a namespace, '/' and an id, which may begin with '@'. */
 const char *key_fault(struct str key);
-/* `key` is the one that the task is stored under; empty: it is not known. */
+/* `key`: the key under which the task is stored; empty: unknown. */
 const char *task_fault(const struct task *t, struct str key, struct arena *a);
-/* Has a task that comes in from outside counters that could soon go up no more? */
+/* Rejects an imported task with a counter so high that it could soon overflow. */
 const char *room_fault(const struct task *t, struct arena *a);
 const char *event_fault(const struct event *e);
-/* An answer that another process gave, or that was kept for a request id. */
+/* For an answer from another process, or one that the store kept for a request id. */
 const char *answer_fault(const struct answer *ans, struct arena *a);
-/* The number in a record that is not a task: the counter, the fence of a removed task. */
+/* Parses the number in a record that is not a task: the id counter, or the fence of a removed task. */
 bool number_valid(struct str text, int64_t *out);
-/* Does the changed task have too much of something? An older version's task may keep what it has. */
+/* Rejects a change that makes a list or `extra` exceed its limit. Tasks of older versions may exceed a limit
+ * already; they only must not grow further. */
 const char *growth_fault(const struct task *t, const struct task *old, struct arena *a);
-/* Is this JSON small enough to be read? */
+/* Is this JSON small enough to parse? */
 bool extra_small(struct str extra);
 
-/* The name by which people remove a record whose own name cannot be printed: "bad:" and a hash of its key. */
+/* An id that people can type to remove a record whose key is not printable: "bad:" and a hash of its key. */
 struct str bad_handle(struct arena *a, struct str key);
 bool bad_handle_is(struct str id);
 

@@ -1,5 +1,5 @@
 /*
- * event: one line of the log. Who did what to which task, and the words that go with it.
+ * event: one entry of the event log: the change, its task, its agent and a text.
  */
 #ifndef CORE_EVENT_H
 #define CORE_EVENT_H
@@ -9,8 +9,8 @@
 struct event {
 	struct str name; /* "claimed", "comment" */
 	struct str task, agent, run, text;
-	int64_t fence, from, to; /* from, to: statuses; 0: not about it */
-	/* filled in when read back */
+	int64_t fence, from, to; /* from, to: statuses; 0: the status did not change */
+	/* set when the log is read */
 	struct str cursor;
 	int64_t at;
 };

@@ -1,5 +1,5 @@
 /*
- * field: the list of a task's fields (task.def) as a table, for those who read and write tasks.
+ * field: the fields of a task (task.def) as a table, for encoders and decoders.
  */
 #ifndef CORE_FIELD_H
 #define CORE_FIELD_H
@@ -44,7 +44,7 @@ static inline void *field_at(const struct field *f, struct task *t)
 	return (char *)t + f->offset;
 }
 
-/* NULL: none has that name. */
+/* NULL: there is no field with that name. */
 const struct field *field_find(struct str name);
 
 #endif

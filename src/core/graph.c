@@ -5,7 +5,7 @@ bool graph_sub_moved(struct task *parent, int64_t from, int64_t to)
 	int64_t was = from && !status_ended(from), is = to && !status_ended(to);
 
 	parent->open_subs += is - was;
-	if (parent->open_subs < 0) /* the count came from a store that others write to */
+	if (parent->open_subs < 0) /* another program may have stored a wrong count */
 		parent->open_subs = 0;
 	return is != was;
 }
@@ -30,13 +30,12 @@ bool graph_settle(struct task *t, struct str dep, int64_t now, struct arena *a)
 		return false;
 	t->status = NEEDS_HELP;
 	t->updated_at = now;
-	t->blocker_reason = dep.n ? arena_printf(a, "%.*s, which it depends on, was canceled",
-						 STRF(dep))
-				  : STR("a task that it depends on was canceled");
+	t->blocker_reason = dep.n ? arena_printf(a, "its dependency %.*s was canceled", STRF(dep))
+				  : STR("a dependency was canceled");
 	return true;
 }
 
-/* Ids seen so far: open addressing, grown at half full. */
+/* A set of ids: open addressing; it doubles its size when it is half full. */
 struct seen {
 	struct str *slots;
 	size_t n, size;

@@ -1,29 +1,30 @@
 /*
- * index: the part of a task that stores filter and sort by, as plain data. order.c computes it and has the order.
+ * index: the fields by which stores filter and sort tasks, as plain data. order.c computes and compares them.
  */
 #ifndef CORE_INDEX_H
 #define CORE_INDEX_H
 
 #include "base/str.h"
 
-/* Stores keep it by its number. */
+/* Stores contain these numbers, so a number never changes. */
 enum lane {
-	LANE_NONE = 0,    /* not on offer */
-	LANE_READY = 1,   /* on offer */
-	LANE_LATER = 2,   /* on offer from eligible_at on */
-	LANE_WAITING = 3, /* would be on offer from eligible_at on, if its dependencies were done */
-	LANE_GOING = 4    /* not a task: forgotten at eligible_at */
+	LANE_NONE = 0,  /* not eligible, whatever the time is */
+	LANE_READY = 1, /* eligible */
+	LANE_LATER = 2, /* eligible from eligible_at on */
+	LANE_WAITING =
+		3, /* waiting for dependencies; once they are done, eligible from eligible_at on */
+	LANE_GOING = 4 /* not a task: the record is absent from eligible_at on */
 };
 
 struct index {
 	int lane;   /* enum lane */
-	int status; /* 0: not a task; else 1 to 15, meaning nothing here */
+	int status; /* 0: not a task; else 1 to 15; stores do not interpret it */
 	int class_rank, priority;
 	int64_t eligible_at, updated_at, created_at;
 	int64_t due;       /* 0: none */
 	struct str id;     /* the last tie-break, compared as bytes */
 	struct str holder; /* empty: no lock */
-	struct str token;  /* hash of the lock's token, empty: no lock of ours */
+	struct str token;  /* hash of the lock's token; empty: no lock, or a foreign one */
 	struct str parent, type;
 	struct strs labels, depends; /* depends and parent: keys */
 };
@@ -31,14 +32,14 @@ struct index {
 /* The order of selection: class_rank, then priority descending, then updated_at, then id. */
 int index_cmp(const struct index *a, const struct index *b);
 /*
- * The id in a form whose bytes sort in natural order: runs of digits compare as numbers, all else as bytes in lower
- * case. t2 comes before t10. Keys are equal only for ids that are equal in any case: of equal numbers, the one
- * without leading zeros comes first. Empty for a text that is longer than an id.
+ * A key for the id whose bytes sort in natural order: t2 comes before t10. Runs of digits compare as numbers, all
+ * other characters as bytes in lower case. Two keys are equal only if the ids are equal ignoring case: of equal
+ * numbers, the one without leading zeros comes first. Empty if the text is longer than ID_MAX.
  */
 #define ID_KEY_MAX 512
 struct str index_id_key(struct str id, char out[ID_KEY_MAX]);
 bool index_eq(const struct index *a, const struct index *b);
-/* Is the record forgotten, though a store may still have it? */
+/* Is the record absent for readers, although the store may not have swept it yet? */
 bool index_gone(const struct index *ix, int64_t now);
 
 #endif

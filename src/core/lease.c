@@ -67,7 +67,7 @@ bool lease_abandon(struct task *t, const struct policy *p)
 
 void lease_clear(struct task *t, int64_t now)
 {
-	/* others may have it already: no new wait for them */
+	/* the lease expired, so others may claim it already: they must not wait again */
 	bool abandoned = t->status == IN_PROGRESS && t->lock.holder.n && !lease_live(&t->lock, now);
 
 	t->free_at = abandoned ? now : now + t->last_ttl;

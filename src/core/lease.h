@@ -1,16 +1,17 @@
 /*
- * lease: the lock of a task, as arithmetic. The fence only ever goes up, by one at every acquisition.
+ * lease: when the lock of a task is live, and how it changes. Each acquisition raises the fence by one; nothing
+ * lowers it.
  */
 #ifndef CORE_LEASE_H
 #define CORE_LEASE_H
 
 #include "core/request.h"
 
-/* How long a claim holds if neither the call nor a setting says it. The settings, the help and the
- * documentation take it from here. */
+/* The lease of a claim if neither the call nor a setting gives one. The settings, the help and the
+ * documentation take the value from here. */
 #define LEASE_MINUTES 15
 #define LEASE_DEFAULT LEASE_TEXT(LEASE_MINUTES) "m"
-/* The same in a files: folder, by the protocol of the other programs that lock there. */
+/* The same in a files: folder; the .locks protocol, which other programs use there, prescribes it. */
 #define LEASE_FILES "1h"
 /* After this many abandonments a task goes to Needs Help (the setting max_abandoned). */
 #define LEASE_ABANDONED 5
@@ -19,21 +20,22 @@
 #define LEASE_TEXT(number) LEASE_TEXT_OF(number)
 #define LEASE_TEXT_OF(number) #number
 
-/* Live: a token and now < expires_at; another program's lock until its own expiry, if it has one. */
+/* A lock is live if it has a token and now < expires_at. A foreign lock needs no token; without an expiry it is
+ * live until it is removed. */
 bool lease_live(const struct lock *l, int64_t now);
-/* Is `hash` the live lock's token? */
+/* Is the lock live, and is `hash` the hash of its token? */
 bool lease_owned(const struct lock *l, struct str hash, int64_t now);
 /* A new acquisition by the request's agent. */
 void lease_take(struct task *t, const struct request *r, struct str hash, int64_t ttl, int64_t now);
 /* expires_at = max(old, now + ttl) */
 void lease_renew(struct task *t, int64_t ttl, int64_t now);
-/* From now on the process that the request names is the holder's. */
+/* Records the process in the request as the holder's process. */
 void lease_move(struct task *t, const struct request *r);
-/* Counts a lease that expired, or whose process died, before its work was done. true: the task has reached
- * max_abandoned, so it has to wait for a person. */
+/* Counts a lease that expired, or whose process died, before the work was done. true: the task has reached
+ * max_abandoned, so it needs help. */
 bool lease_abandon(struct task *t, const struct policy *p);
-/* Clears the lock. An agent that knows the task has `last_ttl` to come back before others may take it, but
- * not if it was In Progress and its lease had already run out. */
+/* Clears the lock. For `last_ttl`, an In Progress task is kept for its last agent. It is not kept if its lease
+ * expired while it was In Progress. */
 void lease_clear(struct task *t, int64_t now);
 
 #endif

@@ -8,7 +8,7 @@ static int64_t later(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* When a lock stops standing in the way: 0 if it does not, -1 if nobody can tell. */
+/* The time from which the lock permits a claim: 0 if no lock prevents it, -1 if the lock never expires. */
 static int64_t lock_ends(const struct lock *l)
 {
 	if (!l->holder.n)
@@ -35,28 +35,23 @@ enum offer order_offer(const struct task *t, int64_t *at)
 	return *at ? OFFER_LATER : OFFER_NOW;
 }
 
-static struct str in_time(const char *what, int64_t at, int64_t now, struct arena *a)
-{
-	return arena_printf(a, "%s, in %.*s", what, STRF(duration_text(a, at - now)));
-}
-
 static struct str why_later(const struct task *t, int64_t at, int64_t now, struct arena *a)
 {
 	if (lease_live(&t->lock, now) && t->lock.expires_at == at)
 		return arena_printf(a, "held by %.*s for another %.*s", STRF(t->lock.holder),
 				    STRF(duration_text(a, at - now)));
 	if (t->status == IN_PROGRESS)
-		return in_time(
-			"kept for the agent that knows it until its last lease's length has passed",
-			at, now, a);
-	return in_time("not before its time", at, now, a);
+		return arena_printf(a, "kept for its last agent for another %.*s",
+				    STRF(duration_text(a, at - now)));
+	return arena_printf(a, "waits for its not-before time, in %.*s",
+			    STRF(duration_text(a, at - now)));
 }
 
 static struct str why_now(const struct task *t)
 {
 	if (t->status == READY)
 		return t->open_deps ? STR("ready; its dependencies are ignored") : STR("ready");
-	return t->lock.holder.n ? STR("abandoned: its lease ran out") : STR("left without a lock");
+	return t->lock.holder.n ? STR("abandoned: its lease expired") : STR("left without a lock");
 }
 
 struct str order_why(const struct task *t, const struct policy *p, int64_t now, struct arena *a,
@@ -123,7 +118,7 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* How many of the first bytes are digits, or zeros (`most` is '9' or '0'). */
+/* The number of leading digits ('9') or leading zeros ('0'). */
 static size_t run_length(struct str s, char most)
 {
 	size_t n = 0;
@@ -133,8 +128,8 @@ static size_t run_length(struct str s, char most)
 	return n;
 }
 
-/* A number: how many digits it has, then the digits. The count begins with a digit, so that a number stands among
- * other bytes where its digits would. */
+/* Writes the count of digits, then the digits: a longer number is larger. The count begins with a digit, so a
+ * number sorts among other bytes as its digits would. */
 static char *put_number(char *to, struct str digits)
 {
 	*to++ = (char)('0' + (digits.n < 9 ? digits.n : 9));
@@ -166,7 +161,7 @@ struct str index_id_key(struct str id, char out[ID_KEY_MAX])
 		n += n == 0;
 		rest = str_n(rest.p + n, rest.n - n);
 	}
-	if (zeros) /* below every byte of an id; the id itself tells t01 from t001 */
+	if (zeros) /* sorts below every byte of an id; the id behind it distinguishes t01 from t001 */
 		*to++ = ' ';
 	for (size_t i = 0; zeros && i < id.n; i++)
 		*to++ = lower(id.p[i]);

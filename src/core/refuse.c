@@ -29,15 +29,16 @@ static struct str names(unsigned set, struct arena *a)
 }
 
 static const char *const ways_out[] = {
-	[BACKLOG] = "pawl update %.*s --status Ready",
-	[READY] = "pawl claim %.*s",
-	[IN_PROGRESS] = "pawl claim %.*s, then done, review, block, release or fail",
-	[BLOCKED] = "pawl unblock %.*s",
-	[NEEDS_HELP] = "pawl unblock %.*s",
-	[REVIEW] = "pawl approve %.*s, or pawl rework with a --reason",
-	[DONE] = "pawl reopen %.*s --reason TEXT",
-	[FAILED] = "pawl retry %.*s",
-	[CANCELED] = "pawl reopen %.*s --reason TEXT",
+	[BACKLOG] = "make it Ready first: pawl update %.*s --status Ready",
+	[READY] = "claim it first: pawl claim %.*s",
+	[IN_PROGRESS] =
+		"claim it first: pawl claim %.*s, then done, review, block, release or fail",
+	[BLOCKED] = "unblock it first: pawl unblock %.*s",
+	[NEEDS_HELP] = "unblock it first: pawl unblock %.*s",
+	[REVIEW] = "finish its review first: pawl approve %.*s, or pawl rework with a --reason",
+	[DONE] = "reopen it first: pawl reopen %.*s --reason TEXT",
+	[FAILED] = "retry it first: pawl retry %.*s",
+	[CANCELED] = "reopen it first: pawl reopen %.*s --reason TEXT",
 };
 
 static struct str until(const struct task *t, const struct call *c)
@@ -75,7 +76,7 @@ void refuse_status(struct verdict *v, const struct call *c, const struct task *t
 		   unsigned from)
 {
 	refuse(v, MISCONFIGURED,
-	       arena_printf(c->arena, "%.*s is %s; %s starts from %.*s", STRF(t->id),
+	       arena_printf(c->arena, "%.*s is %s; %s needs a task that is %.*s", STRF(t->id),
 			    status_name(t->status), what, STRF(names(from, c->arena))),
 	       way_out(t, c));
 }
@@ -85,7 +86,7 @@ static struct str where(const struct lock *l, struct arena *a)
 	return l->host.n ? arena_printf(a, " on %.*s", STRF(l->host)) : STR("");
 }
 
-/* Another program may not have said since when. */
+/* A foreign lock may not contain the time of its acquisition. */
 static struct str since(const struct lock *l, struct arena *a)
 {
 	return l->acquired_at ? arena_printf(a, " since %.*s", STRF(when_text(a, l->acquired_at)))
@@ -107,36 +108,36 @@ void refuse_held(struct verdict *v, const struct call *c, const struct task *t)
 static void lost_lease(struct verdict *v, const struct call *c, const struct task *t)
 {
 	refuse(v, LOST_LOCK,
-	       arena_printf(c->arena, "the lease on %.*s ran out at %.*s", STRF(t->id),
+	       arena_printf(c->arena, "the lease on %.*s expired at %.*s", STRF(t->id),
 			    STRF(when_text(c->arena, t->lock.expires_at))),
-	       arena_printf(c->arena,
-			    "pawl claim %.*s --resume %lld takes it up again, if nobody has",
-			    STRF(t->id), (long long)t->fence));
+	       arena_printf(
+		       c->arena,
+		       "if no other agent has claimed it, resume: pawl claim %.*s --resume %lld",
+		       STRF(t->id), (long long)t->fence));
 }
 
 static void lost_to_another(struct verdict *v, const struct call *c, const struct task *t)
 {
 	refuse(v, LOST_LOCK,
-	       arena_printf(c->arena, "%s for %.*s, which is held by %.*s%s %.*s",
-			    c->proof.n ? "this token is no longer the one" : "there is no token",
-			    STRF(t->id), STRF(t->lock.holder),
-			    holds(t, c) ? " (in another run or worktree)" : "", STRF(until(t, c))),
-	       STR("pawl next --claim takes another task; a holder passes --token"));
+	       arena_printf(c->arena, "%.*s is held by %.*s%s %.*s, and %s", STRF(t->id),
+			    STRF(t->lock.holder),
+			    holds(t, c) ? " (in another run or worktree)" : "", STRF(until(t, c)),
+			    c->proof.n ? "this token is stale" : "this call has no token for it"),
+	       STR("pawl next --claim takes another task; if you hold this one, pass its --token"));
 }
 
 static void lost_to_nobody(struct verdict *v, const struct call *c, const struct task *t)
 {
 	if (status_ended(t->status))
 		refuse(v, LOST_LOCK,
-		       arena_printf(c->arena, "%.*s is %s already, and its lock is gone",
-				    STRF(t->id), status_name(t->status)),
+		       arena_printf(c->arena, "%.*s is already %s, so nobody holds it", STRF(t->id),
+				    status_name(t->status)),
 		       STR("pawl next --claim takes another task"));
 	else
 		refuse(v, LOST_LOCK,
-		       arena_printf(c->arena, "%s for %.*s, which nobody holds (it is %s)",
-				    c->proof.n ? "this token is no longer good"
-					       : "there is no token",
-				    STRF(t->id), status_name(t->status)),
+		       arena_printf(c->arena, "%.*s is %s and not held by anyone%s", STRF(t->id),
+				    status_name(t->status),
+				    c->proof.n ? "; this token is stale" : ""),
 		       way_out(t, c));
 }
 

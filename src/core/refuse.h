@@ -1,5 +1,5 @@
 /*
- * refuse: the ways an operation is refused, in words: what happened, to which task, what to do next.
+ * refuse: the messages of refused operations. Each says what happened, to which task, and what to do next.
  */
 #ifndef CORE_REFUSE_H
 #define CORE_REFUSE_H

@@ -79,7 +79,7 @@ const void *arg_of(const struct request *r, enum arg a)
 	return (const char *)r + args[a].offset;
 }
 
-/* --- what is wrong with a call ------------------------------------------------------------------- */
+/* --- faults of a call ---------------------------------------------------------------------------- */
 
 static const char *bad_text(const struct request *r, enum arg a, struct arena *arena)
 {
@@ -128,7 +128,8 @@ static const char *bad_list(const struct request *r, enum arg a, struct arena *a
 			.p;
 	for (size_t i = 0; i < list->n; i++)
 		if (!list->v[i].n || list->v[i].n > NAME_MAX_BYTES || !text_valid(list->v[i]))
-			return arena_printf(arena, "%s: each is valid text of 1 to %d bytes",
+			return arena_printf(arena,
+					    "%s: each one must be valid text of 1 to %d bytes",
 					    arg_name(a), NAME_MAX_BYTES)
 				.p;
 	return NULL;
@@ -148,7 +149,7 @@ static const char *bad_ids(const struct request *r)
 	return fault;
 }
 
-/* Times go to the end of the year 9999. */
+/* The end of the year 9999. */
 #define TIME_MAX INT64_C(253402300799999)
 
 static bool no_time(int64_t ms)
@@ -159,35 +160,35 @@ static bool no_time(int64_t ms)
 static const char *bad_time(const struct request *r)
 {
 	if (no_time(r->due) || no_time(r->not_before) || no_time(r->next_check))
-		return "due, not-before, next-check: a time from 1970 to 9999";
+		return "due, not-before, next-check: must be a time from 1970 to 9999";
 	if (no_time(r->delay) || no_time(r->older_than))
-		return "delay, older-than: a duration, not negative, and not for ever";
+		return "delay, older-than: must be a duration from 0 to about 8000 years";
 	if (r->limit < 0)
-		return "limit: a number, not negative; 0 for no limit";
+		return "limit: must be 0 (no limit) or more";
 	return NULL;
 }
 
 static const char *bad_range(const struct request *r, const struct policy *p, struct arena *arena)
 {
 	if (HAS(r, ttl) && (r->ttl < p->lease_min || r->ttl > p->lease_max))
-		return arena_printf(arena, "ttl: a lease is from %.*s to %.*s long",
+		return arena_printf(arena, "ttl: a lease lasts from %.*s to %.*s",
 				    STRF(duration_text(arena, p->lease_min)),
 				    STRF(duration_text(arena, p->lease_max)))
 			.p;
 	if (HAS(r, priority) && (r->priority < 0 || r->priority > PRIORITY_MAX))
-		return "priority: a number from 0 to 1000";
+		return "priority: must be a number from 0 to 1000";
 	if (HAS(r, status) && (r->status < BACKLOG || r->status >= STATUS_END))
 		return "status: there is no such status";
 	if (HAS(r, class_rank) && (r->class_rank < EXPEDITE || r->class_rank >= CLASS_END))
-		return "class: Expedite, Fixed Date, Standard or Intangible";
+		return "class: must be Expedite, Fixed Date, Standard or Intangible";
 	if (r->pid < 0 || r->pid > EXACT_MAX || r->pid_start < 0 || r->pid_start > EXACT_MAX)
-		return "pid: the number of a process";
+		return "pid: must be the number of a process";
 	if (r->from < 0 || r->from > ID_NUMBER_MAX)
-		return "from: a number, not negative";
+		return "from: must be a number from 0 to 10^15";
 	return bad_time(r);
 }
 
-/* What a call cannot do without, by the operation or by the status it aims at. */
+/* The first missing argument, by the operation or by the status that it leads to; NULL: none. */
 static const char *missing(const struct request *r)
 {
 	enum op op = r->op;
@@ -205,11 +206,11 @@ static const char *missing(const struct request *r)
 	if (reason && !str_trim(r->reason).n)
 		return "a reason is needed: --reason TEXT";
 	if (action && !str_trim(r->unblock_action).n)
-		return "what would unblock it is needed: --unblock-action TEXT";
+		return "an unblock action is needed: --unblock-action TEXT, the step that would unblock it";
 	if (op == OP_REVIEW && !str_trim(r->summary).n)
 		return "a summary is needed: --summary TEXT";
 	if (op == OP_COMMENT && !str_trim(r->text).n)
-		return "the comment's text is needed";
+		return "the text of the comment is needed";
 	if (op == OP_CREATE && !str_trim(r->title).n)
 		return "a title is needed: 1 to 500 bytes";
 	if (op == OP_UPDATE && !update_any(r))
@@ -219,7 +220,8 @@ static const char *missing(const struct request *r)
 	return NULL;
 }
 
-/* Its first purpose is a lock: its own token makes it known again, and no stored answer could show it. */
+/* Is the main purpose a lock? Such a call is recognised by its new token. A stored answer could not help:
+ * stores keep only the hash of a token. */
 static bool acquires(const struct request *r)
 {
 	if (r->op == OP_STATUS)
@@ -234,11 +236,11 @@ static const char *bad_who(const struct request *r)
 	if (!(op_flags(r->op) & OP_READS) && !r->agent.n)
 		return "an agent's name is needed: --agent NAME";
 	if (acquires(r) && !r->new_token.n)
-		return "a token to acquire the lock by is needed";
+		return "a token for the new lock is needed";
 	if (r->claim_next && !r->new_token.n)
-		return "a token to acquire the next lock by is needed";
+		return "a token for the next lock is needed";
 	if (r->request_id.n && acquires(r))
-		return "an acquisition is repeated with the same --token, not by a request id";
+		return "to repeat an acquisition, pass the same --token, not a request id";
 	return NULL;
 }
 

@@ -1,6 +1,6 @@
 /*
- * request: one call, as plain data. An argument that is not in `has` was not given; an empty one was
- * given as empty (update clears the field). format/request.h has its packed form.
+ * request: one call, as plain data. `has` tells an empty argument from a missing one: update clears a field whose
+ * argument is empty. format/request.h encodes a request.
  */
 #ifndef CORE_REQUEST_H
 #define CORE_REQUEST_H
@@ -51,7 +51,7 @@ struct request {
 
 enum arg_kind { ARG_STR, ARG_INT, ARG_LIST };
 enum arg_kind arg_kind(enum arg a);
-uint8_t arg_tag(enum arg a); /* of its packed form */
+uint8_t arg_tag(enum arg a); /* its number in the packed form */
 const char *arg_name(enum arg a);
 void *arg_at(struct request *r, enum arg a);
 const void *arg_of(const struct request *r, enum arg a);
@@ -59,21 +59,21 @@ const void *arg_of(const struct request *r, enum arg a);
 #define HAS(r, name) (((r)->has >> ARG_##name) & 1)
 #define GIVE(r, name, value) ((r)->name = (value), (r)->has |= UINT64_C(1) << ARG_##name)
 
-/* The limits that a queue's settings put on calls. */
+/* The rules that the settings of a queue select. */
 struct policy {
 	int64_t lease, lease_min, lease_max, lock_ttl;
 	int64_t max_abandoned; /* 0: no limit */
-	bool keep_abandoned;   /* only Ready is offered */
+	bool keep_abandoned;   /* `next` offers only Ready tasks */
 	bool ignore_depends;
-	bool claim_creates; /* claiming an id that has no task makes one */
-	bool untyped;       /* any lock of the whole queue keeps out every change */
-	bool locks_only; /* the store keeps locks, also of ids that have no task, and not the tasks */
-	int64_t warn_after; /* cleanup names locks that are older; 0: none */
+	bool claim_creates; /* claiming an unknown id creates its task */
+	bool untyped;       /* each lock of the whole queue refuses every change of others */
+	bool locks_only; /* the store keeps locks but no tasks; an id without a task can be locked */
+	int64_t warn_after; /* cleanup warns of locks older than this; 0: never */
 };
 
 extern const struct policy policy_default; /* core/lease.c */
 
-/* What is wrong with the call itself, whatever the queue holds: NULL, or the text of a USAGE answer. */
+/* Checks the call without looking at the queue. Returns NULL or the message of a USAGE answer. */
 const char *request_fault(const struct request *r, const struct policy *p, struct arena *a);
 
 #endif

@@ -14,7 +14,7 @@ static const struct row rows[] = {
 #undef RESULT
 };
 
-/* rows[0] is SUCCESS; the loop always ends, since every enum value has a row. */
+/* The loop ends because every enum value has a row. */
 static const struct row *find(enum result r)
 {
 	const struct row *row = rows;

@@ -1,5 +1,5 @@
 /*
- * result: every way a call can end. The list is result.def; the values are the exit codes.
+ * result: the results of calls. result.def lists them; the values are the exit codes.
  */
 #ifndef CORE_RESULT_H
 #define CORE_RESULT_H
@@ -13,7 +13,7 @@ enum result {
 #undef RESULT
 };
 
-/* Is it one of them? */
+/* Is `code` one of enum result? */
 bool result_known(int64_t code);
 const char *result_name(enum result r);
 const char *result_text(enum result r);

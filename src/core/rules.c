@@ -5,14 +5,14 @@
 #include "core/refuse.h"
 #include "core/update.h"
 
-/* What an operation does besides changing the status. */
-#define CLEAR 1u   /* the lock */
-#define GUARD 2u   /* sub-tasks must all be Done or Canceled */
-#define MANUAL 4u  /* under one's own manual lock also from Ready */
-#define FRESH 8u   /* forgets the leases that ran out */
-#define FINISH 16u /* done_at */
-#define BLAME 32u  /* the reason goes into blocker_reason */
-#define SUMMED 64u /* the summary is kept */
+/* Effects and conditions of an operation, besides the change of status. */
+#define CLEAR 1u   /* clears the lock */
+#define GUARD 2u   /* requires that all sub-tasks are Done or Canceled */
+#define MANUAL 4u  /* allowed from Ready, too, for the holder of a manual lock */
+#define FRESH 8u   /* resets the count of abandoned leases */
+#define FINISH 16u /* sets done_at */
+#define BLAME 32u  /* stores the reason in blocker_reason */
+#define SUMMED 64u /* stores the summary */
 
 struct rule {
 	const char *what, *event;
@@ -62,7 +62,7 @@ void verdict_event(struct verdict *v, const struct call *c, const struct task *t
 	};
 }
 
-/* The lock that `block` leaves behind keeps nobody from moving the task on. */
+/* The lock that `block` leaves on a Blocked task protects nothing: anybody may move the task on. */
 static bool protected_by_other(const struct task *t, const struct call *c)
 {
 	return lease_live(&t->lock, c->now) && !(t->status == BLOCKED && !t->lock.manual) &&
@@ -108,8 +108,8 @@ static struct str words(enum op op, const struct task *t, const struct call *c)
 	const struct request *rq = c->rq;
 
 	if (op == OP_APPROVE && t->open_subs)
-		return arena_printf(c->arena, "over %lld open sub-task%s", (long long)t->open_subs,
-				    t->open_subs == 1 ? "" : "s");
+		return arena_printf(c->arena, "despite %lld open sub-task%s",
+				    (long long)t->open_subs, t->open_subs == 1 ? "" : "s");
 	if (op == OP_REVIEW || op == OP_DONE)
 		return rq->summary;
 	return op == OP_APPROVE || op == OP_REWORK ? STR("") : rq->reason;
@@ -161,8 +161,8 @@ static void move(enum op op, struct task *t, const struct call *c, struct verdic
 		verdict_event(v, c, t, "comment", 0, comment);
 }
 
-/* Did this holder do it already? Its token may be gone since; its last result is not. (A claim, by
- * whatever name, knows itself again by its new token. A newer pawl may have ops that are not ours.) */
+/* Has this holder done the operation already? `last` remembers it after the lock has ended. A claim is not checked
+ * here: it is recognised by its new token. `last.op` may be unknown, because a newer pawl may have written it. */
 static bool is_repeat(enum op op, const struct task *t, const struct call *c)
 {
 	int64_t did = t->last.op;
@@ -182,7 +182,7 @@ static void heartbeat(struct task *t, const struct call *c, struct verdict *v)
 	}
 	if (t->status == BLOCKED) {
 		refuse(v, MISCONFIGURED,
-		       arena_printf(c->arena, "%.*s is Blocked; its lease is left to run out",
+		       arena_printf(c->arena, "%.*s is Blocked, so its lease cannot be renewed",
 				    STRF(t->id)),
 		       arena_printf(c->arena, "pawl unblock %.*s, then claim it again",
 				    STRF(t->id)));
@@ -195,9 +195,9 @@ static void heartbeat(struct task *t, const struct call *c, struct verdict *v)
 	v->changed = v->granted = true;
 }
 
-/* Where others write locks without tokens, their holder is known by name. And where others look only whether there
- * is a lock, one's own that ran out is to be taken away, too. */
-static bool is_left(const struct task *t, const struct call *c)
+/* In a store of locks only, other programs write locks without tokens, so the name of the agent identifies the
+ * holder. They also respect a lock after it expired, so the holder may remove an expired lock. */
+static bool may_remove(const struct task *t, const struct call *c)
 {
 	if (!c->policy->locks_only || !t->lock.holder.n)
 		return false;
@@ -207,13 +207,13 @@ static bool is_left(const struct task *t, const struct call *c)
 
 static void unlock(struct task *t, const struct call *c, struct verdict *v)
 {
-	bool left = is_left(t, c);
+	bool removable = may_remove(t, c);
 
-	if (!lease_live(&t->lock, c->now) && !left) {
+	if (!lease_live(&t->lock, c->now) && !removable) {
 		v->repeated = true;
 		return;
 	}
-	if (!lease_owned(&t->lock, c->proof, c->now) && !left) {
+	if (!lease_owned(&t->lock, c->proof, c->now) && !removable) {
 		refuse_lost(v, c, t);
 		return;
 	}
@@ -274,7 +274,7 @@ enum op rules_for_status(int64_t now, int64_t target)
 	}
 }
 
-/* What must come first, to get to In Progress. */
+/* The operation that must come before a claim. */
 static enum op first_step(int64_t now)
 {
 	if (now == REVIEW)

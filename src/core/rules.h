@@ -1,9 +1,9 @@
 /*
- * rules: what each operation needs and does, as one table and a few functions. Pure: a task and a call go
- * in, a changed task and a verdict come out. Who is refused has changed nothing, unless `changed` says so.
+ * rules: the conditions and effects of each operation, as one table and a few functions. They are pure: they take
+ * a task and a call, and give a changed task and a verdict. A refusal changes nothing unless `changed` is set.
  *
- * Order of checks (doc/contract.md): a repeat; where a lock is needed: lock, status, guard; elsewhere:
- * status, then another's live lock.
+ * Order of checks (doc/contract.md): first, is the call a repeat? If the operation needs a lock: lock, status,
+ * guard. Otherwise: status, then a live lock of another agent.
  */
 #ifndef CORE_RULES_H
 #define CORE_RULES_H
@@ -26,26 +26,26 @@ struct verdict {
 	enum result code;
 	struct str message, hint;
 	struct str warning;
-	bool repeated; /* nothing was done: it had been done before */
-	bool changed;  /* the task is to be stored */
+	bool repeated; /* nothing was done: an earlier call did it */
+	bool changed;  /* the caller must store the task */
 	bool granted;  /* the caller holds the lock now */
 	struct event events[VERDICT_EVENTS];
 	size_t n_events;
 };
 
-/* The operation that brings a task of `now` to `target` (status ID STATUS): OP_NONE if none does. */
+/* The operation of `status ID STATUS`: it moves a task from `now` to `target`. OP_UPDATE if no other does. */
 enum op rules_for_status(int64_t now, int64_t target);
-/* Judges and, if it is allowed, does it. op: any that is about one existing task. */
+/* Checks the operation and, if it is allowed, applies it. op: any operation on one existing task. */
 void rules_apply(enum op op, struct task *t, const struct call *c, struct verdict *v);
-/* Clears a lock that nobody can still need: it ran out at least rq->older_than ago, its process is dead
- * (the caller found out), or its task has ended. false: it stays. */
+/* Clears a stale lock: it expired at least rq->older_than ago, its process is dead (`dead`), or its task has
+ * ended. false: the lock is not stale and stays. */
 bool rules_cleanup(struct task *t, const struct call *c, bool dead, struct verdict *v);
-/* Where no lock is needed (update, depend, approve): a stale token that was named is refused, and so is
- * another's live lock; but the lock that `block` leaves behind keeps nobody from moving the task on. */
+/* For operations that need no lock (update, depend, approve): refuses an explicit token that is stale, and a task
+ * under a live lock of another agent. The lock that `block` leaves on a task does not count. */
 bool rules_free(const struct task *t, const struct call *c, struct verdict *v);
-/* The task was edited: its version, when, and that it is to be stored. */
+/* Marks the task as edited: raises its version, sets updated_at and v->changed. */
 void verdict_edited(struct verdict *v, const struct call *c, struct task *t);
-/* Adds a line for the log. */
+/* Adds an event. `from`: the status before the change, or 0. */
 void verdict_event(struct verdict *v, const struct call *c, const struct task *t, const char *name,
 		   int64_t from, struct str text);
 

@@ -38,7 +38,7 @@ static char fold(char c)
 	return c == '-' || c == '_' ? ' ' : c;
 }
 
-/* Equal but for case and for what stands between the words. */
+/* Compares ignoring case; ' ', '-' and '_' are equal. */
 static bool same_words(struct str a, const char *b)
 {
 	size_t n = strlen(b);
@@ -51,7 +51,7 @@ static bool same_words(struct str a, const char *b)
 	return true;
 }
 
-/* "InProgress" is how some programs write it. */
+/* Some programs write "InProgress". */
 static bool same_joined(struct str a, const char *b)
 {
 	size_t i = 0;
@@ -149,7 +149,7 @@ struct str title_from(struct str description, struct str id)
 	struct str rest = str_trim(description), line = str_trim(str_cut(&rest, '\n'));
 	size_t n = line.n > TITLE_MAX ? TITLE_MAX : line.n;
 
-	while (n < line.n && ((unsigned char)line.p[n] & 0xc0) == 0x80) /* not in a character */
+	while (n < line.n && ((unsigned char)line.p[n] & 0xc0) == 0x80) /* do not cut a character */
 		n--;
 	return n ? str_n(line.p, n) : id;
 }

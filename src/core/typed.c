@@ -11,7 +11,7 @@ static const char *const names[TYPED_END] = { "", "write", "batch", "config", "m
 #define C TYPED_BIT(TYPED_CONFIG)
 #define M TYPED_BIT(TYPED_MAINTENANCE)
 
-/* Who wants to do something of this kind once, in one step, is kept out by these. */
+/* The locks that refuse a single change of this kind. */
 static const unsigned step_barred_by[TYPED_END] = {
 	[TYPED_WRITE] = W | M,
 	[TYPED_BATCH] = W | B | M,
@@ -19,7 +19,8 @@ static const unsigned step_barred_by[TYPED_END] = {
 	[TYPED_MAINTENANCE] = W | B | C | M,
 };
 
-/* Who wants the lock itself must not bar what another holds, either. */
+/* The locks that refuse the acquisition of a lock of this kind. @batch also refuses @write, because @write would
+ * refuse the steps of the batch. */
 static const unsigned lock_barred_by[TYPED_END] = {
 	[TYPED_WRITE] = W | B | M,
 	[TYPED_BATCH] = W | B | M,
@@ -65,13 +66,13 @@ const char *typed_fault(const struct request *rq)
 	}
 }
 
-/* What it is part of, or by itself. */
+/* The kind of work that the request is a step of, else the kind of the request itself. */
 static enum typed kind_of(const struct request *rq)
 {
 	if (rq->part_of > TYPED_NONE && rq->part_of < TYPED_END)
 		return (enum typed)rq->part_of;
 	if (rq->op == OP_ARCHIVE && !HAS(rq, id))
-		return TYPED_BATCH; /* of all tasks that have ended */
+		return TYPED_BATCH; /* it archives all ended tasks */
 	return rq->op == OP_LOCK_CLEANUP ? TYPED_MAINTENANCE : TYPED_WRITE;
 }
 
@@ -102,12 +103,12 @@ static struct str process(const struct lock *l, struct arena *a)
 struct str typed_holder(const struct task *t, int64_t now, struct arena *a)
 {
 	const struct lock *l = &t->lock;
-	struct str who = l->user.n ? l->user : STR("somebody"),
+	struct str who = l->user.n ? l->user : STR("unknown"),
 		   what = l->operation.n ? l->operation : STR("lock acquire");
 
 	return arena_printf(a,
-			    "%.*s is held by %.*s (%.*s, user %.*s on %.*s%.*s) since %.*s, for "
-			    "another %.*s at most",
+			    "%.*s is held by %.*s (%.*s, user %.*s on %.*s%.*s) since %.*s, for at "
+			    "most another %.*s",
 			    STRF(t->id), STRF(l->holder), STRF(what), STRF(who), STRF(l->host),
 			    STRF(process(l, a)), STRF(when_text(a, l->acquired_at)),
 			    STRF(duration_text(a, l->expires_at - now)));
@@ -115,7 +116,7 @@ struct str typed_holder(const struct task *t, int64_t now, struct arena *a)
 
 static struct str acquire_again(const struct task *t, const struct call *c)
 {
-	return arena_printf(c->arena, "pawl lock acquire %.*s", STRF(t->id));
+	return arena_printf(c->arena, "acquire it again: pawl lock acquire %.*s", STRF(t->id));
 }
 
 static void lost(struct verdict *v, const struct call *c, const struct task *t)
@@ -123,10 +124,9 @@ static void lost(struct verdict *v, const struct call *c, const struct task *t)
 	if (lease_live(&t->lock, c->now))
 		refuse(v, LOST_LOCK,
 		       arena_printf(c->arena, "%s, and %.*s",
-				    c->proof.n ? "this token is no longer good"
-					       : "there is no token",
+				    c->proof.n ? "this token is stale" : "this call has no token",
 				    STRF(typed_holder(t, c->now, c->arena))),
-		       STR("pawl lock typed shows these locks; a holder passes --token"));
+		       STR("pawl lock typed shows these locks; if you hold this one, pass its --token"));
 	else
 		refuse(v, LOST_LOCK,
 		       arena_printf(c->arena, "nobody holds %.*s any more", STRF(t->id)),
@@ -162,7 +162,7 @@ static void renew(struct task *t, const struct call *c, struct verdict *v)
 	v->changed = v->granted = true;
 }
 
-/* What a task keeps of its last lock means nothing here. */
+/* Nothing is kept for the last holder, unlike with the lock of a task. */
 static void clear(struct task *t, const struct call *c, struct verdict *v, const char *event,
 		  struct str text)
 {

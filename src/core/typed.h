@@ -1,14 +1,14 @@
 /*
- * typed: locks on the queue as a whole, by what they are for. Their ids are "@write", "@batch", "@config" and
- * "@maintenance"; each is a lease with holder, token and fence like the lock of a task, and is kept as
- * a task that has nothing but a lock. doc/typed-locks.md has the table of which keeps out which.
+ * typed: locks of the whole queue, one for each kind of work: "@write", "@batch", "@config" and "@maintenance". Each
+ * has a lease, a holder, a token and a fence, like the lock of a task. The store keeps it as a task that has only a
+ * lock. doc/typed-locks.md has the table of conflicts.
  */
 #ifndef CORE_TYPED_H
 #define CORE_TYPED_H
 
 #include "core/rules.h"
 
-/* Requests and answers that go between processes have it by its number. */
+/* Requests and answers between processes contain these numbers. */
 enum typed {
 	TYPED_NONE = 0,
 	TYPED_WRITE = 1,
@@ -22,26 +22,26 @@ enum typed {
 #define EMERGENCY_ID STR("@emergency")
 
 const char *typed_name(enum typed kind); /* "maintenance" */
-/* "@maintenance"; TYPED_NONE: it is the id of no such lock. */
+/* Parses "@maintenance"; TYPED_NONE: it is not the id of a lock of the whole queue. */
 enum typed typed_of(struct str id);
-/* Does the request take a lock of the whole queue, or do something with one? */
+/* Does the request concern a lock of the whole queue? */
 bool typed_is(const struct request *rq);
-/* What is wrong with "@…" as the id in this call; NULL: nothing. */
+/* Checks the "@…" id of this call. Returns NULL or the fault. */
 const char *typed_fault(const struct request *rq);
 
-/* The kinds of locks that keep the request out while others hold them: a set of TYPED_BIT. Reads and
- * heartbeats are kept out by none. */
+/* The kinds of locks that refuse the request while others hold them: a set of TYPED_BIT. No lock refuses reads and
+ * heartbeats. */
 unsigned typed_bars(const struct request *rq, const struct policy *p);
-/* Is it refused while there is an emergency? */
+/* Does the request change the queue, so that an emergency refuses it? */
 bool typed_changes(const struct request *rq);
 
-/* lock acquire, lock release, lock break and heartbeat of one. */
+/* Applies lock acquire, lock release, lock break or heartbeat to a lock of the whole queue. */
 void typed_apply(struct task *t, const struct call *c, struct verdict *v);
-/* "maintenance is held by alice (import, user bob on host h, pid 7) since … until …" */
+/* "@maintenance is held by alice (import, user bob on h, pid 7) since …, for at most another …" */
 struct str typed_holder(const struct task *t, int64_t now, struct arena *a);
-/* Nobody changes anything until it is over. */
+/* Declares or ends the emergency. During an emergency the queue refuses changes. */
 void emergency_apply(struct task *t, const struct call *c, struct verdict *v);
-/* A record that keeps everybody out: its refusal. */
+/* The refusal of a change during an emergency. */
 void emergency_refuse(const struct task *t, struct arena *a, struct verdict *v);
 
 #endif

@@ -17,7 +17,7 @@ bool update_any(const struct request *r)
 	return r->has & (FIELDS | BIT(status) | BIT(parent));
 }
 
-/* The new object's keys over the old one's; null takes a key out. */
+/* Adds the members of `more` to `old`; null removes a member. */
 static struct str merge_extra(struct str old, struct str more, struct arena *a)
 {
 	json_t *o = json_loadb(str_p(old), old.n, 0, NULL),
@@ -100,12 +100,13 @@ static bool status_allowed(const struct task *t, const struct call *c, struct ve
 	if (!HAS(c->rq, status) || update_from(target) & STATUS_BIT(t->status))
 		return true;
 	if (update_from(target))
-		refuse_status(v, c, t, "that update", update_from(target));
+		refuse_status(v, c, t, "this update", update_from(target));
 	else
 		refuse(v, MISCONFIGURED,
 		       arena_printf(c->arena, "update cannot move %.*s to %s", STRF(t->id),
 				    status_name(target)),
-		       arena_printf(c->arena, "pawl status %.*s STATUS does what leads there",
+		       arena_printf(c->arena,
+				    "pawl status %.*s STATUS picks the operation that leads there",
 				    STRF(t->id)));
 	return false;
 }

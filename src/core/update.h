@@ -1,6 +1,6 @@
 /*
- * update: the fields of a task that a request carries, for create and update alike. Parent and depends are
- * not among them: they concern other tasks, and the queue sees to them.
+ * update: sets the fields of a task from a request, for create and update. It skips `parent` and `depends`: they
+ * concern other tasks, so src/queue changes them.
  */
 #ifndef CORE_UPDATE_H
 #define CORE_UPDATE_H

@@ -14,7 +14,7 @@ setup() {
 	pawl claim t1 -a al --ttl 0.2s
 	lapsed t1
 	call 21 heartbeat t1 -a al
-	complains "ran out"
+	complains "expired"
 	ask 0 next
 	is '.task.id == "t1"'
 	ask 0 next --claim -a bo

@@ -205,9 +205,9 @@ static void test_explain(void **state)
 	explained(s, "d", false, "held by bob");
 	explained(s, "e", false, "Review");
 	explained(s, "w", false, "waits for 2 of its dependencies");
-	explained(s, "late", false, "not before its time");
+	explained(s, "late", false, "waits for its not-before time");
 	explained(s, "lost", true, "abandoned");
-	explained(s, "kept", false, "kept for the agent");
+	explained(s, "kept", false, "kept for its last agent");
 	ans = ok(s, "next explain=1");
 	assert_int_equal(ans->n_candidates, 10);
 	assert_int_equal(ans->total, 10);

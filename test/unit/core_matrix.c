@@ -322,8 +322,8 @@ static void want_log(struct want *w, const struct row *r, int64_t from)
 
 	if (op == OP_APPROVE && w->t.open_subs)
 		want_line(w, r->event, from,
-			  w->t.open_subs == 1 ? STR("over 1 open sub-task")
-					      : STR("over 2 open sub-tasks"));
+			  w->t.open_subs == 1 ? STR("despite 1 open sub-task")
+					      : STR("despite 2 open sub-tasks"));
 	else if (op == OP_APPROVE || op == OP_REWORK)
 		want_line(w, r->event, from, STR(""));
 	else
@@ -400,7 +400,7 @@ static bool had_no_expiry(const struct want *w)
 
 static struct str over(const struct want *w)
 {
-	return had_no_expiry(w) ? STR("over a lock of ann that had no expiry") : STR("");
+	return had_no_expiry(w) ? STR("replaced a lock of ann that had no expiry") : STR("");
 }
 
 static void want_abandoned(struct want *w)
@@ -707,10 +707,10 @@ static int words_diff(const struct want *w, const struct verdict *v, const char 
 				    str_holds(v->message, "until "));
 	if (w->code == MISCONFIGURED && !w->changed && w->s->op != OP_UPDATE &&
 	    w->s->op != OP_STATUS)
-		n += differ(
-			where, "names the status", 1,
-			str_holds(v->message, status_name(w->s->status)) &&
-				(w->s->op == OP_HEARTBEAT || str_holds(v->message, "starts from")));
+		n += differ(where, "names the status", 1,
+			    str_holds(v->message, status_name(w->s->status)) &&
+				    (w->s->op == OP_HEARTBEAT ||
+				     str_holds(v->message, "needs a task that is")));
 	return n;
 }
 
@@ -920,7 +920,7 @@ static bool want_cleanup(struct want *w, bool dead, int64_t older_than)
 	want_edited(w);
 	want_some_line(w, "cleaned_up", 0);
 	w->lines[w->n - 1].text = ended ? STR("the task has ended")
-				  : old ? STR("it ran out")
+				  : old ? STR("its lease expired")
 					: STR("its process is dead");
 	return true;
 }

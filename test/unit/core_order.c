@@ -53,31 +53,32 @@ static const struct offered offers[] = {
 	{ READY, 0, 0, 0, 0, 0, OFFER_NOW, 0, true, "ready" },
 	{ READY, BEFORE, 0, 0, 0, 0, OFFER_LATER, BEFORE, true, "ready" },
 	{ READY, NOW, 0, 0, 0, 0, OFFER_LATER, NOW, true, "ready" },
-	{ READY, NOW + 1, 0, 0, 0, 0, OFFER_LATER, NOW + 1, false, "not before its time, in 1ms" },
+	{ READY, NOW + 1, 0, 0, 0, 0, OFFER_LATER, NOW + 1, false,
+	  "waits for its not-before time, in 1ms" },
 	{ READY, 0, 2, 0, 0, 0, OFFER_WAITING, 0, false, "waits for 2 of its dependencies" },
 	{ READY, LATER, 2, 0, 0, 0, OFFER_WAITING, LATER, false,
 	  "waits for 2 of its dependencies" },
 	{ READY, 0, 0, 0, 'o', LATER, OFFER_LATER, LATER, false, "held by bob for another 1m" },
 	{ READY, 0, 0, 0, 'o', NOW, OFFER_LATER, NOW, true, "ready" },
 	{ READY, LATER + 1000, 0, 0, 'o', LATER, OFFER_LATER, LATER + 1000, false,
-	  "not before its time, in 1m 1s" },
+	  "waits for its not-before time, in 1m 1s" },
 	{ READY, 0, 0, 77, 'e', 0, OFFER_NOW, 0, true, "ready" },
 	{ READY, 0, 0, 0, 'f', LATER, OFFER_LATER, LATER, false, "held by bob for another 1m" },
 	{ READY, 0, 0, 0, 'x', 0, OFFER_NONE, 0, false, "Ready, held by bob" },
 	/* In Progress: the agent crashed, or the task was left without a lock */
 	{ IN_PROGRESS, LATER, 3, 0, 'o', BEFORE, OFFER_LATER, BEFORE, true,
-	  "abandoned: its lease ran out" },
-	{ IN_PROGRESS, 0, 0, 0, 'o', NOW, OFFER_LATER, NOW, true, "abandoned: its lease ran out" },
+	  "abandoned: its lease expired" },
+	{ IN_PROGRESS, 0, 0, 0, 'o', NOW, OFFER_LATER, NOW, true, "abandoned: its lease expired" },
 	{ IN_PROGRESS, 0, 0, 0, 'o', LATER, OFFER_LATER, LATER, false,
 	  "held by bob for another 1m" },
-	{ IN_PROGRESS, 0, 0, LATER, 'e', 0, OFFER_NOW, 0, true, "abandoned: its lease ran out" },
+	{ IN_PROGRESS, 0, 0, LATER, 'e', 0, OFFER_NOW, 0, true, "abandoned: its lease expired" },
 	{ IN_PROGRESS, 0, 0, 0, 0, 0, OFFER_NOW, 0, true, "left without a lock" },
 	{ IN_PROGRESS, 0, 0, NOW, 0, 0, OFFER_LATER, NOW, true, "left without a lock" },
 	{ IN_PROGRESS, 0, 0, LATER, 0, 0, OFFER_LATER, LATER, false,
-	  "kept for the agent that knows it until its last lease's length has passed, in 1m" },
+	  "kept for its last agent for another 1m" },
 	{ IN_PROGRESS, 0, 0, 0, 'x', 0, OFFER_NONE, 0, false, "In Progress, held by bob" },
 	{ IN_PROGRESS, 0, 0, 0, 'f', BEFORE, OFFER_LATER, BEFORE, true,
-	  "abandoned: its lease ran out" },
+	  "abandoned: its lease expired" },
 	{ BACKLOG, 0, 0, 0, 0, 0, OFFER_NONE, 0, false, "its status is Backlog" },
 	{ BLOCKED, 0, 0, 0, 'o', LATER, OFFER_NONE, 0, false, "Blocked, held by bob" },
 	{ BLOCKED, 0, 0, 0, 'o', BEFORE, OFFER_NONE, 0, false, "its status is Blocked" },
@@ -123,7 +124,7 @@ static void other_policies(void **state)
 	assert_true(str_is(order_why(&waiting, &ignore, NOW, &mem, &eligible),
 			   "ready; its dependencies are ignored"));
 	assert_true(eligible);
-	assert_true(str_holds(order_why(&later, &ignore, NOW, &mem, &eligible), "not before"));
+	assert_true(str_holds(order_why(&later, &ignore, NOW, &mem, &eligible), "not-before time"));
 	assert_false(eligible);
 	waiting.open_deps = 0;
 	assert_true(str_is(order_why(&waiting, &keep, NOW, &mem, &eligible), "ready"));
@@ -178,12 +179,12 @@ static void settles(void **state)
 			if (moves) {
 				want.status = NEEDS_HELP;
 				want.updated_at = NOW;
-				want.blocker_reason = STR("t4, which it depends on, was canceled");
+				want.blocker_reason = STR("its dependency t4 was canceled");
 			}
 			assert_int_equal(graph_settle(&named, STR("t4"), NOW, &mem), moves);
 			assert_int_equal(task_diff(&want, &named, "named"), 0);
 			if (moves)
-				want.blocker_reason = STR("a task that it depends on was canceled");
+				want.blocker_reason = STR("a dependency was canceled");
 			assert_int_equal(graph_settle(&unnamed, STR(""), NOW, &mem), moves);
 			assert_int_equal(task_diff(&want, &unnamed, "unnamed"), 0);
 		}

@@ -311,7 +311,7 @@ static void who_and_what(void **state)
 		assert_fault(&r, strchr(needs(op), 'a') ? "agent's name" : NULL);
 		r = good(op);
 		TAKE_OUT(r, new_token);
-		assert_fault(&r, strchr(needs(op), 'k') ? "a token to acquire the lock" : NULL);
+		assert_fault(&r, strchr(needs(op), 'k') ? "a token for the new lock" : NULL);
 	}
 }
 
@@ -331,7 +331,7 @@ static void tokens_for_more(void **state)
 	r = good(OP_STATUS);
 	GIVE(&r, status, IN_PROGRESS);
 	TAKE_OUT(r, new_token);
-	assert_fault(&r, "acquire the lock");
+	assert_fault(&r, "a token for the new lock");
 	GIVE(&r, status, DONE);
 	assert_fault(&r, NULL);
 }
@@ -373,7 +373,7 @@ static void missing_words(void **state)
 		assert_fault(&r, op == OP_REVIEW ? "summary" : NULL);
 		r = good(op);
 		TAKE_OUT(r, text);
-		assert_fault(&r, op == OP_COMMENT ? "comment's text" : NULL);
+		assert_fault(&r, op == OP_COMMENT ? "text of the comment" : NULL);
 		r = good(op);
 		TAKE_OUT(r, title);
 		assert_fault(&r, op == OP_CREATE   ? "title"

@@ -185,7 +185,7 @@ static void life_of_a_lock(void **state)
 	assert_true(v.repeated && v.code == SUCCESS);
 	v = apply(&t, OP_HEARTBEAT, ONE, NONE, NOW + 1000);
 	assert_int_equal(v.code, LOST_LOCK);
-	assert_true(str_is(v.hint, "pawl lock acquire @batch"));
+	assert_true(str_is(v.hint, "acquire it again: pawl lock acquire @batch"));
 }
 
 static void ttl_and_words(void **state)
@@ -210,7 +210,7 @@ static void ttl_and_words(void **state)
 	assert_int_equal(t.lock.expires_at, NOW + 5000);
 	text = typed_holder(&t, NOW, &mem);
 	assert_true(str_has_nocase(
-		text, STR("@write is held by ann (lock acquire, user somebody on box)")));
+		text, STR("@write is held by ann (lock acquire, user unknown on box)")));
 	t.lock.operation = STR("import");
 	t.lock.user = STR("root");
 	t.lock.pid = 7;
