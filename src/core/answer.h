@@ -38,9 +38,8 @@ struct answer {
 	enum answer_kind kind;
 	int64_t now; /* the store's time */
 	struct str message, hint;
-	char applied; /* API_ERROR: was the change applied? 'n': no, '?': unknown */
-	struct str
-		fault; /* name of the store's fault; set only in the process in which it occurred */
+	char applied;     /* API_ERROR: was the change applied? 'n': no, '?': unknown */
+	struct str fault; /* name of the store's fault; not passed to other processes */
 	int64_t repeated; /* the answer of an earlier, identical call */
 	int64_t existed;  /* create --if-absent: the task existed */
 	struct strs warnings;

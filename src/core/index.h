@@ -8,12 +8,11 @@
 
 /* Stores contain these numbers, so a number never changes. */
 enum lane {
-	LANE_NONE = 0,  /* not eligible, whatever the time is */
-	LANE_READY = 1, /* eligible */
-	LANE_LATER = 2, /* eligible from eligible_at on */
-	LANE_WAITING =
-		3, /* waiting for dependencies; once they are done, eligible from eligible_at on */
-	LANE_GOING = 4 /* not a task: the record is absent from eligible_at on */
+	LANE_NONE = 0,    /* not eligible, whatever the time is */
+	LANE_READY = 1,   /* eligible */
+	LANE_LATER = 2,   /* eligible from eligible_at on */
+	LANE_WAITING = 3, /* waiting for dependencies; then as LANE_LATER */
+	LANE_GOING = 4    /* not a task: the record is absent from eligible_at on */
 };
 
 struct index {

@@ -103,7 +103,7 @@ static struct str packed(struct act *w, const struct task *t, unsigned part)
 	return out;
 }
 
-/* The texts: made anew only if they changed. */
+/* Packs the texts again only if they changed. */
 static void put_body(struct act *w, const struct loaded *l, struct record *rec)
 {
 	if (l->rec && task_same(&l->task, &l->old, BODY)) {
@@ -120,7 +120,7 @@ const char *act_fault(struct act *w, const struct loaded *l)
 	return task_fault(&l->task, l->key, w->arena);
 }
 
-/* Pawl writes no record that it would call bad: such a one could never be changed again. */
+/* pawl must not write a record that it would reject itself: no later call could change that record. */
 static int refuse_unusable(struct act *w, const struct loaded *l, const char *fault)
 {
 	struct str id = bad_name(l->key, w->arena);
@@ -135,13 +135,14 @@ static int refuse_unusable(struct act *w, const struct loaded *l, const char *fa
 			     STRF(id)));
 }
 
-/* What was read may be of an older version, but nothing grows beyond the limits. */
+/* A task of an older version may exceed the limits, but it must not grow further. */
 static int check_put(struct act *w, const struct loaded *l)
 {
 	const char *fault = growth_fault(&l->task, &l->old, w->arena);
 
 	if (fault)
-		return act_refuse(w, USAGE, str_c(fault), STR("take something out first"));
+		return act_refuse(w, USAGE, str_c(fault),
+				  STR("remove some labels, dependencies or extra first"));
 	fault = act_fault(w, l);
 	return fault ? refuse_unusable(w, l, fault) : 0;
 }
@@ -151,7 +152,7 @@ static void put(struct act *w, struct loaded *l)
 	struct record *rec = arena_new(w->arena, struct record);
 
 	if (!status_ended(l->task.status) && l->task.status != FAILED)
-		l->task.archived_at = 0; /* it was opened again */
+		l->task.archived_at = 0; /* it was reopened */
 	*rec = (struct record){
 		.key = l->key,
 		.rev = l->rec ? l->rec->rev : 0,
@@ -161,7 +162,7 @@ static void put(struct act *w, struct loaded *l)
 	if (l->task.status)
 		order_index(&l->task, &rec->ix, w->arena);
 	else
-		rec->ix.token = l->task.lock.token; /* no task; but the clock must not be set */
+		rec->ix.token = l->task.lock.token; /* keeps a store from resetting its clock */
 	edit_put(w->e, rec);
 	l->rec = rec;
 	l->old = l->task;
@@ -169,13 +170,13 @@ static void put(struct act *w, struct loaded *l)
 	w->writes++;
 }
 
-/* Only a task that comes, goes, ends or is opened again concerns others. */
+/* The counts of other tasks change only if this task appears, disappears, ends or is reopened. */
 static bool concerns_others(int64_t from, int64_t to)
 {
 	return from != to && (!from || !to || status_ended(from) || status_ended(to));
 }
 
-static int tell_parent(struct act *w, struct loaded *l)
+static int update_parent(struct act *w, struct loaded *l)
 {
 	struct loaded *parent;
 	int r;
@@ -184,7 +185,7 @@ static int tell_parent(struct act *w, struct loaded *l)
 		return 0;
 	r = act_load_key(w, task_key(w->arena, l->task.parent), &parent);
 	if (r)
-		return r < 0 ? r : 0; /* one that is gone or cannot be used is nobody to tell */
+		return r < 0 ? r : 0; /* a missing or bad parent has no count to update */
 	parent->dirty |= graph_sub_moved(&parent->task, l->was, l->task.status);
 	return 0;
 }
@@ -239,7 +240,7 @@ struct str gone_key(struct act *w, const struct loaded *l)
 	return arena_printf(w->arena, "gone/%.*s", STRF(id));
 }
 
-static int tell_dependents(struct act *w, struct loaded *l)
+static int update_dependents(struct act *w, struct loaded *l)
 {
 	struct query q = { .depends_on = l->key };
 	struct strs keys = { 0 };
@@ -281,9 +282,9 @@ int act_flush(struct act *w)
 
 		if (!concerns_others(was, l->task.status))
 			continue;
-		r = tell_parent(w, l);
+		r = update_parent(w, l);
 		if (!r && was)
-			r = tell_dependents(w, l);
+			r = update_dependents(w, l);
 		l->was = l->task.status;
 	}
 	for (struct loaded *l = w->tasks; !r && l; l = l->next)

@@ -16,7 +16,7 @@ static int64_t ended_at(const struct task *t)
 	return t->done_at ? t->done_at : t->updated_at;
 }
 
-/* One that is locked is somebody's: `lock cleanup` comes first. */
+/* A locked task still has a holder: `lock cleanup` must clear a stale lock first. */
 static bool may_go(const struct act *w, const struct task *t)
 {
 	return !t->archived_at && !t->lock.holder.n && w->e->now - ended_at(t) >= w->rq->older_than;
@@ -32,10 +32,11 @@ static int archive_one(struct act *w)
 	w->ans->tasks = arena_array(w->arena, struct task, 1);
 	if (!(ARCHIVABLE & STATUS_BIT(l->task.status))) {
 		act_answer(w, l);
-		return act_refuse(w, MISCONFIGURED,
-				  arena_printf(w->arena, "%.*s is %s and has not ended",
-					       STRF(l->task.id), status_name(l->task.status)),
-				  STR("only what is Done, Failed or Canceled can be archived"));
+		return act_refuse(
+			w, MISCONFIGURED,
+			arena_printf(w->arena, "%.*s is %s and has not ended", STRF(l->task.id),
+				     status_name(l->task.status)),
+			STR("only tasks that are Done, Failed or Canceled can be archived"));
 	}
 	if (may_go(w, &l->task))
 		archive(w, l);

@@ -1,6 +1,6 @@
 /*
- * Records that cannot be used: their bytes came from a store that others write to as well, and core/check.h says
- * that pawl did not make them. They are left out of lists, never offered and never changed; `doctor` names them, and
+ * Records that cannot be used: they fail the checks of core/check.h, so pawl did not write them. Other programs can
+ * write to a store. pawl omits these records from lists and never offers or changes them. `doctor` lists them, and
  * `remove --force` removes them.
  */
 #include "base/secret.h"
@@ -15,16 +15,16 @@
 #define SHOWN_COLUMNS 60
 #define LARGE (64u << 10)
 
-/* The task's strings are those of the record. */
+/* The strings of the task point into the record. */
 static const char *decode_in_place(const struct record *r, struct task *out, struct arena *a)
 {
 	*out = (struct task){ 0 };
 	if (r->ix.status && !str_starts(r->key, STR("task/")))
-		return "its index takes it for a task";
+		return "its index is that of a task";
 	if (!r->body.n && !r->hot.n)
-		return "it is empty, or what is in its place was not made by pawl";
+		return "it is empty or foreign";
 	if (!r->body.n && str_starts(r->key, STR("task/")))
-		return "its texts are missing, or larger than pawl writes them";
+		return "its texts are missing, or larger than the limit";
 	if (task_unpack(r->hot, out, a) || task_unpack(r->body, out, a))
 		return "its bytes are damaged";
 	return task_fault(out, r->key, a);
@@ -39,7 +39,7 @@ static const char *decode(const struct record *r, struct task *out, struct arena
 	return decode_in_place(&own, out, a);
 }
 
-/* A large record is judged where it lies: many bad ones would fill the caller's arena. */
+/* Checks a large record without a copy: many bad records would fill the caller's arena. */
 static bool bad_and_large(const struct record *r)
 {
 	struct arena scratch = { 0 };
@@ -155,7 +155,7 @@ int bad_find(struct store *s, struct edit *e, struct str handle, struct str *key
 
 /* --- for doctor ----------------------------------------------------------------------------------- */
 
-#define NAMED 20 /* of those that are found, how many are named */
+#define NAMED 20 /* doctor lists at most this many records */
 
 struct exam {
 	struct store *store;
@@ -186,11 +186,11 @@ static void name_over(struct exam *x, const struct record *r, struct arena *a)
 	fault = growth_fault(&t, &none, a);
 	if (fault && x->over++ < NAMED)
 		x->fn(x->ctx, CHECK_NOTE, "record", str_c(fault),
-		      STR("it can be used, but it cannot grow: take out what nobody needs"));
+		      STR("it can be used but cannot grow: remove labels, dependencies or extra that it does not need"));
 }
 
-/* Stores find and sort by the index, and show it to people: it must say what the task says. A lane may have moved
- * on with the time, and version 0.1.0 kept no due date. */
+/* Stores filter and sort by the index, so it must agree with the task. The lane is not compared, because it changes
+ * with time; nor is a missing due date, because version 0.1.0 did not store one. */
 static const char *index_fault(const struct record *r, struct arena *a)
 {
 	struct index ix;
@@ -202,7 +202,7 @@ static const char *index_fault(const struct record *r, struct arena *a)
 	ix.lane = r->ix.lane;
 	ix.eligible_at = r->ix.eligible_at;
 	ix.due = r->ix.due ? ix.due : 0;
-	return index_eq(&ix, &r->ix) ? NULL : "its index says something else than the task";
+	return index_eq(&ix, &r->ix) ? NULL : "its index differs from the task";
 }
 
 static void name_odd(struct exam *x, const struct record *r, const char *fault, struct arena *a)
@@ -254,7 +254,7 @@ static void sum_up(struct exam *x)
 	else if (x->bad > NAMED)
 		x->fn(x->ctx, CHECK_BAD, "record",
 		      arena_printf(&a, "%zu more cannot be used", x->bad - NAMED),
-		      STR("remove those that are named, then run pawl doctor again"));
+		      STR("remove the records listed above, then run pawl doctor again"));
 	if (x->lines)
 		x->fn(x->ctx, CHECK_NOTE, "log",
 		      arena_printf(&a, "%zu lines of the log cannot be used and are left out",

@@ -2,7 +2,7 @@
 #include "core/lease.h"
 #include "queue/act.h"
 
-/* What the first such call took, if its agent holds it still. */
+/* The task that the first call took, if its agent still holds it. */
 static int next_again(struct act *w, const struct loaded *l, struct loaded **next)
 {
 	int r = 0;
@@ -18,8 +18,8 @@ static int next_again(struct act *w, const struct loaded *l, struct loaded **nex
 	return 0;
 }
 
-/* done --claim-next: the next task in the same commit. The token may be of an earlier call whose answer got
- * lost and which took one already. */
+/* done --claim-next: takes the next task in the same commit. An earlier call with this token may have taken a task
+ * already, if its answer was lost. */
 static int next_too(struct act *w, struct loaded *l)
 {
 	bool repeated = w->ans->repeated;
@@ -41,7 +41,7 @@ static int next_too(struct act *w, struct loaded *l)
 	return 0;
 }
 
-/* A task that becomes Ready with a canceled dependency cannot stay there. */
+/* A task with a canceled dependency cannot stay Ready: it would wait for ever. */
 static void settle(struct act *w, struct loaded *l)
 {
 	if (!graph_settle(&l->task, STR(""), w->e->now, w->arena))
@@ -58,7 +58,7 @@ static bool is_about_lock(enum op op)
 	return op == OP_LOCK_ACQUIRE || op == OP_LOCK_RELEASE || op == OP_LOCK_BREAK;
 }
 
-/* What its lock alone tells of. Nothing is written of it unless it gets one. */
+/* Makes a task for an id that has only a lock. Nothing is written unless the call locks it. */
 static int lone_lock(struct act *w, struct loaded **out)
 {
 	struct loaded *l = act_new(w, w->rq->id);
@@ -74,7 +74,7 @@ static int lone_lock(struct act *w, struct loaded **out)
 	return old_fence(w, l, &l->task.fence);
 }
 
-/* Where the queue is a folder of lock files, a lock is enough to make a task. */
+/* Some stores keep only locks, and some policies create a task on claim: an unknown id is not an error there. */
 static int load_or_make(struct act *w, struct loaded **out)
 {
 	bool lone = w->policy->locks_only && is_about_lock(w->rq->op);

@@ -24,9 +24,8 @@ static bool same_lock(const struct lock *a, const struct lock *b)
 	       a->expires_at == b->expires_at;
 }
 
-/* Where others were quicker, the change runs again: a lock that was taken anew meanwhile is not the one that was
- * found to be of no use. */
-static bool taken_anew(const struct act *w, const struct task *t)
+/* After a conflict the change runs again. Skip a lock that was re-acquired after we judged it stale. */
+static bool reacquired(const struct act *w, const struct task *t)
 {
 	const struct judged *j = w->judged;
 
@@ -67,7 +66,7 @@ static void warn_of_age(struct act *w, const struct task *t)
 	w->ans->warnings = arena_append(
 		w->arena, w->ans->warnings,
 		arena_printf(w->arena,
-			     "%.*s is locked by %.*s for %.*s: if nobody works on it any more, "
+			     "%.*s has been locked by %.*s for %.*s; if its holder is gone: "
 			     "pawl lock break %.*s --reason TEXT",
 			     STRF(t->id), STRF(t->lock.holder), STRF(duration_text(w->arena, age)),
 			     STRF(t->id)));
@@ -93,7 +92,7 @@ int do_cleanup(struct act *w)
 			r = r == BAD ? 0 : r;
 			continue;
 		}
-		if ((again && taken_anew(w, &l->task)) ||
+		if ((again && reacquired(w, &l->task)) ||
 		    !rules_cleanup(&l->task, &w->call, lock_dead(&l->task.lock), &v)) {
 			warn_of_age(w, &l->task);
 			continue;

@@ -2,7 +2,7 @@
 #include "core/update.h"
 #include "queue/act.h"
 
-#define UNUSABLE_MAX 1000 /* from here on it is not the id's fault */
+#define UNUSABLE_MAX 1000 /* give up: it is not a matter of single ids */
 
 bool id_is_taken(int r, int *unusable)
 {
@@ -18,8 +18,8 @@ int fresh_id(struct act *w, struct str *out)
 
 	if (r == BAD)
 		return act_refuse(w, MISCONFIGURED,
-				  STR("the counter of ids is damaged, so no id can be made"),
-				  STR("pawl id init counts on from the ids that are there"));
+				  STR("the id counter is damaged, so pawl cannot make a new id"),
+				  STR("pawl id init sets it again from the existing ids"));
 	if (r)
 		return r;
 	while (id_is_taken(r, &unusable)) {
@@ -49,7 +49,7 @@ static int greatest(const struct record *r, void *ctx)
 	return 0;
 }
 
-/* The counter never goes back, nor behind an id that is there. */
+/* The counter never goes back, and never below an existing id. */
 int do_id_init(struct act *w)
 {
 	struct query all = { .pick = PICK_ALL };
@@ -70,7 +70,7 @@ int do_id_init(struct act *w)
 	return 0;
 }
 
-/* A given id that is there already. */
+/* The id that the caller gave exists already. */
 static int taken(struct act *w, struct loaded *l)
 {
 	act_answer(w, l);
@@ -79,9 +79,8 @@ static int taken(struct act *w, struct loaded *l)
 		return 0;
 	}
 	return act_refuse(
-		w, CONFLICT,
-		arena_printf(w->arena, "there is a task %.*s already", STRF(l->task.id)),
-		STR("--if-absent takes the one that is there; without --id a free id is made"));
+		w, CONFLICT, arena_printf(w->arena, "task %.*s exists already", STRF(l->task.id)),
+		STR("--if-absent returns the existing task; without --id, pawl makes a new id"));
 }
 
 int old_fence(struct act *w, struct loaded *l, int64_t *fence)
@@ -124,11 +123,11 @@ int do_create(struct act *w)
 	int r;
 
 	if (HAS(w->rq, status) && w->rq->status != READY && w->rq->status != BACKLOG)
-		return act_refuse(w, USAGE, STR("a task begins as Ready or Backlog"),
-				  STR("create it, then move it on"));
+		return act_refuse(w, USAGE, STR("a new task is Ready or Backlog"),
+				  STR("create it, then change its status: pawl status ID STATUS"));
 	if (HAS(w->rq, id)) {
 		r = act_load(w, id, &l);
-		if (r <= 0 || r == BAD) /* one in its place would begin with low fences */
+		if (r <= 0 || r == BAD) /* a new task in its place would have low fences */
 			return r ? r : taken(w, l);
 		*w->ans = (struct answer){ .now = w->e->now };
 	} else {
@@ -139,7 +138,7 @@ int do_create(struct act *w)
 	r = new_task(w, id, &l);
 	if (r)
 		return r;
-	act_log(w, l, "created", l->task.title); /* before what becomes of it through its depends */
+	act_log(w, l, "created", l->task.title); /* before the events that its dependencies cause */
 	if (w->rq->parent.n)
 		r = set_parent(w, l);
 	if (!r)

@@ -1,4 +1,4 @@
-/* All of a queue, out of it and into it. */
+/* Dumps and loads a whole queue: every record and the log. */
 #include "core/check.h"
 #include "format/task.h"
 #include "core/lease.h"
@@ -6,7 +6,7 @@
 #include "queue/act.h"
 
 #define PIECE 64
-#define FENCE_COMES_IN (EXACT_MAX - EXACT_ROOM) /* claims go on from there */
+#define FENCE_COMES_IN (EXACT_MAX - EXACT_ROOM) /* leaves room for later claims */
 
 static bool is_task(struct str key)
 {
@@ -100,7 +100,7 @@ enum result queue_extent(struct queue *q, int64_t *tasks, int64_t *others, int64
 
 struct bulk {
 	struct queue *q;
-	struct load *load; /* NULL: only clear */
+	struct load *load; /* NULL: clear the queue and load nothing */
 	bool force;
 	struct str agent, run;
 	struct answer *ans;
@@ -108,22 +108,22 @@ struct bulk {
 	bool refused;
 	struct job self; /* for the locks of the whole queue */
 	struct answer said;
-	size_t have;    /* lines of the load that the log has already */
-	size_t line;    /* of the load, that comes next */
+	size_t have;    /* number of loaded entries that the log has already */
+	size_t line;    /* index of the next entry of the load */
 	size_t n, done; /* tasks removed; items loaded */
 };
 
 struct piece {
 	struct bulk *b;
-	bool first, clears, last; /* last: of those that clear, or of those that load */
-	bool ends;                /* of all */
+	bool first, clears, last; /* last: the last piece that clears, or the last that loads */
+	bool ends;                /* the last piece of all */
 };
 
 static int refuse(struct bulk *b, enum result code, struct str text, struct str hint)
 {
 	b->refused = true;
 	answer_fail(b->ans, code, arena_str(b->arena, text), arena_str(b->arena, hint));
-	return STORE_UNSUPPORTED; /* a fault takes all of it back */
+	return STORE_UNSUPPORTED; /* a fault undoes the whole change */
 }
 
 static struct act act_of(struct bulk *b, struct edit *e, struct request *rq, struct answer *said)
@@ -153,7 +153,7 @@ static int clear_task(struct bulk *b, struct act *w, struct str key)
 	struct loaded *l;
 	int r = act_load_key(w, key, &l);
 
-	if (r == BAD) { /* nobody can hold it */
+	if (r == BAD) { /* a bad record has no holder */
 		edit_drop(w->e, key);
 		w->writes++;
 		b->n++;
@@ -162,11 +162,10 @@ static int clear_task(struct bulk *b, struct act *w, struct str key)
 	if (r)
 		return r;
 	if (!b->force && lease_live(&l->task.lock, w->e->now))
-		return refuse(
-			b, MISCONFIGURED,
-			arena_printf(w->arena, "%.*s is held by %.*s", STRF(l->task.id),
-				     STRF(l->task.lock.holder)),
-			STR("wait until it is done, or end its lock all the same with --force"));
+		return refuse(b, MISCONFIGURED,
+			      arena_printf(w->arena, "%.*s is held by %.*s", STRF(l->task.id),
+					   STRF(l->task.lock.holder)),
+			      STR("wait until it is done, or pass --force to end its lock"));
 	if (!b->load)
 		act_log(w, l, "removed", STR("with all others"));
 	number_put(w, gone_key(w, l), l->task.fence);
@@ -175,7 +174,7 @@ static int clear_task(struct bulk *b, struct act *w, struct str key)
 	return 0;
 }
 
-/* What calls with a request id were told belongs to the state that goes. */
+/* Drops the answers kept for request ids: they describe the state that is replaced. */
 static int clear_requests(struct act *w)
 {
 	struct query q = { .pick = PICK_OTHERS };
@@ -205,7 +204,7 @@ static int clear_piece(struct bulk *b, struct act *w, bool rest)
 
 /* --- loading ---------------------------------------------------------------------------------------- */
 
-/* How many acquisitions there can have been since: a thousand in a millisecond are more than any store makes. */
+/* An upper bound of the acquisitions since the backup. No store makes a thousand in a millisecond. */
 static int64_t fence_gap(const struct bulk *b, int64_t now)
 {
 	int64_t made_at = b->load->made_at, ms;
@@ -216,7 +215,7 @@ static int64_t fence_gap(const struct bulk *b, int64_t now)
 	return (ms < 1000 ? 1000 : ms) * 1000;
 }
 
-/* Holders of that time are no holders any more: who comes back with such a token is told so. */
+/* Ends the restored lock and raises the fence: a token from the time of the backup must be refused. */
 static int age_task(struct bulk *b, struct act *w, struct loaded *l)
 {
 	int64_t gone;
@@ -230,7 +229,8 @@ static int age_task(struct bulk *b, struct act *w, struct loaded *l)
 	return r;
 }
 
-/* A backup may be years old, and the only one: the good records of it come in. A copy must be whole. */
+/* A restore skips bad records, because the backup may be the only one. A migration must copy every record, so it
+ * is refused. */
 static int leave_out(struct bulk *b, struct act *w, struct str key, const char *fault)
 {
 	if (b->load->restore) {
@@ -268,7 +268,7 @@ static int load_number(struct bulk *b, struct act *w, const struct record *rec)
 	int r = number_get(w, rec->key, &now);
 
 	if (r == BAD)
-		r = 0; /* it is replaced */
+		r = 0; /* the load replaces a damaged number */
 	if (r)
 		return r;
 	(void)number_valid(rec->hot, &then);
@@ -294,7 +294,7 @@ static int load_record(struct bulk *b, struct act *w, const struct record *rec)
 	    (str_starts(rec->key, STR("gone/")) || str_eq(rec->key, COUNTER_KEY)))
 		return load_number(b, w, rec);
 	if (b->load->restore && !str_starts(rec->key, STR("request/")))
-		return 0; /* about those days, such as a lock on the whole queue */
+		return 0; /* it concerns the time of the backup, such as a lock of the whole queue */
 	r = record_copy(w->arena, rec);
 	r->body_changed = true;
 	edit_put(w->e, r);
@@ -310,7 +310,7 @@ static int load_line(struct bulk *b, struct act *w, const struct entry *en)
 	if (b->line++ < b->have)
 		return 0;
 	if ((en->key.n && key_fault(en->key)) || event_of(en, &ev))
-		return leave_out(b, w, en->key, "it is not a line of a log");
+		return leave_out(b, w, en->key, "it is not an entry of an event log");
 	edit_log_at(w->e, clamp ? w->e->now : en->at, en->key, en->data);
 	w->writes++;
 	return 0;
@@ -346,14 +346,14 @@ static void note_restore(struct bulk *b, struct act *w)
 {
 	struct event ev = { .name = STR("restored"), .agent = b->agent, .run = b->run };
 
-	ev.text = arena_printf(w->arena, "%zu records from a backup; %zu tasks were there",
+	ev.text = arena_printf(w->arena, "loaded %zu records from a backup; replaced %zu tasks",
 			       b->load->records, b->n);
 	act_event(w, &ev);
 }
 
-/* --- all of it ------------------------------------------------------------------------------------- */
+/* --- the change ------------------------------------------------------------------------------------ */
 
-/* A queue that is still empty has no such locks, so a migration passes unless another process was faster. */
+/* An empty queue has no locks. So this refuses a migration only if another process was faster. */
 static int check_guard(struct bulk *b, struct act *w)
 {
 	int r = guard_check(w);
@@ -455,7 +455,7 @@ enum result queue_clear(struct queue *q, bool force, struct str agent, struct st
 	return code;
 }
 
-/* --- what of the load's log is there already --------------------------------------------------------- */
+/* --- which entries does the log have already? --------------------------------------------------------- */
 
 struct comparing {
 	struct load *load;
@@ -471,7 +471,7 @@ static bool same_entry(const struct entry *a, const struct entry *b)
 	return a->at == b->at && str_eq(a->key, b->key) && str_eq(a->data, b->data);
 }
 
-/* The load's next line, after its records. */
+/* Reads the next entry of the load; skips records. */
 static int next_line(struct comparing *x, struct item *it)
 {
 	int got;
@@ -530,7 +530,7 @@ enum result queue_load(struct queue *q, struct load *l, struct answer *ans, stru
 	return code == SUCCESS ? run_bulk(&b, clears, (l->records + l->lines) / PIECE + 1) : code;
 }
 
-/* --- is it all there? --------------------------------------------------------------------------------- */
+/* --- compare ------------------------------------------------------------------------------------------- */
 
 static bool same_record(const struct record *want, const struct record *got, struct arena *a)
 {
@@ -544,7 +544,7 @@ static bool same_record(const struct record *want, const struct record *got, str
 static enum result differs(struct answer *ans, struct arena *a, const char *what, struct str key)
 {
 	return answer_fail(ans, MISCONFIGURED, arena_printf(a, "%s%.*s differs", what, STRF(key)),
-			   STR("the source is as it was; remove the target and migrate again"));
+			   STR("the source is unchanged; remove the target and migrate again"));
 }
 
 static enum result verify_records(struct queue *q, struct load *l, struct answer *ans,

@@ -1,7 +1,7 @@
 /*
- * Leases that have expired since somebody last looked, as events. An expiry is no change: nothing is written when it
- * comes, and the log has a line only when the next agent takes the task. So whoever follows the log derives it from the
- * locks: an expired lease stays in its record until somebody takes or clears it, and its expiry never moves again.
+ * Expired leases as events, for readers that follow the log. No process writes when a lease expires; the log gets an
+ * event only when the next agent takes the task. So a reader derives the event from the lock: an expired lease stays
+ * in its record, with the same expiry, until a call takes or clears it.
  */
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ struct expiries {
 	struct answer *ans;
 	struct arena *arena;
 	int64_t since;
-	size_t first; /* of ans->events */
+	size_t first; /* index of the first one in ans->events */
 };
 
 static void add_expired(struct expiries *x, struct str id, const struct task *t)
@@ -45,7 +45,7 @@ static void look_at(struct expiries *x, struct str id, const struct task *t)
 	}
 }
 
-/* A record that is damaged is doctor's to report: those who follow go on. */
+/* Skips bad records: doctor reports them. */
 static int each_held(const struct record *r, void *ctx)
 {
 	struct expiries *x = ctx;

@@ -1,7 +1,7 @@
 /*
- * The queue as a whole: who may change anything at all. One number says which locks of the whole queue may
- * be held, and whether there is an emergency; every change reads it in its own transaction, and hardly ever has
- * to read more. A bit that is not set is certain, one that is set may be of a lease that ran out.
+ * Locks of the whole queue, and the emergency. One number has a bit for each of them. Every change reads it in its
+ * own transaction and rarely needs to read more. A clear bit is certain: there is no lock. A set bit may belong to
+ * an expired lease, so the change reads that lock.
  */
 #include "core/check.h"
 #include "core/lease.h"
@@ -12,7 +12,7 @@
 #define GUARD_KEY STR("meta/guard")
 #define EMERGENCY_BIT 1
 
-_Static_assert(TYPED_NONE == 0, "the bit of no lock is that of the emergency");
+_Static_assert(TYPED_NONE == 0, "the emergency uses the bit of TYPED_NONE");
 
 static struct str key_of(struct str id, struct arena *a)
 {
@@ -43,7 +43,7 @@ static int load(struct act *w, struct str id, struct loaded **out)
 	struct str key = key_of(id, w->arena);
 	int r = act_load_key(w, key, out);
 
-	/* a lock that cannot be read counts as held, but not for the call that removes it */
+	/* a bad lock counts as held, except for the call that removes it */
 	if (r == BAD && !bad_handle_is(w->rq->id))
 		return refuse_bad(w, key);
 	if (r <= 0)
@@ -53,7 +53,7 @@ static int load(struct act *w, struct str id, struct loaded **out)
 	return 0;
 }
 
-/* --- is it open? --------------------------------------------------------------------------------- */
+/* --- refusals ------------------------------------------------------------------------------------ */
 
 static int refuse_emergency(struct act *w)
 {
@@ -68,7 +68,8 @@ static int refuse_emergency(struct act *w)
 	return act_refuse(w, v.code, v.message, v.hint);
 }
 
-/* An acquisition that another's lock forbids is a CONFLICT; everything else was only not possible now. */
+/* CONFLICT if the call acquires a lock of the whole queue, as for any lock. Other calls may succeed later:
+ * API_ERROR. */
 static int refuse_barred(struct act *w, enum typed kind, const struct task *t)
 {
 	struct str who = typed_holder(t, w->e->now, w->arena);
@@ -80,8 +81,7 @@ static int refuse_barred(struct act *w, enum typed kind, const struct task *t)
 	return act_refuse(
 		w, typed_is(w->rq) ? CONFLICT : API_ERROR,
 		typed_is(w->rq) && typed_of(w->rq->id) != kind
-			? arena_printf(w->arena, "%.*s has to wait: %.*s", STRF(w->rq->id),
-				       STRF(who))
+			? arena_printf(w->arena, "%.*s must wait: %.*s", STRF(w->rq->id), STRF(who))
 			: who,
 		arena_printf(w->arena,
 			     "pawl lock typed shows these locks; if its holder is gone: pawl lock "
@@ -89,7 +89,7 @@ static int refuse_barred(struct act *w, enum typed kind, const struct task *t)
 			     STRF(t->id)));
 }
 
-/* Who has a lock does not get it once more, but for a repeat of the call that took it. */
+/* Does the caller hold the lock? An acquisition of the same lock succeeds only if it repeats the call that took it. */
 static bool mine(struct act *w, enum typed kind, const struct lock *l)
 {
 	bool again = typed_of(w->rq->id) == kind;
@@ -97,7 +97,7 @@ static bool mine(struct act *w, enum typed kind, const struct lock *l)
 	return lease_owned(l, again ? w->call.fresh : w->pass[kind], w->e->now);
 }
 
-/* 0: it is free, or the caller's own, or about to be cleaned up; *over: its lease has run out. */
+/* 0: the lock is free, belongs to the caller, or this call will clean it up. *over: its lease has expired. */
 static int look_at(struct act *w, enum typed kind, bool *over)
 {
 	struct loaded *l;
@@ -113,7 +113,7 @@ static int look_at(struct act *w, enum typed kind, bool *over)
 	return refuse_barred(w, kind, &l->task);
 }
 
-/* A number that cannot be read tells nothing: every lock is looked at. */
+/* If the number is damaged, every bit counts as set, so the change reads every lock. */
 static int bits_get(struct act *w, int64_t *bits)
 {
 	int r = number_get(w, GUARD_KEY, bits);
@@ -154,10 +154,10 @@ void guard_tidy(struct act *w)
 	if (w->guard)
 		number_put(w, GUARD_KEY, w->guard);
 	else
-		edit_drop(w->e, GUARD_KEY); /* to find none is the cheapest */
+		edit_drop(w->e, GUARD_KEY); /* reading a missing record is cheapest */
 }
 
-/* --- who closes and opens it --------------------------------------------------------------------- */
+/* --- acquire, release, emergency --------------------------------------------------------------------- */
 
 static int set_bit(struct act *w, int64_t bit, bool on)
 {
@@ -224,7 +224,7 @@ int guard_cleanup(struct act *w)
 	return r;
 }
 
-/* --- for those who only look --------------------------------------------------------------------- */
+/* --- for readers --------------------------------------------------------------------------------- */
 
 int guard_read(struct store *s, struct str id, struct task *out, struct arena *a)
 {

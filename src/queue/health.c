@@ -1,4 +1,4 @@
-/* What is counted: added to by every process that changes something, with one atomic instruction each. */
+/* Counters in shared memory. Every process that changes the queue updates them with atomic instructions. */
 #include <stdatomic.h>
 #include <time.h>
 
@@ -15,12 +15,13 @@ struct op_counts {
 #define NOTE_WORDS (sizeof(struct health_refusal) / sizeof(uint64_t))
 #define NOTES 2
 
-/* Several may write one at the same time, and each can die in the middle: a note whose sum is wrong is none. */
+/* Several processes may write a note at the same time, and a writer may die half-way: readers ignore a note whose
+ * checksum is wrong. */
 struct refusal_note {
 	_Atomic uint64_t sum, word[NOTE_WORDS];
 };
 
-/* HEALTH_OPS as long as there are queues: another number would be another layout. New fields go to the end. */
+/* Existing files have this layout: HEALTH_OPS never changes, and new fields go to the end. */
 struct queue_counts {
 	_Atomic uint64_t failures;
 	_Atomic int64_t last_failed[16];
@@ -31,7 +32,7 @@ struct queue_counts {
 
 _Static_assert((int)OP_END <= (int)HEALTH_BATCH && HEALTH_END <= HEALTH_OPS &&
 		       sizeof(struct queue_counts) <= COUNTS_ROOM,
-	       "there is room");
+	       "the counters fit");
 _Static_assert(sizeof(struct health_refusal) % sizeof(uint64_t) == 0, "a note is whole words");
 
 int64_t health_ns(void)
@@ -92,7 +93,7 @@ static uint64_t note_sum(const union note *n)
 	return h;
 }
 
-/* Another program's holder may be of any length: it is cut between two characters. */
+/* The holder of a foreign lock may have any length; do not cut a character. */
 static void put_text(char *to, size_t room, struct str s)
 {
 	if (s.n >= room)
@@ -116,7 +117,7 @@ static void write_note(struct refusal_note *at, const union note *n)
 	atomic_store_explicit(&at->sum, note_sum(n), memory_order_relaxed);
 }
 
-/* Nothing is written to the store: a refusal costs no commit, and it shall stay so. */
+/* Notes a refusal in shared memory only: a refusal must not cost a commit. */
 static void count_refused(struct queue_counts *c, const struct job *j)
 {
 	const struct answer *ans = j->ans;
@@ -140,7 +141,7 @@ static void count_refused(struct queue_counts *c, const struct job *j)
 	write_note(&c->last_refused[at % NOTES], &n);
 }
 
-/* Anybody who may write to the file can have put anything there. */
+/* Any process that may write the file can have written anything into it. */
 static bool sound(const union note *n, uint64_t sum)
 {
 	const struct health_refusal *r = &n->refusal;
@@ -220,7 +221,7 @@ void health_count_bulk(struct queue *q, struct job *j, enum health_kind kind, in
 	bool barred = !failed && j->ans->barred;
 
 	if (barred && q->config.impatient)
-		return; /* the caller comes again */
+		return; /* the caller repeats the call */
 	j->kind = (int)kind;
 	j->failed = failed;
 	j->ended_ns = health_ns();

@@ -1,7 +1,7 @@
 /*
- * What a queue is, whatever its place: a random id in a record of its own. The first acquisition that a client
- * makes brings one along and writes it in its own commit; from then on it stays. `migrate` takes it along with all
- * other records, `restore` leaves that of the queue it fills.
+ * The id of a queue identifies it wherever it is stored: a random id in a record of its own. The first acquisition by
+ * a client proposes an id and writes it in its own commit; after that the id never changes. `migrate` copies it with
+ * all other records; `restore` keeps the id of the queue that it fills.
  */
 #include "base/secret.h"
 #include "queue/act.h"
@@ -44,7 +44,7 @@ void identity_keep(struct act *w)
 
 	if (!w->nameless)
 		return;
-	if (!w->writes) { /* a repeat writes nothing, so there is still none */
+	if (!w->writes) { /* a repeat writes nothing, so the queue still has no id */
 		w->ans->queue_id = STR("");
 		return;
 	}

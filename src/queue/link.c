@@ -1,7 +1,7 @@
 #include "core/graph.h"
 #include "queue/act.h"
 
-/* --- who waits for whom -------------------------------------------------------------------------- */
+/* --- waiting tasks -------------------------------------------------------------------------------- */
 
 /* The keys that the task with this key waits for: its dependencies and its sub-tasks. */
 static int waits_for(void *ctx, struct str key, struct strs *out)
@@ -57,12 +57,12 @@ int set_parent(struct act *w, struct loaded *l)
 	if (r)
 		return r;
 	if (status_ended(parent->task.status))
-		return act_refuse(w, MISCONFIGURED,
-				  arena_printf(w->arena, "%.*s is %s and takes no more sub-tasks",
-					       STRF(parent->task.id),
-					       status_name(parent->task.status)),
-				  arena_printf(w->arena, "pawl reopen %.*s --reason TEXT",
-					       STRF(parent->task.id)));
+		return act_refuse(
+			w, MISCONFIGURED,
+			arena_printf(w->arena, "%.*s is %s and cannot get new sub-tasks",
+				     STRF(parent->task.id), status_name(parent->task.status)),
+			arena_printf(w->arena, "reopen it first: pawl reopen %.*s --reason TEXT",
+				     STRF(parent->task.id)));
 	r = no_cycle(w, l->key, parent->key,
 		     arena_printf(w->arena,
 				  "%.*s cannot be a sub-task of %.*s: it would wait for itself",
@@ -70,7 +70,7 @@ int set_parent(struct act *w, struct loaded *l)
 	if (r)
 		return r;
 	l->task.parent = parent->task.id;
-	/* a task that is made in this very call is counted when it is stored */
+	/* act_flush() counts a task that this call creates */
 	if (l->was)
 		parent->dirty |= graph_sub_moved(&parent->task, 0, l->was);
 	return 0;
@@ -86,7 +86,7 @@ static bool depends_on(const struct task *t, struct str id)
 	return false;
 }
 
-/* Would `l`, or the parent that it is about to get, come to wait for itself? */
+/* Refuses a dependency that would make `l`, or its new parent, wait for itself. */
 static int check_depend(struct act *w, struct loaded *l, struct loaded *dep)
 {
 	struct str message = arena_printf(w->arena,
@@ -139,7 +139,7 @@ static int remove_depend(struct act *w, struct loaded *l, struct str id)
 		return act_refuse(w, NOT_FOUND,
 				  arena_printf(w->arena, "%.*s does not depend on %.*s",
 					       STRF(l->task.id), STRF(dep->task.id)),
-				  arena_printf(w->arena, "pawl show %.*s lists what it depends on",
+				  arena_printf(w->arena, "pawl show %.*s lists its dependencies",
 					       STRF(l->task.id)));
 	l->task.depends = arena_without(w->arena, l->task.depends, dep->task.id);
 	graph_dep_moved(&l->task, dep->task.status, 0);
@@ -178,11 +178,12 @@ int do_depend(struct act *w)
 		return r;
 	act_answer(w, l);
 	if (status_ended(l->task.status))
-		return act_refuse(w, MISCONFIGURED,
-				  arena_printf(w->arena,
-					       "%.*s is %s; it waits for nothing any more",
-					       STRF(l->task.id), status_name(l->task.status)),
-				  STR(""));
+		return act_refuse(
+			w, MISCONFIGURED,
+			arena_printf(w->arena, "%.*s is %s, so its dependencies cannot change",
+				     STRF(l->task.id), status_name(l->task.status)),
+			arena_printf(w->arena, "reopen it first: pawl reopen %.*s --reason TEXT",
+				     STRF(l->task.id)));
 	if (!rules_free(&l->task, &w->call, &v))
 		return act_verdict(w, l, &v);
 	r = change_depends(w, l);

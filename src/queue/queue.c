@@ -20,7 +20,7 @@ enum result fault_answer(const struct store_error *err, struct answer *ans, stru
 	return ans->code;
 }
 
-/* The caller's may be gone before the queue is. */
+/* Copies the texts: those of the caller may not live as long as the queue. */
 static void keep_texts(struct queue_config *c, struct arena *a)
 {
 	c->uri = arena_str(a, c->uri);
@@ -132,7 +132,7 @@ static int dispatch(struct act *w)
 	}
 }
 
-/* A call that needs a record which cannot be used is refused, and says so. */
+/* Turns BAD into a refusal. */
 static int refused(struct act *w, int r)
 {
 	if (r == BAD && w->ans->code == SUCCESS)
@@ -142,8 +142,8 @@ static int refused(struct act *w, int r)
 	return r == BAD ? REFUSED : r;
 }
 
-/* The edit: it may run again, so it begins from nothing each time. A refusal that changed something on
- * the way (a task that was abandoned too often) is committed all the same. */
+/* The edit. The store may run it again, so each run starts from scratch. A refusal can have changes, which are
+ * committed: a claim moves a task that was abandoned too often to Needs Help. */
 int job_run(struct edit *e, void *ctx)
 {
 	struct job *j = ctx;
@@ -210,13 +210,13 @@ static bool valid(struct queue *q, const struct request *rq, struct answer *ans,
 
 	*ans = (struct answer){ 0 };
 	if (op_flags(rq->op) & OP_READS)
-		ans->now = queue_now(q); /* a change takes its own */
+		ans->now = queue_now(q); /* job_run() sets the time of a change */
 	if (fault)
 		answer_fail(ans, USAGE, str_c(fault), STR(""));
 	return !fault;
 }
 
-/* The task that the caller takes up after others; NULL: there is none. */
+/* The task in the answer, if an earlier agent has worked on it; else NULL. */
 static const struct task *came_back(const struct answer *ans)
 {
 	const struct grant *lock = ans->next ? ans->next_lock : ans->lock;
@@ -247,14 +247,14 @@ static void write_all(struct queue *q, struct change *changes, struct job *jobs,
 	}
 }
 
-/* --- others' locks of the whole queue ------------------------------------------------------------ */
+/* --- waiting for locks of the whole queue ------------------------------------------------------------ */
 
 static int64_t monotonic_ms(void)
 {
 	return health_ns() / 1000000;
 }
 
-/* Those that are kept out, moved to the front. */
+/* Keeps the jobs that a lock of the whole queue refused, and moves them to the front. */
 static size_t keep_barred(struct change *changes, struct job *jobs, size_t n)
 {
 	size_t kept = 0;
@@ -269,7 +269,7 @@ static size_t keep_barred(struct change *changes, struct job *jobs, size_t n)
 	return kept;
 }
 
-/* Is the lock that keeps it out the caller's own? */
+/* Does the caller hold the lock that refused the job? Then sets j->pass, once. */
 static bool has_pass(struct queue *q, struct job *j)
 {
 	int64_t kind = j->ans->barred;
@@ -291,8 +291,8 @@ static bool any_pass(struct queue *q, struct job *jobs, size_t n)
 	return any;
 }
 
-/* How long the lock may still last; 0: it is gone. To look costs no turn at the gate, and whoever works under
- * the lock wakes us often. */
+/* The time until the lock expires; 0: it is gone. A read does not take the gate. This matters because every commit
+ * of the lock's holder wakes us. */
 static int64_t held_for(struct queue *q, const struct job *j)
 {
 	struct arena a = { 0 };
@@ -306,7 +306,7 @@ static int64_t held_for(struct queue *q, const struct job *j)
 	return ms;
 }
 
-/* Until the lock is gone, as far as one can see without the gate. false: the time is over. */
+/* Waits until the lock is gone, by reads only. false: the timeout is over. */
 static bool wait_until_free(struct queue *q, const struct job *j, int64_t deadline)
 {
 	int64_t left, held;
@@ -344,8 +344,8 @@ bool guard_wait(struct queue *q, struct job *j, int64_t *deadline)
 	return false;
 }
 
-/* Nothing is held while it waits: a refusal has ended its transaction. Whatever wakes is asked for before one
- * looks, so that nothing is missed in between. */
+/* A waiting call holds nothing: the refusal has ended its transaction. It opens the wake descriptor before it looks
+ * at the lock, so it cannot miss a change in between. */
 static void write_in_turn(struct queue *q, struct change *changes, struct job *jobs, size_t n)
 {
 	int64_t timeout = q->store->env.opt.timeout_ms, deadline = 0, asked = health_ns();
@@ -393,7 +393,7 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 	write_in_turn(q, changes, jobs, writes);
 }
 
-/* One that is refused takes all of them back. */
+/* A job of queue_call_all(): its refusal cancels all jobs. */
 struct strict_job {
 	struct job job;
 	bool *refused;
@@ -419,7 +419,7 @@ static size_t first_refused(const struct answer *answers, size_t n)
 	return i;
 }
 
-/* Each of them meets the same locks: without this, every one would cost an attempt of its own. */
+/* All jobs meet the same locks, so they share the pass. Otherwise each job would cost a separate attempt. */
 static bool wait_together(struct queue *q, struct strict_job *jobs, size_t n, size_t bad,
 			  int64_t *deadline)
 {
@@ -484,7 +484,7 @@ void queue_woken(struct queue *q)
 	q->store->ops->wake_clear(q->store);
 }
 
-/* Who looks in vain looks less often. */
+/* Each pause is longer than the last, so that a long wait costs few reads. */
 int64_t queue_pause(struct queue *q, int64_t ms)
 {
 	struct backoff *b = &q->config.look;
@@ -523,7 +523,7 @@ static void pass_on(void *ctx, enum check_level level, const char *what, struct 
 	c->fn(c->ctx, level, what, text, fix);
 }
 
-/* Where the place itself is damaged, that comes first: its records are not looked at. */
+/* If the store itself is damaged, its records are not checked: the store must be repaired first. */
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a)
 {

@@ -1,9 +1,9 @@
 /*
- * queue: request in, answer out. The only place where policy (core) and store meet.
+ * queue: turns a request into an answer. Only here do policy (core) and store meet.
  *
- * queue_call() never prints, never exits and always fills in the answer, whatever happens below it. No
- * request has an effect before its commit, and each recognises its own earlier effect by its token or
- * request id, so a caller may repeat any call whose answer it did not get.
+ * queue_call() never prints, never exits and always sets the answer. A request has no effect before its commit. A
+ * repeated request recognises its earlier effect by its token or request id, so a caller may repeat any call whose
+ * answer was lost.
  */
 #ifndef QUEUE_QUEUE_H
 #define QUEUE_QUEUE_H
@@ -18,67 +18,69 @@ struct queue;
 
 struct queue_config {
 	struct str uri;
-	struct store_options opt; /* handed to the store as they are */
+	struct store_options opt; /* passed to the store unchanged */
 	struct policy policy;
-	bool alone; /* no other process makes our changes, nor we theirs */
-	/* The caller's own token of a lock of the whole queue, asked for when a change meets that lock; empty:
-	 * it has none. NULL: it never has one. */
+	bool alone; /* no group commit with other processes */
+	/* Returns the caller's own token of a lock of the whole queue; empty: none. Called when that lock refuses a
+	 * change. NULL: the caller never has one. */
 	struct str (*pass)(void *ctx, enum typed kind, struct arena *a);
 	void *pass_ctx;
-	struct backoff look; /* where nobody wakes who waits: the pauses between two looks */
-	bool impatient; /* another's lock of the whole queue is told at once: the caller comes again */
+	struct backoff look; /* pauses between reads, if the store cannot wake us */
+	bool impatient; /* do not wait for locks of the whole queue: the caller repeats the call */
 };
 
-/* SUCCESS and *out, or what is wrong, in *ans. */
+/* Sets *out, or the error in *ans. */
 enum result queue_open(struct queue **out, const struct queue_config *config, enum store_mode mode,
 		       struct answer *ans, struct arena *a);
 void queue_close(struct queue *q);
-/* How long the changes from now on wait for others. */
+/* Sets the timeout of later changes. */
 void queue_patience(struct queue *q, int64_t timeout_ms);
 
-/* Does its store keep locks only (STORE_LOCKS_ONLY)? */
+/* Does the store keep only locks (STORE_LOCKS_ONLY)? */
 bool queue_locks_only(const struct queue *q);
-/* How long a claim and a manual lock hold from now on, unless the call says it. */
+/* Sets the default leases of claims and manual locks. */
 void queue_leases(struct queue *q, int64_t lease, int64_t lock_ttl);
 
-/* ans and all it points to live in `a`. */
+/* `a` owns everything that *ans points to. */
 void queue_call(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a);
-/* Several in a row, in one commit where the store can; what only reads sees the state before them. */
+/* Several calls, in one commit if the store can. Reads see the state before the changes. */
 void queue_call_many(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,
 		     struct arena *a);
-/* Several changes in one commit, all of them or none. n, or which one was refused: its answer says why. */
+/* Several changes in one commit, all or none. Returns n, or the index of the refused call, whose answer has the
+ * reason. */
 size_t queue_call_all(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,
 		      struct arena *a);
-/* Returns when something may have changed, or after `ms` at the latest. false: nothing has changed, for certain. */
+/* Waits up to `ms` for a change. false: certainly nothing has changed. */
 bool queue_wait(struct queue *q, int64_t ms);
-/* For those who also wait for other things: readable when something may have changed, until queue_woken();
- * -1: there is no such thing, look again every QUEUE_LOOK_MS. */
+/* For event loops: a descriptor that becomes readable when something may have changed, until queue_woken(). -1: the
+ * store has none; read again after queue_pause(). */
 int queue_wake_fd(struct queue *q);
 void queue_woken(struct queue *q);
-/* Without one: how many ms until the next look, at most `ms`. Each pause is longer than the one before. */
+/* Without a descriptor: the pause until the next read, at most `ms`. Each pause is longer than the last. */
 int64_t queue_pause(struct queue *q, int64_t ms);
 #define QUEUE_LOOK_MS 250
 #define QUEUE_LOOK_MAX_MS 5000
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a);
 int64_t queue_now(struct queue *q);
-/* What the queue is, wherever it is: a UUID. false: it has none yet, or can keep none. */
+/* The id of the queue: a UUID that stays the same when the queue moves. false: the queue has none yet, or its
+ * store cannot keep one. */
 bool queue_identity(struct queue *q, struct str *id, struct arena *a);
 /* Does every read ask a server? */
 bool queue_is_far(const struct queue *q);
-/* A store far away may be open without having been asked. */
+/* Does the queue exist? Opening a remote store may not have contacted it yet. */
 bool queue_is_there(struct queue *q);
-/* What is read was known then, by the wall clock; 0: it is as it is. */
+/* The wall-clock time of the cached state that reads show; 0: reads are current. */
 int64_t queue_as_of(const struct queue *q);
-/* What was counted at the queue's place by all processes. false: nothing is, or can be. */
+/* Reads the counters of all processes. false: the store has none. */
 bool queue_health(struct queue *q, struct health *out);
-/* The names of all queues of its store, as far as that can tell. */
+/* Lists the names of all queues in the store, if the store can list them. */
 enum result queue_names(struct queue *q, name_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a);
-/* Removes the queue with all that is in it; afterwards only queue_close() makes sense. */
+/* Removes the queue with its contents. After that, call only queue_close(). */
 enum result queue_discard(struct queue *q, struct answer *ans, struct arena *a);
 
-/* What stores ask of policy; queue_open() hands it to them. */
+/* The policy that stores call; queue_open() passes it to them. */
 extern const struct store_rules queue_rules;
 
 #endif

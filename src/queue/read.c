@@ -3,9 +3,9 @@
 #include "core/order.h"
 #include "queue/act.h"
 
-#define TRIES 8 /* of a read under which others replace what it is about to read */
+#define TRIES 8 /* attempts of a read whose files other processes keep replacing */
 
-/* What only reads sees committed states and never waits. */
+/* A read sees only committed states and never waits. */
 struct reading {
 	struct store *store;
 	const struct policy *policy;
@@ -14,7 +14,7 @@ struct reading {
 	struct arena *arena;
 	int64_t now;
 	size_t limit;
-	size_t bad; /* records that were left out */
+	size_t bad; /* number of bad records, which are omitted */
 };
 
 static int add_task(struct reading *x, const struct record *r)
@@ -29,7 +29,7 @@ static int add_task(struct reading *x, const struct record *r)
 	return x->limit && ans->n_tasks >= x->limit;
 }
 
-/* Records that cannot be used take up places among those that the store was asked for. */
+/* Bad records count towards the limit of the store. If there were some, scan again without a limit. */
 static int scan_good(struct reading *x, struct query *q, record_fn *fn)
 {
 	int r = x->store->ops->scan(x->store, q, fn, x);
@@ -40,7 +40,7 @@ static int scan_good(struct reading *x, struct query *q, record_fn *fn)
 	return x->store->ops->scan(x->store, q, fn, x);
 }
 
-/* A handle is a name only for a record that has no other. */
+/* A handle names only a record that cannot be used. */
 static int show_bad(struct reading *x, const struct record *r)
 {
 	if (record_fault(r, x->arena))
@@ -114,7 +114,7 @@ static int only_comments(const struct entry *en, void *ctx)
 	return is_comment(en) ? add_event(ctx, en) : 0;
 }
 
-#define LAST_LINES 30 /* of the log, to look for comments in */
+#define LAST_LINES 30 /* entries that are searched for comments */
 #define LAST_COMMENTS 5
 
 struct last_comments {
@@ -128,7 +128,7 @@ static int count_comment(const struct entry *en, void *ctx)
 	return 0;
 }
 
-/* Another process may add one in between: then there is one more. */
+/* If another process adds a comment between the two passes, the answer has one more. */
 static int last_comment(const struct entry *en, void *ctx)
 {
 	struct last_comments *c = ctx;
@@ -148,8 +148,8 @@ void read_comments(struct store *s, const struct task *t, struct answer *ans, st
 	struct entry_query q = { .key = task_key(a, t->id), .last = LAST_LINES };
 	struct last_comments c = { &x, 0 };
 
-	/* they are an extra: without them the answer is still one. Counted first, so that only those that are
-	 * shown are copied: each may be large. */
+	/* The answer is valid without comments, so a failure only omits them. The first pass counts, so that the
+	 * second copies only the comments to show: each may be large. */
 	if (s->ops->entries(s, &q, count_comment, &c) || s->ops->entries(s, &q, last_comment, &c))
 		ans->n_events = 0;
 }
@@ -173,7 +173,7 @@ static int read_log(struct reading *x)
 	x->ans->kind = ANSWER_EVENTS;
 	if (HAS(x->rq, id)) {
 		r = one_task(x);
-		/* the log of a task that was removed is still there */
+		/* not found is no error yet: the log still has the events of a removed task */
 		if (r < 0)
 			return r;
 		q.key = task_key(x->arena, x->rq->id);
@@ -216,7 +216,7 @@ static int list_task(const struct record *r, void *ctx)
 
 	if (!x->rq->text.n)
 		return add_task(x, r);
-	/* only what matches is kept, so that a search through a large queue stays small */
+	/* keep only matches, so that a search through a large queue needs little memory */
 	struct arena scratch = { 0 };
 	found = !task_of(r, &t, &scratch) && has_text(&t, x->rq->text);
 	x->ans->total += found;
@@ -288,7 +288,7 @@ static int read_overview(struct reading *x)
 
 /* --- next ---------------------------------------------------------------------------------------- */
 
-/* wanted: 1 for those that are eligible, 0 for the others. What is not shown leaves nothing behind. */
+/* wanted: true in the pass for eligible tasks, false in the pass for the others. */
 static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 {
 	struct answer *ans = x->ans;
@@ -299,10 +299,10 @@ static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 	struct str why = STR("");
 	int bad = task_of(r, &t, &scratch);
 
-	x->bad += bad && wanted; /* each comes twice */
+	x->bad += bad && wanted; /* both passes meet it: count it once */
 	if (!bad)
 		why = order_why(&t, x->policy, x->now, &scratch, &eligible);
-	if (eligible && r->ix.lane == LANE_NONE) { /* where others may work without a lock */
+	if (eligible && r->ix.lane == LANE_NONE) { /* others may work without a lock */
 		eligible = false;
 		why = arena_printf(&scratch, "its status is %s", status_name(t.status));
 	}
@@ -386,7 +386,7 @@ static int read_next(struct reading *x)
 
 /* --- others -------------------------------------------------------------------------------------- */
 
-/* Where only locks are kept, what has none is free, task or not. */
+/* In a store of locks only, an id without a lock is free, even if no such task exists. */
 static int no_lock(struct reading *x)
 {
 	*x->ans = (struct answer){ .now = x->now };
@@ -412,7 +412,7 @@ static int read_lock(struct reading *x)
 	return r;
 }
 
-/* The locks of the whole queue that are held, or were left behind. */
+/* All locks of the whole queue, also expired ones. */
 static int read_typed(struct reading *x)
 {
 	struct answer *ans = x->ans;
@@ -442,7 +442,7 @@ static int read_emergency(struct reading *x)
 	return guard_read(x->store, EMERGENCY_ID, x->ans->task, x->arena);
 }
 
-/* The id that the next `create` would make, if nobody else makes one first. */
+/* The id that the next `create` would use, unless another process is first. */
 static int read_id(struct reading *x)
 {
 	struct record rec;
@@ -469,7 +469,7 @@ static void warn_of_bad(const struct reading *x)
 						bad_warning(x->bad, x->arena));
 }
 
-/* All that one answer says is of one state, and of one time. */
+/* Runs in a snapshot and takes the time once, so the answer is consistent. */
 static int dispatch(void *ctx)
 {
 	struct reading *x = ctx;
@@ -499,7 +499,7 @@ static int dispatch(void *ctx)
 	}
 }
 
-/* Is the answer about many tasks, or does it need but one? */
+/* Does the read need many records, or only one? */
 static bool reads_many(const struct request *rq)
 {
 	switch (rq->op) {
@@ -528,7 +528,7 @@ void queue_read(struct store *s, const struct policy *p, const struct request *r
 		r = s->ops->snapshot(s, reads_many(rq), dispatch, &x);
 	}
 	if (r == BAD) {
-		*ans = (struct answer){ .now = x.now }; /* it holds a part of that record */
+		*ans = (struct answer){ .now = x.now }; /* discard the parts of the bad record */
 		answer_fail(ans, MISCONFIGURED, STR("the record of this lock cannot be used"),
 			    STR("pawl doctor names it and says how to remove it"));
 	}

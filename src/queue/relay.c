@@ -1,6 +1,6 @@
 /*
- * A call as bytes, for a process that makes it in our place. Tokens do not leave this process: their hashes
- * do, and the answer gets its token back here.
+ * Packs a call, so that another process can make it for us. Tokens do not leave this process, only their hashes; this
+ * process adds the token to the answer again.
  */
 #include <errno.h>
 
@@ -11,15 +11,15 @@
 #include "format/answer.h"
 #include "format/request.h"
 
-/* Beside the arguments of a request, whose tags are below and above. */
+/* Tags that no argument of a request uses. */
 enum {
 	TAG_PROOF = 200,
 	TAG_FRESH = 201,
 	TAG_POLICY = 202,
-	TAG_PASS = 203 /* and the kind of lock */
+	TAG_PASS = 203 /* plus enum typed */
 };
 
-#define NUMBERS 7 /* of a policy */
+#define NUMBERS 7 /* fields of a packed policy */
 
 #define TOKENS (UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token)
 
@@ -29,7 +29,7 @@ static int64_t flags_of(const struct policy *p)
 	       p->untyped << 3 | p->locks_only << 4;
 }
 
-/* In one order for ever. */
+/* The order never changes: other versions of pawl read it. */
 static void pack_policy(const struct policy *p, struct buf *out)
 {
 	const int64_t numbers[NUMBERS] = { p->lease,     p->lease_min,     p->lease_max,
@@ -46,7 +46,7 @@ static void pack(const struct change *c, struct buf *out)
 	struct request rq;
 
 	if (c->fn != job_run) {
-		out->full = true; /* it is no call: its owner makes it */
+		out->full = true; /* not a call: its owner must run it */
 		return;
 	}
 	rq = *j->rq;
@@ -81,7 +81,7 @@ static int unpack_own(struct str bytes, struct job *j, int64_t *numbers)
 	return r < 0 || have < NUMBERS ? -EBADMSG : 0;
 }
 
-/* So that sums with the time of day stay in range. */
+/* Larger numbers could overflow when the current time is added. */
 static bool in_range(const int64_t *numbers)
 {
 	for (size_t i = 0; i < NUMBERS; i++)
@@ -95,7 +95,7 @@ static bool is_hash(struct str s)
 	return !s.n || s.n == HASH_LEN;
 }
 
-/* They are stored with the lock. */
+/* Hashes are stored in locks, so each must be empty or have the right length. */
 static bool hashes(const struct job *j)
 {
 	for (int k = TYPED_WRITE; k < TYPED_END; k++)
@@ -104,7 +104,7 @@ static bool hashes(const struct job *j)
 	return is_hash(j->proof) && is_hash(j->fresh);
 }
 
-/* What its owner has looked at is looked at again: the bytes went through others' hands. */
+/* Checks the call again: other processes may have changed the bytes. */
 static int adopt(struct str bytes, struct change *out, struct arena *a)
 {
 	struct job *j = arena_new(a, struct job);

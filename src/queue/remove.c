@@ -9,8 +9,8 @@ static int refuse_held_task(struct act *w, const struct loaded *l)
 			  arena_printf(w->arena, "%.*s is held by %.*s", STRF(l->task.id),
 				       STRF(l->task.lock.holder)),
 			  arena_printf(w->arena,
-				       "pawl cancel ends it; pawl remove %.*s --force removes it "
-				       "all the same",
+				       "pawl cancel ends the task; pawl remove %.*s --force "
+				       "removes it in spite of the lock",
 				       STRF(l->task.id)));
 }
 
@@ -22,8 +22,8 @@ static int refuse_needed(struct act *w, const struct loaded *l, struct strs keys
 			  arena_printf(w->arena, "%zu task%s %s %.*s, such as %.*s", keys.n,
 				       keys.n == 1 ? "" : "s", why, STRF(l->task.id), STRF(first)),
 			  arena_printf(w->arena,
-				       "pawl cancel keeps the links; pawl remove %.*s --force "
-				       "cuts them",
+				       "pawl cancel keeps these links; pawl remove %.*s --force "
+				       "removes them, too",
 				       STRF(l->task.id)));
 }
 
@@ -37,7 +37,7 @@ static struct strs without_key(struct act *w, struct strs list, struct str key)
 	return out;
 }
 
-/* Those who waited for it cannot tell any more whether they may start: a person must look. */
+/* A dependent of an unfinished task may not be able to start without it: a person must decide. */
 static int cut_dependents(struct act *w, struct loaded *l, struct strs keys)
 {
 	for (size_t i = 0; i < keys.n; i++) {
@@ -55,9 +55,8 @@ static int cut_dependents(struct act *w, struct loaded *l, struct strs keys)
 		stuck = l->was != DONE && (d->task.status == READY || d->task.status == BACKLOG);
 		if (stuck) {
 			d->task.status = NEEDS_HELP;
-			d->task.blocker_reason =
-				arena_printf(w->arena, "%.*s, which it depended on, was removed",
-					     STRF(l->task.id));
+			d->task.blocker_reason = arena_printf(
+				w->arena, "its dependency %.*s was removed", STRF(l->task.id));
 		}
 		act_log(w, d, stuck ? "needs_help" : "undepends", l->task.id);
 	}
@@ -101,7 +100,7 @@ static int may_remove(struct act *w, struct loaded *l, struct strs *deps, struct
 
 /* --- records that cannot be used ------------------------------------------------------------------- */
 
-/* As much of the task as can be trusted: its id if its key has one, its status as the store knows it. */
+/* Recovers the reliable parts of a bad task: the id in its key, and the status in its index. */
 static struct loaded *salvage(struct act *w, const struct record *rec)
 {
 	struct loaded *l = arena_new(w->arena, struct loaded);

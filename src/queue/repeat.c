@@ -11,7 +11,7 @@ static struct str key_of(struct act *w)
 	return arena_printf(w->arena, "request/%.*s", STRF(hash_hex(w->arena, w->rq->request_id)));
 }
 
-/* The token of the next task is not in the stored answer: the caller has it. */
+/* The stored answer has no tokens. The token of the next task is in the repeated request. */
 static void give_token_back(struct act *w)
 {
 	struct answer *ans = w->ans;
@@ -24,7 +24,7 @@ static void give_token_back(struct act *w)
 		ans->next_lock->token = w->rq->new_token;
 }
 
-/* What makes it the same call: everything but who can prove what, and from where. */
+/* Two calls are the same if they differ only in tokens, run, host and the like. */
 static struct str packed_call(struct act *w)
 {
 	const uint64_t aside = UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token |
@@ -36,7 +36,7 @@ static struct str packed_call(struct act *w)
 	struct str digest;
 
 	call.has &= ~aside;
-	call.id = task_key(w->arena, call.id); /* in any case */
+	call.id = task_key(w->arena, call.id); /* ids ignore case */
 	request_pack(&call, &b);
 	digest = hash_hex(w->arena, buf_str(&b));
 	buf_free(&b);

@@ -1,4 +1,4 @@
-/* The policy that a store may ask for: it does not call core itself. */
+/* The policy that stores need. A store must not call core itself. */
 #include "core/graph.h"
 #include "core/lease.h"
 #include "core/order.h"

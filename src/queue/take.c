@@ -14,7 +14,7 @@ void select_query(const struct request *rq, const struct policy *p, struct query
 	};
 }
 
-/* --- the first that can be claimed ----------------------------------------------------------------- */
+/* --- the first eligible task ------------------------------------------------------------------------ */
 
 struct offer {
 	struct arena *arena;
@@ -35,7 +35,8 @@ static int good_offer(const struct record *r, void *ctx)
 	return good;
 }
 
-/* Records that cannot be used are met only in a store that somebody else wrote to: then all texts are read. */
+/* Normally reads only the first record. After a bad record, which only another program can have written, it reads
+ * and checks all texts. */
 static int first_offer(struct act *w, const struct query *q, struct offer *o, struct record **out)
 {
 	struct query all = *q;
@@ -81,7 +82,7 @@ int take_next(struct act *w, struct loaded **out)
 		if (r)
 			return r;
 		rules_apply(OP_CLAIM, &l->task, &w->call, &v);
-		if (act_fault(w, l)) { /* its fence can go no higher: others are offered */
+		if (act_fault(w, l)) { /* its fence is at the limit: try another task */
 			l->task = l->old;
 			pass_over(w, &o, l->key);
 			continue;
@@ -90,11 +91,11 @@ int take_next(struct act *w, struct loaded **out)
 			*out = l;
 			return act_verdict(w, l, &v);
 		}
-		if (!v.changed) { /* the index offers what the task itself does not */
+		if (!v.changed) { /* the index is wrong: the task itself is not eligible */
 			pass_over(w, &o, l->key);
 			continue;
 		}
-		/* abandoned too often: it goes to Needs Help, and the next one is tried */
+		/* abandoned too often: move it to Needs Help and try the next task */
 		(void)act_verdict(w, l, &v);
 		w->ans->task = NULL;
 		w->ans->code = SUCCESS;

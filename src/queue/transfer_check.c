@@ -1,4 +1,4 @@
-/* What is wrong with a task that comes in, as far as can be said without the queue. */
+/* Checks of an imported task that do not need the queue. */
 #include "queue/transfer.h"
 
 #include "core/check.h"
@@ -19,7 +19,7 @@ static void give_strs(struct request *rq, enum arg arg, struct strs list)
 	rq->has |= UINT64_C(1) << arg;
 }
 
-/* The rules for fields are those of the calls that set them. */
+/* An imported field must pass the same checks as a call that sets it. */
 static const char *fields_fault(const struct task *t, struct arena *a)
 {
 	struct request rq = { .op = OP_CREATE };

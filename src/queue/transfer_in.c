@@ -6,15 +6,15 @@
 #include "format/event.h"
 
 #define PIECE 64                            /* tasks in one edit */
-#define COUNTER_MOST INT64_C(1000000000000) /* no counter goes on from a number beyond */
+#define COUNTER_MOST INT64_C(1000000000000) /* ids with larger numbers do not raise the counter */
 
-/* --- tasks that others wait for, and that have yet to come --------------------------------------- */
+/* --- tasks that wait for a task further on in the input ------------------------------------------ */
 
 struct waiter {
 	struct waiter *next; /* of the same hash */
 	struct str missing, who;
 	struct str missing_id, where; /* for a message */
-	bool parent;                  /* `missing` is its parent, not a dependency */
+	bool parent;                  /* `missing` is the parent of `who`, not a dependency */
 	bool met;
 };
 
@@ -33,7 +33,7 @@ struct importing {
 	bool refused;
 	struct job self; /* for the locks of the whole queue */
 	struct answer said;
-	struct str where; /* the parcel in hand */
+	struct str where; /* of the current parcel */
 };
 
 static struct waiter **slot(struct importing *x, struct str key)
@@ -73,10 +73,10 @@ static int refuse(struct importing *x, struct act *w, enum result code, struct s
 	x->refused = true;
 	(void)w;
 	answer_fail(x->ans, code, arena_str(x->arena, text), arena_str(x->arena, hint));
-	return STORE_UNSUPPORTED; /* a fault takes all of it back */
+	return STORE_UNSUPPORTED; /* a fault undoes the whole change */
 }
 
-/* A refusal of the pieces of other operations. */
+/* Reports the refusal of a shared function, such as act_load(). */
 static int passed_on(struct importing *x, struct act *w, int r)
 {
 	return r > 0 ? refuse(x, w, w->ans->code, w->ans->message, w->ans->hint) : r;
@@ -90,7 +90,7 @@ static bool listed_before(const struct task *t, size_t i)
 	return false;
 }
 
-/* Who waits for the task that comes in, to be looked at for cycles when all is in place. */
+/* The tasks that wait for the imported task. They are checked for cycles after all links are set. */
 struct sources {
 	struct str *v;
 	size_t n;
@@ -148,7 +148,7 @@ static int meet_parent(struct importing *x, struct act *w, struct loaded *l,
 	return 0;
 }
 
-/* Those that came before it and named it. */
+/* Links earlier tasks of the input that refer to this one. */
 static int meet_waiters(struct importing *x, struct act *w, struct loaded *l,
 			struct sources *sources)
 {
@@ -193,7 +193,7 @@ static void add_comments(struct act *w, const struct loaded *l, const struct par
 	}
 }
 
-/* The next id that is made must not run into those that came in. */
+/* Raises the counter, so that new ids do not collide with imported ids. */
 static void note_number(struct importing *x, struct str id)
 {
 	int64_t n;
@@ -256,7 +256,7 @@ static int create(struct importing *x, struct act *w, const struct parcel *p)
 	complete(&l->task, w->e->now);
 	if (fence > l->task.fence)
 		l->task.fence = fence;
-	l->was = l->task.status; /* we tell the others ourselves: some are not there yet */
+	l->was = l->task.status; /* settle() updates the others: some are not here yet */
 	l->logged = l->task.status;
 	add_comments(w, l, p);
 	act_log(w, l, "imported", l->task.title);
@@ -268,7 +268,7 @@ static int create(struct importing *x, struct act *w, const struct parcel *p)
 	return r;
 }
 
-/* --- one that is there ---------------------------------------------------------------------------- */
+/* --- an existing task ----------------------------------------------------------------------------- */
 
 struct comment_filter {
 	struct parcel *p;
@@ -292,7 +292,7 @@ static int drop_known(const struct entry *en, void *ctx)
 	return 0;
 }
 
-/* Only its own fields come from outside: who holds it, and what was made from other tasks, stays. */
+/* Imports only the task's own fields. The lock and the counts of other tasks stay. */
 static void take_fields(struct task *t, const struct task *from, int64_t now)
 {
 	struct task old = *t;
@@ -398,8 +398,8 @@ static int import_one(struct importing *x, struct act *w, struct parcel *p)
 		return 0;
 	}
 	return refuse(x, w, CONFLICT,
-		      arena_printf(w->arena, "there is a task %.*s already", STRF(l->task.id)),
-		      STR("--skip leaves those that are there as they are, --update changes them"));
+		      arena_printf(w->arena, "task %.*s exists already", STRF(l->task.id)),
+		      STR("--skip keeps existing tasks unchanged; --update changes them"));
 }
 
 /* --- all of them ---------------------------------------------------------------------------------- */
@@ -409,7 +409,7 @@ static int read_failed(struct importing *x, struct act *w, int r)
 	x->where = STR("");
 	return refuse(
 		x, w, API_ERROR,
-		arena_printf(w->arena, "what is to be imported cannot be read: %s", strerror(-r)),
+		arena_printf(w->arena, "the input of the import cannot be read: %s", strerror(-r)),
 		STR("nothing was changed: import again"));
 }
 
@@ -438,11 +438,12 @@ static int unmet(struct importing *x, struct act *w)
 				x->where = n->where;
 				return refuse(
 					x, w, NOT_FOUND,
-					arena_printf(w->arena,
-						     "its %s %.*s is neither there nor imported",
-						     n->parent ? "parent" : "dependency",
-						     STRF(n->missing_id)),
-					STR("add that task, or take it out of this one"));
+					arena_printf(
+						w->arena,
+						"its %s %.*s is neither in the queue nor in the import",
+						n->parent ? "parent" : "dependency",
+						STRF(n->missing_id)),
+					STR("add that task, or remove the reference to it"));
 			}
 	return 0;
 }

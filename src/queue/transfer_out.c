@@ -8,7 +8,7 @@ struct sending {
 	parcel_fn *fn;
 	void *ctx;
 	int stopped;
-	size_t bad; /* records that were left out */
+	size_t bad; /* number of omitted records */
 	/* of one task */
 	struct arena arena;
 	struct parcel parcel;

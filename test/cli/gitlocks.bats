@@ -381,7 +381,7 @@ by_hand() {
 	other lock 500 eve "$(date '+%Y-%m-%d %H:%M')"
 	call 0 lock cleanup
 	says t5
-	complains "t1 is locked by carl for 10d" "pawl lock break t1"
+	complains "t1 has been locked by carl for 10d" "pawl lock break t1"
 	not complains dora
 	same "$(names)" "t1_lock.yaml t2_lock.yaml t500_lock.yaml "
 	PAWL_LOCK_WARN_AFTER=20d call 0 lock cleanup

@@ -94,7 +94,7 @@ refused() {
 	pawl export -o q.json
 	pawl update "$a" --title changed
 	unchanged 20 import q.json
-	complains "q.json:2: there is a task $a already" --skip --update
+	complains "q.json:2: task $a exists already" --skip --update
 	ask 20 import q.json
 	ask 0 import q.json --skip
 	is '.skipped == 2 and .created == 0'
@@ -387,7 +387,7 @@ in_formats() {
 		complains "would wait for itself"
 		check_refused 40 "self.$format"
 		check_refused 44 "dangling.$format"
-		complains "neither there nor imported"
+		complains "neither in the queue nor in the import"
 		check_refused 44 "orphan.$format"
 		check_refused 20 "there.$format"
 	done

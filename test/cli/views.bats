@@ -106,5 +106,5 @@ on "empty" input|It parses'
 		UPDATE tally SET n=n-1 WHERE status=3"
 	call 20 claim t1
 	call 40 doctor
-	says "task/t1: its index says something else than the task"
+	says "task/t1: its index differs from the task"
 }

@@ -330,8 +330,8 @@ static void test_cleanup_warns(void **state)
 	advance(2 * tick());
 	ok(s, "claim id=young new_token=Y ttl=9t");
 	assert_int_equal(ok(s, "lock_cleanup")->warnings.n, 1);
-	assert_true(
-		str_starts(ok(s, "lock_cleanup")->warnings.v[0], STR("old is locked by bob for ")));
+	assert_true(str_starts(ok(s, "lock_cleanup")->warnings.v[0],
+			       STR("old has been locked by bob for ")));
 	s->config.policy.warn_after = 0;
 	reopen(s);
 	assert_int_equal(ok(s, "lock_cleanup")->warnings.n, 0);

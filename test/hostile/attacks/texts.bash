@@ -167,7 +167,7 @@ attack_bad_parent_and_dependency() {
 	victim 0 done t4
 	victim 0 remove t2 --force
 	victim 0 show t3
-	says 'which it depended on, was removed'
+	says 'was removed'
 	victim 0 remove t1 --force
 	victim 0 show t3 --json
 	quiet_about '"parent"'
