@@ -1,6 +1,6 @@
 /*
- * A change in the making: what it has put and dropped lies over the store like a sheet of glass, and
- * every read looks through both.
+ * A change under construction. Its puts and drops form an overlay over the store, and every read of the
+ * change sees the overlay first.
  */
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ static void item_link(struct edit *e, struct edit_item *it)
 	*slot = it;
 }
 
-/* An import puts many thousands in one change: lookups have to stay cheap. */
+/* An import puts many thousand records in one change, so a lookup must not scan them all. */
 static void table_grow(struct edit *e)
 {
 	e->n_slots = e->n_slots ? e->n_slots * 4 : 16;
@@ -69,8 +69,8 @@ static struct strs list_copy(struct arena *a, struct strs list)
 	return out;
 }
 
-/* A copy that the caller may change. A record that was read without its body and put again has it
- * still, in the store. */
+/* A copy that the caller may change. If the change read a record without its body and put it again, the
+ * body is still in the store. */
 static int item_read(struct edit *e, const struct edit_item *it, bool body, struct record *out)
 {
 	struct record stored;
@@ -112,10 +112,10 @@ struct merge {
 	const struct query *q;
 	record_fn *fn;
 	void *ctx;
-	struct record *own; /* those that match, in order */
+	struct record *own; /* the edit's own records that match, in order */
 	size_t n_own, next;
-	size_t serial;               /* items from here on were put by `fn`: not for this scan */
-	const struct record *anchor; /* of q->after */
+	size_t serial;               /* `fn` put the items from here on: this scan ignores them */
+	const struct record *anchor; /* the record of q->after */
 	size_t sent;
 	bool enough;
 };
@@ -137,7 +137,7 @@ static int merge_send(struct merge *m, const struct record *r)
 	return rc;
 }
 
-/* Sends the own records that come before `limit`; NULL: all that are left. */
+/* Sends the own records that come before `limit`; NULL: all that remain. */
 static int merge_own(struct merge *m, const struct index *limit)
 {
 	int rc = 0;
@@ -160,7 +160,7 @@ static int merge_stored(const struct record *r, void *ctx)
 	return rc ? rc : merge_send(m, r);
 }
 
-/* qsort's comparison takes no context (where it does, systems differ in how): one for each order. */
+/* One comparison for each order: standard qsort() passes no context, and the variants that do are not portable. */
 static int order_by(enum pick pick, const void *a, const void *b)
 {
 	const struct record *x = a, *y = b;
@@ -220,17 +220,17 @@ int edit_scan(struct edit *e, const struct query *q, record_fn *fn, void *ctx)
 		if (rc)
 			return rc < 0 ? rc : 0;
 		m.anchor = anchor;
-		if (item_find(e, q->after)) /* the store's idea of its place may be out of date */
+		if (item_find(e, q->after)) /* the store's position of it may be stale */
 			inner.after = (struct str){ 0 };
 	}
 	rc = merge_collect(&m);
 	if (rc < 0)
 		return rc;
 	if (q->limit && !inner.after.n && m.anchor)
-		inner.limit = 0; /* the anchor is ours to find */
+		inner.limit = 0; /* merge_wants() drops the records before the anchor */
 	else if (q->limit)
 		inner.limit = q->limit +
-			      e->n_items; /* each own record hides at most one of the store's */
+			      e->n_items; /* each own record hides at most one stored record */
 	rc = e->store->ops->scan(e->store, &inner, merge_stored, &m);
 	if (rc == 0 && !m.enough)
 		rc = merge_own(&m, NULL);
@@ -296,7 +296,7 @@ void edit_put(struct edit *e, struct record *r)
 	if (fresh || r->body_changed)
 		return;
 	if (dropped) {
-		it->rec.body_changed = true; /* or the store would keep the dropped one's */
+		it->rec.body_changed = true; /* replaces the body of the dropped record */
 	} else if (old.body_changed) {
 		it->rec.body = old.body;
 		it->rec.body_changed = true;

@@ -1,4 +1,4 @@
-/* Which store a URI means: one that is built in, or a module. */
+/* Finds the store of a URI: a built-in one, or a module. */
 #include <stdio.h>
 
 #include "base/module.h"
@@ -10,7 +10,7 @@ extern const struct store_ops store_files, store_mem, store_sqlite;
 
 const struct store_ops *const store_built_in[] = { &store_sqlite, &store_files, &store_mem, NULL };
 
-/* The stores of this project, built in or not: for messages. */
+/* The stores of this project, built in or in a module: for messages. */
 static const char *const known[] = { "sqlite", "mem", "files", "git" };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -23,7 +23,7 @@ static void list_known(char *out, size_t room)
 		n += (size_t)snprintf(out + n, room - n, "%s%s:", i ? ", " : "", known[i]);
 }
 
-/* Neither a path nor a scheme of ours. Only the part before ':' is shown: a URI may hold a password. */
+/* `word` is a scheme, or a text without one. The message never shows a whole URI: it may hold a password. */
 static int fail_unknown(const struct store_env *env, struct str word, const char *what)
 {
 	const char *near = text_nearest(word, known, COUNT(known));
@@ -50,8 +50,9 @@ static bool is_known(struct str name)
 
 static int find_module(const struct store_ops **out, struct str name, const struct store_env *env)
 {
-	const char *hint = "`make install` installs the modules of version " PAWL_VERSION
-			   "; PAWL_MODULE_DIR names another folder of modules";
+	const char *hint =
+		"install the modules of version " PAWL_VERSION
+		" (`make install`), or set PAWL_MODULE_DIR to the folder that holds them";
 	const struct module *m;
 	char why[300];
 	int rc = module_load("store", name, &m, why, sizeof(why));
@@ -69,7 +70,8 @@ static int find_module(const struct store_ops **out, struct str name, const stru
 				  "the %.*s: store cannot be loaded: %s", STRF(name), why);
 	if (!m->store)
 		return store_fail(env, STORE_UNSUPPORTED, hint,
-				  "the module pawl-store-%.*s.so holds no store", STRF(name));
+				  "the module pawl-store-%.*s.so does not contain a store",
+				  STRF(name));
 	*out = m->store;
 	return 0;
 }
@@ -98,7 +100,7 @@ int store_open(struct store **out, struct str text, const struct store_env *env)
 	if (str_cut_prefix(&text, STR("fault+")))
 		return fault_open(out, text, env);
 	if (uri_parse(text, &uri) < 0)
-		return fail_unknown(env, text, "does not say which store it is");
+		return fail_unknown(env, text, "does not name a store");
 	rc = find_ops(&ops, uri.scheme, env);
 	if (rc)
 		return rc;

@@ -1,4 +1,4 @@
-/* Queries, which every store answers alike, and how to fail. */
+/* Parts that all stores share: the meaning of a query, and the reporting of faults. */
 #include <stdarg.h>
 #include <stdio.h>
 

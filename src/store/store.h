@@ -2,11 +2,11 @@
  * store: atomicity, and nothing else.
  *
  * A store keeps records and a log. It never learns what a task, a lease or a status is: policy reads
- * records, decides, and hands back a write-set; the store makes that write-set happen whole or not at
- * all. What always holds, on every store:
+ * records, decides, and hands back a write-set; the store applies that write-set whole or not at
+ * all. Invariants of every store:
  *
- *  1. A write-set is applied whole or not at all, and what modify() reported as done is durable.
- *  2. Two changes that read a common key are serialised: the later one sees what the earlier one wrote.
+ *  1. A write-set is applied whole or not at all. After modify() reports success the change is durable.
+ *  2. Two changes that read a common key are serialised: the later one sees the writes of the earlier one.
  *  3. get() and scan() outside of a change see only committed states and never wait for a writer.
  *  4. An edit that refuses (returns > 0) or fails leaves no trace.
  *  5. A record's `rev` grows with every put of it. A record that was never put, or was dropped, is absent.
@@ -14,8 +14,8 @@
  *  7. An eligible record is one in LANE_READY, or in LANE_LATER with eligible_at <= now. Order among them
  *     is index_cmp(), the same on every store.
  *  8. A record in LANE_GOING is absent for every reader from its eligible_at on, and may be swept then.
- *  9. A change waits for others at most env.opt.timeout_ms, then fails with STORE_BUSY and names who is in
- *     the way; nothing was applied.
+ *  9. A change waits for other writers at most env.opt.timeout_ms. Then it fails with STORE_BUSY, names the
+ *     process that holds the gate, and has applied nothing.
  * 10. After a failure err->applied tells whether the change can have happened: 'n' no, '?' unknown. An
  *     edit must recognise its own earlier effect (by its token), since a caller may repeat it after '?'.
  *
@@ -30,17 +30,17 @@
 #include "core/index.h"
 
 enum store_fault {
-	STORE_BUSY = -1,         /* another holds the gate past the timeout */
+	STORE_BUSY = -1,         /* another process holds the gate past the timeout */
 	STORE_FULL = -2,         /* no room on the device */
-	STORE_READONLY = -3,     /* may not write here */
+	STORE_READONLY = -3,     /* the user has no permission to write here */
 	STORE_IO = -4,           /* the device or the server failed */
-	STORE_UNREACHABLE = -5,  /* the folder or the server is not there */
-	STORE_ABSENT = -6,       /* the place is there, but no queue in it */
-	STORE_FOREIGN = -7,      /* something else's data */
-	STORE_NEWER = -8,        /* a newer pawl's data */
+	STORE_UNREACHABLE = -5,  /* the folder or the server does not exist or does not answer */
+	STORE_ABSENT = -6,       /* the place exists, but holds no queue */
+	STORE_FOREIGN = -7,      /* another program wrote the data */
+	STORE_NEWER = -8,        /* a newer pawl wrote the data */
 	STORE_CORRUPT = -9,      /* damaged data */
 	STORE_UNSUPPORTED = -10, /* a URI, a file system or a module that this build cannot serve */
-	STORE_MOVED = -11        /* replaced while it was read: to be read from the start */
+	STORE_MOVED = -11 /* replaced during the read: the caller reads again from the start */
 };
 
 const char *store_fault_name(int fault); /* "busy" */
@@ -65,24 +65,23 @@ struct record {
 enum pick {
 	PICK_ALL,      /* every task, by created_at, then id */
 	PICK_ELIGIBLE, /* invariant 7, by index_cmp() */
-	PICK_LATER,    /* LANE_LATER whose eligible_at is yet to come, by that, then id */
-	PICK_OTHERS    /* every record that is no task, in any order; `after` does not count */
+	PICK_LATER,    /* LANE_LATER with eligible_at in the future, by eligible_at, then id */
+	PICK_OTHERS    /* every record that is not a task, in any order; ignores `after` */
 };
 
 struct query {
 	enum pick pick;
-	bool waiting; /* LANE_WAITING counts like LANE_LATER, too: its eligible_at has come, or is
-			    * yet to come (PICK_LATER) */
+	bool waiting; /* treat LANE_WAITING like LANE_LATER: eligible_at decides whether it is picked */
 	unsigned statuses; /* set of 1 << status; 0: any */
 	int class_rank;    /* 0: any */
 	bool held;         /* only records with a holder */
 	struct str holder, token, type, label, parent,
 		depends_on; /* empty: any; parent, depends_on: keys */
 	struct str
-		text; /* a store may leave out records whose body cannot hold it; the caller looks again */
+		text; /* a store may leave out records whose body cannot hold it; the caller checks the rest */
 	struct str
-		after; /* PICK_ALL: only what comes after the task with this key; no such task: nothing */
-	int64_t at;   /* the time that counts, not before the last change; 0: now */
+		after; /* PICK_ALL: only tasks after the task with this key; empty answer if it is absent */
+	int64_t at;   /* compare times with this one, which is not before the last change; 0: now */
 	bool body;    /* load bodies as well */
 	size_t limit; /* 0: all */
 };
@@ -92,23 +91,23 @@ bool query_matches(const struct query *q, const struct index *ix, int64_t now);
 /* The order of the answer. */
 int query_cmp(const struct query *q, const struct index *a, const struct index *b);
 
-/* 0: go on; > 0: enough, the scan returns 0; < 0: the scan returns it. What `r` points to lives until
- * the return. */
+/* 0: continue; > 0: stop, the scan returns 0; < 0: the scan returns it. The strings of `r` live until
+ * the function returns. */
 typedef int record_fn(const struct record *r, void *ctx);
 
 /* --- the log ------------------------------------------------------------------------------------ */
 
 struct entry {
-	struct str cursor; /* opaque; the store's to give */
+	struct str cursor; /* opaque; the store assigns it */
 	int64_t at;
-	struct str key; /* the record it is about; may be empty */
+	struct str key; /* the record that the entry is about; may be empty */
 	struct str data;
 };
 
 struct entry_query {
-	struct str key;   /* empty: of all records */
-	struct str after; /* a cursor; empty: from the first */
-	size_t last;      /* only this many, the newest, still oldest first; 0: all */
+	struct str key;   /* empty: entries of all records */
+	struct str after; /* a cursor; empty: from the first entry */
+	size_t last;      /* only the newest N entries, the oldest of them first; 0: all */
 };
 
 typedef int entry_fn(const struct entry *e, void *ctx);
@@ -119,8 +118,8 @@ struct edit_item {
 	struct edit_item *next;
 	struct record rec;
 	bool dropped;
-	struct edit_item *chain; /* of the same hash */
-	size_t serial;           /* 0 for the change's first, then 1, 2, … */
+	struct edit_item *chain; /* next item with the same hash */
+	size_t serial;           /* 0 for the first item of the change, then 1, 2, … */
 };
 
 struct edit_entry {
@@ -128,10 +127,10 @@ struct edit_entry {
 	struct entry entry; /* no cursor yet */
 };
 
-/* A write-set in the making, and the state it is made on. */
+/* A write-set under construction, and the state that it is based on. */
 struct edit {
 	struct store *store;
-	struct arena *arena; /* lives until the change is over */
+	struct arena *arena; /* lives until the change ends */
 	int64_t now;
 	struct edit_item *items;            /* one for each key, in no order */
 	struct edit_entry *entries, **last; /* in order */
@@ -139,41 +138,41 @@ struct edit {
 	size_t n_items, n_slots;
 };
 
-/* Pure but for the calls below: it may run again, on fresher records. 0: commit the write-set; > 0: a
- * refusal, nothing is written; < 0: a fault, passed up. */
+/* Must have no effects except through the calls below: the store may run it again, on newer records.
+ * 0: commit the write-set; > 0: a refusal, nothing is written; < 0: a fault, which modify() returns. */
 typedef int edit_fn(struct edit *e, void *ctx);
 
-/* Reads see the edit's own write-set. The record and all it points to live in e->arena; change it
- * freely, nothing happens before edit_put(). 0, 1 if there is none, or a fault. */
+/* Reads see the edit's own write-set. The record and its strings live in e->arena. The caller may modify
+ * the record; only edit_put() adds it to the write-set. 0, 1 if the key is absent, or a fault. */
 int edit_get(struct edit *e, struct str key, struct record **out);
-/* Sees the state at its start: what `fn` puts or drops does not change this scan any more. */
+/* Sees the state at its start: a put or drop by `fn` does not change the scan that is under way. */
 int edit_scan(struct edit *e, const struct query *q, record_fn *fn, void *ctx);
-/* The first of q's answer: 0, 1 if there is none, or a fault. */
+/* The first record of q's answer: 0, 1 if the answer is empty, or a fault. */
 int edit_first(struct edit *e, const struct query *q, struct record **out);
-/* Takes over r as it is now; what it points to is borrowed until the end of the change. */
+/* Copies *r into the write-set, but not its strings: they must live until the end of the change. */
 void edit_put(struct edit *e, struct record *r);
 void edit_drop(struct edit *e, struct str key);
 void edit_log(struct edit *e, struct str key, struct str data);
-/* A line of an earlier time, brought in from elsewhere. */
+/* For an import: an entry with a time in the past. */
 void edit_log_at(struct edit *e, int64_t at, struct str key, struct str data);
 
 struct change {
 	edit_fn *fn;
 	void *ctx;
-	int rc; /* out: what fn returned */
+	int rc; /* out: the return value of fn */
 };
 
 /*
- * For stores in which one process may run the changes of others: a change as bytes. Secrets stay out of
- * them. A store that has no use for it runs fn, and so does every store where this is missing.
+ * For stores in which one process may run the changes of others: packs a change as bytes, without
+ * secrets. Without a relay, or in a store that does not use it, each process runs its own fn.
  */
 struct relay {
 	void (*pack)(const struct change *c, struct buf *out);
-	/* Another's change as one of ours: 0, or -EBADMSG. What it needs is in `a`. */
+	/* Makes the packed change of another process runnable here, with memory from `a`: 0, or -EBADMSG. */
 	int (*adopt)(struct str bytes, struct change *out, struct arena *a);
-	/* After its fn agreed or refused: what its owner has to learn of that. */
+	/* After fn agreed or refused: packs the result for the process that owns the change. */
 	void (*report)(const struct change *c, struct buf *out);
-	/* The owner's side: as if fn had been run here; rc is set. 0, or -EBADMSG. */
+	/* In the owner: fills in the result as if fn had run here; the caller has set rc. 0, or -EBADMSG. */
 	int (*accept)(struct change *c, struct str report);
 };
 
@@ -185,34 +184,32 @@ struct store_counts;
 
 struct task;
 
-/* Policy for a store whose files other programs write: the queue's rules for the tasks that it finds there. */
+/* The queue's policy, for a store whose files other programs write: it applies to the tasks found there. */
 struct store_rules {
-	/* The index of a task. Strings are those of the task; lists of keys are in `a`. */
+	/* The index of a task. Its strings are those of the task; `a` holds its lists of keys. */
 	void (*index)(const struct task *t, struct index *out, struct arena *a);
-	/* A sub-task of `parent`, or a task that `t` depends on, went from one status to another; 0: not there. */
+	/* A sub-task of `parent`, or a task that `t` depends on, changed its status; 0: the task is absent. */
 	bool (*sub_moved)(struct task *parent, int64_t from, int64_t to);
 	bool (*dep_moved)(struct task *t, int64_t from, int64_t to);
-	/* Its lock is gone. */
+	/* The lock file of `t` is gone. */
 	void (*lock_gone)(struct task *t, int64_t now);
 };
 
-/* The wishes of the caller. The client fills them in, the queue passes them on, the store keeps them. */
+/* Options of the caller. The client fills them in, the queue passes them on, the store keeps them. */
 struct store_options {
-	struct str queue; /* name of the queue in the store; empty: default */
-	const char *
-		dir; /* where we are, for a store that looks around there; NULL: the current folder */
-	int64_t timeout_ms; /* for each change, until store_patience() says otherwise */
-	int64_t net_ms;     /* the longest silence of a server; 0: as the store thinks fit */
+	struct str queue;   /* name of the queue in the store; empty: default */
+	const char *dir;    /* where a store starts its search; NULL: the current folder */
+	int64_t timeout_ms; /* for each change; store_patience() replaces it */
+	int64_t net_ms;     /* the longest silence of a server; 0: the store's default */
 	struct backoff
-		backoff;   /* for a store that has to try again; deadline and made are its own */
-	bool counting;     /* adds to counts() */
-	bool cached;       /* what this machine knows already is good enough for reading */
+		backoff; /* for a store that retries; the store sets its fields deadline and made */
+	bool counting;   /* adds to counts() */
+	bool cached;     /* reads may use this machine's copy without asking the server */
 	bool write_status; /* a store that keeps only locks also sets the status in the task's file */
 	bool relaxed;      /* durability = normal: survives kill -9, not loss of power */
-	struct str who;    /* shown to others that wait for us */
-	void (*notice)(const char *text); /* tells a person that the store is busy for long */
-	int64_t (*wall)(
-		void); /* the machine's clocks, so that tests can set them; NULL: the real ones */
+	struct str who;    /* our name, shown to processes that wait for us */
+	void (*notice)(const char *text); /* tells a person about work that takes long */
+	int64_t (*wall)(void); /* the machine's clocks, which tests replace; NULL: the real ones */
 	int64_t (*boot)(void);
 	struct str boot_id;
 };
@@ -220,15 +217,15 @@ struct store_options {
 struct store_env {
 	struct store_options opt;
 	enum store_mode mode;
-	bool trial; /* modify() makes every check of a change, then takes all of it back; see store_trial() */
+	bool trial; /* modify() makes every check of a change, then rolls it back; see store_trial() */
 	const struct store_rules *rules; /* NULL: for stores that only pawl writes to */
-	const struct relay *relay;       /* NULL: changes are run by those who make them */
-	int64_t as_of; /* out: when it was known, by the wall clock; 0: it is read where it is */
+	const struct relay *relay;       /* NULL: each process runs its own changes */
+	int64_t as_of; /* out: wall time of the copy that reads use; 0: reads use the store itself */
 	struct store_error *err; /* never NULL */
 };
 
 enum check_level { CHECK_OK, CHECK_NOTE, CHECK_BAD };
-/* One finding of check(): what was looked at, how it is, what to do about it. */
+/* One finding of check(): the object that was checked, its condition, and how to repair it. */
 typedef void check_fn(void *ctx, enum check_level level, const char *what, struct str text,
 		      struct str fix);
 
@@ -241,44 +238,44 @@ struct uri {
 
 struct store_ops {
 	const char *scheme;
-	/* STORE_CREATE also makes what is missing (place, schema, queue) and is harmless where all is there;
-	 * the other modes migrate an older schema or refuse, never create. Nothing is changed in a place
+	/* STORE_CREATE also makes a missing place, schema or queue, and changes nothing where all three
+	 * exist. The other modes migrate an older schema or refuse; they never create. No mode changes a place
 	 * that holds foreign, newer or damaged data. */
 	int (*open)(struct store **out, const struct uri *uri, const struct store_env *env);
 	void (*close)(struct store *s);
-	/* The store's clock, ms since 1970. Goes on evenly whatever happens to the wall clock. */
+	/* The store's clock, ms since 1970. It advances evenly even if someone sets the wall clock. */
 	int64_t (*now)(struct store *s);
-	/* 0, 1 if there is none. The record lives in `a`, with its body. */
+	/* 0, 1 if the key is absent. The record and its body live in `a`. */
 	int (*get)(struct store *s, struct str key, struct record *out, struct arena *a);
 	int (*scan)(struct store *s, const struct query *q, record_fn *fn, void *ctx);
-	/* How many match (PICK_ALL; text and limit do not count). */
+	/* The number of matches (PICK_ALL; ignores text and limit). */
 	int (*count)(struct store *s, const struct query *q, int64_t *n);
-	/* How many tasks there are of each status: counts[16], without looking at each. */
+	/* The number of tasks of each status, in counts[16], without a read of each task. */
 	int (*tally)(struct store *s, int64_t *counts);
-	/* Runs the edits one after the other in one commit; each sees what the earlier ones wrote, and one
-	 * that refuses does not stop the others. Fills in every rc. 0 if the commit is durable or there was
-	 * nothing to commit; a fault means that none of them is reported as done, whatever their rc. */
+	/* Runs the edits one after the other in one commit. Each edit sees the writes of the earlier ones; an
+	 * edit that refuses does not stop the others. Fills in every rc. 0: the commit is durable, or there was
+	 * nothing to commit. After a fault no edit counts as done, whatever its rc. */
 	int (*modify)(struct store *s, struct change *changes, size_t n);
 	int (*entries)(struct store *s, const struct entry_query *q, entry_fn *fn, void *ctx);
-	/* Runs `fn`: all that it reads through `s` is of one committed state. Returns what it says. Where a
-	 * text is gone by then, get() fails with STORE_MOVED. `all`: it reads many records. Otherwise a store whose
-	 * files other programs write may leave it at the records that it hands out, as get() does. */
+	/* Runs `fn` and returns its result: all its reads through `s` see one committed state. If a body of that
+	 * state no longer exists, get() fails with STORE_MOVED. `all`: fn reads many records. Without it, a store
+	 * whose files other programs write may check only the records that it returns, as get() does. */
 	int (*snapshot)(struct store *s, bool all, int (*fn)(void *ctx), void *ctx);
-	/* Readable when something may have changed; drained by wake_clear(); -1: the caller polls. */
+	/* A descriptor that is readable when something may have changed; wake_clear() drains it; -1: poll. */
 	int (*wake_fd)(struct store *s);
 	void (*wake_clear)(struct store *s);
-	/* For doctor: everything that can be found out about the place without changing it. */
+	/* For doctor: reports every check of the place that needs no write. */
 	int (*check)(struct store *s, check_fn *fn, void *ctx);
-	/* The names of all queues of the place; whatever is made or removed meanwhile may be among them. NULL:
-	 * the store cannot tell. */
+	/* The names of all queues of the place. A queue that another process makes or removes during the call
+	 * may or may not be among them. NULL: the store cannot list its queues. */
 	int (*queues)(struct store *s, name_fn *fn, void *ctx);
-	/* Removes the handle's queue with all its records and its log, whole or not at all; afterwards only
-	 * close() makes sense. Other queues keep everything. Whoever opens it then finds none, or an empty
-	 * one; a change through a handle that was open fails with STORE_ABSENT, or begins an empty one. One
-	 * that is gone already is no failure. */
+	/* Removes the handle's queue with all its records and its log, whole or not at all; afterwards the
+	 * caller may only close(). Other queues keep everything. A later open finds no queue, or an empty one. A
+	 * change through another open handle fails with STORE_ABSENT, or starts an empty queue. Returns 0 if the
+	 * queue is gone already. */
 	int (*discard)(struct store *s);
-	/* What is counted at this place (counts.h); may be NULL. Returns NULL where nothing can be counted, or not
-	 * yet, and for STORE_READ what may only be read. */
+	/* The counters of this place (counts.h); may be NULL. Returns NULL if there are no counters, or none yet.
+	 * A handle of STORE_READ must not write to them. */
 	struct store_counts *(*counts)(struct store *s);
 };
 
@@ -286,38 +283,37 @@ struct store_ops {
 struct store {
 	const struct store_ops *ops;
 	struct store_env env;
-	struct store *inner; /* what a wrapper is around; NULL: it is none */
+	struct store *inner; /* the store inside a wrapper; NULL: this is not a wrapper */
 	unsigned traits;     /* STORE_LOCKS_ONLY; set by open() */
 };
 
-/* What it keeps is locks, also of ids without a task; tasks are read from what others write, and numbered: 109 is
- * t109. */
+/* The store keeps only locks, also of ids without a task. It reads tasks from the files of another program, which
+ * numbers them: 109 is t109. */
 #define STORE_LOCKS_ONLY 1u
 /* Every read asks a server. */
 #define STORE_FAR 2u
 
 extern const struct store_ops *const store_built_in[]; /* ends with NULL */
-/* "sqlite:PATH", with trace+ or fault+ in front of it if wanted. Loads a module for a scheme that is
- * not built in. The parameter queue=NAME counts if env names no queue. What `uri` and `env` point to must
- * outlive the store. */
+/* "sqlite:PATH", optionally after trace+ or fault+. Loads a module for a scheme that is not built in. The
+ * parameter queue=NAME applies if env names no queue. The strings of `uri` and `env` must outlive the store. */
 int store_open(struct store **out, struct str uri, const struct store_env *env);
 void store_close(struct store *s);
-/* How long the changes from now on wait for others. */
+/* Sets the timeout of later changes. */
 void store_patience(struct store *s, int64_t timeout_ms);
-/* While it is on, modify() answers as it would otherwise, commits nothing and leaves the place as it was. */
+/* While it is on, modify() gives the same answers, but commits nothing and leaves the place unchanged. */
 void store_trial(struct store *s, bool on);
 
-/* --- for those who write stores ----------------------------------------------------------------- */
+/* --- for implementers of stores ------------------------------------------------------------------ */
 
 int uri_parse(struct str text, struct uri *out); /* -1: not a URI */
-/* For people to see: without a password, and with http without a name, which may be a key. */
+/* The URI for display: without a password, and for http without a user name, which may be a secret key. */
 struct str uri_shown(struct arena *a, struct str text);
-bool uri_on_disk(const struct uri *u);                       /* its path is one of this machine */
-struct str uri_param(const struct uri *u, const char *name); /* empty: not there */
+bool uri_on_disk(const struct uri *u);                       /* is its path on this machine? */
+struct str uri_param(const struct uri *u, const char *name); /* empty: it has none */
 /* Fills in env->err and returns `fault`. */
 int store_fail(const struct store_env *env, int fault, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* A name as one word of a shell command, for hints: in quotes if it needs them. */
+/* A name as one word of a shell command, for hints: quoted if necessary. */
 struct str store_word(struct arena *a, struct str name);
 /* Runs one edit; on 0 the caller writes e->items and e->entries. */
 int edit_run(struct edit *e, struct store *s, struct arena *a, int64_t now, struct change *c);

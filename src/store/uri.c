@@ -16,7 +16,7 @@ static size_t find_any(struct str s, char a, char b)
 	return i;
 }
 
-/* People write "#branch?queue=x" as often as the standard's "?queue=x#branch": both are taken. */
+/* People write "#branch?queue=x" as often as the standard's "?queue=x#branch": both are valid. */
 static void parse_tail(struct str tail, struct uri *out)
 {
 	while (tail.n) {
@@ -37,7 +37,7 @@ bool uri_on_disk(const struct uri *u)
 	return str_is(u->scheme, "sqlite") || str_is(u->scheme, "files");
 }
 
-/* A path on disk may have '#' and '?' in it: only a last "?key=value" without a '/' is not part of it. */
+/* A path on disk may contain '#' and '?': only a final "?key=value" without a '/' is not part of it. */
 static void parse_disk(struct str rest, struct uri *out)
 {
 	size_t at = rest.n;

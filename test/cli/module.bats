@@ -34,7 +34,7 @@ setup() {
 
 @test "a module of another interface, or a file that is not a module, is refused with the reason" {
 	call 40 --store older:x list
-	complains "built for an older pawl (module interface 1, this one has" "installs the modules of version"
+	complains "built for an older pawl (module interface 1, this one has" "install the modules of version"
 	call 40 --store newer:x list
 	complains "built for a newer pawl"
 	call 40 --store nothing:x list
