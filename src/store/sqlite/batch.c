@@ -1,4 +1,4 @@
-/* The changes of those who wait at the gate, in the transaction of the one who holds it. */
+/* Group commit: the holder of the gate runs the changes of waiting processes in its own transaction. */
 #include <errno.h>
 #include <sched.h>
 #include <time.h>
@@ -7,9 +7,9 @@
 #include "base/secret.h"
 #include "store/sqlite/sqlite.h"
 
-#define MOMENT_NS 50000 /* to wait for as many as there were last time */
+#define MOMENT_NS 50000 /* longest wait for as many calls as the last batch had */
 
-/* Where it cannot work, or nobody has asked for it yet, the gate alone does. */
+/* false: group commit does not work here, or no process has asked for it yet; then the gate alone is used. */
 static bool ready(struct sq *s)
 {
 	char *path;
@@ -31,7 +31,7 @@ bool sq_takes_part(const struct sq *s)
 	return s->base.env.relay && !s->base.env.opt.relaxed;
 }
 
-/* --- who waits ---------------------------------------------------------------------------------- */
+/* --- in a waiting process ----------------------------------------------------------------------- */
 
 bool sq_batch_ask(struct sq *s, const struct change *c, int64_t deadline)
 {
@@ -62,12 +62,12 @@ int sq_batch_accept(struct sq *s, struct change *c, enum combine_end end,
 	if (end == COMBINE_RAN && s->base.env.relay->accept(c, reply->report) == 0)
 		return 0;
 	store_fail(&s->base.env, STORE_IO, "repeat the call",
-		   "the answer of the process that made this change for us cannot be read");
+		   "another process made this change for us, and its answer is damaged");
 	err->applied = '?';
 	return STORE_IO;
 }
 
-/* --- who holds the gate ------------------------------------------------------------------------- */
+/* --- in the holder of the gate ------------------------------------------------------------------ */
 
 static int read_last(struct sq *s, uint64_t *out)
 {
@@ -83,8 +83,8 @@ static int read_last(struct sq *s, uint64_t *out)
 	return rc < 0 ? rc : 0;
 }
 
-/* So that the next one can tell whether these calls have happened. Each queue has its own: who serves another
- * one settles nothing of ours, and must not make us forget it. */
+/* The next holder learns from this number whether the calls of this batch were committed. Each queue has its own
+ * number: a holder that serves another queue settles none of our calls, so it must not overwrite ours. */
 static int write_last(struct sq *s, uint64_t id)
 {
 	sqlite3_stmt *st;
@@ -97,7 +97,7 @@ static int write_last(struct sq *s, uint64_t id)
 	return sq_finish(s, st);
 }
 
-/* Has a holder that died made this call, and perhaps committed it? */
+/* Did a holder that died run this call, and perhaps commit it? */
 static bool in_doubt(const struct combine_call *call)
 {
 	return call->batch != 0;
@@ -114,9 +114,9 @@ static void forget_doubtful(struct sq_batch *b)
 }
 
 /*
- * Holders died with calls in their hands. If one had committed, the replies are there, and may be given once
- * the commit is surely on disk: at once, since after our own commit the store would know nothing of it. Where
- * that cannot be found out, the next holder tries again, and we tell nobody that nothing has happened.
+ * Earlier holders died while they served calls. If the batch of a call is the last committed one, its reply is
+ * ready. We deliver it after the commit is durable and before our own commit, which overwrites the number of that
+ * batch. If a step fails, these calls get no answer from us, and the next holder settles them.
  */
 static int settle(struct sq *s)
 {
@@ -135,13 +135,13 @@ static int settle(struct sq *s)
 		if (in_doubt(&b->calls[i]) && b->calls[i].batch == last)
 			combine_answer(&s->combine, &b->calls[i]);
 		else
-			b->calls[i].batch = 0; /* it has not happened */
+			b->calls[i].batch = 0; /* not committed: run it now */
 	}
 	forget_doubtful(b);
 	return rc;
 }
 
-/* 0, or a fault that ends the whole batch. What only this call cannot do its owner may try alone. */
+/* 0, or a fault that ends the whole batch. If only this call fails, its owner makes the change alone. */
 static int serve(struct sq *s, const struct combine_call *call, struct arena *a, bool *worth)
 {
 	const struct relay *relay = s->base.env.relay;
@@ -154,7 +154,7 @@ static int serve(struct sq *s, const struct combine_call *call, struct arena *a,
 	if (relay->adopt(call->bytes, &c, a) == 0)
 		rc = edit_run(&e, &s->base, a, s->now, &c);
 	if (rc < 0 && sqlite3_get_autocommit(s->db))
-		return STORE_IO; /* SQLite took all of it back */
+		return STORE_IO; /* SQLite has rolled back the whole transaction */
 	if (rc >= 0) {
 		relay->report(&c, &report);
 		end = report.full ? COMBINE_ALONE : COMBINE_RAN;
@@ -199,7 +199,7 @@ static size_t take_more(struct sq *s, bool first, struct arena *a)
 	return b->n - before;
 }
 
-/* Who has just got an answer soon asks again. */
+/* A process that has just got its answer often asks again at once: waiting for it makes the batch larger. */
 static void take_first(struct sq *s, struct arena *a)
 {
 	uint32_t expected = combine_expected(&s->combine);
@@ -237,8 +237,8 @@ int sq_batch_run(struct sq *s, struct arena *a, bool *worth)
 	return rc;
 }
 
-/* What came of the commit. A fault is this process's own, and the others' calls were not run. Where the commit
- * may have happened they get no answer: the next holder learns from the number of the batch what came of it. */
+/* After a fault each owner makes its change alone, since nothing was committed. If the commit may have happened, the
+ * owners get no answer from us: the next holder learns the outcome from the number of the batch. */
 void sq_batch_end(struct sq *s, int fault)
 {
 	struct sq_batch *b = &s->batch;

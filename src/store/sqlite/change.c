@@ -1,4 +1,4 @@
-/* Changes: the gate, one transaction, and the checkpoint that now and then comes before it. */
+/* Changes: each takes the gate and runs one transaction, sometimes after a checkpoint. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,24 +11,24 @@
 #include "store/sqlite/sqlite.h"
 
 /*
- * Pages in the WAL from which on a change begins with a checkpoint. Before the change, since only then is
- * the WAL begun anew: a process that comes alone reads the WAL to rebuild its index and knows nothing of
- * a checkpoint made by another. That reading costs it time, so for those who make one change and go the
- * WAL is kept short; who stays does not pay that. The gate hands the length on from one to the next.
- * Measured, a process that makes one claim (8 pages), mean in us for a limit of 32, 64, 128, 256, 512
- * pages: 2169, 2095, 2114, 2201, 2433. The slower the disk, the better the larger ones.
+ * A change begins with a checkpoint when the WAL has this many pages. The checkpoint comes before the change,
+ * since only then does the WAL restart from its beginning. A process that runs alone reads the WAL to rebuild its
+ * index, and cannot see that another process made a checkpoint. The read takes time, so processes with few commits
+ * keep the WAL short; a process that stays pays the read only once. The gate passes the length of the WAL from one
+ * holder to the next. Measured: a process that makes one claim (8 pages) takes, with a limit of 32, 64, 128, 256,
+ * 512 pages, 2169, 2095, 2114, 2201, 2433 us on average. On slower disks larger limits are better.
  */
 #define WAL_SHORT 128
 #define WAL_LONG 1000
-#define STAYS 8 /* commits that show that a process stays */
+#define STAYS 8 /* a process with this many commits is expected to stay */
 
-#define MANY_DUE 100 /* worth a commit of their own */
-#define LARGE 32     /* records in one edit, whose memory does not wait for the commit */
-#define SERVES 16    /* ms for others, after one's own change; see doc/decisions.md */
+#define MANY_DUE 100 /* this many due records are worth a commit of their own */
+#define LARGE 32     /* an edit with this many records frees its memory before the commit */
+#define SERVES 16 /* ms spent on the calls of others after our own change; see doc/decisions.md */
 
 /* --- the transaction ---------------------------------------------------------------------------- */
 
-/* Who begins a WAL syncs, whatever was asked for: see sqlite/vfs.c. */
+/* The process that begins a WAL syncs it even with durability = normal: see sqlite/vfs.c. */
 static int set_durability(struct sq *s)
 {
 	bool sync = !s->base.env.opt.relaxed || !sq_wal_begun(s->path);
@@ -62,7 +62,7 @@ void sq_checkpoint(struct sq *s)
 enum {
 	WAL_PAGES = 0,
 	WAL_DONE = 1,
-	WAL_IN_FOLDER = 2 /* the one whose entry there is known to be on disk */
+	WAL_IN_FOLDER = 2 /* number of the WAL whose folder entry is known to be on disk */
 };
 
 static void shorten_wal(struct sq *s)
@@ -73,17 +73,17 @@ static void shorten_wal(struct sq *s)
 	gate_notes(&s->gate, s->wal);
 	if (s->wal[WAL_PAGES] - s->wal[WAL_DONE] < limit)
 		return;
-	/* before its first read SQLite knows of no WAL */
+	/* SQLite does not open the WAL before its first read */
 	if (sq_int(s, "PRAGMA user_version", &version) < 0)
-		return; /* the change will say why */
+		return; /* the change will fail and report it */
 	if (sq_files_opened(s) < 0)
 		return;
 	sq_checkpoint(s);
 	s->wal[WAL_DONE] = s->wal[WAL_PAGES];
 }
 
-/* If a reader kept the WAL from beginning anew it goes on growing, and a checkpoint at every change would
- * not help: what is done is counted off. */
+/* While a reader keeps the WAL from restarting, the WAL grows, and a checkpoint at every change would not help. So
+ * shorten_wal() counts only the pages after the last checkpoint, WAL_DONE. */
 static void announce(struct sq *s)
 {
 	s->wal[WAL_PAGES] = s->wal_pages;
@@ -107,12 +107,12 @@ static int sync_folder(struct sq *s)
 
 	arena_free(&a);
 	return r == 0 ? 0
-		      : store_fail(&s->base.env, STORE_IO, NULL, "the folder of %s: %s", s->path,
-				   strerror(-r));
+		      : store_fail(&s->base.env, STORE_IO, NULL,
+				   "the folder of %s cannot be synced: %s", s->path, strerror(-r));
 }
 
-/* A commit whose last frame could not be written is none. One whose sync failed may come back after a
- * crash; so may one that failed in a way that we cannot place. */
+/* If the last frame was not written, the commit did not happen. If the sync failed, or the cause is unknown, the
+ * commit may reappear after a crash. */
 static bool may_have_happened(int rc, int code)
 {
 	return code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC ||
@@ -120,10 +120,10 @@ static bool may_have_happened(int rc, int code)
 }
 
 /*
- * A WAL that we found may be of somebody who was killed before its folder was synced: then a loss of power
- * takes it away with all that was committed to it, and with what a checkpoint that is cut short relies on:
- * so this holds whatever was asked for. The gate's note says that it was not so; it is deleted before a
- * WAL is made, whose inode may be the former one's.
+ * A process may have created the WAL that we found and died before it synced the folder. A loss of power would then
+ * remove the WAL with all its commits, and with the pages that an interrupted checkpoint needs. So we sync the folder
+ * even with durability = normal, unless the gate's note names this WAL. The note is cleared before a WAL is made,
+ * since the new WAL may get the inode of the old one.
  */
 static int settle_folder(struct sq *s)
 {
@@ -150,8 +150,8 @@ int sq_make_durable(struct sq *s)
 	return rc < 0 ? rc : sq_wal_sync(s);
 }
 
-/* Whoever opened a -shm or -wal in the place of ours before the commit does not know of it, and may write over
- * it: it is nobody's to rely on. */
+/* A process that opened another -shm or -wal at our paths before the commit does not see it and may overwrite it. So
+ * we must not report such a commit as durable. */
 static int stands_after(struct sq *s)
 {
 	int rc = sq_files_notice(s, sq_files_look(s));
@@ -184,14 +184,14 @@ static int commit(struct sq *s)
 
 /* --- changes ------------------------------------------------------------------------------------ */
 
-/* What has come due, and not yet been moved to where it belongs. */
+/* Records whose time has come and which are still in their old lane. */
 struct due {
 	int64_t later; /* at most MANY_DUE */
 	bool waiting, going;
 };
 
-/* SQLite prepares a statement again if another process has changed the schema. A newer pawl may have done so: then
- * nothing is written. The first run of a statement tells nothing. */
+/* SQLite re-prepares a statement after another process has changed the schema. If a newer pawl did that, we must not
+ * write. The first run of a statement proves nothing, so we check the version then, too. */
 static int still_ours(struct sq *s, sqlite3_stmt *st)
 {
 	if (!sqlite3_stmt_status(st, SQLITE_STMTSTATUS_REPREPARE, true) &&
@@ -227,7 +227,8 @@ static int find_due(struct sq *s, struct due *out)
 	sq_give(s, st);
 	if (rc >= 0 && discarded)
 		return store_fail(&s->base.env, STORE_ABSENT, "pawl init",
-				  "the queue was removed from %s while it was open", s->path);
+				  "another process removed the queue from %s while it was open",
+				  s->path);
 	return rc < 0 ? rc : 0;
 }
 
@@ -243,7 +244,7 @@ static int promote(struct sq *s, const char *sql)
 	return sq_finish(s, st);
 }
 
-/* Their keys first: a row must not vanish from under the statement that reads it. */
+/* Collects the keys first: a row must not be deleted while a statement reads it. */
 static int sweep(struct sq *s, struct arena *a)
 {
 	struct strs keys = { 0 };
@@ -286,9 +287,9 @@ static int tidy(struct sq *s, struct due *due, struct arena *a)
 }
 
 /*
- * Somebody died in its commit, or the commit failed. What it wrote may be in the WAL, whole, and not yet in the
- * index of the WAL: nobody sees it, until SQLite has to make the index anew. Then it would come back, after others
- * were told that it is not there. If they change something that is written over it; so something is changed.
+ * A process died in its commit, or the commit failed. Its frames may be complete in the WAL but missing in the WAL's
+ * index. No reader sees them until SQLite rebuilds the index. Then the commit would reappear, after other processes
+ * have read a state without it. A new commit overwrites these frames, so this change writes the anchor and commits.
  */
 static int bury_the_dead(struct sq *s, bool *worth)
 {
@@ -298,7 +299,7 @@ static int bury_the_dead(struct sq *s, bool *worth)
 	return sq_clock_save(s);
 }
 
-/* Few that are due wait for an edit that writes anyway; until then a scan sorts them in. */
+/* A few due records wait for the next edit that writes; until then each scan merges them in. */
 static int start_change(struct sq *s, struct due *due, struct arena *a, bool *worth)
 {
 	int rc = sq_clock_change(s);
@@ -351,7 +352,7 @@ int sq_apply(struct sq *s, const struct edit *e)
 	return rc;
 }
 
-/* No savepoints: an edit writes nothing before it has agreed, and a fault takes all of them back. */
+/* No savepoints are needed: an edit writes nothing before it agrees, and a fault rolls back the transaction. */
 static int run_own(struct sq *s, struct change *changes, size_t n, struct arena *a, bool *worth)
 {
 	struct edit e;
@@ -363,7 +364,7 @@ static int run_own(struct sq *s, struct change *changes, size_t n, struct arena 
 			*worth = true;
 			rc = sq_apply(s, &e);
 		}
-		if (e.n_items >= LARGE) { /* an import has thousands of such */
+		if (e.n_items >= LARGE) { /* an import makes thousands of such edits */
 			s->n_seen = 0;
 			arena_free(a);
 		}
@@ -398,7 +399,7 @@ static void end_change(struct sq *s)
 	s->n_absent = 0;
 }
 
-/* Before the others get their answers: who counts the calls must find this counted. */
+/* Runs before the other processes get their answers: a caller with an answer must find its commit counted. */
 static void count_commit(struct sq *s, size_t own)
 {
 	struct store_counts *c = gate_counts(&s->gate);
@@ -445,15 +446,15 @@ static int change_once(struct sq *s, struct change *changes, size_t n, bool *oth
 	return rc;
 }
 
-/* The files are not those of others any more; or there was no memory to roll back, and others would wait for our
- * locks; or SQLite could not open the WAL or
- * its index for writing just then, and would never try again. */
+/* Must we reconnect? Yes, if our files are not those at the paths; if a rollback failed for lack of memory, since
+ * others would wait for our locks; or if SQLite could not open the WAL or its index for writing, since it would never
+ * try again. */
 static bool stuck(struct sq *s, int rc)
 {
 	return s->db && (rc == STORE_READONLY || s->lost || !sqlite3_get_autocommit(s->db));
 }
 
-/* Our change must not fail for what is wrong with another's: like the others, we try alone. */
+/* A fault of another process's call must not fail our change: we retry without the others. */
 static int change_under_gate(struct sq *s, struct change *changes, size_t n, int64_t left_ms)
 {
 	bool others = true;
@@ -466,8 +467,9 @@ static int change_under_gate(struct sq *s, struct change *changes, size_t n, int
 	return rc;
 }
 
-/* Who has made the last commit has its pages in memory, and is awake: it serves the next crowd sooner than
- * another would. Its own caller waits meanwhile. A fault is not that caller's any more. */
+/* The process that made the last commit is awake and has the pages in memory, so it serves the next calls sooner
+ * than another would. Its own caller waits meanwhile. A fault here does not concern that caller: its change is
+ * committed. */
 static int serve_on(struct sq *s, int64_t deadline)
 {
 	int64_t now = os_boot_ms(), end = now + SERVES < deadline ? now + SERVES : deadline;
@@ -488,7 +490,7 @@ static int change_and_leave(struct sq *s, struct change *changes, size_t n, int6
 
 	if (rc == 0)
 		rc = change_under_gate(s, changes, n, deadline - os_boot_ms());
-	if (rc == 0 && !s->base.env.trial) /* those who wait want a commit */
+	if (rc == 0 && !s->base.env.trial) /* other processes need a commit */
 		broken = serve_on(s, deadline);
 	if (stuck(s, broken ? broken : rc))
 		sq_disconnect(s);
@@ -507,8 +509,8 @@ static int change_in_turn(struct sq *s, struct change *changes, size_t n, int64_
 	return change_and_leave(s, changes, n, deadline);
 }
 
-/* What the holder could not do for us. If it failed in its commit and nobody has written since, its frames may
- * come back with our call in them. */
+/* Makes a change that the holder could not make for us. If the holder's commit failed and no process has written
+ * since, its frames may reappear with our call in them. */
 static int change_alone(struct sq *s, struct change *c, int64_t deadline)
 {
 	int rc = change_in_turn(s, c, 1, deadline);
@@ -518,7 +520,7 @@ static int change_alone(struct sq *s, struct change *c, int64_t deadline)
 	return rc;
 }
 
-/* Whoever holds the gate makes the change for us; or, if it becomes ours meanwhile, we all of them. */
+/* The holder of the gate makes the change for us. If we get the gate while we wait, we run all waiting calls. */
 static int change_together(struct sq *s, struct change *c, int64_t deadline)
 {
 	struct combine_reply reply = { 0 };
@@ -531,15 +533,16 @@ static int change_together(struct sq *s, struct change *c, int64_t deadline)
 		rc = change_and_leave(s, NULL, 0, deadline);
 		end = combine_result(&s->combine, &reply, &a);
 		if (rc == 0 && end == COMBINE_LATE && os_boot_ms() < deadline)
-			end = COMBINE_ALONE; /* the slots are gone */
+			end = COMBINE_ALONE; /* the slots file is gone */
 	}
 	if (end == COMBINE_ALONE)
 		rc = change_alone(s, c, deadline);
 	else if (end == COMBINE_RAN || end == COMBINE_FAULT)
 		rc = sq_batch_accept(s, c, end, &reply);
 	else if (rc == 0 && end == COMBINE_UNKNOWN && os_boot_ms() < deadline)
-		rc = store_fail(&s->base.env, STORE_IO, "look whether it was made, or repeat it",
-				"somebody has cut or overwritten %s-slots while another process "
+		rc = store_fail(&s->base.env, STORE_IO,
+				"check whether the change was made (pawl log), or repeat it",
+				"a program truncated or overwrote %s-slots while another process "
 				"made this change for us",
 				s->path);
 	else if (rc == 0)
@@ -561,7 +564,8 @@ int sq_may_write(struct sq *s)
 		return store_fail(env, STORE_READONLY, NULL, "%s was opened for reading only",
 				  s->path);
 	if (s->changing || s->depth)
-		return store_fail(env, STORE_IO, NULL, "a change inside a scan or another change");
+		return store_fail(env, STORE_IO, NULL,
+				  "a change must not run inside a scan or another change");
 	return sq_gate_open(s);
 }
 

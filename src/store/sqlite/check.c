@@ -1,4 +1,4 @@
-/* What doctor wants to know. Only reads, so that it works on a READ handle and on a damaged database. */
+/* The checks for doctor. They only read, so they work on a handle of STORE_READ and on a damaged database. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -42,8 +42,8 @@ static void check_fs(struct check *c)
 
 	if (advice)
 		tell(c, CHECK_BAD, "file system",
-		     arena_printf(&c->a, "%s is on %s, where locks do not hold", c->s->path,
-				  network),
+		     arena_printf(&c->a, "%s is on %s, where SQLite's locks do not work",
+				  c->s->path, network),
 		     str_c(advice));
 	else
 		tell(c, CHECK_OK, "file system",
@@ -62,7 +62,7 @@ static bool open_to_all(struct check *c, const char *path)
 	return true;
 }
 
-/* Who may write to a folder may not therefore write to what is in it, and SQLite needs both. */
+/* SQLite must write to the folder and to each file in it: permission for one does not imply the other. */
 static bool closed_to_us(struct check *c, const char *path)
 {
 	int err = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) ? errno : 0;
@@ -73,22 +73,22 @@ static bool closed_to_us(struct check *c, const char *path)
 	     arena_printf(&c->a, "this user cannot write to %s: %s", path, strerror(err)),
 	     err == EROFS
 		     ? STR("mount that file system for writing")
-		     : arena_printf(&c->a, "be in its group, and let its owner run: chmod g+w %s",
+		     : arena_printf(&c->a, "join its group, and let its owner run: chmod g+w %s",
 				    store_word(&c->a, str_c(path)).p));
 	return true;
 }
 
-/* A link or a pipe may have come with a clone. SQLite and the gate refuse it. */
+/* A clone may contain a link or a pipe at one of these paths. SQLite and the gate refuse it. */
 static bool not_a_file(struct check *c, const char *path)
 {
 	struct stat st;
 
 	if (lstat(path, &st) || S_ISREG(st.st_mode))
 		return false;
-	/* without its slots each process makes its changes itself */
+	/* without the slots file each process makes its own changes: slower, but correct */
 	tell(c, str_ends(str_c(path), STR("-slots")) ? CHECK_NOTE : CHECK_BAD, "files",
 	     arena_printf(&c->a, "%s is not a regular file", path),
-	     STR("move it away; pawl makes a new one"));
+	     STR("move it away; pawl creates a new one"));
 	return true;
 }
 
@@ -119,8 +119,8 @@ static void check_version(struct check *c)
 {
 	const char *guarded =
 		sqlite3_libversion_number() < RESET_FIXED
-			? "; its WAL-reset bug (fixed in 3.51.3) cannot strike, since writes and checkpoints "
-			  "take turns at the gate"
+			? "; its WAL-reset bug (fixed in 3.51.3) cannot occur, since the gate admits one "
+			  "writer or checkpoint at a time"
 			: "";
 
 	tell(c, CHECK_OK, "SQLite",
@@ -141,7 +141,7 @@ static void check_schema(struct check *c)
 static void check_integrity(struct check *c)
 {
 	const struct str fix =
-		STR("keep a copy; bring back a backup, or try: sqlite3 PATH .recover");
+		STR("keep a copy; then restore a backup, or try: sqlite3 PATH .recover");
 	sqlite3_stmt *st;
 	int rc = sq_take(c->s, "PRAGMA integrity_check(5)", &st);
 
@@ -160,7 +160,7 @@ static void check_integrity(struct check *c)
 		tell_fault(c, "integrity");
 }
 
-/* --- what we keep twice ------------------------------------------------------------------------- */
+/* --- values that the database holds twice ------------------------------------------------------- */
 
 struct rule {
 	const char *what, *sql, *good, *bad, *fix;
@@ -177,13 +177,13 @@ static const struct rule rules[] = {
 	{ "links",
 	  "SELECT (SELECT count(*) FROM link WHERE rid NOT IN (SELECT rid FROM record WHERE depends NOT NULL))"
 	  "+(SELECT count(*) FROM record WHERE depends NOT NULL AND rid NOT IN (SELECT rid FROM link))",
-	  "dependencies can be followed both ways",
-	  "some dependencies cannot be followed both ways",
-	  "keep a copy, then give the tasks concerned their dependencies again (pawl undepend, pawl depend)" },
+	  "each dependency is stored in both directions",
+	  "some dependencies are stored in one direction only",
+	  "keep a copy, then remove and add these dependencies again (pawl undepend, pawl depend)" },
 	{ "texts", "SELECT count(*) FROM body WHERE rid NOT IN (SELECT rid FROM record)",
-	  "each text belongs to a task", "there are texts that belong to no task",
+	  "each text belongs to a task", "some texts do not belong to a task",
 	  "sqlite3 PATH \"DELETE FROM body WHERE rid NOT IN (SELECT rid FROM record)\"" },
-	/* with the functions of column.c */
+	/* uses the SQL functions of column.c */
 	{ "views",
 	  "SELECT count(*) FROM(SELECT *,CASE WHEN key GLOB'task/*'OR key GLOB'lock/*'THEN hot END h FROM record)"
 	  "WHERE id_key IS NOT id_key(id)OR assignee IS NOT packed(h,18,0)OR run IS NOT packed(h,19,0)"
@@ -191,9 +191,9 @@ static const struct rule rules[] = {
 	  "OR archived IS NOT packed(h,34,2)OR(holder IS NULL AND queue_holder IS NOT packed(h,40,0))"
 	  "OR host IS NOT packed(h,41,0)OR acquired IS NOT packed(h,43,2)"
 	  "OR expires IS NOT packed(h,44,2)",
-	  "the views show what pawl shows",
-	  "the views show other values than pawl does for some tasks",
-	  "somebody wrote to the file: pawl backup, then pawl restore FILE --force, writes them anew" },
+	  "the views show the same values as pawl",
+	  "the views show other values than pawl for some tasks",
+	  "another program wrote to the file; to rewrite it: pawl backup, then pawl restore FILE --force" },
 };
 
 static void check_rule(struct check *c, const struct rule *r)
@@ -222,10 +222,10 @@ static void check_wal(struct check *c)
 	else
 		tell(c, CHECK_NOTE, "WAL",
 		     arena_printf(&c->a,
-				  "%" PRId64 " MiB: a reader that does not end, or one "
-				  "very large change, made it grow",
+				  "%" PRId64 " MiB: it grows while a program keeps a read open, "
+				  "and by a very large change",
 				  size >> 20),
-		     STR("end programs that read for long; it is used again from its start after that"));
+		     STR("end the programs that read for a long time; the next change then reuses the file"));
 }
 
 int sq_check(struct store *base, check_fn *fn, void *ctx)

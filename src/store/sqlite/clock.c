@@ -20,8 +20,9 @@ static int read_anchor(struct sq *s, struct anchor *out)
 	if (rc == SQLITE_ROW)
 		return 0;
 	return rc < 0 ? rc
-		      : store_fail(&s->base.env, STORE_CORRUPT, NULL, "%s has lost its clock",
-				   s->path);
+		      : store_fail(&s->base.env, STORE_CORRUPT,
+				   "restore a backup, or try: sqlite3 PATH .recover",
+				   "%s is damaged: its clock is missing", s->path);
 }
 
 static void start_clock(struct sq *s)
@@ -31,7 +32,7 @@ static void start_clock(struct sq *s)
 	s->clock_set = true;
 }
 
-/* *unsaved: the database's anchor is of another boot than s->anchor. */
+/* *unsaved: the anchor in the database belongs to another boot than s->anchor. */
 static int settle_anchor(struct sq *s, bool *unsaved)
 {
 	struct anchor stored;
@@ -47,7 +48,7 @@ static int settle_anchor(struct sq *s, bool *unsaved)
 		return 0;
 	}
 	if (localclock_fits(&s->clock, &s->anchor))
-		return 0; /* made before, by a reader or a change that refused: time goes on from it */
+		return 0; /* a read or a refused change of this handle made it: time must continue from it */
 	rc = sq_int(s, "SELECT at FROM event ORDER BY seq DESC LIMIT 1", &floor);
 	s->anchor = stored;
 	localclock_renew(&s->clock, &s->anchor, floor);
@@ -67,7 +68,7 @@ int sq_clock_save(struct sq *s)
 	return sq_finish(s, st);
 }
 
-/* Does no record anywhere wait for a time? */
+/* *out: no record in any queue is held or waits for a time. */
 static int idle(struct sq *s, bool *out)
 {
 	int64_t n = 0;
@@ -107,7 +108,7 @@ int64_t sq_now(struct store *base)
 	if (s->changing)
 		return s->now;
 	if (sq_guard(s) < 0 || sq_shape_check(s) < 0 || settle_anchor(s, &unsaved) < 0) {
-		start_clock(s); /* a call that can report will fail as well */
+		start_clock(s); /* now() cannot report a fault; the next call will */
 		if (!s->anchor.boot_id[0])
 			localclock_renew(&s->clock, &s->anchor, 0);
 	}

@@ -1,14 +1,14 @@
 /*
- * The columns that people read through the views. The texts of a task and of a line of the log are columns of their
- * own and are kept nowhere else: what they leave of the packed bytes is in `rest`, and both together are the
- * same bytes again. Of `hot`, which a claim reads and writes, some columns hold a copy: pawl writes them and never
- * reads them, but for doctor, which compares.
+ * The columns that people read through the views. The texts of a task and of a log entry have columns of their own and
+ * are stored nowhere else. `rest` holds the other packed fields, and sq_join() restores the original bytes from both.
+ * Some columns copy fields of `hot`, which a claim reads and writes. pawl writes these copies and never reads them;
+ * only doctor compares them.
  */
 #include "base/when.h"
 #include "format/pack.h"
 #include "store/sqlite/sqlite.h"
 
-/* The tags of core/task.def and format/event.c, ascending: a packed thing has its fields in this order. */
+/* The tags of core/task.def and format/event.c, ascending: packed fields have this order. */
 const uint8_t sq_text_tags[SQ_TEXTS] = { 2, 3, 4, 20, 21, 23 };
 const uint8_t sq_entry_tags[SQ_WORDS] = { 1, 2, 3, 4, 5 };
 const struct sq_copy sq_copies[SQ_COPIES] = {
@@ -17,14 +17,14 @@ const struct sq_copy sq_copies[SQ_COPIES] = {
 	{ 24, SQ_INTEGER }, /* attempts */
 	{ 26, SQ_INTEGER }, /* fence */
 	{ 34, SQ_TIME },    /* archived */
-	{ 40, SQ_STRING },  /* queue_holder: of a lock of the whole queue, whose index has none */
+	{ 40, SQ_STRING },  /* queue_holder: of a lock of the whole queue; its index has none */
 	{ 41, SQ_STRING },  /* host */
 	{ 43, SQ_TIME },    /* acquired */
 	{ 44, SQ_TIME },    /* expires */
 };
 #define HOLDER 40
 
-/* --- apart ---------------------------------------------------------------------------------------- */
+/* --- split ---------------------------------------------------------------------------------------- */
 
 static size_t packed_size(size_t n)
 {
@@ -35,7 +35,7 @@ static size_t packed_size(size_t n)
 	return size;
 }
 
-/* Which column has this tag; n: none. */
+/* The column with this tag; n: there is none. */
 static size_t column_of(const uint8_t *tags, size_t n, uint8_t tag)
 {
 	size_t i = 0;
@@ -45,7 +45,7 @@ static size_t column_of(const uint8_t *tags, size_t n, uint8_t tag)
 	return i;
 }
 
-/* Can the texts be taken out and put back in without a change of any byte? */
+/* Would sq_join() restore these bytes exactly? */
 static bool separable(const uint8_t *tags, size_t n, struct str packed)
 {
 	struct unpack u = { packed };
@@ -88,9 +88,9 @@ void sq_split(const uint8_t *tags, size_t n, struct str packed, struct str *colu
 	}
 }
 
-/* --- together ------------------------------------------------------------------------------------- */
+/* --- join ----------------------------------------------------------------------------------------- */
 
-/* Those before `end`, which must have a value to be there. */
+/* Adds the columns with a tag below `end`. An empty column means that the field is absent. */
 static size_t add_columns(struct buf *out, const uint8_t *tags, const struct str *columns, size_t i,
 			  size_t n, unsigned end)
 {
@@ -113,7 +113,7 @@ void sq_join(const uint8_t *tags, size_t n, const struct str *columns, struct st
 		buf_add(out, left.p, (size_t)(u.rest.p - left.p));
 		left = u.rest;
 	}
-	buf_adds(out, left); /* not packed, if there is any: the queue will find it bad */
+	buf_adds(out, left); /* not packed fields: the queue reports them as damaged */
 	add_columns(out, tags, columns, i, n, 256);
 }
 
@@ -145,7 +145,7 @@ void sq_list_write(struct buf *out, struct strs list)
 		buf_addc(out, ']');
 }
 
-/* \u00XX: as write_item() writes it, and nothing else. */
+/* Accepts only the form \u00XX that write_item() writes. */
 static bool read_code(struct str s, char *out)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -198,7 +198,7 @@ bool sq_list_next(struct str *json, char **room, struct str *item)
 
 /* --- copies --------------------------------------------------------------------------------------- */
 
-/* What is made here is in `a`: a copy of SQLite's own could lack memory, and nobody would notice. */
+/* The text lives in `a`: if SQLite made its own copy and ran out of memory, no one would notice. */
 static void bind_copy(sqlite3_stmt *st, int i, enum sq_kind kind, struct str value, struct arena *a)
 {
 	int64_t n;
@@ -213,7 +213,7 @@ static void bind_copy(sqlite3_stmt *st, int i, enum sq_kind kind, struct str val
 		sq_bind(st, i, when_text(a, n));
 }
 
-/* Those from k on whose tag is below `end` are not there. */
+/* Binds NULL for the copies from k on whose tag is below `end`. Returns the next k. */
 static int bind_absent(sqlite3_stmt *st, int i, int k, unsigned end)
 {
 	for (; k < SQ_COPIES && sq_copies[k].tag < end; k++)
@@ -223,7 +223,7 @@ static int bind_absent(sqlite3_stmt *st, int i, int k, unsigned end)
 
 void sq_bind_copies(sqlite3_stmt *st, int i, const struct record *r, struct arena *a)
 {
-	struct unpack u = { sq_is_packed(r) ? r->hot : STR("") }; /* else a number, say */
+	struct unpack u = { sq_is_packed(r) ? r->hot : STR("") }; /* others are not packed */
 	struct str value;
 	uint8_t tag;
 	int k = 0;
@@ -238,7 +238,7 @@ void sq_bind_copies(sqlite3_stmt *st, int i, const struct record *r, struct aren
 	bind_absent(st, i, k, 256);
 }
 
-/* --- as functions of SQL, for the migration and for doctor ---------------------------------------- */
+/* --- SQL functions, for the migration and for doctor ---------------------------------------------- */
 
 static struct str blob_of(sqlite3_value *v)
 {
@@ -277,7 +277,7 @@ static void result_time(sqlite3_context *ctx, int64_t ms)
 	arena_free(&a);
 }
 
-/* packed(bytes, tag, kind): a field. */
+/* packed(bytes, tag, kind): the field with this tag. */
 static void sql_field(sqlite3_context *ctx, int n, sqlite3_value **v)
 {
 	enum sq_kind kind = (enum sq_kind)sqlite3_value_int(v[2]);
@@ -297,7 +297,7 @@ static void sql_field(sqlite3_context *ctx, int n, sqlite3_value **v)
 		result_time(ctx, number);
 }
 
-/* split_text(bytes, i), split_entry(bytes, i): the column i, or the rest. */
+/* split_text(bytes, i), split_entry(bytes, i): column i; with i = the number of columns, the rest. */
 static void sql_split(sqlite3_context *ctx, int argc, sqlite3_value **v)
 {
 	bool entry = sqlite3_user_data(ctx) != NULL;

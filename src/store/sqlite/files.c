@@ -13,26 +13,26 @@
 struct main_file {
 	const sqlite3_io_methods *plain;
 	sqlite3_io_methods ours;
-	const char *name; /* SQLite's, which keeps it until the file is closed */
+	const char *name; /* owned by SQLite, which keeps it until it closes the file */
 	struct stat st;
-	int fd; /* SQLite's; -1: not known */
+	int fd; /* SQLite's descriptor; -1: unknown */
 	bool size_told;
 	struct sq_file_id shm;
-	const volatile uint32_t *index; /* the WAL's, in the -shm */
+	const volatile uint32_t *index; /* the index of the WAL, in the -shm */
 	enum {
 		NOTHING, /* no -shm yet */
-		OLD,     /* to be looked at before it is used for a change */
-		LOOKED,  /* under this gate */
+		OLD,     /* must be checked before a change uses it */
+		LOOKED,  /* checked under this gate */
 		FRESH,   /* opened under this gate */
 		SHARED   /* another handle of this process has opened it */
 	} state;
 	struct main_file *next;
 };
 
-/* Of the WAL nothing is wrapped: it is only known which file it is. */
+/* The methods of the WAL are SQLite's own; we only remember its identity. */
 struct wal_file {
 	sqlite3_file *of;
-	uint32_t found; /* it was there, with something in it: a number for it; 0: it was not */
+	uint32_t found; /* a number for a WAL that was there; 0: it was missing or empty */
 	struct sq_file_id id;
 };
 
@@ -89,7 +89,7 @@ static sqlite3_file *wal_open(struct sq *s)
 	return f && f->pMethods ? f : NULL;
 }
 
-/* NULL: it is not open, or what is open is no WAL. */
+/* NULL: it is not open, or the open file is not a WAL. */
 static struct wal_file *wal_of(struct sq *s)
 {
 	sqlite3_file *f = wal_open(s);
@@ -121,7 +121,7 @@ int sq_wal_sync(struct sq *s)
 	return store_fail(&s->base.env, STORE_IO, NULL, "%s-wal cannot be synced", s->path);
 }
 
-/* Under SQLite's own mutex: no other handle uses it yet. */
+/* Runs under SQLite's mutex: no other handle uses this -shm yet. */
 void sq_main_found_shm(struct sq_opening *o)
 {
 	struct main_file *m = tail_of(o->file);
@@ -166,7 +166,7 @@ static int map_shm(sqlite3_file *f, int region, int size, int extend, void volat
 	if (m->state == NOTHING)
 		share_shm(m);
 	if (!m->shm.ino)
-		look_for_shm(m); /* SQLite's calls cannot be watched here */
+		look_for_shm(m); /* this SQLite does not let us observe its system calls */
 	if (region == 0)
 		m->index = (const volatile uint32_t *)*out;
 	return rc;
@@ -181,7 +181,7 @@ static int unmap_shm(sqlite3_file *f, int remove)
 	pthread_mutex_unlock(&lock);
 	m->state = NOTHING;
 	m->index = NULL;
-	(void)remove; /* it is never the last one's to remove: another may be opening it */
+	(void)remove; /* never remove the -shm, even as the last user: another process may be opening it */
 	return m->plain->xShmUnmap(f, 0);
 }
 
@@ -255,7 +255,7 @@ int64_t sq_main_first_size(struct sq *s)
 	return first ? (int64_t)m->st.st_size : -1;
 }
 
-/* --- are they still there? ------------------------------------------------------------------------ */
+/* --- are the files still at their paths? ---------------------------------------------------------- */
 
 static bool at_path(const struct sq *s, const char *end, dev_t dev, ino_t ino, int64_t *size)
 {
@@ -270,8 +270,8 @@ static bool at_path(const struct sq *s, const char *end, dev_t dev, ino_t ino, i
 }
 
 /*
- * How long the WAL has to be at least, by its index (https://sqlite.org/walformat.html). Frames are
- * written before the index tells of them.
+ * The least size of the WAL according to its index (https://sqlite.org/walformat.html). SQLite writes
+ * frames before it adds them to the index.
  */
 static int64_t wal_size_least(const struct main_file *m)
 {
@@ -307,7 +307,7 @@ enum sq_files sq_files_look(struct sq *s)
 	return SQ_FILES_STAND;
 }
 
-/* Nobody is to use an index any more whose WAL is lost. It is made anew from what there is. */
+/* No process may use the index of a lost WAL. SQLite rebuilds the index from the WAL that exists now. */
 static void drop_index(struct sq *s)
 {
 	const struct main_file *m = main_of(s);
@@ -331,13 +331,13 @@ int sq_files_fail(struct sq *s, enum sq_files what)
 	case SQ_WAL_GONE:
 		return store_fail(
 			env, STORE_IO,
-			"look which changes are missing (pawl log), then repeat them; leave the -wal "
-			"file alone",
-			"%s-wal was removed, replaced or cut while the queue was in use: the latest "
-			"changes are lost",
+			"find the missing changes (pawl log) and repeat them; do not touch the -wal "
+			"file",
+			"%s-wal was removed, replaced or truncated while the queue was in use: the "
+			"latest changes are lost",
 			s->path);
 	case SQ_INDEX_GONE:
-		return store_fail(env, STORE_IO, "repeat the call; leave the -shm file alone",
+		return store_fail(env, STORE_IO, "repeat the call; do not touch the -shm file",
 				  "%s-shm was removed or replaced while the queue was in use",
 				  s->path);
 	case SQ_FILES_STAND:
@@ -350,14 +350,13 @@ int sq_files_fail(struct sq *s, enum sq_files what)
 
 static int fail_locked(struct sq *s)
 {
-	return store_fail(&s->base.env, STORE_BUSY, "try again; leave the -gate file alone",
-			  "another process is writing to %s, and does not wait at the gate",
-			  s->path);
+	return store_fail(&s->base.env, STORE_BUSY, "try again; do not touch the -gate file",
+			  "another process writes to %s without holding %s-gate", s->path, s->path);
 }
 
 /*
- * On Linux flock() and the locks of SQLite do not meet. Elsewhere they do, and the gate has to be enough. The
- * descriptor is SQLite's: to close one of our own would drop its locks.
+ * On Linux flock() does not conflict with the locks of SQLite. On other systems it does, so there the gate alone must
+ * suffice. We use SQLite's descriptor: closing a descriptor of our own would drop SQLite's locks.
  */
 int sq_files_lock(struct sq *s, int64_t timeout_ms)
 {
@@ -392,7 +391,7 @@ int sq_files_notice(struct sq *s, enum sq_files what)
 	return sq_files_fail(s, what);
 }
 
-/* What SQLite finds in such files is no sign of a disk that fails. */
+/* An error that SQLite meets in replaced files does not mean that the disk fails. */
 int sq_files_blame(struct sq *s, int rc)
 {
 	char applied = s->base.env.err->applied;
@@ -407,7 +406,7 @@ int sq_files_blame(struct sq *s, int rc)
 	return rc;
 }
 
-/* An index that is lost is made anew from the WAL, which has every commit. */
+/* SQLite can rebuild a lost index from the WAL, which has every commit. */
 int sq_files_settle(struct sq *s, int64_t left_ms)
 {
 	struct main_file *m = main_of(s);

@@ -1,4 +1,4 @@
-/* The gate in front of every change: who holds the file at its path writes, and nobody else. */
+/* The gate in front of every change: only the process that holds the gate file at its path writes. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -6,8 +6,8 @@
 #include "base/os.h"
 #include "store/sqlite/sqlite.h"
 
-#define YIELD_MS 20  /* for one that was nudged to take the gate */
-#define HURRY_MS 200 /* without such pauses, after one was for nothing */
+#define YIELD_MS 20  /* longest pause for the woken process to take the gate */
+#define HURRY_MS 200 /* no more pauses for this time after a pause was useless */
 
 static int fail_gate(struct sq *s, int err)
 {
@@ -19,7 +19,7 @@ static int fail_gate(struct sq *s, int err)
 	case -EROFS:
 		return store_fail(env, STORE_READONLY,
 				  "check the owner and mode of the file and its folder",
-				  "may not write to %s-gate: %s", s->path, strerror(-err));
+				  "cannot write to %s-gate: %s", s->path, strerror(-err));
 	case -ENOENT:
 	case -ENOTDIR:
 		return store_fail(env, STORE_UNREACHABLE, NULL, "the folder of %s is gone",
@@ -27,7 +27,7 @@ static int fail_gate(struct sq *s, int err)
 	case -ELOOP:
 	case -EISDIR:
 	case -EINVAL:
-		return store_fail(env, STORE_FOREIGN, "move it away; pawl makes a new one",
+		return store_fail(env, STORE_FOREIGN, "move it away; pawl creates a new one",
 				  "%s-gate is not a regular file", s->path);
 	case -ENOSPC:
 	case -EDQUOT:
@@ -56,7 +56,6 @@ struct str sq_our_name(const struct sq *s)
 	return s->base.env.opt.who.n ? s->base.env.opt.who : STR("a process");
 }
 
-/* -ETIMEDOUT, or a fault. */
 int sq_enter(struct sq *s, int64_t timeout_ms)
 {
 	int rc = gate_lock(&s->gate, timeout_ms, sq_our_name(s));
@@ -64,7 +63,8 @@ int sq_enter(struct sq *s, int64_t timeout_ms)
 	return rc == 0 || rc == -ETIMEDOUT ? rc : fail_gate(s, rc);
 }
 
-/* Those who wait need a moment to wake up, and we would be back before them. false: they did not come. */
+/* Waiting processes need a moment to wake up; without a pause we would take the gate again before them. false: none of
+ * them came. */
 static bool yield(struct sq *s)
 {
 	bool owes = s->owes;
@@ -110,8 +110,8 @@ bool sq_gate_right(const struct sq *s)
 	return n < (int)sizeof(path) && gate_stands(&s->gate, path);
 }
 
-/* Those who come later wait at the file that is at the gate's path. One that was removed while we waited for it
- * keeps nobody out; so we go there, too. On failure we are at none. */
+/* Later processes lock the file at the gate's path. If our gate file was removed while we waited for it, our lock
+ * excludes no one, so we lock the new file instead. After a failure we hold no gate. */
 static int go_to_gate(struct sq *s, int64_t deadline)
 {
 	int rc = 0;
@@ -126,7 +126,7 @@ static int go_to_gate(struct sq *s, int64_t deadline)
 	return rc == -ETIMEDOUT ? gate_busy(&s->gate, &s->base.env, s->path) : rc;
 }
 
-/* A process that makes one change asks only where somebody is in its way. */
+/* For speed, the first change of a process checks the gate's path only if the database is locked. */
 int sq_gate_hold(struct sq *s, int64_t deadline)
 {
 	int rc = s->commits ? go_to_gate(s, deadline) : 0;

@@ -1,7 +1,7 @@
 /*
- * The file before SQLite sees it: its first bytes tell whether it is ours, and a file that is not must
- * neither change nor get a -wal, -shm or -gate beside it. The bytes are read through the handle that
- * SQLite has opened, since closing a descriptor of our own would drop this process's locks on the file.
+ * The check of a file before SQLite acts on it. The first bytes tell whether pawl made the file. If not, the file
+ * must not change, nor get a -wal, -shm or -gate beside it. We read the bytes through the handle that SQLite has
+ * opened: closing a descriptor of our own would drop this process's locks on the file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,9 +29,9 @@ static uint32_t be16(const unsigned char *p)
 	return (uint32_t)p[0] << 8 | p[1];
 }
 
-/* --- is every page there? ----------------------------------------------------------------------- */
+/* --- does every page exist? --------------------------------------------------------------------- */
 
-/* A checkpoint that was cut short leaves a file that is too small, and all that it lacks in the WAL. */
+/* An interrupted checkpoint leaves a database that is too short; the WAL then holds all missing pages. */
 static bool wal_covers(int fd, uint32_t page_size, uint32_t have, uint32_t want)
 {
 	unsigned char head[WAL_HEADER], frame[WAL_FRAME], *seen;
@@ -48,7 +48,7 @@ static bool wal_covers(int fd, uint32_t page_size, uint32_t have, uint32_t want)
 		uint32_t page = be32(frame);
 
 		if (memcmp(frame + 8, head + 16, 8) != 0)
-			break; /* left from an earlier round */
+			break; /* a frame from before the WAL restarted */
 		if (page > have && page <= want && !seen[page - have - 1]) {
 			seen[page - have - 1] = 1;
 			missing--;
@@ -83,7 +83,7 @@ static bool all_pages(struct sq *s, uint32_t page_size, uint32_t pages, int64_t 
 static int fail_damaged(struct sq *s, const char *what)
 {
 	return store_fail(&s->base.env, STORE_CORRUPT,
-			  "bring back a copy, or try: sqlite3 PATH .recover", "%s is damaged: %s",
+			  "restore a backup, or try: sqlite3 PATH .recover", "%s is damaged: %s",
 			  s->path, what);
 }
 
@@ -98,7 +98,7 @@ static bool sane(const unsigned char *h, uint32_t page_size)
 	       h[22] == 32 && h[23] == 32 && h[18] >= 1 && h[18] <= 2 && h[19] >= 1 && h[19] <= 2;
 }
 
-/* What a layout that was cut short leaves behind: one page, no table, nobody's. */
+/* An interrupted layout leaves one page, without a table and without an application id. */
 static bool blank(const unsigned char *h)
 {
 	return be32(h + 28) <= 1 && be32(h + 68) == 0 && be32(h + 60) == 0 && h[100] == 0x0d &&
@@ -111,7 +111,7 @@ static int judge(struct sq *s, const unsigned char *h, int64_t size, struct sq_h
 	uint32_t version = be32(h + 60);
 
 	if (!sane(h, page_size))
-		return fail_damaged(s, "its header makes no sense");
+		return fail_damaged(s, "its header is invalid");
 	if (size >= page_size && blank(h)) {
 		*out = (struct sq_header){ .state = SQ_BLANK, .wal = h[18] == 2 };
 		return 0;
@@ -123,12 +123,12 @@ static int judge(struct sq *s, const unsigned char *h, int64_t size, struct sq_h
 	if (version == 0)
 		return fail_damaged(s, "it has no schema version");
 	if (!all_pages(s, page_size, be32(h + 28), size))
-		return fail_damaged(s, "a part of it is missing at its end");
+		return fail_damaged(s, "its end is missing");
 	*out = (struct sq_header){ .state = SQ_OURS, .version = (int)version, .wal = h[18] == 2 };
 	return 0;
 }
 
-/* The first page of a layout, whose bytes did not reach the disk before the power failed. */
+/* The power failed during a layout, before the bytes of the first page reached the disk. */
 static bool only_zeros(sqlite3_file *file, sqlite3_int64 size)
 {
 	char page[PAGE] = { 0 };
@@ -146,10 +146,10 @@ int sq_header_clear(struct sq *s)
 	if (file->pMethods->xFileSize(file, &size) != SQLITE_OK || !size ||
 	    !only_zeros(file, size) || file->pMethods->xTruncate(file, 0) == SQLITE_OK)
 		return 0;
-	return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be emptied", s->path);
+	return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be truncated", s->path);
 }
 
-/* At the first look as it was when SQLite opened it, which costs nothing. Else as it is. */
+/* The first call uses the size from the time of the open, which costs no system call. Later calls ask again. */
 static bool find_size(struct sq *s, sqlite3_file *file, sqlite3_int64 *size)
 {
 	*size = sq_main_first_size(s);
@@ -169,8 +169,8 @@ static int read_once(struct sq *s, struct sq_header *out)
 	if (!file || !file->pMethods || !find_size(s, file, &size))
 		return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be read", s->path);
 	if (size == 0 && !stat(s->path, &st) && st.st_size == 1)
-		return fail_foreign(
-			s, "is not a SQLite database"); /* SQLite takes one byte for none */
+		return fail_foreign(s,
+				    "is not a SQLite database"); /* SQLite ignores a single byte */
 	if (size == 0)
 		return 0;
 	rc = file->pMethods->xRead(file, h, HEADER, 0);
@@ -181,12 +181,11 @@ static int read_once(struct sq *s, struct sq_header *out)
 	if (memcmp(h, "SQLite format 3", size < 16 ? (size_t)size : 16) != 0)
 		return fail_foreign(s, "is not a SQLite database");
 	if (size < 512)
-		return fail_damaged(s, "it is cut off");
+		return fail_damaged(s, "it is truncated");
 	return judge(s, h, size, out);
 }
 
-/* Nothing keeps a checkpoint from writing between two looks at the file: what seems damaged is looked at
- * again. */
+/* A checkpoint may write to the file while we read it, so we read a file that seems damaged several times. */
 int sq_header_read(struct sq *s, struct sq_header *out)
 {
 	int rc = read_once(s, out);

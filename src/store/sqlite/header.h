@@ -1,5 +1,5 @@
 /*
- * The head of a database file, read before SQLite acts on it. Nothing is changed here.
+ * The header of a database file, read before SQLite acts on the file.
  */
 #ifndef STORE_SQLITE_HEADER_H
 #define STORE_SQLITE_HEADER_H
@@ -12,9 +12,9 @@ struct sq_header {
 	bool wal;
 };
 
-/* 0, or the fault that says why it cannot be used. */
+/* 0, or the fault that explains why the file cannot be used. Changes nothing. */
 int sq_header_read(struct sq *s, struct sq_header *out);
-/* Under the gate: makes one that holds only zeros empty. */
+/* Under the gate: truncates a file that holds only zeros. */
 int sq_header_clear(struct sq *s);
 
 #endif

@@ -1,15 +1,15 @@
 /*
- * From the tables of an older version to new ones, in one transaction under the gate: a process that dies before
- * its commit leaves the older version as it was. Values that pawl cannot have written come along as they are.
+ * Moves the data from the tables of an older version to new ones, in one transaction under the gate. A process that
+ * dies before its commit leaves the older version unchanged. Foreign values are copied unchanged.
  */
 #include <stdio.h>
 
 #include "base/os.h"
 #include "store/sqlite/sqlite.h"
 
-#define QUIET_MS 1000 /* nobody is told of a shorter one */
+#define QUIET_MS 1000 /* no notice about a shorter migration */
 #define AGAIN_MS 5000
-#define STEPS 200000 /* of SQLite's machine between two looks at the time: some ms */
+#define STEPS 200000 /* virtual machine instructions between two calls of tell(): some ms */
 
 static const char set_aside[] =
 	"DROP INDEX record_lane;DROP INDEX record_status;DROP INDEX record_held;DROP INDEX record_parent;"
@@ -18,7 +18,7 @@ static const char set_aside[] =
 	"ALTER TABLE body RENAME TO old_body;ALTER TABLE link RENAME TO old_link;"
 	"ALTER TABLE event RENAME TO old_event";
 
-/* What each has of its own; column.c has the functions. A kept answer has no texts. */
+/* Fills the new tables, with the SQL functions of column.c. A kept answer has no texts. */
 static const char fill[] =
 	"INSERT INTO queue SELECT n,name,floor FROM old_queue;"
 	"REPLACE INTO clock SELECT one,boot_id,wall,boot FROM old_clock;"
@@ -47,7 +47,7 @@ struct progress {
 	int64_t tasks;
 };
 
-/* A queue of a million tasks takes a while: its owner learns what the call is doing. */
+/* A queue of a million tasks takes a while: the caller learns why the call does not return. */
 static int tell(void *ctx)
 {
 	struct progress *p = ctx;

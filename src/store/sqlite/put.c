@@ -1,4 +1,4 @@
-/* A record into its row, with its body, its links and its place in the tally. */
+/* Writes a record: its row, its body, its links and its count in the tally. */
 #include "store/sqlite/sqlite.h"
 
 #define LIST_MAX (16u << 20)
@@ -24,7 +24,8 @@ static const char *const names[] = {
 		    "acquired=?,expires",
 };
 
-/* What the index of lanes sorts by first: a time only where time matters, or still matters. */
+/* The first sort key of the index of lanes: eligible_at if a time decides, else 0. In LANE_WAITING a time that has
+ * come does not decide any more. */
 static int64_t wake(const struct sq *s, const struct index *ix)
 {
 	if (ix->lane == LANE_WAITING)
@@ -32,7 +33,7 @@ static int64_t wake(const struct sq *s, const struct index *ix)
 	return ix->lane == LANE_LATER || ix->lane == LANE_GOING ? ix->eligible_at : 0;
 }
 
-/* A column that did not change stays out of the UPDATE, and with it the indexes that it is in. */
+/* An UPDATE names only the changed columns, so SQLite leaves the indexes over the other columns alone. */
 static unsigned changed_columns(const struct sq *s, const struct sq_seen *old,
 				const struct record *b)
 {
@@ -62,7 +63,7 @@ static unsigned changed_columns(const struct sq *s, const struct sq_seen *old,
 	return set;
 }
 
-/* In the arena, as everything that is made for a statement: SQLite's own copy could lack memory. */
+/* The text lives in the arena: if SQLite made its own copy and ran out of memory, no one would notice. */
 static void bind_list(sqlite3_stmt *st, int i, struct strs list, struct arena *a)
 {
 	struct buf b = BUF_MAX(LIST_MAX);
@@ -177,7 +178,7 @@ static int bind_column(struct sq *s, sqlite3_stmt *st, int i, const struct recor
 
 static int make_update(struct sq *s, unsigned set, const char *begin, sqlite3_stmt **out)
 {
-	char sql[600], *end = stpcpy(sql, begin); /* all names: 400 */
+	char sql[600], *end = stpcpy(sql, begin); /* all names together need 400 bytes */
 
 	for (unsigned col = COL_REV + 1; col <= COL_HOT; col++)
 		if (set >> col & 1)
@@ -242,7 +243,7 @@ static int bind_body(struct sq *s, sqlite3_stmt *st, const struct record *r)
 
 	if (sq_is_packed(r)) {
 		sq_split(sq_text_tags, SQ_TEXTS, r->body, texts, &rest);
-	} else { /* a kept answer: its texts are no task's */
+	} else { /* a kept answer: it has no texts of a task */
 		memset(texts, 0, sizeof(texts));
 		rest = BUF_MAX(r->body.n);
 		buf_adds(&rest, r->body);
@@ -367,7 +368,7 @@ static int put_over(struct sq *s, const struct sq_seen *old, const struct record
 	return rc;
 }
 
-/* 0, 1 if there is none. */
+/* 0, 1 if the key has no row. */
 static int find_old(struct sq *s, struct str key, struct sq_seen *out)
 {
 	const struct sq_seen *seen = sq_row_seen(s, key);
@@ -396,7 +397,7 @@ int sq_put(struct sq *s, const struct record *r)
 	sq_row_forget(s, r->key);
 	if (r->ix.lane == LANE_LATER && r->ix.eligible_at <= s->now)
 		s->all_promoted = false;
-	if (rc == 0 && index_gone(&old.rec->ix, s->now)) { /* its body must not come back */
+	if (rc == 0 && index_gone(&old.rec->ix, s->now)) { /* its body must not reappear */
 		rc = sq_drop(s, r->key);
 		if (rc == 0)
 			rc = put_new(s, r);
@@ -408,7 +409,7 @@ int sq_put(struct sq *s, const struct record *r)
 	return rc;
 }
 
-/* A record of the same key, made later, must not start at an old revision again. */
+/* A later record with the same key must not reuse an old revision. */
 static int raise_floor(struct sq *s, int64_t rev)
 {
 	sqlite3_stmt *st;

@@ -1,7 +1,7 @@
 /*
- * Scans: rows come from indexes in the order of the answer; where several ranges answer (each status by
- * age, READY and due LATER by rank) they are merged here, row by row. So the first row costs O(log n)
- * whatever the size of the queue. What no index tells is left to query_matches().
+ * Scans. Each index returns rows in the order of the answer. If the answer comes from several ranges (each
+ * status by age, READY and due LATER by rank), the scan merges them row by row. So the first row costs O(log n).
+ * query_matches() applies the conditions that have no index.
  */
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 
 #define BY_AGE " ORDER BY created_at,id"
 #define BY_RANK " ORDER BY class_rank,priority DESC,updated_at,id"
-#define BY_DUE " ORDER BY wake,id" /* eligible_at, where it is yet to come */
+#define BY_DUE " ORDER BY wake,id" /* wake is eligible_at if that is in the future */
 #define BY_TIME " ORDER BY eligible_at,id"
 
 struct source {
@@ -23,7 +23,7 @@ struct scan {
 	int64_t now;
 	struct source from[SQ_STATUSES];
 	size_t n;
-	struct record *after; /* the task that the answer comes after */
+	struct record *after; /* the answer begins after this task */
 };
 
 int sq_read_begin(struct sq *s)
@@ -42,7 +42,7 @@ void sq_read_end(struct sq *s)
 	if (--s->depth > 0 || s->changing || sqlite3_get_autocommit(s->db))
 		return;
 	if (sq_run(s, "COMMIT") < 0)
-		sq_disconnect(s); /* no memory even for that */
+		sq_disconnect(s); /* out of memory: this ends the transaction without any */
 }
 
 /* --- sources ------------------------------------------------------------------------------------ */
@@ -59,7 +59,7 @@ static void source_end(struct scan *c, struct source *src)
 	src->st = NULL;
 }
 
-/* To the next row that belongs to the answer; without one, src->st becomes NULL. */
+/* Steps to the next row that belongs to the answer. At the end src->st becomes NULL. */
 static int source_next(struct scan *c, struct source *src)
 {
 	for (;;) {
@@ -85,8 +85,8 @@ static int make_source(struct scan *c, const char *from, const char *where, sqli
 	return sq_make(c->s, sql, where, c->q->body, out);
 }
 
-/* `where`, a literal that tells `from`, may use ?1 queue, ?2 what is given here, ?3 now, ?4 class, ?5 and ?6
- * the task it comes after. */
+/* `where` is a literal that belongs to one `from` only: it is the key of the cached statement. It may use ?1 queue,
+ * ?2 a value that the caller binds, ?3 now, ?4 class, ?5 and ?6 created_at and id of c->after. */
 static int source_add(struct scan *c, const char *from, const char *where, sqlite3_stmt **out)
 {
 	sqlite3_stmt *st = sq_find(c->s, where, c->q->body);
@@ -179,12 +179,12 @@ static int add_others(struct scan *c)
 	return source_add(c, "record", "q=?1 AND status IS NULL", &st);
 }
 
-/* A field that only few records share: those are sorted. */
+/* A condition that only few records meet: SQLite sorts these. */
 struct narrow {
 	const char *from, *where[3]; /* by enum pick */
 	struct str value;
 	bool blob;
-	const char *any; /* often there is none, which is quickly found out */
+	const char *any; /* a quick test whether any record matches: often none does */
 };
 
 #define NARROW(from_, where_) \
@@ -227,7 +227,7 @@ static void bind_narrow(const struct narrow *n, sqlite3_stmt *st)
 		sq_bind(st, 2, n->value);
 }
 
-/* 0, 1 if there is none. */
+/* 0, 1 if no record matches. */
 static int find_any(struct scan *c, const struct narrow *n)
 {
 	sqlite3_stmt *st;
@@ -298,7 +298,7 @@ static int scan_rows(struct scan *c, record_fn *fn, void *ctx)
 		rc = source_next(c, &c->from[i]);
 	while (rc == 0 && (src = scan_least(c))) {
 		if (c->q->limit && c->q->limit <= SQ_SEEN / 2)
-			sq_row_remember(c->s, &src->row); /* likely to be changed */
+			sq_row_remember(c->s, &src->row); /* the change is likely to write it */
 		rc = fn(&src->row.rec, ctx);
 		if (rc == 0 && ++sent == c->q->limit)
 			return 0;
@@ -308,7 +308,7 @@ static int scan_rows(struct scan *c, record_fn *fn, void *ctx)
 	return rc < 0 ? rc : 0;
 }
 
-/* 0, 1 if there is nothing that the answer could come after. */
+/* 0, 1 if the task of q->after is absent. */
 static int scan_after(struct scan *c, struct arena *a)
 {
 	if (c->q->pick != PICK_ALL || !c->q->after.n)
@@ -474,7 +474,7 @@ int sq_entries(struct store *base, const struct entry_query *q, entry_fn *fn, vo
 		return rc;
 	if (q->after.n && (!str_to_i64(q->after, &after) || after < 0))
 		return store_fail(&base->env, STORE_UNSUPPORTED, NULL,
-				  "'%.*s' is no cursor of this store", STRF(q->after));
+				  "'%.*s' is not a cursor of this store", STRF(q->after));
 	if (q->key.n)
 		rc = sq_take(s, q->last ? LAST(EVENTS_OF) : EVENTS_OF " ORDER BY seq", &st);
 	else

@@ -1,9 +1,9 @@
-/* A record from its row. */
+/* Reads a record from its row. */
 #include <stdlib.h>
 
 #include "store/sqlite/sqlite.h"
 
-#define BODY_MAX (2u << 20) /* more than SQ_JOIN_BODY lets through */
+#define BODY_MAX (2u << 20) /* more than SQ_TASK_MAX */
 
 static void read_list(struct sq_row *row, size_t *used, char **room, struct str json,
 		      struct strs *out)
@@ -15,7 +15,7 @@ static void read_list(struct sq_row *row, size_t *used, char **room, struct str 
 	}
 }
 
-/* An item takes at least three bytes, so this is room enough. */
+/* An item takes at least three bytes of JSON, so the length of the JSON is room enough. */
 static void read_lists(struct sq_row *row, sqlite3_stmt *st)
 {
 	struct str labels = sq_column(st, COL_LABELS), depends = sq_column(st, COL_DEPENDS);
@@ -32,7 +32,7 @@ static void read_lists(struct sq_row *row, sqlite3_stmt *st)
 	read_list(row, &used, &room, depends, &row->rec.ix.depends);
 }
 
-/* Columns from `first` on: SQ_BODY. *out: where it is put together, if it has to be. */
+/* The columns from `first` on are SQ_BODY. If there are texts, the body is joined in *out. */
 static struct str read_body(sqlite3_stmt *st, int first, struct buf *out)
 {
 	struct str texts[SQ_TEXTS], rest = sq_column(st, first + SQ_TEXTS);

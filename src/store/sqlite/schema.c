@@ -1,4 +1,4 @@
-/* The place, the layout of the database, and the way from one version of it to the next. */
+/* The place and the layout of the database, and the migration from one version of the layout to the next. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,17 +14,18 @@
 #define VALUE_MAX (64 << 20) /* bytes in a row: more than any record that pawl writes */
 
 /*
- * Kept small, since every process parses it at its start. A claim touches one page each of record,
+ * The schema is small, since every process parses it at its start. A claim touches one page each of record,
  * record_lane (twice), record_held, record_status, tally, event, event_key.
  *
- * `lane` and `status` are NULL instead of 0, holder, token, parent instead of '': that keeps rows out of
- * the partial indexes. `wake` is eligible_at where time decides (lanes 2 and 4, lane 3 if it is yet to come)
- * and 0 where rank does; so one index serves both orders, and a claim or a promotion moves one entry in it.
- * labels and depends are JSON; link is depends the other way round. New records begin with a
- * revision above queue.floor, which a drop raises. Columns for people: see sqlite/column.c and doc/data.md.
+ * `lane` and `status` are NULL instead of 0, and holder, token and parent NULL instead of '': this keeps rows out
+ * of the partial indexes. `wake` is eligible_at where time decides (lanes 2 and 4, and lane 3 if the time is in the
+ * future), and 0 where rank decides. So one index serves both orders, and a claim or a promotion moves one entry in
+ * it. labels and depends are JSON; link holds the reverse direction of depends. New records begin with a revision
+ * above queue.floor, which a drop raises. Columns for people: see sqlite/column.c and doc/data.md.
  *
- * A version that cannot go on with the tables of the one before must rename what every change uses: a process of
- * the older version that has the database open looks at the version no more. Version 3 did so with record.due.
+ * A version that cannot share the tables of its predecessor must rename a column that every change uses. An older
+ * process that has the database open does not read the version again, so only the missing column stops it. Version 3
+ * renamed record.due.
  */
 static const char version_1[] =
 	"CREATE TABLE queue(n INTEGER PRIMARY KEY,name UNIQUE,floor);"
@@ -43,16 +44,16 @@ static const char version_1[] =
 	"CREATE INDEX event_key ON event(q,key);"
 	"INSERT INTO clock VALUES(1,'',0,0);";
 
-/* The number of the latest batch of calls from several processes, for each queue: see combine.h. */
+/* For each queue, the number of the last committed batch of calls from several processes: see combine.h. */
 static const char version_2[] = "CREATE TABLE batch(q INTEGER PRIMARY KEY,id);";
 
 #define ISO(ms) "strftime('%Y-%m-%dT%H:%M:%fZ'," ms "/1000.0,'unixepoch')"
 #define TEXT(column) "CAST(" column " AS TEXT)"
-/* A name from a row of names, each `width` wide; before: width - 1. */
+/* Picks the name with number `column` (from 1) from a string of names, each `width` wide; before: width - 1. */
 #define NAME(names, column, width, before) \
 	"rtrim(substr('" names "'," column "*" width "-" before "," width "))"
 
-/* The texts for people have columns of their own, and three views show them: doc/data.md. */
+/* The texts for people have their own columns, and three views show them: doc/data.md. */
 /* clang-format off */
 static const char version_3[] =
 	"CREATE TABLE queue(n INTEGER PRIMARY KEY,name UNIQUE,floor);"
@@ -67,7 +68,7 @@ static const char version_3[] =
 	"CREATE TABLE event(seq INTEGER PRIMARY KEY,q,key,at,kind,task,agent,run,text,rest);"
 	"CREATE TABLE batch(q INTEGER PRIMARY KEY,id);"
 	"INSERT INTO clock VALUES(1,'',0,0);"
-	/* sq_rebuild() fills the tables here, before there are indexes */
+	/* sq_rebuild() fills the tables at this point, before the indexes exist */
 	"CREATE INDEX record_lane ON record(q,lane,wake,class_rank,priority DESC,updated_at,id)"
 	"WHERE lane NOT NULL;"
 	"CREATE INDEX record_status ON record(q,status,created_at,id)WHERE status NOT NULL;"
@@ -108,7 +109,8 @@ static int fail_missing(struct sq *s)
 		rc = store_fail(&s->base.env, STORE_ABSENT, "pawl init", "there is no queue at %s",
 				s->path);
 	else
-		rc = store_fail(&s->base.env, STORE_UNREACHABLE, NULL, "there is no folder %s",
+		rc = store_fail(&s->base.env, STORE_UNREACHABLE,
+				"create the folder, or name another path", "there is no folder %s",
 				dir);
 	arena_free(&a);
 	return rc;
@@ -127,7 +129,7 @@ static int fail_path(struct sq *s, int err)
 	case EROFS:
 		return store_fail(env, STORE_READONLY,
 				  "check the owner and mode of the file and its folder",
-				  "may not open %s: %s", s->path, strerror(err));
+				  "cannot open %s: %s", s->path, strerror(err));
 	case ENOSPC:
 	case EDQUOT:
 		return store_fail(env, STORE_FULL, "make room on the device",
@@ -137,14 +139,14 @@ static int fail_path(struct sq *s, int err)
 	}
 }
 
-/* Like SQLite, but 0666 for the umask to cut: a shared queue is shared by a umask of 002. */
+/* Like SQLite, but with mode 0666 before the umask: agents share a queue by a umask of 002. */
 static int make_file(struct sq *s)
 {
 	int fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
 	if (fd < 0)
 		return errno == EEXIST ? 0 : fail_path(s, errno);
-	close(fd); /* it is new: nobody in this process can have a lock on it */
+	close(fd); /* the file is new, so this drops no lock that this process has on it */
 	return 0;
 }
 
@@ -163,7 +165,7 @@ static int look(struct sq *s, bool *there)
 		return store_fail(env, STORE_FOREIGN, "name the file that it points to",
 				  "%s is a symbolic link, not a database", s->path);
 	return store_fail(env, STORE_FOREIGN, "name a file", "%s is %s, not a database", s->path,
-			  S_ISDIR(mode) ? "a folder" : "no regular file");
+			  S_ISDIR(mode) ? "a folder" : "a pipe, a socket or a device");
 }
 
 const char *sq_place_refusal(const char *network_fs)
@@ -180,7 +182,7 @@ static int check_place(struct sq *s)
 	if (!advice)
 		return 0;
 	return store_fail(&s->base.env, STORE_UNSUPPORTED, advice,
-			  "%s is on a network file system (%s), where SQLite's locks do not hold",
+			  "%s is on a network file system (%s), where SQLite's locks do not work",
 			  s->path, network);
 }
 
@@ -210,8 +212,8 @@ static int count_pages(void *ctx, sqlite3 *db, const char *name, int pages)
 	return SQLITE_OK;
 }
 
-/* The file may be somebody else's work: https://sqlite.org/security.html. Without its schema nothing in it
- * runs; the schema itself is compared before it is used (sqlite/shape.c). */
+/* The file may be hostile: https://sqlite.org/security.html. Only a schema can make SQLite run code from the file,
+ * and sqlite/shape.c compares the schema before the store uses it. */
 static void distrust(sqlite3 *db)
 {
 	static const int off[] = { SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW,
@@ -239,7 +241,7 @@ int sq_connect(struct sq *s)
 	sqlite3_busy_timeout(s->db, SQ_READ_WAIT_MS);
 	sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	distrust(s->db);
-	sqlite3_wal_hook(s->db, count_pages, s); /* and no checkpoints of SQLite's own */
+	sqlite3_wal_hook(s->db, count_pages, s); /* replaces SQLite's automatic checkpoints */
 	return 0;
 }
 
@@ -284,7 +286,8 @@ static int run_steps(struct sq *s, int64_t from)
 	return rc < 0 ? rc : sq_exec(s, sql);
 }
 
-/* Somebody else may have been here while we waited; and the header on disk may be older than the WAL. */
+/* Another process may have done this while we waited, and the header on disk may be older than the WAL. So this reads
+ * the version again. */
 static int upgrade(struct sq *s)
 {
 	int64_t version = 0, tables = 0;
@@ -321,11 +324,11 @@ static int in_transaction(struct sq *s, int64_t left_ms, int (*fn)(struct sq *))
 static int checkpointed(struct sq *s, int rc)
 {
 	if (rc == 0)
-		sq_checkpoint(s); /* so that the header in the file tells what it is */
+		sq_checkpoint(s); /* writes the header that sq_header_read() checks */
 	return rc;
 }
 
-/* Without a journal: only the first bytes of the first page change, which are one sector. */
+/* No journal is needed: only bytes in the first sector of the first page change. */
 static int make_wal(struct sq *s)
 {
 	struct sq_header h;
@@ -346,7 +349,7 @@ static int lay_out(struct sq *s, int64_t left_ms)
 	return checkpointed(s, rc == 0 ? in_transaction(s, left_ms, upgrade) : rc);
 }
 
-/* A reader cannot migrate: a writer in its place does. */
+/* A handle of STORE_READ cannot migrate, so this opens a second one that can. */
 static int migrate_first(struct sq *s)
 {
 	struct store_env env = s->base.env;
@@ -357,8 +360,9 @@ static int migrate_first(struct sq *s)
 	env.mode = STORE_WRITE;
 	rc = s->base.ops->open(&writer, &uri, &env);
 	if (rc == STORE_READONLY)
-		return store_fail(&env, rc, "let somebody who may write there run any pawl command",
-				  "%s has an older schema and has to be migrated", s->path);
+		return store_fail(
+			&env, rc, "ask a user with write permission to run any pawl command there",
+			"%s has an older schema, and this user cannot migrate it", s->path);
 	if (rc == 0)
 		writer->ops->close(writer);
 	return rc;
@@ -374,7 +378,7 @@ static int settle_layout(struct sq *s)
 		return rc;
 	if (h.state != SQ_OURS && mode != STORE_CREATE)
 		return store_fail(&s->base.env, STORE_ABSENT, "pawl init",
-				  "%s is empty: there is no queue in it", s->path);
+				  "%s is empty: it does not contain a queue", s->path);
 	if (h.state == SQ_OURS && h.version == sq_layout->version && (h.wal || mode == STORE_READ))
 		return 0;
 	if (mode == STORE_READ)
@@ -382,9 +386,9 @@ static int settle_layout(struct sq *s)
 	rc = sq_under_gate(s, lay_out);
 	if (rc == 0)
 		rc = sq_header_read(s, &h);
-	if (rc == 0 && h.state != SQ_OURS) /* as others would see it */
+	if (rc == 0 && h.state != SQ_OURS) /* another process would not recognise the file */
 		return store_fail(&s->base.env, STORE_IO, "try again",
-				  "%s: the new queue could not be written out", s->path);
+				  "the new queue could not be written to %s", s->path);
 	return rc;
 }
 
@@ -459,10 +463,10 @@ int sq_queues(struct store *base, name_fn *fn, void *ctx)
 }
 
 /*
- * The number of a queue is never given to another: a handle that is still open must not find itself in a
- * stranger's. So its row stays, without a name; that of the default queue, which every handle takes for
- * granted, stays as it is. The log's latest entry stays, too, as nobody's: the next one gets a greater
- * number, and after a boot the clock does not go back behind it.
+ * The number of a queue is never reused: a handle that is still open must not end up in another queue. So the row of
+ * the queue stays, without a name. The default queue keeps its name, since every handle assumes that it exists. The
+ * last entry of the log stays, too, without a queue: the next entry gets a greater number, and after a boot the clock
+ * does not go back behind it.
  */
 static int empty_queue(struct sq *s)
 {
@@ -503,7 +507,7 @@ int sq_discard(struct store *base)
 	return rc < 0 ? rc : sq_under_gate(sq_of(base), discard_under_gate);
 }
 
-/* It may have been replaced between our look and SQLite's. */
+/* The file may have been replaced after look() and before SQLite opened it. */
 static int same_file(struct sq *s)
 {
 	const struct stat *st = sq_main_stat(s);

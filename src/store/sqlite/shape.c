@@ -1,17 +1,17 @@
 /*
- * Is the schema the one that pawl makes? A database that came with a clone may hold a schema that works
- * for somebody else: a virtual table, a generated column or an index that calls functions at each of our
- * statements. Nothing of a schema is used before each of its parts was found to be ours, word for word.
+ * Is the schema the one that pawl makes? A database in a clone may have a hostile schema: a virtual table, a
+ * generated column or an index that calls functions at each of our statements. The store compares each part of
+ * the schema, word for word, before it uses any of them.
  */
 #include "store/sqlite/sqlite.h"
 
-/* SQLite's own: what ANALYZE makes. */
+/* Tables of SQLite itself, made by ANALYZE. */
 static const char *const tolerated[] = {
 	"CREATE TABLE sqlite_stat1(tbl,idx,stat)",
 	"CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
 };
 
-/* The next statement of a step of the layout that makes a part of the schema. */
+/* The next CREATE statement in a step of the layout. */
 static bool next_part(struct str *rest, struct str *out)
 {
 	while (rest->n) {
@@ -53,7 +53,7 @@ static bool is_tolerated(struct str sql)
 	return false;
 }
 
-/* -1: a step alters a table, and SQLite keeps the text of that in words of its own. */
+/* -1: a step alters a table, and SQLite stores its own wording of the altered statement. */
 static int count_parts(int version)
 {
 	int n = 0;
@@ -73,12 +73,12 @@ static int fail_shape(struct sq *s, const char *what)
 {
 	return store_fail(
 		&s->base.env, STORE_FOREIGN,
-		"do not trust this file; name another store, or move it away and run pawl "
+		"do not trust this file; use another store, or move the file away and run pawl "
 		"init",
 		"the schema of %s is not the one that pawl makes: %s", s->path, what);
 }
 
-/* SQLite makes the index of a UNIQUE without a text of its own. */
+/* The index that SQLite makes for UNIQUE has no SQL text. */
 static bool harmless(struct str sql, struct str name)
 {
 	return sql.n ? is_tolerated(sql) : str_starts(name, STR("sqlite_autoindex_"));
@@ -122,7 +122,7 @@ int sq_shape_check(struct sq *s)
 int sq_version_fail(struct sq *s, int64_t version)
 {
 	return store_fail(&s->base.env, STORE_NEWER, "use the newer pawl",
-			  "%s has schema version %lld; this pawl knows versions up to %d", s->path,
+			  "%s has schema version %lld; this pawl reads versions up to %d", s->path,
 			  (long long)version, sq_layout->version);
 }
 

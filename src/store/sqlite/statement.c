@@ -1,4 +1,4 @@
-/* Statements, prepared when first needed and kept; and what SQLite's errors mean to a caller. */
+/* The cache of prepared statements, and the translation of SQLite's errors into faults. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -37,14 +37,14 @@ static int connect_again(struct sq *s)
 
 int sq_guard(struct sq *s)
 {
-	if (s->changing || getpid() == s->pid) /* a change has asked before it began */
+	if (s->changing || getpid() == s->pid) /* a change has called this before it began */
 		return s->db ? 0 : connect_again(s);
 	return store_fail(&s->base.env, STORE_IO, "open the store again in the child",
 			  "%s was opened before a fork: SQLite connections do not survive one",
 			  s->path);
 }
 
-/* A handle that stays must not read for ever from files that nobody else uses any more. */
+/* A long-lived handle must not go on reading files that were removed or replaced. */
 static int look_again(struct sq *s)
 {
 	int64_t now = os_boot_ms();
@@ -82,7 +82,7 @@ static bool no_right(int err)
 	return err == EACCES || err == EPERM || err == EROFS;
 }
 
-/* The database is there, and what SQLite keeps beside it is not and cannot be made. */
+/* The database exists, but its -wal or -shm does not, and this user cannot create files in the folder. */
 static bool needs_writer(struct sq *s)
 {
 	struct arena a = { 0 };
@@ -104,13 +104,13 @@ static int fail_device(struct sq *s, int err, const char *text)
 	if (no_right(err))
 		return store_fail(env, STORE_READONLY,
 				  "check the owner and mode of the file and its folder",
-				  "may not write to %s or its folder: %s", s->path, strerror(err));
+				  "cannot write to %s or its folder: %s", s->path, strerror(err));
 	if (err == ENOENT && needs_writer(s))
 		return store_fail(
 			env, STORE_READONLY,
-			"let somebody who may write to that folder run any pawl command",
-			"may not read %s: its -wal or -shm file is missing, and this user may not "
-			"make it in its folder",
+			"ask a user who can write to that folder to run any pawl command",
+			"cannot read %s: its -wal or -shm file is missing, and this user cannot "
+			"create it in the folder",
 			s->path);
 	if (err == ENOENT || err == ENOTDIR)
 		return store_fail(env, STORE_UNREACHABLE, NULL, "%s or its folder is gone",
@@ -119,7 +119,7 @@ static int fail_device(struct sq *s, int err, const char *text)
 			  err ? strerror(err) : "");
 }
 
-/* sqlite3_system_errno() is errno at some later time, often 0; each file remembers its own. */
+/* sqlite3_system_errno() is often 0, since SQLite reads errno too late; each file keeps its own last errno. */
 static int device_errno(struct sq *s)
 {
 	static const int which[] = { SQLITE_FCNTL_JOURNAL_POINTER /* the WAL */,
@@ -136,13 +136,13 @@ static int device_errno(struct sq *s)
 	return err;
 }
 
-/* sqlite/vfs.c refuses to look for a journal where there is one. */
+/* sqlite/vfs.c fails the access check for a journal that exists. */
 static int fail_journal(struct sq *s)
 {
 	return store_fail(
 		&s->base.env, STORE_FOREIGN,
-		"do not trust either file if they came with a repository; else move the journal away",
-		"%s-journal is there: pawl's databases have no rollback journal, and to roll one back "
+		"if both files came with a repository, trust neither; otherwise move the journal away",
+		"%s-journal exists: pawl's databases have no rollback journal, and rolling one back "
 		"could overwrite and delete files",
 		s->path);
 }
@@ -150,11 +150,11 @@ static int fail_journal(struct sq *s)
 static int fail_busy(struct sq *s)
 {
 	return store_fail(&s->base.env, STORE_BUSY,
-			  "try again; look for another program that has the database open",
+			  "try again, or end the other program that has the database open",
 			  "%s is locked by a program that is not pawl", s->path);
 }
 
-/* Has something that SQLite cannot use taken the place of a file of its own? */
+/* Is the -wal or the -shm something other than a regular file? */
 static bool fail_beside(struct sq *s)
 {
 	static const char *const ends[] = { "-wal", "-shm" };
@@ -168,7 +168,7 @@ static bool fail_beside(struct sq *s)
 		bad = lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
 		if (bad)
 			store_fail(&s->base.env, STORE_FOREIGN,
-				   "move it away; pawl makes a new one",
+				   "move it away; pawl creates a new one",
 				   "%s is %s, not a regular file", path,
 				   S_ISLNK(st.st_mode)   ? "a symbolic link"
 				   : S_ISDIR(st.st_mode) ? "a folder"
@@ -178,7 +178,7 @@ static bool fail_beside(struct sq *s)
 	return bad;
 }
 
-/* The version that a newer pawl gave it while we had it open; 0: none. */
+/* The version to which a newer pawl migrated the database while we had it open; 0: none did. */
 static int64_t newer_version(struct sq *s)
 {
 	sqlite3_stmt *st = NULL;
@@ -191,12 +191,12 @@ static int64_t newer_version(struct sq *s)
 	return version > sq_layout->version ? version : 0;
 }
 
-/* Our texts are right, so a table or column is missing. */
+/* Our SQL is correct, so a table or a column is missing. */
 static int fail_schema(struct sq *s, const char *text)
 {
 	struct arena a = { 0 };
 	const char *kept =
-		arena_cstr(&a, str_c(text)); /* of an error that is not the latest any more */
+		arena_cstr(&a, str_c(text)); /* newer_version() overwrites SQLite's error text */
 	int64_t version = newer_version(s);
 	int rc = version ? sq_version_fail(s, version)
 			 : store_fail(&s->base.env, STORE_CORRUPT,
@@ -265,7 +265,7 @@ sqlite3_stmt *sq_find(struct sq *s, const char *key, unsigned variant)
 	return NULL;
 }
 
-/* An empty place, else that of a statement which is not in use; NULL if all are. */
+/* An empty place, else the place of a statement that is not in use; NULL if all are in use. */
 static struct sq_cached *find_place(struct sq *s)
 {
 	for (size_t i = 0; i < SQ_CACHE; i++)

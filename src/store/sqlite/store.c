@@ -1,4 +1,4 @@
-/* The SQLite store: opening, closing, and one record by its key. See sqlite.h for the parts. */
+/* The SQLite store: open, close, and get. See sqlite.h for the other parts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@ static void sq_close(struct store *base)
 	struct sq *s = sq_of(base);
 
 	if (getpid() != s->pid) {
-		/* SQLite's state is the parent's: hands off. Its descriptors go with the process. */
-		s->combine.slot = -1; /* the parent's */
+		/* SQLite's state belongs to the parent. Its descriptors close when this process ends. */
+		s->combine.slot = -1; /* the parent owns it */
 		combine_close(&s->combine);
 		gate_close(&s->gate);
 		free(s->path);
@@ -31,7 +31,7 @@ static void sq_close(struct store *base)
 	free(s);
 }
 
-/* Absolute: the gate is opened later, perhaps from another folder, and SQLite takes "file:…" for a URI. */
+/* Absolute, since the gate is opened later, perhaps in another folder, and SQLite treats "file:…" as a URI. */
 static char *file_name(struct str path)
 {
 	char *cwd = path.p[0] == '/' ? NULL : getcwd(NULL, 0);
@@ -49,7 +49,7 @@ static int sq_open(struct store **out, const struct uri *uri, const struct store
 	int rc;
 
 	if (!uri->path.n || memchr(uri->path.p, '\0', uri->path.n))
-		return store_fail(env, STORE_UNSUPPORTED, "sqlite:/path/to/queue.db",
+		return store_fail(env, STORE_UNSUPPORTED, "for example: sqlite:/path/to/queue.db",
 				  "a sqlite: URI needs a path");
 	if (sqlite3_libversion_number() < SQ_OLDEST_SQLITE)
 		return store_fail(env, STORE_UNSUPPORTED, "install SQLite 3.37 or newer",
@@ -114,7 +114,8 @@ static int get(struct store *base, struct str key, struct record *out, struct ar
 	return rc;
 }
 
-/* A connection's first read is often all that comes before a change: one transaction, with the look at the schema. */
+/* A connection often makes one read before its first change. So the first get() shares one transaction with the check
+ * of the schema. */
 static int sq_get(struct store *base, struct str key, struct record *out, struct arena *a)
 {
 	struct sq *s = sq_of(base);

@@ -1,23 +1,23 @@
 /*
- * SQLite's own VFS with a few calls changed: for fewer system calls, and because the files beside a
- * database may have come with a clone.
+ * SQLite's own VFS with a few calls replaced, to save system calls, and because the files beside a database
+ * may come from a hostile clone.
  *
- * SQLite opens a WAL as if it had to be created, and therefore syncs the folder at each process's first
- * commit: a second fdatasync. We open one that is there and not empty as what it is. Whoever wrote the
- * first bytes into it went SQLite's way and synced the folder with them (see set_durability), or was
- * killed before that (see settle_folder).
+ * SQLite opens every WAL as if it had to create the file, and therefore syncs the folder at the first commit
+ * of each process: a second fdatasync. We open an existing WAL that is not empty without the create flag. The
+ * process that wrote its first bytes used SQLite's way and synced the folder (see set_durability), or died
+ * before that (see settle_folder).
  *
- * SQLite looks at every part of a path for links. Links to folders are harmless, since -wal and -shm are
- * found beside the database either way, and the last part has been looked at before (see look()).
+ * SQLite checks every part of a path for links; we skip that. A link to a folder is harmless: the -wal and the
+ * -shm are beside the database anyway. look() has checked the last part.
  *
- * What always holds:
+ * Invariants:
  *
- *  1. No rollback journal is read, made or removed: a planted one would name a file for SQLite to
- *     delete (its super-journal). Where one lies beside the database, every access fails.
- *  2. SQLite opens the database, its -wal and its -shm, and temporary files without a name. It removes
- *     nothing but the -wal of a database that is open.
- *  3. What it opens under a name is a regular file, not a link; a FIFO does not make us wait.
- *  4. We know the inode of each of the three (sqlite/files.c), from the open descriptor itself.
+ *  1. SQLite never reads, makes or removes a rollback journal: a planted one could name a file for SQLite to
+ *     delete (its super-journal). If a journal lies beside the database, every access fails.
+ *  2. SQLite opens only the database, its -wal and its -shm, and temporary files without a name. It removes
+ *     only the -wal of a database that is open.
+ *  3. Each named file that it opens is a regular file, not a link; a FIFO does not block us.
+ *  4. We know the inode of each of the three files (sqlite/files.c), from the open descriptor itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,11 +30,11 @@
 static sqlite3_vfs *plain; /* SQLite's own */
 static sqlite3_vfs ours;
 
-/* --- the system calls below it ------------------------------------------------------------------- */
+/* --- SQLite's system calls ------------------------------------------------------------------------ */
 
 /*
- * SQLite offers its table of system calls for replacement, which is the only way to the descriptors that
- * it opens. The table is the whole process's: calls for other databases of the program pass through.
+ * SQLite lets a program replace entries in its table of system calls. This is the only way to see the
+ * descriptors that it opens. The whole process shares the table: calls for other databases pass through.
  */
 typedef int open_fn(const char *path, int flags, int mode);
 typedef int fstat_fn(int fd, struct stat *st);
@@ -54,7 +54,7 @@ static int open_watched(const char *path, int flags, int mode)
 	return fd;
 }
 
-/* SQLite asks for itself right after it has opened a file: that costs us no call of our own. */
+/* SQLite calls fstat() right after each open, so we need no call of our own. */
 static int fstat_watched(int fd, struct stat *st)
 {
 	int rc = plain_fstat(fd, st);
@@ -91,7 +91,7 @@ void sq_watch_opening(struct sq_opening *o)
 
 /* --- opening ------------------------------------------------------------------------------------ */
 
-/* Closed again if it is not a regular file. */
+/* Opens the file, and closes it again if it is not a regular file. */
 static int open_plain(const char *name, sqlite3_file *file, int flags, int *out,
 		      struct sq_opening *o)
 {
@@ -110,7 +110,7 @@ static int open_plain(const char *name, sqlite3_file *file, int flags, int *out,
 	return SQLITE_CANTOPEN;
 }
 
-/* found: it was there, with something in it, so its folder needs no sync of SQLite's. */
+/* found: the WAL existed and was not empty, so SQLite need not sync its folder. */
 static int open_wal(const char *name, sqlite3_file *file, int flags, int *out)
 {
 	struct sq_opening o;
@@ -160,7 +160,7 @@ static int access_file(sqlite3_vfs *vfs, const char *name, int flags, int *out)
 
 	(void)vfs;
 	if (rc == SQLITE_OK && *out && ends_with(name, "-journal"))
-		return SQLITE_IOERR_ACCESS; /* sq_fail() says why */
+		return SQLITE_IOERR_ACCESS; /* sq_fail() explains it */
 	return rc;
 }
 
@@ -192,7 +192,7 @@ bool sq_wal_begun(const char *database)
 static void make_vfs(void)
 {
 	sqlite3_config(SQLITE_CONFIG_MEMSTATUS,
-		       0); /* too late if SQLite is in use already: no matter */
+		       0); /* only for speed; has no effect if the process already uses SQLite */
 	plain = sqlite3_vfs_find(NULL);
 	if (!plain)
 		return;
@@ -207,7 +207,7 @@ static void make_vfs(void)
 	ours.xFullPathname = full_name;
 	if (sqlite3_vfs_register(&ours, 0) != SQLITE_OK)
 		ours.zName =
-			"pawl"; /* to open anything fails then, which is safer than SQLite's own */
+			"pawl"; /* every open fails then, which is safer than SQLite's own VFS */
 }
 
 const char *sq_vfs(void)
