@@ -6,7 +6,7 @@
 #include "base/timespace.h"
 #include "base/when.h"
 
-#define FUTURE 1000 /* ms; nobody's boot-time clock runs ahead of another's by that much */
+#define FUTURE 1000 /* ms; more than two processes' boot-time clocks can differ */
 
 int localclock_usable(const struct store_env *env)
 {
@@ -14,8 +14,8 @@ int localclock_usable(const struct store_env *env)
 		return 0;
 	return store_fail(
 		env, STORE_UNSUPPORTED,
-		"start pawl in a process of its own inside of the namespace, with /proc mounted",
-		"this process is in a time namespace, and its clock's offset cannot be read");
+		"start pawl in a process of its own inside the namespace, with /proc mounted",
+		"this process is in a time namespace, and pawl cannot read the offset of its clock");
 }
 
 static void set_boot_id(char *out, size_t room, struct str id)
@@ -34,8 +34,8 @@ void localclock_init(struct localclock *c, const struct store_env *env)
 	c->wall = env->opt.wall ? env->opt.wall : os_wall_ms;
 	c->boot = env->opt.boot ? env->opt.boot : os_boot_ms;
 	if (env->opt.wall && !env->opt.boot) {
-		/* A test that sets only the time of day means the store's time: no anchor of the real
-		 * boot may mix with it. */
+		/* A test that sets only the wall clock sets the store's time with it: an anchor of the real
+		 * boot must not apply. */
 		c->boot = env->opt.wall;
 		set_boot_id(c->boot_id, sizeof(c->boot_id),
 			    env->opt.boot_id.n ? env->opt.boot_id : STR("wall"));
@@ -106,10 +106,10 @@ void localclock_check(const struct localclock *c, const struct anchor *a, check_
 	fn(ctx, CHECK_NOTE, "clock",
 	   arena_printf(
 		   &mem,
-		   "the queue's clock is %s %s the machine's, which was set after the queue's clock "
-		   "was started; leases and delays are not affected",
+		   "the queue's clock is %s %s the machine's clock, which was set after the queue's "
+		   "clock was started; leases and delays are not affected",
 		   duration_text(&mem, ahead < 0 ? -ahead : ahead).p,
 		   ahead < 0 ? "behind" : "ahead of"),
-	   STR("nothing to do: it follows at the first change while nothing is held or waits for a time"));
+	   STR("nothing to do: pawl adjusts it at a change when no task is held or waits for a time"));
 	arena_free(&mem);
 }

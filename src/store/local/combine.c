@@ -8,10 +8,10 @@
 #include "base/os.h"
 #include "store/local/combine_file.h"
 
-#define NAP_SHORT 5 /* ms: by then a holder that died has been noticed */
+#define NAP_SHORT 5 /* ms after which a waiting process checks whether the holder has died */
 #define NAP_LONG 40
 #define LINE_MS \
-	15 /* until a call that nobody serves waits in the kernel's queue, whoever is in it */
+	15 /* after this time the owner of an unserved call waits in the kernel's queue, too */
 
 _Static_assert(sizeof(struct store_error) <= COMBINE_REPLY_MAX, "a fault fits into a reply");
 
@@ -25,8 +25,8 @@ void combine_at(const char *name)
 
 /* --- the file ----------------------------------------------------------------------------------- */
 
-/* Real blocks: to store into a hole through the mapping, on a full disk, is SIGBUS. All zeros is a file in
- * which every slot is free. */
+/* Writes real blocks: on a full disk, a write through the mapping into a hole is SIGBUS. In a file of zeros every slot
+ * is free. */
 static int fill(int fd)
 {
 	static const char zeros[4096];
@@ -137,14 +137,14 @@ static uint32_t top(const struct combine *c)
 	return n < COMBINE_SLOTS ? n : COMBINE_SLOTS;
 }
 
-/* The slot that is looked at first. Below COMBINE_SLOTS, so that no sum with it begins at 0 again: a slot that
- * is come to twice in one round would be taken twice. */
+/* The slot at which a round begins. The remainder keeps `turn + i` from overflowing: after an overflow a round could
+ * visit, and take, one slot twice. */
 static uint32_t first_slot(const struct combine *c)
 {
 	return atomic_load(&c->file->turn) % COMBINE_SLOTS;
 }
 
-/* Read once: what is looked at must be what is used. */
+/* Reads the length once: the value that was checked must be the value that is used. */
 static size_t length(const uint32_t *n, size_t max)
 {
 	uint32_t v = *(const volatile uint32_t *)n;
@@ -152,7 +152,7 @@ static size_t length(const uint32_t *n, size_t max)
 	return v < max ? v : max;
 }
 
-/* Never 0. Somebody who cuts the file leaves zeros, in the middle of a text too. */
+/* Never 0. A truncated file reads as zeros, also in the middle of a call or a reply. */
 static uint32_t sum(struct str bytes)
 {
 	uint32_t h = 0x811c9dc5u;
@@ -172,14 +172,14 @@ static struct head *own(const struct combine *c)
 	return &c->file->head[c->slot];
 }
 
-/* Ends the generation: whatever somebody still does for it is not for us. */
+/* Ends the generation: a later reply to it is ignored. */
 static void set_idle(struct combine *c)
 {
 	c->word = NEXT(atomic_load(&own(c)->word), SLOT_IDLE);
 	atomic_store(&own(c)->word, c->word);
 }
 
-/* Also of a file that somebody cut and another one filled again. */
+/* Called for every call, since another process may have refilled a truncated file, with `top` at 0. */
 static void raise_top(struct combine *c)
 {
 	uint32_t n = atomic_load(&c->file->top);
@@ -189,7 +189,7 @@ static void raise_top(struct combine *c)
 		;
 }
 
-/* The slot of one that died is found free, whatever state it is in. */
+/* The slot of a process that died is free, in whatever state it is: the kernel has released its byte. */
 static bool find_slot(struct combine *c)
 {
 	for (int i = 0; c->slot < 0 && i < COMBINE_SLOTS; i++)
@@ -217,7 +217,7 @@ void combine_close(struct combine *c)
 	c->slot = c->fd = -1;
 }
 
-/* --- who waits ---------------------------------------------------------------------------------- */
+/* --- in a waiting process ------------------------------------------------------------------------ */
 
 bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t deadline)
 {
@@ -228,7 +228,7 @@ bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t
 	h = own(c);
 	raise_top(c);
 	atomic_thread_fence(
-		memory_order_release); /* whoever still copies the last call sees its end first */
+		memory_order_release); /* a holder that still copies the last call sees its end first */
 	memcpy(c->file->text[c->slot].call, call.p, call.n);
 	h->call_n = (uint32_t)call.n;
 	h->call_sum = sum(call);
@@ -258,7 +258,7 @@ static enum combine_end read_reply(struct combine *c, uint32_t w, struct combine
 	fits = sum_fits(h->reply_sum, out->report);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!fits || atomic_load(&own(c)->word) != w || bus_torn(c->bus))
-		return COMBINE_UNKNOWN; /* somebody has cut the file meanwhile */
+		return COMBINE_UNKNOWN; /* a program has truncated the file meanwhile */
 	return end == COMBINE_RAN || end == COMBINE_FAULT || end == COMBINE_ALONE ? end
 										  : COMBINE_UNKNOWN;
 }
@@ -270,7 +270,7 @@ enum combine_end combine_result(struct combine *c, struct combine_reply *out, st
 	c->asked = false;
 	for (;;) {
 		if (GENERATION(w) != GENERATION(c->word) || STATE(w) == SLOT_IDLE)
-			return COMBINE_UNKNOWN; /* somebody has meddled with the file */
+			return COMBINE_UNKNOWN; /* a foreign program has written to the file */
 		if (STATE(w) == SLOT_DONE)
 			return read_reply(c, w, out, a);
 		if (atomic_compare_exchange_strong(&own(c)->word, &w, NEXT(w, SLOT_IDLE))) {
@@ -280,7 +280,7 @@ enum combine_end combine_result(struct combine *c, struct combine_reply *out, st
 	}
 }
 
-/* false: nothing happened, so the holder may be gone. */
+/* false: the word did not change, so the holder may be gone. */
 static bool nap(struct head *h, uint32_t seen, int64_t ms)
 {
 	atomic_store(&h->sleeping, 1);
@@ -303,21 +303,21 @@ static enum combine_end give_up(struct combine *c, struct combine_reply *out, st
 	return end == COMBINE_LATE ? COMBINE_ALONE : end;
 }
 
-/* How one that waits tries the gate. */
+/* The attempts of a waiting process to get the gate. */
 struct tries {
 	int64_t start, deadline;
 	uint32_t served; /* gate_served() before the latest nap */
-	bool idle;       /* nobody's call was run meanwhile */
+	bool idle;       /* no holder served a call during that nap */
 };
 
-/* Whoever holds the gate serves nobody: a turn in the kernel's queue is sure to come. Where others are in it,
- * they may be enough. */
+/* If the holders serve no calls, a turn in the kernel's queue is sure to come. If another process stands in line
+ * already, it may serve our call, so we join only after LINE_MS. */
 static bool joins_line(const struct tries *t, const struct gate *g)
 {
 	return t->idle && (os_boot_ms() - t->start >= LINE_MS || !gate_line(g));
 }
 
-/* After a while the gate is tried whoever stands in line. If it is free then, they are not awake. */
+/* After GATE_POLITE_MS we try the gate although others stand in line. If it is free then, they are not awake. */
 static int try_gate(struct gate *g, struct str who, const struct tries *t)
 {
 	int64_t now = os_boot_ms();
@@ -346,7 +346,7 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 	struct head *h = own(c);
 	struct tries t = { .start = os_boot_ms(), .deadline = deadline, .served = gate_served(g) };
 	int64_t ms = NAP_SHORT;
-	bool ours = true; /* to try the gate */
+	bool ours = true; /* it is our turn to try the gate */
 
 	for (;;) {
 		int r = ours ? try_gate(g, who, &t) : -ETIMEDOUT;
@@ -357,7 +357,7 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 		if (r == 0)
 			leave_gate(c, g);
 		if (r && r != -ETIMEDOUT)
-			return give_up(c, out, a); /* and find out alone what is wrong with it */
+			return give_up(c, out, a); /* the caller then gets the gate's error */
 		if (STATE(w) == SLOT_DONE || os_boot_ms() >= deadline)
 			return combine_result(c, out, a);
 		ours = STATE(w) == SLOT_NUDGED;
@@ -372,20 +372,20 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 	}
 }
 
-/* --- who holds the gate ------------------------------------------------------------------------- */
+/* --- in the holder of the gate ------------------------------------------------------------------- */
 
 static bool waits(uint32_t word)
 {
 	return STATE(word) == SLOT_PENDING || STATE(word) == SLOT_NUDGED;
 }
 
-/* What its owner has said in this slot is still wanted, if the word has not changed since it was read. */
+/* Does the owner still want its call? Valid only if the word has not changed since it was read. */
 static bool wanted(const struct combine *c, const struct head *h, int64_t now)
 {
 	return h->boot == c->boot && now < h->deadline;
 }
 
-/* The bytes are the owner's to change until the word says that they were its call. */
+/* Copies first and checks the word afterwards: the owner may have changed the bytes during the copy. */
 static bool copy(struct combine *c, struct combine_call *call, struct arena *a)
 {
 	struct head *h = &c->file->head[call->slot];
@@ -393,12 +393,12 @@ static bool copy(struct combine *c, struct combine_call *call, struct arena *a)
 
 	call->bytes = arena_str(a, str_n(c->file->text[call->slot].call, n));
 	if (!sum_fits(h->call_sum, call->bytes))
-		call->bytes = STR(""); /* which nobody can run: its owner does it alone */
+		call->bytes = STR(""); /* it cannot be adopted, so its owner runs it alone */
 	atomic_thread_fence(memory_order_seq_cst);
 	return atomic_load(&h->word) == call->word;
 }
 
-/* The word is read once: what was PENDING then, and is no more, is not to be made TAKEN. */
+/* Reads the word once: if it has changed since then, the exchange fails and the call is not TAKEN. */
 static bool take(struct combine *c, struct combine_call *out, uint32_t queue, bool first,
 		 struct arena *a)
 {
@@ -442,7 +442,7 @@ void combine_reply(struct combine *c, const struct combine_call *call, uint64_t 
 	bool fits = report.n <= COMBINE_REPLY_MAX;
 
 	if (atomic_load(&h->word) != call->word)
-		return; /* its owner is gone, or reads it */
+		return; /* the owner has ended its call, or reads an answer already */
 	h->end = fits ? end : COMBINE_ALONE;
 	h->rc = rc;
 	h->reply_n = fits ? (uint32_t)report.n : 0;
@@ -460,7 +460,7 @@ void combine_answer(struct combine *c, const struct combine_call *call)
 	uint32_t w = call->word;
 
 	if (!atomic_compare_exchange_strong(&h->word, &w, WITH(w, SLOT_DONE)))
-		return; /* its owner is gone */
+		return; /* the owner has ended its call */
 	if (atomic_load(&h->sleeping))
 		os_word_wake(&h->word);
 	combine_at("answered");

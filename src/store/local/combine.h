@@ -1,29 +1,29 @@
 /*
- * combine: whoever holds the gate does the work of those who wait for it, all of it in one commit.
+ * combine: group commit. The holder of the gate runs the calls of the processes that wait for it, all in one commit.
  *
- * A file beside the store holds slots, in memory that all processes share. Who finds the gate taken writes
+ * A file beside the store holds slots, in memory that all processes share. A process that finds the gate taken writes
  * its call into its slot and sleeps. The holder takes the calls, runs them after its own, commits once, and
- * answers. What always holds:
+ * answers. Invariants:
  *
- *  1. A slot is its owner's as long as that lives: a kernel lock on one byte of the file says so.
- *  2. A slot's `word` is a generation and a state. The owner begins a generation with PENDING and may end it
- *     at any time. Only the holder of the gate makes TAKEN and DONE, and only it writes a reply. What is of
- *     another generation concerns neither.
- *  3. A reply is written before the commit, together with the number of the batch; the commit puts that
- *     number into the store, and after it the reply is DONE. So if the holder dies, the next one learns from
- *     the store whether a TAKEN call has happened, and finds its reply: no call is run twice, none is lost,
- *     and none is answered that is not durable.
- *     A holder whose commit may have failed answers nobody, as if it had died there. One whose change failed
- *     before that sends everybody away to run their calls alone: its limits, rights and memory are its own
- *     trouble, and no other call's.
- *  4. PENDING can be seen before its owner tries the gate, and every holder looks for PENDING after it has
- *     left the gate. So the owner gets the gate, or somebody nudges it. A nudge that goes to a process which
- *     is stopped, or a holder that dies, costs the others one nap.
- *  5. A file that was deleted, replaced or cut is given up by each that notices, before it takes or asks
- *     anything: two crowds with a file each would not know of each other's batches. An owner whose call was in
- *     it learns that nobody knows what became of it.
- *  6. Nothing in a slot is trusted: it is copied before it is looked at, and lengths are checked. A call of
- *     another boot, or past its deadline, is not run.
+ *  1. A slot belongs to its owner while the owner lives: the owner has a kernel lock on one byte of the file.
+ *  2. The `word` of a slot is a generation and a state. The owner begins a generation with PENDING and may end it
+ *     at any time. Only the holder of the gate sets TAKEN and DONE, and only the holder writes a reply. Both ignore
+ *     a word of another generation.
+ *  3. The holder writes a reply before the commit, together with the number of the batch. The commit stores that
+ *     number, and then the holder sets the slot to DONE. If the holder dies, the next one learns from the store
+ *     whether a TAKEN call was committed, and finds its reply. So no call runs twice, no call is lost, and no call is
+ *     answered before it is durable.
+ *     A holder whose commit may have failed answers no call, as if it had died there. If its change failed before
+ *     the commit, it tells each owner to run its call alone: the fault may come from the holder's own limits,
+ *     permissions or memory.
+ *  4. An owner sets PENDING before it tries the gate, and every holder looks for PENDING after it has left the gate.
+ *     So the owner gets the gate, or a holder nudges it. If the nudged process is stopped, or the holder dies, the
+ *     others lose the time of one nap.
+ *  5. A process that finds the file deleted, replaced or truncated stops using it before it takes or publishes a call:
+ *     two groups with a file each would not see each other's batches. The owner of a call in the old file gets
+ *     COMBINE_UNKNOWN.
+ *  6. No process trusts a slot: it copies the bytes before it checks them, and it checks lengths. The holder does not
+ *     run a call of another boot, or one past its deadline.
  */
 #ifndef STORE_LOCAL_COMBINE_H
 #define STORE_LOCAL_COMBINE_H
@@ -41,34 +41,34 @@ struct combine {
 	int fd;
 	ino_t inode; /* of the file */
 	dev_t device;
-	struct bus *bus; /* of the file in memory */
-	bool hopeless;   /* it cannot work here: not to be tried again */
-	int slot;        /* ours; -1: none yet */
-	uint32_t word;   /* of our latest call */
-	bool asked;      /* and it is not over yet */
+	struct bus *bus; /* guards the mapping */
+	bool hopeless;   /* group commit does not work here: do not try again */
+	int slot;        /* our slot; -1: none yet */
+	uint32_t word;   /* word of our latest call */
+	bool asked;      /* our latest call has no result yet */
 	uint64_t boot;
 };
 
-/* -errno if it cannot work here. */
+/* -errno if group commit does not work here. */
 int combine_open(struct combine *c, const char *path, const struct stat *like);
 void combine_close(struct combine *c);
-/* Is it open, and still the file at its path? */
+/* Is the file open, and still at its path? */
 bool combine_stands(const struct combine *c);
 
-/* --- who waits ---------------------------------------------------------------------------------- */
+/* --- in a waiting process ------------------------------------------------------------------------ */
 
-/* Puts the call into our slot; false: there is no slot, or no room in it. deadline: os_boot_ms(). */
+/* Writes the call into our slot; false: no slot is free, or the call is too large. deadline: by os_boot_ms(). */
 bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t deadline);
 
-/* In the slots, by its number. */
+/* The slots hold these numbers: they must not change. */
 enum combine_end {
-	COMBINE_GATE = 0,  /* we hold the gate; the call is still to be run, like all that wait */
-	COMBINE_RAN = 1,   /* it was run: rc and the report */
-	COMBINE_ALONE = 2, /* it was not, and has to be run by its owner */
+	COMBINE_GATE = 0,  /* we hold the gate; we must run our call and all other waiting calls */
+	COMBINE_RAN = 1,   /* the holder ran the call: rc and the report */
+	COMBINE_ALONE = 2, /* the holder did not run the call; its owner must */
 	COMBINE_FAULT =
 		3, /* only from a pawl before 0.2: its commit failed, the report is a struct store_error */
-	COMBINE_LATE = 4,   /* the deadline has come: it was not run and will not be */
-	COMBINE_UNKNOWN = 5 /* the deadline has come while somebody runs it */
+	COMBINE_LATE = 4,   /* the deadline has passed: the call did not run and will not run */
+	COMBINE_UNKNOWN = 5 /* a holder still runs it at the deadline, or the file is damaged */
 };
 
 struct combine_reply {
@@ -78,36 +78,36 @@ struct combine_reply {
 
 enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who, int64_t deadline,
 			      struct combine_reply *out, struct arena *a);
-/* What became of our call, after we held the gate ourselves; if nothing did, it is taken back. */
+/* The result of our call, after we held the gate ourselves; withdraws a call that did not run. */
 enum combine_end combine_result(struct combine *c, struct combine_reply *out, struct arena *a);
 
-/* --- who holds the gate ------------------------------------------------------------------------- */
+/* --- in the holder of the gate ------------------------------------------------------------------- */
 
 struct combine_call {
 	struct str bytes;
 	unsigned slot;
 	uint32_t word;
-	uint64_t batch; /* not 0: a holder that died may have committed it, in this batch */
+	uint64_t batch; /* not 0: a holder that died may have committed the call, in this batch */
 };
 
-/* Takes what waits for this queue. first: nothing of this batch was taken before, so what is TAKEN was
- * left by the dead, and there is room for COMBINE_SLOTS calls: all of those have to be in it. */
+/* Takes the calls that wait for this queue. first: the first take of this batch. Then each TAKEN slot was left by a
+ * holder that died, and `out` must have room for COMBINE_SLOTS calls, so that it gets all of them. */
 size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combine_call *out,
 		    size_t room, struct arena *a);
-/* Before the commit. What does not fit is COMBINE_ALONE; what was answered stays as it is. */
+/* Before the commit. A report that does not fit becomes COMBINE_ALONE. Does nothing if the owner has ended its call. */
 void combine_reply(struct combine *c, const struct combine_call *call, uint64_t batch,
 		   enum combine_end end, int rc, struct str report);
-/* After it, for each call that was taken. */
+/* After the commit, for each taken call: sets DONE and wakes the owner. */
 void combine_answer(struct combine *c, const struct combine_call *call);
-/* Do several wait for this queue? */
+/* Do several calls wait for this queue? */
 bool combine_crowd(const struct combine *c, uint32_t queue);
-/* After the gate was left: wakes one that waits for it. false: nobody does. */
+/* After leaving the gate: wakes one process that waits for it. false: no process waits. */
 bool combine_nudge(struct combine *c);
-/* How many calls the last batches had: a holder waits a moment for that many. */
+/* The usual number of calls in recent batches: a holder waits a moment for this many. */
 uint32_t combine_expected(const struct combine *c);
 void combine_learn(struct combine *c, uint32_t calls);
 
-/* For tests: called at each step, so that a process can be killed or stopped there. */
+/* For tests: combine_at() calls it at each step, so that a test can kill or stop a process there. */
 extern void (*combine_step)(const char *step);
 void combine_at(const char *step);
 

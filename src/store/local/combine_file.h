@@ -1,5 +1,5 @@
 /*
- * combine_file: the slots as they are in the file, for combine.c and its tests.
+ * combine_file: the layout of the slots file, for combine.c and its tests.
  */
 #ifndef STORE_LOCAL_COMBINE_FILE_H
 #define STORE_LOCAL_COMBINE_FILE_H
@@ -8,7 +8,7 @@
 
 #include "store/local/combine.h"
 
-/* "pwc1", and the size of what a reply may hold as it is: another one is another program's. */
+/* "pwc1" plus the size of the struct that a reply may hold: a program with another struct must not use the file. */
 #define COMBINE_LAYOUT (0x70776331u + (uint32_t)sizeof(struct store_error))
 
 enum slot_state { SLOT_IDLE = 0, SLOT_PENDING = 1, SLOT_NUDGED = 2, SLOT_TAKEN = 3, SLOT_DONE = 4 };
@@ -23,13 +23,13 @@ struct head {
 	uint32_t queue, call_n, reply_n;
 	uint32_t end; /* enum combine_end */
 	int32_t rc;
-	uint32_t reply_sum; /* of the reply's bytes; 0: not known, an older pawl wrote it */
+	uint32_t reply_sum; /* checksum of the reply; 0: unknown, an older pawl wrote it */
 	uint64_t boot, batch;
 	int64_t deadline;
-	uint32_t call_sum; /* the same of the call's */
+	uint32_t call_sum; /* checksum of the call; 0: unknown */
 };
 
-_Static_assert(sizeof(struct head) == 64, "the file stays as older pawls know it");
+_Static_assert(sizeof(struct head) == 64, "the layout that older versions of pawl use");
 
 struct combine_file {
 	_Atomic uint32_t layout, top /* slots used so far */, expected, turn;

@@ -1,7 +1,7 @@
 /*
- * counts: numbers that all processes at a place add to, each with one atomic instruction, in a file that they
- * all have in their memory. Never synced: a loss of power may set them back, and nothing depends on them. All
- * zeros is none so far.
+ * counts: counters that all processes of a place share, in a file that each of them maps. Each adds with one atomic
+ * instruction. The file is never synced: a loss of power may set the counters back, and nothing depends on them. A
+ * new file is all zeros.
  */
 #ifndef STORE_LOCAL_COUNTS_H
 #define STORE_LOCAL_COUNTS_H
@@ -12,11 +12,11 @@
 #define COUNTS_ROOM 20480
 
 struct store_counts {
-	/* what only a store sees: commits that changed something, the changes in them, and how many of those
-	 * were made by another process than that of their caller */
+	/* the store's counters: commits that changed something, the changes in them, and the changes that another
+	 * process than the caller's made */
 	_Atomic uint64_t commits, changes, handed;
 	uint64_t unused[5];
-	uint64_t room[COUNTS_ROOM / 8]; /* whatever the caller counts */
+	uint64_t room[COUNTS_ROOM / 8]; /* the caller's counters */
 };
 
 #endif

@@ -11,13 +11,13 @@
 #include "base/os.h"
 #include "base/when.h"
 
-#define TEXT_SIZE 232 /* who holds it; the notes are at the end */
+#define TEXT_SIZE 232 /* the name of the holder; the notes are at the end */
 #define SERVED_AT TEXT_SIZE
 #define AWAITED_AT (SERVED_AT + (int)sizeof(uint32_t))
 #define CROWD_AT (AWAITED_AT + (int)sizeof(uint32_t))
 #define COUNTS_AT GATE_SIZE
 #define MAP_SIZE (COUNTS_AT + sizeof(struct store_counts))
-#define LINE_AT (INT64_C(1) << 30) /* the byte that those in line have a share in */
+#define LINE_AT (INT64_C(1) << 30) /* the byte that processes in line lock, shared */
 #define HURRY_MS 1000
 #define NOTES_AT (GATE_SIZE - GATE_NOTES * (int)sizeof(uint32_t))
 
@@ -25,8 +25,8 @@
 #define MARKED 2u
 #define LINED 4u
 
-/* Blocks and not only a size: to store into a hole through the mapping, on a full disk, is SIGBUS. Nobody knows
- * what was in a file that somebody cut, so the mark of a commit counts as set. */
+/* Writes real blocks: on a full disk, a write through the mapping into a hole is SIGBUS. The content of a truncated
+ * file is unknown, so this sets the mark of a commit to be safe. */
 static int allocate(struct gate *g)
 {
 	static const uint32_t words[GATE_SIZE / sizeof(uint32_t)] = { [CROWD_AT /
@@ -36,7 +36,8 @@ static int allocate(struct gate *g)
 	return n == GATE_SIZE ? 0 : n < 0 ? -errno : -ENOSPC;
 }
 
-/* Only who holds the gate: another one could have begun to count. Without room nothing is counted. */
+/* Only the holder of the gate may call this: another process could have begun to count. On a full disk there are no
+ * counters. */
 static void make_counts(struct gate *g)
 {
 	static const char zeros[4096];
@@ -93,7 +94,7 @@ static int prepare(struct gate *g)
 	return map(g);
 }
 
-/* The umask must not take away what the database's own file allows; nor must root keep others out. */
+/* All users of the database must be able to use the gate: neither the umask nor an open by root may prevent that. */
 static int create(int dir, const char *path, const struct stat *like)
 {
 	mode_t mode = like->st_mode & 0666;
@@ -199,7 +200,7 @@ void gate_line_stuck(struct gate *g)
 	g->hurry_until = os_boot_ms() + HURRY_MS;
 }
 
-/* For the holder. First the flag and then the look: who comes in between sets it again. */
+/* For the holder. Clears the flag before it checks: a process that joins the line in between sets the flag again. */
 static void look_at_line(struct gate *g)
 {
 	atomic_fetch_and(flags(g), ~LINED);
@@ -232,7 +233,7 @@ bool gate_await_served(struct gate *g, uint32_t seen, int64_t ms)
 
 /* --- the holder --------------------------------------------------------------------------------- */
 
-/* Only of a file that is as long as the mapping its pages may be touched. */
+/* Reads with pread(), and checks the length: touching a mapped page behind the end of the file is SIGBUS. */
 static void look_inside(struct gate *g)
 {
 	g->whole = pread(g->fd, g->inside, sizeof(g->inside), CROWD_AT) ==
@@ -242,10 +243,10 @@ static void look_inside(struct gate *g)
 	memset(g->inside, 0, sizeof(g->inside));
 	g->inside[0] = MARKED;
 	g->counted = false;
-	g->whole = allocate(g) == 0; /* somebody has cut it */
+	g->whole = allocate(g) == 0; /* a program has truncated the file */
 }
 
-/* Pages that were cut away and came back are in the file, not in our mapping. */
+/* After a truncation our mapping does not show the restored pages of the file. */
 static void map_again(struct gate *g)
 {
 	unmap(g);
@@ -260,7 +261,7 @@ void gate_again(struct gate *g, struct str who)
 	if (!g->map || bus_torn(g->bus))
 		map_again(g);
 	if (!g->whole)
-		return; /* ours, without a name */
+		return; /* we hold the gate, but cannot write our name */
 	if (g->inside[0] & LINED)
 		look_at_line(g);
 	if (!g->counted)
@@ -324,7 +325,7 @@ bool gate_was_crowded(const struct gate *g)
 	return g->inside[0] & CROWDED;
 }
 
-/* Not through the mapping, in which a file that was cut has zeros. false: it is cut. */
+/* Not through the mapping, which shows zeros for a truncated file. false: the file is truncated. */
 static bool read_flags(const struct gate *g, uint32_t *out)
 {
 	return pread(g->fd, out, sizeof(*out), CROWD_AT) == (ssize_t)sizeof(*out);
@@ -374,7 +375,7 @@ bool gate_peek(int fd, uint32_t notes[GATE_NOTES])
 	return pread(fd, notes, (size_t)size, NOTES_AT) == size;
 }
 
-/* Somebody may have cut the file since: to touch what is not there is SIGBUS. */
+/* A program may have truncated the file: touching the missing pages is SIGBUS. */
 static bool has_counts(int fd)
 {
 	struct stat st;
@@ -432,7 +433,7 @@ int gate_busy(const struct gate *g, const struct store_env *env, const char *pat
 
 	if (gate_holder(g, &h))
 		rc = store_fail(env, STORE_BUSY,
-				"try again, or look at that process: it may be stopped",
+				"try again, or check that process: it may be stopped",
 				"%s (pid %" PRId64 ") has been writing to %s for %s; waited %s",
 				h.who, h.pid, path, duration_text(&a, h.ms > 0 ? h.ms : 1).p,
 				duration_text(&a, env->opt.timeout_ms).p);

@@ -1,20 +1,22 @@
 /*
- * gate: one kernel lock in front of every write, so that writers queue up in the kernel instead of
- * polling, and so that no checkpoint ever overlaps a write.
+ * gate: one kernel lock in front of every write. Writers wait in the kernel instead of polling, and no checkpoint
+ * overlaps a write.
  *
- * The file is never unlinked: whoever waits must wait for the same inode. Its holder's name is in it, for
- * those who lose patience. The name is stored through a mapping since that causes no inotify event:
- * somebody who waits for work, tries and is refused must not wake all the others. gate_announce() does
- * cause one. What is counted is behind it, for the same reason, and since the file is in everybody's memory
- * anyway. Beside the name there is room for a note from one holder to the next; it may be lost. And for
- * flags: that those who wait have written down what they want (combine.h), the mark of a commit, and that
- * somebody stands in line.
+ * pawl never unlinks the file: all processes must wait for the same inode. The file contains:
  *
- * Turns: a process that waits in the kernel stands in line, which a shared lock on one byte says for as long as
- * it lives. A process that can wait otherwise (combine.h) lets it go first, for GATE_POLITE_MS: the one in line may be
- * stopped. The other way round, a holder that served nobody lets those go first whose calls wait.
+ *  - the name of the holder, for the message of a process whose timeout is over. The holder writes it through a
+ *    mapping, which causes no inotify event: a refused attempt must not wake all agents that wait for work.
+ *    gate_announce() does cause an event.
+ *  - a note from one holder to the next, which may be lost.
+ *  - flags: processes have published their calls (combine.h), the mark of a commit, and a process stands in line.
+ *  - the counters (counts.h). They are here because a mapped write causes no event, and each process maps the file
+ *    anyway.
  *
- * Whoever cuts the file costs nobody its life (bus.h), and the next holder makes it anew.
+ * Turns: a process that waits in the kernel stands in line, and shows it by a shared lock on one byte while it lives. A
+ * process that can wait in another way (combine.h) lets it go first, but only for GATE_POLITE_MS: the process in line
+ * may be stopped. In turn, a holder that serves no calls pauses for the processes whose calls wait.
+ *
+ * A process survives if a program truncates the file (bus.h), and the next holder restores the file.
  */
 #ifndef STORE_LOCAL_GATE_H
 #define STORE_LOCAL_GATE_H
@@ -26,7 +28,7 @@
 #include "store/local/counts.h"
 #include "store/store.h"
 
-#define GATE_SIZE 256 /* behind it: what is counted */
+#define GATE_SIZE 256 /* the counters follow */
 #define GATE_NOTES 3
 
 struct gate {
@@ -34,71 +36,71 @@ struct gate {
 	dev_t device; /* of the file */
 	ino_t inode;
 	char *map;
-	bool whole;   /* the file has its first GATE_SIZE bytes */
-	bool counted; /* it had room for what is counted, too */
-	char *seen;   /* the file, for those who only read and have no gate open */
-	uint32_t inside[1 + GATE_NOTES]; /* crowd and notes, as they were when it was locked */
-	struct xfsz size_signal;         /* held back while it is locked */
-	struct bus *bus, *bus_seen;      /* of the two maps */
-	int64_t hurry_until; /* those in line did not move: no use in waiting for them */
+	bool whole;                      /* the file has its first GATE_SIZE bytes */
+	bool counted;                    /* the file has room for the counters, too */
+	char *seen;                      /* read-only mapping of a gate that is not open */
+	uint32_t inside[1 + GATE_NOTES]; /* flags and notes, as read when we locked the gate */
+	struct xfsz size_signal;         /* SIGXFSZ is held back while we hold the gate */
+	struct bus *bus, *bus_seen;      /* guards of the two mappings */
+	int64_t hurry_until; /* processes in line did not move: do not wait for them before this time */
 };
 
 struct gate_holder {
-	int64_t pid, ms; /* held for so long */
+	int64_t pid, ms; /* ms: time since the holder took the gate */
 	char who[160];
 };
 
-/* Opens or creates PATH, for those who may use the file that `like` is of; -errno, -EINVAL if it is no
- * regular file, -ELOOP if it is a link. */
+/* Opens or creates PATH, with the owner and mode of the file `like`; -errno, -EINVAL if it is not a regular file,
+ * -ELOOP if it is a link. */
 int gate_open(struct gate *g, const char *path, const struct stat *like);
-/* The same below the folder `dir`. */
+/* gate_open() below the folder `dir`. */
 int gate_open_at(struct gate *g, int dir, const char *path, const struct stat *like);
 void gate_close(struct gate *g);
-/* Is it open, and still the file at its path? Who holds another one keeps nobody out. */
+/* Is the file open, and still at its path? The lock of a file that is not at the path excludes no one. */
 bool gate_stands(const struct gate *g, const char *path);
 /* 0, -ETIMEDOUT, another -errno */
 int gate_lock(struct gate *g, int64_t timeout_ms, struct str who);
-/* The same without waiting, and -ETIMEDOUT if somebody stands in line. */
+/* gate_lock() without waiting; also -ETIMEDOUT if a process stands in line. */
 int gate_try(struct gate *g, struct str who);
-/* Does anybody? */
+/* Does a process stand in line? */
 bool gate_line(const struct gate *g);
-/* Those in line had GATE_POLITE_MS and did not take the free gate. */
+/* The processes in line had GATE_POLITE_MS and did not take the free gate: ignore them for a while. */
 void gate_line_stuck(struct gate *g);
 #define GATE_POLITE_MS 100
-/* How often calls of others were run, as a number that changes with it. */
+/* A counter of the batches in which a holder served calls of others. */
 uint32_t gate_served(const struct gate *g);
 void gate_count_served(struct gate *g);
-/* Waits until it is no longer `seen`, and `ms` at the longest: false. */
+/* Waits up to `ms` until the counter differs from `seen`; false: it did not. */
 bool gate_await_served(struct gate *g, uint32_t seen, int64_t ms);
-/* For its holder: as if it had been left and locked again, with nobody in between. */
+/* For the holder: refreshes its data as if it had left the gate and locked it again. */
 void gate_again(struct gate *g, struct str who);
 void gate_unlock(struct gate *g);
-/* Leaves a note to the next holder, and wakes those who watch the folder: to be called when the change
- * can be seen. */
+/* Leaves a note to the next holder, and wakes processes that watch the folder. Call it when the change is
+ * visible. */
 void gate_announce(struct gate *g, const uint32_t notes[GATE_NOTES]);
-/* What the holder before left; 0 if that is lost. */
+/* The note of the holder before us; 0 if it is lost. */
 void gate_notes(const struct gate *g, uint32_t notes[GATE_NOTES]);
-/* The same for somebody who only reads: `fd` is of the gate's file. false: there is none. */
+/* Reads the note without the lock: `fd` is an open gate file. false: there is no note. */
 bool gate_peek(int fd, uint32_t notes[GATE_NOTES]);
-/* Once somebody has said that there is a crowd, there is one for ever. As it was when it was locked: */
+/* Has a process published a call? The flag is never cleared. gate_was_crowded(): as read when we locked the gate. */
 bool gate_was_crowded(const struct gate *g);
 bool gate_crowded(const struct gate *g);
 void gate_set_crowded(struct gate *g);
-/* The mark that a holder sets before its commit and takes away after it: who finds it set comes after one that
- * died between the two, or whose commit failed. */
+/* A holder sets the mark before its commit and clears it afterwards. A mark that is set when we get the gate means that
+ * the last holder died in its commit, or that the commit failed. */
 void gate_mark(struct gate *g, bool on);
 bool gate_was_marked(const struct gate *g);
-/* The same at this moment, with or without the lock. */
+/* Is the mark set now? Works with or without the lock. */
 bool gate_marked(const struct gate *g);
-/* Opens or creates a file for those who may use the one that `like` is of; as gate_open(). */
+/* Opens or creates a file with the owner and mode of `like`, as gate_open() does. Returns the descriptor or -errno. */
 int gate_file(const char *path, const struct stat *like);
-/* What is counted there; NULL: nothing yet. */
+/* The counters; NULL: there are none yet. */
 struct store_counts *gate_counts(struct gate *g);
-/* The same of a gate that is not open, for reading: to write there is SIGSEGV. */
+/* The counters of a gate that is not open, read-only: a write is SIGSEGV. */
 struct store_counts *gate_counts_at(struct gate *g, const char *path);
-/* Who holds it, as far as known. */
+/* The holder, if the file names one. */
 bool gate_holder(const struct gate *g, struct gate_holder *out);
-/* Fills in env->err for one who waited in vain: STORE_BUSY, with who is in the way at `path`. */
+/* Fills in env->err after a timeout: STORE_BUSY, with the name of the holder of `path`. */
 int gate_busy(const struct gate *g, const struct store_env *env, const char *path);
 
 #endif

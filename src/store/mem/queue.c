@@ -65,7 +65,7 @@ static void move_str(char **at, struct str *s)
 	*at += s->n;
 }
 
-/* The vectors come first in the block, where they are aligned. */
+/* The vectors come first in the block, because they need its alignment. */
 static void move_vector(char **at, struct strs *l)
 {
 	if (l->n)
@@ -125,7 +125,7 @@ static void tally_add(struct mem_queue *q, const struct version *v, int by)
 		q->counts[v->rec.ix.status & 15] += by;
 }
 
-/* Puts `v` in the place of what the key had; NULL drops it. Gives back the former one. */
+/* Replaces the version of `key` by `v`, or drops it if `v` is NULL. Returns the former version. */
 static struct version *queue_set(struct mem_queue *q, struct str key, struct version *v)
 {
 	bool found;
@@ -181,7 +181,7 @@ void mem_queue_free(struct mem_queue *q)
 	free(q);
 }
 
-/* Nobody sees the gone ones any more: it is only about memory. */
+/* Frees the memory of expired records, which no reader sees any more. */
 static void queue_sweep(struct mem_queue *q, int64_t now)
 {
 	size_t kept = 0;
@@ -219,7 +219,7 @@ const struct record *mem_queue_get(const struct mem_queue *q, struct str key, in
 	return found && !index_gone(&q->records[i]->rec.ix, now) ? &q->records[i]->rec : NULL;
 }
 
-/* The answer as a heap: a caller that wants only the first pays for no sorting. */
+/* The answer as a heap: a caller that needs only the first record does not pay for a full sort. */
 struct heap {
 	const struct query *q;
 	struct version **v;
@@ -250,7 +250,7 @@ static struct version *heap_pop(struct heap *h)
 	return v;
 }
 
-/* False if nothing can match. */
+/* False if no record can match. */
 static bool heap_fill(struct heap *h, const struct mem_queue *queue, int64_t now)
 {
 	const struct index *after = NULL;

@@ -14,7 +14,7 @@ struct place {
 	struct mem_queue *queues;
 	struct store_counts counts;
 	int64_t epoch;                        /* wall clock at boot */
-	int64_t (*wall)(void), (*boot)(void); /* by these clocks */
+	int64_t (*wall)(void), (*boot)(void); /* the clocks that `epoch` was computed with */
 };
 
 struct mem {
@@ -67,7 +67,7 @@ static struct place *place_get(struct str name, bool create)
 	*p = (struct place){ .refs = 1 };
 	if (name.n) {
 		p->name = name_copy(name);
-		p->refs++; /* the list's own */
+		p->refs++; /* the reference of the list */
 		p->next = places;
 		places = p;
 	}
@@ -106,7 +106,7 @@ static int64_t boot_ms(const struct store_env *env)
 	return env->opt.boot ? env->opt.boot() : os_boot_ms();
 }
 
-/* Set once for a place, so that it goes on evenly; afresh only for a caller with other clocks. */
+/* Sets the epoch once for a place, so that its time advances evenly; again only for a caller with other clocks. */
 static void place_clock(struct place *p, const struct store_env *env)
 {
 	if (p->epoch && p->boot == env->opt.boot && p->wall == env->opt.wall)
@@ -198,13 +198,13 @@ static int mem_entries(struct store *s, const struct entry_query *q, entry_fn *f
 	if (q->after.n &&
 	    (!str_to_i64(q->after, &after) || after < 0 || (uint64_t)after > queue->n_log))
 		return store_fail(&s->env, STORE_UNSUPPORTED, NULL,
-				  "'%.*s' is no cursor of this queue", STRF(q->after));
+				  "'%.*s' is not a cursor of this queue", STRF(q->after));
 	return mem_queue_entries(queue, q, (size_t)after, fn, ctx);
 }
 
 static int mem_snapshot(struct store *s, bool all, int (*fn)(void *ctx), void *ctx)
 {
-	(void)s; /* nobody else runs */
+	(void)s; /* there is only one thread */
 	(void)all;
 	return fn(ctx);
 }
@@ -233,7 +233,7 @@ static int may_write(struct store *s)
 	if (s->env.mode == STORE_READ)
 		return store_fail(&s->env, STORE_READONLY, NULL,
 				  "the store was opened for reading only");
-	if (q->writer) /* there is but one thread: waiting would not help */
+	if (q->writer) /* there is only one thread: waiting would not help */
 		return store_fail(&s->env, STORE_BUSY, NULL, "%.*s is changing the queue",
 				  STRF(q->writer->base.env.opt.who));
 	return 0;
@@ -285,8 +285,9 @@ static int mem_check(struct store *s, check_fn *fn, void *ctx)
 	struct mem *m = (struct mem *)s;
 	char text[80];
 
-	snprintf(text, sizeof(text), "in memory, %zu records, gone with this process", m->queue->n);
-	fn(ctx, CHECK_NOTE, "store", str_c(text), STR("use sqlite: for anything that should last"));
+	snprintf(text, sizeof(text), "in memory, %zu records, lost when this process ends",
+		 m->queue->n);
+	fn(ctx, CHECK_NOTE, "store", str_c(text), STR("use sqlite: to keep tasks"));
 	return 0;
 }
 

@@ -25,14 +25,14 @@ struct rule {
 	enum kind kind;
 	int64_t nth, seen;
 	bool always;
-	int64_t one_in; /* 0: counted, not at random */
+	int64_t one_in; /* 0: not at random, `nth` decides */
 	uint64_t random;
 };
 
 struct fault {
 	struct store base;
 	struct store *inner;
-	char *uri; /* the one inside, which its store may point into */
+	char *uri; /* the URI of the inner store, which may keep pointers into it */
 	struct rule rules[FAULT_MAX];
 	size_t n;
 };
@@ -47,7 +47,7 @@ static int word_find(const char *const *list, struct str word)
 	return -1;
 }
 
-/* "3" with "always" or nothing behind the kind, or "~50" with a seed or nothing. */
+/* nth is "3" and rest is "always" or empty, or nth is "~50" and rest is a seed or empty. */
 static bool when_parse(struct str nth, struct str rest, struct rule *out)
 {
 	int64_t seed = 0;
@@ -77,7 +77,7 @@ static bool rule_parse(struct str text, struct rule *out)
 	return true;
 }
 
-/* Copies the URI without our parameters, and reads them. */
+/* Copies the URI without the fault= parameters, and parses these. */
 static int take_rules(struct fault *f, struct str text)
 {
 	struct uri uri;
@@ -134,22 +134,21 @@ static enum kind due(struct fault *f, enum call call)
 	return kind;
 }
 
-/* 0: go on with the call. */
+/* 0: make the call. */
 static int fail(struct fault *f, enum call call, enum kind kind)
 {
 	const struct store_env *env = &f->base.env;
-	const char *hint = "this store was opened with fault+ in front";
+	const char *hint = "remove fault+ from the store's URI";
 
 	switch (kind) {
 	case KIND_NONE:
 		return 0;
 	case KIND_BUSY:
-		return store_fail(env, STORE_BUSY, hint, "injected: %s waits for another",
-				  calls[call]);
+		return store_fail(env, STORE_BUSY, hint, "injected: %s timed out", calls[call]);
 	case KIND_FULL:
 		return store_fail(env, STORE_FULL, hint, "injected: no room for %s", calls[call]);
 	case KIND_MOVED:
-		return store_fail(env, STORE_MOVED, hint, "injected: %s came too late",
+		return store_fail(env, STORE_MOVED, hint, "injected: %s read a replaced file",
 				  calls[call]);
 	default:
 		store_fail(env, STORE_IO, hint, "injected: %s %s", calls[call],
@@ -321,7 +320,7 @@ int fault_open(struct store **out, struct str uri, const struct store_env *env)
 		rc = store_fail(
 			env, STORE_UNSUPPORTED,
 			"fault=CALL:N[:KIND[:always]] or CALL:~N[:KIND[:SEED]], at most 4 times",
-			"a fault= parameter of the store's URI is wrong");
+			"a fault= parameter of the store's URI is invalid");
 	else
 		rc = check_due(f, CALL_OPEN);
 	if (!rc)

@@ -8,7 +8,7 @@
 #include "store/wrap/wrap.h"
 
 #define LINE_MAX_BYTES 4096
-#define LINE_ARGS 2000 /* of these for the arguments: the outcome always fits */
+#define LINE_ARGS 2000 /* limit for the arguments, so that the result always fits */
 
 struct trace {
 	struct store base;
@@ -24,8 +24,8 @@ static int64_t micros(void)
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* One write for a line: the lines of several processes do not mix. A trace that cannot be written must
- * not change what the program does. */
+/* Writes the line with one call, so that the lines of several processes do not mix. A failed write must not change
+ * the behaviour of the program. */
 static void emit(int fd, struct buf *b)
 {
 	ssize_t ignored;
@@ -203,7 +203,7 @@ static int t_tally(struct store *s, int64_t *counts)
 	return rc;
 }
 
-/* A change is a function: what it did is known once it has run. */
+/* A change is a function, so its writes are known only after it has run. */
 struct watched {
 	struct change *change;
 	struct buf *line;
@@ -369,11 +369,11 @@ int trace_open(struct store **out, struct str uri, const struct store_env *env)
 	int64_t began = micros();
 	int rc;
 
-	inside.relay = NULL; /* the changes that it sees are ours */
+	inside.relay = NULL; /* another process cannot run our tracing wrappers of changes */
 	*t = (struct trace){ .base = { .ops = &trace_ops, .env = *env }, .fd = trace_fd() };
 	rc = store_open(&t->inner, uri, &inside);
 	add_word(&b, "store",
-		 str_cut(&rest, ':')); /* no more of it: there may be a password behind */
+		 str_cut(&rest, ':')); /* only the scheme: the rest may contain a password */
 	add_word(&b, "queue", env->opt.queue);
 	buf_addf(&b, " %s", modes[env->mode]);
 	line_end(t, &b, began, rc);

@@ -1,20 +1,20 @@
 /*
- * wrap: stores around a store. Edits run inside the innermost one, so that their reads pass the
- * wrappers by: what is seen or broken is what a caller of the store does.
+ * wrap: stores around a store. Edits run inside the innermost store, and their reads bypass the wrappers. So a
+ * wrapper traces or breaks only the calls of the store's user.
  *
- * trace+URI writes one line for each call but now(), counts() and the wake calls to stderr, or to the end of
- * $PAWL_TRACE_FILE. It never shows a URI, a token, a hot part or a body.
+ * trace+URI writes one line for each call, except now(), counts() and the wake calls. The lines go to stderr, or to
+ * the end of $PAWL_TRACE_FILE. They never show a URI, a token, a hot part or a body.
  *
- * fault+URI?fault=CALL:N[:KIND[:always]] lets the Nth call (from 1; of each handle) fail, with `always`
- * that one and all later ones; fault=CALL:~N[:KIND[:SEED]] one in N at random, the same ones for the same
- * seed. CALL is open, get, scan, count, tally, modify, entries, discard or any. KIND is
+ * fault+URI?fault=CALL:N[:KIND[:always]] makes the Nth call of each handle fail (N from 1), with `always` also all
+ * later ones. fault=CALL:~N[:KIND[:SEED]] makes one in N fail at random; the same seed selects the same calls.
+ * CALL is open, get, scan, count, tally, modify, entries, discard or any. KIND is
  *   fail     STORE_IO, nothing applied (the default)
  *   busy     STORE_BUSY
  *   full     STORE_FULL
  *   moved    STORE_MOVED
- *   lost     a change is made and its reply lost: STORE_IO, applied '?'
- *   unknown  a change is not made, but nobody can tell: STORE_IO, applied '?'
- * The parameter can be given up to FAULT_MAX times; the store inside does not see it.
+ *   lost     the change is made, but its reply is lost: STORE_IO, applied '?'
+ *   unknown  the change is not made, but the caller cannot know: STORE_IO, applied '?'
+ * A URI can have up to FAULT_MAX of these parameters; the inner store does not see them.
  */
 #ifndef STORE_WRAP_WRAP_H
 #define STORE_WRAP_WRAP_H
@@ -23,7 +23,7 @@
 
 #define FAULT_MAX 4
 
-/* `uri` is that of the store inside, which may be a wrapper again. */
+/* `uri` is the URI of the inner store, which may be a wrapper, too. */
 int trace_open(struct store **out, struct str uri, const struct store_env *env);
 int fault_open(struct store **out, struct str uri, const struct store_env *env);
 
