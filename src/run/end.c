@@ -26,7 +26,7 @@ static struct str program_name(const struct runner *r, struct arena *a)
 	return out;
 }
 
-/* What is to be said about the task; OP_NONE: nothing. */
+/* The request that reports the result; OP_NONE: nothing to report. */
 static struct request report_of(const struct runner *r, const struct job *j, struct arena *a)
 {
 	struct request rq = job_request(j,
@@ -83,18 +83,19 @@ void job_lost(struct runner *r, struct job *j)
 	struct run_end e = {
 		.code = LOST_LOCK,
 		.message = arena_printf(
-			&j->arena, "the lock on %.*s (fence %lld) was lost, so `%.*s` was ended",
+			&j->arena, "the lock on %.*s (fence %lld) was lost, so pawl ended `%.*s`",
 			STRF(j->task), (long long)j->fence, STRF(program_name(r, &j->arena))),
 		.hint = arena_printf(
 			&j->arena,
-			"what it did outside of pawl has happened; `pawl log %.*s` says what became of the task",
+			"pawl cannot undo its changes to files; `pawl log %.*s` shows the history of the task",
 			STRF(j->task)),
 	};
 
 	finish(r, j, &e);
 }
 
-/* Open sub-tasks, say: it must not stay held by nobody. */
+/* The queue refused the report, for example because of open sub-tasks. Without a program the runner must not keep the
+ * lock, so it releases the task. */
 static void report_refused(struct runner *r, struct job *j, const struct answer *refusal,
 			   struct run_end *e, struct arena *a)
 {

@@ -14,7 +14,7 @@ bool terminal_ours(void)
 	return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-/* Whoever is not in the foreground gets SIGTTOU for this. */
+/* Blocks SIGTTOU, which tcsetpgrp() sends to a caller in the background. */
 void terminal_give(pid_t group)
 {
 	sigset_t ttou, old;
@@ -32,7 +32,7 @@ void terminal_take(pid_t group)
 		terminal_give(getpgrp());
 }
 
-/* What the caller of pawl ignored stays ignored; what pawl itself changed does not. */
+/* A signal that the caller of pawl ignores stays ignored; the settings that pawl made are reset. */
 static void default_signals(void)
 {
 	struct sigaction act;
@@ -56,7 +56,7 @@ static int set_files(const struct program *p)
 	return p->out_to_err ? dup2(STDERR_FILENO, STDOUT_FILENO) : 0;
 }
 
-/* In the new process; comes back only if it failed. */
+/* Runs in the new process; returns only after an error. */
 static int become(const struct program *p, const sigset_t *mask)
 {
 	setpgid(0, 0);
@@ -71,7 +71,7 @@ static int become(const struct program *p, const sigset_t *mask)
 	return errno;
 }
 
-/* The pipe closes by itself when the program runs. */
+/* exec closes the pipe, so an empty read means that the program runs. */
 static int await_exec(int fd)
 {
 	int why = 0;
@@ -91,7 +91,7 @@ int group_start(const struct program *p, pid_t *group)
 
 	if (r)
 		return r;
-	/* or the new process could run our handlers */
+	/* without this the new process could run our handlers */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &old);
 	pid = fork();
@@ -105,7 +105,7 @@ int group_start(const struct program *p, pid_t *group)
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	close(ends[1]);
 	if (!r) {
-		(void)setpgid(pid, pid); /* whichever of the two comes first */
+		(void)setpgid(pid, pid); /* parent and child both call it: either may be first */
 		r = await_exec(ends[0]);
 		if (r) {
 			while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

@@ -1,6 +1,6 @@
 /*
- * group: another program in a process group of its own, so that it and all it starts can be reached at
- * once, and nothing else can.
+ * group: runs another program in its own process group, so that one signal reaches the program and all processes
+ * that it starts, and no others.
  */
 #ifndef RUN_GROUP_H
 #define RUN_GROUP_H
@@ -9,28 +9,28 @@
 #include <sys/types.h>
 
 struct program {
-	const char *path; /* to run */
+	const char *path; /* the executable file */
 	char *const *argv, *const *envp;
-	const char *dir; /* to run it in */
-	bool terminal;   /* it gets the terminal that standard input is */
+	const char *dir; /* its working folder */
+	bool terminal;   /* the program gets the terminal of standard input */
 	bool no_input;   /* its standard input is empty */
-	bool out_to_err; /* its standard output goes where standard error goes */
-	int keeper;      /* where it registers, see keeper.h */
+	bool out_to_err; /* its standard output goes to our standard error */
+	int keeper;      /* descriptor by which the group registers, see reaper.h */
 };
 
-/* 0 once the program runs, else -errno: also of what only the new process found out. */
+/* 0 once the program runs, else -errno, also for an error that occurred in the new process. */
 int group_start(const struct program *p, pid_t *group);
 void group_signal(pid_t group, int sig);
-/* SIGTERM, which a group that is stopped gets to see, too. */
+/* Sends SIGTERM, and SIGCONT so that a stopped group receives it. */
 void group_end(pid_t group);
-/* Is any process of it left? */
+/* Does the group still have a process? */
 bool group_there(pid_t group);
 
-/* Is standard input a terminal that is ours to give away? */
+/* Is standard input a terminal, and are we its foreground group? */
 bool terminal_ours(void);
-/* Makes the group the one that the terminal listens to. */
+/* Makes `group` the foreground group of the terminal. */
 void terminal_give(pid_t group);
-/* Back to us, unless somebody else has it by now. */
+/* Makes us the foreground group again if `group` still is. */
 void terminal_take(pid_t group);
 
 #endif

@@ -3,8 +3,8 @@
 #include "base/os.h"
 #include "base/secret.h"
 
-/* Counted from before the call, so that ours ends no later than the store's. What is left of it can be less
- * than its length: the call may have been a repeat. */
+/* Counts from the time before the call, so that the lease expires here no later than in the store. The remaining time
+ * can be less than its length: the call may have been a repeat. */
 void job_lease(struct job *j, int64_t sent, const struct answer *ans)
 {
 	int64_t left = ans->lock->expires_at - ans->now;

@@ -1,11 +1,11 @@
-/* Another may end a job's lock at any time: `lock break`, `remove --force`, a restore. The store's wake-up tells
- * that something has changed, and a look at the locks tells whether it was one of ours. */
+/* Another agent may end a job's lock at any time: `lock break`, `remove --force`, a restore. The store wakes the runner
+ * after each change, and the runner then checks whether the change ended one of its locks. */
 #include "run/part.h"
 
 #include "base/os.h"
 #include "base/secret.h"
 
-#define PAUSE_MS 200 /* between two looks: others may change the queue all the time */
+#define PAUSE_MS 200 /* between two checks: other agents may change the queue all the time */
 
 static bool works(const struct job *j)
 {
@@ -44,8 +44,8 @@ void runner_woken(struct runner *r)
 	r->look_at = r->looked_at + PAUSE_MS > now ? r->looked_at + PAUSE_MS : now;
 }
 
-/* A store may keep a token's hash to itself: there the holder's name has to do. What cannot be read now is left to
- * the next renewal. */
+/* If a store does not show the hash of the token, the holder's name must suffice. After a failed read the next renewal
+ * decides. */
 static bool still_held(const struct job *j, const struct answer *ans, struct arena *a)
 {
 	const struct lock *l = ans->task ? &ans->task->lock : NULL;
@@ -57,8 +57,8 @@ static bool still_held(const struct job *j, const struct answer *ans, struct are
 	return !l->token.n || secret_eq(l->token, token_hash(a, j->token));
 }
 
-/* Only a renewal decides that the lock is lost: the program itself may have ended it. A renewal that succeeds wakes us
- * again, so the look is not repeated. */
+/* Only a renewal decides that the lock is lost: the program itself may have ended it. A successful renewal wakes us
+ * again, so the job is not checked a second time. */
 static void look_at(struct runner *r, struct job *j)
 {
 	struct request rq = { .op = OP_LOCK_STATUS };

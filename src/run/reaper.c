@@ -11,7 +11,7 @@
 
 #define GROUPS_MAX 1024
 
-/* Written whole or not at all, being smaller than PIPE_BUF: group, or -group when it is over. */
+/* Sends `group` to register, -group to deregister. The write is atomic, being smaller than PIPE_BUF. */
 static void tell(int fd, int32_t what)
 {
 	while (write(fd, &what, sizeof(what)) < 0 && errno == EINTR)
@@ -28,7 +28,7 @@ void keeper_drop(int fd, pid_t group)
 	tell(fd, -group);
 }
 
-/* --- the other process ---------------------------------------------------------------------- */
+/* --- in the keeper -------------------------------------------------------------------------- */
 
 struct groups {
 	pid_t v[GROUPS_MAX];
@@ -77,7 +77,7 @@ static void end_all(struct groups *g, int64_t grace_ms)
 		group_signal(g->v[i], SIGKILL);
 }
 
-/* What ends the others shall not end it: it goes when they are gone. */
+/* A signal that ends the others must not end the keeper: it ends after them. */
 static void be_deaf(void)
 {
 	static const int ignored[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGTSTP };
@@ -106,7 +106,7 @@ static void keep(int from, int64_t grace_ms)
 	_exit(0);
 }
 
-/* --- this one ------------------------------------------------------------------------------- */
+/* --- in the runner -------------------------------------------------------------------------- */
 
 int keeper_start(struct keeper *k, int64_t grace_ms)
 {

@@ -1,9 +1,9 @@
 /*
- * keeper: ends the process groups that this process started, if it dies before them.
+ * keeper: ends the process groups that this process started, if this process dies before them.
  *
- * A process of its own at the other end of a pipe. Each group registers itself before it runs another
- * program, so there is no moment at which one could be overlooked; when the pipe breaks, those that are
- * still registered get SIGTERM and, after the grace, SIGKILL. It holds nothing else open.
+ * The keeper is a separate process at the other end of a pipe. Each group registers itself before it runs another
+ * program, so the keeper misses none. When the pipe breaks, the groups that are still registered get SIGTERM and,
+ * after the grace time, SIGKILL. The keeper holds no other file open.
  */
 #ifndef RUN_REAPER_H
 #define RUN_REAPER_H
@@ -16,7 +16,7 @@ struct keeper {
 	pid_t pid;
 };
 
-/* Before anything is opened that may not be shared with a child. 0 or -errno. */
+/* Call it before you open anything that a child must not share. 0 or -errno. */
 int keeper_start(struct keeper *k, int64_t grace_ms);
 /* Safe in a child between fork and exec. */
 void keeper_add(int fd, pid_t group);

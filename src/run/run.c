@@ -55,9 +55,9 @@ void job_give_back(struct runner *r, struct job *j, struct str why, struct answe
 	runner_call(r, &rq, ans, a);
 }
 
-/* --- the whole ------------------------------------------------------------------------------ */
+/* --- the run -------------------------------------------------------------------------------- */
 
-/* As execvp() would find it; but before a task is taken: a slip of the pen must not fail them all. */
+/* Searches as execvp() does, but before the runner claims a task: a typing error must not fail every task. */
 static const char *find_program(struct str name, const char *dir, struct arena *a)
 {
 	const char *path = getenv("PATH");
@@ -99,11 +99,11 @@ static enum result prepare(struct runner *r)
 	return answer_fail(
 		r->ans, USAGE,
 		arena_printf(a, "there is no program '%.*s'", STRF(text_line(a, plan->words.v[0]))),
-		STR("nothing was claimed; the command behind -- is a program and its "
-		    "arguments, or sh -c '...'"));
+		STR("nothing was claimed; after -- write a program and its arguments, or "
+		    "sh -c '...'"));
 }
 
-/* A call may not take so long that the lease could not be renewed in time. */
+/* A call must not wait longer than a third of the lease, or a renewal could come too late. */
 static void limit_waiting(struct client *c, const struct request *take)
 {
 	int64_t ttl = HAS(take, ttl) ? take->ttl : settings_number(&c->settings, "lease");
@@ -129,16 +129,15 @@ static enum result run_all(struct runner *r)
 	limit_waiting(c, &r->plan->take);
 	fault = keeper_start(&r->keeper, r->plan->grace_ms);
 	if (fault)
-		return cannot(r, "a process that watches over the command cannot be started",
-			      fault);
+		return cannot(r, "pawl cannot start the process that watches the command", fault);
 	r->program.keeper = r->keeper.fd;
 	r->signals = signals_open();
 	if (r->signals < 0) {
-		code = cannot(r, "signals cannot be caught", r->signals);
+		code = cannot(r, "pawl cannot catch signals", r->signals);
 	} else {
 		code = client_open(c, STORE_WRITE, r->ans);
 		if (code == SUCCESS) {
-			queue_wake_fd(c->queue); /* before the first lock: nothing is missed */
+			queue_wake_fd(c->queue); /* before the first claim: misses no change */
 			runner_watch(r);
 		}
 		signals_close();

@@ -1,27 +1,27 @@
 /*
- * runner: takes tasks and runs a program for each, as long as the lease holds.
+ * runner: claims tasks and runs a program for each, while it holds the lease.
  *
- * A lease is renewed at a third of its length, for as long as the program or anything it started runs, and
- * whatever the program does. Once it is lost the program's group is ended, and nothing more is reported
- * about the task. What the program left running is ended before the task is reported, so that nobody else
- * gets it while somebody still works on it.
+ * The runner renews a lease after each third of its length, while the program or a process that it started runs.
+ * When the lease is lost, the runner ends the program's group and reports nothing about the task. When the program
+ * ends, the runner first ends the processes that it left running and then reports the task. So no other agent gets
+ * the task while such a process still works on it.
  */
 #ifndef RUN_RUN_H
 #define RUN_RUN_H
 
 #include "client/client.h"
 
-/* How it ended for one task. */
+/* The result of one task. */
 struct run_end {
 	struct str task, title;
 	int64_t fence;
-	int status; /* as waitpid() has it */
-	/* SUCCESS: all as it was told to; LOST_LOCK; else why it could not be reported. */
+	int status; /* as waitpid() returns it */
+	/* SUCCESS: the result was reported; LOST_LOCK; else the reason why it could not be reported. */
 	enum result code;
 	struct str message, hint;
 	int64_t became; /* enum status of the task, as last seen */
-	bool settled;   /* the program itself had ended its lock: nothing was reported */
-	const struct answer *answer; /* the last one about it */
+	bool settled;   /* the program itself ended its lock: the runner reported nothing */
+	const struct answer *answer; /* the last answer about the task */
 };
 
 struct run_plan {
@@ -29,30 +29,30 @@ struct run_plan {
 	struct strs words;   /* the program and its arguments */
 	enum op on_success;  /* OP_DONE, OP_REVIEW or OP_NONE */
 	enum op on_failure;  /* OP_FAIL, OP_RELEASE or OP_ESCALATE */
-	struct str summary;  /* empty: one is made */
+	struct str summary;  /* empty: the runner makes one */
 	int64_t grace_ms, jobs;
 	bool loop, out_to_err;
 	void (*began)(void *ctx, const struct answer *claim);
 	void (*ended)(void *ctx,
-		      const struct run_end *e); /* what it points to is gone afterwards */
+		      const struct run_end *e); /* *e and its strings end with the call */
 	void *ctx;
 };
 
 struct run_sum {
 	int64_t ran, succeeded, failed, lost, troubled; /* troubled: could not be reported */
 	int last_status;                                /* of the last program that failed */
-	bool interrupted;                               /* a signal said that it is enough */
-	struct str again; /* it was given back and is next again: where a loop ends */
+	bool interrupted;                               /* a signal ended the run */
+	struct str again; /* a task that this loop gave back is next again: the loop ends here */
 };
 
-/* SUCCESS if at least one task was taken; what became of each is told by ended(). Else why none was, in
- * *ans: NO_TASKS, CONFLICT, USAGE if there is no such program, ... */
+/* SUCCESS if at least one task was claimed; ended() gets the result of each. Otherwise *ans has the reason: NO_TASKS,
+ * CONFLICT, USAGE if the program does not exist, ... */
 enum result runner_run(struct client *c, const struct run_plan *plan, struct run_sum *sum,
 		       struct answer *ans);
 
 /* "exit code 3", "signal 9 (Killed)" */
 struct str run_status_text(struct arena *a, int status);
-/* As a shell has it: 128 and the signal. */
+/* As a shell computes it: 128 plus the signal. */
 int run_exit_code(int status);
 
 #endif

@@ -21,7 +21,7 @@ static void take(int sig)
 	unsigned char byte = (unsigned char)sig;
 	int err = errno;
 
-	(void)!write(ends[1], &byte, 1); /* full: there is enough to wake up for */
+	(void)!write(ends[1], &byte, 1); /* a full pipe wakes the reader, too */
 	errno = err;
 }
 

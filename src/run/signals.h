@@ -1,17 +1,17 @@
 /*
- * signals: those that a program which runs others passes on, as numbers to be read. For the whole process;
- * what its caller had it ignore stays ignored.
+ * signals: catches the signals that `pawl run` passes on to its programs, and returns them as numbers. Applies to the
+ * whole process. A signal that the caller of pawl ignores stays ignored.
  */
 #ifndef RUN_SIGNALS_H
 #define RUN_SIGNALS_H
 
 #include <stdbool.h>
 
-/* A descriptor that becomes readable when one has come, SIGCHLD among them; or -errno. */
+/* A descriptor that becomes readable when a signal arrives, also SIGCHLD; or -errno. */
 int signals_open(void);
-/* The next one; 0: none. */
+/* The next signal; 0: none. */
 int signals_next(int fd);
-/* Does it say that it is enough? */
+/* Does the signal ask the runner to end? */
 bool signals_ends(int sig);
 void signals_close(void);
 

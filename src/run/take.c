@@ -18,7 +18,7 @@ static bool is_ours(const char *variable)
 	return false;
 }
 
-/* An empty value is left out: it would count as said. */
+/* Leaves out empty values: pawl would treat an empty variable as set. */
 static char **make_environment(const struct runner *r, struct job *j)
 {
 	const struct client *c = r->client;
@@ -80,9 +80,9 @@ static void begin(struct runner *r, struct job *j)
 				   strerror(-fault)),
 		      &ans, &j->arena);
 	stop_taking(r, USAGE,
-		    arena_printf(&j->arena, "%s cannot be started: %s; %.*s was given back",
+		    arena_printf(&j->arena, "%s cannot be started: %s; pawl released %.*s",
 				 r->program.path, strerror(-fault), STRF(j->task)),
-		    STR("the command behind -- is a program and its arguments"));
+		    STR("after -- write a program and its arguments"));
 	arena_free(&j->arena);
 	*j = (struct job){ 0 };
 }
@@ -99,7 +99,7 @@ static void hold(struct runner *r, struct job *j, const struct answer *ans, int6
 		r->plan->began(r->plan->ctx, ans);
 }
 
-/* Is what comes next something that this loop gave back already? It would spin. */
+/* Did this loop already give back the task that is next? Then it must end, or it would run that task forever. */
 static bool comes_again(struct runner *r)
 {
 	struct request rq = r->plan->take;
@@ -119,7 +119,7 @@ static bool comes_again(struct runner *r)
 	return again;
 }
 
-/* It outlives the memory of the call. */
+/* Copies the answer: it must outlive the memory of the call. */
 static void keep_answer(struct runner *r, const struct answer *ans)
 {
 	struct buf b = BUF_MAX(SIZE_MAX / 4);
@@ -130,7 +130,7 @@ static void keep_answer(struct runner *r, const struct answer *ans)
 	buf_free(&b);
 }
 
-/* false: there is none to be had now, or no more are wanted. */
+/* false: no task is eligible now, or the runner claims no more. */
 static bool take_one(struct runner *r)
 {
 	struct request rq = r->plan->take;
@@ -152,7 +152,7 @@ static bool take_one(struct runner *r)
 		return !r->no_more;
 	}
 	if (ans.code == NO_TASKS && r->sum->ran) {
-		r->looked = true; /* until something ends, and with it makes others eligible */
+		r->looked = true; /* until a job ends, which may make other tasks eligible */
 	} else {
 		keep_answer(r, &ans);
 		r->no_more = true;

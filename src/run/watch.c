@@ -8,11 +8,11 @@
 #include "base/os.h"
 #include "run/signals.h"
 
-#define LINGER_MS 20       /* between two looks whether a group is gone */
-#define UNKILLABLE_MS 2000 /* for what even SIGKILL does not end: zombies that nobody reaps */
+#define LINGER_MS 20       /* between two checks whether a group is gone */
+#define UNKILLABLE_MS 2000 /* wait for zombies that no parent reaps: SIGKILL does not end them */
 
-/* What is left of a group whose first process ended: it holds on to its number, so that nobody else can
- * have got it. */
+/* The first process of the group has ended. While others remain, the kernel does not reuse the group's number, so
+ * signals reach only them. */
 static void leader_gone(struct job *j, int64_t now, int64_t grace)
 {
 	j->exited = true;
@@ -24,13 +24,13 @@ static void leader_gone(struct job *j, int64_t now, int64_t grace)
 	}
 }
 
-/* ^Z on the terminal: the whole job stops, as the shell that started us expects. No lease is renewed
- * meanwhile. */
+/* ^Z on the terminal: the whole job stops, and pawl with it, as the shell expects. Meanwhile the runner renews no
+ * lease. */
 static void stop_too(const struct job *j)
 {
 	terminal_take(j->group);
 	(void)kill(getpid(), SIGSTOP);
-	if (terminal_ours()) /* `fg`, and not `bg` */
+	if (terminal_ours()) /* the user typed `fg`, not `bg` */
 		terminal_give(j->group);
 	group_signal(j->group, SIGCONT);
 }
@@ -120,7 +120,7 @@ static void take_signal(struct runner *r, int sig)
 		(void)kill(getpid(), SIGSTOP);
 		pass_on(r, SIGCONT);
 	} else if (signals_ends(sig)) {
-		pass_on(r, SIGCONT); /* or one that is stopped would never hear of it */
+		pass_on(r, SIGCONT); /* a stopped program would not receive the signal otherwise */
 		r->sum->interrupted = r->no_more = true;
 	}
 }

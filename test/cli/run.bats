@@ -113,7 +113,7 @@ forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 	printf 'no program at all' >bad
 	chmod +x bad
 	call 2 run --next -- ./bad
-	complains "cannot be started" "given back"
+	complains "cannot be started" "pawl released"
 	status_is t1 Ready
 }
 
