@@ -32,7 +32,7 @@ enum {
 
 struct head {
 	uint8_t kind;
-	uint8_t size[8]; /* little end first */
+	uint8_t size[8]; /* little-endian */
 };
 
 static int64_t file_size(FILE *f)
@@ -139,7 +139,7 @@ static enum result cannot(struct answer *ans, const char *path, int r, struct ar
 	return answer_fail(ans, API_ERROR,
 			   arena_printf(a, "%s cannot be written: %s",
 					path ? path : "a file in TMPDIR", strerror(-r)),
-			   STR("check the folder's permissions and the room on its disk"));
+			   STR("check the folder's permissions and the free space on its disk"));
 }
 
 static FILE *temp_file(const char *path, char **name, struct arena *a)
@@ -197,14 +197,13 @@ enum result backup_check(const char *path, bool force, struct answer *ans, struc
 		return SUCCESS;
 	if (r < 0 && r != -EEXIST && r != -ELOOP)
 		return cannot(ans, path, r, a);
-	return answer_fail(
-		ans, CONFLICT,
-		arena_printf(a, "%s cannot be written: %s", path,
-			     r > 0         ? "it is no regular file"
-			     : r == -ELOOP ? "it is a link"
-					   : "there is a file that is no backup"),
-		str_c(r > 0 ? "name another file"
-			    : "name another file; --force puts the backup in its place"));
+	return answer_fail(ans, CONFLICT,
+			   arena_printf(a, "%s cannot be written: %s", path,
+					r > 0         ? "it is not a regular file"
+					: r == -ELOOP ? "it is a link"
+						      : "the file exists and is not a backup"),
+			   str_c(r > 0 ? "name another file"
+				       : "name another file, or replace this one with --force"));
 }
 
 static int make_folder(const struct client *c)
@@ -244,7 +243,7 @@ void backup_rewind(void *backup)
 	(void)fseek(b->file, sizeof(MAGIC "1\n") - 1, SEEK_SET);
 }
 
-/* 0, 1 if nothing more comes. A length that the file does not have costs no memory. */
+/* 0, 1 at the end. A length greater than the rest of the file allocates no memory. */
 static int read_item(struct backup *b, uint8_t *kind, struct str *bytes, struct arena *a)
 {
 	FILE *f = b->file;
@@ -327,9 +326,10 @@ static enum result check_first_line(struct backup *b, const char *path, struct a
 		line[strcspn(line, "\n")] = '\0';
 	rest = str_c(line);
 	if (!str_cut_prefix(&rest, STR(MAGIC)) || !str_to_i64(rest, &version))
-		return refuse(ans, path, "is no backup of pawl", "`pawl backup` makes one", a);
+		return refuse(ans, path, "is not a backup of pawl", "`pawl backup` makes one", a);
 	if (version > VERSION)
-		return refuse(ans, path, "was made by a newer pawl", "restore it with that one", a);
+		return refuse(ans, path, "was made by a newer pawl", "restore it with that version",
+			      a);
 	return SUCCESS;
 }
 
@@ -358,7 +358,7 @@ static int read_end(struct backup *b, struct str bytes)
 	return r || (size_t)records != b->records || (size_t)lines != b->lines ? -EBADMSG : 0;
 }
 
-/* The checksum is over all bytes but its own. */
+/* The checksum covers all bytes before it. */
 static int check_sum(struct backup *b)
 {
 	unsigned char stored[HASH_LEN], made[HASH_LEN];
@@ -413,9 +413,9 @@ enum result backup_open(struct backup *b, const char *path, struct answer *ans, 
 	struct stat st;
 
 	*b = (struct backup){ 0 };
-	if (stat(path, &st) == 0 &&
-	    !S_ISREG(st.st_mode)) /* a FIFO could keep us waiting for ever */
-		return refuse(ans, path, "is no regular file", "`pawl backup` makes one", a);
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a FIFO could block forever */
+		return refuse(ans, path, "is not a regular file", "`pawl backup` makes a backup",
+			      a);
 	b->file = fopen(path, "re");
 	if (!b->file) {
 		ans->applied = 'n';
@@ -431,9 +431,9 @@ enum result backup_open(struct backup *b, const char *path, struct answer *ans, 
 		r = check_sum(b);
 	if (r)
 		return refuse(ans, path,
-			      r > 0 ? "ends too early: it was cut short"
-				    : "is damaged: its checksum or form is wrong",
-			      "nothing was changed; take another backup", a);
+			      r > 0 ? "is truncated: its end is missing"
+				    : "is damaged: its checksum or its structure is wrong",
+			      "nothing was changed; use another backup", a);
 	return SUCCESS;
 }
 

@@ -1,6 +1,6 @@
 /*
- * backup: all of a queue as one file: a line that says what it is and of which version, then records and the log,
- * then how many there are and a checksum. A file is read to its end and checked before anything is done with it.
+ * backup: a whole queue as one file. A first line names the format and its version; then come the records, the log,
+ * their numbers and a checksum. pawl reads a file to its end and checks it before it uses any part of it.
  */
 #ifndef TRANSFER_BACKUP_H
 #define TRANSFER_BACKUP_H
@@ -17,18 +17,19 @@ struct backup {
 	size_t records, lines;
 };
 
-/* To the file, which gets its name when it is whole; NULL: to one without a name, which stays open. */
+/* Writes the backup to `path`, which appears when it is complete. NULL: writes to a file without a name, which stays
+ * open. */
 enum result backup_write(struct queue *q, const char *path, struct backup *out, struct answer *ans,
 			 struct arena *a);
-/* Where a backup goes that nobody named: .pawl/backups/TIME.pawl, or TIME.pawl here. The folder is made; API_ERROR in
- * *ans if it is a link, as a clone can bring one. */
+/* The default name of a backup: .pawl/backups/TIME.pawl, or TIME.pawl in the current folder. Makes the folder;
+ * API_ERROR in *ans if it is a link, since a clone may contain one. */
 enum result backup_name(struct client *c, int64_t now, char **path, struct answer *ans);
-/* May a backup have this name? CONFLICT: a file that is no backup has it, or a link. */
+/* Can a backup be written here? CONFLICT: a file that is not a backup, or a link, has this name. */
 enum result backup_check(const char *path, bool force, struct answer *ans, struct arena *a);
-/* Opens it and reads all of it: SUCCESS, or what is wrong with it. */
+/* Opens the backup and checks all of it: SUCCESS, or the reason for a refusal. */
 enum result backup_open(struct backup *b, const char *path, struct answer *ans, struct arena *a);
 void backup_close(struct backup *b);
-/* As struct load wants them. */
+/* Callbacks for struct load. */
 void backup_rewind(void *backup);
 int backup_next(void *backup, struct item *out, struct arena *a);
 

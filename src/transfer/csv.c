@@ -1,4 +1,4 @@
-/* CSV in: a row of names, then a row for each task. */
+/* Reads CSV: a row of field names, then a row for each task. */
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -11,7 +11,7 @@
 struct row {
 	struct strs cells;
 	struct arena arena;
-	size_t line; /* where it begins */
+	size_t line; /* the line on which it begins */
 };
 
 static int get(struct port_in *in)
@@ -22,7 +22,8 @@ static int get(struct port_in *in)
 	return c;
 }
 
-/* What stands between quotes, with doubled ones as one; the character behind it, or -2 if it does not end. */
+/* Reads a quoted cell, in which "" means one quote. Returns the character after the cell, or -2 if the closing quote is
+ * missing. */
 static int get_quoted(struct port_in *in, struct buf *cell)
 {
 	for (;;) {
@@ -48,7 +49,7 @@ static int get_plain(struct port_in *in, int c, struct buf *cell)
 	return c;
 }
 
-/* Takes the mark off that export sets before what a spreadsheet would take for a formula. */
+/* Removes the mark that export adds to a cell which a spreadsheet would treat as a formula. */
 static struct str unmarked(struct str s)
 {
 	if (s.n > 1 && s.p[0] == '\'' && memchr("=+-@\t\r'", s.p[1], 7))
@@ -76,7 +77,7 @@ static int get_row(struct port_in *in, struct row *row, const char **why)
 			c = get(in);
 		if (c != EOF && c != ',' && c != '\n')
 			*why = c == -2 ? "this row has a quote that does not end"
-				       : "a comma or the end of the row expected behind a cell";
+				       : "a comma or the end of the row must follow a cell";
 		if (cell.full || row->cells.n == COLUMNS_MAX)
 			*why = "this row is too large";
 		row->cells.v = arena_grow(&row->arena, row->cells.v, row->cells.n,
@@ -87,7 +88,7 @@ static int get_row(struct port_in *in, struct row *row, const char **why)
 	return *why ? -1 : row->cells.n > 0;
 }
 
-/* Lists, objects and comments stand in a cell as JSON. */
+/* A cell holds lists, objects and comments as JSON. */
 static json_t *cell_json(struct str name, struct str cell)
 {
 	const struct field *f = field_find(name);
@@ -105,10 +106,11 @@ static enum result take_row(struct port_in *in, const struct row *head, const st
 	struct plain p;
 
 	if (row->cells.n > head->cells.n)
-		return port_refuse(in, row->line,
-				   arena_printf(&in->piece,
-						"%zu cells, but %zu names in the first row",
-						row->cells.n, head->cells.n));
+		return port_refuse(
+			in, row->line,
+			arena_printf(&in->piece,
+				     "this row has %zu cells, but the first row has %zu names",
+				     row->cells.n, head->cells.n));
 	plain_start(&p, when_parse, false, &in->piece);
 	for (size_t i = 0; i < row->cells.n; i++) {
 		const char *fault = NULL;
@@ -135,14 +137,16 @@ static enum result check_head(struct port_in *in, struct row *head)
 		struct str name = head->cells.v[i] = str_trim(head->cells.v[i]);
 
 		if (!name.n || !text_valid(name))
-			return port_refuse(in, 1,
-					   STR("the first row names the fields: one has no name"));
+			return port_refuse(
+				in, 1,
+				STR("a field name in the first row is empty or not valid UTF-8"));
 		for (size_t k = 0; k < i; k++)
 			if (str_eq(head->cells.v[k], name))
-				return port_refuse(in, 1,
-						   arena_printf(&in->piece,
-								"the field %.*s is there twice",
-								STRF(name)));
+				return port_refuse(
+					in, 1,
+					arena_printf(&in->piece,
+						     "the first row names the field %.*s twice",
+						     STRF(name)));
 	}
 	return SUCCESS;
 }

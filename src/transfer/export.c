@@ -56,7 +56,7 @@ void port_json(const struct parcel *p, struct buf *out, struct arena *a)
 	json_decref(o);
 }
 
-/* A spreadsheet takes a cell that begins like this for a formula. */
+/* A spreadsheet would treat a cell that begins like this as a formula. */
 static bool is_formula(struct str s)
 {
 	return s.n && memchr("=+-@\t\r'", s.p[0], 7);
@@ -142,7 +142,7 @@ static int open_folder(struct port_out *o)
 	return mkdtemp(o->temp) && chmod(o->temp, 0755) == 0 ? 0 : -errno;
 }
 
-/* Is there nothing that would be lost? 1: it is no plain file. */
+/* 0: a new file can replace it without loss. 1: it is not a regular file. */
 static int check_file(const struct port_out *o, bool force)
 {
 	struct buf head = BUF_MAX(10000);
@@ -159,7 +159,7 @@ static int check_file(const struct port_out *o, bool force)
 	return force && (r == -EEXIST || r == -ELOOP) ? 0 : r;
 }
 
-/* What is no plain file (a pipe, a terminal) is written as it is; never a file that a link leads to. */
+/* Writes to a pipe or a terminal in place, but never to a regular file behind a link. */
 static int open_odd(struct port_out *o)
 {
 	const struct timespec pause = { .tv_nsec = 50000000 };
@@ -167,7 +167,7 @@ static int open_odd(struct port_out *o)
 	int fd;
 
 	o->temp = NULL;
-	/* a pipe that nobody reads: wait for a reader, but not for ever */
+	/* a pipe without a reader: wait for one, but not forever */
 	for (int i = 0; (fd = open(o->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) < 0;
 	     i++) {
 		if (errno != ENXIO || i == READER_TRIES)
@@ -265,7 +265,7 @@ int port_out_add(struct port_out *o, const struct parcel *p)
 	return r;
 }
 
-/* Only files that we made. */
+/* The folder is temporary and holds only files that we made. */
 static void remove_folder(struct port_out *o)
 {
 	DIR *d = opendir(o->temp);

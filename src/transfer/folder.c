@@ -1,6 +1,6 @@
 /*
- * A folder of Markdown files, with the folders in it. No link is followed: a folder that came from elsewhere must
- * not make us read a file outside of it. What is left out is told; of hidden names, how many.
+ * Reads a folder of Markdown files and its sub-folders. It follows no link: a hostile folder must not make us read a
+ * file outside of it. The answer lists the skipped files, and counts the hidden names.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -57,7 +57,7 @@ static void walk_entry(struct walk *w, int dir, struct str folder, const char *n
 	struct stat st;
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
-		return; /* somebody has just removed it */
+		return; /* another program has just removed it */
 	if (S_ISLNK(st.st_mode))
 		leave_out(w, path, "it is a link");
 	else if (S_ISDIR(st.st_mode) && depth == DEPTH_MAX)
@@ -67,12 +67,12 @@ static void walk_entry(struct walk *w, int dir, struct str folder, const char *n
 	else if (!str_ends(path, STR(".md")))
 		leave_out(w, path, "its name does not end in .md");
 	else if (!S_ISREG(st.st_mode))
-		leave_out(w, path, "it is no regular file");
+		leave_out(w, path, "it is not a regular file");
 	else
 		add_file(w, path);
 }
 
-/* Nobody looks for tasks there. */
+/* These hidden names need no notice: no one expects tasks in them. */
 static bool is_expected(const char *hidden)
 {
 	static const char *const names[] = { ".", "..", ".git", ".pawl" };

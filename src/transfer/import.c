@@ -27,9 +27,8 @@ enum result port_cannot(struct port_in *in, const char *what, int r)
 	in->ans->applied = 'n';
 	return answer_fail(in->ans, API_ERROR,
 			   arena_printf(in->arena, "%s: %s", what,
-					r == -EINVAL
-						? "it is a device, a socket or another odd file"
-					: r == -ETIMEDOUT ? "nobody writes to this pipe"
+					r == -EINVAL      ? "it is not a file, a pipe or a terminal"
+					: r == -ETIMEDOUT ? "no program writes to this pipe"
 							  : strerror(-r)),
 			   STR("nothing was changed"));
 }
@@ -50,7 +49,7 @@ enum result port_found(struct port_in *in, struct plain *p, size_t line)
 	r = spool_add(in->spool, &parcel);
 	arena_free(&in->piece);
 	if (r)
-		return port_cannot(in, "the tasks cannot be kept in TMPDIR meanwhile", r);
+		return port_cannot(in, "pawl cannot write the tasks to TMPDIR", r);
 	if (in->progress)
 		in->progress(in->ctx, in->spool->n);
 	return SUCCESS;
@@ -89,9 +88,9 @@ enum result port_read_md(struct port_in *in, int dir, const char *name, const ch
 	return port_found(in, &p, 1);
 }
 
-/* --- any -------------------------------------------------------------------------------------------- */
+/* --- any format ------------------------------------------------------------------------------------- */
 
-/* What a file without a telling name begins with. A pipe cannot be rewound: only white space is taken from it. */
+/* Guesses the format from the first character. It consumes only white space, since a pipe cannot be rewound. */
 static enum port_format guess(struct port_in *in)
 {
 	int c = getc(in->file);
@@ -119,11 +118,12 @@ static enum result read_file(struct port_in *in, enum port_format format)
 	if (format == PORT_NONE && in->file != stdin)
 		format = guess(in);
 	if (format == PORT_NONE)
-		code = answer_fail(in->ans, USAGE,
-				   arena_printf(in->arena,
-						"%s: its format cannot be told by its name",
-						in->path),
-				   STR("give it: --format json, jsonl, csv or md"));
+		code = answer_fail(
+			in->ans, USAGE,
+			arena_printf(in->arena,
+				     "the format of %s is unknown: its name does not show it",
+				     in->path),
+			STR("name the format: --format json, jsonl, csv or md"));
 	else
 		code = format == PORT_CSV ? port_read_csv(in) : port_read_json(in);
 	if (code == SUCCESS && ferror(in->file))
@@ -139,7 +139,7 @@ enum result port_read(struct port_in *in, enum port_format format)
 	int r = in->spool->file ? 0 : spool_open(in->spool);
 
 	if (r)
-		return port_cannot(in, "no file can be made in TMPDIR", r);
+		return port_cannot(in, "pawl cannot make a file in TMPDIR", r);
 	if (fs_is_dir(in->path))
 		code = port_read_folder(in, in->path);
 	else if (format == PORT_MD)
@@ -147,7 +147,7 @@ enum result port_read(struct port_in *in, enum port_format format)
 	else
 		code = read_file(in, format);
 	if (code == SUCCESS && fflush(in->spool->file))
-		code = port_cannot(in, "the tasks cannot be kept in TMPDIR meanwhile", -errno);
+		code = port_cannot(in, "pawl cannot write the tasks to TMPDIR", -errno);
 	arena_free(&in->piece);
 	return code;
 }

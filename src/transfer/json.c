@@ -1,4 +1,4 @@
-/* JSON in: an array of objects, or objects one after the other, one in memory at a time. */
+/* Reads JSON: an array of objects, or objects one after the other. Only one object is in memory at a time. */
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -20,7 +20,7 @@ static int get(struct port_in *in)
 	return c;
 }
 
-/* The next that is no space; a byte order mark at the start is none either. */
+/* The next character that is not white space. */
 static int get_next(struct port_in *in)
 {
 	int c = get(in);
@@ -30,7 +30,7 @@ static int get_next(struct port_in *in)
 	return c;
 }
 
-/* From its '{' on to the '}' that ends it; false: it does not end. */
+/* Copies an object up to its closing '}', after its '{' was read; false: it does not end, or is too large. */
 static bool get_object(struct port_in *in, struct buf *out)
 {
 	bool text = false;
@@ -90,7 +90,7 @@ static enum result take_object(struct port_in *in, struct str text, size_t line)
 				   str_c(err.text));
 	if (!json_is_array(tasks))
 		code = take_task(in, o, line);
-	else /* what `pawl list --json` shows */
+	else /* the output of `pawl list --json` */
 		for (size_t i = 0; code == SUCCESS && i < json_array_size(tasks); i++)
 			code = take_task(in, json_array_get(tasks, i), line);
 	json_decref(o);

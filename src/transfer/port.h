@@ -1,9 +1,9 @@
 /*
  * port: tasks as files, in four formats. JSON is an array with a task on each line, JSON Lines the same without the
- * array, CSV a row for each task, Markdown a folder with a file for each. doc/data.md has the formats.
+ * array, CSV a row for each task, Markdown a folder with a file for each task. doc/data.md describes the formats.
  *
- * Writing: a file gets its name when it is whole. Reading: all of it is read and checked before anything is
- * done with it, and waits in a spool on disk; memory does not grow with it.
+ * Export: a file gets its name when it is complete. Import: pawl reads and checks the whole file before it changes
+ * the queue. The tasks wait in a spool on disk, so memory does not grow with their number.
  */
 #ifndef TRANSFER_PORT_H
 #define TRANSFER_PORT_H
@@ -15,7 +15,7 @@
 
 enum port_format { PORT_NONE, PORT_JSON, PORT_JSONL, PORT_CSV, PORT_MD };
 
-/* By its name, else by what the path is or ends in. PORT_NONE: cannot be told. */
+/* The format called `name`; if `name` is empty, the format of a folder or of the path's ending. PORT_NONE: unknown. */
 enum port_format port_format(struct str name, const char *path);
 
 /* --- out ---------------------------------------------------------------------------------------- */
@@ -23,21 +23,21 @@ enum port_format port_format(struct str name, const char *path);
 struct port_out {
 	enum port_format format;
 	const char *path;
-	char *temp; /* the name until it is whole; NULL: written in place, such as a pipe */
+	char *temp; /* the name until the file is complete; NULL: written in place, such as a pipe */
 	FILE *file; /* NULL: a folder */
 	size_t n;
 	struct arena arena;
 };
 
-/* 0, or -errno. -ENOTEMPTY: a folder with something in it. Without `force`: -EEXIST: a file that is no export of this
+/* 0, or -errno. -ENOTEMPTY: a folder that is not empty. Without `force`: -EEXIST: a file that is not an export of this
  * format, -ELOOP: a link to a file. */
 int port_out_open(struct port_out *o, enum port_format format, const char *path, bool force,
 		  struct arena *a);
 int port_out_add(struct port_out *o, const struct parcel *p);
-/* keep: it becomes what the path names; else nothing is left of it. */
+/* keep: gives the result its final name; otherwise removes it. */
 int port_out_close(struct port_out *o, bool keep);
 
-/* One task in a format of one file. */
+/* Writes one task, in a format that keeps all tasks in one file. */
 void port_json(const struct parcel *p, struct buf *out, struct arena *a);
 void port_csv_head(struct buf *out);
 void port_csv(const struct parcel *p, struct buf *out, struct arena *a);
@@ -51,31 +51,32 @@ struct spool {
 
 #define PORT_LEFT_OUT 100
 
-/* Where reading is. */
+/* The state of an import. */
 struct port_in {
 	const char *path;
 	FILE *file;
-	size_t line; /* that is read next, from 1 */
+	size_t line; /* the next line to read, from 1 */
 	struct spool *spool;
 	struct answer *ans;
-	struct arena *arena;  /* of the caller */
-	struct arena piece;   /* of the task in hand */
-	struct strs left_out; /* "FILE: why", of a folder; at most PORT_LEFT_OUT of them */
+	struct arena *arena; /* of the caller */
+	struct arena piece;  /* of the current task */
+	struct strs
+		left_out; /* "FILE: why" for skipped files of a folder; at most PORT_LEFT_OUT of them */
 	size_t n_left_out;
-	size_t hidden; /* names of a folder that begin with a dot, but .git and .pawl */
+	size_t hidden; /* number of names that begin with a dot, except .git and .pawl */
 	void (*progress)(void *ctx, size_t n);
 	void *ctx;
 };
 
-/* SUCCESS and all tasks of the file or folder in *spool; or what is wrong, with file and line. "-" is standard
- * input. */
+/* SUCCESS, with all tasks of the file or folder in *spool; otherwise *ans has the reason, with file and line. "-" is
+ * standard input. */
 enum result port_read(struct port_in *in, enum port_format format);
 enum result port_refuse(struct port_in *in, size_t line, struct str text);
 enum result port_cannot(struct port_in *in, const char *what, int r);
-/* What a reader has found goes here. */
+/* Each reader hands over its tasks here. */
 enum result port_found(struct port_in *in, struct plain *p, size_t line);
 enum result port_read_folder(struct port_in *in, const char *folder);
-/* NAME below the folder `dir`, or PATH if `dir` is -1; PATH is what it is called. */
+/* Reads NAME below the folder `dir`, or PATH if `dir` is -1. Messages show PATH. */
 enum result port_read_md(struct port_in *in, int dir, const char *name, const char *path);
 enum result port_read_json(struct port_in *in);
 enum result port_read_csv(struct port_in *in);
@@ -83,7 +84,7 @@ enum result port_read_csv(struct port_in *in);
 int spool_open(struct spool *s);
 int spool_add(struct spool *s, const struct parcel *p);
 void spool_rewind(void *spool);
-/* As struct import wants it. */
+/* A callback for struct import. */
 int spool_next(void *spool, struct parcel *out, struct arena *a);
 void spool_close(struct spool *s);
 

@@ -6,12 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WRITER_MS 5000 /* within which somebody has to open a pipe for writing */
+#define WRITER_MS 5000 /* how long to wait for a program that opens the pipe for writing */
 #define PAUSE_MS 20
 #define NONE (-1)
 
-/* Before a pipe has a writer it reads as empty; with one there is a byte, or none yet. *first: the byte that was
- * read, or NONE. */
+/* A pipe without a writer reads as ended; with a writer it has a byte, or EAGAIN. *first: the byte that was read, or
+ * NONE. */
 static int await_writer(int fd, int *first)
 {
 	for (int waited = 0; waited < WRITER_MS; waited += PAUSE_MS) {
@@ -42,7 +42,7 @@ static int check(int fd, int *first)
 	return S_ISREG(st.st_mode) || isatty(fd) ? 0 : -EINVAL;
 }
 
-/* To open a device can have effects, so it is looked at first. */
+/* Opening a device can have side effects, so this checks the kind of file first. */
 FILE *source_open(const char *path, int *r)
 {
 	struct stat st;

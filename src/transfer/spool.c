@@ -1,4 +1,4 @@
-/* Tasks that wait on disk: each as its length and its packed form. */
+/* Tasks that wait on disk during an import: each as its length and its packed form. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -199,7 +199,7 @@ some() {
 	done
 	head -c $((size - 40)) b.pawl >cut.pawl
 	call 40 restore cut.pawl --force
-	complains "cut.pawl" "cut short"
+	complains "cut.pawl" "truncated"
 	{ head -c $((size / 2)) b.pawl && printf X && tail -c +$((size / 2 + 2)) b.pawl; } >bad.pawl
 	unchanged 40 restore bad.pawl --force
 	{ cat b.pawl && echo; } >bad.pawl

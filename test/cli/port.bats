@@ -273,7 +273,7 @@ END
 	ln -s /etc/passwd tasks/one/d.md
 	mkfifo tasks/e.md
 	ask 0 import tasks
-	is '.created == 2 and (.left_out | sort) == ((["e.md: it is no regular file", "one/d.md: it is a link",
+	is '.created == 2 and (.left_out | sort) == ((["e.md: it is not a regular file", "one/d.md: it is a link",
 		"one/notes.txt: its name does not end in .md"] | map("tasks/" + .)) + ["2 hidden names"] | sort)'
 	same "$(field b .open_depends)" 1
 	printf -- '---\nid: f\ntitle: [\n---\n' >tasks/one/two/f.md

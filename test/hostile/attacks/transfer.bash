@@ -27,14 +27,14 @@ attack_import_of_odd_files() {
 	mkdir tasks
 	mkfifo tasks/t1.md pipe.json pipe.pawl
 	victim 0 import tasks
-	says "t1.md: it is no regular file"
+	says "t1.md: it is not a regular file"
 	victim 30 import /dev/zero --format csv
 	victim 30 import /dev/full --format jsonl
 	victim 40 restore pipe.pawl --force
 	victim 30 import tasks/t1.md --format md
 	SECONDS=0
 	victim 30 import pipe.json
-	complains "nobody writes"
+	complains "no program writes"
 	[ "$SECONDS" -lt 30 ]
 }
 
