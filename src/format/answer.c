@@ -167,7 +167,7 @@ static json_t *failure_json(const struct answer *ans, struct arena *a)
 		json_object_set_new(error, "applied",
 				    json_string(ans->applied == '?' ? "unknown" : "no"));
 	set_text(error, "fault", ans->fault);
-	if (ans->barred) /* at most so long */
+	if (ans->barred) /* the longest time to wait before a retry */
 		json_object_set_new(error, "wait", seconds_json(ans->wait_ms));
 	json_object_set_new(o, "error", error);
 	if (ans->task)

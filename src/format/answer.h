@@ -1,5 +1,5 @@
 /*
- * answer: an answer as bytes, and as the one JSON object that every face shows.
+ * answer: encodes an answer as bytes, and as the JSON object that every face shows.
  */
 #ifndef FORMAT_ANSWER_H
 #define FORMAT_ANSWER_H
@@ -11,7 +11,7 @@
 
 void answer_pack(const struct answer *ans, struct buf *out);
 int answer_unpack(struct str bytes, struct answer *out, struct arena *a); /* -EBADMSG */
-/* One that needs nothing of the memory of the first. */
+/* A deep copy. */
 struct answer answer_copy(const struct answer *ans, struct arena *a);
 json_t *answer_json(const struct answer *ans, struct arena *a);
 

@@ -1,4 +1,4 @@
-/* An answer as bytes: what crosses processes, and is kept for a repeated call. */
+/* An answer as bytes, to send it to another process and to keep it for a repeated call. */
 #include <errno.h>
 
 #include "format/answer.h"
@@ -127,7 +127,7 @@ struct slot {
 	int64_t *number;
 };
 
-/* A packed thing whose tags are 1 to n, each a text or a number. */
+/* Unpacks fields with the tags 1 to n, each a text or a number. */
 static int unpack_slots(struct str bytes, const struct slot *slots, size_t n)
 {
 	struct unpack u = { bytes };
@@ -242,7 +242,7 @@ static int unpack_nested(struct unpacking *p, uint8_t tag, struct str value)
 			return -EBADMSG;
 		return unpack_int(value, &ans->counts[p->counted]);
 	default:
-		return 0; /* a newer pawl's, or a scalar */
+		return 0; /* a field of a newer pawl, or a scalar */
 	}
 }
 
@@ -310,6 +310,6 @@ struct answer answer_copy(const struct answer *ans, struct arena *a)
 	answer_pack(ans, &b);
 	(void)answer_unpack(arena_str(a, buf_str(&b)), &out, a);
 	buf_free(&b);
-	out.fault = arena_str(a, ans->fault); /* it does not cross processes, so it is not packed */
+	out.fault = arena_str(a, ans->fault); /* not packed, since no other process needs it */
 	return out;
 }

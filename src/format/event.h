@@ -1,5 +1,5 @@
 /*
- * event: a line of the log as bytes and as JSON.
+ * event: encodes an entry of the event log as bytes and as JSON.
  */
 #ifndef FORMAT_EVENT_H
 #define FORMAT_EVENT_H

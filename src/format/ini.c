@@ -7,13 +7,13 @@
 
 struct reading {
 	struct str rest;
-	int line, too_long; /* too_long: the first such line, or 0 */
+	int line, too_long; /* too_long: number of the first line that is too long, or 0 */
 	ini_line_fn *fn;
 	void *ctx;
 };
 
-/* inih's fgets. It would read what is cut off a long line as a line of its own, and an indented
- * line as more of the value before it: neither gets that far. */
+/* Replaces fgets() for inih. inih would read the rest of a long line as another line, and an indented line as a
+ * continuation of the value before it. This function passes on neither. */
 static char *next_line(char *out, int room, void *stream)
 {
 	struct reading *r = stream;

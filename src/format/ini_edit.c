@@ -3,7 +3,7 @@
 #include "format/ini.h"
 
 struct looking {
-	struct str name, value; /* value: the last one found */
+	struct str name, value; /* value: the last value found */
 	struct arena *arena;
 	bool *sets; /* by line number, from 1 */
 	int last;   /* 0: no line sets it */
@@ -20,7 +20,7 @@ static void look_at(void *ctx, int line, struct str name, struct str value)
 	l->value = arena_str(l->arena, value);
 }
 
-/* inih itself says which lines set the name: so reading and writing cannot disagree. */
+/* Uses inih to find the lines that set the name, so that reading and writing agree. */
 static void look_for(struct looking *l, struct str text, struct str name, struct arena *a)
 {
 	size_t lines = 2;
@@ -31,7 +31,7 @@ static void look_for(struct looking *l, struct str text, struct str name, struct
 	ini_file_each(text, look_at, l);
 }
 
-/* The line with another value; what stands before the value, and a comment behind it, are kept. */
+/* Replaces the value in a line, and keeps the text before it and a comment after it. */
 static void add_changed(struct buf *b, struct str line, struct str value)
 {
 	struct str end = line.n && line.p[line.n - 1] == '\r' ? STR("\r") : STR("");
@@ -53,7 +53,7 @@ static void add_changed(struct buf *b, struct str line, struct str value)
 	buf_addc(b, '\n');
 }
 
-/* Where a new line goes: a name with a dot would mean something else below a section's header. */
+/* A new line goes before the first section: below a section's header its name would mean another setting. */
 static int insert_before(struct str text)
 {
 	int line = 0, comments = 0;
@@ -63,7 +63,7 @@ static int insert_before(struct str text)
 
 		line++;
 		if (s.n && s.p[0] == '[')
-			return line - comments; /* what is said about the section stays with it */
+			return line - comments; /* keeps the comments above the section with it */
 		comments = s.n && (s.p[0] == '#' || s.p[0] == ';') ? comments + 1 : 0;
 	}
 	return 0;

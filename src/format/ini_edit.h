@@ -1,5 +1,5 @@
 /*
- * ini_edit: changes one setting in the text of a file, and nothing else: order, comments and sections stay.
+ * ini_edit: changes one setting in the text of a file, and keeps its order, comments and sections.
  */
 #ifndef FORMAT_INI_EDIT_H
 #define FORMAT_INI_EDIT_H
@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 
-/* The text as it shall be; value NULL: without it. false if a reader would not get `value` back from it. */
+/* *out is the new text; value NULL: removes the setting. false if ini_file_each() would not read `value` back. */
 bool ini_edit(struct buf *out, struct str text, struct str name, const struct str *value,
 	      struct arena *a);
 bool ini_has(struct str text, struct str name, struct arena *a);

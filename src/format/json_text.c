@@ -21,7 +21,7 @@ const char *json_text_fault(struct str text, struct arena *a)
 	return object ? NULL : "it is JSON, but not an object";
 }
 
-/* --- where things are: only of text that json_text_fault() has let pass -------------------------- */
+/* --- positions, only in a text that json_text_fault() has accepted ------------------------------- */
 
 static size_t skip_blank(struct str t, size_t at)
 {
@@ -38,7 +38,7 @@ static size_t skip_string(struct str t, size_t at)
 	return at + 1;
 }
 
-/* Behind the value that begins at `at`. */
+/* The position after the value that begins at `at`. */
 static size_t skip_value(struct str t, size_t at)
 {
 	size_t depth = 0;
@@ -66,13 +66,13 @@ static size_t skip_value(struct str t, size_t at)
 
 /* One member of an object, or element of an array. */
 struct item {
-	size_t from;       /* its key, or itself */
-	size_t value, end; /* its value */
-	size_t before;     /* end of the value before it, or behind the opening bracket */
+	size_t from;       /* start of its key, or of the element */
+	size_t value, end; /* start and end of its value */
+	size_t before;     /* end of the value before it, or of the opening bracket */
 	bool first;
 };
 
-/* The item behind `behind`, which is an item's end or where the container's inside begins. */
+/* The item after `behind`, which is the end of an item or of the opening bracket. */
 static bool next_item(struct str t, size_t behind, bool object, struct item *i)
 {
 	size_t at = skip_blank(t, behind);
@@ -143,7 +143,7 @@ static size_t count_keys(const struct json_place *at)
 	return n;
 }
 
-/* The value with what has to be made around it, from the key `depth` on. */
+/* The value inside the objects, and the array, that must be made for it from the key `depth` on. */
 static json_t *wrapped(const struct json_place *at, size_t depth, const json_t *value)
 {
 	json_t *v = json_deep_copy(value);
@@ -155,7 +155,7 @@ static json_t *wrapped(const struct json_place *at, size_t depth, const json_t *
 	return v;
 }
 
-/* What one level is indented by in this file. */
+/* The indentation of one level in this file. */
 static struct str unit_of(struct str t)
 {
 	struct item i;
@@ -169,7 +169,7 @@ static struct str unit_of(struct str t)
 	return lead.n ? lead : STR("  ");
 }
 
-/* jansson's own indentation, in the file's units, each line behind the first also behind `lead`. */
+/* Converts jansson's indentation to the file's units, and puts `lead` before each line except the first. */
 static void put_lines(struct buf *b, struct str lines, struct str lead, struct str unit)
 {
 	bool start = false;
@@ -187,7 +187,7 @@ static void put_lines(struct buf *b, struct str lines, struct str lead, struct s
 	}
 }
 
-/* An item's own text: an object's only member, or the value itself. */
+/* The text of an item: the only member of `item`, or `item` itself. */
 static void put_item(struct buf *b, const json_t *item, bool member, struct str lead,
 		     struct str unit)
 {
@@ -217,7 +217,7 @@ static void put_item(struct buf *b, const json_t *item, bool member, struct str 
 	free(text);
 }
 
-/* Behind the last item of the container. */
+/* Inserts the item after the last item of the container. */
 static struct str insert(struct str t, size_t container, const json_t *item, bool member,
 			 struct arena *a)
 {
@@ -260,7 +260,7 @@ static struct str fresh(const struct json_place *at, const json_t *value, struct
 	return out;
 }
 
-/* Puts key `depth`, or the element, into the container, with what is behind it on the way. */
+/* Inserts the key `depth`, with the objects that must be made inside it, or the element, into the container. */
 static enum text_change add_here(struct str t, size_t container, const struct json_place *at,
 				 size_t depth, const json_t *value, struct str *out,
 				 struct arena *a)
@@ -306,7 +306,7 @@ static struct str without(struct str t, size_t from, size_t to, struct arena *a)
 	return arena_printf(a, "%.*s%.*s", (int)from, t.p, (int)(t.n - to), t.p + to);
 }
 
-/* Takes the innermost one out, and with it those around it that were made for it. */
+/* Removes the innermost item, and with it the objects around it that json_text_add() made for it. */
 static enum text_change take_out(struct str t, const struct item *way, size_t n, struct str *out,
 				 struct arena *a)
 {

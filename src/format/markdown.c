@@ -8,7 +8,7 @@
 
 /* --- out ---------------------------------------------------------------------------------------- */
 
-/* The names that the form has for fields. */
+/* The key of a field in the front matter, where it differs from pawl's name. */
 static struct str key_of(const struct field *f)
 {
 	static const struct {
@@ -39,7 +39,7 @@ static bool in_body(const struct task *t)
 	return text_valid(t->description);
 }
 
-/* Zero and empty are not worth a line, but for what has another default. */
+/* NULL for zero and empty values, except priority, whose default is not zero. */
 static json_t *front_value(const struct field *f, const struct task *t, struct arena *a)
 {
 	const int64_t *n = field_of(f, t);
@@ -62,7 +62,7 @@ static void add(struct buf *out, struct str key, json_t *v)
 	json_decref(v);
 }
 
-/* May the keys of `extra` stand among the others? */
+/* Can the keys of `extra` be written beside the fields, without a clash of names? */
 static bool stands_alone(const json_t *extra, bool whole)
 {
 	for (void *at = json_object_iter((json_t *)extra); at;
@@ -112,7 +112,7 @@ void task_md_write(const struct task *t, const struct event *comments, size_t n,
 
 /* --- in ----------------------------------------------------------------------------------------- */
 
-/* Takes a line off the front, without its end. */
+/* Cuts the first line from *rest, and returns it without its line end. */
 static struct str take_line(struct str *rest)
 {
 	struct str line = str_cut(rest, '\n');
@@ -122,7 +122,7 @@ static struct str take_line(struct str *rest)
 	return line;
 }
 
-/* What stands between the two lines of dashes; false: there are none. *rest: what comes after. */
+/* *front: the text between the two lines of dashes; *rest: the text after them. false: there are no such lines. */
 static bool take_front(struct str *rest, struct str *front)
 {
 	struct str all = *rest;
@@ -165,7 +165,7 @@ static int set_key(void *ctx, struct str key, json_t *v, size_t line)
 	return wrong ? refuse(r->fault, line, wrong) : 0;
 }
 
-/* The empty line before it and the newline behind it belong to the file. */
+/* The empty line before the body and the newline after it are not part of the description. */
 static struct str body_of(struct str rest)
 {
 	struct str body = rest, first = take_line(&rest);
@@ -177,7 +177,7 @@ static struct str body_of(struct str rest)
 	return body;
 }
 
-/* The text of the first heading outside of code; empty: there is none. */
+/* The text of the first heading outside code blocks; empty: there is none. */
 static struct str heading(struct str body)
 {
 	bool code = false;
@@ -199,7 +199,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* t10_2_some_words: the id is t10_2, the rest some_words. Otherwise all of it is the id. */
+/* t10_2_some_words: the id is t10_2, the rest some_words. In another form, the whole stem is the id. */
 static void split_name(struct str stem, struct str *id, struct str *rest)
 {
 	size_t i = 1, end = 0;
@@ -256,7 +256,7 @@ static void name_it(struct task *t, struct str name, struct arena *a)
 	t->title = arena_str(a, title_from(title.n ? title : t->description, t->id));
 }
 
-/* 0: all of it is text. */
+/* 0: every line is valid. */
 static size_t first_bad_line(struct str text)
 {
 	for (size_t line = 1; text.n; line++)
@@ -272,7 +272,7 @@ static int read_front(struct str front, struct reading *r)
 
 	if (bad) {
 		plain_abort(r->p);
-		r->fault->line++; /* the first line is the one with dashes */
+		r->fault->line++; /* the line of dashes comes before the front matter */
 		return bad;
 	}
 	wrong = plain_end(r->p);
@@ -296,7 +296,9 @@ int task_md_parse(struct str text, struct str name, struct plain *p, struct yaml
 		return bad;
 	body = has_front ? body_of(text) : text;
 	if (body.n && r.described)
-		return refuse(fault, 1, "a description in the front matter, and another below it");
+		return refuse(
+			fault, 1,
+			"the file has a description in the front matter and another below it");
 	if (body.n)
 		p->task.description = arena_str(p->arena, body);
 	name_it(&p->task, name, p->arena);

@@ -1,7 +1,7 @@
 /*
- * pack: the one compact encoding. A packed thing is a run of fields: tag (one byte), length (varint),
- * bytes; an integer is a zigzag varint. Order is free, an unknown tag is skipped, a tag that repeats is
- * a list. Reading never trusts a length.
+ * pack: the one compact encoding. Packed data are a sequence of fields: tag (one byte), length (varint), bytes; an
+ * integer is a zigzag varint. The order is free, readers skip unknown tags, and a repeated tag is a list. Readers
+ * check every length.
  */
 #ifndef FORMAT_PACK_H
 #define FORMAT_PACK_H
@@ -15,9 +15,9 @@ struct unpack {
 	struct str rest;
 };
 
-/* The next field: 1 and *tag, *value; 0 at the end; -EBADMSG if the bytes are no packed thing. */
+/* The next field: 1 and *tag, *value; 0 at the end; -EBADMSG if the bytes are not packed data. */
 int unpack_next(struct unpack *u, uint8_t *tag, struct str *value);
-/* The integer in a field's value; -EBADMSG if it is none. */
+/* The integer in a field's value; -EBADMSG if the value is not an integer. */
 int unpack_int(struct str value, int64_t *out);
 
 #endif

@@ -12,7 +12,7 @@ static json_t *str_json(struct str s)
 	return json_stringn(str_p(s), s.n);
 }
 
-/* One that has no date as text stays a number. */
+/* A time outside the range of when_text() stays a number. */
 static json_t *time_json(int64_t ms, struct arena *a)
 {
 	return ms > 0 && ms <= WHEN_MAX ? str_json(when_text(a, ms)) : json_integer(ms);
@@ -26,7 +26,7 @@ static json_t *date_json(int64_t ms, struct arena *a)
 							    : time_json(ms, a);
 }
 
-/* {"hex": …} alone would be read as bytes. */
+/* field_parse() would read an object with the single key "hex" as bytes. */
 static bool is_hex(const json_t *o)
 {
 	return json_object_size(o) == 1 && json_object_get(o, "hex");
@@ -134,7 +134,7 @@ static bool is_id(const struct field *f)
 	       f->offset == offsetof(struct task, depends);
 }
 
-/* As a text; numbers and truths that were not meant as such, too. A new reference. */
+/* The value as a text; YAML may have read a word as a number or a boolean. Returns a new reference. */
 static json_t *worded(const struct field *f, const json_t *v)
 {
 	char *text;
@@ -289,7 +289,7 @@ static const char *set_comments(struct plain *p, const json_t *v)
 
 	for (size_t i = 0; !r && i < json_array_size(v); i++)
 		r = set_comment(p, json_array_get(v, i));
-	return r ? "comments: not a list of objects with text, agent and at" : NULL;
+	return r ? "comments: this must be a list of objects with text, agent and at" : NULL;
 }
 
 static void keep(struct plain *p, struct str key, const json_t *v)
@@ -308,10 +308,10 @@ const char *plain_set(struct plain *p, struct str key, const json_t *v)
 	if (!f && !str_is(key, "lock"))
 		keep(p, key, v);
 	if (!f || json_typeof(v) == JSON_NULL || (f->shown == COUNTED && !p->whole))
-		return NULL; /* counts are made from what is there */
+		return NULL; /* the queue computes counts itself */
 	if (!set_field(p, f, v))
 		return NULL;
-	return arena_printf(p->arena, "%.*s: not %s", STRF(key), wanted(f)).p;
+	return arena_printf(p->arena, "%.*s: this is not %s", STRF(key), wanted(f)).p;
 }
 
 const char *plain_end(struct plain *p)
@@ -331,7 +331,8 @@ const char *plain_end(struct plain *p)
 	json_decref(o);
 	merge |= !p->others;
 	plain_abort(p);
-	return merge ? NULL : "extra: not an object, so there is no place for unknown keys";
+	return merge ? NULL
+		     : "extra: this is not an object, so pawl cannot keep the unknown keys in it";
 }
 
 void plain_abort(struct plain *p)

@@ -5,7 +5,7 @@
 #include "format/pack.h"
 
 #define TAG_OP 255
-#define TAG_EMPTY 254 /* a list that was given as empty: its tag */
+#define TAG_EMPTY 254 /* the tag of a list that is given, but empty */
 
 void request_pack(const struct request *r, struct buf *out)
 {
@@ -36,7 +36,7 @@ static int by_tag(int64_t tag)
 	return -1;
 }
 
-/* It began empty, so it may grow in place. */
+/* No other list shares the memory, so it may grow in place. */
 static void list_add(struct strs *list, struct str value, struct arena *a)
 {
 	list->v = arena_grow(a, list->v, list->n, sizeof(*list->v));
@@ -48,7 +48,7 @@ static int unpack_arg(struct request *r, int i, struct str value, struct arena *
 	void *p;
 
 	if (i < 0)
-		return 0; /* a newer pawl's argument */
+		return 0; /* an argument of a newer pawl */
 	p = arg_at(r, (enum arg)i);
 	r->has |= UINT64_C(1) << i;
 	if (arg_kind((enum arg)i) == ARG_INT)

@@ -1,5 +1,5 @@
 /*
- * request: a call as bytes, which cross processes and histories, and as JSON.
+ * request: encodes a call as bytes, for other processes and for histories, and as JSON.
  */
 #ifndef FORMAT_REQUEST_H
 #define FORMAT_REQUEST_H
@@ -11,7 +11,7 @@
 
 void request_pack(const struct request *r, struct buf *out);
 int request_unpack(struct str bytes, struct request *out, struct arena *a); /* -EBADMSG */
-/* For people and histories; tokens are left out. */
+/* For people and histories, without tokens. */
 json_t *request_json(const struct request *r);
 
 #endif

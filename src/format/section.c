@@ -1,6 +1,6 @@
 #include "format/section.h"
 
-/* At the beginning of a line; t.n: nowhere. */
+/* The position of `mark` at the beginning of a line; t.n: not found. */
 static size_t find_line(struct str t, size_t at, const char *mark)
 {
 	size_t n = strlen(mark);
@@ -18,7 +18,7 @@ static size_t line_end(struct str t, size_t at)
 	return at < t.n ? at + 1 : at;
 }
 
-/* TEXT_SAME: there is none; TEXT_UNFIT: it begins and does not end. */
+/* TEXT_SAME: there is no section; TEXT_UNFIT: its end mark is missing. */
 static enum text_change find(struct str t, const struct section *s, size_t *from, size_t *to)
 {
 	*from = find_line(t, 0, s->begin);

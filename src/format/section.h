@@ -1,6 +1,6 @@
 /*
- * section: a part of somebody else's file, between two marks, at its end when it is new. A newline before it
- * belongs to it, so that taking it out leaves the file as it was to the byte.
+ * section: pawl's part of a user's file, between two marks. A new section goes to the end of the file. The newline
+ * before it belongs to it, so a removal restores the file byte for byte.
  */
 #ifndef FORMAT_SECTION_H
 #define FORMAT_SECTION_H
@@ -8,11 +8,11 @@
 #include "format/text_change.h"
 
 struct section {
-	const char *begin, *end; /* what the first and the last line begin with */
-	const char *text;        /* the whole, marks included; ends with a newline */
+	const char *begin, *end; /* beginnings of the first and the last line */
+	const char *text;        /* the whole section with its marks; ends with a newline */
 };
 
-/* exists: is there a file? An empty one is not the same as none. */
+/* exists: the file exists; an empty file differs from a missing one. */
 enum text_change section_add(struct str text, bool exists, const struct section *s, struct str *out,
 			     struct arena *a);
 enum text_change section_remove(struct str text, const struct section *s, struct str *out,

@@ -74,7 +74,7 @@ static const struct field *by_tag(uint8_t tag)
 	return NULL;
 }
 
-/* Others count on a status and a class that exist. */
+/* Refuses a status or a class that does not exist: other code relies on valid ones. */
 static int unpack_number(const struct field *f, struct str value, int64_t *out)
 {
 	int64_t end = f->kind == FIELD_STATUS  ? STATUS_END
@@ -86,7 +86,7 @@ static int unpack_number(const struct field *f, struct str value, int64_t *out)
 	return end != INT64_MAX && (*out <= 0 || *out >= end) ? -EBADMSG : 0;
 }
 
-/* How many more fields of this tag follow. */
+/* The number of fields with this tag that follow. */
 static size_t count_tag(struct unpack u, uint8_t tag)
 {
 	struct str value;
@@ -98,7 +98,7 @@ static size_t count_tag(struct unpack u, uint8_t tag)
 	return n;
 }
 
-/* The list with room for `more`: one copy, however many come. */
+/* The list with room for `more` items, so that unpacking copies the list only once. */
 static struct strs list_room(struct strs list, size_t more, struct arena *a)
 {
 	struct strs out = { arena_array(a, struct str, list.n + more), list.n };
@@ -108,7 +108,7 @@ static struct strs list_room(struct strs list, size_t more, struct arena *a)
 	return out;
 }
 
-/* Of the list of which `more` come with this one; 0: they were counted before. */
+/* Adds an item. more: the number of items from this one on, at the first item of the list; else 0. */
 static int unpack_item(struct strs *list, struct str value, size_t more, struct arena *a)
 {
 	if (list->n + more > LIST_UNPACK_MAX)
@@ -139,7 +139,7 @@ int task_unpack(struct str bytes, struct task *out, struct arena *a)
 		if (f->kind == FIELD_LIST)
 			r = unpack_item(p, value, again ? 0 : 1 + count_tag(u, tag), a);
 		else if (again)
-			r = -EBADMSG; /* only a list has several */
+			r = -EBADMSG; /* only a list may repeat its tag */
 		else if (f->kind == FIELD_STR || f->kind == FIELD_JSON)
 			*(struct str *)p = value;
 		else
@@ -255,7 +255,7 @@ json_t *task_json(const struct task *t, int64_t now, struct arena *a)
 
 		if (f->shown == HIDDEN ||
 		    (!t->status && f->shown == ALWAYS && f->kind != FIELD_STR))
-			continue; /* a lock of the whole queue has no more than texts and times */
+			continue; /* a lock of the whole queue has only texts and times */
 		v = value_json(f, field_of(f, t), a);
 		if (v)
 			json_object_set_new(o, f->name, v);

@@ -1,5 +1,5 @@
 /*
- * codec: a task as bytes and as JSON, from the one list in task.def. What was packed unpacks to the same
+ * task: encodes a task as bytes and as JSON, by the list of fields in task.def. A packed task unpacks to the same
  * task; the JSON never holds a token.
  */
 #ifndef FORMAT_TASK_H
@@ -11,17 +11,17 @@
 #include "core/field.h"
 
 void task_pack(const struct task *t, unsigned parts, struct buf *out);
-/* Adds the fields found to *out; strings point into `bytes`, lists are in `a`. -EBADMSG. */
+/* Sets the fields of *out that `bytes` has; strings point into `bytes`, lists are in `a`. 0, or -EBADMSG. */
 int task_unpack(struct str bytes, struct task *out, struct arena *a);
-/* Are they equal in those parts? */
+/* Are the two tasks equal in these parts? */
 bool task_same(const struct task *a, const struct task *b, unsigned parts);
 json_t *task_json(const struct task *t, int64_t now, struct arena *a);
 /* holder, fence, live and so on; JSON null without a lock */
 json_t *lock_json(const struct task *t, int64_t now, struct arena *a);
 
-/* A duration as faces show it: 1, or 1.5 */
+/* A duration in seconds, as faces show it: 1, or 1.5 */
 json_t *seconds_json(int64_t ms);
-/* Of enum lock_life: "alive"; "" if nobody looked. */
+/* The name of an enum lock_life, such as "alive"; "" if no process has checked. */
 const char *life_name(int64_t life);
 
 /* One of the two parts of a task (core/field.h), packed. */

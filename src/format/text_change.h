@@ -1,4 +1,4 @@
-/* What comes of a change in the text of a file. */
+/* The result of a change in the text of a file. */
 #ifndef FORMAT_TEXT_CHANGE_H
 #define FORMAT_TEXT_CHANGE_H
 
@@ -7,9 +7,9 @@
 enum text_change {
 	TEXT_CHANGED, /* there is a new text */
 	TEXT_SAME,    /* nothing to do */
-	TEXT_OTHER,   /* something else is in its place, and stays */
-	TEXT_EMPTY,   /* nothing is left but what had been made for it: the file can go */
-	TEXT_UNFIT    /* the file is not built so that it could be changed */
+	TEXT_OTHER,   /* the place holds another value, which stays */
+	TEXT_EMPTY,   /* only parts that pawl made are left: the caller can remove the file */
+	TEXT_UNFIT    /* the structure of the file does not allow the change */
 };
 
 #endif

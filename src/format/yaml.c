@@ -50,7 +50,7 @@ static bool is_word(struct str s, const char *a, const char *b, const char *c)
 	return str_is(s, a) || str_is(s, b) || str_is(s, c);
 }
 
-/* What a plain word stands for; the schema is that of JSON, with YAML's spellings of its words. */
+/* The value of a word without quotes, by the JSON schema, with YAML's spellings of null, true and false. */
 static json_t *resolve(struct str s)
 {
 	json_t *number = NULL;
@@ -71,7 +71,7 @@ static int read_scalar(struct reader *r, const yaml_event_t *ev, json_t **out)
 	struct str s = str_n((const char *)ev->data.scalar.value, ev->data.scalar.length);
 
 	if (memchr(str_p(s), '\0', s.n))
-		return refuse(r, ev->start_mark.line + 1, STR("a text with a NUL in it"));
+		return refuse(r, ev->start_mark.line + 1, STR("this text contains a NUL byte"));
 	if (ev->data.scalar.plain_implicit && ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
 		*out = resolve(s);
 	else
@@ -101,7 +101,7 @@ static int read_list(struct reader *r, int depth, json_t *list)
 	}
 }
 
-/* The key that the event is, in the arena. */
+/* *out: the key of the event, in the arena. */
 static int read_key(struct reader *r, const yaml_event_t *ev, const json_t *others, char **out)
 {
 	struct str s = str_n((const char *)ev->data.scalar.value, ev->data.scalar.length);
@@ -116,7 +116,7 @@ static int read_key(struct reader *r, const yaml_event_t *ev, const json_t *othe
 	*out = arena_cstr(r->arena, s);
 	if (json_object_get(others, *out))
 		return refuse(r, line,
-			      arena_printf(r->arena, "the key %.*s is there twice",
+			      arena_printf(r->arena, "the key %.*s occurs twice",
 					   STRF(text_line(r->arena, s))));
 	return 0;
 }
@@ -133,7 +133,7 @@ static int read_value(struct reader *r, int depth, json_t **out)
 	return bad;
 }
 
-/* Each key and value; `fn` may be NULL. */
+/* Reads each key and value into `map`, and passes them to `fn`, which may be NULL. */
 static int read_map(struct reader *r, int depth, json_t *map, yaml_key_fn *fn, void *ctx)
 {
 	for (;;) {
@@ -172,7 +172,7 @@ static int read_node(struct reader *r, const yaml_event_t *ev, int depth, json_t
 		return read_scalar(r, ev, out);
 	if (depth == YAML_DEPTH)
 		return refuse(r, ev->start_mark.line + 1,
-			      STR("lists and mappings go more than 32 deep"));
+			      STR("lists and mappings are nested more than 32 deep"));
 	if (ev->type == YAML_SEQUENCE_START_EVENT)
 		bad = read_list(r, depth + 1, *out = json_array());
 	else
@@ -182,7 +182,7 @@ static int read_node(struct reader *r, const yaml_event_t *ev, int depth, json_t
 	return bad;
 }
 
-/* The event that must come next; others are a fault with `text`. *type: it, or the one that is there. */
+/* Reads the next event into *type. It must be `want` or the end of the stream; others are a fault with `text`. */
 static int expect(struct reader *r, yaml_event_type_t want, const char *text,
 		  yaml_event_type_t *type)
 {
@@ -282,7 +282,7 @@ static bool is_alnum(char c)
 	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* Words that others take for true and false. */
+/* Words that other YAML readers treat as true and false. */
 static bool is_boolean(struct str s)
 {
 	static const char *const words[] = { "yes", "no", "on", "off", "y", "n" };
@@ -293,7 +293,7 @@ static bool is_boolean(struct str s)
 	return false;
 }
 
-/* 10_2 and 14:30, which others take for numbers. */
+/* 10_2 and 14:30, which other YAML readers treat as numbers. */
 static bool is_numeral(struct str s)
 {
 	for (size_t i = 0; i < s.n; i++)
@@ -302,7 +302,7 @@ static bool is_numeral(struct str s)
 	return true;
 }
 
-/* May the text stand there without quotes, and still be that text? */
+/* Does the text read back as the same text without quotes? */
 static bool is_plain(struct str s)
 {
 	json_t *value;
@@ -322,7 +322,8 @@ static bool is_plain(struct str s)
 	return text;
 }
 
-/* The length of the character at p if YAML cannot have it as it is: controls, breaks, marks of order. */
+/* The length of the character at p if YAML needs an escape for it (control characters, line breaks, byte order marks);
+ * else 0. */
 static size_t awkward(const unsigned char *p, size_t n)
 {
 	if (p[0] < 0x20 || p[0] == 0x7f)
@@ -420,7 +421,7 @@ static void add_flow(struct buf *out, const json_t *v)
 	}
 }
 
-/* Several lines that can stand there as they are. */
+/* Does the text have several lines that a block can hold without escapes? */
 static bool is_block(struct str s)
 {
 	if (!memchr(str_p(s), '\n', s.n) || memchr(" \t\n", s.p[0], 3))

@@ -69,7 +69,7 @@ static void faults(void **state)
 		{ "a: &x 1\nb: *x\n", 2, "aliases" },
 		{ "a: 1\n? *x\n", 2, "aliases" },
 		{ "a: &x [*x]\n", 1, "aliases" },
-		{ "a: 1\nb: 2\na: 3\n", 3, "the key a is there twice" },
+		{ "a: 1\nb: 2\na: 3\n", 3, "the key a occurs twice" },
 		{ "a: {b: 1, b: 2}\n", 1, "twice" },
 		{ "- a\n", 1, "not a mapping" },
 		{ "words\n", 1, "not a mapping" },
