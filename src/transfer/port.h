@@ -1,6 +1,7 @@
 /*
- * port: tasks as files, in four formats. JSON is an array with a task on each line, JSON Lines the same without the
- * array, CSV a row for each task, Markdown a folder with a file for each task. doc/data.md describes the formats.
+ * port: tasks as files, in four formats. JSON is an array with a task on each line; JSON Lines is the same without the
+ * array. CSV has a row for each task, and Markdown is a folder with a file for each task. doc/data.md describes the
+ * formats.
  *
  * Export: a file gets its name when it is complete. Import: pawl reads and checks the whole file before it changes
  * the queue. The tasks wait in a spool on disk, so memory does not grow with their number.

@@ -90,8 +90,8 @@ struct combine_call {
 	uint64_t batch; /* not 0: a holder that died may have committed the call, in this batch */
 };
 
-/* Takes the calls that wait for this queue. first: the first take of this batch. Then each TAKEN slot was left by a
- * holder that died, and `out` must have room for COMBINE_SLOTS calls, so that it gets all of them. */
+/* Takes the calls that wait for this queue. first: the first take of this batch. Then a holder that died left each
+ * TAKEN slot, and `out` must have room for all COMBINE_SLOTS calls. */
 size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combine_call *out,
 		    size_t room, struct arena *a);
 /* Before the commit. A report that does not fit becomes COMBINE_ALONE. Does nothing if the owner has ended its call. */

@@ -2,7 +2,7 @@
  * The files that SQLite has open for us: their inodes, and whether other processes still find them at
  * their paths.
  *
- * If a program removes or replaces the -shm or -wal, a process that still uses the old file shares neither
+ * A program may remove or replace the -shm or -wal. A process that still uses the old file then shares neither
  * index nor locks with processes that open the new one. They would overwrite each other's commits. So the
  * store checks the paths, under the gate, before it acknowledges a change:
  *
