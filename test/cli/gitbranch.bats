@@ -215,7 +215,7 @@ by_hand() {
 	call 40 claim t1
 	call 44 show t5
 	call 40 doctor
-	says "t1_lock.yaml: it is too large, or no file"
+	says "t1_lock.yaml: it is too large, or not a file"
 	says "tasks/huge.md: it is too large"
 	says tasks/other.md
 	call 0 create fine
@@ -273,7 +273,7 @@ by_hand() {
 	git -C w commit -q --allow-empty -m one
 	git -C w push -q "$remote" main:board
 	call 40 init
-	complains "no queue"
+	complains "not a queue"
 	call 40 list
 	same "$(git -C "$remote" log --format=%s board)" one
 }
@@ -296,7 +296,7 @@ by_hand() {
 		complains "name of a branch"
 	done
 	call 40 init --store "git:$remote?layout=tree"
-	complains "no layout"
+	complains "not a layout"
 	call 0 init --store "git:$remote#team/board"
 	git -C "$remote" rev-parse -q --verify refs/heads/team/board
 }
@@ -324,7 +324,7 @@ moved_back() {
 	tip=$(git -C "$remote" rev-parse board)
 	git -C "$remote" update-ref refs/heads/board "$old"
 	call 40 claim t1 --agent ann
-	complains "set back or replaced"
+	complains "reset or replaced"
 	complains "push --force"
 	call 40 list
 	same "$(git -C "$remote" rev-parse board)" "$old"

@@ -99,7 +99,7 @@ other() {
 	tip=$(printf '100644 blob %s\tnext_id.txt\n' "$tip" | git -C "$remote" mktree)
 	git -C "$remote" update-ref refs/heads/aitask-ids "$(git -C "$remote" commit-tree "$tip" -m x)"
 	call 40 id claim
-	complains "next_id.txt: 'twelve' is no number"
+	complains "next_id.txt: 'twelve' is not a number"
 	call 40 id peek
 	call 40 id init --from 5
 	same "$(next_id)" twelve

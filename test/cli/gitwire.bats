@@ -139,7 +139,7 @@ by_ssh() {
 	printf '#!/bin/sh\nkill -9 $PPID\n' >"$remote/hooks/pre-receive"
 	chmod +x "$remote/hooks/pre-receive"
 	call 30 claim t2 --timeout 500ms
-	complains "cannot be reached"
+	complains "cannot reach"
 	rm "$remote/hooks/pre-receive"
 	call 0 claim t2
 }
@@ -177,11 +177,11 @@ by_ssh() {
 	call 0 claim t1
 	git -C "$remote" update-ref -d refs/pawl/default/base
 	call 40 list
-	complains "pawl init" "brings it back"
+	complains "pawl init" "to restore the queue"
 	call 40 claim t2
 	call 40 doctor
 	says refs/pawl-seen
-	"$PAWL" list 2>&1 | sed -n 's/.*it was there: \(.*\) brings it back.*/\1/p' >cure
+	"$PAWL" list 2>&1 | sed -n 's/.*to restore the queue that was here: \(.*\); to begin an empty one.*/\1/p' >cure
 	sh -e cure
 	ask 0 list
 	is '.count == 2'
@@ -246,7 +246,7 @@ by_ssh() {
 	for cut in 4 8 12 13 19 20 100; do
 		by_ssh "eval \"\$command\" | dd bs=1 count=$((listed + cut)) status=none"
 		call 30 list
-		complains "cannot be reached"
+		complains "cannot reach"
 	done
 	by_ssh
 	ask 0 list
@@ -354,7 +354,7 @@ by_ssh() {
 	chmod u+w "$pack"
 	head -c $(($(stat -c %s "$pack") - 40)) /dev/zero | dd of="$pack" bs=1 seek=12 conv=notrunc status=none
 	call 40 list
-	complains "$cache cannot be read" fsck
+	complains "cannot read the object" "$cache" fsck
 	[[ $stderr =~ "the object "[0-9a-f]{40}" in " ]]
 	rm -r "$cache"
 	call 0 list

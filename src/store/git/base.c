@@ -1,6 +1,7 @@
 /*
- * The base: a tree that names the commit of each record without a ref of its own, as submodules are named.
- * Its commit has them among its parents, so that they are fetched with it. 256 folders keep a change small.
+ * The base: a tree that names the commit of each record that has no ref of its own, as git names submodules.
+ * The commit of the base has those commits among its parents, so a fetch of the base brings them, too. The
+ * tree has 256 folders, so a change rewrites only a small part of it.
  */
 #include <stdio.h>
 
@@ -30,7 +31,7 @@ static int each_folder(struct each *e, const git_oid *oid)
 	int rc = 0;
 
 	if (git_tree_open(e->s, &t, oid))
-		return git_fail(e->s, STORE_CORRUPT, "a folder of the base cannot be read");
+		return git_fail(e->s, STORE_CORRUPT, "cannot read a folder of the base");
 	for (size_t i = 0; rc == 0 && i < git_tree_entrycount(t); i++) {
 		const git_tree_entry *it = git_tree_entry_byindex(t, i);
 		struct str key;
@@ -53,7 +54,7 @@ int git_base_each(struct git *s, const git_oid *tree,
 	int rc = 0;
 
 	if (git_tree_open(s, &t, tree))
-		return git_fail(s, STORE_CORRUPT, "the base cannot be read");
+		return git_fail(s, STORE_CORRUPT, "cannot read the base");
 	for (size_t i = 0; rc == 0 && i < git_tree_entrycount(t); i++) {
 		const git_tree_entry *it = git_tree_entry_byindex(t, i);
 
@@ -146,5 +147,5 @@ int git_base_change(struct git *s, const git_oid *from, const struct git_link *l
 		rc = git_tree_put(s, top, out);
 	git_treebuilder_free(top);
 	git_tree_free(old);
-	return rc ? git_fail(s, STORE_IO, "the base cannot be written") : 0;
+	return rc ? git_fail(s, STORE_IO, "cannot write the base") : 0;
 }

@@ -1,7 +1,7 @@
 /*
- * A change: the edits run on the view; what they wrote becomes commits, and the refs are moved to them if all
- * are still where they were read. Else others were quicker, and all of it happens again. What the commits are
- * is the layout's affair.
+ * A change runs its edits on the view. The layout makes commits of the records that the edits wrote, and
+ * moves the refs to them if no ref has moved since it was read. If another process was faster, the whole
+ * change runs again.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -77,7 +77,7 @@ static int run_edits(struct git_set *w, struct change *changes, size_t n)
 	return 0;
 }
 
-/* --- what it comes to --------------------------------------------------------------------------- */
+/* --- the result of the edits -------------------------------------------------------------------- */
 
 void git_set_states(struct git_set *w)
 {
@@ -96,7 +96,7 @@ void git_set_states(struct git_set *w)
 	}
 }
 
-/* A line goes with its record, or stays with the change if there is none. */
+/* A log line goes into the commit of its record; a line without a record stays with the change. */
 void git_set_lines(struct git_set *w)
 {
 	struct git_line *l = w->lines, *next;
@@ -168,7 +168,7 @@ static int retry_until_pushed(struct git *s, struct change *changes, size_t n)
 
 		if (ms < 0)
 			return store_fail(&s->base.env, STORE_BUSY, "try again",
-					  "%s: others were quicker %lld times", s->remote,
+					  "%s: other writers were faster %lld times", s->remote,
 					  (long long)b.made);
 		nanosleep(&(struct timespec){ ms / 1000, (long)(ms % 1000) * 1000000 }, NULL);
 	}
@@ -185,7 +185,7 @@ int git_modify(struct store *base, struct change *changes, size_t n)
 				  "%s was opened for reading only", s->remote);
 	if (s->changing || s->depth)
 		return store_fail(&base->env, STORE_IO, NULL,
-				  "a change inside a scan or another change");
+				  "a scan or a change cannot contain another change");
 	rc = s->transport->begin(s);
 	if (rc < 0)
 		return rc;
@@ -194,7 +194,7 @@ int git_modify(struct store *base, struct change *changes, size_t n)
 	return rc;
 }
 
-/* --- the beginning and the end of a queue ------------------------------------------------------- */
+/* --- creating and removing a queue -------------------------------------------------------------- */
 
 int git_begin_queue(struct git *s)
 {
@@ -211,7 +211,7 @@ int git_begin_queue(struct git *s)
 	s->transport->end(s);
 	return rc <= 0 ? rc
 		       : store_fail(&s->base.env, STORE_BUSY, "try again",
-				    "%s: others were quicker", s->remote);
+				    "%s: other writers were faster", s->remote);
 }
 
 int git_discard(struct store *base)
@@ -233,6 +233,6 @@ int git_discard(struct store *base)
 	git_view_clear(&s->view);
 	s->transport->end(s);
 	return rc <= 0 ? rc
-		       : store_fail(&base->env, STORE_BUSY, "try again", "%s: others were quicker",
-				    s->remote);
+		       : store_fail(&base->env, STORE_BUSY, "try again",
+				    "%s: other writers were faster", s->remote);
 }

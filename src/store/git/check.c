@@ -1,4 +1,4 @@
-/* For doctor: what can be found out about the repository and the queue in it. */
+/* For doctor: checks of the repository and of its queue. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include "base/when.h"
 #include "store/git/git.h"
 
-#define STALE_S 60 /* a lock of git's lasts some milliseconds */
+#define STALE_S 60 /* git itself holds such a lock for some milliseconds */
 #define LOOSE_MANY 20000
 
 struct report {
@@ -23,15 +23,15 @@ static void check_bad(struct report *r, const struct git_head *h)
 {
 	if (h->fault.n)
 		r->fn(r->ctx, CHECK_BAD, "records", h->fault,
-		      arena_printf(&r->a, "mend the file on the branch %s", r->s->only));
+		      arena_printf(&r->a, "repair the file on the branch %s", r->s->only));
 	else
 		r->fn(r->ctx, CHECK_BAD, "records",
 		      arena_printf(&r->a, "%.*s: commit %s is not a record of pawl", STRF(h->key),
 				   git_hex(&r->a, &h->oid).p),
 		      arena_printf(
 			      &r->a,
-			      "git -C %s update-ref -d %s%s removes it; if a good one is known, "
-			      "update-ref REF COMMIT brings it back",
+			      "to remove it: git -C %s update-ref -d %s%s; to restore an earlier "
+			      "commit: git update-ref REF COMMIT",
 			      store_word(&r->a, str_c(r->s->remote)).p, r->s->prefix,
 			      git_ref_of(&r->a, h->key).p));
 }
@@ -59,22 +59,22 @@ static void check_queue(struct report *r)
 	if (v->n_strange)
 		r->fn(r->ctx, CHECK_NOTE, "refs",
 		      arena_printf(&r->a,
-				   "%zu refs below %st/ are not named as pawl names them, and "
-				   "are left out",
+				   "%zu refs below %st/ do not have a name that pawl would give "
+				   "them, and are ignored",
 				   v->n_strange, r->s->prefix),
-		      arena_printf(&r->a, "git ls-remote %s shows them",
+		      arena_printf(&r->a, "to list them: git ls-remote %s",
 				   store_word(&r->a, str_c(r->s->remote)).p));
 	if (!bad)
-		r->fn(r->ctx, CHECK_OK, "records", STR("all can be read"), STR(""));
+		r->fn(r->ctx, CHECK_OK, "records", STR("every record can be read"), STR(""));
 	if (v->n_owed)
 		r->fn(r->ctx, CHECK_NOTE, "changes",
-		      arena_printf(&r->a, "%zu refs of a change that was cut short", v->n_owed),
+		      arena_printf(&r->a, "%zu refs belong to an interrupted change", v->n_owed),
 		      STR("the next change finishes it"));
 	else
-		r->fn(r->ctx, CHECK_OK, "changes", STR("all are whole"), STR(""));
+		r->fn(r->ctx, CHECK_OK, "changes", STR("every change is complete"), STR(""));
 }
 
-/* --- locks that were left behind ---------------------------------------------------------------- */
+/* --- locks that a process left behind ----------------------------------------------------------- */
 
 static void check_lock(struct report *r, const char *path)
 {
@@ -88,9 +88,9 @@ static void check_lock(struct report *r, const char *path)
 		return;
 	r->stale++;
 	r->fn(r->ctx, CHECK_BAD, "locks",
-	      arena_printf(&r->a, "%s has been there for %s: its ref cannot change", path,
+	      arena_printf(&r->a, "%s has existed for %s: nobody can change its ref", path,
 			   duration_text(&r->a, age * 1000).p),
-	      arena_printf(&r->a, "if no git is running there: rm %s",
+	      arena_printf(&r->a, "if no git process uses the repository: rm %s",
 			   store_word(&r->a, str_c(path)).p));
 }
 
@@ -121,11 +121,10 @@ static void check_locks(struct report *r)
 	check_folder(r, dir, 1);
 	check_lock(r, fs_join(&r->a, str_c(r->s->dir), STR("packed-refs.lock")));
 	if (!r->stale)
-		r->fn(r->ctx, CHECK_OK, "locks", STR("no ref has a lock that was left behind"),
-		      STR(""));
+		r->fn(r->ctx, CHECK_OK, "locks", STR("no ref has a stale lock"), STR(""));
 }
 
-/* One folder of 256 is enough for a guess. */
+/* Counts one of the 256 folders and estimates the total from it. */
 static void check_loose(struct report *r)
 {
 	DIR *d = opendir(fs_join(&r->a, str_c(r->s->dir), STR("objects/17")));
@@ -137,8 +136,7 @@ static void check_loose(struct report *r)
 		closedir(d);
 	if (n * 256 > LOOSE_MANY)
 		r->fn(r->ctx, CHECK_NOTE, "objects",
-		      arena_printf(&r->a, "about %lld objects are files of their own",
-				   (long long)n * 256),
+		      arena_printf(&r->a, "about %lld objects are loose files", (long long)n * 256),
 		      arena_printf(&r->a, "git -C %s gc",
 				   store_word(&r->a, str_c(r->s->remote)).p));
 }

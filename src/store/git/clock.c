@@ -1,11 +1,12 @@
 /*
- * The clock. Nobody shares one across machines; on one machine all processes do, by an anchor in a file beside
- * the repository (store/local/clock.h), so that a jump of the wall clock frees and holds nothing.
+ * The clock. All processes of one machine share one clock, by an anchor in a file beside the repository
+ * (store/local/clock.h). A jump of the wall clock therefore neither frees nor extends a lock.
  *
- * Locks of other machines. No clock is shared: one that another machine has set counts as live until this
- * machine's clock is `skew` past its end, and for the length of its lease after it was first seen here. Its
- * holder, on the machine that set it, counts it as lost at its end. Which machine has set it is in the record
- * (`clock`, the boot's name), and what is shown to the policy is never written back.
+ * Machines do not share a clock. A lock that another machine set counts as live until both of these have
+ * passed: this machine's clock is `skew` past the lock's expiry, and the length of its lease has passed since
+ * this machine first saw it. The holder, on the machine that set the lock, counts it as lost at its expiry.
+ * The record names the machine that set the lock (`clock`: its boot id and offset). The later expiry is only
+ * shown to the policy; it is never written back.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,14 +20,15 @@
 #include "store/git/folder.h"
 
 #define CLOCK_FILE_MAX 256
-#define SAME_MS 100 /* clocks that differ by less are one */
+#define SAME_MS 100 /* clocks that differ by less count as the same */
 #define SEEN_MAX (1u << 20)
 #define TTL_MAX (INT64_C(366) * 24 * 3600 * 1000)
-#define SKEW_MS 60000 /* between the clocks of two machines, at most, unless the URI says it */
+/* largest difference between two machines' clocks, unless the URI has `skew` */
+#define SKEW_MS 60000
 
 #define CLOCK_FILE "clock" /* in the folder `pawl` */
 
-/* "BOOT WALL TIME-SINCE-BOOT" */
+/* The file holds "BOOT WALL TIME-SINCE-BOOT". */
 static void clock_read(struct git *s)
 {
 	char bytes[CLOCK_FILE_MAX];
@@ -61,7 +63,7 @@ static void clock_write(struct git *s)
 	arena_free(&a);
 }
 
-/* One of several that come at once makes it. */
+/* The gate lets only one of several processes write a new anchor. */
 void git_clock_open(struct git *s)
 {
 	struct anchor own;
@@ -100,7 +102,7 @@ bool git_clock_same(const struct git *s, struct str name)
 	       offset(s) - n <= SAME_MS;
 }
 
-/* Another process may have set it. */
+/* Reads the anchor first, because another process may have set the clock. */
 void git_clock_change(struct git *s)
 {
 	const struct query later = { .pick = PICK_LATER, .waiting = true }, held = { .held = true };
@@ -122,7 +124,7 @@ int64_t git_now(struct store *base)
 	return s->changing ? s->now : localclock_now(&s->clock, &s->anchor);
 }
 
-/* --- the skew between machines ------------------------------------------------------------------ */
+/* --- clock skew between machines ---------------------------------------------------------------- */
 
 bool git_clock_skew(struct git *s, struct str text)
 {
@@ -130,7 +132,7 @@ bool git_clock_skew(struct git *s, struct str text)
 	return !text.n || (duration_parse(text, &s->skew) && s->skew >= 0);
 }
 
-/* The lock's end and all that comes from it. */
+/* Sets the lock's expiry and the fields that follow from it. */
 static void set_end(struct record *r, struct task *t, int64_t end, struct arena *a)
 {
 	if (r->ix.eligible_at == t->lock.expires_at)
@@ -146,9 +148,10 @@ static bool has_lock(const struct record *r, struct task *t, struct arena *a)
 	       task_unpack(r->hot, t, a) == 0 && t->lock.holder.n && t->lock.expires_at;
 }
 
-/* --- when it was seen first --------------------------------------------------------------------- */
+/* --- when this machine first saw a lock --------------------------------------------------------- */
 
-/* In a folder that nobody clears, unlike a cache. NULL: there is none, so that each time is the first. */
+/* Not in the cache folder, which programs may clear. NULL: there is no such folder, so each look counts as
+ * the first. */
 static const char *seen_path(struct arena *a)
 {
 	const char *dir = fs_user_dir(a, "XDG_STATE_HOME", ".local/state");
@@ -157,7 +160,7 @@ static const char *seen_path(struct arena *a)
 						   : NULL;
 }
 
-/* One line each: "COMMIT TIME BOOT". */
+/* Each line is "COMMIT TIME BOOT". */
 static int64_t seen_before(struct git *s, struct str hex, struct arena *a)
 {
 	const char *path = seen_path(a);
@@ -187,7 +190,8 @@ static int64_t first_seen(struct git *s, const git_oid *oid, struct arena *a)
 		return at;
 	fd = path ? open(path, flags, 0600) : -1;
 	if (fd >= 0 && lseek(fd, 0, SEEK_END) > (off_t)SEEN_MAX / 2)
-		(void)!ftruncate(fd, 0); /* those that are forgotten are seen again, later */
+		/* a forgotten lock counts as first seen now, which only delays its expiry */
+		(void)!ftruncate(fd, 0);
 	line = arena_printf(a, "%.*s %lld %s\n", STRF(hex), (long long)now, s->clock.boot_id);
 	if (fd >= 0)
 		(void)!write(fd, line.p, line.n);
@@ -196,7 +200,7 @@ static int64_t first_seen(struct git *s, const git_oid *oid, struct arena *a)
 	return now;
 }
 
-/* --- in and out --------------------------------------------------------------------------------- */
+/* --- expiry as shown, and as written ------------------------------------------------------------ */
 
 void git_clock_show(struct git *s, struct git_head *h, struct record *r, struct arena *a)
 {
@@ -218,7 +222,7 @@ void git_clock_show(struct git *s, struct git_head *h, struct record *r, struct 
 	set_end(r, &t, end, a);
 }
 
-/* Whose clock the record's lock is by. */
+/* Gives the clock that the record's lock is measured by. */
 struct str git_clock_hide(struct git *s, const struct git_head *h, struct record *r,
 			  struct arena *a)
 {

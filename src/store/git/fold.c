@@ -1,11 +1,12 @@
 /*
- * The list of refs is read and sent at every call, so it is kept short: when a change moves the base anyway, tasks
- * that nobody works on are hung on it, and their refs are removed after that. Until then the ref counts, and it
- * goes only if it is still what was hung: whoever moves it meanwhile keeps it.
+ * Each call reads and sends the list of refs, so the store keeps it short. When a change moves the base
+ * anyway, it also hangs idle tasks on the base, and afterwards removes their refs.
+ * Until then the ref counts. A ref is removed only if it still names the commit that was hung: a process that
+ * has moved it since keeps it.
  */
 #include "store/git/git.h"
 
-#define FOLD_MAX 64 /* at a time */
+#define FOLD_MAX 64 /* tasks in one change */
 
 static bool idle(struct git *s, const struct git_head *h)
 {
@@ -14,7 +15,7 @@ static bool idle(struct git *s, const struct git_head *h)
 	return r && r->ix.lane == LANE_NONE && !r->ix.holder.n;
 }
 
-/* Hung already by one that did not come to remove the ref. */
+/* A process hung this task on the base, but did not remove the ref. */
 static bool is_hung(const struct git_view *v, const struct git_head *h)
 {
 	return h->linked == v->look && git_oid_equal(&h->link, &h->oid);
@@ -41,7 +42,7 @@ void git_fold_plan(struct git *s, struct strs busy, struct git_fold *out, struct
 	}
 }
 
-/* What is not removed now is next time. */
+/* A ref that cannot be removed now is removed by a later change. */
 void git_fold_finish(struct git *s, const struct git_fold *f, struct arena *a)
 {
 	struct git_move *moves = arena_array(a, struct git_move, f->n);

@@ -30,7 +30,7 @@ void git_folders_close(struct git *s)
 	s->top = s->refs = -1;
 }
 
-/* Another process may make the same folders, and git removes those that are empty. */
+/* Opens folder by folder: another process may make the same ones, and git removes empty ones. */
 static int make(int dir, const char *path)
 {
 	struct arena a = { 0 };
@@ -94,8 +94,8 @@ int git_fail_errno(struct git *s, int err, const char *what)
 	return store_fail(
 		&s->base.env, fault,
 		fault == STORE_UNSUPPORTED
-			? "pawl follows no links there: look who made the link, and remove it"
-			: "check the owner, mode and space of the repository",
+			? "pawl does not follow links there: find out who made the link, and remove it"
+			: "check the owner and the mode of the repository, and the free space",
 		"%s: %s: %s", s->remote, what,
-		fault == STORE_UNSUPPORTED ? "there is a link in its place" : strerror(err));
+		fault == STORE_UNSUPPORTED ? "it is a symbolic link" : strerror(err));
 }

@@ -1,4 +1,4 @@
-/* What git/record.c and git/message.c share: the parts of a message. */
+/* The parts of a commit message that git/record.c and git/message.c share. */
 #ifndef STORE_GIT_JSON_H
 #define STORE_GIT_JSON_H
 
@@ -6,12 +6,12 @@
 
 #include "store/git/git.h"
 
-/* A string, or {"hex": …} for bytes that are no text. */
+/* A string, or {"hex": …} for bytes that are not valid text. */
 json_t *git_bytes_json(struct str s);
 bool git_bytes_parse(const json_t *v, struct str *out, struct arena *a);
-/* The parts of an index, in the order of their numbers in git/memo.c: new ones come last. */
+/* The fields of an index. Their position is their tag in git/memo.c, so new fields come last. */
 struct git_field {
-	const char *name; /* NULL: the end */
+	const char *name; /* NULL: the last one */
 	size_t offset;
 	bool wide;
 };
@@ -22,9 +22,9 @@ int64_t git_index_number(const struct index *ix, const struct git_field *f);
 void git_index_set(struct index *ix, const struct git_field *f, int64_t n);
 struct str *git_index_text(struct index *ix, const struct git_field *f);
 
-/* All of it but the body. */
+/* The whole record except its body. */
 json_t *git_record_json(const struct record *r, struct arena *a);
-/* *due_known: whether the index has the due date; one of version 0.1.0 has it only in the body. */
+/* *due_known: does the index have the due date? Version 0.1.0 wrote it only to the body. */
 bool git_record_parse(const json_t *o, struct record *r, bool *due_known, struct arena *a);
 
 #endif

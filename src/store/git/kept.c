@@ -1,7 +1,7 @@
 /*
- * A branch only grows. The last top of it that this clone has seen (or that was written to this path) is kept in
- * refs/pawl-kept; if that is not in the history of what is there now, somebody has set the branch back or replaced
- * it, and fences would be given twice. So nothing is done until a person has decided.
+ * A branch only grows. refs/pawl-kept holds the last tip that this clone has seen, or that was written to
+ * this path. If the branch no longer contains that tip, somebody has reset or replaced it, and pawl would
+ * give fences twice. So pawl refuses every call until a person has decided.
  */
 #include <time.h>
 
@@ -32,7 +32,7 @@ static void forget(struct git *s, struct arena *a)
 	git_reference_remove(s->repo, kept_name(s, a));
 }
 
-/* Unless others have kept something else since `had` was read. */
+/* Does nothing if another process has changed the kept tip since `had` was read. */
 static void keep(struct git *s, const git_oid *had, const git_oid *tip, struct arena *a)
 {
 	git_reference *ref = NULL;
@@ -53,16 +53,17 @@ static int set_back(struct git *s, const git_oid *had, struct arena *a)
 	return store_fail(
 		&s->base.env, STORE_CORRUPT,
 		arena_printf(a,
-			     "to bring it back: git -C %s push --force %s %.*s:%s%s; to go on "
-			     "with what is there: git -C %s update-ref -d %s",
+			     "to restore it: git -C %s push --force %s %.*s:%s%s; to continue "
+			     "with the branch as it is: git -C %s update-ref -d %s",
 			     place, s->dir ? "." : store_word(a, str_c(s->remote)).p, STRF(hex),
 			     s->prefix, s->only, place, kept_name(s, a))
 			.p,
-		"%s: somebody has set back or replaced the branch %s: %.12s is not in it",
+		"%s: somebody has reset or replaced the branch %s: it no longer contains %.12s",
 		s->remote, s->only, hex.p);
 }
 
-/* What was kept is read before the branch is: so the branch is not the older one of the two. 1: it has lost that. */
+/* Reads the kept tip before the branch, so the branch is never the older of the two. 1: the branch has
+ * lost that tip. */
 static int look_once(struct git *s, git_oid *had, git_oid *out, struct arena *a)
 {
 	struct git_refs refs;
@@ -82,7 +83,8 @@ static int look_once(struct git *s, git_oid *had, git_oid *out, struct arena *a)
 	return 0;
 }
 
-/* One that is just removed and begun anew by pawl itself is soon known as such. */
+/* Looks again for a while: if pawl itself just removed the branch and made it again, the kept tip soon
+ * follows. */
 int git_branch_tip(struct git *s, git_oid *out)
 {
 	struct arena a = { 0 };

@@ -1,5 +1,6 @@
 /*
- * The refs of a queue by the files they are in, which takes a fifth of the system calls that libgit2 makes for it.
+ * Lists the refs of a queue from their files. That takes a fifth of the system calls that libgit2 makes for
+ * it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -54,7 +55,7 @@ static bool oid_parse(struct str text, git_oid *out)
 	return text.n >= GIT_OID_HEXSZ && git_oid_fromstrn(out, text.p, GIT_OID_HEXSZ) == 0;
 }
 
-/* One that is just being packed is in packed-refs, which is read later. */
+/* A ref that git is packing right now may be missing here; packed-refs, which is read later, has it. */
 static int list_loose(struct listing *l, int dir, const char *file, struct str name)
 {
 	char text[128];
@@ -70,7 +71,7 @@ static int list_loose(struct listing *l, int dir, const char *file, struct str n
 	return rc;
 }
 
-/* The folder `below` of the prefix, "" or "t/". */
+/* Lists the folder `below` of the prefix, "" or "t/". */
 static int list_folder(struct listing *l, const char *below)
 {
 	const char *path = arena_printf(l->a, "%s%s", l->prefix + strlen("refs/"), below).p;
@@ -90,7 +91,7 @@ static int list_folder(struct listing *l, const char *below)
 	return rc;
 }
 
-/* Some tools put a link there, to the file of another clone of the user's. It is only read. */
+/* Some tools make packed-refs a link to the file of another clone of the user. pawl only reads it. */
 static int read_packed(struct listing *l, struct str *out)
 {
 	const char *dir = l->s->dir ? l->s->dir : l->s->local;
@@ -103,7 +104,7 @@ static int read_packed(struct listing *l, struct str *out)
 	return rc;
 }
 
-/* "OID refs/…" a line; what is loose as well counts there. */
+/* Each line is "OID refs/…". A loose ref takes precedence over a packed one. */
 static int list_packed(struct listing *l)
 {
 	struct git_refs loose = *l->out;

@@ -1,7 +1,7 @@
 /*
- * The log: what all commits of the queue say, by stamp. A stamp is greater than all that its author had seen,
- * so that a record's lines are in order; lines of changes that knew nothing of each other are in the order of
- * their authors' clocks. A handle that follows the log also gets those that come late.
+ * The event log: the lines of all commits of the queue, sorted by stamp. A stamp is greater than all stamps
+ * that its author had seen, so the lines of one record are in order. Lines of independent changes are in the
+ * order of their authors' clocks. A handle that follows the log also gets the lines that arrive late.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 struct line {
 	int64_t stamp;
 	git_oid oid;
-	unsigned n; /* in its change */
+	unsigned n; /* position within its change */
 	struct entry entry;
 };
 
@@ -21,12 +21,13 @@ struct walk {
 	struct arena a;
 	git_oid *todo;
 	size_t n_todo, todo_room;
-	git_oid *table; /* of those seen */
+	git_oid *table; /* commits seen so far */
 	size_t n_seen, n_slots;
 	struct line *lines;
 	size_t n, room;
-	bool own;     /* only one record's commits */
-	git_oid lost; /* the newest of a record, which is there by the memo and cannot be read */
+	bool own; /* follow only the first parents: the commits of one record */
+	/* the newest commit of a record, which the memo knows but which cannot be read */
+	git_oid lost;
 };
 
 /* --- the walk ----------------------------------------------------------------------------------- */
@@ -88,7 +89,7 @@ static void add_lines(struct walk *w, const git_oid *oid, const struct git_state
 	}
 }
 
-/* Does the view show a record whose commit nobody has read? */
+/* Does the view show a record that came from the memo, so that its commit was not read? */
 static bool is_recalled(const struct git *s, const git_oid *oid)
 {
 	for (size_t i = 0; i < s->view.n; i++)
@@ -97,20 +98,21 @@ static bool is_recalled(const struct git *s, const git_oid *oid)
 	return false;
 }
 
-/* The memo has hidden that: a copy is mended with the next look. */
+/* The memo has hidden the damage. The next look repairs a copy, so a wire store may retry. */
 static int fail_lost(struct git *s, const git_oid *oid)
 {
 	struct arena a = { 0 };
 	int rc = store_fail(&s->base.env, s->local ? STORE_MOVED : STORE_CORRUPT,
-			    s->local ? "try again" : "pawl doctor",
-			    "%s: the commit %s cannot be read", s->remote, git_hex(&a, oid).p);
+			    s->local ? "try again" : "to see the damage: pawl doctor",
+			    "%s: cannot read the commit %s", s->remote, git_hex(&a, oid).p);
 
 	arena_free(&a);
 	git_memo_forget(s);
 	return rc;
 }
 
-/* A commit that is not there ends its branch of the walk; one that is not ours, too, where there should be none. */
+/* A missing commit ends its branch of the walk. So does a foreign commit, unless the layout allows foreign
+ * commits between pawl's. */
 static void walk(struct walk *w)
 {
 	while (w->n_todo) {
@@ -227,7 +229,7 @@ int git_entries(struct store *base, const struct entry_query *q, entry_fn *fn, v
 
 	if (q->after.n && !cursor_parse(q->after, &after))
 		return store_fail(&base->env, STORE_UNSUPPORTED, NULL,
-				  "'%.*s' is no cursor of this queue", STRF(q->after));
+				  "'%.*s' is not a cursor of this queue", STRF(q->after));
 	rc = s->changing || s->depth ? 0 : git_look(s);
 	if (rc)
 		return rc > 0 ? git_absent(s) : rc;

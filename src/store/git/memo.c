@@ -1,10 +1,12 @@
 /*
- * What commits say, in one file beside the objects: pawl/memo/QUEUE. A claim looks at all live tasks, and to take each
- * one's commit out of the objects and read its JSON would be most of what it costs. A commit never changes, so neither
- * does what is said of it here; who makes one, or reads one that is not here yet, adds it to the end.
+ * The memo: a packed copy of the content of commits, in one file beside the objects (pawl/memo/QUEUE). A
+ * claim looks at all live tasks; without the memo, reading each task's commit and its JSON would be most of
+ * the cost of a claim. A commit never changes, so its entry is always right. A process that makes a commit,
+ * or reads one without an entry, appends the entry.
  *
- * The file may be lost, cut short or written by two at once: what has no right check sum is read from its commit. It
- * only shows which tasks there are: a change looks at the commits themselves of those that it is about.
+ * The file may be lost, truncated or written by two processes at once. An entry without a right checksum is
+ * ignored, and the commit is read instead. The memo only shows which tasks exist: a change reads the commits
+ * of the tasks that it is about.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,16 +22,16 @@
 
 #define MAGIC STR("pawl memo 2\n\n\n\n\n")
 #define FILE_MAX (64u << 20)
-#define SPARE \
-	500 /* how many may be of old states, and of three times as many as there are records */
+/* The memo is rewritten when it has more than 3 * records + SPARE entries: the others are of old states. */
+#define SPARE 500
 
 struct entry_head {
 	uint64_t check;
-	uint32_t size; /* of what follows */
+	uint32_t size; /* of the bytes that follow */
 	unsigned char oid[GIT_OID_RAWSZ];
 };
 
-/* Tags; a number or text of the index has its place behind the first. */
+/* Tags of the fields. The fields of the index are numbered from NUMBER and TEXT. */
 enum {
 	STAMP = 1,
 	TREE = 2,
@@ -45,7 +47,7 @@ enum {
 	TEXT = 64
 };
 
-/* --- a state as bytes --------------------------------------------------------------------------- */
+/* --- packing a state ---------------------------------------------------------------------------- */
 
 static struct str oid_str(const git_oid *oid)
 {
@@ -128,7 +130,7 @@ static void add(struct strs *list, struct str s, struct arena *a)
 	list->v[list->n++] = s;
 }
 
-/* A number or a text of the index; what a newer pawl has written is left out. */
+/* Takes a number or a text of the index, and skips fields of newer versions of pawl. */
 static bool take_part(uint8_t tag, struct str value, struct index *ix)
 {
 	int64_t n;
@@ -203,7 +205,7 @@ static uint64_t check_of(const struct entry_head *h, const char *bytes)
 	return str_sum(sum, bytes, h->size);
 }
 
-/* The entry at `at`: false if there is no room for one. */
+/* Gives the entry at `at`; false: it does not fit into the rest of the buffer. */
 static bool entry_at(const struct buf *b, size_t at, struct entry_head *h, const char **bytes)
 {
 	if (b->n - at < sizeof(*h))
@@ -225,7 +227,7 @@ static void add_entry(struct buf *b, const git_oid *oid, struct str packed)
 
 /* --- finding ------------------------------------------------------------------------------------ */
 
-/* Where it is or would be; an id is as good as any hash of it. */
+/* Gives the slot of the entry, or the free slot for it. An object id is already a good hash. */
 static uint32_t *slot_of(const struct git_memo *m, const unsigned char *oid)
 {
 	size_t at;
@@ -253,7 +255,7 @@ static void slots_double(struct git_memo *m)
 	free(old);
 }
 
-/* Notes where the entries from `at` on begin; gives where the last one ends. */
+/* Indexes the entries from `at` on; returns the end of the last complete one. */
 static size_t index_from(struct git_memo *m, size_t at)
 {
 	struct entry_head h;
@@ -310,7 +312,7 @@ static void reset(struct git_memo *m)
 	};
 }
 
-/* Somebody has written it anew. */
+/* Has another process replaced the file? */
 static bool is_replaced(const struct git_memo *m, struct spot p)
 {
 	struct stat mine, there;
@@ -319,7 +321,7 @@ static bool is_replaced(const struct git_memo *m, struct spot p)
 	return is && (m->fd < 0 || (fstat(m->fd, &mine) == 0 && mine.st_ino != there.st_ino));
 }
 
-/* -1: none that could be ours. */
+/* -1: there is no file, or it is too large to be pawl's. */
 static int open_file(struct spot p)
 {
 	int fd = p.dir < 0 ? -1 : beneath_open(p.dir, p.name, O_RDONLY, 0);
@@ -341,7 +343,7 @@ static void read_more(struct git_memo *m)
 		buf_add(&m->bytes, part, (size_t)n);
 }
 
-/* What is there now, behind what was read before. */
+/* Reads the bytes that other processes have appended since the last read. */
 static void read_file(struct git *s)
 {
 	struct git_memo *m = &s->memo;
@@ -377,7 +379,7 @@ void git_memo_look(struct git *s)
 	s->memo.noted = 0;
 }
 
-/* What it knows of the commit: empty if nothing. */
+/* Returns the packed state of the commit; empty: the memo does not have it. */
 static struct str recall(struct git *s, const git_oid *oid)
 {
 	struct git_memo *m = &s->memo;
@@ -408,7 +410,7 @@ static bool append(struct spot p, struct str bytes)
 	return ok;
 }
 
-/* Nothing is synced: what a loss of power leaves has no right check sum. */
+/* Does not sync: after a loss of power, an incomplete entry fails its checksum. */
 static void replace(struct git *s, struct spot p, struct str bytes, struct arena *a)
 {
 	const char *temp = arena_printf(a, "%s.new", p.name).p;
@@ -426,7 +428,7 @@ static void replace(struct git *s, struct spot p, struct str bytes, struct arena
 	close(fd);
 }
 
-/* Of those that were in it, the ones that the view has. */
+/* Keeps the entries of commits that the view has; drops those of older states. */
 static void rewrite(struct git *s, struct spot p, struct arena *a)
 {
 	struct git_memo *m = &s->memo;
@@ -462,7 +464,8 @@ void git_memo_save(struct git *s)
 	if (may && (!m->whole || m->n > SPARE + 3 * (s->view.n + m->noted))) {
 		rewrite(s, p, &a);
 	} else if (may && !append(p, buf_str(&m->fresh))) {
-		reset(m); /* who took it away may have had reasons */
+		/* the process that removed the file may have found it damaged: write only new entries */
+		reset(m);
 		rewrite(s, p, &a);
 	}
 	spot_close(p);
@@ -471,7 +474,7 @@ void git_memo_save(struct git *s)
 	arena_free(&a);
 }
 
-/* --- what others call --------------------------------------------------------------------------- */
+/* --- the interface ------------------------------------------------------------------------------ */
 
 void git_memo_put(struct git *s, const git_oid *oid, const struct git_state *st)
 {

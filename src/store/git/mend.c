@@ -1,6 +1,7 @@
 /*
- * Damage in the clone that the wire transport fetches into: an object that is lost, cut or overwritten there. The
- * remote has it still, so what was damaged is put aside and all of the queue is fetched anew, once.
+ * Repairs the clone that the wire transport fetches into, when an object there is lost, truncated or
+ * overwritten. The remote still has the object. So pawl moves the damaged object aside and fetches the whole
+ * queue again, once.
  */
 #include <stdio.h>
 
@@ -16,18 +17,18 @@ static enum read try_object(struct git *s, const git_oid *oid)
 	int rc;
 
 	if (!git_object_fits(s->odb, oid))
-		return READ_WELL; /* it is there, and not ours */
+		return READ_WELL; /* it exists, but is too large to be pawl's */
 	rc = git_odb_read(&obj, s->odb, oid);
 	e = rc ? git_error_last() : NULL;
 
 	git_odb_object_free(obj);
 	if (rc == 0)
 		return READ_WELL;
-	/* not if this process is out of files, or may not read it */
+	/* an error of the system (no descriptors left, no permission) does not mean damage */
 	return rc == GIT_ENOTFOUND || (e && e->klass == GIT_ERROR_OS) ? READ_NOT : READ_DAMAGED;
 }
 
-/* --- finding it --------------------------------------------------------------------------------- */
+/* --- finding the damage ------------------------------------------------------------------------- */
 
 static bool main_is_damaged(struct git *s, git_oid *out)
 {
@@ -40,7 +41,7 @@ static bool main_is_damaged(struct git *s, git_oid *out)
 	return bad;
 }
 
-/* After a look: is there something that the refs name and nobody can read here? */
+/* After a look: do the refs name an object that cannot be read here? */
 static bool is_damaged(struct git *s, int rc, git_oid *out)
 {
 	const struct git_view *v = &s->view;
@@ -54,9 +55,9 @@ static bool is_damaged(struct git *s, int rc, git_oid *out)
 	return rc == STORE_CORRUPT && main_is_damaged(s, out);
 }
 
-/* --- mending it --------------------------------------------------------------------------------- */
+/* --- repairing it ------------------------------------------------------------------------------- */
 
-/* By a name that git's own prune removes after some time. */
+/* The new name begins like those of git's temporary files, which `git prune` removes. */
 static void put_aside(struct git *s, const git_oid *oid)
 {
 	struct arena a = { 0 };
@@ -93,9 +94,9 @@ static int cannot_read(struct git *s, const git_oid *oid)
 	int rc = store_fail(
 		&s->base.env, STORE_CORRUPT,
 		s->no_fetch
-			? "without --cached it is fetched again"
+			? "run the command without --cached: pawl then fetches the object again"
 			: arena_printf(&a, "git -C %s fsck", store_word(&a, str_c(s->local)).p).p,
-		"the object %s in %s cannot be read", git_hex(&a, oid).p, s->local);
+		"cannot read the object %s in %s", git_hex(&a, oid).p, s->local);
 
 	arena_free(&a);
 	return rc;

@@ -1,4 +1,4 @@
-/* A change as the message of a commit, with the record that it made, and back. */
+/* Writes a change, with the record that it made, as the message of a commit, and reads it back. */
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -31,7 +31,7 @@ static bool event_text(const struct event *e)
 	       text_valid(e->run) && text_valid(e->text);
 }
 
-/* Does it pack to the same bytes again? */
+/* Only an event that packs to the same bytes again may be written as JSON fields. */
 static bool event_of(struct str data, struct event *e)
 {
 	struct buf b = BUF_MAX(GIT_RECORD_MAX);
@@ -202,9 +202,10 @@ int git_commit_write(struct git *s, const struct git_draft *d, git_oid *out, str
 		rc = git_object_put(s, buf_str(&b), GIT_OBJECT_COMMIT, out);
 	buf_free(&b);
 	if (large)
-		return store_fail(&s->base.env, STORE_UNSUPPORTED, "make it in smaller parts",
+		return store_fail(&s->base.env, STORE_UNSUPPORTED,
+				  "split the change into smaller ones",
 				  "%s: the change is too large for one commit", s->remote);
-	return rc ? git_fail(s, STORE_IO, "a commit cannot be written") : 0;
+	return rc ? git_fail(s, STORE_IO, "cannot write a commit") : 0;
 }
 
 /* --- reading ------------------------------------------------------------------------------------ */
@@ -215,7 +216,7 @@ static bool oid_parse(const json_t *v, git_oid *out)
 	       git_oid_fromstr(out, json_string_value(v)) == 0;
 }
 
-/* A name that a ref of ours can have: nothing that leads elsewhere. */
+/* Accepts only names that pawl gives its refs, so that a hostile commit cannot move other refs. */
 static bool is_ours(struct str name, struct arena *a)
 {
 	struct str id;
@@ -283,7 +284,7 @@ static bool state_parse(const json_t *o, struct git_state *out, struct arena *a)
 	return ok;
 }
 
-/* What is behind the header; false if there is none, or none of ours. */
+/* Leaves the message in `text`; false: the commit has no message. */
 static bool header_parse(struct str *text, struct git_state *out, struct arena *a)
 {
 	char hex[GIT_OID_HEXSZ + 1] = { 0 };
@@ -325,7 +326,8 @@ bool git_commit_parse(struct str text, struct git_state *out, struct arena *a)
 	return header_parse(&text, out, a) && message_parse(text, out, a);
 }
 
-/* Only the text of a task of 0.1.0 has its due date. One that cannot be read has none. */
+/* In a task of version 0.1.0, only the body has the due date. An unreadable body counts as one without a
+ * due date. */
 static void add_due(struct git *s, struct git_state *st, struct arena *a)
 {
 	struct task t = { 0 };

@@ -9,7 +9,7 @@ static bool plain(char c)
 	       c == '-' || c == '_';
 }
 
-/* A dot is harmless between two others: git has ideas about "..", ".lock" and dots at the ends. */
+/* A dot is safe between two plain characters. git refuses "..", a trailing ".lock", and dots at the ends. */
 static bool plain_dot(struct str s, size_t i)
 {
 	return s.p[i] == '.' && i > 0 && i + 1 < s.n && plain(s.p[i - 1]) && plain(s.p[i + 1]) &&
@@ -120,6 +120,7 @@ int git_fail(struct git *s, int fault, const char *what)
 
 	if (fault == STORE_IO && git_full_line(str_c(text)).n)
 		fault = STORE_FULL;
-	return store_fail(&s->base.env, fault, fault == STORE_CORRUPT ? "pawl doctor" : NULL,
+	return store_fail(&s->base.env, fault,
+			  fault == STORE_CORRUPT ? "to see the damage: pawl doctor" : NULL,
 			  "%s: %s%s%s", s->remote, what, *text ? ": " : "", text);
 }

@@ -1,6 +1,6 @@
 /*
- * Objects that others made. A small one on disk or on the wire can be one of gigabytes in memory, so its size is
- * asked for first: pawl writes none that are larger than GIT_OBJECT_MAX, and reads none.
+ * Guards against large foreign objects. An object that is small on disk or on the wire can take gigabytes in
+ * memory, so pawl asks for its size first. pawl neither writes nor reads objects larger than GIT_OBJECT_MAX.
  */
 #include "store/git/git.h"
 
@@ -9,13 +9,13 @@ bool git_object_fits(git_odb *odb, const git_oid *oid)
 	git_object_t type;
 	size_t n;
 
-	/* one that cannot be read is for the reader to report */
+	/* true if there is no header: the read that follows reports the error */
 	return git_odb_read_header(&n, &type, odb, oid) || n <= GIT_OBJECT_MAX;
 }
 
 static int too_large(void)
 {
-	git_error_set_str(GIT_ERROR_ODB, "the object is too large to be pawl's");
+	git_error_set_str(GIT_ERROR_ODB, "pawl did not write this object: it is too large");
 	return GIT_EINVALID;
 }
 

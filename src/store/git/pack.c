@@ -1,4 +1,4 @@
-/* Packs: what a change has made, to be sent; and what has come, as objects of this clone. */
+/* Packs: makes one of the objects of a change, to send it, and unpacks received ones into this clone. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ int git_pack_made(struct git *s, const git_oid *made, size_t n, git_buf *out)
 	return rc;
 }
 
-/* --- taking ------------------------------------------------------------------------------------- */
+/* --- receiving ---------------------------------------------------------------------------------- */
 
 struct copy {
 	git_odb *from, *to;
@@ -46,7 +46,8 @@ static int copy_one(const git_oid *id, void *ctx)
 	return rc;
 }
 
-/* Each becomes a file: a pack for every change would make all that come after slower. TOO_LARGE: not all could. */
+/* Writes each object as a loose file: a pack for every change would slow down all later reads. TOO_LARGE:
+ * some object exceeds the limit. */
 static int scatter(struct git *s, const char *index)
 {
 	struct copy c = { .to = s->odb };
@@ -77,7 +78,7 @@ static int keep(struct git *s, const char *dir, const char *name, struct arena *
 	return git_odb_refresh(s->odb) ? -EIO : 0;
 }
 
-/* By libgit2's last error: is it the pack, or this machine? */
+/* Tells by libgit2's last error whether the pack is bad (-EBADMSG) or a local write failed (-EIO). */
 static int refused_pack(void)
 {
 	const git_error *e = git_error_last();
@@ -129,7 +130,7 @@ static int take_into(struct git *s, struct git_conn *c, const char *dir, struct 
 int git_pack_take(struct git *s, struct git_conn *c)
 {
 	struct arena a = { 0 };
-	/* a name that git's prune removes if we die here */
+	/* if this process dies, `git prune` removes a folder of this name */
 	char *dir = arena_cstr(&a, arena_printf(&a, "%s/objects/tmp_objdir-pawl-XXXXXX", s->local));
 	int rc = mkdtemp(dir) ? 0 : -errno;
 

@@ -1,4 +1,4 @@
-/* Which repository a URI means, and the way to it. */
+/* Resolves a URI: which repository it means, and how to reach it. */
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -18,10 +18,11 @@ static int bad_uri(struct git *s, struct str what, const char *why)
 	what = uri_shown(&a, what);
 	if (what.n > 60)
 		what.n = 60;
-	rc = store_fail(&s->base.env, STORE_UNSUPPORTED,
-			"git:REMOTE takes a remote's name, a path, or a URL of file, ssh, git, "
-			"http or https",
-			"'%.*s' %s", STRF(what), why);
+	rc = store_fail(
+		&s->base.env, STORE_UNSUPPORTED,
+		"git:REMOTE needs the name of a remote, a path, or a URL with file, ssh, git, "
+		"http or https",
+		"'%.*s' %s", STRF(what), why);
 	arena_free(&a);
 	return rc;
 }
@@ -71,7 +72,7 @@ static bool is_url(struct str text)
 	return find(text, STR("://")) < text.n;
 }
 
-/* host:path, as scp has it: a colon before any slash. */
+/* Is it host:path, as scp writes it: a colon before any slash? */
 static bool is_scp(struct str text)
 {
 	for (size_t i = 0; i < text.n && text.p[i] != '/'; i++)
@@ -83,23 +84,23 @@ static bool is_scp(struct str text)
 static const char *remote_fault(struct str text)
 {
 	if (!text.n)
-		return "names no repository";
+		return "does not name a repository";
 	if (text.p[0] == '-')
 		return "begins with '-', as an option would";
 	if (has_control(text))
-		return "has control characters in it";
+		return "contains control characters";
 	if (find(text, STR("::")) < text.n)
-		return "names a helper program: only git's own transports are used";
+		return "names a helper program; pawl uses only git's own transports";
 	if (is_url(text) && !known_scheme(text))
-		return "is a URL of a kind that is not used";
+		return "is a URL with a scheme that pawl does not support";
 	if (find(text, STR("://-")) < text.n)
 		return "names a host that begins with '-', as an option would";
 	return NULL;
 }
 
-/* --- the way ------------------------------------------------------------------------------------ */
+/* --- the repository ----------------------------------------------------------------------------- */
 
-/* A remote of the user's repository that `dir` is in; NULL if there is none of that name. */
+/* The URL of a remote of the user's own repository around `dir`; NULL: there is no remote of that name. */
 static char *remote_url(const char *dir, struct str name, char **top, bool *skipped)
 {
 	struct arena a = { 0 };
@@ -121,7 +122,7 @@ static char *remote_url(const char *dir, struct str name, char **top, bool *skip
 	return url;
 }
 
-/* By url.BASE.insteadOf in the user's settings, the longest that fits; NULL: none does. */
+/* Applies the longest url.BASE.insteadOf of the user's settings; NULL: none matches. */
 static char *rewritten(const char *dir, struct str text)
 {
 	bool skipped;
@@ -135,7 +136,8 @@ static char *rewritten(const char *dir, struct str text)
 	int rc = repo ? git_repository_config(&c, repo) : git_config_open_default(&c);
 
 	if (rc == 0)
-		rc = git_config_iterator_new(&it, c); /* by a pattern it would leak */
+		/* libgit2's iterator by pattern leaks memory */
+		rc = git_config_iterator_new(&it, c);
 	while (rc == 0 && (rc = git_config_next(&e, it)) == 0) {
 		struct str rest = text, base = str_c(e->name);
 
@@ -164,7 +166,7 @@ static int hex_byte(const char *p)
 	return p[0] && p[1] && high && low ? (int)((high - digits) << 4 | (low - digits)) : -1;
 }
 
-/* The path that git takes a file: URL for: without a host, and decoded. Empty: it is none. */
+/* The path that git uses for a file: URL: without the host, and decoded. Empty: it is not a file: URL. */
 static struct str file_path(struct str url, struct arena *a)
 {
 	char *p;
@@ -192,7 +194,8 @@ static const char *absolute(const char *here, struct str path, struct arena *a)
 	return real ? real : joined;
 }
 
-/* A path counts from the current folder, whichever way it is used; a foreign one is only used as a path. */
+/* A relative path counts from the current folder, for both transports. pawl uses a foreign repository only
+ * as a path. */
 static void set_place(struct git *s, struct str url, struct arena *a)
 {
 	struct str path = is_url(url) ? file_path(url, a) : is_scp(url) ? STR("") : url;
@@ -211,8 +214,8 @@ static int no_remote(struct git *s, struct str name)
 {
 	return store_fail(
 		&s->base.env, STORE_UNSUPPORTED, "name the remote's URL instead: git:URL",
-		"the repository here lies inside of another one's worktree, and so pawl does not use "
-		"its remote '%.*s'",
+		"this repository is inside another worktree, so pawl does not use its remote "
+		"'%.*s'",
 		STRF(name));
 }
 
@@ -243,7 +246,7 @@ static int resolve(struct git *s, struct str text, struct arena *a)
 	return rc;
 }
 
-/* Programs that the repository wants to be asked. */
+/* Does the repository have hooks, which only git's own server side would run? */
 static bool has_hooks(const char *remote)
 {
 	static const char *const names[] = { "pre-receive",           "update",
@@ -262,7 +265,7 @@ static bool has_hooks(const char *remote)
 	return found;
 }
 
-/* `lane` is the parameter's older name. */
+/* `lane` is the older name of the parameter `transport`. */
 static bool wants_wire(const struct uri *uri)
 {
 	struct str name = uri_param(uri, "transport");
@@ -284,7 +287,7 @@ static bool by_files(const struct git *s, const struct uri *uri)
 
 static int bad_prefix(struct git *s, struct str prefix)
 {
-	return bad_uri(s, prefix, "cannot be the beginning of a ref's name: it begins with refs/");
+	return bad_uri(s, prefix, "is not a valid prefix of ref names: a prefix begins with refs/");
 }
 
 static bool valid_ref(struct str prefix, const char *name)
@@ -313,7 +316,7 @@ static int set_prefix(struct git *s, const struct uri *uri, struct arena *a)
 	return 0;
 }
 
-/* "a/b" is b behind refs/heads/a/. */
+/* Splits "a/b" into the prefix refs/heads/a/ and the branch b. */
 static int set_branch(struct git *s, struct str branch, struct arena *a)
 {
 	struct str queue = s->base.env.opt.queue, last = branch;
@@ -324,7 +327,7 @@ static int set_branch(struct git *s, struct str branch, struct arena *a)
 	}
 	if (branch.n == 0 || branch.p[0] == '-' ||
 	    !valid_ref(STR("refs/heads/"), arena_cstr(a, branch)))
-		return bad_uri(s, branch, "cannot be the name of a branch");
+		return bad_uri(s, branch, "is not a valid name of a branch");
 	while (memchr(last.p, '/', last.n))
 		(void)str_cut(&last, '/');
 	s->prefix = copy(arena_printf(a, "refs/heads/%.*s", (int)(branch.n - last.n), branch.p));
@@ -332,11 +335,11 @@ static int set_branch(struct git *s, struct str branch, struct arena *a)
 	return 0;
 }
 
-/* --- all of it ---------------------------------------------------------------------------------- */
+/* --- everything together ------------------------------------------------------------------------ */
 
 static const struct {
 	const struct git_layout *layout;
-	const char *branch; /* if none is named; NULL: it has none */
+	const char *branch; /* the default branch; NULL: the layout has no branch */
 } layouts[] = {
 	{ &git_layout_refs, NULL },
 	{ &git_layout_branch, "pawl" },
@@ -360,10 +363,11 @@ static int set_layout(struct git *s, const struct uri *uri, struct arena *a)
 		if (layouts[i].branch)
 			return set_branch(s, branch.n ? branch : str_c(layouts[i].branch), a);
 		if (branch.n)
-			return bad_uri(s, branch, "is a branch, and this layout has none");
+			return bad_uri(s, branch,
+				       "is a branch, but the layout refs does not use a branch");
 		return set_prefix(s, uri, a);
 	}
-	return bad_uri(s, name, "is no layout: there are refs, branch, locks and ids");
+	return bad_uri(s, name, "is not a layout; the layouts are refs, branch, locks and ids");
 }
 
 int git_find(struct git *s, const struct uri *uri)
@@ -378,11 +382,11 @@ int git_find(struct git *s, const struct uri *uri)
 		return bad_uri(s, uri->path, fault);
 	if (refs.n) {
 		if (!str_to_i64(refs, &wanted) || wanted < 0 || wanted > 1000000)
-			return bad_uri(s, refs, "is no number of refs");
+			return bad_uri(s, refs, "is not a number of refs from 0 to 1000000");
 		s->refs_wanted = (size_t)wanted;
 	}
 	if (!git_clock_skew(s, skew))
-		return bad_uri(s, skew, "is no time that clocks may differ by");
+		return bad_uri(s, skew, "is not a duration, which skew needs");
 	rc = resolve(s, uri->path, &a);
 	if (rc == 0)
 		rc = set_layout(s, uri, &a);

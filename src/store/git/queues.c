@@ -1,4 +1,4 @@
-/* The names of the queues that are in the repository: each has a base behind the same prefix. */
+/* Lists the queues of the repository: each has a base, PREFIX/NAME/base. */
 #include <stdlib.h>
 
 #include "store/git/git.h"
@@ -11,7 +11,7 @@ struct naming {
 	void *ctx;
 };
 
-/* A ref of the form BEFORE/NAME/base. */
+/* Reports NAME for a ref of the form BEFORE/NAME/base. */
 static void see_ref(const struct naming *n, struct str ref)
 {
 	struct arena a = { 0 };
@@ -35,10 +35,10 @@ static int names_here(const struct naming *n, struct arena *a)
 	while (rc == 0 && (rc = git_reference_next_name(&name, it)) == 0)
 		see_ref(n, str_c(name));
 	git_reference_iterator_free(it);
-	return rc == GIT_ITEROVER ? 0 : git_fail(n->s, STORE_IO, "its refs cannot be read");
+	return rc == GIT_ITEROVER ? 0 : git_fail(n->s, STORE_IO, "cannot read its refs");
 }
 
-/* "OID<tab>REF" a line. */
+/* Each line is "OID<tab>REF". */
 static int names_there(const struct naming *n)
 {
 	struct git_args g;
@@ -59,7 +59,7 @@ static int names_there(const struct naming *n)
 	}
 	git_args_free(&g);
 	return rc ? store_fail(&n->s->base.env, STORE_UNREACHABLE,
-			       "git ls-remote REMOTE shows the same", "%s cannot be reached",
+			       "to see git's own message: git ls-remote REMOTE", "cannot reach %s",
 			       n->s->remote)
 		  : 0;
 }

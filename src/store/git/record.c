@@ -1,4 +1,4 @@
-/* A record as JSON that people can read, and back; its body as a tree. */
+/* Writes a record as JSON that people can read, and its body as a tree; and reads both back. */
 #include <stdlib.h>
 
 #include "base/hex.h"
@@ -43,7 +43,7 @@ bool git_bytes_parse(const json_t *v, struct str *out, struct arena *a)
 
 /* --- parts of a task ---------------------------------------------------------------------------- */
 
-/* The packed part as fields that a person can read; NULL if that would not be the same. */
+/* Writes the packed part as readable fields; NULL: the fields would not give the same bytes again. */
 static json_t *part_json(struct str bytes, unsigned part, struct arena *a)
 {
 	struct task t = { 0 };
@@ -129,7 +129,7 @@ static json_t *index_json(const struct index *from)
 		if (n)
 			json_object_set_new(o, f->name, json_integer(n));
 	}
-	if (ix.status && !ix.due) /* known to be none, unlike in the records of 0.1.0 */
+	if (ix.status && !ix.due) /* says that there is none; records of 0.1.0 leave it out */
 		json_object_set_new(o, "due", json_integer(0));
 	for (const struct git_field *f = git_index_texts; f->name; f++)
 		if (git_index_text(&ix, f)->n)
@@ -251,7 +251,7 @@ int git_body_write(struct git *s, const struct record *r, git_oid *tree, struct 
 	if (rc == 0)
 		rc = tree_of(s, !bytes.n ? NULL : text ? BODY_TASK : BODY_RAW, &blob, tree);
 	free(text);
-	return rc ? git_fail(s, STORE_IO, "an object cannot be written") : 0;
+	return rc ? git_fail(s, STORE_IO, "cannot write an object") : 0;
 }
 
 static bool blob_parse(struct str bytes, bool task, struct str *out, struct arena *a)
@@ -283,7 +283,7 @@ int git_body_read(struct git *s, const git_oid *tree, struct str *out, struct ar
 		task = false;
 		e = git_tree_entry_byname(t, BODY_RAW);
 	}
-	/* one that pawl cannot have written is no text, and leaves the other tasks alone */
+	/* an oversized foreign object gives an empty text, so that other tasks still work */
 	if (e && git_object_fits(s->odb, git_tree_entry_id(e)))
 		rc = git_blob_lookup(&blob, s->repo, git_tree_entry_id(e));
 	if (!rc && blob &&
@@ -292,5 +292,5 @@ int git_body_read(struct git *s, const git_oid *tree, struct str *out, struct ar
 		*out = (struct str){ 0 };
 	git_blob_free(blob);
 	git_tree_free(t);
-	return rc ? git_fail(s, STORE_CORRUPT, "the text of a task cannot be read") : 0;
+	return rc ? git_fail(s, STORE_CORRUPT, "cannot read the text of a task") : 0;
 }

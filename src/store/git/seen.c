@@ -1,4 +1,5 @@
-/* What this clone knows of the remote: refs of its own, which also keep the objects from being collected. */
+/* The last known state of the remote, in refs of this clone. These refs also keep git from collecting the
+ * objects. */
 #include <sys/stat.h>
 
 #include "store/git/folder.h"
@@ -9,7 +10,7 @@ int git_seen_list(struct git *s, struct git_refs *out, struct arena *a)
 	int rc = git_refs_list(s, s->seen, out, a);
 
 	return rc ? git_fail_errno(s, -rc,
-				   arena_printf(a, "its copy in %s cannot be read", s->local).p)
+				   arena_printf(a, "cannot read its copy in %s", s->local).p)
 		  : 0;
 }
 
@@ -58,5 +59,5 @@ void git_seen_note(struct git *s, const struct git_move *moves, size_t n)
 
 void git_seen_now(struct git *s)
 {
-	futimens(s->gate.fd, NULL); /* as old as this file */
+	futimens(s->gate.fd, NULL); /* the file's time is the time of the last fetch */
 }

@@ -1,10 +1,10 @@
-/* A change in the making, for the layouts: which records it touches, and what it says about them. */
+/* A change in progress, for the layouts: the records that it touches, and their new states. */
 #ifndef STORE_GIT_SET_H
 #define STORE_GIT_SET_H
 
 #include "store/git/git.h"
 
-/* What becomes of one record. */
+/* The new state of one record. */
 struct git_step {
 	struct str key;
 	const struct record *rec; /* NULL: dropped */
@@ -12,8 +12,8 @@ struct git_step {
 	struct git_line *lines, **last;
 	struct str clock;
 	git_oid tree, oid;
-	bool put;     /* by an edit; else only logged about, or read */
-	bool to_base; /* where it will be */
+	bool put;     /* an edit wrote it; else it was only read, or named in the log */
+	bool to_base; /* the base will hold it, not a ref of its own */
 };
 
 struct git_set {
@@ -22,13 +22,13 @@ struct git_set {
 	struct mem_undo *undo;
 	struct git_step *steps; /* by key */
 	size_t n;
-	struct git_line *lines, **last; /* that belong to no record */
+	struct git_line *lines, **last; /* log lines without a record */
 	unsigned n_lines;
 	struct git_move *moves;
 	size_t n_moves;
 	struct git_link *links;
 	size_t n_links;
-	git_oid *hung; /* commits that the base must keep */
+	git_oid *hung; /* commits that the base must keep reachable */
 	size_t n_hung;
 	bool base_moves;
 	struct git_fold fold;
@@ -38,10 +38,10 @@ struct git_set {
 
 struct git_step *git_step_find(struct git_set *w, struct str key);
 struct git_step *git_step_make(struct git_set *w, struct str key);
-/* After the edits: what each record has become (rec and clock of the steps), and which lines are its own. */
+/* After the edits: sets rec and clock of each step, and gives each record its own log lines. */
 void git_set_states(struct git_set *w);
 void git_set_lines(struct git_set *w);
-/* A set with a stamp and a nonce, on what the view says. */
+/* Begins a set with a stamp and a nonce, based on the view. */
 void git_set_begin(struct git_set *w, struct git *s);
 
 #endif

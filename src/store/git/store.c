@@ -1,4 +1,4 @@
-/* The git store: which repository a URI means, and what is left of the interface. See git.h for the parts. */
+/* The git store: opens and closes it, and fills in the store interface. git.h explains the parts. */
 #include "store/git/layout/worktree.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const struct store_ops store_git, store_branch;
 
 /* --- open and close ----------------------------------------------------------------------------- */
 
-/* The place as a URI, with the branch if that is all of it. */
+/* The place as a URI, with the branch if the queue is on one. */
 static struct str place_uri(struct git *s, struct arena *a)
 {
 	struct str dir = str_c(s->prefix ? s->prefix : "");
@@ -25,7 +25,7 @@ static struct str place_uri(struct git *s, struct arena *a)
 	return arena_printf(a, "git:%s#%.*s%s", s->remote, STRF(dir), s->only);
 }
 
-/* What makes it: `lock init`, `id init` or `init`. */
+/* The word before `init` in the command that makes this queue: `lock init`, `id init` or `init`. */
 static const char *init_of(const struct git *s)
 {
 	if (s->layout == &git_layout_locks)
@@ -44,11 +44,13 @@ int git_absent(struct git *s)
 			    name.n ? store_word(&a, name).p : "", store_word(&a, uri).p)
 		       .p;
 	if (s->transport == &git_transport_wire && git_seen_before(s))
-		hint = arena_printf(&a,
-				    "it was there: git -C %s push %s %s%s:%s%s brings it back; %s",
-				    store_word(&a, str_c(s->local)).p,
-				    store_word(&a, str_c(s->remote)).p, s->seen, git_main_ref(s).p,
-				    s->prefix, git_main_ref(s).p, hint)
+		hint = arena_printf(
+			       &a,
+			       "to restore the queue that was here: git -C %s push %s %s%s:%s%s; to "
+			       "begin an empty one: %s",
+			       store_word(&a, str_c(s->local)).p,
+			       store_word(&a, str_c(s->remote)).p, s->seen, git_main_ref(s).p,
+			       s->prefix, git_main_ref(s).p, hint)
 			       .p;
 	(void)str_cut_prefix(&uri, STR("git:"));
 	rc = store_fail(&s->base.env, STORE_ABSENT, hint, "there is no queue%s%.*s%s in %.*s",
@@ -80,7 +82,7 @@ static void git_close(struct store *base)
 	git_libgit2_shutdown();
 }
 
-/* Then whoever uses the queue first looks whether it is still there. */
+/* If a queue was there before, opening succeeds, and the first call checks whether it still exists. */
 static bool was_there(struct git *s)
 {
 	struct arena a = { 0 };
@@ -143,7 +145,7 @@ static int git_open(struct store **out, const struct uri *uri, const struct stor
 	return 0;
 }
 
-/* --- the rest ----------------------------------------------------------------------------------- */
+/* --- the rest of the interface ------------------------------------------------------------------ */
 
 static int git_wake_fd(struct store *base)
 {
@@ -152,7 +154,7 @@ static int git_wake_fd(struct store *base)
 
 	if (s->watch < 0 && s->transport == &git_transport_path) {
 		s->watch = os_watch(arena_printf(&a, "%s/pawl", s->dir).p);
-		/* others use git itself */
+		/* other programs change the refs through git, without the gate */
 		os_watch_also(s->watch, arena_printf(&a, "%s/%s", s->dir, s->prefix).p);
 		os_watch_also(s->watch, arena_printf(&a, "%s/%st", s->dir, s->prefix).p);
 	}
@@ -177,7 +179,7 @@ static bool has_folder(const struct git *s)
 	return fd >= 0;
 }
 
-/* Far away there is no memory that all could share. */
+/* A remote repository has no memory that processes could share. */
 static struct store_counts *git_counts(struct store *base)
 {
 	struct git *s = git_of(base);
@@ -200,7 +202,7 @@ static struct store_counts *git_counts(struct store *base)
 	.wake_clear = git_wake_clear, .check = git_check, .discard = git_discard,              \
 	.counts = git_counts
 
-/* On branches nobody can tell which of them are queues without fetching them all. */
+/* A branch store cannot list queues: it would have to fetch every branch to recognise them. */
 static const struct store_ops store_git = { GIT_OPS, .queues = git_queues };
 static const struct store_ops store_branch = { GIT_OPS };
 

@@ -14,9 +14,9 @@
 
 #define GITFILE_MAX 4096
 #define CONFIG_MAX (1u << 20)
-#define DEPTH_MAX 24 /* of folders; refs are not as deep */
+#define DEPTH_MAX 24 /* folders below each other; refs are not as deep */
 
-/* --- where it is -------------------------------------------------------------------------------- */
+/* --- the position of a repository --------------------------------------------------------------- */
 
 static bool has_dot_git(struct str path)
 {
@@ -58,9 +58,9 @@ static bool holds_queue(struct str folder, struct arena *a)
 }
 
 /*
- * Looks at all folders above. A .git that names the repository itself makes it the own one of that folder (a bare
- * repository with worktrees beside it). A folder with a queue counts like a worktree, since not only git brings
- * folders from elsewhere.
+ * Looks at all folders above. If a .git there names this very repository, the repository is that folder's own
+ * (a bare repository with worktrees beside it). A folder with a queue counts like a worktree, because not
+ * only git brings folders from elsewhere.
  */
 static bool in_a_tree(struct str repository, struct arena *a)
 {
@@ -95,9 +95,10 @@ bool git_is_foreign(const char *path)
 	return foreign;
 }
 
-/* --- the user's own ----------------------------------------------------------------------------- */
+/* --- the user's own repository ------------------------------------------------------------------ */
 
-/* Where to look on: above the foreign repository that `dir` is in. NULL: somebody made `dir` a worktree of it. */
+/* The folder above the foreign repository that `dir` is in, to search on from there. NULL: `dir` is not
+ * inside it; somebody made `dir` a worktree of it. */
 static const char *above(const char *dir, const char *repository, struct arena *a)
 {
 	const char *here = fs_real(a, dir), *there = fs_real(a, repository);
@@ -130,12 +131,12 @@ git_repository *git_own_repository(const char *dir, bool *skipped)
 	return repo;
 }
 
-/* --- a foreign one ------------------------------------------------------------------------------ */
+/* --- a foreign repository ----------------------------------------------------------------------- */
 
 struct vet {
 	struct git *s;
 	struct arena a;
-	struct str bad; /* a link, or anything else that is neither a file nor a folder */
+	struct str bad; /* a link or special file, which pawl refuses */
 };
 
 static void vet_folder(struct vet *v, int fd, const char *path, int depth);
@@ -176,13 +177,14 @@ static int refuse(struct vet *v, const char *why, struct str what)
 {
 	return store_fail(
 		&v->s->base.env, STORE_UNSUPPORTED,
-		"if you made this repository, move it out of the worktree, and name it there; "
+		"if you made this repository, move it out of the worktree and use its new path; "
 		"if not, do not use it",
-		"%s lies inside of a worktree, and so pawl does not trust it: %.*s%s", v->s->remote,
+		"%s is inside a worktree, so pawl does not trust it: %.*s%s", v->s->remote,
 		STRF(what), why);
 }
 
-/* Extensions change what the files mean; whether there are some is all that counts of its settings. */
+/* Extensions change the meaning of the files, so their presence is the one thing that pawl reads in its
+ * config. */
 static bool has_extensions(int top, struct arena *a)
 {
 	int fd = beneath_open(top, "config", O_RDONLY, 0);
@@ -205,10 +207,10 @@ static int vet_files(struct vet *v, int top)
 	for (size_t i = 0; !v->bad.n && i < sizeof(used) / sizeof(*used); i++)
 		vet_entry(v, top, used[i], used[i], DEPTH_MAX);
 	if (v->bad.n)
-		return refuse(v, " is a link, or not a plain file", v->bad);
+		return refuse(v, " is a link or a special file", v->bad);
 	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(*elsewhere); i++)
 		if (fstatat(top, elsewhere[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
-			return refuse(v, " names a folder elsewhere", str_c(elsewhere[i]));
+			return refuse(v, " names another folder", str_c(elsewhere[i]));
 	return has_extensions(top, &v->a) ? refuse(v, "", STR("its config names extensions")) : 0;
 }
 
@@ -219,7 +221,7 @@ int git_foreign_vet(struct git *s)
 	int top = beneath_dir(s->remote, ""), rc;
 
 	if (top < 0)
-		rc = 0; /* there is none yet: opening it says so */
+		rc = 0; /* it does not exist yet: the call that opens it reports that */
 	else if (net)
 		rc = refuse(&v, ", where its files cannot be used directly",
 			    arena_printf(&v.a, "it is on %s", net));
@@ -231,7 +233,7 @@ int git_foreign_vet(struct git *s)
 	return rc;
 }
 
-/* As libgit2 opens it, no setting of it is read; from here on it has none. */
+/* libgit2 reads no setting when it opens a bare repository; the empty config keeps it so. */
 int git_foreign_open(struct git *s)
 {
 	git_config *none = NULL;

@@ -1,7 +1,7 @@
 /*
- * Taking turns where all are on one machine: the protocol decides who was first, but those who were not have worked
- * for nothing, and all of them go for the first task. A file in the repository is the place to wait at; it is no more
- * than politeness, so nobody waits there for long, and where it cannot be made there is none.
+ * Lets the processes of one machine take turns. The protocol decides which push wins, but the others then
+ * have worked in vain, and all of them try the first task. So they wait at a gate file in the repository. No
+ * promise depends on it: nobody waits there for long, and without the file there is no waiting.
  */
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-/* What is known of the queue, as records in memory, and the calls that read it. The layout fills it in. */
+/* The view: the known records of the queue in memory, and the calls that read them. The layout fills it
+ * in. */
 #include <stdlib.h>
 
 #include "base/search.h"
@@ -66,7 +67,7 @@ void git_view_prune(struct git_view *v)
 	v->n = kept;
 }
 
-/* --- the store's calls -------------------------------------------------------------------------- */
+/* --- the calls of the store interface ----------------------------------------------------------- */
 
 int git_look(struct git *s)
 {
@@ -105,12 +106,12 @@ int git_get(struct store *base, struct str key, struct record *out, struct arena
 	h = git_head(&s->view, key);
 	r = mem_queue_get(&s->view.q, key, git_now(base));
 	if (!r && h && h->bad && h->fault.n)
-		return store_fail(&base->env, STORE_CORRUPT, "mend the file on the branch",
+		return store_fail(&base->env, STORE_CORRUPT, "repair the file on the branch",
 				  "%s#%s: %.*s", s->remote, s->only, STRF(h->fault));
 	if (!r && h && h->bad)
-		return store_fail(&base->env, STORE_CORRUPT, "pawl doctor",
-				  "%s: what %.*s points to is no record of pawl", s->remote,
-				  STRF(key));
+		return store_fail(&base->env, STORE_CORRUPT, "to see which commit: pawl doctor",
+				  "%s: the ref of %.*s does not point to a record of pawl",
+				  s->remote, STRF(key));
 	if (!r)
 		return s->layout->stand_in ? s->layout->stand_in(s, key, out, a) : 1;
 	*out = *record_copy(a, r);

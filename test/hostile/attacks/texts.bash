@@ -543,7 +543,7 @@ attack_ref_to_something_else() {
 		# shellcheck disable=SC2086
 		victim_runs $fix
 		[ "$status" -eq 0 ]
-	done < <(sed -n 's/^ *fix: \(git -C .* update-ref -d [^ ]*\) removes it.*/\1/p' <<<"$output")
+	done < <(sed -n 's/^ *fix: to remove it: \(git -C .* update-ref -d [^ ;]*\); to restore.*/\1/p' <<<"$output")
 	victim 0 doctor
 	[ "$(git -C "$scratch/server.git" for-each-ref --format='%(refname:lstrip=4)' refs/pawl/default/t)" = t1 ]
 	victim 0 done t1

@@ -1,9 +1,9 @@
-/* The layout on one branch: what a change writes. */
+/* The layout on one branch: writes the commits of changes. */
 #include "store/git/layout/branch.h"
 
 #include <stdio.h>
 
-/* The trees of the new commit in the making. */
+/* The trees of the commit in progress. */
 struct trees {
 	struct git *s;
 	git_treebuilder *top, *tasks, *own;
@@ -21,14 +21,14 @@ static int builder_at(struct git *s, git_tree *top, const char *folder, git_tree
 
 	if (e && git_tree_entry_type(e) != GIT_OBJECT_TREE)
 		return store_fail(&s->base.env, STORE_FOREIGN, "rename that file on the branch",
-				  "%s: on the branch %s, %s is no folder", s->remote, s->only,
+				  "%s: on the branch %s, %s is not a folder", s->remote, s->only,
 				  folder);
 	if (e)
 		rc = git_tree_open(s, &t, git_tree_entry_id(e));
 	if (rc == 0)
 		rc = git_treebuilder_new(out, s->repo, t);
 	git_tree_free(t);
-	return rc ? git_fail(s, STORE_IO, "a folder of the branch cannot be read") : 0;
+	return rc ? git_fail(s, STORE_IO, "cannot read a folder of the branch") : 0;
 }
 
 static int trees_open(struct trees *t, struct git *s, const git_oid *from)
@@ -40,7 +40,7 @@ static int trees_open(struct trees *t, struct git *s, const git_oid *from)
 	if (rc == 0)
 		rc = git_treebuilder_new(&t->top, s->repo, top);
 	if (rc)
-		rc = git_fail(s, STORE_IO, "the branch cannot be read");
+		rc = git_fail(s, STORE_IO, "cannot read the branch");
 	if (rc == 0)
 		rc = builder_at(s, top, GIT_TASKS, &t->tasks);
 	if (rc == 0)
@@ -76,7 +76,7 @@ static int trees_write(struct trees *t, git_oid *out)
 		rc = put_folder(t, t->own, GIT_OWN);
 	if (rc == 0)
 		rc = git_tree_put(t->s, t->top, out);
-	return rc ? git_fail(t->s, STORE_IO, "the branch cannot be written") : 0;
+	return rc ? git_fail(t->s, STORE_IO, "cannot write the branch") : 0;
 }
 
 /* --- files -------------------------------------------------------------------------------------- */
@@ -89,7 +89,7 @@ static int file_put(struct git *s, git_treebuilder *b, struct str name, struct s
 
 	if (rc == 0)
 		rc = git_treebuilder_insert(NULL, b, arena_cstr(a, name), &oid, GIT_FILEMODE_BLOB);
-	return rc ? git_fail(s, STORE_IO, "a file of the branch cannot be written") : 0;
+	return rc ? git_fail(s, STORE_IO, "cannot write a file of the branch") : 0;
 }
 
 static void file_drop(git_treebuilder *b, struct str name, struct arena *a)
@@ -105,7 +105,7 @@ static git_treebuilder *folder_of(struct trees *t, struct str folder)
 	return str_is(folder, GIT_TASKS) ? t->tasks : t->own;
 }
 
-/* What was there of it before. */
+/* Removes the old files of the record. */
 static void step_clear(struct trees *t, const struct git_step *p, struct arena *a)
 {
 	struct str name = p->head ? p->head->file : STR(""), folder = str_cut(&name, '/');
@@ -116,7 +116,7 @@ static void step_clear(struct trees *t, const struct git_step *p, struct arena *
 		file_drop(t->top, p->head->lock, a);
 }
 
-/* A file that others have named keeps its name. */
+/* If another program named the file, it keeps its name. */
 static struct str name_for(const struct git_step *p, const struct git_form *f)
 {
 	struct str name = p->head ? p->head->file : STR("");
@@ -180,9 +180,9 @@ static int branch_ready(struct git *s)
 	return rc > 0 ? git_absent(s) : rc;
 }
 
-/* --- the beginning and the end of a queue ------------------------------------------------------- */
+/* --- creating and removing a queue -------------------------------------------------------------- */
 
-/* Never on top of what others have: look() has said that there is no such branch. */
+/* Never writes onto an existing branch: look() has found that there is none. */
 static int branch_make(struct git *s)
 {
 	struct git_set w;
@@ -214,7 +214,7 @@ static int drop_name(const git_tree_entry *e, void *ctx)
 	return ours;
 }
 
-/* Others' files stay, and the branch with them. */
+/* Removes pawl's files. If files of other programs remain, the branch stays. */
 static int branch_drop(struct git *s)
 {
 	git_treebuilder *b = NULL;
@@ -224,19 +224,19 @@ static int branch_drop(struct git *s)
 	int rc = git_look(s);
 
 	if (rc)
-		return rc > 0 ? 0 : rc; /* gone already */
+		return rc > 0 ? 0 : rc; /* it is already gone */
 	git_set_begin(&w, s);
 	rc = git_tree_open(s, &top, &s->view.base_tree) || git_treebuilder_new(&b, s->repo, top);
 	if (rc == 0)
 		rc = git_treebuilder_filter(b, drop_name, &w.a);
 	if (rc)
-		rc = git_fail(s, STORE_IO, "the branch cannot be read");
+		rc = git_fail(s, STORE_IO, "cannot read the branch");
 	if (rc == 0 && git_treebuilder_entrycount(b) == 0) {
 		struct git_move m = { str_c(s->only), s->view.base, none };
 
 		rc = git_branch_push(s, &m);
 	} else if (rc == 0) {
-		rc = git_tree_put(s, b, &tree) ? git_fail(s, STORE_IO, "cannot be written")
+		rc = git_tree_put(s, b, &tree) ? git_fail(s, STORE_IO, "cannot write the branch")
 					       : git_branch_commit(&w, &tree, NULL);
 	}
 	git_treebuilder_free(b);

@@ -1,4 +1,4 @@
-/* A record as files on a branch, and back. */
+/* Writes a record as files on a branch, and reads it back. */
 #include "store/git/layout/branch.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static struct str lock_text(const struct task *t, struct str clock, struct arena
 	return out;
 }
 
-/* Somebody who edits the file leaves the line, or not. */
+/* A person who edits the file may have removed the line `rev:`. */
 static struct str take_rev(struct str text, int64_t *rev, struct arena *a)
 {
 	struct str rest = text, line;
@@ -93,9 +93,9 @@ void git_form_record(const struct store_rules *rules, struct git_read *r, struct
 	rules->index(&r->task, &r->rec.ix, a);
 }
 
-/* --- which form --------------------------------------------------------------------------------- */
+/* --- choosing the form -------------------------------------------------------------------------- */
 
-/* Does all of it come back? */
+/* A task becomes a Markdown file only if reading that file gives the same record. */
 static bool reads_back(const struct store_rules *rules, const struct record *r,
 		       const struct git_form *f, struct arena *a)
 {

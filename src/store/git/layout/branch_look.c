@@ -1,6 +1,6 @@
 /*
- * What the files of the branch say. A file that has not changed is not read again by the same handle; one that
- * nobody can read stands for a task that cannot be used, and the others are not affected.
+ * Reads the files of the branch. A handle does not read an unchanged file again. A file that cannot be read
+ * makes its task unusable; other tasks are not affected.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 #include "store/git/layout/branch.h"
 #include "format/task.h"
 
-#define UNREAD "it is too large, or no file"
-#define ANCESTRY 10000 /* how many commits of others may be on top of the last one of ours */
+#define UNREAD "it is too large, or not a file"
+#define ANCESTRY 10000 /* largest number of foreign commits on top of the last one of pawl */
 
-/* A head by the name of its file, as it was at the last look. */
+/* A head by the name of its file, as the last look saw it. */
 struct known {
 	struct str file;
 	struct git_head *head;
@@ -29,7 +29,7 @@ struct look {
 
 /* --- the tip ------------------------------------------------------------------------------------ */
 
-/* The stamp of the last change of ours: others' commits may be on top of it. */
+/* The stamp of pawl's last change, which may lie below commits of other programs. */
 static int64_t last_stamp(struct git *s, const git_oid *tip, struct arena *a)
 {
 	git_oid at = *tip;
@@ -55,7 +55,7 @@ static int open_tip(struct look *l, const git_oid *tip)
 	if (rc == 0)
 		rc = git_commit_tree(&l->top, c);
 	git_commit_free(c);
-	return rc ? git_fail(l->s, STORE_CORRUPT, "the branch cannot be read") : 0;
+	return rc ? git_fail(l->s, STORE_CORRUPT, "cannot read the branch") : 0;
 }
 
 static bool is_kind(const git_tree_entry *e, git_object_t kind)
@@ -63,7 +63,7 @@ static bool is_kind(const git_tree_entry *e, git_object_t kind)
 	return e && git_tree_entry_type(e) == kind;
 }
 
-/* Links are others' affair. */
+/* pawl does not follow links on the branch. */
 static bool is_file(const git_tree_entry *e)
 {
 	git_filemode_t mode = git_tree_entry_filemode(e);
@@ -71,7 +71,7 @@ static bool is_file(const git_tree_entry *e)
 	return mode == GIT_FILEMODE_BLOB || mode == GIT_FILEMODE_BLOB_EXECUTABLE;
 }
 
-/* A branch of others is not ours to write to. */
+/* pawl does not write to a branch that is not a queue. */
 static bool is_queue(const struct look *l)
 {
 	return is_kind(git_tree_entry_byname(l->top, GIT_OWN), GIT_OBJECT_TREE) ||
@@ -81,8 +81,8 @@ static bool is_queue(const struct look *l)
 static int foreign(struct look *l)
 {
 	return store_fail(&l->s->base.env, STORE_FOREIGN,
-			  "name another branch: git:REMOTE#BRANCH; pawl init makes it",
-			  "%s: the branch %s has no %s and no %s folder: it is no queue",
+			  "use another branch: pawl init --store git:REMOTE#BRANCH makes one",
+			  "%s: the branch %s has no folder %s or %s, so it is not a queue",
 			  l->s->remote, l->s->only, GIT_TASKS, GIT_OWN);
 }
 
@@ -115,7 +115,7 @@ static struct git_head *known_find(const struct look *l, struct str file)
 	return k ? k->head : NULL;
 }
 
-/* 0, or 1 if it is too large, not there or no file. */
+/* 0, or 1 if the object is too large, missing, or not a file. */
 static int read_blob(struct look *l, const git_oid *oid, struct str *out)
 {
 	git_blob *blob = NULL;
@@ -171,7 +171,7 @@ static bool taken(const struct look *l, struct str key)
 	return h && h->seen == l->s->view.look;
 }
 
-/* For a file that does not say which task it is. */
+/* Reports a file that does not tell its task: the task's id comes from the file's name. */
 static void file_bad(struct look *l, struct str folder, struct str name, const git_oid *oid,
 		     size_t line, struct str why)
 {
@@ -192,7 +192,7 @@ static void head_put(struct look *l, struct git_head *h, struct record *r)
 
 /* --- tasks -------------------------------------------------------------------------------------- */
 
-/* False: nobody can tell who holds it. */
+/* False: the lock file exists, but does not tell the holder. */
 static bool add_lock(struct look *l, struct git_head *h, struct git_read *r)
 {
 	struct yaml_fault fault = { 0, STR(UNREAD) };
@@ -238,8 +238,9 @@ static void task_load(struct look *l, struct str name, const git_oid *oid)
 	file = arena_printf(&l->a, "%s/%.*s", GIT_TASKS, STRF(name));
 	key = task_key(&l->a, r.task.id);
 	if (taken(l, key)) {
-		file_bad(l, STR(GIT_TASKS), name, oid, 0,
-			 arena_printf(&l->a, "another file is %.*s, too", STRF(r.task.id)));
+		file_bad(
+			l, STR(GIT_TASKS), name, oid, 0,
+			arena_printf(&l->a, "another file is also the task %.*s", STRF(r.task.id)));
 		return;
 	}
 	h = head_begin(l, key, file, oid);
@@ -285,7 +286,7 @@ static void see_other(struct look *l, struct str name, const git_oid *oid)
 		return;
 	}
 	if (read_blob(l, oid, &text) || !git_record_read(text, &r, &l->a) || taken(l, r.key)) {
-		file_bad(l, STR(GIT_OWN), name, oid, 0, STR("it is no record of pawl"));
+		file_bad(l, STR(GIT_OWN), name, oid, 0, STR("it is not a record of pawl"));
 		return;
 	}
 	head_put(l, head_begin(l, r.key, file, oid), &r);
@@ -300,7 +301,7 @@ static int see_folder(struct look *l, const char *folder,
 	if (!is_kind(e, GIT_OBJECT_TREE))
 		return 0;
 	if (git_tree_open(l->s, &t, git_tree_entry_id(e)))
-		return git_fail(l->s, STORE_CORRUPT, "a folder of the branch cannot be read");
+		return git_fail(l->s, STORE_CORRUPT, "cannot read a folder of the branch");
 	for (size_t i = 0; i < git_tree_entrycount(t); i++) {
 		const git_tree_entry *it = git_tree_entry_byindex(t, i);
 
@@ -311,9 +312,9 @@ static int see_folder(struct look *l, const char *folder,
 	return 0;
 }
 
-/* --- those who wait ----------------------------------------------------------------------------- */
+/* --- tasks that wait for others ----------------------------------------------------------------- */
 
-/* Nobody can tell whether such a task is done: so it is not. */
+/* It is not known whether an unreadable task is Done, so it counts as open. */
 static int64_t unread(const struct git_view *v, struct str key)
 {
 	const struct git_head *h = git_head(v, key);
@@ -321,7 +322,7 @@ static int64_t unread(const struct git_view *v, struct str key)
 	return h && h->bad ? READY : 0;
 }
 
-/* Others change a task's file without a thought for those that wait for it. */
+/* Counts again, because a person who edits a file does not update the counts of the tasks that wait for it. */
 static void count_all(struct look *l, struct task *counts)
 {
 	const struct store_rules *rules = l->s->base.env.rules;

@@ -1,4 +1,5 @@
-/* A branch that counts: next_id.txt has the number that the next task gets, as other programs keep it. */
+/* A branch that counts ids: next_id.txt holds the number of the next task, in the form that other programs
+ * use. */
 #include "store/git/layout/locks.h"
 
 #define COUNTER STR("meta/counter")
@@ -8,8 +9,8 @@ static int bad_number(struct git *s, struct str text)
 {
 	if (text.n > 40)
 		text.n = 40;
-	return store_fail(&s->base.env, STORE_CORRUPT, "mend that file on the branch",
-			  "%s#%s: " GIT_NEXT_ID ": '%.*s' is no number", s->remote, s->only,
+	return store_fail(&s->base.env, STORE_CORRUPT, "repair that file on the branch",
+			  "%s#%s: " GIT_NEXT_ID ": '%.*s' is not a number", s->remote, s->only,
 			  STRF(text));
 }
 
@@ -21,8 +22,8 @@ static int read_number(struct git *s, git_tree *top, int64_t *next)
 	int rc = 0;
 
 	if (!e || git_blob_open(s, &blob, git_tree_entry_id(e)))
-		return store_fail(&s->base.env, STORE_FOREIGN, "name another branch",
-				  "%s: the branch %s has no " GIT_NEXT_ID, s->remote, s->only);
+		return store_fail(&s->base.env, STORE_FOREIGN, "use another branch",
+				  "%s: the branch %s has no file " GIT_NEXT_ID, s->remote, s->only);
 	text = str_trim(str_n(git_blob_rawcontent(blob), (size_t)git_blob_rawsize(blob)));
 	if (text.n > TEXT_MAX_BYTES || !str_to_i64(text, next) || *next < 0 ||
 	    *next > ID_NUMBER_MAX)
@@ -31,7 +32,7 @@ static int read_number(struct git *s, git_tree *top, int64_t *next)
 	return rc;
 }
 
-/* The tasks of the worktree are there, too: their ids are taken. */
+/* The view also gets the tasks of the worktree, because their ids are taken. */
 static void put_all(struct git *s, int64_t next)
 {
 	struct arena a = { 0 };
@@ -109,15 +110,16 @@ static int write_number(struct git_set *w, int64_t n)
 		rc = git_tree_put(s, b, &tree);
 	git_treebuilder_free(b);
 	git_tree_free(top);
-	return rc ? git_fail(s, STORE_IO, "the branch cannot be written")
+	return rc ? git_fail(s, STORE_IO, "cannot write the branch")
 		  : git_tip_move(w, &tree, subject(n, &w->a), n);
 }
 
 static int refuse(struct git *s)
 {
-	return store_fail(&s->base.env, STORE_UNSUPPORTED,
-			  "pawl id claim; locks are on another branch, e.g. git:REMOTE#" GIT_LOCKS,
-			  "the branch %s counts ids, and keeps nothing else", s->only);
+	return store_fail(
+		&s->base.env, STORE_UNSUPPORTED,
+		"take an id with pawl id claim; locks need another branch: git:REMOTE#" GIT_LOCKS,
+		"the branch %s only counts ids", s->only);
 }
 
 static int ids_commit(struct git_set *w)
@@ -131,7 +133,7 @@ static int ids_commit(struct git_set *w)
 	return write_number(w, n);
 }
 
-/* After those that are there. */
+/* The counter begins after the greatest number of the worktree's tasks. */
 static int ids_make(struct git *s)
 {
 	struct arena a = { 0 };

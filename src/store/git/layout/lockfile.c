@@ -18,7 +18,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* An id that others would write without its t. */
+/* Is it an id that other programs write without its t? */
 static bool is_numbered(struct str id)
 {
 	return id.n > 1 && id.p[0] == 't' && is_digit(id.p[1]);
@@ -46,7 +46,7 @@ bool git_lockfile_named(struct arena *a, struct str name, struct str *id)
 	return git_unname(a, name, id);
 }
 
-/* --- out ---------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------------ */
 
 static void add(struct buf *out, const char *key, json_t *v)
 {
@@ -72,7 +72,7 @@ static void add_time(struct buf *out, const char *key, int64_t ms, struct arena 
 		add_text(out, key, when_text(a, ms));
 }
 
-/* To the minute, by this machine's clock on the wall, as people write it. */
+/* Writes the local time to the minute, as people do. */
 static void add_minute(struct buf *out, const char *key, int64_t ms)
 {
 	time_t at = (time_t)(ms / 1000);
@@ -129,7 +129,7 @@ void git_lockfile_write(const struct git_lockfile *f, struct buf *out, struct ar
 	add_text(out, "clock", f->clock);
 }
 
-/* --- in ----------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------------ */
 
 struct reading {
 	struct git_lockfile *out;
@@ -197,7 +197,7 @@ static int64_t *time_at(struct reading *r, struct str key)
 	return str_is(key, "expires_at") ? &r->out->lock.expires_at : NULL;
 }
 
-/* Keys that mean nothing here are others' affair. */
+/* Ignores unknown keys: other programs may use them. */
 static int set_key(void *ctx, struct str key, json_t *v, size_t line)
 {
 	struct reading *r = ctx;
@@ -220,15 +220,16 @@ static int set_key(void *ctx, struct str key, json_t *v, size_t line)
 	return 0;
 }
 
-/* What decides about a lock of pawl's own must be right; the rest of a line that cannot be read is nobody's loss. */
+/* These keys decide who holds a lock, so a damaged line with one of them makes the file unreadable. Other
+ * damaged lines are ignored. */
 static bool decides(struct str key)
 {
 	return str_is(key, "token_sha256") || str_is(key, "expires_at") || str_is(key, "fence") ||
 	       str_is(key, "clock") || str_is(key, "locked_by");
 }
 
-/* Programs write "pid: -", which is not YAML, or "---" at the end: each line by itself, without those that cannot
- * be read. Lines that belong to another are left out. */
+/* Some programs write "pid: -", which is not YAML, or "---" at the end. So this reads each line by itself
+ * and ignores the lines that cannot be read. It does not join continuation lines. */
 static int read_lines(struct str text, struct reading *r)
 {
 	struct yaml_fault fault;
@@ -267,7 +268,7 @@ int git_lockfile_read(struct str text, struct str id, struct git_lockfile *out,
 			return -EBADMSG;
 	}
 	if (!out->lock.holder.n)
-		return refuse(&r, 1, "it does not say by whom it is locked");
+		return refuse(&r, 1, "it does not name the holder (locked_by)");
 	if (!out->lock.acquired_at)
 		out->lock.acquired_at = r.locked_at;
 	out->lock.foreign = !out->lock.token.n;

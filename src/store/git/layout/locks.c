@@ -1,4 +1,4 @@
-/* A branch of locks: what a change writes, and all that it refuses to write. */
+/* A branch of locks: writes the changes of locks, and refuses all other changes. */
 #include "store/git/layout/locks.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include "format/record.h"
 #include "store/git/transport/raw.h"
 
-/* What a change comes to. */
+/* The result of a change. */
 struct plan {
 	struct git_set *w;
 	git_treebuilder *tree;
@@ -25,7 +25,7 @@ int git_tip_tree(struct git *s, const git_oid *tip, git_tree **out)
 	if (rc == 0)
 		rc = git_commit_tree(out, c);
 	git_commit_free(c);
-	return rc ? git_fail(s, STORE_CORRUPT, "the branch cannot be read") : 0;
+	return rc ? git_fail(s, STORE_CORRUPT, "cannot read the branch") : 0;
 }
 
 void git_tip_said(struct git *s, const git_oid *tip, int64_t *stamp, int64_t *number)
@@ -58,7 +58,7 @@ int git_file_put(struct git *s, git_treebuilder *b, const char *name, struct str
 
 	if (rc == 0)
 		rc = git_treebuilder_insert(NULL, b, name, &oid, GIT_FILEMODE_BLOB);
-	return rc ? git_fail(s, STORE_IO, "a file of the branch cannot be written") : 0;
+	return rc ? git_fail(s, STORE_IO, "cannot write a file of the branch") : 0;
 }
 
 int git_tip_move(struct git_set *w, const git_oid *tree, const char *subject, int64_t number)
@@ -84,7 +84,7 @@ int git_tip_make(struct git *s, const char *name, struct str text, const char *s
 		rc = git_file_put(s, b, name, text);
 	if (rc == 0)
 		rc = git_tree_put(s, b, &tree);
-	rc = rc ? git_fail(s, STORE_IO, "the branch cannot be made")
+	rc = rc ? git_fail(s, STORE_IO, "cannot make the branch")
 		: git_tip_move(&w, &tree, subject, number);
 	git_treebuilder_free(b);
 	arena_free(&w.a);
@@ -107,10 +107,11 @@ int git_tip_ready(struct git *s)
 
 int git_tip_drop(struct git *s)
 {
-	return store_fail(&s->base.env, STORE_UNSUPPORTED,
-			  "if nobody needs it any more: git push REMOTE --delete BRANCH",
-			  "%s: the branch %s belongs to other programs, too: it is not removed",
-			  s->remote, s->only);
+	return store_fail(
+		&s->base.env, STORE_UNSUPPORTED,
+		"if no program needs it any more: git push REMOTE --delete BRANCH",
+		"%s: pawl does not remove the branch %s, because other programs use it, too",
+		s->remote, s->only);
 }
 
 /* --- refusals ----------------------------------------------------------------------------------- */
@@ -124,13 +125,13 @@ static int refuse_task(struct plan *p, struct str id, const struct git_item *it)
 	if (it && it->file)
 		return store_fail(
 			env, STORE_UNSUPPORTED,
-			arena_printf(a, "edit %.*s, and commit it", STRF(it->file->path)).p,
-			"%.*s is the file %.*s: the branch %s keeps its lock only", STRF(id),
+			arena_printf(a, "edit %.*s and commit it", STRF(it->file->path)).p,
+			"%.*s is the file %.*s; the branch %s keeps only its lock", STRF(id),
 			STRF(it->file->path), p->w->s->only);
 	return store_fail(
 		env, STORE_UNSUPPORTED,
-		arena_printf(a, "write %s/%.*s_NAME.md, and commit it", folder, STRF(id)).p,
-		"tasks are files in %s here: the branch %s keeps their locks only", folder,
+		arena_printf(a, "write %s/%.*s_NAME.md and commit it", folder, STRF(id)).p,
+		"tasks are files in %s here; the branch %s keeps only their locks", folder,
 		p->w->s->only);
 }
 
@@ -143,11 +144,11 @@ static int refuse_done(struct plan *p, const struct git_item *it)
 		&p->w->s->base.env, STORE_UNSUPPORTED,
 		arena_printf(
 			a,
-			"pawl done %.*s --write-status sets it there; or set and commit it, then pawl "
-			"release %.*s",
+			"to write it there: pawl done %.*s --write-status; or set and commit it "
+			"yourself, then run: pawl release %.*s",
 			STRF(id), STRF(id))
 			.p,
-		"the status of %.*s is in %.*s: the branch %s keeps its lock only", STRF(id),
+		"the status of %.*s is in %.*s; the branch %s keeps only its lock", STRF(id),
 		STRF(it->file->path), p->w->s->only);
 }
 
@@ -158,19 +159,20 @@ static int refuse_other(struct plan *p, struct str key)
 
 	if (str_starts(key, STR("meta/counter")))
 		return store_fail(env, STORE_UNSUPPORTED,
-				  "pawl id claim --store git:REMOTE#" GIT_IDS,
-				  "the branch %s keeps locks, and does not count ids", branch);
+				  "use pawl id claim --store git:REMOTE#" GIT_IDS,
+				  "the branch %s keeps only locks; it does not count ids", branch);
 	if (str_starts(key, STR("request/")))
-		return store_fail(env, STORE_UNSUPPORTED, "without --request-id it works",
-				  "the branch %s keeps locks, and no request ids", branch);
-	return store_fail(env, STORE_UNSUPPORTED, "lock tasks, one by one",
-			  "the branch %s keeps the locks of tasks, and none of the whole queue",
+		return store_fail(env, STORE_UNSUPPORTED, "run the command without --request-id",
+				  "the branch %s keeps only locks; it cannot keep request ids",
+				  branch);
+	return store_fail(env, STORE_UNSUPPORTED, "lock the tasks one by one",
+			  "the branch %s keeps only locks of tasks, not locks of the whole queue",
 			  branch);
 }
 
 /* --- one task ----------------------------------------------------------------------------------- */
 
-/* What comes and goes with a lock, and is written nowhere else. */
+/* Is everything the same except the fields that follow from the lock, which the branch does not store? */
 static bool same_but_lock(const struct task *now, const struct task *was)
 {
 	struct task t = *now;
@@ -262,7 +264,7 @@ static int put_status(struct plan *p, const struct task *now, const struct git_i
 	return rc;
 }
 
-/* A lock may be of an id that has no task. */
+/* A manual lock may be on an id that has no task. */
 static bool is_lone(const struct task *now)
 {
 	return now->lock.holder.n && now->lock.manual && !now->description.n;
@@ -295,7 +297,8 @@ static int plan_task(struct plan *p, const struct git_step *step)
 
 /* --- the change --------------------------------------------------------------------------------- */
 
-/* The fence of a task that was never there is dropped when it comes. */
+/* A new task also drops its record gone/ID. The branch does not keep that record, so there is nothing to
+ * write. */
 static int plan_step(struct plan *p, const struct git_step *step)
 {
 	if (str_starts(step->key, STR("task/")))
@@ -312,15 +315,14 @@ static int open_tree(struct plan *p)
 	if (rc == 0)
 		rc = git_treebuilder_new(&p->tree, s->repo, top);
 	git_tree_free(top);
-	return rc ? git_fail(s, STORE_IO, "the branch cannot be read") : 0;
+	return rc ? git_fail(s, STORE_IO, "cannot read the branch") : 0;
 }
 
-/* A comment, or an update with what is there already. */
+/* For a comment, or an update that changes nothing. */
 static int refuse_words(struct plan *p)
 {
-	return store_fail(&p->w->s->base.env, STORE_UNSUPPORTED,
-			  "what else there is to say goes into the task's file",
-			  "this would change no lock, and locks are all that the branch %s keeps",
+	return store_fail(&p->w->s->base.env, STORE_UNSUPPORTED, "write it into the task's file",
+			  "the branch %s keeps only locks, and this call does not change a lock",
 			  p->w->s->only);
 }
 
@@ -330,7 +332,7 @@ static int move_tip(struct plan *p)
 	git_oid tree;
 
 	if (git_tree_put(s, p->tree, &tree))
-		return git_fail(s, STORE_IO, "the branch cannot be written");
+		return git_fail(s, STORE_IO, "cannot write the branch");
 	if (!git_oid_equal(&tree, &s->view.base_tree))
 		return git_tip_move(p->w, &tree, "locks", p->fence);
 	return p->w->lines ? refuse_words(p) : 0;
@@ -361,7 +363,7 @@ static int locks_make(struct git *s)
 	return git_tip_make(s, NULL, STR(""), "begin to keep locks", 0);
 }
 
-/* Any lock that comes has a greater fence than all before it. */
+/* Stands in for gone/ID with the greatest fence, so that a new lock gets a greater one. */
 static int locks_stand_in(struct git *s, struct str key, struct record *out, struct arena *a)
 {
 	if (!str_starts(key, STR("gone/")) || !s->worktree->fence)
@@ -385,7 +387,7 @@ const struct git_layout git_layout_locks = {
 	.roots = git_tip_roots,
 };
 
-/* --- which it is -------------------------------------------------------------------------------- */
+/* --- recognising the layout --------------------------------------------------------------------- */
 
 static bool has_folder(git_tree *top, const char *name)
 {
@@ -394,7 +396,7 @@ static bool has_folder(git_tree *top, const char *name)
 	return e && git_tree_entry_type(e) == GIT_OBJECT_TREE;
 }
 
-/* A branch that is not there yet, or has no files, is known by its name. */
+/* The layout of a branch that does not exist, or has no files, follows from its name. */
 static const struct git_layout *layout_named(const char *branch)
 {
 	if (!strcmp(branch, GIT_LOCKS))
@@ -421,7 +423,7 @@ static const struct git_layout *layout_of(struct git *s, git_tree *top, const gi
 	return n || stamp ? &git_layout_locks : layout_named(s->only);
 }
 
-/* The tree of a branch that was seen before, fetched again if it was damaged here. */
+/* Opens the tree of a branch that was seen before; if the tree is damaged here, fetches it again. */
 static int open_top(struct git *s, git_oid *tip, git_tree **top)
 {
 	int rc = git_tip_tree(s, tip, top);
@@ -445,7 +447,8 @@ int git_recognise(struct git *s)
 	int rc = 0;
 
 	if (s->transport == &git_transport_wire && git_seen_before(s)) {
-		s->no_fetch = true; /* it has not become another since */
+		/* a branch does not change its layout, so the last fetch is enough */
+		s->no_fetch = true;
 		rc = git_branch_tip(s, &tip);
 		s->no_fetch = offline;
 	}

@@ -1,4 +1,4 @@
-/* A branch of locks: what its files and those of the worktree say together. */
+/* A branch of locks: combines its lock files with the task files of the worktree. */
 #include <stdlib.h>
 
 #include "format/record.h"
@@ -10,9 +10,9 @@
 struct look {
 	struct git *s;
 	struct git_worktree *w;
-	struct arena *a; /* of what is seen */
+	struct arena *a; /* of the items */
 	git_tree *top;
-	size_t n_files; /* of the items: those come first, by key */
+	size_t n_files; /* the items that have a file: they come first, by key */
 };
 
 /* --- locks -------------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static struct git_item *item_of(struct look *l, struct str id)
 	return it ? it : item_add(l, id, NULL);
 }
 
-/* A lock that nobody can read is a lock: somebody has it. */
+/* An unreadable lock still counts as a lock: somebody holds it. */
 static void unreadable(struct look *l, struct git_item *it, const struct yaml_fault *fault)
 {
 	struct str at = fault->line ? arena_printf(l->a, ":%zu", fault->line) : STR("");
@@ -87,7 +87,7 @@ static int read_lock(struct look *l, struct git_item *it, struct git_lockfile *o
 	return rc;
 }
 
-/* Who has locked it works on it, unless the lock says that it is but a lock. */
+/* Copies the lock into the task; settle() derives the status from it. */
 static void lay_over(struct look *l, struct git_item *it, const struct git_lockfile *f)
 {
 	struct task *t = &it->task;
@@ -121,6 +121,7 @@ static void see_lock(struct look *l, const git_tree_entry *e)
 
 /* --- tasks -------------------------------------------------------------------------------------- */
 
+/* The holder works on the task, unless its lock is a manual one. */
 static void settle(const struct look *l, struct git_item *it)
 {
 	struct task *t = &it->task;
@@ -157,7 +158,8 @@ static void count(const struct store_rules *rules, const struct git_worktree *w,
 	arena_free(&a);
 }
 
-/* Work that others began without a lock is theirs; what has no file, or none that can be read, is no work. */
+/* Without a lock, a task In Progress belongs to the person who began it. A task without a readable file is
+ * not known well enough to offer it. */
 static bool never_offered(const struct git_item *it)
 {
 	return !it->file || it->file->fault.n ||

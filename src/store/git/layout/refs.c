@@ -1,10 +1,11 @@
-/* The layout with a ref for each live task: which refs a change moves, and the commits that it moves them to. */
+/* The layout with a ref for each live task: plans which refs a change moves, and writes the commits for
+ * them. */
 #include <stdlib.h>
 
 #include "base/secret.h"
 #include "store/git/set.h"
 
-/* --- what has to move --------------------------------------------------------------------------- */
+/* --- planning the moves ------------------------------------------------------------------------- */
 
 static bool is_task(struct str key)
 {
@@ -44,8 +45,8 @@ static void place_all(struct git_set *w)
 	}
 }
 
-/* Records that are only logged about get a new commit as well; those only read too, where a ref that stays
- * cannot be watched over. */
+/* Records that are only named in the log also get a new commit. So do records that were only read, if the
+ * transport cannot keep a ref in its place. */
 static void add_others(struct git_set *w)
 {
 	const struct git_view *v = &w->s->view;
@@ -93,7 +94,7 @@ static bool has_ref(const struct git_step *p)
 	return p->head && !p->head->on_base;
 }
 
-/* Which refs will move, before their commits are there: `to` is filled in later. */
+/* Plans the moves before the commits exist: `to` is filled in later. */
 static void plan(struct git_set *w)
 {
 	for (size_t i = 0; i < w->n; i++) {
@@ -175,7 +176,7 @@ static void hang(struct git_set *w, const struct git_step *p)
 		add_link(w, p->key, &none);
 }
 
-/* The first ref names the others' commits, so its own comes last. */
+/* The commit of the first ref names the commits of the others, so it is written last. */
 static int write_steps(struct git_set *w, bool first)
 {
 	for (size_t i = 0; i < w->n; i++) {
@@ -243,7 +244,7 @@ static int write_commits(struct git_set *w)
 	return write_base(w);
 }
 
-/* Refs that were read and stay must stay as they are. */
+/* A ref that was read and does not move must not be moved by others either. */
 static void add_guards(struct git_set *w)
 {
 	const struct git_view *v = &w->s->view;
@@ -259,7 +260,7 @@ static void add_guards(struct git_set *w)
 	}
 }
 
-/* --- the change as a whole ---------------------------------------------------------------------- */
+/* --- the whole change --------------------------------------------------------------------------- */
 
 static int settle(struct git *s)
 {
@@ -271,7 +272,7 @@ static int settle(struct git *s)
 	return rc < 0 ? rc : 0;
 }
 
-/* The state to work on: 0, or a fault. */
+/* Prepares the view for a change: 0, or a fault. */
 static int refs_ready(struct git *s)
 {
 	for (int i = 0; i < GIT_TRIES; i++) {
@@ -281,7 +282,7 @@ static int refs_ready(struct git *s)
 			return rc > 0 ? git_absent(s) : rc;
 		if (!s->view.n_owed)
 			return 0;
-		if (!s->memo.off) { /* others' refs are not moved because of what that says */
+		if (!s->memo.off) { /* the memo alone must not move refs */
 			git_memo_doubt(s);
 			continue;
 		}
@@ -289,8 +290,8 @@ static int refs_ready(struct git *s)
 		if (rc < 0)
 			return rc;
 	}
-	return store_fail(&s->base.env, STORE_BUSY, "pawl doctor looks for locks that were left",
-			  "%s: a change that was cut short cannot be finished", s->remote);
+	return store_fail(&s->base.env, STORE_BUSY, "to look for stale locks: pawl doctor",
+			  "%s: cannot finish an interrupted change", s->remote);
 }
 
 static struct strs busy_keys(struct git_set *w)
@@ -304,7 +305,7 @@ static struct strs busy_keys(struct git_set *w)
 	return keys;
 }
 
-/* Whoever comes next need not take them out of the objects. */
+/* Adds the new commits to the memo, so that the next process need not read them from the objects. */
 static void note_commits(struct git_set *w)
 {
 	for (size_t i = 0; i < w->n; i++)
@@ -341,9 +342,9 @@ static int refs_commit(struct git_set *w)
 	return rc;
 }
 
-/* --- the beginning and the end of a queue ------------------------------------------------------- */
+/* --- creating and removing a queue -------------------------------------------------------------- */
 
-/* Refs of a queue whose base is gone. 1: others have begun it anew. */
+/* Removes the refs of a queue whose base is gone. 1: another process has created the queue again. */
 static int drop_rest(struct git *s)
 {
 	struct arena a = { 0 };
@@ -391,16 +392,17 @@ static int refs_drop(struct git *s)
 	if (rc == 0)
 		rc = drop_base(s);
 	else if (rc > 0)
-		rc = 0; /* gone already */
+		rc = 0; /* it is already gone */
 	if (rc)
 		return rc;
 	rc = drop_rest(s);
-	return rc > 0 ? 0 : rc; /* what others begin now is theirs */
+	/* a queue that another process creates now belongs to that process */
+	return rc > 0 ? 0 : rc;
 }
 
 /* --- bodies and the log ------------------------------------------------------------------------- */
 
-/* In the view a body is only named: by the id of the tree that has it. */
+/* The view does not hold a body, only the id of the tree that holds it. */
 static int refs_body_put(struct git *s, struct record *r, struct arena *a)
 {
 	git_oid *tree = arena_new(a, git_oid);
@@ -418,7 +420,7 @@ static int refs_body_get(struct git *s, struct record *r, struct arena *a)
 	return git_body_read(s, &tree, &r->body, a);
 }
 
-/* All lines of a task are with its own commits, unless it was there before under the same id. */
+/* The commits of a task hold all of its log lines, unless an earlier task had the same id. */
 static const struct git_head *alone(struct git *s, struct str key)
 {
 	struct arena a = { 0 };

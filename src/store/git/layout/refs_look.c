@@ -1,12 +1,11 @@
 /*
- * The layout with a ref for each live task: what the refs say. A commit that was read once is never read again
- * by the same handle. Refs are listed one after the other while others move them: a change of several refs is
- * seen whole all the same, since its first ref says what the others become, and the others say which was the
- * first.
+ * The layout with a ref for each live task: reads the refs. A handle never reads a commit twice. Other
+ * processes move refs while they are listed. A change of several refs is still seen whole: the commit of its
+ * first ref says what the others become, and the others name the first.
  */
 #include "store/git/git.h"
 
-#define LOOKS 20 /* until all refs of a change are seen */
+#define LOOKS 20 /* attempts to see all refs of a change */
 
 /* --- reading ------------------------------------------------------------------------------------ */
 
@@ -50,11 +49,12 @@ static bool fits(const struct git_head *h, const struct git_state *st)
 	return st->has_rec && str_eq(st->rec.key, h->key);
 }
 
-/* A commit that cannot be read stands for a record that cannot be used; others are not affected. */
+/* An unreadable commit makes its record unusable; other records are not affected. */
 static void head_load(struct look *l, struct git_head *h)
 {
 	struct git_view *v = &l->s->view;
-	struct arena a = { 0 }; /* not the look's: a thousand commits may be large ones */
+	/* not the look's arena: a thousand large commits would stay in memory */
+	struct arena a = { 0 };
 	struct git_state st;
 
 	h->recalled = git_memo_recall(l->s, &h->oid, &st, &a);
@@ -113,8 +113,8 @@ static int base_load(struct look *l, const git_oid *oid)
 	rc = git_commit_read(l->s, oid, &st, &l->a);
 	if (rc)
 		return store_fail(&l->s->base.env, rc == 1 ? STORE_CORRUPT : STORE_FOREIGN,
-				  "name another queue, or mend the ref with git",
-				  "%s: %sbase is no commit of pawl", l->s->remote, l->s->prefix);
+				  "use another queue, or repair the ref with git",
+				  "%s: %sbase is not a commit of pawl", l->s->remote, l->s->prefix);
 	v->base_tree = st.tree;
 	v->base_stamp = st.stamp;
 	if (st.stamp > v->stamp)
@@ -126,7 +126,7 @@ static int base_load(struct look *l, const git_oid *oid)
 	return rc;
 }
 
-/* A base that has not moved names what it named. */
+/* A base that has not moved still names the same commits. */
 static void keep_links(struct git_view *v)
 {
 	for (size_t i = 0; i < v->n; i++)
@@ -134,7 +134,7 @@ static void keep_links(struct git_view *v)
 			v->heads[i]->linked = v->look;
 }
 
-/* A ref of its own counts more. */
+/* A ref of its own takes precedence over the link from the base. */
 static void use_links(struct look *l)
 {
 	struct git_view *v = &l->s->view;
@@ -144,7 +144,8 @@ static void use_links(struct look *l)
 			head_set(l, v->heads[i], &v->heads[i]->link, true);
 }
 
-/* A record has one ref: a change that reads a second spelling of its name would wait for the first one for ever. */
+/* A record has exactly one ref. A second spelling of its name would make a change wait for the first one
+ * forever. */
 static struct git_head *ref_head(struct look *l, struct str name)
 {
 	struct str id;
@@ -185,10 +186,12 @@ static int64_t lead_stamp(const struct look *l, struct str lead)
 	if (str_cut_prefix(&lead, STR("t/")) && git_unname(&a, lead, &id))
 		h = git_head(v, arena_printf(&a, "task/%.*s", STRF(id)));
 	arena_free(&a);
-	return h ? h->stamp : INT64_MAX; /* it is gone: later than that */
+	/* the first ref is gone, so a later change has removed it */
+	return h ? h->stamp : INT64_MAX;
 }
 
-/* The first ref of a change moves first: if another of its refs seems newer, it was read too early. */
+/* The first ref of a change moves first. If another ref of the change looks newer, the first was read too
+ * early. */
 static bool is_torn(struct look *l)
 {
 	const struct git_view *v = &l->s->view;
@@ -202,9 +205,9 @@ static bool is_torn(struct look *l)
 	return false;
 }
 
-/* --- what is owed ------------------------------------------------------------------------------- */
+/* --- interrupted changes ------------------------------------------------------------------------ */
 
-/* For a reader the change has happened. */
+/* Shows an interrupted change as complete. */
 static void show_owed(struct look *l)
 {
 	struct git_view *v = &l->s->view;

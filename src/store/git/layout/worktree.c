@@ -15,7 +15,7 @@
 #include "store/git/trust.h"
 
 #define FILE_MAX (1u << 20)
-#define DEPTH 4 /* of folders */
+#define DEPTH 4 /* levels of folders */
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* --- places ------------------------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ void git_worktree_open(struct git *s, const struct uri *uri)
 				       .archived = param(uri, "archived", "aitasks/archived") };
 }
 
-/* Only those who read tasks there need to know where it is. */
+/* Searches for the worktree only when tasks are read from it. */
 static void find_top(struct git_worktree *w, const char *dir)
 {
 	bool skipped;
@@ -66,7 +66,8 @@ void git_worktree_close(struct git *s)
 	free(w);
 }
 
-/* Where the folder is, from the top, once links are followed; NULL: nowhere, or not in the worktree. */
+/* The folder's path from the top, with links resolved; NULL: it does not exist, or is outside the
+ * worktree. */
 static const char *folder_in(const struct git_worktree *w, const char *name, struct arena *a)
 {
 	struct str top = str_c(w->top);
@@ -80,7 +81,7 @@ static const char *folder_in(const struct git_worktree *w, const char *name, str
 	return out;
 }
 
-/* A folder by its path from the top, without a link on the way. */
+/* Opens a folder by its path from the top; no component may be a link. */
 static int open_folder(const struct git_worktree *w, struct str path)
 {
 	struct arena a = { 0 };
@@ -109,7 +110,7 @@ static struct str name_of(struct str path)
 	return folder.n ? str_n(path.p + folder.n + 1, path.n - folder.n - 1) : path;
 }
 
-/* --- which files -------------------------------------------------------------------------------- */
+/* --- finding the files -------------------------------------------------------------------------- */
 
 struct listing {
 	const struct git_worktree *w;
@@ -118,7 +119,7 @@ struct listing {
 	size_t n;
 	uint64_t hash;
 	bool archived;
-	dev_t skip_dev; /* a folder that is looked at for itself */
+	dev_t skip_dev; /* the archive, which is listed separately */
 	ino_t skip_ino;
 };
 
@@ -127,7 +128,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* t10_2_words.md is of t10_2. Empty: it is of no task. */
+/* The id in a file's name: t10_2 in t10_2_words.md. Empty: the file is not a task. */
 static struct str id_in(struct str name)
 {
 	size_t i = 1, end = 0;
@@ -200,7 +201,7 @@ static void list_folder(struct listing *l, int fd, const char *folder, int depth
 		close(fd);
 }
 
-/* Those that are not over come first, then by path. */
+/* By key; of the files of one task, an archived one comes last. */
 static int file_cmp(const void *a, const void *b)
 {
 	const struct git_file *x = a, *y = b;
@@ -238,7 +239,7 @@ static void list_all(struct listing *l)
 	}
 }
 
-/* --- what they say ------------------------------------------------------------------------------ */
+/* --- reading the files -------------------------------------------------------------------------- */
 
 /* The value of `status:` in the front matter; at 0: there is no such line. */
 struct place {
@@ -255,7 +256,7 @@ static struct str line_at(struct str text, size_t at, size_t *next)
 	return line;
 }
 
-/* Without a comment behind it. */
+/* Leaves out a comment behind the value. */
 static struct place value_at(struct str text, struct str line)
 {
 	struct str value = str_trim(line);
@@ -283,7 +284,7 @@ static struct place status_at(struct str text)
 		if (!found.at && str_cut_prefix(&line, STR("status:")))
 			found = value_at(text, line);
 	}
-	return (struct place){ 0, 0 }; /* it has no end, and so it is none */
+	return (struct place){ 0, 0 }; /* without an end it is not front matter */
 }
 
 static struct str replaced(struct str text, struct place p, const char *value, struct arena *a)
@@ -299,7 +300,7 @@ static struct str unquoted(struct str s)
 	return s;
 }
 
-/* A status that means nothing here is somebody's reason not to offer it. */
+/* An unknown status becomes Backlog: its author may not want the task to be offered. */
 static struct str with_known_status(struct str text, struct arena *a)
 {
 	struct place p = status_at(text);
@@ -334,7 +335,7 @@ static int read_file(const struct git_worktree *w, struct str path, struct str *
 	return rc;
 }
 
-/* One that nobody can read is offered to nobody; it can be locked all the same. */
+/* An unreadable task is not offered, but it can be locked. */
 static void set_fault(struct git_file *f, size_t line, struct str why, struct arena *a)
 {
 	f->fault = line ? arena_printf(a, "%.*s:%zu: %.*s", STRF(f->path), line, STRF(why))
@@ -392,7 +393,7 @@ static void read_task(const struct git_worktree *w, struct git_file *f, struct a
 	arena_free(&scratch);
 }
 
-/* t10_2 is a part of t10, if there is one. */
+/* t10_2 is a sub-task of t10, if t10 exists. */
 static void set_parent(struct git_worktree *w, struct git_file *f)
 {
 	struct str id = f->task.id;
@@ -408,7 +409,7 @@ static void set_parent(struct git_worktree *w, struct git_file *f)
 		f->task.parent = parent->task.id;
 }
 
-/* Of several files of one task the first counts. */
+/* If several files have the same id, the first counts. */
 static void drop_doubles(struct git_worktree *w)
 {
 	size_t kept = 0;
@@ -473,13 +474,13 @@ const struct git_file *git_worktree_find(const struct git_worktree *w, struct st
 	return w->n ? bsearch(&key, w->v, w->n, sizeof(*w->v), key_cmp) : NULL;
 }
 
-/* --- a new status ------------------------------------------------------------------------------- */
+/* --- writing a status --------------------------------------------------------------------------- */
 
 static int no_status(struct git *s, const struct git_file *f, const char *why)
 {
 	return store_fail(&s->base.env, STORE_UNSUPPORTED,
-			  "without --write-status only the lock is changed",
-			  "the status of %.*s cannot be written: %.*s: %s", STRF(f->task.id),
+			  "to change only the lock, leave out --write-status",
+			  "cannot write the status of %.*s: %.*s: %s", STRF(f->task.id),
 			  STRF(f->path), why);
 }
 
@@ -515,7 +516,7 @@ int git_status_begin(struct git *s, const struct git_file *f, const char *status
 	set_times(read, &st);
 	p = status_at(text);
 	if (!p.at)
-		return no_status(s, f, "it has no line `status:`");
+		return no_status(s, f, "it has no line that begins with status:");
 	if (str_is(str_n(text.p + p.at, p.n), status))
 		return 0;
 	out->temp = arena_cstr(
@@ -543,7 +544,7 @@ void git_status_drop(struct git *s, struct git_status *e)
 	e->temp = NULL;
 }
 
-/* Somebody may have written to it since. */
+/* Is the file the same as when it was read? A person may have edited it since. */
 static bool is_as_read(int dir, const struct git_file *f, struct arena *a)
 {
 	struct git_file now;
@@ -573,9 +574,8 @@ static int move_in(struct git *s, const struct git_status *e, bool *moved, struc
 
 static int not_written(struct git *s, const struct git_file *f, const char *why)
 {
-	int rc = store_fail(&s->base.env, STORE_IO,
-			    "the lock is as it should be: set the status by hand",
-			    "the status of %.*s could not be written: %.*s: %s", STRF(f->task.id),
+	int rc = store_fail(&s->base.env, STORE_IO, "the lock has changed; set the status by hand",
+			    "could not write the status of %.*s: %.*s: %s", STRF(f->task.id),
 			    STRF(f->path), why);
 
 	s->base.env.err->applied = '?';
@@ -597,7 +597,7 @@ int git_status_end(struct git *s, struct git_status *e, struct arena *a)
 		if (moved)
 			return 0;
 		if (git_status_begin(s, e->file, e->status, e, a))
-			return not_written(s, e->file, "it has changed meanwhile");
+			return not_written(s, e->file, "it was changed in the meantime");
 	}
 	if (!e->temp)
 		return 0;

@@ -1,9 +1,11 @@
 /*
- * The transport to a repository on this machine: by its files, without a process. A ref is changed as git does it:
- * REF.lock is made, the value is compared, the lock is renamed to REF. So others may push meanwhile with git.
+ * The transport to a repository on this machine: it uses the files, without a process. It changes a ref as
+ * git does: it makes REF.lock, compares the value, and renames the lock to REF. So others may push with git
+ * at the same time.
  *
- * REF.lock is a hard link to a file in pawl/locks, and those who write this way take turns at pawl/gate: who
- * has the gate and finds a file in pawl/locks has found what one that died has left, and takes the locks away.
+ * REF.lock is a hard link to a file in pawl/locks, and the processes that write this way take turns at
+ * pawl/gate. So a file in pawl/locks that the holder of the gate finds there was left by a process that died.
+ * The holder removes that file and its lock.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -39,7 +41,8 @@ static int64_t change_time(const char *path, struct stat *st)
 	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
-/* A ref that moves leaves a new time on its folder, unless that was touched just before. */
+/* A ref that moves changes the time of its folder. A time of just now cannot be trusted: a second move may
+ * not change it. */
 static void stamps_take(struct git *s, struct git_stamps *out)
 {
 	struct arena a = { 0 };
@@ -76,18 +79,19 @@ static int path_list(struct git *s, struct git_refs *out, struct arena *a)
 	stamps_take(s, &s->stamps);
 	rc = git_refs_list(s, s->prefix, out, a);
 	s->stamps.good &= rc == 0;
-	return rc ? git_fail_errno(s, -rc, "its refs cannot be read") : 0;
+	return rc ? git_fail_errno(s, -rc, "cannot read its refs") : 0;
 }
 
 /* --- locks -------------------------------------------------------------------------------------- */
 
-/* A ref, or packed-refs, with its lock: names in the folder `dir`, and our own file of it in pawl/locks. */
+/* A ref, or packed-refs, with its lock: names in the folder `dir`, and pawl's own file for it in
+ * pawl/locks. */
 struct held {
 	const struct git_move *move;
 	int dir;            /* -1: not opened */
-	const char *folder; /* below s->refs; NULL: it is s->top */
+	const char *folder; /* below s->refs; NULL: s->top */
 	const char *own, *lock, *ref;
-	bool made, locked; /* the own file, the lock */
+	bool made, locked; /* the own file exists, the lock exists */
 };
 
 static struct held held_ref(struct git *s, const struct git_move *m, struct arena *a)
@@ -113,7 +117,7 @@ static bool same_file(int x_dir, const char *x, int y_dir, const char *y)
 	       a.st_dev == b.st_dev;
 }
 
-/* Removes the lock of the ref if it is the file `name` of ours. */
+/* Removes the lock of the ref if it is a link to pawl's file `name`. */
 static void take_lock(struct git *s, const char *name, struct str ref, struct arena *a)
 {
 	const char *lock = arena_printf(a, "%.*s.lock", STRF(ref)).p;
@@ -133,7 +137,7 @@ static void take_lock(struct git *s, const char *name, struct str ref, struct ar
 		close(dir);
 }
 
-/* Only a name that we give, of a plain file: nothing else there is ours to remove. */
+/* Accepts only plain files with a name that pawl gives: pawl must not remove anything else there. */
 static bool is_own(struct git *s, const char *name, struct str *ref, struct arena *a)
 {
 	struct stat st;
@@ -143,7 +147,7 @@ static bool is_own(struct git *s, const char *name, struct str *ref, struct aren
 	       fstatat(s->locks, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 }
 
-/* What one that died has left: only whoever has the gate may look. */
+/* Removes the files of a process that died. Only the holder of the gate may call this. */
 static void take_away(struct git *s, const char *name)
 {
 	struct arena a = { 0 };
@@ -171,7 +175,7 @@ static void take_away_all(struct git *s)
 		close(fd);
 }
 
-/* Somebody may have removed the folder since it was opened. */
+/* Opens the folder again if somebody has removed it. */
 static int refresh_locks(struct git *s)
 {
 	struct stat st;
@@ -190,11 +194,11 @@ static int path_begin(struct git *s)
 	if (rc == -ETIMEDOUT)
 		return gate_busy(&s->gate, &s->base.env, s->remote);
 	if (rc)
-		return git_fail_errno(s, -rc, "its gate cannot be locked");
+		return git_fail_errno(s, -rc, "cannot lock its gate");
 	rc = refresh_locks(s);
 	if (rc) {
 		gate_unlock(&s->gate);
-		return git_fail_errno(s, -rc, "its locks cannot be used");
+		return git_fail_errno(s, -rc, "cannot use its folder pawl/locks");
 	}
 	take_away_all(s);
 	return 0;
@@ -228,7 +232,7 @@ static int write_own(struct git *s, struct held *h)
 	git_oid_tostr(text, sizeof(text), &h->move->to);
 	text[GIT_OID_HEXSZ] = '\n';
 	rc = fs_write_all(fd, str_n(text, GIT_OID_HEXSZ + 1));
-	/* of one that stays where it is only the name counts */
+	/* a ref that stays needs only the lock's name, not its content */
 	if (rc == 0 && !s->base.env.opt.relaxed && !git_oid_equal(&h->move->old, &h->move->to) &&
 	    fdatasync(fd))
 		rc = -errno;
@@ -243,7 +247,7 @@ static void close_folder(struct held *h)
 	h->dir = -1;
 }
 
-/* Somebody's git may be at it: that does not last. */
+/* Waits a little for a git process that has the lock. */
 static int link_lock(struct git *s, struct held *h)
 {
 	int rc = 0;
@@ -254,7 +258,7 @@ static int link_lock(struct git *s, struct held *h)
 		if (h->dir < 0)
 			return h->dir;
 		rc = linkat(s->locks, h->own, h->dir, h->lock, 0) ? -errno : 0;
-		if (rc == -ENOENT) /* its folder: git removes empty ones */
+		if (rc == -ENOENT) /* its folder is gone: git removes empty ones */
 			close_folder(h);
 		else if (rc != -EEXIST)
 			return rc;
@@ -283,11 +287,11 @@ static int hold(struct git *s, struct held *h, struct arena *a)
 	h->locked = rc == 0;
 	if (rc == -EEXIST)
 		return store_fail(&s->base.env, STORE_BUSY,
-				  "pawl doctor says whether it was left behind",
+				  "to see whether the lock is stale: pawl doctor",
 				  "%s: another program has locked %.*s", s->remote,
 				  STRF(git_full(s, h->move->name, a)));
 	if (rc)
-		return git_fail_errno(s, -rc, "a ref cannot be locked");
+		return git_fail_errno(s, -rc, "cannot lock a ref");
 	return is_there(s, h, a) ? 0 : 1;
 }
 
@@ -310,12 +314,14 @@ static int sync_folder(struct git *s, const struct held *h)
 {
 	if (s->base.env.opt.relaxed || fsync(h->dir) == 0)
 		return 0;
-	return errno == EINVAL ? 0 : -errno; /* some file systems have no fsync of a folder */
+	/* some file systems do not support fsync on a folder */
+	return errno == EINVAL ? 0 : -errno;
 }
 
 /* --- packed-refs -------------------------------------------------------------------------------- */
 
-/* The file without the ref, and without the line behind it that says what a tag is of. False: it is not there. */
+/* Writes the file without the ref, and without the line behind it that peels a tag. False: the ref is not
+ * there. */
 static bool without(struct str text, struct str full, struct buf *out)
 {
 	bool found = false, behind = false;
@@ -342,7 +348,7 @@ static int read_packed(struct git *s, struct str *out, struct arena *a)
 	return fs_read(a, in_repo(s, GIT_PACKED, a), GIT_PACKED_MAX, out);
 }
 
-/* With the lock: others may have packed meanwhile. */
+/* Reads the file again under the lock, because another process may have packed refs since. */
 static int write_packed(struct git *s, const struct held *p, struct str full, struct arena *a)
 {
 	struct buf b = BUF_MAX(GIT_PACKED_MAX);
@@ -366,7 +372,8 @@ static int write_packed(struct git *s, const struct held *p, struct str full, st
 	return rc;
 }
 
-/* Whatever its value there: what is loose has counted. Before that goes, or the old value would come back. */
+/* Removes the packed ref, whatever its value, because the loose ref took precedence. This must happen
+ * before the loose ref goes, or the old value would come back. */
 static int drop_packed(struct git *s, const struct held *h, struct arena *a)
 {
 	struct str full = git_full(s, h->move->name, a), text;
@@ -414,7 +421,7 @@ static int apply(struct git *s, struct held *h, struct arena *a)
 		h->locked = false;
 		rc = sync_folder(s, h);
 	}
-	return rc ? git_fail_errno(s, -rc, "a ref cannot be written") : 0;
+	return rc ? git_fail_errno(s, -rc, "cannot write a ref") : 0;
 }
 
 static int path_push(struct git *s, const struct git_move *moves, size_t n)

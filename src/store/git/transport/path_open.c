@@ -1,4 +1,4 @@
-/* Opens a repository on this machine, to be used by its files. */
+/* Opens a repository on this machine, to use it by its files. */
 #include <dirent.h>
 #include <errno.h>
 #include <git2/sys/repository.h>
@@ -9,7 +9,7 @@
 #include "store/git/folder.h"
 #include "store/git/trust.h"
 
-/* Others' objects are used as the repository says, unless it is foreign. */
+/* Uses the alternates that the repository names, unless it is foreign. */
 static int add_others(struct git *s, git_odb *odb, const char *objects)
 {
 	git_odb_backend *packs;
@@ -21,7 +21,7 @@ static int add_others(struct git *s, git_odb *odb, const char *objects)
 	return rc ? rc : git_odb_add_backend(odb, packs, 1);
 }
 
-/* libgit2 syncs objects only if told so by the repository's configuration. */
+/* Opens the objects so that writes are synced. libgit2 does that only if the repository's config says so. */
 static int open_odb(struct git *s, struct arena *a)
 {
 	const char *objects = fs_join(a, str_c(s->dir), STR("objects"));
@@ -38,7 +38,7 @@ static int open_odb(struct git *s, struct arena *a)
 	if (rc == 0)
 		rc = git_repository_set_odb(s->repo, odb);
 	s->odb = odb;
-	return rc ? git_fail(s, STORE_IO, "its objects cannot be opened") : 0;
+	return rc ? git_fail(s, STORE_IO, "cannot open its objects") : 0;
 }
 
 static int open_gate(struct git *s)
@@ -52,7 +52,7 @@ static int open_gate(struct git *s)
 		s->locks = git_folder(s->top, GIT_LOCKS_FOLDER, true);
 	if (rc == 0 && s->locks < 0)
 		rc = s->locks;
-	return rc ? git_fail_errno(s, -rc, "its gate cannot be opened") : 0;
+	return rc ? git_fail_errno(s, -rc, "cannot open its gate") : 0;
 }
 
 static bool is_empty(const char *path)
@@ -72,9 +72,9 @@ static int fail_place(struct git *s, int rc)
 	if (rc == GIT_ENOTFOUND && !fs_exists(s->remote))
 		return git_absent(s);
 	if (rc == GIT_ENOTFOUND)
-		return store_fail(&s->base.env, STORE_FOREIGN, "name a git repository",
-				  "%s is no git repository", s->remote);
-	return git_fail(s, STORE_UNREACHABLE, "cannot be opened");
+		return store_fail(&s->base.env, STORE_FOREIGN, "give the path of a git repository",
+				  "%s is not a git repository", s->remote);
+	return git_fail(s, STORE_UNREACHABLE, "cannot open it");
 }
 
 static int make_repository(struct git *s)
@@ -87,7 +87,8 @@ static int make_repository(struct git *s)
 	return git_repository_init_ext(&s->repo, s->remote, &o);
 }
 
-/* Its index and worktree would not know. Git itself refuses that, too. */
+/* Refuses a branch that is checked out: its index and worktree would not follow. Git itself refuses that,
+ * too. */
 static int check_out(struct git *s, struct arena *a)
 {
 	git_reference *ref = NULL, *head = NULL;
@@ -106,7 +107,7 @@ static int check_out(struct git *s, struct arena *a)
 	git_reference_free(ref);
 	git_reference_free(head);
 	return used ? store_fail(&s->base.env, STORE_UNSUPPORTED,
-				 "name a branch for the queue alone",
+				 "use a branch that only the queue uses",
 				 "%s: the branch %s is checked out there", s->remote, s->only)
 		    : 0;
 }
@@ -128,7 +129,7 @@ static int open_repository(struct git *s)
 	if (rc == GIT_ENOTFOUND && s->base.env.mode == STORE_CREATE &&
 	    (!fs_exists(s->remote) || is_empty(s->remote))) {
 		rc = make_repository(s);
-		if (rc == GIT_EEXISTS) /* another was quicker */
+		if (rc == GIT_EEXISTS) /* another process was faster */
 			rc = open_there(s);
 	}
 	return rc ? fail_place(s, rc) : 0;
@@ -143,10 +144,10 @@ int git_path_open(struct git *s)
 		return rc;
 	s->dir = realpath(git_repository_commondir(s->repo), NULL);
 	if (!s->dir)
-		return git_fail_errno(s, errno, "its folder");
+		return git_fail_errno(s, errno, "cannot resolve its folder");
 	rc = git_folders_open(s, s->dir);
 	if (rc)
-		rc = git_fail_errno(s, -rc, "its refs cannot be opened");
+		rc = git_fail_errno(s, -rc, "cannot open its refs");
 	if (rc == 0)
 		rc = check_out(s, &a);
 	if (rc == 0)

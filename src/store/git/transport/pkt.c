@@ -1,4 +1,4 @@
-/* A connection and the pkt-lines on it: four digits of length, then that many bytes less four. */
+/* A connection and its pkt-lines: four hex digits of length, which counts itself, then the line. */
 #include "store/git/transport/pkt.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static void hear(struct git_conn *c)
 	}
 }
 
-/* Until the socket is ready; what the program says is taken in meanwhile. */
+/* Waits until the socket is ready, and reads the program's stderr meanwhile. */
 static int await(struct git_conn *c, short what)
 {
 	for (;;) {
@@ -61,7 +61,7 @@ static int await(struct git_conn *c, short what)
 
 /* --- bytes -------------------------------------------------------------------------------------- */
 
-/* 0, or PKT_END if no more will come. */
+/* 0, or PKT_END if the other side has closed. */
 static int fill(struct git_conn *c)
 {
 	char part[PART];
@@ -189,7 +189,7 @@ void git_pkt_flush(struct buf *out)
 	buf_adds(out, STR("0000"));
 }
 
-/* --- the end ------------------------------------------------------------------------------------ */
+/* --- closing ------------------------------------------------------------------------------------ */
 
 struct str git_last_line(struct str text)
 {
@@ -208,7 +208,7 @@ struct str git_conn_said(struct git_conn *c)
 {
 	struct pollfd p = { .fd = c->err, .events = POLLIN };
 
-	/* its last words may come a little after it has hung up */
+	/* the last message may arrive a little after the program has hung up */
 	while (c->err >= 0 && poll(&p, 1, 200) > 0) {
 		hear(c);
 		p.fd = c->err;

@@ -1,8 +1,8 @@
 /*
- * libgit2 reads and parses all certificates of the machine when it begins. pawl uses none of them: http goes
- * through git itself. A claim on a path takes 1.2 to 1.3 times as long with them (bench/run k). Where libgit2 is
- * built with mbed TLS, as Debian's is, it finds this function before the library's: there is nothing to read.
- * Elsewhere nobody calls it.
+ * When it starts, libgit2 reads and parses all certificates of the machine. pawl does not use them: it leaves
+ * http to git itself. With them, a claim on a path takes 1.2 to 1.3 times as long (bench/run k). A libgit2
+ * that is built with mbed TLS, as Debian's is, finds this function before the library's own, and so reads
+ * nothing. With any other libgit2, nobody calls it.
  */
 int mbedtls_x509_crt_parse_file(void *chain, const char *path);
 

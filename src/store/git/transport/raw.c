@@ -1,4 +1,4 @@
-/* A client of git's protocol, version 0: it is what every server speaks, and what pushes speak anyway. */
+/* A client of git's protocol, version 0: every server speaks it, and pushes have no other version. */
 #include "store/git/transport/raw.h"
 
 #include <errno.h>
@@ -19,16 +19,16 @@ struct git_raw {
 	struct arena a; /* of the way */
 	struct git_conn conn;
 	bool changing;
-	bool ready;  /* the refs have been read from conn, and it waits for commands */
+	bool ready;  /* the refs were read from conn, and it waits for commands */
 	bool atomic; /* its receive-pack can do all or nothing */
 	struct gate turn;
 	bool my_turn;
-	git_oid *made; /* objects that were written for this change */
+	git_oid *made; /* objects written for this change */
 	size_t n_made, room;
 };
 
-/* Programs that finish their own business (hooks, a look whether to collect garbage): nobody waits for them, and those
- * that have ended are taken note of whenever there is another one. */
+/* Programs that still finish their own work (hooks, a check for garbage). pawl does not wait for them. It
+ * reaps those that have ended whenever it adds another one. */
 static struct {
 	pthread_mutex_t lock;
 	pid_t *pid;
@@ -42,7 +42,7 @@ int64_t git_net_ms(const struct git *s)
 	return s->base.env.opt.timeout_ms > NET_MS ? s->base.env.opt.timeout_ms : NET_MS;
 }
 
-/* --- programs that are left --------------------------------------------------------------------- */
+/* --- programs that are still running ------------------------------------------------------------ */
 
 static void leave(pid_t pid)
 {
@@ -160,7 +160,7 @@ int git_tree_put(struct git *s, git_treebuilder *t, git_oid *out)
 	return made(s, git_treebuilder_write(out, t), out);
 }
 
-/* --- what the server says first ----------------------------------------------------------------- */
+/* --- the list of refs --------------------------------------------------------------------------- */
 
 static bool has_word(struct str words, struct str word)
 {
@@ -194,11 +194,11 @@ static int take_ref(struct git *s, struct str line, struct git_refs *out, struct
 	if (str_starts(line, STR("version ")) || str_starts(line, STR("shallow ")))
 		return 0;
 	if (!read_oid(&text, &oid))
-		return git_unreachable(s, 1, STR("what it says is not git's protocol"));
+		return git_unreachable(s, 1, STR("its answer is not git's protocol"));
 	name = str_cut(&text, '\0');
 	if (text.n)
 		s->raw->atomic |= has_word(text, STR("atomic"));
-	/* zeros: it went away while the refs were listed */
+	/* a zero id: the ref was removed while the refs were listed */
 	if (str_cut_prefix(&name, str_c(s->prefix)) && !str_ends(name, STR("^{}")) &&
 	    git_ours(s, name) && !git_oid_is_zero(&oid))
 		git_refs_add(out, name, &oid, a);
@@ -212,7 +212,7 @@ static int dial(struct git *s, const char *service, struct git_conn *c)
 	return rc ? said(s, c, rc) : 0;
 }
 
-/* What a service says first. */
+/* Reads the list of refs that a service sends first. */
 static int listen_to(struct git *s, struct git_conn *c, struct git_refs *out, struct arena *a)
 {
 	struct str line;
@@ -294,9 +294,9 @@ static int fetch(struct git *s, struct git_conn *c, const struct git_refs *refs,
 		return said(s, c, rc);
 	rc = git_pack_take(s, c);
 	if (rc == -EIO)
-		return git_fail(s, STORE_IO, "what was fetched cannot be kept");
+		return git_fail(s, STORE_IO, "cannot store the fetched objects");
 	if (rc == -EBADMSG)
-		return git_unreachable(s, 1, STR("what it sent was cut short"));
+		return git_unreachable(s, 1, STR("the pack that it sent is incomplete"));
 	return rc ? said(s, c, rc) : 0;
 }
 
@@ -308,7 +308,7 @@ static bool all_seen(const struct git_refs *refs, const struct git_refs *seen)
 	return true;
 }
 
-/* upload-pack gives only what it has listed itself: its list counts. */
+/* upload-pack sends only objects of refs that it has listed itself, so its list counts. */
 static int fetch_beside(struct git *s, struct git_refs *refs, const struct git_refs *seen,
 			struct arena *a)
 {
@@ -353,14 +353,15 @@ int git_raw_list(struct git *s, struct git_refs *out, struct arena *a)
 	r->ready = false;
 	rc = dial(s, r->changing ? "receive-pack" : "upload-pack", &r->conn);
 	if (rc == 0)
-		rc = git_seen_list(s, &seen, a); /* while the service begins */
+		rc = git_seen_list(s, &seen, a); /* while the service starts */
 	if (rc == 0)
 		rc = listen_to(s, &r->conn, out, a);
 	if (rc == 0 && !all_seen(out, &seen))
 		rc = r->changing ? fetch_beside(s, out, &seen, a)
 				 : fetch(s, &r->conn, out, &seen, a);
 	if (rc == 0 && git_ref_find(out, git_main_ref(s)))
-		note(s, out, &seen, a); /* else what was seen is what is left of the queue */
+		/* else keep the last known refs: they are the only way to restore the queue */
+		note(s, out, &seen, a);
 	r->ready = rc == 0 && r->changing;
 	if (!r->ready)
 		hang_up(&r->conn);
@@ -408,7 +409,7 @@ static enum git_pushed refusal(struct str reason)
 	return str_is(reason, "missing necessary objects") ? PUSH_NOT_HERE : PUSH_DECLINED;
 }
 
-/* "unpack ok", then "ok REF" or "ng REF REASON" for each. */
+/* The report is "unpack ok", then "ok REF" or "ng REF REASON" for each ref. */
 static enum git_pushed read_report(struct git_conn *c, size_t n, struct str *why, struct arena *a)
 {
 	enum git_pushed how = PUSHED;
@@ -453,7 +454,7 @@ static int send_all(struct git *s, const struct git_move *moves, size_t n, bool 
 	return rc;
 }
 
-/* What the service's program said tells more than its report if its disk is full. */
+/* If the server's disk is full, the program's stderr says more than its report. */
 static void explain(struct git_conn *c, enum git_pushed how, struct str *why, struct arena *a)
 {
 	struct str last = git_conn_said(c), full = git_full_line(buf_str(&c->said));

@@ -1,10 +1,10 @@
 /*
- * git_raw: git's own protocol, spoken without git's client. A change is one connection: what the server's
- * receive-pack says first is a list of the refs as they are now, and the commands and the pack go back on the same one.
- * Only the objects of refs that others have moved come through a second one, from upload-pack.
+ * git_raw: speaks git's own protocol without git's client. A change is one connection. The server's
+ * receive-pack first lists the current refs; pawl sends the commands and the pack back on the same
+ * connection. Only the objects of refs that others have moved need a second connection, to upload-pack.
  *
- * A command whose old and new value are the same keeps its ref where it is without moving it, which `git push`
- * cannot say.
+ * A command whose old and new value are the same keeps its ref in its place without moving it. `git push` has
+ * no such command.
  */
 #ifndef STORE_GIT_TRANSPORT_RAW_H
 #define STORE_GIT_TRANSPORT_RAW_H
@@ -14,56 +14,55 @@
 
 enum git_pushed {
 	PUSHED,        /* all of it */
-	PUSH_LATE,     /* nothing: a ref has moved, or is locked by another */
-	PUSH_DECLINED, /* nothing, nor will it ever */
+	PUSH_LATE,     /* nothing: a ref has moved, or another process has locked it */
+	PUSH_DECLINED, /* nothing, and a retry would not help */
 	PUSH_UNKNOWN,  /* the answer was lost */
-	PUSH_NOT_HERE, /* nothing: git itself may know how */
+	PUSH_NOT_HERE, /* nothing: pawl should try git itself */
 	PUSH_ONE_ONLY  /* nothing: the server cannot do all or nothing */
 };
 
-/* false: there is no such way to the remote. */
+/* false: the remote cannot be reached this way. */
 bool git_raw_open(struct git *s);
 void git_raw_close(struct git *s);
-/* For a change, until it ends: lists are the first half of a push. */
+/* A change lasts from begin() to end(). A list during a change is the first half of a push. */
 void git_raw_begin(struct git *s);
 void git_raw_end(struct git *s);
 int git_raw_list(struct git *s, struct git_refs *out, struct arena *a);
-/* What was written so far need not be sent any more. */
+/* The next push does not send the objects that were written so far. */
 void git_raw_forget(struct git *s);
-/* `why`: in `a`, what the server said. */
+/* `why`: the server's message, in `a`. */
 enum git_pushed git_raw_push(struct git *s, const struct git_move *moves, size_t n, bool atomic,
 			     struct str *why, struct arena *a);
-/* Why a server refused a ref: is it that others were there at the same time? */
+/* Does the reason of a refusal mean that another push was faster? */
 bool git_is_late(struct str reason);
 
-/* How long a server may take to answer, however short the patience with others is. */
+/* How long a server may take to answer: the setting, or at least 10 s even if the timeout is shorter. */
 int64_t git_net_ms(const struct git *s);
 int git_unreachable(struct git *s, int rc, struct str text);
 
-/* --- what this clone has seen (git/seen.c) ------------------------------------------------------ */
+/* --- the last known refs (git/seen.c) ----------------------------------------------------------- */
 
-/* The refs as they were when last seen; all that they reach is here. */
+/* The refs as this clone last saw them; it has all objects that they reach. */
 int git_seen_list(struct git *s, struct git_refs *out, struct arena *a);
-/* Each from what was known to what is; where another process knows more, that stays. */
+/* Moves each ref from the known value to the new one; skips a ref that another process has moved on. */
 void git_seen_note(struct git *s, const struct git_move *moves, size_t n);
 /* The ref without which there is no queue. */
 struct str git_main_ref(const struct git *s);
 /* Was there a queue when this clone last looked? */
 bool git_seen_before(struct git *s);
-/* All of them have been seen just now. */
+/* Records that all refs were seen just now. */
 void git_seen_now(struct git *s);
 
 /* --- turns (git/turn.c) ------------------------------------------------------------------------- */
 
-/* Waits a little for others of this machine; true: gate_unlock() when done. */
+/* Waits a little for other processes of this machine; true: call gate_unlock() when done. */
 bool git_turn_take(struct gate *g, struct str repository, const struct store_env *env);
 
 /* --- packs (git/pack.c) ------------------------------------------------------------------------- */
 
-/* All that was written since the change began, as a pack; `out` belongs to libgit2. */
+/* Packs all objects that the change has written; `out` belongs to libgit2. */
 int git_pack_made(struct git *s, const git_oid *made, size_t n, git_buf *out);
-/* The pack that comes on the connection becomes objects of this clone: 0, or -errno; -EBADMSG if it is not
- * whole. */
+/* Unpacks the pack on the connection into this clone: 0 or -errno; -EBADMSG: the pack is incomplete. */
 int git_pack_take(struct git *s, struct git_conn *c);
 
 #endif

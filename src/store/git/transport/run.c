@@ -1,4 +1,5 @@
-/* The user's own git as a process: their keys, proxies and helpers work, and nobody is asked anything. */
+/* Runs the user's own git as a process: the user's keys, proxies and helpers work, and nobody is asked
+ * anything. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,11 +16,11 @@
 
 extern char **environ;
 
-/* --- what it is told ---------------------------------------------------------------------------- */
+/* --- arguments and environment ------------------------------------------------------------------ */
 
 static bool is_kept(const char *var)
 {
-	/* Of these our own values count. */
+	/* pawl sets or clears these itself. */
 	static const char *const out[] = {
 		"GIT_DIR=",
 		"GIT_WORK_TREE=",
@@ -47,7 +48,7 @@ static bool is_kept(const char *var)
 
 static char **environment(struct arena *a)
 {
-	/* an empty GIT_ASKPASS stands before core.askPass, and is not called */
+	/* an empty GIT_ASKPASS overrides core.askPass, and is not called */
 	static char *const own[] = { "GIT_TERMINAL_PROMPT=0",
 				     "GIT_ASKPASS=", "SSH_ASKPASS_REQUIRE=never",
 				     "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh", "LC_ALL=C" };
@@ -84,7 +85,7 @@ void git_args_begin(struct git_args *g, const char *dir, const char *verb)
 	git_arg(g, STR("git"));
 	git_arg(g, STR("-C"));
 	git_arg(g, str_c(dir));
-	/* it is ours or the user's: said, for those who have safe.bareRepository = explicit */
+	/* safe.bareRepository = explicit needs the folder by name; it is pawl's or the user's own */
 	git_arg(g, arena_printf(&g->a, "--git-dir=%s", dir));
 	for (size_t i = 0; i < sizeof(config) / sizeof(*config); i++) {
 		git_arg(g, STR("-c"));
@@ -93,7 +94,7 @@ void git_args_begin(struct git_args *g, const char *dir, const char *verb)
 	git_arg(g, str_c(verb));
 }
 
-/* --- how it goes -------------------------------------------------------------------------------- */
+/* --- running it --------------------------------------------------------------------------------- */
 
 int git_start(struct git_args *g, int in, int out, int err, pid_t *pid)
 {
@@ -115,7 +116,7 @@ int git_start(struct git_args *g, int in, int out, int err, pid_t *pid)
 	posix_spawn_file_actions_adddup2(&files, err, 2);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);
-	/* no terminal to ask at, and a group of its own to be ended as a whole */
+	/* no terminal to ask at, and a process group that can be killed as a whole */
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
 	rc = posix_spawnp(pid, argv[0], &files, &attr, argv, environment(&g->a));
 	posix_spawnattr_destroy(&attr);
@@ -123,7 +124,7 @@ int git_start(struct git_args *g, int in, int out, int err, pid_t *pid)
 	return -rc;
 }
 
-/* Until it closes its output; false: it took too long. */
+/* Reads until the program closes its output; false: it took too long. */
 static bool listen_to(int fd, int64_t end, struct buf *out)
 {
 	char part[4096];

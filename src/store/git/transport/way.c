@@ -1,4 +1,4 @@
-/* The way to the server's side of git. */
+/* The way to git's server side. */
 #include "store/git/transport/way.h"
 
 #include <errno.h>
@@ -15,9 +15,9 @@
 #include "store/git/transport/run.h"
 
 #define GIT_PORT "9418"
-#define COLLECT 32 /* one push in so many looks whether there is garbage */
+#define COLLECT 32 /* one push in COLLECT lets git check for garbage */
 
-/* --- which -------------------------------------------------------------------------------------- */
+/* --- choosing the way --------------------------------------------------------------------------- */
 
 static bool has(struct str text, char c)
 {
@@ -36,7 +36,7 @@ static struct str base_name(struct str word)
 	return word;
 }
 
-/* Only OpenSSH's options are known here. */
+/* pawl knows only OpenSSH's options. */
 static bool is_openssh(struct str command, struct str variant)
 {
 	if (variant.n)
@@ -60,7 +60,7 @@ static bool find_ssh(struct git_way *w, const struct git_ssh_config *conf, struc
 	return is_openssh(w->ssh, variant.n ? variant : conf->variant);
 }
 
-/* HOST[:PORT], neither of which may look like an option. */
+/* HOST[:PORT]; neither may look like an option. */
 static bool split_host(struct git_way *w, struct str text)
 {
 	w->host = str_cut(&text, ':');
@@ -122,7 +122,7 @@ void git_way_find(struct git_way *w, struct str remote, const struct git_ssh_con
 
 /* --- programs ----------------------------------------------------------------------------------- */
 
-/* In quotes for the shell at the other end. */
+/* Quotes a text for the shell at the other end. */
 static struct str quoted(struct arena *a, struct str text)
 {
 	struct buf b = BUF_MAX(1 << 16);
@@ -149,8 +149,8 @@ static void ssh_args(const struct git_way *w, const char *service, struct git_ar
 		git_arg(g, arena_printf(&g->a, "%.*s \"$@\"", STRF(w->ssh)));
 	}
 	git_arg(g, w->ssh);
-	git_arg(g,
-		STR("-oBatchMode=yes")); /* what the user's command says of it comes first, and counts */
+	/* ssh uses the first value of an option, so the user's own command can override this */
+	git_arg(g, STR("-oBatchMode=yes"));
 	if (w->port.n) {
 		git_arg(g, STR("-p"));
 		git_arg(g, w->port);
@@ -186,7 +186,7 @@ static int start(const struct git_way *w, const char *service, struct git_conn *
 		ssh_args(w, service, &g);
 	} else {
 		git_arg(&g, STR("git"));
-		if (os_boot_ms() % COLLECT) { /* now and then is enough */
+		if (os_boot_ms() % COLLECT) { /* a check for garbage now and then is enough */
 			git_arg(&g, STR("-c"));
 			git_arg(&g, STR("receive.autogc=false"));
 		}
@@ -198,7 +198,7 @@ static int start(const struct git_way *w, const char *service, struct git_conn *
 	return rc;
 }
 
-/* --- a port ------------------------------------------------------------------------------------- */
+/* --- TCP ---------------------------------------------------------------------------------------- */
 
 static int finish_connect(int fd, int64_t end)
 {
@@ -219,7 +219,7 @@ static int connect_to(const struct addrinfo *to, struct git_conn *c)
 	c->fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (c->fd < 0)
 		return -errno;
-	/* else the last, short part of what is sent waits for the answer to the one before */
+	/* otherwise the last, short segment waits for the acknowledgement of the one before */
 	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (connect(c->fd, to->ai_addr, to->ai_addrlen))
 		rc = errno == EINPROGRESS ? finish_connect(c->fd, c->end) : -errno;

@@ -1,7 +1,7 @@
 /*
- * git_way: how the server's side of git is reached without git's client: a program beside us, a TCP port, or a
- * program behind ssh. Where git would do more than that (http, helpers, proxies, an ssh that is not OpenSSH's), there
- * is no way, and git itself is asked.
+ * git_way: how pawl reaches git's server side without git's client: a program on this machine, a TCP port, or
+ * a program behind ssh. For everything else (http, helpers, proxies, an ssh that is not OpenSSH's) there is
+ * no way, and pawl runs git itself.
  */
 #ifndef STORE_GIT_TRANSPORT_WAY_H
 #define STORE_GIT_TRANSPORT_WAY_H
@@ -12,11 +12,11 @@
 struct git_way {
 	enum { WAY_NONE, WAY_PATH, WAY_TCP, WAY_SSH } kind;
 	struct str host, port, path;
-	struct str ssh;    /* the command, empty: ssh */
-	bool ssh_in_shell; /* it is a line for the shell */
+	struct str ssh;    /* the command; empty: ssh */
+	bool ssh_in_shell; /* the command is a line for the shell */
 };
 
-/* What git is told about ssh; empty: nothing. */
+/* The user's settings for ssh and proxies; empty: not set. */
 struct git_ssh_config {
 	struct str command, variant, proxy;
 };

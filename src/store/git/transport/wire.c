@@ -1,10 +1,11 @@
 /*
- * The transport to a repository elsewhere: look, build, push with the value that is expected of each ref. In git's own
- * protocol where we know the way (git/transport/raw.h), else by the user's git. What was fetched stays in refs of the clone
- * we are in (or of one in the cache), so that the next fetch is short and --cached has something to show.
+ * The transport to a remote repository: it lists the refs, builds the commits, and pushes with the expected
+ * value of each ref. It speaks git's own protocol where it knows a way (git/transport/raw.h), and runs the
+ * user's git elsewhere. Refs in the user's clone (or in one in the cache) record the last fetch, so the next
+ * fetch is short, and --cached has data to show.
  *
- * A push whose answer was lost may have happened, or may yet happen: whether it has is found out by looking, and
- * until it has the same one is sent again, never another one.
+ * A push whose answer was lost may have happened, or may yet happen. pawl looks at the refs to find out.
+ * Until the push has happened, pawl sends the same commits again, never new ones.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@
 #include "store/git/trust.h"
 
 #define RETRY_MS 20
-#define ANCESTRY 200 /* how far to look for a commit of ours behind those of others */
+#define ANCESTRY 200 /* how far to search for pawl's commit below commits of others */
 
 /* --- opening ------------------------------------------------------------------------------------ */
 
@@ -35,7 +36,8 @@ static char *cache_path(struct str name, struct arena *a)
 	return dir ? arena_cstr(a, arena_printf(a, "%s/git/%.*s.git", dir, STRF(name))) : NULL;
 }
 
-/* One at a time: others must not see half of it. Where folders cannot be locked, it is made all the same. */
+/* Only one process at a time makes the repository, so that others do not see half of it. Where folders
+ * cannot be locked, pawl makes it without a lock. */
 static int open_or_make(struct git *s, const char *path, const char *parent)
 {
 	git_repository_init_options o;
@@ -50,7 +52,7 @@ static int open_or_make(struct git *s, const char *path, const char *parent)
 		rc = git_repository_init_ext(&s->repo, path, &o);
 	if (fd >= 0)
 		close(fd);
-	return rc ? git_fail(s, STORE_IO, "a copy cannot be made") : 0;
+	return rc ? git_fail(s, STORE_IO, "cannot make a local copy") : 0;
 }
 
 static int make_cache(struct git *s, struct str name, struct arena *a)
@@ -60,15 +62,15 @@ static int make_cache(struct git *s, struct str name, struct arena *a)
 
 	if (!path)
 		return store_fail(&s->base.env, STORE_UNSUPPORTED, "set XDG_CACHE_HOME, or HOME",
-				  "no folder to keep a copy of %s in", s->remote);
+				  "there is no folder for a copy of %s", s->remote);
 	parent = arena_cstr(a, fs_dirname(str_c(path)));
 	rc = fs_make_dirs(parent, 0700);
 	if (rc)
-		return git_fail_errno(s, -rc, arena_printf(a, "%s cannot be made", parent).p);
+		return git_fail_errno(s, -rc, arena_printf(a, "cannot make %s", parent).p);
 	return open_or_make(s, path, parent);
 }
 
-/* The repository of the user's that we are in, if any, takes the objects. */
+/* The user's own repository around the current folder, if any, takes the objects. */
 static int open_local(struct git *s, struct str name, struct arena *a)
 {
 	bool skipped;
@@ -83,12 +85,11 @@ static int open_gate(struct git *s, struct str name, struct arena *a)
 
 	if (rc == 0)
 		rc = git_gate_open(&s->gate, s->top, arena_printf(a, "seen-%.*s", STRF(name)).p);
-	return rc ? git_fail_errno(s, -rc,
-				   arena_printf(a, "its copy in %s cannot be used", s->local).p)
+	return rc ? git_fail_errno(s, -rc, arena_printf(a, "cannot use its copy in %s", s->local).p)
 		  : 0;
 }
 
-/* On this machine a repository can be made; elsewhere that is the server's business. */
+/* pawl can make a repository on this machine; on a server it cannot. */
 static int make_remote(struct git *s)
 {
 	git_repository *made = NULL;
@@ -99,17 +100,18 @@ static int make_remote(struct git *s)
 	if (s->base.env.mode == STORE_CREATE && path.p[0] == '/' && !fs_exists(path.p))
 		rc = git_repository_init(&made, path.p, 1);
 	git_repository_free(made);
-	return rc ? git_fail(s, STORE_IO, "cannot be made") : 0;
+	return rc ? git_fail(s, STORE_IO, "cannot make the repository") : 0;
 }
 
-/* Nobody is asked: what was fetched last has to do. */
+/* --cached: uses the last fetch, without a connection. */
 static int use_seen(struct git *s)
 {
 	struct stat st;
 
 	if (!git_seen_before(s) || fstat(s->gate.fd, &st))
-		return store_fail(&s->base.env, STORE_UNREACHABLE, "run it without --cached once",
-				  "nothing of %s was fetched here before", s->remote);
+		return store_fail(&s->base.env, STORE_UNREACHABLE,
+				  "run the command once without --cached",
+				  "this clone has not fetched anything from %s yet", s->remote);
 	s->base.env.as_of = st.st_mtim.tv_sec * INT64_C(1000) + st.st_mtim.tv_nsec / 1000000;
 	s->no_fetch = true;
 	return 0;
@@ -125,14 +127,14 @@ int git_wire_open(struct git *s)
 	if (rc == 0)
 		rc = open_local(s, name, &a);
 	if (rc == 0 && git_repository_odb(&s->odb, s->repo))
-		rc = git_fail(s, STORE_IO, "its objects cannot be opened");
+		rc = git_fail(s, STORE_IO, "cannot open its objects");
 	if (rc == 0) {
 		(void)str_cut_prefix(&queue, STR("refs/"));
 		s->seen = strdup(
 			arena_printf(&a, "refs/pawl-seen/%.*s/%.*s", STRF(name), STRF(queue)).p);
 		s->local = realpath(git_repository_commondir(s->repo), NULL);
 		if (!s->seen || !s->local)
-			rc = git_fail(s, STORE_IO, "the copy cannot be used");
+			rc = git_fail(s, STORE_IO, "cannot use the local copy");
 	}
 	if (rc == 0)
 		rc = open_gate(s, name, &a);
@@ -146,14 +148,14 @@ int git_wire_open(struct git *s)
 
 /* --- fetching ----------------------------------------------------------------------------------- */
 
-/* Here or there: git does not always say where. */
+/* git does not always say whether this machine or the server is full. */
 static int no_room(struct git *s, struct str line)
 {
 	if (line.n > 200)
 		line.n = 200;
 	return store_fail(&s->base.env, STORE_FULL,
-			  "make room here or on the server, and try again",
-			  "%s: there is no room: %.*s", s->remote, STRF(line));
+			  "free some space here or on the server, and try again",
+			  "%s: no space is left: %.*s", s->remote, STRF(line));
 }
 
 int git_unreachable(struct git *s, int rc, struct str text)
@@ -164,20 +166,21 @@ int git_unreachable(struct git *s, int rc, struct str text)
 		return no_room(s, full.n ? full : str_c(strerror(-rc)));
 	if (rc == -ENOENT)
 		return store_fail(&s->base.env, STORE_UNSUPPORTED, "install the package git",
-				  "there is no git to reach %s with", s->remote);
+				  "cannot reach %s: the program git is not installed", s->remote);
 	if (rc == -ETIMEDOUT)
 		return store_fail(&s->base.env, STORE_UNREACHABLE,
-				  "look at the network, or raise the setting timeout",
+				  "check the network, or raise the setting timeout",
 				  "%s did not answer in time", s->remote);
 	if (!line.n && rc < 0)
 		line = str_c(strerror(-rc));
 	if (line.n > 200)
 		line.n = 200;
-	return store_fail(&s->base.env, STORE_UNREACHABLE, "git ls-remote REMOTE shows the same",
-			  "%s cannot be reached: %.*s", s->remote, STRF(line));
+	return store_fail(&s->base.env, STORE_UNREACHABLE,
+			  "to see git's own message: git ls-remote REMOTE", "cannot reach %s: %.*s",
+			  s->remote, STRF(line));
 }
 
-/* One ref is asked for by a pattern, too: that it is not there is no failure then. */
+/* Asks for a single ref by a pattern, too, because then a missing ref is not an error. */
 static struct str refspec(struct git *s, struct arena *a)
 {
 	struct str only = s->only ? str_c(s->only) : STR("");
@@ -220,7 +223,7 @@ static int lock_seen(struct git *s)
 
 	if (rc == -ETIMEDOUT)
 		return gate_busy(&s->gate, &s->base.env, s->local);
-	return rc ? git_fail_errno(s, -rc, "its copy cannot be locked") : 0;
+	return rc ? git_fail_errno(s, -rc, "cannot lock its local copy") : 0;
 }
 
 static int wire_list(struct git *s, struct git_refs *out, struct arena *a)
@@ -271,7 +274,7 @@ static void push_args(struct git *s, struct git_args *g, const struct git_move *
 	}
 }
 
-/* Of its words only a refusal of the server's is believed: "! … [remote rejected] (REASON)". */
+/* The reason if the server refused: "! … [remote rejected] (REASON)". Other output of git is not evidence. */
 static struct str rejection(struct str text)
 {
 	static const struct str mark = { "[remote rejected] (", 19 };
@@ -308,7 +311,7 @@ static enum git_pushed push_by_git(struct git *s, const struct git_move *moves, 
 	return declined ? PUSH_DECLINED : PUSH_UNKNOWN;
 }
 
-/* Is it in the history of what is there now? */
+/* Is `ours` an ancestor of `now`? */
 static bool behind(struct git *s, const git_oid *now, const git_oid *ours)
 {
 	struct arena a = { 0 };
@@ -369,20 +372,19 @@ static int declined(struct git *s, const struct sending *p)
 	if (git_full_line(why).n)
 		return no_room(s, why);
 	return store_fail(&s->base.env, STORE_UNREACHABLE,
-			  "ask who runs the repository, or choose other refs (?prefix=)",
-			  "%s refuses the push: %.*s", s->remote, STRF(why));
+			  "ask the owner of the repository, or use other refs (?prefix=)",
+			  "%s refused the push: %.*s", s->remote, STRF(why));
 }
 
 static int cannot_do_all(struct git *s)
 {
-	return store_fail(
-		&s->base.env, STORE_UNSUPPORTED,
-		"keep all of the queue on one branch: --store git:REMOTE#BRANCH; or let the server "
-		"have receive.advertiseAtomic",
-		"%s cannot change several refs at once", s->remote);
+	return store_fail(&s->base.env, STORE_UNSUPPORTED,
+			  "keep the whole queue on one branch: --store git:REMOTE#BRANCH; or set "
+			  "receive.advertiseAtomic on the server",
+			  "%s cannot change several refs at once", s->remote);
 }
 
-/* Whether to send it again: < 0 if there is no time left. */
+/* Waits before the push is sent again; < 0: there is no time left. */
 static int pause_a_little(struct git *s, struct sending *p)
 {
 	int64_t ms = backoff_next(&p->pause, os_boot_ms());
@@ -397,7 +399,7 @@ static int pause_a_little(struct git *s, struct sending *p)
 	return 0;
 }
 
-/* 0: it has happened; 1: others were quicker; 2: once more; a fault. */
+/* 0: it has happened; 1: another writer was faster; 2: try again; a fault. */
 static int push_once(struct git *s, const struct git_move *moves, size_t n, struct sending *p)
 {
 	enum git_pushed how = PUSH_NOT_HERE;
@@ -425,7 +427,8 @@ static int push_once(struct git *s, const struct git_move *moves, size_t n, stru
 	return rc < 0 ? rc : 2;
 }
 
-/* A `git fetch` of another process may be at the same refs, and would fail: there the next fetch notes it. */
+/* Without the raw protocol, a `git fetch` of another process may be writing the same refs, and would fail.
+ * There the next fetch records the push. */
 static void note_pushed(struct git *s, const struct git_move *moves, size_t n)
 {
 	if (s->raw)
@@ -477,7 +480,7 @@ static void wire_end(struct git *s)
 		git_raw_end(s);
 }
 
-/* git's protocol can say of a ref that it stays; git push cannot. */
+/* git's protocol can keep a ref in its place; `git push` cannot. */
 static bool wire_guards(const struct git *s)
 {
 	return s->raw != NULL;
