@@ -511,7 +511,7 @@ stuck() {
 	echo 'agent: me' >locks/bad.lock
 	stuck bad "neither task_id nor agent"
 	echo '[{"agent": 2}]' >locks/bad.lock
-	stuck bad "no JSON object"
+	stuck bad "not a JSON object"
 	echo '{"agent": "a"' >locks/bad.lock
 	stuck bad "not JSON" 40
 }
@@ -545,8 +545,8 @@ stuck() {
 	ask 0 show a
 	is '.task.lock.holder == "unknown" and .task.title == "a"'
 	call 0 doctor
-	says "b.lock: its expires_at is no time" "c.lock: its expires_at is no time" \
-		"e.lock: what pawl wrote in it is damaged"
+	says "b.lock: its expires_at is not a time" "c.lock: its expires_at is not a time" \
+		"e.lock: pawl's part of it is damaged"
 	touch -d '2 hours ago' locks/a.lock
 	call 0 claim a --agent ann
 }
@@ -629,7 +629,7 @@ others_look() {
 	touch -d '1 hour ago' locks/t1.done
 	pawl claim t1 --agent ann
 	call 40 done t1 --agent ann
-	complains "t1.done" "a file that is not pawl's"
+	complains "t1.done" "a foreign file has that name"
 	ask 0 show t1
 	is '.task | .status == "In Progress" and .lock.holder == "ann"'
 	rm locks/t1.done
@@ -711,7 +711,7 @@ others_look() {
 	mkdir elsewhere
 	ln -s "$work/elsewhere" locks/archive
 	call 40 archive
-	complains "archive" "a link, or no folder"
+	complains "archive" "a link or not a folder"
 	doctor_says "archive: it is a link"
 	status_is a Done
 	rm locks/archive
@@ -745,7 +745,7 @@ others_look() {
 	if [ "$(id -u)" -ne 0 ]; then
 		chmod -R a-w locks
 		call 30 claim t1
-		complains "may not write" locks
+		complains "no permission" locks
 		call 0 list -q
 		exactly t1
 		chmod -R u+w locks
@@ -775,7 +775,7 @@ others_look() {
 	run -0 setpriv --reuid 65534 --clear-groups "$PAWL" list -q
 	exactly t1
 	run -30 setpriv --reuid 65534 --clear-groups "$PAWL" claim t1
-	says "may not write"
+	says "no permission"
 	run setpriv --reuid 65534 --clear-groups "$PAWL" doctor
 	says "cannot write"
 	folder t1.task
@@ -794,7 +794,7 @@ others_look() {
 	call 0 create Two
 	echo "nonsense" >locks/.pawl/state
 	call 40 list
-	complains "not pawl's"
+	complains "not a file of pawl"
 	rm locks/.pawl/state
 	ln -s /etc/passwd locks/.pawl/state
 	call 40 list

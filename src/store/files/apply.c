@@ -1,7 +1,7 @@
 /*
- * The files follow the state. A new content is written into .pawl first and then gets its name: a name that
- * is free by link(), which fails if somebody else was quicker; one that has a file by rename(), after a look
- * at what is there. A file that somebody else put there stays.
+ * Brings the files in line with the state. A new content is first written to .pawl and then gets its name. If
+ * the name is free, link() gives it, which fails if another program was faster. If the name has a file,
+ * rename() gives it, after a check of that file. A foreign file stays.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,14 +16,14 @@
 #include "format/record.h"
 #include "store/files/files.h"
 
-/* --- writing beside ----------------------------------------------------------------------------- */
+/* --- writing to .pawl --------------------------------------------------------------------------- */
 
 static void temp_name(char *out, size_t room, size_t number)
 {
 	snprintf(out, room, "new.%zu", number);
 }
 
-/* A time of now, to the second; the rest is so that nobody else's writing has the same. */
+/* The current time to the second, with random nanoseconds, so that no other write has the same time. */
 static struct timespec own_time(void)
 {
 	return (struct timespec){ .tv_sec = (time_t)(os_wall_ms() / 1000),
@@ -70,8 +70,8 @@ int files_prepare(struct files *s, struct ent *e, const struct task *t, size_t n
 	if (r < 0)
 		return files_fail_folder(s, -r, "archive");
 	temp_name(name, sizeof(name), number);
-	(void)unlinkat(s->own, name,
-		       0); /* it may be another name of a .lock: never write into it */
+	/* the old file may be a second name of a .lock: never write into it */
+	(void)unlinkat(s->own, name, 0);
 	fd = openat(s->own, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return files_fail(s, -errno, ".pawl");
@@ -91,8 +91,8 @@ int files_prepare(struct files *s, struct ent *e, const struct task *t, size_t n
 
 /* --- giving names ------------------------------------------------------------------------------- */
 
-/* How a file shows that pawl wrote it: by all that it says; or, after a loss of power, by a part of it or its
- * inode; or by being empty, where the state has a file of that name. */
+/* How a file can prove that pawl wrote it. WHOLE: by its complete content. TORN: after a loss of power,
+ * also by a part of it or by its inode. EMPTY: also by being empty, if the state has a file of that name. */
 enum proof { WHOLE, TORN, EMPTY };
 
 static bool is_torn(const struct ent *e, const struct found *f, enum proof proof)
@@ -103,7 +103,7 @@ static bool is_torn(const struct ent *e, const struct found *f, enum proof proof
 	       (proof == EMPTY && !f->stamp.size);
 }
 
-/* 1 or 0, or -errno. Without a proof it is somebody else's. */
+/* 1 or 0, or -errno. A file without a proof is foreign. */
 static int is_ours(struct files *s, const struct ent *e, const char *name, enum proof proof)
 {
 	struct found f = { .id = e->ix.id, .kind = FILE_TASK, .archived = e->archived };
@@ -118,7 +118,7 @@ static int is_ours(struct files *s, const struct ent *e, const char *name, enum 
 	return r;
 }
 
-/* 1: it is not there, or it counts, or it may count in a moment; < 0: it is there and does not count. */
+/* < 0: a file that does not count has the name. 1: there is none, it counts, or it may count in a moment. */
 static int fail_occupied(struct files *s, const struct ent *e, const char *name)
 {
 	struct found f = { .id = e->ix.id, .kind = e->kind, .archived = e->archived };
@@ -128,12 +128,12 @@ static int fail_occupied(struct files *s, const struct ent *e, const char *name)
 	snprintf(f.name, sizeof(f.name), "%s", name);
 	r = files_read_found(s, &f, &a);
 	if (r == 0 && f.bad && f.mtime > os_wall_ms() - FILES_SETTLED)
-		r = 1; /* somebody may be just writing it */
+		r = 1; /* a program may be writing it right now */
 	else if (r == 0 && f.bad)
 		r = store_fail(
 			&s->base.env, STORE_FOREIGN,
-			"move that file away, or use another id; `pawl doctor` lists all such files",
-			"the task %.*s needs the name %s%s in %s, but a file that is not pawl's has it: %s",
+			"move that file away, or use another id; to list all such files: pawl doctor",
+			"the task %.*s needs the name %s%s in %s, but a foreign file has that name: %s",
 			STRF(e->ix.id), e->archived ? "archive/" : "", name, s->path, f.bad);
 	else
 		r = r < 0 ? files_fail(s, r, name) : 1;
@@ -150,12 +150,12 @@ int files_check_name(struct files *s, const struct ent *e)
 	if (files_name(name, sizeof(name), e->ix.id, e->kind))
 		return files_fail(s, -EINVAL, "a task's file");
 	if (files_stat(files_folder(s, e->archived), name, &st))
-		return 0; /* what else is wrong, shows when the file gets its name */
+		return 0; /* other problems show when the file gets its name */
 	r = fail_occupied(s, e, name);
 	return r < 0 ? r : 0;
 }
 
-/* Some file systems have no links: there the name is taken by an empty file first. */
+/* Some file systems have no hard links: there an empty file takes the name first. */
 static int link_slowly(struct files *s, const char *temp, int dir, const char *name)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -174,7 +174,7 @@ static void drop_temp(struct files *s, const struct ent *e)
 	(void)unlinkat(s->own, temp, 0);
 }
 
-/* -EEXIST: somebody has that name. The file keeps its name in .pawl, too. */
+/* -EEXIST: another file has the name. The file also keeps its name in .pawl. */
 static int link_name(struct files *s, const struct ent *e, int dir, const char *name)
 {
 	char temp[32];
@@ -204,8 +204,8 @@ static int replace(struct files *s, const struct ent *e, int dir, const char *na
 	return renameat(s->own, temp, dir, name) ? -errno : 0;
 }
 
-/* The lock keeps its name in .pawl until the change is committed: should the power fail before that, the two
- * names show whose it is. */
+/* The lock keeps its name in .pawl until the change is committed. If the power fails before that, the two
+ * names show that pawl made it. */
 int files_reserve(struct files *s, struct ent *e)
 {
 	char name[FILES_NAME_MAX];
@@ -214,7 +214,7 @@ int files_reserve(struct files *s, struct ent *e)
 	if (files_name(name, sizeof(name), e->ix.id, FILE_LOCK))
 		return files_fail(s, -EINVAL, "a task's file");
 	r = link_name(s, e, s->dir, name);
-	if (r == -EEXIST && is_ours(s, e, name, WHOLE) > 0) { /* of a change that failed */
+	if (r == -EEXIST && is_ours(s, e, name, WHOLE) > 0) { /* left by a failed change */
 		(void)unlinkat(s->dir, name, 0);
 		r = link_name(s, e, s->dir, name);
 	}
@@ -248,7 +248,7 @@ static bool same_place(const struct ent *a, const struct ent *b)
 	return !a->dropped && !b->dropped && a->kind == b->kind && a->archived == b->archived;
 }
 
-/* Is what has the name what we know of? 1 or 0, or -errno. */
+/* Is the file with this name the one that pawl knows? 1 or 0, or -errno. */
 static int as_known(int dir, const char *name, const struct ent *was)
 {
 	struct stamp now;
@@ -261,7 +261,7 @@ static int as_known(int dir, const char *name, const struct ent *was)
 	return S_ISREG(st.st_mode) && files_stamp_like(&now, &was->stamp);
 }
 
-/* 0; 1: somebody else's file has that name; -errno */
+/* 0; 1: a foreign file has that name; -errno */
 static int place(struct files *s, struct ent *e, const struct ent *was, enum proof proof)
 {
 	int dir = folder_for(s, e->archived), r = 0;
@@ -334,7 +334,7 @@ void files_remove(struct files *s, const struct ent *e)
 		(void)remove_old(s, e, WHOLE);
 }
 
-/* --- after a death ------------------------------------------------------------------------------ */
+/* --- after a crash ------------------------------------------------------------------------------ */
 
 /* 1 or 0, or -errno */
 static int has_commit(struct files *s, const struct ent *e, enum file_kind kind, bool archived)
@@ -349,7 +349,8 @@ static int has_commit(struct files *s, const struct ent *e, enum file_kind kind,
 	return r;
 }
 
-/* Its file was there, and somebody has given it another name: that is for a look to understand. */
+/* Does the record's file exist under another name? Then another program moved it, and a look must
+ * interpret that. */
 static int was_moved(struct files *s, const struct ent *e)
 {
 	int r = 0;
@@ -370,7 +371,7 @@ static int write_again(struct files *s, struct ent *e, const struct ent *old, si
 	int rc = 0;
 
 	if (rebooted)
-		e->old.stamp = e->stamp; /* what is left of its file is known by that */
+		e->old.stamp = e->stamp; /* identifies the remains of its file */
 	if (e->has_body && files_form_kind(s->base.env.rules, &r, &t, &a) != FILE_NONE) {
 		rc = files_prepare(s, e, &t, number);
 		if (rc == 0)
@@ -388,7 +389,7 @@ static enum proof proof_of(const struct ent *other, const struct ent *e, bool re
 	return files_names(e) & files_name_bit(other->kind, other->archived) ? EMPTY : TORN;
 }
 
-/* All other files of the task that are ours. */
+/* Removes all other files of the task that pawl wrote. */
 static int remove_others(struct files *s, const struct ent *e, bool rebooted)
 {
 	int r = 0;
@@ -426,7 +427,7 @@ static int settle_one(struct files *s, struct ent *e, size_t number, bool reboot
 	return r < 0 ? r : worse(r, remove_others(s, e, rebooted));
 }
 
-/* Is it a lock of a change under way? Then it has a second name in .pawl. */
+/* Does the lock have a second name in .pawl, as one of an uncommitted change has? */
 static bool has_temp(struct files *s, uint64_t ino)
 {
 	int fd = openat(s->own, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -474,7 +475,7 @@ bool files_settle(struct files *s, int64_t applied, bool rebooted)
 	for (size_t i = 0; i < s->view.n; i++) {
 		struct ent *e = (struct ent *)files_committed(s->view.v[i].e);
 
-		/* without a commit it is others' file */
+		/* without a commit it is a foreign file */
 		if (e && e->fresh && e->rev > applied && e->ix.id.n && e->commit)
 			ok &= settle_one(s, e, i, rebooted) >= 0;
 	}

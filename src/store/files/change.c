@@ -1,4 +1,4 @@
-/* Changes: the gate, the edits, one frame, and then the files. */
+/* Changes: take the gate, run the edits, append one frame, then write the files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,9 +11,9 @@
 #include "format/record.h"
 #include "store/files/files.h"
 
-#define TRIES 5             /* when other programs take what we are about to */
-#define MANY_FOUND 16       /* worth a commit of their own */
-#define JOURNAL (256 << 10) /* bytes of frames from which on they become a snapshot */
+#define TRIES 5             /* attempts, if other programs take a name that the change needs */
+#define MANY_FOUND 16       /* records found in the folder that are worth a commit of their own */
+#define JOURNAL (256 << 10) /* bytes of frames that become a snapshot */
 
 /* --- the gate ----------------------------------------------------------------------------------- */
 
@@ -24,7 +24,7 @@ static int still_there(struct files *s)
 	if (stat(s->path, &st) == 0 && st.st_ino == s->place.st_ino && st.st_dev == s->place.st_dev)
 		return 0;
 	return store_fail(&s->base.env, STORE_UNREACHABLE, NULL,
-			  "%s was removed or replaced while it was open", s->path);
+			  "another program removed or replaced %s while pawl had it open", s->path);
 }
 
 int files_lock(struct files *s)
@@ -46,8 +46,8 @@ int files_lock(struct files *s)
 
 /* --- before ------------------------------------------------------------------------------------- */
 
-/* What the process before us did not come to do; all of it after a new boot, since a loss of power may have
- * taken what was not synced. true: there was something, and it is done. */
+/* Finishes the work of the process before. After a new boot that is everything since the snapshot, because
+ * a loss of power may have taken files that were not synced. true: there was work, and it is done. */
 static bool settle(struct files *s, int64_t noted)
 {
 	bool rebooted = files_rebooted(s);
@@ -68,15 +68,15 @@ static bool long_enough(const struct view *v)
 	return v->end - v->first > limit;
 }
 
-/* A snapshot says that the files are as the state has it. After a sync that failed there is a new one as well:
- * what that left unwritten no later sync would write. So there is where somebody keeps a hard link of the state. */
+/* A snapshot asserts that the files match the state. It is also made after a failed sync, because no later
+ * sync would write the lost pages, and when the state file has a second hard link. */
 static int compact(struct files *s, bool rebooted)
 {
 	if (s->applied != s->view.seq || !(rebooted || s->unsynced || s->view.linked ||
 					   s->view.lacks_due || long_enough(&s->view)))
 		return 0;
 	if (files_compact(s))
-		return files_load(s); /* it can wait: all is in the frames still */
+		return files_load(s); /* not urgent: the frames still have everything */
 	s->unsynced = false;
 	return 0;
 }
@@ -88,8 +88,8 @@ static int begin(struct files *s, bool again)
 	int rc = files_refresh(s, NULL);
 
 	if (rc == 0 && s->view.gone)
-		rc = store_fail(&s->base.env, STORE_ABSENT, NULL, "the queue in %s was removed",
-				s->path);
+		rc = store_fail(&s->base.env, STORE_ABSENT, "to make a new one: pawl init",
+				"another process has removed the queue in %s", s->path);
 	if (rc < 0)
 		return rc;
 	files_read_note(s, &folder, &noted);
@@ -104,7 +104,7 @@ static int begin(struct files *s, bool again)
 	return rc ? rc : files_look(s, again);
 }
 
-/* --- the write-set ------------------------------------------------------------------------------ */
+/* --- the set of writes -------------------------------------------------------------------------- */
 
 struct step {
 	struct ent *e, *old;
@@ -119,7 +119,7 @@ struct set {
 	struct buf log;
 	struct ent **items;
 	size_t n_items, items_room;
-	bool dirty; /* others changed the folder meanwhile */
+	bool dirty; /* another program has changed the folder */
 };
 
 static int too_long(struct files *s, const struct record *r)
@@ -130,7 +130,7 @@ static int too_long(struct files *s, const struct record *r)
 	    ix->token.n > UINT16_MAX || ix->parent.n > UINT16_MAX || ix->type.n > UINT16_MAX ||
 	    ix->labels.n > UINT16_MAX || ix->depends.n > UINT16_MAX)
 		return store_fail(&s->base.env, STORE_UNSUPPORTED, NULL,
-				  "a field of %.*s is too long for files:", STRF(r->key));
+				  "a field of %.*s is too long for a files: store", STRF(r->key));
 	return 0;
 }
 
@@ -154,7 +154,7 @@ static void add_step(struct set *w, struct ent *e, struct ent *old)
 	w->steps[w->n++] = (struct step){ e, old };
 }
 
-/* What the folder and the state had before this change. */
+/* The record before this change. */
 static const struct ent *before(const struct set *w, const struct ent *old)
 {
 	return old && old->rev > w->s->view.seq ? old->was : old;
@@ -236,7 +236,7 @@ static void undo(struct set *w)
 	w->n = w->n_items = 0;
 }
 
-/* --- what goes into the frame ------------------------------------------------------------------- */
+/* --- the content of the frame ------------------------------------------------------------------- */
 
 static void add_item(struct set *w, struct ent *e)
 {
@@ -259,7 +259,8 @@ static int add_found(struct set *w, struct ent *e)
 	if (c->rewrite && !c->has_body)
 		rc = files_body(w->s, e, &v->arena, &c->body);
 	if (rc)
-		return rc < 0 ? rc : 0; /* its file is just being changed: next time */
+		/* another program is changing its file: the next change takes it */
+		return rc < 0 ? rc : 0;
 	if (c->rewrite) {
 		c->has_body = true;
 		c->commit = w->commit;
@@ -342,7 +343,7 @@ static int prepare_all(struct set *w)
 	return rc;
 }
 
-/* What commit() would refuse, found out without making a file. */
+/* For a trial: reports the refusals of commit() without making a file. */
 static int check_names(struct set *w)
 {
 	int rc = collect(w);
@@ -356,13 +357,13 @@ static int check_names(struct set *w)
 	return rc;
 }
 
-/* The folder's mtime must be as we left it, or others were here. */
+/* If the folder's mtime is not as pawl left it, another program was here. */
 static void expect_folder(struct set *w, int64_t mtime)
 {
 	w->dirty |= files_folder_time(w->s) != mtime;
 }
 
-/* Where the files did not follow, the note stays behind, and the next writer sees to it. */
+/* If some files could not be written, the note stays behind, and the next writer writes them. */
 static void follow(struct set *w, bool synced)
 {
 	struct files *s = w->s;
@@ -384,7 +385,7 @@ static void follow(struct set *w, bool synced)
 	s->folder = 0;
 }
 
-/* 1: somebody else was quicker; all of it once more. */
+/* 1: another program was faster; run the whole change again. */
 static int commit(struct set *w)
 {
 	struct files *s = w->s;
@@ -401,7 +402,7 @@ static int commit(struct set *w)
 	rc = files_append(s, w->items, w->n_items, buf_str(&w->log));
 	if (rc < 0 && s->base.env.err->applied == 'n')
 		return rc;
-	if (files_refresh(s, NULL) == 0) { /* else the next writer does the rest */
+	if (files_refresh(s, NULL) == 0) { /* else the next writer finishes it */
 		if (mark)
 			expect_folder(w, mark);
 		follow(w, rc == 0);
@@ -419,7 +420,7 @@ static int attempt(struct files *s, struct change *changes, size_t n, bool again
 		rc = run_edits(&w, changes, n);
 	if (rc == 0 && (w.n || w.log.n || count_found(&s->view) >= MANY_FOUND))
 		rc = s->base.env.trial ? check_names(&w) : commit(&w);
-	undo(&w); /* nothing, once it is committed */
+	undo(&w); /* nothing to undo after a commit */
 	s->changing = false;
 	free(w.steps);
 	free(w.items);
@@ -438,7 +439,7 @@ int files_modify(struct store *base, struct change *changes, size_t n)
 				  "%s was opened for reading only", s->path);
 	if (s->changing || s->depth)
 		return store_fail(&base->env, STORE_IO, NULL,
-				  "a change inside a scan or another change");
+				  "a scan or a change cannot contain another change");
 	rc = files_lock(s);
 	if (rc < 0)
 		return rc;
@@ -450,6 +451,7 @@ int files_modify(struct store *base, struct change *changes, size_t n)
 	gate_unlock(&s->gate);
 	if (rc > 0)
 		return store_fail(&base->env, STORE_BUSY, "try again",
-				  "another program keeps making locks in %s", s->path);
+				  "another program keeps making locks in %s before pawl can",
+				  s->path);
 	return rc;
 }

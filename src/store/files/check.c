@@ -1,4 +1,4 @@
-/* What doctor wants to know. Only reads. */
+/* Checks for doctor. Only reads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -50,7 +50,7 @@ static bool closed_to_us(struct check *c, int dir, const char *name, const char 
 	     err == EROFS
 		     ? STR("mount that file system for writing")
 		     : arena_printf(
-			       &c->a, "be in its group, and let its owner run: chmod g+w %s",
+			       &c->a, "join its group, and ask its owner to run: chmod g+w %s",
 			       store_word(&c->a, arena_printf(&c->a, "%s%s", c->s->path, shown))
 				       .p));
 	return true;
@@ -92,27 +92,30 @@ static struct str look_fix(struct check *c, const struct found *f)
 	struct str path = arena_printf(&c->a, "%s/%s%s", c->s->path, f->archived ? "archive/" : "",
 				       f->name);
 
-	return arena_printf(&c->a, "look at %s, and move it away or repair it",
+	return arena_printf(&c->a, "look at %s, then repair it or move it away",
 			    store_word(&c->a, text_line(&c->a, path)).p);
 }
 
-/* One that counts beside another of the same task, or of a task that differs only in case. */
+/* Does another file have an id that differs only in case? */
 static bool check_twin(struct check *c, const struct found *f, const struct found *next)
 {
 	if (!next || !str_eq(f->key, next->key))
 		return false;
 	if (!str_eq(f->id, next->id)) {
-		tell_file(c, f, CHECK_BAD,
-			  arena_printf(&c->a, "%s differs from it only in case, and ids do not",
-				       next->name)
-				  .p,
-			  STR("rename one of them, to an id that is not taken"));
+		tell_file(
+			c, f, CHECK_BAD,
+			arena_printf(
+				&c->a,
+				"its id and that of %s differ only in case, so pawl cannot tell them apart",
+				next->name)
+				.p,
+			STR("rename one of them to an id that is free"));
 		return true;
 	}
 	return false;
 }
 
-/* What a loss of power left, until the first change of this boot; the state has it all. */
+/* For the remains of a loss of power, until the first change of this boot: the state has all the data. */
 static struct str settled_by_next(struct check *c, const struct found *f)
 {
 	const struct ent *e = files_committed(files_find(&c->s->view, f->key));
@@ -125,7 +128,7 @@ static struct str settled_by_next(struct check *c, const struct found *f)
 	return files_torn(c->s, f, e) ? STR("nothing to do: the next change removes it") : STR("");
 }
 
-/* It is in nobody's way: no task has its name, and it was not meant to be a task's file. */
+/* A foreign file that is in nobody's way: no task has its name, and it was not meant to be a task's file. */
 static bool is_others(struct check *c, const struct found *f)
 {
 	const struct ent *e = files_committed(files_find(&c->s->view, f->key));
@@ -159,7 +162,7 @@ static void tell_others(struct check *c, struct others *o)
 	buf_free(&o->names);
 }
 
-/* true: there is something to tell of it. */
+/* true: doctor reports the file on its own. */
 static bool check_bad(struct check *c, struct others *o, const struct found *f)
 {
 	struct str later = settled_by_next(c, f);
@@ -168,7 +171,7 @@ static bool check_bad(struct check *c, struct others *o, const struct found *f)
 		add_other(c, o, f);
 		return false;
 	}
-	/* an empty lock may be one that somebody is about to write */
+	/* a program may be about to write an empty lock */
 	tell_file(c, f,
 		  later.n || (!f->stamp.size && f->stamp.ino && f->kind == FILE_LOCK) ? CHECK_NOTE
 										      : CHECK_BAD,
@@ -193,7 +196,7 @@ static bool check_archive(struct check *c)
 	if (files_stat(c->s->dir, "archive", &st) || S_ISDIR(st.st_mode))
 		return false;
 	tell(c, CHECK_BAD, "files",
-	     STR("archive: it is a link, or no folder, and pawl does not use it"),
+	     STR("archive: it is a link or not a folder, so pawl does not use it"),
 	     arena_printf(&c->a, "move %s/archive away", c->s->path));
 	return true;
 }
@@ -216,7 +219,7 @@ static int check_files(struct check *c)
 	}
 	if (rc == 0 && !bad)
 		tell(c, CHECK_OK, "files",
-		     arena_printf(&c->a, "%zu files, all of them can be read", n - others.n),
+		     arena_printf(&c->a, "%zu files, and every one can be read", n - others.n),
 		     STR(""));
 	tell_others(c, &others);
 	return rc;

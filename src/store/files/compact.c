@@ -1,7 +1,7 @@
 /*
- * Now and then the frames become a new snapshot: before that, the files of the tasks in them are synced and
- * the lines of the log go to the log's own file. The new state gets its name last, so that a death at any
- * step leaves the old one with all its frames; what is in the log's file beyond what the state says is cut.
+ * Turns the frames into a new snapshot from time to time. Before that, it syncs the files of the tasks in the
+ * frames, and moves the log lines to the log file. The new state gets its name last, so a crash at any step
+ * leaves the old state with all its frames. Lines in the log file beyond the size in the state are cut off.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,8 @@
 #include "base/os.h"
 #include "store/files/files.h"
 
-#define MANY_FILES \
-	256 /* from here on the whole file system is synced at once, where that can be done */
+/* with more files than this, one call syncs the whole file system, where the system can do that */
+#define MANY_FILES 256
 
 static int sync_fd(int fd)
 {
@@ -42,14 +42,14 @@ static int sync_file(struct files *s, const struct ent *e)
 		return 0;
 	if (fd >= 0)
 		fd = beneath_open(fd, name, O_RDONLY, 0);
-	if (fd < 0) /* somebody took it away, closed or replaced it: not ours any more */
+	if (fd < 0) /* another program removed, closed or replaced it: it is not pawl's any more */
 		return fd == -ENOENT || fd == -ELOOP || fd == -EACCES || fd == -EINVAL ? 0 : fd;
 	r = sync_fd(fd);
 	close(fd);
 	return r;
 }
 
-/* What others wrote is theirs to sync. */
+/* pawl does not sync files that other programs wrote. */
 static bool is_unsynced(const struct ent *e)
 {
 	e = files_committed(e);
@@ -90,7 +90,7 @@ static int write_parts(struct files *s, int fd)
 	return r ? r : sync_fd(fd);
 }
 
-/* A file that has another name must not change under that: a copy takes its place. */
+/* A log with a second hard link must not change under its other name, so a copy replaces it. */
 static int copy_log(struct files *s, int old, int64_t left)
 {
 	char piece[8192];
@@ -126,7 +126,7 @@ static int move_log(struct files *s)
 	(void)!fchmod(fd, s->place.st_mode & 0666);
 	r = write_parts(s, fd);
 	close(fd);
-	if (!r && !s->view.log_base) /* it may be new, and the new state relies on it */
+	if (!r && !s->view.log_base) /* the file may be new, and the new state relies on it */
 		r = files_sync_folder(s->own);
 	return r;
 }

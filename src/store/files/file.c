@@ -1,4 +1,4 @@
-/* One file of the folder: how it looks from outside, and what is in it. */
+/* One file of the folder: its metadata and its content. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -60,7 +60,7 @@ static const char *what_is(mode_t mode)
 		return "it is a link, which pawl does not follow";
 	if (S_ISDIR(mode))
 		return "it is a folder";
-	return S_ISFIFO(mode) ? "it is a FIFO" : "it is no regular file";
+	return S_ISFIFO(mode) ? "it is a FIFO" : "it is not a regular file";
 }
 
 static int read_open(int fd, size_t size, struct str *out, struct arena *a)
@@ -106,7 +106,7 @@ static int read_form(struct files *s, int fd, struct found *f, struct arena *a)
 	return r;
 }
 
-/* 0: `bad` tells why; 1: it is gone; what is no matter of this one file is a fault */
+/* 0: `bad` says why; 1: it is gone; -errno: the error does not concern this file alone */
 static int why_closed(struct found *f, int err)
 {
 	if (err != EACCES && err != EPERM && err != ELOOP && err != ENXIO)
@@ -127,7 +127,7 @@ int files_read_found(struct files *s, struct found *f, struct arena *a)
 	r = files_stat(dir, f->name, &st);
 	if (r)
 		return r;
-	if (!S_ISREG(st.st_mode)) { /* to open a FIFO or a device can have effects */
+	if (!S_ISREG(st.st_mode)) { /* opening a FIFO or a device can have effects */
 		f->bad = what_is(st.st_mode);
 		return 0;
 	}
@@ -136,7 +136,7 @@ int files_read_found(struct files *s, struct found *f, struct arena *a)
 		return why_closed(f, errno);
 	r = read_form(s, fd, f, a);
 	close(fd);
-	/* ours have an mtime of our choosing; of others', one that is too new may hide a later writing */
+	/* pawl sets the mtime of its own files; a very new mtime of a foreign file may hide a later write */
 	if (!f->form.ours && f->mtime > os_wall_ms() - FILES_SETTLED)
 		f->stamp.mtime = -f->stamp.mtime;
 	return r;

@@ -1,7 +1,7 @@
 /*
- * What it means that a file is not as pawl left it: somebody who follows the .locks protocol by hand has
+ * Interprets files that other programs changed. A program or a person that follows the .locks protocol has
  * claimed, renewed, completed, failed, removed or archived a task. Nothing is written here; the next change
- * commits what was understood.
+ * commits the result.
  */
 #include <stdio.h>
 
@@ -16,10 +16,10 @@ struct sense {
 	const struct ent *known;
 	const struct found *f; /* the file that counts */
 	struct task t;
-	int64_t shift; /* the store's clock minus the wall's, by which others go */
+	int64_t shift; /* the store's clock minus the wall clock, which other programs use */
 };
 
-/* --- which file counts -------------------------------------------------------------------------- */
+/* --- choosing the file that counts -------------------------------------------------------------- */
 
 bool files_left_over(const struct found *f, const struct ent *known)
 {
@@ -53,7 +53,7 @@ static struct ent *bad_ent(struct files *s, const struct ent *known, const struc
 	return e;
 }
 
-/* --- what it says ------------------------------------------------------------------------------- */
+/* --- interpreting its content ------------------------------------------------------------------- */
 
 static int64_t wall(const struct sense *x, int64_t ms, int64_t otherwise)
 {
@@ -75,7 +75,7 @@ static void unlock(struct sense *x, int64_t now)
 	x->t.free_at = now;
 }
 
-/* Somebody who is not pawl has it now. */
+/* Another program has claimed the task. */
 static void lock_foreign(struct sense *x)
 {
 	const struct form *d = &x->f->form;
@@ -107,7 +107,8 @@ static void lock_foreign(struct sense *x)
 	edited(x, claimed);
 }
 
-/* A lock of ours may have been renewed by hand; with another agent in it, it was taken over. */
+/* Another program may have renewed pawl's own lock. If the lock names another agent, that agent took the
+ * task over. */
 static void see_lock(struct sense *x)
 {
 	const struct form *d = &x->f->form;
@@ -179,7 +180,7 @@ static void see(struct sense *x)
 	see_archive(x);
 }
 
-/* --- the task that it is about ------------------------------------------------------------------ */
+/* --- the task before the change ----------------------------------------------------------------- */
 
 static void new_task(struct sense *x)
 {
@@ -203,7 +204,7 @@ static int known_task(struct sense *x, const struct found *found, size_t n)
 	const struct ent *e = x->known;
 	struct str body = { 0 };
 
-	if (x->f->form.ours) { /* perhaps an old one that somebody put back */
+	if (x->f->form.ours) { /* perhaps an old file that somebody put back */
 		x->t = *x->f->form.task;
 		return 0;
 	}
@@ -223,7 +224,7 @@ static int known_task(struct sense *x, const struct found *found, size_t n)
 	return 0;
 }
 
-/* The fence of a task that was removed. */
+/* The fence of a removed task. */
 static int64_t buried_fence(struct sense *x)
 {
 	struct str id = x->f->key;
@@ -235,7 +236,7 @@ static int64_t buried_fence(struct sense *x)
 	return gone && !gone->dropped && str_to_i64(gone->hot, &n) ? n : 0;
 }
 
-/* Somebody may have put an old file there, or one of another queue. */
+/* A file that somebody put there may be old, or of another queue, so the fence must not go back. */
 static void keep_fence(struct sense *x, const struct task *old)
 {
 	bool anew = x->t.lock.holder.n && !str_eq(x->t.lock.token, old->lock.token);
@@ -302,14 +303,14 @@ static const struct ent *from_file(struct files *s, const struct ent *known, con
 	e->stamp = f->stamp;
 	if (!known || known->dropped)
 		e->stranger = !f->form.full;
-	e->commit = f->form.commit; /* 0: not ours */
+	e->commit = f->form.commit; /* 0: foreign */
 	return e;
 }
 
-/* --- nothing there any more --------------------------------------------------------------------- */
+/* --- files that are gone ------------------------------------------------------------------------ */
 
-/* Whoever removes a lock gives up the task, not what pawl knows of it. Another file that is gone was
- * somebody's way to remove the task, and so was the lock of a task that only that lock told of. */
+/* If another program removes a lock, it gives up the task, but pawl keeps the task's data. If any other
+ * file is gone, the task was removed. So was a task that only existed as a foreign lock. */
 static const struct ent *vanished(struct files *s, const struct ent *known)
 {
 	struct sense x = { .s = s, .known = known };
@@ -345,7 +346,7 @@ static bool is_as_known(const struct ent *known, const struct found *f)
 	return files_in_place(f, known) && files_stamp_eq(&known->stamp, &f->stamp);
 }
 
-/* One that counts before one that does not, then by weight. */
+/* A file that counts comes before one that does not; then the greater weight wins. */
 static bool outweighs(const struct found *f, const struct found *other)
 {
 	if (!other || !f->bad != !other->bad)
@@ -361,7 +362,7 @@ static const struct ent *from_best(struct files *s, const struct ent *known, con
 	if (is_as_known(known, f))
 		return known;
 	if (f->bad && known && known->kind == FILE_LOCK && f->kind == FILE_LOCK) {
-		s->strange = true; /* somebody may be just writing it */
+		s->strange = true; /* a program may be writing it right now */
 		return known;
 	}
 	return f->bad ? bad_ent(s, known, f, f->bad) : from_file(s, known, f, found, n);
@@ -382,7 +383,7 @@ const struct ent *files_understand(struct files *s, const struct ent *known, str
 		s->strange |= other || found[i].bad;
 		if (other && !known)
 			return bad_ent(s, known, &found[i],
-				       "another file's name differs from it only in case");
+				       "the name of another file differs only in case");
 		if (!other && outweighs(&found[i], f))
 			f = &found[i];
 		occupied |= found[i].bad && found[i].kind == FILE_LOCK && !found[i].archived;
@@ -393,7 +394,7 @@ const struct ent *files_understand(struct files *s, const struct ent *known, str
 	return e;
 }
 
-/* --- those who wait ----------------------------------------------------------------------------- */
+/* --- tasks that wait for others ----------------------------------------------------------------- */
 
 static int64_t status_of(struct view *v, struct str key)
 {
@@ -439,8 +440,8 @@ static void recount(struct files *s, struct ent *e)
 		c->found = true;
 		c->was = e;
 	}
-	c->rewrite = c->rewrite || c->commit; /* a file of others stays as it is */
-	s->base.env.rules->index(&t, &ix, a); /* the hot part has all that counts for these two */
+	c->rewrite = c->rewrite || c->commit; /* a foreign file stays as it is */
+	s->base.env.rules->index(&t, &ix, a); /* the hot part is enough for these two fields */
 	c->ix.lane = ix.lane;
 	c->ix.eligible_at = ix.eligible_at;
 	files_set(&s->view, c);

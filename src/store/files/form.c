@@ -1,6 +1,6 @@
 /*
- * What is written in a task's file: the fields that the .locks protocol names, for everybody, and under
- * "pawl" all that a task has, with the name of the change that wrote it.
+ * The content of a task's file: the fields of the .locks protocol, for all programs, and under "pawl" all
+ * fields of the task, with the number of the change that wrote it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,8 +13,8 @@
 #include "store/files/files.h"
 #include "store/task_record.h"
 
-/* Half an object must not become a file: without memory JSON ends the process, too. A program that has given
- * jansson memory of its own keeps it. */
+/* If memory runs out, jansson must end the process, because half an object must not become a file. A
+ * program that has set its own allocator keeps it. */
 void files_form_begin(void)
 {
 	json_malloc_t alloc;
@@ -25,7 +25,7 @@ void files_form_begin(void)
 		json_set_alloc_funcs(mem_alloc, free);
 }
 
-/* --- which file --------------------------------------------------------------------------------- */
+/* --- the kind of file --------------------------------------------------------------------------- */
 
 enum file_kind files_form_kind(const struct store_rules *rules, const struct record *r,
 			       struct task *t, struct arena *a)
@@ -39,7 +39,7 @@ enum file_kind files_form_kind(const struct store_rules *rules, const struct rec
 	return t->status == FAILED ? FILE_FAILED : FILE_TASK;
 }
 
-/* --- out ---------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------------ */
 
 static void set_text(json_t *o, const char *name, struct str s)
 {
@@ -106,15 +106,15 @@ struct str files_form_text(const struct task *t, const char *id, uint64_t commit
 	return out;
 }
 
-/* --- is it one of ours? ------------------------------------------------------------------------- */
+/* --- recognising pawl's files ------------------------------------------------------------------- */
 
-#define VALUES_MAX 65536 /* each costs memory, and no task has so many */
-#define SECTOR 512       /* a disk writes as much, or nothing of it */
-#define SHORTEST 128     /* no file of a task has fewer bytes */
+#define VALUES_MAX 65536 /* each costs memory, and no task has that many */
+#define SECTOR 512       /* a disk writes a sector completely or not at all */
+#define SHORTEST 128     /* no file of a task is shorter */
 
 static const char unknown[] = "it has neither task_id nor agent";
 
-/* What comes behind the quoted word that `text` begins with; empty: it is another word. */
+/* The text behind the quoted word that `text` begins with; empty: it begins with another word. */
 static struct str behind(struct str text, const char *word)
 {
 	struct str end = STR("\"");
@@ -126,7 +126,7 @@ static struct str behind(struct str text, const char *word)
 	return text;
 }
 
-/* Is one of the words there in quotes, and `next` behind it? '\0': whatever is behind it. */
+/* Does the text have one of the words in quotes, followed by `next`? '\0': by anything. */
 static bool has_quoted(struct str text, const char *const *words, char next)
 {
 	for (const char *at; (at = memchr(str_p(text), '"', text.n));) {
@@ -141,7 +141,7 @@ static bool has_quoted(struct str text, const char *const *words, char next)
 	return false;
 }
 
-/* Most files of other programs need not be parsed to be told apart. */
+/* Rejects most foreign files without parsing them. */
 static bool has_keys(struct str text, bool of_lock)
 {
 	static const char *const names[] = { "task_id", "agent", NULL };
@@ -166,7 +166,7 @@ static bool has_too_many_values(struct str text)
 	return n > VALUES_MAX;
 }
 
-/* A lock needs task_id or agent; a task that somebody wrote by hand may have just a description. */
+/* A lock needs task_id or agent. A task that a person wrote by hand may have only a description. */
 static bool follows_protocol(const json_t *o, enum file_kind kind)
 {
 	return json_object_get(o, "task_id") || json_object_get(o, "agent") ||
@@ -191,7 +191,7 @@ bool files_form_torn(struct str text, const char *store, struct str id, struct a
 	       str_starts(text, arena_printf(a, "{\n  \"task_id\": \"%.*s\"", STRF(id)));
 }
 
-/* --- in ----------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------------ */
 
 static struct str text_in(const json_t *o, const char *name, struct form *f, const char *odd,
 			  struct arena *a)
@@ -220,14 +220,14 @@ static int64_t time_in(const json_t *o, const char *name, struct form *f, const 
 
 static void parse_document(const json_t *o, struct form *f, struct arena *a)
 {
-	f->agent = text_in(o, "agent", f, "its agent is no text", a);
-	f->description = text_in(o, "description", f, "its description is no text", a);
-	f->reason = text_in(o, "reason", f, "its reason is no text", a);
-	f->status = text_in(o, "status", f, "its status is no text", a);
-	f->claimed_at = time_in(o, "claimed_at", f, "its claimed_at is no time", a);
-	f->expires_at = time_in(o, "expires_at", f, "its expires_at is no time", a);
-	f->completed_at = time_in(o, "completed_at", f, "its completed_at is no time", a);
-	f->failed_at = time_in(o, "failed_at", f, "its failed_at is no time", a);
+	f->agent = text_in(o, "agent", f, "its agent is not a text", a);
+	f->description = text_in(o, "description", f, "its description is not a text", a);
+	f->reason = text_in(o, "reason", f, "its reason is not a text", a);
+	f->status = text_in(o, "status", f, "its status is not a text", a);
+	f->claimed_at = time_in(o, "claimed_at", f, "its claimed_at is not a time", a);
+	f->expires_at = time_in(o, "expires_at", f, "its expires_at is not a time", a);
+	f->completed_at = time_in(o, "completed_at", f, "its completed_at is not a time", a);
+	f->failed_at = time_in(o, "failed_at", f, "its failed_at is not a time", a);
 	if (f->agent.n > NAME_MAX_BYTES || f->description.n > TEXT_MAX || f->reason.n > TEXT_MAX) {
 		f->odd = "one of its texts is too long";
 		f->agent.n = f->agent.n > NAME_MAX_BYTES ? 0 : f->agent.n;
@@ -243,7 +243,7 @@ static void parse_own(const json_t *own, const char *id, struct form *f, struct 
 
 	f->task = arena_new(a, struct task);
 	if (task_fields_parse(json_object_get(own, "task"), f->task, a) || !f->task->status) {
-		f->odd = "what pawl wrote in it is damaged";
+		f->odd = "pawl's part of it is damaged";
 		*f->task = (struct task){ 0 };
 		return;
 	}
@@ -275,7 +275,7 @@ const char *files_form_parse(struct str text, const char *id, enum file_kind kin
 	out->damaged = false;
 	if (!json_is_object(o)) {
 		json_decref(o);
-		return "it is no JSON object";
+		return "it is not a JSON object";
 	}
 	parse_document(o, out, a);
 	own = json_object_get(o, "pawl");

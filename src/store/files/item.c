@@ -1,6 +1,6 @@
 /*
- * A record in bytes, as it is in the state: a struct of fixed size, then its strings. Those of a snapshot stay
- * as they are until somebody needs them.
+ * A record as bytes, as the state stores it: a struct of fixed size, then its strings. A record of a snapshot
+ * stays raw until a caller needs it.
  */
 #include <stddef.h>
 
@@ -8,7 +8,7 @@
 
 enum { DROPPED = 1, ARCHIVED = 2, WITH_BODY = 4, STRANGER = 8, OLD_ARCHIVED = 16, WITH_DUE = 32 };
 
-#define DUE_BYTES 7 /* what 0.1.0 left unused: the state has one format */
+#define DUE_BYTES 7 /* bytes that 0.1.0 left unused, so the format stays the same */
 
 /* A record; its bytes follow: key, id, holder, token, parent, type, lists, hot, body. */
 struct item {
@@ -54,7 +54,7 @@ static int64_t decode_due(const struct item *it)
 
 	for (int i = 0; i < DUE_BYTES; i++)
 		n |= (uint64_t)it->due[i] << (8 * (i + 1));
-	return (int64_t)n >> 8; /* with its sign */
+	return (int64_t)n >> 8; /* extends the sign */
 }
 
 static void decode_plain(const struct item *it, struct ent *e)

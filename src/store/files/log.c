@@ -1,6 +1,7 @@
 /*
- * The log: one run of lines, the older ones in .pawl/log, the newest in the frames of the state. A cursor is
- * how many bytes of it come before; that stays true when lines move from the one to the other.
+ * The event log: one sequence of lines. The older ones are in .pawl/log, the newest in the frames of the
+ * state. A cursor is the number of bytes before a position, so it stays valid when lines move from the frames
+ * to the file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,10 +13,10 @@
 #include "base/beneath.h"
 #include "store/files/files.h"
 
-#define PIECE (256u << 10) /* read at a time */
+#define PIECE (256u << 10) /* bytes in one read */
 
 struct line {
-	uint32_t size, check; /* of all of it; of what comes behind */
+	uint32_t size, check; /* size of the line; checksum of the bytes behind these two fields */
 	int64_t at;
 	uint32_t key;
 	char bytes[]; /* key, data */
@@ -54,14 +55,15 @@ struct reader {
 	struct files *s;
 	int fd; /* of the file; -1: none */
 	int64_t pos;
-	char *piece; /* of the file, from piece_at */
+	char *piece; /* a part of the file, from piece_at */
 	size_t room, n;
 	int64_t piece_at;
 };
 
 static int damaged(struct files *s)
 {
-	return store_fail(&s->base.env, STORE_CORRUPT, "keep a copy of the folder",
+	return store_fail(&s->base.env, STORE_CORRUPT,
+			  "copy the folder to a safe place before anything else",
 			  "%s/.pawl/log is damaged", s->path);
 }
 
@@ -92,7 +94,7 @@ static int fill(struct reader *r, size_t need)
 	return 0;
 }
 
-/* `need` bytes from here on. */
+/* Gives `need` bytes from r->pos on. */
 static int bytes_here(struct reader *r, size_t need, const char **out)
 {
 	int64_t at = r->pos - r->s->view.log_base;
@@ -114,7 +116,7 @@ static int bytes_here(struct reader *r, size_t need, const char **out)
 	return damaged(r->s);
 }
 
-/* The line at r->pos, which moves behind it: 0; 1 at the end. */
+/* Reads the line at r->pos, and moves r->pos behind it: 0, or 1 at the end. */
 static int next_line(struct reader *r, struct entry *out, char *cursor, size_t room)
 {
 	struct line l;
@@ -179,7 +181,7 @@ static int send_all(struct reader *r, const struct entry_query *q, size_t skip, 
 static int no_cursor(struct files *s, struct str cursor)
 {
 	return store_fail(&s->base.env, STORE_UNSUPPORTED, NULL,
-			  "'%.*s' is no cursor of this queue", STRF(cursor));
+			  "'%.*s' is not a cursor of this queue", STRF(cursor));
 }
 
 static int start(struct reader *r, const struct entry_query *q)
@@ -222,7 +224,7 @@ int files_entries(struct store *base, const struct entry_query *q, entry_fn *fn,
 		if (r.fd < 0)
 			rc = files_fail(r.s, r.fd, ".pawl/log");
 	}
-	r.s->depth++; /* the state stays as it is while its lines are handed out */
+	r.s->depth++; /* the view must not change while its lines are handed out */
 	if (rc == 0)
 		rc = run(&r, q, fn, ctx);
 	r.s->depth--;

@@ -1,9 +1,10 @@
 /*
- * Is the folder as pawl left it? Its mtime tells of files that came, went or were renamed; a .lock may be
- * rewritten in place, so each is looked at every time; any other file is when its record is handed out.
+ * Finds the files that other programs changed. The folder's mtime shows that a file came, went or was
+ * renamed. A .lock may be rewritten in place, so the store checks each .lock every time. It checks any other
+ * file when it hands out the record.
  *
- * Whoever only reads takes no lock: the state is read again after the folder, and if it has moved on, what
- * was seen may be of a change that goes on, and counts for nothing.
+ * A reader takes no lock. It reads the state again after the folder. If the state has moved on, the files may
+ * belong to a change in progress, so the reader discards its findings and looks again.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +18,7 @@
 
 #define TRIES 6
 
-/* --- the list ----------------------------------------------------------------------------------- */
+/* --- listing ------------------------------------------------------------------------------------ */
 
 static int by_key(const void *pa, const void *pb)
 {
@@ -65,13 +66,13 @@ static int list_folder(struct files *s, struct list *l, bool archived)
 		err = dir < 0 ? -dir : errno;
 		if (fd >= 0)
 			close(fd);
-		return files_fail(s, -err, archived ? "archive" : "the list of files");
+		return files_fail(s, -err, archived ? "archive" : "its list of files");
 	}
 	for (errno = 0; (e = readdir(d)); errno = 0)
 		list_add(l, e->d_name, e->d_ino, archived);
 	err = errno;
 	closedir(d);
-	return err ? files_fail(s, -err, archived ? "archive" : "the list of files") : 0;
+	return err ? files_fail(s, -err, archived ? "archive" : "its list of files") : 0;
 }
 
 int files_list(struct files *s, bool archive, struct found **out, size_t *n, struct arena *a)
@@ -88,7 +89,7 @@ int files_list(struct files *s, bool archive, struct found **out, size_t *n, str
 	return rc;
 }
 
-/* The files that a known record may have, by their names. */
+/* Lists the existing files of a known record by their names. */
 static int list_names(struct files *s, const struct ent *e, struct list *l)
 {
 	for (int i = 0; i < 2 * (FILE_KINDS - FILE_TASK); i++) {
@@ -108,12 +109,12 @@ static int list_names(struct files *s, const struct ent *e, struct list *l)
 	return 0;
 }
 
-/* --- what came of it ---------------------------------------------------------------------------- */
+/* --- interpreting the files --------------------------------------------------------------------- */
 
 struct outcome {
 	struct outcome *next;
 	struct str key;
-	const struct ent *e; /* NULL: nothing */
+	const struct ent *e; /* NULL: there is no record */
 };
 
 struct looking {
@@ -121,11 +122,11 @@ struct looking {
 	struct arena a;
 	int64_t applied;
 	bool archive, rebooted;
-	int rc; /* a fault: then nothing of it counts */
+	int rc; /* a fault: then all outcomes are discarded */
 	struct outcome *first;
 };
 
-/* Reads the files of one key. Those that are gone meanwhile are not there. */
+/* Reads the files of one key, and leaves out files that are gone by now. */
 static size_t read_group(struct looking *l, struct found *f, size_t n)
 {
 	size_t kept = 0;
@@ -141,7 +142,7 @@ static size_t read_group(struct looking *l, struct found *f, size_t n)
 	return kept;
 }
 
-/* What failed changes left goes, once a writer sees it. */
+/* A writer removes the files that failed changes left. */
 static size_t clear_group(struct looking *l, const struct ent *known, struct found *f, size_t n)
 {
 	size_t kept = 0;
@@ -155,8 +156,8 @@ static size_t clear_group(struct looking *l, const struct ent *known, struct fou
 	return kept;
 }
 
-/* After a new boot: of files that may be lost, does one tell that the record's own was there, or that
- * somebody came after it? */
+/* After a new boot, files may be lost. Does one of these files show that the record's own file existed, or
+ * that another program changed it afterwards? */
 static bool tells(const struct looking *l, const struct ent *known, const struct found *f, size_t n)
 {
 	for (size_t i = 0; l->rebooted && i < n; i++)
@@ -177,7 +178,7 @@ static void judge(struct looking *l, struct str key, const struct ent *now, stru
 	if (l->rc)
 		return;
 	if (known && known->rev > l->applied && known->fresh && !tells(l, known, f, n))
-		return; /* its files are still to follow */
+		return; /* its files are not written yet */
 	if (l->s->changing)
 		n = clear_group(l, known, f, n);
 	o = arena_new(&l->a, struct outcome);
@@ -205,7 +206,7 @@ static bool has_changed(const struct ent *old, const struct ent *e)
 	return was != is;
 }
 
-/* A task that somebody removed by hand leaves its fence behind, as any other. */
+/* A task that somebody removed by hand leaves its fence behind, as any removed task does. */
 static void bury(struct files *s, const struct ent *e)
 {
 	struct arena *a = &s->view.arena;
@@ -263,7 +264,7 @@ static bool has_file(const struct ent *e)
 	return e->bad || e->kind != FILE_NONE;
 }
 
-/* Both lists are sorted by key. */
+/* Merges the two lists, which are both sorted by key. */
 static void compare(struct looking *l, struct found *f, size_t n)
 {
 	struct view *v = &l->s->view;
@@ -289,7 +290,7 @@ static void compare(struct looking *l, struct found *f, size_t n)
 	}
 }
 
-/* Those with a .lock may have been renewed in place. */
+/* Checks each .lock, because another program may have renewed it in place. */
 static void check_locks(struct looking *l)
 {
 	struct view *v = &l->s->view;
@@ -313,7 +314,7 @@ int64_t files_folder_time(struct files *s)
 
 enum { FOLDER_LOW = 0, FOLDER_HIGH = 1, APPLIED = 2 };
 
-/* One number checks the other two: a note that was read while it was written says nothing. */
+/* Seals the note: one number checks the other two, so a note that was read during a write is ignored. */
 static uint32_t sealed(const uint32_t notes[GATE_NOTES], int64_t seq)
 {
 	return (uint32_t)seq ^ notes[FOLDER_LOW] ^ notes[FOLDER_HIGH];
@@ -352,7 +353,7 @@ bool files_rebooted(const struct files *s)
 	return !localclock_fits(&s->clock, &s->view.anchor);
 }
 
-/* Up to which change the files have followed the state, as far as one can rely on it. */
+/* Reads up to which change the files were written, as far as that is reliable. */
 static void read_applied(struct looking *l, int64_t *folder)
 {
 	files_read_note(l->s, folder, &l->applied);
@@ -363,7 +364,7 @@ static void read_applied(struct looking *l, int64_t *folder)
 		l->applied = -1;
 }
 
-/* Somebody may have put another folder in its place. */
+/* Closes the archive if another program has replaced the folder. */
 static void check_archive(struct files *s)
 {
 	struct stat mine, there;
@@ -420,12 +421,13 @@ int files_look(struct files *s, bool all)
 		if (!s->changing)
 			rc = files_refresh(s, NULL);
 		if (rc == 0 && s->view.gone)
-			return store_fail(&s->base.env, STORE_ABSENT, NULL,
-					  "the queue in %s was removed", s->path);
+			return store_fail(&s->base.env, STORE_ABSENT,
+					  "to make a new one: pawl init",
+					  "another process has removed the queue in %s", s->path);
 		if (rc == 0)
 			rc = look_once(s, all, &again);
 	}
-	return rc; /* others change it all the time: then what is committed counts */
+	return rc; /* if the state changes all the time, the committed records count */
 }
 
 bool files_moved_on(struct files *s)
@@ -436,8 +438,9 @@ bool files_moved_on(struct files *s)
 	       st.st_size > s->view.end;
 }
 
-/* While we give our files their names a script may make a file, and the mark that we then leave on the folder hides
- * it. So the names of a record that is handed out are looked up, whatever the folder's mtime says. */
+/* While pawl gives its files their names, a script may make a file, and the mark that pawl then sets on
+ * the folder hides it. So pawl looks up the names of a record that it hands out, whatever the folder's
+ * mtime says. */
 static bool has_unseen_file(struct files *s, const struct ent *e, struct str key)
 {
 	struct str id = e ? e->ix.id : key;

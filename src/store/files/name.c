@@ -1,4 +1,4 @@
-/* Names: what a file is called, and what a name means. An id never leaves the folder: it has no '/'. */
+/* The names of files, and their meaning. An id has no '/', so it never leads out of the folder. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Reading: one record, scans, counts, the clock. */
+/* Reading: single records, scans, counts, and the clock. */
 #include <stdlib.h>
 
 #include "format/record.h"
@@ -18,12 +18,12 @@ static void settle_anchor(struct files *s)
 		return;
 	}
 	if (localclock_fits(&s->clock, &s->anchor))
-		return; /* made before, by a reader or a change that refused: time goes on from it */
+		return; /* a reader or a refused change made it before: its time goes on */
 	s->anchor = *stored;
 	localclock_renew(&s->clock, &s->anchor, s->view.at);
 }
 
-/* Does no record wait for a time? */
+/* Is there no record that waits for a time? */
 static bool idle(struct view *v)
 {
 	for (size_t i = 0; i < v->n; i++) {
@@ -55,12 +55,13 @@ int64_t files_now(struct store *base)
 	if (s->changing)
 		return s->now;
 	if (!s->depth)
-		(void)files_refresh(s, NULL); /* a call that can report will fail as well */
+		/* the next call that can report an error will fail, too */
+		(void)files_refresh(s, NULL);
 	settle_anchor(s);
 	return localclock_now(&s->clock, &s->anchor);
 }
 
-/* In the middle of a call: the state stays as it was read. */
+/* The time in the middle of a call, without reading the state again. */
 static int64_t now_here(struct files *s)
 {
 	return s->changing ? s->now : localclock_now(&s->clock, &s->anchor);
@@ -74,7 +75,7 @@ static int enter(struct files *s, bool all)
 
 	if (s->changing || s->depth)
 		return 0;
-	settle_anchor(s); /* the times in scripts' files are turned into the store's by it */
+	settle_anchor(s); /* the look converts scripts' times by it */
 	rc = files_look(s, all);
 	if (rc == 0)
 		settle_anchor(s);
@@ -104,8 +105,8 @@ static int fail_bad(struct files *s, const struct ent *e)
 {
 	return store_fail(
 		&s->base.env, STORE_FOREIGN,
-		"move that file away, repair it, or use another id; `pawl doctor` lists all such files",
-		"the task %.*s cannot be used because of a file in %s: %s", STRF(e->ix.id), s->path,
+		"move that file away, repair it, or use another id; to list all such files: pawl doctor",
+		"cannot use the task %.*s because of a file in %s: %s", STRF(e->ix.id), s->path,
 		e->bad);
 }
 
@@ -141,10 +142,11 @@ static int fail_body(struct files *s, struct str key)
 {
 	if (s->depth && !s->changing)
 		return store_fail(&s->base.env, STORE_MOVED, "try again",
-				  "%.*s in %s was changed while it was read", STRF(key), s->path);
-	return store_fail(&s->base.env, STORE_CORRUPT, "pawl doctor looks at the whole folder",
-			  "the file of %.*s in %s is not there or does not fit", STRF(key),
-			  s->path);
+				  "another process changed %.*s in %s during the read", STRF(key),
+				  s->path);
+	return store_fail(&s->base.env, STORE_CORRUPT, "to check the whole folder: pawl doctor",
+			  "the file of %.*s in %s is missing or does not match the state",
+			  STRF(key), s->path);
 }
 
 int files_get(struct store *base, struct str key, struct record *out, struct arena *a)
@@ -157,7 +159,7 @@ int files_get(struct store *base, struct str key, struct record *out, struct are
 		if (rc != 2)
 			return rc;
 		if (s->depth && !s->changing)
-			break; /* it would be the same again */
+			break; /* a retry would give the same result */
 		rc = enter(s, true);
 	}
 	return rc < 0 ? rc : fail_body(s, key);
@@ -165,7 +167,7 @@ int files_get(struct store *base, struct str key, struct record *out, struct are
 
 /* --- scans -------------------------------------------------------------------------------------- */
 
-/* The answer as a heap: a caller that wants only the first pays for no sorting. */
+/* The result as a heap: a caller that wants only the first records pays for no sorting. */
 struct heap {
 	const struct query *q;
 	struct ent **v;
@@ -201,7 +203,7 @@ static bool wanted(const struct query *q, const struct ent *e, int64_t now)
 	       query_matches(q, &e->ix, now);
 }
 
-/* After which record of the answer: NULL if from its start. false: nothing can match. */
+/* Finds the record that the result continues after; NULL: begin at the start. false: nothing can match. */
 static bool find_after(struct view *v, const struct query *q, const struct ent **after)
 {
 	*after = NULL;
@@ -230,7 +232,7 @@ static void fill_heap(struct heap *h, struct view *v, const struct ent *after, i
 		sink(h, i);
 }
 
-/* The first of the answer, for which nothing else has to be kept; NULL: there is none. */
+/* Finds the first record without keeping the others; NULL: there is none. */
 static struct ent *find_first(struct view *v, const struct query *q, const struct ent *after,
 			      int64_t now)
 {
@@ -258,10 +260,10 @@ struct scan {
 	void *ctx;
 	int64_t now;
 	size_t sent;
-	struct files *newer; /* where others have changed what we are about to hand out */
+	struct files *newer; /* a second handle, for records that other processes have changed */
 };
 
-/* Records whose file is looked at once more before they are handed out. */
+/* Does the query need a second look at the file of each record? */
 static bool looks(const struct query *q)
 {
 	return q->pick == PICK_ELIGIBLE || q->body;
@@ -275,7 +277,8 @@ static int hand_out(struct scan *x, const struct record *r)
 	return rc == 0 && x->q->limit && x->sent >= x->q->limit ? 1 : rc;
 }
 
-/* Its file is gone with the change of another process: as it is now. Inside of a change it was no pawl. */
+/* Another process has changed the record, and its old file is gone: sends the record as it is now. During
+ * a change no other pawl can have done that. */
 static int send_newer(struct scan *x, struct str key)
 {
 	struct arena a = { 0 };
@@ -315,8 +318,8 @@ static int send(struct scan *x, const struct ent *e)
 
 #define AGAIN 2
 
-/* The first of the answer: *last. 0: go on with those behind it; 1: enough, or nothing there; AGAIN: it is not
- * as it was when it was found. */
+/* Sends the first record: *last. 0: continue with the next ones; 1: enough, or there is none; AGAIN: it
+ * has changed since it was found. */
 static int send_first(struct scan *x, struct ent **last)
 {
 	const struct ent *after;
@@ -359,7 +362,7 @@ static int send_rest(struct scan *x, struct heap *h, const struct ent *last)
 	return rc;
 }
 
-/* They have no file of their own, and no order. */
+/* These records have no file and no order. */
 static int send_others(struct scan *x)
 {
 	struct view *v = &x->s->view;
@@ -425,7 +428,7 @@ int files_scan(struct store *base, const struct query *q, record_fn *fn, void *c
 int files_count(struct store *base, const struct query *q, int64_t *n)
 {
 	struct files *s = files_of(base);
-	int rc = enter(s, true); /* as the scan that it is about */
+	int rc = enter(s, true); /* a full look, like the scan that it counts for */
 	int64_t now = now_here(s);
 
 	*n = 0;

@@ -1,7 +1,8 @@
 /*
- * The state file: a head, then frames. The first frame is a snapshot of all records; each one after it is a
- * change, with the records that it put or dropped and its lines of the log. A frame counts if its check
- * sum, which goes on from the frame before, is right: what a dead process left half written does not.
+ * The state file: a head, then frames. The first frame is a snapshot of all records. Each later frame is a
+ * change, with the records that it put or dropped, and its log lines. A frame counts only if its checksum,
+ * which continues that of the frame before, is right. So a frame that a dead process left half-written does
+ * not count.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,8 @@
 
 #define MAGIC "pawl files\n"
 #define ORDER 0x01020304u
-#define FOUND_MAX 10000 /* what was found in the folder takes memory: from here on it begins anew */
+/* records found in the folder take memory: beyond this number the view is loaded again */
+#define FOUND_MAX 10000
 
 struct head {
 	char magic[12];
@@ -28,11 +30,11 @@ struct head {
 enum { SNAPSHOT = 1, QUEUE_ENDS = 2 };
 
 struct frame {
-	uint64_t size; /* of what follows */
+	uint64_t size; /* of the bytes that follow */
 	uint64_t check;
 	int64_t seq;
 	uint32_t flags, items;
-	uint64_t log; /* bytes of it, at the end */
+	uint64_t log; /* bytes of log lines, at the end */
 	int64_t at;
 	struct anchor anchor;
 };
@@ -42,14 +44,14 @@ struct chunk {
 	char bytes[];
 };
 
-/* --- small things ------------------------------------------------------------------------------- */
+/* --- helpers ------------------------------------------------------------------------------------ */
 
 static int damaged(struct files *s)
 {
 	return store_fail(
 		&s->base.env, STORE_CORRUPT,
-		"keep a copy of the folder; without .pawl/state `pawl init` takes the tasks from "
-		"their files",
+		"copy the folder to a safe place; then remove .pawl/state, and run pawl init, which "
+		"takes the tasks from their files",
 		"%s/.pawl/state is damaged", s->path);
 }
 
@@ -70,7 +72,7 @@ void files_view_free(struct view *v)
 
 /* --- frames ------------------------------------------------------------------------------------- */
 
-/* A snapshot was synced before it got its name: only its head is summed up. */
+/* A snapshot was synced before it got its name, so the checksum covers only its head. */
 static uint64_t frame_check(const struct frame *f, struct str payload, uint64_t seed)
 {
 	struct frame plain = *f;
@@ -90,7 +92,7 @@ static void add_log(struct view *v, struct str bytes)
 	v->log_size += (int64_t)bytes.n;
 }
 
-/* Only where each begins is noted. */
+/* Records only where each record begins. */
 static int take_snapshot(struct view *v, uint32_t n, struct str payload)
 {
 	struct str last = { 0 };
@@ -131,7 +133,7 @@ static int take_items(struct view *v, const struct frame *f, struct str payload)
 	return 0;
 }
 
-/* 1: a frame; 0: no whole one; -1: damaged */
+/* 1: a frame; 0: no complete frame; -1: damaged */
 static int take_frame(struct view *v, struct str *rest)
 {
 	struct str payload;
@@ -185,7 +187,8 @@ static int read_from(struct files *s, int64_t from, int64_t to, struct str *out)
 		if (r < 0)
 			return files_fail(s, -errno, ".pawl/state");
 		if (r == 0)
-			break; /* somebody is just cutting off what a dead process left */
+			/* a writer is cutting off the half-written frame of a dead process */
+			break;
 		got += (size_t)r;
 	}
 	*out = str_n(c->bytes, got);
@@ -198,14 +201,15 @@ static int take_head(struct files *s, struct str *bytes)
 	struct head h;
 
 	if (bytes->n < sizeof(h) || memcmp(bytes->p, MAGIC, sizeof(MAGIC) - 1) != 0)
-		return store_fail(&s->base.env, STORE_FOREIGN, "name another folder",
-				  "%s/.pawl/state is not pawl's", s->path);
+		return store_fail(&s->base.env, STORE_FOREIGN, "use another folder",
+				  "%s/.pawl/state is not a file of pawl", s->path);
 	memcpy(&h, bytes->p, sizeof(h));
 	*bytes = str_n(bytes->p + sizeof(h), bytes->n - sizeof(h));
 	if (h.order != ORDER || h.version > FILES_FORMAT)
-		return store_fail(&s->base.env, STORE_NEWER, "use that pawl, or one as new",
-				  "%s was written by a newer pawl, or on another kind of machine",
-				  s->path);
+		return store_fail(
+			&s->base.env, STORE_NEWER, "use that version of pawl, or a later one",
+			"%s was written by a newer pawl, or on a machine with another byte order",
+			s->path);
 	if (str_sum(0, &h, offsetof(struct head, check)) != h.check)
 		return damaged(s);
 	memcpy(v->id, h.id, FILES_ID);
@@ -246,15 +250,15 @@ int files_load(struct files *s)
 	return rc < 0 ? rc : take_frames(s, bytes);
 }
 
-/* Somebody has removed the queue, or the whole folder. */
+/* Reports that another program has removed the queue, or the whole folder. */
 static int fail_no_state(struct files *s)
 {
 	struct stat own;
 
 	if (fstat(s->own, &own) || !own.st_nlink)
 		return files_fail(s, -ENOENT, ".pawl");
-	return store_fail(&s->base.env, STORE_ABSENT, "pawl init", "the queue in %s was removed",
-			  s->path);
+	return store_fail(&s->base.env, STORE_ABSENT, "to make a new one: pawl init",
+			  "another process has removed the queue in %s", s->path);
 }
 
 int files_refresh(struct files *s, bool *changed)
@@ -301,7 +305,7 @@ static int write_at(int fd, int64_t at, struct str bytes)
 	return 0;
 }
 
-/* Room for the head is left at the front of `b`. */
+/* Fills in the head, for which `b` has room at its front. */
 static void seal(struct files *s, struct buf *b, struct frame *f, uint64_t seed)
 {
 	f->size = b->n - sizeof(*f);
@@ -345,9 +349,10 @@ static int append(struct files *s, struct buf *b, struct frame *f)
 	seal(s, b, f, v->check);
 	if (fstat(fd, &st))
 		r = -errno;
-	else if (st.st_ino != v->ino || st.st_nlink != 1) /* never write into another file */
+	/* never write to a file that somebody else put there or linked */
+	else if (st.st_ino != v->ino || st.st_nlink != 1)
 		r = -EINVAL;
-	else if (st.st_size > v->end) /* what a dead process left half written */
+	else if (st.st_size > v->end) /* the half-written frame of a dead process */
 		r = ftruncate(fd, v->end) ? -errno : 0;
 	if (!r)
 		r = write_at(fd, v->end, buf_str(b));
@@ -355,7 +360,7 @@ static int append(struct files *s, struct buf *b, struct frame *f)
 		if (r != -EINVAL)
 			(void)!ftruncate(fd, v->end);
 	} else if (!s->base.env.opt.relaxed && (r = sync_data(fd))) {
-		applied = '?'; /* others can see it, and it may be on disk or not */
+		applied = '?'; /* readers can see it, but it may not be on disk */
 	}
 	close(fd);
 	return r ? fail_write(s, r, applied) : 0;
@@ -388,14 +393,15 @@ int files_append_end(struct files *s)
 	return rc;
 }
 
-/* Others may remove a lock, and a file that others wrote does not tell all. */
+/* Keeps the body in the state if another program may remove the file (a lock), or if the file does not
+ * have all fields. */
 static bool keeps_body(struct files *s, const struct ent *e)
 {
 	return e->kind == FILE_NONE || e->kind == FILE_LOCK || !e->commit ||
 	       (e->has_body && !files_untouched(s, e));
 }
 
-/* What cannot be read has none. */
+/* Takes the due date from the body; an unreadable body counts as one without a due date. */
 static void add_due(struct files *s, struct ent *e)
 {
 	struct task t = { 0 };

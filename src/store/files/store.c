@@ -1,4 +1,4 @@
-/* The files store: opening, making, closing, and the end of a queue. See files.h for the parts. */
+/* The files store: opens, makes, closes and discards a queue. files.h explains the parts. */
 #include "store/files/files.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 
 extern const struct store_ops store_files;
 
-/* --- for all parts ------------------------------------------------------------------------------ */
+/* --- shared by all parts ------------------------------------------------------------------------ */
 
 uint64_t files_random(void)
 {
@@ -37,19 +37,21 @@ int files_fail(struct files *s, int err, const char *what)
 	case -EPERM:
 	case -EROFS:
 		return store_fail(env, STORE_READONLY, "check the owner and mode of the folder",
-				  "may not write to %s in %s: %s", what, s->path, strerror(-err));
+				  "no permission for %s in %s: %s", what, s->path, strerror(-err));
 	case -ENOSPC:
 	case -EDQUOT:
-		return store_fail(env, STORE_FULL, "make room on the device",
-				  "no room left for %s in %s: %s", what, s->path, strerror(-err));
+		return store_fail(env, STORE_FULL, "free some space on the device",
+				  "no space is left for %s in %s: %s", what, s->path,
+				  strerror(-err));
 	case -ENOENT:
 	case -ENOTDIR:
-		return store_fail(env, STORE_UNREACHABLE, NULL, "%s in %s is gone", what, s->path);
+		return store_fail(env, STORE_UNREACHABLE, NULL, "%s in %s does not exist any more",
+				  what, s->path);
 	case -ELOOP:
 	case -EINVAL:
 	case -EISDIR:
 		return store_fail(env, STORE_FOREIGN, "move it away",
-				  "%s in %s is not what pawl put there", what, s->path);
+				  "%s in %s is not the file that pawl put there", what, s->path);
 	default:
 		return store_fail(env, STORE_IO, NULL, "%s in %s: %s", what, s->path,
 				  strerror(-err));
@@ -60,11 +62,11 @@ int files_fail_folder(struct files *s, int err, const char *name)
 {
 	if (err == ELOOP || err == ENOTDIR || err == EEXIST)
 		return store_fail(&s->base.env, STORE_FOREIGN, "move it away",
-				  "%s in %s is a link, or no folder", name, s->path);
+				  "%s in %s is a link or not a folder", name, s->path);
 	if (err == EACCES)
 		return store_fail(&s->base.env, STORE_READONLY,
 				  "check the owner and mode of the folder",
-				  "%s in %s cannot be opened: %s", name, s->path, strerror(err));
+				  "cannot open %s in %s: %s", name, s->path, strerror(err));
 	return files_fail(s, -err, name);
 }
 
@@ -92,7 +94,7 @@ void files_close(struct store *base)
 	free(s);
 }
 
-/* --- finding ------------------------------------------------------------------------------------ */
+/* --- finding the queue -------------------------------------------------------------------------- */
 
 static int fail_absent(struct files *s)
 {
@@ -118,14 +120,14 @@ static int fail_open(struct files *s, int err)
 	if (err == ENOENT)
 		return fail_absent(s);
 	if (err == ENOTDIR)
-		return store_fail(&s->base.env, STORE_FOREIGN, "name a folder",
+		return store_fail(&s->base.env, STORE_FOREIGN, "give the path of a folder",
 				  "%s is not a folder", s->path);
 	return store_fail(&s->base.env, err == EACCES ? STORE_READONLY : STORE_IO,
-			  "check the owner and mode of the folder", "%s cannot be opened: %s",
-			  s->path, strerror(err));
+			  "check the owner and mode of the folder", "cannot open %s: %s", s->path,
+			  strerror(err));
 }
 
-/* The folder `name` in `dir`, made if that was asked for; a link is not followed. */
+/* Opens the folder `name` in `dir`, or makes it in mode STORE_CREATE; does not follow a link. */
 static int open_below(struct files *s, int dir, const char *name)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -141,7 +143,7 @@ static int open_below(struct files *s, int dir, const char *name)
 	return errno == ENOENT ? fail_absent(s) : files_fail_folder(s, errno, name);
 }
 
-/* From the folder that was named down to that of the queue. */
+/* Opens each folder from DIR down to that of the queue. */
 static int open_queue_folder(struct files *s, struct str below)
 {
 	int rc = 0;
@@ -194,11 +196,11 @@ static int check_place(struct files *s)
 			  network);
 }
 
-/* --- making ------------------------------------------------------------------------------------- */
+/* --- making a queue ----------------------------------------------------------------------------- */
 
 static void remove_queue(struct files *s);
 
-/* Whoever comes second finds it made. */
+/* Under the gate: a process that comes second finds the state and loads it. */
 static int make_state(struct files *s)
 {
 	int rc = files_lock(s), r;
@@ -242,7 +244,7 @@ static int attach(struct files *s, struct str dir, struct str below)
 
 /* --- opening ------------------------------------------------------------------------------------ */
 
-/* Absolute: files are looked for later, perhaps from another folder. */
+/* Makes the path absolute, because files are looked up later, perhaps from another folder. */
 static char *absolute(struct str path, struct str below)
 {
 	char *cwd = path.p[0] == '/' ? NULL : getcwd(NULL, 0);
@@ -263,7 +265,7 @@ static int files_open(struct store **out, const struct uri *uri, const struct st
 	int rc;
 
 	if (!uri->path.n || memchr(uri->path.p, '\0', uri->path.n))
-		return store_fail(env, STORE_UNSUPPORTED, "files:/path/to/folder",
+		return store_fail(env, STORE_UNSUPPORTED, "write files:/path/to/folder",
 				  "a files: URI needs a path");
 	s = mem_alloc(sizeof(*s));
 	*s = (struct files){ .base = { .ops = &store_files, .env = *env },
@@ -290,9 +292,9 @@ static int files_open(struct store **out, const struct uri *uri, const struct st
 	return 0;
 }
 
-/* --- the others --------------------------------------------------------------------------------- */
+/* --- all queues of the folder ------------------------------------------------------------------- */
 
-/* DIR itself, whichever queue of it is open. */
+/* DIR itself, whichever of its queues is open. */
 static struct str root_of(const struct files *s, struct arena *a)
 {
 	struct str path = str_c(s->path), below = files_queue_folder(a, s->base.env.opt.queue);
@@ -369,9 +371,9 @@ int files_twin(struct files *s, struct files **out)
 	return files_fail(s, -EMFILE, ".pawl");
 }
 
-/* --- the end of a queue ------------------------------------------------------------------------- */
+/* --- removing a queue --------------------------------------------------------------------------- */
 
-/* The files of all records that the state knows, then the log, then the state itself. */
+/* Removes the files of all records in the state, then the log, then the state itself. */
 static void remove_queue(struct files *s)
 {
 	for (size_t i = 0; i < s->view.n; i++)
@@ -411,9 +413,9 @@ int files_discard(struct store *base)
 	if (rc == 0)
 		rc = files_append_end(s);
 	if (rc == 0)
-		remove_queue(s); /* what a death leaves of it, the next `init` removes */
+		remove_queue(s); /* the next `init` removes the rest if this process dies */
 	gate_unlock(&s->gate);
-	return rc == STORE_ABSENT ? 0 : rc; /* somebody was faster */
+	return rc == STORE_ABSENT ? 0 : rc; /* another process was faster */
 }
 
 /* --- waiting ------------------------------------------------------------------------------------ */

@@ -1,4 +1,4 @@
-/* The records in memory, by key, and the order in which a scan hands them out. */
+/* The records in memory, sorted by key. */
 #include <stdlib.h>
 
 #include "base/search.h"
