@@ -1,15 +1,15 @@
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task in Review"),
-				       PARAM_SUMMARY(0, "becomes a comment"),
+				       PARAM_SUMMARY(0, "text of a comment on the task"),
 				       { 0 } };
 
 const struct command cmd_approve = {
 	.name = "approve",
 	.group = "review",
-	.summary = "accept it: Review → Done",
+	.summary = "accept the work: Review → Done",
 	.detail =
-		"Needs no lock. A reviewer may approve although sub-tasks are open; the log says so.",
+		"Needs no lock. A reviewer may approve a task with open sub-tasks; the log records this.",
 	.example = "pawl approve t1 --summary \"looks good\"",
 	.see = "review, rework, reopen",
 	.gives = "task",

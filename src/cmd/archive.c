@@ -2,8 +2,9 @@
 
 static const struct param params[] = {
 	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL,
-	      .help = "only this task; default: all that have ended"),
-	PARAM(older_than, "older-than", P_DURATION, .help = "only what ended at least so long ago"),
+	      .help = "archive only this task (default: all tasks that have ended)"),
+	PARAM(older_than, "older-than", P_DURATION,
+	      .help = "archive only tasks that ended at least DURATION ago"),
 	{ 0 }
 };
 
@@ -15,11 +16,11 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_archive = {
 	.name = "archive",
 	.group = "review",
-	.summary = "put away what is Done, Failed or Canceled",
+	.summary = "put tasks away that are Done, Failed or Canceled",
 	.detail =
-		"An archived task stays what it is: it is shown and listed, those who depend on it see it as done, and "
-		"it cannot be claimed if it is Done. In a files: store its file moves to the folder archive; elsewhere "
-		"it only has archived_at. Who opens it again (reopen, retry, claim) takes it out of the archive.",
+		"An archived task keeps its status. pawl still shows and lists it, and it still counts as a "
+		"dependency. A Done task in the archive cannot be claimed. In a files: store its file moves to the folder "
+		"archive; other stores only set archived_at. reopen, retry and claim take a task out of the archive.",
 	.example = "pawl archive --older-than 7d\n"
 		   "pawl archive t1",
 	.see = "reopen, remove, lock cleanup",

@@ -28,7 +28,7 @@ static const char *fault(const struct param *p, const char *what, struct arena *
 	return arena_printf(a, "the argument %.*s: %s", STRF(param_argument(p, a)), what).p;
 }
 
-/* A number as it would be written; reals only where they mean something. */
+/* Writes a number as text; only a duration may have a fraction. */
 static struct str number_text(const struct param *p, const json_t *v, struct arena *a)
 {
 	double whole, real = json_number_value(v);
@@ -114,7 +114,7 @@ static bool offered(const struct param *p, bool program)
 	return program || !(p->flags & P_TERMINAL);
 }
 
-/* Of those that every command has, only what becomes part of the request. */
+/* Of the global options, a JSON caller may give only those that belong to the request. */
 static const struct param *find_param(const struct command *c, struct str key, bool program)
 {
 	const struct param *p = param_find(c->params, key);

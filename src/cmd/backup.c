@@ -8,9 +8,9 @@ struct backup_args {
 
 static const struct param params[] = {
 	LOCAL(backup, files, "FILE", P_WORDS, .flags = P_POSITIONAL, .value = "FILE",
-	      .help = "where to; default: .pawl/backups, under the time"),
+	      .help = "file to write (default: a file in .pawl/backups, named by the time)"),
 	LOCAL(backup, force, "force", P_FLAG, .letter = 'f',
-	      .help = "replace a file that is no backup, or a link"),
+	      .help = "replace a link, or a file that is not a backup"),
 	{ 0 }
 };
 
@@ -22,7 +22,8 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	char *path;
 
 	if (a->files.n > 1)
-		return run_fail(USAGE, STR("one file at most"), STR("run `pawl help backup`"), out);
+		return run_fail(USAGE, STR("backup writes one file at most"),
+				STR("run `pawl help backup`"), out);
 	if (client_open(&s->client, STORE_READ, &ans) != SUCCESS)
 		return run_answer(&ans, out);
 	if (a->files.n)
@@ -48,7 +49,7 @@ static void show(const struct reply *r, struct view *v)
 		return;
 	}
 	view_count(v, GREEN, view_int(o, "tasks"), "task");
-	view_text(v, PLAIN, " and %lld lines of the log in ", (long long)view_int(o, "lines"));
+	view_text(v, PLAIN, " and %lld events of the log in ", (long long)view_int(o, "lines"));
 	view_data(v, BOLD, json_get(o, "file"));
 	view_text(v, PLAIN, "\n");
 }
@@ -56,11 +57,11 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_backup = {
 	.name = "backup",
 	.group = "data",
-	.summary = "keep all of the queue in one file",
+	.summary = "save the whole queue in one file",
 	.detail =
-		"Tasks with their locks, fences, the counter of ids and the whole log, of one state, with a checksum. "
-		"Nobody waits for it. Tokens are in it only as hashes. An earlier backup is replaced; any other file "
-		"needs --force.",
+		"The file holds the tasks with their locks and fences, the counter of ids and the whole log. It is a "
+		"snapshot with a checksum. Other agents do not wait while pawl makes it. Tokens are in it only as hashes. "
+		"An earlier backup is replaced; any other file needs --force.",
 	.example = "pawl backup\n"
 		   "pawl backup /srv/backups/today.pawl",
 	.see = "restore, migrate, export",

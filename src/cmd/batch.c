@@ -12,9 +12,9 @@
 #define ITEMS_MAX 10000
 #define INPUT_MAX (64u << 20)
 
-/* The words are titles or ids; file has more of them. */
+/* The words are titles or ids; the file holds more of them. */
 struct batch_args {
-	struct args args; /* what is said of all of them */
+	struct args args; /* the fields that apply to every item */
 	struct strs words;
 	struct str file;
 	int64_t keep_going;
@@ -22,22 +22,23 @@ struct batch_args {
 
 #define PARAM_WORDS(word, text) \
 	LOCAL(batch, words, word, P_WORDS, .flags = P_POSITIONAL, .value = word, .help = (text))
-#define PARAM_FILE                                                                            \
-	LOCAL(batch, file, "file", P_NAME, .letter = 'F', .value = "FILE",                    \
-	      .help = "take them from there, one on a line or a JSON object on a line; - is " \
+#define PARAM_FILE                                                                              \
+	LOCAL(batch, file, "file", P_NAME, .letter = 'F', .value = "FILE",                      \
+	      .help = "read the items from FILE, one per line, as words or JSON objects; - is " \
 		      "standard input")
 #define PARAM_KEEP_GOING                                              \
 	LOCAL(batch, keep_going, "keep-going", P_FLAG, .letter = 'k', \
-	      .help = "one by one, each by itself; default: all of them or none")
+	      .help = "commit each item by itself (default: all of them or none)")
 
 static const struct param add_params[] = {
 	PARAM_WORDS("TITLE", "title of a task"),
 	PARAM_FILE,
 	PARAM_KEEP_GOING,
 	PARAM(status, "status", P_STATUS, .def = "Ready", .choices = "ready backlog",
-	      .help = "Ready, or Backlog: not to be offered yet"),
+	      .help = "Ready, or Backlog (not offered yet)"),
 	FIELD_PARAMS(0),
-	PARAM(depends, "depends", P_IDS, .letter = 'D', .help = "task that must be Done first"),
+	PARAM(depends, "depends", P_IDS, .letter = 'D',
+	      .help = "task that must be Done first (a dependency)"),
 	{ 0 }
 };
 
@@ -45,11 +46,11 @@ static const struct param update_params[] = {
 	PARAM_WORDS("ID", "task to change"),
 	PARAM_FILE,
 	PARAM_KEEP_GOING,
-	PARAM(title, "title", P_TITLE, .help = "one line that says what it is"),
+	PARAM(title, "title", P_TITLE, .help = "title: one line"),
 	PARAM(status, "status", P_STATUS, .choices = "ready backlog", .help = "Backlog or Ready"),
 	FIELD_PARAMS(P_EMPTY),
-	PARAM(add_labels, "add-label", P_NAMES, .help = "label to add to those it has"),
-	PARAM(remove_labels, "remove-label", P_NAMES, .help = "label to take away"),
+	PARAM(add_labels, "add-label", P_NAMES, .help = "label to add to the present ones"),
+	PARAM(remove_labels, "remove-label", P_NAMES, .help = "label to remove"),
 	{ 0 }
 };
 
@@ -58,8 +59,8 @@ static const struct param remove_params[] = {
 	PARAM_FILE,
 	PARAM_KEEP_GOING,
 	PARAM(force, "force", P_FLAG, .letter = 'f',
-	      .help = "even if it is held, or others depend on it"),
-	PARAM_REASON(0, "why, for the log"),
+	      .help = "remove a task even if an agent holds it or other tasks depend on it"),
+	PARAM_REASON(0, "reason, for the log"),
 	{ 0 }
 };
 
@@ -69,21 +70,21 @@ struct batch {
 	const struct command *each;
 	struct request *rqs;
 	size_t n;
-	struct str where; /* for messages */
+	struct str where; /* the item's title or id, for messages */
 };
 
-/* --- what is to be done --------------------------------------------------------------------------- */
+/* --- reading the items ---------------------------------------------------------------------------- */
 
 static struct str fault_at(struct batch *b, const char *fault)
 {
 	return arena_printf(b->s->arena, "%.*s: %s", STRF(b->where), fault);
 }
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or the reason for a refusal. */
 static const char *add_request(struct batch *b, const struct request *rq)
 {
 	if (b->n == ITEMS_MAX)
-		return "more than 10,000 in one batch: pawl import takes any number";
+		return "a batch has at most 10,000 items; pawl import takes any number";
 	b->rqs = arena_grow(b->s->arena, b->rqs, b->n, sizeof(*rq));
 	b->rqs[b->n] = *rq;
 	GIVE(&b->rqs[b->n], part_of, TYPED_BATCH);
@@ -190,7 +191,7 @@ static enum result collect(struct batch *b, const struct batch_args *a, struct r
 	return SUCCESS;
 }
 
-/* --- doing it --------------------------------------------------------------------------------------- */
+/* --- changing the queue ----------------------------------------------------------------------------- */
 
 static json_t *item_json(const struct request *rq, const struct answer *ans)
 {
@@ -206,7 +207,7 @@ static json_t *item_json(const struct request *rq, const struct answer *ans)
 	return o;
 }
 
-/* All of them in one commit. */
+/* Commits all items at once. */
 static enum result run_whole(struct batch *b, json_t *results, struct answer *ans)
 {
 	struct answer *answers = arena_array(b->s->arena, struct answer, b->n);
@@ -221,13 +222,13 @@ static enum result run_whole(struct batch *b, json_t *results, struct answer *an
 	json_array_append_new(results, item_json(&b->rqs[bad], &answers[bad]));
 	if (ans->code != API_ERROR)
 		ans->message = arena_printf(b->s->arena,
-					    "number %zu of %zu: %.*s; nothing was changed", bad + 1,
+					    "item %zu of %zu: %.*s; nothing was changed", bad + 1,
 					    b->n, STRF(ans->message));
 	return ans->code;
 }
 
-/* One by one; the code is that of the first that failed. Another's lock of the whole queue keeps out all that
- * are left: they do not wait for it again, one after the other. */
+/* Commits the items one by one; the code is that of the first item that failed. If another agent holds a lock of
+ * the whole queue, the remaining items fail at once: they do not wait for that lock one after the other. */
 static enum result run_each(struct batch *b, json_t *results, struct answer *first)
 {
 	struct data_progress progress = { .session = b->s, .doing = "working", .total = b->n };
@@ -245,10 +246,10 @@ static enum result run_each(struct batch *b, json_t *results, struct answer *fir
 	data_progress_end(&progress);
 	first->task = NULL;
 	if (failed < b->n)
-		first->barred =
-			0; /* what was done would be done twice by a caller who comes again */
+		first->barred = 0; /* a caller that retries would repeat the items that succeeded */
 	if (failed)
-		first->message = arena_printf(b->s->arena, "%zu of %zu failed, first: %.*s", failed,
+		first->message = arena_printf(b->s->arena,
+					      "%zu of %zu items failed, the first: %.*s", failed,
 					      b->n, STRF(first->message));
 	return first->code;
 }
@@ -263,8 +264,8 @@ static enum result run(struct session *s, struct args *args, const struct comman
 	enum result code = collect(&b, a, out);
 
 	if (code == SUCCESS && !b.n)
-		code = run_fail(USAGE, STR("nothing to do: give arguments, or --file FILE"),
-				STR("- reads them from standard input"), out);
+		code = run_fail(USAGE, STR("there are no items: give arguments, or --file FILE"),
+				STR("--file - reads them from standard input"), out);
 	if (code != SUCCESS) {
 		json_decref(results);
 		return code;
@@ -304,7 +305,7 @@ static void show(const struct reply *r, struct view *v)
 	long long done = 0;
 
 	if (!list)
-		return; /* it never came to that */
+		return; /* the batch did not begin */
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *x = json_array_get(list, i);
 		struct str name = json_get(x, "id").n ? json_get(x, "id") : json_get(x, "title");
@@ -325,17 +326,17 @@ static void show(const struct reply *r, struct view *v)
 		view_text(v, GREEN, "%lld done\n", done);
 }
 
-#define DETAIL                                                                                         \
-	"They are arguments, or lines of a file or of standard input (-): a word for each, or a JSON " \
+#define DETAIL                                                                                               \
+	"The items are arguments, or lines of a file or of standard input (-). A line is a word, or a JSON " \
 	"object with the options of `pawl "
-#define DETAIL_END                                                                                        \
-	"`. All of them are done in one commit, or none; with --keep-going each by itself, and the exit " \
-	"code is that of the first that failed."
+#define DETAIL_END                                                                                                    \
+	"`. pawl commits all items at once, or none. With --keep-going it commits each item by itself, and the exit " \
+	"code is that of the first item that failed."
 
 const struct command cmd_batch_add = {
 	.name = "batch add",
 	.group = "data",
-	.summary = "make several tasks at once",
+	.summary = "create several tasks at once",
 	.detail = DETAIL "create" DETAIL_END,
 	.example = "pawl batch add \"Fix the parser\" \"Write the docs\" --label docs\n"
 		   "pawl batch add --file titles.txt --priority high",

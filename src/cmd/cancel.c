@@ -1,16 +1,16 @@
 #include "cmd/command.h"
 
-static const struct param params[] = { PARAM_ID("task that shall not be done"),
+static const struct param params[] = { PARAM_ID("task to cancel"),
 				       PARAM_REASON(P_REQUIRED, "why not"),
 				       { 0 } };
 
 const struct command cmd_cancel = {
 	.name = "cancel",
 	.group = "review",
-	.summary = "call it off: any but Done → Canceled",
+	.summary = "cancel a task: any status but Done → Canceled",
 	.detail =
-		"A task that somebody works on can be canceled by its holder only; `pawl lock break` comes first "
-		"otherwise. Ready tasks that depend on it go to Needs Help.",
+		"Only the holder can cancel a task that is held; otherwise use `pawl lock break` first. Ready tasks that "
+		"depend on it go to Needs Help.",
 	.example = "pawl cancel t1 --reason \"no longer needed\"",
 	.see = "reopen, remove, lock break",
 	.gives = "task",

@@ -7,10 +7,10 @@ static const struct param params[] = {
 	PARAM_ID("task to claim"),
 	PARAM_TTL(LEASE_DEFAULT),
 	PARAM(fence, "resume", P_INT, .value = "FENCE", .min = 1,
-	      .help = "take up work whose lease ran out, if nobody took it since"),
+	      .help = "resume work after the lease expired, if no agent has claimed it since"),
 	PARAM_PID,
 	PARAM(description, "description", P_TEXT, .letter = 'd', .flags = P_SELDOM,
-	      .help = "what the holder is about to do, for the log"),
+	      .help = "the planned work, for the log"),
 	PARAM_WRITE_STATUS,
 	{ 0 }
 };
@@ -23,9 +23,10 @@ enum result run_for_pid(struct session *s, struct args *a, struct reply *out)
 		if (!start)
 			return run_fail(
 				USAGE,
-				arena_printf(s->arena, "--pid: there is no process %lld here",
+				arena_printf(s->arena,
+					     "--pid: process %lld does not exist on this machine",
 					     (long long)a->rq.pid),
-				STR("give the pid of a process that runs as long as the work"),
+				STR("give the pid of a process that lives as long as the work"),
 				out);
 		GIVE(&a->rq, pid_start, start);
 		GIVE(&a->rq, boot_id, proc_here(s->arena));
@@ -36,19 +37,19 @@ enum result run_for_pid(struct session *s, struct args *a, struct reply *out)
 const struct command cmd_claim = {
 	.name = "claim",
 	.group = "work",
-	.summary = "take a certain task",
+	.summary = "claim the task ID",
 	.detail =
-		"The answer has the lock's token, which is also saved for this user, agent, run and worktree, so "
-		"that later commands need no --token, and its fence, a number that grows with every claim of the "
-		"task. A task that somebody holds is refused (20) with who has it and until when. A claim that is "
-		"repeated with the same --token gets the same answer.",
+		"The answer has the lock's token and its fence, a number that grows with every claim of the task. pawl "
+		"saves the token for this user, agent, run and worktree, so later commands need no --token. If another "
+		"agent holds the task, the claim is refused (20); the answer names the holder and the end of its lease. A "
+		"claim that is repeated with the same --token gets the same answer.",
 	.example = "pawl claim t1 --ttl 30m\n"
 		   "pawl claim t1 --resume 3",
 	.see = "next, heartbeat, release, done, lock status",
 	.model =
-		"Take a certain task (for any: next). Sets it In Progress and locks it for you; the answer is the whole brief. If "
-		"somebody has it: CONFLICT with error.holder and error.expires_at, nothing changed; take another. If your own lease "
-		"ran out and nobody took it since, resume=FENCE goes on; else LOST_LOCK.",
+		"Take a certain task (for any: next). Sets it In Progress and locks it for you; the answer is the whole "
+		"brief. If another agent has it: CONFLICT with error.holder and error.expires_at, nothing changed; take "
+		"another. If your own lease expired and nobody took it since, resume=FENCE goes on; else LOST_LOCK.",
 	.gives = "task lock parent waits_for comments came_back call_next",
 	.params = params,
 	.flags = C_WRITE,

@@ -6,11 +6,12 @@ struct clear_args {
 	int64_t yes, force;
 };
 
-static const struct param params[] = { LOCAL(clear, yes, "yes", P_FLAG, .letter = 'y',
-					     .help = "do not ask"),
-				       LOCAL(clear, force, "force", P_FLAG, .letter = 'f',
-					     .help = "do not ask, and remove what is held as well"),
-				       { 0 } };
+static const struct param params[] = {
+	LOCAL(clear, yes, "yes", P_FLAG, .letter = 'y', .help = "remove the tasks without asking"),
+	LOCAL(clear, force, "force", P_FLAG, .letter = 'f',
+	      .help = "remove the tasks without asking, held tasks included"),
+	{ 0 }
+};
 
 static enum result overview(struct session *s, struct answer *ans)
 {
@@ -43,10 +44,13 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
 	if (!agreed(s, a, ans.total))
-		return run_fail(USAGE,
-				arena_printf(s->arena, "%lld tasks would be removed; nothing was",
-					     (long long)ans.total),
-				STR("pawl clear --yes does it; pawl backup keeps them first"), out);
+		return run_fail(
+			USAGE,
+			arena_printf(s->arena,
+				     "pawl clear would remove %lld tasks; nothing was changed",
+				     (long long)ans.total),
+			STR("to remove them: pawl clear --yes; to save them first: pawl backup"),
+			out);
 	locks = data_locks(s);
 	code = data_open(s, OP_HEAVY, &ans);
 	if (code == SUCCESS)
@@ -78,8 +82,8 @@ const struct command cmd_clear = {
 	.group = "data",
 	.summary = "remove all tasks",
 	.detail =
-		"Asks first, unless --yes. If somebody holds one of them, nothing is removed (40) without --force. "
-		"The log stays, and so do the fences: a task made later under an old id goes on from there.",
+		"pawl asks first, unless you give --yes. If an agent holds one of the tasks, nothing is removed (40) "
+		"without --force. The log and the fences stay: a new task with an old id continues its fence.",
 	.example = "pawl backup\n"
 		   "pawl clear --yes",
 	.see = "backup, remove, archive",

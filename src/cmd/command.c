@@ -82,7 +82,7 @@ const struct param *command_missing(const struct command *c, const struct args *
 
 #define NAMES_MAX 128
 
-/* What others call it. */
+/* Maps a word of other task programs to the command of pawl. */
 static const char *command_synonym(const char *word)
 {
 	static const struct {
@@ -177,7 +177,7 @@ void cached_end(struct session *s, const struct args *a, struct reply *out)
 	json_object_set_new(o, "cached_age_ms", json_integer(age));
 	if (s->note)
 		s->note(s, arena_printf(s->client.arena,
-					"as it was %.*s ago; without --cached the server is asked",
+					"as of %.*s ago; without --cached pawl asks the server",
 					STRF(duration_text(s->client.arena, age))));
 }
 

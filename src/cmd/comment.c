@@ -1,11 +1,11 @@
 #include "cmd/command.h"
 
-static const struct param params[] = {
-	PARAM_ID("task to comment on"),
-	PARAM(text, "TEXT", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED,
-	      .help = "what to say; - reads standard input", .model = "what to say"),
-	{ 0 }
-};
+static const struct param params[] = { PARAM_ID("task to comment on"),
+				       PARAM(text, "TEXT", P_TEXT,
+					     .flags = P_POSITIONAL | P_REQUIRED,
+					     .help = "text of the comment; - reads standard input",
+					     .model = "text of the comment"),
+				       { 0 } };
 
 static void show(const struct reply *r, struct view *v)
 {
@@ -15,9 +15,9 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_comment = {
 	.name = "comment",
 	.group = "plan",
-	.summary = "say something about a task",
+	.summary = "add a comment to a task",
 	.detail =
-		"It is kept in the task's log with its author. Anybody may comment, whoever holds the task.",
+		"The task's log keeps the comment with its author. Any agent may comment, even if another agent holds the task.",
 	.example = "pawl comment t1 \"see also the discussion in #12\"",
 	.see = "show, log",
 	.gives = "task",

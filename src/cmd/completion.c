@@ -18,8 +18,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 
 	if (!s->completion || !s->completion(&b, a->shell)) {
 		buf_free(&b);
-		return run_fail(USAGE, STR("there are no completions to be had here"), STR(""),
-				out);
+		return run_fail(USAGE, STR("completions are not available here"), STR(""), out);
 	}
 	json_object_set_new(reply_more(out), "shell", json_str(a->shell));
 	json_object_set_new(reply_more(out), "script", json_str(buf_str(&b)));
@@ -35,7 +34,7 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_completion = {
 	.name = "completion",
 	.group = "setup",
-	.summary = "a script that lets the shell complete commands and ids",
+	.summary = "print a script with which the shell completes commands and ids",
 	.example = "source <(pawl completion bash)\n"
 		   "pawl completion fish > ~/.config/fish/completions/pawl.fish",
 	.see = "help",

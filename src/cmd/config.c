@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "cmd/command.h"
 
-/* Of all commands of the family; each has some of them. */
+/* The arguments of all config commands; each command uses some of them. */
 struct config_args {
 	struct args args;
 	struct str name, value, profile;
@@ -11,10 +11,9 @@ struct config_args {
 
 #define PARAM_KEY                                                                           \
 	LOCAL(config, name, "NAME", P_NAME, .flags = P_POSITIONAL | P_REQUIRED | P_SETTING, \
-	      .value = "NAME", .help = "the setting, e.g. lease")
-#define PARAM_USER                          \
-	LOCAL(config, user, "user", P_FLAG, \
-	      .help = "in your own settings, not in those of the queue")
+	      .value = "NAME", .help = "name of the setting, e.g. lease")
+#define PARAM_USER \
+	LOCAL(config, user, "user", P_FLAG, .help = "use your own settings, not those of the queue")
 
 static enum result load(struct session *s, struct answer *ans)
 {
@@ -23,7 +22,7 @@ static enum result load(struct session *s, struct answer *ans)
 	return client_init(&s->client, &said, ans, s->arena);
 }
 
-/* To be shown, the values need not fit each other: how else would one see which to change? */
+/* Values that contradict each other are still shown: the user must see which one to change. */
 static enum result load_to_show(struct session *s, struct reply *out)
 {
 	struct answer ans = { 0 };
@@ -55,7 +54,7 @@ static enum result unknown(struct session *s, struct str name, struct reply *out
 		out);
 }
 
-/* Who and where are found out if nobody set them. */
+/* pawl finds the agent's name and the store by itself if no setting names them. */
 static struct settings_value in_force(const struct session *s, const struct setting *set)
 {
 	const struct client *c = &s->client;
@@ -112,7 +111,7 @@ static enum result run_list(struct session *s, struct args *a, struct reply *out
 	return SUCCESS;
 }
 
-/* The file to change. A fault in it does not matter: to change it may be how it gets mended. */
+/* Finds the file to change. A fault in the file is allowed: the change may be its repair. */
 static const char *file_for(struct session *s, const struct config_args *a)
 {
 	struct answer ignored = { 0 };
@@ -128,14 +127,15 @@ static const char *file_for(struct session *s, const struct config_args *a)
 static enum result no_file(const struct config_args *a, struct reply *out)
 {
 	if (a->user)
-		return run_fail(MISCONFIGURED, STR("there is no home folder for your own settings"),
+		return run_fail(MISCONFIGURED,
+				STR("pawl found no home folder for your own settings"),
 				STR("set HOME or XDG_CONFIG_HOME"), out);
 	return run_fail(MISCONFIGURED,
-			STR("there is no queue here whose settings could be changed"),
+			STR("there is no queue here, so there are no settings to change"),
 			STR("run `pawl init`, or use --user for your own settings"), out);
 }
 
-/* @config of the queue whose settings are changed, if there is one that can be asked. */
+/* @config of the queue whose settings change, if its store can be opened. */
 struct hold {
 	struct client client;
 	struct queue_lock lock;
@@ -151,7 +151,8 @@ static bool emergency(struct client *c)
 	return ans.task && ans.task->lock.holder.n;
 }
 
-/* What keeps the settings from being changed; where nothing can be found out they can: that may mend it. */
+/* Is a change of the settings refused by a lock? If the store cannot be asked, the change goes ahead: it may
+ * repair the store's setting. */
 static enum result hold_settings(struct session *s, const struct config_args *a, const char *what,
 				 struct hold *h, struct answer *ans)
 {
@@ -175,8 +176,8 @@ static void let_settings_go(struct hold *h)
 	client_close(&h->client);
 }
 
-/* Keeps the user's trust in step with the user's change. `before` is the verdict on the file as it was. A change of
- * another setting never trusts a store that was not trusted: the store must be the same, or the user's own word. */
+/* Updates the user's trust after the user's own change. `before` is the verdict on the old file. A change of
+ * another setting never trusts an untrusted store: the store must be the same, or the user must have named it. */
 static void renew_trust(struct session *s, const struct config_args *a, const struct trust *before,
 			const struct str *store)
 {
@@ -313,7 +314,7 @@ static void show_get(const struct reply *r, struct view *v)
 
 static void show_list(const struct reply *r, struct view *v)
 {
-	static const char *const heads[] = { "NAME", "VALUE", "FROM", "WHAT IT IS" };
+	static const char *const heads[] = { "NAME", "VALUE", "FROM", "MEANING" };
 	const json_t *list = json_object_get(r->more, "settings"), *set;
 	size_t n = json_array_size(list), i;
 	struct cell *cells = arena_array(v->arena, struct cell, n * 4);
@@ -341,7 +342,7 @@ static void show_written(const struct reply *r, struct view *v)
 		view_data(v, PLAIN, json_get(o, "value"));
 		view_text(v, DIM, "  (");
 	} else {
-		view_text(v, PLAIN, " is not set any more");
+		view_text(v, PLAIN, " is no longer set");
 		view_text(v, DIM, "  (");
 	}
 	view_data(v, DIM, json_get(o, "file"));
@@ -356,15 +357,14 @@ static void show_reset(const struct reply *r, struct view *v)
 	if (v->quiet)
 		return;
 	if (!json_array_size(names))
-		view_text(v, PLAIN, "nothing was set");
+		view_text(v, PLAIN, "no setting was set");
 	json_array_foreach(names, i, name) {
 		view_text(v, PLAIN, i ? ", " : "");
 		view_data(v, BOLD, json_text(name));
 	}
 	if (json_array_size(names))
 		view_text(v, PLAIN,
-			  json_array_size(names) > 1 ? " are not set any more"
-						     : " is not set any more");
+			  json_array_size(names) > 1 ? " are no longer set" : " is no longer set");
 	view_text(v, DIM, "  (");
 	view_data(v, DIM, json_get(o, "file"));
 	view_text(v, DIM, ")\n");
@@ -416,10 +416,10 @@ static void show_profile(const struct reply *r, struct view *v)
 const struct command cmd_config_list = {
 	.name = "config list",
 	.group = "setup",
-	.summary = "all settings, and where each value comes from",
+	.summary = "list all settings with the source of each value",
 	.detail =
-		"A setting comes from the environment (PAWL_LEASE, …), .pawl/config of the queue, your own "
-		"$XDG_CONFIG_HOME/pawl/config, the profile, or the default, in this order.",
+		"A setting comes from the first of these that has it: the environment (PAWL_LEASE, …), .pawl/config of the "
+		"queue, your own $XDG_CONFIG_HOME/pawl/config, the profile, the default.",
 	.example = "pawl config list",
 	.see = "config get, config set, config unset, config reset, config profile",
 	.flags = C_IDEMPOTENT | C_LOCAL,
@@ -432,8 +432,8 @@ static const struct param get_params[] = { PARAM_KEY, { 0 } };
 const struct command cmd_config_get = {
 	.name = "config get",
 	.group = "setup",
-	.summary = "one setting, and where its value comes from",
-	.detail = "With -q only the value is printed.",
+	.summary = "show one setting and the source of its value",
+	.detail = "With -q pawl prints only the value.",
 	.example = "pawl config get lease",
 	.see = "config list, config set",
 	.params = get_params,
@@ -446,7 +446,7 @@ const struct command cmd_config_get = {
 static const struct param set_params[] = { PARAM_KEY,
 					   LOCAL(config, value, "VALUE", P_TEXT,
 						 .flags = P_POSITIONAL | P_REQUIRED,
-						 .value = "VALUE", .help = "what to set it to"),
+						 .value = "VALUE", .help = "the new value"),
 					   PARAM_USER,
 					   { 0 } };
 
@@ -455,7 +455,7 @@ const struct command cmd_config_set = {
 	.group = "setup",
 	.summary = "change a setting of the queue",
 	.detail =
-		"Changes .pawl/config; comments and order of the file are kept. A value that does not fit is "
+		"Changes .pawl/config and keeps the comments and the order of the file. A value that is not valid is "
 		"refused.",
 	.example = "pawl config set lease 30m\n"
 		   "pawl config set agent alice --user",
@@ -472,7 +472,7 @@ static const struct param unset_params[] = { PARAM_KEY, PARAM_USER, { 0 } };
 const struct command cmd_config_unset = {
 	.name = "config unset",
 	.group = "setup",
-	.summary = "take a setting out of the file again",
+	.summary = "remove a setting from the file",
 	.example = "pawl config unset lease",
 	.see = "config list, config set",
 	.params = unset_params,
@@ -487,9 +487,10 @@ static const struct param reset_params[] = { PARAM_USER, { 0 } };
 const struct command cmd_config_reset = {
 	.name = "config reset",
 	.group = "setup",
-	.summary = "take all settings out of the file again",
+	.summary = "remove all settings from the file",
 	.detail =
-		"Comments stay, and so do store and queue: they say where the queue is. What was set is listed.",
+		"Comments stay. store and queue stay too, because they say where the queue is. pawl lists the settings "
+		"that it removed.",
 	.example = "pawl config reset",
 	.see = "config list, config unset, config profile",
 	.params = reset_params,
@@ -502,7 +503,7 @@ const struct command cmd_config_reset = {
 static const struct param profile_params[] = {
 	LOCAL(config, profile, "PROFILE", P_CHOICE, .flags = P_POSITIONAL, .value = "PROFILE",
 	      .choices = "development production testing none",
-	      .help = "which one from now on; without it, all are shown"),
+	      .help = "profile to use from now on; without NAME pawl lists the profiles"),
 	PARAM_USER,
 	{ 0 }
 };
@@ -510,10 +511,10 @@ static const struct param profile_params[] = {
 const struct command cmd_config_profile = {
 	.name = "config profile",
 	.group = "setup",
-	.summary = "values for settings that nobody has set",
+	.summary = "choose a set of values for settings that nobody has set",
 	.detail =
-		"A profile is one line, profile = NAME, in .pawl/config: what is set by itself, there, in your own "
-		"settings or in the environment, counts before it. `none` is none of them.",
+		"A profile is one line, profile = NAME, in .pawl/config. A value in .pawl/config, in your own settings or "
+		"in the environment takes precedence over the profile. `none` means no profile.",
 	.example = "pawl config profile testing\n"
 		   "pawl config profile",
 	.see = "config list, config set, config reset",

@@ -2,21 +2,22 @@
 
 static const struct param params[] = {
 	PARAM(title, "TITLE", P_TITLE, .flags = P_POSITIONAL | P_REQUIRED,
-	      .help = "one line that says what it is"),
-	PARAM(title, "title", P_TITLE, .help = "the same, as an option"),
-	PARAM(id, "id", P_ID, .letter = 'i', .help = "its id; default: the next of t1, t2, …"),
+	      .help = "title: one line"),
+	PARAM(title, "title", P_TITLE, .help = "the same as TITLE, as an option"),
+	PARAM(id, "id", P_ID, .letter = 'i',
+	      .help = "id of the task (default: the next of t1, t2, …)"),
 	PARAM(status, "status", P_STATUS, .def = "Ready", .choices = "ready backlog",
-	      .help = "Ready, or Backlog: not to be offered yet"),
+	      .help = "Ready, or Backlog (not offered yet)"),
 	FIELD_PARAMS(0),
 	PARAM(depends, "depends", P_IDS, .letter = 'D',
-	      .help = "task that must be Done first; may be repeated",
+	      .help = "task that must be Done first (a dependency); may be repeated",
 	      .model = "tasks that must be Done first"),
 	PARAM(if_absent, "if-absent", P_FLAG,
-	      .help = "with --id: the task that is there already is fine"),
+	      .help = "with --id: succeed if the task exists already"),
 	{ 0 }
 };
 
-/* A new task that is not what was asked for: a dependency of it was canceled. */
+/* The new task differs from the request: one of its dependencies was canceled. */
 static void warn(struct session *s, struct reply *out)
 {
 	const struct task *t = out->ans.task;
@@ -36,7 +37,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	enum result code;
 
 	if (!fault && a->rq.if_absent && !HAS(&a->rq, id))
-		fault = "--if-absent needs --id: without it, every task gets an id of its own";
+		fault = "--if-absent needs --id: without --id, every call creates a new task";
 	if (!fault && HAS(&a->rq, status) && a->rq.status != READY && a->rq.status != BACKLOG)
 		fault = "--status: a new task is Ready or Backlog";
 	if (fault)
@@ -65,19 +66,18 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_create = {
 	.name = "create",
 	.group = "plan",
-	.summary = "add a task",
+	.summary = "create a task",
 	.detail =
-		"The task gets an id from a counter that is atomic in the store, unless one is given. It is "
-		"offered by `pawl next` once every task that it depends on is Done and its time has come. With "
-		"-q only the id is printed.",
+		"The task gets its id from an atomic counter of the store, unless you give --id. `pawl next` offers the "
+		"task once all its dependencies are Done and its time has come. With -q pawl prints only the id.",
 	.example =
 		"pawl create \"Fix the parser\" --priority high --label bug\n"
 		"pawl create \"Write the docs\" --depends t1 --acceptance \"make doc has no warnings\"\n"
 		"id=$(pawl create -q \"Measure it\")",
 	.see = "update, depend, next, show",
 	.model =
-		"Add a task: new work that you found, or a part of yours (parent). It is Ready, held by nobody, and offered once what "
-		"it depends on is Done. CONFLICT: the id exists. Each call adds one.",
+		"Add a task: new work that you found, or a part of yours (parent). It is Ready, held by nobody, and "
+		"offered once its dependencies are Done. CONFLICT: the id exists. Each call adds one.",
 	.gives = "task existed",
 	.params = params,
 	.flags = C_WRITE,

@@ -1,4 +1,4 @@
-/* What the commands about many tasks at once share. */
+/* Shared parts of the commands that move or change many tasks at once. */
 #ifndef CMD_DATA_H
 #define CMD_DATA_H
 
@@ -7,14 +7,14 @@
 
 #define PARAM_FORMAT(command)                                                      \
 	LOCAL(command, format, "format", P_CHOICE, .choices = "json jsonl csv md", \
-	      .value = "FORMAT", .help = "json, jsonl, csv or md; default: by the name")
+	      .value = "FORMAT", .help = "json, jsonl, csv or md (default: by the file's name)")
 
 /* Opens the queue for a change of this kind: OP_BATCH, OP_HEAVY. */
 enum result data_open(struct session *s, unsigned kind, struct answer *ans);
-/* The locks that there are, before something ends all of them; and after it, what is saved of them goes. */
+/* Lists the locks before a change that ends all of them; afterwards removes their saved tokens. */
 struct answer data_locks(struct session *s);
 void data_forget(struct session *s, const struct answer *locks);
-/* Seen from where the client is. */
+/* The path as seen from the client's folder. */
 char *data_path(const struct session *s, struct str path);
 /* "importing: [#####     ] 5,000 of 10,000", at most every tenth of a second. */
 struct data_progress {
@@ -25,7 +25,7 @@ struct data_progress {
 };
 void data_progress(void *progress, size_t done);
 void data_progress_end(struct data_progress *p);
-/* What is in the backup, for a queue to take in. */
+/* The contents of the backup, for a queue to import. */
 struct load data_load(struct session *s, struct backup *b, struct data_progress *p);
 
 #endif

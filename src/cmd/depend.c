@@ -1,6 +1,6 @@
 #include "cmd/command.h"
 
-static const struct param params[] = { PARAM_ID("task that waits"),
+static const struct param params[] = { PARAM_ID("task that waits for others"),
 				       PARAM(depends, "ON", P_IDS,
 					     .flags = P_POSITIONAL | P_REQUIRED, .value = "ON",
 					     .help = "task that must be Done first"),
@@ -9,8 +9,8 @@ static const struct param params[] = { PARAM_ID("task that waits"),
 const struct command cmd_depend = {
 	.name = "depend",
 	.group = "plan",
-	.summary = "a task waits for others",
-	.detail = "A cycle through dependencies and sub-tasks is refused (40).",
+	.summary = "make a task wait for other tasks",
+	.detail = "pawl refuses a cycle through dependencies and sub-tasks (40).",
 	.example = "pawl depend t3 t1 t2",
 	.see = "undepend, create, next",
 	.gives = "task",

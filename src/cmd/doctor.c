@@ -18,20 +18,20 @@ struct doctor_args {
 
 static const struct param params[] = {
 	LOCAL(doctor, fix, "fix", P_FLAG,
-	      .help = "remove stale state files; everything else is for a person"),
+	      .help = "remove stale state files; a person must repair everything else"),
 	{ 0 }
 };
 
 #define DAY_MS INT64_C(86400000)
 #define FIND_MS 15000
-#define CLOCK_MS 5000 /* as far as two clocks may be apart before it is worth a word */
+#define CLOCK_MS 5000 /* report two clocks only if they differ by more than this */
 
 struct exam {
 	struct session *s;
 	json_t *findings;
 	int bad;
 	bool fix;
-	bool clock; /* the store has looked at it already */
+	bool clock; /* the store checks this folder itself */
 	int stale, removed;
 };
 
@@ -54,7 +54,7 @@ static void note(void *ctx, enum check_level level, const char *what, struct str
 
 /* --- state files --------------------------------------------------------------------------------- */
 
-/* The process of a pending call holds a kernel lock on its file. */
+/* A call that is still running holds a kernel lock on its file. */
 static bool in_use(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -67,7 +67,7 @@ static bool in_use(const char *path)
 	return used;
 }
 
-/* Is there certainly no live lock that the token could be for? */
+/* Is it certain that no live lock belongs to the token? */
 static bool lock_is_over(struct exam *x, struct str task)
 {
 	struct request rq = { .op = OP_LOCK_STATUS };
@@ -83,7 +83,7 @@ static bool lock_is_over(struct exam *x, struct str task)
 	       (!ans.task->lock.holder.n || ans.task->lock.expires_at <= ans.now);
 }
 
-/* Only if it is still the file that was looked at: a claim may just have replaced it. */
+/* Removes the file only if it is still the one that was checked: a claim may have replaced it meanwhile. */
 static bool take_away(const struct key_file *f)
 {
 	struct stat st;
@@ -103,7 +103,7 @@ static void look_at_file(void *ctx, const struct key_file *f)
 		if (os_wall_ms() - f->modified < DAY_MS || in_use(f->path))
 			return;
 	} else if (!keyring_is_ours(&x->s->client.keyring, f)) {
-		return; /* to look, one would have to open that queue */
+		return; /* the check would have to open that queue */
 	} else if (!lock_is_over(x, f->task)) {
 		return;
 	}
@@ -125,15 +125,15 @@ static void check_state(struct exam *x)
 		     arena_printf(a, "%s: %s", x->s->client.keyring.dir, strerror(-r)),
 		     STR("make it a folder that only you can read: chmod 700"));
 	else if (!x->stale)
-		note(x, CHECK_OK, "state files", STR("no stale ones"), STR(""));
+		note(x, CHECK_OK, "state files", STR("there are no stale ones"), STR(""));
 	else if (x->removed == x->stale)
 		note(x, CHECK_OK, "state files",
-		     arena_printf(a, "%d stale ones removed", x->removed), STR(""));
+		     arena_printf(a, "removed %d stale ones", x->removed), STR(""));
 	else
 		note(x, CHECK_NOTE, "state files",
 		     arena_printf(
 			     a,
-			     "%d stale ones: tokens of locks that are over, or left by calls that died",
+			     "%d stale ones: tokens of locks that have ended, or files of calls that died",
 			     x->stale - x->removed),
 		     STR("pawl doctor --fix"));
 }
@@ -170,15 +170,14 @@ static void check_scratch(struct exam *x)
 	for (size_t i = 0; proof && i < n.list.n; i++)
 		if (proof->left(&plan, n.list.v[i], a))
 			note(x, CHECK_NOTE, "scratch queue",
-			     arena_printf(
-				     a, "%.*s was left behind by a `pawl torture` that was killed",
-				     STRF(n.list.v[i])),
+			     arena_printf(a, "a killed `pawl torture` left %.*s behind",
+					  STRF(n.list.v[i])),
 			     arena_printf(a, "pawl torture --store %.*s --remove %.*s",
 					  STRF(store_word(a, uri_shown(a, c->config.uri))),
 					  STRF(n.list.v[i])));
 }
 
-/* --- the rest ------------------------------------------------------------------------------------ */
+/* --- other checks -------------------------------------------------------------------------------- */
 
 static void check_clock(struct exam *x)
 {
@@ -188,14 +187,14 @@ static void check_clock(struct exam *x)
 	if (apart < 0)
 		apart = -apart;
 	if (apart <= CLOCK_MS)
-		note(x, CHECK_OK, "clock", STR("the store's time and this machine's agree"),
+		note(x, CHECK_OK, "clock", STR("the store and this machine agree on the time"),
 		     STR(""));
 	else
 		note(x, CHECK_NOTE, "clock",
 		     arena_printf(a,
-				  "the store's time and this machine's wall clock are %.*s apart",
+				  "the store's time and this machine's wall clock differ by %.*s",
 				  STRF(duration_text(a, apart))),
-		     STR("leases go by the store's time and are safe; set the machine's clock (NTP)"));
+		     STR("leases follow the store's time and are safe; set the machine's clock (NTP)"));
 }
 
 static void check_trust(struct exam *x)
@@ -206,8 +205,7 @@ static void check_trust(struct exam *x)
 	client_judge(&x->s->client, &t);
 	if (t.state == TRUST_INSIDE && t.config)
 		note(x, CHECK_OK, "trust",
-		     arena_printf(a, "the store is inside of %s", x->s->client.place.root),
-		     STR(""));
+		     arena_printf(a, "the store is inside %s", x->s->client.place.root), STR(""));
 	else if (t.state == TRUST_REMOTE)
 		note(x, CHECK_OK, "trust", STR("the store is a remote of your repository"),
 		     STR(""));
@@ -218,7 +216,7 @@ static void check_trust(struct exam *x)
 	else if (t.state == TRUST_MISSING)
 		note(x, x->s->client.trust.state == TRUST_MISSING ? CHECK_BAD : CHECK_NOTE, "trust",
 		     arena_printf(a, "you have not trusted %.*s (%.*s)", STRF(t.asks), STRF(t.why)),
-		     STR("look at it, then: pawl trust"));
+		     STR("read the file, then run: pawl trust"));
 }
 
 static void check_queue(struct exam *x)
@@ -228,8 +226,8 @@ static void check_queue(struct exam *x)
 
 	check_trust(x);
 	if (c->trust.state == TRUST_MISSING) {
-		note(x, CHECK_NOTE, "queue", STR("not looked at: its config is not trusted"),
-		     STR("pawl doctor, once you trust it"));
+		note(x, CHECK_NOTE, "queue", STR("not checked: its config is not trusted"),
+		     STR("run pawl doctor again after you trust it"));
 		return;
 	}
 	if (client_open(c, STORE_READ, &ans) != SUCCESS) {
@@ -248,7 +246,7 @@ static void check_queue(struct exam *x)
 	check_scratch(x);
 }
 
-/* --- settings that do not fit -------------------------------------------------------------------- */
+/* --- settings that are not valid ----------------------------------------------------------------- */
 
 /* "FILE:LINE: NAME = 'x': it must be …", "PAWL_NAME in the environment: …" */
 static struct str settings_fix(struct exam *x, const struct answer *ans)
@@ -276,7 +274,7 @@ static struct str settings_fix(struct exam *x, const struct answer *ans)
 	return STR("`pawl config list` shows the settings");
 }
 
-/* With settings that do not fit, nothing says for certain which queue is meant: that of the folder is. */
+/* With invalid settings it is uncertain which queue the user means; doctor checks that of the folder. */
 static bool find_queue(struct client *c)
 {
 	const char *file;
@@ -302,8 +300,8 @@ static void check_despite(struct exam *x, const struct answer *ans)
 
 	note(x, CHECK_BAD, "settings", ans->message, settings_fix(x, ans));
 	if (ans->code != MISCONFIGURED || !c->settings.values || !find_queue(c)) {
-		note(x, CHECK_NOTE, "queue", STR("not looked at: the settings come first"),
-		     STR("pawl doctor, once they fit"));
+		note(x, CHECK_NOTE, "queue", STR("not checked: repair the settings first"),
+		     STR("run pawl doctor again after that"));
 		return;
 	}
 	check_queue(x);
@@ -320,14 +318,14 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS) {
 		check_despite(&x, &ans);
 	} else {
-		note(&x, CHECK_OK, "settings", STR("every value fits"), STR(""));
+		note(&x, CHECK_OK, "settings", STR("every value is valid"), STR(""));
 		check_queue(&x);
 		check_state(&x);
 	}
 	if (x.bad)
 		run_fail(MISCONFIGURED,
 			 arena_printf(s->arena, "%d problem%s found", x.bad, x.bad == 1 ? "" : "s"),
-			 STR("each finding says how to mend it"), out);
+			 STR("each finding says how to repair it"), out);
 	json_object_set_new(reply_more(out), "findings", x.findings);
 	return x.bad ? MISCONFIGURED : SUCCESS;
 }
@@ -358,11 +356,11 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_doctor = {
 	.name = "doctor",
 	.group = "setup",
-	.summary = "look whether all is well, and say what to do about it",
+	.summary = "check the queue and this machine, and say how to repair problems",
 	.detail =
-		"Checks settings, file system, permissions, the store's version, schema and integrity, the clock, "
-		"scratch queues that a killed torture left behind, and state files that nobody needs any more. "
-		"Changes nothing without --fix. The exit code is 40 if something is bad.",
+		"Checks the settings, the file system, permissions, the store's version, schema and integrity, and the "
+		"clock. It also finds scratch queues of a killed torture and stale state files. It changes nothing without "
+		"--fix. The exit code is 40 if a check fails.",
 	.example = "pawl doctor",
 	.see = "config list, lock cleanup",
 	.params = params,

@@ -1,9 +1,9 @@
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task that you hold"),
-				       PARAM_SUMMARY(0, "what was done"),
+				       PARAM_SUMMARY(0, "summary of the work"),
 				       PARAM(claim_next, "claim-next", P_FLAG,
-					     .help = "take the next task in the same call"),
+					     .help = "claim the next task in the same call"),
 				       PARAM(new_token, "next-token", P_TOKEN, .flags = P_TERMINAL,
 					     .help = "with --claim-next: the token for that claim"),
 				       PARAM_WRITE_STATUS,
@@ -12,7 +12,7 @@ static const struct param params[] = { PARAM_ID("task that you hold"),
 static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	if (HAS(&a->rq, new_token) && !a->rq.claim_next)
-		return run_fail(USAGE, STR("--next-token is for --claim-next"),
+		return run_fail(USAGE, STR("--next-token needs --claim-next"),
 				STR("run `pawl help done`"), out);
 	return run_op(s, a, out);
 }
@@ -23,22 +23,22 @@ static void show(const struct reply *r, struct view *v)
 	if (r->ans.next)
 		show_granted_next(r, v);
 	else if (r->ans.has_next && !v->quiet)
-		view_text(v, PLAIN, "no next task: nothing is eligible now\n");
+		view_text(v, PLAIN, "no next task: no task is eligible now\n");
 }
 
 const struct command cmd_done = {
 	.name = "done",
 	.group = "work",
-	.summary = "finish it: In Progress → Done",
+	.summary = "finish a task: In Progress → Done",
 	.detail =
-		"All sub-tasks must be Done or Canceled (else 41). The lock is cleared, and what depends on the "
-		"task becomes eligible. With --claim-next the exit code is 0 whether there was a next task or not.",
+		"All sub-tasks must be Done or Canceled (else 41). The lock ends, and tasks that depend on this one become "
+		"eligible. With --claim-next the exit code is 0 even if there is no next task.",
 	.example = "pawl done t1 --summary \"fixed in 3f2a\" --claim-next",
 	.see = "review, fail, next",
 	.model =
-		"Finish your task: In Progress to Done, unlocks it; what depends on it becomes eligible. claim_next=true "
-		"takes the next one in the same call (next, or null). INCOMPLETE_SUBTASKS: finish those first. "
-		"LOST_LOCK: your lease ran out or another has it, nothing changed.",
+		"Finish your task: In Progress to Done, unlocks it; tasks that depend on it become eligible. "
+		"claim_next=true takes the next one in the same call (next, or null). INCOMPLETE_SUBTASKS: finish those "
+		"first. LOST_LOCK: your lease expired or another has it, nothing changed.",
 	.gives = "task next",
 	.params = params,
 	.flags = C_WRITE,

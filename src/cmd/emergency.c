@@ -3,11 +3,11 @@
 #include "cmd/command.h"
 
 static const struct param on_params[] = {
-	PARAM_REASON(P_REQUIRED, "what is the matter: in the log and in every refusal"),
+	PARAM_REASON(P_REQUIRED, "reason for the emergency, for the log and for every refusal"),
 	{ 0 }
 };
 
-/* {"on":true,"reason":…,"by":…,"since":…}: no task, though it is kept like one. */
+/* {"on":true,"reason":…,"by":…,"since":…}. It is stored like a task, but shown as this object. */
 static json_t *state_json(const struct task *t, struct arena *a)
 {
 	const struct lock *l = &t->lock;
@@ -29,7 +29,7 @@ static json_t *state_json(const struct task *t, struct arena *a)
 	return e;
 }
 
-/* Not to have one is no reason to let everybody go on: a full disk may be the emergency. */
+/* A failed backup does not prevent the emergency: a full disk may be its cause. */
 static struct str back_up(struct session *s, struct str *path)
 {
 	struct client *c = &s->client;
@@ -45,7 +45,7 @@ static struct str back_up(struct session *s, struct str *path)
 			return STR("");
 		}
 	}
-	return arena_printf(s->arena, "there is no backup: %.*s", STRF(ans.message));
+	return arena_printf(s->arena, "pawl could not make a backup: %.*s", STRF(ans.message));
 }
 
 static bool is_on(struct session *s)
@@ -92,7 +92,7 @@ static void show_state(const struct reply *r, struct view *v)
 		return;
 	if (!t->lock.holder.n) {
 		view_text(v, GREEN, "no emergency");
-		view_text(v, PLAIN, ": the queue can be changed\n");
+		view_text(v, PLAIN, ": the queue accepts changes\n");
 		return;
 	}
 	view_text(v, RED, "emergency");
@@ -112,10 +112,10 @@ static void show_state(const struct reply *r, struct view *v)
 const struct command cmd_emergency_on = {
 	.name = "emergency on",
 	.group = "locks",
-	.summary = "back the queue up, and make it read-only for everybody",
+	.summary = "back up the queue and make it read-only for everybody",
 	.detail =
-		"First a backup, as `pawl backup` makes it. Then, until `emergency off`: every change of everybody is refused (30) with the reason. Reading goes on, and so "
-		"do heartbeats, so that nobody loses what he holds.",
+		"pawl first makes a backup like `pawl backup`. Until `emergency off` it then refuses every change (30) and "
+		"gives the reason. Agents can still read, and heartbeats still renew leases, so no holder loses a task.",
 	.example = "pawl emergency on --reason \"two agents report the same task\"",
 	.see = "emergency off, emergency status, lock health",
 	.gives = "emergency",
@@ -126,12 +126,13 @@ const struct command cmd_emergency_on = {
 	.show = show_state,
 };
 
-static const struct param off_params[] = { PARAM_REASON(0, "how it ended, for the log"), { 0 } };
+static const struct param off_params[] = { PARAM_REASON(0, "how the emergency ended, for the log"),
+					   { 0 } };
 
 const struct command cmd_emergency_off = {
 	.name = "emergency off",
 	.group = "locks",
-	.summary = "let the queue be changed again",
+	.summary = "end the emergency: the queue accepts changes again",
 	.example = "pawl emergency off --reason \"found and mended\"",
 	.see = "emergency on, emergency status",
 	.gives = "emergency",
@@ -145,7 +146,7 @@ const struct command cmd_emergency_off = {
 const struct command cmd_emergency_status = {
 	.name = "emergency status",
 	.group = "locks",
-	.summary = "is there an emergency, since when and why?",
+	.summary = "show whether there is an emergency, since when and why",
 	.example = "pawl emergency status",
 	.see = "emergency on, emergency off, lock typed",
 	.gives = "emergency",

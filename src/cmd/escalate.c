@@ -1,16 +1,16 @@
 #include "cmd/command.h"
 
-static const struct param params[] = { PARAM_ID("task that you hold"),
-				       PARAM_REASON(P_REQUIRED,
-						    "what a person has to decide or do"),
-				       { 0 } };
+static const struct param params[] = {
+	PARAM_ID("task that you hold"),
+	PARAM_REASON(P_REQUIRED, "the decision or action that a person must take"),
+	{ 0 }
+};
 
 const struct command cmd_escalate = {
 	.name = "escalate",
 	.group = "work",
-	.summary = "ask a person: In Progress → Needs Help",
-	.detail =
-		"The lock is cleared. The task waits until a person unblocks, updates or cancels it.",
+	.summary = "ask a person for help: In Progress → Needs Help",
+	.detail = "The lock ends. The task waits until a person unblocks, updates or cancels it.",
 	.example = "pawl escalate t1 --reason \"two specs contradict each other\"",
 	.see = "block, unblock, cancel",
 	.gives = "task",

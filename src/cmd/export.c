@@ -12,12 +12,12 @@ struct export_args {
 
 static const struct param params[] = {
 	LOCAL(export, output, "output", P_TEXT, .letter = 'o', .flags = P_REQUIRED | P_FILLED,
-	      .value = "FILE", .help = "file, or folder for md, that is made"),
+	      .value = "FILE", .help = "file to write (for md: a folder)"),
 	PARAM_FORMAT(export),
 	PARAM(statuses, "status", P_STATUSES, .letter = 's',
-	      .help = "only tasks of this status; may be repeated or listed"),
+	      .help = "export only tasks with this status; may be repeated or listed"),
 	LOCAL(export, force, "force", P_FLAG, .letter = 'f',
-	      .help = "replace a file that pawl did not export, or a link"),
+	      .help = "replace a link, or a file that is not an export of pawl"),
 	{ 0 }
 };
 
@@ -37,20 +37,19 @@ static int send(void *ctx, const struct parcel *p)
 
 static enum result cannot(struct session *s, const char *path, int r, struct reply *out)
 {
-	const char *hint = "check the folder's permissions and the room on its disk",
+	const char *hint = "check the folder's permissions and the free space on its disk",
 		   *why = strerror(-r);
 
 	if (r == -ENOTEMPTY)
-		hint = "name a folder that is empty, or not there yet";
+		hint = "name an empty folder, or one that does not exist yet";
 	if (r == -EEXIST)
-		why = "there is a file that pawl did not export";
+		why = "a file that is not an export of pawl has this name";
 	if (r == -ELOOP)
 		why = "it is a link";
 	if (r == -EEXIST || r == -ELOOP)
-		hint = "name another file; --force puts the export in its place";
+		hint = "name another file, or replace this one with --force";
 	return run_fail(r == -ENOTEMPTY || r == -EEXIST || r == -ELOOP ? CONFLICT : API_ERROR,
-			arena_printf(s->arena, "%s cannot be written: %s", path, why), str_c(hint),
-			out);
+			arena_printf(s->arena, "cannot write %s: %s", path, why), str_c(hint), out);
 }
 
 static enum result run(struct session *s, struct args *args, struct reply *out)
@@ -66,8 +65,8 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (format == PORT_NONE)
 		return run_fail(
 			USAGE,
-			arena_printf(s->arena, "%s: its format cannot be told by its name", path),
-			STR("give it: --format json, jsonl, csv or md"), out);
+			arena_printf(s->arena, "cannot tell the format of %s from its name", path),
+			STR("name the format: --format json, jsonl, csv or md"), out);
 	if (client_open(&s->client, STORE_READ, &ans) != SUCCESS)
 		return run_answer(&ans, out);
 	r = port_out_open(&x.out, format, path, a->force, s->arena);
@@ -107,8 +106,9 @@ const struct command cmd_export = {
 	.group = "data",
 	.summary = "write all tasks to a file or a folder",
 	.detail =
-		"Every field and all comments, of one state of the queue; locks stay out. The file gets its name when "
-		"it is whole. An earlier export is replaced; any other file needs --force. What was exported can be imported, into any store.",
+		"The export is a snapshot with every field and all comments, but without locks. The file appears under its "
+		"name only when it is complete. An earlier export is replaced; any other file needs --force. Any store can "
+		"import the file.",
 	.example = "pawl export --output tasks.json\n"
 		   "pawl export --output tasks/\n"
 		   "pawl export --output open.csv --status ready,blocked",

@@ -1,15 +1,16 @@
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task that you hold"),
-				       PARAM_REASON(P_REQUIRED, "why it cannot be done"),
+				       PARAM_REASON(P_REQUIRED, "why the task cannot be done"),
 				       { 0 } };
 
 const struct command cmd_fail = {
 	.name = "fail",
 	.group = "work",
-	.summary = "give it up: In Progress → Failed",
+	.summary = "report a failure: In Progress → Failed",
 	.detail =
-		"The lock is cleared. A Failed task is not offered; it can be claimed directly or retried.",
+		"The lock ends. `pawl next` does not offer a Failed task; an agent can claim it by its id, or retry offers "
+		"it again.",
 	.example = "pawl fail t1 --reason \"terraform validate has 3 errors\"",
 	.see = "retry, release, escalate",
 	.gives = "task",

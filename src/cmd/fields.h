@@ -4,34 +4,35 @@
 
 #include "cmd/command.h"
 
-/* clear: P_EMPTY where an empty value clears the field, else 0. */
+/* clear: P_EMPTY if an empty value clears the field, else 0. */
 #define FIELD_PARAMS(clear)                                                                       \
 	PARAM(description, "description", P_TEXT, .letter = 'd',                                  \
-	      .help = "what is to be done; - reads standard input",                               \
-	      .model = "what is to be done"),                                                     \
-		PARAM(acceptance, "acceptance", P_TEXT,                                           \
-		      .help = "how one can tell that it is done"),                                \
+	      .help = "description of the work; - reads standard input",                          \
+	      .model = "description of the work"),                                                \
+		PARAM(acceptance, "acceptance", P_TEXT, .help = "the test for a finished task"),  \
 		PARAM(class_rank, "class", P_CLASS, .letter = 'c',                                \
 		      .help = "Expedite, Fixed-Date, Standard or Intangible"),                    \
 		PARAM(priority, "priority", P_PRIORITY, .letter = 'p',                            \
 		      .help = "0 to 1000, higher is more urgent; or low, medium, high"),          \
 		PARAM(type, "type", P_NAME, .flags = (clear), .help = "kind of work, e.g. bug"),  \
 		PARAM(effort, "effort", P_NAME, .flags = (clear) | P_SELDOM,                      \
-		      .help = "how much work it is, e.g. 2h"),                                    \
+		      .help = "estimated effort, e.g. 2h"),                                       \
 		PARAM(labels, "label", P_NAMES, .letter = 'l', .flags = (clear),                  \
 		      .help = "label; may be repeated or listed with commas", .model = "labels"), \
 		PARAM(due, "due", P_DATE, .flags = (clear),                                       \
-		      .help = "date by which it should be done"),                                 \
+		      .help = "date by which the task should be Done"),                           \
 		PARAM(not_before, "not-before", P_TIME, .flags = (clear) | P_SELDOM,              \
-		      .help = "time before which it is not offered"),                             \
-		PARAM(delay, "delay", P_DURATION, .help = "the same, from now on",                \
-		      .model = "not offered before so long from now"),                            \
+		      .help = "time before which the task is not offered"),                       \
+		PARAM(delay, "delay", P_DURATION,                                                 \
+		      .help = "like --not-before, but as a duration from now",                    \
+		      .model = "time from now before which it is not offered"),                   \
 		PARAM(parent, "parent", P_ID, .flags = (clear),                                   \
-		      .help = "the task this is a sub-task of"),                                  \
+		      .help = "the parent: this task is one of its sub-tasks"),                   \
 		PARAM(extra, "extra", P_JSON, .flags = (clear) | P_SELDOM,                        \
-		      .help = "a JSON object that pawl keeps and does not read")
+		      .help = "JSON object that pawl stores and does not interpret")
 
-/* delay and not_before say the same thing in two ways: only one of them. NULL, or what is wrong. */
+/* delay and not_before set the same field, so only one of them may be given. Returns NULL, or the reason for a
+ * refusal. */
 const char *fields_fault(const struct request *rq);
 
 #endif

@@ -2,11 +2,11 @@
 
 static const struct param params[] = {
 	PARAM(text, "TEXT", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED,
-	      .help = "what to look for, in any case"),
+	      .help = "text to find; upper and lower case are the same"),
 	PARAM(statuses, "status", P_STATUSES, .letter = 's',
-	      .help = "only tasks of this status; may be repeated or listed"),
+	      .help = "find only tasks with this status; may be repeated or listed"),
 	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "100",
-	      .help = "at most so many; 0: all"),
+	      .help = "show at most N tasks (0 = no limit)"),
 	{ 0 }
 };
 
@@ -20,8 +20,8 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 const struct command cmd_find = {
 	.name = "find",
 	.group = "look",
-	.summary = "tasks that have a text in them",
-	.detail = "Looks in id, title, description, acceptance, labels and the like.",
+	.summary = "find tasks by their text",
+	.detail = "Searches id, title, description, acceptance, labels and similar fields.",
 	.example = "pawl find parser",
 	.see = "list, show",
 	.gives = "tasks count total",

@@ -5,21 +5,22 @@
 #include "core/lease.h"
 
 static const struct param params[] = {
-	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL,
-	      .help = "task; without one: that in PAWL_TASK"),
+	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL, .help = "task to check (default: PAWL_TASK)"),
 	PARAM(fence, "fence", P_INT, .value = "FENCE", .min = 1,
-	      .help = "the claim that is meant; default: PAWL_FENCE, if it is about this task"),
+	      .help = "fence of your claim (default: PAWL_FENCE, if it belongs to this task)"),
 	{ 0 }
 };
 
 static enum result lost(struct session *s, const struct task *t, struct str why, struct reply *out)
 {
 	return run_fail(
-		LOST_LOCK, arena_printf(s->arena, "%.*s is not yours%.*s", STRF(t->id), STRF(why)),
-		STR("stop here: somebody else may be at it; `pawl lock status` says who"), out);
+		LOST_LOCK,
+		arena_printf(s->arena, "you do not hold %.*s%.*s", STRF(t->id), STRF(why)),
+		STR("stop working on it: another agent may have it; `pawl lock status` shows the holder"),
+		out);
 }
 
-/* The store may keep the hash to itself; then only the holder's own call can tell. */
+/* A store may keep the hash of the token to itself; then only a call of the holder shows whether it matches. */
 static enum result ask_store(struct session *s, struct str id, struct str token, struct reply *out)
 {
 	struct request rq = { .op = OP_HEARTBEAT };
@@ -34,10 +35,10 @@ static enum result ask_store(struct session *s, struct str id, struct str token,
 static struct str holder_text(struct session *s, const struct task *t, int64_t now)
 {
 	if (!t->lock.holder.n)
-		return arena_printf(s->arena, ": nobody holds it, it is %s",
+		return arena_printf(s->arena, ": no agent holds it; it is %s",
 				    status_name(t->status));
 	if (!lease_live(&t->lock, now))
-		return STR(": its lease ran out");
+		return STR(": its lease expired");
 	return arena_printf(s->arena, ": %.*s holds it with fence %lld", STRF(t->lock.holder),
 			    (long long)t->fence);
 }
@@ -53,7 +54,7 @@ static enum result check(struct session *s, const struct answer *found, struct s
 					 (long long)t->fence, (long long)fence),
 			    out);
 	if (!token.n)
-		return lost(s, t, STR(": there is no token for it here"), out);
+		return lost(s, t, STR(": there is no saved token for it here"), out);
 	if (!lease_live(&t->lock, found->now))
 		return lost(s, t, holder_text(s, t, found->now), out);
 	if (!t->lock.token.n)
@@ -63,7 +64,7 @@ static enum result check(struct session *s, const struct answer *found, struct s
 	return run_answer(found, out);
 }
 
-/* PAWL_FENCE speaks of the task in PAWL_TASK; one that is no number guards nothing. */
+/* PAWL_FENCE belongs to the task in PAWL_TASK; a PAWL_FENCE that is not a number is refused. */
 static bool find_fence(const struct args *a, int64_t *fence)
 {
 	const char *task = getenv("PAWL_TASK"), *text = getenv("PAWL_FENCE");
@@ -83,13 +84,13 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	int64_t fence;
 
 	if (!HAS(&a->rq, id) && (!task || id_fault(str_c(task))))
-		return run_fail(USAGE, STR("guard needs a task: an ID, or PAWL_TASK"),
+		return run_fail(USAGE, STR("guard needs a task: give an ID, or set PAWL_TASK"),
 				STR("e.g. pawl guard t1"), out);
 	if (!HAS(&a->rq, id))
 		GIVE(&a->rq, id, str_c(task));
 	if (!find_fence(a, &fence))
-		return run_fail(USAGE, STR("what PAWL_FENCE says is no fence: it is a number"),
-				STR("`pawl run` sets it; or give --fence"), out);
+		return run_fail(USAGE, STR("PAWL_FENCE is not a number, so it is not a fence"),
+				STR("`pawl run` sets PAWL_FENCE; you can also give --fence"), out);
 	GIVE(&rq, id, a->rq.id);
 	client_call(&s->client, &rq, &ans);
 	if (ans.code == SUCCESS)
@@ -113,11 +114,11 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_guard = {
 	.name = "guard",
 	.group = "work",
-	.summary = "is the task still yours? For hooks, and before a push",
+	.summary = "check that you still hold a task, in a hook or before a push",
 	.detail =
-		"Exits with 0 only if the token that you have is that of the live lock, and the fence is the one that "
-		"you mean; with 21 if not. Changes nothing. The token comes from --token, PAWL_TOKEN or the one "
-		"that was saved at the claim.",
+		"The exit code is 0 only if your token is that of the live lock and the fence is the one you gave; "
+		"otherwise it is 21. guard changes nothing. The token comes from --token, PAWL_TOKEN or the token that "
+		"pawl saved at the claim.",
 	.example = "pawl guard t1\n"
 		   "pawl guard t1 --fence 3",
 	.see = "heartbeat, claim, lock status, run",

@@ -17,7 +17,7 @@ struct exam {
 	json_t *out, *reasons, *advice;
 };
 
-/* --- what there is to see ------------------------------------------------------------------------ */
+/* --- collecting the figures ------------------------------------------------------------------------- */
 
 static bool is_stale(const struct exam *x, const struct lock *l, int64_t now)
 {
@@ -63,7 +63,7 @@ static enum result examine(struct exam *x, struct answer *ans)
 	return SUCCESS;
 }
 
-/* --- what is made of it -------------------------------------------------------------------------- */
+/* --- judging them ------------------------------------------------------------------------------------ */
 
 static void reason(struct exam *x, int minus, struct str text, struct str advice)
 {
@@ -84,23 +84,23 @@ static void find_reasons(struct exam *x)
 		reason(x, 30,
 		       arena_printf(
 			       a,
-			       "%lld stale lock%s: run out more than %.*s ago, or of a dead process",
+			       "%lld stale lock%s: expired more than %.*s ago, or of a dead process",
 			       (long long)f->stale, f->stale == 1 ? "" : "s",
 			       STRF(duration_text(a, x->stale_ms))),
-		       STR("pawl lock cleanup releases them"));
+		       STR("to release them: pawl lock cleanup"));
 	if (f->recent_failures > HEALTH_FAILURES)
 		reason(x, 40,
 		       arena_printf(a, "%lld%s changes failed in the last %.*s",
 				    (long long)f->recent_failures,
 				    f->recent_failures >= 16 ? " or more" : "",
 				    STRF(duration_text(a, HEALTH_RECENT_MS))),
-		       STR("pawl lock typed and the refusals say who is in the way; a longer timeout: --timeout"));
+		       STR("`pawl lock typed` and the refusals name the lock in the way; --timeout waits longer"));
 	if (f->load_percent > HEALTH_LOAD)
 		reason(x, 20,
-		       arena_printf(a, "the machine's load is %lld.%02lld for each processor",
+		       arena_printf(a, "the machine's load is %lld.%02lld per processor",
 				    (long long)f->load_percent / 100,
 				    (long long)f->load_percent % 100),
-		       STR("run fewer programs here at once"));
+		       STR("run fewer programs at once on this machine"));
 }
 
 static json_t *warnings(struct exam *x)
@@ -122,7 +122,7 @@ static json_t *seconds(int64_t us)
 	return json_real((double)us / 1e6);
 }
 
-/* "LOCK_ACQUIRE" as people write it: "lock acquire". */
+/* "LOCK_ACQUIRE" as the user types it: "lock acquire". */
 static json_t *words_json(const char *name)
 {
 	char word[40];
@@ -203,8 +203,7 @@ static void put_score(struct exam *x)
 		json_array_append_new(
 			x->advice,
 			json_string(
-				"pawl emergency on --reason TEXT makes the queue read-only, if it "
-				"has to be looked at in peace"));
+				"to make the queue read-only while you examine it: pawl emergency on --reason TEXT"));
 	json_object_set_new(x->out, "score", json_integer(score));
 	json_object_set_new(x->out, "level", json_string(level(score)));
 	json_object_set_new(x->out, "reasons", x->reasons);
@@ -216,7 +215,7 @@ static void put_score(struct exam *x)
 	json_object_set_new(x->out, "counting", json_boolean(x->counted));
 }
 
-/* Below 60, and only if the setting says so. */
+/* Only if the score is below 60 and the setting allows it. */
 static enum result mend(struct exam *x, struct answer *ans)
 {
 	struct request rq = { .op = OP_LOCK_CLEANUP };
@@ -297,8 +296,8 @@ static void show_table(struct view *v, const json_t *h)
 		view_text(
 			v, DIM,
 			json_is_true(json_object_get(h, "counting"))
-				? "nothing was counted yet\n"
-				: "nothing is counted here: this store has no counters that all processes share\n");
+				? "nothing has been counted yet\n"
+				: "this store counts nothing: it has no counters that all processes share\n");
 		return;
 	}
 	json_array_foreach(ops, i, o)
@@ -313,8 +312,8 @@ static void show_group(struct view *v, const json_t *g)
 		return;
 	view_text(
 		v, PLAIN,
-		"%lld commits for %lld changes, %.2f in each on average; %lld were made by another process in "
-		"its own commit\n",
+		"%lld commits for %lld changes, %.2f changes per commit on average; another process committed %lld of "
+		"them\n",
 		(long long)view_int(g, "commits"), (long long)view_int(g, "changes"),
 		json_real_value(json_object_get(g, "mean_size")),
 		(long long)view_int(g, "handed_over"));
@@ -327,7 +326,7 @@ static void show_refused(struct view *v, const json_t *refused)
 
 	if (!n)
 		return;
-	view_text(v, PLAIN, "%lld acquisition%s refused because another held the lock", n,
+	view_text(v, PLAIN, "%lld acquisition%s refused because another agent held the lock", n,
 		  n == 1 ? " was" : "s were");
 	if (last) {
 		view_text(v, PLAIN, "; the last: %.*s by ", STRF(json_get(last, "operation")));
@@ -381,15 +380,15 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_lock_health = {
 	.name = "lock health",
 	.group = "locks",
-	.summary = "how the locks are doing: a score, why, and what to do",
+	.summary = "rate the health of the locks, with reasons and advice",
 	.detail =
-		"Out of 100: stale locks cost 30, more than three failed changes in ten minutes 40, a load above 2 for each "
-		"processor 20. Below: how often each operation got its turn or failed, how long it waited and how long it "
-		"held others up, by all processes since the queue was made (setting health.monitoring); batch, import, clear "
-		"and restore count as one call each. Then: how many acquisitions another's lock refused, and which lock it "
-		"was last. A git server has no counters. With the setting "
-		"health.auto = on, locks that have run out are cleaned up if the score is below 60. It never declares an "
-		"emergency by itself.",
+		"The score starts at 100. Stale locks cost 30, more than three failed changes in ten minutes cost 40, and "
+		"a load above 2 per processor costs 20. The table counts, for each operation, successes and failures of "
+		"all processes since the queue was made, how long it waited and how long it made others wait (setting "
+		"health.monitoring). batch, import, clear and restore count as one call each. Then follow the acquisitions "
+		"that were refused because another agent held the lock, and the last such lock. A git server has no "
+		"counters. With the setting health.auto = on, lock health cleans up expired locks if the score is below "
+		"60. It never declares an emergency by itself.",
 	.example = "pawl lock health\n"
 		   "pawl lock health --json | jq .health.score",
 	.see = "lock cleanup, lock typed, emergency on, doctor",

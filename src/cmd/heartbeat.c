@@ -2,8 +2,8 @@
 
 static const struct param params[] = {
 	PARAM_LOCK("task that you hold, or a lock of the whole queue"),
-	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = "the lock's own",
-	      .help = "the lease from now on"),
+	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = "the present length of the lease",
+	      .help = "new length of the lease, from now"),
 	{ 0 }
 };
 
@@ -19,15 +19,15 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_heartbeat = {
 	.name = "heartbeat",
 	.group = "work",
-	.summary = "say that you still work on it: extends the lease",
+	.summary = "renew the lease of a task that you hold",
 	.detail =
-		"A heartbeat never shortens a lease. Once the lease has run out it is too late (21): somebody "
-		"else may have the task. Send one at a third of the lease's length.",
+		"A heartbeat never shortens a lease. Once the lease has expired, a heartbeat is refused (21): another "
+		"agent may have the task. Send a heartbeat after each third of the lease.",
 	.example = "pawl heartbeat t1",
 	.see = "claim, release, lock status",
 	.model =
-		"Extends your lock, and after a restart takes it up again. Seldom needed: the server does it while you are connected. "
-		"LOST_LOCK: it ran out or somebody else has the task; stop working on it.",
+		"Renews your lock, also after a restart. Seldom needed: the server does it while you are connected. "
+		"LOST_LOCK: it expired or another agent has the task; stop working on it.",
 	.gives = "task lock",
 	.params = params,
 	.flags = C_WRITE | C_IDEMPOTENT,

@@ -8,7 +8,7 @@ struct help_args {
 
 static const struct param params[] = {
 	LOCAL(help, words, "COMMAND", P_WORDS, .flags = P_POSITIONAL, .value = "COMMAND",
-	      .help = "what about; without one: everything there is"),
+	      .help = "command or topic; without one: list all commands"),
 	{ 0 }
 };
 
@@ -42,7 +42,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		buf_free(&b);
 		if (a->words.n)
 			return unknown(s, a, out);
-		return run_fail(USAGE, STR("there is no help to be had here"), STR(""), out);
+		return run_fail(USAGE, STR("help is not available here"), STR(""), out);
 	}
 	json_object_set_new(reply_more(out), "text", json_str(buf_str(&b)));
 	buf_free(&b);
@@ -57,10 +57,10 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_help = {
 	.name = "help",
 	.group = "setup",
-	.summary = "what there is, or how one command works",
+	.summary = "list all commands, or explain one",
 	.detail =
-		"The same as --help after a command. `pawl help options` is about the options that every command "
-		"has, `pawl help codes` about exit codes, `pawl help CONFLICT` (or busy, …) about what to do after a refusal.",
+		"The same as --help after a command. `pawl help options` explains the options of every command, `pawl help "
+		"codes` the exit codes, and `pawl help CONFLICT` (or busy, …) what to do after a refusal.",
 	.example = "pawl help claim\n"
 		   "pawl lock acquire --help",
 	.see = "version",

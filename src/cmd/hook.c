@@ -1,6 +1,6 @@
 /*
- * What coding agents' hooks call (`pawl setup --hooks`). Whatever happens it exits with 0 and says nothing
- * that was not asked for: a session must not stumble over its queue.
+ * The hooks of coding agents call this command (`pawl setup --hooks`). It exits with 0 and stays silent even if
+ * it fails: a queue must not break the agent's session.
  */
 #include "cmd/command.h"
 
@@ -12,7 +12,7 @@ struct hook_args {
 static const struct param params[] = {
 	LOCAL(hook, event, "EVENT", P_CHOICE, .flags = P_POSITIONAL | P_REQUIRED,
 	      .choices = "start beat end", .value = "EVENT",
-	      .help = "start: what `prime` says; beat: renew what you hold; end: give it back"),
+	      .help = "start: print `prime`; beat: renew your leases; end: release your tasks"),
 	{ 0 }
 };
 
@@ -22,7 +22,7 @@ struct sweep {
 	int64_t count;
 };
 
-/* `run` and `mcp` see to their locks themselves: those have a process. */
+/* `run` and `mcp` renew their own locks: these locks have a process. */
 static bool has_process(struct client *c, struct str task)
 {
 	struct request rq = { .op = OP_SHOW };
@@ -33,7 +33,7 @@ static bool has_process(struct client *c, struct str task)
 	return ans.code == SUCCESS && ans.task && ans.task->lock.pid;
 }
 
-/* Who has no tokens does not even open the queue. */
+/* Without saved tokens it does not even open the queue. */
 static bool know_queue(struct client *c)
 {
 	struct answer ans = { 0 };
@@ -67,7 +67,7 @@ static void look_at(void *ctx, const struct key_file *f)
 	x->count += ans.code == SUCCESS;
 }
 
-/* What this agent holds by the tokens that are saved for it here. */
+/* The locks of this agent whose tokens are saved here. */
 static enum result sweep(struct session *s, enum op op, struct reply *out)
 {
 	struct sweep x = { .s = s, .op = op };
@@ -105,13 +105,14 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_hook = {
 	.name = "hook",
 	.group = "setup",
-	.summary = "what a coding agent's hooks call",
+	.summary = "command for the hooks of a coding agent",
 	.detail =
-		"start prints what `prime` prints; beat renews, and end gives back, what this agent holds by the "
-		"tokens saved for it in this worktree and run, but not what `pawl run` or `pawl mcp` holds. Outside a queue, and whatever goes wrong, nothing is "
-		"said and the exit code is 0, so that a hook never stands in a session's way. start takes at most a second, "
-		"and says so where the queue did not answer by then or its config is not trusted. Sessions that share a "
-		"worktree need a PAWL_RUN each, or the end of one gives back what another works on.",
+		"start prints the text of `prime`. beat renews, and end releases, the locks whose tokens are saved for "
+		"this agent in this worktree and run; they leave the locks of `pawl run` and `pawl mcp` alone. Outside a "
+		"queue, or after a failure, hook prints nothing and exits with 0, so it never disturbs a session. start "
+		"takes at most a second; it says so if the queue did not answer in that time, or if its config is not "
+		"trusted. Sessions that share a worktree need a PAWL_RUN each; otherwise the end of one session releases "
+		"the tasks of another.",
 	.example = "pawl hook beat",
 	.see = "prime, heartbeat, release",
 	.params = params,

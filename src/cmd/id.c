@@ -9,10 +9,10 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_id_claim = {
 	.name = "id claim",
 	.group = "plan",
-	.summary = "an id of one's own, for scripts that name their own files",
+	.summary = "reserve an id, for scripts that name their own files",
 	.detail =
-		"Takes the next id from the store's counter: nobody else gets the same one, and `pawl create --id` "
-		"can use it later.",
+		"Takes the next id from the store's counter. No other caller gets the same id, and `pawl create --id` can "
+		"use it later.",
 	.example = "id=$(pawl id claim)",
 	.see = "id peek, create",
 	.gives = "id",
@@ -24,8 +24,8 @@ const struct command cmd_id_claim = {
 const struct command cmd_id_peek = {
 	.name = "id peek",
 	.group = "plan",
-	.summary = "the id that would come next",
-	.detail = "Takes nothing: somebody else may get it first.",
+	.summary = "show the next id without reserving it",
+	.detail = "Reserves nothing: another caller may get the id first.",
 	.example = "pawl id peek",
 	.see = "id claim",
 	.gives = "id",
@@ -36,7 +36,7 @@ const struct command cmd_id_peek = {
 
 static const struct param init_params[] = {
 	PARAM(from, "from", P_INT, .value = "N", .min = 1, .max = ID_NUMBER_MAX,
-	      .help = "the first id is at least tN; else one more than the greatest that is there"),
+	      .help = "the first id is at least tN (default: one more than the greatest id)"),
 	{ 0 }
 };
 
@@ -52,10 +52,10 @@ static enum result run_init(struct session *s, struct args *a, struct reply *out
 const struct command cmd_id_init = {
 	.name = "id init",
 	.group = "plan",
-	.summary = "begin to count ids, after those that are there",
+	.summary = "start the counter of ids after the ids in use",
 	.detail =
-		"Makes the queue, or the counter's branch, where there is none, and shows the id that comes next. The "
-		"counter never goes back: where there is one already, a smaller --from changes nothing.",
+		"Makes the queue, or the counter's branch, if it does not exist, and shows the next id. The counter never "
+		"goes back: if it exists already, a smaller --from changes nothing.",
 	.example = "pawl id init --store git:origin#aitask-ids",
 	.see = "id claim, id peek, lock init",
 	.gives = "id",

@@ -12,12 +12,11 @@ static const struct param params[] = {
 	LOCAL(import, files, "FILE", P_WORDS, .flags = P_POSITIONAL | P_REQUIRED, .value = "FILE",
 	      .help = "file, or folder of Markdown files; - reads standard input"),
 	PARAM_FORMAT(import),
-	LOCAL(import, skip, "skip", P_FLAG,
-	      .help = "leave tasks that are there already as they are"),
+	LOCAL(import, skip, "skip", P_FLAG, .help = "leave tasks that exist already unchanged"),
 	LOCAL(import, update, "update", P_FLAG,
-	      .help = "give tasks that are there already the file's fields"),
+	      .help = "update tasks that exist already with the file's fields"),
 	LOCAL(import, check, "check", P_FLAG,
-	      .help = "make every check of the import and change nothing"),
+	      .help = "make every check of the import, but change nothing"),
 	{ 0 }
 };
 
@@ -92,14 +91,15 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	enum result code;
 
 	if (a->skip && a->update)
-		return run_fail(USAGE, STR("--skip and --update do not go together"),
-				STR("run `pawl help import`"), out);
+		return run_fail(
+			USAGE, STR("--skip and --update cannot be used together: give one of them"),
+			STR("run `pawl help import`"), out);
 	code = read_all(s, a, &in);
 	data_progress_end(&progress);
 	if (code == SUCCESS)
 		code = put_all(s, a, &spool, &im, &ans);
 	if (a->check)
-		im = (struct import){ 0 }; /* nothing came in */
+		im = (struct import){ 0 }; /* nothing was imported */
 	spool_close(&spool);
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
@@ -113,7 +113,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	return SUCCESS;
 }
 
-/* "FILE: why"; the last ones stand for those that are too many to name, and for hidden ones. */
+/* "FILE: why". The last entries stand for further files, too many to name, and for hidden names. */
 static void show_left_out(const json_t *list, struct view *v)
 {
 	for (size_t i = 0; i < json_array_size(list); i++) {
@@ -145,10 +145,10 @@ const struct command cmd_import = {
 	.group = "data",
 	.summary = "read tasks from a file or a folder",
 	.detail =
-		"JSON, JSON Lines, CSV, or a folder of Markdown files with YAML front matter, and the folders in it. "
-		"Links in a folder and files of other kinds are left out and named; hidden names are counted. All of it is read and "
-		"checked first; then all of it comes in, in one commit, or nothing. A task that is there already is a "
-		"CONFLICT unless --skip or --update says what to do. Locks do not come in, and no fence goes back.",
+		"Reads JSON, JSON Lines, CSV, or a folder of Markdown files with YAML front matter, with its subfolders. "
+		"pawl leaves out and names links in the folder and files of other kinds; it counts hidden names. It first reads "
+		"and checks everything; then it imports all tasks in one commit, or none. A task that exists already is a "
+		"CONFLICT unless you give --skip or --update. Locks are not imported, and no fence goes back.",
 	.example = "pawl import tasks.json\n"
 		   "pawl import tasks/\n"
 		   "pawl import other.csv --update",

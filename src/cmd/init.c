@@ -6,35 +6,34 @@
 #include "cmd/command.h"
 #include "core/lease.h"
 
-static const char ignore_text[] =
-	"# The queue itself stays out of git; its settings may be shared.\n"
-	"*\n"
-	"!.gitignore\n"
-	"!config\n";
+static const char ignore_text[] = "# Git ignores the queue itself; you may share its settings.\n"
+				  "*\n"
+				  "!.gitignore\n"
+				  "!config\n";
 
 static const char config_text[] =
-	"# Settings of this queue. `pawl config list` shows all of them, what they are\n"
-	"# set to and by whom. For example:\n"
+	"# Settings of this queue. `pawl config list` shows every setting, its value and\n"
+	"# the source of the value. For example:\n"
 	"# lease = " LEASE_DEFAULT "\n"
 	"# max_abandoned = " LEASE_ABANDONED_DEFAULT "\n";
 
 static enum result cannot(struct session *s, const char *path, int r, struct reply *out)
 {
 	return run_fail(API_ERROR,
-			arena_printf(s->arena, "%s cannot be made: %s", path, strerror(-r)),
-			STR("check the folder's permissions and the room on its disk"), out);
+			arena_printf(s->arena, "cannot create %s: %s", path, strerror(-r)),
+			STR("check the folder's permissions and the free space on its disk"), out);
 }
 
 static int make_file(struct session *s, const char *dir, const char *name, struct str text)
 {
 	char *path = fs_join(s->arena, str_c(dir), str_c(name));
 
-	/* Somebody may have changed it: what is there stays. */
+	/* The user may have changed the file: an existing file stays. */
 	return fs_exists(path) ? 0 : fs_write_atomic(path, text, 0644);
 }
 
-/* One that was there may be of an init that was cut short: its name is brought to disk as well, if that
- * may be. */
+/* An existing folder may come from an init that was interrupted: sync its name to disk as well, if that is
+ * possible. */
 static int make_folder(struct session *s, const char *dir, bool *made)
 {
 	int err = mkdir(dir, 0777) ? errno : 0, r;
@@ -55,8 +54,8 @@ static int make_files(struct session *s, const char *dir)
 	return r ? r : make_file(s, dir, "config", str_n(config_text, sizeof(config_text) - 1));
 }
 
-/* What was said on the command line is what later calls shall find. A path in a config is seen from the
- * folder that has .pawl: as it was typed if that is where we are. */
+/* Later calls must find the choice of the command line. A path in a config is relative to the folder that has
+ * .pawl; it stays as typed if that is the current folder. */
 static enum result keep_choice(struct session *s, const char *dir,
 			       const struct client_options *said, struct answer *ans)
 {
@@ -73,13 +72,13 @@ static enum result keep_choice(struct session *s, const char *dir,
 	return code;
 }
 
-/* The user named this store: its config is trusted from now on. Only if the file names it and no other; a store that
- * the clone's config had before is not what he said. */
+/* The user named this store, so its config is trusted from now on. This holds only if the file names that store:
+ * the user did not choose a store that the clone's config named before. */
 static void trust_choice(struct session *s, const struct client_options *said, struct reply *out)
 {
 	struct client_options none = { .face = s->client.said.face, .dir = s->client.said.dir };
 	struct answer ans = { 0 };
-	struct client c, named; /* named: again, since the repository may not have been there yet */
+	struct client c, named; /* judge the named store again: its repository may be new */
 	struct trust t;
 	int r = 0;
 
@@ -90,15 +89,16 @@ static void trust_choice(struct session *s, const struct client_options *said, s
 	if (t.state == TRUST_MISSING && str_eq(t.uri, named.config.uri))
 		r = trust_give(&t, s->arena);
 	if (r)
-		reply_warn(out,
-			   arena_printf(s->arena,
-					"your trust in %s cannot be remembered: %s; set "
-					"PAWL_STORE, or HOME and run `pawl trust`",
-					t.config, strerror(-r)),
-			   s->arena);
+		reply_warn(
+			out,
+			arena_printf(
+				s->arena,
+				"pawl cannot remember your trust in %s: %s; set PAWL_STORE, or set HOME and run `pawl trust`",
+				t.config, strerror(-r)),
+			s->arena);
 }
 
-/* --- what the folder has already ----------------------------------------------------------------- */
+/* --- the present queue of the folder ------------------------------------------------------------- */
 
 static bool by_folder(const struct client *c, const char *name)
 {
@@ -117,8 +117,8 @@ static bool has_tasks(struct client *c)
 	return ans.code == SUCCESS && ans.total > 0;
 }
 
-/* Does the folder itself have a queue that somebody would miss? What the environment or one's own settings
- * say is not the folder's. */
+/* Does the folder itself have a queue that the user would lose sight of? Values of the environment or of the
+ * user's own settings are not the folder's. */
 static bool in_use(struct client *c)
 {
 	if (by_folder(c, "store") || by_folder(c, "queue"))
@@ -132,7 +132,7 @@ static struct str queue_of(const struct client *c)
 	return c->config.opt.queue.n ? c->config.opt.queue : STR("default");
 }
 
-/* The keyring's name for the queue has no password in it. */
+/* The keyring's name of the queue contains no password. */
 static enum result refuse_other(struct session *s, const struct client *old, struct reply *out)
 {
 	static const char word[] = " queue ";
@@ -144,16 +144,17 @@ static enum result refuse_other(struct session *s, const struct client *old, str
 	name = str_n(store.p + store.n, old->keyring.queue.n - store.n);
 	str_cut(&name, ' ');
 	str_cut(&name, ' ');
-	return run_fail(MISCONFIGURED,
-			arena_printf(s->arena, "this folder already uses %.*s (queue %.*s)",
-				     STRF(store), STRF(name)),
-			STR("`pawl config set store URI` and then `pawl init` change over; "
-			    "PAWL_STORE=URI pawl init leaves the folder as it is"),
-			out);
+	return run_fail(
+		MISCONFIGURED,
+		arena_printf(s->arena, "this folder already uses %.*s (queue %.*s)", STRF(store),
+			     STRF(name)),
+		STR("to change the store: pawl config set store URI, then pawl init; to leave the folder as it is: "
+		    "PAWL_STORE=URI pawl init"),
+		out);
 }
 
-/* Another store would hide the folder's own with all that is in it: refused. Another queue of the same
- * store is made beside it, and is not kept as the folder's choice. */
+/* Refuses another store, because it would hide the folder's own store with all its tasks. Another queue of the
+ * same store is made beside the first; the folder's config does not record it. */
 static enum result check_other(struct session *s, const char *dir, bool *keep, struct reply *out)
 {
 	struct client_options said = s->client.said;
@@ -182,7 +183,7 @@ static enum result open_queue(struct session *s, bool *existed, struct answer *a
 	struct client_options said = s->client.said;
 	enum result code;
 
-	/* The folder may be new: look at the place once more. */
+	/* The folder may be new: find the place again. */
 	client_close(&s->client);
 	s->client = (struct client){ 0 };
 	code = client_init(&s->client, &said, ans, s->arena);
@@ -213,7 +214,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 			(void)rmdir(dir);
 		return cannot(s, dir, r, out);
 	}
-	/* First the store: a choice that does not work is not kept. */
+	/* Open the store first: a choice that fails is not recorded. */
 	if (open_queue(s, &existed, &ans) != SUCCESS) {
 		if (made)
 			(void)rmdir(dir);
@@ -243,15 +244,16 @@ static void show(const struct reply *r, struct view *v)
 
 	if (v->quiet)
 		return;
-	view_text(v, GREEN, existed ? "already a queue here: " : "made a queue: ");
+	view_text(v, GREEN, existed ? "there is already a queue here: " : "made a queue: ");
 	view_data(v, PLAIN, json_get(o, "store"));
 	if (!str_is(queue, "default")) {
 		view_text(v, PLAIN, ", queue ");
 		view_data(v, BOLD, queue);
 	}
 	if (!json_is_true(json_object_get(o, "kept")))
-		view_text(v, PLAIN,
-			  "; the folder's own stays: name this one with --queue or PAWL_QUEUE");
+		view_text(
+			v, PLAIN,
+			"; the folder keeps its own queue: name this one with --queue or PAWL_QUEUE");
 	view_text(v, DIM, "\nfolder: ");
 	view_data(v, DIM, json_get(o, "folder"));
 	view_text(v, DIM, "\nnext: pawl create TITLE\n");
@@ -262,10 +264,10 @@ const struct command cmd_init = {
 	.group = "setup",
 	.summary = "make a queue here",
 	.detail =
-		"Makes the folder .pawl with the queue and its settings. In a linked git worktree it is made in the "
-		"main worktree, so that all worktrees share one queue. With --store or --queue the choice is kept "
-		"in .pawl/config. Harmless where there is a queue already: another queue of its store is made beside "
-		"it, another store in its place is refused.",
+		"Makes the folder .pawl with the queue and its settings. In a linked git worktree, pawl makes it in the "
+		"main worktree, so that all worktrees share one queue. pawl records --store and --queue in .pawl/config. "
+		"If there is a queue already, init does no harm: it makes another queue of the same store beside it, and "
+		"refuses another store.",
 	.example = "pawl init\n"
 		   "pawl init --store sqlite:/srv/queues/team.db",
 	.see = "config set, doctor, create",

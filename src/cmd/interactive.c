@@ -3,7 +3,7 @@
 static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	if (!s->prompt)
-		return run_fail(USAGE, STR("there is no prompt to be had here"),
+		return run_fail(USAGE, STR("pawl interactive cannot run here"),
 				STR("run `pawl interactive` in a shell"), out);
 	return s->prompt(s, a, out);
 }
@@ -11,14 +11,14 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 const struct command cmd_interactive = {
 	.name = "interactive",
 	.group = "setup",
-	.summary = "a prompt for commands, with history and completion",
+	.summary = "open a prompt for commands, with history and completion",
 	.detail =
-		"Each line is a command as on the command line, without `pawl`; quotes work as in a shell, and "
-		"nothing is expanded. TAB completes commands, options, their values and ids; arrows and Ctrl-R find "
-		"earlier lines (kept in $XDG_STATE_HOME/pawl/history, but for those with a token or a password); "
-		"Ctrl-C drops the line or ends the command that runs; exit, quit or Ctrl-D leave. Options given "
-		"here count for every command. Where the input is no terminal, its lines are run one after the "
-		"other, whatever becomes of them, and the exit code is that of the first that failed.",
+		"Each line is a command as on the command line, without `pawl`. Quotes work as in a shell; pawl expands "
+		"nothing. TAB completes commands, options, their values and ids. Arrows and Ctrl-R find earlier lines; "
+		"pawl keeps them in $XDG_STATE_HOME/pawl/history, except lines with a token or a password. Ctrl-C drops "
+		"the line or ends the running command; exit, quit or Ctrl-D leave. Options given here apply to every "
+		"command. If the input is not a terminal, pawl runs all its lines, and the exit code is that of the first "
+		"line that failed.",
 	.example = "pawl interactive\n"
 		   "pawl interactive --agent alice",
 	.see = "help, completion, run",

@@ -2,21 +2,22 @@
 
 static const struct param params[] = {
 	PARAM(statuses, "status", P_STATUSES, .letter = 's',
-	      .help = "only tasks of this status; may be repeated or listed"),
-	PARAM(holder, "holder", P_NAME, .help = "only tasks that this agent holds"),
-	PARAM(label, "label", P_NAME, .letter = 'l', .help = "only tasks with this label"),
-	PARAM(class_rank, "class", P_CLASS, .letter = 'c', .help = "only tasks of this class"),
-	PARAM(type, "type", P_NAME, .help = "only tasks of this type"),
-	PARAM(parent, "parent", P_ID, .help = "only sub-tasks of this task"),
+	      .help = "list only tasks with this status; may be repeated or listed"),
+	PARAM(holder, "holder", P_NAME, .help = "list only tasks that this agent holds"),
+	PARAM(label, "label", P_NAME, .letter = 'l', .help = "list only tasks with this label"),
+	PARAM(class_rank, "class", P_CLASS, .letter = 'c', .help = "list only tasks of this class"),
+	PARAM(type, "type", P_NAME, .help = "list only tasks of this type"),
+	PARAM(parent, "parent", P_ID, .help = "list only sub-tasks of this task"),
 	PARAM(text, "text", P_TEXT, .flags = P_FILLED,
-	      .help = "only tasks with this in their texts"),
+	      .help = "list only tasks with this text in a field"),
 	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "100",
-	      .help = "at most so many; 0: all"),
+	      .help = "show at most N tasks (0 = no limit)"),
 	PARAM_CACHED,
 	{ 0 }
 };
 
-#define LIMIT (sizeof(params) / sizeof(params[0]) - 3) /* from here on they are no filters */
+#define LIMIT \
+	(sizeof(params) / sizeof(params[0]) - 3) /* the parameters from here on are not filters */
 
 static enum result run(struct session *s, struct args *a, struct reply *out)
 {
@@ -28,17 +29,17 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	code = run_op(s, a, out);
 	if (code == SUCCESS && all && !out->ans.total)
 		json_object_set_new(reply_more(out), "hint",
-				    json_string("pawl create TITLE makes one"));
+				    json_string("to create one: pawl create TITLE"));
 	return code;
 }
 
 const struct command cmd_list = {
 	.name = "list",
 	.group = "look",
-	.summary = "the tasks of the queue, as a table",
+	.summary = "list the tasks of the queue in a table",
 	.detail =
-		"In the order in which they were made. Filters add up. With -q only the ids are printed, one on a "
-		"line, and all of them unless there is a --limit.",
+		"Tasks appear in the order of their creation. A task must match all filters. With -q pawl prints only the "
+		"ids, one per line, and all of them unless you give --limit.",
 	.example = "pawl list --status ready,blocked --label bug\n"
 		   "pawl list --holder alice --json",
 	.see = "find, show, status, next",

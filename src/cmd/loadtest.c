@@ -13,9 +13,9 @@ struct loadtest_args {
 
 static const struct param params[] = {
 	LOCAL(loadtest, processes, "processes", P_INT, .letter = 'p', .value = "N", .def = "20",
-	      .min = 1, .max = TORTURE_AGENTS_MAX, .help = "processes at a time"),
+	      .min = 1, .max = TORTURE_AGENTS_MAX, .help = "number of processes"),
 	LOCAL(loadtest, operations, "operations", P_INT, .letter = 'n', .value = "N", .def = "10",
-	      .min = 1, .max = LOAD_CALLS_MAX, .help = "what each of them does"),
+	      .min = 1, .max = LOAD_CALLS_MAX, .help = "number of operations of each process"),
 	{ 0 }
 };
 
@@ -88,9 +88,9 @@ static enum result judge(struct session *s, const struct torture_plan *p,
 
 	if (r->faults.n)
 		return run_fail(MISCONFIGURED,
-				arena_printf(s->arena, "the store does not keep the promise: %.*s",
+				arena_printf(s->arena, "the store broke its promise: %.*s",
 					     STRF(first_fault(r))),
-				STR("`pawl torture` finds out more"), out);
+				STR("`pawl torture` examines the store further"), out);
 	if (r->interrupted || r->succeeded == wanted)
 		return SUCCESS;
 	answer_fail(
@@ -128,17 +128,21 @@ static enum result load(struct session *s, const struct torture_plan *p, struct 
 static enum result refuse(struct session *s, const struct torture_plan *p, struct reply *out)
 {
 	if (!p->uri.n)
-		return run_fail(MISCONFIGURED, STR("there is no queue here to find the store by"),
-				STR("name a store: pawl loadtest --store sqlite:PATH"), out);
+		return run_fail(
+			MISCONFIGURED,
+			STR("there is no queue here, so loadtest does not know which store to test"),
+			STR("name a store: pawl loadtest --store sqlite:PATH"), out);
 	if (str_has_nocase(p->uri, STR("mem:")))
 		return run_fail(
 			MISCONFIGURED,
-			STR("mem: lives in one process; this needs a store that processes share"),
+			STR("a mem: store lives in one process; loadtest needs a store that processes share"),
 			STR("pawl loadtest --store sqlite:PATH"), out);
 	if (p->agents * p->calls > LOAD_ALL_MAX)
-		return run_fail(
-			USAGE, arena_printf(s->arena, "at most %d operations in all", LOAD_ALL_MAX),
-			STR("fewer --processes or --operations"), out);
+		return run_fail(USAGE,
+				arena_printf(s->arena,
+					     "loadtest makes at most %d operations in all",
+					     LOAD_ALL_MAX),
+				STR("give smaller --processes or --operations"), out);
 	return SUCCESS;
 }
 
@@ -195,7 +199,7 @@ static void show(const struct reply *r, struct view *v)
 		  view_int(o, "operations"));
 	view_text(v, PLAIN, "%-22s %12" PRId64 "\n", "operations", view_int(o, "calls"));
 	view_text(v, PLAIN, "%-22s %12.3f s\n", "time", number(o, "seconds"));
-	view_text(v, PLAIN, "%-22s %12" PRId64 "\n", "operations a second",
+	view_text(v, PLAIN, "%-22s %12" PRId64 "\n", "operations per second",
 		  view_int(o, "calls_per_second"));
 	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++)
 		view_text(v, PLAIN, "%-22s %12.3f ms\n", waits[i][1],
@@ -205,18 +209,18 @@ static void show(const struct reply *r, struct view *v)
 			  json_integer_value(n));
 	view_text(v, percent < 100 ? RED : GREEN, "%-22s %12.2f %%\n", "success", percent);
 	if (json_object_get(o, "interrupted"))
-		view_text(v, YELLOW, "interrupted: this is how far it came\n");
+		view_text(v, YELLOW, "interrupted: these are the figures up to then\n");
 }
 
 const struct command cmd_loadtest = {
 	.name = "loadtest",
 	.group = "setup",
-	.summary = "how the store does with many processes at once",
+	.summary = "measure the store with many processes at once",
 	.detail =
-		"Each process makes tasks, claims them and is done with them, as fast as it can, in a scratch queue "
-		"of the store, which is removed at the end; your tasks are not touched. Every operation has to "
-		"succeed, and all that was acknowledged has to be there: exit code 30 if one failed, 40 if something "
-		"is lost. `pawl torture` is the one that kills them, and checks every answer.",
+		"Each process creates, claims and finishes tasks as fast as it can, in a scratch queue of the store. "
+		"loadtest removes this queue at the end and does not touch your tasks. Every operation must succeed, and "
+		"every acknowledged change must be in the store. The exit code is 30 if an operation failed, and 40 if a "
+		"change is lost. `pawl torture` also kills processes and checks every answer.",
 	.example =
 		"pawl loadtest\n"
 		"pawl loadtest --processes 50 --operations 1000 --store sqlite:/srv/queues/team.db",

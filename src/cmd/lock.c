@@ -7,7 +7,8 @@ static const struct param acquire_params[] = {
 	PARAM_LOCK("task to lock, or @write, @batch, @config or @maintenance"),
 	PARAM_TTL("5m"),
 	PARAM_PID,
-	PARAM(description, "description", P_TEXT, .letter = 'd', .help = "what for, for the log"),
+	PARAM(description, "description", P_TEXT, .letter = 'd',
+	      .help = "purpose of the lock, for the log"),
 	PARAM_WRITE_STATUS,
 	{ 0 }
 };
@@ -43,7 +44,7 @@ static void show_init(const struct reply *r, struct view *v)
 
 	if (v->quiet)
 		return;
-	view_text(v, GREEN, existed ? "already there: " : "made: ");
+	view_text(v, GREEN, existed ? "exists already: " : "made: ");
 	view_data(v, PLAIN, json_get(o, "store"));
 	view_text(v, DIM, "\nnext: pawl lock acquire ID\n");
 }
@@ -51,10 +52,10 @@ static void show_init(const struct reply *r, struct view *v)
 const struct command cmd_lock_init = {
 	.name = "lock init",
 	.group = "locks",
-	.summary = "make the queue, or the branch, that locks are in",
+	.summary = "make the queue, or the branch, for locks",
 	.detail =
-		"Makes the queue that --store, PAWL_STORE or the settings name, where there is none; harmless where "
-		"there is one. Nothing is kept of the choice: `pawl init` does that.",
+		"Makes the queue that --store, PAWL_STORE or the settings name, if it does not exist; otherwise it does no "
+		"harm. It does not record the choice: `pawl init` does that.",
 	.example = "pawl lock init --store git:origin#aitask-locks",
 	.see = "init, lock acquire, id init",
 	.gives = "existed store",
@@ -68,11 +69,11 @@ const struct command cmd_lock_acquire = {
 	.group = "locks",
 	.summary = "lock a task without changing its status",
 	.detail =
-		"The manual lock: several agents in turn on one task, e.g. a reviewer on one in Review. Who holds "
-		"it can block, review, finish or fail the task as after a claim. @maintenance and its like are locks of "
-		"the whole queue: while somebody holds one, the changes of others that it excludes wait, and then "
-		"fail (30); reading and heartbeats go on. Programs that its holder starts get past it with its token "
-		"in PAWL_LOCK_TOKEN.",
+		"A manual lock is for several agents in turn on one task, e.g. a reviewer on a task in Review. Its holder "
+		"can block, review, finish or fail the task as after a claim. @write, @batch, @config and @maintenance "
+		"lock the whole queue: the changes that such a lock excludes wait for it, and then fail (30); agents can "
+		"still read and send heartbeats. A program that the holder starts gets past the lock with its token in "
+		"PAWL_LOCK_TOKEN.",
 	.example = "pawl lock acquire t1 --ttl 10m\n"
 		   "pawl lock acquire @maintenance --ttl 10m --description \"moving the disk\"",
 	.see = "lock release, lock typed, claim",
@@ -93,15 +94,15 @@ static const struct param release_params[] = { PARAM_LOCK("task, or a lock of th
 
 static void show_released(const struct reply *r, struct view *v)
 {
-	show_did(r, v, "is not locked by you any more");
+	show_did(r, v, "is no longer locked by you");
 }
 
 const struct command cmd_lock_release = {
 	.name = "lock release",
 	.group = "locks",
-	.summary = "give up a lock, the status stays",
+	.summary = "release a lock without changing the status",
 	.detail =
-		"A lock that is gone or has run out counts as released. Another's live lock is not touched (21).",
+		"A lock that is gone or has expired counts as released. pawl does not touch the live lock of another agent (21).",
 	.example = "pawl lock release t1",
 	.see = "lock acquire, release",
 	.gives = "task",
@@ -131,7 +132,7 @@ static enum paint life_paint(int64_t life)
 	return life == LIFE_ALIVE ? GREEN : life == LIFE_DEAD ? RED : DIM;
 }
 
-/* "  process 4711 on box is alive", or why one cannot tell */
+/* "  process 4711 on box is alive", or why that is unknown */
 static void show_process(struct view *v, const struct lock *l)
 {
 	if (l->life == LIFE_NOT_LOOKED)
@@ -140,7 +141,7 @@ static void show_process(struct view *v, const struct lock *l)
 	if (!l->pid) {
 		view_text(
 			v, DIM,
-			"no process is noted with it (--pid): whether its holder lives is unknown\n");
+			"the lock names no process (--pid): whether its holder lives is unknown\n");
 		return;
 	}
 	view_text(v, PLAIN, "process %lld on ", (long long)l->pid);
@@ -148,7 +149,7 @@ static void show_process(struct view *v, const struct lock *l)
 	view_text(v, PLAIN, " is ");
 	view_text(v, life_paint(l->life), "%s\n", life_name(l->life));
 	if (l->life == LIFE_DEAD)
-		view_text(v, DIM, "  pawl lock cleanup releases it\n");
+		view_text(v, DIM, "  to release it: pawl lock cleanup\n");
 }
 
 static void show_lock(const struct reply *r, struct view *v)
@@ -168,7 +169,7 @@ static void show_lock(const struct reply *r, struct view *v)
 		view_text(v, GREEN, " is free");
 		view_text(v, PLAIN, "; the lock of ");
 		view_data(v, DIM, l->holder);
-		view_text(v, PLAIN, " (fence %lld) ran out\n", (long long)t->fence);
+		view_text(v, PLAIN, " (fence %lld) expired\n", (long long)t->fence);
 		show_process(v, l);
 		return;
 	}
@@ -179,15 +180,15 @@ static void show_lock(const struct reply *r, struct view *v)
 	if (l->expires_at)
 		view_text(v, PLAIN, "%.*s left\n", STRF(view_left(v, l->expires_at - r->ans.now)));
 	else
-		view_text(v, PLAIN, "without an end\n");
+		view_text(v, PLAIN, "does not expire\n");
 	show_process(v, l);
 }
 
 const struct command cmd_lock_check = {
 	.name = "lock check",
 	.group = "locks",
-	.summary = "is it locked? exit code 0: yes, 1: no",
-	.detail = "Any other exit code means that it could not be found out.",
+	.summary = "is it locked? The exit code is 0 for yes, 1 for no",
+	.detail = "Any other exit code means that pawl could not find out.",
 	.example = "pawl lock check -q t1; [ $? -eq 1 ] && echo free",
 	.see = "lock status",
 	.gives = "task locked lock",
@@ -199,12 +200,13 @@ const struct command cmd_lock_check = {
 	.show = show_lock,
 };
 
-static const struct param list_params[] = { PARAM(holder, "holder", P_NAME,
-						  .help = "only those of this agent"),
-					    PARAM(limit, "limit", P_INT, .letter = 'n',
-						  .def = "100", .help = "at most so many; 0: all"),
-					    PARAM_CACHED,
-					    { 0 } };
+static const struct param list_params[] = {
+	PARAM(holder, "holder", P_NAME, .help = "list only locks of this agent"),
+	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "100",
+	      .help = "show at most N locks (0 = no limit)"),
+	PARAM_CACHED,
+	{ 0 }
+};
 
 static enum result run_list(struct session *s, struct args *a, struct reply *out)
 {
@@ -215,7 +217,7 @@ static enum result run_list(struct session *s, struct args *a, struct reply *out
 
 static const struct param status_params[] = {
 	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL | P_TYPED,
-	      .help = "task, or a lock of the whole queue; without one: all locks of tasks"),
+	      .help = "task, or a lock of the whole queue; without ID: all locks of tasks"),
 	{ 0 }
 };
 
@@ -238,10 +240,10 @@ static void show_status(const struct reply *r, struct view *v)
 const struct command cmd_lock_status = {
 	.name = "lock status",
 	.group = "locks",
-	.summary = "who holds a task, since when, until when; or all locks",
+	.summary = "show the holder of a task and its lease, or all locks",
 	.detail =
-		"And whether the process that was noted with the lock (claim --pid, pawl run) is alive, dead or "
-		"unknown: it is known by host, boot, pid namespace, pid and start time, and never signalled.",
+		"Also shows whether the process of the lock (claim --pid, pawl run) is alive, dead or unknown. pawl "
+		"identifies the process by host, boot, pid namespace, pid and start time, and never sends it a signal.",
 	.example = "pawl lock status\n"
 		   "pawl lock status t1\n"
 		   "pawl lock status @maintenance",
@@ -258,7 +260,7 @@ const struct command cmd_lock_status = {
 const struct command cmd_lock_list = {
 	.name = "lock list",
 	.group = "locks",
-	.summary = "all locks, also those that ran out",
+	.summary = "list all locks, expired ones included",
 	.example = "pawl lock list",
 	.see = "lock status, lock cleanup, status",
 	.gives = "locks count total as_of cached_age_ms",
@@ -277,7 +279,7 @@ static void show_typed(const struct reply *r, struct view *v)
 	struct cell *cells = arena_array(v->arena, struct cell, ans->n_tasks * 8);
 
 	if (!ans->n_tasks && !v->quiet)
-		view_text(v, DIM, "nobody has locked the queue as a whole\n");
+		view_text(v, DIM, "no agent has locked the whole queue\n");
 	for (size_t i = 0; i < ans->n_tasks; i++) {
 		const struct lock *l = &ans->tasks[i].lock;
 		bool live = lease_live(l, ans->now);
@@ -303,10 +305,11 @@ static void show_typed(const struct reply *r, struct view *v)
 const struct command cmd_lock_typed = {
 	.name = "lock typed",
 	.group = "locks",
-	.summary = "the locks of the whole queue: who, for what, since when",
+	.summary = "list the locks of the whole queue with holder, purpose and time",
 	.detail =
-		"@write keeps out the changes of others, @batch their batches and imports, @config their changes of "
-		"settings, @maintenance all of these. Reading and heartbeats go on. Each is a lease and runs out.",
+		"@write excludes the changes of other agents, @batch their batches and imports, @config their changes of "
+		"settings, and @maintenance all of these. Agents can still read and send heartbeats. Each of these locks "
+		"has a lease and expires.",
 	.example = "pawl lock typed",
 	.see = "lock acquire, lock break, emergency status",
 	.gives = "locks count total",
@@ -316,23 +319,23 @@ const struct command cmd_lock_typed = {
 };
 
 static const struct param break_params[] = {
-	PARAM_LOCK("task whose lock is to go, or a lock of the whole queue"),
-	PARAM_REASON(P_REQUIRED, "why, for the log"),
+	PARAM_LOCK("task whose lock to remove, or a lock of the whole queue"),
+	PARAM_REASON(P_REQUIRED, "reason, for the log"),
 	{ 0 }
 };
 
 static void show_broken(const struct reply *r, struct view *v)
 {
-	show_did(r, v, "is not locked any more");
+	show_did(r, v, "is no longer locked");
 }
 
 const struct command cmd_lock_break = {
 	.name = "lock break",
 	.group = "locks",
-	.summary = "a person's override: takes a lock away from its holder",
+	.summary = "take a lock away from its holder (for the operator)",
 	.detail =
-		"The holder finds out at its next call (21). The log says who did it and why. Only the lock goes; "
-		"the status stays.",
+		"The holder learns of it at its next call (21). The log records who broke the lock and why. The status of "
+		"the task stays.",
 	.example = "pawl lock break t1 --reason \"that machine is gone\"",
 	.see = "lock status, lock cleanup",
 	.gives = "task",
@@ -345,7 +348,7 @@ const struct command cmd_lock_break = {
 
 static const struct param cleanup_params[] = {
 	PARAM(older_than, "older-than", P_DURATION,
-	      .help = "only locks that ran out at least so long ago"),
+	      .help = "clear only locks that expired at least DURATION ago"),
 	{ 0 }
 };
 
@@ -357,11 +360,11 @@ static void show_cleanup(const struct reply *r, struct view *v)
 const struct command cmd_lock_cleanup = {
 	.name = "lock cleanup",
 	.group = "locks",
-	.summary = "clear locks that nobody can use any more",
+	.summary = "clear locks that no agent can use any more",
 	.detail =
-		"Those that ran out, whose process is provably dead on this host, or whose task has ended; also locks "
-		"of the whole queue. Nothing depends on it: `pawl next` offers abandoned work anyway. Locks that stay "
-		"and are older than the setting lock.warn_after (7 days) are named.",
+		"These are locks that have expired, locks of a process that is provably dead on this host, and locks of "
+		"ended tasks; locks of the whole queue are included. Cleaning up is optional: `pawl next` offers abandoned "
+		"tasks anyway. pawl names the remaining locks that are older than the setting lock.warn_after (7 days).",
 	.example = "pawl lock cleanup --older-than 24h",
 	.see = "lock list, lock break, doctor",
 	.gives = "tasks count total",

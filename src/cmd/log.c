@@ -12,28 +12,29 @@ struct log_args {
 
 static const struct param params[] = {
 	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL | P_TYPED,
-	      .help = "only what happened to this task"),
+	      .help = "show only the events of this task"),
 	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "50",
-	      .help = "only the newest so many; 0: all"),
-	PARAM(after, "after", P_NAME, .value = "CURSOR", .help = "only what came after that event"),
+	      .help = "show only the newest N events (0 = no limit)"),
+	PARAM(after, "after", P_NAME, .value = "CURSOR",
+	      .help = "show only the events after this one"),
 	LOCAL(log, follow, "follow", P_FLAG, .letter = 'f', .flags = P_TERMINAL,
-	      .help = "go on with what happens from now on"),
+	      .help = "wait for new events and show them"),
 	{ 0 }
 };
 
-#define LOOK_MS 1000 /* also how long it may take to see that nobody listens */
-#define PAUSE_MS 50  /* between two looks, however much goes on in the queue */
+#define LOOK_MS 1000 /* also the longest delay before a lost reader is noticed */
+#define PAUSE_MS 50  /* minimum time between two looks, even in a busy queue */
 
 struct following {
 	struct session *s;
-	struct arena scratch; /* of the last look */
+	struct arena scratch; /* of the last look at the queue */
 	struct request rq;
-	struct buf after;  /* the last event of the log that was shown */
-	int64_t since;     /* leases that expired until then were shown; in the store's time */
-	int64_t expiry_at; /* when the next lease expires; 0: none in sight */
+	struct buf after; /* the last event of the log that was shown */
+	int64_t since;    /* leases that expired before this time were shown; in the store's time */
+	int64_t expiry_at; /* when the next lease expires; 0: none is known */
 };
 
-/* Shows each event. Only those of the log have a cursor. false: nobody listens any more. */
+/* Shows each event. Only events of the log have a cursor. false: the reader is gone. */
 static bool emit_all(struct following *f, const struct answer *ans)
 {
 	for (size_t i = 0; i < ans->n_events; i++) {
@@ -49,7 +50,8 @@ static bool emit_all(struct following *f, const struct answer *ans)
 	return !f->s->listening || f->s->listening(f->s);
 }
 
-/* One call, in memory of its own: following for days shall not grow. locks: looks at the leases as well. */
+/* Makes one call in an arena of its own, so that following for days does not use more memory. locks: look at the
+ * leases as well. */
 static enum result look(struct following *f, bool locks, struct answer *ans)
 {
 	struct client *c = &f->s->client;
@@ -71,7 +73,8 @@ static enum result look(struct following *f, bool locks, struct answer *ans)
 	return ans->code;
 }
 
-/* Until something has changed, a lease expires, or it is time to see who listens. Whether to look at the leases. */
+/* Waits until the queue changes, a lease expires, or the reader must be checked. Returns whether to look at the
+ * leases. */
 static bool wait_for_news(struct following *f)
 {
 	int64_t began = os_boot_ms(), left = f->expiry_at - began;
@@ -99,7 +102,8 @@ static enum result follow_on(struct following *f, struct answer *ans)
 	return code;
 }
 
-/* What expired before it began is nobody's news. It watches before it looks, so that nothing is missed in between. */
+/* Leases that expired before the start are not shown. The watch begins before the first look, so that no event is
+ * missed in between. */
 static enum result follow(struct session *s, struct args *a, struct reply *out)
 {
 	struct following f = { .s = s, .rq = a->rq, .since = WHEN_MAX };
@@ -130,11 +134,11 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 const struct command cmd_log = {
 	.name = "log",
 	.group = "look",
-	.summary = "what happened, to a task or in the whole queue",
+	.summary = "show the events of a task or of the whole queue",
 	.detail =
-		"Oldest first. Each event has a cursor, in --json, from which --after goes on. With --follow and "
-		"--json each event is an object on a line of its own. Whoever follows also sees that a lease has expired: an "
-		"event `expired`, which is not in the log and has no cursor.",
+		"Events appear oldest first. Each event has a cursor, shown with --json; --after continues from it. With "
+		"--follow and --json each event is an object on its own line. --follow also shows each lease that expires, "
+		"as an event `expired`; it is not in the log and has no cursor.",
 	.example = "pawl log t1\n"
 		   "pawl log --follow --json",
 	.see = "show, comment, status",

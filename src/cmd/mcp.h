@@ -1,5 +1,5 @@
 /*
- * mcp: what the command is told, for the face that serves.
+ * mcp: the arguments of the command, for the face that serves it.
  */
 #ifndef CMD_MCP_H
 #define CMD_MCP_H

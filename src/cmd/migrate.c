@@ -9,7 +9,8 @@ static const struct param params[] = {
 	LOCAL(migrate, from, "FROM", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED | P_FILLED,
 	      .value = "URI", .help = "store that has the queue"),
 	LOCAL(migrate, to, "TO", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED | P_FILLED,
-	      .value = "URI", .help = "store that gets it; its queue is empty, or not there yet"),
+	      .value = "URI",
+	      .help = "store that gets the queue; its queue must be empty or not exist yet"),
 	{ 0 }
 };
 
@@ -28,11 +29,12 @@ static enum result taken(struct session *s, struct str to, struct answer *ans)
 {
 	return answer_fail(
 		ans, CONFLICT,
-		arena_printf(s->arena, "there is something else in the queue of %.*s", STRF(to)),
-		STR("name an empty one, or another --queue in it"));
+		arena_printf(s->arena, "the queue of %.*s is not empty and differs from the source",
+			     STRF(to)),
+		STR("name an empty queue, or another --queue in that store"));
 }
 
-/* What an earlier call has done is found, not done again. */
+/* A repeated call finds the result of the earlier one and does not copy again. */
 static enum result copy(struct session *s, struct str to, struct client *target, struct backup *b,
 			bool *there, struct answer *ans)
 {
@@ -67,7 +69,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (code == SUCCESS)
 		code = open_store(s, a->to, STORE_CREATE, &to, &ans);
 	if (code == SUCCESS && str_eq(from.keyring.queue, to.keyring.queue))
-		code = answer_fail(&ans, USAGE, STR("both are the same queue"),
+		code = answer_fail(&ans, USAGE, STR("source and target are the same queue"),
 				   STR("run `pawl help migrate`"));
 	if (code == SUCCESS)
 		code = backup_write(from.queue, NULL, &b, &ans, s->arena);
@@ -93,7 +95,7 @@ static void show(const struct reply *r, struct view *v)
 	if (v->quiet)
 		return;
 	view_count(v, GREEN, view_int(o, "tasks"), "task");
-	view_text(v, PLAIN, " and %lld lines of the log %s ", (long long)view_int(o, "lines"),
+	view_text(v, PLAIN, " and %lld events of the log %s ", (long long)view_int(o, "lines"),
 		  existed ? "were already in" : "are now in");
 	view_data(v, BOLD, json_get(o, "store"));
 	view_text(v, DIM,
@@ -105,10 +107,10 @@ const struct command cmd_migrate = {
 	.group = "data",
 	.summary = "copy a queue to another store",
 	.detail =
-		"All of it: tasks, comments, log, counter, locks with their tokens and fences, so that who holds a "
-		"task goes on in the new place. It comes in one commit and is compared with the source, record by "
-		"record; the source is only read. A call that was cut short can be repeated. Let nobody change "
-		"the source meanwhile: later changes do not follow.",
+		"Copies tasks, comments, log, counter, and locks with their tokens and fences, so every holder can go on "
+		"in the new store. The copy is one commit; pawl compares it with the source record by record, and only "
+		"reads the source. You can repeat an interrupted call. Do not change the source meanwhile: later changes "
+		"are not copied.",
 	.example = "pawl migrate sqlite:.pawl/queue.db files:tasks\n"
 		   "pawl config set store files:tasks",
 	.see = "backup, export, init",

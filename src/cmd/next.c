@@ -11,24 +11,24 @@ struct next_args {
 };
 
 static const struct param params[] = {
-	LOCAL(next, claim, "claim", P_FLAG, .help = "take it, in the same step"),
+	LOCAL(next, claim, "claim", P_FLAG, .help = "claim the task in the same step"),
 	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = LEASE_DEFAULT,
-	      .help = "with --claim: how long it holds without a heartbeat"),
-	SHARED(wait, "wait", P_DURATION, .letter = 'w',
-	       .help = "wait so long for work if there is none"),
+	      .help = "with --claim: length of the lease"),
+	SHARED(wait, "wait", P_DURATION, .letter = 'w', .help = "wait up to DURATION for a task"),
 	PARAM(explain, "explain", P_FLAG, .help = "say for each task why it is or is not eligible"),
 	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "100",
-	      .help = "with --explain: at most so many; 0 for all"),
-	PARAM(label, "label", P_NAME, .letter = 'l', .help = "only tasks with this label"),
-	PARAM(class_rank, "class", P_CLASS, .letter = 'c', .help = "only tasks of this class"),
-	PARAM(type, "type", P_NAME, .help = "only tasks of this type"),
+	      .help = "with --explain: show at most N tasks (0 = no limit)"),
+	PARAM(label, "label", P_NAME, .letter = 'l', .help = "consider only tasks with this label"),
+	PARAM(class_rank, "class", P_CLASS, .letter = 'c',
+	      .help = "consider only tasks of this class"),
+	PARAM(type, "type", P_NAME, .help = "consider only tasks of this type"),
 	PARAM_CACHED,
 	PARAM_WRITE_STATUS,
 	{ 0 }
 };
 
-#define WAIT_MAX 30000 /* looks again by itself after so long */
-#define PAUSE 50       /* between two looks, however much goes on in the queue */
+#define WAIT_MAX 30000 /* maximum time between two looks */
+#define PAUSE 50       /* minimum time between two looks, even in a busy queue */
 
 static void pause_ms(int64_t ms)
 {
@@ -49,7 +49,7 @@ static void wait_for_change(struct session *s, int64_t left, int64_t due)
 		pause_ms(left - took < PAUSE - took ? left - took : PAUSE - took);
 }
 
-/* Looks again and again, each time in memory of its own: a long wait shall not grow. */
+/* Looks repeatedly, each time in an arena of its own, so that a long wait does not use more memory. */
 static void wait_for_work(struct session *s, const struct request *rq, int64_t end,
 			  struct answer *ans)
 {
@@ -75,17 +75,17 @@ static void wait_for_work(struct session *s, const struct request *rq, int64_t e
 static const char *misuse(const struct args *a, bool claim)
 {
 	if (HAS(&a->rq, ttl) && !claim)
-		return "--ttl is for --claim";
+		return "--ttl needs --claim";
 	if (a->write_status && !claim)
-		return "--write-status is for --claim";
+		return "--write-status needs --claim";
 	if (HAS(&a->rq, limit) && !a->rq.explain)
-		return "--limit is for --explain";
+		return "--limit needs --explain";
 	if (a->rq.explain && claim)
-		return "--explain changes nothing, so it does not go with --claim";
+		return "--explain changes nothing, so it cannot be used with --claim";
 	if (a->rq.explain && a->wait)
-		return "--explain does not go with --wait";
+		return "--explain cannot be used with --wait";
 	if (a->cached && (claim || a->wait))
-		return "--cached shows what was known, so it goes with neither --claim nor --wait";
+		return "--cached shows an earlier state, so it cannot be used with --claim or --wait";
 	return NULL;
 }
 
@@ -114,19 +114,20 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 const struct command cmd_next = {
 	.name = "next",
 	.group = "work",
-	.summary = "show the task that goes first, or take it",
+	.summary = "show the next eligible task, or claim it",
 	.detail =
-		"Eligible is what is Ready, free, past its time and has its dependencies done; also work whose "
-		"holder's lease ran out. First goes the class (Expedite, Fixed Date, Standard, Intangible), then "
-		"the higher priority, then what was not edited for longest, then the id. Without --claim nothing "
-		"changes. With nothing eligible the exit code is 10.",
+		"A task is eligible if it is Ready, not held, past its time, and all its dependencies are Done. An In "
+		"Progress task whose lease expired is eligible too. The order is: class (Expedite, Fixed Date, Standard, "
+		"Intangible), higher priority, longest time without an edit, id. Without --claim nothing changes. If no "
+		"task is eligible, the exit code is 10.",
 	.example = "pawl next --claim --wait 5m\n"
 		   "pawl next --explain",
 	.see = "claim, heartbeat, done, list",
 	.model =
-		"Use it to find work. claim=true takes the most urgent eligible task in the same step, so that nobody else gets "
-		"it: the answer is the whole brief and a lock, renewed while you are connected. Without claim it only shows. "
-		"NO_TASKS is no error: nothing is eligible now; wait=30 waits for work. held lists what you hold already.",
+		"Use it to find work. claim=true takes the most urgent eligible task in the same step, so no other agent "
+		"gets it: the answer is the whole brief and a lock, renewed while you are connected. Without claim it only "
+		"shows. NO_TASKS is not an error: nothing is eligible now; wait=30 waits for work. held lists the tasks "
+		"that you hold.",
 	.gives =
 		"task lock candidates count total held as_of cached_age_ms parent waits_for comments came_back call_next",
 	.params = params,

@@ -1,4 +1,4 @@
-/* Values of parameters: from text to the place where they belong. */
+/* Parses the values of parameters and stores them in the arguments. */
 #include "cmd/command.h"
 
 #include "base/secret.h"
@@ -174,8 +174,8 @@ static const char *set_choice(const struct param *p, struct str *at, struct str 
 static const char *status_fault(struct str text, struct arena *a)
 {
 	static const char what[] =
-		"no such status; there are Backlog, Ready, In-Progress, Blocked, Needs-Help, "
-		"Review, Done, Failed and Canceled";
+		"this status does not exist; use Backlog, Ready, In-Progress, Blocked, Needs-Help, Review, Done, Failed or "
+		"Canceled";
 	return fault(a, text, what);
 }
 
@@ -204,7 +204,7 @@ static const char *add_item(const struct param *p, void *at, struct str item, st
 	}
 	if (p->type == P_IDS)
 		what = check_id(p, item, a);
-	else /* P_EMPTY is about the list, not about what is in it */
+	else /* P_EMPTY concerns the list, not its items */
 		what = item.n ? text_fault(p, item, a) : "may not be empty";
 	if (!what && !strs_have(*(struct strs *)at, item))
 		what = append(at, item, a);
@@ -226,7 +226,7 @@ static const char *set_list(const struct param *p, void *at, struct str text, st
 	return NULL;
 }
 
-/* A bare date is that day wherever it is read, so it is taken as UTC, as it is shown. */
+/* A date without a time is shown in UTC, so it is read in UTC: it means the same day everywhere. */
 static bool parse_date(struct str text, int64_t *ms, struct arena *a)
 {
 	if (text.n == strlen("2026-02-06"))
@@ -282,7 +282,7 @@ static const char *set_number(const struct param *p, int64_t *at, struct str tex
 		*at = class_parse(text);
 		return *at ? NULL
 			   : fault(a, text,
-				   "no such class; there are Expedite, Fixed-Date, Standard and Intangible");
+				   "this class does not exist; use Expedite, Fixed-Date, Standard or Intangible");
 	case P_STATUS:
 		*at = status_parse(text);
 		return *at ? NULL : status_fault(text, a);

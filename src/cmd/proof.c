@@ -14,7 +14,7 @@ const struct proof_ops *proof_load(struct answer *ans, struct arena *a)
 		ans, MISCONFIGURED,
 		arena_printf(a, "this command needs the module pawl-proof.so: %s%s",
 			     r < 0 ? why : "it is not installed in ", r < 0 ? "" : module_dir()),
-		STR("`make install` installs it; PAWL_MODULE_DIR names another folder of modules"));
+		STR("to install it: make install; PAWL_MODULE_DIR names another folder of modules"));
 	return NULL;
 }
 
@@ -25,9 +25,9 @@ void proof_warn(struct session *s, const struct torture_plan *p, struct str queu
 
 	reply_warn(
 		out,
-		arena_printf(s->arena,
-			     "the scratch queue %.*s could not be removed (%.*s); do it with: pawl "
-			     "torture --store %.*s --remove %.*s",
-			     STRF(queue), STRF(why), STRF(store), STRF(queue)),
+		arena_printf(
+			s->arena,
+			"cannot remove the scratch queue %.*s (%.*s); to remove it: pawl torture --store %.*s --remove %.*s",
+			STRF(queue), STRF(why), STRF(store), STRF(queue)),
 		s->arena);
 }

@@ -1,5 +1,5 @@
 /*
- * proof: how commands reach the tests of a store, which live in a module.
+ * proof: gives commands access to the tests of a store, which live in a module.
  */
 #ifndef CMD_PROOF_H
 #define CMD_PROOF_H
@@ -7,9 +7,9 @@
 #include "cmd/command.h"
 #include "proof/proof.h"
 
-/* NULL, with the reason in *ans, where the module is not there. */
+/* NULL if the module is missing, with the reason in *ans. */
 const struct proof_ops *proof_load(struct answer *ans, struct arena *a);
-/* The scratch queue could not be removed, and why. */
+/* Reports that the scratch queue was not removed, and why. */
 void proof_warn(struct session *s, const struct torture_plan *p, struct str queue, struct str why,
 		struct reply *out);
 

@@ -1,7 +1,7 @@
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task that you hold"),
-				       PARAM_REASON(0, "why, for the log"),
+				       PARAM_REASON(0, "reason, for the log"),
 				       PARAM_WRITE_STATUS,
 				       { 0 } };
 
@@ -9,7 +9,7 @@ const struct command cmd_release = {
 	.name = "release",
 	.group = "work",
 	.summary = "give a task back: In Progress → Ready",
-	.detail = "The lock is cleared and the task is offered to others at once.",
+	.detail = "The lock ends, and other agents can claim the task at once.",
 	.example = "pawl release t1 --reason \"needs a Mac\"",
 	.see = "claim, block, fail",
 	.gives = "task",

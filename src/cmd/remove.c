@@ -1,10 +1,12 @@
 #include "cmd/command.h"
 
-static const struct param params[] = { PARAM_ID("task to remove"),
-				       PARAM(force, "force", P_FLAG, .letter = 'f',
-					     .help = "even if it is held, or others depend on it"),
-				       PARAM_REASON(0, "why, for the log"),
-				       { 0 } };
+static const struct param params[] = {
+	PARAM_ID("task to remove"),
+	PARAM(force, "force", P_FLAG, .letter = 'f',
+	      .help = "remove it even if an agent holds it or other tasks depend on it"),
+	PARAM_REASON(0, "reason, for the log"),
+	{ 0 }
+};
 
 static void show(const struct reply *r, struct view *v)
 {
@@ -14,12 +16,12 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_remove = {
 	.name = "remove",
 	.group = "plan",
-	.summary = "take a task out of the queue",
+	.summary = "remove a task from the queue",
 	.detail =
-		"What is held, has sub-tasks or is depended on is refused (40) without --force; tasks that depend "
-		"on it then go to Needs Help. The log and the fence stay. `pawl cancel` is mostly the better way. A "
-		"record that cannot be used (`pawl doctor` names it) is removed by its id or by its handle bad:HASH, "
-		"with --force.",
+		"A task that is held, has sub-tasks, or is a dependency of others is refused (40) without --force; tasks "
+		"that depend on it then go to Needs Help. The log and the fence stay. `pawl cancel` is usually the better "
+		"choice. With --force you can remove a damaged record, which `pawl doctor` names, by its id or its handle "
+		"bad:HASH.",
 	.example = "pawl remove t1",
 	.see = "cancel, update",
 	.gives = "task",

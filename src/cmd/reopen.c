@@ -1,13 +1,13 @@
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task that is Done or Canceled"),
-				       PARAM_REASON(P_REQUIRED, "why it is not over"),
+				       PARAM_REASON(P_REQUIRED, "why the task is not finished"),
 				       { 0 } };
 
 const struct command cmd_reopen = {
 	.name = "reopen",
 	.group = "review",
-	.summary = "open it again: Done, Canceled → Ready",
+	.summary = "open a task again: Done, Canceled → Ready",
 	.detail = "Tasks that depend on it wait for it again.",
 	.example = "pawl reopen t1 --reason \"the bug is back\"",
 	.see = "approve, cancel, retry",

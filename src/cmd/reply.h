@@ -1,6 +1,6 @@
 /*
- * reply: what a command comes back with, before a face shows it. Faces read the answer as it is; reply_json()
- * makes the one JSON object that every face shows.
+ * reply: the result of a command, before a face shows it. Faces read the answer as it is; reply_json() makes
+ * the one JSON object that every face shows.
  */
 #ifndef CMD_REPLY_H
 #define CMD_REPLY_H
@@ -10,16 +10,16 @@
 #include "core/answer.h"
 
 struct reply {
-	struct answer ans;    /* its code is that of the command */
+	struct answer ans;    /* its code is the code of the command */
 	json_t *more;         /* members that only this command has; NULL: none */
-	struct strs warnings; /* of the command, after those of the answer */
+	struct strs warnings; /* warnings of the command, after those of the answer */
 	const void *own;      /* for the command's own json() and show() */
-	bool silent;          /* everything has been shown already */
+	bool silent;          /* the command has shown everything already */
 };
 
-/* Did it do what was asked? There may be nothing to do (NO_TASKS), and a lock may be free (LOCK_FREE). */
+/* Did the command succeed? NO_TASKS and LOCK_FREE count as success. */
 bool reply_ok(const struct reply *r);
-/* A warning of the command itself. */
+/* Adds a warning of the command itself. */
 void reply_warn(struct reply *r, struct str text, struct arena *a);
 /* The members that only this command has, in an object that the reply owns. */
 json_t *reply_more(struct reply *r);
@@ -28,7 +28,7 @@ json_t *reply_json(const struct reply *r, struct arena *a);
 void reply_free(struct reply *r);
 
 json_t *json_str(struct str s);
-struct str json_text(const json_t *string);            /* empty: it is none */
+struct str json_text(const json_t *string);            /* empty: it is not a text */
 struct str json_get(const json_t *o, const char *key); /* the text of a member */
 
 #endif

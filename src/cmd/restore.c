@@ -8,9 +8,9 @@ struct restore_args {
 
 static const struct param params[] = {
 	LOCAL(restore, files, "FILE", P_WORDS, .flags = P_POSITIONAL | P_REQUIRED, .value = "FILE",
-	      .help = "what `pawl backup` made"),
+	      .help = "file that `pawl backup` wrote"),
 	LOCAL(restore, force, "force", P_FLAG, .letter = 'f',
-	      .help = "in the place of the tasks that are there, even if some are held"),
+	      .help = "replace the tasks of the queue, even if some are held"),
 	{ 0 }
 };
 
@@ -29,11 +29,11 @@ static enum result load(struct session *s, bool force, struct backup *b, size_t 
 	if (code == SUCCESS)
 		code = queue_extent(s->client.queue, &there, &others, &lines, ans, s->arena);
 	if (code == SUCCESS && there && !force)
-		return answer_fail(
-			ans, CONFLICT,
-			arena_printf(s->arena, "there are %lld tasks in the queue",
-				     (long long)there),
-			STR("pawl backup keeps them; --force puts the backup in their place"));
+		return answer_fail(ans, CONFLICT,
+				   arena_printf(s->arena,
+						"the queue is not empty: it has %lld tasks",
+						(long long)there),
+				   STR("to save them: pawl backup; to replace them: --force"));
 	if (code == SUCCESS)
 		code = queue_load(s->client.queue, &l, ans, s->arena);
 	*tasks = l.tasks;
@@ -51,7 +51,8 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	enum result code;
 
 	if (a->files.n > 1)
-		return run_fail(USAGE, STR("one file only"), STR("run `pawl help restore`"), out);
+		return run_fail(USAGE, STR("restore reads exactly one file"),
+				STR("run `pawl help restore`"), out);
 	code = backup_open(&b, data_path(s, a->files.v[0]), &ans, s->arena);
 	if (code == SUCCESS) {
 		locks = data_locks(s);
@@ -65,8 +66,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (left_out)
 		reply_warn(out,
 			   arena_printf(s->arena,
-					"%zu records and lines of the backup cannot be used "
-					"and were left out",
+					"%zu damaged records and lines of the backup were skipped",
 					left_out),
 			   s->arena);
 	return SUCCESS;
@@ -84,12 +84,11 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_restore = {
 	.name = "restore",
 	.group = "data",
-	.summary = "go back to a backup",
+	.summary = "replace the queue by a backup",
 	.detail =
-		"The file is read to its end and checked first; then the queue becomes what it was, in one commit. "
-		"Locks of that time end: tokens get LOST_LOCK, and who works claims again. No fence goes back: "
-		"each goes up by more than can have been given out since. The log goes on. A queue with tasks in it "
-		"needs --force.",
+		"pawl first reads and checks the whole file; then one commit restores the queue. Locks in the backup end: "
+		"their tokens get LOST_LOCK, and agents must claim again. No fence goes back: each rises above every "
+		"number that can have been given out since. The log continues. A queue with tasks needs --force.",
 	.example = "pawl restore /srv/backups/today.pawl\n"
 		   "pawl restore .pawl/backups/2026-02-06T10-30-00.000Z.pawl --force",
 	.see = "backup, import, clear",

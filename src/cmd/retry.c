@@ -1,13 +1,13 @@
 #include "cmd/command.h"
 
-static const struct param params[] = { PARAM_ID("task that has Failed"),
+static const struct param params[] = { PARAM_ID("task that is Failed"),
 				       PARAM_REASON(0, "why it may work now, for the log"),
 				       { 0 } };
 
 const struct command cmd_retry = {
 	.name = "retry",
 	.group = "review",
-	.summary = "offer it again: Failed → Ready",
+	.summary = "offer a task again: Failed → Ready",
 	.example = "pawl retry t1",
 	.see = "fail, reopen",
 	.gives = "task",

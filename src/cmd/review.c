@@ -1,19 +1,20 @@
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task that you hold"),
-				       PARAM_SUMMARY(P_REQUIRED, "what was done, for the reviewer"),
+				       PARAM_SUMMARY(P_REQUIRED,
+						     "summary of the work, for the reviewer"),
 				       { 0 } };
 
 const struct command cmd_review = {
 	.name = "review",
 	.group = "work",
-	.summary = "hand it to a reviewer: In Progress → Review",
-	.detail = "All sub-tasks must be Done or Canceled (else 41). The lock is cleared.",
+	.summary = "hand a task to a reviewer: In Progress → Review",
+	.detail = "All sub-tasks must be Done or Canceled (else 41). The lock ends.",
 	.example = "pawl review t1 --summary \"parser rewritten, 12 new tests\"",
 	.see = "approve, rework, done",
 	.model =
-		"Hand finished work to a reviewer: In Progress to Review, unlocks it. INCOMPLETE_SUBTASKS: finish those first. "
-		"LOST_LOCK: your lease ran out or another has it, nothing changed.",
+		"Hand finished work to a reviewer: In Progress to Review, unlocks it. INCOMPLETE_SUBTASKS: finish those "
+		"first. LOST_LOCK: your lease expired or another has it, nothing changed.",
 	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,

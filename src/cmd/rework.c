@@ -1,17 +1,18 @@
 #include "cmd/command.h"
 
-static const struct param params[] = { PARAM_ID("task in Review"),
-				       PARAM_REASON(P_REQUIRED,
-						    "what is still to be done; becomes a comment"),
-				       { 0 } };
+static const struct param params[] = {
+	PARAM_ID("task in Review"),
+	PARAM_REASON(P_REQUIRED, "the work that is still missing; becomes a comment"),
+	{ 0 }
+};
 
 const struct command cmd_rework = {
 	.name = "rework",
 	.group = "review",
-	.summary = "send it back: Review → In Progress",
+	.summary = "send a task back: Review → In Progress",
 	.detail =
-		"The agent who knows the task claims it again; after the length of its last lease `pawl next` "
-		"offers it to everybody.",
+		"The agent that knows the task claims it again; after the length of its last lease, `pawl next` offers the "
+		"task to every agent.",
 	.example = "pawl rework t1 --reason \"the error path has no test\"",
 	.see = "review, approve, claim",
 	.gives = "task",

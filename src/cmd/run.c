@@ -15,25 +15,27 @@ struct run_args {
 
 static const struct param params[] = {
 	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL,
-	      .help = "task to claim; without one: the next"),
+	      .help = "task to claim (default: the next one)"),
 	LOCAL(run, words, "COMMAND", P_WORDS, .flags = P_POSITIONAL | P_REQUIRED | P_REST,
-	      .value = "COMMAND", .help = "program to run for it, and its arguments"),
+	      .value = "COMMAND", .help = "program to run for the task, and its arguments"),
 	LOCAL(run, next, "next", P_FLAG,
-	      .help = "take the task that goes first, as `next --claim` does"),
-	LOCAL(run, loop, "loop", P_FLAG, .help = "go on with the next task until none is left"),
+	      .help = "claim the next eligible task, as `next --claim` does"),
+	LOCAL(run, loop, "loop", P_FLAG, .help = "continue with the next task until none is left"),
 	LOCAL(run, jobs, "jobs", P_INT, .letter = 'J', .min = 1, .max = JOBS_MAX, .def = "1",
-	      .help = "so many tasks at once, each with a command of its own"),
+	      .help = "run up to N tasks at once, each with its own command"),
 	LOCAL(run, on_success, "on-success", P_CHOICE, .choices = "done review none", .def = "done",
-	      .help = "what to do with the task if the command exits with 0: done, review or none"),
+	      .help = "end of the task if the command exits with 0: done, review or none"),
 	LOCAL(run, on_failure, "on-failure", P_CHOICE, .choices = "fail release escalate",
-	      .def = "fail", .help = "what to do with it otherwise: fail, release or escalate"),
-	PARAM_SUMMARY(P_FILLED, "for done and review, instead of one that names the command"),
+	      .def = "fail",
+	      .help = "end of the task if the command fails: fail, release or escalate"),
+	PARAM_SUMMARY(P_FILLED, "summary for done and review (default: it names the command)"),
 	PARAM_TTL(LEASE_DEFAULT),
 	LOCAL(run, grace, "grace", P_DURATION, .def = "10s",
-	      .help = "between SIGTERM and SIGKILL, once the lock is lost"),
-	PARAM(label, "label", P_NAME, .letter = 'l', .help = "only tasks with this label"),
-	PARAM(class_rank, "class", P_CLASS, .letter = 'c', .help = "only tasks of this class"),
-	PARAM(type, "type", P_NAME, .help = "only tasks of this type"),
+	      .help = "wait up to DURATION between SIGTERM and SIGKILL after the lock is lost"),
+	PARAM(label, "label", P_NAME, .letter = 'l', .help = "claim only tasks with this label"),
+	PARAM(class_rank, "class", P_CLASS, .letter = 'c',
+	      .help = "claim only tasks of this class"),
+	PARAM(type, "type", P_NAME, .help = "claim only tasks of this type"),
 	PARAM_WRITE_STATUS,
 	{ 0 }
 };
@@ -41,7 +43,7 @@ static const struct param params[] = {
 struct running {
 	struct session *s;
 	bool single;
-	struct reply out; /* of the single one */
+	struct reply out; /* of the one task */
 };
 
 static void say(struct session *s, struct str text)
@@ -72,7 +74,7 @@ static json_t *run_json(const struct run_end *e)
 	return o;
 }
 
-/* What it is told of lasts only as long as it is told. */
+/* The reported texts live only during the report, so they are copied. */
 static void answer_single(struct running *x, const struct run_end *e)
 {
 	struct answer ans = { .code = e->code };
@@ -96,9 +98,9 @@ static void ended(void *ctx, const struct run_end *e)
 	if (x->single)
 		answer_single(x, e);
 	if (e->code == SUCCESS)
-		say(x->s,
-		    arena_printf(&a, "%.*s is %s (%.*s%s)", STRF(e->task), status_name(e->became),
-				 STRF(how), e->settled ? "; the command said so itself" : ""));
+		say(x->s, arena_printf(&a, "%.*s is %s (%.*s%s)", STRF(e->task),
+				       status_name(e->became), STRF(how),
+				       e->settled ? "; the command itself set this status" : ""));
 	else if (!x->single)
 		say(x->s, e->message);
 	arena_free(&a);
@@ -110,11 +112,11 @@ static const char *misuse(const struct run_args *a)
 	bool one = HAS(rq, id);
 
 	if (one && a->next)
-		return "an ID and --next say different things: give one of them";
+		return "an ID and --next cannot be used together: give one of them";
 	if (one && (a->loop || a->jobs > 1))
-		return "--loop and --jobs are for the next tasks, not for a certain one";
+		return "--loop and --jobs need --next: they cannot be used with an ID";
 	if (one && (HAS(rq, label) || HAS(rq, class_rank) || HAS(rq, type)))
-		return "--label, --class and --type are for the next task, not for a certain one";
+		return "--label, --class and --type need --next: they cannot be used with an ID";
 	return NULL;
 }
 
@@ -168,7 +170,7 @@ static void add_sum(json_t *o, const struct run_sum *sum)
 	json_object_set_new(o, "runs", v);
 }
 
-/* Several: what went wrong with any of them is what the whole is called. */
+/* For several tasks: a failure of any of them is the code of the whole. */
 static enum result answer_all(struct session *s, const struct run_sum *sum,
 			      const struct answer *stopped, struct reply *out)
 {
@@ -177,11 +179,11 @@ static enum result answer_all(struct session *s, const struct run_sum *sum,
 		sum->lost ? arena_printf(s->arena, "the lock was lost on %lld of %lld tasks",
 					 (long long)sum->lost, (long long)sum->ran)
 			  : arena_printf(s->arena,
-					 "what became of %lld of %lld tasks could not be reported",
+					 "the end of %lld of %lld tasks could not be reported",
 					 (long long)sum->troubled, (long long)sum->ran);
 
 	if (sum->lost || sum->troubled) {
-		run_fail(code, what, STR("`pawl log` says what happened"), out);
+		run_fail(code, what, STR("`pawl log` shows the events"), out);
 	} else {
 		run_answer(stopped, out);
 	}
@@ -190,7 +192,7 @@ static enum result answer_all(struct session *s, const struct run_sum *sum,
 	add_sum(reply_more(out), sum);
 	if (sum->again.n)
 		say(s, arena_printf(s->arena,
-				    "%.*s was given back and is next again: the loop ends here",
+				    "%.*s was released and is next again: the loop ends here",
 				    STRF(sum->again)));
 	say(s, arena_printf(s->arena, "%lld tasks: %lld succeeded, %lld failed, %lld lost",
 			    (long long)sum->ran, (long long)sum->succeeded, (long long)sum->failed,
@@ -222,7 +224,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	return out->ans.code;
 }
 
-/* Standard output is the command's. */
+/* The command owns standard output. */
 static void show(const struct reply *r, struct view *v)
 {
 	(void)r;
@@ -234,11 +236,11 @@ const struct command cmd_run = {
 	.group = "work",
 	.summary = "claim a task and run a command for it",
 	.detail =
-		"The command runs in a process group of its own, with PAWL_TASK, PAWL_TOKEN, PAWL_FENCE and "
-		"PAWL_STORE in its environment, and the lease is renewed while it runs. Exit 0 makes the task Done, "
-		"anything else Failed, unless told otherwise; pawl exits with the command's code. If the lock is "
-		"lost, the group gets SIGTERM, after the grace SIGKILL, and the exit code is 21. Signals are passed "
-		"on. With --json the command's output goes to standard error.",
+		"The command runs in its own process group, with PAWL_TASK, PAWL_TOKEN, PAWL_FENCE and PAWL_STORE in its "
+		"environment. pawl renews the lease while it runs. If the command exits with 0 the task becomes Done, "
+		"otherwise Failed; --on-success and --on-failure change this. pawl exits with the command's code. If the "
+		"lock is lost, pawl sends the group SIGTERM, after the grace period SIGKILL, and exits with 21. pawl "
+		"passes signals on. With --json the command's output goes to standard error.",
 	.example = "pawl run --next -- make test\n"
 		   "pawl run t1 --on-success review -- ./agent.sh\n"
 		   "pawl run --loop --jobs 4 -- sh -c 'claude -p \"do task $PAWL_TASK\"'",

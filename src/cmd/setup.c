@@ -17,12 +17,13 @@ struct setup_args {
 static const struct param params[] = {
 	LOCAL(setup, client, "CLIENT", P_CHOICE, .flags = P_POSITIONAL | P_REQUIRED,
 	      .choices = "claude codex cursor gemini generic", .value = "CLIENT",
-	      .help = "claude, codex, cursor, gemini, or generic for those that read AGENTS.md"),
+	      .help = "claude, codex, cursor, gemini, or generic for clients that read AGENTS.md"),
 	LOCAL(setup, hooks, "hooks", P_FLAG,
-	      .help = "also hooks that renew locks and give tasks back at the end of a session"),
-	LOCAL(setup, user, "user", P_FLAG, .help = "for all of your projects, in your home folder"),
+	      .help = "also add hooks that renew leases and release tasks when a session ends"),
+	LOCAL(setup, user, "user", P_FLAG,
+	      .help = "configure all of your projects, in your home folder"),
 	LOCAL(setup, remove, "remove", P_FLAG,
-	      .help = "take out what setup has put in, hooks included"),
+	      .help = "remove everything that setup added, hooks included"),
 	LOCAL(setup, yes, "yes", P_FLAG, .letter = 'y', .help = "write without asking"),
 	{ 0 }
 };
@@ -37,7 +38,7 @@ struct setup {
 	struct answer ans;
 };
 
-/* Clients whose folder in the home folder can be somewhere else. */
+/* Clients whose folder in the home folder can be moved by an environment variable. */
 static const struct {
 	const char *client, *variable, *folder;
 } homes[] = {
@@ -45,7 +46,7 @@ static const struct {
 	{ "codex", "CODEX_HOME", ".codex/" },
 };
 
-/* NULL: it is where it is by default. */
+/* NULL: the folder is in its default place. */
 static const char *moved_home(struct str client, struct str *folder)
 {
 	for (size_t i = 0; i < sizeof(homes) / sizeof(*homes); i++) {
@@ -97,7 +98,7 @@ static struct file_change *find_file(struct setup *x, const struct piece *p)
 	if (fault) {
 		answer_fail(&x->ans, MISCONFIGURED,
 			    arena_printf(a, "%s/%s: %s", x->root, name, fault),
-			    STR("nothing was changed; mend the file first"));
+			    STR("nothing was changed; repair the file first"));
 		return NULL;
 	}
 	x->n++;
@@ -125,18 +126,18 @@ static bool plan_piece(struct setup *x, const struct piece *p)
 		note(x,
 		     arena_printf(
 			     a,
-			     "%s: %.*s is there already, and not as setup writes it: left as it is",
+			     "%s: %.*s exists already and differs from setup's version: left unchanged",
 			     f->name, STRF(place_text(p, a))));
 	if (r != TEXT_UNFIT)
 		return true;
 	answer_fail(&x->ans, MISCONFIGURED,
-		    arena_printf(a, "%s/%s: there is no way to change %.*s in it", x->root, f->name,
-				 STRF(place_text(p, a))),
-		    STR("nothing was changed; look at the file"));
+		    arena_printf(a, "%s/%s: setup cannot change %.*s in this file", x->root,
+				 f->name, STRF(place_text(p, a))),
+		    STR("nothing was changed; check the file"));
 	return false;
 }
 
-/* Is the file just what setup makes where there is none? Then nothing else is in it, and it goes. */
+/* Does the file hold exactly the text that setup writes into a new file? Then the file is removed. */
 static bool all_ours(struct setup *x, const struct file_change *f, bool hooks)
 {
 	struct file_change made = { .name = f->name };
@@ -201,8 +202,8 @@ static void fill(struct setup *x, struct reply *out, bool written)
 
 static enum result unconfirmed(struct setup *x, struct reply *out)
 {
-	run_fail(USAGE, STR("nothing was written: there is nobody here to ask"),
-		 STR("with --yes it is written without asking"), out);
+	run_fail(USAGE, STR("nothing was written: pawl cannot ask without a terminal"),
+		 STR("to write without asking: --yes"), out);
 	fill(x, out, false);
 	return USAGE;
 }
@@ -261,11 +262,11 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (client_init(&s->client, &said, &x.ans, s->arena) != SUCCESS)
 		code = run_answer(&x.ans, out);
 	else if (a->user && str_is(a->client, "generic"))
-		code = run_fail(USAGE, STR("generic has nothing in a home folder"),
+		code = run_fail(USAGE, STR("generic has no files in the home folder"),
 				STR("without --user it writes AGENTS.md of the project"), out);
 	else if (!(x.root = find_root(&x)))
-		code = run_fail(MISCONFIGURED, STR("there is no home folder to be found"),
-				STR("set HOME"), out);
+		code = run_fail(MISCONFIGURED, STR("pawl found no home folder"), STR("set HOME"),
+				out);
 	else if (!plan(&x))
 		code = run_answer(&x.ans, out);
 	else
@@ -316,18 +317,18 @@ static void show(const struct reply *r, struct view *v)
 	}
 	if (!json_array_size(files) && !json_array_size(json_object_get(o, "notes")) &&
 	    r->ans.code == SUCCESS)
-		view_text(v, PLAIN, "nothing to do: all is as it should be\n");
+		view_text(v, PLAIN, "nothing to do: the configuration is complete\n");
 }
 
 const struct command cmd_setup = {
 	.name = "setup",
 	.group = "setup",
-	.summary = "make a coding agent's client know pawl, or undo that",
+	.summary = "configure a coding agent to use pawl (or remove that configuration)",
 	.detail =
-		"Adds the MCP server `pawl mcp`, and a skill, a rule or a section of AGENTS.md that says how to work "
-		"with it, to the files of the project (or of the user). Shows the change and asks; where there is "
-		"nobody to ask, --yes is needed. What is there is kept to the byte, twice is the same as once, and "
-		"--remove leaves what was there before. Git's hooks are never touched.",
+		"Adds two things to the files of the project (or of the user): the MCP server `pawl mcp`, and a skill, a "
+		"rule or a section of AGENTS.md that explains its use. setup shows the change and asks; without a terminal "
+		"it needs --yes. It keeps all other content byte for byte, a second run changes nothing, and --remove "
+		"restores the earlier content. setup never touches Git's hooks.",
 	.example = "pawl setup claude --hooks\n"
 		   "pawl setup codex --yes\n"
 		   "pawl setup claude --remove",

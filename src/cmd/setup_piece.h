@@ -1,6 +1,6 @@
 /*
- * setup_piece: what each coding agent's client needs, and where it looks for it. doc/setup.md says which
- * documentation this follows.
+ * setup_piece: the files that each coding agent's client needs, and their places. doc/setup.md names the
+ * documentation that this follows.
  */
 #ifndef CMD_SETUP_PIECE_H
 #define CMD_SETUP_PIECE_H
@@ -11,7 +11,7 @@
 
 enum piece_kind {
 	PIECE_JSON,    /* a value in a JSON file */
-	PIECE_SECTION, /* a part of a text between marks */
+	PIECE_SECTION, /* a part of a text between two marks */
 	PIECE_FILE     /* a file of our own: a head and a section */
 };
 
@@ -19,18 +19,18 @@ struct piece {
 	const char *client; /* "claude" */
 	enum piece_kind kind;
 	const char *file,
-		*user_file; /* in the project, in the home folder; NULL: it has none there */
+		*user_file; /* its path in the project and in the home folder; NULL: it has none there */
 	bool hook;          /* only with --hooks */
 	bool fresh;         /* only in a file that setup makes */
 	struct json_place place;
 	const char *value; /* of PIECE_JSON, as JSON */
 	const struct section *section;
-	const char *head; /* of PIECE_FILE: what comes before the section */
+	const char *head; /* of PIECE_FILE: the text before the section */
 };
 
 extern const struct piece setup_pieces[]; /* ends with a NULL client */
 
-/* Does it, or undoes it, in f->after. TEXT_OTHER: somebody else's is there and stays. */
+/* Applies or removes the piece in f->after. TEXT_OTHER: somebody else's entry is there and stays. */
 enum text_change piece_add(const struct piece *p, struct file_change *f, struct arena *a);
 enum text_change piece_remove(const struct piece *p, struct file_change *f, struct arena *a);
 

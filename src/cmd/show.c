@@ -2,7 +2,7 @@
 
 static const struct param params[] = { PARAM_ID("task to show"), PARAM_CACHED, { 0 } };
 
-/* Whoever reads the comments need not ask whether there are any. */
+/* The caller gets the comments without a second call. */
 static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	enum result code = run_op(s, a, out);
@@ -15,11 +15,11 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 const struct command cmd_show = {
 	.name = "show",
 	.group = "look",
-	.summary = "everything about one task",
+	.summary = "show everything about one task",
 	.example = "pawl show t1",
 	.see = "list, log, status",
 	.model =
-		"Everything about one task with its comments and who holds it until when. Changes nothing.",
+		"Everything about one task with its comments, its holder and the end of its lease. Changes nothing.",
 	.gives = "task comments as_of cached_age_ms",
 	.params = params,
 	.flags = C_IDEMPOTENT,

@@ -3,19 +3,20 @@
 
 static const struct param params[] = {
 	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL,
-	      .help = "task; without one: an overview of the queue"),
-	PARAM(status, "STATUS", P_STATUS, .flags = P_POSITIONAL, .help = "status to bring it to"),
-	PARAM_REASON(0,
-		     "for Blocked, Needs Help, Failed, Canceled, and from Review to In Progress"),
-	PARAM_SUMMARY(0, "for Review and Done"),
+	      .help = "task; without ID: an overview of the queue"),
+	PARAM(status, "STATUS", P_STATUS, .flags = P_POSITIONAL, .help = "status to set"),
+	PARAM_REASON(
+		0, "reason, for Blocked, Needs Help, Failed, Canceled, and Review to In Progress"),
+	PARAM_SUMMARY(0, "summary, for Review and Done"),
 	PARAM(unblock_action, "unblock-action", P_TEXT, .letter = 'u',
-	      .help = "for Blocked: what somebody has to do"),
-	PARAM(next_check, "next-check", P_TIME, .help = "for Blocked: when to look again"),
+	      .help = "for Blocked: the action that a person must take"),
+	PARAM(next_check, "next-check", P_TIME,
+	      .help = "for Blocked: time to look at the task again"),
 	PARAM_TTL(LEASE_DEFAULT),
 	{ 0 }
 };
 
-/* Blocked needs two texts: whoever forgot one shall not have to find out about the other. */
+/* Blocked needs two texts: the hint names both, so that the user does not learn of them one by one. */
 static enum result bring(struct session *s, struct args *a, struct reply *out)
 {
 	enum result code = run_op(s, a, out);
@@ -39,7 +40,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	}
 	if (a->rq.has & ~allowed) {
 		return run_fail(
-			USAGE, STR("a status to go to is needed with these options"),
+			USAGE, STR("these options need a status"),
 			STR("e.g. pawl status t1 blocked --reason TEXT --unblock-action TEXT"),
 			out);
 	}
@@ -77,12 +78,12 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_status = {
 	.name = "status",
 	.group = "look",
-	.summary = "an overview of the queue; or bring a task to a status",
+	.summary = "show an overview of the queue, or set the status of a task",
 	.detail =
-		"Alone: how many tasks there are of each status, who holds what and until when. With an id: that "
-		"task's status. With a status as well, one call does what leads there, by the same rules and with "
-		"the same locks: in-progress claims, review, done, blocked, failed and canceled are the commands "
-		"of that name, ready gives back or retries.",
+		"Without ID: the number of tasks in each status, the holders and the ends of their leases. With ID: the "
+		"status of that task. With ID and STATUS: one call sets that status, by the same rules and locks as the "
+		"command for it. in-progress claims; review, done, blocked, failed and canceled are the commands of that "
+		"name; ready releases or retries.",
 	.example = "pawl status\n"
 		   "pawl status t1 in-progress\n"
 		   "pawl status t1 done --summary \"fixed\"",

@@ -9,22 +9,21 @@ const struct command *const commands[] = {
 
 const struct command_group command_groups[] = { { "plan", "plan the work" },
 						{ "work", "do the work" },
-						{ "review",
-						  "decide as a reviewer or a person in charge" },
-						{ "look", "look" },
-						{ "data", "move tasks in and out" },
-						{ "locks", "locks by themselves" },
-						{ "setup", "set up and find out" },
+						{ "review", "review, decide and unblock" },
+						{ "look", "look at the queue" },
+						{ "data", "import, export and back up tasks" },
+						{ "locks", "manage locks" },
+						{ "setup", "set up, check and learn" },
 						{ 0 } };
 
 const char *command_family(const char *word)
 {
 	static const char *const families[][2] = {
-		{ "lock", "locks, whatever the status of the task" },
-		{ "emergency", "nobody changes anything, until it is over" },
-		{ "config", "settings, and where each comes from" },
+		{ "lock", "manage locks; the status of the task stays" },
+		{ "emergency", "make the queue read-only in an emergency" },
+		{ "config", "show and change settings" },
 		{ "id", "ids from the queue's counter" },
-		{ "batch", "many tasks in one commit" },
+		{ "batch", "change many tasks in one commit" },
 	};
 
 	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)

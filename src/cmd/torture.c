@@ -20,34 +20,33 @@ struct torture_args {
 static const struct param params[] = {
 	LOCAL(torture, only, "only", P_CHOICE, .choices = "mix drain claims", .value = "WAY",
 	      .def = "mix",
-	      .help = "mix: every operation at random; drain: each task done once; claims: one winner "
-		      "a round"),
+	      .help = "mix: every operation at random; drain: each task done once; claims: one winner per round"),
 	LOCAL(torture, agents, "agents", P_INT, .value = "N", .def = "8", .min = 1,
-	      .max = TORTURE_AGENTS_MAX, .help = "processes at a time"),
+	      .max = TORTURE_AGENTS_MAX, .help = "number of agents, each a process"),
 	LOCAL(torture, tasks, "tasks", P_INT, .value = "N", .def = "40", .min = 1,
-	      .max = TORTURE_TASKS_MAX, .help = "tasks that they work on"),
+	      .max = TORTURE_TASKS_MAX, .help = "number of tasks"),
 	LOCAL(torture, ms, "seconds", P_DURATION, .value = "DURATION", .def = "10",
-	      .help = "how long the mix goes on"),
+	      .help = "run the mix for DURATION"),
 	LOCAL(torture, calls, "calls", P_INT, .value = "N", .min = 1,
-	      .help = "end the mix after so many calls, if that is earlier"),
+	      .help = "end the mix after N calls, if that is earlier"),
 	LOCAL(torture, rounds, "rounds", P_INT, .value = "N", .def = "100", .min = 1,
-	      .max = TORTURE_ROUNDS_MAX, .help = "with --only claims: how many"),
+	      .max = TORTURE_ROUNDS_MAX, .help = "with --only claims: number of rounds"),
 	LOCAL(torture, kills, "kills", P_INT, .value = "N", .max = MOST,
-	      .help = "kill -9 so many agents; default: two a second in the mix, else none"),
+	      .help = "kill -9 N agents (default: two a second in the mix, else none)"),
 	LOCAL(torture, stops, "stops", P_INT, .value = "N", .max = MOST,
-	      .help = "stop so many past their lease; default: one a second in the mix, else none"),
+	      .help = "stop N agents past their lease (default: one a second in the mix, else none)"),
 	LOCAL(torture, skews, "skews", P_INT, .value = "N", .max = MOST,
-	      .help = "set so many agents' clocks wrong; default: one a second in the mix, else none"),
+	      .help = "set the clocks of N agents wrong (default: one a second in the mix, else none)"),
 	LOCAL(torture, lost, "lost", P_INT, .value = "N", .max = MOST,
-	      .help = "lose one answer in so many, 0 for none; default: 200 in the mix, else none"),
-	LOCAL(torture, seed, "seed", P_INT, .value = "N", .def = "at random",
-	      .help = "where the agents' and the driver's choices come from"),
+	      .help = "lose one answer in N (0 = none; default: 200 in the mix, else none)"),
+	LOCAL(torture, seed, "seed", P_INT, .value = "N", .def = "random",
+	      .help = "seed of all random choices"),
 	LOCAL(torture, history, "history", P_TEXT, .flags = P_FILLED, .value = "FILE",
-	      .help = "keep the recorded history there; it must not be there yet"),
+	      .help = "write the recorded history to FILE, which must not exist yet"),
 	LOCAL(torture, check, "check", P_TEXT, .flags = P_FILLED, .value = "FILE",
-	      .help = "only check a recorded history; touches no store"),
+	      .help = "only check a recorded history, without a store"),
 	LOCAL(torture, remove, "remove", P_NAME, .value = "QUEUE",
-	      .help = "only remove a scratch queue that was left behind"),
+	      .help = "only remove a scratch queue that a killed torture left behind"),
 	{ 0 }
 };
 
@@ -118,33 +117,34 @@ static bool in_one_process(struct str uri)
 	return str_starts(uri, STR("mem:"));
 }
 
-/* What is wrong with the call; SUCCESS: nothing. */
+/* Checks the arguments; SUCCESS: they are valid. */
 static enum result refuse(struct session *s, const struct torture_args *t, struct reply *out)
 {
 	if (!s->client.config.uri.n)
-		return run_fail(MISCONFIGURED, STR("there is no queue here to find the store by"),
-				STR("name a store: pawl torture --store sqlite:PATH"), out);
+		return run_fail(
+			MISCONFIGURED,
+			STR("there is no queue here, so torture does not know which store to test"),
+			STR("name a store: pawl torture --store sqlite:PATH"), out);
 	if (in_one_process(s->client.config.uri))
 		return run_fail(
 			MISCONFIGURED,
-			STR("mem: lives in one process; this needs a store that processes share"),
+			STR("a mem: store lives in one process; torture needs a store that processes share"),
 			STR("pawl torture --store sqlite:PATH"), out);
 	if (str_is(t->only, "claims") && (t->kills || t->stops))
 		return run_fail(
 			USAGE,
-			STR("--kills and --stops do not go with --only claims: in a round all "
-			    "wait for each other"),
-			STR("--only drain or the mix can be disturbed"), out);
+			STR("--kills and --stops cannot be used with --only claims: in a round all agents wait for each other"),
+			STR("use them with --only drain or with the mix"), out);
 	if (t->history.n && fs_exists(t->history.p))
-		return run_fail(USAGE, arena_printf(s->arena, "%s is there already", t->history.p),
+		return run_fail(USAGE, arena_printf(s->arena, "%s exists already", t->history.p),
 				STR("name a new file"), out);
 	if (t->history.n && access(arena_cstr(s->arena, fs_dirname(t->history)), W_OK | X_OK))
 		return run_fail(USAGE,
-				arena_printf(s->arena, "%s cannot be made there: %s", t->history.p,
+				arena_printf(s->arena, "cannot create %s: %s", t->history.p,
 					     strerror(errno)),
 				STR("name a file in a folder that you may write to"), out);
 	if (given(t, "seconds") && t->ms < 1)
-		return run_fail(USAGE, STR("--seconds: more than none"), STR(""), out);
+		return run_fail(USAGE, STR("--seconds must be more than 0"), STR(""), out);
 	return SUCCESS;
 }
 
@@ -237,7 +237,7 @@ static void add_verdict(json_t *o, const struct proof_ops *proof, const struct t
 		json_object_set_new(o, "excerpt", json_str(v->text));
 }
 
-/* The command that does the same again. */
+/* The command that repeats this run. */
 static struct str command_line(const struct torture_plan *p, struct arena *a)
 {
 	static const char *const ways[] = { "mix", "drain", "claims" };
@@ -270,8 +270,8 @@ static enum result broken(struct session *s, const struct torture_verdict *v, st
 
 	return run_fail(MISCONFIGURED,
 			arena_printf(s->arena,
-				     "the store does not keep the promise: %" PRId64 " violation%s",
-				     n, n == 1 ? "" : "s"),
+				     "the store broke its promise: %" PRId64 " violation%s", n,
+				     n == 1 ? "" : "s"),
 			hint, out);
 }
 
@@ -282,9 +282,8 @@ static void warn_of_undecided(struct session *s, const struct torture_verdict *v
 			out,
 			arena_printf(
 				s->arena,
-				"the search for an order that explains every answer was given up for "
-				"%" PRId64 " famil%s of tasks, and all other checks were made; a "
-				"shorter run, or fewer lost answers, can be searched whole",
+				"torture gave up the search for an order that explains every answer for %" PRId64
+				" famil%s of tasks, and made all other checks; search a shorter run or one with fewer lost answers",
 				v->undecided, v->undecided == 1 ? "y" : "ies"),
 			s->arena);
 }
@@ -360,7 +359,7 @@ static enum result torture(struct session *s, const struct proof_ops *proof,
 		run_answer(&ans, out);
 	else if (r.verdict.violations || r.faults.n)
 		code = broken(s, &r.verdict, r.faults,
-			      arena_printf(s->arena, "the same choices again: %.*s",
+			      arena_printf(s->arena, "to make the same choices again: %.*s",
 					   STRF(command_line(p, s->arena))),
 			      out);
 	if (ran) {
@@ -457,11 +456,11 @@ static void show(const struct reply *r, struct view *v)
 		{ "tasks", "tasks" },
 		{ "rounds", "rounds" },
 		{ "calls", "calls" },
-		{ "calls_per_second", "calls a second" },
+		{ "calls_per_second", "calls per second" },
 		{ "accepted", "accepted" },
-		{ "claims", "locks given" },
+		{ "claims", "locks granted" },
 		{ "done", "completions" },
-		{ "takeovers", "over a lease run out" },
+		{ "takeovers", "claims after expiry" },
 		{ "kills", "kills" },
 		{ "stops", "stops past the lease" },
 		{ "skews", "wrong clocks" },
@@ -488,7 +487,8 @@ static void show(const struct reply *r, struct view *v)
 		view_text(v, bad ? RED : GREEN, "%-22s %12" PRId64 "\n", "violations",
 			  view_int(o, "violations"));
 		if (json_object_get(o, "interrupted"))
-			view_text(v, YELLOW, "interrupted: checked is what happened until then\n");
+			view_text(v, YELLOW,
+				  "interrupted: only the calls up to then are checked\n");
 	}
 	show_faults(v, o);
 }
@@ -496,14 +496,14 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_torture = {
 	.name = "torture",
 	.group = "setup",
-	.summary = "try whether the store keeps the promise of exactly one",
+	.summary = "stress-test the store: is every task still claimed exactly once?",
 	.detail =
-		"Many agents, as processes of their own, do everything that can be done to some tasks in a scratch "
-		"queue of the store, while they are killed, stopped past their leases, told a wrong time and cut off "
-		"from answers. Every call and answer is recorded, and the record is checked against the contract. The "
-		"queue is removed at the end; your tasks are not touched. The exit code is 40 if the store broke a "
-		"promise: then the history is kept and said where. The same seed makes the same choices, but the "
-		"processes run as they like.",
+		"Many agents, each a process, run all operations on a few tasks in a scratch queue of the store. Meanwhile "
+		"torture kills agents, stops them past their leases, sets their clocks wrong and loses their answers. It "
+		"records every call and answer and checks the record against the contract. torture removes the queue at "
+		"the end and does not touch your tasks. The exit code is 40 if the store broke its promise; torture then "
+		"keeps the history and prints its path. The same seed makes the same choices, but the processes run in a "
+		"different order each time.",
 	.example =
 		"pawl torture --seconds 60 --agents 16\n"
 		"pawl torture --store sqlite:/srv/queues/team.db --only claims --agents 64 --rounds 1000\n"

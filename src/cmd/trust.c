@@ -12,10 +12,10 @@ struct trust_args {
 };
 
 static const struct param params[] = {
-	LOCAL(trust, list, "list", P_FLAG, .help = "show every config that you trust"),
-	LOCAL(trust, revoke, "revoke", P_FLAG, .help = "trust the config no longer"),
+	LOCAL(trust, list, "list", P_FLAG, .help = "list every config that you trust"),
+	LOCAL(trust, revoke, "revoke", P_FLAG, .help = "stop trusting the config"),
 	LOCAL(trust, paths, "PATH", P_WORDS, .flags = P_POSITIONAL, .value = "PATH",
-	      .help = "with --revoke: the config, or the folder that has .pawl; default: here"),
+	      .help = "with --revoke: the config, or the folder that has .pawl (default: here)"),
 	{ 0 }
 };
 
@@ -25,21 +25,24 @@ static enum result no_home(struct session *s, int r, struct reply *out)
 
 	if (r == -ENOENT)
 		return run_fail(
-			MISCONFIGURED, STR("there is no home folder to remember your trust in"),
+			MISCONFIGURED,
+			STR("pawl found no home folder in which to remember your trust"),
 			STR("set HOME or XDG_STATE_HOME, or name the store with PAWL_STORE"), out);
 	answer_fail(&ans, API_ERROR,
-		    arena_printf(s->arena, "your trust cannot be remembered: %s", strerror(-r)),
+		    arena_printf(s->arena, "pawl cannot remember your trust: %s", strerror(-r)),
 		    STR("$XDG_STATE_HOME/pawl/trust must be a folder that only you can write to"));
 	return run_answer(&ans, out);
 }
 
 static enum result no_queue(struct reply *out)
 {
-	return run_fail(MISCONFIGURED, STR("there is no queue here whose config could be trusted"),
-			STR("change to its folder; `pawl trust --list` shows what you trust"), out);
+	return run_fail(
+		MISCONFIGURED, STR("there is no queue here, so there is no config to trust"),
+		STR("change to the queue's folder; `pawl trust --list` shows every trusted config"),
+		out);
 }
 
-/* --- giving -------------------------------------------------------------------------------- */
+/* --- granting ------------------------------------------------------------------------------ */
 
 static enum result verdict(const struct trust *t, const char *state, struct arena *a,
 			   struct reply *out)
@@ -72,14 +75,14 @@ static enum result give(struct session *s, struct reply *out)
 	return verdict(&t, "trusted", s->arena, out);
 }
 
-/* --- what is trusted ----------------------------------------------------------------------- */
+/* --- listing ------------------------------------------------------------------------------- */
 
 struct listing {
 	struct session *s;
 	json_t *list;
 };
 
-/* Does what was trusted still stand there? */
+/* Does the file still have the content that the user trusted? */
 static const char *state_now(struct session *s, struct str config)
 {
 	struct client_options said = {
@@ -121,9 +124,9 @@ static enum result list(struct session *s, struct reply *out)
 	return SUCCESS;
 }
 
-/* --- taking back --------------------------------------------------------------------------- */
+/* --- revoking ------------------------------------------------------------------------------ */
 
-/* FOLDER, FOLDER/.pawl or FOLDER/.pawl/config, which need not exist any more. */
+/* FOLDER, FOLDER/.pawl or FOLDER/.pawl/config; the path need not exist any more. */
 static const char *config_at(struct session *s, struct str path)
 {
 	const char *here = fs_real(s->arena, s->client.config.opt.dir), *real;
@@ -157,7 +160,7 @@ static enum result revoke(struct session *s, struct str path, struct reply *out)
 				arena_printf(s->arena,
 					     "you do not trust %.*s, so nothing was revoked",
 					     STRF(text_line(s->arena, str_c(t.config)))),
-				STR("`pawl trust --list` shows what you trust"), out);
+				STR("`pawl trust --list` shows every trusted config"), out);
 	if (r)
 		return no_home(s, r, out);
 	t.asks = STR("");
@@ -172,10 +175,11 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	enum result code = client_init(&s->client, &said, &ans, s->arena);
 
 	if (a->list && a->revoke)
-		return run_fail(USAGE, STR("--list and --revoke do not go together"),
-				STR("run `pawl help trust`"), out);
+		return run_fail(
+			USAGE, STR("--list and --revoke cannot be used together: give one of them"),
+			STR("run `pawl help trust`"), out);
 	if (a->paths.n > (a->revoke ? 1u : 0u))
-		return run_fail(USAGE, STR("only --revoke takes a PATH, and only one"),
+		return run_fail(USAGE, STR("only --revoke takes a PATH, and it takes one"),
 				STR("for another folder: pawl trust --dir FOLDER"), out);
 	if (a->list)
 		return list(s, out);
@@ -205,7 +209,7 @@ static void show_list(const json_t *all, struct view *v)
 	if (i)
 		view_table(v, heads, 3, cells, i);
 	else if (!v->quiet)
-		view_text(v, PLAIN, "you trust no config\n");
+		view_text(v, PLAIN, "you do not trust any config\n");
 }
 
 static void show(const struct reply *r, struct view *v)
@@ -233,13 +237,13 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_trust = {
 	.name = "trust",
 	.group = "setup",
-	.summary = "allow the store that a queue's config names",
+	.summary = "allow pawl to open the store that a config names",
 	.detail =
-		"A .pawl/config can come with a clone. pawl opens a store inside of the folder that has .pawl, and "
-		"remotes that your clone has, where it uses the refs below refs/pawl/. It opens any other store, and any "
-		"branch, that the config names only after you trusted the config. Look at the file before you do. Your trust counts for this path and this content: after a change "
-		"of the file pawl asks again. `pawl init --store` and `pawl config set store` trust the store that you "
-		"name; --store and PAWL_STORE need no trust.",
+		"A .pawl/config can come with a clone. pawl opens a store inside the folder that has .pawl, and the "
+		"remotes of your clone, where it uses the refs below refs/pawl/. It opens any other store or branch that "
+		"the config names only after you trust the config. Read the file before you do. Your trust applies to this "
+		"path and this content: after a change of the file pawl asks again. `pawl init --store` and `pawl config "
+		"set store` trust the store that you name; --store and PAWL_STORE need no trust.",
 	.example = "pawl trust\n"
 		   "pawl trust --list\n"
 		   "pawl trust --revoke ~/src/project",

@@ -7,10 +7,10 @@ static const struct param params[] = { PARAM_ID("task that is Blocked or Needs H
 const struct command cmd_unblock = {
 	.name = "unblock",
 	.group = "review",
-	.summary = "the way is clear: Blocked, Needs Help → In Progress",
+	.summary = "let the work go on: Blocked, Needs Help → In Progress",
 	.detail =
-		"The lock is cleared; reason and action are kept. Who knows the task claims it again to resume; "
-		"after the length of its last lease `pawl next` offers it to everybody.",
+		"The lock ends; the task keeps its reason and action. The agent that knows the task claims it again to "
+		"resume. After the length of its last lease, `pawl next` offers the task to every agent.",
 	.example = "pawl unblock t1 --reason \"key added\"",
 	.see = "block, escalate, claim",
 	.gives = "task",

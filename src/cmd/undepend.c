@@ -1,15 +1,15 @@
 #include "cmd/command.h"
 
-static const struct param params[] = { PARAM_ID("task that waits"),
+static const struct param params[] = { PARAM_ID("task that waits for others"),
 				       PARAM(depends, "ON", P_IDS,
 					     .flags = P_POSITIONAL | P_REQUIRED, .value = "ON",
-					     .help = "task to wait for no longer"),
+					     .help = "task that need not be Done first any more"),
 				       { 0 } };
 
 const struct command cmd_undepend = {
 	.name = "undepend",
 	.group = "plan",
-	.summary = "a task no longer waits for others",
+	.summary = "remove dependencies of a task",
 	.example = "pawl undepend t3 t1",
 	.see = "depend, show",
 	.gives = "task",

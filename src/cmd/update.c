@@ -3,18 +3,18 @@
 const char *fields_fault(const struct request *rq)
 {
 	if (HAS(rq, delay) && HAS(rq, not_before))
-		return "--delay and --not-before say the same thing: give one of them";
+		return "--delay and --not-before cannot be used together: give one of them";
 	return NULL;
 }
 
 static const struct param params[] = {
 	PARAM_ID("task to change"),
-	PARAM(title, "title", P_TITLE, .help = "one line that says what it is"),
+	PARAM(title, "title", P_TITLE, .help = "title: one line"),
 	PARAM(status, "status", P_STATUS, .choices = "ready backlog",
-	      .help = "Backlog or Ready; everything else has a command of its own"),
+	      .help = "Backlog or Ready; other statuses have their own commands"),
 	FIELD_PARAMS(P_EMPTY),
-	PARAM(add_labels, "add-label", P_NAMES, .help = "label to add to those it has"),
-	PARAM(remove_labels, "remove-label", P_NAMES, .help = "label to take away"),
+	PARAM(add_labels, "add-label", P_NAMES, .help = "label to add to the present ones"),
+	PARAM(remove_labels, "remove-label", P_NAMES, .help = "label to remove"),
 	{ 0 }
 };
 
@@ -28,7 +28,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 		fault = "nothing to change: give at least one field, e.g. --priority high";
 	if (!fault && HAS(&a->rq, labels) &&
 	    (HAS(&a->rq, add_labels) || HAS(&a->rq, remove_labels)))
-		fault = "--label replaces all labels: it does not go with --add-label or --remove-label";
+		fault = "--label replaces all labels: it cannot be used with --add-label or --remove-label";
 	if (fault)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help update`"), out);
 	return run_op(s, a, out);
@@ -44,9 +44,9 @@ const struct command cmd_update = {
 	.group = "plan",
 	.summary = "change the fields of a task",
 	.detail =
-		"An empty value clears a field: --due \"\". A task that somebody holds is changed by its holder "
-		"only. The status can go between Backlog and Ready, and from Blocked or Needs Help to Ready; it "
-		"can neither close nor approve a task.",
+		"An empty value clears a field: --due \"\". Only the holder can change a task that is held. The status can "
+		"change between Backlog and Ready, and from Blocked or Needs Help to Ready; update cannot close or approve "
+		"a task.",
 	.example = "pawl update t1 --priority 5 --add-label urgent\n"
 		   "pawl update t1 --status backlog",
 	.see = "create, status, depend, comment",

@@ -40,7 +40,7 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_version = {
 	.name = "version",
 	.group = "setup",
-	.summary = "which pawl this is, and what is in it",
+	.summary = "show the version of pawl and its parts",
 	.example = "pawl version --json",
 	.see = "doctor, help",
 	.flags = C_IDEMPOTENT | C_LOCAL,

@@ -78,9 +78,9 @@ struct cell view_cell(struct view *v, enum paint p, struct str text)
 	return (struct cell){ p, text_line(v->arena, text) };
 }
 
-/* The last column: never less than this, however narrow the terminal is. */
+/* The last column is never narrower than this, however narrow the terminal is. */
 #define LAST_MIN 12
-/* What the others leave to the last one, and how narrow they get for it. */
+/* The other columns leave this much room to the last one, and shrink to OTHER_MIN for it. */
 #define LAST_ROOM 20
 #define OTHER_MIN 16
 
@@ -108,7 +108,7 @@ static void put_row(struct view *v, const struct cell *cells, const size_t *widt
 	buf_addc(v->out, '\n');
 }
 
-/* One long name must not break every row: the widest columns give way, as far as it is needed. */
+/* One long name must not break every row: the widest columns shrink as far as needed. */
 static void fit(size_t *widths, size_t columns, size_t terminal)
 {
 	size_t last = widths[columns - 1], need = last < LAST_ROOM ? last : LAST_ROOM;
@@ -169,7 +169,7 @@ void view_status(struct view *v, int64_t status, const char *none)
 
 struct str view_left(struct view *v, int64_t ms)
 {
-	/* Tenths of a second matter to nobody once it is minutes. */
+	/* Beyond minutes, tenths of a second do not matter. */
 	return duration_text(v->arena, ms >= 1000 ? (ms + 500) / 1000 * 1000 : ms > 0 ? ms : 0);
 }
 

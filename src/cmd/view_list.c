@@ -1,4 +1,4 @@
-/* Renderings of answers that hold many things: tables and the log. */
+/* Renderings of answers with many items: tables and the log. */
 #include "cmd/view.h"
 
 #include "base/when.h"
@@ -26,13 +26,13 @@ static struct cell status_cell(struct view *v, int64_t status)
 	return view_cell(v, view_status_paint(status), str_c(status_name(status)));
 }
 
-/* Nobody has what only was somebody's: the last assignee is not shown. */
+/* Shows only the holder of the lock, never the last assignee. */
 static struct cell holder_cell(struct view *v, const struct lock *l, int64_t now)
 {
 	struct cell c = view_cell(v, CYAN, l->holder);
 
 	if (c.text.n && !lease_live(l, now))
-		c = (struct cell){ YELLOW, arena_printf(v->arena, "%.*s (ran out)", STRF(c.text)) };
+		c = (struct cell){ YELLOW, arena_printf(v->arena, "%.*s (expired)", STRF(c.text)) };
 	return c;
 }
 
@@ -47,7 +47,7 @@ static struct cell left_cell(struct view *v, const struct lock *l, int64_t now)
 static void put_total(struct view *v, size_t count, int64_t total)
 {
 	if (total > (int64_t)count)
-		view_text(v, DIM, "%zu of %lld shown; --limit 0 shows all\n", count,
+		view_text(v, DIM, "showing %zu of %lld; for all: --limit 0\n", count,
 			  (long long)total);
 }
 
@@ -175,7 +175,7 @@ void show_event(const struct event *e, struct view *v)
 void show_events(const struct reply *r, struct view *v)
 {
 	if (!r->ans.n_events && !v->quiet)
-		view_text(v, DIM, "nothing in the log\n");
+		view_text(v, DIM, "the log is empty\n");
 	for (size_t i = 0; i < r->ans.n_events; i++)
 		show_event(&r->ans.events[i], v);
 }
@@ -221,12 +221,12 @@ static void put_held(struct view *v, const struct answer *ans)
 	view_text(v, PLAIN, "\n");
 	view_table(v, heads, 6, cells, ans->n_tasks);
 	if (ans->held > (int64_t)ans->n_tasks)
-		view_text(v, DIM, "%zu of %lld shown; pawl lock list -n 0 shows all\n",
+		view_text(v, DIM, "showing %zu of %lld; for all: pawl lock list -n 0\n",
 			  ans->n_tasks, (long long)ans->held);
 	view_text(v, PLAIN, "\n");
 }
 
-/* Work that was begun and has no lock, such as what a reviewer sent back. */
+/* In Progress without a lock, such as a task that a reviewer sent back. */
 static void put_orphans(struct view *v, const struct answer *ans)
 {
 	long long begun = ans->counts[IN_PROGRESS];
@@ -234,7 +234,7 @@ static void put_orphans(struct view *v, const struct answer *ans)
 	for (size_t i = 0; i < ans->n_tasks; i++)
 		begun -= ans->tasks[i].status == IN_PROGRESS;
 	if (begun > 0)
-		view_text(v, YELLOW, "%lld In Progress, held by nobody\n", begun);
+		view_text(v, YELLOW, "%lld In Progress, not held\n", begun);
 }
 
 static void put_waiting(struct view *v, const struct answer *ans)

@@ -19,10 +19,10 @@ static void show_none(const struct answer *ans, struct view *v)
 	if (v->quiet)
 		return;
 	view_text(v, PLAIN, "no task: ");
-	view_data(v, PLAIN, ans->message.n ? ans->message : STR("nothing is eligible now"));
+	view_data(v, PLAIN, ans->message.n ? ans->message : STR("no task is eligible now"));
 	view_text(v, PLAIN, "\n");
 	if (ans->wait_ms)
-		view_text(v, DIM, "the next one comes due in %.*s\n",
+		view_text(v, DIM, "the next one becomes eligible in %.*s\n",
 			  STRF(view_left(v, ans->wait_ms)));
 	if (ans->hint.n) {
 		view_text(v, DIM, "hint: ");
@@ -113,11 +113,11 @@ static void put_lock(struct view *v, const struct task *t, int64_t now)
 	view_data(v, live ? CYAN : DIM, l->holder);
 	view_text(v, PLAIN, ", fence %lld", (long long)t->fence);
 	if (!live)
-		view_text(v, YELLOW, ", ran out");
+		view_text(v, YELLOW, ", expired");
 	else if (l->expires_at)
-		view_text(v, PLAIN, ", ends in %.*s", STRF(view_left(v, l->expires_at - now)));
+		view_text(v, PLAIN, ", expires in %.*s", STRF(view_left(v, l->expires_at - now)));
 	else
-		view_text(v, PLAIN, ", without an end");
+		view_text(v, PLAIN, ", does not expire");
 	if (l->manual)
 		view_text(v, PLAIN, ", manual");
 	if (l->pid)
@@ -161,7 +161,7 @@ static void put_history(struct view *v, const struct task *t)
 		label(v, "claims");
 		view_text(v, PLAIN, "%lld", (long long)t->attempts);
 		if (t->abandoned)
-			view_text(v, YELLOW, ", %lld ran out", (long long)t->abandoned);
+			view_text(v, YELLOW, ", %lld expired", (long long)t->abandoned);
 		view_text(v, PLAIN, "\n");
 	}
 	row_time(v, "created", t->created_at);
@@ -182,7 +182,7 @@ static void put_comments(struct view *v, const struct event *list, size_t n)
 	}
 }
 
-/* It is kept as it was written: shown with its keys in order. */
+/* The value is stored as written; it is shown with its keys sorted. */
 static void put_extra(struct view *v, struct str extra)
 {
 	json_t *o = extra.n ? json_loadb(extra.p, extra.n, 0, NULL) : NULL;
@@ -221,7 +221,7 @@ void show_details(const struct reply *r, struct view *v)
 
 /* --- after a claim ------------------------------------------------------------------------------- */
 
-/* What a new holder is told. */
+/* The brief for a new holder. */
 struct granted {
 	const struct task *task;
 	const struct grant *lock;
@@ -230,7 +230,7 @@ struct granted {
 	int64_t now;
 };
 
-/* What those before could have learnt: why it came back, and what was said about it. */
+/* The history that earlier holders left: why the task came back, and its comments. */
 static void put_return(struct view *v, const struct granted *g)
 {
 	long long earlier = g->task->attempts - 1, abandoned = g->task->abandoned;
@@ -252,7 +252,7 @@ static void put_grant(struct view *v, const struct granted *g)
 	if (lock) {
 		label(v, "fence");
 		view_text(v, PLAIN, "%lld\n", (long long)lock->fence);
-		label(v, "lease ends");
+		label(v, "expires");
 		view_text(v, PLAIN, "in %.*s", STRF(view_left(v, lock->expires_at - g->now)));
 		view_text(v, DIM, "  (%.*s)\n", STRF(when_text(v->arena, lock->expires_at)));
 		row(v, "token", lock->token);
@@ -263,7 +263,7 @@ static void put_grant(struct view *v, const struct granted *g)
 	block(v, "acceptance", g->task->acceptance);
 }
 
-/* For a command that people paste: what a damaged store calls an id is none. */
+/* People paste this command: an id from a damaged store that is not valid is left out. */
 static const char *command_id(const struct task *t, struct arena *a)
 {
 	return id_fault(t->id) && !typed_of(t->id) ? "ID" : arena_cstr(a, t->id);

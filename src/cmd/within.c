@@ -16,7 +16,7 @@
 
 #define ANSWER_MAX (1u << 20)
 
-/* A child that a hanging disk keeps alive must not keep the caller's pipes open as well. */
+/* A child that hangs on a disk must not keep the caller's pipes open as well. */
 static void leave_pipes(void)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -41,7 +41,7 @@ static void answer(int fd, struct session *s, ask_fn *fn)
 	_exit(0);
 }
 
-/* All that comes up to the end; false: it took too long. */
+/* Reads up to the end; false: the time limit passed. */
 static bool hear(int fd, int64_t end, struct buf *out)
 {
 	char part[4096];
@@ -79,7 +79,7 @@ static bool take(const struct buf *b, struct answer *ans, struct arena *a)
 	return true;
 }
 
-/* One that waits for a disk may not die before the disk answers: it is not waited for. */
+/* A process that waits for a disk may not die before the disk answers, so do not wait for it. */
 static void end_child(pid_t pid, bool done)
 {
 	if (!done)

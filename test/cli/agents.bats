@@ -6,7 +6,7 @@ load common
 @test "guard: 0 while the lock is held, 21 before and after" {
 	new x
 	call 21 guard t1
-	complains "no token"
+	complains "no saved token"
 	pawl claim t1 -a al
 	call 0 guard t1 -a al
 	says "t1 is yours with fence 1"
@@ -27,7 +27,7 @@ load common
 	call 0 guard t1 --token "$token"
 	pawl lock break t1 -r r
 	call 21 guard t1 --token "$token"
-	complains "nobody holds it"
+	complains "no agent holds it"
 	pawl claim t1 -a bo --ttl 10m
 	call 21 guard t1 --token "$token"
 	complains "bo holds it with fence 2"
@@ -35,7 +35,7 @@ load common
 	pawl claim t2 -a al --ttl 0.1s
 	lapsed t2
 	call 21 guard t2 -a al
-	complains "ran out"
+	complains "its lease expired"
 }
 
 @test "guard: the fence counts, from the option or the environment" {

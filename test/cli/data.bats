@@ -52,7 +52,7 @@ some() {
 	a=$(new A)
 	b=$(new B)
 	unchanged 44 batch update "$a" nosuch "$b" --priority 9
-	complains "number 2 of 3" "nothing was changed"
+	complains "item 2 of 3" "nothing was changed"
 	unchanged 44 batch add X --depends nosuch
 	unchanged 44 batch remove "$a" nosuch
 	ask 44 batch remove "$a" nosuch
@@ -82,7 +82,7 @@ some() {
 	b=$(new B)
 	pawl claim "$b" -a other
 	ask 20 batch update "$a" "$b" --keep-going --priority 9
-	is '[.results[].code] == ["SUCCESS", "CONFLICT"] and (.error.message | startswith("1 of 2 failed"))'
+	is '[.results[].code] == ["SUCCESS", "CONFLICT"] and (.error.message | startswith("1 of 2 items failed"))'
 	same "$(field "$a" .priority)" 9
 	call 44 batch remove nosuch "$a" -k
 	says nosuch NOT_FOUND "1 done"
@@ -151,7 +151,7 @@ some() {
 	late=$(new Late)
 	before=$("$PAWL" log --json --limit 0 | jq '.events | length')
 	unchanged 20 restore b.pawl
-	complains "tasks in the queue" --force
+	complains "the queue is not empty" --force
 	ask 0 restore b.pawl --force
 	is '.tasks == 5'
 	call 44 show "$late"
@@ -262,7 +262,7 @@ elsewhere() {
 	pawl init --store "$to" --queue other || true
 	mkdir ../other && (cd ../other && "$PAWL" init -q --store "$to" && new X)
 	call 20 migrate "$from" "$to"
-	complains "something else"
+	complains "is not empty"
 	ask 20 migrate "$from" "$to"
 	call 2 migrate "$from" "$from"
 	call 40 migrate sqlite:nosuch.db "sqlite:$BATS_TEST_TMPDIR/y.db"

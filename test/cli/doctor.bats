@@ -79,7 +79,7 @@ finding() {
 	echo "lease = 15m" >"$XDG_CONFIG_HOME/pawl/config"
 	printf 'store = sqlite:q.db\ncolor = blue\n' >.pawl/config
 	call 40 doctor
-	says "not looked at"
+	says "not checked"
 }
 
 @test "a store that cannot be read" {

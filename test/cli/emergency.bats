@@ -58,6 +58,6 @@ load common
 	mkdir -p .pawl
 	: >.pawl/backups
 	ask 0 emergency on --reason fire
-	is '.emergency.on and (.emergency | has("backup") | not) and (.warnings[0] | test("there is no backup"))'
+	is '.emergency.on and (.emergency | has("backup") | not) and (.warnings[0] | test("could not make a backup"))'
 	call 30 create x
 }

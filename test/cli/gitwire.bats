@@ -444,5 +444,5 @@ damaged() {
 	ask 0 lock health
 	is '.health | .counting == false and (has("refused") | not)'
 	call 0 lock health
-	says "nothing is counted here"
+	says "this store counts nothing"
 }

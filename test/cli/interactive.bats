@@ -35,7 +35,7 @@ prompt() {
 		show a
 	END
 	says "one" "Ready"
-	complains "line 1 ended with 44: show nobody" "line 2 ended with 2: clam a" "did you mean"
+	complains "line 1 failed with 44: show nobody" "line 2 failed with 2: clam a" "did you mean"
 	prompt 2 <<<"create 'half"
 	complains "a quote is not closed"
 	same "$("$PAWL" list -q)" a
@@ -58,7 +58,7 @@ prompt() {
 	lines 0 interactive <<<"list"
 	says "=== Active Tasks ==="
 	call 2 interactive --token 11111111-1111-4111-8111-111111111111 </dev/null
-	complains "for one call"
+	complains "apply to one call"
 	call 2 interactive --agent "" </dev/null
 }
 
@@ -73,7 +73,7 @@ prompt() {
 
 @test "interactive: refused inside itself; lines that are not text" {
 	prompt 2 <<<"interactive"
-	complains "no prompt to be had here"
+	complains "pawl interactive cannot run here"
 	prompt 2 < <(printf 'create \xff\n')
 	complains "UTF-8"
 }

@@ -70,13 +70,13 @@ setup() {
 	pawl claim t1 -a al --ttl 0.1s
 	lapsed t1
 	call 1 lock check t1
-	says "ran out"
+	says "expired"
 	ask 1 lock check t1
 	is '.locked == false and .lock.live == false and .lock.holder == "al"'
 	ask 0 lock list
 	is '.locks[0].live == false'
 	call 0 lock list
-	says "ran out"
+	says "expired"
 	lines 0 list
 	exactly "=== Active Tasks ===
 === Completed Tasks ===

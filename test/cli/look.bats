@@ -35,7 +35,7 @@ other=11111111-1111-4111-8111-111111111111
 	pawl rework t1 -r "tests lack"
 	pawl lock acquire t2 -a bo
 	call 0 status
-	says "1 In Progress, held by nobody"
+	says "1 In Progress, not held"
 	[[ $output == *"bo "*t2*Ready*y* ]]
 }
 
@@ -45,7 +45,7 @@ other=11111111-1111-4111-8111-111111111111
 		pawl claim "t$i"
 	done
 	call 0 status
-	says "50 of 52 shown; pawl lock list -n 0 shows all"
+	says "showing 50 of 52; for all: pawl lock list -n 0"
 	[[ $output != *"held by nobody"* ]]
 	ask 0 status
 	is '.held_total == 52'
@@ -127,7 +127,7 @@ other=11111111-1111-4111-8111-111111111111
 
 @test "list: a table in the order they were made" {
 	call 0 list
-	exactly "no tasks yet; pawl create TITLE makes one"
+	exactly "no tasks yet; to create one: pawl create TITLE"
 	call 0 list --label x
 	exactly "no tasks match"
 	pawl create "The z" -i z
@@ -168,7 +168,7 @@ a"
 	call 0 list
 	[[ ${lines[1]} == t1* && ${lines[1]} != *al* ]]
 	[[ ${lines[2]} == t2*" bo "*mine && ${lines[2]} != *ran* ]]
-	[[ ${lines[3]} == t3*" cy (ran out) "*late ]]
+	[[ ${lines[3]} == t3*" cy (expired) "*late ]]
 }
 
 @test "list, find and lock list -q: no limit but a given one" {
@@ -184,7 +184,7 @@ a"
 		[ "${#lines[@]}" -eq 100 ]
 	done
 	call 0 list
-	says "100 of 101 shown"
+	says "showing 100 of 101"
 }
 
 @test "list: filters add up" {
@@ -303,7 +303,7 @@ needle-4"
 
 @test "log: an empty queue" {
 	call 0 log
-	says "nothing"
+	says "the log is empty"
 	ask 0 log
 	is '.events == []'
 }

@@ -53,7 +53,7 @@ setup() {
 	complains "already uses sqlite:$work/mine.db (queue special)" "pawl config set store"
 	[ ! -e other.db ]
 	call 0 init --queue other
-	says "queue other" "the folder's own stays"
+	says "queue other" "the folder keeps its own queue"
 	call 0 config get -q queue
 	exactly special
 	pawl config set queue other
@@ -404,13 +404,13 @@ t2"
 	printf '# mine\nlease = 1m ; short\n' >>.pawl/config
 	pawl config set max_abandoned 4
 	call 0 config reset
-	says lease max_abandoned "not set any more"
+	says lease max_abandoned "no longer set"
 	grep -q '^# mine$' .pawl/config
 	same "$(store_uri)" "$uri"
 	ask 0 config get max_abandoned
 	is '.setting.origin == "default"'
 	call 0 config reset
-	says "nothing was set"
+	says "no setting was set"
 	pawl config set lease 2m
 	ask 0 config reset
 	is '.removed == ["lease"]'

@@ -173,7 +173,7 @@ forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 	call 0 run t3 --ttl 0.3s -- sh -c '"$PAWL" release -q "$PAWL_TASK"; sleep 1; echo went on'
 	says "went on"
 	status_is t3 Ready
-	complains "said so itself"
+	complains "the command itself set this status"
 }
 
 @test "a command that sleeps past the lease keeps its task" {
@@ -372,7 +372,7 @@ renewed_since() {
 	new a
 	new b
 	call 1 run --loop --on-failure release -- sh -c 'echo $PAWL_TASK >>ran; exit 1'
-	complains "given back and is next again"
+	complains "was released and is next again"
 	[ "$(wc -l <ran)" -le 2 ]
 	status_is t1 Ready
 }

@@ -170,12 +170,12 @@ existing() {
 	printf '[mcp_servers.pawl]\ncommand = "/opt/pawl"\n' >.codex/config.toml
 	before=$(tree)
 	call 0 setup claude --yes
-	says "mcpServers.pawl is there already" "left as it is"
+	says "mcpServers.pawl exists already" "left unchanged"
 	same "$before" "$(tree)"
 	call 0 setup claude --remove --yes
 	same "$before" "$(tree)"
 	call 0 setup codex --yes
-	says "left as it is"
+	says "left unchanged"
 	grep -q "pawl next" AGENTS.md
 	same "$(cat .codex/config.toml)" "$(printf '[mcp_servers.pawl]\ncommand = "/opt/pawl"')"
 }
@@ -209,7 +209,7 @@ existing() {
 		printf "$text" >.codex/config.toml
 		before=$(cat .codex/config.toml)
 		call 0 setup codex --yes
-		says "left as it is"
+		says "left unchanged"
 		same "$before" "$(cat .codex/config.toml)"
 	done <<-'END'
 		[ mcp_servers . "pawl" ]\ncommand = "x"

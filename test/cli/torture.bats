@@ -113,7 +113,7 @@ setup() {
 	jq -c 'if .lock?.fence == 3 then .lock.fence = 2 else . end' h.jsonl >bad.jsonl
 	not cmp -s h.jsonl bad.jsonl
 	call 40 torture --check bad.jsonl
-	complains "does not keep the promise"
+	complains "the store broke its promise"
 	says "k0"
 	ask 40 torture --check bad.jsonl
 	is '.torture | .violations > 0 and .found.fence > 0 and (.excerpt | contains("k0"))'
@@ -162,7 +162,7 @@ nobody_in() {
 
 @test "torture: a scratch queue that cannot be removed is named" {
 	call 0 torture --calls 50 --store "$(faulty discard:1)"
-	complains "could not be removed" "--remove torture-"
+	complains "cannot remove the scratch queue" "--remove torture-"
 }
 
 @test "torture: a store that fails for good is said to fail" {
@@ -197,7 +197,7 @@ nobody_in() {
 @test "torture: a queue that was never created is not mentioned" {
 	call 30 torture --store "sqlite:$PWD/nowhere/queue.db"
 	complains "nowhere"
-	[[ $stderr != *"could not be removed"* ]]
+	[[ $stderr != *"cannot remove the scratch queue"* ]]
 }
 
 @test "torture: invalid options" {

@@ -241,15 +241,15 @@ teardown() {
 	mkdir -p "$XDG_STATE_HOME"
 	echo "in the way" >"$XDG_STATE_HOME/pawl"
 	call 0 init --store "sqlite:$work/a.db"
-	complains "cannot be remembered"
+	complains "cannot remember your trust"
 	call 40 list
 	call 30 trust
-	complains "cannot be remembered"
+	complains "cannot remember your trust"
 }
 
 @test "trust: --list shows what is trusted, and what has changed since" {
 	call 0 trust --list
-	says "you trust no config"
+	says "you do not trust any config"
 	elsewhere
 	pawl trust
 	ask 0 trust --list
@@ -265,7 +265,7 @@ teardown() {
 	says gone "$here/.pawl/config"
 	call 0 trust --revoke "$here"
 	call 0 trust --list
-	says "you trust no config"
+	says "you do not trust any config"
 }
 
 @test "trust: --revoke takes it back" {
@@ -333,7 +333,7 @@ teardown() {
 	echo >.pawl/config
 	pawl init
 	call 0 doctor
-	says "the store is inside of $here"
+	says "the store is inside $here"
 }
 
 @test "trust: the prompt says so, and completes nothing" {

@@ -7,7 +7,7 @@ other=11111111-1111-4111-8111-111111111111
 
 @test "lock typed: holder, reason, since when" {
 	call 0 lock typed
-	says "nobody has locked the queue"
+	says "no agent has locked the whole queue"
 	pawl lock acquire @maintenance --ttl 10m -a boss -d "moving the disk"
 	call 0 lock typed
 	says @maintenance boss "lock acquire" tester "$(uname -n)" unknown

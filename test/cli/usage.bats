@@ -39,7 +39,7 @@ refused() {
 	refused "did you mean \`pawl lock check\`" lock chek t1
 	refused "did you mean \`pawl config unset\`" config unsset lease
 	refused "no command 'frobnicate'" frobnicate
-	refused "half a command" id
+	refused "only the first word of a command" id
 	refused "no command 'lock '" lock ""
 	refused "no command ''" ""
 	ask 2 clam t1
@@ -110,11 +110,11 @@ refused() {
 	refused "given twice" create x --title y
 	refused "given twice" create x -p 1 --priority 2
 	refused "given twice" list --agent a --agent b
-	refused "say the same" create x --delay 1h --not-before 2031-01-01
+	refused "cannot be used together" create x --delay 1h --not-before 2031-01-01
 	unchanged 2 list --porcelain --format text
-	complains "say the same"
+	complains "cannot be used together"
 	ask 2 list --format text
-	refused "say the same" list --color never --no-color
+	refused "cannot be used together" list --color never --no-color
 	refused "--if-absent needs --id" create x --if-absent
 	refused "--next-token" done held --next-token 11111111-1111-4111-8111-111111111111
 }
@@ -262,10 +262,10 @@ refused() {
 }
 
 @test "words that are not among the choices" {
-	refused "no such status" create x --status nonsense
-	refused "no such class" create x --class nonsense
-	refused "no such class" next --class nonsense
-	refused "no such status" list --status ready,nonsense
+	refused "this status does not exist" create x --status nonsense
+	refused "this class does not exist" create x --class nonsense
+	refused "this class does not exist" next --class nonsense
+	refused "this status does not exist" list --status ready,nonsense
 	refused "not one of" list --format xml
 	refused "not one of" list --color sometimes
 	refused "" completion tcsh
@@ -331,7 +331,7 @@ refused() {
 		rc=0
 		"$PAWL" "${words[@]}" --help >/dev/full 2>err || rc=$?
 		same "$rc" 30
-		grep -q "cannot be written" err
+		grep -q "cannot write the answer" err
 	done < <(all_commands)
 	rc=0
 	"$PAWL" list >&- 2>/dev/null || rc=$?

@@ -380,7 +380,7 @@ LOCK_ACQUIRED: task=t4 agent=tester@$(hostname)"
 	new e
 	pawl claim t5
 	call 0 done t5 --claim-next
-	says "t5 → Done" "nothing is eligible"
+	says "t5 → Done" "no task is eligible"
 	unchanged 2 done t5 --next-token "$other"
 }
 

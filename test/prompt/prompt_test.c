@@ -237,7 +237,7 @@ static void test_errors(void **state)
 	see("a quote is not closed");
 	see("pawl> ");
 	type("interactive\n");
-	see("there is no prompt to be had here");
+	see("pawl interactive cannot run here");
 	see("pawl> ");
 	type("pawl show alp2\n");
 	see("the printer");
@@ -299,7 +299,7 @@ static void test_without_the_module(void **state)
 	(void)state;
 	setenv("PAWL_MODULE_DIR", "/nowhere", 1);
 	start();
-	see("without history and completion");
+	see("history and completion are off");
 	see("pawl> ");
 	type("show alpha\n");
 	see("the parser");

@@ -97,7 +97,7 @@ static void refuses(void **state)
 		{ "rm", "no command 'rm'", "pawl remove" },
 		{ "lock|chek", "no command 'lock chek'", "pawl lock check" },
 		{ "xyzzy", "no command 'xyzzy'", "pawl help" },
-		{ "id", "half a command", "pawl help id" },
+		{ "id", "only the first word", "pawl help id" },
 		{ "claim", "needs ID", "pawl claim t1" },
 		{ "claim|t1|t2", "does not take 't2'", "quotes" },
 		{ "claim|t1|--tll|5", "no option --tll", "--ttl" },

@@ -23,8 +23,8 @@ struct cli {
 	struct arena arena;
 };
 
-/* A descriptor that the caller closed would be given to the next file that is opened: a database must
- * not get our messages. What stands in for it cannot be written to, so that nothing is lost unnoticed. */
+/* A descriptor that the caller closed would go to the next file that is opened, and a database must not get our
+ * messages. The replacement cannot be written to, so a lost message is noticed. */
 static void hold_standard_files(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
@@ -99,7 +99,7 @@ static bool emit(struct session *s, const struct event *e)
 	return !c->output.fault;
 }
 
-/* A pipe without a reader: a quiet queue would never write to it, and so never notice. */
+/* Detects a pipe without a reader: in a quiet queue no write would fail and show it. */
 static bool listening(struct session *s)
 {
 	struct cli *c = s->face;
@@ -110,7 +110,7 @@ static bool listening(struct session *s)
 	return !c->output.fault;
 }
 
-/* In one line that is written over; only where a person looks at it. */
+/* Writes over one line of the terminal; only if a person watches it. */
 static void show_progress(struct session *s, struct str line)
 {
 	struct cli *c = s->face;
@@ -182,7 +182,7 @@ static struct client_options said(const struct cli *c)
 					.dir = g->dir };
 }
 
-/* Once: the answer is remembered. A command that tells an agent about the queue never waits for a person. */
+/* Asks once: the answer is remembered. A command that informs an agent about the queue never waits for a person. */
 static enum result ask_for_trust(struct cli *c, const struct command *command, struct answer *ans)
 {
 	struct session *s = &c->session;
@@ -193,8 +193,10 @@ static enum result ask_for_trust(struct cli *c, const struct command *command, s
 	    !isatty(STDERR_FILENO))
 		return SUCCESS;
 	fprintf(stderr,
-		"pawl: the queue's config can have come with a clone, and you have not trusted it yet.\n"
-		"  %.*s\n  (%.*s)\nTrust it? [y/N] ",
+		"pawl: the queue's config may have come with a clone, and you have not trusted it yet.\n"
+		"  %.*s\n"
+		"  (%.*s)\n"
+		"Trust it? [y/N] ",
 		STRF(t->asks), STRF(t->why));
 	if (!read_yes())
 		return trust_check(t, ans, &c->arena);
@@ -219,7 +221,7 @@ static enum result run(struct cli *c, const struct command *command, struct repl
 	return command_run(command, s, c->parsed.args, out);
 }
 
-/* --help behind a command is about that command. */
+/* --help after a command shows the help of that command. */
 static void ask_for_help(struct cli *c)
 {
 	struct parsed *p = &c->parsed;
@@ -230,7 +232,7 @@ static void ask_for_help(struct cli *c)
 		(void)param_set(p->args, &cmd_help.params[0], str_cut(&rest, ' '), &c->arena);
 }
 
-/* `pawl` alone: the overview inside a queue, help elsewhere. */
+/* `pawl` alone shows the overview inside a queue, and help elsewhere. */
 static enum result run_alone(struct cli *c, struct reply *out)
 {
 	struct client_options options = said(c);
@@ -261,7 +263,7 @@ static enum result answer(struct cli *c, struct reply *out)
 	return p->command ? run(c, p->command, out) : run_alone(c, out);
 }
 
-/* `status ID` only looks: its lines are those of `show`. */
+/* `status ID` only reads, so it prints the lines of `show`. */
 static const struct command *shown_as(const struct cli *c)
 {
 	bool looks = c->parsed.command == &cmd_status && c->parsed.args->rq.op == OP_SHOW;
@@ -269,7 +271,7 @@ static const struct command *shown_as(const struct cli *c)
 	return looks && c->output.format == FORMAT_PORCELAIN ? &cmd_show : c->parsed.command;
 }
 
-/* What could not be written was not received: the caller must not take it for an answer. */
+/* An answer that was not written was not received: the caller must not mistake the rest for an answer. */
 static int end(const struct cli *c, enum result code)
 {
 	int fault = c->output.fault;
@@ -278,7 +280,7 @@ static int end(const struct cli *c, enum result code)
 		return c->session.exit_code ? c->session.exit_code : (int)code;
 	if (fault != EPIPE)
 		fprintf(stderr,
-			"pawl: the answer cannot be written: %s; the call itself ended with %s\n",
+			"pawl: cannot write the answer: %s; the call itself ended with %s\n",
 			strerror(fault), result_name(code));
 	return API_ERROR;
 }
@@ -324,6 +326,7 @@ int cli_main(int argc, char **argv)
 {
 	hold_standard_files();
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a write that fails says more than a death */
+	signal(SIGXFSZ,
+	       SIG_IGN); /* the error of a failed write says more than a death by SIGPIPE */
 	return cli_run(argc, (const char *const *)argv, CLIENT_COMMAND);
 }

@@ -1,6 +1,5 @@
 /*
- * cli: the command line. Answers go to standard output, written once; what a person should know besides
- * goes to standard error.
+ * cli: the command line. Answers go to standard output, in one write; notes for a person go to standard error.
  */
 #ifndef FACE_CLI_CLI_H
 #define FACE_CLI_CLI_H
@@ -14,15 +13,15 @@ int cli_main(int argc, char **argv);
 /* One command line of this process. */
 int cli_run(int argc, const char *const *argv, enum client_face face);
 
-/* What was said with the command that this session runs. */
+/* The global arguments of the command that this session runs. */
 const struct global_args *cli_global(const struct session *s);
 /* `pawl interactive` */
 enum result prompt_run(struct session *s, const struct args *a, struct reply *out);
 
-/* Help on a topic, NULL-free; false: there is none of that name. */
+/* Writes the help on a topic; false: the topic does not exist. */
 bool help_topic(struct buf *out, struct strs topic);
 
-/* An entry of doc/troubleshooting.md by its name, a code or a store's fault; false: there is none. */
+/* Writes the entry of doc/troubleshooting.md for a code or a store's fault; false: there is none. */
 bool trouble_topic(struct buf *out, struct str topic);
 extern const char trouble_text[];
 
@@ -35,9 +34,9 @@ struct output {
 
 void output_reply(struct output *o, const struct command *c, const struct reply *r,
 		  struct arena *a);
-/* One event of several. */
+/* Writes one of several events. */
 void output_event(struct output *o, const struct event *e, struct arena *a);
-/* What a person is asked about. */
+/* Shows the preview before a question. */
 void output_preview(struct output *o, const struct command *c, const struct reply *r,
 		    struct arena *a);
 

@@ -4,14 +4,14 @@
 #include "face/cli/words.h"
 #include "face/gen/complete.h"
 
-/* How far the words before the last one have come. */
+/* The state after the words before the last one. */
 struct reading {
 	const struct command *command;
-	const char *prefix;          /* "lock" */
+	const char *prefix;          /* the first word of a command of two: "lock" */
 	const struct param *expects; /* the option whose value comes next */
 	size_t positional;
-	bool rest;    /* behind "--" */
-	bool unknown; /* there is no such command */
+	bool rest;    /* after "--" */
+	bool unknown; /* the command does not exist */
 };
 
 struct finding {
@@ -28,7 +28,7 @@ static void offer(struct finding *f, struct str word)
 		f->found = arena_append(f->arena, f->found, arena_str(f->arena, word));
 }
 
-/* --- what is there -------------------------------------------------------------------------------- */
+/* --- reading the words before --------------------------------------------------------------------- */
 
 static const struct param *option(const struct param *p, struct str word)
 {
@@ -78,7 +78,7 @@ static void read_word(struct reading *r, struct str word)
 		read_name(r, word);
 }
 
-/* --- what could come ------------------------------------------------------------------------------ */
+/* --- collecting candidates ------------------------------------------------------------------------ */
 
 static void offer_words(struct finding *f, const char *choices)
 {
@@ -111,7 +111,7 @@ static void offer_options(struct finding *f, const struct param *p)
 			offer(f, arena_printf(f->arena, "--%s", p->name));
 }
 
-/* The locks of the whole queue, once it is clear that one of them is meant. */
+/* Offers the locks of the whole queue once the word begins with '@'. */
 static void offer_typed(struct finding *f)
 {
 	if (!f->typed.n || f->typed.p[0] != '@')

@@ -1,4 +1,4 @@
-/* The editor, by libedit. */
+/* The line editor, built on libedit. */
 #include <histedit.h>
 
 #include <locale.h>
@@ -13,7 +13,7 @@
 #include "face/cli/editor.h"
 
 #define LINES_KEPT 1000
-#define LIST_MAX 200 /* more is no help */
+#define LIST_MAX 200 /* a longer list does not help */
 
 struct editor {
 	EditLine *el;
@@ -37,7 +37,7 @@ static char *show_prompt(EditLine *el)
 
 /* --- completion ----------------------------------------------------------------------------------- */
 
-/* How much all of them have in common. */
+/* The length of the common prefix of all candidates. */
 static size_t common(struct strs list)
 {
 	size_t n = list.v[0].n;
@@ -75,7 +75,7 @@ static void list_all(struct strs list)
 	putchar('\n');
 }
 
-/* What was typed of the word, replaced: the case of an id may be another. */
+/* Replaces the typed part of the word: an id may differ in case. */
 static void put_word(EditLine *el, size_t typed, struct str word, bool whole)
 {
 	struct arena a = { 0 };
@@ -120,7 +120,7 @@ static unsigned char on_interrupt(EditLine *el, wint_t ch)
 	return CC_NEWLINE;
 }
 
-/* Without a locale for UTF-8 its bytes would be shown one by one. */
+/* Without a UTF-8 locale, libedit would show the bytes one by one. */
 static void set_locale(void)
 {
 	setlocale(LC_CTYPE, "");
@@ -139,7 +139,7 @@ static void set_up(struct editor *e)
 	el_set(e->el, EL_EDITOR, "emacs");
 	el_set(e->el, EL_SIGNAL, 1);
 	el_set(e->el, EL_HIST, history, e->history);
-	/* wide: of narrow ones it makes copies, and keeps them */
+	/* use the wide functions: with narrow ones libedit makes copies and keeps them */
 	el_wset(e->el, EL_ADDFN, L"pawl-complete", L"completes a word", on_tab);
 	el_wset(e->el, EL_ADDFN, L"pawl-interrupt", L"drops the line", on_interrupt);
 	el_set(e->el, EL_SETTY, "-d", "-isig", NULL);

@@ -1,6 +1,6 @@
 /*
- * editor: a line typed on a terminal, with history and completion. It lives in a module of its own
- * (pawl-face-interactive.so), since no other command needs its library.
+ * editor: reads a line from a terminal, with history and completion. It is a module of its own
+ * (pawl-face-interactive.so), because no other command needs its library.
  */
 #ifndef FACE_CLI_EDITOR_H
 #define FACE_CLI_EDITOR_H
@@ -9,10 +9,10 @@
 
 struct editor;
 
-/* What the editor is told and may ask. It outlives the editor. */
+/* Callbacks for the editor. They must outlive it. */
 struct editor_host {
 	const char *prompt;
-	/* What the last word of the line could become, and where it begins. */
+	/* Finds the completions of the last word of the line, and where it starts. */
 	struct strs (*complete)(void *ctx, struct str line, size_t *from, struct arena *a);
 	void *ctx;
 };
@@ -20,11 +20,12 @@ struct editor_host {
 enum line_end { LINE_WHOLE, LINE_DROPPED, LINE_NONE };
 
 struct editor_ops {
-	/* NULL: it cannot be had on this terminal. */
+	/* NULL: this terminal does not support it. */
 	struct editor *(*open)(const struct editor_host *host);
-	/* How it ended: with a whole one in *out (without its newline, until the next call), with Ctrl-C, or with no more. */
+	/* How the read ended: with a whole line in *out (without its newline, valid until the next call), with
+	 * Ctrl-C, or at the end of the input. */
 	enum line_end (*read)(struct editor *e, struct str *out);
-	/* The next line that comes back with the up arrow. */
+	/* Adds a line to the history of the up arrow. */
 	void (*remember)(struct editor *e, const char *line);
 	void (*close)(struct editor *e);
 };

@@ -1,11 +1,11 @@
-/* Help, from the table of commands. Fits 80 columns. */
+/* Help texts, from the table of commands, at most 80 columns wide. */
 #include "base/module.h"
 #include "face/cli/cli.h"
 
 #include "face/gen/gen.h"
 
 #define WIDTH 79
-#define COLUMN 28 /* where the explanation of an option begins */
+#define COLUMN 28 /* column of the explanation of an option */
 
 static void put_heading(struct buf *out, const char *text)
 {
@@ -85,9 +85,10 @@ static void help_command(struct buf *out, const struct command *c)
 	put_heading(out, "exit codes");
 	for (size_t i = 0; i < n; i++)
 		put_code(out, codes[i]);
-	buf_addf(out,
-		 "\nsee also: %s\n`pawl help options` is about --json, --agent and the like.\n",
-		 c->see);
+	buf_addf(
+		out,
+		"\nsee also: %s\n`pawl help options` explains --json, --agent and the other options of every command.\n",
+		c->see);
 }
 
 static void help_prefix(struct buf *out, const char *prefix)
@@ -97,17 +98,19 @@ static void help_prefix(struct buf *out, const char *prefix)
 	for (size_t i = 0; commands[i]; i++)
 		if (str_is(command_word(commands[i]), prefix))
 			put_pair(out, commands[i]->name, 16, commands[i]->summary);
-	buf_addf(out, "\n`pawl help %s COMMAND` says more.\n", prefix);
+	buf_addf(out, "\nMore about one of them: pawl help %s COMMAND\n", prefix);
 }
 
 static void help_options(struct buf *out)
 {
-	buf_adds(out, STR("Options of every command; they may stand before or behind its name.\n"));
-	put_params(out, global_params, false, "options");
 	buf_adds(
 		out,
-		STR("\nStore, queue, agent, run, timeout, format and color can also come from the\n"
-		    "environment (PAWL_AGENT, …); `pawl config list` shows the settings.\n"));
+		STR("Options of every command. Write them before or after the name of the command.\n"));
+	put_params(out, global_params, false, "options");
+	buf_adds(out,
+		 STR("\n"
+		     "Store, queue, agent, run, timeout, format and color can also come from the\n"
+		     "environment (PAWL_AGENT, …); `pawl config list` shows the settings.\n"));
 }
 
 static void help_codes(struct buf *out)
@@ -121,10 +124,10 @@ static void help_codes(struct buf *out)
 	buf_adds(out, STR("Exit codes, the same for every command and every store.\n\n"));
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		put_code(out, all[i]);
-	buf_adds(out, STR("\n`pawl help CODE` says what to do about one.\n"));
+	buf_adds(out, STR("\nWhat to do about a code: pawl help CODE\n"));
 }
 
-/* Commands of two words are listed once, under their first. */
+/* Lists commands of two words once, under their first word. */
 static bool listed_before(size_t i)
 {
 	struct str word = command_word(commands[i]);
@@ -162,11 +165,12 @@ static void help_all(struct buf *out)
 	}
 	buf_adds(
 		out,
-		STR("\n`pawl help COMMAND` says how one works, `pawl help options` what they have in\n"
-		    "common, `pawl help codes` what the exit codes mean. To begin: pawl init\n"));
+		STR("\n"
+		    "`pawl help COMMAND` explains a command, `pawl help options` the options of every\n"
+		    "command, and `pawl help codes` the exit codes. To begin: pawl init\n"));
 }
 
-/* Built in, or a module's. */
+/* Finds a command that is built in or comes from a module. */
 static const struct command *find(const char *const *words, size_t n, size_t *used)
 {
 	const struct command *c = command_find(words, n, used);

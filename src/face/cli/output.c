@@ -14,7 +14,7 @@ static int add_bytes(const char *p, size_t n, void *ctx)
 	return 0;
 }
 
-/* On a terminal in ASCII: what a task's text could do there (C1, bidi) is spelt out. */
+/* For a terminal in ASCII: escapes characters of a task's text that could act on the terminal (C1, bidi). */
 static void put_json(const struct output *o, struct buf *out, json_t *object)
 {
 	json_dump_callback(object, add_bytes, out,
@@ -34,7 +34,7 @@ static void drain(struct buf *out, void *ctx)
 	out->n = 0;
 }
 
-/* Large texts are written piece by piece, so that memory does not grow with them. */
+/* Large texts are written piece by piece, so that memory use stays constant. */
 static struct buf output_buf(struct output *o)
 {
 	return (struct buf){ .max = OUTPUT_MAX, .drain = drain, .drain_ctx = o };
@@ -53,8 +53,8 @@ static struct view view_of(const struct output *o, struct buf *out, struct arena
 	};
 }
 
-/* "pawl: what happened", "hint: what to do", "more: where to read on". What is wrong with a call is said by the help
- * of its command. */
+/* Prints "pawl: what happened", "hint: what to do", "more: where to read on". For a wrong call the help of its
+ * command is enough. */
 static void put_error(const struct output *o, const struct answer *ans, struct arena *a)
 {
 	struct buf err = BUF_MAX(OUTPUT_MAX);
@@ -66,7 +66,7 @@ static void put_error(const struct output *o, const struct answer *ans, struct a
 	if (ans->code == API_ERROR && ans->applied == '?')
 		view_text(
 			&v, YELLOW,
-			"whether the change was made is not known; repeat the call to find out\n");
+			"it is unknown whether the change was made; repeat the call to find out\n");
 	if (ans->hint.n) {
 		view_text(&v, CYAN, "hint: ");
 		view_data(&v, PLAIN, ans->hint);

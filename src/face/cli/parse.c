@@ -13,7 +13,7 @@ struct parser {
 	const char *const *argv;
 	int argc, at;
 	uint64_t globals_seen;
-	size_t positional; /* how many words behind the command were taken */
+	size_t positional; /* number of words after the command that were used */
 	bool stdin_used;
 };
 
@@ -48,7 +48,7 @@ static bool is_option(const struct param *p)
 	return !(p->flags & P_POSITIONAL);
 }
 
-/* By name, or by letter if `name` is one byte long and `letter`. */
+/* Finds an option by name, or by letter if `name` is one byte long and `letter` is set. */
 static const struct param *find_in(const struct param *list, struct str name, bool letter)
 {
 	for (const struct param *p = list; p && p->name; p++)
@@ -96,7 +96,7 @@ static bool unknown_option(struct parser *p, const char *word, struct str name, 
 		return refuse(p, what, SAY(p, "did you mean --%s? %.*s", near, STRF(help_hint(p))));
 	return refuse(p, what,
 		      c ? help_hint(p)
-			: STR("a command's options go behind its name; run `pawl help`"));
+			: STR("write a command's options after its name; run `pawl help`"));
 }
 
 static const char *label_of(struct parser *p, const struct param *o)
@@ -104,7 +104,7 @@ static const char *label_of(struct parser *p, const struct param *o)
 	return is_option(o) ? SAY(p, "--%s", o->name).p : o->name;
 }
 
-/* Was the same thing said before, by this option or by another that means the same? */
+/* Was the value given before, by this option or by another one for the same field? */
 static bool said_before(struct parser *p, const struct param *o)
 {
 	struct args *a = p->out->args;
@@ -122,7 +122,7 @@ static bool said_before(struct parser *p, const struct param *o)
 	return twice && !param_repeats(o) && o->type != P_FLAG;
 }
 
-/* Texts may come from standard input: "-". */
+/* Reads a text from standard input: "-". */
 static bool read_stdin(struct parser *p, const struct param *o, struct str *text)
 {
 	struct buf b = BUF_MAX(TEXT_MAX + 1);
@@ -144,7 +144,7 @@ static bool read_stdin(struct parser *p, const struct param *o, struct str *text
 	*text = arena_str(p->arena, buf_str(&b));
 	if (n < 0)
 		refuse(p,
-		       SAY(p, "%s: standard input cannot be read: %s", label_of(p, o),
+		       SAY(p, "%s: cannot read standard input: %s", label_of(p, o),
 			   strerror(errno)),
 		       STR(""));
 	else if (b.full)
@@ -170,14 +170,15 @@ static bool set(struct parser *p, const struct param *o, struct str text)
 	return fault ? refuse(p, SAY(p, "%s: %s", label_of(p, o), fault), help_hint(p)) : true;
 }
 
-/* The word behind an option. One that is an option itself is more likely a value forgotten. */
+/* The word after an option. If it is an option itself, the user more likely forgot the value. */
 static bool take_value(struct parser *p, const struct param *o, struct str *text)
 {
 	const char *next = p->at + 1 < p->argc ? p->argv[p->at + 1] : NULL;
 
 	if (next && !strncmp(next, "--", 2) && find_option(p, str_c(next + 2), false))
-		return refuse(p, SAY(p, "--%s needs a value, but %s follows", o->name, next),
-			      SAY(p, "write --%s=%s if you mean that", o->name, next));
+		return refuse(
+			p, SAY(p, "--%s needs a value, but %s follows", o->name, next),
+			SAY(p, "if you mean that as the value, write --%s=%s", o->name, next));
 	if (!next)
 		return refuse(p, SAY(p, "--%s needs a value: %s", o->name, param_value(o)),
 			      help_hint(p));
@@ -242,7 +243,7 @@ static bool unknown_command(struct parser *p, const char *word)
 			  prefix ? " " : "", near, STRF(help_hint(p))));
 }
 
-/* A command that is not built in may be a module's. */
+/* A command that is not built in may come from a module. */
 static bool load_module(struct parser *p, const char *word)
 {
 	const struct module *m;
@@ -252,8 +253,8 @@ static bool load_module(struct parser *p, const char *word)
 	if (r > 0 || (r == 0 && !m->commands))
 		return unknown_command(p, word);
 	if (r < 0) {
-		refuse(p, SAY(p, "the module for '%s' cannot be used: %s", word, why),
-		       STR("install the package that it came with again"));
+		refuse(p, SAY(p, "cannot load the module for '%s': %s", word, why),
+		       STR("install its package again"));
 		p->out->code = MISCONFIGURED;
 		return false;
 	}
@@ -305,7 +306,7 @@ static const struct param *rest_param(const struct parser *p)
 	return NULL;
 }
 
-/* Another program's words: however many, and whatever is in them. */
+/* The words of another program: any number of them, with any content. */
 static void take_rest(struct parser *p, const struct param *o)
 {
 	struct strs *list = (struct strs *)((char *)p->out->args + o->offset);
@@ -322,8 +323,9 @@ static void take_rest(struct parser *p, const struct param *o)
 static struct str word_hint(struct parser *p)
 {
 	if (rest_param(p))
-		return SAY(p, "%s goes behind --; %.*s", rest_param(p)->name, STRF(help_hint(p)));
-	return SAY(p, "a text with blanks goes in quotes; %.*s", STRF(help_hint(p)));
+		return SAY(p, "%s must come after --; %.*s", rest_param(p)->name,
+			   STRF(help_hint(p)));
+	return SAY(p, "put a text with blanks in quotes; %.*s", STRF(help_hint(p)));
 }
 
 static bool take_word(struct parser *p, const char *word)
@@ -372,15 +374,16 @@ static bool check_globals(struct parser *p)
 	if ((g->json != 0) + (g->porcelain != 0) + (g->format.n != 0) > 1)
 		return refuse(
 			p,
-			STR("--json, --porcelain and --format say the same thing: give one of them"),
+			STR("--json, --porcelain and --format cannot be used together: give one of them"),
 			STR(""));
 	if (g->no_color && g->color.n)
-		return refuse(p, STR("--color and --no-color say the same thing: give one of them"),
-			      STR(""));
+		return refuse(
+			p, STR("--color and --no-color cannot be used together: give one of them"),
+			STR(""));
 	return true;
 }
 
-/* `pawl config` is `pawl config list`. */
+/* `pawl config` means `pawl config list`. */
 static bool complete_prefix(struct parser *p)
 {
 	const char *words[2] = { p->out->prefix, "list" };
@@ -391,10 +394,11 @@ static bool complete_prefix(struct parser *p)
 		parsed_become(p->out, c, p->arena);
 		return true;
 	}
-	return refuse(p, SAY(p, "%s is only half a command", p->out->prefix), help_hint(p));
+	return refuse(p, SAY(p, "%s is only the first word of a command", p->out->prefix),
+		      help_hint(p));
 }
 
-/* How to say what is wrong should not depend on where it is wrong. */
+/* The format of an error must not depend on the place of the error in the line. */
 static void look_for_format(struct parsed *out, int argc, const char *const *argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {

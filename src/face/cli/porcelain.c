@@ -1,4 +1,4 @@
-/* The lines of files-protocol.md, for shell scripts. Every value is on its line: controls are spelt out. */
+/* The lines of files-protocol.md, for shell scripts. Each value stays on its line: control characters are escaped. */
 #include "face/cli/cli.h"
 
 #include "base/text.h"
@@ -95,7 +95,7 @@ static void put_scalars(struct buf *out, const json_t *o)
 	}
 }
 
-/* "In-Progress=3": a key has no blank. */
+/* "In-Progress=3": a key contains no blank. */
 static void put_counts(struct buf *out, const struct answer *ans)
 {
 	for (int s = BACKLOG; s < STATUS_END; s++) {
@@ -106,7 +106,7 @@ static void put_counts(struct buf *out, const struct answer *ans)
 	}
 }
 
-/* One line for each element: "LOCK: task=… holder=…". */
+/* Prints one line for each element: "LOCK: task=… holder=…". */
 static bool put_list(struct buf *out, const json_t *o)
 {
 	static const char *const lists[][2] = {
@@ -167,7 +167,7 @@ static void put_failure(struct buf *out, const struct command *c, const struct a
 	buf_addc(out, '\n');
 }
 
-/* What became of the task, by where it is now and what was asked for. */
+/* The result for the task, from its new status and the operation. */
 static void put_task(struct buf *out, const struct command *c, const struct answer *ans)
 {
 	const struct task *t = ans->task;
@@ -190,7 +190,7 @@ static void put_task(struct buf *out, const struct command *c, const struct answ
 		buf_adds(out, STR("NO_TASKS:\n"));
 }
 
-/* A command without a line of its own: all that it says in one. */
+/* For a command without a format of its own: prints its whole answer in one line. */
 static void put_members(struct buf *out, const struct answer *ans, const json_t *o)
 {
 	buf_addf(out, "%s:", result_name(ans->code));

@@ -1,5 +1,5 @@
-/* `pawl interactive`: each line is a command line of its own, in a process of its own. So nothing stays open while
- * somebody thinks, Ctrl-C ends a command and not the prompt, and a line does what it does in a shell. */
+/* `pawl interactive`: each line is a command line of its own and runs in its own process. So nothing stays open
+ * while the user thinks, Ctrl-C ends a command and not the prompt, and a line behaves as in a shell. */
 #include "face/cli/cli.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 struct prompt {
 	struct session *session;
 	const struct editor_ops *ops;
-	struct editor *editor; /* NULL: lines come from standard input as they are */
+	struct editor *editor; /* NULL: lines come from standard input, without an editor */
 	struct editor_host host;
 	char *buffer; /* for getline() */
 	size_t room;
@@ -31,7 +31,7 @@ struct prompt {
 	bool terminal;
 };
 
-/* --- what was said with `interactive` counts for all -------------------------------------------- */
+/* --- options of `interactive` apply to every command -------------------------------------------- */
 
 static void export(const char *name, struct str value)
 {
@@ -59,8 +59,8 @@ static enum result enter(struct session *s, const struct args *a, struct reply *
 	struct answer ans = { 0 };
 
 	if (a->rq.has)
-		return run_fail(USAGE, STR("--token and --request-id are for one call"),
-				STR("give them to the command at the prompt"), out);
+		return run_fail(USAGE, STR("--token and --request-id apply to one call"),
+				STR("give them with a command at the prompt"), out);
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
 	if (said.dir.n && chdir(s->client.config.opt.dir))
@@ -74,7 +74,7 @@ static enum result enter(struct session *s, const struct args *a, struct reply *
 
 /* --- completion ----------------------------------------------------------------------------------- */
 
-/* Nothing of the store stays open: commands are forked from here. */
+/* Closes the store after each use: commands are forked from this process. */
 static struct strs ids(void *ctx, struct arena *a)
 {
 	struct client_options said = { .face = CLIENT_PROMPT };
@@ -104,7 +104,7 @@ static struct strs complete(void *ctx, struct str line, size_t *from, struct are
 
 /* --- one line ------------------------------------------------------------------------------------- */
 
-/* What comes next in the script is not for the command. */
+/* The command must not read the next lines of the script. */
 static void close_input(void)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -121,7 +121,7 @@ static int run_child(const struct prompt *p, const char **argv, int argc)
 	fflush(NULL);
 	pid = fork();
 	if (pid < 0) {
-		fprintf(stderr, "pawl: no new process: %s\n", strerror(errno));
+		fprintf(stderr, "pawl: cannot start a process: %s\n", strerror(errno));
 		return API_ERROR;
 	}
 	if (pid == 0) {
@@ -136,7 +136,7 @@ static int run_child(const struct prompt *p, const char **argv, int argc)
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	if (p->terminal)
-		putchar('\n'); /* behind the ^C */
+		putchar('\n'); /* after the ^C */
 	return 128 + WTERMSIG(status);
 }
 
@@ -166,7 +166,7 @@ static bool leaves(struct strs words)
 	return words.n == 1 && (str_is(words.v[0], "exit") || str_is(words.v[0], "quit"));
 }
 
-/* false: that was the last one. */
+/* false: that was the last line. */
 static bool run_line(struct prompt *p, struct str line)
 {
 	struct arena a = { 0 };
@@ -182,12 +182,12 @@ static bool run_line(struct prompt *p, struct str line)
 	else if (w.open)
 		code = usage(line, "a quote is not closed, or nothing follows a \\");
 	else if (!text_valid(line))
-		code = usage(line, "this is no text in UTF-8");
+		code = usage(line, "this line is not valid UTF-8");
 	else if (more)
 		code = run_words(p, w.list, &a);
 	if (code && !p->terminal)
 		p->session->note(p->session,
-				 arena_printf(&a, "line %d ended with %d: %.*s", p->line, code,
+				 arena_printf(&a, "line %d failed with %d: %.*s", p->line, code,
 					      STRF(text_cut(&a, line, 60))));
 	if (code && !p->failed)
 		p->failed = code;
@@ -264,7 +264,7 @@ static void open_editor(struct prompt *p)
 	else
 		p->session->note(p->session,
 				 arena_printf(p->session->arena,
-					      "without history and completion: %s in %s",
+					      "history and completion are off: %s in %s",
 					      r < 0 ? why : "there is no pawl-face-interactive.so",
 					      module_dir()));
 }
@@ -277,7 +277,7 @@ static void greet(const struct session *s)
 		puts("the queue's config is not trusted; `trust` allows its store");
 	else
 		puts("there is no queue here; `init` makes one");
-	puts("TAB completes, `help` says more, Ctrl-D leaves");
+	puts("TAB completes, `help` lists the commands, Ctrl-D leaves");
 }
 
 enum result prompt_run(struct session *s, const struct args *a, struct reply *out)

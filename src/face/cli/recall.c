@@ -47,7 +47,7 @@ static const char *file_of(const struct keyring *k, struct arena *a)
 	return keyring_folder(k) ? NULL : fs_join(a, str_c(k->dir), STR("history"));
 }
 
-/* Two prompts may be open: each only adds to the file, and only this cuts it. */
+/* Two prompts may be open: each only appends to the file, and only this function cuts it. */
 static void cut(const char *file, struct strs lines)
 {
 	struct buf b = BUF_MAX(FILE_MAX);
@@ -84,7 +84,7 @@ struct strs recall_load(const struct keyring *k, struct arena *a)
 	return all;
 }
 
-/* Ours alone, or not used. */
+/* Use the file only if it belongs to this user alone. */
 static int open_file(const char *file)
 {
 	int fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,

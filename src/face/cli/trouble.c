@@ -1,7 +1,7 @@
-/* doc/troubleshooting.md, an entry at a time. The text is put in at build time. */
+/* Finds an entry of doc/troubleshooting.md. The build embeds the text. */
 #include "face/cli/cli.h"
 
-/* 2 for "## CONFLICT", 0 for a line that is no heading; *name: what stands behind. */
+/* The level of a heading: 2 for "## CONFLICT", 0 for other lines; *name: the text of the heading. */
 static size_t heading(struct str line, struct str *name)
 {
 	size_t n = 0;

@@ -7,13 +7,13 @@ static bool blank(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* In "…" a backslash only takes away what '"' and '\' mean. */
+/* In "…" a backslash escapes only '"' and '\'. */
 static bool escapes(char quote, char next)
 {
 	return quote == '\0' || (quote == '"' && (next == '"' || next == '\\'));
 }
 
-/* Adds one word to `b`, from `at` on; returns where it ends. */
+/* Appends the word at `at` to `b`; returns its end. */
 static size_t take_word(struct words *w, struct str line, size_t at, struct buf *b)
 {
 	char quote = '\0';

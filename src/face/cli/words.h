@@ -1,6 +1,6 @@
 /*
- * words: a line as words, apart by blanks. '…' and "…" keep blanks together and a backslash the character behind
- * it; nothing is expanded.
+ * words: splits a line into words at blanks. '…' and "…" keep blanks, and a backslash keeps the next character;
+ * nothing is expanded.
  */
 #ifndef FACE_CLI_WORDS_H
 #define FACE_CLI_WORDS_H
@@ -8,9 +8,9 @@
 #include "base/arena.h"
 
 struct words {
-	struct strs list; /* each with a NUL behind it */
-	size_t last; /* where the last word begins; the end of the line, if a blank is behind it */
-	bool open;   /* a quote is not closed, or nothing follows a backslash */
+	struct strs list; /* each followed by a NUL */
+	size_t last;      /* start of the last word; the end of the line if a blank precedes it */
+	bool open;        /* a quote is not closed, or nothing follows a backslash */
 };
 
 void words_split(struct words *w, struct str line, struct arena *a);

@@ -3,7 +3,7 @@
 static const char head[] =
 	"# bash completion for pawl; made by `pawl completion bash`\n"
 	"_pawl_words() { mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\"); }\n"
-	/* compgen -W expands its words, which others wrote: $(…) in one would run */
+	/* compgen -W expands its words, which others wrote: a $(…) in a word would run */
 	"_pawl_ids()\n{\n\tlocal id ids\n\tmapfile -t ids < <(" IDS_COMMAND ")\n"
 	"\tfor id in \"${ids[@]}\"; do\n"
 	"\t\t[[ $id == \"$cur\"* ]] && COMPREPLY+=(\"$(printf %q \"$id\")\")\n\tdone\n}\n"
@@ -36,7 +36,7 @@ static void add_action(struct buf *out, const struct param *p)
 	}
 }
 
-/* The value of the option before: "'list --status'|'list -s') …; return ;;" */
+/* Completes the value of the option before: "'list --status'|'list -s') …; return ;;" */
 static void add_values(struct buf *out, const char *name, const struct param *params)
 {
 	for (const struct param *p = params; p && p->name; p++) {
@@ -58,7 +58,7 @@ static void add_options(struct buf *out, const struct param *p)
 			buf_addf(out, " --%s", p->name);
 }
 
-/* The words behind a command: "claim:0) _pawl_ids ;;" */
+/* Completes the words after a command: "claim:0) _pawl_ids ;;" */
 static void add_positionals(struct buf *out, const struct command *c)
 {
 	int at = 0;
@@ -93,7 +93,7 @@ static void add_prefixes(struct buf *out, struct str word, const struct command 
 		buf_addf(out, "%s%.*s", out->p[out->n - 1] == '\t' ? "" : "|", STRF(word));
 }
 
-/* Finds the command and how many words follow it. */
+/* Finds the command and the number of words after it. */
 static void add_scan(struct buf *out)
 {
 	buf_adds(out, STR("\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"

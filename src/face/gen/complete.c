@@ -5,7 +5,7 @@ enum completes completes(const struct param *p)
 	if (param_choices(p))
 		return COMPLETES_WORDS;
 	if (p->type == P_ID || p->type == P_IDS)
-		/* an id for a new task is not one of those that are there */
+		/* the id of a new task is not an existing one */
 		return strcmp(p->name, "id") ? COMPLETES_IDS : COMPLETES_NOTHING;
 	if (p->type == P_WORDS)
 		return COMPLETES_COMMANDS;

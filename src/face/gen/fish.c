@@ -2,7 +2,7 @@
 
 #include "face/gen/complete.h"
 
-/* Inside of '…'. */
+/* Escapes a text inside '…'. */
 static void put(struct buf *out, const char *text)
 {
 	for (; *text; text++) {

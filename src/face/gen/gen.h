@@ -1,6 +1,6 @@
 /*
- * gen: what is said about the commands outside of the program, made from their table: man pages,
- * completions, the reference. Nothing here is written by hand a second time.
+ * gen: makes the texts about commands outside of the program from their table: man pages, completions, the
+ * reference. Nobody writes them by hand.
  */
 #ifndef FACE_GEN_GEN_H
 #define FACE_GEN_GEN_H
@@ -13,12 +13,12 @@ void gen_param_name(struct buf *out, const struct param *p);
 void gen_usage(struct buf *out, const struct command *c, size_t width, size_t indent);
 /* Words wrapped at `width`; the first line begins at column `at`. Ends with a newline. */
 void gen_wrap(struct buf *out, const char *text, size_t indent, size_t width, size_t at);
-/* The exit codes of a command, the common ones as well; returns how many (at most 16). */
+/* The exit codes of a command, common ones included; returns their number (at most 16). */
 size_t gen_codes(const struct command *c, enum result *out);
 
-/* The page of `word`, a command or the first word of several; NULL: that of pawl itself. */
+/* The man page of `word`, a command or the first word of several; NULL: that of pawl itself. */
 void gen_man(struct buf *out, const char *word);
-/* false: no such shell. */
+/* false: the shell is unknown. */
 bool gen_completion(struct buf *out, struct str shell);
 void gen_bash(struct buf *out);
 void gen_zsh(struct buf *out);

@@ -87,8 +87,8 @@ static struct str cut_paragraph(struct str *text)
 	return str_trim(str_n(start, n));
 }
 
-/* Two cells from an entry of doc/troubleshooting.md: its first paragraph, and the first that says what to do. `meaning`
- * replaces the first paragraph. */
+/* Writes two cells from an entry of doc/troubleshooting.md: its first paragraph, and the first paragraph with
+ * advice. `meaning` replaces the first paragraph. */
 static void put_entry(struct buf *out, const char *topic, const char *meaning)
 {
 	struct buf entry = BUF_MAX(1u << 16);
@@ -96,7 +96,7 @@ static void put_entry(struct buf *out, const char *topic, const char *meaning)
 
 	trouble_topic(&entry, str_c(topic));
 	rest = buf_str(&entry);
-	str_cut(&rest, '\n'); /* the heading */
+	str_cut(&rest, '\n'); /* skip the heading */
 	paragraph = cut_paragraph(&rest);
 	gen_cell(out, meaning ? str_c(meaning) : paragraph);
 	buf_adds(out, STR(" | "));

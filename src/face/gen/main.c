@@ -1,4 +1,4 @@
-/* pawl-gen: writes what is made from the table of commands, at build time. */
+/* pawl-gen: writes the generated texts from the table of commands, at build time. */
 #include <stdio.h>
 
 #include "base/fs.h"
@@ -12,7 +12,7 @@ static int write_file(struct arena *a, const char *dir, const char *name, struct
 	int r = b->full ? -1 : fs_write_atomic(path, buf_str(b), 0644);
 
 	if (r)
-		fprintf(stderr, "pawl-gen: %s cannot be written\n", path);
+		fprintf(stderr, "pawl-gen: cannot write %s\n", path);
 	buf_free(b);
 	return r;
 }
@@ -52,7 +52,7 @@ static int completions(struct arena *a, const char *dir)
 	return r;
 }
 
-/* A page of doc/, on standard output. 2: there is no page of that name. */
+/* Prints a page of doc/. Returns 2 if there is no page of that name. */
 static int page(const char *name)
 {
 	static const struct {

@@ -3,10 +3,10 @@
 
 #include "face/gen/gen.h"
 
-/* Not the day of the build: the same source makes the same pages. */
+/* A fixed date, not the day of the build: the same source makes the same pages. */
 #define PAGE_DATE "2026-11-15"
 
-/* Text of a page: what roff would take for its own is escaped. */
+/* Writes text into a page and escapes characters that roff would interpret. */
 static void put(struct buf *out, struct str s)
 {
 	for (size_t i = 0; i < s.n; i++) {
@@ -188,12 +188,12 @@ static void page_pawl(struct buf *out)
 		 STR(".SH SYNOPSIS\n.B pawl\n[OPTIONS] COMMAND [ARGUMENTS]\n.SH DESCRIPTION\n"));
 	put_line(
 		out,
-		"Any number of agents and people share a queue of tasks and each task has one holder at a time. A task "
-		"is held by a lease with a token; who does not send heartbeats loses it, and others pick the "
-		"work up. Alone, pawl shows an overview of the queue.");
+		"Any number of agents and people share a queue of tasks, and each task has one holder at a time. The "
+		"holder has a lease and a token. If the holder stops sending heartbeats, its lease expires, and another "
+		"agent can claim the task. pawl without a command shows an overview of the queue.");
 	buf_adds(out, STR(".SH COMMANDS\n"));
 	put_all_commands(out);
-	buf_adds(out, STR(".SH OPTIONS\nThese go with every command.\n"));
+	buf_adds(out, STR(".SH OPTIONS\nEvery command takes these options.\n"));
 	put_params(out, global_params);
 	buf_adds(out, STR(".SH EXIT STATUS\n"));
 	put_codes(out, all, sizeof(all) / sizeof(*all));
@@ -207,9 +207,16 @@ static void page_pawl(struct buf *out)
 	}
 	buf_adds(
 		out,
-		STR(".SH FILES\n.TP\n.I .pawl/\nthe queue and its settings\n.TP\n"
-		    ".I $XDG_CONFIG_HOME/pawl/config\nyour own settings\n.TP\n"
-		    ".I $XDG_STATE_HOME/pawl/\nthe tokens of locks that you hold, and when locks on git remotes were first seen\n"));
+		STR(".SH FILES\n"
+		    ".TP\n"
+		    ".I .pawl/\n"
+		    "the queue and its settings\n"
+		    ".TP\n"
+		    ".I $XDG_CONFIG_HOME/pawl/config\n"
+		    "your own settings\n"
+		    ".TP\n"
+		    ".I $XDG_STATE_HOME/pawl/\n"
+		    "the tokens of the locks that you hold, and the times at which pawl first saw locks on git remotes\n"));
 }
 
 void gen_man(struct buf *out, const char *word)

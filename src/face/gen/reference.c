@@ -25,7 +25,7 @@ static void put_params(struct buf *out, const struct param *params)
 		gen_param_name(out, p);
 		buf_adds(out, STR("` | "));
 		gen_cell(out, str_c(p->help));
-		buf_addf(out, "%s | ", p->flags & P_REQUIRED ? " (needed)" : "");
+		buf_addf(out, "%s | ", p->flags & P_REQUIRED ? " (required)" : "");
 		gen_cell(out, str_c(p->def));
 		buf_adds(out, STR(" |\n"));
 	}
@@ -54,8 +54,12 @@ void gen_reference(struct buf *out)
 {
 	buf_adds(
 		out,
-		STR("# Commands\n\nMade from the table of commands by `pawl-gen reference`; do not edit.\n\n"
-		    "Every command takes these options, before or behind its name:\n"));
+		STR("# Commands\n"
+		    "\n"
+		    "For people and scripts that call pawl: every command with its options and exit codes.\n"
+		    "`pawl-gen reference` makes this page from the table of commands; do not edit it.\n"
+		    "\n"
+		    "Every command takes these options, before or after its name:\n"));
 	put_params(out, global_params);
 	for (const struct command_group *g = command_groups; g->name; g++) {
 		buf_addf(out, "\n## %s\n", g->name);

@@ -31,7 +31,7 @@ static void add_usage_item(struct buf *out, const struct param *p)
 	buf_adds(out, needed ? STR("") : STR("]"));
 }
 
-/* Arguments first, then the options that are needed, the others, and what stands behind "--". */
+/* Arguments first, then required options, the other options, and the words after "--". */
 static int usage_place(const struct param *p)
 {
 	if (p->flags & P_REST)

@@ -2,7 +2,7 @@
 
 #include "face/gen/complete.h"
 
-/* Inside of '…' and of an _arguments description. */
+/* Escapes a text inside '…' and inside an _arguments description. */
 static void put(struct buf *out, const char *text)
 {
 	for (; *text; text++) {
@@ -97,7 +97,7 @@ static void add_word(struct buf *out, struct str word, const struct command *c)
 	add_described(out, name, c ? c->summary : command_family(name));
 }
 
-/* A function for each command: _pawl-lock-acquire. */
+/* Writes a function for each command: _pawl-lock-acquire. */
 static void add_function(struct buf *out, const struct command *c)
 {
 	buf_adds(out, STR("_pawl-"));

@@ -1,4 +1,4 @@
-/* The face of the library: include/pawl.h has the contract. */
+/* The library's face; include/pawl.h is its contract. */
 #include <pawl.h>
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #undef RESULT
 
 struct pawl {
-	struct arena arena; /* what lives as long as the handle */
+	struct arena arena; /* memory that lives as long as the handle */
 	struct session session;
 	char *message, *hint;
 };
@@ -81,7 +81,7 @@ static struct client_options options_of(const struct pawl_options *o, struct are
 	return out;
 }
 
-/* One that may only be read is better than none. */
+/* A queue that can only be read is better than none. */
 static enum result open_client(struct pawl *p, const struct pawl_options *o, struct answer *ans)
 {
 	struct client *c = &p->session.client;
@@ -144,10 +144,10 @@ const char *pawl_hint(const struct pawl *p)
 
 /* --- calling --------------------------------------------------------------------------------- */
 
-/* What was called, and what came of it. */
+/* The call and its result. */
 struct called {
 	const struct command *command; /* NULL: there is none */
-	struct arena arena;            /* its own: a handle shall not grow with the calls */
+	struct arena arena; /* an arena per call: a handle must not grow with the calls */
 	struct reply reply;
 };
 
@@ -180,7 +180,7 @@ static const struct command *find_command(const char *name, struct arena *a)
 	return c && used == n && !(c->flags & (C_LOCAL | C_SHELL)) ? c : NULL;
 }
 
-/* What was open for reading only: what the store then points to has to last. */
+/* If the queue is open only for reading, the strings that the store points to must outlive the call. */
 static enum result open_for(struct pawl *p, const struct command *c, struct reply *out)
 {
 	struct client *client = &p->session.client;
@@ -264,7 +264,7 @@ static enum result call_text(struct pawl *p, const char *name, const char *argum
 		return refuse(p, "no command was named", x);
 	o = load(arguments, &e);
 	if (!o)
-		return refuse(p, "the arguments are no JSON object", x);
+		return refuse(p, "the arguments are not a JSON object", x);
 	code = call(p, name, o, x);
 	json_decref(o);
 	return code;
@@ -329,7 +329,7 @@ static enum result take(struct pawl *p, const char *name, const char *arguments,
 		code = call(p, name, o, &x);
 	} else {
 		json_decref(value);
-		code = refuse(p, "the arguments are no JSON object", &x);
+		code = refuse(p, "the arguments are not a JSON object", &x);
 	}
 	if (code == SUCCESS)
 		*lock = make_lock(&x, sent);

@@ -1,4 +1,4 @@
-/* The locks that were taken through this server: their tokens, and heartbeats without the model. */
+/* Keeps the locks that were taken through this server: saves their tokens and renews them without the model. */
 #include "face/mcp/mcp.h"
 
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "base/proc.h"
 #include "core/lease.h"
 
-#define RETRY_MS 1000  /* after a store that failed */
+#define RETRY_MS 1000  /* delay after a failure of the store */
 #define MARGIN_MS 1000 /* our clock and the store's are not read at the same moment */
 
 static struct str own_agent(const struct mcp *m)
@@ -36,7 +36,7 @@ static void drop(struct mcp *m, struct held *gone)
 	free(gone);
 }
 
-/* The keyring as this agent has it. */
+/* The keyring of this agent. */
 static struct keyring ring_of(const struct mcp *m, const struct held *h, struct arena *a)
 {
 	struct keyring k = m->session.client.keyring;
@@ -46,7 +46,7 @@ static struct keyring ring_of(const struct mcp *m, const struct held *h, struct 
 	return k;
 }
 
-/* A lock that is over: what is saved for it would only be in the way of the next claim. */
+/* Removes the saved token of a lock that has ended: it would only disturb the next claim. */
 static void forget(struct mcp *m, struct held *h)
 {
 	struct arena a = { 0 };
@@ -83,7 +83,7 @@ bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena
 
 /* --- calls ---------------------------------------------------------------------------------------- */
 
-/* Whose process is it that has the lock? Ours: it ends with the agent's connection. */
+/* The process of a lock is this one: it ends with the agent's connection. */
 static void name_process(struct mcp *m, struct request *rq)
 {
 	if (!m->pid) {
@@ -115,7 +115,7 @@ static bool shows_token(const struct mcp *m, const struct request *rq, const str
 	case OP_STATUS:
 		if (!HAS(rq, status))
 			return false;
-		/* Work under one's own manual lock, if it is clear who asks. */
+		/* Finds the agent's own manual lock, if it is clear who asks. */
 		return rq->status != IN_PROGRESS ||
 		       (h->manual && live(h) && (!h->own || m->profile->tools == pm_tools));
 	default:
@@ -130,7 +130,7 @@ void keeper_prove(struct mcp *m, struct request *rq)
 	if (names_process(rq))
 		name_process(m, rq);
 	if (h && !HAS(rq, token) && shows_token(m, rq, h))
-		GIVE(rq, token, arena_str(m->session.arena, h->token)); /* h may go before */
+		GIVE(rq, token, arena_str(m->session.arena, h->token)); /* this call may free h */
 }
 
 static void set_times(struct held *h, const struct grant *lock, int64_t now)
@@ -163,7 +163,7 @@ static void took(struct mcp *m, const struct request *rq, const struct task *t,
 	m->held = h;
 }
 
-/* Is it still held after a call about it? */
+/* Is the task still held after a call about it? */
 static bool still(const struct held *h, const struct answer *ans)
 {
 	const struct task *t = ans->task;
@@ -171,7 +171,7 @@ static bool still(const struct held *h, const struct answer *ans)
 	return lease_live(&t->lock, ans->now) && t->fence == h->fence && t->status != BLOCKED;
 }
 
-/* A lock that an earlier process of this agent took is ours from its first heartbeat on. */
+/* A lock that an earlier process of this agent took becomes ours at its first heartbeat. */
 static void adopt(struct mcp *m, const struct request *rq, const struct answer *ans)
 {
 	struct arena a = { 0 };
@@ -241,10 +241,11 @@ static void renew(struct mcp *m, struct held *h)
 		h->expires = os_boot_ms() + (ans.lock->expires_at - ans.now);
 		h->renew = os_boot_ms() + h->ttl / 3;
 	} else if (ans.task &&
-		   ans.task->status == BLOCKED) { /* from elsewhere: it is left to run out */
+		   ans.task->status == BLOCKED) { /* somebody else ended it, so it is not renewed */
 		drop(m, h);
 	} else if (ans.code == API_ERROR || ans.code == MISCONFIGURED) {
-		h->renew = os_boot_ms() + RETRY_MS; /* the store may come back in time */
+		h->renew = os_boot_ms() +
+			   RETRY_MS; /* the store may come back before the lease expires */
 	} else {
 		lose(m, h, ans.message, &a);
 	}
@@ -264,7 +265,7 @@ void keeper_tick(struct mcp *m)
 	for (struct held *h = m->held; h; h = next) {
 		next = h->next;
 		if (!live(h))
-			lose(m, h, STR("its lease ran out"), &a);
+			lose(m, h, STR("its lease expired"), &a);
 		else if (renewed(m, h) && h->renew <= os_boot_ms())
 			renew(m, h);
 	}

@@ -1,10 +1,10 @@
 /*
- * mcp: the queue as tools for a model, by the Model Context Protocol.
+ * mcp: serves the queue as tools for a model, by the Model Context Protocol.
  *
- * A struct mcp is one connection, whatever carries it: a transport hands each message to mcp_receive(), is
- * given what is to be sent through `send`, and calls mcp_tick() when it is due. Nothing in here reads, writes
- * or waits. Revision 2026-07-28 says who it is with every request; the older ones begin with `initialize`.
- * Both are served at once.
+ * A struct mcp is one connection over any transport. The transport passes each message to mcp_receive(), gets
+ * output through `send`, and calls mcp_tick() when it is due. Nothing in here reads, writes or waits. A client
+ * of revision 2026-07-28 names itself in every request; older clients begin with `initialize`. The server
+ * serves both at once.
  *
  * A tool is a command of the table (cmd/command.h): its schemas and annotations are made from it. A call that
  * the queue refuses is a result with isError; a protocol error says that the message itself was wrong.
@@ -19,7 +19,7 @@
 struct mcp_options {
 	struct client_options who;
 	struct str profile;
-	int64_t max_hold; /* how long a lock is renewed without a call about its task */
+	int64_t max_hold; /* a lock is renewed for this long after the last call about its task */
 };
 
 struct held;
@@ -33,37 +33,37 @@ struct mcp {
 	void (*send)(void *ctx, struct str message);
 	void *ctx;
 	const char *legacy; /* the revision that `initialize` agreed on; NULL: none yet */
-	json_t *batch;      /* where answers are gathered; NULL: they are sent */
+	json_t *batch;      /* collects answers of a batch; NULL: answers are sent at once */
 	struct session session;
 	struct arena base; /* of the client */
-	bool ready;        /* the client is there */
+	bool ready;        /* the client is connected */
 	struct arena self;
-	int64_t pid, pid_start; /* of this process, once it is known */
+	int64_t pid, pid_start; /* of this process, once known */
 	struct str boot_id;
 	struct held *held;
 	struct waiting *waiting;
 	struct subscription *subscriptions;
-	struct buf cursor; /* the last event that subscribers know of */
-	int64_t since;     /* leases that expired until then they know of, in the store's time */
-	int64_t expiry_at; /* when the next lease expires, in boot time; 0: none in sight */
-	int64_t looked;    /* when the queue was last looked at for those who wait */
+	struct buf cursor; /* the last event that subscribers know */
+	int64_t since; /* subscribers know the leases that expired before this, in the store's time */
+	int64_t expiry_at; /* when the next lease expires, in boot time; 0: none is known */
+	int64_t looked;    /* the last look at the queue for waiting calls */
 	bool changed;      /* something may have changed since */
-	struct strs news;  /* what the model should hear with its next answer */
-	struct arena told; /* of it */
+	struct strs news;  /* notes for the model, sent with its next answer */
+	struct arena told; /* the arena of the notes */
 };
 
-/* SUCCESS, or what is wrong with the options or the settings: then there is nothing to close. */
+/* SUCCESS, or the fault in the options or the settings; after a fault there is nothing to close. */
 enum result mcp_open(struct mcp *m, const struct mcp_options *o, struct answer *ans,
 		     struct arena *a);
 void mcp_receive(struct mcp *m, struct str message);
-/* A message that was too long to be kept. */
+/* Answers a message that was too long to be kept. */
 void mcp_too_long(struct mcp *m);
-/* Does what is due. How long until something will be, in ms; -1: nothing in sight. */
+/* Does the work that is due. Returns the ms until the next work; -1: none is known. */
 int64_t mcp_tick(struct mcp *m);
-/* To be called on when readable; -1: nobody waits for changes, or mcp_tick() sees to them. */
+/* Call it when the descriptor is readable; -1: no call waits for changes, or mcp_tick() handles them. */
 int mcp_wake_fd(struct mcp *m);
 void mcp_woken(struct mcp *m);
-/* release: gives back what is held. Tells subscribers that it is over. */
+/* release: releases all held tasks. Tells subscribers that the connection ends. */
 void mcp_close(struct mcp *m, bool release);
 
 /* The transport on standard input and output. */
@@ -92,10 +92,10 @@ struct mcp_call {
 	bool modern;
 };
 
-/* Both take over what they are given. */
+/* Both take ownership of their arguments. */
 void mcp_reply(const struct mcp_call *c, json_t *result);
 void mcp_fail(const struct mcp_call *c, enum rpc_error code, struct str message, json_t *data);
-/* The answer may be kept for so long; 0: it is stale at once. */
+/* The client may cache the answer for this long; 0: it is stale at once. */
 void mcp_reply_kept(const struct mcp_call *c, json_t *result, int64_t ms);
 void mcp_notify(struct mcp *m, const char *method, json_t *params);
 
@@ -103,13 +103,13 @@ void mcp_notify(struct mcp *m, const char *method, json_t *params);
 
 /* --- the queue (server.c) ------------------------------------------------------------------------- */
 
-/* Who and where is known. What is wrong goes to ans, in `a`. */
+/* Finds agent and store. A fault goes to ans, in `a`. */
 enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a);
-/* After each call: a store that failed is opened anew by the next one, in case it was replaced. */
+/* Call it after each call: a store that failed is reopened by the next one, in case it was replaced. */
 void mcp_answered(struct mcp *m, enum result code);
-/* One request of the server's own, answered in `a`. */
+/* Makes one request of the server's own; the answer is in `a`. */
 void mcp_ask(struct mcp *m, const struct request *rq, struct answer *ans, struct arena *a);
-/* What `show` answers; false: it is refused. */
+/* The answer of `show`; false: it is refused. */
 bool mcp_show(struct mcp *m, struct str id, struct answer *ans, struct arena *a);
 
 /* --- tools (tools.c, schema.c, brief.c, pm.c) ------------------------------------------------------ */
@@ -117,9 +117,10 @@ bool mcp_show(struct mcp *m, struct str id, struct answer *ans, struct arena *a)
 struct profile {
 	const char *name;
 	const struct command *const *tools; /* ends with NULL; NULL: every operation of the table */
-	bool narrow;                        /* room is short: without what few need */
-	const char *instructions, *work;    /* what the server is for; the prompt `work` */
-	/* What to call next, by who holds a task, and by who locked it: ID stands for the task. End with NULL. */
+	bool narrow;                        /* leave out seldom needed arguments to save room */
+	const char *instructions, *work;    /* the server's purpose; the prompt `work` */
+	/* The calls to suggest to a holder, and to the holder of a manual lock: ID stands for the task. Both end
+	 * with NULL. */
 	const char *const *claimed, *const *locked;
 };
 
@@ -135,7 +136,7 @@ json_t *schema_tool(const struct command *c, bool narrow, struct arena *a);
 void tools_list(struct mcp_call *c);
 void tools_call(struct mcp_call *c);
 
-/* All that a new holder should know. */
+/* The full brief for a new holder. */
 struct brief {
 	const struct task *task; /* NULL: no lock was granted */
 	const struct grant *lock;
@@ -146,33 +147,34 @@ struct brief {
 	struct strs call_next;
 };
 
-/* A reply as a model gets it. */
+/* A reply in its form for a model. */
 struct briefing {
 	const struct command *tool;
 	const struct reply *reply;
-	struct brief own, next; /* of the lock that was granted, and of that on the next task */
-	struct answer held;     /* its tasks: what the agent holds already */
-	const char *hint;       /* instead of the one for a shell; NULL: that is fine */
-	struct strs news;       /* what happened to its locks meanwhile */
+	struct brief own, next; /* of the granted lock, and of the lock on the next task */
+	struct answer held;     /* its tasks: those that the agent holds already */
+	const char *hint;       /* a hint that replaces the one for a shell; NULL: keep it */
+	struct strs news;       /* events of the agent's locks since the last answer */
 };
 
 void brief_make(struct mcp *m, struct briefing *b, struct arena *a);
 json_t *brief_json(const struct briefing *b, struct arena *a);
 struct str brief_text(const struct briefing *b, struct arena *a);
-/* Texts by others in an object made from this answer are marked as such. */
+/* Marks the texts by others in an object made from this answer. */
 void brief_mark(json_t *object, const struct answer *ans);
 
 /* --- waiting for work (wait.c) -------------------------------------------------------------------- */
 
-/* Puts the call off until there is work or `ms` are over. due: when to look again by itself; 0: unknown. false: it
- * cannot be put off. */
+/* Defers the call until there is work or `ms` are over. due: time of the next look; 0: unknown. false: it cannot
+ * be deferred. */
 bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due);
-/* Tries again those whose time has come; changed: all of them. */
+/* Tries the calls again whose time has come; changed: all of them. */
 void wait_look(struct mcp *m, bool changed);
 int64_t wait_next(const struct mcp *m);
 void wait_cancel(struct mcp *m, const json_t *id);
 void wait_end(struct mcp *m);
-/* Tries a call that may wait for another `left` ms; whether it was answered. If not, *due as for wait_park(). */
+/* Tries a call that may wait another `left` ms. Returns whether it was answered. If not, *due is as for
+ * wait_park(). */
 bool tools_try(const struct mcp_call *c, int64_t left, int64_t *due);
 
 /* --- locks (keeper.c) ----------------------------------------------------------------------------- */
@@ -182,17 +184,17 @@ struct held {
 	struct arena arena;
 	struct str agent, task, token;
 	int64_t fence, ttl, expires, renew, touched; /* the last three in boot time */
-	bool own;                                    /* of the server's own agent: it is renewed */
+	bool own; /* the lock belongs to the server's own agent: it is renewed */
 	bool manual;
 };
 
 /* agent empty: the server's own. NULL: nothing is held. */
 struct held *keeper_find(struct mcp *m, struct str agent, struct str task);
-/* Is its lock this session's: is the token here, and no other server that runs has it? */
+/* Does the lock belong to this session: is its token here, and does no other live server have it? */
 bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena *a);
 /* The token for a call, if this server took the lock. */
 void keeper_prove(struct mcp *m, struct request *rq);
-/* After a call: what was taken, renewed, given up or lost. */
+/* Call it after a call: notes which locks were taken, renewed, released or lost. */
 void keeper_learn(struct mcp *m, const struct request *rq, const struct answer *ans);
 void keeper_tick(struct mcp *m);
 int64_t keeper_next(const struct mcp *m);

@@ -1,7 +1,7 @@
 /*
- * The profile pm: tools with the names, arguments and habits of dashboards that lock tasks by an agent's
- * name. Statuses are written IN_PROGRESS, a lock lasts 300 s unless asked otherwise, and every answer says
- * is_locked, lock_holder and lock_expires_at.
+ * The profile pm: tools with the names, arguments and habits of dashboards that lock tasks by an agent's name.
+ * Statuses are written IN_PROGRESS, a lock lasts 300 s by default, and every answer has is_locked, lock_holder
+ * and lock_expires_at.
  */
 #include "face/mcp/mcp.h"
 
@@ -20,25 +20,25 @@ struct pm_args {
 };
 
 #define TASK_ID PARAM(id, "task_id", P_ID, .flags = P_REQUIRED, .help = "the task")
-#define AGENT_ID \
-	PARAM(agent, "agent_id", P_NAME, .help = "who acts; the lock is kept under this name")
+#define AGENT_ID                         \
+	PARAM(agent, "agent_id", P_NAME, \
+	      .help = "name of the acting agent; the lock is kept under it")
 #define TIMEOUT                                                                  \
 	PARAM(ttl, "timeout", P_INT, .min = 1, .max = TIMEOUT_MAX, .def = "300", \
-	      .help = "seconds until the lock runs out by itself")
+	      .help = "seconds until the lock expires")
 #define KEPT(member, text) LOCAL(pm, member, #member, P_NAME, .flags = P_EMPTY, .help = text)
-#define FIELDS                                                                   \
-	PARAM(description, "description", P_TEXT, .help = "what is to be done"), \
-		PARAM(acceptance, "acceptance", P_TEXT,                          \
-		      .help = "how one can tell that it is done"),               \
-		PARAM(priority, "priority", P_PRIORITY,                          \
-		      .help = "0 to 1000, higher is more urgent"),               \
-		KEPT(ra_mode, "kept with the task as it is, e.g. ra-full"),      \
-		KEPT(ra_score, "kept with the task as it is, e.g. 9")
+#define FIELDS                                                                                   \
+	PARAM(description, "description", P_TEXT, .help = "description of the work"),            \
+		PARAM(acceptance, "acceptance", P_TEXT, .help = "the test for a finished task"), \
+		PARAM(priority, "priority", P_PRIORITY,                                          \
+		      .help = "0 to 1000, higher is more urgent"),                               \
+		KEPT(ra_mode, "stored unchanged with the task, e.g. ra-full"),                   \
+		KEPT(ra_score, "stored unchanged with the task, e.g. 9")
 
 #define STATUSES \
 	"READY, IN_PROGRESS, BLOCKED, NEEDS_HELP, REVIEW, DONE, FAILED, CANCELED or BACKLOG"
 
-/* --- how tasks look ------------------------------------------------------------------------------- */
+/* --- rendering tasks ------------------------------------------------------------------------------ */
 
 static const char *spelt(int64_t status)
 {
@@ -51,7 +51,7 @@ static const char *spelt(int64_t status)
 	return status > 0 && status < STATUS_END ? names[status] : "";
 }
 
-/* t may be NULL, as if it had no lock. */
+/* t may be NULL; then it counts as not locked. */
 static void set_lock(json_t *o, const struct task *t, int64_t now, struct arena *a)
 {
 	const struct lock *lock = t && lease_live(&t->lock, now) ? &t->lock : NULL;
@@ -78,7 +78,7 @@ static void reshape(json_t *task, const struct task *t, int64_t now, struct aren
 	set_lock(task, t, now, a);
 }
 
-/* What is said about the task: the whole text for a model, and a member of the object. */
+/* Adds the text about the task: the whole answer for a model, and a member of the object. */
 static void say(struct session *s, struct reply *out, struct str message)
 {
 	struct str *own = arena_new(s->arena, struct str);
@@ -130,7 +130,7 @@ static void explain(struct session *s, const struct request *rq, struct answer *
 		return;
 	}
 	ans->message = arena_printf(
-		s->arena, "%.*s is not locked by %.*s: the lock ran out or was never taken",
+		s->arena, "%.*s is not locked by %.*s: the lock expired or was never taken",
 		STRF(rq->id), STRF(agent));
 	ans->hint = arena_printf(s->arena,
 				 "acquire_task_lock task_id=%.*s agent_id=%.*s, then call again",
@@ -159,7 +159,7 @@ static void set_extra(json_t *extra, const char *key, struct str value)
 		json_object_set_new(extra, key, json_str(value));
 }
 
-/* ra_mode and ra_score go where pawl keeps what it does not read. */
+/* ra_mode and ra_score go to `extra`, which pawl stores and does not interpret. */
 static void give_extra(struct session *s, struct args *a)
 {
 	const struct pm_args *t = (const struct pm_args *)a;
@@ -200,9 +200,9 @@ static json_t *created(const struct reply *r, struct arena *a)
 }
 
 static const struct param create_params[] = {
-	PARAM(title, "name", P_TITLE, .flags = P_REQUIRED, .help = "one line that says what it is"),
+	PARAM(title, "name", P_TITLE, .flags = P_REQUIRED, .help = "title: one line"),
 	FIELDS,
-	PARAM(parent, "parent_id", P_ID, .help = "the task that this is a part of"),
+	PARAM(parent, "parent_id", P_ID, .help = "parent: this task is one of its sub-tasks"),
 	PARAM(depends, "depends_on", P_IDS, .help = "tasks that must be DONE first"),
 	{ 0 }
 };
@@ -237,7 +237,7 @@ static enum result run_update(struct session *s, struct args *a, struct reply *o
 static const struct param update_params[] = { TASK_ID,
 					      AGENT_ID,
 					      PARAM(title, "name", P_TITLE,
-						    .help = "one line that says what it is"),
+						    .help = "title: one line"),
 					      FIELDS,
 					      { 0 } };
 
@@ -245,8 +245,8 @@ static const struct command update_task = {
 	.name = "update_task",
 	.summary = "change the fields of a task",
 	.model =
-		"Changes fields of a task, not its status. While it is locked only its holder (agent_id) may; "
-		"others are refused with CONFLICT and who holds it until when.",
+		"Changes fields of a task, not its status. Only the holder (agent_id) may change a locked task; others are "
+		"refused with CONFLICT, the holder and the end of its lock.",
 	.gives = "task success message is_locked lock_holder lock_expires_at",
 	.params = update_params,
 	.args_size = sizeof(struct pm_args),
@@ -287,8 +287,8 @@ static enum result run_status(struct session *s, struct args *a, struct reply *o
 	enum result code;
 
 	if (!status)
-		return run_fail(USAGE, STR("there is no such status"),
-				STR("it is one of " STATUSES), out);
+		return run_fail(USAGE, STR("this status does not exist"),
+				STR("use one of " STATUSES), out);
 	GIVE(rq, status, status);
 	if (status == IN_PROGRESS)
 		limit_time(rq);
@@ -312,20 +312,20 @@ static const struct param status_params[] = {
 	LOCAL(pm, status, "status", P_NAME, .flags = P_REQUIRED, .help = STATUSES),
 	AGENT_ID,
 	TIMEOUT,
-	PARAM(summary, "summary", P_TEXT, .help = "for REVIEW and DONE: what was done"),
+	PARAM(summary, "summary", P_TEXT, .help = "for REVIEW and DONE: summary of the work"),
 	PARAM(reason, "reason", P_TEXT, .help = "needed for BLOCKED, NEEDS_HELP, FAILED, CANCELED"),
 	PARAM(unblock_action, "unblock_action", P_TEXT,
-	      .help = "needed for BLOCKED: what somebody has to do"),
+	      .help = "needed for BLOCKED: the action that a person must take"),
 	{ 0 }
 };
 
 static const struct command update_task_status = {
 	.name = "update_task_status",
-	.summary = "bring a task to a status, with its lock",
+	.summary = "set the status of a task, with its lock",
 	.model =
-		"The usual way to work: IN_PROGRESS locks the task for agent_id in the same step, REVIEW and DONE "
-		"unlock it. If another agent has it: CONFLICT or LOST_LOCK with lock_holder and lock_expires_at, and "
-		"nothing changed. If your own lock ran out: LOST_LOCK; acquire_task_lock, then call again.",
+		"The usual way to work: IN_PROGRESS locks the task for agent_id in the same step, REVIEW and DONE unlock "
+		"it. If another agent has it: CONFLICT or LOST_LOCK with lock_holder and lock_expires_at, and nothing "
+		"changed. If your own lock expired: LOST_LOCK; acquire_task_lock, then call again.",
 	.gives =
 		"task lock success message is_locked lock_holder lock_expires_at parent waits_for comments "
 		"came_back call_next",
@@ -353,11 +353,11 @@ static const struct param acquire_params[] = { TASK_ID, AGENT_ID, TIMEOUT, { 0 }
 
 static const struct command acquire_task_lock = {
 	.name = "acquire_task_lock",
-	.summary = "lock a task, its status stays",
+	.summary = "lock a task without changing its status",
 	.model =
 		"Locks a task for agent_id without changing its status: for several agents in turn on one task, or a "
 		"reviewer. Of any number that try at once, one succeeds; the others get CONFLICT with lock_holder and "
-		"lock_expires_at. Not renewed: it runs out after timeout seconds.",
+		"lock_expires_at. Not renewed: it expires after timeout seconds.",
 	.gives =
 		"task lock success message is_locked lock_holder lock_expires_at parent waits_for comments "
 		"came_back call_next",
@@ -382,10 +382,10 @@ static const struct param release_params[] = { TASK_ID, AGENT_ID, { 0 } };
 
 static const struct command release_task_lock = {
 	.name = "release_task_lock",
-	.summary = "unlock a task, its status stays",
+	.summary = "unlock a task without changing its status",
 	.model =
 		"Unlocks a task that agent_id has locked; its status stays. A lock that is gone already counts as "
-		"released; another agent's is not touched (LOST_LOCK).",
+		"released; another agent's lock is not touched (LOST_LOCK).",
 	.gives = "task success message is_locked lock_holder lock_expires_at",
 	.params = release_params,
 	.flags = C_WRITE | C_IDEMPOTENT,
@@ -423,9 +423,9 @@ static const struct param id_params[] = { TASK_ID, { 0 } };
 
 static const struct command get_task_lock_status = {
 	.name = "get_task_lock_status",
-	.summary = "who has locked a task, and until when",
+	.summary = "show the holder of a task's lock and its end",
 	.model =
-		"Who has locked a task and until when: is_locked, lock_holder, lock_expires_at. A lock that ran out "
+		"Shows the holder of a task's lock and its end: is_locked, lock_holder, lock_expires_at. An expired lock "
 		"counts as none. It can change at once: to take a task, acquire it, do not look first.",
 	.gives = "task success locked message is_locked lock_holder lock_expires_at",
 	.params = id_params,
@@ -477,8 +477,8 @@ static enum result run_list(struct session *s, struct args *a, struct reply *out
 		enum status status = status_parse(wanted.v[i]);
 
 		if (!status)
-			return run_fail(USAGE, STR("there is no such status"),
-					STR("it is one of " STATUSES), out);
+			return run_fail(USAGE, STR("this status does not exist"),
+					STR("use one of " STATUSES), out);
 		GIVE(&a->rq, statuses, a->rq.statuses | (int64_t)STATUS_BIT(status));
 	}
 	if (!HAS(&a->rq, limit))
@@ -487,17 +487,17 @@ static enum result run_list(struct session *s, struct args *a, struct reply *out
 }
 
 static const struct param list_params[] = {
-	LOCAL(pm, statuses, "status", P_NAMES, .help = "only of these: " STATUSES),
-	PARAM(holder, "agent_id", P_NAME, .help = "only those that this agent has locked"),
-	PARAM(limit, "limit", P_INT, .def = "100", .help = "at most so many; 0: all"),
+	LOCAL(pm, statuses, "status", P_NAMES, .help = "list only these: " STATUSES),
+	PARAM(holder, "agent_id", P_NAME, .help = "list only tasks that this agent has locked"),
+	PARAM(limit, "limit", P_INT, .def = "100", .help = "show at most N tasks (0 = no limit)"),
 	{ 0 }
 };
 
 static const struct command list_tasks = {
 	.name = "list_tasks",
-	.summary = "tasks, in the order in which they were made",
+	.summary = "list tasks in the order of their creation",
 	.model =
-		"Tasks in the order in which they were made, each with its lock. For what can be taken now, "
+		"Lists tasks in the order of their creation, each with its lock. To find a task to take, use "
 		"get_available_tasks.",
 	.gives = "tasks count total success",
 	.params = list_params,
@@ -509,7 +509,7 @@ static const struct command list_tasks = {
 	.show = show_list,
 };
 
-/* The candidates that can be taken become its tasks. */
+/* The candidates that an agent can take become the tasks of the answer. */
 static enum result run_available(struct session *s, struct args *a, struct reply *out)
 {
 	struct answer *ans = &out->ans, shown;
@@ -550,18 +550,18 @@ static json_t *available(const struct reply *r, struct arena *a)
 	return o;
 }
 
-static const struct param available_params[] = {
-	PARAM(limit, "limit", P_INT, .min = 1, .max = 100, .def = "20", .help = "at most so many"),
-	PARAM(label, "label", P_NAME, .help = "only tasks with this label"),
-	{ 0 }
-};
+static const struct param available_params[] = { PARAM(limit, "limit", P_INT, .min = 1, .max = 100,
+						       .def = "20", .help = "show at most N tasks"),
+						 PARAM(label, "label", P_NAME,
+						       .help = "list only tasks with this label"),
+						 { 0 } };
 
 static const struct command get_available_tasks = {
 	.name = "get_available_tasks",
-	.summary = "what can be taken now, most urgent first",
+	.summary = "list the tasks that can be taken now, most urgent first",
 	.model =
-		"What can be taken now, most urgent first: not locked, all it depends on DONE. Others see the same "
-		"list: whoever locks a task first has it.",
+		"Lists the tasks that can be taken now, most urgent first: not locked, all dependencies DONE. Others see "
+		"the same list: the first agent to lock a task has it.",
 	.gives = "tasks count success",
 	.params = available_params,
 	.flags = C_IDEMPOTENT,
@@ -579,8 +579,8 @@ static void show_one(const struct reply *r, struct view *v)
 
 static const struct command get_task_details = {
 	.name = "get_task_details",
-	.summary = "everything about one task",
-	.model = "Everything about one task, with its comments and its lock.",
+	.summary = "show everything about one task",
+	.model = "Shows everything about one task, with its comments and its lock.",
 	.gives = "task comments success is_locked lock_holder lock_expires_at",
 	.params = id_params,
 	.flags = C_IDEMPOTENT,

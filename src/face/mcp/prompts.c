@@ -1,4 +1,4 @@
-/* The prompt `work`: the loop in few words. */
+/* The prompt `work`: the loop in a few words. */
 #include "face/mcp/mcp.h"
 
 #define ABOUT "How to take a task from the queue, do it and finish it"
@@ -14,7 +14,8 @@ void prompts_list(struct mcp_call *c)
 void prompts_get(struct mcp_call *c)
 {
 	if (!str_is(json_get(c->params, "name"), "work")) {
-		mcp_fail(c, RPC_PARAMS, STR("there is no such prompt; there is: work"), NULL);
+		mcp_fail(c, RPC_PARAMS, STR("this prompt does not exist; the only one is: work"),
+			 NULL);
 		return;
 	}
 	mcp_reply(c, json_pack("{s:s, s:[{s:s, s:{s:s, s:s}}]}", "description", ABOUT, "messages",

@@ -1,4 +1,4 @@
-/* JSON-RPC, the revisions of the protocol, and what is asked before anything else. */
+/* JSON-RPC, the revisions of the protocol, and the first requests of a client. */
 #include "face/mcp/mcp.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ static void answer(struct mcp *m, json_t *id, const char *key, json_t *value)
 {
 	json_t *o = json_pack("{s:s}", "jsonrpc", "2.0");
 
-	/* Where the id could not be read there is none to repeat. */
+	/* If the id could not be read, the answer has none. */
 	if (id)
 		json_object_set(o, "id", id);
 	json_object_set_new(o, key, value);
@@ -88,7 +88,7 @@ void mcp_notify(struct mcp *m, const char *method, json_t *params)
 	put(m, json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params));
 }
 
-/* --- who begins how ------------------------------------------------------------------------------- */
+/* --- the first request ------------------------------------------------------------------------------ */
 
 static json_t *capabilities(void)
 {
@@ -103,7 +103,7 @@ static void discover(struct mcp_call *c)
 	mcp_reply_kept(c, o, FOR_HOURS);
 }
 
-/* What the client asks for if we speak it, else the newest of those that begin in this way. */
+/* The revision that the client asks for if we support it, else the newest that begins with initialize. */
 static void initialize(struct mcp_call *c)
 {
 	struct str asked = json_get(c->params, "protocolVersion");
@@ -152,7 +152,7 @@ static const struct {
 	{ "prompts/get", LEGACY | MODERN, prompts_get },
 };
 
-/* A request is of the new kind if it names a revision; then all that goes with it has to be there. */
+/* A request that names a revision is of the new kind; then all required members must be there. */
 static bool find_era(struct mcp_call *c)
 {
 	const json_t *meta = json_object_get(c->params, "_meta"),
@@ -169,7 +169,7 @@ static bool find_era(struct mcp_call *c)
 	if (!str_is(json_text(version), MCP_MODERN)) {
 		mcp_fail(
 			c, RPC_VERSION,
-			STR("this revision of the protocol is not spoken here; those before " MCP_MODERN
+			STR("the server does not support this revision of the protocol; those before " MCP_MODERN
 			    " begin with initialize"),
 			json_pack("{s:[s], s:O}", "supported", MCP_MODERN, "requested", version));
 		return false;
@@ -181,12 +181,12 @@ static bool find_era(struct mcp_call *c)
 	return true;
 }
 
-/* Every list is one page, so no cursor was ever given out. */
+/* Every list is one page, so the server never gave out a cursor. */
 static bool valid_cursor(struct mcp_call *c, struct str method)
 {
 	if (!str_ends(method, STR("/list")) || !json_object_get(c->params, "cursor"))
 		return true;
-	mcp_fail(c, RPC_PARAMS, STR("there is no such cursor: the list is one page"), NULL);
+	mcp_fail(c, RPC_PARAMS, STR("this cursor does not exist: the list is one page"), NULL);
 	return false;
 }
 
@@ -217,7 +217,7 @@ static void request(struct mcp_call *c, struct str method)
 	arena_free(&a);
 }
 
-/* Those that are not understood mean nothing: there is nobody to tell. */
+/* Unknown notifications are ignored: there is no answer to them. */
 static void notification(struct mcp *m, struct str method, const json_t *params)
 {
 	const json_t *id = json_object_get(params, "requestId");
@@ -248,13 +248,13 @@ static void one(struct mcp *m, json_t *o)
 		mcp_fail(&c, RPC_INVALID, STR("not a JSON-RPC 2.0 message"), NULL);
 		return;
 	}
-	/* An answer to what we never asked. */
+	/* An answer to a request that we never sent. */
 	if (!method && (json_object_get(o, "result") || json_object_get(o, "error")))
 		return;
 	if (!json_is_string(method) || (id && !c.id)) {
 		mcp_fail(&c, RPC_INVALID,
 			 method ? STR("the id is neither a string nor a whole number")
-				: STR("there is no method in it"),
+				: STR("the message has no method"),
 			 NULL);
 		return;
 	}

@@ -1,4 +1,4 @@
-/* pawl://tasks/{id} and pawl://board, and who wants to hear of changes. */
+/* The resources pawl://tasks/{id} and pawl://board, and subscriptions to their changes. */
 #include "face/mcp/mcp.h"
 
 #include "base/os.h"
@@ -18,7 +18,7 @@ struct subscription {
 	json_t *uris;
 };
 
-/* The id of a task's URI; empty: it is none. */
+/* The id in a task's URI; empty: it is not such a URI. */
 static struct str task_of(struct str uri)
 {
 	if (!str_cut_prefix(&uri, STR(TASKS)) || id_fault(uri))
@@ -33,13 +33,14 @@ static bool known(struct str uri)
 
 void resources_list(struct mcp_call *c)
 {
-	mcp_reply_kept(c,
-		       json_pack("{s:[{s:s, s:s, s:s, s:s, s:s}]}", "resources", "uri", BOARD,
-				 "name", "board", "title", "The board", "description",
-				 "How many tasks there are of each status, the first of each, "
-				 "and who holds what until when",
-				 "mimeType", "application/json"),
-		       FOR_HOURS);
+	mcp_reply_kept(
+		c,
+		json_pack(
+			"{s:[{s:s, s:s, s:s, s:s, s:s}]}", "resources", "uri", BOARD, "name",
+			"board", "title", "The board", "description",
+			"The number of tasks in each status, the first of each, the holders and the ends of their leases",
+			"mimeType", "application/json"),
+		FOR_HOURS);
 }
 
 void resources_templates(struct mcp_call *c)
@@ -139,7 +140,7 @@ void resources_read(struct mcp_call *c)
 		mcp_fail(c, RPC_PARAMS, STR("resources/read needs a uri"), NULL);
 	else if (!known(uri))
 		not_there(c, uri,
-			  STR("there is no such resource; there are " BOARD " and " TASKS "ID"));
+			  STR("this resource does not exist; there are " BOARD " and " TASKS "ID"));
 	else
 		read_uri(c, uri, &a);
 	arena_free(&a);
@@ -158,7 +159,7 @@ static void keep_cursor(struct mcp *m, const struct answer *ans)
 		}
 }
 
-/* Reads the log from where subscribers know it, and which leases have expired; false: it cannot be read now. */
+/* Reads the log from the last event that subscribers know, and finds expired leases; false: it cannot be read now. */
 static bool news(struct mcp *m, bool last, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
@@ -169,7 +170,7 @@ static bool news(struct mcp *m, bool last, struct answer *ans, struct arena *a)
 		GIVE(&rq, after, buf_str(&m->cursor));
 	mcp_ask(m, &rq, ans, a);
 	if (ans->code != SUCCESS) {
-		m->expiry_at = 0; /* the next look that succeeds finds out */
+		m->expiry_at = 0; /* the next look that succeeds finds it */
 		return false;
 	}
 	m->since = ans->now;
@@ -186,7 +187,7 @@ static struct subscription *find(struct mcp *m, const json_t *id)
 	return NULL;
 }
 
-/* NULL: there are too many. */
+/* NULL: the limit is reached. */
 static struct subscription *open_one(struct mcp *m, json_t *id)
 {
 	struct subscription *s;
@@ -198,11 +199,11 @@ static struct subscription *open_one(struct mcp *m, json_t *id)
 		n++;
 	if (n >= SUBSCRIPTIONS_MAX)
 		return NULL;
-	if (!n) { /* what happened before is nobody's news */
+	if (!n) { /* earlier events are not reported */
 		m->cursor.n = 0;
 		(void)news(m, true, &ans, &a);
 		m->looked = os_boot_ms();
-		m->changed = true; /* perhaps just now, when nobody watched */
+		m->changed = true; /* a change may have happened while nobody watched */
 	}
 	arena_free(&a);
 	s = mem_alloc(sizeof(*s));
@@ -242,7 +243,8 @@ void resources_subscribe(struct mcp_call *c)
 	struct subscription *s = find(c->m, NULL);
 
 	if (!known(uri)) {
-		not_there(c, uri, STR("there is no such resource to subscribe to"));
+		not_there(c, uri,
+			  STR("this resource does not exist, so you cannot subscribe to it"));
 		return;
 	}
 	if (!s)
@@ -274,7 +276,7 @@ static json_t *stamp(const struct subscription *s)
 	return json_pack("{s:O}", "io.modelcontextprotocol/subscriptionId", s->id);
 }
 
-/* Why a stream cannot be opened; NULL: it can. */
+/* The reason why a stream cannot be opened; NULL: it can. */
 static const char *no_listening(const struct mcp_call *c)
 {
 	const json_t *wanted = json_object_get(c->params, "notifications");
@@ -284,7 +286,7 @@ static const char *no_listening(const struct mcp_call *c)
 	if (find(c->m, c->id))
 		return "a subscription with this id is open already";
 	if (json_array_size(json_object_get(wanted, "resourceSubscriptions")) > URIS_MAX)
-		return "these are too many resources";
+		return "the request names too many resources";
 	return NULL;
 }
 
@@ -312,7 +314,7 @@ void subscriptions_listen(struct mcp_call *c)
 		   json_pack("{s:o, s:o}", "_meta", stamp(s), "notifications", agreed));
 }
 
-/* Did anything happen to it? */
+/* Did an event change the resource? */
 static bool touched(struct str uri, const struct answer *log)
 {
 	struct str id = task_of(uri);

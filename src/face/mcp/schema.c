@@ -1,4 +1,4 @@
-/* A tool, from the declaration of its command. */
+/* Makes a tool from the declaration of its command. */
 #include "face/mcp/mcp.h"
 
 #include "cmd/args_json.h"
@@ -13,9 +13,9 @@ struct str tool_name(const struct command *c, struct arena *a)
 	return str_c(name);
 }
 
-/* --- what goes in --------------------------------------------------------------------------------- */
+/* --- the input schema ------------------------------------------------------------------------------- */
 
-/* Options are arguments here: "--claim" is claim, "--unblock-action" unblock_action. */
+/* Turns options into arguments: "--claim" is claim, "--unblock-action" unblock_action. */
 static struct str without_dashes(const char *text, struct arena *a)
 {
 	char *out = arena_cstr(a, str_c(text)), *to = out;
@@ -44,7 +44,7 @@ static json_t *description(const struct param *p, struct arena *a)
 	return json_str(arena_printf(a, "%.*s%s", STRF(text), unit));
 }
 
-/* As they are shown, so that they look the same in answers and in calls. */
+/* Statuses are spelt as in answers, so that answers and calls look the same. */
 static json_t *choices(const struct param *p)
 {
 	struct str rest = str_c(param_choices(p));
@@ -97,7 +97,7 @@ static json_t *input_schema(const struct command *c, bool narrow, struct arena *
 	for (const struct param *p = c->params; p && p->name; p++) {
 		struct str name = param_argument(p, a);
 
-		/* Some can be said in two ways on a command line. */
+		/* Some values have two options on the command line; a tool has one. */
 		if (!offered(p, narrow) || json_object_get(properties, name.p))
 			continue;
 		json_object_set_new(properties, name.p, property(p, a));
@@ -112,7 +112,7 @@ static json_t *input_schema(const struct command *c, bool narrow, struct arena *
 	return o;
 }
 
-/* --- what comes out ------------------------------------------------------------------------------- */
+/* --- the output schema ------------------------------------------------------------------------------ */
 
 static const struct {
 	const char *name, *type;
@@ -145,7 +145,7 @@ static json_t *shape(struct str name)
 	return json_object();
 }
 
-/* A refusal fits it as well: then there is an error, and what it is about. */
+/* A refusal must match the schema too: it has an error, and the object that it is about. */
 static json_t *output_schema(const struct command *c)
 {
 	struct str rest = str_c(c->gives);
@@ -175,7 +175,7 @@ static json_t *annotations(const struct command *c)
 	return o;
 }
 
-/* Without words for models: what people are told, and how it can be refused. */
+/* Without a text for models: the text for people, and the codes of a refusal. */
 static struct str told(const struct command *c, struct arena *a)
 {
 	struct str text;

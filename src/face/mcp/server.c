@@ -1,4 +1,4 @@
-/* One connection: its client, and what is due in it. */
+/* One connection: its client, and its due work. */
 #include "face/mcp/mcp.h"
 
 #include "base/os.h"
@@ -8,11 +8,12 @@ static enum result find_client(struct mcp *m, struct answer *ans)
 	arena_free(&m->base);
 	m->base = (struct arena){ 0 };
 	m->ready = client_init(&m->session.client, &m->options.who, ans, &m->base) == SUCCESS;
-	m->session.client.config.impatient = true; /* it has others to serve: see tools.c */
+	m->session.client.config.impatient =
+		true; /* the server has other calls to serve: see tools.c */
 	return m->ready ? SUCCESS : ans->code;
 }
 
-/* What is said about a failure shall outlive the memory that it was said in. */
+/* The text of a failure must outlive the arena that it was made in. */
 static enum result keep_answer(struct answer *ans, struct arena *a)
 {
 	ans->message = arena_str(a, ans->message);
@@ -39,7 +40,7 @@ enum result mcp_open(struct mcp *m, const struct mcp_options *o, struct answer *
 
 enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a)
 {
-	/* A queue can be made after the server was started. */
+	/* A queue can be made after the server has started. */
 	if (m->ready && m->session.client.config.uri.n)
 		return SUCCESS;
 	return find_client(m, ans) == SUCCESS ? SUCCESS : keep_answer(ans, a);
@@ -74,9 +75,9 @@ void mcp_answered(struct mcp *m, enum result code)
 		client_close(&m->session.client);
 }
 
-/* --- what is due ---------------------------------------------------------------------------------- */
+/* --- due work ------------------------------------------------------------------------------------- */
 
-#define PAUSE 50 /* between two looks, however much goes on in the queue */
+#define PAUSE 50 /* minimum time between two looks, even in a busy queue */
 
 static bool awaited(const struct mcp *m)
 {
@@ -109,7 +110,7 @@ static int64_t until(int64_t at)
 	return left > 0 ? left : 0;
 }
 
-/* Until the next look at the queue. */
+/* Time until the next look at the queue. */
 static int64_t look_next(struct mcp *m)
 {
 	struct queue *q = m->session.client.queue;

@@ -10,14 +10,16 @@
 #include "face/mcp/mcp.h"
 
 #define CHUNK 65536
-#define PIPE_PART 4096                /* a pipe that poll() calls writable takes so much at once */
-#define UNSENT_MAX (4u * 1024 * 1024) /* a client that does not read is not listened to either */
+#define PIPE_PART 4096 /* a pipe that poll() calls writable takes this much at once */
+#define UNSENT_MAX   \
+	(4u * 1024 * \
+	 1024) /* the server stops reading from a client that does not read its answers */
 
 struct stdio {
 	struct mcp m;
 	struct buf in, out;
 	size_t sent;   /* of out */
-	bool skipping; /* the rest of a line that is too long */
+	bool skipping; /* skips the rest of a line that is too long */
 	bool ended, broken;
 };
 
@@ -39,7 +41,7 @@ static void send_line(void *ctx, struct str message)
 
 /* --- out ------------------------------------------------------------------------------------------ */
 
-/* Never waits: sockets are asked not to, and a pipe is given what it has room for. */
+/* Never blocks: sockets are set to non-blocking, and a pipe gets only as much as it has room for. */
 static ssize_t put_some(const char *p, size_t n)
 {
 	ssize_t r = send(STDOUT_FILENO, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -70,7 +72,7 @@ static void too_long(struct stdio *s)
 	s->in.n = 0;
 }
 
-/* The lines that are there; what follows the last of them is kept. */
+/* Handles the complete lines; keeps the text after the last one. */
 static void take_lines(struct stdio *s, struct str bytes)
 {
 	while (bytes.n) {
@@ -102,7 +104,7 @@ static void hear(struct stdio *s)
 	}
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
-	take_lines(s, STR("\n")); /* the last line may lack its end */
+	take_lines(s, STR("\n")); /* the last line may lack its newline */
 	s->ended = true;
 }
 
@@ -131,7 +133,7 @@ static void turn(struct stdio *s, const sigset_t *open)
 		hear(s);
 }
 
-/* What is still to be said when the input is over. Whoever reads it may take his time. */
+/* Writes the remaining output after the input ended. The client may read it slowly. */
 static void say_the_rest(struct stdio *s)
 {
 	if (!s->broken && s->out.n > s->sent)
@@ -147,7 +149,7 @@ static void handle_signals(void (*handler)(int))
 	sigaction(SIGHUP, &act, NULL);
 }
 
-/* Signals come only while we wait; who sends a second one does not want to wait for the end. */
+/* Signals arrive only while the server waits. A second signal means: do not wait for the end. */
 static void serve(struct stdio *s)
 {
 	sigset_t ours, before;
@@ -164,7 +166,7 @@ static void serve(struct stdio *s)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Standard output is the protocol's alone: what goes wrong before it begins goes to standard error. */
+/* Standard output belongs to the protocol: a failure before it begins goes to standard error. */
 static enum result complain(const struct answer *ans)
 {
 	fprintf(stderr, "pawl: %.*s\n", STRF(ans->message));

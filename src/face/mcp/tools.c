@@ -42,13 +42,13 @@ static const struct command *find(const struct profile *p, struct str name, stru
 
 /* --- one call ------------------------------------------------------------------------------------- */
 
-/* Whoever acts for several agents says for which: its tokens are kept under that name. */
+/* A client that acts for several agents names the agent: tokens are kept under that name. */
 static void act_as(struct client *c, struct str agent)
 {
 	c->agent = c->keyring.agent = agent;
 }
 
-/* Another's lock of the whole queue is in the way. */
+/* Is the lock of the whole queue of another agent in the way? */
 static bool barred(const struct reply *r)
 {
 	return !reply_ok(r) && r->ans.barred;
@@ -97,7 +97,7 @@ static void show(const struct mcp_call *c, const struct command *tool, struct re
 	c->m->told = (struct arena){ 0 };
 }
 
-/* One try of a call, and how long the caller would wait for a better answer. */
+/* Tries a call once, and computes how long the caller would wait for a better answer. */
 struct attempt {
 	const struct command *tool;
 	struct reply reply;

@@ -1,16 +1,17 @@
-/* Calls that wait for work, or for the end of a lock of the whole queue. They are put off and tried again, and nobody else has to wait for them. */
+/* Calls that wait for work, or for the end of a lock of the whole queue. They are deferred and tried again, so
+ * that no other call waits for them. */
 #include "face/mcp/mcp.h"
 
 #include "base/os.h"
 #include "format/task.h"
 
 #define PROGRESS_MS 5000
-#define LOOK_MS 30000 /* looks again by itself after so long */
+#define LOOK_MS 30000 /* maximum time between two looks */
 #define WAITING_MAX 64
 
 struct waiting {
 	struct waiting *next;
-	struct mcp_call call; /* its id and params are ours */
+	struct mcp_call call; /* this struct owns id and params */
 	int64_t began, end, due, progress;
 	bool gone;
 };
@@ -36,7 +37,7 @@ static void report(struct waiting *w)
 		   json_pack("{s:O, s:o, s:o, s:s}", "progressToken", token, "progress",
 			     seconds_json(now - w->began), "total", seconds_json(w->end - w->began),
 			     "message",
-			     "nothing is eligible yet, or the queue is locked; waiting"));
+			     "no task is eligible yet, or the queue is locked; waiting"));
 }
 
 static void set_due(struct waiting *w, int64_t due)
@@ -54,7 +55,7 @@ bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due)
 
 	for (; *last; last = &(*last)->next)
 		n++;
-	/* An answer within a batch has to be there with the others. */
+	/* An answer within a batch must be ready with the others, so it cannot wait. */
 	if (m->batch || n >= WAITING_MAX || find(m, c->id))
 		return false;
 	w = mem_alloc(sizeof(*w));
@@ -64,7 +65,7 @@ bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due)
 	set_due(w, due);
 	*last = w;
 	m->looked = os_boot_ms();
-	m->changed = true; /* perhaps just now, when nobody watched */
+	m->changed = true; /* a change may have happened while nobody watched */
 	report(w);
 	return true;
 }
@@ -85,7 +86,7 @@ static void sweep(struct mcp *m)
 	}
 }
 
-/* The longest waiting first. */
+/* The call that has waited longest comes first. */
 void wait_look(struct mcp *m, bool changed)
 {
 	for (struct waiting *w = m->waiting; w; w = w->next) {

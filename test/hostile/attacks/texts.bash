@@ -296,7 +296,7 @@ attack_backup_with_hostile_ids() {
 		queue
 		forge backup "evil$n.pawl" "id=$id"
 		victim 0 restore "evil$n.pawl"
-		complains '1 records and lines of the backup cannot be used'
+		complains '1 damaged records and lines of the backup were skipped'
 		victim 0 list
 		says good
 		quiet_about obey evil outside
@@ -497,7 +497,7 @@ attack_counters_at_the_top() {
 		fi
 		victim 40 claim top
 		complains 'out of range' 'nothing was changed' 'pawl remove top --force'
-		quiet_about 'lease ends'
+		quiet_about 'expires  '
 		victim 0 show top
 		victim 0 doctor
 		victim 0 next --claim
