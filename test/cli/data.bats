@@ -209,7 +209,7 @@ some() {
 	complains "newer pawl"
 	echo text >no.pawl
 	unchanged 40 restore no.pawl --force
-	complains "no backup of pawl"
+	complains "is not a backup of pawl"
 	unchanged 30 restore nosuch.pawl --force
 	unchanged 2 restore
 	unchanged 2 restore a b

@@ -202,11 +202,11 @@ END
 	printf 'id,title\na,"A"x\n' >x.csv
 	refused 2 "a comma or the end" x.csv
 	printf 'id,title\na,A,extra cell\n' >x.csv
-	refused 2 "3 cells, but 2 names" x.csv
+	refused 2 "this row has 3 cells, but the first row has 2 names" x.csv
 	printf 'id,title,id\n' >x.csv
 	refused 1 "twice" x.csv
 	printf 'id,,title\n' >x.csv
-	refused 1 "no name" x.csv
+	refused 1 "field name in the first row is empty" x.csv
 	printf 'id,title,priority\na,"A\nB",low\nb,B,none\n' >x.csv
 	refused 4 "priority" x.csv
 	printf 'id,title,priority\r\na,A,low\r\nb,B,none\r\n' >x.csv

@@ -61,7 +61,7 @@ static void test_other_interface(void **state)
 		snprintf(uri, sizeof(uri), "%s:x", names[i]);
 		assert_int_equal(store_open(&s, str_c(uri), &env), STORE_UNSUPPORTED);
 		assert_non_null(strstr(err.text, text));
-		assert_non_null(strstr(err.hint, "installs the modules of version " PAWL_VERSION));
+		assert_non_null(strstr(err.hint, "install the modules of version " PAWL_VERSION));
 	}
 }
 

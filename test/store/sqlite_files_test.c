@@ -405,7 +405,7 @@ static void test_journal(void **state)
 	assert_int_equal(fs_write_atomic(file("-journal"), STR("x"), 0644), 0);
 	assert_true(ask_open(STORE_READ) == STORE_FOREIGN);
 	assert_true(ask_open(STORE_WRITE) == STORE_FOREIGN);
-	assert_non_null(strstr(err.text, "-journal is there"));
+	assert_non_null(strstr(err.text, "-journal exists"));
 	assert_int_equal(access(file("-journal"), F_OK), 0);
 	assert_int_equal(unlink(file("-journal")), 0);
 	assert_true(ask_open(STORE_WRITE) == 2);

@@ -1534,7 +1534,7 @@ static int read_without_shm(void)
 
 	if (rc == 0)
 		rc = s->ops->get(s, STR("meta/n"), &r, &arena);
-	if (rc != STORE_READONLY || strstr(err.text, "gone") || !strstr(err.text, "may not")) {
+	if (rc != STORE_READONLY || strstr(err.text, "gone") || !strstr(err.text, "cannot read")) {
 		fprintf(stderr, "%d %s\n", rc, err.text);
 		return 1;
 	}

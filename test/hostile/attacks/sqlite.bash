@@ -58,7 +58,7 @@ attack_journal_that_names_a_letter() {
 	filled
 	journal "$HOME/documents/letter.txt"
 	refused
-	complains "queue.db-journal is there"
+	complains "queue.db-journal exists"
 	[ -e "$db-journal" ]
 }
 
