@@ -68,8 +68,8 @@ static bool long_enough(const struct view *v)
 	return v->end - v->first > limit;
 }
 
-/* A snapshot asserts that the files match the state. It is also made after a failed sync, because no later
- * sync would write the lost pages, and when the state file has a second hard link. */
+/* A snapshot asserts that the files match the state. It is also made when the state
+ * file has a second hard link, and after a failed sync: no later sync would write the lost pages. */
 static int compact(struct files *s, bool rebooted)
 {
 	if (s->applied != s->view.seq || !(rebooted || s->unsynced || s->view.linked ||

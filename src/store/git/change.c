@@ -1,6 +1,6 @@
 /*
- * A change runs its edits on the view. The layout makes commits of the records that the edits wrote, and
- * moves the refs to them if no ref has moved since it was read. If another process was faster, the whole
+ * A change runs its edits on the view. The layout makes commits of the written records. It
+ * moves the refs to these commits if no ref has moved since it was read. If another process was faster, the whole
  * change runs again.
  */
 #include <stdlib.h>

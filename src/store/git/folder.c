@@ -30,7 +30,7 @@ void git_folders_close(struct git *s)
 	s->top = s->refs = -1;
 }
 
-/* Opens folder by folder: another process may make the same ones, and git removes empty ones. */
+/* Makes one folder after the other. Another process may make the same ones, and git removes empty ones. */
 static int make(int dir, const char *path)
 {
 	struct arena a = { 0 };
