@@ -1,4 +1,4 @@
-/* One call: the request completed with who and with which token, and the keyring kept in step. */
+/* One call: adds agent and token to the request, and updates the keyring after the answer. */
 #include "client/client.h"
 
 #include <errno.h>
@@ -10,10 +10,10 @@
 #include "base/when.h"
 #include "client/queue_lock.h"
 
-/* What one call has to do with the keyring. */
+/* The keyring's part in one call. */
 struct keys {
 	bool takes;     /* the call may acquire a lock */
-	bool in_flight; /* under the token of `pending` */
+	bool in_flight; /* sent with the token of `pending` */
 	bool saved;     /* the proof is a saved token */
 	struct pending pending;
 };
@@ -34,11 +34,12 @@ static enum result check_token(const char *what, struct str token, struct answer
 {
 	if (token_valid(token))
 		return SUCCESS;
-	return answer_fail(ans, USAGE, arena_printf(a, "%s is no token: a token is a UUID", what),
+	return answer_fail(ans, USAGE,
+			   arena_printf(a, "%s is not a token: a token is a UUID", what),
 			   STR("a claim prints its token; `uuidgen` makes one"));
 }
 
-/* Tokens that the caller named: --token, --next-token, or PAWL_TOKEN for the task in PAWL_TASK. */
+/* Tokens that the caller passed: --token, --next-token, or PAWL_TOKEN for the task in PAWL_TASK. */
 static enum result named_tokens(struct client *c, struct request *rq, struct answer *ans)
 {
 	const char *task = getenv("PAWL_TASK"), *token = getenv("PAWL_TOKEN");
@@ -46,20 +47,20 @@ static enum result named_tokens(struct client *c, struct request *rq, struct ans
 	enum result r = SUCCESS;
 
 	if (HAS(rq, token)) {
-		r = check_token("what --token says", rq->token, ans, c->arena);
+		r = check_token("the value of --token", rq->token, ans, c->arena);
 	} else if (held && task && token && *token && rq->id.n &&
 		   str_eq_nocase(rq->id, str_c(task))) {
-		r = check_token("what PAWL_TOKEN says", str_c(token), ans, c->arena);
+		r = check_token("the value of PAWL_TOKEN", str_c(token), ans, c->arena);
 		GIVE(rq, token, str_c(token));
 	}
 	if (r == SUCCESS && HAS(rq, new_token))
-		r = check_token("what --next-token says", rq->new_token, ans, c->arena);
+		r = check_token("the value of --next-token", rq->new_token, ans, c->arena);
 	if (r == SUCCESS && HAS(rq, token))
 		GIVE(rq, explicit, 1);
 	return r;
 }
 
-/* The saved token, where the caller named none. */
+/* Adds the saved token if the caller passed none. */
 static void find_proof(struct client *c, struct request *rq, struct keys *k)
 {
 	struct str token;
@@ -105,10 +106,10 @@ static enum result no_keyring(struct client *c, int r, struct answer *ans)
 		ans, API_ERROR,
 		arena_printf(c->arena, "cannot keep the token in %s: %s",
 			     dir ? dir : "a home folder", dir ? why : "there is none"),
-		STR("set XDG_STATE_HOME to a folder of yours, or pass a --token of your own making"));
+		STR("set XDG_STATE_HOME to a folder of yours, or make a token with uuidgen and pass it with --token"));
 }
 
-/* Which tasks would do; empty: any. */
+/* Which tasks the caller accepts; empty: any. */
 static struct str filter(struct client *c, const struct request *rq)
 {
 	if (!rq->label.n && !rq->class_rank && !rq->type.n)
@@ -117,7 +118,7 @@ static struct str filter(struct client *c, const struct request *rq)
 			    (long long)rq->class_rank, STRF(rq->type));
 }
 
-/* What the acquisition shall be known by: kept before it is sent, so that a repeat is one. */
+/* Saves the token of an acquisition before it is sent. If the answer is lost, the next call repeats the token. */
 static enum result find_new_token(struct client *c, struct request *rq, struct keys *k,
 				  struct answer *ans)
 {
@@ -178,8 +179,8 @@ static void warn_unsaved(struct client *c, struct str task, int r, struct answer
 	ans->warnings = arena_append(c->arena, ans->warnings, text);
 }
 
-/* Does the task still have the lock that `token` is for? Where the store keeps the hash to
- * itself, any lock counts: a token too many is found out by the next call. */
+/* Does the task still have the lock of `token`? If the store does not show the hash, any lock counts: the next call
+ * finds a stale token. */
 static bool still_locked(const struct task *t, struct str token, struct arena *a)
 {
 	if (!t || !t->lock.holder.n)
@@ -187,8 +188,8 @@ static bool still_locked(const struct task *t, struct str token, struct arena *a
 	return !t->lock.token.n || (token.n && secret_eq(t->lock.token, token_hash(a, token)));
 }
 
-/* No lock came of the call: is it certain that the token holds nothing? That this call did nothing
- * is not enough, where the token was sent before and the fate of that call is not known. */
+/* The call got no lock: is it certain that the token holds none? An earlier call may have sent the same token and
+ * succeeded, so the failure of this call is not enough. */
 static bool holds_nothing(struct client *c, const struct request *rq, const struct pending *p,
 			  const struct answer *ans)
 {
@@ -212,8 +213,8 @@ static void settle_taken(struct client *c, const struct request *rq, struct keys
 	const struct grant *lock = rq->op == OP_DONE ? ans->next_lock : ans->lock;
 	int r;
 
-	/* A lock without a token is an earlier call's, repeated by its request id: its token is
-	 * kept. */
+	/* A lock without a token comes from an earlier call with this request id, whose token is
+	 * saved already. */
 	if (ans->code != SUCCESS || !task || !lock || !lock->token.n) {
 		if (k->in_flight && holds_nothing(c, rq, &k->pending, ans))
 			keyring_drop(&c->keyring, &k->pending);
@@ -223,7 +224,7 @@ static void settle_taken(struct client *c, const struct request *rq, struct keys
 	}
 	if (ans->queue_id.n) {
 		client_learn_queue(c, ans->queue_id);
-		keyring_sweep(&c->keyring); /* a new queue, perhaps in the place of another */
+		keyring_sweep(&c->keyring); /* the queue is new, perhaps where an old one was */
 	}
 	if (k->in_flight && str_eq(lock->token, k->pending.token)) {
 		r = keyring_keep(&c->keyring, &k->pending, task->id, lock->fence);
@@ -243,22 +244,22 @@ static bool ends_lock(const struct request *rq, const struct keys *k)
 	return op_flags(rq->op) & OP_ENDS || rq->op == OP_LOCK_BREAK;
 }
 
-/* The last of the task's locks that is over for certain. The answer can be a repeat by its request
- * id, and the task be held again since. */
+/* The fence of the last lock that has certainly ended. A repeated answer may be old: the task may have been claimed
+ * again. */
 static int64_t last_over(const struct request *rq, const struct answer *ans)
 {
 	const struct task *t = ans->task;
 	bool live = t->lock.holder.n && (!t->lock.expires_at || ans->now < t->lock.expires_at);
 
-	/* a removed task is shown as it was */
+	/* a removed task is shown with its old lock */
 	return live && (rq->op != OP_REMOVE || ans->repeated) ? t->fence - 1 : t->fence;
 }
 
-/* What is saved goes when its lock is over, but not what a later claim saved meanwhile. */
+/* Removes the saved token when its lock has ended, but not the token of a later claim. */
 static void settle_ended(struct client *c, const struct request *rq, const struct keys *k,
 			 const struct answer *ans)
 {
-	/* A wrong --resume leaves the lock that is there alone, and with it its token. */
+	/* A wrong --resume does not end the current lock, so its token stays. */
 	if (ans->code == LOST_LOCK && k->saved &&
 	    !(k->takes && still_locked(ans->task, rq->token, c->arena)))
 		keyring_forget_token(&c->keyring, rq->id, rq->token);
@@ -268,14 +269,14 @@ static void settle_ended(struct client *c, const struct request *rq, const struc
 
 static void settle(struct client *c, const struct request *rq, struct keys *k, struct answer *ans)
 {
-	/* First what was taken: killed in between, a token too many does no harm. */
+	/* Save the new token first: if we are killed in between, a stale token does no harm. */
 	if (k->takes)
 		settle_taken(c, rq, k, ans);
 	if (rq->id.n)
 		settle_ended(c, rq, k, ans);
 }
 
-/* 109 is t109. */
+/* People may write 109 for t109. */
 static void number_ids(struct client *c, struct request *rq)
 {
 	rq->id = id_numbered(c->arena, rq->id);
@@ -329,7 +330,7 @@ size_t client_call_all(struct client *c, const struct request *rqs, struct answe
 
 #define TIDY_MS 60000
 
-/* Was it done within the last minute, by anybody of this user? If not, it is now. */
+/* Has a process of this user cleaned up within TIDY_MS? If not, records that we do it now. */
 static bool is_tidy(struct client *c)
 {
 	int64_t now = os_wall_ms(), last;
@@ -347,7 +348,7 @@ static bool is_tidy(struct client *c)
 	return fs_write_atomic(path, arena_printf(c->arena, "%lld\n", (long long)now), 0600) != 0;
 }
 
-/* Locks of tasks that have ended go before work is looked for, where others leave them behind. */
+/* In a store of locks only, other programs leave the locks of ended tasks. Cleans them up before a claim. */
 static void tidy(struct client *c)
 {
 	struct request rq = { .op = OP_LOCK_CLEANUP };
@@ -362,7 +363,7 @@ static void tidy(struct client *c)
 	queue_call(c->queue, &rq, &ignored, c->arena);
 }
 
-/* By which timeout it waits. */
+/* The flags that select the timeout. */
 static unsigned kind_of(const struct request *rq)
 {
 	return op_flags(rq->op) | (rq->part_of == TYPED_BATCH ? OP_BATCH : 0);

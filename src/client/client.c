@@ -13,7 +13,7 @@
 
 #define TIMEOUT_MAX (INT64_C(365) * 24 * 3600 * 1000)
 
-/* --- who ----------------------------------------------------------------------------------- */
+/* --- agent ---------------------------------------------------------------------------------- */
 
 static bool good_name(struct str s)
 {
@@ -30,13 +30,13 @@ static enum result check_name(const char *what, struct str s, struct answer *ans
 	return answer_fail(
 		ans, USAGE,
 		arena_printf(a,
-			     "'%.*s' cannot be the name of %s: it has 1 to %d bytes of text on "
-			     "one line",
+			     "'%.*s' cannot be the name of %s: a name is one line of 1 to %d "
+			     "bytes",
 			     STRF(text_cut(a, text_line(a, s), 60)), what, NAME_MAX_BYTES),
 		STR(""));
 }
 
-/* The environment first: to ask for the user's name can mean to ask a server. */
+/* The environment first: a look-up of the user may contact a server. */
 struct str client_user(struct arena *a)
 {
 	const char *said = getenv("LOGNAME");
@@ -83,7 +83,7 @@ static enum result find_timeout(struct client *c, struct answer *ans)
 	return answer_fail(
 		ans, USAGE,
 		arena_printf(c->arena,
-			     "'%.*s' is no timeout: it is a time such as 500ms, 15s or 2m",
+			     "'%.*s' is not a timeout: use a time such as 500ms, 15s or 2m",
 			     STRF(text_line(c->arena, c->said.timeout))),
 		STR(""));
 }
@@ -117,9 +117,9 @@ int64_t client_timeout(const struct client *c, unsigned kind)
 	return timeout_of_kind(c, kind);
 }
 
-/* --- where --------------------------------------------------------------------------------- */
+/* --- store --------------------------------------------------------------------------------- */
 
-/* Without the wrappers around the store: they do not make it another one. */
+/* Removes the wrappers: a wrapped store is the same store. */
 static struct str without_wrappers(struct str uri)
 {
 	while (str_cut_prefix(&uri, STR("trace+")) || str_cut_prefix(&uri, STR("fault+")))
@@ -135,8 +135,8 @@ static bool relative(struct str text)
 	       u.path.p[0] != '/';
 }
 
-/* The folder made real, and the name in it as it is: a link in the place of a database may have come with a
- * clone, and is the store's to refuse. */
+/* Resolves links in the folder, but not in the last name: a clone may bring a link in place of the database, and the
+ * store must see and refuse it. */
 static char *real_beside(struct arena *a, const char *path)
 {
 	const char *name = strrchr(path, '/') + 1;
@@ -148,7 +148,7 @@ static char *real_beside(struct arena *a, const char *path)
 	return dir ? fs_join(a, str_c(dir), str_c(name)) : NULL;
 }
 
-/* A path of a store on disk in it made absolute and real, so that every way to say it is the same queue. */
+/* Makes the path of a store on disk absolute and real, so that every spelling names the same queue. */
 static struct str resolve_as(struct str text, const char *base, bool ours, struct arena *a)
 {
 	struct str inner = without_wrappers(text), head, tail;
@@ -158,14 +158,14 @@ static struct str resolve_as(struct str text, const char *base, bool ours, struc
 	if (uri_parse(inner, &u) || !uri_on_disk(&u) || !u.path.n)
 		return text;
 	path = u.path.p[0] == '/' ? arena_cstr(a, u.path) : fs_join(a, str_c(base), u.path);
-	/* NULL: its folder is missing; the store will say so */
+	/* NULL: its folder is missing; the store reports that */
 	real = ours || !str_is(u.scheme, "sqlite") ? fs_real(a, path) : real_beside(a, path);
 	head = str_n(text.p, (size_t)(u.path.p - text.p));
 	tail = str_n(u.path.p + u.path.n, (size_t)(text.p + text.n - (u.path.p + u.path.n)));
 	return arena_printf(a, "%.*s%s%.*s", STRF(head), real ? real : path, STRF(tail));
 }
 
-/* The same for a repository; the name of a remote stays. */
+/* The same, also for a git repository. The name of a remote stays. */
 static struct str resolve(const struct client *c, struct str text, const char *base, bool ours)
 {
 	return trust_git_uri(resolve_as(text, base, ours, c->arena), base, c->config.opt.dir,
@@ -185,7 +185,7 @@ static enum result configured_uri(struct client *c, struct answer *ans)
 	if (from_file(v->origin, c->settings.queue_file))
 		base = arena_cstr(c->arena, fs_dirname(str_c(c->place.pawl_dir)));
 	else if (from_file(v->origin, c->settings.user_file) && relative(v->value))
-		/* It would be another queue in every folder. */
+		/* A relative path would name a different queue in every folder. */
 		return answer_fail(ans, MISCONFIGURED,
 				   arena_printf(c->arena,
 						"%.*s: the path in store = %.*s must begin with /",
@@ -209,7 +209,7 @@ static enum result find_store(struct client *c, struct answer *ans)
 {
 	const struct settings_value *queue = settings_get(&c->settings, "queue");
 
-	/* The default stays unsaid, so that ?queue=NAME in the URI counts. */
+	/* Do not pass the default, so that ?queue=NAME in the URI counts. */
 	if (!c->config.opt.queue.n && !str_is(queue->origin, "default"))
 		c->config.opt.queue = queue->value;
 	if (c->config.opt.queue.n &&
@@ -238,7 +238,7 @@ void client_judge(const struct client *c, struct trust *t)
 	trust_judge(t, &c->place, &c->settings, config_uri(c), c->config.opt.dir, c->arena);
 }
 
-/* A store that is not trusted is not even named, so that no caller opens it past client_open(). */
+/* Clears the URI of a store that is not trusted, so that no caller can bypass client_open(). */
 static void judge_store(struct client *c)
 {
 	const struct settings_value *v = settings_get(&c->settings, "store");
@@ -265,14 +265,14 @@ static bool is_default(const struct client *c, const char *name)
 	return str_is(settings_get(&c->settings, name)->origin, "default");
 }
 
-/* Others who lock there never look at an end: so ours is as far away as may be, unless somebody has said it. */
+/* Other programs ignore the expiry of a lock there. So the default lease is the longest one. */
 static void lone_leases(struct client *c, const struct policy *p, struct queue *q)
 {
 	queue_leases(q, is_default(c, "lease") ? p->lease_max : p->lease,
 		     is_default(c, "lock.ttl") ? p->lease_max : p->lock_ttl);
 }
 
-/* As the protocol of such folders has it. */
+/* The .locks protocol prescribes the default lease of files: folders. */
 static void store_defaults(struct client *c)
 {
 	int64_t ms;
@@ -282,7 +282,7 @@ static void store_defaults(struct client *c)
 		settings_default(&c->settings, "lease", STR(LEASE_FILES));
 }
 
-/* "user:password@host" without the password */
+/* Adds the path without the password of "user:password@host". */
 static void add_path(struct buf *b, struct str path)
 {
 	size_t end = 2, at = 0, colon = 0;
@@ -305,7 +305,7 @@ static void add_path(struct buf *b, struct str path)
 	buf_add(b, path.p + at, path.n - at);
 }
 
-/* What the keyring calls this queue: the same for every way to name it, and without a password. */
+/* The name of this queue in the keyring: equal for all spellings of its URI, and without a password. */
 static struct str queue_label(const struct client *c)
 {
 	struct buf b = BUF_MAX(64 * 1024);
@@ -333,7 +333,7 @@ static struct str queue_label(const struct client *c)
 	return out;
 }
 
-/* Without a home there is no keyring: then a claim says so, and only explicit tokens work. */
+/* Without a home folder there is no keyring: a claim fails then, unless it has an explicit token. */
 static void open_keyring(struct client *c)
 {
 	(void)keyring_open(&c->keyring, queue_label(c), c->agent, c->run, str_c(c->place.worktree),
@@ -388,10 +388,10 @@ static enum result no_queue(struct client *c, struct answer *ans)
 		ans, MISCONFIGURED,
 		arena_printf(c->arena, "there is no queue here (no .pawl folder in %s or above it)",
 			     c->place.init_dir),
-		STR("`pawl init` makes one here; or name a store with --store"));
+		STR("`pawl init` creates one here; or name a store with --store"));
 }
 
-/* The folder that the default store lives in, for `pawl init`. */
+/* Makes the folder of the default store, for `pawl init`. */
 static enum result make_place(struct client *c, struct answer *ans)
 {
 	char *dir = fs_join(c->arena, str_c(c->place.init_dir), STR(".pawl"));
@@ -399,9 +399,9 @@ static enum result make_place(struct client *c, struct answer *ans)
 
 	if (r) {
 		ans->applied = 'n';
-		return answer_fail(ans, API_ERROR,
-				   arena_printf(c->arena, "cannot make %s: %s", dir, strerror(-r)),
-				   STR(""));
+		return answer_fail(
+			ans, API_ERROR,
+			arena_printf(c->arena, "cannot create %s: %s", dir, strerror(-r)), STR(""));
 	}
 	c->place.pawl_dir = dir;
 	c->config.uri = default_uri(dir, c->arena);
@@ -412,12 +412,12 @@ static enum result make_place(struct client *c, struct answer *ans)
 static enum result no_status_to_write(struct answer *ans)
 {
 	return answer_fail(ans, USAGE,
-			   STR("--write-status is for branches of lock files, whose tasks are "
-			       "Markdown files of the worktree"),
-			   STR("without it: this queue keeps the status itself"));
+			   STR("--write-status works only with a branch of lock files, whose tasks "
+			       "are Markdown files in the worktree"),
+			   STR("leave it out: this queue keeps the status itself"));
 }
 
-/* A store is busy for long, before there is an answer. */
+/* Tells the user that the store takes long, before there is an answer. */
 static void notice(const char *text)
 {
 	struct arena a = { 0 };
@@ -426,7 +426,7 @@ static void notice(const char *text)
 	arena_free(&a);
 }
 
-/* The rest of what the queue is opened with. */
+/* Adds the settings to the configuration of the queue. */
 static struct queue_config configure(struct client *c)
 {
 	const struct settings *s = &c->settings;

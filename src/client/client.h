@@ -1,8 +1,8 @@
 /*
- * client: who am I, where is the queue, what do I hold. Every face calls the queue through it.
+ * client: the caller's agent, queue and tokens. Every face calls the queue through it.
  *
- * client_call() completes a request (agent, run, host, token), sends it, and keeps the keyring in
- * step with the answer.
+ * client_call() adds agent, run, host and token to a request, sends it, and updates the keyring by the
+ * answer.
  */
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
@@ -13,14 +13,14 @@
 #include "client/trust.h"
 #include "queue/queue.h"
 
-/* Who waits for the answer. */
+/* The kind of caller; it selects the timeout. */
 enum client_face { CLIENT_PROGRAM, CLIENT_COMMAND, CLIENT_PROMPT };
 
-/* What was said on the command line; empty: not said. */
+/* Options of the command line; empty: not given. */
 struct client_options {
 	enum client_face face;
 	struct str store, queue, agent, run, timeout;
-	struct str dir; /* as if started there */
+	struct str dir; /* act as if started in this folder */
 };
 
 struct client {
@@ -31,11 +31,11 @@ struct client {
 	struct str agent, run, host;
 	struct trust trust;
 	struct keyring keyring;
-	/* What the queue is opened with. client_init() fills in the place, the rest comes from the settings when it is
-	 * opened; until then others may set it.
-	 *   uri             empty: there is no queue here, or trust.state is TRUST_MISSING; trust.uri has it even then
-	 *   opt.dir         what relative paths are seen from
-	 *   opt.timeout_ms  of every change; -1: by its kind */
+	/* The configuration of the queue. client_init() sets the members below; the others come from the settings
+	 * when the queue is opened, and callers may set them before.
+	 *   uri             empty: there is no queue here, or trust.state is TRUST_MISSING; trust.uri is set even then
+	 *   opt.dir         the base of relative paths
+	 *   opt.timeout_ms  the timeout of every change; -1: it depends on the kind of change */
 	struct queue_config config;
 	struct queue *queue; /* opened by the first call that needs it */
 	struct str held
@@ -43,47 +43,47 @@ struct client {
 	enum store_mode mode;
 };
 
-/* Settings, place and identity; opens nothing. SUCCESS, or what is wrong in *ans. */
+/* Finds settings, place and agent; opens nothing. SUCCESS, or the error in *ans. */
 enum result client_init(struct client *c, const struct client_options *said, struct answer *ans,
 			struct arena *a);
-/* The verdict on the queue's own config, whatever store the command line or the environment names. */
+/* Judges the queue's own config, even if the command line or the environment names another store. */
 void client_judge(const struct client *c, struct trust *t);
-/* MISCONFIGURED with the hint `pawl init` where there is no queue, and where the config needs trust; STORE_CREATE makes .pawl in
- * place.init_dir then. Opens again if it was open for less. */
+/* Opens the queue, or opens it again if it was open in a lesser mode. MISCONFIGURED if the config needs trust, or if
+ * there is no queue. With STORE_CREATE it makes .pawl in place.init_dir instead. */
 enum result client_open(struct client *c, enum store_mode mode, struct answer *ans);
-/* The same for STORE_CREATE, but where no queue is named none is made. */
+/* The same with STORE_CREATE, but only for a store that is named or found: it never makes .pawl. */
 enum result client_make(struct client *c, struct answer *ans);
-/* How long a change of that kind (OP_QUICK, OP_BATCH, OP_HEAVY, or 0) waits for other writers, in ms. */
+/* The timeout of a change of that kind (OP_QUICK, OP_BATCH, OP_HEAVY, or 0), in ms. */
 int64_t client_timeout(const struct client *c, unsigned kind);
-/* rq is left as it is: a repeat of it is completed anew. */
+/* Does not change *rq, so that the caller can repeat it. */
 void client_call(struct client *c, const struct request *rq, struct answer *ans);
-/* Several changes in one commit, all of them or none; none of them takes a lock. n, or which one kept them
- * from being made: its answer says why. */
+/* Several changes in one commit, all or none; none of them may take a lock. Returns n, or the index of the refused
+ * call, whose answer has the reason. */
 size_t client_call_all(struct client *c, const struct request *rqs, struct answer *answers,
 		       size_t n);
-/* The token that a holder's call about the task would go with: `said`, or PAWL_TOKEN for the task in
- * PAWL_TASK, or the saved one. Empty: there is none. Else what is wrong, in *ans. */
+/* The token that a holder's call would send: `said`, or PAWL_TOKEN for the task in PAWL_TASK, or the saved one.
+ * Empty: there is none. On failure, *ans has the error. */
 enum result client_token(struct client *c, struct str task, struct str said, struct str *token,
 			 struct answer *ans);
 void client_close(struct client *c);
 
-/* Is it a files: queue? Its locks lie beside the tasks, and outlive what else it knows. */
+/* Is it a files: queue? Its locks are files beside the tasks, and survive the loss of .pawl. */
 bool client_in_files(const struct client *c);
-/* Before the keyring is used: which queue it is about. */
+/* Tells the keyring the id of the queue. Call it before you use the keyring. */
 void client_know_queue(struct client *c);
-/* The id that an acquisition found, or gave to the queue. */
+/* Stores the id that an acquisition found or gave to the queue. */
 void client_learn_queue(struct client *c, struct str id);
-/* A token was not found: is that because we did not know the queue's id? true: look again. */
+/* Call it if a token was not found. Asks the store for the queue's id. true: the id was unknown; look again. */
 bool client_ask_queue(struct client *c);
 
 /*
- * A lock of the whole queue around an operation of many steps. Its calls, and those of programs that it
- * starts, are not kept out by it. Where the caller's agent has that lock already (taken by hand, or by a command
- * around this one), that one does, and stays. SUCCESS, CONFLICT or API_ERROR in *ans.
+ * A lock of the whole queue around an operation of many steps. It does not refuse calls of the operation itself or of
+ * programs that it starts. If the agent holds that lock already, the operation uses it and does not release it.
+ * SUCCESS, or CONFLICT or API_ERROR in *ans.
  */
 struct queue_lock {
 	enum typed kind;
-	bool ours; /* to be given back */
+	bool ours; /* we must release it */
 };
 enum result client_lock_queue(struct client *c, enum typed kind, const char *operation,
 			      struct queue_lock *l, struct answer *ans);

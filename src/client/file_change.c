@@ -7,7 +7,7 @@
 #include "base/fs.h"
 
 #define FILE_MAX (16u << 20)
-#define AROUND 3 /* lines */
+#define AROUND 3 /* lines of context */
 
 static enum result refuse(struct answer *ans, const char *path, const char *why, struct arena *a)
 {
@@ -22,7 +22,7 @@ static bool inside(const char *path, const char *root)
 	return !strncmp(path, root, n) && (path[n] == '/' || (n && root[n - 1] == '/'));
 }
 
-/* The real path of what may not be there yet, nor the folders above it. */
+/* The real path of a file; neither the file nor its folders need to exist. */
 static char *real_of(const char *root, const char *name, struct arena *a)
 {
 	char *path = fs_join(a, str_c(root), str_c(name)), *real = fs_real(a, path);
@@ -33,7 +33,7 @@ static char *real_of(const char *root, const char *name, struct arena *a)
 	return path;
 }
 
-/* Wherever links have led: is the folder that it is in, as far as that is there, root or below it? */
+/* After links are resolved: is the nearest existing folder of the file root, or below it? */
 static bool folder_inside(const char *path, const char *root, struct arena *a)
 {
 	struct str dir = fs_dirname(str_c(path));
@@ -55,7 +55,7 @@ enum result file_change_load(struct file_change *f, const char *root, const char
 	*f = (struct file_change){ .name = arena_cstr(a, str_c(name)), .mode = 0644 };
 	f->path = real_of(root, name, a);
 	if (!f->path)
-		return refuse(ans, shown, "it is a link that leads nowhere", a);
+		return refuse(ans, shown, "it is a link to a file that does not exist", a);
 	if (!folder_inside(f->path, root, a))
 		return refuse(ans, shown, "it is a link that leads out of the folder", a);
 	r = fs_read(a, f->path, FILE_MAX, &f->before);
@@ -65,7 +65,7 @@ enum result file_change_load(struct file_change *f, const char *root, const char
 	}
 	if (r)
 		return refuse(ans, shown,
-			      r == -EINVAL  ? "it is no regular file"
+			      r == -EINVAL  ? "it is not a regular file"
 			      : r == -EFBIG ? "it is larger than 16 MiB"
 					    : strerror(-r),
 			      a);
@@ -86,7 +86,7 @@ bool file_change_any(const struct file_change *f)
 
 /* --- showing ------------------------------------------------------------------------------------- */
 
-/* With their newlines: a last line without one is not the same as one with it. */
+/* Lines keep their newline, so that a last line without one differs. */
 static struct strs split(struct str t, struct arena *a)
 {
 	struct strs out = { 0 };
@@ -156,11 +156,11 @@ static enum result unchanged(const struct file_change *f, struct answer *ans, st
 	bool there = r != -ENOENT;
 
 	if ((r && there) || there != f->existed || (there && !str_eq(now, f->before)))
-		return failed(ans, f->path, "it was changed meanwhile", a);
+		return failed(ans, f->path, "another process has changed it", a);
 	return SUCCESS;
 }
 
-/* Folders that nothing is left in. */
+/* Removes empty folders. */
 static void tidy(const char *path, const char *root, struct arena *a)
 {
 	struct str dir = fs_dirname(str_c(path));
@@ -183,7 +183,7 @@ static int put(const struct file_change *f, bool there, struct str text, const c
 	if (!r)
 		r = fs_write_atomic(f->path, text, f->mode);
 	if (!r && f->existed)
-		(void)chmod(f->path, f->mode); /* whatever the umask is */
+		(void)chmod(f->path, f->mode); /* regardless of the umask */
 	return r;
 }
 

@@ -1,6 +1,6 @@
 /*
- * file_change: several files changed together, after they were shown. Each is replaced as a whole, and if
- * one of them cannot be, those before it are put back.
+ * file_change: changes several files together, after the user has seen the changes. It replaces each file as a whole.
+ * If it cannot replace one, it restores those before it.
  */
 #ifndef CLIENT_FILE_CHANGE_H
 #define CLIENT_FILE_CHANGE_H
@@ -11,22 +11,22 @@
 #include "core/answer.h"
 
 struct file_change {
-	char *name; /* as it is shown */
-	char *path; /* where it really is */
+	char *name; /* for messages */
+	char *path; /* the real path */
 	struct str before, after;
-	bool existed, stays; /* stays: it shall exist */
+	bool existed, stays; /* stays: the file exists after the change */
 	mode_t mode;
 };
 
-/* Reads `name` under `root`. A link is followed, but not out of root. MISCONFIGURED, nothing changed: what
- * is there cannot be read, is no file, or may not be written to. */
+/* Reads `name` under `root`. It follows a link, but not out of root. MISCONFIGURED: `name` cannot be read, is not a
+ * file, or is read-only. */
 enum result file_change_load(struct file_change *f, const char *root, const char *name,
 			     struct answer *ans, struct arena *a);
 bool file_change_any(const struct file_change *f);
-/* What would change, as diff -u has it: one hunk, three lines around it. */
+/* Writes the change in the format of diff -u: one hunk with three lines of context. */
 void file_change_diff(const struct file_change *f, struct buf *out, struct arena *scratch);
-/* All or none. API_ERROR: one of them cannot be written, or is not what it was when it was loaded. Folders are made as they are
- * needed; those up to root that are empty afterwards go. */
+/* Writes all files or none. API_ERROR: a file cannot be written, or has changed since it was loaded. Makes missing
+ * folders, and removes folders below root that become empty. */
 enum result file_change_write(const struct file_change *list, size_t n, const char *root,
 			      struct answer *ans, struct arena *a);
 

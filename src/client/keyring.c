@@ -1,15 +1,16 @@
 /*
- * Files: HASH.token (saved), HASH.pending and HASH-RANDOM.pending (in flight, or left by a call
- * without an answer), HASH+HASH.pending and HASH+HASH-RANDOM.pending (the same of a `done
- * --claim-next`). HASH is over what the token is for, so a look-up is one open(). The queue in it is its
- * id; before it has one, and where the store can keep none, it is its label (store and name). They hold
- * lines of key=value; a later line counts more than an earlier one, so a promotion only appends.
+ * The files:
+ *   HASH.token                                        a saved token
+ *   HASH.pending, HASH-RANDOM.pending                 sent, or left by a call without an answer
+ *   HASH+HASH.pending, HASH+HASH-RANDOM.pending       the same for `done --claim-next`
+ * HASH is a hash of queue, task, agent, run and worktree, so a look-up is one open(). The queue is its id; if it has
+ * none, its label (store and name). A file has lines of key=value. A later line replaces an earlier one, so a
+ * promotion from pending to saved only appends.
  *
- * Who takes a saved file away, or puts another in its place, holds a lock on it meanwhile.
+ * A process that removes or replaces a saved file holds a lock on it.
  *
- * Nothing is synced to the disk: a token that a power failure takes away costs its holder the
- * rest of a lease, which then runs out by itself, while an fsync would double the price of every
- * claim.
+ * Nothing is synced to the disk. If a power failure loses a token, its holder loses the rest of a lease, which then
+ * expires. An fsync would double the cost of every claim.
  */
 #include "client/keyring_part.h"
 #include "client/line.h"
@@ -27,9 +28,9 @@
 #include "base/secret.h"
 
 #define TRIES 16
-#define BUSY_MS 500 /* a saved file is locked for a moment only, unless its process was stopped */
+#define BUSY_MS 500 /* a process locks a saved file only for a moment, unless it was stopped */
 
-/* --- where --------------------------------------------------------------------------------- */
+/* --- folder -------------------------------------------------------------------------------- */
 
 int keyring_open(struct keyring *k, struct str queue, struct str agent, struct str run,
 		 struct str worktree, struct arena *a)
@@ -57,7 +58,7 @@ bool keyring_is_ours(const struct keyring *k, const struct key_file *f)
 	return f->id.n && *k->id ? str_is(f->id, k->id) : str_eq(f->queue, k->queue);
 }
 
-/* Whoever can write to the folder can hand us tokens: it has to be ours alone. */
+/* A user who can write to the folder can plant tokens: only its owner may have access. */
 int keyring_check(const struct keyring *k)
 {
 	struct stat st;
@@ -134,8 +135,8 @@ static void pending_close(struct pending *p)
 	p->fd = -1;
 }
 
-/* Takes over the file if its process is gone: true, with its token. Its owner may be about to
- * finish, so the lock counts only if the name still means the file that was locked. */
+/* Takes over the pending file and its token if its process is gone. The process may have just finished, so the lock
+ * counts only if the path still names the locked file. */
 static bool adopt(const struct keyring *k, struct str task, struct pending *p, char *path)
 {
 	struct key key;
@@ -150,7 +151,7 @@ static bool adopt(const struct keyring *k, struct str task, struct pending *p, c
 			p->adopted = true;
 			return true;
 		}
-		/* Its process died before it could write, so nothing was sent either. */
+		/* Its process died before it wrote the token, so it sent nothing. */
 		if (ftruncate(p->fd, 0) == 0 && write_pending(k, task, p) == 0)
 			return true;
 	}
@@ -158,7 +159,7 @@ static bool adopt(const struct keyring *k, struct str task, struct pending *p, c
 	return false;
 }
 
-/* A name that something may have been left under. */
+/* Is the file name one under which a call may have left a token? */
 struct names {
 	struct str v[2];
 	size_t n;
@@ -205,8 +206,8 @@ static int create_pending(const struct keyring *k, struct str name, struct pendi
 		p->fd = create(p->path);
 		if (p->fd < 0 && p->fd != -EEXIST)
 			return p->fd;
-		/* Between our two calls another process can have adopted it: then it is that
-		 * one's. */
+		/* Another process may have adopted the file between open and lock: leave it to that
+		 * process. */
 		if (p->fd >= 0 && lock_now(p->fd) == 0 && same_file(p->fd, p->path))
 			return 0;
 		pending_close(p);
@@ -233,7 +234,7 @@ static int begin(struct keyring *k, struct str task, const struct names *names, 
 	return r;
 }
 
-/* The label comes second: under it lies what was left before the queue had an id. */
+/* By id first, then by label: calls before the queue had an id used the label. */
 static struct names names_of(struct keyring *k, struct str task, struct str filter, struct str of)
 {
 	struct names names = { 0 };
@@ -267,7 +268,7 @@ void keyring_drop(struct keyring *k, struct pending *p)
 {
 	(void)k;
 	if (p->fd >= 0)
-		unlink(p->path); /* before the lock goes, or another could adopt what was refused */
+		unlink(p->path); /* before the lock ends, or another process could adopt the refused token */
 	pending_close(p);
 }
 
@@ -279,13 +280,13 @@ void keyring_leave(struct keyring *k, struct pending *p)
 
 /* --- saved --------------------------------------------------------------------------------- */
 
-/* Under the queue's id where that is known, else under its label. */
+/* By the queue's id if it is known, else by its label. */
 static char *saved_path(const struct keyring *k, struct str task)
 {
 	return key_saved(k, *k->id ? KEY_BY_ID : KEY_BY_LABEL, task);
 }
 
-/* Saved before the queue had an id, perhaps by an older pawl. */
+/* Finds a token that was saved before the queue had an id, perhaps by an older pawl. */
 static bool find_by_label(struct keyring *k, struct str task, struct key *key)
 {
 	return key_read(key_saved(k, KEY_BY_LABEL, task), key, k->arena) && !key->id.n;
@@ -316,8 +317,8 @@ bool keyring_seek(struct keyring *k, struct str task, struct str *token, int64_t
 	return true;
 }
 
-/* Opens a saved file and locks it: until the close it stays what the name means. -ENOENT; -EBUSY if
- * another process keeps it locked. */
+/* Opens and locks a saved file: until it is closed, no process replaces it. -ENOENT; -EBUSY if another process keeps
+ * it locked. */
 static int lock_saved(const char *path)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
@@ -340,7 +341,7 @@ static int note_success(const struct keyring *k, int fd, struct str task, int64_
 	struct buf b = BUF_MAX(KEY_FILE_MAX);
 	int r;
 
-	if (*k->id) /* the first claim of a queue makes its id, and is begun before it has one */
+	if (*k->id) /* the first claim of a queue learns the id only from its answer */
 		line_add(&b, "queue_id", str_c(k->id));
 	line_add(&b, "task", task);
 	buf_addf(&b, "fence=%lld\n", (long long)fence);
@@ -349,8 +350,8 @@ static int note_success(const struct keyring *k, int fd, struct str task, int64_
 	return r;
 }
 
-/* Is what is saved by now a later lock's? Then ours is over, and its process was slow to save it. Fences of
- * other places, or of a queue that was here before, say nothing. */
+/* Does the saved token belong to a later lock? Then our lock has ended, and we were slow to save its token. Only
+ * fences of the same queue in the same place can be compared. */
 static bool is_later(const struct keyring *k, const char *saved, int64_t fence)
 {
 	struct key old;
@@ -359,8 +360,8 @@ static bool is_later(const struct keyring *k, const char *saved, int64_t fence)
 	       str_eq(old.queue, k->queue) && old.fence > fence;
 }
 
-/* Gives the file at `path`, open as fd, the name of the saved token. A lock that is granted ends all earlier ones
- * of its task, so their token goes. */
+/* Makes the pending file at `path`, open as fd, the saved one. It replaces an older token: the grant of a lock means
+ * that all earlier locks of the task have ended. */
 static int promote(const struct keyring *k, int fd, const char *path, struct str task,
 		   int64_t fence)
 {
@@ -370,13 +371,13 @@ static int promote(const struct keyring *k, int fd, const char *path, struct str
 	if (r)
 		return r;
 	for (int i = 0; i < TRIES && held == -ENOENT; i++) {
-		/* Not rename: of two that save at once, one has to see that it replaces the
-		 * other's. */
+		/* link, not rename: of two processes that save at once, one must see that it
+		 * replaces the other's token */
 		if (link(path, saved) == 0)
 			return unlink(path) ? -errno : 0;
 		if (same_file(fd, saved)) /* a process died between link and unlink */
 			return unlink(path) ? -errno : 0;
-		held = lock_saved(saved); /* -ENOENT: it was taken away just now */
+		held = lock_saved(saved); /* -ENOENT: another process has just removed it */
 	}
 	if (is_later(k, saved, fence))
 		r = unlink(path) ? -errno : 0;
@@ -387,8 +388,8 @@ static int promote(const struct keyring *k, int fd, const char *path, struct str
 	return r;
 }
 
-/* By now it can be the file of a later lock, which another process of ours took. A token too many
- * does no harm: the next call finds it out. */
+/* Another process may have saved the token of a later lock there: keep that one. If we keep a stale token, it does no
+ * harm: the next call finds it. */
 static void forget_file(struct keyring *k, const char *path, int64_t fence, struct str token)
 {
 	struct key key;

@@ -2,13 +2,13 @@
  * keyring: the tokens that this user's agents hold, in files of mode 0600 under
  * $XDG_STATE_HOME/pawl, one for each queue, task, agent, run and worktree.
  *
- * A token is kept in a pending file, locked by its process, before it is sent; success makes it
- * the saved one. A pending file whose process is gone is what an unanswered claim left: the next
- * such claim sends the same token and so gets the same answer. A saved token never answers a
- * claim: the token of a new claim takes the place of what is saved, since the earlier lock is over.
+ * Before a claim sends its token, it writes it to a pending file, which it keeps locked. On success the file becomes
+ * the saved one. A pending file whose process is gone belongs to a claim without an answer. The next such claim sends
+ * the same token and so gets the same answer. A claim never sends a saved token. Its new token replaces the saved one,
+ * because the earlier lock has ended.
  *
- * A queue is known by its id, which is in its store: a queue that takes the place of another has none of
- * its tokens, and one that is moved or migrated keeps them.
+ * The id in the store identifies a queue. So a new queue in the place of an old one has none of the old tokens, and a
+ * queue that is moved or migrated keeps its tokens.
  */
 #ifndef CLIENT_KEYRING_H
 #define CLIENT_KEYRING_H
@@ -17,60 +17,60 @@
 #include "base/secret.h"
 
 struct keyring {
-	char *dir; /* made when first needed */
+	char *dir; /* created when first needed */
 	struct str queue, agent, run,
-		worktree; /* queue: its label, "sqlite:/a/q.db queue default" */
-	struct str home;  /* the folder .pawl that the queue was found by; empty: there is none */
-	char id[TOKEN_LEN + 1]; /* of the queue; empty: it has none, or it is not known */
-	bool sure;              /* the id is what the store says now */
+		worktree;       /* queue: its label, "sqlite:/a/q.db queue default" */
+	struct str home;        /* the .pawl folder of the queue; empty: there is none */
+	char id[TOKEN_LEN + 1]; /* the id of the queue; empty: none, or unknown */
+	bool sure;              /* the id comes from the store, not from a cache */
 	struct arena *arena;
 };
 
-/* In $XDG_STATE_HOME or ~/.local/state. Calls below return 0 or -errno; -ELOOP and -EPERM say that the
- * folder is a link or another user's, and is not used. */
+/* In $XDG_STATE_HOME or ~/.local/state. Calls below return 0 or -errno. -ELOOP: the folder is a link; -EPERM: it
+ * belongs to another user. Such a folder is not used. */
 int keyring_open(struct keyring *k, struct str queue, struct str agent, struct str run,
 		 struct str worktree, struct arena *a);
 
-/* What the queue is, as far as known: empty if there is no id. */
+/* Sets the id of the queue; empty: none, or unknown. */
 void keyring_queue(struct keyring *k, struct str id, bool sure);
 
-/* Its folder, made where it is missing: for what else belongs to this user alone. */
+/* Makes the folder if it is missing. Other private files of the user also go there. */
 int keyring_folder(const struct keyring *k);
 
 /* The saved token and its fence; false: there is none. */
 bool keyring_find(struct keyring *k, struct str task, struct str *token, int64_t *fence);
 
-/* The same for a queue that was made anew around the locks of an older one at the same place: the latest token that
- * was saved there, whatever the queue's id was. */
+/* The latest token that was saved for this place under any id. For a queue that was created again around the locks
+ * of an older one. */
 bool keyring_seek(struct keyring *k, struct str task, struct str *token, int64_t *fence);
 
 struct pending {
 	int fd;
 	char *path;
 	struct str token;
-	bool adopted; /* an unanswered call's: what becomes of this call says nothing about that one */
+	bool adopted; /* from a call without an answer, which may have succeeded even if this call fails */
 };
 
-/* The token for an acquisition of `task`: a fresh one, or that of an unanswered call. */
+/* The token for an acquisition of `task`: a fresh one, or that of a call without an answer. */
 int keyring_begin(struct keyring *k, struct str task, struct pending *p);
-/* The same for whichever task fits `filter`, which is anything that is the same for the same wish.
- * of: for `done --claim-next`, what tells that call from all others. Only the same call takes over
- * what it left; one without `of` (`next --claim`) also what those left. */
+/* The same for any task that matches `filter`, a text that is equal for equal filters. of: for `done --claim-next`,
+ * a text that identifies the call. Only the same call adopts its pending token; a call without `of` (`next --claim`)
+ * adopts any. */
 int keyring_begin_any(struct keyring *k, struct str filter, struct str of, struct pending *p);
 /* The acquisition succeeded. */
 int keyring_keep(struct keyring *k, struct pending *p, struct str task, int64_t fence);
-/* The token holds nothing for certain: forget it. */
+/* The token certainly holds no lock: forgets it. */
 void keyring_drop(struct keyring *k, struct pending *p);
-/* Its fate is unknown: keep the file for a repeat. */
+/* It is unknown whether the call succeeded: keeps the file for a repeat. */
 void keyring_leave(struct keyring *k, struct pending *p);
 /* Saves an explicit token. */
 int keyring_save(struct keyring *k, struct str task, struct str token, int64_t fence);
-/* The locks of the task up to this fence are over. */
+/* The locks of the task up to this fence have ended. */
 void keyring_forget(struct keyring *k, struct str task, int64_t fence);
-/* That lock is over, whatever its fence. */
+/* The lock of this token has ended. */
 void keyring_forget_token(struct keyring *k, struct str task, struct str token);
 
-/* For doctor: every file, with what it is for; queue, task and agent are empty if it cannot be
+/* For doctor: calls `fn` for every file. queue, task and agent are empty if the file cannot be
  * read. */
 struct key_file {
 	char *path;
@@ -80,9 +80,9 @@ struct key_file {
 };
 typedef void key_file_fn(void *ctx, const struct key_file *f);
 int keyring_each(struct keyring *k, key_file_fn *fn, void *ctx);
-/* Removes files of queues that are gone, if they are older than a month; looks into 200 at most. */
+/* Removes files that are older than a month and belong to removed queues. Reads at most 200 files. */
 void keyring_sweep(struct keyring *k);
-/* Is it of the keyring's queue? */
+/* Does the file belong to the keyring's queue? */
 bool keyring_is_ours(const struct keyring *k, const struct key_file *f);
 
 #endif

@@ -1,4 +1,4 @@
-/* One file of the keyring: its name and what is in it. */
+/* One file of the keyring: its name and its content. */
 #include "base/fs.h"
 #include "base/secret.h"
 #include "client/keyring_part.h"
@@ -53,7 +53,7 @@ bool key_read(const char *path, struct key *out, struct arena *a)
 
 /* --- names --------------------------------------------------------------------------------- */
 
-/* Ids of tasks are the same in any case. */
+/* Ids of tasks ignore case. */
 static void add_small(struct buf *b, struct str s)
 {
 	for (size_t i = 0; i < s.n; i++)

@@ -1,4 +1,5 @@
-/* Files of other days: of a queue that was moved or made anew, of queues that are gone, and all of them for doctor. */
+/* Old files of the keyring: of a queue that was moved or created again, and of removed queues. Also the list of all
+ * files, for doctor. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 #include "client/line.h"
 
 #define OLD_MS (30 * INT64_C(86400000))
-#define SWEEP_MOST 200 /* files that one sweep looks into */
+#define SWEEP_MOST 200 /* a sweep reads at most this many files */
 
 static int64_t modified(const struct stat *st)
 {
@@ -21,7 +22,7 @@ static int64_t modified(const struct stat *st)
 
 /* --- moved ---------------------------------------------------------------------------------- */
 
-/* Takes the last part off both paths, if it is the same. */
+/* Removes the last part of both paths, if it is equal. */
 static bool cut_same_part(struct str *a, struct str *b)
 {
 	size_t i = a->n, j = b->n;
@@ -45,8 +46,8 @@ static bool below(struct str *path, struct str folder)
 	return true;
 }
 
-/* Was a folder renamed that has both .pawl and the worktree in it? Then both lie below its new name as they
- * lay below the old one. A copy is not a move: there, the old worktree still exists. */
+/* Was a folder renamed that contains both .pawl and the worktree? Then both have the same path below the new name as
+ * below the old one. After a copy, the old worktree still exists: that is not a move. */
 static bool moved_together(const struct keyring *k, const struct key *old)
 {
 	struct str from = old->worktree, to = k->worktree, was = old->home, is = k->home;
@@ -65,7 +66,7 @@ static bool is_ours(const struct keyring *k, const struct key *key, struct str t
 	       str_eq(key->agent, k->agent) && str_eq(key->run, k->run) && moved_together(k, key);
 }
 
-/* From now on it is found by its name. Who is faster does the same. */
+/* Renames the file, so that later calls find it by its name. Another process may do the same at once. */
 static void rename_moved(const struct keyring *k, const char *path, struct str task)
 {
 	const char *saved = key_saved(k, *k->id ? KEY_BY_ID : KEY_BY_LABEL, task);
@@ -148,14 +149,14 @@ bool keyring_older(struct keyring *k, struct str task, struct key *out)
 
 /* --- gone ----------------------------------------------------------------------------------- */
 
-/* The path in a label: "sqlite:/a/queue.db queue default" without its scheme. */
+/* The path in a label: "sqlite:/a/queue.db queue default" without the scheme. */
 static struct str place_of(struct str label)
 {
 	(void)str_cut(&label, ':');
 	return label;
 }
 
-/* Is its queue certainly not where it was? Nobody asks a server. */
+/* Is the queue certainly gone from its place? Does not contact servers. */
 static bool queue_is_gone(const struct keyring *k, const struct key *key)
 {
 	struct str place = place_of(key->queue);
@@ -165,7 +166,7 @@ static bool queue_is_gone(const struct keyring *k, const struct key *key)
 		return key->id.n && !str_is(key->id, k->id);
 	if (!place.n || place.p[0] != '/' || str_starts(place, STR("//")))
 		return false;
-	/* "/a/b c.db?x=y queue NAME": each of them may be in a path, so only a folder is looked for */
+	/* "/a/b c.db?x=y queue NAME": a path may contain all of these characters, so look only for the folder */
 	while (end && place.p[end - 1] != '/')
 		end--;
 	return end > 1 && !fs_exists(arena_cstr(k->arena, str_n(place.p, end - 1)));
@@ -179,7 +180,7 @@ static void sweep_one(struct keyring *k, const char *path, int64_t now)
 
 	if (fd < 0)
 		return;
-	/* the process of a pending call has it locked */
+	/* a pending call keeps its file locked */
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 &&
 	    now - modified(&st) > OLD_MS && key_read(path, &key, k->arena) &&
 	    queue_is_gone(k, &key))

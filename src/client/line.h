@@ -7,9 +7,9 @@
 #include "base/arena.h"
 #include "base/buf.h"
 
-/* A path may hold any byte: one that would end the line goes as %0a. */
+/* A path may contain any byte: a newline is written as %0a. */
 void line_add(struct buf *b, const char *name, struct str value);
-/* The value of such a line, as it was. */
+/* Decodes the value of such a line. */
 struct str line_value(struct str coded, struct arena *a);
 
 #endif

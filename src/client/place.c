@@ -9,14 +9,14 @@
 
 #define GIT_FILE_MAX (64 * 1024)
 
-/* --- git, by its files only: to run it would cost more than all the rest of a call --------- */
+/* --- git, by its files only: running git would take longer than the rest of a call --------- */
 
 struct git {
-	char *root; /* of the worktree we are in; NULL: in none */
-	char *main; /* of the main worktree, if ours is a linked one of it; else NULL */
+	char *root; /* of the current worktree; NULL: not in a worktree */
+	char *main; /* of the main worktree, if the current one is linked to it; else NULL */
 };
 
-/* The first line of a file of git's, a path as seen from `dir`: real, or NULL. */
+/* Reads a path, relative to `dir`, from the first line of a git file. Returns the real path or NULL. */
 static char *path_in(const char *dir, const char *file, struct str prefix, struct arena *a)
 {
 	struct str text;
@@ -50,7 +50,7 @@ static void read_core(void *ctx, int line, struct str name, struct str value)
 		c->worktree = arena_str(c->arena, value);
 }
 
-/* The main worktree of the repository `common`; NULL if it has none (it is bare). */
+/* The main worktree of the repository `common`; NULL: it is bare. */
 static char *main_root(char *common, struct arena *a)
 {
 	static const char *const files[] = { "config", "config.worktree" };
@@ -62,7 +62,7 @@ static char *main_root(char *common, struct arena *a)
 		if (fs_read(a, fs_join(a, str_c(common), str_c(files[i])), GIT_FILE_MAX, &text) ==
 		    0)
 			ini_file_each(text, read_core, &c);
-	if (c.worktree.n) /* a submodule's, mostly */
+	if (c.worktree.n) /* usually a submodule */
 		root = fs_real(a, c.worktree.p[0] == '/' ? arena_cstr(a, c.worktree)
 							 : fs_join(a, str_c(common), c.worktree));
 	else if (!c.bare && str_ends(str_c(common), STR("/.git")))
@@ -70,8 +70,8 @@ static char *main_root(char *common, struct arena *a)
 	return root && fs_is_dir(root) ? root : NULL;
 }
 
-/* A linked worktree has a file .git that names its own folder of the repository, and there a file
- * "commondir". A submodule has no such second file. */
+/* A linked worktree has a file .git that names its own folder in the repository. That folder has a file
+ * "commondir", which a submodule does not have. */
 static char *linked_to(const char *root, struct arena *a)
 {
 	char *own = path_in(root, ".git", STR("gitdir:"), a), *common;
@@ -99,8 +99,8 @@ static void find_git(struct git *g, const char *dir, struct arena *a)
 	}
 }
 
-/* A folder that is itself laid out like a repository: git's discovery would stop there, and a clone can
- * bring one. */
+/* Does the folder look like a bare repository? Git would stop its search there, and a clone can contain such a
+ * folder. */
 static bool looks_bare(struct str dir, struct arena *a)
 {
 	struct stat st;
@@ -132,7 +132,7 @@ bool place_git_dir(const char *dir, char **git, struct arena *a)
 
 /* --- the queue ----------------------------------------------------------------------------- */
 
-/* 1: there is one; 0: none; < 0: something else is in its place. */
+/* 1: .pawl exists; 0: it does not; < 0: .pawl is not a folder. */
 static int look_for_queue(const char *path, struct answer *ans, struct arena *a)
 {
 	struct stat st;
@@ -144,7 +144,7 @@ static int look_for_queue(const char *path, struct answer *ans, struct arena *a)
 		what = arena_printf(a, "cannot look for %s: %s", path, strerror(errno));
 	} else if (S_ISDIR(st.st_mode)) {
 		return 1;
-	} else if (S_ISLNK(st.st_mode)) { /* a clone may bring one that leads anywhere */
+	} else if (S_ISLNK(st.st_mode)) { /* a clone may contain a link to anywhere */
 		what = arena_printf(a, "%s is a symbolic link, which pawl does not follow", path);
 	} else {
 		what = arena_printf(a, "%s is not a folder, so it cannot hold a queue", path);
@@ -153,7 +153,7 @@ static int look_for_queue(const char *path, struct answer *ans, struct arena *a)
 	return -1;
 }
 
-/* Upward from `dir`, which need not exist. */
+/* Searches upward from `dir`, which need not exist. */
 static enum result find_queue(struct place *p, const char *dir, struct answer *ans, struct arena *a)
 {
 	struct str up = str_c(dir);
@@ -175,7 +175,7 @@ static enum result find_queue(struct place *p, const char *dir, struct answer *a
 	}
 }
 
-/* The same folder in the main worktree. */
+/* The folder in the main worktree that corresponds to `dir`. */
 static char *counterpart(const struct git *g, const char *dir, struct arena *a)
 {
 	struct str rest = str_c(dir + strlen(g->root));
@@ -194,7 +194,7 @@ static char *where_am_i(struct answer *ans, struct arena *a)
 	ans->applied = 'n';
 	answer_fail(ans, API_ERROR,
 		    errno == ENOENT ? STR("the current folder does not exist any more")
-				    : arena_printf(a, "cannot tell the current folder: %s",
+				    : arena_printf(a, "cannot find out the current folder: %s",
 						   strerror(errno)),
 		    STR("change to a folder that exists"));
 	return NULL;

@@ -1,7 +1,6 @@
 /*
- * Which queue is it, whatever its place? A store at hand is asked at every call that needs to know. To ask a
- * server would cost a round trip, so what it said last is kept; a token that is not found by that is a reason to ask
- * again.
+ * Finds the id of the queue. A local store is read at every call that needs the id. A read from a server would cost a
+ * round trip, so the last id is cached. If a token is not found under the cached id, the client asks again.
  */
 #include "base/fs.h"
 #include "client/client.h"
@@ -42,7 +41,7 @@ void client_learn_queue(struct client *c, struct str id)
 	bool far = queue_is_far(c->queue);
 
 	keyring_queue(&c->keyring, id, !far);
-	/* if it cannot be kept, the next call finds out again */
+	/* if the cache cannot be written, the next call asks again */
 	if (far && !keyring_folder(&c->keyring))
 		(void)fs_write_atomic(kept_path(c), arena_printf(c->arena, "%s\n", c->keyring.id),
 				      0600);

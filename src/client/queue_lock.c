@@ -39,7 +39,7 @@ void client_sign(struct client *c, struct request *rq)
 		GIVE(rq, operation, STR("lock acquire"));
 }
 
-/* Have we got it already? Only the queue knows whether what is saved is still good. */
+/* Do we hold the lock already? Only the queue knows whether a saved token is stale. */
 static bool have(struct client *c, enum typed kind)
 {
 	struct request rq = { .op = OP_HEARTBEAT };
@@ -60,7 +60,7 @@ static void sign_process(struct request *rq, struct arena *a)
 	GIVE(rq, boot_id, proc_here(a));
 }
 
-/* As long as the settings allow. */
+/* QUEUE_LOCK_MS, within the limits of the settings. */
 static int64_t lease(const struct client *c)
 {
 	int64_t least = settings_number(&c->settings, "lease.min"),
@@ -76,7 +76,7 @@ enum result client_lock_queue(struct client *c, enum typed kind, const char *ope
 
 	*l = (struct queue_lock){ .kind = kind };
 	*ans = (struct answer){ 0 };
-	if (client_open(c, STORE_WRITE, ans) != SUCCESS) /* what is saved goes by the queue's id */
+	if (client_open(c, STORE_WRITE, ans) != SUCCESS) /* the keyring needs the queue's id */
 		return ans->code;
 	if (have(c, kind))
 		return SUCCESS;

@@ -1,17 +1,17 @@
 /*
- * queue_lock: the client's side of locks of the whole queue (core/typed.h): who takes one, and by which token
- * its own calls get past it.
+ * queue_lock: the client's side of locks of the whole queue (core/typed.h): acquiring one, and the token with which
+ * the holder's own calls pass it.
  */
 #ifndef CLIENT_QUEUE_LOCK_H
 #define CLIENT_QUEUE_LOCK_H
 
 #include "client/client.h"
 
-/* The user of the system, as far as known. */
+/* The name of the system's user; "uidN" if it is unknown. */
 struct str client_user(struct arena *a);
-/* For the queue: our token of that lock, from this process, PAWL_LOCK_TOKEN or the keyring. Empty: none. */
+/* For queue_config.pass: our token of that lock, from this process, PAWL_LOCK_TOKEN or the keyring. Empty: none. */
 struct str client_pass(void *client, enum typed kind, struct arena *a);
-/* Who takes such a lock, or declares an emergency, is named with user and operation. */
+/* Adds user and operation to a request that takes such a lock or declares an emergency. */
 void client_sign(struct client *c, struct request *rq);
 
 #endif

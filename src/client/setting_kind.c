@@ -12,7 +12,7 @@ static bool good_duration(const struct setting *s, struct str value)
 
 	if (!duration_parse(value, &ms) || ms > DURATION_MAX)
 		return false;
-	/* Not to wait at all makes sense; a lease of no time does not. */
+	/* A timeout of 0 is useful; a lease of 0 is not. */
 	return ms > 0 || (ms == 0 && strstr(s->name, "timeout"));
 }
 

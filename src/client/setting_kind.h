@@ -1,17 +1,17 @@
 /*
- * setting_kind: which values fit a setting, and the words for those that do not.
+ * setting_kind: checks the values of settings, and words the messages about wrong ones.
  */
 #ifndef CLIENT_SETTING_KIND_H
 #define CLIENT_SETTING_KIND_H
 
 #include "client/settings.h"
 
-/* Empty, or what the value should have been. */
+/* Empty if the value is valid, else a description of valid values. */
 struct str setting_fault(const struct setting *s, struct str value, struct arena *a);
-/* The message for a value that should have been `allowed`. */
+/* The message about a wrong value. allowed: the description of valid values. */
 struct str setting_bad(const struct setting *s, struct str value, struct str allowed,
 		       struct arena *a);
-/* The hint for a name that no setting has. */
+/* The hint for an unknown setting. */
 struct str setting_nearest(struct str name, struct arena *a);
 
 #endif

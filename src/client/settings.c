@@ -136,11 +136,11 @@ static enum result unreadable(const char *file, int r, struct answer *ans, struc
 	if (r == -ELOOP)
 		why = "it is a link";
 	else if (r == -EINVAL)
-		why = "it is no regular file";
+		why = "it is not a regular file";
 	else if (r == -EFBIG)
 		why = "it is larger than 64 KiB";
 	return answer_fail(ans, MISCONFIGURED, arena_printf(a, "%s cannot be read: %s", file, why),
-			   STR("put a plain file there, or take it away"));
+			   STR("replace it with a plain file, or remove it"));
 }
 
 static enum result load_text(struct settings *s, const char *file, struct str text,
@@ -151,11 +151,11 @@ static enum result load_text(struct settings *s, const char *file, struct str te
 
 	if (!text_valid(text))
 		return answer_fail(ans, MISCONFIGURED,
-				   arena_printf(a, "%s is no text in UTF-8", file), STR(""));
+				   arena_printf(a, "%s is not UTF-8 text", file), STR(""));
 	bad = ini_file_each(text, take_line, &l);
 	if (bad && (!l.fault_line || bad < l.fault_line)) {
 		l.fault_line = bad;
-		l.message = arena_printf(a, "%s:%d: this line is not understood", file, bad);
+		l.message = arena_printf(a, "%s:%d: pawl cannot parse this line", file, bad);
 		l.hint = arena_printf(
 			a,
 			"a line is NAME = VALUE, [SECTION] or a comment, and has at most %d "
@@ -199,7 +199,7 @@ static char *variable(const char *name, struct arena *a)
 	return v;
 }
 
-/* Names from before pawl, as scripts set them. */
+/* Older names, which existing scripts set. */
 static const struct {
 	const char *variable, *setting;
 } older_names[] = {
@@ -222,7 +222,7 @@ static const char *older_variable(const char *setting)
 	return NULL;
 }
 
-/* What the environment says of it, under either name. NULL: nothing. */
+/* The value in the environment, under either name. NULL: none. */
 static const char *from_environment(const struct setting *set, const char **name, struct arena *a)
 {
 	const char *value;
@@ -238,7 +238,7 @@ static const char *from_environment(const struct setting *set, const char **name
 	return value;
 }
 
-/* To say nothing would leave somebody in the belief that his calls pass the locks by. */
+/* Fail loudly: the user expects that calls ignore locks, and pawl cannot do that. */
 static enum result refuse_disabled(struct answer *ans)
 {
 	const char *value = getenv("QUEUE_LOCK_DISABLED");
@@ -247,10 +247,10 @@ static enum result refuse_disabled(struct answer *ans)
 		return SUCCESS;
 	return answer_fail(
 		ans, MISCONFIGURED,
-		STR("QUEUE_LOCK_DISABLED is set, but pawl has no way to change a queue without its locks: "
-		    "two at once would lose one's work"),
-		STR("unset QUEUE_LOCK_DISABLED; to read never waits, a writer that is in the way is named in "
-		    "the refusal, and `pawl lock cleanup` releases what has run out"));
+		STR("QUEUE_LOCK_DISABLED is set, but pawl cannot change a queue without its locks: "
+		    "of two changes at once, one would be lost"),
+		STR("unset QUEUE_LOCK_DISABLED. Reads never wait, a refusal names the writer that holds "
+		    "the lock, and `pawl lock cleanup` releases expired locks"));
 }
 
 static enum result load_environment(struct settings *s, struct answer *ans, struct arena *a)
@@ -280,7 +280,7 @@ static enum result load_environment(struct settings *s, struct answer *ans, stru
 	return code;
 }
 
-/* Whatever comes from nowhere else. */
+/* Sets the values of the profile for settings that still have their default. */
 static void apply_profile(struct settings *s, struct arena *a)
 {
 	struct str name = settings_text(s, "profile");
@@ -303,7 +303,7 @@ static struct str shown(const struct settings *s, const char *name, struct arena
 	return arena_printf(a, "%s = %.*s (%.*s)", name, STRF(v->value), STRF(v->origin));
 }
 
-/* What may not be more than what. */
+/* Pairs of settings: the first must not exceed the second. */
 static const struct {
 	const char *less, *more;
 } leases[] = {
@@ -393,7 +393,7 @@ static enum result check_write(struct str name, const struct str *value, struct 
 	return SUCCESS;
 }
 
-/* The folder may be missing; the mode of a file that is there is kept. */
+/* Makes a missing folder, and keeps the mode of an existing file. */
 static int replace_file(const char *file, struct str text, struct arena *a)
 {
 	struct stat st;
@@ -403,16 +403,16 @@ static int replace_file(const char *file, struct str text, struct arena *a)
 	return r ? r : fs_write_atomic(file, text, mode);
 }
 
-/* --- what a change would do to the rest ---------------------------------------------------- */
+/* --- does a change fit the other settings? ---------------------------------------------------- */
 
-/* A file as it would be. */
+/* A settings file after the change. */
 struct draft {
-	const struct settings *s; /* as they are; NULL: nothing to compare with */
+	const struct settings *s; /* the current settings; NULL: do not compare */
 	const char *file;
 	struct str text, name;
 };
 
-/* false: it does not get as far as that, for another reason. */
+/* false: the settings could not be loaded, for another reason. */
 static bool draft_load(const struct draft *d, const char *file, struct settings *out,
 		       struct arena *a)
 {
@@ -431,7 +431,7 @@ static struct str listed(struct str list, struct str more, struct arena *a)
 	return list.n ? arena_printf(a, "%.*s, %.*s", STRF(list), STRF(more)) : more;
 }
 
-/* Or is it hidden by what is nearer? */
+/* Does the draft's value count, or does a nearer layer replace it? */
 static bool counts(const struct draft *d, struct str origin)
 {
 	const char *far = d->s->user_file;
@@ -440,8 +440,8 @@ static bool counts(const struct draft *d, struct str origin)
 	       (far && str_starts(origin, str_c(far)));
 }
 
-/* Does the draft's value count in `s`, and fit the others there? What was at odds without it does
- * not matter: it may be one of several steps to mend that. */
+/* Refuses the draft if its value counts in `s` and conflicts with another value. Conflicts that existed before are
+ * ignored: this change may be one of several steps to resolve them. */
 static enum result draft_check(const struct draft *d, const struct settings *s, struct answer *ans,
 			       struct arena *a)
 {
@@ -472,13 +472,13 @@ static enum result draft_check(const struct draft *d, const struct settings *s, 
 			    STRF(below));
 	return answer_fail(ans, USAGE, text,
 			   arena_printf(a,
-					"first change %.*s: lease and lock.ttl are between "
+					"first change %.*s: lease and lock.ttl must be between "
 					"lease.min and lease.max",
 					STRF(first)));
 }
 
-/* The file has to do for other shells as well, and one's own for other queues: so each layer that
- * is put on top is looked at. */
+/* The file also serves other shells, and the user's file other queues. So this checks the settings without the
+ * nearer layers, and again with each of them. */
 static enum result draft_fits(const struct draft *d, struct answer *ans, struct arena *a)
 {
 	struct answer ignored = { 0 };
@@ -506,7 +506,7 @@ static enum result unwritable(const char *file, int r, struct answer *ans, struc
 			   STR(""));
 }
 
-/* Without `s` nothing is compared. */
+/* s NULL: does not compare with other settings. */
 static enum result write_file(const struct settings *s, const char *file, struct str name,
 			      const struct str *value, struct answer *ans, struct arena *a)
 {
@@ -523,10 +523,10 @@ static enum result write_file(const struct settings *s, const char *file, struct
 	if (!ini_edit(&b, text, name, value, a))
 		code = answer_fail(
 			ans, USAGE,
-			arena_printf(a, "%s cannot hold this value of %.*s", file, STRF(name)),
+			arena_printf(a, "%s cannot store this value of %.*s", file, STRF(name)),
 			arena_printf(a,
-				     "no ' ;' in it, no blanks around it, and at most %d bytes "
-				     "in all",
+				     "a value has no ' ;' and no blanks around it, and its line "
+				     "has at most %d bytes",
 				     INI_LINE_MAX));
 	else if (s)
 		code = draft_fits(&(struct draft){ s, file, buf_str(&b), name }, ans, a);
@@ -555,7 +555,7 @@ static bool says_where(const struct setting *set)
 	return !strcmp(set->name, "store") || !strcmp(set->name, "queue");
 }
 
-/* The file's text without those settings; what was in it of them, in *gone. */
+/* Removes these settings from the text, and lists the removed ones in *gone. */
 static struct str emptied(struct str text, struct strs *gone, struct arena *a)
 {
 	for (const struct setting *set = settings_list; set->name; set++) {

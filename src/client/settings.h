@@ -1,8 +1,8 @@
 /*
- * settings: what is configured, and where each value comes from. Nearest first: the environment
- * (PAWL_ and the name in capitals, '_' for '.'; or QUEUE_LOCK_, as scripts know it), .pawl/config of
- * the queue, $XDG_CONFIG_HOME/pawl/config, the profile, the default. A value that does not fit its kind
- * is an error that names the place, never a silent default.
+ * settings: the values of the settings and their origins. Nearest first: the environment (PAWL_ and the name in
+ * capitals, '_' for '.'; or QUEUE_LOCK_, which older scripts use), .pawl/config of the queue,
+ * $XDG_CONFIG_HOME/pawl/config, the profile, the default. A wrong value is an error that names its origin; pawl never
+ * falls back to the default.
  */
 #ifndef CLIENT_SETTINGS_H
 #define CLIENT_SETTINGS_H
@@ -14,7 +14,7 @@ struct setting {
 	const char *name, *kind, *def, *help;
 };
 
-#define SETTINGS_MAX 64                      /* there are not more */
+#define SETTINGS_MAX 64                      /* at least the number of settings */
 extern const struct setting settings_list[]; /* ends with a NULL name */
 
 struct profile_value {
@@ -30,35 +30,33 @@ struct settings_value {
 
 struct settings {
 	struct settings_value *values;      /* in the order of settings_list */
-	const char *queue_file, *user_file; /* NULL: there is none to be had */
-	struct str
-		queue_text; /* all of queue_file, as it was read: trust is given to these bytes */
+	const char *queue_file, *user_file; /* NULL: there is no place for it */
+	struct str queue_text; /* the bytes of queue_file; the user trusts these bytes */
 	struct settings_value
-		queue_store; /* `store` as queue_file has it; no origin: it does not */
-	bool disagree; /* each value was read and fits its kind, but they do not fit each other */
+		queue_store; /* `store` in queue_file; no origin: it is not set there */
+	bool disagree;       /* each value is valid, but two of them conflict */
 };
 
 /* pawl_dir: the .pawl folder, or NULL. SUCCESS, or MISCONFIGURED in *ans with file and line. */
 enum result settings_load(struct settings *s, const char *pawl_dir, struct answer *ans,
 			  struct arena *a);
-const struct setting *settings_find(struct str name); /* NULL: no such setting */
-/* Only names from settings.def may be asked for. */
+const struct setting *settings_find(struct str name); /* NULL: there is none */
+/* name: must be in settings.def. */
 const struct settings_value *settings_get(const struct settings *s, const char *name);
 struct str settings_text(const struct settings *s, const char *name);
 int64_t settings_number(const struct settings *s, const char *name); /* durations: ms */
-bool settings_given(const struct settings *s, const char *name);     /* has it a value at all? */
-/* What a setting is where nobody has set it. */
+bool settings_given(const struct settings *s, const char *name);     /* does it have a value? */
+/* Replaces the default of a setting. */
 void settings_default(struct settings *s, const char *name, struct str value);
 void settings_policy(const struct settings *s, struct policy *p);
-/* Changes (value NULL: takes out) one setting in a file, comments and order kept, whole or not
- * at all. */
+/* Changes one setting in a file, or removes it (value NULL). Keeps comments and order. The file
+ * is replaced atomically. */
 enum result settings_write(const char *file, struct str name, const struct str *value,
 			   struct answer *ans, struct arena *a);
-/* The same for a file of `s`, as it was loaded; USAGE if the value would not fit those of the other
- * settings. */
+/* The same for a file of `s`. USAGE if the value would conflict with another setting. */
 enum result settings_change(const struct settings *s, const char *file, struct str name,
 			    const struct str *value, struct answer *ans, struct arena *a);
-/* Takes out of the file all settings but those that say where the queue is; gone: what they were called. */
+/* Removes all settings from the file except `store` and `queue`. gone: the names of the removed settings. */
 enum result settings_reset(const char *file, struct strs *gone, struct answer *ans,
 			   struct arena *a);
 

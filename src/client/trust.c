@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "store/store.h"
 
-/* Both parts end: no byte of one can count as the other's. */
+/* Hashes both parts first, so that no byte can move from one part to the other. */
 static struct str seal_of(struct str text, struct str to, struct arena *a)
 {
 	return hash_hex(
@@ -26,8 +26,8 @@ static struct str asks(const struct settings *s, struct str uri, struct arena *a
 	return arena_printf(a, "%.*s", STRF(text_line(a, uri_shown(a, uri))));
 }
 
-/* Everybody can make a .pawl in such a folder (/tmp), and so above whoever works there. A folder that a group shares is
- * not one. */
+/* Is .pawl another user's, in a folder that all users can write to, such as /tmp? Any user can create a .pawl there,
+ * and a search from below finds it. A folder that is shared with a group does not count. */
 static bool is_planted(const struct place *p, uid_t *owner)
 {
 	struct stat queue, folder;
@@ -52,7 +52,7 @@ void trust_judge(struct trust *t, const struct place *p, const struct settings *
 	if (is_planted(p, &owner)) {
 		t->state = TRUST_MISSING;
 		t->why = arena_printf(
-			a, "it belongs to the user %ju, in a folder that all can write to",
+			a, "it belongs to the user %ju, in a folder that all users can write to",
 			(uintmax_t)owner);
 		to = arena_printf(a, "%ju %.*s", (uintmax_t)owner, STRF(to));
 	}
@@ -75,6 +75,6 @@ enum result trust_check(const struct trust *t, struct answer *ans, struct arena 
 			"the queue's config is not trusted: %.*s (%.*s). If you want this store, "
 			"run: pawl trust",
 			STRF(t->asks), STRF(t->why)),
-		STR("a config can come with a clone: look at it first. --store URI or PAWL_STORE names "
+		STR("a config can come with a clone: read it first. --store URI or PAWL_STORE names "
 		    "another store"));
 }

@@ -1,15 +1,15 @@
 /*
  * trust: may the store that a queue's own config names be opened?
  *
- * A .pawl/config can come with a clone. A store inside of the folder that has .pawl needs no trust: a clone
- * may bring that, and the stores do not trust its content. Any other store needs the user's word. So do
- * branches, a repository with a .git of its own below that folder, and the queue of another user in a folder that
- * everybody can write to. The user gives it once by `pawl trust`, `pawl init --store` or `pawl config set store`. The
- * word is kept in a file of mode 0600 under $XDG_STATE_HOME/pawl/trust. It counts for this path, these bytes of the
- * config, and the place that its store leads to; a change of any of them needs a new one.
+ * A .pawl/config can come with a clone. A store inside the folder that has .pawl needs no trust: stores treat its
+ * content as hostile. Any other store needs the user's trust. So do branches, a repository with its own .git below
+ * that folder, and the queue of another user in a folder that all users can write to. The user gives trust once, by
+ * `pawl trust`, `pawl init --store` or `pawl config set store`. pawl keeps it in a file of mode 0600 under
+ * $XDG_STATE_HOME/pawl/trust. It applies to this path, these bytes of the config, and the place that its store leads
+ * to. If any of them changes, the user must trust it again.
  *
- * A store named by --store, PAWL_STORE or the user's own settings is the user's word already, and so is a
- * remote in the repository's own .git/config.
+ * A store that --store, PAWL_STORE or the user's own settings name is trusted, and so is a remote in the repository's
+ * own .git/config.
  */
 #ifndef CLIENT_TRUST_H
 #define CLIENT_TRUST_H
@@ -18,30 +18,30 @@
 #include "client/settings.h"
 
 enum trust_state {
-	TRUST_MISSING, /* the store must not be opened; also where nobody has judged it yet */
-	TRUST_SAID,    /* the user named the store here and now, or in settings of his own */
-	TRUST_INSIDE,  /* the store is inside of the folder that has .pawl, or there is no queue */
-	TRUST_REMOTE,  /* the store is a remote that the user's own repository has */
+	TRUST_MISSING, /* the store must not be opened; also the state before trust_judge() */
+	TRUST_SAID,    /* the user named the store in this call or in the user's own settings */
+	TRUST_INSIDE,  /* the store is inside the folder that has .pawl, or there is no queue */
+	TRUST_REMOTE,  /* the store is a remote of the user's own repository */
 	TRUST_GIVEN    /* the user trusted this config */
 };
 
 struct trust {
 	enum trust_state state;
-	struct str uri;     /* the store that is meant, with paths made absolute */
-	const char *config; /* the file, by the folder in which .pawl was found; NULL: no queue */
+	struct str uri;     /* the store, with absolute paths */
+	const char *config; /* path, in the folder in which .pawl was found; NULL: no queue */
 	struct str asks;    /* "FILE:2: store = git:../q.git" */
 	struct str why;     /* "it leads out of FOLDER" */
 	struct str seal; /* hash of the config's bytes and of the place that the store leads to */
 };
 
-/* The verdict on the queue's config. uri: its store with paths made absolute, or the default store. dir: what a
- * remote's name is looked up from. */
+/* Judges the queue's config. uri: its store with absolute paths, or the default store. dir: the folder in whose
+ * repository a remote is looked up. */
 void trust_judge(struct trust *t, const struct place *p, const struct settings *s, struct str uri,
 		 const char *dir, struct arena *a);
-/* MISCONFIGURED in *ans if `t` says so, with the command that gives trust. */
+/* MISCONFIGURED in *ans if the store is not trusted; the message has the command that gives trust. */
 enum result trust_check(const struct trust *t, struct answer *ans, struct arena *a);
 
-/* --- what is remembered ---------------------------------------------------------------------- */
+/* --- saved trust ----------------------------------------------------------------------------- */
 
 struct trusted {
 	struct str config, store, seal;
@@ -49,9 +49,9 @@ struct trusted {
 };
 
 bool trust_remembered(const struct trust *t, struct arena *a);
-/* 0 or -errno; -ENOENT: there is no home folder to remember it in. */
+/* 0 or -errno; -ENOENT: there is no home folder. */
 int trust_give(const struct trust *t, struct arena *a);
-/* The same back: -ENOENT if nothing was remembered. */
+/* Removes the saved trust. -ENOENT: there was none. */
 int trust_revoke(const char *config, struct arena *a);
 typedef void trusted_fn(void *ctx, const struct trusted *t);
 int trust_each(trusted_fn *fn, void *ctx, struct arena *a);
@@ -62,16 +62,16 @@ int trust_each(trusted_fn *fn, void *ctx, struct arena *a);
  * to. */
 enum trust_state trust_reach(struct str uri, const char *root, const char *dir, struct str *to,
 			     struct str *why, struct arena *a);
-/* git:PATH with PATH made absolute, as seen from `root`. Any other URI stays as it is, and so does git:REMOTE, which
- * is looked up from `dir`. */
+/* Makes PATH in git:PATH absolute, relative to `root`. Other URIs stay unchanged, and so does git:REMOTE, a remote of
+ * the repository of `dir`. */
 struct str trust_git_uri(struct str uri, const char *root, const char *dir, struct arena *a);
-/* What a name without '/' in git:NAME means. */
+/* The meaning of a NAME without '/' in git:NAME. */
 enum remote {
-	REMOTE_NONE,  /* no remote of the repository: a path */
+	REMOTE_NONE,  /* not a remote of the repository, so it is a path */
 	REMOTE_OWN,   /* a remote in the repository's own config */
-	REMOTE_UNSURE /* files of a clone, or of another user, may have their say */
+	REMOTE_UNSURE /* files from a clone or from another user may define it */
 };
-/* By the config of the repository that both `root` and `dir` are in. */
+/* Reads the config of the repository that contains both `root` and `dir`. */
 enum remote trust_remote(struct str name, const char *root, const char *dir, struct arena *a);
 /* Is the real path `path` the folder `root`, or below it? */
 bool trust_within(struct str path, struct str root);

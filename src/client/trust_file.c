@@ -1,5 +1,5 @@
-/* What the user trusted: one file for each config, named by the hash of its path, so that two calls at the same time
- * never undo each other. */
+/* The saved trust of the user: one file for each config, named by the hash of its path. So two calls at the same time
+ * never overwrite each other. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static char *trust_dir(struct arena *a)
 	return dir ? fs_join(a, str_c(dir), STR("trust")) : NULL;
 }
 
-/* Anybody who can write to the folder can trust a config in this user's name. */
+/* A user who can write to the folder can forge trust: only its owner may have access. */
 static int check_dir(const char *dir)
 {
 	struct stat st;

@@ -1,4 +1,4 @@
-/* Where a store's URI leads. */
+/* Finds the place that the URI of a store leads to. */
 #include <sys/stat.h>
 
 #include "base/fs.h"
@@ -21,7 +21,7 @@ static bool has_part(struct str path, const char *name)
 	return false;
 }
 
-/* Does the first part of `rest`, which `path` ends with, not exist? */
+/* `path` ends with `rest`. Is the first part of `rest` missing on the disk? */
 static bool is_missing(const char *path, struct str rest, struct arena *a)
 {
 	struct str first = rest;
@@ -31,7 +31,7 @@ static bool is_missing(const char *path, struct str rest, struct arena *a)
 	return lstat(arena_cstr(a, str_n(path, strlen(path) - rest.n + first.n)), &st) != 0;
 }
 
-/* The real path, though its last parts may not exist yet. NULL: nobody can tell where it will be. */
+/* The real path; its last parts need not exist. NULL: the path cannot be determined. */
 static const char *real(const char *path, struct arena *a)
 {
 	struct str head = str_c(path);
@@ -55,7 +55,7 @@ static const char *real(const char *path, struct arena *a)
 	return found;
 }
 
-/* A path on this machine. The repository's own .git is the user's, not a clone's: only a git store belongs there. */
+/* A path on this machine. A clone cannot write the repository's own .git, but only a git store belongs there. */
 static enum trust_state path_reach(struct str path, struct str scheme, const char *root,
 				   const char *dir, struct str *to, struct str *why,
 				   struct arena *a)
@@ -85,7 +85,7 @@ static bool has(struct str text, struct str part)
 	return false;
 }
 
-/* A URL, or HOST:PATH; //HOST/PATH is what is left of git://HOST/PATH. */
+/* A URL, or HOST:PATH; //HOST/PATH is the rest of git://HOST/PATH. */
 static bool is_server(struct str path)
 {
 	size_t i = 0;
@@ -96,7 +96,7 @@ static bool is_server(struct str path)
 	       (i < path.n && path.p[i] == ':');
 }
 
-/* Does `path`, or a folder between it and `root`, have a .git? An archive can bring that, with hooks. */
+/* Does `path`, or a folder between it and `root`, have a .git? An archive can contain one, with hooks. */
 static bool is_nested(struct str path, const char *root, struct arena *a)
 {
 	struct stat st;
@@ -119,7 +119,7 @@ static enum trust_state git_path_reach(struct str path, const char *root, const 
 	return TRUST_MISSING;
 }
 
-/* Only refs/pawl/ is pawl's own: any other ref can be a branch that people work on. */
+/* Only refs/pawl/ belongs to pawl: any other ref may be a branch on which people work. */
 static bool names_refs(const struct uri *u)
 {
 	struct str layout = uri_param(u, "layout");
@@ -139,7 +139,7 @@ static enum trust_state git_reach(const struct uri *u, const char *root, const c
 		return TRUST_MISSING;
 	if (u->path.n && !memchr(u->path.p, '/', u->path.n))
 		remote = trust_remote(u->path, root, dir, a);
-	*why = STR("no remote of that name is in the repository's own .git/config alone");
+	*why = STR("the repository's own .git/config alone does not define a remote of that name");
 	if (remote == REMOTE_UNSURE)
 		return TRUST_MISSING;
 	state = remote == REMOTE_OWN ? TRUST_REMOTE
@@ -165,7 +165,7 @@ struct str trust_git_uri(struct str uri, const char *root, const char *dir, stru
 		return uri;
 	path = fs_join(a, str_c(top), u.path);
 	found = fs_real(a, path);
-	/* A remote of the user's own settings may have the name of a folder that is not there. */
+	/* A name may be a remote in the user's own settings if no folder has that name. */
 	if (!memchr(u.path.p, '/', u.path.n) &&
 	    (!fs_exists(path) || trust_remote(u.path, top, dir, a) != REMOTE_NONE))
 		return uri;
@@ -182,12 +182,12 @@ enum trust_state trust_reach(struct str uri, const char *root, const char *dir, 
 	struct uri u;
 
 	*to = uri;
-	*why = STR("it puts a wrapper for tests around a store");
+	*why = STR("it wraps a store for tests");
 	if (str_starts(uri, STR("trace+")) || str_starts(uri, STR("fault+")))
 		return TRUST_MISSING;
 	*why = STR("");
 	if (uri_parse(uri, &u) || str_is(u.scheme, "mem"))
-		return TRUST_INSIDE; /* no place at all */
+		return TRUST_INSIDE; /* it has no place on the disk */
 	if (uri_on_disk(&u))
 		return path_reach(u.path, u.scheme, root, dir, to, why, a);
 	if (str_is(u.scheme, "git"))

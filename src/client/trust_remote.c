@@ -1,4 +1,4 @@
-/* Remotes of the repository that the user himself made or cloned, by git's files only: place.h says why. */
+/* Remotes of the user's own repository, by git's files only: running git would take too long. */
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,11 +9,11 @@
 #define GIT_CONFIG_MAX (256 * 1024)
 
 struct remotes {
-	struct str name; /* the remote that is looked for */
+	struct str name; /* the remote to find */
 	const char *git; /* the repository's folder */
 	const char *root, *here;
 	struct str section;   /* "remote \"origin\"" */
-	bool found, included; /* included: a file of the worktree is a part of the config */
+	bool found, included; /* included: the config includes a file of the worktree */
 	struct arena *arena;
 };
 
@@ -35,7 +35,7 @@ static struct str lower(struct str text, struct arena *a)
 	return str_n(p, text.n);
 }
 
-/* May the next pull change this file? One that cannot be found may be made by it. */
+/* May the next pull change this file? A pull may create a file that does not exist. */
 static bool is_theirs(const struct remotes *r, struct str path)
 {
 	const char *home = getenv("HOME");
@@ -58,7 +58,7 @@ static void read_setting(struct remotes *r, struct str line)
 	if ((str_is(section, "include") || str_starts(section, STR("includeif"))) &&
 	    str_is(key, "path"))
 		r->included |= is_theirs(r, value);
-	/* The name of a remote keeps its case. */
+	/* The name of a remote is case-sensitive. */
 	if (str_starts(section, STR("remote ")) && str_is(key, "url") && value.n)
 		r->found |= str_eq(unquoted(str_n(r->section.p + 7, r->section.n - 7)), r->name);
 }
@@ -78,7 +78,7 @@ static void read_config(struct remotes *r, struct str text)
 	}
 }
 
-/* Another user's repository has that user's settings. */
+/* The config of another user's repository is not the user's own. */
 static bool is_mine(const char *path)
 {
 	struct stat st;

@@ -283,7 +283,7 @@ existing() {
 	rm -f .gemini/settings.json
 	mkdir .gemini/settings.json
 	call 40 setup gemini --yes
-	complains "no regular file"
+	complains "not a regular file"
 	rmdir .gemini/settings.json
 	echo '{}' >"$BATS_TEST_TMPDIR/outside"
 	ln -s "$BATS_TEST_TMPDIR/outside" .gemini/settings.json

@@ -143,16 +143,17 @@ static void test_faults_name_their_place(void **state)
 	refused("lease = 400d\n", ".pawl/config:1:", "365d", "");
 	refused("max_abandoned = many\n", ".pawl/config:1:", "number", "");
 	refused("color = blue\n", ".pawl/config:1:", "auto, always or never", "");
-	refused("agent = x\nwhat is this\n", ".pawl/config:2:", "not understood", "NAME = VALUE");
-	refused("[lease\nmin = 1s\n", ".pawl/config:1:", "not understood", "");
-	refused("bad\nlaese = 1\n", ".pawl/config:1:", "not understood", "");
+	refused("agent = x\nwhat is this\n", ".pawl/config:2:", "cannot parse this line",
+		"NAME = VALUE");
+	refused("[lease\nmin = 1s\n", ".pawl/config:1:", "cannot parse this line", "");
+	refused("bad\nlaese = 1\n", ".pawl/config:1:", "cannot parse this line", "");
 	refused("laese = 1\nbad\n", ".pawl/config:1:", "laese", "");
 	refused("= 1\n", ".pawl/config:1:", "''", "");
 	refused("agent = \xff\n", ".pawl/config", "UTF-8", "");
 	refused("lease.max = 5m\n", "lease = 15m (default)", ".pawl/config:1", "");
 	refused("lease.min = 1h\n", "lease.min = 1h", ".pawl/config:1", "");
 	snprintf(line, sizeof(line), "agent = %0*d\n", 300, 7);
-	refused(line, ".pawl/config:1:", "not understood", "190");
+	refused(line, ".pawl/config:1:", "cannot parse this line", "190");
 	line[0] = '#';
 	put(".pawl/config", line);
 	assert_int_equal(load(), SUCCESS);
