@@ -7,7 +7,7 @@
 int main(int argc, char **argv)
 {
 #ifdef __GLIBC__
-	/* otherwise glibc keeps the memory of the first large text that is freed */
+	/* a fixed threshold: otherwise glibc raises it, and keeps the memory of large texts after free() */
 	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
 #endif
 	return cli_main(argc, argv);
