@@ -1,8 +1,10 @@
 #include "cmd/command.h"
 
-static const struct param params[] = { PARAM_ID("task to cancel"),
-				       PARAM_REASON(P_REQUIRED, "why not"),
-				       { 0 } };
+static const struct param params[] = {
+	PARAM_ID("task to cancel"),
+	PARAM_REASON(P_REQUIRED, "why the task is canceled, e.g. \"duplicate of t7\""),
+	{ 0 }
+};
 
 const struct command cmd_cancel = {
 	.name = "cancel",

@@ -37,7 +37,7 @@ enum result run_for_pid(struct session *s, struct args *a, struct reply *out)
 const struct command cmd_claim = {
 	.name = "claim",
 	.group = "work",
-	.summary = "claim the task ID",
+	.summary = "claim a task by its id",
 	.detail =
 		"The answer has the lock's token and its fence, a number that grows with every claim of the task. pawl "
 		"saves the token for this user, agent, run and worktree, so later commands need no --token. If another "

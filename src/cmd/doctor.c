@@ -31,7 +31,7 @@ struct exam {
 	json_t *findings;
 	int bad;
 	bool fix;
-	bool clock; /* the store checks this folder itself */
+	bool clock; /* the store has checked the clock already */
 	int stale, removed;
 };
 

@@ -293,7 +293,7 @@ static void show_typed(const struct reply *r, struct view *v)
 		c[5].text = view_age(v, l->acquired_at);
 		c[6] = (struct cell){ live ? PLAIN : YELLOW,
 				      live ? view_left(v, l->expires_at - ans->now)
-					   : STR("ran out") };
+					   : STR("expired") };
 		c[7] = view_cell(v, life_paint(l->life), str_c(life_name(l->life)));
 		if (v->quiet)
 			view_text(v, PLAIN, "%.*s\n", STRF(ans->tasks[i].id));

@@ -114,9 +114,9 @@ static const char *misuse(const struct run_args *a)
 	if (one && a->next)
 		return "an ID and --next cannot be used together: give one of them";
 	if (one && (a->loop || a->jobs > 1))
-		return "--loop and --jobs need --next: they cannot be used with an ID";
+		return "--loop and --jobs cannot be used with an ID";
 	if (one && (HAS(rq, label) || HAS(rq, class_rank) || HAS(rq, type)))
-		return "--label, --class and --type need --next: they cannot be used with an ID";
+		return "--label, --class and --type cannot be used with an ID";
 	return NULL;
 }
 

@@ -295,10 +295,9 @@ static void warn_of_endless(struct session *s, const struct torture_verdict *v, 
 			out,
 			arena_printf(
 				s->arena,
-				"of %" PRId64
-				" task%s the history does not tell how %s ended, as that of a "
-				"whole run does: whether what was acknowledged is there at the end (lost) "
-				"was not checked for them, whether a task can go on (stuck) for none",
+				"the history does not show the end of %" PRId64
+				" task%s: torture did not check whether %s kept every acknowledged "
+				"change (lost), nor for any task whether it can go on (stuck)",
 				v->endless, v->endless == 1 ? "" : "s",
 				v->endless == 1 ? "it" : "they"),
 			s->arena);

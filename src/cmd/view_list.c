@@ -39,7 +39,7 @@ static struct cell holder_cell(struct view *v, const struct lock *l, int64_t now
 static struct cell left_cell(struct view *v, const struct lock *l, int64_t now)
 {
 	if (!lease_live(l, now))
-		return (struct cell){ YELLOW, STR("ran out") };
+		return (struct cell){ YELLOW, STR("expired") };
 	return (struct cell){ PLAIN,
 			      l->expires_at ? view_left(v, l->expires_at - now) : STR("no end") };
 }

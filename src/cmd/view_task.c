@@ -263,7 +263,7 @@ static void put_grant(struct view *v, const struct granted *g)
 	block(v, "acceptance", g->task->acceptance);
 }
 
-/* People paste this command: an id from a damaged store that is not valid is left out. */
+/* People paste this command: "ID" replaces an invalid id, which a damaged store may have. */
 static const char *command_id(const struct task *t, struct arena *a)
 {
 	return id_fault(t->id) && !typed_of(t->id) ? "ID" : arena_cstr(a, t->id);

@@ -92,7 +92,7 @@ forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 	unchanged 2 run t1
 	complains "COMMAND"
 	unchanged 2 run t1 make test
-	complains "behind --"
+	complains "after --"
 	unchanged 2 run t1 --on-success fail -- true
 	unchanged 2 run t1 --jobs 0 -- true
 	unchanged 2 run -- no-such-program

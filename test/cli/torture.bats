@@ -149,7 +149,7 @@ setup() {
 	[[ $output != *$left* ]]
 	pawl lock break keeper --queue "$left" --reason "as if a minute had passed"
 	call 0 doctor
-	says "$left was left behind" "fix: pawl torture --store sqlite:$PWD/.pawl/queue.db --remove $left"
+	says "left $left behind" "fix: pawl torture --store sqlite:$PWD/.pawl/queue.db --remove $left"
 	call 2 torture --remove default
 	call 0 torture --remove "$left"
 	same "$(scratch .pawl/queue.db)" ""
@@ -182,7 +182,7 @@ nobody_in() {
 	call 0 torture --calls 300 --history h.jsonl --seed 3
 	grep -v '"final"' h.jsonl >cut.jsonl
 	call 0 torture --check cut.jsonl
-	complains "does not tell how they ended" "lost" "stuck"
+	complains "does not show the end of" "lost" "stuck"
 	ask 0 torture --check cut.jsonl
 	is '.torture | .violations == 0 and .endless > 10'
 	grep -v '"final":"k[0-2]"' h.jsonl >cut.jsonl

@@ -175,7 +175,7 @@ static void test_completion(void **state)
 	see("pawl> claim alp");
 	type("h" TAB "--tt" TAB "5m\n");
 	see("claimed alpha");
-	see("ends  in 5m");
+	see("expires     in 5m");
 	see("pawl> ");
 	type("lock st" TAB "ALPH" TAB "\n");
 	see("alpha");

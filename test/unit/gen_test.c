@@ -65,7 +65,7 @@ static void declares_all(void **state)
 		size_t n = 0;
 
 		assert_non_null(c->name);
-		assert_true(c->summary && strlen(c->summary) > 5 && strlen(c->summary) < 64);
+		assert_true(c->summary && strlen(c->summary) > 5 && strlen(c->summary) < 68);
 		assert_true(c->example && !strchr(c->example, '\t') && strstr(c->example, "pawl "));
 		assert_non_null(c->see);
 		assert_true(c->op != OP_NONE || c->run);

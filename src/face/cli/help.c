@@ -87,7 +87,7 @@ static void help_command(struct buf *out, const struct command *c)
 		put_code(out, codes[i]);
 	buf_addf(
 		out,
-		"\nsee also: %s\n`pawl help options` explains --json, --agent and the other options of every command.\n",
+		"\nsee also: %s\n`pawl help options` explains the options of every command, such as --json.\n",
 		c->see);
 }
 

@@ -180,7 +180,8 @@ static const struct command *find_command(const char *name, struct arena *a)
 	return c && used == n && !(c->flags & (C_LOCAL | C_SHELL)) ? c : NULL;
 }
 
-/* If the queue is open only for reading, the strings that the store points to must outlive the call. */
+/* Reopens a queue that was open only for reading. The store keeps pointers into the arena, so it must be that of
+ * the handle. */
 static enum result open_for(struct pawl *p, const struct command *c, struct reply *out)
 {
 	struct client *client = &p->session.client;

@@ -152,7 +152,7 @@ static const char *advice(const struct mcp *m, const struct answer *ans)
 void brief_make(struct mcp *m, struct briefing *b, struct arena *a)
 {
 	const struct answer *ans = &b->reply->ans;
-	struct brief *first = ans->next ? &b->next : &b->own; /* the author of the comments */
+	struct brief *first = ans->next ? &b->next : &b->own; /* the task of the comments */
 
 	if (reply_ok(b->reply) && ans->kind == ANSWER_TASK) {
 		first->comments = ans->events;
@@ -234,7 +234,7 @@ static void add_brief(json_t *o, const struct brief *b, struct arena *a)
 	json_decref(waits);
 }
 
-/* A refusal because of a lock names the holder at the top level, where every client looks. */
+/* A refusal because of a lock names the holder in `error`, where every client looks. */
 static void name_holder(json_t *error, const struct answer *ans, struct arena *a)
 {
 	const struct lock *l = in_the_way(ans);
@@ -393,7 +393,7 @@ static void put_success(struct buf *out, const struct briefing *b, struct arena 
 	struct view v = { .out = out, .arena = a };
 	size_t before = out->n;
 
-	/* the other members only name tasks */
+	/* the answers of other commands only name tasks */
 	if ((has_texts(&b->reply->ans) || b->held.n_tasks) &&
 	    (!(c->flags & C_WRITE) || c == &cmd_next || c == &cmd_status))
 		buf_adds(out, STR(UNTRUSTED "\n"));

@@ -115,7 +115,7 @@ static bool shows_token(const struct mcp *m, const struct request *rq, const str
 	case OP_STATUS:
 		if (!HAS(rq, status))
 			return false;
-		/* Finds the agent's own manual lock, if it is clear who asks. */
+		/* work under a manual lock: only if it is clear which agent asks */
 		return rq->status != IN_PROGRESS ||
 		       (h->manual && live(h) && (!h->own || m->profile->tools == pm_tools));
 	default:
@@ -241,7 +241,8 @@ static void renew(struct mcp *m, struct held *h)
 		h->expires = os_boot_ms() + (ans.lock->expires_at - ans.now);
 		h->renew = os_boot_ms() + h->ttl / 3;
 	} else if (ans.task &&
-		   ans.task->status == BLOCKED) { /* somebody else ended it, so it is not renewed */
+		   ans.task->status ==
+			   BLOCKED) { /* another process blocked it: its lease may expire */
 		drop(m, h);
 	} else if (ans.code == API_ERROR || ans.code == MISCONFIGURED) {
 		h->renew = os_boot_ms() +

@@ -60,7 +60,7 @@ void mcp_receive(struct mcp *m, struct str message);
 void mcp_too_long(struct mcp *m);
 /* Does the work that is due. Returns the ms until the next work; -1: none is known. */
 int64_t mcp_tick(struct mcp *m);
-/* Call it when the descriptor is readable; -1: no call waits for changes, or mcp_tick() handles them. */
+/* Call mcp_woken() when this descriptor is readable; -1: no call waits for changes, or mcp_tick() handles them. */
 int mcp_wake_fd(struct mcp *m);
 void mcp_woken(struct mcp *m);
 /* release: releases all held tasks. Tells subscribers that the connection ends. */

@@ -209,7 +209,7 @@ static const struct param create_params[] = {
 
 static const struct command create_task = {
 	.name = "create_task",
-	.summary = "add a task",
+	.summary = "create a task",
 	.model =
 		"Adds a task, unlocked and READY. Answers with its id (task_id). Not idempotent: each call adds "
 		"one.",

@@ -9,7 +9,7 @@ static enum result find_client(struct mcp *m, struct answer *ans)
 	m->base = (struct arena){ 0 };
 	m->ready = client_init(&m->session.client, &m->options.who, ans, &m->base) == SUCCESS;
 	m->session.client.config.impatient =
-		true; /* the server has other calls to serve: see tools.c */
+		true; /* a call must not wait, because the server has others to serve: see tools.c */
 	return m->ready ? SUCCESS : ans->code;
 }
 
