@@ -112,6 +112,6 @@ version() {
 	run bwrap --dev-bind / / --ro-bind "$PWD/.pawl" "$PWD/.pawl" "$PAWL" list
 	[ "$status" -eq 30 ]
 	[[ "$output" == *"older schema"* ]]
-	[[ "$output" == *"somebody who may write"* ]]
+	[[ "$output" == *"a user with write permission"* ]]
 	same "$(version)" 2
 }

@@ -76,7 +76,7 @@ with_arguments() {
 	ask 30 create x --store "$(faulty modify:1:lost)"
 	is '.error.applied == "unknown"'
 	call 30 create x --store "$(faulty modify:1:lost)"
-	complains "not known"
+	complains "unknown"
 }
 
 @test "a store whose module is missing: the message says how to install it" {
