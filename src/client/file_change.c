@@ -145,7 +145,7 @@ void file_change_diff(const struct file_change *f, struct buf *out, struct arena
 static enum result failed(struct answer *ans, const char *path, const char *why, struct arena *a)
 {
 	ans->applied = 'n';
-	return answer_fail(ans, API_ERROR, arena_printf(a, "%s cannot be written: %s", path, why),
+	return answer_fail(ans, API_ERROR, arena_printf(a, "cannot write %s: %s", path, why),
 			   STR("nothing was changed"));
 }
 

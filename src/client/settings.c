@@ -139,7 +139,7 @@ static enum result unreadable(const char *file, int r, struct answer *ans, struc
 		why = "it is not a regular file";
 	else if (r == -EFBIG)
 		why = "it is larger than 64 KiB";
-	return answer_fail(ans, MISCONFIGURED, arena_printf(a, "%s cannot be read: %s", file, why),
+	return answer_fail(ans, MISCONFIGURED, arena_printf(a, "cannot read %s: %s", file, why),
 			   STR("replace it with a plain file, or remove it"));
 }
 
@@ -502,8 +502,7 @@ static enum result unwritable(const char *file, int r, struct answer *ans, struc
 {
 	ans->applied = 'n';
 	return answer_fail(ans, API_ERROR,
-			   arena_printf(a, "%s cannot be written: %s", file, strerror(-r)),
-			   STR(""));
+			   arena_printf(a, "cannot write %s: %s", file, strerror(-r)), STR(""));
 }
 
 /* s NULL: does not compare with other settings. */
@@ -525,7 +524,7 @@ static enum result write_file(const struct settings *s, const char *file, struct
 			ans, USAGE,
 			arena_printf(a, "%s cannot store this value of %.*s", file, STRF(name)),
 			arena_printf(a,
-				     "a value has no ' ;' and no blanks around it, and its line "
+				     "a value has no ' ;' and no spaces around it, and its line "
 				     "has at most %d bytes",
 				     INI_LINE_MAX));
 	else if (s)

@@ -66,7 +66,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (left_out)
 		reply_warn(out,
 			   arena_printf(s->arena,
-					"%zu damaged records and lines of the backup were skipped",
+					"%zu damaged records and lines of the backup were left out",
 					left_out),
 			   s->arena);
 	return SUCCESS;
@@ -88,7 +88,7 @@ const struct command cmd_restore = {
 	.detail =
 		"pawl first reads and checks the whole file; then one commit restores the queue. Locks in the backup end: "
 		"their tokens get LOST_LOCK, and agents must claim again. No fence goes back: each rises above every "
-		"number that can have been given out since. The log continues. A queue with tasks needs --force.",
+		"fence that pawl can have granted since the backup. The log continues. A queue with tasks needs --force.",
 	.example = "pawl restore /srv/backups/today.pawl\n"
 		   "pawl restore .pawl/backups/2026-02-06T10-30-00.000Z.pawl --force",
 	.see = "backup, import, clear",

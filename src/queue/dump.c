@@ -328,7 +328,7 @@ static int load_piece(struct bulk *b, struct act *w)
 			break;
 		if (got < 0)
 			return refuse(b, API_ERROR,
-				      arena_printf(w->arena, "the backup cannot be read: %s",
+				      arena_printf(w->arena, "cannot read the backup: %s",
 						   strerror(-got)),
 				      STR("nothing was changed"));
 		if (it.line)

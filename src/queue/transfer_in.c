@@ -409,7 +409,7 @@ static int read_failed(struct importing *x, struct act *w, int r)
 	x->where = STR("");
 	return refuse(
 		x, w, API_ERROR,
-		arena_printf(w->arena, "the input of the import cannot be read: %s", strerror(-r)),
+		arena_printf(w->arena, "cannot read the input of the import: %s", strerror(-r)),
 		STR("nothing was changed: import again"));
 }
 

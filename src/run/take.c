@@ -75,12 +75,12 @@ static void begin(struct runner *r, struct job *j)
 		r->sum->ran++;
 		return;
 	}
-	job_give_back(r, j,
-		      arena_printf(&j->arena, "%s cannot be started: %s", r->program.path,
-				   strerror(-fault)),
-		      &ans, &j->arena);
+	job_give_back(
+		r, j,
+		arena_printf(&j->arena, "cannot start %s: %s", r->program.path, strerror(-fault)),
+		&ans, &j->arena);
 	stop_taking(r, USAGE,
-		    arena_printf(&j->arena, "%s cannot be started: %s; pawl released %.*s",
+		    arena_printf(&j->arena, "cannot start %s: %s; pawl released %.*s",
 				 r->program.path, strerror(-fault), STRF(j->task)),
 		    STR("after -- write a program and its arguments"));
 	arena_free(&j->arena);

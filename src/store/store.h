@@ -31,7 +31,7 @@
 
 enum store_fault {
 	STORE_BUSY = -1,         /* another process holds the gate past the timeout */
-	STORE_FULL = -2,         /* no room on the device */
+	STORE_FULL = -2,         /* no space is left on the device */
 	STORE_READONLY = -3,     /* the user has no permission to write here */
 	STORE_IO = -4,           /* the device or the server failed */
 	STORE_UNREACHABLE = -5,  /* the folder or the server does not exist or does not answer */

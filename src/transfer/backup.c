@@ -137,8 +137,8 @@ static enum result cannot(struct answer *ans, const char *path, int r, struct ar
 {
 	ans->applied = 'n';
 	return answer_fail(ans, API_ERROR,
-			   arena_printf(a, "%s cannot be written: %s",
-					path ? path : "a file in TMPDIR", strerror(-r)),
+			   arena_printf(a, "cannot write %s: %s", path ? path : "a file in TMPDIR",
+					strerror(-r)),
 			   STR("check the folder's permissions and the free space on its disk"));
 }
 
@@ -198,7 +198,7 @@ enum result backup_check(const char *path, bool force, struct answer *ans, struc
 	if (r < 0 && r != -EEXIST && r != -ELOOP)
 		return cannot(ans, path, r, a);
 	return answer_fail(ans, CONFLICT,
-			   arena_printf(a, "%s cannot be written: %s", path,
+			   arena_printf(a, "cannot write %s: %s", path,
 					r > 0         ? "it is not a regular file"
 					: r == -ELOOP ? "it is a link"
 						      : "the file exists and is not a backup"),

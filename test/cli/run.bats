@@ -45,7 +45,7 @@ noting() {
 # for ever, but not longer than a test
 forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 
-@test "exit 0 makes it Done, and the command knows what it works on" {
+@test "exit 0 makes it Done, and the command knows its task" {
 	new "A task"
 	call 0 run --next -q -- sh -c 'echo "$PAWL_TASK $PAWL_FENCE $PAWL_STORE $PAWL_AGENT"; "$PAWL" heartbeat -q "$PAWL_TASK"; echo "$PAWL_TOKEN" >token'
 	exactly "t1 1 $(store_uri) tester@$(hostname)"
@@ -108,12 +108,12 @@ forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 	call 40 run -- true
 }
 
-@test "a program that cannot be started after all: the task is given back" {
+@test "a program that cannot be started after all: the task is released" {
 	new x
 	printf 'no program at all' >bad
 	chmod +x bad
 	call 2 run --next -- ./bad
-	complains "cannot be started" "pawl released"
+	complains "cannot start" "pawl released"
 	status_is t1 Ready
 }
 
@@ -148,7 +148,7 @@ forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 	complains "depends on 1 task"
 }
 
-@test "open sub-tasks: given back, and said so" {
+@test "open sub-tasks: the task is released, and pawl says so" {
 	new parent
 	new child --parent t1
 	call 41 run t1 -- true
@@ -157,7 +157,7 @@ forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 	[ "$(field t1 .lock)" = null ]
 }
 
-@test "what the command itself says about its task stands" {
+@test "the status that the command itself sets stands" {
 	new x
 	new y
 	new z
@@ -217,7 +217,7 @@ renewed_since() {
 	gone "$(cat cmd)"
 }
 
-@test "the lock is lost: what the command forked goes with it" {
+@test "the lock is lost: the processes that the command forked end with it" {
 	new x
 	in_background --next --ttl 1s --grace 0.3s -- \
 		sh -c "sh -c '$(noting child "trap \"\" TERM; $forever")' & $(noting cmd 'wait; exit 0')"
@@ -322,7 +322,7 @@ renewed_since() {
 	same "$(cat alive)" alive
 }
 
-@test "what the command leaves running is ended before the task is Done" {
+@test "processes that the command leaves running are ended before the task is Done" {
 	new x
 	call 0 run --next --grace 0.3s -- sh -c "sh -c '$(noting child "trap \"\" TERM; $forever; echo >survived")' & while [ ! -e child ]; do sleep 0.05; done"
 	gone "$(cat child)"
@@ -352,7 +352,7 @@ renewed_since() {
 	lapsed t1
 }
 
-@test "--loop: until none is left, with what becomes eligible on the way" {
+@test "--loop: until none is left, with tasks that become eligible on the way" {
 	new a
 	new b --depends t1
 	new c --depends t2

@@ -135,7 +135,7 @@ setup() {
 	nothing_left
 }
 
-@test "torture: agents go with the driver, and what it left can be removed" {
+@test "torture: agents end with the driver, and the queue that it left can be removed" {
 	needs_sqlite
 	setsid "$PAWL" torture --seconds 60 &
 	pid=$!
@@ -166,10 +166,10 @@ nobody_in() {
 	complains "cannot remove the scratch queue" "--remove torture-"
 }
 
-@test "torture: a store that fails for good is said to fail" {
+@test "torture: a store that fails for good is reported" {
 	for way in mix claims; do
 		call 30 torture --only $way --seconds 60 --kills 0 --stops 0 --store "$(faulty modify:30:full:always)"
-		complains "the store failed for good" "no room" "break no promise" "hint: repair the store"
+		complains "the store failed for good" "no space is left" "break no promise" "hint: repair the store"
 	done
 	nothing_left
 }

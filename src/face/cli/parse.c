@@ -325,7 +325,7 @@ static struct str word_hint(struct parser *p)
 	if (rest_param(p))
 		return SAY(p, "%s must come after --; %.*s", rest_param(p)->name,
 			   STRF(help_hint(p)));
-	return SAY(p, "put a text with blanks in quotes; %.*s", STRF(help_hint(p)));
+	return SAY(p, "put a text with spaces in quotes; %.*s", STRF(help_hint(p)));
 }
 
 static bool take_word(struct parser *p, const char *word)

@@ -30,7 +30,7 @@ static void check_fs(struct check *c)
 
 	if (network)
 		tell(c, CHECK_BAD, "file system",
-		     arena_printf(&c->a, "%s is on %s, where locks do not hold", c->s->path,
+		     arena_printf(&c->a, "%s is on %s, where locks do not work", c->s->path,
 				  network),
 		     STR("put the queue on a local disk, or share it through git:"));
 	else

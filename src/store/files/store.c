@@ -192,7 +192,7 @@ static int check_place(struct files *s)
 		return 0;
 	return store_fail(&s->base.env, STORE_UNSUPPORTED,
 			  "put the queue on a local disk, or share it through git:",
-			  "%s is on a network file system (%s), where locks do not hold", s->path,
+			  "%s is on a network file system (%s), where locks do not work", s->path,
 			  network);
 }
 

@@ -107,8 +107,8 @@ static int sync_folder(struct sq *s)
 
 	arena_free(&a);
 	return r == 0 ? 0
-		      : store_fail(&s->base.env, STORE_IO, NULL,
-				   "the folder of %s cannot be synced: %s", s->path, strerror(-r));
+		      : store_fail(&s->base.env, STORE_IO, NULL, "cannot sync the folder of %s: %s",
+				   s->path, strerror(-r));
 }
 
 /* If the last frame was not written, the commit did not happen. If the sync failed, or the cause is unknown, the

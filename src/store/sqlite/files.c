@@ -118,7 +118,7 @@ int sq_wal_sync(struct sq *s)
 
 	if (!f || f->pMethods->xSync(f, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY) == SQLITE_OK)
 		return 0;
-	return store_fail(&s->base.env, STORE_IO, NULL, "%s-wal cannot be synced", s->path);
+	return store_fail(&s->base.env, STORE_IO, NULL, "cannot sync %s-wal", s->path);
 }
 
 /* Runs under SQLite's mutex: no other handle uses this -shm yet. */

@@ -31,8 +31,8 @@ static int fail_gate(struct sq *s, int err)
 				  "%s-gate is not a regular file", s->path);
 	case -ENOSPC:
 	case -EDQUOT:
-		return store_fail(env, STORE_FULL, "make room on the device",
-				  "no room left for %s-gate: %s", s->path, strerror(-err));
+		return store_fail(env, STORE_FULL, "free some space on the device",
+				  "no space is left for %s-gate: %s", s->path, strerror(-err));
 	default:
 		return store_fail(env, STORE_IO, NULL, "%s-gate: %s", s->path, strerror(-err));
 	}

@@ -167,7 +167,7 @@ static int read_once(struct sq *s, struct sq_header *out)
 	*out = (struct sq_header){ .state = SQ_EMPTY };
 	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
 	if (!file || !file->pMethods || !find_size(s, file, &size))
-		return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be read", s->path);
+		return store_fail(&s->base.env, STORE_IO, NULL, "cannot read %s", s->path);
 	if (size == 0 && !stat(s->path, &st) && st.st_size == 1)
 		return fail_foreign(s,
 				    "is not a SQLite database"); /* SQLite ignores a single byte */
@@ -175,7 +175,7 @@ static int read_once(struct sq *s, struct sq_header *out)
 		return 0;
 	rc = file->pMethods->xRead(file, h, HEADER, 0);
 	if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ)
-		return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be read", s->path);
+		return store_fail(&s->base.env, STORE_IO, NULL, "cannot read %s", s->path);
 	if (only_zeros(file, size))
 		return 0;
 	if (memcmp(h, "SQLite format 3", size < 16 ? (size_t)size : 16) != 0)

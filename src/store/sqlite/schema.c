@@ -132,8 +132,8 @@ static int fail_path(struct sq *s, int err)
 				  "cannot open %s: %s", s->path, strerror(err));
 	case ENOSPC:
 	case EDQUOT:
-		return store_fail(env, STORE_FULL, "make room on the device",
-				  "no room left for %s: %s", s->path, strerror(err));
+		return store_fail(env, STORE_FULL, "free some space on the device",
+				  "no space is left for %s: %s", s->path, strerror(err));
 	default:
 		return store_fail(env, STORE_IO, NULL, "%s: %s", s->path, strerror(err));
 	}

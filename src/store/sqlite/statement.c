@@ -99,8 +99,8 @@ static int fail_device(struct sq *s, int err, const char *text)
 	const struct store_env *env = &s->base.env;
 
 	if (no_room(err))
-		return store_fail(env, STORE_FULL, "make room on the device",
-				  "no room left for %s: %s", s->path, strerror(err));
+		return store_fail(env, STORE_FULL, "free some space on the device",
+				  "no space is left for %s: %s", s->path, strerror(err));
 	if (no_right(err))
 		return store_fail(env, STORE_READONLY,
 				  "check the owner and mode of the file and its folder",

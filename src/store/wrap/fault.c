@@ -146,7 +146,8 @@ static int fail(struct fault *f, enum call call, enum kind kind)
 	case KIND_BUSY:
 		return store_fail(env, STORE_BUSY, hint, "injected: %s timed out", calls[call]);
 	case KIND_FULL:
-		return store_fail(env, STORE_FULL, hint, "injected: no room for %s", calls[call]);
+		return store_fail(env, STORE_FULL, hint, "injected: no space is left for %s",
+				  calls[call]);
 	case KIND_MOVED:
 		return store_fail(env, STORE_MOVED, hint, "injected: %s read a replaced file",
 				  calls[call]);

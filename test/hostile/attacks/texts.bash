@@ -296,7 +296,7 @@ attack_backup_with_hostile_ids() {
 		queue
 		forge backup "evil$n.pawl" "id=$id"
 		victim 0 restore "evil$n.pawl"
-		complains '1 damaged records and lines of the backup were skipped'
+		complains '1 damaged records and lines of the backup were left out'
 		victim 0 list
 		says good
 		quiet_about obey evil outside
@@ -327,10 +327,10 @@ attack_backup_that_ends_the_fences() {
 	forge backup a.pawl id=t1 26=9007199254740992
 	victim 0 restore a.pawl
 	says '1 task restored'
-	complains 'were skipped'
+	complains 'were left out'
 	forge backup v.pawl id=t1 32=9007199254740992
 	victim 0 restore --force v.pawl
-	complains 'were skipped'
+	complains 'were left out'
 	forge backup b.pawl id=t1 26=5 made_at=-9223372036854775807
 	victim 40 restore --force b.pawl
 	complains 'damaged'
@@ -338,10 +338,10 @@ attack_backup_that_ends_the_fences() {
 	victim 0 restore --force c.pawl
 	forge backup d.pawl key=gone/t2 hot=9223372036854775807
 	victim 0 restore --force d.pawl
-	complains 'were skipped'
+	complains 'were left out'
 	forge backup e.pawl key=meta/counter hot=9223372036854775807
 	victim 0 restore --force e.pawl
-	complains 'were skipped'
+	complains 'were left out'
 	victim 0 create x
 	victim 0 claim good
 	says 'claimed good'
@@ -357,7 +357,7 @@ attack_lines_of_the_log() {
 		'\x01\x07comment\x07\x01\x7f'; do
 		forge backup l.pawl key=task/good "log=$line"
 		victim 0 restore --force l.pawl
-		complains 'were skipped'
+		complains 'were left out'
 		forge sqlite "$(place)" key=task/good "log=$line"
 	done
 	forge sqlite "$(place)" key=task/good 'log=\x01\x07comment\x02\x04good\x03\x0dbob\nroot: yes\x05\x0chi\n\x1b[2Jthere'
