@@ -16,7 +16,7 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_archive = {
 	.name = "archive",
 	.group = "review",
-	.summary = "put tasks away that are Done, Failed or Canceled",
+	.summary = "put away tasks that are Done, Failed or Canceled",
 	.detail =
 		"An archived task keeps its status. pawl still shows and lists it, and it still counts as a "
 		"dependency. A Done task in the archive cannot be claimed. In a files: store its file moves to the folder "

@@ -24,7 +24,7 @@ struct batch_args {
 	LOCAL(batch, words, word, P_WORDS, .flags = P_POSITIONAL, .value = word, .help = (text))
 #define PARAM_FILE                                                                              \
 	LOCAL(batch, file, "file", P_NAME, .letter = 'F', .value = "FILE",                      \
-	      .help = "read the items from FILE, one per line, as words or JSON objects; - is " \
+	      .help = "read the items from FILE, one per line, plain or as JSON objects; - is " \
 		      "standard input")
 #define PARAM_KEEP_GOING                                              \
 	LOCAL(batch, keep_going, "keep-going", P_FLAG, .letter = 'k', \
@@ -326,8 +326,9 @@ static void show(const struct reply *r, struct view *v)
 		view_text(v, GREEN, "%lld done\n", done);
 }
 
-#define DETAIL                                                                                               \
-	"The items are arguments, or lines of a file or of standard input (-). A line is a word, or a JSON " \
+#define DETAIL(item)                                                                            \
+	"The items are arguments, or lines of a file or of standard input (-). A line is " item \
+	", or a JSON "                                                                          \
 	"object with the options of `pawl "
 #define DETAIL_END                                                                                                    \
 	"`. pawl commits all items at once, or none. With --keep-going it commits each item by itself, and the exit " \
@@ -337,7 +338,7 @@ const struct command cmd_batch_add = {
 	.name = "batch add",
 	.group = "data",
 	.summary = "create several tasks at once",
-	.detail = DETAIL "create" DETAIL_END,
+	.detail = DETAIL("a title") "create" DETAIL_END,
 	.example = "pawl batch add \"Fix the parser\" \"Write the docs\" --label docs\n"
 		   "pawl batch add --file titles.txt --priority high",
 	.see = "create, import, batch update",
@@ -353,7 +354,7 @@ const struct command cmd_batch_update = {
 	.name = "batch update",
 	.group = "data",
 	.summary = "change several tasks at once",
-	.detail = DETAIL "update" DETAIL_END,
+	.detail = DETAIL("an id") "update" DETAIL_END,
 	.example = "pawl batch update t1 t2 t3 --priority high --add-label urgent\n"
 		   "pawl batch update --file changes.jsonl",
 	.see = "update, batch add, list",
@@ -369,7 +370,7 @@ const struct command cmd_batch_remove = {
 	.name = "batch remove",
 	.group = "data",
 	.summary = "remove several tasks at once",
-	.detail = DETAIL "remove" DETAIL_END,
+	.detail = DETAIL("an id") "remove" DETAIL_END,
 	.example = "pawl batch remove t1 t2 t3\n"
 		   "pawl batch remove --file ids.txt --keep-going",
 	.see = "remove, clear, archive",

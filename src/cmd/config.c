@@ -503,7 +503,7 @@ const struct command cmd_config_reset = {
 static const struct param profile_params[] = {
 	LOCAL(config, profile, "PROFILE", P_CHOICE, .flags = P_POSITIONAL, .value = "PROFILE",
 	      .choices = "development production testing none",
-	      .help = "profile to use from now on; without NAME pawl lists the profiles"),
+	      .help = "profile to use from now on; without PROFILE pawl lists the profiles"),
 	PARAM_USER,
 	{ 0 }
 };

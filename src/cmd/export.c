@@ -15,7 +15,7 @@ static const struct param params[] = {
 	      .value = "FILE", .help = "file to write (for md: a folder)"),
 	PARAM_FORMAT(export),
 	PARAM(statuses, "status", P_STATUSES, .letter = 's',
-	      .help = "export only tasks with this status; may be repeated or listed"),
+	      .help = "export only tasks with this status; may be repeated or listed with commas"),
 	LOCAL(export, force, "force", P_FLAG, .letter = 'f',
 	      .help = "replace a link, or a file that is not an export of pawl"),
 	{ 0 }

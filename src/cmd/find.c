@@ -4,7 +4,7 @@ static const struct param params[] = {
 	PARAM(text, "TEXT", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED,
 	      .help = "text to find; upper and lower case are the same"),
 	PARAM(statuses, "status", P_STATUSES, .letter = 's',
-	      .help = "find only tasks with this status; may be repeated or listed"),
+	      .help = "find only tasks with this status; may be repeated or listed with commas"),
 	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "100",
 	      .help = "show at most N tasks (0 = no limit)"),
 	{ 0 }

@@ -107,8 +107,8 @@ const struct command cmd_hook = {
 	.group = "setup",
 	.summary = "command for the hooks of a coding agent",
 	.detail =
-		"start prints the text of `prime`. beat renews, and end releases, the locks whose tokens are saved for "
-		"this agent in this worktree and run; they leave the locks of `pawl run` and `pawl mcp` alone. Outside a "
+		"start prints the text of `prime`. beat renews the locks whose tokens pawl saved for this agent, "
+		"worktree and run, and end releases them; both leave the locks of `pawl run` and `pawl mcp` alone. Outside a "
 		"queue, or after a failure, hook prints nothing and exits with 0, so it never disturbs a session. start "
 		"takes at most a second; it says so if the queue did not answer in that time, or if its config is not "
 		"trusted. Sessions that share a worktree need a PAWL_RUN each; otherwise the end of one session releases "

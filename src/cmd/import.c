@@ -146,7 +146,7 @@ const struct command cmd_import = {
 	.summary = "read tasks from a file or a folder",
 	.detail =
 		"Reads JSON, JSON Lines, CSV, or a folder of Markdown files with YAML front matter, with its subfolders. "
-		"pawl leaves out and names links in the folder and files of other kinds; it counts hidden names. It first reads "
+		"In a folder, pawl leaves out links and files of other kinds and names them; it counts hidden names. It first reads "
 		"and checks everything; then it imports all tasks in one commit, or none. A task that exists already is a "
 		"CONFLICT unless you give --skip or --update. Locks are not imported, and no fence goes back.",
 	.example = "pawl import tasks.json\n"

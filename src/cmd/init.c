@@ -266,8 +266,8 @@ const struct command cmd_init = {
 	.detail =
 		"Makes the folder .pawl with the queue and its settings. In a linked git worktree, pawl makes it in the "
 		"main worktree, so that all worktrees share one queue. pawl records --store and --queue in .pawl/config. "
-		"If there is a queue already, init does no harm: it makes another queue of the same store beside it, and "
-		"refuses another store.",
+		"If there is a queue already, init leaves it as it is: it can make another --queue beside it in the same "
+		"store, and refuses another store.",
 	.example = "pawl init\n"
 		   "pawl init --store sqlite:/srv/queues/team.db",
 	.see = "config set, doctor, create",

@@ -2,7 +2,7 @@
 
 static const struct param params[] = {
 	PARAM(statuses, "status", P_STATUSES, .letter = 's',
-	      .help = "list only tasks with this status; may be repeated or listed"),
+	      .help = "list only tasks with this status; may be repeated or listed with commas"),
 	PARAM(holder, "holder", P_NAME, .help = "list only tasks that this agent holds"),
 	PARAM(label, "label", P_NAME, .letter = 'l', .help = "list only tasks with this label"),
 	PARAM(class_rank, "class", P_CLASS, .letter = 'c', .help = "list only tasks of this class"),

@@ -54,8 +54,8 @@ const struct command cmd_lock_init = {
 	.group = "locks",
 	.summary = "make the queue, or the branch, for locks",
 	.detail =
-		"Makes the queue that --store, PAWL_STORE or the settings name, if it does not exist; otherwise it does no "
-		"harm. It does not record the choice: `pawl init` does that.",
+		"Makes the queue that --store, PAWL_STORE or the settings name, if it does not exist. An existing queue "
+		"keeps its data. lock init does not record the choice: `pawl init` does that.",
 	.example = "pawl lock init --store git:origin#aitask-locks",
 	.see = "init, lock acquire, id init",
 	.gives = "existed store",
@@ -69,11 +69,11 @@ const struct command cmd_lock_acquire = {
 	.group = "locks",
 	.summary = "lock a task without changing its status",
 	.detail =
-		"A manual lock is for several agents in turn on one task, e.g. a reviewer on a task in Review. Its holder "
+		"With manual locks, several agents can work on one task in turn, e.g. a reviewer on a task in Review. A holder "
 		"can block, review, finish or fail the task as after a claim. @write, @batch, @config and @maintenance "
 		"lock the whole queue: the changes that such a lock excludes wait for it, and then fail (30); agents can "
-		"still read and send heartbeats. A program that the holder starts gets past the lock with its token in "
-		"PAWL_LOCK_TOKEN.",
+		"still read and send heartbeats. With the lock's token in PAWL_LOCK_TOKEN, the programs that the holder "
+		"starts can still make changes.",
 	.example = "pawl lock acquire t1 --ttl 10m\n"
 		   "pawl lock acquire @maintenance --ttl 10m --description \"moving the disk\"",
 	.see = "lock release, lock typed, claim",
@@ -141,7 +141,7 @@ static void show_process(struct view *v, const struct lock *l)
 	if (!l->pid) {
 		view_text(
 			v, DIM,
-			"the lock names no process (--pid): whether its holder lives is unknown\n");
+			"the lock names no process (--pid), so pawl cannot tell whether its holder is alive\n");
 		return;
 	}
 	view_text(v, PLAIN, "process %lld on ", (long long)l->pid);

@@ -18,8 +18,8 @@ const struct command cmd_remove = {
 	.group = "plan",
 	.summary = "remove a task from the queue",
 	.detail =
-		"A task that is held, has sub-tasks, or is a dependency of others is refused (40) without --force; tasks "
-		"that depend on it then go to Needs Help. The log and the fence stay. `pawl cancel` is usually the better "
+		"pawl refuses (40) to remove a task that is held, has sub-tasks, or is a dependency of others. --force removes "
+		"it; tasks that depend on it go to Needs Help. The log and the fence stay. `pawl cancel` is usually the better "
 		"choice. With --force you can remove a damaged record, which `pawl doctor` names, by its id or its handle "
 		"bad:HASH.",
 	.example = "pawl remove t1",

@@ -24,10 +24,9 @@ static const struct param params[] = {
 	LOCAL(run, jobs, "jobs", P_INT, .letter = 'J', .min = 1, .max = JOBS_MAX, .def = "1",
 	      .help = "run up to N tasks at once, each with its own command"),
 	LOCAL(run, on_success, "on-success", P_CHOICE, .choices = "done review none", .def = "done",
-	      .help = "end of the task if the command exits with 0: done, review or none"),
+	      .help = "report for a command that exits with 0: done, review or none"),
 	LOCAL(run, on_failure, "on-failure", P_CHOICE, .choices = "fail release escalate",
-	      .def = "fail",
-	      .help = "end of the task if the command fails: fail, release or escalate"),
+	      .def = "fail", .help = "report for a command that fails: fail, release or escalate"),
 	PARAM_SUMMARY(P_FILLED, "summary for done and review (default: it names the command)"),
 	PARAM_TTL(LEASE_DEFAULT),
 	LOCAL(run, grace, "grace", P_DURATION, .def = "10s",
@@ -240,7 +239,7 @@ const struct command cmd_run = {
 		"environment. pawl renews the lease while it runs. If the command exits with 0 the task becomes Done, "
 		"otherwise Failed; --on-success and --on-failure change this. pawl exits with the command's code. If the "
 		"lock is lost, pawl sends the group SIGTERM, after the grace period SIGKILL, and exits with 21. pawl "
-		"passes signals on. With --json the command's output goes to standard error.",
+		"passes signals on to the command. With --json the command's output goes to standard error.",
 	.example = "pawl run --next -- make test\n"
 		   "pawl run t1 --on-success review -- ./agent.sh\n"
 		   "pawl run --loop --jobs 4 -- sh -c 'claude -p \"do task $PAWL_TASK\"'",

@@ -82,8 +82,8 @@ const struct command cmd_status = {
 	.detail =
 		"Without ID: the number of tasks in each status, the holders and the ends of their leases. With ID: the "
 		"status of that task. With ID and STATUS: one call sets that status, by the same rules and locks as the "
-		"command for it. in-progress claims; review, done, blocked, failed and canceled are the commands of that "
-		"name; ready releases or retries.",
+		"command for it. in-progress claims; ready releases or retries; review, done, blocked, failed and canceled "
+		"act like the commands review, done, block, fail and cancel.",
 	.example = "pawl status\n"
 		   "pawl status t1 in-progress\n"
 		   "pawl status t1 done --summary \"fixed\"",

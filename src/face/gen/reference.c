@@ -1,4 +1,6 @@
 /* doc/commands.md */
+#include <string.h>
+
 #include "face/gen/gen.h"
 
 void gen_cell(struct buf *out, struct str text)
@@ -35,8 +37,9 @@ static void put_command(struct buf *out, const struct command *c)
 {
 	enum result codes[16];
 	size_t n = gen_codes(c, codes);
+	bool asks = c->summary[strlen(c->summary) - 1] == '?';
 
-	buf_addf(out, "\n### pawl %s\n\n%s.\n\n```\n", c->name, c->summary);
+	buf_addf(out, "\n### pawl %s\n\n%s%s\n\n```\n", c->name, c->summary, asks ? "" : ".");
 	gen_usage(out, c, 90, 0);
 	buf_adds(out, STR("```\n"));
 	if (c->detail)

@@ -356,7 +356,7 @@ static const struct command acquire_task_lock = {
 	.summary = "lock a task without changing its status",
 	.model =
 		"Locks a task for agent_id without changing its status: for several agents in turn on one task, or a "
-		"reviewer. Of any number that try at once, one succeeds; the others get CONFLICT with lock_holder and "
+		"reviewer. If several try at once, one succeeds; the others get CONFLICT with lock_holder and "
 		"lock_expires_at. Not renewed: it expires after timeout seconds.",
 	.gives =
 		"task lock success message is_locked lock_holder lock_expires_at parent waits_for comments "
@@ -423,9 +423,9 @@ static const struct param id_params[] = { TASK_ID, { 0 } };
 
 static const struct command get_task_lock_status = {
 	.name = "get_task_lock_status",
-	.summary = "show the holder of a task's lock and its end",
+	.summary = "show the holder and the expiry of a task's lock",
 	.model =
-		"Shows the holder of a task's lock and its end: is_locked, lock_holder, lock_expires_at. An expired lock "
+		"Shows the holder and the expiry of a task's lock: is_locked, lock_holder, lock_expires_at. An expired lock "
 		"counts as none. It can change at once: to take a task, acquire it, do not look first.",
 	.gives = "task success locked message is_locked lock_holder lock_expires_at",
 	.params = id_params,
