@@ -106,7 +106,7 @@ tokens() {
 	echo $((($(printf '%s\n' "$output" | wc -c) + 3) / 4))
 }
 
-@test "prime: what an agent needs" {
+@test "prime: everything that an agent needs" {
 	new "Fix the parser"
 	new "Write the docs"
 	pawl claim t1 -a al

@@ -158,7 +158,7 @@ in_review() {
 	is '.task.lock == null'
 }
 
-@test "from a wrong status: MISCONFIGURED with the status found and what is allowed" {
+@test "from a wrong status: MISCONFIGURED, with the status found and the statuses allowed" {
 	new x
 	unchanged 40 approve t1
 	complains "t1 is Ready" Review
@@ -211,7 +211,7 @@ in_review() {
 
 # --- archive ---
 
-@test "archive: what has ended, until it is opened again" {
+@test "archive: an ended task, until it is opened again" {
 	new x
 	new y
 	pawl claim t1

@@ -264,7 +264,7 @@ doctor_says() {
 	is '.task | .title == "Do it" and .fence == 2 and .lock.holder == "script-1"'
 }
 
-@test "a lock that a script removes gives the task back, with all that it has" {
+@test "a task whose lock a script removes is free again, and keeps its fields" {
 	pawl create "Do it" --id t1 --description Long --label red
 	pawl claim t1 --agent ann
 	rm locks/t1.lock
@@ -391,7 +391,7 @@ doctor_says() {
 
 # --- archive, cleanup --------------------------------------------------------------------------------
 
-@test "archive: what has ended moves to its folder, and stays what it is" {
+@test "archive: an ended task moves to the folder archive, and keeps its status" {
 	local id
 	for id in a b c d; do pawl claim $id --agent ann; done
 	pawl done a --agent ann
@@ -421,7 +421,7 @@ doctor_says() {
 	call 0 doctor
 }
 
-@test "archive: only what ended long enough ago, or one task" {
+@test "archive: only tasks that ended long enough ago, or one task" {
 	pawl claim a
 	pawl done a
 	pawl claim b
@@ -589,7 +589,7 @@ others_look() {
 		2>/dev/null && cat -- [A-Zcfy]*.lock lint.failed job.task archive/old.done)
 }
 
-@test "files of other programs are no locks and no tasks, and stay as they are" {
+@test "files of other programs are not locks or tasks, and stay as they are" {
 	local before id
 	pawl create Good --id good
 	pawl claim held --agent ann

@@ -185,7 +185,7 @@ folds() {
 	call 0 doctor
 }
 
-@test "git: the list of refs stays short, and what is folded away is still there" {
+@test "git: the list of refs stays short, and tasks that are folded away are still there" {
 	folds "git:$remote"
 }
 

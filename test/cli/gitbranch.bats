@@ -63,7 +63,7 @@ by_hand() {
 	on_branch tasks/t1.md | grep -qx 'status: Done'
 }
 
-@test "branch: one commit for each change, its subject says what happened" {
+@test "branch: one commit for each change, and its subject names the change" {
 	call 0 init
 	call 0 create x
 	call 0 claim t1 --agent bob
@@ -97,7 +97,7 @@ by_hand() {
 	grep -qx 'status: In Progress' after
 }
 
-@test "branch: what a person makes of a task counts for those that wait for it" {
+@test "branch: a person's edit of a task counts for the tasks that wait for it" {
 	call 0 init
 	call 0 create first
 	call 0 create second --depends t1
@@ -110,7 +110,7 @@ by_hand() {
 	is '.task.id == "t2"'
 }
 
-@test "branch: a task that a person makes waits for what it names" {
+@test "branch: a task that a person makes waits for its dependencies" {
 	call 0 init
 	call 0 create first --id t1
 	by_hand tasks/t2.md "---\ntitle: second\ndepends: [1]\n---\n"
@@ -137,7 +137,7 @@ by_hand() {
 	call 0 claim t1 --agent bob
 }
 
-@test "branch: somebody who waits sees that another program's lock is gone" {
+@test "branch: a waiting call sees that another program's lock is gone" {
 	call 0 init
 	call 0 create x
 	by_hand t1_lock.yaml "locked_by: ann\n"
@@ -184,7 +184,7 @@ by_hand() {
 	same "$(on_branch t3_lock.yaml)" "locked_by: [1, 2]"
 }
 
-@test "branch: what waits for a task that nobody can read goes on waiting" {
+@test "branch: a task that waits for an unreadable task goes on waiting" {
 	call 0 init
 	call 0 create first
 	call 0 create second --depends t1
@@ -222,7 +222,7 @@ by_hand() {
 	call 0 claim t2
 }
 
-@test "branch: the log goes on behind commits of others" {
+@test "branch: the log goes on after commits of others" {
 	call 0 init
 	call 0 create x
 	by_hand note "one\n"

@@ -398,7 +398,7 @@ by_hand() {
 	same "$(names)" "t10_lock.yaml t1_lock.yaml t2_lock.yaml t500_lock.yaml "
 }
 
-@test "locks: cleanup leaves a lock that was taken anew while it ran" {
+@test "locks: cleanup leaves a lock that an agent took again while it ran" {
 	over_wire
 	other init
 	other lock 5 bob
@@ -477,7 +477,7 @@ by_hand() {
 	is '[.locks[] | select(.task == "t2" or .task == "t3") | .holder | startswith("unknown (")] | all'
 }
 
-@test "locks: what has no place on the branch is refused, and nothing is written" {
+@test "locks: a change that the branch cannot keep is refused, and nothing is written" {
 	call 0 lock init
 	(cd / && "$PAWL" claim 1 -q --dir "$work/clone")
 	tip=$(git -C "$remote" rev-parse aitask-locks)

@@ -69,7 +69,7 @@ by_ssh() {
 	same "$(processes receive-pack) $(processes upload-pack) $(processes push)" "1 0 0"
 }
 
-@test "gitwire: what another clone did is fetched beside, in the same claim" {
+@test "gitwire: a claim also fetches the changes of another clone" {
 	elsewhere claim t1 -q --agent other
 	counted 20 claim t1
 	complains other
@@ -121,7 +121,7 @@ by_ssh() {
 	is 'has("as_of") | not'
 }
 
-@test "gitwire: --wait looks less and less often, within what is set" {
+@test "gitwire: --wait looks less and less often, within the settings" {
 	call 0 claim t1
 	call 0 claim t2
 	call 0 config set poll.base_delay 200ms
@@ -196,7 +196,7 @@ by_ssh() {
 	is '.count == 0'
 }
 
-@test "gitwire: a task's ref that was deleted comes back from what was fetched" {
+@test "gitwire: a task's deleted ref comes back from the fetched copy" {
 	call 0 claim t1
 	git -C "$remote" update-ref -d refs/pawl/default/t/t1
 	ask 0 list --cached
@@ -329,7 +329,7 @@ by_ssh() {
 	grep -q ann:SECRET@host args
 }
 
-@test "gitwire: url.*.insteadOf of the settings counts, and what it leads to is looked at" {
+@test "gitwire: url.*.insteadOf of the settings counts, and its result is checked" {
 	git config --file "$HOME/.gitconfig" "url.file://$BATS_TEST_TMPDIR/.insteadOf" short:
 	git config --file "$HOME/.gitconfig" url.ext::sh.insteadOf short:bad
 	git config --file "$HOME/.gitconfig" url.-x.insteadOf git://nowhere/
@@ -346,7 +346,7 @@ by_ssh() {
 	is '.count == 2'
 }
 
-@test "gitwire: what is damaged in a pack of the copy is named, with the copy" {
+@test "gitwire: a damaged object in a pack of the copy is named, with the copy" {
 	call 0 list
 	cache=$(echo "$XDG_CACHE_HOME"/pawl/git/*.git)
 	git -C "$cache" repack -adq
@@ -371,7 +371,7 @@ damaged() {
 	object=$hex
 }
 
-@test "gitwire: what is damaged in the copy is fetched again, and hides no task" {
+@test "gitwire: a damaged object of the copy is fetched again, and hides no task" {
 	local ref
 	call 0 list
 	for ref in t/t1 base; do

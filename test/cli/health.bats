@@ -3,7 +3,7 @@
 
 load common
 
-@test "lock health: what was done is counted, by operation" {
+@test "lock health: changes are counted by operation" {
 	new x
 	new y
 	pawl claim t1 -a al
@@ -44,7 +44,7 @@ load common
 	says "-40" "warning:" "advice: "
 }
 
-@test "lock health: stale locks, and what health.auto does about them" {
+@test "lock health: stale locks, and the effect of health.auto" {
 	new x
 	sleep 300 3>&- &
 	process=$!
@@ -176,7 +176,7 @@ operation() {
 	is '.health.refused | .count == 2 and .last.agent == "cy"'
 }
 
-@test "lock health: what waited for a lock and then met a fault of the store has failed, and says so" {
+@test "lock health: a call that waited for a lock and then met a fault of the store counts as failed" {
 	new x
 	pawl export -o tasks.json
 	pawl backup b

@@ -165,7 +165,7 @@ offers() {
 	same "$(ls)" errors
 }
 
-@test "bash completion does not run what a task says" {
+@test "bash completion does not run the text of a task" {
 	mkdir "$BATS_TEST_TMPDIR/bin"
 	ln -s "$PAWL" "$BATS_TEST_TMPDIR/bin/pawl"
 	pawl create '$(touch owned) `touch owned`; touch owned' -i x1 -l '$(touch owned)'

@@ -78,7 +78,7 @@ prompt() {
 	complains "UTF-8"
 }
 
-@test "interactive: the holder of a queue-wide lock does not wait for itself" {
+@test "interactive: the holder of a lock of the whole queue does not wait for itself" {
 	prompt 0 --timeout 10m <<-'END'
 		lock acquire @maintenance
 		create x --id x

@@ -116,7 +116,7 @@ other=11111111-1111-4111-8111-111111111111
 	says "t1 is free"
 }
 
-@test "lock status: who, since when, until when" {
+@test "lock status: the holder, since when, until when" {
 	new x
 	call 0 lock status t1
 	exactly "t1 is free"

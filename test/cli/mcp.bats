@@ -99,7 +99,7 @@ teardown() {
 	complains lease
 }
 
-@test "mcp: what is wrong is answered, and the server goes on" {
+@test "mcp: a wrong message gets an answer, and the server goes on" {
 	{
 		echo 'not JSON'
 		head -c 10485760 /dev/zero | tr '\0' x
@@ -193,7 +193,7 @@ teardown() {
 	is -s '.[0].result.structuredContent.held[0].task == "x" and .[2].result.structuredContent.task.status == "Done"'
 }
 
-@test "mcp: --release-on-exit gives back at the end of the input and at SIGTERM" {
+@test "mcp: --release-on-exit releases the tasks at the end of the input and at SIGTERM" {
 	new x -i x
 	for how in end term; do
 		serve --agent alice --release-on-exit

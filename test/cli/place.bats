@@ -44,7 +44,7 @@ setup() {
 	exactly ""
 }
 
-@test "init --store and --queue: do not hide what the folder has" {
+@test "init --store and --queue: do not hide the queue that the folder has" {
 	call 0 init --store sqlite:mine.db --queue special
 	says "queue special"
 	call 0 init --store sqlite:./mine.db --queue special
@@ -318,7 +318,7 @@ t2"
 	is '.setting | .value == "al" and .origin == "--agent"'
 }
 
-@test "config set: what does not fit is refused, the file untouched" {
+@test "config set: an invalid value is refused, and the file stays as it is" {
 	queue
 	sum=$(sha256sum <.pawl/config)
 	for pair in lease=soon lease=0 lease=-5 max_abandoned=-1 max_abandoned=x abandoned=maybe depends=no durability=some \
@@ -376,7 +376,7 @@ t2"
 	says "no tasks"
 }
 
-@test "config profile: below what is set, above the defaults; shown with what it brings" {
+@test "config profile: ranks below set values and above defaults, and is shown with its values" {
 	queue
 	call 0 config profile testing
 	says "profile = testing" ".pawl/config"

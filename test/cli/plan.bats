@@ -66,7 +66,7 @@ line 2"
 line 2"
 }
 
-@test "create: a word like an option, behind --" {
+@test "create: a word like an option, after --" {
 	call 0 create -q -- --json
 	exactly t1
 	same "$(field t1 .title)" --json

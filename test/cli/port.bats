@@ -69,7 +69,7 @@ refused() {
 	is '.lock.fence == 2'
 }
 
-@test "export: what cannot be written leaves nothing behind" {
+@test "export: a failed export leaves nothing behind" {
 	pawl create x
 	unchanged 2 export
 	unchanged 2 export -o tasks
@@ -137,7 +137,7 @@ refused() {
 	same "$(new y)" t501
 }
 
-@test "import: links may point forward; what is missing, or a cycle, is refused" {
+@test "import: links may point forward; a missing task or a cycle is refused" {
 	cat >q.jsonl <<'END'
 {"id": "a", "title": "A", "depends": ["b", "d"], "parent": "P"}
 {"id": "b", "title": "B", "status": "Done"}
@@ -263,7 +263,7 @@ END
 	same "$(field t112 .title)" "Done before"
 }
 
-@test "import: the folders in a folder; what is left out is named" {
+@test "import: the folders in a folder; files that are left out are named" {
 	mkdir -p tasks/one/two tasks/.git tasks/one/.hidden
 	echo x >tasks/.b.md
 	printf -- '---\nid: a\ntitle: A\n---\n' >tasks/a.md

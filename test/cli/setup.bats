@@ -50,7 +50,7 @@ json_of() {
 	done
 }
 
-@test "what each client needs is there" {
+@test "setup writes the files that each client needs" {
 	for client in $clients; do
 		call 0 setup $client --hooks --yes
 	done
@@ -150,7 +150,7 @@ existing() {
 	done
 }
 
-@test "what was added since stays when pawl goes" {
+@test "--remove keeps entries that were added after setup" {
 	call 0 setup claude --hooks --yes
 	jq '.mcpServers.mine = {"command": "m"}' .mcp.json >new && mv new .mcp.json
 	jq '.hooks.PostToolUse += [{"hooks": []}]' .claude/settings.json >new && mv new .claude/settings.json
@@ -163,7 +163,7 @@ existing() {
 	same "$(cat AGENTS.md)" more
 }
 
-@test "what is there by our name but not by us is left alone" {
+@test "entries named pawl that setup did not write are left alone" {
 	mkdir -p .claude/skills/pawl .codex
 	printf '{"mcpServers": {"pawl": {"command": "/opt/pawl", "args": ["mcp", "--profile", "all"]}}}\n' >.mcp.json
 	echo mine >.claude/skills/pawl/SKILL.md
@@ -190,7 +190,7 @@ existing() {
 	same "$(cat AGENTS.md)" "$(printf 'top\nbottom')"
 }
 
-@test "a file of our own is brought up to date, too, and keeps what was changed in it" {
+@test "a file of setup's own is brought up to date, too, and keeps the user's changes" {
 	call 0 setup claude --yes
 	file=.claude/skills/pawl/SKILL.md
 	sed -i 's/^- Take a task.*/- Take it the old way./; s/^name: pawl/name: tasks/' $file
@@ -203,7 +203,7 @@ existing() {
 	not grep -q "pawl setup" $file
 }
 
-@test "what Codex's TOML says of pawl in other ways is left alone" {
+@test "other spellings of pawl's section in Codex's TOML are left alone" {
 	mkdir .codex
 	while IFS= read -r text; do
 		printf "$text" >.codex/config.toml
@@ -317,7 +317,7 @@ existing() {
 	same "$before" "$(tree)"
 }
 
-@test "what cannot be written is not half written" {
+@test "a failed write changes no file" {
 	echo '{"x": 1}' >.mcp.json
 	before=$(tree)
 	# room for the first file, but not for the second

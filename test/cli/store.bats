@@ -33,7 +33,7 @@ with_arguments() {
 	done < <(all_commands)
 }
 
-@test "outside a queue every command is MISCONFIGURED with what to do" {
+@test "outside a queue every command is MISCONFIGURED, with a hint" {
 	mkdir "$BATS_TEST_TMPDIR/elsewhere"
 	cd "$BATS_TEST_TMPDIR/elsewhere"
 	while read -ra words; do

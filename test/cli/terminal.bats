@@ -28,7 +28,7 @@ setup() {
 	pawl comment bad "$escape $bidi $controls" -a $'eve\u202e'
 }
 
-@test "what this file takes for clean" {
+@test "the check of this file for clean text" {
 	for output in "$escape" "$bidi" "$controls" $'\u202e' $'\u2066' $'\u200f' $'\u061c' $'\u0085' $'\x7f' $'\r'; do
 		not clean
 	done
@@ -59,7 +59,7 @@ setup() {
 	clean
 }
 
-@test "messages: what was typed is spelt out as well" {
+@test "messages: words that the user typed are spelt out as well" {
 	call 2 create x --priority "$escape"
 	clean
 	call 2 "$escape"

@@ -247,7 +247,7 @@ teardown() {
 	complains "cannot remember your trust"
 }
 
-@test "trust: --list shows what is trusted, and what has changed since" {
+@test "trust: --list shows the trusted configs, and those that have changed since" {
 	call 0 trust --list
 	says "you do not trust any config"
 	elsewhere

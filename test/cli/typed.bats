@@ -39,7 +39,7 @@ other=11111111-1111-4111-8111-111111111111
 	call 0 done t1 -a al --token "$token"
 }
 
-@test "its holder, and what its holder starts, is not kept out" {
+@test "the lock does not keep out its holder and the programs that its holder starts" {
 	pawl lock acquire @maintenance -a boss --token "$other"
 	call 0 create mine -a boss --timeout 0
 	call 30 create other -a al --timeout 0

@@ -29,7 +29,7 @@ busy() {
 	call 0 lock acquire @config --ttl 1h
 }
 
-@test "tasks: what pawl shows" {
+@test "tasks: the same as pawl shows" {
 	busy
 	same "$(sql "SELECT id, title, status, class, priority, due, labels, depends, parent, type, holder, run, fence,
 		attempts, description, acceptance FROM tasks WHERE id = 't1'")" \
@@ -61,7 +61,7 @@ on "empty" input|It parses'
 	same "$(sql "SELECT count(*) FROM locks WHERE NOT live")" 1
 }
 
-@test "events: what the log says" {
+@test "events: the same as pawl log shows" {
 	busy
 	call 0 log --json
 	same "$(sql "SELECT seq || ' ' || at || ' ' || kind || ' ' || coalesce(task, '') || ' ' || agent || ' ' || coalesce(text, '') FROM events")" \

@@ -143,7 +143,7 @@ expired() {
 	jq -r 'select(.event == "expired") | "\(.task) \(.agent) \(.fence)"' "$1"
 }
 
-@test "log --follow: a lease that expires is shown at once, to each who follows, and once" {
+@test "log --follow: a lease that expires is shown at once, once to each reader" {
 	new x
 	new y
 	following one --json
@@ -177,7 +177,7 @@ expired() {
 	same "$(jq -r 'select(.task == "t1").event' one | tr '\n' ' ')" "created claimed expired abandoned claimed "
 }
 
-@test "log --follow: what was renewed or given back does not expire; manual locks and those of the whole queue do" {
+@test "log --follow: a renewed or released lock does not expire; manual locks and those of the whole queue do" {
 	new x
 	new y
 	new z

@@ -102,7 +102,7 @@ other=11111111-1111-4111-8111-111111111111
 	unchanged 2 next --ttl 5m
 }
 
-@test "next: depends = ignore offers what waits" {
+@test "next: depends = ignore offers tasks that wait for others" {
 	pawl create a -i a
 	pawl create b -i b -c expedite -D a
 	call 0 next -q
@@ -121,7 +121,7 @@ other=11111111-1111-4111-8111-111111111111
 
 # --- claim ---
 
-@test "claim: what a holder gets" {
+@test "claim: the answer that a holder gets" {
 	new "Do it" -d "the way"
 	call 0 claim t1 -a al
 	says "claimed t1  Do it" "fence" "in $lease" "token" "the way"
@@ -131,7 +131,7 @@ other=11111111-1111-4111-8111-111111111111
 	[[ $output != *token* ]]
 }
 
-@test "claim: what came back says why" {
+@test "claim: a task that came back says why" {
 	new x
 	call 0 claim t1 -a al
 	[[ $output != *"came back"* ]]

@@ -118,7 +118,7 @@ pure() {
 	refused "src/core/task.c:1: core may not include format/task.h"
 }
 
-@test "a folder that is no layer is refused" {
+@test "a folder that is not a layer is refused" {
 	pure
 	mkdir "$tree/src/extra"
 	include extra/extra.c base/str.h

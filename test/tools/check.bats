@@ -88,7 +88,7 @@ stub_check() {
 	[ ! -e "$tree/gcc-went-on" ]
 }
 
-@test "check: a step that is skipped says why, and is no failure" {
+@test "check: a skipped step says why, and is not a failure" {
 	stub_check 'step_fuzz() { echo no clang; return 77; }'
 	[ "$status" -eq 0 ]
 	[[ $output == *"skipped "*"fuzz"*"no clang"* ]]
@@ -118,7 +118,7 @@ stub_check() {
 	done
 }
 
-@test "mutants: one whose text is not in the code any more is found, whatever the sample" {
+@test "mutants: every sample finds a mutant whose text is not in the code any more" {
 	mkdir -p "$BATS_TEST_TMPDIR/tree"/{tools,test/mutants,src}
 	cp "$PAWL_SOURCE/tools/check-mutants" "$BATS_TEST_TMPDIR/tree/tools"
 	echo 'int x;' >"$BATS_TEST_TMPDIR/tree/src/x.c"
@@ -128,7 +128,7 @@ stub_check() {
 	[[ $output == *"stale: its text is 0 times in src/x.c"* ]]
 }
 
-@test "what make check runs in part, make soak runs in full" {
+@test "make soak runs in full the steps that make check runs in part" {
 	for part in torture sim mutants sanitize combine fault stores git tests fuzz model; do
 		grep -q "part $part " "$PAWL_SOURCE/tools/soak"
 	done

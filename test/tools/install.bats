@@ -27,7 +27,7 @@ one() {
 	[ -z "$(find "$dest" -name 'pawl-gen*' -o -name '*demo*' -o -name '*.a' ! -name libpawl.a)" ]
 }
 
-@test "what was installed runs" {
+@test "the installed program runs" {
 	"$(find "$dest" -path '*/bin/pawl')" version | grep -q '^pawl '
 }
 

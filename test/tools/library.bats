@@ -35,7 +35,7 @@ works() {
 	[ "$rc" -eq 40 ]
 }
 
-@test "the example, built with what is installed, claims and finishes a task" {
+@test "the example, built with the installed library, claims and finishes a task" {
 	# shellcheck disable=SC2046
 	cc -Wall -Wextra -Werror "$PAWL_SOURCE/doc/example/claim.c" $(flags --cflags --libs) -o claim
 	ldd claim | grep -q 'libpawl.so.0 => '"$lib"
@@ -81,7 +81,7 @@ from_module() {
 	from_module python3 claim.py "$lib/libpawl.so.0"
 }
 
-@test "pkg-config knows the version, and what the archive needs" {
+@test "pkg-config knows the version, and the libraries that the archive needs" {
 	[ "$(flags --modversion)" = "$("$PAWL" version --json | jq -r .version)" ]
 	flags --static --libs | grep -q 'lpawl.*lsqlite3'
 	run ! grep -q sqlite3 <(flags --libs)
