@@ -48,7 +48,7 @@ start_servers() {
 	fi
 }
 
-# group_fill WHO TASKS: the earlier content is removed, or was drained
+# group_fill WHO TASKS: fills a queue that is new, or that an earlier round has drained
 group_fill() {
 	case $1 in
 	pawl | alone) rm -f "$dir"/group.db* ;;

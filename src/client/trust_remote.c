@@ -1,4 +1,4 @@
-/* Remotes of the user's own repository, by git's files only: running git would take too long. */
+/* Finds the remotes of the user's own repository. It reads git's files: running git would take too long. */
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -78,7 +78,7 @@ static void read_config(struct remotes *r, struct str text)
 	}
 }
 
-/* The config of another user's repository is not the user's own. */
+/* The caller or root owns the file: another user could name any remote in it. */
 static bool is_mine(const char *path)
 {
 	struct stat st;

@@ -39,7 +39,7 @@ static void add_quoted(struct buf *b, struct arena *a, struct str text)
 
 	buf_addc(b, '"');
 	for (size_t i = 0; i < line.n; i++)
-		buf_addc(b, line.p[i] == '"' ? '\'' : line.p[i]); /* it could end the quotes */
+		buf_addc(b, line.p[i] == '"' ? '\'' : line.p[i]); /* a quote could end the quotes */
 	buf_addc(b, '"');
 }
 

@@ -1,6 +1,7 @@
 /*
  * health: counters of lock use, and the score that pawl computes from them. Times are in microseconds. A wait lasts
- * from the call until its turn at the store, a hold from there until its end. Only changes count: reads never wait.
+ * from the start of a call until its turn at the store, a hold from its turn until its end. Only changes
+ * count: reads never wait.
  */
 #ifndef CORE_HEALTH_H
 #define CORE_HEALTH_H

@@ -20,7 +20,7 @@ enum check_kind {
 	CHECK_TWICE,   /* a repeated call that took effect again */
 	CHECK_LINEAR,  /* no order of the calls explains the answers */
 	CHECK_CLOCK,   /* the store's time went backwards */
-	CHECK_CLOSED,  /* a change made past another agent's queue-wide lock, or in an emergency */
+	CHECK_CLOSED, /* a change made past another agent's lock of the whole queue, or in an emergency */
 	/* NO_TASKS, or a lower-ranked task, while a better one was surely eligible */
 	CHECK_SELECTED,
 	CHECK_KINDS

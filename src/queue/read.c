@@ -173,7 +173,7 @@ static int read_log(struct reading *x)
 	x->ans->kind = ANSWER_EVENTS;
 	if (HAS(x->rq, id)) {
 		r = one_task(x);
-		/* not found is no error yet: the log still has the events of a removed task */
+		/* a missing task is not an error yet: the log still has the events of a removed task */
 		if (r < 0)
 			return r;
 		q.key = task_key(x->arena, x->rq->id);

@@ -42,7 +42,7 @@ struct run_sum {
 	int64_t ran, succeeded, failed, lost, troubled; /* troubled: could not be reported */
 	int last_status;                                /* of the last program that failed */
 	bool interrupted;                               /* a signal ended the run */
-	struct str again; /* a task that this loop gave back is next again: the loop ends here */
+	struct str again; /* a task that this loop released is next again: the loop ends here */
 };
 
 /* SUCCESS if at least one task was claimed; ended() gets the result of each. Otherwise *ans has the reason: NO_TASKS,

@@ -99,7 +99,7 @@ static void hold(struct runner *r, struct job *j, const struct answer *ans, int6
 		r->plan->began(r->plan->ctx, ans);
 }
 
-/* Did this loop already give back the task that is next? Then it must end, or it would run that task forever. */
+/* Did this loop already release the task that is next? Then it must end, or it would run that task forever. */
 static bool comes_again(struct runner *r)
 {
 	struct request rq = r->plan->take;

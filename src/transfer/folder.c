@@ -1,6 +1,6 @@
 /*
  * Reads a folder of Markdown files and its sub-folders. It follows no link: a hostile folder must not make us read a
- * file outside of it. The answer lists the skipped files, and counts the hidden names.
+ * file outside of it. The answer lists the files that were left out, and counts the hidden names.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -62,7 +62,7 @@ struct port_in {
 	struct arena *arena; /* of the caller */
 	struct arena piece;  /* of the current task */
 	struct strs
-		left_out; /* "FILE: why" for skipped files of a folder; at most PORT_LEFT_OUT of them */
+		left_out; /* "FILE: why" for files of a folder that were left out; at most PORT_LEFT_OUT of them */
 	size_t n_left_out;
 	size_t hidden; /* number of names that begin with a dot, except .git and .pawl */
 	void (*progress)(void *ctx, size_t n);

@@ -53,13 +53,13 @@ folder() {
 	same "$(cd locks && echo *)" "$*"
 }
 
-# doctor_says TEXT...: and it ends with 40
+# doctor_says TEXT...: doctor exits with 40 and prints these texts
 doctor_says() {
 	call 40 doctor
 	says "$@"
 }
 
-# --- what is in the folder ---------------------------------------------------------------------------
+# --- the content of the folder -----------------------------------------------------------------------
 
 @test "one file for each task, named by its state" {
 	pawl create "Do it" --id t1
@@ -464,9 +464,9 @@ doctor_says() {
 	call 20 claim live
 }
 
-# --- what should not be there ------------------------------------------------------------------------
+# --- unusable and foreign files ---------------------------------------------------------------------
 
-# stuck ID TEXT [CODE]: the task is unusable for this reason, which doctor gives, too; other tasks go on
+# stuck ID TEXT [CODE]: the task is unusable for this reason, which doctor gives as well; other tasks still work
 stuck() {
 	call 40 claim "$1" --agent bob
 	complains "$2" doctor

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # Queues that version 0.1.0 made (test/fixtures/0.1.0), one of each store: today's pawl reads them, migrates them where
-# it has to, and works on. A migration is whole or has not happened, whatever stops it.
+# it has to, and works on. A migration that is stopped is whole or has not happened.
 
 load common
 
@@ -13,7 +13,7 @@ setup() {
 	. "$made/answers.bash"
 }
 
-# works_on: it says what it said, and can be worked with
+# works_on: the queue gives the answers of 0.1.0, and accepts new work
 works_on() {
 	answers "$PAWL" >said
 	diff "$made/answers" said

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The counter of ids as a command, and on its own branch that other programs count on, too. PAWL_GIT_CLAIMS is how
-# many processes claim at once (default 20).
+# The counter of ids: the command, and a branch of its own that other programs use as well. PAWL_GIT_CLAIMS is the
+# number of processes that claim at once (default 20).
 
 load common
 

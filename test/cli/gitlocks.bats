@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # git: a branch of lock files that other programs made and use, too; tasks are Markdown files of the worktree.
-# The other program here is a script that does by git plumbing what such programs do. PAWL_GIT_AGENTS is how many
-# of each kind race (default 4; make soak: 20).
+# The other program here is a script that acts like such programs, with git plumbing. PAWL_GIT_AGENTS is the number
+# of racing agents of each kind (default 4; make soak: 20).
 
 load common
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Queue-wide locks: lock acquire @maintenance, lock typed, and their effect on other agents.
+# Locks of the whole queue: lock acquire @maintenance, lock typed, and their effect on other agents.
 
 load common
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The views of a SQLite queue (doc/data.md): the sqlite3 shell shows what pawl shows, and pawl does not rely on them.
+# The views of a SQLite queue (doc/data.md): the sqlite3 shell shows the same data as pawl, and pawl does not rely on them.
 
 load common
 

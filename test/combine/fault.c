@@ -117,8 +117,8 @@ static void fail_once(_Atomic int *which)
 	CHECK(board->answered > before, "nobody used the disk");
 }
 
-/* Whichever call of a batch caused the fault, each is then made alone, the holder's own
- * included. */
+/* After a fault, each call of the batch is made alone, whether it caused the fault or not; so is the
+ * holder's own. */
 static void fail_shared(void)
 {
 	int before = board->errors;

@@ -367,7 +367,7 @@ static void test_turn(void **state)
 	assert_int_not_equal(calls[0].slot, calls[1].slot);
 }
 
-/* The disk has no room for the file: this process gives it up, and the next one tries again. */
+/* The disk has no space for the file: this process gives it up, and the next one tries again. */
 static void test_no_room(void **state)
 {
 	struct rlimit before, small;

@@ -77,7 +77,7 @@ static _Noreturn void play(const struct operation *op)
 	_exit(ans.code == SUCCESS ? 0 : 1);
 }
 
-/* Returns how many went through the table; prints the others. */
+/* Returns the number of system calls that went through the table; prints the others, except harmless ones. */
 static int follow(const struct operation *op, pid_t pid, int *escaped)
 {
 	int status, counted = 0;

@@ -142,7 +142,7 @@ static void find(void *ctx, enum check_level level, const char *what, struct str
 					 arena_str(f->arena, str_cut(&name, ' ')));
 }
 
-/* Another agent's queue-wide lock, or an emergency, refuses the removal like any change. */
+/* Another agent's lock of the whole queue, or an emergency, refuses the removal like any change. */
 static bool remove_all(struct queue *q, const struct findings *f, struct arena *a)
 {
 	bool barred = false;

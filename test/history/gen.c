@@ -40,7 +40,7 @@ static int64_t boot_ms(void)
 
 struct agent {
 	struct str name, task, token, old_token;
-	struct str guard, guard_token; /* a queue-wide lock */
+	struct str guard, guard_token; /* a lock of the whole queue */
 	int64_t fence;
 	int64_t at; /* when the agent makes its next move */
 	enum { IDLE, SENT, DONE_CALL } state;
@@ -283,7 +283,7 @@ static struct request *about_tasks(struct run *r, struct agent *g)
 	return by_person(r, g);
 }
 
-/* A request about a queue-wide lock. */
+/* A request about a lock of the whole queue. */
 static struct request *by_guard(struct run *r, struct agent *g)
 {
 	static const enum op ops[] = { OP_LOCK_RELEASE, OP_LOCK_RELEASE, OP_HEARTBEAT,

@@ -17,7 +17,7 @@ struct gen {
 	unsigned links;     /* per 100 tasks: depend on another task, or are its sub-task */
 	bool removes, next; /* tasks are removed and created again; done --claim-next */
 	bool makes;         /* tasks whose ids the queue creates */
-	bool guards;        /* queue-wide locks and emergencies */
+	bool guards;        /* locks of the whole queue and emergencies */
 	int64_t slow_ns;    /* longest duration of a call */
 	int64_t max_abandoned;
 };

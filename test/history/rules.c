@@ -177,7 +177,7 @@ static void cleaned_up(void **state)
 		}
 }
 
-/* --- queue-wide locks ------- */
+/* --- locks of the whole queue ------- */
 
 #define GUARD(id, fence, version, more) \
 	"{'id':'" id "','status':'none','priority':0,'fence':" fence ",'version':" version more "}"

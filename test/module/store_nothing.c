@@ -1,3 +1,3 @@
-/* A shared object that is no module, for tests. */
+/* A shared object that is not a module, for tests. */
 extern const int some_symbol;
 const int some_symbol = 1;

@@ -1,4 +1,4 @@
-/* Queue-wide locks and the emergency, inside the transactions of other agents. */
+/* Locks of the whole queue and the emergency, inside the transactions of other agents. */
 #include "suite.h"
 
 #include <unistd.h>
@@ -240,7 +240,7 @@ static void test_own_batch(void **state)
 	assert_int_equal(ok(s, "list")->total, n);
 }
 
-/* Queue-wide locks do not appear in lists: they are not tasks. */
+/* Locks of the whole queue do not appear in lists: they are not tasks. */
 static void test_no_task(void **state)
 {
 	struct suite *s = *state;

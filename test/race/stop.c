@@ -221,7 +221,7 @@ static int write_in_vain(int arg)
 	return 0;
 }
 
-/* --- the program meanwhile -------------------------------------------------------------------- */
+/* --- commands while a writer is stopped ------------------------------------------------------- */
 
 #define PROGRAM_S 30 /* much less than the timeout that it is given */
 

@@ -1,5 +1,5 @@
 /*
- * A queue-wide lock against a crowd. While one process holds @maintenance, no change of the others
+ * A lock of the whole queue against a crowd. While one process holds @maintenance, no change of the others
  * gets through, not even one that was under way; heartbeats and reads do. A process that checked
  * the lock before its change began would be caught. All counts must add up to the calls.
  */

@@ -19,7 +19,7 @@ struct agent {
 	struct str task, token; /* the lock that the agent believes to hold; empty: none */
 	int64_t fence;
 	bool manual;
-	struct str guard, pass; /* a queue-wide lock and its token */
+	struct str guard, pass; /* a lock of the whole queue and its token */
 	const struct request *unanswered;
 };
 
@@ -43,7 +43,7 @@ struct crowd {
 	struct str last_request;
 	unsigned tokens, requests, made;
 	unsigned chaos; /* percentage of calls for which something goes wrong on the way */
-	bool guards;    /* this run uses queue-wide locks */
+	bool guards;    /* this run uses locks of the whole queue */
 };
 
 /* --- chance -------------------------------------------------------------------------------------- */
@@ -436,7 +436,7 @@ static struct request *by_anybody(struct crowd *c)
 	return rq;
 }
 
-/* --- queue-wide locks ----- */
+/* --- locks of the whole queue ----- */
 
 static const struct weight of_guard[] = {
 	{ OP_LOCK_ACQUIRE, 24 }, { OP_LOCK_RELEASE, 4 }, { OP_LOCK_BREAK, 3 },

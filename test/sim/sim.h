@@ -27,7 +27,7 @@ struct sim_entry {
 	enum entry_kind kind;
 	int64_t ms;
 	const struct request *rq;
-	struct str pass;  /* the token of the queue-wide lock that the caller holds */
+	struct str pass;  /* the token of the lock of the whole queue that the caller holds */
 	const char *note; /* the fate of the call, such as "answer lost"; may be NULL */
 };
 
@@ -43,7 +43,7 @@ void script_add(struct script *s, struct sim_entry e);
 
 /* --- a run --------------------------------------------------------------------------------------- */
 
-#define SIM_TASKS 54 /* ids that a run may use, including those of queue-wide locks */
+#define SIM_TASKS 54 /* ids that a run may use, including those of locks of the whole queue */
 
 /* The state of a task according to the answers alone. */
 struct watched {

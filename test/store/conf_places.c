@@ -1,4 +1,4 @@
-/* Handles and queues: what one handle sees of another, and which data stays. */
+/* Handles and queues: which changes one handle sees of another, and which data stays. */
 #include "conf.h"
 
 static void test_isolation(void **state)

@@ -407,7 +407,7 @@ static void test_grows_meanwhile(void **state)
 	store_close(s);
 }
 
-/* The WAL of a truncated database does not restore what the database lacks. */
+/* The WAL of a truncated database does not restore the pages that the database lacks. */
 static void test_cut_with_wal(void **state)
 {
 	struct store *s;
@@ -669,7 +669,7 @@ static void test_columns(void **state)
 	buf_free(&b);
 }
 
-/* Whatever bytes a task's texts are, they come back as they were. */
+/* A task's texts come back unchanged, with any bytes. */
 static void test_any_text_comes_back(void **state)
 {
 	unsigned seed = 1;
@@ -699,7 +699,7 @@ static void test_any_text_comes_back(void **state)
 	}
 }
 
-/* Who has it open while a newer pawl migrates it writes nothing any more, and says why. */
+/* A process that has the database open while a newer pawl migrates it writes nothing more, and says why. */
 static void migrate_with(const struct sq_layout *layout)
 {
 	const struct sq_layout *now = sq_layout;
@@ -1408,7 +1408,7 @@ static void test_file_limit(void **state)
 	assert_true(ask("SELECT count(*) FROM event") == 2);
 }
 
-/* On a disk without room even for the gate: a fault, no signal. */
+/* On a disk without space even for the gate: a fault, not a signal. */
 static int full_disk(void)
 {
 	char big[4096] = { 0 }, gate[140];

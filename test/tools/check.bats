@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# tools/check and its helpers: what a sample leaves out, how it is chosen, what is printed at the end.
+# tools/check and its helpers: how they choose a sample, which steps it leaves out, and the report at the end.
 
 bats_require_minimum_version 1.5.0
 report=$PAWL_SOURCE/tools/test-report
@@ -16,7 +16,7 @@ one_log() {
 	done >"$1"
 }
 
-# attack_names SAMPLE SHARE FILE: what test/hostile/run would try, without trying it
+# attack_names SAMPLE SHARE FILE: the attacks that test/hostile/run would try, without trying them
 attack_names() {
 	mkdir -p "$BATS_TEST_TMPDIR/bin"
 	printf '#!/bin/sh\nexit 0\n' >"$BATS_TEST_TMPDIR/bin/bwrap"

@@ -22,7 +22,7 @@ flags() {
 	pkg-config --define-variable=prefix="$prefix" "$@" pawl
 }
 
-# works PROGRAM: the example does what it says
+# works PROGRAM: the example claims and finishes t1
 works() {
 	"$1" | grep '^t1 (fence 1): {'
 	"$PAWL" show t1 --json | jq -e '.task.status == "Done" and .task.summary == "done by the example"'

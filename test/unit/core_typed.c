@@ -1,4 +1,4 @@
-/* Queue-wide locks: the table of which refuses which, each of their operations, and the
+/* Locks of the whole queue: the table of which refuses which, each of their operations, and the
  * emergency. */
 #include "core_kit.h"
 

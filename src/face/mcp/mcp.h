@@ -142,7 +142,7 @@ struct brief {
 	const struct grant *lock;
 	const struct task *parent; /* NULL: it has none */
 	struct task *waits_for;
-	struct event *comments, *history; /* history: of a task that came back */
+	struct event *comments, *history; /* history: events of a task that came back */
 	size_t n_waits_for, n_comments, n_history;
 	struct strs call_next;
 };

@@ -26,7 +26,8 @@ static const char *const meanings[CHECK_KINDS] = {
 	[CHECK_TWICE] = "a repeated call takes effect once",
 	[CHECK_LINEAR] = "some order of the calls explains every answer",
 	[CHECK_CLOCK] = "the store's time never goes backwards",
-	[CHECK_CLOSED] = "no change gets past another agent's queue-wide lock, or an emergency",
+	[CHECK_CLOSED] =
+		"no change gets past another agent's lock of the whole queue, or an emergency",
 	[CHECK_SELECTED] =
 		"no caller gets nothing, or a worse task, while a better one is eligible",
 };
@@ -135,7 +136,7 @@ static void name_call(struct checking *x, const struct history_call *c)
 		tally_add(&x->tasks, c->ans->tasks[i].id);
 }
 
-/* The names of the queue-wide locks: a world has all of them or none. */
+/* The names of the locks of the whole queue: a world has all of them or none. */
 static void name_guards(struct checking *x)
 {
 	bool any = false;

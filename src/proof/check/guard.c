@@ -1,4 +1,4 @@
-/* No call gets past another agent's queue-wide lock, or an emergency. */
+/* No call gets past another agent's lock of the whole queue, or an emergency. */
 #include "proof/check/part.h"
 #include "proof/model/model.h"
 

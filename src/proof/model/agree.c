@@ -297,7 +297,7 @@ static bool same_guards(const struct look *k)
 		if (!same_as_state(k, &k->got->tasks[i]))
 			return false;
 	return held == k->got->n_tasks ||
-	       differs(k, "%zu queue-wide locks, should be %zu", k->got->n_tasks, held);
+	       differs(k, "%zu locks of the whole queue, should be %zu", k->got->n_tasks, held);
 }
 
 static bool same_overview(const struct look *k)

@@ -1,4 +1,4 @@
-/* Queue-wide locks and the emergency (doc/typed-locks.md). */
+/* Locks of the whole queue and the emergency (doc/typed-locks.md). */
 #include "proof/model/part.h"
 
 enum { NONE, WRITE, BATCH, CONFIG, MAINTENANCE, EMERGENCY };

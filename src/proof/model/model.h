@@ -112,7 +112,7 @@ static inline struct model_kept *model_kept(const struct model *m, uint32_t name
 struct model_call {
 	const struct request *rq;
 	uint32_t id, agent, run, token, new_token, request;
-	/* the token of a queue-wide lock that the caller holds; set by the caller */
+	/* the token of a lock of the whole queue that the caller holds; set by the caller */
 	uint32_t pass;
 	uint32_t parent, label, type;
 	uint32_t depends[MODEL_DEPENDS];
@@ -123,9 +123,9 @@ struct model_call model_call_of(struct model_world *w, const struct request *rq)
 /* The id that the request is about: its own, or the emergency's. */
 struct str model_about(const struct request *rq);
 
-/* --- queue-wide locks ---------------------------------------------------------------------------- */
+/* --- locks of the whole queue -------------------------------------------------------------------- */
 
-/* Queue-wide locks and the emergency are tasks without a status. A world knows all or none of
+/* Locks of the whole queue and the emergency are tasks without a status. A world knows all or none of
  * model_guard(1) to model_guard(MODEL_GUARDS - 1). In a world that knows none, no call is refused
  * because of them. */
 #define MODEL_GUARDS 6

@@ -27,7 +27,7 @@ void step_show(const struct step *s, uint32_t task)
 {
 	s->want->id = task;
 	s->want->task = *step_task(s, task);
-	if (!s->want->task.spelled) /* a queue-wide lock */
+	if (!s->want->task.spelled) /* a lock of the whole queue */
 		s->want->task.spelled = model_name(s->w, MODEL_TEXT,
 						   model_text(s->w, MODEL_TASK, task));
 	model_count_links(s->m, task, s->want->counts);

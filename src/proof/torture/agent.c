@@ -79,7 +79,7 @@ static bool kept_out(const struct answer *ans)
 	return ans->code == API_ERROR && ans->applied == 'n' && !ans->fault.n;
 }
 
-/* Learns from a call about a queue-wide lock. */
+/* Learns from a call about a lock of the whole queue. */
 static void learn_guard(struct mind *m, const struct request *rq, const struct answer *ans)
 {
 	bool taken = rq->op == OP_LOCK_ACQUIRE && ans->code == SUCCESS;

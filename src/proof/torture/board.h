@@ -37,7 +37,7 @@ struct mind {
 	uint64_t random;
 	struct hold holds[HOLDS]; /* a ring; the next one goes to n_holds % HOLDS */
 	unsigned n_holds;
-	/* a queue-wide lock that the agent holds; "": none */
+	/* a lock of the whole queue that the agent holds; "": none */
 	char closed[GUARD_LEN], closed_token[TOKEN_LEN + 1];
 	/* its last call was refused because others closed the queue */
 	bool kept_out;

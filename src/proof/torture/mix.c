@@ -286,7 +286,7 @@ static int some_task(struct agent *ag)
 	return (int)(chance(ag, 50) ? seeded_below(&turn, tasks) : agent_roll(ag, tasks));
 }
 
-/* --- queue-wide locks ------------------------------------------------------------------------------ */
+/* --- locks of the whole queue ---------------------------------------------------------------------- */
 
 static const struct choice closers[] = {
 	{ OP_LOCK_ACQUIRE, 5 },

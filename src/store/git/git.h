@@ -394,8 +394,8 @@ bool git_clock_same(const struct git *s, struct str name);
 void git_clock_change(struct git *s);
 /* Takes the skew from the URI's parameter, which may be empty. false: it is not a duration. */
 bool git_clock_skew(struct git *s, struct str text);
-/* Converts a record's expiry to its value here, and back; hide() returns the clock to write with the
- * record. */
+/* show() converts a record's expiry from its writer's clock to ours, hide() back; hide() returns the clock to
+ * write with the record. */
 void git_clock_show(struct git *s, struct git_head *h, struct record *r, struct arena *a);
 struct str git_clock_hide(struct git *s, const struct git_head *h, struct record *r,
 			  struct arena *a);

@@ -11,7 +11,7 @@
 #include "base/os.h"
 #include "base/when.h"
 
-#define TEXT_SIZE 232 /* the name of the holder; the notes are at the end */
+#define TEXT_SIZE 232 /* bytes for the name of the holder; the notes follow */
 #define SERVED_AT TEXT_SIZE
 #define AWAITED_AT (SERVED_AT + (int)sizeof(uint32_t))
 #define CROWD_AT (AWAITED_AT + (int)sizeof(uint32_t))

@@ -65,7 +65,7 @@ harmless() {
 	quiet_about "$@"
 }
 
-# removable: doctor says how to remove what it found, and then finds nothing more
+# removable: doctor says how to remove the record, and finds nothing more after that
 removable() {
 	local fix
 	victim 40 doctor
@@ -404,7 +404,7 @@ attack_kept_answer() {
 	victim 0 create x --request-id r1
 }
 
-# Unreadable queue-wide locks and counters: they do not keep others out for ever.
+# Unreadable locks of the whole queue and counters: they do not keep others out for ever.
 # stores: sqlite
 attack_bad_lock_of_the_queue() {
 	queue

@@ -7,7 +7,7 @@ config() {
 	printf '%s\n' "$@" >"$clone/.pawl/config"
 }
 
-# refused: no command opens the store, each says what to do, and no session waits or is misled
+# refused: no command opens the store, each gives a hint, and no session waits or is misled
 refused() {
 	victim 40 list
 	complains "${1:-$clone/.pawl/config:1}" 'pawl trust'

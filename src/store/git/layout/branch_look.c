@@ -314,7 +314,7 @@ static int see_folder(struct look *l, const char *folder,
 
 /* --- tasks that wait for others ----------------------------------------------------------------- */
 
-/* It is not known whether an unreadable task is Done, so it counts as open. */
+/* It is unknown whether an unreadable task is Done, so it counts as open. */
 static int64_t unread(const struct git_view *v, struct str key)
 {
 	const struct git_head *h = git_head(v, key);

@@ -256,7 +256,7 @@ static struct str line_at(struct str text, size_t at, size_t *next)
 	return line;
 }
 
-/* Leaves out a comment behind the value. */
+/* Leaves out a comment after the value. */
 static struct place value_at(struct str text, struct str line)
 {
 	struct str value = str_trim(line);
