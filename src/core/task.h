@@ -74,7 +74,8 @@ struct task {
 	struct strs labels, depends;
 	int64_t status, class_rank, priority;
 	int64_t due, not_before, next_check;
-	int64_t open_deps, canceled_deps, open_subs; /* stored, so that a claim does not count */
+	int64_t open_deps, canceled_deps,
+		open_subs; /* stored, so that a claim need not count them */
 	struct str assignee, run, blocker_reason, unblock_action, summary;
 	int64_t attempts, abandoned, fence, version;
 	int64_t created_at, updated_at, started_at, first_started_at, done_at, archived_at;

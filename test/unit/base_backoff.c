@@ -57,7 +57,7 @@ static void ends_with_its_attempts(void **state)
 	assert_int_equal(b.made, 3);
 }
 
-/* Never earlier, and with one more attempt at the end. */
+/* The attempts never end before the deadline, and the last one is at the deadline. */
 static void ends_at_the_deadline(void **state)
 {
 	struct backoff b = { .deadline = 1000 };

@@ -487,7 +487,7 @@ static void ids_have_one_key_in_any_case(void **state)
 	assert_true(id_key(id_of('0', 127, "")).n < ID_KEY_MAX);
 }
 
-/* Two that differ never share a key, and none has more bytes than there is room for. */
+/* Two different ids never share a key, and every key fits into its space. */
 static void ids_at_random(void **state)
 {
 	static const char some[] = "0019aA._-";

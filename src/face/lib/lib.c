@@ -81,7 +81,7 @@ static struct client_options options_of(const struct pawl_options *o, struct are
 	return out;
 }
 
-/* A queue that can only be read is better than none. */
+/* Opens the queue for reading if it cannot be opened for writing. */
 static enum result open_client(struct pawl *p, const struct pawl_options *o, struct answer *ans)
 {
 	struct client *c = &p->session.client;

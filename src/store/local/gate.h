@@ -42,7 +42,7 @@ struct gate {
 	uint32_t inside[1 + GATE_NOTES]; /* flags and notes, as read when we locked the gate */
 	struct xfsz size_signal;         /* SIGXFSZ is held back while we hold the gate */
 	struct bus *bus, *bus_seen;      /* guards of the two mappings */
-	int64_t hurry_until; /* processes in line did not move: do not wait for them before this time */
+	int64_t hurry_until; /* the line did not move: do not wait for it before this time */
 };
 
 struct gate_holder {
