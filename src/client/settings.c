@@ -86,6 +86,8 @@ void settings_policy(const struct settings *s, struct policy *p)
 		.max_abandoned = settings_number(s, "max_abandoned"),
 		.keep_abandoned = str_is(settings_text(s, "abandoned"), "keep"),
 		.ignore_depends = str_is(settings_text(s, "depends"), "ignore"),
+		.offer_parents = str_is(settings_text(s, "subtasks"), "offer"),
+		.handback = settings_number(s, "handback"),
 		.warn_after = settings_number(s, "lock.warn_after"),
 		.untyped = str_is(settings_text(s, "lock.typed"), "off"),
 	};

@@ -335,7 +335,7 @@ const struct command cmd_lock_break = {
 	.summary = "take a lock away from its holder (for the operator)",
 	.detail =
 		"The holder learns of it at its next call (21). The log records who broke the lock and why. The status of "
-		"the task stays.",
+		"the task stays. If it is In Progress, `pawl next` offers it at once, at its old place in the order.",
 	.example = "pawl lock break t1 --reason \"that machine is gone\"",
 	.see = "lock status, lock cleanup",
 	.gives = "task",

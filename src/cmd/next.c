@@ -116,10 +116,10 @@ const struct command cmd_next = {
 	.group = "work",
 	.summary = "show the next eligible task, or claim it",
 	.detail =
-		"A task is eligible if it is Ready, not held, past its time, and all its dependencies are Done. An In "
-		"Progress task whose lease expired is eligible too. The order is: class (Expedite, Fixed Date, Standard, "
-		"Intangible), higher priority, longest time without an edit, id. Without --claim nothing changes. If no "
-		"task is eligible, the exit code is 10.",
+		"A task is eligible if it is Ready, not held, past its time, and has no open dependency or sub-task. An In "
+		"Progress task is eligible too if its lease expired or somebody handed it back. The order is: class "
+		"(Expedite, Fixed Date, Standard, Intangible), higher priority, earlier due date, longest time without an "
+		"edit, id (t2 before t10). Without --claim nothing changes. If no task is eligible, the exit code is 10.",
 	.example = "pawl next --claim --wait 5m\n"
 		   "pawl next --explain",
 	.see = "claim, heartbeat, done, list",

@@ -11,8 +11,8 @@ const struct command cmd_rework = {
 	.group = "review",
 	.summary = "send a task back: Review → In Progress",
 	.detail =
-		"The agent that knows the task claims it again; after the length of its last lease, `pawl next` offers the "
-		"task to every agent.",
+		"`pawl next` offers the task to every agent at once, at its old place in the order. The next claim shows the "
+		"reason. The setting handback reserves the task first for its last agent.",
 	.example = "pawl rework t1 --reason \"the error path has no test\"",
 	.see = "review, approve, claim",
 	.gives = "task",

@@ -9,8 +9,8 @@ const struct command cmd_unblock = {
 	.group = "review",
 	.summary = "let the work go on: Blocked, Needs Help → In Progress",
 	.detail =
-		"The lock ends; the task keeps its reason and action. The agent that knows the task claims it again to "
-		"resume. After the length of its last lease, `pawl next` offers the task to every agent.",
+		"The lock ends; the task keeps its reason and action. `pawl next` offers the task to every agent at once, at "
+		"its old place in the order. The setting handback reserves the task first for its last agent.",
 	.example = "pawl unblock t1 --reason \"key added\"",
 	.see = "block, escalate, claim",
 	.gives = "task",

@@ -42,12 +42,25 @@ static bool lease_expired(const struct task *t, const struct call *c)
 	return t->lock.expires_at && !lease_live(&t->lock, c->now);
 }
 
-static void warn_of_depends(const struct task *t, const struct call *c, struct verdict *v)
+static const char *plural(int64_t n)
 {
+	return n == 1 ? "" : "s";
+}
+
+/* `next` would not have offered it. */
+static void warn_of_open(const struct task *t, const struct call *c, struct verdict *v)
+{
+	struct str deps = STR(""), subs = STR("");
+
 	if (t->open_deps)
-		v->warning = arena_printf(c->arena, "%.*s depends on %lld task%s not done yet",
-					  STRF(t->id), (long long)t->open_deps,
-					  t->open_deps == 1 ? "" : "s");
+		deps = arena_printf(c->arena, " depends on %lld task%s not done yet",
+				    (long long)t->open_deps, plural(t->open_deps));
+	if (t->open_subs)
+		subs = arena_printf(c->arena, " has %lld open sub-task%s", (long long)t->open_subs,
+				    plural(t->open_subs));
+	if (deps.n || subs.n)
+		v->warning = arena_printf(c->arena, "%.*s%.*s%s%.*s", STRF(t->id), STRF(deps),
+					  deps.n && subs.n ? " and" : "", STRF(subs));
 }
 
 /* Starts the work. The caller has taken the lock already. */
@@ -63,7 +76,7 @@ static void begin(struct task *t, const struct call *c, struct verdict *v, const
 		t->first_started_at = c->now;
 	verdict_edited(v, c, t);
 	v->granted = true;
-	warn_of_depends(t, c, v);
+	warn_of_open(t, c, v);
 	verdict_event(v, c, t, event, from, text);
 }
 
@@ -86,7 +99,7 @@ static void claim_own(struct task *t, const struct call *c, struct verdict *v)
 {
 	if (!t->lock.manual && t->status == IN_PROGRESS) {
 		v->repeated = v->granted = true;
-		warn_of_depends(t, c, v);
+		warn_of_open(t, c, v);
 		return;
 	}
 	if (!(CLAIM_FROM & STATUS_BIT(t->status))) {

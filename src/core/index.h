@@ -12,8 +12,29 @@ enum lane {
 	LANE_READY = 1,   /* eligible */
 	LANE_LATER = 2,   /* eligible from eligible_at on */
 	LANE_WAITING = 3, /* waiting for dependencies; then as LANE_LATER */
-	LANE_GOING = 4    /* not a task: the record is absent from eligible_at on */
+	LANE_GOING = 4,   /* not a task: the record is absent from eligible_at on */
+	LANE_PARENT = 5,  /* waiting for sub-tasks; then as LANE_LATER */
+	LANE_BOTH = 6     /* waiting for dependencies and sub-tasks */
 };
+
+#define LANE_BIT(lane) (1u << (lane))
+/* The lanes of tasks that wait for other tasks. */
+#define LANES_WAITING (LANE_BIT(LANE_WAITING) | LANE_BIT(LANE_PARENT) | LANE_BIT(LANE_BOTH))
+
+static inline bool lane_waits(int lane)
+{
+	return lane == LANE_WAITING || lane == LANE_PARENT || lane == LANE_BOTH;
+}
+
+/* Version 0.1.0 offered a task with open sub-tasks: the lane that its record should have. */
+static inline int lane_of_old(int lane, int64_t open_subs)
+{
+	if (!open_subs)
+		return lane;
+	if (lane == LANE_WAITING)
+		return LANE_BOTH;
+	return lane == LANE_READY || lane == LANE_LATER ? LANE_PARENT : lane;
+}
 
 struct index {
 	int lane;   /* enum lane */
@@ -21,14 +42,14 @@ struct index {
 	int class_rank, priority;
 	int64_t eligible_at, updated_at, created_at;
 	int64_t due;       /* 0: none */
-	struct str id;     /* the last tie-break, compared as bytes */
+	struct str id;     /* the last tie-break: index_id_cmp() */
 	struct str holder; /* empty: no lock */
 	struct str token;  /* hash of the lock's token; empty: no lock, or a foreign one */
 	struct str parent, type;
 	struct strs labels, depends; /* depends and parent: keys */
 };
 
-/* The order of selection: class_rank, then priority descending, then updated_at, then id. */
+/* The order of selection: class_rank, priority descending, due (none last), updated_at, id. */
 int index_cmp(const struct index *a, const struct index *b);
 /*
  * A key for the id whose bytes sort in natural order: t2 comes before t10. Runs of digits compare as numbers, all
@@ -37,6 +58,8 @@ int index_cmp(const struct index *a, const struct index *b);
  */
 #define ID_KEY_MAX 512
 struct str index_id_key(struct str id, char out[ID_KEY_MAX]);
+/* The order of ids in every list: by their keys. */
+int index_id_cmp(struct str a, struct str b);
 bool index_eq(const struct index *a, const struct index *b);
 /* Is the record absent for readers, although the store may not have swept it yet? */
 bool index_gone(const struct index *ix, int64_t now);

@@ -65,12 +65,24 @@ bool lease_abandon(struct task *t, const struct policy *p)
 	return p->max_abandoned && t->abandoned >= p->max_abandoned;
 }
 
+/* Others may have it already: no new wait for them. */
+static bool is_abandoned(const struct task *t, int64_t now)
+{
+	return t->status == IN_PROGRESS && t->lock.holder.n && !lease_live(&t->lock, now);
+}
+
 void lease_clear(struct task *t, int64_t now)
 {
-	/* the lease expired, so others may claim it already: they must not wait again */
-	bool abandoned = t->status == IN_PROGRESS && t->lock.holder.n && !lease_live(&t->lock, now);
-
-	t->free_at = abandoned ? now : now + t->last_ttl;
+	t->free_at = is_abandoned(t, now) ? now : now + t->last_ttl;
 	t->lock = (struct lock){ 0 };
 	t->run = STR("");
+}
+
+/* 0 and not `now`: the clocks of two machines differ, and nobody shall wait for that. */
+void lease_hand_back(struct task *t, const struct policy *p, int64_t now)
+{
+	bool reserved = p->handback && !is_abandoned(t, now);
+
+	lease_clear(t, now);
+	t->free_at = reserved ? now + p->handback : 0;
 }

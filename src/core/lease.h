@@ -37,5 +37,7 @@ bool lease_abandon(struct task *t, const struct policy *p);
 /* Clears the lock. For `last_ttl`, an In Progress task is kept for its last agent. It is not kept if its lease
  * expired while it was In Progress. */
 void lease_clear(struct task *t, int64_t now);
+/* The same for work that a person hands back: everybody may take it at once, or after policy->handback. */
+void lease_hand_back(struct task *t, const struct policy *p, int64_t now);
 
 #endif

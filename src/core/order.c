@@ -18,6 +18,12 @@ static int64_t lock_ends(const struct lock *l)
 	return l->expires_at;
 }
 
+/* Work that has begun waits for no dependency any more. But nobody could complete it before its sub-tasks. */
+static bool has_open_deps(const struct task *t)
+{
+	return t->status == READY && t->open_deps;
+}
+
 enum offer order_offer(const struct task *t, int64_t *at)
 {
 	int64_t ends = lock_ends(&t->lock);
@@ -25,14 +31,46 @@ enum offer order_offer(const struct task *t, int64_t *at)
 	*at = 0;
 	if (ends < 0 || (t->status != READY && t->status != IN_PROGRESS))
 		return OFFER_NONE;
-	if (t->status == IN_PROGRESS) {
+	if (t->status == READY)
+		*at = later(ends, t->not_before);
+	else
 		*at = t->lock.holder.n ? ends : t->free_at;
-		return *at ? OFFER_LATER : OFFER_NOW;
-	}
-	*at = later(ends, t->not_before);
-	if (t->open_deps)
+	if (t->open_subs)
+		return has_open_deps(t) ? OFFER_BOTH : OFFER_PARENT;
+	if (has_open_deps(t))
 		return OFFER_WAITING;
 	return *at ? OFFER_LATER : OFFER_NOW;
+}
+
+bool order_waits_deps(const struct task *t, const struct policy *p)
+{
+	return has_open_deps(t) && !p->ignore_depends;
+}
+
+bool order_waits_subs(const struct task *t, const struct policy *p)
+{
+	return t->open_subs && !p->offer_parents;
+}
+
+bool order_waits(const struct task *t, const struct policy *p, int64_t now)
+{
+	int64_t at;
+
+	if (order_offer(t, &at) == OFFER_NONE ||
+	    (t->status == IN_PROGRESS && lease_live(&t->lock, now)))
+		return false;
+	return order_waits_deps(t, p) || order_waits_subs(t, p);
+}
+
+unsigned order_waiting(const struct policy *p)
+{
+	unsigned lanes = 0;
+
+	if (p->ignore_depends)
+		lanes |= LANE_BIT(LANE_WAITING);
+	if (p->offer_parents)
+		lanes |= LANE_BIT(LANE_PARENT);
+	return lanes == (LANE_BIT(LANE_WAITING) | LANE_BIT(LANE_PARENT)) ? LANES_WAITING : lanes;
 }
 
 static struct str why_later(const struct task *t, int64_t at, int64_t now, struct arena *a)
@@ -47,10 +85,26 @@ static struct str why_later(const struct task *t, int64_t at, int64_t now, struc
 			    STRF(duration_text(a, at - now)));
 }
 
+static struct str why_waits(const struct task *t, const struct policy *p, struct arena *a)
+{
+	bool subs = order_waits_subs(t, p);
+	struct str open = arena_printf(a, "%lld open sub-task%s", (long long)t->open_subs,
+				       t->open_subs == 1 ? "" : "s");
+
+	if (!order_waits_deps(t, p))
+		return arena_printf(a, "waits for its %.*s", STRF(open));
+	return arena_printf(a, "waits for %lld of its dependencies%s%.*s", (long long)t->open_deps,
+			    subs ? " and its " : "", subs ? (int)open.n : 0, open.p);
+}
+
 static struct str why_now(const struct task *t)
 {
+	if (t->status == READY && t->open_deps)
+		return STR("ready; its dependencies are ignored");
+	if (t->open_subs)
+		return STR("offered in spite of its open sub-tasks");
 	if (t->status == READY)
-		return t->open_deps ? STR("ready; its dependencies are ignored") : STR("ready");
+		return STR("ready");
 	return t->lock.holder.n ? STR("abandoned: its lease expired") : STR("left without a lock");
 }
 
@@ -66,9 +120,8 @@ struct str order_why(const struct task *t, const struct policy *p, int64_t now, 
 				    STRF(t->lock.holder));
 	if (offer == OFFER_NONE)
 		return arena_printf(a, "its status is %s", status_name(t->status));
-	if (offer == OFFER_WAITING && !p->ignore_depends)
-		return arena_printf(a, "waits for %lld of its dependencies",
-				    (long long)t->open_deps);
+	if (order_waits(t, p, now))
+		return why_waits(t, p, a);
 	if (at > now)
 		return why_later(t, at, now, a);
 	if (t->status == IN_PROGRESS && p->keep_abandoned)
@@ -81,6 +134,21 @@ struct str order_why(const struct task *t, const struct policy *p, int64_t now, 
 
 #define CMP(a, b) (((a) > (b)) - ((a) < (b)))
 
+/* Equal keys are the same id in another case: such ids do not meet in one queue. */
+int index_id_cmp(struct str a, struct str b)
+{
+	char x[ID_KEY_MAX], y[ID_KEY_MAX];
+	int c = str_cmp(index_id_key(a, x), index_id_key(b, y));
+
+	return c ? c : str_cmp(a, b);
+}
+
+/* A task without a due date comes last. */
+static int64_t due_rank(const struct index *ix)
+{
+	return ix->due ? ix->due : INT64_MAX;
+}
+
 int index_cmp(const struct index *a, const struct index *b)
 {
 	int c = CMP(a->class_rank, b->class_rank);
@@ -88,8 +156,10 @@ int index_cmp(const struct index *a, const struct index *b)
 	if (!c)
 		c = CMP(b->priority, a->priority);
 	if (!c)
+		c = CMP(due_rank(a), due_rank(b));
+	if (!c)
 		c = CMP(a->updated_at, b->updated_at);
-	return c ? c : str_cmp(a->id, b->id);
+	return c ? c : index_id_cmp(a->id, b->id);
 }
 
 bool index_eq(const struct index *a, const struct index *b)
@@ -170,10 +240,9 @@ struct str index_id_key(struct str id, char out[ID_KEY_MAX])
 
 void order_index(const struct task *t, struct index *out, struct arena *a)
 {
-	static const int lanes[] = { [OFFER_NONE] = LANE_NONE,
-				     [OFFER_NOW] = LANE_READY,
-				     [OFFER_LATER] = LANE_LATER,
-				     [OFFER_WAITING] = LANE_WAITING };
+	static const int lanes[] = { [OFFER_NONE] = LANE_NONE,     [OFFER_NOW] = LANE_READY,
+				     [OFFER_LATER] = LANE_LATER,   [OFFER_WAITING] = LANE_WAITING,
+				     [OFFER_PARENT] = LANE_PARENT, [OFFER_BOTH] = LANE_BOTH };
 	struct strs depends = { arena_array(a, struct str, t->depends.n), t->depends.n };
 
 	for (size_t i = 0; i < depends.n; i++)

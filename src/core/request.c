@@ -120,7 +120,7 @@ static const char *bad_extra(const struct request *r, struct arena *a)
 static const char *bad_list(const struct request *r, enum arg a, struct arena *arena)
 {
 	const struct strs *list = arg_of(r, a);
-	size_t most = a == ARG_depends ? DEPENDS_MAX : LABELS_MAX;
+	size_t most = a == ARG_depends || a == ARG_except ? DEPENDS_MAX : LABELS_MAX;
 
 	if (list->n > most)
 		return arena_printf(arena, "%s: %zu are given; at most %zu are allowed",

@@ -68,7 +68,9 @@ struct policy {
 	bool claim_creates; /* claiming an unknown id creates its task */
 	bool untyped;       /* each lock of the whole queue refuses every change of others */
 	bool locks_only; /* the store keeps locks but no tasks; an id without a task can be locked */
+	bool offer_parents; /* a task does not wait for its sub-tasks */
 	int64_t warn_after; /* cleanup warns of locks older than this; 0: never */
+	int64_t handback;   /* how long a task that was handed back is kept for its last agent */
 };
 
 extern const struct policy policy_default; /* core/lease.c */

@@ -13,6 +13,7 @@
 #define FINISH 16u /* sets done_at */
 #define BLAME 32u  /* stores the reason in blocker_reason */
 #define SUMMED 64u /* stores the summary */
+#define BACK 128u /* hands work back: clears the lock, others need not wait, and updated_at stays */
 
 struct rule {
 	const char *what, *event;
@@ -27,13 +28,13 @@ static const struct rule rules[OP_END] = {
 	[OP_RELEASE] = { "release", "released", ON(IN_PROGRESS), READY, CLEAR | FRESH },
 	[OP_BLOCK] = { "block", "blocked", ON(IN_PROGRESS), BLOCKED, MANUAL | BLAME },
 	[OP_UNBLOCK] = { "unblock", "unblocked", ON(BLOCKED) | ON(NEEDS_HELP), IN_PROGRESS,
-			 CLEAR | FRESH },
+			 BACK | FRESH },
 	[OP_ESCALATE] = { "escalate", "escalated", ON(IN_PROGRESS), NEEDS_HELP,
 			  CLEAR | MANUAL | BLAME },
 	[OP_REVIEW] = { "review", "review", ON(IN_PROGRESS), REVIEW,
 			CLEAR | GUARD | MANUAL | SUMMED },
 	[OP_APPROVE] = { "approve", "approved", ON(REVIEW), DONE, CLEAR | FINISH },
-	[OP_REWORK] = { "rework", "rework", ON(REVIEW), IN_PROGRESS, CLEAR | FRESH },
+	[OP_REWORK] = { "rework", "rework", ON(REVIEW), IN_PROGRESS, BACK | FRESH },
 	[OP_DONE] = { "done", "done", ON(IN_PROGRESS), DONE,
 		      CLEAR | GUARD | MANUAL | FINISH | SUMMED },
 	[OP_FAIL] = { "fail", "failed", ON(IN_PROGRESS), FAILED, CLEAR | MANUAL | BLAME },
@@ -133,6 +134,15 @@ static void set_fields(const struct rule *r, struct task *t, const struct call *
 	t->done_at = r->flags & FINISH ? c->now : 0;
 	if (r->flags & CLEAR)
 		lease_clear(t, c->now);
+	if (r->flags & BACK)
+		lease_hand_back(t, c->policy, c->now);
+}
+
+/* Edited, but as old as before: it goes where it was in the order. */
+static void handed_back(struct verdict *v, struct task *t)
+{
+	t->version++;
+	v->changed = true;
 }
 
 void verdict_edited(struct verdict *v, const struct call *c, struct task *t)
@@ -155,7 +165,10 @@ static void move(enum op op, struct task *t, const struct call *c, struct verdic
 	if (own)
 		t->last = (struct last){ .op = op, .token = c->proof };
 	t->status = r->to;
-	verdict_edited(v, c, t);
+	if (r->flags & BACK)
+		handed_back(v, t);
+	else
+		verdict_edited(v, c, t);
 	verdict_event(v, c, t, r->event, from, words(op, t, c));
 	if (comment.n)
 		verdict_event(v, c, t, "comment", 0, comment);
@@ -235,8 +248,8 @@ static void break_lock(struct task *t, const struct call *c, struct verdict *v)
 		v->repeated = true;
 		return;
 	}
-	lease_clear(t, c->now);
-	verdict_edited(v, c, t);
+	lease_hand_back(t, c->policy, c->now);
+	handed_back(v, t);
 	verdict_event(v, c, t, "lock_broken", 0,
 		      arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(holder),
 				   STRF(c->rq->reason)));

@@ -69,9 +69,11 @@ struct act {
 	struct judged *judged;
 	int64_t guard, guard_was; /* see guard.c: new and stored value */
 	struct loaded *tasks;
-	size_t writes; /* number of puts, drops and events so far */
-	bool nameless; /* the queue has no id yet */
-	bool keep;     /* commit the changes although the call was refused */
+	struct strs
+		given_back; /* eligible tasks that were passed over: the caller's loop gave them back */
+	size_t writes;      /* number of puts, drops and events so far */
+	bool nameless;      /* the queue has no id yet */
+	bool keep;          /* commit the changes although the call was refused */
 };
 
 int act_load(struct act *w, struct str id, struct loaded **out); /* REFUSED: NOT_FOUND, or BAD */
@@ -133,6 +135,10 @@ int fresh_id(struct act *w, struct str *out);
 /* Is an id in use? r: the result of reading its task. A foreign file also uses its id; *unusable counts these. */
 bool id_is_taken(int r, int *unusable);
 void select_query(const struct request *rq, const struct policy *p, struct query *q);
+/* Does the caller want this task passed over? */
+bool select_excepts(const struct request *rq, struct str id);
+/* Says why the caller gets nothing, although these are eligible. */
+void select_passed_over(struct answer *ans, struct strs ids, struct arena *a);
 
 /* Refuses the request during an emergency, or while another agent holds a conflicting lock of the whole queue. It
  * runs in the transaction of the change. */
@@ -198,6 +204,14 @@ int bad_find(struct store *s, struct edit *e, struct str handle, struct str *key
 /* "3 records cannot be used and are left out: pawl doctor" */
 struct str bad_warning(size_t n, struct arena *a);
 int bad_check(struct store *s, check_fn *fn, void *ctx);
+/* The parents of all open tasks, by key: a task's count of open sub-tasks is how often it is among them. */
+struct counts {
+	struct arena arena;
+	struct strs parents;
+};
+int counts_read(struct counts *c, struct store *s);
+int64_t counts_open_subs(const struct counts *c, struct str key);
+void counts_free(struct counts *c);
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a);
 struct answer *not_found(struct answer *ans, struct str id, struct arena *a);
 

@@ -161,7 +161,8 @@ struct exam {
 	struct store *store;
 	check_fn *fn;
 	void *ctx;
-	size_t bad, odd, over, lines;
+	struct counts counts;
+	size_t bad, odd, miscounted, over, lines;
 };
 
 static void name_bad(struct exam *x, const struct record *r, const char *fault, struct arena *a)
@@ -189,9 +190,17 @@ static void name_over(struct exam *x, const struct record *r, struct arena *a)
 		      STR("it can be used but cannot grow: remove labels, dependencies or extra that it does not need"));
 }
 
-/* Stores filter and sort by the index, so it must agree with the task. The lane is not compared, because it changes
- * with time; nor is a missing due date, because version 0.1.0 did not store one. */
-static const char *index_fault(const struct record *r, struct arena *a)
+/* A due task may have been promoted. On a branch of lock files, the store does not offer tasks that others work on. */
+static bool lane_fits(const struct exam *x, int want, int have)
+{
+	if (want == LANE_LATER && have == LANE_READY)
+		return true;
+	return want == have || (x->store->traits & STORE_LOCKS_ONLY && have == LANE_NONE);
+}
+
+/* Stores filter and sort by the index, so it must agree with the task. A missing due date is not compared, because
+ * version 0.1.0 did not store one. */
+static const char *index_fault(const struct exam *x, const struct record *r, struct arena *a)
 {
 	struct index ix;
 	struct task t;
@@ -199,7 +208,8 @@ static const char *index_fault(const struct record *r, struct arena *a)
 	if (!str_starts(r->key, STR("task/")) || task_of(r, &t, a))
 		return NULL;
 	order_index(&t, &ix, a);
-	ix.lane = r->ix.lane;
+	if (lane_fits(x, ix.lane, r->ix.lane))
+		ix.lane = r->ix.lane;
 	ix.eligible_at = r->ix.eligible_at;
 	ix.due = r->ix.due ? ix.due : 0;
 	return index_eq(&ix, &r->ix) ? NULL : "its index differs from the task";
@@ -218,6 +228,23 @@ static void name_odd(struct exam *x, const struct record *r, const char *fault, 
 			      STRF(name)));
 }
 
+/* The task is held back until its sub-tasks are done: a wrong count would do so for ever, or not at all. */
+static void name_miscounted(struct exam *x, const struct record *r, struct arena *a)
+{
+	struct task t;
+	int64_t open;
+
+	if (!str_starts(r->key, STR("task/")) || task_of(r, &t, a))
+		return;
+	open = counts_open_subs(&x->counts, r->key);
+	if (t.open_subs != open && x->miscounted++ < NAMED)
+		x->fn(x->ctx, CHECK_BAD, "counts",
+		      arena_printf(a, "%.*s has %lld open sub-task%s, but its record says %lld",
+				   STRF(t.id), (long long)open, open == 1 ? "" : "s",
+				   (long long)t.open_subs),
+		      STR("pawl backup, then pawl restore FILE --force, counts anew"));
+}
+
 static int examine(const struct record *r, void *ctx)
 {
 	struct exam *x = ctx;
@@ -228,9 +255,10 @@ static int examine(const struct record *r, void *ctx)
 		name_bad(x, r, fault, &a);
 	} else {
 		name_over(x, r, &a);
-		fault = index_fault(r, &a);
+		fault = index_fault(x, r, &a);
 		if (fault)
 			name_odd(x, r, fault, &a);
+		name_miscounted(x, r, &a);
 	}
 	arena_free(&a);
 	return 0;
@@ -268,14 +296,17 @@ int bad_check(struct store *s, check_fn *fn, void *ctx)
 	struct query tasks = { .body = true }, others = { .pick = PICK_OTHERS, .body = true };
 	struct entry_query lines = { 0 };
 	struct exam x = { .store = s, .fn = fn, .ctx = ctx };
-	int r = s->ops->scan(s, &tasks, examine, &x);
+	int r = counts_read(&x.counts, s);
 
+	if (!r)
+		r = s->ops->scan(s, &tasks, examine, &x);
 	if (!r)
 		r = s->ops->scan(s, &others, examine, &x);
 	if (!r)
 		r = s->ops->entries(s, &lines, examine_line, &x);
 	if (!r)
 		sum_up(&x);
+	counts_free(&x.counts);
 	return r;
 }
 

@@ -29,6 +29,8 @@ static int next_too(struct act *w, struct loaded *l)
 	w->ans->has_next = 1;
 	if (!r && !repeated && !next)
 		r = take_next(w, &next);
+	if (!r && !next)
+		select_passed_over(w->ans, w->given_back, w->arena);
 	if (r || !next)
 		return r;
 	w->ans->next = arena_new(w->arena, struct task);

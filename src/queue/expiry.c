@@ -80,7 +80,7 @@ static int by_time(const void *a, const void *b)
 
 	if (x->at != y->at)
 		return x->at < y->at ? -1 : 1;
-	return str_cmp(x->task, y->task);
+	return index_id_cmp(x->task, y->task);
 }
 
 int read_expired(struct store *s, int64_t since, const struct task *only, struct answer *ans,

@@ -14,7 +14,8 @@ struct reading {
 	struct arena *arena;
 	int64_t now;
 	size_t limit;
-	size_t bad; /* number of bad records, which are omitted */
+	size_t bad;             /* number of bad records, which are omitted */
+	struct strs given_back; /* eligible tasks that the caller excepted */
 };
 
 static int add_task(struct reading *x, const struct record *r)
@@ -288,6 +289,66 @@ static int read_overview(struct reading *x)
 
 /* --- next ---------------------------------------------------------------------------------------- */
 
+#define NAMED 3 /* an explanation names at most three tasks */
+
+struct naming {
+	struct arena *arena;
+	struct str text;
+	size_t n;
+};
+
+static void add_name(struct naming *x, struct str id)
+{
+	x->text = arena_printf(x->arena, "%.*s%s%.*s", STRF(x->text), x->n++ ? ", " : "", STRF(id));
+}
+
+static int name_sub(const struct record *r, void *ctx)
+{
+	add_name(ctx, r->ix.id);
+	return 0;
+}
+
+static int name_subs(struct reading *x, struct str key, struct naming *names)
+{
+	struct query q = { .parent = key,
+			   .statuses = STATUS_ALL & ~(STATUS_BIT(DONE) | STATUS_BIT(CANCELED)),
+			   .limit = NAMED };
+
+	return x->store->ops->scan(x->store, &q, name_sub, names);
+}
+
+static int name_deps(struct reading *x, const struct task *t, struct naming *names)
+{
+	for (size_t i = 0; i < t->depends.n && names->n < NAMED; i++) {
+		struct record rec;
+		int r = x->store->ops->get(x->store, task_key(names->arena, t->depends.v[i]), &rec,
+					   names->arena);
+
+		if (r < 0)
+			return r;
+		if (r || rec.ix.status != DONE)
+			add_name(names, t->depends.v[i]);
+	}
+	return 0;
+}
+
+/* Why the task waits, and for which tasks. */
+static int name_awaited(struct reading *x, const struct task *t, struct str key, struct str *why,
+			struct arena *a)
+{
+	struct naming names = { .arena = a };
+	bool deps = order_waits_deps(t, x->policy), subs = order_waits_subs(t, x->policy);
+	int64_t all = (deps ? t->open_deps : 0) + (subs ? t->open_subs : 0);
+	int r = deps ? name_deps(x, t, &names) : 0;
+
+	if (!r && subs)
+		r = name_subs(x, key, &names);
+	if (!r && names.n)
+		*why = arena_printf(a, "%.*s: %.*s%s", STRF(*why), STRF(names.text),
+				    (int64_t)names.n < all ? ", …" : "");
+	return r;
+}
+
 /* wanted: true in the pass for eligible tasks, false in the pass for the others. */
 static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 {
@@ -297,7 +358,7 @@ static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 	struct task t;
 	bool eligible = !wanted;
 	struct str why = STR("");
-	int bad = task_of(r, &t, &scratch);
+	int bad = task_of(r, &t, &scratch), fault = 0;
 
 	x->bad += bad && wanted; /* both passes meet it: count it once */
 	if (!bad)
@@ -306,7 +367,9 @@ static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 		eligible = false;
 		why = arena_printf(&scratch, "its status is %s", status_name(t.status));
 	}
-	if (!bad && eligible == wanted) {
+	if (!bad && !wanted && !eligible && order_waits(&t, x->policy, x->now))
+		fault = name_awaited(x, &t, r->key, &why, &scratch);
+	if (!bad && !fault && eligible == wanted) {
 		ans->candidates = arena_grow(x->arena, ans->candidates, ans->n_candidates,
 					     sizeof(*c));
 		c = &ans->candidates[ans->n_candidates++];
@@ -317,7 +380,7 @@ static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 		c->place = eligible ? (int64_t)ans->n_candidates : 0;
 	}
 	arena_free(&scratch);
-	return x->limit && ans->n_candidates >= x->limit;
+	return fault ? fault : x->limit && ans->n_candidates >= x->limit;
 }
 
 static int eligible_candidate(const struct record *r, void *ctx)
@@ -349,6 +412,8 @@ static int when_due(const struct record *r, void *ctx)
 {
 	struct reading *x = ctx;
 
+	if (select_excepts(x->rq, r->ix.id))
+		return 0;
 	x->ans->wait_ms = r->ix.eligible_at - x->now;
 	return 1;
 }
@@ -357,6 +422,11 @@ static int first_task(const struct record *r, void *ctx)
 {
 	struct reading *x = ctx;
 
+	if (select_excepts(x->rq, r->ix.id)) {
+		x->given_back = arena_append(x->arena, x->given_back,
+					     arena_str(x->arena, r->ix.id));
+		return 0;
+	}
 	x->ans->task = arena_new(x->arena, struct task);
 	if (!task_of(r, x->ans->task, x->arena))
 		return 1;
@@ -381,6 +451,7 @@ static int read_next(struct reading *x)
 	q.pick = PICK_LATER;
 	answer_fail(x->ans, NO_TASKS, STR("no task is eligible now"),
 		    STR("pawl next --explain says why"));
+	select_passed_over(x->ans, x->given_back, x->arena);
 	return x->store->ops->scan(x->store, &q, when_due, x);
 }
 
@@ -517,7 +588,7 @@ static bool reads_many(const struct request *rq)
 void queue_read(struct store *s, const struct policy *p, const struct request *rq,
 		struct answer *ans, struct arena *a)
 {
-	struct reading x = { s, p, rq, ans, a, ans->now, (size_t)rq->limit, 0 };
+	struct reading x = { s, p, rq, ans, a, ans->now, (size_t)rq->limit, 0, { 0 } };
 	struct store_error *err = s->env.err;
 	int r = STORE_MOVED;
 
@@ -525,6 +596,7 @@ void queue_read(struct store *s, const struct policy *p, const struct request *r
 		*err = (struct store_error){ 0 };
 		*ans = (struct answer){ .now = x.now };
 		x.bad = 0;
+		x.given_back = (struct strs){ 0 };
 		r = s->ops->snapshot(s, reads_many(rq), dispatch, &x);
 	}
 	if (r == BAD) {

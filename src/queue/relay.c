@@ -19,22 +19,22 @@ enum {
 	TAG_PASS = 203 /* plus enum typed */
 };
 
-#define NUMBERS 7 /* fields of a packed policy */
+#define NUMBERS 8 /* fields of a packed policy */
 
 #define TOKENS (UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token)
 
 static int64_t flags_of(const struct policy *p)
 {
 	return p->keep_abandoned | p->ignore_depends << 1 | p->claim_creates << 2 |
-	       p->untyped << 3 | p->locks_only << 4;
+	       p->untyped << 3 | p->locks_only << 4 | p->offer_parents << 5;
 }
 
 /* The order never changes: other versions of pawl read it. */
 static void pack_policy(const struct policy *p, struct buf *out)
 {
-	const int64_t numbers[NUMBERS] = { p->lease,     p->lease_min,     p->lease_max,
-					   p->lock_ttl,  p->max_abandoned, flags_of(p),
-					   p->warn_after };
+	const int64_t numbers[NUMBERS] = { p->lease,      p->lease_min,     p->lease_max,
+					   p->lock_ttl,   p->max_abandoned, flags_of(p),
+					   p->warn_after, p->handback };
 
 	for (size_t i = 0; i < NUMBERS; i++)
 		pack_int(out, TAG_POLICY, numbers[i]);
@@ -120,7 +120,8 @@ static int adopt(struct str bytes, struct change *out, struct arena *a)
 		GIVE(rq, new_token, STR("its owner's"));
 	*p = (struct policy){ n[0],          n[1],          n[2],          n[3],
 			      n[4],          n[5] & 1,      n[5] >> 1 & 1, n[5] >> 2 & 1,
-			      n[5] >> 3 & 1, n[5] >> 4 & 1, n[6] };
+			      n[5] >> 3 & 1, n[5] >> 4 & 1, n[5] >> 5 & 1, n[6],
+			      n[7] };
 	if (op_flags(rq->op) & OP_READS || request_fault(rq, p, a))
 		return -EBADMSG;
 	j->policy = p;

@@ -1,12 +1,13 @@
 #include "base/when.h"
 #include "core/lease.h"
+#include "core/order.h"
 #include "queue/act.h"
 
 void select_query(const struct request *rq, const struct policy *p, struct query *q)
 {
 	*q = (struct query){
 		.pick = PICK_ELIGIBLE,
-		.waiting = p->ignore_depends,
+		.waiting = order_waiting(p),
 		.statuses = p->keep_abandoned ? STATUS_BIT(READY) : 0,
 		.class_rank = (int)rq->class_rank,
 		.type = rq->type,
@@ -14,51 +15,82 @@ void select_query(const struct request *rq, const struct policy *p, struct query
 	};
 }
 
+bool select_excepts(const struct request *rq, struct str id)
+{
+	for (size_t i = 0; i < rq->except.n; i++)
+		if (str_eq_nocase(rq->except.v[i], id))
+			return true;
+	return false;
+}
+
+void select_passed_over(struct answer *ans, struct strs ids, struct arena *a)
+{
+	if (!ids.n)
+		return;
+	ans->warnings = arena_append(
+		a, ans->warnings,
+		arena_printf(
+			a,
+			"%zu eligible task%s passed over, because this session gave %s back and nobody "
+			"has changed %s since: %.*s%s",
+			ids.n, ids.n == 1 ? " is" : "s are", ids.n == 1 ? "it" : "them",
+			ids.n == 1 ? "it" : "them", STRF(ids.v[0]), ids.n == 1 ? "" : ", …"));
+}
+
 /* --- the first eligible task ------------------------------------------------------------------------ */
 
-struct offer {
-	struct arena *arena;
+struct offering {
+	struct act *act;
 	struct strs passed_over;
 	struct record *found;
 };
 
 static int good_offer(const struct record *r, void *ctx)
 {
-	struct offer *o = ctx;
+	struct offering *o = ctx;
+	struct act *w = o->act;
 	struct arena scratch = { 0 };
 	struct task t;
-	bool good = !strs_have(o->passed_over, r->key) && !task_of(r, &t, &scratch);
+	bool good = !strs_have(o->passed_over, r->key) &&
+		    (!o->passed_over.n || !task_of(r, &t, &scratch));
 
 	arena_free(&scratch);
+	if (good && select_excepts(w->rq, r->ix.id)) {
+		w->given_back = arena_append(w->arena, w->given_back,
+					     arena_str(w->arena, r->ix.id));
+		return 0;
+	}
 	if (good)
-		o->found = record_copy(o->arena, r);
+		o->found = record_copy(w->arena, r);
 	return good;
 }
 
 /* Normally reads only the first record. After a bad record, which only another program can have written, it reads
  * and checks all texts. */
-static int first_offer(struct act *w, const struct query *q, struct offer *o, struct record **out)
+static int first_offer(struct act *w, const struct query *q, struct offering *o,
+		       struct record **out)
 {
 	struct query all = *q;
 	int r;
 
-	if (!o->passed_over.n)
+	if (!o->passed_over.n && !w->rq->except.n)
 		return edit_first(w->e, q, out);
-	all.body = true;
+	all.body = o->passed_over.n > 0;
 	o->found = NULL;
+	w->given_back = (struct strs){ 0 };
 	r = edit_scan(w->e, &all, good_offer, o);
 	*out = o->found;
 	return r < 0 ? r : !o->found;
 }
 
-static void pass_over(struct act *w, struct offer *o, struct str key)
+static void pass_over(struct act *w, struct offering *o, struct str key)
 {
 	o->passed_over = arena_append(w->arena, o->passed_over, key);
 }
 
 int take_next(struct act *w, struct loaded **out)
 {
-	struct offer o = { .arena = w->arena };
+	struct offering o = { .act = w };
 	struct query q;
 	int r;
 
@@ -122,19 +154,29 @@ int taken_before(struct act *w, struct loaded **out)
 	return r;
 }
 
+static int comes_due(const struct record *r, void *ctx)
+{
+	struct act *w = ctx;
+
+	if (select_excepts(w->rq, r->ix.id))
+		return 0;
+	w->ans->wait_ms = r->ix.eligible_at - w->e->now;
+	return 1;
+}
+
 static int nothing(struct act *w)
 {
 	struct query q;
-	struct record *rec;
 	int r;
 
 	select_query(w->rq, w->policy, &q);
 	q.pick = PICK_LATER;
-	r = edit_first(w->e, &q, &rec);
+	q.limit = w->rq->except.n + 1;
+	r = edit_scan(w->e, &q, comes_due, w);
 	if (r < 0)
 		return r;
 	w->ans->kind = ANSWER_TASK;
-	w->ans->wait_ms = r ? 0 : rec->ix.eligible_at - w->e->now;
+	select_passed_over(w->ans, w->given_back, w->arena);
 	return act_refuse(w, NO_TASKS, STR("no task is eligible now"),
 			  STR("pawl next --explain says why"));
 }

@@ -18,13 +18,14 @@ int query_cmp(const struct query *q, const struct index *a, const struct index *
 		c = CMP(a->eligible_at, b->eligible_at);
 	else
 		c = CMP(a->created_at, b->created_at);
-	return c ? c : str_cmp(a->id, b->id);
+	return c ? c : index_id_cmp(a->id, b->id);
 }
 
 static bool picked(const struct query *q, const struct index *ix, int64_t now)
 {
 	bool due = ix->eligible_at <= now;
-	bool timed = ix->lane == LANE_LATER || (q->waiting && ix->lane == LANE_WAITING);
+	bool timed = ix->lane == LANE_LATER ||
+		     (lane_waits(ix->lane) && q->waiting & LANE_BIT(ix->lane));
 
 	switch (q->pick) {
 	case PICK_ELIGIBLE:

@@ -71,7 +71,8 @@ enum pick {
 
 struct query {
 	enum pick pick;
-	bool waiting; /* treat LANE_WAITING like LANE_LATER: eligible_at decides whether it is picked */
+	unsigned
+		waiting; /* set of LANE_BIT(): treat these lanes like LANE_LATER: eligible_at decides whether a record is picked */
 	unsigned statuses; /* set of 1 << status; 0: any */
 	int class_rank;    /* 0: any */
 	bool held;         /* only records with a holder */

@@ -59,7 +59,8 @@ in_review() {
 	exactly "$id → In Progress"
 	ask 0 show "$id"
 	is '.task.lock == null and ([.comments[].text] | contains(["tests lack"]))'
-	call 10 next
+	call 0 next -a bo -q
+	exactly t1
 	ask 0 claim "$id" -a al
 	is '.lock.fence == 2'
 	pawl review "$id" -a al -s s

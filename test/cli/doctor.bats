@@ -180,6 +180,22 @@ finding() {
 	call 0 doctor
 }
 
+@test "sqlite: a wrong count of open sub-tasks, and a lane that does not fit" {
+	needs_sqlite
+	new Epic
+	new one --parent t1
+	call 0 doctor
+	# the record of t1 before it had sub-tasks
+	sqlite3 .pawl/queue.db "UPDATE record SET lane=1 WHERE id='t1'"
+	call 40 doctor
+	says "t1: its index says something else than the task"
+	pawl update t1 --title again
+	call 0 doctor
+	sqlite3 .pawl/queue.db "UPDATE record SET parent=NULL WHERE id='t2'"
+	call 40 doctor
+	says "counts" "t1 has 0 open sub-tasks, but its record says 1"
+}
+
 @test "sqlite: texts without a task" {
 	needs_sqlite
 	needs sqlite3

@@ -21,6 +21,10 @@ works_on() {
 	ask 0 next --claim
 	is '.task.id == "Zoo-007" and .lock.fence == 1'
 	call 0 done Zoo-007
+	# 0.1.0 offered t3, which has open sub-tasks, and did not look at due dates
+	ask 0 next --explain
+	is '[.candidates[] | select(.eligible and .id != "t6") | .id] == ["t1", "t4", "t5"]'
+	is '.candidates[] | select(.id == "t3") | .why == "waits for its 2 open sub-tasks: t4, t5"'
 	call 0 create "a new one"
 	says t15
 	ask 0 show t10

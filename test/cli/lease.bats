@@ -95,15 +95,13 @@ setup() {
 	call 0 done t1
 }
 
-@test "In Progress without a lock: its agent first, everybody after the last lease's length" {
+@test "lock release of work In Progress: its agent first, everybody after the last lease's length" {
 	new x
 	pawl claim t1 -a al --ttl 10m
-	pawl escalate t1 -a al -r r
-	pawl unblock t1
+	pawl lock release t1 -a al
 	call 10 next --claim -a bo
 	ask 0 claim t1 -a al --ttl 1s
-	pawl escalate t1 -a al -r r
-	pawl unblock t1
+	pawl lock release t1 -a al
 	soon "$PAWL" next --claim -a bo -q
 	same "$(field t1 .assignee)" bo
 }

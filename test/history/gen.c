@@ -209,6 +209,8 @@ static struct request *create(struct run *r, struct agent *g, struct str id)
 
 	GIVE(rq, title, STR("something"));
 	GIVE(rq, priority, below(r, 3));
+	if (chance(r, 300))
+		GIVE(rq, due, 1000 + below(r, 3));
 	if (below(r, 100) >= r->g->links)
 		return rq;
 	if (chance(r, 500)) {

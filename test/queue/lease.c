@@ -197,26 +197,86 @@ static void set_free(struct suite *s, const char *id, const char *by)
 	}
 }
 
+/* Another agent takes it, with all that was done before. */
+static void taken_over(struct suite *s, const char *id)
+{
+	struct answer *ans = ok(s, "take new_token=N agent=bob");
+
+	assert_true(str_is(ans->task->id, id) && ans->lock->fence == 2);
+	assert_int_equal(ans->task->abandoned, 0);
+	ok(s, "done id=%s token=N agent=bob", id);
+}
+
+static void left_free(struct suite *s, const char *way)
+{
+	struct task *t;
+
+	set_free(s, way, way);
+	t = expect_status(s, way, IN_PROGRESS);
+	assert_true(!t->lock.holder.n && !t->run.n);
+}
+
+/* Of the ways to leave a task without a lock, only `lock release` keeps it for a while. */
 static void test_free_after_ttl(void **state)
 {
 	struct suite *s = *state;
-	static const char *const ways[] = { "unblock", "help", "rework", "release", "break" };
+	struct answer *ans;
+
+	left_free(s, "release");
+	ans = refused(s, NO_TASKS, "take new_token=N agent=bob");
+	assert_true(ans->wait_ms > 2 * tick() && ans->wait_ms <= 4 * tick());
+	advance(4 * tick());
+	taken_over(s, "release");
+}
+
+static void test_handed_back_at_once(void **state)
+{
+	struct suite *s = *state;
+	static const char *const ways[] = { "unblock", "help", "rework", "break" };
 
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
-		struct answer *ans;
-		struct task *t;
+		left_free(s, ways[i]);
+		taken_over(s, ways[i]);
+	}
+}
 
-		set_free(s, ways[i], ways[i]);
-		t = expect_status(s, ways[i], IN_PROGRESS);
-		assert_true(!t->lock.holder.n && !t->run.n && str_is(t->assignee, "ann"));
+/* handback = 4t */
+static void test_handed_back_reserved(void **state)
+{
+	struct suite *s = *state;
+	static const char *const ways[] = { "unblock", "help", "rework", "break" };
+
+	s->config.policy.handback = 4 * tick();
+	reopen(s);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		struct answer *ans;
+
+		left_free(s, ways[i]);
 		ans = refused(s, NO_TASKS, "take new_token=N agent=bob");
 		assert_true(ans->wait_ms > 2 * tick() && ans->wait_ms <= 4 * tick());
 		advance(4 * tick());
-		ans = ok(s, "take new_token=N agent=bob");
-		assert_true(str_is(ans->task->id, ways[i]) && ans->lock->fence == 2);
-		assert_int_equal(ans->task->abandoned, 0);
-		ok(s, "done id=%s token=N agent=bob", ways[i]);
+		taken_over(s, ways[i]);
 	}
+}
+
+/* The version tells that something happened; the place in the order stays. */
+static void test_handed_back_keeps_its_place(void **state)
+{
+	struct suite *s = *state;
+	struct task before, *t;
+
+	ok(s, "create id=a");
+	ok(s, "claim id=a new_token=T");
+	before = *ok(s, "review id=a token=T summary=s")->task;
+	advance(tick());
+	t = ok(s, "rework id=a reason=r")->task;
+	assert_int_equal(t->updated_at, before.updated_at);
+	assert_int_equal(t->version, before.version + 1);
+	before = *ok(s, "claim id=a new_token=U")->task;
+	advance(tick());
+	t = ok(s, "lock_break id=a reason=r")->task;
+	assert_int_equal(t->updated_at, before.updated_at);
+	assert_int_equal(t->version, before.version + 1);
 }
 
 static void test_free_for_those_who_know(void **state)
@@ -389,6 +449,9 @@ int lease_tests(void)
 		QUEUE_TEST(test_keep_waits_for_nothing),
 		QUEUE_TEST(test_resume),
 		QUEUE_TEST(test_free_after_ttl),
+		QUEUE_TEST(test_handed_back_at_once),
+		QUEUE_TEST(test_handed_back_reserved),
+		QUEUE_TEST(test_handed_back_keeps_its_place),
 		QUEUE_TEST(test_free_for_those_who_know),
 		QUEUE_TEST(test_blocked),
 		QUEUE_TEST(test_manual),

@@ -51,6 +51,10 @@ static bool is_eligible(const struct walk *w, const struct task *t)
 {
 	if (is_live(t, w->now))
 		return false;
+	for (size_t i = 0; i < w->n; i++)
+		if (str_eq_nocase(w->tasks[i].parent, t->id) && w->tasks[i].status != DONE &&
+		    w->tasks[i].status != CANCELED)
+			return false;
 	if (t->status == IN_PROGRESS)
 		return t->lock.holder.n || w->now >= t->free_at;
 	if (t->status != READY || t->not_before > w->now)
@@ -67,8 +71,12 @@ static bool goes_first(const struct task *a, const struct task *b)
 		return a->class_rank < b->class_rank;
 	if (a->priority != b->priority)
 		return a->priority > b->priority;
+	if (a->due != b->due)
+		return a->due && (!b->due || a->due < b->due);
 	if (a->updated_at != b->updated_at)
 		return a->updated_at < b->updated_at;
+	if (a->id.n != b->id.n) /* all are k and a number */
+		return a->id.n < b->id.n;
 	return str_cmp(a->id, b->id) < 0;
 }
 
@@ -234,6 +242,7 @@ static const char *const classes[] = { "Expedite", "Fixed_Date", "Standard", "In
 /* #: an id, @: its token by one of the agents, %: the agent, ~: a class, *: a small number */
 static const char *const calls[] = {
 	"create id=# class_rank=~ priority=*",
+	"create id=# due=*",
 	"create id=# parent=# depends=#",
 	"create id=# depends=#,# delay=*t",
 	"create id=# parent=# status=Backlog",
@@ -258,6 +267,7 @@ static const char *const calls[] = {
 	"cancel id=# token=@ reason=r",
 	"cancel id=# reason=r",
 	"update id=# token=@ priority=* class_rank=~",
+	"update id=# token=@ due=*",
 	"update id=# parent=#",
 	"update id=# parent=",
 	"update id=# status=Ready",

@@ -211,14 +211,64 @@ static void test_explain(void **state)
 	ans = ok(s, "next explain=1");
 	assert_int_equal(ans->n_candidates, 10);
 	assert_int_equal(ans->total, 10);
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < 3; i++)
 		assert_int_equal(ans->candidates[i].place, i + 1);
+	explained(s, "p", false, "waits for its 2 open sub-tasks: b, c");
 	assert_true(str_is(ans->candidates[0].id, "a"));
 	ans = ok(s, "next explain=1 limit=2");
 	assert_int_equal(ans->n_candidates, 2);
 	ans = ok(s, "next explain=1 label=ui");
 	assert_string_equal(ids(s, ans), "a c");
 	assert_int_equal(ans->n_candidates, 2);
+}
+
+/* Many are not all named. */
+static void test_explain_names_three(void **state)
+{
+	struct suite *s = *state;
+
+	ok(s, "create id=p");
+	for (int i = 1; i < 5; i++) {
+		advance(tick());
+		ok(s, "create id=s%d parent=p", i);
+	}
+	ok(s, "create id=x depends=s2,p,s1,s3");
+	explained(s, "p", false, "its 4 open sub-tasks: s1, s2, s3, …");
+	explained(s, "x", false, "waits for 4 of its dependencies: s2, p, s1, …");
+}
+
+static void warned(const struct answer *ans, const char *text)
+{
+	assert_int_equal(ans->warnings.n, 1);
+	assert_true(str_has_nocase(ans->warnings.v[0], str_c(text)));
+}
+
+/* Tasks that the caller's loop gave back. */
+static void test_except(void **state)
+{
+	struct suite *s = *state;
+	struct answer *ans;
+
+	ok(s, "create id=T1 priority=3");
+	ok(s, "create id=t2 priority=2");
+	ok(s, "create id=t3 priority=1");
+	assert_true(str_is(ok(s, "next except=t1")->task->id, "t2"));
+	assert_true(str_is(ok(s, "next except=t2,x")->task->id, "T1"));
+	ans = refused(s, NO_TASKS, "next except=t1,t2,t3");
+	warned(ans, "3 eligible tasks are passed over");
+	ans = refused(s, NO_TASKS, "take new_token=X except=t1,t2,t3");
+	warned(ans, "3 eligible tasks are passed over");
+	ans = ok(s, "take new_token=A except=t1,t3");
+	assert_true(str_is(ans->task->id, "t2"));
+	assert_int_equal(ans->warnings.n, 0);
+	ans = ok(s, "done id=t2 token=A claim_next=1 new_token=B except=t1");
+	assert_true(str_is(ans->next->id, "t3"));
+	ans = ok(s, "done id=t3 token=B claim_next=1 new_token=C except=t1");
+	assert_null(ans->next);
+	warned(ans, "1 eligible task is passed over");
+	ok(s, "claim id=t1 new_token=D");
+	refused(s, NO_TASKS, "next except=t1");
+	assert_int_equal(refused(s, NO_TASKS, "take new_token=E except=t1")->warnings.n, 0);
 }
 
 static void test_next(void **state)
@@ -285,6 +335,8 @@ int read_tests(void)
 		QUEUE_TEST(test_log),
 		QUEUE_TEST(test_show),
 		QUEUE_TEST(test_explain),
+		QUEUE_TEST(test_explain_names_three),
+		QUEUE_TEST(test_except),
 		QUEUE_TEST(test_next),
 		QUEUE_TEST(test_wait_goes_by_the_filter),
 	};

@@ -27,6 +27,16 @@ static const char *vectors_path(struct arena *a)
 #define FAIL(x, fmt, ...) \
 	fail_msg("selection.vectors:%d (%.*s): " fmt, (x)->line, STRF((x)->name), __VA_ARGS__)
 
+static int64_t ticks(struct runner *x, struct str text)
+{
+	int64_t n;
+
+	text.n -= str_ends(text, STR("t"));
+	if (!str_to_i64(text, &n))
+		FAIL(x, "how long is %.*s?", STRF(text));
+	return n * tick();
+}
+
 static void set_policy(struct runner *x, struct str words)
 {
 	struct policy *p = &x->s->config.policy;
@@ -38,6 +48,10 @@ static void set_policy(struct runner *x, struct str words)
 			p->keep_abandoned = str_is(value, "keep");
 		else if (str_is(key, "depends"))
 			p->ignore_depends = str_is(value, "ignore");
+		else if (str_is(key, "subtasks"))
+			p->offer_parents = str_is(value, "offer");
+		else if (str_is(key, "handback"))
+			p->handback = ticks(x, value);
 		else if (!str_is(key, "max_abandoned") || !str_to_i64(value, &p->max_abandoned))
 			FAIL(x, "no such policy: %.*s", STRF(key));
 	}
@@ -71,12 +85,7 @@ static void make_tasks(struct runner *x, struct str words)
 
 static void let_pass(struct runner *x, struct str text)
 {
-	int64_t n;
-
-	text.n -= str_ends(text, STR("t"));
-	if (!str_to_i64(text, &n))
-		FAIL(x, "how long is %.*s?", STRF(text));
-	advance(n * tick());
+	advance(ticks(x, text));
 }
 
 static bool by_filter(struct str words)

@@ -158,6 +158,8 @@ static void give_fields(struct crowd *c, struct request *rq)
 		GIVE(rq, priority, pick(c, 4));
 	if (chance(c, 12))
 		GIVE(rq, delay, chance(c, 30) ? 0 : some_ttl(c));
+	if (chance(c, 15))
+		GIVE(rq, due, pick(c, 3) * INT64_C(86400000));
 	if (chance(c, 5))
 		GIVE(rq, not_before, c->sim.now + some_ttl(c));
 	if (chance(c, 10))
@@ -209,6 +211,8 @@ static void give_filter(struct crowd *c, struct request *rq)
 		GIVE(rq, type, STR("bug"));
 	if (chance(c, 6))
 		GIVE(rq, label, label(c));
+	if (chance(c, 6) && rq->op != OP_LIST)
+		GIVE(rq, except, list_of(c, some_id(c), chance(c, 50) ? some_id(c) : STR("")));
 }
 
 /* Sets the arguments that the operation requires or may have. */
@@ -724,6 +728,8 @@ static void set_policy(struct crowd *c, struct policy *p)
 	p->max_abandoned = abandoned[pick(c, 6)];
 	p->keep_abandoned = chance(c, 6);
 	p->ignore_depends = chance(c, 6);
+	p->offer_parents = chance(c, 12);
+	p->handback = chance(c, 12) ? some_ttl(c) : 0;
 	p->claim_creates = chance(c, 6);
 	p->untyped = chance(c, 6);
 }

@@ -42,11 +42,13 @@ static void report(uint64_t seed, int64_t ops, struct script *script, struct str
 	       (long long)ops);
 	script_shrink(script);
 	printf("# it still fails with %zu of the %zu entries"
-	       " (lease %lld ms, lock %lld ms, max_abandoned %lld%s%s%s):\n",
+	       " (lease %lld ms, lock %lld ms, max_abandoned %lld%s%s%s%s%s):\n",
 	       script->n, n, (long long)script->policy.lease, (long long)script->policy.lock_ttl,
 	       (long long)script->policy.max_abandoned,
 	       script->policy.keep_abandoned ? ", abandoned = keep" : "",
 	       script->policy.ignore_depends ? ", depends = ignore" : "",
+	       script->policy.offer_parents ? ", subtasks = offer" : "",
+	       script->policy.handback ? ", work handed back is reserved" : "",
 	       script->policy.claim_creates ? ", a claim makes its task" : "");
 	(void)sim_run(script, stdout, &again, &done);
 	printf("# %.*s\n", STRF(buf_str(&again)));

@@ -2,7 +2,10 @@
  * record. */
 #include "conf.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RECORDS 110
 
@@ -41,11 +44,14 @@ static void shuffle(struct model *m, struct record *r)
 	int64_t now = conf_now(m->c);
 	struct index *ix = &r->ix;
 
-	ix->lane = (int)conf_random(&m->seed, LANE_GOING);
+	do
+		ix->lane = (int)conf_random(&m->seed, LANE_BOTH + 1);
+	while (ix->lane == LANE_GOING);
 	ix->status = 1 + (int)conf_random(&m->seed, 5);
 	ix->class_rank = 1 + (int)conf_random(&m->seed, 3);
 	ix->priority = (int)conf_random(&m->seed, 4) - 1;
 	ix->eligible_at = now + ((int64_t)conf_random(&m->seed, 12) - 4) * conf_tick();
+	ix->due = (int64_t)conf_random(&m->seed, 4) * 86400000;
 	ix->updated_at = 1000000 + conf_random(&m->seed, 3);
 	ix->holder = one_of(m, "agent-", 2);
 	ix->token = ix->holder.n ? one_of(m, "\xff\x01hash", 2) : (struct str){ 0 };
@@ -71,15 +77,16 @@ static void make_model(struct model *m, struct conf *c, uint64_t seed)
 /* Written independently of query_matches(), on purpose. */
 static bool in_lane(const struct query *q, const struct index *ix, int64_t now)
 {
-	bool due = now >= ix->eligible_at;
+	bool due = now >= ix->eligible_at, waits = ix->lane == 3 || ix->lane >= 5;
+	bool timed = ix->lane == LANE_LATER || (waits && q->waiting >> ix->lane & 1);
 
 	if (q->pick == PICK_ALL)
 		return true;
 	if (q->pick == PICK_LATER)
-		return !due && (ix->lane == LANE_LATER || (q->waiting && ix->lane == LANE_WAITING));
+		return !due && timed;
 	if (ix->lane == LANE_READY)
 		return true;
-	return due && (ix->lane == LANE_LATER || (q->waiting && ix->lane == LANE_WAITING));
+	return due && timed;
 }
 
 static bool wanted(const struct query *q, const struct index *ix, int64_t now)
@@ -102,6 +109,20 @@ static bool wanted(const struct query *q, const struct index *ix, int64_t now)
 	return !q->depends_on.n || strs_have(ix->depends, q->depends_on);
 }
 
+/* The C library's natural order; none of the ids here has a leading zero. */
+static int natural_cmp(struct str a, struct str b)
+{
+	char x[64], y[64];
+
+	snprintf(x, sizeof(x), "%.*s", STRF(a));
+	snprintf(y, sizeof(y), "%.*s", STRF(b));
+	for (char *p = x; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	for (char *p = y; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	return strverscmp(x, y);
+}
+
 static enum pick sort_pick;
 
 static int sort_cmp(const void *pa, const void *pb)
@@ -118,10 +139,12 @@ static int sort_cmp(const void *pa, const void *pb)
 			return a->class_rank < b->class_rank ? -1 : 1;
 		if (a->priority != b->priority)
 			return a->priority > b->priority ? -1 : 1;
+		if (a->due != b->due)
+			return a->due && (!b->due || a->due < b->due) ? -1 : 1;
 		if (a->updated_at != b->updated_at)
 			return a->updated_at < b->updated_at ? -1 : 1;
 	}
-	return str_cmp(a->id, b->id);
+	return natural_cmp(a->id, b->id);
 }
 
 static size_t model_scan(struct model *m, const struct query *q, int64_t now, struct buf *out)
@@ -178,7 +201,7 @@ static void compare(struct model *m, const struct query *q)
 static void fill_query(struct query *q, unsigned bits)
 {
 	if (bits & 1)
-		q->waiting = true;
+		q->waiting = LANE_BIT(3 + bits / 2 % 4); /* 4, LANE_GOING: none */
 	if (bits & 2)
 		q->statuses = 1u << 1 | 1u << 3 | 1u << 4;
 	if (bits & 4)
@@ -398,7 +421,7 @@ static void test_waiting(void **state)
 {
 	struct conf *c = *state;
 	struct query next = { .pick = PICK_ELIGIBLE },
-		     all = { .pick = PICK_ELIGIBLE, .waiting = true };
+		     all = { .pick = PICK_ELIGIBLE, .waiting = LANES_WAITING };
 
 	put_lane(c, "w", LANE_WAITING, 0);
 	put_lane(c, "x", LANE_WAITING, 2);
@@ -410,13 +433,23 @@ static void test_waiting(void **state)
 	put_lane(c, "y", LANE_NONE, 0);
 	assert_string_equal(conf_scan(c, &next), "r ");
 	assert_string_equal(conf_scan(c, &all), "r w x ");
+	put_lane(c, "z1", LANE_PARENT, 0);
+	put_lane(c, "z2", LANE_BOTH, 0);
+	assert_string_equal(conf_scan(c, &next), "r ");
+	all.waiting = LANE_BIT(LANE_WAITING);
+	assert_string_equal(conf_scan(c, &all), "r w x ");
+	all.waiting = LANE_BIT(LANE_PARENT);
+	assert_string_equal(conf_scan(c, &all), "r z1 ");
+	all.waiting = LANES_WAITING;
+	assert_string_equal(conf_scan(c, &all), "r w x z1 z2 ");
 }
 
 static void test_waiting_later(void **state)
 {
 	struct conf *c = *state;
-	struct query later = { .pick = PICK_LATER }, all = { .pick = PICK_LATER, .waiting = true },
-		     next = { .pick = PICK_ELIGIBLE, .waiting = true };
+	struct query later = { .pick = PICK_LATER },
+		     all = { .pick = PICK_LATER, .waiting = LANES_WAITING },
+		     next = { .pick = PICK_ELIGIBLE, .waiting = LANES_WAITING };
 
 	put_lane(c, "w", LANE_WAITING, 4);
 	put_lane(c, "l", LANE_LATER, 6);

@@ -1893,9 +1893,9 @@ static void test_cost(void **state)
 	struct query queries[] = {
 		{ .pick = PICK_ELIGIBLE },
 		{ .pick = PICK_ELIGIBLE, .class_rank = 3 },
-		{ .pick = PICK_ELIGIBLE, .waiting = true },
+		{ .pick = PICK_ELIGIBLE, .waiting = LANES_WAITING },
 		{ .pick = PICK_LATER },
-		{ .pick = PICK_LATER, .waiting = true },
+		{ .pick = PICK_LATER, .waiting = LANES_WAITING },
 		{ .pick = PICK_ALL },
 		{ .pick = PICK_ALL, .statuses = 1 << 3 },
 		{ .pick = PICK_ALL, .token = STR("t20007") },

@@ -295,8 +295,26 @@ static void waits_for_the_one_who_knows_it(void **state)
 	/* the lease expired: if broken now, the task is eligible at once */
 	now = t.lock.expires_at;
 	assert_int_equal(simple(&t, OP_LOCK_BREAK, now, STR(""), STR("")).code, SUCCESS);
-	assert_int_equal(order_offer(&t, &at), OFFER_LATER);
-	assert_int_equal(at, now);
+	assert_int_equal(order_offer(&t, &at), OFFER_NOW);
+}
+
+static void handed_back(void **state)
+{
+	struct policy reserved = policy_default;
+	struct task t = { .status = IN_PROGRESS, .last_ttl = 1000 };
+	const struct lock lock = { .holder = STR("ann"), .token = ONE, .expires_at = NOW + 1 };
+
+	(void)state;
+	t.lock = lock;
+	lease_hand_back(&t, &policy_default, NOW);
+	assert_true(!t.lock.holder.n && t.free_at == 0);
+	reserved.handback = 500;
+	t.lock = lock;
+	lease_hand_back(&t, &reserved, NOW);
+	assert_true(!t.lock.holder.n && t.free_at == NOW + 500);
+	t.lock = lock;
+	lease_hand_back(&t, &reserved, NOW + 1); /* others may have had it already */
+	assert_true(!t.lock.holder.n && t.free_at == 0);
 }
 
 static void manual_lock_put_to_work(void **state)
@@ -577,6 +595,7 @@ int main(void)
 		cmocka_unit_test(worn_out),
 		cmocka_unit_test(resumes),
 		cmocka_unit_test(waits_for_the_one_who_knows_it),
+		cmocka_unit_test(handed_back),
 		cmocka_unit_test(manual_lock_put_to_work),
 		cmocka_unit_test(claim_after_unblock),
 		cmocka_unit_test(random_history),

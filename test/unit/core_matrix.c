@@ -241,6 +241,20 @@ static void want_cleared(struct want *w)
 	w->locked = w->live = w->mine = w->manual = false;
 }
 
+/* Where max_abandoned is set, handback is, too. */
+#define HANDBACK(s) ((s)->max ? 7000 : 0)
+
+/* At once, or once `handback` has passed; and at its old place in the order. */
+static void want_handed_back(struct want *w)
+{
+	bool over = w->t.status == IN_PROGRESS && w->locked && !w->live;
+
+	want_cleared(w);
+	w->t.free_at = HANDBACK(w->s) && !over ? NOW + HANDBACK(w->s) : 0;
+	w->t.version = 45;
+	w->changed = true;
+}
+
 static bool want_free(struct want *w)
 {
 	if (w->explicit && !w->mine)
@@ -347,10 +361,13 @@ static void want_move(struct want *w, enum op op)
 		w->t.last = (struct last){ .op = op, .token = MINE };
 	if (r->forgets)
 		w->t.abandoned = 0;
-	if (r->clears)
+	if (op == OP_UNBLOCK || op == OP_REWORK)
+		want_handed_back(w);
+	else if (r->clears)
 		want_cleared(w);
 	w->t.status = strchr(letters, r->to) - letters;
-	want_edited(w);
+	if (op != OP_UNBLOCK && op != OP_REWORK)
+		want_edited(w);
 	want_log(w, r, from);
 }
 
@@ -535,8 +552,7 @@ static void want_break(struct want *w)
 	} else if (!w->locked) {
 		w->repeated = true;
 	} else {
-		want_cleared(w);
-		want_edited(w);
+		want_handed_back(w);
 		want_some_line(w, "lock_broken", 0);
 	}
 }
@@ -755,6 +771,7 @@ static int play(const struct scene *s)
 	int n;
 
 	policy.max_abandoned = s->max;
+	policy.handback = HANDBACK(s);
 	rules_apply(s->op, &t, &c, &v);
 	want_of(&w, s);
 	n = verdict_diff(&w, &v, &t, describe(s, where, sizeof(where)));
@@ -940,6 +957,7 @@ static int clean(const struct scene *s, bool dead, int64_t older_than)
 
 	GIVE(&rq, older_than, older_than);
 	policy.max_abandoned = s->max;
+	policy.handback = HANDBACK(s);
 	want_of(&w, s);
 	w.code = SUCCESS;
 	w.n = 0;

@@ -97,6 +97,8 @@ static void test_core(void **state)
 		PIN(LANE_LATER, 2),
 		PIN(LANE_WAITING, 3),
 		PIN(LANE_GOING, 4),
+		PIN(LANE_PARENT, 5),
+		PIN(LANE_BOTH, 6),
 		PIN(ANSWER_TASK, 0),
 		PIN(ANSWER_TASKS, 1),
 		PIN(ANSWER_EVENTS, 2),
@@ -183,8 +185,8 @@ static void test_arguments(void **state)
 		PIN(ARG_older_than, 54), PIN(ARG_statuses, 55),       PIN(ARG_holder, 56),
 		PIN(ARG_limit, 57),      PIN(ARG_after, 58),          PIN(ARG_label, 59),
 		PIN(ARG_all, 60),        PIN(ARG_from, 61),           PIN(ARG_expired_after, 62),
-		PIN(ARG_part_of, 70),    PIN(ARG_user, 71),           PIN(ARG_operation, 72),
-		PIN(ARG_queue_id, 73),
+		PIN(ARG_except, 65),     PIN(ARG_part_of, 70),        PIN(ARG_user, 71),
+		PIN(ARG_operation, 72),  PIN(ARG_queue_id, 73),
 	};
 
 	(void)state;

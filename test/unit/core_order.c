@@ -30,6 +30,7 @@ struct offered {
 	int64_t at;
 	bool eligible;
 	const char *why;
+	int64_t open_subs;
 };
 
 static struct task offered_task(const struct offered *o)
@@ -38,6 +39,7 @@ static struct task offered_task(const struct offered *o)
 			  .status = o->status,
 			  .not_before = o->not_before,
 			  .open_deps = o->open_deps,
+			  .open_subs = o->open_subs,
 			  .free_at = o->free_at };
 
 	if (!o->lock)
@@ -50,43 +52,59 @@ static struct task offered_task(const struct offered *o)
 }
 
 static const struct offered offers[] = {
-	{ READY, 0, 0, 0, 0, 0, OFFER_NOW, 0, true, "ready" },
-	{ READY, BEFORE, 0, 0, 0, 0, OFFER_LATER, BEFORE, true, "ready" },
-	{ READY, NOW, 0, 0, 0, 0, OFFER_LATER, NOW, true, "ready" },
+	{ READY, 0, 0, 0, 0, 0, OFFER_NOW, 0, true, "ready", 0 },
+	{ READY, BEFORE, 0, 0, 0, 0, OFFER_LATER, BEFORE, true, "ready", 0 },
+	{ READY, NOW, 0, 0, 0, 0, OFFER_LATER, NOW, true, "ready", 0 },
 	{ READY, NOW + 1, 0, 0, 0, 0, OFFER_LATER, NOW + 1, false,
-	  "waits for its not-before time, in 1ms" },
-	{ READY, 0, 2, 0, 0, 0, OFFER_WAITING, 0, false, "waits for 2 of its dependencies" },
-	{ READY, LATER, 2, 0, 0, 0, OFFER_WAITING, LATER, false,
-	  "waits for 2 of its dependencies" },
-	{ READY, 0, 0, 0, 'o', LATER, OFFER_LATER, LATER, false, "held by bob for another 1m" },
-	{ READY, 0, 0, 0, 'o', NOW, OFFER_LATER, NOW, true, "ready" },
+	  "waits for its not-before time, in 1ms", 0 },
+	{ READY, 0, 2, 0, 0, 0, OFFER_WAITING, 0, false, "waits for 2 of its dependencies", 0 },
+	{ READY, LATER, 2, 0, 0, 0, OFFER_WAITING, LATER, false, "waits for 2 of its dependencies",
+	  0 },
+	{ READY, 0, 0, 0, 'o', LATER, OFFER_LATER, LATER, false, "held by bob for another 1m", 0 },
+	{ READY, 0, 0, 0, 'o', NOW, OFFER_LATER, NOW, true, "ready", 0 },
 	{ READY, LATER + 1000, 0, 0, 'o', LATER, OFFER_LATER, LATER + 1000, false,
-	  "waits for its not-before time, in 1m 1s" },
-	{ READY, 0, 0, 77, 'e', 0, OFFER_NOW, 0, true, "ready" },
-	{ READY, 0, 0, 0, 'f', LATER, OFFER_LATER, LATER, false, "held by bob for another 1m" },
-	{ READY, 0, 0, 0, 'x', 0, OFFER_NONE, 0, false, "Ready, held by bob" },
+	  "waits for its not-before time, in 1m 1s", 0 },
+	{ READY, 0, 0, 77, 'e', 0, OFFER_NOW, 0, true, "ready", 0 },
+	{ READY, 0, 0, 0, 'f', LATER, OFFER_LATER, LATER, false, "held by bob for another 1m", 0 },
+	{ READY, 0, 0, 0, 'x', 0, OFFER_NONE, 0, false, "Ready, held by bob", 0 },
 	/* In Progress: the agent crashed, or the task was left without a lock */
 	{ IN_PROGRESS, LATER, 3, 0, 'o', BEFORE, OFFER_LATER, BEFORE, true,
-	  "abandoned: its lease expired" },
-	{ IN_PROGRESS, 0, 0, 0, 'o', NOW, OFFER_LATER, NOW, true, "abandoned: its lease expired" },
-	{ IN_PROGRESS, 0, 0, 0, 'o', LATER, OFFER_LATER, LATER, false,
-	  "held by bob for another 1m" },
-	{ IN_PROGRESS, 0, 0, LATER, 'e', 0, OFFER_NOW, 0, true, "abandoned: its lease expired" },
-	{ IN_PROGRESS, 0, 0, 0, 0, 0, OFFER_NOW, 0, true, "left without a lock" },
-	{ IN_PROGRESS, 0, 0, NOW, 0, 0, OFFER_LATER, NOW, true, "left without a lock" },
+	  "abandoned: its lease expired", 0 },
+	{ IN_PROGRESS, 0, 0, 0, 'o', NOW, OFFER_LATER, NOW, true, "abandoned: its lease expired",
+	  0 },
+	{ IN_PROGRESS, 0, 0, 0, 'o', LATER, OFFER_LATER, LATER, false, "held by bob for another 1m",
+	  0 },
+	{ IN_PROGRESS, 0, 0, LATER, 'e', 0, OFFER_NOW, 0, true, "abandoned: its lease expired", 0 },
+	{ IN_PROGRESS, 0, 0, 0, 0, 0, OFFER_NOW, 0, true, "left without a lock", 0 },
+	{ IN_PROGRESS, 0, 0, NOW, 0, 0, OFFER_LATER, NOW, true, "left without a lock", 0 },
 	{ IN_PROGRESS, 0, 0, LATER, 0, 0, OFFER_LATER, LATER, false,
-	  "kept for its last agent for another 1m" },
-	{ IN_PROGRESS, 0, 0, 0, 'x', 0, OFFER_NONE, 0, false, "In Progress, held by bob" },
+	  "kept for its last agent for another 1m", 0 },
+	{ IN_PROGRESS, 0, 0, 0, 'x', 0, OFFER_NONE, 0, false, "In Progress, held by bob", 0 },
 	{ IN_PROGRESS, 0, 0, 0, 'f', BEFORE, OFFER_LATER, BEFORE, true,
-	  "abandoned: its lease expired" },
-	{ BACKLOG, 0, 0, 0, 0, 0, OFFER_NONE, 0, false, "its status is Backlog" },
-	{ BLOCKED, 0, 0, 0, 'o', LATER, OFFER_NONE, 0, false, "Blocked, held by bob" },
-	{ BLOCKED, 0, 0, 0, 'o', BEFORE, OFFER_NONE, 0, false, "its status is Blocked" },
-	{ NEEDS_HELP, 0, 0, 0, 0, 0, OFFER_NONE, 0, false, "its status is Needs Help" },
-	{ REVIEW, 0, 0, 5, 0, 0, OFFER_NONE, 0, false, "its status is Review" },
-	{ DONE, 0, 0, 0, 0, 0, OFFER_NONE, 0, false, "its status is Done" },
-	{ FAILED, 0, 0, 0, 0, 0, OFFER_NONE, 0, false, "its status is Failed" },
-	{ CANCELED, 0, 0, 0, 0, 0, OFFER_NONE, 0, false, "its status is Canceled" },
+	  "abandoned: its lease expired", 0 },
+	/* sub-tasks are open */
+	{ READY, 0, 0, 0, 0, 0, OFFER_PARENT, 0, false, "waits for its 1 open sub-task", 1 },
+	{ READY, LATER, 0, 0, 0, 0, OFFER_PARENT, LATER, false, "waits for its 2 open sub-tasks",
+	  2 },
+	{ READY, 0, 3, 0, 0, 0, OFFER_BOTH, 0, false,
+	  "waits for 3 of its dependencies and its 2 open sub-tasks", 2 },
+	{ READY, 0, 0, 0, 'o', LATER, OFFER_PARENT, LATER, false, "waits for its 1 open sub-task",
+	  1 },
+	{ IN_PROGRESS, 0, 3, 0, 'o', LATER, OFFER_PARENT, LATER, false,
+	  "held by bob for another 1m", 1 },
+	{ IN_PROGRESS, 0, 3, 0, 'o', BEFORE, OFFER_PARENT, BEFORE, false,
+	  "waits for its 1 open sub-task", 1 },
+	{ IN_PROGRESS, 0, 0, LATER, 0, 0, OFFER_PARENT, LATER, false,
+	  "waits for its 1 open sub-task", 1 },
+	{ REVIEW, 0, 0, 0, 0, 0, OFFER_NONE, 0, false, "its status is Review", 1 },
+	{ BACKLOG, 0, 0, 0, 0, 0, OFFER_NONE, 0, false, "its status is Backlog", 0 },
+	{ BLOCKED, 0, 0, 0, 'o', LATER, OFFER_NONE, 0, false, "Blocked, held by bob", 0 },
+	{ BLOCKED, 0, 0, 0, 'o', BEFORE, OFFER_NONE, 0, false, "its status is Blocked", 0 },
+	{ NEEDS_HELP, 0, 0, 0, 0, 0, OFFER_NONE, 0, false, "its status is Needs Help", 0 },
+	{ REVIEW, 0, 0, 5, 0, 0, OFFER_NONE, 0, false, "its status is Review", 0 },
+	{ DONE, 0, 0, 0, 0, 0, OFFER_NONE, 0, false, "its status is Done", 0 },
+	{ FAILED, 0, 0, 0, 0, 0, OFFER_NONE, 0, false, "its status is Failed", 0 },
+	{ CANCELED, 0, 0, 0, 0, 0, OFFER_NONE, 0, false, "its status is Canceled", 0 },
 };
 
 static void offers_and_why(void **state)
@@ -129,6 +147,63 @@ static void other_policies(void **state)
 	waiting.open_deps = 0;
 	assert_true(str_is(order_why(&waiting, &keep, NOW, &mem, &eligible), "ready"));
 	assert_true(eligible);
+}
+
+static void parents_offered(void **state)
+{
+	struct policy offer = policy_default, none = policy_default;
+	struct task parent = { .status = READY, .open_subs = 1 };
+	struct task begun = { .status = IN_PROGRESS, .open_subs = 1, .open_deps = 1 };
+	struct task both = { .status = READY, .open_subs = 1, .open_deps = 1 };
+	bool eligible;
+
+	(void)state;
+	offer.offer_parents = none.offer_parents = none.ignore_depends = true;
+	assert_true(str_holds(order_why(&parent, &offer, NOW, &mem, &eligible), "in spite of"));
+	assert_true(eligible);
+	assert_true(str_holds(order_why(&begun, &offer, NOW, &mem, &eligible), "in spite of"));
+	assert_true(eligible);
+	assert_true(str_is(order_why(&both, &offer, NOW, &mem, &eligible),
+			   "waits for 1 of its dependencies"));
+	assert_false(eligible);
+	assert_true(str_holds(order_why(&both, &none, NOW, &mem, &eligible), "are ignored"));
+	assert_true(eligible);
+	none.offer_parents = false;
+	assert_true(str_is(order_why(&both, &none, NOW, &mem, &eligible),
+			   "waits for its 1 open sub-task"));
+	assert_false(eligible);
+}
+
+static void lanes_by_policy(void **state)
+{
+	struct policy p = policy_default;
+
+	(void)state;
+	assert_int_equal(order_waiting(&p), 0);
+	p.ignore_depends = true;
+	assert_int_equal(order_waiting(&p), LANE_BIT(LANE_WAITING));
+	p.offer_parents = true;
+	assert_int_equal(order_waiting(&p), LANES_WAITING);
+	p.ignore_depends = false;
+	assert_int_equal(order_waiting(&p), LANE_BIT(LANE_PARENT));
+	for (int lane = LANE_NONE; lane <= LANE_BOTH; lane++)
+		assert_int_equal(lane_waits(lane), (LANES_WAITING >> lane) & 1);
+}
+
+/* What version 0.1.0 stored, and what it means today. */
+static void lanes_of_old(void **state)
+{
+	static const int to[] = { [LANE_NONE] = LANE_NONE,
+				  [LANE_READY] = LANE_PARENT,
+				  [LANE_LATER] = LANE_PARENT,
+				  [LANE_WAITING] = LANE_BOTH,
+				  [LANE_GOING] = LANE_GOING };
+
+	(void)state;
+	for (int lane = LANE_NONE; lane <= LANE_GOING; lane++) {
+		assert_int_equal(lane_of_old(lane, 0), lane);
+		assert_int_equal(lane_of_old(lane, 2), to[lane]);
+	}
 }
 
 /* --- counts --------------------------------------------------------------------------------------- */
@@ -347,17 +422,22 @@ static void index_of_a_task(void **state)
 	assert_int_equal(ix.parent.n, 0);
 }
 
-/* A better class first, then the higher priority, then the one that waits longest. */
+/* A better class first, then the higher priority, the earlier due date, the one that waits longest, the smaller id. */
 static void order_of_two(void **state)
 {
-	const struct index a = some_index();
-	struct index b = a;
+	struct index a = some_index(), b = a;
 
 	(void)state;
 	assert_int_equal(index_cmp(&a, &b), 0);
-	b.id = STR("t2");
+	b.id = STR("T1");
+	assert_true(index_cmp(&a, &b) > 0 && index_cmp(&b, &a) < 0);
+	b.id = STR("t10");
 	assert_true(index_cmp(&a, &b) < 0 && index_cmp(&b, &a) > 0);
 	b.updated_at--;
+	assert_true(index_cmp(&a, &b) > 0 && index_cmp(&b, &a) < 0);
+	a.due = 5;
+	assert_true(index_cmp(&a, &b) < 0 && index_cmp(&b, &a) > 0);
+	b.due = 4;
 	assert_true(index_cmp(&a, &b) > 0 && index_cmp(&b, &a) < 0);
 	b.priority--;
 	assert_true(index_cmp(&a, &b) < 0 && index_cmp(&b, &a) > 0);
@@ -529,6 +609,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(offers_and_why),
 		cmocka_unit_test(other_policies),
+		cmocka_unit_test(parents_offered),
+		cmocka_unit_test(lanes_by_policy),
+		cmocka_unit_test(lanes_of_old),
 		cmocka_unit_test(counts),
 		cmocka_unit_test(settles),
 		cmocka_unit_test(cycles),

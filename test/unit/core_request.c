@@ -542,7 +542,7 @@ static void long_lists(void **state)
 		items[i] = STR("t2");
 	for (int i = 0; i < ARG_END; i++) {
 		enum arg a = (enum arg)i;
-		size_t most = a == ARG_depends ? DEPENDS_MAX : LABELS_MAX;
+		size_t most = a == ARG_depends || a == ARG_except ? DEPENDS_MAX : LABELS_MAX;
 		struct request r = good(OP_UPDATE);
 
 		if (arg_kind(a) != ARG_LIST)

@@ -80,6 +80,7 @@ struct selecting {
 	struct window *windows;
 	size_t n, room;
 	struct seen *seen;
+	bool *parents;  /* by task: it had sub-tasks at some time, which may have held it back */
 	uint32_t *tree; /* segment tree by rank: the window with the latest `until`, + 1 */
 };
 
@@ -92,10 +93,30 @@ static uint32_t rank_of(const struct task *t)
 	return (uint32_t)(c * (PRIORITY_MAX + 1) + PRIORITY_MAX - p);
 }
 
-static bool eligible(const struct checking *x, const struct task *t, int64_t now)
+static bool eligible(const struct selecting *s, uint32_t task, const struct task *t, int64_t now)
 {
+	const struct policy *p = &s->x->log->head.policy;
+
 	return t->status == READY && !t->lock.holder.n && t->not_before <= now &&
-	       (!t->depends.n || x->log->head.policy.ignore_depends);
+	       (!t->depends.n || p->ignore_depends) && (!s->parents[task] || p->offer_parents);
+}
+
+static void note_parent(struct selecting *s, struct str id)
+{
+	if (id.n)
+		s->parents[task_number(s->x, id)] = true;
+}
+
+static void find_parents(struct selecting *s)
+{
+	const struct checking *x = s->x;
+
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		note_parent(s, x->calls[i]->rq->parent);
+	for (uint32_t task = 1; task < x->tasks.n; task++)
+		for (size_t i = x->first[task]; i < x->first[task + 1]; i++)
+			if (x->touches[i].task)
+				note_parent(s, x->touches[i].task->parent);
 }
 
 static bool always_changes(const struct history_call *c)
@@ -168,7 +189,7 @@ static void find_windows(struct selecting *s, uint32_t task)
 		struct window w = { .from = INT64_MAX,
 				    .rank = rank_of(o->touch->task),
 				    .task = task };
-		bool good = eligible(s->x, o->touch->task, o->touch->call->ans->now);
+		bool good = eligible(s, task, o->touch->task, o->touch->call->ans->now);
 
 		for (end = i; end < n && s->seen[end].version == o->version; end++)
 			widen(&w, &s->seen[end]);
@@ -226,7 +247,7 @@ static uint32_t got_rank(const struct history_call *c)
 	const struct answer *ans = c->ans;
 	bool selects = rq->op == OP_TAKE || (rq->op == OP_NEXT && !rq->explain);
 
-	if (!ans || ans->repeated || rq->class_rank || rq->type.n || rq->label.n)
+	if (!ans || ans->repeated || rq->class_rank || rq->type.n || rq->label.n || rq->except.n)
 		return 0;
 	if (selects && ans->code == NO_TASKS)
 		return RANKS;
@@ -260,6 +281,9 @@ void check_select(struct checking *x)
 	size_t at = 0;
 
 	s.seen = mem_alloc((x->log->n_calls + 1) * sizeof(*s.seen));
+	s.parents = mem_alloc((x->tasks.n + 1) * sizeof(*s.parents));
+	memset(s.parents, 0, (x->tasks.n + 1) * sizeof(*s.parents));
+	find_parents(&s);
 	s.tree = mem_alloc(2 * RANKS * sizeof(*s.tree));
 	memset(s.tree, 0, 2 * RANKS * sizeof(*s.tree));
 	for (uint32_t i = 1; i < x->tasks.n; i++)
@@ -276,5 +300,6 @@ void check_select(struct checking *x)
 	}
 	free(s.windows);
 	free(s.seen);
+	free(s.parents);
 	free(s.tree);
 }

@@ -30,6 +30,8 @@ const struct member policy_members[] = {
 	{ "keep_abandoned", MEMBER_BOOL, ALWAYS, offsetof(struct policy, keep_abandoned) },
 	{ "ignore_depends", MEMBER_BOOL, ALWAYS, offsetof(struct policy, ignore_depends) },
 	{ "claim_creates", MEMBER_BOOL, SOME, offsetof(struct policy, claim_creates) },
+	{ "offer_parents", MEMBER_BOOL, SOME, offsetof(struct policy, offer_parents) },
+	{ "handback", MEMBER_INT, SOME, offsetof(struct policy, handback) },
 	{ 0 },
 };
 
@@ -45,6 +47,7 @@ const struct member task_members[] = {
 	T("priority", MEMBER_INT, ALWAYS, priority),
 	T("type", MEMBER_STR, SOME, type),
 	T("labels", MEMBER_LIST, SOME, labels),
+	T("due", MEMBER_INT, SOME, due),
 	T("not_before", MEMBER_INT, SOME, not_before),
 	T("parent", MEMBER_STR, SOME, parent),
 	T("depends", MEMBER_LIST, SOME, depends),

@@ -126,6 +126,7 @@ static bool same_numbers(const struct look *k, const struct model_task *want,
 	       same_int(k, id, "abandoned", want->abandoned, got->abandoned) &&
 	       same_said(k, id, "class", want->class_rank, got->class_rank) &&
 	       same_int(k, id, "priority", want->priority, got->priority) &&
+	       same_int(k, id, "due", want->due, got->due) &&
 	       same_int(k, id, "not_before", want->not_before, got->not_before);
 }
 
@@ -251,7 +252,7 @@ static bool is_listed(const struct look *k, const struct model_task *t)
 static bool in_order(const struct look *k, const struct task *a, const struct task *b)
 {
 	if (a->created_at < b->created_at ||
-	    (a->created_at == b->created_at && str_cmp(a->id, b->id) < 0))
+	    (a->created_at == b->created_at && model_id_cmp(a->id, b->id) < 0))
 		return true;
 	return differs(k, "%.*s is listed before %.*s", STRF(a->id), STRF(b->id));
 }

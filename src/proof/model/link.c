@@ -52,6 +52,8 @@ void step_fields(const struct step *s, struct model_task *t)
 		t->class_rank = rq->class_rank;
 	if (HAS(rq, priority))
 		t->priority = rq->priority;
+	if (HAS(rq, due))
+		t->due = rq->due;
 	if (HAS(rq, not_before))
 		t->not_before = rq->not_before;
 	if (HAS(rq, delay))

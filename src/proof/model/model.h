@@ -62,7 +62,7 @@ struct model_task {
 	int64_t status; /* 0: it does not exist or was removed; then only the fence counts */
 	int64_t class_rank, priority;
 	int64_t fence, version, attempts, abandoned;
-	int64_t not_before, free_at, last_ttl;
+	int64_t due, not_before, free_at, last_ttl;
 	int64_t created_at, updated_at, started_at, first_started_at, done_at, archived_at;
 	struct model_lock lock;
 	/* the last call of the last holder, until the next acquisition */

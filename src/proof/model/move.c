@@ -44,6 +44,15 @@ void step_unlock(const struct step *s, struct model_task *t)
 	t->run = 0;
 }
 
+/* Work that a person hands back: others need not wait, and it keeps its place in the order. */
+static void hand_back(const struct step *s, struct model_task *t)
+{
+	bool reserved = s->w->policy.handback && !(t->status == IN_PROGRESS && step_ran_out(s, t));
+
+	step_unlock(s, t);
+	t->free_at = reserved ? s->now + s->w->policy.handback : 0;
+}
+
 static void take_lock(const struct step *s, struct model_task *t, int64_t ttl)
 {
 	if (HAS(s->rq, ttl))
@@ -191,8 +200,8 @@ enum result step_lock_break(const struct step *s, struct model_task *t)
 		s->want->repeated = 1;
 		return SUCCESS;
 	}
-	step_unlock(s, t);
-	step_changed(s, t);
+	hand_back(s, t);
+	t->version++;
 	return SUCCESS;
 }
 
@@ -326,6 +335,8 @@ enum result step_move(const struct step *s, struct model_task *t, enum op op)
 	note_words(s, t, op);
 	if (op == OP_BLOCK)
 		t->lock.manual = 0;
+	else if (op == OP_UNBLOCK || op == OP_REWORK)
+		hand_back(s, t);
 	else
 		step_unlock(s, t);
 	if (op == OP_RELEASE || op == OP_UNBLOCK || op == OP_REWORK || op == OP_RETRY ||
@@ -333,6 +344,9 @@ enum result step_move(const struct step *s, struct model_task *t, enum op op)
 		t->abandoned = 0;
 	t->status = step_leads_to(op);
 	t->done_at = t->status == DONE ? s->now : 0;
-	step_changed(s, t);
+	if (op == OP_UNBLOCK || op == OP_REWORK)
+		t->version++;
+	else
+		step_changed(s, t);
 	return SUCCESS;
 }

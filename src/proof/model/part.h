@@ -37,6 +37,8 @@ int64_t model_wait(const struct model_world *w, const struct model *m, const str
 /* Does a come before b in the order of selection? */
 bool model_before(const struct model_world *w, const struct model_task *a,
 		  const struct model_task *b);
+/* Ids in natural order. */
+int model_id_cmp(struct str a, struct str b);
 /* The id that would be created next. */
 struct str model_next_id(const struct model_world *w, const struct model *m, int64_t *counter,
 			 struct arena *a);

@@ -101,7 +101,11 @@ static int begin(struct files *s, bool again)
 	rc = compact(s, rebooted);
 	if (rc == 0 && settled && !s->unsynced)
 		files_write_note(s, 0, s->applied);
-	return rc ? rc : files_look(s, again);
+	if (rc == 0)
+		rc = files_look(s, again);
+	if (rc == 0)
+		files_read_dues(s);
+	return rc;
 }
 
 /* --- the set of writes -------------------------------------------------------------------------- */

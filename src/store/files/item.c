@@ -4,11 +4,13 @@
  */
 #include <stddef.h>
 
+#include "format/pack.h"
 #include "store/files/files.h"
 
 enum { DROPPED = 1, ARCHIVED = 2, WITH_BODY = 4, STRANGER = 8, OLD_ARCHIVED = 16, WITH_DUE = 32 };
 
-#define DUE_BYTES 7 /* bytes that 0.1.0 left unused, so the format stays the same */
+#define DUE_BYTES 7  /* bytes that 0.1.0 left unused, so the format stays the same */
+#define OPEN_SUBS 17 /* the tag in core/task.def */
 
 /* A record; its bytes follow: key, id, holder, token, parent, type, lists, hot, body. */
 struct item {
@@ -80,6 +82,20 @@ static void decode_plain(const struct item *it, struct ent *e)
 		e->ix.due = decode_due(it);
 }
 
+/* Of a packed part of a task; 0: it has none. */
+static int64_t open_subs(struct str hot)
+{
+	struct unpack u = { hot };
+	struct str value;
+	int64_t n = 0;
+	uint8_t tag;
+
+	while (unpack_next(&u, &tag, &value) > 0)
+		if (tag == OPEN_SUBS && unpack_int(value, &n) == 0)
+			return n;
+	return 0;
+}
+
 int files_decode_next(struct view *v, struct str *rest, struct ent *e)
 {
 	struct item it;
@@ -104,6 +120,8 @@ int files_decode_next(struct view *v, struct str *rest, struct ent *e)
 	lists = cut(rest, it.lists);
 	e->hot = cut(rest, it.hot);
 	e->body = cut(rest, it.body);
+	if (e->lacks_due)
+		e->ix.lane = lane_of_old(e->ix.lane, open_subs(e->hot));
 	if (!it.lists)
 		return it.labels || it.depends ? -1 : 0;
 	return decode_list(v, &lists, it.labels, &e->ix.labels) ||
@@ -208,6 +226,12 @@ bool files_raw_has_lists(const char *raw)
 
 	memcpy(&n, raw + offsetof(struct item, lists), sizeof(n));
 	return n != 0;
+}
+
+bool files_raw_lacks_due(const char *raw)
+{
+	return raw[offsetof(struct item, status)] &&
+	       !(raw[offsetof(struct item, flags)] & (WITH_DUE | DROPPED));
 }
 
 enum file_kind files_raw_kind(const char *raw)

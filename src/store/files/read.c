@@ -34,7 +34,7 @@ static bool idle(struct view *v)
 		if (e->dropped)
 			continue;
 		if (ix->holder.n || ix->token.n || ix->lane == LANE_LATER ||
-		    ix->lane == LANE_GOING || (ix->lane == LANE_WAITING && ix->eligible_at))
+		    ix->lane == LANE_GOING || (lane_waits(ix->lane) && ix->eligible_at))
 			return false;
 	}
 	return true;
@@ -79,6 +79,8 @@ static int enter(struct files *s, bool all)
 	rc = files_look(s, all);
 	if (rc == 0)
 		settle_anchor(s);
+	if (rc == 0)
+		files_read_dues(s);
 	return rc;
 }
 

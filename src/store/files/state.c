@@ -109,6 +109,7 @@ static int take_snapshot(struct view *v, uint32_t n, struct str payload)
 		if (i && str_cmp(last, key) >= 0)
 			return -1;
 		last = key;
+		v->lacks_due |= files_raw_lacks_due(payload.p);
 		v->v[v->n++] = (struct slot){ .raw = payload.p };
 		payload = str_n(payload.p + size, payload.n - size);
 	}
@@ -412,6 +413,21 @@ static void add_due(struct files *s, struct ent *e)
 		e->ix.due = t.due;
 	e->lacks_due = false;
 	arena_free(&a);
+}
+
+void files_read_dues(struct files *s)
+{
+	struct view *v = &s->view;
+
+	if (!v->lacks_due || v->dues_read)
+		return;
+	v->dues_read = true;
+	for (size_t i = 0; i < v->n; i++) {
+		struct ent scratch;
+
+		if (files_peek(v, i, &scratch)->lacks_due)
+			add_due(s, files_at(v, i));
+	}
 }
 
 static int put_snapshot(struct files *s, struct buf *b, struct frame *f, int64_t now)

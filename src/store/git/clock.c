@@ -105,7 +105,8 @@ bool git_clock_same(const struct git *s, struct str name)
 /* Reads the anchor first, because another process may have set the clock. */
 void git_clock_change(struct git *s)
 {
-	const struct query later = { .pick = PICK_LATER, .waiting = true }, held = { .held = true };
+	const struct query later = { .pick = PICK_LATER, .waiting = LANES_WAITING },
+			   held = { .held = true };
 	int64_t now;
 
 	clock_read(s);

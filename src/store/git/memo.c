@@ -20,7 +20,7 @@
 #include "store/git/folder.h"
 #include "store/git/json.h"
 
-#define MAGIC STR("pawl memo 2\n\n\n\n\n")
+#define MAGIC STR("pawl memo 3\n\n\n\n\n")
 #define FILE_MAX (64u << 20)
 /* The memo is rewritten when it has more than 3 * records + SPARE entries: the others are of old states. */
 #define SPARE 500

@@ -328,14 +328,18 @@ bool git_commit_parse(struct str text, struct git_state *out, struct arena *a)
 
 /* In a task of version 0.1.0, only the body has the due date. An unreadable body counts as one without a
  * due date. */
-static void add_due(struct git *s, struct git_state *st, struct arena *a)
+static void index_old(struct git *s, struct git_state *st, struct arena *a)
 {
+	struct index *ix = &st->rec.ix;
 	struct task t = { 0 };
 	struct str body;
 
-	if (st->lacks_due && git_body_read(s, &st->tree, &body, a) == 0 &&
-	    task_unpack(body, &t, a) == 0)
-		st->rec.ix.due = t.due;
+	if (!st->lacks_due)
+		return;
+	if (git_body_read(s, &st->tree, &body, a) == 0 && task_unpack(body, &t, a) == 0)
+		ix->due = t.due;
+	if (task_unpack(st->rec.hot, &t, a) == 0)
+		ix->lane = lane_of_old(ix->lane, t.open_subs);
 }
 
 int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a)
@@ -353,6 +357,6 @@ int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, st
 	ok = git_odb_object_type(obj) == GIT_OBJECT_COMMIT && git_commit_parse(text, out, a);
 	git_odb_object_free(obj);
 	if (ok)
-		add_due(s, out, a);
+		index_old(s, out, a);
 	return ok ? 0 : 2;
 }

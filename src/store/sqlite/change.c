@@ -206,7 +206,7 @@ static int find_due(struct sq *s, struct due *out)
 	int rc = sq_take(
 		s,
 		"SELECT (SELECT count(*) FROM (SELECT 1 FROM record WHERE q=?1 AND lane=2 AND wake<=?2 LIMIT ?3)),"
-		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=3 AND wake>0 AND wake<=?2),"
+		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane IN(3,5,6)AND wake>0 AND wake<=?2),"
 		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=4 AND wake<=?2),"
 		"(SELECT name IS NULL FROM queue WHERE n=?1)",
 		&st);
@@ -279,7 +279,7 @@ static int tidy(struct sq *s, struct due *due, struct arena *a)
 	if (rc == 0 && due->waiting)
 		rc = promote(
 			s,
-			"UPDATE record SET wake=0 WHERE q=?1 AND lane=3 AND wake>0 AND wake<=?2");
+			"UPDATE record SET wake=0 WHERE q=?1 AND lane IN(3,5,6)AND wake>0 AND wake<=?2");
 	if (rc == 0 && due->going)
 		rc = sweep(s, a);
 	*due = (struct due){ 0 };

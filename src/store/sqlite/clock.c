@@ -77,7 +77,7 @@ static int idle(struct sq *s, bool *out)
 		"SELECT NOT EXISTS(SELECT 1 FROM record INDEXED BY record_held"
 		" WHERE holder IS NOT NULL OR token IS NOT NULL) AND NOT EXISTS(SELECT 1 FROM queue n"
 		" WHERE EXISTS(SELECT 1 FROM record r INDEXED BY record_lane WHERE r.q=n.n AND r.lane IN (2,4))"
-		" OR EXISTS(SELECT 1 FROM record r INDEXED BY record_lane WHERE r.q=n.n AND r.lane=3"
+		" OR EXISTS(SELECT 1 FROM record r INDEXED BY record_lane WHERE r.q=n.n AND r.lane IN (3,5,6)"
 		" AND r.eligible_at>0))",
 		&n);
 

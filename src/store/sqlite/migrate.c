@@ -24,7 +24,9 @@ static const char fill[] =
 	"REPLACE INTO clock SELECT one,boot_id,wall,boot FROM old_clock;"
 	"INSERT INTO tally SELECT q,status,n FROM old_tally;"
 	"INSERT INTO link SELECT q,target,rid FROM old_link;"
-	"INSERT INTO record SELECT rid,q,key,rev,lane,due,status,class_rank,priority,eligible_at,updated_at,created_at,"
+	"INSERT INTO record SELECT rid,q,key,rev,"
+	/* lane_of_old() */
+	"CASE WHEN lane<4 AND packed(h,17,1)>0 THEN CASE lane WHEN 3 THEN 6 ELSE 5 END ELSE lane END,due,status,class_rank,priority,eligible_at,updated_at,created_at,"
 	"CASE WHEN status NOT NULL THEN packed((SELECT data FROM old_body b WHERE b.rid=o.rid),11,1)END,id,id_key(id),"
 	"holder,token,parent,type,list(labels),list(depends),hot,packed(h,18,0),packed(h,19,0),packed(h,24,1),"
 	"packed(h,26,1),packed(h,34,2),"

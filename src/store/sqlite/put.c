@@ -28,7 +28,7 @@ static const char *const names[] = {
  * come does not decide any more. */
 static int64_t wake(const struct sq *s, const struct index *ix)
 {
-	if (ix->lane == LANE_WAITING)
+	if (lane_waits(ix->lane))
 		return ix->eligible_at > s->now ? ix->eligible_at : 0;
 	return ix->lane == LANE_LATER || ix->lane == LANE_GOING ? ix->eligible_at : 0;
 }

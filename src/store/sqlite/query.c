@@ -7,10 +7,15 @@
 
 #include "store/sqlite/sqlite.h"
 
-#define BY_AGE " ORDER BY created_at,id"
-#define BY_RANK " ORDER BY class_rank,priority DESC,updated_at,id"
-#define BY_DUE " ORDER BY wake,id" /* wake is eligible_at if that is in the future */
-#define BY_TIME " ORDER BY eligible_at,id"
+#define BY_AGE " ORDER BY created_at,id_key"
+/* index_cmp(); NULL is no due date */
+#define BY_RANK " ORDER BY class_rank,priority DESC,due_at IS NULL,due_at,updated_at,id_key"
+#define BY_DUE " ORDER BY wake,id_key" /* wake is eligible_at if that is in the future */
+#define BY_TIME " ORDER BY eligible_at,id_key"
+
+/* The cache finds a statement by the address of its text. */
+static const char due_waiting[] = "q=?1 AND lane=?2 AND wake>0 AND wake<=?3" BY_RANK;
+static const char later_waiting[] = "q=?1 AND lane=?2 AND wake>?3" BY_DUE;
 
 struct source {
 	sqlite3_stmt *st;
@@ -24,6 +29,7 @@ struct scan {
 	struct source from[SQ_STATUSES];
 	size_t n;
 	struct record *after; /* the answer begins after this task */
+	struct str after_key; /* the key of its id */
 };
 
 int sq_read_begin(struct sq *s)
@@ -102,7 +108,7 @@ static int source_add(struct scan *c, const char *from, const char *where, sqlit
 		sqlite3_bind_int(st, 4, c->q->class_rank);
 	if (highest >= 6) {
 		sqlite3_bind_int64(st, 5, c->after->ix.created_at);
-		sq_bind(st, 6, c->after->ix.id);
+		sq_bind(st, 6, c->after_key);
 	}
 	c->from[c->n++] = (struct source){ .st = st };
 	*out = st;
@@ -120,13 +126,25 @@ static int add_statuses(struct scan *c)
 	for (int i = 1; rc >= 0 && i < SQ_STATUSES; i++) {
 		if (!counts[i] || (c->q->statuses && !(c->q->statuses >> i & 1)))
 			continue;
-		rc = source_add(c, "record INDEXED BY record_status",
-				c->after ? "q=?1 AND status=?2 AND (created_at,id)>(?5,?6)" BY_AGE
-					 : "q=?1 AND status=?2" BY_AGE,
-				&st);
+		rc = source_add(
+			c, "record INDEXED BY record_status",
+			c->after ? "q=?1 AND status=?2 AND (created_at,id_key)>(?5,?6)" BY_AGE
+				 : "q=?1 AND status=?2" BY_AGE,
+			&st);
 		if (rc == 0)
 			sqlite3_bind_int(st, 2, i);
 	}
+	return rc;
+}
+
+/* A task that waits for others has a wake-up time only while that is yet to come, or has just come. */
+static int add_timed(struct scan *c, int lane, const char *where)
+{
+	sqlite3_stmt *st;
+	int rc = source_add(c, "record INDEXED BY record_lane", where, &st);
+
+	if (rc == 0)
+		sqlite3_bind_int(st, 2, lane);
 	return rc;
 }
 
@@ -152,11 +170,13 @@ static int add_eligible(struct scan *c)
 	if (rc == 0 && !(c->s->changing && c->s->all_promoted))
 		rc = source_add(c, "record INDEXED BY record_lane",
 				"q=?1 AND lane=2 AND wake<=?3" BY_RANK, &st);
-	if (rc == 0 && c->q->waiting)
-		rc = add_lane(c, LANE_WAITING);
-	if (rc == 0 && c->q->waiting)
-		rc = source_add(c, "record INDEXED BY record_lane",
-				"q=?1 AND lane=3 AND wake>0 AND wake<=?3" BY_RANK, &st);
+	for (int lane = LANE_WAITING; rc == 0 && lane <= LANE_BOTH; lane++) {
+		if (!lane_waits(lane) || !(c->q->waiting & LANE_BIT(lane)))
+			continue;
+		rc = add_lane(c, lane);
+		if (rc == 0)
+			rc = add_timed(c, lane, due_waiting);
+	}
 	return rc;
 }
 
@@ -166,9 +186,9 @@ static int add_later(struct scan *c)
 	int rc = source_add(c, "record INDEXED BY record_lane",
 			    "q=?1 AND lane=2 AND wake>?3" BY_DUE, &st);
 
-	if (rc == 0 && c->q->waiting)
-		rc = source_add(c, "record INDEXED BY record_lane",
-				"q=?1 AND lane=3 AND wake>?3" BY_DUE, &st);
+	for (int lane = LANE_WAITING; rc == 0 && lane <= LANE_BOTH; lane++)
+		if (lane_waits(lane) && c->q->waiting & LANE_BIT(lane))
+			rc = add_timed(c, lane, later_waiting);
 	return rc;
 }
 
@@ -311,10 +331,15 @@ static int scan_rows(struct scan *c, record_fn *fn, void *ctx)
 /* 0, 1 if the task of q->after is absent. */
 static int scan_after(struct scan *c, struct arena *a)
 {
+	char key[ID_KEY_MAX];
+	int rc;
+
 	if (c->q->pick != PICK_ALL || !c->q->after.n)
 		return 0;
 	c->after = arena_new(a, struct record);
-	return c->s->base.ops->get(&c->s->base, c->q->after, c->after, a);
+	rc = c->s->base.ops->get(&c->s->base, c->q->after, c->after, a);
+	c->after_key = arena_str(a, index_id_key(c->after->ix.id, key));
+	return rc;
 }
 
 static int scan_in_state(struct scan *c, record_fn *fn, void *ctx)

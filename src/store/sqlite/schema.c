@@ -18,10 +18,10 @@
  * record_lane (twice), record_held, record_status, tally, event, event_key.
  *
  * `lane` and `status` are NULL instead of 0, and holder, token and parent NULL instead of '': this keeps rows out
- * of the partial indexes. `wake` is eligible_at where time decides (lanes 2 and 4, and lane 3 if the time is in the
- * future), and 0 where rank decides. So one index serves both orders, and a claim or a promotion moves one entry in
- * it. labels and depends are JSON; link holds the reverse direction of depends. New records begin with a revision
- * above queue.floor, which a drop raises. Columns for people: see sqlite/column.c and doc/data.md.
+ * of the partial indexes. `wake` is eligible_at where time decides (lanes 2 and 4, and lanes 3, 5 and 6 if the time is
+ * in the future), and 0 where rank decides. So one index serves both orders, and a claim or a promotion moves one
+ * entry in it. labels and depends are JSON; link holds the reverse direction of depends. New records begin with a
+ * revision above queue.floor, which a drop raises. Columns for people: see sqlite/column.c and doc/data.md.
  *
  * A version that cannot share the tables of its predecessor must rename a column that every change uses. An older
  * process that has the database open does not read the version again, so only the missing column stops it. Version 3
@@ -69,9 +69,9 @@ static const char version_3[] =
 	"CREATE TABLE batch(q INTEGER PRIMARY KEY,id);"
 	"INSERT INTO clock VALUES(1,'',0,0);"
 	/* sq_rebuild() fills the tables at this point, before the indexes exist */
-	"CREATE INDEX record_lane ON record(q,lane,wake,class_rank,priority DESC,updated_at,id)"
+	"CREATE INDEX record_lane ON record(q,lane,wake,class_rank,priority DESC,due_at IS NULL,due_at,updated_at,id_key)"
 	"WHERE lane NOT NULL;"
-	"CREATE INDEX record_status ON record(q,status,created_at,id)WHERE status NOT NULL;"
+	"CREATE INDEX record_status ON record(q,status,created_at,id_key)WHERE status NOT NULL;"
 	"CREATE INDEX record_held ON record(q,token,holder)WHERE holder NOT NULL OR token NOT NULL;"
 	"CREATE INDEX record_parent ON record(q,parent)WHERE parent NOT NULL;"
 	"CREATE INDEX event_key ON event(q,key);"

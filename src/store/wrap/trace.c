@@ -79,7 +79,7 @@ static void add_query(struct buf *b, const struct query *q)
 
 	buf_addf(b, " %s", picks[q->pick]);
 	if (q->waiting)
-		buf_addf(b, " waiting");
+		buf_addf(b, " waiting=%u", q->waiting);
 	if (q->statuses)
 		buf_addf(b, " statuses=%#x", q->statuses);
 	if (q->class_rank)
