@@ -7,6 +7,7 @@
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
 
+#include "client/given_back.h"
 #include "client/keyring.h"
 #include "client/place.h"
 #include "client/settings.h"
@@ -40,6 +41,7 @@ struct client {
 	struct queue *queue; /* opened by the first call that needs it */
 	struct str held
 		[TYPED_END]; /* tokens of the locks of the whole queue that this process holds */
+	struct given_back given_back; /* .on: set by the face after client_init() */
 	enum store_mode mode;
 };
 

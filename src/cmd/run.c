@@ -20,7 +20,8 @@ static const struct param params[] = {
 	      .value = "COMMAND", .help = "program to run for the task, and its arguments"),
 	LOCAL(run, next, "next", P_FLAG,
 	      .help = "claim the next eligible task, as `next --claim` does"),
-	LOCAL(run, loop, "loop", P_FLAG, .help = "continue with the next task until none is left"),
+	LOCAL(run, loop, "loop", P_FLAG,
+	      .help = "continue with the next task until none is left but those that the loop gave back"),
 	LOCAL(run, jobs, "jobs", P_INT, .letter = 'J', .min = 1, .max = JOBS_MAX, .def = "1",
 	      .help = "run up to N tasks at once, each with its own command"),
 	LOCAL(run, on_success, "on-success", P_CHOICE, .choices = "done review none", .def = "done",
@@ -190,9 +191,7 @@ static enum result answer_all(struct session *s, const struct run_sum *sum,
 		s->exit_code = run_exit_code(sum->last_status);
 	add_sum(reply_more(out), sum);
 	if (sum->again.n)
-		say(s, arena_printf(s->arena,
-				    "%.*s was released and is next again: the loop ends here",
-				    STRF(sum->again)));
+		say(s, arena_printf(s->arena, "the loop ends here: %.*s", STRF(sum->passed_over)));
 	say(s, arena_printf(s->arena, "%lld tasks: %lld succeeded, %lld failed, %lld lost",
 			    (long long)sum->ran, (long long)sum->succeeded, (long long)sum->failed,
 			    (long long)sum->lost));

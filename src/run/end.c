@@ -55,9 +55,8 @@ static void tally(struct runner *r, const struct job *j, const struct run_end *e
 		s->failed++;
 	if (!succeeded(j) && e->code != LOST_LOCK)
 		s->last_status = j->status;
-	if (e->became == READY && r->plan->loop)
-		r->given_back = arena_append(r->client->arena, r->given_back,
-					     arena_str(r->client->arena, j->task));
+	if (e->became == READY && r->plan->loop) /* also if the program itself gave it back */
+		given_back_add(&r->client->given_back, r->client->queue, j->task);
 }
 
 static void finish(struct runner *r, struct job *j, struct run_end *e)

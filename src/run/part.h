@@ -36,7 +36,6 @@ struct runner {
 	struct job *jobs;
 	size_t running;
 	bool no_more, looked;
-	struct strs given_back;
 	int signals;
 	int64_t look_at, looked_at; /* next and last check; NEVER: when the store wakes us */
 };

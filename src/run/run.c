@@ -153,6 +153,7 @@ enum result runner_run(struct client *c, const struct run_plan *plan, struct run
 {
 	struct run_plan own = *plan;
 	struct runner r = { .client = c, .plan = &own, .sum = sum, .ans = ans, .look_at = NEVER };
+	enum result code;
 
 	*sum = (struct run_sum){ 0 };
 	*ans = (struct answer){ 0 };
@@ -162,5 +163,8 @@ enum result runner_run(struct client *c, const struct run_plan *plan, struct run
 	r.jobs = arena_array(c->arena, struct job, (size_t)own.jobs);
 	if (prepare(&r) != SUCCESS)
 		return ans->code;
-	return run_all(&r);
+	c->given_back.on = own.loop;
+	code = run_all(&r);
+	given_back_free(&c->given_back);
+	return code;
 }

@@ -42,7 +42,8 @@ struct run_sum {
 	int64_t ran, succeeded, failed, lost, troubled; /* troubled: could not be reported */
 	int last_status;                                /* of the last program that failed */
 	bool interrupted;                               /* a signal ended the run */
-	struct str again; /* a task that this loop released is next again: the loop ends here */
+	struct str again,
+		passed_over; /* the loop ended with tasks left: one that it gave back; the reason */
 };
 
 /* SUCCESS if at least one task was claimed; ended() gets the result of each. Otherwise *ans has the reason: NO_TASKS,

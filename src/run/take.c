@@ -99,24 +99,16 @@ static void hold(struct runner *r, struct job *j, const struct answer *ans, int6
 		r->plan->began(r->plan->ctx, ans);
 }
 
-/* Did this loop already release the task that is next? Then it must end, or it would run that task forever. */
-static bool comes_again(struct runner *r)
+/* Only tasks are left that this loop gave back. To take one again would run it forever. */
+static void note_passed_over(struct runner *r, const struct answer *ans)
 {
-	struct request rq = r->plan->take;
-	struct arena scratch = { 0 };
-	struct answer ans;
-	bool again = false;
+	const struct given_back *g = &r->client->given_back;
+	struct arena *a = r->client->arena;
 
-	if (!r->given_back.n)
-		return false;
-	rq.op = OP_NEXT;
-	runner_call(r, &rq, &ans, &scratch);
-	if (ans.code == SUCCESS && ans.task && strs_have(r->given_back, ans.task->id)) {
-		r->sum->again = arena_str(r->client->arena, ans.task->id);
-		again = true;
-	}
-	arena_free(&scratch);
-	return again;
+	if (!ans->warnings.n || !g->n)
+		return;
+	r->sum->again = arena_str(a, g->v[0].id);
+	r->sum->passed_over = arena_str(a, ans->warnings.v[0]);
 }
 
 /* Copies the answer: it must outlive the memory of the call. */
@@ -140,18 +132,16 @@ static bool take_one(struct runner *r)
 
 	if (!j || r->no_more)
 		return false;
-	if (comes_again(r)) {
-		r->no_more = true;
-		return false;
-	}
 	sent = os_boot_ms();
 	runner_call(r, &rq, &ans, &j->arena);
 	if (ans.code == SUCCESS && ans.task && ans.lock) {
+		r->sum->again = r->sum->passed_over = STR("");
 		hold(r, j, &ans, sent);
 		begin(r, j);
 		return !r->no_more;
 	}
 	if (ans.code == NO_TASKS && r->sum->ran) {
+		note_passed_over(r, &ans);
 		r->looked = true; /* until a job ends, which may make other tasks eligible */
 	} else {
 		keep_answer(r, &ans);

@@ -372,9 +372,41 @@ renewed_since() {
 	new a
 	new b
 	call 1 run --loop --on-failure release -- sh -c 'echo $PAWL_TASK >>ran; exit 1'
-	complains "was released and is next again"
-	[ "$(wc -l <ran)" -le 2 ]
+	complains "the loop ends here: 2 eligible tasks are passed over"
+	same "$(tr '\n' ' ' <ran)" "t1 t2 "
 	status_is t1 Ready
+	PAWL_FORMAT=json call 1 run --loop --on-failure release -- false
+	is '.runs.again == "t1" and .runs.ran == 2'
+}
+
+@test "--loop: what the command itself gave back is not taken again" {
+	new a
+	new b
+	call 0 run --loop -- sh -c 'echo $PAWL_TASK >>ran; [ $(wc -l <ran) -lt 9 ] && "$0" release $PAWL_TASK -q' "$PAWL"
+	same "$(tr '\n' ' ' <ran)" "t1 t2 "
+	complains "2 eligible tasks are passed over"
+}
+
+@test "--loop: an epic is not started over and over" {
+	new Epic -c expedite
+	new one --parent t1
+	call 0 run --loop -- sh -c 'echo $PAWL_TASK >>ran'
+	same "$(tr '\n' ' ' <ran)" "t2 t1 "
+	status_is t1 Done
+}
+
+@test "--loop: what it gave back comes again after a comment or a change" {
+	new a
+	new b
+	new c
+	cat >work.sh <<'END'
+echo "$PAWL_TASK" >>ran
+[ "$(grep -c . ran)" -lt 20 ] || exit 1
+[ "$PAWL_TASK" != t3 ] || { "$PAWL" comment t1 "try harder" && exit 0; }
+exit 1
+END
+	call 1 run --loop --on-failure release -- env PAWL="$PAWL" sh work.sh
+	same "$(tr '\n' ' ' <ran)" "t1 t2 t3 t1 "
 }
 
 @test "--jobs: N at once, each task once" {

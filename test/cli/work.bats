@@ -20,6 +20,123 @@ other=11111111-1111-4111-8111-111111111111
 	same "$order" " first fixed high old low intangible"
 }
 
+@test "next: an earlier due date first, none last; t2 before t10" {
+	seq -f '{"id": "t%.0f", "title": "x"}' 12 >batch.jsonl
+	pawl import batch.jsonl
+	same "$("$PAWL" list -q | tr '\n' ' ')" "t1 t2 t3 t4 t5 t6 t7 t8 t9 t10 t11 t12 "
+	pawl update t7 --due 2030-01-02
+	pawl update t11 --due 2030-01-01
+	order=
+	while id=$("$PAWL" next --claim -q); do order="$order $id"; done
+	same "$order" " t11 t7 t1 t2 t3 t4 t5 t6 t8 t9 t10 t12"
+}
+
+@test "next: a task with open sub-tasks waits for them" {
+	new Epic -c expedite
+	new one --parent t1
+	new two --parent t1
+	ask 0 next
+	is '.task.id == "t2"'
+	ask 0 next --explain
+	is '.candidates[] | select(.id == "t1") | .eligible == false and
+		.why == "waits for its 2 open sub-tasks: t2, t3"'
+	pawl cancel t3 -r r
+	ask 0 next --explain
+	is '.candidates[] | select(.id == "t1") | .why == "waits for its 1 open sub-task: t2"'
+	pawl claim t2
+	call 10 next
+	ask 0 done t2 --claim-next
+	is '.next.task.id == "t1"'
+	call 0 doctor
+}
+
+@test "next: subtasks = offer does not wait for sub-tasks" {
+	new Epic -c expedite
+	new one --parent t1
+	PAWL_SUBTASKS=offer call 0 next -q
+	exactly t1
+	PAWL_SUBTASKS=offer call 0 next --explain
+	says "in spite of its open sub-tasks"
+	PAWL_SUBTASKS=maybe call 40 next
+}
+
+@test "claim: open sub-tasks are a warning" {
+	new Epic
+	new one --parent t1
+	call 0 claim t1
+	complains "t1 has 1 open sub-task"
+	pawl release t1
+	new dep
+	pawl depend t1 t3
+	ask 0 claim t1
+	is '.warnings == ["t1 depends on 1 task not done yet and has 1 open sub-task"]'
+}
+
+@test "work handed back is eligible at once, at its place, with its history" {
+	for n in 1 2 3 4; do new "task $n"; done
+	pawl claim t1 -a al
+	pawl review t1 -a al --summary s
+	pawl claim t2 -a al
+	pawl escalate t2 -a al -r "which one?"
+	pawl claim t3 -a al
+	pawl update t4 --title "edited last"
+	before=$(field t1 .updated_at)
+	pawl rework t1 -r "no test"
+	pawl unblock t2
+	pawl lock break t3 -r "he went home"
+	same "$before" "$(field t1 .updated_at)"
+	order=
+	while id=$("$PAWL" next --claim -a bo -q); do order="$order $id"; done
+	same "$order" " t1 t2 t3 t4"
+	ask 0 show t1
+	is '.comments[0].text == "no test"'
+}
+
+@test "next: handback reserves work that was handed back" {
+	new x
+	pawl claim t1 -a al
+	pawl review t1 -a al --summary s
+	PAWL_HANDBACK=10m pawl rework t1 -r "no test"
+	call 10 next -a bo
+	ask 0 next --explain
+	is '.candidates[0].why | startswith("kept for its last agent for another")'
+	call 0 claim t1 -a al
+	pawl review t1 -a al --summary s
+	pawl rework t1 -r "still no test"
+	call 0 next -a bo -q
+	exactly t1
+}
+
+@test "a loop does not take again what it gave back" {
+	local loop='echo $PAWL_TASK >>ran; test $PAWL_TASK = t3'
+	new a
+	new b
+	new c
+	call 1 run --loop --on-failure release -- sh -c "$loop"
+	same "$(tr '\n' ' ' <ran)" "t1 t2 t3 "
+	complains "the loop ends here: 2 eligible tasks are passed over" "3 tasks: 1 succeeded, 2 failed"
+	status_is t1 Ready
+}
+
+@test "a loop takes again what it gave back and somebody changed" {
+	new a
+	new b
+	new c
+	# the command comments on t1, edits t2 and makes t3 wait for a new task when it sees t4
+	new d
+	cat >work.sh <<'END'
+echo "$PAWL_TASK" >>ran
+[ "$(grep -c . ran)" -lt 20 ] || exit 1
+unset PAWL_TOKEN
+[ "$PAWL_TASK" != t4 ] || {
+	"$PAWL" comment t1 "try harder" && "$PAWL" update t2 --title "b, again" && exit 0
+}
+exit 1
+END
+	call 1 run --loop --on-failure release -- env PAWL="$PAWL" sh work.sh
+	same "$(tr '\n' ' ' <ran)" "t1 t2 t3 t4 t1 t2 "
+}
+
 @test "next: shows and changes nothing" {
 	new "One thing" -l bug
 	before=$(snapshot)

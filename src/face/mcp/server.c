@@ -5,9 +5,11 @@
 
 static enum result find_client(struct mcp *m, struct answer *ans)
 {
+	given_back_free(&m->session.client.given_back);
 	arena_free(&m->base);
 	m->base = (struct arena){ 0 };
 	m->ready = client_init(&m->session.client, &m->options.who, ans, &m->base) == SUCCESS;
+	m->session.client.given_back.on = true;
 	m->session.client.config.impatient =
 		true; /* a call must not wait, because the server has others to serve: see tools.c */
 	return m->ready ? SUCCESS : ans->code;
@@ -146,6 +148,7 @@ void mcp_close(struct mcp *m, bool release)
 	subscriptions_end(m);
 	keeper_end(m, release);
 	client_close(&m->session.client);
+	given_back_free(&m->session.client.given_back);
 	buf_free(&m->cursor);
 	arena_free(&m->told);
 	arena_free(&m->base);

@@ -1,0 +1,35 @@
+/*
+ * given_back: what a loop took and gave back. It would take such a task again at once, as the first in the order, and
+ * spin. So its next calls pass the task over until somebody changes it: the task itself, its comments,
+ * dependencies or sub-tasks. The memory is that of one process: of `pawl run --loop`, or of one MCP session.
+ */
+#ifndef CLIENT_GIVEN_BACK_H
+#define CLIENT_GIVEN_BACK_H
+
+#include "core/answer.h"
+#include "queue/queue.h"
+
+#define GIVEN_BACK_MAX DEPENDS_MAX /* what a request may except */
+
+/* A task as it was given back. */
+struct given {
+	struct str id, comment; /* the cursor of the last comment */
+	int64_t version, open_deps, canceled_deps, open_subs;
+};
+
+struct given_back {
+	bool on; /* the process is a loop */
+	struct given *v;
+	size_t n;
+};
+
+/* After a call: if it gave a task back, that is remembered. */
+void given_back_note(struct given_back *g, struct queue *q, const struct request *rq,
+		     const struct answer *ans);
+/* The task was given back, by whomever. */
+void given_back_add(struct given_back *g, struct queue *q, struct str id);
+/* Before a call that takes the next task: excepts those that nobody has changed since, and forgets the others. */
+void given_back_except(struct given_back *g, struct queue *q, struct request *rq, struct arena *a);
+void given_back_free(struct given_back *g);
+
+#endif
