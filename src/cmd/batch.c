@@ -200,7 +200,7 @@ static json_t *item_json(const struct request *rq, const struct answer *ans)
 
 	if (id.n)
 		json_object_set_new(o, "id", json_str(id));
-	else
+	if (!id.n || rq->op == OP_CREATE)
 		json_object_set_new(o, "title", json_str(rq->title));
 	if (ans->code != SUCCESS)
 		json_object_set_new(o, "message", json_str(ans->message));
@@ -315,6 +315,12 @@ static void show(const struct reply *r, struct view *v)
 		if (v->quiet && !failed) {
 			view_data(v, PLAIN, name);
 			view_text(v, PLAIN, "\n");
+		} else if (!failed && json_object_get(x, "title")) {
+			view_text(v, GREEN, "created ");
+			view_data(v, BOLD, name);
+			view_text(v, PLAIN, "  ");
+			view_data(v, PLAIN, json_get(x, "title"));
+			view_text(v, PLAIN, "\n");
 		} else if (!v->quiet && failed) {
 			view_data(v, BOLD, name);
 			view_text(v, RED, " %.*s ", STRF(json_get(x, "code")));
@@ -338,7 +344,9 @@ const struct command cmd_batch_add = {
 	.name = "batch add",
 	.group = "data",
 	.summary = "create several tasks at once",
-	.detail = DETAIL("a title") "create" DETAIL_END,
+	.detail = DETAIL(
+		"a title") "create" DETAIL_END
+			   " pawl prints the id of each new task; with -q it prints only the ids, one per line.",
 	.example = "pawl batch add \"Fix the parser\" \"Write the docs\" --label docs\n"
 		   "pawl batch add --file titles.txt --priority high",
 	.see = "create, import, batch update",

@@ -12,7 +12,7 @@ struct export_args {
 
 static const struct param params[] = {
 	LOCAL(export, output, "output", P_TEXT, .letter = 'o', .flags = P_REQUIRED | P_FILLED,
-	      .value = "FILE", .help = "file to write (for md: a folder)"),
+	      .value = "FILE", .help = "file to write (for md: a folder); - is standard output"),
 	PARAM_FORMAT(export),
 	PARAM(statuses, "status", P_STATUSES, .letter = 's',
 	      .help = "export only tasks with this status; may be repeated or listed with commas"),
@@ -49,19 +49,32 @@ static enum result cannot(struct session *s, const char *path, int r, struct rep
 	if (r == -EEXIST || r == -ELOOP)
 		hint = "name another file, or replace this one with --force";
 	return run_fail(r == -ENOTEMPTY || r == -EEXIST || r == -ELOOP ? CONFLICT : API_ERROR,
-			arena_printf(s->arena, "cannot write %s: %s", path, why), str_c(hint), out);
+			arena_printf(s->arena, "cannot write %s: %s",
+				     strcmp(path, "-") ? path : "to standard output", why),
+			str_c(hint), out);
 }
 
 static enum result run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct export_args *a = (const struct export_args *)args;
 	char *path = data_path(s, a->output);
-	enum port_format format = port_format(a->format, path);
+	bool stdout_only = !strcmp(path, "-");
+	enum port_format format = port_format(stdout_only && !a->format.n ? STR("json") : a->format,
+					      path);
 	struct sending x = { .progress = { .session = s, .doing = "exporting" } };
 	struct answer ans = { 0 };
 	enum result code;
 	int r;
 
+	if (stdout_only && (s->owns_stdout || format == PORT_MD))
+		return run_fail(
+			USAGE,
+			format == PORT_MD
+				? STR("md is a folder of files and cannot go to standard output")
+				: STR("--output - and --json or --porcelain both need standard output"),
+			format == PORT_MD ? STR("name a folder: --output tasks/")
+					  : STR("name a file: --output tasks.json"),
+			out);
 	if (format == PORT_NONE)
 		return run_fail(
 			USAGE,
@@ -93,7 +106,8 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 static void show(const struct reply *r, struct view *v)
 {
 	const json_t *o = r->more;
-	if (v->quiet)
+
+	if (v->quiet || str_is(json_get(o, "file"), "-"))
 		return;
 	view_count(v, GREEN, view_int(o, "exported"), "task");
 	view_text(v, PLAIN, " exported to ");
@@ -108,8 +122,9 @@ const struct command cmd_export = {
 	.detail =
 		"The export is a snapshot with every field and all comments, but without locks. The file appears under its "
 		"name only when it is complete. An earlier export is replaced; any other file needs --force. Any store can "
-		"import the file.",
+		"import the file. `--output -` writes to standard output, as JSON unless --format says otherwise.",
 	.example = "pawl export --output tasks.json\n"
+		   "pawl export --output - --format jsonl | grep parser\n"
 		   "pawl export --output tasks/\n"
 		   "pawl export --output open.csv --status ready,blocked",
 	.see = "import, backup, list",

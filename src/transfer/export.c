@@ -182,10 +182,23 @@ static int open_odd(struct port_out *o)
 	return o->file ? 0 : -errno;
 }
 
+/* A copy of the descriptor: closing it leaves standard output open for the rest of the process. */
+static int open_stdout(struct port_out *o)
+{
+	int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+
+	o->temp = NULL;
+	o->file = fd < 0 ? NULL : fdopen(fd, "w");
+	return o->file ? 0 : -errno;
+}
+
 static int open_file(struct port_out *o, bool force)
 {
-	int fd = check_file(o, force);
+	int fd;
 
+	if (!strcmp(o->path, "-"))
+		return open_stdout(o);
+	fd = check_file(o, force);
 	if (fd)
 		return fd < 0 ? fd : open_odd(o);
 	fd = mkstemp(o->temp);

@@ -30,7 +30,7 @@ struct port_out {
 	struct arena arena;
 };
 
-/* 0, or -errno. -ENOTEMPTY: a folder that is not empty. Without `force`: -EEXIST: a file that is not an export of this
+/* "-" is standard output. 0, or -errno. -ENOTEMPTY: a folder that is not empty. Without `force`: -EEXIST: a file that is not an export of this
  * format, -ELOOP: a link to a file. */
 int port_out_open(struct port_out *o, enum port_format format, const char *path, bool force,
 		  struct arena *a);

@@ -32,9 +32,11 @@ some() {
 
 @test "batch add: arguments, a file, standard input" {
 	call 0 batch add "One" "Two" --label x --priority high
-	says "2 done"
+	exactly "created t1  One
+created t2  Two
+2 done"
 	ask 0 batch add Three
-	is '.results | length == 1 and .[0].id == "t3" and .[0].code == "SUCCESS"'
+	is '.results | length == 1 and .[0].id == "t3" and .[0].code == "SUCCESS" and .[0].title == "Three"'
 	same "$(field t2 .priority)" 3
 	same "$(field t2 '.labels[0]')" x
 	printf '%s\n' "Four" "" '{"title": "Five", "depends": ["t1"], "label": ["p", "q"]}' >titles
@@ -43,7 +45,9 @@ some() {
 	same "$(field t5 '.labels | length')" 2
 	printf 'Six\nSeven\n' | "$PAWL" batch add -
 	same "$(field t7 .title)" Seven
-	lines 0 batch add Eight
+	lines 0 batch add Eight $'Nine\nlives'
+	exactly 'ITEM: id=t8 title=Eight
+ITEM: id=t9 title=Nine\x0alives'
 	unchanged 2 batch add
 	unchanged 30 batch add --file nosuch
 }

@@ -30,12 +30,18 @@ other=11111111-1111-4111-8111-111111111111
 	same "$worked" no
 }
 
-@test "list: three sections, active, completed, failed" {
+@test "list: the three sections of the protocol, then what is Ready and all other tasks" {
 	lines 0 list
 	exactly "=== Active Tasks ===
 === Completed Tasks ===
-=== Failed Tasks ==="
-	for id in waits active done failed locked; do pawl create x -i $id; done
+=== Failed Tasks ===
+=== Ready Tasks ===
+=== Other Tasks ==="
+	for id in waits active done failed locked; do pawl create "A $id task" -i $id; done
+	pawl create x -i later --status backlog
+	pawl create x -i stuck
+	pawl claim stuck -a al
+	pawl escalate stuck -a al -r why
 	pawl claim active -a al
 	pawl claim "done" -a bo
 	pawl done "done" -a bo
@@ -49,12 +55,37 @@ other=11111111-1111-4111-8111-111111111111
 === Completed Tasks ===
   done: bo \(completed $time\)
 === Failed Tasks ===
-  failed: cy - no luck"
+  failed: cy - \"no luck\"
+=== Ready Tasks ===
+  waits: title=\"A waits task\"
+=== Other Tasks ===
+  later: status=Backlog title=x
+  stuck: status=\"Needs Help\" title=x"
 	lines 0 list --status failed
-	matches "=== Active Tasks ===
+	exactly '=== Active Tasks ===
 === Completed Tasks ===
 === Failed Tasks ===
-  failed: cy - no luck"
+  failed: cy - "no luck"
+=== Ready Tasks ===
+=== Other Tasks ==='
+}
+
+@test "list: a value cannot look like another part of the line" {
+	pawl create $'x" status=Done\n  t9: y' -i a
+	pawl create 'back\slash' -i b
+	pawl create 'über' -i c
+	pawl create gone -i d
+	pawl claim d -a 'eve (since now) - "x"'
+	lines 0 list
+	matches "=== Active Tasks ===
+  d: \"eve \(since now\) - \\\\\"x\\\\\"\" \(since $time\)
+=== Completed Tasks ===
+=== Failed Tasks ===
+=== Ready Tasks ===
+  a: title=\"x\\\\\" status=Done\\\\x0a  t9: y\"
+  b: title=\"back\\\\\\\\slash\"
+  c: title=\"über\"
+=== Other Tasks ==="
 }
 
 @test "every acquisition says LOCK_ACQUIRED" {

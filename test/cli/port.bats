@@ -328,6 +328,30 @@ END
 	says '"title":"x"'
 }
 
+@test "export --output -: standard output, and nothing else on it" {
+	pawl create "One, with a comma"
+	pawl create Two
+	for format in json jsonl csv; do
+		call 0 export -o "file.$format"
+		call 0 export -o - --format $format
+		same "$output" "$(cat "file.$format")"
+		[ -z "$stderr" ]
+	done
+	call 0 export -o -
+	is '[.[].id] == ["t1", "t2"]'
+	[ ! -e - ]
+	call 0 export -o ./- --format json
+	exactly "2 tasks exported to ./-"
+	[ -e - ]
+	call 2 export -o - --format md
+	complains "cannot go to standard output"
+	call 2 export -o - --json
+	is '.error.code == "USAGE"'
+	call 2 export -o - --porcelain
+	run -30 bash -c "\"$PAWL\" export -o - >/dev/full"
+	[[ $output == *"cannot write to standard output"* ]]
+}
+
 @test "export: no spreadsheet takes a cell for a formula, and it comes back as it was" {
 	for title in '=1+1' '+1' '-1' '@x' "'=1" "'quoted'" "plain"; do
 		new --title "$title"

@@ -44,11 +44,12 @@ static struct str configured(const struct cli *c, const char *name, const char *
 static enum format find_format(const struct cli *c)
 {
 	const struct global_args *g = &c->parsed.global;
+	bool guess = c->parsed.code != SUCCESS; /* a command may have a --format of its own */
 	struct str word = g->format;
 
-	if (g->json || (c->parsed.json && !g->porcelain && !word.n))
+	if (g->json || (guess && c->parsed.json && !g->porcelain && !word.n))
 		return FORMAT_JSON;
-	if (g->porcelain || (c->parsed.porcelain && !word.n))
+	if (g->porcelain || (guess && c->parsed.porcelain && !word.n))
 		return FORMAT_PORCELAIN;
 	if (!word.n)
 		word = configured(c, "format", "PAWL_FORMAT");

@@ -40,6 +40,32 @@ static struct str time_of(int64_t ms, struct arena *a)
 
 /* --- list ----------------------------------------------------------------------------------------- */
 
+/* A value in a list: bare if it is one plain word, otherwise in "…", where \ comes before " and \. So no text of a
+ * task can look like another part of the line. */
+static void put_value(struct buf *out, struct str value)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.@:/+-";
+	size_t bare = 0, from = 0;
+
+	while (bare < value.n && memchr(plain, value.p[bare], sizeof(plain) - 1))
+		bare++;
+	if (value.n && bare == value.n) {
+		buf_adds(out, value);
+		return;
+	}
+	buf_addc(out, '"');
+	for (size_t i = 0; i <= value.n; i++) {
+		if (i < value.n && value.p[i] != '"' && value.p[i] != '\\')
+			continue;
+		text_visible(out, str_n(value.p + from, i - from), false);
+		if (i < value.n)
+			buf_addf(out, "\\%c", value.p[i]);
+		from = i + 1;
+	}
+	buf_addc(out, '"');
+}
+
 static void item(struct buf *out, const struct task *t, const char *before, struct str what,
 		 const char *after)
 {
@@ -48,28 +74,67 @@ static void item(struct buf *out, const struct task *t, const char *before, stru
 	buf_adds(out, STR("  "));
 	text_visible(out, t->id, false);
 	buf_adds(out, STR(": "));
-	text_visible(out, agent.n ? agent : STR("unknown"), false);
+	put_value(out, agent.n ? agent : STR("unknown"));
 	buf_adds(out, str_c(before));
-	text_visible(out, what.n ? what : STR("unknown"), false);
+	put_value(out, what.n ? what : STR("unknown"));
 	buf_addf(out, "%s\n", after);
 }
 
+/* Tasks that files-protocol.md does not know: "  t1: title="Fix it"". */
+static void other_item(struct buf *out, const struct task *t)
+{
+	buf_adds(out, STR("  "));
+	text_visible(out, t->id, false);
+	buf_adds(out, STR(":"));
+	if (t->status != READY) {
+		buf_adds(out, STR(" status="));
+		put_value(out, str_c(status_name(t->status)));
+	}
+	buf_adds(out, STR(" title="));
+	put_value(out, t->title);
+	buf_addc(out, '\n');
+}
+
+/* The section of a task that is not held. */
+enum section { SECTION_DONE, SECTION_FAILED, SECTION_READY, SECTION_OTHER };
+
+static enum section section_of(const struct task *t)
+{
+	switch (t->status) {
+	case DONE:
+		return SECTION_DONE;
+	case FAILED:
+		return SECTION_FAILED;
+	case READY:
+		return SECTION_READY;
+	default:
+		return SECTION_OTHER;
+	}
+}
+
+/* The three sections of files-protocol.md come first, so that its scripts still find them. */
 static void put_sections(struct buf *out, const struct answer *ans, struct arena *a)
 {
+	static const char *const heads[] = { "Completed", "Failed", "Ready", "Other" };
 	const struct task *t = ans->tasks;
 
 	buf_adds(out, STR("=== Active Tasks ===\n"));
 	for (size_t i = 0; i < ans->n_tasks; i++)
 		if (lease_live(&t[i].lock, ans->now))
 			item(out, &t[i], " (since ", time_of(t[i].lock.acquired_at, a), ")");
-	buf_adds(out, STR("=== Completed Tasks ===\n"));
-	for (size_t i = 0; i < ans->n_tasks; i++)
-		if (t[i].status == DONE)
-			item(out, &t[i], " (completed ", time_of(t[i].done_at, a), ")");
-	buf_adds(out, STR("=== Failed Tasks ===\n"));
-	for (size_t i = 0; i < ans->n_tasks; i++)
-		if (t[i].status == FAILED)
-			item(out, &t[i], " - ", t[i].blocker_reason, "");
+	for (int part = SECTION_DONE; part <= SECTION_OTHER; part++) {
+		buf_addf(out, "=== %s Tasks ===\n", heads[part]);
+		for (size_t i = 0; i < ans->n_tasks; i++) {
+			if ((int)section_of(&t[i]) != part)
+				continue;
+			if (part == SECTION_DONE)
+				item(out, &t[i], " (completed ", time_of(t[i].done_at, a), ")");
+			else if (part == SECTION_FAILED)
+				item(out, &t[i], " - ", t[i].blocker_reason, "");
+			else if (!lease_live(&t[i].lock, ans->now))
+				other_item(out, &t[i]);
+		}
+	}
 }
 
 /* --- everything else ------------------------------------------------------------------------------ */
@@ -111,7 +176,7 @@ static bool put_list(struct buf *out, const json_t *o)
 {
 	static const char *const lists[][2] = {
 		{ "locks", "LOCK" },       { "candidates", "CANDIDATE" }, { "findings", "FINDING" },
-		{ "settings", "SETTING" }, { "trusted", "TRUSTED" },
+		{ "settings", "SETTING" }, { "trusted", "TRUSTED" },      { "results", "ITEM" },
 	};
 	size_t i;
 	const json_t *v, *list;
