@@ -12,9 +12,10 @@
 
 /* The keyring's part in one call. */
 struct keys {
-	bool takes;     /* the call may acquire a lock */
-	bool in_flight; /* sent with the token of `pending` */
-	bool saved;     /* the proof is a saved token */
+	bool takes;        /* the call may acquire a lock */
+	bool in_flight;    /* sent with the token of `pending` */
+	struct str before; /* an older version saved the token under this name of the agent */
+	bool saved;        /* the proof is a saved token */
 	struct pending pending;
 };
 
@@ -74,6 +75,8 @@ static void find_proof(struct client *c, struct request *rq, struct keys *k)
 		k->saved = keyring_seek(&c->keyring, rq->id, &token, &fence);
 	if (k->saved)
 		GIVE(rq, token, token);
+	if (k->saved && c->keyring.adopted)
+		k->before = c->keyring.before;
 }
 
 enum result client_token(struct client *c, struct str task, struct str said, struct str *token,
@@ -267,6 +270,16 @@ static void settle_ended(struct client *c, const struct request *rq, const struc
 		keyring_forget(&c->keyring, rq->id, last_over(rq, ans));
 }
 
+static void warn_renamed(struct client *c, struct str task, struct str before, struct answer *ans)
+{
+	struct str text = arena_printf(c->arena,
+				       "the lock of %.*s was taken under the name %.*s. Its token "
+				       "now belongs to %.*s, your name since this version",
+				       STRF(task), STRF(before), STRF(c->agent));
+
+	ans->warnings = arena_append(c->arena, ans->warnings, text);
+}
+
 static void settle(struct client *c, const struct request *rq, struct keys *k, struct answer *ans)
 {
 	/* Save the new token first: if we are killed in between, a stale token does no harm. */
@@ -274,6 +287,8 @@ static void settle(struct client *c, const struct request *rq, struct keys *k, s
 		settle_taken(c, rq, k, ans);
 	if (rq->id.n)
 		settle_ended(c, rq, k, ans);
+	if (k->before.n)
+		warn_renamed(c, rq->id, k->before, ans);
 }
 
 /* People may write 109 for t109. */

@@ -8,6 +8,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "client/caller.h"
 #include "client/queue_lock.h"
 #include "core/lease.h"
 
@@ -36,33 +37,45 @@ static enum result check_name(const char *what, struct str s, struct answer *ans
 		STR(""));
 }
 
-/* The environment first: a look-up of the user may contact a server. */
-struct str client_user(struct arena *a)
+static void find_agent(struct client *c)
 {
-	const char *said = getenv("LOGNAME");
-	struct str name, home;
+	const struct settings_value *set = settings_get(&c->settings, "agent");
+	struct caller id;
 
-	if (!said || !*said)
-		said = getenv("USER");
-	if (said && *said)
-		return str_c(said);
-	os_user(&name, &home, a);
-	return name.n ? name : arena_printf(a, "uid%lu", (unsigned long)geteuid());
+	if (c->said.agent.n) {
+		c->agent = c->said.agent;
+		c->agent_why = STR("--agent names it");
+	} else if (set->value.n) {
+		c->agent = set->value;
+		c->agent_why = arena_printf(c->arena, "%.*s names it", STRF(set->origin));
+	} else {
+		id = caller_find(c->said.program, c->host, c->place.linked, c->arena);
+		c->agent = id.name;
+		c->agent_why = id.why;
+		c->agent_before = str_eq(id.user, id.name) ? STR("") : id.user;
+	}
+}
+
+static void find_run(struct client *c)
+{
+	const char *run = getenv("PAWL_RUN");
+
+	c->run = c->said.run.n ? c->said.run : str_c(run);
+	if (!c->run.n)
+		c->run_why = STR("neither --run nor PAWL_RUN names one");
+	else
+		c->run_why = c->said.run.n ? STR("--run names it") : STR("PAWL_RUN names it");
 }
 
 static enum result find_identity(struct client *c, struct answer *ans)
 {
-	const char *run = getenv("PAWL_RUN");
 	enum result r;
 
 	c->host = os_hostname(c->arena);
 	if (!c->host.n)
 		c->host = STR("localhost");
-	c->agent = c->said.agent.n ? c->said.agent : settings_text(&c->settings, "agent");
-	if (!c->agent.n)
-		c->agent = arena_printf(c->arena, "%.*s@%.*s", STRF(client_user(c->arena)),
-					STRF(c->host));
-	c->run = c->said.run.n ? c->said.run : str_c(run);
+	find_agent(c);
+	find_run(c);
 	c->config.opt.queue = c->said.queue.n ? c->said.queue : STR("");
 	r = check_name("an agent", c->agent, ans, c->arena);
 	if (r == SUCCESS && c->run.n)
@@ -339,6 +352,7 @@ static void open_keyring(struct client *c)
 	(void)keyring_open(&c->keyring, queue_label(c), c->agent, c->run, str_c(c->place.worktree),
 			   c->arena);
 	c->keyring.home = str_c(c->place.pawl_dir);
+	c->keyring.before = c->agent_before;
 }
 
 static enum result find_place(struct client *c, struct answer *ans)

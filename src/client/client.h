@@ -21,7 +21,8 @@ enum client_face { CLIENT_PROGRAM, CLIENT_COMMAND, CLIENT_PROMPT };
 struct client_options {
 	enum client_face face;
 	struct str store, queue, agent, run, timeout;
-	struct str dir; /* act as if started in this folder */
+	struct str dir;     /* act as if started in this folder */
+	struct str program; /* the name that the calling program gives itself (clientInfo.name) */
 };
 
 struct client {
@@ -30,6 +31,9 @@ struct client {
 	struct place place;
 	struct settings settings;
 	struct str agent, run, host;
+	struct str agent_why, run_why; /* where the names come from */
+	struct str
+		agent_before; /* versions before agents had names of their own used this one; empty: the same */
 	struct trust trust;
 	struct keyring keyring;
 	/* The configuration of the queue. client_init() sets the members below; the others come from the settings

@@ -58,6 +58,11 @@ bool keyring_is_ours(const struct keyring *k, const struct key_file *f)
 	return f->id.n && *k->id ? str_is(f->id, k->id) : str_eq(f->queue, k->queue);
 }
 
+bool keyring_is_mine(const struct keyring *k, const struct key_file *f)
+{
+	return str_eq(f->agent, k->agent) || (f->old && k->before.n && str_eq(f->agent, k->before));
+}
+
 /* A user who can write to the folder can plant tokens: only its owner may have access. */
 int keyring_check(const struct keyring *k)
 {
@@ -298,9 +303,13 @@ bool keyring_find(struct keyring *k, struct str task, struct str *token, int64_t
 
 	if (keyring_check(k))
 		return false;
+	k->adopted = false;
 	if (!(*k->id && key_read(key_saved(k, KEY_BY_ID, task), &key, k->arena)) &&
-	    !find_by_label(k, task, &key) && !(k->sure && keyring_moved(k, task, &key)))
-		return false;
+	    !find_by_label(k, task, &key) && !(k->sure && keyring_moved(k, task, &key))) {
+		k->adopted = keyring_renamed(k, task, &key);
+		if (!k->adopted)
+			return false;
+	}
 	*token = key.token;
 	*fence = key.fence;
 	return true;

@@ -22,6 +22,8 @@ struct keyring {
 		worktree;       /* queue: its label, "sqlite:/a/q.db queue default" */
 	struct str home;        /* the .pawl folder of the queue; empty: there is none */
 	char id[TOKEN_LEN + 1]; /* the id of the queue; empty: none, or unknown */
+	struct str before;      /* the agent's name in files of older versions; empty: the same */
+	bool adopted;           /* the last token that was found was saved under that name */
 	bool sure;              /* the id comes from the store, not from a cache */
 	struct arena *arena;
 };
@@ -75,6 +77,7 @@ void keyring_forget_token(struct keyring *k, struct str task, struct str token);
 struct key_file {
 	char *path;
 	struct str queue, id, task, agent;
+	bool old; /* an older version wrote it, which called every agent of a user the same */
 	bool pending;
 	int64_t modified; /* wall ms */
 };
@@ -84,5 +87,7 @@ int keyring_each(struct keyring *k, key_file_fn *fn, void *ctx);
 void keyring_sweep(struct keyring *k);
 /* Does the file belong to the keyring's queue? */
 bool keyring_is_ours(const struct keyring *k, const struct key_file *f);
+/* Does it belong to the keyring's agent, by its name of today or of before? */
+bool keyring_is_mine(const struct keyring *k, const struct key_file *f);
 
 #endif

@@ -77,6 +77,8 @@ static void rename_moved(const struct keyring *k, const char *path, struct str t
 	line_add(&b, "queue_id", str_c(k->id));
 	line_add(&b, "work_tree", k->worktree);
 	line_add(&b, "home", k->home);
+	line_add(&b, "agent", k->agent);
+	line_add(&b, "names", STR("2"));
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fs_write_all(fd, buf_str(&b)) == 0 &&
 	    link(path, saved) == 0)
 		unlink(path);
@@ -106,6 +108,27 @@ bool keyring_moved(struct keyring *k, struct str task, struct key *out)
 	if (d)
 		closedir(d);
 	return found;
+}
+
+/* --- renamed -------------------------------------------------------------------------------- */
+
+/* Older versions called every agent of a user "user@host". A file that this version wrote under that name belongs to
+ * the person, and no coding agent takes it. */
+bool keyring_renamed(struct keyring *k, struct str task, struct key *out)
+{
+	struct keyring was = *k;
+
+	was.agent = k->before;
+	for (int by = *k->id ? KEY_BY_ID : KEY_BY_LABEL; k->before.n && by <= KEY_BY_LABEL; by++) {
+		char *path = key_saved(&was, (enum key_by)by, task);
+
+		if (!key_read(path, out, k->arena) || out->named ||
+		    (by == KEY_BY_LABEL && out->id.n))
+			continue;
+		rename_moved(k, path, task);
+		return true;
+	}
+	return false;
 }
 
 /* --- rebuilt -------------------------------------------------------------------------------- */
@@ -230,6 +253,7 @@ static void show_file(const struct keyring *k, struct str name, key_file_fn *fn,
 		f.id = key.id;
 		f.task = key.task;
 		f.agent = key.agent;
+		f.old = !key.named;
 	}
 	fn(ctx, &f);
 }

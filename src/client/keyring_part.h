@@ -11,6 +11,7 @@
 struct key {
 	struct str queue, id, task, agent, run, worktree, home, token;
 	int64_t fence;
+	bool named; /* written by a version that gives agents names of their own */
 };
 
 void key_describe(struct buf *b, const struct keyring *k, struct str task, struct str token);
@@ -33,6 +34,8 @@ int keyring_check(const struct keyring *k);
 /* Finds a token of the same queue, agent, run and worktree that was saved before the queue was moved. Renames its
  * file, so that keyring_find() finds it. */
 bool keyring_moved(struct keyring *k, struct str task, struct key *out);
+/* The same for a token that an older version saved under the name `before`. */
+bool keyring_renamed(struct keyring *k, struct str task, struct key *out);
 /* The same for keyring_seek(). */
 bool keyring_older(struct keyring *k, struct str task, struct key *out);
 

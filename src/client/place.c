@@ -12,8 +12,9 @@
 /* --- git, by its files only: running git would take longer than the rest of a call --------- */
 
 struct git {
-	char *root; /* of the current worktree; NULL: not in a worktree */
-	char *main; /* of the main worktree, if the current one is linked to it; else NULL */
+	char *root;   /* of the current worktree; NULL: not in a worktree */
+	char *main;   /* of the main worktree, if the current one is linked to it; else NULL */
+	char *linked; /* git's name of the current worktree, if it is a linked one; else NULL */
 };
 
 /* Reads a path, relative to `dir`, from the first line of a git file. Returns the real path or NULL. */
@@ -72,12 +73,15 @@ static char *main_root(char *common, struct arena *a)
 
 /* A linked worktree has a file .git that names its own folder in the repository. That folder has a file
  * "commondir", which a submodule does not have. */
-static char *linked_to(const char *root, struct arena *a)
+static void find_link(struct git *g, struct arena *a)
 {
-	char *own = path_in(root, ".git", STR("gitdir:"), a), *common;
+	char *own = path_in(g->root, ".git", STR("gitdir:"), a), *common;
 
 	common = own ? path_in(own, "commondir", STR(""), a) : NULL;
-	return common && fs_is_dir(common) ? main_root(common, a) : NULL;
+	if (!common || !fs_is_dir(common))
+		return;
+	g->main = main_root(common, a);
+	g->linked = strrchr(own, '/') + 1;
 }
 
 static void find_git(struct git *g, const char *dir, struct arena *a)
@@ -90,7 +94,7 @@ static void find_git(struct git *g, const char *dir, struct arena *a)
 		if (lstat(fs_join(a, up, STR(".git")), &st) == 0) {
 			g->root = arena_cstr(a, up);
 			if (S_ISREG(st.st_mode))
-				g->main = linked_to(g->root, a);
+				find_link(g, a);
 			return;
 		}
 		if (up.n <= 1)
@@ -210,6 +214,7 @@ enum result place_find_from(struct place *p, const char *dir, struct answer *ans
 	r = find_queue(p, g.main ? counterpart(&g, dir, a) : dir, ans, a);
 	if (r != SUCCESS)
 		return r;
+	p->linked = g.linked;
 	p->init_dir = g.main ? g.main : arena_cstr(a, str_c(dir));
 	if (g.root)
 		p->worktree = g.root;

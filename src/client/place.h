@@ -13,6 +13,7 @@ struct place {
 	char *root;     /* the folder in which .pawl was found */
 	char *init_dir; /* the folder in which `pawl init` would create .pawl */
 	char *worktree; /* the current git worktree, else the folder that has .pawl, else the current folder */
+	char *linked; /* git's name of the linked worktree that we are in, else NULL */
 };
 
 /* SUCCESS with or without a queue; MISCONFIGURED if .pawl is not a folder; API_ERROR if the

@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "base/proc.h"
 #include "base/secret.h"
+#include "client/caller.h"
 
 static struct str id_of(enum typed kind, struct arena *a)
 {

@@ -5,7 +5,7 @@ const struct param global_params[] = {
 	      .help = "store of the queue, e.g. sqlite:PATH"),
 	LOCAL(global, queue, "queue", P_NAME, .help = "name of the queue in the store"),
 	LOCAL(global, agent, "agent", P_NAME, .letter = 'a', .help = "name of the calling agent",
-	      .def = "user@host"),
+	      .def = "as `pawl whoami` shows"),
 	LOCAL(global, run, "run", P_NAME, .help = "run (session) of the agent"),
 	PARAM(token, "token", P_TOKEN, .help = "token of a lock, or the token for a new claim"),
 	PARAM(request_id, "request-id", P_NAME, .value = "ID",

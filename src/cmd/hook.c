@@ -55,7 +55,7 @@ static void look_at(void *ctx, const struct key_file *f)
 	struct str token;
 	int64_t fence;
 
-	if (f->pending || !str_eq(f->agent, c->agent) || !know_queue(c) ||
+	if (f->pending || !keyring_is_mine(&c->keyring, f) || !know_queue(c) ||
 	    !keyring_is_ours(&c->keyring, f) ||
 	    !keyring_find(&c->keyring, f->task, &token, &fence) || has_process(c, f->task))
 		return;

@@ -38,6 +38,7 @@ fresh() {
 		*) unset "$name" ;;
 		esac
 	done
+	no_coding_agent
 	unset NO_COLOR LOGNAME GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR
 	export HOME=$BATS_TEST_TMPDIR/home TZ=UTC LC_ALL=C.UTF-8 USER=tester TERM=xterm
 	export XDG_STATE_HOME=$HOME/state XDG_CONFIG_HOME=$HOME/config
@@ -45,6 +46,12 @@ fresh() {
 	work=$(cd "$BATS_TEST_TMPDIR" && pwd -P)/work
 	mkdir -p "$HOME" "$work"
 	cd "$work" || return
+}
+
+# no_coding_agent: as in a person's shell, since the tests may run inside a coding agent
+no_coding_agent() {
+	unset "${!CLAUDE@}" "${!CODEX_@}" "${!GEMINI_@}" "${!CURSOR_@}" "${!COPILOT_@}" "${!OPENCODE@}" "${!CLINE_@}" \
+		"${!GOOSE_@}" QWEN_CODE AI_AGENT
 }
 
 # queue: makes a queue in this folder, on the store under test

@@ -32,7 +32,7 @@ for variable in "${!PAWL_@}" "${!GIT_@}" "${!XDG_@}"; do
 done
 export HOME=$scratch/home TMPDIR=$scratch/tmp USER=tester LOGNAME=tester TZ=UTC LC_ALL=C.UTF-8 TERM=dumb
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # LeakSanitizer cannot run under strace
-unset CDPATH
+unset CDPATH "${!CLAUDE@}" "${!CODEX_@}" "${!GEMINI_@}" AI_AGENT
 
 canaries() {
 	mkdir -p "$1/.ssh" "$1/documents" "$1/.config/git"

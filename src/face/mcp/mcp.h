@@ -105,6 +105,8 @@ void mcp_notify(struct mcp *m, const char *method, json_t *params);
 
 /* Finds agent and store. A fault goes to ans, in `a`. */
 enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a);
+/* Learns what the client calls itself: an agent without another name is named after it. */
+void mcp_meet(struct mcp *m, struct str program);
 /* Call it after each call: a store that failed is reopened by the next one, in case it was replaced. */
 void mcp_answered(struct mcp *m, enum result code);
 /* Makes one request of the server's own; the answer is in `a`. */

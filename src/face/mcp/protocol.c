@@ -113,6 +113,7 @@ static void initialize(struct mcp_call *c)
 		mcp_fail(c, RPC_PARAMS, STR("initialize needs a protocolVersion"), NULL);
 		return;
 	}
+	mcp_meet(c->m, json_get(json_object_get(c->params, "clientInfo"), "name"));
 	c->m->legacy = legacy_versions[0];
 	for (size_t i = 0; i < sizeof(legacy_versions) / sizeof(*legacy_versions); i++)
 		if (str_is(asked, legacy_versions[i]))
@@ -178,6 +179,7 @@ static bool find_era(struct mcp_call *c)
 		mcp_fail(c, RPC_PARAMS, STR("_meta: " META "clientCapabilities is missing"), NULL);
 		return false;
 	}
+	mcp_meet(c->m, json_get(json_object_get(meta, META "clientInfo"), "name"));
 	return true;
 }
 

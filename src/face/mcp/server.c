@@ -48,6 +48,19 @@ enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a)
 	return find_client(m, ans) == SUCCESS ? SUCCESS : keep_answer(ans, a);
 }
 
+void mcp_meet(struct mcp *m, struct str program)
+{
+	struct answer ans = { 0 };
+
+	/* The first name counts: a connection that holds locks must not change its own name. */
+	if (m->options.who.program.n || !program.n || program.n > NAME_MAX_BYTES || m->held ||
+	    m->waiting || m->subscriptions)
+		return;
+	m->options.who.program = arena_str(&m->self, program);
+	client_close(&m->session.client);
+	(void)find_client(m, &ans);
+}
+
 void mcp_ask(struct mcp *m, const struct request *rq, struct answer *ans, struct arena *a)
 {
 	struct client *c = &m->session.client;

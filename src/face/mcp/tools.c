@@ -43,9 +43,10 @@ static const struct command *find(const struct profile *p, struct str name, stru
 /* --- one call ------------------------------------------------------------------------------------- */
 
 /* A client that acts for several agents names the agent: tokens are kept under that name. */
-static void act_as(struct client *c, struct str agent)
+static void act_as(struct client *c, struct str agent, struct str before)
 {
 	c->agent = c->keyring.agent = agent;
+	c->keyring.before = before;
 }
 
 /* Is the lock of the whole queue of another agent in the way? */
@@ -70,9 +71,9 @@ static enum result execute(struct mcp *m, const struct command *tool, struct arg
 	s->arena = client->arena = a;
 	keeper_prove(m, rq);
 	if (HAS(rq, agent))
-		act_as(client, rq->agent);
+		act_as(client, rq->agent, STR(""));
 	code = command_run(tool, s, args, out);
-	act_as(client, self);
+	act_as(client, self, client->agent_before);
 	client->arena = &m->base;
 	mcp_answered(m, barred(out) ? SUCCESS : code);
 	keeper_learn(m, rq, &out->ans);

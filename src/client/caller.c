@@ -1,0 +1,157 @@
+#include "client/caller.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "base/text.h"
+#include "core/task.h"
+
+/* The environment first: a look-up of the user may contact a server. */
+struct str client_user(struct arena *a)
+{
+	const char *said = getenv("LOGNAME");
+	struct str name, home;
+
+	if (!said || !*said)
+		said = getenv("USER");
+	if (said && *said)
+		return str_c(said);
+	os_user(&name, &home, a);
+	return name.n ? name : arena_printf(a, "uid%lu", (unsigned long)geteuid());
+}
+
+/* --- coding agents -------------------------------------------------------------------------- */
+
+/* Variables that a client sets for the programs that it starts. A variable that users set to configure a client
+ * (CODEX_HOME, GEMINI_API_KEY) is not here: it is also set in a person's own shell. */
+static const struct {
+	const char *variable, *name;
+} variables[] = {
+	{ "CLAUDECODE", "claude" },
+	{ "CLAUDE_CODE_SESSION_ID", "claude" },
+	{ "CODEX_THREAD_ID", "codex" },
+	{ "CODEX_SANDBOX", "codex" },
+	{ "CODEX_SANDBOX_NETWORK_DISABLED", "codex" },
+	{ "QWEN_CODE", "qwen" }, /* before gemini, whose fork it is */
+	{ "GEMINI_CLI", "gemini" },
+	{ "GEMINI_CLI_SESSION_ID", "gemini" },
+	{ "GEMINI_SESSION_ID", "gemini" },
+	{ "CURSOR_AGENT", "cursor" },
+	{ "COPILOT_CLI", "copilot" },
+	{ "OPENCODE", "opencode" },
+	{ "CLINE_ACTIVE", "cline" },
+	{ "GOOSE_TERMINAL", "goose" },
+};
+
+/* What names in clientInfo begin with. */
+static const struct {
+	const char *begins, *name;
+} clients[] = {
+	{ "claude", "claude" },
+	{ "codex", "codex" },
+	{ "gemini", "gemini" },
+	{ "qwen", "qwen" },
+	{ "cursor", "cursor" },
+	{ "copilot", "copilot" },
+	{ "github-copilot", "copilot" },
+	{ "visual studio code", "vscode" },
+	{ "vscode", "vscode" },
+	{ "opencode", "opencode" },
+	{ "amp", "amp" },
+	{ "kiro", "kiro" },
+	{ "zed", "zed" },
+	{ "cline", "cline" },
+	{ "kilo", "kilo" },
+	{ "roo", "roo" },
+	{ "windsurf", "windsurf" },
+	{ "junie", "junie" },
+	{ "goose", "goose" },
+};
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Does it begin with the whole word, in any case? "zed-editor" does with "zed", "zedd" does not. */
+static bool begins(struct str name, struct str word)
+{
+	return name.n >= word.n && str_eq_nocase(str_n(name.p, word.n), word) &&
+	       (name.n == word.n || !is_letter(name.p[word.n]));
+}
+
+struct str caller_of_client(struct str name)
+{
+	for (size_t i = 0; i < sizeof(clients) / sizeof(*clients); i++)
+		if (begins(name, str_c(clients[i].begins)))
+			return str_c(clients[i].name);
+	return STR("");
+}
+
+static bool is_set(const char *variable)
+{
+	const char *value = getenv(variable);
+
+	return value && *value && strcmp(value, "0") != 0;
+}
+
+static struct str agent_by_environment(struct str *why, struct arena *a)
+{
+	const char *said = getenv("AI_AGENT");
+	struct str name;
+
+	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
+		if (is_set(variables[i].variable)) {
+			*why = arena_printf(a, "%s is set", variables[i].variable);
+			return str_c(variables[i].name);
+		}
+	name = caller_of_client(str_c(said));
+	if (name.n)
+		*why = arena_printf(a, "AI_AGENT is %.*s", STRF(text_line(a, str_c(said))));
+	return name;
+}
+
+static struct str find_who(struct str client, struct str *why, struct arena *a)
+{
+	struct str name = caller_of_client(client);
+
+	if (name.n) {
+		*why = arena_printf(a, "the MCP client calls itself %.*s",
+				    STRF(text_cut(a, text_line(a, client), 60)));
+		return name;
+	}
+	name = agent_by_environment(why, a);
+	if (name.n)
+		return name;
+	*why = STR("no coding agent was recognised, so it is the user");
+	return client_user(a);
+}
+
+/* --- the whole name ------------------------------------------------------------------------- */
+
+/* The name of a folder can have any byte; in a name of an agent it must not look like something else. */
+static struct str plain(struct str name, struct arena *a)
+{
+	char *p = arena_cstr(a, name);
+
+	for (size_t i = 0; i < name.n; i++)
+		if ((unsigned char)p[i] <= ' ' || p[i] == 0x7f || p[i] == '/' || p[i] == '@')
+			p[i] = '-';
+	return str_n(p, name.n);
+}
+
+struct caller caller_find(struct str client, struct str host, const char *worktree, struct arena *a)
+{
+	struct caller id = { 0 };
+	struct str who = find_who(client, &id.why, a), long_name;
+
+	id.user = arena_printf(a, "%.*s@%.*s", STRF(client_user(a)), STRF(host));
+	id.name = arena_printf(a, "%.*s@%.*s", STRF(who), STRF(host));
+	if (!worktree || !text_valid(str_c(worktree)))
+		return id;
+	long_name = arena_printf(a, "%.*s/%.*s", STRF(id.name), STRF(plain(str_c(worktree), a)));
+	if (long_name.n <= NAME_MAX_BYTES)
+		id.name = long_name;
+	return id;
+}

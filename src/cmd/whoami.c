@@ -1,0 +1,118 @@
+#include "cmd/command.h"
+
+/* Which tokens the caller could use here. */
+struct saved {
+	struct session *s;
+	json_t *tasks, *before;
+};
+
+static void look_at(void *ctx, const struct key_file *f)
+{
+	struct saved *x = ctx;
+	struct client *c = &x->s->client;
+
+	if (f->pending || !keyring_is_mine(&c->keyring, f) || !keyring_is_ours(&c->keyring, f))
+		return;
+	json_array_append_new(str_eq(f->agent, c->agent) ? x->tasks : x->before, json_str(f->task));
+}
+
+static void add_tokens(struct session *s, json_t *o)
+{
+	struct saved x = { .s = s, .tasks = json_array(), .before = json_array() };
+	struct client *c = &s->client;
+	struct answer ans = { 0 };
+
+	/* Files are told apart by the queue's id, which only the store knows. */
+	if (c->config.uri.n && client_open(c, STORE_READ, &ans) == SUCCESS)
+		client_know_queue(c);
+	(void)keyring_each(&c->keyring, look_at, &x);
+	json_object_set_new(o, "tokens", x.tasks);
+	if (json_array_size(x.before)) {
+		json_object_set_new(o, "before", json_str(c->agent_before));
+		json_object_set(o, "tokens_before", x.before);
+	}
+	json_decref(x.before);
+}
+
+static enum result run(struct session *s, struct args *a, struct reply *out)
+{
+	struct client *c = &s->client;
+	struct client_options said = c->said;
+	struct answer ans = { 0 };
+	json_t *o;
+
+	(void)a;
+	if (client_init(c, &said, &ans, s->arena) != SUCCESS)
+		return run_answer(&ans, out);
+	o = reply_more(out);
+	json_object_set_new(o, "agent", json_str(c->agent));
+	json_object_set_new(o, "agent_why", json_str(c->agent_why));
+	json_object_set_new(o, "run", c->run.n ? json_str(c->run) : json_null());
+	json_object_set_new(o, "run_why", json_str(c->run_why));
+	json_object_set_new(o, "host", json_str(c->host));
+	json_object_set_new(o, "worktree", json_str(str_c(c->place.worktree)));
+	add_tokens(s, o);
+	return SUCCESS;
+}
+
+static void show_tokens(struct view *v, const char *title, const json_t *tasks)
+{
+	if (!json_array_size(tasks))
+		return;
+	view_text(v, DIM, "%-9s ", title);
+	for (size_t i = 0; i < json_array_size(tasks); i++) {
+		view_text(v, PLAIN, i ? ", " : "");
+		view_data(v, BOLD, json_text(json_array_get(tasks, i)));
+	}
+}
+
+static void show_line(struct view *v, const char *title, struct str name, struct str why)
+{
+	view_text(v, DIM, "%-9s ", title);
+	view_data(v, name.n ? BOLD : DIM, name.n ? name : STR("none"));
+	if (why.n) {
+		view_text(v, DIM, "  (");
+		view_data(v, DIM, why);
+		view_text(v, DIM, ")");
+	}
+	view_text(v, PLAIN, "\n");
+}
+
+static void show(const struct reply *r, struct view *v)
+{
+	const json_t *o = r->more, *before = json_object_get(o, "tokens_before");
+
+	if (v->quiet) {
+		view_data(v, PLAIN, json_get(o, "agent"));
+		view_text(v, PLAIN, "\n");
+		return;
+	}
+	show_line(v, "agent", json_get(o, "agent"), json_get(o, "agent_why"));
+	show_line(v, "run", json_get(o, "run"), json_get(o, "run_why"));
+	show_line(v, "worktree", json_get(o, "worktree"), STR(""));
+	show_tokens(v, "tokens", json_object_get(o, "tokens"));
+	if (json_array_size(json_object_get(o, "tokens")))
+		view_text(v, PLAIN, "\n");
+	show_tokens(v, "tokens", before);
+	if (before)
+		view_text(v, DIM,
+			  "  (saved under your earlier name %.*s; the next call takes them over)\n",
+			  STRF(json_get(o, "before")));
+}
+
+const struct command cmd_whoami = {
+	.name = "whoami",
+	.group = "setup",
+	.summary = "show your name and run, and where they come from",
+	.detail =
+		"The name is --agent, PAWL_AGENT or the setting agent. Otherwise pawl makes it: the coding agent that it "
+		"recognises by the environment or by the name of the MCP client (claude, codex, gemini, cursor, …), else the "
+		"user; then @host, and in a linked git worktree /WORKTREE. The run is --run or PAWL_RUN. `tokens` are the "
+		"tasks whose tokens are saved for this name and queue.",
+	.example = "pawl whoami\n"
+		   "pawl whoami --json",
+	.see = "config set, lock list, prime",
+	.flags = C_IDEMPOTENT | C_LOCAL,
+	.run = run,
+	.show = show,
+};
