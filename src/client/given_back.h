@@ -1,6 +1,6 @@
 /*
- * given_back: what a loop took and gave back. It would take such a task again at once, as the first in the order, and
- * spin. So its next calls pass the task over until somebody changes it: the task itself, its comments,
+ * given_back: the tasks that a loop took and released. It would take such a task again at once, as the first in the
+ * order, and spin. So its next calls pass the task over until somebody changes it: the task itself, its comments,
  * dependencies or sub-tasks. The memory is that of one process: of `pawl run --loop`, or of one MCP session.
  */
 #ifndef CLIENT_GIVEN_BACK_H
@@ -9,9 +9,9 @@
 #include "core/answer.h"
 #include "queue/queue.h"
 
-#define GIVEN_BACK_MAX DEPENDS_MAX /* what a request may except */
+#define GIVEN_BACK_MAX DEPENDS_MAX /* the limit of `except` in a request */
 
-/* A task as it was given back. */
+/* A task as it was when the loop released it. */
 struct given {
 	struct str id, comment; /* the cursor of the last comment */
 	int64_t version, open_deps, canceled_deps, open_subs;
@@ -23,12 +23,13 @@ struct given_back {
 	size_t n;
 };
 
-/* After a call: if it gave a task back, that is remembered. */
+/* Call it after each call: remembers the task if the call released one. */
 void given_back_note(struct given_back *g, struct queue *q, const struct request *rq,
 		     const struct answer *ans);
-/* The task was given back, by whomever. */
+/* Remembers a task that the loop, or a program that it started, released. */
 void given_back_add(struct given_back *g, struct queue *q, struct str id);
-/* Before a call that takes the next task: excepts those that nobody has changed since, and forgets the others. */
+/* Call it before a call that takes the next task: excepts the tasks that nobody has changed since, and forgets the
+ * others. */
 void given_back_except(struct given_back *g, struct queue *q, struct request *rq, struct arena *a);
 void given_back_free(struct given_back *g);
 

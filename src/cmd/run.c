@@ -21,7 +21,7 @@ static const struct param params[] = {
 	LOCAL(run, next, "next", P_FLAG,
 	      .help = "claim the next eligible task, as `next --claim` does"),
 	LOCAL(run, loop, "loop", P_FLAG,
-	      .help = "continue with the next task until none is left but those that the loop gave back"),
+	      .help = "continue with the next task until none is left but those that the loop released"),
 	LOCAL(run, jobs, "jobs", P_INT, .letter = 'J', .min = 1, .max = JOBS_MAX, .def = "1",
 	      .help = "run up to N tasks at once, each with its own command"),
 	LOCAL(run, on_success, "on-success", P_CHOICE, .choices = "done review none", .def = "done",

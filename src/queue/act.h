@@ -70,7 +70,7 @@ struct act {
 	int64_t guard, guard_was; /* see guard.c: new and stored value */
 	struct loaded *tasks;
 	struct strs
-		given_back; /* eligible tasks that were passed over: the caller's loop gave them back */
+		given_back; /* eligible tasks that were passed over: the caller's loop released them */
 	size_t writes;      /* number of puts, drops and events so far */
 	bool nameless;      /* the queue has no id yet */
 	bool keep;          /* commit the changes although the call was refused */

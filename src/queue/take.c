@@ -31,7 +31,7 @@ void select_passed_over(struct answer *ans, struct strs ids, struct arena *a)
 		a, ans->warnings,
 		arena_printf(
 			a,
-			"%zu eligible task%s passed over, because this session gave %s back and nobody "
+			"%zu eligible task%s passed over, because this session released %s and nobody "
 			"has changed %s since: %.*s%s",
 			ids.n, ids.n == 1 ? " is" : "s are", ids.n == 1 ? "it" : "them",
 			ids.n == 1 ? "it" : "them", STRF(ids.v[0]), ids.n == 1 ? "" : ", …"));

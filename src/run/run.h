@@ -43,7 +43,7 @@ struct run_sum {
 	int last_status;                                /* of the last program that failed */
 	bool interrupted;                               /* a signal ended the run */
 	struct str again,
-		passed_over; /* the loop ended with tasks left: one that it gave back; the reason */
+		passed_over; /* if only tasks are left that the loop released: one of them; the reason */
 };
 
 /* SUCCESS if at least one task was claimed; ended() gets the result of each. Otherwise *ans has the reason: NO_TASKS,

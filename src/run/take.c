@@ -99,7 +99,7 @@ static void hold(struct runner *r, struct job *j, const struct answer *ans, int6
 		r->plan->began(r->plan->ctx, ans);
 }
 
-/* Only tasks are left that this loop gave back. To take one again would run it forever. */
+/* Only tasks are left that this loop released. To take one again would run it forever. */
 static void note_passed_over(struct runner *r, const struct answer *ans)
 {
 	const struct given_back *g = &r->client->given_back;

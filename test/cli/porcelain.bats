@@ -30,7 +30,7 @@ other=11111111-1111-4111-8111-111111111111
 	same "$worked" no
 }
 
-@test "list: the three sections of the protocol, then what is Ready and all other tasks" {
+@test "list: the three sections of the protocol, then Ready tasks and all other tasks" {
 	lines 0 list
 	exactly "=== Active Tasks ===
 === Completed Tasks ===

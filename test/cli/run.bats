@@ -379,7 +379,7 @@ renewed_since() {
 	is '.runs.again == "t1" and .runs.ran == 2'
 }
 
-@test "--loop: what the command itself gave back is not taken again" {
+@test "--loop: a task that the command itself released is not taken again" {
 	new a
 	new b
 	call 0 run --loop -- sh -c 'echo $PAWL_TASK >>ran; [ $(wc -l <ran) -lt 9 ] && "$0" release $PAWL_TASK -q' "$PAWL"
@@ -395,7 +395,7 @@ renewed_since() {
 	status_is t1 Done
 }
 
-@test "--loop: what it gave back comes again after a comment or a change" {
+@test "--loop: a task that it released comes again after a comment or a change" {
 	new a
 	new b
 	new c

@@ -107,7 +107,7 @@ other=11111111-1111-4111-8111-111111111111
 	exactly t1
 }
 
-@test "a loop does not take again what it gave back" {
+@test "a loop does not take a task again that it released" {
 	local loop='echo $PAWL_TASK >>ran; test $PAWL_TASK = t3'
 	new a
 	new b
@@ -118,7 +118,7 @@ other=11111111-1111-4111-8111-111111111111
 	status_is t1 Ready
 }
 
-@test "a loop takes again what it gave back and somebody changed" {
+@test "a loop takes a released task again after a change" {
 	new a
 	new b
 	new c

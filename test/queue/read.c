@@ -243,7 +243,7 @@ static void warned(const struct answer *ans, const char *text)
 	assert_true(str_has_nocase(ans->warnings.v[0], str_c(text)));
 }
 
-/* Tasks that the caller's loop gave back. */
+/* Tasks that the caller's loop released. */
 static void test_except(void **state)
 {
 	struct suite *s = *state;

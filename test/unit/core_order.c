@@ -190,7 +190,7 @@ static void lanes_by_policy(void **state)
 		assert_int_equal(lane_waits(lane), (LANES_WAITING >> lane) & 1);
 }
 
-/* What version 0.1.0 stored, and what it means today. */
+/* Lanes that version 0.1.0 stored, and their meaning today. */
 static void lanes_of_old(void **state)
 {
 	static const int to[] = { [LANE_NONE] = LANE_NONE,
