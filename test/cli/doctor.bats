@@ -188,7 +188,7 @@ finding() {
 	# the record of t1 before it had sub-tasks
 	sqlite3 .pawl/queue.db "UPDATE record SET lane=1 WHERE id='t1'"
 	call 40 doctor
-	says "t1: its index says something else than the task"
+	says "t1: its index differs from the task"
 	pawl update t1 --title again
 	call 0 doctor
 	sqlite3 .pawl/queue.db "UPDATE record SET parent=NULL WHERE id='t2'"

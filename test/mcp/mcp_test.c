@@ -710,6 +710,33 @@ static void whole_brief(void **state)
 	assert_string_equal(word(o, "came_back.history.1.event"), "released");
 }
 
+/* A session that gave a task back would get it again at once, as the first in the order. */
+static void given_back_is_passed_over(void **state)
+{
+	json_t *o;
+
+	(void)state;
+	reconnect("all", "alice");
+	good("create", "{\"id\":\"a\",\"title\":\"A\",\"priority\":3}");
+	good("create", "{\"id\":\"b\",\"title\":\"B\"}");
+	assert_string_equal(word(good("next", "{\"claim\":true}"), "task.id"), "a");
+	good("release", "{\"id\":\"a\"}");
+	assert_string_equal(word(good("next", "{}"), "task.id"), "b");
+	assert_string_equal(word(good("next", "{\"claim\":true}"), "task.id"), "b");
+	o = good("done", "{\"id\":\"b\",\"claim_next\":true}");
+	assert_true(json_is_null(at(o, "next")));
+	o = good("next", "{\"claim\":true}");
+	assert_string_equal(word(o, "code"), "NO_TASKS");
+	assert_non_null(strstr(word(o, "warnings.0"), "1 eligible task is passed over"));
+	good("comment", "{\"id\":\"a\",\"text\":\"try harder\"}");
+	assert_string_equal(word(good("next", "{\"claim\":true}"), "task.id"), "a");
+	good("release", "{\"id\":\"a\"}");
+	assert_string_equal(word(good("claim", "{\"id\":\"a\"}"), "task.id"), "a");
+	good("release", "{\"id\":\"a\"}");
+	reconnect("all", "alice"); /* another session knows nothing of it */
+	assert_string_equal(word(good("next", "{}"), "task.id"), "a");
+}
+
 static void text_is_quoted(void **state)
 {
 	const char *text;
@@ -1517,6 +1544,7 @@ int main(void)
 		TEST(arguments),
 		TEST(answers_fit),
 		TEST(whole_brief),
+		TEST(given_back_is_passed_over),
 		TEST(text_is_quoted),
 		TEST(contention),
 		TEST(lifecycle),
