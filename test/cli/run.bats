@@ -371,7 +371,7 @@ renewed_since() {
 @test "--loop with --on-failure release does not spin" {
 	new a
 	new b
-	call 1 run --loop --on-failure release -- sh -c 'echo $PAWL_TASK >>ran; exit 1'
+	call 1 run --loop --on-failure release -- sh -c 'echo $PAWL_TASK >>ran; [ $(wc -l <ran) -gt 20 ]'
 	complains "the loop ends here: 2 eligible tasks are passed over"
 	same "$(tr '\n' ' ' <ran)" "t1 t2 "
 	status_is t1 Ready
@@ -401,7 +401,7 @@ renewed_since() {
 	new c
 	cat >work.sh <<'END'
 echo "$PAWL_TASK" >>ran
-[ "$(grep -c . ran)" -lt 20 ] || exit 1
+[ "$(grep -c . ran)" -lt 20 ] || exit 0
 [ "$PAWL_TASK" != t3 ] || { "$PAWL" comment t1 "try harder" && exit 0; }
 exit 1
 END

@@ -108,7 +108,7 @@ other=11111111-1111-4111-8111-111111111111
 }
 
 @test "a loop does not take a task again that it released" {
-	local loop='echo $PAWL_TASK >>ran; test $PAWL_TASK = t3'
+	local loop='echo $PAWL_TASK >>ran; [ $PAWL_TASK = t3 ] || [ $(wc -l <ran) -gt 20 ]'
 	new a
 	new b
 	new c
@@ -122,11 +122,10 @@ other=11111111-1111-4111-8111-111111111111
 	new a
 	new b
 	new c
-	# the command comments on t1, edits t2 and makes t3 wait for a new task when it sees t4
 	new d
 	cat >work.sh <<'END'
 echo "$PAWL_TASK" >>ran
-[ "$(grep -c . ran)" -lt 20 ] || exit 1
+[ "$(grep -c . ran)" -lt 20 ] || exit 0
 unset PAWL_TOKEN
 [ "$PAWL_TASK" != t4 ] || {
 	"$PAWL" comment t1 "try harder" && "$PAWL" update t2 --title "b, again" && exit 0
