@@ -298,6 +298,26 @@ static void waits_for_the_one_who_knows_it(void **state)
 	assert_int_equal(order_offer(&t, &at), OFFER_NOW);
 }
 
+static struct str warning_of(int64_t deps, int64_t subs)
+{
+	struct task t = { .id = STR("t1"), .status = READY, .open_deps = deps, .open_subs = subs };
+
+	return simple(&t, OP_CLAIM, NOW, STR(""), ONE).warning;
+}
+
+/* `next` would not have offered the task. */
+static void warns_of_open_tasks(void **state)
+{
+	(void)state;
+	assert_int_equal(warning_of(0, 0).n, 0);
+	assert_true(str_is(warning_of(1, 0), "t1 depends on 1 task not done yet"));
+	assert_true(str_is(warning_of(2, 0), "t1 depends on 2 tasks not done yet"));
+	assert_true(str_is(warning_of(0, 1), "t1 has 1 open sub-task"));
+	assert_true(str_is(warning_of(0, 2), "t1 has 2 open sub-tasks"));
+	assert_true(str_is(warning_of(1, 2),
+			   "t1 depends on 1 task not done yet and has 2 open sub-tasks"));
+}
+
 static void handed_back(void **state)
 {
 	struct policy reserved = policy_default;
@@ -595,6 +615,7 @@ int main(void)
 		cmocka_unit_test(worn_out),
 		cmocka_unit_test(resumes),
 		cmocka_unit_test(waits_for_the_one_who_knows_it),
+		cmocka_unit_test(warns_of_open_tasks),
 		cmocka_unit_test(handed_back),
 		cmocka_unit_test(manual_lock_put_to_work),
 		cmocka_unit_test(claim_after_unblock),

@@ -120,6 +120,9 @@ static void offers_and_why(void **state)
 		assert_int_equal(at, offers[i].at);
 		assert_int_equal(eligible, offers[i].eligible);
 		assert_string_equal(arena_cstr(&mem, why), offers[i].why);
+		assert_int_equal(order_waits(&t, &policy_default, NOW),
+				 str_starts(why, STR("waits for")) &&
+					 !str_holds(why, "not-before"));
 	}
 }
 
