@@ -15,7 +15,7 @@ static bool continues(struct str s, size_t i)
 }
 
 /* The length of the character at the start of `s`, which is not empty; 0 if it is not UTF-8. */
-static size_t decode(struct str s, uint32_t *out)
+size_t text_char(struct str s, uint32_t *out)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	uint8_t c = (uint8_t)s.p[0];
@@ -69,7 +69,7 @@ bool text_valid(struct str s)
 {
 	while (s.n) {
 		uint32_t c;
-		size_t n = decode(s, &c);
+		size_t n = text_char(s, &c);
 
 		if (!n || !c)
 			return false;
@@ -109,7 +109,7 @@ void text_visible(struct buf *b, struct str s, bool lines)
 {
 	while (s.n) {
 		uint32_t c;
-		size_t n = decode(s, &c);
+		size_t n = text_char(s, &c);
 
 		if (!n) {
 			buf_addf(b, "\\x%02x", (uint8_t)s.p[0]);
@@ -139,7 +139,7 @@ static size_t width_at(struct str s, size_t *n)
 {
 	uint32_t c;
 
-	*n = decode(s, &c);
+	*n = text_char(s, &c);
 	if (!*n) {
 		*n = 1;
 		return 1;

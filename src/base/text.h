@@ -7,6 +7,12 @@
 #include "base/arena.h"
 #include "base/buf.h"
 
+/* The length of the character at the start of `s`, which is not empty; 0 if it is not UTF-8. */
+size_t text_char(struct str s, uint32_t *out);
+/* The same text for every spelling in upper and lower case, in any script. */
+struct str text_fold(struct arena *a, struct str s);
+/* Does `s` contain `part`, in any case? */
+bool text_has(struct str s, struct str part);
 /* Valid UTF-8 without NUL, surrogates or overlong forms. */
 bool text_valid(struct str s);
 /* Adds `s` with control, bidi and other invisible characters spelled out (\x1b, \u{202e}). Newlines

@@ -233,12 +233,29 @@ struct str when_text(struct arena *a, int64_t ms)
 	return text;
 }
 
-struct str when_date(struct arena *a, int64_t ms)
+static struct str day_text(struct arena *a, const struct tm *tm)
+{
+	return arena_printf(a, "%04d-%02d-%02d", tm->tm_year + 1900, tm->tm_mon + 1, tm->tm_mday);
+}
+
+struct str when_date_iso(struct arena *a, int64_t ms)
 {
 	struct tm tm;
 
+	if (ms % DAY)
+		return when_text(a, ms);
 	break_down(ms, &tm);
-	return arena_printf(a, "%04d-%02d-%02d", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday);
+	return day_text(a, &tm);
+}
+
+struct str when_date(struct arena *a, int64_t ms)
+{
+	time_t t = ms / SECOND;
+	struct tm tm;
+
+	if (ms % DAY == 0 || !localtime_r(&t, &tm))
+		return when_date_iso(a, ms);
+	return arena_printf(a, "%.*s %02d:%02d", STRF(day_text(a, &tm)), tm.tm_hour, tm.tm_min);
 }
 
 static bool take_unit(struct str *s, int64_t *unit)

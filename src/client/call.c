@@ -86,7 +86,8 @@ enum result client_token(struct client *c, struct str task, struct str said, str
 	struct keys k = { .pending.fd = -1 };
 	enum result r;
 
-	GIVE(&rq, id, c->queue && queue_locks_only(c->queue) ? id_numbered(c->arena, task) : task);
+	GIVE(&rq, id, task);
+	client_know_ids(c, &rq);
 	if (said.n)
 		GIVE(&rq, token, said);
 	r = named_tokens(c, &rq, ans);
@@ -301,12 +302,62 @@ static void number_ids(struct client *c, struct request *rq)
 		rq->depends.v[i] = id_numbered(c->arena, rq->depends.v[i]);
 }
 
+static bool is_number(struct str id)
+{
+	for (size_t i = 0; i < id.n; i++)
+		if (id.p[i] < '0' || id.p[i] > '9')
+			return false;
+	return id.n > 0;
+}
+
+/* SUCCESS, NOT_FOUND, or something that says neither. */
+static enum result look_up(struct client *c, struct str id)
+{
+	struct request rq = { .op = OP_SHOW };
+	struct answer ans = { 0 };
+
+	GIVE(&rq, id, id);
+	queue_call(c->queue, &rq, &ans, c->arena);
+	return ans.code;
+}
+
+/* 2 is t2 if there is a t2 and no task that is called 2. */
+static struct str known_id(struct client *c, struct str id)
+{
+	struct str full;
+
+	if (!is_number(id))
+		return id;
+	full = id_numbered(c->arena, id);
+	return look_up(c, id) == NOT_FOUND && look_up(c, full) == SUCCESS ? full : id;
+}
+
+void client_know_ids(struct client *c, struct request *rq)
+{
+	size_t numbers = 0;
+
+	if (!c->queue)
+		return;
+	if (queue_locks_only(c->queue)) {
+		number_ids(c, rq);
+		return;
+	}
+	if (rq->op != OP_CREATE) /* its id is a new one */
+		rq->id = known_id(c, rq->id);
+	rq->parent = known_id(c, rq->parent);
+	for (size_t i = 0; i < rq->depends.n; i++)
+		numbers += is_number(rq->depends.v[i]);
+	if (numbers)
+		rq->depends = arena_strs(c->arena, rq->depends);
+	for (size_t i = 0; numbers && i < rq->depends.n; i++)
+		rq->depends.v[i] = known_id(c, rq->depends.v[i]);
+}
+
 static struct request signed_by(struct client *c, const struct request *rq)
 {
 	struct request full = *rq;
 
-	if (queue_locks_only(c->queue))
-		number_ids(c, &full);
+	client_know_ids(c, &full);
 
 	if (!HAS(rq, agent))
 		GIVE(&full, agent, c->agent);

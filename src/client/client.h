@@ -71,6 +71,8 @@ size_t client_call_all(struct client *c, const struct request *rqs, struct answe
  * Empty: there is none. On failure, *ans has the error. */
 enum result client_token(struct client *c, struct str task, struct str said, struct str *token,
 			 struct answer *ans);
+/* Replaces a number by the id that it stands for: 2 by t2, if there is a t2 and no task 2. The queue must be open. */
+void client_know_ids(struct client *c, struct request *rq);
 void client_close(struct client *c);
 
 /* Is it a files: queue? Its locks are files beside the tasks, and survive the loss of .pawl. */

@@ -20,7 +20,7 @@
 		PARAM(labels, "label", P_NAMES, .letter = 'l', .flags = (clear),                  \
 		      .help = "label; may be repeated or listed with commas", .model = "labels"), \
 		PARAM(due, "due", P_DATE, .flags = (clear),                                       \
-		      .help = "date by which the task should be Done"),                           \
+		      .help = "date, perhaps with a time: 2026-11-20, friday 17:00, in 3 days"),  \
 		PARAM(not_before, "not-before", P_TIME, .flags = (clear) | P_SELDOM,              \
 		      .help = "time before which the task is not offered"),                       \
 		PARAM(delay, "delay", P_DURATION,                                                 \

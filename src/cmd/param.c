@@ -1,6 +1,7 @@
 /* Parses the values of parameters and stores them in the arguments. */
 #include "cmd/command.h"
 
+#include "base/os.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/when.h"
@@ -226,25 +227,20 @@ static const char *set_list(const struct param *p, void *at, struct str text, st
 	return NULL;
 }
 
-/* A date without a time is shown in UTC, so it is read in UTC: it means the same day everywhere. */
-static bool parse_date(struct str text, int64_t *ms, struct arena *a)
-{
-	if (text.n == strlen("2026-02-06"))
-		text = arena_printf(a, "%.*sT00:00Z", STRF(text));
-	return when_parse(text, ms);
-}
-
 static const char *set_time(const struct param *p, int64_t *at, struct str text, struct arena *a)
 {
 	static const char what[] =
-		"not a time; write 2026-02-06, 2026-02-06T10:30 or 2026-02-06T10:30:00Z";
+		"not a time; write 2026-02-06, 2026-02-06 10:30, 2026-02-06T10:30:00Z, tomorrow, friday 17:00 or "
+		"in 3 days";
+	int64_t now = os_wall_ms();
 
 	*at = 0;
 	if (p->flags & P_EMPTY && !text.n)
 		return NULL;
 	if (!text_valid(text))
 		return "not valid UTF-8";
-	if (p->type == P_DATE ? parse_date(text, at, a) : when_parse(text, at))
+	if (p->type == P_DATE ? when_parse_date(text, now, at, a)
+			      : when_parse_words(text, now, at, a))
 		return NULL;
 	return fault(a, text, what);
 }

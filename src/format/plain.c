@@ -18,12 +18,9 @@ static json_t *time_json(int64_t ms, struct arena *a)
 	return ms > 0 && ms <= WHEN_MAX ? str_json(when_text(a, ms)) : json_integer(ms);
 }
 
-#define DAY_MS (24 * 3600 * INT64_C(1000))
-
 static json_t *date_json(int64_t ms, struct arena *a)
 {
-	return ms > 0 && ms <= WHEN_MAX && ms % DAY_MS == 0 ? str_json(when_date(a, ms))
-							    : time_json(ms, a);
+	return ms > 0 && ms <= WHEN_MAX ? str_json(when_date_iso(a, ms)) : json_integer(ms);
 }
 
 /* field_parse() would read an object with the single key "hex" as bytes. */

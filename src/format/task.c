@@ -190,7 +190,7 @@ static json_t *value_json(const struct field *f, const void *p, struct arena *a)
 	case FIELD_TIME:
 		return time_json(*n, a);
 	case FIELD_DATE:
-		return *n ? text_json(when_date(a, *n)) : NULL;
+		return *n ? text_json(when_date_iso(a, *n)) : NULL;
 	default:
 		return *n || f->shown == ALWAYS ? json_integer(*n) : NULL;
 	}

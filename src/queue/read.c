@@ -201,10 +201,10 @@ static bool has_text(const struct task *t, struct str text)
 	};
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
-		if (str_has_nocase(places[i], text))
+		if (text_has(places[i], text))
 			return true;
 	for (size_t i = 0; i < t->labels.n; i++)
-		if (str_has_nocase(t->labels.v[i], text))
+		if (text_has(t->labels.v[i], text))
 			return true;
 	return false;
 }

@@ -255,6 +255,69 @@ static void nearest(void **state)
 	assert_null(text_nearest(STR("claim"), NULL, 0));
 }
 
+static void finds_in_any_case(void **state)
+{
+	static const struct {
+		const char *text, *part;
+		bool found;
+	} cases[] = {
+		{ "\u00dcberweisung", "\u00fcberweis", true },
+		{ "\u00fcberweisung", "\u00dcBERWEIS", true },
+		{ "Stra\u00dfe", "STRASSE", true },
+		{ "STRASSE", "stra\u00dfe", true },
+		{ "\u041f\u0440\u0438\u0432\u0435\u0442", "\u043f\u0420\u0418",
+		  true }, /* Cyrillic */
+		{ "\u039f\u0394\u03a5\u03a3\u03a3\u0395\u03a5\u03a3", "\u03c3\u03b5\u03c5\u03c2",
+		  true }, /* final sigma */
+		{ "\u0130stanbul", "i\u0307stanbul", true },
+		{ "\u01c4", "\u01c6", true },
+		{ "\U00010400", "\U00010428", true }, /* Deseret, beyond 16 bits */
+		{ "\u23f0 Rest", "rEST", true },
+		{ "\u212a", "k", true }, /* the Kelvin sign */
+		{ "\u0390", "\u0390", true },
+		{ "Uberweisung", "\u00fcberweis", false },
+		{ "\u00e4", "\u00e5", false },
+		{ "\u0101", "\u0102", false }, /* a neighbour in a run of pairs */
+		{ "\u00e4", "", true },
+		{ "", "\u00e4", false },
+		{ "Plain", "PLAIN", true },
+		{ "\xff\u00c4x", "\u00e4X", true }, /* not UTF-8: the byte stays */
+		{ "\xc3", "\u00e4", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (text_has(str_c(cases[i].text), str_c(cases[i].part)) != cases[i].found)
+			fail_msg("case %zu", i);
+}
+
+/* No text grows beyond what text_fold() allots, and the form is the same for the folded text. */
+static void folds_every_character(void **state)
+{
+	(void)state;
+	for (uint32_t c = 0x80; c < 0x110000; c++) {
+		char p[5] = { 0 };
+		struct arena a = { 0 };
+		struct str text, folded;
+
+		if (c >= 0xd800 && c <= 0xdfff)
+			continue;
+		if (c < 0x800)
+			p[0] = (char)(0xc0 | c >> 6), p[1] = (char)(0x80 | (c & 63));
+		else if (c < 0x10000)
+			p[0] = (char)(0xe0 | c >> 12), p[1] = (char)(0x80 | (c >> 6 & 63)),
+			p[2] = (char)(0x80 | (c & 63));
+		else
+			p[0] = (char)(0xf0 | c >> 18), p[1] = (char)(0x80 | (c >> 12 & 63)),
+			p[2] = (char)(0x80 | (c >> 6 & 63)), p[3] = (char)(0x80 | (c & 63));
+		text = str_c(p);
+		folded = text_fold(&a, text);
+		assert_true(folded.n && folded.n <= 3 * text.n && text_valid(folded));
+		assert_true(str_eq(text_fold(&a, folded), folded));
+		arena_free(&a);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +328,8 @@ int main(void)
 		cmocka_unit_test(width),
 		cmocka_unit_test(cut),
 		cmocka_unit_test(nearest),
+		cmocka_unit_test(finds_in_any_case),
+		cmocka_unit_test(folds_every_character),
 	};
 
 	return cmocka_run_group_tests_name("base/text", tests, NULL, NULL);

@@ -199,9 +199,11 @@ static void writes_times(void **state)
 	assert_string_equal(when_text(&a, 1770373800123).p, "2026-02-06T10:30:00.123Z");
 	assert_string_equal(when_text(&a, 0).p, "1970-01-01T00:00:00.000Z");
 	assert_string_equal(when_text(&a, -1).p, "1969-12-31T23:59:59.999Z");
-	assert_string_equal(when_date(&a, 1770373800123).p, "2026-02-06");
-	assert_string_equal(when_date(&a, 1770422399999).p, "2026-02-06");
-	assert_string_equal(when_date(&a, 1770422400000).p, "2026-02-07");
+	assert_string_equal(when_date(&a, 1770373800123).p, "2026-02-06 05:30");
+	assert_string_equal(when_date(&a, 1770422399999).p, "2026-02-06 18:59");
+	assert_string_equal(when_date(&a, 1770422400000).p, "2026-02-07"); /* the whole day */
+	assert_string_equal(when_date_iso(&a, 1770373800123).p, "2026-02-06T10:30:00.123Z");
+	assert_string_equal(when_date_iso(&a, 1770422400000).p, "2026-02-07");
 	assert_int_equal(when_text(&a, 0).n, 24);
 	assert_int_equal(when_date(&a, 0).n, 10);
 	for (size_t i = 0; i < COUNT(times); i++)
@@ -336,13 +338,127 @@ static void writes_durations(void **state)
 	arena_free(&a);
 }
 
+static void words(void **state)
+{
+	/* Tuesday, 2026-11-17 13:00 in Berlin */
+	const int64_t now = INT64_C(1794916800000);
+	static const struct {
+		const char *text, *time, *date;
+	} table[] = {
+		{ "now", "2026-11-17T12:00:00.000Z", "2026-11-17 13:00" },
+		{ "today", "2026-11-16T23:00:00.000Z", "2026-11-17" },
+		{ "Tomorrow", "2026-11-17T23:00:00.000Z", "2026-11-18" },
+		{ " yesterday  18:00 ", "2026-11-16T17:00:00.000Z", "2026-11-16 18:00" },
+		{ "tomorrow at 9:05", "2026-11-18T08:05:00.000Z", "2026-11-18 09:05" },
+		{ "friday", "2026-11-19T23:00:00.000Z", "2026-11-20" },
+		{ "fri 17:00", "2026-11-20T16:00:00.000Z", "2026-11-20 17:00" },
+		{ "tuesday", "2026-11-23T23:00:00.000Z", "2026-11-24" }, /* not today */
+		{ "MON", "2026-11-22T23:00:00.000Z", "2026-11-23" },
+		{ "in 3 days", "2026-11-19T23:00:00.000Z", "2026-11-20" },
+		{ "in a week", "2026-11-23T23:00:00.000Z", "2026-11-24" },
+		{ "in 2 weeks", "2026-11-30T23:00:00.000Z", "2026-12-01" },
+		{ "in 3 months", "2027-02-16T23:00:00.000Z", "2027-02-17" },
+		{ "in 2 hours", "2026-11-17T14:00:00.000Z", "2026-11-17 15:00" },
+		{ "in 1h30m", "2026-11-17T13:30:00.000Z", "2026-11-17 14:30" },
+		{ "in an hour", "2026-11-17T13:00:00.000Z", "2026-11-17 14:00" },
+		{ "in 0 minutes", "2026-11-17T12:00:00.000Z", "2026-11-17 13:00" },
+		{ "90 minutes ago", "2026-11-17T10:30:00.000Z", "2026-11-17 11:30" },
+		{ "2 days ago", "2026-11-14T23:00:00.000Z", "2026-11-15" },
+		{ "2h ago", "2026-11-17T10:00:00.000Z", "2026-11-17 11:00" },
+		{ "2026-11-20", "2026-11-19T23:00:00.000Z", "2026-11-20" },
+		{ "2026-11-20 17:00", "2026-11-20T16:00:00.000Z", "2026-11-20 17:00" },
+		{ "2026-11-20T00:00:00Z", "2026-11-20T00:00:00.000Z", "2026-11-20" },
+	};
+	static const char *const bad[] = {
+		"",
+		"soon",
+		"tomorrow 24:00",
+		"tomorrow 17",
+		"friday 1:5",
+		"in",
+		"in days",
+		"in -1 days",
+		"in 3",
+		"in 3 apples",
+		"next friday",
+		"ago",
+		" ago",
+		"3 ago",
+		"tomorrow 1:00 x",
+		"in 1000000 days",
+		"now 17:00",
+		"fr",
+		"in 9000 years",
+		"100000 months ago",
+		"in 100000 months",
+		"99999 weeks ago",
+		"1000000 hours ago ago",
+	};
+	struct arena a = { 0 };
+	int64_t ms;
+
+	(void)state;
+	set_zone("CET-1CEST,M3.5.0,M10.5.0/3");
+	for (size_t i = 0; i < COUNT(table); i++) {
+		if (!when_parse_words(str_c(table[i].text), now, &ms, &a))
+			fail_msg("refused: %s", table[i].text);
+		assert_string_equal(when_text(&a, ms).p, table[i].time);
+		if (!when_parse_date(str_c(table[i].text), now, &ms, &a))
+			fail_msg("refused as a date: %s", table[i].text);
+		assert_string_equal(when_date(&a, ms).p, table[i].date);
+	}
+	for (size_t i = 0; i < COUNT(bad); i++)
+		if (when_parse_words(str_c(bad[i]), now, &ms, &a) ||
+		    when_parse_date(str_c(bad[i]), now, &ms, &a))
+			fail_msg("accepted: %s", bad[i]);
+	set_zone("UTC");
+	arena_free(&a);
+}
+
+static void ends_of_months(void **state)
+{
+	struct arena a = { 0 };
+	int64_t now, ms;
+
+	(void)state;
+	set_zone("UTC");
+	assert_true(when_parse(STR("2027-12-31T08:00Z"), &now));
+	assert_true(when_parse_date(STR("in 2 months"), now, &ms, &a));
+	assert_string_equal(when_date(&a, ms).p, "2028-02-29"); /* a leap year */
+	assert_true(when_parse_date(STR("in 14 months"), now, &ms, &a));
+	assert_string_equal(when_date(&a, ms).p, "2029-02-28");
+	assert_true(when_parse_date(STR("1 month ago"), now, &ms, &a));
+	assert_string_equal(when_date(&a, ms).p, "2027-11-30");
+	assert_true(when_parse_date(STR("tomorrow"), now, &ms, &a));
+	assert_string_equal(when_date(&a, ms).p, "2028-01-01");
+	arena_free(&a);
+}
+
+/* Midnight in UTC stands for the whole day: a time at that moment is still a time. */
+static void keeps_times_at_midnight(void **state)
+{
+	struct arena a = { 0 };
+	int64_t ms;
+
+	(void)state;
+	set_zone("CET-1CEST,M3.5.0,M10.5.0/3");
+	assert_true(when_parse_date(STR("2026-11-20 01:00"), 0, &ms, &a));
+	assert_string_equal(when_date(&a, ms).p, "2026-11-20 01:00");
+	assert_string_equal(when_date_iso(&a, ms).p, "2026-11-20T00:00:00.001Z");
+	assert_true(when_parse_date(STR("2026-11-20"), 0, &ms, &a));
+	assert_string_equal(when_date_iso(&a, ms).p, "2026-11-20");
+	set_zone("UTC");
+	arena_free(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parses_times),     cmocka_unit_test(refuses_times),
 		cmocka_unit_test(reads_no_further), cmocka_unit_test(local_times),
 		cmocka_unit_test(writes_times),     cmocka_unit_test(parses_durations),
-		cmocka_unit_test(writes_durations),
+		cmocka_unit_test(writes_durations), cmocka_unit_test(words),
+		cmocka_unit_test(ends_of_months),   cmocka_unit_test(keeps_times_at_midnight),
 	};
 
 	return cmocka_run_group_tests_name("base/when", tests, NULL, NULL);

@@ -339,7 +339,7 @@ static void full_json(void **state)
 		task_json(&t, NOW, &mem),
 		"{\"id\":\"t1\",\"title\":\"x\",\"description\":\"d\",\"acceptance\":\"ok\","
 		"\"status\":\"In Progress\",\"class\":\"Expedite\",\"priority\":3,\"type\":\"bug\","
-		"\"effort\":\"S\",\"labels\":[\"a\",\"b\"],\"due\":\"2023-11-14\","
+		"\"effort\":\"S\",\"labels\":[\"a\",\"b\"],\"due\":\"2023-11-14T22:13:20.000Z\","
 		"\"not_before\":\"2023-11-14T22:13:20.001Z\",\"parent\":\"t0\",\"depends\":[\"a\"],"
 		"\"open_depends\":1,\"canceled_depends\":2,\"open_subtasks\":3,\"assignee\":\"ann\","
 		"\"agent_run\":\"r1\",\"blocker_reason\":\"why\",\"unblock_action\":\"ask\","

@@ -69,6 +69,10 @@ static enum result execute(struct mcp *m, const struct command *tool, struct arg
 		return run_answer(&ans, out);
 	self = client->agent;
 	s->arena = client->arena = a;
+	/* the keeper knows its locks by the full id */
+	if (rq->id.n && rq->id.p[0] >= '0' && rq->id.p[0] <= '9' &&
+	    client_open(client, STORE_READ, &ans) == SUCCESS)
+		client_know_ids(client, rq);
 	keeper_prove(m, rq);
 	if (HAS(rq, agent))
 		act_as(client, rq->agent, STR(""));
