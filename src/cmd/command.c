@@ -88,10 +88,41 @@ static const char *command_synonym(const char *word)
 	static const struct {
 		const char *word, *command;
 	} words[] = {
-		{ "add", "create" },  { "new", "create" },    { "delete", "remove" },
-		{ "rm", "remove" },   { "start", "claim" },   { "take", "claim" },
-		{ "finish", "done" }, { "complete", "done" }, { "close", "done" },
+		{ "add", "create" },
+		{ "new", "create" },
+		{ "delete", "remove" },
+		{ "rm", "remove" },
+		{ "start", "claim" },
+		{ "take", "claim" },
+		{ "pick", "next --claim" },
+		{ "ready", "next" },
+		{ "finish", "done" },
+		{ "complete", "done" },
+		{ "close", "done" },
+		{ "resolve", "done" },
+		{ "drop", "release" },
+		{ "unclaim", "release" },
+		{ "renew", "heartbeat" },
+		{ "accept", "approve" },
+		{ "reject", "rework" },
 		{ "ls", "list" },
+		{ "tasks", "list" },
+		{ "view", "show" },
+		{ "get", "show" },
+		{ "cat", "show" },
+		{ "info", "show" },
+		{ "search", "find" },
+		{ "grep", "find" },
+		{ "history", "log" },
+		{ "events", "log" },
+		{ "move", "status ID STATUS" },
+		{ "mv", "status ID STATUS" },
+		{ "edit", "update" },
+		{ "modify", "update" },
+		{ "assign", "update ID --assignee NAME" },
+		{ "note", "comment" },
+		{ "unlock", "lock release" },
+		{ "who", "whoami" },
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
@@ -100,9 +131,24 @@ static const char *command_synonym(const char *word)
 	return NULL;
 }
 
+/* A command whose loss no second call makes good; update only replaces values. */
+static bool is_destructive(const struct command *c)
+{
+	return c->flags & C_DESTRUCTIVE && !str_ends(str_c(c->name), STR("update"));
+}
+
+static bool leads_to_loss(const char *prefix, const char *name)
+{
+	const char *words[] = { prefix ? prefix : name, name };
+	size_t used;
+	const struct command *c = command_find(words, prefix ? 2 : 1, &used);
+
+	return c && is_destructive(c);
+}
+
 const char *command_nearest(const char *prefix, const char *word, struct arena *a)
 {
-	const char *names[NAMES_MAX];
+	const char *names[NAMES_MAX], *near;
 	size_t n = 0;
 
 	if (!prefix && command_synonym(word))
@@ -117,7 +163,9 @@ const char *command_nearest(const char *prefix, const char *word, struct arena *
 		else if (has_second(c) && str_is(command_word(c), prefix))
 			names[n++] = c->name + word_length(c->name) + 1;
 	}
-	return text_nearest(str_c(word), names, n);
+	near = text_nearest(str_c(word), names, n);
+	/* Nobody should delete because of a slip of the finger and a suggestion. */
+	return near && leads_to_loss(prefix, near) ? NULL : near;
 }
 
 enum result command_run(const struct command *c, struct session *s, struct args *a,

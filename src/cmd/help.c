@@ -12,6 +12,18 @@ static const struct param params[] = {
 	{ 0 }
 };
 
+/* The name of the command without arguments: "update" of "update ID --assignee NAME". */
+static const char *nearest_topic(const char *word, struct arena *a)
+{
+	const char *near = command_nearest(NULL, word, a);
+	size_t n = 0;
+
+	while (near && near[n] && strncmp(near + n, " ID", 3) != 0 &&
+	       strncmp(near + n, " -", 2) != 0)
+		n++;
+	return near ? arena_cstr(a, str_n(near, n)) : NULL;
+}
+
 static enum result unknown(struct session *s, const struct help_args *a, struct reply *out)
 {
 	const char *first = a->words.v[0].p, *near = NULL;
@@ -23,7 +35,7 @@ static enum result unknown(struct session *s, const struct help_args *a, struct 
 	if (command_prefix(first) && a->words.n > 1)
 		near = command_nearest(first, a->words.v[1].p, s->arena);
 	else
-		first = NULL, near = command_nearest(NULL, a->words.v[0].p, s->arena);
+		first = NULL, near = nearest_topic(a->words.v[0].p, s->arena);
 	return run_fail(USAGE,
 			arena_printf(s->arena, "there is no command '%.*s'",
 				     STRF(text_line(s->arena, said))),
@@ -60,7 +72,7 @@ const struct command cmd_help = {
 	.summary = "list all commands, or explain one",
 	.detail =
 		"The same as --help after a command. `pawl help options` explains the options of every command, `pawl help "
-		"codes` the exit codes, and `pawl help CONFLICT` (or busy, …) what to do after a refusal.",
+		"codes` the exit codes, and `pawl help CONFLICT` (or 20, busy, …) what to do after a refusal.",
 	.example = "pawl help claim\n"
 		   "pawl lock acquire --help",
 	.see = "version",

@@ -3,6 +3,16 @@
 
 load common
 
+@test "help on an exit code, by its number" {
+	for code in "${!code_names[@]}"; do
+		call 0 help "$code"
+		[ "${lines[0]}" = "${code_names[$code]}" ]
+		says "Exit code $code"
+	done
+	call 2 help 99
+	call 2 help 021x
+}
+
 @test "help: every command has usage, example, codes, and fits 80 columns" {
 	while read -r name; do
 		read -ra words <<<"$name"

@@ -47,6 +47,24 @@ refused() {
 	[[ $output == "USAGE:"* ]]
 }
 
+@test "a word with a meaning leads to the whole call" {
+	refused "did you mean \`pawl status ID STATUS\`" move t1
+	refused "did you mean \`pawl update ID --assignee NAME\`" assign t1
+	call 2 help assign
+	complains "pawl help update"
+	call 2 help pick
+	complains "pawl help next"
+}
+
+@test "a misspelling never suggests a command that deletes" {
+	for words in remov "remvoe t1" cler cancle restor "lock brek t1" "batch remov t1" "config reste"; do
+		# shellcheck disable=SC2086 # several words
+		call 2 $words
+		[[ $stderr != *"did you mean"* ]]
+	done
+	refused "did you mean \`pawl update\`" updat t1 # it replaces values, and deletes nothing
+}
+
 @test "commands of other programs" {
 	while read -r word name; do
 		refused "did you mean \`pawl $name\`" "$word"
@@ -54,6 +72,10 @@ refused() {
 		complains "pawl help $name"
 	done <<-END
 		add create
+		view show
+		search find
+		history log
+		ready next
 		new create
 		delete remove
 		rm remove

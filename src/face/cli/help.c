@@ -124,7 +124,8 @@ static void help_codes(struct buf *out)
 	buf_adds(out, STR("Exit codes, the same for every command and every store.\n\n"));
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		put_code(out, all[i]);
-	buf_adds(out, STR("\nWhat to do about a code: pawl help CODE\n"));
+	buf_adds(out,
+		 STR("\nWhat to do about a code: pawl help CODE, with its name or its number\n"));
 }
 
 /* Lists commands of two words once, under their first word. */
@@ -183,6 +184,25 @@ static const struct command *find(const char *const *words, size_t n, size_t *us
 	return command_find_in(m->commands, words, n, used);
 }
 
+/* "21" is LOST_LOCK. */
+static struct str code_topic(struct str topic)
+{
+	static const struct {
+		const char *name;
+		int exit;
+	} all[] = {
+#define RESULT(name, exit, http, text) { #name, exit },
+#include "core/result.def"
+#undef RESULT
+	};
+	int64_t code;
+
+	for (size_t i = 0; str_to_i64(topic, &code) && i < sizeof(all) / sizeof(*all); i++)
+		if (all[i].exit == code)
+			return str_c(all[i].name);
+	return topic;
+}
+
 bool help_topic(struct buf *out, struct strs topic)
 {
 	const char *words[2] = { topic.n ? topic.v[0].p : NULL, topic.n > 1 ? topic.v[1].p : NULL };
@@ -203,6 +223,6 @@ bool help_topic(struct buf *out, struct strs topic)
 	else if (topic.n == 1 && !strcmp(words[0], "codes"))
 		help_codes(out);
 	else
-		return topic.n == 1 && trouble_topic(out, topic.v[0]);
+		return topic.n == 1 && trouble_topic(out, code_topic(topic.v[0]));
 	return true;
 }
