@@ -184,10 +184,8 @@ static int order_later(const void *a, const void *b)
 }
 
 static int (*const orders[])(const void *, const void *) = {
-	[PICK_ALL] = order_all,
-	[PICK_ELIGIBLE] = order_eligible,
-	[PICK_LATER] = order_later,
-	[PICK_OTHERS] = order_all,
+	[PICK_ALL] = order_all,    [PICK_ELIGIBLE] = order_eligible, [PICK_LATER] = order_later,
+	[PICK_OTHERS] = order_all, [PICK_WAITING] = order_eligible,
 };
 
 static int merge_collect(struct merge *m)

@@ -12,7 +12,7 @@ int query_cmp(const struct query *q, const struct index *a, const struct index *
 {
 	int c;
 
-	if (q->pick == PICK_ELIGIBLE)
+	if (q->pick == PICK_ELIGIBLE || q->pick == PICK_WAITING)
 		return index_cmp(a, b);
 	if (q->pick == PICK_LATER)
 		c = CMP(a->eligible_at, b->eligible_at);
@@ -32,6 +32,10 @@ static bool picked(const struct query *q, const struct index *ix, int64_t now)
 		return ix->lane == LANE_READY || (timed && due);
 	case PICK_LATER:
 		return timed && !due;
+	case PICK_WAITING:
+		return timed ? !due
+			     : lane_waits(ix->lane) ||
+				       (ix->lane == LANE_NONE && ix->status && ix->holder.n);
 	case PICK_OTHERS:
 		return ix->status == 0 && !index_gone(ix, now);
 	default:

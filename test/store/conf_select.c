@@ -84,6 +84,8 @@ static bool in_lane(const struct query *q, const struct index *ix, int64_t now)
 		return true;
 	if (q->pick == PICK_LATER)
 		return !due && timed;
+	if (q->pick == PICK_WAITING)
+		return timed ? !due : waits || (ix->lane == LANE_NONE && ix->holder.n);
 	if (ix->lane == LANE_READY)
 		return true;
 	return due && timed;
@@ -134,7 +136,7 @@ static int sort_cmp(const void *pa, const void *pb)
 		return a->created_at < b->created_at ? -1 : 1;
 	if (sort_pick == PICK_LATER && a->eligible_at != b->eligible_at)
 		return a->eligible_at < b->eligible_at ? -1 : 1;
-	if (sort_pick == PICK_ELIGIBLE) {
+	if (sort_pick == PICK_ELIGIBLE || sort_pick == PICK_WAITING) {
 		if (a->class_rank != b->class_rank)
 			return a->class_rank < b->class_rank ? -1 : 1;
 		if (a->priority != b->priority)
@@ -232,9 +234,11 @@ static int compare_each(void *ctx)
 	struct comparing *c = ctx;
 
 	for (unsigned bits = 0; bits < 1024; bits += c->step) {
-		for (int pick = PICK_ALL; pick <= PICK_LATER; pick++) {
+		for (int pick = PICK_ALL; pick <= PICK_WAITING; pick++) {
 			struct query q = { .pick = (enum pick)pick };
 
+			if (pick == PICK_OTHERS)
+				continue;
 			fill_query(&q, bits);
 			compare(c->m, &q);
 			if (bits % 5 == 0) {

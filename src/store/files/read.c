@@ -201,8 +201,15 @@ static struct ent *pop(struct heap *h)
 
 static bool wanted(const struct query *q, const struct ent *e, int64_t now)
 {
-	return !e->dropped && !e->bad && !(e->occupied && q->pick == PICK_ELIGIBLE) &&
-	       query_matches(q, &e->ix, now);
+	struct query eligible = *q;
+
+	if (e->dropped || e->bad)
+		return false;
+	if (!e->occupied || (q->pick != PICK_ELIGIBLE && q->pick != PICK_WAITING))
+		return query_matches(q, &e->ix, now);
+	eligible.pick = PICK_ELIGIBLE; /* nobody can lock it: it waits */
+	return q->pick == PICK_WAITING &&
+	       (query_matches(q, &e->ix, now) || query_matches(&eligible, &e->ix, now));
 }
 
 /* Finds the record that the result continues after; NULL: begin at the start. false: nothing can match. */

@@ -15,6 +15,8 @@
 
 /* The cache finds a statement by the address of its text. */
 static const char due_waiting[] = "q=?1 AND lane=?2 AND wake>0 AND wake<=?3" BY_RANK;
+static const char any_time[] = "q=?1 AND lane=?2 AND wake>0" BY_RANK;
+static const char not_due[] = "q=?1 AND lane=?2 AND wake>?3" BY_RANK;
 static const char later_waiting[] = "q=?1 AND lane=?2 AND wake>?3" BY_DUE;
 
 struct source {
@@ -192,6 +194,29 @@ static int add_later(struct scan *c)
 	return rc;
 }
 
+/* Only tasks that wait for others come in order from the index; those with a time are sorted. LANE_NONE has no index
+ * of its own: a lock without an end is among those that are held. */
+static int add_waiting(struct scan *c)
+{
+	sqlite3_stmt *st;
+	int rc = source_add(c, "record INDEXED BY record_lane",
+			    "q=?1 AND lane=2 AND wake>?3" BY_RANK, &st);
+
+	for (int lane = LANE_WAITING; rc == 0 && lane <= LANE_BOTH; lane++) {
+		bool ignored = c->q->waiting & LANE_BIT(lane);
+
+		if (!lane_waits(lane))
+			continue;
+		rc = ignored ? 0 : add_lane(c, lane);
+		if (rc == 0)
+			rc = add_timed(c, lane, ignored ? not_due : any_time);
+	}
+	if (rc == 0)
+		rc = source_add(c, "record INDEXED BY record_held",
+				"q=?1 AND holder IS NOT NULL AND lane IS NULL" BY_RANK, &st);
+	return rc;
+}
+
 static int add_others(struct scan *c)
 {
 	sqlite3_stmt *st;
@@ -269,7 +294,8 @@ static int add_narrow(struct scan *c, const struct narrow *n)
 
 	if (rc)
 		return rc < 0 ? rc : 0;
-	rc = source_add(c, n->from, n->where[c->q->pick], &st);
+	rc = source_add(c, n->from,
+			n->where[c->q->pick == PICK_WAITING ? PICK_ELIGIBLE : c->q->pick], &st);
 	if (rc == 0)
 		bind_narrow(n, st);
 	return rc;
@@ -288,6 +314,8 @@ static int add_sources(struct scan *c)
 		return add_later(c);
 	case PICK_OTHERS:
 		return add_others(c);
+	case PICK_WAITING:
+		return add_waiting(c);
 	default:
 		return add_statuses(c);
 	}
