@@ -145,6 +145,16 @@ static void handed_back(struct verdict *v, struct task *t)
 	v->changed = true;
 }
 
+/* What stood in the way of an earlier attempt was solved by the work that goes to review, or is over with it. */
+static void forget_reason(enum op op, struct task *t)
+{
+	if (op != OP_REVIEW && op != OP_DONE && op != OP_APPROVE && op != OP_REWORK &&
+	    op != OP_REOPEN)
+		return;
+	t->blocker_reason = t->unblock_action = STR("");
+	t->next_check = 0;
+}
+
 void verdict_edited(struct verdict *v, const struct call *c, struct task *t)
 {
 	t->version++;
@@ -162,6 +172,7 @@ static void move(enum op op, struct task *t, const struct call *c, struct verdic
 	int64_t from = t->status;
 
 	set_fields(r, t, c);
+	forget_reason(op, t);
 	if (own)
 		t->last = (struct last){ .op = op, .token = c->proof };
 	t->status = r->to;

@@ -313,6 +313,11 @@ static bool want_allowed(struct want *w, const struct row *r)
 /* Which of the call's texts are kept, and in which field. */
 static void want_words(struct want *w, enum op op, struct str reason)
 {
+	if (op == OP_REVIEW || op == OP_DONE || op == OP_APPROVE || op == OP_REWORK ||
+	    op == OP_REOPEN) {
+		w->t.blocker_reason = w->t.unblock_action = STR("");
+		w->t.next_check = 0;
+	}
 	if (op == OP_BLOCK || op == OP_ESCALATE || op == OP_FAIL || op == OP_CANCEL)
 		w->t.blocker_reason = reason;
 	if (op == OP_BLOCK) {
