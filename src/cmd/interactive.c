@@ -16,7 +16,7 @@ const struct command cmd_interactive = {
 		"Each line is a command as on the command line, without `pawl`. Quotes work as in a shell; pawl expands "
 		"nothing. TAB completes commands, options, their values and ids. Arrows and Ctrl-R find earlier lines; "
 		"pawl keeps them in $XDG_STATE_HOME/pawl/history, except lines with a token or a password. Ctrl-C drops "
-		"the line or ends the running command; exit, quit or Ctrl-D leave. Options given here apply to every "
+		"the line or ends the running command; `clear` alone clears the screen; exit, quit or Ctrl-D leave. Options given here apply to every "
 		"command. If the input is not a terminal, pawl runs all its lines, and the exit code is that of the first "
 		"line that failed.",
 	.example = "pawl interactive\n"

@@ -291,6 +291,21 @@ static void test_text(void **state)
 	assert_int_equal(leave_prompt("exit\n"), 0);
 }
 
+/* As in a shell; the tasks stay. */
+static void test_clear(void **state)
+{
+	(void)state;
+	start();
+	see("pawl> ");
+	type("clear\n");
+	see("\x1b[H\x1b[2J");
+	see("pawl> ");
+	type("show alpha\n");
+	see("the parser");
+	see("pawl> ");
+	assert_int_equal(leave_prompt("exit\n"), 0);
+}
+
 static void test_without_the_module(void **state)
 {
 	const char *dir = getenv("PAWL_MODULE_DIR");
@@ -320,6 +335,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_interrupt, enter, leave),
 		cmocka_unit_test_setup_teardown(test_end_of_input, enter, leave),
 		cmocka_unit_test_setup_teardown(test_text, enter, leave),
+		cmocka_unit_test_setup_teardown(test_clear, enter, leave),
 		cmocka_unit_test_setup_teardown(test_without_the_module, enter, leave),
 	};
 

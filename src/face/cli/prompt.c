@@ -166,6 +166,18 @@ static bool leaves(struct strs words)
 	return words.n == 1 && (str_is(words.v[0], "exit") || str_is(words.v[0], "quit"));
 }
 
+/* At a terminal this word alone means what it means in a shell; `clear --yes` removes the tasks. */
+static bool clears_screen(const struct prompt *p, struct strs words)
+{
+	return p->terminal && words.n == 1 && str_is(words.v[0], "clear");
+}
+
+static void clear_screen(void)
+{
+	fputs("\033[H\033[2J", stdout);
+	fflush(stdout);
+}
+
 /* false: that was the last line. */
 static bool run_line(struct prompt *p, struct str line)
 {
@@ -183,6 +195,8 @@ static bool run_line(struct prompt *p, struct str line)
 		code = usage(line, "a quote is not closed, or nothing follows a \\");
 	else if (!text_valid(line))
 		code = usage(line, "this line is not valid UTF-8");
+	else if (clears_screen(p, w.list))
+		clear_screen();
 	else if (more)
 		code = run_words(p, w.list, &a);
 	if (code && !p->terminal)
