@@ -49,7 +49,9 @@ static void show(const struct reply *r, struct view *v)
 		return;
 	}
 	view_count(v, GREEN, view_int(o, "tasks"), "task");
-	view_text(v, PLAIN, " and %lld events of the log in ", (long long)view_int(o, "lines"));
+	view_text(v, PLAIN, " and ");
+	view_count(v, PLAIN, view_int(o, "lines"), "event");
+	view_text(v, PLAIN, " of the log in ");
 	view_data(v, BOLD, json_get(o, "file"));
 	view_text(v, PLAIN, "\n");
 }

@@ -47,8 +47,8 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		return run_fail(
 			USAGE,
 			arena_printf(s->arena,
-				     "pawl clear would remove %lld tasks; nothing was changed",
-				     (long long)ans.total),
+				     "pawl clear would remove %lld task%s; nothing was changed",
+				     (long long)ans.total, ans.total == 1 ? "" : "s"),
 			STR("to remove them: pawl clear --yes; to save them first: pawl backup"),
 			out);
 	locks = data_locks(s);

@@ -58,7 +58,7 @@ void data_progress(void *progress, size_t done)
 		line = arena_printf(&a, "%s [%.*s%*s] %zu of %zu", p->doing, n,
 				    "##############################", BAR - n, "", done, p->total);
 	} else {
-		line = arena_printf(&a, "%s: %zu tasks", p->doing, done);
+		line = arena_printf(&a, "%s: %zu task%s", p->doing, done, done == 1 ? "" : "s");
 	}
 	s->progress(s, line);
 	arena_free(&a);

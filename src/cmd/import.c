@@ -125,7 +125,7 @@ static void show_left_out(const json_t *list, struct view *v)
 
 static void show(const struct reply *r, struct view *v)
 {
-	static const char *const parts[] = { "created", "updated", "skipped", "comments" };
+	static const char *const parts[] = { "created", "updated", "skipped" };
 	const json_t *o = r->more;
 
 	if (v->quiet)
@@ -136,6 +136,10 @@ static void show(const struct reply *r, struct view *v)
 		if (view_int(o, parts[i]))
 			view_text(v, PLAIN, ", %lld %s", (long long)view_int(o, parts[i]),
 				  parts[i]);
+	if (view_int(o, "comments")) {
+		view_text(v, PLAIN, ", ");
+		view_count(v, PLAIN, view_int(o, "comments"), "comment");
+	}
 	view_text(v, PLAIN, "\n");
 	show_left_out(json_object_get(o, "left_out"), v);
 }

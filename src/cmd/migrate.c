@@ -95,8 +95,9 @@ static void show(const struct reply *r, struct view *v)
 	if (v->quiet)
 		return;
 	view_count(v, GREEN, view_int(o, "tasks"), "task");
-	view_text(v, PLAIN, " and %lld events of the log %s ", (long long)view_int(o, "lines"),
-		  existed ? "were already in" : "are now in");
+	view_text(v, PLAIN, " and ");
+	view_count(v, PLAIN, view_int(o, "lines"), "event");
+	view_text(v, PLAIN, " of the log %s ", existed ? "were already in" : "are now in");
 	view_data(v, BOLD, json_get(o, "store"));
 	view_text(v, DIM,
 		  "\nnext: pawl config set store URI, in every folder that uses the queue\n");

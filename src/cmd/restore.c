@@ -31,8 +31,8 @@ static enum result load(struct session *s, bool force, struct backup *b, size_t 
 	if (code == SUCCESS && there && !force)
 		return answer_fail(ans, CONFLICT,
 				   arena_printf(s->arena,
-						"the queue is not empty: it has %lld tasks",
-						(long long)there),
+						"the queue is not empty: it has %lld task%s",
+						(long long)there, there == 1 ? "" : "s"),
 				   STR("to save them: pawl backup; to replace them: --force"));
 	if (code == SUCCESS)
 		code = queue_load(s->client.queue, &l, ans, s->arena);

@@ -176,11 +176,13 @@ static enum result answer_all(struct session *s, const struct run_sum *sum,
 {
 	enum result code = sum->lost ? LOST_LOCK : sum->troubled ? MISCONFIGURED : stopped->code;
 	struct str what =
-		sum->lost ? arena_printf(s->arena, "the lock was lost on %lld of %lld tasks",
-					 (long long)sum->lost, (long long)sum->ran)
+		sum->lost ? arena_printf(s->arena, "the lock was lost on %lld of %lld task%s",
+					 (long long)sum->lost, (long long)sum->ran,
+					 sum->ran == 1 ? "" : "s")
 			  : arena_printf(s->arena,
-					 "the end of %lld of %lld tasks could not be reported",
-					 (long long)sum->troubled, (long long)sum->ran);
+					 "the end of %lld of %lld task%s could not be reported",
+					 (long long)sum->troubled, (long long)sum->ran,
+					 sum->ran == 1 ? "" : "s");
 
 	if (sum->lost || sum->troubled) {
 		run_fail(code, what, STR("`pawl log` shows the events"), out);
@@ -192,9 +194,10 @@ static enum result answer_all(struct session *s, const struct run_sum *sum,
 	add_sum(reply_more(out), sum);
 	if (sum->again.n)
 		say(s, arena_printf(s->arena, "the loop ends here: %.*s", STRF(sum->passed_over)));
-	say(s, arena_printf(s->arena, "%lld tasks: %lld succeeded, %lld failed, %lld lost",
-			    (long long)sum->ran, (long long)sum->succeeded, (long long)sum->failed,
-			    (long long)sum->lost));
+	say(s,
+	    arena_printf(s->arena, "%lld task%s: %lld succeeded, %lld failed, %lld lost",
+			 (long long)sum->ran, sum->ran == 1 ? "" : "s", (long long)sum->succeeded,
+			 (long long)sum->failed, (long long)sum->lost));
 	return code;
 }
 

@@ -455,7 +455,8 @@ static void show_list(const struct reply *r, struct view *v)
 		}
 		view_text(v, PLAIN, "\n");
 	}
-	view_text(v, PLAIN, "%zu tasks\n", ans->n_tasks);
+	view_count(v, PLAIN, (int64_t)ans->n_tasks, "task");
+	view_text(v, PLAIN, "\n");
 }
 
 static json_t *list_answer(const struct reply *r, struct arena *a)
