@@ -18,8 +18,8 @@ const struct command cmd_archive = {
 	.group = "review",
 	.summary = "put away tasks that are Done, Failed or Canceled",
 	.detail =
-		"An archived task keeps its status. pawl still shows and lists it, and it still counts as a "
-		"dependency. A Done task in the archive cannot be claimed. In a files: store its file moves to the folder "
+		"An archived task keeps its status and still counts as a dependency. list, find, tree and the overview leave "
+		"it out; `pawl list --all` and `pawl show` show it. A Done task in the archive cannot be claimed. In a files: store its file moves to the folder "
 		"archive; other stores only set archived_at. reopen, retry and claim take a task out of the archive.",
 	.example = "pawl archive --older-than 7d\n"
 		   "pawl archive t1",

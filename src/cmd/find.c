@@ -1,31 +1,49 @@
-#include "cmd/command.h"
+#include "cmd/list.h"
+
+struct find_args {
+	struct args args;
+	int64_t all;
+};
 
 static const struct param params[] = {
 	PARAM(text, "TEXT", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED,
 	      .help = "text to find; upper and lower case are the same"),
 	PARAM(statuses, "status", P_STATUSES, .letter = 's',
 	      .help = "find only tasks with this status; may be repeated or listed with commas"),
+	LOCAL(find, all, "all", P_FLAG, .help = "find archived tasks as well"),
 	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "100",
 	      .help = "show at most N tasks (0 = no limit)"),
 	{ 0 }
 };
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result run(struct session *s, struct args *args, struct reply *out)
 {
-	if (!HAS(&a->rq, limit))
-		GIVE(&a->rq, limit, s->quiet ? 0 : 100);
-	return run_op(s, a, out);
+	const struct find_args *a = (const struct find_args *)args;
+	enum result code;
+
+	if (!HAS(&args->rq, limit))
+		GIVE(&args->rq, limit, s->quiet ? 0 : 100);
+	if (s->people)
+		GIVE(&args->rq, view,
+		     (a->all ? VIEW_ARCHIVED : 0) | VIEW_SORT(SORT_CREATED) | VIEW_PEOPLE);
+	code = run_op(s, args, out);
+	list_tell(s, &cmd_find, args, (struct list_shown){ .filtered = true, .archived = a->all },
+		  out);
+	return code;
 }
 
 const struct command cmd_find = {
 	.name = "find",
 	.group = "look",
 	.summary = "find tasks by their text",
-	.detail = "Searches id, title, description, acceptance, labels and similar fields.",
+	.detail =
+		"Searches id, title, description, acceptance, labels and similar fields. Archived tasks appear "
+		"only with --all.",
 	.example = "pawl find parser",
 	.see = "list, show",
 	.gives = "tasks count total",
 	.params = params,
+	.args_size = sizeof(struct find_args),
 	.flags = C_IDEMPOTENT,
 	.op = OP_LIST,
 	.run = run,

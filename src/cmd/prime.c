@@ -93,9 +93,9 @@ static void add_next(struct buf *b, struct arena *a, const struct answer *next,
 	} else {
 		buf_adds(b, STR("No task is eligible now.\n"));
 	}
-	buf_addf(b, "Ready %lld, in progress %lld, waiting for a person %lld.\n",
-		 (long long)all->counts[READY], (long long)all->counts[IN_PROGRESS],
-		 (long long)(all->counts[BLOCKED] + all->counts[NEEDS_HELP] + all->counts[REVIEW]));
+	buf_addf(b, "Ready %lld, waiting %lld, in progress %lld, waiting for a person %lld.\n",
+		 (long long)view_count_of(all, READY), (long long)all->waiting,
+		 (long long)view_count_of(all, IN_PROGRESS), (long long)view_for_people(all));
 }
 
 static const char about[] =

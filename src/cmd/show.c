@@ -1,12 +1,71 @@
+#include "base/when.h"
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task to show"), PARAM_CACHED, { 0 } };
 
+static void add_text(json_t *o, const char *key, struct str text)
+{
+	if (text.n)
+		json_object_set_new(o, key, json_str(text));
+}
+
+static json_t *link_json(const struct task_link *l)
+{
+	json_t *o = json_object();
+
+	add_text(o, "id", l->id);
+	add_text(o, "title", l->title);
+	if (l->status)
+		json_object_set_new(o, "status", json_string(status_name(l->status)));
+	add_text(o, "holder", l->holder);
+	return o;
+}
+
+static json_t *attempt_json(const struct task_attempt *t, struct arena *a)
+{
+	json_t *o = json_object();
+
+	add_text(o, "agent", t->agent);
+	json_object_set_new(o, "fence", json_integer(t->fence));
+	add_text(o, "at", when_text(a, t->at));
+	if (t->ended_at)
+		add_text(o, "ended_at", when_text(a, t->ended_at));
+	add_text(o, "outcome", t->outcome);
+	add_text(o, "text", t->text);
+	return o;
+}
+
+/* Lists without members are left out: most tasks have none of them. */
+static void add_related(json_t *o, const struct related *r, struct arena *a)
+{
+	static const char *const names[] = { [LINK_SUB] = "subtasks",
+					     [LINK_DEPENDS] = "depends_on",
+					     [LINK_DEPENDENT] = "dependents" };
+	json_t *attempts = json_array();
+
+	for (size_t i = 0; i < r->n_links; i++) {
+		const char *name = names[r->links[i].kind];
+
+		if (!json_object_get(o, name))
+			json_object_set_new(o, name, json_array());
+		json_array_append_new(json_object_get(o, name), link_json(&r->links[i]));
+	}
+	for (size_t i = 0; i < r->n_attempts; i++)
+		json_array_append_new(attempts, attempt_json(&r->attempts[i], a));
+	if (r->n_attempts)
+		json_object_set(o, "attempts", attempts);
+	json_decref(attempts);
+}
+
 /* The caller gets the comments without a second call. */
 static enum result run(struct session *s, struct args *a, struct reply *out)
 {
-	enum result code = run_op(s, a, out);
+	enum result code;
 
+	GIVE(&a->rq, view, VIEW_RELATED);
+	code = run_op(s, a, out);
+	if (code == SUCCESS && out->ans.related)
+		add_related(reply_more(out), out->ans.related, s->arena);
 	if (code == SUCCESS && !out->ans.n_events)
 		json_object_set_new(reply_more(out), "comments", json_array());
 	return code;
@@ -16,11 +75,14 @@ const struct command cmd_show = {
 	.name = "show",
 	.group = "look",
 	.summary = "show everything about one task",
+	.detail =
+		"With its sub-tasks, the tasks that it depends on and those that depend on it (up to 50 of each), its "
+		"last 20 attempts with their outcomes, and all comments.",
 	.example = "pawl show t1",
-	.see = "list, log, status",
+	.see = "list, tree, log, status",
 	.model =
 		"Everything about one task with its comments, its holder and the end of its lease. Changes nothing.",
-	.gives = "task comments as_of cached_age_ms",
+	.gives = "task comments subtasks depends_on dependents attempts as_of cached_age_ms",
 	.params = params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_SHOW,

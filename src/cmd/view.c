@@ -84,10 +84,9 @@ struct cell view_cell(struct view *v, enum paint p, struct str text)
 #define LAST_ROOM 20
 #define OTHER_MIN 16
 
-static void put_row(struct view *v, const struct cell *cells, const size_t *widths, size_t columns)
+static void put_row(struct view *v, const struct cell *cells, const size_t *widths, size_t columns,
+		    size_t at)
 {
-	size_t at = 0;
-
 	for (size_t i = 0; i < columns; i++) {
 		struct str text = cells[i].text;
 		size_t room = widths[i], width;
@@ -127,26 +126,56 @@ static void fit(size_t *widths, size_t columns, size_t terminal)
 	}
 }
 
-void view_table(struct view *v, const char *const *heads, size_t columns, const struct cell *cells,
-		size_t rows)
+static size_t *column_widths(struct view *v, size_t columns, const struct cell *cells, size_t rows)
 {
 	size_t *widths = arena_array(v->arena, size_t, columns);
+
+	for (size_t i = 0; i < columns * rows; i++) {
+		size_t w = text_width(cells[i].text);
+
+		if (w > widths[i % columns])
+			widths[i % columns] = w;
+	}
+	return widths;
+}
+
+void view_groups(struct view *v, const char *const *heads, size_t columns, const struct cell *cells,
+		 size_t rows, const struct cell *headings)
+{
+	size_t *widths = column_widths(v, columns, cells, rows);
 	struct cell *head = arena_array(v->arena, struct cell, columns);
 
 	for (size_t i = 0; i < columns; i++) {
 		head[i] = (struct cell){ DIM, str_c(heads[i]) };
-		widths[i] = text_width(head[i].text);
-		for (size_t r = 0; r < rows; r++) {
-			size_t w = text_width(cells[r * columns + i].text);
-
-			widths[i] = w > widths[i] ? w : widths[i];
-		}
+		if (head[i].text.n > widths[i])
+			widths[i] = head[i].text.n;
 	}
 	if (v->width)
 		fit(widths, columns, v->width);
-	put_row(v, head, widths, columns);
-	for (size_t r = 0; r < rows; r++)
-		put_row(v, cells + r * columns, widths, columns);
+	put_row(v, head, widths, columns, 0);
+	for (size_t r = 0; r < rows; r++) {
+		if (headings && headings[r].text.n)
+			view_text(v, headings[r].paint, "\n%.*s\n", STRF(headings[r].text));
+		put_row(v, cells + r * columns, widths, columns, 0);
+	}
+}
+
+void view_table(struct view *v, const char *const *heads, size_t columns, const struct cell *cells,
+		size_t rows)
+{
+	view_groups(v, heads, columns, cells, rows, NULL);
+}
+
+void view_rows(struct view *v, size_t columns, const struct cell *cells, size_t rows)
+{
+	size_t *widths = column_widths(v, columns, cells, rows);
+
+	if (v->width > 2)
+		fit(widths, columns, v->width - 2);
+	for (size_t r = 0; r < rows; r++) {
+		view_text(v, PLAIN, "  ");
+		put_row(v, cells + r * columns, widths, columns, 2);
+	}
 }
 
 enum paint view_status_paint(int64_t status)

@@ -39,6 +39,11 @@ struct cell view_cell(struct view *v, enum paint p, struct str text);
  * shrink if they would leave it no room. cells: row by row. */
 void view_table(struct view *v, const char *const *heads, size_t columns, const struct cell *cells,
 		size_t rows);
+/* The same with a heading before each row whose heading is not empty. */
+void view_groups(struct view *v, const char *const *heads, size_t columns, const struct cell *cells,
+		 size_t rows, const struct cell *headings);
+/* Aligned columns without heads, each row indented by two. */
+void view_rows(struct view *v, size_t columns, const struct cell *cells, size_t rows);
 enum paint view_status_paint(int64_t status);
 /* The name of the status in its colour; `none` if there is no status. */
 void view_status(struct view *v, int64_t status, const char *none);
@@ -53,16 +58,52 @@ struct str view_strs(struct view *v, struct strs list); /* "a, b" */
 /* A number in an object; 0 if it is missing. */
 int64_t view_int(const json_t *o, const char *key);
 
+/* What a list says besides its tasks. */
+struct list_shown {
+	bool open;          /* ended tasks are left out */
+	bool filtered;      /* a filter was given */
+	bool archived;      /* archived tasks are not left out */
+	struct str command; /* the call, without its limit */
+	struct str all;     /* the call that shows ended tasks as well */
+};
+
+/* What `tree` and `graph` say besides their tasks. */
+struct graph_shown {
+	bool one;           /* the first task is the root */
+	bool mermaid;       /* else dot */
+	struct str command; /* the call, without its limit */
+};
+
+/* Which tasks of an answer belong together: task i has subs and depends on others, by their places in tasks[]. */
+struct graph_node {
+	size_t *subs, *depends;
+	size_t n_subs, n_depends;
+	bool has_parent, is_dependency;
+};
+struct graph_node *view_graph(struct arena *a, const struct answer *ans);
+
+/* The sub-tasks and dependencies of a shown task, and its attempts. */
+void view_links(struct view *v, const struct related *r);
+void view_attempts(struct view *v, const struct related *r, const struct task *t);
+/* The numbers of an overview, the same wherever they are shown: tasks of a status without archived ones, Ready ones
+ * that are eligible, tasks that wait for a person. */
+int64_t view_count_of(const struct answer *ans, int64_t status);
+int64_t view_for_people(const struct answer *ans);
+/* Is its due date over? */
+bool view_overdue(const struct task *t, int64_t now);
+
 /* The usual renderings of answers. */
 void show_task(const struct reply *r, struct view *v);    /* "t1 → Review" */
 void show_details(const struct reply *r, struct view *v); /* everything about one task */
-void show_tasks(const struct reply *r, struct view *v);   /* a table */
+void show_tasks(const struct reply *r, struct view *v);   /* a table; r->own: struct list_shown */
 void show_grant(const struct reply *r, struct view *v);   /* the brief for a new holder */
 void show_next(const struct reply *r, struct view *v);    /* the next task, or that there is none */
 void show_granted_next(const struct reply *r, struct view *v); /* the same for the next task */
 void show_events(const struct reply *r, struct view *v);
 void show_event(const struct event *e, struct view *v);
 void show_overview(const struct reply *r, struct view *v);
+void show_tree(const struct reply *r, struct view *v);  /* r->own: struct graph_shown */
+void show_graph(const struct reply *r, struct view *v); /* the same */
 void show_locks(const struct reply *r, struct view *v);
 void show_candidates(const struct reply *r, struct view *v);
 /* The id of each task in an answer, with the verb for its change. */

@@ -26,16 +26,6 @@ static struct cell status_cell(struct view *v, int64_t status)
 	return view_cell(v, view_status_paint(status), str_c(status_name(status)));
 }
 
-/* Shows only the holder of the lock, never the last assignee. */
-static struct cell holder_cell(struct view *v, const struct lock *l, int64_t now)
-{
-	struct cell c = view_cell(v, CYAN, l->holder);
-
-	if (c.text.n && !lease_live(l, now))
-		c = (struct cell){ YELLOW, arena_printf(v->arena, "%.*s (expired)", STRF(c.text)) };
-	return c;
-}
-
 static struct cell left_cell(struct view *v, const struct lock *l, int64_t now)
 {
 	if (!lease_live(l, now))
@@ -49,39 +39,6 @@ static void put_total(struct view *v, size_t count, int64_t total)
 	if (total > (int64_t)count)
 		view_text(v, DIM, "showing %zu of %lld; for all: --limit 0\n", count,
 			  (long long)total);
-}
-
-void show_tasks(const struct reply *r, struct view *v)
-{
-	static const char *const heads[] = { "ID", "STATUS", "CLASS", "PRI", "HOLDER", "TITLE" };
-	const struct answer *ans = &r->ans;
-	struct cell *cells = arena_array(v->arena, struct cell, ans->n_tasks * 6);
-	struct str hint = json_get(r->more, "hint");
-
-	if (v->quiet) {
-		ids_only(v, ans);
-		return;
-	}
-	if (!ans->n_tasks) {
-		if (hint.n)
-			view_text(v, DIM, "no tasks yet; %.*s\n", STRF(hint));
-		else
-			view_text(v, DIM, "no tasks match\n");
-		return;
-	}
-	for (size_t i = 0; i < ans->n_tasks; i++) {
-		const struct task *t = &ans->tasks[i];
-		struct cell *c = cells + i * 6;
-
-		c[0] = view_cell(v, BOLD, t->id);
-		c[1] = status_cell(v, t->status);
-		c[2] = view_cell(v, PLAIN, str_c(class_name(t->class_rank)));
-		c[3] = number_cell(v, t->priority);
-		c[4] = holder_cell(v, &t->lock, ans->now);
-		c[5] = view_cell(v, PLAIN, t->title);
-	}
-	view_table(v, heads, 6, cells, ans->n_tasks);
-	put_total(v, ans->n_tasks, ans->total);
 }
 
 void show_locks(const struct reply *r, struct view *v)
@@ -182,21 +139,61 @@ void show_events(const struct reply *r, struct view *v)
 
 /* --- the overview -------------------------------------------------------------------------------- */
 
+int64_t view_count_of(const struct answer *ans, int64_t status)
+{
+	return ans->counts[status] - (status == READY ? ans->waiting : ans->archived[status]);
+}
+
+static const enum status for_people[] = { REVIEW, BLOCKED, NEEDS_HELP, FAILED };
+
+int64_t view_for_people(const struct answer *ans)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < sizeof(for_people) / sizeof(*for_people); i++)
+		n += view_count_of(ans, for_people[i]);
+	return n;
+}
+
+static void put_number(struct view *v, enum paint p, bool *any, int64_t n, const char *what)
+{
+	if (!n)
+		return;
+	view_text(v, PLAIN, *any ? " · " : "");
+	view_text(v, p, "%lld %s", (long long)n, what);
+	*any = true;
+}
+
+static int64_t count_archived(const struct answer *ans)
+{
+	int64_t n = 0;
+
+	for (int s = BACKLOG; s < STATUS_END; s++)
+		n += ans->archived[s];
+	return n;
+}
+
+/* Ready tasks that wait are not counted as Ready: nobody can take them. */
 static void put_counts(struct view *v, const struct answer *ans)
 {
-	long long total = ans->total;
+	int64_t archived = count_archived(ans);
 	bool any = false;
 
 	for (int s = BACKLOG; s < STATUS_END; s++) {
-		if (!ans->counts[s])
-			continue;
-		view_text(v, PLAIN, any ? " · " : "");
-		view_text(v, view_status_paint(s), "%lld %s", (long long)ans->counts[s],
-			  status_name(s));
-		any = true;
+		put_number(v, view_status_paint(s), &any, view_count_of(ans, s), status_name(s));
+		if (s == READY)
+			put_number(v, YELLOW, &any, ans->waiting,
+				   ans->waiting_more ? "or more waiting" : "waiting");
 	}
-	view_text(v, DIM, any ? "  (%lld task%s)\n" : "the queue is empty\n", total,
-		  total == 1 ? "" : "s");
+	if (!ans->total) {
+		view_text(v, DIM, "the queue is empty\n");
+		return;
+	}
+	view_text(v, DIM, any ? "  (" : "(");
+	view_count(v, DIM, ans->total, "task");
+	if (archived)
+		view_text(v, DIM, ", %lld archived", (long long)archived);
+	view_text(v, DIM, ")\n");
 }
 
 static void put_held(struct view *v, const struct answer *ans)
@@ -239,16 +236,16 @@ static void put_orphans(struct view *v, const struct answer *ans)
 
 static void put_waiting(struct view *v, const struct answer *ans)
 {
-	static const enum status waiting[] = { REVIEW, BLOCKED, NEEDS_HELP, FAILED };
 	bool any = false;
 
-	for (size_t i = 0; i < sizeof(waiting) / sizeof(*waiting); i++) {
-		long long n = ans->counts[waiting[i]];
+	for (size_t i = 0; i < sizeof(for_people) / sizeof(*for_people); i++) {
+		long long n = view_count_of(ans, for_people[i]);
 
 		if (!n)
 			continue;
 		view_text(v, PLAIN, any ? ", " : "waiting for a person: ");
-		view_text(v, view_status_paint(waiting[i]), "%lld %s", n, status_name(waiting[i]));
+		view_text(v, view_status_paint(for_people[i]), "%lld %s", n,
+			  status_name(for_people[i]));
 		any = true;
 	}
 	if (any)
@@ -267,10 +264,12 @@ void show_overview(const struct reply *r, struct view *v)
 	put_waiting(v, ans);
 	if (!ans->total)
 		next = "pawl create TITLE";
-	else if (ans->counts[READY])
+	else if (view_count_of(ans, READY))
 		next = "pawl next --claim";
 	else if (ans->counts[REVIEW])
 		next = "pawl list --status review";
+	else if (ans->waiting)
+		next = "pawl list --waiting";
 	view_text(v, DIM, "next: %s\n", next);
 }
 

@@ -193,6 +193,22 @@ static void put_extra(struct view *v, struct str extra)
 	json_decref(o);
 }
 
+static void put_due(struct view *v, const struct task *t, int64_t now)
+{
+	if (!t->due)
+		return;
+	label(v, "due");
+	view_text(v, PLAIN, "%.*s", STRF(when_date(v->arena, t->due)));
+	view_text(v, RED, view_overdue(t, now) ? "  late\n" : "\n");
+}
+
+/* Does the reason say why the task is where it is? Later it only tells how an earlier attempt ended. */
+static bool stands(const struct task *t)
+{
+	return t->status == BLOCKED || t->status == NEEDS_HELP || t->status == FAILED ||
+	       t->status == CANCELED;
+}
+
 void show_details(const struct reply *r, struct view *v)
 {
 	const struct task *t = r->ans.task;
@@ -204,18 +220,26 @@ void show_details(const struct reply *r, struct view *v)
 		label(v, "labels");
 		view_text(v, PLAIN, "%.*s\n", STRF(view_strs(v, t->labels)));
 	}
-	row(v, "due", t->due ? when_date(v->arena, t->due) : STR(""));
+	put_due(v, t, r->ans.now);
 	row_time(v, "not before", t->not_before);
-	put_relations(v, t);
+	if (r->ans.related)
+		row(v, "parent", t->parent);
+	else
+		put_relations(v, t);
 	put_lock(v, t, r->ans.now);
 	put_history(v, t);
 	row_time(v, "next check", t->next_check);
 	put_extra(v, t->extra);
-	block(v, "reason", t->blocker_reason);
-	block(v, "to unblock", t->unblock_action);
+	block(v, stands(t) ? "reason" : "last reason", t->blocker_reason);
+	if (stands(t))
+		block(v, "to unblock", t->unblock_action);
 	block(v, "description", t->description);
 	block(v, "acceptance", t->acceptance);
 	block(v, "summary", t->summary);
+	if (r->ans.related) {
+		view_links(v, r->ans.related);
+		view_attempts(v, r->ans.related, t);
+	}
 	put_comments(v, r->ans.events, r->ans.n_events);
 }
 

@@ -20,6 +20,38 @@ struct candidate {
 	int64_t eligible, place; /* place: 1 is next */
 };
 
+/* Beside each of tasks[] in an answer to a list for people. */
+struct standing {
+	bool waits;     /* Ready, and not eligible now */
+	struct strs on; /* some of the tasks that it waits for */
+	bool more;      /* there are more of them */
+};
+
+enum link_kind { LINK_SUB, LINK_DEPENDS, LINK_DEPENDENT };
+
+/* A task that another one has to do with. */
+struct task_link {
+	enum link_kind kind;
+	struct str id, title, holder; /* holder: of a live lock */
+	int64_t status;
+};
+
+/* One lock of a task, from the log. */
+struct task_attempt {
+	struct str agent, outcome,
+		text; /* outcome: the name of the event that ended it; empty: it goes on */
+	int64_t at, ended_at, fence;
+};
+
+/* What `show` tells besides the task: only in the process that read it. */
+struct related {
+	struct task_link *links;
+	size_t n_links;
+	int64_t more[LINK_DEPENDENT + 1]; /* how many of each kind are not in links[] */
+	struct task_attempt *attempts;    /* the last ones, oldest first */
+	size_t n_attempts;
+};
+
 /* Stored answers contain these numbers, so a number never changes. */
 enum answer_kind {
 	ANSWER_TASK = 0,       /* one task, or none */
@@ -54,8 +86,15 @@ struct answer {
 	struct candidate *candidates;
 	size_t n_candidates;
 	int64_t counts[STATUS_END];
-	int64_t held;    /* ANSWER_OVERVIEW: number of locked tasks; tasks[] may have fewer */
-	struct str text; /* ANSWER_ID: the id; if `barred`: the holder of that lock */
+	int64_t held; /* ANSWER_OVERVIEW: number of locked tasks; tasks[] may have fewer */
+	/* Of a list for people and of an overview, in the process that read it: */
+	struct standing *standing;    /* one for each of tasks[]; NULL: nobody asked */
+	struct related *related;      /* NULL: nobody asked */
+	int64_t waiting;              /* how many of counts[READY] are not eligible now */
+	bool waiting_more;            /* there are more of them than were counted */
+	int64_t ended;                /* Done and Canceled tasks that the list leaves out */
+	int64_t archived[STATUS_END]; /* how many of counts[] are archived */
+	struct str text;              /* ANSWER_ID: the id; if `barred`: the holder of that lock */
 	int64_t wait_ms; /* NO_TASKS: time until a task may become eligible; 0: none is expected. A log
 			  * with expired_after: time until the next lease expires */
 	struct str queue_id; /* the id of the queue, if the request had a queue_id */

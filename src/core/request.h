@@ -59,6 +59,31 @@ const void *arg_of(const struct request *r, enum arg a);
 #define HAS(r, name) (((r)->has >> ARG_##name) & 1)
 #define GIVE(r, name, value) ((r)->name = (value), (r)->has |= UINT64_C(1) << ARG_##name)
 
+/* What a list or `show` is for. Without any, a list has every task in the order of creation. */
+#define VIEW_GROUPS 1u   /* by status, and in the order of selection within each */
+#define VIEW_ARCHIVED 2u /* archived tasks as well */
+#define VIEW_READY 4u    /* of the Ready ones, those that are eligible */
+#define VIEW_WAITING 8u  /* of the Ready ones, those that are not */
+#define VIEW_MINE 16u    /* held by the caller, or planned for it */
+#define VIEW_PEOPLE 128u /* nothing else: one list, without archived tasks */
+#define VIEW_RELATED 32u /* show: sub-tasks, dependencies, attempts */
+#define VIEW_TREE 64u    /* the sub-tasks and dependencies of `id`, or of all open tasks */
+
+/* The order of a list for people. */
+enum sort {
+	SORT_OFFER = 0, /* of selection; ended tasks: the latest first */
+	SORT_ID = 1,
+	SORT_CREATED = 2,
+	SORT_UPDATED = 3, /* the latest first */
+	SORT_DUE = 4,     /* none last */
+	SORT_PRIORITY = 5,
+	SORT_TITLE = 6,
+	SORT_STATUS = 7,
+	SORT_END
+};
+
+#define VIEW_SORT(sort) ((int64_t)(sort) << 8)
+
 /* The rules that the settings of a queue select. */
 struct policy {
 	int64_t lease, lease_min, lease_max, lock_ttl;

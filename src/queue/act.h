@@ -184,6 +184,23 @@ void queue_read(struct store *s, const struct policy *p, const struct request *r
  * ans->wait_ms to the time until the next lease expires. only: look at this task; NULL: at all. */
 int read_expired(struct store *s, int64_t since, const struct task *only, struct answer *ans,
 		 struct arena *a);
+/* A list for people (rq->view). Adds to *bad the records that were left out. */
+int read_browse(struct store *s, const struct policy *p, const struct request *rq,
+		struct answer *ans, struct arena *a, size_t *bad);
+/* How many Ready tasks are not eligible, and how many ended ones are archived, as far as that is counted quickly. */
+int read_waiting(struct store *s, const struct policy *p, struct answer *ans);
+int read_archived(struct store *s, struct answer *ans);
+/* Some of the open tasks that `t` waits for. */
+int read_awaited(struct store *s, const struct task *t, struct standing *out, struct arena *a);
+/* The tasks that ans->task has to do with; its attempts come from read_attempt(). */
+int read_related(struct store *s, struct answer *ans, struct arena *a);
+/* One event of the task, in the order of the log. */
+void read_attempt(struct related *r, const struct event *ev, struct arena *a);
+/* The tasks below rq->id, or all open ones, each once. */
+int read_tree(struct store *s, const struct request *rq, struct answer *ans, struct arena *a,
+	      size_t *bad);
+/* Is the text in one of the task's, in any case of its letters? */
+bool task_has_text(const struct task *t, struct str text);
 /* Adds the last comments on the task, for the agent that continues it. */
 void read_comments(struct store *s, const struct task *t, struct answer *ans, struct arena *a);
 /* Decodes a record; the strings of the task are in `a`. 0 or BAD. */

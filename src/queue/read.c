@@ -112,7 +112,18 @@ static bool is_comment(const struct entry *en)
 
 static int only_comments(const struct entry *en, void *ctx)
 {
-	return is_comment(en) ? add_event(ctx, en) : 0;
+	struct reading *x = ctx;
+	struct event ev;
+
+	if (event_of(en, &ev)) {
+		x->bad++;
+		return 0;
+	}
+	if (str_is(ev.name, "comment"))
+		return add_event(x, en);
+	if (x->ans->related)
+		read_attempt(x->ans->related, &ev, x->arena);
+	return 0;
 }
 
 #define LAST_LINES 30 /* entries that are searched for comments */
@@ -162,6 +173,10 @@ static int read_show(struct reading *x)
 
 	if (r)
 		return r;
+	if (x->rq->view & VIEW_RELATED)
+		r = read_related(x->store, x->ans, x->arena);
+	if (r)
+		return r;
 	q.key = task_key(x->arena, x->rq->id);
 	return x->store->ops->entries(x->store, &q, only_comments, x);
 }
@@ -192,7 +207,7 @@ static int read_log(struct reading *x)
 
 /* --- lists --------------------------------------------------------------------------------------- */
 
-static bool has_text(const struct task *t, struct str text)
+bool task_has_text(const struct task *t, struct str text)
 {
 	const struct str places[] = {
 		t->id,      t->title,          t->description,    t->acceptance,
@@ -219,7 +234,7 @@ static int list_task(const struct record *r, void *ctx)
 		return add_task(x, r);
 	/* keep only matches, so that a search through a large queue needs little memory */
 	struct arena scratch = { 0 };
-	found = !task_of(r, &t, &scratch) && has_text(&t, x->rq->text);
+	found = !task_of(r, &t, &scratch) && task_has_text(&t, x->rq->text);
 	x->ans->total += found;
 	if (found && (!x->limit || x->ans->n_tasks < x->limit))
 		(void)add_task(x, r);
@@ -230,6 +245,13 @@ static int list_task(const struct record *r, void *ctx)
 static int read_list(struct reading *x)
 {
 	const struct request *rq = x->rq;
+
+	x->ans->kind = ANSWER_TASKS;
+	if (rq->view & VIEW_TREE)
+		return read_tree(x->store, rq, x->ans, x->arena, &x->bad);
+	if (rq->view)
+		return read_browse(x->store, x->policy, rq, x->ans, x->arena, &x->bad);
+
 	struct query q = {
 		.statuses = (unsigned)rq->statuses,
 		.class_rank = (int)rq->class_rank,
@@ -243,7 +265,6 @@ static int read_list(struct reading *x)
 	};
 	int r = scan_good(x, &q, list_task);
 
-	x->ans->kind = ANSWER_TASKS;
 	if (r || rq->text.n)
 		return r;
 	r = x->store->ops->count(x->store, &q, &x->ans->total);
@@ -284,7 +305,9 @@ static int read_overview(struct reading *x)
 	x->ans->total = 0;
 	for (int s = BACKLOG; s < STATUS_END; s++)
 		x->ans->total += x->ans->counts[s] = counts[s];
-	return r;
+	if (!r)
+		r = read_waiting(x->store, x->policy, x->ans);
+	return r ? r : read_archived(x->store, x->ans);
 }
 
 /* --- next ---------------------------------------------------------------------------------------- */

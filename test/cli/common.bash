@@ -34,7 +34,7 @@ fresh() {
 	trace_failures
 	for name in $(compgen -e PAWL_); do
 		case $name in
-		PAWL_SOURCE | PAWL_BUILD | PAWL_MODULE_DIR | PAWL_TEST_STORE | PAWL_TEST_MANY) ;;
+		PAWL_SOURCE | PAWL_BUILD | PAWL_MODULE_DIR | PAWL_TEST_STORE | PAWL_TEST_MANY | PAWL_TEST_WRITE) ;;
 		*) unset "$name" ;;
 		esac
 	done

@@ -125,20 +125,21 @@ other=11111111-1111-4111-8111-111111111111
 
 # --- list ---
 
-@test "list: a table in the order they were made" {
+@test "list: a table in the order of the offer" {
 	call 0 list
 	exactly "no tasks yet; to create one: pawl create TITLE"
 	call 0 list --label x
-	exactly "no tasks match"
+	exactly "no open tasks match; with ended ones: pawl list --label x --all"
 	pawl create "The z" -i z
 	pawl create "The a" -i a -p 1000
 	call 0 list
-	[[ ${lines[0]} == "ID "*"STATUS"*"TITLE"* ]]
-	[[ ${lines[1]} == "z "*"The z" ]]
+	[[ ${lines[0]} == "ID "*"PRI"*"TITLE"* ]]
+	[[ ${lines[1]} == "Ready (2)" ]]
 	[[ ${lines[2]} == "a "*"The a" ]]
+	[[ ${lines[3]} == "z "*"The z" ]]
 	call 0 list -q
-	exactly "z
-a"
+	exactly "a
+z"
 }
 
 @test "list --json: tasks, count, total" {
@@ -166,9 +167,9 @@ a"
 	pawl claim t3 -a cy --ttl 0.1s
 	lapsed t3
 	call 0 list
-	[[ ${lines[1]} == t1* && ${lines[1]} != *al* ]]
-	[[ ${lines[2]} == t2*" bo "*mine && ${lines[2]} != *ran* ]]
+	[[ ${lines[2]} == t2*" bo "*mine && ${lines[2]} != *expired* ]]
 	[[ ${lines[3]} == t3*" cy (expired) "*late ]]
+	[[ ${lines[5]} == t1* && ${lines[5]} != *al* ]]
 }
 
 @test "list, find and lock list -q: no limit but a given one" {
@@ -198,7 +199,7 @@ a"
 		call 0 list -q "$@"
 		same "${output//$'\n'/ }" "$want"
 	}
-	check "a b" --label red
+	check "b a" --label red
 	check "a" --label red --class expedite
 	check "a" --type fruit
 	check "b" --holder al
@@ -206,8 +207,8 @@ a"
 	check "c" --parent b
 	check "c" --text LEAVES
 	check "a c" --status ready
-	check "a b c" --status ready,in-progress
-	check "a b c" --status ready --status IN_PROGRESS
+	check "b a c" --status ready,in-progress
+	check "b a c" --status ready --status IN_PROGRESS
 	check "" --status done
 	call 2 list --status nonsense
 	call 2 list --limit -1

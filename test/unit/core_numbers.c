@@ -187,6 +187,7 @@ static void test_arguments(void **state)
 		PIN(ARG_all, 60),        PIN(ARG_from, 61),           PIN(ARG_expired_after, 62),
 		PIN(ARG_except, 65),     PIN(ARG_part_of, 70),        PIN(ARG_user, 71),
 		PIN(ARG_operation, 72),  PIN(ARG_queue_id, 73),
+		PIN(ARG_view, 80),       PIN(ARG_changed_since, 81),
 	};
 
 	(void)state;

@@ -218,7 +218,8 @@ static enum result run(struct cli *c, const struct command *command, struct repl
 	     ask_for_trust(c, command, &ans) != SUCCESS))
 		return run_answer(&ans, out);
 	find_output(c);
-	s->owns_stdout = c->output.format != FORMAT_TEXT;
+	s->people = c->output.format == FORMAT_TEXT;
+	s->owns_stdout = !s->people;
 	return command_run(command, s, c->parsed.args, out);
 }
 

@@ -125,6 +125,8 @@ static const struct {
 	{ "locks", "array", false },       { "events", "array", false },
 	{ "comments", "array", false },    { "candidates", "array", false },
 	{ "waits_for", "array", false },   { "call_next", "array", false },
+	{ "subtasks", "array", false },    { "depends_on", "array", false },
+	{ "dependents", "array", false },  { "attempts", "array", false },
 	{ "warnings", "array", false },    { "count", "integer", false },
 	{ "total", "integer", false },     { "held_total", "integer", false },
 	{ "locked", "boolean", false },    { "is_locked", "boolean", false },

@@ -1,0 +1,242 @@
+/* The tasks around a task: what `show` and `tree` tell, and the attempts that the log knows of. */
+#include "core/lease.h"
+#include "queue/act.h"
+
+#define LINKS_MAX 50    /* of each kind, for one task */
+#define ATTEMPTS_MAX 20 /* the last ones */
+
+/* --- sub-tasks, dependencies, dependents ------------------------------------------------------------- */
+
+struct linking {
+	struct related *to;
+	struct arena *arena;
+	enum link_kind kind;
+	int64_t now;
+	size_t n;
+};
+
+static void add_link(struct linking *x, const struct task *t)
+{
+	struct related *r = x->to;
+	struct task_link *l;
+
+	if (x->n++ >= LINKS_MAX) {
+		r->more[x->kind]++;
+		return;
+	}
+	r->links = arena_grow(x->arena, r->links, r->n_links, sizeof(*l));
+	l = &r->links[r->n_links++];
+	*l = (struct task_link){ .kind = x->kind,
+				 .id = t->id,
+				 .title = t->title,
+				 .status = t->status,
+				 .holder = lease_live(&t->lock, x->now) ? t->lock.holder
+									: STR("") };
+}
+
+static int link_record(const struct record *r, void *ctx)
+{
+	struct linking *x = ctx;
+	struct task t;
+
+	if (x->n >= LINKS_MAX) /* only counted */
+		add_link(x, &(struct task){ 0 });
+	else if (!task_of(r, &t, x->arena))
+		add_link(x, &t);
+	return 0;
+}
+
+static int scan_links(struct store *s, struct linking *x, enum link_kind kind, struct str key)
+{
+	struct query q = { .body = true };
+
+	if (kind == LINK_SUB)
+		q.parent = key;
+	else
+		q.depends_on = key;
+	x->kind = kind;
+	x->n = 0;
+	return s->ops->scan(s, &q, link_record, x);
+}
+
+static int read_depends(struct store *s, struct linking *x, struct strs depends)
+{
+	x->kind = LINK_DEPENDS;
+	x->n = 0;
+	for (size_t i = 0; i < depends.n; i++) {
+		struct task t = { .id = depends.v[i] };
+		struct record rec;
+		int r = i < LINKS_MAX ? s->ops->get(s, task_key(x->arena, t.id), &rec, x->arena)
+				      : 1;
+
+		if (r < 0)
+			return r;
+		if (r || task_of(&rec, &t, x->arena))
+			t = (struct task){ .id = depends.v[i] }; /* status 0: it is not there */
+		add_link(x, &t);
+	}
+	return 0;
+}
+
+int read_related(struct store *s, struct answer *ans, struct arena *a)
+{
+	struct str key = task_key(a, ans->task->id);
+	struct linking x = { .arena = a, .now = ans->now };
+	int r;
+
+	x.to = ans->related = arena_new(a, struct related);
+	r = scan_links(s, &x, LINK_SUB, key);
+	if (!r)
+		r = read_depends(s, &x, ans->task->depends);
+	return r ? r : scan_links(s, &x, LINK_DEPENDENT, key);
+}
+
+/* --- attempts ---------------------------------------------------------------------------------------- */
+
+static bool among(struct str name, const char *const *list)
+{
+	for (; *list; list++)
+		if (str_is(name, *list))
+			return true;
+	return false;
+}
+
+static void begin_attempt(struct related *r, const struct event *ev, struct arena *a)
+{
+	if (r->n_attempts == ATTEMPTS_MAX) {
+		memmove(r->attempts, r->attempts + 1, (ATTEMPTS_MAX - 1) * sizeof(*r->attempts));
+		r->n_attempts--;
+	}
+	r->attempts[r->n_attempts++] = (struct task_attempt){ .agent = arena_str(a, ev->agent),
+							      .at = ev->at,
+							      .fence = ev->fence };
+}
+
+void read_attempt(struct related *r, const struct event *ev, struct arena *a)
+{
+	static const char *const begins[] = { "claimed", "resumed", NULL };
+	static const char *const ends[] = { "released", "blocked",    "escalated",   "review",
+					    "done",     "failed",     "canceled",    "abandoned",
+					    "unlocked", "cleaned_up", "lock_broken", "needs_help",
+					    NULL };
+	static const char *const judges[] = { "approved", "rework", NULL };
+	struct task_attempt *last;
+
+	if (!r->attempts)
+		r->attempts = arena_array(a, struct task_attempt, ATTEMPTS_MAX);
+	if (among(ev->name, begins)) {
+		begin_attempt(r, ev, a);
+		return;
+	}
+	if (!r->n_attempts)
+		return;
+	last = &r->attempts[r->n_attempts - 1];
+	if (!last->outcome.n && among(ev->name, ends)) {
+		last->outcome = arena_str(a, ev->name);
+		last->text = arena_str(a, ev->text);
+		last->ended_at = ev->at;
+	} else if (str_is(last->outcome, "review") && among(ev->name, judges)) {
+		last->outcome = arena_str(a, ev->name);
+	}
+}
+
+/* --- the tree ---------------------------------------------------------------------------------------- */
+
+/* Tasks in the order in which they were reached. Each is read once, so that cycles and shared tasks end the walk. */
+struct walk {
+	struct store *store;
+	const struct request *rq;
+	struct answer *ans;
+	struct arena *arena;
+	size_t *bad;
+	struct strs keys; /* of ans->tasks[], and those to come */
+	size_t room, limit;
+	bool more;
+};
+
+static bool known(const struct walk *w, struct str key)
+{
+	return strs_have(w->keys, key);
+}
+
+static void reach(struct walk *w, struct str key)
+{
+	if (known(w, key))
+		return;
+	if (w->limit && w->keys.n >= w->limit) {
+		w->more = true;
+		return;
+	}
+	w->keys.v = arena_grow(w->arena, w->keys.v, w->keys.n, sizeof(*w->keys.v));
+	w->keys.v[w->keys.n++] = arena_str(w->arena, key);
+}
+
+static int reach_record(const struct record *r, void *ctx)
+{
+	struct walk *w = ctx;
+
+	reach(w, r->key);
+	return w->more;
+}
+
+static bool hidden(const struct walk *w, const struct task *t)
+{
+	return t->archived_at && !(w->rq->view & VIEW_ARCHIVED);
+}
+
+/* The tasks below it. An open tree shows no ended ones; the tree of a task shows how far it is. */
+static int visit(struct walk *w, struct str key, bool first)
+{
+	struct query q = { .parent = key };
+	struct answer *ans = w->ans;
+	struct record rec;
+	struct task *t;
+	int r = w->store->ops->get(w->store, key, &rec, w->arena);
+
+	if (r)
+		return r < 0 ? r : 0;
+	ans->tasks = arena_grow(w->arena, ans->tasks, ans->n_tasks, sizeof(*t));
+	t = &ans->tasks[ans->n_tasks];
+	if (task_of(&rec, t, w->arena)) {
+		++*w->bad;
+		return 0;
+	}
+	if (!first && hidden(w, t))
+		return 0;
+	ans->n_tasks++;
+	if (!HAS(w->rq, id))
+		return 0;
+	r = w->store->ops->scan(w->store, &q, reach_record, w);
+	for (size_t i = 0; !r && i < t->depends.n; i++)
+		reach(w, task_key(w->arena, t->depends.v[i]));
+	return r;
+}
+
+int read_tree(struct store *s, const struct request *rq, struct answer *ans, struct arena *a,
+	      size_t *bad)
+{
+	struct walk w = {
+		.store = s, .rq = rq, .ans = ans, .arena = a, .bad = bad, .limit = (size_t)rq->limit
+	};
+	struct query open = { .statuses = rq->view & VIEW_ARCHIVED
+						  ? STATUS_ALL
+						  : STATUS_ALL & ~(STATUS_BIT(DONE) |
+								   STATUS_BIT(CANCELED)) };
+	int r = 0;
+
+	if (HAS(rq, id))
+		reach(&w, task_key(a, rq->id));
+	else
+		r = s->ops->scan(s, &open, reach_record, &w);
+	for (size_t i = 0; !r && i < w.keys.n; i++)
+		r = visit(&w, w.keys.v[i], i == 0 && HAS(rq, id));
+	if (!r && HAS(rq, id) && !ans->n_tasks) {
+		not_found(ans, rq->id, a);
+		return REFUSED;
+	}
+	if (!r && !HAS(rq, id))
+		r = s->ops->count(s, &open, &ans->total);
+	if (HAS(rq, id) || !w.more)
+		ans->total = (int64_t)ans->n_tasks + w.more;
+	return r;
+}
