@@ -10,7 +10,7 @@ struct run_args {
 	struct args args;
 	struct strs words;
 	int64_t next, loop, jobs, grace;
-	struct str on_success, on_failure;
+	struct str on_success, on_failure, on_interrupt, replace;
 };
 
 static const struct param params[] = {
@@ -26,8 +26,14 @@ static const struct param params[] = {
 	      .help = "run up to N tasks at once, each with its own command"),
 	LOCAL(run, on_success, "on-success", P_CHOICE, .choices = "done review none", .def = "done",
 	      .help = "report for a command that exits with 0: done, review or none"),
-	LOCAL(run, on_failure, "on-failure", P_CHOICE, .choices = "fail release escalate",
-	      .def = "fail", .help = "report for a command that fails: fail, release or escalate"),
+	LOCAL(run, on_failure, "on-failure", P_CHOICE, .choices = "fail release block escalate",
+	      .def = "fail",
+	      .help = "report for a command that fails: fail, release, block or escalate"),
+	LOCAL(run, on_interrupt, "on-interrupt", P_CHOICE, .choices = "release fail block escalate",
+	      .def = "release",
+	      .help = "report for a command that Ctrl-C or a signal to pawl stops"),
+	LOCAL(run, replace, "replace", P_TEXT, .letter = 'I', .flags = P_FILLED, .value = "STR",
+	      .help = "put the id of the task in the place of STR in the arguments"),
 	PARAM_SUMMARY(P_FILLED, "summary for done and review (default: it names the command)"),
 	PARAM_TTL(LEASE_DEFAULT),
 	LOCAL(run, grace, "grace", P_DURATION, .def = "10s",
@@ -52,13 +58,15 @@ static void say(struct session *s, struct str text)
 		s->note(s, text);
 }
 
-static void began(void *ctx, const struct answer *claim)
+static void began(void *ctx, const struct answer *claim, struct strs words)
 {
 	struct running *x = ctx;
 	struct arena a = { 0 };
 
-	say(x->s, arena_printf(&a, "%.*s (fence %lld): %.*s", STRF(claim->task->id),
+	say(x->s, arena_printf(&a, "claimed %.*s (fence %lld): %.*s", STRF(claim->task->id),
 			       (long long)claim->lock->fence, STRF(claim->task->title)));
+	say(x->s, arena_printf(&a, "running `%.*s` for %.*s", STRF(run_command_text(&a, words)),
+			       STRF(claim->task->id)));
 	for (size_t i = 0; i < claim->warnings.n; i++)
 		say(x->s, claim->warnings.v[i]);
 	arena_free(&a);
@@ -71,6 +79,8 @@ static json_t *run_json(const struct run_end *e)
 
 	if (e->settled)
 		json_object_set_new(o, "settled", json_true());
+	if (e->interrupted)
+		json_object_set_new(o, "interrupted", json_true());
 	return o;
 }
 
@@ -98,12 +108,21 @@ static void ended(void *ctx, const struct run_end *e)
 	if (x->single)
 		answer_single(x, e);
 	if (e->code == SUCCESS)
-		say(x->s, arena_printf(&a, "%.*s is %s (%.*s%s)", STRF(e->task),
-				       status_name(e->became), STRF(how),
-				       e->settled ? "; the command itself set this status" : ""));
+		say(x->s,
+		    arena_printf(&a, "%.*s is %s (%s%.*s%s)", STRF(e->task), status_name(e->became),
+				 e->interrupted ? "interrupted; " : "", STRF(how),
+				 e->settled ? "; the command itself set this status" : ""));
 	else if (!x->single)
 		say(x->s, e->message);
 	arena_free(&a);
+}
+
+static bool in_arguments(const struct run_args *a)
+{
+	for (size_t i = 1; i < a->words.n; i++)
+		if (memmem(str_p(a->words.v[i]), a->words.v[i].n, a->replace.p, a->replace.n))
+			return true;
+	return false;
 }
 
 static const char *misuse(const struct run_args *a)
@@ -117,6 +136,8 @@ static const char *misuse(const struct run_args *a)
 		return "--loop and --jobs cannot be used with an ID";
 	if (one && (HAS(rq, label) || HAS(rq, class_rank) || HAS(rq, type)))
 		return "--label, --class and --type cannot be used with an ID";
+	if (a->replace.n && !in_arguments(a))
+		return "--replace STR: no argument of the command contains STR";
 	return NULL;
 }
 
@@ -126,8 +147,9 @@ static enum op op_of(struct str word)
 		const char *word;
 		enum op op;
 	} words[] = {
-		{ "done", OP_DONE }, { "review", OP_REVIEW },   { "none", OP_NONE },
-		{ "fail", OP_FAIL }, { "release", OP_RELEASE }, { "escalate", OP_ESCALATE },
+		{ "done", OP_DONE },   { "review", OP_REVIEW },   { "none", OP_NONE },
+		{ "fail", OP_FAIL },   { "release", OP_RELEASE }, { "escalate", OP_ESCALATE },
+		{ "block", OP_BLOCK },
 	};
 	size_t i = 0;
 
@@ -146,8 +168,10 @@ static struct run_plan make_plan(const struct run_args *a, struct running *x)
 	return (struct run_plan){
 		.take = take,
 		.words = a->words,
+		.replace = a->replace,
 		.on_success = op_of(a->on_success.n ? a->on_success : STR("done")),
 		.on_failure = op_of(a->on_failure.n ? a->on_failure : STR("fail")),
+		.on_interrupt = op_of(a->on_interrupt.n ? a->on_interrupt : STR("release")),
 		.summary = a->args.rq.summary,
 		.grace_ms = a->grace ? a->grace : 10000,
 		.jobs = a->jobs ? a->jobs : 1,
@@ -165,9 +189,23 @@ static void add_sum(json_t *o, const struct run_sum *sum)
 			      (json_int_t)sum->succeeded, "failed", (json_int_t)sum->failed, "lost",
 			      (json_int_t)sum->lost, "not_reported", (json_int_t)sum->troubled);
 
+	if (sum->interrupted)
+		json_object_set_new(v, "interrupted", json_integer((json_int_t)sum->interrupted));
 	if (sum->again.n)
 		json_object_set_new(v, "again", json_str(sum->again));
 	json_object_set_new(o, "runs", v);
+}
+
+/* Why the loop claims no more tasks. */
+static void say_why(struct session *s, const struct run_sum *sum, const struct answer *stopped)
+{
+	if (sum->signal)
+		say(s, arena_printf(s->arena, "the loop ends here: signal %d (%s)", sum->signal,
+				    strsignal(sum->signal)));
+	else if (sum->again.n)
+		say(s, arena_printf(s->arena, "the loop ends here: %.*s", STRF(sum->passed_over)));
+	else if (stopped->code == SUCCESS)
+		say(s, STR("the loop ends here: no other task is eligible"));
 }
 
 /* For several tasks: a failure of any of them is the code of the whole. */
@@ -192,12 +230,14 @@ static enum result answer_all(struct session *s, const struct run_sum *sum,
 	if (code == SUCCESS)
 		s->exit_code = run_exit_code(sum->last_status);
 	add_sum(reply_more(out), sum);
-	if (sum->again.n)
-		say(s, arena_printf(s->arena, "the loop ends here: %.*s", STRF(sum->passed_over)));
-	say(s,
-	    arena_printf(s->arena, "%lld task%s: %lld succeeded, %lld failed, %lld lost",
-			 (long long)sum->ran, sum->ran == 1 ? "" : "s", (long long)sum->succeeded,
-			 (long long)sum->failed, (long long)sum->lost));
+	say_why(s, sum, stopped);
+	say(s, arena_printf(s->arena, "%lld task%s: %lld succeeded, %lld failed, %lld lost%s",
+			    (long long)sum->ran, sum->ran == 1 ? "" : "s",
+			    (long long)sum->succeeded, (long long)sum->failed, (long long)sum->lost,
+			    sum->interrupted ? arena_printf(s->arena, ", %lld interrupted",
+							    (long long)sum->interrupted)
+						       .p
+					     : ""));
 	return code;
 }
 
@@ -237,13 +277,17 @@ const struct command cmd_run = {
 	.group = "work",
 	.summary = "claim a task and run a command for it",
 	.detail =
-		"The command runs in its own process group, with PAWL_TASK, PAWL_TOKEN, PAWL_FENCE and PAWL_STORE in its "
-		"environment. pawl renews the lease while it runs. If the command exits with 0 the task becomes Done, "
-		"otherwise Failed; --on-success and --on-failure change this. pawl exits with the command's code. If the "
-		"lock is lost, pawl sends the group SIGTERM, after the grace period SIGKILL, and exits with 21. pawl "
-		"passes signals on to the command. With --json the command's output goes to standard error.",
+		"The command runs in its own process group. Its environment has the id in PAWL_TASK, the fields in "
+		"PAWL_TASK_TITLE, PAWL_TASK_DESCRIPTION and similar variables, and PAWL_TOKEN, PAWL_FENCE and PAWL_STORE. "
+		"--replace STR puts the id into the arguments. "
+		"pawl renews the lease while the command runs. If the command exits with 0 the task becomes Done, "
+		"otherwise Failed; --on-success and --on-failure change this. pawl passes signals on to the command. If "
+		"Ctrl-C or a signal stops the command, pawl releases the task; --on-interrupt changes this. pawl exits "
+		"with the command's code. If the lock is lost, pawl sends the group SIGTERM, after the grace period "
+		"SIGKILL, and exits with 21. With --json the command's output goes to standard error.",
 	.example = "pawl run --next -- make test\n"
 		   "pawl run t1 --on-success review -- ./agent.sh\n"
+		   "pawl run --loop --replace {} -- ./agent.sh --task {}\n"
 		   "pawl run --loop --jobs 4 -- sh -c 'claude -p \"do task $PAWL_TASK\"'",
 	.see = "next, claim, guard, heartbeat",
 	.params = params,

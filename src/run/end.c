@@ -10,15 +10,15 @@ static bool succeeded(const struct job *j)
 	return WIFEXITED(j->status) && WEXITSTATUS(j->status) == 0;
 }
 
-static struct str program_name(const struct runner *r, struct arena *a)
+struct str run_command_text(struct arena *a, struct strs words)
 {
 	struct buf b = BUF_MAX(4096);
 	struct str out;
 
-	for (size_t i = 0; i < r->plan->words.n && b.n < 200; i++) {
+	for (size_t i = 0; i < words.n && b.n < 200; i++) {
 		if (i)
 			buf_addc(&b, ' ');
-		text_visible(&b, r->plan->words.v[i], false);
+		text_visible(&b, words.v[i], false);
 	}
 	out = text_cut(a, buf_str(&b), 120);
 	out = arena_str(a, out);
@@ -29,15 +29,22 @@ static struct str program_name(const struct runner *r, struct arena *a)
 /* The request that reports the result; OP_NONE: nothing to report. */
 static struct request report_of(const struct runner *r, const struct job *j, struct arena *a)
 {
-	struct request rq = job_request(j,
-					succeeded(j) ? r->plan->on_success : r->plan->on_failure);
-	struct str what = arena_printf(a, "`%.*s` ended with %.*s", STRF(program_name(r, a)),
-				       STRF(run_status_text(a, j->status)));
+	struct request rq = job_request(j, succeeded(j)     ? r->plan->on_success
+					   : j->interrupted ? r->plan->on_interrupt
+							    : r->plan->on_failure);
+	struct str what = arena_printf(
+		a, "`%.*s` %s with %.*s", STRF(run_command_text(a, j->words)),
+		j->interrupted && !succeeded(j) ? "was interrupted and ended" : "ended",
+		STRF(run_status_text(a, j->status)));
 
 	if (rq.op == OP_DONE || rq.op == OP_REVIEW)
 		GIVE(&rq, summary, r->plan->summary.n ? r->plan->summary : what);
 	else if (rq.op != OP_NONE)
 		GIVE(&rq, reason, what);
+	if (rq.op == OP_BLOCK)
+		GIVE(&rq, unblock_action,
+		     arena_printf(a, "find out why the command failed, then: pawl unblock %.*s",
+				  STRF(j->task)));
 	return rq;
 }
 
@@ -51,6 +58,8 @@ static void tally(struct runner *r, const struct job *j, const struct run_end *e
 		s->troubled++;
 	else if (succeeded(j))
 		s->succeeded++;
+	else if (j->interrupted)
+		s->interrupted++;
 	else
 		s->failed++;
 	if (!succeeded(j) && e->code != LOST_LOCK)
@@ -65,6 +74,7 @@ static void finish(struct runner *r, struct job *j, struct run_end *e)
 	e->title = j->title;
 	e->fence = j->fence;
 	e->status = j->status;
+	e->interrupted = j->interrupted && !succeeded(j);
 	if (e->answer && e->answer->task)
 		e->became = e->answer->task->status;
 	tally(r, j, e);
@@ -83,7 +93,8 @@ void job_lost(struct runner *r, struct job *j)
 		.code = LOST_LOCK,
 		.message = arena_printf(
 			&j->arena, "the lock on %.*s (fence %lld) was lost, so pawl ended `%.*s`",
-			STRF(j->task), (long long)j->fence, STRF(program_name(r, &j->arena))),
+			STRF(j->task), (long long)j->fence,
+			STRF(run_command_text(&j->arena, j->words))),
 		.hint = arena_printf(
 			&j->arena,
 			"pawl cannot undo its changes to files; `pawl log %.*s` shows the history of the task",

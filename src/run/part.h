@@ -19,8 +19,10 @@ struct job {
 	int64_t fence, ttl;
 	int64_t renew_at, deadline; /* deadline: the lease expires, by our own clock */
 	pid_t group;                /* 0: this place is free */
+	struct strs words;          /* the program and its arguments */
 	bool exited, lost, settled, killed;
-	bool unclear; /* the lock's status cannot prove that we hold it: only renewals can */
+	bool interrupted; /* a signal asked its program to end */
+	bool unclear;     /* the lock's status cannot prove that we hold it: only renewals can */
 	int status;
 	int64_t kill_at, give_up_at;
 	int64_t report_at; /* 0: nothing to report yet */

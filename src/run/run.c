@@ -83,13 +83,9 @@ static enum result prepare(struct runner *r)
 	const struct run_plan *plan = r->plan;
 	struct client *c = r->client;
 	struct arena *a = c->arena;
-	char **argv = arena_array(a, char *, plan->words.n + 1);
 
-	for (size_t i = 0; i < plan->words.n; i++)
-		argv[i] = arena_cstr(a, plan->words.v[i]);
 	r->program = (struct program){
 		.path = find_program(plan->words.v[0], c->config.opt.dir, a),
-		.argv = argv,
 		.dir = c->config.opt.dir,
 		.no_input = plan->jobs > 1,
 		.out_to_err = plan->out_to_err,

@@ -19,20 +19,23 @@ struct run_end {
 	/* SUCCESS: the result was reported; LOST_LOCK; else the reason why it could not be reported. */
 	enum result code;
 	struct str message, hint;
-	int64_t became; /* enum status of the task, as last seen */
-	bool settled;   /* the program itself ended its lock: the runner reported nothing */
+	int64_t became;   /* enum status of the task, as last seen */
+	bool interrupted; /* a signal stopped the program before it was done */
+	bool settled;     /* the program itself ended its lock: the runner reported nothing */
 	const struct answer *answer; /* the last answer about the task */
 };
 
 struct run_plan {
 	struct request take; /* OP_TAKE, or OP_CLAIM of one task */
 	struct strs words;   /* the program and its arguments */
+	struct str replace;  /* in the arguments: becomes the id of the task; empty: nothing does */
 	enum op on_success;  /* OP_DONE, OP_REVIEW or OP_NONE */
-	enum op on_failure;  /* OP_FAIL, OP_RELEASE or OP_ESCALATE */
-	struct str summary;  /* empty: the runner makes one */
+	enum op on_failure, on_interrupt; /* OP_FAIL, OP_RELEASE, OP_BLOCK or OP_ESCALATE */
+	struct str summary;               /* empty: the runner makes one */
 	int64_t grace_ms, jobs;
 	bool loop, out_to_err;
-	void (*began)(void *ctx, const struct answer *claim);
+	/* words: the program and its arguments for this task */
+	void (*began)(void *ctx, const struct answer *claim, struct strs words);
 	void (*ended)(void *ctx,
 		      const struct run_end *e); /* *e and its strings end with the call */
 	void *ctx;
@@ -41,7 +44,8 @@ struct run_plan {
 struct run_sum {
 	int64_t ran, succeeded, failed, lost, troubled; /* troubled: could not be reported */
 	int last_status;                                /* of the last program that failed */
-	bool interrupted;                               /* a signal ended the run */
+	int64_t interrupted;                            /* commands that a signal to end stopped */
+	int signal; /* it asked the runner to end; 0: none did */
 	struct str again,
 		passed_over; /* if only tasks are left that the loop released: one of them; the reason */
 };
@@ -51,6 +55,8 @@ struct run_sum {
 enum result runner_run(struct client *c, const struct run_plan *plan, struct run_sum *sum,
 		       struct answer *ans);
 
+/* The command for a message: on one line and shortened. */
+struct str run_command_text(struct arena *a, struct strs words);
 /* "exit code 3", "signal 9 (Killed)" */
 struct str run_status_text(struct arena *a, int status);
 /* As a shell computes it: 128 plus the signal. */

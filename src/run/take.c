@@ -3,47 +3,124 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "base/when.h"
 #include "format/answer.h"
 
-static const char *const ours[] = { "PAWL_TASK=",  "PAWL_TOKEN=", "PAWL_FENCE=", "PAWL_STORE=",
-				    "PAWL_QUEUE=", "PAWL_AGENT=", "PAWL_RUN=" };
+/* The kernel refuses a longer value (128 KiB with its name), and one value must not keep the program from starting. */
+#define VALUE_MAX (64u << 10)
 
-#define OURS (sizeof(ours) / sizeof(*ours))
+static const char *const ours[] = { "PAWL_TASK=",  "PAWL_TASK_",  "PAWL_TOKEN=", "PAWL_FENCE=",
+				    "PAWL_STORE=", "PAWL_QUEUE=", "PAWL_AGENT=", "PAWL_RUN=" };
 
 static bool is_ours(const char *variable)
 {
-	for (size_t i = 0; i < OURS; i++)
+	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
 		if (!strncmp(variable, ours[i], strlen(ours[i])))
 			return true;
 	return false;
 }
 
+struct environment {
+	struct arena *arena;
+	struct strs list;
+};
+
 /* Leaves out empty values: pawl would treat an empty variable as set. */
-static char **make_environment(const struct runner *r, struct job *j)
+static void set(struct environment *e, const char *name, struct str value)
+{
+	if (value.n && value.n <= VALUE_MAX)
+		e->list = arena_append(e->arena, e->list,
+				       arena_printf(e->arena, "%s=%.*s", name, STRF(value)));
+}
+
+static void set_number(struct environment *e, const char *name, int64_t n)
+{
+	set(e, name, arena_printf(e->arena, "%lld", (long long)n));
+}
+
+/* One on each line: a label can contain a comma or a blank. */
+static struct str joined(struct strs list, struct arena *a)
+{
+	struct str out = STR("");
+
+	for (size_t i = 0; i < list.n; i++)
+		out = i ? arena_printf(a, "%.*s\n%.*s", STRF(out), STRF(list.v[i])) : list.v[i];
+	return out;
+}
+
+static void set_task(struct environment *e, const struct task *t)
+{
+	set(e, "PAWL_TASK", t->id);
+	set(e, "PAWL_TASK_TITLE", t->title);
+	set(e, "PAWL_TASK_DESCRIPTION", t->description);
+	set(e, "PAWL_TASK_ACCEPTANCE", t->acceptance);
+	set(e, "PAWL_TASK_TYPE", t->type);
+	set(e, "PAWL_TASK_CLASS", str_c(class_name(t->class_rank)));
+	set_number(e, "PAWL_TASK_PRIORITY", t->priority);
+	set(e, "PAWL_TASK_LABELS", joined(t->labels, e->arena));
+	set(e, "PAWL_TASK_DUE", t->due ? when_text(e->arena, t->due) : STR(""));
+	set(e, "PAWL_TASK_PARENT", t->parent);
+	set_number(e, "PAWL_TASK_ATTEMPT", t->attempts);
+}
+
+static char **make_environment(const struct runner *r, struct job *j, const struct task *t)
 {
 	const struct client *c = r->client;
-	struct arena *a = &j->arena;
-	const struct str values[OURS] = { j->task,
-					  j->token,
-					  arena_printf(a, "%lld", (long long)j->fence),
-					  c->config.uri,
-					  c->config.opt.queue,
-					  c->agent,
-					  c->run };
+	struct environment e = { .arena = &j->arena };
 	size_t n = 0, count = 0;
 	char **out;
 
 	while (environ[count])
 		count++;
-	out = arena_array(a, char *, count + OURS + 1);
+	set_task(&e, t);
+	set(&e, "PAWL_TOKEN", j->token);
+	set_number(&e, "PAWL_FENCE", j->fence);
+	set(&e, "PAWL_STORE", c->config.uri);
+	set(&e, "PAWL_QUEUE", c->config.opt.queue);
+	set(&e, "PAWL_AGENT", c->agent);
+	set(&e, "PAWL_RUN", c->run);
+	out = arena_array(e.arena, char *, count + e.list.n + 1);
 	for (size_t i = 0; i < count; i++)
 		if (!is_ours(environ[i]))
 			out[n++] = environ[i];
-	for (size_t i = 0; i < OURS; i++)
-		if (values[i].n)
-			out[n++] = arena_cstr(a,
-					      arena_printf(a, "%s%.*s", ours[i], STRF(values[i])));
+	for (size_t i = 0; i < e.list.n; i++)
+		out[n++] = arena_cstr(e.arena, e.list.v[i]);
 	return out;
+}
+
+static struct str replaced(struct str word, struct str what, struct str by, struct arena *a)
+{
+	struct buf b = BUF_MAX(SIZE_MAX / 4);
+	struct str out;
+
+	while (word.n) {
+		if (what.n && str_cut_prefix(&word, what)) {
+			buf_adds(&b, by);
+			continue;
+		}
+		buf_addc(&b, *word.p);
+		word = str_n(word.p + 1, word.n - 1);
+	}
+	out = arena_str(a, buf_str(&b));
+	buf_free(&b);
+	return out;
+}
+
+/* The program is the same for every task; its arguments may name the task. */
+static void make_words(const struct runner *r, struct job *j)
+{
+	j->words = arena_strs(&j->arena, r->plan->words);
+	for (size_t i = 1; r->plan->replace.n && i < j->words.n; i++)
+		j->words.v[i] = replaced(j->words.v[i], r->plan->replace, j->task, &j->arena);
+}
+
+static char **make_arguments(struct job *j)
+{
+	char **argv = arena_array(&j->arena, char *, j->words.n + 1);
+
+	for (size_t i = 0; i < j->words.n; i++)
+		argv[i] = arena_cstr(&j->arena, j->words.v[i]);
+	return argv;
 }
 
 static struct job *free_place(struct runner *r)
@@ -62,12 +139,13 @@ static void stop_taking(struct runner *r, enum result code, struct str message, 
 			    arena_str(r->client->arena, hint));
 }
 
-static void begin(struct runner *r, struct job *j)
+static void begin(struct runner *r, struct job *j, const struct task *t)
 {
 	struct answer ans;
 	int fault;
 
-	r->program.envp = make_environment(r, j);
+	r->program.argv = make_arguments(j);
+	r->program.envp = make_environment(r, j, t);
 	r->program.terminal = r->plan->jobs == 1 && terminal_ours();
 	fault = group_start(&r->program, &j->group);
 	if (!fault) {
@@ -95,8 +173,9 @@ static void hold(struct runner *r, struct job *j, const struct answer *ans, int6
 	j->holder = arena_str(&j->arena, ans->task->lock.holder);
 	j->fence = ans->lock->fence;
 	job_lease(j, sent, ans);
+	make_words(r, j);
 	if (r->plan->began)
-		r->plan->began(r->plan->ctx, ans);
+		r->plan->began(r->plan->ctx, ans, j->words);
 }
 
 /* Only tasks are left that this loop released. To take one again would run it forever. */
@@ -137,7 +216,7 @@ static bool take_one(struct runner *r)
 	if (ans.code == SUCCESS && ans.task && ans.lock) {
 		r->sum->again = r->sum->passed_over = STR("");
 		hold(r, j, &ans, sent);
-		begin(r, j);
+		begin(r, j, ans.task);
 		return !r->no_more;
 	}
 	if (ans.code == NO_TASKS && r->sum->ran) {

@@ -35,6 +35,14 @@ static void stop_too(const struct job *j)
 	group_signal(j->group, SIGCONT);
 }
 
+/* The key reaches only the command, which has the terminal. A program that catches SIGINT exits with 130, as shells
+ * do. */
+static bool died_of_ctrl_c(int status)
+{
+	return WIFSIGNALED(status) ? WTERMSIG(status) == SIGINT
+				   : WEXITSTATUS(status) == 128 + SIGINT;
+}
+
 static void reap(struct runner *r, struct job *j, int64_t now)
 {
 	int status;
@@ -49,8 +57,10 @@ static void reap(struct runner *r, struct job *j, int64_t now)
 	j->status = status;
 	if (r->program.terminal) {
 		terminal_take(j->group);
-		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)
-			r->sum->interrupted = r->no_more = true;
+		if (died_of_ctrl_c(status)) {
+			j->interrupted = r->no_more = true;
+			r->sum->signal = SIGINT;
+		}
 	}
 	leader_gone(j, now, r->plan->grace_ms);
 }
@@ -121,7 +131,10 @@ static void take_signal(struct runner *r, int sig)
 		pass_on(r, SIGCONT);
 	} else if (signals_ends(sig)) {
 		pass_on(r, SIGCONT); /* a stopped program would not receive the signal otherwise */
-		r->sum->interrupted = r->no_more = true;
+		for (int64_t i = 0; i < r->plan->jobs; i++)
+			r->jobs[i].interrupted |= r->jobs[i].group && !r->jobs[i].exited;
+		r->sum->signal = sig;
+		r->no_more = true;
 	}
 }
 
