@@ -34,7 +34,10 @@ static void show(const struct reply *r, struct view *v)
 const struct command cmd_completion = {
 	.name = "completion",
 	.group = "setup",
-	.summary = "print a script with which the shell completes commands and ids",
+	.summary = "print a script for the completion in a shell",
+	.detail =
+		"The shell completes commands, options and words such as priorities. It asks the queue for ids, labels, "
+		"holders and the names of queues.",
 	.example = "source <(pawl completion bash)\n"
 		   "pawl completion fish > ~/.config/fish/completions/pawl.fish",
 	.see = "help",

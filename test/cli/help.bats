@@ -166,6 +166,59 @@ offers() {
 	[ -z "$(complete_words pawl claim zzz)" ]
 }
 
+@test "bash completes labels, holders, priorities and queues" {
+	mkdir "$BATS_TEST_TMPDIR/bin"
+	ln -s "$PAWL" "$BATS_TEST_TMPDIR/bin/pawl"
+	pawl create One -l parser -l docs
+	pawl create Two -l 'two words' -l parser
+	pawl claim t1 -a annabel
+	mkdir other
+	pawl init -C other --store "$(store_uri)" --queue faraway
+	for option in next:--label list:-l create:--label update:--add-label update:--remove-label run:--label; do
+		offers parser pawl "${option%%:*}" x "${option#*:}" p
+		offers docs pawl "${option%%:*}" x "${option#*:}" ""
+	done
+	offers 'two\\ words' pawl next --label two
+	same "$(complete_words pawl next --label p)" parser
+	offers annabel pawl list --holder ann
+	offers high pawl create x --priority h
+	offers medium pawl update t1 -p m
+	offers faraway pawl list --queue far
+	pawl done t1 -a annabel
+	offers t1 pawl show t
+}
+
+@test "values: one on each line, for completions; none where there is no queue" {
+	pawl batch add --file - <<-'END'
+		{"title": "One", "label": ["b", "esc\u001b[0m", "bidi\u202e", "a"]}
+	END
+	call 0 values labels
+	exactly $'b\na'
+	ask 0 values ids
+	is '.values == ["t1"]'
+	call 2 values nonsense
+	[[ $("$PAWL" help) != *values* ]]
+	cd /
+	call 0 values labels
+	exactly ""
+}
+
+@test "zsh and fish ask for the same values" {
+	for shell in zsh fish; do
+		script=$("$PAWL" completion $shell)
+		for kind in ids labels holders queues; do
+			[[ $script == *"_pawl_values $kind"* ]]
+		done
+	done
+	needs fish
+	mkdir "$BATS_TEST_TMPDIR/bin"
+	ln -s "$PAWL" "$BATS_TEST_TMPDIR/bin/pawl"
+	pawl create One -l '$(touch owned)' -l parser
+	PATH=$BATS_TEST_TMPDIR/bin:$PATH run -0 fish -c 'pawl completion fish | source; complete -C "pawl next --label "'
+	[[ $output == *parser* ]]
+	[ ! -e owned ]
+}
+
 @test "bash completion is quiet where there is no queue" {
 	mkdir "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/none"
 	ln -s "$PAWL" "$BATS_TEST_TMPDIR/bin/pawl"
@@ -182,6 +235,7 @@ offers() {
 	complete_words pawl claim x
 	complete_words pawl next --label ""
 	complete_words pawl claim '$(touch owned)'
+	offers '\\$\\(touch\\ owned\\)' pawl next --label '$'
 	[ ! -e owned ]
 }
 

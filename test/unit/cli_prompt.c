@@ -69,11 +69,15 @@ static void splits(void **state)
 	}
 }
 
-static struct strs some_ids(void *ctx, struct arena *a)
+static struct strs some_values(void *ctx, const char *kind, struct arena *a)
 {
 	struct strs list = { 0 };
 
 	++*(int *)ctx;
+	if (strcmp(kind, "ids") != 0) {
+		list = arena_append(a, list, arena_printf(a, "%s-1", kind));
+		return arena_append(a, list, STR("two words \\ 'and' \"more\""));
+	}
 	list = arena_append(a, list, STR("t1"));
 	list = arena_append(a, list, STR("t12"));
 	return arena_append(a, list, STR("Parser"));
@@ -105,6 +109,12 @@ static void completes_words(void **state)
 		{ "create x --id t", "" },
 		{ "create --class exp", "expedite" },
 		{ "list --color al", "always" },
+		{ "create x --priority m", "medium" },
+		{ "next --label lab", "labels-1" },
+		{ "create x --label tw", "two\\ words\\ \\\\\\ \\'and\\'\\ \\\"more\\\"" },
+		{ "update t1 --remove-label lab", "labels-1" },
+		{ "list --holder ho", "holders-1" },
+		{ "list --queue q", "queues-1" },
 		{ "list --color=al", "" },
 		{ "status t1 rev", "review" },
 		{ "help cla", "claim" },
@@ -123,7 +133,7 @@ static void completes_words(void **state)
 		struct str line = str_c(table[i].line);
 		int asked = 0;
 		size_t from;
-		struct str found = joined(complete_line(line, &from, some_ids, &asked, &arena));
+		struct str found = joined(complete_line(line, &from, some_values, &asked, &arena));
 
 		if (!str_eq_nocase(found, str_c(table[i].found)))
 			fail_msg("%s: %.*s", table[i].line, STRF(found));
@@ -140,11 +150,11 @@ static void completes_from_nothing(void **state)
 	size_t from;
 
 	(void)state;
-	found = complete_line(STR(""), &from, some_ids, &asked, &arena);
+	found = complete_line(STR(""), &from, some_values, &asked, &arena);
 	assert_true(found.n > 30 && strs_have(found, STR("claim")) &&
 		    strs_have(found, STR("lock")));
 	assert_int_equal(asked, 0);
-	found = complete_line(STR("claim "), &from, some_ids, &asked, &arena);
+	found = complete_line(STR("claim "), &from, some_values, &asked, &arena);
 	assert_int_equal(found.n, 3);
 	assert_int_equal(from, 6);
 }

@@ -126,18 +126,37 @@ static void offer_settings(struct finding *f)
 		offer(f, str_c(s->name));
 }
 
-static void offer_values(struct finding *f, const struct param *p, ids_fn *ids, void *ctx)
+/* As words_split() reads it back. */
+static struct str escaped(struct str value, struct arena *a)
+{
+	struct buf b = BUF_MAX(SIZE_MAX / 4);
+	struct str out;
+
+	for (size_t i = 0; i < value.n; i++) {
+		if (memchr(" \t\"'\\#", value.p[i], 6))
+			buf_addc(&b, '\\');
+		buf_addc(&b, value.p[i]);
+	}
+	out = arena_str(a, buf_str(&b));
+	buf_free(&b);
+	return out;
+}
+
+static void offer_values(struct finding *f, const struct param *p, values_fn *values, void *ctx)
 {
 	struct strs list;
 
 	switch (completes(p)) {
 	case COMPLETES_WORDS:
-		offer_words(f, param_choices(p));
+		offer_words(f, completes_words(p));
 		break;
 	case COMPLETES_IDS:
-		list = ids(ctx, f->arena);
+	case COMPLETES_LABELS:
+	case COMPLETES_HOLDERS:
+	case COMPLETES_QUEUES:
+		list = values(ctx, completes_values(p), f->arena);
 		for (size_t i = 0; i < list.n; i++)
-			offer(f, list.v[i]);
+			offer(f, escaped(list.v[i], f->arena));
 		if (p->flags & P_TYPED)
 			offer_typed(f);
 		break;
@@ -151,7 +170,8 @@ static void offer_values(struct finding *f, const struct param *p, ids_fn *ids, 
 	}
 }
 
-struct strs complete_line(struct str line, size_t *from, ids_fn *ids, void *ctx, struct arena *a)
+struct strs complete_line(struct str line, size_t *from, values_fn *values, void *ctx,
+			  struct arena *a)
 {
 	struct finding f = { .arena = a };
 	struct reading r = { 0 };
@@ -168,7 +188,7 @@ struct strs complete_line(struct str line, size_t *from, ids_fn *ids, void *ctx,
 	for (size_t i = before && str_is(w.list.v[0], "pawl") ? 1 : 0; i < before; i++)
 		read_word(&r, w.list.v[i]);
 	if (r.expects)
-		offer_values(&f, r.expects, ids, ctx);
+		offer_values(&f, r.expects, values, ctx);
 	else if (r.rest || r.unknown)
 		return f.found;
 	else if (f.typed.n && f.typed.p[0] == '-') {
@@ -177,6 +197,6 @@ struct strs complete_line(struct str line, size_t *from, ids_fn *ids, void *ctx,
 	} else if (!r.command)
 		offer_commands(&f, r.prefix);
 	else if ((next = param_positional(r.command->params, r.positional)))
-		offer_values(&f, next, ids, ctx);
+		offer_values(&f, next, values, ctx);
 	return f.found;
 }

@@ -6,11 +6,13 @@
 
 #include "cmd/command.h"
 
-/* Gets the ids of tasks, for words that are ids. */
-typedef struct strs ids_fn(void *ctx, struct arena *a);
+/* Gets the values of a kind that are in the queue: "ids", "labels", ... */
+typedef struct strs values_fn(void *ctx, const char *kind, struct arena *a);
 
-/* All candidates that begin with the typed part of the word, which starts at *from. Ids match in upper and lower
+/* All candidates that begin with the typed part of the word, which starts at *from. Characters that would split or end a
+ * word have a \ before them. Ids match in upper and lower
  * case. */
-struct strs complete_line(struct str line, size_t *from, ids_fn *ids, void *ctx, struct arena *a);
+struct strs complete_line(struct str line, size_t *from, values_fn *values, void *ctx,
+			  struct arena *a);
 
 #endif

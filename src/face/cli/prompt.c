@@ -13,12 +13,11 @@
 #include "base/fs.h"
 #include "base/module.h"
 #include "base/text.h"
+#include "cmd/values.h"
 #include "face/cli/complete.h"
 #include "face/cli/editor.h"
 #include "face/cli/recall.h"
 #include "face/cli/words.h"
-
-#define IDS_MAX 500
 
 struct prompt {
 	struct session *session;
@@ -75,31 +74,24 @@ static enum result enter(struct session *s, const struct args *a, struct reply *
 /* --- completion ----------------------------------------------------------------------------------- */
 
 /* Closes the store after each use: commands are forked from this process. */
-static struct strs ids(void *ctx, struct arena *a)
+static struct strs values(void *ctx, const char *kind, struct arena *a)
 {
 	struct client_options said = { .face = CLIENT_PROMPT };
-	struct request rq = { .op = OP_LIST };
 	struct strs list = { 0 };
 	struct answer ans = { 0 };
 	struct client c;
 
 	(void)ctx;
-	GIVE(&rq, limit, IDS_MAX);
 	if (client_init(&c, &said, &ans, a) != SUCCESS)
 		return list;
-	client_call(&c, &rq, &ans);
-	if (ans.code == SUCCESS) {
-		list.v = arena_array(a, struct str, ans.n_tasks + 1);
-		for (; list.n < ans.n_tasks; list.n++)
-			list.v[list.n] = ans.tasks[list.n].id;
-	}
+	list = values_of(&c, str_c(kind), a);
 	client_close(&c);
 	return list;
 }
 
 static struct strs complete(void *ctx, struct str line, size_t *from, struct arena *a)
 {
-	return complete_line(line, from, ids, ctx, a);
+	return complete_line(line, from, values, ctx, a);
 }
 
 /* --- one line ------------------------------------------------------------------------------------- */

@@ -4,11 +4,12 @@ static const char head[] =
 	"# bash completion for pawl; made by `pawl completion bash`\n"
 	"_pawl_words() { mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\"); }\n"
 	/* compgen -W expands its words, which others wrote: a $(…) in a word would run */
-	"_pawl_ids()\n{\n\tlocal id ids\n\tmapfile -t ids < <(" IDS_COMMAND ")\n"
-	"\tfor id in \"${ids[@]}\"; do\n"
-	"\t\t[[ $id == \"$cur\"* ]] && COMPREPLY+=(\"$(printf %q \"$id\")\")\n\tdone\n}\n"
-	"_pawl_dirs() { compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- \"$cur\"); }\n"
-	"\n";
+	"_pawl_values()\n{\n\tlocal value values\n\tmapfile -t values < <(" VALUES_COMMAND(
+		"\"$1\"") ")\n"
+			  "\tfor value in \"${values[@]}\"; do\n"
+			  "\t\t[[ $value == \"$cur\"* ]] && COMPREPLY+=(\"$(printf %q \"$value\")\")\n\tdone\n}\n"
+			  "_pawl_dirs() { compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- \"$cur\"); }\n"
+			  "\n";
 
 static void add_word(struct buf *out, struct str word, const struct command *c)
 {
@@ -20,10 +21,13 @@ static void add_action(struct buf *out, const struct param *p)
 {
 	switch (completes(p)) {
 	case COMPLETES_WORDS:
-		buf_addf(out, "_pawl_words '%s'", param_choices(p));
+		buf_addf(out, "_pawl_words '%s'", completes_words(p));
 		break;
 	case COMPLETES_IDS:
-		buf_adds(out, STR("_pawl_ids"));
+	case COMPLETES_LABELS:
+	case COMPLETES_HOLDERS:
+	case COMPLETES_QUEUES:
+		buf_addf(out, "_pawl_values %s", completes_values(p));
 		break;
 	case COMPLETES_FOLDERS:
 		buf_adds(out, STR("_pawl_dirs"));
@@ -58,7 +62,7 @@ static void add_options(struct buf *out, const struct param *p)
 			buf_addf(out, " --%s", p->name);
 }
 
-/* Completes the words after a command: "claim:0) _pawl_ids ;;" */
+/* Completes the words after a command: "claim:0) _pawl_values ids ;;" */
 static void add_positionals(struct buf *out, const struct command *c)
 {
 	int at = 0;

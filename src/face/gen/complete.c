@@ -1,9 +1,51 @@
 #include "face/gen/complete.h"
 
+/* By the name of the option: label and labels are different arguments, but have the same values. */
+static enum completes by_name(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum completes kind;
+	} names[] = {
+		{ "label", COMPLETES_LABELS },        { "add-label", COMPLETES_LABELS },
+		{ "remove-label", COMPLETES_LABELS }, { "not-label", COMPLETES_LABELS },
+		{ "holder", COMPLETES_HOLDERS },      { "assignee", COMPLETES_HOLDERS },
+		{ "queue", COMPLETES_QUEUES },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i].name))
+			return names[i].kind;
+	return COMPLETES_NOTHING;
+}
+
+const char *completes_words(const struct param *p)
+{
+	return p->type == P_PRIORITY ? "low medium high" : param_choices(p);
+}
+
+const char *completes_values(const struct param *p)
+{
+	switch (completes(p)) {
+	case COMPLETES_IDS:
+		return "ids";
+	case COMPLETES_LABELS:
+		return "labels";
+	case COMPLETES_HOLDERS:
+		return "holders";
+	case COMPLETES_QUEUES:
+		return "queues";
+	default:
+		return NULL;
+	}
+}
+
 enum completes completes(const struct param *p)
 {
-	if (param_choices(p))
+	if (completes_words(p))
 		return COMPLETES_WORDS;
+	if ((p->type == P_NAME || p->type == P_NAMES) && by_name(p->name))
+		return by_name(p->name);
 	if (p->type == P_ID || p->type == P_IDS)
 		/* the id of a new task is not an existing one */
 		return strcmp(p->name, "id") ? COMPLETES_IDS : COMPLETES_NOTHING;

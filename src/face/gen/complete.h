@@ -4,19 +4,26 @@
 
 #include "face/gen/gen.h"
 
-/* The command by which the shell gets the ids of tasks. */
-#define IDS_COMMAND "pawl list --quiet --format text --limit 500 2>/dev/null"
+/* The command by which the shell gets ids, labels, holders or queues, one on each line. */
+#define VALUES_COMMAND(kind) "pawl values " kind " --format text 2>/dev/null"
 
 enum completes {
 	COMPLETES_NOTHING,
 	COMPLETES_WORDS,
 	COMPLETES_IDS,
+	COMPLETES_LABELS,
+	COMPLETES_HOLDERS,
+	COMPLETES_QUEUES,
 	COMPLETES_FOLDERS,
 	COMPLETES_COMMANDS
 };
 
-/* The kind of a parameter's value; param_choices() has the words themselves. */
+/* The kind of a parameter's value. */
 enum completes completes(const struct param *p);
+/* The words of COMPLETES_WORDS, with spaces between them. */
+const char *completes_words(const struct param *p);
+/* The argument of `pawl values`; NULL: the values are not in the queue. */
+const char *completes_values(const struct param *p);
 /* Calls fn for the first word of all commands, each once, with the word and the command (NULL if several commands
  * share the word). */
 typedef void word_fn(struct buf *out, struct str word, const struct command *c);

@@ -40,10 +40,10 @@ static const char head_end[] = "\n"
 			       "function __pawl_is --description 'exactly these words so far?'\n"
 			       "    test (__pawl_words | string collect; or echo) = \"$argv[1]\"\n"
 			       "end\n"
-			       "function __pawl_ids\n"
-			       "    " IDS_COMMAND "\n"
-			       "end\n"
-			       "complete -c pawl -f\n";
+			       "function __pawl_values\n"
+			       "    " VALUES_COMMAND("$argv[1]") "\n"
+								 "end\n"
+								 "complete -c pawl -f\n";
 
 static void add_condition(struct buf *out, const char *function, const char *words)
 {
@@ -54,10 +54,13 @@ static void add_values(struct buf *out, const struct param *p)
 {
 	switch (completes(p)) {
 	case COMPLETES_WORDS:
-		buf_addf(out, " -a '%s'", param_choices(p));
+		buf_addf(out, " -a '%s'", completes_words(p));
 		break;
 	case COMPLETES_IDS:
-		buf_adds(out, STR(" -a '(__pawl_ids)'"));
+	case COMPLETES_LABELS:
+	case COMPLETES_HOLDERS:
+	case COMPLETES_QUEUES:
+		buf_addf(out, " -a '(__pawl_values %s)'", completes_values(p));
 		break;
 	case COMPLETES_FOLDERS:
 		buf_adds(out, STR(" -a '(__fish_complete_directories)'"));

@@ -19,10 +19,13 @@ static void add_action(struct buf *out, const struct param *p)
 {
 	switch (completes(p)) {
 	case COMPLETES_WORDS:
-		buf_addf(out, "(%s)", param_choices(p));
+		buf_addf(out, "(%s)", completes_words(p));
 		break;
 	case COMPLETES_IDS:
-		buf_adds(out, STR("_pawl_ids"));
+	case COMPLETES_LABELS:
+	case COMPLETES_HOLDERS:
+	case COMPLETES_QUEUES:
+		buf_addf(out, "{_pawl_values %s}", completes_values(p));
 		break;
 	case COMPLETES_FOLDERS:
 		buf_adds(out, STR("_files -/"));
@@ -130,9 +133,9 @@ void gen_zsh(struct buf *out)
 {
 	buf_adds(out,
 		 STR("#compdef pawl\n# zsh completion for pawl; made by `pawl completion zsh`\n"
-		     "_pawl_ids() {\n\tlocal -a ids=(${(f)\"$(" IDS_COMMAND
-		     ")\"})\n\tcompadd -a -- ids\n}\n"
-		     "_pawl_commands() {\n\tlocal -a cmds=(\n"));
+		     "_pawl_values() {\n\tlocal -a values=(${(f)\"$(" VALUES_COMMAND(
+			     "\"$1\"") ")\"})\n\tcompadd -a -- values\n}\n"
+				       "_pawl_commands() {\n\tlocal -a cmds=(\n"));
 	each_word(out, add_word);
 	buf_adds(out, STR("\t)\n\t_describe command cmds\n}\ntypeset -ga _pawl_globals=(\n"));
 	add_params(out, global_params);
