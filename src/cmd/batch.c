@@ -49,6 +49,8 @@ static const struct param update_params[] = {
 	PARAM(title, "title", P_TITLE, .help = "title: one line"),
 	PARAM(status, "status", P_STATUS, .choices = "ready backlog", .help = "Backlog or Ready"),
 	FIELD_PARAMS(P_EMPTY),
+	PARAM(append, "append", P_TEXT, .flags = P_FILLED,
+	      .help = "text to add to the description as a paragraph"),
 	PARAM(add_labels, "add-label", P_NAMES, .help = "label to add to the present ones"),
 	PARAM(remove_labels, "remove-label", P_NAMES, .help = "label to remove"),
 	{ 0 }

@@ -13,6 +13,9 @@ static const struct param params[] = {
 	PARAM(status, "status", P_STATUS, .choices = "ready backlog",
 	      .help = "Backlog or Ready; other statuses have their own commands"),
 	FIELD_PARAMS(P_EMPTY),
+	PARAM(append, "append", P_TEXT, .flags = P_FILLED,
+	      .help = "text to add to the description as a paragraph; - reads standard input",
+	      .model = "paragraph to add to the description"),
 	PARAM(add_labels, "add-label", P_NAMES, .help = "label to add to the present ones"),
 	PARAM(remove_labels, "remove-label", P_NAMES, .help = "label to remove"),
 	{ 0 }
@@ -26,6 +29,8 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 
 	if (!fault && !(a->rq.has & ~who))
 		fault = "nothing to change: give at least one field, e.g. --priority high";
+	if (!fault && HAS(&a->rq, append) && HAS(&a->rq, description))
+		fault = "--append and --description cannot be used together: give one of them";
 	if (!fault && HAS(&a->rq, labels) &&
 	    (HAS(&a->rq, add_labels) || HAS(&a->rq, remove_labels)))
 		fault = "--label replaces all labels: it cannot be used with --add-label or --remove-label";
@@ -48,6 +53,7 @@ const struct command cmd_update = {
 		"change between Backlog and Ready, and from Blocked or Needs Help to Ready; update cannot close or approve "
 		"a task.",
 	.example = "pawl update t1 --priority 5 --add-label urgent\n"
+		   "pawl update t1 --append \"It also fails with tabs.\"\n"
 		   "pawl update t1 --status backlog",
 	.see = "create, status, depend, comment",
 	.gives = "task",

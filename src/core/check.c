@@ -208,6 +208,12 @@ const char *growth_fault(const struct task *t, const struct task *old, struct ar
 		return arena_printf(a, "%.*s would depend on %zu tasks; at most %d are allowed",
 				    STRF(t->id), t->depends.n, DEPENDS_MAX)
 			.p;
+	if (t->description.n > TEXT_MAX && t->description.n > old->description.n)
+		return arena_printf(
+			       a,
+			       "%.*s: the description would have %zu bytes; at most %d are allowed",
+			       STRF(t->id), t->description.n, TEXT_MAX)
+			.p;
 	if (t->extra.n > TEXT_MAX && t->extra.n > old->extra.n)
 		return arena_printf(a, "%.*s: extra would have %zu bytes; at most %d are allowed",
 				    STRF(t->id), t->extra.n, TEXT_MAX)

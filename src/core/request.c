@@ -89,7 +89,8 @@ static const char *bad_text(const struct request *r, enum arg a, struct arena *a
 	if (a == ARG_title)
 		max = TITLE_MAX;
 	else if (a != ARG_description && a != ARG_acceptance && a != ARG_reason &&
-		 a != ARG_summary && a != ARG_text && a != ARG_unblock_action && a != ARG_extra)
+		 a != ARG_summary && a != ARG_text && a != ARG_unblock_action && a != ARG_extra &&
+		 a != ARG_append)
 		max = NAME_MAX_BYTES;
 	if (s->n > max)
 		return arena_printf(arena, "%s has %zu bytes; at most %zu are allowed", arg_name(a),
@@ -217,6 +218,8 @@ static const char *missing(const struct request *r)
 		return "there is nothing to update: name a field, such as --title or --priority";
 	if (op == OP_UPDATE && HAS(r, title) && !str_trim(r->title).n)
 		return "the title cannot be empty";
+	if (HAS(r, append) && HAS(r, description))
+		return "append adds to the description: it cannot be used with a new description";
 	return NULL;
 }
 

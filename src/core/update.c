@@ -10,7 +10,7 @@
 #define FIELDS                                                                                     \
 	(BIT(title) | BIT(description) | BIT(acceptance) | BIT(type) | BIT(effort) | BIT(labels) | \
 	 BIT(add_labels) | BIT(remove_labels) | BIT(due) | BIT(not_before) | BIT(delay) |          \
-	 BIT(extra) | BIT(class_rank) | BIT(priority))
+	 BIT(extra) | BIT(class_rank) | BIT(priority) | BIT(append))
 
 bool update_any(const struct request *r)
 {
@@ -60,6 +60,14 @@ static void update_labels(struct task *t, const struct request *r, struct arena 
 	t->labels = list;
 }
 
+/* The text as a paragraph of its own at the end of `old`. */
+static struct str with_paragraph(struct str old, struct str text, struct arena *a)
+{
+	while (str_ends(old, STR("\n")))
+		old.n--;
+	return old.n ? arena_printf(a, "%.*s\n\n%.*s", STRF(old), STRF(text)) : text;
+}
+
 void update_fields(struct task *t, const struct request *r, int64_t now, struct arena *a)
 {
 #define SET(name)         \
@@ -79,6 +87,8 @@ void update_fields(struct task *t, const struct request *r, int64_t now, struct 
 		t->not_before = r->delay ? now + r->delay : 0;
 	if (HAS(r, extra))
 		t->extra = r->extra.n ? merge_extra(t->extra, r->extra, a) : STR("");
+	if (HAS(r, append))
+		t->description = with_paragraph(t->description, r->append, a);
 	update_labels(t, r, a);
 }
 
@@ -111,11 +121,23 @@ static bool status_allowed(const struct task *t, const struct call *c, struct ve
 	return false;
 }
 
+/* Has the task changed since the caller read it? */
+static bool version_agrees(const struct task *t, const struct call *c, struct verdict *v)
+{
+	if (!HAS(c->rq, if_version) || c->rq->if_version == t->version)
+		return true;
+	refuse(v, CONFLICT,
+	       arena_printf(c->arena, "%.*s has version %lld, not %lld: it changed meanwhile",
+			    STRF(t->id), (long long)t->version, (long long)c->rq->if_version),
+	       arena_printf(c->arena, "pawl show %.*s shows the task as it is now", STRF(t->id)));
+	return false;
+}
+
 void update_apply(struct task *t, const struct call *c, struct verdict *v)
 {
 	int64_t from = t->status;
 
-	if (!status_allowed(t, c, v) || !rules_free(t, c, v))
+	if (!version_agrees(t, c, v) || !status_allowed(t, c, v) || !rules_free(t, c, v))
 		return;
 	update_fields(t, c->rq, c->now, c->arena);
 	if (HAS(c->rq, status))

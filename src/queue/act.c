@@ -142,7 +142,7 @@ static int check_put(struct act *w, const struct loaded *l)
 
 	if (fault)
 		return act_refuse(w, USAGE, str_c(fault),
-				  STR("remove some labels, dependencies or extra first"));
+				  STR("remove some labels, dependencies, text or extra first"));
 	fault = act_fault(w, l);
 	return fault ? refuse_unusable(w, l, fault) : 0;
 }

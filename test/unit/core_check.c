@@ -186,6 +186,11 @@ static void growth(void **state)
 	assert_true(str_holds(str_c(growth_fault(&t, &old, &mem)), "extra would have 262145"));
 	old.extra.n = TEXT_MAX + 1;
 	assert_null(growth_fault(&t, &old, &mem));
+	t.description.n = TEXT_MAX + 1;
+	assert_true(
+		str_holds(str_c(growth_fault(&t, &old, &mem)), "description would have 262145"));
+	old.description.n = TEXT_MAX + 1;
+	assert_null(growth_fault(&t, &old, &mem));
 }
 
 /* Counters in foreign records must leave room to count; pawl's own may go up to the end. */

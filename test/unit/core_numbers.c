@@ -185,9 +185,9 @@ static void test_arguments(void **state)
 		PIN(ARG_older_than, 54), PIN(ARG_statuses, 55),       PIN(ARG_holder, 56),
 		PIN(ARG_limit, 57),      PIN(ARG_after, 58),          PIN(ARG_label, 59),
 		PIN(ARG_all, 60),        PIN(ARG_from, 61),           PIN(ARG_expired_after, 62),
-		PIN(ARG_except, 65),     PIN(ARG_part_of, 70),        PIN(ARG_user, 71),
-		PIN(ARG_operation, 72),  PIN(ARG_queue_id, 73),
-		PIN(ARG_view, 80),       PIN(ARG_changed_since, 81),
+		PIN(ARG_append, 43),     PIN(ARG_if_version, 64),     PIN(ARG_except, 65),
+		PIN(ARG_part_of, 70),    PIN(ARG_user, 71),           PIN(ARG_operation, 72),
+		PIN(ARG_queue_id, 73),   PIN(ARG_view, 80),           PIN(ARG_changed_since, 81),
 	};
 
 	(void)state;

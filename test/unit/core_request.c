@@ -473,6 +473,7 @@ static size_t most_bytes(enum arg a)
 	case ARG_summary:
 	case ARG_text:
 	case ARG_unblock_action:
+	case ARG_append:
 		return 256 * 1024;
 	default:
 		return 200;
@@ -739,9 +740,63 @@ static void field_changes(void **state)
 	assert_int_equal(task_diff(&want, &t, "no delay"), 0);
 }
 
+static void paragraphs(void **state)
+{
+	static const struct {
+		const char *old, *want;
+	} all[] = {
+		{ "", "more" },
+		{ "one", "one\n\nmore" },
+		{ "one\n\n\n", "one\n\nmore" },
+		{ "\n", "more" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		struct task t = { .description = str_c(all[i].old) };
+		struct request r = { .op = OP_UPDATE };
+
+		GIVE(&r, append, STR("more"));
+		assert_true(update_any(&r));
+		update_fields(&t, &r, NOW, &mem);
+		assert_string_equal(arena_cstr(&mem, t.description), all[i].want);
+	}
+}
+
+/* A change is only made on the version that the caller read. */
+static void versions(void **state)
+{
+	(void)state;
+	for (int64_t version = 6; version <= 8; version++) {
+		struct task t = { .id = STR("t1"), .status = READY, .version = 7 };
+		struct request r = { .op = OP_UPDATE };
+		struct call c = { &r, &policy_default, NOW, STR(""), STR(""), &mem };
+		struct verdict v = { 0 };
+
+		GIVE(&r, title, STR("new"));
+		GIVE(&r, if_version, version);
+		rules_apply(r.op, &t, &c, &v);
+		assert_int_equal(v.code, version == 7 ? SUCCESS : CONFLICT);
+		assert_int_equal(t.version, version == 7 ? 8 : 7);
+		assert_int_equal(v.changed, version == 7);
+	}
+}
+
+static void append_or_replace(void **state)
+{
+	struct request r = good(OP_UPDATE);
+
+	(void)state;
+	GIVE(&r, append, STR("more"));
+	assert_fault(&r, NULL);
+	GIVE(&r, description, STR("new"));
+	assert_fault(&r, "cannot be used with a new description");
+}
+
 static bool is_field(enum arg a)
 {
-	return (a >= ARG_title && a <= ARG_priority && a != ARG_depends) || a == ARG_parent;
+	return (a >= ARG_title && a <= ARG_priority && a != ARG_depends) || a == ARG_parent ||
+	       a == ARG_append;
 }
 
 static void anything_to_update(void **state)
@@ -808,6 +863,9 @@ int main(void)
 		cmocka_unit_test(extra_changes),
 		cmocka_unit_test(field_changes),
 		cmocka_unit_test(anything_to_update),
+		cmocka_unit_test(paragraphs),
+		cmocka_unit_test(versions),
+		cmocka_unit_test(append_or_replace),
 		cmocka_unit_test(request_ids),
 	};
 
