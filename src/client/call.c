@@ -369,8 +369,8 @@ static struct request signed_by(struct client *c, const struct request *rq)
 	return full;
 }
 
-size_t client_call_all(struct client *c, const struct request *rqs, struct answer *answers,
-		       size_t n)
+size_t client_call_all(struct client *c, const struct request *rqs, const size_t *under,
+		       struct answer *answers, size_t n)
 {
 	struct request *full = arena_array(c->arena, struct request, n);
 	struct keys *keys = arena_array(c->arena, struct keys, n);
@@ -388,7 +388,7 @@ size_t client_call_all(struct client *c, const struct request *rqs, struct answe
 			return i;
 	}
 	queue_patience(c->queue, client_timeout(c, OP_BATCH));
-	failed = queue_call_all(c->queue, full, answers, n, c->arena);
+	failed = queue_call_all(c->queue, full, under, answers, n, c->arena);
 	for (size_t i = 0; failed == n && i < n; i++)
 		settle(c, &full[i], &keys[i], &answers[i]);
 	return failed;

@@ -63,10 +63,10 @@ enum result client_make(struct client *c, struct answer *ans);
 int64_t client_timeout(const struct client *c, unsigned kind);
 /* Does not change *rq, so that the caller can repeat it. */
 void client_call(struct client *c, const struct request *rq, struct answer *ans);
-/* Several changes in one commit, all or none; none of them may take a lock. Returns n, or the index of the refused
+/* Several changes in one commit, all or none; none of them may take a lock. under: see queue_call_all(). Returns n, or the index of the refused
  * call, whose answer has the reason. */
-size_t client_call_all(struct client *c, const struct request *rqs, struct answer *answers,
-		       size_t n);
+size_t client_call_all(struct client *c, const struct request *rqs, const size_t *under,
+		       struct answer *answers, size_t n);
 /* The token that a holder's call would send: `said`, or PAWL_TOKEN for the task in PAWL_TASK, or the saved one.
  * Empty: there is none. On failure, *ans has the error. */
 enum result client_token(struct client *c, struct str task, struct str said, struct str *token,

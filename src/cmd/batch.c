@@ -5,12 +5,10 @@
 
 #include "base/text.h"
 #include "cmd/args_json.h"
-#include "transfer/source.h"
 #include "cmd/data.h"
 #include "cmd/fields.h"
 
 #define ITEMS_MAX 10000
-#define INPUT_MAX (64u << 20)
 
 /* The words are titles or ids; the file holds more of them. */
 struct batch_args {
@@ -107,6 +105,23 @@ static const char *add_word(struct batch *b, struct str word)
 	return fault ? fault : add_request(b, &one.rq);
 }
 
+/* An argument outside the request, such as create --file, makes no sense for an item; struct args has no room for it. */
+static const char *own_argument(struct batch *b, const json_t *o)
+{
+	const char *key;
+	const json_t *v;
+
+	json_object_foreach((json_t *)o, key, v) {
+		const struct param *p = param_find(b->each->params, str_c(key));
+
+		if (p && !p->arg)
+			return arena_printf(b->s->arena, "an item cannot have the argument '%s'",
+					    p->name)
+				.p;
+	}
+	return NULL;
+}
+
 static const char *add_object(struct batch *b, struct str text)
 {
 	json_error_t err;
@@ -117,7 +132,9 @@ static const char *add_object(struct batch *b, struct str text)
 	if (!o)
 		return arena_cstr(b->s->arena, str_c(err.text));
 	one.rq.op = b->each->op;
-	fault = args_from_json(&one, b->each, o, true, b->s->arena);
+	fault = own_argument(b, o);
+	if (!fault)
+		fault = args_from_json(&one, b->each, o, true, b->s->arena);
 	json_decref(o);
 	return fault ? fault : add_request(b, &one.rq);
 }
@@ -130,34 +147,11 @@ static const char *add_line(struct batch *b, struct str line)
 	return line.p[0] == '{' ? add_object(b, line) : add_word(b, line);
 }
 
-static int read_whole(struct batch *b, const char *path, struct str *out)
-{
-	int r = 0;
-	FILE *f = !strcmp(path, "-") ? stdin : source_open(path, &r);
-	struct buf text = BUF_MAX(INPUT_MAX);
-	char piece[65536];
-	size_t n;
-
-	if (!f)
-		return r;
-	while (!text.full && (n = fread(piece, 1, sizeof(piece), f)) > 0)
-		buf_add(&text, piece, n);
-	if (ferror(f))
-		r = -EIO;
-	if (f != stdin)
-		fclose(f);
-	if (text.full)
-		r = -EFBIG;
-	*out = arena_str(b->s->arena, buf_str(&text));
-	buf_free(&text);
-	return r;
-}
-
 static enum result read_file(struct batch *b, struct str file, struct reply *out)
 {
 	char *path = data_path(b->s, file);
 	struct str rest;
-	int r = read_whole(b, path, &rest);
+	int r = data_read(b->s, path, &rest);
 
 	if (r)
 		return run_fail(API_ERROR, arena_printf(b->s->arena, "%s: %s", path, strerror(-r)),
@@ -195,33 +189,19 @@ static enum result collect(struct batch *b, const struct batch_args *a, struct r
 
 /* --- changing the queue ----------------------------------------------------------------------------- */
 
-static json_t *item_json(const struct request *rq, const struct answer *ans)
-{
-	json_t *o = json_pack("{s:s}", "code", result_name(ans->code));
-	struct str id = ans->task ? ans->task->id : rq->id;
-
-	if (id.n)
-		json_object_set_new(o, "id", json_str(id));
-	if (!id.n || rq->op == OP_CREATE)
-		json_object_set_new(o, "title", json_str(rq->title));
-	if (ans->code != SUCCESS)
-		json_object_set_new(o, "message", json_str(ans->message));
-	return o;
-}
-
 /* Commits all items at once. */
 static enum result run_whole(struct batch *b, json_t *results, struct answer *ans)
 {
 	struct answer *answers = arena_array(b->s->arena, struct answer, b->n);
-	size_t bad = client_call_all(&b->s->client, b->rqs, answers, b->n);
+	size_t bad = client_call_all(&b->s->client, b->rqs, NULL, answers, b->n);
 
 	for (size_t i = 0; bad == b->n && i < b->n; i++)
-		json_array_append_new(results, item_json(&b->rqs[i], &answers[i]));
+		json_array_append_new(results, data_item(&b->rqs[i], &answers[i]));
 	if (bad == b->n)
 		return SUCCESS;
 	*ans = answers[bad];
 	ans->task = NULL;
-	json_array_append_new(results, item_json(&b->rqs[bad], &answers[bad]));
+	json_array_append_new(results, data_item(&b->rqs[bad], &answers[bad]));
 	if (ans->code != API_ERROR)
 		ans->message = arena_printf(b->s->arena,
 					    "item %zu of %zu: %.*s; nothing was changed", bad + 1,
@@ -240,7 +220,7 @@ static enum result run_each(struct batch *b, json_t *results, struct answer *fir
 	for (size_t i = 0; i < b->n; i++) {
 		if (!ans.barred)
 			client_call(&b->s->client, &b->rqs[i], &ans);
-		json_array_append_new(results, item_json(&b->rqs[i], &ans));
+		json_array_append_new(results, data_item(&b->rqs[i], &ans));
 		if (ans.code != SUCCESS && !failed++)
 			*first = ans;
 		data_progress(&progress, i + 1);
@@ -301,39 +281,6 @@ static enum result run_remove(struct session *s, struct args *a, struct reply *o
 	return run(s, a, &cmd_remove, out);
 }
 
-static void show(const struct reply *r, struct view *v)
-{
-	const json_t *list = json_object_get(r->more, "results");
-	long long done = 0;
-
-	if (!list)
-		return; /* the batch did not begin */
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *x = json_array_get(list, i);
-		struct str name = json_get(x, "id").n ? json_get(x, "id") : json_get(x, "title");
-		bool failed = json_object_get(x, "message");
-
-		done += !failed;
-		if (v->quiet && !failed) {
-			view_data(v, PLAIN, name);
-			view_text(v, PLAIN, "\n");
-		} else if (!failed && json_object_get(x, "title")) {
-			view_text(v, GREEN, "created ");
-			view_data(v, BOLD, name);
-			view_text(v, PLAIN, "  ");
-			view_data(v, PLAIN, json_get(x, "title"));
-			view_text(v, PLAIN, "\n");
-		} else if (!v->quiet && failed) {
-			view_data(v, BOLD, name);
-			view_text(v, RED, " %.*s ", STRF(json_get(x, "code")));
-			view_data(v, PLAIN, json_get(x, "message"));
-			view_text(v, PLAIN, "\n");
-		}
-	}
-	if (!v->quiet)
-		view_text(v, GREEN, "%lld done\n", done);
-}
-
 #define DETAIL(item)                                                                            \
 	"The items are arguments, or lines of a file or of standard input (-). A line is " item \
 	", or a JSON "                                                                          \
@@ -357,7 +304,7 @@ const struct command cmd_batch_add = {
 	.flags = C_WRITE | C_REPORT,
 	.fails = FAILS(CONFLICT, NOT_FOUND),
 	.run = run_add,
-	.show = show,
+	.show = data_show_items,
 };
 
 const struct command cmd_batch_update = {
@@ -373,7 +320,7 @@ const struct command cmd_batch_update = {
 	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE | C_REPORT,
 	.fails = FAILS(CONFLICT, NOT_FOUND),
 	.run = run_update,
-	.show = show,
+	.show = data_show_items,
 };
 
 const struct command cmd_batch_remove = {
@@ -389,5 +336,5 @@ const struct command cmd_batch_remove = {
 	.flags = C_WRITE | C_DESTRUCTIVE | C_REPORT,
 	.fails = FAILS(NOT_FOUND),
 	.run = run_remove,
-	.show = show,
+	.show = data_show_items,
 };

@@ -45,6 +45,8 @@ enum param_type {
 #define P_TYPED 128u   /* an id, or a lock of the whole queue: "@maintenance" */
 #define P_REST 64u     /* positional: all words after "--", unchanged */
 #define P_SETTING 256u /* the name of a setting */
+#define P_ELSEWHERE \
+	512u /* required, but the command line may give it in another way: the command checks */
 
 /* The global options; token and request_id go to the request of the command. */
 struct global_args {

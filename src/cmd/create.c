@@ -1,7 +1,14 @@
+#include "cmd/data.h"
 #include "cmd/fields.h"
+#include "cmd/plan.h"
+
+struct create_args {
+	struct args args;
+	struct str file;
+};
 
 static const struct param params[] = {
-	PARAM(title, "TITLE", P_TITLE, .flags = P_POSITIONAL | P_REQUIRED,
+	PARAM(title, "TITLE", P_TITLE, .flags = P_POSITIONAL | P_REQUIRED | P_ELSEWHERE,
 	      .help = "title: one line"),
 	PARAM(title, "title", P_TITLE, .help = "the same as TITLE, as an option"),
 	PARAM(id, "id", P_ID, .letter = 'i',
@@ -14,6 +21,10 @@ static const struct param params[] = {
 	      .model = "tasks that must be Done first"),
 	PARAM(if_absent, "if-absent", P_FLAG,
 	      .help = "with --id: succeed if the task exists already"),
+	LOCAL(create, file, "file", P_NAME, .letter = 'F', .flags = P_FILLED | P_TERMINAL,
+	      .value = "FILE",
+	      .help = "create a task for each item of the Markdown list in FILE; - is standard "
+		      "input"),
 	{ 0 }
 };
 
@@ -33,6 +44,7 @@ static void warn(struct session *s, struct reply *out)
 
 static enum result run(struct session *s, struct args *a, struct reply *out)
 {
+	struct str file = ((const struct create_args *)a)->file;
 	const char *fault = fields_fault(&a->rq);
 	enum result code;
 
@@ -42,6 +54,13 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 		fault = "--status: a new task is Ready or Backlog";
 	if (fault)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help create`"), out);
+	if (file.n)
+		return plan_create(s, &a->rq, file, out);
+	if (!HAS(&a->rq, title))
+		return run_fail(
+			USAGE, STR("create needs TITLE: title: one line"),
+			STR("e.g. pawl create \"Fix the parser\" --priority high --label bug"),
+			out);
 	code = run_op(s, a, out);
 	if (code == SUCCESS)
 		warn(s, out);
@@ -52,6 +71,10 @@ static void show(const struct reply *r, struct view *v)
 {
 	const struct task *t = r->ans.task;
 
+	if (!t) {
+		data_show_items(r, v);
+		return;
+	}
 	view_text(v, GREEN, v->quiet ? "" : r->ans.existed ? "exists " : "created ");
 	view_data(v, BOLD, t->id);
 	if (!v->quiet) {
@@ -69,17 +92,21 @@ const struct command cmd_create = {
 	.summary = "create a task",
 	.detail =
 		"The task gets its id from an atomic counter of the store, unless you give --id. `pawl next` offers the "
-		"task once all its dependencies are Done and its time has come. With -q pawl prints only the id.",
+		"task once all its dependencies are Done and its time has come. With -q pawl prints only the id. --file makes several tasks "
+		"in one commit: each item of a Markdown list is a task, an item inside another is its sub-task, and the "
+		"text below an item is its description. Items marked with [x] are skipped.",
 	.example =
 		"pawl create \"Fix the parser\" --priority high --label bug\n"
 		"pawl create \"Write the docs\" --depends t1 --acceptance \"make doc has no warnings\"\n"
-		"id=$(pawl create -q \"Measure it\")",
+		"id=$(pawl create -q \"Measure it\")\n"
+		"pawl create --file plan.md --label release",
 	.see = "update, depend, next, show",
 	.model =
 		"Add a task: new work that you found, or a part of yours (parent). It is Ready, held by nobody, and "
 		"offered once its dependencies are Done. CONFLICT: the id exists. Each call adds one.",
 	.gives = "task existed",
 	.params = params,
+	.args_size = sizeof(struct create_args),
 	.flags = C_WRITE,
 	.op = OP_CREATE,
 	.fails = FAILS(CONFLICT, NOT_FOUND),

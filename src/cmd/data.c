@@ -1,10 +1,15 @@
 #include "cmd/data.h"
 
+#include <errno.h>
+#include <stdio.h>
+
 #include "base/fs.h"
 #include "base/os.h"
+#include "transfer/source.h"
 
 #define OFTEN_MS 100
 #define BAR 30
+#define INPUT_MAX (64u << 20)
 
 enum result data_open(struct session *s, unsigned kind, struct answer *ans)
 {
@@ -82,4 +87,81 @@ struct load data_load(struct session *s, struct backup *b, struct data_progress 
 			      .progress_ctx = p,
 			      .agent = s->client.agent,
 			      .run = s->client.run };
+}
+
+int data_read(struct session *s, const char *path, struct str *out)
+{
+	int r = 0;
+	FILE *f = !strcmp(path, "-") ? stdin : source_open(path, &r);
+	struct buf text = BUF_MAX(INPUT_MAX);
+	char piece[65536];
+	size_t n;
+
+	if (!f)
+		return r;
+	while (!text.full && (n = fread(piece, 1, sizeof(piece), f)) > 0)
+		buf_add(&text, piece, n);
+	if (ferror(f))
+		r = -EIO;
+	if (f != stdin)
+		fclose(f);
+	if (text.full)
+		r = -EFBIG;
+	*out = arena_str(s->arena, buf_str(&text));
+	buf_free(&text);
+	return r;
+}
+
+json_t *data_item(const struct request *rq, const struct answer *ans)
+{
+	json_t *o = json_pack("{s:s}", "code", result_name(ans->code));
+	struct str id = ans->task ? ans->task->id : rq->id;
+
+	if (id.n)
+		json_object_set_new(o, "id", json_str(id));
+	if (!id.n || rq->op == OP_CREATE)
+		json_object_set_new(o, "title", json_str(rq->title));
+	if (ans->code == SUCCESS && rq->op == OP_CREATE && ans->task && ans->task->parent.n)
+		json_object_set_new(o, "parent", json_str(ans->task->parent));
+	if (ans->code != SUCCESS)
+		json_object_set_new(o, "message", json_str(ans->message));
+	return o;
+}
+
+void data_show_items(const struct reply *r, struct view *v)
+{
+	const json_t *list = json_object_get(r->more, "results");
+	long long done = 0;
+
+	if (!list)
+		return; /* the batch did not begin */
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *x = json_array_get(list, i);
+		struct str name = json_get(x, "id").n ? json_get(x, "id") : json_get(x, "title");
+		bool failed = json_object_get(x, "message");
+
+		done += !failed;
+		if (v->quiet && !failed) {
+			view_data(v, PLAIN, name);
+			view_text(v, PLAIN, "\n");
+		} else if (!failed && json_object_get(x, "title")) {
+			view_text(v, GREEN, "created ");
+			view_data(v, BOLD, name);
+			view_text(v, PLAIN, "  ");
+			view_data(v, PLAIN, json_get(x, "title"));
+			if (json_get(x, "parent").n) {
+				view_text(v, DIM, "  (sub-task of ");
+				view_data(v, DIM, json_get(x, "parent"));
+				view_text(v, DIM, ")");
+			}
+			view_text(v, PLAIN, "\n");
+		} else if (!v->quiet && failed) {
+			view_data(v, BOLD, name);
+			view_text(v, RED, " %.*s ", STRF(json_get(x, "code")));
+			view_data(v, PLAIN, json_get(x, "message"));
+			view_text(v, PLAIN, "\n");
+		}
+	}
+	if (!v->quiet)
+		view_text(v, GREEN, "%lld done\n", done);
 }

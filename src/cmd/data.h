@@ -14,6 +14,11 @@ enum result data_open(struct session *s, unsigned kind, struct answer *ans);
 /* Lists the locks before a change that ends all of them; afterwards removes their saved tokens. */
 struct answer data_locks(struct session *s);
 void data_forget(struct session *s, const struct answer *locks);
+/* Reads the whole file, or standard input for "-". 0 or -errno. */
+int data_read(struct session *s, const char *path, struct str *out);
+/* One of `results`, and how a person sees them: {"code","id","title","message"}. */
+json_t *data_item(const struct request *rq, const struct answer *ans);
+void data_show_items(const struct reply *r, struct view *v);
 /* The path as seen from the client's folder. */
 char *data_path(const struct session *s, struct str path);
 /* "importing: [#####     ] 5,000 of 10,000", at most every tenth of a second. */

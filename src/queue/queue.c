@@ -397,12 +397,20 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 struct strict_job {
 	struct job job;
 	bool *refused;
+	struct request own;          /* the request, with a parent that has its id only now */
+	const struct answer *parent; /* creates the parent; NULL: the request has it already */
 };
 
 static int strict_run(struct edit *e, void *ctx)
 {
 	struct strict_job *s = ctx;
-	int r = job_run(e, &s->job);
+	int r;
+
+	if (s->parent) {
+		GIVE(&s->own, parent, s->parent->task->id);
+		s->job.rq = &s->own;
+	}
+	r = job_run(e, &s->job);
 
 	if (r <= 0 || s->job.ans->code == SUCCESS)
 		return r;
@@ -431,8 +439,8 @@ static bool wait_together(struct queue *q, struct strict_job *jobs, size_t n, si
 	return again;
 }
 
-size_t queue_call_all(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,
-		      struct arena *a)
+size_t queue_call_all(struct queue *q, const struct request *rqs, const size_t *under,
+		      struct answer *answers, size_t n, struct arena *a)
 {
 	struct strict_job *jobs = arena_array(a, struct strict_job, n);
 	struct change *changes = arena_array(a, struct change, n);
@@ -444,8 +452,12 @@ size_t queue_call_all(struct queue *q, const struct request *rqs, struct answer 
 	for (size_t i = 0; i < n; i++) {
 		if (!valid(q, &rqs[i], &answers[i], a))
 			return i;
-		jobs[i] = (struct strict_job){ job_make(&q->config.policy, &rqs[i], &answers[i], a),
-					       &refused };
+		jobs[i] = (struct strict_job){
+			.job = job_make(&q->config.policy, &rqs[i], &answers[i], a),
+			.refused = &refused,
+			.own = rqs[i],
+			.parent = under && under[i] ? &answers[under[i] - 1] : NULL,
+		};
 		changes[i] = (struct change){ .fn = strict_run, .ctx = &jobs[i] };
 	}
 	do {

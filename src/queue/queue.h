@@ -47,9 +47,10 @@ void queue_call(struct queue *q, const struct request *rq, struct answer *ans, s
 void queue_call_many(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,
 		     struct arena *a);
 /* Several changes in one commit, all or none. Returns n, or the index of the refused call, whose answer has the
- * reason. */
-size_t queue_call_all(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,
-		      struct arena *a);
+ * reason. under: for each call 1 + the index of an earlier one that creates its parent, or 0; NULL: none has such a
+ * parent. */
+size_t queue_call_all(struct queue *q, const struct request *rqs, const size_t *under,
+		      struct answer *answers, size_t n, struct arena *a);
 /* Waits up to `ms` for a change. false: certainly nothing has changed. */
 bool queue_wait(struct queue *q, int64_t ms);
 /* For event loops: a descriptor that becomes readable when something may have changed, until queue_woken(). -1: the

@@ -1,11 +1,13 @@
 /*
- * YAML, and a task as a Markdown file: the first byte says whether hidden fields count. Everything
+ * YAML, a task as a Markdown file, and a plan: the first byte says whether hidden fields count. Everything
  * that is read can be written, and then reads as the same.
  */
 #include "kit.h"
 #include "record.h"
+#include "base/text.h"
 #include "base/when.h"
 #include "format/markdown.h"
+#include "format/plan.h"
 #include "queue/transfer.h"
 
 struct pairs {
@@ -89,6 +91,23 @@ static void check_task(struct str text, bool whole, struct arena *a)
 	buf_free(&b);
 }
 
+/* An item is inside an earlier one, and its texts are valid. */
+static void check_plan(struct str text, struct arena *a)
+{
+	struct yaml_fault fault = { 0 };
+	struct plan plan;
+
+	if (plan_read(text, &plan, &fault, a)) {
+		CHECK(fault.line > 0 && fault.text.n);
+		return;
+	}
+	for (size_t i = 0; i < plan.n; i++) {
+		CHECK(plan.items[i].title.n && text_valid(plan.items[i].title));
+		CHECK(text_valid(plan.items[i].description));
+		CHECK(plan.items[i].under <= i && plan.items[i].line > 0);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct arena a = { 0 };
@@ -99,6 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text = str_n(text.p + 1, text.n - 1);
 	check_yaml(text, &a);
 	check_task(text, data[0] & 1, &a);
+	check_plan(text, &a);
 	arena_free(&a);
 	return 0;
 }

@@ -231,11 +231,11 @@ static void test_own_batch(void **state)
 	for (size_t i = 0; i < n; i++)
 		rqs[i] = parse(s, "create title=x part_of=2");
 	pass.asked = 0;
-	assert_int_equal(queue_call_all(s->q, rqs, answers, n, &s->a), n);
+	assert_int_equal(queue_call_all(s->q, rqs, NULL, answers, n, &s->a), n);
 	assert_int_equal(pass.asked, 1);
 	assert_int_equal(ok(s, "list")->total, n);
 	pass.token = STR("wrong");
-	assert_int_equal(queue_call_all(s->q, rqs, answers, n, &s->a), 0);
+	assert_int_equal(queue_call_all(s->q, rqs, NULL, answers, n, &s->a), 0);
 	assert_int_equal(answers[0].code, API_ERROR);
 	assert_int_equal(ok(s, "list")->total, n);
 }

@@ -113,7 +113,7 @@ static void refuses(void **state)
 		{ "claim|t1|--token|abc", "UUID", "" },
 		{ "claim|a/b", "letters, digits", "" },
 		{ "claim|t1.lock", "does not end in", "" },
-		{ "create", "needs TITLE", "pawl create" },
+		{ "find", "needs TEXT", "pawl find" },
 		{ "create|", "may not be empty", "" },
 		{ "create|  ", "may not be empty", "" },
 		{ "create|a|--title|b", "twice", "" },

@@ -358,7 +358,7 @@ static bool check_required(struct parser *p)
 	const struct command *c = p->out->command;
 	const struct param *o = command_missing(c, p->out->args);
 
-	if (!o)
+	if (!o || o->flags & P_ELSEWHERE)
 		return true;
 	return refuse(p,
 		      SAY(p, "%s needs %s: %s", c->name,

@@ -27,7 +27,8 @@ static void put_params(struct buf *out, const struct param *params)
 		gen_param_name(out, p);
 		buf_adds(out, STR("` | "));
 		gen_cell(out, str_c(p->help));
-		buf_addf(out, "%s | ", p->flags & P_REQUIRED ? " (required)" : "");
+		buf_addf(out, "%s | ",
+			 p->flags & P_REQUIRED && !(p->flags & P_ELSEWHERE) ? " (required)" : "");
 		gen_cell(out, str_c(p->def));
 		buf_adds(out, STR(" |\n"));
 	}

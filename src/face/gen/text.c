@@ -21,7 +21,7 @@ void gen_param_name(struct buf *out, const struct param *p)
 static void add_usage_item(struct buf *out, const struct param *p)
 {
 	const char *value = param_value(p), *dots = param_repeats(p) ? "..." : "";
-	bool needed = p->flags & P_REQUIRED;
+	bool needed = p->flags & P_REQUIRED && !(p->flags & P_ELSEWHERE);
 
 	buf_adds(out, needed ? STR("") : STR("["));
 	if (p->flags & P_POSITIONAL)
