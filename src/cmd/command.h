@@ -165,6 +165,8 @@ struct session {
 	void (*note)(struct session *s, struct str text);
 	/* Shows the preview and asks: 1 yes, 0 no, -1 nobody can answer. NULL: same as -1. */
 	int (*confirm)(struct session *s, const struct command *c, const struct reply *preview);
+	/* Shows what is wrong with a text, and asks whether to edit it again. NULL: nobody can. */
+	bool (*again)(struct session *s, struct str problem);
 	bool may_fork;    /* this process runs only this command */
 	bool quiet;       /* print ids only, and all of them unless there is a limit */
 	bool people;      /* the answer is shown as text, not as JSON or lines for a program */

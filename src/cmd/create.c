@@ -1,4 +1,5 @@
 #include "cmd/data.h"
+#include "cmd/edit.h"
 #include "cmd/fields.h"
 #include "cmd/plan.h"
 
@@ -56,12 +57,12 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help create`"), out);
 	if (file.n)
 		return plan_create(s, &a->rq, file, out);
-	if (!HAS(&a->rq, title))
+	if (!HAS(&a->rq, title) && !edit_can(s))
 		return run_fail(
 			USAGE, STR("create needs TITLE: title: one line"),
 			STR("e.g. pawl create \"Fix the parser\" --priority high --label bug"),
 			out);
-	code = run_op(s, a, out);
+	code = HAS(&a->rq, title) ? run_op(s, a, out) : edit_create(s, a, out);
 	if (code == SUCCESS)
 		warn(s, out);
 	return code;
@@ -92,7 +93,7 @@ const struct command cmd_create = {
 	.summary = "create a task",
 	.detail =
 		"The task gets its id from an atomic counter of the store, unless you give --id. `pawl next` offers the "
-		"task once all its dependencies are Done and its time has come. With -q pawl prints only the id. --file makes several tasks "
+		"task once all its dependencies are Done and its time has come. Without a title, your editor opens a form if this is a terminal. With -q pawl prints only the id. --file makes several tasks "
 		"in one commit: each item of a Markdown list is a task, an item inside another is its sub-task, and the "
 		"text below an item is its description. Items marked with [x] are skipped.",
 	.example =

@@ -110,6 +110,37 @@ void task_md_write(const struct task *t, const struct event *comments, size_t n,
 	buf_addc(out, '\n');
 }
 
+/* In the order of the form. */
+static const char *const editable[] = { "title",      "status", "class",   "priority",
+					"labels",     "type",   "effort",  "due",
+					"not_before", "parent", "depends", "acceptance" };
+
+#define EDITABLE (sizeof(editable) / sizeof(*editable))
+
+bool task_md_editable(struct str key)
+{
+	for (size_t i = 0; i < EDITABLE; i++)
+		if (str_is(key, editable[i]))
+			return true;
+	return str_is(key, "version") || str_is(key, "description") || str_is(key, "extra");
+}
+
+void task_md_form(const struct task *t, struct str head, struct buf *out, struct arena *a)
+{
+	buf_adds(out, STR("---\n"));
+	buf_adds(out, head);
+	for (size_t i = 0; i < EDITABLE; i++)
+		add(out, str_c(editable[i]), front_value(field_find(str_c(editable[i])), t, a));
+	if (!t->title.n)
+		buf_adds(out, STR("title:\n"));
+	add_extra(out, t, false);
+	if (t->version)
+		add(out, STR("version"), json_integer(t->version));
+	buf_adds(out, STR("---\n\n"));
+	buf_adds(out, t->description);
+	buf_adds(out, t->description.n ? STR("\n") : STR(""));
+}
+
 /* --- in ----------------------------------------------------------------------------------------- */
 
 /* Cuts the first line from *rest, and returns it without its line end. */
@@ -303,4 +334,33 @@ int task_md_parse(struct str text, struct str name, struct plain *p, struct yaml
 		p->task.description = arena_str(p->arena, body);
 	name_it(&p->task, name, p->arena);
 	return 0;
+}
+
+struct keys {
+	yaml_key_fn *fn;
+	void *ctx;
+};
+
+static int pass_key(void *ctx, struct str key, json_t *value, size_t line)
+{
+	const struct keys *k = ctx;
+
+	return k->fn(k->ctx, key, value, line + 1);
+}
+
+int task_md_keys(struct str text, yaml_key_fn *fn, void *ctx, struct yaml_fault *fault,
+		 struct arena *a)
+{
+	struct keys k = { fn, ctx };
+	struct str front = { 0 };
+	int r;
+
+	(void)str_cut_prefix(&text, STR("\xef\xbb\xbf"));
+	if (!take_front(&text, &front))
+		return refuse(fault, 1,
+			      "the file must begin with front matter between two lines ---");
+	r = yaml_read(front, pass_key, &k, fault, a);
+	if (r == -EBADMSG && fault->line)
+		fault->line++;
+	return r;
 }

@@ -13,6 +13,15 @@
 /* whole: with the hidden fields as well (locks, token hashes, counts). */
 void task_md_write(const struct task *t, const struct event *comments, size_t n, bool whole,
 		   struct buf *out, struct arena *a);
+/* The same for a person who edits the task: only the fields that people may change, by pawl's own names, and the
+ * version. head: comments for the person; each line begins with '#'. */
+void task_md_form(const struct task *t, struct str head, struct buf *out, struct arena *a);
+/* Does task_md_form() write the key, or could it? */
+bool task_md_editable(struct str key);
+/* Calls `fn` for each key of the front matter. Lines count from the start of the file. 0, -EBADMSG with *fault, or the
+ * result of `fn`. */
+int task_md_keys(struct str text, yaml_key_fn *fn, void *ctx, struct yaml_fault *fault,
+		 struct arena *a);
 /* The id in a file's name, for a file whose front matter has none. */
 struct str task_md_id(struct str name);
 /* `name` is the file's name without its folder. The caller has called plain_start(p); this ends it. 0, or -EBADMSG

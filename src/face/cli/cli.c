@@ -163,6 +163,22 @@ static int confirm(struct session *s, const struct command *command, const struc
 	return read_yes();
 }
 
+/* Enter means yes. */
+static bool again(struct session *s, struct str problem)
+{
+	struct cli *c = s->face;
+	struct arena scratch = { 0 };
+	char word[16] = "";
+
+	find_output(c);
+	if (c->output.format != FORMAT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return false;
+	fprintf(stderr, "pawl: %.*s\nEdit the text again? [Y/n] ",
+		STRF(text_line(&scratch, problem)));
+	arena_free(&scratch);
+	return fgets(word, sizeof(word), stdin) && word[0] != 'n' && word[0] != 'N';
+}
+
 const struct global_args *cli_global(const struct session *s)
 {
 	const struct cli *c = s->face;
@@ -294,6 +310,7 @@ int cli_run(int argc, const char *const *argv, enum client_face face)
 				      .listening = listening,
 				      .note = note,
 				      .confirm = confirm,
+				      .again = again,
 				      .help = help_topic,
 				      .completion = gen_completion,
 				      .mcp = mcp_stdio } };
