@@ -14,7 +14,7 @@
 
 #include "base/str.h"
 
-#define MODULE_ABI 12 /* raise it whenever the interface between modules and the program changes */
+#define MODULE_ABI 13 /* raise it whenever the interface between modules and the program changes */
 
 struct command;
 struct store_ops;

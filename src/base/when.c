@@ -233,6 +233,16 @@ struct str when_text(struct arena *a, int64_t ms)
 	return text;
 }
 
+struct str when_local(struct arena *a, int64_t ms)
+{
+	time_t t = ms / SECOND;
+	struct tm tm = { 0 };
+
+	localtime_r(&t, &tm);
+	return arena_printf(a, "%04d-%02d-%02d %02d:%02d:%02d", tm.tm_year + 1900, tm.tm_mon + 1,
+			    tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+}
+
 static struct str day_text(struct arena *a, const struct tm *tm)
 {
 	return arena_printf(a, "%04d-%02d-%02d", tm->tm_year + 1900, tm->tm_mon + 1, tm->tm_mday);

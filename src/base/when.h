@@ -19,6 +19,8 @@ bool when_parse_words(struct str text, int64_t now, int64_t *ms, struct arena *a
 bool when_parse_date(struct str text, int64_t now, int64_t *ms, struct arena *a);
 /* UTC, ISO 8601 with milliseconds and Z. */
 struct str when_text(struct arena *a, int64_t ms);
+/* Local time for people: 2026-11-17 18:00:05. */
+struct str when_local(struct arena *a, int64_t ms);
 /* A date of when_parse_date() for people: the day, or the day and the time of day in the local zone. */
 struct str when_date(struct arena *a, int64_t ms);
 /* The same for programs: the day, or what when_text() writes. */

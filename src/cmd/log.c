@@ -8,6 +8,7 @@
 struct log_args {
 	struct args args;
 	int64_t follow;
+	struct strs kinds;
 };
 
 static const struct param params[] = {
@@ -17,6 +18,13 @@ static const struct param params[] = {
 	      .help = "show only the newest N events (0 = no limit)"),
 	PARAM(after, "after", P_NAME, .value = "CURSOR",
 	      .help = "show only the events after this one"),
+	PARAM(since, "since", P_TIME, .help = "show only events from this time on"),
+	PARAM(until, "until", P_TIME, .help = "show only events before this time"),
+	PARAM(holder, "by", P_NAME, .value = "AGENT", .help = "show only events of this agent"),
+	LOCAL(log, kinds, "kind", P_NAMES, .value = "KIND",
+	      .help = "show only events of this kind, such as done; may be repeated or listed"),
+	PARAM(all, "all", P_FLAG,
+	      .help = "show also the locks of the whole queue, which settings and imports take"),
 	LOCAL(log, follow, "follow", P_FLAG, .letter = 'f', .flags = P_TERMINAL,
 	      .help = "wait for new events and show them"),
 	{ 0 }
@@ -87,10 +95,32 @@ static bool wait_for_news(struct following *f)
 	return changed || (f->expiry_at && os_boot_ms() >= f->expiry_at);
 }
 
+/* Without a choice of past events, only new ones are shown: moves the position behind the newest event. */
+static void start_now(struct following *f, struct answer *ans)
+{
+	for (size_t i = 0; i < ans->n_events; i++)
+		if (ans->events[i].cursor.n) {
+			f->after.n = 0;
+			buf_adds(&f->after, ans->events[i].cursor);
+		}
+	ans->n_events = 0;
+}
+
+static bool from_now(const struct request *rq)
+{
+	return !HAS(rq, limit) && !HAS(rq, after) && !HAS(rq, since);
+}
+
 static enum result follow_on(struct following *f, struct answer *ans)
 {
-	enum result code = look(f, true, ans);
+	bool now = from_now(&f->rq);
+	enum result code;
 
+	if (now)
+		GIVE(&f->rq, limit, 1);
+	code = look(f, true, ans);
+	if (now)
+		start_now(f, ans);
 	GIVE(&f->rq, limit, 0);
 	while (code == SUCCESS && emit_all(f, ans)) {
 		bool locks = wait_for_news(f);
@@ -123,12 +153,51 @@ static enum result follow(struct session *s, struct args *a, struct reply *out)
 	return code;
 }
 
+/* The request has the kinds as one text. */
+static enum result set_kinds(struct args *a, struct arena *arena, struct reply *out)
+{
+	const struct strs *kinds = &((const struct log_args *)a)->kinds;
+	struct str text = STR("");
+
+	for (size_t i = 0; i < kinds->n; i++)
+		text = arena_printf(arena, "%.*s%s%.*s", STRF(text), i ? "," : "",
+				    STRF(kinds->v[i]));
+	if (text.n > NAME_MAX_BYTES)
+		return run_fail(USAGE, STR("too many kinds"), STR("name fewer of them with --kind"),
+				out);
+	if (text.n)
+		GIVE(&a->rq, type, text);
+	return SUCCESS;
+}
+
+#define BIT(name) (UINT64_C(1) << ARG_##name)
+#define FILTERS (BIT(since) | BIT(until) | BIT(holder) | BIT(type) | BIT(after))
+
 static enum result run(struct session *s, struct args *a, struct reply *out)
 {
+	bool follows = ((const struct log_args *)a)->follow && s->emit;
+	enum result code = set_kinds(a, s->arena, out);
+
+	if (code != SUCCESS)
+		return code;
+	if (!a->rq.all && !HAS(&a->rq, id))
+		GIVE(&a->rq, log_view, LOG_OF_TASKS);
+	if (follows)
+		return follow(s, a, out);
 	if (!HAS(&a->rq, limit))
-		GIVE(&a->rq, limit, HAS(&a->rq, after) ? 0 : 50);
-	return ((const struct log_args *)a)->follow && s->emit ? follow(s, a, out)
-							       : run_op(s, a, out);
+		GIVE(&a->rq, limit, HAS(&a->rq, after) || HAS(&a->rq, since) ? 0 : 50);
+	code = run_op(s, a, out);
+	out->own = a->rq.has & FILTERS ? a : NULL;
+	return code;
+}
+
+/* own: set if the request leaves some events out. */
+static void show(const struct reply *r, struct view *v)
+{
+	if (!r->ans.n_events && !v->quiet && r->own)
+		view_text(v, DIM, "no event matches\n");
+	else
+		show_events(r, v);
 }
 
 const struct command cmd_log = {
@@ -136,12 +205,15 @@ const struct command cmd_log = {
 	.group = "look",
 	.summary = "show the events of a task or of the whole queue",
 	.detail =
-		"Events appear oldest first. Each event has a cursor, shown with --json; --after continues from it. With "
-		"--follow and --json each event is an object on its own line. --follow also shows each lease that expires, "
-		"as an event `expired`; it is not in the log and has no cursor.",
+		"Events appear oldest first: the newest 50, or all since the time of --since. On a terminal times are local; "
+		"elsewhere they are UTC. An event `updated` says what changed: priority 2 → 3. Each event has a cursor, "
+		"shown with --json; --after continues from it. --follow shows events from now on, and past ones only with "
+		"--limit, --since or --after. With --json each event is then an object on its own line. --follow also shows "
+		"each lease that expires, as an event `expired`; it is not in the log and has no cursor.",
 	.example = "pawl log t1\n"
+		   "pawl log --since 2026-11-16 --kind done,failed\n"
 		   "pawl log --follow --json",
-	.see = "show, comment, status",
+	.see = "report, stats, show, comment",
 	.gives = "events count",
 	.params = params,
 	.args_size = sizeof(struct log_args),
@@ -149,5 +221,5 @@ const struct command cmd_log = {
 	.op = OP_LOG,
 	.fails = FAILS(NOT_FOUND),
 	.run = run,
-	.show = show_events,
+	.show = show,
 };

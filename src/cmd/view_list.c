@@ -3,6 +3,7 @@
 
 #include "base/when.h"
 #include "core/lease.h"
+#include "format/changes.h"
 
 static void put_id(struct view *v, struct str id)
 {
@@ -107,7 +108,10 @@ void show_candidates(const struct reply *r, struct view *v)
 
 void show_event(const struct event *e, struct view *v)
 {
-	view_text(v, DIM, "%.*s  ", STRF(when_text(v->arena, e->at)));
+	struct str changes = changes_text(e->changes, v->arena);
+
+	view_text(v, DIM, "%.*s  ",
+		  STRF(v->width ? when_local(v->arena, e->at) : when_text(v->arena, e->at)));
 	view_data(v, BOLD, e->task);
 	view_text(v, PLAIN, "  ");
 	view_data(v, PLAIN, e->name);
@@ -122,6 +126,10 @@ void show_event(const struct event *e, struct view *v)
 	}
 	if (e->fence)
 		view_text(v, DIM, "  fence %lld", (long long)e->fence);
+	if (changes.n) {
+		view_text(v, PLAIN, "  ");
+		view_data(v, PLAIN, changes);
+	}
 	if (e->text.n) {
 		view_text(v, PLAIN, "  ");
 		view_data(v, PLAIN, e->text);

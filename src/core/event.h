@@ -13,6 +13,7 @@ struct event {
 	/* set when the log is read */
 	struct str cursor;
 	int64_t at;
+	struct str changes; /* JSON: the fields that an update changed (format/changes.h) */
 };
 
 #endif

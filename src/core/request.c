@@ -162,6 +162,8 @@ static const char *bad_time(const struct request *r)
 {
 	if (no_time(r->due) || no_time(r->not_before) || no_time(r->next_check))
 		return "due, not-before, next-check: must be a time from 1970 to 9999";
+	if (no_time(r->since) || no_time(r->until))
+		return "since, until: must be a time from 1970 to 9999";
 	if (no_time(r->delay) || no_time(r->older_than))
 		return "delay, older-than: must be a duration from 0 to about 8000 years";
 	if (r->limit < 0)

@@ -83,6 +83,9 @@ enum sort {
 };
 
 #define VIEW_SORT(sort) ((int64_t)(sort) << 8)
+/* log_view: what the answer to a log leaves out or adds. `holder` and `type` select by agent and by kinds. */
+#define LOG_OF_TASKS 1u   /* without the events of locks of the whole queue */
+#define LOG_WITH_TASKS 2u /* tasks[]: the tasks that the events are about, as they are now */
 
 /* The rules that the settings of a queue select. */
 struct policy {

@@ -1,7 +1,8 @@
 #include "format/event.h"
 
-#include "format/pack.h"
 #include "base/when.h"
+#include "format/changes.h"
+#include "format/pack.h"
 
 enum {
 	E_NAME = 1,
@@ -11,7 +12,8 @@ enum {
 	E_TEXT = 5,
 	E_FENCE = 6,
 	E_FROM = 7,
-	E_TO = 8
+	E_TO = 8,
+	E_CHANGES = 9
 };
 
 static void pack_some(struct buf *out, uint8_t tag, struct str s)
@@ -36,6 +38,7 @@ void event_pack(const struct event *e, struct buf *out)
 	pack_number(out, E_FENCE, e->fence);
 	pack_number(out, E_FROM, e->from);
 	pack_number(out, E_TO, e->to);
+	pack_some(out, E_CHANGES, e->changes);
 }
 
 int event_unpack(struct str bytes, struct event *out)
@@ -59,6 +62,8 @@ int event_unpack(struct str bytes, struct event *out)
 			*texts[tag] = value;
 		else if (tag >= E_FENCE && tag <= E_TO)
 			r = unpack_int(value, numbers[tag]);
+		else if (tag == E_CHANGES)
+			out->changes = value;
 		if (r < 0)
 			break;
 	}
@@ -73,7 +78,7 @@ static void set_text(json_t *o, const char *key, struct str s)
 
 json_t *event_json(const struct event *e, struct arena *a)
 {
-	json_t *o = json_object();
+	json_t *o = json_object(), *changes = changes_json(e->changes);
 
 	set_text(o, "cursor", e->cursor);
 	set_text(o, "at", when_text(a, e->at));
@@ -88,5 +93,7 @@ json_t *event_json(const struct event *e, struct arena *a)
 	if (e->to)
 		json_object_set_new(o, "to", json_string(status_name(e->to)));
 	set_text(o, "text", e->text);
+	if (changes)
+		json_object_set_new(o, "changes", changes);
 	return o;
 }

@@ -46,7 +46,7 @@ struct str task_part(const struct task *t, unsigned part, struct arena *a)
 	return out;
 }
 
-static bool same_field(const struct field *f, const void *a, const void *b)
+bool field_same(const struct field *f, const void *a, const void *b)
 {
 	if (f->kind == FIELD_STR || f->kind == FIELD_JSON)
 		return str_eq(*(const struct str *)a, *(const struct str *)b);
@@ -60,7 +60,7 @@ bool task_same(const struct task *a, const struct task *b, unsigned parts)
 	for (size_t i = 0; i < N_FIELDS; i++) {
 		const struct field *f = &field_table[i];
 
-		if (f->part & parts && !same_field(f, field_of(f, a), field_of(f, b)))
+		if (f->part & parts && !field_same(f, field_of(f, a), field_of(f, b)))
 			return false;
 	}
 	return true;
@@ -170,7 +170,7 @@ static json_t *time_json(int64_t ms, struct arena *a)
 }
 
 /* NULL: it has no value. */
-static json_t *value_json(const struct field *f, const void *p, struct arena *a)
+json_t *value_json(const struct field *f, const void *p, struct arena *a)
 {
 	const int64_t *n = p;
 	const struct str *s = p;

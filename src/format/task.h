@@ -24,6 +24,11 @@ json_t *seconds_json(int64_t ms);
 /* The name of an enum lock_life, such as "alive"; "" if no process has checked. */
 const char *life_name(int64_t life);
 
+/* The value of one field, at `p`, as task_json() shows it; NULL: it is empty. */
+json_t *value_json(const struct field *f, const void *p, struct arena *a);
+/* Are the values of this field, at `a` and `b`, equal? */
+bool field_same(const struct field *f, const void *a, const void *b);
+
 /* One of the two parts of a task (core/field.h), packed. */
 struct str task_part(const struct task *t, unsigned part, struct arena *a);
 

@@ -14,6 +14,9 @@
 #define BAD 2 /* a record that cannot be used (bad.c); job_run() turns it into a refusal */
 #define COUNTER_KEY STR("meta/counter")
 #define IDENTITY_KEY STR("meta/identity")
+/* When an import or a restore last added events of earlier times to the log; since then the log is not in the order of
+ * its times. */
+#define RELOGGED_KEY STR("meta/relogged")
 
 struct queue {
 	struct store *store;
@@ -201,6 +204,10 @@ int read_tree(struct store *s, const struct request *rq, struct answer *ans, str
 	      size_t *bad);
 /* Is the text in one of the task's, in any case of its letters? */
 bool task_has_text(const struct task *t, struct str text);
+/* Adds the events that the request selects, and with LOG_WITH_TASKS their tasks. *bad: counts entries that cannot be
+ * used. */
+int log_read(struct store *s, const struct request *rq, struct answer *ans, struct arena *a,
+	     size_t *bad);
 /* Adds the last comments on the task, for the agent that continues it. */
 void read_comments(struct store *s, const struct task *t, struct answer *ans, struct arena *a);
 /* Decodes a record; the strings of the task are in `a`. 0 or BAD. */

@@ -1,5 +1,6 @@
 #include "core/graph.h"
 #include "core/lease.h"
+#include "format/changes.h"
 #include "queue/act.h"
 
 /* The task that the first call took, if its agent still holds it. */
@@ -94,6 +95,20 @@ static int load_or_make(struct act *w, struct loaded **out)
 	return r;
 }
 
+/* The entry of an update says which fields it changed. The parent is set later, by set_parent(). */
+static void name_changes(struct act *w, const struct loaded *l, struct verdict *v)
+{
+	struct task now = l->task;
+
+	if (v->code != SUCCESS || w->rq->op != OP_UPDATE)
+		return;
+	if (HAS(w->rq, parent))
+		now.parent = w->rq->parent;
+	for (size_t i = 0; i < v->n_events; i++)
+		if (str_is(v->events[i].name, "updated"))
+			v->events[i].changes = changes_of(&l->old, &now, w->arena);
+}
+
 int do_change(struct act *w)
 {
 	struct verdict v = { 0 };
@@ -103,6 +118,7 @@ int do_change(struct act *w)
 	if (r)
 		return r;
 	rules_apply(w->rq->op, &l->task, &w->call, &v);
+	name_changes(w, l, &v);
 	r = act_verdict(w, l, &v);
 	if (!r && w->rq->op == OP_UPDATE && HAS(w->rq, parent))
 		r = set_parent(w, l);

@@ -349,6 +349,7 @@ static void note_restore(struct bulk *b, struct act *w)
 	ev.text = arena_printf(w->arena, "loaded %zu records from a backup; replaced %zu tasks",
 			       b->load->records, b->n);
 	act_event(w, &ev);
+	number_put(w, RELOGGED_KEY, w->e->now);
 }
 
 /* --- the change ------------------------------------------------------------------------------------ */

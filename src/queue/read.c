@@ -98,11 +98,6 @@ static int add_event(struct reading *x, const struct entry *en)
 	return 0;
 }
 
-static int every_event(const struct entry *en, void *ctx)
-{
-	return add_event(ctx, en);
-}
-
 static bool is_comment(const struct entry *en)
 {
 	struct event ev;
@@ -183,7 +178,6 @@ static int read_show(struct reading *x)
 
 static int read_log(struct reading *x)
 {
-	struct entry_query q = { .after = x->rq->after, .last = x->limit };
 	int r;
 
 	x->ans->kind = ANSWER_EVENTS;
@@ -192,9 +186,8 @@ static int read_log(struct reading *x)
 		/* a missing task is not an error yet: the log still has the events of a removed task */
 		if (r < 0)
 			return r;
-		q.key = task_key(x->arena, x->rq->id);
 	}
-	r = x->store->ops->entries(x->store, &q, every_event, x);
+	r = log_read(x->store, x->rq, x->ans, x->arena, &x->bad);
 	if (x->ans->code == NOT_FOUND && x->ans->n_events) {
 		x->ans->code = SUCCESS;
 		x->ans->message = x->ans->hint = STR("");

@@ -191,6 +191,8 @@ static void add_comments(struct act *w, const struct loaded *l, const struct par
 		buf_free(&b);
 		w->writes++;
 	}
+	if (p->n_comments)
+		number_put(w, RELOGGED_KEY, w->e->now);
 }
 
 /* Raises the counter, so that new ids do not collide with imported ids. */

@@ -108,10 +108,20 @@ struct entry {
 };
 
 struct entry_query {
-	struct str key;   /* empty: entries of all records */
-	struct str after; /* a cursor; empty: from the first entry */
-	size_t last;      /* only the newest N entries, the oldest of them first; 0: all */
+	struct str key;       /* empty: entries of all records */
+	struct str after;     /* a cursor; empty: from the first entry */
+	size_t last;          /* only the newest N entries, the oldest of them first; 0: all */
+	int64_t since, until; /* only entries with since <= at < until; 0: no limit */
+	/* Some entries after `since` may follow entries that are older: the store must not stop its search at an
+	 * older entry. Entries that edit_log() wrote are in the order of their times. */
+	bool unordered;
 };
+
+/* Is the time of the entry within since and until? */
+static inline bool entry_in_time(const struct entry_query *q, int64_t at)
+{
+	return at >= q->since && (!q->until || at < q->until);
+}
 
 typedef int entry_fn(const struct entry *e, void *ctx);
 

@@ -168,7 +168,7 @@ setup() {
 
 @test "log --follow: past and new events, until it is told to stop" {
 	new x
-	"$PAWL" log --follow --json >seen 2>&1 3>&- &
+	"$PAWL" log --follow --limit 50 --json >seen 2>&1 3>&- &
 	pid=$!
 	soon grep -q created seen
 	pawl claim t1 -a al
@@ -183,7 +183,7 @@ setup() {
 @test "log --follow: one task, in text and porcelain, and it ends with its reader" {
 	new x
 	new y
-	"$PAWL" log t2 --follow >seen 2>&1 3>&- &
+	"$PAWL" log t2 --follow --limit 50 >seen 2>&1 3>&- &
 	one=$!
 	"$PAWL" log --follow --porcelain >lines 2>&1 3>&- &
 	two=$!
@@ -196,7 +196,7 @@ setup() {
 	wait "$one" "$two" || true
 	not grep -q no$ seen
 	# the reader ends after one line: the next event ends the command
-	"$PAWL" log --follow 3>&- | head -n 1 >/dev/null &
+	"$PAWL" log --follow -n 50 3>&- | head -n 1 >/dev/null &
 	pipe=$!
 	sleep 0.2
 	pawl comment t1 again
@@ -207,7 +207,7 @@ setup() {
 @test "log --follow: ends with its reader, even if nothing happens" {
 	new x
 	mkfifo pipe
-	timeout 20 "$PAWL" log --follow >pipe 3>&- &
+	timeout 20 "$PAWL" log --follow -n 50 >pipe 3>&- &
 	pid=$!
 	head -n 1 pipe >/dev/null
 	rc=0

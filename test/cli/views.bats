@@ -63,7 +63,7 @@ on "empty" input|It parses'
 
 @test "events: the same as pawl log shows" {
 	busy
-	call 0 log --json
+	call 0 log --all --json
 	same "$(sql "SELECT seq || ' ' || at || ' ' || kind || ' ' || coalesce(task, '') || ' ' || agent || ' ' || coalesce(text, '') FROM events")" \
 		"$(jq -r '.events[] | "\(.cursor) \(.at) \(.event) \(.task // "") \(.agent) \(.text // "")"' <<<"$output")"
 }

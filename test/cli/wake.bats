@@ -132,7 +132,7 @@ reads() {
 following() {
 	local file=$1
 	shift
-	"$PAWL" log --follow "$@" >"$file" 2>&1 3>&- &
+	"$PAWL" log --follow --limit 50 "$@" >"$file" 2>&1 3>&- &
 	echo $! >>pids
 	disown $!
 	soon [ -s "$file" ]

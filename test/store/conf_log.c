@@ -195,6 +195,49 @@ static void test_time(void **state)
 	assert_true(at >= before && at <= conf_now(c));
 }
 
+static int log_old(struct edit *e, void *ctx)
+{
+	edit_log_at(e, *(int64_t *)ctx, STR("a"), STR("old"));
+	return 0;
+}
+
+static void test_since(void **state)
+{
+	struct conf *c = *state;
+	struct entry_query q = { 0 };
+	struct seen s = { 0 };
+	int64_t first = conf_now(c), second, third;
+
+	append(c, "a=1 b=2");
+	conf_advance(conf_tick());
+	second = conf_now(c);
+	append(c, "a=3");
+	conf_advance(conf_tick());
+	third = conf_now(c);
+	append(c, "b=4 a=5");
+	q.since = second;
+	assert_string_equal(entries(c, &q, &s), "a=3 b=4 a=5 ");
+	q.last = 2;
+	assert_string_equal(entries(c, &q, NULL), "b=4 a=5 ");
+	q.last = 0;
+	q.key = STR("a");
+	assert_string_equal(entries(c, &q, NULL), "a=3 a=5 ");
+	q.until = third;
+	assert_string_equal(entries(c, &q, NULL), "a=3 ");
+	q.key = STR("");
+	q.after = s.cursor[0];
+	assert_string_equal(entries(c, &q, NULL), "");
+	q.until = 0;
+	assert_string_equal(entries(c, &q, NULL), "b=4 a=5 ");
+	q = (struct entry_query){ .until = second };
+	assert_string_equal(entries(c, &q, NULL), "a=1 b=2 ");
+	q = (struct entry_query){ .since = conf_now(c) + 3600000 };
+	assert_string_equal(entries(c, &q, NULL), "");
+	assert_int_equal(conf_modify(c, log_old, &first), 0);
+	q = (struct entry_query){ .since = third, .unordered = true };
+	assert_string_equal(entries(c, &q, NULL), "b=4 a=5 ");
+}
+
 static int log_and_refuse(struct edit *e, void *ctx)
 {
 	(void)ctx;
@@ -219,9 +262,9 @@ static void test_atomic(void **state)
 int conf_log(void)
 {
 	const struct CMUnitTest tests[] = {
-		CONF_TEST(test_order),  CONF_TEST(test_after),  CONF_TEST(test_last),
-		CONF_TEST(test_follow), CONF_TEST(test_stop),   CONF_TEST(test_binary),
-		CONF_TEST(test_time),   CONF_TEST(test_atomic),
+		CONF_TEST(test_order),  CONF_TEST(test_after), CONF_TEST(test_last),
+		CONF_TEST(test_follow), CONF_TEST(test_stop),  CONF_TEST(test_binary),
+		CONF_TEST(test_time),   CONF_TEST(test_since), CONF_TEST(test_atomic),
 	};
 
 	return cmocka_run_group_tests_name("log", tests, NULL, NULL);

@@ -265,7 +265,7 @@ static void events(void **state)
 				 .from = READY,
 				 .to = CANCELED,
 				 .at = 1 };
-	struct event wrong[16];
+	struct event wrong[17];
 	size_t n = 0;
 
 	(void)state;
@@ -280,6 +280,7 @@ static void events(void **state)
 	wrong[n++].run = STR("\xff");
 	wrong[n++].text = STR("\xff");
 	wrong[n++].text = filled(2 * TEXT_MAX, 'x');
+	wrong[n++].changes = STR("\xff");
 	wrong[n++].fence = -1;
 	wrong[n++].fence = EXACT_MAX + 1;
 	wrong[n++].from = -1;

@@ -601,6 +601,8 @@ static void ranges(void **state)
 		{ ARG_due, 0, INT64_C(253402300799999), "due" },
 		{ ARG_not_before, 0, INT64_C(253402300799999), "not-before" },
 		{ ARG_next_check, 0, INT64_C(253402300799999), "next-check" },
+		{ ARG_since, 0, INT64_C(253402300799999), "since" },
+		{ ARG_until, 0, INT64_C(253402300799999), "until" },
 		{ ARG_delay, 0, INT64_C(253402300799999), "delay" },
 		{ ARG_older_than, 0, INT64_C(253402300799999), "older-than" },
 		{ ARG_limit, 0, INT64_MAX, "limit" },

@@ -145,7 +145,7 @@ static int next_line(struct reader *r, struct entry *out, char *cursor, size_t r
 
 static bool wanted(const struct entry_query *q, const struct entry *e)
 {
-	return !q->key.n || str_eq(q->key, e->key);
+	return (!q->key.n || str_eq(q->key, e->key)) && entry_in_time(q, e->at);
 }
 
 static int count(struct reader *r, const struct entry_query *q, size_t *n)

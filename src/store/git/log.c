@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/when.h"
 #include "store/git/git.h"
 
 struct line {
@@ -25,7 +26,8 @@ struct walk {
 	size_t n_seen, n_slots;
 	struct line *lines;
 	size_t n, room;
-	bool own; /* follow only the first parents: the commits of one record */
+	bool own;      /* follow only the first parents: the commits of one record */
+	int64_t since; /* ends a branch of the walk at a commit with a smaller stamp; 0: none */
 	/* the newest commit of a record, which the memo knows but which cannot be read */
 	git_oid lost;
 };
@@ -125,6 +127,9 @@ static void walk(struct walk *w)
 			w->lost = oid;
 		if (rc == 1 || (rc && !w->s->layout->strangers))
 			continue;
+		/* a stamp is not before the times of its entries, and all stamps behind it are smaller */
+		if (rc == 0 && st.stamp < w->since)
+			continue;
 		if (rc == 0)
 			add_lines(w, &oid, &st);
 		for (size_t i = 0; i < st.n_parents && !(w->own && i); i++)
@@ -182,7 +187,7 @@ static bool cursor_parse(struct str text, struct line *out)
 
 static bool wanted(const struct entry_query *q, const struct line *after, const struct line *l)
 {
-	return (!q->key.n || str_eq(q->key, l->entry.key)) &&
+	return (!q->key.n || str_eq(q->key, l->entry.key)) && entry_in_time(q, l->entry.at) &&
 	       (!q->after.n || line_cmp(l, after) > 0);
 }
 
@@ -223,7 +228,7 @@ static void root_push(void *ctx, const git_oid *oid)
 int git_entries(struct store *base, const struct entry_query *q, entry_fn *fn, void *ctx)
 {
 	struct git *s = git_of(base);
-	struct walk w = { .s = s };
+	struct walk w = { .s = s, .since = q->since < WHEN_MAX ? q->since * 1000 : INT64_MAX };
 	struct line after = { 0 };
 	int rc;
 

@@ -313,7 +313,9 @@ int64_t mem_queue_count(const struct mem_queue *q, const struct query *query, in
 
 static bool entry_wanted(const struct mem_queue *q, size_t i, const struct entry_query *eq)
 {
-	return !eq->key.n || str_eq(eq->key, q->log[i]->entry.key);
+	const struct entry *e = &q->log[i]->entry;
+
+	return (!eq->key.n || str_eq(eq->key, e->key)) && entry_in_time(eq, e->at);
 }
 
 int mem_queue_entries(struct mem_queue *q, const struct entry_query *eq, size_t after, entry_fn *fn,

@@ -478,10 +478,11 @@ int sq_tally(struct store *base, int64_t *counts)
 	"," SQ_UP_TO(task, 1048576) "," SQ_UP_TO(agent, 1048576) "," SQ_UP_TO( \
 		run, 1048576) "," SQ_UP_TO(text, 1048576) "," SQ_UP_TO(rest, 1048576)
 #define ENTRY_MAX (7u << 20)
-#define EVENTS "SELECT seq,at,key," SQ_ENTRY " FROM event NOT INDEXED WHERE q=?1 AND seq>?2"
+#define IN_TIME " AND at>=?5 AND at<?6"
+#define EVENTS "SELECT seq,at,key," SQ_ENTRY " FROM event NOT INDEXED WHERE q=?1 AND seq>?2" IN_TIME
 #define EVENTS_OF                     \
 	"SELECT seq,at,key," SQ_ENTRY \
-	" FROM event INDEXED BY event_key WHERE q=?1 AND key=?3 AND seq>?2"
+	" FROM event INDEXED BY event_key WHERE q=?1 AND key=?3 AND seq>?2" IN_TIME
 #define LAST(select) "SELECT * FROM (" select " ORDER BY seq DESC LIMIT ?4) ORDER BY seq"
 
 static struct str read_entry(sqlite3_stmt *st, int first, struct buf *out)
@@ -516,6 +517,28 @@ static int send_entries(struct sq *s, sqlite3_stmt *st, entry_fn *fn, void *ctx)
 	return rc < 0 ? rc : 0;
 }
 
+/* The newest entry before `since`, from the end of the log backwards: the cost depends on the time that is asked for,
+ * not on the size of the log. */
+static int find_start(struct sq *s, const struct entry_query *q, int64_t *after)
+{
+	sqlite3_stmt *st;
+	int rc = sq_take(
+		s,
+		"SELECT seq FROM event NOT INDEXED WHERE q=?1 AND seq>?2 AND at<?3 ORDER BY seq DESC LIMIT 1",
+		&st);
+
+	if (rc < 0)
+		return rc;
+	sqlite3_bind_int64(st, 1, s->q);
+	sqlite3_bind_int64(st, 2, *after);
+	sqlite3_bind_int64(st, 3, q->since);
+	rc = sq_step(s, st);
+	if (rc == SQLITE_ROW)
+		*after = sqlite3_column_int64(st, 0);
+	sq_give(s, st);
+	return rc < 0 ? rc : 0;
+}
+
 int sq_entries(struct store *base, const struct entry_query *q, entry_fn *fn, void *ctx)
 {
 	struct sq *s = sq_of(base);
@@ -528,6 +551,10 @@ int sq_entries(struct store *base, const struct entry_query *q, entry_fn *fn, vo
 	if (q->after.n && (!str_to_i64(q->after, &after) || after < 0))
 		return store_fail(&base->env, STORE_UNSUPPORTED, NULL,
 				  "'%.*s' is not a cursor of this store", STRF(q->after));
+	if (q->since && !q->key.n && !q->unordered)
+		rc = find_start(s, q, &after);
+	if (rc < 0)
+		return rc;
 	if (q->key.n)
 		rc = sq_take(s, q->last ? LAST(EVENTS_OF) : EVENTS_OF " ORDER BY seq", &st);
 	else
@@ -540,6 +567,8 @@ int sq_entries(struct store *base, const struct entry_query *q, entry_fn *fn, vo
 		sq_bind(st, 3, q->key);
 	if (q->last)
 		sqlite3_bind_int64(st, 4, q->last > INT64_MAX ? INT64_MAX : (int64_t)q->last);
+	sqlite3_bind_int64(st, 5, q->since);
+	sqlite3_bind_int64(st, 6, q->until ? q->until : INT64_MAX);
 	rc = send_entries(s, st, fn, ctx);
 	sq_give(s, st);
 	return rc;

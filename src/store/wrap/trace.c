@@ -260,6 +260,10 @@ static int t_entries(struct store *s, const struct entry_query *q, entry_fn *fn,
 	add_word(&b, "after", q->after);
 	if (q->last)
 		buf_addf(&b, " last=%zu", q->last);
+	if (q->since)
+		buf_addf(&b, " since=%lld", (long long)q->since);
+	if (q->until)
+		buf_addf(&b, " until=%lld", (long long)q->until);
 	buf_addf(&b, ": %zu entries", c.n);
 	line_end(t, &b, began, rc);
 	return rc;

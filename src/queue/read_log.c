@@ -1,0 +1,180 @@
+/*
+ * The events of a log that a request selects, by task, time, agent and kind. The store selects by task and time, so
+ * that the cost of a read depends on the time that is asked for; the other conditions apply here.
+ */
+#include <stdlib.h>
+
+#include "base/when.h"
+#include "core/check.h"
+#include "queue/act.h"
+
+struct log_reading {
+	struct store *store;
+	const struct request *rq;
+	struct answer *ans;
+	struct arena *arena;
+	size_t matches; /* of the first pass */
+	size_t skip;    /* the second pass leaves out this many of the oldest */
+	size_t bad;
+};
+
+/* --- which events -------------------------------------------------------------------------------- */
+
+static bool has_kind(struct str kinds, struct str kind)
+{
+	while (kinds.n)
+		if (str_eq_nocase(str_trim(str_cut(&kinds, ',')), kind))
+			return true;
+	return false;
+}
+
+/* Each change of a setting takes and releases @config, which tells a reader of the log nothing. */
+static bool is_routine(const struct event *ev)
+{
+	return typed_of(ev->task) && !str_is(ev->name, "lock_broken");
+}
+
+static bool is_wanted(const struct log_reading *x, const struct event *ev)
+{
+	const struct request *rq = x->rq;
+
+	return (!rq->holder.n || str_eq(rq->holder, ev->agent)) &&
+	       (!rq->type.n || has_kind(rq->type, ev->name)) &&
+	       (!(rq->log_view & LOG_OF_TASKS) || !is_routine(ev));
+}
+
+static int count_event(const struct entry *en, void *ctx)
+{
+	struct log_reading *x = ctx;
+	struct event ev;
+
+	x->matches += !event_of(en, &ev) && is_wanted(x, &ev);
+	return 0;
+}
+
+static int add_event(const struct entry *en, void *ctx)
+{
+	struct log_reading *x = ctx;
+	struct answer *ans = x->ans;
+	struct entry kept = *en;
+	struct event ev;
+
+	if (event_of(en, &ev)) {
+		x->bad++;
+		return 0;
+	}
+	if (!is_wanted(x, &ev))
+		return 0;
+	if (x->skip) {
+		x->skip--;
+		return 0;
+	}
+	kept.data = arena_str(x->arena, en->data);
+	kept.cursor = arena_str(x->arena, en->cursor);
+	ans->events = arena_grow(x->arena, ans->events, ans->n_events, sizeof(ev));
+	(void)event_of(&kept, &ans->events[ans->n_events++]);
+	return 0;
+}
+
+static bool is_selective(const struct request *rq)
+{
+	return rq->holder.n || rq->type.n || rq->log_view & LOG_OF_TASKS;
+}
+
+/* The store would count events that do not match towards the limit, so a first pass counts those that do. */
+static int read_events(struct log_reading *x, struct entry_query *q)
+{
+	int r = 0;
+
+	if (q->last && is_selective(x->rq)) {
+		size_t last = q->last;
+
+		q->last = 0;
+		r = x->store->ops->entries(x->store, q, count_event, x);
+		x->skip = x->matches > last ? x->matches - last : 0;
+	}
+	return r ? r : x->store->ops->entries(x->store, q, add_event, x);
+}
+
+/* --- the tasks that they are about ---------------------------------------------------------------- */
+
+static int by_bytes(const void *a, const void *b)
+{
+	return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+/* The ids in the events, sorted, some of them more than once. */
+static struct strs ids_of(const struct log_reading *x)
+{
+	struct strs ids = { arena_array(x->arena, struct str, x->ans->n_events), 0 };
+
+	for (size_t i = 0; i < x->ans->n_events; i++)
+		if (x->ans->events[i].task.n && !typed_of(x->ans->events[i].task))
+			ids.v[ids.n++] = x->ans->events[i].task;
+	if (ids.n)
+		qsort(ids.v, ids.n, sizeof(*ids.v), by_bytes);
+	return ids;
+}
+
+/* Leaves out tasks that were removed, and records that cannot be used. */
+static int add_task(struct log_reading *x, struct str id)
+{
+	struct answer *ans = x->ans;
+	struct record rec;
+	int r = x->store->ops->get(x->store, task_key(x->arena, id), &rec, x->arena);
+
+	if (r)
+		return r < 0 ? r : 0;
+	ans->tasks = arena_grow(x->arena, ans->tasks, ans->n_tasks, sizeof(*ans->tasks));
+	ans->n_tasks += task_of(&rec, &ans->tasks[ans->n_tasks], x->arena) == 0;
+	return 0;
+}
+
+static int add_tasks(struct log_reading *x)
+{
+	struct strs ids = ids_of(x);
+	int r = 0;
+
+	for (size_t i = 0; !r && i < ids.n; i++)
+		if (!i || !str_eq(ids.v[i - 1], ids.v[i]))
+			r = add_task(x, ids.v[i]);
+	return r;
+}
+
+/* --- the read ------------------------------------------------------------------------------------- */
+
+/* The time of the last import or restore, which added events of earlier times. 0: there was none. */
+static int relogged_at(struct store *s, int64_t *at, struct arena *a)
+{
+	struct record rec;
+	int r = s->ops->get(s, RELOGGED_KEY, &rec, a);
+
+	*at = 0;
+	if (!r && !number_valid(rec.hot, at))
+		*at = WHEN_MAX;
+	return r < 0 ? r : 0;
+}
+
+int log_read(struct store *s, const struct request *rq, struct answer *ans, struct arena *a,
+	     size_t *bad)
+{
+	struct log_reading x = { .store = s, .rq = rq, .ans = ans, .arena = a };
+	struct entry_query q = { .after = rq->after,
+				 .last = (size_t)rq->limit,
+				 .since = rq->since,
+				 .until = rq->until };
+	int64_t relogged = 0;
+	int r = 0;
+
+	if (HAS(rq, id))
+		q.key = task_key(a, rq->id);
+	if (q.since)
+		r = relogged_at(s, &relogged, a);
+	q.unordered = relogged >= q.since;
+	if (!r)
+		r = read_events(&x, &q);
+	if (!r && rq->log_view & LOG_WITH_TASKS)
+		r = add_tasks(&x);
+	*bad += x.bad;
+	return r;
+}
