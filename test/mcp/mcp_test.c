@@ -1374,7 +1374,8 @@ static void pm_lock_runs_out(void **state)
 	(void)state;
 	good("create_task", "{\"name\":\"x\"}");
 	good("acquire_task_lock", "{\"task_id\":\"t1\",\"agent_id\":\"slow\",\"timeout\":\"10\"}");
-	refused("acquire_task_lock", "{\"task_id\":\"t1\",\"agent_id\":\"slow\"}", CONFLICT);
+	o = refused("acquire_task_lock", "{\"task_id\":\"t1\",\"agent_id\":\"x\"}", CONFLICT);
+	assert_non_null(strstr(word(o, "error.hint"), "ask slow"));
 	refused("acquire_task_lock", "{\"task_id\":\"t1\",\"agent_id\":\"x\",\"timeout\":0}",
 		USAGE);
 	refused("acquire_task_lock", "{\"task_id\":\"t1\",\"agent_id\":\"x\",\"timeout\":\"3601\"}",
@@ -1392,6 +1393,64 @@ static void pm_lock_runs_out(void **state)
 	assert_int_equal(json_integer_value(at(o, "lock.ttl")), 3600);
 	good("update_task_status",
 	     "{\"task_id\":\"t1\",\"status\":\"DONE\",\"agent_id\":\"slow\"}");
+}
+
+/* A holder that asks again through the same server extends its lock: the fence stays, and the lock lasts longer. */
+static void pm_lock_again(void **state)
+{
+	json_t *o;
+	int64_t fence;
+
+	(void)state;
+	good("create_task", "{\"name\":\"x\"}");
+	o = good("acquire_task_lock", "{\"task_id\":\"t1\",\"agent_id\":\"slow\",\"timeout\":10}");
+	fence = json_integer_value(at(o, "lock.fence"));
+	live_for(8000);
+	o = good("acquire_task_lock", "{\"task_id\":\"t1\",\"agent_id\":\"slow\",\"timeout\":10}");
+	assert_string_equal(word(o, "lock_holder"), "slow");
+	live_for(5000);
+	o = good("get_task_lock_status", "{\"task_id\":\"t1\"}");
+	assert_true(json_is_true(at(o, "is_locked")));
+	refused("acquire_task_lock", "{\"task_id\":\"t1\",\"agent_id\":\"other\"}", CONFLICT);
+	o = good("update_task_status",
+		 "{\"task_id\":\"t1\",\"status\":\"DONE\",\"agent_id\":\"slow\"}");
+	assert_int_equal(json_integer_value(at(o, "task.fence")), fence);
+}
+
+/* Refusals name the tools of this profile, not commands of the shell. */
+static void pm_refusals(void **state)
+{
+	static const struct {
+		const char *tool, *arguments, *hint;
+		enum result code;
+	} calls[] = {
+		{ "get_task_details", "{\"task_id\":\"nope\"}", "list_tasks", NOT_FOUND },
+		{ "update_task_status",
+		  "{\"task_id\":\"t1\",\"status\":\"DONE\",\"agent_id\":\"a\"}",
+		  "acquire_task_lock task_id=t1", LOST_LOCK },
+		{ "update_task_status",
+		  "{\"task_id\":\"t2\",\"status\":\"IN_PROGRESS\",\"agent_id\":\"a\"}",
+		  "get_available_tasks", MISCONFIGURED },
+		{ "update_task_status",
+		  "{\"task_id\":\"t1\",\"status\":\"BLOCKED\",\"agent_id\":\"a\"}", NULL, USAGE },
+	};
+
+	(void)state;
+	good("create_task", "{\"name\":\"x\"}");
+	good("create_task", "{\"name\":\"y\"}");
+	good("update_task_status",
+	     "{\"task_id\":\"t2\",\"status\":\"IN_PROGRESS\",\"agent_id\":\"a\"}");
+	good("update_task_status", "{\"task_id\":\"t2\",\"status\":\"DONE\",\"agent_id\":\"a\"}");
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		json_t *o = refused(calls[i].tool, calls[i].arguments, calls[i].code);
+		char *text = json_dumps(at(o, "error"), 0);
+
+		assert_null(strstr(text, "pawl "));
+		assert_null(strstr(text, "--"));
+		if (calls[i].hint && !strstr(text, calls[i].hint))
+			fail_msg("%s lacks %s", text, calls[i].hint);
+		free(text);
+	}
 }
 
 /* Survey, planning, implementation and verification in turn on one task; then it is done. */
@@ -1575,6 +1634,8 @@ int main(void)
 		TEST(has_a_prompt),
 		PM_TEST(pm_locks_itself),
 		PM_TEST(pm_lock_runs_out),
+		PM_TEST(pm_lock_again),
+		PM_TEST(pm_refusals),
 		PM_TEST(pm_orchestration),
 		PM_TEST(pm_begins_under_its_lock),
 		PM_TEST(pm_refusals_say_so),

@@ -130,6 +130,8 @@ const struct profile *profile_find(struct str name);
 /* The i-th tool; NULL: there are no more. */
 const struct command *profile_tool(const struct profile *p, size_t i);
 
+/* Puts a refusal into the words of the profile pm. */
+void pm_explain(struct session *s, const struct request *rq, struct answer *ans);
 extern const struct command *const pm_tools[];
 
 struct str tool_name(const struct command *c, struct arena *a); /* "lock_acquire" */

@@ -133,6 +133,7 @@ static const struct {
 	{ "success", "boolean", false },   { "existed", "boolean", false },
 	{ "id", "string", false },         { "message", "string", false },
 	{ "emergency", "object", false },  { "health", "object", false },
+	{ "report", "object", false },     { "stats", "object", false },
 	{ "as_of", "string", false },      { "cached_age_ms", "integer", false },
 	{ "lock_holder", "string", true }, { "lock_expires_at", "string", true },
 };
