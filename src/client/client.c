@@ -465,6 +465,33 @@ static struct queue_config configure(struct client *c)
 	return config;
 }
 
+/* Does the folder come from a clone: are there settings, which git has, and no queue, which it has not? */
+static bool has_only_settings(const struct client *c)
+{
+	const char *dir = c->place.pawl_dir;
+	char *git;
+
+	return dir && !c->said.store.n && is_default(c, "store") && is_default(c, "queue") &&
+	       !c->config.opt.queue.n && !client_in_files(c) &&
+	       fs_exists(fs_join(c->arena, str_c(dir), STR("config"))) &&
+	       !fs_exists(fs_join(c->arena, str_c(dir), STR("queue.db"))) &&
+	       place_git_dir(c->place.root, &git, c->arena) && git;
+}
+
+static enum result not_committed(struct client *c, struct answer *ans)
+{
+	return answer_fail(
+		ans, MISCONFIGURED,
+		arena_printf(
+			c->arena,
+			"%s has the settings of a queue and no queue. Git does not keep a "
+			"local queue, so it is not in a new clone, and `git clean -x` deletes it",
+			c->place.pawl_dir),
+		STR("`pawl init` makes an empty queue here. To share one between clones, run in the "
+		    "clone that has the tasks: pawl migrate sqlite:.pawl/queue.db git:origin && pawl "
+		    "config set store git:origin, and commit .pawl/config"));
+}
+
 static enum result open_queue(struct client *c, enum store_mode mode, struct answer *ans)
 {
 	struct queue_config config = configure(c);
@@ -475,7 +502,7 @@ static enum result open_queue(struct client *c, enum store_mode mode, struct ans
 	if (r != SUCCESS) {
 		if (r == API_ERROR && !ans->applied)
 			ans->applied = 'n';
-		return r;
+		return r == MISCONFIGURED && has_only_settings(c) ? not_committed(c, ans) : r;
 	}
 	if (c->config.opt.write_status && !queue_locks_only(q)) {
 		queue_close(q);

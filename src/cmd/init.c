@@ -1,10 +1,30 @@
+#include <dirent.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/secret.h"
+#include "base/text.h"
 #include "cmd/command.h"
 #include "core/lease.h"
+
+struct init_args {
+	struct args args;
+	int64_t force, outside;
+};
+
+static const struct param params[] = {
+	LOCAL(init, force, "force", P_FLAG,
+	      .help = "make a queue here, though a folder above has one"),
+	LOCAL(init, outside, "outside", P_FLAG,
+	      .help = "keep the tasks outside of this folder, under $XDG_STATE_HOME/pawl/queues"),
+	{ 0 }
+};
+
+/* The config names a path of this machine, so it is not shared either. */
+static const char ignore_all_text[] = "# The queue is elsewhere on this machine, as config says.\n"
+				      "*\n";
 
 static const char ignore_text[] = "# Git ignores the queue itself; you may share its settings.\n"
 				  "*\n"
@@ -47,9 +67,9 @@ static int make_folder(struct session *s, const char *dir, bool *made)
 	return *made ? r : 0;
 }
 
-static int make_files(struct session *s, const char *dir)
+static int make_files(struct session *s, const char *dir, bool outside)
 {
-	int r = make_file(s, dir, ".gitignore", str_n(ignore_text, sizeof(ignore_text) - 1));
+	int r = make_file(s, dir, ".gitignore", str_c(outside ? ignore_all_text : ignore_text));
 
 	return r ? r : make_file(s, dir, "config", str_n(config_text, sizeof(config_text) - 1));
 }
@@ -177,6 +197,135 @@ static enum result check_other(struct session *s, const char *dir, bool *keep, s
 	return code;
 }
 
+/* --- where it shall be -------------------------------------------------------------------------- */
+
+/* Makes the folder of a queue outside, whose name is the same for each call in this folder; NULL: it cannot be made,
+ * and *r says why. */
+static char *make_outside(struct session *s, int *r)
+{
+	struct str root = str_c(s->client.place.init_dir);
+	char *top = fs_user_dir(s->arena, "XDG_STATE_HOME", ".local/state"), *name, *dir;
+
+	*r = top ? 0 : -ENOENT;
+	if (!top)
+		return NULL;
+	name = arena_cstr(s->arena, arena_printf(s->arena, "%s-%.16s", strrchr(root.p, '/') + 1,
+						 hash_hex(s->arena, root).p));
+	for (char *p = name; *p; p++)
+		if (strchr("?#%: ", *p) || (unsigned char)*p < ' ')
+			*p = '-';
+	dir = fs_join(s->arena, str_c(top), arena_printf(s->arena, "queues/%s", name));
+	*r = strpbrk(top, "?#") ? -EINVAL : fs_make_dirs(top, 0700);
+	if (!*r)
+		*r = fs_make_dirs(dir, 0700);
+	return *r ? NULL : dir;
+}
+
+/* With --outside, the store is as if it were named with --store. */
+static enum result choose_outside(struct session *s, struct client_options *said, struct reply *out)
+{
+	struct answer ans = { 0 };
+	char *dir;
+	int r;
+
+	if (said->store.n)
+		return run_fail(USAGE, STR("--outside chooses the store, and so does --store"),
+				STR("leave one of them out"), out);
+	dir = make_outside(s, &r);
+	if (!dir)
+		return cannot(s, "a folder under $XDG_STATE_HOME", r, out);
+	said->store = arena_printf(s->arena, "sqlite:%s/queue.db", dir);
+	if (client_init(&s->client, said, &ans, s->arena) != SUCCESS)
+		return run_answer(&ans, out);
+	return SUCCESS;
+}
+
+/* A queue in a sub-folder hides that of the folder above from everybody who works there. */
+static enum result check_above(struct session *s, const struct init_args *a, struct reply *out)
+{
+	const struct place *p = &s->client.place;
+	struct reply preview = { 0 };
+	struct str root;
+	int said;
+
+	if (!p->pawl_dir || a->force)
+		return SUCCESS;
+	root = fs_dirname(str_c(p->pawl_dir));
+	if (str_is(root, p->init_dir) || !trust_within(str_c(p->init_dir), root))
+		return SUCCESS;
+	json_object_set_new(reply_more(&preview), "above", json_str(root));
+	said = s->confirm ? s->confirm(s, &cmd_init, &preview) : -1;
+	reply_free(&preview);
+	if (said > 0)
+		return SUCCESS;
+	return run_fail(
+		MISCONFIGURED,
+		arena_printf(s->arena,
+			     "%.*s has a queue, and commands in this folder use it. No other "
+			     "queue was made",
+			     STRF(text_line(s->arena, root))),
+		STR("nothing is needed to use that queue. To make one of its own here, which hides "
+		    "it: pawl init --force"),
+		out);
+}
+
+/* --- a folder of files in a repository ---------------------------------------------------------- */
+
+static bool is_queue_file(struct str name)
+{
+	static const char *const endings[] = { ".lock", ".task", ".done", ".failed" };
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
+		if (str_ends(name, str_c(endings[i])))
+			return true;
+	return str_is(name, "archive") || str_is(name, ".pawl") || str_is(name, ".gitignore");
+}
+
+/* Is there nothing in the folder but the queue? */
+static bool is_queue_folder(const char *dir)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *entry;
+	bool only = d != NULL;
+
+	while (only && (entry = readdir(d)))
+		only = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
+		       is_queue_file(str_c(entry->d_name));
+	if (d)
+		closedir(d);
+	return only;
+}
+
+/* Files of tasks change with each call: they stay out of git, too. In a folder with other files, the patterns could
+ * hide some of those. */
+static void ignore_files(struct session *s, struct reply *out)
+{
+	static const char text[] =
+		"# The tasks of pawl change with each call: they stay out of git.\n"
+		"*\n"
+		"!.gitignore\n";
+	struct uri u;
+	char *dir, *git;
+
+	if (!client_in_files(&s->client) || uri_parse(s->client.config.uri, &u))
+		return;
+	dir = arena_cstr(s->arena, u.path);
+	if (!place_git_dir(dir, &git, s->arena) || !git)
+		return;
+	if (is_queue_folder(dir))
+		(void)make_file(s, dir, ".gitignore", str_c(text));
+	else
+		reply_warn(
+			out,
+			arena_printf(
+				s->arena,
+				"%s has other files, too: keep *.task, *.lock, *.done and *.failed "
+				"out of git yourself, or choose a folder of its own, such as "
+				"files:.locks",
+				dir),
+			s->arena);
+}
+
 static enum result open_queue(struct session *s, bool *existed, struct answer *ans)
 {
 	struct answer ignored = { 0 };
@@ -194,17 +343,20 @@ static enum result open_queue(struct session *s, bool *existed, struct answer *a
 	return *existed ? SUCCESS : client_open(&s->client, STORE_CREATE, ans);
 }
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result run(struct session *s, struct args *args, struct reply *out)
 {
+	const struct init_args *a = (const struct init_args *)args;
 	struct client_options said = s->client.said;
 	struct answer ans = { 0 };
 	bool existed = false, made, keep;
 	char *dir;
 	int r;
 
-	(void)a;
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
+	if (check_above(s, a, out) != SUCCESS ||
+	    (a->outside && choose_outside(s, &said, out) != SUCCESS))
+		return out->ans.code;
 	dir = fs_join(s->arena, str_c(s->client.place.init_dir), STR(".pawl"));
 	if (check_other(s, dir, &keep, out) != SUCCESS)
 		return MISCONFIGURED;
@@ -220,7 +372,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 			(void)rmdir(dir);
 		return run_answer(&ans, out);
 	}
-	r = make_files(s, dir);
+	r = make_files(s, dir, a->outside);
 	if (r)
 		return cannot(s, dir, r, out);
 	if (keep && keep_choice(s, dir, &said, &ans) != SUCCESS)
@@ -233,6 +385,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	json_object_set_new(reply_more(out), "kept", json_boolean(keep));
 	if (keep)
 		trust_choice(s, &said, out);
+	ignore_files(s, out);
 	return SUCCESS;
 }
 
@@ -244,6 +397,13 @@ static void show(const struct reply *r, struct view *v)
 
 	if (v->quiet)
 		return;
+	if (json_object_get(o, "above")) {
+		view_data(v, BOLD, json_get(o, "above"));
+		view_text(
+			v, PLAIN,
+			" has a queue, and commands in this folder use it. A queue here would hide it.\n");
+		return;
+	}
 	view_text(v, GREEN, existed ? "there is already a queue here: " : "made a queue: ");
 	view_data(v, PLAIN, json_get(o, "store"));
 	if (!str_is(queue, "default")) {
@@ -267,10 +427,15 @@ const struct command cmd_init = {
 		"Makes the folder .pawl with the queue and its settings. In a linked git worktree, pawl makes it in the "
 		"main worktree, so that all worktrees share one queue. pawl records --store and --queue in .pawl/config. "
 		"If there is a queue already, init leaves it as it is: it can make another --queue beside it in the same "
-		"store, and refuses another store.",
+		"store, and refuses another store. In a sub-folder of a folder with a queue it asks first, or needs "
+		"--force. git keeps .pawl/config, but not the tasks, so a new clone has none, and `git clean -fdx` deletes "
+		"them. --outside keeps them elsewhere on this machine; a store git:REMOTE shares them between clones.",
 	.example = "pawl init\n"
+		   "pawl init --outside\n"
 		   "pawl init --store sqlite:/srv/queues/team.db",
 	.see = "config set, doctor, create",
+	.params = params,
+	.args_size = sizeof(struct init_args),
 	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
 	.run = run,
 	.show = show,

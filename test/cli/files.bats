@@ -327,7 +327,7 @@ doctor_says() {
 
 @test "a file that was copied from elsewhere is taken in" {
 	mkdir b
-	(cd b && "$PAWL" init -q --store files:locks && pawl create "From b" --id x --priority 9)
+	(cd b && "$PAWL" init -q --force --store files:locks && pawl create "From b" --id x --priority 9)
 	cp b/locks/x.task locks/
 	ask 0 show x
 	is '.task | .title == "From b" and .priority == 9 and .status == "Ready"'

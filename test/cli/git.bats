@@ -328,3 +328,44 @@ fault_when_full() {
 	)" full
 	call 0 create third
 }
+
+@test "git: an unknown remote is refused, and no folder is made of its name" {
+	git init -q "$BATS_TEST_TMPDIR/mine"
+	cd "$BATS_TEST_TMPDIR/mine"
+	call 40 init --store git:nope
+	complains "no remote 'nope'" "git:./nope"
+	same "$(ls -A)" .git
+	call 40 list --store git:nope
+	call 0 init --store git:./nope
+	[ -d nope ]
+	new x
+	call 0 list -q
+	exactly t1
+	mkdir "$BATS_TEST_TMPDIR/none" # not in a repository
+	cd "$BATS_TEST_TMPDIR/none"
+	call 40 init --store git:nope
+	complains "no remote 'nope'"
+	git init -q --bare there.git
+	call 0 init --store git:there.git # it exists
+}
+
+@test "git: a path remote that vanished is unreachable, and nothing is made there" {
+	git init -q --bare "$BATS_TEST_TMPDIR/r.git"
+	git init -q "$BATS_TEST_TMPDIR/mine"
+	cd "$BATS_TEST_TMPDIR/mine"
+	for url in "$BATS_TEST_TMPDIR/r.git" "file://$BATS_TEST_TMPDIR/r.git" ../r.git; do
+		git remote remove origin 2>/dev/null || true
+		git remote add origin "$url"
+		call 0 init --store git:origin
+		"$PAWL" create -q x >/dev/null
+		mv "$BATS_TEST_TMPDIR/r.git" "$BATS_TEST_TMPDIR/gone"
+		for words in list "create y" "init --store git:origin"; do
+			# shellcheck disable=SC2086 # several words
+			ask 30 $words
+			is '.error.fault == "unreachable" and (.error.message | test("unreachable"))'
+		done
+		[ ! -e "$BATS_TEST_TMPDIR/r.git" ]
+		mv "$BATS_TEST_TMPDIR/gone" "$BATS_TEST_TMPDIR/r.git"
+		call 0 list
+	done
+}

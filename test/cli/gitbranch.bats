@@ -237,7 +237,7 @@ by_hand() {
 @test "branch: through git itself, in a clone that stays as it was" {
 	over_wire
 	call 0 init
-	(mkdir two && cd two && "$PAWL" init -q --store "git:file://$remote?layout=branch")
+	(mkdir two && cd two && "$PAWL" init -q --force --store "git:file://$remote?layout=branch")
 	git init -q one
 	cd one
 	git remote add origin "$remote"

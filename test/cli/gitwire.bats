@@ -311,7 +311,7 @@ by_ssh() {
 	git init -q clone
 	cd clone
 	git config remote.far.url https://ann:SECRET@127.0.0.1:1/q.git
-	for command in list doctor "create x" init "lock init"; do
+	for command in list doctor "create x" "init --force" "lock init"; do
 		for PAWL_STORE in git:https://ann:SECRET@127.0.0.1:1/q.git git:far git:far#board git:ftp://ann:SECRET@127.0.0.1/q; do
 			# shellcheck disable=SC2086 # words
 			run "$PAWL" $command

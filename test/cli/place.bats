@@ -73,7 +73,7 @@ setup() {
 	exactly t1
 	mkdir sub
 	cd sub
-	pawl init
+	pawl init --force
 	call 0 init --store sqlite:other.db
 	[ -f other.db ]
 }
@@ -106,7 +106,7 @@ setup() {
 	call 0 list -q
 	exactly t1
 	cd ..
-	"$PAWL" init -q --store "sqlite:$BATS_TEST_TMPDIR/inner.db"
+	"$PAWL" init -q --force --store "sqlite:$BATS_TEST_TMPDIR/inner.db"
 	cd c
 	call 0 list -q
 	exactly ""
@@ -429,4 +429,122 @@ t2"
 	exactly off
 	QUEUE_LOCK_DISABLED=true unchanged 40 create x
 	complains QUEUE_LOCK_DISABLED "unset"
+}
+
+@test "init in a sub-folder of a queue's folder needs --force" {
+	"$PAWL" init -q
+	new x
+	mkdir -p a/b
+	cd a/b
+	call 40 init
+	complains "$work has a queue" "pawl init --force"
+	ask 40 init --store sqlite:own.db
+	call 40 init --queue two
+	[ ! -e .pawl ]
+	call 0 list -q
+	exactly t1
+	call 0 init --force
+	[ -d .pawl ]
+	call 0 list -q
+	exactly ""
+	call 0 init # it has its own by now
+}
+
+@test "init in a sub-folder asks on a terminal" {
+	needs_terminal
+	"$PAWL" init -q
+	mkdir a
+	cd a
+	echo n | script -qec "$PAWL init" /dev/null >answer || true
+	grep -q "would hide it" answer
+	grep -q "No other queue was made" answer
+	[ ! -e .pawl ]
+	echo y | script -qec "$PAWL init" /dev/null >answer
+	[ -d .pawl ]
+}
+
+@test "a new clone says that the queue was not committed" {
+	git init -q main
+	cd main
+	"$PAWL" init -q
+	new x
+	git add -A
+	git -c user.name=t -c user.email=t@t commit -qm x
+	cd ..
+	git clone -q main clone
+	cd clone
+	[ -e .pawl/config ]
+	ask 40 list
+	is '.error.message | test("Git does not keep a local queue")'
+	is '.error.hint | test("git:origin")'
+	call 40 create y
+	call 0 init -q
+	call 0 list
+	# a queue that the config names is missing for another reason
+	rm -r .pawl
+	mkdir .pawl
+	echo "store = sqlite:.pawl/other.db" >.pawl/config
+	call 40 list
+	[[ $stderr != *"local queue"* ]]
+}
+
+@test "init --outside: git clean does not delete the tasks" {
+	git init -q .
+	call 0 init --outside
+	says "$XDG_STATE_HOME/pawl/queues/work-"
+	new x
+	mkdir sub
+	(cd sub && "$PAWL" list -q | grep -qx t1)
+	same "$(git status --short -uall)" "" # a path of this machine is not shared
+	git clean -fdxq
+	[ ! -e .pawl ]
+	ask 0 init --outside
+	is .existed
+	call 0 list -q
+	exactly t1
+	same "$(stat -c %a "$XDG_STATE_HOME/pawl/queues"/*)" 700
+	call 2 init --outside --store sqlite:x.db
+	complains --outside
+	# another folder of the same name has a queue of its own
+	mkdir -p "$BATS_TEST_TMPDIR/elsewhere/work"
+	cd "$BATS_TEST_TMPDIR/elsewhere/work"
+	call 0 init --outside
+	call 0 list -q
+	exactly ""
+}
+
+@test "init --outside: a copied config does not lead others there" {
+	git init -q .
+	"$PAWL" init -q --outside
+	cp -r .pawl "$BATS_TEST_TMPDIR/copy"
+	mkdir "$BATS_TEST_TMPDIR/theirs"
+	mv "$BATS_TEST_TMPDIR/copy" "$BATS_TEST_TMPDIR/theirs/.pawl"
+	cd "$BATS_TEST_TMPDIR/theirs"
+	call 40 list
+	complains "pawl trust"
+}
+
+@test "init: a files: queue in a repository stays out of git" {
+	git init -q .
+	call 0 init --store files:tasks
+	new x
+	pawl claim t1
+	same "$(git status --short -uall | sort)" "?? .pawl/.gitignore
+?? .pawl/config
+?? tasks/.gitignore"
+	echo mine >tasks/.gitignore
+	call 0 init
+	same "$(cat tasks/.gitignore)" mine
+	# among other files the patterns could hide some of them
+	git init -q "$BATS_TEST_TMPDIR/other"
+	cd "$BATS_TEST_TMPDIR/other"
+	touch Cargo.toml Cargo.lock
+	call 0 init --store files:.
+	complains "out of git"
+	[ ! -e .gitignore ]
+	# outside of a repository there is nothing to keep it from
+	mkdir "$BATS_TEST_TMPDIR/plain"
+	cd "$BATS_TEST_TMPDIR/plain"
+	call 0 init --store files:tasks
+	[ ! -e tasks/.gitignore ]
 }

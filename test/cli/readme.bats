@@ -58,5 +58,5 @@ committed() {
 	settings=$'.pawl/.gitignore\n.pawl/config'
 	[ "$(committed sqlite:.pawl/queue.db)" = "$settings" ]
 	[ "$(committed git:.)" = "$settings" ]
-	[[ $(committed files:tasks) == "$settings"*tasks/t1.lock* ]]
+	[ "$(committed files:tasks)" = "$settings"$'\ntasks/.gitignore' ]
 }

@@ -8,7 +8,7 @@ with_arguments() {
 	local name
 	while read -r name; do
 		case $name in
-		init | config* | doctor | interactive | loadtest | mcp | torture | hook | setup | completion | help | trust | version) ;;
+		init | config* | doctor | interactive | loadtest | mcp | torture | hook | setup | completion | help | trust | version | whoami) ;;
 		run) ;; # the words after it would be the command's: see run.bats
 		import | restore | migrate) ;; # they begin with the input that they read: see port.bats and data.bats
 		emergency\ o* | emergency\ status | "lock typed" | "lock health")
@@ -27,7 +27,7 @@ with_arguments() {
 		block) echo "block t1 -r r -u u" ;;
 		review) echo "review t1 -s s" ;;
 		escalate | fail | rework | reopen | cancel | "lock break") echo "$name t1 -r r" ;;
-		next | list | status | log | "lock list" | "lock cleanup" | "lock init" | id*) echo "$name" ;;
+		next | list | status | log | queues | "lock list" | "lock cleanup" | "lock init" | id*) echo "$name" ;;
 		*) echo "$name t1" ;;
 		esac
 	done < <(all_commands)
@@ -199,4 +199,21 @@ with_arguments() {
 	same "$before" "$(snapshot)"
 	XDG_STATE_HOME=$HOME/file ask 0 claim t1 --token 11111111-1111-4111-8111-111111111111
 	is '.warnings | length == 1'
+}
+
+@test "queues: the names of all queues of the store" {
+	ask 0 queues
+	is '.queues == [{"name": "default", "current": true}]'
+	new x
+	pawl init --queue two
+	"$PAWL" create -q --queue two y
+	call 0 queues
+	exactly "* default
+  two"
+	call 0 queues -q
+	exactly "default
+two"
+	PAWL_QUEUE=two ask 0 queues
+	is '.queues == [{"name": "default", "current": false}, {"name": "two", "current": true}]'
+	lines 0 queues
 }

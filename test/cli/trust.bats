@@ -131,7 +131,7 @@ teardown() {
 		call 0 list
 	done
 	rm -r .pawl
-	call 0 init --store git:q.git#board # init creates it
+	call 0 init --store git:./q.git#board # init creates it
 	call 0 list
 }
 
@@ -152,6 +152,7 @@ teardown() {
 @test "trust: a path to a repository counts from the folder that has .pawl" {
 	rmdir .pawl
 	mkdir -p a/b
+	git init -q --bare q.git
 	for uri in git:q.git git:./r.git git:. git:../beside.git; do
 		rm -rf .pawl
 		call 0 init --store "$uri"

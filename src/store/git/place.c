@@ -219,6 +219,38 @@ static int no_remote(struct git *s, struct str name)
 		STRF(name));
 }
 
+/* A name without a slash is a remote, or a repository that exists: a typo must not make a folder. */
+static int unknown_remote(struct git *s, struct str name, struct arena *a)
+{
+	return store_fail(&s->base.env, STORE_ABSENT,
+			  arena_printf(a,
+				       "`git remote -v` lists the remotes; for a folder write "
+				       "git:./%.*s",
+				       STRF(name))
+				  .p,
+			  "there is no remote '%.*s' here", STRF(name));
+}
+
+static bool names_path(const char *dir, struct str name, struct arena *a)
+{
+	return memchr(name.p, '/', name.n) || fs_exists(fs_join(a, str_c(dir ? dir : "."), name));
+}
+
+/* The disk of a path may not be mounted. Nothing may be made there in the meantime. */
+static int check_remote(struct git *s, struct str name, struct arena *a)
+{
+	struct str url = str_c(s->url), path = is_url(url)   ? file_path(url, a)
+					       : is_scp(url) ? STR("")
+							     : url;
+
+	if (!path.n || fs_exists(arena_cstr(a, path)))
+		return 0;
+	return store_fail(&s->base.env, STORE_UNREACHABLE,
+			  "check that its disk is mounted; `git remote -v` shows the path",
+			  "the remote '%.*s' is unreachable: there is no %.*s", STRF(name),
+			  STRF(path));
+}
+
 static int resolve(struct git *s, struct str text, struct arena *a)
 {
 	const char *dir = s->base.env.opt.dir, *fault;
@@ -237,10 +269,14 @@ static int resolve(struct git *s, struct str text, struct arena *a)
 		rc = bad_uri(s, str_c(url), fault);
 	else if (!url && skipped && !fs_exists(arena_cstr(a, text)))
 		rc = no_remote(s, text);
+	else if (!url && !is_url(text) && !is_scp(text) && !names_path(dir, text, a))
+		rc = unknown_remote(s, text, a);
 	else if (top && !is_url(str_c(url)) && !is_scp(str_c(url)) && url[0] != '/')
 		set_place(s, str_c(fs_join(a, str_c(top), str_c(url))), a);
 	else
 		set_place(s, url ? str_c(url) : text, a);
+	if (rc == 0 && top)
+		rc = check_remote(s, text, a);
 	free(url);
 	free(top);
 	return rc;
