@@ -125,3 +125,16 @@ int beneath_dir(const char *root, const char *path)
 	close(dir);
 	return fd;
 }
+
+DIR *beneath_list(const char *root, const char *path)
+{
+	int dir = beneath_dir(root, path),
+	    fd = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (dir >= 0)
+		close(dir);
+	if (!d && fd >= 0)
+		close(fd);
+	return d;
+}

@@ -7,6 +7,7 @@
 #ifndef BASE_BENEATH_H
 #define BASE_BENEATH_H
 
+#include <dirent.h>
 #include <sys/types.h>
 
 /* Opens PATH below the folder DIR (a descriptor, or AT_FDCWD). Without O_DIRECTORY or O_PATH the
@@ -15,5 +16,7 @@ int beneath_open(int dir, const char *path, int flags, mode_t mode);
 /* A descriptor of the folder PATH below ROOT, for the *at() calls. The user named ROOT, so ROOT
  * itself may be a link. "" as PATH means ROOT. */
 int beneath_dir(const char *root, const char *path);
+/* The same folder for readdir(); NULL if it cannot be opened. */
+DIR *beneath_list(const char *root, const char *path);
 
 #endif
