@@ -49,10 +49,23 @@ static int greatest(const struct record *r, void *ctx)
 	return 0;
 }
 
+static int greatest_gone(const struct record *r, void *ctx)
+{
+	int64_t *most = ctx, n;
+	struct str id = r->key;
+
+	if (!str_cut_prefix(&id, STR("gone/")))
+		return 0;
+	n = id_number(id);
+	if (n > *most)
+		*most = n;
+	return 0;
+}
+
 /* The counter never goes back, and never below an existing id. */
 int do_id_init(struct act *w)
 {
-	struct query all = { .pick = PICK_ALL };
+	struct query all = { .pick = PICK_ALL }, others = { .pick = PICK_OTHERS };
 	int64_t was, n = HAS(w->rq, from) ? w->rq->from - 1 : 0;
 	int r = number_get(w, COUNTER_KEY, &was);
 	bool damaged = r == BAD;
@@ -61,6 +74,8 @@ int do_id_init(struct act *w)
 		was = r = 0;
 	if (!r)
 		r = edit_scan(w->e, &all, greatest, &n);
+	if (!r && damaged) /* an id that was removed is not given again */
+		r = edit_scan(w->e, &others, greatest_gone, &n);
 	if (r)
 		return r;
 	if (n > was || damaged)
