@@ -8,17 +8,19 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "cmd/command.h"
+#include "cmd/doctor.h"
 #include "cmd/proof.h"
 
 struct doctor_args {
 	struct args args;
-	int64_t fix;
+	int64_t fix, yes;
 };
 
 static const struct param params[] = {
 	LOCAL(doctor, fix, "fix", P_FLAG,
-	      .help = "remove stale state files; a person must repair everything else"),
+	      .help = "make the repairs that pawl doctor lists, after a backup"),
+	LOCAL(doctor, yes, "yes", P_FLAG, .letter = 'y',
+	      .help = "with --fix: repair without asking"),
 	{ 0 }
 };
 
@@ -26,16 +28,9 @@ static const struct param params[] = {
 #define FIND_MS 15000
 #define CLOCK_MS 5000 /* report two clocks only if they differ by more than this */
 
-struct exam {
-	struct session *s;
-	json_t *findings;
-	int bad;
-	bool fix;
-	bool clock; /* the store has checked the clock already */
-	int stale, removed;
-};
+static const char fixes[] = CHECK_MENDS;
 
-static void note(void *ctx, enum check_level level, const char *what, struct str text,
+void doctor_note(void *ctx, enum check_level level, const char *what, struct str text,
 		 struct str fix)
 {
 	static const char *const levels[] = { "ok", "note", "bad" };
@@ -45,8 +40,13 @@ static void note(void *ctx, enum check_level level, const char *what, struct str
 	json_object_set_new(o, "check", json_string(what));
 	json_object_set_new(o, "level", json_string(levels[level]));
 	json_object_set_new(o, "text", json_str(text));
-	if (fix.n)
+	if (str_cut_prefix(&fix, str_c(fixes))) {
+		json_object_set_new(o, "fix", json_string("pawl doctor --fix"));
+		json_object_set_new(o, "repair", json_str(fix));
+		x->repairs++;
+	} else if (fix.n) {
 		json_object_set_new(o, "fix", json_str(fix));
+	}
 	json_array_append_new(x->findings, o);
 	x->clock |= !strcmp(what, "clock");
 	x->bad += level == CHECK_BAD;
@@ -118,24 +118,26 @@ static void check_state(struct exam *x)
 	int r;
 
 	client_know_queue(&x->s->client);
+	x->stale = x->removed = 0;
 	r = keyring_each(&x->s->client.keyring, look_at_file, x);
 
 	if (r < 0)
-		note(x, CHECK_BAD, "state files",
-		     arena_printf(a, "%s: %s", x->s->client.keyring.dir, strerror(-r)),
-		     STR("make it a folder that only you can read: chmod 700"));
+		doctor_note(x, CHECK_BAD, "state files",
+			    arena_printf(a, "%s: %s", x->s->client.keyring.dir, strerror(-r)),
+			    STR("make it a folder that only you can read: chmod 700"));
 	else if (!x->stale)
-		note(x, CHECK_OK, "state files", STR("there are no stale ones"), STR(""));
+		doctor_note(x, CHECK_OK, "state files", STR("there are no stale ones"), STR(""));
 	else if (x->removed == x->stale)
-		note(x, CHECK_OK, "state files",
-		     arena_printf(a, "removed %d stale ones", x->removed), STR(""));
+		doctor_note(x, CHECK_OK, "state files",
+			    arena_printf(a, "removed %d stale ones", x->removed), STR(""));
 	else
-		note(x, CHECK_NOTE, "state files",
-		     arena_printf(
-			     a,
-			     "%d stale ones: tokens of locks that have ended, or files of calls that died",
-			     x->stale - x->removed),
-		     STR("pawl doctor --fix"));
+		doctor_note(
+			x, CHECK_NOTE, "state files",
+			arena_printf(
+				a,
+				"%d stale ones: tokens of locks that have ended, or files of calls that died",
+				x->stale - x->removed),
+			STR(CHECK_MENDS "remove these files"));
 }
 
 /* --- scratch queues ------------------------------------------------------------------------------ */
@@ -164,17 +166,17 @@ static void check_scratch(struct exam *x)
 	struct answer ans = { 0 };
 
 	if (queue_names(c->queue, add_name, &n, &ans, a) != SUCCESS)
-		note(x, CHECK_BAD, "scratch queues", ans.message, ans.hint);
+		doctor_note(x, CHECK_BAD, "scratch queues", ans.message, ans.hint);
 	else if (n.list.n && !(proof = proof_load(&ans, a)))
-		note(x, CHECK_NOTE, "scratch queues", ans.message, ans.hint);
+		doctor_note(x, CHECK_NOTE, "scratch queues", ans.message, ans.hint);
 	for (size_t i = 0; proof && i < n.list.n; i++)
 		if (proof->left(&plan, n.list.v[i], a))
-			note(x, CHECK_NOTE, "scratch queue",
-			     arena_printf(a, "a killed `pawl torture` left %.*s behind",
-					  STRF(n.list.v[i])),
-			     arena_printf(a, "pawl torture --store %.*s --remove %.*s",
-					  STRF(store_word(a, uri_shown(a, c->config.uri))),
-					  STRF(n.list.v[i])));
+			doctor_note(x, CHECK_NOTE, "scratch queue",
+				    arena_printf(a, "a killed `pawl torture` left %.*s behind",
+						 STRF(n.list.v[i])),
+				    arena_printf(a, "pawl torture --store %.*s --remove %.*s",
+						 STRF(store_word(a, uri_shown(a, c->config.uri))),
+						 STRF(n.list.v[i])));
 }
 
 /* --- other checks -------------------------------------------------------------------------------- */
@@ -187,14 +189,15 @@ static void check_clock(struct exam *x)
 	if (apart < 0)
 		apart = -apart;
 	if (apart <= CLOCK_MS)
-		note(x, CHECK_OK, "clock", STR("the store and this machine agree on the time"),
-		     STR(""));
+		doctor_note(x, CHECK_OK, "clock",
+			    STR("the store and this machine agree on the time"), STR(""));
 	else
-		note(x, CHECK_NOTE, "clock",
-		     arena_printf(a,
-				  "the store's time and this machine's wall clock differ by %.*s",
-				  STRF(duration_text(a, apart))),
-		     STR("leases follow the store's time and are safe; set the machine's clock (NTP)"));
+		doctor_note(
+			x, CHECK_NOTE, "clock",
+			arena_printf(
+				a, "the store's time and this machine's wall clock differ by %.*s",
+				STRF(duration_text(a, apart))),
+			STR("leases follow the store's time and are safe; set the machine's clock (NTP)"));
 }
 
 static void check_trust(struct exam *x)
@@ -204,19 +207,23 @@ static void check_trust(struct exam *x)
 
 	client_judge(&x->s->client, &t);
 	if (t.state == TRUST_INSIDE && t.config)
-		note(x, CHECK_OK, "trust",
-		     arena_printf(a, "the store is inside %s", x->s->client.place.root), STR(""));
+		doctor_note(x, CHECK_OK, "trust",
+			    arena_printf(a, "the store is inside %s", x->s->client.place.root),
+			    STR(""));
 	else if (t.state == TRUST_REMOTE)
-		note(x, CHECK_OK, "trust", STR("the store is a remote of your repository"),
-		     STR(""));
+		doctor_note(x, CHECK_OK, "trust", STR("the store is a remote of your repository"),
+			    STR(""));
 	else if (t.state == TRUST_GIVEN)
-		note(x, CHECK_OK, "trust",
-		     arena_printf(a, "you trusted %.*s", STRF(text_line(a, str_c(t.config)))),
-		     STR(""));
+		doctor_note(
+			x, CHECK_OK, "trust",
+			arena_printf(a, "you trusted %.*s", STRF(text_line(a, str_c(t.config)))),
+			STR(""));
 	else if (t.state == TRUST_MISSING)
-		note(x, x->s->client.trust.state == TRUST_MISSING ? CHECK_BAD : CHECK_NOTE, "trust",
-		     arena_printf(a, "you have not trusted %.*s (%.*s)", STRF(t.asks), STRF(t.why)),
-		     STR("read the file, then run: pawl trust"));
+		doctor_note(x, x->s->client.trust.state == TRUST_MISSING ? CHECK_BAD : CHECK_NOTE,
+			    "trust",
+			    arena_printf(a, "you have not trusted %.*s (%.*s)", STRF(t.asks),
+					 STRF(t.why)),
+			    STR("read the file, then run: pawl trust"));
 }
 
 static void check_queue(struct exam *x)
@@ -226,21 +233,22 @@ static void check_queue(struct exam *x)
 
 	check_trust(x);
 	if (c->trust.state == TRUST_MISSING) {
-		note(x, CHECK_NOTE, "queue", STR("not checked: its config is not trusted"),
-		     STR("run pawl doctor again after you trust it"));
+		doctor_note(x, CHECK_NOTE, "queue", STR("not checked: its config is not trusted"),
+			    STR("run pawl doctor again after you trust it"));
 		return;
 	}
 	if (client_open(c, STORE_READ, &ans) != SUCCESS) {
-		note(x, CHECK_BAD, "queue", ans.message, ans.hint);
+		doctor_note(x, CHECK_BAD, "queue", ans.message, ans.hint);
 		return;
 	}
-	note(x, CHECK_OK, "queue",
-	     arena_printf(x->s->arena, "%.*s, queue %.*s",
-			  STRF(uri_shown(x->s->arena, c->config.uri)),
-			  STRF(c->config.opt.queue.n ? c->config.opt.queue : STR("default"))),
-	     STR(""));
-	if (queue_check(c->queue, note, x, &ans, x->s->arena) != SUCCESS)
-		note(x, CHECK_BAD, "store", ans.message, ans.hint);
+	doctor_note(
+		x, CHECK_OK, "queue",
+		arena_printf(x->s->arena, "%.*s, queue %.*s",
+			     STRF(uri_shown(x->s->arena, c->config.uri)),
+			     STRF(c->config.opt.queue.n ? c->config.opt.queue : STR("default"))),
+		STR(""));
+	if (queue_check(c->queue, doctor_note, x, &ans, x->s->arena) != SUCCESS)
+		doctor_note(x, CHECK_BAD, "store", ans.message, ans.hint);
 	if (!x->clock)
 		check_clock(x);
 	check_scratch(x);
@@ -298,30 +306,113 @@ static void check_despite(struct exam *x, const struct answer *ans)
 {
 	struct client *c = &x->s->client;
 
-	note(x, CHECK_BAD, "settings", ans->message, settings_fix(x, ans));
+	doctor_note(x, CHECK_BAD, "settings", ans->message, settings_fix(x, ans));
 	if (ans->code != MISCONFIGURED || !c->settings.values || !find_queue(c)) {
-		note(x, CHECK_NOTE, "queue", STR("not checked: repair the settings first"),
-		     STR("run pawl doctor again after that"));
+		doctor_note(x, CHECK_NOTE, "queue", STR("not checked: repair the settings first"),
+			    STR("run pawl doctor again after that"));
 		return;
 	}
 	check_queue(x);
 }
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+/* --- the command --------------------------------------------------------------------------------- */
+
+static void examine(struct exam *x)
 {
-	struct exam x = { .s = s,
-			  .findings = json_array(),
-			  .fix = ((const struct doctor_args *)a)->fix };
+	struct session *s = x->s;
 	struct client_options said = s->client.said;
 	struct answer ans = { 0 };
+	int queue;
 
+	client_close(&s->client);
+	x->findings = json_array();
+	x->bad = x->repairs = 0;
+	x->clock = false;
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS) {
-		check_despite(&x, &ans);
-	} else {
-		note(&x, CHECK_OK, "settings", STR("every value is valid"), STR(""));
-		check_queue(&x);
-		check_state(&x);
+		check_despite(x, &ans);
+		x->repairs = 0; /* it is not certain that this is the queue that the user means */
+		return;
 	}
+	doctor_note(x, CHECK_OK, "settings", STR("every value is valid"), STR(""));
+	check_queue(x);
+	queue = x->repairs;
+	check_state(x);
+	doctor_temporary(x);
+	x->local = x->repairs - queue;
+}
+
+static json_t *repairs_of(const json_t *findings)
+{
+	json_t *list = json_array(), *f;
+	size_t i;
+
+	json_array_foreach(findings, i, f)
+		if (json_object_get(f, "repair"))
+			json_array_append(list, f);
+	return list;
+}
+
+static bool agreed(struct exam *x, bool yes)
+{
+	struct reply preview = { 0 };
+	int said;
+
+	if (yes)
+		return true;
+	json_object_set_new(reply_more(&preview), "would_repair", repairs_of(x->findings));
+	said = x->s->confirm ? x->s->confirm(x->s, &cmd_doctor, &preview) : -1;
+	reply_free(&preview);
+	return said > 0;
+}
+
+static enum result refuse(struct exam *x, struct reply *out)
+{
+	run_fail(USAGE,
+		 arena_printf(x->s->arena,
+			      "pawl doctor --fix would make %d repair%s; nothing was changed",
+			      x->repairs, x->repairs == 1 ? "" : "s"),
+		 STR("pawl doctor lists them; to make them: pawl doctor --fix --yes"), out);
+	json_object_set_new(reply_more(out), "would_repair", repairs_of(x->findings));
+	json_decref(x->findings);
+	return USAGE;
+}
+
+/* Repairs what the exam found, then examines everything again. */
+static enum result repair(struct exam *x, struct reply *out)
+{
+	struct repairs did = { 0 };
+	struct answer ans = { 0 };
+	json_t *more;
+
+	if (x->repairs > x->local && doctor_repair(x->s, &did, &ans) != SUCCESS) {
+		json_decref(x->findings);
+		return run_answer(&ans, out);
+	}
+	more = reply_more(out);
+	json_object_set_new(more, "repaired", repairs_of(x->findings));
+	if (did.backup)
+		json_object_set_new(more, "backup", json_str(str_c(did.backup)));
+	if (did.n_saved)
+		json_object_set_new(more, "saved", json_str(did.saved));
+	json_decref(x->findings);
+	x->fix = true;
+	examine(x);
+	return SUCCESS;
+}
+
+static enum result run(struct session *s, struct args *args, struct reply *out)
+{
+	const struct doctor_args *a = (const struct doctor_args *)args;
+	struct exam x = { .s = s };
+
+	if (a->yes && !a->fix)
+		return run_fail(USAGE, STR("--yes belongs to --fix"),
+				STR("pawl doctor --fix --yes"), out);
+	examine(&x);
+	if (a->fix && x.repairs && !agreed(&x, a->yes))
+		return refuse(&x, out);
+	if (a->fix && x.repairs && repair(&x, out) != SUCCESS)
+		return out->ans.code;
 	if (x.bad)
 		run_fail(MISCONFIGURED,
 			 arena_printf(s->arena, "%d problem%s found", x.bad, x.bad == 1 ? "" : "s"),
@@ -330,13 +421,50 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	return x.bad ? MISCONFIGURED : SUCCESS;
 }
 
+static void show_repairs(const json_t *list, const char *title, struct view *v)
+{
+	const json_t *f;
+	size_t i;
+
+	if (!json_array_size(list))
+		return;
+	view_text(v, BOLD, "%s\n", title);
+	json_array_foreach(list, i, f) {
+		view_text(v, PLAIN, "  ");
+		view_data(v, PLAIN, json_get(f, "check"));
+		view_text(v, PLAIN, ": ");
+		view_data(v, PLAIN, json_get(f, "text"));
+		view_text(v, PLAIN, "\n    ");
+		view_data(v, DIM, json_get(f, "repair"));
+		view_text(v, PLAIN, "\n");
+	}
+}
+
+static void show_file(const json_t *o, const char *name, const char *title, struct view *v)
+{
+	struct str path = json_get(o, name);
+
+	if (!path.n)
+		return;
+	view_text(v, PLAIN, "%s", title);
+	view_data(v, BOLD, path);
+	view_text(v, PLAIN, "\n");
+}
+
 static void show(const struct reply *r, struct view *v)
 {
 	const json_t *list = json_object_get(r->more, "findings"), *f;
 	size_t i;
 
+	show_repairs(json_object_get(r->more, "would_repair"),
+		     "doctor will save a backup of the queue and then repair:", v);
+	if (!v->quiet)
+		show_repairs(json_object_get(r->more, "repaired"), "repaired:", v);
+	show_file(r->more, "backup", "backup of the queue before the repairs: ", v);
+	show_file(r->more, "saved", "records that could not be repaired: ", v);
 	json_array_foreach(list, i, f) {
-		struct str level = json_get(f, "level"), fix = json_get(f, "fix");
+		struct str level = json_get(f, "level"), fix = json_get(f, "fix"),
+			   repair = json_get(f, "repair");
 		enum paint p = str_is(level, "ok") ? GREEN : str_is(level, "bad") ? RED : YELLOW;
 
 		if (v->quiet && p == GREEN)
@@ -348,6 +476,11 @@ static void show(const struct reply *r, struct view *v)
 		if (fix.n) {
 			view_text(v, DIM, "%21s", "fix: ");
 			view_data(v, PLAIN, fix);
+			if (repair.n) {
+				view_text(v, PLAIN, " (");
+				view_data(v, PLAIN, repair);
+				view_text(v, PLAIN, ")");
+			}
 			view_text(v, PLAIN, "\n");
 		}
 	}
@@ -359,13 +492,19 @@ const struct command cmd_doctor = {
 	.summary = "check the queue and this machine, and say how to repair problems",
 	.detail =
 		"Checks the settings, the file system, permissions, the store's version, schema and integrity, and the "
-		"clock. It also finds scratch queues of a killed torture and stale state files. It changes nothing without "
-		"--fix. The exit code is 40 if a check fails.",
-	.example = "pawl doctor",
-	.see = "config list, lock cleanup",
+		"clock. It also finds scratch queues of a killed torture and stale files. It changes nothing without --fix. "
+		"The exit code is 40 if a check fails. --fix makes the repairs that it lists: wrong counts, links, indexes and "
+		"ids, texts without a task, stale locks of refs and stale files. It asks first, unless you give --yes, takes "
+		"the lock @maintenance and saves a backup. It moves records that it cannot repair to a file and names that "
+		"file. Nothing foreign is touched.",
+	.example = "pawl doctor\n"
+		   "pawl doctor --fix\n"
+		   "pawl doctor --fix --yes",
+	.see = "config list, lock cleanup, backup",
 	.params = params,
 	.args_size = sizeof(struct doctor_args),
 	.flags = C_IDEMPOTENT | C_LOCAL | C_REPORT,
+	.fails = FAILS(CONFLICT),
 	.run = run,
 	.show = show,
 };

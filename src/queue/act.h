@@ -225,17 +225,12 @@ struct str bad_shown(struct str key, struct arena *a);
 int bad_refuse(struct answer *ans, const struct record *r, struct arena *a);
 /* Finds the key of a handle, in the store or, with `e`, in an edit. 0, 1 if there is none, or a fault. */
 int bad_find(struct store *s, struct edit *e, struct str handle, struct str *key, struct arena *a);
+/* Removes a record that cannot be used, with the links to it. */
+int bad_remove(struct act *w, struct str key);
 /* "3 records cannot be used and are left out: pawl doctor" */
 struct str bad_warning(size_t n, struct arena *a);
-int bad_check(struct store *s, check_fn *fn, void *ctx);
-/* The parents of all open tasks, by key: a task's count of open sub-tasks is how often it is among them. */
-struct counts {
-	struct arena arena;
-	struct strs parents;
-};
-int counts_read(struct counts *c, struct store *s);
-int64_t counts_open_subs(const struct counts *c, struct str key);
-void counts_free(struct counts *c);
+/* For doctor: examines every record and the log. */
+int exam_records(struct store *s, bool locks_only, check_fn *fn, void *ctx);
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a);
 struct answer *not_found(struct answer *ans, struct str id, struct arena *a);
 

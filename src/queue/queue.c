@@ -543,7 +543,7 @@ enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer 
 	int r = q->store->ops->check(q->store, pass_on, &c);
 
 	if (!r && !c.damaged)
-		r = bad_check(q->store, fn, ctx);
+		r = exam_records(q->store, q->config.policy.locks_only, fn, ctx);
 	return r ? fault_answer(&q->err, ans, a) : SUCCESS;
 }
 

@@ -63,6 +63,11 @@ int64_t queue_pause(struct queue *q, int64_t ms);
 #define QUEUE_LOOK_MAX_MS 5000
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a);
+/* Makes the repairs of this step: those of the store, then those of the records. MEND_DATA: the caller holds
+ * @maintenance. *n: the number of repaired records. */
+enum result queue_mend(struct queue *q, enum mend_step step, const struct mend_sink *sink,
+		       struct str agent, struct str run, size_t *n, struct answer *ans,
+		       struct arena *a);
 int64_t queue_now(struct queue *q);
 /* The id of the queue: a UUID that stays the same when the queue moves. false: the queue has none yet, or its
  * store cannot keep one. */

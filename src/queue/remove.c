@@ -127,7 +127,7 @@ static int cut_links(struct act *w, struct loaded *l)
 	return r ? r : cut_children(w, subs);
 }
 
-static int remove_bad(struct act *w, struct str key)
+int bad_remove(struct act *w, struct str key)
 {
 	struct event ev = { .name = STR("removed"), .agent = w->rq->agent, .run = w->rq->run };
 	struct record *rec;
@@ -170,7 +170,7 @@ static int remove_handle(struct act *w)
 		not_found(w->ans, w->rq->id, w->arena);
 		return REFUSED;
 	}
-	return w->rq->force ? remove_bad(w, key) : bad_refuse(w->ans, rec, w->arena);
+	return w->rq->force ? bad_remove(w, key) : bad_refuse(w->ans, rec, w->arena);
 }
 
 int do_remove(struct act *w)
@@ -184,7 +184,7 @@ int do_remove(struct act *w)
 		return remove_handle(w);
 	r = act_load(w, w->rq->id, &l);
 	if (r == BAD && w->rq->force)
-		return remove_bad(w, task_key(w->arena, w->rq->id));
+		return bad_remove(w, task_key(w->arena, w->rq->id));
 	if (r)
 		return r;
 	act_answer(w, l);

@@ -241,6 +241,25 @@ enum check_level { CHECK_OK, CHECK_NOTE, CHECK_BAD };
 /* One finding of check(): the object that was checked, its condition, and how to repair it. */
 typedef void check_fn(void *ctx, enum check_level level, const char *what, struct str text,
 		      struct str fix);
+/* The `fix` of a finding that `pawl doctor --fix` repairs: this text, then what the repair does. */
+#define CHECK_MENDS "pawl doctor --fix: "
+
+struct mend_part {
+	const char *name;
+	struct str bytes;
+};
+/* Saves data that a repair removes. Each function returns 0 or -errno; after an error the repair changes nothing. A
+ * store may repeat a change, so the same data may come twice. */
+struct mend_sink {
+	int (*keep)(void *ctx, const char *what, struct str name, const char *why,
+		    const struct mend_part *parts, size_t n);
+	/* Makes everything durable that was saved so far. */
+	int (*settle)(void *ctx);
+	void *ctx;
+};
+/* The two steps of a repair. MEND_BLOCKS: what keeps every change from happening, such as the lock of a ref that a
+ * dead process left. MEND_DATA: all the rest; the caller holds the lock of the whole queue. */
+enum mend_step { MEND_BLOCKS, MEND_DATA };
 
 typedef void name_fn(void *ctx, struct str name);
 
@@ -279,6 +298,10 @@ struct store_ops {
 	void (*wake_clear)(struct store *s);
 	/* For doctor: reports every check of the place that needs no write. */
 	int (*check)(struct store *s, check_fn *fn, void *ctx);
+	/* For doctor --fix: repairs the findings of check() whose fix begins with CHECK_MENDS. A repair that removes
+	 * data saves it first. It never touches foreign data. A second call completes what a killed process left.
+	 * NULL: the store has nothing to repair. */
+	int (*mend)(struct store *s, enum mend_step step, const struct mend_sink *sink);
 	/* The names of all queues of the place. A queue that another process makes or removes during the call
 	 * may or may not be among them. NULL: the store cannot list its queues. */
 	int (*queues)(struct store *s, name_fn *fn, void *ctx);

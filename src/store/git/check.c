@@ -1,14 +1,10 @@
 /* For doctor: checks of the repository and of its queue. */
 #include <dirent.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <time.h>
 
 #include "base/fs.h"
-#include "base/when.h"
 #include "store/git/git.h"
 
-#define STALE_S 60 /* git itself holds such a lock for some milliseconds */
 #define LOOSE_MANY 20000
 
 struct report {
@@ -16,7 +12,6 @@ struct report {
 	check_fn *fn;
 	void *ctx;
 	struct arena a;
-	size_t stale;
 };
 
 static void check_bad(struct report *r, const struct git_head *h)
@@ -74,56 +69,6 @@ static void check_queue(struct report *r)
 		r->fn(r->ctx, CHECK_OK, "changes", STR("every change is complete"), STR(""));
 }
 
-/* --- locks that a process left behind ----------------------------------------------------------- */
-
-static void check_lock(struct report *r, const char *path)
-{
-	struct stat st;
-	int64_t age;
-
-	if (lstat(path, &st))
-		return;
-	age = time(NULL) - st.st_mtime;
-	if (age < STALE_S)
-		return;
-	r->stale++;
-	r->fn(r->ctx, CHECK_BAD, "locks",
-	      arena_printf(&r->a, "%s has existed for %s: nobody can change its ref", path,
-			   duration_text(&r->a, age * 1000).p),
-	      arena_printf(&r->a, "if no git process uses the repository: rm %s",
-			   store_word(&r->a, str_c(path)).p));
-}
-
-static void check_folder(struct report *r, const char *dir, int depth)
-{
-	DIR *d = opendir(dir);
-	struct dirent *e;
-
-	while (d && (e = readdir(d))) {
-		const char *path;
-
-		if (e->d_name[0] == '.')
-			continue;
-		path = fs_join(&r->a, str_c(dir), str_c(e->d_name));
-		if (str_ends(str_c(path), STR(".lock")))
-			check_lock(r, path);
-		else if (depth && fs_is_dir(path))
-			check_folder(r, path, depth - 1);
-	}
-	if (d)
-		closedir(d);
-}
-
-static void check_locks(struct report *r)
-{
-	const char *dir = fs_join(&r->a, str_c(r->s->dir), str_c(r->s->prefix));
-
-	check_folder(r, dir, 1);
-	check_lock(r, fs_join(&r->a, str_c(r->s->dir), STR("packed-refs.lock")));
-	if (!r->stale)
-		r->fn(r->ctx, CHECK_OK, "locks", STR("no ref has a stale lock"), STR(""));
-}
-
 /* Counts one of the 256 folders and estimates the total from it. */
 static void check_loose(struct report *r)
 {
@@ -153,7 +98,7 @@ int git_check(struct store *base, check_fn *fn, void *ctx)
 	if (rc == 0)
 		check_queue(&r);
 	if (rc == 0 && r.s->dir) {
-		check_locks(&r);
+		git_stale_check(r.s, fn, ctx);
 		check_loose(&r);
 	}
 	arena_free(&r.a);

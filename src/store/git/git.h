@@ -377,6 +377,9 @@ int git_find(struct git *s, const struct uri *uri);
 int git_path_open(struct git *s);
 void git_path_close(struct git *s);
 int git_check(struct store *s, check_fn *fn, void *ctx);
+/* Locks of refs that a dead process left behind (git/stale.c). */
+void git_stale_check(struct git *s, check_fn *fn, void *ctx);
+int git_mend_blocks(struct store *s, enum mend_step step, const struct mend_sink *sink);
 int git_queues(struct store *s, name_fn *fn, void *ctx);
 int git_wire_open(struct git *s);
 /* Takes the result of a look. If this clone is damaged, fetches the queue again and returns the result of

@@ -199,8 +199,8 @@ static struct store_counts *git_counts(struct store *base)
 	.scheme = "git", .open = git_open, .close = git_close, .now = git_now, .get = git_get, \
 	.scan = git_scan, .count = git_count, .tally = git_tally, .modify = git_modify,        \
 	.entries = git_entries, .snapshot = git_snapshot, .wake_fd = git_wake_fd,              \
-	.wake_clear = git_wake_clear, .check = git_check, .discard = git_discard,              \
-	.counts = git_counts
+	.wake_clear = git_wake_clear, .check = git_check, .mend = git_mend_blocks,             \
+	.discard = git_discard, .counts = git_counts
 
 /* A branch store cannot list queues: it would have to fetch every branch to recognise them. */
 static const struct store_ops store_git = { GIT_OPS, .queues = git_queues };

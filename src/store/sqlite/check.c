@@ -160,43 +160,9 @@ static void check_integrity(struct check *c)
 		tell_fault(c, "integrity");
 }
 
-/* --- values that the database holds twice ------------------------------------------------------- */
+/* --- values that the database holds twice: see mend.c ------------------------------------------ */
 
-struct rule {
-	const char *what, *sql, *good, *bad, *fix;
-};
-
-static const struct rule rules[] = {
-	{ "counts",
-	  "SELECT count(*) FROM tally t WHERE n<>(SELECT count(*) FROM record r WHERE r.q=t.q"
-	  " AND r.status=t.status)",
-	  "the number of tasks of each status is right",
-	  "the number of tasks is wrong for some statuses",
-	  "sqlite3 PATH \"UPDATE tally SET n=(SELECT count(*) FROM record r WHERE r.q=tally.q"
-	  " AND r.status=tally.status)\"" },
-	{ "links",
-	  "SELECT (SELECT count(*) FROM link WHERE rid NOT IN (SELECT rid FROM record WHERE depends NOT NULL))"
-	  "+(SELECT count(*) FROM record WHERE depends NOT NULL AND rid NOT IN (SELECT rid FROM link))",
-	  "each dependency is stored in both directions",
-	  "some dependencies are stored in one direction only",
-	  "keep a copy, then remove and add these dependencies again (pawl undepend, pawl depend)" },
-	{ "texts", "SELECT count(*) FROM body WHERE rid NOT IN (SELECT rid FROM record)",
-	  "each text belongs to a task", "some texts do not belong to a task",
-	  "sqlite3 PATH \"DELETE FROM body WHERE rid NOT IN (SELECT rid FROM record)\"" },
-	/* uses the SQL functions of column.c */
-	{ "views",
-	  "SELECT count(*) FROM(SELECT *,CASE WHEN key GLOB'task/*'OR key GLOB'lock/*'THEN hot END h FROM record)"
-	  "WHERE id_key IS NOT id_key(id)OR assignee IS NOT packed(h,18,0)OR run IS NOT packed(h,19,0)"
-	  "OR attempts IS NOT packed(h,24,1)OR fence IS NOT packed(h,26,1)"
-	  "OR archived IS NOT packed(h,34,2)OR(holder IS NULL AND queue_holder IS NOT packed(h,40,0))"
-	  "OR host IS NOT packed(h,41,0)OR acquired IS NOT packed(h,43,2)"
-	  "OR expires IS NOT packed(h,44,2)",
-	  "the views show the same values as pawl",
-	  "the views show other values than pawl for some tasks",
-	  "another program wrote to the file; to rewrite it: pawl backup, then pawl restore FILE --force" },
-};
-
-static void check_rule(struct check *c, const struct rule *r)
+static void check_rule(struct check *c, const struct sq_rule *r)
 {
 	int64_t n = 0;
 
@@ -204,8 +170,8 @@ static void check_rule(struct check *c, const struct rule *r)
 		tell_fault(c, r->what);
 	else if (n)
 		tell(c, CHECK_BAD, r->what, arena_printf(&c->a, "%s (%" PRId64 ")", r->bad, n),
-		     str_c(r->fix));
-	else
+		     arena_printf(&c->a, CHECK_MENDS "%s", r->does));
+	else if (r->good)
 		tell(c, CHECK_OK, r->what, str_c(r->good), STR(""));
 }
 
@@ -241,8 +207,8 @@ int sq_check(struct store *base, check_fn *fn, void *ctx)
 	check_schema(&c);
 	check_integrity(&c);
 	sq_functions(c.s, true);
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-		check_rule(&c, &rules[i]);
+	for (const struct sq_rule *r = sq_rules; r->what; r++)
+		check_rule(&c, r);
 	sq_functions(c.s, false);
 	check_wal(&c);
 	sq_now(base);

@@ -126,7 +126,7 @@ static int add_statuses(struct scan *c)
 	int rc = sq_tally(&c->s->base, counts);
 
 	for (int i = 1; rc >= 0 && i < SQ_STATUSES; i++) {
-		if (!counts[i] || (c->q->statuses && !(c->q->statuses >> i & 1)))
+		if ((!counts[i] && !c->s->whole) || (c->q->statuses && !(c->q->statuses >> i & 1)))
 			continue;
 		rc = source_add(
 			c, "record INDEXED BY record_status",
@@ -408,12 +408,13 @@ int sq_snapshot(struct store *base, bool all, int (*fn)(void *ctx), void *ctx)
 	struct sq *s = sq_of(base);
 	int rc = sq_read_guard(s);
 
-	(void)all;
 	if (rc == 0)
 		rc = sq_read_begin(s);
 	if (rc < 0)
 		return rc;
+	s->whole = all;
 	rc = fn(ctx);
+	s->whole = false;
 	sq_read_end(s);
 	return rc;
 }

@@ -70,6 +70,7 @@ struct sq {
 	bool changing;
 	int64_t now;   /* constant during a change */
 	int64_t floor; /* new records begin above this revision; -1: not read yet */
+	bool whole; /* a snapshot of everything: scans do not rely on the counts */
 	bool all_promoted;
 	bool durability_set, folder_synced, shape_known;
 	bool locked; /* we hold the lock of the database itself: sq_files_lock() */
@@ -384,5 +385,16 @@ bool sq_takes_part(const struct sq *s);
 /* --- sqlite/check.c ----------------------------------------------------------------------------- */
 
 int sq_check(struct store *base, check_fn *fn, void *ctx);
+
+/* A condition that every database of pawl meets, and how to restore it (sqlite/mend.c). */
+struct sq_rule {
+	const char *what;
+	const char *sql;               /* the number of rows that break it */
+	const char *good, *bad, *does; /* texts for doctor; `good` may be NULL */
+	const char *saves; /* rows of `body` to save before the repair; NULL: it removes no data */
+	const char *mend;  /* statements */
+};
+extern const struct sq_rule sq_rules[]; /* ends with a NULL `what` */
+int sq_mend(struct store *base, enum mend_step step, const struct mend_sink *sink);
 
 #endif

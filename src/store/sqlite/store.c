@@ -183,6 +183,7 @@ const struct store_ops store_sqlite = {
 	.wake_fd = sq_wake_fd,
 	.wake_clear = sq_wake_clear,
 	.check = sq_check,
+	.mend = sq_mend,
 	.queues = sq_queues,
 	.discard = sq_discard,
 	.counts = sq_counts,

@@ -12,12 +12,13 @@ enum call {
 	CALL_MODIFY,
 	CALL_ENTRIES,
 	CALL_DISCARD,
+	CALL_MEND,
 	CALL_ANY
 };
 enum kind { KIND_FAIL, KIND_BUSY, KIND_FULL, KIND_MOVED, KIND_LOST, KIND_UNKNOWN, KIND_NONE };
 
-static const char *const calls[] = { "open",   "get",     "scan",    "count", "tally",
-				     "modify", "entries", "discard", "any",   NULL };
+static const char *const calls[] = { "open",    "get",     "scan", "count", "tally", "modify",
+				     "entries", "discard", "mend", "any",   NULL };
 static const char *const kinds[] = { "fail", "busy", "full", "moved", "lost", "unknown", NULL };
 
 struct rule {
@@ -267,6 +268,16 @@ static int f_check(struct store *s, check_fn *fn, void *ctx)
 	return in->ops->check(in, fn, ctx);
 }
 
+static int f_mend(struct store *s, enum mend_step step, const struct mend_sink *sink)
+{
+	struct fault *f = (struct fault *)s;
+	int rc = check_due(f, CALL_MEND);
+
+	if (rc || !f->inner->ops->mend)
+		return rc;
+	return f->inner->ops->mend(f->inner, step, sink);
+}
+
 static int f_queues(struct store *s, name_fn *fn, void *ctx)
 {
 	struct store *in = ((struct fault *)s)->inner;
@@ -306,6 +317,7 @@ static const struct store_ops fault_ops = {
 	.wake_fd = f_wake_fd,
 	.wake_clear = f_wake_clear,
 	.check = f_check,
+	.mend = f_mend,
 	.queues = f_queues,
 	.discard = f_discard,
 	.counts = f_counts,

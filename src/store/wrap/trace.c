@@ -305,6 +305,17 @@ static int t_check(struct store *s, check_fn *fn, void *ctx)
 	return rc;
 }
 
+static int t_mend(struct store *s, enum mend_step step, const struct mend_sink *sink)
+{
+	struct trace *t = (struct trace *)s;
+	struct buf b = line_start("mend");
+	int64_t began = micros();
+	int rc = t->inner->ops->mend ? t->inner->ops->mend(t->inner, step, sink) : 0;
+
+	line_end(t, &b, began, rc);
+	return rc;
+}
+
 static int t_queues(struct store *s, name_fn *fn, void *ctx)
 {
 	struct trace *t = (struct trace *)s;
@@ -348,6 +359,7 @@ static const struct store_ops trace_ops = {
 	.wake_fd = t_wake_fd,
 	.wake_clear = t_wake_clear,
 	.check = t_check,
+	.mend = t_mend,
 	.queues = t_queues,
 	.discard = t_discard,
 	.counts = t_counts,

@@ -7,7 +7,7 @@
  *
  * fault+URI?fault=CALL:N[:KIND[:always]] makes the Nth call of each handle fail (N from 1), with `always` also all
  * later ones. fault=CALL:~N[:KIND[:SEED]] makes one in N fail at random; the same seed selects the same calls.
- * CALL is open, get, scan, count, tally, modify, entries, discard or any. KIND is
+ * CALL is open, get, scan, count, tally, modify, entries, discard, mend or any. KIND is
  *   fail     STORE_IO, nothing applied (the default)
  *   busy     STORE_BUSY
  *   full     STORE_FULL

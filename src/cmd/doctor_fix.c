@@ -1,0 +1,203 @@
+/*
+ * The repairs of `doctor --fix`. The lock @maintenance keeps all changes out from before the backup until the last
+ * repair, so the backup is the state that the repairs change. A killed run leaves its lock behind; the next run
+ * recognises the dead process and takes the lock over.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/beneath.h"
+#include "base/fs.h"
+#include "base/os.h"
+#include "client/queue_lock.h"
+#include "cmd/doctor.h"
+#include "transfer/backup.h"
+#include "transfer/salvage.h"
+
+#define LOCK_ID STR("@maintenance")
+#define DAY_S 86400
+#define NAMES 100
+
+/* --- the lock of the whole queue ------------------------------------------------------------------------ */
+
+/* Breaks the lock of a process that is certainly dead. */
+static bool break_dead(struct client *c)
+{
+	struct request look = { .op = OP_LOCK_STATUS }, rq = { .op = OP_LOCK_BREAK };
+	struct answer ans;
+
+	GIVE(&look, id, LOCK_ID);
+	client_call(c, &look, &ans);
+	if (ans.code != SUCCESS || !ans.task || ans.task->lock.life != LIFE_DEAD)
+		return false;
+	GIVE(&rq, id, LOCK_ID);
+	GIVE(&rq, reason, STR("its process is dead (doctor --fix)"));
+	client_call(c, &rq, &ans);
+	return ans.code == SUCCESS;
+}
+
+static enum result take_lock(struct client *c, struct queue_lock *lock, struct answer *ans)
+{
+	enum result code = client_lock_queue(c, TYPED_MAINTENANCE, "doctor --fix", lock, ans);
+
+	if (code == CONFLICT && break_dead(c))
+		code = client_lock_queue(c, TYPED_MAINTENANCE, "doctor --fix", lock, ans);
+	return code;
+}
+
+/* A backup may take longer than the lease. If the lock was lost, others may have changed the queue since. */
+static enum result renew(struct client *c, struct answer *ans)
+{
+	struct request rq = { .op = OP_HEARTBEAT };
+
+	GIVE(&rq, id, LOCK_ID);
+	GIVE(&rq, token, client_pass(c, TYPED_MAINTENANCE, c->arena));
+	client_call(c, &rq, ans);
+	return ans->code;
+}
+
+/* --- the files that it writes ---------------------------------------------------------------------------- */
+
+/* A repair never replaces an earlier backup, unlike `pawl backup`. */
+static enum result free_name(struct client *c, char **path, struct answer *ans)
+{
+	int64_t now = queue_now(c->queue);
+	enum result code = backup_name(c, now, path, ans);
+
+	for (int i = 1; code == SUCCESS && fs_exists(*path) && i < NAMES; i++)
+		code = backup_name(c, now + i, path, ans);
+	return code == SUCCESS ? backup_check(*path, false, ans, c->arena) : code;
+}
+
+static struct str saved_name(const char *backup, struct arena *a)
+{
+	struct str stem = str_c(backup);
+
+	stem.n -= strlen(".pawl");
+	return arena_printf(a, "%.*s.unrepaired.jsonl", STRF(stem));
+}
+
+/* --- the repair -------------------------------------------------------------------------------------------- */
+
+static enum result mend(struct client *c, enum mend_step step, struct salvage *saved,
+			struct answer *ans)
+{
+	struct mend_sink sink = salvage_sink(saved);
+	size_t n;
+
+	queue_patience(c->queue, client_timeout(c, OP_HEAVY));
+	return queue_mend(c->queue, step, &sink, c->agent, c->run, &n, ans, c->arena);
+}
+
+static enum result mend_locked(struct client *c, const char *backup, struct salvage *saved,
+			       struct answer *ans)
+{
+	struct backup b;
+	enum result code = backup_write(c->queue, backup, &b, ans, c->arena);
+
+	if (code == SUCCESS)
+		code = renew(c, ans);
+	return code == SUCCESS ? mend(c, MEND_DATA, saved, ans) : code;
+}
+
+enum result doctor_repair(struct session *s, struct repairs *out, struct answer *ans)
+{
+	struct client *c = &s->client;
+	struct queue_lock lock = { 0 };
+	struct salvage saved = { 0 };
+	enum result code = client_open(c, STORE_WRITE, ans);
+
+	if (code == SUCCESS)
+		code = free_name(c, &out->backup, ans);
+	if (code != SUCCESS)
+		return code;
+	salvage_init(&saved, saved_name(out->backup, s->arena), s->arena);
+	code = mend(c, MEND_BLOCKS, &saved, ans);
+	if (code == SUCCESS)
+		code = take_lock(c, &lock, ans);
+	if (code == SUCCESS)
+		code = mend_locked(c, out->backup, &saved, ans);
+	client_unlock_queue(c, &lock);
+	salvage_close(&saved);
+	out->n_saved = saved.n;
+	if (saved.n)
+		out->saved = str_c(saved.path);
+	return code;
+}
+
+/* --- temporary files ------------------------------------------------------------------------------------------ */
+
+static bool all_of(struct str s, const char *letters)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!memchr(letters, s.p[i], strlen(letters)))
+			return false;
+	return true;
+}
+
+/* ".pawl-0123456789abcdef.tmp" (base/fs.c), or "TIME.pawl.aB3xYz" (a backup in progress). */
+static bool is_temporary(struct str name, bool backups)
+{
+	static const char alnum[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	struct str end;
+
+	if (str_starts(name, STR(".pawl-")) && str_ends(name, STR(".tmp")))
+		return name.n == 26 && all_of(str_n(name.p + 6, 16), "0123456789abcdef");
+	if (!backups || name.n != strlen("2026-01-01T00-00-00.000Z.pawl.XXXXXX"))
+		return false;
+	end = str_n(name.p + name.n - 12, 12);
+	return str_starts(end, STR(".pawl.")) && all_of(str_n(end.p + 6, 6), alnum);
+}
+
+/* A process that writes such a file is done with it within seconds. */
+static void look_at_temporary(struct exam *x, int dir, const char *name, bool backups)
+{
+	struct stat st;
+
+	if (!is_temporary(str_c(name), backups) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
+	    !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    os_wall_ms() / 1000 - st.st_mtime < DAY_S)
+		return;
+	x->stale++;
+	if (x->fix && unlinkat(dir, name, 0) == 0)
+		x->removed++;
+}
+
+static void look_in(struct exam *x, const char *root, const char *below)
+{
+	DIR *d = root ? beneath_list(root, below) : NULL;
+	const struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		look_at_temporary(x, dirfd(d), e->d_name, *below);
+	if (d)
+		closedir(d);
+}
+
+void doctor_temporary(struct exam *x)
+{
+	const char *pawl_dir = x->s->client.place.pawl_dir,
+		   *config = fs_user_dir(x->s->arena, "XDG_CONFIG_HOME", ".config"),
+		   *state = x->s->client.keyring.dir;
+	struct arena *a = x->s->arena;
+
+	x->stale = x->removed = 0;
+	look_in(x, pawl_dir, "");
+	look_in(x, pawl_dir, "backups");
+	look_in(x, config, "");
+	look_in(x, state, "");
+	if (x->stale == x->removed)
+		doctor_note(x, CHECK_OK, "temporary files",
+			    x->removed ? arena_printf(a, "removed %d", x->removed)
+				       : STR("there are no old ones"),
+			    STR(""));
+	else
+		doctor_note(x, CHECK_NOTE, "temporary files",
+			    arena_printf(a, "%d, of processes that died while they wrote a file",
+					 x->stale - x->removed),
+			    STR(CHECK_MENDS "remove these files"));
+}

@@ -1,0 +1,182 @@
+/*
+ * Values that the database holds twice, and texts without a task: how doctor finds them, and how `doctor --fix` repairs
+ * them. All repairs are one transaction. Each computes its values from the records, which pawl never reads from
+ * elsewhere, so a repair loses nothing. Texts that must go are saved first.
+ */
+#include <string.h>
+
+#include "store/sqlite/sqlite.h"
+
+#define SAVED_MAX "50331648" /* a text larger than this cannot be saved, so it stays */
+#define SIZE                                                                                           \
+	"(ifnull(length(title),0)+ifnull(length(description),0)+ifnull(length(acceptance),0)"          \
+	"+ifnull(length(blocker_reason),0)+ifnull(length(unblock_action),0)+ifnull(length(summary),0)" \
+	"+ifnull(length(rest),0))"
+
+/* The packed part of a task or of a lock; NULL for other records. */
+#define HOT "CASE WHEN key GLOB'task/*'OR key GLOB'lock/*'THEN hot END"
+
+#define BAD_STATUS "status NOT NULL AND(typeof(status)<>'integer'OR status NOT BETWEEN 1 AND 15)"
+#define STATUS_IN_TASK "CASE WHEN key GLOB'task/*'THEN packed(hot,5,1)END"
+
+#define WAKE                                                                                    \
+	"CASE WHEN lane IN(2,4)THEN eligible_at WHEN lane IN(3,5,6)AND wake IS eligible_at THEN wake " \
+	"ELSE 0 END"
+
+/* `depends` is JSON that another program may have broken. */
+#define DEPENDS                                                                 \
+	"record r,json_each(CASE WHEN json_valid(CAST(r.depends AS TEXT))THEN " \
+	"CAST(r.depends AS TEXT)ELSE'[]'END)j"
+#define ONE_WAY                                                                         \
+	"NOT EXISTS(SELECT 1 FROM " DEPENDS " WHERE r.rid=link.rid AND r.q=link.q AND " \
+	"j.type='text'AND j.value=link.target)"
+#define OTHER_WAY                                                                              \
+	" FROM " DEPENDS " WHERE r.depends NOT NULL AND j.type='text'AND NOT EXISTS(SELECT 1 " \
+	"FROM link l WHERE l.q=r.q AND l.target=j.value AND l.rid=r.rid)"
+
+#define STATUSES \
+	"WITH s(x)AS(VALUES(1),(2),(3),(4),(5),(6),(7),(8),(9),(10),(11),(12),(13),(14),(15))"
+#define COUNTED "(SELECT count(*)FROM record r WHERE r.q=queue.n AND r.status=x)"
+
+#define ORPHANS "rid NOT IN(SELECT rid FROM record)"
+#define LARGE SIZE ">1835008 AND rid IN(SELECT rid FROM record WHERE status NOT NULL)"
+
+#define COPIES_DIFFER                                                                           \
+	"id_key IS NOT id_key(id)OR assignee IS NOT packed(h,18,0)OR run IS NOT packed(h,19,0)" \
+	"OR attempts IS NOT packed(h,24,1)OR fence IS NOT packed(h,26,1)"                       \
+	"OR archived IS NOT packed(h,34,2)"                                                     \
+	"OR(holder IS NULL AND queue_holder IS NOT packed(h,40,0))"                             \
+	"OR host IS NOT packed(h,41,0)OR acquired IS NOT packed(h,43,2)"                        \
+	"OR expires IS NOT packed(h,44,2)"
+
+const struct sq_rule sq_rules[] = {
+	{ "statuses", "SELECT count(*)FROM record WHERE " BAD_STATUS,
+	  "each task has a status that pawl knows",
+	  "some tasks have a status that no command finds", "take the status from the task", NULL,
+	  "UPDATE record SET status=CASE WHEN " STATUS_IN_TASK
+	  " BETWEEN 1 AND 15 THEN " STATUS_IN_TASK " END WHERE " BAD_STATUS },
+	{ "order", "SELECT count(*)FROM record WHERE wake IS NOT " WAKE,
+	  "each task has its place in the order", "some tasks have a wrong place in the order",
+	  "compute the places again", NULL,
+	  "UPDATE record SET wake=" WAKE " WHERE wake IS NOT " WAKE },
+	{ "links",
+	  "SELECT(SELECT count(*)FROM link WHERE " ONE_WAY ")+(SELECT count(*)" OTHER_WAY ")",
+	  "each dependency is stored in both directions",
+	  "some dependencies are stored in one direction only",
+	  "store each dependency of a task in both directions", NULL,
+	  "DELETE FROM link WHERE " ONE_WAY
+	  ";INSERT OR IGNORE INTO link SELECT r.q,j.value,r.rid" OTHER_WAY },
+	{ "counts",
+	  STATUSES
+	  "SELECT count(*)FROM queue JOIN s LEFT JOIN tally t ON t.q=queue.n AND t.status=x "
+	  "WHERE name NOT NULL AND t.n IS NOT " COUNTED,
+	  "the number of tasks of each status is right",
+	  "the number of tasks is wrong for some statuses", "count the tasks of each status again",
+	  NULL,
+	  STATUSES "REPLACE INTO tally SELECT queue.n,x," COUNTED
+		   "FROM queue JOIN s WHERE name NOT NULL" },
+	{ "texts", "SELECT count(*)FROM body WHERE " ORPHANS, "each text belongs to a task",
+	  "some texts do not belong to a task", "move these texts to a file",
+	  "SELECT rid," SQ_BODY " FROM body WHERE " ORPHANS " AND " SIZE "<=" SAVED_MAX,
+	  "DELETE FROM body WHERE " ORPHANS " AND " SIZE "<=" SAVED_MAX },
+	{ "large texts", "SELECT count(*)FROM body WHERE " LARGE, NULL,
+	  "some tasks have texts larger than the limit", "move these texts to a file",
+	  "SELECT rid," SQ_BODY " FROM body WHERE " LARGE " AND " SIZE "<=" SAVED_MAX,
+	  "DELETE FROM body WHERE " LARGE " AND " SIZE "<=" SAVED_MAX },
+	{ "views",
+	  "SELECT count(*)FROM record,(SELECT rid r," HOT
+	  " h FROM record)WHERE rid=r AND(" COPIES_DIFFER ")",
+	  "the views show the same values as pawl",
+	  "the views show other values than pawl for some tasks", "write these values again", NULL,
+	  "UPDATE record SET id_key=id_key(id),assignee=packed(h,18,0),run=packed(h,19,0),"
+	  "attempts=packed(h,24,1),fence=packed(h,26,1),archived=packed(h,34,2),"
+	  "queue_holder=CASE WHEN holder IS NULL THEN packed(h,40,0)END,host=packed(h,41,0),"
+	  "acquired=packed(h,43,2),expires=packed(h,44,2)"
+	  "FROM(SELECT rid r," HOT " h FROM record)WHERE rid=r AND(" COPIES_DIFFER ")" },
+	{ 0 },
+};
+
+/* --- repair --------------------------------------------------------------------------------------- */
+
+struct mending {
+	struct sq *s;
+	const struct mend_sink *sink;
+	int failed; /* -errno of the sink */
+};
+
+static int save_row(struct mending *m, const struct sq_rule *r, sqlite3_stmt *st)
+{
+	static const char *const names[SQ_TEXTS + 1] = {
+		"title",          "description", "acceptance", "blocker_reason",
+		"unblock_action", "summary",     "rest"
+	};
+	struct mend_part parts[SQ_TEXTS + 1];
+	struct arena a = { 0 };
+	int rc;
+
+	for (int i = 0; i <= SQ_TEXTS; i++)
+		parts[i] = (struct mend_part){ names[i], sq_column(st, 1 + i) };
+	rc = m->sink->keep(m->sink->ctx, r->what,
+			   arena_printf(&a, "body %lld", sqlite3_column_int64(st, 0)), r->bad,
+			   parts, SQ_TEXTS + 1);
+	arena_free(&a);
+	return rc;
+}
+
+static int save_rows(struct mending *m, const struct sq_rule *r)
+{
+	sqlite3_stmt *st;
+	int rc = sq_prepare(m->s, r->saves, &st);
+
+	if (rc < 0)
+		return rc;
+	while ((rc = sq_step(m->s, st)) == SQLITE_ROW && m->failed == 0)
+		m->failed = save_row(m, r, st);
+	sqlite3_finalize(st);
+	return rc < 0 ? rc : 0;
+}
+
+static int cannot_save(struct mending *m)
+{
+	return store_fail(&m->s->base.env, STORE_IO, "nothing was changed",
+			  "the records that cannot be repaired cannot be saved: %s",
+			  strerror(-m->failed));
+}
+
+/* Saves all rows before the first one is deleted. */
+static int save_all(struct mending *m)
+{
+	int rc = 0;
+
+	m->failed = 0;
+	for (const struct sq_rule *r = sq_rules; r->what && rc == 0 && m->failed == 0; r++)
+		if (r->saves)
+			rc = save_rows(m, r);
+	if (rc == 0 && m->failed == 0)
+		m->failed = m->sink->settle(m->sink->ctx);
+	return rc < 0 ? rc : m->failed ? cannot_save(m) : 0;
+}
+
+/* Runs as an edit, so it gets the gate, the transaction and the durable commit of any change. */
+static int mend_edit(struct edit *e, void *ctx)
+{
+	struct mending *m = ctx;
+	int rc = sq_tally_flush(m->s);
+
+	(void)e;
+	sq_functions(m->s, true);
+	if (rc == 0)
+		rc = save_all(m);
+	for (const struct sq_rule *r = sq_rules; r->what && rc == 0; r++)
+		rc = sq_exec(m->s, r->mend);
+	sq_functions(m->s, false);
+	return rc;
+}
+
+int sq_mend(struct store *base, enum mend_step step, const struct mend_sink *sink)
+{
+	struct mending m = { .s = sq_of(base), .sink = sink };
+	struct change c = { .fn = mend_edit, .ctx = &m };
+
+	return step == MEND_DATA ? sq_modify(base, &c, 1) : 0;
+}
