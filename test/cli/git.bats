@@ -221,8 +221,7 @@ folds() {
 	call 0 create x
 	touch -d '2 hours ago' "$remote/refs/pawl/default/t/t1.lock"
 	call 40 doctor
-	says t1.lock
-	says "rm "
+	says t1.lock "pawl doctor --fix"
 	rm "$remote/refs/pawl/default/t/t1.lock"
 	call 0 doctor
 }
