@@ -105,8 +105,8 @@ PAWL_API const char *pawl_hint(const struct pawl *queue);
 /*
  * Runs any command of the program, except those for the shell and the setup. command: its name ("create", "list",
  * "lock acquire"). arguments: a JSON object with its parameters by name ({"title": "x", "label": ["a", "b"], "ttl":
- * "10m"}; also "token" and "request_id"), or NULL for none. A duration is text with a unit, or a number of seconds.
- * `pawl help COMMAND` shows the parameters.
+ * "10m"}; also "token", "request_id" and "if_version"), or NULL for none. A duration is text with a unit, or a number of
+ * seconds. `pawl help COMMAND` shows the parameters.
  *
  * Unless `answer` is NULL, *answer becomes the object that the program prints with --json, in one line, for every
  * code. Free it with pawl_free().

@@ -24,7 +24,7 @@ struct keys {
 static bool takes(const struct request *rq)
 {
 	if (rq->op == OP_DONE)
-		return rq->claim_next;
+		return rq->claim_next || rq->take;
 	if (rq->op == OP_STATUS)
 		return rq->status == IN_PROGRESS;
 	return op_flags(rq->op) & OP_TAKES;
@@ -44,7 +44,7 @@ static enum result check_token(const char *what, struct str token, struct answer
 static enum result named_tokens(struct client *c, struct request *rq, struct answer *ans)
 {
 	const char *task = getenv("PAWL_TASK"), *token = getenv("PAWL_TOKEN");
-	bool held = op_flags(rq->op) & (OP_HELD | OP_TAKES);
+	bool held = op_flags(rq->op) & (OP_HELD | OP_TAKES), named = HAS(rq, token);
 	enum result r = SUCCESS;
 
 	if (HAS(rq, token)) {
@@ -56,7 +56,8 @@ static enum result named_tokens(struct client *c, struct request *rq, struct ans
 	}
 	if (r == SUCCESS && HAS(rq, new_token))
 		r = check_token("the value of --next-token", rq->new_token, ans, c->arena);
-	if (r == SUCCESS && HAS(rq, token))
+	/* an operator's shell may have the token of its own work; --force is not a call of a holder */
+	if (r == SUCCESS && HAS(rq, token) && (named || !rq->force))
 		GIVE(rq, explicit, 1);
 	return r;
 }
@@ -116,6 +117,10 @@ static enum result no_keyring(struct client *c, int r, struct answer *ans)
 /* Which tasks the caller accepts; empty: any. */
 static struct str filter(struct client *c, const struct request *rq)
 {
+	if (rq->assignee.n)
+		return arena_printf(c->arena, "label=%.*s\nclass=%lld\ntype=%.*s\nassignee=%.*s",
+				    STRF(rq->label), (long long)rq->class_rank, STRF(rq->type),
+				    STRF(rq->assignee));
 	if (!rq->label.n && !rq->class_rank && !rq->type.n)
 		return STR("");
 	return arena_printf(c->arena, "label=%.*s\nclass=%lld\ntype=%.*s", STRF(rq->label),

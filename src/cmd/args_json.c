@@ -114,6 +114,13 @@ static bool offered(const struct param *p, bool program)
 	return program || !(p->flags & P_TERMINAL);
 }
 
+const struct param *args_version(const struct command *c)
+{
+	bool one = op_flags(c->op) & OP_TASK && !(op_flags(c->op) & OP_READS);
+
+	return one && c->flags & C_WRITE ? param_find(global_params, STR("if_version")) : NULL;
+}
+
 /* Of the global options, a JSON caller may give only those that belong to the request. */
 static const struct param *find_param(const struct command *c, struct str key, bool program)
 {
@@ -121,8 +128,8 @@ static const struct param *find_param(const struct command *c, struct str key, b
 
 	if (p)
 		return offered(p, program) ? p : NULL;
-	p = program ? param_find(global_params, key) : NULL;
-	return p && p->arg ? p : NULL;
+	p = param_find(global_params, key);
+	return p && p->arg && (program || p == args_version(c)) ? p : NULL;
 }
 
 static const char *unknown(const struct command *c, struct str key, bool program, struct arena *a)

@@ -14,6 +14,8 @@
  * request_id). */
 const char *args_from_json(struct args *args, const struct command *c, const json_t *object,
 			   bool program, struct arena *a);
+/* `if_version`, where the command changes one task; NULL elsewhere. Models are offered it as well. */
+const struct param *args_version(const struct command *c);
 /* The JSON type of the parameter's value: "integer", "array". */
 const char *args_json_type(const struct param *p);
 

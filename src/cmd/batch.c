@@ -58,8 +58,8 @@ static const struct param remove_params[] = {
 	PARAM_WORDS("ID", "task to remove"),
 	PARAM_FILE,
 	PARAM_KEEP_GOING,
-	PARAM(force, "force", P_FLAG, .letter = 'f',
-	      .help = "remove a task even if an agent holds it or other tasks depend on it"),
+	PARAM_FORCE(
+		"remove a task even if other tasks depend on it, or another agent holds it (with --reason)"),
 	PARAM_REASON(0, "reason, for the log"),
 	{ 0 }
 };

@@ -21,7 +21,7 @@ const struct command cmd_block = {
 	.model =
 		"Use it when you cannot go on without somebody else. In Progress to Blocked; the lock stays until its "
 		"lease expires. LOST_LOCK: the task is no longer yours, nothing changed.",
-	.gives = "task",
+	.gives = "task changed",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_BLOCK,

@@ -3,6 +3,7 @@
 static const struct param params[] = {
 	PARAM_ID("task to cancel"),
 	PARAM_REASON(P_REQUIRED, "why the task is canceled, e.g. \"duplicate of t7\""),
+	PARAM_FORCE("cancel it even if another agent holds it; ends that lock"),
 	{ 0 }
 };
 
@@ -11,9 +12,10 @@ const struct command cmd_cancel = {
 	.group = "review",
 	.summary = "cancel a task: any status but Done → Canceled",
 	.detail =
-		"Only the holder can cancel a task that is held; otherwise use `pawl lock break` first. Ready tasks that "
-		"depend on it go to Needs Help.",
-	.example = "pawl cancel t1 --reason \"no longer needed\"",
+		"Only the holder can cancel a task that is held (else 20), or an operator with --force: the lock ends, and "
+		"the log records who overrode whom. Ready tasks that depend on it go to Needs Help.",
+	.example = "pawl cancel t1 --reason \"no longer needed\"\n"
+		   "pawl cancel t1 --force --reason \"duplicate of t7\"",
 	.see = "reopen, remove, lock break",
 	.gives = "task",
 	.params = params,

@@ -168,10 +168,29 @@ const char *command_nearest(const char *prefix, const char *word, struct arena *
 	return near && leads_to_loss(prefix, near) ? NULL : near;
 }
 
+/* A holder who does not read the JSON learns it, too. */
+static void warn_changed(struct session *s, struct reply *out)
+{
+	const struct notice *n = out->ans.changed;
+	struct str fields = STR("");
+
+	for (size_t i = 0; i < n->fields.n; i++)
+		fields = arena_printf(s->arena, "%.*s%s%.*s", STRF(fields), i ? ", " : "",
+				      STRF(n->fields.v[i]));
+	reply_warn(out,
+		   arena_printf(s->arena, "%.*s changed %.*s while you held it: %.*s", STRF(n->by),
+				STRF(fields), STRF(n->reason)),
+		   s->arena);
+}
+
 enum result command_run(const struct command *c, struct session *s, struct args *a,
 			struct reply *out)
 {
-	return c->run ? c->run(s, a, out) : run_op(s, a, out);
+	enum result code = c->run ? c->run(s, a, out) : run_op(s, a, out);
+
+	if (code == SUCCESS && out->ans.changed)
+		warn_changed(s, out);
+	return code;
 }
 
 json_t *command_json(const struct command *c, const struct reply *r, struct arena *a)

@@ -104,6 +104,12 @@ struct param {
 	      .help = "process that does the work; `lock cleanup` detects its death")
 #define PARAM_REASON(extra, text) \
 	PARAM(reason, "reason", P_TEXT, .letter = 'r', .flags = (extra), .help = (text))
+/* For people in charge; agents are not offered it. */
+#define PARAM_FORCE(text) \
+	PARAM(force, "force", P_FLAG, .letter = 'f', .flags = P_TERMINAL, .help = (text))
+#define PARAM_OVERRIDE                                                                         \
+	PARAM_FORCE("even if somebody else holds it; needs --reason, and the log records it"), \
+		PARAM_REASON(0, "with --force: why, for the log and the holder")
 #define PARAM_SUMMARY(extra, text) \
 	PARAM(summary, "summary", P_TEXT, .letter = 's', .flags = (extra), .help = (text))
 #define PARAM_CACHED                                          \

@@ -1,18 +1,21 @@
 #include "cmd/command.h"
 
-static const struct param params[] = { PARAM_ID("task that you hold"),
-				       PARAM_SUMMARY(0, "summary of the work"),
-				       PARAM(claim_next, "claim-next", P_FLAG,
-					     .help = "claim the next task in the same call"),
-				       PARAM(new_token, "next-token", P_TOKEN, .flags = P_TERMINAL,
-					     .help = "with --claim-next: the token for that claim"),
-				       PARAM_WRITE_STATUS,
-				       { 0 } };
+static const struct param params[] = {
+	PARAM_ID("task that you hold"),
+	PARAM_SUMMARY(0, "summary of the work"),
+	PARAM(take, "take", P_FLAG, .flags = P_SELDOM,
+	      .help = "claim the task first, if it is Ready and not held"),
+	PARAM(claim_next, "claim-next", P_FLAG, .help = "claim the next task in the same call"),
+	PARAM(new_token, "next-token", P_TOKEN, .flags = P_TERMINAL,
+	      .help = "with --claim-next or --take: the token for that claim"),
+	PARAM_WRITE_STATUS,
+	{ 0 }
+};
 
 static enum result run(struct session *s, struct args *a, struct reply *out)
 {
-	if (HAS(&a->rq, new_token) && !a->rq.claim_next)
-		return run_fail(USAGE, STR("--next-token needs --claim-next"),
+	if (HAS(&a->rq, new_token) && !a->rq.claim_next && !a->rq.take)
+		return run_fail(USAGE, STR("--next-token needs --claim-next or --take"),
 				STR("run `pawl help done`"), out);
 	return run_op(s, a, out);
 }
@@ -22,6 +25,8 @@ static void show(const struct reply *r, struct view *v)
 	show_task(r, v);
 	if (r->ans.next)
 		show_granted_next(r, v);
+	else if (r->ans.paused && !v->quiet)
+		show_paused(r->ans.paused, v);
 	else if (r->ans.has_next && !v->quiet)
 		view_text(v, PLAIN, "no next task: no task is eligible now\n");
 }
@@ -32,18 +37,20 @@ const struct command cmd_done = {
 	.summary = "finish a task: In Progress → Done",
 	.detail =
 		"All sub-tasks must be Done or Canceled (else 41). The lock ends, and tasks that depend on this one become "
-		"eligible. With --claim-next the exit code is 0 even if there is no next task.",
-	.example = "pawl done t1 --summary \"fixed in 3f2a\" --claim-next",
+		"eligible. With --claim-next the exit code is 0 even if there is no next task. With "
+		"--take a Ready task that is not held is claimed and completed in one commit.",
+	.example = "pawl done t1 --summary \"fixed in 3f2a\" --claim-next\n"
+		   "pawl done t2 --take",
 	.see = "review, fail, next",
 	.model =
 		"Finish your task: In Progress to Done, unlocks it; tasks that depend on it become eligible. "
 		"claim_next=true takes the next one in the same call (next, or null). INCOMPLETE_SUBTASKS: finish those "
 		"first. LOST_LOCK: your lease expired or another has it, nothing changed.",
-	.gives = "task next",
+	.gives = "task next changed paused",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_DONE,
-	.fails = FAILS(LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
+	.fails = FAILS(CONFLICT, LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
 	.run = run,
 	.show = show,
 };

@@ -13,7 +13,7 @@ const struct command cmd_fail = {
 		"it again.",
 	.example = "pawl fail t1 --reason \"terraform validate has 3 errors\"",
 	.see = "retry, release, escalate",
-	.gives = "task",
+	.gives = "task changed",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_FAIL,

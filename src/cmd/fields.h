@@ -17,6 +17,8 @@
 		PARAM(type, "type", P_NAME, .flags = (clear), .help = "kind of work, e.g. bug"),  \
 		PARAM(effort, "effort", P_NAME, .flags = (clear) | P_SELDOM,                      \
 		      .help = "estimated effort, e.g. 2h"),                                       \
+		PARAM(assignee, "assignee", P_NAME, .flags = (clear) | P_SELDOM,                  \
+		      .help = "agent that shall do it; a plan, not a lock"),                      \
 		PARAM(labels, "label", P_NAMES, .letter = 'l', .flags = (clear),                  \
 		      .help = "label; may be repeated or listed with commas", .model = "labels"), \
 		PARAM(due, "due", P_DATE, .flags = (clear),                                       \

@@ -28,7 +28,7 @@ const struct command cmd_heartbeat = {
 	.model =
 		"Renews your lock, also after a restart. Seldom needed: the server does it while you are connected. "
 		"LOST_LOCK: it expired or another agent has the task; stop working on it.",
-	.gives = "task lock",
+	.gives = "task lock changed",
 	.params = params,
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_HEARTBEAT,

@@ -7,7 +7,7 @@
 
 struct next_args {
 	struct args args;
-	int64_t claim;
+	int64_t claim, mine;
 };
 
 static const struct param params[] = {
@@ -22,6 +22,7 @@ static const struct param params[] = {
 	PARAM(class_rank, "class", P_CLASS, .letter = 'c',
 	      .help = "consider only tasks of this class"),
 	PARAM(type, "type", P_NAME, .help = "consider only tasks of this type"),
+	LOCAL(next, mine, "mine", P_FLAG, .help = "consider only tasks that are assigned to you"),
 	PARAM_CACHED,
 	PARAM_WRITE_STATUS,
 	{ 0 }
@@ -99,6 +100,8 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	if (fault)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help next`"), out);
 	a->rq.op = claim ? OP_TAKE : OP_NEXT;
+	if (((const struct next_args *)a)->mine)
+		GIVE(&a->rq, assignee, HAS(&a->rq, agent) ? a->rq.agent : s->client.agent);
 	s->client.config.opt.write_status |= a->write_status;
 	if (a->rq.explain && !HAS(&a->rq, limit))
 		GIVE(&a->rq, limit, s->quiet ? 0 : 100);
@@ -119,7 +122,9 @@ const struct command cmd_next = {
 		"A task is eligible if it is Ready, not held, past its time, and has no open dependency or sub-task. An In "
 		"Progress task is eligible too if its lease expired or somebody handed it back. The order is: class "
 		"(Expedite, Fixed Date, Standard, Intangible), higher priority, earlier due date, longest time without an "
-		"edit, id (t2 before t10). Without --claim nothing changes. If no task is eligible, the exit code is 10.",
+		"edit, id (t2 before t10). Without --claim nothing changes. If no task is eligible, or the "
+		"queue is paused, the exit code is 10. An assigned task is offered to everybody; --mine offers only tasks "
+		"that are assigned to you.",
 	.example = "pawl next --claim --wait 5m\n"
 		   "pawl next --explain",
 	.see = "claim, heartbeat, done, list",
@@ -129,7 +134,7 @@ const struct command cmd_next = {
 		"shows. NO_TASKS is not an error: nothing is eligible now; wait=30 waits for work. held lists the tasks "
 		"that you hold.",
 	.gives =
-		"task lock candidates count total held as_of cached_age_ms parent waits_for comments came_back call_next",
+		"task lock candidates count total held paused as_of cached_age_ms parent waits_for comments came_back call_next",
 	.params = params,
 	.args_size = sizeof(struct next_args),
 	.flags = C_WRITE,

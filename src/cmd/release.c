@@ -2,6 +2,8 @@
 
 static const struct param params[] = { PARAM_ID("task that you hold"),
 				       PARAM_REASON(0, "reason, for the log"),
+				       PARAM_FORCE(
+					       "release a task whose lock is gone or has expired"),
 				       PARAM_WRITE_STATUS,
 				       { 0 } };
 
@@ -9,12 +11,15 @@ const struct command cmd_release = {
 	.name = "release",
 	.group = "work",
 	.summary = "give a task back: In Progress → Ready",
-	.detail = "The lock ends, and other agents can claim the task at once.",
+	.detail =
+		"The lock ends, and other agents can claim the task at once. With --force anybody can release a task whose "
+		"lock is gone or has expired, for example after `pawl lock break`. A live lock of another agent is "
+		"refused (20).",
 	.example = "pawl release t1 --reason \"needs a Mac\"",
 	.see = "claim, block, fail",
-	.gives = "task",
+	.gives = "task changed",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_RELEASE,
-	.fails = FAILS(LOST_LOCK, NOT_FOUND),
+	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
 };

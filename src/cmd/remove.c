@@ -2,8 +2,8 @@
 
 static const struct param params[] = {
 	PARAM_ID("task to remove"),
-	PARAM(force, "force", P_FLAG, .letter = 'f',
-	      .help = "remove it even if an agent holds it or other tasks depend on it"),
+	PARAM_FORCE(
+		"remove it even if other tasks depend on it, or another agent holds it (with --reason)"),
 	PARAM_REASON(0, "reason, for the log"),
 	{ 0 }
 };
@@ -18,16 +18,17 @@ const struct command cmd_remove = {
 	.group = "plan",
 	.summary = "remove a task from the queue",
 	.detail =
-		"pawl refuses (40) to remove a task that is held, has sub-tasks, or is a dependency of others. --force removes "
-		"it; tasks that depend on it go to Needs Help. The log and the fence stay. `pawl cancel` is usually the better "
-		"choice. With --force you can remove a damaged record, which `pawl doctor` names, by its id or its handle "
-		"bad:HASH.",
+		"pawl refuses (40) to remove a task that has sub-tasks or is a dependency of others. --force removes it; tasks "
+		"that depend on it go to Needs Help. pawl refuses (20) to remove a task that another agent holds. --force "
+		"--reason TEXT ends that lock, and the log records who overrode whom. The log and the fence stay. `pawl "
+		"cancel` is usually the better choice. With --force you can remove a damaged record, which `pawl doctor` "
+		"names, by its id or its handle bad:HASH.",
 	.example = "pawl remove t1",
 	.see = "cancel, update",
 	.gives = "task",
 	.params = params,
 	.flags = C_WRITE | C_DESTRUCTIVE,
 	.op = OP_REMOVE,
-	.fails = FAILS(LOST_LOCK, NOT_FOUND),
+	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
 	.show = show,
 };

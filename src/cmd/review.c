@@ -15,7 +15,7 @@ const struct command cmd_review = {
 	.model =
 		"Hand finished work to a reviewer: In Progress to Review, unlocks it. INCOMPLETE_SUBTASKS: finish those "
 		"first. LOST_LOCK: your lease expired or another has it, nothing changed.",
-	.gives = "task",
+	.gives = "task changed",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_REVIEW,

@@ -4,6 +4,7 @@ static const struct param params[] = { PARAM_ID("task that waits for others"),
 				       PARAM(depends, "ON", P_IDS,
 					     .flags = P_POSITIONAL | P_REQUIRED, .value = "ON",
 					     .help = "task that need not be Done first any more"),
+				       PARAM_OVERRIDE,
 				       { 0 } };
 
 const struct command cmd_undepend = {

@@ -18,13 +18,16 @@ static const struct param params[] = {
 	      .model = "paragraph to add to the description"),
 	PARAM(add_labels, "add-label", P_NAMES, .help = "label to add to the present ones"),
 	PARAM(remove_labels, "remove-label", P_NAMES, .help = "label to remove"),
+	PARAM_OVERRIDE,
 	{ 0 }
 };
 
 static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	const uint64_t who = UINT64_C(1) << ARG_id | UINT64_C(1) << ARG_token |
-			     UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_request_id;
+			     UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_request_id |
+			     UINT64_C(1) << ARG_if_version | UINT64_C(1) << ARG_force |
+			     UINT64_C(1) << ARG_reason;
 	const char *fault = fields_fault(&a->rq);
 
 	if (!fault && !(a->rq.has & ~who))
@@ -49,12 +52,15 @@ const struct command cmd_update = {
 	.group = "plan",
 	.summary = "change the fields of a task",
 	.detail =
-		"An empty value clears a field: --due \"\". Only the holder can change a task that is held. The status can "
-		"change between Backlog and Ready, and from Blocked or Needs Help to Ready; update cannot close or approve "
-		"a task.",
+		"An empty value clears a field: --due \"\". Only the holder can change a task that is held (else 20), or an "
+		"operator with --force --reason TEXT: the lock stays, and the holder is told. The status can change "
+		"between Backlog and Ready, and to Ready from Blocked, Needs Help, or In Progress without a live lock; "
+		"update cannot close or approve a task. --assignee plans the task for an agent: `next --mine` offers it "
+		"to that agent, `next` to everybody.",
 	.example = "pawl update t1 --priority 5 --add-label urgent\n"
 		   "pawl update t1 --append \"It also fails with tabs.\"\n"
-		   "pawl update t1 --status backlog",
+		   "pawl update t1 --status backlog\n"
+		   "pawl update t1 --priority 9 --force --reason \"customer waits\"",
 	.see = "create, status, depend, comment",
 	.gives = "task",
 	.params = params,

@@ -104,6 +104,8 @@ void show_event(const struct event *e, struct view *v);
 void show_overview(const struct reply *r, struct view *v);
 void show_tree(const struct reply *r, struct view *v);  /* r->own: struct graph_shown */
 void show_graph(const struct reply *r, struct view *v); /* the same */
+/* Who paused the queue, since when and why. */
+void show_paused(const struct notice *p, struct view *v);
 void show_locks(const struct reply *r, struct view *v);
 void show_candidates(const struct reply *r, struct view *v);
 /* The id of each task in an answer, with the verb for its change. */

@@ -260,17 +260,34 @@ static void put_waiting(struct view *v, const struct answer *ans)
 		view_text(v, DIM, "\n  pawl list --status review,blocked,needs-help,failed\n");
 }
 
+void show_paused(const struct notice *p, struct view *v)
+{
+	view_text(v, YELLOW, "paused");
+	view_text(v, PLAIN, " by ");
+	view_data(v, CYAN, p->by);
+	view_text(v, PLAIN, " since %.*s", STRF(view_when(v, p->at)));
+	if (p->reason.n) {
+		view_text(v, PLAIN, ": ");
+		view_data(v, PLAIN, p->reason);
+	}
+	view_text(v, PLAIN, "\n");
+}
+
 void show_overview(const struct reply *r, struct view *v)
 {
 	const struct answer *ans = &r->ans;
 	const char *next = "pawl list";
 
+	if (ans->paused)
+		show_paused(ans->paused, v);
 	put_counts(v, ans);
 	put_held(v, ans);
 	if (ans->held <= (int64_t)ans->n_tasks)
 		put_orphans(v, ans);
 	put_waiting(v, ans);
-	if (!ans->total)
+	if (ans->paused)
+		next = "pawl resume";
+	else if (!ans->total)
 		next = "pawl create TITLE";
 	else if (view_count_of(ans, READY))
 		next = "pawl next --claim";

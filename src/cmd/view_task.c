@@ -156,6 +156,8 @@ static void put_head(struct view *v, const struct task *t)
 static void put_history(struct view *v, const struct task *t)
 {
 	row(v, "assignee", t->assignee);
+	if (!t->lock.holder.n)
+		row(v, "last holder", t->last_holder);
 	row(v, "run", t->run);
 	if (t->attempts) {
 		label(v, "claims");

@@ -120,10 +120,10 @@ static struct str no_resume(const struct task *t, const struct call *c)
 	if (t->fence != c->rq->fence)
 		return arena_printf(c->arena, "the fence of %.*s is %lld, not %lld", STRF(t->id),
 				    (long long)t->fence, (long long)c->rq->fence);
-	if (other || !str_eq(t->assignee, c->rq->agent))
+	if (other || !str_eq(t->last_holder, c->rq->agent))
 		return arena_printf(c->arena,
 				    "the last claim of %.*s was by %.*s, with another token",
-				    STRF(t->id), STRF(t->assignee));
+				    STRF(t->id), STRF(t->last_holder));
 	return STR("");
 }
 
@@ -157,6 +157,10 @@ void acquire_claim(struct task *t, const struct call *c, struct verdict *v)
 		refuse_held(v, c, t);
 		return;
 	}
+	if (c->paused && !resume) {
+		refuse_paused(v, c);
+		return;
+	}
 	if (t->status == IN_PROGRESS && lease_expired(t, c) && !resume && abandon(t, c, v))
 		return;
 	text = claim_text(t, c);
@@ -179,6 +183,10 @@ void acquire_manual(struct task *t, const struct call *c, struct verdict *v)
 	}
 	if (lease_live(&t->lock, c->now)) {
 		refuse_held(v, c, t);
+		return;
+	}
+	if (c->paused) {
+		refuse_paused(v, c);
 		return;
 	}
 	if (t->status == IN_PROGRESS && lease_expired(t, c) && abandon(t, c, v))

@@ -98,6 +98,9 @@ struct answer {
 	int64_t wait_ms; /* NO_TASKS: time until a task may become eligible; 0: none is expected. A log
 			  * with expired_after: time until the next lease expires */
 	struct str queue_id; /* the id of the queue, if the request had a queue_id */
+	struct notice
+		*changed; /* an operator changed the task over the lock of the caller; or NULL */
+	struct notice *paused; /* the queue is paused, and that matters here; or NULL */
 	int64_t barred; /* enum typed: a lock of this kind refuses the call, for at most wait_ms */
 };
 

@@ -15,7 +15,7 @@
 
 static bool is_queue_lock(struct str id)
 {
-	return typed_of(id) || str_eq_nocase(id, EMERGENCY_ID);
+	return typed_of(id) || str_eq_nocase(id, EMERGENCY_ID) || str_eq_nocase(id, PAUSE_ID);
 }
 
 /* The id of a task or of a lock of the whole queue. */
@@ -74,7 +74,7 @@ static const char *name_fault(const struct task *t, struct str key, struct arena
 
 static bool is_token(const struct field *f)
 {
-	return IS(f, lock.token) || IS(f, last.token);
+	return IS(f, lock.token) || IS(f, last.token) || IS(f, over.token);
 }
 
 static size_t bytes_most(const struct field *f)
@@ -82,7 +82,7 @@ static size_t bytes_most(const struct field *f)
 	if (IS(f, title))
 		return TITLE_MAX;
 	if (IS(f, description) || IS(f, acceptance) || IS(f, blocker_reason) ||
-	    IS(f, unblock_action) || IS(f, summary))
+	    IS(f, unblock_action) || IS(f, summary) || IS(f, over.reason))
 		return TEXT_MAX;
 	if (f->kind == FIELD_JSON)
 		return EXTRA_READ_MAX;
@@ -260,9 +260,20 @@ static const char *tasks_fault(const struct answer *ans, struct arena *a)
 	return fault;
 }
 
+static bool notice_good(const struct notice *n)
+{
+	bool good = !n ||
+		    (text_valid(n->by) && text_valid(n->reason) && n->at >= 0 && n->at <= WHEN_MAX);
+
+	for (size_t i = 0; good && n && i < n->fields.n; i++)
+		good = text_valid(n->fields.v[i]);
+	return good;
+}
+
 static const char *words_fault(const struct answer *ans)
 {
-	bool good = text_valid(ans->message) && text_valid(ans->hint) && text_valid(ans->text);
+	bool good = text_valid(ans->message) && text_valid(ans->hint) && text_valid(ans->text) &&
+		    notice_good(ans->changed) && notice_good(ans->paused);
 
 	for (size_t i = 0; good && i < ans->warnings.n; i++)
 		good = text_valid(ans->warnings.v[i]);

@@ -38,11 +38,12 @@ void lease_take(struct task *t, const struct request *r, struct str hash, int64_
 		.pid_start = r->pid_start,
 		.boot_id = r->boot_id,
 	};
-	t->assignee = r->agent;
+	t->last_holder = r->agent;
 	t->run = r->run;
 	t->last = (struct last){ 0 };
 	t->last_ttl = ttl;
 	t->free_at = 0;
+	t->over = (struct notice){ 0 };
 }
 
 void lease_renew(struct task *t, int64_t ttl, int64_t now)

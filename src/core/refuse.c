@@ -2,6 +2,7 @@
 
 #include "base/when.h"
 #include "core/lease.h"
+#include "core/typed.h"
 
 void refuse(struct verdict *v, enum result code, struct str message, struct str hint)
 {
@@ -93,12 +94,50 @@ static struct str since(const struct lock *l, struct arena *a)
 			      : STR("");
 }
 
+static struct str who_holds(const struct task *t, const struct call *c)
+{
+	return arena_printf(c->arena, "%.*s is held by %.*s%.*s%.*s %.*s", STRF(t->id),
+			    STRF(t->lock.holder), STRF(since(&t->lock, c->arena)),
+			    STRF(where(&t->lock, c->arena)), STRF(until(t, c)));
+}
+
+/* The command that an operator can force, to do what the call asks for. */
+static const char *forcible(const struct call *c)
+{
+	switch (c->rq->op) {
+	case OP_DEPEND:
+		return "depend";
+	case OP_UNDEPEND:
+		return "undepend";
+	case OP_REMOVE:
+		return "remove";
+	case OP_CANCEL:
+		return "cancel";
+	case OP_STATUS:
+		return c->rq->status == CANCELED ? "cancel" : "update";
+	default:
+		return "update";
+	}
+}
+
+void refuse_protected(struct verdict *v, const struct call *c, const struct task *t)
+{
+	refuse(v, CONFLICT, who_holds(t, c),
+	       arena_printf(c->arena,
+			    "an operator overrides the holder with --force --reason TEXT: pawl %s "
+			    "%.*s … --force --reason TEXT",
+			    forcible(c), STRF(t->id)));
+}
+
+void refuse_paused(struct verdict *v, const struct call *c)
+{
+	refuse(v, CONFLICT, pause_text(c->paused, c->arena), PAUSE_HINT);
+	v->paused = true;
+}
+
 void refuse_held(struct verdict *v, const struct call *c, const struct task *t)
 {
-	refuse(v, CONFLICT,
-	       arena_printf(c->arena, "%.*s is held by %.*s%.*s%.*s %.*s", STRF(t->id),
-			    STRF(t->lock.holder), STRF(since(&t->lock, c->arena)),
-			    STRF(where(&t->lock, c->arena)), STRF(until(t, c))),
+	refuse(v, CONFLICT, who_holds(t, c),
 	       arena_printf(
 		       c->arena,
 		       "pawl next --claim takes another task; pawl lock status %.*s shows this lock",
@@ -126,9 +165,29 @@ static void lost_to_another(struct verdict *v, const struct call *c, const struc
 	       STR("pawl next --claim takes another task; if you hold this one, pass its --token"));
 }
 
+/* `done` by a person who did not claim the task; and a task that its lost lock left In Progress. */
+static struct str no_lock_hint(const struct task *t, const struct call *c)
+{
+	if (c->rq->op == OP_DONE && t->status == READY)
+		return arena_printf(c->arena,
+				    "pawl done %.*s --take claims and completes it in one step",
+				    STRF(t->id));
+	if (c->rq->op == OP_RELEASE && t->status == IN_PROGRESS)
+		return arena_printf(c->arena, "pawl release %.*s --force makes it Ready",
+				    STRF(t->id));
+	return way_out(t, c);
+}
+
 static void lost_to_nobody(struct verdict *v, const struct call *c, const struct task *t)
 {
-	if (status_ended(t->status))
+	if (c->proof.n && str_eq(t->over.token, c->proof))
+		refuse(v, LOST_LOCK,
+		       arena_printf(c->arena,
+				    "%.*s is %s, and its lock is gone: %.*s overrode it: %.*s",
+				    STRF(t->id), status_name(t->status), STRF(t->over.by),
+				    STRF(t->over.reason)),
+		       STR("pawl next --claim takes another task"));
+	else if (status_ended(t->status))
 		refuse(v, LOST_LOCK,
 		       arena_printf(c->arena, "%.*s is already %s, so nobody holds it", STRF(t->id),
 				    status_name(t->status)),
@@ -138,7 +197,7 @@ static void lost_to_nobody(struct verdict *v, const struct call *c, const struct
 		       arena_printf(c->arena, "%.*s is %s and not held by anyone%s", STRF(t->id),
 				    status_name(t->status),
 				    c->proof.n ? "; this token is stale" : ""),
-		       way_out(t, c));
+		       no_lock_hint(t, c));
 }
 
 void refuse_lost(struct verdict *v, const struct call *c, const struct task *t)

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "core/check.h"
+#include "core/override.h"
 #include "core/typed.h"
 #include "core/update.h"
 
@@ -186,6 +187,8 @@ static const char *bad_range(const struct request *r, const struct policy *p, st
 		return "class: must be Expedite, Fixed Date, Standard or Intangible";
 	if (r->pid < 0 || r->pid > EXACT_MAX || r->pid_start < 0 || r->pid_start > EXACT_MAX)
 		return "pid: must be the number of a process";
+	if (HAS(r, if_version) && (r->if_version < 1 || r->if_version > EXACT_MAX))
+		return "if_version: the version of a task, 1 or more";
 	if (r->from < 0 || r->from > ID_NUMBER_MAX)
 		return "from: must be a number from 0 to 10^15";
 	return bad_time(r);
@@ -242,11 +245,34 @@ static const char *bad_who(const struct request *r)
 		return "an agent's name is needed: --agent NAME";
 	if (acquires(r) && !r->new_token.n)
 		return "a token for the new lock is needed";
-	if (r->claim_next && !r->new_token.n)
+	if ((r->claim_next || r->take) && !r->new_token.n)
 		return "a token for the next lock is needed";
 	if (r->request_id.n && acquires(r))
 		return "to repeat an acquisition, pass the same --token, not a request id";
 	return NULL;
+}
+
+/* --force is for people in charge, who act without a lock of their own. */
+static const char *bad_force(const struct request *r)
+{
+	if (!r->force)
+		return NULL;
+	if (!override_possible(r->op) && r->op != OP_RELEASE)
+		return "force: this call cannot be forced";
+	if (r->explicit)
+		return "--force overrides a lock, --token proves to hold it: give one of them";
+	if (r->op != OP_REMOVE && r->op != OP_RELEASE && !str_trim(r->reason).n)
+		return "--force needs a reason for the log: --reason TEXT";
+	return NULL;
+}
+
+static const char *bad_version(const struct request *r)
+{
+	bool one = op_flags(r->op) & OP_TASK || (r->op == OP_ARCHIVE && HAS(r, id));
+
+	if (!HAS(r, if_version) || (one && !(op_flags(r->op) & OP_READS) && !typed_is(r)))
+		return NULL;
+	return "--if-version is for a change of one task that exists";
 }
 
 const char *request_fault(const struct request *r, const struct policy *p, struct arena *a)
@@ -265,5 +291,9 @@ const char *request_fault(const struct request *r, const struct policy *p, struc
 		fault = bad_extra(r, a);
 	if (!fault)
 		fault = bad_range(r, p, a);
+	if (!fault)
+		fault = bad_force(r);
+	if (!fault)
+		fault = bad_version(r);
 	return fault ? fault : missing(r);
 }

@@ -2,6 +2,7 @@
 
 #include "core/acquire.h"
 #include "core/lease.h"
+#include "core/override.h"
 #include "core/refuse.h"
 #include "core/update.h"
 
@@ -63,20 +64,17 @@ void verdict_event(struct verdict *v, const struct call *c, const struct task *t
 	};
 }
 
-/* The lock that `block` leaves on a Blocked task protects nothing: anybody may move the task on. */
-static bool protected_by_other(const struct task *t, const struct call *c)
-{
-	return lease_live(&t->lock, c->now) && !(t->status == BLOCKED && !t->lock.manual) &&
-	       !lease_owned(&t->lock, c->proof, c->now);
-}
-
 bool rules_free(const struct task *t, const struct call *c, struct verdict *v)
 {
 	if (c->rq->explicit && !lease_owned(&t->lock, c->proof, c->now))
 		refuse_lost(v, c, t);
-	else if (protected_by_other(t, c))
+	else if (!override_needed(t, c) || c->rq->force)
+		return true;
+	else if (override_possible(c->rq->op) || c->rq->op == OP_STATUS)
+		refuse_protected(v, c, t);
+	else
 		refuse_held(v, c, t);
-	return v->code == SUCCESS;
+	return false;
 }
 
 static unsigned starts_from(const struct rule *r, const struct task *t)
@@ -171,6 +169,8 @@ static void move(enum op op, struct task *t, const struct call *c, struct verdic
 						: STR("");
 	int64_t from = t->status;
 
+	if (override_is(t, c))
+		override_note(t, c, v, (struct strs){ &(struct str){ "status", 6 }, 1 });
 	set_fields(r, t, c);
 	forget_reason(op, t);
 	if (own)
@@ -190,8 +190,11 @@ static void move(enum op op, struct task *t, const struct call *c, struct verdic
 static bool is_repeat(enum op op, const struct task *t, const struct call *c)
 {
 	int64_t did = t->last.op;
+	/* done --take knows itself by the token that it took the task with */
+	bool took = c->rq->take && c->fresh.n && str_eq(t->last.token, c->fresh);
 
-	if (did <= OP_NONE || did >= OP_END || !c->proof.n || !str_eq(t->last.token, c->proof))
+	if (did <= OP_NONE || did >= OP_END ||
+	    !(took || (c->proof.n && str_eq(t->last.token, c->proof))))
 		return false;
 	if (op == OP_STATUS)
 		return c->rq->status != IN_PROGRESS && (int64_t)rules[did].to == c->rq->status;
@@ -320,6 +323,10 @@ static void to_status(struct task *t, const struct call *c, struct verdict *v)
 				    STRF(t->id)));
 		return;
 	}
+	if (first && c->paused) { /* before the first step: a refusal changes nothing */
+		refuse_paused(v, c);
+		return;
+	}
 	if (first)
 		apply(first, t, c, v);
 	if (v->code == SUCCESS)
@@ -328,11 +335,55 @@ static void to_status(struct task *t, const struct call *c, struct verdict *v)
 		t->version = version + 1; /* two steps are one change */
 }
 
+static void move_if_allowed(enum op op, struct task *t, const struct call *c, struct verdict *v)
+{
+	if (allowed(&rules[op], t, c, op_flags(op) & OP_OWN, v))
+		move(op, t, c, v);
+}
+
+static bool takes_first(const struct task *t, const struct call *c)
+{
+	return c->rq->take && !c->rq->explicit && t->status == READY &&
+	       !lease_owned(&t->lock, c->proof, c->now);
+}
+
+/* done --take: nobody has to claim a task that is finished already. */
+static void take_and_finish(struct task *t, const struct call *c, struct verdict *v)
+{
+	struct call own = *c;
+	int64_t version = t->version;
+
+	if (t->open_subs) {
+		refuse_subtasks(v, c, t);
+		return;
+	}
+	acquire_claim(t, c, v);
+	if (v->code != SUCCESS)
+		return;
+	own.proof = c->fresh;
+	move(OP_DONE, t, &own, v);
+	v->granted = false;
+	t->version = version + 1;
+}
+
+/* release --force: a task that its lost lock left In Progress. A live lock has to be broken first. */
+static void release_free(struct task *t, const struct call *c, struct verdict *v)
+{
+	if (t->status != IN_PROGRESS) {
+		refuse_status(v, c, t, "release", ON(IN_PROGRESS));
+		return;
+	}
+	if (lease_live(&t->lock, c->now)) {
+		refuse_held(v, c, t);
+		v->hint = arena_printf(
+			c->arena, "pawl lock break %.*s --reason TEXT ends this lock", STRF(t->id));
+		return;
+	}
+	move(OP_RELEASE, t, c, v);
+}
+
 static void apply(enum op op, struct task *t, const struct call *c, struct verdict *v)
 {
-	const struct rule *r = &rules[op];
-	bool held = op == OP_CANCEL && t->status == IN_PROGRESS && lease_live(&t->lock, c->now);
-
 	switch (op) {
 	case OP_CLAIM:
 		acquire_claim(t, c, v);
@@ -358,16 +409,37 @@ static void apply(enum op op, struct task *t, const struct call *c, struct verdi
 	case OP_COMMENT:
 		comment(t, c, v);
 		return;
+	case OP_DONE:
+		if (takes_first(t, c))
+			take_and_finish(t, c, v);
+		else
+			move_if_allowed(op, t, c, v);
+		return;
+	case OP_RELEASE:
+		if (c->rq->force && !lease_owned(&t->lock, c->proof, c->now))
+			release_free(t, c, v);
+		else
+			move_if_allowed(op, t, c, v);
+		return;
 	default:
-		if (allowed(r, t, c, held || op_flags(op) & OP_OWN, v))
-			move(op, t, c, v);
+		move_if_allowed(op, t, c, v);
 	}
+}
+
+/* Would the acquisition only be told again that it has the lock? */
+static bool is_held_already(enum op op, const struct task *t, const struct call *c)
+{
+	bool claim = op == OP_CLAIM || (op == OP_STATUS && c->rq->status == IN_PROGRESS);
+
+	if ((!claim && op != OP_LOCK_ACQUIRE) || !lease_owned(&t->lock, c->fresh, c->now))
+		return false;
+	return !claim || (t->status == IN_PROGRESS && !t->lock.manual);
 }
 
 void rules_apply(enum op op, struct task *t, const struct call *c, struct verdict *v)
 {
 	if ((rules[op].what || op == OP_STATUS) && is_repeat(op, t, c))
 		v->repeated = true;
-	else
+	else if (op != c->rq->op || is_held_already(op, t, c) || override_version(t, c, v))
 		apply(op, t, c, v);
 }

@@ -18,6 +18,7 @@ struct call {
 	struct str proof; /* hash of rq->token, or empty */
 	struct str fresh; /* hash of rq->new_token, or empty */
 	struct arena *arena;
+	const struct task *paused; /* the record of the pause; NULL: the queue is not paused */
 };
 
 #define VERDICT_EVENTS 4
@@ -29,6 +30,7 @@ struct verdict {
 	bool repeated; /* nothing was done: an earlier call did it */
 	bool changed;  /* the caller must store the task */
 	bool granted;  /* the caller holds the lock now */
+	bool paused;   /* refused because the queue is paused */
 	struct event events[VERDICT_EVENTS];
 	size_t n_events;
 };
@@ -41,7 +43,7 @@ void rules_apply(enum op op, struct task *t, const struct call *c, struct verdic
  * ended. false: the lock is not stale and stays. */
 bool rules_cleanup(struct task *t, const struct call *c, bool dead, struct verdict *v);
 /* For operations that need no lock (update, depend, approve): refuses an explicit token that is stale, and a task
- * under a live lock of another agent. The lock that `block` leaves on a task does not count. */
+ * under a live lock of another agent, unless the caller overrides it. The lock that `block` leaves on a task does not count. */
 bool rules_free(const struct task *t, const struct call *c, struct verdict *v);
 /* Marks the task as edited: raises its version, sets updated_at and v->changed. */
 void verdict_edited(struct verdict *v, const struct call *c, struct task *t);

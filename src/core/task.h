@@ -71,20 +71,31 @@ struct last {
 	struct str token, next;
 };
 
+/* What an operator did, and why: a change over a holder's lock, or the pause of the queue. */
+struct notice {
+	struct str by, reason;
+	struct strs fields; /* of a change: which fields, since the lock was taken */
+	struct str token;   /* of a change: SHA-256 of the token of that lock */
+	int64_t at;
+};
+
 struct task {
 	struct str id, title, description, acceptance, type, effort, parent, extra;
 	struct strs labels, depends;
 	int64_t status, class_rank, priority;
 	int64_t due, not_before, next_check;
 	int64_t open_deps, canceled_deps,
-		open_subs; /* stored, so that a claim need not count them */
-	struct str assignee, run, blocker_reason, unblock_action, summary;
+		open_subs;      /* stored, so that a claim need not count them */
+	struct str assignee;    /* the plan: the agent that shall do it */
+	struct str last_holder; /* the holder of the latest lock, also when that lock is gone */
+	struct str run, blocker_reason, unblock_action, summary;
 	int64_t attempts, abandoned, fence, version;
 	int64_t created_at, updated_at, started_at, first_started_at, done_at, archived_at;
 	struct lock lock;
 	struct last last;
 	int64_t last_ttl; /* ttl of the latest lock */
 	int64_t free_at; /* In Progress without a lock: other agents may claim it from this time on */
+	struct notice over;
 };
 
 const char *status_name(int64_t s);
@@ -103,6 +114,8 @@ struct str id_numbered(struct arena *a, struct str id);
 int64_t id_number(struct str id);
 /* A title for a task that has none: the first line of its description, else its id. */
 struct str title_from(struct str description, struct str id);
+/* Earlier versions kept the last holder as the assignee. Such a task has been held and names no last holder. */
+void task_modernize(struct task *t);
 /* "task/" and the id in lower case: one key for all spellings of an id. */
 struct str task_key(struct arena *a, struct str id);
 

@@ -211,12 +211,12 @@ void typed_apply(struct task *t, const struct call *c, struct verdict *v)
 	}
 }
 
-/* --- the emergency ------------------------------------------------------------------------------- */
+/* --- the emergency and the pause ------------------------------------------------------------------------------- */
 
-void emergency_apply(struct task *t, const struct call *c, struct verdict *v)
+static void declare(struct task *t, const struct call *c, struct verdict *v, bool on,
+		    const char *event)
 {
 	const struct request *rq = c->rq;
-	bool on = rq->op == OP_EMERGENCY_ON;
 
 	if (on == (t->lock.holder.n > 0)) {
 		v->repeated = true;
@@ -232,7 +232,33 @@ void emergency_apply(struct task *t, const struct call *c, struct verdict *v)
 		t->summary = rq->text;
 	}
 	verdict_edited(v, c, t);
-	verdict_event(v, c, t, on ? "emergency_on" : "emergency_off", 0, rq->reason);
+	verdict_event(v, c, t, event, 0, rq->reason);
+}
+
+void emergency_apply(struct task *t, const struct call *c, struct verdict *v)
+{
+	bool on = c->rq->op == OP_EMERGENCY_ON;
+
+	declare(t, c, v, on, on ? "emergency_on" : "emergency_off");
+}
+
+void pause_apply(struct task *t, const struct call *c, struct verdict *v)
+{
+	bool on = c->rq->op == OP_PAUSE;
+
+	declare(t, c, v, on, on ? "queue_paused" : "queue_resumed");
+}
+
+struct str pause_text(const struct task *t, struct arena *a)
+{
+	return arena_printf(a, "the queue is paused: %.*s paused it at %.*s%s%.*s",
+			    STRF(t->lock.holder), STRF(when_text(a, t->lock.acquired_at)),
+			    t->blocker_reason.n ? ": " : "", STRF(t->blocker_reason));
+}
+
+bool pause_concerns(const struct request *rq)
+{
+	return op_flags(rq->op) & OP_TAKES && !typed_is(rq);
 }
 
 void emergency_refuse(const struct task *t, struct arena *a, struct verdict *v)

@@ -20,6 +20,8 @@ enum typed {
 
 #define TYPED_BIT(kind) (1u << (kind))
 #define EMERGENCY_ID STR("@emergency")
+#define PAUSE_ID STR("@pause")
+#define PAUSE_HINT STR("pawl resume lets agents claim tasks again; holders go on meanwhile")
 
 const char *typed_name(enum typed kind); /* "maintenance" */
 /* Parses "@maintenance"; TYPED_NONE: it is not the id of a lock of the whole queue. */
@@ -39,6 +41,12 @@ bool typed_changes(const struct request *rq);
 void typed_apply(struct task *t, const struct call *c, struct verdict *v);
 /* "@maintenance is held by alice (import, user bob on h, pid 7) since …, for at most another …" */
 struct str typed_holder(const struct task *t, int64_t now, struct arena *a);
+/* While it is on, nobody gets a new lock of a task. */
+void pause_apply(struct task *t, const struct call *c, struct verdict *v);
+/* "bob paused it at …: reason" */
+struct str pause_text(const struct task *t, struct arena *a);
+/* Can the pause concern the request? */
+bool pause_concerns(const struct request *rq);
 /* Declares or ends the emergency. During an emergency the queue refuses changes. */
 void emergency_apply(struct task *t, const struct call *c, struct verdict *v);
 /* The refusal of a change during an emergency. */

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 
 #include "core/lease.h"
+#include "core/override.h"
 #include "core/refuse.h"
 
 #define BIT(name) (UINT64_C(1) << ARG_##name)
 #define FIELDS                                                                                     \
 	(BIT(title) | BIT(description) | BIT(acceptance) | BIT(type) | BIT(effort) | BIT(labels) | \
 	 BIT(add_labels) | BIT(remove_labels) | BIT(due) | BIT(not_before) | BIT(delay) |          \
-	 BIT(extra) | BIT(class_rank) | BIT(priority) | BIT(append))
+	 BIT(extra) | BIT(class_rank) | BIT(priority) | BIT(append) | BIT(assignee))
 
 bool update_any(const struct request *r)
 {
@@ -78,6 +79,7 @@ void update_fields(struct task *t, const struct request *r, int64_t now, struct 
 	SET(acceptance);
 	SET(type);
 	SET(effort);
+	SET(assignee);
 	SET(due);
 	SET(not_before);
 	SET(class_rank);
@@ -99,7 +101,7 @@ static unsigned update_from(int64_t target)
 		return STATUS_BIT(READY) | STATUS_BIT(BACKLOG);
 	if (target == READY)
 		return STATUS_BIT(BACKLOG) | STATUS_BIT(READY) | STATUS_BIT(BLOCKED) |
-		       STATUS_BIT(NEEDS_HELP);
+		       STATUS_BIT(NEEDS_HELP) | STATUS_BIT(IN_PROGRESS);
 	return 0;
 }
 
@@ -121,30 +123,64 @@ static bool status_allowed(const struct task *t, const struct call *c, struct ve
 	return false;
 }
 
-/* Has the task changed since the caller read it? */
-static bool version_agrees(const struct task *t, const struct call *c, struct verdict *v)
+/* In Progress → Ready is for a task that its lost lock left behind. A holder releases it. */
+static bool is_left(const struct task *t, const struct call *c, struct verdict *v)
 {
-	if (!HAS(c->rq, if_version) || c->rq->if_version == t->version)
+	if (!HAS(c->rq, status) || t->status != IN_PROGRESS || !lease_live(&t->lock, c->now))
 		return true;
-	refuse(v, CONFLICT,
-	       arena_printf(c->arena, "%.*s has version %lld, not %lld: it changed meanwhile",
-			    STRF(t->id), (long long)t->version, (long long)c->rq->if_version),
-	       arena_printf(c->arena, "pawl show %.*s shows the task as it is now", STRF(t->id)));
+	if (lease_owned(&t->lock, c->proof, c->now)) {
+		refuse_status(v, c, t, "that update",
+			      update_from(READY) & ~STATUS_BIT(IN_PROGRESS));
+		return false;
+	}
+	refuse_held(v, c, t);
+	v->hint = arena_printf(c->arena, "pawl lock break %.*s --reason TEXT ends this lock",
+			       STRF(t->id));
 	return false;
+}
+
+/* The names, as a task shows them, of the fields that the request sets. */
+static struct strs named(const struct request *r, struct arena *a)
+{
+	static const struct {
+		uint64_t bits;
+		const char *name;
+	} others[] = {
+		{ BIT(labels) | BIT(add_labels) | BIT(remove_labels), "labels" },
+		{ BIT(not_before) | BIT(delay), "not_before" },
+		{ BIT(class_rank), "class" },
+		{ BIT(description) | BIT(append), "description" },
+	};
+	uint64_t rest = r->has & (FIELDS | BIT(status) | BIT(parent));
+	struct strs out = { 0 };
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		if (rest & others[i].bits)
+			out = arena_append(a, out, str_c(others[i].name));
+		rest &= ~others[i].bits;
+	}
+	for (int i = 0; i < ARG_END; i++)
+		if (rest >> i & 1)
+			out = arena_append(a, out, str_c(arg_name((enum arg)i)));
+	return out;
 }
 
 void update_apply(struct task *t, const struct call *c, struct verdict *v)
 {
+	bool over = override_is(t, c);
 	int64_t from = t->status;
 
-	if (!version_agrees(t, c, v) || !status_allowed(t, c, v) || !rules_free(t, c, v))
+	if (!status_allowed(t, c, v) || !rules_free(t, c, v) || !is_left(t, c, v))
 		return;
+	if (over)
+		override_note(t, c, v, named(c->rq, c->arena));
 	update_fields(t, c->rq, c->now, c->arena);
 	if (HAS(c->rq, status))
 		t->status = c->rq->status;
-	if (t->status != from && (from == BLOCKED || from == NEEDS_HELP)) {
+	if (t->status != from && (from == BLOCKED || from == NEEDS_HELP || from == IN_PROGRESS)) {
 		t->abandoned = 0;
-		lease_clear(t, c->now);
+		if (!over)
+			lease_clear(t, c->now);
 	}
 	verdict_edited(v, c, t);
 	verdict_event(v, c, t, "updated", from, c->rq->reason);

@@ -155,6 +155,33 @@ static void kind_json(json_t *o, const struct answer *ans, struct arena *a)
 	}
 }
 
+static void notices_json(json_t *o, const struct answer *ans, struct arena *a)
+{
+	const struct notice *c = ans->changed, *p = ans->paused;
+	json_t *n;
+
+	if (c) {
+		json_t *fields = json_array();
+
+		for (size_t i = 0; i < c->fields.n; i++)
+			json_array_append_new(fields,
+					      json_stringn(c->fields.v[i].p, c->fields.v[i].n));
+		n = json_object();
+		json_object_set_new(n, "fields", fields);
+		set_text(n, "by", c->by);
+		set_text(n, "reason", c->reason);
+		set_text(n, "at", when_text(a, c->at));
+		json_object_set_new(o, "changed", n);
+	}
+	if (p) {
+		n = json_object();
+		set_text(n, "by", p->by);
+		set_text(n, "since", when_text(a, p->at));
+		set_text(n, "reason", p->reason);
+		json_object_set_new(o, "paused", n);
+	}
+}
+
 static json_t *failure_json(const struct answer *ans, struct arena *a)
 {
 	json_t *o = json_object(), *error = json_object();
@@ -172,6 +199,7 @@ static json_t *failure_json(const struct answer *ans, struct arena *a)
 	json_object_set_new(o, "error", error);
 	if (ans->task)
 		json_object_set_new(o, "task", task_json(ans->task, ans->now, a));
+	notices_json(o, ans, a);
 	return o;
 }
 
@@ -230,6 +258,7 @@ json_t *answer_json(const struct answer *ans, struct arena *a)
 				    ans->task ? task_json(ans->task, ans->now, a) : json_null());
 	holder_json(o, ans, a);
 	kind_json(o, ans, a);
+	notices_json(o, ans, a);
 	notes_json(o, ans);
 	return o;
 }

@@ -30,7 +30,9 @@ enum tag {
 	A_WAIT = 21,
 	A_HELD = 22,
 	A_BARRED = 23,
-	A_QUEUE_ID = 24
+	A_QUEUE_ID = 24,
+	A_CHANGED = 25,
+	A_PAUSED = 26
 };
 
 #define NESTED_MAX (64u << 20)
@@ -52,6 +54,21 @@ static void pack_grant(struct buf *out, uint8_t tag, const struct grant *g)
 	pack_int(&b, 2, g->fence);
 	pack_int(&b, 3, g->expires_at);
 	pack_int(&b, 4, g->ttl);
+	pack_str(out, tag, buf_str(&b));
+	buf_free(&b);
+}
+
+#define NOTICE_FIELD 4 /* its tag; a list, behind the slots */
+
+static void pack_notice(struct buf *out, uint8_t tag, const struct notice *n)
+{
+	struct buf b = BUF_MAX(NESTED_MAX);
+
+	pack_str(&b, 1, n->by);
+	pack_str(&b, 2, n->reason);
+	pack_int(&b, 3, n->at);
+	for (size_t i = 0; i < n->fields.n; i++)
+		pack_str(&b, NOTICE_FIELD, n->fields.v[i]);
 	pack_str(out, tag, buf_str(&b));
 	buf_free(&b);
 }
@@ -112,6 +129,10 @@ void answer_pack(const struct answer *ans, struct buf *out)
 		pack_grant(out, A_LOCK, ans->lock);
 	if (ans->next_lock)
 		pack_grant(out, A_NEXT_LOCK, ans->next_lock);
+	if (ans->changed)
+		pack_notice(out, A_CHANGED, ans->changed);
+	if (ans->paused)
+		pack_notice(out, A_PAUSED, ans->paused);
 	for (size_t i = 0; i < ans->n_tasks; i++)
 		pack_task(out, A_TASKS, &ans->tasks[i]);
 	for (size_t i = 0; i < ans->n_events; i++)
@@ -158,6 +179,28 @@ static int unpack_grant(struct str bytes, struct grant **out, struct arena *a)
 
 	*out = g;
 	return unpack_slots(bytes, slots, 4);
+}
+
+static int unpack_notice(struct str bytes, struct notice **out, struct arena *a)
+{
+	struct notice *n = arena_new(a, struct notice);
+	const struct slot slots[] = {
+		{ &n->by, NULL },
+		{ &n->reason, NULL },
+		{ NULL, &n->at },
+	};
+	struct unpack u = { bytes };
+	struct str value;
+	uint8_t tag;
+
+	*out = n;
+	while (unpack_next(&u, &tag, &value) > 0) {
+		if (tag != NOTICE_FIELD)
+			continue;
+		n->fields.v = arena_grow(a, n->fields.v, n->fields.n, sizeof(value));
+		n->fields.v[n->fields.n++] = value;
+	}
+	return unpack_slots(bytes, slots, 3);
 }
 
 static int unpack_candidate(struct str bytes, struct answer *ans, struct arena *a)
@@ -231,6 +274,10 @@ static int unpack_nested(struct unpacking *p, uint8_t tag, struct str value)
 		return unpack_grant(value, &ans->lock, p->arena);
 	case A_NEXT_LOCK:
 		return unpack_grant(value, &ans->next_lock, p->arena);
+	case A_CHANGED:
+		return unpack_notice(value, &ans->changed, p->arena);
+	case A_PAUSED:
+		return unpack_notice(value, &ans->paused, p->arena);
 	case A_TASKS:
 		return unpack_tasks(value, ans, p->arena);
 	case A_EVENT:

@@ -346,8 +346,15 @@ struct grant *act_grant(struct act *w, const struct loaded *l)
 
 void act_answer(struct act *w, struct loaded *l)
 {
+	const struct notice *over = &l->task.over;
+
 	w->ans->task = arena_new(w->arena, struct task);
 	*w->ans->task = l->task;
+	if (!over->by.n || !w->call.proof.n || !str_eq(over->token, w->call.proof))
+		return;
+	w->ans->changed = arena_new(w->arena, struct notice);
+	*w->ans->changed = *over;
+	w->ans->changed->token = STR("");
 }
 
 int act_verdict(struct act *w, struct loaded *l, const struct verdict *v)
@@ -363,5 +370,7 @@ int act_verdict(struct act *w, struct loaded *l, const struct verdict *v)
 		return 0;
 	w->keep |= v->changed;
 	act_answer(w, l);
+	if (v->paused)
+		pause_tell(w->call.paused, w->ans, w->arena);
 	return act_refuse(w, v->code, v->message, v->hint);
 }

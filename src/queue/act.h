@@ -119,6 +119,7 @@ int do_id(struct act *w);
 int do_id_init(struct act *w);
 int do_typed(struct act *w);
 int do_emergency(struct act *w);
+int do_pause(struct act *w);
 /* Parts of them. */
 int take_next(struct act *w, struct loaded **out); /* *out NULL: no task is eligible */
 /* The task that an earlier call with this fresh token took and still holds; *out NULL: none. */
@@ -152,6 +153,8 @@ int guard_check(struct act *w);
 bool guard_wait(struct queue *q, struct job *j, int64_t *deadline);
 /* Clears the guard bits of expired locks, if the change writes something anyway. */
 void guard_tidy(struct act *w);
+/* The queue is paused: fills in `paused` of the answer. */
+void pause_tell(const struct task *pause, struct answer *ans, struct arena *a);
 /* Clears stale locks of the whole queue. */
 int guard_cleanup(struct act *w);
 /* Is the holder's process provably dead? */

@@ -1,3 +1,4 @@
+#include "core/override.h"
 #include "queue/act.h"
 
 #define ARCHIVABLE (STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED))
@@ -24,11 +25,14 @@ static bool may_go(const struct act *w, const struct task *t)
 
 static int archive_one(struct act *w)
 {
+	struct verdict v = { 0 };
 	struct loaded *l;
 	int r = act_load(w, w->rq->id, &l);
 
 	if (r)
 		return r;
+	if (!override_version(&l->task, &w->call, &v))
+		return act_verdict(w, l, &v);
 	w->ans->tasks = arena_array(w->arena, struct task, 1);
 	if (!(ARCHIVABLE & STATUS_BIT(l->task.status))) {
 		act_answer(w, l);

@@ -28,7 +28,9 @@ static int next_too(struct act *w, struct loaded *l)
 	int r = repeated ? next_again(w, l, &next) : taken_before(w, &next);
 
 	w->ans->has_next = 1;
-	if (!r && !repeated && !next)
+	if (!r && !repeated && !next && w->call.paused)
+		pause_tell(w->call.paused, w->ans, w->arena);
+	else if (!r && !repeated && !next)
 		r = take_next(w, &next);
 	if (!r && !next)
 		select_passed_over(w->ans, w->given_back, w->arena);
@@ -84,7 +86,8 @@ static int load_or_make(struct act *w, struct loaded **out)
 	int r = act_load(w, w->rq->id, out);
 
 	if (r <= 0 || r == BAD ||
-	    (!lone && (w->rq->op != OP_CLAIM || !w->policy->claim_creates || HAS(w->rq, fence))))
+	    (!lone && (w->rq->op != OP_CLAIM || !w->policy->claim_creates || HAS(w->rq, fence) ||
+		       HAS(w->rq, if_version))))
 		return r;
 	*w->ans = (struct answer){ .now = w->e->now };
 	if (lone)
@@ -120,6 +123,8 @@ int do_change(struct act *w)
 	rules_apply(w->rq->op, &l->task, &w->call, &v);
 	name_changes(w, l, &v);
 	r = act_verdict(w, l, &v);
+	if (r > 0 && !l->rec && l->dirty)
+		w->ans->task = NULL; /* the claim would have made it */
 	if (!r && w->rq->op == OP_UPDATE && HAS(w->rq, parent))
 		r = set_parent(w, l);
 	if (r)

@@ -11,6 +11,7 @@
 
 #define GUARD_KEY STR("meta/guard")
 #define EMERGENCY_BIT 1
+#define PAUSE_BIT (INT64_C(1) << TYPED_END)
 
 _Static_assert(TYPED_NONE == 0, "the emergency uses the bit of TYPED_NONE");
 
@@ -119,8 +120,22 @@ static int bits_get(struct act *w, int64_t *bits)
 	int r = number_get(w, GUARD_KEY, bits);
 
 	if (r == BAD)
-		*bits = TYPED_BIT(TYPED_END) - 1;
+		*bits = 2 * PAUSE_BIT - 1;
 	return r == BAD ? 0 : r;
+}
+
+/* A pause refuses acquisitions only. Policy looks at it, since a repeated acquisition is not refused. */
+static int look_at_pause(struct act *w)
+{
+	struct loaded *l;
+	int r;
+
+	if (!(w->guard & PAUSE_BIT) || !pause_concerns(w->rq))
+		return 0;
+	r = load(w, PAUSE_ID, &l);
+	if (!r && l->task.lock.holder.n)
+		w->call.paused = &l->task;
+	return r;
 }
 
 int guard_check(struct act *w)
@@ -144,7 +159,7 @@ int guard_check(struct act *w)
 		if (over)
 			w->guard &= ~(int64_t)TYPED_BIT(k);
 	}
-	return r;
+	return r ? r : look_at_pause(w);
 }
 
 void guard_tidy(struct act *w)
@@ -204,6 +219,31 @@ int do_emergency(struct act *w)
 		r = set_bit(w, EMERGENCY_BIT, w->rq->op == OP_EMERGENCY_ON);
 	act_answer(w, l);
 	return r;
+}
+
+int do_pause(struct act *w)
+{
+	struct verdict v = { 0 };
+	struct loaded *l;
+	int r = load(w, PAUSE_ID, &l);
+
+	if (r)
+		return r;
+	pause_apply(&l->task, &w->call, &v);
+	r = act_verdict(w, l, &v);
+	if (!r)
+		r = set_bit(w, PAUSE_BIT, w->rq->op == OP_PAUSE);
+	if (l->task.lock.holder.n)
+		pause_tell(&l->task, w->ans, w->arena);
+	return r;
+}
+
+void pause_tell(const struct task *pause, struct answer *ans, struct arena *a)
+{
+	ans->paused = arena_new(a, struct notice);
+	*ans->paused = (struct notice){ .by = pause->lock.holder,
+					.reason = pause->blocker_reason,
+					.at = pause->lock.acquired_at };
 }
 
 int guard_cleanup(struct act *w)

@@ -1,4 +1,5 @@
 #include "core/graph.h"
+#include "core/override.h"
 #include "queue/act.h"
 
 /* --- waiting tasks -------------------------------------------------------------------------------- */
@@ -170,6 +171,7 @@ static int change_depends(struct act *w, struct loaded *l)
 
 int do_depend(struct act *w)
 {
+	struct str field = STR("depends");
 	struct verdict v = { 0 };
 	struct loaded *l;
 	int r = act_load(w, w->rq->id, &l);
@@ -177,6 +179,8 @@ int do_depend(struct act *w)
 	if (r)
 		return r;
 	act_answer(w, l);
+	if (!override_version(&l->task, &w->call, &v))
+		return act_verdict(w, l, &v);
 	if (status_ended(l->task.status))
 		return act_refuse(
 			w, MISCONFIGURED,
@@ -190,6 +194,9 @@ int do_depend(struct act *w)
 	if (r)
 		return r;
 	if (l->dirty) {
+		if (override_is(&l->task, &w->call))
+			override_note(&l->task, &w->call, &v, (struct strs){ &field, 1 });
+		(void)act_verdict(w, l, &v);
 		act_edited(w, l);
 		act_log(w, l, w->rq->op == OP_DEPEND ? "depends" : "undepends", listed(w));
 	}

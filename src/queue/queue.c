@@ -110,6 +110,9 @@ static int dispatch(struct act *w)
 	case OP_EMERGENCY_ON:
 	case OP_EMERGENCY_OFF:
 		return do_emergency(w);
+	case OP_PAUSE:
+	case OP_RESUME:
+		return do_pause(w);
 	case OP_CREATE:
 		return do_create(w);
 	case OP_TAKE:

@@ -284,10 +284,24 @@ static int read_locks(struct reading *x)
 	return r;
 }
 
+/* Fills in `paused` of the answer, if the queue is. */
+static int read_pause(struct reading *x, struct task *pause)
+{
+	int r = x->policy->locks_only ? 0 : guard_read(x->store, PAUSE_ID, pause, x->arena);
+
+	if (!r && pause->lock.holder.n)
+		pause_tell(pause, x->ans, x->arena);
+	return r;
+}
+
 static int read_overview(struct reading *x)
 {
 	int64_t counts[16] = { 0 };
+	struct task pause = { 0 };
 	int r = x->store->ops->tally(x->store, counts);
+
+	if (!r)
+		r = read_pause(x, &pause);
 
 	if (!x->limit)
 		x->limit = 50;
@@ -365,6 +379,12 @@ static int name_awaited(struct reading *x, const struct task *t, struct str key,
 	return r;
 }
 
+/* next --mine: only what is planned for the caller. */
+static bool planned_for(const struct reading *x, const struct task *t)
+{
+	return !x->rq->assignee.n || str_eq(t->assignee, x->rq->assignee);
+}
+
 /* wanted: true in the pass for eligible tasks, false in the pass for the others. */
 static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 {
@@ -379,6 +399,11 @@ static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 	x->bad += bad && wanted; /* both passes meet it: count it once */
 	if (!bad)
 		why = order_why(&t, x->policy, x->now, &scratch, &eligible);
+	if (eligible && !bad && !planned_for(x, &t)) {
+		eligible = false;
+		why = arena_printf(&scratch, "assigned to %.*s",
+				   STRF(t.assignee.n ? t.assignee : STR("nobody")));
+	}
 	if (eligible && r->ix.lane == LANE_NONE) { /* others may work without a lock */
 		eligible = false;
 		why = arena_printf(&scratch, "its status is %s", status_name(t.status));
@@ -427,8 +452,12 @@ static int read_explain(struct reading *x, struct query *q)
 static int when_due(const struct record *r, void *ctx)
 {
 	struct reading *x = ctx;
+	struct arena scratch = { 0 };
+	struct task t;
+	bool mine = !x->rq->assignee.n || (!task_of(r, &t, &scratch) && planned_for(x, &t));
 
-	if (select_excepts(x->rq, r->ix.id))
+	arena_free(&scratch);
+	if (!mine || select_excepts(x->rq, r->ix.id))
 		return 0;
 	x->ans->wait_ms = r->ix.eligible_at - x->now;
 	return 1;
@@ -438,28 +467,34 @@ static int first_task(const struct record *r, void *ctx)
 {
 	struct reading *x = ctx;
 
-	if (select_excepts(x->rq, r->ix.id)) {
+	x->ans->task = arena_new(x->arena, struct task);
+	if (task_of(r, x->ans->task, x->arena))
+		x->bad++;
+	else if (planned_for(x, x->ans->task) && !select_excepts(x->rq, r->ix.id))
+		return 1;
+	else if (planned_for(x, x->ans->task))
 		x->given_back = arena_append(x->arena, x->given_back,
 					     arena_str(x->arena, r->ix.id));
-		return 0;
-	}
-	x->ans->task = arena_new(x->arena, struct task);
-	if (!task_of(r, x->ans->task, x->arena))
-		return 1;
 	x->ans->task = NULL;
-	x->bad++;
 	return 0;
 }
 
 static int read_next(struct reading *x)
 {
+	struct task pause = { 0 };
 	struct query q;
-	int r;
+	int r = read_pause(x, &pause);
 
+	if (r)
+		return r;
 	select_query(x->rq, x->policy, &q);
 	q.at = x->now;
 	if (x->rq->explain)
 		return read_explain(x, &q);
+	if (x->ans->paused) {
+		answer_fail(x->ans, NO_TASKS, pause_text(&pause, x->arena), PAUSE_HINT);
+		return 0;
+	}
 	q.body = true;
 	r = x->store->ops->scan(x->store, &q, first_task, x);
 	if (r || x->ans->task)

@@ -1,18 +1,7 @@
 #include "core/check.h"
 #include "core/graph.h"
-#include "core/lease.h"
+#include "core/override.h"
 #include "queue/act.h"
-
-static int refuse_held_task(struct act *w, const struct loaded *l)
-{
-	return act_refuse(w, MISCONFIGURED,
-			  arena_printf(w->arena, "%.*s is held by %.*s", STRF(l->task.id),
-				       STRF(l->task.lock.holder)),
-			  arena_printf(w->arena,
-				       "pawl cancel ends the task; pawl remove %.*s --force "
-				       "removes it in spite of the lock",
-				       STRF(l->task.id)));
-}
 
 static int refuse_needed(struct act *w, const struct loaded *l, struct strs keys, const char *why)
 {
@@ -88,8 +77,6 @@ static int may_remove(struct act *w, struct loaded *l, struct strs *deps, struct
 		r = act_keys(w, &by_parent, subs);
 	if (r || w->rq->force)
 		return r;
-	if (lease_live(&l->task.lock, w->e->now))
-		return refuse_held_task(w, l);
 	if (deps->n)
 		return refuse_needed(w, l, *deps, deps->n == 1 ? "depends on" : "depend on");
 	if (subs->n)
@@ -173,6 +160,25 @@ static int remove_handle(struct act *w)
 	return w->rq->force ? bad_remove(w, key) : bad_refuse(w->ans, rec, w->arena);
 }
 
+/* To end another's lock needs a reason; to cut links does not. */
+static int override(struct act *w, struct loaded *l)
+{
+	struct verdict v = { 0 };
+
+	if (!override_is(&l->task, &w->call))
+		return 0;
+	if (!str_trim(w->rq->reason).n)
+		return act_refuse(w, USAGE,
+				  arena_printf(w->arena,
+					       "%.*s is held by %.*s: --force needs a reason for "
+					       "the log",
+					       STRF(l->task.id), STRF(l->task.lock.holder)),
+				  arena_printf(w->arena, "pawl remove %.*s --force --reason TEXT",
+					       STRF(l->task.id)));
+	override_log(&l->task, &w->call, &v);
+	return act_verdict(w, l, &v);
+}
+
 int do_remove(struct act *w)
 {
 	struct strs deps = { 0 }, subs = { 0 };
@@ -188,9 +194,11 @@ int do_remove(struct act *w)
 	if (r)
 		return r;
 	act_answer(w, l);
-	if (w->rq->explicit && !rules_free(&l->task, &w->call, &v))
+	if (!override_version(&l->task, &w->call, &v) || !rules_free(&l->task, &w->call, &v))
 		return act_verdict(w, l, &v);
 	r = may_remove(w, l, &deps, &subs);
+	if (!r)
+		r = override(w, l);
 	if (!r)
 		r = cut_dependents(w, l, deps);
 	if (!r)

@@ -41,6 +41,7 @@ void select_passed_over(struct answer *ans, struct strs ids, struct arena *a)
 
 struct offering {
 	struct act *act;
+	struct str assignee; /* offer only tasks with this assignee; empty: any */
 	struct strs passed_over;
 	struct record *found;
 };
@@ -51,8 +52,9 @@ static int good_offer(const struct record *r, void *ctx)
 	struct act *w = o->act;
 	struct arena scratch = { 0 };
 	struct task t;
-	bool good = !strs_have(o->passed_over, r->key) &&
-		    (!o->passed_over.n || !task_of(r, &t, &scratch));
+	bool read = o->passed_over.n || o->assignee.n;
+	bool good = !strs_have(o->passed_over, r->key) && (!read || !task_of(r, &t, &scratch)) &&
+		    (!o->assignee.n || str_eq(t.assignee, o->assignee));
 
 	arena_free(&scratch);
 	if (good && select_excepts(w->rq, r->ix.id)) {
@@ -66,16 +68,16 @@ static int good_offer(const struct record *r, void *ctx)
 }
 
 /* Normally reads only the first record. After a bad record, which only another program can have written, it reads
- * and checks all texts. */
+ * and checks all texts. So it does for an assignee, which is not in the index of any store. */
 static int first_offer(struct act *w, const struct query *q, struct offering *o,
 		       struct record **out)
 {
 	struct query all = *q;
 	int r;
 
-	if (!o->passed_over.n && !w->rq->except.n)
+	if (!o->passed_over.n && !o->assignee.n && !w->rq->except.n)
 		return edit_first(w->e, q, out);
-	all.body = o->passed_over.n > 0;
+	all.body = o->passed_over.n || o->assignee.n;
 	o->found = NULL;
 	w->given_back = (struct strs){ 0 };
 	r = edit_scan(w->e, &all, good_offer, o);
@@ -90,7 +92,7 @@ static void pass_over(struct act *w, struct offering *o, struct str key)
 
 int take_next(struct act *w, struct loaded **out)
 {
-	struct offering o = { .act = w };
+	struct offering o = { .act = w, .assignee = w->rq->assignee };
 	struct query q;
 	int r;
 
@@ -157,8 +159,13 @@ int taken_before(struct act *w, struct loaded **out)
 static int comes_due(const struct record *r, void *ctx)
 {
 	struct act *w = ctx;
+	struct arena scratch = { 0 };
+	struct task t;
+	bool mine = !w->rq->assignee.n ||
+		    (!task_of(r, &t, &scratch) && str_eq(t.assignee, w->rq->assignee));
 
-	if (select_excepts(w->rq, r->ix.id))
+	arena_free(&scratch);
+	if (!mine || select_excepts(w->rq, r->ix.id))
 		return 0;
 	w->ans->wait_ms = r->ix.eligible_at - w->e->now;
 	return 1;
@@ -171,7 +178,8 @@ static int nothing(struct act *w)
 
 	select_query(w->rq, w->policy, &q);
 	q.pick = PICK_LATER;
-	q.limit = w->rq->except.n + 1;
+	q.body = w->rq->assignee.n > 0;
+	q.limit = q.body ? 0 : w->rq->except.n + 1;
 	r = edit_scan(w->e, &q, comes_due, w);
 	if (r < 0)
 		return r;
@@ -179,6 +187,12 @@ static int nothing(struct act *w)
 	select_passed_over(w->ans, w->given_back, w->arena);
 	return act_refuse(w, NO_TASKS, STR("no task is eligible now"),
 			  STR("pawl next --explain says why"));
+}
+
+static int paused(struct act *w)
+{
+	pause_tell(w->call.paused, w->ans, w->arena);
+	return act_refuse(w, NO_TASKS, pause_text(w->call.paused, w->arena), PAUSE_HINT);
 }
 
 int do_take(struct act *w)
@@ -190,6 +204,8 @@ int do_take(struct act *w)
 		return r;
 	if (l) {
 		w->ans->repeated = 1;
+	} else if (w->call.paused) {
+		return paused(w);
 	} else {
 		r = take_next(w, &l);
 		if (r)

@@ -33,7 +33,8 @@ static const char *fields_fault(const struct task *t, struct arena *a)
 	give_str(&rq, ARG_effort, t->effort);
 	give_str(&rq, ARG_parent, t->parent);
 	give_str(&rq, ARG_extra, t->extra);
-	give_str(&rq, ARG_agent, t->assignee.n ? t->assignee : STR("x"));
+	give_str(&rq, ARG_assignee, t->assignee);
+	give_str(&rq, ARG_agent, t->last_holder.n ? t->last_holder : STR("x"));
 	give_str(&rq, ARG_run, t->run);
 	give_str(&rq, ARG_reason, t->blocker_reason);
 	give_str(&rq, ARG_unblock_action, t->unblock_action);

@@ -210,6 +210,7 @@ static void complete(struct task *t, int64_t now)
 	t->open_deps = t->canceled_deps = t->open_subs = 0;
 	t->lock = (struct lock){ 0 };
 	t->last = (struct last){ 0 };
+	t->over = (struct notice){ 0 };
 	t->last_ttl = t->free_at = 0;
 	if (!t->created_at)
 		t->created_at = now;
@@ -303,6 +304,8 @@ static void take_fields(struct task *t, const struct task *from, int64_t now)
 	complete(t, now);
 	t->lock = old.lock;
 	t->last = old.last;
+	t->last_holder = old.last_holder;
+	t->over = old.over;
 	t->last_ttl = old.last_ttl;
 	t->free_at = old.free_at;
 	t->open_subs = old.open_subs;

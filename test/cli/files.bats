@@ -145,7 +145,7 @@ doctor_says() {
 @test "a lock that a script made holds" {
 	by_hand_lock job script-1
 	ask 0 show job
-	is '.task | .status == "In Progress" and .title == "by hand" and .assignee == "script-1"
+	is '.task | .status == "In Progress" and .title == "by hand" and .last_holder == "script-1"
 		and .lock.holder == "script-1" and .lock.live and .lock.foreign'
 	call 20 claim job --agent ann
 	complains script-1
@@ -168,7 +168,7 @@ doctor_says() {
 	folder t1.lock t2.task
 	by_hand_done t1
 	ask 0 show t1
-	is '.task | .title == "Do it" and .status == "Done" and .lock == null and .assignee == "script-1"'
+	is '.task | .title == "Do it" and .status == "Done" and .lock == null and .last_holder == "script-1"'
 	folder t1.done t2.task
 }
 

@@ -19,7 +19,7 @@ setup() {
 	is '.task.id == "t1"'
 	ask 0 next --claim -a bo
 	is '.task.id == "t1" and .lock.fence == 2 and .task.abandoned == 1 and .task.attempts == 2
-		and .task.assignee == "bo"'
+		and .task.last_holder == "bo"'
 	call 21 done t1 -a al
 	call 0 done t1 -a bo
 	ask 0 log t1
@@ -103,7 +103,7 @@ setup() {
 	ask 0 claim t1 -a al --ttl 1s
 	pawl lock release t1 -a al
 	soon "$PAWL" next --claim -a bo -q
-	same "$(field t1 .assignee)" bo
+	same "$(field t1 .last_holder)" bo
 }
 
 @test "not_before and --delay: not offered before its time" {

@@ -80,7 +80,7 @@ teardown() {
 	is -s 'map(.id) == [1, 2, 3, 4] and all(.result.isError != true)'
 	is -s '.[2].result.structuredContent | .task.id == "t1" and .lock.token and .call_next'
 	ask 0 show t1
-	is '.task.status == "Done" and .task.assignee == "alice"'
+	is '.task.status == "Done" and .task.last_holder == "alice"'
 	call 0 mcp </dev/null
 	[ -z "$output$stderr" ]
 }

@@ -353,15 +353,17 @@ line 2"
 	exactly "MISCONFIGURED: task=a status=Ready"
 	pawl create h -i h
 	pawl claim h -a al
-	unchanged 40 remove h -a bo
+	unchanged 20 remove h -a bo
 	complains al
+	unchanged 2 remove h -a bo --force
+	complains --reason
 	ask 0 remove a --force
 	status_is b "Needs Help"
 	ask 0 remove b --force
 	is '.ok'
 	ask 0 show c
 	is '.task | has("parent") | not'
-	ask 0 remove h --force -a bo
+	ask 0 remove h --force --reason gone -a bo
 	call 21 heartbeat h -a al || call 44 heartbeat h -a al
 }
 
@@ -370,7 +372,7 @@ line 2"
 	ask 44 remove nope
 	new x
 	pawl claim t1 -a al
-	unchanged 21 remove t1 --force --token 11111111-1111-4111-8111-111111111111
+	unchanged 21 remove t1 --token 11111111-1111-4111-8111-111111111111
 }
 
 # --- id ---

@@ -59,7 +59,7 @@ refused() {
 	pawl claim "$id"
 	for format in json jsonl csv md; do
 		call 0 export -o "out.$format" --format "$format"
-		not grep -rqi 'token\|holder\|expires' "out.$format"
+		not grep -rqi 'token\|\bholder\|expires' "out.$format"
 	done
 	another x
 	call 0 import ../work/out.json

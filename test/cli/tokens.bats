@@ -68,17 +68,17 @@ state() {
 @test "agent: --agent over PAWL_AGENT over the setting over user@host" {
 	ask 0 create x
 	pawl claim t1
-	same "$(field t1 .assignee)" "tester@$(hostname)"
+	same "$(field t1 .last_holder)" "tester@$(hostname)"
 	new y
 	pawl config set agent conf
 	pawl claim t2
-	same "$(field t2 .assignee)" conf
+	same "$(field t2 .last_holder)" conf
 	new z
 	PAWL_AGENT=envy "$PAWL" claim t3 -q
-	same "$(field t3 .assignee)" envy
+	same "$(field t3 .last_holder)" envy
 	new z
 	PAWL_AGENT=envy "$PAWL" claim t4 -q --agent said
-	same "$(field t4 .assignee)" said
+	same "$(field t4 .last_holder)" said
 }
 
 @test "a new claim replaces the saved token of an expired lease" {
@@ -112,7 +112,7 @@ state() {
 	lapsed t1
 	pawl claim t1 -a bo --ttl 10m
 	for verb in heartbeat release "block -r r -u u" "escalate -r r" "review -s s" done "fail -r r" "lock release" \
-		"update -p 9" "cancel -r r" "remove --force"; do
+		"update -p 9" "cancel -r r" remove; do
 		read -ra words <<<"$verb"
 		if [ "${words[0]}" = lock ]; then
 			unchanged 21 lock release t1 --token "$old"

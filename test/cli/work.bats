@@ -153,7 +153,7 @@ END
 @test "next --claim: task, lock and token in one" {
 	new x
 	ask 0 next --claim --ttl 10m -a al --run r1
-	is --arg u "^$uuid\$" '.task.status == "In Progress" and .task.assignee == "al" and .task.agent_run == "r1"
+	is --arg u "^$uuid\$" '.task.status == "In Progress" and .task.last_holder == "al" and .task.agent_run == "r1"
 		and (.lock.token | test($u)) and .lock.fence == 1 and .lock.ttl == 600
 		and .lock.expires_in > 500 and .lock.expires_in <= 600 and .lock.expires_at == .task.lock.expires_at'
 	is '.task.lock | .holder == "al" and .live and .fence == 1 and (has("token") | not)'
@@ -242,7 +242,7 @@ END
 	call 0 claim t1 -a al
 	says "claimed t1  Do it" "fence" "in $lease" "token" "the way"
 	ask 0 show t1
-	is '.task | .status == "In Progress" and .assignee == "al" and .attempts == 1 and .fence == 1
+	is '.task | .status == "In Progress" and .last_holder == "al" and .attempts == 1 and .fence == 1
 		and .started_at == .first_started_at and .lock.holder == "al" and .lock.live and .lock.ttl == '$lease_s
 	[[ $output != *token* ]]
 }
@@ -426,7 +426,7 @@ END
 	exactly "t1 → Done"
 	ask 0 show t1
 	is '.task | .status == "Done" and .lock == null and .summary == "all good" and (.done_at | length > 0)
-		and .assignee == "tester@'"$(hostname)"'" and (has("agent_run") | not)'
+		and .last_holder == "tester@'"$(hostname)"'" and (has("agent_run") | not)'
 	new y
 	pawl claim t2
 	ask 0 done t2

@@ -255,8 +255,10 @@ static struct request *by_person(struct run *r, struct agent *g)
 		GIVE(rq, status, READY);
 	else if (op == OP_UPDATE)
 		GIVE(rq, delay, 50);
-	if (op == OP_REMOVE)
+	if (op == OP_REMOVE) {
 		GIVE(rq, force, chance(r, 500));
+		GIVE(rq, reason, STR("gone"));
+	}
 	if (op == OP_COMMENT)
 		GIVE(rq, text, STR("hm"));
 	if (op == OP_DEPEND || op == OP_UNDEPEND)

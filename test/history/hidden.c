@@ -16,22 +16,22 @@
 #define BY(op, id, token) "'op':'" op "','id':'" id "','token':'" token "'"
 #define LOCK(holder, token, until, ttl) \
 	",'lock':{'holder':'" holder "','token':'" token "','expires_at':" #until ",'ttl':" #ttl "}"
-#define WORKED(attempts, who) ",'attempts':" #attempts ",'assignee':'" who "'"
+#define WORKED(attempts) ",'attempts':" #attempts
 #define GRANT(fence, token, until, ttl) \
 	",'lock':{'fence':" #fence ",'expires_at':" #until ",'ttl':" #ttl ",'token':'" token "'}"
 /* The first claim of a task, for 100 ms. */
-#define GOT(id, who, token, until)                                               \
-	OK(id, "In Progress", 1, 2, WORKED(1, who) LOCK(who, token, until, 100)) \
+#define GOT(id, who, token, until)                                          \
+	OK(id, "In Progress", 1, 2, WORKED(1) LOCK(who, token, until, 100)) \
 	GRANT(1, token, until, 100)
 
 /* --- a store that forgets ------------------------------------------------------------------------ */
 
 /* t1 as a read shows it after it was created, claimed, abandoned, taken over and released, and made
  * dependent on t0. */
-static const char *const whole = OK(
-	"t1", "Ready", 2, 4,
-	",'attempts':2,'assignee':'a2','depends':['t0'],'open_depends':1,'parent':'p','labels':['red'],"
-	"'type':'bug','not_before':1500");
+static const char *const whole =
+	OK("t1", "Ready", 2, 4,
+	   ",'attempts':2,'depends':['t0'],'open_depends':1,'parent':'p','labels':['red'],"
+	   "'type':'bug','not_before':1500,'assignee':'a9'");
 
 static struct text much(const char *look)
 {
@@ -40,22 +40,23 @@ static struct text much(const char *look)
 	call(&t, 0, "a1", NEW("t0"), MADE("t0"));
 	call(&t, 3, "a1", NEW("p"), MADE("p"));
 	call(&t, 6, "a1",
-	     NEW("t1") ",'depends':['t0'],'parent':'p','labels':['red'],'type':'bug','not_before':1500",
+	     NEW("t1") ",'depends':['t0'],'parent':'p','labels':['red'],'type':'bug','not_before':1500,'assignee':'a9'",
 	     OK("t1", "Ready", 0, 1,
 		",'depends':['t0'],'open_depends':1,'parent':'p','labels':['red'],'type':'bug',"
-		"'not_before':1500"));
+		"'not_before':1500,'assignee':'a9'"));
 	call(&t, 10, "a1", CLAIM("t1", K1, 100),
 	     OK("t1", "In Progress", 1, 2,
-		WORKED(1, "a1") LOCK(
+		WORKED(1) LOCK(
 			"a1", K1, 1111,
 			100) ",'depends':['t0'],'open_depends':1,'parent':'p','labels':['red'],'type':'bug',"
-			     "'not_before':1500") GRANT(1, K1, 1111, 100));
+			     "'not_before':1500,'assignee':'a9'") GRANT(1, K1, 1111, 100));
 	call(&t, 200, "a2", CLAIM("t1", K2, 100),
 	     OK("t1", "In Progress", 2, 3,
-		WORKED(2, "a2") LOCK(
+		WORKED(2) LOCK(
 			"a2", K2, 1301,
 			100) ",'abandoned':1,'depends':['t0'],'open_depends':1,'parent':'p','labels':['red'],"
-			     "'type':'bug','not_before':1500") GRANT(2, K2, 1301, 100));
+			     "'type':'bug','not_before':1500,'assignee':'a9'")
+		     GRANT(2, K2, 1301, 100));
 	call(&t, 210, "a2", BY("RELEASE", "t1", K2), whole);
 	call(&t, 220, "a3", LOOK("t1"), look);
 	return t;
@@ -65,7 +66,7 @@ static struct text much(const char *look)
 static void forgotten(void **state)
 {
 	static const char *const fields[] = {
-		",'attempts':2", ",'assignee':'a2'",  ",'depends':['t0']", ",'open_depends':1",
+		",'attempts':2", ",'assignee':'a9'",  ",'depends':['t0']", ",'open_depends':1",
 		",'parent':'p'", ",'labels':['red']", ",'type':'bug'",     ",'not_before':1500",
 	};
 	struct text t = much(whole);
@@ -91,14 +92,14 @@ static void fence_zero(void **state)
 	call(&t, 0, "a1", NEW("t1"), MADE("t1"));
 	call(&t, 10, "a1", CLAIM("t1", K1, 100), GOT("t1", "a1", K1, 1111));
 	call(&t, 20, "a2", LOOK("t1"),
-	     OK("t1", "In Progress", 0, 2, WORKED(1, "a1") LOCK("a1", K1, 1111, 100)));
+	     OK("t1", "In Progress", 0, 2, WORKED(1) LOCK("a1", K1, 1111, 100)));
 	CAUGHT(t, LINEAR);
 
 	t = begin();
 	call(&t, 0, "a1", NEW("t1"), MADE("t1"));
 	call(&t, 10, "a1", CLAIM("t1", K1, 100), GOT("t1", "a1", K1, 1111));
 	call(&t, 20, "a2", LOOK("t1"),
-	     OK("t1", "In Progress", 1, 0, WORKED(1, "a1") LOCK("a1", K1, 1111, 100)));
+	     OK("t1", "In Progress", 1, 0, WORKED(1) LOCK("a1", K1, 1111, 100)));
 	CAUGHT(t, LINEAR);
 }
 
@@ -110,7 +111,7 @@ static void fence_zero(void **state)
  * task. */
 static void taken_twice(void **state)
 {
-	const char *held = OK("t1", "In Progress", 1, 2, WORKED(1, "a1") LOCK("a1", K1, 1115, 100));
+	const char *held = OK("t1", "In Progress", 1, 2, WORKED(1) LOCK("a1", K1, 1115, 100));
 	struct text t;
 
 	(void)state;
@@ -126,7 +127,7 @@ static void taken_twice(void **state)
 			CAUGHT(t, LINEAR);
 		} else {
 			call(&t, 120, "a1", "'op':'LOCK_BREAK','id':'t1','reason':'so'",
-			     OK("t1", "In Progress", 1, 3, WORKED(1, "a1")));
+			     OK("t1", "In Progress", 1, 3, WORKED(1)));
 			call(&t, 200, "a1", TAKE(K1), GOT("t2", "a1", K1, 1301));
 			CLEAN(t);
 		}
@@ -137,7 +138,7 @@ static void taken_twice(void **state)
 	call(&t, 3, "a1", NEW("t2"), MADE("t2"));
 	send(&t, 10, "a1", TAKE(K1));
 	call(&t, 20, "a1", TAKE(K1),
-	     OK("t1", "In Progress", 1, 2, WORKED(1, "a1") LOCK("a1", K1, 1115, 100))
+	     OK("t1", "In Progress", 1, 2, WORKED(1) LOCK("a1", K1, 1115, 100))
 		     GRANT(1, K1, 1115, 100) ",'repeated':true");
 	CLEAN(t);
 }
@@ -198,12 +199,11 @@ static void seen_as_next(void **state)
 	send(&t, 15, "a2", NEW("t2") ",'depends':['t1']");
 	call(&t, 30, "a1", done,
 	     OK("t1", "Done", 1, 3,
-		WORKED(1,
-		       "a1") ",'done_at':1031") ",'next':{'id':'t2','status':'In Progress','priority':2,'fence':1,'version':2,'created_at':1024"
-						",'depends':['t1']" WORKED(1, "a1") LOCK(
-							"a1", K2, 1131,
-							100) "},'next_lock':{'fence':1,'expires_at':1131,'ttl':100,'token':'" K2
-							     "'}");
+		WORKED(1) ",'done_at':1031") ",'next':{'id':'t2','status':'In Progress','priority':2,'fence':1,'version':2,'created_at':1024"
+					     ",'depends':['t1']" WORKED(1) LOCK(
+						     "a1", K2, 1131,
+						     100) "},'next_lock':{'fence':1,'expires_at':1131,'ttl':100,'token':'" K2
+							  "'}");
 	CLEAN(t);
 }
 
@@ -223,8 +223,7 @@ static void seen_by_count(void **state)
 		look = send(&t, 15, "a2", LOOK("t2"));
 		send(&t, 20, "a1", BY("DONE", "t1", K1));
 		get(&t, 40, look, 1016, OK("t2", "Ready", 0, 1, ",'depends':['t1']"));
-		call(&t, 50, "a2", LOOK("t1"),
-		     OK("t1", "Done", 1, 3, WORKED(1, "a1") ",'done_at':1030"));
+		call(&t, 50, "a2", LOOK("t1"), OK("t1", "Done", 1, 3, WORKED(1) ",'done_at':1030"));
 		if (wrong) /* not done after all */
 			call(&t, 60, "a2", LOOK("t2"),
 			     OK("t2", "Ready", 0, 1, ",'depends':['t1'],'open_depends':1"));
@@ -246,27 +245,25 @@ static void no_trace(void **state)
 	call(&t, 3, "a1", NEW("t2") ",'parent':'t1'", OK("t2", "Ready", 0, 1, ",'parent':'t1'"));
 	call(&t, 10, "a1", CLAIM("t1", K1, 1000),
 	     OK("t1", "In Progress", 1, 2,
-		WORKED(1, "a1") LOCK("a1", K1, 2011, 1000) ",'open_subtasks':1")
+		WORKED(1) LOCK("a1", K1, 2011, 1000) ",'open_subtasks':1")
 		     GRANT(1, K1, 2011, 1000));
 	call(&t, 20, "a2", CLAIM("t2", K2, 100),
-	     OK("t2", "In Progress", 1, 2,
-		WORKED(1, "a2") LOCK("a2", K2, 1121, 100) ",'parent':'t1'")
+	     OK("t2", "In Progress", 1, 2, WORKED(1) LOCK("a2", K2, 1121, 100) ",'parent':'t1'")
 		     GRANT(1, K2, 1121, 100));
 	call(&t, 50, "a3", "'op':'COMMENT','id':'t1','text':'hm'",
 	     OK("t1", "In Progress", 1, 2,
-		WORKED(1, "a1") LOCK("a1", K1, 2011, 1000) ",'open_subtasks':1"));
+		WORKED(1) LOCK("a1", K1, 2011, 1000) ",'open_subtasks':1"));
 	send(&t, 55, "a1", BY("HEARTBEAT", "t1", K1) ",'ttl':10");
 	call(&t, 60, "a3", LOOK("t1"),
 	     OK("t1", "In Progress", 1, 3,
-		WORKED(1, "a1") LOCK("a1", K1, 2011, 1000) ",'open_subtasks':1"));
+		WORKED(1) LOCK("a1", K1, 2011, 1000) ",'open_subtasks':1"));
 	send(&t, 70, "a2", BY("RELEASE", "t2", K2)); /* in time: the lease had not expired */
 	call(&t, 250, "a1", BY("UPDATE", "t1", K1) ",'type':'bug'",
 	     OK("t1", "In Progress", 1, 4,
-		WORKED(1, "a1") LOCK("a1", K1, 2011,
-				     1000) ",'open_subtasks':1,'type':'bug','updated_at':1251"));
+		WORKED(1) LOCK("a1", K1, 2011,
+			       1000) ",'open_subtasks':1,'type':'bug','updated_at':1251"));
 	call(&t, 300, "a3", CLAIM("t2", K3, 100),
-	     OK("t2", "In Progress", 2, 4,
-		WORKED(2, "a3") LOCK("a3", K3, 1401, 100) ",'parent':'t1'")
+	     OK("t2", "In Progress", 2, 4, WORKED(2) LOCK("a3", K3, 1401, 100) ",'parent':'t1'")
 		     GRANT(2, K3, 1401, 100));
 	CLEAN(t);
 }
@@ -278,11 +275,10 @@ static void next_of_family(void **state)
 {
 	static const char *const done = BY("DONE", "t1", K1) ",'claim_next':1,'new_token':'" K2
 							     "','ttl':100";
-	static const char *const finished = OK("t1", "Done", 1, 3,
-					       WORKED(1, "a1") ",'done_at':1021");
+	static const char *const finished = OK("t1", "Done", 1, 3, WORKED(1) ",'done_at':1021");
 	static const char *const next =
 		",'next':{'id':'t2','status':'In Progress','priority':2,'fence':1,'version':2,'depends':['t1']" WORKED(
-			1, "a1")
+			1)
 			LOCK("a1", K2, 1121,
 			     100) "},'next_lock':{'fence':1,'expires_at':1121,'ttl':100,'token':'" K2
 				  "'}";
@@ -300,18 +296,16 @@ static void next_of_family(void **state)
 		     OK("t2", "Ready", 0, 1, ",'depends':['t1'],'open_depends':1"));
 		call(&t, 10, "a1", CLAIM("t1", K1, 100), GOT("t1", "a1", K1, 1111));
 		call(&t, 20, "a1", done,
-		     wrong == 1 ? OK("t1", "Done", 1, 3,
-				     WORKED(1, "a1") ",'done_at':1021") ",'next':null"
+		     wrong == 1 ? OK("t1", "Done", 1, 3, WORKED(1) ",'done_at':1021") ",'next':null"
 				: with);
 		if (wrong != 1)
 			call(&t, 30, "a1", done,
 			     wrong == 0 ? again
 			     : wrong == 2
 				     ? OK("t1", "Done", 1, 3,
-					  WORKED(1,
-						 "a1") ",'done_at':1021") ",'next':null,'repeated':true"
+					  WORKED(1) ",'done_at':1021") ",'next':null,'repeated':true"
 				     : OK("t1", "Done", 1, 3,
-					  WORKED(1, "a1") ",'done_at':1021") ",'repeated':true");
+					  WORKED(1) ",'done_at':1021") ",'repeated':true");
 		if (wrong)
 			CAUGHT(t, LINEAR);
 		else
@@ -411,7 +405,7 @@ static void late(void **state)
 		send(&t, 10, "a1", CLAIM("t1", K1, 100));
 		call(&t, 50, "a2", NEW("t1") ",'if_absent':1", "'existed':true," MADE("t1"));
 		call(&t, 60, "a2", LOOK("t1"),
-		     OK("t1", "In Progress", 1, 2, WORKED(1, "a1") LOCK("a1", K1, 1120, 100)));
+		     OK("t1", "In Progress", 1, 2, WORKED(1) LOCK("a1", K1, 1120, 100)));
 		if (far)
 			CLEAN(t);
 		else

@@ -15,14 +15,13 @@
 	"}"
 /* The task as it was created, and as its last holder left it. */
 #define TASK(status, version) SHOWN(status, "0", version, "")
-#define LEFT(status, fence, version, holder) \
-	SHOWN(status, fence, version, ",'attempts':" fence ",'assignee':'" holder "'")
+#define LEFT(status, fence, version, holder) SHOWN(status, fence, version, ",'attempts':" fence)
 #define FINISHED(fence, version, holder, at) \
-	SHOWN("Done", fence, version, ",'attempts':" fence ",'assignee':'" holder "','done_at':" at)
-#define HELD_AND(fence, version, holder, token, until, more)                            \
-	SHOWN("In Progress", fence, version,                                            \
-	      ",'attempts':" fence ",'assignee':'" holder "','lock':{'holder':'" holder \
-	      "','token':'" token "','expires_at':" until ",'ttl':100}" more)
+	SHOWN("Done", fence, version, ",'attempts':" fence ",'done_at':" at)
+#define HELD_AND(fence, version, holder, token, until, more)                        \
+	SHOWN("In Progress", fence, version,                                        \
+	      ",'attempts':" fence ",'lock':{'holder':'" holder "','token':'" token \
+	      "','expires_at':" until ",'ttl':100}" more)
 #define HELD(fence, version, holder, token, until) \
 	HELD_AND(fence, version, holder, token, until, "")
 #define GRANT(fence, token, until) \
@@ -81,7 +80,7 @@ static void manual_lock_put_to_work(void **state)
 	(void)state;
 	call(&t, 0, "a1", CREATE, FRESH);
 	call(&t, 10, "a1", "'op':'LOCK_ACQUIRE','id':'t1','new_token':'" TOKEN1 "'",
-	     "'code':'SUCCESS','task':{'id':'t1','status':'Ready','priority':2,'fence':1,'version':2,'assignee':'a1',"
+	     "'code':'SUCCESS','task':{'id':'t1','status':'Ready','priority':2,'fence':1,'version':2,"
 	     "'lock':{'holder':'a1','expires_at':1111,'ttl':100,'manual':true}}," GRANT("1", TOKEN1,
 											"1111"));
 	call(&t, 20, "a1", CLAIM(TOKEN1), CLAIMED("1", "3", "a1", TOKEN1, "1111"));
@@ -155,8 +154,7 @@ static void stale(void **state)
 static void cleaned_up(void **state)
 {
 	const char *sweep = "'op':'LOCK_CLEANUP'";
-	const char *open = SHOWN("In Progress", "1", "3",
-				 ",'attempts':1,'assignee':'a1','abandoned':1");
+	const char *open = SHOWN("In Progress", "1", "3", ",'attempts':1,'abandoned':1");
 
 	(void)state;
 	/* before and after the lease expires; and a call whose answer does not say what it did */
@@ -182,13 +180,13 @@ static void cleaned_up(void **state)
 #define GUARD(id, fence, version, more) \
 	"{'id':'" id "','status':'none','priority':0,'fence':" fence ",'version':" version more "}"
 #define CLOSE(id) "'op':'LOCK_ACQUIRE','id':'" id "','new_token':'" TOKEN2 "'"
-#define CLOSED_BY_A2(id, until)                                                                   \
-	"'code':'SUCCESS','task':" GUARD(                                                         \
-		id, "1", "1",                                                                     \
-		",'assignee':'a2','lock':{'holder':'a2','token':'" TOKEN2 "','expires_at':" until \
+#define CLOSED_BY_A2(id, until)                                                   \
+	"'code':'SUCCESS','task':" GUARD(                                         \
+		id, "1", "1",                                                     \
+		",'lock':{'holder':'a2','token':'" TOKEN2 "','expires_at':" until \
 		",'ttl':100,'manual':true}") "," GRANT("1", TOKEN2, until)
 #define OPEN(op, id) "'op':'" op "','id':'" id "','token':'" TOKEN2 "','reason':'so'"
-#define OPENED(id) "'code':'SUCCESS','task':" GUARD(id, "1", "2", ",'assignee':'a2'")
+#define OPENED(id) "'code':'SUCCESS','task':" GUARD(id, "1", "2", "")
 #define UPDATE "'op':'UPDATE','id':'t1','priority':2,'token':'" TOKEN1 "'"
 #define UPDATED(version, until) SAYS("SUCCESS", HELD("1", version, "a1", TOKEN1, until))
 
@@ -263,6 +261,119 @@ static void perhaps_open(void **state)
 	call(&t, 120, "a3", "'op':'CREATE','id':'t2','title':'x'",
 	     "'code':'SUCCESS','task':{'id':'t2','status':'Ready','priority':2,'fence':0,'version':1}");
 	CLEAN(t);
+}
+
+#define PAUSE "'op':'PAUSE','reason':'lunch'"
+#define PAUSED "'paused':{'by':'a2','at':1021,'reason':'lunch'}"
+#define TAKE2 "'op':'TAKE','new_token':'" TOKEN2 "'"
+#define MADE2 "{'id':'t2','status':'Ready','priority':2,'fence':0,'version':1}"
+#define TAKEN2                                                                              \
+	"'code':'SUCCESS','task':{'id':'t2','status':'In Progress','priority':2,'fence':1," \
+	"'version':2,'attempts':1,'lock':{'holder':'a3','token':'" TOKEN2                   \
+	"','expires_at':1141,'ttl':100}}," GRANT("1", TOKEN2, "1141")
+
+/* t1 is held, t2 is free, and the queue is paused. */
+static struct text paused(void)
+{
+	struct text t = held();
+
+	call(&t, 15, "a1", "'op':'CREATE','id':'t2','title':'x'", "'code':'SUCCESS','task':" MADE2);
+	call(&t, 20, "a2", PAUSE, "'code':'SUCCESS'," PAUSED);
+	return t;
+}
+
+static void pause(void **state)
+{
+	struct text t = paused();
+
+	(void)state;
+	call(&t, 40, "a3", TAKE2, TAKEN2);
+	CAUGHT(t, CLOSED);
+	/* refused, and holders go on */
+	t = paused();
+	call(&t, 30, "a3", TAKE2, "'code':'NO_TASKS'," PAUSED);
+	call(&t, 40, "a3", "'op':'CLAIM','id':'t2','new_token':'" TOKEN2 "'",
+	     "'code':'CONFLICT','task':" MADE2 "," PAUSED);
+	call(&t, 50, "a1", BY("HEARTBEAT", TOKEN1), RENEWED("3", "1151"));
+	CLEAN(t);
+	/* nothing is refused without a reason */
+	t = paused();
+	call(&t, 30, "a3", TAKE2, "'code':'NO_TASKS'");
+	call(&t, 50, "a3", "'op':'SHOW','id':'t2'", "'code':'SUCCESS','task':" MADE2);
+	CAUGHT(t, SELECTED);
+	t = paused();
+	call(&t, 30, "a3", TAKE2, "'code':'NO_TASKS'," PAUSED);
+	call(&t, 50, "a3", "'op':'SHOW','id':'t2'", "'code':'SUCCESS','task':" MADE2);
+	CLEAN(t);
+	t = paused();
+	call(&t, 30, "a1", "'op':'RESUME'", "'code':'SUCCESS'");
+	call(&t, 40, "a3", TAKE2, TAKEN2);
+	CLEAN(t);
+	t = paused();
+	send(&t, 25, "a1", "'op':'RESUME'");
+	call(&t, 40, "a3", TAKE2, TAKEN2);
+	CLEAN(t);
+}
+
+/* --- versions, plans, overrides --------- */
+
+#define AS_IT_IS(version, more)                                              \
+	SHOWN("In Progress", "1", version,                                   \
+	      ",'attempts':1" more ",'lock':{'holder':'a1','token':'" TOKEN1 \
+	      "','expires_at':1111,'ttl':100}")
+
+static void for_one_version(void **state)
+{
+	struct text t = held();
+
+	(void)state;
+	call(&t, 20, "a1", UPDATE ",'if_version':2", UPDATED("3", "1111"));
+	call(&t, 30, "a1", UPDATE ",'if_version':2", SAYS("CONFLICT", AS_IT_IS("3", "")));
+	CLEAN(t);
+	t = held();
+	call(&t, 20, "a1", UPDATE ",'if_version':1", UPDATED("3", "1111"));
+	CAUGHT(t, LINEAR);
+	t = held();
+	call(&t, 20, "a1", UPDATE ",'if_version':2", SAYS("CONFLICT", AS_IT_IS("2", "")));
+	CAUGHT(t, LINEAR);
+}
+
+/* A claim leaves the plan alone. */
+static void assignees(void **state)
+{
+	struct text t = begin();
+
+	(void)state;
+	call(&t, 0, "a1", "'op':'CREATE','id':'t1','title':'x','assignee':'a9'",
+	     SAYS("SUCCESS", SHOWN("Ready", "0", "1", ",'assignee':'a9'")));
+	call(&t, 10, "a1", CLAIM(TOKEN1),
+	     SAYS("SUCCESS", AS_IT_IS("2", ",'assignee':'a9'")) "," GRANT("1", TOKEN1, "1111"));
+	CLEAN(t);
+	t = begin();
+	call(&t, 0, "a1", "'op':'CREATE','id':'t1','title':'x','assignee':'a9'",
+	     SAYS("SUCCESS", SHOWN("Ready", "0", "1", ",'assignee':'a9'")));
+	call(&t, 10, "a1", CLAIM(TOKEN1),
+	     SAYS("SUCCESS", AS_IT_IS("2", ",'assignee':'a1'")) "," GRANT("1", TOKEN1, "1111"));
+	CAUGHT(t, LINEAR);
+}
+
+/* An operator changes a task over its lock, which stays; without --force that is a conflict. */
+static void overrides(void **state)
+{
+	struct text t = held();
+
+	(void)state;
+	call(&t, 20, "a2", "'op':'UPDATE','id':'t1','priority':2,'force':1,'reason':'x'",
+	     SAYS("SUCCESS", AS_IT_IS("3", "")));
+	CLEAN(t);
+	t = held();
+	call(&t, 20, "a2", "'op':'UPDATE','id':'t1','priority':2",
+	     SAYS("SUCCESS", AS_IT_IS("3", "")));
+	CAUGHT(t, LINEAR);
+	t = held();
+	call(&t, 20, "a2", "'op':'UPDATE','id':'t1','priority':2,'force':1,'reason':'x'",
+	     SAYS("SUCCESS", LEFT("In Progress", "1", "3", "a1")));
+	CAUGHT(t, LINEAR);
 }
 
 #define ON "'op':'EMERGENCY_ON','reason':'so'"
@@ -343,11 +454,11 @@ static void lost(void **state)
 
 	/* correct: an agent removed the task, or may have */
 	t = held();
-	removed = send(&t, 20, "a2", "'op':'REMOVE','id':'t1','force':1");
+	removed = send(&t, 20, "a2", "'op':'REMOVE','id':'t1','force':1,'reason':'x'");
 	final(&t, 50, "t1", "null");
 	CLEAN(t);
 	t = held();
-	removed = send(&t, 20, "a2", "'op':'REMOVE','id':'t1','force':1");
+	removed = send(&t, 20, "a2", "'op':'REMOVE','id':'t1','force':1,'reason':'x'");
 	get(&t, 30, removed, 0, "'code':'API_ERROR','applied':'no'");
 	final(&t, 50, "t1", "null");
 	CAUGHT(t, LOST);
@@ -390,7 +501,7 @@ static void stuck(void **state)
 	t = begin();
 	call(&t, 0, "a1", CREATE, FRESH);
 	call(&t, 10, "a1", dep, shown);
-	call(&t, 20, "a1", "'op':'REMOVE','id':'t1','force':1", FRESH);
+	call(&t, 20, "a1", "'op':'REMOVE','id':'t1','force':1,'reason':'x'", FRESH);
 	final(&t, 50, "t1", "null");
 	final(&t, 50, "t2", waits);
 	CAUGHT(t, STUCK);
@@ -718,7 +829,7 @@ static void selected(void **state)
 	     "'code':'SUCCESS','task':{'id':'t2','status':'Ready','priority':1,'fence':0,'version':1}");
 	call(&t, 20, "a1", take,
 	     "'code':'SUCCESS','task':{'id':'t2','status':'In Progress','priority':1,'fence':1,"
-	     "'version':2,'attempts':1,'assignee':'a1','lock':{'holder':'a1','expires_at':1121,'ttl':100}}," GRANT(
+	     "'version':2,'attempts':1,'lock':{'holder':'a1','expires_at':1121,'ttl':100}}," GRANT(
 		     "1", TOKEN1, "1121"));
 	call(&t, 30, "a1", show, FRESH);
 	CAUGHT(t, SELECTED);
@@ -735,7 +846,7 @@ static void selected(void **state)
 				 FINISHED(
 					 "1", "3", "a1",
 					 "1021")) ",'next':{'id':'t3','status':'In Progress',"
-						  "'priority':1,'fence':1,'version':2,'attempts':1,'assignee':'a1','lock':{'holder':'a1',"
+						  "'priority':1,'fence':1,'version':2,'attempts':1,'lock':{'holder':'a1',"
 						  "'expires_at':1121,'ttl':100}},'next_lock':{'fence':1,'expires_at':1121,'ttl':100,"
 						  "'token':'" TOKEN2 "'}");
 		call(&t, 30, "a1", "'op':'SHOW','id':'t2'", fresh2);
@@ -782,17 +893,19 @@ static void excerpt(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fences),         cmocka_unit_test(manual_lock_put_to_work),
-		cmocka_unit_test(holders),        cmocka_unit_test(stale),
-		cmocka_unit_test(done_once),      cmocka_unit_test(lost),
-		cmocka_unit_test(stuck),          cmocka_unit_test(order),
-		cmocka_unit_test(without_answer), cmocka_unit_test(taken_by_nobody),
-		cmocka_unit_test(clock_goes_on),  cmocka_unit_test(selected),
-		cmocka_unit_test(excerpt),        cmocka_unit_test(answer_kept),
-		cmocka_unit_test(made_twice),     cmocka_unit_test(no_end),
-		cmocka_unit_test(cleaned_up),     cmocka_unit_test(closed_by_locks),
-		cmocka_unit_test(not_kept_out),   cmocka_unit_test(perhaps_open),
-		cmocka_unit_test(emergency),
+		cmocka_unit_test(fences),          cmocka_unit_test(manual_lock_put_to_work),
+		cmocka_unit_test(holders),         cmocka_unit_test(stale),
+		cmocka_unit_test(done_once),       cmocka_unit_test(lost),
+		cmocka_unit_test(stuck),           cmocka_unit_test(order),
+		cmocka_unit_test(without_answer),  cmocka_unit_test(taken_by_nobody),
+		cmocka_unit_test(clock_goes_on),   cmocka_unit_test(selected),
+		cmocka_unit_test(excerpt),         cmocka_unit_test(answer_kept),
+		cmocka_unit_test(made_twice),      cmocka_unit_test(no_end),
+		cmocka_unit_test(cleaned_up),      cmocka_unit_test(closed_by_locks),
+		cmocka_unit_test(not_kept_out),    cmocka_unit_test(perhaps_open),
+		cmocka_unit_test(emergency),       cmocka_unit_test(pause),
+		cmocka_unit_test(for_one_version), cmocka_unit_test(assignees),
+		cmocka_unit_test(overrides),
 	};
 
 	return cmocka_run_group_tests_name("rules", tests, NULL, NULL);

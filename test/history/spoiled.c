@@ -93,6 +93,11 @@ static bool spoil_id(struct spot *at)
 	return t;
 }
 
+static bool spoil_last_holder(struct spot *at)
+{
+	return at->call->ans->task && spoil_str(&at->call->ans->task->last_holder);
+}
+
 static bool spoil_assignee(struct spot *at)
 {
 	return at->call->ans->task && spoil_str(&at->call->ans->task->assignee);
@@ -209,10 +214,10 @@ static const struct {
 	SPOIL(manual),        SPOIL(grant_fence), SPOIL(grant_expires_at),
 	SPOIL(grant_ttl),     SPOIL(grant_token), SPOIL(grant),
 	SPOIL(status),        SPOIL(id),          SPOIL(assignee),
-	SPOIL(type),          SPOIL(parent),      SPOIL(depends),
-	SPOIL(labels),        SPOIL(holder),      SPOIL(token),
-	SPOIL(code),          SPOIL(repeated),    SPOIL(existed),
-	SPOIL(task),          SPOIL(has_next),
+	SPOIL(last_holder),   SPOIL(type),        SPOIL(parent),
+	SPOIL(depends),       SPOIL(labels),      SPOIL(holder),
+	SPOIL(token),         SPOIL(code),        SPOIL(repeated),
+	SPOIL(existed),       SPOIL(task),        SPOIL(has_next),
 #undef SPOIL
 };
 

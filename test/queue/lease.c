@@ -19,7 +19,7 @@ static void test_returns(void **state)
 	assert_true(ans->wait_ms > tick() && ans->wait_ms <= 2 * tick());
 	advance(2 * tick());
 	ans = ok(s, "take new_token=U agent=bob");
-	assert_true(str_is(ans->task->id, "a") && str_is(ans->task->assignee, "bob"));
+	assert_true(str_is(ans->task->id, "a") && str_is(ans->task->last_holder, "bob"));
 	assert_int_equal(ans->lock->fence, 2);
 	assert_int_equal(ans->task->abandoned, 1);
 	assert_int_equal(ans->task->attempts, 2);

@@ -277,7 +277,7 @@ static const char *const calls[] = {
 	"depend id=# depends=#,#",
 	"undepend id=# depends=#",
 	"remove id=#",
-	"remove id=# force=1",
+	"remove id=# force=1 reason=r",
 	"lock_acquire id=# new_token=@ ttl=2t",
 	"lock_release id=# token=@",
 	"lock_break id=# reason=r",

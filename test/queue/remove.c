@@ -24,7 +24,7 @@ static void test_in_the_way(void **state)
 
 	ok(s, "create id=held");
 	ok(s, "claim id=held new_token=T");
-	refused(s, MISCONFIGURED, "remove id=held");
+	refused(s, CONFLICT, "remove id=held");
 	refused(s, LOST_LOCK, "remove id=held token=old explicit=1");
 	ok(s, "create id=needed");
 	ok(s, "create id=dep depends=needed");
@@ -67,7 +67,7 @@ static void test_force(void **state)
 	ok(s, "claim id=busy new_token=B");
 	ok(s, "create id=sub parent=a");
 	ok(s, "claim id=a new_token=T");
-	ok(s, "remove id=a force=1");
+	ok(s, "remove id=a force=1 reason=r");
 	t = expect_status(s, "ready", NEEDS_HELP);
 	assert_true(t->depends.n == 0 && t->open_deps == 0);
 	assert_true(str_has_nocase(t->blocker_reason, STR("its dependency a was removed")));
@@ -89,7 +89,7 @@ static void test_force_after_done(void **state)
 	ok(s, "create id=b depends=a");
 	ok(s, "claim id=a new_token=T");
 	ok(s, "done id=a token=T");
-	ok(s, "remove id=a force=1");
+	ok(s, "remove id=a force=1 reason=r");
 	assert_int_equal(expect_status(s, "b", READY)->depends.n, 0);
 	assert_true(str_is(ok(s, "take new_token=U")->task->id, "b"));
 }
@@ -102,7 +102,7 @@ static void test_force_on_canceled(void **state)
 	ok(s, "create id=a");
 	ok(s, "create id=b depends=a");
 	ok(s, "cancel id=a reason=r");
-	ok(s, "remove id=a force=1");
+	ok(s, "remove id=a force=1 reason=r");
 	t = expect_status(s, "b", NEEDS_HELP);
 	assert_true(t->canceled_deps == 0 && t->open_deps == 0);
 	ok(s, "update id=b status=Ready");
@@ -118,7 +118,7 @@ static void test_force_double_link(void **state)
 	ok(s, "create id=p");
 	ok(s, "create id=a parent=p");
 	ok(s, "depend id=p depends=a");
-	ok(s, "remove id=a force=1");
+	ok(s, "remove id=a force=1 reason=r");
 	t = expect_status(s, "p", NEEDS_HELP);
 	assert_true(t->open_subs == 0 && t->open_deps == 0 && t->depends.n == 0);
 }
@@ -135,7 +135,7 @@ static void test_tombstone(void **state)
 	ok(s, "remove id=a");
 	assert_int_equal(ok(s, "create id=A")->task->fence, 3);
 	assert_int_equal(ok(s, "claim id=a new_token=T")->lock->fence, 4);
-	ok(s, "remove id=a force=1");
+	ok(s, "remove id=a force=1 reason=r");
 	ok(s, "create id=a");
 	/* and again without a claim in between */
 	ok(s, "remove id=a");

@@ -116,7 +116,7 @@ static void test_last_result(void **state)
 		int events;
 
 		if (i)
-			ok(s, "remove id=a force=1");
+			ok(s, "remove id=a force=1 reason=r");
 		ok(s, "create id=a");
 		events = count_events(s, "a", results[i].event);
 		ok(s, "claim id=a new_token=T ttl=2t");
@@ -226,7 +226,7 @@ static void test_claim_next_gone_since(void **state)
 	ok(s, "take new_token=O agent=bob");
 	ans = ok(s, "done id=a token=T claim_next=1 new_token=N");
 	assert_true(ans->repeated && ans->has_next && !ans->next);
-	ok(s, "remove id=b force=1");
+	ok(s, "remove id=b force=1 reason=r");
 	ans = ok(s, "done id=a token=T claim_next=1 new_token=N");
 	assert_true(ans->repeated && ans->has_next && !ans->next && str_is(ans->task->id, "a"));
 }

@@ -370,7 +370,8 @@ int main(void)
 	store_uri(uri, sizeof(uri), folder, "mem:queue");
 	print_message("store: %s\n", uri);
 	failed = create_tests() + link_tests() + remove_tests() + lease_tests() + repeat_tests() +
-		 lost_tests() + read_tests() + selection_tests() + typed_tests() + random_tests();
+		 lost_tests() + read_tests() + selection_tests() + typed_tests() +
+		 operator_tests() + random_tests();
 	if (failed == 0) {
 		/* exec, so that nothing must be forked at the end */
 		fflush(NULL);

@@ -57,6 +57,8 @@ static const char *const changes[] = {
 	"reopen id=over reason=r",
 	"retry id=failed",
 	"undepend id=tied depends=other",
+	"pause",
+	"resume",
 };
 
 static void scene(struct suite *s)

@@ -150,6 +150,11 @@ static struct str some_dependency(struct crowd *c, struct str of)
 
 /* --- requests ------------------------------------------------------------------------------------ */
 
+static struct str some_agent(struct crowd *c)
+{
+	return c->agents[pick(c, c->n_agents < 3 ? c->n_agents : 3)].name;
+}
+
 static void give_fields(struct crowd *c, struct request *rq)
 {
 	if (chance(c, 20))
@@ -164,6 +169,8 @@ static void give_fields(struct crowd *c, struct request *rq)
 		GIVE(rq, not_before, c->sim.now + some_ttl(c));
 	if (chance(c, 10))
 		GIVE(rq, type, STR("bug"));
+	if (chance(c, 15))
+		GIVE(rq, assignee, chance(c, 80) ? some_agent(c) : STR(""));
 	if (chance(c, 15))
 		GIVE(rq, labels, list_of(c, label(c), chance(c, 30) ? STR("green") : STR("")));
 	if (chance(c, 25) && !c->script->alone)
@@ -213,6 +220,33 @@ static void give_filter(struct crowd *c, struct request *rq)
 		GIVE(rq, label, label(c));
 	if (chance(c, 6) && rq->op != OP_LIST)
 		GIVE(rq, except, list_of(c, some_id(c), chance(c, 50) ? some_id(c) : STR("")));
+	if (rq->op != OP_LIST && chance(c, 12))
+		GIVE(rq, assignee, some_agent(c));
+}
+
+/* An operator overrides the holder. A token of the caller's own does not go with that. */
+static void give_force(struct crowd *c, struct request *rq)
+{
+	if (rq->explicit || !chance(c, 40))
+		return;
+	GIVE(rq, force, 1);
+	if (rq->op != OP_REMOVE || chance(c, 80))
+		GIVE(rq, reason, STR("by order"));
+}
+
+/* The version of the task, or another one. */
+static void give_version(struct crowd *c, struct request *rq)
+{
+	uint32_t task = model_find(c->sim.w, MODEL_TASK, rq->id);
+	int64_t version = task ? model_task(c->sim.m, task)->version : 1;
+	bool one = op_flags(rq->op) & OP_TASK || rq->op == OP_ARCHIVE;
+
+	if (!one || !HAS(rq, id) || op_flags(rq->op) & OP_READS || model_is_guard(rq->id) ||
+	    !chance(c, 8))
+		return;
+	if (chance(c, 30))
+		version += chance(c, 50) ? 1 : -1;
+	GIVE(rq, if_version, version > 0 ? version : 1);
 }
 
 /* Sets the arguments that the operation requires or may have. */
@@ -223,9 +257,12 @@ static void give_words(struct crowd *c, struct request *rq)
 		GIVE(rq, unblock_action, STR("wait"));
 		GIVE(rq, reason, STR("no key"));
 		break;
+	case OP_CANCEL:
+		GIVE(rq, reason, STR("because"));
+		give_force(c, rq);
+		break;
 	case OP_ESCALATE:
 	case OP_FAIL:
-	case OP_CANCEL:
 	case OP_REWORK:
 	case OP_REOPEN:
 	case OP_LOCK_BREAK:
@@ -244,12 +281,15 @@ static void give_words(struct crowd *c, struct request *rq)
 		break;
 	case OP_UPDATE:
 		give_update(c, rq);
+		give_force(c, rq);
 		break;
 	case OP_DEPEND:
 		GIVE(rq, depends, list_of(c, some_id(c), chance(c, 20) ? some_id(c) : STR("")));
+		give_force(c, rq);
 		break;
 	case OP_UNDEPEND:
 		GIVE(rq, depends, list_of(c, some_dependency(c, rq->id), STR("")));
+		give_force(c, rq);
 		break;
 	case OP_LOCK_CLEANUP:
 	case OP_ARCHIVE:
@@ -257,8 +297,8 @@ static void give_words(struct crowd *c, struct request *rq)
 			GIVE(rq, older_than, some_ttl(c));
 		break;
 	case OP_REMOVE:
-		if (chance(c, 40))
-			GIVE(rq, force, 1);
+	case OP_RELEASE:
+		give_force(c, rq);
 		break;
 	case OP_HEARTBEAT:
 		if (chance(c, 40))
@@ -282,7 +322,7 @@ static bool acquires(const struct request *rq)
 {
 	return rq->op == OP_TAKE || rq->op == OP_CLAIM || rq->op == OP_LOCK_ACQUIRE ||
 	       (rq->op == OP_STATUS && rq->status == IN_PROGRESS) ||
-	       (rq->op == OP_DONE && rq->claim_next);
+	       (rq->op == OP_DONE && (rq->claim_next || rq->take));
 }
 
 static void give_acquisition(struct crowd *c, struct request *rq, const struct agent *a)
@@ -328,7 +368,7 @@ static const struct weight of_anybody[] = {
 	{ OP_REMOVE, 2 },      { OP_DEPEND, 6 },       { OP_UNDEPEND, 3 },     { OP_STATUS, 7 },
 	{ OP_LOCK_BREAK, 2 },  { OP_LOCK_CLEANUP, 2 }, { OP_ID_CLAIM, 1 },     { OP_SHOW, 2 },
 	{ OP_LIST, 2 },        { OP_NEXT, 3 },         { OP_OVERVIEW, 1 },     { OP_LOCKS, 1 },
-	{ OP_LOCK_STATUS, 1 }, { OP_ID_PEEK, 1 },      { OP_LOG, 1 },          { OP_DONE, 1 },
+	{ OP_LOCK_STATUS, 1 }, { OP_ID_PEEK, 1 },      { OP_LOG, 1 },          { OP_DONE, 4 },
 	{ OP_HEARTBEAT, 1 },   { OP_REVIEW, 1 },       { OP_RELEASE, 1 },      { OP_ARCHIVE, 3 },
 };
 
@@ -437,6 +477,8 @@ static struct request *by_anybody(struct crowd *c)
 		if (chance(c, 40))
 			GIVE(rq, explicit, 1);
 	}
+	if (rq->op == OP_DONE && chance(c, 80))
+		GIVE(rq, take, 1);
 	return rq;
 }
 
@@ -446,6 +488,7 @@ static const struct weight of_guard[] = {
 	{ OP_LOCK_ACQUIRE, 24 }, { OP_LOCK_RELEASE, 4 }, { OP_LOCK_BREAK, 3 },
 	{ OP_HEARTBEAT, 2 },     { OP_LOCK_STATUS, 2 },  { OP_TYPED, 2 },
 	{ OP_EMERGENCY, 2 },     { OP_EMERGENCY_ON, 3 }, { OP_EMERGENCY_OFF, 2 },
+	{ OP_PAUSE, 6 },         { OP_RESUME, 2 },
 };
 static const struct weight of_guardian[] = {
 	{ OP_HEARTBEAT, 3 },
@@ -466,7 +509,7 @@ static bool closed(struct crowd *c)
 static struct request *about_guard(struct crowd *c, const struct agent *a)
 {
 	struct request *rq = arena_new(memory(c), struct request);
-	struct str any = model_guard(1 + (int)pick(c, MODEL_GUARDS - 2));
+	struct str any = model_guard(1 + (int)pick(c, MODEL_EMERGENCY - 1));
 
 	rq->op = a->guard.n ? pick_op(c, of_guardian, sizeof(of_guardian) / sizeof(*of_guardian))
 			    : pick_op(c, of_guard, sizeof(of_guard) / sizeof(*of_guard));
@@ -474,7 +517,7 @@ static struct request *about_guard(struct crowd *c, const struct agent *a)
 		GIVE(rq, id, a->guard.n && chance(c, 90) ? a->guard : any);
 	if (op_flags(rq->op) & OP_HELD)
 		GIVE(rq, token, a->pass.n && chance(c, 90) ? a->pass : stale_token(c));
-	if (rq->op == OP_EMERGENCY_ON)
+	if (rq->op == OP_EMERGENCY_ON || (rq->op == OP_PAUSE && chance(c, 50)))
 		GIVE(rq, reason, STR("fire"));
 	return rq;
 }
@@ -485,10 +528,13 @@ static struct request *open_again(struct crowd *c)
 	struct request *rq = arena_new(memory(c), struct request);
 
 	rq->op = OP_EMERGENCY_OFF;
-	if (model_task(c->sim.m, MODEL_GUARDS - 1)->lock.holder)
+	if (model_task(c->sim.m, MODEL_EMERGENCY)->lock.holder)
+		return rq;
+	rq->op = OP_RESUME;
+	if (model_task(c->sim.m, MODEL_PAUSE)->lock.holder)
 		return rq;
 	rq->op = OP_LOCK_BREAK;
-	for (int i = 1; i < MODEL_GUARDS - 1; i++)
+	for (int i = 1; i < MODEL_EMERGENCY; i++)
 		if (model_task(c->sim.m, (uint32_t)i)->lock.holder)
 			GIVE(rq, id, model_guard(i));
 	return rq;
@@ -517,7 +563,8 @@ static const struct request *compose(struct crowd *c, const struct agent *a)
 	if (acquires(rq))
 		give_acquisition(c, rq, a);
 	if (c->guards && chance(c, 5))
-		GIVE(rq, part_of, 1 + pick(c, MODEL_GUARDS - 2));
+		GIVE(rq, part_of, 1 + pick(c, MODEL_EMERGENCY - 1));
+	give_version(c, rq);
 	give_request_id(c, rq);
 	return rq;
 }

@@ -275,6 +275,7 @@ static bool do_call(struct sim *s, const struct sim_entry *e, struct answer *ans
 	model_step(s->w, s->m, &c, ans->now, (struct model_choice){ 0 }, &want);
 	if (may_stray && (model_hash(s->m) != before || said_something(&want, rq)))
 		s->old_epoch = -1; /* the new time was recorded as well */
+	s->overrides += want.overrode && want.code == SUCCESS && !want.repeated;
 	return model_agrees(s->w, s->m, &c, &want, ans, &s->why) &&
 	       (!s->alone || do_alone(s, rq, ans)) && watch_call(s, &c, ans);
 }

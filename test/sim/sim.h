@@ -64,7 +64,8 @@ struct sim {
 	struct str pass;          /* of the current call */
 	/* Store time minus boot time. old: the value to which it may return; -1: none. */
 	int64_t epoch, old_epoch;
-	bool over; /* the rest of the run cannot be predicted */
+	size_t overrides; /* changes over the lock of another agent */
+	bool over;        /* the rest of the run cannot be predicted */
 	bool claim_creates;
 	int64_t begun, now;
 	struct watched tasks[SIM_TASKS];

@@ -35,6 +35,7 @@ static bool needs_own(const struct request *rq)
 	switch (rq->op) {
 	case OP_HEARTBEAT:
 	case OP_RELEASE:
+		return !rq->force;
 	case OP_BLOCK:
 	case OP_ESCALATE:
 	case OP_REVIEW:
@@ -53,8 +54,13 @@ static bool saw_write(struct sim *s, const struct model_call *c, const struct an
 {
 	struct watched *x = watched(s, ans->task->id);
 	bool own = c->token && c->token == x->token && s->now < x->expires_at;
+	bool takes = c->rq->op == OP_DONE && c->rq->take && ans->task->fence == x->fence + 1;
 
-	if (needs_own(c->rq) && !own)
+	if (takes && x->token && s->now < x->expires_at)
+		return sim_wrong(s, "%.*s was taken from its holder", STRF(ans->task->id));
+	x->fence += takes;
+
+	if (needs_own(c->rq) && !own && !takes)
 		return sim_wrong(s, "a stale token was accepted");
 	if (c->rq->explicit && c->rq->op != OP_LOCK_RELEASE && c->token && !own)
 		return sim_wrong(s, "a stale token that was named was accepted");
@@ -128,6 +134,7 @@ static bool check_log(struct sim *s)
 	struct request rq = { .op = OP_LOG };
 	struct answer ans = { 0 };
 	int64_t status[SIM_TASKS] = { 0 }, fence[SIM_TASKS] = { 0 };
+	size_t overrides = 0;
 
 	queue_call(s->q, &rq, &ans, &s->call);
 	for (size_t i = 0; i < ans.n_events; i++) {
@@ -142,6 +149,7 @@ static bool check_log(struct sim *s)
 			return sim_wrong(s, "log: %.*s %.*s from %s, but it was %s", STRF(e->task),
 					 STRF(e->name), e->from ? status_name(e->from) : "nothing",
 					 status[task] ? status_name(status[task]) : "not there");
+		overrides += str_is(e->name, "overridden");
 		fence[task] = e->fence;
 		if (e->to)
 			status[task] = e->to;
@@ -157,6 +165,9 @@ static bool check_log(struct sim *s)
 					 status[i] ? status_name(status[i]) : "nothing",
 					 (long long)fence[i]);
 	}
+	if (overrides != s->overrides)
+		return sim_wrong(s, "log: %zu overrides, but there were %zu", overrides,
+				 s->overrides);
 	return true;
 }
 

@@ -117,7 +117,7 @@ static void test_claim_and_done(void **state)
 	create("t1");
 	assert_int_equal(send(&c, OP_CLAIM, "T1"), SUCCESS);
 	assert_true(token_valid(ans.lock->token));
-	assert_true(str_starts(ans.task->assignee, STR("ann@")));
+	assert_true(str_starts(ans.task->last_holder, STR("ann@")));
 	assert_int_equal(files(".token"), 1);
 	assert_int_equal(files(".pending"), 0);
 	/* a saved token is not used for a claim */
@@ -391,6 +391,7 @@ static void test_fate_is_known(void **state)
 	assert_int_equal(send_faulty("lost", lock), API_ERROR);
 	rq = about(OP_REMOVE, "t2");
 	GIVE(&rq, force, 1);
+	GIVE(&rq, reason, STR("gone"));
 	assert_int_equal(send_it(&other, rq), SUCCESS);
 	assert_int_equal(send_it(&c, lock), NOT_FOUND);
 	assert_int_equal(files(".pending"), 0);

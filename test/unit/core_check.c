@@ -94,6 +94,8 @@ static void queue_locks(void **state)
 	bad(&t, STR("task/@write"), "differ");
 	t.id = STR("@emergency");
 	assert_null(task_fault(&t, STR("lock/@emergency"), &mem));
+	t.id = STR("@pause");
+	assert_null(task_fault(&t, STR("lock/@pause"), &mem));
 	t.id = STR("@other");
 	bad(&t, STR("lock/@other"), "letter or a digit");
 }
@@ -106,7 +108,8 @@ static void fields(void **state)
 		const struct kit_field *f = &kit_fields[i];
 		struct task t = good(), low = good();
 		void *p = (char *)&t + f->offset;
-		bool token = !strcmp(f->name, "lock.token") || !strcmp(f->name, "last.token");
+		bool token = !strcmp(f->name, "lock.token") || !strcmp(f->name, "last.token") ||
+			     !strcmp(f->name, "over.token");
 
 		if (f->kind == KIT_NUMBER) {
 			*(int64_t *)p = EXACT_MAX + 1;
@@ -357,6 +360,34 @@ static void answer_words(void **state)
 	assert_non_null(answer_fault(&ans, &mem));
 }
 
+static void notices(void **state)
+{
+	struct str fields[] = { STR("title"), STR("\xff") };
+	struct notice good = { .by = STR("pat"),
+			       .reason = STR("why"),
+			       .fields = { fields, 1 },
+			       .at = 5 },
+		      all[] = { good, good, good, good, good };
+
+	(void)state;
+	all[0].by = STR("\xff");
+	all[1].reason = STR("\xff");
+	all[2].fields.n = 2;
+	all[3].at = -1;
+	all[4].at = WHEN_MAX + 1;
+	for (size_t i = 0; i < COUNT(all); i++) {
+		struct answer ans = { .changed = &good, .paused = &good };
+
+		assert_null(answer_fault(&ans, &mem));
+		ans.changed = &all[i];
+		assert_non_null(answer_fault(&ans, &mem));
+		ans.changed = NULL;
+		assert_null(answer_fault(&ans, &mem));
+		ans.paused = &all[i];
+		assert_non_null(answer_fault(&ans, &mem));
+	}
+}
+
 #define TEST(f) cmocka_unit_test_teardown(f, free_memory)
 
 int main(void)
@@ -364,7 +395,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(tasks),  TEST(queue_locks), TEST(fields),       TEST(words),   TEST(small),
 		TEST(growth), TEST(room),        TEST(keys),         TEST(handles), TEST(numbers),
-		TEST(events), TEST(answers),     TEST(answer_words),
+		TEST(events), TEST(answers),     TEST(answer_words), TEST(notices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

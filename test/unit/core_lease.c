@@ -78,7 +78,7 @@ static void renewal_never_shortens(void **state)
 static struct verdict act(struct task *t, struct request *r, int64_t now, struct str proof,
 			  struct str fresh)
 {
-	struct call c = { r, &policy_default, now, proof, fresh, &mem };
+	struct call c = { r, &policy_default, now, proof, fresh, &mem, NULL };
 	struct verdict v = { 0 };
 
 	GIVE(r, id, t->id);
@@ -94,7 +94,7 @@ static enum result unlock(const struct lock *l, bool locks_only, const char *age
 {
 	struct policy p = policy_default;
 	struct request r = { .op = OP_LOCK_RELEASE };
-	struct call c = { &r, &p, NOW, proof, STR(""), &mem };
+	struct call c = { &r, &p, NOW, proof, STR(""), &mem, NULL };
 	struct task t = { .id = STR("t1"), .status = READY, .lock = *l };
 	struct verdict v = { 0 };
 
@@ -448,7 +448,9 @@ static void some_call(struct history *h, struct step *s, struct arena *a)
 		some_token(h, s->fresh);
 	if (!s->fresh[0])
 		snprintf(s->fresh, sizeof(s->fresh), "%032d", ++h->made);
-	s->c = (struct call){ r, &policy_default, h->now, str_c(s->proof), str_c(s->fresh), a };
+	s->c = (struct call){
+		r, &policy_default, h->now, str_c(s->proof), str_c(s->fresh), a, NULL
+	};
 	s->was = h->t;
 }
 

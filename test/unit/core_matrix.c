@@ -65,12 +65,40 @@ enum who { NOBODY, RIGHT, RIGHT_EXPLICIT, WRONG, WRONG_EXPLICIT, WHOS };
 static const char *const whos[] = { "no token", "right token", "right explicit token",
 				    "stale token", "stale explicit token" };
 
-enum mode { PLAIN, AGAIN, RESUME, RESUME_OLD, RESUME_OTHER, TTL, NO_REASON, MODES };
-
-static const char *const modes[] = {
-	"",          "same token", "resume", "resume, old fence", "resume of another's",
-	"ttl given", "no reason"
+enum mode {
+	PLAIN,
+	AGAIN,
+	RESUME,
+	RESUME_OLD,
+	RESUME_OTHER,
+	TTL,
+	NO_REASON,
+	FORCE,
+	TAKE,
+	PAUSED,
+	VERSION,
+	OLD_VERSION,
+	AGAIN_OLD,
+	RESUME_PAUSED,
+	TAKE_PAUSED,
+	MODES
 };
+
+static const char *const modes[] = { "",
+				     "same token",
+				     "resume",
+				     "resume, old fence",
+				     "resume of another's",
+				     "ttl given",
+				     "no reason",
+				     "forced",
+				     "take",
+				     "paused",
+				     "version",
+				     "old version",
+				     "same token, old version",
+				     "resume, paused",
+				     "take, paused" };
 
 struct scene {
 	enum op op;
@@ -110,7 +138,13 @@ static struct task before(const struct scene *s)
 		.open_deps = s->open,
 		.canceled_deps = 3,
 		.open_subs = s->open,
-		.assignee = STR("ann"),
+		.assignee = STR("dan"),
+		.last_holder = STR("ann"),
+		.over = { .by = STR("eve"),
+			  .reason = STR("order"),
+			  .fields = { labels, 1 },
+			  .token = STALE,
+			  .at = 67 },
 		.run = STR("run-0"),
 		.blocker_reason = STR("old reason"),
 		.unblock_action = STR("old action"),
@@ -151,7 +185,8 @@ static struct task before(const struct scene *s)
 
 static bool resumes(const struct scene *s)
 {
-	return s->mode == RESUME || s->mode == RESUME_OLD || s->mode == RESUME_OTHER;
+	return s->mode == RESUME || s->mode == RESUME_OLD || s->mode == RESUME_OTHER ||
+	       s->mode == RESUME_PAUSED;
 }
 
 static struct request request_of(const struct scene *s)
@@ -179,6 +214,14 @@ static struct request request_of(const struct scene *s)
 		GIVE(&r, fence, s->mode == RESUME_OLD ? 32 : 33);
 	if (s->mode == TTL)
 		GIVE(&r, ttl, 3 * MINUTE);
+	if (s->mode == FORCE)
+		GIVE(&r, force, 1);
+	if (s->mode == TAKE || s->mode == TAKE_PAUSED)
+		GIVE(&r, take, 1);
+	if (s->mode == VERSION)
+		GIVE(&r, if_version, 44);
+	if (s->mode == OLD_VERSION || s->mode == AGAIN_OLD)
+		GIVE(&r, if_version, 43);
 	r.explicit = s->who == RIGHT_EXPLICIT || s->who == WRONG_EXPLICIT;
 	return r;
 }
@@ -255,16 +298,44 @@ static void want_handed_back(struct want *w)
 	w->changed = true;
 }
 
+/* Another's live lock is in the way; the one that block leaves behind is not. */
+static bool protected(const struct want *w)
+{
+	return w->live && !w->mine && (!in("K", w->t.status) || w->manual);
+}
+
 static bool want_free(struct want *w)
 {
 	if (w->explicit && !w->mine)
 		w->code = LOST_LOCK;
-	else if (w->live && !w->mine && (!in("K", w->t.status) || w->manual))
+	else if (protected(w) && w->s->mode != FORCE)
 		w->code = CONFLICT;
 	return w->code == SUCCESS;
 }
 
-/* The table of operations that move a task. lock: y, n, or 'p' (In Progress with a live lock). */
+/* An operator overrides the holder: the log says so, and the holder is told. */
+static bool want_override(struct want *w, struct str *fields, size_t n)
+{
+	if (w->s->mode != FORCE || !protected(w))
+		return false;
+	w->t.over = (struct notice){ .by = STR("ann"),
+				     .reason = STR("because"),
+				     .fields = { fields, n },
+				     .token = w->t.lock.token,
+				     .at = NOW };
+	want_some_line(w, "overridden", 0);
+	return true;
+}
+
+static struct str field_status[] = { { "status", 6 } };
+static struct str field_names[] = { { "title", 5 }, { "status", 6 } };
+
+static bool is_paused(const struct want *w)
+{
+	return w->s->mode == PAUSED || w->s->mode == TAKE_PAUSED;
+}
+
+/* The table of operations that move a task. lock: y or n. */
 static const struct row {
 	enum op op;
 	char lock;
@@ -284,7 +355,7 @@ static const struct row {
 	{ OP_FAIL, 'y', "P", 'F', "failed", false, true, true, false },
 	{ OP_RETRY, 'n', "F", 'R', "retried", false, true, false, true },
 	{ OP_REOPEN, 'n', "DC", 'R', "reopened", false, true, false, true },
-	{ OP_CANCEL, 'p', "BRPKHVF", 'C', "canceled", false, true, false, false },
+	{ OP_CANCEL, 'n', "BRPKHVF", 'C', "canceled", false, true, false, false },
 };
 
 static const struct row *row_of(enum op op)
@@ -297,8 +368,13 @@ static const struct row *row_of(enum op op)
 
 static bool want_allowed(struct want *w, const struct row *r)
 {
-	bool needed = r->lock == 'y' || (r->lock == 'p' && in("P", w->t.status) && w->live);
+	bool needed = r->lock == 'y';
 
+	if (r->op == OP_RELEASE && w->s->mode == FORCE && !w->mine) {
+		/* only what nobody holds any more */
+		w->code = !in("P", w->t.status) ? MISCONFIGURED : w->live ? CONFLICT : SUCCESS;
+		return w->code == SUCCESS;
+	}
 	if (needed && !w->mine)
 		w->code = LOST_LOCK;
 	else if (!in(r->from, w->t.status) && !(r->also_ready && w->manual && in("R", w->t.status)))
@@ -361,6 +437,8 @@ static void want_move(struct want *w, enum op op)
 
 	if (!want_allowed(w, r))
 		return;
+	if (op == OP_CANCEL)
+		want_override(w, field_status, 1);
 	want_words(w, op, reason_of(w));
 	if (w->mine)
 		w->t.last = (struct last){ .op = op, .token = MINE };
@@ -397,7 +475,7 @@ static void want_taken(struct want *w, int64_t ttl, bool manual)
 	w->t.lock = (struct lock){
 		.holder = agent,
 		.host = STR("here"),
-		.token = w->s->mode == AGAIN ? MINE : FRESH,
+		.token = w->s->mode == AGAIN || w->s->mode == AGAIN_OLD ? MINE : FRESH,
 		.acquired_at = NOW,
 		.expires_at = NOW + ttl,
 		.ttl = ttl,
@@ -406,7 +484,8 @@ static void want_taken(struct want *w, int64_t ttl, bool manual)
 		.pid_start = 82,
 		.boot_id = STR("boot-1"),
 	};
-	w->t.assignee = agent;
+	w->t.last_holder = agent;
+	w->t.over = (struct notice){ .at = 0 };
 	w->t.run = STR("run-1");
 	w->t.last = (struct last){ .op = 0 };
 	w->t.last_ttl = ttl;
@@ -459,7 +538,8 @@ static void want_same_claim(struct want *w)
 
 static bool own_fresh(const struct want *w)
 {
-	return w->s->mode == AGAIN && w->live && conds[w->s->cond].mine;
+	return (w->s->mode == AGAIN || w->s->mode == AGAIN_OLD) && w->live &&
+	       conds[w->s->cond].mine;
 }
 
 static void want_claim(struct want *w)
@@ -477,7 +557,7 @@ static void want_claim(struct want *w)
 		w->code = LOST_LOCK;
 	else if (!in(resume ? "P" : "RPF", w->t.status))
 		w->code = MISCONFIGURED;
-	else if (w->live)
+	else if (w->live || is_paused(w))
 		w->code = CONFLICT;
 	if (w->code != SUCCESS)
 		return;
@@ -503,7 +583,7 @@ static void want_acquire(struct want *w)
 	}
 	if (in("DC", w->t.status))
 		w->code = MISCONFIGURED;
-	else if (w->live)
+	else if (w->live || is_paused(w))
 		w->code = CONFLICT;
 	if (w->code != SUCCESS)
 		return;
@@ -565,7 +645,8 @@ static void want_break(struct want *w)
 static void want_update(struct want *w)
 {
 	int64_t target = w->s->target, from = w->t.status;
-	const char *allowed = target == BACKLOG ? "BR" : target == READY ? "BRKH" : "";
+	const char *allowed = target == BACKLOG ? "BR" : target == READY ? "BRKHP" : "";
+	bool over;
 
 	if (target && !in(allowed, from)) {
 		w->code = MISCONFIGURED;
@@ -573,13 +654,19 @@ static void want_update(struct want *w)
 	}
 	if (!want_free(w))
 		return;
+	if (target && in("P", from) && w->live) {
+		w->code = w->mine ? MISCONFIGURED : CONFLICT;
+		return;
+	}
+	over = want_override(w, field_names, target ? 2 : 1);
 	if (w->s->op == OP_UPDATE)
 		w->t.title = STR("new title");
 	if (target)
 		w->t.status = target;
-	if (target && in("KH", from)) {
+	if (target && in("KHP", from)) {
 		w->t.abandoned = 0;
-		want_cleared(w);
+		if (!over)
+			want_cleared(w);
 	}
 	want_edited(w);
 	want_line(w, "updated", from, STR("because"));
@@ -589,6 +676,10 @@ static void want_to_progress(struct want *w)
 {
 	if (in("V", w->t.status) && w->s->mode == NO_REASON) {
 		w->code = USAGE;
+		return;
+	}
+	if (is_paused(w) && in("VKH", w->t.status)) {
+		w->code = CONFLICT;
 		return;
 	}
 	if (in("V", w->t.status))
@@ -633,6 +724,26 @@ static void want_status(struct want *w)
 	}
 }
 
+/* done --take: a Ready task that nobody holds is claimed and completed, and that is one change. */
+static void want_take_done(struct want *w)
+{
+	if (!in("R", w->t.status) || w->mine || w->explicit) {
+		want_move(w, OP_DONE);
+		return;
+	}
+	if (w->t.open_subs)
+		w->code = INCOMPLETE_SUBTASKS;
+	else
+		want_claim(w);
+	if (w->code != SUCCESS)
+		return;
+	w->locked = w->live = w->mine = true;
+	w->manual = false;
+	want_move(w, OP_DONE);
+	w->t.last.token = FRESH;
+	w->granted = false;
+}
+
 /* "a repeat of an earlier call": the same token, the same operation or the same target */
 static bool repeats(const struct want *w)
 {
@@ -656,6 +767,12 @@ static void want_of(struct want *w, const struct scene *s)
 	w->explicit = s->who == RIGHT_EXPLICIT || s->who == WRONG_EXPLICIT;
 	if (repeats(w))
 		w->repeated = true;
+	else if (s->mode == OLD_VERSION ||
+		 (s->mode == AGAIN_OLD && !(own_fresh(w) && (s->op == OP_LOCK_ACQUIRE ||
+							     (in("P", s->status) && !w->manual)))))
+		w->code = CONFLICT;
+	else if (s->mode == TAKE || s->mode == TAKE_PAUSED)
+		want_take_done(w);
 	else if (row_of(s->op))
 		want_move(w, s->op);
 	else if (s->op == OP_CLAIM)
@@ -704,7 +821,8 @@ static int line_diff(const struct line *l, const struct event *e, const struct w
 	/* the abandonment has the old holder's fence and is logged before the new lock */
 	n += differ(where, "line's fence",
 		    str_is(e->name, "abandoned") || str_is(e->name, "rework") ||
-				    str_is(e->name, "unblocked") || str_is(e->name, "comment")
+				    str_is(e->name, "unblocked") || str_is(e->name, "comment") ||
+				    str_is(e->name, "overridden")
 			    ? 33
 			    : w->t.fence,
 		    e->fence);
@@ -715,12 +833,24 @@ static int line_diff(const struct line *l, const struct event *e, const struct w
 static int words_diff(const struct want *w, const struct verdict *v, const char *where)
 {
 	const char *holder = conds[w->s->cond].holder;
+	struct request rq = request_of(w->s);
 	int n = 0;
 
 	if (w->code == SUCCESS)
 		return differ(where, "message", 0, (int64_t)(v->message.n + v->hint.n));
 	n += differ(where, "hint", 1, v->hint.n > 0);
+	if (v->paused)
+		return n + differ(where, "says who paused the queue, and why", 1,
+				  str_holds(v->message, "pat paused it at 2023-11-14") &&
+					  str_holds(v->message, ": lunch") &&
+					  str_holds(v->hint, "pawl resume"));
 	n += differ(where, "names the task", 1, w->code == USAGE || str_holds(v->message, "t7"));
+	if (w->code == CONFLICT && rq.if_version == 43)
+		return n + differ(where, "names the versions", 1,
+				  str_holds(v->message, "version 44, not 43"));
+	if (w->code == CONFLICT && (w->s->op == OP_UPDATE || w->s->op == OP_CANCEL) &&
+	    w->s->mode != FORCE)
+		n += differ(where, "names --force", 1, str_holds(v->hint, "--force --reason TEXT"));
 	if (w->code == CONFLICT)
 		n += differ(where, "names the holder, since and until", 1,
 			    str_holds(v->message, holder) &&
@@ -768,7 +898,13 @@ static int play(const struct scene *s)
 	struct arena mem = { 0 };
 	struct policy policy = policy_default;
 	struct request rq = request_of(s);
-	struct call c = { &rq, &policy, NOW, proof_of(s), s->mode == AGAIN ? MINE : FRESH, &mem };
+	struct task pause = { .lock = { .holder = STR("pat"), .acquired_at = NOW - MINUTE },
+			      .blocker_reason = STR("lunch") };
+	bool again = s->mode == AGAIN || s->mode == AGAIN_OLD;
+	bool paused = s->mode == PAUSED || s->mode == RESUME_PAUSED || s->mode == TAKE_PAUSED;
+	struct call c = {
+		&rq, &policy, NOW, proof_of(s), again ? MINE : FRESH, &mem, paused ? &pause : NULL
+	};
 	struct verdict v = { 0 };
 	struct task t = before(s), old = t;
 	struct want w;
@@ -790,19 +926,29 @@ static int play(const struct scene *s)
 
 static const struct {
 	enum op op;
-	const char *modes; /* digits of enum mode */
+	const char *modes; /* '0' + enum mode */
 	bool targets, none;
 } plays[] = {
-	{ OP_CLAIM, "012345", false, true },   { OP_HEARTBEAT, "05", false, true },
-	{ OP_RELEASE, "06", false, true },     { OP_BLOCK, "0", false, true },
-	{ OP_UNBLOCK, "06", false, true },     { OP_ESCALATE, "0", false, true },
-	{ OP_REVIEW, "0", false, true },       { OP_APPROVE, "0", false, true },
-	{ OP_REWORK, "06", false, true },      { OP_DONE, "0", false, true },
-	{ OP_FAIL, "0", false, true },         { OP_RETRY, "06", false, true },
-	{ OP_REOPEN, "0", false, true },       { OP_CANCEL, "0", false, true },
-	{ OP_UPDATE, "0", true, true },        { OP_STATUS, "01", true, false },
-	{ OP_COMMENT, "0", false, true },      { OP_LOCK_ACQUIRE, "015", false, true },
-	{ OP_LOCK_RELEASE, "0", false, true }, { OP_LOCK_BREAK, "0", false, true },
+	{ OP_CLAIM, "0123459:;<=", false, true },
+	{ OP_HEARTBEAT, "05:;", false, true },
+	{ OP_RELEASE, "067;", false, true },
+	{ OP_BLOCK, "0", false, true },
+	{ OP_UNBLOCK, "06", false, true },
+	{ OP_ESCALATE, "0", false, true },
+	{ OP_REVIEW, "0", false, true },
+	{ OP_APPROVE, "0", false, true },
+	{ OP_REWORK, "06", false, true },
+	{ OP_DONE, "08:;>", false, true },
+	{ OP_FAIL, "0", false, true },
+	{ OP_RETRY, "06", false, true },
+	{ OP_REOPEN, "0", false, true },
+	{ OP_CANCEL, "07;", false, true },
+	{ OP_UPDATE, "07:;", true, true },
+	{ OP_STATUS, "019;", true, false },
+	{ OP_COMMENT, "0;", false, true },
+	{ OP_LOCK_ACQUIRE, "0159;<", false, true },
+	{ OP_LOCK_RELEASE, "0", false, true },
+	{ OP_LOCK_BREAK, "0;", false, true },
 };
 
 static int bad;
@@ -856,6 +1002,7 @@ static void to_progress_without_a_reason(void **state)
 {
 	(void)state;
 	play_all(OP_STATUS, NO_REASON, IN_PROGRESS, (struct last){ .op = 0 });
+	play_all(OP_STATUS, AGAIN_OLD, IN_PROGRESS, (struct last){ .op = 0 });
 	assert_int_equal(bad, 0);
 }
 
@@ -907,7 +1054,8 @@ static void free_of_others(void **state)
 				struct arena mem = { 0 };
 				struct request rq = request_of(&s);
 				struct call c = { &rq,          &policy_default, NOW,
-						  proof_of(&s), STR(""),         &mem };
+						  proof_of(&s), STR(""),         &mem,
+						  NULL };
 				struct task t = before(&s);
 				struct verdict v = { 0 };
 				struct want w;
@@ -952,7 +1100,7 @@ static int clean(const struct scene *s, bool dead, int64_t older_than)
 	struct arena mem = { 0 };
 	struct policy policy = policy_default;
 	struct request rq = request_of(s);
-	struct call c = { &rq, &policy, NOW, STR(""), STR(""), &mem };
+	struct call c = { &rq, &policy, NOW, STR(""), STR(""), &mem, NULL };
 	struct task t = before(s);
 	struct verdict v = { 0 };
 	struct want w;

@@ -59,7 +59,8 @@ static void test_ops(void **state)
 		PIN(OP_UNDEPEND, 31),      PIN(OP_LOCK_ACQUIRE, 32), PIN(OP_LOCK_RELEASE, 33),
 		PIN(OP_LOCK_BREAK, 34),    PIN(OP_LOCK_CLEANUP, 35), PIN(OP_ARCHIVE, 36),
 		PIN(OP_TYPED, 37),         PIN(OP_EMERGENCY, 38),    PIN(OP_EMERGENCY_ON, 39),
-		PIN(OP_EMERGENCY_OFF, 40), PIN(OP_ID_INIT, 41),
+		PIN(OP_EMERGENCY_OFF, 40), PIN(OP_ID_INIT, 41),      PIN(OP_PAUSE, 42),
+		PIN(OP_RESUME, 43),
 	};
 
 	(void)state;
@@ -189,6 +190,7 @@ static void test_arguments(void **state)
 		PIN(ARG_since, 66),      PIN(ARG_until, 67),          PIN(ARG_log_view, 68),
 		PIN(ARG_part_of, 70),    PIN(ARG_user, 71),           PIN(ARG_operation, 72),
 		PIN(ARG_queue_id, 73),   PIN(ARG_view, 80),           PIN(ARG_changed_since, 81),
+		PIN(ARG_assignee, 42),   PIN(ARG_take, 63),
 	};
 
 	(void)state;
@@ -258,6 +260,12 @@ static void test_fields(void **state)
 		{ 62, "last_next" },
 		{ 63, "last_ttl" },
 		{ 64, "free_at" },
+		{ 65, "last_holder" },
+		{ 66, "changed_by" },
+		{ 67, "changed_reason" },
+		{ 68, "changed_fields" },
+		{ 69, "changed_token" },
+		{ 70, "changed_at" },
 	};
 
 	(void)state;

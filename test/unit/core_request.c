@@ -286,6 +286,8 @@ static const char *needs(enum op op)
 	case OP_ARCHIVE:
 	case OP_EMERGENCY_ON:
 	case OP_EMERGENCY_OFF:
+	case OP_PAUSE:
+	case OP_RESUME:
 		return "a";
 	case OP_TAKE:
 		return "ak";
@@ -324,6 +326,10 @@ static void tokens_for_more(void **state)
 	assert_fault(&r, NULL);
 	TAKE_OUT(r, new_token);
 	assert_fault(&r, "next lock");
+	TAKE_OUT(r, claim_next);
+	assert_fault(&r, NULL);
+	GIVE(&r, take, 1);
+	assert_fault(&r, "next lock");
 	r = good(OP_UPDATE); /* needs a field, but not necessarily the title */
 	TAKE_OUT(r, title);
 	GIVE(&r, priority, 5);
@@ -334,6 +340,54 @@ static void tokens_for_more(void **state)
 	assert_fault(&r, "a token for the new lock");
 	GIVE(&r, status, DONE);
 	assert_fault(&r, NULL);
+}
+
+static void forced(void **state)
+{
+	(void)state;
+	for (int i = OP_SHOW; i < OP_END; i++) {
+		enum op op = (enum op)i;
+		bool can = op == OP_UPDATE || op == OP_DEPEND || op == OP_UNDEPEND ||
+			   op == OP_CANCEL || op == OP_REMOVE || op == OP_RELEASE;
+		struct request r = good(op);
+
+		GIVE(&r, force, 1);
+		assert_fault(&r, can ? NULL : "cannot be forced");
+		if (!can)
+			continue;
+		GIVE(&r, explicit, 1);
+		assert_fault(&r, "give one of them");
+		TAKE_OUT(r, explicit);
+		r.reason = STR(" ");
+		assert_fault(&r, op == OP_REMOVE || op == OP_RELEASE ? NULL : "reason");
+	}
+}
+
+static void versions_of_one_task(void **state)
+{
+	(void)state;
+	for (int i = OP_SHOW; i < OP_END; i++) {
+		enum op op = (enum op)i;
+		bool reads = strchr(needs(op), 'a') == NULL;
+		bool one = (strchr(needs(op), 's') && !reads) || op == OP_ARCHIVE;
+		struct request r = good(op);
+
+		GIVE(&r, if_version, 1);
+		assert_fault(&r, one ? NULL : "--if-version is for");
+		GIVE(&r, if_version, 0);
+		assert_fault(&r, "if_version: the version");
+		GIVE(&r, if_version, EXACT_MAX + 1);
+		assert_fault(&r, "if_version: the version");
+	}
+	struct request r = good(OP_ARCHIVE);
+
+	GIVE(&r, if_version, 1);
+	TAKE_OUT(r, id);
+	assert_fault(&r, "--if-version is for");
+	r = good(OP_LOCK_BREAK);
+	GIVE(&r, id, STR("@write"));
+	GIVE(&r, if_version, 1);
+	assert_fault(&r, "--if-version is for");
 }
 
 static void locks_of_the_queue(void **state)
@@ -724,6 +778,7 @@ static void field_changes(void **state)
 	GIVE(&r, acceptance, want.acceptance = STR("3"));
 	GIVE(&r, type, want.type = STR("4"));
 	GIVE(&r, effort, want.effort = STR("5"));
+	GIVE(&r, assignee, want.assignee = STR("6"));
 	GIVE(&r, due, want.due = 6);
 	GIVE(&r, not_before, want.not_before = 7);
 	GIVE(&r, class_rank, want.class_rank = EXPEDITE);
@@ -772,7 +827,7 @@ static void versions(void **state)
 	for (int64_t version = 6; version <= 8; version++) {
 		struct task t = { .id = STR("t1"), .status = READY, .version = 7 };
 		struct request r = { .op = OP_UPDATE };
-		struct call c = { &r, &policy_default, NOW, STR(""), STR(""), &mem };
+		struct call c = { &r, &policy_default, NOW, STR(""), STR(""), &mem, NULL };
 		struct verdict v = { 0 };
 
 		GIVE(&r, title, STR("new"));
@@ -798,7 +853,7 @@ static void append_or_replace(void **state)
 static bool is_field(enum arg a)
 {
 	return (a >= ARG_title && a <= ARG_priority && a != ARG_depends) || a == ARG_parent ||
-	       a == ARG_append;
+	       a == ARG_append || a == ARG_assignee;
 }
 
 static void anything_to_update(void **state)
@@ -850,6 +905,8 @@ int main(void)
 		cmocka_unit_test(good_calls),
 		cmocka_unit_test(who_and_what),
 		cmocka_unit_test(tokens_for_more),
+		cmocka_unit_test(forced),
+		cmocka_unit_test(versions_of_one_task),
 		cmocka_unit_test(missing_words),
 		cmocka_unit_test(missing_words_by_status),
 		cmocka_unit_test(status_of_another_call),

@@ -269,6 +269,55 @@ static void emergency(void **state)
 	assert_true(v.changed && !t.lock.holder.n && str_is(v.events[0].name, "emergency_off"));
 }
 
+static struct verdict pause(struct task *t, enum op op, struct str reason)
+{
+	struct request rq = ask(op, NONE);
+	struct call c = { .rq = &rq, .policy = &policy_default, .now = NOW, .arena = &mem };
+	struct verdict v = { 0 };
+
+	GIVE(&rq, reason, reason);
+	pause_apply(t, &c, &v);
+	return v;
+}
+
+static void pauses(void **state)
+{
+	struct task t = { .id = PAUSE_ID };
+	struct verdict v = pause(&t, OP_RESUME, NONE);
+
+	(void)state;
+	assert_true(v.repeated && !v.changed);
+	v = pause(&t, OP_PAUSE, STR("lunch"));
+	assert_true(v.changed && str_is(v.events[0].name, "queue_paused"));
+	assert_true(str_has_nocase(pause_text(&t, &mem), STR("ann paused it at ")));
+	assert_true(str_ends(pause_text(&t, &mem), STR(": lunch")));
+	assert_true(pause(&t, OP_PAUSE, NONE).repeated);
+	v = pause(&t, OP_RESUME, NONE);
+	assert_true(v.changed && !t.lock.holder.n && str_is(v.events[0].name, "queue_resumed"));
+	(void)pause(&t, OP_PAUSE, NONE);
+	assert_true(str_ends(pause_text(&t, &mem), STR("Z")));
+}
+
+/* Only what acquires the lock of a task. */
+static void paused_calls(void **state)
+{
+	struct request rq = { .op = OP_LOCK_ACQUIRE };
+
+	(void)state;
+	GIVE(&rq, id, STR("t1"));
+	assert_true(pause_concerns(&rq));
+	GIVE(&rq, id, STR("@write"));
+	assert_false(pause_concerns(&rq));
+	for (int i = OP_SHOW; i < OP_END; i++) {
+		enum op op = (enum op)i;
+		bool takes = op == OP_TAKE || op == OP_CLAIM || op == OP_DONE || op == OP_STATUS ||
+			     op == OP_LOCK_ACQUIRE;
+
+		rq = (struct request){ .op = op };
+		assert_int_equal(pause_concerns(&rq), takes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -280,6 +329,8 @@ int main(void)
 		cmocka_unit_test_teardown(ttl_and_words, free_memory),
 		cmocka_unit_test_teardown(broken, free_memory),
 		cmocka_unit_test_teardown(emergency, free_memory),
+		cmocka_unit_test_teardown(pauses, free_memory),
+		cmocka_unit_test(paused_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -270,6 +270,8 @@ void parsed_become(struct parsed *p, const struct command *c, struct arena *a)
 		GIVE(&args->rq, token, p->args->rq.token);
 	if (HAS(&p->args->rq, request_id))
 		GIVE(&args->rq, request_id, p->args->rq.request_id);
+	if (HAS(&p->args->rq, if_version))
+		GIVE(&args->rq, if_version, p->args->rq.if_version);
 	p->args = args;
 	p->command = c;
 }

@@ -69,7 +69,7 @@ static void put_value(struct buf *out, struct str value)
 static void item(struct buf *out, const struct task *t, const char *before, struct str what,
 		 const char *after)
 {
-	struct str agent = t->lock.holder.n ? t->lock.holder : t->assignee;
+	struct str agent = t->lock.holder.n ? t->lock.holder : t->last_holder;
 
 	buf_adds(out, STR("  "));
 	text_visible(out, t->id, false);
@@ -267,6 +267,9 @@ static void put_members(struct buf *out, const struct answer *ans, const json_t 
 	put_scalars(out, json_object_get(o, "setting"));
 	put_scalars(out, json_object_get(o, "emergency"));
 	put_scalars(out, json_object_get(o, "health"));
+	if (ans->paused)
+		put(out, "paused", STR("true"));
+	put_scalars(out, json_object_get(o, "paused"));
 	if (ans->kind == ANSWER_OVERVIEW)
 		put_counts(out, ans);
 	buf_addc(out, '\n');

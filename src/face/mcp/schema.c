@@ -104,6 +104,8 @@ static json_t *input_schema(const struct command *c, bool narrow, struct arena *
 		if (p->flags & P_REQUIRED)
 			json_array_append_new(required, json_str(name));
 	}
+	if (args_version(c) && !narrow)
+		json_object_set_new(properties, "if_version", property(args_version(c), a));
 	json_object_set_new(o, "properties", properties);
 	if (json_array_size(required))
 		json_object_set_new(o, "required", required);
@@ -132,6 +134,7 @@ static const struct {
 	{ "locked", "boolean", false },    { "is_locked", "boolean", false },
 	{ "success", "boolean", false },   { "existed", "boolean", false },
 	{ "id", "string", false },         { "message", "string", false },
+	{ "changed", "object", false },    { "paused", "object", true },
 	{ "emergency", "object", false },  { "health", "object", false },
 	{ "report", "object", false },     { "stats", "object", false },
 	{ "as_of", "string", false },      { "cached_age_ms", "integer", false },

@@ -33,12 +33,13 @@ static bool opens(const struct history_call *c, const struct closure *x)
 		return HAS(x->by->rq, pid);
 	if (rq->op == OP_LOCK_RELEASE)
 		return is_of(c, x->id) && str_eq(rq->token, x->by->rq->new_token);
-	return (rq->op == OP_LOCK_BREAK || rq->op == OP_EMERGENCY_OFF) && is_of(c, x->id);
+	return (rq->op == OP_LOCK_BREAK || rq->op == OP_EMERGENCY_OFF || rq->op == OP_RESUME) &&
+	       is_of(c, x->id);
 }
 
 static bool closes(const struct history_call *c, struct closure *out)
 {
-	bool emergency = c->rq->op == OP_EMERGENCY_ON;
+	bool emergency = c->rq->op == OP_EMERGENCY_ON || c->rq->op == OP_PAUSE;
 
 	*out = (struct closure){ c, model_about(c->rq), c->answered, HISTORY_NEVER, INT64_MAX };
 	if (!accepted(c) || !model_is_guard(out->id))
@@ -48,11 +49,32 @@ static bool closes(const struct history_call *c, struct closure *out)
 	return emergency || (c->rq->op == OP_LOCK_ACQUIRE && c->ans->lock);
 }
 
+/* A lock of a task that was acquired after `at`. Not every history says when that was; a new lease shows it. */
+static bool acquired(const struct task *t, const struct grant *lock, int64_t at)
+{
+	if (!t || !lock)
+		return false;
+	return (t->lock.acquired_at ? t->lock.acquired_at : lock->expires_at - lock->ttl) > at;
+}
+
+static bool past_pause(const struct closure *by, const struct history_call *c)
+{
+	const struct answer *ans = c->ans;
+	bool resumes = c->rq->op == OP_CLAIM && HAS(c->rq, fence);
+
+	if (ans->repeated || resumes || model_is_guard(c->rq->id) || c->rq->op == OP_HEARTBEAT)
+		return false;
+	return acquired(ans->task, ans->lock, by->by->ans->now) ||
+	       acquired(ans->next, ans->next_lock, by->by->ans->now);
+}
+
 static bool kept_out(const struct checking *x, const struct closure *by,
 		     const struct history_call *c)
 {
 	if (by->by->rq->op == OP_EMERGENCY_ON)
 		return model_guarded(c->rq);
+	if (by->by->rq->op == OP_PAUSE)
+		return past_pause(by, c);
 	return !x->skewed && c->ans->now < by->expires_at && !str_eq(c->agent, by->by->agent) &&
 	       model_bars(&x->log->head.policy, by->id, c->rq);
 }

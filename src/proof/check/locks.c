@@ -160,12 +160,14 @@ static bool may_end(const struct history_call *c)
 static bool needs_own_lock(const struct request *rq)
 {
 	switch (rq->op) {
-	case OP_HEARTBEAT:
 	case OP_RELEASE:
+		return !rq->force;
+	case OP_DONE:
+		return !rq->take || rq->explicit;
+	case OP_HEARTBEAT:
 	case OP_BLOCK:
 	case OP_ESCALATE:
 	case OP_REVIEW:
-	case OP_DONE:
 	case OP_FAIL:
 		return true;
 	default:

@@ -247,7 +247,8 @@ static uint32_t got_rank(const struct history_call *c)
 	const struct answer *ans = c->ans;
 	bool selects = rq->op == OP_TAKE || (rq->op == OP_NEXT && !rq->explain);
 
-	if (!ans || ans->repeated || rq->class_rank || rq->type.n || rq->label.n || rq->except.n)
+	if (!ans || ans->repeated || ans->paused || rq->class_rank || rq->type.n || rq->label.n ||
+	    rq->assignee.n || rq->except.n)
 		return 0;
 	if (selects && ans->code == NO_TASKS)
 		return RANKS;

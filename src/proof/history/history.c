@@ -155,6 +155,12 @@ void history_answer(struct history *h, uint64_t call, const struct answer *ans)
 	if (ans->task)
 		json_object_set_new(o, "task", seen_json(ans->task, &a));
 	set_grant(o, "lock", ans->lock, &a);
+	if (ans->paused) {
+		json_t *paused = json_object();
+
+		members_write(paused, notice_members, ans->paused, &a);
+		json_object_set_new(o, "paused", paused);
+	}
 	if (ans->has_next)
 		json_object_set_new(o, "next", seen_json(ans->next, &a));
 	set_grant(o, "next_lock", ans->next_lock, &a);

@@ -55,6 +55,7 @@ const struct member task_members[] = {
 	T("canceled_depends", MEMBER_INT, SOME, canceled_deps),
 	T("open_subtasks", MEMBER_INT, SOME, open_subs),
 	T("assignee", MEMBER_STR, SOME, assignee),
+	T("last_holder", MEMBER_STR, SOME, last_holder),
 	T("attempts", MEMBER_INT, SOME, attempts),
 	T("abandoned", MEMBER_INT, SOME, abandoned),
 	T("fence", MEMBER_INT, ALWAYS, fence),
@@ -84,6 +85,13 @@ const struct member grant_members[] = {
 	{ "expires_at", MEMBER_INT, ALWAYS, offsetof(struct grant, expires_at) },
 	{ "ttl", MEMBER_INT, ALWAYS, offsetof(struct grant, ttl) },
 	{ "token", MEMBER_TOKEN, SOME, offsetof(struct grant, token) },
+	{ 0 },
+};
+
+const struct member notice_members[] = {
+	{ "by", MEMBER_STR, ALWAYS, offsetof(struct notice, by) },
+	{ "at", MEMBER_INT, ALWAYS, offsetof(struct notice, at) },
+	{ "reason", MEMBER_STR, SOME, offsetof(struct notice, reason) },
 	{ 0 },
 };
 

@@ -39,7 +39,7 @@ struct member {
 };
 
 extern const struct member head_members[], policy_members[], task_members[], lock_members[],
-	grant_members[], answer_members[];
+	grant_members[], notice_members[], answer_members[];
 
 void members_write(json_t *o, const struct member *members, const void *from, struct arena *a);
 

@@ -137,6 +137,17 @@ static bool read_grant(struct reader *r, const json_t *o, struct grant **out)
 	return members_read(r, o, grant_members, NULL, *out);
 }
 
+static bool read_paused(struct reader *r, const json_t *o, struct notice **out)
+{
+	*out = NULL;
+	if (!o)
+		return true;
+	*out = arena_new(r->arena, struct notice);
+	if (!json_is_object(o))
+		return reader_fail(r, "paused: an object is needed");
+	return members_read(r, o, notice_members, NULL, *out);
+}
+
 static bool read_tasks(struct reader *r, const json_t *list, struct answer *ans)
 {
 	if (!list)
@@ -155,8 +166,8 @@ static bool read_tasks(struct reader *r, const json_t *list, struct answer *ans)
 
 static bool read_answer(struct reader *r, const json_t *o, struct answer *ans)
 {
-	static const char *const others[] = { "t",    "answer",    "task",  "lock",
-					      "next", "next_lock", "tasks", NULL };
+	static const char *const others[] = { "t",         "answer", "task",   "lock", "next",
+					      "next_lock", "tasks",  "paused", NULL };
 	const json_t *next = json_object_get(o, "next");
 
 	ans->has_next = next != NULL;
@@ -165,6 +176,7 @@ static bool read_answer(struct reader *r, const json_t *o, struct answer *ans)
 	       read_some_task(r, next, &ans->next) &&
 	       read_grant(r, json_object_get(o, "lock"), &ans->lock) &&
 	       read_grant(r, json_object_get(o, "next_lock"), &ans->next_lock) &&
+	       read_paused(r, json_object_get(o, "paused"), &ans->paused) &&
 	       read_tasks(r, json_object_get(o, "tasks"), ans);
 }
 

@@ -60,22 +60,24 @@ void moves_list_musts(struct search *s)
 	for (uint32_t i = s->next[head]; i != head && part_of(s, i)->sent <= s->ready_by;
 	     i = s->next[i]) {
 		const struct part *p = part_of(s, i);
+		struct model_choice choice;
 		size_t at;
 
 		if (p->answered < s->ready_by)
 			s->ready_by = p->answered;
-		add_move(s, i, (struct model_choice){ .took = s->took[i] }, p->now);
+		choice = (struct model_choice){ .took = s->took[i],
+						.paused = p->ans->paused != NULL };
+		add_move(s, i, choice, p->now);
 		for (at = s->n_moves - 1; at > first && comes_before(s, i, s->moves[at - 1].part);
 		     at--)
 			s->moves[at] = s->moves[at - 1];
-		s->moves[at] =
-			(struct move){ .part = i, .choice = { .took = s->took[i] }, .now = p->now };
+		s->moves[at] = (struct move){ .part = i, .choice = choice, .now = p->now };
 		s->past = s->next[i];
 	}
 	for (size_t k = first, n = s->n_moves; k < n; k++) {
 		struct move mv = s->moves[k];
 
-		if (mv.choice.took || !selects(part_of(s, mv.part)->rq))
+		if (mv.choice.took || mv.choice.paused || !selects(part_of(s, mv.part)->rq))
 			continue;
 		for (uint32_t swept = worn(s, mv.part, mv.now); swept; swept--)
 			add_move(s, mv.part, (struct model_choice){ .swept = swept }, mv.now);

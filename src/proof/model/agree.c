@@ -151,6 +151,9 @@ static bool same_words(const struct look *k, const struct model_task *want, cons
 
 	return same_str(k, id, "assignee", model_text(k->w, MODEL_AGENT, want->assignee),
 			got->assignee) &&
+	       (left_out(k, !got->last_holder.n) ||
+		same_str(k, id, "last_holder", model_text(k->w, MODEL_AGENT, want->last_holder),
+			 got->last_holder)) &&
 	       same_text(k, id, "agent_run", want->run, got->run) &&
 	       same_text(k, id, "title", want->title, got->title) &&
 	       same_str(k, id, "type", model_text(k->w, MODEL_TEXT, want->type), got->type) &&
@@ -289,7 +292,7 @@ static bool same_guards(const struct look *k)
 {
 	size_t held = 0;
 
-	for (int i = 1; i < MODEL_GUARDS - 1; i++) {
+	for (int i = 1; i < MODEL_EMERGENCY; i++) {
 		uint32_t name = k->w->guards[i];
 
 		held += name && model_task(k->m, name)->lock.holder;
@@ -424,6 +427,21 @@ static bool same_repeated(const struct look *k)
 		       k->got->repeated ? "called repeated" : "not called repeated");
 }
 
+static bool same_notices(const struct look *k)
+{
+	struct str by = model_text(k->w, MODEL_AGENT, k->want->changed);
+	struct str told = k->got->changed ? k->got->changed->by : STR("");
+
+	if (k->want->elsewhere && k->got->next) /* a repeat: the pause did not matter */
+		return true;
+	if (!k->want->paused != !k->got->paused)
+		return differs(k, "the answer says that the queue is %spaused",
+			       k->got->paused ? "" : "not ");
+	/* some refusals do not show the task */
+	return !k->w->whole || (!k->got->task && !told.n) ||
+	       same_str(k, STR("the answer"), "changed.by", by, told);
+}
+
 static bool same_about_task(const struct look *k)
 {
 	const struct model_answer *want = k->want;
@@ -433,7 +451,7 @@ static bool same_about_task(const struct look *k)
 		return differs(k, "the answer has no task");
 	if (want->id && got->task && !same_task(k, &want->task, want->counts, got->task))
 		return false;
-	if (!same_repeated(k))
+	if (!same_repeated(k) || !same_notices(k))
 		return false;
 	if (!want->existed != !got->existed)
 		return differs(k, "`existed` is wrong: %d", got->existed != 0);

@@ -1,10 +1,13 @@
 /* Locks of the whole queue and the emergency (doc/typed-locks.md). */
 #include "proof/model/part.h"
 
-enum { NONE, WRITE, BATCH, CONFIG, MAINTENANCE, EMERGENCY };
+enum { NONE, WRITE, BATCH, CONFIG, MAINTENANCE, EMERGENCY, PAUSE };
+
+_Static_assert(EMERGENCY == MODEL_EMERGENCY && PAUSE == MODEL_PAUSE, "two names for one");
 
 static const char *const names[MODEL_GUARDS] = { "",        "@write",       "@batch",
-						 "@config", "@maintenance", "@emergency" };
+						 "@config", "@maintenance", "@emergency",
+						 "@pause" };
 
 #define W 1 << WRITE
 #define B 1 << BATCH
@@ -90,6 +93,11 @@ bool step_kept_out(const struct step *s)
 	return false;
 }
 
+bool step_paused(const struct step *s)
+{
+	return s->w->guards[PAUSE] ? step_guard(s, PAUSE)->lock.holder : s->choice.paused;
+}
+
 struct model_task *step_guard(const struct step *s, int i)
 {
 	return step_task(s, s->w->guards[i]);
@@ -147,7 +155,7 @@ static enum result apply(const struct step *s, struct model_task *t)
 	case OP_LOCK_BREAK:
 		return break_open(s, t);
 	default:
-		return declare(s, t, s->rq->op == OP_EMERGENCY_ON);
+		return declare(s, t, s->rq->op == OP_EMERGENCY_ON || s->rq->op == OP_PAUSE);
 	}
 }
 
@@ -157,6 +165,10 @@ void step_about_guard(const struct step *s)
 	bool grants = s->rq->op == OP_LOCK_ACQUIRE || s->rq->op == OP_HEARTBEAT;
 
 	s->want->code = apply(s, t);
+	if (s->rq->op == OP_PAUSE || s->rq->op == OP_RESUME) {
+		s->want->paused = t->lock.holder != 0;
+		return;
+	}
 	step_show(s, s->c->id);
 	if (s->want->code == SUCCESS && grants)
 		step_grant(s, t, &s->want->lock);

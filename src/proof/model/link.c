@@ -48,6 +48,8 @@ void step_fields(const struct step *s, struct model_task *t)
 		t->title = model_name(s->w, MODEL_TEXT, rq->title);
 	if (HAS(rq, type))
 		t->type = s->c->type;
+	if (HAS(rq, assignee))
+		t->assignee = s->c->assignee;
 	if (HAS(rq, class_rank))
 		t->class_rank = rq->class_rank;
 	if (HAS(rq, priority))

@@ -23,7 +23,8 @@ static void begin_task(const struct step *s, uint32_t task, struct str spelled)
 /* In a queue that is a folder of lock files, a claim creates the task that it names. */
 bool step_made_by_claim(const struct step *s)
 {
-	if (!s->w->policy.claim_creates || s->rq->op != OP_CLAIM || HAS(s->rq, fence))
+	if (!s->w->policy.claim_creates || s->rq->op != OP_CLAIM || HAS(s->rq, fence) ||
+	    HAS(s->rq, if_version))
 		return false;
 	begin_task(s, s->c->id, s->rq->id);
 	return true;
@@ -94,12 +95,12 @@ static enum result may_remove(const struct step *s, uint32_t task)
 {
 	const struct model_task *t = step_task(s, task);
 
-	if (s->rq->explicit && step_in_the_way(s, t) != SUCCESS)
+	if (step_wrong_version(s, t))
+		return CONFLICT;
+	if (step_in_the_way(s, t) != SUCCESS)
 		return step_in_the_way(s, t);
 	if (s->rq->force)
-		return SUCCESS;
-	if (model_live(t, s->now))
-		return MISCONFIGURED;
+		return step_overrides(s, t) && !s->rq->reason.n ? USAGE : SUCCESS;
 	for (uint32_t i = 1; i < s->m->n_tasks; i++) {
 		const struct model_task *o = model_task(s->m, i);
 
@@ -140,6 +141,7 @@ void step_drop(const struct step *s)
 	step_show(s, s->c->id);
 	if (s->want->code != SUCCESS)
 		return;
+	s->want->overrode = step_overrides(s, t);
 	for (uint32_t i = 1; i < s->m->n_tasks; i++)
 		cut_off(s, model_task(s->m, i), s->c->id);
 	*t = (struct model_task){ .fence = t->fence };
@@ -183,6 +185,9 @@ void step_archive(const struct step *s)
 			put_away(s, model_task(s->m, i));
 	} else if (!step_there(s, s->c->id)) {
 		s->want->code = NOT_FOUND;
+	} else if (step_wrong_version(s, step_task(s, s->c->id))) {
+		s->want->code = CONFLICT;
+		step_show(s, s->c->id);
 	} else if (!step_over(step_task(s, s->c->id))) {
 		s->want->code = MISCONFIGURED;
 		step_show(s, s->c->id);

@@ -174,7 +174,9 @@ struct str model_about(const struct request *rq)
 	bool emergency = rq->op == OP_EMERGENCY || rq->op == OP_EMERGENCY_ON ||
 			 rq->op == OP_EMERGENCY_OFF;
 
-	return emergency ? model_guard(MODEL_GUARDS - 1) : rq->id;
+	if (rq->op == OP_PAUSE || rq->op == OP_RESUME)
+		return model_guard(MODEL_PAUSE);
+	return emergency ? model_guard(MODEL_EMERGENCY) : rq->id;
 }
 
 struct model_call model_call_of(struct model_world *w, const struct request *rq)
@@ -190,6 +192,7 @@ struct model_call model_call_of(struct model_world *w, const struct request *rq)
 		.parent = model_name(w, MODEL_TASK, rq->parent),
 		.label = model_name(w, MODEL_TEXT, rq->label),
 		.type = model_name(w, MODEL_TEXT, rq->type),
+		.assignee = model_name(w, MODEL_AGENT, rq->assignee),
 	};
 
 	if (rq->depends.n > MODEL_DEPENDS)

@@ -68,7 +68,9 @@ struct model_task {
 	/* the last call of the last holder, until the next acquisition */
 	uint32_t last_op, last_token, last_next;
 	uint32_t spelled; /* the id as written: MODEL_TEXT */
-	uint32_t assignee, run, parent;
+	uint32_t assignee, last_holder, run, parent;
+	/* the operator who changed the task over a lock, and the token of that lock */
+	uint32_t over_by, over_token, pad;
 	uint32_t title, type, summary, reason, unblock_action;
 	uint32_t labels[MODEL_LABELS];
 	uint32_t depends[MODEL_DEPENDS];
@@ -114,7 +116,7 @@ struct model_call {
 	uint32_t id, agent, run, token, new_token, request;
 	/* the token of a lock of the whole queue that the caller holds; set by the caller */
 	uint32_t pass;
-	uint32_t parent, label, type;
+	uint32_t parent, label, type, assignee;
 	uint32_t depends[MODEL_DEPENDS];
 	uint32_t same; /* equal numbers: the same call (for request ids) */
 };
@@ -125,10 +127,12 @@ struct str model_about(const struct request *rq);
 
 /* --- locks of the whole queue -------------------------------------------------------------------- */
 
-/* Locks of the whole queue and the emergency are tasks without a status. A world knows all or none of
+/* Locks of the whole queue, the emergency and the pause are tasks without a status. A world knows all or none of
  * model_guard(1) to model_guard(MODEL_GUARDS - 1). In a world that knows none, no call is refused
  * because of them. */
-#define MODEL_GUARDS 6
+#define MODEL_GUARDS 7
+#define MODEL_EMERGENCY 5
+#define MODEL_PAUSE 6
 struct str model_guard(int i);
 
 static inline bool model_is_guard(struct str id)
@@ -150,6 +154,8 @@ struct model_choice {
 	/* If took == 0: how many tasks that were abandoned too often went to Needs Help on the way,
 	 * the first in order. 0 to model_worn(). */
 	uint32_t swept;
+	/* In a world without queue-wide locks: the answer says that the queue was paused. */
+	uint32_t paused;
 };
 
 /* Could the queue have made this id? */
@@ -168,7 +174,9 @@ struct model_grant {
 struct model_answer {
 	int64_t code; /* enum result; -1: this choice was impossible, discard the state */
 	int64_t now, repeated, existed, has_next, wait_ms;
-	int64_t touched; /* LOCK_CLEANUP, ARCHIVE: number of changed tasks of this world */
+	int64_t paused;   /* the answer says that the queue is paused */
+	int64_t overrode; /* the call changed the task over the lock of another agent */
+	int64_t touched;  /* LOCK_CLEANUP, ARCHIVE: number of changed tasks of this world */
 	/* Partial world, nothing taken here: a task of another world is right as well. So is an
 	 * answer without a task, if `code` is NO_TASKS, or for the `next` of a claim_next
 	 * if none_left. */
@@ -176,7 +184,7 @@ struct model_answer {
 	int64_t none_left; /* no task of this world is eligible after the step */
 	uint32_t id, next_id;
 	uint32_t made_id; /* ID_PEEK, ID_CLAIM, in a whole world: MODEL_TEXT */
-	uint32_t pad;
+	uint32_t changed; /* the agent that overrode the lock of the caller */
 	struct model_task task, next;
 	int64_t counts[4]; /* of the task: open_deps, canceled_deps, open_subs; 4th unused */
 	int64_t next_counts[4];

@@ -18,14 +18,36 @@ bool step_ran_out(const struct step *s, const struct model_task *t)
 	return t->lock.holder && !model_live(t, s->now);
 }
 
-/* For calls that need no lock. */
-enum result step_in_the_way(const struct step *s, const struct model_task *t)
+static bool protected(const struct step *s, const struct model_task *t)
 {
 	bool left_by_block = t->status == BLOCKED && !t->lock.manual;
 
+	return model_live(t, s->now) && !step_own(s, t) && !left_by_block;
+}
+
+/* For calls that need no lock. */
+enum result step_in_the_way(const struct step *s, const struct model_task *t)
+{
 	if (s->rq->explicit && !step_own(s, t))
 		return LOST_LOCK;
-	return model_live(t, s->now) && !step_own(s, t) && !left_by_block ? CONFLICT : SUCCESS;
+	return protected(s, t) && !s->rq->force ? CONFLICT : SUCCESS;
+}
+
+bool step_overrides(const struct step *s, const struct model_task *t)
+{
+	return s->rq->force && protected(s, t);
+}
+
+void step_override(const struct step *s, struct model_task *t)
+{
+	s->want->overrode = 1;
+	t->over_by = s->c->agent;
+	t->over_token = t->lock.token;
+}
+
+bool step_wrong_version(const struct step *s, const struct model_task *t)
+{
+	return HAS(s->rq, if_version) && s->rq->if_version != t->version;
 }
 
 void step_changed(const struct step *s, struct model_task *t)
@@ -63,7 +85,8 @@ static void take_lock(const struct step *s, struct model_task *t, int64_t ttl)
 				       .ttl = ttl,
 				       .token = s->c->new_token,
 				       .holder = s->c->agent };
-	t->assignee = s->c->agent;
+	t->last_holder = s->c->agent;
+	t->over_by = t->over_token = 0;
 	t->run = s->c->run;
 	t->last_op = t->last_token = t->last_next = 0;
 	t->last_ttl = ttl;
@@ -100,6 +123,12 @@ void step_grant(const struct step *s, const struct model_task *t, struct model_g
 
 /* --- one task ------------------------------------------------------------------------------------ */
 
+static enum result refuse_paused(const struct step *s)
+{
+	s->want->paused = 1;
+	return CONFLICT;
+}
+
 static bool claimable(const struct model_task *t)
 {
 	return t->status == READY || t->status == IN_PROGRESS || t->status == FAILED;
@@ -119,7 +148,7 @@ static enum result may_resume(const struct step *s, const struct model_task *t)
 {
 	uint32_t token = s->c->token;
 
-	if (!t->fence || t->fence != s->rq->fence || t->assignee != s->c->agent)
+	if (!t->fence || t->fence != s->rq->fence || t->last_holder != s->c->agent)
 		return LOST_LOCK;
 	if (token && t->lock.token && token != t->lock.token)
 		return LOST_LOCK;
@@ -151,6 +180,8 @@ enum result step_claim(const struct step *s, struct model_task *t)
 		return MISCONFIGURED;
 	if (model_live(t, s->now))
 		return CONFLICT;
+	if (step_paused(s) && !resume)
+		return refuse_paused(s);
 	if (t->status == IN_PROGRESS && step_ran_out(s, t) && !resume && step_abandon(s, t))
 		return MISCONFIGURED;
 	take_lock(s, t, s->w->policy.lease);
@@ -168,6 +199,8 @@ enum result step_lock_acquire(const struct step *s, struct model_task *t)
 		return MISCONFIGURED;
 	if (model_live(t, s->now))
 		return CONFLICT;
+	if (step_paused(s) && !model_is_guard(s->rq->id))
+		return refuse_paused(s);
 	if (t->status == IN_PROGRESS && step_ran_out(s, t) && step_abandon(s, t))
 		return MISCONFIGURED;
 	take_lock(s, t, s->w->policy.lock_ttl);
@@ -272,7 +305,7 @@ static bool starts_from(const struct model_task *t, enum op op)
 	}
 }
 
-static bool needs_lock(const struct step *s, const struct model_task *t, enum op op)
+static bool needs_lock(enum op op)
 {
 	switch (op) {
 	case OP_UNBLOCK:
@@ -280,9 +313,8 @@ static bool needs_lock(const struct step *s, const struct model_task *t, enum op
 	case OP_REWORK:
 	case OP_RETRY:
 	case OP_REOPEN:
-		return false;
 	case OP_CANCEL:
-		return t->status == IN_PROGRESS && model_live(t, s->now);
+		return false;
 	default:
 		return true;
 	}
@@ -298,7 +330,7 @@ static bool has_open_subs(const struct step *s, const struct model_task *t)
 
 static enum result may_move(const struct step *s, const struct model_task *t, enum op op)
 {
-	bool needs = needs_lock(s, t, op);
+	bool needs = needs_lock(op);
 
 	if (needs && !step_own(s, t))
 		return LOST_LOCK;
@@ -324,12 +356,10 @@ static void note_words(const struct step *s, struct model_task *t, enum op op)
 		t->summary = model_name(s->w, MODEL_TEXT, s->rq->summary);
 }
 
-enum result step_move(const struct step *s, struct model_task *t, enum op op)
+static void move(const struct step *s, struct model_task *t, enum op op)
 {
-	enum result may = may_move(s, t, op);
-
-	if (may != SUCCESS)
-		return may;
+	if (step_overrides(s, t))
+		step_override(s, t);
 	if (step_own(s, t)) {
 		t->last_op = op;
 		t->last_token = s->c->token;
@@ -351,5 +381,48 @@ enum result step_move(const struct step *s, struct model_task *t, enum op op)
 		t->version++;
 	else
 		step_changed(s, t);
+}
+
+enum result step_move(const struct step *s, struct model_task *t, enum op op)
+{
+	enum result may = may_move(s, t, op);
+
+	if (may == SUCCESS)
+		move(s, t, op);
+	return may;
+}
+
+/* done --take claims a Ready task first; both are one change. */
+enum result step_done(const struct step *s, struct model_task *t)
+{
+	struct model_call as_holder = *s->c;
+	struct step own = *s;
+	int64_t version = t->version;
+	enum result r;
+
+	if (!s->rq->take || s->rq->explicit || t->status != READY || step_own(s, t))
+		return step_move(s, t, OP_DONE);
+	if (has_open_subs(s, t))
+		return INCOMPLETE_SUBTASKS;
+	r = step_claim(s, t);
+	if (r != SUCCESS)
+		return r;
+	as_holder.token = s->c->new_token;
+	own.c = &as_holder;
+	move(&own, t, OP_DONE);
+	t->version = version + 1;
+	return SUCCESS;
+}
+
+/* release --force is for a task that is In Progress without a live lock. */
+enum result step_release(const struct step *s, struct model_task *t)
+{
+	if (!s->rq->force || step_own(s, t))
+		return step_move(s, t, OP_RELEASE);
+	if (t->status != IN_PROGRESS)
+		return MISCONFIGURED;
+	if (model_live(t, s->now))
+		return CONFLICT;
+	move(s, t, OP_RELEASE);
 	return SUCCESS;
 }

@@ -5,24 +5,31 @@ static bool may_go(const struct model_task *t, int64_t target)
 {
 	if (target == BACKLOG)
 		return t->status == BACKLOG || t->status == READY;
-	return target == READY && (t->status == BACKLOG || t->status == READY ||
-				   t->status == BLOCKED || t->status == NEEDS_HELP);
+	return target == READY &&
+	       (t->status == BACKLOG || t->status == READY || t->status == BLOCKED ||
+		t->status == NEEDS_HELP || t->status == IN_PROGRESS);
 }
 
 static enum result update(const struct step *s, uint32_t task)
 {
 	struct model_task *t = step_task(s, task);
-	bool waited = t->status == BLOCKED || t->status == NEEDS_HELP;
+	bool left = t->status == IN_PROGRESS && HAS(s->rq, status);
+	bool waited = t->status == BLOCKED || t->status == NEEDS_HELP || left;
+	bool over = step_overrides(s, t);
 
 	if (HAS(s->rq, status) && !may_go(t, s->rq->status))
 		return MISCONFIGURED;
 	if (step_in_the_way(s, t) != SUCCESS)
 		return step_in_the_way(s, t);
+	if (left && model_live(t, s->now))
+		return step_own(s, t) ? MISCONFIGURED : CONFLICT;
+	if (over)
+		step_override(s, t);
 	step_fields(s, t);
-	if (HAS(s->rq, status) && waited) {
+	if (HAS(s->rq, status) && waited && !over)
 		step_unlock(s, t);
+	if (HAS(s->rq, status) && waited)
 		t->abandoned = 0;
-	}
 	if (HAS(s->rq, status))
 		t->status = s->rq->status;
 	step_changed(s, t);
@@ -36,6 +43,11 @@ static enum result start_by_status(const struct step *s, struct model_task *t)
 
 	if (t->status == REVIEW && !s->rq->reason.n)
 		return USAGE;
+	if (step_paused(s) &&
+	    (t->status == REVIEW || t->status == BLOCKED || t->status == NEEDS_HELP)) {
+		s->want->paused = 1;
+		return CONFLICT;
+	}
 	if (t->status == REVIEW)
 		r = step_move(s, t, OP_REWORK);
 	else if (t->status == BLOCKED || t->status == NEEDS_HELP)
@@ -87,8 +99,11 @@ static enum result depend(const struct step *s, uint32_t task)
 		return step_in_the_way(s, t);
 	r = s->rq->op == OP_DEPEND ? step_add_depends(s, task, &more)
 				   : step_remove_depends(s, task, &more);
-	if (r == SUCCESS && more)
+	if (r == SUCCESS && more) {
+		if (step_overrides(s, t))
+			step_override(s, t);
 		step_changed(s, t);
+	}
 	return r;
 }
 
@@ -97,11 +112,22 @@ static bool did_before(const struct step *s, const struct model_task *t)
 {
 	enum op did = (enum op)t->last_op;
 
-	if (!s->c->token || t->last_token != s->c->token || step_leads_to(did) == STATUS_END)
+	bool own = s->c->token && t->last_token == s->c->token;
+	bool took = s->rq->take && s->c->new_token && t->last_token == s->c->new_token;
+
+	if ((!own && !took) || step_leads_to(did) == STATUS_END)
 		return false;
 	if (s->rq->op == OP_STATUS)
 		return s->rq->status != IN_PROGRESS && s->rq->status == (int64_t)step_leads_to(did);
 	return s->rq->op == did;
+}
+
+/* Does the acquisition repeat one that has the lock? */
+static bool has_already(const struct step *s, const struct model_task *t)
+{
+	if (!step_held_by(s, t, s->c->new_token) || s->rq->op == OP_DONE)
+		return false;
+	return s->rq->op == OP_LOCK_ACQUIRE || (t->status == IN_PROGRESS && !t->lock.manual);
 }
 
 enum result step_one_task(const struct step *s, uint32_t task)
@@ -112,7 +138,13 @@ enum result step_one_task(const struct step *s, uint32_t task)
 		s->want->repeated = 1;
 		return SUCCESS;
 	}
+	if (step_wrong_version(s, t) && !has_already(s, t))
+		return CONFLICT;
 	switch (s->rq->op) {
+	case OP_DONE:
+		return step_done(s, t);
+	case OP_RELEASE:
+		return step_release(s, t);
 	case OP_CLAIM:
 		return step_claim(s, t);
 	case OP_HEARTBEAT:

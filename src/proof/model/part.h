@@ -98,6 +98,8 @@ void step_archive(const struct step *s);
 struct model_task *step_guard(const struct step *s, int i);
 /* true: the call is refused, and `want` has the refusal. */
 bool step_kept_out(const struct step *s);
+/* Are new locks of tasks refused? */
+bool step_paused(const struct step *s);
 void step_about_guard(const struct step *s);
 void step_cleanup_guards(const struct step *s);
 /* move.c */
@@ -105,6 +107,11 @@ bool step_held_by(const struct step *s, const struct model_task *t, uint32_t tok
 bool step_own(const struct step *s, const struct model_task *t);
 bool step_ran_out(const struct step *s, const struct model_task *t);
 enum result step_in_the_way(const struct step *s, const struct model_task *t);
+/* Does the call change the task over the lock of another agent? */
+bool step_overrides(const struct step *s, const struct model_task *t);
+void step_override(const struct step *s, struct model_task *t);
+/* Is the call for another version of the task? */
+bool step_wrong_version(const struct step *s, const struct model_task *t);
 void step_changed(const struct step *s, struct model_task *t);
 void step_unlock(const struct step *s, struct model_task *t);
 bool step_abandon(const struct step *s, struct model_task *t);
@@ -117,6 +124,8 @@ enum result step_lock_break(const struct step *s, struct model_task *t);
 enum result step_heartbeat(const struct step *s, struct model_task *t);
 enum status step_leads_to(enum op op);
 enum result step_move(const struct step *s, struct model_task *t, enum op op);
+enum result step_done(const struct step *s, struct model_task *t);
+enum result step_release(const struct step *s, struct model_task *t);
 /* link.c */
 void step_fields(const struct step *s, struct model_task *t);
 enum result step_parent(const struct step *s, uint32_t task);

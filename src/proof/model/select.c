@@ -61,7 +61,8 @@ static bool passed_over(const struct model_world *w, const struct model_task *t,
 static bool asked_for(const struct model_task *t, const struct model_call *c)
 {
 	return (!c->rq->class_rank || t->class_rank == c->rq->class_rank) &&
-	       (!c->type || t->type == c->type) && (!c->label || has_label(t, c->label));
+	       (!c->type || t->type == c->type) && (!c->label || has_label(t, c->label)) &&
+	       (!c->assignee || t->assignee == c->assignee);
 }
 
 /* The time from which the task is eligible without a change to it; -1: time alone is not enough. */

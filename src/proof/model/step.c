@@ -31,6 +31,9 @@ void step_show(const struct step *s, uint32_t task)
 		s->want->task.spelled = model_name(s->w, MODEL_TEXT,
 						   model_text(s->w, MODEL_TASK, task));
 	model_count_links(s->m, task, s->want->counts);
+	if (s->c->token && s->want->task.over_token == s->c->token &&
+	    !(op_flags(s->rq->op) & OP_READS))
+		s->want->changed = s->want->task.over_by;
 }
 
 static bool grants(const struct step *s)
@@ -100,6 +103,11 @@ static void read_only(const struct step *s)
 	case OP_NEXT:
 		if (s->rq->explain)
 			return;
+		if (step_paused(s)) {
+			s->want->code = NO_TASKS;
+			s->want->paused = 1;
+			return;
+		}
 		first = model_first(s->w, s->m, s->c, s->now);
 		s->want->elsewhere = !s->w->whole;
 		s->want->none_left = !first;

@@ -45,9 +45,14 @@ void step_take(const struct step *s)
 
 	if (task)
 		s->want->repeated = 1;
+	else if (step_paused(s))
+		s->want->paused = 1;
 	else
 		task = take_first(s);
-	if (task) {
+	if (s->want->paused) {
+		s->want->code = NO_TASKS;
+		s->want->elsewhere = !s->w->whole; /* a repeat holds a task of another world */
+	} else if (task) {
 		step_show(s, task);
 		step_grant(s, step_task(s, task), &s->want->lock);
 	} else if (s->want->code == SUCCESS && (s->w->whole || s->want->none_left)) {
@@ -71,13 +76,15 @@ void step_claim_next(const struct step *s, uint32_t task)
 
 	if (s->want->repeated)
 		next = next_again(s, task);
-	else if (!(next = taken_before(s)))
+	else if (!(next = taken_before(s)) && step_paused(s))
+		s->want->paused = 1;
+	else if (!next)
 		next = take_first(s);
 	if (!s->want->repeated)
 		step_task(s, task)->last_next = next;
 	s->want->has_next = 1;
 	s->want->next_id = next;
-	if (!next && s->want->repeated && !s->w->whole)
+	if (!next && (s->want->repeated || s->want->paused) && !s->w->whole)
 		s->want->elsewhere = s->want->none_left = 1;
 	if (!next)
 		return;

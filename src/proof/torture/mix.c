@@ -187,7 +187,8 @@ static void give_words(struct agent *ag, struct request *rq, int task)
 			GIVE(rq, claim_next, 1);
 		break;
 	case OP_REMOVE:
-		if (chance(ag, 40))
+		GIVE(rq, reason, STR("removed by torture"));
+		if (!rq->explicit && chance(ag, 40))
 			GIVE(rq, force, 1);
 		break;
 	case OP_ARCHIVE:
@@ -244,7 +245,7 @@ static void give_token(struct agent *ag, struct request *rq, const struct hold *
 	if (!h || !(op_flags(rq->op) & (OP_HELD | OP_TAKES)) || rq->op == OP_TAKE)
 		return;
 	GIVE(rq, token, arena_str(&ag->arena, str_c(h->token)));
-	if (chance(ag, 50))
+	if (!rq->force && chance(ag, 50))
 		GIVE(rq, explicit, 1);
 }
 

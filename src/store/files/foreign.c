@@ -96,7 +96,7 @@ static void lock_foreign(struct sense *x)
 				 .ttl = until > claimed ? until - claimed : FOREIGN_LEASE,
 				 .foreign = 1 };
 	t->status = IN_PROGRESS;
-	t->assignee = agent;
+	t->last_holder = agent;
 	t->run = STR("");
 	t->last = (struct last){ 0 };
 	t->last_ttl = t->lock.ttl;
@@ -131,7 +131,7 @@ static void see_end(struct sense *x, enum status status, int64_t at)
 		return;
 	at = wall(x, at, x->f->mtime);
 	if (d->agent.n)
-		t->assignee = d->agent;
+		t->last_holder = d->agent;
 	unlock(x, at);
 	t->status = status;
 	if (status == DONE)
@@ -258,6 +258,7 @@ static int base_task(struct sense *x, const struct found *found, size_t n)
 	} else {
 		new_task(x);
 	}
+	task_modernize(&x->t);
 	x->t.id = x->f->id;
 	keep_fence(x, &old);
 	return 0;

@@ -92,7 +92,7 @@ struct str files_form_text(const struct task *t, const char *id, uint64_t commit
 	char *text;
 
 	set_text(o, "task_id", t->id);
-	set_text(o, "agent", t->lock.holder.n ? t->lock.holder : t->assignee);
+	set_text(o, "agent", t->lock.holder.n ? t->lock.holder : t->last_holder);
 	set_time(o, "claimed_at", t->lock.holder.n ? t->lock.acquired_at : t->started_at, a);
 	if (t->lock.holder.n)
 		set_lock(o, &t->lock, a);

@@ -11,7 +11,7 @@ await tool(crowd[0], 'create', { id: 'one', title: 'For one of them' });
 const claims = await Promise.all(crowd.map((c) => c.callTool({ name: 'claim', arguments: { id: 'one' } })));
 const winners = claims.filter((r) => !r.isError);
 assert.equal(winners.length, 1, 'one winner');
-const holder = winners[0].structuredContent.task.assignee;
+const holder = winners[0].structuredContent.task.lock.holder;
 for (const r of claims.filter((r) => r.isError)) {
 	assert.equal(r.structuredContent.error.code, 'CONFLICT');
 	assert.equal(r.structuredContent.error.holder, holder);

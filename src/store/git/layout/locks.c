@@ -181,7 +181,7 @@ static bool same_but_lock(const struct task *now, const struct task *was)
 	t.fence = was->fence;
 	t.attempts = was->attempts;
 	t.abandoned = was->abandoned;
-	t.assignee = was->assignee;
+	t.last_holder = was->last_holder;
 	t.run = was->run;
 	t.version = was->version;
 	t.updated_at = was->updated_at;

@@ -131,7 +131,7 @@ static void settle(const struct look *l, struct git_item *it)
 		t->fence = l->w->fence;
 	if (!lock->holder.n)
 		return;
-	t->assignee = lock->holder;
+	t->last_holder = lock->holder;
 	t->attempts = 1;
 	t->last_ttl = lock->ttl;
 	t->started_at = lock->acquired_at;

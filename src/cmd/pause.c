@@ -1,0 +1,66 @@
+#include "cmd/command.h"
+
+static const struct param pause_params[] = {
+	PARAM_REASON(0, "why: shown to everybody who asks for work"),
+	{ 0 }
+};
+
+/* `paused` is in the answer while the queue is paused; after `resume` it is null. */
+static enum result run(struct session *s, struct args *a, struct reply *out)
+{
+	enum result code = run_op(s, a, out);
+
+	if (code == SUCCESS && !out->ans.paused)
+		json_object_set_new(reply_more(out), "paused", json_null());
+	return code;
+}
+
+static void show(const struct reply *r, struct view *v)
+{
+	const struct notice *p = r->ans.paused;
+
+	if (v->quiet)
+		return;
+	if (!p) {
+		view_text(v, GREEN, r->ans.repeated ? "not paused" : "resumed");
+		view_text(v, PLAIN, ": agents can claim tasks\n");
+		return;
+	}
+	show_paused(p, v);
+	view_text(v, DIM, "next: pawl resume\n");
+}
+
+const struct command cmd_pause = {
+	.name = "pause",
+	.group = "review",
+	.summary = "give out no more tasks until `pawl resume`",
+	.detail =
+		"While the queue is paused, `next` answers that there is no task (10) and says who paused the queue "
+		"and why. A claim of a certain task is refused (20). Agents that hold a task go on: heartbeat, done "
+		"and every other change work as before. The pause is kept in the queue, so it holds for everybody.",
+	.example = "pawl pause --reason \"release in progress\"\n"
+		   "pawl resume",
+	.see = "resume, status, emergency on",
+	.gives = "paused",
+	.params = pause_params,
+	.flags = C_WRITE | C_IDEMPOTENT,
+	.op = OP_PAUSE,
+	.run = run,
+	.show = show,
+};
+
+static const struct param resume_params[] = { PARAM_REASON(0, "why, for the log"), { 0 } };
+
+const struct command cmd_resume = {
+	.name = "resume",
+	.group = "review",
+	.summary = "end a pause: agents can claim tasks again",
+	.example = "pawl resume",
+	.see = "pause, status",
+	.gives = "paused",
+	.params = resume_params,
+	.flags = C_WRITE | C_IDEMPOTENT,
+	.op = OP_RESUME,
+	.run = run,
+	.show = show,
+};

@@ -1,0 +1,58 @@
+#include "core/override.h"
+
+#include "core/lease.h"
+#include "core/refuse.h"
+
+bool override_needed(const struct task *t, const struct call *c)
+{
+	return lease_live(&t->lock, c->now) && !(t->status == BLOCKED && !t->lock.manual) &&
+	       !lease_owned(&t->lock, c->proof, c->now);
+}
+
+bool override_possible(enum op op)
+{
+	return op == OP_UPDATE || op == OP_DEPEND || op == OP_UNDEPEND || op == OP_CANCEL ||
+	       op == OP_REMOVE;
+}
+
+bool override_is(const struct task *t, const struct call *c)
+{
+	return c->rq->force && override_needed(t, c);
+}
+
+void override_log(const struct task *t, const struct call *c, struct verdict *v)
+{
+	verdict_event(v, c, t, "overridden", 0,
+		      arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(t->lock.holder),
+				   STRF(c->rq->reason)));
+}
+
+void override_note(struct task *t, const struct call *c, struct verdict *v, struct strs fields)
+{
+	struct notice *o = &t->over;
+
+	if (!o->by.n || !str_eq(o->token, t->lock.token))
+		o->fields.n = 0;
+	for (size_t i = 0; i < fields.n; i++)
+		if (!strs_have(o->fields, fields.v[i]))
+			o->fields = arena_append(c->arena, o->fields, fields.v[i]);
+	o->by = c->rq->agent;
+	o->reason = c->rq->reason;
+	o->token = t->lock.token;
+	o->at = c->now;
+	override_log(t, c, v);
+}
+
+bool override_version(const struct task *t, const struct call *c, struct verdict *v)
+{
+	if (!HAS(c->rq, if_version) || c->rq->if_version == t->version)
+		return true;
+	refuse(v, CONFLICT,
+	       arena_printf(c->arena, "%.*s has version %lld, not %lld: it changed meanwhile",
+			    STRF(t->id), (long long)t->version, (long long)c->rq->if_version),
+	       arena_printf(c->arena,
+			    "pawl show %.*s shows the task as it is now; then call again with "
+			    "--if-version %lld",
+			    STRF(t->id), (long long)t->version));
+	return false;
+}
