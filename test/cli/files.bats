@@ -347,7 +347,7 @@ doctor_says() {
 	by_hand_lock b script-1
 	by_hand_done b
 	"$PAWL" init -q --store files:locks
-	call 0 list -q
+	call 0 list -q --all --sort id
 	exactly $'a\nb'
 	status_is b Done
 	call 20 claim a
@@ -404,7 +404,7 @@ doctor_says() {
 	same "$(cd locks/archive && echo *)" "a.done b.failed c.task"
 	call 0 archive
 	says "nothing to archive"
-	call 0 list -q
+	call 0 list -q --all --sort id
 	exactly $'a\nb\nc\nd\nn'
 	status_is a Done
 	call 40 claim a --agent bob
