@@ -35,13 +35,6 @@ bool graph_settle(struct task *t, struct str dep, int64_t now, struct arena *a)
 	return true;
 }
 
-/* A set of ids: open addressing; it doubles its size when it is half full. */
-struct seen {
-	struct str *slots;
-	size_t n, size;
-	struct arena *arena;
-};
-
 static uint32_t hash(struct str s)
 {
 	uint32_t h = 2166136261u;
@@ -51,7 +44,7 @@ static uint32_t hash(struct str s)
 	return h;
 }
 
-static bool seen_put(struct seen *s, struct str id)
+static bool seen_put(struct graph_seen *s, struct str id)
 {
 	size_t i = hash(id) & (s->size - 1);
 
@@ -63,12 +56,12 @@ static bool seen_put(struct seen *s, struct str id)
 	return true;
 }
 
-static bool seen_add(struct seen *s, struct str id)
+bool graph_seen_add(struct graph_seen *s, struct str id)
 {
-	struct seen old = *s;
+	struct graph_seen old = *s;
 
 	if (s->n * 2 >= s->size) {
-		s->size *= 2;
+		s->size = old.size ? 2 * old.size : 64;
 		s->n = 0;
 		s->slots = arena_array(s->arena, struct str, s->size);
 		for (size_t i = 0; i < old.size; i++)
@@ -85,11 +78,11 @@ struct todo {
 
 int graph_reaches(struct str from, struct str to, graph_next_fn *next, void *ctx, struct arena *a)
 {
-	struct seen seen = { arena_array(a, struct str, 64), 0, 64, a };
+	struct graph_seen seen = { .arena = a };
 	struct todo *todo = arena_new(a, struct todo);
 
 	todo->id = from;
-	seen_add(&seen, from);
+	graph_seen_add(&seen, from);
 	while (todo) {
 		struct str id = todo->id;
 		struct strs waits = { 0 };
@@ -104,7 +97,7 @@ int graph_reaches(struct str from, struct str to, graph_next_fn *next, void *ctx
 		for (size_t i = 0; i < waits.n; i++) {
 			struct todo *more;
 
-			if (!seen_add(&seen, waits.v[i]))
+			if (!graph_seen_add(&seen, waits.v[i]))
 				continue;
 			more = arena_new(a, struct todo);
 			*more = (struct todo){ todo, waits.v[i] };

@@ -22,4 +22,13 @@ typedef int graph_next_fn(void *ctx, struct str id, struct strs *out);
 /* Does `from` wait, directly or indirectly, for `to`? Returns 1, 0, or the fault of `next`. */
 int graph_reaches(struct str from, struct str to, graph_next_fn *next, void *ctx, struct arena *a);
 
+/* A set of ids that only grows: open addressing, at most half full. Set `arena` first. */
+struct graph_seen {
+	struct str *slots;
+	size_t n, size;
+	struct arena *arena;
+};
+/* false: the id was in the set before. The set keeps the string. */
+bool graph_seen_add(struct graph_seen *s, struct str id);
+
 #endif

@@ -1,4 +1,5 @@
 /* The tasks around a task: what `show` and `tree` tell, and the attempts that the log knows of. */
+#include "core/graph.h"
 #include "core/lease.h"
 #include "queue/act.h"
 
@@ -150,25 +151,23 @@ struct walk {
 	struct arena *arena;
 	size_t *bad;
 	struct strs keys; /* of ans->tasks[], and those to come */
-	size_t room, limit;
+	struct graph_seen seen;
+	size_t limit;
 	bool more;
 };
 
-static bool known(const struct walk *w, struct str key)
-{
-	return strs_have(w->keys, key);
-}
-
 static void reach(struct walk *w, struct str key)
 {
-	if (known(w, key))
+	struct str kept = arena_str(w->arena, key);
+
+	if (!graph_seen_add(&w->seen, kept))
 		return;
 	if (w->limit && w->keys.n >= w->limit) {
 		w->more = true;
 		return;
 	}
 	w->keys.v = arena_grow(w->arena, w->keys.v, w->keys.n, sizeof(*w->keys.v));
-	w->keys.v[w->keys.n++] = arena_str(w->arena, key);
+	w->keys.v[w->keys.n++] = kept;
 }
 
 static int reach_record(const struct record *r, void *ctx)
@@ -216,7 +215,13 @@ int read_tree(struct store *s, const struct request *rq, struct answer *ans, str
 	      size_t *bad)
 {
 	struct walk w = {
-		.store = s, .rq = rq, .ans = ans, .arena = a, .bad = bad, .limit = (size_t)rq->limit
+		.store = s,
+		.rq = rq,
+		.ans = ans,
+		.arena = a,
+		.bad = bad,
+		.limit = (size_t)rq->limit,
+		.seen = { .arena = a },
 	};
 	struct query open = { .statuses = rq->view & VIEW_ARCHIVED
 						  ? STATUS_ALL

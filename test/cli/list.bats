@@ -334,6 +334,25 @@ claim_again() {
 └── depends on c  c  [Ready] (above)"
 }
 
+@test "tree and graph: end where tasks wait for each other, which only a damaged store has" {
+	mkdir "$BATS_TEST_TMPDIR/other" && cd "$BATS_TEST_TMPDIR/other"
+	pawl init -q --store files:locks
+	pawl create A -i a
+	pawl create B -i b --depends a
+	sed -i 's/"priority": 2,/"priority": 2, "depends": ["b"], "parent": "b", "open_depends": 1,/' locks/a.task
+	call 0 tree
+	exactly "a  A  [Ready]
+└── depends on b  B  [Ready]
+    ├── a  A  [Ready] (above)
+    └── depends on a  A  [Ready] (above)"
+	call 0 tree b
+	says "b  B  [Ready] (above)"
+	call 0 graph b
+	says "n0 -> n1;" "n1 -> n0;"
+	call 0 show a
+	says "depends on" "waiting for this task"
+}
+
 @test "tree: bounded, and it says what is missing" {
 	pawl create last -i x0
 	for i in $(seq 12); do pawl create "x $i" -i "x$i" --depends "x$((i - 1))"; done
