@@ -93,8 +93,9 @@ static void add_next(struct buf *b, struct arena *a, const struct answer *next,
 	} else {
 		buf_adds(b, STR("No task is eligible now.\n"));
 	}
-	buf_addf(b, "Ready %lld, waiting %lld, in progress %lld, waiting for a person %lld.\n",
-		 (long long)view_count_of(all, READY), (long long)all->waiting,
+	buf_addf(b, "Ready %s%lld, waiting %lld%s, in progress %lld, waiting for a person %lld.\n",
+		 all->waiting_more ? "up to " : "", (long long)view_count_of(all, READY),
+		 (long long)all->waiting, all->waiting_more ? " or more" : "",
 		 (long long)view_count_of(all, IN_PROGRESS), (long long)view_for_people(all));
 }
 

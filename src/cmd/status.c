@@ -89,7 +89,7 @@ const struct command cmd_status = {
 		   "pawl status t1 done --summary \"fixed\"",
 	.see = "list, claim, done, review, block",
 	.gives =
-		"task lock counts total held held_total paused changed parent waits_for comments came_back call_next",
+		"task lock counts waiting total held held_total paused changed parent waits_for comments came_back call_next",
 	.params = params,
 	.flags = C_WRITE,
 	.op = OP_STATUS,

@@ -163,12 +163,13 @@ int64_t view_for_people(const struct answer *ans)
 	return n;
 }
 
-static void put_number(struct view *v, enum paint p, bool *any, int64_t n, const char *what)
+static void put_number(struct view *v, enum paint p, bool *any, int64_t n, const char *before,
+		       const char *what)
 {
 	if (!n)
 		return;
 	view_text(v, PLAIN, *any ? " · " : "");
-	view_text(v, p, "%lld %s", (long long)n, what);
+	view_text(v, p, "%s%lld %s", before, (long long)n, what);
 	*any = true;
 }
 
@@ -188,9 +189,10 @@ static void put_counts(struct view *v, const struct answer *ans)
 	bool any = false;
 
 	for (int s = BACKLOG; s < STATUS_END; s++) {
-		put_number(v, view_status_paint(s), &any, view_count_of(ans, s), status_name(s));
+		put_number(v, view_status_paint(s), &any, view_count_of(ans, s),
+			   s == READY && ans->waiting_more ? "up to " : "", status_name(s));
 		if (s == READY)
-			put_number(v, YELLOW, &any, ans->waiting,
+			put_number(v, YELLOW, &any, ans->waiting, "",
 				   ans->waiting_more ? "or more waiting" : "waiting");
 	}
 	if (!ans->total) {

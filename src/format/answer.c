@@ -98,6 +98,7 @@ static void overview_json(json_t *o, const struct answer *ans, struct arena *a)
 	for (int s = BACKLOG; s < STATUS_END; s++)
 		json_object_set_new(counts, status_name(s), json_integer(ans->counts[s]));
 	json_object_set_new(o, "counts", counts);
+	json_object_set_new(o, "waiting", json_integer(ans->waiting));
 	json_object_set_new(o, "total", json_integer(ans->total));
 	tasks_json(o, "held", ans, a);
 	json_object_set_new(o, "held_total", json_integer(ans->held));

@@ -206,6 +206,69 @@ static void keep(struct browse *x, const struct record *r, struct str title)
 	x->v[x->n++] = f; /* its other texts are gone with the record: no order looks at them */
 }
 
+/* --- numbers ---------------------------------------------------------------------------------------- */
+
+struct counting {
+	int64_t n, archived[STATUS_END];
+	struct arena scratch;
+};
+
+static int count_ready(const struct record *r, void *ctx)
+{
+	struct counting *c = ctx;
+
+	(void)r;
+	c->n++;
+	return 0;
+}
+
+static int count_waiting(struct store *s, const struct policy *p, struct answer *ans, size_t most)
+{
+	struct query q = { .pick = PICK_WAITING,
+			   .waiting = order_waiting(p),
+			   .statuses = STATUS_BIT(READY),
+			   .at = ans->now,
+			   .limit = most ? most + 1 : 0 };
+	struct counting c = { 0 };
+	int r = s->ops->scan(s, &q, count_ready, &c);
+
+	ans->waiting_more = most && c.n > (int64_t)most;
+	ans->waiting = ans->waiting_more ? (int64_t)most : c.n;
+	return r;
+}
+
+int read_waiting(struct store *s, const struct policy *p, struct answer *ans)
+{
+	return ans->counts[READY] ? count_waiting(s, p, ans, COUNTED_MAX) : 0;
+}
+
+static int count_archived(const struct record *r, void *ctx)
+{
+	struct counting *c = ctx;
+	struct task t = { 0 };
+
+	if (!task_unpack(r->hot, &t, &c->scratch) && t.archived_at)
+		c->archived[r->ix.status % STATUS_END]++;
+	arena_free(&c->scratch);
+	return 0;
+}
+
+int read_archived(struct store *s, struct answer *ans)
+{
+	struct counting c = { 0 };
+	int r = 0;
+
+	for (int i = BACKLOG; !r && i < STATUS_END; i++) {
+		struct query q = { .statuses = STATUS_BIT(i) };
+
+		if (STATUS_BIT(i) & ENDED && ans->counts[i] && ans->counts[i] <= COUNTED_MAX)
+			r = s->ops->scan(s, &q, count_archived, &c);
+	}
+	for (int i = BACKLOG; i < STATUS_END; i++)
+		ans->archived[i] = c.archived[i];
+	return r;
+}
+
 /* --- one group -------------------------------------------------------------------------------------- */
 
 static int collect(const struct record *r, void *ctx)
@@ -380,10 +443,9 @@ static int read_groups(struct browse *x)
 	int64_t counts[16] = { 0 };
 	int r = x->store->ops->tally(x->store, counts);
 
-	x->ans->counts[READY] = counts[READY];
-	if (!r && wanted(x->rq) & STATUS_BIT(READY))
-		r = read_waiting(x->store, x->policy, x->ans);
-	x->ans->counts[READY] = 0;
+	if (!r && counts[READY] && wanted(x->rq) & STATUS_BIT(READY))
+		r = count_waiting(x->store, x->policy, x->ans,
+				  x->rq->view & (VIEW_READY | VIEW_WAITING) ? 0 : COUNTED_MAX);
 	for (size_t i = 0; !r && i < sizeof(groups) / sizeof(*groups); i++)
 		if (asked_for(x->rq, i))
 			r = read_group(x, groups[i].pick, groups[i].status, counts);
@@ -422,64 +484,6 @@ int read_browse(struct store *s, const struct policy *p, const struct request *r
 	r = rq->view & VIEW_GROUPS ? read_groups(&x) : read_flat(&x);
 	free(x.v);
 	ans->total -= (int64_t)*bad;
-	return r;
-}
-
-/* --- numbers ---------------------------------------------------------------------------------------- */
-
-struct counting {
-	int64_t n, archived[STATUS_END];
-	struct arena scratch;
-};
-
-static int count_ready(const struct record *r, void *ctx)
-{
-	struct counting *c = ctx;
-
-	(void)r;
-	c->n++;
-	return 0;
-}
-
-int read_waiting(struct store *s, const struct policy *p, struct answer *ans)
-{
-	struct query q = { .pick = PICK_WAITING,
-			   .waiting = order_waiting(p),
-			   .statuses = STATUS_BIT(READY),
-			   .at = ans->now,
-			   .limit = COUNTED_MAX + 1 };
-	struct counting c = { 0 };
-	int r = ans->counts[READY] ? s->ops->scan(s, &q, count_ready, &c) : 0;
-
-	ans->waiting_more = c.n > COUNTED_MAX;
-	ans->waiting = c.n > COUNTED_MAX ? COUNTED_MAX : c.n;
-	return r;
-}
-
-static int count_archived(const struct record *r, void *ctx)
-{
-	struct counting *c = ctx;
-	struct task t = { 0 };
-
-	if (!task_unpack(r->hot, &t, &c->scratch) && t.archived_at)
-		c->archived[r->ix.status % STATUS_END]++;
-	arena_free(&c->scratch);
-	return 0;
-}
-
-int read_archived(struct store *s, struct answer *ans)
-{
-	struct counting c = { 0 };
-	int r = 0;
-
-	for (int i = BACKLOG; !r && i < STATUS_END; i++) {
-		struct query q = { .statuses = STATUS_BIT(i) };
-
-		if (STATUS_BIT(i) & ENDED && ans->counts[i] && ans->counts[i] <= COUNTED_MAX)
-			r = s->ops->scan(s, &q, count_archived, &c);
-	}
-	for (int i = BACKLOG; i < STATUS_END; i++)
-		ans->archived[i] = c.archived[i];
 	return r;
 }
 

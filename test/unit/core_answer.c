@@ -251,7 +251,7 @@ static void overview(void **state)
 	check(&ans,
 	      "{\"ok\":true,\"code\":\"SUCCESS\",\"counts\":{\"Backlog\":1,\"Ready\":2,\"In Progress\":3,"
 	      "\"Blocked\":4,\"Needs Help\":5,\"Review\":6,\"Done\":7,\"Failed\":8,\"Canceled\":9},"
-	      "\"total\":45,\"held\":[],\"held_total\":0}");
+	      "\"waiting\":0,\"total\":45,\"held\":[],\"held_total\":0}");
 }
 
 static void an_id(void **state)

@@ -139,6 +139,7 @@ static const struct {
 	{ "report", "object", false },     { "stats", "object", false },
 	{ "as_of", "string", false },      { "cached_age_ms", "integer", false },
 	{ "lock_holder", "string", true }, { "lock_expires_at", "string", true },
+	{ "waiting", "integer", false },
 };
 
 static json_t *shape(struct str name)
