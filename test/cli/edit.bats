@@ -14,8 +14,8 @@ load common
 	unchanged 2 update t1 --append ""
 	head -c 250000 /dev/zero | tr '\0' x | pawl update t1 --append -
 	before=$(snapshot)
-	head -c 20000 /dev/zero | tr '\0' x >more
-	call 2 update t1 --append - <more
+	head -c 20000 /dev/zero | tr '\0' x >text
+	call 2 update t1 --append - <text
 	complains "the description would have"
 	same "$before" "$(snapshot)"
 	new y
@@ -154,7 +154,9 @@ nothing_kept() {
 @test "edit: VISUAL before EDITOR, with options; no editor, or one that fails" {
 	new x
 	editor 'sed -i "s/^title:.*/title: by $1/" "$2"'
-	VISUAL="$EDITOR visual" EDITOR=false call 0 edit t1
+	export VISUAL="$EDITOR visual"
+	EDITOR=false call 0 edit t1
+	unset VISUAL
 	same "$(field t1 .title)" "by visual"
 	EDITOR=false unchanged 40 edit t1
 	complains 'the editor `false` ended with exit code 1'
@@ -310,6 +312,5 @@ typing() {
 	run -2 typing '[Y/n] ' $'n\n' "$PAWL" create
 	grep -q 'your text is in' out
 	kept
-	call 0 list -q
-	exactly $'t1\nt2'
+	same "$("$PAWL" list -q | sort)" $'t1\nt2'
 }
