@@ -173,9 +173,10 @@ struct session {
 	int (*confirm)(struct session *s, const struct command *c, const struct reply *preview);
 	/* Shows what is wrong with a text, and asks whether to edit it again. NULL: nobody can. */
 	bool (*again)(struct session *s, struct str problem);
-	bool may_fork;    /* this process runs only this command */
-	bool quiet;       /* print ids only, and all of them unless there is a limit */
-	bool people;      /* the answer is shown as text, not as JSON or lines for a program */
+	bool may_fork; /* this process runs only this command */
+	bool quiet;    /* print ids only, and all of them unless there is a limit */
+	bool people;   /* the answer is shown as text, not as JSON or lines for a program */
+	bool complete; /* the output cannot say that a limit left tasks out: there is none by default */
 	bool owns_stdout; /* the command's answer owns standard output */
 	int exit_code; /* of the program that the command ran for its caller; 0: use that of the answer */
 	/* Serves until the client is gone. NULL: this face cannot. */

@@ -22,7 +22,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	enum result code;
 
 	if (!HAS(&args->rq, limit))
-		GIVE(&args->rq, limit, s->quiet ? 0 : 100);
+		GIVE(&args->rq, limit, s->complete ? 0 : 100);
 	if (s->people)
 		GIVE(&args->rq, view,
 		     (a->all ? VIEW_ARCHIVED : 0) | VIEW_SORT(SORT_CREATED) | VIEW_PEOPLE);

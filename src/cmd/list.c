@@ -180,7 +180,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	enum result code;
 
 	if (!HAS(&args->rq, limit))
-		GIVE(&args->rq, limit, s->quiet ? 0 : 100);
+		GIVE(&args->rq, limit, s->complete ? 0 : 100);
 	if (a->mine && !HAS(&args->rq, agent))
 		GIVE(&args->rq, agent, s->client.agent);
 	if (s->people)
@@ -203,8 +203,8 @@ const struct command cmd_list = {
 		"Tasks appear by status, and for each status in the order in which `next` would offer them; a status with "
 		"more than 10,000 tasks appears in the order of creation. Done and Canceled tasks appear only with --all or "
 		"--status, archived ones only with --all. A task must match all filters. With -q pawl prints only the ids, "
-		"one per line, and all of them unless you give --limit. With --json and --porcelain the list has every "
-		"task, in the order of creation.",
+		"one per line. With --json and --porcelain the list has every task, in the order of creation. With -q and "
+		"--porcelain it has no limit unless you give --limit.",
 	.example = "pawl list\n"
 		   "pawl list --label bug,ui --not-label later --sort due\n"
 		   "pawl list --status done --since 2026-02-01\n"

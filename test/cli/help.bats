@@ -173,7 +173,7 @@ offers() {
 	pawl create Two -l 'two words' -l parser
 	pawl claim t1 -a annabel
 	mkdir other
-	pawl init -C other --store "$(store_uri)" --queue faraway
+	pawl init --force -C other --store "$(store_uri)" --queue faraway
 	for option in next:--label list:-l create:--label update:--add-label update:--remove-label run:--label; do
 		offers parser pawl "${option%%:*}" x "${option#*:}" p
 		offers docs pawl "${option%%:*}" x "${option#*:}" ""

@@ -70,6 +70,18 @@ other=11111111-1111-4111-8111-111111111111
 === Other Tasks ==='
 }
 
+@test "list: no limit unless one is given, because a line cannot say that tasks are missing" {
+	seq 120 | sed 's/^/task /' | pawl batch add -
+	lines 0 list
+	same "$(grep -c title= <<<"$output")" 120
+	lines 0 list -n 7
+	same "$(grep -c title= <<<"$output")" 7
+	lines 0 find task
+	same "$(grep -c title= <<<"$output")" 120
+	call 0 list -q
+	same "$(wc -l <<<"$output")" 120
+}
+
 @test "list: a value cannot look like another part of the line" {
 	pawl create $'x" status=Done\n  t9: y' -i a
 	pawl create 'back\slash' -i b

@@ -236,6 +236,7 @@ static enum result run(struct cli *c, const struct command *command, struct repl
 	find_output(c);
 	s->people = c->output.format == FORMAT_TEXT;
 	s->owns_stdout = !s->people;
+	s->complete = s->quiet || c->output.format == FORMAT_PORCELAIN;
 	return command_run(command, s, c->parsed.args, out);
 }
 
