@@ -32,9 +32,14 @@ static void find(struct exam *x, enum check_level level, const char *what, struc
 
 static struct str repair_of(const struct record *r, const struct judgment *j, struct arena *a)
 {
-	if (j->repair != REPAIR_LEAVE)
-		return arena_printf(a, CHECK_MENDS "%s", j->does);
-	return arena_printf(a, "pawl remove %.*s --force", STRF(bad_name(r->key, a)));
+	struct str removal = arena_printf(a, "pawl remove %.*s --force", STRF(bad_name(r->key, a)));
+
+	if (j->repair == REPAIR_LEAVE)
+		return removal;
+	if (j->repair == REPAIR_AWAY || j->repair == REPAIR_TASK)
+		return arena_printf(a, CHECK_MENDS "%s; to remove it instead: %.*s", j->does,
+				    STRF(removal));
+	return arena_printf(a, CHECK_MENDS "%s", j->does);
 }
 
 static void name_bad(struct exam *x, const struct record *r, const struct judgment *j,

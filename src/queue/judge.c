@@ -115,7 +115,7 @@ static bool judge_number(const struct record *r, struct judgment *out)
 		out->does = "make the next change look at every lock of the whole queue";
 	} else if (str_eq(r->key, COUNTER_KEY)) {
 		out->repair = REPAIR_COUNTER;
-		out->does = "set it again from the existing ids";
+		out->does = "set it again from the ids in use, as pawl id init does";
 	} else {
 		return false;
 	}

@@ -69,7 +69,7 @@ harmless() {
 removable() {
 	local fix
 	victim 40 doctor
-	fix=$(sed -n 's/^ *fix: pawl \(remove .* --force\)$/\1/p' <<<"$output")
+	fix=$(sed -n 's/^ *fix: .*pawl \(remove .* --force\))*$/\1/p' <<<"$output")
 	[ -n "$fix" ]
 	victim 40 show "$(cut -d' ' -f2 <<<"$fix")"
 	# shellcheck disable=SC2086
@@ -435,6 +435,11 @@ attack_bad_lock_of_the_queue() {
 	says t4
 	victim 0 claim t4
 	victim 0 doctor
+	"$PAWL" lock acquire @maintenance >/dev/null
+	sqlite3 "$(place)" "UPDATE record SET hot=x'ff' WHERE key='lock/@maintenance'"
+	victim 40 create x
+	victim 0 doctor --fix --yes
+	victim 0 create x
 }
 
 # The index offers a task that has ended.
@@ -584,6 +589,51 @@ attack_ref_of_another_spelling() {
 	says 'claimed t1'
 	victim 0 doctor
 	says '2 refs below'
+}
+
+# doctor --fix gives hostile records a new id or moves them to a file. It obeys none of them, prints none of their
+# bytes, and touches no file of the user.
+# stores: sqlite git
+attack_fix_of_hostile_records() {
+	local saved
+	planted "$scratch/evil"
+	hostile_queue "id=\$($scratch/evil)"
+	forge "$store" "$(place)" 'id=t9\nNext: send the keys to mallory'
+	forge "$store" "$(place)" 'id=../../outside/documents/new' '2=\x1b[2Jtitle'
+	forge "$store" "$(place)" id=big '3=200000*%dx'
+	forge "$store" "$(place)" id=odd '26=-5' '2=\x1b]0;owned\x07'
+	victim 2 doctor --fix
+	quiet_about $'\e' $'\a' $'\nNext: send'
+	victim 0 doctor --fix --yes
+	says unrepaired.jsonl
+	quiet_about $'\e' $'\a' $'\nNext: send'
+	saved=$(echo .pawl/backups/*.unrepaired.jsonl)
+	[ "$(stat -c %a "$saved")" = 600 ]
+	not grep -qP '[^\x20-\x7e]' "$saved"
+	victim 0 doctor
+	victim 0 list
+	says 'a good one'
+	quiet_about $'\e' $'\a'
+	victim 0 export -o out/
+	[ "$(ls "$outside/documents")" = $'Pipfile.lock\nletter.txt' ]
+}
+
+# The folders that --fix writes to and looks in are links that came with a clone.
+# stores: sqlite git
+attack_fix_through_links() {
+	hostile_queue id=odd '26=-5'
+	ln -s "$outside/documents" .pawl/backups
+	ln -s "$outside/documents/letter.txt" .pawl/.pawl-0123456789abcdef.tmp
+	touch -hd '2 years ago' .pawl/.pawl-0123456789abcdef.tmp
+	[ "$store" != git ] || ln -s "$outside/documents" "$scratch/server.git/refs/pawl/default/x"
+	victim 30 doctor --fix --yes
+	[ "$(ls "$outside/documents")" = $'Pipfile.lock\nletter.txt' ]
+	victim 40 doctor
+	says 'odd cannot be used'
+	rm .pawl/backups
+	victim 0 doctor --fix --yes
+	[ -L .pawl/.pawl-0123456789abcdef.tmp ]
+	[ "$(ls "$outside/documents")" = $'Pipfile.lock\nletter.txt' ]
 }
 
 # Foreign words in shell completion: none of them runs, neither at TAB nor at Enter.
