@@ -245,10 +245,14 @@ static enum result check_above(struct session *s, const struct init_args *a, str
 {
 	const struct place *p = &s->client.place;
 	struct reply preview = { 0 };
+	struct trust above;
 	struct str root;
 	int said;
 
 	if (!p->pawl_dir || a->force)
+		return SUCCESS;
+	client_judge(&s->client, &above);
+	if (above.state == TRUST_MISSING) /* commands here refuse that queue: nothing to hide */
 		return SUCCESS;
 	root = fs_dirname(str_c(p->pawl_dir));
 	if (str_is(root, p->init_dir) || !trust_within(str_c(p->init_dir), root))

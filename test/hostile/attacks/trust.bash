@@ -306,7 +306,7 @@ attack_nested_work_tree() {
 	git init -q sub
 	"$PAWL" init -q --store "git:$clone/sub"
 	git init -q --bare a/q.git
-	"$PAWL" -C a init -q --store "git:$clone/a/q.git"
+	"$PAWL" -C a init -q --force --store "git:$clone/a/q.git"
 	rm -rf .pawl a/.pawl "$HOME/.local"
 	echo 'gitdir: q.git' >a/.git
 	mkdir linked
