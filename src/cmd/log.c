@@ -211,7 +211,7 @@ const struct command cmd_log = {
 		"--limit, --since or --after. With --json each event is then an object on its own line. --follow also shows "
 		"each lease that expires, as an event `expired`; it is not in the log and has no cursor.",
 	.example = "pawl log t1\n"
-		   "pawl log --since 2026-11-16 --kind done,failed\n"
+		   "pawl log --since yesterday --kind done,failed\n"
 		   "pawl log --follow --json",
 	.see = "report, stats, show, comment",
 	.gives = "events count",

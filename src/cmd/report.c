@@ -386,7 +386,7 @@ const struct command cmd_report = {
 		"times and agents, the tasks that wait for a person now, and the work of each agent. Times are local. A "
 		"task that ended twice appears twice.",
 	.example = "pawl report\n"
-		   "pawl report --since 2026-11-16 --format markdown",
+		   "pawl report --since \"3 days ago\" --format markdown",
 	.see = "stats, log, status",
 	.gives = "report",
 	.params = params,

@@ -42,6 +42,7 @@ void lease_take(struct task *t, const struct request *r, struct str hash, int64_
 	t->run = r->run;
 	t->last = (struct last){ 0 };
 	t->last_ttl = ttl;
+	t->last_expires_at = 0;
 	t->free_at = 0;
 	t->over = (struct notice){ 0 };
 }
@@ -75,6 +76,8 @@ static bool is_abandoned(const struct task *t, int64_t now)
 void lease_clear(struct task *t, int64_t now)
 {
 	t->free_at = is_abandoned(t, now) ? now : now + t->last_ttl;
+	if (t->lock.holder.n)
+		t->last_expires_at = t->lock.expires_at;
 	t->lock = (struct lock){ 0 };
 	t->run = STR("");
 }

@@ -93,7 +93,8 @@ struct task {
 	int64_t created_at, updated_at, started_at, first_started_at, done_at, archived_at;
 	struct lock lock;
 	struct last last;
-	int64_t last_ttl; /* ttl of the latest lock */
+	int64_t last_ttl;        /* ttl of the latest lock */
+	int64_t last_expires_at; /* expiry of the latest lock, after it was cleared */
 	int64_t free_at; /* In Progress without a lock: other agents may claim it from this time on */
 	struct notice over;
 };

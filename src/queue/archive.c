@@ -5,7 +5,8 @@
 
 static void archive(struct act *w, struct loaded *l)
 {
-	l->task.archived_at = w->e->now;
+	/* a task that another program ended may be Done at a later time of that program's clock */
+	l->task.archived_at = w->e->now > l->task.done_at ? w->e->now : l->task.done_at;
 	l->task.version++;
 	l->dirty = true;
 	act_log(w, l, "archived", STR(""));

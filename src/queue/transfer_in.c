@@ -211,7 +211,9 @@ static void complete(struct task *t, int64_t now)
 	t->lock = (struct lock){ 0 };
 	t->last = (struct last){ 0 };
 	t->over = (struct notice){ 0 };
-	t->last_ttl = t->free_at = 0;
+	t->last_ttl = t->free_at = t->last_expires_at = 0;
+	if (t->archived_at && t->archived_at < t->done_at)
+		t->archived_at = t->done_at;
 	if (!t->created_at)
 		t->created_at = now;
 	if (!t->updated_at)
@@ -308,6 +310,7 @@ static void take_fields(struct task *t, const struct task *from, int64_t now)
 	t->over = old.over;
 	t->last_ttl = old.last_ttl;
 	t->free_at = old.free_at;
+	t->last_expires_at = old.last_expires_at;
 	t->open_subs = old.open_subs;
 	t->parent = old.parent;
 	if (!from->created_at)

@@ -435,6 +435,26 @@ doctor_says() {
 	folder archive
 }
 
+@test "the marker of an ended task keeps the expiry of its lock" {
+	local id expires
+	for id in t1 t2; do
+		pawl claim "$id" --agent ann --ttl 2h
+		expires=$(jq -r .expires_at "locks/$id.lock")
+		if [ "$id" = t1 ]; then
+			pawl done "$id" --agent ann
+			pawl update "$id" --title later
+		else
+			pawl fail "$id" --agent ann --reason no
+		fi
+		same "$(jq -r .expires_at locks/$id.[df]*)" "$expires"
+	done
+	pawl archive t1
+	[ "$(jq -r .expires_at locks/archive/t1.done)" != null ]
+	pawl retry t2
+	same "$(jq -r .expires_at locks/t2.*)" null
+	call 0 doctor
+}
+
 @test "a script's archive counts as well" {
 	by_hand_lock a script-1
 	by_hand_done a
@@ -448,6 +468,10 @@ doctor_says() {
 	call 40 claim b
 	ask 0 show b
 	is '.task.archived_at | length == 24'
+	# mv keeps the time of the file, which may be before the end of the task
+	is '.task.archived_at >= .task.done_at'
+	ask 0 show a
+	is '.task.archived_at >= .task.done_at'
 	pawl comment b note
 	call 0 doctor
 }

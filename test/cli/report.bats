@@ -58,6 +58,7 @@ expect() {
 	is '.report | [.done[].task] == ["t5"] and .failed == []'
 	call 0 report --since 2999-01-01
 	says "0 done, 0 failed"
+	call 0 report --since "yesterday 18:00"
 	call 2 report --since never
 	lines 0 report
 }
@@ -111,10 +112,10 @@ expect() {
 @test "report, stats: the screen at 80 and 140 columns" {
 	needs_terminal
 	night
-	screen 80 report | expect report-80
-	screen 140 report | expect report-140
-	screen 80 stats | expect stats-80
-	screen 140 stats | expect stats-140
+	screen 80 report | expect report.80
+	screen 140 report | expect report.140
+	screen 80 stats | expect stats.80
+	screen 140 stats | expect stats.140
 }
 
 @test "report, stats: the cost depends on the time that is asked for" {

@@ -316,6 +316,7 @@ static struct task full_task(void)
 		.extra = STR("{\"ra_score\":9}"),
 		.last = { OP_DONE, STR("LASTTOKEN"), STR("LASTNEXT") },
 		.last_ttl = 1234567,
+		.last_expires_at = NOW + 11,
 		.free_at = NOW + 7654321,
 		.lock = { .holder = STR("ann"),
 			  .host = STR("box"),

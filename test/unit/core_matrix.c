@@ -277,6 +277,8 @@ static void want_edited(struct want *w)
 /* "once the last lock's ttl has passed since it was unlocked"; at once if the lease had expired */
 static void want_cleared(struct want *w)
 {
+	if (w->t.lock.holder.n)
+		w->t.last_expires_at = w->t.lock.expires_at;
 	w->t.free_at = w->t.status == IN_PROGRESS && w->locked && !w->live ? NOW
 									   : NOW + w->t.last_ttl;
 	w->t.lock = (struct lock){ .holder = { NULL, 0 } };
@@ -489,6 +491,7 @@ static void want_taken(struct want *w, int64_t ttl, bool manual)
 	w->t.run = STR("run-1");
 	w->t.last = (struct last){ .op = 0 };
 	w->t.last_ttl = ttl;
+	w->t.last_expires_at = 0;
 	w->t.free_at = 0;
 	want_edited(w);
 	w->granted = true;

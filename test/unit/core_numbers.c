@@ -266,6 +266,7 @@ static void test_fields(void **state)
 		{ 68, "changed_fields" },
 		{ 69, "changed_token" },
 		{ 70, "changed_at" },
+		{ 71, "last_expires_at" },
 	};
 
 	(void)state;

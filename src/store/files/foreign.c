@@ -157,7 +157,7 @@ static void see_archive(struct sense *x)
 	if (!x->f->archived)
 		x->t.archived_at = 0;
 	else if (!x->t.archived_at)
-		x->t.archived_at = x->f->mtime;
+		x->t.archived_at = x->f->mtime > x->t.done_at ? x->f->mtime : x->t.done_at;
 }
 
 static void see(struct sense *x)

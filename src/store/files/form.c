@@ -62,6 +62,8 @@ static void set_lock(json_t *o, const struct lock *l, struct arena *a)
 
 static void set_end(json_t *o, const struct task *t, struct arena *a)
 {
+	if (!t->lock.holder.n && (t->status == DONE || t->status == FAILED))
+		set_time(o, "expires_at", t->last_expires_at, a);
 	if (t->status == DONE) {
 		set_time(o, "completed_at", t->done_at, a);
 		set_text(o, "status", STR("completed"));
