@@ -213,6 +213,7 @@ static const struct {
 	{ "QUEUE_LOCK_RETRY_MAX_DELAY", "retry.max_delay" },
 	{ "QUEUE_LOCK_STALE_THRESHOLD", "lock.stale_after" },
 	{ "QUEUE_LOCK_HEALTH_MONITORING", "health.monitoring" },
+	{ "QUEUE_LOCK_HEALTH_CHECK", "health.auto" },
 	{ "QUEUE_LOCK_TYPE_SEPARATION", "lock.typed" },
 };
 

@@ -1,3 +1,4 @@
+#include "base/os.h"
 #include "cmd/command.h"
 
 static const struct param params[] = {
@@ -8,9 +9,25 @@ static const struct param params[] = {
 	{ 0 }
 };
 
+static enum result run(struct session *s, struct args *a, struct reply *out)
+{
+	const struct settings *settings = &s->client.settings;
+	enum result code;
+
+	if (!HAS(&a->rq, id) && settings_given(settings, "log.keep"))
+		GIVE(&a->rq, since, os_wall_ms() - settings_number(settings, "log.keep"));
+	code = run_op(s, a, out);
+	if (code == SUCCESS && out->ans.text.n)
+		json_object_set_new(reply_more(out), "log_kept_since", json_str(out->ans.text));
+	return code;
+}
+
 static void show(const struct reply *r, struct view *v)
 {
-	show_each(r, v, "archived", "nothing to archive");
+	show_each(r, v, "archived", r->ans.text.n ? "no task to archive" : "nothing to archive");
+	if (r->ans.text.n && !v->quiet)
+		view_text(v, DIM, "forgot the events of ended tasks before %.*s\n",
+			  STRF(r->ans.text));
 }
 
 const struct command cmd_archive = {
@@ -20,7 +37,9 @@ const struct command cmd_archive = {
 	.detail =
 		"An archived task keeps its status and still counts as a dependency. list, find, tree and the overview leave "
 		"it out; `pawl list --all` and `pawl show` show it. A Done task in the archive cannot be claimed. In a files: store its file moves to the folder "
-		"archive; other stores only set archived_at. reopen, retry and claim take a task out of the archive.",
+		"archive; other stores only set archived_at. reopen, retry and claim take a task out of the archive. With the "
+		"setting log.keep, archive without ID also forgets older events of ended and removed tasks; open tasks keep "
+		"theirs, and no fence and no count of attempts is forgotten. Cursors stay valid.",
 	.example = "pawl archive --older-than 7d\n"
 		   "pawl archive t1",
 	.see = "reopen, remove, lock cleanup",
@@ -28,5 +47,6 @@ const struct command cmd_archive = {
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_ARCHIVE,
 	.fails = FAILS(NOT_FOUND),
+	.run = run,
 	.show = show,
 };

@@ -17,6 +17,9 @@
 /* When an import or a restore last added events of earlier times to the log; since then the log is not in the order of
  * its times. */
 #define RELOGGED_KEY STR("meta/relogged")
+/* The log is kept from this time on, and before it only for open tasks (archive.c). */
+#define LOG_FROM_KEY STR("meta/log_from")
+#define LOG_KEPT_FOR (STATUS_ALL & ~(STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED)))
 
 struct queue {
 	struct store *store;

@@ -1,3 +1,4 @@
+#include "base/when.h"
 #include "core/override.h"
 #include "queue/act.h"
 
@@ -67,10 +68,48 @@ static int archive_all(struct act *w)
 	return r;
 }
 
+/* --- the log -------------------------------------------------------------------------------------- */
+
+static int found_entry(const struct entry *en, void *ctx)
+{
+	(void)en;
+	*(bool *)ctx = true;
+	return 1;
+}
+
+/* Forgets the events of ended and removed tasks before rq->since. Fences and attempts are in the records. The commit
+ * has an event of its own, so the log says where it was cut, and it is never empty afterwards. */
+static int cut_log(struct act *w)
+{
+	struct store *s = w->e->store;
+	struct entry_query q = { .until = w->rq->since, .unordered = true };
+	struct event ev = { .name = STR("log_cut"), .agent = w->rq->agent, .run = w->rq->run };
+	bool found = false;
+	int r = number_get(w, LOG_FROM_KEY, &q.since);
+
+	if (r == BAD)
+		q.since = 0;
+	else if (r)
+		return r;
+	if (q.until <= q.since)
+		return 0;
+	r = s->ops->entries(s, &q, found_entry, &found);
+	if (r || !found)
+		return r;
+	number_put(w, LOG_FROM_KEY, q.until);
+	edit_forget(w->e, q.until, LOG_KEPT_FOR);
+	w->ans->text = when_text(w->arena, q.until);
+	ev.text = arena_printf(w->arena, "events of ended tasks before %.*s", STRF(w->ans->text));
+	act_event(w, &ev);
+	return 0;
+}
+
 int do_archive(struct act *w)
 {
 	int r = HAS(w->rq, id) ? archive_one(w) : archive_all(w);
 
+	if (!r && HAS(w->rq, since))
+		r = cut_log(w);
 	if (r)
 		return r;
 	w->ans->kind = ANSWER_TASKS;

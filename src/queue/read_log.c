@@ -16,6 +16,8 @@ struct log_reading {
 	size_t matches; /* of the first pass */
 	size_t skip;    /* the second pass leaves out this many of the oldest */
 	size_t bad;
+	int64_t from;     /* older events are shown only for open tasks */
+	struct strs open; /* their keys, sorted */
 };
 
 /* --- which events -------------------------------------------------------------------------------- */
@@ -43,12 +45,24 @@ static bool is_wanted(const struct log_reading *x, const struct event *ev)
 	       (!(rq->log_view & LOG_OF_TASKS) || !is_routine(ev));
 }
 
+static int by_bytes(const void *a, const void *b)
+{
+	return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+/* Some stores cannot remove entries: a commit of git stays in the history. */
+static bool is_forgotten(const struct log_reading *x, const struct entry *en)
+{
+	return en->at < x->from && !(x->open.n && bsearch(&en->key, x->open.v, x->open.n,
+							  sizeof(*x->open.v), by_bytes));
+}
+
 static int count_event(const struct entry *en, void *ctx)
 {
 	struct log_reading *x = ctx;
 	struct event ev;
 
-	x->matches += !event_of(en, &ev) && is_wanted(x, &ev);
+	x->matches += !is_forgotten(x, en) && !event_of(en, &ev) && is_wanted(x, &ev);
 	return 0;
 }
 
@@ -59,6 +73,8 @@ static int add_event(const struct entry *en, void *ctx)
 	struct entry kept = *en;
 	struct event ev;
 
+	if (is_forgotten(x, en))
+		return 0;
 	if (event_of(en, &ev)) {
 		x->bad++;
 		return 0;
@@ -76,9 +92,11 @@ static int add_event(const struct entry *en, void *ctx)
 	return 0;
 }
 
-static bool is_selective(const struct request *rq)
+static bool is_selective(const struct log_reading *x)
 {
-	return rq->holder.n || rq->type.n || rq->log_view & LOG_OF_TASKS;
+	const struct request *rq = x->rq;
+
+	return x->from > rq->since || rq->holder.n || rq->type.n || rq->log_view & LOG_OF_TASKS;
 }
 
 /* The store would count events that do not match towards the limit, so a first pass counts those that do. */
@@ -86,7 +104,7 @@ static int read_events(struct log_reading *x, struct entry_query *q)
 {
 	int r = 0;
 
-	if (q->last && is_selective(x->rq)) {
+	if (q->last && is_selective(x)) {
 		size_t last = q->last;
 
 		q->last = 0;
@@ -97,11 +115,6 @@ static int read_events(struct log_reading *x, struct entry_query *q)
 }
 
 /* --- the tasks that they are about ---------------------------------------------------------------- */
-
-static int by_bytes(const void *a, const void *b)
-{
-	return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
 
 /* The ids in the events, sorted, some of them more than once. */
 static struct strs ids_of(const struct log_reading *x)
@@ -143,16 +156,40 @@ static int add_tasks(struct log_reading *x)
 
 /* --- the read ------------------------------------------------------------------------------------- */
 
-/* The time of the last import or restore, which added events of earlier times. 0: there was none. */
-static int relogged_at(struct store *s, int64_t *at, struct arena *a)
+/* A time in a record of its own. 0: there is none. */
+static int time_of(struct store *s, struct str key, int64_t *at, struct arena *a)
 {
 	struct record rec;
-	int r = s->ops->get(s, RELOGGED_KEY, &rec, a);
+	int r = s->ops->get(s, key, &rec, a);
 
 	*at = 0;
 	if (!r && !number_valid(rec.hot, at))
-		*at = WHEN_MAX;
+		return BAD;
 	return r < 0 ? r : 0;
+}
+
+static int add_open(const struct record *r, void *ctx)
+{
+	struct log_reading *x = ctx;
+
+	x->open.v = arena_grow(x->arena, x->open.v, x->open.n, sizeof(*x->open.v));
+	x->open.v[x->open.n++] = arena_str(x->arena, r->key);
+	return 0;
+}
+
+static int find_start(struct log_reading *x)
+{
+	struct query open = { .statuses = LOG_KEPT_FOR };
+	int r = time_of(x->store, LOG_FROM_KEY, &x->from, x->arena);
+
+	if (r == BAD)
+		x->from = 0;
+	if (r < 0 || x->from <= x->rq->since)
+		return r < 0 ? r : 0;
+	r = x->store->ops->scan(x->store, &open, add_open, x);
+	if (x->open.n)
+		qsort(x->open.v, x->open.n, sizeof(*x->open.v), by_bytes);
+	return r;
 }
 
 int log_read(struct store *s, const struct request *rq, struct answer *ans, struct arena *a,
@@ -164,14 +201,14 @@ int log_read(struct store *s, const struct request *rq, struct answer *ans, stru
 				 .since = rq->since,
 				 .until = rq->until };
 	int64_t relogged = 0;
-	int r = 0;
+	int r = find_start(&x);
 
 	if (HAS(rq, id))
 		q.key = task_key(a, rq->id);
-	if (q.since)
-		r = relogged_at(s, &relogged, a);
-	q.unordered = relogged >= q.since;
-	if (!r)
+	if (!r && q.since)
+		r = time_of(s, RELOGGED_KEY, &relogged, a);
+	q.unordered = r == BAD || relogged >= q.since;
+	if (r >= 0)
 		r = read_events(&x, &q);
 	if (!r && rq->log_view & LOG_WITH_TASKS)
 		r = add_tasks(&x);

@@ -309,6 +309,12 @@ void edit_drop(struct edit *e, struct str key)
 	it->dropped = true;
 }
 
+void edit_forget(struct edit *e, int64_t before, unsigned except)
+{
+	e->forget = before;
+	e->forget_except = except;
+}
+
 void edit_log(struct edit *e, struct str key, struct str data)
 {
 	edit_log_at(e, e->now, key, data);

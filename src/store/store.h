@@ -149,6 +149,8 @@ struct edit {
 	struct edit_entry *entries, **last; /* in order */
 	struct edit_item **table;           /* items by the hash of their key */
 	size_t n_items, n_slots;
+	int64_t forget; /* see edit_forget(); 0: no */
+	unsigned forget_except;
 };
 
 /* Must have no effects except through the calls below: the store may run it again, on newer records.
@@ -166,6 +168,9 @@ int edit_first(struct edit *e, const struct query *q, struct record **out);
 void edit_put(struct edit *e, struct record *r);
 void edit_drop(struct edit *e, struct str key);
 void edit_log(struct edit *e, struct str key, struct str data);
+/* The log needs no entries before this time, except those about records with one of these statuses. A store may remove
+ * them at the commit, or keep them. All cursors stay valid. */
+void edit_forget(struct edit *e, int64_t before, unsigned except);
 /* For an import: an entry with a time in the past. */
 void edit_log_at(struct edit *e, int64_t at, struct str key, struct str data);
 

@@ -121,3 +121,61 @@ work() {
 	is '[.events[].event] | index("removed") != null'
 	is '[.events[] | select(.event == "created")] | length >= 1'
 }
+
+# left ID: the kinds of its events that the log still has
+left() {
+	"$PAWL" log "$1" --json --limit 0 | jq -r '[.events[].event] | join(" ")'
+}
+
+@test "archive: log.keep forgets the events of ended tasks, and nothing else" {
+	new x
+	first=$("$PAWL" log --json | jq -r '.events[0].cursor')
+	pawl claim t1 -a al
+	pawl done t1 -a al
+	new y
+	pawl comment t2 stays
+	new z
+	pawl claim t3 -a al
+	pawl done t3 -a al
+	pawl remove t3 --force
+	last=$("$PAWL" log --json | jq -r '.events[-1].cursor')
+	ask 0 archive
+	is 'has("log_kept_since") | not'
+	same "$(left t1)" "created claimed done archived"
+	pawl config set log.keep 1s
+	soon eval '"$PAWL" archive -q && [ -z "$(left t1)" ]'
+	soon eval '"$PAWL" archive -q && ! "$PAWL" log t3'
+	same "$(left t2)" "created comment"
+	ask 0 log --kind log_cut
+	is '.events | length >= 1'
+	ask 0 log --limit 0
+	is '[.events[].task] | index("t1") == null and index("t3") == null'
+	# cursors of events that are gone are still cursors
+	ask 0 log --after "$first"
+	is '[.events[] | select(.task == "t2") | .event] == ["created", "comment"]'
+	ask 0 log --after "$last"
+	is '[.events[].event] | index("log_cut") != null and index("comment") == null'
+	# neither attempts nor fences are forgotten
+	same "$(field t1 .fence)$(field t1 .attempts)" 11
+	pawl reopen t1 -r again
+	pawl claim t1 -a bo
+	same "$(field t1 .fence)$(field t1 .attempts)" 22
+	new z --id t3
+	pawl claim t3 -a bo
+	same "$(field t3 .fence)" 2
+	call 0 doctor
+}
+
+@test "archive: one task, and a log without older events, leave the log alone" {
+	new x
+	pawl claim t1 -a al
+	pawl done t1 -a al
+	pawl config set log.keep 1h
+	ask 0 archive
+	is 'has("log_kept_since") | not'
+	pawl config set log.keep 1ms
+	ask 0 archive t1
+	is 'has("log_kept_since") | not'
+	same "$(left t1)" "created claimed done archived"
+	call 2 config set log.keep soon
+}

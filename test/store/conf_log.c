@@ -238,6 +238,40 @@ static void test_since(void **state)
 	assert_string_equal(entries(c, &q, NULL), "b=4 a=5 ");
 }
 
+static int log_and_forget(struct edit *e, void *ctx)
+{
+	edit_forget(e, *(int64_t *)ctx, 0);
+	edit_log(e, STR("c"), STR("cut"));
+	return 0;
+}
+
+/* A store may keep what is to be forgotten. What is newer stays, and so does every cursor. */
+static void test_forget(void **state)
+{
+	struct conf *c = *state;
+	struct entry_query q = { 0 };
+	struct seen s = { 0 };
+	int64_t before;
+	const char *all;
+
+	append(c, "a=1 b=2");
+	conf_advance(conf_tick());
+	before = conf_now(c);
+	append(c, "a=3");
+	entries(c, &q, &s);
+	assert_int_equal(conf_modify(c, log_and_forget, &before), 0);
+	conf_reopen(c);
+	all = entries(c, &q, NULL);
+	if (strcmp(all, "a=3 c=cut ") != 0)
+		assert_string_equal(all, "a=1 b=2 a=3 c=cut ");
+	for (size_t i = 1; i < 3; i++) {
+		q.after = s.cursor[i];
+		assert_string_equal(entries(c, &q, NULL), i == 1 ? "a=3 c=cut " : "c=cut ");
+	}
+	append(c, "a=4");
+	assert_string_equal(entries(c, &q, NULL), "c=cut a=4 ");
+}
+
 static int log_and_refuse(struct edit *e, void *ctx)
 {
 	(void)ctx;
@@ -264,7 +298,8 @@ int conf_log(void)
 	const struct CMUnitTest tests[] = {
 		CONF_TEST(test_order),  CONF_TEST(test_after), CONF_TEST(test_last),
 		CONF_TEST(test_follow), CONF_TEST(test_stop),  CONF_TEST(test_binary),
-		CONF_TEST(test_time),   CONF_TEST(test_since), CONF_TEST(test_atomic),
+		CONF_TEST(test_time),   CONF_TEST(test_since), CONF_TEST(test_forget),
+		CONF_TEST(test_atomic),
 	};
 
 	return cmocka_run_group_tests_name("log", tests, NULL, NULL);

@@ -313,9 +313,9 @@ int64_t mem_queue_count(const struct mem_queue *q, const struct query *query, in
 
 static bool entry_wanted(const struct mem_queue *q, size_t i, const struct entry_query *eq)
 {
-	const struct entry *e = &q->log[i]->entry;
+	const struct entry *e = q->log[i] ? &q->log[i]->entry : NULL;
 
-	return (!eq->key.n || str_eq(eq->key, e->key)) && entry_in_time(eq, e->at);
+	return e && (!eq->key.n || str_eq(eq->key, e->key)) && entry_in_time(eq, e->at);
 }
 
 int mem_queue_entries(struct mem_queue *q, const struct entry_query *eq, size_t after, entry_fn *fn,
@@ -366,6 +366,26 @@ void mem_queue_apply(struct mem_queue *q, const struct edit *e, struct mem_undo 
 	}
 	for (const struct edit_entry *n = e->entries; n; n = n->next)
 		queue_log(q, &n->entry);
+	if (e->forget) {
+		q->forget = e->forget;
+		q->forget_except = e->forget_except;
+	}
+}
+
+/* A cursor counts the entries before it, so the place of a forgotten entry stays. */
+static void queue_forget(struct mem_queue *q, int64_t now)
+{
+	for (size_t i = 0; i + 1 < q->n_log; i++) {
+		const struct entry *e = q->log[i] ? &q->log[i]->entry : NULL;
+		const struct record *r = e && e->at < q->forget ? mem_queue_get(q, e->key, now)
+								: NULL;
+
+		if (!e || e->at >= q->forget || (r && q->forget_except >> r->ix.status & 1))
+			continue;
+		free(q->log[i]);
+		q->log[i] = NULL;
+	}
+	q->forget = 0;
 }
 
 void mem_queue_take_back(struct mem_queue *q, struct mem_undo *u, size_t n_log)
@@ -374,12 +394,15 @@ void mem_queue_take_back(struct mem_queue *q, struct mem_undo *u, size_t n_log)
 		version_drop(queue_set(q, u->key, u->old));
 	while (q->n_log > n_log)
 		free(q->log[--q->n_log]);
+	q->forget = 0;
 }
 
 void mem_queue_commit(struct mem_queue *q, struct mem_undo *u, int64_t now)
 {
 	for (; u; u = u->next)
 		version_drop(u->old);
+	if (q->forget)
+		queue_forget(q, now);
 	if (++q->commits % SWEEP_EVERY == 0)
 		queue_sweep(q, now);
 }

@@ -16,8 +16,10 @@ struct mem_queue {
 	char *name;               /* NULL: discarded, and only kept for handles that have it open */
 	struct version **records; /* by key */
 	size_t n, room;
-	struct line **log; /* the cursor of log[i] is i + 1 */
+	struct line **log; /* the cursor of log[i] is i + 1; NULL: the entry was forgotten */
 	size_t n_log, log_room;
+	int64_t forget; /* of the change that is under way: see edit_forget() */
+	unsigned forget_except;
 	int64_t rev, counts[16];
 	unsigned commits;
 	const struct mem *writer;

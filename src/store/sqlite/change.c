@@ -341,6 +341,23 @@ static int write_entry(struct sq *s, const struct entry *e)
 	return rc;
 }
 
+/* The last entry stays, as in empty_queue(): the numbers of entries only grow. */
+static int forget(struct sq *s, const struct edit *e)
+{
+	static const char sql[] =
+		"DELETE FROM event WHERE q=?1 AND at<?2 AND seq<(SELECT max(seq) FROM event) AND NOT EXISTS("
+		"SELECT 1 FROM record WHERE record.q=?1 AND record.key=event.key AND (1<<status)&?3)";
+	sqlite3_stmt *st;
+	int rc = sq_take(s, sql, &st);
+
+	if (rc < 0)
+		return rc;
+	sqlite3_bind_int64(st, 1, s->q);
+	sqlite3_bind_int64(st, 2, e->forget);
+	sqlite3_bind_int64(st, 3, e->forget_except);
+	return sq_finish(s, st);
+}
+
 int sq_apply(struct sq *s, const struct edit *e)
 {
 	int rc = 0;
@@ -349,7 +366,7 @@ int sq_apply(struct sq *s, const struct edit *e)
 		rc = it->dropped ? sq_drop(s, it->rec.key) : sq_put(s, &it->rec);
 	for (const struct edit_entry *n = e->entries; rc == 0 && n; n = n->next)
 		rc = write_entry(s, &n->entry);
-	return rc;
+	return rc || !e->forget ? rc : forget(s, e);
 }
 
 /* No savepoints are needed: an edit writes nothing before it agrees, and a fault rolls back the transaction. */
