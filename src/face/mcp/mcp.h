@@ -56,8 +56,8 @@ struct mcp {
 enum result mcp_open(struct mcp *m, const struct mcp_options *o, struct answer *ans,
 		     struct arena *a);
 void mcp_receive(struct mcp *m, struct str message);
-/* Answers a message that was too long to be kept. */
-void mcp_too_long(struct mcp *m);
+/* Answers a message that was too long to be kept. Takes ownership of its id; NULL: it has none. */
+void mcp_too_long(struct mcp *m, json_t *id);
 /* Does the work that is due. Returns the ms until the next work; -1: none is known. */
 int64_t mcp_tick(struct mcp *m);
 /* Call mcp_woken() when this descriptor is readable; -1: no call waits for changes, or mcp_tick() handles them. */
@@ -100,6 +100,18 @@ void mcp_reply_kept(const struct mcp_call *c, json_t *result, int64_t ms);
 void mcp_notify(struct mcp *m, const char *method, json_t *params);
 
 #define FOR_HOURS (INT64_C(3600) * 1000)
+
+/* The state of the search for the id of a message (id_scan.c); all zero at the start. */
+struct id_scan {
+	char key[8], id[256];
+	size_t key_n, id_n;
+	int64_t depth;
+	bool quoted, escaped, in_value, is_id, is_list, found;
+};
+/* Looks at the next bytes of the message. */
+void id_scan(struct id_scan *s, struct str bytes);
+/* The id of the message that ends here; NULL: it has none. Begins anew. */
+json_t *id_scan_end(struct id_scan *s);
 
 /* --- the queue (server.c) ------------------------------------------------------------------------- */
 

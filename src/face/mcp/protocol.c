@@ -310,10 +310,11 @@ void mcp_receive(struct mcp *m, struct str message)
 	json_decref(o);
 }
 
-void mcp_too_long(struct mcp *m)
+void mcp_too_long(struct mcp *m, json_t *id)
 {
-	struct mcp_call nobody = { .m = m };
+	struct mcp_call c = { .m = m, .id = id && valid_id(id) ? id : NULL };
 
-	mcp_fail(&nobody, RPC_INVALID, STR("the message is too long"),
+	mcp_fail(&c, RPC_INVALID, STR("the message is longer than 8 MiB"),
 		 json_pack("{s:i}", "max", (int)MESSAGE_MAX));
+	json_decref(id);
 }

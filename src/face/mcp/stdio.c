@@ -18,8 +18,9 @@
 struct stdio {
 	struct mcp m;
 	struct buf in, out;
-	size_t sent;   /* of out */
-	bool skipping; /* skips the rest of a line that is too long */
+	size_t sent;         /* of out */
+	bool skipping;       /* keeps nothing of the rest of a line that is too long */
+	struct id_scan scan; /* of that line */
 	bool ended, broken;
 };
 
@@ -65,10 +66,21 @@ static void flush(struct stdio *s)
 
 /* --- in ------------------------------------------------------------------------------------------- */
 
-static void too_long(struct stdio *s)
+/* The answer needs the id, which may be at the end of the line. */
+static void skip(struct stdio *s)
 {
-	mcp_too_long(&s->m);
 	s->skipping = true;
+	id_scan(&s->scan, buf_str(&s->in));
+	s->in.n = 0;
+}
+
+static void end_line(struct stdio *s)
+{
+	if (s->skipping)
+		mcp_too_long(&s->m, id_scan_end(&s->scan));
+	else
+		mcp_receive(&s->m, buf_str(&s->in));
+	s->skipping = false;
 	s->in.n = 0;
 }
 
@@ -79,16 +91,15 @@ static void take_lines(struct stdio *s, struct str bytes)
 		const char *end = memchr(bytes.p, '\n', bytes.n);
 		size_t n = end ? (size_t)(end - bytes.p) : bytes.n;
 
-		if (!s->skipping)
+		if (!s->skipping && s->in.n + n > MESSAGE_MAX)
+			skip(s);
+		if (s->skipping)
+			id_scan(&s->scan, str_n(bytes.p, n));
+		else
 			buf_add(&s->in, bytes.p, n);
-		if (!s->skipping && (s->in.full || s->in.n > MESSAGE_MAX))
-			too_long(s);
 		if (!end)
 			return;
-		if (!s->skipping)
-			mcp_receive(&s->m, buf_str(&s->in));
-		s->skipping = s->in.full = false;
-		s->in.n = 0;
+		end_line(s);
 		bytes = str_n(end + 1, bytes.n - n - 1);
 	}
 }
