@@ -832,6 +832,80 @@ static void lifecycle(void **state)
 	assert_string_equal(status_now("t3"), "Blocked");
 }
 
+/* A model that repeats a call gets the answer again, not a refusal. */
+static void repeats_are_harmless(void **state)
+{
+	static const char *const ends[][3] = {
+		{ "done", "{\"id\":\"t1\",\"summary\":\"s\"}", "Done" },
+		{ "review", "{\"id\":\"t2\",\"summary\":\"s\"}", "Review" },
+		{ "release", "{\"id\":\"t3\",\"reason\":\"r\"}", "Ready" },
+		{ "block", "{\"id\":\"t4\",\"reason\":\"r\",\"unblock_action\":\"u\"}", "Blocked" },
+	};
+
+	(void)state;
+	reconnect("all", "alice");
+	for (size_t i = 0; i < 4; i++) {
+		const char *id = arena_printf(&arena, "{\"id\":\"t%zu\"}", i + 1).p;
+
+		good("create", "{\"title\":\"x\"}");
+		good("claim", id);
+		for (int k = 0; k < 3; k++) {
+			json_t *o = good(ends[i][0], ends[i][1]);
+
+			assert_string_equal(word(o, "task.status"), ends[i][2]);
+			assert_int_equal(json_is_true(at(o, "repeated")), k > 0);
+			good("show", id);
+		}
+		/* it stays one event */
+		assert_int_equal(json_array_size(at(good("log", id), "events")), 3);
+	}
+}
+
+/* The second call names the task that the first one took; it takes no other. */
+static void repeats_with_the_next_task(void **state)
+{
+	json_t *o;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		good("create", "{\"title\":\"x\"}");
+	good("claim", "{\"id\":\"t1\"}");
+	for (int i = 0; i < 3; i++) {
+		o = good("done", "{\"id\":\"t1\",\"claim_next\":true}");
+		assert_string_equal(word(o, "next.task.id"), "t2");
+	}
+	assert_string_equal(status_now("t3"), "Ready");
+	good("done", "{\"id\":\"t2\"}");
+}
+
+/* A repeat says nothing about locks that came later. */
+static void repeats_only_its_own(void **state)
+{
+	(void)state;
+	reconnect("all", "alice");
+	good("create", "{\"title\":\"x\"}");
+	good("claim", "{\"id\":\"t1\"}");
+	good("done", "{\"id\":\"t1\"}");
+	good("reopen", "{\"id\":\"t1\",\"reason\":\"r\"}");
+	disconnect(false);
+	connect_with("agent", "bob", 60 * MIN);
+	good("claim", "{\"id\":\"t1\"}");
+	reconnect("agent", "alice");
+	refused("done", "{\"id\":\"t1\"}", LOST_LOCK);
+	assert_string_equal(status_now("t1"), "In Progress");
+}
+
+/* The lock was taken by an earlier process of this agent. */
+static void repeats_after_a_restart(void **state)
+{
+	(void)state;
+	good("create", "{\"title\":\"x\"}");
+	good("claim", "{\"id\":\"t1\"}");
+	reconnect("agent", "alice");
+	good("done", "{\"id\":\"t1\"}");
+	assert_true(json_is_true(at(good("done", "{\"id\":\"t1\"}"), "repeated")));
+}
+
 /* --- the keeper ----------------------------------------------------------------------------------- */
 
 static void thinks_for_20_minutes(void **state)
@@ -1643,6 +1717,10 @@ int main(void)
 		TEST(text_is_quoted),
 		TEST(contention),
 		TEST(lifecycle),
+		TEST(repeats_are_harmless),
+		TEST(repeats_with_the_next_task),
+		TEST(repeats_only_its_own),
+		TEST(repeats_after_a_restart),
 		TEST(thinks_for_20_minutes),
 		TEST(only_so_long),
 		TEST(calls_restart_it),

@@ -9,20 +9,46 @@
 
 #define RETRY_MS 1000  /* delay after a failure of the store */
 #define MARGIN_MS 1000 /* our clock and the store's are not read at the same moment */
+#define PAST 64        /* ended locks that are remembered */
 
 static struct str own_agent(const struct mcp *m)
 {
 	return m->session.client.agent;
 }
 
-struct held *keeper_find(struct mcp *m, struct str agent, struct str task)
+static struct held *find_in(struct mcp *m, struct held *list, struct str agent, struct str task)
 {
 	if (!agent.n)
 		agent = own_agent(m);
-	for (struct held *h = m->held; h; h = h->next)
-		if (str_eq(h->agent, agent) && str_eq_nocase(h->task, task))
-			return h;
-	return NULL;
+	while (list && !(str_eq(list->agent, agent) && str_eq_nocase(list->task, task)))
+		list = list->next;
+	return list;
+}
+
+struct held *keeper_find(struct mcp *m, struct str agent, struct str task)
+{
+	return find_in(m, m->held, agent, task);
+}
+
+/* Frees all but the first n of a list. */
+static void cut(struct held **list, size_t n)
+{
+	struct held *gone;
+
+	while (*list && n--)
+		list = &(*list)->next;
+	while ((gone = *list)) {
+		*list = gone->next;
+		arena_free(&gone->arena);
+		free(gone);
+	}
+}
+
+static void remember(struct mcp *m, struct held *h)
+{
+	h->next = m->past;
+	m->past = h;
+	cut(&m->past, PAST);
 }
 
 static void drop(struct mcp *m, struct held *gone)
@@ -32,8 +58,7 @@ static void drop(struct mcp *m, struct held *gone)
 	while (*at != gone)
 		at = &(*at)->next;
 	*at = gone->next;
-	arena_free(&gone->arena);
-	free(gone);
+	remember(m, gone);
 }
 
 /* The keyring of this agent. */
@@ -54,6 +79,7 @@ static void forget(struct mcp *m, struct held *h)
 
 	keyring_forget_token(&k, h->task, h->token);
 	arena_free(&a);
+	h->lost = true;
 	drop(m, h);
 }
 
@@ -123,14 +149,56 @@ static bool shows_token(const struct mcp *m, const struct request *rq, const str
 	}
 }
 
+/* The lock that the call is about, or about whose end it is. */
+static struct held *lock_of(struct mcp *m, const struct request *rq)
+{
+	struct held *h = rq->id.n ? keeper_find(m, rq->agent, rq->id) : NULL;
+
+	if (!h && rq->id.n && op_flags(rq->op) & OP_OWN)
+		h = find_in(m, m->past, rq->agent, rq->id);
+	return h;
+}
+
+static struct held *new_held(const struct mcp *m, const struct request *rq, struct str task,
+			     struct str token)
+{
+	struct held *h = mem_alloc(sizeof(*h));
+
+	*h = (struct held){ .own = !HAS(rq, agent) };
+	h->agent = arena_str(&h->arena, HAS(rq, agent) ? rq->agent : own_agent(m));
+	h->task = arena_str(&h->arena, task);
+	h->token = arena_str(&h->arena, token);
+	return h;
+}
+
+/* Finds the token that another process of this agent saved: the call may end that lock, and be repeated. */
+static bool find_saved(struct mcp *m, const struct request *rq)
+{
+	struct client *c = &m->session.client;
+	struct answer ignored = { 0 };
+	struct str token;
+
+	if (HAS(rq, agent) || client_open(c, STORE_WRITE, &ignored) != SUCCESS)
+		return false;
+	c->keyring.arena = c->arena;
+	if (client_token(c, rq->id, STR(""), &token, &ignored) != SUCCESS || !token.n)
+		return false;
+	remember(m, new_held(m, rq, rq->id, token));
+	m->past->lost = true; /* unless this call ends it */
+	return true;
+}
+
 void keeper_prove(struct mcp *m, struct request *rq)
 {
-	const struct held *h = rq->id.n ? keeper_find(m, rq->agent, rq->id) : NULL;
+	const struct held *h = lock_of(m, rq);
 
 	if (names_process(rq))
 		name_process(m, rq);
+	m->claimed = h && (h->lost || keeper_find(m, rq->agent, rq->id));
 	if (h && !HAS(rq, token) && shows_token(m, rq, h))
 		GIVE(rq, token, arena_str(m->session.arena, h->token)); /* this call may free h */
+	else if (!h && rq->id.n && op_flags(rq->op) & OP_OWN)
+		m->claimed = find_saved(m, rq);
 }
 
 static void set_times(struct held *h, const struct grant *lock, int64_t now)
@@ -152,11 +220,8 @@ static void took(struct mcp *m, const struct request *rq, const struct task *t,
 		return;
 	if (h)
 		drop(m, h);
-	h = mem_alloc(sizeof(*h));
-	*h = (struct held){ .next = m->held, .own = !HAS(rq, agent) };
-	h->agent = arena_str(&h->arena, HAS(rq, agent) ? rq->agent : own_agent(m));
-	h->task = arena_str(&h->arena, t->id);
-	h->token = arena_str(&h->arena, lock->token);
+	h = new_held(m, rq, t->id, lock->token);
+	h->next = m->held;
 	h->fence = lock->fence;
 	h->manual = t->lock.manual;
 	set_times(h, lock, now);
@@ -209,6 +274,8 @@ void keeper_learn(struct mcp *m, const struct request *rq, const struct answer *
 		learn_about(m, rq, h, ans);
 	else if (rq->op == OP_HEARTBEAT && ans->code == SUCCESS)
 		adopt(m, rq, ans);
+	else if (op_flags(rq->op) & OP_OWN && ans->code == SUCCESS && (h = lock_of(m, rq)))
+		h->lost = false;
 	took(m, rq, ans->task, ans->lock, ans->now);
 	took(m, rq, ans->next, ans->next_lock, ans->now);
 }
@@ -316,4 +383,5 @@ void keeper_end(struct mcp *m, bool release)
 			give_back(m, m->held);
 		drop(m, m->held);
 	}
+	cut(&m->past, 0);
 }

@@ -40,7 +40,8 @@ struct mcp {
 	struct arena self;
 	int64_t pid, pid_start; /* of this process, once known */
 	struct str boot_id;
-	struct held *held;
+	struct held *held, *past; /* past: locks that have ended, the latest first */
+	bool claimed; /* the session of the present call has, or lost, the lock of its task */
 	struct waiting *waiting;
 	struct subscription *subscriptions;
 	struct buf cursor; /* the last event that subscribers know */
@@ -202,13 +203,15 @@ struct held {
 	int64_t fence, ttl, expires, renew, touched; /* the last three in boot time */
 	bool own; /* the lock belongs to the server's own agent: it is renewed */
 	bool manual;
+	bool lost; /* it did not end by a call of this session */
 };
 
 /* agent empty: the server's own. NULL: nothing is held. */
 struct held *keeper_find(struct mcp *m, struct str agent, struct str task);
 /* Does the lock belong to this session: is its token here, and does no other live server have it? */
 bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena *a);
-/* The token for a call, if this server took the lock. */
+/* Adds the token to a call, if this server took the lock. A call that repeats the end of a lock gets the token of that
+ * lock: the queue then recognises the repeat. */
 void keeper_prove(struct mcp *m, struct request *rq);
 /* Call it after a call: notes which locks were taken, renewed, released or lost. */
 void keeper_learn(struct mcp *m, const struct request *rq, const struct answer *ans);
