@@ -78,7 +78,7 @@ teardown() {
 	} >messages
 	PAWL_FORMAT=json converse --agent alice <messages
 	is -s 'map(.id) == [1, 2, 3, 4] and all(.result.isError != true)'
-	is -s '.[2].result.structuredContent | .task.id == "t1" and .lock.token and .call_next'
+	is -s '.[2].result.structuredContent | .task.id == "t1" and .lock.fence == 1 and .call_next'
 	ask 0 show t1
 	is '.task.status == "Done" and .task.last_holder == "alice"'
 	call 0 mcp </dev/null
@@ -172,7 +172,7 @@ teardown() {
 	serve --agent alice
 	say "$(tool claim '{"id":"x","ttl":6}')"
 	hear
-	first=$(get .result.structuredContent.lock.expires_at)
+	first=$(expires x)
 	soon later_than x "$first"
 	soon later_than x "$(expires x)"
 	exec {to}>&-
@@ -200,9 +200,9 @@ teardown() {
 		tool done '{"id":"x"}' 3
 	} >messages
 	converse --agent alice --run another <messages
-	is -s '.[0].result.structuredContent.held == null and .[2].result.structuredContent.error.code == "LOST_LOCK"'
+	is -s '.[0].result.structuredContent.held == null and .[2].result.structuredContent.error.code == "CONFLICT"'
 	converse --agent bob <messages
-	is -s '.[1].result.structuredContent.error.code == "LOST_LOCK"'
+	is -s '.[1].result.structuredContent.error.code == "CONFLICT"'
 	converse --agent alice <messages
 	is -s '.[0].result.structuredContent.held[0].task == "x" and .[2].result.structuredContent.task.status == "Done"'
 }
@@ -263,7 +263,7 @@ teardown() {
 	serve --agent alice --max-hold 0
 	say "$(tool claim '{"id":"x","ttl":1}')"
 	hear
-	first=$(get .result.structuredContent.lock.expires_at)
+	first=$(expires x)
 	soon free x
 	same "$(expires x)" "$first"
 }

@@ -727,12 +727,13 @@ static void whole_brief(void **state)
 	o = good("claim", "{\"id\":\"x\"}");
 	assert_string_equal(word(o, "task.acceptance"), "it works");
 	assert_string_equal(word(o, "parent.id"), "epic");
-	assert_string_equal(word(o, "parent.description"), "why");
+	assert_string_equal(word(o, "parent.title"), "The epic");
+	assert_null(at(o, "parent.description"));
 	assert_string_equal(word(o, "waits_for.0.id"), "first");
-	assert_int_equal(json_array_size(at(o, "comments")), 0);
+	assert_null(at(o, "comments"));
 	assert_null(at(o, "came_back"));
 	assert_non_null(strstr(word(o, "call_next.0"), "done id=x"));
-	assert_non_null(at(o, "lock.token"));
+	assert_int_equal(json_integer_value(at(o, "lock.fence")), 1);
 	assert_non_null(at(o, "untrusted"));
 
 	reconnect("all", "alice");
@@ -797,14 +798,19 @@ static void contention(void **state)
 	(void)state;
 	good("create", "{\"title\":\"x\"}");
 	good("claim", "{\"id\":\"t1\"}");
-	o = refused("claim", "{\"id\":\"t1\"}",
-		    CONFLICT); /* the caller may be another one of several */
+	/* the caller may be another one of several that share the connection */
+	o = refused("claim", "{\"id\":\"t1\"}", CONFLICT);
+	assert_string_equal(word(o, "error.message"),
+			    "this session holds t1 (fence 1); if you did not claim it, call next");
+	assert_null(at(o, "task"));
+	assert_null(at(o, "lock"));
 	reconnect("agent", "bob");
 	o = refused("claim", "{\"id\":\"t1\"}", CONFLICT);
 	assert_string_equal(word(o, "error.holder"), "alice");
-	assert_non_null(strstr(word(o, "error.expires_at"), "T"));
+	assert_int_equal(json_integer_value(at(o, "error.expires_in")), 900);
 	assert_non_null(strstr(word(o, "error.hint"), "next claim=true"));
-	refused("done", "{\"id\":\"t1\"}", LOST_LOCK);
+	o = refused("done", "{\"id\":\"t1\"}", CONFLICT); /* it never had the lock */
+	assert_non_null(strstr(word(o, "error.message"), "did not claim t1: alice holds it"));
 	o = good("next", "{\"claim\":true}");
 	assert_string_equal(word(o, "code"), "NO_TASKS");
 	assert_null(at(o, "held"));
@@ -891,7 +897,7 @@ static void repeats_only_its_own(void **state)
 	connect_with("agent", "bob", 60 * MIN);
 	good("claim", "{\"id\":\"t1\"}");
 	reconnect("agent", "alice");
-	refused("done", "{\"id\":\"t1\"}", LOST_LOCK);
+	refused("done", "{\"id\":\"t1\"}", CONFLICT);
 	assert_string_equal(status_now("t1"), "In Progress");
 }
 
@@ -1282,21 +1288,30 @@ static void reads_resources(void **state)
 	assert_int_equal(json_integer_value(at(o, "result.ttlMs")), 0);
 }
 
-static void long_parent(void **state)
+/* A description of 10,001 bytes, whose 8,192nd is the second half of a character. */
+static void long_description(void **state)
 {
 	struct buf b = BUF_MAX(1u << 16);
 	json_t *o;
 
 	(void)state;
 	buf_adds(&b, STR("{\"id\":\"p\",\"title\":\"p\",\"description\":\"x"));
-	for (int i = 0; i < 2000; i++)
+	for (int i = 0; i < 5000; i++)
 		buf_adds(&b, STR("\303\251"));
 	buf_adds(&b, STR("\"}"));
 	good("create", arena_cstr(&arena, buf_str(&b)));
 	buf_free(&b);
-	good("create", "{\"id\":\"c\",\"title\":\"c\",\"parent\":\"p\"}");
-	o = good("claim", "{\"id\":\"c\"}");
-	assert_int_equal(json_string_length(at(o, "parent.description")), 1999);
+	o = good("claim", "{\"id\":\"p\"}");
+	assert_int_equal(json_string_length(at(o, "task.description")), 8191);
+	assert_string_equal(
+		word(o, "task.cut"),
+		"description: the first 8191 of 10001 bytes; show id=p full=true has all");
+	o = good("show", "{\"id\":\"p\"}");
+	assert_int_equal(json_string_length(at(o, "task.description")), 8191);
+	o = good("show", "{\"id\":\"p\",\"full\":true}");
+	assert_int_equal(json_string_length(at(o, "task.description")), 10001);
+	assert_non_null(at(o, "task.lock.pid"));
+	assert_non_null(at(o, "task.created_at"));
 }
 
 static void cannot_subscribe(void **state)
@@ -1739,7 +1754,7 @@ int main(void)
 		TEST(wait_ends_with_a_lease),
 		TEST(wait_is_canceled),
 		TEST(reads_resources),
-		TEST(long_parent),
+		TEST(long_description),
 		TEST(cannot_subscribe),
 		TEST(subscribes),
 		TEST(tells_of_expiry),

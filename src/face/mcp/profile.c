@@ -28,9 +28,10 @@ static const char agent_work[] =
 	"5. Go on with 1.\n" DATA;
 
 static const char *const agent_claimed[] = {
-	"done id=ID summary=...: it is finished",
+	"done id=ID summary=...",
 	"review id=ID summary=...: a person must check it",
-	"block id=ID reason=... unblock_action=...: an obstacle stops the work",
+	"block id=ID reason=... unblock_action=...: you cannot go on",
+	"release id=ID reason=...: give it back",
 	NULL,
 };
 

@@ -15,8 +15,7 @@ struct str tool_name(const struct command *c, struct arena *a)
 
 /* --- the input schema ------------------------------------------------------------------------------- */
 
-/* Turns options into arguments: "--claim" is claim, "--unblock-action" unblock_action. */
-static struct str without_dashes(const char *text, struct arena *a)
+struct str tool_words(const char *text, struct arena *a)
 {
 	char *out = arena_cstr(a, str_c(text)), *to = out;
 	bool option = false;
@@ -37,7 +36,7 @@ static struct str without_dashes(const char *text, struct arena *a)
 static json_t *description(const struct param *p, struct arena *a)
 {
 	const char *unit = p->type == P_DURATION ? "; seconds" : "";
-	struct str text = without_dashes(p->model ? p->model : p->help, a);
+	struct str text = tool_words(p->model ? p->model : p->help, a);
 
 	if (p->def)
 		return json_str(arena_printf(a, "%.*s%s (default: %s)", STRF(text), unit, p->def));
@@ -106,6 +105,11 @@ static json_t *input_schema(const struct command *c, bool narrow, struct arena *
 	}
 	if (args_version(c) && !narrow)
 		json_object_set_new(properties, "if_version", property(args_version(c), a));
+	for (const struct tool_extra *e = tool_extras; e->name; e++)
+		if (e->tool == c)
+			json_object_set_new(
+				properties, e->name,
+				json_pack("{s:s, s:s}", "type", e->type, "description", e->help));
 	json_object_set_new(o, "properties", properties);
 	if (json_array_size(required))
 		json_object_set_new(o, "required", required);
@@ -190,7 +194,7 @@ static struct str told(const struct command *c, struct arena *a)
 	if (c->model)
 		return str_c(c->model);
 	text = arena_printf(a, "%s.%s%s", c->summary, c->detail ? " " : "",
-			    c->detail ? without_dashes(c->detail, a).p : "");
+			    c->detail ? tool_words(c->detail, a).p : "");
 	for (const enum result *r = c->fails; r && *r; r++)
 		text = arena_printf(a, "%.*s%s %s: %s", STRF(text), r == c->fails ? "" : ";",
 				    result_name(*r), result_text(*r));

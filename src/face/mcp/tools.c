@@ -9,7 +9,9 @@
  *     an argument         .model of its parameter; without one .help
  *     its annotations     .flags: C_WRITE, C_IDEMPOTENT, C_DESTRUCTIVE
  *     its output          .gives; the type of each member is in schema.c
- *   the brief that comes with a lock, and hints after a refusal         brief.c
+ *   the brief that comes with a lock                                    brief.c
+ *   hints after a refusal                                               advice.c
+ *   the answer: lean.c leaves the members that a model needs, say.c makes the text from them
  * schema.c makes the tool's entry in tools/list from them.
  */
 #include "face/mcp/mcp.h"
@@ -84,39 +86,123 @@ static enum result execute(struct mcp *m, const struct command *tool, struct arg
 	return code;
 }
 
-static void show(const struct mcp_call *c, const struct command *tool, struct reply *r,
-		 struct arena *a)
+/* A call that was tried once. */
+struct attempt {
+	const struct command *tool;
+	struct reply reply;
+	int64_t wait; /* the caller would wait this long for a better answer */
+	bool full;
+	struct str after; /* the last task of the page before */
+	int64_t skipped;
+};
+
+/* --- arguments that only tools have ------------------------------------------------------------------ */
+
+const struct tool_extra tool_extras[] = {
+	{ &cmd_show, "full", "boolean", "every field, time and lock; long texts whole" },
+	{ &cmd_list, "after", "string", "the next page: after this id" },
+	{ &cmd_find, "after", "string", "the next page: after this id" },
+	{ 0 }
+};
+
+#define PAGE 50
+
+static bool is_paged(const struct command *tool)
 {
-	struct briefing b = { .tool = tool, .reply = r };
-	json_t *text;
+	return tool == &cmd_list || tool == &cmd_find;
+}
+
+/* Takes these arguments out of the others. NULL, or the fault. */
+static const char *take_extras(struct attempt *t, json_t *arguments)
+{
+	const json_t *full = json_object_get(arguments, "full"),
+		     *after = json_object_get(arguments, "after");
+
+	if (t->tool == &cmd_show && full) {
+		if (!json_is_boolean(full) && !json_is_null(full))
+			return "the argument full: must be true or false";
+		t->full = json_is_true(full);
+		json_object_del(arguments, "full");
+	}
+	if (is_paged(t->tool) && after) {
+		t->after = json_text(after);
+		if (id_fault(t->after))
+			return "the argument after: must be the id of a task";
+	}
+	return NULL;
+}
+
+/* Leaves the page after `after` in the answer. */
+static void turn_page(struct attempt *t, int64_t limit)
+{
+	struct answer *ans = &t->reply.ans;
+	size_t i = 0;
+
+	if (ans->code != SUCCESS || !t->after.n)
+		return;
+	while (i < ans->n_tasks && !str_eq_nocase(ans->tasks[i].id, t->after))
+		i++;
+	if (i == ans->n_tasks) {
+		run_fail(USAGE, STR("the argument after: no such task in this list"), STR(""),
+			 &t->reply);
+		return;
+	}
+	t->skipped = (int64_t)i + 1;
+	ans->tasks += t->skipped;
+	ans->n_tasks -= (size_t)t->skipped;
+	if (limit && ans->n_tasks > (size_t)limit)
+		ans->n_tasks = (size_t)limit;
+}
+
+/* --- answers ----------------------------------------------------------------------------------------- */
+
+static void show(const struct mcp_call *c, struct attempt *t, struct arena *a)
+{
+	struct reply *r = &t->reply;
+	struct briefing b = { .tool = t->tool,
+			      .reply = r,
+			      .full = t->full,
+			      .paged = is_paged(t->tool),
+			      .skipped = t->skipped };
+	json_t *o;
 
 	brief_make(c->m, &b, a);
 	b.news = c->m->news;
-	text = json_str(brief_text(&b, a));
-	mcp_reply(c,
-		  json_pack("{s:[{s:s, s:o}], s:o, s:b}", "content", "type", "text", "text", text,
-			    "structuredContent", brief_json(&b, a), "isError", !reply_ok(r)));
+	o = brief_json(&b, a);
+	mcp_reply(c, json_pack("{s:[{s:s, s:o}], s:o, s:b}", "content", "type", "text", "text",
+			       json_str(say_text(o, a)), "structuredContent", o, "isError",
+			       !reply_ok(r)));
 	reply_free(r);
 	c->m->news = (struct strs){ 0 };
 	arena_free(&c->m->told);
 	c->m->told = (struct arena){ 0 };
 }
 
-/* Tries a call once, and computes how long the caller would wait for a better answer. */
-struct attempt {
-	const struct command *tool;
-	struct reply reply;
-	int64_t wait;
-};
+static void run(const struct mcp_call *c, struct attempt *t, struct args *args, struct arena *a)
+{
+	struct request *rq = &args->rq;
+	int64_t limit = HAS(rq, limit) ? rq->limit : PAGE;
+
+	if (is_paged(t->tool))
+		GIVE(rq, limit, t->after.n ? 0 : limit);
+	execute(c->m, t->tool, args, &t->reply, a);
+	if (is_paged(t->tool))
+		turn_page(t, limit);
+}
 
 static struct attempt attempt(const struct mcp_call *c, const struct command *tool, struct arena *a)
 {
 	struct session *s = &c->m->session;
 	struct attempt t = { .tool = tool };
 	struct args *args = args_new(tool, a);
-	const char *fault = args_from_json(args, tool, json_object_get(c->params, "arguments"),
-					   false, a);
+	json_t *arguments = json_copy(json_object_get(c->params, "arguments"));
+	const char *fault = take_extras(&t, arguments);
 
+	if (is_paged(tool))
+		json_object_del(arguments, "after");
+	if (!fault)
+		fault = args_from_json(args, tool, arguments, false, a);
+	json_decref(arguments);
 	t.wait = args->wait;
 	args->wait = 0;
 	s->arena = a;
@@ -124,7 +210,8 @@ static struct attempt attempt(const struct mcp_call *c, const struct command *to
 		run_fail(USAGE, str_c(fault), STR("correct the arguments and call again"),
 			 &t.reply);
 	else
-		execute(c->m, tool, args, &t.reply, a);
+		run(c, &t, args, a);
+	advice_give(c->m, tool, &args->rq, &t.reply, a);
 	return t;
 }
 
@@ -145,7 +232,7 @@ bool tools_try(const struct mcp_call *c, int64_t left, int64_t *due)
 	if (waits)
 		reply_free(&t.reply);
 	else
-		show(c, t.tool, &t.reply, &a);
+		show(c, &t, &a);
 	arena_free(&a);
 	return !waits;
 }
@@ -157,7 +244,7 @@ static void call(const struct mcp_call *c, const struct command *tool, struct ar
 	if (worth(c, &t) > 0 && wait_park(c, worth(c, &t), t.reply.ans.wait_ms))
 		reply_free(&t.reply);
 	else
-		show(c, tool, &t.reply, a);
+		show(c, &t, a);
 }
 
 void tools_call(struct mcp_call *c)

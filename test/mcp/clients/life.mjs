@@ -21,12 +21,12 @@ const claimed = await tool(alice, 'next', { claim: true });
 assert.equal(claimed.task.id, 'a');
 assert.equal(claimed.parent.id, 'epic');
 assert.equal(claimed.task.acceptance, 'it is fixed');
-assert.ok(claimed.lock.token && claimed.untrusted && claimed.call_next.length);
+assert.ok(claimed.lock.fence === 1 && claimed.untrusted && claimed.call_next.length);
 
 const conflict = await refused(bob, 'claim', { id: 'a' }, 'CONFLICT');
 assert.equal(conflict.error.holder, 'alice');
-assert.ok(Date.parse(conflict.error.expires_at) > Date.now());
-await refused(bob, 'done', { id: 'a' }, 'LOST_LOCK');
+assert.ok(conflict.error.expires_in > 0);
+await refused(bob, 'done', { id: 'a' }, 'CONFLICT');
 await refused(bob, 'show', { id: '../etc/passwd' }, 'USAGE');
 await assert.rejects(bob.callTool({ name: 'no_such_tool', arguments: {} }));
 

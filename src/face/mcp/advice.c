@@ -1,0 +1,289 @@
+/*
+ * Refusals for a model: short, without timestamps, and with the next tool call as the hint.
+ *
+ * Other faces show the messages of the queue, whose hints are for a shell. No hint here leads an agent to approve
+ * or unblock its own work.
+ */
+#include "face/mcp/mcp.h"
+
+#include "base/text.h"
+#include "base/when.h"
+#include "core/lease.h"
+
+#define NAME_SHOWN 40
+#define MESSAGE_SHOWN 180
+
+/* One call and its answer. */
+struct refused {
+	struct mcp *m;
+	const struct command *tool;
+	const struct request *rq;
+	struct answer *ans;
+	struct arena *a;
+};
+
+/* --- texts without shell commands ------------------------------------------------------------------ */
+
+/* Is there "pawl" and the name of a command in the text? */
+static bool names_command(struct str text, struct arena *a)
+{
+	for (size_t i = 0; i + 5 < text.n; i++) {
+		struct str rest = str_n(text.p + i + 5, text.n - i - 5);
+		size_t n = 0, used;
+		const char *word;
+
+		if (memcmp(text.p + i, "pawl ", 5) != 0 || (i && text.p[i - 1] == '-'))
+			continue;
+		while (n < rest.n && rest.p[n] >= 'a' && rest.p[n] <= 'z')
+			n++;
+		word = arena_cstr(a, str_n(rest.p, n));
+		if (command_prefix(word) || command_find(&word, 1, &used))
+			return true;
+	}
+	return false;
+}
+
+/* The length of the first clause, with the mark that ends it. */
+static size_t clause(struct str text)
+{
+	for (size_t i = 0; i + 1 < text.n; i++)
+		if (strchr(";:.", text.p[i]) && text.p[i + 1] == ' ')
+			return i + 2;
+	return text.n;
+}
+
+struct str advice_plain(struct str text, struct arena *a)
+{
+	struct buf b = BUF_MAX(SIZE_MAX / 4);
+	struct str out;
+
+	while (text.n) {
+		struct str part = str_n(text.p, clause(text));
+
+		if (!names_command(part, a))
+			buf_adds(&b, part);
+		text = str_n(text.p + part.n, text.n - part.n);
+	}
+	while (b.n && strchr(" ;:", b.p[b.n - 1]))
+		b.n--;
+	out = tool_words(arena_cstr(a, buf_str(&b)), a);
+	buf_free(&b);
+	return out;
+}
+
+static struct strs plain_all(struct strs list, struct arena *a)
+{
+	struct strs out = { 0 };
+
+	for (size_t i = 0; i < list.n; i++)
+		out = arena_append(a, out, advice_plain(list.v[i], a));
+	return out;
+}
+
+/* --- messages and hints ---------------------------------------------------------------------------- */
+
+#define ANOTHER "next claim=true takes another task"
+
+static void say(const struct refused *r, struct str message, struct str hint)
+{
+	r->ans->message = message;
+	r->ans->hint = hint;
+}
+
+static const struct lock *live_lock(const struct answer *ans)
+{
+	return ans->task && lease_live(&ans->task->lock, ans->now) ? &ans->task->lock : NULL;
+}
+
+static struct str holder(const struct refused *r)
+{
+	return text_cut(r->a, text_line(r->a, r->ans->task->lock.holder), NAME_SHOWN);
+}
+
+static struct str held_for(const struct refused *r)
+{
+	const struct lock *l = &r->ans->task->lock;
+
+	if (!l->expires_at)
+		return STR("");
+	return arena_printf(r->a, " for another %.*s",
+			    STRF(duration_text(r->a, l->expires_at - r->ans->now)));
+}
+
+static struct str with_id(const struct refused *r, const char *before, const char *after)
+{
+	struct str id = r->ans->task ? r->ans->task->id : r->rq->id;
+
+	return arena_printf(r->a, "%s%.*s%s", before, STRF(id), after);
+}
+
+/* The next call for a task in this status that nobody holds. */
+static struct str way_out(const struct refused *r)
+{
+	switch (r->ans->task->status) {
+	case READY:
+	case IN_PROGRESS:
+	case FAILED:
+		return with_id(r, "claim id=", " first");
+	case BACKLOG:
+		return STR("it is not offered yet; " ANOTHER);
+	case BLOCKED:
+	case NEEDS_HELP:
+		return STR("it waits for a person; " ANOTHER);
+	case REVIEW:
+		return STR("a reviewer decides about it; " ANOTHER);
+	default:
+		return STR(ANOTHER);
+	}
+}
+
+static bool takes(const struct request *rq)
+{
+	return rq->op == OP_CLAIM || rq->op == OP_LOCK_ACQUIRE || rq->op == OP_STATUS;
+}
+
+static void conflict(const struct refused *r)
+{
+	const struct task *t = r->ans->task;
+
+	if (r->rq->op == OP_CREATE)
+		r->ans->hint = with_id(r,
+				       "show id=", " shows it; create without id makes a new one");
+	else if (!live_lock(r->ans))
+		r->ans->hint = t ? with_id(r, "show id=", " has its present state") : STR("");
+	else if (takes(r->rq) && keeper_holds(r->m, t, r->ans->now, r->a))
+		say(r,
+		    arena_printf(
+			    r->a,
+			    "this session holds %.*s (fence %lld); if you did not claim it, call next",
+			    STRF(t->id), (long long)t->fence),
+		    STR(""));
+	else
+		say(r,
+		    arena_printf(r->a, "%.*s is held by %.*s%.*s", STRF(t->id), STRF(holder(r)),
+				 STRF(held_for(r))),
+		    takes(r->rq) ? STR(ANOTHER)
+				 : with_id(r, "comment id=", " tells its holder what you need"));
+}
+
+/* The session never had the lock, or gave it back itself: there was nothing to lose. */
+static void not_claimed(const struct refused *r)
+{
+	const struct task *t = r->ans->task;
+
+	if (live_lock(r->ans)) {
+		r->ans->code = CONFLICT;
+		say(r,
+		    arena_printf(r->a, "this session did not claim %.*s: %.*s holds it%.*s",
+				 STRF(t->id), STRF(holder(r)), STRF(held_for(r))),
+		    STR(ANOTHER));
+		return;
+	}
+	r->ans->code = MISCONFIGURED;
+	say(r,
+	    arena_printf(r->a, "this session has not claimed %.*s, which is %s", STRF(t->id),
+			 status_name(t->status)),
+	    way_out(r));
+}
+
+static void lost(const struct refused *r)
+{
+	const struct task *t = r->ans->task;
+
+	if (!t)
+		r->ans->hint = with_id(r, "stop working on it; show id=", " names the holder");
+	else if (!r->m->claimed && op_flags(r->rq->op) & OP_OWN)
+		not_claimed(r);
+	else if (live_lock(r->ans))
+		say(r,
+		    arena_printf(r->a, "this session lost %.*s: %.*s holds it%.*s", STRF(t->id),
+				 STRF(holder(r)), STRF(held_for(r))),
+		    STR("stop working on it; " ANOTHER));
+	else if (status_ended(t->status) || t->status == REVIEW)
+		say(r,
+		    with_id(r, "this session lost the lock of ",
+			    arena_printf(r->a, ", which is %s", status_name(t->status)).p),
+		    way_out(r));
+	else
+		say(r,
+		    with_id(r, "this session lost the lock of ",
+			    ": its lease expired or a person ended it"),
+		    arena_printf(r->a, "claim id=%.*s resume=%lld goes on if nobody took it since",
+				 STRF(t->id), (long long)t->fence));
+}
+
+static void misconfigured(const struct refused *r)
+{
+	const struct task *t = r->ans->task;
+
+	if (t && live_lock(r->ans) && !keeper_holds(r->m, t, r->ans->now, r->a))
+		r->ans->hint = STR(ANOTHER);
+	else if (t && !live_lock(r->ans))
+		r->ans->hint = way_out(r);
+	else if (t && (t->status == BLOCKED || t->status == REVIEW))
+		r->ans->hint = way_out(r);
+	else if (t || (r->rq->id.n && r->m->ready && r->m->session.client.queue))
+		r->ans->hint = with_id(r, "show id=", " has its status, parent and depends");
+	else
+		r->ans->hint = arena_printf(r->a,
+					    "tell the user; when it is corrected, call %.*s again",
+					    STRF(tool_name(r->tool, r->a)));
+}
+
+static void failed(const struct refused *r)
+{
+	if (r->ans->applied == '?')
+		r->ans->hint = STR("repeat the same call: it is unknown whether it was applied");
+	else if (r->ans->barred)
+		r->ans->hint = STR("the whole queue is locked: wait, then call again");
+	else
+		r->ans->hint = STR("call again; if it fails again, tell the user");
+}
+
+static void advise(const struct refused *r)
+{
+	switch (r->ans->code) {
+	case CONFLICT:
+		conflict(r);
+		return;
+	case LOST_LOCK:
+		lost(r);
+		return;
+	case MISCONFIGURED:
+		misconfigured(r);
+		return;
+	case INCOMPLETE_SUBTASKS:
+		r->ans->hint = with_id(r, "list parent=", " shows them; finish them first");
+		return;
+	case NOT_FOUND:
+		r->ans->hint = STR("list text=WORD finds tasks");
+		return;
+	case USAGE:
+		r->ans->hint = arena_printf(r->a, "correct the arguments and call %.*s again",
+					    STRF(tool_name(r->tool, r->a)));
+		return;
+	case NO_TASKS:
+		r->ans->hint = STR("next explain=true says why; next wait=30 waits for work");
+		return;
+	case API_ERROR:
+		failed(r);
+		return;
+	default:
+		r->ans->hint = advice_plain(r->ans->hint, r->a);
+	}
+}
+
+void advice_give(struct mcp *m, const struct command *tool, const struct request *rq,
+		 struct reply *reply, struct arena *a)
+{
+	struct refused r = { m, tool, rq, &reply->ans, a };
+
+	if (m->profile->tools == pm_tools)
+		return;
+	advise(&r);
+	r.ans->message = advice_plain(r.ans->message, a);
+	if (!reply_ok(reply))
+		r.ans->message = text_cut(a, r.ans->message, MESSAGE_SHOWN);
+	r.ans->warnings = plain_all(r.ans->warnings, a);
+	reply->warnings = plain_all(reply->warnings, a);
+}
