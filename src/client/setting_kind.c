@@ -12,8 +12,9 @@ static bool good_duration(const struct setting *s, struct str value)
 
 	if (!duration_parse(value, &ms) || ms > DURATION_MAX)
 		return false;
-	/* A timeout of 0 is useful; a lease of 0 is not. */
-	return ms > 0 || (ms == 0 && strstr(s->name, "timeout"));
+	/* A timeout of 0 is useful, and so are handback = 0s and lock.warn_after = 0s; a lease of 0 is not. */
+	return ms > 0 || (ms == 0 && (strstr(s->name, "timeout") || !strcmp(s->name, "handback") ||
+				      !strcmp(s->name, "lock.warn_after")));
 }
 
 static bool good_number(struct str value)
