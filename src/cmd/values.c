@@ -47,6 +47,7 @@ static void collect_task(struct collecting *c, const struct task *t, struct str 
 		return;
 	collect(c, t->lock.holder);
 	collect(c, t->assignee);
+	collect(c, t->last_holder);
 }
 
 struct strs values_of(struct client *client, struct str kind, struct arena *a)
