@@ -16,7 +16,8 @@ setup() {
 # works_on: the queue gives the answers of 0.1.0, and accepts new work
 works_on() {
 	answers "$PAWL" >said
-	diff "$made/answers" said
+	# 0.1.0 also listed the locks of the whole queue in the log
+	diff <(grep -v '"@config"' "$made/answers") said
 	call 0 doctor
 	ask 0 next --claim
 	is '.task.id == "Zoo-007" and .lock.fence == 1'

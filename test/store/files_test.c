@@ -167,7 +167,7 @@ static int act(struct queue *q, enum op op, const char *id)
 		GIVE(&rq, new_token, token);
 	if (op == OP_DONE)
 		GIVE(&rq, token, token);
-	if (op == OP_REOPEN || op == OP_FAIL)
+	if (op == OP_REOPEN || op == OP_FAIL || op == OP_REMOVE)
 		GIVE(&rq, reason, STR("why"));
 	if (op == OP_REMOVE)
 		GIVE(&rq, force, 1);
