@@ -435,7 +435,7 @@ task/t1 t3"
 @test "fix: nobody changes the queue between the backup and the repair" {
 	wrong_count
 	ask 0 doctor --fix --yes
-	ask 0 log
+	ask 0 log --all
 	is '[.events[] | select(.event | . == "locked" or . == "unlocked" or . == "repaired") | .event] ==
 		["locked", "repaired", "unlocked"]'
 }
