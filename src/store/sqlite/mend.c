@@ -19,7 +19,7 @@
 #define BAD_STATUS "status NOT NULL AND(typeof(status)<>'integer'OR status NOT BETWEEN 1 AND 15)"
 #define STATUS_IN_TASK "CASE WHEN key GLOB'task/*'THEN packed(hot,5,1)END"
 
-#define WAKE                                                                                    \
+#define WAKE                                                                                           \
 	"CASE WHEN lane IN(2,4)THEN eligible_at WHEN lane IN(3,5,6)AND wake IS eligible_at THEN wake " \
 	"ELSE 0 END"
 

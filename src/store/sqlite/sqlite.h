@@ -70,7 +70,7 @@ struct sq {
 	bool changing;
 	int64_t now;   /* constant during a change */
 	int64_t floor; /* new records begin above this revision; -1: not read yet */
-	bool whole; /* a snapshot of everything: scans do not rely on the counts */
+	bool whole;    /* a snapshot of everything: scans do not rely on the counts */
 	bool all_promoted;
 	bool durability_set, folder_synced, shape_known;
 	bool locked; /* we hold the lock of the database itself: sq_files_lock() */
