@@ -230,7 +230,7 @@ doctor_says() {
 	ask 0 show a
 	is '.task | .status == "Failed" and .blocker_reason == "3 errors" and .lock == null'
 	call 0 list --porcelain
-	says "a: script-1 - 3 errors"
+	says 'a: script-1 - "3 errors"'
 	pawl retry a
 	folder a.task
 	call 0 next -q
@@ -462,7 +462,7 @@ doctor_says() {
 	pawl done b --agent ann
 	mkdir locks/archive
 	mv locks/*.done locks/archive/
-	call 0 list -q --status done
+	call 0 list --all -q --status done
 	exactly $'a\nb'
 	call 40 claim a
 	call 40 claim b
@@ -620,7 +620,7 @@ others_look() {
 	files_of_others
 	before=$(others_look | grep -v '^held')
 	call 0 list -q
-	exactly $'good\nheld'
+	exactly $'held\ngood'
 	call 0 lock list -q
 	exactly held
 	call 0 next -q

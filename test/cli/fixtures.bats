@@ -95,7 +95,7 @@ version() {
 		*) false ;;
 		esac
 	done
-	same "$("$PAWL" list -q | wc -l)" $((2 * n + 14))
+	same "$("$PAWL" list --all -q | wc -l)" $((2 * n + 14))
 	same "$(version)" 3
 	same "$(sqlite3 .pawl/queue.db "SELECT count(*) FROM tasks WHERE title='Many more'")" $((2 * n))
 	call 0 doctor
@@ -107,7 +107,7 @@ version() {
 	run bash -c 'ulimit -f 300; "$PAWL" list -q'
 	[ "$status" -eq 30 ]
 	same "$(version)" 2
-	same "$("$PAWL" list -q | wc -l)" 2014
+	same "$("$PAWL" list --all -q | wc -l)" 2014
 	call 0 doctor
 }
 
