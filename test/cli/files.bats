@@ -462,7 +462,7 @@ doctor_says() {
 	pawl done b --agent ann
 	mkdir locks/archive
 	mv locks/*.done locks/archive/
-	call 0 list --all -q --status done
+	call 0 list --all -q --status done --sort id
 	exactly $'a\nb'
 	call 40 claim a
 	call 40 claim b
@@ -639,7 +639,7 @@ others_look() {
 	pawl clear --yes
 	pawl restore saved.pawl --force
 	call 0 list -q
-	exactly $'good\nheld'
+	exactly $'held\ngood'
 	same "$(others_look | grep -v '^held')" "$before"
 	pawl migrate files:locks sqlite:q.db
 	pawl torture --store files:locks --seconds 1 --agents 2 -q
