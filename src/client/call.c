@@ -382,6 +382,7 @@ size_t client_call_all(struct client *c, const struct request *rqs, const size_t
 	size_t failed;
 
 	c->keyring.arena = c->arena;
+	client_watch(c);
 	answers[0] = (struct answer){ 0 };
 	if (client_open(c, STORE_WRITE, &answers[0]) != SUCCESS)
 		return 0;
@@ -448,6 +449,8 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 
 	*ans = (struct answer){ 0 };
 	c->keyring.arena = c->arena;
+	if (mode == STORE_WRITE && rq->op != OP_HEARTBEAT && rq->op != OP_LOCK_CLEANUP)
+		client_watch(c);
 	if (client_open(c, mode, ans) != SUCCESS)
 		return;
 	if (rq->op == OP_TAKE || rq->op == OP_CLAIM || rq->op == OP_NEXT)

@@ -117,7 +117,7 @@ static int64_t timeout_of_kind(const struct client *c, unsigned kind)
 	return kind & OP_QUICK ? 10000 : 15000;
 }
 
-int64_t client_timeout(const struct client *c, unsigned kind)
+static int64_t usual_timeout(const struct client *c, unsigned kind)
 {
 	const char *nearer = timeout_setting(c, kind);
 
@@ -128,6 +128,14 @@ int64_t client_timeout(const struct client *c, unsigned kind)
 	if (settings_given(&c->settings, "lock.timeout"))
 		return settings_number(&c->settings, "lock.timeout");
 	return timeout_of_kind(c, kind);
+}
+
+/* --timeout is the caller's own decision. */
+int64_t client_timeout(const struct client *c, unsigned kind)
+{
+	int64_t usual = usual_timeout(c, kind);
+
+	return c->said.timeout.n ? usual : client_hurried(c, usual);
 }
 
 /* --- store --------------------------------------------------------------------------------- */

@@ -47,6 +47,14 @@ struct client {
 		[TYPED_END]; /* tokens of the locks of the whole queue that this process holds */
 	struct given_back given_back; /* .on: set by the face after client_init() */
 	enum store_mode mode;
+	bool watching; /* client_watch() is looking at the health */
+	bool degraded; /* its last result */
+};
+
+struct client_health {
+	struct health health;
+	struct health_facts facts;
+	bool counted; /* the store has counters */
 };
 
 /* Finds settings, place and agent; opens nothing. SUCCESS, or the error in *ans. */
@@ -61,6 +69,15 @@ enum result client_open(struct client *c, enum store_mode mode, struct answer *a
 enum result client_make(struct client *c, struct answer *ans);
 /* The timeout of a change of that kind (OP_QUICK, OP_BATCH, OP_HEAVY, or 0), in ms. */
 int64_t client_timeout(const struct client *c, unsigned kind);
+/* The figures of `lock health`. On failure, *ans has the error. */
+enum result client_health(struct client *c, struct client_health *out, struct answer *ans);
+bool client_health_auto(const struct client *c);
+/* A lock is stale if its lease expired longer ago than this, in ms. */
+int64_t client_stale_after(const struct client *c);
+/* With health.auto, before a change: cleans up stale locks of a degraded queue. */
+void client_watch(struct client *c);
+/* The timeout while the queue is degraded. */
+int64_t client_hurried(const struct client *c, int64_t timeout_ms);
 /* Does not change *rq, so that the caller can repeat it. */
 void client_call(struct client *c, const struct request *rq, struct answer *ans);
 /* Several changes in one commit, all or none; none of them may take a lock. under: see queue_call_all(). Returns n, or the index of the refused

@@ -1,67 +1,15 @@
 #include <ctype.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "base/os.h"
 #include "base/when.h"
 #include "cmd/command.h"
 
-#define STALE_MS (300 * INT64_C(1000))
-
 struct exam {
 	struct session *s;
-	struct health health;
-	struct health_facts facts;
-	bool counted;
+	struct client_health found;
 	int64_t stale_ms;
 	json_t *out, *reasons, *advice;
 };
-
-/* --- collecting the figures ------------------------------------------------------------------------- */
-
-static bool is_stale(const struct exam *x, const struct lock *l, int64_t now)
-{
-	return l->life == LIFE_DEAD || (l->expires_at && now - l->expires_at >= x->stale_ms);
-}
-
-static enum result look_at_locks(struct exam *x, enum op op, struct answer *ans)
-{
-	struct request rq = { .op = op };
-
-	client_call(&x->s->client, &rq, ans);
-	for (size_t i = 0; i < ans->n_tasks; i++)
-		x->facts.stale += is_stale(x, &ans->tasks[i].lock, ans->now);
-	return ans->code;
-}
-
-static int64_t load_percent(void)
-{
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	double load[2];
-
-	if (getloadavg(load, 2) < 2)
-		return 0;
-	return (int64_t)(load[1] * 100 / (double)(processors > 0 ? processors : 1));
-}
-
-static enum result examine(struct exam *x, struct answer *ans)
-{
-	struct client *c = &x->s->client;
-	enum result code = client_open(c, STORE_READ, ans);
-
-	x->facts = (struct health_facts){ .load_percent = load_percent() };
-	if (code == SUCCESS)
-		code = look_at_locks(x, OP_LOCKS, ans);
-	if (code == SUCCESS)
-		code = look_at_locks(x, OP_TYPED, ans);
-	if (code != SUCCESS)
-		return code;
-	x->counted = queue_health(c->queue, &x->health);
-	x->facts.recent_failures = health_recent(&x->health, os_wall_ms());
-	x->facts.done = x->health.all.done;
-	x->facts.failed = x->health.all.failed;
-	return SUCCESS;
-}
 
 /* --- judging them ------------------------------------------------------------------------------------ */
 
@@ -77,7 +25,7 @@ static void reason(struct exam *x, int minus, struct str text, struct str advice
 
 static void find_reasons(struct exam *x)
 {
-	const struct health_facts *f = &x->facts;
+	const struct health_facts *f = &x->found.facts;
 	struct arena *a = x->s->arena;
 
 	if (f->stale)
@@ -105,7 +53,7 @@ static void find_reasons(struct exam *x)
 
 static json_t *warnings(struct exam *x)
 {
-	int64_t share = health_failed_share(&x->facts);
+	int64_t share = health_failed_share(&x->found.facts);
 	json_t *list = json_array();
 
 	if (share > HEALTH_FAILED_WARN)
@@ -152,8 +100,8 @@ static json_t *op_json(const char *name, const struct health_op *o)
 
 static void put_refused(struct exam *x)
 {
-	const struct health_refusal *r = &x->health.last_refused;
-	json_t *o = json_pack("{s:I}", "count", (json_int_t)x->health.refused), *last;
+	const struct health_refusal *r = &x->found.health.last_refused;
+	json_t *o = json_pack("{s:I}", "count", (json_int_t)x->found.health.refused), *last;
 
 	if (r->at) {
 		last = json_pack("{s:o, s:s, s:s, s:s, s:o}", "at",
@@ -167,7 +115,7 @@ static void put_refused(struct exam *x)
 
 static void put_counts(struct exam *x)
 {
-	const struct health *h = &x->health;
+	const struct health *h = &x->found.health;
 	json_t *ops = json_array(), *group = json_object();
 
 	for (int op = OP_NONE; op < HEALTH_OPS; op++)
@@ -194,7 +142,7 @@ static const char *level(int score)
 
 static void put_score(struct exam *x)
 {
-	int score = health_score(&x->facts);
+	int score = health_score(&x->found.facts);
 
 	x->reasons = json_array();
 	x->advice = json_array();
@@ -209,10 +157,11 @@ static void put_score(struct exam *x)
 	json_object_set_new(x->out, "reasons", x->reasons);
 	json_object_set_new(x->out, "advice", x->advice);
 	json_object_set_new(x->out, "warnings", warnings(x));
-	json_object_set_new(x->out, "stale_locks", json_integer(x->facts.stale));
-	json_object_set_new(x->out, "recent_failures", json_integer(x->facts.recent_failures));
-	json_object_set_new(x->out, "load", json_real((double)x->facts.load_percent / 100));
-	json_object_set_new(x->out, "counting", json_boolean(x->counted));
+	json_object_set_new(x->out, "stale_locks", json_integer(x->found.facts.stale));
+	json_object_set_new(x->out, "recent_failures",
+			    json_integer(x->found.facts.recent_failures));
+	json_object_set_new(x->out, "load", json_real((double)x->found.facts.load_percent / 100));
+	json_object_set_new(x->out, "counting", json_boolean(x->found.counted));
 }
 
 /* Only if the score is below 60 and the setting allows it. */
@@ -225,26 +174,21 @@ static enum result mend(struct exam *x, struct answer *ans)
 	for (size_t i = 0; ans->code == SUCCESS && i < ans->n_tasks; i++)
 		json_array_append_new(list, json_str(ans->tasks[i].id));
 	json_object_set_new(x->out, "cleaned_up", list);
-	return ans->code == SUCCESS ? examine(x, ans) : ans->code;
-}
-
-static bool auto_on(const struct session *s)
-{
-	return str_is(settings_text(&s->client.settings, "health.auto"), "on");
+	return ans->code == SUCCESS ? client_health(&x->s->client, &x->found, ans) : ans->code;
 }
 
 static enum result run(struct session *s, struct args *args, struct reply *out)
 {
-	struct exam x = { .s = s, .stale_ms = STALE_MS, .out = json_object() };
+	struct exam x = { .s = s,
+			  .stale_ms = client_stale_after(&s->client),
+			  .out = json_object() };
 	struct answer ans = { 0 };
 	enum result code;
 
 	(void)args;
-	if (settings_given(&s->client.settings, "lock.stale_after"))
-		x.stale_ms = settings_number(&s->client.settings, "lock.stale_after");
-	code = examine(&x, &ans);
-	if (code == SUCCESS && health_score(&x.facts) < HEALTH_DEGRADED && x.facts.stale &&
-	    auto_on(s))
+	code = client_health(&s->client, &x.found, &ans);
+	if (code == SUCCESS && health_score(&x.found.facts) < HEALTH_DEGRADED &&
+	    x.found.facts.stale && client_health_auto(&s->client))
 		code = mend(&x, &ans);
 	if (code != SUCCESS) {
 		json_decref(x.out);
@@ -252,7 +196,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	}
 	put_score(&x);
 	put_counts(&x);
-	if (x.counted)
+	if (x.found.counted)
 		put_refused(&x);
 	json_object_set_new(reply_more(out), "health", x.out);
 	return SUCCESS;
@@ -387,8 +331,8 @@ const struct command cmd_lock_health = {
 		"all processes since the queue was made, how long it waited and how long it made others wait (setting "
 		"health.monitoring). batch, import, clear and restore count as one call each. Then follow the acquisitions "
 		"that were refused because another agent held the lock, and the last such lock. A git server has no "
-		"counters. With the setting health.auto = on, lock health cleans up expired locks if the score is below "
-		"60. It never declares an emergency by itself.",
+		"counters. With the setting health.auto = on, lock health and each change clean up stale locks if the "
+		"score is below 60, and changes then wait at most 3 s. It never declares an emergency by itself.",
 	.example = "pawl lock health\n"
 		   "pawl lock health --json | jq .health.score",
 	.see = "lock cleanup, lock typed, emergency on, doctor",

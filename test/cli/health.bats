@@ -71,6 +71,48 @@ load common
 	is '.emergency.on | not'
 }
 
+# A stale lock and four failed changes: a score of 30, or less on a busy machine.
+degrade() {
+	sleep 300 3>&- &
+	process=$!
+	pawl claim t1 --pid "$process" -a al
+	kill "$process"
+	wait "$process" || true
+	pawl lock acquire @maintenance -a boss
+	for _ in 1 2 3 4; do
+		call 30 create y -a al --timeout 0
+	done
+}
+
+@test "health.auto: a change of a degraded queue cleans up stale locks first" {
+	new x
+	degrade
+	pawl lock release @maintenance -a boss
+	pawl create one
+	call 0 lock status t1
+	says "is locked by al"
+	QUEUE_LOCK_HEALTH_CHECK=true call 0 create two
+	call 0 lock status t1
+	says "is free"
+	ask 0 log t1 --kind cleaned_up
+	is '.events | length == 1'
+}
+
+@test "health.auto: while the queue is degraded, a change waits at most 3 s" {
+	new x
+	degrade
+	pawl config set health.auto on --agent boss
+	pawl config set lock.cli_timeout 10m --agent boss
+	# without the cut it would wait for ten minutes
+	rc=0
+	timeout 60 "$PAWL" create y -a al 2>err || rc=$?
+	same "$rc" 30
+	# a caller that names its own timeout keeps it
+	rc=0
+	timeout 6 "$PAWL" create y -a al --timeout 10m 2>err || rc=$?
+	same "$rc" 124
+}
+
 # operation NAME: its [acquired, failed]
 operation() {
 	"$PAWL" lock health --json | jq -c --arg name "$1" '[.health.operations[] | select(.operation == $name) | .acquired, .failed]'
