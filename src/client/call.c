@@ -358,6 +358,18 @@ void client_know_ids(struct client *c, struct request *rq)
 		rq->depends.v[i] = known_id(c, rq->depends.v[i]);
 }
 
+static struct str mode_of(const struct client *c)
+{
+	switch (c->said.face) {
+	case CLIENT_COMMAND:
+		return STR("cli");
+	case CLIENT_PROMPT:
+		return STR("interactive");
+	default:
+		return STR("server");
+	}
+}
+
 static struct request signed_by(struct client *c, const struct request *rq)
 {
 	struct request full = *rq;
@@ -370,6 +382,8 @@ static struct request signed_by(struct client *c, const struct request *rq)
 		GIVE(&full, run, c->run);
 	if (!HAS(rq, host))
 		GIVE(&full, host, c->host);
+	if (op_flags(rq->op) & OP_TAKES)
+		GIVE(&full, mode, mode_of(c));
 	client_sign(c, &full);
 	return full;
 }

@@ -181,6 +181,11 @@ static void show_lock(const struct reply *r, struct view *v)
 		view_text(v, PLAIN, "%.*s left\n", STRF(view_left(v, l->expires_at - r->ans.now)));
 	else
 		view_text(v, PLAIN, "does not expire\n");
+	if (l->mode.n) {
+		view_text(v, PLAIN, "  taken in ");
+		view_data(v, PLAIN, l->mode);
+		view_text(v, PLAIN, " mode\n");
+	}
 	show_process(v, l);
 }
 

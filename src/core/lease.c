@@ -37,6 +37,7 @@ void lease_take(struct task *t, const struct request *r, struct str hash, int64_
 		.pid = r->pid,
 		.pid_start = r->pid_start,
 		.boot_id = r->boot_id,
+		.mode = r->mode,
 	};
 	t->last_holder = r->agent;
 	t->run = r->run;

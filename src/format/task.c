@@ -236,6 +236,8 @@ json_t *lock_json(const struct task *t, int64_t now, struct arena *a)
 		json_object_set_new(o, "operation", text_json(l->operation));
 	if (l->user.n)
 		json_object_set_new(o, "user", text_json(l->user));
+	if (l->mode.n)
+		json_object_set_new(o, "mode", text_json(l->mode));
 	if (l->pid) {
 		json_object_set_new(o, "pid", json_integer(l->pid));
 		json_object_set_new(o, "pid_start", json_integer(l->pid_start));

@@ -29,8 +29,8 @@ static struct str packed_call(struct act *w)
 {
 	const uint64_t aside = UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token |
 			       UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_run |
-			       UINT64_C(1) << ARG_host | UINT64_C(1) << ARG_part_of |
-			       UINT64_C(1) << ARG_queue_id;
+			       UINT64_C(1) << ARG_host | UINT64_C(1) << ARG_mode |
+			       UINT64_C(1) << ARG_part_of | UINT64_C(1) << ARG_queue_id;
 	struct request call = *w->rq;
 	struct buf b = BUF_MAX(ANSWER_MAX);
 	struct str digest;

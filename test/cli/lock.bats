@@ -196,3 +196,24 @@ t2"
 	ask 0 log t1
 	is '.events[-1].event != "claimed"'
 }
+
+@test "lock status: says in which mode the lock was taken" {
+	local id
+	new x
+	new y
+	pawl claim t1 -a al
+	ask 0 lock status t1
+	is '.lock.mode == "cli"'
+	call 0 lock status t1
+	says "taken in cli mode"
+	"$PAWL" interactive -a bo >/dev/null 2>&1 <<<'claim t2'
+	ask 0 lock status t2
+	is '.lock.mode == "interactive"'
+	id=$(new z)
+	printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}' \
+		'{"jsonrpc":"2.0","method":"notifications/initialized"}' \
+		"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"claim\",\"arguments\":{\"id\":\"$id\"}}}" |
+		"$PAWL" mcp >out 2>&1
+	ask 0 lock status "$id"
+	is '.lock.mode == "server"'
+}

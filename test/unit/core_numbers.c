@@ -190,7 +190,7 @@ static void test_arguments(void **state)
 		PIN(ARG_since, 66),      PIN(ARG_until, 67),          PIN(ARG_log_view, 68),
 		PIN(ARG_part_of, 70),    PIN(ARG_user, 71),           PIN(ARG_operation, 72),
 		PIN(ARG_queue_id, 73),   PIN(ARG_view, 80),           PIN(ARG_changed_since, 81),
-		PIN(ARG_assignee, 42),   PIN(ARG_take, 63),
+		PIN(ARG_assignee, 42),   PIN(ARG_take, 63),           PIN(ARG_mode, 74),
 	};
 
 	(void)state;
@@ -255,6 +255,7 @@ static void test_fields(void **state)
 		{ 51, "user" },
 		{ 52, "operation" },
 		{ 53, "life" },
+		{ 54, "mode" },
 		{ 60, "last_op" },
 		{ 61, "last_token" },
 		{ 62, "last_next" },

@@ -160,7 +160,7 @@ static uint32_t same_call(struct model_world *w, const struct request *rq)
 
 	plain.has &= ~(UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token |
 		       UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_run |
-		       UINT64_C(1) << ARG_host);
+		       UINT64_C(1) << ARG_host | UINT64_C(1) << ARG_mode);
 	if (plain.id.n)
 		plain.id = model_text(w, MODEL_TASK, model_name(w, MODEL_TASK, plain.id));
 	request_pack(&plain, &b);
