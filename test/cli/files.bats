@@ -638,8 +638,8 @@ others_look() {
 	pawl backup saved.pawl
 	pawl clear --yes
 	pawl restore saved.pawl --force
-	call 0 list -q
-	exactly $'held\ngood'
+	call 0 list --all -q --sort id
+	exactly $'good\nheld'
 	same "$(others_look | grep -v '^held')" "$before"
 	pawl migrate files:locks sqlite:q.db
 	pawl torture --store files:locks --seconds 1 --agents 2 -q
