@@ -133,7 +133,22 @@ static int open_temp(int dir, char *name, size_t room, mode_t mode)
 	return -EEXIST;
 }
 
-int fs_write_atomic_at(int dir, const char *name, struct str data, mode_t mode)
+/* Owner before mode: a change of the owner clears bits of the mode. */
+static int make_like(int fd, const struct stat *like)
+{
+	struct stat now;
+
+	if (fstat(fd, &now))
+		return -errno;
+	if ((now.st_uid != like->st_uid || now.st_gid != like->st_gid) &&
+	    fchown(fd, like->st_uid, like->st_gid))
+		return -errno;
+	return fchmod(fd, like->st_mode & 07777) ? -errno : 0;
+}
+
+/* like: NULL, or the file whose owner and mode the new one gets. */
+static int replace_at(int dir, const char *name, struct str data, mode_t mode,
+		      const struct stat *like)
 {
 	char temp[40];
 	int fd = open_temp(dir, temp, sizeof(temp), mode);
@@ -142,6 +157,8 @@ int fs_write_atomic_at(int dir, const char *name, struct str data, mode_t mode)
 	if (fd < 0)
 		return fd;
 	r = fs_write_all(fd, data);
+	if (!r && like)
+		r = make_like(fd, like);
 	if (!r)
 		r = sync_fd(fd);
 	if (close(fd) && !r && errno != EINTR)
@@ -155,6 +172,11 @@ int fs_write_atomic_at(int dir, const char *name, struct str data, mode_t mode)
 	return sync_dir(dir);
 }
 
+int fs_write_atomic_at(int dir, const char *name, struct str data, mode_t mode)
+{
+	return replace_at(dir, name, data, mode, NULL);
+}
+
 static struct str last_part(struct str path)
 {
 	size_t i = path.n;
@@ -164,7 +186,7 @@ static struct str last_part(struct str path)
 	return str_n(path.p + i, path.n - i);
 }
 
-int fs_write_atomic(const char *path, struct str data, mode_t mode)
+static int replace(const char *path, struct str data, mode_t mode, const struct stat *like)
 {
 	struct arena a = { 0 };
 	struct str name = last_part(str_c(path));
@@ -176,11 +198,21 @@ int fs_write_atomic(const char *path, struct str data, mode_t mode)
 	if (dir < 0) {
 		r = -errno;
 	} else {
-		r = fs_write_atomic_at(dir, name.p, data, mode);
+		r = replace_at(dir, name.p, data, mode, like);
 		close(dir);
 	}
 	arena_free(&a);
 	return r;
+}
+
+int fs_write_atomic(const char *path, struct str data, mode_t mode)
+{
+	return replace(path, data, mode, NULL);
+}
+
+int fs_write_like(const char *path, struct str data, const struct stat *like)
+{
+	return replace(path, data, 0600, like); /* nobody else reads it before it has its owner */
 }
 
 /* Looks at the path only after mkdir has failed: another process may just have made the folder. */

@@ -4,6 +4,7 @@
 #ifndef BASE_FS_H
 #define BASE_FS_H
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/arena.h"
@@ -17,6 +18,8 @@ int fs_read_fd(struct arena *a, int fd, size_t max, struct str *out);
 int fs_write_atomic(const char *path, struct str data, mode_t mode);
 /* The same for the file NAME in the folder `dir`, which is open for reading. */
 int fs_write_atomic_at(int dir, const char *name, struct str data, mode_t mode);
+/* The same as fs_write_atomic(), with the owner, group and mode of `like`; -EPERM if the caller may not give them. */
+int fs_write_like(const char *path, struct str data, const struct stat *like);
 /* mkdir -p */
 int fs_make_dirs(const char *path, mode_t mode);
 /* Makes the names in a folder durable. */

@@ -150,6 +150,32 @@ static void writes_atomically(void **state)
 	assert_int_equal(entries("."), 2);
 }
 
+/* Mode and owner stay whatever the umask is; a foreign owner is kept or refused, never lost. */
+static void writes_like_another(void **state)
+{
+	struct stat like, st;
+	int r;
+
+	(void)state;
+	umask(077);
+	put("f", STR("one"));
+	assert_int_equal(chmod("f", 0664), 0);
+	assert_int_equal(stat("f", &like), 0);
+	assert_int_equal(fs_write_like("f", STR("two"), &like), 0);
+	check_file("f", "two");
+	assert_int_equal(stat("f", &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0664);
+	like.st_uid += 4321;
+	r = fs_write_like("f", STR("three"), &like);
+	assert_int_equal(stat("f", &st), 0);
+	if (!r)
+		assert_int_equal(st.st_uid, like.st_uid);
+	else
+		check_file("f", "two");
+	assert_int_equal(entries("."), 1);
+	umask(022);
+}
+
 /* The link is replaced; its target stays as it was. */
 static void write_follows_no_link(void **state)
 {
@@ -374,6 +400,7 @@ int main(void)
 		TEST(reads_proc),
 		TEST(refuses_to_read),
 		TEST(writes_atomically),
+		TEST(writes_like_another),
 		TEST(write_follows_no_link),
 		TEST(write_failures_leave_nothing),
 		TEST(write_cut_short),
