@@ -3,145 +3,62 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "base/text.h"
+#include "format/json_scan.h"
 
 #define TEXT_LIMIT (64u << 20)
+#define NONE SIZE_MAX
 
 const char *json_text_fault(struct str text, struct arena *a)
 {
-	json_error_t e;
-	json_t *o = json_loadb(str_p(text), text.n, JSON_REJECT_DUPLICATES, &e);
-	bool object = json_is_object(o);
+	struct json_doc d;
 
-	if (!o)
-		return arena_printf(a, "it is not JSON: %.*s (line %d, column %d)",
-				    STRF(text_line(a, str_c(e.text))), e.line, e.column)
-			.p;
-	json_decref(o);
-	return object ? NULL : "it is JSON, but not an object";
+	return json_scan(text, &d, a);
 }
-
-/* --- positions, only in a text that json_text_fault() has accepted ------------------------------- */
-
-static size_t skip_blank(struct str t, size_t at)
-{
-	while (at < t.n && strchr(" \t\r\n", t.p[at]))
-		at++;
-	return at;
-}
-
-static size_t skip_string(struct str t, size_t at)
-{
-	for (at++; t.p[at] != '"'; at++)
-		if (t.p[at] == '\\')
-			at++;
-	return at + 1;
-}
-
-/* The position after the value that begins at `at`. */
-static size_t skip_value(struct str t, size_t at)
-{
-	size_t depth = 0;
-
-	if (t.p[at] == '"')
-		return skip_string(t, at);
-	if (t.p[at] != '{' && t.p[at] != '[') {
-		while (at < t.n && !strchr(",]} \t\r\n", t.p[at]))
-			at++;
-		return at;
-	}
-	do {
-		if (t.p[at] == '"') {
-			at = skip_string(t, at);
-			continue;
-		}
-		if (t.p[at] == '{' || t.p[at] == '[')
-			depth++;
-		else if (t.p[at] == '}' || t.p[at] == ']')
-			depth--;
-		at++;
-	} while (depth);
-	return at;
-}
-
-/* One member of an object, or element of an array. */
-struct item {
-	size_t from;       /* start of its key, or of the element */
-	size_t value, end; /* start and end of its value */
-	size_t before;     /* end of the value before it, or of the opening bracket */
-	bool first;
-};
-
-/* The item after `behind`, which is the end of an item or of the opening bracket. */
-static bool next_item(struct str t, size_t behind, bool object, struct item *i)
-{
-	size_t at = skip_blank(t, behind);
-
-	i->first = t.p[at] != ',';
-	i->before = behind;
-	if (!i->first)
-		at = skip_blank(t, at + 1);
-	if (t.p[at] == '}' || t.p[at] == ']')
-		return false;
-	i->from = at;
-	if (object) {
-		at = skip_blank(t, skip_string(t, at)); /* the colon */
-		at = skip_blank(t, at + 1);
-	}
-	i->value = at;
-	i->end = skip_value(t, at);
-	return true;
-}
-
-static json_t *load(struct str t, size_t from, size_t to)
-{
-	return json_loadb(t.p + from, to - from, JSON_DECODE_ANY, NULL);
-}
-
-static bool is_value(struct str t, const struct item *i, const json_t *value)
-{
-	json_t *v = load(t, i->value, i->end);
-	bool same = json_equal(v, value);
-
-	json_decref(v);
-	return same;
-}
-
-static bool is_key(struct str t, const struct item *i, const char *key)
-{
-	json_t *v = load(t, i->from, skip_string(t, i->from));
-	bool same = json_is_string(v) && !strcmp(json_string_value(v), key);
-
-	json_decref(v);
-	return same;
-}
-
-static bool find_key(struct str t, size_t container, const char *key, struct item *i)
-{
-	for (size_t at = container + 1; next_item(t, at, true, i); at = i->end)
-		if (is_key(t, i, key))
-			return true;
-	return false;
-}
-
-static bool find_value(struct str t, size_t container, const json_t *value, struct item *i)
-{
-	for (size_t at = container + 1; next_item(t, at, false, i); at = i->end)
-		if (is_value(t, i, value))
-			return true;
-	return false;
-}
-
-/* --- adding -------------------------------------------------------------------------------------- */
 
 static size_t count_keys(const struct json_place *at)
 {
 	size_t n = 0;
 
-	while (n < 3 && at->key[n])
+	while (n < JSON_PLACE_KEYS && at->key[n])
 		n++;
 	return n;
 }
+
+/* The items on the way to a place. */
+struct way {
+	struct json_item item[JSON_PLACE_KEYS + 1];
+	size_t n;         /* how many of its keys exist */
+	size_t container; /* the value of the last one, or the whole object */
+	bool fits;        /* each value before the last is an object */
+};
+
+static struct way find_way(const struct json_doc *d, const struct json_place *at)
+{
+	struct way w = { .container = json_skip(d, 0), .fits = true };
+
+	for (; w.n < count_keys(at); w.n++) {
+		w.fits = d->map[w.container] == '{';
+		if (!w.fits || !json_find_key(d, w.container, at->key[w.n], &w.item[w.n]))
+			break;
+		w.container = w.item[w.n].value;
+	}
+	return w;
+}
+
+/* The result counts only if it is valid again, whatever the file looked like. */
+static enum text_change finish(struct buf *b, struct str *out, struct arena *a)
+{
+	struct str text = arena_str(a, buf_str(b));
+	bool good = !b->full && !json_text_fault(text, a);
+
+	buf_free(b);
+	if (!good)
+		return TEXT_UNFIT;
+	*out = text;
+	return TEXT_CHANGED;
+}
+
+/* --- adding -------------------------------------------------------------------------------------- */
 
 /* The value inside the objects, and the array, that must be made for it from the key `depth` on. */
 static json_t *wrapped(const struct json_place *at, size_t depth, const json_t *value)
@@ -155,17 +72,63 @@ static json_t *wrapped(const struct json_place *at, size_t depth, const json_t *
 	return v;
 }
 
-/* The indentation of one level in this file. */
-static struct str unit_of(struct str t)
+static bool has_line(struct str s)
 {
-	struct item i;
+	return s.n && memchr(s.p, '\n', s.n);
+}
+
+/* The blanks before a position, from the last newline on. */
+static struct str lead_of(const struct json_doc *d, size_t at)
+{
+	size_t from = json_lead(d, at);
+
+	for (size_t i = at; i-- > from;)
+		if (d->text.p[i] == '\n') {
+			from = i > from && d->text.p[i - 1] == '\r' ? i - 1 : i;
+			break;
+		}
+	return str_n(d->text.p + from, at - from);
+}
+
+/* The end of the comments after `at` with only `blanks` before them; `at`: there are none. */
+static size_t after_notes(const struct json_doc *d, size_t at, const char *blanks)
+{
+	size_t i = at;
+
+	for (;;) {
+		i += strspn(d->map + i, blanks);
+		if (!json_is_note(d->map[i]))
+			return at;
+		while (json_is_note(d->map[i]))
+			i++;
+		at = i;
+	}
+}
+
+/* The lead of the last comment in an empty container; else a blank. */
+static struct str lead_in_empty(const struct json_doc *d, size_t container)
+{
+	size_t note = after_notes(d, container + 1, " \t\r\n");
+
+	while (json_is_note(d->map[note - 1]))
+		note--;
+	return has_line(lead_of(d, note)) ? lead_of(d, note) : STR(" ");
+}
+
+/* The indentation of one level in this file. */
+static struct str unit_of(const struct json_doc *d)
+{
+	size_t container = json_skip(d, 0);
+	struct json_item i;
 	struct str lead;
 
-	if (!t.n || !next_item(t, skip_blank(t, 0) + 1, true, &i))
+	if (json_next(d, container + 1, true, &i))
+		lead = lead_of(d, i.from);
+	else
+		lead = lead_in_empty(d, container);
+	if (!has_line(lead))
 		return STR("  ");
-	lead = str_n(t.p + i.before, i.from - i.before);
-	while (lead.n && strchr("\r\n", lead.p[0]))
-		lead = str_n(lead.p + 1, lead.n - 1);
+	str_cut(&lead, '\n');
 	return lead.n ? lead : STR("  ");
 }
 
@@ -191,7 +154,7 @@ static void put_lines(struct buf *b, struct str lines, struct str lead, struct s
 static void put_item(struct buf *b, const json_t *item, bool member, struct str lead,
 		     struct str unit)
 {
-	bool lines = lead.n && memchr(lead.p, '\n', lead.n);
+	bool lines = has_line(lead);
 	char *text = json_dumps(item, lines ? JSON_INDENT(1) : 0);
 	struct str s = str_c(text);
 
@@ -217,116 +180,223 @@ static void put_item(struct buf *b, const json_t *item, bool member, struct str 
 	free(text);
 }
 
-/* Inserts the item after the last item of the container. */
-static struct str insert(struct str t, size_t container, const json_t *item, bool member,
-			 struct arena *a)
+/* The place of a new item: behind the last one and the comments on its line, which belong to the last one. In an
+ * empty container it is behind all comments. */
+struct spot {
+	size_t value;        /* end of the last value, or of the opening bracket */
+	size_t at;           /* the item goes here, with `lead` before it */
+	bool comma;          /* needs one after the last value */
+	bool trailing_comma; /* the last value had one, so the new item gets one */
+	struct str lead;
+};
+
+static struct spot find_spot(const struct json_doc *d, size_t container, struct arena *a)
 {
-	struct buf b = BUF_MAX(TEXT_LIMIT);
-	struct item i = { 0 }, last = { .end = container + 1 };
-	struct str lead = STR(" "), out;
+	struct spot s = { 0 };
+	struct json_item i, last = { .end = container + 1 };
+	size_t comma;
 	bool any = false;
 
-	while (next_item(t, last.end, t.p[container] == '{', &i)) {
+	for (; json_next(d, last.end, d->map[container] == '{', &i); any = true)
 		last = i;
-		any = true;
-	}
+	s.value = last.end;
 	if (any) {
-		size_t from = last.before;
-
-		while (t.p[from] != ',' && !last.first)
-			from++;
-		from += !last.first;
-		lead = str_n(t.p + from, last.from - from);
+		comma = json_skip(d, last.end);
+		s.trailing_comma = d->map[comma] == ',';
+		s.comma = !s.trailing_comma;
+		s.at = after_notes(d, s.trailing_comma ? comma + 1 : last.end, " \t");
+		s.lead = lead_of(d, last.from);
+	} else {
+		s.at = after_notes(d, s.value, " \t\r\n");
+		s.lead = lead_in_empty(d, container);
 	}
-	buf_add(&b, t.p, last.end);
-	if (any)
-		buf_addc(&b, ',');
-	buf_adds(&b, lead);
-	put_item(&b, item, member, lead, unit_of(t));
-	buf_add(&b, t.p + last.end, t.n - last.end);
-	out = arena_str(a, buf_str(&b));
-	buf_free(&b);
-	return out;
+	if (d->map[s.at - 1] == JSON_LINE_NOTE && !has_line(s.lead))
+		s.lead = arena_printf(a, "%s%.*s", d->map[s.at] == '\r' ? "\r\n" : "\n",
+				      STRF(unit_of(d)));
+	return s;
 }
 
-static struct str fresh(const struct json_place *at, const json_t *value, struct arena *a)
+static enum text_change insert(const struct json_doc *d, size_t container, const json_t *item,
+			       bool member, struct str *out, struct arena *a)
+{
+	struct spot s = find_spot(d, container, a);
+	struct buf b = BUF_MAX(TEXT_LIMIT);
+	struct str t = d->text;
+
+	buf_add(&b, t.p, s.value);
+	if (s.comma)
+		buf_addc(&b, ',');
+	buf_add(&b, t.p + s.value, s.at - s.value);
+	buf_adds(&b, s.lead);
+	put_item(&b, item, member, s.lead, unit_of(d));
+	if (s.trailing_comma)
+		buf_addc(&b, ',');
+	buf_add(&b, t.p + s.at, t.n - s.at);
+	return finish(&b, out, a);
+}
+
+static enum text_change fresh(const struct json_place *at, const json_t *value, struct str *out,
+			      struct arena *a)
 {
 	json_t *o = wrapped(at, 0, value);
 	char *text = json_dumps(o, JSON_INDENT(2));
-	struct str out = arena_printf(a, "%s\n", text);
 
+	*out = arena_printf(a, "%s\n", text);
 	free(text);
 	json_decref(o);
-	return out;
+	return TEXT_CHANGED;
 }
 
 /* Inserts the key `depth`, with the objects that must be made inside it, or the element, into the container. */
-static enum text_change add_here(struct str t, size_t container, const struct json_place *at,
-				 size_t depth, const json_t *value, struct str *out,
-				 struct arena *a)
+static enum text_change add_here(const struct json_doc *d, size_t container,
+				 const struct json_place *at, size_t depth, const json_t *value,
+				 struct str *out, struct arena *a)
 {
 	bool member = depth < count_keys(at);
 	json_t *item = member ? wrapped(at, depth, value) : json_deep_copy(value);
+	enum text_change r = insert(d, container, item, member, out, a);
 
-	*out = insert(t, container, item, member, a);
 	json_decref(item);
-	return TEXT_CHANGED;
+	return r;
+}
+
+static bool is_value(const struct json_doc *d, const struct json_item *i, const json_t *value)
+{
+	json_t *v = json_value_of(d, i);
+	bool same = json_equal(v, value);
+
+	json_decref(v);
+	return same;
 }
 
 enum text_change json_text_add(struct str t, const struct json_place *at, const json_t *value,
 			       struct str *out, struct arena *a)
 {
-	size_t container = skip_blank(t, 0), n = count_keys(at);
-	struct item i;
+	struct json_doc d;
+	struct json_item i;
+	struct way w;
 
-	if (!t.n) {
-		*out = fresh(at, value, a);
-		return TEXT_CHANGED;
-	}
-	for (size_t depth = 0; depth < n; depth++) {
-		if (t.p[container] != '{')
-			return TEXT_UNFIT;
-		if (!find_key(t, container, at->key[depth], &i))
-			return add_here(t, container, at, depth, value, out, a);
-		container = i.value;
-	}
-	if (!at->element)
-		return is_value(t, &i, value) ? TEXT_SAME : TEXT_OTHER;
-	if (t.p[container] != '[')
+	if (!t.n)
+		return fresh(at, value, out, a);
+	if (json_scan(t, &d, a))
 		return TEXT_UNFIT;
-	if (find_value(t, container, value, &i))
+	w = find_way(&d, at);
+	if (!w.fits)
+		return TEXT_UNFIT;
+	if (w.n < count_keys(at))
+		return add_here(&d, w.container, at, w.n, value, out, a);
+	if (!at->element)
+		return is_value(&d, &w.item[w.n - 1], value) ? TEXT_SAME : TEXT_OTHER;
+	if (d.map[w.container] != '[')
+		return TEXT_UNFIT;
+	if (json_find_value(&d, w.container, value, &i))
 		return TEXT_SAME;
-	return add_here(t, container, at, n, value, out, a);
+	return add_here(&d, w.container, at, w.n, value, out, a);
+}
+
+/* --- finding and replacing ----------------------------------------------------------------------- */
+
+/* Adds the item of `value` to the way. */
+static enum text_change find_entry(const struct json_doc *d, const struct json_place *at,
+				   const json_t *value, struct way *w)
+{
+	*w = find_way(d, at);
+	if (!w->fits)
+		return TEXT_UNFIT;
+	if (w->n < count_keys(at))
+		return TEXT_SAME;
+	if (!at->element)
+		return is_value(d, &w->item[w->n - 1], value) ? TEXT_CHANGED : TEXT_OTHER;
+	if (d->map[w->container] != '[')
+		return TEXT_UNFIT;
+	if (!json_find_value(d, w->container, value, &w->item[w->n]))
+		return TEXT_SAME;
+	w->n++;
+	return TEXT_CHANGED;
+}
+
+json_t *json_text_get(struct str t, const struct json_place *at, struct arena *a)
+{
+	struct json_doc d;
+	struct way w;
+
+	if (!t.n || json_scan(t, &d, a))
+		return NULL;
+	w = find_way(&d, at);
+	return w.n == count_keys(at) ? json_value_of(&d, &w.item[w.n - 1]) : NULL;
+}
+
+enum text_change json_text_replace(struct str t, const struct json_place *at, const json_t *old,
+				   const json_t *value, struct str *out, struct arena *a)
+{
+	struct buf b = BUF_MAX(TEXT_LIMIT);
+	const struct json_item *i;
+	struct json_doc d;
+	enum text_change r;
+	struct way w;
+
+	if (json_scan(t, &d, a))
+		return TEXT_UNFIT;
+	r = find_entry(&d, at, old, &w);
+	if (r != TEXT_CHANGED)
+		return r;
+	i = &w.item[w.n - 1];
+	buf_add(&b, t.p, i->value);
+	put_item(&b, value, false, lead_of(&d, i->from), unit_of(&d));
+	buf_add(&b, t.p + i->end, t.n - i->end);
+	return finish(&b, out, a);
 }
 
 /* --- removing ------------------------------------------------------------------------------------ */
 
-static struct str without(struct str t, size_t from, size_t to, struct arena *a)
+static bool has_note(const struct json_doc *d, size_t from, size_t to)
 {
-	return arena_printf(a, "%.*s%.*s", (int)from, t.p, (int)(t.n - to), t.p + to);
+	return memchr(d->map + from, JSON_NOTE, to - from) ||
+	       memchr(d->map + from, JSON_LINE_NOTE, to - from);
+}
+
+/* Did json_text_add() make the container for its only item, n? A comment shows that it did not. */
+static bool made_for(const struct json_doc *d, const struct way *w, size_t n)
+{
+	const struct json_item *i = &w->item[n];
+	size_t from = n ? w->item[n - 1].from : 0, to = n ? w->item[n - 1].end : d->text.n;
+
+	return !has_note(d, from, i->from) && !has_note(d, i->end, to) &&
+	       !str_is(str_n(d->text.p + i->before, i->from - i->before), " ");
+}
+
+/* Removes the item with the blanks before it, and one comma. */
+static enum text_change cut(const struct json_doc *d, const struct json_item *i, struct str *out,
+			    struct arena *a)
+{
+	size_t from = json_lead(d, i->from), comma = json_skip(d, i->end), rest = i->end;
+	struct buf b = BUF_MAX(TEXT_LIMIT);
+	struct str t = d->text;
+
+	if (d->map[comma] != ',')
+		comma = i->first ? NONE : json_skip(d, i->before);
+	if (comma == rest)
+		rest++;
+	/* the text behind must not get into a comment */
+	if (from && d->map[from - 1] == JSON_LINE_NOTE && !strchr("\r\n", t.p[rest]))
+		from = i->from;
+	for (size_t k = 0; k < t.n; k++)
+		if (k != comma && (k < from || k >= i->end))
+			buf_addc(&b, t.p[k]);
+	return finish(&b, out, a);
 }
 
 /* Removes the innermost item, and with it the objects around it that json_text_add() made for it. */
-static enum text_change take_out(struct str t, const struct item *way, size_t n, struct str *out,
+static enum text_change take_out(const struct json_doc *d, const struct way *w, struct str *out,
 				 struct arena *a)
 {
-	while (n-- > 0) {
-		const struct item *i = &way[n];
-		struct item next;
-		bool more = next_item(t, i->end, i->from != i->value, &next);
+	for (size_t n = w->n; n-- > 0;) {
+		const struct json_item *i = &w->item[n];
+		struct json_item next;
 
-		if (!i->first) {
-			*out = without(t, i->before, i->end, a);
-			return TEXT_CHANGED;
-		}
-		if (more) {
-			*out = without(t, i->from, next.from, a);
-			return TEXT_CHANGED;
-		}
-		if (str_is(str_n(t.p + i->before, i->from - i->before), " ")) {
-			*out = without(t, i->before, i->end, a);
-			return TEXT_CHANGED;
-		}
+		if (!i->first || json_next(d, i->end, i->from != i->value, &next) ||
+		    !made_for(d, w, n))
+			return cut(d, i, out, a);
 	}
 	return TEXT_EMPTY;
 }
@@ -334,21 +404,12 @@ static enum text_change take_out(struct str t, const struct item *way, size_t n,
 enum text_change json_text_remove(struct str t, const struct json_place *at, const json_t *value,
 				  struct str *out, struct arena *a)
 {
-	size_t container = skip_blank(t, 0), n = count_keys(at);
-	struct item way[4];
+	struct json_doc d;
+	enum text_change r;
+	struct way w;
 
-	for (size_t depth = 0; depth < n; depth++) {
-		if (t.p[container] != '{')
-			return TEXT_UNFIT;
-		if (!find_key(t, container, at->key[depth], &way[depth]))
-			return TEXT_SAME;
-		container = way[depth].value;
-	}
-	if (!at->element)
-		return is_value(t, &way[n - 1], value) ? take_out(t, way, n, out, a) : TEXT_OTHER;
-	if (t.p[container] != '[')
+	if (json_scan(t, &d, a))
 		return TEXT_UNFIT;
-	if (!find_value(t, container, value, &way[n]))
-		return TEXT_SAME;
-	return take_out(t, way, n + 1, out, a);
+	r = find_entry(&d, at, value, &w);
+	return r == TEXT_CHANGED ? take_out(&d, &w, out, a) : r;
 }

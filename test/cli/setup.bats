@@ -150,6 +150,19 @@ existing() {
 	done
 }
 
+@test "comments and trailing commas stay" {
+	mkdir .gemini
+	for text in '{\n  // servers\n  "mcpServers": {\n    "o": {}, // o\n    /* none */\n  }, // s\n}\n' '{ "x": 1 // one\r\n}' '{ /* a */ }'; do
+		printf "$text" | tee .gemini/settings.json >was
+		call 0 setup gemini --hooks --yes
+		grep -q '"pawl": {' .gemini/settings.json
+		call 0 setup gemini --hooks --yes
+		says "nothing to do"
+		call 0 setup gemini --remove --yes
+		cmp was .gemini/settings.json
+	done
+}
+
 @test "--remove keeps entries that were added after setup" {
 	call 0 setup claude --hooks --yes
 	jq '.mcpServers.mine = {"command": "m"}' .mcp.json >new && mv new .mcp.json
@@ -262,7 +275,7 @@ existing() {
 
 @test "a file that is not JSON, not regular, read-only or a link out of here: refused, nothing changed" {
 	mkdir -p .gemini
-	for text in '' '{' '[]' '{"a": 1} // note' '{"a": 1, "a": 2}' $'\xff'; do
+	for text in '' '{' '[]' '{"a": 1} note' '{"a": 1, "a": 2}' $'\xff'; do
 		printf '%s' "$text" >.gemini/settings.json
 		before=$(tree)
 		call 40 setup gemini --yes
