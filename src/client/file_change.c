@@ -1,7 +1,6 @@
 #include "client/file_change.h"
 
 #include <errno.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -22,15 +21,21 @@ static bool inside(const char *path, const char *root)
 	return !strncmp(path, root, n) && (path[n] == '/' || (n && root[n - 1] == '/'));
 }
 
-/* The real path of a file; neither the file nor its folders need to exist. */
+static bool is_link(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* The real path of a file; neither the file nor its folders need to exist. NULL: it is a link to nothing. */
 static char *real_of(const char *root, const char *name, struct arena *a)
 {
 	char *path = fs_join(a, str_c(root), str_c(name)), *real = fs_real(a, path);
-	struct stat st;
 
-	if (real || lstat(path, &st) == 0)
-		return real;
-	return path;
+	if (is_link(path) && (!real || !fs_exists(real)))
+		return NULL;
+	return real ? real : path;
 }
 
 /* After links are resolved: is the nearest existing folder of the file root, or below it? */
@@ -49,10 +54,9 @@ enum result file_change_load(struct file_change *f, const char *root, const char
 			     struct answer *ans, struct arena *a)
 {
 	char *shown = fs_join(a, str_c(root), str_c(name));
-	struct stat st;
 	int r;
 
-	*f = (struct file_change){ .name = arena_cstr(a, str_c(name)), .mode = 0644 };
+	*f = (struct file_change){ .name = arena_cstr(a, str_c(name)), .root = root };
 	f->path = real_of(root, name, a);
 	if (!f->path)
 		return refuse(ans, shown, "it is a link to a file that does not exist", a);
@@ -69,11 +73,10 @@ enum result file_change_load(struct file_change *f, const char *root, const char
 			      : r == -EFBIG ? "it is larger than 16 MiB"
 					    : strerror(-r),
 			      a);
-	if (stat(f->path, &st))
+	if (stat(f->path, &f->was))
 		return refuse(ans, shown, strerror(errno), a);
-	if (!(st.st_mode & 0222) || access(f->path, W_OK))
+	if (!(f->was.st_mode & 0222) || access(f->path, W_OK))
 		return refuse(ans, shown, "it is read-only", a);
-	f->mode = st.st_mode & 07777;
 	f->existed = f->stays = true;
 	f->after = f->before;
 	return SUCCESS;
@@ -169,41 +172,39 @@ static void tidy(const char *path, const char *root, struct arena *a)
 		dir = fs_dirname(dir);
 }
 
-static int put(const struct file_change *f, bool there, struct str text, const char *root,
-	       struct arena *a)
+static int put(const struct file_change *f, bool there, struct str text, struct arena *a)
 {
 	int r = 0;
 
 	if (!there) {
 		r = unlink(f->path) && errno != ENOENT ? -errno : 0;
-		tidy(f->path, root, a);
+		tidy(f->path, f->root, a);
 		return r;
 	}
 	r = fs_make_dirs(arena_cstr(a, fs_dirname(str_c(f->path))), 0755);
-	if (!r)
-		r = fs_write_atomic(f->path, text, f->mode);
-	if (!r && f->existed)
-		(void)chmod(f->path, f->mode); /* regardless of the umask */
-	return r;
+	if (r)
+		return r;
+	return f->existed ? fs_write_like(f->path, text, &f->was)
+			  : fs_write_atomic(f->path, text, 0644);
 }
 
-enum result file_change_write(const struct file_change *list, size_t n, const char *root,
-			      struct answer *ans, struct arena *a)
+enum result file_change_write(const struct file_change *list, size_t n, struct answer *ans,
+			      struct arena *a)
 {
 	for (size_t i = 0; i < n; i++)
 		if (unchanged(&list[i], ans, a) != SUCCESS)
 			return ans->code;
 	for (size_t i = 0; i < n; i++) {
 		const struct file_change *f = &list[i];
-		int r = file_change_any(f) ? put(f, f->stays, f->after, root, a) : 0;
+		int r = file_change_any(f) ? put(f, f->stays, f->after, a) : 0;
 
 		if (!r)
 			continue;
 		if (!f->existed)
-			tidy(f->path, root, a);
+			tidy(f->path, f->root, a);
 		while (i-- > 0)
 			if (file_change_any(&list[i]))
-				(void)put(&list[i], list[i].existed, list[i].before, root, a);
+				(void)put(&list[i], list[i].existed, list[i].before, a);
 		return failed(ans, f->path, strerror(-r), a);
 	}
 	return SUCCESS;

@@ -5,7 +5,7 @@
 #ifndef CLIENT_FILE_CHANGE_H
 #define CLIENT_FILE_CHANGE_H
 
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "core/answer.h"
@@ -15,10 +15,11 @@ struct file_change {
 	char *path; /* the real path */
 	struct str before, after;
 	bool existed, stays; /* stays: the file exists after the change */
-	mode_t mode;
+	struct stat was;     /* if it existed: its owner and mode */
+	const char *root;    /* folders below it that become empty are removed */
 };
 
-/* Reads `name` under `root`. It follows a link, but not out of root. MISCONFIGURED: `name` cannot be read, is not a
+/* Reads `name` under `root`, which must live as long as *f. It follows a link, but not out of root. MISCONFIGURED: `name` cannot be read, is not a
  * file, or is read-only. */
 enum result file_change_load(struct file_change *f, const char *root, const char *name,
 			     struct answer *ans, struct arena *a);
@@ -26,8 +27,8 @@ bool file_change_any(const struct file_change *f);
 /* Writes the change in the format of diff -u: one hunk with three lines of context. */
 void file_change_diff(const struct file_change *f, struct buf *out, struct arena *scratch);
 /* Writes all files or none. API_ERROR: a file cannot be written, or has changed since it was loaded. Makes missing
- * folders, and removes folders below root that become empty. */
-enum result file_change_write(const struct file_change *list, size_t n, const char *root,
-			      struct answer *ans, struct arena *a);
+ * folders, and removes folders below root that become empty. Owner, group and mode of a file stay. */
+enum result file_change_write(const struct file_change *list, size_t n, struct answer *ans,
+			      struct arena *a);
 
 #endif

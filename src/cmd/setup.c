@@ -1,23 +1,24 @@
-#include "cmd/setup_piece.h"
+#include "cmd/setup_list.h"
 
-#include <stdlib.h>
-
-#include "base/fs.h"
 #include "base/text.h"
 #include "cmd/command.h"
 
-#define FILES_MAX 8
+#define FILES_MAX 64
 
 struct setup_args {
 	struct args args;
 	struct str client;
-	int64_t hooks, user, remove, yes;
+	int64_t all, list, hooks, user, remove, yes;
 };
 
 static const struct param params[] = {
-	LOCAL(setup, client, "CLIENT", P_CHOICE, .flags = P_POSITIONAL | P_REQUIRED,
-	      .choices = "claude codex cursor gemini generic", .value = "CLIENT",
-	      .help = "claude, codex, cursor, gemini, or generic for clients that read AGENTS.md"),
+	LOCAL(setup, client, "CLIENT", P_CHOICE, .flags = P_POSITIONAL, .choices = SETUP_CLIENTS,
+	      .value = "CLIENT",
+	      .help = "claude, codex, cursor, gemini, copilot, vscode, opencode, qwen, amp, or generic for others"),
+	LOCAL(setup, all, "all", P_FLAG,
+	      .help = "configure every client that is installed; with --remove, every client"),
+	LOCAL(setup, list, "list", P_FLAG,
+	      .help = "show which clients are installed, and which are configured"),
 	LOCAL(setup, hooks, "hooks", P_FLAG,
 	      .help = "also add hooks that renew leases and release tasks when a session ends"),
 	LOCAL(setup, user, "user", P_FLAG,
@@ -31,49 +32,43 @@ static const struct param params[] = {
 struct setup {
 	struct session *s;
 	const struct setup_args *args;
-	const char *root;
+	struct str agent; /* of --agent */
 	struct file_change files[FILES_MAX];
 	size_t n;
 	json_t *notes;
+	bool incomplete; /* something was left as it is */
 	struct answer ans;
 };
 
-/* Clients whose folder in the home folder can be moved by an environment variable. */
-static const struct {
-	const char *client, *variable, *folder;
-} homes[] = {
-	{ "claude", "CLAUDE_CONFIG_DIR", ".claude/" },
-	{ "codex", "CODEX_HOME", ".codex/" },
-};
+/* --- which clients, which files ------------------------------------------------------------------ */
 
-/* NULL: the folder is in its default place. */
-static const char *moved_home(struct str client, struct str *folder)
+static bool selected(const struct setup *x, const struct setup_client *c)
 {
-	for (size_t i = 0; i < sizeof(homes) / sizeof(*homes); i++) {
-		const char *to = getenv(homes[i].variable);
+	if (!x->args->all)
+		return str_is(x->args->client, c->name);
+	return x->args->remove || setup_client_installed(c, x->s->arena);
+}
 
-		*folder = str_c(homes[i].folder);
-		if (str_is(client, homes[i].client) && to && to[0] == '/')
-			return to;
-	}
+/* NULL: there is no home folder. */
+static const char *root_of(const struct setup *x, const struct setup_client *c)
+{
+	return x->args->user ? setup_client_home(c, x->s->arena) : x->s->client.place.worktree;
+}
+
+static const char *file_of(const struct setup *x, const struct setup_client *c,
+			   const struct piece *p)
+{
+	return piece_file(p, x->args->user, root_of(x, c), x->s->arena);
+}
+
+/* The next piece of the client in this run; NULL: there is none. */
+static const struct piece *next_piece(const struct setup *x, const struct setup_client *c,
+				      const struct piece *p, bool hooks)
+{
+	for (p = p ? p + 1 : setup_pieces; p->client; p++)
+		if (!strcmp(p->client, c->name) && file_of(x, c, p) && (!p->hook || hooks))
+			return p;
 	return NULL;
-}
-
-static const char *file_of(const struct setup *x, const struct piece *p)
-{
-	struct str folder, name = str_c(p->user_file);
-
-	if (!x->args->user)
-		return p->file;
-	if (p->user_file && moved_home(x->args->client, &folder))
-		str_cut_prefix(&name, folder);
-	return name.p;
-}
-
-static bool concerns(const struct setup *x, const struct piece *p)
-{
-	return str_is(x->args->client, p->client) && file_of(x, p) &&
-	       (!p->hook || x->args->hooks || x->args->remove);
 }
 
 static void note(struct setup *x, struct str text)
@@ -83,21 +78,21 @@ static void note(struct setup *x, struct str text)
 
 /* --- planning ------------------------------------------------------------------------------------ */
 
-static struct file_change *find_file(struct setup *x, const struct piece *p)
+static struct file_change *find_file(struct setup *x, const struct setup_client *c,
+				     const struct piece *p)
 {
-	const char *name = file_of(x, p), *fault;
+	const char *name = file_of(x, c, p), *root = root_of(x, c), *fault;
 	struct file_change *f = x->files;
 	struct arena *a = x->s->arena;
 
 	for (; f < x->files + x->n; f++)
-		if (!strcmp(f->name, name))
+		if (!strcmp(f->name, name) && !strcmp(f->root, root))
 			return f;
-	if (file_change_load(f, x->root, name, &x->ans, a) != SUCCESS)
+	if (file_change_load(f, root, name, &x->ans, a) != SUCCESS)
 		return NULL;
 	fault = f->existed && p->kind == PIECE_JSON ? json_text_fault(f->before, a) : NULL;
 	if (fault) {
-		answer_fail(&x->ans, MISCONFIGURED,
-			    arena_printf(a, "%s/%s: %s", x->root, name, fault),
+		answer_fail(&x->ans, MISCONFIGURED, arena_printf(a, "%s/%s: %s", root, name, fault),
 			    STR("nothing was changed; repair the file first"));
 		return NULL;
 	}
@@ -113,46 +108,132 @@ static struct str place_text(const struct piece *p, struct arena *a)
 	return p->kind == PIECE_SECTION ? STR("pawl's section") : STR("the file");
 }
 
-static bool plan_piece(struct setup *x, const struct piece *p)
+static bool unfit(struct setup *x, const struct piece *p, const struct file_change *f)
 {
 	struct arena *a = x->s->arena;
-	struct file_change *f = find_file(x, p);
+	struct str why = STR("");
+
+	if (p->kind == PIECE_JSON)
+		why = p->place.element
+			      ? arena_printf(a, ": %s must be an object of arrays", p->place.key[0])
+			      : arena_printf(a, ": %s must be an object", p->place.key[0]);
+	answer_fail(&x->ans, MISCONFIGURED,
+		    arena_printf(a, "%s/%s: setup cannot change %.*s in this file%.*s", f->root,
+				 f->name, STRF(place_text(p, a)), STRF(why)),
+		    STR("nothing was changed; check the file"));
+	return false;
+}
+
+/* Another client that is installed loses the piece, too. */
+static void warn_sharers(struct setup *x, const struct piece *p, const struct file_change *f)
+{
+	struct arena *a = x->s->arena;
+
+	for (const struct setup_client *c = setup_clients; c->name; c++)
+		for (const struct piece *q = NULL;
+		     !selected(x, c) && (q = next_piece(x, c, q, false));)
+			if (q->kind == p->kind && !strcmp(file_of(x, c, q), f->name) &&
+			    !strcmp(root_of(x, c), f->root) && setup_client_installed(c, a))
+				note(x, arena_printf(a, "%s: %s used this entry, too", f->name,
+						     c->title));
+}
+
+static void leave(struct setup *x, const struct piece *p, const struct file_change *f)
+{
+	struct arena *a = x->s->arena;
+
+	x->incomplete = true;
+	note(x,
+	     arena_printf(
+		     a, "%s: %.*s exists already and differs from setup's version: left unchanged",
+		     f->name, STRF(place_text(p, a))));
+}
+
+static bool plan_piece(struct setup *x, const struct setup_client *c, const struct piece *p,
+		       struct str agent)
+{
+	struct arena *a = x->s->arena;
+	struct file_change *f = find_file(x, c, p);
+	bool remove = x->args->remove;
 	enum text_change r;
 
 	if (!f)
 		return false;
-	r = x->args->remove ? piece_remove(p, f, a) : piece_add(p, f, a);
+	r = remove ? piece_remove(p, f, a) : piece_add(p, f, agent, a);
 	if (r == TEXT_OTHER)
-		note(x,
-		     arena_printf(
-			     a,
-			     "%s: %.*s exists already and differs from setup's version: left unchanged",
-			     f->name, STRF(place_text(p, a))));
-	if (r != TEXT_UNFIT)
+		leave(x, p, f);
+	if (remove && (r == TEXT_CHANGED || r == TEXT_EMPTY))
+		warn_sharers(x, p, f);
+	return r != TEXT_UNFIT || unfit(x, p, f);
+}
+
+/* The name that the server and the hooks of the client share: of --agent, else the one that its files have. */
+static bool find_agent(struct setup *x, const struct setup_client *c, struct str *agent)
+{
+	*agent = x->agent;
+	for (const struct piece *p = NULL;
+	     !agent->n && !x->args->remove && (p = next_piece(x, c, p, x->args->hooks));) {
+		const struct file_change *f = find_file(x, c, p);
+
+		if (!f)
+			return false;
+		*agent = piece_agent(p, f->before, x->s->arena);
+	}
+	return true;
+}
+
+/* A new name is for the hooks that exist, too. */
+static bool wanted(struct setup *x, const struct setup_client *c, const struct piece *p,
+		   bool *fault)
+{
+	const struct file_change *f;
+
+	if (!p->hook || x->args->hooks || x->args->remove)
 		return true;
-	answer_fail(&x->ans, MISCONFIGURED,
-		    arena_printf(a, "%s/%s: setup cannot change %.*s in this file", x->root,
-				 f->name, STRF(place_text(p, a))),
-		    STR("nothing was changed; check the file"));
-	return false;
+	f = x->agent.n ? find_file(x, c, p) : NULL;
+	*fault = x->agent.n && !f;
+	return f && piece_is_in(p, f->before, x->s->arena);
+}
+
+static bool plan_client(struct setup *x, const struct setup_client *c)
+{
+	bool fault = false, hooks = false;
+	struct str agent;
+
+	if (!find_agent(x, c, &agent))
+		return false;
+	for (const struct piece *p = NULL; (p = next_piece(x, c, p, true));) {
+		hooks = hooks || p->hook;
+		if (wanted(x, c, p, &fault) && !plan_piece(x, c, p, agent))
+			return false;
+		if (fault)
+			return false;
+	}
+	if (x->args->hooks && !hooks && !x->args->remove)
+		note(x, arena_printf(x->s->arena,
+				     "%s: setup has no hooks for it; `pawl mcp` renews its leases",
+				     c->title));
+	return true;
 }
 
 /* Does the file hold exactly the text that setup writes into a new file? Then the file is removed. */
 static bool all_ours(struct setup *x, const struct file_change *f, bool hooks)
 {
 	struct file_change made = { .name = f->name };
+	struct arena *a = x->s->arena;
 
-	for (const struct piece *p = setup_pieces; p->client; p++)
-		if (str_is(x->args->client, p->client) && file_of(x, p) &&
-		    !strcmp(file_of(x, p), f->name) && (!p->hook || hooks))
-			piece_add(p, &made, x->s->arena);
+	for (const struct setup_client *c = setup_clients; c->name; c++)
+		for (const struct piece *p = NULL;
+		     selected(x, c) && (p = next_piece(x, c, p, hooks));)
+			if (!strcmp(file_of(x, c, p), f->name) && !strcmp(root_of(x, c), f->root))
+				piece_add(p, &made, piece_agent(p, f->before, a), a);
 	return made.stays && str_eq(made.after, f->before);
 }
 
 static bool plan(struct setup *x)
 {
-	for (const struct piece *p = setup_pieces; p->client; p++)
-		if (concerns(x, p) && !plan_piece(x, p))
+	for (const struct setup_client *c = setup_clients; c->name; c++)
+		if (selected(x, c) && !plan_client(x, c))
 			return false;
 	for (size_t i = 0; x->args->remove && i < x->n; i++)
 		if (x->files[i].existed &&
@@ -190,14 +271,43 @@ static json_t *files_json(struct setup *x)
 	return list;
 }
 
+static json_t *names_json(const struct setup *x)
+{
+	json_t *list = json_array();
+
+	for (const struct setup_client *c = setup_clients; c->name; c++)
+		if (selected(x, c))
+			json_array_append_new(list, json_string(c->name));
+	return list;
+}
+
 static void fill(struct setup *x, struct reply *out, bool written)
 {
 	json_t *o = reply_more(out);
 
-	json_object_set_new(o, "client", json_str(x->args->client));
+	if (x->args->all)
+		json_object_set_new(o, "selected", names_json(x));
+	else
+		json_object_set_new(o, "client", json_str(x->args->client));
 	json_object_set_new(o, "written", json_boolean(written));
+	json_object_set_new(o, "complete",
+			    json_boolean(!x->incomplete && (written || !any_change(x))));
 	json_object_set_new(o, "files", files_json(x));
 	json_object_set(o, "notes", x->notes);
+}
+
+/* The entries that the user adds to the files of other clients. */
+static json_t *entries_json(const struct setup *x)
+{
+	struct arena *a = x->s->arena;
+	json_t *list = json_array();
+
+	for (const struct other_client *c = other_clients; c->title; c++)
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s*, s:s*, s:o}", "client", c->title,
+						"file", c->file, "user_file", c->user_file, "entry",
+						json_str(other_client_entry(c, x->agent, a))));
+	return list;
 }
 
 static enum result unconfirmed(struct setup *x, struct reply *out)
@@ -211,12 +321,14 @@ static enum result unconfirmed(struct setup *x, struct reply *out)
 static enum result succeed(struct setup *x, bool written, struct reply *out)
 {
 	fill(x, out, written);
+	if (str_is(x->args->client, "generic") && !x->args->remove)
+		json_object_set_new(reply_more(out), "entries", entries_json(x));
 	return SUCCESS;
 }
 
 static enum result write_all(struct setup *x, struct reply *out)
 {
-	if (file_change_write(x->files, x->n, x->root, &x->ans, x->s->arena) != SUCCESS)
+	if (file_change_write(x->files, x->n, &x->ans, x->s->arena) != SUCCESS)
 		return run_answer(&x->ans, out);
 	return succeed(x, true, out);
 }
@@ -236,41 +348,70 @@ static enum result show_and_write(struct setup *x, struct reply *out)
 	if (said)
 		return write_all(x, out);
 	x->n = 0;
+	x->incomplete = true;
 	note(x, STR("nothing was written"));
 	return succeed(x, false, out);
 }
 
-static const char *find_root(struct setup *x)
+/* Why this combination of arguments is not a call; NULL: it is one. */
+static const char *bad_call(const struct setup_args *a)
 {
-	struct str folder;
-	const char *home = moved_home(x->args->client, &folder);
+	if (a->list && (a->client.n || a->all || a->hooks || a->remove || a->user))
+		return "--list shows all clients: it stands alone";
+	if (a->client.n && a->all)
+		return "a CLIENT and --all exclude each other";
+	if (!a->client.n && !a->all && !a->list)
+		return "setup needs a CLIENT, --all or --list";
+	return NULL;
+}
 
-	if (!x->args->user)
-		return x->s->client.place.worktree;
-	if (!home)
-		home = getenv("HOME");
-	return home && home[0] == '/' ? fs_real(x->s->arena, home) : NULL;
+/* The first client of this run; NULL: none is installed. */
+static const struct setup_client *first_client(const struct setup *x)
+{
+	const struct setup_client *c = setup_clients;
+
+	while (c->name && !selected(x, c))
+		c++;
+	return c->name ? c : NULL;
+}
+
+static enum result configure(struct setup *x, struct reply *out)
+{
+	const struct setup_client *c = first_client(x);
+
+	if (x->args->user && str_is(x->args->client, "generic"))
+		return run_fail(
+			USAGE, STR("generic has no files in the home folder"),
+			STR("without --user it writes .mcp.json and AGENTS.md of the project"),
+			out);
+	if (!c)
+		return run_fail(MISCONFIGURED, STR("none of the clients is installed here"),
+				STR("name one: pawl setup CLIENT; `pawl setup --list` shows them"),
+				out);
+	if (!root_of(x, c))
+		return run_fail(MISCONFIGURED, STR("pawl found no home folder"), STR("set HOME"),
+				out);
+	return plan(x) ? show_and_write(x, out) : run_answer(&x->ans, out);
 }
 
 static enum result run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct setup_args *a = (const struct setup_args *)args;
 	struct client_options said = s->client.said;
-	struct setup x = { .s = s, .args = a, .notes = json_array() };
+	struct setup x = { .s = s, .args = a, .agent = said.agent };
 	enum result code;
 
+	if (bad_call(a))
+		return run_fail(USAGE, str_c(bad_call(a)),
+				STR("for example: pawl setup claude, or pawl setup --list"), out);
 	if (client_init(&s->client, &said, &x.ans, s->arena) != SUCCESS)
-		code = run_answer(&x.ans, out);
-	else if (a->user && str_is(a->client, "generic"))
-		code = run_fail(USAGE, STR("generic has no files in the home folder"),
-				STR("without --user it writes AGENTS.md of the project"), out);
-	else if (!(x.root = find_root(&x)))
-		code = run_fail(MISCONFIGURED, STR("pawl found no home folder"), STR("set HOME"),
-				out);
-	else if (!plan(&x))
-		code = run_answer(&x.ans, out);
-	else
-		code = show_and_write(&x, out);
+		return run_answer(&x.ans, out);
+	if (a->list) {
+		json_object_set_new(reply_more(out), "clients", setup_list(s));
+		return SUCCESS;
+	}
+	x.notes = json_array();
+	code = configure(&x, out);
 	json_decref(x.notes);
 	return code;
 }
@@ -292,6 +433,38 @@ static void show_diff(struct view *v, struct str rest)
 	}
 }
 
+static void show_place(struct view *v, const json_t *e)
+{
+	struct str file = json_get(e, "file"), user = json_get(e, "user_file");
+
+	view_data(v, BOLD, json_get(e, "client"));
+	view_text(v, PLAIN, ": ");
+	view_data(v, PLAIN, file.n ? file : user);
+	if (file.n && user.n) {
+		view_text(v, PLAIN, " or ");
+		view_data(v, PLAIN, user);
+	}
+	view_text(v, PLAIN, "\n");
+}
+
+/* Clients with the same entry are together in the table. */
+static void show_entries(struct view *v, const json_t *entries)
+{
+	size_t i;
+	const json_t *e;
+
+	if (json_array_size(entries))
+		view_text(v, PLAIN, "\nOther clients need an entry in a file of their own:\n\n");
+	json_array_foreach(entries, i, e) {
+		show_place(v, e);
+		if (str_eq(json_get(e, "entry"), json_get(json_array_get(entries, i + 1), "entry")))
+			continue;
+		view_text(v, PLAIN, "\n");
+		view_lines(v, json_get(e, "entry"), 4);
+		view_text(v, PLAIN, "\n");
+	}
+}
+
 static void show(const struct reply *r, struct view *v)
 {
 	const json_t *o = r->more;
@@ -299,6 +472,10 @@ static void show(const struct reply *r, struct view *v)
 	const json_t *f, *n, *files = json_object_get(o, "files");
 	size_t i;
 
+	if (json_object_get(o, "clients")) {
+		setup_list_show(json_object_get(o, "clients"), v);
+		return;
+	}
 	json_array_foreach(files, i, f) {
 		if (!written)
 			show_diff(v, json_get(f, "diff"));
@@ -315,9 +492,9 @@ static void show(const struct reply *r, struct view *v)
 		view_data(v, PLAIN, json_text(n));
 		view_text(v, PLAIN, "\n");
 	}
-	if (!json_array_size(files) && !json_array_size(json_object_get(o, "notes")) &&
-	    r->ans.code == SUCCESS)
+	if (!json_array_size(files) && json_is_true(json_object_get(o, "complete")))
 		view_text(v, PLAIN, "nothing to do: the configuration is complete\n");
+	show_entries(v, json_object_get(o, "entries"));
 }
 
 const struct command cmd_setup = {
@@ -326,11 +503,15 @@ const struct command cmd_setup = {
 	.summary = "configure a coding agent to use pawl (or remove that configuration)",
 	.detail =
 		"Adds two things to the files of the project (or of the user): the MCP server `pawl mcp`, and a skill, a "
-		"rule or a section of AGENTS.md that explains its use. setup shows the change and asks; without a terminal "
-		"it needs --yes. It keeps all other content byte for byte, a second run changes nothing, and --remove "
-		"restores the earlier content. setup never touches Git's hooks.",
+		"rule or a section of AGENTS.md that explains its use. With --agent NAME the server and the hooks work under "
+		"that name. setup shows the change and asks; without a terminal it needs --yes. It keeps all other content "
+		"byte for byte, comments included; a second run changes nothing, and --remove restores the earlier content. "
+		"generic writes .mcp.json and AGENTS.md, and prints the entry for clients whose files setup does not write. "
+		"setup never touches Git's hooks.",
 	.example = "pawl setup claude --hooks\n"
-		   "pawl setup codex --yes\n"
+		   "pawl setup codex --agent backend --yes\n"
+		   "pawl setup --list\n"
+		   "pawl setup --all --yes\n"
 		   "pawl setup claude --remove",
 	.see = "prime, hook, guard, init",
 	.params = params,

@@ -1,5 +1,10 @@
 #include "cmd/setup_piece.h"
 
+#include <stdlib.h>
+
+#include "base/fs.h"
+#include "cmd/reply.h"
+
 #define BEGIN_MD "<!-- pawl setup begin"
 #define END_MD "<!-- pawl setup end"
 
@@ -25,14 +30,10 @@ static const struct section markdown = {
 			 "\n" WORK END_MD " -->\n",
 };
 
+/* Its text depends on the agent: toml_section(). */
 static const struct section toml = {
 	.begin = "# pawl setup begin",
 	.end = "# pawl setup end",
-	.text = "# pawl setup begin\n"
-		"[mcp_servers.pawl]\n"
-		"command = \"pawl\"\n"
-		"args = [\"mcp\"]\n"
-		"# pawl setup end\n",
 };
 
 static const char skill[] =
@@ -49,27 +50,33 @@ static const char rule[] = "---\n"
 			   "---\n"
 			   "\n";
 
-#define SERVER "{\"command\": \"pawl\", \"args\": [\"mcp\"]}"
-#define HOOK(event) "{\"hooks\": [{\"type\": \"command\", \"command\": \"pawl hook " event "\"}]}"
-#define TOOL_HOOK(event)                                                                           \
-	"{\"matcher\": \"*\", \"hooks\": [{\"type\": \"command\", \"command\": \"pawl hook " event \
-	"\"}]}"
-#define CURSOR_HOOK(event) "{\"command\": \"pawl hook " event "\"}"
-
-#define MCP(name, project, user)                                                              \
-	{                                                                                     \
-		.client = (name), .kind = PIECE_JSON, .file = (project), .user_file = (user), \
-		.place.key = { "mcpServers", "pawl" }, .value = SERVER                        \
+/* The server, in the settings of a client: the key that has the servers, and the shape of an entry. */
+#define MCP(name, project, user, servers, kind_of_entry)                                           \
+	{                                                                                          \
+		.client = (name), .kind = PIECE_JSON, .file = (project), .user_file = (user),      \
+		.server = true, .place.key = { (servers), "pawl" }, .entry.shape = (kind_of_entry) \
 	}
-#define ON(name, path, event, json)                                                        \
+#define ON(name, path, event, kind_of_entry, does)                                         \
 	{                                                                                  \
 		.client = (name), .kind = PIECE_JSON, .file = (path), .user_file = (path), \
-		.hook = true, .place = { { "hooks", (event) }, true }, .value = (json)     \
+		.hook = true, .place = { { "hooks", (event) }, true }, .entry = {          \
+			(kind_of_entry),                                                   \
+			(does)                                                             \
+		}                                                                          \
+	}
+/* A value without which the client does not accept or check the file; only in a file that setup makes. */
+#define HEAD(name, project, user, top, json, with_hooks)                                      \
+	{                                                                                     \
+		.client = (name), .kind = PIECE_JSON, .file = (project), .user_file = (user), \
+		.hook = (with_hooks), .fresh = true, .place.key = { (top) }, .entry = {       \
+			SHAPE_FIXED,                                                          \
+			(json)                                                                \
+		}                                                                             \
 	}
 #define SECTION(name, project, user, which)                                                      \
 	{                                                                                        \
 		.client = (name), .kind = PIECE_SECTION, .file = (project), .user_file = (user), \
-		.section = (which)                                                               \
+		.server = (which) == &toml, .section = (which)                                   \
 	}
 #define OWN(name, project, user, content)                                                     \
 	{                                                                                     \
@@ -77,40 +84,117 @@ static const char rule[] = "---\n"
 		.head = (content), .section = &markdown                                       \
 	}
 
+#ifdef __APPLE__
+#define VSCODE_USER "Library/Application Support/Code/User/mcp.json"
+#else
+#define VSCODE_USER ".config/Code/User/mcp.json"
+#endif
+#define OPENCODE_USER ".config/opencode/opencode.json"
+#define OPENCODE_SCHEMA "\"https://opencode.ai/config.json\""
+
 const struct piece setup_pieces[] = {
-	MCP("claude", ".mcp.json", ".claude.json"),
+	MCP("claude", ".mcp.json", ".claude.json", "mcpServers", SHAPE_SERVER),
 	OWN("claude", ".claude/skills/pawl/SKILL.md", ".claude/skills/pawl/SKILL.md", skill),
-	ON("claude", ".claude/settings.json", "SessionStart", HOOK("start")),
-	ON("claude", ".claude/settings.json", "PostToolUse", TOOL_HOOK("beat")),
-	ON("claude", ".claude/settings.json", "SessionEnd", HOOK("end")),
+	ON("claude", ".claude/settings.json", "SessionStart", SHAPE_HOOK, "start"),
+	ON("claude", ".claude/settings.json", "PostToolUse", SHAPE_TOOL_HOOK, "beat"),
+	ON("claude", ".claude/settings.json", "SessionEnd", SHAPE_HOOK, "end"),
 
 	SECTION("codex", ".codex/config.toml", ".codex/config.toml", &toml),
 	SECTION("codex", "AGENTS.md", ".codex/AGENTS.md", &markdown),
-	ON("codex", ".codex/hooks.json", "SessionStart", HOOK("start")),
-	ON("codex", ".codex/hooks.json", "PostToolUse", TOOL_HOOK("beat")),
-	ON("codex", ".codex/hooks.json", "SessionEnd", HOOK("end")),
+	ON("codex", ".codex/hooks.json", "SessionStart", SHAPE_HOOK, "start"),
+	ON("codex", ".codex/hooks.json", "PostToolUse", SHAPE_TOOL_HOOK, "beat"),
+	ON("codex", ".codex/hooks.json", "SessionEnd", SHAPE_HOOK, "end"),
 
-	MCP("cursor", ".cursor/mcp.json", ".cursor/mcp.json"),
+	MCP("cursor", ".cursor/mcp.json", ".cursor/mcp.json", "mcpServers", SHAPE_SERVER),
 	OWN("cursor", ".cursor/rules/pawl.mdc", NULL, rule),
-	{ .client = "cursor",
-	  .kind = PIECE_JSON,
-	  .file = ".cursor/hooks.json",
-	  .user_file = ".cursor/hooks.json",
-	  .hook = true,
-	  .fresh = true,
-	  .place.key = { "version" },
-	  .value = "1" },
-	ON("cursor", ".cursor/hooks.json", "postToolUse", CURSOR_HOOK("beat")),
-	ON("cursor", ".cursor/hooks.json", "sessionEnd", CURSOR_HOOK("end")),
+	HEAD("cursor", ".cursor/hooks.json", ".cursor/hooks.json", "version", "1", true),
+	ON("cursor", ".cursor/hooks.json", "postToolUse", SHAPE_CURSOR_HOOK, "beat"),
+	ON("cursor", ".cursor/hooks.json", "sessionEnd", SHAPE_CURSOR_HOOK, "end"),
 
-	MCP("gemini", ".gemini/settings.json", ".gemini/settings.json"),
+	MCP("gemini", ".gemini/settings.json", ".gemini/settings.json", "mcpServers", SHAPE_SERVER),
 	SECTION("gemini", "GEMINI.md", ".gemini/GEMINI.md", &markdown),
-	ON("gemini", ".gemini/settings.json", "AfterTool", TOOL_HOOK("beat")),
-	ON("gemini", ".gemini/settings.json", "SessionEnd", HOOK("end")),
+	ON("gemini", ".gemini/settings.json", "AfterTool", SHAPE_TOOL_HOOK, "beat"),
+	ON("gemini", ".gemini/settings.json", "SessionEnd", SHAPE_HOOK, "end"),
 
+	MCP("copilot", ".mcp.json", ".copilot/mcp-config.json", "mcpServers", SHAPE_SERVER),
+	SECTION("copilot", "AGENTS.md", ".copilot/copilot-instructions.md", &markdown),
+
+	MCP("vscode", ".vscode/mcp.json", VSCODE_USER, "servers", SHAPE_STDIO),
+	SECTION("vscode", "AGENTS.md", NULL, &markdown),
+
+	HEAD("opencode", "opencode.json", OPENCODE_USER, "$schema", OPENCODE_SCHEMA, false),
+	MCP("opencode", "opencode.json", OPENCODE_USER, "mcp", SHAPE_LIST),
+	SECTION("opencode", "AGENTS.md", ".config/opencode/AGENTS.md", &markdown),
+
+	MCP("qwen", ".qwen/settings.json", ".qwen/settings.json", "mcpServers", SHAPE_SERVER),
+	SECTION("qwen", "QWEN.md", ".qwen/QWEN.md", &markdown),
+
+	MCP("amp", ".amp/settings.json", ".config/amp/settings.json", "amp.mcpServers",
+	    SHAPE_SERVER),
+	SECTION("amp", "AGENTS.md", ".config/amp/AGENTS.md", &markdown),
+
+	MCP("generic", ".mcp.json", NULL, "mcpServers", SHAPE_SERVER),
 	SECTION("generic", "AGENTS.md", NULL, &markdown),
 	{ 0 },
 };
+
+const char *piece_file(const struct piece *p, bool user, const char *root, struct arena *a)
+{
+	const char *name = p->file, *other;
+
+	if (user)
+		name = setup_client_file(setup_client_find(str_c(p->client)), p->user_file);
+	if (!name || p->kind != PIECE_JSON || strcmp(p->client, "opencode"))
+		return name;
+	other = arena_printf(a, "%sc", name).p; /* opencode.jsonc */
+	if (fs_exists(fs_join(a, str_c(root), str_c(name))) ||
+	    !fs_exists(fs_join(a, str_c(root), str_c(other))))
+		return name;
+	return other;
+}
+
+/* --- the section of Codex -------------------------------------------------------------------------- */
+
+static struct section toml_section(struct str agent, struct arena *a)
+{
+	struct section s = toml;
+	json_t *args = setup_entry_args(agent);
+	char *text = json_dumps(args, 0); /* this JSON is TOML, too */
+
+	s.text = arena_printf(a,
+			      "%s\n"
+			      "[mcp_servers.pawl]\n"
+			      "command = \"pawl\"\n"
+			      "args = %s\n"
+			      "%s\n",
+			      toml.begin, text, toml.end)
+			 .p;
+	free(text);
+	json_decref(args);
+	return s;
+}
+
+/* The agent in our section of the text. */
+static struct str toml_agent(struct str text, struct arena *a)
+{
+	struct str line, agent = STR("");
+	bool ours = false;
+	json_t *args;
+
+	while (text.n) {
+		line = str_cut(&text, '\n');
+		if (str_starts(line, str_c(toml.begin)))
+			ours = true;
+		if (str_starts(line, str_c(toml.end)))
+			break;
+		if (!ours || !str_cut_prefix(&line, STR("args = ")))
+			continue;
+		args = json_loadb(str_p(line), line.n, 0, NULL);
+		agent = arena_str(a, json_text(json_array_get(args, 2)));
+		json_decref(args);
+	}
+	return agent;
+}
 
 /* --- applying and removing --------------------------------------------------------------------------- */
 
@@ -150,16 +234,18 @@ static enum text_change toml_fits(struct str text, struct arena *a)
 }
 
 static enum text_change add_section(const struct piece *p, const struct file_change *f,
-				    struct str *out, struct arena *a)
+				    struct str agent, struct str *out, struct arena *a)
 {
 	enum text_change r = TEXT_CHANGED;
+	struct section s = *p->section;
 	struct str rest;
 
 	if (p->section == &toml) {
-		r = section_remove(f->after, p->section, &rest, a);
+		s = toml_section(agent.n ? agent : toml_agent(f->after, a), a);
+		r = section_remove(f->after, &s, &rest, a);
 		r = toml_fits(r == TEXT_CHANGED ? rest : r == TEXT_EMPTY ? STR("") : f->after, a);
 	}
-	return r == TEXT_CHANGED ? section_add(f->after, f->stays, p->section, out, a) : r;
+	return r == TEXT_CHANGED ? section_add(f->after, f->stays, &s, out, a) : r;
 }
 
 /* A file of our own is a head and the section. The user may have changed the text outside the marks. */
@@ -193,23 +279,73 @@ static enum text_change remove_file(const struct piece *p, const struct file_cha
 	}
 }
 
-enum text_change piece_add(const struct piece *p, struct file_change *f, struct arena *a)
+/* The entry of the piece in the text, for any agent; the caller gets a reference. NULL: there is none. */
+static json_t *find_entry(const struct piece *p, struct str text, struct str *agent,
+			  struct arena *a)
+{
+	json_t *there = json_text_get(text, &p->place, a), *v, *found = NULL;
+	size_t i;
+
+	if (!p->place.element && there && setup_entry_is(&p->entry, there, agent, a))
+		found = json_incref(there);
+	if (p->place.element)
+		json_array_foreach(there, i, v)
+			if (!found && setup_entry_is(&p->entry, v, agent, a))
+				found = json_incref(v);
+	if (!found)
+		*agent = STR("");
+	json_decref(there);
+	return found;
+}
+
+/* Without an agent, an entry that names one stays. */
+static enum text_change add_entry(const struct piece *p, const struct file_change *f,
+				  struct str agent, struct str *out, struct arena *a)
+{
+	struct str text = f->stays ? f->after : STR(""), other;
+	json_t *now = find_entry(p, text, &other, a), *want = setup_entry_make(&p->entry, agent);
+	enum text_change r;
+
+	if (!now)
+		r = json_text_add(text, &p->place, want, out, a);
+	else if (!agent.n || str_eq(agent, other))
+		r = TEXT_SAME;
+	else
+		r = json_text_replace(text, &p->place, now, want, out, a);
+	json_decref(now);
+	json_decref(want);
+	return r;
+}
+
+/* With no entry of ours, the result says what is there. */
+static enum text_change remove_entry(const struct piece *p, struct str text, struct str *out,
+				     struct arena *a)
+{
+	struct str agent;
+	json_t *now = find_entry(p, text, &agent, a);
+	enum text_change r;
+
+	if (!now)
+		now = setup_entry_make(&p->entry, STR(""));
+	r = json_text_remove(text, &p->place, now, out, a);
+	json_decref(now);
+	return r;
+}
+
+enum text_change piece_add(const struct piece *p, struct file_change *f, struct str agent,
+			   struct arena *a)
 {
 	enum text_change r;
 	struct str out;
-	json_t *v;
 
 	if (p->fresh && f->stays)
 		return TEXT_SAME;
-	if (p->kind == PIECE_JSON) {
-		v = json_loads(p->value, JSON_DECODE_ANY, NULL);
-		r = json_text_add(f->stays ? f->after : STR(""), &p->place, v, &out, a);
-		json_decref(v);
-	} else if (p->kind == PIECE_SECTION) {
-		r = add_section(p, f, &out, a);
-	} else {
+	if (p->kind == PIECE_JSON)
+		r = add_entry(p, f, agent, &out, a);
+	else if (p->kind == PIECE_SECTION)
+		r = add_section(p, f, agent, &out, a);
+	else
 		r = add_file(p, f, &out, a);
-	}
 	if (r == TEXT_CHANGED) {
 		f->after = out;
 		f->stays = true;
@@ -221,21 +357,38 @@ enum text_change piece_remove(const struct piece *p, struct file_change *f, stru
 {
 	enum text_change r;
 	struct str out;
-	json_t *v;
 
 	if (!f->stays || p->fresh)
 		return TEXT_SAME;
-	if (p->kind == PIECE_JSON) {
-		v = json_loads(p->value, JSON_DECODE_ANY, NULL);
-		r = json_text_remove(f->after, &p->place, v, &out, a);
-		json_decref(v);
-	} else if (p->kind == PIECE_SECTION) {
+	if (p->kind == PIECE_JSON)
+		r = remove_entry(p, f->after, &out, a);
+	else if (p->kind == PIECE_SECTION)
 		r = section_remove(f->after, p->section, &out, a);
-	} else {
+	else
 		r = remove_file(p, f, &out, a);
-	}
 	if (r == TEXT_CHANGED)
 		f->after = out;
 	f->stays = r != TEXT_EMPTY;
 	return r;
+}
+
+struct str piece_agent(const struct piece *p, struct str text, struct arena *a)
+{
+	struct str agent = STR("");
+
+	if (p->kind == PIECE_JSON && !p->fresh)
+		json_decref(find_entry(p, text, &agent, a));
+	else if (p->section == &toml)
+		agent = toml_agent(text, a);
+	return agent;
+}
+
+bool piece_is_in(const struct piece *p, struct str text, struct arena *a)
+{
+	struct str agent;
+	json_t *v = p->kind == PIECE_JSON ? find_entry(p, text, &agent, a) : NULL;
+	bool is = v != NULL;
+
+	json_decref(v);
+	return is;
 }

@@ -6,6 +6,7 @@
 #define CMD_SETUP_PIECE_H
 
 #include "client/file_change.h"
+#include "cmd/setup_client.h"
 #include "format/json_text.h"
 #include "format/section.h"
 
@@ -20,18 +21,27 @@ struct piece {
 	enum piece_kind kind;
 	const char *file,
 		*user_file; /* its path in the project and in the home folder; NULL: it has none there */
+	bool server;        /* it names the MCP server: with it the client is configured */
 	bool hook;          /* only with --hooks */
 	bool fresh;         /* only in a file that setup makes */
 	struct json_place place;
-	const char *value; /* of PIECE_JSON, as JSON */
+	struct setup_entry entry; /* of PIECE_JSON */
 	const struct section *section;
 	const char *head; /* of PIECE_FILE: the text before the section */
 };
 
 extern const struct piece setup_pieces[]; /* ends with a NULL client */
 
-/* Applies or removes the piece in f->after. TEXT_OTHER: somebody else's entry is there and stays. */
-enum text_change piece_add(const struct piece *p, struct file_change *f, struct arena *a);
+/* The file of the piece below root, which is the project, or for `user` the client's home folder. NULL: it has none. */
+const char *piece_file(const struct piece *p, bool user, const char *root, struct arena *a);
+/* Applies or removes the piece in f->after. TEXT_OTHER: somebody else's entry is there and stays. agent: empty, or the
+ * name that the entry gets; without it, the entry keeps the name that it has. */
+enum text_change piece_add(const struct piece *p, struct file_change *f, struct str agent,
+			   struct arena *a);
 enum text_change piece_remove(const struct piece *p, struct file_change *f, struct arena *a);
+/* Is the entry of a PIECE_JSON in this text, with any agent? */
+bool piece_is_in(const struct piece *p, struct str text, struct arena *a);
+/* The agent that the piece names in this text; empty: none. */
+struct str piece_agent(const struct piece *p, struct str text, struct arena *a);
 
 #endif

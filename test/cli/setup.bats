@@ -5,16 +5,23 @@
 load common
 unset -f jq # the order of an object's names is looked at
 
-clients="claude codex cursor gemini generic"
+clients="claude codex cursor gemini copilot vscode opencode qwen amp generic"
+with_hooks="claude codex cursor gemini"
 
 # Everything below this folder, with types, modes and contents, except the queue.
 tree() {
 	find . -path ./.pawl -prune -o -printf '%y %m %p %l\n' -type f -exec sha256sum {} + | sort
 }
 
+# strict PATH: the file as JSON without comments and trailing commas
+strict() {
+	perl -0777 -pe 's{("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/}{$1 // " "}gse;
+		s{("(?:\\.|[^"\\])*")|,(?=\s*[\]\}])}{$1 // " "}ge; s/^\xef\xbb\xbf//' "$1"
+}
+
 # json_file PATH: is JSON, according to jq
 json_file() {
-	jq -e . "$1" >/dev/null
+	strict "$1" | jq -e . >/dev/null
 }
 
 # The files of a client that contain JSON.
@@ -24,12 +31,28 @@ json_of() {
 	codex) echo .codex/hooks.json ;;
 	cursor) echo .cursor/mcp.json .cursor/hooks.json ;;
 	gemini) echo .gemini/settings.json ;;
+	copilot | generic) echo .mcp.json ;;
+	vscode) echo .vscode/mcp.json ;;
+	opencode) echo opencode.json ;;
+	qwen) echo .qwen/settings.json ;;
+	amp) echo .amp/settings.json ;;
+	esac
+}
+
+# The key that has a client's servers.
+key_of() {
+	case $1 in
+	vscode) echo servers ;;
+	opencode) echo mcp ;;
+	amp) echo amp.mcpServers ;;
+	*) echo mcpServers ;;
 	esac
 }
 
 @test "an empty folder: once, twice, and away again" {
 	for client in $clients; do
 		for hooks in "" --hooks; do
+			[ -z "$hooks" ] || [[ " $with_hooks " == *" $client "* ]] || continue
 			before=$(tree)
 			call 0 setup $client $hooks --yes
 			says "created "
@@ -54,19 +77,22 @@ json_of() {
 	for client in $clients; do
 		call 0 setup $client --hooks --yes
 	done
-	for file in .mcp.json .cursor/mcp.json .gemini/settings.json; do
-		same "$(jq -c .mcpServers.pawl $file)" '{"command":"pawl","args":["mcp"]}'
+	for file in .mcp.json .cursor/mcp.json .gemini/settings.json .qwen/settings.json; do
+		same "$(jq -c '{mcpServers}' $file)" '{"mcpServers":{"pawl":{"command":"pawl","args":["mcp"]}}}'
 	done
+	same "$(jq -c . .vscode/mcp.json)" '{"servers":{"pawl":{"type":"stdio","command":"pawl","args":["mcp"]}}}'
+	same "$(jq -c . opencode.json)" '{"$schema":"https://opencode.ai/config.json","mcp":{"pawl":{"type":"local","command":["pawl","mcp"],"enabled":true}}}'
+	same "$(jq -c . .amp/settings.json)" '{"amp.mcpServers":{"pawl":{"command":"pawl","args":["mcp"]}}}'
 	grep -qx '\[mcp_servers.pawl\]' .codex/config.toml
 	same "$(jq -c '[.hooks[][].hooks[].command]' .claude/settings.json)" '["pawl hook start","pawl hook beat","pawl hook end"]'
 	same "$(jq -c '[.hooks[][].hooks[].command]' .gemini/settings.json)" '["pawl hook beat","pawl hook end"]'
 	same "$(jq -c '[.hooks[][].hooks[].command]' .codex/hooks.json)" '["pawl hook start","pawl hook beat","pawl hook end"]'
 	same "$(jq -c . .cursor/hooks.json)" '{"version":1,"hooks":{"postToolUse":[{"command":"pawl hook beat"}],"sessionEnd":[{"command":"pawl hook end"}]}}'
-	for file in AGENTS.md GEMINI.md .claude/skills/pawl/SKILL.md .cursor/rules/pawl.mdc; do
+	for file in AGENTS.md GEMINI.md QWEN.md .claude/skills/pawl/SKILL.md .cursor/rules/pawl.mdc; do
 		grep -q "pawl next --claim" $file
 	done
 	same "$(sed -n 2p .claude/skills/pawl/SKILL.md)" "name: pawl"
-	# two clients use AGENTS.md, with one section
+	# several clients use AGENTS.md, with one section
 	same "$(grep -c "pawl setup begin" AGENTS.md)" 1
 }
 
@@ -77,47 +103,84 @@ json_of() {
 	not grep -rq "pawl hook" . --include '*.json'
 }
 
+# everywhere FORMAT: the text in the JSON file of every client, with the client's key for "mcpServers"
+everywhere() {
+	local client file
+	for client in $clients; do
+		for file in $(json_of $client); do
+			printf "$1" | sed "s/\"mcpServers\"/\"$(key_of $client)\"/" >$file
+		done
+	done
+}
+
+# texts FORMAT: the text in every file that is not JSON
+texts() {
+	printf "$1" | tee AGENTS.md GEMINI.md QWEN.md >.codex/config.toml
+}
+
 # existing N: a folder with the user's own config and hooks, in the Nth form
 existing() {
-	mkdir -p .claude .codex .cursor/rules .gemini
+	mkdir -p .claude .codex .cursor/rules .gemini .vscode .qwen .amp
 	echo mine >.cursor/rules/mine.mdc # a folder that is empty afterwards is removed
 	case $1 in
 	1) # as people write it
-		printf '{\n  "mcpServers": {\n    "other": {\n      "command": "x"\n    }\n  },\n  "z": 1,\n  "a": [1, 2.50, "\\u00e9"]\n}\n' | tee .mcp.json .cursor/mcp.json >.gemini/settings.json
+		everywhere '{\n  "mcpServers": {\n    "other": {\n      "command": "x"\n    }\n  },\n  "z": 1,\n  "a": [1, 2.50, "\\u00e9"]\n}\n'
 		printf '{\n    "permissions": {"allow": ["Bash(ls:*)"]},\n    "hooks": {\n        "PostToolUse": [\n            {"matcher": "Edit", "hooks": [{"type": "command", "command": "fmt"}]}\n        ],\n        "Stop": []\n    }\n}\n' | tee .claude/settings.json >.codex/hooks.json
 		printf '{"version": 1, "hooks": {"stop": [{"command": "mine"}]}}' >.cursor/hooks.json
+		texts '# Ours\n\nRead this.\n'
 		printf 'model = "x"\n\n[mcp_servers.other]\ncommand = "y"' >.codex/config.toml
-		printf '# Ours\n\nRead this.\n' | tee AGENTS.md >GEMINI.md
 		;;
 	2) # tabs, no newline at the end
-		printf '{\n\t"mcpServers": {},\n\t"hooks": {\n\t\t"AfterTool": []\n\t}\n}' | tee .mcp.json .cursor/mcp.json .cursor/hooks.json .claude/settings.json .codex/hooks.json >.gemini/settings.json
-		printf '# no newline' | tee AGENTS.md GEMINI.md >.codex/config.toml
+		everywhere '{\n\t"mcpServers": {},\n\t"hooks": {\n\t\t"AfterTool": []\n\t}\n}'
+		texts '# no newline'
 		;;
 	3) # as short as possible
-		printf '{}' | tee .mcp.json .cursor/mcp.json .cursor/hooks.json .claude/settings.json .codex/hooks.json >.gemini/settings.json
-		: >AGENTS.md
-		: >GEMINI.md
-		: >.codex/config.toml
+		everywhere '{}'
+		texts ''
 		;;
 	4) # CRLF, blanks around
-		printf '\r\n { \r\n  "mcpServers" : { "o" : { } } ,\r\n  "hooks" : { "PostToolUse" : [ ] , "x" : null }\r\n } \r\n' | tee .mcp.json .cursor/mcp.json .cursor/hooks.json .claude/settings.json .codex/hooks.json >.gemini/settings.json
-		printf 'a\r\n\r\n\r\n' | tee AGENTS.md GEMINI.md >.codex/config.toml
+		everywhere '\r\n { \r\n  "mcpServers" : { "o" : { } } ,\r\n  "hooks" : { "PostToolUse" : [ ] , "x" : null }\r\n } \r\n'
+		texts 'a\r\n\r\n\r\n'
 		;;
 	5) # one line; keys that resemble ours
-		printf '{"a":{"mcpServers":{"pawl":1}},"mcp\\u0053ervers":{"q\\"}":{"s":"]}{,"}},"hooks":{}}\n' | tee .mcp.json .cursor/mcp.json .cursor/hooks.json .claude/settings.json .codex/hooks.json >.gemini/settings.json
-		printf '\n' | tee AGENTS.md GEMINI.md >.codex/config.toml
+		everywhere '{"a":{"mcpServers":{"pawl":1}},"mcp\\u0053ervers":{"q\\"}":{"s":"]}{,"}},"hooks":{}}\n'
+		texts '\n'
 		;;
 	6) # empty, over several lines
-		printf '{\n}\n' | tee .mcp.json .cursor/hooks.json .codex/hooks.json >.claude/settings.json
+		everywhere '{\n}\n'
 		printf '{\n  "mcpServers": {\n  },\n  "hooks": {\n    "AfterTool": [\n    ]\n  }\n}\n' | tee .gemini/settings.json >.cursor/mcp.json
-		printf '<!-- pawl -->\n' | tee AGENTS.md GEMINI.md >.codex/config.toml
+		texts '# <!-- pawl -->\n'
+		;;
+	7) # comments and trailing commas, as editors write them
+		everywhere '// head\n{\n  // servers\n  "mcpServers": {\n    "o": { "url": "http://x/*y*/" }, // o\n    /* "pawl": {} */\n  }, /* s */ // t\n  "hooks": {\n    // none yet\n  },\n  "last": [\n    1, // one\n    2, // two\n  ], // end\n}\n// tail\n'
+		texts '# a\n'
+		;;
+	8) # comments where they hurt, CRLF, a byte order mark
+		everywhere '\xef\xbb\xbf/* "mcpServers": { */{ /* a */ "mcpServers" /* b */ : /* c */ { // d " }\r\n } /* e */ // f\r\n , "hooks": { "PostToolUse": [ // g\r\n], "SessionEnd": [ /* h */ ] // i\r\n} // j }\r\n}// k'
+		texts '# b\r\n'
+		;;
+	9) # a comment behind the last value, without a comma
+		everywhere '{ "x": 1 // one\n}\n'
+		texts '# c'
 		;;
 	esac
 	chmod 600 .mcp.json
 }
 
+# kept WAS FILE: the earlier content is still there, in its order
+kept() {
+	jq -e --slurpfile was <(strict "$1") \
+		'def kept($w): if $w | type == "object" then . as $n | ($w | keys_unsorted | all(. as $k | $n[$k] | kept($w[$k]))) and ($w | keys_unsorted) == ([keys_unsorted[] | select(. as $k | $w | has($k))]) elif $w | type == "array" then .[:($w | length)] == $w else . == $w end; kept($was[0])' <(strict "$2") >/dev/null
+}
+
+# notes FILE: its comments
+notes() {
+	perl -0777 -ne 'while (m{"(?:\\.|[^"\\])*"|(//[^\n]*|/\*.*?\*/)}gs) { print "$1\n" if defined $1 }' "$1"
+}
+
 @test "existing config and hooks: all of it is kept, and --remove leaves it to the byte" {
-	for form in 1 2 3 4 5 6; do
+	needs perl
+	for form in 1 2 3 4 5 6 7 8 9; do
 		mkdir "form$form"
 		cd "form$form"
 		git init -q .
@@ -130,10 +193,9 @@ existing() {
 			call 0 setup $client --hooks --yes -C .
 			for file in $(json_of $client); do
 				json_file $file
-				# the earlier content is still there, in its order
-				jq -e --slurpfile was "$BATS_TEST_TMPDIR/was$form/$file" \
-					'def kept($w): if $w | type == "object" then . as $n | ($w | keys_unsorted | all(. as $k | $n[$k] | kept($w[$k]))) and ($w | keys_unsorted) == ([keys_unsorted[] | select(. as $k | $w | has($k))]) elif $w | type == "array" then .[:($w | length)] == $w else . == $w end; kept($was[0])' $file >/dev/null
-				grep -q pawl $file
+				kept "$BATS_TEST_TMPDIR/was$form/$file" $file
+				same "$(notes "$BATS_TEST_TMPDIR/was$form/$file")" "$(notes $file)"
+				strict $file | grep -q '"pawl'
 			done
 			after=$(tree)
 			call 0 setup $client --hooks --yes -C .
@@ -141,26 +203,31 @@ existing() {
 			same "$after" "$(tree)"
 		done
 		# in another order than they were added
-		for client in gemini claude cursor codex; do
+		for client in gemini claude qwen cursor amp opencode vscode codex; do
 			call 0 setup $client --remove --yes -C .
 		done
-		same "$before" "$(tree)"
+		diff <(echo "$before") <(tree)
 		same "$(git config --get core.hooksPath)" ""
 		cd ..
 	done
 }
 
-@test "comments and trailing commas stay" {
-	mkdir .gemini
-	for text in '{\n  // servers\n  "mcpServers": {\n    "o": {}, // o\n    /* none */\n  }, // s\n}\n' '{ "x": 1 // one\r\n}' '{ /* a */ }'; do
-		printf "$text" | tee .gemini/settings.json >was
-		call 0 setup gemini --hooks --yes
-		grep -q '"pawl": {' .gemini/settings.json
-		call 0 setup gemini --hooks --yes
-		says "nothing to do"
-		call 0 setup gemini --remove --yes
-		cmp was .gemini/settings.json
-	done
+@test "a comment stays with the value that it follows" {
+	mkdir .vscode
+	printf '{\n  "servers": {\n    "a": {} // about a\n    // about nothing\n  }\n}\n' >.vscode/mcp.json
+	call 0 setup vscode --yes
+	same "$(head -4 .vscode/mcp.json)" "$(printf '{\n  "servers": {\n    "a": {}, // about a\n    "pawl": {')"
+	same "$(tail -4 .vscode/mcp.json)" "$(printf '    }\n    // about nothing\n  }\n}')"
+	# with a trailing comma, the new entry gets one
+	printf '{\n  "servers": {\n    "a": {}, // about a\n  },\n}\n' >.vscode/mcp.json
+	call 0 setup vscode --yes
+	same "$(tail -4 .vscode/mcp.json)" "$(printf '      ]\n    },\n  },\n}')"
+	# a comment that somebody wrote into setup's file keeps its place when the entry goes
+	call 0 setup qwen --yes
+	sed -i '1s,$, // mine,' .qwen/settings.json
+	call 0 setup qwen --remove --yes
+	grep -q '// mine' .qwen/settings.json
+	not grep -q pawl .qwen/settings.json
 }
 
 @test "--remove keeps entries that were added after setup" {
@@ -274,18 +341,46 @@ existing() {
 }
 
 @test "a file that is not JSON, not regular, read-only or a link out of here: refused, nothing changed" {
-	mkdir -p .gemini
-	for text in '' '{' '[]' '{"a": 1} note' '{"a": 1, "a": 2}' $'\xff'; do
-		printf '%s' "$text" >.gemini/settings.json
-		before=$(tree)
-		call 40 setup gemini --yes
-		complains "settings.json" "nothing was changed"
-		ask 40 setup gemini --remove --yes
-		same "$before" "$(tree)"
+	for client in gemini vscode opencode qwen amp; do
+		file=$(json_of $client)
+		mkdir -p "$(dirname $file)"
+		for text in '' '{' '[]' '{"a": 1} x' '{"a": 1, "a": 2}' '{"a": {"b": 1, "b": 1}}' $'\xff' $'{} // \xff' '{} /* open' \
+			'{"a": 1,, }' '{,}' '// only' $'{} // a\r{"b": 1}'; do
+			printf '%s' "$text" >$file
+			before=$(tree)
+			call 40 setup $client --yes
+			complains "$file" "nothing was changed"
+			ask 40 setup $client --remove --yes
+			same "$before" "$(tree)"
+		done
+		for text in '[]' '"x"' null 1 true; do
+			echo "{\"$(key_of $client)\": $text} // other type" >$file
+			before=$(tree)
+			call 40 setup $client --yes
+			complains "$file" "$(key_of $client) must be an object" "nothing was changed"
+			same "$before" "$(tree)"
+		done
+		rm $file
+		printf '{}\n' >$file
+		truncate -s 17M $file
+		call 40 setup $client --yes
+		complains "$file" "larger than 16 MiB"
+		rm $file
+		mkfifo $file
+		call 40 setup $client --yes
+		complains "$file" "not a regular file"
+		rm $file
+		ln -s nowhere $file
+		call 40 setup $client --yes
+		complains "$file" "does not exist"
+		rm $file
 	done
-	echo '{"mcpServers": []}' >.gemini/settings.json
+	rm -rf .gemini AGENTS.md
+	mkdir .gemini
+	echo '{"hooks": {"AfterTool": {}}}' >.gemini/settings.json
 	before=$(tree)
-	call 40 setup gemini --yes
+	call 40 setup gemini --hooks --yes
+	complains "hooks must be an object of arrays"
 	same "$before" "$(tree)"
 	echo '{}' >.gemini/settings.json
 	chmod 444 .gemini/settings.json
@@ -316,6 +411,18 @@ existing() {
 	same "$before" "$(tree)"
 	printf '<!-- pawl setup begin -->\nno end\n' >AGENTS.md
 	call 40 setup generic --yes
+}
+
+@test "owner, group and mode of a file stay" {
+	[ "$(id -u)" = 0 ] || skip "needs root to give files away"
+	mkdir .qwen
+	echo '{}' >.qwen/settings.json
+	chown 12345:23456 .qwen/settings.json
+	chmod 640 .qwen/settings.json
+	call 0 setup qwen --yes
+	same "$(stat -c '%u:%g %a' .qwen/settings.json)" "12345:23456 640"
+	call 0 setup qwen --remove --yes
+	same "$(stat -c '%u:%g %a' .qwen/settings.json)" "12345:23456 640"
 }
 
 @test "a link inside of the folder is followed and stays one" {
@@ -360,6 +467,192 @@ existing() {
 	same "$(cd "$HOME/elsewhere" && ls)" "$(printf 'AGENTS.md\nconfig.toml')"
 	call 2 setup generic --user
 	call 2 setup emacs
+	mkdir -p "$XDG_CONFIG_HOME"
+	for client in cursor gemini copilot vscode opencode qwen amp; do
+		before=$(cd "$HOME" && tree)
+		call 0 setup $client --user --yes
+		not same "$before" "$(cd "$HOME" && tree)"
+		call 0 setup $client --user --yes
+		says "nothing to do"
+		call 0 setup $client --user --remove --yes
+		same "$before" "$(cd "$HOME" && tree)"
+	done
+	unset XDG_CONFIG_HOME
+	for client in copilot vscode opencode qwen amp; do
+		call 0 setup $client --user --yes
+	done
+	for file in .copilot/mcp-config.json .config/opencode/opencode.json .qwen/settings.json .config/amp/settings.json; do
+		grep -q '"pawl"' "$HOME/$file"
+	done
+	[ "$(uname)" = Darwin ] || grep -q '"pawl"' "$HOME/.config/Code/User/mcp.json"
+	COPILOT_HOME=$HOME/elsewhere call 0 setup copilot --user --yes
+	grep -q '"pawl"' "$HOME/elsewhere/mcp-config.json"
+}
+
+@test "opencode.jsonc is used where it exists" {
+	printf '{\n  // mine\n}\n' >opencode.jsonc
+	cp opencode.jsonc was
+	call 0 setup opencode --yes
+	[ ! -e opencode.json ]
+	grep -q '"pawl"' opencode.jsonc
+	call 0 setup opencode --remove --yes
+	cmp was opencode.jsonc
+}
+
+# named CLIENT: the agents that the server and the hooks of a client are started with
+named() {
+	case $1 in
+	opencode) jq -r '.mcp.pawl.command[3]' opencode.json ;;
+	codex) sed -n 's/^args = //p' .codex/config.toml | jq -r '.[2]' ;;
+	*) jq -r --arg k "$(key_of $1)" '.[$k].pawl.args[2]' "$(json_of $1 | cut -d" " -f1)" ;;
+	esac
+	for file in .claude/settings.json .codex/hooks.json .cursor/hooks.json .gemini/settings.json; do
+		[ ! -e $file ] || [[ " $(json_of $1) " != *" $file "* ]] || jq -r '.hooks[][] | .command // .hooks[].command' $file
+	done
+}
+
+@test "--agent NAME: the server and the hooks use it" {
+	for client in $clients; do
+		before=$(tree)
+		call 0 setup $client --agent ann --hooks --yes
+		same "$(named $client | head -1)" ann
+		not grep -rq "hook [a-z]*\"" . --include '*.json'
+		after=$(tree)
+		# the same again, and without a name: nothing changes
+		call 0 setup $client --agent ann --hooks --yes
+		says "nothing to do"
+		call 0 setup $client --hooks --yes
+		says "nothing to do"
+		same "$after" "$(tree)"
+		# another name, also for the hooks that exist
+		call 0 setup $client --agent "bob's own" --yes
+		same "$(named $client | head -1)" "bob's own"
+		not grep -rq "ann" . --include '*.json' --include '*.toml'
+		call 0 setup $client --remove --yes
+		same "$before" "$(tree)"
+	done
+	call 0 setup claude --agent eve --yes
+	call 0 setup claude --hooks --yes # later hooks get the name of the server
+	same "$(named claude)" "$(printf 'eve\npawl hook start --agent eve\npawl hook beat --agent eve\npawl hook end --agent eve')"
+	call 2 setup claude --agent $'a\nb' --yes
+}
+
+@test "a hook that setup wrote for an agent runs under that name" {
+	call 0 setup claude --hooks --agent "bob's own" --yes
+	id=$("$PAWL" create -q "A task")
+	"$PAWL" claim -q "$id" --agent "bob's own"
+	PATH=$(dirname "$PAWL"):$PATH sh -c "$(jq -r '.hooks.SessionEnd[].hooks[].command' .claude/settings.json)"
+	ask 0 show "$id"
+	is '.task.status == "Ready"'
+}
+
+@test "a hook or a server that names an agent, but is not setup's, is left alone" {
+	mkdir .claude
+	printf '{"mcpServers": {"pawl": {"command": "pawl", "args": ["mcp", "--agent", "x", "--profile", "all"]}}}\n' >.mcp.json
+	printf '{"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": "pawl hook end --agent x; echo"}]}]}}\n' >.claude/settings.json
+	cp .claude/settings.json was
+	call 0 setup claude --hooks --yes
+	says "mcpServers.pawl exists already"
+	same "$(jq -c '.hooks.SessionEnd | length' .claude/settings.json)" 2
+	call 0 setup claude --remove --yes
+	cmp was .claude/settings.json
+	grep -q profile .mcp.json
+}
+
+# fake_client PROGRAM...: programs that PATH finds
+fake_client() {
+	mkdir -p bin
+	for program; do
+		printf '#!/bin/sh\ntouch started\n' >bin/"$program"
+		chmod +x bin/"$program"
+	done
+}
+
+@test "--list says which clients are installed and configured" {
+	fake_client codex cursor-agent
+	mkdir -p "$HOME/.qwen" .vscode .amp
+	export PATH=$PWD/bin:$PATH
+	call 0 setup codex --agent ann --yes
+	call 0 setup qwen --user --yes
+	echo '{"servers": {"pawl": {"command": "/opt/pawl"}}}' >.vscode/mcp.json
+	echo '{' >.amp/settings.json
+	before=$(tree)
+	ask 0 setup --list
+	is '[.clients[].client] == ["claude", "codex", "cursor", "gemini", "copilot", "vscode", "opencode", "qwen", "amp", "generic"]'
+	is '[.clients[] | select(.installed) | .client] == ["codex", "cursor", "qwen"]'
+	is '[.clients[] | select(.project == "yes") | .client] == ["codex"] and [.clients[] | select(.user == "yes") | .client] == ["qwen"]'
+	is '.clients[] | select(.client == "vscode") | .project == "other"'
+	is '.clients[] | select(.client == "amp") | .project == "unreadable"'
+	is --arg p "$PWD/bin/codex" '.clients[] | select(.client == "codex") | .found == $p'
+	call 0 setup --list
+	says "CLIENT" "unreadable" "$HOME/.qwen"
+	lines 0 setup --list
+	says "CLIENT: client=codex installed=true"
+	same "$before" "$(tree)" # nothing was written, no program was started
+	call 2 setup --list claude
+	call 2 setup --list --remove
+	call 2 setup
+	complains "--all" "--list"
+}
+
+@test "--all configures the clients that are installed" {
+	for dir in ${PATH//:/ }; do # clients of this machine do not count
+		for program in claude codex cursor cursor-agent gemini copilot code opencode qwen amp; do
+			[ ! -e "$dir/$program" ] || skip "$program is installed"
+		done
+	done
+	call 40 setup --all --yes
+	complains "none of the clients is installed"
+	fake_client copilot code gemini
+	before=$(tree)
+	export PATH=$PWD/bin:$PATH
+	call 2 setup --all
+	says "+++ .vscode/mcp.json" "+++ .gemini/settings.json"
+	same "$before" "$(tree)"
+	ask 0 setup --all --yes
+	is '.selected == ["gemini", "copilot", "vscode"] and .written'
+	for file in .mcp.json .vscode/mcp.json .gemini/settings.json; do
+		grep -q '"pawl"' $file
+	done
+	[ ! -e opencode.json ]
+	same "$(grep -c "pawl setup begin" AGENTS.md)" 1
+	call 0 setup --all --yes
+	says "nothing to do"
+	call 0 setup opencode --yes
+	call 0 setup --all --remove --yes # those that are not installed, too
+	same "$before" "$(tree)"
+	# one bad file: no client is configured
+	mkdir .vscode
+	echo '{' >.vscode/mcp.json
+	before=$(tree)
+	call 40 setup --all --yes
+	same "$before" "$(tree)"
+	call 2 setup claude --all
+}
+
+@test "--remove says which other client used the entry" {
+	fake_client codex
+	export PATH=$PWD/bin:$PATH
+	call 0 setup codex --yes
+	call 0 setup vscode --yes
+	call 0 setup vscode --remove --yes
+	says "AGENTS.md: Codex used this entry, too"
+}
+
+@test "generic prints the entry for clients that setup does not write for" {
+	call 0 setup generic --yes
+	says "Kiro: .kiro/settings/mcp.json" "Zed: .zed/settings.json" "Kilo Code: kilo.jsonc" "goose: ~/.config/goose/config.yaml" "Roo Code" "Junie" "Windsurf" "Cline"
+	ask 0 setup generic --agent ann --yes
+	is '.entries | length == 8'
+	is '[.entries[] | select(.client != "goose") | .entry | fromjson | .[].pawl | [.command, .args] | flatten - [null]] | unique == [["pawl", "mcp", "--agent", "ann"]]'
+	is '.entries[] | select(.client == "goose") | .entry | contains("args: [\"mcp\", \"--agent\", \"ann\"]")'
+	call 0 setup generic --remove --yes
+	not says "Kiro"
+}
+
+@test "a client without hooks: --hooks says so" {
+	call 0 setup vscode --hooks --yes
+	says "VS Code: setup has no hooks for it"
 }
 
 @test "from a sub-folder it is the project's root; no queue is needed" {

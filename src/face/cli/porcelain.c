@@ -177,6 +177,7 @@ static bool put_list(struct buf *out, const json_t *o)
 	static const char *const lists[][2] = {
 		{ "locks", "LOCK" },       { "candidates", "CANDIDATE" }, { "findings", "FINDING" },
 		{ "settings", "SETTING" }, { "trusted", "TRUSTED" },      { "results", "ITEM" },
+		{ "clients", "CLIENT" },
 	};
 	size_t i;
 	const json_t *v, *list;
