@@ -12,6 +12,10 @@ const struct command cmd_approve = {
 		"Needs no lock. A reviewer may approve a task with open sub-tasks; the log records this.",
 	.example = "pawl approve t1 --summary \"looks good\"",
 	.see = "review, rework, reopen",
+	.model =
+		"Accept the work of another agent: from Review to Done. For reviewers: never approve a task that "
+		"you worked on. MISCONFIGURED: it is not in Review; show has its status. " MODEL_HELD
+			MODEL_LOST MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,

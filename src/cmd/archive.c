@@ -43,6 +43,8 @@ const struct command cmd_archive = {
 	.example = "pawl archive --older-than 7d\n"
 		   "pawl archive t1",
 	.see = "reopen, remove, lock cleanup",
+	.model =
+		"Put ended tasks away: they keep their status, and show and list still have them. " MODEL_NOT_FOUND,
 	.params = params,
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_ARCHIVE,

@@ -1,13 +1,13 @@
 #include "cmd/command.h"
 
-static const struct param params[] = {
-	PARAM_ID("task that you hold"),
-	PARAM_REASON(P_REQUIRED, "the obstacle"),
-	PARAM(unblock_action, "unblock-action", P_TEXT, .letter = 'u', .flags = P_REQUIRED,
-	      .help = "the action that a person must take"),
-	PARAM(next_check, "next-check", P_TIME, .help = "time to look at the task again"),
-	{ 0 }
-};
+static const struct param params[] = { PARAM_ID("task that you hold"),
+				       PARAM_REASON(P_REQUIRED, "the obstacle"),
+				       PARAM(unblock_action, "unblock-action", P_TEXT,
+					     .letter = 'u', .flags = P_REQUIRED,
+					     .help = "the action that a person must take"),
+				       PARAM(next_check, "next-check", P_TIME, .flags = P_SELDOM,
+					     .help = "time to look at the task again"),
+				       { 0 } };
 
 const struct command cmd_block = {
 	.name = "block",
@@ -19,8 +19,8 @@ const struct command cmd_block = {
 		"pawl block t1 --reason \"no access to the registry\" --unblock-action \"add a key\"",
 	.see = "unblock, escalate, release",
 	.model =
-		"Use it when you cannot go on without somebody else. In Progress to Blocked; the lock stays until its "
-		"lease expires. LOST_LOCK: the task is no longer yours, nothing changed.",
+		"You cannot go on: your task is Blocked until a person unblocks it. Then call next. " MODEL_LOST
+			MODEL_UNCLAIMED MODEL_NOT_FOUND,
 	.gives = "task changed",
 	.params = params,
 	.flags = C_WRITE,

@@ -17,6 +17,9 @@ const struct command cmd_cancel = {
 	.example = "pawl cancel t1 --reason \"no longer needed\"\n"
 		   "pawl cancel t1 --force --reason \"duplicate of t7\"",
 	.see = "reopen, remove, lock break",
+	.model =
+		"Cancel a task that is not Done. Ready tasks that depend on it go to Needs Help. " MODEL_HELD
+			MODEL_LOST MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = params,
 	.flags = C_WRITE | C_DESTRUCTIVE,

@@ -7,7 +7,8 @@ static const struct param params[] = {
 	PARAM_ID("task to claim"),
 	PARAM_TTL(LEASE_DEFAULT),
 	PARAM(fence, "resume", P_INT, .value = "FENCE", .min = 1,
-	      .help = "resume work after the lease expired, if no agent has claimed it since"),
+	      .help = "resume work after the lease expired, if no agent has claimed it since",
+	      .model = "fence of your expired lock: go on if nobody took it since"),
 	PARAM_PID,
 	PARAM(description, "description", P_TEXT, .letter = 'd', .flags = P_SELDOM,
 	      .help = "the planned work, for the log"),
@@ -47,9 +48,9 @@ const struct command cmd_claim = {
 		   "pawl claim t1 --resume 3",
 	.see = "next, heartbeat, release, done, lock status",
 	.model =
-		"Take a certain task (for any: next). Sets it In Progress and locks it for you; the answer is the whole "
-		"brief. If another agent has it: CONFLICT with error.holder and error.expires_at, nothing changed; take "
-		"another. If your own lease expired and nobody took it since, resume=FENCE goes on; else LOST_LOCK.",
+		"Take a certain task; next takes any. The answer is its whole brief. CONFLICT: it is held; call "
+		"next. LOST_LOCK (with resume): another agent had it since; call next. MISCONFIGURED: do what hint "
+		"says. " MODEL_NOT_FOUND,
 	.gives = "task lock parent waits_for comments came_back call_next",
 	.params = params,
 	.flags = C_WRITE,

@@ -118,8 +118,8 @@ struct param {
 #define PARAM_WRITE_STATUS                                                           \
 	SHARED(write_status, "write-status", P_FLAG, .flags = P_TERMINAL | P_SELDOM, \
 	       .help = "on a branch of lock files: also set `status:` in the file of the task")
-#define PARAM_TTL(otherwise)                                             \
-	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = (otherwise), \
+#define PARAM_TTL(otherwise)                                                                \
+	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = (otherwise), .flags = P_SELDOM, \
 	      .help = "length of the lease: the lock expires after it unless renewed")
 
 /* Sets the parameter from its text. Returns NULL, or the reason for a refusal, in `a`. Each call appends to a
@@ -193,8 +193,8 @@ struct command {
 	const char *summary, *detail;
 	const char *example; /* lines as the user types them, without a prompt */
 	const char *see;     /* names of other commands, with commas */
-	/* For models: when to use it, what it changes, and the answer if another agent was first. NULL: use
-	 * summary and detail. */
+	/* For models: when to use it, what it changes, and what to do after each refusal. It speaks of tools and
+	 * arguments. NULL: use summary and detail. */
 	const char *model;
 	const char *gives; /* members of its answer besides ok, code and notes: "task lock" */
 	const struct param *params; /* ends with a NULL name; may be NULL */
@@ -210,6 +210,12 @@ struct command {
 	/* NULL: show_task. Only called on success and on NO_TASKS and LOCK_FREE. */
 	void (*show)(const struct reply *r, struct view *v);
 };
+
+/* Parts of .model: what to do after a refusal that many commands share. */
+#define MODEL_LOST "LOST_LOCK: it is yours no longer; stop, call next. "
+#define MODEL_UNCLAIMED "CONFLICT, MISCONFIGURED: not claimed; do what hint says. "
+#define MODEL_HELD "CONFLICT: another agent holds it; comment tells its holder. "
+#define MODEL_NOT_FOUND "NOT_FOUND: list finds the id."
 
 #define FAILS(...) ((const enum result[]){ __VA_ARGS__, SUCCESS })
 

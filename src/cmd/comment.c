@@ -1,11 +1,11 @@
 #include "cmd/command.h"
 
-static const struct param params[] = { PARAM_ID("task to comment on"),
-				       PARAM(text, "TEXT", P_TEXT,
-					     .flags = P_POSITIONAL | P_REQUIRED,
-					     .help = "text of the comment; - reads standard input",
-					     .model = "text of the comment"),
-				       { 0 } };
+static const struct param params[] = {
+	PARAM_ID("task to comment on"),
+	PARAM(text, "TEXT", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED,
+	      .help = "text of the comment; - reads standard input", .model = "the comment"),
+	{ 0 }
+};
 
 static void show(const struct reply *r, struct view *v)
 {
@@ -20,6 +20,8 @@ const struct command cmd_comment = {
 		"The task's log keeps the comment with its author. Any agent may comment, even if another agent holds the task.",
 	.example = "pawl comment t1 \"see also the discussion in #12\"",
 	.see = "show, log",
+	.model =
+		"Add a comment to any task: its next holder and its reviewer read it. " MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,

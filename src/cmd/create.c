@@ -10,17 +10,17 @@ struct create_args {
 
 static const struct param params[] = {
 	PARAM(title, "TITLE", P_TITLE, .flags = P_POSITIONAL | P_REQUIRED | P_ELSEWHERE,
-	      .help = "title: one line"),
+	      .help = "title: one line", .model = "one line"),
 	PARAM(title, "title", P_TITLE, .help = "the same as TITLE, as an option"),
-	PARAM(id, "id", P_ID, .letter = 'i',
+	PARAM(id, "id", P_ID, .letter = 'i', .flags = P_SELDOM,
 	      .help = "id of the task (default: the next of t1, t2, …)"),
 	PARAM(status, "status", P_STATUS, .def = "Ready", .choices = "ready backlog",
-	      .help = "Ready, or Backlog (not offered yet)"),
+	      .flags = P_SELDOM, .help = "Ready, or Backlog (not offered yet)"),
 	FIELD_PARAMS(0),
 	PARAM(depends, "depends", P_IDS, .letter = 'D',
 	      .help = "task that must be Done first (a dependency); may be repeated",
 	      .model = "tasks that must be Done first"),
-	PARAM(if_absent, "if-absent", P_FLAG,
+	PARAM(if_absent, "if-absent", P_FLAG, .flags = P_SELDOM,
 	      .help = "with --id: succeed if the task exists already"),
 	LOCAL(create, file, "file", P_NAME, .letter = 'F', .flags = P_FILLED | P_TERMINAL,
 	      .value = "FILE",
@@ -103,8 +103,9 @@ const struct command cmd_create = {
 		"pawl create --file plan.md --label release",
 	.see = "update, depend, next, show",
 	.model =
-		"Add a task: new work that you found, or a part of yours (parent). It is Ready, held by nobody, and "
-		"offered once its dependencies are Done. CONFLICT: the id exists. Each call adds one.",
+		"Add new work, or a part of your task (parent). First look for a duplicate: list text=WORD. Each "
+		"call adds one. CONFLICT: the id exists; leave it out. NOT_FOUND: parent or depends does not "
+		"exist; list finds the id.",
 	.gives = "task existed",
 	.params = params,
 	.args_size = sizeof(struct create_args),

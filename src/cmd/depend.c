@@ -14,6 +14,9 @@ const struct command cmd_depend = {
 	.detail = "pawl refuses a cycle through dependencies and sub-tasks (40).",
 	.example = "pawl depend t3 t1 t2",
 	.see = "undepend, create, next",
+	.model =
+		"Make a task wait for other tasks. MISCONFIGURED: it would be a cycle; show has parent and "
+		"depends. " MODEL_HELD MODEL_LOST MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = params,
 	.flags = C_WRITE | C_IDEMPOTENT,

@@ -5,7 +5,8 @@ static const struct param params[] = {
 	PARAM_SUMMARY(0, "summary of the work"),
 	PARAM(take, "take", P_FLAG, .flags = P_SELDOM,
 	      .help = "claim the task first, if it is Ready and not held"),
-	PARAM(claim_next, "claim-next", P_FLAG, .help = "claim the next task in the same call"),
+	PARAM(claim_next, "claim-next", P_FLAG, .help = "claim the next task in the same call",
+	      .model = "also take the next task"),
 	PARAM(new_token, "next-token", P_TOKEN, .flags = P_TERMINAL,
 	      .help = "with --claim-next or --take: the token for that claim"),
 	PARAM_WRITE_STATUS,
@@ -43,9 +44,8 @@ const struct command cmd_done = {
 		   "pawl done t2 --take",
 	.see = "review, fail, next",
 	.model =
-		"Finish your task: In Progress to Done, unlocks it; tasks that depend on it become eligible. "
-		"claim_next=true takes the next one in the same call (next, or null). INCOMPLETE_SUBTASKS: finish those "
-		"first. LOST_LOCK: your lease expired or another has it, nothing changed.",
+		"Finish your task: Done; tasks that depend on it become eligible. INCOMPLETE_SUBTASKS: finish them "
+		"first (list parent=ID). " MODEL_LOST MODEL_UNCLAIMED MODEL_NOT_FOUND,
 	.gives = "task next changed paused",
 	.params = params,
 	.flags = C_WRITE,

@@ -13,6 +13,9 @@ const struct command cmd_escalate = {
 	.detail = "The lock ends. The task waits until a person unblocks, updates or cancels it.",
 	.example = "pawl escalate t1 --reason \"two specs contradict each other\"",
 	.see = "block, unblock, cancel",
+	.model =
+		"Ask a person for help: your task is in Needs Help, and its lock ends. Then call next. " MODEL_LOST
+			MODEL_UNCLAIMED MODEL_NOT_FOUND,
 	.gives = "task changed",
 	.params = params,
 	.flags = C_WRITE,

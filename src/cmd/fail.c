@@ -13,6 +13,9 @@ const struct command cmd_fail = {
 		"it again.",
 	.example = "pawl fail t1 --reason \"terraform validate has 3 errors\"",
 	.see = "retry, release, escalate",
+	.model =
+		"Report that your task failed: it is Failed and not offered again until retry. Then call next. " MODEL_LOST
+			MODEL_UNCLAIMED MODEL_NOT_FOUND,
 	.gives = "task changed",
 	.params = params,
 	.flags = C_WRITE,

@@ -41,6 +41,9 @@ const struct command cmd_find = {
 		"only with --all.",
 	.example = "pawl find parser",
 	.see = "list, show",
+	.model =
+		"Search id, title, description, acceptance, labels and similar fields. A page has up to 50; more "
+		"says how to go on.",
 	.gives = "tasks count total",
 	.params = params,
 	.args_size = sizeof(struct find_args),

@@ -33,11 +33,12 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	own->command = list_command(&cmd_graph, args, "", s->arena);
 	out->own = own;
 	if (code == SUCCESS && out->ans.total > (int64_t)out->ans.n_tasks)
-		reply_warn(out,
-			   arena_printf(s->arena,
-					"the graph has the first %zu tasks; for all: %.*s --limit 0",
-					out->ans.n_tasks, STRF(own->command)),
-			   s->arena);
+		reply_warn(
+			out,
+			arena_printf(s->arena,
+				     "the graph has the first %zu tasks; for all: %.*s --limit 0",
+				     out->ans.n_tasks, STRF(own->command)),
+			s->arena);
 	return code;
 }
 
@@ -45,11 +46,14 @@ const struct command cmd_graph = {
 	.name = "graph",
 	.group = "look",
 	.summary = "draw sub-tasks and dependencies for Graphviz or Mermaid",
-	.detail = "A solid arrow leads from a task to one that it depends on, a dashed one to a sub-task. The graph goes to "
-		  "standard output.",
+	.detail =
+		"A solid arrow leads from a task to one that it depends on, a dashed one to a sub-task. The graph goes to "
+		"standard output.",
 	.example = "pawl graph | dot -Tsvg >tasks.svg\n"
 		   "pawl graph t1 --format mermaid",
 	.see = "tree, list, depend",
+	.model =
+		"The tasks with their dependencies, as a drawing in a text format. Changes nothing. " MODEL_NOT_FOUND,
 	.gives = "tasks count total as_of cached_age_ms",
 	.params = params,
 	.args_size = sizeof(struct graph_args),

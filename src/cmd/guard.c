@@ -5,9 +5,11 @@
 #include "core/lease.h"
 
 static const struct param params[] = {
-	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL, .help = "task to check (default: PAWL_TASK)"),
+	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL, .help = "task to check (default: PAWL_TASK)",
+	      .model = "task to check"),
 	PARAM(fence, "fence", P_INT, .value = "FENCE", .min = 1,
-	      .help = "fence of your claim (default: PAWL_FENCE, if it belongs to this task)"),
+	      .help = "fence of your claim (default: PAWL_FENCE, if it belongs to this task)",
+	      .model = "fence of your claim"),
 	{ 0 }
 };
 
@@ -122,6 +124,9 @@ const struct command cmd_guard = {
 	.example = "pawl guard t1\n"
 		   "pawl guard t1 --fence 3",
 	.see = "heartbeat, claim, lock status, run",
+	.model =
+		"Check that you still hold a task, for example before a push. Changes nothing. LOST_LOCK: you do "
+		"not hold it; stop working on it, call next. " MODEL_NOT_FOUND,
 	.params = params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_SHOW,

@@ -2,7 +2,8 @@
 
 static const struct param params[] = {
 	PARAM_LOCK("task that you hold, or a lock of the whole queue"),
-	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = "the present length of the lease",
+	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .flags = P_SELDOM,
+	      .def = "the present length of the lease",
 	      .help = "new length of the lease, from now"),
 	{ 0 }
 };
@@ -26,8 +27,8 @@ const struct command cmd_heartbeat = {
 	.example = "pawl heartbeat t1",
 	.see = "claim, release, lock status",
 	.model =
-		"Renews your lock, also after a restart. Seldom needed: the server does it while you are connected. "
-		"LOST_LOCK: it expired or another agent has the task; stop working on it.",
+		"Renew your lock: only after a restart, for a task in held. Else the server renews it while you "
+		"are connected. " MODEL_LOST MODEL_UNCLAIMED MODEL_NOT_FOUND,
 	.gives = "task lock changed",
 	.params = params,
 	.flags = C_WRITE | C_IDEMPOTENT,

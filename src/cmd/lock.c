@@ -77,6 +77,9 @@ const struct command cmd_lock_acquire = {
 	.example = "pawl lock acquire t1 --ttl 10m\n"
 		   "pawl lock acquire @maintenance --ttl 10m --description \"moving the disk\"",
 	.see = "lock release, lock typed, claim",
+	.model =
+		"Lock a task without changing its status, for several agents in turn, or for a reviewer; "
+		"lock_release ends it. CONFLICT: it is held; call next, or wait. " MODEL_NOT_FOUND,
 	.gives = "task lock parent waits_for comments came_back call_next",
 	.params = acquire_params,
 	.flags = C_WRITE,
@@ -105,6 +108,9 @@ const struct command cmd_lock_release = {
 		"A lock that is gone or has expired counts as released. pawl does not touch the live lock of another agent (21).",
 	.example = "pawl lock release t1",
 	.see = "lock acquire, release",
+	.model =
+		"End a lock of lock_acquire; the status stays. A lock that is gone counts as released. LOST_LOCK: "
+		"another agent holds it; call next. " MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = release_params,
 	.flags = C_WRITE | C_IDEMPOTENT,
@@ -196,6 +202,8 @@ const struct command cmd_lock_check = {
 	.detail = "Any other exit code means that pawl could not find out.",
 	.example = "pawl lock check -q t1; [ $? -eq 1 ] && echo free",
 	.see = "lock status",
+	.model =
+		"Is a task locked? locked says it; LOCK_FREE: it is not, so claim may take it. " MODEL_NOT_FOUND,
 	.gives = "task locked lock",
 	.params = id_params,
 	.flags = C_IDEMPOTENT,
@@ -253,6 +261,7 @@ const struct command cmd_lock_status = {
 		   "pawl lock status t1\n"
 		   "pawl lock status @maintenance",
 	.see = "lock check, lock list, lock typed",
+	.model = "The holder of a task and its lease; without id, all locks. " MODEL_NOT_FOUND,
 	.gives = "task locked lock locks count total",
 	.params = status_params,
 	.flags = C_IDEMPOTENT,
@@ -268,6 +277,7 @@ const struct command cmd_lock_list = {
 	.summary = "list all locks, expired ones included",
 	.example = "pawl lock list",
 	.see = "lock status, lock cleanup, status",
+	.model = "All locks, expired ones included.",
 	.gives = "locks count total as_of cached_age_ms",
 	.params = list_params,
 	.flags = C_IDEMPOTENT,
@@ -317,6 +327,8 @@ const struct command cmd_lock_typed = {
 		"has a lease and expires.",
 	.example = "pawl lock typed",
 	.see = "lock acquire, lock break, emergency status",
+	.model =
+		"The locks of the whole queue, with holder and purpose: @write, @batch, @config and @maintenance.",
 	.gives = "locks count total",
 	.flags = C_IDEMPOTENT,
 	.op = OP_TYPED,
@@ -343,6 +355,9 @@ const struct command cmd_lock_break = {
 		"the task stays. If it is In Progress, `pawl next` offers it at once, at its old place in the order.",
 	.example = "pawl lock break t1 --reason \"that machine is gone\"",
 	.see = "lock status, lock cleanup",
+	.model =
+		"For the operator: take a lock away from its holder, with a reason. Never use it to get a task; "
+		"call next. LOST_LOCK: the lock changed meanwhile; look with lock_status. " MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = break_params,
 	.flags = C_WRITE | C_DESTRUCTIVE,
@@ -372,6 +387,8 @@ const struct command cmd_lock_cleanup = {
 		"tasks anyway. pawl names the remaining locks that are older than the setting lock.warn_after (7 days).",
 	.example = "pawl lock cleanup --older-than 24h",
 	.see = "lock list, lock break, doctor",
+	.model =
+		"Clear locks that no agent can use any more. Optional: next offers abandoned tasks anyway.",
 	.gives = "tasks count total",
 	.params = cleanup_params,
 	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE,

@@ -214,6 +214,9 @@ const struct command cmd_log = {
 		   "pawl log --since yesterday --kind done,failed\n"
 		   "pawl log --follow --json",
 	.see = "report, stats, show, comment",
+	.model =
+		"The events of a task, or of the whole queue, oldest first. after=CURSOR goes on after an event. "
+		"Changes nothing. " MODEL_NOT_FOUND,
 	.gives = "events count",
 	.params = params,
 	.args_size = sizeof(struct log_args),

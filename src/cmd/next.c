@@ -11,18 +11,23 @@ struct next_args {
 };
 
 static const struct param params[] = {
-	LOCAL(next, claim, "claim", P_FLAG, .help = "claim the task in the same step"),
-	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = LEASE_DEFAULT,
+	LOCAL(next, claim, "claim", P_FLAG, .help = "claim the task in the same step",
+	      .model = "take it"),
+	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = LEASE_DEFAULT, .flags = P_SELDOM,
 	      .help = "with --claim: length of the lease"),
-	SHARED(wait, "wait", P_DURATION, .letter = 'w', .help = "wait up to DURATION for a task"),
-	PARAM(explain, "explain", P_FLAG, .help = "say for each task why it is or is not eligible"),
-	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "100",
+	SHARED(wait, "wait", P_DURATION, .letter = 'w', .help = "wait up to DURATION for a task",
+	       .model = "wait this long for a task"),
+	PARAM(explain, "explain", P_FLAG, .help = "say for each task why it is or is not eligible",
+	      .model = "why each task is eligible or not"),
+	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "100", .flags = P_SELDOM,
 	      .help = "with --explain: show at most N tasks (0 = no limit)"),
-	PARAM(label, "label", P_NAME, .letter = 'l', .help = "consider only tasks with this label"),
-	PARAM(class_rank, "class", P_CLASS, .letter = 'c',
+	PARAM(label, "label", P_NAME, .letter = 'l', .help = "consider only tasks with this label",
+	      .model = "only with this label"),
+	PARAM(class_rank, "class", P_CLASS, .letter = 'c', .flags = P_SELDOM,
 	      .help = "consider only tasks of this class"),
-	PARAM(type, "type", P_NAME, .help = "consider only tasks of this type"),
-	LOCAL(next, mine, "mine", P_FLAG, .help = "consider only tasks that are assigned to you"),
+	PARAM(type, "type", P_NAME, .flags = P_SELDOM, .help = "consider only tasks of this type"),
+	LOCAL(next, mine, "mine", P_FLAG, .flags = P_SELDOM,
+	      .help = "consider only tasks that are assigned to you"),
 	PARAM_CACHED,
 	PARAM_WRITE_STATUS,
 	{ 0 }
@@ -129,10 +134,9 @@ const struct command cmd_next = {
 		   "pawl next --explain",
 	.see = "claim, heartbeat, done, list",
 	.model =
-		"Use it to find work. claim=true takes the most urgent eligible task in the same step, so no other agent "
-		"gets it: the answer is the whole brief and a lock, renewed while you are connected. Without claim it only "
-		"shows. NO_TASKS is not an error: nothing is eligible now; wait=30 waits for work. held lists the tasks "
-		"that you hold.",
+		"Find work. claim=true takes the most urgent eligible task: the answer is its whole brief, and its "
+		"lock is renewed while you are connected. Without claim the task is shown, not yours. held: tasks "
+		"that you hold. NO_TASKS: none is eligible; wait=30 waits, explain=true says why.",
 	.gives =
 		"task lock candidates count total held paused as_of cached_age_ms parent waits_for comments came_back call_next",
 	.params = params,

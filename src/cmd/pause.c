@@ -41,6 +41,7 @@ const struct command cmd_pause = {
 	.example = "pawl pause --reason \"release in progress\"\n"
 		   "pawl resume",
 	.see = "resume, status, emergency on",
+	.model = "For the operator: give out no more tasks until resume. Holders go on.",
 	.gives = "paused",
 	.params = pause_params,
 	.flags = C_WRITE | C_IDEMPOTENT,
@@ -57,6 +58,7 @@ const struct command cmd_resume = {
 	.summary = "end a pause: agents can claim tasks again",
 	.example = "pawl resume",
 	.see = "pause, status",
+	.model = "For the operator: end the pause, so that next gives out tasks again.",
 	.gives = "paused",
 	.params = resume_params,
 	.flags = C_WRITE | C_IDEMPOTENT,

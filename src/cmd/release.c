@@ -17,6 +17,9 @@ const struct command cmd_release = {
 		"refused (20).",
 	.example = "pawl release t1 --reason \"needs a Mac\"",
 	.see = "claim, block, fail",
+	.model =
+		"Give your task back: another agent can take it at once. Then call next. " MODEL_LOST
+			MODEL_UNCLAIMED MODEL_NOT_FOUND,
 	.gives = "task changed",
 	.params = params,
 	.flags = C_WRITE,

@@ -25,6 +25,9 @@ const struct command cmd_remove = {
 		"names, by its id or its handle bad:HASH.",
 	.example = "pawl remove t1",
 	.see = "cancel, update",
+	.model =
+		"Remove a task from the queue; cancel is usually better. MISCONFIGURED: it is held, has sub-tasks, "
+		"or others depend on it; use cancel. " MODEL_HELD MODEL_LOST MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = params,
 	.flags = C_WRITE | C_DESTRUCTIVE,

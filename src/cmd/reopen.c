@@ -11,6 +11,9 @@ const struct command cmd_reopen = {
 	.detail = "Tasks that depend on it wait for it again.",
 	.example = "pawl reopen t1 --reason \"the bug is back\"",
 	.see = "approve, cancel, retry",
+	.model =
+		"Open a Done or Canceled task again: it is Ready, and tasks that depend on it wait again. "
+		"MISCONFIGURED: it has not ended; show has its status. " MODEL_LOST MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,

@@ -388,6 +388,7 @@ const struct command cmd_report = {
 	.example = "pawl report\n"
 		   "pawl report --since \"3 days ago\" --format markdown",
 	.see = "stats, log, status",
+	.model = "What was done in a period, for people. Changes nothing.",
 	.gives = "report",
 	.params = params,
 	.args_size = sizeof(struct report_args),

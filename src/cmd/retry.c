@@ -10,6 +10,9 @@ const struct command cmd_retry = {
 	.summary = "offer a task again: Failed → Ready",
 	.example = "pawl retry t1",
 	.see = "fail, reopen",
+	.model =
+		"Offer a Failed task again: it is Ready. MISCONFIGURED: it did not fail; show has its status. " MODEL_HELD
+			MODEL_LOST MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,

@@ -13,8 +13,8 @@ const struct command cmd_review = {
 	.example = "pawl review t1 --summary \"parser rewritten, 12 new tests\"",
 	.see = "approve, rework, done",
 	.model =
-		"Hand finished work to a reviewer: In Progress to Review, unlocks it. INCOMPLETE_SUBTASKS: finish those "
-		"first. LOST_LOCK: your lease expired or another has it, nothing changed.",
+		"Hand your finished task to a reviewer, who decides: never you. INCOMPLETE_SUBTASKS: finish them "
+		"first (list parent=ID). " MODEL_LOST MODEL_UNCLAIMED MODEL_NOT_FOUND,
 	.gives = "task changed",
 	.params = params,
 	.flags = C_WRITE,

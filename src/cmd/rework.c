@@ -15,6 +15,10 @@ const struct command cmd_rework = {
 		"reason. The setting handback reserves the task first for its last agent.",
 	.example = "pawl rework t1 --reason \"the error path has no test\"",
 	.see = "review, approve, claim",
+	.model =
+		"Send the work of another agent back, with the reason: from Review to In Progress. next offers it "
+		"at once. MISCONFIGURED: it is not in Review; show has its status. " MODEL_HELD
+			MODEL_LOST MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,

@@ -80,8 +80,7 @@ const struct command cmd_show = {
 		"last 20 attempts with their outcomes, and all comments.",
 	.example = "pawl show t1",
 	.see = "list, tree, log, status",
-	.model =
-		"Everything about one task with its comments, its holder and the end of its lease. Changes nothing.",
+	.model = "One task with its comments and its holder. Changes nothing. " MODEL_NOT_FOUND,
 	.gives = "task comments subtasks depends_on dependents attempts as_of cached_age_ms",
 	.params = params,
 	.flags = C_IDEMPOTENT,

@@ -274,6 +274,7 @@ const struct command cmd_stats = {
 	.example = "pawl stats\n"
 		   "pawl stats --since 2026-10-01 --by claude",
 	.see = "report, log, status",
+	.model = "How long tasks took and how many were done, for people. Changes nothing.",
 	.gives = "stats",
 	.params = params,
 	.flags = C_IDEMPOTENT,

@@ -88,6 +88,12 @@ const struct command cmd_status = {
 		   "pawl status t1 in-progress\n"
 		   "pawl status t1 done --summary \"fixed\"",
 	.see = "list, claim, done, review, block",
+	.model =
+		"Without id: how many tasks each status has, and who holds what. With id: its status. With id and "
+		"status: sets it by the rules of claim, release, review, done, block, escalate, fail, retry and "
+		"cancel. Never set your own work from Review to Done. CONFLICT: it is held; call next. "
+		"INCOMPLETE_SUBTASKS: finish those first (list parent=ID). " MODEL_LOST
+			MODEL_NOT_FOUND,
 	.gives =
 		"task lock counts waiting total held held_total paused changed parent waits_for comments came_back call_next",
 	.params = params,

@@ -13,6 +13,10 @@ const struct command cmd_unblock = {
 		"its old place in the order. The setting handback reserves the task first for its last agent.",
 	.example = "pawl unblock t1 --reason \"key added\"",
 	.see = "block, escalate, claim",
+	.model =
+		"Let a Blocked or Needs Help task go on, once the obstacle is gone: next offers it at once. "
+		"MISCONFIGURED: it is neither; show has its status. " MODEL_HELD MODEL_LOST
+			MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = params,
 	.flags = C_WRITE,

@@ -13,6 +13,7 @@ const struct command cmd_undepend = {
 	.summary = "remove dependencies of a task",
 	.example = "pawl undepend t3 t1",
 	.see = "depend, show",
+	.model = "Remove dependencies of a task. " MODEL_HELD MODEL_LOST MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = params,
 	.flags = C_WRITE | C_IDEMPOTENT,

@@ -62,6 +62,10 @@ const struct command cmd_update = {
 		   "pawl update t1 --status backlog\n"
 		   "pawl update t1 --priority 9 --force --reason \"customer waits\"",
 	.see = "create, status, depend, comment",
+	.model =
+		"Change fields of a task, not its work: status only between Backlog and Ready, or from Blocked or "
+		"Needs Help to Ready. An empty value clears a field. " MODEL_HELD MODEL_LOST
+			MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = params,
 	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE,

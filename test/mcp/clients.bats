@@ -44,6 +44,14 @@ inspect() { # ERA ARGUMENT...
 	node life 2025-11-25
 }
 
+@test "client 2.x: small answers, harmless repeats, hints that name tools" {
+	node lean 2026-07-28
+}
+
+@test "SDK 1.x: small answers, harmless repeats, hints that name tools" {
+	node lean 2025-11-25
+}
+
 @test "client 2.x: survey, planning, implementation and verification in turn" {
 	node turns 2026-07-28
 }
@@ -59,7 +67,7 @@ inspect() { # ERA ARGUMENT...
 @test "inspector --cli in both eras" {
 	for era in legacy modern; do
 		inspect $era --method tools/list
-		is '.tools | length == 8'
+		is '.tools | length == 11'
 		inspect $era --method tools/call --tool-name create --tool-arg id=$era title="From the inspector"
 		is '.isError == false and .structuredContent.task.status == "Ready"'
 		inspect $era --method tools/call --tool-name claim --tool-arg id=$era

@@ -142,11 +142,19 @@ static bool takes(const struct request *rq)
 	return rq->op == OP_CLAIM || rq->op == OP_LOCK_ACQUIRE || rq->op == OP_STATUS;
 }
 
+/* `paused` of the answer says who did it and why. */
+static void paused(const struct refused *r)
+{
+	say(r, STR("the queue is paused"), STR("next claim=true wait=30 waits until it goes on"));
+}
+
 static void conflict(const struct refused *r)
 {
 	const struct task *t = r->ans->task;
 
-	if (r->rq->op == OP_CREATE)
+	if (r->ans->paused)
+		paused(r);
+	else if (r->rq->op == OP_CREATE)
 		r->ans->hint = with_id(r,
 				       "show id=", " shows it; create without id makes a new one");
 	else if (!live_lock(r->ans))
@@ -263,7 +271,11 @@ static void advise(const struct refused *r)
 					    STRF(tool_name(r->tool, r->a)));
 		return;
 	case NO_TASKS:
-		r->ans->hint = STR("next explain=true says why; next wait=30 waits for work");
+		if (r->ans->paused)
+			paused(r);
+		else
+			r->ans->hint =
+				STR("next explain=true says why; next wait=30 waits for work");
 		return;
 	case API_ERROR:
 		failed(r);

@@ -1,14 +1,15 @@
 /*
  * Makes the object of an answer small: a model pays for each word of it, and reads it again with every later call.
  *
- * The limits are in tokens, of which one is four bytes here. test/mcp/mcp_test.c has the table of them.
+ * The limits are in tokens, of which one is four bytes here. test/mcp/lean_test.c has the table of them.
  */
 #include "face/mcp/mcp.h"
 
 #define TOKEN 4
 #define CONTEXT (290 * TOKEN) /* comments, earlier attempts and changes by others */
-#define ROWS (1130 * TOKEN)   /* the rows of a list; the rest of the answer fits in 70 */
-#define TEXT_SHOWN 8192       /* bytes of a description */
+#define ROWS (1030 * TOKEN)   /* the rows of a list */
+#define RELATED (200 * TOKEN)
+#define TEXT_SHOWN 8192 /* bytes of a description */
 #define EXTRA_SHOWN 1024
 #define REASON_SHOWN 200
 
@@ -163,7 +164,7 @@ static bool fit(json_t *rows, const char *text, size_t most, bool newest, struct
 	return cut;
 }
 
-static void lean_tasks(json_t *rows, struct arena *a)
+static void lean_tasks(json_t *rows, size_t most, struct arena *a)
 {
 	static const char *const shown[] = { "id", "status", "holder", "title", NULL };
 	json_t *t;
@@ -175,7 +176,7 @@ static void lean_tasks(json_t *rows, struct arena *a)
 					json_object_get(json_object_get(t, "lock"), "holder"));
 		keep_only(t, shown);
 	}
-	fit(rows, "title", ROWS, false, a);
+	fit(rows, "title", most, false, a);
 }
 
 /* mine: the caller holds them. */
@@ -229,6 +230,18 @@ static bool lean_comments(json_t *rows, size_t most, struct arena *a)
 	return fit(rows, "text", most, true, a) || cut;
 }
 
+/* An operator changed the task or paused the queue. Returns whether a text was cut. */
+static bool lean_notices(json_t *o, struct arena *a)
+{
+	json_t *changed = json_object_get(o, "changed"), *paused = json_object_get(o, "paused");
+	bool cut;
+
+	json_object_del(changed, "at");
+	json_object_del(paused, "since");
+	cut = cut_text(changed, "reason", REASON_SHOWN, a);
+	return cut_text(paused, "reason", REASON_SHOWN / 2, a) || cut;
+}
+
 /* These texts share one limit; the latest ones count most. */
 static void lean_context(json_t *o, struct str id, struct arena *a)
 {
@@ -236,15 +249,13 @@ static void lean_context(json_t *o, struct str id, struct arena *a)
 	       *history = json_object_get(back, "history"),
 	       *comments = json_object_get(o, "comments");
 	size_t room = CONTEXT;
-	bool cut;
+	bool cut = lean_notices(o, a);
 
-	json_object_del(changed, "at");
-	cut = cut_text(changed, "reason", REASON_SHOWN, a);
 	cut |= cut_text(back, "last_reason", REASON_SHOWN, a);
 	room -= size(changed) + size(json_object_get(back, "last_reason"));
 	cut |= lean_events(history, room / 2, false, a);
 	cut |= lean_comments(comments, room - size(history), a);
-	if (cut)
+	if (cut && id.n)
 		json_object_set_new(
 			o, "more",
 			json_str(arena_printf(a, "show id=%.*s full=true has the whole texts",
@@ -287,13 +298,14 @@ static void lean_around(json_t *o, bool whole, bool granted, struct arena *a)
 }
 
 /* A refusal is about a call, not about the task. */
-static void lean_error(json_t *o)
+static void lean_error(json_t *o, struct arena *a)
 {
 	static const char *const shown[] = { "ok", "error", "changed", "paused", "warnings", NULL };
 	json_t *error = json_object_get(o, "error");
 
 	keep_only(o, shown);
 	json_object_del(error, "fault");
+	(void)lean_notices(o, a);
 	round_up(error, "wait");
 }
 
@@ -303,13 +315,17 @@ static void lean_lists(json_t *o, struct arena *a)
 	const char *key;
 	void *next;
 
-	lean_tasks(json_object_get(o, "tasks"), a);
+	lean_tasks(json_object_get(o, "tasks"), ROWS, a);
 	if (counts) /* of `status`: tasks; elsewhere held has locks */
-		lean_tasks(json_object_get(o, "held"), a);
+		lean_tasks(json_object_get(o, "held"), ROWS, a);
 	else
 		lean_locks(json_object_get(o, "held"), true, a);
 	lean_locks(json_object_get(o, "locks"), false, a);
 	lean_events(json_object_get(o, "events"), ROWS, true, a);
+	lean_tasks(json_object_get(o, "subtasks"), RELATED, a);
+	lean_tasks(json_object_get(o, "depends_on"), RELATED, a);
+	lean_tasks(json_object_get(o, "dependents"), RELATED, a);
+	json_object_del(o, "attempts"); /* of show: the comments and the status say most of it */
 	fit(json_object_get(o, "candidates"), "title", ROWS, false, a);
 	json_object_foreach_safe(counts, next, key, v)
 		if (!json_integer_value(v))
@@ -326,7 +342,7 @@ void lean(json_t *o, const struct briefing *b, struct arena *a)
 		json_object_del(o, "code");
 	round_up(o, "wait");
 	if (json_object_get(o, "error")) {
-		lean_error(o);
+		lean_error(o, a);
 		return;
 	}
 	lean_around(o, whole, b->own.task, a);

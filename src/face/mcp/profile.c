@@ -3,8 +3,8 @@
 
 /* The description of each is .model in src/cmd/NAME.c; tools.c says where all texts are. */
 static const struct command *const agent_tools[] = {
-	&cmd_next, &cmd_claim,  &cmd_heartbeat, &cmd_block, &cmd_review,
-	&cmd_done, &cmd_create, &cmd_show,      NULL,
+	&cmd_next,    &cmd_claim,  &cmd_heartbeat, &cmd_done, &cmd_review, &cmd_block,
+	&cmd_release, &cmd_create, &cmd_comment,   &cmd_show, &cmd_list,   NULL,
 };
 
 #define DATA                                                                              \
@@ -13,7 +13,7 @@ static const struct command *const agent_tools[] = {
 
 static const char agent_instructions[] =
 	"A task queue with locks, shared with other agents. The loop: next with claim=true, do the work, "
-	"then done (or review, or block). Only one agent holds a task; while you are connected your locks are "
+	"then done (or review, block, release). After a refusal, error.hint names the next call. Only one agent holds a task; while you are connected your locks are "
 	"renewed for you. " DATA;
 
 static const char agent_work[] =
@@ -22,9 +22,10 @@ static const char agent_work[] =
 	"2. The answer is the whole brief: do what the description asks, until its acceptance holds. If came_back "
 	"is there, first read why the earlier attempts failed.\n"
 	"3. Then done with a summary, or review if a person must check it. Stuck: block with reason and "
-	"unblock_action. New work that you find: create, with parent or depends.\n"
-	"4. LOST_LOCK means that the task is no longer yours: stop working on it. CONFLICT: another agent has it; "
-	"take another.\n"
+	"unblock_action. Not for you: release. New work that you find: look for it with list text=WORD, then create, "
+	"with parent or depends.\n"
+	"4. After a refusal, error.hint names the next call. LOST_LOCK: the task is no longer yours; stop working on "
+	"it. CONFLICT: another agent has it; take another.\n"
 	"5. Go on with 1.\n" DATA;
 
 static const char *const agent_claimed[] = {
@@ -84,7 +85,7 @@ const struct profile *profile_find(struct str name)
 /* Only operations on the queue; not commands that set it up or run other programs. */
 static bool is_operation(const struct command *c)
 {
-	return c->op != OP_NONE && !(c->flags & (C_LOCAL | C_HIDDEN));
+	return c->op != OP_NONE && !(c->flags & (C_LOCAL | C_HIDDEN | C_SHELL));
 }
 
 const struct command *profile_tool(const struct profile *p, size_t i)

@@ -68,18 +68,23 @@ static void set_range(json_t *o, int64_t min, int64_t max)
 		json_object_set_new(o, "maximum", json_integer(max));
 }
 
-static json_t *property(const struct param *p, struct arena *a)
+/* narrow: the tool's own description says which task its id is. */
+static json_t *property(const struct param *p, bool narrow, struct arena *a)
 {
 	json_t *o = json_pack("{s:s, s:o}", "type", args_json_type(p), "description",
 			      description(p, a));
 	json_t *items = param_repeats(p) ? json_pack("{s:s}", "type", "string") : NULL;
 
+	if (narrow && p->type == P_ID && p->flags & P_REQUIRED)
+		json_object_del(o, "description");
 	if (param_choices(p))
 		json_object_set_new(items ? items : o, "enum", choices(p));
 	if (items)
 		json_object_set_new(o, "items", items);
 	if (p->type == P_INT && (p->min || p->max))
 		set_range(o, p->min, p->max);
+	if (p->type == P_PRIORITY)
+		set_range(o, 0, PRIORITY_MAX);
 	return o;
 }
 
@@ -99,12 +104,12 @@ static json_t *input_schema(const struct command *c, bool narrow, struct arena *
 		/* Some values have two options on the command line; a tool has one. */
 		if (!offered(p, narrow) || json_object_get(properties, name.p))
 			continue;
-		json_object_set_new(properties, name.p, property(p, a));
+		json_object_set_new(properties, name.p, property(p, narrow, a));
 		if (p->flags & P_REQUIRED)
 			json_array_append_new(required, json_str(name));
 	}
 	if (args_version(c) && !narrow)
-		json_object_set_new(properties, "if_version", property(args_version(c), a));
+		json_object_set_new(properties, "if_version", property(args_version(c), narrow, a));
 	for (const struct tool_extra *e = tool_extras; e->name; e++)
 		if (e->tool == c)
 			json_object_set_new(
@@ -201,10 +206,20 @@ static struct str told(const struct command *c, struct arena *a)
 	return text;
 }
 
+/* Claude Code loads other tools only when the model searches for them; these two are in every loop. */
+static void keep_loaded(json_t *tool, const struct command *c)
+{
+	if (c == &cmd_next || c == &cmd_done)
+		json_object_set_new(tool, "_meta", json_pack("{s:b}", "anthropic/alwaysLoad", 1));
+}
+
 json_t *schema_tool(const struct command *c, bool narrow, struct arena *a)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", json_str(tool_name(c, a)),
-			 "description", json_str(told(c, a)), "inputSchema",
-			 input_schema(c, narrow, a), "outputSchema", output_schema(c),
-			 "annotations", annotations(c));
+	json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", json_str(tool_name(c, a)),
+			      "description", json_str(told(c, a)), "inputSchema",
+			      input_schema(c, narrow, a), "outputSchema", output_schema(c),
+			      "annotations", annotations(c));
+
+	keep_loaded(o, c);
+	return o;
 }

@@ -8,7 +8,7 @@ const bob = await connect(revision, '--agent', 'bob');
 
 const { tools } = await alice.listTools();
 assert.deepEqual(tools.map((t) => t.name).sort(),
-	['block', 'claim', 'create', 'done', 'heartbeat', 'next', 'review', 'show']);
+	['block', 'claim', 'comment', 'create', 'done', 'heartbeat', 'list', 'next', 'release', 'review', 'show']);
 for (const t of tools)
 	assert.ok(t.description && t.outputSchema && t.annotations.openWorldHint === false, t.name);
 assert.ok(alice.getInstructions().includes('next'));
