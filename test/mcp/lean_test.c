@@ -189,6 +189,33 @@ static const struct {
 	{ NULL, "list", "{}", LIST, SUCCESS },
 };
 
+/* Refusals of tools that only the profile all has, with a part of the hint. */
+static const struct {
+	const char *tool, *arguments, *hint;
+	enum result code;
+} refusals[] = {
+	{ "approve", "{\"id\":\"t1\"}", "show id=t1", MISCONFIGURED },
+	{ "rework", "{\"id\":\"t1\",\"reason\":\"r\"}", "show id=t1", MISCONFIGURED },
+	{ "unblock", "{\"id\":\"t1\"}", "show id=t1", MISCONFIGURED },
+	{ "retry", "{\"id\":\"t1\"}", "show id=t1", MISCONFIGURED },
+	{ "reopen", "{\"id\":\"t1\",\"reason\":\"r\"}", "show id=t1", MISCONFIGURED },
+	{ "remove", "{\"id\":\"t1\"}", "show id=t1", MISCONFIGURED },
+	{ "depend", "{\"id\":\"t2\",\"on\":[\"t1\"]}", "show id=t2", MISCONFIGURED },
+	{ "update", "{\"id\":\"t2\",\"parent\":\"t2\"}", "show id=t2", MISCONFIGURED },
+	{ "update", "{\"id\":\"t3\",\"priority\":1}", "comment id=t3", CONFLICT },
+	{ "update", "{\"id\":\"t1\"}", "call update again", USAGE },
+	{ "cancel", "{\"id\":\"t3\",\"reason\":\"r\"}", "comment id=t3", CONFLICT },
+	{ "lock_acquire", "{\"id\":\"t3\"}", "next claim=true", CONFLICT },
+	{ "lock_release", "{\"id\":\"t3\"}", "next claim=true", CONFLICT },
+	{ "status", "{\"id\":\"t3\",\"status\":\"In Progress\"}", "next claim=true", CONFLICT },
+	{ "escalate", "{\"id\":\"t2\",\"reason\":\"r\"}", "claim id=t2", MISCONFIGURED },
+	{ "fail", "{\"id\":\"t2\",\"reason\":\"r\"}", "claim id=t2", MISCONFIGURED },
+	{ "guard", "{\"id\":\"t2\"}", "show id=t2", LOST_LOCK },
+	{ "log", "{\"after\":\"zz\"}", "call log again", MISCONFIGURED },
+	{ "find", "{}", "call find again", USAGE },
+	{ "lock_status", "{\"id\":\"nine\"}", "list text=", NOT_FOUND },
+};
+
 static void check_size(const char *what, json_t *result, size_t most)
 {
 	size_t object = tokens(size_of(structured(result))), text = tokens(strlen(text_of(result)));
@@ -233,6 +260,51 @@ static void answers_of_all_are_small(void **state)
 {
 	(void)state;
 	answers_are_small_in("all");
+}
+
+static void refusals_of_all_name_tools(void **state)
+{
+	(void)state;
+	reconnect("all", BOB);
+	good("create", "{\"title\":\"The epic\"}");
+	good("create", "{\"title\":\"A part\",\"parent\":\"t1\"}");
+	good("create", "{\"title\":\"Of another agent\"}");
+	good("claim", "{\"id\":\"t3\"}");
+	reconnect("all", ALICE);
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
+		json_t *r = call(refusals[i].tool, refusals[i].arguments);
+		const char *hint = word(structured(r), "error.hint");
+
+		if (!strstr(hint, refusals[i].hint))
+			print_message("%s %s: %s\n", refusals[i].tool, refusals[i].arguments,
+				      text_of(r));
+		assert_string_equal(word(structured(r), "error.code"),
+				    result_name(refusals[i].code));
+		assert_non_null(strstr(hint, refusals[i].hint));
+		check_size(refusals[i].tool, r, REFUSAL);
+		check_members(structured(r));
+		check_texts(r);
+	}
+}
+
+/* Sub-tasks and dependencies are the answer of these tools. */
+static void links_are_kept(void **state)
+{
+	json_t *r;
+
+	(void)state;
+	reconnect("all", "alice");
+	good("create", "{\"title\":\"a\"}");
+	good("create", "{\"title\":\"b\",\"parent\":\"t1\"}");
+	good("create", "{\"title\":\"c\",\"depends\":[\"t1\"]}");
+	assert_string_equal(word(good("tree", "{}"), "tasks.1.parent"), "t1");
+	r = call("graph", "{}");
+	assert_null(at(structured(r), "tasks.0.depends"));
+	assert_string_equal(word(structured(r), "tasks.2.depends.0"), "t1");
+	assert_non_null(strstr(text_of(r), "depends [\"t1\"]"));
+	r = call("lock_acquire", "{\"id\":\"@batch\"}");
+	assert_int_equal(json_array_size(at(structured(r), "call_next")), 1);
+	check_texts(r);
 }
 
 static void tools_are_small(void **state)
@@ -571,6 +643,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(answers_are_small),
 		TEST(answers_of_all_are_small),
+		TEST(refusals_of_all_name_tools),
+		TEST(links_are_kept),
 		TEST(tools_are_small),
 		TEST(comments_are_cut),
 		TEST(notices_are_cut),

@@ -148,13 +148,20 @@ static void bad_messages(void **state)
 static const char *scanned(const char *message)
 {
 	struct id_scan scan = { 0 };
+	char *text;
+	const char *kept;
 	json_t *o;
 
 	for (const char *p = message; *p; p++)
 		id_scan(&scan, str_n(p, 1));
 	mcp_too_long(&m, id_scan_end(&scan));
 	o = json_object_get(heard(), "id");
-	return o ? arena_str(&arena, str_c(json_dumps(o, JSON_ENCODE_ANY))).p : "(none)";
+	if (!o)
+		return "(none)";
+	text = json_dumps(o, JSON_ENCODE_ANY);
+	kept = arena_cstr(&arena, str_c(text));
+	free(text);
+	return kept;
 }
 
 static void finds_the_id_of_a_long_message(void **state)

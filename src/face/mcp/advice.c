@@ -220,22 +220,33 @@ static void lost(const struct refused *r)
 				 STRF(t->id), (long long)t->fence));
 }
 
-static void misconfigured(const struct refused *r)
+/* The task is not in the right status, or the change is not possible at all. */
+static struct str other_status(const struct refused *r)
 {
 	const struct task *t = r->ans->task;
+	bool works = op_flags(r->rq->op) & OP_OWN || takes(r->rq);
 
-	if (t && live_lock(r->ans) && !keeper_holds(r->m, t, r->ans->now, r->a))
-		r->ans->hint = STR(ANOTHER);
-	else if (t && !live_lock(r->ans))
-		r->ans->hint = way_out(r);
-	else if (t && (t->status == BLOCKED || t->status == REVIEW))
-		r->ans->hint = way_out(r);
-	else if (t || (r->rq->id.n && r->m->ready && r->m->session.client.queue))
+	if (!works)
+		return with_id(r, "show id=", " has its status, parent and depends");
+	if (live_lock(r->ans) && !keeper_holds(r->m, t, r->ans->now, r->a))
+		return STR(ANOTHER);
+	return way_out(r);
+}
+
+static void misconfigured(const struct refused *r)
+{
+	struct str tool = tool_name(r->tool, r->a);
+
+	if (r->ans->task)
+		r->ans->hint = other_status(r);
+	else if (!r->m->session.client.queue)
+		r->ans->hint = arena_printf(
+			r->a, "tell the user; when it is corrected, call %.*s again", STRF(tool));
+	else if (r->rq->id.n)
 		r->ans->hint = with_id(r, "show id=", " has its status, parent and depends");
 	else
-		r->ans->hint = arena_printf(r->a,
-					    "tell the user; when it is corrected, call %.*s again",
-					    STRF(tool_name(r->tool, r->a)));
+		r->ans->hint = arena_printf(r->a, "correct the arguments and call %.*s again",
+					    STRF(tool));
 }
 
 static void failed(const struct refused *r)

@@ -85,7 +85,8 @@ static void find_calls(struct mcp *m, struct brief *b, struct arena *a)
 {
 	const char *const *list = b->task->lock.manual ? m->profile->locked : m->profile->claimed;
 
-	for (; *list; list++) {
+	/* a lock of the whole queue can only be released */
+	for (; *list && !(b->call_next.n && b->task->id.p[0] == '@'); list++) {
 		const char *at = strstr(*list, "ID");
 
 		b->call_next = arena_append(a, b->call_next,

@@ -115,7 +115,8 @@ static void lean_whole(json_t *task, bool mine, struct arena *a)
 					      "created_at",       "updated_at", "started_at",
 					      "first_started_at", "done_at",    "archived_at",
 					      "version",          "lock",       NULL },
-				 *const known[] = { "assignee", "holder", "fence", NULL };
+				 *const known[] = { "assignee", "holder", "last_holder", "fence",
+						    NULL };
 
 	if (!mine)
 		name_holder(task, json_object_get(task, "lock"));
@@ -164,9 +165,12 @@ static bool fit(json_t *rows, const char *text, size_t most, bool newest, struct
 	return cut;
 }
 
-static void lean_tasks(json_t *rows, size_t most, struct arena *a)
+/* links: to other tasks, which is what the caller asked for. */
+static void lean_tasks(json_t *rows, size_t most, bool links, struct arena *a)
 {
-	static const char *const shown[] = { "id", "status", "holder", "title", NULL };
+	static const char *const plain[] = { "id", "status", "holder", "title", NULL },
+				 *const linked[] = { "id",      "status", "holder", "parent",
+						     "depends", "title",  NULL };
 	json_t *t;
 	size_t i;
 
@@ -174,7 +178,9 @@ static void lean_tasks(json_t *rows, size_t most, struct arena *a)
 		if (json_is_true(json_object_get(json_object_get(t, "lock"), "live")))
 			json_object_set(t, "holder",
 					json_object_get(json_object_get(t, "lock"), "holder"));
-		keep_only(t, shown);
+		if (!json_array_size(json_object_get(t, "depends")))
+			json_object_del(t, "depends");
+		keep_only(t, links ? linked : plain);
 	}
 	fit(rows, "title", most, false, a);
 }
@@ -270,7 +276,7 @@ static bool has_texts(const json_t *o)
 {
 	static const char *const lists[] = { "tasks",    "held",      "locks",      "events",
 					     "comments", "came_back", "candidates", "next",
-					     "changed",  NULL };
+					     "changed",  "report",    "stats",      NULL };
 
 	if (json_object_get(json_object_get(o, "task"), "title"))
 		return true;
@@ -309,22 +315,22 @@ static void lean_error(json_t *o, struct arena *a)
 	round_up(error, "wait");
 }
 
-static void lean_lists(json_t *o, struct arena *a)
+static void lean_lists(json_t *o, const struct command *c, struct arena *a)
 {
 	json_t *counts = json_object_get(o, "counts"), *v;
 	const char *key;
 	void *next;
 
-	lean_tasks(json_object_get(o, "tasks"), ROWS, a);
+	lean_tasks(json_object_get(o, "tasks"), ROWS, c == &cmd_tree || c == &cmd_graph, a);
 	if (counts) /* of `status`: tasks; elsewhere held has locks */
-		lean_tasks(json_object_get(o, "held"), ROWS, a);
+		lean_tasks(json_object_get(o, "held"), ROWS, false, a);
 	else
 		lean_locks(json_object_get(o, "held"), true, a);
 	lean_locks(json_object_get(o, "locks"), false, a);
 	lean_events(json_object_get(o, "events"), ROWS, true, a);
-	lean_tasks(json_object_get(o, "subtasks"), RELATED, a);
-	lean_tasks(json_object_get(o, "depends_on"), RELATED, a);
-	lean_tasks(json_object_get(o, "dependents"), RELATED, a);
+	lean_tasks(json_object_get(o, "subtasks"), RELATED, false, a);
+	lean_tasks(json_object_get(o, "depends_on"), RELATED, false, a);
+	lean_tasks(json_object_get(o, "dependents"), RELATED, false, a);
 	json_object_del(o, "attempts"); /* of show: the comments and the status say most of it */
 	fit(json_object_get(o, "candidates"), "title", ROWS, false, a);
 	json_object_foreach_safe(counts, next, key, v)
@@ -348,7 +354,8 @@ void lean(json_t *o, const struct briefing *b, struct arena *a)
 	lean_around(o, whole, b->own.task, a);
 	if (json_is_object(next))
 		lean_around(next, true, true, a);
-	lean_lists(o, a);
+	lean_lists(o, c, a);
+	lean_strip(json_object_get(o, "emergency"));
 	if (has_texts(o))
 		json_object_set_new(o, "untrusted", json_string(UNTRUSTED));
 }

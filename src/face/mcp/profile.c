@@ -38,7 +38,8 @@ static const char *const agent_claimed[] = {
 
 static const char *const agent_locked[] = {
 	"lock_release id=ID: without changing the status",
-	"done id=ID, review id=ID: as after a claim",
+	"done id=ID summary=...",
+	"review id=ID summary=...: a person must check it",
 	NULL,
 };
 

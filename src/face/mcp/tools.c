@@ -143,6 +143,7 @@ static void turn_page(struct attempt *t, int64_t limit)
 	while (i < ans->n_tasks && !str_eq_nocase(ans->tasks[i].id, t->after))
 		i++;
 	if (i == ans->n_tasks) {
+		reply_free(&t->reply);
 		run_fail(USAGE, STR("the argument after: no such task in this list"), STR(""),
 			 &t->reply);
 		return;
