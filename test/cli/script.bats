@@ -16,7 +16,8 @@ interrupted() {
 	local signal=$1
 	shift
 	rm -f began
-	"$PAWL" run "$@" -- sh -c 'echo $$ >>pids; : >began; i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done' \
+	# the tests themselves may run with a signal ignored, as under nohup
+	env --default-signal="$signal" "$PAWL" run "$@" -- sh -c 'echo $$ >>pids; : >began; i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done' \
 		>out 2>err 3>&- &
 	echo $! >>pids
 	soon [ -e began ]
