@@ -227,6 +227,12 @@ static int write_in_vain(int arg)
 
 static const char *const reads[] = {
 	"list",
+	"list --all",
+	"tree",
+	"graph",
+	"report",
+	"stats",
+	"queues",
 	"show t1",
 	"find t",
 	"export --output tasks.json",

@@ -645,7 +645,7 @@ attack_completion() {
 	planted "$scratch/evil"
 	cat >bin/pawl <<-EOF
 		#!/bin/sh
-		[ "\$1" != list ] || cat '$scratch/words'
+		[ "\$1" != values ] || cat '$scratch/words'
 	EOF
 	chmod +x bin/pawl
 	export PATH=$clone/bin:$PATH XDG_CONFIG_HOME=$scratch/xdg XDG_DATA_HOME=$scratch/xdg
