@@ -192,6 +192,7 @@ static bool same_but_lock(const struct task *now, const struct task *was)
 	t.summary = was->summary;
 	t.last = was->last;
 	t.last_ttl = was->last_ttl;
+	t.last_expires_at = was->last_expires_at;
 	t.free_at = was->free_at;
 	t.status = was->status;
 	t.open_deps = was->open_deps;
