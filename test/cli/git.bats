@@ -178,8 +178,8 @@ folds() {
 	is '.count == 40 and ([.tasks[].id] | unique | length == 40)'
 	is '[.tasks[] | select(.status == "Done")] | length == 14'
 	ask 0 next --claim
-	is '.task.id == "t23"'
-	git -C "$remote" rev-parse -q --verify refs/pawl/default/t/t23 # a task that an agent works on has one
+	is '.task.id == "t16"'
+	git -C "$remote" rev-parse -q --verify refs/pawl/default/t/t16 # a task that an agent works on has one
 	ask 0 log t1
 	is '[.events[].event] == ["created", "claimed", "done"]'
 	call 0 doctor

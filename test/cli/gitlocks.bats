@@ -218,7 +218,8 @@ by_hand() {
 	is '.tasks[] | select(.id == "t10_2") | .parent == "t10" and .priority == 1 and .type == "feature"'
 	is '.tasks[] | select(.id == "t2") | .depends == ["t1"]'
 	ask 0 next --explain
-	is '[.candidates[] | select(.eligible) | .id] == ["t1", "t10", "t10_2"]'
+	is '[.candidates[] | select(.eligible) | .id] == ["t1", "t10_2"]'
+	is '.candidates[] | select(.id == "t10") | .why == "waits for its 1 open sub-task: t10_2"'
 	is '.candidates[] | select(.id == "t3") | .why == "its status is In Progress"'
 	call 0 claim 10_2
 	other check 10_2
@@ -231,6 +232,8 @@ by_hand() {
 	call 0 lock acquire 11 --ttl 1s
 	soon lock_is_free 11
 	ask 0 next --explain
+	is '[.candidates[] | select(.eligible) | .id] == ["t1"]'
+	PAWL_SUBTASKS=offer ask 0 next --explain
 	is '[.candidates[] | select(.eligible) | .id] == ["t1", "t10"]'
 	call 0 lock release 11
 	not other check 11
