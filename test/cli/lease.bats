@@ -80,7 +80,10 @@ setup() {
 	lines 0 list
 	exactly "=== Active Tasks ===
 === Completed Tasks ===
-=== Failed Tasks ==="
+=== Failed Tasks ===
+=== Ready Tasks ===
+=== Other Tasks ===
+  t1: status=\"In Progress\" title=x"
 	call 0 lock release t1 -a al
 }
 

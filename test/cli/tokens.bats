@@ -459,11 +459,11 @@ destroy() {
 
 @test "mv and cp of a project: a move keeps its tokens, a copy has none" {
 	local store
-	for store in "" files:tasks git:queue.git; do
+	for store in "" files:tasks git:./queue.git; do
 		rm -rf one two three
 		mkdir -p one
 		cd one
-		"$PAWL" init -q ${store:+--store "$store"}
+		"$PAWL" init -q --force ${store:+--store "$store"} # the folder above has a queue
 		new x
 		new y
 		pawl claim t1 -a al

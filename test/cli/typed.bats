@@ -279,7 +279,7 @@ table() {
 	ask 0 lock status t2
 	is '.lock.process == "unknown"'
 	call 0 lock status t2
-	says "unknown"
+	says "the lock names no process (--pid), so pawl cannot tell whether its holder is alive"
 	call 2 lock acquire t2 --pid 999999999
 }
 
