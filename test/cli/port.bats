@@ -113,6 +113,18 @@ refused() {
 	unchanged 2 import q.json --skip --update
 }
 
+@test "import: no task is archived before it ended" {
+	cat >in.json <<'END'
+[{"id": "t1", "title": "x", "status": "Done", "done_at": "2026-03-02T00:00:00.000Z", "archived_at": "2026-01-01T00:00:00.000Z"},
+ {"id": "t2", "title": "y", "status": "Done", "done_at": "2026-03-02T00:00:00.000Z", "archived_at": "2026-03-05T00:00:00.000Z"}]
+END
+	call 0 import in.json
+	ask 0 show t1
+	is '.task | .archived_at == .done_at and .done_at == "2026-03-02T00:00:00.000Z"'
+	ask 0 show t2
+	is '.task.archived_at == "2026-03-05T00:00:00.000Z"'
+}
+
 @test "import --update: comments come once" {
 	id=$(new x)
 	pawl comment "$id" one
