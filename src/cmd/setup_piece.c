@@ -283,7 +283,7 @@ static enum text_change remove_file(const struct piece *p, const struct file_cha
 static json_t *find_entry(const struct piece *p, struct str text, struct str *agent,
 			  struct arena *a)
 {
-	json_t *there = json_text_get(text, &p->place, a), *v, *found = NULL;
+	json_t *there = json_text_get(text, &p->place), *v, *found = NULL;
 	size_t i;
 
 	if (!p->place.element && there && setup_entry_is(&p->entry, there, agent, a))

@@ -94,17 +94,26 @@ static const char *load_fault(const struct json_doc *d, struct arena *a)
 	return object ? NULL : "it is JSON, but not an object";
 }
 
+static const char *open_views(struct str text, struct json_doc *d, struct arena *a)
+{
+	char *map = arena_cstr(a, text), *strict = arena_cstr(a, text);
+
+	*d = (struct json_doc){ .text = text, .map = map, .strict = strict };
+	return make_views(text, map, strict);
+}
+
+void json_views(struct str text, struct json_doc *d, struct arena *a)
+{
+	(void)open_views(text, d, a);
+}
+
 const char *json_scan(struct str text, struct json_doc *d, struct arena *a)
 {
-	char *map, *strict;
 	const char *fault;
 
 	if (!text_valid(text))
 		return "it is not JSON: it is not UTF-8, or contains a NUL";
-	map = arena_cstr(a, text);
-	strict = arena_cstr(a, text);
-	*d = (struct json_doc){ .text = text, .map = map, .strict = strict };
-	fault = make_views(text, map, strict);
+	fault = open_views(text, d, a);
 	return fault ? fault : load_fault(d, a);
 }
 

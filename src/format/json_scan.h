@@ -28,8 +28,10 @@ struct json_item {
 	bool first;
 };
 
-/* Fills *d. Returns NULL if the text is an object, else a message. The other functions need that NULL. */
+/* Fills *d. Returns NULL if the text is an object, else a message. */
 const char *json_scan(struct str text, struct json_doc *d, struct arena *a);
+/* The same for a text that json_scan() has accepted, which it does not check again. The other functions need it. */
+void json_views(struct str text, struct json_doc *d, struct arena *a);
 /* Is this byte of a map part of a comment? */
 static inline bool json_is_note(char c)
 {

@@ -10,9 +10,14 @@
 
 const char *json_text_fault(struct str text, struct arena *a)
 {
+	struct arena views = { 0 };
 	struct json_doc d;
+	const char *fault = json_scan(text, &d, &views);
 
-	return json_scan(text, &d, a);
+	if (fault)
+		fault = arena_cstr(a, str_c(fault));
+	arena_free(&views);
+	return fault;
 }
 
 static size_t count_keys(const struct json_place *at)
@@ -269,29 +274,38 @@ static bool is_value(const struct json_doc *d, const struct json_item *i, const 
 	return same;
 }
 
-enum text_change json_text_add(struct str t, const struct json_place *at, const json_t *value,
-			       struct str *out, struct arena *a)
+static enum text_change add(const struct json_doc *d, const struct json_place *at,
+			    const json_t *value, struct str *out, struct arena *a)
 {
-	struct json_doc d;
+	struct way w = find_way(d, at);
 	struct json_item i;
-	struct way w;
 
-	if (!t.n)
-		return fresh(at, value, out, a);
-	if (json_scan(t, &d, a))
-		return TEXT_UNFIT;
-	w = find_way(&d, at);
 	if (!w.fits)
 		return TEXT_UNFIT;
 	if (w.n < count_keys(at))
-		return add_here(&d, w.container, at, w.n, value, out, a);
+		return add_here(d, w.container, at, w.n, value, out, a);
 	if (!at->element)
-		return is_value(&d, &w.item[w.n - 1], value) ? TEXT_SAME : TEXT_OTHER;
-	if (d.map[w.container] != '[')
+		return is_value(d, &w.item[w.n - 1], value) ? TEXT_SAME : TEXT_OTHER;
+	if (d->map[w.container] != '[')
 		return TEXT_UNFIT;
-	if (json_find_value(&d, w.container, value, &i))
+	if (json_find_value(d, w.container, value, &i))
 		return TEXT_SAME;
-	return add_here(&d, w.container, at, w.n, value, out, a);
+	return add_here(d, w.container, at, w.n, value, out, a);
+}
+
+enum text_change json_text_add(struct str t, const struct json_place *at, const json_t *value,
+			       struct str *out, struct arena *a)
+{
+	struct arena views = { 0 };
+	struct json_doc d;
+	enum text_change r;
+
+	if (!t.n)
+		return fresh(at, value, out, a);
+	json_views(t, &d, &views);
+	r = add(&d, at, value, out, a);
+	arena_free(&views);
+	return r;
 }
 
 /* --- finding and replacing ----------------------------------------------------------------------- */
@@ -315,36 +329,49 @@ static enum text_change find_entry(const struct json_doc *d, const struct json_p
 	return TEXT_CHANGED;
 }
 
-json_t *json_text_get(struct str t, const struct json_place *at, struct arena *a)
+json_t *json_text_get(struct str t, const struct json_place *at)
 {
+	struct arena views = { 0 };
 	struct json_doc d;
+	json_t *v = NULL;
 	struct way w;
 
-	if (!t.n || json_scan(t, &d, a))
+	if (!t.n)
 		return NULL;
+	json_views(t, &d, &views);
 	w = find_way(&d, at);
-	return w.n == count_keys(at) ? json_value_of(&d, &w.item[w.n - 1]) : NULL;
+	if (w.n == count_keys(at))
+		v = json_value_of(&d, &w.item[w.n - 1]);
+	arena_free(&views);
+	return v;
+}
+
+static enum text_change put_value(const struct json_doc *d, const struct json_item *i,
+				  const json_t *value, struct str *out, struct arena *a)
+{
+	struct buf b = BUF_MAX(TEXT_LIMIT);
+	struct str t = d->text;
+
+	buf_add(&b, t.p, i->value);
+	put_item(&b, value, false, lead_of(d, i->from), unit_of(d));
+	buf_add(&b, t.p + i->end, t.n - i->end);
+	return finish(&b, out, a);
 }
 
 enum text_change json_text_replace(struct str t, const struct json_place *at, const json_t *old,
 				   const json_t *value, struct str *out, struct arena *a)
 {
-	struct buf b = BUF_MAX(TEXT_LIMIT);
-	const struct json_item *i;
+	struct arena views = { 0 };
 	struct json_doc d;
 	enum text_change r;
 	struct way w;
 
-	if (json_scan(t, &d, a))
-		return TEXT_UNFIT;
+	json_views(t, &d, &views);
 	r = find_entry(&d, at, old, &w);
-	if (r != TEXT_CHANGED)
-		return r;
-	i = &w.item[w.n - 1];
-	buf_add(&b, t.p, i->value);
-	put_item(&b, value, false, lead_of(&d, i->from), unit_of(&d));
-	buf_add(&b, t.p + i->end, t.n - i->end);
-	return finish(&b, out, a);
+	if (r == TEXT_CHANGED)
+		r = put_value(&d, &w.item[w.n - 1], value, out, a);
+	arena_free(&views);
+	return r;
 }
 
 /* --- removing ------------------------------------------------------------------------------------ */
@@ -404,12 +431,15 @@ static enum text_change take_out(const struct json_doc *d, const struct way *w, 
 enum text_change json_text_remove(struct str t, const struct json_place *at, const json_t *value,
 				  struct str *out, struct arena *a)
 {
+	struct arena views = { 0 };
 	struct json_doc d;
 	enum text_change r;
 	struct way w;
 
-	if (json_scan(t, &d, a))
-		return TEXT_UNFIT;
+	json_views(t, &d, &views);
 	r = find_entry(&d, at, value, &w);
-	return r == TEXT_CHANGED ? take_out(&d, &w, out, a) : r;
+	if (r == TEXT_CHANGED)
+		r = take_out(&d, &w, out, a);
+	arena_free(&views);
+	return r;
 }

@@ -23,13 +23,13 @@ struct json_place {
 	bool element; /* the value is an element of the array at that place; else it is the value there */
 };
 
-/* NULL if the text is a JSON object, else a message. */
+/* NULL if the text is a JSON object, else a message. The functions below need that NULL, or an empty text. */
 const char *json_text_fault(struct str text, struct arena *a);
 /* text: "" for a file that does not exist yet. */
 enum text_change json_text_add(struct str text, const struct json_place *at, const json_t *value,
 			       struct str *out, struct arena *a);
 /* The value at the place, of which the caller gets a reference; NULL: there is none. Of an element, its array. */
-json_t *json_text_get(struct str text, const struct json_place *at, struct arena *a);
+json_t *json_text_get(struct str text, const struct json_place *at);
 /* Puts `value` in the place of `old`. TEXT_SAME or TEXT_OTHER: `old` is not there. */
 enum text_change json_text_replace(struct str text, const struct json_place *at, const json_t *old,
 				   const json_t *value, struct str *out, struct arena *a);

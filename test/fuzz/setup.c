@@ -122,11 +122,11 @@ static void check_json(struct str text, bool backwards, struct arena *a)
 static void check_remove(struct str text, struct arena *a)
 {
 	static const struct json_place at = { { "a", "b" }, false };
-	json_t *v = json_text_get(text, &at, a);
+	json_t *v = json_text_get(text, &at);
 	struct str now;
 
 	if (v && json_text_remove(text, &at, v, &now, a) == TEXT_CHANGED) {
-		json_t *left = json_text_get(now, &at, a);
+		json_t *left = json_text_get(now, &at);
 
 		CHECK(!left && !json_text_fault(now, a));
 		CHECK(notes_of(now, a).n <= notes_of(text, a).n);
