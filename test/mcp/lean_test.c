@@ -598,6 +598,36 @@ static void says_what_was_lost(void **state)
 	assert_string_equal(word(o, "error.hint"), "claim id=t1 first");
 }
 
+/* The profile pm keeps its members, without those of the machine. */
+static void pm_is_lean_too(void **state)
+{
+	static const char *const pm_calls[][2] = {
+		{ "create_task", "{\"name\":\"x\"}" },
+		{ "acquire_task_lock", "{\"task_id\":\"t1\",\"agent_id\":\"a\"}" },
+		{ "acquire_task_lock", "{\"task_id\":\"t1\",\"agent_id\":\"b\"}" },
+		{ "get_task_lock_status", "{\"task_id\":\"t1\"}" },
+		{ "list_tasks", "{}" },
+		{ "update_task_status",
+		  "{\"task_id\":\"t1\",\"agent_id\":\"a\",\"status\":\"DONE\"}" },
+		{ "get_task_details", "{\"task_id\":\"t1\"}" },
+	};
+
+	(void)state;
+	reconnect("pm", "orchestrator");
+	for (size_t i = 0; i < sizeof(pm_calls) / sizeof(*pm_calls); i++) {
+		json_t *r = call(pm_calls[i][0], pm_calls[i][1]);
+		char *object = json_dumps(structured(r), JSON_COMPACT);
+
+		assert_null(strstr(object, "\"pid\""));
+		assert_null(strstr(object, "\"boot_id\""));
+		assert_null(strstr(object, "\"token\""));
+		assert_null(strstr(object, "created_at"));
+		assert_false(names_shell_command(object));
+		free(object);
+		check_size(pm_calls[i][0], r, 250);
+	}
+}
+
 /* A queue that is not there is a matter for the user. */
 static void no_queue_names_no_command(void **state)
 {
@@ -655,6 +685,7 @@ int main(void)
 		TEST(two_tools_are_always_loaded),
 		TEST(next_says_whose_it_is),
 		TEST(says_what_was_lost),
+		TEST(pm_is_lean_too),
 		TEST(no_queue_names_no_command),
 		TEST(plain_texts),
 	};

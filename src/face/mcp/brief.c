@@ -297,8 +297,33 @@ json_t *brief_json(const struct briefing *b, struct arena *a)
 		count_rows(o, b, a);
 		return o;
 	}
+	if (json_object_get(o, "error"))
+		json_object_del(o, "task");
 	if (!b->full)
 		lean_strip(o);
 	brief_mark(o, b->held.n_tasks ? &b->held : ans);
 	return o;
+}
+
+/* A tool of the profile pm has a text of its own, except for the brief. */
+struct str brief_text(const struct briefing *b, const json_t *o, struct arena *a)
+{
+	struct buf out = BUF_MAX(SIZE_MAX / 4);
+	struct view v = { .out = &out, .arena = a };
+	const json_t *warning;
+	struct str text;
+	size_t i;
+
+	if (b->lean || b->full || b->own.task || !reply_ok(b->reply))
+		return say_text(o, a);
+	buf_adds(&out, b->tool->flags & C_WRITE ? STR("") : STR(UNTRUSTED "\n"));
+	command_show(b->tool, b->reply, &v);
+	json_array_foreach(json_object_get(o, "warnings"), i, warning) {
+		buf_adds(&out, STR("warning: "));
+		text_visible(&out, json_text(warning), false);
+		buf_addc(&out, '\n');
+	}
+	text = arena_str(a, buf_str(&out));
+	buf_free(&out);
+	return text;
 }

@@ -362,16 +362,19 @@ void lean(json_t *o, const struct briefing *b, struct arena *a)
 
 void lean_strip(json_t *o)
 {
-	static const char *const hidden[] = {
-		"pid",        "pid_start",        "boot_id",     "host",
-		"user",       "agent_run",        "created_at",  "updated_at",
-		"started_at", "first_started_at", "acquired_at", NULL
-	};
+	static const char *const hidden[] = { "pid",         "pid_start",   "boot_id",
+					      "host",        "user",        "token",
+					      "agent_run",   "created_at",  "updated_at",
+					      "started_at",  "done_at",     "first_started_at",
+					      "acquired_at", "attempts",    "abandoned",
+					      "version",     "last_holder", NULL };
 	json_t *v;
 	const char *key;
 	size_t i;
 
 	strip(o, hidden);
+	if (json_object_get(o, "id") && json_object_get(o, "is_locked"))
+		json_object_del(o, "lock"); /* lock_holder and lock_expires_at say it */
 	json_object_foreach(o, key, v)
 		lean_strip(v);
 	json_array_foreach(o, i, v)

@@ -187,6 +187,8 @@ struct briefing {
 
 void brief_make(struct mcp *m, struct briefing *b, struct arena *a);
 json_t *brief_json(const struct briefing *b, struct arena *a);
+/* o: made by brief_json() */
+struct str brief_text(const struct briefing *b, const json_t *o, struct arena *a);
 /* Marks the texts by others in an object made from this answer. */
 void brief_mark(json_t *object, const struct answer *ans);
 #define UNTRUSTED \
@@ -194,7 +196,7 @@ void brief_mark(json_t *object, const struct answer *ans);
 
 /* Leaves in the object what a model needs (lean.c). */
 void lean(json_t *o, const struct briefing *b, struct arena *a);
-/* Takes processes, hosts and times of edits out of an object, at any depth. */
+/* Takes tokens, processes, hosts and times of edits out of an object, at any depth. */
 void lean_strip(json_t *o);
 
 /* The object as a text (say.c). */

@@ -171,7 +171,7 @@ static void show(const struct mcp_call *c, struct attempt *t, struct arena *a)
 	b.news = c->m->news;
 	o = brief_json(&b, a);
 	mcp_reply(c, json_pack("{s:[{s:s, s:o}], s:o, s:b}", "content", "type", "text", "text",
-			       json_str(say_text(o, a)), "structuredContent", o, "isError",
+			       json_str(brief_text(&b, o, a)), "structuredContent", o, "isError",
 			       !reply_ok(r)));
 	reply_free(r);
 	c->m->news = (struct strs){ 0 };
