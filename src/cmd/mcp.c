@@ -33,7 +33,7 @@ const struct command cmd_mcp = {
 	.summary = "serve the queue as tools for a model (MCP over stdio)",
 	.detail =
 		"A coding agent starts this MCP server; it uses standard input and output until its input ends. Profile "
-		"agent has the eight tools for the work itself. Profile pm has acquire_task_lock and similar tools. "
+		"agent has the tools for the work itself. Profile pm has acquire_task_lock and similar tools. "
 		"Profile all has every command of the queue. While the client is connected, the server renews the locks "
 		"that the client took through it. Sessions that run at the same time need different --agent or --run "
 		"values.",
