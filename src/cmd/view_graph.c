@@ -198,8 +198,9 @@ void show_tree(const struct reply *r, struct view *v)
 		put_all(&x);
 	}
 	if (ans->total > (int64_t)ans->n_tasks) {
-		view_text(v, DIM, own->one ? "the tree goes on after %zu tasks; for all: "
-					   : "showing %zu tasks; for all: ",
+		view_text(v, DIM,
+			  own->one ? "the tree goes on after %zu tasks; for all: "
+				   : "showing %zu tasks; for all: ",
 			  ans->n_tasks);
 		view_data(v, DIM, own->command);
 		view_text(v, DIM, " --limit 0\n");

@@ -3,7 +3,8 @@
 
 #include "base/when.h"
 
-static void put_links(struct view *v, const struct related *r, enum link_kind kind, const char *name)
+static void put_links(struct view *v, const struct related *r, enum link_kind kind,
+		      const char *name)
 {
 	struct cell *cells = arena_array(v->arena, struct cell, r->n_links * 3);
 	size_t n = 0;
@@ -74,10 +75,10 @@ void view_attempts(struct view *v, const struct related *r, const struct task *t
 
 		c[0] = view_cell(v, CYAN, at->agent);
 		c[1] = (struct cell){ DIM, view_when(v, at->at) };
-		c[2] = (struct cell){ outcome_paint(at->outcome),
-				      words.n          ? words
-				      : t->lock.holder.n ? STR("holds it")
-						       : STR("no outcome") };
+		c[2] = (struct cell){ outcome_paint(at->outcome), words.n ? words
+								  : t->lock.holder.n
+									  ? STR("holds it")
+									  : STR("no outcome") };
 		c[3] = view_cell(v, PLAIN, at->text);
 	}
 	view_text(v, DIM, "attempts\n");

@@ -63,8 +63,8 @@ struct lock {
 	int64_t pid, pid_start;
 	struct str boot_id;
 	struct str user, operation; /* of a lock of the whole queue */
-	struct str mode;            /* how it was taken: cli, interactive or server; empty: unknown */
-	int64_t life;               /* enum lock_life; readers set it; never stored */
+	struct str mode; /* how it was taken: cli, interactive or server; empty: unknown */
+	int64_t life;    /* enum lock_life; readers set it; never stored */
 };
 
 struct last {
