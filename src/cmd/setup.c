@@ -34,6 +34,7 @@ struct setup {
 	const struct setup_args *args;
 	struct str agent; /* of --agent */
 	struct file_change files[FILES_MAX];
+	bool json[FILES_MAX]; /* the file is JSON */
 	size_t n;
 	json_t *notes;
 	bool incomplete; /* something was left as it is */
@@ -65,7 +66,7 @@ static const char *file_of(const struct setup *x, const struct setup_client *c,
 static const struct piece *next_piece(const struct setup *x, const struct setup_client *c,
 				      const struct piece *p, bool hooks)
 {
-	for (p = p ? p + 1 : setup_pieces; p->client; p++)
+	for (p = p ? p + 1 : setup_pieces; root_of(x, c) && p->client; p++)
 		if (!strcmp(p->client, c->name) && file_of(x, c, p) && (!p->hook || hooks))
 			return p;
 	return NULL;
@@ -78,26 +79,42 @@ static void note(struct setup *x, struct str text)
 
 /* --- planning ------------------------------------------------------------------------------------ */
 
+static struct file_change *refuse(struct setup *x, const struct file_change *f, const char *why)
+{
+	answer_fail(&x->ans, MISCONFIGURED,
+		    arena_printf(x->s->arena, "%s/%s: %s", f->root, f->name, why),
+		    STR("nothing was changed; repair the file first"));
+	return NULL;
+}
+
+/* Two names may lead to one file. It gets the changes of both. */
+static struct file_change *same_file(struct setup *x, const struct file_change *f, bool json)
+{
+	for (size_t i = 0; i < x->n; i++)
+		if (!strcmp(x->files[i].path, f->path))
+			return x->json[i] == json
+				       ? &x->files[i]
+				       : refuse(x, f, "it is a link to a file of another format");
+	x->json[x->n] = json;
+	return &x->files[x->n++];
+}
+
 static struct file_change *find_file(struct setup *x, const struct setup_client *c,
 				     const struct piece *p)
 {
-	const char *name = file_of(x, c, p), *root = root_of(x, c), *fault;
+	const char *name = file_of(x, c, p), *root = root_of(x, c), *fault = NULL;
 	struct file_change *f = x->files;
 	struct arena *a = x->s->arena;
+	bool json = p->kind == PIECE_JSON;
 
 	for (; f < x->files + x->n; f++)
 		if (!strcmp(f->name, name) && !strcmp(f->root, root))
 			return f;
 	if (file_change_load(f, root, name, &x->ans, a) != SUCCESS)
 		return NULL;
-	fault = f->existed && p->kind == PIECE_JSON ? json_text_fault(f->before, a) : NULL;
-	if (fault) {
-		answer_fail(&x->ans, MISCONFIGURED, arena_printf(a, "%s/%s: %s", root, name, fault),
-			    STR("nothing was changed; repair the file first"));
-		return NULL;
-	}
-	x->n++;
-	return f;
+	if (f->existed && json)
+		fault = json_text_fault(f->before, a);
+	return fault ? refuse(x, f, fault) : same_file(x, f, json);
 }
 
 static struct str place_text(const struct piece *p, struct arena *a)
@@ -365,30 +382,25 @@ static const char *bad_call(const struct setup_args *a)
 	return NULL;
 }
 
-/* The first client of this run; NULL: none is installed. */
-static const struct setup_client *first_client(const struct setup *x)
-{
-	const struct setup_client *c = setup_clients;
-
-	while (c->name && !selected(x, c))
-		c++;
-	return c->name ? c : NULL;
-}
-
 static enum result configure(struct setup *x, struct reply *out)
 {
-	const struct setup_client *c = first_client(x);
+	bool any = false, home = true;
 
+	for (const struct setup_client *c = setup_clients; c->name; c++)
+		if (selected(x, c)) {
+			any = true;
+			home = home && root_of(x, c);
+		}
 	if (x->args->user && str_is(x->args->client, "generic"))
 		return run_fail(
 			USAGE, STR("generic has no files in the home folder"),
 			STR("without --user it writes .mcp.json and AGENTS.md of the project"),
 			out);
-	if (!c)
+	if (!any)
 		return run_fail(MISCONFIGURED, STR("none of the clients is installed here"),
 				STR("name one: pawl setup CLIENT; `pawl setup --list` shows them"),
 				out);
-	if (!root_of(x, c))
+	if (!home)
 		return run_fail(MISCONFIGURED, STR("pawl found no home folder"), STR("set HOME"),
 				out);
 	return plan(x) ? show_and_write(x, out) : run_answer(&x->ans, out);

@@ -437,6 +437,43 @@ notes() {
 	same "$before" "$(tree)"
 }
 
+@test "two names for one file: it gets the entries of both" {
+	fake_client copilot code
+	export PATH=$PWD/bin:$PATH
+	mkdir .vscode
+	printf '{\n  "x": 1\n}\n' >.mcp.json
+	ln -s ../.mcp.json .vscode/mcp.json
+	before=$(tree)
+	call 0 setup --all --yes
+	same "$(jq -c '[.mcpServers.pawl.command, .servers.pawl.command]' .mcp.json)" '["pawl","pawl"]'
+	call 0 setup --all --remove --yes
+	same "$before" "$(tree)"
+	ln -s .mcp.json AGENTS.md
+	before=$(tree)
+	call 40 setup generic --yes
+	complains "AGENTS.md: it is a link to a file of another format"
+	same "$before" "$(tree)"
+}
+
+@test "--user without a home folder" {
+	fake_client claude codex
+	export PATH=$PWD/bin:$PATH
+	unset HOME
+	call 40 setup claude --user --yes
+	complains "set HOME"
+	call 40 setup --all --user --yes
+	complains "set HOME"
+	mkdir elsewhere
+	CLAUDE_CONFIG_DIR=$PWD/elsewhere call 0 setup claude --user --yes
+	CLAUDE_CONFIG_DIR=$PWD/elsewhere call 0 setup claude --user --remove --yes
+	same "$(ls -A elsewhere)" ""
+	# only one of two has a folder
+	CLAUDE_CONFIG_DIR=$PWD/elsewhere call 40 setup --all --user --yes
+	complains "set HOME"
+	same "$(ls -A elsewhere)" ""
+	call 0 setup --list
+}
+
 @test "a failed write changes no file" {
 	echo '{"x": 1}' >.mcp.json
 	before=$(tree)
