@@ -104,7 +104,7 @@ static struct str at_line(struct editing *e, size_t line, struct str text)
 static enum result load(struct editing *e, struct answer *ans)
 {
 	struct request rq = { .op = OP_SHOW };
-	struct yaml_fault fault;
+	struct yaml_fault fault = { 0 };
 
 	GIVE(&rq, id, e->call->id);
 	client_call(&e->s->client, &rq, ans);
@@ -211,8 +211,8 @@ static enum result apply(struct editing *e, struct form *f, struct answer *ans)
 static enum result try_text(struct editing *e, struct str text, struct str *problem,
 			    struct reply *out)
 {
-	struct yaml_fault fault;
-	struct form f;
+	struct yaml_fault fault = { 0 };
+	struct form f = { 0 };
 	enum result code;
 
 	*problem = STR("");
@@ -396,8 +396,8 @@ static struct task draft(const struct request *rq, struct arena *a)
 static enum result fill_in(struct editing *e, struct str text, struct request *rq,
 			   struct str *problem, struct reply *out)
 {
-	struct yaml_fault fault;
-	struct form f;
+	struct yaml_fault fault = { 0 };
+	struct form f = { 0 };
 
 	*rq = *e->call;
 	if (form_read(text, e->task.extra, &f, &fault, e->s->arena)) {
@@ -449,7 +449,7 @@ enum result edit_create(struct session *s, struct args *args, struct reply *out)
 {
 	struct request call = args->rq;
 	struct editing e = { .s = s, .call = &call, .task = draft(&call, s->arena) };
-	struct yaml_fault fault;
+	struct yaml_fault fault = { 0 };
 	enum result code;
 	int r;
 

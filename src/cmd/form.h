@@ -22,7 +22,7 @@ void form_free(struct form *f);
 bool form_changes(const struct form *was, const struct form *is, struct request *rq,
 		  struct arena *a);
 /* Members of `a` that are not in `b`. */
-struct strs form_without(struct strs a, struct strs b, struct arena *arena);
+struct strs form_without(struct strs list, struct strs others, struct arena *a);
 /* The line of the field that a message is about ("title has 600 bytes"); 0: of none. */
 size_t form_line(const struct form *f, struct str message);
 
