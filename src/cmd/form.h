@@ -21,7 +21,7 @@ void form_free(struct form *f);
  * not change `depends`. */
 bool form_changes(const struct form *was, const struct form *is, struct request *rq,
 		  struct arena *a);
-/* Members of `a` that are not in `b`. */
+/* Members of `list` that are not in `others`. */
 struct strs form_without(struct strs list, struct strs others, struct arena *a);
 /* The line of the field that a message is about ("title has 600 bytes"); 0: of none. */
 size_t form_line(const struct form *f, struct str message);
