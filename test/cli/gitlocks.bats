@@ -126,7 +126,7 @@ by_hand() {
 	grep -Eqx 'locked_at: [0-9-]{10} [0-9:]{5}' lock
 	grep -q '^hostname: .' lock
 	same "$(sed 's/:.*//' lock | tr '\n' ' ')" \
-		"task_id locked_by locked_at hostname claim_id fence acquired_at expires_at ttl token_sha256 manual clock "
+		"task_id locked_by locked_at hostname claim_id fence acquired_at expires_at ttl token_sha256 manual mode clock "
 	ask 0 lock list
 	is '[.locks[].task] | sort == ["t109", "t110"]'
 	call 0 lock release t110

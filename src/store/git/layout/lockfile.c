@@ -126,6 +126,7 @@ void git_lockfile_write(const struct git_lockfile *f, struct buf *out, struct ar
 	add_number(out, "pid", l->pid);
 	add_number(out, "pid_start", l->pid_start);
 	add_text(out, "boot_id", l->boot_id);
+	add_text(out, "mode", l->mode);
 	add_text(out, "clock", f->clock);
 }
 
@@ -160,6 +161,7 @@ static struct str *text_at(struct git_lockfile *f, struct str key)
 		{ "locked_by", &f->lock.holder },
 		{ "hostname", &f->lock.host },
 		{ "boot_id", &f->lock.boot_id },
+		{ "mode", &f->lock.mode },
 		{ "clock", &f->clock },
 	};
 
