@@ -90,6 +90,10 @@ static void add_next(struct buf *b, struct arena *a, const struct answer *next,
 	if (next->task) {
 		buf_adds(b, STR("Next: "));
 		add_task(b, a, next->task);
+	} else if (next->paused) {
+		buf_adds(
+			b,
+			STR("The queue is paused: nobody can claim a task until a person resumes it.\n"));
 	} else {
 		buf_adds(b, STR("No task is eligible now.\n"));
 	}

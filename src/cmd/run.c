@@ -257,6 +257,8 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help run`"), out);
 	s->client.config.opt.write_status |= args->write_status;
 	code = runner_run(&s->client, &plan, &sum, &ans);
+	if (code == NO_TASKS)
+		say(s, ans.message);
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
 	if (!x.single)

@@ -80,6 +80,8 @@ void show_candidates(const struct reply *r, struct view *v)
 	const struct answer *ans = &r->ans;
 	struct cell *cells = arena_array(v->arena, struct cell, ans->n_candidates * 5);
 
+	if (ans->paused && !v->quiet)
+		show_paused(ans->paused, v);
 	if (!ans->n_candidates && !v->quiet)
 		view_text(v, DIM, "no tasks\n");
 	for (size_t i = 0; i < ans->n_candidates; i++) {

@@ -212,3 +212,16 @@ load common
 	wait "$waiter"
 	grep -q "claimed t1" out
 }
+
+@test "pause: explain, prime and run say that the queue is paused" {
+	call 10 run -- true
+	complains "no task is eligible now"
+	new one
+	call 0 pause --reason "an upgrade"
+	call 0 next --explain
+	says "paused by" "an upgrade"
+	call 0 prime
+	says "The queue is paused"
+	call 10 run --loop -- true
+	complains "the queue is paused" "an upgrade"
+}

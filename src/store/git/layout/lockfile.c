@@ -158,10 +158,8 @@ static struct str *text_at(struct git_lockfile *f, struct str key)
 		const char *key;
 		struct str *at;
 	} texts[] = {
-		{ "locked_by", &f->lock.holder },
-		{ "hostname", &f->lock.host },
-		{ "boot_id", &f->lock.boot_id },
-		{ "mode", &f->lock.mode },
+		{ "locked_by", &f->lock.holder }, { "hostname", &f->lock.host },
+		{ "boot_id", &f->lock.boot_id },  { "mode", &f->lock.mode },
 		{ "clock", &f->clock },
 	};
 
