@@ -12,6 +12,7 @@
 #include "cmd/data.h"
 #include "cmd/form.h"
 #include "core/lease.h"
+#include "core/override.h"
 #include "core/update.h"
 #include "run/editor.h"
 #include "run/run.h"
@@ -319,6 +320,19 @@ static void tell_holder(struct editing *e, int64_t now)
 					      STRF(l->holder), STRF(e->task.id)));
 }
 
+/* The caller's version counts for the task as it was read. Only the first change of an edit has a version, see
+ * changes_of(): the others would find the one that the first made. */
+static enum result check_version(struct editing *e, struct request *rq, struct answer *ans)
+{
+	struct call c = { .rq = rq, .now = ans->now, .arena = e->s->arena };
+	struct verdict v = { 0 };
+
+	if (!override_version(&e->task, &c, &v))
+		return answer_fail(ans, v.code, v.message, v.hint);
+	rq->has &= ~(UINT64_C(1) << ARG_if_version);
+	return SUCCESS;
+}
+
 static enum result run(struct session *s, struct args *args, struct reply *out)
 {
 	struct str file = ((const struct edit_args *)args)->file;
@@ -326,7 +340,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	struct answer ans = { 0 };
 	enum result code;
 
-	if (load(&e, &ans) != SUCCESS) {
+	if (load(&e, &ans) != SUCCESS || check_version(&e, &args->rq, &ans) != SUCCESS) {
 		form_free(&e.was);
 		return run_answer(&ans, out);
 	}

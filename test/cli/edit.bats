@@ -214,6 +214,19 @@ nothing_kept() {
 	lines 20 edit t1
 }
 
+@test "edit --if-version: only that version, also if links change" {
+	new x
+	new Dep
+	pawl update t1 -q --priority 7 >/dev/null
+	editor 'touch opened; sed -i "s/^title:.*/title: mine\ndepends: [t2]/" "$1"'
+	unchanged 20 edit t1 --if-version 1
+	complains "t1 has version 2, not 1"
+	[ ! -e opened ]
+	nothing_kept
+	call 0 edit t1 --if-version 2
+	same "$(field t1 .title) $(field t1 '.depends[0]')" "mine t2"
+}
+
 @test "edit: a renewed lease is not a change" {
 	new x
 	pawl claim t1
