@@ -340,6 +340,9 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	struct answer ans = { 0 };
 	enum result code;
 
+	if (HAS(&args->rq, request_id))
+		return run_fail(USAGE, STR("edit makes several changes; it takes no --request-id"),
+				STR("run `pawl help edit`"), out);
 	if (load(&e, &ans) != SUCCESS || check_version(&e, &args->rq, &ans) != SUCCESS) {
 		form_free(&e.was);
 		return run_answer(&ans, out);

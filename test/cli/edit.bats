@@ -227,6 +227,15 @@ nothing_kept() {
 	same "$(field t1 .title) $(field t1 '.depends[0]')" "mine t2"
 }
 
+@test "edit: refuses --request-id before the editor opens" {
+	new x
+	editor 'touch opened; sed -i "s/^title:.*/title: mine/" "$1"'
+	unchanged 2 edit t1 --request-id r1
+	complains "edit makes several changes; it takes no --request-id"
+	[ ! -e opened ]
+	nothing_kept
+}
+
 @test "edit: a renewed lease is not a change" {
 	new x
 	pawl claim t1
