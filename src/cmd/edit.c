@@ -263,12 +263,13 @@ static enum result unchanged(struct editing *e, struct reply *out)
 	return SUCCESS;
 }
 
-/* An editor that failed may still have written something. */
+/* An editor that failed may still have written something. A file that cannot be read may have the person's text. */
 static bool wrote(struct editing *e)
 {
 	struct str text;
+	int r = data_read(e->s, e->path, &text);
 
-	return data_read(e->s, e->path, &text) == 0 && !str_eq(text, e->original);
+	return r ? r != -ENOENT : !str_eq(text, e->original);
 }
 
 static enum result edit_in_editor(struct editing *e, struct reply *out)

@@ -170,6 +170,18 @@ nothing_kept() {
 	complains "$(kept)"
 }
 
+@test "edit: a text that cannot be read back is kept" {
+	new x
+	editor 'echo mine >>"$1"; truncate -s 65M "$1"'
+	unchanged 30 edit t1
+	complains "File too large" "your text is in $(kept)" "pawl edit t1 --file $(kept)"
+	grep -aqx mine "$(kept)"
+	rm "$(kept)"
+	editor 'rm "$1"'
+	unchanged 30 edit t1
+	[[ $stderr != *"your text is in"* ]]
+}
+
 @test "edit: errors name the line, the text is kept, and --file goes on with it" {
 	new x
 	for fault in "s/^priority:.*/priority: urgent/|9: priority" "s/^title:.*/title:/|6: the task needs a title" \
@@ -333,6 +345,10 @@ typing() {
 	editor 'sed -i "s/^title:.*/nonsense: 1/" "$1"'
 	run -2 typing '[Y/n] ' $'n\n' "$PAWL" create
 	grep -q 'your text is in' out
-	kept
+	rm "$(kept)"
+	editor 'echo mine >>"$1"; truncate -s 65M "$1"'
+	run -30 typing '' '' "$PAWL" create
+	grep -q 'your text is in' out
+	grep -aqx mine "$(kept)"
 	same "$("$PAWL" list -q | sort)" $'t1\nt2'
 }
