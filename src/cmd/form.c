@@ -17,8 +17,8 @@ struct str form_text(const struct task *t, struct arena *a)
 		a,
 		"# %s%.*s. Change the fields here, and the description below the next line of dashes.\n"
 		"# Remove a line to clear its field. Lines that begin with # here are not kept.\n"
-		"# Fields: title, status, class, priority, labels, type, effort, due, not_before, parent,\n"
-		"# depends, acceptance, extra.\n",
+		"# Fields: title, status, class, priority, labels, type, effort, assignee, due,\n"
+		"# not_before, parent, depends, acceptance, extra.\n",
 		t->id.n ? "Task " : "A new task", STRF(t->id));
 	task_md_form(t, head, &b, a);
 	out = arena_str(a, buf_str(&b));
@@ -143,6 +143,7 @@ bool form_changes(const struct form *before, const struct form *after, struct re
 	TEXT(acceptance);
 	TEXT(type);
 	TEXT(effort);
+	TEXT(assignee);
 	TEXT(parent);
 	if (!stays)
 		NUMBER(status);

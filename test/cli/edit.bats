@@ -137,6 +137,18 @@ nothing_kept() {
 	exactly "SUCCESS: task=t1 status=Backlog"
 }
 
+@test "edit: the assignee shows, changes and can be cleared" {
+	new x --assignee al
+	editor 'cp "$1" seen; sed -i "s/^assignee: al$/assignee: bo/" "$1"'
+	call 0 edit t1
+	grep -qx 'assignee: al' seen
+	grep -q '^# Fields:.* assignee,' seen
+	same "$(field t1 .assignee)" bo
+	editor 'sed -i "/^assignee:/d" "$1"'
+	ask 0 edit t1
+	is '.changed and (.task | has("assignee") | not)'
+}
+
 @test "edit: an unchanged text changes nothing, whatever the task says" {
 	new $'esc \e[31m "quoted" \'single\' # no comment' -d $'---\ntitle: other\n---\n\n\ttab\n ' --acceptance $'- a\n\n  b: c # d\n' --type 'null' --effort '0x10' -l 'true' -l ' a: b' --extra '{"k":null,"due":{"x":"---"}}'
 	new '%s $(touch owned) `touch owned`' --due '2030-01-02T10:30Z' --not-before 2030-01-01T00:00:01Z
