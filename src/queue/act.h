@@ -147,6 +147,11 @@ bool select_excepts(const struct request *rq, struct str id);
 /* Says why the caller gets nothing, although these are eligible. */
 void select_passed_over(struct answer *ans, struct strs ids, struct arena *a);
 
+/* Every bit of the number in meta/guard: the emergency, each kind of lock, the pause. A damaged number counts as
+ * this one, so that the change reads all of them. */
+#define GUARD_PAUSE (INT64_C(1) << TYPED_END)
+#define GUARD_ALL (2 * GUARD_PAUSE - 1)
+
 /* Refuses the request during an emergency, or while another agent holds a conflicting lock of the whole queue. It
  * runs in the transaction of the change. */
 int guard_check(struct act *w);

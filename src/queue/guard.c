@@ -11,7 +11,6 @@
 
 #define GUARD_KEY STR("meta/guard")
 #define EMERGENCY_BIT 1
-#define PAUSE_BIT (INT64_C(1) << TYPED_END)
 
 _Static_assert(TYPED_NONE == 0, "the emergency uses the bit of TYPED_NONE");
 
@@ -120,7 +119,7 @@ static int bits_get(struct act *w, int64_t *bits)
 	int r = number_get(w, GUARD_KEY, bits);
 
 	if (r == BAD)
-		*bits = 2 * PAUSE_BIT - 1;
+		*bits = GUARD_ALL;
 	return r == BAD ? 0 : r;
 }
 
@@ -130,7 +129,7 @@ static int look_at_pause(struct act *w)
 	struct loaded *l;
 	int r;
 
-	if (!(w->guard & PAUSE_BIT) || !pause_concerns(w->rq))
+	if (!(w->guard & GUARD_PAUSE) || !pause_concerns(w->rq))
 		return 0;
 	r = load(w, PAUSE_ID, &l);
 	if (!r && l->task.lock.holder.n)
@@ -232,7 +231,7 @@ int do_pause(struct act *w)
 	pause_apply(&l->task, &w->call, &v);
 	r = act_verdict(w, l, &v);
 	if (!r)
-		r = set_bit(w, PAUSE_BIT, w->rq->op == OP_PAUSE);
+		r = set_bit(w, GUARD_PAUSE, w->rq->op == OP_PAUSE);
 	if (l->task.lock.holder.n)
 		pause_tell(&l->task, w->ans, w->arena);
 	return r;

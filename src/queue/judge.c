@@ -5,7 +5,6 @@
 #include "queue/mend.h"
 
 #define GUARD_KEY STR("meta/guard")
-#define ALL_GUARDS (TYPED_BIT(TYPED_END) - 1)
 
 /* A due task may have been promoted. On a branch of lock files, the store does not offer tasks that others work on. */
 static bool lane_fits(int want, int have, bool locks_only)
@@ -111,7 +110,7 @@ static bool judge_number(const struct record *r, struct judgment *out)
 		out->number = FENCE_UNKNOWN;
 		out->does = "set it above every fence that pawl has granted";
 	} else if (str_eq(r->key, GUARD_KEY)) {
-		out->number = ALL_GUARDS;
+		out->number = GUARD_ALL;
 		out->does = "make the next change look at every lock of the whole queue";
 	} else if (str_eq(r->key, COUNTER_KEY)) {
 		out->repair = REPAIR_COUNTER;

@@ -223,6 +223,17 @@ wrong_count() {
 	is '.task.fence > 1000000'
 }
 
+@test "fix: a damaged guard: a pause still holds" {
+	[ "$store" = sqlite ] || skip "about .pawl/queue.db"
+	new one
+	pawl pause
+	db "UPDATE record SET hot=x'7878' WHERE key='meta/guard'"
+	mended
+	call 20 claim t1
+	pawl resume
+	call 0 claim t1
+}
+
 # unusable: t1 cannot be used and cannot be repaired
 unusable() {
 	new one -d "some text"
