@@ -297,7 +297,8 @@ static int drop_known(const struct entry *en, void *ctx)
 	return 0;
 }
 
-/* Imports only the task's own fields. The lock and the counts of other tasks stay. */
+/* Imports only the task's own fields. The lock and the counts of other tasks stay, and so does the record of claims:
+ * a file that another program wrote often lacks it. */
 static void take_fields(struct task *t, const struct task *from, int64_t now)
 {
 	struct task old = *t;
@@ -315,6 +316,10 @@ static void take_fields(struct task *t, const struct task *from, int64_t now)
 	t->parent = old.parent;
 	if (!from->created_at)
 		t->created_at = old.created_at;
+	if (!from->first_started_at)
+		t->first_started_at = old.first_started_at;
+	if (t->attempts < old.attempts)
+		t->attempts = old.attempts;
 	if (t->fence < old.fence)
 		t->fence = old.fence;
 	if (t->version <= old.version)

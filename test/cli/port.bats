@@ -135,6 +135,22 @@ END
 	is '[.comments[].text] == ["one", "two"]'
 }
 
+@test "import --update: the attempts and the first start of a task do not go back" {
+	id=$(new x)
+	pawl claim "$id"
+	pawl release "$id"
+	ask 0 show "$id"
+	started=$(jq -r .task.first_started_at <<<"$output")
+	echo "[{\"id\": \"$id\", \"title\": \"y\"}]" >q.json
+	pawl import q.json --update
+	ask 0 show "$id"
+	is ".task.title == \"y\" and .task.attempts == 1 and .task.first_started_at == \"$started\""
+	echo "[{\"id\": \"$id\", \"title\": \"y\", \"attempts\": 5, \"first_started_at\": \"2020-01-02T03:04:05.000Z\"}]" >q.json
+	pawl import q.json --update
+	ask 0 show "$id"
+	is '.task.attempts == 5 and .task.first_started_at == "2020-01-02T03:04:05.000Z"'
+}
+
 @test "import: the fence of a removed task, and the counter, do not go back" {
 	id=$(new x)
 	pawl claim "$id"
