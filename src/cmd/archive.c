@@ -36,7 +36,7 @@ const struct command cmd_archive = {
 	.summary = "put away tasks that are Done, Failed or Canceled",
 	.detail =
 		"An archived task keeps its status and still counts as a dependency. list, find, tree and the overview leave "
-		"it out; `pawl list --all` and `pawl show` show it. A Done task in the archive cannot be claimed. In a files: store its file moves to the folder "
+		"it out; `pawl list --all` and `pawl show` show it. `pawl tree ID` and `pawl list --parent ID` still show a Failed one, because it holds back its parent. A Done task in the archive cannot be claimed. In a files: store its file moves to the folder "
 		"archive; other stores only set archived_at. reopen, retry and claim take a task out of the archive. With the "
 		"setting log.keep, archive without ID also forgets older events of ended and removed tasks; open tasks keep "
 		"theirs, and no fence and no count of attempts is forgotten. Cursors stay valid.",

@@ -204,6 +204,9 @@ int read_browse(struct store *s, const struct policy *p, const struct request *r
 /* How many Ready tasks are not eligible, and how many ended ones are archived, as far as that is counted quickly. */
 int read_waiting(struct store *s, const struct policy *p, struct answer *ans);
 int read_archived(struct store *s, struct answer *ans);
+/* Does the archive hide it? below: the reader asked for the tasks of one parent. Such a list hides only Done and
+ * Canceled tasks, because a Failed one still holds back its parent. */
+bool read_hides(const struct request *rq, const struct task *t, bool below);
 /* Some of the open tasks that `t` waits for. */
 int read_awaited(struct store *s, const struct task *t, struct standing *out, struct arena *a);
 /* The tasks that ans->task has to do with; its attempts come from read_attempt(). */

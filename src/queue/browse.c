@@ -69,13 +69,18 @@ static bool is_mine(const struct request *rq, const struct task *t)
 	return str_eq(t->lock.holder, rq->agent) || str_eq(t->assignee, rq->agent);
 }
 
+bool read_hides(const struct request *rq, const struct task *t, bool below)
+{
+	return t->archived_at && !(rq->view & VIEW_ARCHIVED) &&
+	       (!below || t->status == DONE || t->status == CANCELED);
+}
+
 /* The parts of the task that the filters need are there. */
 static bool passes(const struct browse *x, const struct task *t)
 {
 	const struct request *rq = x->rq;
 
-	return (!t->archived_at || rq->view & VIEW_ARCHIVED) &&
-	       (!(rq->view & VIEW_MINE) || is_mine(rq, t)) &&
+	return !read_hides(rq, t, rq->parent.n) && (!(rq->view & VIEW_MINE) || is_mine(rq, t)) &&
 	       (!rq->due || (t->due && t->due <= rq->due)) &&
 	       latest_change(t) >= rq->changed_since && (!rq->text.n || task_has_text(t, rq->text));
 }

@@ -178,11 +178,6 @@ static int reach_record(const struct record *r, void *ctx)
 	return w->more;
 }
 
-static bool hidden(const struct walk *w, const struct task *t)
-{
-	return t->archived_at && !(w->rq->view & VIEW_ARCHIVED);
-}
-
 /* The tasks below it. An open tree shows no ended ones; the tree of a task shows how far it is. */
 static int visit(struct walk *w, struct str key, bool first)
 {
@@ -200,7 +195,7 @@ static int visit(struct walk *w, struct str key, bool first)
 		++*w->bad;
 		return 0;
 	}
-	if (!first && hidden(w, t))
+	if (!first && read_hides(w->rq, t, HAS(w->rq, id)))
 		return 0;
 	ans->n_tasks++;
 	if (!HAS(w->rq, id))

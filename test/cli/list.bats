@@ -205,6 +205,27 @@ plan() {
 	says Broken
 }
 
+@test "archive: a failed sub-task stays visible below its parent" {
+	pawl create Whole -i t1
+	pawl create Broken -i t2 --parent t1
+	pawl create Gone -i t3 --parent t1
+	pawl claim t2
+	pawl fail t2 --reason "no way"
+	pawl cancel t3 --reason "not needed"
+	pawl archive
+	call 0 tree t1
+	says Broken
+	not says Gone
+	call 0 list --parent t1
+	says Broken
+	not says Gone
+	call 0 list --parent t1 --status failed,canceled --sort id
+	says Broken
+	not says Gone
+	call 0 list
+	not says Broken
+}
+
 # --- numbers ---
 
 @test "the same numbers in prime, pawl and status; plurals" {
