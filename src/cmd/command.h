@@ -109,7 +109,9 @@ struct param {
 	PARAM(force, "force", P_FLAG, .letter = 'f', .flags = P_TERMINAL, .help = (text))
 #define PARAM_OVERRIDE                                                                         \
 	PARAM_FORCE("even if somebody else holds it; needs --reason, and the log records it"), \
-		PARAM_REASON(0, "with --force: why, for the log and the holder")
+		PARAM(reason, "reason", P_TEXT, .letter = 'r',                                 \
+		      .help = "with --force: why, for the log and the holder",                 \
+		      .model = "why, for the log")
 #define PARAM_SUMMARY(extra, text) \
 	PARAM(summary, "summary", P_TEXT, .letter = 's', .flags = (extra), .help = (text))
 #define PARAM_CACHED                                          \
