@@ -64,8 +64,10 @@ static enum result ask(enum op op, const char *id, struct arena *a)
 		GIVE(&rq, id, str_c(id));
 	if (op == OP_CREATE)
 		GIVE(&rq, title, STR("good"));
-	if (op == OP_REMOVE)
+	if (op == OP_REMOVE) {
 		GIVE(&rq, force, 1);
+		GIVE(&rq, reason, STR("why")); /* the file may be a lock of another agent */
+	}
 	queue_call(queue, &rq, &ans, a);
 	return ans.code;
 }
