@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/os.h"
@@ -13,6 +14,7 @@
 
 #define LINKS_MAX 40 /* the kernel's limit */
 #define TEMP_TRIES 16
+#define SETTLE_MS 1000
 
 /* Reads to the end instead of `size` bytes: a file may grow meanwhile, and files in /proc report
  * size 0. */
@@ -248,6 +250,21 @@ int fs_make_dirs(const char *path, mode_t mode)
 		r = make_dir(p, mode);
 	arena_free(&a);
 	return r;
+}
+
+bool fs_is_settling(int dir, const char *path)
+{
+	static const struct timespec pause = { .tv_nsec = 1000000 };
+	struct stat st;
+	int64_t age;
+
+	if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+		return false;
+	age = os_wall_ms() - ((int64_t)st.st_ctim.tv_sec * 1000 + st.st_ctim.tv_nsec / 1000000);
+	if (age < -SETTLE_MS || age > SETTLE_MS)
+		return false;
+	nanosleep(&pause, NULL);
+	return true;
 }
 
 bool fs_is_dir(const char *path)

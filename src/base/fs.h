@@ -24,6 +24,12 @@ int fs_write_like(const char *path, struct str data, const struct stat *like);
 int fs_make_dirs(const char *path, mode_t mode);
 /* Makes the names in a folder durable. */
 int fs_sync_dir(const char *path);
+/*
+ * After an open() that failed with EACCES: true if it should be tried again. Somebody else may be creating the file for
+ * all users: between the open() and the fchmod(), the umask of that process keeps others out. Waits a millisecond;
+ * false for a file that is older than a second.
+ */
+bool fs_is_settling(int dir, const char *path);
 bool fs_is_dir(const char *path);
 bool fs_exists(const char *path);
 /* "dir/name" */

@@ -373,6 +373,18 @@ static void real_paths(void **state)
 	arena_free(&a);
 }
 
+static void settling_files(void **state)
+{
+	(void)state;
+	put("new", str_c("x"));
+	assert_true(fs_is_settling(AT_FDCWD, "new"));
+	assert_int_equal(symlink("new", "link"), 0);
+	assert_false(fs_is_settling(AT_FDCWD, "link"));
+	assert_false(fs_is_settling(AT_FDCWD, "missing"));
+	assert_false(fs_is_settling(AT_FDCWD, "."));
+	assert_false(fs_is_settling(AT_FDCWD, "/etc/passwd")); /* old */
+}
+
 static void user_dirs(void **state)
 {
 	struct arena a = { 0 };
@@ -409,6 +421,7 @@ int main(void)
 		TEST(exists),
 		TEST(joins_and_splits),
 		TEST(real_paths),
+		TEST(settling_files),
 		TEST(user_dirs),
 	};
 

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "base/os.h"
 #include "base/when.h"
 
@@ -112,12 +113,15 @@ static int create(int dir, const char *path, const struct stat *like)
 
 static int file_at(int dir, const char *path, const struct stat *like)
 {
-	int fd = openat(dir, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd;
 
-	if (fd < 0 && errno == ENOENT)
-		fd = create(dir, path, like);
-	if (fd < 0)
-		return -errno;
+	do {
+		fd = openat(dir, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		if (fd < 0 && errno == ENOENT)
+			fd = create(dir, path, like);
+		if (fd < 0)
+			fd = -errno;
+	} while (fd == -EACCES && fs_is_settling(dir, path));
 	return fd;
 }
 

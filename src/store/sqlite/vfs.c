@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/fs.h"
 #include "store/sqlite/files.h"
 
 static sqlite3_vfs *plain; /* SQLite's own */
@@ -45,12 +46,17 @@ static _Thread_local struct sq_opening *opening; /* NULL: not one of ours */
 
 static int open_watched(const char *path, int flags, int mode)
 {
-	int fd;
+	int fd, err;
 
 	if (!opening)
 		return plain_open(path, flags, mode);
-	fd = plain_open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
+	do {
+		fd = plain_open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
+		err = fd < 0 ? errno : 0;
+	} while (err == EACCES && fs_is_settling(AT_FDCWD, path));
 	opening->fd = fd;
+	if (fd < 0)
+		errno = err;
 	return fd;
 }
 
