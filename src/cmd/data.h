@@ -19,6 +19,9 @@ int data_read(struct session *s, const char *path, struct str *out);
 /* One of `results`, and how a person sees them: {"code","id","title","message"}. */
 json_t *data_item(const struct request *rq, const struct answer *ans);
 void data_show_items(const struct reply *r, struct view *v);
+/* Imports the tasks that another program keeps in this project; and shows the answer. */
+enum result import_from(struct session *s, struct str program, struct reply *out);
+void import_show(const struct reply *r, struct view *v);
 /* The path as seen from the client's folder. */
 char *data_path(const struct session *s, struct str path);
 /* "importing: [#####     ] 5,000 of 10,000", at most every tenth of a second. */

@@ -1,12 +1,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "transfer/port.h"
+#include "transfer/foreign_out.h"
 #include "cmd/data.h"
 
 struct export_args {
 	struct args args;
-	struct str output, format;
+	struct str output, format, to;
 	int64_t force;
 };
 
@@ -14,6 +14,10 @@ static const struct param params[] = {
 	LOCAL(export, output, "output", P_TEXT, .letter = 'o', .flags = P_REQUIRED | P_FILLED,
 	      .value = "FILE", .help = "file to write (for md: a folder); - is standard output"),
 	PARAM_FORMAT(export),
+	LOCAL(export, to, "to", P_CHOICE,
+	      .choices = "backlog beads github markdown task-master taskwarrior todo-txt",
+	      .value = "PROGRAM",
+	      .help = "write the tasks for another program; github: as commands of gh"),
 	PARAM(statuses, "status", P_STATUSES, .letter = 's',
 	      .help = "export only tasks with this status; may be repeated or listed with commas"),
 	LOCAL(export, force, "force", P_FLAG, .letter = 'f',
@@ -23,6 +27,7 @@ static const struct param params[] = {
 
 struct sending {
 	struct port_out out;
+	struct foreign_out foreign;
 	struct data_progress progress;
 };
 
@@ -66,6 +71,13 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	enum result code;
 	int r;
 
+	if (a->to.n && a->format.n)
+		return run_fail(USAGE,
+				STR("--to and --format cannot be used together: give one of them"),
+				STR("run `pawl help export`"), out);
+	x.foreign.to = foreign_find(a->to);
+	if (x.foreign.to)
+		format = x.foreign.to->shape == FOLDER ? PORT_MD : PORT_JSON;
 	if (stdout_only && (s->owns_stdout || format == PORT_MD))
 		return run_fail(
 			USAGE,
@@ -82,7 +94,10 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 			STR("name the format: --format json, jsonl, csv or md"), out);
 	if (client_open(&s->client, STORE_READ, &ans) != SUCCESS)
 		return run_answer(&ans, out);
-	r = port_out_open(&x.out, format, path, a->force, s->arena);
+	if (x.foreign.to)
+		r = port_out_open_foreign(&x.out, &x.foreign, path, a->force, s->arena);
+	else
+		r = port_out_open(&x.out, format, path, a->force, s->arena);
 	if (r)
 		return cannot(s, path, r, out);
 	code = queue_export(s->client.queue, (unsigned)args->rq.statuses, send, &x, &r, &ans,
@@ -92,6 +107,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		r = port_out_close(&x.out, code == SUCCESS);
 	else
 		(void)port_out_close(&x.out, false);
+	foreign_out_end(&x.foreign);
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
 	if (r)
@@ -122,11 +138,13 @@ const struct command cmd_export = {
 	.detail =
 		"The export is a snapshot with every field and all comments, but without locks. The file appears under its "
 		"name only when it is complete. An earlier export is replaced; any other file needs --force. Any store can "
-		"import the file. `--output -` writes to standard output, as JSON unless --format says otherwise.",
+		"import the file. `--output -` writes to standard output, as JSON unless --format says otherwise.\n\n"
+		"With --to it writes for another program. A task that came from that program gets its own id back.",
 	.example = "pawl export --output tasks.json\n"
 		   "pawl export --output - --format jsonl | grep parser\n"
 		   "pawl export --output tasks/\n"
-		   "pawl export --output open.csv --status ready,blocked",
+		   "pawl export --output open.csv --status ready,blocked\n"
+		   "pawl export --to taskwarrior --output - | task import",
 	.see = "import, backup, list",
 	.params = params,
 	.args_size = sizeof(struct export_args),

@@ -1,33 +1,84 @@
-#include "transfer/port.h"
+#include "transfer/foreign.h"
 #include "cmd/data.h"
 
 struct import_args {
 	struct args args;
 	struct strs files;
-	struct str format;
-	int64_t skip, update, check;
+	struct str format, from;
+	int64_t skip, update, check, strict, all, ordered;
 };
 
 static const struct param params[] = {
-	LOCAL(import, files, "FILE", P_WORDS, .flags = P_POSITIONAL | P_REQUIRED, .value = "FILE",
+	LOCAL(import, files, "FILE", P_WORDS, .flags = P_POSITIONAL, .value = "FILE",
 	      .help = "file, or folder of Markdown files; - reads standard input"),
 	PARAM_FORMAT(import),
+	LOCAL(import, from, "from", P_CHOICE,
+	      .choices =
+		      "aitasks backlog beads github jira kanban-md linear markdown task-master taskwarrior "
+		      "todo-txt",
+	      .value = "PROGRAM",
+	      .help = "the program that wrote the tasks; without a FILE, pawl looks where it usually keeps them"),
 	LOCAL(import, skip, "skip", P_FLAG, .help = "leave tasks that exist already unchanged"),
 	LOCAL(import, update, "update", P_FLAG,
 	      .help = "update tasks that exist already with the file's fields"),
 	LOCAL(import, check, "check", P_FLAG,
 	      .help = "make every check of the import, but change nothing"),
+	LOCAL(import, strict, "strict", P_FLAG,
+	      .help = "with --from: refuse links to tasks that do not exist, instead of a warning"),
+	LOCAL(import, all, "all", P_FLAG,
+	      .help = "with --from beads: also ephemeral issues, and those of agents, messages, events and gates"),
+	LOCAL(import, ordered, "ordered", P_FLAG,
+	      .help = "with --from markdown: each item waits for the item before it"),
 	{ 0 }
 };
 
 static enum result read_all(struct session *s, const struct import_args *a, struct port_in *in)
 {
+	struct str here = STR(".");
+	struct strs files = a->files.n ? a->files : (struct strs){ &here, 1 };
 	enum result code = SUCCESS;
 
-	for (size_t i = 0; code == SUCCESS && i < a->files.n; i++) {
-		in->path = data_path(s, a->files.v[i]);
+	for (size_t i = 0; code == SUCCESS && i < files.n; i++) {
+		in->path = data_path(s, files.v[i]);
+		if (in->foreign)
+			in->path = foreign_path(in->foreign->from, in->path, s->arena);
+		if (!strncmp(in->path, "./", 2))
+			in->path += 2;
 		code = port_read(in, port_format(a->format, in->path));
 	}
+	return code;
+}
+
+/* The program that wrote the tasks: named, or recognised by the first file. NULL: pawl, or nobody knows. */
+static const struct foreign *writer(struct session *s, const struct import_args *a)
+{
+	const char *path = a->files.n ? data_path(s, a->files.v[0]) : ".";
+
+	if (a->from.n)
+		return foreign_find(a->from);
+	return a->format.n || !strcmp(path, "-") ? NULL : foreign_recognise(path);
+}
+
+static bool is_in_queue(void *ctx, struct str id)
+{
+	struct session *s = ctx;
+	struct request rq = { .op = OP_SHOW, .id = id };
+	struct answer ans = { 0 };
+
+	client_call(&s->client, &rq, &ans);
+	return ans.code == SUCCESS;
+}
+
+/* Replaces the spool by one whose links all lead somewhere. */
+static enum result mend_links(struct session *s, const struct import_args *a, struct port_in *in)
+{
+	struct spool mended = { 0 };
+	enum result code = data_open(s, OP_HEAVY, in->ans);
+
+	if (code == SUCCESS)
+		code = foreign_links(in, &mended, a->strict, is_in_queue, s);
+	spool_close(in->spool);
+	*in->spool = mended;
 	return code;
 }
 
@@ -76,6 +127,125 @@ static json_t *left_out_json(const struct port_in *in)
 	return list;
 }
 
+/* --- what an import from another program says ------------------------------------------------------- */
+
+static json_t *strs_json(struct strs list)
+{
+	json_t *out = json_array();
+
+	for (size_t i = 0; i < list.n; i++)
+		json_array_append_new(out, json_str(list.v[i]));
+	return out;
+}
+
+static json_t *preview_json(const struct foreign_in *f)
+{
+	json_t *out = json_array();
+
+	for (size_t i = 0; i < f->n_first; i++) {
+		const struct task *t = &f->first[i];
+		json_t *o = json_object();
+
+		json_object_set_new(o, "id", json_str(t->id));
+		json_object_set_new(o, "status", json_string(status_name(t->status)));
+		json_object_set_new(o, "priority", json_integer(t->priority));
+		json_object_set_new(o, "title", json_str(t->title));
+		if (t->parent.n)
+			json_object_set_new(o, "parent", json_str(t->parent));
+		if (t->depends.n)
+			json_object_set_new(o, "depends", strs_json(t->depends));
+		json_array_append_new(out, o);
+	}
+	return out;
+}
+
+static void warn(const struct foreign_in *f, struct arena *a, struct reply *out)
+{
+	for (size_t i = 0; i < f->warnings.n; i++)
+		reply_warn(out, f->warnings.v[i], a);
+	if (f->n_warnings > f->warnings.n)
+		reply_warn(out, arena_printf(a, "%zu more warnings", f->n_warnings - f->warnings.n),
+			   a);
+}
+
+static void report(const struct foreign_in *f, bool preview, struct arena *a, json_t *more)
+{
+	json_t *statuses = json_object(), *dropped = json_object();
+
+	for (size_t i = 0; i < STATUS_END; i++)
+		if (f->by_status[i])
+			json_object_set_new(statuses, status_name((int64_t)i),
+					    json_integer((json_int_t)f->by_status[i]));
+	for (size_t i = 0; i < f->dropped.n; i++)
+		json_object_set_new(dropped, arena_cstr(a, f->dropped.v[i]),
+				    json_integer((json_int_t)f->n_dropped[i]));
+	json_object_set_new(more, "from", json_string(f->from->name));
+	json_object_set_new(more, "by_status", statuses);
+	json_object_set_new(more, "dropped", dropped);
+	if (preview)
+		json_object_set_new(more, "preview", preview_json(f));
+}
+
+static void show_preview(const json_t *list, int64_t all, struct view *v)
+{
+	static const char *const heads[] = { "ID", "STATUS", "PRIORITY", "TITLE" };
+	size_t n = json_array_size(list);
+	struct cell *cells = arena_array(v->arena, struct cell, n * 4);
+
+	for (size_t i = 0; i < n; i++) {
+		const json_t *o = json_array_get(list, i);
+
+		cells[i * 4] = view_cell(v, BOLD, json_get(o, "id"));
+		cells[i * 4 + 1] = view_cell(v, PLAIN, json_get(o, "status"));
+		cells[i * 4 + 2] = view_cell(
+			v, PLAIN,
+			arena_printf(v->arena, "%lld", (long long)view_int(o, "priority")));
+		cells[i * 4 + 3] = view_cell(v, PLAIN, json_get(o, "title"));
+	}
+	view_table(v, heads, 4, cells, n);
+	if (all > (int64_t)n)
+		view_text(v, DIM, "and %lld more\n", (long long)(all - (int64_t)n));
+	view_text(v, PLAIN, "\n");
+}
+
+static void show_report(const json_t *o, struct view *v)
+{
+	const char *key;
+	json_t *n;
+	bool first = true;
+
+	json_object_foreach(json_object_get(o, "by_status"), key, n) {
+		view_text(v, PLAIN, "%s%s %lld", first ? "" : ", ", key,
+			  (long long)json_integer_value(n));
+		first = false;
+	}
+	view_text(v, PLAIN, first ? "" : "\n");
+	json_object_foreach(json_object_get(o, "dropped"), key, n)
+		view_text(v, PLAIN, "left out: %lld (%s)\n", (long long)json_integer_value(n), key);
+}
+
+/* Why there is nothing to read; SUCCESS: there is. */
+static enum result find_files(struct session *s, const struct import_args *a,
+			      const struct foreign *from, struct reply *out)
+{
+	const char *here = data_path(s, STR("."));
+
+	if (a->files.n)
+		return SUCCESS;
+	if (!from || !from->place)
+		return run_fail(
+			USAGE, STR("FILE is missing"),
+			STR("name a file or a folder; some programs keep their tasks in the "
+			    "project: pawl import --from beads"),
+			out);
+	if (strcmp(foreign_path(from, here, s->arena), here))
+		return SUCCESS;
+	return run_fail(
+		NOT_FOUND, arena_printf(s->arena, "there is no %s in this folder", from->place),
+		arena_printf(s->arena, "name the place: pawl import --from %s FILE", from->name),
+		out);
+}
+
 static enum result run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct import_args *a = (const struct import_args *)args;
@@ -87,15 +257,23 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 			      .arena = s->arena,
 			      .progress = data_progress,
 			      .ctx = &progress };
+	struct foreign_in foreign = { .from = writer(s, a), .all = a->all, .ordered = a->ordered };
 	struct import im = { 0 };
 	enum result code;
 
+	code = find_files(s, a, a->from.n ? foreign.from : NULL, out);
+	if (code != SUCCESS)
+		return code;
+	in.foreign = foreign.from ? &foreign : NULL;
 	if (a->skip && a->update)
 		return run_fail(
 			USAGE, STR("--skip and --update cannot be used together: give one of them"),
 			STR("run `pawl help import`"), out);
 	code = read_all(s, a, &in);
 	data_progress_end(&progress);
+	if (code == SUCCESS && in.foreign)
+		code = mend_links(s, a, &in);
+	foreign_end(&foreign);
 	if (code == SUCCESS)
 		code = put_all(s, a, &spool, &im, &ans);
 	if (a->check)
@@ -108,9 +286,26 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	json_object_set_new(reply_more(out), "updated", json_integer(im.updated));
 	json_object_set_new(reply_more(out), "skipped", json_integer(im.skipped));
 	json_object_set_new(reply_more(out), "comments", json_integer(im.comments));
+	if (in.foreign) {
+		report(&foreign, a->check, s->arena, reply_more(out));
+		warn(&foreign, s->arena, out);
+	}
 	if (in.n_left_out || in.hidden)
 		json_object_set_new(reply_more(out), "left_out", left_out_json(&in));
 	return SUCCESS;
+}
+
+enum result import_from(struct session *s, struct str program, struct reply *out)
+{
+	struct import_args a = { .from = program };
+	enum result code = run(s, &a.args, out);
+
+	if (code == SUCCESS)
+		json_object_set_new(
+			reply_more(out), "go_back",
+			json_str(arena_printf(s->arena, "pawl export --to %.*s --output FILE",
+					      STRF(program))));
+	return code;
 }
 
 /* "FILE: why". The last entries stand for further files, too many to name, and for hidden names. */
@@ -130,8 +325,12 @@ static void show(const struct reply *r, struct view *v)
 
 	if (v->quiet)
 		return;
+	if (json_array_size(json_object_get(o, "preview")))
+		show_preview(json_object_get(o, "preview"), view_int(o, "read"), v);
 	view_count(v, GREEN, view_int(o, "read"), "task");
 	view_text(v, GREEN, " read");
+	if (json_object_get(o, "from"))
+		view_text(v, PLAIN, " from %s", json_string_value(json_object_get(o, "from")));
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		if (view_int(o, parts[i]))
 			view_text(v, PLAIN, ", %lld %s", (long long)view_int(o, parts[i]),
@@ -141,7 +340,21 @@ static void show(const struct reply *r, struct view *v)
 		view_count(v, PLAIN, view_int(o, "comments"), "comment");
 	}
 	view_text(v, PLAIN, "\n");
+	if (json_object_get(o, "from"))
+		show_report(o, v);
 	show_left_out(json_object_get(o, "left_out"), v);
+	if (json_object_get(o, "go_back")) {
+		view_text(v, PLAIN,
+			  "The files of %s are as they were. To go back with what changed here: ",
+			  json_string_value(json_object_get(o, "from")));
+		view_data(v, BOLD, json_get(o, "go_back"));
+		view_text(v, PLAIN, "\n");
+	}
+}
+
+void import_show(const struct reply *r, struct view *v)
+{
+	show(r, v);
 }
 
 const struct command cmd_import = {
@@ -152,10 +365,15 @@ const struct command cmd_import = {
 		"Reads JSON, JSON Lines, CSV, or a folder of Markdown files with YAML front matter, with its subfolders. "
 		"In a folder, pawl leaves out links and files of other kinds and names them; it counts hidden names. It first reads "
 		"and checks everything; then it imports all tasks in one commit, or none. A task that exists already is a "
-		"CONFLICT unless you give --skip or --update. Locks are not imported, and no fence goes back.",
+		"CONFLICT unless you give --skip or --update. Locks are not imported, and no fence goes back.\n\n"
+		"With --from it reads the tasks of another program; pawl also recognises most of their files by themselves. "
+		"Keys that pawl does not know stay in `extra`, with the task's origin in extra.source, so that --update can "
+		"run again next week. A link to a task that does not exist is a warning. --check shows what would come in.",
 	.example = "pawl import tasks.json\n"
 		   "pawl import tasks/\n"
-		   "pawl import other.csv --update",
+		   "pawl import other.csv --update\n"
+		   "pawl import --from beads --check\n"
+		   "task export | pawl import --from taskwarrior -",
 	.see = "export, batch add, restore",
 	.params = params,
 	.args_size = sizeof(struct import_args),

@@ -2,12 +2,13 @@
 
 #include "base/text.h"
 #include "cmd/command.h"
+#include "cmd/data.h"
 
 #define FILES_MAX 64
 
 struct setup_args {
 	struct args args;
-	struct str client;
+	struct str client, from;
 	int64_t all, list, hooks, user, remove, yes;
 };
 
@@ -15,6 +16,9 @@ static const struct param params[] = {
 	LOCAL(setup, client, "CLIENT", P_CHOICE, .flags = P_POSITIONAL, .choices = SETUP_CLIENTS,
 	      .value = "CLIENT",
 	      .help = "claude, codex, cursor, gemini, copilot, vscode, opencode, qwen, amp, or generic for others"),
+	LOCAL(setup, from, "from", P_CHOICE, .choices = "beads backlog task-master",
+	      .value = "PROGRAM",
+	      .help = "import the tasks that this program keeps in the project, and leave its files as they are"),
 	LOCAL(setup, all, "all", P_FLAG,
 	      .help = "configure every client that is installed; with --remove, every client"),
 	LOCAL(setup, list, "list", P_FLAG,
@@ -373,12 +377,14 @@ static enum result show_and_write(struct setup *x, struct reply *out)
 /* Why this combination of arguments is not a call; NULL: it is one. */
 static const char *bad_call(const struct setup_args *a)
 {
+	if (a->from.n && (a->client.n || a->all || a->list || a->hooks || a->remove || a->user))
+		return "--from imports tasks: it stands alone";
 	if (a->list && (a->client.n || a->all || a->hooks || a->remove || a->user))
 		return "--list shows all clients: it stands alone";
 	if (a->client.n && a->all)
 		return "a CLIENT and --all exclude each other";
-	if (!a->client.n && !a->all && !a->list)
-		return "setup needs a CLIENT, --all or --list";
+	if (!a->client.n && !a->all && !a->list && !a->from.n)
+		return "setup needs a CLIENT, --all, --list or --from";
 	return NULL;
 }
 
@@ -418,6 +424,8 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 				STR("for example: pawl setup claude, or pawl setup --list"), out);
 	if (client_init(&s->client, &said, &x.ans, s->arena) != SUCCESS)
 		return run_answer(&x.ans, out);
+	if (a->from.n)
+		return import_from(s, a->from, out);
 	if (a->list) {
 		json_object_set_new(reply_more(out), "clients", setup_list(s));
 		return SUCCESS;
@@ -488,6 +496,10 @@ static void show(const struct reply *r, struct view *v)
 		setup_list_show(json_object_get(o, "clients"), v);
 		return;
 	}
+	if (json_object_get(o, "go_back")) {
+		import_show(r, v);
+		return;
+	}
 	json_array_foreach(files, i, f) {
 		if (!written)
 			show_diff(v, json_get(f, "diff"));
@@ -524,7 +536,8 @@ const struct command cmd_setup = {
 		   "pawl setup codex --agent backend --yes\n"
 		   "pawl setup --list\n"
 		   "pawl setup --all --yes\n"
-		   "pawl setup claude --remove",
+		   "pawl setup claude --remove\n"
+		   "pawl setup --from beads",
 	.see = "prime, hook, guard, init",
 	.params = params,
 	.args_size = sizeof(struct setup_args),

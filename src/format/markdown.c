@@ -348,6 +348,22 @@ static int pass_key(void *ctx, struct str key, json_t *value, size_t line)
 	return k->fn(k->ctx, key, value, line + 1);
 }
 
+int task_md_split(struct str text, struct str *body, yaml_key_fn *fn, void *ctx,
+		  struct yaml_fault *fault, struct arena *a)
+{
+	struct keys k = { fn, ctx };
+	struct str front = { 0 };
+	int r;
+
+	(void)str_cut_prefix(&text, STR("\xef\xbb\xbf"));
+	(void)take_front(&text, &front);
+	*body = text;
+	r = yaml_read(front, pass_key, &k, fault, a);
+	if (r == -EBADMSG && fault->line)
+		fault->line++; /* the line of dashes comes before the front matter */
+	return r;
+}
+
 int task_md_keys(struct str text, yaml_key_fn *fn, void *ctx, struct yaml_fault *fault,
 		 struct arena *a)
 {

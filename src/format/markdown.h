@@ -22,6 +22,10 @@ bool task_md_editable(struct str key);
  * result of `fn`. */
 int task_md_keys(struct str text, yaml_key_fn *fn, void *ctx, struct yaml_fault *fault,
 		 struct arena *a);
+/* Calls `fn` for each key of the front matter of a file of another program; *body: the text after it. The same
+ * results. */
+int task_md_split(struct str text, struct str *body, yaml_key_fn *fn, void *ctx,
+		  struct yaml_fault *fault, struct arena *a);
 /* The id in a file's name, for a file whose front matter has none. */
 struct str task_md_id(struct str name);
 /* `name` is the file's name without its folder. The caller has called plain_start(p); this ends it. 0, or -EBADMSG

@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "base/when.h"
-#include "transfer/port.h"
+#include "transfer/foreign.h"
 
 #define ROW_MAX (64u << 20)
 #define COLUMNS_MAX 1000
@@ -101,6 +101,43 @@ static json_t *cell_json(struct str name, struct str cell)
 	return v ? v : json_stringn(cell.p, cell.n);
 }
 
+/* A column that comes more than once, such as Jira's labels, makes a list. */
+static void add_value(json_t *o, const char *name, json_t *v)
+{
+	json_t *old = json_object_get(o, name);
+
+	if (!old) {
+		json_object_set_new(o, name, v);
+		return;
+	}
+	if (!json_is_array(old)) {
+		old = json_pack("[O]", old);
+		json_object_set_new(o, name, old);
+	}
+	json_array_append_new(old, v);
+}
+
+static enum result take_foreign_row(struct port_in *in, const struct row *head,
+				    const struct row *row)
+{
+	json_t *o = json_object();
+	enum result code = SUCCESS;
+
+	for (size_t i = 0; i < row->cells.n && i < head->cells.n; i++) {
+		struct str cell = row->cells.v[i];
+
+		if (!text_valid(cell))
+			code = port_refuse(in, row->line, STR("not valid UTF-8"));
+		else if (cell.n)
+			add_value(o, arena_cstr(&in->piece, head->cells.v[i]),
+				  json_stringn(cell.p, cell.n));
+	}
+	if (code == SUCCESS)
+		code = foreign_found(in, o, row->line);
+	json_decref(o);
+	return code;
+}
+
 static enum result take_row(struct port_in *in, const struct row *head, const struct row *row)
 {
 	struct plain p;
@@ -140,7 +177,7 @@ static enum result check_head(struct port_in *in, struct row *head)
 			return port_refuse(
 				in, 1,
 				STR("a field name in the first row is empty or not valid UTF-8"));
-		for (size_t k = 0; k < i; k++)
+		for (size_t k = 0; k < i && !in->foreign; k++)
 			if (str_eq(head->cells.v[k], name))
 				return port_refuse(
 					in, 1,
@@ -162,7 +199,8 @@ enum result port_read_csv(struct port_in *in)
 		code = check_head(in, &head);
 	while (r > 0 && code == SUCCESS && (r = get_row(in, &row, &why)) > 0)
 		if (row.cells.n > 1 || row.cells.v[0].n) /* not an empty line */
-			code = take_row(in, &head, &row);
+			code = in->foreign ? take_foreign_row(in, &head, &row)
+					   : take_row(in, &head, &row);
 	if (r < 0)
 		code = port_refuse(in, head.cells.n ? row.line : 1, str_c(why));
 	arena_free(&head.arena);

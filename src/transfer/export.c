@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "transfer/port.h"
+#include "transfer/foreign_out.h"
 #include "transfer/target.h"
 #include "format/markdown.h"
 
@@ -150,7 +150,9 @@ static int check_file(const struct port_out *o, bool force)
 	int r;
 
 	port_csv_head(&head);
-	if (o->format == PORT_CSV)
+	if (o->foreign)
+		begins[0] = STR(""); /* pawl does not know its own work there again */
+	else if (o->format == PORT_CSV)
 		begins[0] = buf_str(&head);
 	else if (o->format == PORT_JSON)
 		begins[0] = STR("[\n{\"id\":"), begins[1] = STR("[]");
@@ -209,6 +211,29 @@ static int open_file(struct port_out *o, bool force)
 	return 0;
 }
 
+static int open_either(struct port_out *o, const char *path, bool force, struct arena *a)
+{
+	struct str trimmed = str_c(path);
+	int r;
+
+	while (trimmed.n > 1 && trimmed.p[trimmed.n - 1] == '/')
+		trimmed.n--;
+	o->path = arena_cstr(a, trimmed);
+	o->temp = arena_cstr(a, arena_printf(a, "%s.XXXXXX", o->path));
+	r = o->format == PORT_MD ? open_folder(o) : open_file(o, force);
+	if (r)
+		o->temp = NULL;
+	return r;
+}
+
+int port_out_open_foreign(struct port_out *o, struct foreign_out *foreign, const char *path,
+			  bool force, struct arena *a)
+{
+	*o = (struct port_out){ .foreign = foreign,
+				.format = foreign->to->shape == FOLDER ? PORT_MD : PORT_NONE };
+	return open_either(o, path, force, a);
+}
+
 static int put(struct port_out *o, struct str text)
 {
 	return !text.n || fwrite(text.p, text.n, 1, o->file) == 1 ? 0 : -(errno ? errno : EIO);
@@ -217,19 +242,13 @@ static int put(struct port_out *o, struct str text)
 int port_out_open(struct port_out *o, enum port_format format, const char *path, bool force,
 		  struct arena *a)
 {
-	struct str trimmed = str_c(path);
 	struct buf head = BUF_MAX(10000);
 	int r;
 
-	while (trimmed.n > 1 && trimmed.p[trimmed.n - 1] == '/')
-		trimmed.n--;
-	*o = (struct port_out){ .format = format, .path = arena_cstr(a, trimmed) };
-	o->temp = arena_cstr(a, arena_printf(a, "%s.XXXXXX", o->path));
-	r = format == PORT_MD ? open_folder(o) : open_file(o, force);
-	if (r) {
-		o->temp = NULL;
+	*o = (struct port_out){ .format = format };
+	r = open_either(o, path, force, a);
+	if (r)
 		return r;
-	}
 	if (format == PORT_CSV)
 		port_csv_head(&head);
 	if (o->file)
@@ -238,28 +257,33 @@ int port_out_open(struct port_out *o, enum port_format format, const char *path,
 	return r;
 }
 
-static int add_file(struct port_out *o, const struct parcel *p, struct buf *b)
+static int write_file(struct port_out *o, struct str name, const struct buf *b)
 {
-	char *path = fs_join(&o->arena, str_c(o->temp),
-			     arena_printf(&o->arena, "%.*s.md", STRF(p->task.id)));
-	FILE *f = fopen(path, "wxe");
+	FILE *f = fopen(fs_join(&o->arena, str_c(o->temp), name), "wxe");
 	int r;
 
 	if (!f)
 		return -errno;
-	task_md_write(&p->task, p->comments, p->n_comments, false, b, &o->arena);
 	r = fwrite(b->p, b->n, 1, f) == 1 ? 0 : -errno;
 	if (fclose(f) && !r)
 		r = -errno;
 	return r;
 }
 
+static int add_file(struct port_out *o, const struct parcel *p, struct buf *b)
+{
+	task_md_write(&p->task, p->comments, p->n_comments, false, b, &o->arena);
+	return write_file(o, arena_printf(&o->arena, "%.*s.md", STRF(p->task.id)), b);
+}
+
 int port_out_add(struct port_out *o, const struct parcel *p)
 {
 	struct buf b = BUF_MAX(SIZE_MAX / 2);
-	int r;
+	int r = 0;
 
-	if (o->format == PORT_MD) {
+	if (o->foreign) {
+		foreign_out_add(o->foreign, p);
+	} else if (o->format == PORT_MD) {
 		r = add_file(o, p, &b);
 	} else {
 		if (o->format == PORT_JSON)
@@ -303,9 +327,33 @@ static int end_file(struct port_out *o, bool keep)
 	return r;
 }
 
+static int write_foreign(struct port_out *o)
+{
+	struct foreign_out *f = o->foreign;
+	struct buf b = BUF_MAX(SIZE_MAX / 2);
+	int r = 0;
+
+	foreign_out_settle(f);
+	if (o->format != PORT_MD) {
+		foreign_out_text(f, &b);
+		r = put(o, buf_str(&b));
+	}
+	for (size_t i = 0; !r && o->format == PORT_MD && i < f->n; i++) {
+		b.n = 0;
+		foreign_out_file(f, &f->tasks[i], &b);
+		r = write_file(o, foreign_out_name(&f->tasks[i], &o->arena), &b);
+		arena_free(&o->arena);
+	}
+	buf_free(&b);
+	return r;
+}
+
 int port_out_close(struct port_out *o, bool keep)
 {
-	int r = o->file ? end_file(o, keep) : 0;
+	int written = o->foreign && keep ? write_foreign(o) : 0,
+	    r = o->file ? end_file(o, keep && !written) : 0;
+
+	r = written ? written : r;
 
 	if (!o->temp)
 		return r;

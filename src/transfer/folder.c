@@ -64,6 +64,8 @@ static void walk_entry(struct walk *w, int dir, struct str folder, const char *n
 		leave_out(w, path, "it is more than 16 folders deep");
 	else if (S_ISDIR(st.st_mode))
 		walk_folder(w, path, depth + 1);
+	else if (!str_ends(path, STR(".md")) && w->in->foreign)
+		return; /* another program keeps its settings there */
 	else if (!str_ends(path, STR(".md")))
 		leave_out(w, path, "its name does not end in .md");
 	else if (!S_ISREG(st.st_mode))
@@ -100,7 +102,7 @@ static void walk_folder(struct walk *w, struct str path, int depth)
 		if (e->d_name[0] != '.')
 			walk_entry(w, dirfd(d), path, e->d_name, depth);
 		else
-			w->in->hidden += !is_expected(e->d_name);
+			w->in->hidden += !w->in->foreign && !is_expected(e->d_name);
 	closedir(d);
 }
 

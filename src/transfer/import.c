@@ -8,6 +8,7 @@
 #include "base/fs.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "transfer/foreign.h"
 #include "transfer/source.h"
 #include "format/markdown.h"
 
@@ -82,6 +83,8 @@ enum result port_read_md(struct port_in *in, int dir, const char *name, const ch
 	in->path = path;
 	if (r)
 		return port_cannot(in, path, r);
+	if (in->foreign)
+		return foreign_md(in, text, base_name(str_c(path)));
 	plain_start(&p, when_parse, false, &in->piece);
 	if (task_md_parse(text, base_name(str_c(path)), &p, &fault))
 		return port_refuse(in, fault.line, fault.text);
@@ -104,6 +107,23 @@ static enum port_format guess(struct port_in *in)
 	return c == '[' || c == '{' ? PORT_JSON : PORT_NONE;
 }
 
+static enum result read_foreign(struct port_in *in)
+{
+	switch (in->foreign->from->shape) {
+	case OBJECTS:
+		return port_read_json(in);
+	case ROWS:
+		return port_read_csv(in);
+	case LINES:
+		return foreign_lines(in);
+	case CHECKLIST:
+		return foreign_checklist(in);
+	case FOLDER:
+		break;
+	}
+	return port_refuse(in, 1, STR("this program keeps its tasks in a folder: name the folder"));
+}
+
 static enum result read_file(struct port_in *in, enum port_format format)
 {
 	enum result code;
@@ -115,9 +135,11 @@ static enum result read_file(struct port_in *in, enum port_format format)
 	in->line = 1;
 	if (in->file == stdin)
 		in->path = "standard input";
-	if (format == PORT_NONE && in->file != stdin)
+	if (format == PORT_NONE && in->file != stdin && !in->foreign)
 		format = guess(in);
-	if (format == PORT_NONE)
+	if (in->foreign)
+		code = read_foreign(in);
+	else if (format == PORT_NONE)
 		code = answer_fail(
 			in->ans, USAGE,
 			arena_printf(in->arena,
@@ -140,9 +162,11 @@ enum result port_read(struct port_in *in, enum port_format format)
 
 	if (r)
 		return port_cannot(in, "pawl cannot make a file in TMPDIR", r);
-	if (fs_is_dir(in->path))
+	if (in->foreign && fs_is_dir(in->path) && in->foreign->from->shape != FOLDER)
+		code = port_cannot(in, in->path, -EISDIR);
+	else if (fs_is_dir(in->path))
 		code = port_read_folder(in, in->path);
-	else if (format == PORT_MD)
+	else if (in->foreign ? in->foreign->from->shape == FOLDER : format == PORT_MD)
 		code = port_read_md(in, -1, NULL, in->path);
 	else
 		code = read_file(in, format);

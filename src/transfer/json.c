@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "base/when.h"
-#include "transfer/port.h"
+#include "transfer/foreign.h"
 
 #define OBJECT_MAX (64u << 20)
 
@@ -88,7 +88,9 @@ static enum result take_object(struct port_in *in, struct str text, size_t line)
 	if (!o)
 		return port_refuse(in, line + (size_t)(err.line > 0 ? err.line - 1 : 0),
 				   str_c(err.text));
-	if (!json_is_array(tasks))
+	if (in->foreign)
+		code = foreign_object(in, o, text, line);
+	else if (!json_is_array(tasks))
 		code = take_task(in, o, line);
 	else /* the output of `pawl list --json` */
 		for (size_t i = 0; code == SUCCESS && i < json_array_size(tasks); i++)

@@ -28,12 +28,18 @@ struct port_out {
 	FILE *file; /* NULL: a folder */
 	size_t n;
 	struct arena arena;
+	struct foreign_out *foreign; /* NULL: one of pawl's own formats */
 };
+
+struct foreign_out;
 
 /* "-" is standard output. 0, or -errno. -ENOTEMPTY: a folder that is not empty. Without `force`: -EEXIST: a file that is not an export of this
  * format, -ELOOP: a link to a file. */
 int port_out_open(struct port_out *o, enum port_format format, const char *path, bool force,
 		  struct arena *a);
+/* The same for another program: the file is written when all tasks are known. */
+int port_out_open_foreign(struct port_out *o, struct foreign_out *foreign, const char *path,
+			  bool force, struct arena *a);
 int port_out_add(struct port_out *o, const struct parcel *p);
 /* keep: gives the result its final name; otherwise removes it. */
 int port_out_close(struct port_out *o, bool keep);
@@ -52,6 +58,8 @@ struct spool {
 
 #define PORT_LEFT_OUT 100
 
+struct foreign_in;
+
 /* The state of an import. */
 struct port_in {
 	const char *path;
@@ -65,6 +73,7 @@ struct port_in {
 		left_out; /* "FILE: why" for files of a folder that were left out; at most PORT_LEFT_OUT of them */
 	size_t n_left_out;
 	size_t hidden; /* number of names that begin with a dot, except .git and .pawl */
+	struct foreign_in *foreign; /* NULL: pawl's own formats */
 	void (*progress)(void *ctx, size_t n);
 	void *ctx;
 };

@@ -1,0 +1,486 @@
+/* Maps one record of another program to a task, by the program's table. */
+#include "transfer/foreign.h"
+
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "base/when.h"
+#include "transfer/foreign_when.h"
+
+struct mapping {
+	struct port_in *in;
+	const struct foreign *from;
+	struct plain p;
+	struct arena *a;
+	size_t line;
+	const json_t *o;
+	json_t *extra;  /* keys without a rule, and values that could not be used */
+	json_t *labels; /* lists for plain_set() */
+	json_t *depends;
+	json_t *notes;
+	struct buf sections;
+	struct str their_id;
+	const char *fault;
+};
+
+static struct str text_of(const json_t *v)
+{
+	return str_n(json_string_value(v), json_string_length(v));
+}
+
+/* A value as one text: the first of a list; the name in an object. Empty: it has none. */
+static struct str as_text(const json_t *v, struct arena *a)
+{
+	static const char *const names[] = { "login", "name", "title", "displayName" };
+	char *dumped;
+	struct str s = STR("");
+
+	if (json_is_string(v))
+		return text_of(v);
+	if (json_is_array(v))
+		return as_text(json_array_get(v, 0), a);
+	for (size_t i = 0; json_is_object(v) && i < sizeof(names) / sizeof(*names); i++)
+		if (json_is_string(json_object_get(v, names[i])))
+			return text_of(json_object_get(v, names[i]));
+	if (!v || json_is_null(v) || json_is_object(v))
+		return s;
+	dumped = json_dumps(v, JSON_ENCODE_ANY);
+	s = arena_str(a, str_c(dumped));
+	free(dumped);
+	return s;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* 68 is t68 and 68.2 is t68_2, with the program's prefix. Characters that pawl does not allow in an id become '-'. */
+struct str foreign_id(const struct foreign *f, struct str id, struct arena *a)
+{
+	bool number = true;
+	char *p;
+
+	(void)str_cut_prefix(&id, STR("#"));
+	id = str_trim(id);
+	for (size_t i = 0; i < id.n; i++)
+		number &= is_digit(id.p[i]) || (i && id.p[i] == '.');
+	if (!id.n)
+		return id;
+	if (f->id_most && id.n > f->id_most)
+		id.n = f->id_most;
+	id = number ? arena_printf(a, "%s%.*s", f->prefix, STRF(id)) : id;
+	p = arena_cstr(a, id);
+	for (size_t i = 0; i < id.n; i++) {
+		bool letter = (p[i] >= 'a' && p[i] <= 'z') || (p[i] >= 'A' && p[i] <= 'Z');
+
+		if (number && p[i] == '.')
+			p[i] = '_';
+		else if (!letter && !is_digit(p[i]) && (!i || !memchr("._-", p[i], 3)))
+			p[i] = i ? '-' : 'x';
+	}
+	return str_n(p, id.n);
+}
+
+static void set(struct mapping *m, const char *field, json_t *v)
+{
+	if (!m->fault)
+		m->fault = plain_set(&m->p, str_c(field), v);
+	json_decref(v);
+}
+
+static json_t *str_json(struct str s)
+{
+	return json_stringn(str_p(s), s.n);
+}
+
+static void warn(struct mapping *m, const char *key, struct str value, const char *what)
+{
+	foreign_warn(
+		m->in, m->line,
+		arena_printf(m->a, "%s \"%.*s\": %s", key, STRF(text_line(m->a, value)), what));
+}
+
+/* --- one rule ------------------------------------------------------------------------------------- */
+
+static bool is_time(const char *field)
+{
+	const struct field *f = field_find(str_c(field));
+
+	return f && (f->kind == FIELD_TIME || f->kind == FIELD_DATE);
+}
+
+static void take_time(struct mapping *m, const struct foreign_rule *r, const json_t *v)
+{
+	struct str text = as_text(v, m->a), iso = foreign_when(text, m->from->utc, m->a);
+	int64_t ms;
+
+	if (iso.n && when_parse(iso, &ms)) {
+		set(m, r->to, str_json(iso));
+		return;
+	}
+	warn(m, r->key, text, "this is not a time that pawl knows; it is kept in extra");
+	json_object_set(m->extra, r->key, (json_t *)v);
+}
+
+/* A title is one line. What does not fit stays readable in the description. */
+static void take_title(struct mapping *m, struct str title)
+{
+	struct str fits = title_from(title, STR(""));
+
+	if (!str_eq(fits, str_trim(title)))
+		buf_addf(&m->sections, "\n\n%.*s", STRF(title));
+	set(m, "title", str_json(fits));
+}
+
+static void take(struct mapping *m, const struct foreign_rule *r, const json_t *v)
+{
+	struct str text = as_text(v, m->a);
+
+	if (is_time(r->to))
+		take_time(m, r, v);
+	else if (!strcmp(r->to, "title"))
+		take_title(m, text);
+	else if (!strcmp(r->to, "id"))
+		m->their_id = arena_str(m->a, text);
+	else if (!strcmp(r->to, "assignee") && str_cut_prefix(&text, STR("@")) && text.n)
+		set(m, r->to, str_json(text));
+	else if (text.n)
+		set(m, r->to, str_json(text));
+}
+
+static const char *word_for(const struct mapping *m, const char *key, struct str theirs)
+{
+	for (const struct foreign_word *w = m->from->words; w->key; w++)
+		if (!strcmp(w->key, key) && str_eq_nocase(theirs, str_c(w->theirs)))
+			return w->ours;
+	return NULL;
+}
+
+static void translate(struct mapping *m, const struct foreign_rule *r, const json_t *v)
+{
+	struct str theirs = str_trim(as_text(v, m->a));
+	const char *ours = word_for(m, r->key, theirs);
+	int64_t number;
+
+	if (ours && *ours) {
+		set(m, r->to, json_string(ours));
+	} else if (ours) {
+		return;
+	} else if (!strcmp(r->to, "priority") && priority_parse(theirs, &number)) {
+		set(m, r->to, json_integer(number));
+	} else {
+		if (!strcmp(r->to, "status"))
+			set(m, r->to, json_string("Backlog"));
+		warn(m, r->key, theirs,
+		     !strcmp(r->to, "status")
+			     ? "pawl does not know this word; the task goes to Backlog"
+			     : "pawl does not know this word; it is kept in extra");
+		json_object_set(m->extra, r->key, (json_t *)v);
+	}
+}
+
+static void add_section(struct mapping *m, const char *heading, const json_t *v)
+{
+	struct str text = str_trim(as_text(v, m->a));
+
+	if (text.n)
+		buf_addf(&m->sections, "\n\n## %s\n\n%.*s", heading, STRF(text));
+}
+
+/* A label has no blanks and no commas. */
+static void add_label(struct mapping *m, const char *before, const json_t *v)
+{
+	struct str text = str_trim(as_text(v, m->a));
+	char *p = arena_cstr(m->a, text);
+
+	for (size_t i = 0; i < text.n; i++)
+		if ((unsigned char)p[i] <= ' ' || p[i] == ',')
+			p[i] = '-';
+	if (text.n)
+		json_array_append_new(m->labels, str_json(arena_printf(m->a, "%s%s", before, p)));
+}
+
+static void add_labels(struct mapping *m, const char *before, const json_t *v)
+{
+	struct str rest = json_is_string(v) ? text_of(v) : STR("");
+
+	for (size_t i = 0; i < json_array_size(v); i++)
+		add_label(m, before, json_array_get(v, i));
+	if (json_is_object(v))
+		add_label(m, before, v);
+	while (rest.n) {
+		json_t *one = str_json(str_cut(&rest, ','));
+
+		add_label(m, before, one);
+		json_decref(one);
+	}
+}
+
+/* --- links ----------------------------------------------------------------------------------------- */
+
+static void add_depends(struct mapping *m, struct str id)
+{
+	if (str_trim(id).n)
+		json_array_append_new(m->depends, str_json(foreign_id(m->from, id, m->a)));
+}
+
+static void set_parent(struct mapping *m, struct str id)
+{
+	if (str_trim(id).n)
+		set(m, "parent", str_json(foreign_id(m->from, id, m->a)));
+}
+
+/* A link with a kind, as beads has it. pawl knows two kinds; the others stay in `extra`. */
+static void add_typed(struct mapping *m, json_t *link)
+{
+	struct str kind = text_of(json_object_get(link, "type")),
+		   to = as_text(json_object_get(link, "depends_on_id"), m->a);
+	json_t *others;
+
+	if (!kind.n || str_is(kind, "blocks")) {
+		add_depends(m, to);
+	} else if (str_is(kind, "parent-child")) {
+		set_parent(m, to);
+	} else {
+		others = json_object_get(m->extra, "links");
+		if (!others) {
+			others = json_array();
+			json_object_set_new(m->extra, "links", others);
+		}
+		json_array_append(others, link);
+	}
+}
+
+static void add_links(struct mapping *m, const json_t *v)
+{
+	struct str rest = json_is_array(v) ? STR("") : as_text(v, m->a);
+
+	for (size_t i = 0; i < json_array_size(v); i++) {
+		json_t *one = json_array_get(v, i);
+
+		if (json_is_object(one))
+			add_typed(m, one);
+		else
+			add_depends(m, as_text(one, m->a));
+	}
+	while (rest.n)
+		add_depends(m, str_cut(&rest, ','));
+}
+
+/* names: the keys for text, author and time, with commas. */
+static void add_note(struct mapping *m, const char *names, const json_t *note)
+{
+	struct str rest = str_c(names);
+	const char *text = arena_cstr(m->a, str_cut(&rest, ',')),
+		   *author = arena_cstr(m->a, str_cut(&rest, ',')), *at = arena_cstr(m->a, rest);
+	struct str body = json_is_object(note) ? as_text(json_object_get(note, text), m->a)
+					       : as_text(note, m->a),
+		   who = as_text(json_object_get(note, author), m->a),
+		   when = foreign_when(as_text(json_object_get(note, at), m->a), m->from->utc,
+				       m->a);
+	json_t *o;
+
+	if (!str_trim(body).n)
+		return;
+	o = json_pack("{s:o}", "text", str_json(body));
+	if (who.n)
+		json_object_set_new(o, "agent", str_json(who));
+	if (when.n)
+		json_object_set_new(o, "at", str_json(when));
+	json_array_append_new(m->notes, o);
+}
+
+static void apply(struct mapping *m, const struct foreign_rule *r, const json_t *v)
+{
+	switch (r->how) {
+	case TAKE:
+		take(m, r, v);
+		break;
+	case WORDS:
+		translate(m, r, v);
+		break;
+	case LINK:
+		add_links(m, v);
+		break;
+	case INSIDE:
+		set_parent(m, as_text(v, m->a));
+		break;
+	case SECTION:
+		add_section(m, r->to, v);
+		break;
+	case LABEL:
+		add_labels(m, r->to, v);
+		break;
+	case NOTES:
+		for (size_t i = 0; i < json_array_size(v); i++)
+			add_note(m, r->to, json_array_get(v, i));
+		break;
+	case DROP:
+		break;
+	}
+}
+
+/* --- one record ------------------------------------------------------------------------------------- */
+
+static bool has_rule(const struct foreign *f, const char *key)
+{
+	for (const struct foreign_rule *r = f->rules; r->key; r++)
+		if (!strcmp(r->key, key))
+			return true;
+	return false;
+}
+
+/* `extra` has the record's other keys, and where the task came from: a later import finds it by that. */
+static void set_extra(struct mapping *m)
+{
+	const char *key;
+	json_t *v;
+
+	json_object_foreach((json_t *)m->o, key, v) {
+		if (!has_rule(m->from, key) && !json_is_null(v))
+			json_object_set(m->extra, key, v);
+	}
+	json_object_set_new(
+		m->extra, "source",
+		json_pack("{s:s, s:o}", "tool", m->from->name, "id", str_json(m->their_id)));
+	set(m, "extra", json_incref(m->extra));
+}
+
+static void set_lists(struct mapping *m)
+{
+	if (json_array_size(m->labels))
+		set(m, "labels", json_incref(m->labels));
+	if (json_array_size(m->depends))
+		set(m, "depends", json_incref(m->depends));
+	if (json_array_size(m->notes))
+		set(m, "comments", json_incref(m->notes));
+}
+
+static void complete(struct mapping *m)
+{
+	struct task *t = &m->p.task;
+	struct str about = str_trim(arena_printf(m->a, "%.*s%.*s", STRF(t->description),
+						 (int)m->sections.n,
+						 m->sections.n ? m->sections.p : ""));
+
+	t->id = foreign_id(m->from, m->their_id, m->a);
+	t->description = about;
+	if (!t->title.n)
+		t->title = title_from(about, t->id);
+	if (t->status == DONE && !t->done_at)
+		t->done_at = t->updated_at ? t->updated_at : t->created_at;
+	if (t->status == BLOCKED && !t->blocker_reason.n && t->depends.n)
+		t->status =
+			READY; /* its dependencies keep it back, and it needs no person to go on */
+	if (t->status == BLOCKED && !t->blocker_reason.n)
+		t->blocker_reason = arena_printf(m->a, "blocked in %s", m->from->name);
+	if (!t->id.n && !m->fault)
+		m->fault = "this task has no id";
+}
+
+static void map(struct mapping *m)
+{
+	plain_start(&m->p, when_parse, false, m->a);
+	for (const struct foreign_rule *r = m->from->rules; r->key && !m->fault; r++) {
+		const json_t *v = json_object_get(m->o, r->key);
+
+		if (v && !json_is_null(v))
+			apply(m, r, v);
+	}
+	set_lists(m);
+	set_extra(m);
+	complete(m);
+}
+
+static void remember(struct foreign_in *f, uint64_t sum)
+{
+	size_t at = sum % f->room;
+
+	while (f->ids[at] && f->ids[at] != sum)
+		at = (at + 1) % f->room;
+	f->n_ids += !f->ids[at];
+	f->ids[at] = sum;
+}
+
+static void grow(struct foreign_in *f)
+{
+	uint64_t *old = f->ids;
+	size_t room = f->room;
+
+	f->room = room ? room * 2 : 1024;
+	f->ids = mem_alloc(f->room * sizeof(*f->ids));
+	memset(f->ids, 0, f->room * sizeof(*f->ids));
+	f->n_ids = 0;
+	for (size_t i = 0; i < room; i++)
+		if (old[i])
+			remember(f, old[i]);
+	free(old);
+}
+
+static void remember_id(struct port_in *in, struct str id)
+{
+	struct foreign_in *f = in->foreign;
+	struct str key = task_key(&in->piece, id);
+
+	if (f->n_ids * 4 >= f->room * 3)
+		grow(f);
+	remember(f, str_sum(1, key.p, key.n) | 1);
+}
+
+/* Records that are not a person's task. NULL: a task. */
+static const char *not_a_task(const struct foreign_in *f, const json_t *o)
+{
+	static const char *const types[] = { "agent", "message", "event", "gate" };
+	struct str type = text_of(json_object_get(o, "issue_type"));
+
+	if (json_object_get(o, "pull_request") && !strcmp(f->from->name, "github"))
+		return "a pull request, not an issue";
+	if (!strcmp(f->from->name, "beads") &&
+	    str_is(text_of(json_object_get(o, "status")), "tombstone"))
+		return "deleted in beads";
+	if (f->all || strcmp(f->from->name, "beads"))
+		return NULL;
+	if (json_is_true(json_object_get(o, "ephemeral")))
+		return "ephemeral; --all imports it";
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+		if (str_is(type, types[i]))
+			return "an agent, message, event or gate of beads; --all imports it";
+	return NULL;
+}
+
+enum result foreign_found(struct port_in *in, json_t *o, size_t line)
+{
+	const char *why = not_a_task(in->foreign, o);
+	struct mapping m = { .in = in,
+			     .from = in->foreign->from,
+			     .a = &in->piece,
+			     .line = line,
+			     .o = o,
+			     .sections = BUF_MAX(SIZE_MAX / 4) };
+	enum result code;
+
+	if (why) {
+		foreign_drop(in, why);
+		return SUCCESS;
+	}
+	m.extra = json_object();
+	m.labels = json_array();
+	m.depends = json_array();
+	m.notes = json_array();
+	map(&m);
+	if (!m.fault)
+		remember_id(in, m.p.task.id);
+	if (m.fault) {
+		plain_abort(&m.p);
+		code = port_refuse(in, line, str_c(m.fault));
+	} else {
+		code = port_found(in, &m.p, line);
+	}
+	json_decref(m.extra);
+	json_decref(m.labels);
+	json_decref(m.depends);
+	json_decref(m.notes);
+	buf_free(&m.sections);
+	return code;
+}

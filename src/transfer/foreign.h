@@ -1,0 +1,95 @@
+/*
+ * foreign: the tasks of other programs. Each program has one table, sources/NAME.def, which says which of its keys is
+ * which field, and which of its words is which value. C code does only what a table cannot say: the syntax of the
+ * files, and tasks inside other tasks.
+ */
+#ifndef TRANSFER_FOREIGN_H
+#define TRANSFER_FOREIGN_H
+
+#include "transfer/port.h"
+
+/* What happens with the value of a key. `to` is the field, unless said otherwise. */
+enum foreign_how {
+	TAKE,    /* the field gets the value */
+	WORDS,   /* the field gets the word of the table for it */
+	LINK,    /* an id, or several: tasks that this one waits for */
+	INSIDE,  /* the id of the task around this one */
+	SECTION, /* a section of the description; `to` is its heading */
+	LABEL,   /* labels, with `to` before each */
+	NOTES, /* comments: objects; `to` names their keys for text, author and time, with commas */
+	DROP   /* not imported; `to` says why, NULL: nobody misses it */
+};
+
+struct foreign_rule {
+	const char *key;
+	enum foreign_how how;
+	const char *to;
+};
+
+struct foreign_word {
+	const char *key, *theirs, *ours;
+};
+
+enum foreign_shape { OBJECTS, FOLDER, ROWS, LINES, CHECKLIST };
+
+struct foreign {
+	const char *name;
+	enum foreign_shape shape;
+	const char
+		*place; /* where its files usually are, below a project's folder; NULL: anywhere */
+	const char *prefix; /* put before an id that is a number */
+	size_t id_most;     /* characters of an id that pawl keeps; 0: all */
+	bool utc;           /* times without a zone are UTC, else local time */
+	const struct foreign_rule *rules;
+	const struct foreign_word *words;
+	const char *const
+		*marks; /* a file is recognised by these texts: all are in its beginning */
+};
+
+/* NULL: there is no such program in the tables. */
+const struct foreign *foreign_find(struct str name);
+/* By its contents or its place; NULL: not one of these. */
+const struct foreign *foreign_recognise(const char *path);
+/* The file or folder to read: `path`, or the usual place below it. */
+const char *foreign_path(const struct foreign *f, const char *path, struct arena *a);
+/* "beads, backlog, …" */
+struct str foreign_names(struct arena *a);
+
+/* What an import of foreign tasks found, beside the tasks. */
+struct foreign_in {
+	const struct foreign *from;
+	bool all;             /* also what is not a person's task, such as the messages of agents */
+	bool ordered;         /* a checklist: each item waits for the one before it */
+	struct strs warnings; /* "FILE:LINE: …", at most FOREIGN_WARNINGS */
+	size_t n_warnings;
+	struct strs dropped; /* reasons; n_dropped has their counts */
+	size_t n_dropped[16];
+	size_t by_status[STATUS_END];
+	struct task *first; /* the first tasks, for a preview: at most FOREIGN_PREVIEW */
+	size_t n_first;
+	uint64_t *ids; /* a set of the sums of all keys; 0: an empty place */
+	size_t n_ids, room;
+};
+
+#define FOREIGN_WARNINGS 100
+#define FOREIGN_PREVIEW 20
+
+/* A record of the program: adds the task to the spool. Borrows `o`. */
+enum result foreign_found(struct port_in *in, json_t *o, size_t line);
+/* The top object of a JSON file: one record, or a program's own nesting of them. */
+enum result foreign_object(struct port_in *in, json_t *o, struct str text, size_t line);
+enum result foreign_md(struct port_in *in, struct str text, struct str name);
+enum result foreign_lines(struct port_in *in);
+enum result foreign_checklist(struct port_in *in);
+/* pawl's id for theirs. */
+struct str foreign_id(const struct foreign *f, struct str id, struct arena *a);
+void foreign_warn(struct port_in *in, size_t line, struct str text);
+void foreign_drop(struct port_in *in, const char *why);
+
+/* Copies the tasks to *to, without links that lead nowhere: these stay in `extra`, with a warning. strict: such a link
+ * is an error. exists: is this id in the queue? */
+enum result foreign_links(struct port_in *in, struct spool *to, bool strict,
+			  bool (*exists)(void *ctx, struct str id), void *ctx);
+void foreign_end(struct foreign_in *f);
+
+#endif

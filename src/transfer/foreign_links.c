@@ -1,0 +1,152 @@
+/* Links of foreign tasks: what they lead to is known only after the last task was read. */
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "transfer/foreign.h"
+
+struct checking {
+	struct port_in *in;
+	bool strict;
+	bool (*exists)(void *ctx, struct str id);
+	void *ctx;
+	struct arena *a;
+	json_t *lost; /* ids of the current task that lead nowhere */
+	struct str where;
+	enum result code;
+};
+
+static bool in_file(const struct foreign_in *f, struct str key)
+{
+	uint64_t sum = str_sum(1, key.p, key.n) | 1;
+	size_t at = f->room ? sum % f->room : 0;
+
+	while (f->room && f->ids[at] && f->ids[at] != sum)
+		at = (at + 1) % f->room;
+	return f->room && f->ids[at];
+}
+
+static void add_warning(struct checking *c, struct str text)
+{
+	struct foreign_in *f = c->in->foreign;
+
+	if (f->warnings.n < FOREIGN_WARNINGS)
+		f->warnings = arena_append(
+			c->in->arena, f->warnings,
+			arena_printf(c->in->arena, "%.*s: %.*s", STRF(c->where), STRF(text)));
+	f->n_warnings++;
+}
+
+static bool leads_somewhere(struct checking *c, const struct task *t, struct str id,
+			    const char *what)
+{
+	if (in_file(c->in->foreign, task_key(c->a, id)) || c->exists(c->ctx, id))
+		return true;
+	if (c->strict) {
+		c->code = answer_fail(
+			c->in->ans, NOT_FOUND,
+			arena_printf(c->in->arena, "%.*s: %.*s %s %.*s, which does not exist",
+				     STRF(c->where), STRF(t->id), what, STRF(id)),
+			STR("nothing was changed; without --strict the link is kept in extra"));
+		return false;
+	}
+	json_array_append_new(c->lost, json_stringn(id.p, id.n));
+	add_warning(c, arena_printf(c->a,
+				    "%.*s %s %.*s, which does not exist: kept in extra.lost_links",
+				    STRF(t->id), what, STRF(id)));
+	return false;
+}
+
+/* A task that waits for the task around it would wait for ever: that one waits for its sub-tasks. */
+static bool waits_for_parent(struct checking *c, const struct task *t, struct str id)
+{
+	if (!t->parent.n || !str_eq(task_key(c->a, t->parent), task_key(c->a, id)))
+		return false;
+	add_warning(c,
+		    arena_printf(c->a, "%.*s depends on %.*s, whose sub-task it is: link dropped",
+				 STRF(t->id), STRF(id)));
+	return true;
+}
+
+static void keep_lost(struct checking *c, struct task *t)
+{
+	json_t *o = json_loadb(str_p(t->extra), t->extra.n, 0, NULL);
+	char *text;
+
+	json_object_set(o, "lost_links", c->lost);
+	text = json_dumps(o, JSON_COMPACT);
+	t->extra = arena_str(c->a, str_c(text));
+	free(text);
+	json_decref(o);
+}
+
+static void check(struct checking *c, struct task *t)
+{
+	size_t kept = 0;
+
+	c->lost = json_array();
+	for (size_t i = 0; i < t->depends.n && c->code == SUCCESS; i++)
+		if (!waits_for_parent(c, t, t->depends.v[i]) &&
+		    leads_somewhere(c, t, t->depends.v[i], "depends on"))
+			t->depends.v[kept++] = t->depends.v[i];
+	t->depends.n = kept;
+	if (t->parent.n && c->code == SUCCESS &&
+	    !leads_somewhere(c, t, t->parent, "is a sub-task of"))
+		t->parent = STR("");
+	if (json_array_size(c->lost))
+		keep_lost(c, t);
+	json_decref(c->lost);
+}
+
+static void count(struct port_in *in, const struct task *t)
+{
+	struct foreign_in *f = in->foreign;
+	struct task *copy;
+
+	if (t->status > 0 && t->status < STATUS_END)
+		f->by_status[t->status]++;
+	if (f->n_first == FOREIGN_PREVIEW)
+		return;
+	if (!f->first)
+		f->first = arena_array(in->arena, struct task, FOREIGN_PREVIEW);
+	copy = &f->first[f->n_first++];
+	copy->id = arena_str(in->arena, t->id);
+	copy->title = arena_str(in->arena, t->title);
+	copy->parent = arena_str(in->arena, t->parent);
+	copy->depends = arena_strs(in->arena, t->depends);
+	copy->status = t->status;
+	copy->priority = t->priority;
+}
+
+enum result foreign_links(struct port_in *in, struct spool *to, bool strict,
+			  bool (*exists)(void *ctx, struct str id), void *ctx)
+{
+	struct checking c = { .in = in, .strict = strict, .exists = exists, .ctx = ctx };
+	struct arena a = { 0 };
+	struct parcel p = { 0 };
+	int r = spool_open(to);
+
+	c.a = &a;
+	spool_rewind(in->spool);
+	while (!r && c.code == SUCCESS && !(r = spool_next(in->spool, &p, &a))) {
+		c.where = p.where;
+		check(&c, &p.task);
+		count(in, &p.task);
+		if (c.code == SUCCESS)
+			r = spool_add(to, &p);
+		arena_free(&a);
+		p = (struct parcel){ 0 };
+	}
+	arena_free(&a);
+	if (r < 0)
+		return port_cannot(in, "pawl cannot write the tasks to TMPDIR", r);
+	if (c.code == SUCCESS && fflush(to->file))
+		return port_cannot(in, "pawl cannot write the tasks to TMPDIR", -1);
+	return c.code;
+}
+
+void foreign_end(struct foreign_in *f)
+{
+	free(f->ids);
+	f->ids = NULL;
+	f->room = 0;
+}

@@ -1,0 +1,434 @@
+/* The files of other programs, from records. */
+#include "transfer/foreign_out.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+#include "format/event.h"
+#include "format/task.h"
+#include "format/yaml.h"
+
+#define DEEPEST 64
+
+static struct str text_of(const json_t *v)
+{
+	return str_n(json_string_value(v), json_string_length(v));
+}
+
+static json_t *str_json(struct str s)
+{
+	return json_stringn(str_p(s), s.n);
+}
+
+/* --- ids ------------------------------------------------------------------------------------------ */
+
+void foreign_out_add(struct foreign_out *o, const struct parcel *p)
+{
+	struct buf b = BUF_MAX(SIZE_MAX / 2);
+	struct foreign_task *t;
+
+	o->tasks = arena_grow(&o->arena, o->tasks, o->n, sizeof(*o->tasks));
+	t = &o->tasks[o->n++];
+	*t = (struct foreign_task){ 0 };
+	task_pack(&p->task, HOT | BODY, &b);
+	(void)task_unpack(arena_str(&o->arena, buf_str(&b)), &t->parcel.task, &o->arena);
+	buf_free(&b);
+	t->parcel.comments = arena_array(&o->arena, struct event, p->n_comments);
+	for (size_t i = 0; i < p->n_comments; i++) {
+		struct event *e = &t->parcel.comments[i];
+
+		*e = (struct event){ .at = p->comments[i].at };
+		e->text = arena_str(&o->arena, p->comments[i].text);
+		e->agent = arena_str(&o->arena, p->comments[i].agent);
+	}
+	t->parcel.n_comments = p->n_comments;
+}
+
+/* The id that the task had in this program; empty: it comes from elsewhere. */
+static struct str old_id(struct foreign_out *o, const struct task *t)
+{
+	json_t *extra = json_loadb(str_p(t->extra), t->extra.n, 0, NULL),
+	       *source = json_object_get(extra, "source");
+	struct str id = STR("");
+
+	if (str_is(text_of(json_object_get(source, "tool")), o->to->name))
+		id = arena_str(&o->arena, text_of(json_object_get(source, "id")));
+	json_decref(extra);
+	return id;
+}
+
+static void note_number(struct foreign_out *o, struct str id)
+{
+	struct str s = id;
+	int64_t n;
+
+	while (s.n && !isdigit((unsigned char)s.p[0]))
+		s = str_n(s.p + 1, s.n - 1);
+	if (str_to_i64(str_cut(&s, '.'), &n) && n >= o->next && n < INT64_C(1000000000))
+		o->next = n + 1;
+}
+
+/* A name-based id for a task that came from elsewhere, as the tools of RFC 4122 make them. */
+static struct str new_uuid(struct foreign_out *o, struct str id)
+{
+	uint64_t a = str_sum(11, id.p, id.n), b = str_sum(13, id.p, id.n);
+
+	return arena_printf(&o->arena, "%08x-%04x-8%03x-%04x-%012llx", (unsigned)(a >> 32),
+			    (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xfff),
+			    (unsigned)(0x8000 | (b >> 48 & 0x3fff)),
+			    (unsigned long long)(b & 0xffffffffffffu));
+}
+
+static struct str new_id(struct foreign_out *o, const struct task *t)
+{
+	const char *name = o->to->name;
+
+	if (!strcmp(name, "taskwarrior"))
+		return new_uuid(o, t->id);
+	if (!strcmp(name, "backlog"))
+		return arena_printf(&o->arena, "TASK-%lld", (long long)o->next++);
+	if (!strcmp(name, "task-master") || !strcmp(name, "todo-txt"))
+		return arena_printf(&o->arena, "%lld", (long long)o->next++);
+	return t->id;
+}
+
+static void find_inside(struct foreign_out *o, struct foreign_task *t)
+{
+	struct foreign_task *around = t->parcel.task.parent.n
+					      ? foreign_out_find(o, t->parcel.task.parent)
+					      : NULL;
+
+	if (!around)
+		return;
+	t->inside = around;
+	if (around->last)
+		around->last->next = t;
+	else
+		around->first = t;
+	around->last = t;
+}
+
+void foreign_out_settle(struct foreign_out *o)
+{
+	o->next = 1;
+	foreign_out_sort(o);
+	for (size_t i = 0; i < o->n; i++) {
+		o->tasks[i].theirs = old_id(o, &o->tasks[i].parcel.task);
+		note_number(o, o->tasks[i].theirs);
+		find_inside(o, &o->tasks[i]);
+	}
+	for (size_t i = 0; i < o->n; i++)
+		if (!o->tasks[i].theirs.n)
+			o->tasks[i].theirs = new_id(o, &o->tasks[i].parcel.task);
+	for (size_t i = 0; i < o->n; i++)
+		for (const struct foreign_task *t = o->tasks[i].inside;
+		     t && o->tasks[i].depth < DEEPEST; t = t->inside)
+			o->tasks[i].depth++;
+}
+
+void foreign_out_end(struct foreign_out *o)
+{
+	arena_free(&o->arena);
+}
+
+/* --- JSON ------------------------------------------------------------------------------------------ */
+
+static void add_json(struct buf *out, json_t *v, size_t flags)
+{
+	char *text = json_dumps(v, flags | JSON_ENCODE_ANY);
+
+	buf_adds(out, str_c(text));
+	free(text);
+	json_decref(v);
+}
+
+/* beads has numbers as priorities. */
+static void number(json_t *record, const char *key)
+{
+	int64_t n;
+
+	if (str_to_i64(text_of(json_object_get(record, key)), &n))
+		json_object_set_new(record, key, json_integer(n));
+}
+
+static void add_lines(struct foreign_out *o, struct buf *out)
+{
+	for (size_t i = 0; i < o->n; i++) {
+		json_t *record = foreign_record(o, &o->tasks[i]);
+
+		number(record, "priority");
+		add_json(out, record, JSON_COMPACT);
+		buf_addc(out, '\n');
+	}
+}
+
+static void add_array(struct foreign_out *o, struct buf *out)
+{
+	buf_adds(out, STR("["));
+	for (size_t i = 0; i < o->n; i++) {
+		json_t *record = foreign_record(o, &o->tasks[i]), *project;
+
+		project = json_incref(json_object_get(record, "project"));
+		if (json_is_array(project)) /* Taskwarrior has one */
+			json_object_set(record, "project", json_array_get(project, 0));
+		json_decref(project);
+		buf_adds(out, i ? STR(",\n") : STR("\n"));
+		add_json(out, record, JSON_COMPACT);
+	}
+	buf_adds(out, STR("\n]\n"));
+}
+
+static json_t *ids_as_numbers(json_t *list)
+{
+	json_t *out = json_array();
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		struct str s = text_of(json_array_get(list, i));
+		int64_t n;
+
+		json_array_append_new(out, str_to_i64(s, &n) ? json_integer(n) : str_json(s));
+	}
+	return out;
+}
+
+static json_t *master_record(struct foreign_out *o, const struct foreign_task *t)
+{
+	json_t *record = foreign_record(o, t);
+
+	number(record, "id");
+	json_object_del(record, "parent");
+	json_object_del(record, "tag");
+	json_object_set_new(record, "dependencies",
+			    ids_as_numbers(json_object_get(record, "dependencies")));
+	return record;
+}
+
+/* Task Master has two levels: tasks further in become sub-tasks of the outermost. A sub-task's id is its number. */
+static void add_inner(struct foreign_out *o, const struct foreign_task *around, json_t *list)
+{
+	for (const struct foreign_task *t = around->first; t; t = t->next) {
+		json_t *record = master_record(o, t);
+
+		json_object_set_new(record, "id",
+				    json_integer((json_int_t)json_array_size(list) + 1));
+		json_array_append_new(list, record);
+		if (t->depth < DEEPEST)
+			add_inner(o, t, list);
+	}
+}
+
+/* Before the records: links to sub-tasks are written as "68.2". */
+static void number_inner(struct foreign_out *o, struct str top, struct foreign_task *around,
+			 size_t *n)
+{
+	for (struct foreign_task *t = around->first; t; t = t->next) {
+		t->theirs = arena_printf(&o->arena, "%.*s.%zu", STRF(top), ++*n);
+		if (t->depth < DEEPEST)
+			number_inner(o, top, t, n);
+	}
+}
+
+static void add_master(struct foreign_out *o, struct buf *out)
+{
+	json_t *tasks = json_array();
+
+	for (size_t i = 0; i < o->n; i++) {
+		size_t n = 0;
+
+		if (!o->tasks[i].inside)
+			number_inner(o, o->tasks[i].theirs, &o->tasks[i], &n);
+	}
+	for (size_t i = 0; i < o->n; i++)
+		if (!o->tasks[i].inside) {
+			json_t *record = master_record(o, &o->tasks[i]), *inner = json_array();
+
+			add_inner(o, &o->tasks[i], inner);
+			json_object_set_new(record, "subtasks", inner);
+			json_array_append_new(tasks, record);
+		}
+	add_json(out, json_pack("{s:{s:o}}", "master", "tasks", tasks), JSON_INDENT(2));
+	buf_addc(out, '\n');
+}
+
+/* --- lines ----------------------------------------------------------------------------------------- */
+
+static void add_words(struct buf *out, const json_t *list, char mark)
+{
+	for (size_t i = 0; i < json_array_size(list); i++)
+		buf_addf(out, " %c%.*s", mark, STRF(text_of(json_array_get(list, i))));
+}
+
+static void add_pair(struct buf *out, const json_t *record, const char *key)
+{
+	struct str s = text_of(json_object_get(record, key));
+
+	if (s.n)
+		buf_addf(out, " %s:%.*s", key, STRF(s));
+}
+
+static void add_todo(struct foreign_out *o, struct buf *out)
+{
+	for (size_t i = 0; i < o->n; i++) {
+		json_t *r = foreign_record(o, &o->tasks[i]);
+		struct str done = text_of(json_object_get(r, "done")),
+			   priority = text_of(json_object_get(r, "priority")),
+			   completed = text_of(json_object_get(r, "completed"));
+
+		if (done.n)
+			buf_addf(out, "x %.*s%s", STRF(completed), completed.n ? " " : "");
+		else
+			buf_addf(out, "(%.*s) ", STRF(priority));
+		buf_addf(out, "%.*s %.*s", STRF(text_of(json_object_get(r, "created"))),
+			 STRF(text_of(json_object_get(r, "title"))));
+		add_words(out, json_object_get(r, "project"), '+');
+		add_words(out, json_object_get(r, "context"), '@');
+		add_pair(out, r, "due");
+		add_pair(out, r, "t");
+		buf_addf(out, "%s%.*s id:%.*s\n", done.n ? " pri:" : "",
+			 done.n ? (int)priority.n : 0, str_p(priority), STRF(o->tasks[i].theirs));
+		json_decref(r);
+	}
+}
+
+static void add_item(const struct foreign_task *t, struct buf *out)
+{
+	const struct task *task = &t->parcel.task;
+	struct str rest = task->description;
+
+	buf_addf(out, "%*s- [%c] %.*s\n", (int)t->depth * 2, "",
+		 task->status == DONE || task->status == CANCELED ? 'x' : ' ', STRF(task->title));
+	while (rest.n) {
+		struct str line = str_cut(&rest, '\n');
+
+		if (line.n)
+			buf_addf(out, "%*s%.*s\n", (int)t->depth * 2 + 2, "", STRF(line));
+		else
+			buf_addc(out, '\n');
+	}
+	for (const struct foreign_task *inner = t->first; inner && t->depth < DEEPEST;
+	     inner = inner->next)
+		add_item(inner, out);
+}
+
+static void add_checklist(struct foreign_out *o, struct buf *out)
+{
+	for (size_t i = 0; i < o->n; i++)
+		if (!o->tasks[i].inside)
+			add_item(&o->tasks[i], out);
+}
+
+/* --- commands of gh --------------------------------------------------------------------------------- */
+
+/* As one word of a POSIX shell, on one line or several. */
+static void add_quoted(struct buf *out, struct str s)
+{
+	buf_addc(out, '\'');
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] == '\'')
+			buf_adds(out, STR("'\\''"));
+		else
+			buf_addc(out, s.p[i]);
+	buf_addc(out, '\'');
+}
+
+static void add_gh(struct foreign_out *o, struct buf *out)
+{
+	buf_adds(
+		out,
+		STR("#!/bin/sh -e\n# Makes an issue for each task: run it in a clone of the repository.\n"));
+	for (size_t i = 0; i < o->n; i++) {
+		const struct task *t = &o->tasks[i].parcel.task;
+
+		buf_adds(out, STR("url=$(gh issue create --title "));
+		add_quoted(out, t->title);
+		buf_adds(out, STR(" --body "));
+		add_quoted(out, t->description);
+		for (size_t k = 0; k < t->labels.n; k++) {
+			buf_adds(out, STR(" --label "));
+			add_quoted(out, t->labels.v[k]);
+		}
+		buf_adds(out, STR(")\n"));
+		if (t->status == DONE || t->status == CANCELED)
+			buf_addf(out, "gh issue close \"$url\" --reason %s\n",
+				 t->status == DONE ? "completed" : "\"not planned\"");
+	}
+}
+
+void foreign_out_text(struct foreign_out *o, struct buf *out)
+{
+	static const struct {
+		const char *name;
+		void (*write)(struct foreign_out *o, struct buf *out);
+	} writers[] = { { "task-master", add_master }, { "beads", add_lines },
+			{ "taskwarrior", add_array },  { "todo-txt", add_todo },
+			{ "markdown", add_checklist }, { "github", add_gh } };
+
+	for (size_t i = 0; i < sizeof(writers) / sizeof(*writers); i++)
+		if (!strcmp(o->to->name, writers[i].name))
+			writers[i].write(o, out);
+}
+
+/* --- a folder of Markdown files ----------------------------------------------------------------------- */
+
+struct str foreign_out_name(const struct foreign_task *t, struct arena *a)
+{
+	struct str title = t->parcel.task.title;
+	char *p = arena_cstr(a, title);
+	size_t n = 0;
+
+	for (size_t i = 0; i < title.n && n < 60; i++) {
+		bool word = isalnum((unsigned char)title.p[i]);
+
+		if (word || (n && p[n - 1] != '-'))
+			p[n++] = word ? title.p[i] : '-';
+	}
+	while (n && p[n - 1] == '-')
+		n--;
+	return arena_printf(a, "task-%.*s - %.*s.md", (int)(t->theirs.n - strlen("task-")),
+			    t->theirs.p + strlen("task-"), (int)n, p);
+}
+
+/* The description up to its first section, which Backlog.md keeps for itself. */
+static struct str before_sections(struct str text)
+{
+	const char *at = str_starts(text, STR("## ")) ? text.p
+						      : memmem(str_p(text), text.n, "\n## ", 4);
+
+	return at ? str_n(text.p, (size_t)(at - text.p)) : text;
+}
+
+void foreign_out_file(struct foreign_out *o, const struct foreign_task *t, struct buf *out)
+{
+	static const char *const keys[] = { "id",       "title",        "status",
+					    "assignee", "created_date", "updated_date",
+					    "labels",   "dependencies", "parent_task_id",
+					    "priority" };
+	json_t *r = foreign_record(o, t), *assignee = json_object_get(r, "assignee");
+	struct str acceptance = text_of(json_object_get(r, "acceptance")),
+		   about = t->parcel.task.description, first = before_sections(about), rest;
+
+	json_object_set_new(
+		r, "assignee",
+		assignee ? json_pack("[o]", json_sprintf("@%s", json_string_value(assignee)))
+			 : json_array());
+	if (!json_object_get(r, "labels"))
+		json_object_set_new(r, "labels", json_array());
+	if (!json_object_get(r, "dependencies"))
+		json_object_set_new(r, "dependencies", json_array());
+	buf_adds(out, STR("---\n"));
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (json_object_get(r, keys[i]))
+			yaml_add(out, str_c(keys[i]), json_object_get(r, keys[i]));
+	buf_addf(out,
+		 "---\n\n## Description\n\n<!-- SECTION:DESCRIPTION:BEGIN -->\n%.*s\n"
+		 "<!-- SECTION:DESCRIPTION:END -->\n",
+		 STRF(str_trim(first)));
+	rest = str_trim(str_n(about.p + first.n, about.n - first.n));
+	if (rest.n)
+		buf_addf(out, "\n%.*s\n", STRF(rest));
+	if (acceptance.n)
+		buf_addf(out,
+			 "\n## Acceptance Criteria\n<!-- AC:BEGIN -->\n%.*s\n<!-- AC:END -->\n",
+			 STRF(acceptance));
+	json_decref(r);
+}

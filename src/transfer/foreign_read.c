@@ -1,0 +1,463 @@
+/* The syntax of foreign files, and tasks inside tasks. Each reader hands over records to foreign_found(). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "format/markdown.h"
+#include "format/plan.h"
+#include "transfer/foreign.h"
+
+#define LINE_MAX_BYTES (1u << 20)
+#define LIST_MAX (64u << 20)
+
+void foreign_warn(struct port_in *in, size_t line, struct str text)
+{
+	struct foreign_in *f = in->foreign;
+
+	if (f->warnings.n < FOREIGN_WARNINGS)
+		f->warnings = arena_append(
+			in->arena, f->warnings,
+			arena_printf(in->arena, "%s:%zu: %.*s", in->path, line, STRF(text)));
+	f->n_warnings++;
+}
+
+void foreign_drop(struct port_in *in, const char *why)
+{
+	struct foreign_in *f = in->foreign;
+	size_t i = 0;
+
+	while (i < f->dropped.n && !str_is(f->dropped.v[i], why))
+		i++;
+	if (i == sizeof(f->n_dropped) / sizeof(*f->n_dropped))
+		return;
+	if (i == f->dropped.n)
+		f->dropped = arena_append(in->arena, f->dropped, str_c(why));
+	f->n_dropped[i]++;
+}
+
+static json_t *str_json(struct str s)
+{
+	return json_stringn(str_p(s), s.n);
+}
+
+/* --- Task Master ------------------------------------------------------------------------------------ */
+
+/* Where the tasks of one object are in its text: jansson does not keep lines. */
+struct lines {
+	struct str text;
+	size_t at, line;
+};
+
+/* The line of the next "id" key. */
+static size_t next_line(struct lines *l)
+{
+	static const char key[] = "\"id\"";
+	const char *from = l->text.p + l->at,
+		   *found = memmem(from, l->text.n - l->at, key, strlen(key));
+
+	for (const char *p = from; found && p < found; p++)
+		l->line += *p == '\n';
+	if (found)
+		l->at = (size_t)(found - l->text.p) + strlen(key);
+	return l->line;
+}
+
+static struct str number_text(const json_t *v, struct arena *a)
+{
+	if (json_is_integer(v))
+		return arena_printf(a, "%lld", (long long)json_integer_value(v));
+	return str_n(json_string_value(v), json_string_length(v));
+}
+
+/* In a sub-task, a number below 100 is a sibling; "68.2" and larger numbers are absolute. */
+static json_t *absolute(const json_t *links, struct str parent, struct str before, struct arena *a)
+{
+	json_t *out = json_array();
+
+	for (size_t i = 0; i < json_array_size(links); i++) {
+		struct str id = number_text(json_array_get(links, i), a);
+		int64_t n;
+
+		if (parent.n && str_to_i64(id, &n) && n < 100)
+			id = arena_printf(a, "%.*s.%.*s", STRF(parent), STRF(id));
+		else if (before.n)
+			id = arena_printf(a, "%.*s%.*s", STRF(before), STRF(id));
+		json_array_append_new(out, str_json(id));
+	}
+	return out;
+}
+
+struct nest {
+	struct port_in *in;
+	struct lines lines;
+	struct str tag, before; /* before: put before ids, so that those of two tags differ */
+	struct arena *a;
+};
+
+static enum result take_tasks(struct nest *n, const json_t *tasks, struct str parent);
+
+static enum result take_task(struct nest *n, const json_t *task, struct str parent)
+{
+	size_t line = next_line(&n->lines);
+	struct str own = number_text(json_object_get(task, "id"), n->a), id;
+	json_t *o = json_copy((json_t *)task), *subtasks = json_object_get(task, "subtasks");
+	enum result code;
+
+	if (!json_is_object(task)) {
+		json_decref(o);
+		return port_refuse(n->in, line, STR("not an object"));
+	}
+	id = parent.n ? arena_printf(n->a, "%.*s.%.*s", STRF(parent), STRF(own))
+		      : arena_printf(n->a, "%.*s%.*s", STRF(n->before), STRF(own));
+	if (own.n)
+		json_object_set_new(o, "id", str_json(id));
+	json_object_set_new(
+		o, "dependencies",
+		absolute(json_object_get(task, "dependencies"), parent, n->before, n->a));
+	json_object_del(o, "subtasks");
+	if (parent.n)
+		json_object_set_new(o, "parent", str_json(parent));
+	if (n->tag.n)
+		json_object_set_new(o, "tag", str_json(n->tag));
+	code = foreign_found(n->in, o, line);
+	json_decref(o);
+	return code == SUCCESS ? take_tasks(n, subtasks, id) : code;
+}
+
+static enum result take_tasks(struct nest *n, const json_t *tasks, struct str parent)
+{
+	enum result code = SUCCESS;
+
+	for (size_t i = 0; code == SUCCESS && i < json_array_size(tasks); i++)
+		code = take_task(n, json_array_get(tasks, i), parent);
+	return code;
+}
+
+/* {"master":{"tasks":[…]},"other tag":…}, or the older {"tasks":[…]}. Tasks of other tags get a label. */
+static enum result take_tags(struct port_in *in, json_t *o, struct str text, size_t line)
+{
+	struct arena a = { 0 };
+	struct nest n = { .in = in, .lines = { text, 0, line }, .a = &a };
+	enum result code = SUCCESS;
+	const char *tag;
+	json_t *v;
+
+	if (json_is_array(json_object_get(o, "tasks"))) {
+		code = take_tasks(&n, json_object_get(o, "tasks"), STR(""));
+	} else {
+		json_object_foreach(o, tag, v) {
+			bool master = !strcmp(tag, "master");
+
+			if (code != SUCCESS || !json_is_array(json_object_get(v, "tasks")))
+				continue;
+			n.tag = master ? STR("") : str_c(tag);
+			n.before = master ? STR("") : arena_printf(&a, "%s-", tag);
+			code = take_tasks(&n, json_object_get(v, "tasks"), STR(""));
+		}
+	}
+	arena_free(&a);
+	return code;
+}
+
+enum result foreign_object(struct port_in *in, json_t *o, struct str text, size_t line)
+{
+	if (!strcmp(in->foreign->from->name, "task-master"))
+		return take_tags(in, o, text, line);
+	return foreign_found(in, o, line);
+}
+
+/* --- Markdown files ---------------------------------------------------------------------------------- */
+
+struct front {
+	json_t *o;
+};
+
+static int take_key(void *ctx, struct str key, json_t *v, size_t line)
+{
+	struct front *f = ctx;
+	char name[YAML_KEY_MAX + 1];
+
+	(void)line;
+	snprintf(name, sizeof(name), "%.*s", STRF(key));
+	json_object_set(f->o, name, v);
+	return 0;
+}
+
+static bool is_mark(struct str line)
+{
+	line = str_trim(line);
+	return str_starts(line, STR("<!-- SECTION:")) || str_starts(line, STR("<!-- AC:")) ||
+	       str_starts(line, STR("<!-- DOD:"));
+}
+
+/* Backlog.md marks its sections with comments; the headings say the same. "Description" needs none. */
+static struct str plain_body(struct str body, struct str *acceptance, struct arena *a)
+{
+	struct buf rest = BUF_MAX(SIZE_MAX / 4), wanted = BUF_MAX(SIZE_MAX / 4), *to = &rest;
+	struct str out;
+
+	while (body.n) {
+		struct str line = str_cut(&body, '\n'), heading = str_trim(line);
+
+		if (is_mark(line))
+			continue;
+		if (str_starts(line, STR("## ")))
+			to = &rest;
+		if (str_is(heading, "## Description"))
+			continue;
+		if (str_is(heading, "## Acceptance Criteria")) {
+			to = &wanted;
+			continue;
+		}
+		buf_adds(to, line);
+		buf_addc(to, '\n');
+	}
+	*acceptance = arena_str(a, str_trim(buf_str(&wanted)));
+	out = arena_str(a, str_trim(buf_str(&rest)));
+	buf_free(&rest);
+	buf_free(&wanted);
+	return out;
+}
+
+/* aitasks: t10_2_words.md is the sub-task t10_2 of t10. */
+static void name_by_file(json_t *o, struct str name, struct arena *a)
+{
+	struct str id = task_md_id(name), parent = id;
+
+	json_object_set_new(o, "id", str_json(id));
+	while (parent.n && parent.p[parent.n - 1] != '_')
+		parent.n--;
+	if (parent.n > 1 && !json_object_get(o, "parent"))
+		json_object_set_new(o, "parent", str_json(str_n(parent.p, parent.n - 1)));
+	(void)a;
+}
+
+static void add_body(json_t *o, struct str body, bool marked, struct arena *a)
+{
+	struct str acceptance = STR("");
+
+	if (marked)
+		body = plain_body(body, &acceptance, a);
+	json_object_set_new(o, "body", str_json(str_trim(body)));
+	if (acceptance.n)
+		json_object_set_new(o, "acceptance", str_json(acceptance));
+}
+
+/* Backlog.md has documents and decisions beside its tasks, and an archive. NULL: a task. */
+static const char *not_in_backlog(struct str path)
+{
+	if (str_has_nocase(path, STR("/archive/")))
+		return "archived in Backlog.md";
+	if (str_has_nocase(path, STR("/tasks/")) || str_has_nocase(path, STR("/completed/")) ||
+	    str_has_nocase(path, STR("/drafts/")))
+		return NULL;
+	return "a document of Backlog.md, not a task";
+}
+
+enum result foreign_md(struct port_in *in, struct str text, struct str name)
+{
+	const char *program = in->foreign->from->name;
+	struct yaml_fault fault = { .line = 1 };
+	struct front front = { json_object() };
+	const char *why = strcmp(program, "backlog") ? NULL : not_in_backlog(str_c(in->path));
+	struct str body;
+	enum result code;
+
+	if (why) {
+		foreign_drop(in, why);
+		json_decref(front.o);
+		return SUCCESS;
+	}
+	if (!text_valid(text)) {
+		json_decref(front.o);
+		return port_refuse(in, 1, STR("not valid UTF-8"));
+	}
+	if (task_md_split(text, &body, take_key, &front, &fault, &in->piece)) {
+		json_decref(front.o);
+		return port_refuse(in, fault.line, fault.text);
+	}
+	add_body(front.o, body, !strcmp(program, "backlog"), &in->piece);
+	if (!strcmp(program, "aitasks") || !json_object_get(front.o, "id"))
+		name_by_file(front.o, name, &in->piece);
+	code = foreign_found(in, front.o, 1);
+	json_decref(front.o);
+	return code;
+}
+
+/* --- todo.txt ----------------------------------------------------------------------------------------- */
+
+static bool is_date(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (i == 4 || i == 7 ? s.p[i] != '-' : s.p[i] < '0' || s.p[i] > '9')
+			return false;
+	return s.n == strlen("2026-11-16");
+}
+
+static void append(json_t *o, const char *key, struct str s)
+{
+	json_t *list = json_object_get(o, key);
+
+	if (!list) {
+		list = json_array();
+		json_object_set_new(o, key, list);
+	}
+	json_array_append_new(list, str_json(s));
+}
+
+/* due:2026-12-01, t:2026-11-20, id:7, pri:A; other pairs stay in the title, since a URL has this form, too. */
+static bool take_pair(json_t *o, struct str word)
+{
+	static const char *const keys[] = { "due", "t", "id", "pri" };
+	struct str value = word, key = str_cut(&value, ':');
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (value.n && str_is(key, keys[i])) {
+			json_object_set_new(o, strcmp(keys[i], "pri") ? keys[i] : "priority",
+					    str_json(value));
+			return true;
+		}
+	return false;
+}
+
+static void take_word(json_t *o, struct buf *title, struct str word)
+{
+	if (word.n > 1 && word.p[0] == '+')
+		append(o, "project", str_n(word.p + 1, word.n - 1));
+	else if (word.n > 1 && word.p[0] == '@')
+		append(o, "context", str_n(word.p + 1, word.n - 1));
+	else if (!take_pair(o, word))
+		buf_addf(title, "%s%.*s", title->n ? " " : "", STRF(word));
+}
+
+/* "x 2026-11-17 2026-11-16 words" or "(A) 2026-11-16 words": the dates of completion and creation. */
+static void take_head(json_t *o, struct str *rest)
+{
+	bool done = str_cut_prefix(rest, STR("x "));
+	struct str dates[2] = { STR(""), STR("") };
+
+	json_object_set_new(o, "done", json_string(done ? "x" : ""));
+	if (rest->n > 3 && rest->p[0] == '(' && rest->p[2] == ')' && rest->p[3] == ' ') {
+		json_object_set_new(o, "priority", json_stringn(rest->p + 1, 1));
+		*rest = str_n(rest->p + 4, rest->n - 4);
+	}
+	for (size_t i = 0; i < (done ? 2 : 1); i++) {
+		struct str after = *rest, word = str_cut(&after, ' ');
+
+		if (!is_date(word))
+			break;
+		dates[i] = word;
+		*rest = after;
+	}
+	if (done && dates[0].n)
+		json_object_set_new(o, "completed", str_json(dates[0]));
+	if (dates[done].n)
+		json_object_set_new(o, "created", str_json(dates[done]));
+}
+
+static enum result take_line(struct port_in *in, struct str line, size_t number)
+{
+	json_t *o = json_object();
+	struct buf title = BUF_MAX(SIZE_MAX / 4);
+	enum result code;
+
+	take_head(o, &line);
+	while (line.n) {
+		struct str word = str_cut(&line, ' ');
+
+		if (word.n)
+			take_word(o, &title, word);
+	}
+	json_object_set_new(o, "title", str_json(buf_str(&title)));
+	if (!json_object_get(o, "id"))
+		json_object_set_new(o, "id", json_integer((json_int_t)number));
+	code = foreign_found(in, o, number);
+	buf_free(&title);
+	json_decref(o);
+	return code;
+}
+
+enum result foreign_lines(struct port_in *in)
+{
+	enum result code = SUCCESS;
+	char *p = NULL;
+	size_t room = 0;
+	ssize_t n;
+
+	for (in->line = 1; code == SUCCESS && (n = getline(&p, &room, in->file)) >= 0; in->line++) {
+		struct str line = str_trim(str_n(p, (size_t)n));
+
+		if (!line.n)
+			continue;
+		if ((size_t)n > LINE_MAX_BYTES)
+			code = port_refuse(in, in->line, STR("this line is too long"));
+		else if (!text_valid(line))
+			code = port_refuse(in, in->line, STR("not valid UTF-8"));
+		else
+			code = take_line(in, line, in->line);
+	}
+	free(p);
+	return code;
+}
+
+/* --- a Markdown checklist ------------------------------------------------------------------------------ */
+
+/* The item before this one inside the same item; 0: none, else 1 + its position. */
+static size_t elder(const struct plan *plan, size_t i)
+{
+	for (size_t k = i; k > 0; k--)
+		if (plan->items[k - 1].under == plan->items[i].under)
+			return k;
+	return 0;
+}
+
+static json_t *item_json(const struct port_in *in, const struct plan *plan, size_t i)
+{
+	const struct plan_item *item = &plan->items[i];
+	size_t before = in->foreign->ordered ? elder(plan, i) : 0;
+	json_t *o = json_pack("{s:I, s:o, s:s}", "id", (json_int_t)i + 1, "title",
+			      str_json(item->title), "done", item->done ? "x" : "");
+
+	if (item->description.n)
+		json_object_set_new(o, "description", str_json(item->description));
+	if (item->under)
+		json_object_set_new(o, "parent", json_integer((json_int_t)item->under));
+	if (before)
+		json_object_set_new(o, "depends", json_pack("[I]", (json_int_t)before));
+	return o;
+}
+
+static enum result take_plan(struct port_in *in, struct str text)
+{
+	struct arena a = { 0 };
+	struct yaml_fault fault = { 0 };
+	struct plan plan;
+	enum result code = SUCCESS;
+
+	if (plan_read(text, &plan, &fault, &a))
+		code = port_refuse(in, fault.line, fault.text);
+	for (size_t i = 0; code == SUCCESS && i < plan.n; i++) {
+		json_t *o = item_json(in, &plan, i);
+
+		code = foreign_found(in, o, plan.items[i].line);
+		json_decref(o);
+	}
+	arena_free(&a);
+	return code;
+}
+
+enum result foreign_checklist(struct port_in *in)
+{
+	struct buf b = BUF_MAX(LIST_MAX);
+	char piece[65536];
+	enum result code;
+	size_t n;
+
+	while (!b.full && (n = fread(piece, 1, sizeof(piece), in->file)) > 0)
+		buf_adds(&b, str_n(piece, n));
+	code = b.full ? port_refuse(in, 1, STR("this file is too large"))
+		      : take_plan(in, buf_str(&b));
+	buf_free(&b);
+	return code;
+}
