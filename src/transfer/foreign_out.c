@@ -423,7 +423,7 @@ void foreign_out_file(struct foreign_out *o, const struct foreign_task *t, struc
 		 "---\n\n## Description\n\n<!-- SECTION:DESCRIPTION:BEGIN -->\n%.*s\n"
 		 "<!-- SECTION:DESCRIPTION:END -->\n",
 		 STRF(str_trim(first)));
-	rest = str_trim(str_n(about.p + first.n, about.n - first.n));
+	rest = str_trim(str_n(str_p(about) + first.n, about.n - first.n));
 	if (rest.n)
 		buf_addf(out, "\n%.*s\n", STRF(rest));
 	if (acceptance.n)
