@@ -21,7 +21,7 @@ test: ## run only the test suite, with gcc
 	@tools/setup check
 	@tools/check -v gcc
 
-soak: ## run in full what check only samples, for hours: torture, simulator, mutants, faults, group commit, fuzzers; FOR=20m limits the time
+soak: ## run in full what check only samples, for hours: torture, simulator, mutants, faults, group commit, fuzzers, coding agents; FOR=20m limits the time
 	@tools/setup check
 	@$(MAKE) --no-print-directory all
 	@tools/soak $(FOR)

@@ -3,6 +3,7 @@
 # npm.
 
 load ../cli/common
+load agents/scene
 
 setup_file() {
 	export CLIENTS CLIENTS_LACK=''
@@ -62,6 +63,16 @@ inspect() { # ERA ARGUMENT...
 
 @test "20 servers, each with its own client: one winner on one task, each of 200 once" {
 	node crowd 20 200
+}
+
+@test "Claude Code: its transcript has the answers of today" {
+	scene
+	node ../agents/replay claude
+}
+
+@test "Codex: its transcript has the answers of today" {
+	scene
+	node ../agents/replay codex
 }
 
 @test "inspector --cli in both eras" {

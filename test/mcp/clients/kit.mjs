@@ -15,10 +15,11 @@ const legacy = {
 	...require('@modelcontextprotocol/sdk/types.js'),
 };
 
-const who = { name: 'pawl-test', version: '1' };
+// who: the name that the clients give themselves
+export const who = { name: 'pawl-test', version: '1' };
 
 function environment() {
-	const names = Object.keys(process.env).filter((name) => name.startsWith('ASAN') || name.startsWith('UBSAN'));
+	const names = Object.keys(process.env).filter((name) => /^(ASAN|UBSAN|CLAUDE)/.test(name));
 	const kept = ['HOME', 'PATH', 'USER', 'XDG_STATE_HOME', 'XDG_CONFIG_HOME', ...names];
 	return Object.fromEntries(kept.filter((name) => process.env[name]).map((name) => [name, process.env[name]]));
 }
