@@ -19,9 +19,9 @@ const struct setup_client setup_clients[] = {
 	{ 0 },
 };
 
-#define SERVER                     \
-	{                          \
-		SHAPE_SERVER, NULL \
+#define SERVER                        \
+	{                             \
+		.shape = SHAPE_SERVER \
 	}
 
 const struct other_client other_clients[] = {
@@ -34,8 +34,8 @@ const struct other_client other_clients[] = {
 	  ".zed/settings.json",
 	  "~/.config/zed/settings.json",
 	  "context_servers",
-	  { SHAPE_ENV, NULL } },
-	{ "Kilo Code", "kilo.jsonc", "~/.config/kilo/kilo.jsonc", "mcp", { SHAPE_LIST, NULL } },
+	  { .shape = SHAPE_ENV } },
+	{ "Kilo Code", "kilo.jsonc", "~/.config/kilo/kilo.jsonc", "mcp", { .shape = SHAPE_LIST } },
 	{ "goose", NULL, "~/.config/goose/config.yaml", NULL, SERVER },
 	{ 0 },
 };

@@ -57,12 +57,14 @@ static struct str word_value(struct str s, struct arena *a)
 	return out;
 }
 
-static json_t *hook_command(const char *event, struct str agent)
+static json_t *hook_command(const struct setup_entry *e, struct str agent)
 {
 	struct buf b = BUF_MAX(4096);
 	json_t *v;
 
-	buf_addf(&b, "pawl hook %s", event);
+	if (e->client && !agent.n)
+		buf_addf(&b, "env AI_AGENT=%s ", e->client);
+	buf_addf(&b, "pawl hook %s", e->text);
 	if (agent.n) {
 		buf_adds(&b, STR(" --agent "));
 		put_word(&b, agent);
@@ -96,12 +98,12 @@ json_t *setup_entry_make(const struct setup_entry *e, struct str agent)
 				 "enabled", 1);
 	case SHAPE_HOOK:
 		return json_pack("{s:[{s:s, s:o}]}", "hooks", "type", "command", "command",
-				 hook_command(e->text, agent));
+				 hook_command(e, agent));
 	case SHAPE_TOOL_HOOK:
 		return json_pack("{s:s, s:[{s:s, s:o}]}", "matcher", "*", "hooks", "type",
-				 "command", "command", hook_command(e->text, agent));
+				 "command", "command", hook_command(e, agent));
 	case SHAPE_CURSOR_HOOK:
-		return json_pack("{s:o}", "command", hook_command(e->text, agent));
+		return json_pack("{s:o}", "command", hook_command(e, agent));
 	case SHAPE_FIXED:
 		break;
 	}
@@ -136,15 +138,21 @@ static struct str agent_in(const struct setup_entry *e, const json_t *v, struct 
 	return word_value(command, a);
 }
 
+static bool equals(const struct setup_entry *e, struct str agent, const json_t *v)
+{
+	json_t *made = setup_entry_make(e, agent);
+	bool same = json_equal(made, v);
+
+	json_decref(made);
+	return same;
+}
+
+/* Version 0.1 wrote hooks without the name of the client. */
 bool setup_entry_is(const struct setup_entry *e, const json_t *v, struct str *agent,
 		    struct arena *a)
 {
-	json_t *made;
-	bool same;
+	const struct setup_entry before = { .shape = e->shape, .text = e->text };
 
 	*agent = arena_str(a, agent_in(e, v, a));
-	made = setup_entry_make(e, *agent);
-	same = json_equal(made, v);
-	json_decref(made);
-	return same;
+	return equals(e, *agent, v) || equals(&before, *agent, v);
 }

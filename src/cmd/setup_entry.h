@@ -22,7 +22,8 @@ enum setup_shape {
 
 struct setup_entry {
 	enum setup_shape shape;
-	const char *text; /* the event of a hook, or the JSON of SHAPE_FIXED */
+	const char *text;   /* the event of a hook, or the JSON of SHAPE_FIXED */
+	const char *client; /* this hook says that this client calls; NULL: the client says it */
 };
 
 /* The arguments of pawl: ["mcp", "--agent", AGENT]. */

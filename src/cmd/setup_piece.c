@@ -56,21 +56,25 @@ static const char rule[] = "---\n"
 		.client = (name), .kind = PIECE_JSON, .file = (project), .user_file = (user),      \
 		.server = true, .place.key = { (servers), "pawl" }, .entry.shape = (kind_of_entry) \
 	}
-#define ON(name, path, event, kind_of_entry, does)                                         \
+#define HOOK(name, path, event, ...)                                                       \
 	{                                                                                  \
 		.client = (name), .kind = PIECE_JSON, .file = (path), .user_file = (path), \
 		.hook = true, .place = { { "hooks", (event) }, true }, .entry = {          \
-			(kind_of_entry),                                                   \
-			(does)                                                             \
+			__VA_ARGS__                                                        \
 		}                                                                          \
 	}
+#define ON(name, path, event, kind_of_entry, does) \
+	HOOK(name, path, event, .shape = (kind_of_entry), .text = (does))
+/* The same for a client that does not tell its hooks which client it is. */
+#define ON_OF(name, path, event, kind_of_entry, does) \
+	HOOK(name, path, event, .shape = (kind_of_entry), .text = (does), .client = (name))
 /* A value without which the client does not accept or check the file; only in a file that setup makes. */
 #define HEAD(name, project, user, top, json, with_hooks)                                      \
 	{                                                                                     \
 		.client = (name), .kind = PIECE_JSON, .file = (project), .user_file = (user), \
 		.hook = (with_hooks), .fresh = true, .place.key = { (top) }, .entry = {       \
-			SHAPE_FIXED,                                                          \
-			(json)                                                                \
+			.shape = SHAPE_FIXED,                                                 \
+			.text = (json)                                                        \
 		}                                                                             \
 	}
 #define SECTION(name, project, user, which)                                                      \
@@ -101,9 +105,9 @@ const struct piece setup_pieces[] = {
 
 	SECTION("codex", ".codex/config.toml", ".codex/config.toml", &toml),
 	SECTION("codex", "AGENTS.md", ".codex/AGENTS.md", &markdown),
-	ON("codex", ".codex/hooks.json", "SessionStart", SHAPE_HOOK, "start"),
-	ON("codex", ".codex/hooks.json", "PostToolUse", SHAPE_TOOL_HOOK, "beat"),
-	ON("codex", ".codex/hooks.json", "SessionEnd", SHAPE_HOOK, "end"),
+	ON_OF("codex", ".codex/hooks.json", "SessionStart", SHAPE_HOOK, "start"),
+	ON_OF("codex", ".codex/hooks.json", "PostToolUse", SHAPE_TOOL_HOOK, "beat"),
+	ON_OF("codex", ".codex/hooks.json", "SessionEnd", SHAPE_HOOK, "end"),
 
 	MCP("cursor", ".cursor/mcp.json", ".cursor/mcp.json", "mcpServers", SHAPE_SERVER),
 	OWN("cursor", ".cursor/rules/pawl.mdc", NULL, rule),
@@ -298,17 +302,18 @@ static json_t *find_entry(const struct piece *p, struct str text, struct str *ag
 	return found;
 }
 
-/* Without an agent, an entry that names one stays. */
+/* Without an agent, an entry that names one stays; an entry of an earlier version is brought up to date. */
 static enum text_change add_entry(const struct piece *p, const struct file_change *f,
 				  struct str agent, struct str *out, struct arena *a)
 {
 	struct str text = f->stays ? f->after : STR(""), other;
-	json_t *now = find_entry(p, text, &other, a), *want = setup_entry_make(&p->entry, agent);
+	json_t *now = find_entry(p, text, &other, a);
+	json_t *want = setup_entry_make(&p->entry, agent.n ? agent : other);
 	enum text_change r;
 
 	if (!now)
 		r = json_text_add(text, &p->place, want, out, a);
-	else if (!agent.n || str_eq(agent, other))
+	else if (json_equal(now, want))
 		r = TEXT_SAME;
 	else
 		r = json_text_replace(text, &p->place, now, want, out, a);

@@ -86,7 +86,8 @@ key_of() {
 	grep -qx '\[mcp_servers.pawl\]' .codex/config.toml
 	same "$(jq -c '[.hooks[][].hooks[].command]' .claude/settings.json)" '["pawl hook start","pawl hook beat","pawl hook end"]'
 	same "$(jq -c '[.hooks[][].hooks[].command]' .gemini/settings.json)" '["pawl hook beat","pawl hook end"]'
-	same "$(jq -c '[.hooks[][].hooks[].command]' .codex/hooks.json)" '["pawl hook start","pawl hook beat","pawl hook end"]'
+	same "$(jq -c '[.hooks[][].hooks[].command]' .codex/hooks.json)" \
+		'["env AI_AGENT=codex pawl hook start","env AI_AGENT=codex pawl hook beat","env AI_AGENT=codex pawl hook end"]'
 	same "$(jq -c . .cursor/hooks.json)" '{"version":1,"hooks":{"postToolUse":[{"command":"pawl hook beat"}],"sessionEnd":[{"command":"pawl hook end"}]}}'
 	for file in AGENTS.md GEMINI.md QWEN.md .claude/skills/pawl/SKILL.md .cursor/rules/pawl.mdc; do
 		grep -q "pawl next --claim" $file
@@ -195,7 +196,7 @@ notes() {
 				json_file $file
 				kept "$BATS_TEST_TMPDIR/was$form/$file" $file
 				same "$(notes "$BATS_TEST_TMPDIR/was$form/$file")" "$(notes $file)"
-				strict $file | grep -q '"pawl'
+				strict $file | grep -q '[" ]pawl'
 			done
 			after=$(tree)
 			call 0 setup $client --hooks --yes -C .
@@ -581,6 +582,29 @@ named() {
 	PATH=$(dirname "$PAWL"):$PATH sh -c "$(jq -r '.hooks.SessionEnd[].hooks[].command' .claude/settings.json)"
 	ask 0 show "$id"
 	is '.task.status == "Ready"'
+}
+
+# Codex sets no variable that names it when it calls a hook.
+@test "codex: a hook runs under the name of the client" {
+	call 0 setup codex --hooks --yes
+	id=$("$PAWL" create -q "A task")
+	CODEX_THREAD_ID=1 "$PAWL" claim -q "$id"
+	echo '{"session_id":"1"}' >input
+	PATH=$(dirname "$PAWL"):$PATH sh -c "$(jq -r '.hooks.SessionEnd[].hooks[].command' .codex/hooks.json)" <input
+	ask 0 show "$id"
+	is '.task.status == "Ready"'
+}
+
+@test "codex: hooks of version 0.1 are renewed, and removed" {
+	call 0 setup codex --hooks --yes
+	cp .codex/hooks.json want
+	sed -i 's/env AI_AGENT=codex //' .codex/hooks.json
+	cp .codex/hooks.json old
+	call 0 setup codex --hooks --yes
+	cmp want .codex/hooks.json
+	cp old .codex/hooks.json
+	call 0 setup codex --remove --yes
+	[ ! -e .codex ]
 }
 
 @test "a hook or a server that names an agent, but is not setup's, is left alone" {

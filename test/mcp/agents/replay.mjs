@@ -11,7 +11,7 @@ const clients = {
 	claude: {
 		revision: '2026-07-28',
 		info: 'claude-code',
-		env: { CLAUDECODE: '1', CLAUDE_CODE_SESSION_ID: session },
+		env: { CLAUDECODE: '1', CLAUDE_CODE_SESSION_ID: session }, // for all that it starts
 		shows: ({ isError, content, structuredContent }) => isError ? content[0].text : JSON.stringify(structuredContent),
 		schema: (schema) => schema,
 	},
@@ -19,19 +19,21 @@ const clients = {
 		revision: '2025-11-25',
 		info: 'codex-mcp-client',
 		shell: { CODEX_THREAD_ID: session },
+		hook: { AI_AGENT: 'codex' }, // set by the command that setup writes
 		meta: { threadId: session },
 		shows: ({ structuredContent }) => `Wall time: 0 seconds\nOutput:\n${JSON.stringify(structuredContent)}`,
 		schema: (schema) => JSON.parse(JSON.stringify(schema, (key, value) => (['minimum', 'maximum'].includes(key) ? undefined : value))),
 	},
 };
 const [name] = process.argv.slice(2);
-const { revision, info, env, shell, meta, shows, schema } = clients[name];
+const { revision, info, env, shell, hook, meta, shows, schema } = clients[name];
 
 const inShell = (command) =>
 	spawnSync(command.replace('pawl', '"$PAWL"'), { shell: true, env: { ...process.env, ...shell }, stdio: 'inherit' });
 
 Object.assign(process.env, env);
-const greeting = spawnSync(process.env.PAWL, ['hook', 'start'], { encoding: 'utf8', input: JSON.stringify({ session_id: session }) }).stdout;
+const greeting = spawnSync(process.env.PAWL, ['hook', 'start'],
+	{ encoding: 'utf8', env: { ...process.env, ...hook }, input: JSON.stringify({ session_id: session }) }).stdout;
 who.name = info;
 const client = await connect(revision);
 const { tools } = await client.listTools();
