@@ -5,7 +5,8 @@ static const struct param params[] = {
 	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL,
 	      .help = "archive only this task (default: all tasks that have ended)"),
 	PARAM(older_than, "older-than", P_DURATION,
-	      .help = "archive only tasks that ended at least DURATION ago"),
+	      .help = "archive only tasks that ended at least DURATION ago",
+	      .model = "only tasks that ended at least this long ago"),
 	{ 0 }
 };
 

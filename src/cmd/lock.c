@@ -368,7 +368,8 @@ const struct command cmd_lock_break = {
 
 static const struct param cleanup_params[] = {
 	PARAM(older_than, "older-than", P_DURATION,
-	      .help = "clear only locks that expired at least DURATION ago"),
+	      .help = "clear only locks that expired at least DURATION ago",
+	      .model = "only locks that expired at least this long ago"),
 	{ 0 }
 };
 

@@ -480,6 +480,20 @@ static bool may_get(const struct command *c, enum result code)
 	return !(code == LOST_LOCK && c->op == OP_COMMENT);
 }
 
+/* An argument is described without the ways of the shell: exit codes, lists with commas, durations such as 15m. */
+static void check_argument(const char *tool, const char *name, const char *text)
+{
+	static const char *const wrong[] = { "force",    "else 20",  "repeated", "commas",
+					     "DURATION", "commands", "15m",      "5m)" };
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		if (strstr(text, wrong[i]))
+			print_message("%s: %s: %s\n", tool, name, text);
+		assert_null(strstr(text, wrong[i]));
+	}
+	check_calls(text, true);
+}
+
 /* Each description names every refusal that the tool can get, and speaks of tools. */
 static void descriptions_are_for_models(void **state)
 {
@@ -509,12 +523,8 @@ static void descriptions_are_for_models(void **state)
 					print_message("%s: %s\n", c->name, result_name(*r));
 				assert_true(!may_get(c, *r) || strstr(c->model, result_name(*r)));
 			}
-			json_object_foreach((json_t *)at(t, "inputSchema.properties"), key, p) {
-				check_calls(word(p, "description"), true);
-				if (strstr(word(p, "description"), "force"))
-					print_message("%s: %s\n", c->name, key);
-				assert_null(strstr(word(p, "description"), "force"));
-			}
+			json_object_foreach((json_t *)at(t, "inputSchema.properties"), key, p)
+				check_argument(c->name, key, word(p, "description"));
 			check_calls(c->model, true);
 			free(all);
 		}

@@ -1,6 +1,7 @@
 /* Makes a tool from the declaration of its command. */
 #include "face/mcp/mcp.h"
 
+#include "base/when.h"
 #include "cmd/args_json.h"
 
 struct str tool_name(const struct command *c, struct arena *a)
@@ -33,13 +34,24 @@ struct str tool_words(const char *text, struct arena *a)
 	return str_c(out);
 }
 
+/* The default in the unit of the argument: tools take durations in seconds. */
+static struct str default_value(const struct param *p, struct arena *a)
+{
+	int64_t ms;
+
+	if (p->type == P_DURATION && duration_parse(str_c(p->def), &ms))
+		return arena_printf(a, "%lld", (long long)(ms / 1000));
+	return str_c(p->def);
+}
+
 static json_t *description(const struct param *p, struct arena *a)
 {
 	const char *unit = p->type == P_DURATION ? "; seconds" : "";
 	struct str text = tool_words(p->model ? p->model : p->help, a);
 
 	if (p->def)
-		return json_str(arena_printf(a, "%.*s%s (default: %s)", STRF(text), unit, p->def));
+		return json_str(arena_printf(a, "%.*s%s (default: %.*s)", STRF(text), unit,
+					     STRF(default_value(p, a))));
 	return json_str(arena_printf(a, "%.*s%s", STRF(text), unit));
 }
 
