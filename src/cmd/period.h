@@ -18,8 +18,8 @@ enum result period_read(struct session *s, const struct request *rq, const char 
 enum result period_tasks(struct session *s, unsigned statuses, struct answer *out);
 /* NULL: the task was removed. */
 const struct task *period_task(const struct answer *ans, struct str id);
-/* The agent that did the work that an event ends. A reviewer makes some of these events, and an abandonment is noted by
- * the agent that takes the task next. Empty: the log of the period does not say it. */
+/* The agent that did the work that an event ends. A reviewer makes some of these events. Empty: the log of the period
+ * does not say it. */
 struct str period_worker(const struct answer *ans, const struct event *e);
 /* The local day of `now`, moved by `days`, at this hour. */
 int64_t period_day(int64_t now, int days, int hour);

@@ -7,9 +7,20 @@
 static struct str how_it_ended(const struct lock *l, const struct call *c)
 {
 	if (lease_live(l, c->now))
-		return arena_printf(c->arena, "the process of %.*s is dead", STRF(l->holder));
-	return arena_printf(c->arena, "the lease of %.*s expired at %.*s", STRF(l->holder),
-			    STRF(when_text(c->arena, l->expires_at)));
+		return arena_printf(c->arena, "its process is dead; found by %.*s",
+				    STRF(c->rq->agent));
+	return arena_printf(c->arena, "its lease expired at %.*s; found by %.*s",
+			    STRF(when_text(c->arena, l->expires_at)), STRF(c->rq->agent));
+}
+
+/* The log names the agent that lost the task. The caller only found the lock. */
+static void log_abandoned(const struct task *t, const struct call *c, struct verdict *v)
+{
+	struct event *e = &v->events[v->n_events];
+
+	verdict_event(v, c, t, "abandoned", 0, how_it_ended(&t->lock, c));
+	e->agent = t->lock.holder;
+	e->run = t->run;
 }
 
 /* Records that the holder lost the task. true: this happened max_abandoned times, so the task needs help. */
@@ -18,7 +29,7 @@ static bool abandon(struct task *t, const struct call *c, struct verdict *v)
 	bool too_often = lease_abandon(t, c->policy);
 	int64_t from = t->status;
 
-	verdict_event(v, c, t, "abandoned", 0, how_it_ended(&t->lock, c));
+	log_abandoned(t, c, v);
 	if (!too_often)
 		return false;
 	t->status = NEEDS_HELP;

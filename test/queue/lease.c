@@ -8,13 +8,25 @@
 
 /* --- abandoned work --------------------------------------------------------------------------- */
 
+/* The log names the agent that lost the task, with its run and its fence, and not the one that took over. */
+static void check_abandoned(struct suite *s, const char *id, const char *agent, const char *run,
+			    const char *finder)
+{
+	struct answer *ans = ok(s, "log id=%s type=abandoned", id);
+	const struct event *e = ans->events;
+
+	assert_int_equal(ans->n_events, 1);
+	assert_true(str_is(e->agent, agent) && str_is(e->run, run) && e->fence == 1);
+	assert_true(str_ends(e->text, str_c(finder)));
+}
+
 static void test_returns(void **state)
 {
 	struct suite *s = *state;
 	struct answer *ans;
 
 	ok(s, "create id=a");
-	ok(s, "take new_token=T ttl=2t run=r1");
+	ok(s, "take new_token=T ttl=2t agent=ann run=r1");
 	ans = refused(s, NO_TASKS, "take new_token=U");
 	assert_true(ans->wait_ms > tick() && ans->wait_ms <= 2 * tick());
 	advance(2 * tick());
@@ -23,7 +35,7 @@ static void test_returns(void **state)
 	assert_int_equal(ans->lock->fence, 2);
 	assert_int_equal(ans->task->abandoned, 1);
 	assert_int_equal(ans->task->attempts, 2);
-	assert_int_equal(count_events(s, "a", "abandoned"), 1);
+	check_abandoned(s, "a", "ann", "r1", "; found by bob");
 	refused(s, LOST_LOCK, "done id=a token=T");
 	refused(s, LOST_LOCK, "heartbeat id=a token=T");
 	ok(s, "done id=a token=U");
@@ -355,14 +367,15 @@ static void test_cleanup_ran_out(void **state)
 	ok(s, "create id=old");
 	ok(s, "create id=manual");
 	ok(s, "create id=fresh");
-	ok(s, "claim id=old new_token=O ttl=1t");
+	ok(s, "claim id=old new_token=O ttl=1t agent=ann run=r2");
 	ok(s, "lock_acquire id=manual new_token=M ttl=1t");
 	ok(s, "claim id=fresh new_token=F ttl=9t");
 	assert_int_equal(ok(s, "lock_cleanup")->n_tasks, 0);
 	advance(2 * tick());
 	assert_int_equal(ok(s, "lock_cleanup older_than=3t")->n_tasks, 0);
-	ans = ok(s, "lock_cleanup older_than=1t");
+	ans = ok(s, "lock_cleanup older_than=1t agent=boss");
 	assert_true(ans->n_tasks == 2 && ans->total == 2);
+	check_abandoned(s, "old", "ann", "r2", "; found by boss");
 	assert_int_equal(show(s, "old")->abandoned, 1);
 	assert_int_equal(show(s, "manual")->abandoned, 0);
 	assert_false(show(s, "old")->lock.holder.n || show(s, "manual")->lock.holder.n);

@@ -812,20 +812,24 @@ static int differ(const char *where, const char *what, int64_t want, int64_t got
 static int line_diff(const struct line *l, const struct event *e, const struct want *w,
 		     const char *where)
 {
+	bool lost = str_is(e->name, "abandoned");
+	const char *caller = w->s->mode == RESUME_OTHER ? "cat" : "ann";
 	int n = differ(where, l->name, 1, str_is(e->name, l->name));
 
 	n += differ(where, "line's from", l->from, e->from);
 	n += differ(where, "line's to", l->to, e->to);
 	n += differ(where, "line's text", 1, l->any ? e->text.n > 0 : str_eq(e->text, l->text));
 	n += differ(where, "line's task", 1, str_is(e->task, "t7"));
+	/* the abandonment has the old holder's name, run and fence, and is logged before the new lock */
 	n += differ(where, "line's agent", 1,
-		    str_is(e->agent, w->s->mode == RESUME_OTHER ? "cat" : "ann"));
-	n += differ(where, "line's run", 1, str_is(e->run, "run-1"));
-	/* the abandonment has the old holder's fence and is logged before the new lock */
+		    str_is(e->agent, lost ? conds[w->s->cond].holder : caller));
+	n += differ(where, "line's run", 1, str_is(e->run, lost ? "run-0" : "run-1"));
+	if (lost)
+		n += differ(where, "line's finder", 1,
+			    str_holds(e->text, "; found by ") && str_ends(e->text, str_c(caller)));
 	n += differ(where, "line's fence",
-		    str_is(e->name, "abandoned") || str_is(e->name, "rework") ||
-				    str_is(e->name, "unblocked") || str_is(e->name, "comment") ||
-				    str_is(e->name, "overridden")
+		    lost || str_is(e->name, "rework") || str_is(e->name, "unblocked") ||
+				    str_is(e->name, "comment") || str_is(e->name, "overridden")
 			    ? 33
 			    : w->t.fence,
 		    e->fence);
