@@ -1,4 +1,5 @@
 #include "cmd/command.h"
+#include "cmd/overview.h"
 #include "core/lease.h"
 
 static const struct param params[] = {
@@ -44,7 +45,9 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 			STR("e.g. pawl status t1 blocked --reason TEXT --unblock-action TEXT"),
 			out);
 	}
-	a->rq.op = HAS(&a->rq, id) ? OP_SHOW : OP_OVERVIEW;
+	if (!HAS(&a->rq, id))
+		return run_overview(s, a, out);
+	a->rq.op = OP_SHOW;
 	return run_op(s, a, out);
 }
 
@@ -61,6 +64,12 @@ static void show_one(const struct answer *ans, struct view *v)
 		if (t->lock.expires_at)
 			view_text(v, PLAIN, " for another %.*s",
 				  STRF(view_left(v, t->lock.expires_at - ans->now)));
+	} else if (lease_abandoned(t, ans->now)) {
+		view_text(v, RED, ", abandoned");
+		view_text(v, PLAIN, " by ");
+		view_data(v, CYAN, t->lock.holder);
+		view_text(v, PLAIN, ": the lease expired %.*s",
+			  STRF(view_lost(v, &t->lock, ans->now)));
 	}
 	view_text(v, PLAIN, "\n");
 }
@@ -80,7 +89,8 @@ const struct command cmd_status = {
 	.group = "look",
 	.summary = "show an overview of the queue, or set the status of a task",
 	.detail =
-		"Without ID: the number of tasks in each status, the holders and the ends of their leases. With ID: the "
+		"Without ID: the number of tasks in each status, the agents that work, are idle or lost their task (dead), "
+		"the tasks that wait for a person with the reason of each, and the work of the last hour. With ID: the "
 		"status of that task. With ID and STATUS: one call sets that status, by the same rules and locks as the "
 		"command for it. in-progress claims; ready releases or retries; review, done, blocked, failed and canceled "
 		"act like the commands review, done, block, fail and cancel.",

@@ -221,6 +221,14 @@ struct str view_when(struct view *v, int64_t ms)
 	return ms ? arena_printf(v->arena, "%.*s ago", STRF(view_age(v, ms))) : STR("");
 }
 
+struct str view_lost(struct view *v, const struct lock *l, int64_t now)
+{
+	if (!l->expires_at || l->expires_at > now)
+		return STR("");
+	return arena_printf(v->arena, "%.*s ago",
+			    STRF(duration_text(v->arena, (now - l->expires_at) / 1000 * 1000)));
+}
+
 int64_t view_int(const json_t *o, const char *key)
 {
 	return json_integer_value(json_object_get(o, key));

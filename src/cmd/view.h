@@ -53,6 +53,8 @@ struct str view_left(struct view *v, int64_t ms);
 struct str view_when(struct view *v, int64_t ms);
 /* The age; "" for 0. */
 struct str view_age(struct view *v, int64_t ms);
+/* "2m ago": when the lease expired, by the store's time; "" if it has no expiry. */
+struct str view_lost(struct view *v, const struct lock *l, int64_t now);
 struct str view_strs(struct view *v, struct strs list); /* "a, b" */
 
 /* A number in an object; 0 if it is missing. */

@@ -23,13 +23,20 @@ bool view_overdue(const struct task *t, int64_t now)
 	return t->due && now >= end && !status_ended(t->status);
 }
 
-static struct cell holder_cell(struct view *v, const struct lock *l, int64_t now)
+/* "ann (abandoned 2m ago)", "ann (expired)" */
+static struct cell holder_cell(struct view *v, const struct task *t, int64_t now)
 {
+	const struct lock *l = &t->lock;
 	struct cell c = view_cell(v, CYAN, l->holder);
+	struct str when = view_lost(v, l, now);
 
-	if (c.text.n && !lease_live(l, now))
-		c = (struct cell){ YELLOW, arena_printf(v->arena, "%.*s (expired)", STRF(c.text)) };
-	return c;
+	if (!c.text.n || lease_live(l, now))
+		return c;
+	if (!lease_abandoned(t, now))
+		return (struct cell){ YELLOW,
+				      arena_printf(v->arena, "%.*s (expired)", STRF(c.text)) };
+	return (struct cell){ RED, arena_printf(v->arena, "%.*s (abandoned%s%.*s)", STRF(c.text),
+						when.n ? " " : "", STRF(when)) };
 }
 
 static struct cell due_cell(struct view *v, const struct task *t, int64_t now)
@@ -62,7 +69,7 @@ static void fill_row(struct view *v, const struct answer *ans, size_t i, struct 
 	c[STATUS] = view_cell(v, view_status_paint(t->status), str_c(status_name(t->status)));
 	c[CLASS] = view_cell(v, PLAIN, str_c(class_name(t->class_rank)));
 	c[PRIORITY].text = arena_printf(v->arena, "%lld", (long long)t->priority);
-	c[HOLDER] = holder_cell(v, &t->lock, ans->now);
+	c[HOLDER] = holder_cell(v, t, ans->now);
 	c[DUE] = due_cell(v, t, ans->now);
 	c[LABELS] = (struct cell){ DIM, view_strs(v, t->labels) };
 	c[WAITS] = waits_cell(v, t, ans->standing ? &ans->standing[i] : NULL, ans->now);

@@ -113,7 +113,10 @@ static void put_lock(struct view *v, const struct task *t, int64_t now)
 	view_data(v, live ? CYAN : DIM, l->holder);
 	view_text(v, PLAIN, ", fence %lld", (long long)t->fence);
 	if (!live)
-		view_text(v, YELLOW, ", expired");
+		view_text(v, lease_abandoned(t, now) ? RED : YELLOW, "%s%.*s",
+			  lease_abandoned(t, now) ? ", abandoned: the lease expired "
+						  : ", expired ",
+			  STRF(view_lost(v, l, now)));
 	else if (l->expires_at)
 		view_text(v, PLAIN, ", expires in %.*s", STRF(view_left(v, l->expires_at - now)));
 	else

@@ -68,15 +68,15 @@ bool lease_abandon(struct task *t, const struct policy *p)
 	return p->max_abandoned && t->abandoned >= p->max_abandoned;
 }
 
-/* Others may have it already: no new wait for them. */
-static bool is_abandoned(const struct task *t, int64_t now)
+bool lease_abandoned(const struct task *t, int64_t now)
 {
 	return t->status == IN_PROGRESS && t->lock.holder.n && !lease_live(&t->lock, now);
 }
 
+/* Others may have an abandoned task already: no new wait for them. */
 void lease_clear(struct task *t, int64_t now)
 {
-	t->free_at = is_abandoned(t, now) ? now : now + t->last_ttl;
+	t->free_at = lease_abandoned(t, now) ? now : now + t->last_ttl;
 	if (t->lock.holder.n)
 		t->last_expires_at = t->lock.expires_at;
 	t->lock = (struct lock){ 0 };
@@ -86,7 +86,7 @@ void lease_clear(struct task *t, int64_t now)
 /* 0 and not `now`: the clocks of two machines differ, and nobody shall wait for that. */
 void lease_hand_back(struct task *t, const struct policy *p, int64_t now)
 {
-	bool reserved = p->handback && !is_abandoned(t, now);
+	bool reserved = p->handback && !lease_abandoned(t, now);
 
 	lease_clear(t, now);
 	t->free_at = reserved ? now + p->handback : 0;

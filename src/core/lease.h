@@ -31,6 +31,8 @@ void lease_take(struct task *t, const struct request *r, struct str hash, int64_
 void lease_renew(struct task *t, int64_t ttl, int64_t now);
 /* Records the process in the request as the holder's process. */
 void lease_move(struct task *t, const struct request *r);
+/* Is it In Progress under a lock that is not live? Its holder lost it, and no agent has taken it since. */
+bool lease_abandoned(const struct task *t, int64_t now);
 /* Counts a lease that expired, or whose process died, before the work was done. true: the task has reached
  * max_abandoned, so it needs help. */
 bool lease_abandon(struct task *t, const struct policy *p);

@@ -221,6 +221,8 @@ json_t *lock_json(const struct task *t, int64_t now, struct arena *a)
 	json_object_set_new(o, "host", text_json(l->host));
 	json_object_set_new(o, "fence", json_integer(t->fence));
 	json_object_set_new(o, "live", json_boolean(lease_live(l, now)));
+	if (lease_abandoned(t, now))
+		json_object_set_new(o, "abandoned", json_true());
 	json_object_set_new(o, "acquired_at", time_json(l->acquired_at, a));
 	if (l->expires_at) {
 		json_object_set_new(o, "expires_at", time_json(l->expires_at, a));

@@ -27,16 +27,93 @@ other=11111111-1111-4111-8111-111111111111
 	new y
 	pawl claim t1 -a al
 	call 0 status
-	says STATUS
-	[[ $output != *"not held"* && $output != *"pawl list --status"* ]]
+	says STATE working
+	[[ $output != *"not held"* && $output != *"for a person"* ]]
 	pawl review t1 -a al -s done
 	call 0 status
-	says "waiting for a person: 1 Review" "pawl list --status review,blocked,needs-help,failed"
+	says "waiting for a person: 1 Review" "pawl approve t1"
 	pawl rework t1 -r "tests lack"
 	pawl lock acquire t2 -a bo
 	call 0 status
 	says "1 In Progress, not held"
 	[[ $output == *"bo "*t2*Ready*y* ]]
+}
+
+@test "status: what waits for a person, with its reason and the commands that move it on" {
+	local i
+	for i in 1 2 3 4 5; do new "task $i"; pawl claim "t$i" -a al; done
+	pawl review t1 -a al -s "the parser reads empty files"
+	pawl block t2 -a al -r "no access" -u "send the key"
+	pawl escalate t3 -a al -r "two designs"
+	pawl fail t4 -a al -r "tests hang"
+	call 0 status
+	says "waiting for a person: 1 Review, 1 Blocked, 1 Needs Help, 1 Failed" \
+		"the parser reads empty files" "no access → send the key" "two designs" "tests hang" \
+		"Review: pawl approve t1 · pawl rework t1 --reason TEXT" "Blocked: pawl unblock t2" \
+		"Needs Help: pawl unblock t3" "Failed: pawl retry t4"
+	[[ $output != *"for all: pawl list --status"* ]]
+	ask 0 status
+	is '[.people[] | [.task, .status, .agent, .text]] == [["t1", "Review", "al", "the parser reads empty files"],
+		["t2", "Blocked", "al", "no access"], ["t3", "Needs Help", "al", "two designs"], ["t4", "Failed", "al", "tests hang"]]'
+	is '.people[0].commands == ["pawl approve t1", "pawl rework t1 --reason TEXT"] and .people[1].unblock_action == "send the key"'
+	for i in $(seq 6 15); do new "task $i"; pawl claim "t$i" -a al; pawl review "t$i" -a al -s ok; done
+	call 0 status
+	says "for all: pawl list --status review,blocked,needs-help,failed"
+	ask 0 status
+	is '.people | length == 10'
+}
+
+@test "status: agents that work, are idle or dead, their host and worktree, and the last hour" {
+	new a
+	new b
+	new c
+	new d
+	pawl claim t1 -a claude@box/parser --ttl 1s
+	pawl claim t2 -a bo
+	pawl claim t3 -a cy
+	pawl done t3 -a cy -s x
+	pawl claim t4 -a dan
+	pawl review t4 -a dan -s x
+	pawl approve t4 -a boss
+	state_of_t1() { ask 0 status; [[ $(get '.agents[] | select(.agent == "claude@box/parser").state') == dead ]]; }
+	soon state_of_t1
+	is '.agents | map({key: .agent, value: [.state, .tasks, .done]}) | from_entries == {"claude@box/parser": ["dead", ["t1"], 0],
+		"bo": ["working", ["t2"], 0], "cy": ["idle", [], 1], "dan": ["idle", [], 1]}'
+	is '.last_hour | .done == 2 and .failed == 0 and .abandoned == 1'
+	is '[.agents[] | select(.agent == "bo") | .host != "" and .last_seen != ""] == [true]'
+	is '[.held[] | select(.id == "t1") | .lock.abandoned] == [true]'
+	is '[.held[] | select(.id == "t2") | .lock | has("abandoned")] == [false]'
+	call 0 status
+	says "last hour: 2 done, 1 abandoned"
+	[[ $output =~ "claude@box/parser"\ +dead\ +t1.*expired\ [0-9a-z\ ]+ago ]]
+	[[ $output =~ bo\ +working\ +t2 ]]
+	[[ $output =~ cy\ +idle ]]
+	[[ $output != *boss* ]]
+	ask 0 status
+	is '[.agents[] | .agent] | index("boss") == null'
+	pawl claim t1 -a bo
+	ask 0 status
+	is '[.agents[] | select(.agent == "claude@box/parser") | .state, .tasks, .host, .worktree] == ["dead", [], "box", "parser"]'
+	is '.last_hour.abandoned == 1'
+}
+
+@test "a lease that expired: list, show and status say who abandoned the task, and when" {
+	new x
+	pawl claim t1 -a ann --ttl 1s
+	expired() { ask 0 show t1 && [[ $(get .task.lock.live) == false ]]; }
+	soon expired
+	is '.task.lock.abandoned and .task.lock.holder == "ann" and .task.status == "In Progress"'
+	call 0 show t1
+	[[ $output =~ "ann, fence 1, abandoned: the lease expired "[0-9a-z\ ]+ago ]]
+	call 0 list
+	[[ $output =~ "ann (abandoned "[0-9a-z\ ]+"ago)" ]]
+	call 0 status t1
+	[[ $output =~ "t1 is In Progress, abandoned by ann: the lease expired "[0-9a-z\ ]+ago ]]
+	pawl claim t1 -a bo
+	call 0 log t1
+	[[ $output =~ "abandoned  by ann  fence 1  its lease expired at "[^\ ]+"; found by bo" ]]
+	ask 0 log t1 --by ann --kind abandoned
+	is '.events | length == 1'
 }
 
 @test "status: more holders than are shown" {
@@ -168,7 +245,7 @@ z"
 	lapsed t3
 	call 0 list
 	[[ ${lines[2]} == t2*" bo "*mine && ${lines[2]} != *expired* ]]
-	[[ ${lines[3]} == t3*" cy (expired) "*late ]]
+	[[ ${lines[3]} == t3*" cy (abandoned "*" ago) "*late ]]
 	[[ ${lines[5]} == t1* && ${lines[5]} != *al* ]]
 }
 

@@ -317,6 +317,8 @@ static void lean_error(json_t *o, struct arena *a)
 
 static void lean_lists(json_t *o, const struct command *c, struct arena *a)
 {
+	/* of `status`: these are for the operator */
+	static const char *const people[] = { "people", "agents", "last_hour", NULL };
 	json_t *counts = json_object_get(o, "counts"), *v;
 	const char *key;
 	void *next;
@@ -331,6 +333,8 @@ static void lean_lists(json_t *o, const struct command *c, struct arena *a)
 	lean_tasks(json_object_get(o, "subtasks"), RELATED, false, a);
 	lean_tasks(json_object_get(o, "depends_on"), RELATED, false, a);
 	lean_tasks(json_object_get(o, "dependents"), RELATED, false, a);
+	for (const char *const *name = people; *name; name++)
+		json_object_del(o, *name);
 	json_object_del(o, "attempts"); /* of show: the comments and the status say most of it */
 	fit(json_object_get(o, "candidates"), "title", ROWS, false, a);
 	json_object_foreach_safe(counts, next, key, v)

@@ -1,0 +1,17 @@
+/*
+ * overview: the answer to `status` without a task. run_overview() adds three members to the numbers and the held tasks:
+ * the tasks that wait for a person, the agents, and the work of the last hour. Both forms of the output show them.
+ */
+#ifndef CMD_OVERVIEW_H
+#define CMD_OVERVIEW_H
+
+#include "cmd/command.h"
+
+#define HOUR_MS (60 * 60 * INT64_C(1000))
+
+/* out->own: the name of this host. */
+enum result run_overview(struct session *s, struct args *a, struct reply *out);
+/* What the lock of a task says about its holder: "working", "blocked", "idle" or "dead". */
+const char *overview_state(const struct task *t, int64_t now);
+
+#endif
