@@ -23,9 +23,11 @@
  * that object is freed or passed to another call. If memory runs out, the process exits with code 30; for the store
  * this is like kill -9, which every store survives.
  *
- * Threads. Only one thread at a time may use a struct pawl and the locks that were taken through it. Each thread may
- * have its own struct pawl, on the same queue or on another. Do not change the environment (setenv) while a call
- * runs.
+ * Threads. Threads share nothing but the process: each opens its own struct pawl, on the same queue or on another, and at
+ * any time. Only one thread at a time may use a struct pawl and the locks that were taken through it. You may pass both on
+ * to another thread with a mutex or a join in between; a lock goes with its struct pawl. Functions without a struct pawl or
+ * a lock (pawl_version, pawl_code_name, pawl_free) are free for all threads. Do not change the environment (setenv) or
+ * the current folder (chdir) while a call runs.
  *
  * Processes. A child of fork() must not use the struct pawl of its parent: it opens its own.
  *
@@ -95,6 +97,13 @@ struct pawl_options {
  * failure *out is NULL, and *error has the message, unless `error` is NULL; free it with pawl_free().
  */
 PAWL_API int pawl_open(struct pawl **out, const struct pawl_options *options, char **error);
+/*
+ * Makes the queue if it does not exist, as `pawl init` does, and opens it like pawl_open(). The queue is in options->dir
+ * (NULL: the current folder), in a folder .pawl. options->store and options->queue choose the place of the tasks, and
+ * .pawl/config records them. A queue that exists stays as it is. PAWL_MISCONFIGURED: a folder above has a queue, or this
+ * folder uses another store. Since 0.2.
+ */
+PAWL_API int pawl_init(struct pawl **out, const struct pawl_options *options, char **error);
 /* NULL is allowed. Locks that you still hold stay until they expire. */
 PAWL_API void pawl_close(struct pawl *queue);
 

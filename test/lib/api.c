@@ -52,8 +52,8 @@ static void tell(struct pawl *p, int code, const char *command, const char *argu
 	json_decref(ask(p, code, command, arguments));
 }
 
-/* A new queue for each test. */
-static int setup(void **state)
+/* A new folder for each test. */
+static int setup_folder(void **state)
 {
 	const char *dir = folder_enter(state);
 
@@ -62,6 +62,14 @@ static int setup(void **state)
 	snprintf(store, sizeof(store), "sqlite:%s/queue.db", dir);
 	setenv("XDG_STATE_HOME", dir, 1);
 	unsetenv("PAWL_STORE");
+	return 0;
+}
+
+/* A new queue for each test. */
+static int setup(void **state)
+{
+	if (setup_folder(state))
+		return -1;
 	setenv("TEST_STORE", store, 1);
 	return system("\"$PAWL\" init -q --store \"$TEST_STORE\"");
 }
@@ -105,6 +113,39 @@ static void opens_or_says_why(void **state)
 	assert_non_null(strstr(error, "pawl trust"));
 	pawl_free(error);
 	pawl_close(NULL);
+}
+
+/* As `pawl init`: makes the queue once, records its store, and refuses a second store in the same folder. */
+static void makes_a_queue(void **state)
+{
+	struct pawl_options o = PAWL_OPTIONS;
+	struct pawl *p = (struct pawl *)1;
+	char *error = (char *)1;
+
+	(void)state;
+	assert_int_equal(system("mkdir mine"), 0);
+	o.dir = "mine";
+	o.store = "sqlite:mine.db";
+	assert_int_equal(pawl_init(&p, &o, &error), PAWL_SUCCESS);
+	assert_null(error);
+	tell(p, PAWL_SUCCESS, "create", "{\"title\": \"x\"}");
+	pawl_close(p);
+	o.store = NULL; /* its config says it */
+	assert_int_equal(pawl_init(&p, &o, NULL), PAWL_SUCCESS);
+	tell(p, PAWL_SUCCESS, "show", "{\"id\": \"t1\"}");
+	pawl_close(p);
+	o.store = "sqlite:other.db";
+	assert_int_equal(pawl_init(&p, &o, &error), PAWL_MISCONFIGURED);
+	assert_null(p);
+	assert_non_null(strstr(error, "already uses"));
+	pawl_free(error);
+	assert_int_equal(system("mkdir mine/below"), 0);
+	o.dir = "mine/below";
+	o.store = NULL;
+	assert_int_equal(pawl_init(&p, &o, NULL), PAWL_MISCONFIGURED);
+	assert_int_not_equal(system("test -e mine/below/.pawl"), 0);
+	o.dir = "gone";
+	assert_int_not_equal(pawl_init(&p, &o, NULL), PAWL_SUCCESS);
 }
 
 /* An older program knows fewer options: the fields beyond its size are ignored. */
@@ -349,12 +390,60 @@ static void serves_threads(void **state)
 	pawl_close(p);
 }
 
+static void *make_and_add(void *arg)
+{
+	struct pawl_options o = PAWL_OPTIONS;
+	struct pawl *p;
+	char *error;
+
+	o.dir = arg;
+	if (pawl_init(&p, &o, &error) != PAWL_SUCCESS) {
+		print_error("%s\n", error);
+		pawl_free(error);
+		return NULL;
+	}
+	if (pawl_call(p, "create", "{\"title\": \"x\"}", NULL) != PAWL_SUCCESS) {
+		print_error("%s\n", pawl_message(p));
+		pawl_close(p);
+		return NULL;
+	}
+	return p;
+}
+
+/* All threads make the same queue at once. Each passes its handle on to another thread, which uses and closes it. */
+static void makes_one_queue_in_threads(void **state)
+{
+	pthread_t threads[THREADS];
+	void *p;
+	json_t *o;
+
+	(void)state;
+	assert_int_equal(system("mkdir shared"), 0);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, make_and_add, "shared"), 0);
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(threads[i], &p), 0);
+		assert_non_null(p);
+		tell(p, PAWL_SUCCESS, "create", "{\"title\": \"y\"}");
+		if (i == THREADS - 1) {
+			o = ask(p, PAWL_SUCCESS, "list", "{\"limit\": 1}");
+			assert_int_equal(json_integer_value(json_object_get(o, "total")),
+					 2 * THREADS);
+			json_decref(o);
+		}
+		pawl_close(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(codes_have_names),
 		cmocka_unit_test_setup_teardown(serves_threads, setup, folder_leave),
+		cmocka_unit_test_setup_teardown(makes_one_queue_in_threads, setup_folder,
+						folder_leave),
 		cmocka_unit_test_setup_teardown(opens_or_says_why, setup, folder_leave),
+		cmocka_unit_test_setup_teardown(makes_a_queue, setup_folder, folder_leave),
 		cmocka_unit_test_setup_teardown(knows_older_options, setup, folder_leave),
 		cmocka_unit_test_setup_teardown(is_found_as_the_program_finds_it, setup,
 						folder_leave),

@@ -97,9 +97,19 @@ static enum result open_client(struct pawl *p, const struct pawl_options *o, str
 	return client_open(c, STORE_READ, ans);
 }
 
-int pawl_open(struct pawl **out, const struct pawl_options *options, char **error)
+/* A program that was built with another version of the header has a struct of another size. */
+static struct pawl_options known_options(const struct pawl_options *given)
 {
 	struct pawl_options own = PAWL_OPTIONS;
+
+	if (given)
+		memcpy(&own, given, given->size < sizeof(own) ? given->size : sizeof(own));
+	return own;
+}
+
+int pawl_open(struct pawl **out, const struct pawl_options *options, char **error)
+{
+	struct pawl_options own = known_options(options);
 	struct pawl *p = mem_alloc(sizeof(*p));
 	struct answer ans = { 0 };
 	enum result code;
@@ -108,8 +118,6 @@ int pawl_open(struct pawl **out, const struct pawl_options *options, char **erro
 	*out = NULL;
 	if (error)
 		*error = NULL;
-	if (options)
-		memcpy(&own, options, options->size < sizeof(own) ? options->size : sizeof(own));
 	code = open_client(p, &own, &ans);
 	if (code == SUCCESS) {
 		*out = p;
@@ -119,6 +127,36 @@ int pawl_open(struct pawl **out, const struct pawl_options *options, char **erro
 		*error = copy(ans.message);
 	pawl_close(p);
 	return (int)code;
+}
+
+/* Runs the command `init`. It opens the store in order to make it, and this handle is closed again. */
+static enum result make_queue(const struct pawl_options *o, char **error)
+{
+	struct arena arena = { 0 };
+	struct session s = { .arena = &arena };
+	struct reply reply = { 0 };
+	enum result code;
+
+	s.client.said = options_of(o, &arena);
+	code = command_run(&cmd_init, &s, args_new(&cmd_init, &arena), &reply);
+	if (code != SUCCESS && error)
+		*error = copy(reply.ans.message);
+	reply_free(&reply);
+	client_close(&s.client);
+	arena_free(&arena);
+	return code;
+}
+
+int pawl_init(struct pawl **out, const struct pawl_options *options, char **error)
+{
+	struct pawl_options own = known_options(options);
+	enum result code;
+
+	*out = NULL;
+	if (error)
+		*error = NULL;
+	code = make_queue(&own, error);
+	return code == SUCCESS ? pawl_open(out, &own, error) : (int)code;
 }
 
 void pawl_close(struct pawl *p)
