@@ -96,3 +96,24 @@ inspect() { # ERA ARGUMENT...
 		inspect modern --method tools/list --strict
 	done
 }
+
+@test "the agent in JavaScript of doc/guides/own-agent.md: takes what there is, and hands over what fails" {
+	page=$PAWL_SOURCE/doc/guides/own-agent.md
+	block() { # FILE: the block that the page saves as FILE
+		awk -v note="<!-- file: $1 -->" '$0 == note { found = 1 } /^```/ && found { if (inside) exit; inside = 1; next } inside' "$page" >"$1"
+		[ -s "$1" ]
+	}
+	block agent.mjs
+	block work
+	chmod +x work
+	ln -s "$CLIENTS/node_modules" node_modules
+	ln -s "$PAWL" pawl
+	pawl create "Sort the list"
+	pawl create "Draw the logo"
+	PATH=$PWD:$PATH timeout 60 "$CLIENTS/node" agent.mjs >said
+	grep -qx "working on t1" said
+	grep -qx "working on t2" said
+	ask 0 list --all --sort id
+	is '[.tasks[] | [.status, .last_holder, .summary // .blocker_reason]]
+		== [["Done", "js-agent", "done in JavaScript"], ["Blocked", "js-agent", "the script failed"]]'
+}
