@@ -97,6 +97,17 @@ other=11111111-1111-4111-8111-111111111111
 	is '.last_hour.abandoned == 1'
 }
 
+@test "status: the cost depends on what is shown, and the log of the last hour has a limit" {
+	needs_sqlite
+	new x
+	pawl claim t1 -a al
+	pawl review t1 -a al -s ok
+	"$PAWL" --store trace+sqlite:.pawl/queue.db status 2>trace >/dev/null
+	grep -q ': entries last=5000 since=[0-9]*: ' trace
+	not grep -E 'scan all( body)?:' trace
+	[ "$(grep -c ': entries ' trace)" -eq 1 ]
+}
+
 @test "a lease that expired: list, show and status say who abandoned the task, and when" {
 	new x
 	pawl claim t1 -a ann --ttl 1s
