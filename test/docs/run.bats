@@ -174,3 +174,17 @@ pages() {
 		}
 	done
 }
+
+@test "docs: --without leaves out a page by its name" {
+	page 1 <<'END'
+```console
+$ false
+```
+END
+	page 0 --without page.md <<'END'
+```console
+$ false
+```
+END
+	[[ $output == "1..0"* ]]
+}

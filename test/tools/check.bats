@@ -129,7 +129,7 @@ stub_check() {
 }
 
 @test "make soak runs in full the steps that make check runs in part" {
-	for part in torture sim mutants sanitize combine fault stores git tests fuzz model; do
+	for part in torture sim mutants sanitize combine fault stores git tests threads fuzz model; do
 		grep -q "part $part " "$PAWL_SOURCE/tools/soak"
 	done
 	run ! grep -q 'PAWL_TEST_SHARE\|no-suite' "$PAWL_SOURCE/tools/soak-tests"
