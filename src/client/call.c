@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/os.h"
+#include "base/proc.h"
 #include "base/secret.h"
 #include "base/when.h"
 #include "client/queue_lock.h"
+#include "core/lease.h"
 
 /* The keyring's part in one call. */
 struct keys {
@@ -62,6 +65,24 @@ static enum result named_tokens(struct client *c, struct request *rq, struct ans
 	return r;
 }
 
+/* Another live process keeps the lock whose token was found: it is not ours to end. A lock that was taken in a shell
+ * has no process. */
+static bool is_kept_elsewhere(struct client *c, struct str task, int64_t fence)
+{
+	struct request rq = { .op = OP_SHOW };
+	struct answer ans = { 0 };
+	const struct lock *l;
+
+	if (!c->apart || !c->queue)
+		return false;
+	GIVE(&rq, id, task);
+	queue_call(c->queue, &rq, &ans, c->arena);
+	l = ans.task ? &ans.task->lock : NULL;
+	return ans.code == SUCCESS && l && ans.task->fence == fence && l->pid &&
+	       l->pid != getpid() &&
+	       proc_life(l->host, l->boot_id, l->pid, l->pid_start) == PROC_ALIVE;
+}
+
 /* Adds the saved token if the caller passed none. */
 static void find_proof(struct client *c, struct request *rq, struct keys *k)
 {
@@ -74,6 +95,10 @@ static void find_proof(struct client *c, struct request *rq, struct keys *k)
 		k->saved = keyring_find(&c->keyring, rq->id, &token, &fence);
 	if (!k->saved && op_flags(rq->op) & OP_OWN && client_in_files(c))
 		k->saved = keyring_seek(&c->keyring, rq->id, &token, &fence);
+	if (!k->saved && op_flags(rq->op) & OP_OWN)
+		k->saved = keyring_of_before(&c->keyring, rq->id, &token, &fence);
+	if (k->saved && is_kept_elsewhere(c, rq->id, fence))
+		k->saved = false;
 	if (k->saved)
 		GIVE(rq, token, token);
 	if (k->saved && c->keyring.adopted)
@@ -286,6 +311,26 @@ static void warn_renamed(struct client *c, struct str task, struct str before, s
 	ans->warnings = arena_append(c->arena, ans->warnings, text);
 }
 
+/* A claim never uses a saved token, since sub-agents can share it. The caller learns that its own run has the task. */
+static void tell_holder(struct client *c, const struct request *rq, struct answer *ans)
+{
+	const struct task *t = ans->task;
+	struct str token;
+	int64_t fence;
+
+	if (rq->op != OP_CLAIM || ans->code != CONFLICT || !t || !lease_live(&t->lock, ans->now) ||
+	    !keyring_find(&c->keyring, t->id, &token, &fence) || fence != t->fence)
+		return;
+	ans->message = arena_printf(c->arena, "%s %.*s (fence %lld)",
+				    c->run.n ? "this session holds" : "you already hold",
+				    STRF(t->id), (long long)t->fence);
+	ans->hint = arena_printf(
+		c->arena,
+		"if you did not claim it, take another task: pawl next --claim; pawl lock status %.*s "
+		"shows this lock",
+		STRF(t->id));
+}
+
 static void settle(struct client *c, const struct request *rq, struct keys *k, struct answer *ans)
 {
 	/* Save the new token first: if we are killed in between, a stale token does no harm. */
@@ -295,6 +340,7 @@ static void settle(struct client *c, const struct request *rq, struct keys *k, s
 		settle_ended(c, rq, k, ans);
 	if (k->before.n)
 		warn_renamed(c, rq->id, k->before, ans);
+	tell_holder(c, rq, ans);
 }
 
 /* People may write 109 for t109. */

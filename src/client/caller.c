@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "core/task.h"
 
@@ -154,4 +155,76 @@ struct caller caller_find(struct str client, struct str host, const char *worktr
 	if (long_name.n <= NAME_MAX_BYTES)
 		id.name = long_name;
 	return id;
+}
+
+/* --- the run -------------------------------------------------------------------------------- */
+
+bool caller_good_name(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f)
+			return false;
+	return s.n && s.n <= NAME_MAX_BYTES && text_valid(s);
+}
+
+/* Variables by which a client tells the programs that it starts which session they belong to. */
+static const char *const session_variables[] = {
+	"CLAUDE_CODE_SESSION_ID",
+	"CODEX_THREAD_ID",
+	"GEMINI_CLI_SESSION_ID",
+	"GEMINI_SESSION_ID",
+};
+#define SESSIONS (sizeof(session_variables) / sizeof(*session_variables))
+
+/* An id that cannot be a name is hashed, not ignored: two sessions must not become one run. */
+static struct str as_run(struct str id, struct arena *a)
+{
+	return caller_good_name(id) ? id : hash_hex(a, id);
+}
+
+static bool has(struct strs list, struct str s)
+{
+	for (size_t i = 0; i < list.n; i++)
+		if (str_eq(list.v[i], s))
+			return true;
+	return false;
+}
+
+static struct str join(struct strs list, const char *between, struct arena *a)
+{
+	struct str out = list.n ? list.v[0] : STR("");
+
+	for (size_t i = 1; i < list.n; i++)
+		out = arena_printf(a, "%.*s%s%.*s", STRF(out), between, STRF(list.v[i]));
+	return out;
+}
+
+/* A client that another one started has the variables of both. Its run has both ids, so it is not the run of the
+ * client that started it. */
+struct caller_run caller_run_find(struct str told, struct arena *a)
+{
+	struct caller_run run = { .made = true };
+	struct strs ids = { 0 }, names = { 0 };
+
+	for (size_t i = 0; i < SESSIONS; i++) {
+		struct str id = str_c(getenv(session_variables[i]));
+
+		if (!id.n || has(ids, id))
+			continue;
+		ids = arena_append(a, ids, id);
+		names = arena_append(a, names, str_c(session_variables[i]));
+	}
+	if (told.n && !has(ids, told)) {
+		run.name = as_run(told, a);
+		run.why = STR("the client named its session in this call");
+	} else if (ids.n) {
+		run.name = as_run(join(ids, "+", a), a);
+		run.why = arena_printf(a, "%.*s %s it", STRF(join(names, " and ", a)),
+				       names.n == 1 ? "names" : "name");
+	} else {
+		run.made = false;
+		run.why = STR(
+			"neither --run nor PAWL_RUN names one, and no session of a coding agent was recognised");
+	}
+	return run;
 }

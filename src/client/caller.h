@@ -1,6 +1,7 @@
 /*
- * caller: the name of a caller that gave none. The coding agent by its environment or by the name in its MCP
- * `clientInfo`, else the user of the system; then "@host", and in a linked git worktree "/WORKTREE".
+ * caller: the name and the run of a caller that gave none. The name is the coding agent by its environment or by the
+ * name in its MCP `clientInfo`, else the user of the system; then "@host", and in a linked git worktree "/WORKTREE".
+ * The run is the session of that coding agent.
  */
 #ifndef CLIENT_CALLER_H
 #define CLIENT_CALLER_H
@@ -21,5 +22,16 @@ struct caller caller_find(struct str client, struct str host, const char *worktr
 struct str client_user(struct arena *a);
 /* The short name of the coding agent that calls itself `name` in `clientInfo` or AI_AGENT; empty: it is unknown. */
 struct str caller_of_client(struct str name);
+/* Can it be the name of an agent, a run or a queue: one line of 1 to NAME_MAX_BYTES bytes? */
+bool caller_good_name(struct str s);
+
+struct caller_run {
+	struct str name; /* empty: the caller belongs to no session */
+	struct str why;  /* "CODEX_THREAD_ID names it" */
+	bool made;       /* by pawl: nobody passed --run or PAWL_RUN */
+};
+
+/* told: the session that the client named in this call (a hook's session_id, _meta.threadId), or empty. */
+struct caller_run caller_run_find(struct str told, struct arena *a);
 
 #endif

@@ -16,17 +16,9 @@
 
 /* --- agent ---------------------------------------------------------------------------------- */
 
-static bool good_name(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f)
-			return false;
-	return s.n && s.n <= NAME_MAX_BYTES && text_valid(s);
-}
-
 static enum result check_name(const char *what, struct str s, struct answer *ans, struct arena *a)
 {
-	if (good_name(s))
+	if (caller_good_name(s))
 		return SUCCESS;
 	return answer_fail(
 		ans, USAGE,
@@ -56,15 +48,38 @@ static void find_agent(struct client *c)
 	}
 }
 
-static void find_run(struct client *c)
+static struct caller_run find_run(const struct client *c)
 {
 	const char *run = getenv("PAWL_RUN");
 
-	c->run = c->said.run.n ? c->said.run : str_c(run);
-	if (!c->run.n)
-		c->run_why = STR("neither --run nor PAWL_RUN names one");
-	else
-		c->run_why = c->said.run.n ? STR("--run names it") : STR("PAWL_RUN names it");
+	if (c->said.run.n)
+		return (struct caller_run){ .name = c->said.run, .why = STR("--run names it") };
+	if (run && *run)
+		return (struct caller_run){ .name = str_c(run), .why = STR("PAWL_RUN names it") };
+	return caller_run_find(c->said.session, c->arena);
+}
+
+struct caller_run client_run(const struct client *c)
+{
+	return (struct caller_run){ c->run, c->run_why, c->run_made };
+}
+
+void client_set_run(struct client *c, const struct caller_run *run)
+{
+	c->run = c->keyring.run = run->name;
+	c->run_why = run->why;
+	c->run_made = c->keyring.made = run->made;
+}
+
+void client_session(struct client *c, struct str session)
+{
+	struct str before = c->said.session;
+	struct caller_run run;
+
+	c->said.session = session;
+	run = find_run(c);
+	c->said.session = before;
+	client_set_run(c, &run);
 }
 
 static enum result find_identity(struct client *c, struct answer *ans)
@@ -75,7 +90,7 @@ static enum result find_identity(struct client *c, struct answer *ans)
 	if (!c->host.n)
 		c->host = STR("localhost");
 	find_agent(c);
-	find_run(c);
+	client_session(c, c->said.session);
 	c->config.opt.queue = c->said.queue.n ? c->said.queue : STR("");
 	r = check_name("an agent", c->agent, ans, c->arena);
 	if (r == SUCCESS && c->run.n)
@@ -361,6 +376,7 @@ static void open_keyring(struct client *c)
 			   c->arena);
 	c->keyring.home = str_c(c->place.pawl_dir);
 	c->keyring.before = c->agent_before;
+	c->keyring.made = c->run_made;
 }
 
 static enum result find_place(struct client *c, struct answer *ans)

@@ -7,6 +7,7 @@
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
 
+#include "client/caller.h"
 #include "client/given_back.h"
 #include "client/keyring.h"
 #include "client/place.h"
@@ -23,6 +24,7 @@ struct client_options {
 	struct str store, queue, agent, run, timeout;
 	struct str dir;     /* act as if started in this folder */
 	struct str program; /* the name that the calling program gives itself (clientInfo.name) */
+	struct str session; /* its session, as it named it for this call */
 };
 
 struct client {
@@ -34,6 +36,8 @@ struct client {
 	struct str agent_why, run_why; /* where the names come from */
 	struct str
 		agent_before; /* versions before agents had names of their own used this one; empty: the same */
+	bool run_made; /* pawl made the run from the caller's session or process */
+	bool apart; /* set by a server: it uses no saved token whose lock belongs to another live process */
 	struct trust trust;
 	struct keyring keyring;
 	/* The configuration of the queue. client_init() sets the members below; the others come from the settings
@@ -91,6 +95,12 @@ enum result client_token(struct client *c, struct str task, struct str said, str
 /* Replaces a number by the id that it stands for: 2 by t2, if there is a t2 and no task 2. The queue must be open. */
 void client_know_ids(struct client *c, struct request *rq);
 void client_close(struct client *c);
+
+/* The run of the calls from now on: --run or PAWL_RUN, else the session that the client named, else that of the
+ * environment. Empty: there is none. */
+void client_session(struct client *c, struct str session);
+struct caller_run client_run(const struct client *c);
+void client_set_run(struct client *c, const struct caller_run *run);
 
 /* Is it a files: queue? Its locks are files beside the tasks, and survive the loss of .pawl. */
 bool client_in_files(const struct client *c);

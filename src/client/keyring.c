@@ -60,7 +60,8 @@ bool keyring_is_ours(const struct keyring *k, const struct key_file *f)
 
 bool keyring_is_mine(const struct keyring *k, const struct key_file *f)
 {
-	return str_eq(f->agent, k->agent) || (f->old && k->before.n && str_eq(f->agent, k->before));
+	return str_eq(f->run, k->run) && (str_eq(f->agent, k->agent) ||
+					  (f->old && k->before.n && str_eq(f->agent, k->before)));
 }
 
 /* A user who can write to the folder can plant tokens: only its owner may have access. */
@@ -101,7 +102,7 @@ static char *random_path(const struct keyring *k, struct str name, const char *e
 	return fs_join(k->arena, str_c(k->dir), file);
 }
 
-static int lock_now(int fd)
+int key_lock_now(int fd)
 {
 	int r;
 
@@ -113,7 +114,7 @@ static int lock_now(int fd)
 
 /* --- pending ------------------------------------------------------------------------------- */
 
-static bool same_file(int fd, const char *path)
+bool key_same_file(int fd, const char *path)
 {
 	struct stat ours, there;
 
@@ -150,7 +151,7 @@ static bool adopt(const struct keyring *k, struct str task, struct pending *p, c
 	p->fd = open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (p->fd < 0)
 		return false;
-	if (lock_now(p->fd) == 0 && same_file(p->fd, path)) {
+	if (key_lock_now(p->fd) == 0 && key_same_file(p->fd, path)) {
 		if (key_read(path, &key, k->arena)) {
 			p->token = key.token;
 			p->adopted = true;
@@ -213,7 +214,7 @@ static int create_pending(const struct keyring *k, struct str name, struct pendi
 			return p->fd;
 		/* Another process may have adopted the file between open and lock: leave it to that
 		 * process. */
-		if (p->fd >= 0 && lock_now(p->fd) == 0 && same_file(p->fd, p->path))
+		if (p->fd >= 0 && key_lock_now(p->fd) == 0 && key_same_file(p->fd, p->path))
 			return 0;
 		pending_close(p);
 		p->path = random_path(k, name, ".pending");
@@ -326,6 +327,17 @@ bool keyring_seek(struct keyring *k, struct str task, struct str *token, int64_t
 	return true;
 }
 
+bool keyring_of_before(struct keyring *k, struct str task, struct str *token, int64_t *fence)
+{
+	struct key key;
+
+	if (!k->made || keyring_check(k) || !keyring_runless(k, task, &key))
+		return false;
+	*token = key.token;
+	*fence = key.fence;
+	return true;
+}
+
 /* Opens and locks a saved file: until it is closed, no process replaces it. -ENOENT; -EBUSY if another process keeps
  * it locked. */
 static int lock_saved(const char *path)
@@ -337,7 +349,7 @@ static int lock_saved(const char *path)
 
 		if (fd < 0)
 			return -errno;
-		if (lock_now(fd) == 0 && same_file(fd, path))
+		if (key_lock_now(fd) == 0 && key_same_file(fd, path))
 			return fd;
 		close(fd);
 		nanosleep(&moment, NULL);
@@ -384,7 +396,7 @@ static int promote(const struct keyring *k, int fd, const char *path, struct str
 		 * replaces the other's token */
 		if (link(path, saved) == 0)
 			return unlink(path) ? -errno : 0;
-		if (same_file(fd, saved)) /* a process died between link and unlink */
+		if (key_same_file(fd, saved)) /* a process died between link and unlink */
 			return unlink(path) ? -errno : 0;
 		held = lock_saved(saved); /* -ENOENT: another process has just removed it */
 	}

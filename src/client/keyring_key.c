@@ -13,7 +13,7 @@ void key_describe(struct buf *b, const struct keyring *k, struct str task, struc
 		line_add(b, "queue_id", str_c(k->id));
 	line_add(b, "task", task);
 	line_add(b, "agent", k->agent);
-	line_add(b, "names", STR("2"));
+	line_add(b, "names", STR(KEY_NAMES));
 	line_add(b, "run", k->run);
 	line_add(b, "work_tree", k->worktree);
 	line_add(b, "home", k->home);
@@ -45,7 +45,7 @@ bool key_read(const char *path, struct key *out, struct arena *a)
 		else if (str_is(name, "agent"))
 			out->agent = line_value(value, a);
 		else if (str_is(name, "names"))
-			out->named = true;
+			out->named = true, out->sessions = str_is(value, KEY_NAMES);
 		else if (str_is(name, "token"))
 			out->token = value;
 		else if (str_is(name, "fence") && !str_to_i64(value, &out->fence))

@@ -78,7 +78,8 @@ static void rename_moved(const struct keyring *k, const char *path, struct str t
 	line_add(&b, "work_tree", k->worktree);
 	line_add(&b, "home", k->home);
 	line_add(&b, "agent", k->agent);
-	line_add(&b, "names", STR("2"));
+	line_add(&b, "names", STR(KEY_NAMES));
+	line_add(&b, "run", k->run);
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fs_write_all(fd, buf_str(&b)) == 0 &&
 	    link(path, saved) == 0)
 		unlink(path);
@@ -127,6 +128,33 @@ bool keyring_renamed(struct keyring *k, struct str task, struct key *out)
 			continue;
 		rename_moved(k, path, task);
 		return true;
+	}
+	return false;
+}
+
+/* Was it saved by a version that gave sessions no run? A file without names has the earlier name of the agent. */
+static bool is_runless(const struct key *key, bool by_before)
+{
+	return by_before ? !key->named : !key->sessions;
+}
+
+bool keyring_runless(struct keyring *k, struct str task, struct key *out)
+{
+	struct str names[] = { k->agent, k->before };
+	struct keyring was = *k;
+
+	was.run = STR("");
+	for (int i = 0; i < 2 && names[i].n; i++) {
+		was.agent = names[i];
+		for (int by = *k->id ? KEY_BY_ID : KEY_BY_LABEL; by <= KEY_BY_LABEL; by++) {
+			char *path = key_saved(&was, (enum key_by)by, task);
+
+			if (!key_read(path, out, k->arena) || !is_runless(out, i == 1) ||
+			    (by == KEY_BY_LABEL && out->id.n))
+				continue;
+			rename_moved(k, path, task);
+			return true;
+		}
 	}
 	return false;
 }
@@ -253,6 +281,8 @@ static void show_file(const struct keyring *k, struct str name, key_file_fn *fn,
 		f.id = key.id;
 		f.task = key.task;
 		f.agent = key.agent;
+		f.run = key.run;
+		f.worktree = key.worktree;
 		f.old = !key.named;
 	}
 	fn(ctx, &f);

@@ -6,12 +6,16 @@
 #include "client/keyring.h"
 
 #define KEY_FILE_MAX (64 * 1024)
+/* The value of `names`: no such line: every agent of a user had one name; 2: agents have names of their own; 3: and
+ * sessions have runs of their own. */
+#define KEY_NAMES "3"
 
 /* The content of a file. */
 struct key {
 	struct str queue, id, task, agent, run, worktree, home, token;
 	int64_t fence;
-	bool named; /* written by a version that gives agents names of their own */
+	bool named;    /* written by a version that gives agents names of their own */
+	bool sessions; /* written by a version that gives sessions runs of their own */
 };
 
 void key_describe(struct buf *b, const struct keyring *k, struct str task, struct str token);
@@ -29,6 +33,11 @@ char *key_path(const struct keyring *k, struct str name, const char *ending);
 /* The path of the saved token. */
 char *key_saved(const struct keyring *k, enum key_by by, struct str task);
 
+/* Locks the file unless another process has it locked. 0, or -1 with errno. */
+int key_lock_now(int fd);
+/* Does the path still name the open file? */
+bool key_same_file(int fd, const char *path);
+
 /* 0 if the folder exists and only its owner has access, else -errno. */
 int keyring_check(const struct keyring *k);
 /* Finds a token of the same queue, agent, run and worktree that was saved before the queue was moved. Renames its
@@ -36,6 +45,8 @@ int keyring_check(const struct keyring *k);
 bool keyring_moved(struct keyring *k, struct str task, struct key *out);
 /* The same for a token that an older version saved under the name `before`. */
 bool keyring_renamed(struct keyring *k, struct str task, struct key *out);
+/* The same for keyring_of_before(). */
+bool keyring_runless(struct keyring *k, struct str task, struct key *out);
 /* The same for keyring_seek(). */
 bool keyring_older(struct keyring *k, struct str task, struct key *out);
 

@@ -78,7 +78,8 @@ static char **make_environment(const struct runner *r, struct job *j, const stru
 	set(&e, "PAWL_STORE", c->config.uri);
 	set(&e, "PAWL_QUEUE", c->config.opt.queue);
 	set(&e, "PAWL_AGENT", c->agent);
-	set(&e, "PAWL_RUN", c->run);
+	if (!c->run_made) /* a coding agent that it starts has a session, and so a run, of its own */
+		set(&e, "PAWL_RUN", c->run);
 	out = arena_array(e.arena, char *, count + e.list.n + 1);
 	for (size_t i = 0; i < count; i++)
 		if (!is_ours(environ[i]))

@@ -94,6 +94,44 @@ static void test_environment(void **state)
 	assert_named("", NULL, "qwen@vm");
 }
 
+static void assert_run(const char *told, const char *want, const char *why)
+{
+	struct caller_run run = caller_run_find(str_c(told), &arena);
+
+	assert_str(run.name, want);
+	assert_str(run.why, why);
+	assert_int_equal(run.made, *want != '\0');
+}
+
+static void test_run(void **state)
+{
+	static const char *const variables[] = { "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID",
+						 "GEMINI_CLI_SESSION_ID", "GEMINI_SESSION_ID" };
+	char id[NAME_MAX_BYTES + 2];
+
+	(void)state;
+	assert_run("", "",
+		   "neither --run nor PAWL_RUN names one, and no session of a coding agent "
+		   "was recognised");
+	for (size_t i = 0; i < 4; i++) {
+		setenv(variables[i], "0b4c", 1);
+		assert_run("", "0b4c", arena_printf(&arena, "%s names it", variables[i]).p);
+		assert_run("0b4c", "0b4c", arena_printf(&arena, "%s names it", variables[i]).p);
+		assert_run("told", "told", "the client named its session in this call");
+		setenv(variables[i], "", 1);
+	}
+	setenv("CLAUDE_CODE_SESSION_ID", "a", 1);
+	setenv("GEMINI_CLI_SESSION_ID", "b", 1);
+	setenv("GEMINI_SESSION_ID", "b", 1);
+	assert_run("", "a+b", "CLAUDE_CODE_SESSION_ID and GEMINI_CLI_SESSION_ID name it");
+	assert_run("b", "a+b", "CLAUDE_CODE_SESSION_ID and GEMINI_CLI_SESSION_ID name it");
+	memset(id, 'x', sizeof(id));
+	assert_int_equal(caller_run_find(str_n(id, NAME_MAX_BYTES), &arena).name.n, NAME_MAX_BYTES);
+	assert_int_equal(caller_run_find(str_n(id, sizeof(id)), &arena).name.n, 64);
+	assert_int_equal(caller_run_find(STR("a\nb"), &arena).name.n, 64);
+	assert_int_equal(caller_run_find(STR("\xff"), &arena).name.n, 64);
+}
+
 static void test_client_info(void **state)
 {
 	static const char *const cases[][2] = {
@@ -141,6 +179,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_user, enter, leave),
 		cmocka_unit_test_setup_teardown(test_environment, enter, leave),
+		cmocka_unit_test_setup_teardown(test_run, enter, leave),
 		cmocka_unit_test_setup_teardown(test_client_info, enter, leave),
 		cmocka_unit_test_setup_teardown(test_worktree, enter, leave),
 	};
