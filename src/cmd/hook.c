@@ -3,6 +3,7 @@
  * it fails: a queue must not break the agent's session.
  */
 #include "cmd/command.h"
+#include "cmd/hook_input.h"
 
 struct hook_args {
 	struct args args;
@@ -19,8 +20,17 @@ static const struct param params[] = {
 struct sweep {
 	struct session *s;
 	enum op op;
+	struct str agent; /* the sub-agent whose hook it is; empty: none */
 	int64_t count;
 };
+
+static struct str reason(const struct sweep *x)
+{
+	if (!x->agent.n)
+		return STR("the session of its holder ended");
+	return arena_printf(x->s->arena, "the session of its holder ended (sub-agent %.*s)",
+			    STRF(x->agent));
+}
 
 /* `run` and `mcp` renew their own locks: these locks have a process. */
 static bool has_process(struct client *c, struct str task)
@@ -62,15 +72,15 @@ static void look_at(void *ctx, const struct key_file *f)
 	GIVE(&rq, id, f->task);
 	GIVE(&rq, token, token);
 	if (x->op == OP_RELEASE)
-		GIVE(&rq, reason, STR("the session of its holder ended"));
+		GIVE(&rq, reason, reason(x));
 	client_call(c, &rq, &ans);
 	x->count += ans.code == SUCCESS;
 }
 
-/* The locks of this agent whose tokens are saved here. */
-static enum result sweep(struct session *s, enum op op, struct reply *out)
+/* The locks of this agent and run whose tokens are saved here. */
+static enum result sweep(struct session *s, enum op op, struct str agent, struct reply *out)
 {
-	struct sweep x = { .s = s, .op = op };
+	struct sweep x = { .s = s, .op = op, .agent = agent };
 
 	(void)keyring_each(&s->client.keyring, look_at, &x);
 	json_object_set_new(reply_more(out), "count", json_integer(x.count));
@@ -81,13 +91,17 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct hook_args *a = (const struct hook_args *)args;
 	struct client_options said = s->client.said;
+	struct hook_input in = { 0 };
 	struct answer ans = { 0 };
 
+	if (said.face == CLIENT_COMMAND) /* the prompt reads its commands there */
+		in = hook_input_read(s->arena);
+	said.session = in.session;
 	if (client_init(&s->client, &said, &ans, s->arena) == SUCCESS && s->client.trust.uri.n) {
 		if (str_is(a->event, "beat"))
-			return sweep(s, OP_HEARTBEAT, out);
+			return sweep(s, OP_HEARTBEAT, in.agent, out);
 		if (str_is(a->event, "end"))
-			return sweep(s, OP_RELEASE, out);
+			return sweep(s, OP_RELEASE, in.agent, out);
 		if (cmd_prime.run(s, args, out) == SUCCESS)
 			return SUCCESS;
 		reply_free(out);
@@ -108,11 +122,12 @@ const struct command cmd_hook = {
 	.summary = "command for the hooks of a coding agent",
 	.detail =
 		"start prints the text of `prime`. beat renews the locks whose tokens pawl saved for this agent, "
-		"worktree and run, and end releases them; both leave the locks of `pawl run` and `pawl mcp` alone. Outside a "
-		"queue, or after a failure, hook prints nothing and exits with 0, so it never disturbs a session. start "
-		"takes at most a second; it says so if the queue did not answer in that time, or if its config is not "
-		"trusted. Sessions that share a worktree need a PAWL_RUN each; otherwise the end of one session releases "
-		"the tasks of another.",
+		"worktree and run, and end releases them; both leave the locks of `pawl run` and `pawl mcp` alone. Without "
+		"--run and PAWL_RUN, the run is the `session_id` of the JSON object that the client writes to standard input, "
+		"so a hook never touches the tasks of another session. hook waits up to half a second for that object, and "
+		"does not read from a terminal. The object's `agent_id` only appears in the log. Outside a queue, or after a "
+		"failure, hook prints nothing and exits with 0, so it never disturbs a session. start takes at most a second; "
+		"it says so if the queue did not answer in that time, or if its config is not trusted.",
 	.example = "pawl hook beat",
 	.see = "prime, heartbeat, release",
 	.params = params,

@@ -35,8 +35,8 @@ const struct command cmd_mcp = {
 		"A coding agent starts this MCP server; it uses standard input and output until its input ends. Profile "
 		"agent has the tools for the work itself. Profile pm has acquire_task_lock and similar tools. "
 		"Profile all has every command of the queue. While the client is connected, the server renews the locks "
-		"that the client took through it. Sessions that run at the same time need different --agent or --run "
-		"values.",
+		"that the client took through it. Without --run and PAWL_RUN, the run is the client's session, or the server "
+		"itself if the client names none. So sessions in one worktree never share a token.",
 	.example = "pawl mcp --agent alice\n"
 		   "pawl mcp --profile pm --release-on-exit",
 	.see = "next, claim, heartbeat, lock acquire",

@@ -11,7 +11,8 @@ static void look_at(void *ctx, const struct key_file *f)
 	struct saved *x = ctx;
 	struct client *c = &x->s->client;
 
-	if (f->pending || !keyring_is_mine(&c->keyring, f) || !keyring_is_ours(&c->keyring, f))
+	if (f->pending || !keyring_is_mine(&c->keyring, f) || !keyring_is_ours(&c->keyring, f) ||
+	    !str_eq(f->worktree, c->keyring.worktree))
 		return;
 	json_array_append_new(str_eq(f->agent, c->agent) ? x->tasks : x->before, json_str(f->task));
 }
@@ -107,8 +108,10 @@ const struct command cmd_whoami = {
 	.detail =
 		"The name is --agent, PAWL_AGENT or the setting agent. Otherwise pawl makes it: the coding agent that it "
 		"recognises by the environment or by the name of the MCP client (claude, codex, gemini, cursor, …), else the "
-		"user; then @host, and in a linked git worktree /WORKTREE. The run is --run or PAWL_RUN. `tokens` are the "
-		"tasks whose tokens are saved for this name and queue.",
+		"user; then @host, and in a linked git worktree /WORKTREE. The run is --run or PAWL_RUN, else the session "
+		"of the coding agent (CLAUDE_CODE_SESSION_ID, CODEX_THREAD_ID, GEMINI_CLI_SESSION_ID). A hook finds it in its "
+		"standard input, and an MCP server also in `_meta.threadId` of a call; a server whose client names no session "
+		"is a run of its own. `tokens` are the tasks whose tokens are saved for this queue, name, run and worktree.",
 	.example = "pawl whoami\n"
 		   "pawl whoami --json",
 	.see = "config set, lock list, prime",

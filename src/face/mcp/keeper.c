@@ -16,11 +16,17 @@ static struct str own_agent(const struct mcp *m)
 	return m->session.client.agent;
 }
 
+static struct str own_run(const struct mcp *m)
+{
+	return m->session.client.run;
+}
+
 static struct held *find_in(struct mcp *m, struct held *list, struct str agent, struct str task)
 {
 	if (!agent.n)
 		agent = own_agent(m);
-	while (list && !(str_eq(list->agent, agent) && str_eq_nocase(list->task, task)))
+	while (list && !(str_eq(list->agent, agent) && str_eq(list->run, own_run(m)) &&
+			 str_eq_nocase(list->task, task)))
 		list = list->next;
 	return list;
 }
@@ -61,12 +67,13 @@ static void drop(struct mcp *m, struct held *gone)
 	remember(m, gone);
 }
 
-/* The keyring of this agent. */
+/* The keyring of this agent and run. */
 static struct keyring ring_of(const struct mcp *m, const struct held *h, struct arena *a)
 {
 	struct keyring k = m->session.client.keyring;
 
 	k.agent = h->agent;
+	k.run = h->run;
 	k.arena = a;
 	return k;
 }
@@ -91,7 +98,7 @@ static bool live(const struct held *h)
 bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena *a)
 {
 	const struct lock *l = &t->lock;
-	struct held own = { .agent = own_agent(m) };
+	struct held own = { .agent = own_agent(m), .run = own_run(m) };
 	struct keyring k;
 	struct str token;
 	int64_t fence;
@@ -166,6 +173,7 @@ static struct held *new_held(const struct mcp *m, const struct request *rq, stru
 
 	*h = (struct held){ .own = !HAS(rq, agent) };
 	h->agent = arena_str(&h->arena, HAS(rq, agent) ? rq->agent : own_agent(m));
+	h->run = arena_str(&h->arena, own_run(m));
 	h->task = arena_str(&h->arena, task);
 	h->token = arena_str(&h->arena, token);
 	return h;
@@ -240,7 +248,7 @@ static bool still(const struct held *h, const struct answer *ans)
 static void adopt(struct mcp *m, const struct request *rq, const struct answer *ans)
 {
 	struct arena a = { 0 };
-	struct held who = { .agent = HAS(rq, agent) ? rq->agent : own_agent(m) };
+	struct held who = { .agent = HAS(rq, agent) ? rq->agent : own_agent(m), .run = own_run(m) };
 	struct keyring k = ring_of(m, &who, &a);
 	struct grant lock = *ans->lock;
 	int64_t fence;
@@ -302,6 +310,7 @@ static void renew(struct mcp *m, struct held *h)
 	GIVE(&rq, id, h->task);
 	GIVE(&rq, agent, h->agent);
 	GIVE(&rq, token, h->token);
+	GIVE(&rq, run, h->run);
 	name_process(m, &rq);
 	mcp_ask(m, &rq, &ans, &a);
 	if (ans.code == SUCCESS) {
@@ -365,6 +374,7 @@ static void give_back(struct mcp *m, struct held *h)
 	GIVE(&rq, id, h->task);
 	GIVE(&rq, agent, h->agent);
 	GIVE(&rq, token, h->token);
+	GIVE(&rq, run, h->run);
 	if (!h->manual)
 		GIVE(&rq, reason, STR("its agent disconnected"));
 	mcp_ask(m, &rq, &ans, &a);

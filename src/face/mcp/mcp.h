@@ -12,6 +12,7 @@
 #ifndef FACE_MCP_MCP_H
 #define FACE_MCP_MCP_H
 
+#include "client/own_run.h"
 #include "cmd/command.h"
 
 /* --- a connection --------------------------------------------------------------------------------- */
@@ -35,8 +36,11 @@ struct mcp {
 	const char *legacy; /* the revision that `initialize` agreed on; NULL: none yet */
 	json_t *batch;      /* collects answers of a batch; NULL: answers are sent at once */
 	struct session session;
-	struct arena base; /* of the client */
-	bool ready;        /* the client is connected */
+	struct arena base;         /* of the client */
+	bool ready;                /* the client is connected */
+	struct own_run own;        /* the run of the calls that belong to no session */
+	struct caller_run outside; /* the run between calls */
+	bool inside;               /* a call is being made, in its own run */
 	struct arena self;
 	int64_t pid, pid_start; /* of this process, once known */
 	struct str boot_id;
@@ -118,6 +122,9 @@ json_t *id_scan_end(struct id_scan *s);
 
 /* Finds agent and store. A fault goes to ans, in `a`. */
 enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a);
+/* Sets the run of a call: that of the session that it names, else that of this process. Call mcp_leave() after it. */
+void mcp_enter(struct mcp *m, struct str session);
+void mcp_leave(struct mcp *m);
 /* Learns what the client calls itself: an agent without another name is named after it. */
 void mcp_meet(struct mcp *m, struct str program);
 /* Call it after each call: a store that failed is reopened by the next one, in case it was replaced. */
@@ -227,16 +234,16 @@ bool tools_try(const struct mcp_call *c, int64_t left, int64_t *due);
 struct held {
 	struct held *next;
 	struct arena arena;
-	struct str agent, task, token;
+	struct str agent, run, task, token;
 	int64_t fence, ttl, expires, renew, touched; /* the last three in boot time */
 	bool own; /* the lock belongs to the server's own agent: it is renewed */
 	bool manual;
 	bool lost; /* it did not end by a call of this session */
 };
 
-/* agent empty: the server's own. NULL: nothing is held. */
+/* In the run of the present call. agent empty: the server's own. NULL: nothing is held. */
 struct held *keeper_find(struct mcp *m, struct str agent, struct str task);
-/* Does the lock belong to this session: is its token here, and does no other live server have it? */
+/* Does the lock belong to the run of the present call: is its token here, and does no other live server have it? */
 bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena *a);
 /* Adds the token to a call, if this server took the lock. A call that repeats the end of a lock gets the token of that
  * lock: the queue then recognises the repeat. */

@@ -9,7 +9,9 @@ static enum result find_client(struct mcp *m, struct answer *ans)
 	arena_free(&m->base);
 	m->base = (struct arena){ 0 };
 	m->ready = client_init(&m->session.client, &m->options.who, ans, &m->base) == SUCCESS;
+	m->inside = false;
 	m->session.client.given_back.on = true;
+	m->session.client.apart = true;
 	m->session.client.config.impatient =
 		true; /* a call must not wait, because the server has others to serve: see tools.c */
 	return m->ready ? SUCCESS : ans->code;
@@ -48,6 +50,33 @@ enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a)
 	return find_client(m, ans) == SUCCESS ? SUCCESS : keep_answer(ans, a);
 }
 
+/* A connection can serve several sessions: Codex names the thread of each call. */
+void mcp_enter(struct mcp *m, struct str session)
+{
+	struct client *c = &m->session.client;
+	struct caller_run own = { .made = true };
+
+	if (!m->inside)
+		m->outside = client_run(c);
+	m->inside = true;
+	client_session(c, session);
+	if (c->run.n)
+		return;
+	if (!m->own.name.n)
+		own_run_take(&m->own, &c->keyring, &m->self);
+	own.name = m->own.name;
+	own.why = m->own.continued ? STR("it was the run of an MCP server that is dead")
+				   : STR("each MCP server is a run of its own");
+	client_set_run(c, &own);
+}
+
+void mcp_leave(struct mcp *m)
+{
+	if (m->inside)
+		client_set_run(&m->session.client, &m->outside);
+	m->inside = false;
+}
+
 void mcp_meet(struct mcp *m, struct str program)
 {
 	struct answer ans = { 0 };
@@ -57,6 +86,7 @@ void mcp_meet(struct mcp *m, struct str program)
 	    m->waiting || m->subscriptions)
 		return;
 	m->options.who.program = arena_str(&m->self, program);
+	own_run_end(&m->own, &m->session.client.keyring); /* it belongs to the earlier name */
 	client_close(&m->session.client);
 	(void)find_client(m, &ans);
 }
@@ -160,6 +190,7 @@ void mcp_close(struct mcp *m, bool release)
 	wait_end(m);
 	subscriptions_end(m);
 	keeper_end(m, release);
+	own_run_end(&m->own, &m->session.client.keyring);
 	client_close(&m->session.client);
 	given_back_free(&m->session.client.given_back);
 	buf_free(&m->cursor);

@@ -57,9 +57,15 @@ static bool barred(const struct reply *r)
 	return !reply_ok(r) && r->ans.barred;
 }
 
-static enum result execute(struct mcp *m, const struct command *tool, struct args *args,
+static struct str session_of(const struct mcp_call *c)
+{
+	return json_get(json_object_get(c->params, "_meta"), "threadId");
+}
+
+static enum result execute(const struct mcp_call *c, const struct command *tool, struct args *args,
 			   struct reply *out, struct arena *a)
 {
+	struct mcp *m = c->m;
 	struct session *s = &m->session;
 	struct client *client = &s->client;
 	struct answer ans = { 0 };
@@ -71,6 +77,7 @@ static enum result execute(struct mcp *m, const struct command *tool, struct arg
 		return run_answer(&ans, out);
 	self = client->agent;
 	s->arena = client->arena = a;
+	mcp_enter(m, session_of(c));
 	/* the keeper knows its locks by the full id */
 	if (rq->id.n && rq->id.p[0] >= '0' && rq->id.p[0] <= '9' &&
 	    client_open(client, STORE_READ, &ans) == SUCCESS)
@@ -186,7 +193,7 @@ static void run(const struct mcp_call *c, struct attempt *t, struct args *args, 
 
 	if (is_paged(t->tool))
 		GIVE(rq, limit, t->after.n ? 0 : limit);
-	execute(c->m, t->tool, args, &t->reply, a);
+	execute(c, t->tool, args, &t->reply, a);
 	if (is_paged(t->tool))
 		turn_page(t, limit);
 }
@@ -234,6 +241,7 @@ bool tools_try(const struct mcp_call *c, int64_t left, int64_t *due)
 		reply_free(&t.reply);
 	else
 		show(c, &t, &a);
+	mcp_leave(c->m);
 	arena_free(&a);
 	return !waits;
 }
@@ -246,6 +254,7 @@ static void call(const struct mcp_call *c, const struct command *tool, struct ar
 		reply_free(&t.reply);
 	else
 		show(c, &t, a);
+	mcp_leave(c->m);
 }
 
 void tools_call(struct mcp_call *c)

@@ -1,0 +1,282 @@
+/* Sessions that share a name and a worktree: no call gets the token of another session. */
+#include "kit.h"
+
+#include "client/own_run.h"
+
+static struct mcp other; /* the connection that does not talk now */
+
+/* The other connection goes on. */
+static void swap(void)
+{
+	struct mcp now = m;
+
+	m = other;
+	other = now;
+}
+
+static void connect_second(const char *agent)
+{
+	swap();
+	connect_with("all", agent, 60 * MIN);
+}
+
+static void end_second(void)
+{
+	swap();
+	mcp_close(&other, false);
+	other = (struct mcp){ 0 };
+}
+
+/* A call of either era, with these members in its _meta. */
+static json_t *call_with(const char *meta, const char *tool, const char *arguments)
+{
+	json_t *o = ASK("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
+			"\"name\":\"%s\",\"arguments\":%s,\"_meta\":{%s}}}",
+			tool, arguments, meta);
+
+	return structured(json_object_get(o, "result"));
+}
+
+#define MODERN                                                        \
+	"\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"," \
+	"\"io.modelcontextprotocol/clientCapabilities\":{}"
+
+static const char *code(const json_t *o)
+{
+	return json_is_true(at(o, "ok")) ? "ok" : word(o, "error.code");
+}
+
+/* The run of the last event of the task. */
+static const char *run_of(const char *id)
+{
+	struct request rq = { .op = OP_LOG };
+	struct answer ans;
+
+	GIVE(&rq, id, str_c(id));
+	mcp_ask(&m, &rq, &ans, &arena);
+	assert_int_equal(ans.code, SUCCESS);
+	return arena_cstr(&arena, ans.events[ans.n_events - 1].run);
+}
+
+static int begin(void **state)
+{
+	int r = setup(state);
+
+	unsetenv("PAWL_RUN");
+	good("create", "{\"title\":\"x\"}");
+	good("create", "{\"title\":\"y\"}");
+	reconnect("all", "alice");
+	return r;
+}
+
+static int end(void **state)
+{
+	unsetenv("PAWL_RUN");
+	unsetenv("CLAUDE_CODE_SESSION_ID");
+	return teardown(state);
+}
+
+/* --- a server is a run of its own ----------------------------------------------------------------- */
+
+static void servers_are_apart_in(const char *meta)
+{
+	static const char *const ends[][2] = {
+		{ "done", "{\"id\":\"t1\"}" },
+		{ "heartbeat", "{\"id\":\"t1\"}" },
+		{ "release", "{\"id\":\"t1\"}" },
+		{ "block", "{\"id\":\"t1\",\"reason\":\"r\",\"unblock_action\":\"u\"}" },
+	};
+	json_t *o;
+
+	assert_string_equal(code(call_with(meta, "claim", "{\"id\":\"t1\"}")), "ok");
+	connect_second("alice");
+	for (size_t i = 0; i < 4; i++) {
+		o = call_with(meta, ends[i][0], ends[i][1]);
+		assert_string_equal(code(o), "CONFLICT");
+		assert_non_null(strstr(word(o, "error.message"), "this session did not claim t1"));
+	}
+	o = call_with(meta, "claim", "{\"id\":\"t1\"}");
+	assert_string_equal(code(o), "CONFLICT");
+	assert_non_null(strstr(word(o, "error.message"), "t1 is held by alice"));
+	assert_null(at(call_with(meta, "next", "{}"), "held"));
+	end_second();
+	assert_string_equal(code(call_with(meta, "done", "{\"id\":\"t1\"}")), "ok");
+}
+
+static void servers_are_apart(void **state)
+{
+	(void)state;
+	servers_are_apart_in("\"progressToken\":1");
+}
+
+static void modern_servers_are_apart(void **state)
+{
+	(void)state;
+	servers_are_apart_in(MODERN);
+}
+
+static void continues_a_dead_server(void **state)
+{
+	const char *first;
+
+	(void)state;
+	good("claim", "{\"id\":\"t1\"}");
+	first = run_of("t1");
+	assert_int_equal(strncmp(first, "mcp-", 4), 0);
+	connect_second("alice");
+	good("claim", "{\"id\":\"t2\"}");
+	assert_string_not_equal(run_of("t2"), first);
+	swap();
+	disconnect(false); /* the server of t1 dies; that of t2 lives */
+	connect_with("all", "bob", 60 * MIN);
+	assert_string_equal(code(structured(call("done", "{\"id\":\"t1\"}"))), "CONFLICT");
+	reconnect("all", "alice");
+	assert_string_equal(word(good("next", "{}"), "held.0.task"), "t1");
+	assert_string_equal(code(structured(call("done", "{\"id\":\"t2\"}"))), "CONFLICT");
+	good("done", "{\"id\":\"t1\"}");
+	assert_string_equal(run_of("t1"), first);
+	swap();
+	good("done", "{\"id\":\"t2\"}");
+	end_second();
+}
+
+/* Without tokens there is nothing to continue, and no file is left. */
+static void a_new_server_is_a_new_run(void **state)
+{
+	const char *first;
+
+	(void)state;
+	good("claim", "{\"id\":\"t1\"}");
+	first = run_of("t1");
+	good("done", "{\"id\":\"t1\"}");
+	assert_int_equal(system("mkdir away && cp pawl/*.run away"), 0);
+	disconnect(false);
+	assert_int_equal(folder_count("pawl", ".run"), 0);
+	assert_int_equal(system("cp away/*.run pawl"), 0); /* as if the server had been killed */
+	connect_with("all", "alice", 60 * MIN);
+	good("claim", "{\"id\":\"t2\"}");
+	assert_string_not_equal(run_of("t2"), first);
+	assert_int_equal(folder_count("pawl", ".run"), 1);
+}
+
+/* --- a session of the client ------------------------------------------------------------------------ */
+
+static void threads_are_apart(void **state)
+{
+	const char *const one = "\"threadId\":\"019a-one\"", *const two =
+								     "\"threadId\":\"019a-two\"";
+	json_t *o;
+
+	(void)state;
+	assert_string_equal(code(call_with(one, "claim", "{\"id\":\"t1\"}")), "ok");
+	assert_string_equal(run_of("t1"), "019a-one");
+	assert_string_equal(code(call_with(two, "done", "{\"id\":\"t1\"}")), "CONFLICT");
+	refused("done", "{\"id\":\"t1\"}", CONFLICT);
+	o = call_with(two, "claim", "{\"id\":\"t1\"}");
+	assert_non_null(strstr(word(o, "error.message"), "t1 is held by alice"));
+	assert_null(at(call_with(two, "next", "{}"), "held"));
+	live_for(40 * MIN); /* the locks of all threads are renewed */
+	assert_true(lease_left("t1") > 0);
+	assert_string_equal(word(call_with(one, "next", "{}"), "held.0.task"), "t1");
+	assert_string_equal(code(call_with(one, "done", "{\"id\":\"t1\"}")), "ok");
+}
+
+/* The thread of a call that waits is that of its own, not of the calls meanwhile. */
+static void a_waiting_call_keeps_its_thread(void **state)
+{
+	(void)state;
+	good("claim", "{\"id\":\"t1\"}");
+	good("claim", "{\"id\":\"t2\"}");
+	send_text(
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"next\","
+		"\"arguments\":{\"claim\":true,\"wait\":60},\"_meta\":{\"threadId\":\"waits\"}}}");
+	silence();
+	good("create", "{\"title\":\"z\"}");
+	live_for(1000);
+	assert_string_equal(word(structured(json_object_get(heard(), "result")), "task.id"), "t3");
+	assert_string_equal(run_of("t3"), "waits");
+}
+
+static void odd_threads(void **state)
+{
+	char meta[600] = "\"threadId\":\"";
+
+	(void)state;
+	memset(meta + 12, 'x', 500);
+	meta[512] = '"';
+	assert_string_equal(code(call_with(meta, "claim", "{\"id\":\"t1\"}")), "ok");
+	assert_int_equal(strlen(run_of("t1")), 64);
+	meta[511] = 'y';
+	assert_string_equal(code(call_with(meta, "done", "{\"id\":\"t1\"}")), "CONFLICT");
+	meta[511] = 'x';
+	assert_string_equal(code(call_with(meta, "done", "{\"id\":\"t1\"}")), "ok");
+	assert_string_equal(code(call_with("\"threadId\":7", "claim", "{\"id\":\"t2\"}")), "ok");
+	assert_int_equal(strncmp(run_of("t2"), "mcp-", 4), 0);
+	good("release", "{\"id\":\"t2\"}");
+	assert_string_equal(
+		code(call_with("\"threadId\":\"a\\nb\\u0000\"", "claim", "{\"id\":\"t2\"}")), "ok");
+	assert_int_equal(strlen(run_of("t2")), 64);
+}
+
+static void the_named_run_counts(void **state)
+{
+	(void)state;
+	setenv("CLAUDE_CODE_SESSION_ID", "0b4c", 1);
+	reconnect("all", "alice");
+	good("claim", "{\"id\":\"t1\"}");
+	assert_string_equal(run_of("t1"), "0b4c");
+	assert_int_equal(folder_count("pawl", ".run"), 0);
+	setenv("PAWL_RUN", "named", 1);
+	reconnect("all", "alice");
+	assert_string_equal(code(call_with("\"threadId\":\"0b4c\"", "done", "{\"id\":\"t1\"}")),
+			    "CONFLICT");
+	good("claim", "{\"id\":\"t2\"}");
+	assert_string_equal(run_of("t2"), "named");
+	unsetenv("PAWL_RUN");
+	reconnect("all", "alice"); /* the session's server was restarted */
+	assert_string_equal(word(good("next", "{}"), "held.0.task"), "t1");
+	good("done", "{\"id\":\"t1\"}");
+}
+
+/* Sub-agents share their parent's connection: a claim must not hand one the task of the other. */
+static void sub_agents_share_a_connection(void **state)
+{
+	char *text;
+	json_t *o;
+
+	(void)state;
+	good("claim", "{\"id\":\"t1\"}");
+	for (int i = 0; i < 2; i++) {
+		o = refused("claim", "{\"id\":\"t1\"}", CONFLICT);
+		assert_string_equal(word(o, "error.message"),
+				    "this session holds t1 (fence 1); if you did not claim it, "
+				    "call next");
+		assert_null(at(o, "call_next"));
+		assert_null(at(o, "task.description"));
+		text = json_dumps(o, 0);
+		assert_null(strstr(text, "token"));
+		free(text);
+	}
+	assert_string_equal(word(good("next", "{\"claim\":true}"), "task.id"), "t2");
+	good("done", "{\"id\":\"t1\"}");
+}
+
+#undef TEST
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(servers_are_apart),
+		TEST(modern_servers_are_apart),
+		TEST(continues_a_dead_server),
+		TEST(a_new_server_is_a_new_run),
+		TEST(threads_are_apart),
+		TEST(a_waiting_call_keeps_its_thread),
+		TEST(odd_threads),
+		TEST(the_named_run_counts),
+		TEST(sub_agents_share_a_connection),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
