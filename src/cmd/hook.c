@@ -126,7 +126,7 @@ const struct command cmd_hook = {
 		"--run and PAWL_RUN, the run is the `session_id` of the JSON object that the client writes to standard input, "
 		"so a hook never touches the tasks of another session. hook waits up to half a second for that object, and "
 		"does not read from a terminal. The object's `agent_id` only appears in the log. Outside a queue, or after a "
-		"failure, hook prints nothing and exits with 0, so it never disturbs a session. start takes at most a second; "
+		"failure, hook prints nothing and exits with 0, so it never disturbs a session. After that, start takes at most a second; "
 		"it says so if the queue did not answer in that time, or if its config is not trusted.",
 	.example = "pawl hook beat",
 	.see = "prime, heartbeat, release",

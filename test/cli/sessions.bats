@@ -124,6 +124,10 @@ gone() {
 	is '.error.code == "CONFLICT" and (.error.message | contains("did not claim t1"))'
 	over_mcp heartbeat '{"id":"t1"}'
 	is '.error.code == "CONFLICT"'
+	over_mcp claim '{"id":"t1"}'
+	is '.error.code == "CONFLICT" and .error.message == "this session holds t1 (fence 1); if you did not claim it, call next"'
+	over_mcp next '{}'
+	is 'has("held") | not'
 	status_is t1 "In Progress"
 	kill -9 "$server"
 	soon gone "$server"

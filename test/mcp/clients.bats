@@ -61,6 +61,14 @@ inspect() { # ERA ARGUMENT...
 	node turns 2025-11-25
 }
 
+@test "client 2.x: two sessions and sub-agents in one checkout" {
+	node sessions 2026-07-28
+}
+
+@test "SDK 1.x: two sessions and sub-agents in one checkout" {
+	node sessions 2025-11-25
+}
+
 @test "20 servers, each with its own client: one winner on one task, each of 200 once" {
 	node crowd 20 200
 }

@@ -159,7 +159,7 @@ static void conflict(const struct refused *r)
 				       "show id=", " shows it; create without id makes a new one");
 	else if (!live_lock(r->ans))
 		r->ans->hint = t ? with_id(r, "show id=", " has its present state") : STR("");
-	else if (takes(r->rq) && keeper_holds(r->m, t, r->ans->now, r->a))
+	else if (takes(r->rq) && keeper_in_run(r->m, t, r->ans->now, r->a))
 		say(r,
 		    arena_printf(
 			    r->a,

@@ -95,21 +95,27 @@ static bool live(const struct held *h)
 	return os_boot_ms() < h->expires + MARGIN_MS;
 }
 
-bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena *a)
+bool keeper_in_run(struct mcp *m, const struct task *t, int64_t now, struct arena *a)
 {
-	const struct lock *l = &t->lock;
 	struct held own = { .agent = own_agent(m), .run = own_run(m) };
 	struct keyring k;
 	struct str token;
 	int64_t fence;
 
-	if (!lease_live(l, now))
+	if (!lease_live(&t->lock, now))
 		return false;
 	if (keeper_find(m, own.agent, t->id))
 		return true;
 	client_know_queue(&m->session.client);
 	k = ring_of(m, &own, a);
-	return keyring_find(&k, t->id, &token, &fence) && fence == t->fence &&
+	return keyring_find(&k, t->id, &token, &fence) && fence == t->fence;
+}
+
+bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena *a)
+{
+	const struct lock *l = &t->lock;
+
+	return keeper_in_run(m, t, now, a) &&
 	       (l->pid == getpid() ||
 		proc_life(l->host, l->boot_id, l->pid, l->pid_start) != PROC_ALIVE);
 }

@@ -243,7 +243,9 @@ struct held {
 
 /* In the run of the present call. agent empty: the server's own. NULL: nothing is held. */
 struct held *keeper_find(struct mcp *m, struct str agent, struct str task);
-/* Does the lock belong to the run of the present call: is its token here, and does no other live server have it? */
+/* Does the lock belong to the run of the present call: is its token here? */
+bool keeper_in_run(struct mcp *m, const struct task *t, int64_t now, struct arena *a);
+/* The same, and no other live server has it. */
 bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena *a);
 /* Adds the token to a call, if this server took the lock. A call that repeats the end of a lock gets the token of that
  * lock: the queue then recognises the repeat. */

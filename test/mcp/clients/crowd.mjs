@@ -1,20 +1,22 @@
-// crowd.mjs N TASKS: N servers, each with its own client, half of them of each era. A single task has one
-// winner; each of TASKS is done once.
+// crowd.mjs N TASKS: N servers, each with its own client, half of them of each era, and all of one era under one name. A
+// single task has one winner; each of TASKS is done once.
 import assert from 'node:assert/strict';
 import { connect, tool } from './kit.mjs';
 
 const [n, tasks] = process.argv.slice(2).map(Number);
+const name = (i) => (i % 2 ? 'same' : `w${i}`);
 const crowd = await Promise.all(Array.from({ length: n }, (_, i) =>
-	connect(i % 2 ? '2025-11-25' : '2026-07-28', '--agent', `w${i}`)));
+	connect(i % 2 ? '2025-11-25' : '2026-07-28', '--agent', name(i))));
 
 await tool(crowd[0], 'create', { id: 'one', title: 'For one of them' });
 const claims = await Promise.all(crowd.map((c) => c.callTool({ name: 'claim', arguments: { id: 'one' } })));
 assert.equal(claims.filter((r) => !r.isError).length, 1, 'one winner');
-const holder = `w${claims.findIndex((r) => !r.isError)}`;
+const holder = name(claims.findIndex((r) => !r.isError));
 for (const r of claims.filter((r) => r.isError)) {
 	assert.equal(r.structuredContent.error.code, 'CONFLICT');
 	assert.equal(r.structuredContent.error.holder, holder);
 	assert.ok(r.structuredContent.error.expires_in);
+	assert.doesNotMatch(r.structuredContent.error.message, /this session/);
 }
 
 for (let i = 0; i < tasks; i++)
