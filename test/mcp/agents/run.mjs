@@ -1,7 +1,7 @@
 // run.mjs CLIENT: starts Claude Code (claude) or Codex (codex) in this folder with a scripted model, and compares what
 // the model got to read with CLIENT.txt. agents.bats has set up the folder, HOME, and in PATH a `pawl` that keeps notes.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -50,6 +50,13 @@ for (const kind of ['hook start', 'hook end', 'mcp'])
 assert.ok(notes.some((n) => n.args === 'hook beat'));
 for (const note of notes.filter((n) => n.args.startsWith('hook ')))
 	assert.equal(JSON.parse(note.input).session_id, session, note.args);
+
+// The server, the shell and the hooks are one run: the client's session.
+const log = JSON.parse(spawnSync(process.env.PAWL, ['log', 't1', '--json'], { encoding: 'utf8' }).stdout);
+const own = log.events.filter((event) => event.agent.startsWith(`${name}@`));
+assert.deepEqual(own.map((event) => event.event), ['claimed', 'comment', 'done']);
+for (const event of own)
+	assert.equal(event.run, session, event.event);
 
 const last = model.requests.at(-1);
 const answers = client.answers(model.requests);
