@@ -15,6 +15,7 @@ static void drop(struct given *t)
 {
 	free((char *)t->id.p);
 	free((char *)t->comment.p);
+	free((char *)t->last.p);
 }
 
 /* The task as it is now; its strings are in `a`. false: it is gone, or nobody can tell. */
@@ -37,11 +38,48 @@ static bool look(struct queue *q, struct str id, struct given *out, struct arena
 	return true;
 }
 
-static bool same(const struct given *a, const struct given *b)
+/* The cursor of the last event of the task; empty: nobody can tell. */
+static struct str last_event(struct queue *q, struct str id, struct arena *a)
 {
-	return a->version == b->version && str_eq(a->comment, b->comment) &&
-	       a->open_deps == b->open_deps && a->canceled_deps == b->canceled_deps &&
-	       a->open_subs == b->open_subs;
+	struct request rq = { .op = OP_LOG };
+	struct answer ans;
+
+	GIVE(&rq, id, id);
+	GIVE(&rq, limit, 1);
+	queue_call(q, &rq, &ans, a);
+	return ans.code == SUCCESS && ans.n_events ? ans.events[ans.n_events - 1].cursor : STR("");
+}
+
+/* Did others only take the task and give it back, too? Two loops that wait would hand such a task to each other for
+ * ever. */
+static bool only_taken(struct queue *q, const struct given *t, struct arena *a)
+{
+	static const char *const idle[] = { "claimed", "resumed", "released", "abandoned" };
+	struct request rq = { .op = OP_LOG };
+	struct answer ans;
+	bool only;
+
+	if (!t->last.n)
+		return false;
+	GIVE(&rq, id, t->id);
+	GIVE(&rq, after, t->last);
+	queue_call(q, &rq, &ans, a);
+	only = ans.code == SUCCESS && ans.n_events;
+	for (size_t i = 0; only && i < ans.n_events; i++) {
+		size_t k = 0;
+
+		while (k < sizeof(idle) / sizeof(*idle) && !str_is(ans.events[i].name, idle[k]))
+			k++;
+		only = k < sizeof(idle) / sizeof(*idle);
+	}
+	return only;
+}
+
+static bool same(struct queue *q, const struct given *a, const struct given *b, struct arena *s)
+{
+	return str_eq(a->comment, b->comment) && a->open_deps == b->open_deps &&
+	       a->canceled_deps == b->canceled_deps && a->open_subs == b->open_subs &&
+	       (a->version == b->version || only_taken(q, a, s));
 }
 
 static void forget(struct given_back *g, size_t i)
@@ -64,6 +102,7 @@ void given_back_add(struct given_back *g, struct queue *q, struct str id)
 		g->v = mem_grow(g->v, (g->n + 1) * sizeof(*g->v));
 		t.id = own(t.id);
 		t.comment = own(t.comment);
+		t.last = own(last_event(q, id, &a));
 		g->v[g->n++] = t;
 	}
 	arena_free(&a);
@@ -94,7 +133,7 @@ void given_back_except(struct given_back *g, struct queue *q, struct request *rq
 	for (size_t i = g->n; i-- > 0;) {
 		struct given now;
 
-		if (!look(q, g->v[i].id, &now, &scratch) || !same(&g->v[i], &now))
+		if (!look(q, g->v[i].id, &now, &scratch) || !same(q, &g->v[i], &now, &scratch))
 			forget(g, i);
 		arena_free(&scratch);
 		scratch = (struct arena){ 0 };

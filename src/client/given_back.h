@@ -1,7 +1,7 @@
 /*
  * given_back: the tasks that a loop took and released. It would take such a task again at once, as the first in the
  * order, and spin. So its next calls pass the task over until somebody changes it: the task itself, its comments,
- * dependencies or sub-tasks. The memory is that of one process: of `pawl run --loop`, or of one MCP session.
+ * dependencies or sub-tasks. That others took it and released it, too, is not such a change. The memory is that of one process: of `pawl run --loop`, or of one MCP session.
  */
 #ifndef CLIENT_GIVEN_BACK_H
 #define CLIENT_GIVEN_BACK_H
@@ -13,7 +13,7 @@
 
 /* A task as it was when the loop released it. */
 struct given {
-	struct str id, comment; /* the cursor of the last comment */
+	struct str id, comment, last; /* the cursors of the last comment and of the last event */
 	int64_t version, open_deps, canceled_deps, open_subs;
 };
 

@@ -48,6 +48,9 @@ enum param_type {
 #define P_ELSEWHERE \
 	512u /* required, but the command line may give it in another way: the command checks */
 
+#define P_OPTIONAL 1024u /* a P_DURATION that may stand without its value: then it is P_FOREVER */
+#define P_FOREVER INT64_MAX
+
 /* The global options; token and request_id go to the request of the command. */
 struct global_args {
 	struct str store, queue, agent, run, timeout, dir, format, color;

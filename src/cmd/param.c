@@ -265,6 +265,10 @@ static const char *set_number(const struct param *p, int64_t *at, struct str tex
 {
 	switch (p->type) {
 	case P_DURATION:
+		if (p->flags & P_OPTIONAL && !text.n) {
+			*at = P_FOREVER;
+			return NULL;
+		}
 		if (duration_parse(text, at))
 			return NULL;
 		return fault(

@@ -1,5 +1,6 @@
 #include "run/run.h"
 
+#include "base/when.h"
 #include "cmd/command.h"
 #include "core/lease.h"
 #include "format/answer.h"
@@ -9,7 +10,7 @@
 struct run_args {
 	struct args args;
 	struct strs words;
-	int64_t next, loop, jobs, grace;
+	int64_t next, loop, wait, jobs, grace;
 	struct str on_success, on_failure, on_interrupt, replace;
 };
 
@@ -22,6 +23,9 @@ static const struct param params[] = {
 	      .help = "claim the next eligible task, as `next --claim` does"),
 	LOCAL(run, loop, "loop", P_FLAG,
 	      .help = "continue with the next task until none is left but those that the loop released"),
+	LOCAL(run, wait, "wait", P_DURATION, .letter = 'w', .flags = P_OPTIONAL,
+	      .value = "[DURATION]",
+	      .help = "wait while an open task can become eligible, at most DURATION without work"),
 	LOCAL(run, jobs, "jobs", P_INT, .letter = 'J', .min = 1, .max = JOBS_MAX, .def = "1",
 	      .help = "run up to N tasks at once, each with its own command"),
 	LOCAL(run, on_success, "on-success", P_CHOICE, .choices = "done review none", .def = "done",
@@ -117,6 +121,25 @@ static void ended(void *ctx, const struct run_end *e)
 	arena_free(&a);
 }
 
+static void waits(void *ctx, const struct answer *none, int64_t coming)
+{
+	struct running *x = ctx;
+	struct arena a = { 0 };
+
+	if (none->paused)
+		say(x->s, arena_printf(&a, "waiting: %.*s", STRF(none->message)));
+	else if (coming)
+		say(x->s,
+		    arena_printf(
+			    &a,
+			    "waiting: no task is eligible now, but %lld open task%s can become so",
+			    (long long)coming, coming == 1 ? "" : "s"));
+	else
+		say(x->s, arena_printf(&a, "waiting: the next task can become eligible in %.*s",
+				       STRF(duration_text(&a, none->wait_ms))));
+	arena_free(&a);
+}
+
 static bool in_arguments(const struct run_args *a)
 {
 	for (size_t i = 1; i < a->words.n; i++)
@@ -134,6 +157,8 @@ static const char *misuse(const struct run_args *a)
 		return "an ID and --next cannot be used together: give one of them";
 	if (one && (a->loop || a->jobs > 1))
 		return "--loop and --jobs cannot be used with an ID";
+	if (one && a->wait)
+		return "--wait cannot be used with an ID";
 	if (one && (HAS(rq, label) || HAS(rq, class_rank) || HAS(rq, type)))
 		return "--label, --class and --type cannot be used with an ID";
 	if (a->replace.n && !in_arguments(a))
@@ -176,9 +201,11 @@ static struct run_plan make_plan(const struct run_args *a, struct running *x)
 		.grace_ms = a->grace ? a->grace : 10000,
 		.jobs = a->jobs ? a->jobs : 1,
 		.loop = a->loop,
+		.wait_ms = a->wait,
 		.out_to_err = x->s->owns_stdout,
 		.began = began,
 		.ended = ended,
+		.waits = waits,
 		.ctx = x,
 	};
 }
@@ -202,8 +229,15 @@ static void say_why(struct session *s, const struct run_sum *sum, const struct a
 	if (sum->signal)
 		say(s, arena_printf(s->arena, "the loop ends here: signal %d (%s)", sum->signal,
 				    strsignal(sum->signal)));
+	else if (sum->tired)
+		say(s, STR("the loop ends here: no task became eligible in the time of --wait"));
 	else if (sum->again.n)
 		say(s, arena_printf(s->arena, "the loop ends here: %.*s", STRF(sum->passed_over)));
+	else if (sum->stuck)
+		say(s,
+		    arena_printf(s->arena,
+				 "the loop ends here: the open tasks need a person first: %.*s%s",
+				 STRF(sum->stuck_id), sum->stuck == 1 ? "" : ", …"));
 	else if (stopped->code == SUCCESS)
 		say(s, STR("the loop ends here: no other task is eligible"));
 }
@@ -285,11 +319,15 @@ const struct command cmd_run = {
 		"pawl renews the lease while the command runs. If the command exits with 0 the task becomes Done, "
 		"otherwise Failed; --on-success and --on-failure change this. pawl passes signals on to the command. If "
 		"Ctrl-C or a signal stops the command, pawl releases the task; --on-interrupt changes this. pawl exits "
-		"with the command's code. If the lock is lost, pawl sends the group SIGTERM, after the grace period "
+		"with the command's code. With --loop --wait pawl stays while others hold tasks, while tasks wait for "
+		"open work or for a date, and while the queue is paused. The loop ends by itself when no open task can "
+		"become eligible without a person. With DURATION it also waits for people: for tasks that are Blocked, "
+		"in Needs Help or in Review. If the lock is lost, pawl sends the group SIGTERM, after the grace period "
 		"SIGKILL, and exits with 21. With --json the command's output goes to standard error.",
 	.example = "pawl run --next -- make test\n"
 		   "pawl run t1 --on-success review -- ./agent.sh\n"
 		   "pawl run --loop --replace {} -- ./agent.sh --task {}\n"
+		   "pawl run --loop --wait -- ./agent.sh\n"
 		   "pawl run --loop --jobs 4 -- sh -c 'claude -p \"do task $PAWL_TASK\"'",
 	.see = "next, claim, guard, heartbeat",
 	.params = params,

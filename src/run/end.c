@@ -85,6 +85,7 @@ static void finish(struct runner *r, struct job *j, struct run_end *e)
 	*j = (struct job){ 0 };
 	r->running--;
 	r->looked = false;
+	r->idle_since = os_boot_ms();
 }
 
 void job_lost(struct runner *r, struct job *j)

@@ -6,6 +6,7 @@
 #include "base/secret.h"
 
 #define PAUSE_MS 200 /* between two checks: other agents may change the queue all the time */
+#define IDLE_MS 50   /* the same for a loop that only waits for a task */
 
 static bool works(const struct job *j)
 {
@@ -24,7 +25,7 @@ int runner_wake_fd(struct runner *r)
 {
 	int fd;
 
-	if (!any_works(r)) {
+	if (!any_works(r) && !r->hopeful) {
 		r->look_at = NEVER;
 		return -1;
 	}
@@ -38,10 +39,10 @@ int runner_wake_fd(struct runner *r)
 
 void runner_woken(struct runner *r)
 {
-	int64_t now = os_boot_ms();
+	int64_t now = os_boot_ms(), pause = r->running ? PAUSE_MS : IDLE_MS;
 
 	queue_woken(r->client->queue);
-	r->look_at = r->looked_at + PAUSE_MS > now ? r->looked_at + PAUSE_MS : now;
+	r->look_at = r->looked_at + pause > now ? r->looked_at + pause : now;
 }
 
 /* If a store does not show the hash of the token, the holder's name must suffice. After a failed read the next renewal
@@ -82,6 +83,8 @@ void runner_look(struct runner *r)
 		return;
 	r->looked_at = os_boot_ms();
 	r->look_at = NEVER;
+	if (r->hopeful)
+		r->again_at = r->looked_at;
 	for (int64_t i = 0; i < r->plan->jobs; i++)
 		if (works(&r->jobs[i]))
 			look_at(r, &r->jobs[i]);

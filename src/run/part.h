@@ -1,5 +1,5 @@
 /*
- * The parts of a runner: claim a task and start its program (take.c), renew the lease (lease.c), notice when another
+ * The parts of a runner: claim a task and start its program (take.c), wait for a task (wait.c), renew the lease (lease.c), notice when another
  * agent ends it (look.c), wait for the program (watch.c), and report the result (end.c).
  */
 #ifndef RUN_PART_H
@@ -40,14 +40,28 @@ struct runner {
 	bool no_more, looked;
 	int signals;
 	int64_t look_at, looked_at; /* next and last check; NEVER: when the store wakes us */
+	/* Of a loop that waits: */
+	bool hopeful, told;  /* a task can become eligible; the user knows that the loop waits */
+	int64_t again_at;    /* the next attempt to claim, if nothing wakes us before */
+	int64_t idle_since;  /* the last program ended, or the loop began */
+	int64_t fault_since; /* the store refuses to answer; 0: it answers */
 };
 
 /* Makes one call with memory from `a`, so that a loop does not grow. */
 void runner_call(struct runner *r, const struct request *rq, struct answer *ans, struct arena *a);
+/* Copies a text that must outlive a call. A loop does not grow while the text stays the same. */
+void runner_keep(struct runner *r, struct str *to, struct str text);
 /* A request with the id and the token of the job. */
 struct request job_request(const struct job *j, enum op op);
 void job_give_back(struct runner *r, struct job *j, struct str why, struct answer *ans,
 		   struct arena *a);
+
+/* After an attempt to claim that got no task: may the loop wait for one? Sets again_at and hopeful. */
+bool runner_may_wait(struct runner *r, const struct answer *ans);
+/* Does the loop wait, without a program that runs? */
+bool runner_waits(struct runner *r);
+/* Tries to claim again, if it is time. */
+void runner_wait_over(struct runner *r);
 
 /* Claims tasks for the free places, while there are eligible tasks. */
 void runner_take(struct runner *r);

@@ -37,6 +37,12 @@ void runner_call(struct runner *r, const struct request *rq, struct answer *ans,
 	c->keyring.arena = ring;
 }
 
+void runner_keep(struct runner *r, struct str *to, struct str text)
+{
+	if (!str_eq(*to, text))
+		*to = arena_str(r->client->arena, text);
+}
+
 struct request job_request(const struct job *j, enum op op)
 {
 	struct request rq = { .op = op };
@@ -141,6 +147,9 @@ static enum result run_all(struct runner *r)
 	keeper_stop(&r->keeper);
 	if (r->sum->ran && code == SUCCESS)
 		return SUCCESS;
+	if (r->ans->code == SUCCESS) /* it waited in vain, or a signal ended the wait */
+		answer_fail(r->ans, NO_TASKS, STR("no task became eligible"),
+			    STR("pawl next --explain says why"));
 	return r->ans->code;
 }
 
@@ -148,7 +157,13 @@ enum result runner_run(struct client *c, const struct run_plan *plan, struct run
 		       struct answer *ans)
 {
 	struct run_plan own = *plan;
-	struct runner r = { .client = c, .plan = &own, .sum = sum, .ans = ans, .look_at = NEVER };
+	struct runner r = { .client = c,
+			    .plan = &own,
+			    .sum = sum,
+			    .ans = ans,
+			    .look_at = NEVER,
+			    .again_at = NEVER,
+			    .idle_since = os_boot_ms() };
 	enum result code;
 
 	*sum = (struct run_sum){ 0 };

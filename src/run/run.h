@@ -25,6 +25,8 @@ struct run_end {
 	const struct answer *answer; /* the last answer about the task */
 };
 
+#define RUN_FOREVER INT64_MAX
+
 struct run_plan {
 	struct request take; /* OP_TAKE, or OP_CLAIM of one task */
 	struct strs words;   /* the program and its arguments */
@@ -34,10 +36,13 @@ struct run_plan {
 	struct str summary;               /* empty: the runner makes one */
 	int64_t grace_ms, jobs;
 	bool loop, out_to_err;
+	int64_t wait_ms; /* the loop waits this long without work; 0: it ends; RUN_FOREVER: no limit */
 	/* words: the program and its arguments for this task */
 	void (*began)(void *ctx, const struct answer *claim, struct strs words);
 	void (*ended)(void *ctx,
 		      const struct run_end *e); /* *e and its strings end with the call */
+	/* The loop begins to wait; coming: the number of open tasks that can become eligible, 0: unknown. */
+	void (*waits)(void *ctx, const struct answer *none, int64_t coming);
 	void *ctx;
 };
 
@@ -45,7 +50,10 @@ struct run_sum {
 	int64_t ran, succeeded, failed, lost, troubled; /* troubled: could not be reported */
 	int last_status;                                /* of the last program that failed */
 	int64_t interrupted;                            /* commands that a signal to end stopped */
-	int signal; /* it asked the runner to end; 0: none did */
+	int signal;          /* it asked the runner to end; 0: none did */
+	int64_t stuck;       /* open tasks that need a person, when a loop that waits ended */
+	struct str stuck_id; /* one of them */
+	bool tired;          /* the loop waited for wait_ms in vain */
 	struct str again,
 		passed_over; /* if only tasks are left that the loop released: one of them; the reason */
 };

@@ -183,12 +183,11 @@ static void hold(struct runner *r, struct job *j, const struct answer *ans, int6
 static void note_passed_over(struct runner *r, const struct answer *ans)
 {
 	const struct given_back *g = &r->client->given_back;
-	struct arena *a = r->client->arena;
 
 	if (!ans->warnings.n || !g->n)
 		return;
-	r->sum->again = arena_str(a, g->v[0].id);
-	r->sum->passed_over = arena_str(a, ans->warnings.v[0]);
+	runner_keep(r, &r->sum->again, g->v[0].id);
+	runner_keep(r, &r->sum->passed_over, ans->warnings.v[0]);
 }
 
 /* Copies the answer: it must outlive the memory of the call. */
@@ -216,12 +215,15 @@ static bool take_one(struct runner *r)
 	runner_call(r, &rq, &ans, &j->arena);
 	if (ans.code == SUCCESS && ans.task && ans.lock) {
 		r->sum->again = r->sum->passed_over = STR("");
+		r->told = false;
+		r->fault_since = 0;
 		hold(r, j, &ans, sent);
 		begin(r, j, ans.task);
 		return !r->no_more;
 	}
-	if (ans.code == NO_TASKS && r->sum->ran) {
+	if (ans.code == NO_TASKS)
 		note_passed_over(r, &ans);
+	if (runner_may_wait(r, &ans) || (ans.code == NO_TASKS && r->sum->ran)) {
 		r->looked = true; /* until a job ends, which may make other tasks eligible */
 	} else {
 		keep_answer(r, &ans);

@@ -142,7 +142,8 @@ static void wait_for_event(struct runner *r)
 {
 	struct pollfd in[] = { { .fd = r->signals, .events = POLLIN },
 			       { .fd = runner_wake_fd(r), .events = POLLIN } };
-	int64_t at = sooner(next_event(r), r->look_at), left = at == NEVER ? -1 : at - os_boot_ms();
+	int64_t at = sooner(sooner(next_event(r), r->look_at), r->again_at),
+		left = at == NEVER ? -1 : at - os_boot_ms();
 	int sig;
 
 	if (at != NEVER && left < 0)
@@ -157,10 +158,11 @@ void runner_watch(struct runner *r)
 {
 	for (;;) {
 		runner_take(r);
-		if (!r->running)
+		if (!r->running && !runner_waits(r))
 			return;
 		wait_for_event(r);
 		runner_look(r);
+		runner_wait_over(r);
 		for (int64_t i = 0; i < r->plan->jobs; i++)
 			if (r->jobs[i].group)
 				tick(r, &r->jobs[i]);

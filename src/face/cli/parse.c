@@ -3,8 +3,9 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "base/module.h"
+#include "base/text.h"
+#include "base/when.h"
 
 struct parser {
 	struct parsed *out;
@@ -187,6 +188,21 @@ static bool take_value(struct parser *p, const struct param *o, struct str *text
 	return true;
 }
 
+/* A word that is not a duration does not belong to the option: `--wait -- make`. */
+static bool may_take_value(struct parser *p, const struct param *o, struct str *text)
+{
+	const char *next = p->at + 1 < p->argc ? p->argv[p->at + 1] : NULL;
+	int64_t ms;
+
+	if (!(o->flags & P_OPTIONAL))
+		return take_value(p, o, text);
+	if (next && duration_parse(str_c(next), &ms)) {
+		p->at++;
+		*text = str_c(next);
+	}
+	return true;
+}
+
 static bool long_option(struct parser *p, const char *word)
 {
 	struct str name = str_c(word + 2), text = STR("");
@@ -202,7 +218,10 @@ static bool long_option(struct parser *p, const char *word)
 		return unknown_option(p, SAY(p, "--%.*s", STRF(name)).p, name, false);
 	if (o->type == P_FLAG && equals)
 		return refuse(p, SAY(p, "--%s takes no value", o->name), help_hint(p));
-	if (o->type != P_FLAG && !equals && !take_value(p, o, &text))
+	if (o->flags & P_OPTIONAL && equals && !text.n)
+		return refuse(p, SAY(p, "--%s= needs a value: %s", o->name, param_value(o)),
+			      help_hint(p));
+	if (o->type != P_FLAG && !equals && !may_take_value(p, o, &text))
 		return false;
 	return set(p, o, text);
 }
@@ -221,7 +240,7 @@ static bool short_options(struct parser *p, const char *word)
 				return false;
 			continue;
 		}
-		if (!text.n && !take_value(p, o, &text))
+		if (!text.n && !may_take_value(p, o, &text))
 			return false;
 		return set(p, o, text);
 	}

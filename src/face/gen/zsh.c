@@ -42,7 +42,7 @@ static void add_value(struct buf *out, const struct param *p)
 {
 	if (p->type == P_FLAG)
 		return;
-	buf_addc(out, ':');
+	buf_adds(out, p->flags & P_OPTIONAL ? STR("::") : STR(":"));
 	put(out, param_value(p));
 	buf_addc(out, ':');
 	add_action(out, p);

@@ -1,0 +1,100 @@
+/* A loop that waits for work. It stays while an open task can become eligible for it, and ends by itself otherwise. The
+ * store wakes it after each change; besides, it looks when the next lease or delay is over. */
+#include "run/part.h"
+
+#include "base/os.h"
+#include "queue/prospects.h"
+
+#define FAULT_MAX_MS 600000 /* without a limit of its own, a loop waits this long for the store */
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A deadline that may be RUN_FOREVER away. */
+static int64_t after(int64_t since, int64_t ms)
+{
+	return ms > NEVER - since ? NEVER : since + ms;
+}
+
+/* Another process is in the way, or the network is: both pass. */
+static bool passes(const struct answer *ans)
+{
+	return ans->code == API_ERROR &&
+	       (str_is(ans->fault, "busy") || str_is(ans->fault, "unreachable"));
+}
+
+static bool wait_for_store(struct runner *r)
+{
+	int64_t now = os_boot_ms(), most = sooner(r->plan->wait_ms, FAULT_MAX_MS);
+
+	if (!r->fault_since)
+		r->fault_since = now;
+	r->again_at = now + RETRY_MS;
+	return r->hopeful = now < after(r->fault_since, most);
+}
+
+/* The tasks that the loop released do not count, unless somebody changes them. */
+static void ask_prospects(struct runner *r, struct prospects *p)
+{
+	struct client *c = r->client;
+	struct request rq = r->plan->take;
+	struct arena scratch = { 0 };
+	struct answer ans = { 0 };
+	bool people = r->plan->wait_ms != RUN_FOREVER;
+
+	given_back_except(&c->given_back, c->queue, &rq, &scratch);
+	if (queue_prospects(c->queue, &rq, people, p, &ans, &scratch) != SUCCESS)
+		*p = (struct prospects){ .coming = 1, .wait_ms = RETRY_MS }; /* look again */
+	r->sum->stuck = p->stuck;
+	runner_keep(r, &r->sum->stuck_id, p->stuck_id);
+	arena_free(&scratch);
+}
+
+static bool wait_for_task(struct runner *r, const struct answer *ans)
+{
+	struct prospects p = { .wait_ms = ans->wait_ms };
+
+	/* the tasks of its own programs are open, and one that comes due is the quick answer */
+	if (!r->running && (!ans->wait_ms || ans->paused))
+		ask_prospects(r, &p);
+	r->hopeful = r->running || ans->wait_ms || p.coming;
+	r->again_at = os_boot_ms() +
+		      (p.wait_ms && p.wait_ms < LOOK_MAX_MS ? p.wait_ms : LOOK_MAX_MS);
+	if (r->hopeful && !r->running && !r->told && r->plan->waits)
+		r->plan->waits(r->plan->ctx, ans, p.coming);
+	r->told |= r->hopeful && !r->running;
+	return r->hopeful;
+}
+
+bool runner_may_wait(struct runner *r, const struct answer *ans)
+{
+	r->hopeful = false;
+	r->again_at = NEVER;
+	if (!r->plan->wait_ms || r->no_more)
+		return false;
+	if (passes(ans))
+		return wait_for_store(r);
+	r->fault_since = 0;
+	return ans->code == NO_TASKS && wait_for_task(r, ans);
+}
+
+bool runner_waits(struct runner *r)
+{
+	int64_t end = after(r->idle_since, r->plan->wait_ms);
+
+	if (!r->hopeful || r->no_more || (!r->plan->loop && r->sum->ran))
+		return false;
+	r->sum->tired = os_boot_ms() >= end;
+	r->again_at = sooner(r->again_at, end);
+	return !r->sum->tired;
+}
+
+void runner_wait_over(struct runner *r)
+{
+	if (!r->hopeful || os_boot_ms() < r->again_at)
+		return;
+	r->again_at = NEVER;
+	r->looked = false;
+}
