@@ -31,6 +31,7 @@ static bool look(struct queue *q, struct str id, struct given *out, struct arena
 	*out = (struct given){ .id = ans.task->id,
 			       .comment = ans.n_events ? ans.events[ans.n_events - 1].cursor
 						       : STR(""),
+			       .status = ans.task->status,
 			       .version = ans.task->version,
 			       .open_deps = ans.task->open_deps,
 			       .canceled_deps = ans.task->canceled_deps,
@@ -50,11 +51,11 @@ static struct str last_event(struct queue *q, struct str id, struct arena *a)
 	return ans.code == SUCCESS && ans.n_events ? ans.events[ans.n_events - 1].cursor : STR("");
 }
 
-/* Did others only take the task and give it back, too? Two loops that wait would hand such a task to each other for
- * ever. */
+/* Did others only take the task, and perhaps release it, too? Two loops that wait would hand such a task to each other
+ * for ever. */
 static bool only_taken(struct queue *q, const struct given *t, struct arena *a)
 {
-	static const char *const idle[] = { "claimed", "resumed", "released", "abandoned" };
+	static const char *const idle[] = { "claimed", "resumed", "released" };
 	struct request rq = { .op = OP_LOG };
 	struct answer ans;
 	bool only;
@@ -135,11 +136,11 @@ void given_back_except(struct given_back *g, struct queue *q, struct request *rq
 
 		if (!look(q, g->v[i].id, &now, &scratch) || !same(q, &g->v[i], &now, &scratch))
 			forget(g, i);
+		else if (now.status == READY) /* if another agent took it and died, it is work */
+			ids = arena_append(a, ids, arena_str(a, g->v[i].id));
 		arena_free(&scratch);
 		scratch = (struct arena){ 0 };
 	}
-	for (size_t i = 0; i < g->n; i++)
-		ids = arena_append(a, ids, arena_str(a, g->v[i].id));
 	if (ids.n)
 		GIVE(rq, except, ids);
 }

@@ -14,7 +14,7 @@
 /* A task as it was when the loop released it. */
 struct given {
 	struct str id, comment, last; /* the cursors of the last comment and of the last event */
-	int64_t version, open_deps, canceled_deps, open_subs;
+	int64_t status, version, open_deps, canceled_deps, open_subs;
 };
 
 struct given_back {

@@ -44,6 +44,7 @@ struct runner {
 	bool hopeful, told;  /* a task can become eligible; the user knows that the loop waits */
 	int64_t again_at;    /* the next attempt to claim, if nothing wakes us before */
 	int64_t idle_since;  /* the last program ended, or the loop began */
+	int64_t alone_since; /* only tasks are left that the loop released; 0: others are left, too */
 	int64_t fault_since; /* the store refuses to answer; 0: it answers */
 };
 

@@ -184,8 +184,10 @@ static void note_passed_over(struct runner *r, const struct answer *ans)
 {
 	const struct given_back *g = &r->client->given_back;
 
-	if (!ans->warnings.n || !g->n)
+	if (!ans->warnings.n || !g->n) {
+		r->sum->again = r->sum->passed_over = STR("");
 		return;
+	}
 	runner_keep(r, &r->sum->again, g->v[0].id);
 	runner_keep(r, &r->sum->passed_over, ans->warnings.v[0]);
 }

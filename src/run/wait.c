@@ -7,6 +7,9 @@
 
 #define FAULT_MAX_MS 600000 /* without a limit of its own, a loop waits this long for the store */
 
+/* A loop that released the last task stays a little: another loop may be about to take it. */
+#define LINGER_MS 3000
+
 static int64_t sooner(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
@@ -52,6 +55,21 @@ static void ask_prospects(struct runner *r, struct prospects *p)
 	arena_free(&scratch);
 }
 
+/* Only tasks are left that this loop released, and tasks that wait for them. */
+static bool lingers(struct runner *r)
+{
+	int64_t now = os_boot_ms();
+
+	if (!r->sum->again.n) {
+		r->alone_since = 0;
+		return false;
+	}
+	if (!r->alone_since)
+		r->alone_since = now;
+	r->again_at = sooner(r->again_at, r->alone_since + LINGER_MS);
+	return now < r->alone_since + LINGER_MS;
+}
+
 static bool wait_for_task(struct runner *r, const struct answer *ans)
 {
 	struct prospects p = { .wait_ms = ans->wait_ms };
@@ -60,11 +78,14 @@ static bool wait_for_task(struct runner *r, const struct answer *ans)
 	if (!r->running && (!ans->wait_ms || ans->paused))
 		ask_prospects(r, &p);
 	r->hopeful = r->running || ans->wait_ms || p.coming;
+	if (r->hopeful)
+		r->alone_since = 0;
 	r->again_at = os_boot_ms() +
 		      (p.wait_ms && p.wait_ms < LOOK_MAX_MS ? p.wait_ms : LOOK_MAX_MS);
-	if (r->hopeful && !r->running && !r->told && r->plan->waits)
+	r->hopeful = r->hopeful || lingers(r);
+	if (r->hopeful && !r->alone_since && !r->running && !r->told && r->plan->waits)
 		r->plan->waits(r->plan->ctx, ans, p.coming);
-	r->told |= r->hopeful && !r->running;
+	r->told |= r->hopeful && !r->alone_since && !r->running;
 	return r->hopeful;
 }
 

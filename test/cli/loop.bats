@@ -186,3 +186,16 @@ END
 	call 0 run --help
 	says "--wait [DURATION]"
 }
+
+@test "--wait: a released task is work again after another agent took it and died" {
+	new a
+	new b
+	pawl claim t2 --agent other --ttl 1h
+	looping ann --wait --on-failure release -- sh -c 'echo x >>ran; [ $(wc -l <ran) -gt 1 ]'
+	soon grep -q "t1 is Ready" ann.err
+	pawl claim t1 --agent other --ttl 0.3s
+	soon grep -q "t1 is Done" ann.err
+	pawl done t2 --agent other
+	loop_ends 1
+	same "$(wc -l <ran)" 2
+}
