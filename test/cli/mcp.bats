@@ -267,3 +267,69 @@ teardown() {
 	soon free x
 	same "$(expires x)" "$first"
 }
+
+# --- below pawl run ---------------------------------------------------------------------------------
+
+# under_run MESSAGE...: pawl run starts an agent, which starts a server and sends it the messages; the replies are in `replies`
+under_run() {
+	printf '%s\n' "$@" >messages
+	"$PAWL" run --next -- sh -c '"$0" mcp <messages >replies 2>complaints' "$PAWL" 2>err
+	cat err complaints replies
+	[ ! -s complaints ]
+}
+
+reply() { # ID FILTER
+	jq -es ".[] | select(.id == $1) | .result.structuredContent | $2" replies >/dev/null
+}
+
+@test "mcp below run: next gives the task that run holds, as often as it is asked" {
+	new a --description "do it" >/dev/null
+	new b >/dev/null
+	under_run "$(tool next '{"claim":true}' 1)" "$(tool next '{}' 2)" "$(tool next '{"claim":true,"label":"x"}' 3)" \
+		"$(tool next '{"claim":true,"explain":false,"wait":5}' 4)" "$(tool next '{"explain":true}' 5)"
+	for i in 1 2 3 4; do
+		reply $i '.ok and .task.id == "t1" and .task.description == "do it" and .lock.fence == 1 and .call_next'
+	done
+	reply 5 '.candidates | length == 2'
+	status_is t1 Done # by run, although the server ended first
+	status_is t2 Ready
+	same "$(field t2 .attempts)" 0
+}
+
+@test "mcp below run: the lock stays with run" {
+	new a >/dev/null
+	"$PAWL" run --next -- sh -c '
+		"$0" lock status t1 --json >before
+		printf "%s\n" "$1" "$2" "$3" | "$0" mcp >replies
+		"$0" lock status t1 --json >after' "$PAWL" "$(tool next '{"claim":true}' 1)" "$(tool heartbeat '{"id":"t1"}' 2)" \
+		"$(tool claim '{"id":"t1"}' 3)"
+	cat before replies after
+	jq -e '.locked and .lock.live' after
+	same "$(jq .lock.pid before)" "$(jq .lock.pid after)"
+	reply 2 .ok
+	reply 3 .ok
+	status_is t1 Done
+	"$PAWL" log t1 --json | jq -e '[.events[].event] | . == ["created", "claimed", "done"]'
+}
+
+@test "mcp below run: after the end of its task the session gets no second one" {
+	new a >/dev/null
+	new b >/dev/null
+	under_run "$(tool done '{"id":"t1","summary":"x","claim_next":true}' 1)" "$(tool next '{"claim":true,"wait":60}' 2)" \
+		"$(tool done '{"id":"t1","summary":"x"}' 3)"
+	reply 1 '.ok and .next == null and (.warnings[0] | contains("Stop here"))'
+	reply 2 '.code == "NO_TASKS" and (.warnings[0] | contains("Stop here")) and .hint == null'
+	reply 3 '.ok and .repeated'
+	status_is t1 Done
+	status_is t2 Ready
+}
+
+@test "mcp below run: on another queue next is as ever" {
+	new a >/dev/null
+	mkdir other
+	(cd other && "$PAWL" init -q --force && "$PAWL" create x -q && "$PAWL" create y -q) >/dev/null
+	printf '%s\n' "$(tool next '{"claim":true}' 1)" >messages
+	"$PAWL" run --next -- sh -c '"$0" mcp --store "sqlite:$PWD/other/.pawl/queue.db" <messages >replies' "$PAWL"
+	cat replies
+	reply 1 '.ok and .task.title == "x"'
+}

@@ -261,6 +261,8 @@ static void failed(const struct refused *r)
 
 static void advise(const struct refused *r)
 {
+	struct run_task ignored;
+
 	switch (r->ans->code) {
 	case CONFLICT:
 		conflict(r);
@@ -284,7 +286,7 @@ static void advise(const struct refused *r)
 	case NO_TASKS:
 		if (r->ans->paused)
 			paused(r);
-		else
+		else if (!under_run(r->m, &ignored))
 			r->ans->hint =
 				STR("next explain=true says why; next wait=30 waits for work");
 		return;

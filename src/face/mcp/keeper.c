@@ -206,7 +206,8 @@ void keeper_prove(struct mcp *m, struct request *rq)
 {
 	const struct held *h = lock_of(m, rq);
 
-	if (names_process(rq))
+	/* a lock of `pawl run` keeps the process of `pawl run` */
+	if (names_process(rq) && !under_run_holds(m, rq->id, 0))
 		name_process(m, rq);
 	m->claimed = h && (h->lost || keeper_find(m, rq->agent, rq->id));
 	if (h && !HAS(rq, token) && shows_token(m, rq, h))
@@ -230,7 +231,7 @@ static void took(struct mcp *m, const struct request *rq, const struct task *t,
 {
 	struct held *h = lock && lock->token.n ? keeper_find(m, rq->agent, t->id) : NULL;
 
-	if (!lock || !lock->token.n)
+	if (!lock || !lock->token.n || under_run_holds(m, t->id, lock->fence))
 		return;
 	if (h)
 		drop(m, h);

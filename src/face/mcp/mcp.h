@@ -256,6 +256,22 @@ void keeper_tick(struct mcp *m);
 int64_t keeper_next(const struct mcp *m);
 void keeper_end(struct mcp *m, bool release);
 
+/* --- below `pawl run` (under_run.c) ---------------------------------------------------------------- */
+
+/* The task for which `pawl run` started the agent of this server. */
+struct run_task {
+	struct str id, token;
+	int64_t fence;
+};
+
+bool under_run(const struct mcp *m, struct run_task *out);
+/* Is it this task? fence 0: any. */
+bool under_run_holds(const struct mcp *m, struct str id, int64_t fence);
+/* Answers `next`. false: the server is not below `pawl run`, or the call asks for something else. */
+bool under_run_next(struct mcp *m, const struct request *rq, struct reply *out, struct arena *a);
+/* Takes claim_next out of a `done` of that task: `pawl run` claims the next one. */
+bool under_run_done(struct mcp *m, struct request *rq);
+
 /* --- resources and prompts (resources.c, prompts.c) ------------------------------------------------ */
 
 void resources_list(struct mcp_call *c);

@@ -72,9 +72,12 @@ static enum result execute(const struct mcp_call *c, const struct command *tool,
 	struct request *rq = &args->rq;
 	struct str self;
 	enum result code;
+	bool last;
 
 	if (mcp_ready(m, &ans, a) != SUCCESS)
 		return run_answer(&ans, out);
+	if (tool == &cmd_next && under_run_next(m, rq, out, a))
+		return out->ans.code;
 	self = client->agent;
 	s->arena = client->arena = a;
 	mcp_enter(m, session_of(c));
@@ -82,12 +85,18 @@ static enum result execute(const struct mcp_call *c, const struct command *tool,
 	if (rq->id.n && rq->id.p[0] >= '0' && rq->id.p[0] <= '9' &&
 	    client_open(client, STORE_READ, &ans) == SUCCESS)
 		client_know_ids(client, rq);
+	last = under_run_done(m, rq);
 	keeper_prove(m, rq);
 	if (HAS(rq, agent))
 		act_as(client, rq->agent, STR(""));
 	code = command_run(tool, s, args, out);
 	act_as(client, self, client->agent_before);
 	client->arena = &m->base;
+	if (last && code == SUCCESS)
+		reply_warn(
+			out,
+			STR("no next task was claimed. Stop here: the next task gets a new session"),
+			a);
 	mcp_answered(m, barred(out) ? SUCCESS : code);
 	keeper_learn(m, rq, &out->ans);
 	return code;
@@ -225,8 +234,10 @@ static struct attempt attempt(const struct mcp_call *c, const struct command *to
 
 static int64_t worth(const struct mcp_call *c, const struct attempt *t)
 {
+	struct run_task ignored;
+
 	if (t->reply.ans.code == NO_TASKS)
-		return t->wait;
+		return t->tool == &cmd_next && under_run(c->m, &ignored) ? 0 : t->wait;
 	return barred(&t->reply) ? client_timeout(&c->m->session.client, op_flags(t->tool->op)) : 0;
 }
 
