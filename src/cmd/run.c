@@ -1,5 +1,6 @@
 #include "run/run.h"
 
+#include "base/text.h"
 #include "base/when.h"
 #include "cmd/command.h"
 #include "core/lease.h"
@@ -69,6 +70,9 @@ static void began(void *ctx, const struct answer *claim, struct strs words)
 
 	say(x->s, arena_printf(&a, "claimed %.*s (fence %lld): %.*s", STRF(claim->task->id),
 			       (long long)claim->lock->fence, STRF(claim->task->title)));
+	if (claim->came_back)
+		say(x->s, arena_printf(&a, "%.*s came back: %.*s", STRF(claim->task->id),
+				       STRF(text_line(&a, claim->came_back->reason))));
 	say(x->s, arena_printf(&a, "running `%.*s` for %.*s", STRF(run_command_text(&a, words)),
 			       STRF(claim->task->id)));
 	for (size_t i = 0; i < claim->warnings.n; i++)
@@ -314,7 +318,7 @@ const struct command cmd_run = {
 	.summary = "claim a task and run a command for it",
 	.detail =
 		"The command runs in its own process group. Its environment has the id in PAWL_TASK, the fields in "
-		"PAWL_TASK_TITLE, PAWL_TASK_DESCRIPTION and similar variables, and PAWL_TOKEN, PAWL_FENCE and PAWL_STORE. "
+		"PAWL_TASK_TITLE, PAWL_TASK_DESCRIPTION and similar variables, why it came back in PAWL_TASK_CAME_BACK, and PAWL_TOKEN, PAWL_FENCE and PAWL_STORE. "
 		"--replace STR puts the id into the arguments. "
 		"pawl renews the lease while the command runs. If the command exits with 0 the task becomes Done, "
 		"otherwise Failed; --on-success and --on-failure change this. pawl passes signals on to the command. If "

@@ -235,6 +235,7 @@ void show_details(const struct reply *r, struct view *v)
 	put_history(v, t);
 	row_time(v, "next check", t->next_check);
 	put_extra(v, t->extra);
+	block(v, "came back", r->ans.came_back ? r->ans.came_back->reason : STR(""));
 	block(v, stands(t) ? "reason" : "last reason", t->blocker_reason);
 	if (stands(t))
 		block(v, "to unblock", t->unblock_action);
@@ -257,6 +258,7 @@ struct granted {
 	const struct event *comments;
 	size_t n_comments;
 	int64_t now;
+	const struct notice *back; /* why the task came back; NULL: unknown */
 };
 
 /* The history that earlier holders left: why the task came back, and its comments. */
@@ -270,7 +272,9 @@ static void put_return(struct view *v, const struct granted *g)
 	if (abandoned)
 		view_text(v, YELLOW, ", %lld abandoned", abandoned);
 	view_text(v, PLAIN, "\n");
-	block(v, "the last reason was", g->task->blocker_reason);
+	block(v, "why", g->back ? g->back->reason : STR(""));
+	if (!g->back)
+		block(v, "the last reason was", g->task->blocker_reason);
 	put_comments(v, g->comments, g->n_comments);
 }
 
@@ -326,7 +330,8 @@ static void put_granted(struct view *v, const struct granted *g)
 void show_grant(const struct reply *r, struct view *v)
 {
 	const struct answer *ans = &r->ans;
-	struct granted g = { ans->task, ans->lock, ans->events, ans->n_events, ans->now };
+	struct granted g = { ans->task,     ans->lock, ans->events,
+			     ans->n_events, ans->now,  ans->came_back };
 
 	if (ans->task)
 		put_granted(v, &g);
@@ -337,7 +342,8 @@ void show_grant(const struct reply *r, struct view *v)
 void show_granted_next(const struct reply *r, struct view *v)
 {
 	const struct answer *ans = &r->ans;
-	struct granted g = { ans->next, ans->next_lock, ans->events, ans->n_events, ans->now };
+	struct granted g = { ans->next,     ans->next_lock, ans->events,
+			     ans->n_events, ans->now,       ans->came_back };
 
 	put_granted(v, &g);
 }

@@ -101,6 +101,9 @@ struct answer {
 	struct notice
 		*changed; /* an operator changed the task over the lock of the caller; or NULL */
 	struct notice *paused; /* the queue is paused, and that matters here; or NULL */
+	struct notice
+		*came_back; /* why the task (or `next`) is work again; or NULL. fields: the event;
+				   * reason: a sentence */
 	int64_t barred; /* enum typed: a lock of this kind refuses the call, for at most wait_ms */
 };
 

@@ -183,6 +183,18 @@ static void notices_json(json_t *o, const struct answer *ans, struct arena *a)
 	}
 }
 
+/* In the object that has the task. */
+static void came_back_json(json_t *o, const struct notice *n, struct arena *a)
+{
+	json_t *v = json_object();
+
+	set_text(v, "event", n->fields.n ? n->fields.v[0] : STR(""));
+	set_text(v, "by", n->by);
+	set_text(v, "at", when_text(a, n->at));
+	set_text(v, "why", n->reason);
+	json_object_set_new(o, "came_back", v);
+}
+
 static json_t *failure_json(const struct answer *ans, struct arena *a)
 {
 	json_t *o = json_object(), *error = json_object();
@@ -213,6 +225,8 @@ static json_t *next_json(const struct answer *ans, struct arena *a)
 			    ans->next_lock ? grant_json(ans->next_lock, ans->now, a) : json_null());
 	if (ans->n_events)
 		events_json(o, "comments", ans, a);
+	if (ans->came_back)
+		came_back_json(o, ans->came_back, a);
 	return o;
 }
 
@@ -222,6 +236,8 @@ static void holder_json(json_t *o, const struct answer *ans, struct arena *a)
 		json_object_set_new(o, "lock", grant_json(ans->lock, ans->now, a));
 	if (ans->has_next)
 		json_object_set_new(o, "next", ans->next ? next_json(ans, a) : json_null());
+	if (ans->came_back && !ans->next)
+		came_back_json(o, ans->came_back, a);
 }
 
 static void notes_json(json_t *o, const struct answer *ans)

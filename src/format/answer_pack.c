@@ -32,7 +32,8 @@ enum tag {
 	A_BARRED = 23,
 	A_QUEUE_ID = 24,
 	A_CHANGED = 25,
-	A_PAUSED = 26
+	A_PAUSED = 26,
+	A_CAME_BACK = 27
 };
 
 #define NESTED_MAX (64u << 20)
@@ -133,6 +134,8 @@ void answer_pack(const struct answer *ans, struct buf *out)
 		pack_notice(out, A_CHANGED, ans->changed);
 	if (ans->paused)
 		pack_notice(out, A_PAUSED, ans->paused);
+	if (ans->came_back)
+		pack_notice(out, A_CAME_BACK, ans->came_back);
 	for (size_t i = 0; i < ans->n_tasks; i++)
 		pack_task(out, A_TASKS, &ans->tasks[i]);
 	for (size_t i = 0; i < ans->n_events; i++)
@@ -278,6 +281,8 @@ static int unpack_nested(struct unpacking *p, uint8_t tag, struct str value)
 		return unpack_notice(value, &ans->changed, p->arena);
 	case A_PAUSED:
 		return unpack_notice(value, &ans->paused, p->arena);
+	case A_CAME_BACK:
+		return unpack_notice(value, &ans->came_back, p->arena);
 	case A_TASKS:
 		return unpack_tasks(value, ans, p->arena);
 	case A_EVENT:

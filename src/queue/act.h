@@ -213,6 +213,8 @@ int read_awaited(struct store *s, const struct task *t, struct standing *out, st
 int read_related(struct store *s, struct answer *ans, struct arena *a);
 /* One event of the task, in the order of the log. */
 void read_attempt(struct related *r, const struct event *ev, struct arena *a);
+/* Sets ans->came_back, if the task was handed back. */
+void read_came_back(struct store *s, const struct task *t, struct answer *ans, struct arena *a);
 /* The tasks below rq->id, or all open ones, each once. */
 int read_tree(struct store *s, const struct request *rq, struct answer *ans, struct arena *a,
 	      size_t *bad);

@@ -172,6 +172,7 @@ static int read_show(struct reading *x)
 		r = read_related(x->store, x->ans, x->arena);
 	if (r)
 		return r;
+	read_came_back(x->store, x->ans->task, x->ans, x->arena);
 	q.key = task_key(x->arena, x->rq->id);
 	return x->store->ops->entries(x->store, &q, only_comments, x);
 }

@@ -48,8 +48,10 @@ static struct str joined(struct strs list, struct arena *a)
 	return out;
 }
 
-static void set_task(struct environment *e, const struct task *t)
+static void set_task(struct environment *e, const struct answer *claim)
 {
+	const struct task *t = claim->task;
+
 	set(e, "PAWL_TASK", t->id);
 	set(e, "PAWL_TASK_TITLE", t->title);
 	set(e, "PAWL_TASK_DESCRIPTION", t->description);
@@ -61,9 +63,11 @@ static void set_task(struct environment *e, const struct task *t)
 	set(e, "PAWL_TASK_DUE", t->due ? when_text(e->arena, t->due) : STR(""));
 	set(e, "PAWL_TASK_PARENT", t->parent);
 	set_number(e, "PAWL_TASK_ATTEMPT", t->attempts);
+	if (claim->came_back)
+		set(e, "PAWL_TASK_CAME_BACK", claim->came_back->reason);
 }
 
-static char **make_environment(const struct runner *r, struct job *j, const struct task *t)
+static char **make_environment(const struct runner *r, struct job *j, const struct answer *claim)
 {
 	const struct client *c = r->client;
 	struct environment e = { .arena = &j->arena };
@@ -72,7 +76,7 @@ static char **make_environment(const struct runner *r, struct job *j, const stru
 
 	while (environ[count])
 		count++;
-	set_task(&e, t);
+	set_task(&e, claim);
 	set(&e, "PAWL_TOKEN", j->token);
 	set_number(&e, "PAWL_FENCE", j->fence);
 	set(&e, "PAWL_STORE", c->config.uri);
@@ -140,13 +144,13 @@ static void stop_taking(struct runner *r, enum result code, struct str message, 
 			    arena_str(r->client->arena, hint));
 }
 
-static void begin(struct runner *r, struct job *j, const struct task *t)
+static void begin(struct runner *r, struct job *j, const struct answer *claim)
 {
 	struct answer ans;
 	int fault;
 
 	r->program.argv = make_arguments(j);
-	r->program.envp = make_environment(r, j, t);
+	r->program.envp = make_environment(r, j, claim);
 	r->program.terminal = r->plan->jobs == 1 && terminal_ours();
 	fault = group_start(&r->program, &j->group);
 	if (!fault) {
@@ -220,7 +224,7 @@ static bool take_one(struct runner *r)
 		r->told = false;
 		r->fault_since = 0;
 		hold(r, j, &ans, sent);
-		begin(r, j, ans.task);
+		begin(r, j, &ans);
 		return !r->no_more;
 	}
 	if (ans.code == NO_TASKS)

@@ -199,3 +199,68 @@ END
 	loop_ends 1
 	same "$(wc -l <ran)" 2
 }
+
+# came_back ID WHY: every brief of the task says why it came back
+came_back() {
+	printf '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"claim","arguments":{"id":"%s"}}}\n' "$1" |
+		"$PAWL" mcp >replies
+	cat replies
+	jq -e --arg why "$2" '.result | .structuredContent.came_back.why == $why
+		and (.content[0].text | contains($why))' replies >/dev/null
+	call 0 show "$1"
+	says "came back" "$2"
+	ask 0 show "$1"
+	is ".came_back.why == \"$2\""
+}
+
+@test "came_back: the brief of a task says why it came back" {
+	for i in 1 2 3 4 5 6 7; do
+		new "$i"
+		pawl claim "t$i" --agent bob
+	done
+	pawl review t1 --agent bob --summary mine
+	pawl rework t1 --agent ann --reason "more tests"
+	came_back t1 "ann sent it back for rework: more tests"
+	pawl block t2 --agent bob --reason "no key" --unblock-action x
+	pawl unblock t2 --agent ann
+	came_back t2 "ann unblocked it (before, bob was blocked: no key)"
+	pawl lock break t3 --agent ann --reason stuck
+	came_back t3 "ann broke the lock of bob: stuck"
+	pawl fail t4 --agent bob --reason "exit 1"
+	pawl retry t4 --agent ann
+	came_back t4 "ann ordered another attempt (before, bob failed: exit 1)"
+	pawl release t5 --agent bob --reason "needs a Mac"
+	came_back t5 "bob released it: needs a Mac"
+	pawl done t6 --agent bob
+	pawl reopen t6 --agent ann --reason "broken again"
+	came_back t6 "ann reopened it: broken again"
+	pawl escalate t7 --agent bob --reason "who decides?"
+	pawl update t7 --agent ann --status ready
+	came_back t7 "ann made it Ready (before, bob needed help: who decides?)"
+}
+
+@test "came_back: a program of run finds the reason in its environment" {
+	new a
+	pawl claim t1 --agent bob --ttl 0.1s
+	soon not "$PAWL" lock check -q t1
+	call 0 run --next --on-success none -- sh -c 'echo "$PAWL_TASK_CAME_BACK" >why'
+	complains "t1 came back: the lease of bob expired"
+	grep -q "^the lease of bob expired at " why
+	new b
+	call 0 run --next -- sh -c '! env | grep CAME_BACK'
+}
+
+@test "came_back: the reason of a failed attempt and of a next task" {
+	new a
+	call 3 run t1 -- sh -c 'exit 3'
+	ask 0 claim t1
+	is '.came_back.event == "failed" and (.came_back.why | contains("exit code 3"))'
+	new b
+	pawl claim t2 --agent bob
+	pawl release t2 --agent bob --reason tired
+	call 0 claim t2 --agent cy
+	says "came back: 1 earlier claim" "bob released it: tired"
+	pawl release t2 --agent cy --reason tired
+	ask 0 done t1 --claim-next
+	is '.came_back == null and .next.came_back.why == "cy released it: tired"'
+}

@@ -143,6 +143,7 @@ void brief_make(struct mcp *m, struct briefing *b, struct arena *a)
 	if (reply_ok(b->reply) && ans->kind == ANSWER_TASK) {
 		first->comments = ans->events;
 		first->n_comments = ans->n_events;
+		first->why = ans->came_back ? ans->came_back->reason : STR("");
 	}
 	complete(m, &b->own, ans->task, ans->lock, a);
 	complete(m, &b->next, ans->next, ans->next_lock, a);
@@ -190,7 +191,11 @@ static json_t *return_json(const struct brief *b, struct arena *a)
 			      "abandoned", (json_int_t)b->task->abandoned, "history",
 			      events_json(b->history, b->n_history, a));
 
-	set_text(o, "last_reason", b->task->blocker_reason);
+	set_text(o, "why", b->why);
+	/* the sentence has the reason already, unless it is an older one */
+	if (!b->why.n || !b->task->blocker_reason.n ||
+	    !memmem(b->why.p, b->why.n, b->task->blocker_reason.p, b->task->blocker_reason.n))
+		set_text(o, "last_reason", b->task->blocker_reason);
 	return o;
 }
 

@@ -257,8 +257,10 @@ static void lean_context(json_t *o, struct str id, struct arena *a)
 	size_t room = CONTEXT;
 	bool cut = lean_notices(o, a);
 
+	cut |= cut_text(back, "why", REASON_SHOWN, a);
 	cut |= cut_text(back, "last_reason", REASON_SHOWN, a);
-	room -= size(changed) + size(json_object_get(back, "last_reason"));
+	room -= size(changed) + size(json_object_get(back, "why")) +
+		size(json_object_get(back, "last_reason"));
 	cut |= lean_events(history, room / 2, false, a);
 	cut |= lean_comments(comments, room - size(history), a);
 	if (cut && id.n)

@@ -176,6 +176,7 @@ struct brief {
 	struct task *waits_for;
 	struct event *comments, *history; /* history: events of a task that came back */
 	size_t n_waits_for, n_comments, n_history;
+	struct str why; /* the task came back; empty: unknown */
 	struct strs call_next;
 };
 

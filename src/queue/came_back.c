@@ -1,0 +1,154 @@
+/* Why a task came back: the event of the log that made it work again after an earlier agent had it. */
+#include "base/text.h"
+#include "core/lease.h"
+#include "queue/act.h"
+
+#define LAST_LINES 50    /* entries of the log that are searched */
+#define TEXT_COLUMNS 400 /* of a reason */
+
+/* The last events that matter. */
+struct way_back {
+	struct arena *arena;
+	struct event stop, handed;    /* an agent stopped; somebody handed the task back */
+	struct event back_stop, back; /* the same before the last claim */
+};
+
+static bool among(struct str name, const char *const *list)
+{
+	for (; *list; list++)
+		if (str_is(name, *list))
+			return true;
+	return false;
+}
+
+static bool is_update_to_ready(const struct event *ev)
+{
+	return str_is(ev->name, "updated") && ev->to == READY && ev->from != BACKLOG;
+}
+
+static bool hands_back(const struct event *ev)
+{
+	static const char *const names[] = { "released", "abandoned", "cleaned_up", "lock_broken",
+					     "unlocked", "unblocked", "rework",     "retried",
+					     "reopened", NULL };
+
+	return among(ev->name, names) || is_update_to_ready(ev);
+}
+
+static struct event copy(const struct event *ev, struct arena *a)
+{
+	return (struct event){ .name = arena_str(a, ev->name),
+			       .agent = arena_str(a, ev->agent),
+			       .text = text_cut(a, ev->text, TEXT_COLUMNS),
+			       .at = ev->at };
+}
+
+static void follow(struct way_back *w, const struct event *ev)
+{
+	static const char *const stops[] = { "failed", "blocked", "escalated", "needs_help", NULL };
+	struct arena *a = w->arena;
+	bool known = str_is(w->handed.name, "abandoned") || str_is(w->handed.name, "lock_broken");
+
+	if (str_is(ev->name, "claimed")) {
+		w->back = w->handed;
+		w->back_stop = w->stop;
+		w->handed = w->stop = (struct event){ 0 };
+	} else if (among(ev->name, stops)) {
+		w->stop = copy(ev, a);
+	} else if (hands_back(ev) && !(known && str_is(ev->name, "cleaned_up"))) {
+		w->handed = copy(ev, a);
+	} else if (str_is(ev->name, "comment") && str_is(w->handed.name, "rework") &&
+		   !w->handed.text.n && str_eq(ev->agent, w->handed.agent)) {
+		w->handed.text = text_cut(a, ev->text,
+					  TEXT_COLUMNS); /* the reason for the rework */
+	}
+}
+
+static struct str verb_of(const struct event *ev)
+{
+	static const struct {
+		const char *name, *verb;
+	} words[] = {
+		{ "released", "released it" },
+		{ "lock_broken", "broke the lock" },
+		{ "cleaned_up", "removed the lock" },
+		{ "unlocked", "released the lock" },
+		{ "unblocked", "unblocked it" },
+		{ "rework", "sent it back for rework" },
+		{ "retried", "ordered another attempt" },
+		{ "reopened", "reopened it" },
+		{ "updated", "made it Ready" },
+		{ "failed", "failed" },
+		{ "blocked", "was blocked" },
+		{ "escalated", "needed help" },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (str_is(ev->name, words[i].name))
+			return str_c(words[i].verb);
+	return STR("stopped");
+}
+
+/* "bob failed: exit code 1" */
+static struct str clause(const struct event *ev, struct arena *a)
+{
+	struct str text = ev->text, lock = STR("the lock of ");
+
+	/* an older version wrote the whole sentence */
+	if (str_is(ev->name, "abandoned") && str_cut_prefix(&text, STR("its lease ")))
+		return arena_printf(a, "the lease of %.*s %.*s", STRF(ev->agent), STRF(text));
+	if (str_is(ev->name, "abandoned"))
+		return text.n ? text : STR("its lease expired");
+	if (str_is(ev->name, "lock_broken") && str_starts(text, lock))
+		return arena_printf(a, "%.*s broke %.*s", STRF(ev->agent), STRF(text));
+	if (str_is(ev->name, "cleaned_up") && str_starts(text, lock))
+		return arena_printf(a, "%.*s removed %.*s", STRF(ev->agent), STRF(text));
+	return arena_printf(a, "%.*s %.*s%s%.*s", STRF(ev->agent), STRF(verb_of(ev)),
+			    text.n ? ": " : "", STRF(text));
+}
+
+static struct notice *notice_of(const struct way_back *w, bool claimed, struct arena *a)
+{
+	const struct event *back = claimed ? &w->back : &w->handed,
+			   *stop = claimed ? &w->back_stop : &w->stop;
+	const struct event none = { 0 };
+	struct notice *n;
+	struct str why;
+
+	if (!back->name.n) { /* a Failed task may be claimed as it is */
+		back = stop;
+		stop = &none;
+	}
+	if (!back->name.n)
+		return NULL;
+	why = clause(back, a);
+	if (stop->name.n)
+		why = arena_printf(a, "%.*s (before, %.*s)", STRF(why), STRF(clause(stop, a)));
+	n = arena_new(a, struct notice);
+	*n = (struct notice){ .reason = why, .at = back->at };
+	if (!str_is(back->name, "abandoned")) /* the log has the agent that noticed it */
+		n->by = back->agent;
+	n->fields = arena_append(a, n->fields, back->name);
+	return n;
+}
+
+static int follow_entry(const struct entry *en, void *ctx)
+{
+	struct event ev;
+
+	if (!event_of(en, &ev))
+		follow(ctx, &ev);
+	return 0;
+}
+
+void read_came_back(struct store *s, const struct task *t, struct answer *ans, struct arena *a)
+{
+	struct way_back w = { .arena = a };
+	struct entry_query q = { .key = task_key(a, t->id), .last = LAST_LINES };
+	bool held = lease_live(&t->lock, ans->now);
+
+	/* the answer is valid without it */
+	if (t->attempts && (t->status == READY || t->status == IN_PROGRESS) &&
+	    !s->ops->entries(s, &q, follow_entry, &w))
+		ans->came_back = notice_of(&w, held || !w.handed.name.n, a);
+}
