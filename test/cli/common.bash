@@ -6,6 +6,7 @@
 #   PAWL_TEST_STORE  URI of the store, e.g. sqlite:{dir}/q.db; default: the queue.db that `pawl init` makes.
 #                    {dir} is a new folder of the test, {id} a word that no other test has.
 #   PAWL_TEST_MANY   number of tasks, for tests with many of them; default: 10,000.
+#   PAWL_TEST_SHARE  N: `sampled` keeps one of N items; PAWL_TEST_SAMPLE, a number, decides which.
 #
 # The expected exit code comes first, then the command:
 #   call CODE ARG...    text; leaves $output and $stderr
@@ -52,6 +53,15 @@ fresh() {
 no_coding_agent() {
 	unset "${!CLAUDE@}" "${!CODEX_@}" "${!GEMINI_@}" "${!CURSOR_@}" "${!COPILOT_@}" "${!OPENCODE@}" "${!CLINE_@}" \
 		"${!GOOSE_@}" QWEN_CODE AI_AGENT
+}
+
+# sampled ITEM...: prints all items, or a share of them, but at least one
+share=${PAWL_TEST_SHARE:-1} sample=${PAWL_TEST_SAMPLE:-0} # `fresh` unsets the variables
+sampled() {
+	local item place=$sample every=$(($# < share ? $# : share))
+	for item; do
+		((place++ % every)) || echo "$item"
+	done
 }
 
 # queue: makes a queue in this folder, on the store under test

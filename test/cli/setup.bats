@@ -50,7 +50,7 @@ key_of() {
 }
 
 @test "an empty folder: once, twice, and away again" {
-	for client in $clients; do
+	for client in $(sampled $clients); do
 		for hooks in "" --hooks; do
 			[ -z "$hooks" ] || [[ " $with_hooks " == *" $client "* ]] || continue
 			before=$(tree)
@@ -168,10 +168,10 @@ existing() {
 	chmod 600 .mcp.json
 }
 
-# kept WAS FILE: the earlier content is still there, in its order
+# kept WAS FILE: is JSON that has the earlier content, in its order, and pawl
 kept() {
 	jq -e --slurpfile was <(strict "$1") \
-		'def kept($w): if $w | type == "object" then . as $n | ($w | keys_unsorted | all(. as $k | $n[$k] | kept($w[$k]))) and ($w | keys_unsorted) == ([keys_unsorted[] | select(. as $k | $w | has($k))]) elif $w | type == "array" then .[:($w | length)] == $w else . == $w end; kept($was[0])' <(strict "$2") >/dev/null
+		'def kept($w): if $w | type == "object" then . as $n | ($w | keys_unsorted | all(. as $k | $n[$k] | kept($w[$k]))) and ($w | keys_unsorted) == ([keys_unsorted[] | select(. as $k | $w | has($k))]) elif $w | type == "array" then .[:($w | length)] == $w else . == $w end; kept($was[0]) and (tojson | test("[\" ]pawl"))' <(strict "$2") >/dev/null
 }
 
 # notes FILE: its comments
@@ -181,7 +181,7 @@ notes() {
 
 @test "existing config and hooks: all of it is kept, and --remove leaves it to the byte" {
 	needs perl
-	for form in 1 2 3 4 5 6 7 8 9; do
+	for form in $(sampled 1 2 3 4 5 6 7 8 9); do
 		mkdir "form$form"
 		cd "form$form"
 		git init -q .
@@ -193,10 +193,8 @@ notes() {
 			echo "form $form, $client"
 			call 0 setup $client --hooks --yes -C .
 			for file in $(json_of $client); do
-				json_file $file
 				kept "$BATS_TEST_TMPDIR/was$form/$file" $file
 				same "$(notes "$BATS_TEST_TMPDIR/was$form/$file")" "$(notes $file)"
-				strict $file | grep -q '[" ]pawl'
 			done
 			after=$(tree)
 			call 0 setup $client --hooks --yes -C .
@@ -342,7 +340,7 @@ notes() {
 }
 
 @test "a file that is not JSON, not regular, read-only or a link out of here: refused, nothing changed" {
-	for client in gemini vscode opencode qwen amp; do
+	for client in $(sampled gemini vscode opencode qwen amp); do
 		file=$(json_of $client)
 		mkdir -p "$(dirname $file)"
 		for text in '' '{' '[]' '{"a": 1} x' '{"a": 1, "a": 2}' '{"a": {"b": 1, "b": 1}}' $'\xff' $'{} // \xff' '{} /* open' \
@@ -550,7 +548,7 @@ named() {
 }
 
 @test "--agent NAME: the server and the hooks use it" {
-	for client in $clients; do
+	for client in $(sampled $clients); do
 		before=$(tree)
 		call 0 setup $client --agent ann --hooks --yes
 		same "$(named $client | head -1)" ann

@@ -30,7 +30,7 @@
 #include "face/cli/cli.h"
 
 #define WORKERS 3
-#define CHANGES 400
+#define CHANGES SCALE(400, 100)
 #define BIG 20000
 
 enum durability { FULL, NORMAL, MIXED, BEGUN };

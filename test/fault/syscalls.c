@@ -8,8 +8,8 @@
  * answer, and the others find what a dead process leaves.
  *
  * usage: syscalls [--full|--few] [KIND...]; without --full only some points of each row, including
- * the first and the last; with --few each operation has a quarter of the rows;
- * which quarter, the number in PAWL_TEST_SAMPLE decides
+ * the first and the last; with --few each operation has one of FEW rows, and the number in
+ * PAWL_TEST_SAMPLE decides which
  */
 #include "scene.h"
 
@@ -24,6 +24,7 @@
 #include "calls.h"
 
 #define JSON_ROOM (512 * 1024)
+#define FEW SCALE(4, 12)
 /* points of each row and operation */
 #define SOME SCALE(3, 2)
 #define SOME_MEMORY SCALE(25, 5)
@@ -403,7 +404,7 @@ static void try_operation(const struct operation *op, char **kinds)
 	make_golden(op);
 	for (size_t r = 0; r < sizeof(rows) / sizeof(*rows); r++) {
 		if (!wanted(&rows[r], kinds) ||
-		    (few && (r + (size_t)(op - operations) + sample) % 4))
+		    (few && (r + (size_t)(op - operations) + sample) % FEW))
 			continue;
 		if (rows[r].how & ONCE)
 			try_row(op, &rows[r], false, &tallies[r][0]);

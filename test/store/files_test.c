@@ -480,7 +480,7 @@ static void test_death_at_every_step(void **state)
 
 		both_ends(&stories[i], &before, &after);
 		while (die_at(&stories[i], at, &before, &after)) {
-			at += SCALE(1, 4);
+			at += SCALE(1, 9);
 			total++;
 		}
 		assert_true(at > 5);
@@ -534,7 +534,7 @@ static void test_readers_past_every_step(void **state)
 
 		both_ends(&stories[i], &before, &after);
 		while (stop_at(&stories[i], at, &before, &after))
-			at += SCALE(1, 4);
+			at += SCALE(1, 9);
 	}
 }
 

@@ -25,6 +25,7 @@
 #include "core/field.h"
 #include "format/event.h"
 #include "format/pack.h"
+#include "kit/scale.h"
 #include "kit/tmp.h"
 #include "store/sqlite/sqlite.h"
 
@@ -1593,11 +1594,11 @@ static void test_kill(void **state)
 {
 	struct store *s = open_ok(STORE_CREATE);
 	unsigned seed = 1;
-	int64_t acknowledged = 0;
+	int64_t acknowledged = 0, rounds = SCALE(200, 50);
 
 	(void)state;
 	store_close(s);
-	for (int round = 0; round < 200; round++) {
+	for (int round = 0; round < rounds; round++) {
 		int fds[2];
 		int64_t n;
 		pid_t pid;
@@ -1621,7 +1622,7 @@ static void test_kill(void **state)
 		acknowledged = n;
 		store_close(s);
 	}
-	assert_true(acknowledged >= 100);
+	assert_true(acknowledged >= rounds / 2);
 	assert_true(ask("SELECT count(*) FROM event") == acknowledged);
 	assert_true(ask("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check='ok'") ==
 		    1);
