@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,7 +13,8 @@
 #include "base/os.h"
 #include "base/secret.h"
 
-#define LINKS_MAX 40 /* the kernel's limit */
+#define LINKS_MAX 40   /* the kernel's limit */
+#define POLL_MAX 60000 /* milliseconds: a longer time may not fit an int */
 #define TEMP_TRIES 16
 #define SETTLE_MS 1000
 
@@ -72,6 +74,28 @@ int fs_read(struct arena *a, const char *path, size_t max, struct str *out)
 	r = fs_read_fd(a, fd, max, out);
 	close(fd);
 	return r;
+}
+
+bool fs_read_until(int fd, int64_t end, struct buf *out)
+{
+	char part[4096];
+
+	for (;;) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		int64_t left = end - os_boot_ms();
+		ssize_t n;
+
+		if (left <= 0)
+			return false;
+		if (poll(&p, 1, (int)(left < POLL_MAX ? left : POLL_MAX)) <= 0)
+			continue;
+		n = read(fd, part, sizeof(part));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return true;
+		buf_add(out, part, (size_t)n);
+	}
 }
 
 int fs_write_all(int fd, struct str data)

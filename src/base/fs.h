@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 
 /* Reads a whole regular file; -EFBIG if larger than `max`, -ELOOP if it is a link, -EINVAL if it is
  * not a regular file. */
@@ -38,6 +39,8 @@ struct str fs_dirname(struct str path);
 /* The absolute path without links or "..". Its last component need not exist; NULL if the folder
  * does not exist. */
 char *fs_real(struct arena *a, const char *path);
+/* Reads from a pipe until its other end is closed; false: `end` (os_boot_ms) passed first. */
+bool fs_read_until(int fd, int64_t end, struct buf *out);
 int fs_write_all(int fd, struct str data);
 /* The folder for this user's files of one kind: $VARIABLE/pawl, else USUAL/pawl in the home folder;
  * NULL if there is neither. A relative $VARIABLE counts as unset, as the XDG specification says. */

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,29 +38,6 @@ static void answer(int fd, struct session *s, ask_fn *fn)
 	    fs_write_all(fd, buf_str(&b)) == 0)
 		(void)fs_write_all(fd, ans.fault);
 	_exit(0);
-}
-
-/* Reads up to the end; false: the time limit passed. */
-static bool hear(int fd, int64_t end, struct buf *out)
-{
-	char part[4096];
-
-	for (;;) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-		int64_t left = end - os_boot_ms();
-		ssize_t n;
-
-		if (left <= 0)
-			return false;
-		if (poll(&p, 1, (int)left) <= 0)
-			continue;
-		n = read(fd, part, sizeof(part));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return true;
-		buf_add(out, part, (size_t)n);
-	}
 }
 
 static bool take(const struct buf *b, struct answer *ans, struct arena *a)
@@ -107,7 +83,7 @@ bool run_within(struct session *s, int64_t ms, ask_fn *fn, struct answer *ans)
 		answer(ends[1], s, fn);
 	}
 	close(ends[1]);
-	done = pid > 0 && hear(ends[0], end, &b);
+	done = pid > 0 && fs_read_until(ends[0], end, &b);
 	close(ends[0]);
 	if (pid > 0)
 		end_child(pid, done);

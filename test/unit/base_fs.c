@@ -20,6 +20,7 @@
 
 #include "kit/folder.h"
 #include "base/fs.h"
+#include "base/os.h"
 
 #define COUNT(t) (sizeof(t) / sizeof((t)[0]))
 
@@ -403,6 +404,25 @@ static void user_dirs(void **state)
 	arena_free(&a);
 }
 
+/* The writer is gone, or the time limit passes while it is silent. */
+static void reads_until(void **state)
+{
+	struct buf b = BUF_MAX(100);
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_false(fs_read_until(ends[0], os_boot_ms() + 20, &b));
+	assert_int_equal(fs_write_all(ends[1], STR("some")), 0);
+	assert_false(fs_read_until(ends[0], os_boot_ms(), &b));
+	assert_int_equal(b.n, 0);
+	close(ends[1]);
+	assert_true(fs_read_until(ends[0], INT64_MAX, &b));
+	assert_true(str_is(buf_str(&b), "some"));
+	close(ends[0]);
+	buf_free(&b);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, enter, folder_leave)
 
 int main(void)
@@ -417,6 +437,7 @@ int main(void)
 		TEST(write_failures_leave_nothing),
 		TEST(write_cut_short),
 		TEST(write_all_goes_on),
+		TEST(reads_until),
 		TEST(makes_dirs),
 		TEST(exists),
 		TEST(joins_and_splits),

@@ -2,13 +2,13 @@
  * anything. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "base/os.h"
 #include "store/git/transport/run.h"
 
@@ -124,29 +124,6 @@ int git_start(struct git_args *g, int in, int out, int err, pid_t *pid)
 	return -rc;
 }
 
-/* Reads until the program closes its output; false: it took too long. */
-static bool listen_to(int fd, int64_t end, struct buf *out)
-{
-	char part[4096];
-
-	for (;;) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-		int64_t left = end - os_boot_ms();
-		ssize_t n;
-
-		if (left <= 0)
-			return false;
-		if (poll(&p, 1, (int)(left < 60000 ? left : 60000)) <= 0)
-			continue;
-		n = read(fd, part, sizeof(part));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return true;
-		buf_add(out, part, (size_t)n);
-	}
-}
-
 static int result(pid_t pid)
 {
 	int status;
@@ -173,7 +150,7 @@ int git_run(struct git_args *g, int64_t timeout_ms, struct str *text)
 		close(ends[0]);
 		return rc;
 	}
-	done = listen_to(ends[0], os_boot_ms() + timeout_ms, &out);
+	done = fs_read_until(ends[0], os_boot_ms() + timeout_ms, &out);
 	if (!done)
 		kill(-pid, SIGKILL);
 	close(ends[0]);
