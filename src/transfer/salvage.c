@@ -7,28 +7,9 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/text.h"
+#include "format/bytes.h"
 
 #define NAMES 100 /* tries to find a name that is free */
-
-/* Bytes that are not text become {"hex":"…"}: no byte is lost. */
-static json_t *bytes_json(struct str s)
-{
-	static const char digits[] = "0123456789abcdef";
-	json_t *o;
-	char *hex;
-
-	if (text_valid(s))
-		return json_stringn(str_p(s), s.n);
-	hex = mem_alloc(2 * s.n + 1);
-	for (size_t i = 0; i < s.n; i++) {
-		hex[2 * i] = digits[(unsigned char)s.p[i] >> 4];
-		hex[2 * i + 1] = digits[(unsigned char)s.p[i] & 15];
-	}
-	o = json_pack("{s:o}", "hex", json_stringn(hex, 2 * s.n));
-	free(hex);
-	return o;
-}
 
 /* Another file keeps its name, and a link is not followed: the folder may have come with a clone. */
 static int make_file(struct salvage *s)

@@ -6,9 +6,6 @@
 
 #include "store/git/git.h"
 
-/* A string, or {"hex": …} for bytes that are not valid text. */
-json_t *git_bytes_json(struct str s);
-bool git_bytes_parse(const json_t *v, struct str *out, struct arena *a);
 /* The fields of an index. Their position is their tag in git/memo.c, so new fields come last. */
 struct git_field {
 	const char *name; /* NULL: the last one */

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "core/event.h"
+#include "format/bytes.h"
 #include "store/git/json.h"
 #include "format/event.h"
 #include "format/task.h"
@@ -66,12 +67,12 @@ static json_t *line_json(const struct git_line *l)
 	const struct entry *e = &l->entry;
 	struct event ev;
 	json_t *o = event_of(e->data, &ev) ? event_fields(&ev)
-					   : json_pack("{s:o}", "data", git_bytes_json(e->data));
+					   : json_pack("{s:o}", "data", bytes_json(e->data));
 
 	json_object_set_new(o, "at", json_integer(e->at));
 	set_number(o, "n", l->n);
 	if (e->key.n)
-		json_object_set_new(o, "key", git_bytes_json(e->key));
+		json_object_set_new(o, "key", bytes_json(e->key));
 	return o;
 }
 
@@ -109,10 +110,10 @@ static bool entry_parse(const json_t *o, struct entry *e, struct arena *a)
 	const json_t *key = json_object_get(o, "key"), *data = json_object_get(o, "data");
 
 	*e = (struct entry){ .at = json_integer_value(json_object_get(o, "at")) };
-	if (key && !git_bytes_parse(key, &e->key, a))
+	if (key && !bytes_parse(key, &e->key, a))
 		return false;
 	if (data)
-		return git_bytes_parse(data, &e->data, a);
+		return bytes_parse(data, &e->data, a);
 	e->data = event_data(o, a);
 	return true;
 }
@@ -142,9 +143,9 @@ static json_t *moves_json(const struct git_draft *d, struct arena *a)
 	for (size_t i = 0; i < d->n_moves; i++) {
 		const struct git_move *m = &d->moves[i];
 
-		json_array_append_new(
-			list, json_pack("{s:o, s:s, s:s}", "ref", git_bytes_json(m->name), "old",
-					git_hex(a, &m->old).p, "new", git_hex(a, &m->to).p));
+		json_array_append_new(list, json_pack("{s:o, s:s, s:s}", "ref", bytes_json(m->name),
+						      "old", git_hex(a, &m->old).p, "new",
+						      git_hex(a, &m->to).p));
 	}
 	return list;
 }
@@ -152,19 +153,19 @@ static json_t *moves_json(const struct git_draft *d, struct arena *a)
 static json_t *draft_json(const struct git_draft *d, struct arena *a)
 {
 	json_t *o = json_pack("{s:i, s:I, s:o}", "pawl", GIT_FORMAT, "stamp", (json_int_t)d->stamp,
-			      "change", git_bytes_json(d->nonce));
+			      "change", bytes_json(d->nonce));
 	json_t *log = d->lines ? json_array() : NULL;
 
 	if (d->rec)
 		json_object_set_new(o, "record", git_record_json(d->rec, a));
 	if (d->rec && d->rec->ix.holder.n && d->clock.n)
-		json_object_set_new(o, "clock", git_bytes_json(d->clock));
+		json_object_set_new(o, "clock", bytes_json(d->clock));
 	for (const struct git_line *l = d->lines; l; l = l->next)
 		json_array_append_new(log, line_json(l));
 	if (log)
 		json_object_set_new(o, "log", log);
 	if (d->lead.n)
-		json_object_set_new(o, "lead", git_bytes_json(d->lead));
+		json_object_set_new(o, "lead", bytes_json(d->lead));
 	if (d->n_moves)
 		json_object_set_new(o, "moves", moves_json(d, a));
 	return o;
@@ -245,7 +246,7 @@ static bool moves_parse(const json_t *list, struct git_state *out, struct arena 
 	for (size_t i = 0; i < out->n_moves; i++) {
 		const json_t *o = json_array_get(list, i);
 
-		if (!git_bytes_parse(json_object_get(o, "ref"), &out->moves[i].name, a) ||
+		if (!bytes_parse(json_object_get(o, "ref"), &out->moves[i].name, a) ||
 		    !oid_parse(json_object_get(o, "old"), &out->moves[i].old) ||
 		    !oid_parse(json_object_get(o, "new"), &out->moves[i].to))
 			return false;
@@ -278,8 +279,8 @@ static bool state_parse(const json_t *o, struct git_state *out, struct arena *a)
 	out->stamp = json_integer_value(json_object_get(o, "stamp"));
 	out->has_rec = rec != NULL;
 	ok = (!rec || git_record_parse(rec, &out->rec, &due_known, a)) &&
-	     (!lead || git_bytes_parse(lead, &out->lead, a)) &&
-	     (!clock || git_bytes_parse(clock, &out->clock, a)) &&
+	     (!lead || bytes_parse(lead, &out->lead, a)) &&
+	     (!clock || bytes_parse(clock, &out->clock, a)) &&
 	     moves_parse(json_object_get(o, "moves"), out, a) &&
 	     log_parse(json_object_get(o, "log"), out, a) && git_state_sane(out, a);
 	out->lacks_due = ok && !due_known;

@@ -1,45 +1,13 @@
 /* Writes a record as JSON that people can read, and its body as a tree; and reads both back. */
 #include <stdlib.h>
 
-#include "base/hex.h"
-#include "base/text.h"
+#include "format/bytes.h"
 #include "format/record.h"
 #include "store/git/json.h"
 #include "format/task.h"
 
 #define BODY_TASK "task.json" /* the texts of a task */
 #define BODY_RAW "body"       /* anything else */
-
-/* --- bytes -------------------------------------------------------------------------------------- */
-
-json_t *git_bytes_json(struct str s)
-{
-	static const char digits[] = "0123456789abcdef";
-	json_t *o;
-	char *hex;
-
-	if (text_valid(s))
-		return json_stringn(str_p(s), s.n);
-	hex = mem_alloc(2 * s.n + 1);
-	for (size_t i = 0; i < s.n; i++) {
-		hex[2 * i] = digits[(unsigned char)s.p[i] >> 4];
-		hex[2 * i + 1] = digits[(unsigned char)s.p[i] & 15];
-	}
-	o = json_pack("{s:o}", "hex", json_stringn(hex, 2 * s.n));
-	free(hex);
-	return o;
-}
-
-bool git_bytes_parse(const json_t *v, struct str *out, struct arena *a)
-{
-	if (!json_is_string(v)) {
-		v = json_object_get(v, "hex");
-		return json_is_string(v) &&
-		       hex_bytes(str_n(json_string_value(v), json_string_length(v)), out, a);
-	}
-	*out = arena_str(a, str_n(json_string_value(v), json_string_length(v)));
-	return true;
-}
 
 /* --- parts of a task ---------------------------------------------------------------------------- */
 
@@ -113,7 +81,7 @@ static void set_list(json_t *o, const char *name, struct strs list)
 	json_t *v = list.n ? json_array() : NULL;
 
 	for (size_t i = 0; i < list.n; i++)
-		json_array_append_new(v, git_bytes_json(list.v[i]));
+		json_array_append_new(v, bytes_json(list.v[i]));
 	if (v)
 		json_object_set_new(o, name, v);
 }
@@ -133,7 +101,7 @@ static json_t *index_json(const struct index *from)
 		json_object_set_new(o, "due", json_integer(0));
 	for (const struct git_field *f = git_index_texts; f->name; f++)
 		if (git_index_text(&ix, f)->n)
-			json_object_set_new(o, f->name, git_bytes_json(*git_index_text(&ix, f)));
+			json_object_set_new(o, f->name, bytes_json(*git_index_text(&ix, f)));
 	set_list(o, "labels", ix.labels);
 	set_list(o, "depends", ix.depends);
 	return o;
@@ -145,7 +113,7 @@ static bool list_parse(const json_t *v, struct strs *out, struct arena *a)
 
 	*out = (struct strs){ arena_array(a, struct str, n), n };
 	for (size_t i = 0; i < n; i++)
-		if (!git_bytes_parse(json_array_get(v, i), &out->v[i], a))
+		if (!bytes_parse(json_array_get(v, i), &out->v[i], a))
 			return false;
 	return true;
 }
@@ -158,7 +126,7 @@ static bool index_parse(const json_t *o, struct index *ix, bool *due_known, stru
 	for (const struct git_field *f = git_index_texts; f->name; f++) {
 		const json_t *v = json_object_get(o, f->name);
 
-		if (v && !git_bytes_parse(v, git_index_text(ix, f), a))
+		if (v && !bytes_parse(v, git_index_text(ix, f), a))
 			return false;
 	}
 	if (ix->status < 0 || ix->status > 15)
@@ -172,14 +140,14 @@ static bool index_parse(const json_t *o, struct index *ix, bool *due_known, stru
 
 json_t *git_record_json(const struct record *r, struct arena *a)
 {
-	json_t *o = json_pack("{s:o, s:I, s:o}", "key", git_bytes_json(r->key), "rev",
+	json_t *o = json_pack("{s:o, s:I, s:o}", "key", bytes_json(r->key), "rev",
 			      (json_int_t)r->rev, "index", index_json(&r->ix));
 	json_t *task = part_json(r->hot, HOT, a);
 
 	if (task)
 		json_object_set_new(o, "task", task);
 	else if (r->hot.n)
-		json_object_set_new(o, "hot", git_bytes_json(r->hot));
+		json_object_set_new(o, "hot", bytes_json(r->hot));
 	return o;
 }
 
@@ -190,9 +158,9 @@ bool git_record_parse(const json_t *o, struct record *r, bool *due_known, struct
 	*r = (struct record){ .rev = json_integer_value(json_object_get(o, "rev")) };
 	if (task && !part_parse(task, HOT, &r->hot, a))
 		return false;
-	if (!task && hot && !git_bytes_parse(hot, &r->hot, a))
+	if (!task && hot && !bytes_parse(hot, &r->hot, a))
 		return false;
-	return git_bytes_parse(json_object_get(o, "key"), &r->key, a) &&
+	return bytes_parse(json_object_get(o, "key"), &r->key, a) &&
 	       index_parse(json_object_get(o, "index"), &r->ix, due_known, a);
 }
 
@@ -203,7 +171,7 @@ struct str git_record_text(const struct record *r, struct arena *a)
 	char *text;
 
 	if (r->body.n)
-		json_object_set_new(o, "body", git_bytes_json(r->body));
+		json_object_set_new(o, "body", bytes_json(r->body));
 	text = json_dumps(o, JSON_INDENT(1));
 	json_decref(o);
 	out = arena_printf(a, "%s\n", text);
@@ -216,7 +184,7 @@ bool git_record_read(struct str text, struct record *out, struct arena *a)
 	json_t *o = json_loadb(str_p(text), text.n, 0, NULL);
 	const json_t *body = json_object_get(o, "body");
 	bool due_known, ok = o && git_record_parse(o, out, &due_known, a) &&
-			     (!body || git_bytes_parse(body, &out->body, a));
+			     (!body || bytes_parse(body, &out->body, a));
 
 	json_decref(o);
 	return ok;
