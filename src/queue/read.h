@@ -1,0 +1,24 @@
+/* The parts of a read that queue/read.c and queue/read_next.c share. */
+#ifndef QUEUE_READ_H
+#define QUEUE_READ_H
+
+#include "queue/act.h"
+
+/* A read sees only committed states and never waits. */
+struct reading {
+	struct store *store;
+	const struct policy *policy;
+	const struct request *rq;
+	struct answer *ans;
+	struct arena *arena;
+	int64_t now;
+	size_t limit;
+	size_t bad;             /* number of bad records, which are omitted */
+	struct strs given_back; /* eligible tasks that the caller excepted */
+};
+
+/* Fills in `paused` of the answer, if the queue is. */
+int read_pause(struct reading *x, struct task *pause);
+int read_next(struct reading *x);
+
+#endif
