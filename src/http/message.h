@@ -1,0 +1,27 @@
+/*
+ * message: the parts of an HTTP/1.1 message that the server, the client and their callers share.
+ */
+#ifndef HTTP_MESSAGE_H
+#define HTTP_MESSAGE_H
+
+#include "base/str.h"
+
+struct http_header {
+	struct str name, value; /* the value is without spaces around it */
+};
+
+struct http_headers {
+	const struct http_header *v;
+	size_t n;
+};
+
+/* The value of the first header of this name, ignoring case; empty if there is none. */
+struct str http_header(struct http_headers headers, const char *name);
+bool http_has_header(struct http_headers headers, const char *name);
+/* Can the text be the value of a header? Otherwise it could end the header and begin another one. */
+bool http_value_valid(struct str value);
+
+/* "Bad Request" for 400; "Status" for an unknown number. */
+const char *http_status_text(int status);
+
+#endif
