@@ -3,7 +3,7 @@
  * only when their URI or command is used, so every other call starts without them.
  *
  * A scheme X is in pawl-store-X.so, a command X in pawl-face-X.so, the tests of a store in
- * pawl-proof.so. The search goes to $PAWL_MODULE_DIR if it is set (an absolute path). Otherwise it
+ * pawl-proof.so, TLS for clients in pawl-http-tls.so. The search goes to $PAWL_MODULE_DIR if it is set (an absolute path). Otherwise it
  * looks beside the program or library that asks, then in the folder given at build time. A module
  * exports one symbol, `pawl_module`, and is refused if its `abi` differs. A store's module contains
  * all code that it calls, so that programs that use the library can load it. Every other module
@@ -14,12 +14,13 @@
 
 #include "base/str.h"
 
-#define MODULE_ABI 13 /* raise it whenever the interface between modules and the program changes */
+#define MODULE_ABI 14 /* raise it whenever the interface between modules and the program changes */
 
 struct command;
 struct store_ops;
 struct editor_ops;
 struct proof_ops;
+struct http_tls_ops;
 
 struct module {
 	int abi;
@@ -27,9 +28,10 @@ struct module {
 	const struct command *const *commands; /* ends with NULL; NULL: none */
 	const struct editor_ops *editor;       /* face/cli/editor.h; NULL: none */
 	const struct proof_ops *proof;         /* proof/proof.h; NULL: none */
+	const struct http_tls_ops *http_tls;   /* http/tls.h; NULL: none */
 };
 
-/* kind: "store" or "face", or "proof" with an empty name. Returns 0 and sets *out; 1: there is no
+/* kind: "store", "face" or "http", or "proof" with an empty name. Returns 0 and sets *out; 1: there is no
  * such module; -1: it exists but cannot be used, and `why` has the reason. */
 int module_load(const char *kind, struct str name, const struct module **out, char *why,
 		size_t room);

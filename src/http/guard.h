@@ -16,7 +16,7 @@ struct http_guard {
 
 /* Is HOST or HOST:PORT allowed? */
 bool http_host_allowed(const struct http_guard *g, struct str host);
-/* Checks Host, Origin, Sec-Fetch-Site and, for requests other than GET, HEAD and OPTIONS, the
+/* Checks Host, Origin, Sec-Fetch-Site and, for requests other than GET, HEAD, OPTIONS and DELETE, the
  * content type. Returns 0 or the status for the refusal (403, 415), and the reason. */
 int http_guard_check(const struct http_guard *g, const struct http_request *r, const char **reason);
 

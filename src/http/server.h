@@ -6,10 +6,10 @@
  * http_server_post(), which any thread may make. All callbacks run in that thread and must not
  * block.
  *
- * An exchange is one request and its answer. It belongs to the handler until the handler ends it,
- * exactly once, with http_reply(), http_stream_end() or http_drop(): at once or later, and also
- * when the peer is gone or the server was freed. Answers to a peer that is gone are discarded.
- * Requests that a peer pipelines are handled one after the other.
+ * An exchange is one request and its answer. From on_request() or http_upload() on it belongs to the
+ * handler, which ends it exactly once, with http_reply(), http_refuse(), http_stream_end() or
+ * http_drop(): at once or later, and also when the peer is gone or the server was freed. Answers to
+ * a peer that is gone are discarded. Requests that a peer pipelines are handled one after the other.
  */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
@@ -80,7 +80,7 @@ struct http_options {
 	const char *tls_cert, *tls_key; /* PEM files; NULL: no TLS. Not used for Unix sockets. */
 };
 
-/* Returns 0 and sets *out; -1: `why` has the reason. */
+/* Returns 0 and sets *out; -1: `why` has the reason. The process ignores SIGPIPE from now on. */
 int http_server_new(const struct http_options *options, struct http_server **out, char *why,
 		    size_t room);
 /* Listens on "HOST:PORT", "[V6]:PORT" or "unix:PATH". HOST is an address or a name; port 0: any
@@ -137,7 +137,7 @@ void *http_user(const struct http_exchange *x);
  * must still end the exchange; a parked wait is best ended with http_drop() at once. */
 void http_on_gone(struct http_exchange *x, void (*fn)(struct http_exchange *x, void *ctx),
 		  void *ctx);
-/* Has the peer closed its side? */
+/* Has the peer closed its side? It may be true already in on_request(). */
 bool http_gone(const struct http_exchange *x);
 
 /* Answers and ends the exchange. `type` may be NULL (no Content-Type). `extra` must not contain
@@ -152,8 +152,8 @@ void http_drop(struct http_exchange *x);
 void http_close_after(struct http_exchange *x);
 
 /* An answer in pieces (chunked). http_stream_send() returns the number of bytes that are not sent
- * yet, or -1 if the peer is gone: then the handler calls http_stream_end(). A peer that falls
- * behind by more than limits.stream_max is dropped; http_on_gone() tells. */
+ * yet, or -1 if the peer is gone, or is dropped because it fell behind by more than
+ * limits.stream_max: then the handler calls http_stream_end(), and http_on_gone() is not told. */
 void http_stream_start(struct http_exchange *x, int status, const char *type,
 		       struct http_headers extra);
 ssize_t http_stream_send(struct http_exchange *x, struct str piece);

@@ -1,0 +1,528 @@
+/* One connection: which phase it is in, and for how long. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/os.h"
+#include "http/part.h"
+
+static const struct http_limits *limits(const struct conn *c)
+{
+	return &c->s->options.limits;
+}
+
+static void arm(struct event *e, int64_t ms)
+{
+	struct timeval after = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+	event_add(e, &after);
+}
+
+size_t conn_unsent(const struct conn *c)
+{
+	return evbuffer_get_length(bufferevent_get_output(c->bev));
+}
+
+/* ---- the counters of bytes, and the time of unsent ones */
+
+static void output_changed(struct evbuffer *out, const struct evbuffer_cb_info *info, void *ctx)
+{
+	struct conn *c = ctx;
+
+	c->s->count.bytes_out += info->n_deleted;
+	if (!evbuffer_get_length(out))
+		event_del(&c->stall);
+	else if (info->n_deleted || !info->orig_size)
+		arm(&c->stall, limits(c)->write_ms);
+}
+
+static void input_changed(struct evbuffer *in, const struct evbuffer_cb_info *info, void *ctx)
+{
+	struct conn *c = ctx;
+
+	(void)in;
+	c->s->count.bytes_in += info->n_added;
+}
+
+/* ---- the end */
+
+static void conn_free(struct conn *c)
+{
+	struct http_server *s = c->s;
+
+	if (c->next)
+		c->next->prev = c->prev;
+	*c->prev = c->next;
+	if (c->next_same)
+		c->next_same->prev_same = c->prev_same;
+	if (c->prev_same)
+		*c->prev_same = c->next_same;
+	event_del(&c->timer);
+	event_del(&c->stall);
+	evbuffer_remove_cb(bufferevent_get_output(c->bev), output_changed, c);
+	evbuffer_remove_cb(bufferevent_get_input(c->bev), input_changed, c);
+	bufferevent_free(c->bev);
+	parse_free(&c->parse);
+	free(c);
+	s->count.connections--;
+	server_accept_more(s);
+}
+
+void conn_close(struct conn *c)
+{
+	struct http_exchange *x = c->x;
+
+	if (c->dead)
+		return;
+	c->dead = true;
+	c->x = NULL;
+	if (c->tls)
+		tls_shutdown(c->bev);
+	if (x)
+		exchange_detach(x);
+	if (!c->working)
+		conn_free(c);
+}
+
+/* Everything is sent. To close at once would reset the connection if the peer is still sending,
+ * and the peer could lose the answer that is on its way. */
+static void linger(struct conn *c)
+{
+	if (c->eof) {
+		conn_close(c);
+		return;
+	}
+	if (c->tls)
+		tls_shutdown(c->bev);
+	shutdown(bufferevent_getfd(c->bev), SHUT_WR);
+	c->phase = PHASE_LINGER;
+	arm(&c->timer, limits(c)->linger_ms);
+	server_drained(c->s);
+}
+
+static void finish(struct conn *c)
+{
+	event_del(&c->timer);
+	c->phase = PHASE_FLUSH;
+	bufferevent_setwatermark(c->bev, EV_WRITE, 0, 0);
+	if (!conn_unsent(c))
+		linger(c);
+}
+
+/* ---- requests */
+
+static bool upload_piece(struct str piece, void *ctx)
+{
+	struct conn *c = ctx;
+	struct http_exchange *x = c->x;
+	bool more;
+
+	if (!x || !x->upload_fn)
+		return true;
+	more = x->upload_fn(x, piece, x->upload_ctx);
+	if (c->x == x) /* else the handler has ended it */
+		x->paused = !more;
+	return more;
+}
+
+static void hand_over(struct conn *c)
+{
+	struct http_exchange *x = c->x;
+
+	event_del(&c->timer);
+	c->phase = PHASE_ANSWER;
+	c->s->count.requests++;
+	exchange_complete(x, c);
+	if (c->eof) /* the peer was quicker than we */
+		exchange_gone(x);
+	if (c->x == x && !c->dead)
+		c->s->options.calls.on_request(x, c->s->options.calls.ctx);
+}
+
+/* The headers are complete. Returns false if the request was answered or refused. */
+static bool begin_body(struct conn *c)
+{
+	struct http_exchange *x;
+
+	c->parse.body_max = limits(c)->body_max;
+	c->reuse = c->parse.keep_alive;
+	x = c->x = exchange_new(c);
+	c->phase = PHASE_BODY;
+	arm(&c->timer, limits(c)->body_ms);
+	if (c->s->options.calls.on_head)
+		c->s->options.calls.on_head(x, c->s->options.calls.ctx);
+	if (c->dead || c->x != x || c->phase != PHASE_BODY)
+		return false;
+	if (x->upload_fn) {
+		c->parse.sink = upload_piece;
+		c->parse.sink_ctx = c;
+	}
+	if (c->parse.state == PARSE_DONE)
+		return true;
+	if (!parse_body_fits(&c->parse)) {
+		exchange_refuse(c, c->parse.status, c->parse.reason);
+		return false;
+	}
+	if (c->parse.expects_continue && !evbuffer_get_length(bufferevent_get_input(c->bev)))
+		conn_write(c, "HTTP/1.1 100 Continue\r\n\r\n", 25);
+	return true;
+}
+
+static void begin_head(struct conn *c)
+{
+	c->phase = PHASE_HEAD;
+	c->began_ms = os_boot_ms();
+	if (!c->fresh) /* the first request has the time since the connection */
+		arm(&c->timer, limits(c)->head_ms);
+	c->fresh = false;
+}
+
+/* Gives the parser the first piece of the input. */
+static void feed(struct conn *c)
+{
+	struct evbuffer *in = bufferevent_get_input(c->bev);
+	struct evbuffer_iovec v;
+	size_t taken;
+	bool was_head;
+
+	if (evbuffer_peek(in, -1, NULL, &v, 1) < 1)
+		return;
+	if (c->phase == PHASE_IDLE)
+		begin_head(c);
+	was_head = c->phase == PHASE_HEAD;
+	taken = parse_feed(&c->parse, v.iov_base, v.iov_len);
+	if (c->dead) /* by the handler of an upload */
+		return;
+	evbuffer_drain(in, taken);
+	if (c->phase >= PHASE_FLUSH) /* the handler of an upload has answered already */
+		return;
+	if (c->parse.state == PARSE_BAD) {
+		exchange_refuse(c, c->parse.status, c->parse.reason);
+		return;
+	}
+	if (was_head && c->parse.state != PARSE_HEAD && !begin_body(c))
+		return;
+	if (c->phase == PHASE_BODY && c->x->upload_fn && !c->x->paused)
+		arm(&c->timer, limits(c)->body_ms);
+	if (c->parse.state == PARSE_DONE && c->phase == PHASE_BODY)
+		hand_over(c);
+}
+
+/* Returns true if there may be more to do. */
+static bool step(struct conn *c)
+{
+	struct evbuffer *in = bufferevent_get_input(c->bev);
+
+	if (c->phase == PHASE_FLUSH || c->phase == PHASE_LINGER)
+		evbuffer_drain(in, evbuffer_get_length(in));
+	if (c->phase >= PHASE_ANSWER)
+		return false;
+	if (c->phase == PHASE_BODY && c->x->paused) {
+		event_del(&c->timer);
+		return false;
+	}
+	/* a peer that sends requests and reads no answers waits */
+	if (c->phase != PHASE_BODY && conn_unsent(c) > READ_MARK)
+		return false;
+	if (evbuffer_get_length(in)) {
+		feed(c);
+		return true;
+	}
+	if (!c->eof)
+		return false;
+	if (c->phase == PHASE_BODY)
+		conn_close(c);
+	else
+		finish(c);
+	return false;
+}
+
+void conn_work(struct conn *c)
+{
+	if (c->working)
+		return;
+	c->working = true;
+	while (!c->dead && step(c))
+		;
+	c->working = false;
+	if (c->dead)
+		conn_free(c);
+}
+
+void conn_resume(struct conn *c)
+{
+	arm(&c->timer, limits(c)->body_ms);
+	conn_work(c);
+}
+
+void conn_answered(struct conn *c)
+{
+	bool whole = c->parse.state == PARSE_DONE;
+
+	c->x = NULL;
+	if (c->dead)
+		return;
+	if (!whole || !c->reuse || c->s->draining) {
+		finish(c);
+		return;
+	}
+	parse_next(&c->parse);
+	c->parse.sink = NULL;
+	c->phase = PHASE_IDLE;
+	bufferevent_setwatermark(c->bev, EV_WRITE, 0, 0);
+	arm(&c->timer, limits(c)->idle_ms);
+	conn_work(c);
+}
+
+/* ---- sending */
+
+void conn_write(struct conn *c, const char *p, size_t n)
+{
+	/* most answers fit into the socket's buffer: this saves a turn of the loop */
+	if (!c->tls && !conn_unsent(c)) {
+		ssize_t sent = send(bufferevent_getfd(c->bev), p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (sent > 0) {
+			c->s->count.bytes_out += (uint64_t)sent;
+			p += sent;
+			n -= (size_t)sent;
+		}
+	}
+	if (n)
+		bufferevent_write(c->bev, p, n);
+}
+
+/* ---- events */
+
+static void on_read(struct bufferevent *bev, void *ctx)
+{
+	(void)bev;
+	conn_work(ctx);
+}
+
+static void on_write(struct bufferevent *bev, void *ctx)
+{
+	struct conn *c = ctx;
+
+	(void)bev;
+	if (c->phase == PHASE_FLUSH) {
+		if (!conn_unsent(c))
+			linger(c);
+		return;
+	}
+	c->working = true;
+	if (c->x)
+		exchange_room(c->x);
+	c->working = false;
+	conn_work(c);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *ctx)
+{
+	struct conn *c = ctx;
+
+	(void)bev;
+	if (what & BEV_EVENT_CONNECTED)
+		return;
+	/* below TLS nothing can be sent after the peer's end */
+	if (!(what & BEV_EVENT_EOF) || c->phase == PHASE_LINGER || c->tls) {
+		conn_close(c);
+		return;
+	}
+	c->eof = true;
+	c->working = true;
+	if (c->x)
+		exchange_gone(c->x);
+	c->working = false;
+	conn_work(c);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *ctx)
+{
+	struct conn *c = ctx;
+
+	(void)fd;
+	(void)what;
+	if (c->phase == PHASE_HEAD || c->phase == PHASE_BODY) {
+		c->s->count.timeouts++;
+		exchange_refuse(c, 408,
+				c->phase == PHASE_HEAD ? "the headers took too long"
+						       : "the body took too long");
+		return;
+	}
+	conn_close(c);
+}
+
+static void on_stall(evutil_socket_t fd, short what, void *ctx)
+{
+	struct conn *c = ctx;
+
+	(void)fd;
+	(void)what;
+	c->s->count.slow_readers++;
+	conn_close(c);
+}
+
+void conn_drain(struct http_server *s)
+{
+	for (struct conn *c = s->conns, *next; c; c = next) {
+		next = c->next;
+		if (c->phase == PHASE_IDLE)
+			finish(c);
+	}
+}
+
+/* ---- the start */
+
+static void name_peer(struct conn *c, const struct sockaddr *at)
+{
+	if (at->sa_family == AF_INET6) {
+		const struct sockaddr_in6 *v6 = (const void *)at;
+
+		memcpy(c->address, &v6->sin6_addr, 16);
+	} else if (at->sa_family == AF_INET) {
+		const struct sockaddr_in *v4 = (const void *)at;
+
+		c->address[10] = c->address[11] = 0xff;
+		memcpy(c->address + 12, &v4->sin_addr, 4);
+	}
+	if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)c->address))
+		inet_ntop(AF_INET, c->address + 12, c->name, sizeof(c->name));
+	else
+		inet_ntop(AF_INET6, c->address, c->name, sizeof(c->name));
+}
+
+static void name_local(struct conn *c, int fd)
+{
+	struct ucred peer = { 0 };
+	socklen_t n = sizeof(peer);
+
+	snprintf(c->name, sizeof(c->name), "unix");
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
+		peer = (struct ucred){ .uid = (uid_t)-1 };
+	c->uid = peer.uid;
+	c->pid = peer.pid;
+}
+
+/* One user of IPv6 has a whole network of 64 bits. */
+static size_t address_length(const struct conn *c)
+{
+	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)c->address) ? 16 : 8;
+}
+
+/* Puts the connection among those of its address. False: there are too many. */
+static bool count_address(struct conn *c)
+{
+	size_t n = address_length(c), same = 0;
+	struct conn **bucket = &c->s->buckets[str_sum(c->s->seed, c->address, n) % BUCKETS];
+
+	for (const struct conn *o = *bucket; o; o = o->next_same)
+		same += address_length(o) == n && memcmp(o->address, c->address, n) == 0;
+	if (same >= limits(c)->per_address_max)
+		return false;
+	c->next_same = *bucket;
+	c->prev_same = bucket;
+	if (*bucket)
+		(*bucket)->prev_same = &c->next_same;
+	*bucket = c;
+	return true;
+}
+
+static void set_options(int fd)
+{
+	int on = 1, idle = 60;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	/* a machine that vanished answers none of these probes */
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+}
+
+/* Too many connections of one address: it gets a short answer, and no place here. */
+static void turn_away(struct conn *c, int fd)
+{
+	struct buf body = BUF_MAX(4096), text = BUF_MAX(8192);
+	ssize_t ignored;
+
+	refusal_body(c->s, 429, "there are too many connections from this address", &body);
+	buf_addf(&text,
+		 "HTTP/1.1 429 %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+		 "Retry-After: 1\r\nConnection: close\r\n\r\n",
+		 http_status_text(429), body.n);
+	buf_adds(&text, buf_str(&body));
+	if (!c->tls) {
+		ignored = send(fd, text.p, text.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+		(void)ignored;
+		shutdown(fd, SHUT_WR);
+	}
+	c->s->count.refused++;
+	buf_free(&body);
+	buf_free(&text);
+	close(fd);
+	free(c);
+}
+
+static void start(struct conn *c)
+{
+	struct http_server *s = c->s;
+
+	parse_init(&c->parse,
+		   (struct parse_limits){ limits(c)->head_max, limits(c)->header_count_max },
+		   false);
+	event_assign(&c->timer, s->base, -1, 0, on_timer, c);
+	event_assign(&c->stall, s->base, -1, 0, on_stall, c);
+	c->next = s->conns;
+	c->prev = &s->conns;
+	if (s->conns)
+		s->conns->prev = &c->next;
+	s->conns = c;
+	c->fresh = true;
+	bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
+	bufferevent_setwatermark(c->bev, EV_READ, 0, READ_MARK);
+	evbuffer_add_cb(bufferevent_get_output(c->bev), output_changed, c);
+	evbuffer_add_cb(bufferevent_get_input(c->bev), input_changed, c);
+	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+	arm(&c->timer, limits(c)->head_ms);
+	if (++s->count.connections >= limits(c)->connections_max)
+		server_accept_less(s);
+}
+
+void conn_accept(struct listener *l, evutil_socket_t fd, struct sockaddr *address, int length)
+{
+	struct conn *c = mem_alloc(sizeof(*c));
+
+	(void)length;
+	memset(c, 0, sizeof(*c));
+	c->s = l->s;
+	c->local = l->local;
+	c->tls = l->s->tls && !l->local;
+	l->s->count.accepted++;
+	if (l->local) {
+		name_local(c, fd);
+	} else {
+		name_peer(c, address);
+		set_options(fd);
+		if (limits(c)->per_address_max && !count_address(c)) {
+			turn_away(c, fd);
+			return;
+		}
+	}
+	c->bev = c->tls ? tls_accept(l->s->tls, l->s->base, fd)
+			: bufferevent_socket_new(l->s->base, fd, BEV_OPT_CLOSE_ON_FREE);
+	if (c->bev) {
+		start(c);
+		return;
+	}
+	if (c->prev_same) {
+		*c->prev_same = c->next_same;
+		if (c->next_same)
+			c->next_same->prev_same = c->prev_same;
+	}
+	close(fd);
+	free(c);
+}

@@ -1,0 +1,152 @@
+/* Where a body begins and ends. http-parser decodes it; the framing is checked here before, since
+ * http-parser accepts any byte where a chunk's LF must be. */
+#include "http/parse.h"
+
+#include "base/hex.h"
+
+enum framing {
+	LENGTH,     /* `left` bytes follow */
+	CHUNK_LINE, /* the size of a chunk */
+	CHUNK_DATA, /* `left` bytes of it */
+	CHUNK_END,  /* CR LF behind it */
+	TRAILER,    /* headers behind the last chunk, or the empty line */
+};
+
+void parse_body_begin(struct parse *m)
+{
+	if (!m->has_body) {
+		m->state = PARSE_DONE;
+		return;
+	}
+	m->state = PARSE_BODY;
+	m->framing = m->parser.flags & F_CHUNKED ? CHUNK_LINE : LENGTH;
+	m->left = m->framing == LENGTH ? m->parser.content_length : 0;
+}
+
+static bool add_size(struct parse *m, uint64_t n)
+{
+	if (m->taken <= m->body_max && n <= m->body_max - m->taken) {
+		m->taken += n;
+		return true;
+	}
+	parse_refuse(m, 413, "the body is too long");
+	return false;
+}
+
+bool parse_body_fits(struct parse *m)
+{
+	if (m->framing == LENGTH && m->left > m->body_max)
+		parse_refuse(m, 413, "the body is too long");
+	return m->state != PARSE_BAD;
+}
+
+/* Up to `left` bytes of the body. */
+static size_t take_data(struct parse *m, const char *p, size_t n)
+{
+	if (n > m->left)
+		n = (size_t)m->left;
+	m->left -= n;
+	if (!parse_execute(m, p, n) || m->left)
+		return n;
+	if (m->framing == LENGTH)
+		m->state = PARSE_DONE;
+	else
+		m->framing = CHUNK_END;
+	return n;
+}
+
+/* SIZE [; extension]. An extension is ignored, but must not hide anything. */
+static bool chunk_size(struct parse *m, struct str line, uint64_t *size)
+{
+	size_t i = 0;
+
+	*size = 0;
+	for (; i < line.n && i < 15 && hex_digit(line.p[i] | 0x20) >= 0 && line.p[i] >= '0'; i++)
+		*size = *size << 4 | (uint64_t)hex_digit(line.p[i] | 0x20);
+	if (!i || (i < line.n && line.p[i] != ';') || !http_value_valid(line)) {
+		parse_refuse(m, 400, "a chunk has no valid size");
+		return false;
+	}
+	return true;
+}
+
+static void end_chunk_line(struct parse *m, struct str line)
+{
+	uint64_t size;
+
+	if (!chunk_size(m, line, &size) || !add_size(m, size) ||
+	    !parse_execute(m, m->chunk_line, m->chunk_used))
+		return;
+	m->left = size;
+	m->framing = size ? CHUNK_DATA : TRAILER;
+}
+
+static void end_trailer(struct parse *m, struct str line)
+{
+	m->trailer += m->chunk_used;
+	if (m->trailer > m->limits.head_max)
+		parse_refuse(m, 431, "the trailers are too long");
+	else if ((!line.n || parse_line_valid(m, line)) &&
+		 parse_execute(m, m->chunk_line, m->chunk_used) && !line.n)
+		m->state = PARSE_DONE;
+}
+
+static void end_line(struct parse *m)
+{
+	struct str line = str_n(m->chunk_line, m->chunk_used);
+
+	if (line.n < 2 || line.p[line.n - 2] != '\r') {
+		parse_refuse(m, 400, "a line ends with LF alone");
+		return;
+	}
+	line.n -= 2;
+	if (m->framing == CHUNK_LINE) {
+		end_chunk_line(m, line);
+	} else if (m->framing == TRAILER) {
+		end_trailer(m, line);
+	} else if (line.n) {
+		parse_refuse(m, 400, "a chunk is longer than its size");
+	} else if (parse_execute(m, m->chunk_line, m->chunk_used)) {
+		m->framing = CHUNK_LINE;
+	}
+	m->chunk_used = 0;
+}
+
+static size_t take_line(struct parse *m, const char *p, size_t n)
+{
+	const char *end = memchr(p, '\n', n);
+	size_t taken = end ? (size_t)(end - p) + 1 : n;
+
+	if (m->framing == CHUNK_END && m->chunk_used + taken > 2) {
+		parse_refuse(m, 400, "a chunk is longer than its size");
+		return taken;
+	}
+	if (taken > sizeof(m->chunk_line) - m->chunk_used) {
+		if (m->framing == TRAILER)
+			parse_refuse(m, 431, "a trailer is too long");
+		else
+			parse_refuse(m, 400, "a chunk has no valid size");
+		return taken;
+	}
+	memcpy(m->chunk_line + m->chunk_used, p, taken);
+	m->chunk_used += taken;
+	if (end)
+		end_line(m);
+	return taken;
+}
+
+size_t parse_body(struct parse *m, const char *p, size_t n)
+{
+	size_t at = 0;
+
+	m->paused = false;
+	if (m->framing == LENGTH && !parse_body_fits(m))
+		return 0;
+	while (at < n && m->state == PARSE_BODY && !m->paused) {
+		if (m->framing == LENGTH || m->framing == CHUNK_DATA)
+			at += take_data(m, p + at, n - at);
+		else
+			at += take_line(m, p + at, n - at);
+	}
+	return at;
+}

@@ -1,0 +1,32 @@
+/*
+ * tls: the client's side of TLS, which pawl-http-tls.so offers. Only an https URL loads it, so that
+ * no other call pays for OpenSSL.
+ */
+#ifndef HTTP_TLS_H
+#define HTTP_TLS_H
+
+#include <sys/types.h>
+
+#include "base/str.h"
+
+struct http_tls_context;
+struct http_tls;
+
+/* Results besides a number of bytes; 0 is the end. */
+enum { TLS_WANTS_READ = -1, TLS_WANTS_WRITE = -2, TLS_FAILED = -3 };
+
+struct http_tls_ops {
+	/* Trusts the certificates in `ca_file`, or the system's if it is NULL. NULL: see `why`. */
+	struct http_tls_context *(*context)(const char *ca_file, char *why, size_t room);
+	void (*context_free)(struct http_tls_context *ctx);
+	/* A session over a connected, non-blocking socket, with a server that must prove to be
+	 * `host` (a name or an address). */
+	struct http_tls *(*start)(struct http_tls_context *ctx, int fd, const char *host);
+	/* 1: done; TLS_WANTS_READ, TLS_WANTS_WRITE; TLS_FAILED: see `why`. */
+	ssize_t (*handshake)(struct http_tls *t, char *why, size_t room);
+	ssize_t (*read)(struct http_tls *t, void *p, size_t n);
+	ssize_t (*write)(struct http_tls *t, const void *p, size_t n);
+	void (*end)(struct http_tls *t); /* does not close the socket */
+};
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * wire: the client's connection: bytes in and out, each with a deadline.
+ */
+#ifndef HTTP_WIRE_H
+#define HTTP_WIRE_H
+
+#include "http/address.h"
+#include "http/tls.h"
+
+struct wire {
+	int fd;      /* -1: not connected */
+	int stop_fd; /* -1: none */
+	const struct http_tls_ops *tls;
+	struct http_tls_context *context;
+	struct http_tls *session;
+};
+
+/* Results besides a number of bytes; 0 is the end. */
+enum { WIRE_TIMEOUT = -1, WIRE_STOPPED = -2, WIRE_FAILED = -3 };
+
+/* 0 or one of the results above; then `why` has the reason. */
+int wire_connect(struct wire *w, const struct http_place *place, int64_t deadline, char *why,
+		 size_t room);
+int wire_connect_unix(struct wire *w, const char *path, int64_t deadline, char *why, size_t room);
+/* Adds TLS to the connection. */
+int wire_secure(struct wire *w, const char *host, const char *ca_file, int64_t deadline, char *why,
+		size_t room);
+/* Is it connected, and has the peer neither closed it nor sent anything? */
+bool wire_quiet(const struct wire *w);
+ssize_t wire_read(struct wire *w, void *p, size_t n, int64_t deadline);
+ssize_t wire_write(struct wire *w, const void *p, size_t n, int64_t deadline);
+void wire_close(struct wire *w);
+void wire_free(struct wire *w);
+
+#endif
