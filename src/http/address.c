@@ -18,14 +18,14 @@ static bool host_valid(struct str host)
 static bool cut_v6(struct str *text, struct http_place *out)
 {
 	unsigned char bytes[16];
-	struct str host;
+	const char *end = memchr(text->p, ']', text->n);
+	size_t n = end ? (size_t)(end - text->p) - 1 : 0;
 
-	text->p++;
-	text->n--;
-	host = str_cut(text, ']');
-	if (!host.n || host.n >= INET6_ADDRSTRLEN)
+	if (!n || n >= INET6_ADDRSTRLEN)
 		return false;
-	memcpy(out->host, host.p, host.n);
+	memcpy(out->host, text->p + 1, n);
+	text->p += n + 2;
+	text->n -= n + 2;
 	out->v6 = true;
 	return inet_pton(AF_INET6, out->host, bytes) == 1;
 }

@@ -209,8 +209,6 @@ static void feed(struct conn *c)
 		return;
 	if (c->phase == PHASE_BODY && c->x->upload_fn && !c->x->paused)
 		arm(&c->timer, limits(c)->body_ms);
-	if (c->parse.state == PARSE_DONE && c->phase == PHASE_BODY)
-		hand_over(c);
 }
 
 /* Returns true if there may be more to do. */
@@ -225,6 +223,10 @@ static bool step(struct conn *c)
 	if (c->phase == PHASE_BODY && c->x->paused) {
 		event_del(&c->timer);
 		return false;
+	}
+	if (c->phase == PHASE_BODY && c->parse.state == PARSE_DONE) {
+		hand_over(c);
+		return true;
 	}
 	/* a peer that sends requests and reads no answers waits */
 	if (c->phase != PHASE_BODY && conn_unsent(c) > READ_MARK)

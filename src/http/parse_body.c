@@ -102,14 +102,20 @@ static void end_line(struct parse *m)
 	line.n -= 2;
 	if (m->framing == CHUNK_LINE) {
 		end_chunk_line(m, line);
-	} else if (m->framing == TRAILER) {
+	} else {
 		end_trailer(m, line);
-	} else if (line.n) {
-		parse_refuse(m, 400, "a chunk is longer than its size");
-	} else if (parse_execute(m, m->chunk_line, m->chunk_used)) {
-		m->framing = CHUNK_LINE;
 	}
 	m->chunk_used = 0;
+}
+
+/* CR LF behind a chunk; `left` counts. */
+static size_t take_chunk_end(struct parse *m, char c)
+{
+	if (c != "\r\n"[m->left])
+		parse_refuse(m, 400, "a chunk is longer than its size");
+	else if (parse_execute(m, &c, 1) && ++m->left == 2)
+		m->framing = CHUNK_LINE;
+	return 1;
 }
 
 static size_t take_line(struct parse *m, const char *p, size_t n)
@@ -117,10 +123,6 @@ static size_t take_line(struct parse *m, const char *p, size_t n)
 	const char *end = memchr(p, '\n', n);
 	size_t taken = end ? (size_t)(end - p) + 1 : n;
 
-	if (m->framing == CHUNK_END && m->chunk_used + taken > 2) {
-		parse_refuse(m, 400, "a chunk is longer than its size");
-		return taken;
-	}
 	if (taken > sizeof(m->chunk_line) - m->chunk_used) {
 		if (m->framing == TRAILER)
 			parse_refuse(m, 431, "a trailer is too long");
@@ -145,6 +147,8 @@ size_t parse_body(struct parse *m, const char *p, size_t n)
 	while (at < n && m->state == PARSE_BODY && !m->paused) {
 		if (m->framing == LENGTH || m->framing == CHUNK_DATA)
 			at += take_data(m, p + at, n - at);
+		else if (m->framing == CHUNK_END)
+			at += take_chunk_end(m, p[at]);
 		else
 			at += take_line(m, p + at, n - at);
 	}

@@ -126,12 +126,19 @@ static void pump_more(struct http_exchange *x, void *ctx)
 	http_stream_end(x);
 }
 
+static void pump_gone(struct http_exchange *x, void *ctx)
+{
+	free(ctx);
+	http_stream_end(x);
+}
+
 static void pump_start(struct http_exchange *x)
 {
 	struct pump *p = mem_alloc(sizeof(*p));
 
 	p->left = 128;
 	http_stream_start(x, 200, "text/plain", none);
+	http_on_gone(x, pump_gone, p);
 	pump_more(x, p);
 }
 

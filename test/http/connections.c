@@ -1,0 +1,478 @@
+/* Connections: kept, pipelined, slow, half-open, parked, too many, drained. */
+#include "kit.h"
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "kit/scale.h"
+
+#define GET(path) STR("GET " path " HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+static struct http_options quick(void)
+{
+	struct http_options o = harness_options();
+
+	o.limits.head_ms = o.limits.body_ms = o.limits.idle_ms = o.limits.write_ms = 150;
+	o.limits.linger_ms = 150;
+	return o;
+}
+
+static void test_keep_alive(void **state)
+{
+	struct harness *h = harness_start(NULL);
+	int fd = dial(h);
+	char body[256];
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		say(fd, GET("/a?b=c"));
+		assert_int_equal(hear_answer(fd, body, sizeof(body)), 200);
+		assert_string_equal(body, "GET /a [b=c] ");
+	}
+	assert_int_equal(harness_counters(h).accepted, 1);
+	assert_int_equal(harness_counters(h).requests, 20);
+	say(fd, STR("GET /last HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+	assert_int_equal(hear_answer(fd, body, sizeof(body)), 200);
+	assert_true(hear_end(fd));
+	close(fd);
+	WAIT_FOR(harness_counters(h).connections == 0);
+	harness_end(h);
+}
+
+static void test_head_has_no_body(void **state)
+{
+	struct harness *h = harness_start(NULL);
+	int fd = dial(h);
+	char text[1024], body[256];
+
+	(void)state;
+	say(fd, STR("HEAD /a HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+	hear(fd, text, sizeof(text), 90); /* the rest of the head follows */
+	assert_non_null(strstr(text, "HTTP/1.1 200"));
+	say(fd, STR("GET /second HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+	hear(fd, text, sizeof(text), 0);
+	assert_non_null(strstr(text, "GET /second"));
+	assert_null(strstr(text, "HEAD /a"));
+	close(fd);
+	fd = dial(h);
+	say(fd, STR("GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+	assert_int_equal(hear_answer(fd, body, sizeof(body)), 404); /* in on_head(), and kept */
+	say(fd, GET("/third"));
+	assert_int_equal(hear_answer(fd, body, sizeof(body)), 200);
+	say(fd,
+	    STR("POST /never HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nGET / HTT"));
+	assert_int_equal(hear_answer(fd, body, sizeof(body)), 404);
+	assert_true(hear_end(fd)); /* its body was not read */
+	close(fd);
+	harness_end(h);
+}
+
+/* The first request is parked; the others wait for their turn. */
+static void test_pipelined(void **state)
+{
+	struct harness *h = harness_start(NULL);
+	int fd = dial(h);
+	char body[256], want[64];
+	struct buf text = BUF_MAX(1 << 20);
+
+	(void)state;
+	buf_adds(&text, GET("/park"));
+	for (int i = 0; i < 200; i++)
+		buf_addf(&text,
+			 "POST /n%d HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc",
+			 i);
+	say(fd, buf_str(&text));
+	WAIT_FOR(harness_tally(h).parked == 1);
+	assert_int_equal(harness_counters(h).requests, 1);
+	harness_wake(h);
+	assert_int_equal(hear_answer(fd, body, sizeof(body)), 200);
+	assert_string_equal(body, "woken");
+	for (int i = 0; i < 200; i++) {
+		assert_int_equal(hear_answer(fd, body, sizeof(body)), 200);
+		snprintf(want, sizeof(want), "POST /n%d [] abc", i);
+		assert_string_equal(body, want);
+	}
+	buf_free(&text);
+	close(fd);
+	harness_end(h);
+}
+
+/* A peer that sends its requests and closes its side still gets all answers. */
+static void test_half_closed(void **state)
+{
+	struct harness *h = harness_start(NULL);
+	int fd = dial(h);
+	char text[4096];
+
+	(void)state;
+	say(fd, STR("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		    "GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		    "GET /c HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+	shutdown(fd, SHUT_WR);
+	hear(fd, text, sizeof(text), 0);
+	assert_non_null(strstr(text, "GET /a"));
+	assert_non_null(strstr(text, "GET /c"));
+	close(fd);
+	/* the same in the middle of a request is its end */
+	fd = dial(h);
+	say(fd, STR("POST /cut HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc"));
+	shutdown(fd, SHUT_WR);
+	assert_true(hear_end(fd));
+	close(fd);
+	fd = dial(h);
+	say(fd, STR("GET /cut HTTP/1.1\r\nHost: loc"));
+	shutdown(fd, SHUT_WR);
+	assert_true(hear_end(fd));
+	close(fd);
+	WAIT_FOR(harness_counters(h).connections == 0);
+	assert_int_equal(harness_counters(h).requests, 3);
+	harness_end(h);
+}
+
+/* ---- parked exchanges */
+
+static void test_parked_peer_gone(void **state)
+{
+	struct harness *h = harness_start(NULL);
+	int stays = dial(h), closes = dial(h), resets = dial(h), shuts = dial(h);
+	struct linger hard = { 1, 0 };
+	char body[64];
+
+	(void)state;
+	say(stays, GET("/park"));
+	say(closes, GET("/park"));
+	say(resets, GET("/park"));
+	say(shuts, GET("/park"));
+	WAIT_FOR(harness_tally(h).parked == 4);
+	close(closes);
+	WAIT_FOR(harness_tally(h).gone == 1);
+	setsockopt(resets, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	close(resets);
+	WAIT_FOR(harness_tally(h).gone == 2);
+	shutdown(shuts, SHUT_WR);
+	WAIT_FOR(harness_tally(h).gone == 3);
+	assert_true(hear_end(shuts));
+	close(shuts);
+	WAIT_FOR(harness_counters(h).connections == 1);
+	assert_int_equal(harness_counters(h).exchanges, 1);
+	harness_wake(h);
+	assert_int_equal(hear_answer(stays, body, sizeof(body)), 200);
+	close(stays);
+	harness_end(h);
+}
+
+/* Bytes behind a parked request do not hide that the peer closed. */
+static void test_parked_with_more(void **state)
+{
+	struct harness *h = harness_start(NULL);
+	struct arena a = { 0 };
+	int fd = dial(h);
+	char *more = arena_alloc(&a, 50 << 10);
+
+	(void)state;
+	memset(more, 'x', 50 << 10);
+	say(fd, GET("/park"));
+	say(fd, str_n(more, 50 << 10));
+	WAIT_FOR(harness_tally(h).parked == 1);
+	close(fd);
+	WAIT_FOR(harness_tally(h).gone == 1);
+	WAIT_FOR(harness_counters(h).connections == 0);
+	arena_free(&a);
+	harness_end(h);
+}
+
+/* A parked exchange has no deadline of its own. */
+static void test_parked_long(void **state)
+{
+	struct http_options o = quick();
+	struct harness *h = harness_start(&o);
+	int fd = dial(h), idle = dial(h);
+	char body[64];
+
+	(void)state;
+	say(fd, GET("/park"));
+	WAIT_FOR(harness_tally(h).parked == 1);
+	say(idle, GET("/a"));
+	assert_int_equal(hear_answer(idle, body, sizeof(body)), 200);
+	assert_true(hear_end(idle)); /* its time is over, which is as long as that of the others */
+	close(idle);
+	assert_int_equal(harness_tally(h).gone, 0);
+	harness_wake(h);
+	assert_int_equal(hear_answer(fd, body, sizeof(body)), 200);
+	close(fd);
+	harness_end(h);
+}
+
+/* ---- slow peers */
+
+static void test_slow(void **state)
+{
+	struct http_options o = quick();
+	struct harness *h = harness_start(&o);
+	int silent = dial(h), head = dial(h), body = dial(h), chunks = dial(h);
+	char text[1024];
+
+	(void)state;
+	say(head, STR("GET / HTTP/1.1\r\nHost: localhost\r\n"));
+	say(body, STR("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc"));
+	say(chunks,
+	    STR("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2"));
+	assert_true(hear_end(silent)); /* it said nothing, so it hears nothing */
+	assert_int_equal(hear_answer(head, text, sizeof(text)), 408);
+	assert_non_null(strstr(text, "the headers took too long"));
+	assert_true(hear_end(head));
+	assert_int_equal(hear_answer(body, text, sizeof(text)), 408);
+	assert_non_null(strstr(text, "the body took too long"));
+	assert_true(hear_end(body));
+	assert_int_equal(hear_answer(chunks, text, sizeof(text)), 408);
+	assert_int_equal(harness_counters(h).timeouts, 3);
+	close(silent);
+	close(head);
+	close(body);
+	close(chunks);
+	/* a peer that drips its bytes has the same time in all */
+	head = dial(h);
+	for (int64_t end = os_boot_ms() + PATIENCE; os_boot_ms() < end;) {
+		if (send(head, "G", 1, MSG_NOSIGNAL) <= 0 || harness_counters(h).timeouts == 4)
+			break;
+		usleep(5000);
+	}
+	assert_int_equal(harness_counters(h).timeouts, 4);
+	close(head);
+	harness_end(h);
+}
+
+/* A peer that does not close after a refusal is closed. */
+static void test_lingers_no_longer(void **state)
+{
+	struct http_options o = quick();
+	struct harness *h = harness_start(&o);
+	int fd = dial(h);
+	char text[1024];
+
+	(void)state;
+	say(fd, STR("nonsense\r\n"));
+	assert_int_equal(hear_answer(fd, text, sizeof(text)), 400);
+	WAIT_FOR(harness_counters(h).connections == 0);
+	close(fd);
+	harness_end(h);
+}
+
+static void test_continue(void **state)
+{
+	struct harness *h = harness_start(NULL);
+	int fd = dial(h);
+	char text[256];
+
+	(void)state;
+	say(fd, STR("POST /e HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+		    "Content-Length: 5\r\n\r\n"));
+	hear(fd, text, sizeof(text), 25);
+	assert_string_equal(text, "HTTP/1.1 100 Continue\r\n\r\n");
+	say(fd, STR("hello"));
+	assert_int_equal(hear_answer(fd, text, sizeof(text)), 200);
+	assert_string_equal(text, "POST /e [] hello");
+	say(fd, STR("POST /e HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+		    "Content-Length: 5000000\r\n\r\n"));
+	assert_int_equal(hear_answer(fd, text, sizeof(text)), 413); /* at once */
+	close(fd);
+	harness_end(h);
+}
+
+/* ---- limits */
+
+static void test_per_address(void **state)
+{
+	struct http_options o = harness_options();
+	struct harness *h;
+	int fds[4], more;
+	char text[1024];
+
+	(void)state;
+	o.limits.per_address_max = 4;
+	h = harness_start(&o);
+	for (int i = 0; i < 4; i++)
+		fds[i] = dial(h);
+	WAIT_FOR(harness_counters(h).connections == 4);
+	more = dial(h);
+	assert_int_equal(hear_answer(more, text, sizeof(text)), 429);
+	assert_true(hear_end(more));
+	close(more);
+	say(fds[3], GET("/a"));
+	assert_int_equal(hear_answer(fds[3], text, sizeof(text)), 200);
+	close(fds[0]);
+	WAIT_FOR(harness_counters(h).connections == 3);
+	fds[0] = dial(h);
+	say(fds[0], GET("/a"));
+	assert_int_equal(hear_answer(fds[0], text, sizeof(text)), 200);
+	for (int i = 0; i < 4; i++)
+		close(fds[i]);
+	harness_end(h);
+}
+
+static void test_connections_max(void **state)
+{
+	struct http_options o = harness_options();
+	struct harness *h;
+	int fds[4], more;
+	char text[256];
+
+	(void)state;
+	o.limits.connections_max = 4;
+	h = harness_start(&o);
+	for (int i = 0; i < 4; i++)
+		fds[i] = dial(h);
+	WAIT_FOR(harness_counters(h).connections == 4);
+	assert_false(harness_counters(h).accepting);
+	more = dial(h); /* the kernel keeps it */
+	say(more, GET("/a"));
+	assert_int_equal(harness_counters(h).accepted, 4);
+	close(fds[2]);
+	assert_int_equal(hear_answer(more, text, sizeof(text)), 200);
+	assert_int_equal(harness_counters(h).accepted, 5);
+	close(more);
+	WAIT_FOR(harness_counters(h).accepting);
+	for (int i = 0; i < 4; i++)
+		if (i != 2)
+			close(fds[i]);
+	harness_end(h);
+}
+
+static void raise_files(size_t n)
+{
+	struct rlimit most;
+
+	getrlimit(RLIMIT_NOFILE, &most);
+	if (most.rlim_cur < n && most.rlim_max >= n) {
+		most.rlim_cur = n;
+		setrlimit(RLIMIT_NOFILE, &most);
+	}
+}
+
+static size_t heap_now(void)
+{
+	char line[256];
+	size_t kib = 0;
+	FILE *f = fopen("/proc/self/status", "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, "VmRSS:", 6) == 0)
+			kib = strtoul(line + 6, NULL, 10);
+	if (f)
+		fclose(f);
+	return kib << 10;
+}
+
+/* A thousand parked connections, each of them answered, and at most 8 KiB for each. */
+static void test_thousand(void **state)
+{
+	enum { MANY = 1000 };
+	struct http_options o = harness_options();
+	struct harness *h;
+	int *fds = test_calloc(MANY, sizeof(*fds));
+	size_t before, after;
+	char body[64];
+
+	(void)state;
+	raise_files(MANY * 2 + 200);
+	o.limits.per_address_max = 0;
+	h = harness_start(&o);
+	before = heap_now();
+	for (int i = 0; i < MANY; i++) {
+		fds[i] = dial(h);
+		say(fds[i], GET("/park"));
+	}
+	WAIT_FOR(harness_tally(h).parked == MANY);
+	after = heap_now();
+	if (SCALE(1, 0) && (after - before) / MANY > 8192)
+		fail_msg("%zu bytes for each connection", (after - before) / MANY);
+	for (int i = 0; i < MANY; i += 2)
+		close(fds[i]);
+	WAIT_FOR(harness_tally(h).gone == MANY / 2);
+	harness_wake(h);
+	for (int i = 1; i < MANY; i += 2) {
+		assert_int_equal(hear_answer(fds[i], body, sizeof(body)), 200);
+		close(fds[i]);
+	}
+	WAIT_FOR(harness_counters(h).connections == 0);
+	test_free(fds);
+	harness_end(h);
+}
+
+/* ---- the end */
+
+static void drain(struct harness *h)
+{
+	http_server_drain(harness_server(h), PATIENCE);
+}
+
+static void test_drain(void **state)
+{
+	struct harness *h = harness_start(NULL);
+	int idle = dial(h), parked = dial(h), begun = dial(h);
+	char text[1024];
+
+	(void)state;
+	say(idle, GET("/a"));
+	assert_int_equal(hear_answer(idle, text, sizeof(text)), 200);
+	say(parked, GET("/park"));
+	say(begun, STR("GET /late HTTP/1.1\r\nHost: local"));
+	WAIT_FOR(harness_tally(h).parked == 1 && harness_counters(h).bytes_in > 100);
+	harness_do(h, drain);
+	assert_true(hear_end(idle));
+	close(idle);
+	say(begun, STR("host\r\n\r\n"));
+	hear(begun, text, sizeof(text), 0);
+	assert_non_null(strstr(text, "GET /late"));
+	assert_non_null(strstr(text, "Connection: close"));
+	close(begun);
+	harness_wake(h);
+	hear(parked, text, sizeof(text), 0);
+	assert_non_null(strstr(text, "woken"));
+	assert_non_null(strstr(text, "Connection: close"));
+	close(parked);
+	harness_end(h); /* the loop has ended by itself */
+}
+
+static void test_unix(void **state)
+{
+	struct harness *h = harness_start(NULL);
+	struct http_client *c;
+	struct http_answer answer;
+	struct arena a = { 0 };
+	char why[256], want[64];
+
+	(void)state;
+	assert_int_equal(http_client_new(harness_socket(h), NULL, &c, why, sizeof(why)), 0);
+	assert_int_equal(http_call(c, "GET", "/who", NULL, (struct http_headers){ NULL, 0 },
+				   STR(""), os_boot_ms() + PATIENCE, &a, &answer),
+			 HTTP_ANSWERED);
+	snprintf(want, sizeof(want), "unix local=1 uid=%d tls=0", (int)getuid());
+	assert_string_equal(answer.body.p, want);
+	http_client_free(c);
+	arena_free(&a);
+	harness_end(h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_keep_alive),
+		cmocka_unit_test(test_head_has_no_body),
+		cmocka_unit_test(test_pipelined),
+		cmocka_unit_test(test_half_closed),
+		cmocka_unit_test(test_parked_peer_gone),
+		cmocka_unit_test(test_parked_with_more),
+		cmocka_unit_test(test_parked_long),
+		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_lingers_no_longer),
+		cmocka_unit_test(test_continue),
+		cmocka_unit_test(test_per_address),
+		cmocka_unit_test(test_connections_max),
+		cmocka_unit_test(test_thousand),
+		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_unix),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

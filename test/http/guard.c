@@ -1,0 +1,92 @@
+/* Which pages may call a server on this machine. */
+#include "kit.h"
+
+static const char *const names[] = { "pawl.example", NULL };
+static const char *const types[] = { "application/x-pawl", NULL };
+static const struct http_guard guard = { .host_names = names, .types = types };
+
+static void test_hosts(void **state)
+{
+	static const char *const good[] = { "localhost",     "LOCALHOST:7295", "127.0.0.1:80",
+					    "192.168.1.7",   "[::1]",          "[fe80::1]:7295",
+					    "a.localhost",   "box.local:7295", "pawl.example",
+					    "Pawl.Example:1" };
+	static const char *const bad[] = { "evil.example",  "localhost.evil.example",
+					   "local",         ".local",
+					   "evillocalhost", "127.0.0.1.evil.example",
+					   "1.2.3",         "0x7f.1",
+					   "[::1].evil",    "localhost:x",
+					   "localhost:0",   "localhost:65536",
+					   "pawl.example.", "apawl.example",
+					   ":80",           "",
+					   "[::1",          "localhost:80:80" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		if (!http_host_allowed(&guard, str_c(good[i])))
+			fail_msg("'%s' is refused", good[i]);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (http_host_allowed(&guard, str_c(bad[i])))
+			fail_msg("'%s' is allowed", bad[i]);
+	assert_false(http_host_allowed(&(struct http_guard){ 0 }, STR("pawl.example")));
+}
+
+static int check(const char *method, const char *host, const char *name, const char *value)
+{
+	struct http_header h[2] = { { STR("Content-Type"), STR("application/json; charset=utf-8") },
+				    { str_c(name), str_c(value) } };
+	struct http_request r = { .method = str_c(method),
+				  .host = str_c(host),
+				  .headers = { h, name ? 2 : 1 } };
+	const char *reason = NULL;
+	int status = http_guard_check(&guard, &r, &reason);
+
+	assert_true(!status == !reason);
+	return status;
+}
+
+static void test_requests(void **state)
+{
+	struct http_header twice[] = { { STR("Origin"), STR("http://localhost:7295") },
+				       { STR("Origin"), STR("http://localhost:7295") } };
+	struct http_request r = { .method = STR("POST"), .host = STR("localhost") };
+	const char *reason, *here = "localhost:7295";
+
+	(void)state;
+	assert_int_equal(check("POST", here, NULL, NULL), 0);
+	assert_int_equal(check("GET", "evil.example:7295", NULL, NULL), 403);
+	assert_int_equal(check("GET", here, "Origin", "http://localhost:7295"), 0);
+	assert_int_equal(check("GET", here, "Origin", "http://127.0.0.1:7295"), 0);
+	assert_int_equal(check("GET", here, "Origin", "https://pawl.example"), 0);
+	assert_int_equal(check("GET", "10.0.0.7:7295", "Origin", "http://10.0.0.7:7295"), 0);
+	assert_int_equal(check("GET", here, "Origin", "http://10.0.0.7"), 403);
+	assert_int_equal(check("GET", here, "Origin", "https://evil.example"), 403);
+	assert_int_equal(check("GET", here, "Origin", "null"), 403);
+	assert_int_equal(check("GET", here, "Origin", ""), 403);
+	assert_int_equal(check("GET", here, "Origin", "file://"), 403);
+	assert_int_equal(check("GET", here, "Sec-Fetch-Site", "same-origin"), 0);
+	assert_int_equal(check("GET", here, "Sec-Fetch-Site", "none"), 0);
+	assert_int_equal(check("GET", here, "Sec-Fetch-Site", "same-site"), 403);
+	assert_int_equal(check("GET", here, "Sec-Fetch-Site", "cross-site"), 403);
+	assert_int_equal(check("POST", here, "Content-Type", "text/plain"), 415);
+	assert_int_equal(http_guard_check(&guard, &r, &reason), 415);
+	r.headers = (struct http_headers){ twice, 2 };
+	assert_int_equal(http_guard_check(&guard, &r, &reason), 403);
+	twice[0] = (struct http_header){ STR("content-type"), STR("Application/X-Pawl") };
+	r.headers.n = 1;
+	assert_int_equal(http_guard_check(&guard, &r, &reason), 0);
+	twice[0].value = STR("text/plain");
+	assert_int_equal(http_guard_check(&guard, &r, &reason), 415);
+	r.method = STR("GET");
+	assert_int_equal(http_guard_check(&guard, &r, &reason), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_requests),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

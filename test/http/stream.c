@@ -1,0 +1,328 @@
+/* Answers in pieces, uploads, and work from other threads. */
+#include "kit.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#define GET(path) STR("GET " path " HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+static void test_events(void **state)
+{
+	struct harness *h = harness_start(NULL);
+	int fd = dial(h);
+	char text[4096];
+
+	(void)state;
+	say(fd, STR("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		    "GET /after HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+	hear(fd, text, sizeof(text), 0);
+	assert_non_null(strstr(text, "Transfer-Encoding: chunked\r\n\r\nb\r\ndata: one\n\n\r\n"));
+	assert_non_null(strstr(text, "\r\n0\r\n\r\nHTTP/1.1 200"));
+	assert_non_null(strstr(text, "GET /after"));
+	close(fd);
+	harness_end(h);
+}
+
+/* A reader that is too slow is dropped, and the memory for it is bounded. */
+static void test_slow_reader(void **state)
+{
+	struct http_options o = harness_options();
+	struct harness *h;
+	int fd;
+
+	(void)state;
+	o.limits.stream_max = 256 << 10;
+	h = harness_start(&o);
+	fd = dial(h);
+	say(fd, GET("/flood"));
+	WAIT_FOR(harness_counters(h).slow_readers == 1);
+	assert_int_equal(harness_counters(h).streams, 0);
+	WAIT_FOR(harness_counters(h).connections == 0);
+	close(fd);
+	harness_end(h);
+}
+
+/* A reader that stops reading is dropped after its time. */
+static void test_stalled_reader(void **state)
+{
+	struct http_options o = harness_options();
+	struct harness *h;
+	int fd, small = 4096;
+
+	(void)state;
+	o.limits.write_ms = 150;
+	h = harness_start(&o);
+	fd = dial(h);
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	say(fd, GET("/pump"));
+	WAIT_FOR(harness_counters(h).slow_readers == 1);
+	close(fd);
+	harness_end(h);
+}
+
+static void test_pump(void **state)
+{
+	struct harness *h = harness_start(NULL);
+	struct http_client *c;
+	struct http_answer answer;
+	struct arena a = { 0 };
+	char why[256];
+
+	(void)state;
+	assert_int_equal(http_client_new(harness_url(h), NULL, &c, why, sizeof(why)), 0);
+	assert_int_equal(http_call(c, "GET", "/pump", NULL, (struct http_headers){ NULL, 0 },
+				   STR(""), os_boot_ms() + PATIENCE, &a, &answer),
+			 HTTP_ANSWERED);
+	assert_int_equal(answer.body.n, 8 << 20);
+	assert_int_equal(harness_counters(h).slow_readers, 0);
+	http_client_free(c);
+	arena_free(&a);
+	harness_end(h);
+}
+
+static void test_upload(void **state)
+{
+	struct harness *h = harness_start(NULL);
+	struct http_client *c;
+	struct http_answer answer;
+	struct arena a = { 0 };
+	char why[256], *body = arena_alloc(&a, 5 << 20);
+	int fd;
+
+	(void)state;
+	memset(body, 'u', 5 << 20); /* beyond the limit of other bodies */
+	assert_int_equal(http_client_new(harness_url(h), NULL, &c, why, sizeof(why)), 0);
+	for (int i = 1; i < 3; i++) {
+		assert_int_equal(http_call(c, "POST", "/upload", "application/json",
+					   (struct http_headers){ NULL, 0 }, str_n(body, 5 << 20),
+					   os_boot_ms() + PATIENCE, &a, &answer),
+				 HTTP_ANSWERED);
+		assert_int_equal(answer.status, 200);
+		assert_string_equal(answer.body.p, "POST /upload [] ");
+		assert_int_equal(harness_tally(h).upload_bytes, (size_t)i * (5 << 20));
+	}
+	assert_int_equal(harness_counters(h).accepted, 1);
+	/* cut in the middle */
+	fd = dial(h);
+	say(fd, STR("POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc"));
+	close(fd);
+	WAIT_FOR(harness_tally(h).gone == 1);
+	WAIT_FOR(harness_counters(h).exchanges == 0);
+	/* refused in the middle */
+	fd = dial(h);
+	say(fd, STR("POST /upload HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+		    "3\r\nabcd"));
+	assert_int_equal(hear_answer(fd, why, sizeof(why)), 400);
+	close(fd);
+	assert_int_equal(harness_tally(h).gone, 2);
+	http_client_free(c);
+	arena_free(&a);
+	harness_end(h);
+}
+
+/* ---- the loop */
+
+static int order[3000], ordered;
+
+static void note(void *arg)
+{
+	order[ordered++] = (int)(intptr_t)arg;
+}
+
+static void *post_many(void *ctx)
+{
+	struct harness *h = ctx;
+
+	for (int i = 0; i < 1000; i++)
+		http_server_post(harness_server(h), note, (void *)(intptr_t)i);
+	return NULL;
+}
+
+static void nothing(struct harness *h)
+{
+	(void)h;
+}
+
+static void test_post(void **state)
+{
+	struct harness *h = harness_start(NULL);
+	pthread_t threads[3];
+	long sum = 0;
+
+	(void)state;
+	ordered = 0;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, post_many, h), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	harness_do(h, nothing);
+	assert_int_equal(ordered, 3000);
+	for (int i = 0; i < 3000; i++)
+		sum += order[i];
+	assert_int_equal(sum, 3L * 999 * 1000 / 2);
+	harness_end(h);
+}
+
+static int rang, seen, signaled;
+static struct http_watch *on_pipe, *on_signal;
+
+static void ring(void *ctx)
+{
+	rang++;
+	http_server_stop(ctx);
+}
+
+static void never(void *ctx)
+{
+	(void)ctx;
+	rang = -100;
+}
+
+static void see(void *ctx)
+{
+	char c;
+
+	if (read(*(int *)ctx, &c, 1) == 1)
+		seen++;
+}
+
+static void hear_signal(void *ctx)
+{
+	(void)ctx;
+	signaled++;
+}
+
+static void test_timers_and_watches(void **state)
+{
+	struct http_options o = harness_options();
+	struct http_server *s;
+	struct http_timer *t;
+	char why[256];
+	int ends[2];
+
+	(void)state;
+	o.calls.on_request = NULL;
+	assert_int_equal(http_server_new(&o, &s, why, sizeof(why)), 0);
+	assert_int_equal(pipe(ends), 0);
+	t = http_timer_start(s, 10, never, NULL);
+	http_timer_start(s, 30, ring, s);
+	on_pipe = http_watch_fd(s, ends[0], see, &ends[0]);
+	on_signal = http_watch_signal(s, SIGHUP, hear_signal, NULL);
+	http_timer_cancel(t);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	raise(SIGHUP);
+	http_server_run(s);
+	assert_int_equal(rang, 1);
+	assert_int_equal(seen, 1);
+	assert_int_equal(signaled, 1);
+	http_watch_end(on_pipe);
+	http_watch_end(on_signal);
+	http_server_stop(s); /* before the start */
+	http_server_run(s);
+	http_server_drain(s, PATIENCE); /* there is nothing to wait for */
+	http_server_run(s);
+	http_server_free(s);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* ---- addresses */
+
+static void test_listen(void **state)
+{
+	struct http_options o = harness_options();
+	struct http_server *s, *other;
+	char why[256], where[64];
+	static const char *const bad[] = {
+		"",       "7295",  "127.0.0.1", "127.0.0.1:",   "127.0.0.1:x", "127.0.0.1:65536",
+		"::1:80", "[::1]", "[::x]:80",  "host name:80", "unix:",       "a:1:2"
+	};
+
+	(void)state;
+	assert_int_equal(http_server_new(&o, &s, why, sizeof(why)), 0);
+	assert_int_equal(http_server_new(&o, &other, why, sizeof(why)), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		why[0] = '\0';
+		if (http_server_listen(s, bad[i], why, sizeof(why)) == 0 || !why[0])
+			fail_msg("listens on '%s'", bad[i]);
+	}
+	assert_int_equal(http_server_listen(s, "localhost:0", why, sizeof(why)), 0);
+	snprintf(where, sizeof(where), "127.0.0.1:%s", strrchr(http_server_url(s, 0), ':') + 1);
+	if (strstr(http_server_url(s, 0), "127.0.0.1")) {
+		assert_int_equal(http_server_listen(other, where, why, sizeof(why)), -1);
+		assert_non_null(strstr(why, "in use"));
+	}
+	assert_string_equal(http_server_url(s, 1), "");
+	http_server_free(s);
+	http_server_free(other);
+}
+
+/* A socket file that is left over is replaced; one in use, or another file, is not. */
+static void test_socket_file(void **state)
+{
+	struct http_options o = harness_options();
+	struct http_server *s, *other;
+	char dir[] = "/tmp/pawl-http.XXXXXX", where[64], why[256];
+	FILE *f;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(where, sizeof(where), "unix:%s/s", dir);
+	assert_int_equal(http_server_new(&o, &s, why, sizeof(why)), 0);
+	assert_int_equal(http_server_new(&o, &other, why, sizeof(why)), 0);
+	f = fopen(where + 5, "w");
+	assert_non_null(f);
+	fclose(f);
+	assert_int_equal(http_server_listen(s, where, why, sizeof(why)), -1);
+	assert_int_equal(unlink(where + 5), 0);
+	assert_int_equal(http_server_listen(s, where, why, sizeof(why)), 0);
+	assert_int_equal(http_server_listen(other, where, why, sizeof(why)), -1);
+	assert_non_null(strstr(why, "in use"));
+	/* a server that was killed leaves its file */
+	char kept[80];
+	snprintf(kept, sizeof(kept), "%s/kept", dir);
+	assert_int_equal(link(where + 5, kept), 0);
+	http_server_free(s);
+	assert_int_equal(rename(kept, where + 5), 0);
+	assert_int_equal(http_server_listen(other, where, why, sizeof(why)), 0);
+	http_server_free(other);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+static void test_inherited(void **state)
+{
+	char pid[16];
+
+	(void)state;
+	assert_int_equal(http_inherited(), 0);
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	setenv("LISTEN_PID", pid, 1);
+	setenv("LISTEN_FDS", "2", 1);
+	assert_int_equal(http_inherited(), 2);
+	assert_null(getenv("LISTEN_FDS"));
+	setenv("LISTEN_PID", "1", 1);
+	setenv("LISTEN_FDS", "2", 1);
+	assert_int_equal(http_inherited(), 0);
+	setenv("LISTEN_PID", pid, 1);
+	setenv("LISTEN_FDS", "-2", 1);
+	assert_int_equal(http_inherited(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_slow_reader),
+		cmocka_unit_test(test_stalled_reader),
+		cmocka_unit_test(test_pump),
+		cmocka_unit_test(test_upload),
+		cmocka_unit_test(test_post),
+		cmocka_unit_test(test_timers_and_watches),
+		cmocka_unit_test(test_listen),
+		cmocka_unit_test(test_socket_file),
+		cmocka_unit_test(test_inherited),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

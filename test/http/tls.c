@@ -1,0 +1,254 @@
+/* TLS between the server and the client, with certificates that the test makes. */
+#include "kit.h"
+
+#include <sys/socket.h>
+
+static const struct http_headers none = { NULL, 0 };
+static char dir[] = "/tmp/pawl-tls.XXXXXX";
+
+static const char *file(const char *name)
+{
+	static char paths[4][64];
+	static int at;
+
+	at = (at + 1) % 4;
+	snprintf(paths[at], sizeof(paths[at]), "%s/%s", dir, name);
+	return paths[at];
+}
+
+static void make(const char *name, const char *alt)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line),
+		 "cd %s && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 "
+		 "-nodes -days 2 -subj /CN=%s -addext subjectAltName=%s -keyout %s.key -out %s.pem "
+		 "2>/dev/null",
+		 dir, name, alt, name, name);
+	assert_int_equal(system(line), 0);
+}
+
+static int group_setup(void **state)
+{
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	make("good", "IP:127.0.0.1,DNS:localhost");
+	make("other", "DNS:other.example");
+	return 0;
+}
+
+static int group_teardown(void **state)
+{
+	static const char *const names[] = { "good.key",  "good.pem", "other.key",
+					     "other.pem", "now.key",  "now.pem" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unlink(file(names[i]));
+	return rmdir(dir);
+}
+
+static struct harness *secure(const char *cert, const char *key)
+{
+	struct http_options o = harness_options();
+
+	o.tls_cert = file(cert);
+	o.tls_key = file(key);
+	o.limits.head_ms = 2000;
+	return harness_start(&o);
+}
+
+static struct http_client *client(const char *url, const char *ca)
+{
+	struct http_client *c;
+	char why[256];
+	struct http_client_options o = { .ca_file = ca };
+
+	if (http_client_new(url, &o, &c, why, sizeof(why)) < 0)
+		fail_msg("%s", why);
+	return c;
+}
+
+static enum http_fate get(struct http_client *c, const char *target, struct arena *a,
+			  struct http_answer *out)
+{
+	return http_call(c, "GET", target, NULL, none, STR(""), os_boot_ms() + PATIENCE, a, out);
+}
+
+static void test_calls(void **state)
+{
+	struct harness *h = secure("good.pem", "good.key");
+	struct http_client *c = client(harness_url(h), file("good.pem"));
+	struct http_answer out;
+	struct arena a = { 0 };
+	struct str line;
+	char *body = arena_alloc(&a, 900 << 10);
+
+	(void)state;
+	assert_non_null(strstr(harness_url(h), "https://"));
+	for (int i = 0; i < 3; i++) {
+		if (get(c, "/who", &a, &out) != HTTP_ANSWERED)
+			fail_msg("%s", out.why);
+		assert_string_equal(out.body.p, "127.0.0.1 local=0 uid=-1 tls=1");
+	}
+	assert_int_equal(harness_counters(h).accepted, 1);
+	memset(body, 'b', 900 << 10);
+	assert_int_equal(http_call(c, "POST", "/e", "text/plain", none, str_n(body, 900 << 10),
+				   os_boot_ms() + PATIENCE, &a, &out),
+			 HTTP_ANSWERED);
+	assert_int_equal(out.body.n, (900 << 10) + strlen("POST /e [] "));
+	assert_int_equal(get(c, "/pump", &a, &out), HTTP_ANSWERED);
+	assert_int_equal(out.body.n, 8 << 20);
+	assert_int_equal(http_feed_start(c, "GET", "/events", NULL, none, STR(""), 0, &a, &out),
+			 HTTP_ANSWERED);
+	assert_int_equal(http_feed_line(c, 100, 0, &line), 1);
+	assert_true(str_is(line, "data: one"));
+	http_feed_end(c);
+	http_client_free(c);
+	WAIT_FOR(harness_counters(h).connections == 0);
+	arena_free(&a);
+	harness_end(h);
+}
+
+/* No byte of a request reaches a server that does not prove its name. */
+static void test_not_trusted(void **state)
+{
+	struct harness *h = secure("good.pem", "good.key"), *o = secure("other.pem", "other.key");
+	struct http_answer out;
+	struct arena a = { 0 };
+	struct http_client *c;
+
+	(void)state;
+	c = client(harness_url(h), NULL); /* the system does not know it */
+	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
+	assert_non_null(strstr(out.why, "not trusted"));
+	http_client_free(c);
+	c = client(harness_url(h), file("other.pem"));
+	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
+	http_client_free(c);
+	c = client(harness_url(o), file("other.pem")); /* trusted, but another name */
+	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
+	assert_non_null(strstr(out.why, "IP address mismatch"));
+	http_client_free(c);
+	c = client(harness_url(h), file("missing.pem"));
+	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
+	assert_non_null(strstr(out.why, "missing.pem"));
+	http_client_free(c);
+	assert_int_equal(harness_counters(h).requests, 0);
+	assert_int_equal(harness_counters(o).requests, 0);
+	arena_free(&a);
+	harness_end(o);
+	harness_end(h);
+}
+
+/* https to a plain server, and plain http to a TLS server. */
+static void test_crossed(void **state)
+{
+	struct harness *plain = harness_start(NULL), *tls = secure("good.pem", "good.key");
+	struct http_answer out;
+	struct arena a = { 0 };
+	struct http_client *c;
+	char url[64];
+
+	(void)state;
+	snprintf(url, sizeof(url), "https://127.0.0.1:%d", harness_port(plain));
+	c = client(url, file("good.pem"));
+	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
+	http_client_free(c);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d", harness_port(tls));
+	c = client(url, NULL);
+	assert_int_equal(get(c, "/e", &a, &out), HTTP_UNKNOWN);
+	http_client_free(c);
+	assert_int_equal(harness_counters(tls).requests, 0);
+	arena_free(&a);
+	harness_end(tls);
+	harness_end(plain);
+}
+
+static void test_parked(void **state)
+{
+	struct harness *h = secure("good.pem", "good.key");
+	struct http_client *c = client(harness_url(h), file("good.pem"));
+	struct http_answer out;
+	struct arena a = { 0 };
+	int silent;
+
+	(void)state;
+	assert_int_equal(
+		http_call(c, "GET", "/park", NULL, none, STR(""), os_boot_ms() + 100, &a, &out),
+		HTTP_UNKNOWN);
+	assert_true(out.timed_out);
+	WAIT_FOR(harness_tally(h).gone == 1);
+	WAIT_FOR(harness_counters(h).connections == 0);
+	silent = dial(h); /* it never shakes hands */
+	assert_true(hear_end(silent));
+	close(silent);
+	http_client_free(c);
+	arena_free(&a);
+	harness_end(h);
+}
+
+static void copy(const char *from, const char *to)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line), "cp %s/%s %s/%s", dir, from, dir, to);
+	assert_int_equal(system(line), 0);
+}
+
+static int reloaded;
+static char reload_why[256];
+
+static void reload(struct harness *h)
+{
+	reloaded = http_server_reload_tls(harness_server(h), reload_why, sizeof(reload_why));
+}
+
+static void test_reload(void **state)
+{
+	struct harness *h;
+	struct http_client *kept, *fresh;
+	struct http_answer out;
+	struct arena a = { 0 };
+	FILE *f;
+
+	(void)state;
+	copy("good.pem", "now.pem");
+	copy("good.key", "now.key");
+	h = secure("now.pem", "now.key");
+	kept = client(harness_url(h), file("good.pem"));
+	assert_int_equal(get(kept, "/e", &a, &out), HTTP_ANSWERED);
+	f = fopen(file("now.pem"), "w");
+	fputs("this is not a certificate\n", f);
+	fclose(f);
+	harness_do(h, reload);
+	assert_int_equal(reloaded, -1);
+	assert_non_null(strstr(reload_why, "now.pem"));
+	fresh = client(harness_url(h), file("good.pem")); /* the old one is still used */
+	assert_int_equal(get(fresh, "/e", &a, &out), HTTP_ANSWERED);
+	http_client_free(fresh);
+	copy("other.pem", "now.pem");
+	harness_do(h, reload);
+	assert_int_equal(reloaded, -1); /* another key */
+	copy("other.key", "now.key");
+	harness_do(h, reload);
+	assert_int_equal(reloaded, 0);
+	assert_int_equal(get(kept, "/e", &a, &out), HTTP_ANSWERED); /* as it was begun */
+	fresh = client(harness_url(h), file("good.pem"));
+	assert_int_equal(get(fresh, "/e", &a, &out), HTTP_NOT_SENT);
+	http_client_free(fresh);
+	http_client_free(kept);
+	arena_free(&a);
+	harness_end(h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_calls),   cmocka_unit_test(test_not_trusted),
+		cmocka_unit_test(test_crossed), cmocka_unit_test(test_parked),
+		cmocka_unit_test(test_reload),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}
