@@ -375,10 +375,13 @@ enum http_fate http_feed_start(struct http_client *c, const char *method, const 
 /* A line of the text that is here already. 1, 0: there is none, -3: it is too long */
 static int cut_line(struct http_client *c, size_t line_max, struct str *line)
 {
-	const char *from = c->text.p + c->text_at;
+	const char *from, *end;
 	size_t n = c->text.n - c->text_at;
-	const char *end = n ? memchr(from, '\n', n) : NULL;
 
+	if (!n)
+		return 0;
+	from = c->text.p + c->text_at;
+	end = memchr(from, '\n', n);
 	if (end)
 		n = (size_t)(end - from);
 	if (n > line_max)

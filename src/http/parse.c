@@ -227,11 +227,12 @@ static size_t feed_head(struct parse *m, const char *p, size_t n)
 {
 	size_t at = 0, taken;
 
-	if (!m->head.n && !first_byte_valid(m, p[0]))
-		return 0;
 	while (at < n && m->state == PARSE_HEAD) {
-		bool whole = take_line(m, p + at, n - at, &taken);
+		bool whole;
 
+		if (!m->head.n && !first_byte_valid(m, p[at]))
+			break;
+		whole = take_line(m, p + at, n - at, &taken);
 		at += taken;
 		if (!whole || !end_line(m))
 			continue;

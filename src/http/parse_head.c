@@ -82,7 +82,9 @@ static bool status_line_valid(struct parse *m, struct str line)
 	version = str_cut(&line, ' ');
 	if (!version_valid(m, version))
 		return false;
-	if (line.n < 3 || line.p[0] < '1' || line.p[0] > '5' || (line.n > 3 && line.p[3] != ' '))
+	if (line.n < 3 || line.p[0] < '1' || line.p[0] > '5' || line.p[1] < '0' ||
+	    line.p[1] > '9' || line.p[2] < '0' || line.p[2] > '9' ||
+	    (line.n > 3 && line.p[3] != ' '))
 		return refuse(m, 400, "the status is not a number of three digits");
 	return true;
 }

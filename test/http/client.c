@@ -416,6 +416,7 @@ static void test_bad_answers(void **state)
 		{ STR("HTTP/1.1 200 OK\nContent-Length: 2\n\nok"), 0 },
 		{ STR("HTTP/1.1 200 OK\r\nX: y\r\n z\r\nContent-Length: 2\r\n\r\nok"), 0 },
 		{ STR("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), 0 },
+		{ STR("HTTP/1.1 2 0 OK\r\nContent-Length: 2\r\n\r\nok"), 0 },
 		{ STR("HTTP/1.1 20 OK\r\nContent-Length: 2\r\n\r\nok"), 0 },
 		{ STR("HTTP/2 200\r\nContent-Length: 2\r\n\r\nok"), 0 },
 		{ STR("SSH-2.0-OpenSSH\r\n"), 0 },
