@@ -95,15 +95,15 @@ static void events(struct http_exchange *x)
 	http_stream_end(x);
 }
 
-/* Sends until the peer is dropped. */
-static void flood(struct http_exchange *x)
+/* Sends 64 MiB, or until the peer is dropped. */
+static void flood(struct harness *h, struct http_exchange *x)
 {
 	static char block[32 << 10];
 
 	memset(block, 'x', sizeof(block));
 	http_stream_start(x, 200, "text/plain", none);
-	while (http_stream_send(x, str_n(block, sizeof(block))) >= 0)
-		;
+	while (h->tally.flooded < 64 << 20 && http_stream_send(x, str_n(block, sizeof(block))) >= 0)
+		h->tally.flooded += sizeof(block);
 	http_stream_end(x);
 }
 
@@ -154,7 +154,7 @@ static void on_request(struct http_exchange *x, void *ctx)
 	else if (str_is(path, "/events"))
 		events(x);
 	else if (str_is(path, "/flood"))
-		flood(x);
+		flood(h, x);
 	else if (str_is(path, "/pump"))
 		pump_start(x);
 	else if (str_is(path, "/drop"))

@@ -24,7 +24,7 @@
 
 struct tally {
 	int parked, gone, uploads, logged; /* seen by the handlers */
-	size_t upload_bytes;
+	size_t upload_bytes, flooded;
 	int last_status;
 };
 

@@ -37,6 +37,7 @@ static void test_slow_reader(void **state)
 	fd = dial(h);
 	say(fd, GET("/flood"));
 	WAIT_FOR(harness_counters(h).slow_readers == 1);
+	assert_true(harness_tally(h).flooded < 32 << 20); /* most of it in the kernel's buffers */
 	assert_int_equal(harness_counters(h).streams, 0);
 	WAIT_FOR(harness_counters(h).connections == 0);
 	close(fd);
@@ -227,6 +228,58 @@ static void test_timers_and_watches(void **state)
 	close(ends[1]);
 }
 
+/* ---- an answer that comes after the end of the server */
+
+static struct http_exchange *late[2];
+static size_t late_count, late_gone;
+
+static void keep_gone(struct http_exchange *x, void *ctx)
+{
+	(void)x;
+	(void)ctx;
+	late_gone++;
+}
+
+static void keep(struct http_exchange *x, void *ctx)
+{
+	late[late_count++] = x;
+	http_on_gone(x, keep_gone, NULL);
+	if (late_count == 2)
+		http_server_stop(*(struct http_server **)ctx);
+}
+
+static void test_answer_after_the_end(void **state)
+{
+	struct http_server *s;
+	struct http_options o = harness_options();
+	char why[256];
+	int port, one, two;
+
+	(void)state;
+	o.calls = (struct http_calls){ .on_request = keep, .ctx = &s };
+	assert_int_equal(http_server_new(&o, &s, why, sizeof(why)), 0);
+	assert_int_equal(http_server_listen(s, "127.0.0.1:0", why, sizeof(why)), 0);
+	port = (int)strtol(strrchr(http_server_url(s, 0), ':') + 1, NULL, 10);
+	one = dial_port(port);
+	two = dial_port(port);
+	say(one, GET("/a"));
+	say(two, GET("/b"));
+	http_server_run(s);
+	assert_int_equal(late_count, 2);
+	http_server_post(s, never, NULL); /* is discarded */
+	http_server_free(s);
+	assert_int_equal(late_gone, 2);
+	assert_null(http_server_of(late[0]));
+	assert_true(http_gone(late[0]));
+	http_reply(late[0], 200, NULL, (struct http_headers){ NULL, 0 }, STR("too late"));
+	http_stream_start(late[1], 200, NULL, (struct http_headers){ NULL, 0 });
+	assert_int_equal(http_stream_send(late[1], STR("too late")), -1);
+	http_stream_end(late[1]);
+	assert_true(hear_end(one));
+	close(one);
+	close(two);
+}
+
 /* ---- addresses */
 
 static void test_listen(void **state)
@@ -319,6 +372,7 @@ int main(void)
 		cmocka_unit_test(test_upload),
 		cmocka_unit_test(test_post),
 		cmocka_unit_test(test_timers_and_watches),
+		cmocka_unit_test(test_answer_after_the_end),
 		cmocka_unit_test(test_listen),
 		cmocka_unit_test(test_socket_file),
 		cmocka_unit_test(test_inherited),
