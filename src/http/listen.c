@@ -59,7 +59,8 @@ static int name_listener(struct listener *l, int fd)
 		const struct sockaddr_un *un = (const void *)&at;
 
 		l->local = true;
-		snprintf(l->url, sizeof(l->url), "unix:%s", un->sun_path);
+		snprintf(l->url, sizeof(l->url), "unix:%.*s", (int)sizeof(un->sun_path),
+			 un->sun_path);
 		return 0;
 	}
 	if (at.ss_family != AF_INET && at.ss_family != AF_INET6) {

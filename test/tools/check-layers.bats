@@ -69,6 +69,17 @@ pure() {
 	refused "src/base/str.c:2: base may not include core/task.h"
 }
 
+@test "HTTP knows nothing of tasks" {
+	pure
+	mkdir "$tree"/src/http "$tree"/src/face/serve
+	touch "$tree"/src/http/server.h
+	include http/server.c http/server.h base/str.h
+	include face/serve/serve.c http/server.h
+	accepted
+	include http/server.c core/task.h
+	refused "src/http/server.c:1: http may not include core/task.h"
+}
+
 @test "an upward include by a relative path is refused" {
 	pure
 	include queue/queue.c ../cmd/cmd.h
