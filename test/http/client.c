@@ -253,18 +253,25 @@ static void test_kept_connection(void **state)
 	struct http_client *c;
 
 	(void)state;
-	o.limits.idle_ms = o.limits.linger_ms = 50;
-	h = harness_start(&o);
+	h = harness_start(NULL);
 	c = client(harness_url(h), NULL);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(post(c, &a, &out), HTTP_ANSWERED);
 	assert_int_equal(harness_counters(h).accepted, 1);
+	http_client_free(c);
+	harness_end(h);
+	o.limits.idle_ms = o.limits.linger_ms = 50;
+	h = harness_start(&o);
+	c = client(harness_url(h), NULL);
+	assert_int_equal(post(c, &a, &out), HTTP_ANSWERED);
 	WAIT_FOR(harness_counters(h).connections == 0);
 	assert_int_equal(post(c, &a, &out), HTTP_ANSWERED);
 	assert_int_equal(harness_counters(h).accepted, 2);
+	WAIT_FOR(harness_counters(h).connections == 0);
 	/* dropped without an answer */
 	assert_int_equal(http_call(c, "GET", "/drop", NULL, none, STR(""), 0, &a, &out),
 			 HTTP_UNKNOWN);
+	WAIT_FOR(harness_counters(h).connections == 0);
 	assert_int_equal(post(c, &a, &out), HTTP_ANSWERED);
 	http_client_free(c);
 	arena_free(&a);
