@@ -41,8 +41,13 @@ enum arg {
 #define ARG_TYPE_INT int64_t
 #define ARG_TYPE_LIST struct strs
 
+/* What a caller over the network may do (core/role.h). */
+enum role { ROLE_NONE = 0, ROLE_READER, ROLE_AGENT, ROLE_REVIEWER, ROLE_ADMIN };
+
 struct request {
 	enum op op;
+	enum role
+		role; /* ROLE_NONE: not limited. It is never packed: a caller cannot choose its role. */
 	uint64_t has; /* 1 << enum arg */
 #define ARG(tag, kind, name) ARG_TYPE_##kind name;
 #include "core/request.def"

@@ -301,8 +301,7 @@ enum op rules_for_status(int64_t now, int64_t target)
 	}
 }
 
-/* The operation that must come before a claim. */
-static enum op first_step(int64_t now)
+enum op rules_first_step(int64_t now)
 {
 	if (now == REVIEW)
 		return OP_REWORK;
@@ -314,7 +313,7 @@ static void apply(enum op op, struct task *t, const struct call *c, struct verdi
 static void to_status(struct task *t, const struct call *c, struct verdict *v)
 {
 	enum op op = rules_for_status(t->status, c->rq->status);
-	enum op first = op == OP_CLAIM ? first_step(t->status) : OP_NONE;
+	enum op first = op == OP_CLAIM ? rules_first_step(t->status) : OP_NONE;
 	int64_t version = t->version;
 
 	if (first == OP_REWORK && !c->rq->reason.n) {

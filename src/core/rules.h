@@ -37,6 +37,8 @@ struct verdict {
 
 /* The operation of `status ID STATUS`: it moves a task from `now` to `target`. OP_UPDATE if no other does. */
 enum op rules_for_status(int64_t now, int64_t target);
+/* The operation that must come before a claim of a task with this status; OP_NONE: none. */
+enum op rules_first_step(int64_t now);
 /* Checks the operation and, if it is allowed, applies it. op: any operation on one existing task. */
 void rules_apply(enum op op, struct task *t, const struct call *c, struct verdict *v);
 /* Clears a stale lock: it expired at least rq->older_than ago, its process is dead (`dead`), or its task has

@@ -3,7 +3,9 @@
 #include "core/check.h"
 #include "format/task.h"
 #include "core/graph.h"
+#include "core/lease.h"
 #include "core/order.h"
+#include "core/role.h"
 #include "format/event.h"
 
 #define RECORD_MAX (16u << 20)
@@ -12,6 +14,14 @@ int act_refuse(struct act *w, enum result code, struct str message, struct str h
 {
 	answer_fail(w->ans, code, message, hint);
 	return REFUSED;
+}
+
+int act_role(struct act *w, const struct loaded *l)
+{
+	bool own = lease_owned(&l->task.lock, w->call.proof, w->e->now);
+	enum role need = role_for_task(w->rq, &l->task, own);
+
+	return role_refuse(w->rq->role, need, w->ans, w->arena) == SUCCESS ? 0 : REFUSED;
 }
 
 struct answer *not_found(struct answer *ans, struct str id, struct arena *a)

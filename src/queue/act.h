@@ -95,6 +95,8 @@ void act_drop(struct act *w, struct loaded *l);
 void act_event(struct act *w, const struct event *ev);
 /* Adds an event about the task, with the request's agent. */
 void act_log(struct act *w, struct loaded *l, const char *name, struct str text);
+/* Refuses a call on this task for which the role of the caller is not enough. */
+int act_role(struct act *w, const struct loaded *l);
 int act_refuse(struct act *w, enum result code, struct str message, struct str hint);
 /* Applies a verdict: adds its events and its warning, and turns a refusal into the answer. */
 int act_verdict(struct act *w, struct loaded *l, const struct verdict *v);

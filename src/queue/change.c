@@ -118,6 +118,8 @@ int do_change(struct act *w)
 	struct loaded *l;
 	int r = load_or_make(w, &l);
 
+	if (!r)
+		r = act_role(w, l);
 	if (r)
 		return r;
 	rules_apply(w->rq->op, &l->task, &w->call, &v);

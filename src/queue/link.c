@@ -176,6 +176,8 @@ int do_depend(struct act *w)
 	struct loaded *l;
 	int r = act_load(w, w->rq->id, &l);
 
+	if (!r)
+		r = act_role(w, l);
 	if (r)
 		return r;
 	act_answer(w, l);

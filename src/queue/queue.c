@@ -7,6 +7,7 @@
 #include "base/secret.h"
 #include "base/when.h"
 #include "core/lease.h"
+#include "core/role.h"
 #include "queue/act.h"
 
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a)
@@ -207,6 +208,17 @@ static struct job job_make(const struct policy *p, const struct request *rq, str
 			     .arena = a };
 }
 
+enum result role_refuse(enum role have, enum role need, struct answer *ans, struct arena *a)
+{
+	if (role_allows(have, need))
+		return SUCCESS;
+	ans->applied = 'n';
+	ans->fault = STR("forbidden");
+	return answer_fail(
+		ans, MISCONFIGURED, role_refusal(have, need, a),
+		arena_printf(a, "ask for a token that was made with --role %s", role_name(need)));
+}
+
 static bool valid(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a)
 {
 	const char *fault = request_fault(rq, &q->config.policy, a);
@@ -216,7 +228,7 @@ static bool valid(struct queue *q, const struct request *rq, struct answer *ans,
 		ans->now = queue_now(q); /* job_run() sets the time of a change */
 	if (fault)
 		answer_fail(ans, USAGE, str_c(fault), STR(""));
-	return !fault;
+	return !fault && role_refuse(rq->role, role_for(rq), ans, a) == SUCCESS;
 }
 
 /* The task in the answer, if an earlier agent has worked on it; else NULL. */

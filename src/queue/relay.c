@@ -45,8 +45,9 @@ static void pack(const struct change *c, struct buf *out)
 	const struct job *j = c->ctx;
 	struct request rq;
 
-	if (c->fn != job_run) {
-		out->full = true; /* not a call: its owner must run it */
+	if (c->fn != job_run || j->rq->role) {
+		out->full =
+			true; /* not a call, or one whose role must be checked: its owner must run it */
 		return;
 	}
 	rq = *j->rq;
