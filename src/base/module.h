@@ -14,12 +14,13 @@
 
 #include "base/str.h"
 
-#define MODULE_ABI 14 /* raise it whenever the interface between modules and the program changes */
+#define MODULE_ABI 15 /* raise it whenever the interface between modules and the program changes */
 
 struct command;
 struct store_ops;
 struct editor_ops;
 struct proof_ops;
+struct serve_ops;
 struct http_tls_ops;
 
 struct module {
@@ -28,6 +29,7 @@ struct module {
 	const struct command *const *commands; /* ends with NULL; NULL: none */
 	const struct editor_ops *editor;       /* face/cli/editor.h; NULL: none */
 	const struct proof_ops *proof;         /* proof/proof.h; NULL: none */
+	const struct serve_ops *serve;         /* cmd/serve.h; NULL: none */
 	const struct http_tls_ops *http_tls;   /* http/tls.h; NULL: none */
 };
 

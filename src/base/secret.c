@@ -19,6 +19,18 @@ struct str token_make(struct arena *a)
 			    hex + 20);
 }
 
+struct str secret_make(struct arena *a)
+{
+	unsigned char bytes[32];
+	char *text = arena_alloc(a, SECRET_LEN + 1);
+
+	randombytes_buf(bytes, sizeof(bytes));
+	sodium_bin2base64(text, SECRET_LEN + 1, bytes, sizeof(bytes),
+			  sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+	sodium_memzero(bytes, sizeof(bytes));
+	return str_n(text, SECRET_LEN);
+}
+
 static bool is_hex(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');

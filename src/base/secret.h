@@ -14,6 +14,9 @@ struct str token_make(struct arena *a);
 /* Is it a well-formed UUID? */
 bool token_valid(struct str token);
 struct str token_hash(struct arena *a, struct str token); /* HASH_LEN raw bytes */
+/* 32 random bytes as 43 characters of base64url. */
+#define SECRET_LEN 43
+struct str secret_make(struct arena *a);
 struct str hash_hex(struct arena *a, struct str bytes);   /* SHA-256 of the bytes, in hex */
 /* The same in pieces. */
 struct digest {

@@ -12,6 +12,7 @@
 #include "base/when.h"
 #include "client/queue_lock.h"
 #include "core/lease.h"
+#include "core/role.h"
 
 /* The keyring's part in one call. */
 struct keys {
@@ -47,7 +48,7 @@ static enum result check_token(const char *what, struct str token, struct answer
 static enum result named_tokens(struct client *c, struct request *rq, struct answer *ans)
 {
 	const char *task = getenv("PAWL_TASK"), *token = getenv("PAWL_TOKEN");
-	bool held = op_flags(rq->op) & (OP_HELD | OP_TAKES), named = HAS(rq, token);
+	bool held = op_flags(rq->op) & (OP_HELD | OP_TAKES) && !c->bare, named = HAS(rq, token);
 	enum result r = SUCCESS;
 
 	if (HAS(rq, token)) {
@@ -158,6 +159,11 @@ static enum result find_new_token(struct client *c, struct request *rq, struct k
 {
 	int r;
 
+	if (c->bare) {
+		if (!HAS(rq, new_token))
+			GIVE(rq, new_token, token_make(c->arena));
+		return SUCCESS;
+	}
 	client_know_queue(c);
 	if (!*c->keyring.id && !queue_locks_only(c->queue))
 		GIVE(rq, queue_id, token_make(c->arena));
@@ -193,7 +199,7 @@ static enum result complete(struct client *c, struct request *rq, struct keys *k
 		rq->explicit = 0;
 		rq->has &= ~(UINT64_C(1) << ARG_explicit);
 	}
-	if (!HAS(rq, token) && rq->id.n && (resume || op_flags(rq->op) & OP_HELD))
+	if (!HAS(rq, token) && !c->bare && rq->id.n && (resume || op_flags(rq->op) & OP_HELD))
 		find_proof(c, rq, k);
 	if (k->takes)
 		r = find_new_token(c, rq, k, ans);
@@ -333,6 +339,8 @@ static void tell_holder(struct client *c, const struct request *rq, struct answe
 
 static void settle(struct client *c, const struct request *rq, struct keys *k, struct answer *ans)
 {
+	if (c->bare)
+		return;
 	/* Save the new token first: if we are killed in between, a stale token does no harm. */
 	if (k->takes)
 		settle_taken(c, rq, k, ans);
@@ -420,6 +428,7 @@ static struct request signed_by(struct client *c, const struct request *rq)
 {
 	struct request full = *rq;
 
+	full.role = c->role;
 	client_know_ids(c, &full);
 
 	if (!HAS(rq, agent))
@@ -491,6 +500,7 @@ static void tidy(struct client *c)
 		return;
 	GIVE(&rq, older_than, WHEN_MAX);
 	rq = signed_by(c, &rq);
+	rq.role = ROLE_NONE; /* the caller did not ask for it */
 	queue_patience(c->queue, client_timeout(c, 0));
 	queue_call(c->queue, &rq, &ignored, c->arena);
 }
@@ -509,6 +519,9 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 
 	*ans = (struct answer){ 0 };
 	c->keyring.arena = c->arena;
+	/* before the queue is opened: a server that only reads must not open it for writing */
+	if (role_refuse(c->role, role_for(rq), ans, c->arena) != SUCCESS)
+		return;
 	if (mode == STORE_WRITE && rq->op != OP_HEARTBEAT && rq->op != OP_LOCK_CLEANUP)
 		client_watch(c);
 	if (client_open(c, mode, ans) != SUCCESS)

@@ -50,6 +50,10 @@ struct client {
 	struct str held
 		[TYPED_END]; /* tokens of the locks of the whole queue that this process holds */
 	struct given_back given_back; /* .on: set by the face after client_init() */
+	/* For callers over the network: tokens come with the calls only, neither from the keyring nor from the
+	 * environment of this process. */
+	bool bare;
+	enum role role; /* of such a caller; it goes with every request */
 	enum store_mode mode;
 	bool watching; /* client_watch() is looking at the health */
 	bool degraded; /* its last result */

@@ -79,14 +79,17 @@ void client_watch(struct client *c)
 	struct request rq = { .op = OP_LOCK_CLEANUP };
 	struct client_health *h;
 	struct answer ignored = { 0 };
+	enum role role = c->role;
 
 	if (c->watching || !client_health_auto(c))
 		return;
 	c->watching = true;
+	c->role = ROLE_NONE; /* the caller did not ask for it */
 	h = arena_new(c->arena, struct client_health);
 	c->degraded = client_health(c, h, &ignored) == SUCCESS &&
 		      health_score(&h->facts) < HEALTH_DEGRADED;
 	if (c->degraded && h->facts.stale)
 		client_call(c, &rq, &ignored);
+	c->role = role;
 	c->watching = false;
 }

@@ -22,6 +22,8 @@ struct str client_pass(void *client, enum typed kind, struct arena *a)
 
 	if (c->held[kind].n)
 		return c->held[kind];
+	if (c->bare)
+		return STR("");
 	if (given && token_valid(str_c(given)))
 		return str_c(given);
 	client_know_queue(c);

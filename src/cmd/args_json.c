@@ -109,9 +109,9 @@ static const char *set_one(struct args *args, const struct param *p, const json_
 
 /* --- names ------------------------------------------------------------------------------------------- */
 
-static bool offered(const struct param *p, bool program)
+static bool offered(const struct param *p, enum args_from from)
 {
-	return program || !(p->flags & P_TERMINAL);
+	return !(p->flags & (from == ARGS_MODEL ? P_TERMINAL : from == ARGS_REMOTE ? P_HERE : 0u));
 }
 
 const struct param *args_version(const struct command *c)
@@ -122,22 +122,23 @@ const struct param *args_version(const struct command *c)
 }
 
 /* Of the global options, a JSON caller may give only those that belong to the request. */
-static const struct param *find_param(const struct command *c, struct str key, bool program)
+static const struct param *find_param(const struct command *c, struct str key, enum args_from from)
 {
 	const struct param *p = param_find(c->params, key);
 
 	if (p)
-		return offered(p, program) ? p : NULL;
+		return offered(p, from) ? p : NULL;
 	p = param_find(global_params, key);
-	return p && p->arg && (program || p == args_version(c)) ? p : NULL;
+	return p && p->arg && (from != ARGS_MODEL || p == args_version(c)) ? p : NULL;
 }
 
-static const char *unknown(const struct command *c, struct str key, bool program, struct arena *a)
+static const char *unknown(const struct command *c, struct str key, enum args_from from,
+			   struct arena *a)
 {
 	struct str known = STR("");
 
 	for (const struct param *p = c->params; p && p->name; p++)
-		if (offered(p, program))
+		if (offered(p, from))
 			known = arena_printf(a, "%.*s%s%.*s", STRF(known), known.n ? ", " : "",
 					     STRF(param_argument(p, a)));
 	return arena_printf(a, "%s has no argument '%.*s'; it has: %.*s", c->name,
@@ -147,16 +148,16 @@ static const char *unknown(const struct command *c, struct str key, bool program
 }
 
 const char *args_from_json(struct args *args, const struct command *c, const json_t *object,
-			   bool program, struct arena *a)
+			   enum args_from from, struct arena *a)
 {
 	const struct param *p;
 	const char *key, *what;
 	json_t *v;
 
 	json_object_foreach((json_t *)object, key, v) {
-		p = find_param(c, str_c(key), program);
+		p = find_param(c, str_c(key), from);
 		if (!p)
-			return unknown(c, str_c(key), program, a);
+			return unknown(c, str_c(key), from, a);
 		if (json_is_null(v))
 			continue;
 		what = set_one(args, p, v, a);

@@ -9,11 +9,13 @@
 
 #include "cmd/command.h"
 
-/* Returns NULL, or the reason for a refusal, in `a`. args comes from args_new(). program: the caller is a
- * program, not a model; it may also give P_TERMINAL parameters and the parameters of every call (token,
- * request_id). */
+/* Who gives the arguments. A program may also give P_TERMINAL parameters and the parameters of every call (token,
+ * request_id); over the network not those that are about its own machine (P_HERE). */
+enum args_from { ARGS_MODEL, ARGS_PROGRAM, ARGS_REMOTE };
+
+/* Returns NULL, or the reason for a refusal, in `a`. args comes from args_new(). */
 const char *args_from_json(struct args *args, const struct command *c, const json_t *object,
-			   bool program, struct arena *a);
+			   enum args_from from, struct arena *a);
 /* `if_version`, where the command changes one task; NULL elsewhere. Models are offered it as well. */
 const struct param *args_version(const struct command *c);
 /* The JSON type of the parameter's value: "integer", "array". */

@@ -21,7 +21,7 @@ struct batch_args {
 #define PARAM_WORDS(word, text) \
 	LOCAL(batch, words, word, P_WORDS, .flags = P_POSITIONAL, .value = word, .help = (text))
 #define PARAM_FILE                                                                              \
-	LOCAL(batch, file, "file", P_NAME, .letter = 'F', .value = "FILE",                      \
+	LOCAL(batch, file, "file", P_NAME, .letter = 'F', .value = "FILE", .flags = P_HERE,     \
 	      .help = "read the items from FILE, one per line, plain or as JSON objects; - is " \
 		      "standard input")
 #define PARAM_KEEP_GOING                                              \
@@ -134,7 +134,8 @@ static const char *add_object(struct batch *b, struct str text)
 	one.rq.op = b->each->op;
 	fault = own_argument(b, o);
 	if (!fault)
-		fault = args_from_json(&one, b->each, o, true, b->s->arena);
+		fault = args_from_json(&one, b->each, o,
+				       b->s->remote ? ARGS_REMOTE : ARGS_PROGRAM, b->s->arena);
 	json_decref(o);
 	return fault ? fault : add_request(b, &one.rq);
 }
@@ -172,7 +173,7 @@ static enum result collect(struct batch *b, const struct batch_args *a, struct r
 	for (size_t i = 0; i < a->words.n; i++) {
 		const char *fault;
 
-		if (str_is(a->words.v[i], "-")) {
+		if (str_is(a->words.v[i], "-") && !b->s->remote) {
 			if (read_file(b, STR("-"), out) != SUCCESS)
 				return USAGE;
 			continue;

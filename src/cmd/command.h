@@ -50,6 +50,8 @@ enum param_type {
 
 #define P_OPTIONAL 1024u /* a P_DURATION that may stand without its value: then it is P_FOREVER */
 #define P_FOREVER INT64_MAX
+#define P_HERE \
+	2048u /* about the caller's own machine: a file, a process, a cache; never over the network */
 
 /* The global options; token and request_id go to the request of the command. */
 struct global_args {
@@ -102,8 +104,9 @@ struct param {
 #define PARAM_ID(text) PARAM(id, "ID", P_ID, .flags = P_POSITIONAL | P_REQUIRED, .help = (text))
 #define PARAM_LOCK(text) \
 	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL | P_REQUIRED | P_TYPED, .help = (text))
-#define PARAM_PID                                                                                 \
-	PARAM(pid, "pid", P_INT, .value = "PID", .min = 1, .max = INT32_MAX, .flags = P_TERMINAL, \
+#define PARAM_PID                                                            \
+	PARAM(pid, "pid", P_INT, .value = "PID", .min = 1, .max = INT32_MAX, \
+	      .flags = P_TERMINAL | P_HERE,                                  \
 	      .help = "process that does the work; `lock cleanup` detects its death")
 #define PARAM_REASON(extra, text) \
 	PARAM(reason, "reason", P_TEXT, .letter = 'r', .flags = (extra), .help = (text))
@@ -117,11 +120,11 @@ struct param {
 		      .model = "why, for the log")
 #define PARAM_SUMMARY(extra, text) \
 	PARAM(summary, "summary", P_TEXT, .letter = 's', .flags = (extra), .help = (text))
-#define PARAM_CACHED                                          \
-	SHARED(cached, "cached", P_FLAG, .flags = P_TERMINAL, \
+#define PARAM_CACHED                                                   \
+	SHARED(cached, "cached", P_FLAG, .flags = P_TERMINAL | P_HERE, \
 	       .help = "read the state of the last fetch, without asking the server (git)")
-#define PARAM_WRITE_STATUS                                                           \
-	SHARED(write_status, "write-status", P_FLAG, .flags = P_TERMINAL | P_SELDOM, \
+#define PARAM_WRITE_STATUS                                                                    \
+	SHARED(write_status, "write-status", P_FLAG, .flags = P_TERMINAL | P_SELDOM | P_HERE, \
 	       .help = "on a branch of lock files: also set `status:` in the file of the task")
 #define PARAM_TTL(otherwise)                                                                \
 	PARAM(ttl, "ttl", P_DURATION, .letter = 't', .def = (otherwise), .flags = P_SELDOM, \
@@ -178,6 +181,7 @@ struct session {
 	int (*confirm)(struct session *s, const struct command *c, const struct reply *preview);
 	/* Shows what is wrong with a text, and asks whether to edit it again. NULL: nobody can. */
 	bool (*again)(struct session *s, struct str problem);
+	bool remote; /* the caller is on another machine: files and input of this one are not its own */
 	bool may_fork; /* this process runs only this command */
 	bool quiet;    /* print ids only, and all of them unless there is a limit */
 	bool people;   /* the answer is shown as text, not as JSON or lines for a program */
@@ -224,11 +228,15 @@ struct command {
 
 #define FAILS(...) ((const enum result[]){ __VA_ARGS__, SUCCESS })
 
-#define COMMAND(name) extern const struct command cmd_##name;
+#define COMMAND(name, role, local) extern const struct command cmd_##name;
 #include "cmd/commands.def"
 #undef COMMAND
 
 extern const struct command *const commands[]; /* ends with NULL */
+/* The least role that may call it over the network. The queue also judges the call itself (core/role.h). */
+enum role command_role(const struct command *c);
+/* Why it cannot be called over the network; NULL: it can. */
+const char *command_local(const struct command *c);
 struct command_group {
 	const char *name, *title;
 };

@@ -22,7 +22,7 @@ static const struct param params[] = {
 	      .model = "tasks that must be Done first"),
 	PARAM(if_absent, "if-absent", P_FLAG, .flags = P_SELDOM,
 	      .help = "with --id: succeed if the task exists already"),
-	LOCAL(create, file, "file", P_NAME, .letter = 'F', .flags = P_FILLED | P_TERMINAL,
+	LOCAL(create, file, "file", P_NAME, .letter = 'F', .flags = P_FILLED | P_TERMINAL | P_HERE,
 	      .value = "FILE",
 	      .help = "create a task for each item of the Markdown list in FILE; - is standard "
 		      "input"),

@@ -26,7 +26,7 @@ static const struct param params[] = {
 	      .model = "only events of these kinds, such as done"),
 	PARAM(all, "all", P_FLAG,
 	      .help = "show also the locks of the whole queue, which settings and imports take"),
-	LOCAL(log, follow, "follow", P_FLAG, .letter = 'f', .flags = P_TERMINAL,
+	LOCAL(log, follow, "follow", P_FLAG, .letter = 'f', .flags = P_TERMINAL | P_HERE,
 	      .help = "wait for new events and show them"),
 	{ 0 }
 };

@@ -1,11 +1,39 @@
 #include "cmd/command.h"
 
 const struct command *const commands[] = {
-#define COMMAND(name) &cmd_##name,
+#define COMMAND(name, role, local) &cmd_##name,
 #include "cmd/commands.def"
 #undef COMMAND
 	NULL
 };
+
+static const struct {
+	enum role role;
+	const char *local;
+} network[] = {
+#define COMMAND(name, role, local) { ROLE_##role, local },
+#include "cmd/commands.def"
+#undef COMMAND
+};
+
+static size_t index_of(const struct command *c)
+{
+	size_t i = 0;
+
+	while (commands[i] != c)
+		i++;
+	return i;
+}
+
+enum role command_role(const struct command *c)
+{
+	return network[index_of(c)].role;
+}
+
+const char *command_local(const struct command *c)
+{
+	return network[index_of(c)].local;
+}
 
 const struct command_group command_groups[] = { { "plan", "plan the work" },
 						{ "work", "do the work" },
@@ -23,6 +51,7 @@ const char *command_family(const char *word)
 		{ "emergency", "make the queue read-only in an emergency" },
 		{ "config", "show and change settings" },
 		{ "id", "ids from the queue's counter" },
+		{ "token", "tokens of callers over the network" },
 		{ "batch", "change many tasks in one commit" },
 	};
 

@@ -8,6 +8,8 @@ with_arguments() {
 	local name
 	while read -r name; do
 		case $name in
+		serve) echo "serve --listen 127.0.0.1:0" ;;
+		token*) ;; # they do not open the store: see serve.bats
 		init | config* | doctor | interactive | loadtest | mcp | torture | hook | setup | completion | help | trust | version | whoami) ;;
 		run) ;; # the words after it would be the command's: see run.bats
 		import | restore | migrate) ;; # they begin with the input that they read: see port.bats and data.bats

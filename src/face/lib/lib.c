@@ -249,7 +249,7 @@ static enum result run(struct pawl *p, const char *name, const json_t *arguments
 				arena_printf(s->arena, "the library has no command '%.60s'", name),
 				STR("`pawl help` lists the commands"), &x->reply);
 	args = args_new(c, s->arena);
-	fault = args_from_json(args, c, arguments, true, s->arena);
+	fault = args_from_json(args, c, arguments, ARGS_PROGRAM, s->arena);
 	if (fault)
 		return run_fail(
 			USAGE, str_c(fault),

@@ -218,7 +218,7 @@ static struct attempt attempt(const struct mcp_call *c, const struct command *to
 	if (is_paged(tool))
 		json_object_del(arguments, "after");
 	if (!fault)
-		fault = args_from_json(args, tool, arguments, false, a);
+		fault = args_from_json(args, tool, arguments, ARGS_MODEL, a);
 	json_decref(arguments);
 	t.wait = args->wait;
 	args->wait = 0;

@@ -1,0 +1,297 @@
+#include "client/bearer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+#include "base/secret.h"
+#include "core/role.h"
+
+#define FILE_MAX (8u << 20)
+#define LOCK_MS 5000
+
+char *bearer_dir(const struct client *c, struct arena *a)
+{
+	const char *said = getenv("PAWL_SERVER_STATE");
+	struct str uri = c->config.uri, store = str_cut(&uri, '?');
+	char *top;
+
+	if (said && said[0] == '/')
+		return arena_cstr(a, str_c(said));
+	top = fs_user_dir(a, "XDG_STATE_HOME", ".local/state");
+	return top ? fs_join(a, str_c(top), arena_printf(a, "serve/%.16s", hash_hex(a, store).p))
+		   : NULL;
+}
+
+char *bearer_file(const char *dir, struct arena *a)
+{
+	return fs_join(a, str_c(dir), STR("tokens"));
+}
+
+static char *uses_file(const char *dir, struct arena *a)
+{
+	return fs_join(a, str_c(dir), STR("uses"));
+}
+
+/* --- reading ------------------------------------------------------------------------------- */
+
+static struct str text_of(const json_t *o, const char *key, struct arena *a)
+{
+	const json_t *v = json_object_get(o, key);
+
+	return json_is_string(v) ? arena_str(a, str_n(json_string_value(v), json_string_length(v)))
+				 : STR("");
+}
+
+static int64_t number_of(const json_t *o, const char *key)
+{
+	int64_t n = json_integer_value(json_object_get(o, key));
+
+	return n > 0 ? n : 0;
+}
+
+static bool read_one(const json_t *o, struct bearer *b, struct arena *a)
+{
+	*b = (struct bearer){ .name = text_of(o, "name", a),
+			      .hash = text_of(o, "sha256", a),
+			      .agent = text_of(o, "agent", a),
+			      .queue = text_of(o, "queue", a),
+			      .role = role_parse(text_of(o, "role", a)),
+			      .created = number_of(o, "created"),
+			      .expires = number_of(o, "expires") };
+	return b->name.n && b->hash.n == 2 * HASH_LEN && b->agent.n && b->role != ROLE_NONE;
+}
+
+static bool read_all(const json_t *list, struct bearers *out, struct arena *a)
+{
+	out->n = json_array_size(list);
+	if (!json_is_array(list) || out->n > BEARERS_MAX)
+		return false;
+	out->v = arena_array(a, struct bearer, out->n + 1);
+	for (size_t i = 0; i < out->n; i++)
+		if (!read_one(json_array_get(list, i), &out->v[i], a))
+			return false;
+	return true;
+}
+
+/* Reads a file of ours as JSON; *out NULL: there is none. */
+static int read_json(const char *path, json_t **out, struct arena *a)
+{
+	struct str text;
+	struct stat st;
+	int r = fs_read(a, path, FILE_MAX, &text);
+
+	*out = NULL;
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	if (stat(path, &st) || st.st_uid != geteuid() || st.st_mode & 077)
+		return -EPERM;
+	*out = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
+	return *out ? 0 : -EBADMSG;
+}
+
+static void read_uses(const char *dir, struct bearers *list, struct arena *a)
+{
+	json_t *uses;
+
+	if (read_json(uses_file(dir, a), &uses, a) || !uses)
+		return;
+	for (size_t i = 0; i < list->n; i++)
+		list->v[i].used = number_of(uses, arena_cstr(a, list->v[i].name));
+	json_decref(uses);
+}
+
+int bearer_load(const char *dir, struct bearers *out, struct arena *a)
+{
+	json_t *o;
+	int r = read_json(bearer_file(dir, a), &o, a);
+
+	*out = (struct bearers){ 0 };
+	if (r || !o)
+		return r;
+	if (!read_all(json_object_get(o, "tokens"), out, a)) {
+		*out = (struct bearers){ 0 };
+		r = -EBADMSG;
+	}
+	json_decref(o);
+	if (!r)
+		read_uses(dir, out, a);
+	return r;
+}
+
+/* --- writing ------------------------------------------------------------------------------- */
+
+static void set_text(json_t *o, const char *key, struct str text)
+{
+	if (text.n)
+		json_object_set_new(o, key, json_stringn(text.p, text.n));
+}
+
+static json_t *to_json(const struct bearer *b)
+{
+	json_t *o = json_object();
+
+	set_text(o, "name", b->name);
+	set_text(o, "sha256", b->hash);
+	set_text(o, "role", str_c(role_name(b->role)));
+	set_text(o, "agent", b->agent);
+	set_text(o, "queue", b->queue);
+	json_object_set_new(o, "created", json_integer(b->created));
+	if (b->expires)
+		json_object_set_new(o, "expires", json_integer(b->expires));
+	return o;
+}
+
+static int write_json(const char *path, json_t *o)
+{
+	char *text = json_dumps(o, JSON_INDENT(1));
+	int r = text ? fs_write_atomic(path, str_c(text), 0600) : -EINVAL;
+
+	free(text);
+	json_decref(o);
+	return r;
+}
+
+static int save(const char *dir, const struct bearers *list, struct arena *a)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < list->n; i++)
+		json_array_append_new(all, to_json(&list->v[i]));
+	return write_json(bearer_file(dir, a), json_pack("{s:o}", "tokens", all));
+}
+
+/* Two calls of `pawl token` must not overwrite each other. Returns a descriptor or -errno. */
+static int lock_dir(const char *dir, struct arena *a)
+{
+	int fd, r = fs_make_dirs(dir, 0700);
+
+	if (r)
+		return r;
+	fd = open(fs_join(a, str_c(dir), STR("lock")), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+		  0600);
+	if (fd < 0)
+		return -errno;
+	r = os_lock(fd, LOCK_MS);
+	if (!r)
+		return fd;
+	close(fd);
+	return r;
+}
+
+static struct bearer *named(const struct bearers *list, struct str name)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (str_eq(list->v[i].name, name))
+			return &list->v[i];
+	return NULL;
+}
+
+static int add_locked(const char *dir, const struct bearer *b, struct str *secret, struct arena *a)
+{
+	struct bearers list, more;
+	int r = bearer_load(dir, &list, a);
+
+	if (r)
+		return r;
+	if (named(&list, b->name))
+		return -EEXIST;
+	if (list.n >= BEARERS_MAX)
+		return -ENOSPC;
+	more = (struct bearers){ arena_array(a, struct bearer, list.n + 1), list.n + 1 };
+	for (size_t i = 0; i < list.n; i++)
+		more.v[i] = list.v[i];
+	*secret = arena_printf(a, BEARER_PREFIX "%.*s", STRF(secret_make(a)));
+	more.v[list.n] = *b;
+	more.v[list.n].hash = hash_hex(a, *secret);
+	return save(dir, &more, a);
+}
+
+int bearer_add(const char *dir, const struct bearer *b, struct str *secret, struct arena *a)
+{
+	int fd = lock_dir(dir, a), r;
+
+	if (fd < 0)
+		return fd;
+	r = add_locked(dir, b, secret, a);
+	close(fd);
+	return r;
+}
+
+int bearer_remove(const char *dir, struct str name, struct arena *a)
+{
+	int fd = lock_dir(dir, a), r;
+	struct bearers list;
+	struct bearer *b;
+
+	if (fd < 0)
+		return fd;
+	r = bearer_load(dir, &list, a);
+	b = r ? NULL : named(&list, name);
+	if (!r && !b)
+		r = -ENOENT;
+	if (!r) {
+		*b = list.v[--list.n];
+		r = save(dir, &list, a);
+	}
+	close(fd);
+	return r;
+}
+
+int bearer_note_uses(const char *dir, const struct bearers *list, struct arena *a)
+{
+	json_t *o = json_object();
+
+	for (size_t i = 0; i < list->n; i++)
+		if (list->v[i].used)
+			json_object_set_new(o, arena_cstr(a, list->v[i].name),
+					    json_integer(list->v[i].used));
+	return write_json(uses_file(dir, a), o);
+}
+
+/* --- checking ------------------------------------------------------------------------------ */
+
+const struct bearer *bearer_find(const struct bearers *list, struct str secret, struct arena *a)
+{
+	const struct bearer *found = NULL;
+	struct str hash = hash_hex(a, secret);
+
+	for (size_t i = 0; i < list->n; i++)
+		if (secret_eq(list->v[i].hash, hash))
+			found = &list->v[i];
+	return found;
+}
+
+bool bearer_expired(const struct bearer *b, int64_t now)
+{
+	return b->expires && now >= b->expires;
+}
+
+/* '*' matches any characters. After a mismatch, the last '*' takes one character more. */
+bool bearer_names(const struct bearer *b, struct str agent)
+{
+	struct str p = b->agent;
+	size_t i = 0, k = 0, star = p.n, mark = 0;
+
+	while (i < agent.n) {
+		if (k < p.n && p.p[k] == '*') {
+			star = k++;
+			mark = i;
+		} else if (k < p.n && p.p[k] == agent.p[i]) {
+			k++;
+			i++;
+		} else if (star < p.n) {
+			k = star + 1;
+			i = ++mark;
+		} else {
+			return false;
+		}
+	}
+	while (k < p.n && p.p[k] == '*')
+		k++;
+	return k == p.n;
+}

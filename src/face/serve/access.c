@@ -1,0 +1,218 @@
+/* Who calls: tokens, failed logins, and how much one token may ask. */
+#include "face/serve/serve.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/os.h"
+#include "base/secret.h"
+
+#define FAILED_MAX 10 /* failed logins of one address in FAILED_MS */
+#define FAILED_MS 60000
+#define ADDRESSES 256
+#define NOTE_MS 60000
+
+/* Failed logins, by a hash of the address: two addresses that share a slot share the limit. */
+struct failures {
+	int64_t since[ADDRESSES];
+	int n[ADDRESSES];
+};
+
+void access_open(struct access *x)
+{
+	x->failures = mem_alloc(sizeof(*x->failures));
+	*x->failures = (struct failures){ 0 };
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+int access_load(struct access *x, bool always)
+{
+	struct arena a = { 0 };
+	struct stat now = { 0 };
+	struct bearers list;
+	int r;
+
+	(void)stat(bearer_file(x->dir, &a), &now); /* no file: no tokens */
+	if (!always && same_file(&now, &x->seen)) {
+		arena_free(&a);
+		return 0;
+	}
+	r = bearer_load(x->dir, &list, &a);
+	if (r) {
+		arena_free(&a);
+		return r;
+	}
+	arena_free(&x->arena);
+	x->arena = a;
+	x->list = list;
+	x->seen = now;
+	return 0;
+}
+
+static struct meter *meter_of(struct access *x, struct str name, int64_t burst)
+{
+	struct meter *m = x->meters;
+
+	while (m && !str_is(name, m->name))
+		m = m->next;
+	if (m)
+		return m;
+	m = mem_alloc(sizeof(*m));
+	*m = (struct meter){ .next = x->meters,
+			     .name = strndup(str_p(name), name.n),
+			     .calls = (double)burst,
+			     .filled_ms = os_boot_ms() };
+	x->meters = m;
+	return m;
+}
+
+bool access_spend(struct serve *s, struct meter *m)
+{
+	int64_t now = os_boot_ms();
+
+	m->calls += (double)(now - m->filled_ms) * (double)s->rate / 1000;
+	m->filled_ms = now;
+	if (m->calls > (double)s->burst)
+		m->calls = (double)s->burst;
+	if (m->calls < 1)
+		return false;
+	m->calls -= 1;
+	return true;
+}
+
+/* --- failed logins ------------------------------------------------------------------------------- */
+
+static size_t slot_of(struct str address)
+{
+	return str_sum(0, address.p, address.n) % ADDRESSES;
+}
+
+static bool barred(struct access *x, struct str address, int *retry_s)
+{
+	size_t i = slot_of(address);
+	int64_t left = x->failures->since[i] + FAILED_MS - os_boot_ms();
+
+	if (left <= 0)
+		x->failures->n[i] = 0;
+	*retry_s = (int)(left / 1000) + 1;
+	return x->failures->n[i] >= FAILED_MAX;
+}
+
+static int failed(struct access *x, struct str address, const char *text, const char **reason)
+{
+	size_t i = slot_of(address);
+
+	if (!x->failures->n[i]++)
+		x->failures->since[i] = os_boot_ms();
+	x->refused++;
+	*reason = text;
+	return 401;
+}
+
+/* --- the caller ---------------------------------------------------------------------------------- */
+
+static struct guest caller_of(struct serve *s, const struct bearer *b)
+{
+	struct guest c = { .meter = meter_of(&s->access, b->name, s->burst),
+			   .name = strndup(str_p(b->name), b->name.n),
+			   .agents = strndup(str_p(b->agent), b->agent.n),
+			   .role = b->role };
+
+	if (b->queue.n)
+		c.queue = strndup(b->queue.p, b->queue.n);
+	c.meter->used = os_wall_ms();
+	return c;
+}
+
+void caller_free(struct guest *c)
+{
+	free(c->name);
+	free(c->agents);
+	free(c->queue);
+	*c = (struct guest){ 0 };
+}
+
+static struct guest anybody(struct serve *s)
+{
+	struct str self = s->session->client.agent;
+
+	return (struct guest){ .meter = meter_of(&s->access, STR(""), s->burst),
+			       .name = strndup(str_p(self), self.n),
+			       .agents = strdup("*"),
+			       .role = ROLE_ADMIN };
+}
+
+static bool cut_bearer(struct str *text)
+{
+	struct str word = str_cut(text, ' ');
+
+	*text = str_trim(*text);
+	return str_eq_nocase(word, STR("Bearer"));
+}
+
+int access_check(struct serve *s, const struct http_request *r, struct str address,
+		 struct guest *out, const char **reason, int *retry_s)
+{
+	struct access *x = &s->access;
+	struct str text = http_header(r->headers, "authorization");
+	const struct bearer *b;
+	struct arena a = { 0 };
+
+	if (x->none) {
+		*out = anybody(s);
+		return 0;
+	}
+	if (barred(x, address, retry_s)) {
+		*reason = "too many requests without a valid token";
+		return 429;
+	}
+	if (!text.n)
+		return failed(x, address, "this call needs a token: Authorization: Bearer TOKEN",
+			      reason);
+	if (access_load(x, false))
+		say_line(s, "cannot read the tokens; the ones from before stay valid");
+	b = cut_bearer(&text) ? bearer_find(&x->list, text, &a) : NULL;
+	arena_free(&a);
+	if (!b)
+		return failed(x, address, "the server does not know this token", reason);
+	if (bearer_expired(b, os_wall_ms()))
+		return failed(x, address, "this token has expired", reason);
+	*out = caller_of(s, b);
+	return 0;
+}
+
+/* Writes them seldom: the time of the last use need not be exact. */
+void access_note_uses(struct access *x, bool now)
+{
+	struct arena a = { 0 };
+
+	if (x->none || (!now && os_boot_ms() - x->noted_ms < NOTE_MS))
+		return;
+	x->noted_ms = os_boot_ms();
+	for (size_t i = 0; i < x->list.n; i++)
+		for (const struct meter *m = x->meters; m; m = m->next)
+			if (m->used > x->list.v[i].used && str_is(x->list.v[i].name, m->name))
+				x->list.v[i].used = m->used;
+	(void)bearer_note_uses(x->dir, &x->list, &a);
+	arena_free(&a);
+}
+
+bool caller_agent(const struct serve *s, const struct guest *c, struct str said, struct str *out,
+		  const char **why)
+{
+	struct bearer b = { .agent = str_c(c->agents) };
+	bool any = memchr(c->agents, '*', strlen(c->agents)) != NULL;
+
+	(void)s;
+	*out = said.n ? said : any ? str_c(c->name) : str_c(c->agents);
+	if (bearer_names(&b, *out))
+		return true;
+	*why = said.n ? "the token does not allow this name of an agent"
+		      : "the token allows several names of agents: give the argument agent";
+	return false;
+}

@@ -1,0 +1,132 @@
+/* One command with JSON arguments, in the thread of its desk. */
+#include "face/serve/serve.h"
+
+#include <stdlib.h>
+
+#include "base/os.h"
+#include "base/text.h"
+#include "cmd/args_json.h"
+
+/* Takes a name out of the arguments, unless the command has an argument of that name itself. */
+static struct str take_name(const struct command *c, json_t *o, const char *key, struct arena *a)
+{
+	struct str text = STR("");
+
+	if (param_find(c->params, str_c(key)))
+		return text;
+	text = arena_str(a, json_get(o, key));
+	json_object_del(o, key);
+	return text;
+}
+
+static bool good_name(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f)
+			return false;
+	return s.n <= NAME_MAX_BYTES && text_valid(s);
+}
+
+/* Who calls: the agent that the token allows, and the run that the caller names. */
+static bool find_caller(struct desk *d, struct job *j, json_t *o, struct session *s)
+{
+	struct str agent = take_name(j->command, o, "agent", s->arena),
+		   run = take_name(j->command, o, "run", s->arena);
+	const char *why;
+
+	if (!good_name(agent) || !good_name(run)) {
+		job_refuse(j, 400, USAGE, STR("a name of an agent or a run is one line of text"),
+			   STR(""), "");
+		return false;
+	}
+	if (!caller_agent(d->serve, &j->caller, agent, &s->client.agent, &why)) {
+		job_refuse(j, agent.n ? 403 : 400, agent.n ? MISCONFIGURED : USAGE, str_c(why),
+			   arena_printf(s->arena, "the token %s is for: %s", j->caller.name,
+					j->caller.agents),
+			   agent.n ? "forbidden" : "");
+		return false;
+	}
+	s->client.run = run;
+	return true;
+}
+
+static json_t *arguments(struct job *j)
+{
+	json_error_t e;
+	json_t *o;
+
+	if (!j->body.n)
+		return json_object();
+	o = json_loadb(j->body.p, j->body.n, JSON_REJECT_DUPLICATES, &e);
+	if (o && json_is_object(o))
+		return o;
+	json_decref(o);
+	job_refuse(j, 400, USAGE, STR("the body is not a JSON object"),
+		   STR("send the arguments as an object, such as {\"id\":\"t1\"}"), "");
+	return NULL;
+}
+
+static void set_answer(struct job *j, struct reply *r, struct arena *a)
+{
+	json_t *o = command_json(j->command, r, a);
+	char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
+
+	j->code = r->ans.code;
+	j->status = str_is(r->ans.fault, "forbidden") ? 403 : result_http(j->code);
+	buf_adds(&j->answer, str_c(text));
+	buf_addc(&j->answer, '\n');
+	free(text);
+	json_decref(o);
+}
+
+/* The caller waits for a task: sets when to try again. */
+static bool may_wait(struct job *j, const struct reply *r, int64_t wait, bool last)
+{
+	int64_t now = os_boot_ms();
+
+	if (last || r->ans.code != NO_TASKS || wait <= 0)
+		return false;
+	if (!j->wait_until)
+		j->wait_until = now + (wait < WAIT_MAX_MS ? wait : WAIT_MAX_MS);
+	j->due = r->ans.wait_ms > 0 ? now + r->ans.wait_ms : INT64_MAX;
+	return j->parked && now < j->wait_until;
+}
+
+static bool run(struct desk *d, struct job *j, json_t *o, struct session *s, bool last)
+{
+	struct args *args = args_new(j->command, s->arena);
+	const char *fault = args_from_json(args, j->command, o, ARGS_REMOTE, s->arena);
+	struct reply reply = { 0 };
+	int64_t wait = args->wait;
+	bool waits;
+
+	if (fault) {
+		job_refuse(j, 400, USAGE, str_c(fault), STR("/openapi.json has every argument"),
+			   "");
+		return true;
+	}
+	args->wait = 0; /* the desk waits, not the command */
+	if (command_run(j->command, s, args, &reply) == API_ERROR && !reply.ans.barred)
+		d->open = false;                   /* open it again: the store may have moved */
+	d->session.client.queue = s->client.queue; /* the command may have opened it again */
+	d->session.client.mode = s->client.mode;
+	waits = may_wait(j, &reply, wait, last);
+	if (!waits)
+		set_answer(j, &reply, s->arena);
+	reply_free(&reply);
+	return !waits;
+}
+
+bool call_run(struct desk *d, struct job *j, bool last)
+{
+	struct arena a = { 0 };
+	struct session s = desk_session(d, &j->caller, &a);
+	json_t *o = arguments(j);
+	bool done = true;
+
+	if (o && find_caller(d, j, o, &s))
+		done = run(d, j, o, &s, last);
+	json_decref(o);
+	arena_free(&a);
+	return done;
+}

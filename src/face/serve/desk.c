@@ -1,0 +1,444 @@
+/*
+ * The thread of one queue. Jobs that arrive while it commits form its next turn, so there is no timer that makes calls
+ * wait for each other.
+ */
+#include "face/serve/serve.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/os.h"
+
+#define LOOK_MAX_MS 30000 /* between two looks for a waiting call, whatever the store says */
+#define PAUSE_MS 20       /* between two looks in a busy queue */
+
+struct job *job_new(enum job_kind kind, struct http_exchange *x, struct guest *c)
+{
+	struct job *j = mem_alloc(sizeof(*j));
+
+	*j = (struct job){ .kind = kind,
+			   .exchange = x,
+			   .caller = *c,
+			   .body = BUF_MAX(ANSWER_MAX),
+			   .after = BUF_MAX(NAME_MAX_BYTES),
+			   .answer = BUF_MAX(ANSWER_MAX),
+			   .type = "application/json" };
+	*c = (struct guest){ 0 };
+	return j;
+}
+
+void job_free(struct job *j)
+{
+	caller_free(&j->caller);
+	buf_free(&j->body);
+	buf_free(&j->after);
+	buf_free(&j->answer);
+	free(j);
+}
+
+void job_refuse(struct job *j, int status, enum result code, struct str message, struct str hint,
+		const char *fault)
+{
+	struct arena a = { 0 };
+
+	j->status = status;
+	j->code = code;
+	j->type = "application/json";
+	j->answer.n = 0;
+	say_error(&j->answer, result_name(code), arena_cstr(&a, message), arena_cstr(&a, hint),
+		  fault);
+	arena_free(&a);
+}
+
+void job_fail(struct job *j, const struct answer *ans)
+{
+	struct arena a = { 0 };
+	bool forbidden = str_is(ans->fault, "forbidden");
+
+	job_refuse(j, forbidden ? 403 : result_http(ans->code), ans->code, ans->message, ans->hint,
+		   arena_cstr(&a, ans->fault));
+	arena_free(&a);
+}
+
+/* --- the queue ----------------------------------------------------------------------------------- */
+
+bool desk_open(struct desk *d, struct answer *ans, struct arena *a)
+{
+	struct client *c = &d->session.client;
+	enum store_mode mode = d->serve->read_only ? STORE_READ : STORE_WRITE;
+	struct client_options said = d->serve->session->client.said;
+
+	if (d->open)
+		return true;
+	client_close(c);
+	arena_free(&d->arena);
+	d->arena = (struct arena){ 0 };
+	if (*d->queue)
+		said.queue = str_c(d->queue);
+	said.face = CLIENT_PROGRAM;
+	*ans = (struct answer){ 0 };
+	if (client_init(c, &said, ans, &d->arena) == SUCCESS) {
+		c->bare = true;
+		c->config.impatient = true; /* other calls must not wait behind one that waits */
+		d->open = client_open(c, mode, ans) == SUCCESS;
+	}
+	d->broken = !d->open;
+	if (!d->open) {
+		ans->message = arena_str(a, ans->message);
+		ans->hint = arena_str(a, ans->hint);
+	}
+	return d->open;
+}
+
+struct session desk_session(struct desk *d, const struct guest *c, struct arena *a)
+{
+	struct session s = d->session;
+
+	s.arena = s.client.arena = s.client.keyring.arena = a;
+	s.client.role = d->serve->read_only ? ROLE_READER : c->role;
+	s.client.run = STR("");
+	s.remote = s.owns_stdout = true;
+	return s;
+}
+
+/* --- the turns ----------------------------------------------------------------------------------- */
+
+static struct job *take_jobs(struct desk *d, bool *stop)
+{
+	struct job *list;
+
+	pthread_mutex_lock(&d->lock);
+	list = d->first;
+	d->first = NULL;
+	d->last = &d->first;
+	*stop = d->stop;
+	pthread_mutex_unlock(&d->lock);
+	return list;
+}
+
+static bool is_gone(struct desk *d, const struct job *j)
+{
+	bool gone;
+
+	pthread_mutex_lock(&d->lock);
+	gone = j->gone;
+	pthread_mutex_unlock(&d->lock);
+	return gone;
+}
+
+static void answer(struct job *j)
+{
+	http_server_post(j->desk->serve->http, job_done, j);
+}
+
+static void keep_waiting(struct desk *d, struct job *j)
+{
+	j->next = NULL;
+	*d->waiting_last = j;
+	d->waiting_last = &j->next;
+}
+
+/* One job that is not packed, or a packed one on its own. true: it has its answer. */
+static bool run_one(struct desk *d, struct job *j, bool last)
+{
+	switch (j->kind) {
+	case JOB_COMMAND:
+		return call_run(d, j, last);
+	case JOB_EVENTS:
+		events_run(d, j);
+		return true;
+	case JOB_COUNT:
+		metrics_run(d, j);
+		return true;
+	case JOB_PACKED:
+		packed_run(d, j, last);
+	}
+	return j->status != 0;
+}
+
+static void refuse_all(struct job *list, const struct answer *ans)
+{
+	for (struct job *j = list; j; j = j->next)
+		job_fail(j, ans);
+}
+
+static void run_turn(struct desk *d, struct job *list, bool last)
+{
+	struct answer ans = { 0 };
+	struct arena a = { 0 };
+	struct job *j, *next;
+
+	if (desk_open(d, &ans, &a))
+		packed_run(d, list, last);
+	else
+		refuse_all(list, &ans);
+	arena_free(&a);
+	for (j = list; j; j = next) {
+		next = j->next;
+		j->next = NULL;
+		/* nobody would learn of the task that a caller got after it went away */
+		if (j->status || is_gone(d, j) || (j->kind != JOB_PACKED && run_one(d, j, last)))
+			answer(j);
+		else
+			keep_waiting(d, j);
+	}
+}
+
+/* A caller that went away must not get a task any more. */
+static void drop_gone(struct desk *d)
+{
+	struct job **at = &d->waiting, *j;
+
+	while ((j = *at)) {
+		if (is_gone(d, j)) {
+			*at = j->next;
+			answer(j);
+		} else {
+			at = &j->next;
+		}
+	}
+	d->waiting_last = at;
+}
+
+/* Tries the waiting calls in the order of their arrival. */
+static void try_waiting(struct desk *d, bool last)
+{
+	struct job *list = d->waiting, *next;
+	int64_t now = os_boot_ms();
+	struct answer ans = { 0 };
+	struct arena a = { 0 };
+
+	d->waiting = NULL;
+	d->waiting_last = &d->waiting;
+	if (list && !desk_open(d, &ans, &a))
+		refuse_all(list, &ans);
+	arena_free(&a);
+	for (struct job *j = list; j; j = next) {
+		next = j->next;
+		j->next = NULL;
+		if (j->status || is_gone(d, j) || run_one(d, j, last || now >= j->wait_until))
+			answer(j);
+		else
+			keep_waiting(d, j);
+	}
+}
+
+/* Time until something must be looked at; -1: nothing is due. */
+static int64_t pause_of(struct desk *d, int fd)
+{
+	int64_t now = os_boot_ms(), left = -1;
+
+	for (const struct job *j = d->waiting; j; j = j->next) {
+		int64_t due = j->due < j->wait_until ? j->due : j->wait_until;
+
+		due = due > now ? due - now : 0;
+		left = left < 0 || due < left ? due : left;
+	}
+	if (left < 0 && !d->watched)
+		return -1;
+	if (left < 0 || left > LOOK_MAX_MS)
+		left = LOOK_MAX_MS;
+	return fd < 0 && left > QUEUE_LOOK_MS ? QUEUE_LOOK_MS : left;
+}
+
+/* Sleeps until a job comes or the store may have changed. true: look at the store. */
+static bool sleep_until(struct desk *d)
+{
+	struct queue *q = d->open ? d->session.client.queue : NULL;
+	int fd = q && (d->waiting || d->watched) ? queue_wake_fd(q) : -1;
+	struct pollfd p[2] = { { .fd = d->wake, .events = POLLIN },
+			       { .fd = fd, .events = POLLIN } };
+	int n = poll(p, 2, (int)pause_of(d, fd));
+	uint64_t count;
+
+	if (n > 0 && p[0].revents)
+		(void)!read(d->wake, &count, sizeof(count));
+	if (n > 0 && p[1].revents && q) {
+		queue_woken(q);
+		return true;
+	}
+	return n == 0;
+}
+
+/* A call may have changed the queue; a look for a stream or for /metrics has not. */
+static bool has_calls(const struct job *list)
+{
+	while (list && (list->kind == JOB_EVENTS || list->kind == JOB_COUNT))
+		list = list->next;
+	return list != NULL;
+}
+
+static void *work(void *desk)
+{
+	struct desk *d = desk;
+	bool stop = false, look = false, last;
+	struct job *list;
+
+	while (!stop) {
+		list = take_jobs(d, &stop);
+		drop_gone(d);
+		if (d->open && (d->waiting || d->watched))
+			queue_wake_fd(d->session.client.queue); /* before the look */
+		look |= has_calls(list);
+		last = stop || d->serve->draining;
+		if (list)
+			run_turn(d, list, last);
+		if ((look || last) && d->waiting)
+			try_waiting(d, last);
+		if (look && d->watched)
+			http_server_post(d->serve->http, events_look, d);
+		if (!stop)
+			look = sleep_until(d);
+	}
+	try_waiting(d, true);
+	client_close(&d->session.client);
+	return NULL;
+}
+
+/* --- for the loop -------------------------------------------------------------------------------- */
+
+static void wake(struct desk *d)
+{
+	uint64_t one = 1;
+
+	(void)!write(d->wake, &one, sizeof(one));
+}
+
+static struct desk *desk_new(struct serve *s, struct str queue)
+{
+	struct desk *d = mem_alloc(sizeof(*d));
+
+	*d = (struct desk){ .serve = s, .queue = strndup(str_p(queue), queue.n) };
+	d->last = &d->first;
+	d->waiting_last = &d->waiting;
+	d->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	pthread_mutex_init(&d->lock, NULL);
+	if (d->wake < 0 || pthread_create(&d->thread, NULL, work, d)) {
+		if (d->wake >= 0)
+			close(d->wake);
+		pthread_mutex_destroy(&d->lock);
+		free(d->queue);
+		free(d);
+		return NULL;
+	}
+	d->next = s->desks;
+	s->desks = d;
+	return d;
+}
+
+struct desk *desk_find(struct serve *s, struct str queue)
+{
+	size_t n = 0;
+
+	for (struct desk *d = s->desks; d; d = d->next, n++)
+		if (str_is(queue, d->queue))
+			return d;
+	return n < DESKS_MAX ? desk_new(s, queue) : NULL;
+}
+
+void desk_put(struct desk *d, struct job *j)
+{
+	j->desk = d;
+	j->began_ns = os_boot_ms() * 1000000;
+	d->jobs++;
+	pthread_mutex_lock(&d->lock);
+	*d->last = j;
+	d->last = &j->next;
+	pthread_mutex_unlock(&d->lock);
+	wake(d);
+}
+
+void desk_gone(struct job *j)
+{
+	pthread_mutex_lock(&j->desk->lock);
+	j->gone = true;
+	pthread_mutex_unlock(&j->desk->lock);
+	wake(j->desk);
+}
+
+static void desk_end(struct desk *d)
+{
+	pthread_mutex_lock(&d->lock);
+	d->stop = true;
+	pthread_mutex_unlock(&d->lock);
+	wake(d);
+	pthread_join(d->thread, NULL);
+	pthread_mutex_destroy(&d->lock);
+	close(d->wake);
+	arena_free(&d->arena);
+	free(d->queue);
+	free(d);
+}
+
+/* Callers could otherwise fill the server with names of queues that do not exist. */
+static void drop_broken(struct serve *s, struct desk *d)
+{
+	struct desk **at = &s->desks;
+
+	if (!d->broken || d->jobs || d->streams)
+		return;
+	while (*at != d)
+		at = &(*at)->next;
+	*at = d->next;
+	desk_end(d);
+}
+
+void desk_wake_all(struct serve *s)
+{
+	for (struct desk *d = s->desks; d; d = d->next)
+		wake(d);
+}
+
+void desk_end_all(struct serve *s)
+{
+	while (s->desks) {
+		struct desk *d = s->desks;
+
+		s->desks = d->next;
+		desk_end(d);
+	}
+}
+
+static void send_answer(struct serve *s, struct job *j)
+{
+	static const struct http_header later[] = { { { "Retry-After", 11 }, { "1", 1 } },
+						    { { "Cache-Control", 13 },
+						      { "no-store", 8 } } };
+	struct http_headers extra = { later + (j->status != 503), 1 + (size_t)(j->status == 503) };
+
+	if (j->command)
+		counts_call(s, j->command, j->code,
+			    (double)(os_boot_ms() - j->began_ns / 1000000) / 1000);
+	if (j->answer.full)
+		http_refuse(j->exchange, 500, "the answer is too long: use a limit");
+	else
+		http_reply(j->exchange, j->status, j->type, extra, buf_str(&j->answer));
+}
+
+void job_done(void *job)
+{
+	struct job *j = job;
+	struct desk *d = j->desk;
+	struct serve *s = d->serve;
+
+	d->jobs--;
+	if (j->parked) {
+		j->caller.meter->waits--;
+		s->counts.waits--;
+	}
+	if (j->kind == JOB_EVENTS) {
+		events_done(j);
+	} else if (j->kind == JOB_COUNT) {
+		metrics_done(j);
+	} else {
+		if (j->status)
+			send_answer(s, j);
+		else
+			http_drop(j->exchange);
+		job_free(j);
+	}
+	drop_broken(s, d);
+}

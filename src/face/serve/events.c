@@ -1,0 +1,303 @@
+/*
+ * The live stream of one queue (text/event-stream): a snapshot, then each event of the log with its cursor as id. A
+ * reader that reconnects sends Last-Event-ID and gets what it missed, or `reset` and a new snapshot if the log does
+ * not know the cursor.
+ */
+#include "face/serve/serve.h"
+
+#include <stdlib.h>
+
+#include "base/os.h"
+#include "format/event.h"
+#include "format/task.h"
+
+#define PING_MS 15000
+#define PIECE \
+	((size_t)256 << 10) /* is sent at once: a large snapshot must not look like a slow reader */
+
+struct stream {
+	struct stream *next;
+	struct serve *serve;
+	struct desk *desk;
+	struct http_exchange *exchange;
+	struct guest caller;
+	struct http_timer *ping;
+	struct buf cursor, out;
+	size_t sent;
+	bool busy, again, ended;
+};
+
+/* --- in the thread of the desk --------------------------------------------------------------------- */
+
+static void add_message(struct buf *out, struct str id, const char *event, json_t *data)
+{
+	char *text = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(15));
+
+	if (id.n)
+		buf_addf(out, "id: %.*s\n", STRF(id));
+	buf_addf(out, "event: %s\ndata: ", event);
+	buf_adds(out, str_c(text));
+	buf_adds(out, STR("\n\n"));
+	free(text);
+	json_decref(data);
+}
+
+static enum result ask(struct desk *d, struct request *rq, struct answer *ans, struct arena *a)
+{
+	queue_call(d->session.client.queue, rq, ans, a);
+	return ans->code;
+}
+
+static void set_cursor(struct job *j, struct str cursor)
+{
+	j->after.n = 0;
+	buf_adds(&j->after, cursor);
+}
+
+/* The newest event of the log; empty: there is none. */
+static enum result newest(struct desk *d, struct str *cursor, struct answer *ans, struct arena *a)
+{
+	struct request rq = { .op = OP_LOG };
+
+	*cursor = STR("");
+	GIVE(&rq, limit, 1);
+	if (ask(d, &rq, ans, a) == SUCCESS && ans->n_events)
+		*cursor = ans->events[ans->n_events - 1].cursor;
+	return ans->code;
+}
+
+/* Finds the cursor first: an event that comes in between is then sent, although the snapshot may show it. */
+static enum result add_snapshot(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
+{
+	struct request rq = { .op = OP_LIST };
+	json_t *tasks;
+	struct str cursor;
+
+	if (newest(d, &cursor, ans, a) != SUCCESS || ask(d, &rq, ans, a) != SUCCESS)
+		return ans->code;
+	tasks = json_array();
+	for (size_t i = 0; i < ans->n_tasks; i++)
+		json_array_append_new(tasks, task_json(&ans->tasks[i], ans->now, a));
+	add_message(&j->answer, cursor, "snapshot",
+		    json_pack("{s:o, s:I}", "tasks", tasks, "total", (json_int_t)ans->n_tasks));
+	set_cursor(j, cursor);
+	return SUCCESS;
+}
+
+/* Cursors that are numbers only grow, so one behind the newest event is of another log. */
+static bool is_known(struct desk *d, struct str cursor, struct arena *a)
+{
+	struct answer ans = { 0 };
+	struct str last;
+	int64_t then, now;
+
+	if (newest(d, &last, &ans, a) != SUCCESS || !last.n)
+		return false;
+	return !str_to_i64(cursor, &then) || !str_to_i64(last, &now) || then <= now;
+}
+
+static const struct task *task_of_event(const struct answer *ans, const struct event *e)
+{
+	for (size_t i = 0; i < ans->n_tasks; i++)
+		if (str_eq_nocase(ans->tasks[i].id, e->task))
+			return &ans->tasks[i];
+	return NULL;
+}
+
+static enum result add_news(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
+{
+	struct request rq = { .op = OP_LOG };
+
+	GIVE(&rq, limit, 0);
+	GIVE(&rq, log_view, LOG_WITH_TASKS);
+	if (j->after.n)
+		GIVE(&rq, after, arena_str(a, buf_str(&j->after)));
+	if (ask(d, &rq, ans, a) != SUCCESS)
+		return ans->code;
+	for (size_t i = 0; i < ans->n_events; i++) {
+		const struct event *e = &ans->events[i];
+		const struct task *t = task_of_event(ans, e);
+		json_t *o = json_pack("{s:o}", "event", event_json(e, a));
+
+		json_object_set_new(o, "task", t ? task_json(t, ans->now, a) : json_null());
+		add_message(&j->answer, e->cursor, "event", o);
+		if (e->cursor.n)
+			set_cursor(j, e->cursor);
+	}
+	return SUCCESS;
+}
+
+void events_run(struct desk *d, struct job *j)
+{
+	struct answer ans = { 0 };
+	struct arena a = { 0 };
+	enum result code = SUCCESS;
+
+	if (j->first && j->after.n && !is_known(d, buf_str(&j->after), &a)) {
+		add_message(&j->answer, STR(""), "reset", json_object());
+		j->after.n = 0;
+	}
+	if (j->first && !j->after.n)
+		code = add_snapshot(d, j, &ans, &a);
+	else
+		code = add_news(d, j, &ans, &a);
+	j->status = code == SUCCESS ? 200 : result_http(code);
+	if (code == API_ERROR)
+		d->open = false;
+	arena_free(&a);
+}
+
+/* --- in the loop --------------------------------------------------------------------------------- */
+
+static void stream_free(struct stream *t)
+{
+	struct stream **at = &t->desk->streams;
+
+	while (*at != t)
+		at = &(*at)->next;
+	*at = t->next;
+	if (!t->desk->streams)
+		t->desk->watched = false;
+	t->caller.meter->streams--;
+	t->serve->counts.streams--;
+	http_timer_cancel(t->ping);
+	caller_free(&t->caller);
+	buf_free(&t->cursor);
+	buf_free(&t->out);
+	free(t);
+}
+
+static void stream_end(struct stream *t)
+{
+	if (!t->ended)
+		http_stream_end(t->exchange);
+	t->ended = true;
+	if (!t->busy)
+		stream_free(t);
+}
+
+static void on_gone(struct http_exchange *x, void *stream)
+{
+	(void)x;
+	stream_end(stream);
+}
+
+static void pump(struct http_exchange *x, void *stream)
+{
+	struct stream *t = stream;
+	size_t left = t->out.n - t->sent;
+	struct str piece = str_n(t->out.p + t->sent, left < PIECE ? left : PIECE);
+
+	(void)x;
+	if (!left) {
+		t->out.n = t->sent = 0;
+		return;
+	}
+	t->sent += piece.n;
+	if (http_stream_send(t->exchange, piece) < 0)
+		return; /* on_gone() comes */
+	http_stream_on_room(t->exchange, PIECE, pump, t);
+}
+
+static void send_all(struct stream *t, struct str text)
+{
+	bool idle = !t->out.n;
+
+	buf_adds(&t->out, text);
+	if (t->out.full) /* it reads too slowly; it resumes with its last id */
+		stream_end(t);
+	else if (idle && text.n)
+		pump(t->exchange, t);
+}
+
+static void ping(void *stream)
+{
+	struct stream *t = stream;
+
+	t->ping = http_timer_start(t->serve->http, PING_MS, ping, t);
+	if (!t->out.n)
+		(void)http_stream_send(t->exchange, STR(": \n\n"));
+}
+
+static void look(struct stream *t, bool first)
+{
+	struct guest none = { 0 };
+	struct job *j;
+
+	if (t->busy) {
+		t->again = true;
+		return;
+	}
+	j = job_new(JOB_EVENTS, NULL, &none);
+	j->owner = t;
+	j->first = first;
+	buf_adds(&j->after, buf_str(&t->cursor));
+	t->busy = true;
+	desk_put(t->desk, j);
+}
+
+void events_look(void *desk)
+{
+	struct desk *d = desk;
+
+	for (struct stream *t = d->streams; t; t = t->next)
+		look(t, false);
+}
+
+void events_done(struct job *j)
+{
+	struct stream *t = j->owner;
+	bool failed = j->status != 200;
+
+	t->busy = false;
+	t->cursor.n = 0;
+	buf_adds(&t->cursor, buf_str(&j->after));
+	if (t->ended) {
+		stream_free(t);
+	} else if (failed || j->answer.full) {
+		stream_end(t); /* the reader comes back with its last id */
+	} else {
+		bool again = t->again;
+
+		t->again = false;
+		if (again)
+			look(t, false);
+		send_all(t, buf_str(&j->answer));
+	}
+	job_free(j);
+}
+
+void events_start(struct serve *s, struct http_exchange *x, struct desk *d, struct guest *c)
+{
+	static const struct http_header extra[] = { { { "Cache-Control", 13 }, { "no-store", 8 } },
+						    { { "X-Accel-Buffering", 17 }, { "no", 2 } } };
+	struct str last = http_header(http_request_of(x)->headers, "last-event-id");
+	struct stream *t = mem_alloc(sizeof(*t));
+
+	*t = (struct stream){ .next = d->streams,
+			      .serve = s,
+			      .desk = d,
+			      .exchange = x,
+			      .caller = *c,
+			      .cursor = BUF_MAX(NAME_MAX_BYTES),
+			      .out = BUF_MAX(ANSWER_MAX) };
+	*c = (struct guest){ 0 };
+	buf_adds(&t->cursor, last.n <= NAME_MAX_BYTES ? last : STR("0"));
+	d->streams = t;
+	d->watched = true;
+	t->caller.meter->streams++;
+	s->counts.streams++;
+	http_stream_start(x, 200, "text/event-stream", (struct http_headers){ extra, 2 });
+	t->ping = http_timer_start(s->http, PING_MS, ping, t);
+	http_on_gone(x, on_gone, t);
+	look(t, true);
+}
+
+void events_end_all(struct serve *s)
+{
+	for (struct desk *d = s->desks; d; d = d->next)
+		for (struct stream *t = d->streams, *next; t; t = next) {
+			next = t->next;
+			stream_end(t);
+		}
+}

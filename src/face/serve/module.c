@@ -1,0 +1,8 @@
+/* What pawl-serve.so offers to the program that loads it. */
+#include "base/module.h"
+#include "face/serve/serve.h"
+
+static const struct serve_ops ops = { .run = serve_run };
+
+extern const struct module pawl_module;
+const struct module pawl_module = { .abi = MODULE_ABI, .serve = &ops };

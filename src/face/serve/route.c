@@ -1,0 +1,352 @@
+/* From a request to its handler: Host and Origin, token, role and limits come first. */
+#include "face/serve/serve.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/hex.h"
+#include "base/os.h"
+#include "base/text.h"
+#include "core/role.h"
+
+const char *const route_names[ROUTES] = { "other",   "command", "call",  "events",
+					  "openapi", "metrics", "livez", "readyz" };
+
+enum route route_of(struct str path)
+{
+	static const struct {
+		const char *path;
+		enum route route;
+	} fixed[] = {
+		{ "/v1/call", ROUTE_CALL },         { "/v1/events", ROUTE_EVENTS },
+		{ "/openapi.json", ROUTE_OPENAPI }, { "/metrics", ROUTE_METRICS },
+		{ "/livez", ROUTE_LIVEZ },          { "/readyz", ROUTE_READYZ },
+	};
+
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
+		if (str_is(path, fixed[i].path))
+			return fixed[i].route;
+	return str_cut_prefix(&path, STR("/v1/")) && route_command(path) ? ROUTE_COMMAND
+									 : ROUTE_OTHER;
+}
+
+const struct command *route_command(struct str name)
+{
+	for (size_t i = 0; commands[i]; i++) {
+		const char *c = commands[i]->name;
+		size_t k = 0;
+
+		while (k < name.n && c[k] && (c[k] == ' ' ? '_' : c[k]) == name.p[k])
+			k++;
+		if (k == name.n && !c[k])
+			return commands[i];
+	}
+	return NULL;
+}
+
+/* The last hop of X-Forwarded-For is the one that our own proxy has written. */
+struct str route_address(const struct serve *s, const struct http_request *r)
+{
+	struct str hops = http_header(r->headers, "x-forwarded-for"), hop = STR("");
+
+	if (!s->args->behind_proxy)
+		return r->address;
+	while (hops.n)
+		hop = str_trim(str_cut(&hops, ','));
+	return hop.n ? hop : r->address;
+}
+
+/* --- refusals ------------------------------------------------------------------------------------ */
+
+static void refuse_with(struct http_exchange *x, int status, const char *reason, const char *hint,
+			struct http_headers extra)
+{
+	struct buf b = BUF_MAX(8192);
+	const char *code = status == 404                    ? "NOT_FOUND"
+			   : status == 429 || status >= 500 ? "API_ERROR"
+			   : status == 401 || status == 403 ? "MISCONFIGURED"
+							    : "USAGE";
+
+	say_error(&b, code, reason, hint,
+		  status == 401   ? "unauthorized"
+		  : status == 403 ? "forbidden"
+				  : "");
+	http_reply(x, status, "application/json", extra, buf_str(&b));
+	buf_free(&b);
+}
+
+static void refuse(struct http_exchange *x, int status, const char *reason, const char *hint)
+{
+	refuse_with(x, status, reason, hint, (struct http_headers){ 0 });
+}
+
+static void refuse_login(struct http_exchange *x, int status, const char *reason, int retry_s)
+{
+	char seconds[16];
+	struct http_header h = { { "WWW-Authenticate", 16 }, STR("Bearer realm=\"pawl\"") };
+
+	if (status == 429) {
+		snprintf(seconds, sizeof(seconds), "%d", retry_s);
+		h = (struct http_header){ { "Retry-After", 11 }, str_c(seconds) };
+	}
+	refuse_with(x, status, reason,
+		    status == 401 ? "`pawl token create` on the server makes a token" : "",
+		    (struct http_headers){ &h, 1 });
+}
+
+static void refuse_method(struct http_exchange *x, const char *allowed)
+{
+	struct http_header h = { { "Allow", 5 }, str_c(allowed) };
+
+	refuse_with(x, 405, "this path does not know the method", "",
+		    (struct http_headers){ &h, 1 });
+}
+
+/* --- the query ----------------------------------------------------------------------------------- */
+
+static bool decode(struct str text, struct str *out, struct arena *a)
+{
+	char *to = arena_alloc(a, text.n + 1);
+	size_t n = 0;
+
+	for (size_t i = 0; i < text.n; i++) {
+		char c = text.p[i] == '+' ? ' ' : text.p[i];
+
+		if (c == '%') {
+			if (i + 2 >= text.n || hex_digit(text.p[i + 1]) < 0 ||
+			    hex_digit(text.p[i + 2]) < 0)
+				return false;
+			c = (char)(hex_digit(text.p[i + 1]) * 16 + hex_digit(text.p[i + 2]));
+			i += 2;
+		}
+		to[n++] = c;
+	}
+	*out = str_n(to, n);
+	return !memchr(to, '\0', n) && text_valid(*out);
+}
+
+/* The value of a member of the query; empty: it is not there. false: it is not valid. */
+static bool query_value(struct str query, const char *name, struct str *out, struct arena *a)
+{
+	*out = STR("");
+	while (query.n) {
+		struct str value = str_cut(&query, '&'), key = str_cut(&value, '=');
+
+		if (str_is(key, name))
+			return decode(value, out, a);
+	}
+	return true;
+}
+
+static bool valid_queue(struct str name)
+{
+	for (size_t i = 0; i < name.n; i++)
+		if ((unsigned char)name.p[i] < 0x20 || name.p[i] == 0x7f)
+			return false;
+	return name.n <= NAME_MAX_BYTES;
+}
+
+/* The desk that the request is for; NULL: it is refused. */
+static struct desk *find_desk(struct serve *s, struct http_exchange *x, const struct guest *c)
+{
+	struct arena a = { 0 };
+	struct desk *d = NULL;
+	struct str queue;
+
+	if (!query_value(http_request_of(x)->query, "queue", &queue, &a) || !valid_queue(queue)) {
+		refuse(x, 400, "queue= is not the name of a queue", "");
+	} else if (c->queue && queue.n && !str_is(queue, c->queue)) {
+		refuse(x, 403, "the token is for another queue", "");
+	} else {
+		d = desk_find(s, c->queue ? str_c(c->queue) : queue);
+		if (!d)
+			refuse(x, 503, "the server has too many queues open", "");
+	}
+	arena_free(&a);
+	return d;
+}
+
+/* --- handlers ------------------------------------------------------------------------------------ */
+
+static void peer_gone(struct http_exchange *x, void *job)
+{
+	(void)x;
+	desk_gone(job);
+}
+
+/* A caller may let only some of its calls wait. The others are answered at once. */
+static void park(struct serve *s, struct job *j)
+{
+	if (j->caller.meter->waits >= s->waits_max)
+		return;
+	j->caller.meter->waits++;
+	s->counts.waits++;
+	j->parked = true;
+}
+
+static void hand_over(struct serve *s, struct http_exchange *x, struct desk *d, struct job *j,
+		      bool may_wait)
+{
+	buf_adds(&j->body, http_request_of(x)->body);
+	if (may_wait)
+		park(s, j);
+	http_on_gone(x, peer_gone, j);
+	desk_put(d, j);
+}
+
+static void serve_command(struct serve *s, struct http_exchange *x, struct guest *c)
+{
+	struct str name = http_request_of(x)->path;
+	const struct command *command;
+	struct arena a = { 0 };
+	struct desk *d;
+	struct job *j;
+
+	(void)str_cut_prefix(&name, STR("/v1/"));
+	command = route_command(name);
+	if (command_local(command)) {
+		refuse(x, 404,
+		       arena_printf(&a, "`pawl %s` has no route: %s", command->name,
+				    command_local(command))
+			       .p,
+		       "/openapi.json lists the routes");
+	} else if (!str_is(http_request_of(x)->method, "POST")) {
+		refuse_method(x, "POST");
+	} else if (s->read_only && command_role(command) > ROLE_READER) {
+		refuse(x, 403, "the server is read-only", "");
+	} else if (!role_allows(c->role, command_role(command))) {
+		refuse(x, 403, role_refusal(c->role, command_role(command), &a).p, "");
+	} else if ((d = find_desk(s, x, c))) {
+		j = job_new(JOB_COMMAND, x, c);
+		j->command = command;
+		hand_over(s, x, d, j, command == &cmd_next);
+	}
+	arena_free(&a);
+}
+
+static void serve_call(struct serve *s, struct http_exchange *x, struct guest *c)
+{
+	const struct http_request *r = http_request_of(x);
+	struct str type = http_header(r->headers, "content-type"), wait;
+	struct arena a = { 0 };
+	int64_t seconds = 0;
+	struct desk *d;
+	struct job *j;
+
+	if (!str_is(r->method, "POST"))
+		refuse_method(x, "POST");
+	else if (!str_eq_nocase(str_trim(str_cut(&type, ';')), STR(PACKED_TYPE)))
+		refuse(x, 415, "the content type of packed requests is " PACKED_TYPE, "");
+	else if (!query_value(r->query, "wait", &wait, &a) ||
+		 (wait.n && (!str_to_i64(wait, &seconds) || seconds < 0)))
+		refuse(x, 400, "wait= is a number of seconds", "");
+	else if ((d = find_desk(s, x, c))) {
+		j = job_new(JOB_PACKED, x, c);
+		seconds = seconds < WAIT_MAX_MS / 1000 ? seconds : WAIT_MAX_MS / 1000;
+		if (seconds)
+			j->wait_until = os_boot_ms() + seconds * 1000;
+		hand_over(s, x, d, j, seconds > 0);
+	}
+	arena_free(&a);
+}
+
+static void serve_events(struct serve *s, struct http_exchange *x, struct guest *c)
+{
+	struct desk *d;
+
+	if (!str_is(http_request_of(x)->method, "GET"))
+		refuse_method(x, "GET");
+	else if (c->meter->streams >= s->streams_max)
+		refuse(x, 429, "this token has too many event streams open", "");
+	else if ((d = find_desk(s, x, c)))
+		events_start(s, x, d, c);
+}
+
+static void serve_file(struct http_exchange *x, const char *text)
+{
+	if (str_is(http_request_of(x)->method, "GET"))
+		http_reply(x, 200, "application/json", (struct http_headers){ 0 }, str_c(text));
+	else
+		refuse_method(x, "GET");
+}
+
+static void to_handler(struct serve *s, struct http_exchange *x, struct guest *c)
+{
+	switch (route_of(http_request_of(x)->path)) {
+	case ROUTE_COMMAND:
+		serve_command(s, x, c);
+		break;
+	case ROUTE_CALL:
+		serve_call(s, x, c);
+		break;
+	case ROUTE_EVENTS:
+		serve_events(s, x, c);
+		break;
+	case ROUTE_METRICS:
+		if (str_is(http_request_of(x)->method, "GET"))
+			metrics_serve(s, x, c);
+		else
+			refuse_method(x, "GET");
+		break;
+	case ROUTE_OPENAPI:
+		serve_file(x, s->openapi);
+		break;
+	default:
+		refuse(x, 404, "the server has no such path", "/openapi.json lists the routes");
+	}
+}
+
+/* A process of the same user could open the store itself, so on a Unix socket it needs no token. */
+static bool is_owner(const struct http_request *r)
+{
+	return r->local && (r->uid == geteuid() || r->uid == 0);
+}
+
+static void with_caller(struct serve *s, struct http_exchange *x)
+{
+	const struct http_request *r = http_request_of(x);
+	bool none = s->access.none;
+	struct guest c = { 0 };
+	const char *reason;
+	int status, retry_s = 1;
+
+	if (r->local && !is_owner(r)) {
+		refuse(x, 403, "this socket is for its owner", "");
+		return;
+	}
+	s->access.none |= r->local && !http_has_header(r->headers, "authorization");
+	status = access_check(s, r, route_address(s, r), &c, &reason, &retry_s);
+	s->access.none = none;
+	if (status)
+		refuse_login(x, status, reason, retry_s);
+	else if (!access_spend(s, c.meter))
+		refuse_login(x, 429, "too many calls with this token", 1);
+	else
+		to_handler(s, x, &c);
+	caller_free(&c);
+	access_note_uses(&s->access, false);
+}
+
+static void serve_health(struct serve *s, struct http_exchange *x, bool ready)
+{
+	bool ok = !ready || (s->ready && !http_server_draining(s->http));
+
+	http_reply(x, ok ? 200 : 503, "application/json", (struct http_headers){ 0 },
+		   ok ? STR("{\"ok\":true}\n") : STR("{\"ok\":false}\n"));
+}
+
+void route_request(struct http_exchange *x, void *serve)
+{
+	struct serve *s = serve;
+	const struct http_request *r = http_request_of(x);
+	enum route route = route_of(r->path);
+	const char *reason;
+	int status = http_guard_check(&s->guard, r, &reason);
+
+	if (status)
+		refuse(x, status, reason, "");
+	else if (route == ROUTE_LIVEZ || route == ROUTE_READYZ)
+		serve_health(s, x, route == ROUTE_READYZ);
+	else
+		with_caller(s, x);
+}

@@ -1,0 +1,145 @@
+/* Log lines and the JSON of refusals. Neither has a token or the body of a request. */
+#include "face/serve/serve.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+#include "base/text.h"
+#include "base/when.h"
+
+#define LINE_MAX_BYTES 4096
+
+void say_error(struct buf *out, const char *code, const char *message, const char *hint,
+	       const char *fault)
+{
+	json_t *error = json_pack("{s:s, s:s}", "code", code, "message", message), *o;
+	char *text;
+
+	if (hint && *hint)
+		json_object_set_new(error, "hint", json_string(hint));
+	if (fault && *fault)
+		json_object_set_new(error, "fault", json_string(fault));
+	o = json_pack("{s:b, s:o}", "ok", 0, "error", error);
+	text = json_dumps(o, JSON_COMPACT);
+	buf_adds(out, str_c(text));
+	buf_addc(out, '\n');
+	free(text);
+	json_decref(o);
+}
+
+/* The code that a caller of the library would get for this status. */
+static const char *code_of(int status)
+{
+	switch (status) {
+	case 401:
+	case 403:
+		return "MISCONFIGURED";
+	case 404:
+		return "NOT_FOUND";
+	case 408:
+	case 429:
+	case 500:
+	case 503:
+		return "API_ERROR";
+	default:
+		return "USAGE";
+	}
+}
+
+static const char *fault_of(int status)
+{
+	return status == 401 ? "unauthorized" : status == 403 ? "forbidden" : "";
+}
+
+void say_error_body(int status, const char *reason, struct buf *out, void *ctx)
+{
+	(void)ctx;
+	say_error(out, code_of(status), reason, "", fault_of(status));
+}
+
+/* --- log ----------------------------------------------------------------------------------------- */
+
+static void add_quoted(struct buf *b, struct str text)
+{
+	struct arena a = { 0 };
+	struct str line = text_cut(&a, text_line(&a, text), 200);
+
+	buf_addc(b, '"');
+	for (size_t i = 0; i < line.n; i++) {
+		if (line.p[i] == '"' || line.p[i] == '\\')
+			buf_addc(b, '\\');
+		buf_addc(b, line.p[i]);
+	}
+	buf_addc(b, '"');
+	arena_free(&a);
+}
+
+static void add_member(struct buf *b, int form, const char *name, struct str value, bool number)
+{
+	buf_addf(b, form ? "%s\"%s\":" : "%s%s=", b->n > 1 ? form ? "," : " " : "", name);
+	if (number)
+		buf_adds(b, value);
+	else
+		add_quoted(b, value);
+}
+
+static void add_number(struct buf *b, int form, const char *name, int64_t n)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%lld", (long long)n);
+	add_member(b, form, name, str_c(text), true);
+}
+
+static void write_line(struct buf *b)
+{
+	buf_addc(b, '\n');
+	(void)fs_write_all(STDERR_FILENO, buf_str(b));
+	buf_free(b);
+}
+
+/* The path without what is behind '?': a caller might put its token there by mistake. */
+void say_log(const struct http_request *r, const char *address, int status, size_t bytes,
+	     int64_t took_ms, void *serve)
+{
+	struct serve *s = serve;
+	struct buf b = BUF_MAX(LINE_MAX_BYTES);
+	struct arena a = { 0 };
+
+	counts_http(s, r ? route_of(r->path) : ROUTE_OTHER, status);
+	if (s->log == 2)
+		return;
+	if (s->log == 1)
+		buf_addc(&b, '{');
+	add_member(&b, s->log, "time", when_text(&a, os_wall_ms()), false);
+	add_member(&b, s->log, "from", r ? route_address(s, r) : str_c(address), false);
+	if (r) {
+		add_member(&b, s->log, "method", r->method, false);
+		add_member(&b, s->log, "path", r->path, false);
+	}
+	add_number(&b, s->log, "status", status);
+	add_number(&b, s->log, "bytes", (int64_t)bytes);
+	add_number(&b, s->log, "ms", took_ms);
+	if (s->log == 1)
+		buf_addc(&b, '}');
+	write_line(&b);
+	arena_free(&a);
+}
+
+void say_line(const struct serve *s, const char *fmt, ...)
+{
+	struct buf b = BUF_MAX(LINE_MAX_BYTES);
+	char text[1024];
+	va_list ap;
+
+	(void)s;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	buf_addf(&b, "pawl: %s", text);
+	write_line(&b);
+}

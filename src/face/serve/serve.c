@@ -1,0 +1,293 @@
+/* Starts the server, ends it, and tells the person or the service manager about it. */
+#include "face/serve/serve.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+
+#define DEFAULT_ADDRESS "127.0.0.1:7295"
+
+/* --- options ------------------------------------------------------------------------------------- */
+
+static bool is_loopback(struct str where)
+{
+	return str_starts(where, STR("unix:")) || str_starts(where, STR("127.")) ||
+	       str_starts(where, STR("localhost:")) || str_starts(where, STR("[::1]:"));
+}
+
+static const struct strs *addresses(const struct serve_args *a)
+{
+	static struct str usual = { DEFAULT_ADDRESS, sizeof(DEFAULT_ADDRESS) - 1 };
+	static const struct strs one = { &usual, 1 };
+
+	return a->listen.n ? &a->listen : &one;
+}
+
+static const char *misuse(const struct serve_args *a)
+{
+	bool none = str_is(a->auth, "none"), all_local = true;
+
+	for (size_t i = 0; i < addresses(a)->n; i++)
+		all_local &= is_loopback(addresses(a)->v[i]);
+	if (!a->tls_cert.n != !a->tls_key.n)
+		return "--tls-cert and --tls-key need each other";
+	if (none && (!all_local || a->behind_proxy))
+		return "--auth none is for addresses of this machine only";
+	if (!all_local && !a->tls_cert.n && !a->behind_proxy)
+		return "an address that other machines can reach needs --tls-cert and --tls-key, "
+		       "or --behind-proxy";
+	return NULL;
+}
+
+static int64_t number(const struct session *s, const char *name)
+{
+	return settings_number(&s->client.settings, name);
+}
+
+static struct http_options options(struct serve *s)
+{
+	struct http_options o = { .limits = http_limits_default(),
+				  .calls = { .on_request = route_request,
+					     .error_body = say_error_body,
+					     .on_log = say_log,
+					     .ctx = s } };
+
+	o.limits.connections_max = (size_t)number(s->session, "serve.max_connections");
+	o.limits.per_address_max = (size_t)number(s->session, "serve.max_per_address");
+	o.limits.body_max = (size_t)number(s->session, "serve.max_body");
+	if (s->args->behind_proxy)
+		o.limits.per_address_max = 0; /* all connections come from the proxy */
+	if (s->args->tls_cert.n) {
+		o.tls_cert = arena_cstr(s->session->arena, s->args->tls_cert);
+		o.tls_key = arena_cstr(s->session->arena, s->args->tls_key);
+	}
+	return o;
+}
+
+static const char *const *host_names(const struct serve_args *a, struct arena *arena)
+{
+	const char **list = arena_array(arena, const char *, a->host_names.n + 1);
+
+	for (size_t i = 0; i < a->host_names.n; i++)
+		list[i] = arena_cstr(arena, a->host_names.v[i]);
+	return list;
+}
+
+/* --- tokens -------------------------------------------------------------------------------------- */
+
+/* The first start makes a token, so that nobody has to serve without one. */
+static int first_token(struct serve *s, char **file)
+{
+	struct arena *a = s->session->arena;
+	struct bearer b = { .name = STR("first"),
+			    .role = ROLE_ADMIN,
+			    .agent = s->session->client.agent,
+			    .created = os_wall_ms() };
+	struct str secret;
+	int r;
+
+	*file = fs_join(a, str_c(s->access.dir), STR("first-token"));
+	if (s->access.list.n)
+		return 0;
+	r = bearer_add(s->access.dir, &b, &secret, a);
+	if (!r)
+		r = fs_write_atomic(*file, arena_printf(a, "%.*s\n", STRF(secret)), 0600);
+	return r ? r : access_load(&s->access, true);
+}
+
+static enum result no_tokens(struct serve *s, int r, struct reply *out)
+{
+	return run_fail(r == -EPERM || r == -EBADMSG ? MISCONFIGURED : API_ERROR,
+			arena_printf(s->session->arena, "cannot use the tokens in %s: %s",
+				     s->access.dir ? s->access.dir : "a home folder",
+				     r == -EPERM     ? "other users can read or write them"
+				     : r == -EBADMSG ? "the file is damaged"
+						     : strerror(-r)),
+			STR("set PAWL_SERVER_STATE to a folder of yours"), out);
+}
+
+/* --- the service manager ---------------------------------------------------------------------------- */
+
+static void notify(const char *text)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	size_t n = path ? strlen(path) : 0;
+	int fd;
+
+	if (!n || n >= sizeof(to.sun_path) || (path[0] != '/' && path[0] != '@'))
+		return;
+	memcpy(to.sun_path, path, n);
+	if (path[0] == '@')
+		to.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	(void)!sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&to,
+		      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+	close(fd);
+}
+
+/* --- signals ------------------------------------------------------------------------------------- */
+
+static void on_end(void *serve)
+{
+	struct serve *s = serve;
+
+	if (s->draining) {
+		http_server_stop(s->http); /* a second signal: do not wait */
+		return;
+	}
+	s->draining = true;
+	notify("STOPPING=1");
+	say_line(s, "ending: answering the calls that are under way");
+	events_end_all(s);
+	desk_wake_all(s);
+	http_server_drain(s->http, DRAIN_MS);
+}
+
+static void on_reload(void *serve)
+{
+	struct serve *s = serve;
+	char why[300] = "";
+
+	if (s->args->tls_cert.n && http_server_reload_tls(s->http, why, sizeof(why)))
+		say_line(s, "the old certificate stays: %s", why);
+	if (!s->access.none && access_load(&s->access, true))
+		say_line(s, "the old tokens stay: the file cannot be read");
+}
+
+/* --- the run ------------------------------------------------------------------------------------- */
+
+static enum result listen_all(struct serve *s, struct reply *out)
+{
+	const struct strs *where = addresses(s->args);
+	int inherited = http_inherited(), r = 0;
+	char why[300] = "";
+
+	for (int i = 0; !r && i < inherited; i++)
+		r = http_server_listen_fd(s->http, 3 + i, why, sizeof(why));
+	for (size_t i = 0; !r && !inherited && i < where->n; i++)
+		r = http_server_listen(s->http, arena_cstr(s->session->arena, where->v[i]), why,
+				       sizeof(why));
+	return r ? run_fail(API_ERROR, arena_str(s->session->arena, str_c(why)),
+			    STR("another address: --listen 127.0.0.1:PORT"), out)
+		 : SUCCESS;
+}
+
+static void announce(struct serve *s, const char *token_file)
+{
+	const char *url = http_server_url(s->http, 0);
+
+	if (s->access.none)
+		say_line(s, "open %s (no token needed)", url);
+	else if (fs_exists(token_file))
+		say_line(s, "open %s with the token in %s", url, token_file);
+	else
+		say_line(s, "open %s with a token of `pawl token create`", url);
+	for (size_t i = 1; *http_server_url(s->http, i); i++)
+		say_line(s, "also on %s", http_server_url(s->http, i));
+}
+
+static void loop(struct serve *s, const char *token_file)
+{
+	struct http_watch *w[] = { http_watch_signal(s->http, SIGTERM, on_end, s),
+				   http_watch_signal(s->http, SIGINT, on_end, s),
+				   http_watch_signal(s->http, SIGHUP, on_reload, s) };
+
+	s->ready = true;
+	announce(s, token_file);
+	notify("READY=1");
+	http_server_run(s->http);
+	for (size_t i = 0; i < sizeof(w) / sizeof(*w); i++)
+		http_watch_end(w[i]);
+	access_note_uses(&s->access, true);
+}
+
+static void close_all(struct serve *s)
+{
+	struct meter *m;
+
+	desk_end_all(s);
+	http_server_free(s->http);
+	while ((m = s->access.meters)) {
+		s->access.meters = m->next;
+		free(m->name);
+		free(m);
+	}
+	free(s->access.failures);
+	free(s->openapi);
+	arena_free(&s->access.arena);
+}
+
+/* The queue must exist: better an error now than one for each caller. */
+static enum result try_queue(struct session *s, struct reply *out)
+{
+	struct answer ans = { 0 };
+
+	if (client_open(&s->client, STORE_READ, &ans) != SUCCESS)
+		return run_answer(&ans, out);
+	client_close(&s->client);
+	return SUCCESS;
+}
+
+static enum result start(struct serve *s, struct reply *out)
+{
+	struct http_options o = options(s);
+	char why[300] = "", *file = NULL;
+	int r = 0;
+
+	s->access.dir = bearer_dir(&s->session->client, s->session->arena);
+	if (!s->access.none)
+		r = s->access.dir ? access_load(&s->access, true) : -ENOENT;
+	if (!r && !s->access.none)
+		r = first_token(s, &file);
+	if (r)
+		return no_tokens(s, r, out);
+	if (http_server_new(&o, &s->http, why, sizeof(why)))
+		return run_fail(MISCONFIGURED, arena_str(s->session->arena, str_c(why)), STR(""),
+				out);
+	if (listen_all(s, out) != SUCCESS)
+		return out->ans.code;
+	loop(s, file);
+	out->silent = true;
+	return SUCCESS;
+}
+
+enum result serve_run(struct session *session, const struct serve_args *a, struct reply *out)
+{
+	static const char *const types[] = { PACKED_TYPE, NULL };
+	const char *fault = misuse(a);
+	struct serve s = { .session = session,
+			   .args = a,
+			   .access.none = str_is(a->auth, "none"),
+			   .read_only = a->read_only,
+			   .log = str_is(a->log, "json")   ? 1
+				  : str_is(a->log, "none") ? 2
+							   : 0,
+			   .rate = number(session, "serve.calls_per_second"),
+			   .burst = number(session, "serve.burst"),
+			   .waits_max = number(session, "serve.max_waits"),
+			   .streams_max = number(session, "serve.max_streams") };
+	enum result code;
+
+	if (fault)
+		return run_fail(USAGE, str_c(fault), STR("run `pawl help serve`"), out);
+	code = try_queue(session, out);
+	if (code != SUCCESS)
+		return code;
+	s.guard = (struct http_guard){ .host_names = host_names(a, session->arena),
+				       .types = types };
+	access_open(&s.access);
+	s.openapi = openapi_text();
+	code = start(&s, out);
+	close_all(&s);
+	return code;
+}

@@ -1,0 +1,242 @@
+/*
+ * serve: queues over HTTP. One thread does all input and output (http/server.h); each open queue has a thread of its
+ * own, its desk, because a store may block. A job goes from the loop to a desk and comes back with its answer:
+ *
+ *   route.c     checks Host, token, role and limits, and finds the handler
+ *   access.c    tokens and limits of callers
+ *   desk.c      the thread of one queue: takes all jobs that arrived during the last commit, keeps waiting calls
+ *   call.c      one command with JSON arguments
+ *   packed.c    packed requests; those of all jobs of a turn are committed together
+ *   events.c    the live stream of one queue
+ *   metrics.c, openapi.c, say.c   /metrics, /openapi.json, log lines and JSON errors
+ */
+#ifndef FACE_SERVE_SERVE_H
+#define FACE_SERVE_SERVE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+#include "client/bearer.h"
+#include "cmd/serve.h"
+#include "http/guard.h"
+#include "http/server.h"
+
+#define WAIT_MAX_MS 60000
+#define DRAIN_MS 25000
+#define DESKS_MAX 64
+#define PACKED_TYPE "application/vnd.pawl.call"
+#define PACKED_MAX 1000 /* requests in one call */
+#define ANSWER_MAX (64u << 20)
+
+/* --- callers ------------------------------------------------------------------------------------ */
+
+/* The limits of one token. Entries are never freed: there are as many as tokens. */
+struct meter {
+	struct meter *next;
+	char *name;
+	double calls; /* what is left of the burst */
+	int64_t filled_ms;
+	int64_t used; /* wall clock */
+	int waits, streams;
+};
+
+struct guest {
+	struct meter *meter;
+	char *name, *agents, *queue; /* of the token; queue NULL: any */
+	enum role role;
+};
+
+struct access {
+	char *dir;        /* the state folder */
+	bool none;        /* --auth none */
+	struct stat seen; /* of the file of tokens when it was read */
+	struct arena arena;
+	struct bearers list;
+	struct meter *meters;
+	struct failures *failures;
+	int64_t noted_ms; /* when the uses were written */
+	uint64_t refused;
+};
+
+struct serve;
+
+void access_open(struct access *x);
+/* Reads the tokens again if the file changed, or always. 0 or -errno; the old ones stay. */
+int access_load(struct access *x, bool always);
+/* Finds the caller. 0, or the status of a refusal (401, 429), and the reason. */
+int access_check(struct serve *s, const struct http_request *r, struct str address,
+		 struct guest *out, const char **reason, int *retry_s);
+/* Takes one call from the caller's burst. false: too many. */
+bool access_spend(struct serve *s, struct meter *m);
+void access_note_uses(struct access *x, bool now);
+void caller_free(struct guest *c);
+
+/* --- jobs --------------------------------------------------------------------------------------- */
+
+enum job_kind { JOB_COMMAND, JOB_PACKED, JOB_EVENTS, JOB_COUNT };
+
+struct job {
+	struct job *next;
+	enum job_kind kind;
+	struct desk *desk;
+	struct http_exchange *exchange; /* only for the loop */
+	struct guest caller;
+	const struct command *command;
+	struct buf body, after;
+	int64_t wait_until; /* by os_boot_ms(); 0: it does not wait */
+	int64_t due;        /* when to try again at the latest */
+	bool first;  /* of a stream: begin with a snapshot, or after a cursor that the peer had */
+	bool parked; /* the caller's meter counts it */
+	bool gone;   /* its peer has closed; under the lock of the desk */
+	int64_t began_ns;
+	void *owner; /* what it is part of: a stream, a count */
+	/* the answer */
+	int status; /* 0: none, its peer is gone */
+	enum result code;
+	struct buf answer;
+	const char *type;
+};
+
+/* --- desks -------------------------------------------------------------------------------------- */
+
+struct desk {
+	struct desk *next;
+	struct serve *serve;
+	char *queue; /* empty: the default one of the store */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	int wake; /* an eventfd */
+	/* under the lock */
+	struct job *first, **last;
+	bool stop;
+	/* of the loop */
+	size_t jobs;
+	struct stream *streams;
+	/* of its thread */
+	struct session session;
+	struct arena arena;
+	struct job *waiting, **waiting_last;
+	bool open;
+	atomic_bool watched; /* somebody streams its events */
+	atomic_bool broken;  /* it could not be opened */
+};
+
+/* The desk of the queue; NULL: there are too many, or no thread can be made. */
+struct desk *desk_find(struct serve *s, struct str queue);
+/* Hands the job over. */
+void desk_put(struct desk *d, struct job *j);
+/* Tells the desk that the peer of the job is gone. */
+void desk_gone(struct job *j);
+/* Lets every desk see that the server drains. */
+void desk_wake_all(struct serve *s);
+/* Ends every desk; waiting calls get an answer first. */
+void desk_end_all(struct serve *s);
+/* Opens the queue, in the thread of the desk. false: *ans has the reason. */
+bool desk_open(struct desk *d, struct answer *ans, struct arena *a);
+/* A session for one call of this caller. */
+struct session desk_session(struct desk *d, const struct guest *c, struct arena *a);
+
+struct job *job_new(enum job_kind kind, struct http_exchange *x, struct guest *c);
+void job_free(struct job *j);
+/* Runs in the thread of the desk. true: the answer is there; false: the job waits, until j->due at the latest. */
+bool call_run(struct desk *d, struct job *j, bool last);
+/* The packed jobs of a list, in one commit. Those that are answered have a status afterwards. */
+void packed_run(struct desk *d, struct job *list, bool last);
+/* Sets a JSON error as the answer of the job. */
+void job_refuse(struct job *j, int status, enum result code, struct str message, struct str hint,
+		const char *fault);
+void job_fail(struct job *j, const struct answer *ans);
+/* The agent of a call, in `a`. false: the token does not allow this name; *why says so. */
+bool caller_agent(const struct serve *s, const struct guest *c, struct str said, struct str *out,
+		  const char **why);
+/* The loop has the answered job. */
+void job_done(void *job);
+
+/* --- events ------------------------------------------------------------------------------------- */
+
+void events_start(struct serve *s, struct http_exchange *x, struct desk *d, struct guest *c);
+/* Runs in the thread of the desk: looks for news after the cursor of the job. */
+void events_run(struct desk *d, struct job *j);
+/* The loop has the news. */
+void events_done(struct job *j);
+/* The store changed: look again. Runs in the loop. */
+void events_look(void *desk);
+void events_end_all(struct serve *s);
+
+/* --- counts and words ---------------------------------------------------------------------------- */
+
+#define ROUTES 8
+extern const char *const route_names[ROUTES];
+enum route {
+	ROUTE_OTHER,
+	ROUTE_COMMAND,
+	ROUTE_CALL,
+	ROUTE_EVENTS,
+	ROUTE_OPENAPI,
+	ROUTE_METRICS,
+	ROUTE_LIVEZ,
+	ROUTE_READYZ
+};
+
+#define STATUSES 16
+#define COMMANDS_MAX 128
+#define CODES 10
+#define BUCKETS 8
+
+struct spread { /* a histogram */
+	uint64_t n[BUCKETS + 1];
+	double sum;
+};
+
+struct counts {
+	uint64_t http[ROUTES][STATUSES];
+	uint64_t calls[COMMANDS_MAX][CODES];
+	struct spread seconds[COMMANDS_MAX];
+	uint64_t lost, waits, streams, failures;
+	_Atomic uint64_t commits, committed, commit_us;
+};
+
+void counts_http(struct serve *s, enum route route, int status);
+void counts_call(struct serve *s, const struct command *c, enum result code, double seconds);
+/* Answers /metrics; the counts of tasks come from the desks. */
+void metrics_serve(struct serve *s, struct http_exchange *x, struct guest *c);
+void metrics_run(struct desk *d, struct job *j);
+void metrics_done(struct job *j);
+char *openapi_text(void);
+
+/* {"ok":false,"error":{"code":…,"message":…}}, as every face shows it */
+void say_error(struct buf *out, const char *code, const char *message, const char *hint,
+	       const char *fault);
+void say_error_body(int status, const char *reason, struct buf *out, void *ctx);
+void say_log(const struct http_request *r, const char *address, int status, size_t bytes,
+	     int64_t took_ms, void *serve);
+void say_line(const struct serve *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- the server ---------------------------------------------------------------------------------- */
+
+struct serve {
+	struct session *session; /* of the command: settings and place */
+	const struct serve_args *args;
+	struct http_server *http;
+	struct http_guard guard;
+	struct access access;
+	struct desk *desks;
+	struct counts counts;
+	char *openapi;
+	bool read_only, ready;
+	atomic_bool draining; /* waiting calls are answered at once */
+	int log;              /* 0: logfmt, 1: JSON, 2: none */
+	int64_t rate, burst;
+	int64_t waits_max, streams_max;
+};
+
+/* The handler of http/server.h. */
+void route_request(struct http_exchange *x, void *serve);
+enum route route_of(struct str path);
+const struct command *route_command(struct str name);
+/* The client's address: of the peer, or from the proxy. */
+struct str route_address(const struct serve *s, const struct http_request *r);
+enum result serve_run(struct session *s, const struct serve_args *a, struct reply *out);
+
+#endif

@@ -1,0 +1,459 @@
+#!/usr/bin/env bats
+# The server: tokens, roles, routes, refusals, waiting calls, events, and what a kill leaves behind.
+
+load common
+
+teardown() {
+	local pid
+	for pid in ${server-} ${second-} ${follower-} ${waiter-}; do
+		{ kill -9 "$pid" && wait "$pid"; } 2>/dev/null || true
+	done
+}
+
+# serve ARG...: starts a server on a free port; $url, $token
+serve() {
+	"$PAWL" serve --listen 127.0.0.1:0 "$@" 2>"$BATS_TEST_TMPDIR/serve.log" 3>&- &
+	server=$!
+	until grep -q '^pawl: open ' "$BATS_TEST_TMPDIR/serve.log"; do
+		kill -0 "$server" || {
+			cat "$BATS_TEST_TMPDIR/serve.log"
+			return 1
+		}
+		sleep 0.02
+	done
+	url=$(sed -n 's/^pawl: open \([^ ]*\).*/\1/p' "$BATS_TEST_TMPDIR/serve.log")
+	token=$(cat "$(state)/first-token" 2>/dev/null) || token=
+}
+
+state() {
+	echo "$XDG_STATE_HOME"/pawl/serve/*
+}
+
+# http STATUS CURL-ARG...: leaves $output; curl gets the token of $token
+http() {
+	local want=$1 got
+	shift
+	got=$(curl -s -m 60 -o "$BATS_TEST_TMPDIR/body" -D "$BATS_TEST_TMPDIR/head" -w '%{http_code}' \
+		${token:+-H "Authorization: Bearer $token"} "$@")
+	output=$(cat "$BATS_TEST_TMPDIR/body")
+	printf '$ curl'
+	printf ' %.200q' "$@"
+	printf '\n%.2000s\nstatus %s, expected %s\n' "$output" "$got" "$want"
+	[ "$got" = "$want" ]
+}
+
+# api STATUS NAME [JSON [CURL-ARG...]]
+api() {
+	local want=$1 name=$2 json=${3-"{}"}
+	shift $(($# < 3 ? $# : 3))
+	http "$want" -H 'Content-Type: application/json' -d "$json" "$@" "$url/v1/$name"
+	[ "$want" -lt 400 ] || is '.ok == false and (.error.message | length > 0)'
+}
+
+# token_for NAME ARG...: makes a token and uses it
+token_for() {
+	token=$("$PAWL" token create "$@" -q)
+	[[ $token =~ ^pawl_[A-Za-z0-9_-]{43}$ ]]
+}
+
+@test "token create shows the token once, and keeps only its hash" {
+	call 0 token create build --role agent
+	[[ ${lines[0]} =~ ^pawl_[A-Za-z0-9_-]{43}$ ]]
+	not grep -rq "${lines[0]}" "$XDG_STATE_HOME" .
+	grep -q "$(printf %s "${lines[0]}" | sha256sum | cut -d' ' -f1)" "$(state)/tokens"
+	same "$(stat -c %a "$(state)/tokens")" 600
+	call 20 token create build --role reader
+	ask 0 token create ci --role agent --agent 'ci-*' --queue release --expires 90d
+	is '.bearer.agent == "ci-*" and .bearer.queue == "release" and .bearer.role == "agent" and .bearer.expires_at'
+	lines 0 token create third --role admin
+	call 2 token create x --role root
+	call 2 token create x
+	call 0 token list
+	[[ $output == *build*agent*ci-* ]]
+	ask 0 token list
+	is '[.tokens[].name] == ["build", "ci", "third"] and (tostring | contains("pawl_") | not)'
+	lines 0 token list
+	call 0 token revoke build
+	call 44 token revoke build
+	ask 0 token revoke ci
+	lines 0 token revoke third
+	ask 0 token list
+	is '.tokens == []'
+}
+
+@test "tokens belong to the store of the queue" {
+	pawl token create a --role agent
+	mkdir "$BATS_TEST_TMPDIR/elsewhere"
+	cd "$BATS_TEST_TMPDIR/elsewhere"
+	call 40 token list
+	complains "no queue here" "pawl init"
+	call 40 token create b --role agent
+	call 40 token revoke a
+	pawl init
+	ask 0 token list
+	is '.tokens == []'
+	PAWL_SERVER_STATE=$PWD/mine pawl token create c --role reader
+	same "$(stat -c %a mine mine/tokens | tr '\n' ' ')" "700 600 "
+}
+
+@test "a damaged or open file of tokens is refused" {
+	pawl token create a --role agent
+	chmod 644 "$(state)/tokens"
+	call 40 token list
+	chmod 600 "$(state)/tokens"
+	echo '{"tokens":[{"name":"a"}]}' >"$(state)/tokens"
+	call 40 token create b --role agent
+	call 40 serve --listen 127.0.0.1:0
+	ask 40 serve --listen 127.0.0.1:0
+	lines 40 serve --listen 127.0.0.1:0
+}
+
+@test "serve refuses to be open to others without a token and TLS" {
+	call 2 serve --listen 0.0.0.0:0
+	complains "--tls-cert"
+	call 2 serve --listen '[::]:0'
+	call 2 serve --listen 0.0.0.0:0 --auth none --behind-proxy
+	complains "--auth none"
+	call 2 serve --tls-cert c.pem
+	call 2 serve --auth maybe
+	call 30 serve --listen 127.0.0.1:99999
+	call 40 serve --listen 127.0.0.1:0 --queue nowhere
+}
+
+@test "a call has the JSON and the status of its command" {
+	serve
+	api 200 create '{"title":"One","label":["a"]}'
+	is '.ok and .task.id == "t1" and .task.labels == ["a"]'
+	api 200 next '{"claim":true,"ttl":60}'
+	is '.task.id == "t1" and .lock.ttl == 60 and .task.lock.mode == "server" and (.lock.token | length == 36)'
+	lock=$(jq -r .lock.token <<<"$output")
+	api 200 next '{"claim":true}'
+	is '.code == "NO_TASKS"'
+	api 409 heartbeat '{"id":"t1"}'
+	api 409 claim '{"id":"t1"}'
+	is '.error.code == "CONFLICT"'
+	api 409 done '{"id":"t1","token":"00000000-0000-4000-8000-000000000000"}'
+	is '.error.code == "LOST_LOCK"'
+	api 200 heartbeat "{\"id\":\"t1\",\"token\":\"$lock\"}"
+	api 200 done "{\"id\":\"t1\",\"token\":\"$lock\",\"summary\":\"ok\"}"
+	is '.task.status == "Done"'
+	api 404 show '{"id":"t9"}'
+	api 422 approve '{"id":"t1"}'
+	api 200 lock_check '{"id":"t1"}'
+	is '.code == "LOCK_FREE"'
+	ask 0 show t1 # the command line sees the same queue
+	is '.task.status == "Done"'
+	same "$(find "$XDG_STATE_HOME/pawl" -name '*t1*')" "" # the server keeps no lock of a caller
+}
+
+@test "bad requests change nothing and name the fault" {
+	serve
+	pawl create One
+	start=$(snapshot)
+	api 400 create 'title'
+	api 400 create '[1]'
+	api 400 create '{"title":"a","title":"b"}'
+	api 400 create '{"colour":"red"}'
+	is '.error.message | contains("colour")'
+	api 400 create
+	api 400 create '{"title":"a","file":"/etc/passwd"}'
+	api 400 claim '{"id":"t1","pid":1}'
+	http 400 -H 'Content-Type: application/json' -d '{}' "$url/v1/list?queue=%00"
+	http 422 -H 'Content-Type: application/json' -d '{}' "$url/v1/list?queue=nowhere"
+	api 404 nothing
+	api 404 serve
+	is '.error.message | contains("no route")'
+	http 404 "$url/../x" --path-as-is
+	http 404 "$url/.well-known/oauth-protected-resource"
+	http 405 "$url/v1/list"
+	grep -qi '^allow: POST' "$BATS_TEST_TMPDIR/head"
+	http 415 -d '{}' "$url/v1/list"
+	http 415 -H 'Content-Type: application/json' -d '{}' "$url/v1/call"
+	api 403 list '{}' -H 'Host: evil.example'
+	api 403 list '{}' -H 'Origin: http://evil.example'
+	api 403 list '{}' -H 'Sec-Fetch-Site: cross-site'
+	api 200 list '{}' -H "Origin: $url" -H 'Sec-Fetch-Site: same-origin'
+	not grep -qi '^access-control' "$BATS_TEST_TMPDIR/head"
+	head -c 1100000 /dev/zero | tr '\0' a >big
+	http 413 -H 'Content-Type: application/json' --data-binary @big "$url/v1/create"
+	same "$start" "$(snapshot)"
+}
+
+@test "tokens: none, unknown, revoked, expired, for another queue" {
+	serve
+	token='' api 401 list
+	grep -qi '^www-authenticate: Bearer realm="pawl"' "$BATS_TEST_TMPDIR/head"
+	is '.error.fault == "unauthorized"'
+	token=pawl_nothing api 401 list
+	http 200 "$url/livez" && token='' http 200 "$url/livez" && token='' http 200 "$url/readyz"
+	for path in metrics openapi.json v1/events v1/list nothing; do
+		token='' http 401 "$url/$path"
+	done
+	token_for a --role reader
+	api 200 list
+	pawl token revoke a
+	api 401 list
+	token_for b --role reader --expires 1ms
+	api 401 list
+	token_for c --role reader --queue other
+	http 403 -H 'Content-Type: application/json' -d '{}' "$url/v1/list?queue=default"
+	is '.error.fault == "forbidden"'
+	api 422 list # its own queue does not exist
+}
+
+@test "ten failed logins in a minute are enough" {
+	serve
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		token=pawl_wrong api 401 list
+	done
+	token=pawl_wrong api 429 list
+	grep -qi '^retry-after: [0-9]' "$BATS_TEST_TMPDIR/head"
+}
+
+@test "the agent's name is bound to the token" {
+	serve
+	token_for alice --role agent
+	api 200 create '{"title":"One"}'
+	api 200 claim '{"id":"t1"}'
+	is '.task.lock.holder == "alice"'
+	api 403 comment '{"id":"t1","text":"hi","agent":"bob"}'
+	token_for ci --role agent --agent 'ci-*'
+	api 400 comment '{"id":"t1","text":"hi"}'
+	api 200 comment '{"id":"t1","text":"hi","agent":"ci-7","run":"r1"}'
+	api 403 comment '{"id":"t1","text":"hi","agent":"xci-7"}'
+	ask 0 log t1
+	is '.events[-1].agent == "ci-7" and .events[-1].run == "r1"'
+}
+
+readers="id_peek next status list show tree graph find log report stats queues lock_check lock_status lock_list lock_typed
+	lock_health emergency_status prime version"
+agents="create update depend undepend comment id_claim claim heartbeat done review release block escalate fail lock_acquire
+	lock_release batch_add"
+reviewers="approve rework unblock retry reopen cancel archive batch_update"
+admins="remove pause resume batch_remove lock_break lock_cleanup emergency_on emergency_off"
+
+@test "every command has a route or a reason, and its role" {
+	serve
+	http 200 "$url/openapi.json"
+	is '.openapi == "3.1.0"'
+	jq -r '.paths | keys[] | select(startswith("/v1/")) | ltrimstr("/v1/")' <<<"$output" | grep -vx 'call\|events' | sort >routes
+	printf '%s\n' $readers $agents $reviewers $admins | sort >wanted
+	same "$(cat wanted)" "$(cat routes)"
+	while read -r name; do
+		name=${name// /_}
+		grep -qx "$name" routes || {
+			api 404 "$name"
+			is '.error.message | contains("has no route: ")'
+		}
+	done < <(all_commands)
+}
+
+# allowed ROLE NAME...: the calls that a bearer of this role may make; without arguments most of them are refused for
+# another reason
+allowed() {
+	local name want=
+	token_for "$1" --role "$1"
+	shift
+	for name in $readers $agents $reviewers $admins; do
+		printf 'url = "%s/v1/%s"\noutput = /dev/null\nnext\n' "$url" "$name"
+	done | sed '$d' | sed "s|^url|header = \"Authorization: Bearer $token\"\nheader = \"Content-Type: application/json\"\ndata = \"{}\"\nwrite-out = \"%{http_code} %{url_effective}\\\\n\"\nurl|" >config
+	curl -s -K config | sed 's|http://.*/v1/||' >answers
+	for name in "$@"; do want="$want$name
+"; done
+	same "$(grep -v '^403 ' answers | cut -d' ' -f2 | sort)" "$(printf %s "$want" | sort)"
+	same "$(wc -l <answers)" "$(printf '%s\n' $readers $agents $reviewers $admins | wc -l)"
+}
+
+@test "every role may call its commands and no other" {
+	serve
+	allowed reader $readers
+	allowed agent $readers $agents
+	allowed reviewer $readers $agents $reviewers
+	allowed admin $readers $agents $reviewers $admins
+}
+
+@test "the role is judged by what the call does" {
+	serve
+	admin=$token
+	token_for al --role agent
+	api 200 create '{"title":"One"}'
+	api 200 claim '{"id":"t1"}'
+	lock=$(jq -r .lock.token <<<"$output")
+	api 200 update "{\"id\":\"t1\",\"token\":\"$lock\",\"priority\":3}" # its own
+	api 200 review "{\"id\":\"t1\",\"token\":\"$lock\",\"summary\":\"x\"}"
+	api 403 status '{"id":"t1","status":"done"}' # an approval
+	is '.error.message | contains("reviewer")'
+	api 403 status '{"id":"t1","status":"in-progress","reason":"again"}' # a rework
+	api 403 update '{"id":"t1","priority":1}' # nobody's
+	api 403 depend '{"id":"t1","on":["t1"]}'
+	api 200 create '{"title":"Two"}'
+	api 200 claim '{"id":"t2"}'
+	token_for ann --role reviewer
+	api 403 update '{"id":"t2","priority":1,"force":true,"reason":"x"}'
+	api 403 cancel '{"id":"t2","force":true,"reason":"x"}'
+	api 403 release '{"id":"t2","force":true}'
+	api 403 lock_break '{"id":"t2","reason":"x"}'
+	api 403 lock_acquire '{"id":"@maintenance"}'
+	api 200 update '{"id":"t1","priority":1}'
+	api 200 status '{"id":"t1","status":"done"}'
+	token_for rae --role reader
+	api 403 next '{"claim":true}'
+	api 200 next
+	token=$admin
+	api 200 cancel '{"id":"t2","force":true,"reason":"x"}'
+}
+
+@test "a read-only server refuses every change" {
+	pawl create One
+	serve --read-only
+	api 200 list
+	api 403 create '{"title":"Two"}'
+	api 403 next '{"claim":true}'
+	api 403 status '{"id":"t1","status":"canceled","reason":"x"}'
+}
+
+@test "--auth none needs no token; a Unix socket only its owner" {
+	serve --auth none
+	token='' api 200 create '{"title":"One"}'
+	kill "$server"
+	wait "$server"
+	"$PAWL" serve --listen "unix:$PWD/s" 2>unix.log 3>&- &
+	server=$!
+	until [ -S s ]; do sleep 0.02; done
+	same "$(stat -c %a s)" 600
+	url=http://localhost token='' api 200 list '{}' --unix-socket s
+	is '.tasks[0].id == "t1"'
+}
+
+@test "next waits for a task, and a caller that went away gets none" {
+	serve
+	curl -s -m 60 -H "Authorization: Bearer $token" -H 'Content-Type: application/json' -d '{"claim":true,"wait":50}' \
+		"$url/v1/next" >got 3>&- &
+	waiter=$!
+	until http 200 "$url/metrics" >/dev/null && grep -q '^pawl_waiters 1' <<<"$output"; do sleep 0.02; done
+	pawl create One # another process
+	wait "$waiter"
+	same "$(jq -r .task.id got)" t1
+	curl -s -m 60 -H "Authorization: Bearer $token" -H 'Content-Type: application/json' -d '{"claim":true,"wait":50}' \
+		"$url/v1/next" >/dev/null 3>&- &
+	waiter=$!
+	until http 200 "$url/metrics" >/dev/null && grep -q '^pawl_waiters 1' <<<"$output"; do sleep 0.02; done
+	kill -9 "$waiter"
+	until http 200 "$url/metrics" >/dev/null && grep -q '^pawl_waiters 0' <<<"$output"; do sleep 0.02; done
+	api 200 create '{"title":"Two"}'
+	ask 0 show t2
+	is '.task.status == "Ready"'
+	api 200 next '{"claim":true,"wait":0.05}'
+	api 200 next '{"claim":true,"wait":0.05}'
+	is '.code == "NO_TASKS"'
+}
+
+# stream ARG...: follows the events, into the file `stream`
+stream() {
+	: >stream
+	curl -sN -H "Authorization: Bearer $token" "$@" "$url/v1/events" >stream 3>&- &
+	follower=$!
+}
+
+@test "the stream has a snapshot, each event, and resumes" {
+	serve
+	pawl create One
+	stream
+	until grep -q '^event: snapshot' stream && grep -q '"id":"t1"' stream; do sleep 0.02; done
+	api 200 create '{"title":"Two"}'
+	pawl comment t1 "from beside"
+	until grep -q 'from beside' stream; do sleep 0.02; done
+	same "$(grep -c '^event: event' stream)" 2
+	kill "$follower"
+	last=$(sed -n 's/^id: //p' stream | tail -1)
+	pawl comment t1 "missed"
+	stream -H "Last-Event-ID: $last"
+	until grep -q 'missed' stream; do sleep 0.02; done
+	not grep -q snapshot stream
+	not grep -q 'from beside' stream
+	kill "$follower"
+	stream -H 'Last-Event-ID: 999999999'
+	until grep -q '^event: reset' stream && grep -q '^event: snapshot' stream; do sleep 0.02; done
+	kill "$follower"
+}
+
+@test "kill -9 loses nothing that was answered; two servers and the command line share the queue" {
+	serve
+	api 200 create '{"title":"One"}'
+	api 200 claim '{"id":"t1"}'
+	lock=$(jq -r .lock.token <<<"$output")
+	kill -9 "$server"
+	wait "$server" || true
+	first=$token
+	serve
+	same "$first" "$token"
+	api 200 heartbeat "{\"id\":\"t1\",\"token\":\"$lock\"}"
+	"$PAWL" serve --listen 127.0.0.1:0 2>two.log 3>&- &
+	second=$!
+	until grep -q '^pawl: open ' two.log; do sleep 0.02; done
+	other=$(sed -n 's/^pawl: open \([^ ]*\).*/\1/p' two.log)
+	url=$other api 200 done "{\"id\":\"t1\",\"token\":\"$lock\"}"
+	kill "$second"
+	wait "$second"
+	api 200 show '{"id":"t1"}'
+	is '.task.status == "Done"'
+}
+
+@test "SIGTERM ends the server with success" {
+	cat >ends <<-END
+		#!/bin/sh
+		"$PAWL" "\$@" &
+		pid=\$!
+		until [ -S s ]; do sleep 0.02; done
+		kill \$pid
+		wait \$pid
+	END
+	chmod +x ends
+	PAWL=$PWD/ends call 0 serve --listen "unix:$PWD/s"
+	complains "pawl: open unix:"
+}
+
+# packed BYTE...: one packed request, behind its length
+packed() {
+	printf '%b' '\0000\0000\0000' "$(printf '\\0%03o' $# "$@")"
+}
+
+@test "packed requests: one or many, in one commit, by the rules of the token" {
+	serve
+	type='Content-Type: application/vnd.pawl.call'
+	# 255 op (10: create; 5: overview), 20 title, 2 agent; numbers are zigzag
+	{ packed 255 1 20 20 1 65 && packed 255 1 20 20 1 66 && packed 255 1 10; } >many
+	http 200 -H "$type" --data-binary @many "$url/v1/call"
+	grep -qi "^content-type: application/vnd.pawl.call" "$BATS_TEST_TMPDIR/head"
+	ask 0 list
+	is '[.tasks[].title] == ["A", "B"]'
+	http 200 "$url/metrics"
+	grep -q '^pawl_commit_calls 3$' <<<"$output"
+	start=$(snapshot)
+	packed 255 1 20 20 1 65 2 1 98 >other # as the agent b
+	http 403 -H "$type" --data-binary @other "$url/v1/call"
+	head -c 5 many >short
+	http 400 -H "$type" --data-binary @short "$url/v1/call"
+	http 400 -H "$type" --data-binary '' "$url/v1/call"
+	packed 200 1 1 255 1 20 20 1 65 >relay # a proof of a lock, as processes of one machine hand it over
+	token_for rae --role reader
+	http 200 -H "$type" --data-binary @relay "$url/v1/call"
+	grep -qa 'needs the role agent' "$BATS_TEST_TMPDIR/body"
+	same "$start" "$(snapshot)"
+}
+
+@test "a log line has neither tokens nor bodies; SIGTERM ends waiting calls" {
+	serve --log json
+	api 200 create '{"title":"secret words"}'
+	http 200 "$url/livez?token=$token"
+	curl -s -m 60 -H "Authorization: Bearer $token" -H 'Content-Type: application/json' -d '{"claim":true,"label":"x","wait":50}' \
+		"$url/v1/next" >got 3>&- &
+	waiter=$!
+	until http 200 "$url/metrics" >/dev/null && grep -q '^pawl_waiters 1' <<<"$output"; do sleep 0.02; done
+	kill "$server"
+	wait "$waiter"
+	same "$(jq -r .code got)" NO_TASKS
+	wait "$server"
+	not grep -q "secret\|pawl_" "$BATS_TEST_TMPDIR/serve.log"
+	grep '^{' "$BATS_TEST_TMPDIR/serve.log" | jq -es 'length >= 3 and all(.[]; .status and .path and .from)' >/dev/null
+}
