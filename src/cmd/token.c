@@ -9,7 +9,7 @@
 
 struct token_args {
 	struct args args;
-	struct str name, role, agent, queue;
+	struct str name, role;
 	int64_t expires;
 };
 
@@ -19,11 +19,6 @@ static const struct param create_params[] = {
 	LOCAL(token, role, "role", P_CHOICE, .choices = "reader agent reviewer admin",
 	      .flags = P_REQUIRED, .value = "ROLE",
 	      .help = "what its bearer may do: reader, agent, reviewer or admin"),
-	LOCAL(token, agent, "agent", P_NAME, .letter = 'a', .flags = P_FILLED, .value = "PATTERN",
-	      .def = "NAME",
-	      .help = "agent names that its bearer may use; * stands for any characters"),
-	LOCAL(token, queue, "queue", P_NAME, .flags = P_FILLED, .def = "all queues",
-	      .help = "the only queue that it opens"),
 	LOCAL(token, expires, "expires", P_DURATION, .def = "never",
 	      .help = "the token is valid for DURATION, e.g. 90d"),
 	{ 0 }
@@ -99,10 +94,11 @@ static json_t *token_json(const struct bearer *b, struct arena *a)
 static enum result run_create(struct session *s, struct args *args, struct reply *out)
 {
 	const struct token_args *a = (const struct token_args *)args;
+	const struct client_options *said = &s->client.said; /* --agent and --queue */
 	struct bearer b = { .name = a->name,
 			    .role = role_parse(a->role),
-			    .agent = a->agent.n ? a->agent : a->name,
-			    .queue = a->queue,
+			    .agent = said->agent.n ? said->agent : a->name,
+			    .queue = said->queue,
 			    .created = os_wall_ms() };
 	struct str secret;
 	char *dir;
@@ -216,8 +212,9 @@ const struct command cmd_token_create = {
 	.detail =
 		"pawl prints the token once and keeps only its SHA-256, in the state folder of the server and never in the "
 		"store. A reader reads; an agent also creates, comments, claims and works on its own locks; a reviewer also "
-		"decides about others' work; an admin may do everything. The agent's name is bound to the token. A server "
-		"that runs accepts the token at once.",
+		"decides about others' work; an admin may do everything. The agent's name is bound to the token: it "
+		"is NAME, or what --agent says, where * stands for any characters. With --queue the token opens only that "
+		"queue. A server that runs accepts the token at once.",
 	.example = "pawl token create build-7 --role agent --expires 90d\n"
 		   "pawl token create ci --role agent --agent 'ci-*' --queue release",
 	.see = "token list, token revoke, serve",

@@ -366,6 +366,12 @@ static void desk_end(struct desk *d)
 	pthread_mutex_unlock(&d->lock);
 	wake(d);
 	pthread_join(d->thread, NULL);
+}
+
+static void desk_free(void *desk)
+{
+	struct desk *d = desk;
+
 	pthread_mutex_destroy(&d->lock);
 	close(d->wake);
 	arena_free(&d->arena);
@@ -384,6 +390,7 @@ static void drop_broken(struct serve *s, struct desk *d)
 		at = &(*at)->next;
 	*at = d->next;
 	desk_end(d);
+	http_server_post(s->http, desk_free, d); /* after all that its thread has posted */
 }
 
 void desk_wake_all(struct serve *s)
@@ -399,6 +406,7 @@ void desk_end_all(struct serve *s)
 
 		s->desks = d->next;
 		desk_end(d);
+		desk_free(d);
 	}
 }
 
