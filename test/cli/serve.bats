@@ -413,6 +413,76 @@ stream() {
 	complains "pawl: open unix:"
 }
 
+# certificate NAME: a self-signed one for localhost
+certificate() {
+	openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=$1" -addext 'subjectAltName=DNS:localhost,IP:127.0.0.1' \
+		-keyout key.new -out cert.new 2>/dev/null
+	mv key.new key.pem
+	mv cert.new cert.pem
+}
+
+served_name() {
+	openssl s_client -connect "${url#https://}" </dev/null 2>/dev/null | openssl x509 -noout -subject | grep -q "$1"
+}
+
+@test "TLS: other addresses are allowed, and SIGHUP takes a new certificate" {
+	needs openssl
+	certificate one
+	serve --listen 0.0.0.0:0 --tls-cert cert.pem --tls-key key.pem
+	[[ $url == https://* ]]
+	url=https://127.0.0.1:${url##*:}
+	http 200 --cacert cert.pem "$url/livez"
+	token='' http 401 --cacert cert.pem "$url/metrics"
+	soon served_name one
+	certificate two
+	kill -HUP "$server"
+	soon served_name two
+	api 200 list '{}' --cacert cert.pem
+	echo broken >cert.pem
+	kill -HUP "$server"
+	soon grep -q 'old certificate stays' "$BATS_TEST_TMPDIR/serve.log"
+	soon served_name two
+}
+
+@test "a service manager passes the socket and learns that the server is ready" {
+	cat >manager.py <<-'END'
+		import os, socket, sys
+		tcp = socket.create_server(("127.0.0.1", 0))
+		note = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+		note.bind("note")
+		note.settimeout(30)
+		pid = os.fork()
+		if not pid:
+		    os.dup2(tcp.fileno(), 3, inheritable=True)
+		    os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()), NOTIFY_SOCKET=os.path.abspath("note"))
+		    os.execv(sys.argv[1], [sys.argv[1], "serve"])
+		print(note.recv(100).decode())
+		with socket.create_connection(tcp.getsockname()) as c:
+		    c.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+		    print(c.recv(1000).split(b"\r\n")[0].decode())
+		os.kill(pid, 15)
+		print(note.recv(100).decode())
+		print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+	END
+	same "$(python3 manager.py "$PAWL" 2>manager.log)" "READY=1
+HTTP/1.1 200 OK
+STOPPING=1
+0"
+}
+
+@test "more calls than the burst allows are refused with Retry-After" {
+	pawl config set serve.burst 3
+	pawl config set serve.calls_per_second 1
+	serve
+	curl -s -o /dev/null -w '%{http_code}\n' -H "Authorization: Bearer $token" "$url/nothing?[1-60]" >codes
+	grep -qx 404 codes
+	grep -qx 429 codes
+	not grep -vx '404\|429' codes
+	token='' http 200 "$url/livez"
+	token_for other --role reader
+	http 404 "$url/nothing" # each token has its own
+}
+
 # packed BYTE...: one packed request, behind its length
 packed() {
 	printf '%b' '\0000\0000\0000' "$(printf '\\0%03o' $# "$@")"

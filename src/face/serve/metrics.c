@@ -63,7 +63,7 @@ static void head(struct buf *b, const char *name, const char *type, const char *
 static void add_calls(struct buf *b, const struct counts *c)
 {
 	head(b, "pawl_calls_total", "counter", "calls by command and code");
-	for (size_t i = 0; commands[i] && i < COMMANDS_MAX; i++)
+	for (size_t i = 0; i < COMMANDS_MAX && commands[i]; i++)
 		for (size_t k = 0; k < CODES; k++)
 			if (c->calls[i][k])
 				buf_addf(b, "pawl_calls_total{op=\"%s\",code=\"%s\"} %llu\n",
@@ -74,7 +74,7 @@ static void add_calls(struct buf *b, const struct counts *c)
 static void add_seconds(struct buf *b, const struct counts *c)
 {
 	head(b, "pawl_call_seconds", "histogram", "time of a call, with its wait");
-	for (size_t i = 0; commands[i] && i < COMMANDS_MAX; i++) {
+	for (size_t i = 0; i < COMMANDS_MAX && commands[i]; i++) {
 		const struct spread *x = &c->seconds[i];
 		const char *op = commands[i]->name;
 		unsigned long long n = 0;
