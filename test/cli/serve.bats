@@ -325,21 +325,25 @@ allowed() {
 	is '.tasks[0].id == "t1"'
 }
 
+waiters_are() {
+	http 200 "$url/metrics" && grep -qx "pawl_waiters $1" <<<"$output"
+}
+
 @test "next waits for a task, and a caller that went away gets none" {
 	serve
 	curl -s -m 60 -H "Authorization: Bearer $token" -H 'Content-Type: application/json' -d '{"claim":true,"wait":50}' \
 		"$url/v1/next" >got 3>&- &
 	waiter=$!
-	until http 200 "$url/metrics" >/dev/null && grep -q '^pawl_waiters 1' <<<"$output"; do sleep 0.02; done
+	soon waiters_are 1
 	pawl create One # another process
 	wait "$waiter"
 	same "$(jq -r .task.id got)" t1
 	curl -s -m 60 -H "Authorization: Bearer $token" -H 'Content-Type: application/json' -d '{"claim":true,"wait":50}' \
 		"$url/v1/next" >/dev/null 3>&- &
 	waiter=$!
-	until http 200 "$url/metrics" >/dev/null && grep -q '^pawl_waiters 1' <<<"$output"; do sleep 0.02; done
+	soon waiters_are 1
 	kill -9 "$waiter"
-	until http 200 "$url/metrics" >/dev/null && grep -q '^pawl_waiters 0' <<<"$output"; do sleep 0.02; done
+	soon waiters_are 0
 	api 200 create '{"title":"Two"}'
 	ask 0 show t2
 	is '.task.status == "Ready"'
@@ -519,7 +523,7 @@ packed() {
 	curl -s -m 60 -H "Authorization: Bearer $token" -H 'Content-Type: application/json' -d '{"claim":true,"label":"x","wait":50}' \
 		"$url/v1/next" >got 3>&- &
 	waiter=$!
-	until http 200 "$url/metrics" >/dev/null && grep -q '^pawl_waiters 1' <<<"$output"; do sleep 0.02; done
+	soon waiters_are 1
 	kill "$server"
 	wait "$waiter"
 	same "$(jq -r .code got)" NO_TASKS
