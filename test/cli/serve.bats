@@ -352,6 +352,17 @@ waiters_are() {
 	is '.code == "NO_TASKS"'
 }
 
+@test "twenty clients at once claim each task exactly once" {
+	serve
+	printf 'task %s\n' {1..100} >titles
+	pawl batch add --file titles
+	curl -s -Z --parallel-max 20 -H "Authorization: Bearer $token" -H 'Content-Type: application/json' -d '{"claim":true}' \
+		-o 'claim.#1' "$url/v1/next?[1-110]"
+	same "$(cat claim.* | jq -r 'select(.code == "SUCCESS") | .task.id' | sort -u | wc -l)" 100
+	same "$(cat claim.* | jq -r 'select(.code == "SUCCESS") | .lock.token' | sort -u | wc -l)" 100
+	same "$(cat claim.* | jq -r 'select(.code == "NO_TASKS") | .code' | wc -l)" 10
+}
+
 # stream ARG...: follows the events, into the file `stream`
 stream() {
 	: >stream
