@@ -388,7 +388,8 @@ stream() {
 	not grep -q 'from beside' stream
 	kill "$follower"
 	stream -H 'Last-Event-ID: 999999999'
-	until grep -q '^event: reset' stream && grep -q '^event: snapshot' stream; do sleep 0.02; done
+	soon grep -q '^event: reset' stream
+	soon grep -q '^event: snapshot' stream
 	kill "$follower"
 }
 

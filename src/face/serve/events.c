@@ -84,6 +84,20 @@ static enum result add_snapshot(struct desk *d, struct job *j, struct answer *an
 	return SUCCESS;
 }
 
+/* Is there an event with this cursor? It reads the whole log, once for each reader that comes back. */
+static bool is_in_log(struct desk *d, struct str cursor, struct arena *a)
+{
+	struct request rq = { .op = OP_LOG };
+	struct answer ans = { 0 };
+
+	GIVE(&rq, limit, 0);
+	(void)ask(d, &rq, &ans, a);
+	for (size_t i = ans.n_events; i > 0; i--)
+		if (str_eq(ans.events[i - 1].cursor, cursor))
+			return true;
+	return false;
+}
+
 /* Cursors that are numbers only grow, so one behind the newest event is of another log. */
 static bool is_known(struct desk *d, struct str cursor, struct arena *a)
 {
@@ -93,7 +107,11 @@ static bool is_known(struct desk *d, struct str cursor, struct arena *a)
 
 	if (newest(d, &last, &ans, a) != SUCCESS || !last.n)
 		return false;
-	return !str_to_i64(cursor, &then) || !str_to_i64(last, &now) || then <= now;
+	if (str_eq(cursor, last))
+		return true;
+	if (!str_to_i64(last, &now))
+		return is_in_log(d, cursor, a);
+	return str_to_i64(cursor, &then) && then >= 0 && then <= now;
 }
 
 static const struct task *task_of_event(const struct answer *ans, const struct event *e)
