@@ -374,6 +374,8 @@ void git_fold_finish(struct git *s, const struct git_fold *f, struct arena *a);
 /* --- places ------------------------------------------------------------------------------------- */
 
 int git_find(struct git *s, const struct uri *uri);
+/* Makes a bare repository at this path, whole or not at all. A result of libgit2; GIT_EEXISTS: there is one. */
+int git_make_repository(const char *path);
 int git_path_open(struct git *s);
 void git_path_close(struct git *s);
 int git_check(struct store *s, check_fn *fn, void *ctx);

@@ -1,11 +1,14 @@
 /* Opens a repository on this machine, to use it by its files. */
 #include <dirent.h>
 #include <errno.h>
+#include <ftw.h>
 #include <git2/sys/repository.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/secret.h"
 #include "store/git/folder.h"
 #include "store/git/trust.h"
 
@@ -77,14 +80,33 @@ static int fail_place(struct git *s, int rc)
 	return git_fail(s, STORE_UNREACHABLE, "cannot open it");
 }
 
-static int make_repository(struct git *s)
+static int drop_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st, (void)kind, (void)at;
+	return remove(path);
+}
+
+/* The repository gets its name when it is complete: a process that dies before that leaves no half of one in the way.
+ * GIT_EEXISTS: another process was faster. */
+int git_make_repository(const char *path)
 {
 	git_repository_init_options o;
+	git_repository *made = NULL;
+	struct arena a = { 0 };
+	const char *temp = arena_printf(&a, "%s.%08x", path, (unsigned)random_below(UINT32_MAX)).p;
+	int rc;
 
 	git_repository_init_options_init(&o, GIT_REPOSITORY_INIT_OPTIONS_VERSION);
 	o.flags = GIT_REPOSITORY_INIT_BARE | GIT_REPOSITORY_INIT_MKDIR |
 		  GIT_REPOSITORY_INIT_NO_REINIT;
-	return git_repository_init_ext(&s->repo, s->remote, &o);
+	rc = git_repository_init_ext(&made, temp, &o);
+	git_repository_free(made);
+	if (rc == 0 && rename(temp, path)) {
+		rc = errno == ENOTEMPTY || errno == EEXIST ? GIT_EEXISTS : GIT_ERROR;
+		(void)nftw(temp, drop_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	}
+	arena_free(&a);
+	return rc;
 }
 
 /* Refuses a branch that is checked out: its index and worktree would not follow. Git itself refuses that,
@@ -128,8 +150,8 @@ static int open_repository(struct git *s)
 	rc = open_there(s);
 	if (rc == GIT_ENOTFOUND && s->base.env.mode == STORE_CREATE &&
 	    (!fs_exists(s->remote) || is_empty(s->remote))) {
-		rc = make_repository(s);
-		if (rc == GIT_EEXISTS) /* another process was faster */
+		rc = git_make_repository(s->remote);
+		if (rc == 0 || rc == GIT_EEXISTS)
 			rc = open_there(s);
 	}
 	return rc ? fail_place(s, rc) : 0;

@@ -92,15 +92,13 @@ static int open_gate(struct git *s, struct str name, struct arena *a)
 /* pawl can make a repository on this machine; on a server it cannot. */
 static int make_remote(struct git *s)
 {
-	git_repository *made = NULL;
 	struct str path = str_c(s->url);
 	int rc = 0;
 
 	(void)str_cut_prefix(&path, STR("file://"));
 	if (s->base.env.mode == STORE_CREATE && path.p[0] == '/' && !fs_exists(path.p))
-		rc = git_repository_init(&made, path.p, 1);
-	git_repository_free(made);
-	return rc ? git_fail(s, STORE_IO, "cannot make the repository") : 0;
+		rc = git_make_repository(path.p);
+	return rc && rc != GIT_EEXISTS ? git_fail(s, STORE_IO, "cannot make the repository") : 0;
 }
 
 /* --cached: uses the last fetch, without a connection. */
