@@ -180,8 +180,11 @@ void http_server_free(struct http_server *s)
 	if (s->wake_fd >= 0)
 		close(s->wake_fd);
 	tls_context_free(s->tls);
-	if (s->base)
+	if (s->base) {
+		/* a buffer that waits for its turn is freed only after that turn */
+		event_base_loop(s->base, EVLOOP_NONBLOCK);
 		event_base_free(s->base);
+	}
 	pthread_mutex_destroy(&s->mutex);
 	free(s->tls_cert);
 	free(s->tls_key);
