@@ -26,8 +26,8 @@ const struct command cmd_remove = {
 	.example = "pawl remove t1",
 	.see = "cancel, update",
 	.model =
-		"Remove a task from the queue; cancel is usually better. MISCONFIGURED: it is held, has sub-tasks, "
-		"or others depend on it; use cancel. " MODEL_HELD MODEL_LOST MODEL_NOT_FOUND,
+		"Remove a task from the queue; cancel is usually better. MISCONFIGURED: it has sub-tasks, or "
+		"others depend on it; use cancel. " MODEL_HELD MODEL_LOST MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = params,
 	.flags = C_WRITE | C_DESTRUCTIVE,

@@ -626,9 +626,15 @@ static void repeats_with_the_next_task(void **state)
 	for (int i = 0; i < 3; i++) {
 		o = good("done", "{\"id\":\"t1\",\"claim_next\":true}");
 		assert_string_equal(word(o, "next.task.id"), "t2");
+		assert_int_equal(json_array_size(at(o, "next.call_next")), 4);
 	}
 	assert_string_equal(status_now("t3"), "Ready");
 	good("done", "{\"id\":\"t2\"}");
+	/* t2 is no longer held: the repeat does not say that no task is eligible */
+	o = good("done", "{\"id\":\"t1\",\"claim_next\":true}");
+	assert_null(at(o, "next"));
+	assert_string_equal(word(o, "hint"), "next claim=true takes another task");
+	assert_string_equal(status_now("t3"), "Ready");
 }
 
 /* A repeat says nothing about locks that came later. */

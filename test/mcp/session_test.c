@@ -181,6 +181,25 @@ static void threads_are_apart(void **state)
 	assert_string_equal(code(call_with(one, "done", "{\"id\":\"t1\"}")), "ok");
 }
 
+/* A repeated `done` does not show the task that its session took, if another session has that task now. */
+static void a_repeat_shows_no_task_of_another_thread(void **state)
+{
+	const char *const one = "\"threadId\":\"one\"", *const two = "\"threadId\":\"two\"";
+	const char *const done = "{\"id\":\"t1\",\"claim_next\":true}";
+	json_t *o;
+
+	(void)state;
+	assert_string_equal(code(call_with(one, "claim", "{\"id\":\"t1\"}")), "ok");
+	assert_string_equal(word(call_with(one, "done", done), "next.task.id"), "t2");
+	assert_string_equal(word(call_with(one, "done", done), "next.task.id"), "t2");
+	assert_string_equal(code(call_with(one, "release", "{\"id\":\"t2\"}")), "ok");
+	assert_string_equal(code(call_with(two, "claim", "{\"id\":\"t2\"}")), "ok");
+	o = call_with(one, "done", done);
+	assert_true(json_is_true(at(o, "repeated")));
+	assert_null(at(o, "next"));
+	assert_string_equal(word(o, "hint"), "next claim=true takes another task");
+}
+
 /* The thread of a call that waits is that of its own, not of the calls meanwhile. */
 static void a_waiting_call_keeps_its_thread(void **state)
 {
@@ -272,6 +291,7 @@ int main(void)
 		TEST(continues_a_dead_server),
 		TEST(a_new_server_is_a_new_run),
 		TEST(threads_are_apart),
+		TEST(a_repeat_shows_no_task_of_another_thread),
 		TEST(a_waiting_call_keeps_its_thread),
 		TEST(odd_threads),
 		TEST(the_named_run_counts),

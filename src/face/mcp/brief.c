@@ -95,11 +95,9 @@ static void find_calls(struct mcp *m, struct brief *b, struct arena *a)
 	}
 }
 
-static void complete(struct mcp *m, struct brief *b, const struct task *t, const struct grant *lock,
-		     struct arena *a)
+static void fill(struct mcp *m, struct brief *b, const struct task *t, const struct grant *lock,
+		 struct arena *a)
 {
-	if (!lock || !lock->token.n)
-		return;
 	b->task = t;
 	b->lock = lock;
 	find_parent(m, b, a);
@@ -107,6 +105,29 @@ static void complete(struct mcp *m, struct brief *b, const struct task *t, const
 	find_comments(m, b, a);
 	find_history(m, b, a);
 	find_calls(m, b, a);
+}
+
+static void complete(struct mcp *m, struct brief *b, const struct task *t, const struct grant *lock,
+		     struct arena *a)
+{
+	if (lock && lock->token.n)
+		fill(m, b, t, lock, a);
+}
+
+/* A repeated `done` has no token for the task that the first call took, and looks for no other task. Unless this
+ * session still holds that task, the answer has no `next`: null would mean that no task is eligible. */
+static void complete_next(struct mcp *m, struct briefing *b, struct arena *a)
+{
+	const struct answer *ans = &b->reply->ans;
+
+	if (!ans->repeated || !ans->has_next) {
+		complete(m, &b->next, ans->next, ans->next_lock, a);
+	} else if (ans->next && keeper_holds(m, ans->next, ans->now, a)) {
+		fill(m, &b->next, ans->next, ans->next_lock, a);
+	} else {
+		b->no_next = true;
+		b->hint = STR("next claim=true takes another task");
+	}
 }
 
 /* --- other answers -------------------------------------------------------------------------------- */
@@ -146,7 +167,7 @@ void brief_make(struct mcp *m, struct briefing *b, struct arena *a)
 		first->why = ans->came_back ? ans->came_back->reason : STR("");
 	}
 	complete(m, &b->own, ans->task, ans->lock, a);
-	complete(m, &b->next, ans->next, ans->next_lock, a);
+	complete_next(m, b, a);
 	if (b->tool == &cmd_next)
 		find_held(m, b, a);
 	if (b->tool == &cmd_next && ans->task && !ans->lock)
@@ -289,6 +310,8 @@ json_t *brief_json(const struct briefing *b, struct arena *a)
 
 	if (b->own.task)
 		add_brief(o, &b->own, a);
+	if (b->no_next)
+		json_object_del(o, "next");
 	if (b->next.task)
 		add_brief(json_object_get(o, "next"), &b->next, a);
 	if (b->held.n_tasks)

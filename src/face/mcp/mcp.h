@@ -185,6 +185,7 @@ struct briefing {
 	const struct command *tool;
 	const struct reply *reply;
 	struct brief own, next; /* of the granted lock, and of the lock on the next task */
+	bool no_next;           /* leave `next` out */
 	struct answer held;     /* its tasks: those that the agent holds already */
 	struct str hint;        /* empty: that of the reply */
 	struct strs news;       /* events of the agent's locks since the last answer */
