@@ -84,6 +84,7 @@ struct key_file {
 	struct str queue, id, task, agent, run, worktree;
 	bool old; /* an older version wrote it, which called every agent of a user the same */
 	bool pending;
+	int64_t fence;
 	int64_t modified; /* wall ms */
 };
 typedef void key_file_fn(void *ctx, const struct key_file *f);

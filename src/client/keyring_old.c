@@ -283,6 +283,7 @@ static void show_file(const struct keyring *k, struct str name, key_file_fn *fn,
 		f.agent = key.agent;
 		f.run = key.run;
 		f.worktree = key.worktree;
+		f.fence = key.fence;
 		f.old = !key.named;
 	}
 	fn(ctx, &f);

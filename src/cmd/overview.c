@@ -82,7 +82,7 @@ static enum result add_people(struct session *s, const struct answer *all, json_
 /* --- agents ------------------------------------------------------------------------------------------ */
 
 struct seen {
-	struct str name, host;
+	struct str name, host, folder;
 	const char *state;
 	int64_t last, done;
 	json_t *tasks;
@@ -138,7 +138,7 @@ static int64_t last_call(const struct lock *l)
 	return l->expires_at && renewed > l->acquired_at ? renewed : l->acquired_at;
 }
 
-static void add_holder(struct agents *x, const struct task *t, int64_t now)
+static void add_holder(struct agents *x, const struct task *t, struct str folder, int64_t now)
 {
 	struct seen *s = agent_in(x, t->lock.holder);
 	const char *state = overview_state(t, now);
@@ -151,6 +151,8 @@ static void add_holder(struct agents *x, const struct task *t, int64_t now)
 	if (last_call(&t->lock) > s->last)
 		s->last = last_call(&t->lock);
 	s->host = t->lock.host;
+	if (folder.n)
+		s->folder = folder;
 }
 
 /* Does the event show an agent at work? People plan, judge and comment. */
@@ -180,7 +182,8 @@ static void add_worker(struct agents *x, const struct event *e)
 		s->last = e->at;
 }
 
-/* pawl makes names such as "claude@vm/parser": the host and, in a linked worktree, its name. */
+/* pawl makes names such as "claude@vm/parser": the host and, in a linked worktree, its name. Other names say nothing
+ * about the worktree, but the keyring may know its folder. */
 static void add_place(json_t *o, const struct seen *s)
 {
 	struct str rest = s->name, host;
@@ -188,8 +191,11 @@ static void add_place(json_t *o, const struct seen *s)
 	(void)str_cut(&rest, '@');
 	host = str_cut(&rest, '/');
 	set(o, "host", s->host.n ? s->host : host);
-	if (!s->host.n || str_eq(host, s->host))
+	if (rest.n && (!s->host.n || str_eq(host, s->host)))
 		set(o, "worktree", rest);
+	else
+		set(o, "worktree", overview_worktree(s->folder));
+	set(o, "folder", s->folder);
 }
 
 static json_t *agents_json(const struct agents *x)
@@ -264,7 +270,8 @@ static json_t *hour_json(struct agents *x, const struct answer *all, const struc
 	return o;
 }
 
-static enum result add_agents(struct session *s, const struct answer *all, json_t *more)
+static enum result add_agents(struct session *s, const struct answer *all,
+			      const struct overview *places, json_t *more)
 {
 	struct agents x = { .arena = s->arena };
 	struct request rq = { .op = OP_LOG };
@@ -272,7 +279,7 @@ static enum result add_agents(struct session *s, const struct answer *all, json_
 	struct answer log = { 0 };
 
 	for (size_t i = 0; i < all->n_tasks; i++)
-		add_holder(&x, &all->tasks[i], all->now);
+		add_holder(&x, &all->tasks[i], places->folders[i], all->now);
 	GIVE(&rq, since, since);
 	GIVE(&rq, limit, EVENTS_MAX);
 	client_call(&s->client, &rq, &log);
@@ -284,20 +291,69 @@ static enum result add_agents(struct session *s, const struct answer *all, json_
 	return log.code;
 }
 
+/* --- worktrees --------------------------------------------------------------------------------------- */
+
+struct str overview_worktree(struct str folder)
+{
+	size_t n = folder.n; /* of the part before it */
+
+	while (n && folder.p[n - 1] != '/')
+		n--;
+	return str_n(folder.p + n, folder.n - n);
+}
+
+struct search {
+	const struct keyring *keys;
+	const struct answer *all;
+	struct overview *places;
+};
+
+static void look_at(void *ctx, const struct key_file *f)
+{
+	const struct search *x = ctx;
+
+	for (size_t i = 0; !f->pending && i < x->all->n_tasks; i++) {
+		const struct task *t = &x->all->tasks[i];
+
+		if (f->fence == t->fence && str_eq_nocase(f->task, t->id) &&
+		    str_eq(f->agent, t->lock.holder) && keyring_is_ours(x->keys, f))
+			x->places->folders[i] = f->worktree;
+	}
+}
+
+/* Locks do not name worktrees. The keyring does, for the agents of this user on this machine. */
+static const struct overview *find_places(struct session *s, const struct answer *all)
+{
+	struct overview *o = arena_new(s->arena, struct overview);
+	struct client *c = &s->client;
+	struct search x = { .keys = &c->keyring, .all = all, .places = o };
+
+	o->host = c->host;
+	o->folder = c->keyring.worktree;
+	o->folders = arena_array(s->arena, struct str, all->n_tasks + 1);
+	if (all->n_tasks) {
+		client_know_queue(c);
+		(void)keyring_each(&c->keyring, look_at, &x);
+	}
+	return o;
+}
+
 /* Each part is a read of its own. If one fails, the numbers are still right. */
 enum result run_overview(struct session *s, struct args *a, struct reply *out)
 {
+	const struct overview *places;
 	json_t *more;
 
 	a->rq.op = OP_OVERVIEW;
 	if (run_op(s, a, out) != SUCCESS)
 		return out->ans.code;
 	more = reply_more(out);
-	out->own = arena_cstr(s->arena, s->client.host);
+	places = find_places(s, &out->ans);
+	out->own = places;
 	if (add_people(s, &out->ans, more) != SUCCESS)
 		reply_warn(out, STR("the tasks that wait for a person could not be read"),
 			   s->arena);
-	if (add_agents(s, &out->ans, more) != SUCCESS)
+	if (add_agents(s, &out->ans, places, more) != SUCCESS)
 		reply_warn(out, STR("the log of the last hour could not be read"), s->arena);
 	return SUCCESS;
 }

@@ -9,7 +9,15 @@
 
 #define HOUR_MS (60 * 60 * INT64_C(1000))
 
-/* out->own: the name of this host. */
+/* The place of the operator and of the agents, for the view. */
+struct overview {
+	struct str host, folder; /* this host and this worktree */
+	struct str *folders;     /* of the held tasks: the worktree of the holder; empty: unknown */
+};
+
+/* The name of a worktree: the last part of its path. */
+struct str overview_worktree(struct str folder);
+/* out->own: a struct overview. */
 enum result run_overview(struct session *s, struct args *a, struct reply *out);
 /* What the lock of a task says about its holder: "working", "blocked", "idle" or "dead". */
 const char *overview_state(const struct task *t, int64_t now);

@@ -80,9 +80,6 @@ struct cell view_cell(struct view *v, enum paint p, struct str text)
 
 /* The last column is never narrower than this, however narrow the terminal is. */
 #define LAST_MIN 12
-/* The other columns leave this much room to the last one, and shrink to OTHER_MIN for it. */
-#define LAST_ROOM 20
-#define OTHER_MIN 16
 
 static void put_row(struct view *v, const struct cell *cells, const size_t *widths, size_t columns,
 		    size_t at)
@@ -107,29 +104,40 @@ static void put_row(struct view *v, const struct cell *cells, const size_t *widt
 	buf_addc(v->out, '\n');
 }
 
-/* One long name must not break every row: the widest columns shrink as far as needed. */
+static size_t width_of(const size_t *widths, size_t columns)
+{
+	size_t sum = 2 * (columns - 1);
+
+	for (size_t i = 0; i < columns; i++)
+		sum += widths[i];
+	return sum;
+}
+
+/* One long name must not take the room of all other columns: the widest ones shrink, the last of them first. */
 static void fit(size_t *widths, size_t columns, size_t terminal)
 {
-	size_t last = widths[columns - 1], need = last < LAST_ROOM ? last : LAST_ROOM;
+	size_t need = width_of(widths, columns);
 
-	for (size_t i = 0; i + 1 < columns; i++)
-		need += widths[i] + 2;
 	while (need > terminal) {
-		size_t widest = 0;
+		size_t widest = columns - 1;
 
-		for (size_t i = 1; i + 1 < columns; i++)
+		for (size_t i = 0; i + 1 < columns; i++)
 			widest = widths[i] > widths[widest] ? i : widest;
-		if (widths[widest] <= OTHER_MIN)
+		if (widths[widest] <= VIEW_SHRUNK)
 			return;
 		widths[widest]--;
 		need--;
 	}
 }
 
-static size_t *column_widths(struct view *v, size_t columns, const struct cell *cells, size_t rows)
+/* heads: NULL: there are none */
+static size_t *column_widths(struct view *v, const char *const *heads, size_t columns,
+			     const struct cell *cells, size_t rows)
 {
 	size_t *widths = arena_array(v->arena, size_t, columns);
 
+	for (size_t i = 0; heads && i < columns; i++)
+		widths[i] = strlen(heads[i]);
 	for (size_t i = 0; i < columns * rows; i++) {
 		size_t w = text_width(cells[i].text);
 
@@ -139,17 +147,24 @@ static size_t *column_widths(struct view *v, size_t columns, const struct cell *
 	return widths;
 }
 
-void view_groups(struct view *v, const char *const *heads, size_t columns, const struct cell *cells,
-		 size_t rows, const struct cell *headings)
+/* A line below the row, from its second column on. */
+static void put_note(struct view *v, const struct cell *note, size_t indent)
 {
-	size_t *widths = column_widths(v, columns, cells, rows);
+	if (!note->text.n)
+		return;
+	buf_addf(v->out, "%*s", (int)indent, "");
+	put_row(v, note, &(size_t){ SIZE_MAX }, 1, indent);
+}
+
+static void put_table(struct view *v, const char *const *heads, size_t columns,
+		      const struct cell *cells, size_t rows, const struct cell *headings,
+		      const struct cell *notes)
+{
+	size_t *widths = column_widths(v, heads, columns, cells, rows);
 	struct cell *head = arena_array(v->arena, struct cell, columns);
 
-	for (size_t i = 0; i < columns; i++) {
+	for (size_t i = 0; i < columns; i++)
 		head[i] = (struct cell){ DIM, str_c(heads[i]) };
-		if (head[i].text.n > widths[i])
-			widths[i] = head[i].text.n;
-	}
 	if (v->width)
 		fit(widths, columns, v->width);
 	put_row(v, head, widths, columns, 0);
@@ -157,18 +172,44 @@ void view_groups(struct view *v, const char *const *heads, size_t columns, const
 		if (headings && headings[r].text.n)
 			view_text(v, headings[r].paint, "\n%.*s\n", STRF(headings[r].text));
 		put_row(v, cells + r * columns, widths, columns, 0);
+		if (notes)
+			put_note(v, &notes[r], widths[0] + 2);
 	}
+}
+
+void view_groups(struct view *v, const char *const *heads, size_t columns, const struct cell *cells,
+		 size_t rows, const struct cell *headings)
+{
+	put_table(v, heads, columns, cells, rows, headings, NULL);
 }
 
 void view_table(struct view *v, const char *const *heads, size_t columns, const struct cell *cells,
 		size_t rows)
 {
-	view_groups(v, heads, columns, cells, rows, NULL);
+	put_table(v, heads, columns, cells, rows, NULL, NULL);
+}
+
+void view_noted(struct view *v, const char *const *heads, size_t columns, struct cell *cells,
+		size_t rows)
+{
+	size_t *widths = column_widths(v, heads, columns, cells, rows), to = 0;
+	struct cell *notes = arena_array(v->arena, struct cell, rows);
+
+	if (!v->width || width_of(widths, columns) <= v->width) {
+		view_table(v, heads, columns, cells, rows);
+		return;
+	}
+	for (size_t i = 0; i < rows * columns; i++)
+		if ((i + 1) % columns)
+			cells[to++] = cells[i];
+		else
+			notes[i / columns] = cells[i];
+	put_table(v, heads, columns - 1, cells, rows, NULL, notes);
 }
 
 void view_rows(struct view *v, size_t columns, const struct cell *cells, size_t rows)
 {
-	size_t *widths = column_widths(v, columns, cells, rows);
+	size_t *widths = column_widths(v, NULL, columns, cells, rows);
 
 	if (v->width > 2)
 		fit(widths, columns, v->width - 2);

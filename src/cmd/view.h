@@ -35,11 +35,14 @@ struct cell {
 	struct str text; /* escaped already, see view_cell() */
 };
 struct cell view_cell(struct view *v, enum paint p, struct str text);
-/* Columns are as wide as they need. On a terminal the last column is cut at the edge, and long columns before it
- * shrink if they would leave it no room. cells: row by row. */
+/* Columns are as wide as they need. On a terminal the widest ones are cut until a row fits. cells: row by row. */
+#define VIEW_SHRUNK 16 /* columns do not shrink further */
 void view_table(struct view *v, const char *const *heads, size_t columns, const struct cell *cells,
 		size_t rows);
-/* The same with a heading before each row whose heading is not empty. */
+/* The same, but if a row does not fit, the last column moves to lines of its own below the rows. Changes the cells. */
+void view_noted(struct view *v, const char *const *heads, size_t columns, struct cell *cells,
+		size_t rows);
+/* view_table() with a heading before each row whose heading is not empty. */
 void view_groups(struct view *v, const char *const *heads, size_t columns, const struct cell *cells,
 		 size_t rows, const struct cell *headings);
 /* Aligned columns without heads, each row indented by two. */

@@ -23,14 +23,26 @@ int64_t view_for_people(const struct answer *ans)
 	return n;
 }
 
-static void put_number(struct view *v, enum paint p, bool *any, int64_t n, const char *before,
+/* A line that breaks only between its parts. at: the columns used; 0: nothing is on the line. */
+static void put_part(struct view *v, size_t *at, const char *between, enum paint p, struct str text)
+{
+	size_t width = text_width(text), gap = *at ? text_width(str_c(between)) : 0;
+
+	if (*at && v->width && *at + gap + width > v->width) {
+		view_text(v, PLAIN, "\n");
+		*at = gap = 0;
+	}
+	view_text(v, PLAIN, "%s", gap ? between : "");
+	view_text(v, p, "%.*s", STRF(text));
+	*at += gap + width;
+}
+
+static void put_number(struct view *v, enum paint p, size_t *at, int64_t n, const char *before,
 		       const char *what)
 {
-	if (!n)
-		return;
-	view_text(v, PLAIN, *any ? " · " : "");
-	view_text(v, p, "%s%lld %s", before, (long long)n, what);
-	*any = true;
+	if (n)
+		put_part(v, at, " · ", p,
+			 arena_printf(v->arena, "%s%lld %s", before, (long long)n, what));
 }
 
 static int64_t count_archived(const struct answer *ans)
@@ -46,24 +58,26 @@ static int64_t count_archived(const struct answer *ans)
 static void put_counts(struct view *v, const struct answer *ans)
 {
 	int64_t archived = count_archived(ans);
-	bool any = false;
+	struct str total = arena_printf(v->arena, "(%lld task%s", (long long)ans->total,
+					ans->total == 1 ? "" : "s");
+	size_t at = 0;
 
 	for (int s = BACKLOG; s < STATUS_END; s++) {
-		put_number(v, view_status_paint(s), &any, view_count_of(ans, s),
+		put_number(v, view_status_paint(s), &at, view_count_of(ans, s),
 			   s == READY && ans->waiting_more ? "up to " : "", status_name(s));
 		if (s == READY)
-			put_number(v, YELLOW, &any, ans->waiting, "",
+			put_number(v, YELLOW, &at, ans->waiting, "",
 				   ans->waiting_more ? "or more waiting" : "waiting");
 	}
 	if (!ans->total) {
 		view_text(v, DIM, "the queue is empty\n");
 		return;
 	}
-	view_text(v, DIM, any ? "  (" : "(");
-	view_count(v, DIM, ans->total, "task");
 	if (archived)
-		view_text(v, DIM, ", %lld archived", (long long)archived);
-	view_text(v, DIM, ")\n");
+		total = arena_printf(v->arena, "%.*s, %lld archived", STRF(total),
+				     (long long)archived);
+	put_part(v, &at, "  ", DIM, arena_printf(v->arena, "%.*s)", STRF(total)));
+	view_text(v, PLAIN, "\n");
 }
 
 /* --- agents ------------------------------------------------------------------------------------------ */
@@ -71,10 +85,10 @@ static void put_counts(struct view *v, const struct answer *ans)
 #define IDLE_MAX 10
 #define TITLE_ROOM 12 /* columns that are left to the title before a column is added */
 
-enum column { AGENT, STATE, TASK, SINCE, LEFT, HOST, STATUS, TITLE, COLUMNS };
+enum column { AGENT, STATE, TASK, SINCE, LEFT, HOST, WORKTREE, STATUS, TITLE, COLUMNS };
 
-static const char *const names[COLUMNS] = { "AGENT",      "STATE", "TASK",   "SINCE",
-					    "LEASE LEFT", "HOST",  "STATUS", "TITLE" };
+static const char *const names[COLUMNS] = { "AGENT", "STATE",    "TASK",   "SINCE", "LEASE LEFT",
+					    "HOST",  "WORKTREE", "STATUS", "TITLE" };
 
 static enum paint state_paint(struct str state)
 {
@@ -93,7 +107,8 @@ static struct cell lease_cell(struct view *v, const struct lock *l, int64_t now)
 			      l->expires_at ? view_left(v, l->expires_at - now) : STR("no end") };
 }
 
-static void held_row(struct view *v, const struct task *t, int64_t now, struct cell *c)
+static void held_row(struct view *v, const struct task *t, struct str folder, int64_t now,
+		     struct cell *c)
 {
 	struct str state = str_c(overview_state(t, now));
 
@@ -103,6 +118,7 @@ static void held_row(struct view *v, const struct task *t, int64_t now, struct c
 	c[SINCE].text = view_age(v, t->lock.acquired_at);
 	c[LEFT] = lease_cell(v, &t->lock, now);
 	c[HOST] = view_cell(v, PLAIN, t->lock.host);
+	c[WORKTREE] = view_cell(v, PLAIN, overview_worktree(folder));
 	c[STATUS] = view_cell(v, view_status_paint(t->status), str_c(status_name(t->status)));
 	c[TITLE] = view_cell(v, PLAIN, t->title);
 }
@@ -120,6 +136,7 @@ static void free_row(struct view *v, const json_t *agent, struct cell *c)
 	c[HOST] = view_cell(v, PLAIN, json_get(agent, "host"));
 }
 
+/* The room that the column needs at least: wider ones can shrink. */
 static size_t column_width(const struct cell *cells, size_t rows, enum column col)
 {
 	size_t width = strlen(names[col]);
@@ -129,31 +146,34 @@ static size_t column_width(const struct cell *cells, size_t rows, enum column co
 
 		width = w > width ? w : width;
 	}
-	return width + 2;
+	return (width < VIEW_SHRUNK ? width : VIEW_SHRUNK) + 2;
 }
 
-/* This host says nothing new, nor does one that is part of the name, nor the status of a task in work. */
-static bool says_more(const struct cell *c, enum column col, struct str here)
+/* This host and worktree say nothing new, nor do those that are part of the name, nor the status of a task in work. */
+static bool says_more(const struct cell *c, enum column col, const struct overview *here)
 {
-	if (col == HOST)
-		return c[HOST].text.n && !str_eq(c[HOST].text, here) &&
-		       !str_has_nocase(c[AGENT].text, c[HOST].text);
+	struct str own = col == HOST ? here->host : overview_worktree(here->folder);
+
+	if (col != STATUS)
+		return c[col].text.n && !str_eq(c[col].text, own) &&
+		       !str_has_nocase(c[AGENT].text, c[col].text);
 	return c[STATUS].text.n && !str_is(c[STATUS].text, status_name(IN_PROGRESS)) &&
 	       !str_is(c[STATE].text, "blocked");
 }
 
-/* HOST and STATUS are there only if they say something and leave room for the title. */
+/* HOST, WORKTREE and STATUS are there only if they say something and leave room for the title. */
 static size_t choose_columns(const struct view *v, const struct cell *cells, size_t rows,
-			     struct str here, bool *chosen)
+			     const struct overview *here, bool *chosen)
 {
-	static const enum column optional[] = { HOST, STATUS };
-	size_t n = COLUMNS - 2, used = 0;
+	static const enum column optional[] = { HOST, WORKTREE, STATUS };
+	const size_t n_optional = sizeof(optional) / sizeof(*optional);
+	size_t n = COLUMNS - n_optional, used = 0;
 
 	for (int c = AGENT; c < COLUMNS; c++) {
-		chosen[c] = c != HOST && c != STATUS;
+		chosen[c] = c < HOST || c > STATUS;
 		used += chosen[c] && c != TITLE ? column_width(cells, rows, (enum column)c) : 0;
 	}
-	for (size_t k = 0; k < 2; k++) {
+	for (size_t k = 0; k < n_optional; k++) {
 		enum column c = optional[k];
 		size_t more = column_width(cells, rows, c);
 		bool wanted = false;
@@ -167,7 +187,8 @@ static size_t choose_columns(const struct view *v, const struct cell *cells, siz
 	return n;
 }
 
-static void put_agent_table(struct view *v, struct cell *cells, size_t rows, struct str here)
+static void put_agent_table(struct view *v, struct cell *cells, size_t rows,
+			    const struct overview *here)
 {
 	const char *heads[COLUMNS];
 	bool chosen[COLUMNS];
@@ -185,6 +206,7 @@ static void put_agent_table(struct view *v, struct cell *cells, size_t rows, str
 static void put_agents(struct view *v, const struct reply *r)
 {
 	const struct answer *ans = &r->ans;
+	const struct overview *places = r->own;
 	const json_t *agents = json_object_get(r->more, "agents");
 	struct cell *cells = arena_array(v->arena, struct cell,
 					 (ans->n_tasks + IDLE_MAX) * COLUMNS);
@@ -192,14 +214,15 @@ static void put_agents(struct view *v, const struct reply *r)
 	json_t *o;
 
 	for (; rows < ans->n_tasks; rows++)
-		held_row(v, &ans->tasks[rows], ans->now, cells + rows * COLUMNS);
+		held_row(v, &ans->tasks[rows], places->folders[rows], ans->now,
+			 cells + rows * COLUMNS);
 	json_array_foreach(agents, i, o)
 		if (!json_array_size(json_object_get(o, "tasks")) && idle++ < IDLE_MAX)
 			free_row(v, o, cells + rows++ * COLUMNS);
 	if (!rows)
 		return;
 	view_text(v, PLAIN, "\n");
-	put_agent_table(v, cells, rows, str_c(r->own));
+	put_agent_table(v, cells, rows, places);
 	if (ans->held > (int64_t)ans->n_tasks)
 		view_text(v, DIM, "showing %zu of %lld; for all: pawl lock list -n 0\n",
 			  ans->n_tasks, (long long)ans->held);
@@ -223,11 +246,18 @@ static void put_orphans(struct view *v, const struct answer *ans)
 
 #define PEOPLE_COLUMNS 5
 
+/* A long reason leaves room for the action, which is the person's part. */
 static struct str reason_of(struct view *v, const json_t *o)
 {
-	struct str text = json_get(o, "text"), action = json_get(o, "unblock_action");
+	struct str text = text_line(v->arena, json_get(o, "text")),
+		   action = text_line(v->arena, json_get(o, "unblock_action"));
+	size_t line = v->width > 40 ? v->width - 9 : 0, half = line / 2, need = text_width(action);
 
-	return action.n ? arena_printf(v->arena, "%.*s → %.*s", STRF(text), STRF(action)) : text;
+	if (!action.n)
+		return text;
+	if (line)
+		text = text_cut(v->arena, text, need < half ? line - need : half);
+	return arena_printf(v->arena, "%.*s → %.*s", STRF(text), STRF(action));
 }
 
 /* The commands for the first task of each status: the others take the same. */
@@ -268,11 +298,11 @@ static void put_people(struct view *v, const json_t *people)
 		c[1] = view_cell(v, view_status_paint(status_parse(status)), status);
 		c[2] = view_cell(v, CYAN, json_get(o, "agent"));
 		c[3] = view_cell(v, PLAIN, json_get(o, "title"));
-		c[4] = view_cell(v, PLAIN, reason_of(v, o));
+		c[4] = (struct cell){ PLAIN, reason_of(v, o) };
 	}
 	if (!n)
 		return;
-	view_table(v, heads, PEOPLE_COLUMNS, cells, n);
+	view_noted(v, heads, PEOPLE_COLUMNS, cells, n);
 	put_ways_on(v, people);
 }
 

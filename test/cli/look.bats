@@ -97,6 +97,74 @@ other=11111111-1111-4111-8111-111111111111
 	is '.last_hour.abandoned == 1'
 }
 
+# A name that PAWL_AGENT gives does not tell the worktree.
+@test "status: the worktree of each agent, also of one that crashed" {
+	local at=$work
+	new a
+	new b
+	new c
+	git init -q .
+	git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x
+	git worktree add -q ../side 2>/dev/null
+	pawl claim t1 -a ann
+	(cd ../side && "$PAWL" claim t2 -a bo -q --ttl 1s && "$PAWL" claim t3 -q)
+	state_of_bo() { ask 0 status; [[ $(get '.agents[] | select(.agent == "bo").state') == dead ]]; }
+	soon state_of_bo
+	is --arg at "${at%/*}" '[.agents[] | [.worktree, .folder]] == [["work", $at + "/work"], ["side", $at + "/side"], ["side", $at + "/side"]]'
+	call 0 status
+	[[ $output =~ ann\ +working\ +t1.*\ work\ +a ]]
+	[[ $output =~ bo\ +dead\ +t2.*\ side\ +b ]]
+	# the file of an earlier lock says nothing about the present one
+	pawl claim t2 -a bo
+	ask 0 status
+	is '[.agents[] | select(.agent == "bo").worktree] == ["work"]'
+	# without the tokens, as for another user: only the names tell it
+	rm "$XDG_STATE_HOME"/pawl/*.token
+	ask 0 status
+	is '[.agents[] | .worktree // ""] == ["", "", "side"]'
+}
+
+# overview COLUMNS: the screen of `pawl` without colours
+overview() {
+	on_terminal "stty cols $1 rows 60; $PAWL --no-color" | tr -d '\r'
+}
+
+@test "status: long names, reasons and wide characters fit into the terminal" {
+	needs_terminal
+	local i columns long="The server refuses the connection, and the repository has no credentials for it, nor does the wiki"
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		new "Task $i has a title that is a good deal longer than its column"
+		pawl claim t$i -a "agent-$i"
+	done
+	new "題名は幅が広い文字で書かれていて、とても長いので途中で切られます"
+	pawl claim t11 -a "エージェント・その十一番目の名前はとても長い"
+	new x
+	pawl claim t12 -a an-agent-with-a-very-long-name-indeed-and-no-end-in-sight
+	pawl block t1 -a agent-1 -r "$long" -u "put the credentials into .env"
+	pawl escalate t2 -a agent-2 -r "理由は幅が広い文字で書かれていて、とても長いので途中で切られます。理由は幅が広い文字です"
+	pawl review t3 -a agent-3 -s "all tests pass"
+	pawl done t4 -a agent-4
+	pawl fail t5 -a agent-5 -r "it broke"
+	for i in 13 14 15; do new x; done
+	pawl cancel t13 -r x
+	pawl update t14 --status backlog
+	for columns in 80 120; do
+		overview $columns >screen
+		[ "$(wc -L <screen)" -le $columns ]
+		# the reason is cut, the action is not
+		grep -q '^ *The server refuses.*… → put the credentials into .env$' screen
+		grep -q '^t3 .*Task 3 has a title' screen
+		grep -qE '^ +all tests pass$' screen
+		grep -qE '^agent-10 .* Task 10 has' screen
+	done
+	# one long name leaves room for the titles
+	grep -qE '^agent-10 .* Task 10 has a title that is a good' screen
+	overview 80 >screen
+	grep -qE '^(1 (Ready|waiting|Done|Failed|Canceled|Review).*) \(15 tasks\)$' screen
+	overview 240 >screen
+	grep -qE '^t5 +Failed .* it broke$' screen
+}
+
 @test "status: the cost depends on what is shown, and the log of the last hour has a limit" {
 	needs_sqlite
 	new x

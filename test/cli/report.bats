@@ -31,7 +31,7 @@ screen() {
 	local columns=$1
 	shift
 	on_terminal "stty cols $columns rows 60; $PAWL --no-color $*" | tr -d '\r' |
-		sed -E 's/[0-9-]{10}T[0-9:.]{12}Z/ISO/; s/[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}/MM-DD hh:mm/g; s/[0-9]{4}-MM/YYYY-MM/g
+		sed -E 's/[0-9-]{10}T[0-9:.]{12}Z/ISO/; s/[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}/MM-DD hh:mm/g; s/[0-9]{4}-MM/YYYY-MM/g; s/[0-9]{4}…/YYYY…/
 			s/^[0-9]{2}-[0-9]{2}  /MM-DD  /; s/[0-9.]+ms|([0-9]+[dhm] )?[0-9]+[dhms]\>/TIME/g; s/ +$//'
 }
 
