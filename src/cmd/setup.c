@@ -315,6 +315,8 @@ static void fill(struct setup *x, struct reply *out, bool written)
 			    json_boolean(!x->incomplete && (written || !any_change(x))));
 	json_object_set_new(o, "files", files_json(x));
 	json_object_set(o, "notes", x->notes);
+	out->own = x->args->remove ? "setup has added nothing here"
+				   : "the configuration is complete";
 }
 
 /* The entries that the user adds to the files of other clients. */
@@ -517,7 +519,7 @@ static void show(const struct reply *r, struct view *v)
 		view_text(v, PLAIN, "\n");
 	}
 	if (!json_array_size(files) && json_is_true(json_object_get(o, "complete")))
-		view_text(v, PLAIN, "nothing to do: the configuration is complete\n");
+		view_text(v, PLAIN, "nothing to do: %s\n", (const char *)r->own);
 	show_entries(v, json_object_get(o, "entries"));
 }
 

@@ -71,7 +71,9 @@ void setup_list_show(const json_t *clients, struct view *v)
 		row[0] = view_cell(v, BOLD, json_get(o, "client"));
 		row[1] = view_cell(v, PLAIN, json_get(o, "project"));
 		row[2] = view_cell(v, PLAIN, user.n ? user : STR("-"));
-		row[3] = view_cell(v, found.n ? PLAIN : DIM, found.n ? found : STR("no"));
+		row[3] = found.n  ? view_cell(v, PLAIN, found)
+			 : user.n ? (struct cell){ DIM, STR("no") }
+				  : (struct cell){ DIM, STR("-") }; /* not a certain program */
 	}
 	view_table(v, heads, 4, cells, n);
 }

@@ -68,7 +68,7 @@ key_of() {
 			says "deleted "
 			same "$before" "$(tree)"
 			call 0 setup $client --remove --yes
-			says "nothing to do"
+			says "nothing to do: setup has added nothing here"
 		done
 	done
 }
@@ -645,6 +645,7 @@ fake_client() {
 	is --arg p "$PWD/bin/codex" '.clients[] | select(.client == "codex") | .found == $p'
 	call 0 setup --list
 	says "CLIENT" "unreadable" "$HOME/.qwen"
+	[[ $output =~ generic\ +no\ +-\ +- ]]
 	lines 0 setup --list
 	says "CLIENT: client=codex installed=true"
 	same "$before" "$(tree)" # nothing was written, no program was started
