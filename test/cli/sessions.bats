@@ -121,7 +121,7 @@ gone() {
 	export CLAUDE_CODE_SESSION_ID=one
 	serve claim '{"id":"t1"}'
 	over_mcp "done" '{"id":"t1"}'
-	is '.error.code == "CONFLICT" and (.error.message | contains("did not claim t1"))'
+	is '.error.code == "CONFLICT" and (.error.message | contains("does not hold t1"))'
 	over_mcp heartbeat '{"id":"t1"}'
 	is '.error.code == "CONFLICT"'
 	over_mcp claim '{"id":"t1"}'

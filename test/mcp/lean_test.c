@@ -609,7 +609,7 @@ static void says_what_was_lost(void **state)
 	good("release", "{\"id\":\"t1\"}");
 	o = refused("done", "{\"id\":\"t1\"}", MISCONFIGURED);
 	assert_string_equal(word(o, "error.message"),
-			    "this session has not claimed t1, which is Ready");
+			    "this session does not hold t1, which is Ready");
 	assert_string_equal(word(o, "error.hint"), "claim id=t1 first");
 }
 

@@ -557,7 +557,7 @@ static void contention(void **state)
 	assert_int_equal(json_integer_value(at(o, "error.expires_in")), 900);
 	assert_non_null(strstr(word(o, "error.hint"), "next claim=true"));
 	o = refused("done", "{\"id\":\"t1\"}", CONFLICT); /* it never had the lock */
-	assert_non_null(strstr(word(o, "error.message"), "did not claim t1: alice holds it"));
+	assert_non_null(strstr(word(o, "error.message"), "does not hold t1: alice holds it"));
 	o = good("next", "{\"claim\":true}");
 	assert_string_equal(word(o, "code"), "NO_TASKS");
 	assert_null(at(o, "held"));

@@ -93,7 +93,7 @@ static void servers_are_apart_in(const char *meta)
 	for (size_t i = 0; i < 4; i++) {
 		o = call_with(meta, ends[i][0], ends[i][1]);
 		assert_string_equal(code(o), "CONFLICT");
-		assert_non_null(strstr(word(o, "error.message"), "this session did not claim t1"));
+		assert_non_null(strstr(word(o, "error.message"), "this session does not hold t1"));
 	}
 	o = call_with(meta, "claim", "{\"id\":\"t1\"}");
 	assert_string_equal(code(o), "CONFLICT");

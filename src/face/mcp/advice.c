@@ -182,14 +182,14 @@ static void not_claimed(const struct refused *r)
 	if (live_lock(r->ans)) {
 		r->ans->code = CONFLICT;
 		say(r,
-		    arena_printf(r->a, "this session did not claim %.*s: %.*s holds it%.*s",
+		    arena_printf(r->a, "this session does not hold %.*s: %.*s holds it%.*s",
 				 STRF(t->id), STRF(holder(r)), STRF(held_for(r))),
 		    STR(ANOTHER));
 		return;
 	}
 	r->ans->code = MISCONFIGURED;
 	say(r,
-	    arena_printf(r->a, "this session has not claimed %.*s, which is %s", STRF(t->id),
+	    arena_printf(r->a, "this session does not hold %.*s, which is %s", STRF(t->id),
 			 status_name(t->status)),
 	    way_out(r));
 }
