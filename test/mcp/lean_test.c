@@ -613,6 +613,24 @@ static void says_what_was_lost(void **state)
 	assert_string_equal(word(o, "error.hint"), "claim id=t1 first");
 }
 
+/* Another call would fail, too: a person ends the emergency. */
+static void an_emergency_is_for_the_user(void **state)
+{
+	json_t *o;
+
+	(void)state;
+	reconnect("all", "alice");
+	good("create", "{\"title\":\"x\"}");
+	good("claim", "{\"id\":\"t1\"}");
+	good("emergency_on", "{\"reason\":\"r\"}");
+	o = refused("done", "{\"id\":\"t1\"}", API_ERROR);
+	assert_string_equal(word(o, "error.hint"),
+			    "stop and tell the user; your locks are renewed meanwhile");
+	live_for(40 * MIN);
+	good("emergency_off", "{}");
+	good("done", "{\"id\":\"t1\"}");
+}
+
 /* The profile pm keeps its members, without those of the machine. */
 static void pm_is_lean_too(void **state)
 {
@@ -700,6 +718,7 @@ int main(void)
 		TEST(two_tools_are_always_loaded),
 		TEST(next_says_whose_it_is),
 		TEST(says_what_was_lost),
+		TEST(an_emergency_is_for_the_user),
 		TEST(pm_is_lean_too),
 		TEST(no_queue_names_no_command),
 		TEST(plain_texts),

@@ -249,12 +249,20 @@ static void misconfigured(const struct refused *r)
 					    STRF(tool));
 }
 
+/* The hint for a shell names the commands about the emergency. To end it is a person's decision. */
+static bool in_emergency(const struct answer *ans)
+{
+	return str_starts(ans->hint, STR("pawl emergency "));
+}
+
 static void failed(const struct refused *r)
 {
 	if (r->ans->applied == '?')
 		r->ans->hint = STR("repeat the same call: it is unknown whether it was applied");
 	else if (r->ans->barred)
 		r->ans->hint = STR("the whole queue is locked: wait, then call again");
+	else if (in_emergency(r->ans))
+		r->ans->hint = STR("stop and tell the user; your locks are renewed meanwhile");
 	else
 		r->ans->hint = STR("call again; if it fails again, tell the user");
 }
