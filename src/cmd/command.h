@@ -186,6 +186,7 @@ struct session {
 	bool quiet;    /* print ids only, and all of them unless there is a limit */
 	bool people;   /* the answer is shown as text, not as JSON or lines for a program */
 	bool complete; /* the output cannot say that a limit left tasks out: there is none by default */
+	bool color;       /* the output may have colours */
 	bool owns_stdout; /* the command's answer owns standard output */
 	int exit_code; /* of the program that the command ran for its caller; 0: use that of the answer */
 	/* Serves until the client is gone. NULL: this face cannot. */

@@ -64,3 +64,25 @@ setup() {
 	call 40 torture --store "sqlite:$work/q.db"
 	complains "pawl-proof.so" "make install"
 }
+
+# terminal_call CODE ARG...: in a terminal in which somebody types q
+terminal_call() {
+	local want=$1
+	shift
+	run "-$want" script -qec "'$PAWL' $*" /dev/null <<<q
+}
+
+@test "the board: only in a terminal, with its module" {
+	queue
+	call 2 board
+	complains "the board needs a terminal" "pawl list --json"
+	ask 2 board
+	is '.error.message == "the board needs a terminal"'
+	lines 2 board
+	mkdir empty
+	PAWL_MODULE_DIR=$PWD/empty terminal_call 40 board
+	says "pawl-board.so: it is not installed in" "libncurses-dev"
+	[ -e "$PAWL_BUILD/pawl-board.so" ] || skip "there is no ncursesw"
+	PAWL_MODULE_DIR=$PAWL_BUILD terminal_call 0 board
+	says "pawl board"
+}

@@ -20,7 +20,7 @@ with_arguments() {
 		export) echo "export --output out.json" ;;
 		backup) echo "backup out" ;;
 		clear) echo "clear --yes" ;;
-		prime) echo prime ;;
+		board | prime) echo "$name" ;;
 		create) echo "create x" ;;
 		find) echo "find x" ;;
 		depend | undepend) echo "$name t1 t2" ;;

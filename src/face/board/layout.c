@@ -1,0 +1,90 @@
+#include "face/board/board.h"
+
+static int least_width(const struct board *b, size_t i)
+{
+	return column_open(b, i) ? COLUMN_MIN : STRIP;
+}
+
+/* How many columns fit from `first` on; at least one. */
+static size_t fitting(const struct board *b, size_t first, int width)
+{
+	size_t n = 0;
+
+	for (; first + n < COLUMNS; n++) {
+		width -= least_width(b, first + n);
+		if (width < 0 && n)
+			break;
+	}
+	return n;
+}
+
+/* Shows as much as possible to the left of the cursor, and leaves no empty room on the right. */
+static void scroll_across(struct board *b, int width)
+{
+	if (b->first > b->cur)
+		b->first = b->cur;
+	while (b->cur >= b->first + fitting(b, b->first, width))
+		b->first++;
+	while (b->first > 0 && b->first - 1 + fitting(b, b->first - 1, width) == COLUMNS)
+		b->first--;
+}
+
+size_t board_layout(struct board *b, int width, struct span out[COLUMNS])
+{
+	int rest = width, open = 0, x = 0;
+	size_t n;
+
+	scroll_across(b, width);
+	n = fitting(b, b->first, width);
+	for (size_t i = 0; i < n; i++) {
+		rest -= least_width(b, b->first + i);
+		open += column_open(b, b->first + i);
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct span *s = &out[i];
+
+		*s = (struct span){ .column = b->first + i,
+				    .x = x,
+				    .width = least_width(b, b->first + i),
+				    .strip = !column_open(b, b->first + i) };
+		if (!s->strip && rest > 0) {
+			s->width += rest / open;
+			rest -= rest / open;
+			open--;
+		}
+		if (s->x + s->width > width)
+			s->width = width - s->x;
+		x += s->width;
+	}
+	return n;
+}
+
+static int card_height(const struct column *c, size_t i, int64_t now, int width)
+{
+	struct line lines[CARD_LINES];
+	struct arena a = { 0 };
+	size_t n = card_lines(&c->tasks[i], c->standing ? &c->standing[i] : NULL, now, width, lines,
+			      &a);
+
+	arena_free(&a);
+	return (int)n + 1; /* and a line between two cards */
+}
+
+void column_scroll(struct column *c, int64_t now, int width, int height)
+{
+	int used = 0;
+	size_t top = c->at;
+
+	if (c->top > c->at || c->top >= c->n)
+		c->top = c->at;
+	/* the highest card from which the one under the cursor still fits */
+	for (;; top--) {
+		used += top < c->n ? card_height(c, top, now, width) : 0;
+		if (used > height || top == 0)
+			break;
+	}
+	if (used > height && top < c->at)
+		top++;
+	if (c->top < top)
+		c->top = top;
+}

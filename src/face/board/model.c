@@ -1,0 +1,113 @@
+#include "face/board/board.h"
+
+#include <stdio.h>
+
+/* From left to right, as work goes on. */
+static const enum status order[COLUMNS] = { BACKLOG, READY,  IN_PROGRESS, BLOCKED, NEEDS_HELP,
+					    REVIEW,  FAILED, DONE,        CANCELED };
+
+void board_init(struct board *b)
+{
+	*b = (struct board){ .cur = 1 };
+	for (size_t i = 0; i < COLUMNS; i++)
+		b->col[i] = (struct column){ .status = order[i], .limit = PAGE };
+}
+
+bool board_filtered(const struct board *b)
+{
+	return b->search[0] || b->filter[0];
+}
+
+/* Ended tasks are many and need nobody, so their columns are collapsed at first. Empty columns would waste room. */
+bool column_open(const struct board *b, size_t i)
+{
+	const struct column *c = &b->col[i];
+
+	if (c->wish)
+		return c->wish > 0;
+	return !status_ended(c->status) && (c->count != 0 || i == b->cur);
+}
+
+static void remember(struct column *c)
+{
+	struct str id = c->at < c->n ? c->tasks[c->at].id : STR("");
+
+	snprintf(c->id, sizeof(c->id), "%.*s", STRF(id));
+}
+
+void column_settle(struct column *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (str_is(c->tasks[i].id, c->id)) {
+			c->at = i;
+			return;
+		}
+	if (c->at >= c->n)
+		c->at = c->n ? c->n - 1 : 0;
+	remember(c);
+}
+
+const struct task *board_task(const struct board *b)
+{
+	const struct column *c = &b->col[b->cur];
+
+	return column_open(b, b->cur) && c->at < c->n ? &c->tasks[c->at] : NULL;
+}
+
+/* The cursor passes over empty columns; a number key reaches them. */
+void board_across(struct board *b, int step)
+{
+	size_t i = b->cur;
+
+	while (step > 0 ? ++i < COLUMNS : i-- > 0)
+		if (b->col[i].count != 0 || b->col[i].wish > 0) {
+			b->cur = i;
+			return;
+		}
+}
+
+void board_along(struct board *b, long step)
+{
+	struct column *c = &b->col[b->cur];
+	long at = (long)c->at + step;
+
+	if (!c->n)
+		return;
+	c->at = at < 0 ? 0 : at >= (long)c->n ? c->n - 1 : (size_t)at;
+	remember(c);
+}
+
+void board_go(struct board *b, size_t column)
+{
+	b->cur = column;
+	b->col[column].wish = 1;
+}
+
+void board_fold(struct board *b)
+{
+	struct column *c = &b->col[b->cur];
+
+	c->wish = column_open(b, b->cur) ? -1 : 1;
+}
+
+void board_seek(struct board *b)
+{
+	for (size_t k = 0; k < COLUMNS; k++) {
+		size_t i = (b->cur + k) % COLUMNS;
+
+		if (column_open(b, i) && b->col[i].n) {
+			b->cur = i;
+			return;
+		}
+	}
+}
+
+bool board_page_needed(struct board *b)
+{
+	struct column *c = &b->col[b->cur];
+
+	if (!c->n || c->at + 1 < c->n || (int64_t)c->n >= c->count || c->limit > c->n)
+		return false;
+	c->limit += PAGE;
+	return true;
+}

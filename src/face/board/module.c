@@ -1,0 +1,147 @@
+/* The loop of the board: waits for keys, for changes of the queue and for the next second. */
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/module.h"
+#include "base/os.h"
+#include "base/text.h"
+#include "cmd/board.h"
+#include "face/board/draw.h"
+#include "face/board/term.h"
+#include "store/store.h"
+
+#define TICK_MS 1000   /* the time left of each lease is shown anew */
+#define AGAIN_MS 10000 /* a read without a wake-up: a date may have passed */
+#define PAUSE_MS 100   /* the least time between two reads */
+#define SHARE 4        /* reading takes at most one part in so many of the time */
+
+struct loop {
+	struct session *session;
+	struct ui ui;
+	struct reader reader;
+	struct str place;
+	bool stale; /* the queue may have changed since the last read */
+};
+
+static void read_all(struct loop *l)
+{
+	l->stale = false;
+	if (l->session->client.queue)
+		queue_woken(l->session->client.queue);
+	read_board(&l->reader, &l->ui);
+	read_detail(&l->reader, &l->ui);
+}
+
+static void edit(struct loop *l)
+{
+	term_leave();
+	edit_draft(&l->reader, &l->ui);
+	term_return();
+	read_all(l);
+}
+
+/* false: leave. */
+static bool obey(struct loop *l, enum effect what)
+{
+	switch (what) {
+	case DO_QUIT:
+		return false;
+	case DO_CALL:
+		send_draft(&l->reader, &l->ui);
+		read_all(l);
+		return true;
+	case DO_EDIT:
+		edit(l);
+		return true;
+	case DO_READ:
+		read_all(l);
+		return true;
+	case DO_SHOW:
+		read_detail(&l->reader, &l->ui);
+		return true;
+	default:
+		return true;
+	}
+}
+
+static bool take_keys(struct loop *l)
+{
+	uint32_t key;
+
+	while ((key = screen_key()) != K_NONE)
+		if (!obey(l, ui_key(&l->ui, key)))
+			return false;
+	return true;
+}
+
+/* The time until the next read is allowed. A slow store is asked less often. */
+static int64_t until_read(const struct loop *l)
+{
+	int64_t least = l->reader.took * SHARE > PAUSE_MS ? l->reader.took * SHARE : PAUSE_MS;
+	int64_t left = l->reader.read_at + least - os_boot_ms();
+
+	return left > 0 ? left : 0;
+}
+
+static bool read_is_due(const struct loop *l)
+{
+	bool old = os_boot_ms() - l->reader.read_at >= AGAIN_MS;
+
+	return (l->stale || old || l->ui.board.fault[0]) && until_read(l) == 0;
+}
+
+/* Returns false when the terminal is gone or a signal asks the process to end. */
+static bool wait_for_news(struct loop *l)
+{
+	struct queue *q = l->session->client.queue;
+	int wake = q ? queue_wake_fd(q) : -1;
+	int64_t ms = l->stale ? until_read(l) : q && wake < 0 ? queue_pause(q, TICK_MS) : TICK_MS;
+	struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+				{ .fd = term_end_fd(), .events = POLLIN },
+				{ .fd = l->stale ? -1 : wake, .events = POLLIN } };
+	int n = poll(fds, 3, (int)(ms < TICK_MS ? ms : TICK_MS));
+
+	if (term_signal() || (n > 0 && fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)))
+		return false;
+	if ((n > 0 && fds[2].revents) || (q && wake < 0))
+		l->stale = true;
+	return n >= 0 || errno == EINTR;
+}
+
+static void run_loop(struct loop *l)
+{
+	do {
+		if (read_is_due(l))
+			read_all(l);
+		draw_all(&l->ui, &l->reader, l->place);
+	} while (wait_for_news(l) && take_keys(l));
+}
+
+/* The watch begins before the first read, so that no change is missed in between. */
+static enum result run(struct session *s, struct reply *out)
+{
+	struct loop l = { .session = s, .reader = { .session = s } };
+
+	ui_init(&l.ui, s->client.agent);
+	l.place = text_line(s->arena, uri_shown(s->arena, s->client.config.uri));
+	(void)queue_wake_fd(s->client.queue);
+	read_board(&l.reader, &l.ui);
+	if (l.ui.board.fault[0])
+		return run_fail(API_ERROR, arena_str(s->arena, str_c(l.ui.board.fault)),
+				STR("pawl doctor looks at the store"), out);
+	if (!term_open(s->color))
+		return run_fail(MISCONFIGURED, STR("this terminal cannot show the board"),
+				STR("set TERM to the name of your terminal, e.g. TERM=xterm"), out);
+	run_loop(&l);
+	term_close();
+	reader_free(&l.reader);
+	out->silent = true;
+	s->exit_code = term_signal() ? 128 + term_signal() : 0;
+	return SUCCESS;
+}
+
+static const struct board_ops ops = { .run = run };
+
+extern const struct module pawl_module;
+const struct module pawl_module = { .abi = MODULE_ABI, .board = &ops };

@@ -1,0 +1,264 @@
+#include "face/board/read.h"
+
+#include <stdio.h>
+
+#include "base/os.h"
+#include "base/text.h"
+#include "core/order.h"
+
+#define EXPLAINED 100 /* candidates that are looked at for the place of a task */
+
+/* Makes one call whose answer lives in `a`: a board that runs for days must not keep every answer. */
+static enum result call_in(struct reader *r, const struct request *rq, struct answer *ans,
+			   struct arena *a)
+{
+	struct client *c = &r->session->client;
+	struct arena *kept = c->arena, *ring = c->keyring.arena;
+
+	*ans = (struct answer){ 0 };
+	c->arena = c->keyring.arena = a;
+	client_call(c, rq, ans);
+	c->arena = kept;
+	c->keyring.arena = ring;
+	return ans->code;
+}
+
+int64_t reader_now(const struct reader *r)
+{
+	return r->as_of + (os_boot_ms() - r->read_at);
+}
+
+void reader_free(struct reader *r)
+{
+	arena_free(&r->columns);
+	arena_free(&r->detail);
+}
+
+/* --- columns ---------------------------------------------------------------------------------------- */
+
+static enum result read_column(struct reader *r, struct ui *u, struct column *c, struct answer *ans,
+			       struct arena *a)
+{
+	struct request rq = { .op = OP_LIST };
+
+	GIVE(&rq, statuses, STATUS_BIT(c->status));
+	GIVE(&rq, view, VIEW_GROUPS);
+	GIVE(&rq, limit, (int64_t)c->limit);
+	if (u->board.search[0])
+		GIVE(&rq, text, str_c(u->board.search));
+	(void)filter_apply(str_c(u->board.filter), u->agent, &rq, a);
+	return call_in(r, &rq, ans, a);
+}
+
+static void set_column(struct board *b, struct column *c, const struct answer *ans)
+{
+	c->tasks = ans->tasks;
+	c->standing = ans->standing;
+	c->n = ans->n_tasks;
+	if (board_filtered(b))
+		c->count = ans->total;
+	if (c->count < (int64_t)c->n) /* the queue changed between the two reads */
+		c->count = (int64_t)c->n;
+	column_settle(c);
+}
+
+/* A column without tasks needs no read, and a collapsed one shows only its number. */
+static enum result read_columns(struct reader *r, struct ui *u, struct arena *a, struct answer *ans)
+{
+	struct board *b = &u->board;
+
+	for (size_t i = 0; i < COLUMNS; i++) {
+		struct column *c = &b->col[i];
+		struct answer none = { 0 };
+
+		if (!column_open(b, i) || !c->count) {
+			set_column(b, c, &none);
+			if (board_filtered(b) && c->count)
+				c->count = -1;
+			continue;
+		}
+		if (read_column(r, u, c, ans, a) != SUCCESS)
+			return ans->code;
+		set_column(b, c, ans);
+	}
+	return SUCCESS;
+}
+
+static void set_counts(struct ui *u, const struct answer *ans)
+{
+	for (size_t i = 0; i < COLUMNS; i++) {
+		struct column *c = &u->board.col[i];
+
+		c->count = ans->counts[c->status] - ans->archived[c->status];
+		c->waiting = c->status == READY ? ans->waiting : 0;
+	}
+	u->board.paused = ans->paused;
+}
+
+/* Nothing points into the old answers any more. */
+static void forget_columns(struct ui *u)
+{
+	for (size_t i = 0; i < COLUMNS; i++) {
+		u->board.col[i].tasks = NULL;
+		u->board.col[i].n = 0;
+	}
+}
+
+void read_board(struct reader *r, struct ui *u)
+{
+	int64_t began = os_boot_ms();
+	struct request rq = { .op = OP_OVERVIEW };
+	struct board old = u->board;
+	struct arena fresh = { 0 };
+	struct answer all, ans = { 0 };
+
+	GIVE(&rq, limit, 1);
+	forget_columns(u);
+	if (call_in(r, &rq, &all, &fresh) == SUCCESS) {
+		set_counts(u, &all);
+		read_columns(r, u, &fresh, &ans);
+	} else {
+		ans = all;
+	}
+	r->took = os_boot_ms() - began;
+	if (ans.code != SUCCESS) {
+		u->board = old;
+		snprintf(u->board.fault, sizeof(u->board.fault), "%.*s",
+			 STRF(text_line(&fresh, ans.message)));
+		arena_free(&fresh);
+		return;
+	}
+	u->board.fault[0] = '\0';
+	if (u->seek)
+		board_seek(&u->board);
+	u->seek = false;
+	arena_free(&r->columns);
+	r->columns = fresh;
+	r->read_at = began;
+	r->as_of = u->board.now = all.now;
+}
+
+/* --- one task --------------------------------------------------------------------------------------- */
+
+static struct str place_text(int64_t place, struct arena *a)
+{
+	if (place == 1)
+		return STR("it is next");
+	return arena_printf(a, "%lld task%s first", (long long)place - 1,
+			    place == 2 ? " comes" : "s come");
+}
+
+/* The reason of `next --explain`. Its list names the place of the first tasks; for others the rule itself says why. */
+static struct str explain(struct reader *r, const struct task *t, int64_t now, struct arena *a)
+{
+	struct request rq = { .op = OP_NEXT };
+	struct answer ans;
+	bool eligible;
+	struct str why;
+
+	GIVE(&rq, explain, 1);
+	GIVE(&rq, limit, EXPLAINED);
+	call_in(r, &rq, &ans, a);
+	if (ans.paused)
+		return arena_printf(a, "the queue is paused by %.*s", STRF(ans.paused->by));
+	for (size_t i = 0; ans.code == SUCCESS && i < ans.n_candidates; i++) {
+		const struct candidate *c = &ans.candidates[i];
+
+		if (str_eq(c->id, t->id))
+			return c->eligible ? place_text(c->place, a) : c->why;
+	}
+	why = order_why(t, &r->session->client.config.policy, now, a, &eligible);
+	return eligible ? arena_printf(a, "at least %d tasks come first", EXPLAINED) : why;
+}
+
+static struct str detail_text(struct reader *r, const struct answer *ans, struct arena *a)
+{
+	struct reply reply = { .ans = *ans };
+	struct buf b = BUF_MAX(4 << 20);
+	struct view v = { .out = &b, .arena = a };
+	struct str out;
+
+	show_details(&reply, &v);
+	buf_adds(&b, STR("\nwhy it is not next\n  "));
+	text_visible(&b, explain(r, ans->task, ans->now, a), false);
+	buf_addc(&b, '\n');
+	out = arena_str(a, buf_str(&b));
+	buf_free(&b);
+	return out;
+}
+
+/* show_details() keeps tabs, and a tab would move the text by an unknown width. */
+static struct str without_tabs(struct str text)
+{
+	for (size_t i = 0; i < text.n; i++)
+		if (text.p[i] == '\t')
+			((char *)text.p)[i] = ' ';
+	return text;
+}
+
+void read_detail(struct reader *r, struct ui *u)
+{
+	struct request rq = { .op = OP_SHOW };
+	struct arena fresh = { 0 };
+	struct answer ans;
+
+	if (u->under != UI_DETAIL)
+		return;
+	GIVE(&rq, id, str_c(u->shown));
+	GIVE(&rq, view, VIEW_RELATED);
+	u->task = NULL;
+	if (call_in(r, &rq, &ans, &fresh) == SUCCESS) {
+		u->task = ans.task;
+		r->text = without_tabs(detail_text(r, &ans, &fresh));
+	} else {
+		r->text = text_line(&fresh, ans.message);
+	}
+	arena_free(&r->detail);
+	r->detail = fresh;
+}
+
+/* --- changes ---------------------------------------------------------------------------------------- */
+
+static void say_refused(struct ui *u, const struct answer *ans, struct arena *a)
+{
+	ui_say(u, true, "refused: %.*s%s%.*s", STRF(text_line(a, ans->message)),
+	       ans->hint.n ? " · " : "", STRF(text_line(a, ans->hint)));
+}
+
+void send_draft(struct reader *r, struct ui *u)
+{
+	struct request rq = draft_request(&u->draft);
+	struct arena a = { 0 };
+	struct answer ans;
+
+	if (call_in(r, &rq, &ans, &a) != SUCCESS)
+		say_refused(u, &ans, &a);
+	else if (ans.task)
+		ui_say(u, false, "%s %.*s: done (%s)", u->draft.action->name,
+		       STRF(text_line(&a, ans.task->id)), status_name(ans.task->status));
+	else
+		ui_say(u, false, "%s: done", u->draft.action->name);
+	arena_free(&a);
+}
+
+void edit_draft(struct reader *r, struct ui *u)
+{
+	struct session *s = r->session;
+	struct arena a = { 0 }, *kept = s->arena, *of_client = s->client.arena,
+		     *ring = s->client.keyring.arena;
+	struct args *args = args_new(&cmd_edit, &a);
+	struct reply reply = { 0 };
+
+	GIVE(&args->rq, id, str_c(u->draft.id));
+	GIVE(&args->rq, if_version, u->draft.version);
+	s->arena = s->client.arena = s->client.keyring.arena = &a;
+	if (command_run(&cmd_edit, s, args, &reply) != SUCCESS)
+		say_refused(u, &reply.ans, &a);
+	else
+		ui_say(u, false, "edited %s", u->draft.id);
+	s->arena = kept;
+	s->client.arena = of_client;
+	s->client.keyring.arena = ring;
+	reply_free(&reply);
+	arena_free(&a);
+}

@@ -1,0 +1,28 @@
+/* read: fills the model in from the queue, and sends the changes of the user to it. */
+#ifndef BOARD_READ_H
+#define BOARD_READ_H
+
+#include "cmd/command.h"
+#include "face/board/keys.h"
+
+struct reader {
+	struct session *session;
+	struct arena columns, detail; /* what the model points to */
+	struct str text;              /* of the detail view, safe to print */
+	int64_t read_at, took;        /* when, by the boot clock, and how long it took; ms */
+	int64_t as_of;                /* the store's time then */
+};
+
+/* Reads the counts and one page of each open column. On failure the model keeps what it has, and says why. */
+void read_board(struct reader *r, struct ui *u);
+/* Reads the task of the detail view. */
+void read_detail(struct reader *r, struct ui *u);
+/* Sends the draft, and leaves the outcome in the message. */
+void send_draft(struct reader *r, struct ui *u);
+/* Opens the editor on the task of the draft. The terminal must be in its normal mode. */
+void edit_draft(struct reader *r, struct ui *u);
+/* The store's time now. */
+int64_t reader_now(const struct reader *r);
+void reader_free(struct reader *r);
+
+#endif

@@ -1,0 +1,470 @@
+/* The board without a terminal: columns, cursor, pages, cards, filters and dialogs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/text.h"
+#include "face/board/keys.h"
+
+static struct arena arena;
+
+static bool same(struct str s, const char *want)
+{
+	if (str_is(s, want))
+		return true;
+	print_error("got \"%.*s\", want \"%s\"\n", STRF(s), want);
+	return false;
+}
+
+/* Tasks with the ids of `ids`, one letter each. */
+static void fill(struct column *c, const char *ids)
+{
+	struct task *v = arena_array(&arena, struct task, strlen(ids) + 1);
+
+	for (size_t i = 0; ids[i]; i++) {
+		v[i].id = arena_str(&arena, str_n(ids + i, 1));
+		v[i].title = STR("title");
+		v[i].status = c->status;
+		v[i].class_rank = STANDARD;
+		v[i].priority = PRIORITY_DEFAULT;
+		v[i].version = 4;
+	}
+	c->tasks = v;
+	c->n = strlen(ids);
+	c->count = (int64_t)c->n;
+	column_settle(c);
+}
+
+static int setup(void **state)
+{
+	struct ui *u = calloc(1, sizeof(*u));
+
+	ui_init(u, STR("me"));
+	*state = u;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	free(*state);
+	arena_free(&arena);
+	arena = (struct arena){ 0 };
+	return 0;
+}
+
+static bool cursor_on(const struct ui *u, const char *id)
+{
+	const struct task *t = board_task(&u->board);
+
+	return t ? same(t->id, id) : !id[0];
+}
+
+static void cursor_moves(void **state)
+{
+	struct ui *u = *state;
+	struct board *b = &u->board;
+
+	fill(&b->col[1], "abc");
+	fill(&b->col[5], "r");
+	assert_true(cursor_on(u, "a"));
+	ui_key(u, 'j');
+	ui_key(u, K_DOWN);
+	assert_true(cursor_on(u, "c"));
+	ui_key(u, 'j'); /* the end holds */
+	assert_true(cursor_on(u, "c"));
+	ui_key(u, 'l'); /* passes over empty columns */
+	assert_true(cursor_on(u, "r"));
+	ui_key(u, 'l');
+	assert_true(cursor_on(u, "r"));
+	ui_key(u, 'h');
+	assert_true(cursor_on(u, "c")); /* each column remembers its card */
+	ui_key(u, 'g');
+	assert_true(cursor_on(u, "a"));
+	ui_key(u, 'h');
+	assert_true(cursor_on(u, "a"));
+}
+
+static void cursor_stays_on_its_task(void **state)
+{
+	struct ui *u = *state;
+	struct column *c = &u->board.col[1];
+
+	fill(c, "abc");
+	ui_key(u, 'j');
+	fill(c, "xyabc");
+	assert_true(cursor_on(u, "b"));
+	fill(c, "xyac"); /* b is gone: the task that took its place */
+	assert_true(cursor_on(u, "c"));
+	fill(c, "x");
+	assert_true(cursor_on(u, "x"));
+	fill(c, "");
+	assert_true(cursor_on(u, ""));
+	fill(c, "z");
+	assert_true(cursor_on(u, "z"));
+}
+
+static void seeks_a_task(void **state)
+{
+	struct ui *u = *state;
+	struct board *b = &u->board;
+
+	board_seek(b);
+	assert_int_equal(b->cur, 1);
+	fill(&b->col[0], "p");
+	fill(&b->col[7], "d"); /* collapsed */
+	board_seek(b);
+	assert_int_equal(b->cur, 0);
+	fill(&b->col[3], "q");
+	board_seek(b);
+	assert_int_equal(b->cur, 0);
+}
+
+static void columns_open_and_collapse(void **state)
+{
+	struct ui *u = *state;
+	struct board *b = &u->board;
+
+	fill(&b->col[1], "a");
+	fill(&b->col[7], "d");
+	assert_true(column_open(b, 1));
+	assert_false(column_open(b, 0)); /* empty */
+	assert_false(column_open(b, 7)); /* Done */
+	assert_int_equal(ui_key(u, '8'), DO_READ);
+	assert_true(column_open(b, 7));
+	assert_true(cursor_on(u, "d"));
+	assert_int_equal(ui_key(u, 'z'), DO_READ);
+	assert_false(column_open(b, 7));
+	assert_true(cursor_on(u, ""));
+	assert_int_equal(ui_key(u, K_ENTER), DO_READ); /* opens it */
+	assert_true(column_open(b, 7));
+}
+
+static void pages(void **state)
+{
+	struct ui *u = *state;
+	struct column *c = &u->board.col[1];
+
+	fill(c, "abc");
+	assert_int_equal(ui_key(u, K_END), DO_NOTHING); /* all are here */
+	c->count = 100;
+	c->limit = 3;
+	assert_int_equal(ui_key(u, K_END), DO_READ);
+	assert_int_equal(c->limit, 3 + PAGE);
+	assert_int_equal(ui_key(u, K_END), DO_NOTHING); /* asked for already */
+	assert_int_equal(ui_key(u, K_UP), DO_NOTHING);
+}
+
+static void layout_fits(void **state)
+{
+	struct ui *u = *state;
+	struct board *b = &u->board;
+	struct span s[COLUMNS];
+
+	for (size_t i = 0; i < COLUMNS; i++)
+		fill(&b->col[i], "a");
+	for (int width = 1; width < 300; width++)
+		for (b->cur = 0; b->cur < COLUMNS; b->cur++) {
+			size_t n = board_layout(b, width, s);
+			int x = 0;
+
+			assert_true(n >= 1);
+			assert_in_range(b->cur, s[0].column, s[n - 1].column);
+			for (size_t i = 0; i < n; i++) {
+				assert_int_equal(s[i].x, x);
+				assert_int_equal(s[i].column, s[0].column + i);
+				x += s[i].width;
+			}
+			assert_true(x <= width);
+		}
+	b->cur = 0;
+	assert_int_equal(board_layout(b, 80, s), 3);
+	assert_int_equal(s[2].x + s[2].width, 80); /* no room is wasted */
+	assert_int_equal(board_layout(b, 200, s), COLUMNS);
+	assert_true(s[7].strip && !s[6].strip);
+}
+
+static void scrolls_along(void **state)
+{
+	struct ui *u = *state;
+	struct column *c = &u->board.col[1];
+
+	fill(c, "abcdefghij"); /* three lines each */
+	for (int i = 0; i < 4; i++)
+		ui_key(u, 'j');
+	column_scroll(c, 0, 30, 9);
+	assert_int_equal(c->top, 2);
+	ui_key(u, 'k');
+	column_scroll(c, 0, 30, 9);
+	assert_int_equal(c->top, 2); /* no further than needed */
+	ui_key(u, 'g');
+	column_scroll(c, 0, 30, 9);
+	assert_int_equal(c->top, 0);
+	ui_key(u, 'G');
+	column_scroll(c, 0, 30, 1); /* not even one fits */
+	assert_int_equal(c->top, 9);
+}
+
+static void wraps(void **state)
+{
+	struct strs w = wrap_lines(&arena, STR("one two  three\n\nfour"), 8);
+
+	(void)state;
+	assert_int_equal(w.n, 4);
+	assert_true(same(w.v[0], "one two"));
+	assert_true(same(w.v[1], "three"));
+	assert_true(same(w.v[2], ""));
+	assert_true(same(w.v[3], "four"));
+	w = wrap_lines(&arena, STR("日本語日本語"), 5); /* two columns each */
+	assert_int_equal(w.n, 3);
+	assert_true(same(w.v[0], "日本"));
+	w = wrap_lines(&arena, STR("日"), 0);
+	assert_int_equal(w.n, 1);
+	w = wrap_lines(&arena, STR("abcdefgh ij"), 4);
+	assert_true(same(w.v[1], "efgh"));
+	assert_true(same(w.v[2], "ij"));
+	assert_int_equal(wrap_lines(&arena, STR(""), 4).n, 0);
+	w = wrap_lines(&arena, STR("  one two three"), 9);
+	assert_int_equal(w.n, 2);
+	assert_true(same(w.v[0], "  one two"));
+	assert_true(same(w.v[1], "  three"));
+	w = wrap_lines(&arena, STR("          deep"), 6);
+	assert_true(same(w.v[w.n - 1], "deep"));
+}
+
+#define NOW INT64_C(1800000000000)
+
+static size_t lines_of(const struct task *t, const struct standing *st, int width, struct line *out)
+{
+	return card_lines(t, st, NOW, width, out, &arena);
+}
+
+static void cards(void **state)
+{
+	struct str labels[] = { STR("bug"), STR("\x1b[2J") }, on[] = { STR("t3") };
+	struct task t = { .id = STR("t1"),
+			  .title = STR("a\x1b]0;x"),
+			  .status = READY,
+			  .class_rank = EXPEDITE,
+			  .priority = 9,
+			  .due = NOW - INT64_C(3) * 24 * 3600 * 1000,
+			  .labels = { labels, 2 } };
+	struct standing st = { .waits = true, .on = { on, 1 }, .more = true };
+	struct line out[CARD_LINES];
+	size_t n = lines_of(&t, &st, 40, out);
+
+	(void)state;
+	assert_int_equal(n, 5);
+	assert_true(same(out[0].text, "t1  Expedite  p9"));
+	assert_true(same(out[1].text, "a\\x1b]0;x"));
+	assert_true(str_starts(out[2].text, STR("! overdue 20")));
+	assert_true(same(out[3].text, "waits for t3 …"));
+	assert_true(same(out[4].text, "#bug #\\x1b[2J"));
+	t.status = DONE; /* an ended task is not late and waits for nothing */
+	assert_int_equal(lines_of(&t, NULL, 40, out), 3);
+}
+
+static void card_of_a_held_task(void **state)
+{
+	struct task t = { .id = STR("t1"),
+			  .title = STR("one two three four five six seven eight"),
+			  .status = IN_PROGRESS,
+			  .class_rank = STANDARD,
+			  .priority = PRIORITY_DEFAULT };
+	struct line out[CARD_LINES];
+
+	(void)state;
+	t.lock.holder = STR("a-very-long-name-of-an-agent");
+	t.lock.token = STR("x");
+	t.lock.expires_at = NOW + 90000;
+	assert_int_equal(lines_of(&t, NULL, 22, out), 4);
+	assert_true(same(out[0].text, "t1"));
+	assert_true(same(out[1].text, "one two three four"));
+	assert_true(same(out[2].text, "five six seven eight"));
+	assert_true(str_ends(out[3].text, STR(" 1m 30s left")));
+	assert_true(text_width(out[3].text) <= 21);
+	t.lock.expires_at = NOW;
+	lines_of(&t, NULL, 22, out);
+	assert_true(str_ends(out[3].text, STR(" expired")));
+	for (int width = 1; width < 40; width++)
+		for (size_t i = 0, n = lines_of(&t, NULL, width, out); i < n; i++)
+			assert_true(text_width(out[i].text) <= (size_t)(width > 4 ? width - 1 : 4));
+}
+
+static void filters(void **state)
+{
+	struct request rq = { .op = OP_LIST };
+
+	(void)state;
+	GIVE(&rq, view, VIEW_GROUPS);
+	assert_null(filter_apply(STR(" #bug  label:ui @ann class:expedite type:fix mine"),
+				 STR("me"), &rq, &arena));
+	assert_int_equal(rq.labels.n, 2);
+	assert_true(same(rq.labels.v[1], "ui"));
+	assert_true(same(rq.holder, "ann"));
+	assert_int_equal(rq.class_rank, EXPEDITE);
+	assert_true(same(rq.type, "fix"));
+	assert_int_equal(rq.view, VIEW_GROUPS | VIEW_MINE);
+	assert_true(same(rq.agent, "me"));
+	assert_non_null(filter_apply(STR("bug"), STR(""), &rq, &arena));
+	assert_non_null(filter_apply(STR("#"), STR(""), &rq, &arena));
+	assert_non_null(filter_apply(STR("@"), STR(""), &rq, &arena));
+	assert_non_null(filter_apply(STR("type:"), STR(""), &rq, &arena));
+	assert_non_null(filter_apply(STR("class:x"), STR(""), &rq, &arena));
+}
+
+static void type_text(struct ui *u, const char *s)
+{
+	struct str rest = str_c(s);
+
+	while (rest.n) {
+		uint32_t c;
+		size_t n = text_char(rest, &c);
+
+		ui_key(u, c);
+		rest = str_n(rest.p + n, rest.n - n);
+	}
+}
+
+static void action_asks_and_carries_the_version(void **state)
+{
+	struct ui *u = *state;
+	struct request rq;
+
+	fill(&u->board.col[5], "r");
+	u->board.cur = 5;
+	ui_key(u, 'r');
+	assert_int_equal(u->mode, UI_INPUT);
+	ui_key(u, K_ENTER);
+	assert_true(u->bad);
+	type_text(u, "é日😀x");
+	ui_key(u, K_ERASE);
+	ui_key(u, K_ERASE);
+	assert_string_equal(u->input, "é日");
+	ui_key(u, K_ENTER);
+	assert_int_equal(u->mode, UI_CONFIRM);
+	assert_true(same(draft_command(&u->draft, &arena),
+			 "pawl rework r --reason 'é日' --if-version 4"));
+	fill(&u->board.col[5], ""); /* the draft keeps the task that the user saw */
+	assert_int_equal(ui_key(u, K_ENTER), DO_NOTHING);
+	assert_int_equal(ui_key(u, 'y'), DO_CALL);
+	rq = draft_request(&u->draft);
+	assert_int_equal(rq.op, OP_REWORK);
+	assert_true(same(rq.id, "r"));
+	assert_true(same(rq.reason, "é日"));
+	assert_int_equal(rq.if_version, 4);
+	assert_false(HAS(&rq, force));
+}
+
+static void action_can_be_left(void **state)
+{
+	struct ui *u = *state;
+
+	fill(&u->board.col[5], "r");
+	u->board.cur = 5;
+	ui_key(u, 'a');
+	assert_int_equal(u->mode, UI_CONFIRM);
+	assert_int_equal(ui_key(u, 'n'), DO_NOTHING);
+	assert_int_equal(u->mode, UI_BOARD);
+	ui_key(u, 'x');
+	type_text(u, "why");
+	assert_int_equal(ui_key(u, K_ESC), DO_NOTHING);
+	assert_int_equal(u->mode, UI_BOARD);
+	ui_key(u, 'u'); /* wrong status */
+	assert_int_equal(u->mode, UI_BOARD);
+	assert_true(u->bad);
+	ui_key(u, 'b'); /* nobody holds it */
+	assert_true(u->bad);
+	u->board.cur = 1;
+	ui_key(u, 'm'); /* no task here */
+	assert_true(u->bad);
+	assert_int_equal(ui_key(u, 'e'), DO_NOTHING);
+	assert_int_equal(ui_key(u, 'q'), DO_QUIT);
+}
+
+static void input_has_a_limit(void **state)
+{
+	struct ui *u = *state;
+
+	ui_key(u, 'n');
+	for (int i = 0; i < INPUT_MAX; i++)
+		ui_key(u, 0x1f600);
+	assert_in_range(u->length, INPUT_MAX - 3, INPUT_MAX);
+	assert_true(text_valid(str_c(u->input)));
+	ui_key(u, 21);
+	assert_int_equal(u->length, 0);
+	ui_key(u, K_ERASE);
+	assert_int_equal(u->length, 0);
+	ui_key(u, 7); /* control keys are no text */
+	assert_int_equal(u->length, 0);
+}
+
+/* Every move has an action that may start from its status; a menu offers each. */
+static void moves_are_possible(void **state)
+{
+	struct ui *u = *state;
+
+	for (size_t i = 0; i < COLUMNS; i++) {
+		const struct move *list[MOVES];
+		struct column *c = &u->board.col[i];
+		size_t n = moves_from(c->status, list);
+
+		assert_true(n > 0);
+		fill(c, "a");
+		board_go(&u->board, i);
+		for (size_t k = 0; k < n; k++) {
+			assert_true(list[k]->action->from & STATUS_BIT(c->status));
+			ui_key(u, 'm');
+			assert_int_equal(u->mode, UI_MENU);
+			ui_key(u, (uint32_t)('1' + k));
+			assert_true(u->mode == UI_INPUT || u->mode == UI_CONFIRM);
+			assert_ptr_equal(u->draft.action, list[k]->action);
+			ui_key(u, K_ESC);
+		}
+	}
+	assert_int_equal(moves_from(0, (const struct move *[MOVES]){ 0 }), 0);
+}
+
+static void pauses_and_resumes(void **state)
+{
+	struct ui *u = *state;
+	struct notice paused = { .by = STR("ann") };
+
+	ui_key(u, 'p');
+	ui_key(u, K_ENTER); /* without a reason */
+	assert_true(same(draft_command(&u->draft, &arena), "pawl pause"));
+	ui_key(u, 'n');
+	u->board.paused = &paused;
+	ui_key(u, 'p');
+	assert_true(same(draft_command(&u->draft, &arena), "pawl resume"));
+	assert_false(HAS(&(struct request){ .has = draft_request(&u->draft).has }, if_version));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(cursor_moves),
+		TEST(cursor_stays_on_its_task),
+		TEST(seeks_a_task),
+		TEST(columns_open_and_collapse),
+		TEST(pages),
+		TEST(layout_fits),
+		TEST(scrolls_along),
+		TEST(wraps),
+		TEST(cards),
+		TEST(card_of_a_held_task),
+		TEST(filters),
+		TEST(action_asks_and_carries_the_version),
+		TEST(action_can_be_left),
+		TEST(input_has_a_limit),
+		TEST(moves_are_possible),
+		TEST(pauses_and_resumes),
+	};
+
+	return cmocka_run_group_tests_name("board", tests, NULL, NULL);
+}
