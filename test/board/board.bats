@@ -16,14 +16,17 @@ teardown() {
 	tm kill-server 2>/dev/null || true
 }
 
+# A server that was killed may still remove its socket, so each start has a socket of its own.
+starts=0
 tm() {
-	tmux -u -L pawl -f /dev/null "$@"
+	tmux -u -L "pawl$starts" -f /dev/null "$@"
 }
 
 # board WIDTH HEIGHT [VARIABLE=VALUE...]: starts it in a shell, so that the terminal outlives it
 board() {
 	local width=$1 height=$2
 	shift 2
+	starts=$((starts + 1))
 	tm new-session -d -x "$width" -y "$height" \
 		"env $* sh -c 'stty -g >before; \"$PAWL\" board; echo code \$? >ended; stty -g >after; echo left the board; exec cat'"
 	sees "pawl board"

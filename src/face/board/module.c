@@ -13,8 +13,9 @@
 
 #define TICK_MS 1000   /* the time left of each lease is shown anew */
 #define AGAIN_MS 10000 /* a read without a wake-up: a date may have passed */
+#define LOOK_MS 1000   /* the same if the store cannot wake us */
 #define PAUSE_MS 100   /* the least time between two reads */
-#define SHARE 4        /* reading takes at most one part in so many of the time */
+#define SHARE 3        /* the pause after a read that took long, in times of the read */
 
 struct loop {
 	struct session *session;
@@ -24,10 +25,16 @@ struct loop {
 	bool stale; /* the queue may have changed since the last read */
 };
 
+/* A descriptor that becomes readable when the queue changes; -1: there is none. */
+static int wake_fd(const struct loop *l)
+{
+	return l->session->client.queue ? queue_wake_fd(l->session->client.queue) : -1;
+}
+
 static void read_all(struct loop *l)
 {
 	l->stale = false;
-	if (l->session->client.queue)
+	if (wake_fd(l) >= 0)
 		queue_woken(l->session->client.queue);
 	read_board(&l->reader, &l->ui);
 	read_detail(&l->reader, &l->ui);
@@ -79,32 +86,30 @@ static bool take_keys(struct loop *l)
 static int64_t until_read(const struct loop *l)
 {
 	int64_t least = l->reader.took * SHARE > PAUSE_MS ? l->reader.took * SHARE : PAUSE_MS;
-	int64_t left = l->reader.read_at + least - os_boot_ms();
+	int64_t left = l->reader.tried_at + least - os_boot_ms();
 
 	return left > 0 ? left : 0;
 }
 
 static bool read_is_due(const struct loop *l)
 {
-	bool old = os_boot_ms() - l->reader.read_at >= AGAIN_MS;
+	int64_t most = wake_fd(l) < 0 || l->ui.board.fault[0] ? LOOK_MS : AGAIN_MS;
 
-	return (l->stale || old || l->ui.board.fault[0]) && until_read(l) == 0;
+	return until_read(l) == 0 && (l->stale || os_boot_ms() - l->reader.tried_at >= most);
 }
 
 /* Returns false when the terminal is gone or a signal asks the process to end. */
 static bool wait_for_news(struct loop *l)
 {
-	struct queue *q = l->session->client.queue;
-	int wake = q ? queue_wake_fd(q) : -1;
-	int64_t ms = l->stale ? until_read(l) : q && wake < 0 ? queue_pause(q, TICK_MS) : TICK_MS;
+	int64_t ms = l->stale ? until_read(l) : TICK_MS;
 	struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
 				{ .fd = term_end_fd(), .events = POLLIN },
-				{ .fd = l->stale ? -1 : wake, .events = POLLIN } };
+				{ .fd = l->stale ? -1 : wake_fd(l), .events = POLLIN } };
 	int n = poll(fds, 3, (int)(ms < TICK_MS ? ms : TICK_MS));
 
 	if (term_signal() || (n > 0 && fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)))
 		return false;
-	if ((n > 0 && fds[2].revents) || (q && wake < 0))
+	if (n > 0 && fds[2].revents)
 		l->stale = true;
 	return n >= 0 || errno == EINTR;
 }
@@ -128,7 +133,7 @@ static enum result run(struct session *s, struct reply *out)
 	(void)queue_wake_fd(s->client.queue);
 	read_board(&l.reader, &l.ui);
 	if (l.ui.board.fault[0])
-		return run_fail(API_ERROR, arena_str(s->arena, str_c(l.ui.board.fault)),
+		return run_fail(l.reader.code, arena_str(s->arena, str_c(l.ui.board.fault)),
 				STR("pawl doctor looks at the store"), out);
 	if (!term_open(s->color))
 		return run_fail(MISCONFIGURED, STR("this terminal cannot show the board"),

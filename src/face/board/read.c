@@ -120,7 +120,9 @@ void read_board(struct reader *r, struct ui *u)
 	} else {
 		ans = all;
 	}
-	r->took = os_boot_ms() - began;
+	r->tried_at = os_boot_ms();
+	r->took = r->tried_at - began;
+	r->code = ans.code;
 	if (ans.code != SUCCESS) {
 		u->board = old;
 		snprintf(u->board.fault, sizeof(u->board.fault), "%.*s",

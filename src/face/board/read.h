@@ -9,8 +9,11 @@ struct reader {
 	struct session *session;
 	struct arena columns, detail; /* what the model points to */
 	struct str text;              /* of the detail view, safe to print */
-	int64_t read_at, took;        /* when, by the boot clock, and how long it took; ms */
-	int64_t as_of;                /* the store's time then */
+	int64_t tried_at,
+		took;    /* when the last read ended, by the boot clock, and how long it took; ms */
+	int64_t read_at; /* when the last read that succeeded began */
+	int64_t as_of;   /* the store's time then */
+	enum result code; /* of the last read of the columns */
 };
 
 /* Reads the counts and one page of each open column. On failure the model keeps what it has, and says why. */

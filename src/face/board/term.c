@@ -47,7 +47,7 @@ static void on_fault(int number)
 	raise(number);
 }
 
-static void catch (int number, void (*handler)(int), int flags)
+static void handle(int number, void (*handler)(int), int flags)
 {
 	struct sigaction sa = { .sa_handler = handler, .sa_flags = flags };
 
@@ -61,9 +61,9 @@ static void catch_all(void)
 			 faults[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL };
 
 	for (size_t i = 0; i < sizeof(asks) / sizeof(*asks); i++)
-		catch (asks[i], on_signal, 0);
+		handle(asks[i], on_signal, 0);
 	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
-		catch (faults[i], on_fault, (int)SA_RESETHAND);
+		handle(faults[i], on_fault, (int)SA_RESETHAND);
 }
 
 static void add_leave(const char *name)
