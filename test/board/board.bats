@@ -3,17 +3,22 @@
 
 load ../cli/common
 
+sockets=
+
 setup() {
 	command -v tmux >/dev/null || skip "tmux is not installed"
 	[ -e "$PAWL_BUILD/pawl-board.so" ] || skip "the board is not built: there is no ncursesw"
 	fresh
 	queue
-	export TMUX_TMPDIR=$BATS_TEST_TMPDIR SHELL=/bin/sh PS1='$ '
+	sockets=$(mktemp -d /tmp/pawl-board.XXXXXX) # the path of a socket must be short
+	export TMUX_TMPDIR=$sockets SHELL=/bin/sh PAWL
 	unset TMUX
 }
 
 teardown() {
+	[ -z "$sockets" ] && return
 	tm kill-server 2>/dev/null || true
+	rm -rf "$sockets"
 }
 
 # A server that was killed may still remove its socket, so each start has a socket of its own.
@@ -22,13 +27,12 @@ tm() {
 	tmux -u -L "pawl$starts" -f /dev/null "$@"
 }
 
-# board WIDTH HEIGHT [VARIABLE=VALUE...]: starts it in a shell, so that the terminal outlives it
+# board WIDTH HEIGHT [VARIABLE=VALUE...]: starts it in a terminal that outlives it
 board() {
 	local width=$1 height=$2
 	shift 2
 	starts=$((starts + 1))
-	tm new-session -d -x "$width" -y "$height" \
-		"env $* sh -c 'stty -g >before; \"$PAWL\" board; echo code \$? >ended; stty -g >after; echo left the board; exec cat'"
+	tm new-session -d -x "$width" -y "$height" "exec env $* '$BATS_TEST_DIRNAME/session'"
 	sees "pawl board"
 }
 
@@ -109,7 +113,7 @@ some_tasks() {
 	some_tasks
 	board 80 24
 	sees "1 Backlog 1" "2 Ready 2, 1 wait" "3 In Progress 1" "parser  Expedite  p7" "日本語 🎉" "! overdue 2026-01-01" \
-		"#bug #ui" "@carol 1h 59m" "waits for parser"
+		"#bug #ui" "@carol 1h" "waits for parser"
 	hides "6 Review"
 	keys l l l
 	sees "6 Review 1" "no key"
@@ -324,6 +328,22 @@ some_tasks() {
 	leaves
 }
 
+@test "board: the time left counts down, on the card and in the detail view" {
+	new x --id one
+	"$PAWL" claim -q one --ttl 1h --agent ann >/dev/null
+	board 80 24
+	sees "@ann"
+	for where in card detail; do
+		before=$(screen | grep -oE "[0-9]+m [0-9]+s" | head -1)
+		[ -n "$before" ]
+		gone "$before"
+		[ $where = detail ] || keys Enter
+		[ $where = detail ] || sees "held by ann for another"
+	done
+	keys q
+	leaves
+}
+
 @test "board: a signal or a killed terminal ends it, and the terminal stays sane" {
 	local pid
 	some_tasks
@@ -332,7 +352,7 @@ some_tasks() {
 		sees "In work"
 		keys n
 		sees "Title of the new task"
-		pid=$(pgrep -n -f "^$PAWL board")
+		pid=$(cat pid)
 		kill "-$signal" "$pid"
 		sees "left the board"
 		same "$(cat after)" "$(cat before)"
@@ -341,7 +361,7 @@ some_tasks() {
 	done
 	board 80 24
 	sees "In work"
-	pid=$(pgrep -n -f "^$PAWL board")
+	pid=$(cat pid)
 	tm kill-server
 	waits ends "$pid"
 }

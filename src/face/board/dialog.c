@@ -27,7 +27,7 @@ void draw_detail(struct ui *u, const struct reader *r)
 {
 	struct arena a = { 0 };
 
-	draw_lines(u, wrap_lines(&a, r->text, COLS > 4 ? (size_t)COLS - 2 : 2));
+	draw_lines(u, wrap_lines(&a, detail_text(r, &a), COLS > 4 ? (size_t)COLS - 2 : 2));
 	arena_free(&a);
 }
 

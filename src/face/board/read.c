@@ -4,6 +4,7 @@
 
 #include "base/os.h"
 #include "base/text.h"
+#include "core/lease.h"
 #include "core/order.h"
 
 #define EXPLAINED 100 /* candidates that are looked at for the place of a task */
@@ -173,48 +174,59 @@ static struct str explain(struct reader *r, const struct task *t, int64_t now, s
 	return eligible ? arena_printf(a, "at least %d tasks come first", EXPLAINED) : why;
 }
 
-static struct str detail_text(struct reader *r, const struct answer *ans, struct arena *a)
+/* Tabs are kept in texts of several lines, and would move the rest of the line by an unknown width. */
+static void without_tabs(struct buf *b)
 {
-	struct reply reply = { .ans = *ans };
+	for (size_t i = 0; i < b->n; i++)
+		if (b->p[i] == '\t')
+			b->p[i] = ' ';
+}
+
+/* The time left of a lease is part of the reason, so that one is made anew as well. */
+static struct str why_now(const struct reader *r, const struct task *t, int64_t now,
+			  struct arena *a)
+{
+	bool eligible;
+
+	if (!lease_live(&t->lock, now))
+		return r->why;
+	return order_why(t, &r->session->client.config.policy, now, a, &eligible);
+}
+
+struct str detail_text(const struct reader *r, struct arena *a)
+{
+	struct reply reply = { .ans = r->shown };
 	struct buf b = BUF_MAX(4 << 20);
 	struct view v = { .out = &b, .arena = a };
 	struct str out;
 
+	if (!r->shown.task)
+		return text_line(a, r->shown.message);
+	reply.ans.now = reader_now(r);
 	show_details(&reply, &v);
 	buf_adds(&b, STR("\nwhy it is not next\n  "));
-	text_visible(&b, explain(r, ans->task, ans->now, a), false);
+	text_visible(&b, why_now(r, r->shown.task, reply.ans.now, a), false);
 	buf_addc(&b, '\n');
+	without_tabs(&b);
 	out = arena_str(a, buf_str(&b));
 	buf_free(&b);
 	return out;
-}
-
-/* show_details() keeps tabs, and a tab would move the text by an unknown width. */
-static struct str without_tabs(struct str text)
-{
-	for (size_t i = 0; i < text.n; i++)
-		if (text.p[i] == '\t')
-			((char *)text.p)[i] = ' ';
-	return text;
 }
 
 void read_detail(struct reader *r, struct ui *u)
 {
 	struct request rq = { .op = OP_SHOW };
 	struct arena fresh = { 0 };
-	struct answer ans;
 
 	if (u->under != UI_DETAIL)
 		return;
 	GIVE(&rq, id, str_c(u->shown));
 	GIVE(&rq, view, VIEW_RELATED);
-	u->task = NULL;
-	if (call_in(r, &rq, &ans, &fresh) == SUCCESS) {
-		u->task = ans.task;
-		r->text = without_tabs(detail_text(r, &ans, &fresh));
-	} else {
-		r->text = text_line(&fresh, ans.message);
-	}
+	if (call_in(r, &rq, &r->shown, &fresh) != SUCCESS)
+		r->shown.task = NULL;
+	else
+		r->why = explain(r, r->shown.task, r->shown.now, &fresh);
+	u->task = r->shown.task;
 	arena_free(&r->detail);
 	r->detail = fresh;
 }

@@ -8,7 +8,8 @@
 struct reader {
 	struct session *session;
 	struct arena columns, detail; /* what the model points to */
-	struct str text;              /* of the detail view, safe to print */
+	struct answer shown;          /* the task of the detail view; no task: the reason */
+	struct str why;               /* why it is not next */
 	int64_t tried_at,
 		took;    /* when the last read ended, by the boot clock, and how long it took; ms */
 	int64_t read_at; /* when the last read that succeeded began */
@@ -20,6 +21,8 @@ struct reader {
 void read_board(struct reader *r, struct ui *u);
 /* Reads the task of the detail view. */
 void read_detail(struct reader *r, struct ui *u);
+/* All about that task at this moment, safe to print. */
+struct str detail_text(const struct reader *r, struct arena *a);
 /* Sends the draft, and leaves the outcome in the message. */
 void send_draft(struct reader *r, struct ui *u);
 /* Opens the editor on the task of the draft. The terminal must be in its normal mode. */
