@@ -370,6 +370,21 @@ ends() {
 	! kill -0 "$1" 2>/dev/null
 }
 
+# A key that reads the queue again, until the store fails.
+reads_until_it_fails() {
+	keys z
+	shows "NOT LIVE"
+}
+
+@test "board: a store that fails leaves the tasks in view, and the board says that they are old" {
+	some_tasks
+	board 120 40 "'PAWL_STORE=$(faulty any:100:fail):always'"
+	sees "In work"
+	waits reads_until_it_fails
+	sees "NOT LIVE: injected" "In work"
+	leaves
+}
+
 @test "board: texts of tasks cannot write to the terminal" {
 	printf '[{"id":"evil","title":"a\\u001b]0;owned\\u0007b\\u202ec\\u009b31m","status":"Ready","labels":["x\\u001b[2J"]}]' >evil.json
 	"$PAWL" import -q evil.json >/dev/null
