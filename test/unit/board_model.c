@@ -207,6 +207,10 @@ static void scrolls_along(void **state)
 	ui_key(u, 'G');
 	column_scroll(c, 0, 30, 1); /* not even one fits */
 	assert_int_equal(c->top, 9);
+	column_scroll(c, 0, 30, 12); /* a larger screen */
+	assert_int_equal(c->top, 6);
+	column_scroll(c, 0, 30, 100);
+	assert_int_equal(c->top, 0);
 }
 
 static void wraps(void **state)

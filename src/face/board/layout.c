@@ -70,6 +70,20 @@ static int card_height(const struct column *c, size_t i, int64_t now, int width)
 	return (int)n + 1; /* and a line between two cards */
 }
 
+/* Shows earlier cards as long as all later ones still fit: a larger screen has no empty room. */
+static void fill_up(struct column *c, int64_t now, int width, int height)
+{
+	int used = 0;
+
+	for (size_t i = c->top; i < c->n && used <= height; i++)
+		used += card_height(c, i, now, width);
+	while (c->top > 0 && used <= height) {
+		used += card_height(c, c->top - 1, now, width);
+		if (used <= height)
+			c->top--;
+	}
+}
+
 void column_scroll(struct column *c, int64_t now, int width, int height)
 {
 	int used = 0;
@@ -87,4 +101,5 @@ void column_scroll(struct column *c, int64_t now, int width, int height)
 		top++;
 	if (c->top < top)
 		c->top = top;
+	fill_up(c, now, width, height);
 }
