@@ -4,10 +4,10 @@
  *
  * A scheme X is in pawl-store-X.so, a command X in pawl-face-X.so, the tests of a store in
  * pawl-proof.so, TLS for clients in pawl-http-tls.so, the board in pawl-board.so. The search goes to
- * $PAWL_MODULE_DIR if it is set (an absolute path). Otherwise it looks beside the program or library that asks, then in the folder given at build time. A module
- * exports one symbol, `pawl_module`, and is refused if its `abi` differs. A store's module contains
- * all code that it calls, so that programs that use the library can load it. Every other module
- * finds that code in the program.
+ * $PAWL_MODULE_DIR if it is set (an absolute path). Otherwise it looks beside the program or library
+ * that asks, then in the folder given at build time. A module exports one symbol, `pawl_module`, and
+ * is refused if its `abi` differs. A store's module contains all code that it calls, so that programs
+ * that use the library can load it. Every other module finds that code in the program.
  */
 #ifndef BASE_MODULE_H
 #define BASE_MODULE_H
