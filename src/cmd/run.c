@@ -11,7 +11,7 @@
 struct run_args {
 	struct args args;
 	struct strs words;
-	int64_t next, loop, wait, jobs, grace;
+	int64_t next, loop, wait, jobs, plain, grace;
 	struct str on_success, on_failure, on_interrupt, replace;
 };
 
@@ -29,6 +29,8 @@ static const struct param params[] = {
 	      .help = "wait while an open task can become eligible, at most DURATION without work"),
 	LOCAL(run, jobs, "jobs", P_INT, .letter = 'J', .min = 1, .max = JOBS_MAX, .def = "1",
 	      .help = "run up to N tasks at once, each with its own command"),
+	LOCAL(run, plain, "plain", P_FLAG,
+	      .help = "with --jobs on a terminal: no live lines, and the commands write to the terminal themselves"),
 	LOCAL(run, on_success, "on-success", P_CHOICE, .choices = "done review none", .def = "done",
 	      .help = "report for a command that exits with 0: done, review or none"),
 	LOCAL(run, on_failure, "on-failure", P_CHOICE, .choices = "fail release block escalate",
@@ -54,7 +56,8 @@ static const struct param params[] = {
 struct running {
 	struct session *s;
 	bool single;
-	struct reply out; /* of the one task */
+	struct reply out;      /* of the one task */
+	struct screen *screen; /* of several jobs on a terminal, else NULL */
 };
 
 static void say(struct session *s, struct str text)
@@ -63,20 +66,28 @@ static void say(struct session *s, struct str text)
 		s->note(s, text);
 }
 
+static void tell(const struct running *x, struct str text)
+{
+	if (x->screen)
+		screen_say(x->screen, text);
+	else
+		say(x->s, text);
+}
+
 static void began(void *ctx, const struct answer *claim, struct strs words)
 {
 	struct running *x = ctx;
 	struct arena a = { 0 };
 
-	say(x->s, arena_printf(&a, "claimed %.*s (fence %lld): %.*s", STRF(claim->task->id),
-			       (long long)claim->lock->fence, STRF(claim->task->title)));
+	tell(x, arena_printf(&a, "claimed %.*s (fence %lld): %.*s", STRF(claim->task->id),
+			     (long long)claim->lock->fence, STRF(claim->task->title)));
 	if (claim->came_back)
-		say(x->s, arena_printf(&a, "%.*s came back: %.*s", STRF(claim->task->id),
-				       STRF(text_line(&a, claim->came_back->reason))));
-	say(x->s, arena_printf(&a, "running `%.*s` for %.*s", STRF(run_command_text(&a, words)),
-			       STRF(claim->task->id)));
+		tell(x, arena_printf(&a, "%.*s came back: %.*s", STRF(claim->task->id),
+				     STRF(text_line(&a, claim->came_back->reason))));
+	tell(x, arena_printf(&a, "running `%.*s` for %.*s", STRF(run_command_text(&a, words)),
+			     STRF(claim->task->id)));
 	for (size_t i = 0; i < claim->warnings.n; i++)
-		say(x->s, claim->warnings.v[i]);
+		tell(x, claim->warnings.v[i]);
 	arena_free(&a);
 }
 
@@ -116,12 +127,12 @@ static void ended(void *ctx, const struct run_end *e)
 	if (x->single)
 		answer_single(x, e);
 	if (e->code == SUCCESS)
-		say(x->s,
-		    arena_printf(&a, "%.*s is %s (%s%.*s%s)", STRF(e->task), status_name(e->became),
-				 e->interrupted ? "interrupted; " : "", STRF(how),
-				 e->settled ? "; the command itself set this status" : ""));
+		tell(x, arena_printf(&a, "%.*s is %s (%s%.*s%s)", STRF(e->task),
+				     status_name(e->became), e->interrupted ? "interrupted; " : "",
+				     STRF(how),
+				     e->settled ? "; the command itself set this status" : ""));
 	else if (!x->single)
-		say(x->s, e->message);
+		tell(x, e->message);
 	arena_free(&a);
 }
 
@@ -131,16 +142,16 @@ static void waits(void *ctx, const struct answer *none, int64_t coming)
 	struct arena a = { 0 };
 
 	if (none->paused)
-		say(x->s, arena_printf(&a, "waiting: %.*s", STRF(none->message)));
+		tell(x, arena_printf(&a, "waiting: %.*s", STRF(none->message)));
 	else if (coming)
-		say(x->s,
-		    arena_printf(
-			    &a,
-			    "waiting: no task is eligible now, but %lld open task%s can become so",
-			    (long long)coming, coming == 1 ? "" : "s"));
+		tell(x,
+		     arena_printf(
+			     &a,
+			     "waiting: no task is eligible now, but %lld open task%s can become so",
+			     (long long)coming, coming == 1 ? "" : "s"));
 	else
-		say(x->s, arena_printf(&a, "waiting: the next task can become eligible in %.*s",
-				       STRF(duration_text(&a, none->wait_ms))));
+		tell(x, arena_printf(&a, "waiting: the next task can become eligible in %.*s",
+				     STRF(duration_text(&a, none->wait_ms))));
 	arena_free(&a);
 }
 
@@ -207,6 +218,7 @@ static struct run_plan make_plan(const struct run_args *a, struct running *x)
 		.loop = a->loop,
 		.wait_ms = a->wait,
 		.out_to_err = x->s->owns_stdout,
+		.screen = x->screen,
 		.began = began,
 		.ended = ended,
 		.waits = waits,
@@ -285,7 +297,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	struct running x = { .s = s,
 			     .single = !a->loop && a->jobs <= 1,
 			     .out = { .silent = true } };
-	struct run_plan plan = make_plan(a, &x);
+	struct run_plan plan;
 	const char *fault = misuse(a);
 	struct run_sum sum;
 	struct answer ans;
@@ -294,7 +306,10 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (fault)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help run`"), out);
 	s->client.config.opt.write_status |= args->write_status;
+	x.screen = a->jobs > 1 && !a->plain && s->people && !s->quiet ? screen_open() : NULL;
+	plan = make_plan(a, &x);
 	code = runner_run(&s->client, &plan, &sum, &ans);
+	screen_close(x.screen, sum.signal != 0);
 	if (code == NO_TASKS)
 		say(s, ans.message);
 	if (code != SUCCESS)
@@ -327,7 +342,9 @@ const struct command cmd_run = {
 		"open work or for a date, and while the queue is paused. The loop ends by itself when no open task can "
 		"become eligible without a person. With DURATION it also waits for people: for tasks that are Blocked, "
 		"in Needs Help or in Review. If the lock is lost, pawl sends the group SIGTERM, after the grace period "
-		"SIGKILL, and exits with 21. With --json the command's output goes to standard error.",
+		"SIGKILL, and exits with 21. With --json the command's output goes to standard error. "
+		"With --jobs on a terminal, pawl shows a line for each job, and above them the output of the commands with the "
+		"id of the task before each line; --plain and --quiet switch this off.",
 	.example = "pawl run --next -- make test\n"
 		   "pawl run t1 --on-success review -- ./agent.sh\n"
 		   "pawl run --loop --replace {} -- ./agent.sh --task {}\n"

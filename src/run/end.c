@@ -78,6 +78,7 @@ static void finish(struct runner *r, struct job *j, struct run_end *e)
 	if (e->answer && e->answer->task)
 		e->became = e->answer->task->status;
 	tally(r, j, e);
+	job_relay_end(r, j);
 	if (r->plan->ended)
 		r->plan->ended(r->plan->ctx, e);
 	keeper_drop(r->keeper.fd, j->group);

@@ -53,6 +53,8 @@ static int set_files(const struct program *p)
 		if (null < 0 || dup2(null, STDIN_FILENO) < 0)
 			return -1;
 	}
+	if (p->output >= 0 && dup2(p->output, STDERR_FILENO) < 0)
+		return -1;
 	return p->out_to_err ? dup2(STDERR_FILENO, STDOUT_FILENO) : 0;
 }
 

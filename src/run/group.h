@@ -14,7 +14,8 @@ struct program {
 	const char *dir; /* its working folder */
 	bool terminal;   /* the program gets the terminal of standard input */
 	bool no_input;   /* its standard input is empty */
-	bool out_to_err; /* its standard output goes to our standard error */
+	bool out_to_err; /* its standard output goes to its standard error */
+	int output;      /* descriptor that becomes its standard error; -1: it uses ours */
 	int keeper;      /* descriptor by which the group registers, see reaper.h */
 };
 

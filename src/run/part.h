@@ -1,12 +1,16 @@
 /*
  * The parts of a runner: claim a task and start its program (take.c), wait for a task (wait.c), renew the lease (lease.c), notice when another
- * agent ends it (look.c), wait for the program (watch.c), and report the result (end.c).
+ * agent ends it (look.c), wait for the program (watch.c), report the result (end.c), and show the jobs on a terminal
+ * (live.c).
  */
 #ifndef RUN_PART_H
 #define RUN_PART_H
 
+#include <poll.h>
+
 #include "run/group.h"
 #include "run/reaper.h"
+#include "run/lines.h"
 #include "run/run.h"
 
 #define RETRY_MS 500 /* between two attempts to reach the store */
@@ -26,6 +30,13 @@ struct job {
 	int status;
 	int64_t kill_at, give_up_at;
 	int64_t report_at; /* 0: nothing to report yet */
+	/* Of a job that is shown on a terminal: */
+	int64_t began_at;
+	bool piped; /* its output comes through the pipe `from` */
+	int from;
+	struct lines lines;
+	bool counted; /* its group is gone, and `rest` bytes of its output are left */
+	size_t rest;
 };
 
 struct runner {
@@ -39,11 +50,12 @@ struct runner {
 	size_t running;
 	bool no_more, looked;
 	int signals;
+	struct pollfd *polls;       /* for the signals, the store, the terminal and each job */
 	int64_t look_at, looked_at; /* next and last check; NEVER: when the store wakes us */
 	/* Of a loop that waits: */
-	bool hopeful, told;  /* a task can become eligible; the user knows that the loop waits */
-	int64_t again_at;    /* the next attempt to claim, if nothing wakes us before */
-	int64_t idle_since;  /* the last program ended, or the loop began */
+	bool hopeful, told; /* a task can become eligible; the user knows that the loop waits */
+	int64_t again_at;   /* the next attempt to claim, if nothing wakes us before */
+	int64_t idle_since; /* the last program ended, or the loop began */
 	int64_t alone_since; /* only tasks are left that the loop released; 0: others are left, too */
 	int64_t fault_since; /* the store refuses to answer; 0: it answers */
 };
@@ -85,5 +97,22 @@ void runner_watch(struct runner *r);
 /* After the program has ended: reports the result of its task and frees its place, or retries later. */
 void job_report(struct runner *r, struct job *j);
 void job_lost(struct runner *r, struct job *j);
+
+/* The functions below do nothing without plan->screen. job_pipe() makes a pipe for the output of a program that is about
+ * to start; then call job_piped() after the attempt. 0 or -errno. */
+int job_pipe(struct runner *r, struct job *j);
+void job_piped(struct runner *r, struct job *j, bool started);
+/* Shows the output that the program has written; at most a part of it, so that no job holds up the others. */
+void job_relay(struct runner *r, struct job *j);
+/* After the group is gone: is all of its output shown? */
+bool job_relayed(struct runner *r, struct job *j);
+void job_relay_end(struct runner *r, struct job *j);
+/* Fills r->polls from `n`, and returns the number of all. */
+size_t live_polls(struct runner *r, size_t n);
+void live_polled(struct runner *r, size_t n);
+/* Shows the jobs if it is time. */
+void live_show(struct runner *r);
+/* The next time to show them, or NEVER. */
+int64_t live_next(const struct runner *r);
 
 #endif

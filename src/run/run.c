@@ -94,7 +94,9 @@ static enum result prepare(struct runner *r)
 		.path = find_program(plan->words.v[0], c->config.opt.dir, a),
 		.dir = c->config.opt.dir,
 		.no_input = plan->jobs > 1,
-		.out_to_err = plan->out_to_err,
+		.output = -1,
+		/* a file or a pipe gets the standard output as it is */
+		.out_to_err = plan->out_to_err || (plan->screen && isatty(STDOUT_FILENO)),
 	};
 	if (r->program.path)
 		return SUCCESS;
@@ -172,6 +174,7 @@ enum result runner_run(struct client *c, const struct run_plan *plan, struct run
 	GIVE(&own.take, pid_start, os_process_start(getpid()));
 	GIVE(&own.take, boot_id, proc_here(c->arena));
 	r.jobs = arena_array(c->arena, struct job, (size_t)own.jobs);
+	r.polls = arena_array(c->arena, struct pollfd, (size_t)own.jobs + 3);
 	if (prepare(&r) != SUCCESS)
 		return ans->code;
 	c->given_back.on = own.loop;

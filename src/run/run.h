@@ -10,6 +10,7 @@
 #define RUN_RUN_H
 
 #include "client/client.h"
+#include "run/screen.h"
 
 /* The result of one task. */
 struct run_end {
@@ -36,6 +37,9 @@ struct run_plan {
 	struct str summary;               /* empty: the runner makes one */
 	int64_t grace_ms, jobs;
 	bool loop, out_to_err;
+	/* Shows a line for each job, and the output of the programs above them; NULL: the programs write to standard output
+	 * and error themselves. */
+	struct screen *screen;
 	int64_t wait_ms; /* the loop waits this long without work; 0: it ends; RUN_FOREVER: no limit */
 	/* words: the program and its arguments for this task */
 	void (*began)(void *ctx, const struct answer *claim, struct strs words);

@@ -9,7 +9,7 @@
 #include "base/os.h"
 
 static const int caught[] = { SIGCHLD, SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
-			      SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH };
+			      SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH };
 
 #define CAUGHT (sizeof(caught) / sizeof(*caught))
 

@@ -152,8 +152,12 @@ static void begin(struct runner *r, struct job *j, const struct answer *claim)
 	r->program.argv = make_arguments(j);
 	r->program.envp = make_environment(r, j, claim);
 	r->program.terminal = r->plan->jobs == 1 && terminal_ours();
-	fault = group_start(&r->program, &j->group);
+	fault = job_pipe(r, j);
+	if (!fault)
+		fault = group_start(&r->program, &j->group);
+	job_piped(r, j, !fault);
 	if (!fault) {
+		j->began_at = os_boot_ms();
 		r->running++;
 		r->sum->ran++;
 		return;

@@ -1,6 +1,5 @@
 #include "run/part.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,7 +81,8 @@ static void tick(struct runner *r, struct job *j)
 		j->killed = true;
 		j->give_up_at = now + UNKILLABLE_MS;
 	}
-	if (!j->exited || (group_there(j->group) && !(j->killed && now >= j->give_up_at)))
+	if (!j->exited || (group_there(j->group) && !(j->killed && now >= j->give_up_at)) ||
+	    !job_relayed(r, j))
 		return;
 	if (j->lost)
 		job_lost(r, j);
@@ -123,10 +123,18 @@ static void pass_on(struct runner *r, int sig)
 
 static void take_signal(struct runner *r, int sig)
 {
-	if (sig == SIGCHLD)
+	struct screen *screen = r->plan->screen;
+
+	if (sig == SIGCONT && screen)
+		screen_forget(screen);
+	if (sig == SIGWINCH && screen)
+		screen_resized(screen);
+	if (sig == SIGCHLD || sig == SIGCONT)
 		return;
 	pass_on(r, sig);
 	if (sig == SIGTSTP) {
+		if (screen)
+			screen_hide(screen);
 		(void)kill(getpid(), SIGSTOP);
 		pass_on(r, SIGCONT);
 	} else if (signals_ends(sig)) {
@@ -140,16 +148,22 @@ static void take_signal(struct runner *r, int sig)
 
 static void wait_for_event(struct runner *r)
 {
-	struct pollfd in[] = { { .fd = r->signals, .events = POLLIN },
-			       { .fd = runner_wake_fd(r), .events = POLLIN } };
-	int64_t at = sooner(sooner(next_event(r), r->look_at), r->again_at),
-		left = at == NEVER ? -1 : at - os_boot_ms();
+	int64_t at, left;
+	size_t n;
 	int sig;
 
+	r->polls[0] = (struct pollfd){ .fd = r->signals, .events = POLLIN };
+	r->polls[1] = (struct pollfd){ .fd = runner_wake_fd(r), .events = POLLIN };
+	n = live_polls(r, 2);
+	at = sooner(sooner(next_event(r), live_next(r)), sooner(r->look_at, r->again_at));
+	left = at == NEVER ? -1 : at - os_boot_ms();
 	if (at != NEVER && left < 0)
 		left = 0;
-	if (poll(in, 2, left > 60000 ? 60000 : (int)left) > 0 && in[1].revents)
-		runner_woken(r);
+	if (poll(r->polls, n, left > 60000 ? 60000 : (int)left) > 0) {
+		if (r->polls[1].revents)
+			runner_woken(r);
+		live_polled(r, 2);
+	}
 	while ((sig = signals_next(r->signals)) > 0)
 		take_signal(r, sig);
 }
@@ -160,6 +174,7 @@ void runner_watch(struct runner *r)
 		runner_take(r);
 		if (!r->running && !runner_waits(r))
 			return;
+		live_show(r);
 		wait_for_event(r);
 		runner_look(r);
 		runner_wait_over(r);
