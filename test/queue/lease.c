@@ -36,6 +36,8 @@ static void test_returns(void **state)
 	assert_int_equal(ans->task->abandoned, 1);
 	assert_int_equal(ans->task->attempts, 2);
 	check_abandoned(s, "a", "ann", "r1", "; found by bob");
+	assert_true(str_is(ans->came_back->by, "ann"));
+	assert_true(str_starts(ans->came_back->reason, STR("the lease of ann expired at ")));
 	refused(s, LOST_LOCK, "done id=a token=T");
 	refused(s, LOST_LOCK, "heartbeat id=a token=T");
 	ok(s, "done id=a token=U");
