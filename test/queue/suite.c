@@ -371,7 +371,7 @@ int main(void)
 	print_message("store: %s\n", uri);
 	failed = create_tests() + link_tests() + remove_tests() + lease_tests() + repeat_tests() +
 		 lost_tests() + read_tests() + selection_tests() + typed_tests() +
-		 operator_tests() + random_tests();
+		 operator_tests() + prospects_tests() + random_tests();
 	if (failed == 0) {
 		/* exec, so that nothing must be forked at the end */
 		fflush(NULL);

@@ -70,6 +70,6 @@ uint32_t rnd(uint64_t *seed, uint32_t limit);
 
 int create_tests(void), link_tests(void), remove_tests(void), lease_tests(void), repeat_tests(void),
 	lost_tests(void), read_tests(void), random_tests(void), selection_tests(void),
-	typed_tests(void), operator_tests(void);
+	typed_tests(void), operator_tests(void), prospects_tests(void);
 
 #endif
