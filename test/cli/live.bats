@@ -229,6 +229,22 @@ gone() {
 	same "$(screen | grep -c '^t[12] | begun')" 2
 }
 
+@test "live: stopped from outside, it does not draw over the lines of the shell" {
+	new a
+	new b
+	agent ''
+	live --jobs 2 --ttl 15m -- sh agent.sh
+	soon block '^#1 t1' '^#2 t2'
+	kill -STOP "$(field t1 .lock.pid)"
+	soon screen_has Stopped
+	type_line 'fg'
+	soon shows 4 '^#'
+	screen_has Stopped
+	screen_has '^\$ fg'
+	: >go
+	soon screen_has 'pawl: 2 tasks: 2 succeeded'
+}
+
 @test "live: a runner that is killed leaves a usable terminal" {
 	new a
 	new b
