@@ -255,6 +255,7 @@ static const char *const reads[] = {
 	"prime",
 	"config get lock.timeout",
 	"emergency status",
+	"token list",
 };
 #define N_READS (sizeof(reads) / sizeof(*reads))
 
