@@ -17,7 +17,7 @@ struct str token_hash(struct arena *a, struct str token); /* HASH_LEN raw bytes 
 /* 32 random bytes as 43 characters of base64url. */
 #define SECRET_LEN 43
 struct str secret_make(struct arena *a);
-struct str hash_hex(struct arena *a, struct str bytes);   /* SHA-256 of the bytes, in hex */
+struct str hash_hex(struct arena *a, struct str bytes); /* SHA-256 of the bytes, in hex */
 /* The same in pieces. */
 struct digest {
 	_Alignas(8) unsigned char state[128];

@@ -134,8 +134,8 @@ static const char *add_object(struct batch *b, struct str text)
 	one.rq.op = b->each->op;
 	fault = own_argument(b, o);
 	if (!fault)
-		fault = args_from_json(&one, b->each, o,
-				       b->s->remote ? ARGS_REMOTE : ARGS_PROGRAM, b->s->arena);
+		fault = args_from_json(&one, b->each, o, b->s->remote ? ARGS_REMOTE : ARGS_PROGRAM,
+				       b->s->arena);
 	json_decref(o);
 	return fault ? fault : add_request(b, &one.rq);
 }

@@ -81,7 +81,8 @@ const struct command cmd_show = {
 	.example = "pawl show t1",
 	.see = "list, tree, log, status",
 	.model = "One task with its comments and its holder. Changes nothing. " MODEL_NOT_FOUND,
-	.gives = "task comments came_back subtasks depends_on dependents attempts as_of cached_age_ms",
+	.gives =
+		"task comments came_back subtasks depends_on dependents attempts as_of cached_age_ms",
 	.params = params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_SHOW,
