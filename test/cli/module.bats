@@ -72,6 +72,15 @@ terminal_call() {
 	run "-$want" script -qec "'$PAWL' $*" /dev/null <<<q
 }
 
+# The program's symbols come first: a module would call the program's function of that name instead of its own.
+@test "no module has a function with the name of one of the program's" {
+	nm -D --defined-only "$PAWL" | awk '{ print $3 }' | sort >program
+	for module in "$PAWL_BUILD"/pawl-*.so; do
+		nm -D --defined-only "$module" | awk '{ print $3 }' | sort >module
+		same "$(comm -12 program module)" ""
+	done
+}
+
 @test "the board: only in a terminal, with its module" {
 	queue
 	call 2 board

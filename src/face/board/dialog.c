@@ -15,7 +15,7 @@ static void draw_lines(struct ui *u, struct strs lines)
 		u->scroll = u->lines;
 	screen_paint(PLAIN, false);
 	for (size_t i = 0; i < u->height && u->scroll + i < lines.n; i++)
-		screen_text(1 + (int)i, 1, COLS - 2, lines.v[u->scroll + i]);
+		draw_line_text(1 + (int)i, 1, COLS - 2, lines.v[u->scroll + i]);
 	screen_paint(DIM, false);
 	if (u->lines > u->height)
 		screen_words(LINES - 2, 1, COLS - 2, "lines %zu to %zu of %zu", u->scroll + 1,
@@ -113,8 +113,8 @@ static void draw_input(const struct ui *u)
 	screen_paint(BOLD, false);
 	screen_words(y, x, width - 4, "%s", ui_question(u));
 	screen_paint(PLAIN, false);
-	screen_text(y + 1, x, width - 4,
-		    arena_printf(&a, "> %.*s_", STRF(tail(&a, u->input, (size_t)width - 8))));
+	draw_line_text(y + 1, x, width - 4,
+		       arena_printf(&a, "> %.*s_", STRF(tail(&a, u->input, (size_t)width - 8))));
 	screen_paint(DIM, false);
 	screen_words(y + 2, x, width - 4, "Enter goes on, Esc leaves, Ctrl-U clears");
 	arena_free(&a);
@@ -130,15 +130,15 @@ static void draw_confirm(const struct ui *u)
 	n = command.n < 8 ? (int)command.n : 8;
 	screen_box(n + 5 + p->force, width, &y, &x);
 	screen_paint(BOLD, false);
-	screen_text(y++, x, width - 4,
-		    arena_printf(&a, "%s%s%.*s?", p->action->title, p->id[0] ? " " : "",
-				 STRF(text_line(&a, str_c(p->id)))));
+	draw_line_text(y++, x, width - 4,
+		       arena_printf(&a, "%s%s%.*s?", p->action->title, p->id[0] ? " " : "",
+				    STRF(text_line(&a, str_c(p->id)))));
 	screen_paint(YELLOW, false);
 	if (p->force)
 		screen_words(y++, x, width - 4, "An agent holds it; its lock ends.");
 	screen_paint(CYAN, false);
 	for (int i = 0; i < n; i++)
-		screen_text(y++, x, width - 4, command.v[i]);
+		draw_line_text(y++, x, width - 4, command.v[i]);
 	screen_paint(PLAIN, false);
 	screen_words(y + 1, x, width - 4, "y yes    n no");
 	arena_free(&a);

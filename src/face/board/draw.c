@@ -32,9 +32,9 @@ static void draw_header(const struct ui *u, struct str place)
 		state = arena_printf(&a, "%.*s  filter: %.*s", STRF(state),
 				     STRF(text_line(&a, str_c(b->filter))));
 	screen_paint(b->fault[0] ? RED : b->paused ? YELLOW : BOLD, true);
-	screen_text(0, 0, COLS,
-		    arena_printf(&a, " pawl board%.*s  %.*s as %.*s", STRF(state), STRF(place),
-				 STRF(text_line(&a, u->agent))));
+	draw_line_text(0, 0, COLS,
+		       arena_printf(&a, " pawl board%.*s  %.*s as %.*s", STRF(state), STRF(place),
+				    STRF(text_line(&a, u->agent))));
 	arena_free(&a);
 }
 
@@ -50,7 +50,7 @@ static const char *hint(const struct ui *u)
 static void draw_footer(const struct ui *u)
 {
 	screen_paint(u->message[0] ? (u->bad ? RED : GREEN) : DIM, false);
-	screen_text(LINES - 1, 0, COLS, str_c(u->message[0] ? u->message : hint(u)));
+	draw_line_text(LINES - 1, 0, COLS, str_c(u->message[0] ? u->message : hint(u)));
 }
 
 /* --- columns ---------------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ static void draw_strip(const struct ui *u, const struct span *s)
 
 	screen_paint(here ? BOLD : c->count ? view_status_paint(c->status) : DIM, here);
 	for (int i = 0; (size_t)i < title.n && i < cards_height() + 1; i++)
-		screen_text(TOP - 1 + i, s->x + 1, 1, str_n(title.p + i, 1));
+		draw_line_text(TOP - 1 + i, s->x + 1, 1, str_n(title.p + i, 1));
 	arena_free(&a);
 }
 
@@ -93,7 +93,7 @@ static int draw_card(const struct ui *u, const struct span *s, size_t i, int y, 
 
 	for (size_t k = 0; k < n && y + (int)k < bottom; k++) {
 		screen_paint(lines[k].paint, here);
-		screen_text(y + (int)k, s->x, s->width - 1, lines[k].text);
+		draw_line_text(y + (int)k, s->x, s->width - 1, lines[k].text);
 	}
 	arena_free(&a);
 	return (int)n;
@@ -145,7 +145,7 @@ static void draw_column(struct ui *u, const struct span *s)
 	screen_paint(view_status_paint(c->status), s->column == u->board.cur);
 	if (s->column == u->board.cur)
 		attron(A_BOLD);
-	screen_text(TOP - 1, s->x, s->width - 1, column_title(c, s->column + 1, &a));
+	draw_line_text(TOP - 1, s->x, s->width - 1, column_title(c, s->column + 1, &a));
 	draw_cards(u, s);
 	arena_free(&a);
 }
@@ -159,9 +159,9 @@ static void draw_board(struct ui *u)
 		draw_column(u, &spans[i]);
 	screen_paint(BOLD, true);
 	if (u->board.first > 0)
-		screen_text(0, 0, 1, STR("<"));
+		draw_line_text(0, 0, 1, STR("<"));
 	if (u->board.first + n < COLUMNS)
-		screen_text(0, COLS - 1, 1, STR(">"));
+		draw_line_text(0, COLS - 1, 1, STR(">"));
 }
 
 void draw_all(struct ui *u, const struct reader *r, struct str place)

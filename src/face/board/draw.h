@@ -16,7 +16,7 @@ void draw_detail(struct ui *u, const struct reader *r);
 /* Turns a colour of the views on; `strong`: the line is under the cursor. */
 void screen_paint(enum paint p, bool strong);
 /* Writes a text that is safe to print into `width` columns, cut or filled up with spaces. */
-void screen_text(int y, int x, int width, struct str text);
+void draw_line_text(int y, int x, int width, struct str text);
 /* The same with an own format; for pawl's own words. */
 void screen_words(int y, int x, int width, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -16,7 +16,7 @@ void screen_paint(enum paint p, bool strong)
 	attr_set(attr | (strong ? A_REVERSE : A_NORMAL), p >= RED ? pairs[p] : 0, NULL);
 }
 
-void screen_text(int y, int x, int width, struct str text)
+void draw_line_text(int y, int x, int width, struct str text)
 {
 	struct arena a = { 0 };
 	struct str cut;
@@ -41,7 +41,7 @@ void screen_words(int y, int x, int width, const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	buf_adds(&b, str_c(line));
-	screen_text(y, x, width, buf_str(&b));
+	draw_line_text(y, x, width, buf_str(&b));
 	buf_free(&b);
 }
 
