@@ -6,7 +6,8 @@ load ../cli/common
 sockets=
 
 setup() {
-	command -v tmux >/dev/null || skip "tmux is not installed"
+	needs tmux
+	needs_terminal
 	[ -e "$PAWL_BUILD/pawl-board.so" ] || skip "the board is not built: there is no ncursesw"
 	fresh
 	queue

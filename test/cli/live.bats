@@ -6,6 +6,7 @@ load common
 
 setup() {
 	needs tmux
+	needs_terminal
 	fresh
 	queue
 	short_leases

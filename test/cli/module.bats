@@ -88,6 +88,7 @@ terminal_call() {
 	ask 2 board
 	is '.error.message == "the board needs a terminal"'
 	lines 2 board
+	needs_terminal
 	mkdir empty
 	PAWL_MODULE_DIR=$PWD/empty terminal_call 40 board
 	says "pawl-board.so: it is not installed in" "libncurses-dev"

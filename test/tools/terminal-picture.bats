@@ -5,6 +5,7 @@ setup() {
 	source=${PAWL_SOURCE:-$(cd "$BATS_TEST_DIRNAME/../.." && pwd)}
 	picture=$source/tools/terminal-picture
 	build=$(dirname "$PAWL")
+	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no pseudo-terminal to be had here"
 }
 
 @test "picture: doc/terminal.svg is up to date" {
