@@ -3,18 +3,19 @@
  * only when their URI or command is used, so every other call starts without them.
  *
  * A scheme X is in pawl-store-X.so, a command X in pawl-face-X.so, the tests of a store in
- * pawl-proof.so, TLS for clients in pawl-http-tls.so, the board in pawl-board.so. The search goes to
- * $PAWL_MODULE_DIR if it is set (an absolute path). Otherwise it looks beside the program or library
- * that asks, then in the folder given at build time. A module exports one symbol, `pawl_module`, and
- * is refused if its `abi` differs. A store's module contains all code that it calls, so that programs
- * that use the library can load it. Every other module finds that code in the program.
+ * pawl-proof.so, TLS for clients in pawl-http-tls.so, the board in pawl-board.so, queues behind a
+ * server in pawl-remote.so. The search goes to $PAWL_MODULE_DIR if it is set (an absolute path).
+ * Otherwise it looks beside the program or library that asks, then in the folder given at build time.
+ * A module exports one symbol, `pawl_module`, and is refused if its `abi` differs. The modules of
+ * stores and of remote queues contain all code that they call, so that programs that use the library
+ * can load them. Every other module finds that code in the program.
  */
 #ifndef BASE_MODULE_H
 #define BASE_MODULE_H
 
 #include "base/str.h"
 
-#define MODULE_ABI 16 /* raise it whenever the interface between modules and the program changes */
+#define MODULE_ABI 17 /* raise it whenever the interface between modules and the program changes */
 
 struct command;
 struct store_ops;
@@ -23,6 +24,7 @@ struct proof_ops;
 struct serve_ops;
 struct http_tls_ops;
 struct board_ops;
+struct remote_ops;
 
 struct module {
 	int abi;
@@ -33,9 +35,10 @@ struct module {
 	const struct serve_ops *serve;         /* cmd/serve.h; NULL: none */
 	const struct http_tls_ops *http_tls;   /* http/tls.h; NULL: none */
 	const struct board_ops *board;         /* cmd/board.h; NULL: none */
+	const struct remote_ops *remote;       /* queue/remote.h; NULL: none */
 };
 
-/* kind: "store", "face" or "http", or "proof" or "board" with an empty name. Returns 0 and sets *out; 1: there is no
+/* kind: "store", "face" or "http", or "proof", "board" or "remote" with an empty name. Returns 0 and sets *out; 1: there is no
  * such module; -1: it exists but cannot be used, and `why` has the reason. */
 int module_load(const char *kind, struct str name, const struct module **out, char *why,
 		size_t room);

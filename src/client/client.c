@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "client/caller.h"
+#include "client/login.h"
 #include "client/queue_lock.h"
 #include "core/lease.h"
 
@@ -482,6 +483,8 @@ static struct queue_config configure(struct client *c)
 	config.alone = str_is(settings_text(s, "combine"), "off");
 	config.pass = client_pass;
 	config.pass_ctx = c;
+	config.bearer = login_bearer;
+	config.ca_file = login_ca_file();
 	config.look = (struct backoff){ .base_ms = settings_number(s, "poll.base_delay"),
 					.max_ms = settings_number(s, "poll.max_delay") };
 	settings_policy(s, &config.policy);

@@ -10,6 +10,8 @@
 #include "base/when.h"
 #include "cmd/doctor.h"
 #include "cmd/proof.h"
+#include "core/role.h"
+#include "queue/remote.h"
 
 struct doctor_args {
 	struct args args;
@@ -226,6 +228,32 @@ static void check_trust(struct exam *x)
 			    STR("read the file, then run: pawl trust"));
 }
 
+/* Does the server answer, with this token and this version? false: nothing else can be checked. */
+static bool check_server(struct exam *x)
+{
+	struct arena *a = x->s->arena;
+	struct answer ans = { 0 };
+	struct frame_facts f;
+
+	if (queue_facts(x->s->client.queue, &f, &ans, a) != SUCCESS) {
+		doctor_note(x, CHECK_BAD, "server", ans.message, ans.hint);
+		return false;
+	}
+	doctor_note(x, CHECK_OK, "server",
+		    arena_printf(a,
+				 "it answers; the token %.*s has the role %s, for the agent %.*s",
+				 STRF(text_line(a, f.token)), role_name((enum role)f.role),
+				 STRF(text_line(a, f.agents))),
+		    STR(""));
+	if (!str_is(f.version, PAWL_VERSION))
+		doctor_note(x, CHECK_NOTE, "version",
+			    arena_printf(a,
+					 "the server has version %.*s, this program " PAWL_VERSION,
+					 STRF(text_line(a, f.version))),
+			    STR("install the same version on both"));
+	return true;
+}
+
 static void check_queue(struct exam *x)
 {
 	struct answer ans = { 0 };
@@ -247,11 +275,16 @@ static void check_queue(struct exam *x)
 			     STRF(uri_shown(x->s->arena, c->config.uri)),
 			     STRF(c->config.opt.queue.n ? c->config.opt.queue : STR("default"))),
 		STR(""));
+	if (queue_is_remote(c->queue) && !check_server(x)) {
+		client_close(c);
+		return;
+	}
 	if (queue_check(c->queue, doctor_note, x, &ans, x->s->arena) != SUCCESS)
 		doctor_note(x, CHECK_BAD, "store", ans.message, ans.hint);
 	if (!x->clock)
 		check_clock(x);
-	check_scratch(x);
+	if (!queue_is_remote(c->queue))
+		check_scratch(x);
 }
 
 /* --- settings that are not valid ----------------------------------------------------------------- */

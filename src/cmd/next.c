@@ -43,10 +43,15 @@ static void pause_ms(int64_t ms)
 	nanosleep(&t, NULL);
 }
 
-static void wait_for_change(struct session *s, int64_t left, int64_t due)
+/* A queue behind a server waits there. If the call came back at once, the server lets no more calls wait: then wait
+ * here. */
+static void wait_for_change(struct session *s, int64_t left, int64_t due, bool *parked)
 {
 	int64_t began = os_boot_ms(), took, ms = left < WAIT_MAX ? left : WAIT_MAX;
 
+	*parked = !*parked && queue_park(s->client.queue, left);
+	if (*parked)
+		return;
 	if (due > 0 && due < ms)
 		ms = due;
 	queue_wait(s->client.queue, ms);
@@ -60,17 +65,20 @@ static void wait_for_work(struct session *s, const struct request *rq, int64_t e
 			  struct answer *ans)
 {
 	struct arena scratch = { 0 }, *kept = s->client.arena, *ring = s->client.keyring.arena;
-	int64_t left;
+	int64_t left, began;
+	bool parked = false;
 
 	while (ans->code == NO_TASKS && (left = end - os_boot_ms()) > 0) {
 		struct request copy = *rq;
 
-		wait_for_change(s, left, ans->wait_ms);
+		wait_for_change(s, left, ans->wait_ms, &parked);
+		began = os_boot_ms();
 		arena_free(&scratch);
 		scratch = (struct arena){ 0 };
 		*ans = (struct answer){ 0 };
 		s->client.arena = s->client.keyring.arena = &scratch;
 		client_call(&s->client, &copy, ans);
+		parked = parked && os_boot_ms() - began < PAUSE;
 		s->client.arena = kept;
 		s->client.keyring.arena = ring;
 	}

@@ -1,6 +1,7 @@
 #include "cmd/serve.h"
 
 #include "base/module.h"
+#include "queue/remote.h"
 
 static const struct param params[] = {
 	LOCAL(serve, listen, "listen", P_NAMES, .letter = 'l', .value = "ADDRESS",
@@ -26,7 +27,12 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct module *m;
 	char why[300];
-	int r = module_load("serve", STR(""), &m, why, sizeof(why));
+	int r;
+
+	if (remote_is(s->client.config.uri))
+		return run_fail(MISCONFIGURED, STR("the store is a server already"),
+				STR("serve the store itself, on the machine that has it"), out);
+	r = module_load("serve", STR(""), &m, why, sizeof(why));
 
 	if (!r && m->serve)
 		return m->serve->run(s, (const struct serve_args *)args, out);

@@ -6,6 +6,7 @@
 #include "client/bearer.h"
 #include "cmd/command.h"
 #include "core/role.h"
+#include "queue/remote.h"
 
 struct token_args {
 	struct args args;
@@ -33,6 +34,11 @@ static const struct param revoke_params[] = { LOCAL(token, name, "NAME", P_NAME,
 static enum result find_dir(struct session *s, char **dir, struct reply *out)
 {
 	*dir = bearer_dir(&s->client, s->arena);
+	if (remote_is(s->client.config.uri))
+		return run_fail(
+			MISCONFIGURED,
+			STR("the store is a server: its tokens are on the server's machine"),
+			STR("run this there, with the server's own --store"), out);
 	if (s->client.trust.state == TRUST_MISSING || !s->client.config.uri.n) {
 		struct answer ans = { 0 };
 

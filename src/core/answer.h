@@ -43,7 +43,7 @@ struct task_attempt {
 	int64_t at, ended_at, fence;
 };
 
-/* What `show` tells besides the task: only in the process that read it. */
+/* What `show` tells besides the task. */
 struct related {
 	struct task_link *links;
 	size_t n_links;
@@ -71,7 +71,7 @@ struct answer {
 	int64_t now; /* the store's time */
 	struct str message, hint;
 	char applied;     /* API_ERROR: was the change applied? 'n': no, '?': unknown */
-	struct str fault; /* name of the store's fault; not passed to other processes */
+	struct str fault; /* name of the store's fault, or why a server refused the caller */
 	int64_t repeated; /* the answer of an earlier, identical call */
 	int64_t existed;  /* create --if-absent: the task existed */
 	struct strs warnings;
@@ -87,7 +87,7 @@ struct answer {
 	size_t n_candidates;
 	int64_t counts[STATUS_END];
 	int64_t held; /* ANSWER_OVERVIEW: number of locked tasks; tasks[] may have fewer */
-	/* Of a list for people and of an overview, in the process that read it: */
+	/* Of a list for people and of an overview: */
 	struct standing *standing;    /* one for each of tasks[]; NULL: nobody asked */
 	struct related *related;      /* NULL: nobody asked */
 	int64_t waiting;              /* how many of counts[READY] are not eligible now */

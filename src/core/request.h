@@ -48,6 +48,9 @@ struct request {
 	enum op op;
 	enum role
 		role; /* ROLE_NONE: not limited. It is never packed: a caller cannot choose its role. */
+	/* Tokens of the caller's own locks of the whole queue, by enum typed; NULL: ask queue_config.pass. Never
+	 * packed either: they are not part of the call. */
+	const struct str *pass;
 	uint64_t has; /* 1 << enum arg */
 #define ARG(tag, kind, name) ARG_TYPE_##kind name;
 #include "core/request.def"

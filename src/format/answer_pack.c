@@ -33,7 +33,14 @@ enum tag {
 	A_QUEUE_ID = 24,
 	A_CHANGED = 25,
 	A_PAUSED = 26,
-	A_CAME_BACK = 27
+	A_CAME_BACK = 27,
+	A_FAULT = 28, /* from here on: only in answers for another machine, and only if set */
+	A_STANDING = 29,
+	A_RELATED = 30,
+	A_WAITING = 31,
+	A_WAITING_MORE = 32,
+	A_ENDED = 33,
+	A_ARCHIVED = 34
 };
 
 #define NESTED_MAX (64u << 20)
@@ -117,6 +124,91 @@ static void pack_scalars(const struct answer *ans, struct buf *out)
 	pack_str(out, A_QUEUE_ID, ans->queue_id);
 }
 
+#define STANDING_ON 3     /* the tag of a list, behind the slots */
+#define RELATED_MORE 1    /* one number for each kind of link */
+#define RELATED_LINK 2    /* a nested link */
+#define RELATED_ATTEMPT 3 /* a nested attempt */
+
+static void pack_standing(struct buf *out, const struct standing *st)
+{
+	struct buf b = BUF_MAX(NESTED_MAX);
+
+	pack_int(&b, 1, st->waits);
+	pack_int(&b, 2, st->more);
+	for (size_t i = 0; i < st->on.n; i++)
+		pack_str(&b, STANDING_ON, st->on.v[i]);
+	pack_str(out, A_STANDING, buf_str(&b));
+	buf_free(&b);
+}
+
+static void pack_link(struct buf *out, const struct task_link *l)
+{
+	struct buf b = BUF_MAX(NESTED_MAX);
+
+	pack_int(&b, 1, l->kind);
+	pack_str(&b, 2, l->id);
+	pack_str(&b, 3, l->title);
+	pack_str(&b, 4, l->holder);
+	pack_int(&b, 5, l->status);
+	pack_str(out, RELATED_LINK, buf_str(&b));
+	buf_free(&b);
+}
+
+static void pack_attempt(struct buf *out, const struct task_attempt *t)
+{
+	struct buf b = BUF_MAX(NESTED_MAX);
+
+	pack_str(&b, 1, t->agent);
+	pack_str(&b, 2, t->outcome);
+	pack_str(&b, 3, t->text);
+	pack_int(&b, 4, t->at);
+	pack_int(&b, 5, t->ended_at);
+	pack_int(&b, 6, t->fence);
+	pack_str(out, RELATED_ATTEMPT, buf_str(&b));
+	buf_free(&b);
+}
+
+static void pack_related(struct buf *out, const struct related *r)
+{
+	struct buf b = BUF_MAX(NESTED_MAX);
+
+	for (int k = LINK_SUB; k <= LINK_DEPENDENT; k++)
+		pack_int(&b, RELATED_MORE, r->more[k]);
+	for (size_t i = 0; i < r->n_links; i++)
+		pack_link(&b, &r->links[i]);
+	for (size_t i = 0; i < r->n_attempts; i++)
+		pack_attempt(&b, &r->attempts[i]);
+	pack_str(out, A_RELATED, buf_str(&b));
+	buf_free(&b);
+}
+
+static bool any_archived(const struct answer *ans)
+{
+	for (int s = BACKLOG; s < STATUS_END; s++)
+		if (ans->archived[s])
+			return true;
+	return false;
+}
+
+/* What only the process that read the queue has, unless it answers for another one. */
+static void pack_views(const struct answer *ans, struct buf *out)
+{
+	if (ans->fault.n)
+		pack_str(out, A_FAULT, ans->fault);
+	for (size_t i = 0; ans->standing && i < ans->n_tasks; i++)
+		pack_standing(out, &ans->standing[i]);
+	if (ans->related)
+		pack_related(out, ans->related);
+	if (ans->waiting)
+		pack_int(out, A_WAITING, ans->waiting);
+	if (ans->waiting_more)
+		pack_int(out, A_WAITING_MORE, 1);
+	if (ans->ended)
+		pack_int(out, A_ENDED, ans->ended);
+	for (int s = BACKLOG; any_archived(ans) && s < STATUS_END; s++)
+		pack_int(out, A_ARCHIVED, ans->archived[s]);
+}
+
 void answer_pack(const struct answer *ans, struct buf *out)
 {
 	pack_scalars(ans, out);
@@ -144,6 +236,7 @@ void answer_pack(const struct answer *ans, struct buf *out)
 		pack_candidate(out, &ans->candidates[i]);
 	for (int s = BACKLOG; s < STATUS_END; s++)
 		pack_int(out, A_COUNT, ans->counts[s]);
+	pack_views(ans, out);
 }
 
 struct slot {
@@ -252,12 +345,125 @@ static int unpack_tasks(struct str bytes, struct answer *ans, struct arena *a)
 	return task_unpack(bytes, &ans->tasks[ans->n_tasks++], a);
 }
 
+static int unpack_standing(struct str bytes, struct answer *ans, size_t n, struct arena *a)
+{
+	int64_t waits = 0, more = 0;
+	const struct slot slots[] = { { NULL, &waits }, { NULL, &more } };
+	struct unpack u = { bytes };
+	struct standing *st;
+	struct str value;
+	uint8_t tag;
+
+	ans->standing = arena_grow(a, ans->standing, n, sizeof(*st));
+	st = &ans->standing[n];
+	*st = (struct standing){ 0 };
+	while (unpack_next(&u, &tag, &value) > 0) {
+		if (tag != STANDING_ON)
+			continue;
+		st->on.v = arena_grow(a, st->on.v, st->on.n, sizeof(value));
+		st->on.v[st->on.n++] = value;
+	}
+	if (unpack_slots(bytes, slots, 2))
+		return -EBADMSG;
+	st->waits = waits;
+	st->more = more;
+	return 0;
+}
+
+static int unpack_link(struct str bytes, struct related *r, struct arena *a)
+{
+	int64_t kind = -1;
+	struct task_link *l;
+
+	r->links = arena_grow(a, r->links, r->n_links, sizeof(*l));
+	l = &r->links[r->n_links++];
+	*l = (struct task_link){ 0 };
+	const struct slot slots[] = { { NULL, &kind },
+				      { &l->id, NULL },
+				      { &l->title, NULL },
+				      { &l->holder, NULL },
+				      { NULL, &l->status } };
+	if (unpack_slots(bytes, slots, 5) || kind < LINK_SUB || kind > LINK_DEPENDENT ||
+	    l->status < 0 || l->status >= STATUS_END)
+		return -EBADMSG;
+	l->kind = (enum link_kind)kind;
+	return 0;
+}
+
+static int unpack_attempt(struct str bytes, struct related *r, struct arena *a)
+{
+	struct task_attempt *t;
+
+	r->attempts = arena_grow(a, r->attempts, r->n_attempts, sizeof(*t));
+	t = &r->attempts[r->n_attempts++];
+	*t = (struct task_attempt){ 0 };
+	const struct slot slots[] = { { &t->agent, NULL },    { &t->outcome, NULL },
+				      { &t->text, NULL },     { NULL, &t->at },
+				      { NULL, &t->ended_at }, { NULL, &t->fence } };
+	return unpack_slots(bytes, slots, 6);
+}
+
+static int unpack_related(struct str bytes, struct related **out, struct arena *a)
+{
+	struct related *rel = arena_new(a, struct related);
+	struct unpack u = { bytes };
+	struct str value;
+	int kind = LINK_SUB, r;
+	uint8_t tag;
+
+	*rel = (struct related){ 0 };
+	*out = rel;
+	while ((r = unpack_next(&u, &tag, &value)) > 0) {
+		if (tag == RELATED_MORE && kind <= LINK_DEPENDENT)
+			r = unpack_int(value, &rel->more[kind++]);
+		else if (tag == RELATED_LINK)
+			r = unpack_link(value, rel, a);
+		else if (tag == RELATED_ATTEMPT)
+			r = unpack_attempt(value, rel, a);
+		if (r < 0)
+			break;
+	}
+	return r;
+}
+
 struct unpacking {
 	struct answer *ans;
 	struct arena *arena;
-	int counted;
+	int counted, archived;
+	size_t standing;
 	int64_t code, kind, applied;
 };
+
+static int unpack_view(struct unpacking *p, uint8_t tag, struct str value)
+{
+	struct answer *ans = p->ans;
+	int64_t more = 0;
+	int r = 0;
+
+	switch (tag) {
+	case A_FAULT:
+		ans->fault = value;
+		return 0;
+	case A_STANDING:
+		return unpack_standing(value, ans, p->standing++, p->arena);
+	case A_RELATED:
+		return unpack_related(value, &ans->related, p->arena);
+	case A_WAITING:
+		return unpack_int(value, &ans->waiting);
+	case A_WAITING_MORE:
+		r = unpack_int(value, &more);
+		ans->waiting_more = more;
+		return r;
+	case A_ENDED:
+		return unpack_int(value, &ans->ended);
+	case A_ARCHIVED:
+		if (++p->archived >= STATUS_END)
+			return -EBADMSG;
+		return unpack_int(value, &ans->archived[p->archived]);
+	default:
+		return 0; /* a field of a newer pawl, or a scalar */
+	}
+}
 
 static int unpack_nested(struct unpacking *p, uint8_t tag, struct str value)
 {
@@ -294,7 +500,7 @@ static int unpack_nested(struct unpacking *p, uint8_t tag, struct str value)
 			return -EBADMSG;
 		return unpack_int(value, &ans->counts[p->counted]);
 	default:
-		return 0; /* a field of a newer pawl, or a scalar */
+		return unpack_view(p, tag, value);
 	}
 }
 
@@ -334,7 +540,7 @@ static int unpack_scalars(struct str bytes, struct unpacking *p)
 
 int answer_unpack(struct str bytes, struct answer *out, struct arena *a)
 {
-	struct unpacking p = { out, a, 0, -1, 0, 0 };
+	struct unpacking p = { .ans = out, .arena = a, .code = -1 };
 	struct unpack u = { bytes };
 	struct str value;
 	uint8_t tag;
@@ -346,6 +552,8 @@ int answer_unpack(struct str bytes, struct answer *out, struct arena *a)
 	while ((r = unpack_next(&u, &tag, &value)) > 0)
 		if (unpack_nested(&p, tag, value) < 0)
 			return -EBADMSG;
+	if (p.standing && p.standing != out->n_tasks) /* one for each task, or none */
+		return -EBADMSG;
 	if (!result_known(p.code) || p.kind < ANSWER_TASK || p.kind > ANSWER_TYPED || out->now < 0)
 		return -EBADMSG;
 	out->code = (enum result)p.code;
@@ -362,6 +570,5 @@ struct answer answer_copy(const struct answer *ans, struct arena *a)
 	answer_pack(ans, &b);
 	(void)answer_unpack(arena_str(a, buf_str(&b)), &out, a);
 	buf_free(&b);
-	out.fault = arena_str(a, ans->fault); /* not packed, since no other process needs it */
 	return out;
 }

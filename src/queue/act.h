@@ -22,7 +22,9 @@
 #define LOG_KEPT_FOR (STATUS_ALL & ~(STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED)))
 
 struct queue {
-	struct store *store;
+	struct store *store; /* NULL: the queue is behind a server */
+	struct far_queue *remote;
+	const struct remote_ops *far; /* of `remote` */
 	struct store_error err;
 	struct queue_config config;
 	struct arena arena; /* owns the texts of `config` */

@@ -4,6 +4,7 @@
 #include "core/lease.h"
 #include "queue/transfer.h"
 #include "queue/act.h"
+#include "queue/remote.h"
 
 #define PIECE 64
 #define FENCE_COMES_IN (EXACT_MAX - EXACT_ROOM) /* leaves room for later claims */
@@ -68,6 +69,8 @@ enum result queue_dump(struct queue *q, item_fn *fn, void *ctx, int *stopped, st
 	struct dumping x = { q->store, fn, ctx, 0 };
 	int r;
 
+	if (q->remote)
+		return q->far->dump(q->remote, fn, ctx, stopped, ans, a);
 	q->err = (struct store_error){ 0 };
 	r = q->store->ops->snapshot(q->store, true, dump_all, &x);
 	*stopped = x.stopped;
@@ -448,8 +451,11 @@ enum result queue_clear(struct queue *q, bool force, struct str agent, struct st
 		.q = q, .force = force, .agent = agent, .run = run, .ans = ans, .arena = a
 	};
 	size_t pieces;
-	enum result code = clearing(q, &pieces, ans, a);
+	enum result code;
 
+	if (q->remote)
+		return q->far->clear(q->remote, force, agent, run, n, ans, a);
+	code = clearing(q, &pieces, ans, a);
 	if (code == SUCCESS)
 		code = run_bulk(&b, pieces, 0);
 	*n = (int64_t)b.n;
@@ -520,9 +526,12 @@ enum result queue_load(struct queue *q, struct load *l, struct answer *ans, stru
 			  .arena = a };
 	struct comparing log = { .load = l };
 	size_t clears = 0;
-	enum result code = l->restore ? clearing(q, &clears, ans, a) : SUCCESS;
+	enum result code;
 	int r = 0;
 
+	if (q->remote)
+		return q->far->load(q->remote, l, false, ans, a);
+	code = l->restore ? clearing(q, &clears, ans, a) : SUCCESS;
 	if (code == SUCCESS && l->restore)
 		r = compare_log(q, &log);
 	if (r < 0)
@@ -575,9 +584,12 @@ enum result queue_verify(struct queue *q, struct load *l, struct answer *ans, st
 {
 	struct comparing log = { .load = l };
 	int64_t tasks = 0, others = 0, lines = 0;
-	enum result code = queue_extent(q, &tasks, &others, &lines, ans, a);
+	enum result code;
 	int r;
 
+	if (q->remote)
+		return q->far->load(q->remote, l, true, ans, a);
+	code = queue_extent(q, &tasks, &others, &lines, ans, a);
 	if (code == SUCCESS && (size_t)(tasks + others) != l->records)
 		code = differs(ans, a, "the number of records", STR(""));
 	if (code == SUCCESS)

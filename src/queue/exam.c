@@ -1,6 +1,7 @@
 /* For doctor: examines every record and the log of a queue, and says what `doctor --fix` would do. */
 #include "core/check.h"
 #include "queue/mend.h"
+#include "queue/remote.h"
 
 #define NAMED 20 /* doctor lists at most this many records of a kind */
 #define TRIES 8
@@ -196,4 +197,35 @@ int exam_records(struct store *s, bool locks_only, check_fn *fn, void *ctx)
 		arena_free(&x.arena);
 	}
 	return r;
+}
+
+struct checking {
+	check_fn *fn;
+	void *ctx;
+	bool damaged;
+};
+
+static void pass_on(void *ctx, enum check_level level, const char *what, struct str text,
+		    struct str fix)
+{
+	struct checking *c = ctx;
+
+	c->damaged |= level == CHECK_BAD && !strcmp(what, "integrity");
+	c->fn(c->ctx, level, what, text, fix);
+}
+
+/* If the store itself is damaged, its records are not checked: the store must be repaired first. */
+enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
+			struct arena *a)
+{
+	struct checking c = { fn, ctx, false };
+	int r;
+
+	if (q->remote)
+		return q->far->check(q->remote, fn, ctx, ans, a);
+	r = q->store->ops->check(q->store, pass_on, &c);
+
+	if (!r && !c.damaged)
+		r = exam_records(q->store, q->config.policy.locks_only, fn, ctx);
+	return r ? fault_answer(&q->err, ans, a) : SUCCESS;
 }

@@ -5,12 +5,21 @@
  */
 #include "base/secret.h"
 #include "queue/act.h"
+#include "queue/remote.h"
 
 bool queue_identity(struct queue *q, struct str *id, struct arena *a)
 {
+	struct frame_facts f = { 0 };
+	struct answer ans = { 0 };
 	struct record rec;
 
 	*id = STR("");
+	if (q->remote) {
+		if (q->far->facts(q->remote, &f, &ans, a) != SUCCESS || !token_valid(f.identity))
+			return false;
+		*id = f.identity;
+		return true;
+	}
 	if (q->config.policy.locks_only ||
 	    q->store->ops->get(q->store, IDENTITY_KEY, &rec, a) != 0 || !token_valid(rec.hot))
 		return false;
@@ -20,7 +29,7 @@ bool queue_identity(struct queue *q, struct str *id, struct arena *a)
 
 bool queue_is_far(const struct queue *q)
 {
-	return q->store->traits & STORE_FAR;
+	return q->remote || q->store->traits & STORE_FAR;
 }
 
 int identity_find(struct act *w)

@@ -4,6 +4,7 @@
  * rest. A record that goes away is saved, and the copy is durable, before the change that removes it.
  */
 #include "queue/mend.h"
+#include "queue/remote.h"
 
 #include "base/secret.h"
 #include "core/graph.h"
@@ -418,9 +419,12 @@ enum result queue_mend(struct queue *q, enum mend_step step, const struct mend_s
 		       struct arena *a)
 {
 	struct mend m = { .q = q, .sink = sink, .agent = agent, .run = run, .arena = a };
-	enum result code = mend_store(q, step, sink, ans, a);
+	enum result code;
 
 	*n = 0;
+	if (q->remote)
+		return remote_refuse("a repair", ans, a);
+	code = mend_store(q, step, sink, ans, a);
 	if (q->config.pass)
 		m.pass = q->config.pass(q->config.pass_ctx, TYPED_MAINTENANCE, a);
 	m.pass = m.pass.n ? token_hash(a, m.pass) : m.pass;

@@ -9,6 +9,7 @@
 #include "core/lease.h"
 #include "core/role.h"
 #include "queue/act.h"
+#include "queue/remote.h"
 
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a)
 {
@@ -31,30 +32,60 @@ static void keep_texts(struct queue_config *c, struct arena *a)
 		c->opt.dir = arena_cstr(a, str_c(c->opt.dir));
 }
 
+/* Only with STORE_CREATE does it contact the server, which must have the queue already. */
+static enum result open_remote(struct queue *q, enum store_mode mode, struct answer *ans,
+			       struct arena *a)
+{
+	struct frame_facts f;
+	enum result code;
+
+	q->far = remote_load(ans, a);
+	if (!q->far)
+		return ans->code;
+	code = q->far->open(&q->remote, &q->config, ans, a);
+	if (code == SUCCESS && mode == STORE_CREATE)
+		code = q->far->facts(q->remote, &f, ans, a);
+	return code;
+}
+
+static enum result open_local(struct queue *q, enum store_mode mode, struct answer *ans,
+			      struct arena *a)
+{
+	struct store_env env = {
+		.rules = &queue_rules,
+		.mode = mode,
+		.relay = q->config.alone ? NULL : &queue_relay,
+		.err = &q->err,
+		.opt = q->config.opt,
+	};
+
+	if (store_open(&q->store, q->config.uri, &env))
+		return fault_answer(&q->err, ans, a);
+	q->config.policy.locks_only = q->store->traits & STORE_LOCKS_ONLY;
+	return SUCCESS;
+}
+
 enum result queue_open(struct queue **out, const struct queue_config *config, enum store_mode mode,
 		       struct answer *ans, struct arena *a)
 {
 	struct queue *q = mem_alloc(sizeof(*q));
-	struct store_env env = {
-		.rules = &queue_rules,
-		.mode = mode,
-		.relay = config->alone ? NULL : &queue_relay,
-		.err = &q->err,
-	};
+	enum result code;
 
 	*q = (struct queue){ .config = *config };
 	keep_texts(&q->config, &q->arena);
-	env.opt = q->config.opt;
-	if (store_open(&q->store, q->config.uri, &env)) {
-		enum result code = fault_answer(&q->err, ans, a);
-
-		arena_free(&q->arena);
-		free(q);
+	code = remote_is(q->config.uri) ? open_remote(q, mode, ans, a)
+					: open_local(q, mode, ans, a);
+	if (code != SUCCESS) {
+		queue_close(q);
 		return code;
 	}
-	q->config.policy.locks_only = q->store->traits & STORE_LOCKS_ONLY;
 	*out = q;
 	return SUCCESS;
+}
+
+bool queue_is_remote(const struct queue *q)
+{
+	return q->remote;
 }
 
 bool queue_locks_only(const struct queue *q)
@@ -73,19 +104,32 @@ void queue_close(struct queue *q)
 	if (!q)
 		return;
 	store_close(q->store);
+	if (q->remote)
+		q->far->close(q->remote);
 	arena_free(&q->arena);
 	free(q);
 }
 
 void queue_patience(struct queue *q, int64_t timeout_ms)
 {
+	if (q->remote)
+		q->far->patience(q->remote, timeout_ms);
 	store_patience(q->store, timeout_ms);
 }
 
 bool queue_is_there(struct queue *q)
 {
+	struct frame_facts f;
+	struct answer ans = { 0 };
+	struct arena a = { 0 };
 	int64_t counts[16];
+	bool there;
 
+	if (q->remote) {
+		there = q->far->facts(q->remote, &f, &ans, &a) == SUCCESS;
+		arena_free(&a);
+		return there;
+	}
 	return q->store->ops->tally(q->store, counts) == 0;
 }
 
@@ -93,13 +137,22 @@ int64_t queue_as_of(const struct queue *q)
 {
 	const struct store *s = q->store;
 
-	while (s->inner)
+	while (s && s->inner)
 		s = s->inner;
-	return s->env.as_of;
+	return s ? s->env.as_of : 0;
 }
 
 int64_t queue_now(struct queue *q)
 {
+	struct frame_facts f = { 0 };
+	struct answer ans = { 0 };
+	struct arena a = { 0 };
+
+	if (q->remote) {
+		(void)q->far->facts(q->remote, &f, &ans, &a);
+		arena_free(&a);
+		return f.now;
+	}
 	return q->store->ops->now(q->store);
 }
 
@@ -291,9 +344,11 @@ static bool has_pass(struct queue *q, struct job *j)
 	int64_t kind = j->ans->barred;
 	struct str token;
 
-	if (!q->config.pass || j->pass[kind].n)
+	const struct str *own = j->rq ? j->rq->pass : NULL; /* a bulk change has no request */
+
+	if ((!q->config.pass && !own) || j->pass[kind].n)
 		return false;
-	token = q->config.pass(q->config.pass_ctx, (enum typed)kind, j->arena);
+	token = own ? own[kind] : q->config.pass(q->config.pass_ctx, (enum typed)kind, j->arena);
 	j->pass[kind] = hashed(j->arena, token);
 	return token.n > 0;
 }
@@ -395,6 +450,10 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 	struct change *changes = arena_array(a, struct change, n);
 	size_t writes = 0;
 
+	if (q->remote) {
+		q->far->call(q->remote, rqs, answers, n, a);
+		return;
+	}
 	for (size_t i = 0; i < n; i++) {
 		if (!valid(q, &rqs[i], &answers[i], a))
 			continue;
@@ -465,6 +524,8 @@ size_t queue_call_all(struct queue *q, const struct request *rqs, const size_t *
 	size_t bad = 0;
 	int r = 0;
 
+	if (q->remote)
+		return q->far->call_all(q->remote, rqs, under, answers, n, a);
 	for (size_t i = 0; i < n; i++) {
 		if (!valid(q, &rqs[i], &answers[i], a))
 			return i;
@@ -499,17 +560,23 @@ void queue_call(struct queue *q, const struct request *rq, struct answer *ans, s
 
 bool queue_health(struct queue *q, struct health *out)
 {
-	return health_read(q->store, out);
+	return q->remote ? q->far->health(q->remote, out) : health_read(q->store, out);
 }
 
 int queue_wake_fd(struct queue *q)
 {
-	return q->store->ops->wake_fd(q->store);
+	return q->remote ? -1 : q->store->ops->wake_fd(q->store);
 }
 
 void queue_woken(struct queue *q)
 {
-	q->store->ops->wake_clear(q->store);
+	if (!q->remote)
+		q->store->ops->wake_clear(q->store);
+}
+
+bool queue_park(struct queue *q, int64_t ms)
+{
+	return q->remote && q->far->park(q->remote, ms);
 }
 
 /* Each pause is longer than the last, so that a long wait costs few reads. */
@@ -536,38 +603,13 @@ bool queue_wait(struct queue *q, int64_t ms)
 	return true;
 }
 
-struct checking {
-	check_fn *fn;
-	void *ctx;
-	bool damaged;
-};
-
-static void pass_on(void *ctx, enum check_level level, const char *what, struct str text,
-		    struct str fix)
-{
-	struct checking *c = ctx;
-
-	c->damaged |= level == CHECK_BAD && !strcmp(what, "integrity");
-	c->fn(c->ctx, level, what, text, fix);
-}
-
-/* If the store itself is damaged, its records are not checked: the store must be repaired first. */
-enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
-			struct arena *a)
-{
-	struct checking c = { fn, ctx, false };
-	int r = q->store->ops->check(q->store, pass_on, &c);
-
-	if (!r && !c.damaged)
-		r = exam_records(q->store, q->config.policy.locks_only, fn, ctx);
-	return r ? fault_answer(&q->err, ans, a) : SUCCESS;
-}
-
 enum result queue_names(struct queue *q, name_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a)
 {
-	const struct store_ops *ops = q->store->ops;
+	const struct store_ops *ops = q->remote ? NULL : q->store->ops;
 
+	if (q->remote)
+		return q->far->names(q->remote, fn, ctx, ans, a);
 	if (ops->queues && ops->queues(q->store, fn, ctx))
 		return fault_answer(&q->err, ans, a);
 	return SUCCESS;
@@ -575,6 +617,8 @@ enum result queue_names(struct queue *q, name_fn *fn, void *ctx, struct answer *
 
 enum result queue_discard(struct queue *q, struct answer *ans, struct arena *a)
 {
+	if (q->remote)
+		return remote_refuse("the removal of a queue", ans, a);
 	if (q->store->ops->discard(q->store))
 		return fault_answer(&q->err, ans, a);
 	return SUCCESS;

@@ -25,6 +25,12 @@ struct queue_config {
 	 * change. NULL: the caller never has one. */
 	struct str (*pass)(void *ctx, enum typed kind, struct arena *a);
 	void *pass_ctx;
+	/* For a queue behind a server: finds the token for this origin (empty: there is none), and the certificate to
+	 * trust. */
+	enum result (*bearer)(void *ctx, struct str origin, struct str *token, struct answer *ans,
+			      struct arena *a);
+	void *bearer_ctx;
+	const char *ca_file; /* NULL: those of the system */
 	struct backoff look; /* pauses between reads, if the store cannot wake us */
 	bool impatient; /* do not wait for locks of the whole queue: the caller repeats the call */
 };
@@ -38,6 +44,8 @@ void queue_patience(struct queue *q, int64_t timeout_ms);
 
 /* Does the store keep only locks (STORE_LOCKS_ONLY)? */
 bool queue_locks_only(const struct queue *q);
+/* Is the queue behind a server (http:, https:, unix:)? */
+bool queue_is_remote(const struct queue *q);
 /* Sets the default leases of claims and manual locks. */
 void queue_leases(struct queue *q, int64_t lease, int64_t lock_ttl);
 
@@ -72,6 +80,8 @@ int64_t queue_now(struct queue *q);
 /* The id of the queue: a UUID that stays the same when the queue moves. false: the queue has none yet, or its
  * store cannot keep one. */
 bool queue_identity(struct queue *q, struct str *id, struct arena *a);
+/* Lets the next `next` or `take` wait up to `ms` at the server. false: this queue cannot; wait with queue_wait(). */
+bool queue_park(struct queue *q, int64_t ms);
 /* Does every read ask a server? */
 bool queue_is_far(const struct queue *q);
 /* Does the queue exist? Opening a remote store may not have contacted it yet. */

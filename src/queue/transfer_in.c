@@ -3,6 +3,7 @@
 #include "core/graph.h"
 #include "core/lease.h"
 #include "queue/act.h"
+#include "queue/remote.h"
 #include "format/event.h"
 
 #define PIECE 64                            /* tasks in one edit */
@@ -543,6 +544,8 @@ enum result queue_import(struct queue *q, struct import *im, struct answer *ans,
 	int64_t deadline = 0, asked = health_ns();
 	int r;
 
+	if (q->remote)
+		return q->far->import(q->remote, im, ans, a);
 	for (size_t i = 0; i < n; i++) {
 		pieces[i] = (struct piece){ &x, i == 0, i + 1 == n };
 		changes[i] = (struct change){ .fn = import_piece, .ctx = &pieces[i] };

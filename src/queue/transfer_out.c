@@ -1,6 +1,7 @@
 #include "queue/transfer.h"
 
 #include "queue/act.h"
+#include "queue/remote.h"
 
 struct sending {
 	struct queue *q;
@@ -64,6 +65,8 @@ enum result queue_export(struct queue *q, unsigned statuses, parcel_fn *fn, void
 	struct sending x = { .q = q, .statuses = statuses, .fn = fn, .ctx = ctx };
 	int r;
 
+	if (q->remote)
+		return q->far->export(q->remote, statuses, fn, ctx, stopped, ans, a);
 	q->err = (struct store_error){ 0 };
 	r = q->store->ops->snapshot(q->store, true, send_all, &x);
 	*stopped = x.stopped;

@@ -5,6 +5,7 @@
 #   PAWL             the program under test
 #   PAWL_TEST_STORE  URI of the store, e.g. sqlite:{dir}/q.db; default: the queue.db that `pawl init` makes.
 #                    {dir} is a new folder of the test, {id} a word that no other test has.
+#                    http://: a server on a free port, with a database of its own, which ends with the test.
 #   PAWL_TEST_MANY   number of tasks, for tests with many of them; default: 10,000.
 #   PAWL_TEST_SHARE  N: `sampled` keeps one of N items; PAWL_TEST_SAMPLE, a number, decides which.
 #
@@ -69,7 +70,24 @@ queue() {
 	local uri=${PAWL_TEST_STORE-}
 	uri=${uri//'{dir}'/"$BATS_TEST_TMPDIR"}
 	uri=${uri//'{id}'/"test-$BATS_SUITE_TEST_NUMBER-$$"}
+	[[ $uri != http* ]] || served
 	"$PAWL" init -q ${uri:+--store "$uri"}
+}
+
+# served: starts a server for this test; $uri is its address. It allows short leases, since a test cannot set its policy.
+served() {
+	local home=$BATS_TEST_TMPDIR/served log=$BATS_TEST_TMPDIR/served.log
+	mkdir -p "$home"
+	"$PAWL" -C "$home" init -q
+	export PAWL_SERVER_TOKEN
+	PAWL_SERVER_TOKEN=$(PAWL_SERVER_STATE=$home/state "$PAWL" -C "$home" token create test --role admin --agent '*' -q)
+	# the server must not outlive the test, whatever becomes of it
+	PAWL_SERVER_STATE=$home/state PAWL_SERVE_CALLS_PER_SECOND=100000 PAWL_SERVE_BURST=100000 PAWL_LEASE_MIN=0.1s \
+		setpriv --pdeathsig KILL "$PAWL" -C "$home" serve --listen 127.0.0.1:0 --log none 2>"$log" 3>&- </dev/null &
+	until uri=$(sed -n 's/^pawl: open \([^ ]*\).*/\1/p' "$log") && [ -n "$uri" ]; do
+		kill -0 "$!" || return
+		sleep 0.01
+	done
 }
 
 # Thousands of answers are checked, and jq 1.6 takes 30 ms to start. gojq is quick, but sorts the names of an object.
@@ -92,6 +110,10 @@ claim_makes_tasks() {
 
 needs_sqlite() {
 	[ -z "${PAWL_TEST_STORE-}" ] || skip "about .pawl/queue.db"
+}
+
+needs_local() {
+	[[ ${PAWL_TEST_STORE-} != http* ]] || skip "not through a server: $1"
 }
 
 needs() {

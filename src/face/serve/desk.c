@@ -147,6 +147,9 @@ static bool run_one(struct desk *d, struct job *j, bool last)
 	switch (j->kind) {
 	case JOB_COMMAND:
 		return call_run(d, j, last);
+	case JOB_STORE:
+		store_run(d, j);
+		return true;
 	case JOB_EVENTS:
 		events_run(d, j);
 		return true;

@@ -140,7 +140,7 @@ static json_t *paths(struct arena *a)
 	json_object_set_new(o, "/v1/call",
 			    json_pack("{s:{s:s, s:[o], s:{s:{s:{}}}, s:o}}", "post", "summary",
 				      "packed requests of another pawl, one or many", "parameters",
-				      queue_parameter(), "requestBody", "content", PACKED_TYPE,
+				      queue_parameter(), "requestBody", "content", FRAME_TYPE,
 				      "responses", answers()));
 	json_object_set_new(o, "/v1/events",
 			    get("a snapshot, then every event; resume with Last-Event-ID",

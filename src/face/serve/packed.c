@@ -1,50 +1,22 @@
 /*
- * Packed requests (format/request.h), each behind its length in four bytes, the most significant one first; the
- * answers come back in the same form and order. The requests of all jobs of a turn are committed together. The server
+ * Packed requests in frames (queue/frame.h); the answers come back in the same form and order. The requests of all jobs of a turn are committed together. The server
  * never takes token hashes or a policy from a caller: what processes of one machine tell each other (queue/relay.c) is
  * not what it reads here.
  */
 #include "face/serve/serve.h"
 
 #include "base/os.h"
-#include "format/answer.h"
-#include "format/request.h"
 
 struct batch {
 	struct request *rqs;
+	size_t *under; /* see queue_call_all() */
 	struct answer *answers;
 	size_t n;
 };
 
-static uint32_t length_at(const char *p)
-{
-	const unsigned char *u = (const unsigned char *)p;
-
-	return (uint32_t)u[0] << 24 | (uint32_t)u[1] << 16 | (uint32_t)u[2] << 8 | u[3];
-}
-
-static void add_length(struct buf *b, size_t n)
-{
-	const char bytes[4] = { (char)(n >> 24), (char)(n >> 16), (char)(n >> 8), (char)n };
-
-	buf_add(b, bytes, sizeof(bytes));
-}
-
 static bool is_packed(const struct job *j)
 {
 	return j->kind == JOB_PACKED && !j->status;
-}
-
-/* Cuts the next request out of *rest. false: there is none, or the bytes are damaged. */
-static bool cut(struct str *rest, struct str *one)
-{
-	uint32_t n = rest->n < 4 ? UINT32_MAX : length_at(rest->p);
-
-	if (n > rest->n - 4 || rest->n < 4)
-		return false;
-	*one = str_n(rest->p + 4, n);
-	*rest = str_n(rest->p + 4 + n, rest->n - 4 - n);
-	return true;
 }
 
 /* Makes the request that of this caller, whatever it says about itself. */
@@ -54,13 +26,45 @@ static bool sign(struct desk *d, struct job *j, struct request *rq)
 	const char *why;
 
 	if (!caller_agent(d->serve, &j->caller, rq->agent, &agent, &why)) {
-		job_refuse(j, 403, MISCONFIGURED, str_c(why), STR(""), "forbidden");
+		struct arena a = { 0 };
+
+		job_refuse(
+			j, 403, MISCONFIGURED, str_c(why),
+			arena_printf(&a,
+				     "the token %s is for the agent %s: --agent NAME or PAWL_AGENT",
+				     j->caller.name, j->caller.agents),
+			"forbidden");
+		arena_free(&a);
 		return false;
 	}
 	rq->role = d->serve->read_only ? ROLE_READER : j->caller.role;
 	GIVE(rq, agent, agent);
-	if (op_flags(rq->op) & OP_TAKES)
+	if (op_flags(rq->op) & OP_TAKES && !HAS(rq, mode))
 		GIVE(rq, mode, STR("server"));
+	return true;
+}
+
+/* Reads one request into the batch. false: it is refused. */
+static bool add_request(struct desk *d, struct job *j, struct str one, struct batch *b,
+			size_t first, struct arena *a)
+{
+	struct frame_extra *x = arena_new(a, struct frame_extra);
+	size_t room = b->n;
+	struct request *rq;
+
+	b->rqs = arena_grow(a, b->rqs, room, sizeof(*b->rqs));
+	b->under = arena_grow(a, b->under, room, sizeof(*b->under));
+	rq = &b->rqs[room];
+	if (frame_request_open(one, rq, x, a) || b->n - first >= FRAMES_MAX ||
+	    (size_t)x->under > b->n - first) {
+		job_refuse(j, 400, USAGE, STR("the packed requests cannot be read"), STR(""), "");
+		return false;
+	}
+	rq->pass = x->pass;
+	b->under[room] = (size_t)x->under;
+	if (!sign(d, j, rq))
+		return false;
+	b->n++;
 	return true;
 }
 
@@ -69,19 +73,12 @@ static bool add_job(struct desk *d, struct job *j, struct batch *b, struct arena
 	struct str rest = buf_str(&j->body), one;
 	size_t first = b->n;
 
-	while (rest.n) {
-		struct request *rq;
-
-		b->rqs = arena_grow(a, b->rqs, b->n, sizeof(*b->rqs));
-		rq = &b->rqs[b->n];
-		if (!cut(&rest, &one) || request_unpack(one, rq, a) || b->n - first >= PACKED_MAX) {
+	while (rest.n && !j->status) {
+		if (!frame_cut(&rest, &one))
 			job_refuse(j, 400, USAGE, STR("the packed requests cannot be read"),
 				   STR(""), "");
-			break;
-		}
-		if (!sign(d, j, rq))
-			break;
-		b->n++;
+		else
+			(void)add_request(d, j, one, b, first, a);
 	}
 	if (!j->status && b->n == first)
 		job_refuse(j, 400, USAGE, STR("there is no packed request"), STR(""), "");
@@ -92,18 +89,10 @@ static bool add_job(struct desk *d, struct job *j, struct batch *b, struct arena
 
 static void set_answers(struct job *j, const struct answer *answers, size_t n)
 {
-	struct buf one = BUF_MAX(ANSWER_MAX);
-
 	j->status = 200;
-	j->type = PACKED_TYPE;
-	for (size_t i = 0; i < n; i++) {
-		one.n = 0;
-		answer_pack(&answers[i], &one);
-		j->answer.full |= one.full;
-		add_length(&j->answer, one.n);
-		buf_adds(&j->answer, buf_str(&one));
-	}
-	buf_free(&one);
+	j->type = FRAME_TYPE;
+	for (size_t i = 0; i < n; i++)
+		frame_answer(&j->answer, &answers[i]);
 }
 
 static bool waits(struct job *j, const struct answer *answers, size_t n, bool last)
@@ -125,20 +114,54 @@ static void count(struct desk *d, const struct batch *b, int64_t took_ms)
 	atomic_fetch_add(&c->commit_us, (uint64_t)took_ms * 1000);
 }
 
-static void call(struct desk *d, struct batch *b, struct arena *a)
+/* The answers behind a refused call stay empty: none of the calls was made. */
+static void call_all(struct queue *q, struct batch *b, struct arena *a)
+{
+	size_t bad = 0;
+
+	for (size_t i = 0; i < b->n && bad == i; i++)
+		bad += !(op_flags(b->rqs[i].op) & OP_READS);
+	if (bad == b->n)
+		bad = queue_call_all(q, b->rqs, b->under, b->answers, b->n, a);
+	else
+		answer_fail(&b->answers[bad], USAGE, STR("a read cannot be part of a commit"),
+			    STR(""));
+	for (size_t i = 0; bad < b->n && i < b->n; i++)
+		if (i != bad)
+			b->answers[i] = (struct answer){ 0 };
+}
+
+static void call(struct desk *d, struct batch *b, bool all, struct arena *a)
 {
 	struct client *c = &d->session.client;
 	int64_t began = os_boot_ms();
 
 	b->answers = arena_array(a, struct answer, b->n + 1);
+	memset(b->answers, 0, (b->n + 1) * sizeof(*b->answers));
 	if (!b->n)
 		return;
-	queue_patience(c->queue, client_timeout(c, 0));
-	queue_call_many(c->queue, b->rqs, b->answers, b->n, a);
+	queue_patience(c->queue, client_timeout(c, all ? OP_BATCH : 0));
+	if (all)
+		call_all(c->queue, b, a);
+	else
+		queue_call_many(c->queue, b->rqs, b->answers, b->n, a);
 	count(d, b, os_boot_ms() - began);
 	for (size_t i = 0; i < b->n; i++)
 		if (b->answers[i].code == API_ERROR && !b->answers[i].barred)
 			d->open = false;
+}
+
+/* A job whose calls are one commit of their own. */
+static void run_alone(struct desk *d, struct job *j)
+{
+	struct batch b = { 0 };
+	struct arena a = { 0 };
+
+	if (add_job(d, j, &b, &a)) {
+		call(d, &b, true, &a);
+		set_answers(j, b.answers, b.n);
+	}
+	arena_free(&a);
 }
 
 void packed_run(struct desk *d, struct job *list, bool last)
@@ -152,11 +175,13 @@ void packed_run(struct desk *d, struct job *list, bool last)
 	from = arena_array(&a, size_t, jobs + 1);
 	for (struct job *j = list; j; j = j->next, k++) {
 		from[k] = b.n;
-		if (is_packed(j))
+		if (is_packed(j) && j->all)
+			run_alone(d, j);
+		else if (is_packed(j))
 			(void)add_job(d, j, &b, &a);
 	}
 	from[k] = b.n;
-	call(d, &b, &a);
+	call(d, &b, false, &a);
 	k = 0;
 	for (struct job *j = list; j; j = j->next, k++)
 		if (is_packed(j) && !waits(j, b.answers + from[k], from[k + 1] - from[k], last))

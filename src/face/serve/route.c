@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "core/role.h"
 
-const char *const route_names[ROUTES] = { "other",   "command", "call",  "events",
-					  "openapi", "metrics", "livez", "readyz" };
+const char *const route_names[ROUTES] = { "other",   "command", "call",   "events", "openapi",
+					  "metrics", "livez",   "readyz", "store" };
 
 enum route route_of(struct str path)
 {
@@ -20,7 +20,8 @@ enum route route_of(struct str path)
 	} fixed[] = {
 		{ "/v1/call", ROUTE_CALL },         { "/v1/events", ROUTE_EVENTS },
 		{ "/openapi.json", ROUTE_OPENAPI }, { "/metrics", ROUTE_METRICS },
-		{ "/livez", ROUTE_LIVEZ },          { "/readyz", ROUTE_READYZ },
+		{ "/livez", ROUTE_LIVEZ },          { "/v1/store", ROUTE_STORE },
+		{ "/readyz", ROUTE_READYZ },
 	};
 
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
@@ -224,28 +225,71 @@ static void serve_command(struct serve *s, struct http_exchange *x, struct guest
 	arena_free(&a);
 }
 
+/* Is it a POST of packed requests? Else it is refused. */
+static bool is_packed_post(struct http_exchange *x)
+{
+	const struct http_request *r = http_request_of(x);
+	struct str type = http_header(r->headers, "content-type");
+
+	if (!str_is(r->method, "POST"))
+		refuse_method(x, "POST");
+	else if (!str_eq_nocase(str_trim(str_cut(&type, ';')), STR(FRAME_TYPE)))
+		refuse(x, 415, "the content type of packed requests is " FRAME_TYPE, "");
+	else
+		return true;
+	return false;
+}
+
 static void serve_call(struct serve *s, struct http_exchange *x, struct guest *c)
 {
 	const struct http_request *r = http_request_of(x);
-	struct str type = http_header(r->headers, "content-type"), wait;
+	struct str wait, all;
 	struct arena a = { 0 };
 	int64_t seconds = 0;
 	struct desk *d;
 	struct job *j;
 
-	if (!str_is(r->method, "POST"))
-		refuse_method(x, "POST");
-	else if (!str_eq_nocase(str_trim(str_cut(&type, ';')), STR(PACKED_TYPE)))
-		refuse(x, 415, "the content type of packed requests is " PACKED_TYPE, "");
-	else if (!query_value(r->query, "wait", &wait, &a) ||
-		 (wait.n && (!str_to_i64(wait, &seconds) || seconds < 0)))
+	if (!is_packed_post(x))
+		return;
+	if (!query_value(r->query, "wait", &wait, &a) ||
+	    (wait.n && (!str_to_i64(wait, &seconds) || seconds < 0)))
 		refuse(x, 400, "wait= is a number of seconds", "");
+	else if (!query_value(r->query, "all", &all, &a) || (all.n && !str_is(all, "1")))
+		refuse(x, 400, "all= is 1", "");
 	else if ((d = find_desk(s, x, c))) {
 		j = job_new(JOB_PACKED, x, c);
+		j->all = all.n;
 		seconds = seconds < WAIT_MAX_MS / 1000 ? seconds : WAIT_MAX_MS / 1000;
 		if (seconds)
 			j->wait_until = os_boot_ms() + seconds * 1000;
 		hand_over(s, x, d, j, seconds > 0);
+	}
+	arena_free(&a);
+}
+
+static void serve_store(struct serve *s, struct http_exchange *x, struct guest *c)
+{
+	const struct http_request *r = http_request_of(x);
+	const struct store_call *call = NULL;
+	enum role have = s->read_only ? ROLE_READER : c->role;
+	struct arena a = { 0 };
+	struct desk *d;
+	struct job *j;
+	struct str name;
+
+	if (!is_packed_post(x))
+		return;
+	if (query_value(r->query, "do", &name, &a))
+		call = store_find(name);
+	if (!call) {
+		refuse(x, 404, "do= does not name a function of a queue", "");
+	} else if (!role_allows(have, store_role(call))) {
+		refuse(x, 403, role_refusal(have, store_role(call), &a).p,
+		       s->read_only ? "the server is read-only" : "");
+	} else if ((d = find_desk(s, x, c))) {
+		j = job_new(JOB_STORE, x, c);
+		j->store = call;
+		hand_over(s, x, d, j, false);
 	}
 	arena_free(&a);
 }
@@ -279,6 +323,9 @@ static void to_handler(struct serve *s, struct http_exchange *x, struct guest *c
 	case ROUTE_CALL:
 		serve_call(s, x, c);
 		break;
+	case ROUTE_STORE:
+		serve_store(s, x, c);
+		break;
 	case ROUTE_EVENTS:
 		serve_events(s, x, c);
 		break;
@@ -302,22 +349,49 @@ static bool is_owner(const struct http_request *r)
 	return r->local && (r->uid == geteuid() || r->uid == 0);
 }
 
+static int find_caller(struct serve *s, const struct http_request *r, struct guest *c,
+		       const char **reason, int *retry_s)
+{
+	bool none = s->access.none;
+	int status;
+
+	if (r->local && !is_owner(r)) {
+		*reason = "this socket is for its owner";
+		return 403;
+	}
+	s->access.none |= r->local && !http_has_header(r->headers, "authorization");
+	status = access_check(s, r, route_address(s, r), c, reason, retry_s);
+	s->access.none = none;
+	return status;
+}
+
+/* An import is one body. Whoever may not import gets no room for one. */
+void route_head(struct http_exchange *x, void *serve)
+{
+	struct serve *s = serve;
+	const struct http_request *r = http_request_of(x);
+	struct guest c = { 0 };
+	const char *reason;
+	int retry_s = 1;
+
+	if (route_of(r->path) != ROUTE_STORE || http_guard_check(&s->guard, r, &reason))
+		return;
+	if (!find_caller(s, r, &c, &reason, &retry_s) && role_allows(c.role, ROLE_ADMIN) &&
+	    !s->read_only)
+		http_body_max(x, BODY_MAX);
+	caller_free(&c);
+}
+
 static void with_caller(struct serve *s, struct http_exchange *x)
 {
 	const struct http_request *r = http_request_of(x);
-	bool none = s->access.none;
 	struct guest c = { 0 };
 	const char *reason;
-	int status, retry_s = 1;
+	int retry_s = 1, status = find_caller(s, r, &c, &reason, &retry_s);
 
-	if (r->local && !is_owner(r)) {
-		refuse(x, 403, "this socket is for its owner", "");
-		return;
-	}
-	s->access.none |= r->local && !http_has_header(r->headers, "authorization");
-	status = access_check(s, r, route_address(s, r), &c, &reason, &retry_s);
-	s->access.none = none;
-	if (status)
+	if (status == 403)
+		refuse(x, 403, reason, "");
+	else if (status)
 		refuse_login(x, status, reason, retry_s);
 	else if (!access_spend(s, c.meter))
 		refuse_login(x, 429, "too many calls with this token", 1);

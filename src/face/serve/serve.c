@@ -55,6 +55,7 @@ static struct http_options options(struct serve *s)
 {
 	struct http_options o = { .limits = http_limits_default(),
 				  .calls = { .on_request = route_request,
+					     .on_head = route_head,
 					     .error_body = say_error_body,
 					     .on_log = say_log,
 					     .ctx = s } };
@@ -263,7 +264,7 @@ static enum result start(struct serve *s, struct reply *out)
 
 enum result serve_run(struct session *session, const struct serve_args *a, struct reply *out)
 {
-	static const char *const types[] = { PACKED_TYPE, NULL };
+	static const char *const types[] = { FRAME_TYPE, NULL };
 	const char *fault = misuse(a);
 	struct serve s = { .session = session,
 			   .args = a,

@@ -7,6 +7,7 @@
  *   desk.c      the thread of one queue: takes all jobs that arrived during the last commit, keeps waiting calls
  *   call.c      one command with JSON arguments
  *   packed.c    packed requests; those of all jobs of a turn are committed together
+ *   store.c     the other functions of a queue, for remote queues
  *   events.c    the live stream of one queue
  *   metrics.c, openapi.c, say.c   /metrics, /openapi.json, log lines and JSON errors
  */
@@ -21,13 +22,12 @@
 #include "cmd/serve.h"
 #include "http/guard.h"
 #include "http/server.h"
+#include "queue/frame.h"
 
 #define WAIT_MAX_MS 60000
 #define DRAIN_MS 25000
 #define DESKS_MAX 64
-#define PACKED_TYPE "application/vnd.pawl.call"
-#define PACKED_MAX 1000 /* requests in one call */
-#define ANSWER_MAX (64u << 20)
+#define ANSWER_MAX BODY_MAX
 
 /* --- callers ------------------------------------------------------------------------------------ */
 
@@ -74,7 +74,9 @@ void caller_free(struct guest *c);
 
 /* --- jobs --------------------------------------------------------------------------------------- */
 
-enum job_kind { JOB_COMMAND, JOB_PACKED, JOB_EVENTS, JOB_COUNT };
+enum job_kind { JOB_COMMAND, JOB_PACKED, JOB_STORE, JOB_EVENTS, JOB_COUNT };
+
+struct store_call;
 
 struct job {
 	struct job *next;
@@ -83,6 +85,8 @@ struct job {
 	struct http_exchange *exchange; /* only for the loop */
 	struct guest caller;
 	const struct command *command;
+	const struct store_call *store; /* of JOB_STORE */
+	bool all;                       /* of JOB_PACKED: all calls are made, or none */
 	struct buf body, after;
 	int64_t wait_until; /* by os_boot_ms(); 0: it does not wait */
 	int64_t due;        /* when to try again at the latest */
@@ -143,6 +147,10 @@ void job_free(struct job *j);
 bool call_run(struct desk *d, struct job *j, bool last);
 /* The packed jobs of a list, in one commit. Those that are answered have a status afterwards. */
 void packed_run(struct desk *d, struct job *list, bool last);
+/* A function of the queue that is not a call: /v1/store?do=NAME. NULL: there is none of this name. */
+const struct store_call *store_find(struct str name);
+enum role store_role(const struct store_call *c);
+void store_run(struct desk *d, struct job *j);
 /* Sets a JSON error as the answer of the job. */
 void job_refuse(struct job *j, int status, enum result code, struct str message, struct str hint,
 		const char *fault);
@@ -166,7 +174,7 @@ void events_end_all(struct serve *s);
 
 /* --- counts and words ---------------------------------------------------------------------------- */
 
-#define ROUTES 8
+#define ROUTES 9
 extern const char *const route_names[ROUTES];
 enum route {
 	ROUTE_OTHER,
@@ -176,7 +184,8 @@ enum route {
 	ROUTE_OPENAPI,
 	ROUTE_METRICS,
 	ROUTE_LIVEZ,
-	ROUTE_READYZ
+	ROUTE_READYZ,
+	ROUTE_STORE
 };
 
 #define STATUSES 16
@@ -233,6 +242,8 @@ struct serve {
 
 /* The handler of http/server.h. */
 void route_request(struct http_exchange *x, void *serve);
+/* Lets an admin send more than other callers. */
+void route_head(struct http_exchange *x, void *serve);
 enum route route_of(struct str path);
 const struct command *route_command(struct str name);
 /* The client's address: of the peer, or from the proxy. */

@@ -1,0 +1,328 @@
+/*
+ * The functions of a queue that are not calls, for remote queues: facts, checks, and moving many tasks. The body has a
+ * head and items in frames (queue/frame.h). The answer begins with a packed answer.
+ */
+#include <errno.h>
+
+#include "base/os.h"
+#include "face/serve/serve.h"
+
+struct doing {
+	struct desk *d;
+	struct job *j;
+	struct queue *queue;
+	struct frame_bulk head;
+	struct str items, rest; /* the frames behind the head; those that are not read yet */
+	struct buf out;         /* frames behind the answer */
+	struct answer ans;
+	struct arena *arena;
+};
+
+struct store_call {
+	const char *name;
+	enum role role; /* the least one */
+	bool heads;     /* the body begins with a head */
+	bool tells;     /* and so does the answer */
+	enum result (*run)(struct doing *x);
+};
+
+/* --- reads ------------------------------------------------------------------------------------------ */
+
+static enum result do_facts(struct doing *x)
+{
+	const struct guest *c = &x->j->caller;
+	struct frame_facts f = { .now = queue_now(x->queue),
+				 .locks_only = queue_locks_only(x->queue),
+				 .role = x->d->serve->read_only ? ROLE_READER : c->role,
+				 .version = STR(PAWL_VERSION),
+				 .token = str_c(c->name),
+				 .agents = str_c(c->agents),
+				 .queue = str_c(x->d->queue) };
+
+	if (!queue_is_there(x->queue))
+		return answer_fail(&x->ans, MISCONFIGURED, STR("the server has no such queue"),
+				   STR("on the server's machine: pawl init --queue NAME"));
+	(void)queue_identity(x->queue, &f.identity, x->arena);
+	frame_facts(&x->out, &f);
+	return SUCCESS;
+}
+
+static enum result do_health(struct doing *x)
+{
+	struct health *h = arena_new(x->arena, struct health);
+
+	if (queue_health(x->queue, h))
+		frame_health(&x->out, h);
+	return SUCCESS;
+}
+
+static void add_name(void *ctx, struct str name)
+{
+	struct doing *x = ctx;
+	const char *only = x->j->caller.queue;
+
+	if (!only || str_is(name, only))
+		frame_add(&x->out, name);
+}
+
+static enum result do_names(struct doing *x)
+{
+	return queue_names(x->queue, add_name, x, &x->ans, x->arena);
+}
+
+static void add_finding(void *ctx, enum check_level level, const char *what, struct str text,
+			struct str fix)
+{
+	struct doing *x = ctx;
+	struct frame_finding f = { .level = level, .what = str_c(what), .text = text, .fix = fix };
+
+	frame_finding(&x->out, &f);
+}
+
+static enum result do_check(struct doing *x)
+{
+	return queue_check(x->queue, add_finding, x, &x->ans, x->arena);
+}
+
+static int add_parcel(void *ctx, const struct parcel *p)
+{
+	struct doing *x = ctx;
+
+	frame_parcel(&x->out, p);
+	return x->out.full;
+}
+
+static enum result do_export(struct doing *x)
+{
+	int stopped;
+
+	return queue_export(x->queue, (unsigned)x->head.statuses & STATUS_ALL, add_parcel, x,
+			    &stopped, &x->ans, x->arena);
+}
+
+static int add_item(void *ctx, const struct item *it)
+{
+	struct doing *x = ctx;
+
+	frame_item(&x->out, it);
+	return x->out.full;
+}
+
+static enum result do_dump(struct doing *x)
+{
+	int stopped;
+
+	return queue_dump(x->queue, add_item, x, &stopped, &x->ans, x->arena);
+}
+
+/* --- changes ---------------------------------------------------------------------------------------- */
+
+static void rewind_items(void *ctx)
+{
+	struct doing *x = ctx;
+
+	x->rest = x->items;
+}
+
+static int next_parcel(void *ctx, struct parcel *out, struct arena *a)
+{
+	struct doing *x = ctx;
+	struct str one;
+
+	if (!x->rest.n)
+		return 1;
+	if (!frame_cut(&x->rest, &one) || frame_parcel_open(one, out, a))
+		return -EBADMSG;
+	return 0;
+}
+
+static int next_item(void *ctx, struct item *out, struct arena *a)
+{
+	struct doing *x = ctx;
+	struct str one;
+
+	(void)a;
+	if (!x->rest.n)
+		return 1;
+	if (!frame_cut(&x->rest, &one) || frame_item_open(one, out))
+		return -EBADMSG;
+	return 0;
+}
+
+static enum result damaged(struct doing *x)
+{
+	return answer_fail(&x->ans, USAGE, STR("the body cannot be read"), STR(""));
+}
+
+/* Looks at all items before any of them changes the queue: records before entries of the log, as many as announced. */
+static bool good_items(struct doing *x, bool parcels)
+{
+	struct arena a = { 0 };
+	int64_t n = 0, lines = 0;
+	bool good = true;
+
+	for (rewind_items(x); good && x->rest.n; n++) {
+		struct parcel p;
+		struct item it = { 0 };
+
+		good = parcels ? next_parcel(x, &p, &a) == 0 : next_item(x, &it, &a) == 0;
+		good = good && (it.line || !lines);
+		lines += it.line;
+		arena_free(&a);
+	}
+	rewind_items(x);
+	return good && n == x->head.n + x->head.lines && lines == x->head.lines;
+}
+
+static enum result do_import(struct doing *x)
+{
+	struct frame_bulk *h = &x->head;
+	struct import im = { .n = (size_t)h->n,
+			     .next = next_parcel,
+			     .rewind = rewind_items,
+			     .ctx = x,
+			     .clash = (enum clash)h->clash,
+			     .check = h->check,
+			     .agent = h->agent,
+			     .run = h->run };
+	enum result code;
+
+	if (!good_items(x, true))
+		return damaged(x);
+	code = queue_import(x->queue, &im, &x->ans, x->arena);
+	h->created = im.created;
+	h->updated = im.updated;
+	h->skipped = im.skipped;
+	h->comments = im.comments;
+	return code;
+}
+
+static struct load load_of(struct doing *x)
+{
+	const struct frame_bulk *h = &x->head;
+
+	return (struct load){ .records = (size_t)h->n,
+			      .lines = (size_t)h->lines,
+			      .made_at = h->made_at,
+			      .next = next_item,
+			      .rewind = rewind_items,
+			      .ctx = x,
+			      .restore = h->restore,
+			      .force = h->force,
+			      .agent = h->agent,
+			      .run = h->run };
+}
+
+static enum result do_load(struct doing *x)
+{
+	struct load l = load_of(x);
+	enum result code;
+
+	if (!good_items(x, false))
+		return damaged(x);
+	code = queue_load(x->queue, &l, &x->ans, x->arena);
+	x->head.left_out = (int64_t)l.left_out;
+	x->head.tasks = (int64_t)l.tasks;
+	return code;
+}
+
+static enum result do_verify(struct doing *x)
+{
+	struct load l = load_of(x);
+
+	return good_items(x, false) ? queue_verify(x->queue, &l, &x->ans, x->arena) : damaged(x);
+}
+
+static enum result do_clear(struct doing *x)
+{
+	return queue_clear(x->queue, x->head.force, x->head.agent, x->head.run, &x->head.tasks,
+			   &x->ans, x->arena);
+}
+
+/* --- all of them ------------------------------------------------------------------------------------ */
+
+/* A dump has the hashes of tokens, so it is not for every reader. */
+static const struct store_call calls[] = {
+	{ "facts", ROLE_READER, false, false, do_facts },
+	{ "health", ROLE_READER, false, false, do_health },
+	{ "names", ROLE_READER, false, false, do_names },
+	{ "check", ROLE_READER, false, false, do_check },
+	{ "export", ROLE_READER, true, false, do_export },
+	{ "dump", ROLE_ADMIN, false, false, do_dump },
+	{ "import", ROLE_ADMIN, true, true, do_import },
+	{ "load", ROLE_ADMIN, true, true, do_load },
+	{ "verify", ROLE_ADMIN, true, true, do_verify },
+	{ "clear", ROLE_ADMIN, true, true, do_clear },
+};
+
+const struct store_call *store_find(struct str name)
+{
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		if (str_is(name, calls[i].name))
+			return &calls[i];
+	return NULL;
+}
+
+enum role store_role(const struct store_call *c)
+{
+	return c->role;
+}
+
+/* Reads the head; the agent in it must be one of the token. false: the job is refused. */
+static bool read_head(struct doing *x)
+{
+	struct str one, agent;
+	const char *why;
+
+	x->items = buf_str(&x->j->body);
+	if (!x->j->store->heads)
+		return true;
+	if (!frame_cut(&x->items, &one) || frame_bulk_open(one, &x->head)) {
+		job_refuse(x->j, 400, USAGE, STR("the body cannot be read"), STR(""), "");
+		return false;
+	}
+	if (!caller_agent(x->d->serve, &x->j->caller, x->head.agent, &agent, &why)) {
+		job_refuse(x->j, 403, MISCONFIGURED, str_c(why), STR(""), "forbidden");
+		return false;
+	}
+	x->head.agent = agent;
+	return true;
+}
+
+static void give_answer(struct doing *x, enum result code)
+{
+	struct job *j = x->j;
+
+	x->ans.code = code;
+	if (code == SUCCESS && j->store->tells)
+		frame_bulk(&x->out, &x->head);
+	j->status = 200;
+	j->type = FRAME_TYPE;
+	frame_answer(&j->answer, &x->ans);
+	if (code == SUCCESS)
+		buf_adds(&j->answer, buf_str(&x->out));
+	j->answer.full |= x->out.full;
+}
+
+void store_run(struct desk *d, struct job *j)
+{
+	struct client *c = &d->session.client;
+	struct arena a = { 0 };
+	struct doing x = {
+		.d = d, .j = j, .queue = c->queue, .out = BUF_MAX(ANSWER_MAX), .arena = &a
+	};
+	enum result code;
+
+	if (read_head(&x)) {
+		/* client_pass() finds the caller's own locks of the whole queue here, for this job only */
+		memcpy(c->held, x.head.pass, sizeof(c->held));
+		queue_patience(c->queue, client_timeout(c, OP_HEAVY));
+		code = j->store->run(&x);
+		memset(c->held, 0, sizeof(c->held));
+		if (code == API_ERROR && !x.ans.barred)
+			d->open = false;
+		give_answer(&x, code);
+	}
+	buf_free(&x.out);
+	arena_free(&a);
+}

@@ -1,0 +1,68 @@
+/*
+ * frame: how a remote queue and a server talk. A body is a row of frames; a frame is a length in four bytes, the most
+ * significant one first, and that many bytes. Both sides use these functions and no others.
+ */
+#ifndef QUEUE_FRAME_H
+#define QUEUE_FRAME_H
+
+#include "queue/transfer.h"
+
+#define FRAME_TYPE "application/vnd.pawl.call"
+#define FRAMES_MAX 1000      /* requests in one call */
+#define BODY_MAX (64u << 20) /* of an answer, and of an import */
+
+void frame_add(struct buf *b, struct str one);
+/* Cuts the next frame out of *rest. false: there is none, or the bytes are damaged. */
+bool frame_cut(struct str *rest, struct str *one);
+
+/* --- requests ------------------------------------------------------------------------------------ */
+
+/* Beside a packed request: facts that are not part of the call. */
+struct frame_extra {
+	struct str pass[TYPED_END]; /* the caller's tokens of locks of the whole queue */
+	int64_t under;              /* 1 + the index of the call that creates its parent; 0: none */
+};
+
+void frame_request(struct buf *b, const struct request *rq, const struct frame_extra *x);
+int frame_request_open(struct str one, struct request *rq, struct frame_extra *x, struct arena *a);
+
+/* --- everything else ------------------------------------------------------------------------------- */
+
+void frame_answer(struct buf *b, const struct answer *ans);
+
+/* What a server says about itself, the queue and the caller. */
+struct frame_facts {
+	int64_t now, locks_only, role;
+	struct str version, identity, token, agents, queue;
+};
+
+void frame_facts(struct buf *b, const struct frame_facts *f);
+int frame_facts_open(struct str one, struct frame_facts *f);
+
+struct frame_finding {
+	int64_t level;
+	struct str what, text, fix;
+};
+
+void frame_finding(struct buf *b, const struct frame_finding *f);
+int frame_finding_open(struct str one, struct frame_finding *f);
+
+/* The head of an import, a load, a clear or an export. */
+struct frame_bulk {
+	int64_t n, lines, made_at, restore, force, clash, check, statuses;
+	struct str agent, run;
+	struct str pass[TYPED_END];
+	int64_t created, updated, skipped, comments, left_out, tasks; /* of the answer */
+};
+
+void frame_bulk(struct buf *b, const struct frame_bulk *h);
+int frame_bulk_open(struct str one, struct frame_bulk *h);
+
+void frame_parcel(struct buf *b, const struct parcel *p);
+int frame_parcel_open(struct str one, struct parcel *p, struct arena *a);
+void frame_item(struct buf *b, const struct item *it);
+int frame_item_open(struct str one, struct item *it);
+void frame_health(struct buf *b, const struct health *h);
+int frame_health_open(struct str one, struct health *h);
+
+#endif

@@ -1,0 +1,264 @@
+/* Calls of the queue. Each change has a token or a request id before it is sent for the first time. */
+#include "base/os.h"
+#include "base/secret.h"
+#include "base/when.h"
+#include "format/answer.h"
+#include "remote/part.h"
+
+#define CALL_BYTES (768u << 10) /* below the limit of a body */
+#define LOOK_MS 100 /* between two tries of a call that a lock of the whole queue refuses */
+#define LOOK_MAX_MS 1000
+
+struct calls {
+	struct far_queue *r;
+	struct request *rqs; /* with their request ids */
+	struct frame_extra *extras;
+	bool *own_id; /* the caller does not know the request id */
+	struct answer *answers;
+	size_t *left; /* indexes of the calls without a final answer */
+	size_t n_left;
+	struct arena *arena;
+};
+
+/* A token in the request makes an acquisition recognisable. A heartbeat may be made twice. */
+static bool needs_id(const struct request *rq)
+{
+	unsigned flags = op_flags(rq->op);
+
+	if (flags & OP_READS || rq->op == OP_HEARTBEAT || HAS(rq, request_id))
+		return false;
+	if (rq->op == OP_STATUS)
+		return rq->status != IN_PROGRESS;
+	return rq->op == OP_DONE || !(flags & OP_TAKES);
+}
+
+static struct calls prepare(struct far_queue *r, const struct request *rqs, struct answer *answers,
+			    size_t n, struct arena *a)
+{
+	struct calls c = { .r = r,
+			   .rqs = arena_array(a, struct request, n),
+			   .extras = arena_array(a, struct frame_extra, n),
+			   .own_id = arena_array(a, bool, n),
+			   .answers = answers,
+			   .left = arena_array(a, size_t, n),
+			   .n_left = n,
+			   .arena = a };
+
+	for (size_t i = 0; i < n; i++) {
+		c.rqs[i] = rqs[i];
+		c.extras[i] = (struct frame_extra){ 0 };
+		c.own_id[i] = needs_id(&rqs[i]);
+		c.left[i] = i;
+		answers[i] = (struct answer){ 0 };
+		if (c.own_id[i])
+			GIVE(&c.rqs[i], request_id, token_make(a));
+	}
+	return c;
+}
+
+/* The answer as the caller expects it, who did not choose the request id. */
+static bool take_answer(struct calls *c, size_t i, struct str one)
+{
+	if (answer_unpack(one, &c->answers[i], c->arena))
+		return false;
+	if (c->own_id[i])
+		c->answers[i].repeated = 0;
+	return true;
+}
+
+static bool waits(const struct calls *c)
+{
+	enum op op = c->rqs[0].op;
+
+	return c->n_left == 1 && (op == OP_TAKE || op == OP_NEXT) && c->r->park_ms;
+}
+
+/* Sends the calls left[from..to) in one request. */
+static void send(struct calls *c, struct str body, size_t from, size_t to, const char *query)
+{
+	struct question k = { .path = "/v1/call", .query = query, .body = body, .again = true };
+	struct str rest = STR(""), one;
+	struct answer fail = { 0 };
+	enum result code;
+
+	for (size_t i = from; i < to; i++)
+		k.changes |= !(op_flags(c->rqs[c->left[i]].op) & OP_READS);
+	if (waits(c)) {
+		k.wait_ms = c->r->park_ms;
+		k.query = arena_printf(c->arena, "wait=%lld", (long long)k.wait_ms / 1000).p;
+	}
+	code = remote_ask(c->r, &k, &rest, &fail, c->arena);
+	for (size_t i = from; i < to; i++) {
+		if (code == SUCCESS &&
+		    (!frame_cut(&rest, &one) || !take_answer(c, c->left[i], one)))
+			code = remote_garbled(c->r, k.changes, &fail, c->arena);
+		if (code != SUCCESS)
+			c->answers[c->left[i]] = fail;
+	}
+}
+
+static void send_left(struct calls *c)
+{
+	struct buf body = BUF_MAX(BODY_MAX);
+	size_t from = 0;
+
+	for (size_t i = 0; i < c->n_left; i++) {
+		frame_request(&body, &c->rqs[c->left[i]], &c->extras[c->left[i]]);
+		if (body.n < CALL_BYTES && i + 1 - from < FRAMES_MAX && i + 1 < c->n_left)
+			continue;
+		send(c, buf_str(&body), from, i + 1, NULL);
+		from = i + 1;
+		body.n = 0;
+	}
+	buf_free(&body);
+}
+
+/* --- locks of the whole queue ---------------------------------------------------------------------- */
+
+static void keep_barred(struct calls *c)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < c->n_left; i++)
+		if (c->answers[c->left[i]].barred)
+			c->left[kept++] = c->left[i];
+	c->n_left = kept;
+}
+
+/* Does the caller hold the lock that refused the call? Then sends its token along, once. */
+static bool has_pass(struct calls *c, size_t i)
+{
+	const struct queue_config *config = c->r->config;
+	int64_t kind = c->answers[i].barred;
+	struct str *pass;
+
+	if (!config->pass || kind <= TYPED_NONE || kind >= TYPED_END)
+		return false;
+	pass = &c->extras[i].pass[kind];
+	if (pass->n)
+		return false;
+	*pass = config->pass(config->pass_ctx, (enum typed)kind, c->arena);
+	return pass->n;
+}
+
+static bool any_pass(struct calls *c)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < c->n_left; i++)
+		any |= has_pass(c, c->left[i]);
+	return any;
+}
+
+static void tell_waited(struct calls *c)
+{
+	for (size_t i = 0; i < c->n_left; i++) {
+		struct answer *ans = &c->answers[c->left[i]];
+
+		ans->message = arena_printf(c->arena, "%.*s; waited %.*s", STRF(ans->message),
+					    STRF(duration_text(c->arena, c->r->timeout_ms)));
+	}
+}
+
+/* Waits until the lock may be free. false: the timeout is over. */
+static bool wait_free(const struct calls *c, struct backoff *pause)
+{
+	int64_t now = os_boot_ms(), ms = backoff_next(pause, now);
+	int64_t held = c->answers[c->left[0]].wait_ms;
+
+	if (ms < 0 || now >= pause->deadline)
+		return false;
+	remote_sleep(held > 0 && held < ms ? held : ms);
+	return true;
+}
+
+void remote_call(struct far_queue *r, const struct request *rqs, struct answer *answers, size_t n,
+		 struct arena *a)
+{
+	struct calls c = prepare(r, rqs, answers, n, a);
+	struct backoff pause = { .base_ms = LOOK_MS,
+				 .max_ms = LOOK_MAX_MS,
+				 .deadline = os_boot_ms() + r->timeout_ms };
+
+	for (;;) {
+		send_left(&c);
+		r->park_ms = 0;
+		keep_barred(&c);
+		if (!c.n_left)
+			return;
+		if (any_pass(&c))
+			continue;
+		if (r->config->impatient)
+			return;
+		if (!wait_free(&c, &pause)) {
+			tell_waited(&c);
+			return;
+		}
+	}
+}
+
+/* --- all or none ---------------------------------------------------------------------------------- */
+
+static size_t first_refused(const struct answer *answers, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && answers[i].code == SUCCESS)
+		i++;
+	return i;
+}
+
+static size_t too_many(struct answer *ans, struct arena *a)
+{
+	ans->applied = 'n';
+	answer_fail(ans, USAGE,
+		    arena_printf(a, "a server takes at most %d changes in one commit", FRAMES_MAX),
+		    STR("split the batch, or import a file: pawl import"));
+	return 0;
+}
+
+/* All calls meet the same locks, so they share the token. */
+static bool share_pass(struct calls *c, size_t bad, size_t n)
+{
+	bool found = c->answers[bad].barred && has_pass(c, bad);
+
+	for (size_t i = 0; found && i < n; i++)
+		memcpy(c->extras[i].pass, c->extras[bad].pass, sizeof(c->extras[i].pass));
+	return found;
+}
+
+size_t remote_call_all(struct far_queue *r, const struct request *rqs, const size_t *under,
+		       struct answer *answers, size_t n, struct arena *a)
+{
+	struct calls c = prepare(r, rqs, answers, n, a);
+	struct backoff pause = { .base_ms = LOOK_MS,
+				 .max_ms = LOOK_MAX_MS,
+				 .deadline = os_boot_ms() + r->timeout_ms };
+	size_t bad;
+
+	if (n > FRAMES_MAX)
+		return too_many(&answers[0], a);
+	for (size_t i = 0; i < n; i++)
+		c.extras[i].under = under ? (int64_t)under[i] : 0;
+	for (;;) {
+		struct buf body = BUF_MAX(BODY_MAX);
+
+		for (size_t i = 0; i < n; i++)
+			frame_request(&body, &c.rqs[i], &c.extras[i]);
+		c.n_left = n;
+		send(&c, buf_str(&body), 0, n, "all=1");
+		buf_free(&body);
+		bad = first_refused(answers, n);
+		if (bad == n || !answers[bad].barred)
+			return bad;
+		if (share_pass(&c, bad, n))
+			continue;
+		c.left[0] = bad;
+		c.n_left = 1;
+		if (r->config->impatient || !wait_free(&c, &pause)) {
+			tell_waited(&c);
+			return bad;
+		}
+		c.left[0] = 0;
+	}
+}

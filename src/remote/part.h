@@ -1,0 +1,61 @@
+/* What the files of pawl-remote.so share. */
+#ifndef REMOTE_PART_H
+#define REMOTE_PART_H
+
+#include "http/client.h"
+#include "queue/remote.h"
+
+#define PARK_MAX_MS 60000 /* as long as a server lets a call wait */
+
+struct far_queue {
+	struct http_client *http;
+	const struct queue_config *config; /* of the queue, which outlives this */
+	struct arena arena;
+	const char *queue; /* "queue=NAME", encoded, or "" */
+	struct str bearer; /* the token of the caller */
+	bool asked;        /* for the token */
+	int64_t timeout_ms, park_ms;
+};
+
+/* One question to the server. */
+struct question {
+	const char *path;  /* "/v1/call" */
+	const char *query; /* without '?'; may be NULL */
+	struct str body;
+	bool changes;    /* it may change the queue */
+	bool again;      /* the server recognises it, so that it may be sent again */
+	int64_t wait_ms; /* how long the server may wait before it answers */
+};
+
+/* Asks until there is an answer or the timeout is over. SUCCESS: *body has the frames. Else *ans has the reason, and
+ * whether a change was made. */
+enum result remote_ask(struct far_queue *r, const struct question *k, struct str *body,
+		       struct answer *ans, struct arena *a);
+/* The answer has bytes that no server of pawl sends. */
+enum result remote_garbled(struct far_queue *r, bool changes, struct answer *ans, struct arena *a);
+void remote_sleep(int64_t ms);
+
+extern const struct remote_ops remote_ops;
+void remote_call(struct far_queue *r, const struct request *rqs, struct answer *answers, size_t n,
+		 struct arena *a);
+size_t remote_call_all(struct far_queue *r, const struct request *rqs, const size_t *under,
+		       struct answer *answers, size_t n, struct arena *a);
+enum result remote_facts(struct far_queue *r, struct frame_facts *out, struct answer *ans,
+			 struct arena *a);
+bool remote_health(struct far_queue *r, struct health *out);
+enum result remote_names(struct far_queue *r, name_fn *fn, void *ctx, struct answer *ans,
+			 struct arena *a);
+enum result remote_check(struct far_queue *r, check_fn *fn, void *ctx, struct answer *ans,
+			 struct arena *a);
+enum result remote_export(struct far_queue *r, unsigned statuses, parcel_fn *fn, void *ctx,
+			  int *stopped, struct answer *ans, struct arena *a);
+enum result remote_import(struct far_queue *r, struct import *im, struct answer *ans,
+			  struct arena *a);
+enum result remote_dump(struct far_queue *r, item_fn *fn, void *ctx, int *stopped,
+			struct answer *ans, struct arena *a);
+enum result remote_put(struct far_queue *r, struct load *l, bool verify, struct answer *ans,
+		       struct arena *a);
+enum result remote_clear(struct far_queue *r, bool force, struct str agent, struct str run,
+			 int64_t *n, struct answer *ans, struct arena *a);
+
+#endif
