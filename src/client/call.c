@@ -253,6 +253,10 @@ static void settle_taken(struct client *c, const struct request *rq, struct keys
 	const struct grant *lock = rq->op == OP_DONE ? ans->next_lock : ans->lock;
 	int r;
 
+	if (ans->code == SUCCESS && ans->queue_id.n) {
+		client_learn_queue(c, ans->queue_id);
+		keyring_sweep(&c->keyring); /* the queue is new, perhaps where an old one was */
+	}
 	/* A lock without a token comes from an earlier call with this request id, whose token is
 	 * saved already. */
 	if (ans->code != SUCCESS || !task || !lock || !lock->token.n) {
@@ -261,10 +265,6 @@ static void settle_taken(struct client *c, const struct request *rq, struct keys
 		else if (k->in_flight)
 			keyring_leave(&c->keyring, &k->pending);
 		return;
-	}
-	if (ans->queue_id.n) {
-		client_learn_queue(c, ans->queue_id);
-		keyring_sweep(&c->keyring); /* the queue is new, perhaps where an old one was */
 	}
 	if (k->in_flight && str_eq(lock->token, k->pending.token)) {
 		r = keyring_keep(&c->keyring, &k->pending, task->id, lock->fence);

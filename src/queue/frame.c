@@ -322,34 +322,36 @@ int frame_parcel_open(struct str one, struct parcel *p, struct arena *a)
 
 /* --- records and entries of the log -------------------------------------------------------------- */
 
-#define ITEM(it, line, lane)                                                                \
+#define ITEM(it, line, lane, status)                                                        \
 	{                                                                                   \
 		{ NULL, &(line) }, { &(it)->rec.key, NULL }, { &(it)->rec.hot, NULL },      \
 			{ &(it)->rec.body, NULL }, { NULL, &(lane) },                       \
 			{ NULL, &(it)->rec.ix.eligible_at }, { &(it)->entry.cursor, NULL }, \
 			{ NULL, &(it)->entry.at }, { &(it)->entry.key, NULL },              \
-			{ &(it)->entry.data, NULL },                                        \
+			{ &(it)->entry.data, NULL }, { NULL, &(status) },                   \
 	}
 
 void frame_item(struct buf *b, const struct item *it)
 {
 	struct item copy = *it;
-	int64_t line = it->line, lane = it->rec.ix.lane;
-	const struct slot slots[] = ITEM(&copy, line, lane);
+	int64_t line = it->line, lane = it->rec.ix.lane, status = it->rec.ix.status;
+	const struct slot slots[] = ITEM(&copy, line, lane, status);
 
 	add_slots(b, slots, COUNT(slots));
 }
 
 int frame_item_open(struct str one, struct item *it)
 {
-	int64_t line = 0, lane = 0;
-	const struct slot slots[] = ITEM(it, line, lane);
+	int64_t line = 0, lane = 0, status = 0;
+	const struct slot slots[] = ITEM(it, line, lane, status);
 
 	*it = (struct item){ 0 };
-	if (unpack_slots(one, slots, COUNT(slots)) || lane < INT32_MIN || lane > INT32_MAX)
+	if (unpack_slots(one, slots, COUNT(slots)) || lane < INT32_MIN || lane > INT32_MAX ||
+	    status < 0 || status >= STATUS_END)
 		return -EBADMSG;
 	it->line = line;
 	it->rec.ix.lane = (int)lane;
+	it->rec.ix.status = (int)status;
 	return it->line || it->rec.key.n ? 0 : -EBADMSG;
 }
 

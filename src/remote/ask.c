@@ -9,7 +9,9 @@
 #include "remote/part.h"
 
 #define ATTEMPT_MIN_MS 3000 /* a server that is only slow gets this long */
-#define ABSENT_MS 3000      /* how long a server that takes no connection may be away */
+#define ANSWER_MS \
+	5000 /* a network needs time, even if the caller does not want to wait for locks */
+#define ABSENT_MS 3000 /* how long a server that takes no connection may be away */
 #define PAUSE_MS 50
 #define PAUSE_MAX_MS 2000
 
@@ -184,6 +186,7 @@ static bool judge(struct asking *x, enum result *code, struct str *body)
 		return false;
 	/* our own server answers 503 before it acts; a proxy may have passed the request on */
 	x->unknown |= status == 502 || status == 504 || (status == 503 && !x->code.n);
+	x->r->resent |= x->unknown;
 	if (status == 502 || status == 503 || status == 504) {
 		if ((x->k->again || !x->unknown) && again(x, 0))
 			return false;
@@ -241,6 +244,7 @@ static enum http_fate attempt(struct asking *x)
 static bool lost(struct asking *x, enum http_fate fate)
 {
 	x->unknown |= fate == HTTP_UNKNOWN;
+	x->r->resent |= x->unknown;
 	if (x->http.stopped || (x->unknown && !x->k->again))
 		return false;
 	if (!x->unknown && os_boot_ms() >= x->absent_until)
@@ -258,11 +262,12 @@ enum result remote_ask(struct far_queue *r, const struct question *k, struct str
 
 	if (code != SUCCESS)
 		return code;
-	x.deadline = now + k->wait_ms + r->timeout_ms;
+	x.deadline = now + k->wait_ms + (r->timeout_ms > ANSWER_MS ? r->timeout_ms : ANSWER_MS);
 	x.absent_until = now + ABSENT_MS;
 	x.pause = (struct backoff){ .base_ms = PAUSE_MS,
 				    .max_ms = PAUSE_MAX_MS,
 				    .deadline = x.deadline };
+	r->resent = false;
 	for (;;) {
 		fate = attempt(&x);
 		if (fate == HTTP_ANSWERED) {

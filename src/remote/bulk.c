@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/os.h"
+#include "base/when.h"
 #include "format/answer.h"
 #include "remote/part.h"
 
@@ -42,6 +43,9 @@ static enum result ask_in_turn(struct far_queue *r, const char *what, struct str
 		remote_sleep(LOOK_MS);
 		code = ask(r, what, body, true, rest, ans, a);
 	}
+	if (code != SUCCESS && ans->barred && !r->config->impatient)
+		ans->message = arena_printf(a, "%.*s; waited %.*s", STRF(ans->message),
+					    STRF(duration_text(a, r->timeout_ms)));
 	return code;
 }
 

@@ -56,12 +56,12 @@ static struct calls prepare(struct far_queue *r, const struct request *rqs, stru
 	return c;
 }
 
-/* The answer as the caller expects it, who did not choose the request id. */
+/* Hides that the server recognised the call, if the caller made it once and only this module repeated it. */
 static bool take_answer(struct calls *c, size_t i, struct str one)
 {
 	if (answer_unpack(one, &c->answers[i], c->arena))
 		return false;
-	if (c->own_id[i])
+	if (c->own_id[i] && c->r->resent)
 		c->answers[i].repeated = 0;
 	return true;
 }

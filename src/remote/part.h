@@ -14,6 +14,7 @@ struct far_queue {
 	const char *queue; /* "queue=NAME", encoded, or "" */
 	struct str bearer; /* the token of the caller */
 	bool asked;        /* for the token */
+	bool resent;       /* the last question had to be asked again after it may have arrived */
 	int64_t timeout_ms, park_ms;
 };
 

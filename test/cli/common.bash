@@ -74,20 +74,49 @@ queue() {
 	"$PAWL" init -q ${uri:+--store "$uri"}
 }
 
-# served: starts a server for this test; $uri is its address. It allows short leases, since a test cannot set its policy.
+# served: starts a server for this test; $uri is its address
 served() {
-	local home=$BATS_TEST_TMPDIR/served log=$BATS_TEST_TMPDIR/served.log
-	mkdir -p "$home"
-	"$PAWL" -C "$home" init -q
+	served_home=$BATS_TEST_TMPDIR/served
+	mkdir -p "$served_home"
+	beside_server init -q
 	export PAWL_SERVER_TOKEN
-	PAWL_SERVER_TOKEN=$(PAWL_SERVER_STATE=$home/state "$PAWL" -C "$home" token create test --role admin --agent '*' -q)
-	# the server must not outlive the test, whatever becomes of it
-	PAWL_SERVER_STATE=$home/state PAWL_SERVE_CALLS_PER_SECOND=100000 PAWL_SERVE_BURST=100000 PAWL_LEASE_MIN=0.1s \
-		setpriv --pdeathsig KILL "$PAWL" -C "$home" serve --listen 127.0.0.1:0 --log none 2>"$log" 3>&- </dev/null &
-	until uri=$(sed -n 's/^pawl: open \([^ ]*\).*/\1/p' "$log") && [ -n "$uri" ]; do
-		kill -0 "$!" || return
+	PAWL_SERVER_TOKEN=$(beside_server token create test --role admin --agent '*' -q)
+	start_server 127.0.0.1:0
+	uri=$served_url
+}
+
+beside_server() {
+	(
+		cd "$served_home" && unset PAWL_STORE
+		PAWL_SERVER_STATE=$served_home/state "$PAWL" "$@"
+	)
+}
+
+# start_server ADDRESS: the server must not outlive the test, whatever becomes of it
+start_server() {
+	local log=$BATS_TEST_TMPDIR/served.log
+	(
+		cd "$served_home" && unset PAWL_STORE
+		export PAWL_SERVER_STATE=$served_home/state PAWL_SERVE_CALLS_PER_SECOND=100000 PAWL_SERVE_BURST=100000
+		exec setpriv --pdeathsig KILL "$PAWL" serve --listen "$1" --log none 2>"$log" 3>&- </dev/null
+	) &
+	served_pid=$!
+	disown "$served_pid" # `wait` of a test is for its own processes
+	until served_url=$(sed -n 's/^pawl: open \([^ ]*\).*/\1/p' "$log" 2>/dev/null) && [ -n "$served_url" ]; do
+		kill -0 "$served_pid" || return
 		sleep 0.01
 	done
+}
+
+# A server has its own settings, and reads them when it starts.
+set_beside_server() {
+	beside_server "$@" >/dev/null
+	kill -9 "$served_pid"
+	while kill -0 "$served_pid" 2>/dev/null; do
+		sleep 0.01
+	done
+	rm -f "$BATS_TEST_TMPDIR/served.log"
+	start_server "${served_url#http://}"
 }
 
 # Thousands of answers are checked, and jq 1.6 takes 30 ms to start. gojq is quick, but sorts the names of an object.
@@ -246,7 +275,8 @@ same() {
 
 # pawl ARG...: must succeed; discards the output
 pawl() {
-	"$PAWL" "$@" >/dev/null
+	"$PAWL" "$@" >/dev/null || return
+	[ -z "${served_pid-}" ] || [ "$1" != config ] || set_beside_server "$@"
 }
 
 # new TITLE OPTION...: prints the id of a new task
