@@ -9,8 +9,9 @@
 #include "format/task.h"
 
 #define ONE_MAX (64u << 20)
+#define TAG_CALL 251  /* id of an acquisition */
 #define TAG_PASS 252  /* kind and token of a lock of the whole queue */
-#define TAG_UNDER 253 /* both are unknown tags to request_unpack(), which skips them */
+#define TAG_UNDER 253 /* these are unknown tags to request_unpack(), which skips them */
 
 void frame_add(struct buf *b, struct str one)
 {
@@ -129,6 +130,8 @@ static int unpack_extra(struct str bytes, struct frame_extra *x)
 	while ((r = unpack_next(&u, &tag, &value)) > 0) {
 		if (tag == TAG_PASS)
 			r = unpack_pass(value, x->pass);
+		else if (tag == TAG_CALL)
+			x->call = value;
 		else if (tag == TAG_UNDER)
 			r = unpack_int(value, &x->under);
 		if (r < 0)
@@ -144,6 +147,8 @@ void frame_request(struct buf *b, const struct request *rq, const struct frame_e
 	struct buf one = BUF_MAX(ONE_MAX);
 
 	request_pack(rq, &one);
+	if (x->call.n)
+		pack_str(&one, TAG_CALL, x->call);
 	if (x->under)
 		pack_int(&one, TAG_UNDER, x->under);
 	pack_passes(&one, TAG_PASS, x->pass);
@@ -189,6 +194,28 @@ int frame_facts_open(struct str one, struct frame_facts *f)
 
 	*f = (struct frame_facts){ 0 };
 	return unpack_slots(one, slots, COUNT(slots)) || f->now < 0 ? -EBADMSG : 0;
+}
+
+#define PROSPECTS(p)                                                                     \
+	{                                                                                \
+		{ NULL, &(p)->coming }, { NULL, &(p)->stuck }, { &(p)->stuck_id, NULL }, \
+			{ NULL, &(p)->wait_ms },                                         \
+	}
+
+void frame_prospects(struct buf *b, const struct prospects *p)
+{
+	struct prospects copy = *p;
+	const struct slot slots[] = PROSPECTS(&copy);
+
+	add_slots(b, slots, COUNT(slots));
+}
+
+int frame_prospects_open(struct str one, struct prospects *p)
+{
+	const struct slot slots[] = PROSPECTS(p);
+
+	*p = (struct prospects){ 0 };
+	return unpack_slots(one, slots, COUNT(slots)) ? -EBADMSG : 0;
 }
 
 #define FINDING(f)                                                                 \

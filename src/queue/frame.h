@@ -5,6 +5,7 @@
 #ifndef QUEUE_FRAME_H
 #define QUEUE_FRAME_H
 
+#include "queue/prospects.h"
 #include "queue/transfer.h"
 
 #define FRAME_TYPE "application/vnd.pawl.call"
@@ -20,6 +21,7 @@ bool frame_cut(struct str *rest, struct str *one);
 /* Beside a packed request: facts that are not part of the call. */
 struct frame_extra {
 	struct str pass[TYPED_END]; /* the caller's tokens of locks of the whole queue */
+	struct str call;            /* of an acquisition: the same in all its repetitions */
 	int64_t under;              /* 1 + the index of the call that creates its parent; 0: none */
 };
 
@@ -38,6 +40,10 @@ struct frame_facts {
 
 void frame_facts(struct buf *b, const struct frame_facts *f);
 int frame_facts_open(struct str one, struct frame_facts *f);
+
+/* The answer of queue_prospects(). */
+void frame_prospects(struct buf *b, const struct prospects *p);
+int frame_prospects_open(struct str one, struct prospects *p);
 
 struct frame_finding {
 	int64_t level;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "queue/act.h"
+#include "queue/remote.h"
 
 #define NOBODY SIZE_MAX
 
@@ -183,8 +184,8 @@ static void judge(const struct graph *g, struct prospects *out, struct arena *a)
 	}
 }
 
-enum result queue_prospects(struct queue *q, const struct request *rq, bool people,
-			    struct prospects *out, struct answer *ans, struct arena *a)
+static enum result look(struct queue *q, const struct request *rq, bool people,
+			struct prospects *out, struct answer *ans, struct arena *a)
 {
 	struct query open = { .pick = PICK_ALL, .statuses = STATUS_OPEN };
 	struct graph g = { .rq = rq,
@@ -196,7 +197,6 @@ enum result queue_prospects(struct queue *q, const struct request *rq, bool peop
 			   .now = queue_now(q) };
 	int r = q->store->ops->scan(q->store, &open, add_node, &g);
 
-	*out = (struct prospects){ 0 };
 	if (!r) {
 		if (g.n)
 			qsort(g.v, g.n, sizeof(*g.v), by_key);
@@ -206,4 +206,12 @@ enum result queue_prospects(struct queue *q, const struct request *rq, bool peop
 	}
 	arena_free(&g.arena);
 	return r ? fault_answer(&q->err, ans, a) : SUCCESS;
+}
+
+enum result queue_prospects(struct queue *q, const struct request *rq, bool people,
+			    struct prospects *out, struct answer *ans, struct arena *a)
+{
+	*out = (struct prospects){ 0 };
+	return q->remote ? q->far->prospects(q->remote, rq, people, out, ans, a)
+			 : look(q, rq, people, out, ans, a);
 }

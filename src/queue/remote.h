@@ -26,6 +26,8 @@ struct remote_ops {
 			   struct answer *answers, size_t n, struct arena *a);
 	enum result (*facts)(struct far_queue *r, struct frame_facts *out, struct answer *ans,
 			     struct arena *a);
+	enum result (*prospects)(struct far_queue *r, const struct request *rq, bool people,
+				 struct prospects *out, struct answer *ans, struct arena *a);
 	/* false: the server's store has no counters */
 	bool (*health)(struct far_queue *r, struct health *out);
 	enum result (*names)(struct far_queue *r, name_fn *fn, void *ctx, struct answer *ans,

@@ -69,6 +69,24 @@ enum result remote_facts(struct far_queue *r, struct frame_facts *out, struct an
 	return code;
 }
 
+enum result remote_prospects(struct far_queue *r, const struct request *rq, bool people,
+			     struct prospects *out, struct answer *ans, struct arena *a)
+{
+	struct frame_bulk h = { .force = people, .agent = rq->agent };
+	struct frame_extra none = { 0 };
+	struct buf body = BUF_MAX(BODY_MAX);
+	struct str rest, one;
+	enum result code;
+
+	frame_bulk(&body, &h);
+	frame_request(&body, rq, &none);
+	code = ask(r, "prospects", buf_str(&body), false, &rest, ans, a);
+	buf_free(&body);
+	if (code == SUCCESS && (!frame_cut(&rest, &one) || frame_prospects_open(one, out)))
+		code = remote_garbled(r, false, ans, a);
+	return code;
+}
+
 bool remote_health(struct far_queue *r, struct health *out)
 {
 	struct arena a = { 0 };

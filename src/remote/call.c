@@ -13,7 +13,6 @@ struct calls {
 	struct far_queue *r;
 	struct request *rqs; /* with their request ids */
 	struct frame_extra *extras;
-	bool *own_id; /* the caller does not know the request id */
 	struct answer *answers;
 	size_t *left; /* indexes of the calls without a final answer */
 	size_t n_left;
@@ -38,7 +37,6 @@ static struct calls prepare(struct far_queue *r, const struct request *rqs, stru
 	struct calls c = { .r = r,
 			   .rqs = arena_array(a, struct request, n),
 			   .extras = arena_array(a, struct frame_extra, n),
-			   .own_id = arena_array(a, bool, n),
 			   .answers = answers,
 			   .left = arena_array(a, size_t, n),
 			   .n_left = n,
@@ -47,11 +45,12 @@ static struct calls prepare(struct far_queue *r, const struct request *rqs, stru
 	for (size_t i = 0; i < n; i++) {
 		c.rqs[i] = rqs[i];
 		c.extras[i] = (struct frame_extra){ 0 };
-		c.own_id[i] = needs_id(&rqs[i]);
 		c.left[i] = i;
 		answers[i] = (struct answer){ 0 };
-		if (c.own_id[i])
+		if (needs_id(&rqs[i]))
 			GIVE(&c.rqs[i], request_id, token_make(a));
+		else if (op_flags(rqs[i].op) & OP_TAKES)
+			c.extras[i].call = token_make(a);
 	}
 	return c;
 }
@@ -61,7 +60,7 @@ static bool take_answer(struct calls *c, size_t i, struct str one)
 {
 	if (answer_unpack(one, &c->answers[i], c->arena))
 		return false;
-	if (c->own_id[i] && c->r->resent)
+	if (c->r->resent)
 		c->answers[i].repeated = 0;
 	return true;
 }

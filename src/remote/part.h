@@ -43,6 +43,8 @@ size_t remote_call_all(struct far_queue *r, const struct request *rqs, const siz
 		       struct answer *answers, size_t n, struct arena *a);
 enum result remote_facts(struct far_queue *r, struct frame_facts *out, struct answer *ans,
 			 struct arena *a);
+enum result remote_prospects(struct far_queue *r, const struct request *rq, bool people,
+			     struct prospects *out, struct answer *ans, struct arena *a);
 bool remote_health(struct far_queue *r, struct health *out);
 enum result remote_names(struct far_queue *r, name_fn *fn, void *ctx, struct answer *ans,
 			 struct arena *a);

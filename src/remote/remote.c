@@ -105,6 +105,7 @@ const struct remote_ops remote_ops = {
 	.call = remote_call,
 	.call_all = remote_call_all,
 	.facts = remote_facts,
+	.prospects = remote_prospects,
 	.health = remote_health,
 	.names = remote_names,
 	.check = remote_check,

@@ -316,6 +316,7 @@ static struct desk *desk_new(struct serve *s, struct str queue)
 
 	*d = (struct desk){ .serve = s, .queue = strndup(str_p(queue), queue.n) };
 	d->last = &d->first;
+	d->late = late_new();
 	d->waiting_last = &d->waiting;
 	d->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&d->lock, NULL);
@@ -323,6 +324,7 @@ static struct desk *desk_new(struct serve *s, struct str queue)
 		if (d->wake >= 0)
 			close(d->wake);
 		pthread_mutex_destroy(&d->lock);
+		free(d->late);
 		free(d->queue);
 		free(d);
 		return NULL;
@@ -378,6 +380,7 @@ static void desk_free(void *desk)
 	pthread_mutex_destroy(&d->lock);
 	close(d->wake);
 	arena_free(&d->arena);
+	free(d->late);
 	free(d->queue);
 	free(d);
 }

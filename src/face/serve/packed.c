@@ -9,7 +9,8 @@
 
 struct batch {
 	struct request *rqs;
-	size_t *under; /* see queue_call_all() */
+	size_t *under;     /* see queue_call_all() */
+	struct str *calls; /* ids of acquisitions */
 	struct answer *answers;
 	size_t n;
 };
@@ -54,13 +55,20 @@ static bool add_request(struct desk *d, struct job *j, struct str one, struct ba
 
 	b->rqs = arena_grow(a, b->rqs, room, sizeof(*b->rqs));
 	b->under = arena_grow(a, b->under, room, sizeof(*b->under));
+	b->calls = arena_grow(a, b->calls, room, sizeof(*b->calls));
 	rq = &b->rqs[room];
 	if (frame_request_open(one, rq, x, a) || b->n - first >= FRAMES_MAX ||
 	    (size_t)x->under > b->n - first) {
 		job_refuse(j, 400, USAGE, STR("the packed requests cannot be read"), STR(""), "");
 		return false;
 	}
+	if (late_is(d->late, rq, x->call)) {
+		job_refuse(j, 409, CONFLICT,
+			   STR("this call was made before, and its lock has ended"), STR(""), "");
+		return false;
+	}
 	rq->pass = x->pass;
+	b->calls[room] = x->call;
 	b->under[room] = (size_t)x->under;
 	if (!sign(d, j, rq))
 		return false;
@@ -146,9 +154,11 @@ static void call(struct desk *d, struct batch *b, bool all, struct arena *a)
 	else
 		queue_call_many(c->queue, b->rqs, b->answers, b->n, a);
 	count(d, b, os_boot_ms() - began);
-	for (size_t i = 0; i < b->n; i++)
+	for (size_t i = 0; i < b->n; i++) {
+		late_note(d->late, &b->rqs[i], b->calls[i], &b->answers[i]);
 		if (b->answers[i].code == API_ERROR && !b->answers[i].barred)
 			d->open = false;
+	}
 }
 
 /* A job whose calls are one commit of their own. */

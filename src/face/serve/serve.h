@@ -7,6 +7,7 @@
  *   desk.c      the thread of one queue: takes all jobs that arrived during the last commit, keeps waiting calls
  *   call.c      one command with JSON arguments
  *   packed.c    packed requests; those of all jobs of a turn are committed together
+ *   late.c      requests that arrive after their repetition
  *   store.c     the other functions of a queue, for remote queues
  *   events.c    the live stream of one queue
  *   metrics.c, openapi.c, say.c   /metrics, /openapi.json, log lines and JSON errors
@@ -122,6 +123,7 @@ struct desk {
 	struct arena arena;
 	struct job *waiting, **waiting_last;
 	bool open;
+	struct late *late;
 	atomic_bool watched; /* somebody streams its events */
 	atomic_bool broken;  /* it could not be opened */
 };
@@ -147,6 +149,10 @@ void job_free(struct job *j);
 bool call_run(struct desk *d, struct job *j, bool last);
 /* The packed jobs of a list, in one commit. Those that are answered have a status afterwards. */
 void packed_run(struct desk *d, struct job *list, bool last);
+struct late *late_new(void);
+/* Has the caller got the lock of this call already, and ended it? */
+bool late_is(const struct late *l, const struct request *rq, struct str call);
+void late_note(struct late *l, const struct request *rq, struct str call, const struct answer *ans);
 /* A function of the queue that is not a call: /v1/store?do=NAME. NULL: there is none of this name. */
 const struct store_call *store_find(struct str name);
 enum role store_role(const struct store_call *c);

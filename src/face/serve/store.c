@@ -26,6 +26,11 @@ struct store_call {
 	enum result (*run)(struct doing *x);
 };
 
+static enum result damaged(struct doing *x)
+{
+	return answer_fail(&x->ans, USAGE, STR("the body cannot be read"), STR(""));
+}
+
 /* --- reads ------------------------------------------------------------------------------------------ */
 
 static enum result do_facts(struct doing *x)
@@ -45,6 +50,23 @@ static enum result do_facts(struct doing *x)
 	(void)queue_identity(x->queue, &f.identity, x->arena);
 	frame_facts(&x->out, &f);
 	return SUCCESS;
+}
+
+static enum result do_prospects(struct doing *x)
+{
+	struct frame_extra none;
+	struct prospects p;
+	struct request rq;
+	enum result code;
+	struct str one;
+
+	if (!frame_cut(&x->items, &one) || frame_request_open(one, &rq, &none, x->arena))
+		return damaged(x);
+	GIVE(&rq, agent, x->head.agent);
+	code = queue_prospects(x->queue, &rq, x->head.force, &p, &x->ans, x->arena);
+	if (code == SUCCESS)
+		frame_prospects(&x->out, &p);
+	return code;
 }
 
 static enum result do_health(struct doing *x)
@@ -149,11 +171,6 @@ static int next_item(void *ctx, struct item *out, struct arena *a)
 	return 0;
 }
 
-static enum result damaged(struct doing *x)
-{
-	return answer_fail(&x->ans, USAGE, STR("the body cannot be read"), STR(""));
-}
-
 /* Looks at all items before any of them changes the queue: records before entries of the log, as many as announced. */
 static bool good_items(struct doing *x, bool parcels)
 {
@@ -245,6 +262,7 @@ static enum result do_clear(struct doing *x)
 static const struct store_call calls[] = {
 	{ "facts", ROLE_READER, false, false, do_facts },
 	{ "health", ROLE_READER, false, false, do_health },
+	{ "prospects", ROLE_READER, true, false, do_prospects },
 	{ "names", ROLE_READER, false, false, do_names },
 	{ "check", ROLE_READER, false, false, do_check },
 	{ "export", ROLE_READER, true, false, do_export },

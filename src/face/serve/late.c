@@ -1,0 +1,63 @@
+/*
+ * Requests that arrive after their repetition. A proxy may deliver an acquisition when the client has long got its task
+ * from a repeated request, and has completed it. The queue would take such a late request for a new one and give a task
+ * to nobody. Changes that are not acquisitions have request ids, which the queue itself remembers.
+ *
+ * Two tables of fixed size, in which a newer entry may replace an older one: a request is late by seconds, not by hours.
+ */
+#include "face/serve/serve.h"
+
+#define SLOTS 8192
+#define ID_BYTES 40 /* a UUID and a NUL */
+
+struct late {
+	struct {
+		char call[ID_BYTES], token[ID_BYTES]; /* this call got a lock with this token */
+	} granted[SLOTS];
+	char ended[SLOTS][ID_BYTES]; /* the holder has ended the lock of this token */
+};
+
+struct late *late_new(void)
+{
+	struct late *l = mem_alloc(sizeof(*l));
+
+	memset(l, 0, sizeof(*l));
+	return l;
+}
+
+static size_t slot_of(struct str id)
+{
+	return str_sum(0, id.p, id.n) % SLOTS;
+}
+
+static void keep(char *to, struct str id)
+{
+	memset(to, 0, ID_BYTES);
+	memcpy(to, str_p(id), id.n < ID_BYTES ? id.n : 0);
+}
+
+bool late_is(const struct late *l, const struct request *rq, struct str call)
+{
+	size_t i = slot_of(call);
+
+	return call.n && rq->new_token.n && str_is(call, l->granted[i].call) &&
+	       str_is(rq->new_token, l->granted[i].token) &&
+	       str_is(rq->new_token, l->ended[slot_of(rq->new_token)]);
+}
+
+void late_note(struct late *l, const struct request *rq, struct str call, const struct answer *ans)
+{
+	size_t i = slot_of(call);
+
+	if (ans->code != SUCCESS)
+		return;
+	if (op_flags(rq->op) & OP_ENDS && rq->token.n)
+		keep(l->ended[slot_of(rq->token)], rq->token);
+	if (!call.n || !ans->lock || !str_eq(ans->lock->token, rq->new_token))
+		return;
+	keep(l->granted[i].call, call);
+	keep(l->granted[i].token, rq->new_token);
+	if (str_is(rq->new_token, l->ended[slot_of(rq->new_token)]))
+		keep(l->ended[slot_of(rq->new_token)],
+		     STR("")); /* a caller may use its token again */
+}
