@@ -2,6 +2,7 @@
 
 #include "cmd/command.h"
 #include "cmd/proof.h"
+#include "queue/remote.h"
 
 #define PROCESSES 20
 #define OPERATIONS 10
@@ -158,6 +159,10 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS ||
 	    trust_check(&s->client.trust, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
+	if (remote_is(s->client.config.uri)) {
+		remote_refuse("`pawl loadtest`", &ans, s->arena);
+		return run_answer(&ans, out);
+	}
 	plan = (struct torture_plan){
 		.uri = s->client.config.uri,
 		.way = TORTURE_DRAIN,

@@ -8,6 +8,7 @@
 #include "base/secret.h"
 #include "cmd/command.h"
 #include "cmd/proof.h"
+#include "queue/remote.h"
 
 #define MOST 1000000
 
@@ -386,6 +387,10 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS ||
 	    trust_check(&s->client.trust, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
+	if (remote_is(s->client.config.uri)) {
+		remote_refuse("`pawl torture`", &ans, s->arena);
+		return run_answer(&ans, out);
+	}
 	settle_all(t);
 	code = refuse(s, t, out);
 	if (code != SUCCESS)

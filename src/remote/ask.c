@@ -263,7 +263,7 @@ enum result remote_ask(struct far_queue *r, const struct question *k, struct str
 	if (code != SUCCESS)
 		return code;
 	x.deadline = now + k->wait_ms + (r->timeout_ms > ANSWER_MS ? r->timeout_ms : ANSWER_MS);
-	x.absent_until = now + ABSENT_MS;
+	x.absent_until = now + (r->timeout_ms < ABSENT_MS ? r->timeout_ms : ABSENT_MS);
 	x.pause = (struct backoff){ .base_ms = PAUSE_MS,
 				    .max_ms = PAUSE_MAX_MS,
 				    .deadline = x.deadline };

@@ -92,6 +92,7 @@ finding() {
 }
 
 @test "stale tokens are noted, and removed with --fix only" {
+	needs_local "the id of a far queue is a file beside the tokens"
 	short_leases
 	new x
 	new y
@@ -116,6 +117,7 @@ finding() {
 }
 
 @test "pending files: an old one is stale, a young one or one in use is not" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	call 30 claim t1 -a al --store "$(faulty modify:1:unknown)"
 	file=$(find "$XDG_STATE_HOME/pawl" -name '*.pending')

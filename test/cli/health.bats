@@ -21,6 +21,7 @@ load common
 }
 
 @test "lock health: nothing is counted if it is switched off" {
+	needs_local "its settings are those of the server"
 	PAWL_HEALTH_MONITORING=off new x
 	ask 0 lock health
 	is '.health.all.acquired == 0'
@@ -31,6 +32,7 @@ load common
 }
 
 @test "lock health: failures cost points and are named" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	pawl lock acquire @maintenance -a boss
 	for _ in 1 2 3 4; do
@@ -45,6 +47,7 @@ load common
 }
 
 @test "lock health: stale locks, and the effect of health.auto" {
+	needs_local "its settings are those of the server"
 	new x
 	sleep 300 3>&- &
 	process=$!
@@ -99,6 +102,7 @@ degrade() {
 }
 
 @test "health.auto: while the queue is degraded, a change waits at most 3 s" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	degrade
 	pawl config set lock.cli_timeout 10m --agent boss
@@ -111,6 +115,7 @@ degrade() {
 }
 
 @test "health.auto: a caller that names its own timeout keeps it" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	degrade
 	pawl config set health.auto on --agent boss
@@ -125,6 +130,7 @@ operation() {
 }
 
 @test "lock health: batch, import, clear and restore are counted, each as one call" {
+	needs_local "the server does not count calls that wait"
 	call 0 batch add one two three
 	same "$(operation batch)" "[1,0]"
 	same "$(operation create)" "[]"
@@ -188,6 +194,7 @@ operation() {
 }
 
 @test "lock health: so does one that a lock of the whole queue kept out until its time was over" {
+	needs_local "the server does not count calls that wait"
 	new x
 	pawl lock acquire @maintenance -a boss
 	call 20 lock acquire @batch -a al --timeout 0.3
@@ -225,6 +232,7 @@ operation() {
 }
 
 @test "lock health: a call that waited for a lock and then met a fault of the store counts as failed" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	pawl export -o tasks.json
 	pawl backup b

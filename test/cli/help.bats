@@ -269,6 +269,7 @@ entries() {
 # faults: the faults that a store can have
 faults() {
 	sed -n 's/^\tSTORE_\([A-Z]*\) = -.*/\1/p' "$PAWL_SOURCE/src/store/store.h" | tr '[:upper:]' '[:lower:]'
+	printf '%s\n' unauthorized forbidden # of a server
 }
 
 @test "troubleshooting: an entry for every code and every fault of a store, and no other" {

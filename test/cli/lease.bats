@@ -219,6 +219,7 @@ setup() {
 }
 
 @test "leases: lock.ttl, lease, and durations in every spelling" {
+	needs_local "its settings are those of the server"
 	new x
 	ask 0 lock acquire t1
 	is '.lock.ttl == 300'

@@ -4,6 +4,7 @@
 load common
 
 @test "loadtest: every operation succeeds, all of it is there, and the queue is as before" {
+	needs_local "it makes queues or stores of its own"
 	new mine
 	before=$(snapshot)
 	call 0 loadtest --processes 6 --operations 9
@@ -16,6 +17,7 @@ load common
 }
 
 @test "loadtest: failures are counted and reported" {
+	needs_local "it breaks or watches the store itself"
 	new mine
 	uri=$(faulty 'modify:3:fail')
 	call 30 loadtest -p 2 -n 6 --store "$uri"
@@ -27,6 +29,7 @@ load common
 }
 
 @test "loadtest: an answer that got lost is asked for again" {
+	needs_local "it breaks or watches the store itself"
 	for rule in modify:1:lost modify:2:lost modify:3:unknown; do
 		ask 0 loadtest -p 2 -n 6 --store "$(faulty "$rule")"
 		is '.loadtest.succeeded == 12'
@@ -43,6 +46,7 @@ load common
 }
 
 @test "loadtest: shows its progress on a terminal" {
+	needs_local "it makes queues or stores of its own"
 	needs_terminal
 	seen=$(on_terminal "'$PAWL' loadtest -p 2 -n 6")
 	[[ $seen == *"working: "*"of 12 operations"* ]]

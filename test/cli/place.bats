@@ -213,6 +213,7 @@ t2"
 }
 
 @test "queues of one store are apart" {
+	needs_local "it makes queues or stores of its own"
 	queue
 	call 0 create -q x
 	exactly t1

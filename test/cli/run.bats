@@ -46,6 +46,7 @@ noting() {
 forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 
 @test "exit 0 makes it Done, and the command knows its task" {
+	needs_local "the id of a far queue is a file beside the tokens"
 	new "A task"
 	call 0 run --next -q -- sh -c 'echo "$PAWL_TASK $PAWL_FENCE $PAWL_STORE $PAWL_AGENT"; "$PAWL" heartbeat -q "$PAWL_TASK"; echo "$PAWL_TOKEN" >token'
 	exactly "t1 1 $(store_uri) tester@$(hostname)"
@@ -331,12 +332,14 @@ renewed_since() {
 }
 
 @test "the store is busy at a renewal: tried again, nothing lost" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	call 0 run --next --ttl 1s --store "$(faulty modify:2:busy)" -- sleep 1.2
 	status_is t1 Done
 }
 
 @test "the answer to the report is lost: it is repeated" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	call 0 run --next --store "$(faulty modify:2:lost)" -- true
 	status_is t1 Done
@@ -344,6 +347,7 @@ renewed_since() {
 }
 
 @test "the store cannot be reached until the lease is over: 21" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	in_background --next --ttl 0.6s --grace 0.3s --store "$(faulty modify:2:fail:always)" -- sh -c "$(noting cmd "$forever")"
 	soon [ -e cmd ]

@@ -36,6 +36,7 @@ with_arguments() {
 }
 
 @test "outside a queue every command is MISCONFIGURED, with a hint" {
+	needs_local "it unsets the server"
 	mkdir "$BATS_TEST_TMPDIR/elsewhere"
 	cd "$BATS_TEST_TMPDIR/elsewhere"
 	while read -ra words; do
@@ -48,6 +49,7 @@ with_arguments() {
 }
 
 @test "a store that fails: every command is API_ERROR, nothing changed" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	new y
 	uri=$(faulty any:1:fail)
@@ -64,6 +66,7 @@ with_arguments() {
 }
 
 @test "a store that is busy or full" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	for kind in busy full; do
 		before=$(snapshot)
@@ -75,6 +78,7 @@ with_arguments() {
 }
 
 @test "a reply that is lost: applied unknown, in text as well" {
+	needs_local "it breaks or watches the store itself"
 	ask 30 create x --store "$(faulty modify:1:lost)"
 	is '.error.applied == "unknown"'
 	call 30 create x --store "$(faulty modify:1:lost)"
@@ -91,6 +95,7 @@ with_arguments() {
 }
 
 @test "stores that do not exist are not advertised" {
+	needs_local "it makes queues or stores of its own"
 	for uri in postgres://localhost/x etcd://localhost http://localhost; do
 		call 40 list --store "$uri"
 		complains "'${uri%%:*}' is not a store; the stores are sqlite:, mem:, files:, git:"
@@ -204,6 +209,7 @@ with_arguments() {
 }
 
 @test "queues: the names of all queues of the store" {
+	needs_local "it makes queues or stores of its own"
 	ask 0 queues
 	is '.queues == [{"name": "default", "current": true}]'
 	new x

@@ -10,6 +10,7 @@ state() {
 }
 
 @test "a token is saved for its owner alone, and goes when the work is over" {
+	needs_local "the id of a far queue is a file beside the tokens"
 	new x
 	umask 000
 	token=$(token_of t1)
@@ -35,6 +36,7 @@ state() {
 }
 
 @test "without XDG_STATE_HOME: under ~/.local/state" {
+	needs_local "the id of a far queue is a file beside the tokens"
 	new x
 	env -u XDG_STATE_HOME "$PAWL" trust -q
 	env -u XDG_STATE_HOME "$PAWL" claim t1 -q
@@ -146,6 +148,7 @@ state() {
 }
 
 @test "a claim whose answer was lost: its repeat is the same claim" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	new y
 	ask 30 claim t1 -a al --store "$(faulty modify:1:lost)"
@@ -159,6 +162,7 @@ state() {
 }
 
 @test "next --claim whose answer was lost: the same task again, not a second one" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	new y
 	ask 30 next --claim -a al --store "$(faulty modify:1:lost)"
@@ -169,6 +173,7 @@ state() {
 }
 
 @test "a claim that was not made: its repeat is the first one" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	ask 30 claim t1 -a al --store "$(faulty modify:1:unknown)"
 	is '.error.applied == "unknown"'
@@ -177,6 +182,7 @@ state() {
 }
 
 @test "a refused claim leaves no pending file" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	pawl claim t1 -a al
 	call 20 claim t1 -a bo
@@ -209,6 +215,7 @@ state() {
 }
 
 @test "done --claim-next whose answer was lost" {
+	needs_local "it breaks or watches the store itself"
 	new x
 	new y
 	pawl claim t1 -a al
@@ -234,6 +241,7 @@ state() {
 }
 
 @test "--request-id: after a lost answer there is one task" {
+	needs_local "it breaks or watches the store itself"
 	ask 30 create x --request-id r1 --store "$(faulty modify:1:lost)"
 	ask 0 create x --request-id r1
 	is '.repeated == true'
@@ -342,6 +350,7 @@ killed_at() {
 }
 
 @test "killed before it could save the token: the same claim again, or a new one after the lease" {
+	needs_local "it breaks or watches the store itself"
 	needs_strace
 	short_leases
 	new x
@@ -386,6 +395,7 @@ destroy() {
 }
 
 @test "a new queue in the place of another knows none of its tokens" {
+	needs_local "it makes queues or stores of its own"
 	new x
 	for _ in 1 2 3; do
 		pawl claim t1 -q -a al
@@ -407,6 +417,7 @@ destroy() {
 }
 
 @test "a queue keeps its tokens through backup and restore, and gets none of another's" {
+	needs_local "it makes queues or stores of its own"
 	new x
 	new y
 	pawl claim t1 -a al

@@ -160,6 +160,7 @@ table() {
 }
 
 @test "which excludes which: nothing of it with nobody's lock, everything with lock.typed = off" {
+	needs_local "its settings are those of the server"
 	local step
 	new b1 --id b1
 	"$PAWL" export -o tasks.json -q

@@ -51,6 +51,7 @@ other=11111111-1111-4111-8111-111111111111
 }
 
 @test "next: subtasks = offer does not wait for sub-tasks" {
+	needs_local "its settings are those of the server"
 	new Epic -c expedite
 	new one --parent t1
 	PAWL_SUBTASKS=offer call 0 next -q
@@ -93,6 +94,7 @@ other=11111111-1111-4111-8111-111111111111
 }
 
 @test "next: handback reserves work that was handed back" {
+	needs_local "its settings are those of the server"
 	new x
 	pawl claim t1 -a al
 	pawl review t1 -a al --summary s
@@ -219,6 +221,7 @@ END
 }
 
 @test "next: depends = ignore offers tasks that wait for others" {
+	needs_local "its settings are those of the server"
 	pawl create a -i a
 	pawl create b -i b -c expedite -D a
 	call 0 next -q
@@ -344,6 +347,7 @@ END
 }
 
 @test "claim: --ttl bounds, from the settings" {
+	needs_local "its settings are those of the server"
 	new x
 	unchanged 2 claim t1 --ttl 0.9s
 	complains 1s

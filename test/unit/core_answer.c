@@ -366,6 +366,10 @@ static struct answer everything(void)
 	static struct event events[3];
 	static struct candidate candidates[3];
 	static struct str warnings[2] = { { "w1", 2 }, { "w2", 2 } };
+	static struct standing standing[5];
+	static struct task_link links[2];
+	static struct task_attempt attempts[2];
+	static struct related related = { links, 2, { 1, 2, 3 }, attempts, 2 };
 	struct answer ans = {
 		.code = API_ERROR,
 		.kind = ANSWER_OVERVIEW,
@@ -390,8 +394,19 @@ static struct answer everything(void)
 		.n_candidates = 3,
 		.text = STR("t"),
 		.wait_ms = 88,
+		.fault = STR("f"),
+		.standing = standing,
+		.related = &related,
+		.waiting = 5,
+		.waiting_more = true,
+		.ended = 6,
 	};
 
+	standing[1] = (struct standing){ true, { warnings, 2 }, true };
+	links[0] = (struct task_link){ LINK_DEPENDENT, STR("t1"), STR("x"), STR("ann"), DONE };
+	links[1] = (struct task_link){ LINK_SUB, STR("t2"), STR("y"), STR(""), READY };
+	attempts[1] =
+		(struct task_attempt){ STR("ann"), STR("done"), STR("text"), NOW, NOW + 1, 9 };
 	task = task_named("one");
 	next = task_named("two");
 	for (int i = 0; i < 5; i++)
@@ -401,7 +416,7 @@ static struct answer everything(void)
 		candidates[i] = (struct candidate){ STR("i"), STR("t"), STR("w"), 1, i };
 	}
 	for (int s = BACKLOG; s < STATUS_END; s++)
-		ans.counts[s] = 100 + s;
+		ans.counts[s] = ans.archived[s] = 100 + s;
 	return ans;
 }
 
@@ -427,6 +442,26 @@ static void lists_come_back(const struct answer *ans, const struct answer *back)
 			    back->candidates[i].eligible && str_is(back->candidates[i].why, "w"));
 }
 
+static void views_come_back(const struct answer *ans, const struct answer *back)
+{
+	const struct task_link *link = back->related->links;
+	const struct task_attempt *last = &back->related->attempts[1];
+
+	assert_true(str_is(back->fault, "f") && back->waiting == 5 && back->waiting_more &&
+		    back->ended == 6);
+	assert_true(back->standing[1].waits && back->standing[1].more && !back->standing[0].waits);
+	assert_true(strs_eq(back->standing[1].on, ans->warnings));
+	assert_memory_equal(back->related->more, ans->related->more, sizeof(ans->related->more));
+	assert_true(link->kind == LINK_DEPENDENT && link->status == DONE &&
+		    str_is(link->id, "t1") && str_is(link->title, "x") &&
+		    str_is(link->holder, "ann"));
+	assert_true(back->related->n_links == 2 && back->related->n_attempts == 2);
+	assert_true(str_is(last->agent, "ann") && str_is(last->outcome, "done") &&
+		    str_is(last->text, "text") && last->at == NOW && last->ended_at == NOW + 1 &&
+		    last->fence == 9);
+	assert_memory_equal(back->archived, ans->archived, sizeof(ans->archived));
+}
+
 static void everything_comes_back(void **state)
 {
 	struct answer ans = everything(), back;
@@ -445,6 +480,7 @@ static void everything_comes_back(void **state)
 	assert_grant(ans.next_lock, back.next_lock);
 	assert_memory_equal(ans.counts, back.counts, sizeof(ans.counts));
 	lists_come_back(&ans, &back);
+	views_come_back(&ans, &back);
 	assert_true(str_eq(pack(&ans), pack(&back)));
 }
 
@@ -534,7 +570,14 @@ static void bad_parts(void **state)
 	assert_int_equal(unpack_with(17, STR("\x65\x01\x80")), -EBADMSG); /* an event's time */
 	assert_int_equal(unpack_with(17, STR("\x06\x01\x80")), -EBADMSG); /* an event's fence */
 	assert_int_equal(unpack_with(3, STR("\x80")), -EBADMSG);          /* now */
-	assert_int_equal(unpack_with(13, STR("\0\0\x63\x01x")), 0);       /* unknown tags */
+	assert_int_equal(unpack_with(29, STR("")), -EBADMSG); /* a standing without a task */
+	assert_int_equal(unpack_with(29, STR("\x01\x01\x80")), -EBADMSG); /* and a bad one */
+	assert_int_equal(unpack_with(30, STR("\x01\x01\x80")), -EBADMSG); /* a number of links */
+	assert_int_equal(unpack_with(30, STR("\x02\x00")), -EBADMSG);     /* a link of no kind */
+	assert_int_equal(unpack_with(30, STR("\x02\x03\x01\x01\x06")), -EBADMSG); /* kind 3 */
+	assert_int_equal(unpack_with(30, STR("\x03\x03\x04\x01\x80")), -EBADMSG); /* an attempt */
+	assert_int_equal(unpack_with(30, STR("\x09\x00")), 0);      /* of a newer pawl */
+	assert_int_equal(unpack_with(13, STR("\0\0\x63\x01x")), 0); /* unknown tags */
 	assert_int_equal(unpack_with(0, STR("x")), 0);
 	assert_int_equal(unpack_with(99, STR("a newer pawl's")), 0);
 }
