@@ -97,7 +97,7 @@ network() {
 
 @test "network: a request that arrives after its repetition" {
 	network late
-	# the proxy passes the last request on half a second later
+	# the proxy passes the last request on 0.3 s later
 	sleep 0.8
 	each_once "$rounds"
 }
