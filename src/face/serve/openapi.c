@@ -142,6 +142,11 @@ static json_t *paths(struct arena *a)
 				      "packed requests of another pawl, one or many", "parameters",
 				      queue_parameter(), "requestBody", "content", FRAME_TYPE,
 				      "responses", answers()));
+	json_object_set_new(o, "/v1/store",
+			    json_pack("{s:{s:s, s:[o], s:{s:{s:{}}}, s:o}}", "post", "summary",
+				      "other functions of a queue, for another pawl: ?do=NAME",
+				      "parameters", queue_parameter(), "requestBody", "content",
+				      FRAME_TYPE, "responses", answers()));
 	json_object_set_new(o, "/v1/events",
 			    get("a snapshot, then every event; resume with Last-Event-ID",
 				"text/event-stream", false));
