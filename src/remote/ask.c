@@ -50,14 +50,27 @@ static enum result fail(struct asking *x, enum result code, const char *fault, s
 	return answer_fail(x->ans, code, message, hint);
 }
 
+/* Nothing was sent, and another attempt would fail in the same way. */
+static bool is_untrusted(const struct asking *x)
+{
+	return strstr(x->http.why, "certificate") != NULL;
+}
+
+static struct str unreachable_hint(const struct asking *x)
+{
+	if (x->k->changes && x->unknown)
+		return STR("the change may have been made: look before you repeat it");
+	if (is_untrusted(x))
+		return STR("PAWL_SERVER_CA names a file with the certificate to trust");
+	return STR("is `pawl serve` running there? pawl doctor tries the connection");
+}
+
 static enum result unreachable(struct asking *x, struct str why)
 {
 	return fail(
 		x, API_ERROR, "unreachable",
 		arena_printf(x->arena, "no answer from %.*s: %.*s", STRF(origin_of(x)), STRF(why)),
-		x->k->changes && x->unknown
-			? STR("the change may have been made: look before you repeat it")
-			: STR("is `pawl serve` running there? pawl doctor tries the connection"));
+		unreachable_hint(x));
 }
 
 enum result remote_garbled(struct far_queue *r, bool changes, struct answer *ans, struct arena *a)
@@ -247,7 +260,7 @@ static bool lost(struct asking *x, enum http_fate fate)
 	x->r->resent |= x->unknown;
 	if (x->http.stopped || (x->unknown && !x->k->again))
 		return false;
-	if (!x->unknown && os_boot_ms() >= x->absent_until)
+	if (!x->unknown && (is_untrusted(x) || os_boot_ms() >= x->absent_until))
 		return false;
 	return again(x, 0);
 }

@@ -289,6 +289,29 @@ s.serve_forever()' "$server" >port 3>&- &
 	call 30 list --store unix:/nowhere/socket --timeout 0
 }
 
+@test "https: the certificate must be trusted" {
+	needs openssl
+	export PAWL_SERVER_TOKEN=$admin
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost \
+		-addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>/dev/null
+	(
+		dir=$PWD
+		cd "$served_home" && PAWL_SERVER_STATE=$served_home/state exec setpriv --pdeathsig KILL "$PAWL" serve --listen 127.0.0.1:0 \
+			--log none --tls-cert "$dir/cert.pem" --tls-key "$dir/key.pem" 2>"$dir/tls.log"
+	) 3>&- &
+	other_pid=$!
+	disown
+	soon grep -q '^pawl: open ' tls.log
+	secure=$(sed -n 's/^pawl: open \([^ ]*\).*/\1/p' tls.log)
+	ask 30 create x --store "$secure"
+	is '.error.applied == "no" and (.error.hint | contains("PAWL_SERVER_CA"))'
+	PAWL_SERVER_CA=$PWD/cert.pem call 0 create x --store "$secure"
+	PAWL_SERVER_CA=$PWD/missing.pem call 30 list --store "$secure" --timeout 0
+	call 40 doctor --store "$secure"
+	says certificate PAWL_SERVER_CA
+	same "$(events)" created
+}
+
 @test "a server as a store: no server in front of it, no tokens, no repairs" {
 	export PAWL_SERVER_TOKEN=$admin PAWL_STORE=$server
 	call 40 serve
