@@ -149,13 +149,14 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	origin = far->origin(a->url, why, sizeof(why), s->arena);
 	if (!origin.n)
 		return run_fail(USAGE, arena_str(s->arena, str_c(why)), STR(""), out);
-	json_object_set_new(reply_more(out), "server", json_str(origin));
 	if (a->forget)
 		r = login_forget(origin, s->arena);
 	else
 		code = save(s, origin, out);
 	if (r)
 		return cannot(s, origin, r, out);
+	if (code == SUCCESS)
+		json_object_set_new(reply_more(out), "server", json_str(origin));
 	return code;
 }
 
