@@ -236,7 +236,7 @@ admins="remove pause resume batch_remove lock_break lock_cleanup emergency_on em
 	serve
 	http 200 "$url/openapi.json"
 	is '.openapi == "3.1.0"'
-	jq -r '.paths | keys[] | select(startswith("/v1/")) | ltrimstr("/v1/")' <<<"$output" | grep -vx 'call\|events' | sort >routes
+	jq -r '.paths | keys[] | select(startswith("/v1/")) | ltrimstr("/v1/")' <<<"$output" | grep -vx 'call\|events\|store' | sort >routes
 	printf '%s\n' $readers $agents $reviewers $admins | sort >wanted
 	same "$(cat wanted)" "$(cat routes)"
 	while read -r name; do
