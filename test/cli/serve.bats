@@ -543,3 +543,64 @@ packed() {
 	not grep -q "secret\|pawl_" "$BATS_TEST_TMPDIR/serve.log"
 	grep '^{' "$BATS_TEST_TMPDIR/serve.log" | jq -es 'length >= 3 and all(.[]; .status and .path and .from)' >/dev/null
 }
+
+@test "board: its files need no token, and carry the policy" {
+	queue
+	serve
+	token='' http 200 "$url/"
+	[[ $output == '<!DOCTYPE html>'* ]]
+	for name in 'Content-Security-Policy: default-src .none.; script-src .self.; .*require-trusted-types-for .script.' \
+		'X-Content-Type-Options: nosniff' 'Referrer-Policy: no-referrer' 'Cross-Origin-Opener-Policy: same-origin' \
+		'Cross-Origin-Resource-Policy: same-origin' 'Content-Type: text/html; charset=utf-8'; do
+		grep -q "^$name" "$BATS_TEST_TMPDIR/head" || {
+			echo "no $name"
+			return 1
+		}
+	done
+	for file in model.js view.js actions.js board.css; do
+		token='' http 200 "$url/$file"
+		printf %s "$output" | cmp - <(printf %s "$(cat "$PAWL_SOURCE/web/$file")")
+	done
+	token='' http 405 -X POST -H 'Content-Type: application/json' -d '{}' "$url/"
+	token='' http 401 "$url/nothing.js"
+	token='' http 403 -H 'Host: evil.example' "$url/"
+}
+
+@test "board: compressed for those who take it, and 304 for those who have it" {
+	queue
+	serve
+	etag() {
+		sed -n 's/^ETag: \(.*\)\r$/\1/p' "$BATS_TEST_TMPDIR/head"
+	}
+	token='' http 200 "$url/view.js"
+	same "$(etag)" "\"$(sha256sum <"$PAWL_SOURCE/web/view.js" | cut -d' ' -f1)\""
+	: >"$BATS_TEST_TMPDIR/body"
+	token='' http 304 -H "If-None-Match: $(etag)" "$url/view.js"
+	[ -z "$output" ]
+	token='' http 304 -H "If-None-Match: \"x\", $(etag)" "$url/view.js"
+	token='' http 200 -H 'If-None-Match: "x"' "$url/view.js"
+	plain=$(etag)
+	token='' http 200 -H 'Accept-Encoding: gzip;q=0' "$url/view.js"
+	same "$(etag)" "$plain"
+	token='' http 200 -H 'Accept-Encoding: br, gzip' --compressed "$url/view.js"
+	printf %s "$output" | cmp - <(printf %s "$(cat "$PAWL_SOURCE/web/view.js")")
+	grep -q '^Content-Encoding: gzip' "$BATS_TEST_TMPDIR/head"
+	[ "$(etag)" != "$plain" ]
+	token='' http 304 -H 'Accept-Encoding: gzip' -H "If-None-Match: $(etag)" "$url/view.js"
+	[ "$(cat "$PAWL_SOURCE"/web/* | gzip -9n | wc -c)" -lt 40960 ]
+}
+
+@test "board: whoami tells the role and the name" {
+	queue
+	serve
+	http 200 "$url/whoami"
+	is '.ok and .role == "admin" and .agent != null and .read_only == false'
+	token_for eve --role reader --queue default
+	http 200 "$url/whoami"
+	is '.role == "reader" and .name == "eve" and .agent == "eve" and .queue == "default"'
+	token_for ci --role agent --agent 'ci-*'
+	http 200 "$url/whoami"
+	is '.agent == null and .agents == "ci-*"'
+	http 405 -X POST -H 'Content-Type: application/json' -d '{}' "$url/whoami"
+	token='' http 401 "$url/whoami"
+}

@@ -150,6 +150,9 @@ static json_t *paths(struct arena *a)
 	json_object_set_new(o, "/v1/events",
 			    get("a snapshot, then every event; resume with Last-Event-ID",
 				"text/event-stream", false));
+	json_object_set_new(o, "/whoami",
+			    get("the role and the name of the caller", "application/json", false));
+	json_object_set_new(o, "/", get("the board, a web page", "text/html", true));
 	json_object_set_new(o, "/metrics", get("counts for Prometheus", "text/plain", false));
 	json_object_set_new(o, "/openapi.json", get("this description", "application/json", false));
 	json_object_set_new(o, "/livez", get("the process runs", "application/json", true));

@@ -9,8 +9,9 @@
 #include "base/text.h"
 #include "core/role.h"
 
-const char *const route_names[ROUTES] = { "other",   "command", "call",   "events", "openapi",
-					  "metrics", "livez",   "readyz", "store" };
+const char *const route_names[ROUTES] = { "other",   "command", "call",  "events",
+					  "openapi", "metrics", "livez", "readyz",
+					  "store",   "board",   "whoami" };
 
 enum route route_of(struct str path)
 {
@@ -21,12 +22,14 @@ enum route route_of(struct str path)
 		{ "/v1/call", ROUTE_CALL },         { "/v1/events", ROUTE_EVENTS },
 		{ "/openapi.json", ROUTE_OPENAPI }, { "/metrics", ROUTE_METRICS },
 		{ "/livez", ROUTE_LIVEZ },          { "/v1/store", ROUTE_STORE },
-		{ "/readyz", ROUTE_READYZ },
+		{ "/readyz", ROUTE_READYZ },        { "/whoami", ROUTE_WHOAMI },
 	};
 
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
 		if (str_is(path, fixed[i].path))
 			return fixed[i].route;
+	if (web_find(path))
+		return ROUTE_WEB;
 	return str_cut_prefix(&path, STR("/v1/")) && route_command(path) ? ROUTE_COMMAND
 									 : ROUTE_OTHER;
 }
@@ -335,6 +338,12 @@ static void to_handler(struct serve *s, struct http_exchange *x, struct guest *c
 		else
 			refuse_method(x, "GET");
 		break;
+	case ROUTE_WHOAMI:
+		if (str_is(http_request_of(x)->method, "GET"))
+			web_whoami(s, x, c);
+		else
+			refuse_method(x, "GET");
+		break;
 	case ROUTE_OPENAPI:
 		serve_file(x, s->openapi);
 		break;
@@ -409,6 +418,16 @@ static void serve_health(struct serve *s, struct http_exchange *x, bool ready)
 		   ok ? STR("{\"ok\":true}\n") : STR("{\"ok\":false}\n"));
 }
 
+static void serve_web(struct http_exchange *x)
+{
+	const struct http_request *r = http_request_of(x);
+
+	if (str_is(r->method, "GET") || str_is(r->method, "HEAD"))
+		web_serve(x, web_find(r->path));
+	else
+		refuse_method(x, "GET, HEAD");
+}
+
 void route_request(struct http_exchange *x, void *serve)
 {
 	struct serve *s = serve;
@@ -421,6 +440,8 @@ void route_request(struct http_exchange *x, void *serve)
 		refuse(x, status, reason, "");
 	else if (route == ROUTE_LIVEZ || route == ROUTE_READYZ)
 		serve_health(s, x, route == ROUTE_READYZ);
+	else if (route == ROUTE_WEB)
+		serve_web(x);
 	else
 		with_caller(s, x);
 }

@@ -10,6 +10,7 @@
  *   late.c      requests that arrive after their repetition
  *   store.c     the other functions of a queue, for remote queues
  *   events.c    the live stream of one queue
+ *   web.c       the files of the board
  *   metrics.c, openapi.c, say.c   /metrics, /openapi.json, log lines and JSON errors
  */
 #ifndef FACE_SERVE_SERVE_H
@@ -178,9 +179,18 @@ void events_done(struct job *j);
 void events_look(void *desk);
 void events_end_all(struct serve *s);
 
+/* --- the board ------------------------------------------------------------------------------------ */
+
+struct web_file;
+/* The file of the board at this path; NULL: there is none. */
+const struct web_file *web_find(struct str path);
+void web_serve(struct http_exchange *x, const struct web_file *f);
+/* Tells the caller its role and name. */
+void web_whoami(struct serve *s, struct http_exchange *x, const struct guest *c);
+
 /* --- counts and words ---------------------------------------------------------------------------- */
 
-#define ROUTES 9
+#define ROUTES 11
 extern const char *const route_names[ROUTES];
 enum route {
 	ROUTE_OTHER,
@@ -191,7 +201,9 @@ enum route {
 	ROUTE_METRICS,
 	ROUTE_LIVEZ,
 	ROUTE_READYZ,
-	ROUTE_STORE
+	ROUTE_STORE,
+	ROUTE_WEB,
+	ROUTE_WHOAMI
 };
 
 #define STATUSES 16

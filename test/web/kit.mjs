@@ -1,0 +1,159 @@
+// A queue, a server and a browser for the tests of the board. Prints TAP.
+import { execFileSync, spawn } from "node:child_process";
+import { createRequire } from "node:module";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+
+const require = createRequire(process.env.WEB_CLIENTS + "/");
+const { chromium } = require("playwright-core");
+const axe = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+export const LONG = Number(process.env.WEB_LONG || 60000); // a limit for a loaded machine, not an expectation
+
+export const dir = fs.mkdtempSync(path.join(process.env.TMPDIR || os.tmpdir(), "pawl-web-"));
+const env = {
+	...process.env,
+	HOME: dir,
+	XDG_STATE_HOME: dir + "/state",
+	XDG_CONFIG_HOME: dir + "/config",
+	PAWL_AGENT: "tester",
+	NO_COLOR: "1",
+};
+delete env.PAWL_STORE;
+
+function run(store, args) {
+	const more = store ? { PAWL_STORE: store } : {};
+	return execFileSync(process.env.PAWL, args, {
+		cwd: dir,
+		env: { ...env, ...more },
+		encoding: "utf8",
+		stdio: ["pipe", "pipe", "pipe"],
+	}).trim();
+}
+export const pawl = (...args) => run("", args);
+export const pawlOn = (store, ...args) => run(store, args);
+export const task = id => JSON.parse(pawl("show", id, "--json")).task;
+export const feed = (text, ...args) =>
+	execFileSync(process.env.PAWL, args, { cwd: dir, env, encoding: "utf8", input: text, maxBuffer: 1 << 28 });
+
+// A queue in the store of PAWL_TEST_STORE, by itself SQLite.
+export function init() {
+	const store = (process.env.PAWL_TEST_STORE || "").replaceAll("{dir}", dir);
+	if (store.startsWith("git:")) execFileSync("git", ["init", "-q", "--bare", store.slice(4).split(/[?#]/)[0]]);
+	pawl("init", ...(store ? ["--store", store] : []));
+}
+
+let server = null;
+export async function serve(port = 0, ...args) {
+	const log = fs.openSync(dir + "/serve.log", "w");
+	server = spawn(process.env.PAWL, ["serve", "--listen", `127.0.0.1:${port}`, "--log", "none", ...args], {
+		cwd: dir,
+		env,
+		stdio: ["ignore", "ignore", log],
+	});
+	const own = server;
+	for (;;) {
+		const m = /^pawl: open (\S+)/m.exec(fs.readFileSync(dir + "/serve.log", "utf8"));
+		if (m) return m[1];
+		if (own.exitCode !== null) throw new Error("the server ended: " + fs.readFileSync(dir + "/serve.log", "utf8"));
+		await new Promise(done => setTimeout(done, 20));
+	}
+}
+export async function stop(signal = "SIGKILL") {
+	if (!server || server.exitCode !== null) return;
+	const ended = new Promise(done => server.once("exit", done));
+	server.kill(signal);
+	await ended;
+	server = null;
+}
+
+let browser = null;
+export async function start() {
+	const executablePath = process.env.CHROMIUM;
+	browser = await chromium.launch({ executablePath, args: process.getuid() === 0 ? ["--no-sandbox"] : [] });
+}
+
+export const faults = []; // violations of the policy, errors of scripts: there must be none
+export async function open(url, options = {}) {
+	const context = options.context || (await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options }));
+	const page = await context.newPage();
+	page.setDefaultTimeout(LONG);
+	page.on("pageerror", e => faults.push(`error: ${e.message}`));
+	page.on("dialog", d => {
+		faults.push(`dialog: ${d.message()}`);
+		d.dismiss();
+	});
+	page.on("console", m => {
+		if (/Content Security Policy|Trusted Type|refused to/i.test(m.text())) faults.push(`policy: ${m.text()}`);
+	});
+	await page.goto(url);
+	return page;
+}
+export const live = page => page.waitForSelector("#link[data-live=yes]");
+export const card = (page, id) => page.locator(`.card[data-id="${id}"] .open`);
+export const inColumn = (page, status, id) => page.waitForSelector(`.column[data-status="${status}"] .card[data-id="${id}"]`);
+
+// The rules of axe-core, run by the debugger, because the page's own policy forbids scripts of others.
+export async function violations(page) {
+	// A card that is not in view is not drawn, and a transition is between two colours.
+	await page.evaluate(axe);
+	const r = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+	return r.violations.map(
+		v =>
+			`${v.id}: ${v.nodes
+				.slice(0, 3)
+				.map(n => n.html.slice(0, 160) + " " + (n.any[0]?.message || ""))
+				.join(" | ")}`,
+	);
+}
+
+let count = 0,
+	failed = 0;
+export function same(got, want, what = "") {
+	if (JSON.stringify(got) !== JSON.stringify(want))
+		throw new Error(`${what} got ${JSON.stringify(got)}, expected ${JSON.stringify(want)}`);
+}
+export function ok(condition, what) {
+	if (!condition) throw new Error(what);
+}
+export async function until(fn, what) {
+	const end = Date.now() + LONG;
+	for (;;) {
+		let value;
+		try {
+			value = await fn();
+		} catch (e) {
+			value = false;
+		}
+		if (value) return value;
+		if (Date.now() > end) throw new Error("waited too long: " + what);
+		await new Promise(done => setTimeout(done, 25));
+	}
+}
+
+export async function test(name, fn) {
+	if (process.env.WEB_ONLY && !new RegExp(process.env.WEB_ONLY).test(name)) return;
+	count++;
+	const began = Date.now();
+	try {
+		await fn();
+		same(faults.splice(0), [], "faults of the page:");
+		console.log(`ok ${count} - ${name} # ${Date.now() - began} ms`);
+	} catch (e) {
+		failed++;
+		faults.length = 0;
+		console.log(`not ok ${count} - ${name}`);
+		for (const line of String(e.stack || e)
+			.split("\n")
+			.slice(0, 25))
+			console.log("# " + line.slice(0, 300));
+	}
+}
+
+export async function finish() {
+	console.log(`1..${count}`);
+	await browser?.close();
+	await stop();
+	fs.rmSync(dir, { recursive: true, force: true });
+	process.exit(failed ? 1 : 0);
+}

@@ -1,0 +1,46 @@
+// Pictures of the board at three widths, light and dark, in build/web-shots: for people to look at.
+import fs from "node:fs";
+import { pawl, serve, start, open, live, test, finish, dir, card, until, ok } from "./kit.mjs";
+import { scene, tokenOf } from "./scene.mjs";
+
+const shots = process.env.WEB_SHOTS;
+fs.mkdirSync(shots, { recursive: true });
+scene();
+const url = await serve(),
+	admin = tokenOf("admin");
+await start();
+for (const [width, height] of [
+	[390, 844],
+	[1024, 768],
+	[1440, 900],
+])
+	for (const colorScheme of ["light", "dark"])
+		await test(`pictures at ${width} px, ${colorScheme}`, async () => {
+			const shoot = async name => {
+				const file = `${shots}/${name}-${width}-${colorScheme}.png`;
+				await page.screenshot({ path: file });
+				ok(fs.statSync(file).size > 5000, "the picture is empty");
+			};
+			const page = await open(`${url}/#token=${admin}`, { viewport: { width, height }, colorScheme });
+			await live(page);
+			await card(page, "t1").waitFor();
+			await shoot("board");
+			await page.evaluate(() => {
+				location.hash = "task=t7";
+			});
+			await page.waitForSelector("#detail .graph");
+			await shoot("detail");
+			await page.keyboard.press("c");
+			await page.fill("dialog textarea", "Looks **good**, but the error path has no test.");
+			await shoot("dialog");
+			await page.keyboard.press("Escape");
+			for (const view of ["agents", "charts"]) {
+				await page.evaluate(v => {
+					location.hash = "view=" + v;
+				}, view);
+				await page.waitForSelector(`#${view} section`);
+				await shoot(view);
+			}
+			await page.context().close();
+		});
+await finish();
