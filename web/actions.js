@@ -537,15 +537,20 @@ function syncDetail() {
 	} else drawDetail();
 }
 
-async function readToday() {
-	const midnight = new Date();
-	midnight.setHours(0, 0, 0, 0);
-	try {
-		const { report } = await call("report", { since: midnight.toISOString() });
-		setDoneToday(new Map(report.agents.map(a => [a.agent, a.done])));
-	} catch (e) {
-		/* the table shows what there is */
-	}
+let todaySoon = 0;
+function readToday() {
+	if (address().get("view") !== "agents" || !state.live) return;
+	clearTimeout(todaySoon);
+	todaySoon = setTimeout(async () => {
+		const midnight = new Date();
+		midnight.setHours(0, 0, 0, 0);
+		try {
+			const { report } = await call("report", { since: midnight.toISOString() });
+			setDoneToday(new Map(report.agents.map(a => [a.agent, a.done])));
+		} catch {
+			// the table shows what there is
+		}
+	}, 100);
 }
 
 // --- clicks ----------------------------------------------------------------------------------------------------------
@@ -572,10 +577,7 @@ const CLICKS = {
 	},
 	fold: d => fold(d.name),
 	more: d => showMore(d.name),
-	view: d => {
-		setAddress({ view: d.view }, true);
-		if (d.view === "agents") readToday();
-	},
+	view: d => setAddress({ view: d.view }, true),
 	clear: () => {
 		$("q").value = "";
 		setAddress({ q: "", label: "", class: "", holder: "", archived: "" });
@@ -751,11 +753,13 @@ listen((what, data) => {
 	if (what === "event") {
 		tell(data);
 		if (data.event.task === detail.id) readSoon();
+		readToday();
 	}
 	if (what === "live") {
 		drawTop();
 		drawSoon();
 		if (state.live) readSoon();
+		readToday();
 	}
 	if (what === "me" || what === "rest") {
 		drawTop();
@@ -765,6 +769,7 @@ listen((what, data) => {
 		drawTop();
 		drawSoon();
 		syncDetail();
+		readToday();
 	}
 	if (what === "denied") {
 		drawTop();
@@ -779,4 +784,3 @@ setInterval(() => {
 start();
 drawTop();
 syncDetail();
-if (address().get("view") === "agents") setTimeout(readToday, 500);

@@ -400,7 +400,7 @@ async function keepFollowing(signal) {
 	for (let wait = 250; !signal.aborted; wait = Math.min(wait * 2, 5000)) {
 		const began = Date.now();
 		try {
-			if (!state.me) await introduce();
+			await introduce(); // another server may answer now, with other roles
 			await follow(signal);
 		} catch (e) {
 			if (e instanceof Refusal && (e.status === 401 || e.status === 403)) return deny(e);
@@ -444,7 +444,7 @@ export async function readRest() {
 async function renewLeases() {
 	if (!state.live || document.hidden) return;
 	try {
-		const { tasks } = await call("list", { status: ["in-progress"], limit: 0 });
+		const { tasks } = await call("list", { status: ["in-progress", "blocked", "needs-help"], limit: 0 });
 		for (const t of tasks) if ((state.tasks.get(t.id)?.version ?? 0) <= t.version) put(t);
 		state.version++;
 		changed("tasks");

@@ -390,6 +390,11 @@ stream() {
 	stream -H 'Last-Event-ID: 999999999'
 	soon grep -q '^event: reset' stream
 	soon grep -q '^event: snapshot' stream
+	last=$(sed -n 's/^id: //p' stream | tail -1)
+	kill "$follower"
+	stream -H "Last-Event-ID: $last" # it missed nothing, and learns so long before the line of each 15 s
+	timeout 12 bash -c 'until grep -q "^:" stream; do sleep 0.05; done'
+	not grep -q event stream
 	kill "$follower"
 }
 

@@ -281,7 +281,8 @@ await test("an action on several tasks", async () => {
 
 await test("agents and charts", async () => {
 	await page.click('#views [data-view="agents"]');
-	await page.waitForSelector('#agents tr:has-text("codex@build2")');
+	const codex = page.locator('#agents tr:has-text("codex@build2")');
+	await codex.locator("td.num:text-is('1')").waitFor();
 	await page.click('#views [data-view="charts"]');
 	await page.waitForSelector(`#charts svg .fill:not([height="0"])`);
 	same(await page.locator("#charts figure").count(), 4);
@@ -419,6 +420,25 @@ await test("the page says reconnecting while the server is away, and catches up"
 	await live(page);
 	await inColumn(page, "Ready", "away");
 	same(await page.locator(".notice").count(), 0);
+});
+
+await test("a hidden page closes its stream, and is not live before it has caught up", async () => {
+	const hide = hidden =>
+		page.evaluate(h => {
+			Object.defineProperty(document, "hidden", { configurable: true, get: () => h });
+			document.dispatchEvent(new Event("visibilitychange"));
+		}, hidden);
+	const streams = async () => {
+		const r = await fetch(`${url}/metrics`, { headers: { Authorization: `Bearer ${admin}` } });
+		return /^pawl_streams(?:\{[^}]*\})? (\d+)/m.exec(await r.text())[1];
+	};
+	await hide(true);
+	await page.waitForSelector("#link[data-live=no]");
+	await until(async () => (await streams()) === "0", "the stream is closed");
+	pawl("create", "Made while it was hidden", "--id", "hidden");
+	await hide(false);
+	await live(page);
+	await inColumn(page, "Ready", "hidden");
 });
 
 await test("a restored queue is read anew", async () => {

@@ -1,6 +1,6 @@
 // Pictures of the board at three widths, light and dark, in build/web-shots: for people to look at.
 import fs from "node:fs";
-import { pawl, serve, start, open, live, test, finish, dir, card, until, ok } from "./kit.mjs";
+import { serve, stop, start, open, live, test, finish, card, ok } from "./kit.mjs";
 import { scene, tokenOf } from "./scene.mjs";
 
 const shots = process.env.WEB_SHOTS;
@@ -41,6 +41,17 @@ for (const [width, height] of [
 				await page.waitForSelector(`#${view} section`);
 				await shoot(view);
 			}
+			await page.evaluate(() => {
+				location.hash = "";
+			});
+			await page.keyboard.press("?");
+			await shoot("help");
+			await page.keyboard.press("Escape");
+			await stop();
+			await page.waitForSelector("#link[data-live=no]");
+			await shoot("away");
+			await serve(new URL(url).port);
+			await live(page);
 			await page.context().close();
 		});
 await finish();

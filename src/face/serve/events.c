@@ -12,6 +12,7 @@
 #include "format/task.h"
 
 #define PING_MS 15000
+#define PING STR(": \n\n")
 #define PIECE \
 	((size_t)256 << 10) /* is sent at once: a large snapshot must not look like a slow reader */
 
@@ -159,6 +160,8 @@ void events_run(struct desk *d, struct job *j)
 		code = add_snapshot(d, j, &ans, &a);
 	else
 		code = add_news(d, j, &ans, &a);
+	if (j->first && code == SUCCESS && !j->answer.n) /* it came back and missed nothing */
+		buf_adds(&j->answer, PING);
 	j->status = code == SUCCESS ? 200 : result_http(code);
 	if (code == API_ERROR)
 		d->open = false;
@@ -234,7 +237,7 @@ static void ping(void *stream)
 
 	t->ping = http_timer_start(t->serve->http, PING_MS, ping, t);
 	if (!t->out.n)
-		(void)http_stream_send(t->exchange, STR(": \n\n"));
+		(void)http_stream_send(t->exchange, PING);
 }
 
 static void look(struct stream *t, bool first)
