@@ -421,6 +421,11 @@ function deny(e) {
 
 async function introduce() {
 	state.me = await send("/whoami", { headers: headers() });
+	if (state.me.token) {
+		// the one in the address was good for one login
+		state.token = state.me.token;
+		sessionStorage.setItem("pawl.token", state.token);
+	}
 	if (state.me.queue) state.queue = state.me.queue;
 	state.queues = (await call("queues").catch(() => ({ queues: [] }))).queues;
 	state.problem = "";

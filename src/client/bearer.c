@@ -191,6 +191,14 @@ static struct bearer *named(const struct bearers *list, struct str name)
 	return NULL;
 }
 
+struct str bearer_make(struct bearer *b, struct arena *a)
+{
+	struct str secret = arena_printf(a, BEARER_PREFIX "%.*s", STRF(secret_make(a)));
+
+	b->hash = hash_hex(a, secret);
+	return secret;
+}
+
 static int add_locked(const char *dir, const struct bearer *b, struct str *secret, struct arena *a)
 {
 	struct bearers list, more;
@@ -205,9 +213,8 @@ static int add_locked(const char *dir, const struct bearer *b, struct str *secre
 	more = (struct bearers){ arena_array(a, struct bearer, list.n + 1), list.n + 1 };
 	for (size_t i = 0; i < list.n; i++)
 		more.v[i] = list.v[i];
-	*secret = arena_printf(a, BEARER_PREFIX "%.*s", STRF(secret_make(a)));
 	more.v[list.n] = *b;
-	more.v[list.n].hash = hash_hex(a, *secret);
+	*secret = bearer_make(&more.v[list.n], a);
 	return save(dir, &more, a);
 }
 

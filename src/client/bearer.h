@@ -34,6 +34,8 @@ char *bearer_file(const char *dir, struct arena *a);
 
 /* No file: no tokens. -EBADMSG: the file is damaged; -EPERM: others may write or read it; other -errno. */
 int bearer_load(const char *dir, struct bearers *out, struct arena *a);
+/* Makes the text of a token, and sets its hash. */
+struct str bearer_make(struct bearer *b, struct arena *a);
 /* Adds a token and sets *secret, which is kept nowhere. -EEXIST: the name is in use. */
 int bearer_add(const char *dir, const struct bearer *b, struct str *secret, struct arena *a);
 /* -ENOENT: there is no token of this name. */

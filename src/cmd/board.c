@@ -3,6 +3,13 @@
 #include <unistd.h>
 
 #include "base/module.h"
+#include "cmd/serve.h"
+
+static const struct param params[] = {
+	LOCAL(board_command, web, "web", P_FLAG,
+	      .help = "show it in a browser: start a server on this machine until Ctrl-C"),
+	{ 0 }
+};
 
 static const struct board_ops *load(struct answer *ans, struct arena *a)
 {
@@ -20,12 +27,22 @@ static const struct board_ops *load(struct answer *ans, struct arena *a)
 	return NULL;
 }
 
+/* A server for one person, on a free port. */
+static enum result show_web(struct session *s, struct reply *out)
+{
+	struct str where = STR("127.0.0.1:0");
+	struct serve_args a = { .listen = { &where, 1 }, .log = STR("none"), .board = true };
+
+	return serve_with(s, &a, out);
+}
+
 static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	struct answer ans = { 0 };
 	const struct board_ops *board;
 
-	(void)a;
+	if (((const struct board_command_args *)a)->web)
+		return show_web(s, out);
 	if (client_open(&s->client, STORE_READ, &ans) != SUCCESS)
 		return run_answer(&ans, out);
 	if (!s->people || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
@@ -42,15 +59,20 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 const struct command cmd_board = {
 	.name = "board",
 	.group = "look",
-	.summary = "show the queue as a board in the terminal, and steer it",
+	.summary = "show the queue as a board in a terminal or browser, and steer it",
 	.detail =
 		"Each status is a column of cards. The board follows the queue: it shows a change of any agent at once. Arrows or "
 		"hjkl move, Enter shows a task, / searches, ? lists all keys, q leaves. Each change asks first, shows the "
 		"`pawl` command that does the same, and is refused if the task changed since the board showed it. The board "
-		"reads one page of each column, so it starts fast on a large queue. doc/board.md describes it.",
+		"reads one page of each column, so it starts fast on a large queue. doc/board.md describes it. "
+		"--web serves the web board of `pawl serve` on a free port of this machine, prints its address with a token "
+		"that is valid until Ctrl-C, and opens the browser if there is one.",
 	.example = "pawl board\n"
-		   "pawl board --no-color",
-	.see = "status, list, show, next",
+		   "pawl board --no-color\n"
+		   "pawl board --web",
+	.see = "status, list, show, next, serve",
+	.params = params,
+	.args_size = sizeof(struct board_command_args),
 	.flags = C_WRITE | C_SHELL,
 	.run = run,
 };

@@ -4,6 +4,11 @@
 
 #include "cmd/command.h"
 
+struct board_command_args {
+	struct args args;
+	int64_t web;
+};
+
 struct board_ops {
 	/* Shows the board until the user leaves it. The queue is open. */
 	enum result (*run)(struct session *s, struct reply *out);

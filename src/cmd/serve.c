@@ -23,7 +23,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+enum result serve_with(struct session *s, const struct serve_args *a, struct reply *out)
 {
 	const struct module *m;
 	char why[300];
@@ -35,13 +35,18 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	r = module_load("serve", STR(""), &m, why, sizeof(why));
 
 	if (!r && m->serve)
-		return m->serve->run(s, (const struct serve_args *)args, out);
+		return m->serve->run(s, a, out);
 	return run_fail(
 		MISCONFIGURED,
 		arena_printf(s->arena, "this command needs the module pawl-serve.so: %s%s",
 			     r < 0 ? why : "it is not installed in ", r < 0 ? "" : module_dir()),
 		STR("to install it: make install; PAWL_MODULE_DIR names another folder of modules"),
 		out);
+}
+
+static enum result run(struct session *s, struct args *args, struct reply *out)
+{
+	return serve_with(s, (const struct serve_args *)args, out);
 }
 
 const struct command cmd_serve = {

@@ -11,11 +11,15 @@ struct serve_args {
 	struct strs listen, host_names;
 	struct str tls_cert, tls_key, auth, log;
 	int64_t behind_proxy, read_only;
+	bool board; /* for one person: a token of this run only, and its address on standard output */
 };
 
 struct serve_ops {
 	/* Serves until a signal ends it. */
 	enum result (*run)(struct session *s, const struct serve_args *a, struct reply *out);
 };
+
+/* Loads the module and serves. */
+enum result serve_with(struct session *s, const struct serve_args *a, struct reply *out);
 
 #endif

@@ -609,3 +609,41 @@ packed() {
 	http 405 -X POST -H 'Content-Type: application/json' -d '{}' "$url/whoami"
 	token='' http 401 "$url/whoami"
 }
+
+@test "board --web: a server for one person, with a token of this run" {
+	queue
+	DISPLAY='' WAYLAND_DISPLAY='' "$PAWL" board --web >address 2>"$BATS_TEST_TMPDIR/serve.log" 3>&- &
+	server=$!
+	soon grep -q '#token=' address
+	url=$(sed 's,/#token=.*,,' address) token=$(sed 's,.*#token=,,' address)
+	[[ $url == http://127.0.0.1:* ]]
+	http 200 "$url/"
+	http 200 "$url/whoami"
+	is '.role == "admin" and .token == null'
+	api 200 create '{"title":"One"}'
+	token=pawl_wrong api 401 list
+	[ ! -e "$(state)/tokens" ]
+	kill -INT "$server"
+	wait "$server"
+}
+
+@test "board --web: the browser gets a token that is good for one login" {
+	queue
+	mkdir bin
+	printf '#!/bin/sh\necho "$1" >"%s/opened.new"; mv "%s/opened.new" "%s/opened"\n' "$PWD" "$PWD" "$PWD" >bin/xdg-open
+	chmod +x bin/xdg-open
+	PATH=$PWD/bin:$PATH DISPLAY=:9 script -qfec "exec $PAWL board --web" printed >/dev/null 2>&1 3>&- &
+	server=$!
+	soon test -s opened
+	soon grep -q '#token=' printed
+	url=$(sed 's,/#token=.*,,' opened) token=$(sed 's,.*#token=,,' opened)
+	not grep -q "$token" printed
+	http 200 "$url/whoami"
+	fresh=$(jq -r .token <<<"$output")
+	grep -q "$fresh" printed
+	http 401 "$url/whoami"
+	token=$fresh http 200 "$url/whoami"
+	kill -9 "$server" # closes the terminal, which ends the board
+	server=
+	soon not curl -s "$url/livez"
+}

@@ -4,6 +4,7 @@ import {
 	pawlOn,
 	task,
 	serve,
+	boardWeb,
 	stop,
 	start,
 	open,
@@ -439,6 +440,20 @@ await test("a hidden page closes its stream, and is not live before it has caugh
 	await hide(false);
 	await live(page);
 	await inColumn(page, "Ready", "hidden");
+});
+
+await test("board --web opens the browser with a token that is good once", async () => {
+	const opened = await boardWeb();
+	const other = await open(opened);
+	await live(other);
+	await card(other, "t1").waitFor();
+	ok(!opened.includes(await other.evaluate(() => sessionStorage.getItem("pawl.token"))), "the page has another token");
+	await other.reload();
+	await live(other);
+	await other.context().close();
+	const late = await open(opened);
+	await late.waitForSelector("dialog[open] #token");
+	await late.context().close();
 });
 
 await test("a restored queue is read anew", async () => {

@@ -67,6 +67,21 @@ export async function stop(signal = "SIGKILL") {
 	server = null;
 }
 
+// Runs `pawl board --web` on a terminal, and returns the address that it gives to the browser.
+let board = null;
+export async function boardWeb() {
+	fs.mkdirSync(dir + "/bin");
+	fs.writeFileSync(dir + "/bin/xdg-open", `#!/bin/sh\necho "$1" >'${dir}/opened.new'; mv '${dir}/opened.new' '${dir}/opened'\n`, {
+		mode: 0o755,
+	});
+	board = spawn("script", ["-qec", `exec ${process.env.PAWL} board --web`, "/dev/null"], {
+		cwd: dir,
+		env: { ...env, PATH: `${dir}/bin:${env.PATH}`, DISPLAY: ":9" },
+		stdio: "ignore",
+	});
+	return until(() => fs.readFileSync(dir + "/opened", "utf8").trim(), "the browser is opened");
+}
+
 let browser = null;
 export async function start() {
 	const executablePath = process.env.CHROMIUM;
@@ -154,6 +169,7 @@ export async function finish() {
 	console.log(`1..${count}`);
 	await browser?.close();
 	await stop();
+	board?.kill();
 	fs.rmSync(dir, { recursive: true, force: true });
 	process.exit(failed ? 1 : 0);
 }

@@ -2,7 +2,9 @@
 #include "face/serve/serve.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -103,6 +105,15 @@ static int first_token(struct serve *s, char **file)
 	return r ? r : access_load(&s->access, true);
 }
 
+static int load_tokens(struct serve *s, char **file)
+{
+	int r;
+
+	s->access.dir = bearer_dir(&s->session->client, s->session->arena);
+	r = s->access.dir ? access_load(&s->access, true) : -ENOENT;
+	return r ? r : first_token(s, file);
+}
+
 static enum result no_tokens(struct serve *s, int r, struct reply *out)
 {
 	return run_fail(r == -EPERM || r == -EBADMSG ? MISCONFIGURED : API_ERROR,
@@ -161,7 +172,7 @@ static void on_reload(void *serve)
 
 	if (s->args->tls_cert.n && http_server_reload_tls(s->http, why, sizeof(why)))
 		say_line(s, "the old certificate stays: %s", why);
-	if (!s->access.none && access_load(&s->access, true))
+	if (!s->access.none && !s->access.own && access_load(&s->access, true))
 		say_line(s, "the old tokens stay: the file cannot be read");
 }
 
@@ -197,14 +208,48 @@ static void announce(struct serve *s, const char *token_file)
 		say_line(s, "also on %s", http_server_url(s->http, i));
 }
 
-static void loop(struct serve *s, const char *token_file)
+/* Opens the address in the browser of the desktop; without one, the person opens it. */
+static void open_browser(struct serve *s, struct str once)
+{
+	char *url = (char *)arena_printf(s->session->arena, "%s/#token=%.*s",
+					 http_server_url(s->http, 0), STRF(once))
+			    .p;
+	char *argv[] = { "xdg-open", url, NULL };
+	posix_spawn_file_actions_t quiet;
+	pid_t pid;
+
+	if ((!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY")) || !isatty(STDOUT_FILENO))
+		return;
+	posix_spawn_file_actions_init(&quiet);
+	for (int fd = 0; fd < 3; fd++)
+		posix_spawn_file_actions_addopen(&quiet, fd, "/dev/null", O_RDWR, 0);
+	(void)posix_spawnp(&pid, argv[0], &quiet, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&quiet);
+}
+
+static void announce_board(struct serve *s, struct str once)
+{
+	struct str line = arena_printf(s->session->arena, "%s/#token=%.*s\n",
+				       http_server_url(s->http, 0), STRF(s->access.secret));
+
+	(void)fs_write_all(STDOUT_FILENO, line);
+	say_line(s, "the board is at this address until Ctrl-C; others on this machine cannot open "
+		    "it without the token");
+	open_browser(s, once);
+}
+
+static void loop(struct serve *s, const char *token_file, struct str once)
 {
 	struct http_watch *w[] = { http_watch_signal(s->http, SIGTERM, on_end, s),
 				   http_watch_signal(s->http, SIGINT, on_end, s),
-				   http_watch_signal(s->http, SIGHUP, on_reload, s) };
+				   http_watch_signal(s->http, SIGHUP,
+						     s->args->board ? on_end : on_reload, s) };
 
 	s->ready = true;
-	announce(s, token_file);
+	if (s->args->board)
+		announce_board(s, once);
+	else
+		announce(s, token_file);
 	notify("READY=1");
 	http_server_run(s->http);
 	for (size_t i = 0; i < sizeof(w) / sizeof(*w); i++)
@@ -243,13 +288,13 @@ static enum result start(struct serve *s, struct reply *out)
 {
 	struct http_options o = options(s);
 	char why[300] = "", *file = NULL;
+	struct str once = STR("");
 	int r = 0;
 
-	s->access.dir = bearer_dir(&s->session->client, s->session->arena);
-	if (!s->access.none)
-		r = s->access.dir ? access_load(&s->access, true) : -ENOENT;
-	if (!r && !s->access.none)
-		r = first_token(s, &file);
+	if (s->args->board)
+		once = access_own(&s->access, s->session->client.agent);
+	else if (!s->access.none)
+		r = load_tokens(s, &file);
 	if (r)
 		return no_tokens(s, r, out);
 	if (http_server_new(&o, &s->http, why, sizeof(why)))
@@ -257,7 +302,7 @@ static enum result start(struct serve *s, struct reply *out)
 				out);
 	if (listen_all(s, out) != SUCCESS)
 		return out->ans.code;
-	loop(s, file);
+	loop(s, file, once);
 	out->silent = true;
 	return SUCCESS;
 }

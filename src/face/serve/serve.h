@@ -50,9 +50,11 @@ struct guest {
 };
 
 struct access {
-	char *dir;        /* the state folder */
-	bool none;        /* --auth none */
-	struct stat seen; /* of the file of tokens when it was read */
+	char *dir;         /* the state folder */
+	bool none;         /* --auth none */
+	bool own;          /* the tokens are only in memory: those of one person's board */
+	struct str secret; /* then: the token for this run */
+	struct stat seen;  /* of the file of tokens when it was read */
 	struct arena arena;
 	struct bearers list;
 	struct meter *meters;
@@ -69,6 +71,11 @@ int access_load(struct access *x, bool always);
 /* Finds the caller. 0, or the status of a refusal (401, 429), and the reason. */
 int access_check(struct serve *s, const struct http_request *r, struct str address,
 		 struct guest *out, const char **reason, int *retry_s);
+/* Makes the tokens of one person's board. Returns one that is good for one login: a command line that has it can be seen
+ * by other users. */
+struct str access_own(struct access *x, struct str agent);
+/* The token of this run, in exchange for the one that is good for one login; empty: the caller has another one. */
+struct str access_exchange(struct access *x, const struct guest *c);
 /* Takes one call from the caller's burst. false: too many. */
 bool access_spend(struct serve *s, struct meter *m);
 void access_note_uses(struct access *x, bool now);

@@ -73,6 +73,7 @@ void web_serve(struct http_exchange *x, const struct web_file *f)
 /* The page shows only what the caller may do. The server still judges each call. */
 void web_whoami(struct serve *s, struct http_exchange *x, const struct guest *c)
 {
+	struct str token = access_exchange(&s->access, c);
 	struct http_header extra = header("Cache-Control", "no-store");
 	enum role role = s->read_only ? ROLE_READER : c->role ? c->role : ROLE_ADMIN;
 	struct str agent;
@@ -84,6 +85,8 @@ void web_whoami(struct serve *s, struct http_exchange *x, const struct guest *c)
 	char *text;
 
 	json_object_set_new(o, "agent", one ? json_str(agent) : json_null());
+	if (token.n)
+		json_object_set_new(o, "token", json_str(token));
 	text = json_dumps(o, JSON_COMPACT);
 	http_reply(x, 200, "application/json", (struct http_headers){ &extra, 1 }, str_c(text));
 	free(text);
