@@ -19,6 +19,7 @@ export const state = {
 	paused: null,
 	emergency: null,
 	agents: [],
+	saved: "", // the time of a page that is in a file
 	version: 0, // grows with each change of the tasks
 };
 
@@ -529,7 +530,22 @@ export function restart() {
 	connect();
 }
 
+// A page in a file has the tasks inside: it shows them as they were, and there is nobody to call.
+function showSaved({ at, tasks }) {
+	state.saved = at;
+	for (const t of tasks) put(t);
+	state.loaded = true;
+	state.version++;
+	changed("tasks");
+	changed("address");
+}
+
 export function start() {
+	const saved = document.getElementById("snapshot");
+	if (saved) {
+		addEventListener("hashchange", () => changed("address"));
+		return showSaved(JSON.parse(saved.textContent));
+	}
 	takeToken();
 	// A hidden page needs no connection; it must not look live before it has caught up.
 	document.addEventListener("visibilitychange", () => {

@@ -581,8 +581,8 @@ export function drawTop() {
 		const pill = $("link"),
 			view = address().get("view") || "";
 		pill.dataset.live = state.live ? "yes" : "no";
-		pill.textContent = state.live ? "live" : "reconnecting";
-		document.body.classList.toggle("stale", !state.live);
+		pill.textContent = state.live ? "live" : state.saved ? "snapshot" : "reconnecting";
+		document.body.classList.toggle("stale", !state.live && !state.saved);
 		for (const b of $("views").children)
 			set(b, { "aria-current": b.dataset.view === view ? "page" : "false", "data-focus": "view:" + b.dataset.view });
 		const names = state.queues.map(q => q.name);
@@ -633,12 +633,13 @@ export function drawTop() {
 			},
 		]);
 		const notes = [];
-		if (!state.live && state.loaded)
+		if (state.saved) notes.push(["wait", `This is a snapshot of ${new Date(state.saved).toLocaleString()}. It does not change.`]);
+		if (!state.live && state.loaded && !state.saved)
 			notes.push([
 				"late",
 				`reconnecting: this is the queue as it was at ${new Date(state.seenAt).toLocaleTimeString()}. It may have changed.`,
 			]);
-		if (!state.live && !state.loaded && !state.problem) notes.push(["wait", "reconnecting: waiting for the server."]);
+		if (!state.live && !state.loaded && !state.problem && !state.saved) notes.push(["wait", "reconnecting: waiting for the server."]);
 		if (state.emergency)
 			notes.push([
 				"late",

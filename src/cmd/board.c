@@ -8,6 +8,8 @@
 static const struct param params[] = {
 	LOCAL(board_command, web, "web", P_FLAG,
 	      .help = "show it in a browser: start a server on this machine until Ctrl-C"),
+	LOCAL(board_command, export, "export", P_TEXT, .flags = P_FILLED, .value = "FILE",
+	      .help = "write the board as it is now to one HTML file; - is standard output"),
 	{ 0 }
 };
 
@@ -36,13 +38,25 @@ static enum result show_web(struct session *s, struct reply *out)
 	return serve_with(s, &a, out);
 }
 
+static enum result export(struct session *s, struct str file, struct reply *out) {
+	const struct serve_ops *ops = serve_load(s, out);
+
+	return ops ? ops->board_export(s, file, out) : out->ans.code;
+}
+
 static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	struct answer ans = { 0 };
+	const struct board_command_args *args = (const struct board_command_args *)a;
 	const struct board_ops *board;
 
-	if (((const struct board_command_args *)a)->web)
+	if (args->web && args->export.n)
+		return run_fail(USAGE, STR("board takes either --web or --export"),
+				STR("run `pawl help board`"), out);
+	if (args->web)
 		return show_web(s, out);
+	if (args->export.n)
+		return export(s, args->export, out);
 	if (client_open(&s->client, STORE_READ, &ans) != SUCCESS)
 		return run_answer(&ans, out);
 	if (!s->people || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
@@ -66,10 +80,12 @@ const struct command cmd_board = {
 		"`pawl` command that does the same, and is refused if the task changed since the board showed it. The board "
 		"reads one page of each column, so it starts fast on a large queue. doc/board.md describes it. "
 		"--web serves the web board of `pawl serve` on a free port of this machine, prints its address with a token "
-		"that is valid until Ctrl-C, and opens the browser if there is one.",
+		"that is valid until Ctrl-C, and opens the browser if there is one. "
+		"--export writes a page with all tasks that needs no server and changes nothing.",
 	.example = "pawl board\n"
 		   "pawl board --no-color\n"
-		   "pawl board --web",
+		   "pawl board --web\n"
+		   "pawl board --export board.html",
 	.see = "status, list, show, next, serve",
 	.params = params,
 	.args_size = sizeof(struct board_command_args),

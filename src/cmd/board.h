@@ -7,6 +7,7 @@
 struct board_command_args {
 	struct args args;
 	int64_t web;
+	struct str export;
 };
 
 struct board_ops {

@@ -23,25 +23,35 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-enum result serve_with(struct session *s, const struct serve_args *a, struct reply *out)
+const struct serve_ops *serve_load(struct session *s, struct reply *out)
 {
 	const struct module *m;
 	char why[300];
-	int r;
-
-	if (remote_is(s->client.config.uri))
-		return run_fail(MISCONFIGURED, STR("the store is a server already"),
-				STR("serve the store itself, on the machine that has it"), out);
-	r = module_load("serve", STR(""), &m, why, sizeof(why));
+	int r = module_load("serve", STR(""), &m, why, sizeof(why));
 
 	if (!r && m->serve)
-		return m->serve->run(s, a, out);
-	return run_fail(
+		return m->serve;
+	(void)run_fail(
 		MISCONFIGURED,
 		arena_printf(s->arena, "this command needs the module pawl-serve.so: %s%s",
 			     r < 0 ? why : "it is not installed in ", r < 0 ? "" : module_dir()),
 		STR("to install it: make install; PAWL_MODULE_DIR names another folder of modules"),
 		out);
+	return NULL;
+}
+
+enum result serve_with(struct session *s, const struct serve_args *a, struct reply *out)
+{
+	const struct serve_ops *ops;
+
+	if (remote_is(s->client.config.uri))
+		return run_fail(
+			MISCONFIGURED, STR("the store is a server already"),
+			STR("serve the store itself, on the machine that has it; the web board is at the "
+			    "server's address"),
+			out);
+	ops = serve_load(s, out);
+	return ops ? ops->run(s, a, out) : out->ans.code;
 }
 
 static enum result run(struct session *s, struct args *args, struct reply *out)

@@ -17,8 +17,12 @@ struct serve_args {
 struct serve_ops {
 	/* Serves until a signal ends it. */
 	enum result (*run)(struct session *s, const struct serve_args *a, struct reply *out);
+	/* Writes the board with the tasks of the queue to a file. */
+	enum result (*board_export)(struct session *s, struct str file, struct reply *out);
 };
 
+/* The module; NULL: *out has the reason. */
+const struct serve_ops *serve_load(struct session *s, struct reply *out);
 /* Loads the module and serves. */
 enum result serve_with(struct session *s, const struct serve_args *a, struct reply *out);
 

@@ -647,3 +647,24 @@ packed() {
 	server=
 	soon not curl -s "$url/livez"
 }
+
+@test "board --export: one file, which replaces only an earlier one" {
+	queue
+	pawl create 'One </script>'
+	call 0 board --export board.html
+	grep -q '^<!-- pawl board -->' board.html
+	grep -q 'One \\u003c/script>' board.html
+	same "$(stat -c %a board.html)" 600
+	pawl create Two
+	call 0 board --export board.html
+	grep -q '"Two"' board.html
+	call 0 board --export -
+	[[ $output == '<!DOCTYPE html>'* ]]
+	echo mine >own.html
+	call 20 board --export own.html
+	same "$(cat own.html)" mine
+	ln -s own.html link.html
+	call 20 board --export link.html
+	call 30 board --export nowhere/board.html
+	call 2 board --web --export x.html
+}

@@ -5,6 +5,7 @@ import {
 	task,
 	serve,
 	boardWeb,
+	dir,
 	stop,
 	start,
 	open,
@@ -454,6 +455,28 @@ await test("board --web opens the browser with a token that is good once", async
 	const late = await open(opened);
 	await late.waitForSelector("dialog[open] #token");
 	await late.context().close();
+});
+
+await test("board --export writes a page that needs no server", async () => {
+	pawl("create", "</script><script>alert(10)</script><!--", "--id", "evil", "--description", "<!-- <script> -->");
+	pawl("board", "--export", "saved.html");
+	pawl("board", "--export", "saved.html");
+	const calls = [],
+		saved = await open("about:blank");
+	saved.on("request", r => /^(file|data):/.test(r.url()) || calls.push(r.url()));
+	await saved.goto(`file://${dir}/saved.html`);
+	await card(saved, "t1").waitFor();
+	ok((await card(saved, "evil").innerText()).includes("</script><script>alert(10)</script>"), "the text is shown as it is");
+	same(await saved.textContent("#link"), "snapshot");
+	same(await saved.locator("button[data-act=do], .pick, .card[draggable]").count(), 0);
+	await card(saved, "t7").click();
+	await saved.waitForSelector("#detail .md strong");
+	await saved.fill("#q", "guide");
+	await saved.waitForFunction(() => document.querySelectorAll(".card").length <= 1);
+	same(calls, []);
+	same(await violations(saved), []);
+	await saved.context().close();
+	pawl("remove", "evil");
 });
 
 await test("a restored queue is read anew", async () => {

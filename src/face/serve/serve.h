@@ -11,6 +11,7 @@
  *   store.c     the other functions of a queue, for remote queues
  *   events.c    the live stream of one queue
  *   web.c       the files of the board
+ *   snapshot.c  the board in one file
  *   metrics.c, openapi.c, say.c   /metrics, /openapi.json, log lines and JSON errors
  */
 #ifndef FACE_SERVE_SERVE_H
@@ -194,6 +195,9 @@ const struct web_file *web_find(struct str path);
 void web_serve(struct http_exchange *x, const struct web_file *f);
 /* Tells the caller its role and name. */
 void web_whoami(struct serve *s, struct http_exchange *x, const struct guest *c);
+
+/* Writes the board with the tasks of the queue to a file; -: standard output. */
+enum result snapshot_export(struct session *s, struct str file, struct reply *out);
 
 /* --- counts and words ---------------------------------------------------------------------------- */
 
