@@ -12,6 +12,7 @@ teardown() {
 
 # serve ARG...: starts a server on a free port; $url, $token
 serve() {
+	: >"$BATS_TEST_TMPDIR/serve.log" # a server before this one may have left its line
 	"$PAWL" serve --listen 127.0.0.1:0 "$@" 2>"$BATS_TEST_TMPDIR/serve.log" 3>&- &
 	server=$!
 	until grep -q '^pawl: open ' "$BATS_TEST_TMPDIR/serve.log"; do
