@@ -122,6 +122,13 @@ export async function violations(page) {
 	);
 }
 
+// Also after a failure outside of a test.
+process.on("exit", () => {
+	server?.kill("SIGKILL");
+	board?.kill();
+	fs.rmSync(dir, { recursive: true, force: true });
+});
+
 let count = 0,
 	failed = 0;
 export function same(got, want, what = "") {
@@ -169,7 +176,5 @@ export async function finish() {
 	console.log(`1..${count}`);
 	await browser?.close();
 	await stop();
-	board?.kill();
-	fs.rmSync(dir, { recursive: true, force: true });
 	process.exit(failed ? 1 : 0);
 }
