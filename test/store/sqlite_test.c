@@ -656,17 +656,17 @@ static void test_columns(void **state)
 			   .text = STR("x") };
 
 	(void)state;
-	for (size_t i = 0; i < SQ_TEXTS; i++)
-		assert_int_equal(field_find(str_c(texts[i]))->tag, sq_text_tags[i]);
-	for (size_t i = 0; i < SQ_COPIES; i++) {
+	for (size_t i = 0; i < COLUMN_TEXTS; i++)
+		assert_int_equal(field_find(str_c(texts[i]))->tag, column_text_tags[i]);
+	for (size_t i = 0; i < COLUMN_COPIES; i++) {
 		const struct field *f = field_find(str_c(copies[i]));
 
-		assert_true(f->tag == sq_copies[i].tag &&
-			    (f->kind == FIELD_STR) == (sq_copies[i].kind == SQ_STRING));
+		assert_true(f->tag == column_copies[i].tag &&
+			    (f->kind == FIELD_STR) == (column_copies[i].kind == COLUMN_STRING));
 	}
 	event_pack(&e, &b);
-	for (size_t i = 0; i < SQ_WORDS; i++)
-		assert_int_equal(b.p[3 * i], sq_entry_tags[i]);
+	for (size_t i = 0; i < COLUMN_WORDS; i++)
+		assert_int_equal(b.p[3 * i], column_entry_tags[i]);
 	buf_free(&b);
 }
 
@@ -677,7 +677,7 @@ static void test_any_text_comes_back(void **state)
 
 	(void)state;
 	for (int i = 0; i < 20000; i++) {
-		struct str columns[SQ_TEXTS];
+		struct str columns[COLUMN_TEXTS];
 		struct buf packed = BUF_MAX(1000), rest, again = BUF_MAX(2000);
 		char noise[300];
 
@@ -691,8 +691,8 @@ static void test_any_text_comes_back(void **state)
 							      : 200));
 		if (noise[98] % 50 == 0)
 			buf_add(&packed, noise, (size_t)(noise[0] & 31));
-		sq_split(sq_text_tags, SQ_TEXTS, buf_str(&packed), columns, &rest);
-		sq_join(sq_text_tags, SQ_TEXTS, columns, buf_str(&rest), &again);
+		column_split(column_text_tags, COLUMN_TEXTS, buf_str(&packed), columns, &rest);
+		column_join(column_text_tags, COLUMN_TEXTS, columns, buf_str(&rest), &again);
 		assert_true(str_eq(buf_str(&packed), buf_str(&again)));
 		buf_free(&packed);
 		buf_free(&rest);

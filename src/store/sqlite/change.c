@@ -324,18 +324,18 @@ static int write_entry(struct sq *s, const struct entry *e)
 		s,
 		"INSERT INTO event(q,key,at,kind,task,agent,run,text,rest) VALUES(?,?,?,?,?,?,?,?,?)",
 		&st);
-	struct str words[SQ_WORDS];
+	struct str words[COLUMN_WORDS];
 	struct buf rest;
 
 	if (rc < 0)
 		return rc;
-	sq_split(sq_entry_tags, SQ_WORDS, e->data, words, &rest);
+	column_split(column_entry_tags, COLUMN_WORDS, e->data, words, &rest);
 	sqlite3_bind_int64(st, 1, s->q);
 	sq_bind(st, 2, e->key);
 	sqlite3_bind_int64(st, 3, e->at);
-	for (int i = 0; i < SQ_WORDS; i++)
+	for (int i = 0; i < COLUMN_WORDS; i++)
 		sq_bind_some(st, 4 + i, words[i]);
-	sq_bind_some(st, 4 + SQ_WORDS, buf_str(&rest));
+	sq_bind_some(st, 4 + COLUMN_WORDS, buf_str(&rest));
 	rc = sq_finish(s, st);
 	buf_free(&rest);
 	return rc;

@@ -1,121 +1,7 @@
-/*
- * The columns that people read through the views. The texts of a task and of a log entry have columns of their own and
- * are stored nowhere else. `rest` holds the other packed fields, and sq_join() restores the original bytes from both.
- * Some columns copy fields of `hot`, which a claim reads and writes. pawl writes these copies and never reads them;
- * only doctor compares them.
- */
+/* The columns that people read (store/columns.h), in SQLite: lists as JSON, copies of `hot`, SQL functions. */
 #include "base/when.h"
 #include "format/pack.h"
 #include "store/sqlite/sqlite.h"
-
-/* The tags of core/task.def and format/event.c, ascending: packed fields have this order. */
-const uint8_t sq_text_tags[SQ_TEXTS] = { 2, 3, 4, 20, 21, 23 };
-const uint8_t sq_entry_tags[SQ_WORDS] = { 1, 2, 3, 4, 5 };
-const struct sq_copy sq_copies[SQ_COPIES] = {
-	{ 18, SQ_STRING },  /* assignee */
-	{ 19, SQ_STRING },  /* run */
-	{ 24, SQ_INTEGER }, /* attempts */
-	{ 26, SQ_INTEGER }, /* fence */
-	{ 34, SQ_TIME },    /* archived */
-	{ 40, SQ_STRING },  /* queue_holder: of a lock of the whole queue; its index has none */
-	{ 41, SQ_STRING },  /* host */
-	{ 43, SQ_TIME },    /* acquired */
-	{ 44, SQ_TIME },    /* expires */
-};
-#define HOLDER 40
-
-/* --- split ---------------------------------------------------------------------------------------- */
-
-static size_t packed_size(size_t n)
-{
-	size_t size = 2 + n;
-
-	for (; n >= 0x80; n >>= 7)
-		size++;
-	return size;
-}
-
-/* The column with this tag; n: there is none. */
-static size_t column_of(const uint8_t *tags, size_t n, uint8_t tag)
-{
-	size_t i = 0;
-
-	while (i < n && tags[i] != tag)
-		i++;
-	return i;
-}
-
-/* Would sq_join() restore these bytes exactly? */
-static bool separable(const uint8_t *tags, size_t n, struct str packed)
-{
-	struct unpack u = { packed };
-	size_t size = 0;
-	struct str value;
-	uint8_t tag, last = 0;
-	int r;
-
-	while ((r = unpack_next(&u, &tag, &value)) > 0) {
-		bool is_column = column_of(tags, n, tag) < n;
-
-		if (tag < last || (is_column && (tag == last || !value.n)))
-			return false;
-		last = tag;
-		size += packed_size(value.n);
-	}
-	return r == 0 && size == packed.n;
-}
-
-void sq_split(const uint8_t *tags, size_t n, struct str packed, struct str *columns,
-	      struct buf *rest)
-{
-	struct unpack u = { packed };
-	struct str value;
-	uint8_t tag;
-
-	memset(columns, 0, n * sizeof(*columns));
-	*rest = BUF_MAX(packed.n);
-	if (!separable(tags, n, packed)) {
-		buf_adds(rest, packed);
-		return;
-	}
-	while (unpack_next(&u, &tag, &value) > 0) {
-		size_t i = column_of(tags, n, tag);
-
-		if (i < n)
-			columns[i] = value;
-		else
-			pack_str(rest, tag, value);
-	}
-}
-
-/* --- join ----------------------------------------------------------------------------------------- */
-
-/* Adds the columns with a tag below `end`. An empty column means that the field is absent. */
-static size_t add_columns(struct buf *out, const uint8_t *tags, const struct str *columns, size_t i,
-			  size_t n, unsigned end)
-{
-	for (; i < n && tags[i] < end; i++)
-		if (columns[i].n)
-			pack_str(out, tags[i], columns[i]);
-	return i;
-}
-
-void sq_join(const uint8_t *tags, size_t n, const struct str *columns, struct str rest,
-	     struct buf *out)
-{
-	struct unpack u = { rest };
-	struct str value, left = rest;
-	uint8_t tag;
-	size_t i = 0;
-
-	while (unpack_next(&u, &tag, &value) > 0) {
-		i = add_columns(out, tags, columns, i, n, tag);
-		buf_add(out, left.p, (size_t)(u.rest.p - left.p));
-		left = u.rest;
-	}
-	buf_adds(out, left); /* not packed fields: the queue reports them as damaged */
-	add_columns(out, tags, columns, i, n, 256);
-}
 
 /* --- lists ---------------------------------------------------------------------------------------- */
 
@@ -199,43 +85,33 @@ bool sq_list_next(struct str *json, char **room, struct str *item)
 /* --- copies --------------------------------------------------------------------------------------- */
 
 /* The text lives in `a`: if SQLite made its own copy and ran out of memory, no one would notice. */
-static void bind_copy(sqlite3_stmt *st, int i, enum sq_kind kind, struct str value, struct arena *a)
+static void bind_copy(sqlite3_stmt *st, int i, enum column_kind kind, struct str value,
+		      struct arena *a)
 {
 	int64_t n;
 
-	if (kind == SQ_STRING)
+	if (kind == COLUMN_STRING)
 		sq_bind(st, i, value);
 	else if (unpack_int(value, &n))
 		sqlite3_bind_null(st, i);
-	else if (kind == SQ_INTEGER)
+	else if (kind == COLUMN_INTEGER)
 		sqlite3_bind_int64(st, i, n);
 	else
 		sq_bind(st, i, when_text(a, n));
 }
 
-/* Binds NULL for the copies from k on whose tag is below `end`. Returns the next k. */
-static int bind_absent(sqlite3_stmt *st, int i, int k, unsigned end)
-{
-	for (; k < SQ_COPIES && sq_copies[k].tag < end; k++)
-		sqlite3_bind_null(st, i + k);
-	return k;
-}
-
 void sq_bind_copies(sqlite3_stmt *st, int i, const struct record *r, struct arena *a)
 {
-	struct unpack u = { sq_is_packed(r) ? r->hot : STR("") }; /* others are not packed */
-	struct str value;
-	uint8_t tag;
-	int k = 0;
+	struct str values[COLUMN_COPIES];
+	bool there[COLUMN_COPIES];
 
-	while (k < SQ_COPIES && unpack_next(&u, &tag, &value) > 0) {
-		k = bind_absent(st, i, k, tag);
-		if (k == SQ_COPIES || sq_copies[k].tag != tag || (tag == HOLDER && r->ix.holder.n))
-			continue;
-		bind_copy(st, i + k, sq_copies[k].kind, value, a);
-		k++;
+	column_copies_of(r, values, there);
+	for (int k = 0; k < COLUMN_COPIES; k++) {
+		if (there[k])
+			bind_copy(st, i + k, column_copies[k].kind, values[k], a);
+		else
+			sqlite3_bind_null(st, i + k);
 	}
-	bind_absent(st, i, k, 256);
 }
 
 /* --- SQL functions, for the migration and for doctor ---------------------------------------------- */
@@ -280,18 +156,18 @@ static void result_time(sqlite3_context *ctx, int64_t ms)
 /* packed(bytes, tag, kind): the field with this tag. */
 static void sql_field(sqlite3_context *ctx, int n, sqlite3_value **v)
 {
-	enum sq_kind kind = (enum sq_kind)sqlite3_value_int(v[2]);
+	enum column_kind kind = (enum column_kind)sqlite3_value_int(v[2]);
 	struct str value;
 	int64_t number;
 
 	(void)n;
 	if (!find_field(blob_of(v[0]), sqlite3_value_int(v[1]), &value))
 		return;
-	if (kind == SQ_STRING)
+	if (kind == COLUMN_STRING)
 		sqlite3_result_text64(ctx, value.p, value.n, SQLITE_TRANSIENT, SQLITE_UTF8);
 	else if (unpack_int(value, &number))
 		return;
-	else if (kind == SQ_INTEGER)
+	else if (kind == COLUMN_INTEGER)
 		sqlite3_result_int64(ctx, number);
 	else
 		result_time(ctx, number);
@@ -301,8 +177,8 @@ static void sql_field(sqlite3_context *ctx, int n, sqlite3_value **v)
 static void sql_split(sqlite3_context *ctx, int argc, sqlite3_value **v)
 {
 	bool entry = sqlite3_user_data(ctx) != NULL;
-	size_t n = entry ? SQ_WORDS : SQ_TEXTS, i = (size_t)sqlite3_value_int(v[1]);
-	struct str columns[SQ_TEXTS + SQ_WORDS], out;
+	size_t n = entry ? COLUMN_WORDS : COLUMN_TEXTS, i = (size_t)sqlite3_value_int(v[1]);
+	struct str columns[COLUMN_TEXTS + COLUMN_WORDS], out;
 	struct buf rest;
 
 	(void)argc;
@@ -310,8 +186,9 @@ static void sql_split(sqlite3_context *ctx, int argc, sqlite3_value **v)
 		sqlite3_result_value(ctx, v[0]); /* pawl did not write it */
 		return;
 	}
-	sq_split(entry ? sq_entry_tags : sq_text_tags, n,
-		 sqlite3_value_type(v[0]) == SQLITE_BLOB ? blob_of(v[0]) : STR(""), columns, &rest);
+	column_split(entry ? column_entry_tags : column_text_tags, n,
+		     sqlite3_value_type(v[0]) == SQLITE_BLOB ? blob_of(v[0]) : STR(""), columns,
+		     &rest);
 	out = i < n ? columns[i] : buf_str(&rest);
 	if (out.n || !entry)
 		sqlite3_result_blob64(ctx, str_p(out), out.n, SQLITE_TRANSIENT);

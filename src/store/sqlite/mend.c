@@ -106,19 +106,19 @@ struct mending {
 
 static int save_row(struct mending *m, const struct sq_rule *r, sqlite3_stmt *st)
 {
-	static const char *const names[SQ_TEXTS + 1] = {
+	static const char *const names[COLUMN_TEXTS + 1] = {
 		"title",          "description", "acceptance", "blocker_reason",
 		"unblock_action", "summary",     "rest"
 	};
-	struct mend_part parts[SQ_TEXTS + 1];
+	struct mend_part parts[COLUMN_TEXTS + 1];
 	struct arena a = { 0 };
 	int rc;
 
-	for (int i = 0; i <= SQ_TEXTS; i++)
+	for (int i = 0; i <= COLUMN_TEXTS; i++)
 		parts[i] = (struct mend_part){ names[i], sq_column(st, 1 + i) };
 	rc = m->sink->keep(m->sink->ctx, r->what,
 			   arena_printf(&a, "body %lld", sqlite3_column_int64(st, 0)), r->bad,
-			   parts, SQ_TEXTS + 1);
+			   parts, COLUMN_TEXTS + 1);
 	arena_free(&a);
 	return rc;
 }

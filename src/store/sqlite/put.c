@@ -168,7 +168,7 @@ static int bind_column(struct sq *s, sqlite3_stmt *st, int i, const struct recor
 	case COL_HOT:
 		sq_bind_blob(st, i, r->hot);
 		sq_bind_copies(st, i + 1, r, &s->arena);
-		return i + 1 + SQ_COPIES;
+		return i + 1 + COLUMN_COPIES;
 	case COL_RID:
 	case COL_TEXTS:
 		break;
@@ -237,20 +237,20 @@ static int run_rid(struct sq *s, const char *sql, int64_t rid)
 
 static int bind_body(struct sq *s, sqlite3_stmt *st, const struct record *r)
 {
-	struct str texts[SQ_TEXTS];
+	struct str texts[COLUMN_TEXTS];
 	struct buf rest;
 	int rc;
 
-	if (sq_is_packed(r)) {
-		sq_split(sq_text_tags, SQ_TEXTS, r->body, texts, &rest);
+	if (record_is_packed(r)) {
+		column_split(column_text_tags, COLUMN_TEXTS, r->body, texts, &rest);
 	} else { /* a kept answer: it has no texts of a task */
 		memset(texts, 0, sizeof(texts));
 		rest = BUF_MAX(r->body.n);
 		buf_adds(&rest, r->body);
 	}
-	for (int i = 0; i < SQ_TEXTS; i++)
+	for (int i = 0; i < COLUMN_TEXTS; i++)
 		sq_bind_blob(st, 2 + i, texts[i]);
-	sq_bind_blob(st, 2 + SQ_TEXTS, buf_str(&rest));
+	sq_bind_blob(st, 2 + COLUMN_TEXTS, buf_str(&rest));
 	rc = sq_finish(s, st);
 	buf_free(&rest);
 	return rc;

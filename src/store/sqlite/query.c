@@ -488,12 +488,13 @@ int sq_tally(struct store *base, int64_t *counts)
 
 static struct str read_entry(sqlite3_stmt *st, int first, struct buf *out)
 {
-	struct str words[SQ_WORDS];
+	struct str words[COLUMN_WORDS];
 
-	for (int i = 0; i < SQ_WORDS; i++)
+	for (int i = 0; i < COLUMN_WORDS; i++)
 		words[i] = sq_column(st, first + i);
 	out->n = 0;
-	sq_join(sq_entry_tags, SQ_WORDS, words, sq_column(st, first + SQ_WORDS), out);
+	column_join(column_entry_tags, COLUMN_WORDS, words, sq_column(st, first + COLUMN_WORDS),
+		    out);
 	return buf_str(out);
 }
 

@@ -35,10 +35,10 @@ static void read_lists(struct sq_row *row, sqlite3_stmt *st)
 /* The columns from `first` on are SQ_BODY. If there are texts, the body is joined in *out. */
 static struct str read_body(sqlite3_stmt *st, int first, struct buf *out)
 {
-	struct str texts[SQ_TEXTS], rest = sq_column(st, first + SQ_TEXTS);
+	struct str texts[COLUMN_TEXTS], rest = sq_column(st, first + COLUMN_TEXTS);
 	size_t n = 0;
 
-	for (int i = 0; i < SQ_TEXTS; i++) {
+	for (int i = 0; i < COLUMN_TEXTS; i++) {
 		texts[i] = sq_column(st, first + i);
 		n += texts[i].n;
 	}
@@ -46,7 +46,7 @@ static struct str read_body(sqlite3_stmt *st, int first, struct buf *out)
 		return rest;
 	out->n = 0;
 	out->full = false;
-	sq_join(sq_text_tags, SQ_TEXTS, texts, rest, out);
+	column_join(column_text_tags, COLUMN_TEXTS, texts, rest, out);
 	return out->full ? STR("") : buf_str(out);
 }
 

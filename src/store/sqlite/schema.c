@@ -21,7 +21,7 @@
  * of the partial indexes. `wake` is eligible_at where time decides (lanes 2 and 4, and lanes 3, 5 and 6 if the time is
  * in the future), and 0 where rank decides. So one index serves both orders, and a claim or a promotion moves one
  * entry in it. labels and depends are JSON; link holds the reverse direction of depends. New records begin with a
- * revision above queue.floor, which a drop raises. Columns for people: see sqlite/column.c and doc/data.md.
+ * revision above queue.floor, which a drop raises. Columns for people: see store/columns.h and doc/data.md.
  *
  * A version that cannot share the tables of its predecessor must rename a column that every change uses. An older
  * process that has the database open does not read the version again, so only the missing column stops it. Version 3

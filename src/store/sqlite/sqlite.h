@@ -16,6 +16,7 @@
 #include "store/local/combine.h"
 #include "store/local/gate.h"
 #include "store/local/clock.h"
+#include "store/columns.h"
 #include "store/store.h"
 
 #define SQ_APPLICATION 0x7061776c /* "pawl" */
@@ -214,7 +215,7 @@ enum sq_col {
 	COL_LABELS,
 	COL_DEPENDS,
 	COL_HOT,
-	COL_TEXTS /* SQ_TEXTS of them, then the rest of the body */
+	COL_TEXTS /* COLUMN_TEXTS of them, then the rest of the body */
 };
 
 /* Column names without a table in front: SQLite prepares them faster. */
@@ -265,43 +266,14 @@ int sq_row_body(struct sq *s, int64_t rid, bool task, struct arena *a, struct st
 
 /* --- sqlite/column.c: the columns that people read ------------------------------------------------ */
 
-#define SQ_TEXTS 6  /* columns of `body` with a text of the task */
-#define SQ_WORDS 5  /* columns of `event` */
-#define SQ_COPIES 9 /* columns of `record` that copy a part of `hot` */
-
-enum sq_kind {
-	SQ_STRING,
-	SQ_INTEGER,
-	SQ_TIME /* stored as text: this keeps the views short, and SQLite parses them at each start */
-};
-
-struct sq_copy {
-	uint8_t tag;
-	enum sq_kind kind;
-};
-
-extern const uint8_t sq_text_tags[SQ_TEXTS], sq_entry_tags[SQ_WORDS];
-extern const struct sq_copy sq_copies[SQ_COPIES];
-
-/* Splits packed bytes into n columns and the rest. If sq_join() could not restore the bytes, all of them are rest. */
-void sq_split(const uint8_t *tags, size_t n, struct str packed, struct str *columns,
-	      struct buf *rest);
-void sq_join(const uint8_t *tags, size_t n, const struct str *columns, struct str rest,
-	     struct buf *out);
 /* A list as a JSON array. */
 void sq_list_write(struct buf *out, struct strs list);
 /* The next item lies in `json`, or in *room, which must have space for all of `json`. false: no more items. */
 bool sq_list_next(struct str *json, char **room, struct str *item);
-/* Binds the columns of sq_copies to the parameters from i on; `a` holds their texts. */
+/* Binds the columns of column_copies to the parameters from i on; `a` holds their texts. */
 void sq_bind_copies(sqlite3_stmt *st, int i, const struct record *r, struct arena *a);
 /* Defines the functions of column.c in SQL, or removes them. */
 void sq_functions(struct sq *s, bool on);
-
-/* Is the record a task or a lock of the whole queue? */
-static inline bool sq_is_packed(const struct record *r)
-{
-	return str_starts(r->key, STR("task/")) || str_starts(r->key, STR("lock/"));
-}
 
 /* --- sqlite/put.c ------------------------------------------------------------------------------- */
 

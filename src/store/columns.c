@@ -1,0 +1,135 @@
+/* See columns.h. */
+#include "store/columns.h"
+
+#include "format/pack.h"
+
+/* The tags of core/task.def and format/event.c, ascending: packed fields have this order. */
+const uint8_t column_text_tags[COLUMN_TEXTS] = { 2, 3, 4, 20, 21, 23 };
+const uint8_t column_entry_tags[COLUMN_WORDS] = { 1, 2, 3, 4, 5 };
+const struct column_copy column_copies[COLUMN_COPIES] = {
+	{ 18, COLUMN_STRING },  /* assignee */
+	{ 19, COLUMN_STRING },  /* run */
+	{ 24, COLUMN_INTEGER }, /* attempts */
+	{ 26, COLUMN_INTEGER }, /* fence */
+	{ 34, COLUMN_TIME },    /* archived */
+	{ 40, COLUMN_STRING },  /* queue_holder: of a lock of the whole queue; its index has none */
+	{ 41, COLUMN_STRING },  /* host */
+	{ 43, COLUMN_TIME },    /* acquired */
+	{ 44, COLUMN_TIME },    /* expires */
+};
+#define HOLDER 40
+
+/* --- split ---------------------------------------------------------------------------------------- */
+
+static size_t packed_size(size_t n)
+{
+	size_t size = 2 + n;
+
+	for (; n >= 0x80; n >>= 7)
+		size++;
+	return size;
+}
+
+/* The column with this tag; n: there is none. */
+static size_t column_of(const uint8_t *tags, size_t n, uint8_t tag)
+{
+	size_t i = 0;
+
+	while (i < n && tags[i] != tag)
+		i++;
+	return i;
+}
+
+/* Would column_join() restore these bytes exactly? */
+static bool separable(const uint8_t *tags, size_t n, struct str packed)
+{
+	struct unpack u = { packed };
+	size_t size = 0;
+	struct str value;
+	uint8_t tag, last = 0;
+	int r;
+
+	while ((r = unpack_next(&u, &tag, &value)) > 0) {
+		bool is_column = column_of(tags, n, tag) < n;
+
+		if (tag < last || (is_column && (tag == last || !value.n)))
+			return false;
+		last = tag;
+		size += packed_size(value.n);
+	}
+	return r == 0 && size == packed.n;
+}
+
+void column_split(const uint8_t *tags, size_t n, struct str packed, struct str *columns,
+		  struct buf *rest)
+{
+	struct unpack u = { packed };
+	struct str value;
+	uint8_t tag;
+
+	memset(columns, 0, n * sizeof(*columns));
+	*rest = BUF_MAX(packed.n);
+	if (!separable(tags, n, packed)) {
+		buf_adds(rest, packed);
+		return;
+	}
+	while (unpack_next(&u, &tag, &value) > 0) {
+		size_t i = column_of(tags, n, tag);
+
+		if (i < n)
+			columns[i] = value;
+		else
+			pack_str(rest, tag, value);
+	}
+}
+
+/* --- join ----------------------------------------------------------------------------------------- */
+
+/* Adds the columns with a tag below `end`. An empty column means that the field is absent. */
+static size_t add_columns(struct buf *out, const uint8_t *tags, const struct str *columns, size_t i,
+			  size_t n, unsigned end)
+{
+	for (; i < n && tags[i] < end; i++)
+		if (columns[i].n)
+			pack_str(out, tags[i], columns[i]);
+	return i;
+}
+
+void column_join(const uint8_t *tags, size_t n, const struct str *columns, struct str rest,
+		 struct buf *out)
+{
+	struct unpack u = { rest };
+	struct str value, left = rest;
+	uint8_t tag;
+	size_t i = 0;
+
+	while (unpack_next(&u, &tag, &value) > 0) {
+		i = add_columns(out, tags, columns, i, n, tag);
+		buf_add(out, left.p, (size_t)(u.rest.p - left.p));
+		left = u.rest;
+	}
+	buf_adds(out, left); /* not packed fields: the queue reports them as damaged */
+	add_columns(out, tags, columns, i, n, 256);
+}
+
+/* --- copies --------------------------------------------------------------------------------------- */
+
+void column_copies_of(const struct record *r, struct str values[COLUMN_COPIES],
+		      bool there[COLUMN_COPIES])
+{
+	struct unpack u = { record_is_packed(r) ? r->hot : STR("") }; /* others are not packed */
+	struct str value;
+	uint8_t tag;
+	int k = 0;
+
+	memset(there, 0, COLUMN_COPIES * sizeof(*there));
+	while (k < COLUMN_COPIES && unpack_next(&u, &tag, &value) > 0) {
+		while (k < COLUMN_COPIES && column_copies[k].tag < tag)
+			k++;
+		if (k == COLUMN_COPIES || column_copies[k].tag != tag ||
+		    (tag == HOLDER && r->ix.holder.n))
+			continue;
+		values[k] = value;
+		there[k++] = true;
+	}
+}

@@ -1,0 +1,42 @@
+/*
+ * columns: the columns that people read through the views of a database. The texts of a task and of a log entry have
+ * columns of their own and are stored nowhere else. `rest` holds the other packed fields, and column_join() restores
+ * the original bytes from both. Some columns copy fields of `hot`, which a claim reads and writes. pawl writes these
+ * copies and never reads them; only doctor compares them.
+ */
+#ifndef STORE_COLUMNS_H
+#define STORE_COLUMNS_H
+
+#include "store/store.h"
+
+#define COLUMN_TEXTS 6  /* columns with a text of the task */
+#define COLUMN_WORDS 5  /* columns of a log entry */
+#define COLUMN_COPIES 9 /* columns that copy a part of `hot` */
+
+enum column_kind { COLUMN_STRING, COLUMN_INTEGER, COLUMN_TIME };
+
+struct column_copy {
+	uint8_t tag;
+	enum column_kind kind;
+};
+
+extern const uint8_t column_text_tags[COLUMN_TEXTS], column_entry_tags[COLUMN_WORDS];
+extern const struct column_copy column_copies[COLUMN_COPIES];
+
+/* Splits packed bytes into n columns and the rest. If column_join() could not restore the bytes, all of them are
+ * rest. */
+void column_split(const uint8_t *tags, size_t n, struct str packed, struct str *columns,
+		  struct buf *rest);
+void column_join(const uint8_t *tags, size_t n, const struct str *columns, struct str rest,
+		 struct buf *out);
+/* The copies in the record's `hot`, as packed values; there[i]: the record has the field. */
+void column_copies_of(const struct record *r, struct str values[COLUMN_COPIES],
+		      bool there[COLUMN_COPIES]);
+
+/* Is the record a task or a lock of the whole queue? */
+static inline bool record_is_packed(const struct record *r)
+{
+	return str_starts(r->key, STR("task/")) || str_starts(r->key, STR("lock/"));
+}
+
+#endif
