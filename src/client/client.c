@@ -357,7 +357,7 @@ static struct str queue_label(const struct client *c)
 		struct str one = str_cut(&params, '&');
 
 		if (!str_starts(one, STR("queue=")) && !str_starts(one, STR("password=")) &&
-		    !str_starts(one, STR("fault=")))
+		    !str_starts(one, STR("sslpassword=")) && !str_starts(one, STR("fault=")))
 			buf_addf(&b, "?%.*s", STRF(one));
 	}
 	if (u.fragment.n)

@@ -75,7 +75,10 @@ static json_t *setting_json(const struct session *s, const struct setting *set)
 	json_t *o = json_object();
 
 	json_object_set_new(o, "name", json_string(set->name));
-	json_object_set_new(o, "value", json_str(v.value));
+	json_object_set_new(o, "value",
+			    json_str(str_is(str_c(set->name), "store")
+					     ? uri_shown(s->arena, v.value)
+					     : v.value));
 	json_object_set_new(o, "origin", json_str(v.origin));
 	json_object_set_new(o, "default", json_string(set->def));
 	json_object_set_new(o, "help", json_string(set->help));
@@ -202,6 +205,7 @@ static enum result write_setting(struct session *s, const struct config_args *a,
 	struct answer ans = { 0 };
 	struct trust before;
 	struct hold hold;
+	struct str shown;
 
 	client_judge(&s->client, &before);
 	if (!settings_find(a->name))
@@ -216,7 +220,10 @@ static enum result write_setting(struct session *s, const struct config_args *a,
 		return run_answer(&ans, out);
 	renew_trust(s, a, &before, str_is(a->name, "store") ? value : NULL);
 	json_object_set_new(reply_more(out), "name", json_str(a->name));
-	json_object_set_new(reply_more(out), "value", value ? json_str(*value) : json_null());
+	shown = value && str_is(a->name, "store") ? uri_shown(s->arena, *value)
+		: value                           ? *value
+						  : STR("");
+	json_object_set_new(reply_more(out), "value", value ? json_str(shown) : json_null());
 	json_object_set_new(reply_more(out), "file", json_string(file));
 	return SUCCESS;
 }

@@ -11,7 +11,7 @@ extern const struct store_ops store_files, store_mem, store_sqlite;
 const struct store_ops *const store_built_in[] = { &store_sqlite, &store_files, &store_mem, NULL };
 
 /* The stores of this project, built in or in a module: for messages. */
-static const char *const known[] = { "sqlite", "mem", "files", "git" };
+static const char *const known[] = { "sqlite", "mem", "files", "git", "postgres" };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -84,6 +84,8 @@ static int find_ops(const struct store_ops **out, struct str scheme, const struc
 			return 0;
 		}
 	}
+	if (str_is(scheme, "postgresql")) /* PostgreSQL's own tools accept both */
+		scheme = STR("postgres");
 	return find_module(out, scheme, env);
 }
 

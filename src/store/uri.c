@@ -94,11 +94,67 @@ static size_t find_host(struct str text)
 	return 0;
 }
 
+static bool is_secret(struct str param)
+{
+	struct str name = str_cut(&param, '=');
+
+	return str_is(name, "password") || str_is(name, "sslpassword");
+}
+
+/* The last '@' after the user's name; `host` if there is none. An unquoted '/' or '?' in a password makes the URI
+ * malformed, but the password must stay hidden. */
+static size_t postgres_at(struct str text, size_t host)
+{
+	size_t at = host, i = host;
+	bool colon = false, slash = false;
+
+	for (; i < text.n && text.p[i] != '?'; i++) {
+		at = text.p[i] == '@' ? i : at;
+		colon |= text.p[i] == ':';
+		slash |= text.p[i] == '/';
+	}
+	for (; at == host && colon && !slash && i < text.n; i++)
+		if (text.p[i] == '@')
+			return i;
+	return at;
+}
+
+/* PostgreSQL takes a password among the parameters as well. */
+static struct str postgres_shown(struct arena *a, struct str text, size_t host)
+{
+	struct buf b = BUF_MAX(text.n + 1);
+	size_t at = postgres_at(text, host), name = host, tail;
+	struct str rest, out;
+	char sep = '?';
+
+	while (name < at && text.p[name] != ':')
+		name++;
+	buf_add(&b, text.p, name);
+	for (tail = at; tail < text.n && text.p[tail] != '?'; tail++)
+		;
+	buf_add(&b, text.p + at, tail - at);
+	rest = tail < text.n ? str_n(text.p + tail + 1, text.n - tail - 1) : STR("");
+	while (rest.n) {
+		struct str param = str_cut(&rest, '&');
+
+		if (is_secret(param))
+			continue;
+		buf_addc(&b, sep);
+		buf_adds(&b, param);
+		sep = '&';
+	}
+	out = arena_str(a, buf_str(&b));
+	buf_free(&b);
+	return out;
+}
+
 struct str uri_shown(struct arena *a, struct str text)
 {
 	size_t host = find_host(text), at = 0, name = host;
 	struct str scheme = { text.p, host ? host - 3 : 0 };
 
+	if (str_ends(scheme, STR("postgres")) || str_ends(scheme, STR("postgresql")))
+		return postgres_shown(a, text, host);
 	for (size_t i = host; host && i < text.n && text.p[i] != '/'; i++)
 		if (text.p[i] == '@')
 			at = i;

@@ -49,6 +49,17 @@ static void test_uri_shown(void **state)
 		{ "git:me@host:q", "git:me@host:q" },
 		{ "file:///srv/a@b", "file:///srv/a@b" },
 		{ "sqlite:a.db", "sqlite:a.db" },
+		{ "postgres://u:secret@h1,h2:5433/db?sslmode=require&queue=x",
+		  "postgres://u@h1,h2:5433/db?sslmode=require&queue=x" },
+		{ "postgres://u@h/db", "postgres://u@h/db" },
+		{ "postgresql:///db?host=/run&password=secret&queue=x",
+		  "postgresql:///db?host=/run&queue=x" },
+		{ "postgres://h/db?password=se@cret", "postgres://h/db" },
+		{ "postgres://h:5432/db?sslpassword=secret&queue=a@b",
+		  "postgres://h:5432/db?queue=a@b" },
+		{ "postgres://u:sec/ret@h/db", "postgres://u@h/db" },
+		{ "postgres://u:sec?ret@h/db", "postgres://u@h/db" },
+		{ "trace+postgres://u:secret@h/db", "trace+postgres://u@h/db" },
 		{ "", "" },
 	};
 	struct arena a = { 0 };

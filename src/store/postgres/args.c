@@ -1,0 +1,122 @@
+/* Parameters and results in PostgreSQL's binary format. */
+#include <arpa/inet.h>
+#include <endian.h>
+
+#include "store/postgres/postgres.h"
+
+enum { OID_BYTEA = 17, OID_INT8 = 20, OID_TEXT = 25, OID_BYTEA_LIST = 1001 };
+
+static void add(struct pg_args *p, Oid type, const char *v, size_t n, int format)
+{
+	p->types[p->n] = type;
+	p->values[p->n] = v;
+	p->lengths[p->n] = (int)n;
+	p->formats[p->n++] = format;
+}
+
+void pg_int(struct pg_args *p, int64_t v)
+{
+	uint64_t net = htobe64((uint64_t)v);
+
+	memcpy(p->numbers[p->n], &net, 8);
+	add(p, OID_INT8, p->numbers[p->n], 8, 1);
+}
+
+void pg_int_or_null(struct pg_args *p, int64_t v, bool is_null)
+{
+	if (is_null)
+		add(p, OID_INT8, NULL, 0, 1);
+	else
+		pg_int(p, v);
+}
+
+void pg_bytes(struct pg_args *p, struct str v)
+{
+	add(p, OID_BYTEA, str_p(v), v.n, 1);
+}
+
+void pg_bytes_or_null(struct pg_args *p, struct str v)
+{
+	add(p, OID_BYTEA, v.n ? v.p : NULL, v.n, 1);
+}
+
+void pg_text(struct pg_args *p, const char *v)
+{
+	add(p, OID_TEXT, v, v ? strlen(v) : 0, 0);
+}
+
+static char *put32(char *at, uint32_t v)
+{
+	v = htonl(v);
+	memcpy(at, &v, 4);
+	return at + 4;
+}
+
+/* The header of an array with one dimension, then each item with its length. */
+void pg_list(struct pg_args *p, struct strs list)
+{
+	size_t n = 20;
+	char *bytes, *at;
+
+	if (!list.n) {
+		add(p, OID_BYTEA_LIST, NULL, 0, 1);
+		return;
+	}
+	for (size_t i = 0; i < list.n; i++)
+		n += 4 + list.v[i].n;
+	bytes = at = arena_alloc(p->a, n);
+	at = put32(put32(put32(at, 1), 0), OID_BYTEA);
+	at = put32(put32(at, (uint32_t)list.n), 1);
+	for (size_t i = 0; i < list.n; i++) {
+		at = put32(at, (uint32_t)list.v[i].n);
+		if (list.v[i].n)
+			memcpy(at, list.v[i].p, list.v[i].n);
+		at += list.v[i].n;
+	}
+	add(p, OID_BYTEA_LIST, bytes, n, 1);
+}
+
+int64_t pg_int_at(const PGresult *r, int row, int col)
+{
+	const char *p = PQgetvalue(r, row, col);
+	int n = PQgetlength(r, row, col);
+	uint64_t v = n > 0 && (p[0] & 0x80) ? UINT64_MAX : 0;
+
+	for (int i = 0; i < n && i < 8; i++)
+		v = v << 8 | (unsigned char)p[i];
+	return (int64_t)v;
+}
+
+struct str pg_bytes_at(const PGresult *r, int row, int col)
+{
+	return str_n(PQgetvalue(r, row, col), (size_t)PQgetlength(r, row, col));
+}
+
+static bool take32(struct str *s, uint32_t *out)
+{
+	if (s->n < 4)
+		return false;
+	memcpy(out, s->p, 4);
+	*out = ntohl(*out);
+	*s = str_n(s->p + 4, s->n - 4);
+	return true;
+}
+
+struct strs pg_list_at(const PGresult *r, int row, int col, struct arena *a)
+{
+	struct str in = pg_bytes_at(r, row, col);
+	uint32_t dims, nulls, type, n, base, len;
+	struct strs out = { 0 };
+
+	if (!take32(&in, &dims) || dims != 1 || !take32(&in, &nulls) || !take32(&in, &type) ||
+	    !take32(&in, &n) || !take32(&in, &base) || n > in.n / 4)
+		return out;
+	out.v = arena_array(a, struct str, n);
+	for (; out.n < n; out.n++) {
+		if (!take32(&in, &len) || len > in.n)
+			return (struct strs){ 0 };
+		out.v[out.n] = arena_str(a, str_n(in.p, len));
+		in = str_n(in.p + len, in.n - len);
+	}
+	return out;
+}

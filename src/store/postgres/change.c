@@ -1,0 +1,251 @@
+/* Changes: each locks the row of the queue and is one transaction. */
+#include <stdio.h>
+
+#include "base/os.h"
+#include "store/postgres/postgres.h"
+
+#define IDLE_MS "5000" /* a process that is stopped in a change loses it after this time */
+#define LARGE 32       /* an edit with this many records frees its memory before the commit */
+#define AGAIN 3        /* attempts after a lost connection */
+
+int pg_rollback(struct pg *s, int rc)
+{
+	struct store_error err = *s->base.env.err;
+
+	if (!s->broken && pg_send(s, "ROLLBACK", NULL) == 0)
+		pg_let_go(s);
+	if (rc < 0)
+		*s->base.env.err = err;
+	return rc;
+}
+
+/* --- the lock ------------------------------------------------------------------------------------- */
+
+/* Who holds the row: a session whose name says that it changes this queue, and which does not wait itself. */
+static int fail_busy(struct pg *s)
+{
+	struct pg_args args = { 0 };
+	struct store_error err = *s->base.env.err;
+	char prefix[40];
+	PGresult *r = NULL;
+	int rc;
+
+	snprintf(prefix, sizeof(prefix), "pawl[%lld] ", (long long)s->q);
+	pg_text(&args, prefix);
+	rc = pg_ask(s,
+		    "SELECT substr(application_name,length($1)+1),pid::bigint,"
+		    "(extract(epoch FROM clock_timestamp()-xact_start)*1000)::bigint FROM "
+		    "pg_catalog.pg_stat_activity WHERE starts_with(application_name,$1) AND "
+		    "pid<>pg_backend_pid() AND datname=current_database() "
+		    "ORDER BY cardinality(pg_blocking_pids(pid)),xact_start LIMIT 1",
+		    &args, &r);
+	*s->base.env.err = err;
+	if (rc == 0 && PQntuples(r))
+		rc = store_fail(&s->base.env, STORE_BUSY,
+				"try again, or wait longer with --timeout",
+				"%s: %.*s changes the queue (session %lld of the server, for %lld "
+				"ms)",
+				s->place, STRF(pg_bytes_at(r, 0, 0)), (long long)pg_int_at(r, 0, 1),
+				(long long)pg_int_at(r, 0, 2));
+	else
+		rc = store_fail(&s->base.env, STORE_BUSY,
+				"try again, or wait longer with --timeout",
+				"%s: another process changes the queue", s->place);
+	PQclear(r);
+	return rc;
+}
+
+static int read_lock(struct pg *s, const PGresult *r)
+{
+	struct str tally;
+
+	if (!PQntuples(r) || PQgetisnull(r, 0, 0))
+		return store_fail(&s->base.env, STORE_ABSENT, "pawl init",
+				  "another process removed the queue from %s while it was open",
+				  s->place);
+	s->now = pg_clock_from(s, pg_int_at(r, 0, 1));
+	s->row = (struct pg_row){ .now = s->now,
+				  .floor = pg_int_at(r, 0, 2),
+				  .seq = pg_int_at(r, 0, 3) };
+	tally = pg_bytes_at(r, 0, 4);
+	for (int i = 0; i < PG_STATUSES; i++)
+		(void)str_to_i64(str_cut(&tally, ','), &s->row.tally[i]);
+	return 0;
+}
+
+/* The settings hold for this transaction only: a pooler may give its session to another program afterwards. */
+static int send_settings(struct pg *s, int64_t left_ms)
+{
+	struct pg_args args = { 0 };
+	char timeout[24], name[64];
+
+	snprintf(timeout, sizeof(timeout), "%lld", (long long)(left_ms > 0 ? left_ms : 1));
+	snprintf(name, sizeof(name), "pawl[%lld] %.*s", (long long)s->q, STRF(s->base.env.opt.who));
+	pg_text(&args, timeout);
+	pg_text(&args, name);
+	return pg_send(s,
+		       "SELECT set_config('lock_timeout',$1,true),"
+		       "set_config('idle_in_transaction_session_timeout','" IDLE_MS "',true),"
+		       "set_config('application_name',$2,true),set_config('synchronous_commit',"
+		       "CASE WHEN current_setting('synchronous_commit')='off' THEN 'on' ELSE "
+		       "current_setting('synchronous_commit') END,true)",
+		       &args);
+}
+
+/* OFFSET 0 keeps the planner from taking the time before it waits for the lock. */
+int pg_lock(struct pg *s, int64_t left_ms)
+{
+	struct pg_args args = { 0 };
+	PGresult *r;
+	int rc = pg_send(s, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", NULL);
+
+	pg_patience(s, left_ms);
+	pg_int(&args, s->q);
+	if (rc == 0)
+		rc = send_settings(s, left_ms);
+	if (rc == 0)
+		rc = pg_ask(s,
+			    "SELECT name,greatest(now,$C),floor,seq,array_to_string(tally,',') "
+			    "FROM (SELECT * FROM $S.queue WHERE q=$1 OFFSET 0 FOR NO KEY UPDATE) l",
+			    &args, &r);
+	if (rc == STORE_BUSY && !strcmp(s->state, "55P03")) {
+		pg_rollback(s, rc);
+		return fail_busy(s);
+	}
+	if (rc < 0)
+		return pg_rollback(s, rc);
+	rc = read_lock(s, r);
+	PQclear(r);
+	return rc;
+}
+
+/* --- the commit ----------------------------------------------------------------------------------- */
+
+/* Also promotes records whose time has come, and removes expired ones, a limited number at once. */
+static int send_queue_row(struct pg *s)
+{
+	struct pg_args args = { 0 };
+	char tally[16 * 22 + 3];
+	size_t n = 0;
+
+	for (int i = 0; i < PG_STATUSES; i++)
+		n += (size_t)snprintf(tally + n, sizeof(tally) - n, "%c%lld", i ? ',' : '{',
+				      (long long)s->row.tally[i]);
+	snprintf(tally + n, sizeof(tally) - n, "}");
+	pg_int(&args, s->q);
+	pg_int(&args, s->now);
+	pg_int(&args, s->row.seq);
+	pg_int(&args, s->row.floor);
+	pg_text(&args, tally);
+	return pg_send(
+		s,
+		"WITH going AS (DELETE FROM $S.record WHERE q=$1 AND key=ANY(ARRAY(SELECT key FROM "
+		"$S.record WHERE q=$1 AND lane>=2 AND lane=4 AND eligible_at<=$2 AND status IS NULL "
+		"LIMIT 256)) RETURNING key,rev),"
+		"gone AS (DELETE FROM $S.text WHERE q=$1 AND key=ANY(ARRAY(SELECT key FROM going))),"
+		"due AS (UPDATE $S.record SET lane=1 WHERE q=$1 AND key=ANY(ARRAY(SELECT key FROM "
+		"$S.record WHERE q=$1 AND lane>=2 AND lane=2 AND eligible_at<=$2 LIMIT 256)))"
+		"UPDATE $S.queue SET now=$2,seq=$3,floor=greatest($4,(SELECT max(rev) FROM going)),"
+		"tally=$5::bigint[] WHERE q=$1",
+		&args);
+}
+
+/* If the connection is lost after COMMIT was sent, the server may have made the change or not. A warning at COMMIT says
+ * that the wait for a standby was cut short: a failover may lose the change. */
+static int commit(struct pg *s)
+{
+	PGresult *r = NULL;
+	int rc = send_queue_row(s);
+
+	if (rc < 0)
+		return rc;
+	s->warned = false;
+	s->committing = true;
+	rc = pg_ask(s, "COMMIT", NULL, &r);
+	s->committing = false;
+	if (rc == 0 && strcmp(PQcmdStatus(r), "COMMIT") != 0)
+		rc = store_fail(&s->base.env, STORE_IO, "try again",
+				"%s: the server rolled the change back", s->place);
+	else if (rc == 0 && s->warned) {
+		rc = store_fail(&s->base.env, STORE_IO,
+				"check whether the change was made (pawl log), or repeat it",
+				"%s: the change is on the server, but perhaps not on its standby",
+				s->place);
+		s->base.env.err->applied = '?';
+	}
+	PQclear(r);
+	return rc;
+}
+
+/* --- changes -------------------------------------------------------------------------------------- */
+
+static int run_all(struct pg *s, struct change *changes, size_t n, bool *worth)
+{
+	struct edit e;
+	int rc = 0;
+
+	for (size_t i = 0; rc >= 0 && i < n; i++) {
+		rc = edit_run(&e, &s->base, &s->arena, s->now, &changes[i]);
+		if (rc == 0) {
+			*worth = true;
+			rc = pg_apply(s, &e);
+		}
+		if (e.n_items >= LARGE || s->n_seen > PG_SEEN_MOST)
+			pg_forget_seen(s); /* an import makes thousands of such edits */
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static int change_once(struct pg *s, struct change *changes, size_t n, int64_t left_ms)
+{
+	bool worth = false;
+	int rc = pg_lock(s, left_ms);
+
+	if (rc < 0)
+		return rc == STORE_ABSENT ? pg_rollback(s, rc) : rc;
+	s->changing = true;
+	rc = run_all(s, changes, n, &worth);
+	worth = worth && !s->base.env.trial;
+	if (rc == 0 && worth)
+		rc = commit(s);
+	s->changing = false;
+	pg_forget_seen(s);
+	pg_clock_set(s, s->now);
+	if (rc < 0 || !worth)
+		return pg_rollback(s, rc);
+	pg_notify(s);
+	return 0;
+}
+
+int pg_may_write(struct pg *s)
+{
+	const struct store_env *env = &s->base.env;
+	int rc = pg_guard(s);
+
+	if (rc < 0)
+		return rc;
+	if (env->mode == STORE_READ)
+		return store_fail(env, STORE_READONLY, NULL, "%s was opened for reading only",
+				  s->place);
+	if (s->changing || s->depth)
+		return store_fail(env, STORE_IO, NULL,
+				  "a change must not run inside a scan or another change");
+	return 0;
+}
+
+/* A connection that was lost before COMMIT was sent has changed nothing: the change runs again on another one. */
+int pg_modify(struct store *base, struct change *changes, size_t n)
+{
+	struct pg *s = pg_of(base);
+	int64_t deadline = os_boot_ms() + base->env.opt.timeout_ms;
+	int rc = pg_may_write(s);
+
+	for (int i = 0; rc == 0 && i < AGAIN; i++) {
+		rc = change_once(s, changes, n, deadline - os_boot_ms());
+		if (rc == 0 || !s->broken || base->env.err->applied == '?' ||
+		    os_boot_ms() >= deadline)
+			break;
+		rc = pg_guard(s);
+	}
+	return rc;
+}

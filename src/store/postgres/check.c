@@ -1,0 +1,191 @@
+/* Facts and checks for doctor. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/os.h"
+#include "store/postgres/postgres.h"
+
+struct checking {
+	struct pg *s;
+	check_fn *fn;
+	void *ctx;
+	struct arena a;
+};
+
+static int ask_int(struct pg *s, const char *sql, int64_t *out)
+{
+	struct pg_args args = { 0 };
+	PGresult *r;
+	int rc;
+
+	pg_int(&args, s->q);
+	rc = pg_ask(s, sql, &args, &r);
+	if (rc < 0)
+		return rc;
+	*out = PQntuples(r) ? pg_int_at(r, 0, 0) : 0;
+	PQclear(r);
+	return 0;
+}
+
+static int check_server(struct checking *c)
+{
+	struct pg *s = c->s;
+	PGresult *r;
+	int rc = pg_ask(
+		s,
+		"SELECT current_setting('server_version'),current_setting('synchronous_commit'),"
+		"current_setting('synchronous_standby_names'),current_setting('fsync'),"
+		"current_setting('full_page_writes'),pg_is_in_recovery()::int,"
+		"current_setting('server_encoding')",
+		NULL, &r);
+	bool durable, alone;
+
+	if (rc < 0)
+		return rc;
+	c->fn(c->ctx, CHECK_OK, "server",
+	      arena_printf(&c->a, "PostgreSQL %s at %s, schema %s version %d, encoding %s%s",
+			   PQgetvalue(r, 0, 0), s->place, s->name, PG_VERSION, PQgetvalue(r, 0, 6),
+			   s->pooled ? ", through a pooler (no LISTEN, no named statements)" : ""),
+	      STR(""));
+	if (pg_int_at(r, 0, 5))
+		c->fn(c->ctx, CHECK_NOTE, "replication",
+		      STR("this server is a standby: it only answers reads"),
+		      STR("name the primary in the URI, or all hosts"));
+	durable = !strcmp(PQgetvalue(r, 0, 3), "on") && !strcmp(PQgetvalue(r, 0, 4), "on");
+	c->fn(c->ctx, durable ? CHECK_OK : CHECK_BAD, "durability",
+	      arena_printf(&c->a, "fsync %s, full_page_writes %s, synchronous_commit %s",
+			   PQgetvalue(r, 0, 3), PQgetvalue(r, 0, 4), PQgetvalue(r, 0, 1)),
+	      durable ? STR("") : STR("switch fsync and full_page_writes on in postgresql.conf"));
+	alone = !*PQgetvalue(r, 0, 2);
+	if (strchr(s->conninfo, ',') && alone)
+		c->fn(c->ctx, CHECK_NOTE, "replication",
+		      STR("the URI names several hosts, but no standby is synchronous: a failover can "
+			  "lose changes that were reported as made"),
+		      STR("set synchronous_standby_names on the primary"));
+	else if (!alone)
+		c->fn(c->ctx, CHECK_OK, "replication",
+		      arena_printf(&c->a, "synchronous standbys: %s", PQgetvalue(r, 0, 2)),
+		      STR(""));
+	PQclear(r);
+	return 0;
+}
+
+/* A promoted standby inherits synchronous_standby_names, and every commit then waits for a standby that is gone. */
+static int check_waiting(struct checking *c)
+{
+	int64_t n = 0;
+	int rc = ask_int(c->s,
+			 "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE $1>0 AND "
+			 "wait_event='SyncRep' AND datname=current_database()",
+			 &n);
+
+	if (rc == 0 && n)
+		c->fn(c->ctx, CHECK_BAD, "replication",
+		      arena_printf(&c->a, "%lld sessions wait for a synchronous standby",
+				   (long long)n),
+		      STR("start the standby, or take it out of synchronous_standby_names"));
+	return rc;
+}
+
+static int check_clock(struct checking *c)
+{
+	int64_t server = 0, ahead;
+	int rc = ask_int(c->s, "SELECT (extract(epoch FROM clock_timestamp())*1000)::bigint-0*$1",
+			 &server);
+
+	if (rc < 0)
+		return rc;
+	ahead = server - os_wall_ms();
+	c->fn(c->ctx, ahead > 5000 || ahead < -5000 ? CHECK_NOTE : CHECK_OK, "clock",
+	      arena_printf(&c->a, "the server's clock decides; it is %lld ms %s this machine's",
+			   (long long)llabs(ahead), ahead < 0 ? "behind" : "ahead of"),
+	      STR(""));
+	return 0;
+}
+
+static const struct {
+	const char *what, *sql, *bad;
+} rules[] = {
+	{ "tally",
+	  "SELECT count(*) FROM (SELECT n-1 AS status,t FROM $S.queue,unnest(tally) WITH ORDINALITY "
+	  "AS u(t,n) WHERE q=$1) a FULL JOIN (SELECT status::bigint,count(*) AS t FROM $S.record "
+	  "WHERE q=$1 AND status IS NOT NULL GROUP BY 1) b USING(status) WHERE "
+	  "coalesce(a.t,0)<>coalesce(b.t,0)",
+	  "statuses have a wrong count" },
+	{ "links",
+	  "SELECT (SELECT count(*) FROM $S.link l WHERE q=$1 AND NOT EXISTS(SELECT 1 FROM $S.record r "
+	  "WHERE r.q=$1 AND r.key=l.key AND l.target=ANY(r.depends)))+(SELECT count(*) FROM $S.record "
+	  "r,unnest(r.depends) d WHERE r.q=$1 AND NOT EXISTS(SELECT 1 FROM $S.link l WHERE l.q=$1 AND "
+	  "l.target=d AND l.key=r.key))",
+	  "links differ from the dependencies of their tasks" },
+	{ "texts",
+	  "SELECT count(*) FROM $S.text t WHERE q=$1 AND NOT EXISTS(SELECT 1 FROM $S.record r WHERE "
+	  "r.q=$1 AND r.key=t.key)",
+	  "texts belong to no record" },
+	{ "log", "SELECT count(*) FROM $S.log l,$S.queue n WHERE l.q=$1 AND n.q=$1 AND l.seq>n.seq",
+	  "entries of the log are newer than the queue's own count" },
+};
+
+static int check_rules(struct checking *c)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < sizeof(rules) / sizeof(*rules); i++) {
+		int64_t n = 0;
+
+		rc = ask_int(c->s, rules[i].sql, &n);
+		if (rc == 0 && n)
+			c->fn(c->ctx, CHECK_BAD, rules[i].what,
+			      arena_printf(&c->a, "%lld %s", (long long)n, rules[i].bad),
+			      STR("restore the queue from a backup"));
+	}
+	return rc;
+}
+
+static int check_bloat(struct checking *c)
+{
+	struct pg_args args = { 0 };
+	PGresult *r;
+	int rc;
+
+	pg_text(&args, c->s->name);
+	rc = pg_ask(
+		c->s,
+		"SELECT coalesce(sum(n_live_tup),0)::bigint,coalesce(sum(n_dead_tup),0)::bigint,"
+		"coalesce(sum(pg_total_relation_size(relid)),0)::bigint FROM "
+		"pg_catalog.pg_stat_user_tables WHERE schemaname=$1",
+		&args, &r);
+	if (rc < 0)
+		return rc;
+	if (PQntuples(r)) {
+		int64_t live = pg_int_at(r, 0, 0), dead = pg_int_at(r, 0, 1);
+		bool bloated = dead > 100000 && dead > 2 * live;
+
+		c->fn(c->ctx, bloated ? CHECK_NOTE : CHECK_OK, "space",
+		      arena_printf(&c->a, "%lld kB, %lld rows, %lld dead row versions",
+				   (long long)pg_int_at(r, 0, 2) / 1024, (long long)live,
+				   (long long)dead),
+		      bloated ? STR("check that autovacuum runs") : STR(""));
+	}
+	PQclear(r);
+	return 0;
+}
+
+int pg_check(struct store *base, check_fn *fn, void *ctx)
+{
+	struct checking c = { .s = pg_of(base), .fn = fn, .ctx = ctx };
+	int rc = pg_guard(c.s);
+
+	if (rc == 0)
+		rc = check_server(&c);
+	if (rc == 0)
+		rc = check_waiting(&c);
+	if (rc == 0)
+		rc = check_clock(&c);
+	if (rc == 0)
+		rc = check_rules(&c);
+	if (rc == 0)
+		rc = check_bloat(&c);
+	arena_free(&c.a);
+	return rc;
+}

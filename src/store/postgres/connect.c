@@ -1,0 +1,327 @@
+/* Connections: one host after the other, each with a deadline. */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "store/postgres/postgres.h"
+
+#define WORDS 24
+
+/* Parameters that replace those of the URI. libpq takes the last value of a keyword. */
+struct words {
+	const char *names[WORDS], *values[WORDS];
+	int n;
+};
+
+static void word(struct words *w, const char *name, const char *value)
+{
+	w->names[w->n] = name;
+	w->values[w->n++] = value;
+}
+
+static const char *option(const PQconninfoOption *info, const char *name)
+{
+	for (; info && info->keyword; info++)
+		if (!strcmp(info->keyword, name))
+			return info->val ? info->val : "";
+	return "";
+}
+
+/* "host:port, database db" */
+static void name_place(struct pg *s, const PQconninfoOption *info)
+{
+	const char *host = option(info, "host");
+
+	snprintf(s->place, sizeof(s->place), "%.90s%s%.20s (database %.60s)",
+		 *host ? host : "the local server", *option(info, "port") ? ":" : "",
+		 option(info, "port"), option(info, "dbname"));
+}
+
+static void note_warning(void *ctx, const PGresult *r)
+{
+	const char *kind = PQresultErrorField(r, PG_DIAG_SEVERITY_NONLOCALIZED);
+
+	if (kind && !strcmp(kind, "WARNING"))
+		((struct pg *)ctx)->warned = true;
+}
+
+void pg_abandon(PGconn *db)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (!db)
+		return;
+	/* the goodbye of PQfinish() must not reach the server: the parent still uses the connection */
+	if (null >= 0 && PQsocket(db) >= 0 && dup2(null, PQsocket(db)) >= 0)
+		PQfinish(db);
+	if (null >= 0)
+		close(null);
+}
+
+/* --- failures ------------------------------------------------------------------------------------- */
+
+/* In a verbose message the SQLSTATE follows the severity: "FATAL:  28P01: ...". */
+static bool find_state(const char *text, char state[6], const char **rest)
+{
+	for (const char *at = text; (at = strstr(at, ":  ")); at++) {
+		const char *code = at + 3;
+
+		if (strspn(code, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5 && code[5] == ':') {
+			memcpy(state, code, 5);
+			state[5] = '\0';
+			*rest = code + 7;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* libpq's messages begin with `connection to server at "HOST" ... failed: `. */
+static int fail_connect(struct pg *s, const PGconn *db)
+{
+	const char *text = db ? PQerrorMessage(db) : "out of memory", *rest = text, *cut;
+	char state[6];
+
+	if (find_state(text, state, &rest)) {
+		s->broken = true;
+		return pg_fail(s, state, rest);
+	}
+	cut = strstr(text, " failed: ");
+	rest = cut ? cut + 9 : text;
+	snprintf(s->state, sizeof(s->state), "08006");
+	return store_fail(&s->base.env, STORE_UNREACHABLE,
+			  "check that the server runs, and the host and port in the URI",
+			  "cannot connect to %s: %.*s", s->place, (int)strcspn(rest, "\n"), rest);
+}
+
+/* --- one host ------------------------------------------------------------------------------------- */
+
+static int64_t patience(const struct pg *s, const PQconninfoOption *info)
+{
+	int64_t seconds = 0, net = s->base.env.opt.net_ms > 0 ? s->base.env.opt.net_ms : PG_NET_MS;
+
+	if (str_to_i64(str_c(option(info, "connect_timeout")), &seconds) && seconds > 0)
+		return seconds < 2 ? 2000 : seconds * 1000;
+	return net < 10000 ? net : 10000;
+}
+
+static int finish_connect(struct pg *s, PGconn *db, int64_t deadline)
+{
+	PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+
+	PQsetErrorVerbosity(db, PQERRORS_VERBOSE);
+	while (PQstatus(db) != CONNECTION_BAD && state != PGRES_POLLING_OK) {
+		struct pollfd p = { .fd = PQsocket(db),
+				    .events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT };
+		int64_t left = deadline - os_boot_ms();
+
+		if (left <= 0)
+			return store_fail(
+				&s->base.env, STORE_UNREACHABLE,
+				"check that the server runs, and the host and port in the URI",
+				"cannot connect to %s: it does not answer", s->place);
+		if (poll(&p, 1, (int)left) > 0)
+			state = PQconnectPoll(db);
+		if (state == PGRES_POLLING_FAILED)
+			break;
+	}
+	return PQstatus(db) == CONNECTION_OK ? 0 : fail_connect(s, db);
+}
+
+static PGconn *start(struct pg *s, const char *host, const char *port)
+{
+	struct arena a = { 0 };
+	struct words w = { 0 };
+	PGconn *db;
+
+	word(&w, "dbname", s->conninfo);
+	if (host)
+		word(&w, "host", host);
+	if (port)
+		word(&w, "port", port);
+	word(&w, "fallback_application_name",
+	     arena_printf(&a, "pawl %.*s", STRF(s->base.env.opt.who)).p);
+	word(&w, "client_encoding", "UTF8");
+	db = PQconnectStartParams(w.names, w.values, 1);
+	arena_free(&a);
+	return db;
+}
+
+/* Completes a connection that was started, or ends it. */
+static int complete(struct pg *s, PGconn *db, const PQconninfoOption *info, PGconn **out)
+{
+	int rc;
+
+	name_place(s, info);
+	if (!db || PQstatus(db) == CONNECTION_BAD)
+		rc = fail_connect(s, db);
+	else
+		rc = finish_connect(s, db, os_boot_ms() + patience(s, info));
+	if (rc < 0) {
+		PQfinish(db);
+		return rc;
+	}
+	PQsetErrorVerbosity(db, PQERRORS_DEFAULT);
+	PQsetNoticeReceiver(db, note_warning, s);
+	*out = db;
+	return 0;
+}
+
+/* --- several hosts -------------------------------------------------------------------------------- */
+
+static bool is_standby(const PGconn *db)
+{
+	const char *state = PQparameterStatus(db, "in_hot_standby");
+
+	return state && !strcmp(state, "on");
+}
+
+static int connect_one(struct pg *s, const char *host, const char *port, PGconn **out)
+{
+	PGconn *db = start(s, host, port);
+	PQconninfoOption *info = db ? PQconninfo(db) : NULL;
+	int rc = complete(s, db, info, out);
+
+	PQconninfoFree(info);
+	return rc;
+}
+
+/* libpq would wait for a host that does not answer without end, since it has no deadline for each host here. A writer
+ * passes over a standby; a reader takes the first host that answers. */
+static int connect_any(struct pg *s, const char *hosts, const char *ports, PGconn **out)
+{
+	struct str rest = str_c(hosts), more = str_c(ports), port = { 0 };
+	struct arena a = { 0 };
+	int rc = STORE_UNREACHABLE;
+
+	while (rest.n) {
+		struct str host = str_cut(&rest, ',');
+		PGconn *db;
+
+		port = more.n ? str_cut(&more, ',') : port;
+		rc = connect_one(s, arena_cstr(&a, host), arena_cstr(&a, port), &db);
+		if (rc == 0 && s->base.env.mode != STORE_READ && is_standby(db)) {
+			PQfinish(db);
+			rc = store_fail(&s->base.env, STORE_READONLY,
+					"promote a standby, or start the primary",
+					"none of the hosts %s accepts changes: %s is a standby",
+					hosts, s->place);
+		} else if (rc == 0) {
+			*out = db;
+			break;
+		}
+	}
+	arena_free(&a);
+	return rc;
+}
+
+static int connect_hosts(struct pg *s, PGconn **out)
+{
+	PGconn *db = start(s, NULL, NULL);
+	PQconninfoOption *info = db ? PQconninfo(db) : NULL;
+	int rc;
+
+	if (strchr(option(info, "host"), ',')) {
+		PQfinish(db);
+		rc = connect_any(s, option(info, "host"), option(info, "port"), out);
+	} else {
+		rc = complete(s, db, info, out);
+	}
+	PQconninfoFree(info);
+	return rc;
+}
+
+int pg_connect_to(struct pg *s, PGconn **out)
+{
+	int rc = connect_hosts(s, out);
+
+	if (rc == 0 && PQserverVersion(*out) < PG_OLDEST) {
+		int version = PQserverVersion(*out) / 10000;
+
+		PQfinish(*out);
+		*out = NULL;
+		return store_fail(&s->base.env, STORE_UNSUPPORTED,
+				  "use a server of version 13 or newer",
+				  "%s runs PostgreSQL %d, which is too old", s->place, version);
+	}
+	return rc;
+}
+
+/* --- the handle's own connection ------------------------------------------------------------------ */
+
+void pg_disconnect(struct pg *s)
+{
+	PQfinish(s->db);
+	s->db = NULL;
+	s->owed = s->sent = 0;
+	s->broken = false;
+	for (size_t i = 0; i < s->n_prepared; i++)
+		s->prepared[i].named = false;
+}
+
+/* Generic plans: a plan for each set of values would cost more than it saves, since each statement reads few rows. A
+ * pooler has its own number for the session; then the settings end with the statement, because the session is shared
+ * with other programs. */
+static int connect_self(struct pg *s)
+{
+	struct pg_args args = { 0 };
+	PGresult *r;
+	int rc = pg_connect_to(s, &s->db);
+
+	if (rc < 0)
+		return rc;
+	if (PQsetnonblocking(s->db, 1) || !PQenterPipelineMode(s->db))
+		return pg_lost(s, "pipeline mode does not work");
+	pg_patience(s, 0);
+	pg_int(&args, PQbackendPID(s->db));
+	rc = pg_ask(s,
+		    "SELECT pg_backend_pid(),set_config('plan_cache_mode','force_generic_plan',"
+		    "pg_backend_pid()<>$1),set_config('jit','off',pg_backend_pid()<>$1)",
+		    &args, &r);
+	if (rc < 0)
+		return rc;
+	s->pooled = pg_int_at(r, 0, 0) != PQbackendPID(s->db);
+	PQclear(r);
+	return 0;
+}
+
+/* Between two calls the server has nothing to say, unless it closes the connection. */
+static void notice_end(struct pg *s)
+{
+	struct pollfd p = { .fd = PQsocket(s->db), .events = POLLIN };
+
+	pg_drain(s);
+	if (!s->broken && poll(&p, 1, 0) > 0)
+		s->broken = true;
+}
+
+int pg_guard(struct pg *s)
+{
+	int rc = 0;
+
+	if (getpid() != s->pid)
+		return store_fail(&s->base.env, STORE_IO, NULL,
+				  "another process opened the connection to %s", s->place);
+	if (s->db && !s->changing && !s->depth) {
+		notice_end(s);
+		if (s->broken)
+			pg_disconnect(s);
+	}
+	if (s->db && s->broken)
+		return store_fail(&s->base.env, STORE_UNREACHABLE, "try again",
+				  "the connection to %s was lost", s->place);
+	if (!s->db)
+		rc = connect_self(s);
+	if (rc < 0 && s->db)
+		pg_disconnect(s);
+	pg_patience(s, 0);
+	return rc;
+}
+
+bool pg_again(struct pg *s, int rc)
+{
+	return rc < 0 && s->broken && !s->changing && !s->depth && pg_guard(s) == 0;
+}

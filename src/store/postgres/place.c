@@ -1,0 +1,138 @@
+/* The URI of the place: takes out the parameters that are pawl's own, and leaves the rest to libpq. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/postgres/postgres.h"
+
+#define NAME_MAX_BYTES 63 /* PostgreSQL cuts longer identifiers */
+
+static int hex(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Decodes %XX. NULL if the text is not valid, or contains a NUL. */
+static char *decode(struct str s)
+{
+	char *out = mem_alloc(s.n + 1), *to = out;
+
+	for (size_t i = 0; i < s.n; i++) {
+		char c = s.p[i];
+
+		if (c == '%') {
+			if (i + 2 >= s.n || hex(s.p[i + 1]) < 0 || hex(s.p[i + 2]) < 0) {
+				free(out);
+				return NULL;
+			}
+			c = (char)(hex(s.p[i + 1]) * 16 + hex(s.p[i + 2]));
+			i += 2;
+		}
+		if (!c) {
+			free(out);
+			return NULL;
+		}
+		*to++ = c;
+	}
+	*to = '\0';
+	return out;
+}
+
+static char *quoted(const char *name)
+{
+	char *out = mem_alloc(2 * strlen(name) + 3), *to = out;
+
+	*to++ = '"';
+	for (; *name; name++) {
+		if (*name == '"')
+			*to++ = '"';
+		*to++ = *name;
+	}
+	*to++ = '"';
+	*to = '\0';
+	return out;
+}
+
+static bool is_ours(struct str param)
+{
+	struct str name = str_cut(&param, '=');
+
+	return str_is(name, "queue") || str_is(name, "schema") || str_is(name, "clock") ||
+	       str_is(name, "fault") || str_is(name, "seed");
+}
+
+static char *without_ours(const struct uri *uri)
+{
+	struct buf b = BUF_MAX(uri->text.n + 2);
+	struct str rest = uri->params;
+	char sep = '?', *out;
+
+	buf_adds(&b, uri->scheme);
+	buf_addc(&b, ':');
+	buf_adds(&b, uri->path);
+	while (rest.n) {
+		struct str param = str_cut(&rest, '&');
+
+		if (is_ours(param))
+			continue;
+		buf_addc(&b, sep);
+		buf_adds(&b, param);
+		sep = '&';
+	}
+	buf_addc(&b, '\0');
+	out = mem_alloc(b.n);
+	memcpy(out, b.p, b.n);
+	buf_free(&b);
+	return out;
+}
+
+/* libpq's own message about a URI may quote a part of the password, so it is not shown. */
+static int check_info(struct pg *s)
+{
+	char *why = NULL;
+	PQconninfoOption *info = PQconninfoParse(s->conninfo, &why);
+	bool fits = true; /* an unquoted '/' in a password makes the password a port */
+
+	PQfreemem(why);
+	for (const PQconninfoOption *o = info; o && o->keyword; o++)
+		fits &= strcmp(o->keyword, "port") != 0 || !o->val ||
+			strspn(o->val, "0123456789,") == strlen(o->val);
+	if (!info || !fits) {
+		PQconninfoFree(info);
+		return store_fail(
+			&s->base.env, STORE_UNSUPPORTED,
+			"for example: postgres://USER@HOST/DATABASE?queue=NAME; write a special "
+			"character in a name or a password as %XX",
+			"the postgres: URI cannot be read: its user, host, port or a parameter is "
+			"not valid");
+	}
+	PQconninfoFree(info);
+	return 0;
+}
+
+int pg_place(struct pg *s, const struct uri *uri)
+{
+	struct str schema = uri_param(uri, "schema");
+	const struct store_env *env = &s->base.env;
+
+	if (!str_starts(uri->path, STR("//")) || memchr(uri->text.p, '\0', uri->text.n))
+		return store_fail(env, STORE_UNSUPPORTED,
+				  "for example: postgres://USER@HOST/DATABASE",
+				  "a postgres: URI begins with postgres://");
+	s->name = decode(schema.n ? schema : STR("pawl"));
+	if (!s->name || strlen(s->name) > NAME_MAX_BYTES)
+		return store_fail(env, STORE_UNSUPPORTED, "for example: schema=pawl",
+				  "the schema of the postgres: URI is not a valid name");
+	if (str_starts(str_c(s->name), STR("pg_")) || !strcmp(s->name, "information_schema"))
+		return store_fail(env, STORE_UNSUPPORTED, "for example: schema=pawl",
+				  "PostgreSQL keeps the schema %s for itself", s->name);
+	s->schema = quoted(s->name);
+	if (str_is(uri_param(uri, "clock"), "caller") && env->opt.boot && env->opt.wall) {
+		s->boot = env->opt.boot;
+		s->epoch = env->opt.wall() - s->boot();
+	}
+	s->conninfo = without_ours(uri);
+	return check_info(s);
+}

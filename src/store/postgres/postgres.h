@@ -1,0 +1,245 @@
+/*
+ * postgres: the parts of the PostgreSQL store, for its own files only.
+ *
+ *  1. The first statement of every change locks the row of the queue. The lock serialises all changes of the queue,
+ *     also those that read absent keys or scan. The time of a change is taken after the lock was granted.
+ *  2. Only bound parameters carry data; the SQL texts consist of constants and the quoted name of the schema.
+ *  3. The numbers of log entries come from the locked row, so they have no gaps and follow the order of the commits.
+ *  4. The connection is in pipeline mode: a statement is sent without waiting, and only a read waits for its result.
+ *  5. No message contains a password: messages name the host, the database and the server's own text.
+ *
+ * Every byte string is a bytea, in every encoding of the database; the views convert them to text.
+ */
+#ifndef STORE_POSTGRES_POSTGRES_H
+#define STORE_POSTGRES_POSTGRES_H
+
+#include <libpq-fe.h>
+#include <sys/types.h>
+
+#include "store/columns.h"
+#include "store/store.h"
+
+#define PG_VERSION 1     /* of the schema */
+#define PG_OLDEST 130000 /* server */
+#define PG_STATUSES 16
+#define PG_NET_MS 30000 /* longest silence of a server */
+#define PG_FETCH 256    /* rows of a long answer that are read at once */
+#define PG_HOT_MAX 1048576
+#define PG_LIST_MAX 524288
+#define PG_TASK_MAX 1835008
+#define PG_ANSWER_MAX 16777216
+
+/* A record that the current change has read or written. */
+struct pg_seen {
+	struct pg_seen *chain;
+	struct str key;
+	struct record *rec; /* NULL: the key is absent */
+	bool body;          /* rec->body is known */
+};
+#define PG_SEEN_SLOTS 256
+#define PG_SEEN_MOST 2048
+
+/* A statement of this handle. */
+struct pg_prepared {
+	const char *sql; /* a literal, compared by address */
+	char *text;      /* with the name of the schema filled in */
+	unsigned uses;
+	bool named; /* the server knows it by its number here */
+};
+#define PG_PREPARED 96
+
+/* The row of the queue, as the current change has locked it. */
+struct pg_row {
+	int64_t now, floor, seq;
+	int64_t tally[PG_STATUSES];
+};
+
+struct pg {
+	struct store base;
+	PGconn *db;       /* NULL: not connected */
+	PGconn *listener; /* NULL: not waiting */
+	char *conninfo;   /* the URI without our own parameters */
+	char *schema;     /* its name, and quoted as an identifier */
+	char *name;
+	char place[200];  /* host and database, for messages */
+	pid_t pid;        /* the process that opened it: no connection survives a fork */
+	int64_t q;        /* number of the queue */
+	bool pooled;      /* a pooler is between us and the server: sessions are not ours */
+	bool broken;      /* the connection failed: connect again before the next call */
+	bool warned;      /* the server sent a warning */
+	bool deaf;        /* LISTEN does not work here */
+	unsigned owed;    /* syncs that were sent and not read yet */
+	unsigned sent;    /* statements that were sent since the last sync */
+	int64_t deadline; /* by os_boot_ms(): the server must have answered until then */
+	char state[6];    /* SQLSTATE of the last failure */
+	struct pg_prepared prepared[PG_PREPARED];
+	size_t n_prepared;
+
+	/* time: the server's, as of our last look at it */
+	int64_t server_ms, boot_ms;
+	/* the clock of a test, with clock=caller in the URI; NULL: the server's */
+	int64_t (*boot)(void);
+	int64_t epoch; /* its wall clock minus its boot clock */
+
+	/* the current change or snapshot */
+	bool changing;
+	int depth;
+	unsigned cursors;
+	int64_t now;
+	struct pg_row row;
+	bool committing; /* COMMIT was sent: after a failure the change may have happened */
+	struct arena arena;
+	struct pg_seen *seen[PG_SEEN_SLOTS];
+	size_t n_seen;
+};
+
+static inline struct pg *pg_of(struct store *s)
+{
+	return (struct pg *)s;
+}
+
+/* --- postgres/args.c: the parameters of a statement ------------------------------------------------ */
+
+#define PG_ARGS 36
+
+struct pg_args {
+	int n;
+	Oid types[PG_ARGS];
+	const char *values[PG_ARGS];
+	int lengths[PG_ARGS], formats[PG_ARGS];
+	char numbers[PG_ARGS][8];
+	struct arena *a; /* for lists; may be NULL if there are none */
+};
+
+void pg_int(struct pg_args *p, int64_t v);
+void pg_int_or_null(struct pg_args *p, int64_t v, bool is_null);
+void pg_bytes(struct pg_args *p, struct str v);
+void pg_bytes_or_null(struct pg_args *p, struct str v); /* NULL if it is empty */
+void pg_list(struct pg_args *p, struct strs list);
+void pg_text(struct pg_args *p, const char *v);
+/* Reads a value of a result. */
+int64_t pg_int_at(const PGresult *r, int row, int col);
+struct str pg_bytes_at(const PGresult *r, int row, int col);
+/* A list of byte strings, in `a`; empty if its form is wrong. */
+struct strs pg_list_at(const PGresult *r, int row, int col, struct arena *a);
+
+/* --- postgres/place.c: the URI --------------------------------------------------------------------- */
+
+int pg_place(struct pg *s, const struct uri *uri);
+
+/* --- postgres/connect.c ---------------------------------------------------------------------------- */
+
+/* Opens another connection to the same place: 0 or a fault. */
+int pg_connect_to(struct pg *s, PGconn **out);
+/* 0, or the fault that keeps this handle from working. Connects again if the connection failed. */
+int pg_guard(struct pg *s);
+/* After a read failed with `rc`: was the connection lost, and is there a new one now? Then the read runs again. */
+bool pg_again(struct pg *s, int rc);
+void pg_disconnect(struct pg *s);
+/* Closes a connection that belongs to another process, without a word to the server. */
+void pg_abandon(PGconn *db);
+
+/* --- postgres/talk.c: statements and their results ------------------------------------------------- */
+
+/* `sql` is a literal; every $S in it stands for the schema. The statement is sent; its result is read later. */
+int pg_send(struct pg *s, const char *sql, const struct pg_args *args);
+/* The same for a text that is composed for this call. */
+int pg_send_text(struct pg *s, const char *sql, const struct pg_args *args);
+/* The same, for a text that is likely to be used again. */
+int pg_send_composed(struct pg *s, const char *sql, const struct pg_args *args);
+/* Waits for the results of all statements sent since the last sync. The result of the last one in *out, if that is not
+ * NULL; the caller clears it. */
+int pg_wait(struct pg *s, PGresult **out);
+/* pg_send() and pg_wait(). */
+int pg_ask(struct pg *s, const char *sql, const struct pg_args *args, PGresult **out);
+/* Ends the batch without waiting for its results. */
+void pg_let_go(struct pg *s);
+/* Reads the results that nobody waits for. */
+void pg_drain(struct pg *s);
+/* Sets the time until which the server must answer: `ms` from now, and a moment for the network. */
+void pg_patience(struct pg *s, int64_t ms);
+/* Fills in the error for a failed statement, by its SQLSTATE. */
+int pg_fail(struct pg *s, const char *state, const char *text);
+/* The connection is gone. */
+int pg_lost(struct pg *s, const char *why);
+/* The SQL text with the schema ($S) and the server's clock ($C) filled in; the caller frees it. */
+char *pg_sql(const struct pg *s, const char *sql);
+
+/* --- postgres/schema.c ----------------------------------------------------------------------------- */
+
+/* Checks the schema, makes or migrates it if necessary and if the mode permits it, and finds the queue. */
+int pg_attach(struct pg *s);
+int pg_queues(struct store *base, name_fn *fn, void *ctx);
+int pg_discard(struct store *base);
+/* The statements that make the schema; ends with NULL. */
+extern const char *const pg_layout[];
+
+/* --- postgres/row.c -------------------------------------------------------------------------------- */
+
+#define PG_COLS                                                                                        \
+	"r.key,r.rev,r.lane,r.status,r.class_rank,r.priority,r.eligible_at,r.updated_at,r.created_at," \
+	"r.due_at,r.id,r.holder,r.token,r.parent,r.type,"                                              \
+	"CASE WHEN pg_column_size(r.labels)<=524288 THEN r.labels END,"                                \
+	"CASE WHEN pg_column_size(r.depends)<=524288 THEN r.depends END,"                              \
+	"CASE WHEN octet_length(r.hot)<=1048576 THEN r.hot END"
+/* A body larger than pawl writes counts as absent. A kept answer may hold many tasks, hence its larger limit. */
+#define PG_BODY \
+	"t.title,t.description,t.acceptance,t.blocker_reason,t.unblock_action,t.summary,t.rest"
+#define PG_JOIN                                                                                  \
+	" LEFT JOIN $S.text t ON t.q=r.q AND t.key=r.key AND octet_length(t.title)"              \
+	"+octet_length(t.description)+octet_length(t.acceptance)+octet_length(t.blocker_reason)" \
+	"+octet_length(t.unblock_action)+octet_length(t.summary)+octet_length(t.rest)"           \
+	"<=CASE WHEN r.status IS NULL THEN 16777216 ELSE 1835008 END"
+enum { PG_COL_BODY = 18 };
+
+/* The record of the row, with all its strings in `a`. */
+void pg_row_read(const PGresult *r, int row, bool body, struct record *out, struct arena *a);
+/* Within a change. */
+void pg_remember(struct pg *s, struct str key, const struct record *r, bool body);
+struct pg_seen *pg_seen(struct pg *s, struct str key);
+void pg_forget_seen(struct pg *s);
+
+/* --- postgres/read.c ------------------------------------------------------------------------------- */
+
+int64_t pg_now(struct store *base);
+/* A look at the server's clock: the time that it showed. */
+void pg_clock_set(struct pg *s, int64_t server_ms);
+/* The time of a change or a snapshot, from the time that the server gave. */
+int64_t pg_clock_from(const struct pg *s, int64_t server_ms);
+int pg_get(struct store *base, struct str key, struct record *out, struct arena *a);
+int pg_tally(struct store *base, int64_t *counts);
+int pg_entries(struct store *base, const struct entry_query *q, entry_fn *fn, void *ctx);
+int pg_snapshot(struct store *base, bool all, int (*fn)(void *ctx), void *ctx);
+/* Reads `key` by name within a change, with its body. */
+int pg_load(struct pg *s, struct strs keys);
+int pg_read_begin(struct pg *s);
+int pg_read_end(struct pg *s, int rc);
+
+/* --- postgres/scan.c ------------------------------------------------------------------------------- */
+
+int pg_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx);
+int pg_count(struct store *base, const struct query *q, int64_t *n);
+
+/* --- postgres/change.c, put.c ---------------------------------------------------------------------- */
+
+int pg_modify(struct store *base, struct change *changes, size_t n);
+/* Begins a transaction and locks the row of the queue. */
+int pg_lock(struct pg *s, int64_t left_ms);
+int pg_rollback(struct pg *s, int rc);
+int pg_may_write(struct pg *s);
+/* Sends the puts, drops and log entries of the edit. */
+int pg_apply(struct pg *s, const struct edit *e);
+
+/* --- postgres/wake.c ------------------------------------------------------------------------------- */
+
+int pg_wake_fd(struct store *base);
+void pg_wake_clear(struct store *base);
+void pg_wake_close(struct pg *s);
+/* After the commit: tells the processes that wait. */
+void pg_notify(struct pg *s);
+
+/* --- postgres/check.c ------------------------------------------------------------------------------ */
+
+int pg_check(struct store *base, check_fn *fn, void *ctx);
+
+#endif

@@ -1,0 +1,261 @@
+/* Writes a record: its row, its texts, its links and its count in the tally. Nothing here waits for the server. */
+#include "format/pack.h"
+#include "store/postgres/postgres.h"
+
+static void count(struct pg *s, int status, int by)
+{
+	if (status)
+		s->row.tally[status & (PG_STATUSES - 1)] += by;
+}
+
+static int run_key(struct pg *s, const char *sql, struct str key)
+{
+	struct pg_args args = { 0 };
+
+	pg_int(&args, s->q);
+	pg_bytes(&args, key);
+	return pg_send(s, sql, &args);
+}
+
+static void add_copies(struct pg_args *p, const struct record *r)
+{
+	struct str values[COLUMN_COPIES];
+	bool there[COLUMN_COPIES];
+
+	column_copies_of(r, values, there);
+	for (int i = 0; i < COLUMN_COPIES; i++) {
+		int64_t n = 0;
+
+		if (column_copies[i].kind == COLUMN_STRING) {
+			pg_bytes_or_null(p, there[i] ? values[i] : STR(""));
+		} else {
+			bool bad = !there[i] || unpack_int(values[i], &n);
+
+			pg_int_or_null(p, n, bad);
+		}
+	}
+}
+
+static void add_row(struct pg *s, struct pg_args *p, const struct record *r)
+{
+	const struct index *ix = &r->ix;
+	char key[ID_KEY_MAX];
+
+	p->a = &s->arena;
+	pg_int(p, s->q);
+	pg_bytes(p, r->key);
+	pg_int(p, r->rev);
+	pg_int_or_null(p, ix->lane, !ix->lane);
+	pg_int_or_null(p, ix->status, !ix->status);
+	pg_int(p, ix->class_rank);
+	pg_int(p, ix->priority);
+	pg_int(p, ix->eligible_at);
+	pg_int(p, ix->updated_at);
+	pg_int(p, ix->created_at);
+	pg_int_or_null(p, ix->due, !ix->due);
+	pg_bytes(p, ix->id);
+	pg_bytes_or_null(p, arena_str(p->a, index_id_key(ix->id, key)));
+	pg_bytes_or_null(p, ix->holder);
+	pg_bytes_or_null(p, ix->token);
+	pg_bytes_or_null(p, ix->parent);
+	pg_bytes_or_null(p, ix->type);
+	pg_list(p, ix->labels);
+	pg_list(p, ix->depends);
+	pg_bytes(p, r->hot);
+	add_copies(p, r);
+}
+
+static int insert(struct pg *s, const struct record *r)
+{
+	struct pg_args args = { 0 };
+
+	add_row(s, &args, r);
+	return pg_send(
+		s,
+		"INSERT INTO $S.record(q,key,rev,lane,status,class_rank,priority,eligible_at,"
+		"updated_at,created_at,due_at,id,id_key,holder,token,parent,type,labels,depends,hot,"
+		"assignee,run,attempts,fence,archived,queue_holder,host,acquired,expires) VALUES($1,"
+		"$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21,$22,$23,"
+		"$24,$25,$26,$27,$28,$29)",
+		&args);
+}
+
+static int update(struct pg *s, const struct record *r)
+{
+	struct pg_args args = { 0 };
+
+	add_row(s, &args, r);
+	return pg_send(
+		s,
+		"UPDATE $S.record SET rev=$3,lane=$4,status=$5,class_rank=$6,priority=$7,"
+		"eligible_at=$8,updated_at=$9,created_at=$10,due_at=$11,id=$12,id_key=$13,holder=$14,"
+		"token=$15,parent=$16,type=$17,labels=$18,depends=$19,hot=$20,assignee=$21,run=$22,"
+		"attempts=$23,fence=$24,archived=$25,queue_holder=$26,host=$27,acquired=$28,"
+		"expires=$29 WHERE q=$1 AND key=$2",
+		&args);
+}
+
+static int write_body(struct pg *s, const struct record *r)
+{
+	struct pg_args args = { 0 };
+	struct str texts[COLUMN_TEXTS] = { 0 };
+	struct buf rest = BUF_MAX(r->body.n);
+	int rc;
+
+	if (!r->body.n)
+		return run_key(s, "DELETE FROM $S.text WHERE q=$1 AND key=$2", r->key);
+	if (record_is_packed(r))
+		column_split(column_text_tags, COLUMN_TEXTS, r->body, texts, &rest);
+	else /* a kept answer: it has no texts of a task */
+		buf_adds(&rest, r->body);
+	pg_int(&args, s->q);
+	pg_bytes(&args, r->key);
+	for (int i = 0; i < COLUMN_TEXTS; i++)
+		pg_bytes(&args, texts[i]);
+	pg_bytes(&args, buf_str(&rest));
+	rc = pg_send(
+		s,
+		"INSERT INTO $S.text VALUES($1,$2,$3,$4,$5,$6,$7,$8,$9) ON CONFLICT(q,key) DO UPDATE "
+		"SET title=$3,description=$4,acceptance=$5,blocker_reason=$6,unblock_action=$7,"
+		"summary=$8,rest=$9",
+		&args);
+	buf_free(&rest);
+	return rc;
+}
+
+static int link_each(struct pg *s, const char *sql, struct str key, struct strs list,
+		     struct strs but)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < list.n; i++) {
+		struct pg_args args = { 0 };
+
+		if (strs_have(but, list.v[i]))
+			continue;
+		pg_int(&args, s->q);
+		pg_bytes(&args, list.v[i]);
+		pg_bytes(&args, key);
+		rc = pg_send(s, sql, &args);
+	}
+	return rc;
+}
+
+static int write_links(struct pg *s, struct str key, struct strs old, struct strs new)
+{
+	int rc = link_each(s, "DELETE FROM $S.link WHERE q=$1 AND target=$2 AND key=$3", key, old,
+			   new);
+
+	return rc < 0 ? rc
+		      : link_each(s, "INSERT INTO $S.link VALUES($1,$2,$3) ON CONFLICT DO NOTHING",
+				  key, new, old);
+}
+
+static int drop(struct pg *s, struct str key)
+{
+	const struct record *old = pg_seen(s, key)->rec;
+	int rc = 0;
+
+	if (!old)
+		return 0;
+	count(s, old->ix.status, -1);
+	if (old->rev > s->row.floor)
+		s->row.floor =
+			old->rev; /* a later record with this key must not reuse a revision */
+	rc = write_links(s, key, old->ix.depends, (struct strs){ 0 });
+	if (rc == 0)
+		rc = run_key(s, "DELETE FROM $S.text WHERE q=$1 AND key=$2", key);
+	if (rc == 0)
+		rc = run_key(s, "DELETE FROM $S.record WHERE q=$1 AND key=$2", key);
+	pg_remember(s, key, NULL, false);
+	return rc;
+}
+
+static int put(struct pg *s, const struct record *r)
+{
+	const struct pg_seen *seen = pg_seen(s, r->key);
+	const struct record *old = seen->rec;
+	bool body = r->body_changed || !old || seen->body;
+	struct record n = *r;
+	int rc = 0;
+
+	if (old && index_gone(&old->ix, s->now)) { /* its body must not reappear */
+		rc = drop(s, r->key);
+		old = NULL;
+	}
+	n.rev = (old ? old->rev : s->row.floor) + 1;
+	count(s, old ? old->ix.status : 0, -1);
+	count(s, r->ix.status, 1);
+	if (rc == 0)
+		rc = old ? update(s, &n) : insert(s, &n);
+	if (rc == 0 && r->body_changed && (old || r->body.n))
+		rc = write_body(s, &n);
+	if (rc == 0 && (old ? !strs_eq(old->ix.depends, r->ix.depends) : r->ix.depends.n > 0))
+		rc = write_links(s, r->key, old ? old->ix.depends : (struct strs){ 0 },
+				 r->ix.depends);
+	if (!r->body_changed)
+		n.body = old ? old->body : STR("");
+	pg_remember(s, r->key, &n, body);
+	return rc;
+}
+
+/* --- the log -------------------------------------------------------------------------------------- */
+
+static int write_entry(struct pg *s, const struct entry *e)
+{
+	struct pg_args args = { 0 };
+	struct str words[COLUMN_WORDS];
+	struct buf rest;
+	int rc;
+
+	column_split(column_entry_tags, COLUMN_WORDS, e->data, words, &rest);
+	pg_int(&args, s->q);
+	pg_int(&args, ++s->row.seq);
+	pg_bytes(&args, e->key);
+	pg_int(&args, e->at);
+	for (int i = 0; i < COLUMN_WORDS; i++)
+		pg_bytes_or_null(&args, words[i]);
+	pg_bytes_or_null(&args, buf_str(&rest));
+	rc = pg_send(s, "INSERT INTO $S.log VALUES($1,$2,$3,$4,$5,$6,$7,$8,$9,$10)", &args);
+	buf_free(&rest);
+	return rc;
+}
+
+static int forget(struct pg *s, const struct edit *e)
+{
+	struct pg_args args = { 0 };
+
+	pg_int(&args, s->q);
+	pg_int(&args, e->forget);
+	pg_int(&args, e->forget_except);
+	pg_int(&args, s->row.seq);
+	return pg_send(s,
+		       "DELETE FROM $S.log l WHERE l.q=$1 AND l.at<$2 AND l.seq<$4 AND NOT EXISTS("
+		       "SELECT 1 FROM $S.record r WHERE r.q=$1 AND r.key=l.key AND "
+		       "(1::bigint<<r.status)&$3<>0)",
+		       &args);
+}
+
+/* --- a whole edit --------------------------------------------------------------------------------- */
+
+/* The revision, the count and the links depend on the record as it was: reads those that the edit wrote blindly. */
+static int know_all(struct pg *s, const struct edit *e)
+{
+	struct strs keys = { arena_array(&s->arena, struct str, e->n_items), 0 };
+
+	for (const struct edit_item *it = e->items; it; it = it->next)
+		if (!pg_seen(s, it->rec.key))
+			keys.v[keys.n++] = it->rec.key;
+	return keys.n ? pg_load(s, keys) : 0;
+}
+
+int pg_apply(struct pg *s, const struct edit *e)
+{
+	int rc = know_all(s, e);
+
+	for (const struct edit_item *it = e->items; rc == 0 && it; it = it->next)
+		rc = it->dropped ? drop(s, it->rec.key) : put(s, &it->rec);
+	for (const struct edit_entry *n = e->entries; rc == 0 && n; n = n->next)
+		rc = write_entry(s, &n->entry);
+	return rc || !e->forget ? rc : forget(s, e);
+}

@@ -1,0 +1,322 @@
+/* Reads of one record, of the counts and of the log; snapshots; the time. */
+#include <stdio.h>
+
+#include "base/os.h"
+#include "store/postgres/postgres.h"
+
+#define ENTRY_MAX (7u << 20)
+#define PAGE 500 /* entries */
+
+/* --- time ----------------------------------------------------------------------------------------- */
+
+void pg_clock_set(struct pg *s, int64_t server_ms)
+{
+	int64_t now = s->server_ms ? pg_now(&s->base) : 0;
+
+	s->server_ms = server_ms > now ? server_ms : now;
+	s->boot_ms = os_boot_ms();
+}
+
+int64_t pg_clock_from(const struct pg *s, int64_t server_ms)
+{
+	int64_t now = s->boot ? s->epoch + s->boot() : 0;
+
+	return now > server_ms ? now : server_ms;
+}
+
+/* Outside of a change the server is not asked: its time is that of our last look, and the time since then on our own
+ * clock, which nobody can set. */
+int64_t pg_now(struct store *base)
+{
+	struct pg *s = pg_of(base);
+
+	if (s->changing || s->depth)
+		return s->now;
+	return s->boot ? pg_clock_from(s, s->server_ms) : s->server_ms + os_boot_ms() - s->boot_ms;
+}
+
+/* --- read transactions ---------------------------------------------------------------------------- */
+
+static int begin(struct pg *s)
+{
+	struct pg_args args = { 0 };
+	PGresult *r;
+	int rc = pg_send(s, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", NULL);
+
+	pg_int(&args, s->q);
+	if (rc == 0)
+		rc = pg_ask(s, "SELECT greatest(now,$C) FROM $S.queue WHERE q=$1", &args, &r);
+	if (rc < 0)
+		return rc;
+	s->now = PQntuples(r) ? pg_clock_from(s, pg_int_at(r, 0, 0)) : pg_now(&s->base);
+	pg_clock_set(s, s->now);
+	PQclear(r);
+	return 0;
+}
+
+int pg_read_begin(struct pg *s)
+{
+	int rc = s->changing || s->depth ? 0 : begin(s);
+
+	if (pg_again(s, rc))
+		rc = begin(s);
+	if (rc == 0)
+		s->depth++;
+	else if (!s->broken)
+		pg_rollback(s, rc);
+	return rc;
+}
+
+int pg_read_end(struct pg *s, int rc)
+{
+	if (--s->depth > 0 || s->changing)
+		return rc;
+	return pg_rollback(s, rc);
+}
+
+int pg_snapshot(struct store *base, bool all, int (*fn)(void *ctx), void *ctx)
+{
+	struct pg *s = pg_of(base);
+	int rc = pg_guard(s);
+
+	(void)all;
+	if (rc == 0)
+		rc = pg_read_begin(s);
+	return rc < 0 ? rc : pg_read_end(s, fn(ctx));
+}
+
+/* --- one record ----------------------------------------------------------------------------------- */
+
+/* Several records by key, with their bodies. */
+int pg_load(struct pg *s, struct strs keys)
+{
+	struct pg_args args = { .a = &s->arena };
+	PGresult *r;
+	int rc;
+
+	pg_int(&args, s->q);
+	pg_list(&args, keys);
+	rc = pg_ask(s,
+		    "SELECT " PG_COLS "," PG_BODY " FROM $S.record r" PG_JOIN
+		    " WHERE r.q=$1 AND r.key=ANY($2)",
+		    &args, &r);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < keys.n; i++)
+		pg_remember(s, keys.v[i], NULL, false);
+	for (int i = 0; i < PQntuples(r); i++) {
+		struct record rec;
+
+		pg_row_read(r, i, true, &rec, &s->arena);
+		pg_remember(s, rec.key, &rec, true);
+	}
+	PQclear(r);
+	return 0;
+}
+
+static int get_changing(struct pg *s, struct str key, struct record *out, struct arena *a)
+{
+	struct pg_seen *seen = pg_seen(s, key);
+
+	if (!seen || (seen->rec && !seen->body)) {
+		int rc = pg_load(s, (struct strs){ &key, 1 });
+
+		if (rc < 0)
+			return rc;
+		seen = pg_seen(s, key);
+	}
+	if (!seen->rec)
+		return 1;
+	*out = *record_copy(a, seen->rec);
+	return index_gone(&out->ix, s->now);
+}
+
+static int get_outside(struct pg *s, struct str key, struct record *out, struct arena *a)
+{
+	struct pg_args args = { 0 };
+	PGresult *r;
+	int rc;
+
+	pg_int(&args, s->q);
+	pg_bytes(&args, key);
+	rc = pg_ask(
+		s,
+		"SELECT " PG_COLS "," PG_BODY
+		",greatest(n.now,$C) FROM $S.queue n LEFT JOIN $S.record r ON r.q=n.q AND r.key=$2" PG_JOIN
+		" WHERE n.q=$1",
+		&args, &r);
+	if (rc < 0)
+		return rc;
+	rc = PQntuples(r) != 1 || PQgetisnull(r, 0, 0);
+	if (PQntuples(r) == 1 && !s->depth)
+		pg_clock_set(s, pg_int_at(r, 0, PG_COL_BODY + COLUMN_TEXTS + 1));
+	if (rc == 0)
+		pg_row_read(r, 0, true, out, a);
+	PQclear(r);
+	return rc == 0 && index_gone(&out->ix, pg_now(&s->base)) ? 1 : rc;
+}
+
+int pg_get(struct store *base, struct str key, struct record *out, struct arena *a)
+{
+	struct pg *s = pg_of(base);
+	int rc = pg_guard(s);
+
+	if (rc < 0)
+		return rc;
+	if (s->changing)
+		return get_changing(s, key, out, a);
+	rc = get_outside(s, key, out, a);
+	return pg_again(s, rc) ? get_outside(s, key, out, a) : rc;
+}
+
+/* --- counts --------------------------------------------------------------------------------------- */
+
+static int read_tally(struct pg *s, int64_t *counts)
+{
+	struct pg_args args = { 0 };
+	PGresult *r;
+	int rc;
+
+	memset(counts, 0, PG_STATUSES * sizeof(*counts));
+	pg_int(&args, s->q);
+	rc = pg_ask(s,
+		    "SELECT n,t FROM $S.queue,unnest(tally) WITH ORDINALITY AS u(t,n) WHERE q=$1",
+		    &args, &r);
+	if (rc < 0)
+		return rc;
+	for (int i = 0; i < PQntuples(r); i++)
+		counts[(pg_int_at(r, i, 0) - 1) & (PG_STATUSES - 1)] = pg_int_at(r, i, 1);
+	PQclear(r);
+	return 0;
+}
+
+int pg_tally(struct store *base, int64_t *counts)
+{
+	struct pg *s = pg_of(base);
+	int rc = pg_guard(s);
+
+	if (rc == 0 && s->changing) {
+		memcpy(counts, s->row.tally, sizeof(s->row.tally));
+		return 0;
+	}
+	if (rc == 0)
+		rc = read_tally(s, counts);
+	return pg_again(s, rc) ? read_tally(s, counts) : rc;
+}
+
+/* --- the log -------------------------------------------------------------------------------------- */
+
+#define UP_TO(column) "CASE WHEN octet_length(" column ")<=1048576 THEN " column " END"
+#define ENTRY                                                                              \
+	"SELECT seq,at,key," UP_TO("kind") "," UP_TO("task") "," UP_TO("agent") "," UP_TO( \
+		"run") "," UP_TO("text") "," UP_TO("rest") " FROM $S.log WHERE q=$1 AND seq>$2"
+#define OF_KEY " AND key=$6"
+#define IN_TIME " AND at>=$3 AND at<$4"
+
+/* 0, 1: stop, or a fault. */
+static int send_entries(const PGresult *r, entry_fn *fn, void *ctx, int64_t *after)
+{
+	struct buf data = BUF_MAX(ENTRY_MAX);
+	int rc = 0;
+
+	for (int i = 0; rc == 0 && i < PQntuples(r); i++) {
+		struct str words[COLUMN_WORDS];
+		char cursor[24];
+		struct entry e = { .at = pg_int_at(r, i, 1), .key = pg_bytes_at(r, i, 2) };
+
+		*after = pg_int_at(r, i, 0);
+		for (int k = 0; k < COLUMN_WORDS; k++)
+			words[k] = pg_bytes_at(r, i, 3 + k);
+		data.n = 0;
+		column_join(column_entry_tags, COLUMN_WORDS, words,
+			    pg_bytes_at(r, i, 3 + COLUMN_WORDS), &data);
+		e.data = buf_str(&data);
+		snprintf(cursor, sizeof(cursor), "%lld", (long long)*after);
+		e.cursor = str_c(cursor);
+		rc = fn(&e, ctx);
+	}
+	buf_free(&data);
+	return rc;
+}
+
+static const char *entries_sql(const struct entry_query *q)
+{
+	if (q->last)
+		return q->key.n ? "SELECT * FROM (" ENTRY IN_TIME OF_KEY
+				  " ORDER BY seq DESC LIMIT $5) x ORDER BY seq"
+				: "SELECT * FROM (" ENTRY IN_TIME
+				  " ORDER BY seq DESC LIMIT $5) x ORDER BY seq";
+	return q->key.n ? ENTRY IN_TIME OF_KEY " ORDER BY seq LIMIT $5"
+			: ENTRY IN_TIME " ORDER BY seq LIMIT $5";
+}
+
+static int page(struct pg *s, const struct entry_query *q, int64_t after, PGresult **r)
+{
+	struct pg_args args = { 0 };
+
+	pg_int(&args, s->q);
+	pg_int(&args, after);
+	pg_int(&args, q->since);
+	pg_int(&args, q->until ? q->until : INT64_MAX);
+	pg_int(&args, !q->last ? PAGE : q->last > INT64_MAX ? INT64_MAX : (int64_t)q->last);
+	if (q->key.n)
+		pg_bytes(&args, q->key);
+	return pg_ask(s, entries_sql(q), &args, r);
+}
+
+/* The newest entry before `since`, from the end of the log backwards: the cost depends on the time that is asked for,
+ * not on the size of the log. */
+static int find_start(struct pg *s, const struct entry_query *q, int64_t *after)
+{
+	struct pg_args args = { 0 };
+	PGresult *r;
+	int rc;
+
+	pg_int(&args, s->q);
+	pg_int(&args, *after);
+	pg_int(&args, q->since);
+	rc = pg_ask(
+		s,
+		"SELECT seq FROM $S.log WHERE q=$1 AND seq>$2 AND at<$3 ORDER BY seq DESC LIMIT 1",
+		&args, &r);
+	if (rc < 0)
+		return rc;
+	if (PQntuples(r))
+		*after = pg_int_at(r, 0, 0);
+	PQclear(r);
+	return 0;
+}
+
+static int read_entries(struct pg *s, const struct entry_query *q, int64_t after, entry_fn *fn,
+			void *ctx)
+{
+	bool more = true;
+	int rc = q->since && !q->key.n && !q->unordered ? find_start(s, q, &after) : 0;
+
+	while (rc == 0 && more) {
+		PGresult *r;
+
+		rc = page(s, q, after, &r);
+		if (rc < 0)
+			break;
+		more = !q->last && PQntuples(r) == PAGE;
+		rc = send_entries(r, fn, ctx, &after);
+		PQclear(r);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+int pg_entries(struct store *base, const struct entry_query *q, entry_fn *fn, void *ctx)
+{
+	struct pg *s = pg_of(base);
+	int64_t after = 0;
+	int rc = pg_guard(s);
+
+	if (rc < 0)
+		return rc;
+	if (q->after.n && (!str_to_i64(q->after, &after) || after < 0))
+		return store_fail(&base->env, STORE_UNSUPPORTED, NULL,
+				  "'%.*s' is not a cursor of this store", STRF(q->after));
+	rc = pg_read_begin(s);
+	return rc < 0 ? rc : pg_read_end(s, read_entries(s, q, after, fn, ctx));
+}

@@ -1,0 +1,441 @@
+/*
+ * Scans. The statement has every condition of the query, so that its limit counts only records of the answer. Where the
+ * answer comes from several ranges of an index (each status by age, READY and due LATER by rank), the statement joins
+ * the first records of each range. A long answer is read in portions through a cursor.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/postgres/postgres.h"
+
+/* In a change and in a snapshot the time is known; else the server takes it, not before the last change. */
+#define NOW "coalesce($2,(SELECT greatest(now,$C) FROM $S.queue WHERE q=$1))"
+#define SMALL 8 /* records that a change is likely to write */
+#define UNION_MOST 10000
+
+static const char *const orders[] = {
+	[PICK_ALL] = "r.created_at,r.id_key",
+	[PICK_ELIGIBLE] = "r.class_rank,r.priority DESC,r.due_at,r.updated_at,r.id_key",
+	[PICK_LATER] = "r.eligible_at,r.id_key",
+	[PICK_OTHERS] = "r.key",
+	[PICK_WAITING] = "r.class_rank,r.priority DESC,r.due_at,r.updated_at,r.id_key",
+};
+/* The same for the joined ranges, whose columns have other names. */
+static const char *const outer[] = {
+	[PICK_ALL] = "o1,o2", [PICK_ELIGIBLE] = "o1,o2 DESC,o3,o4,o5", [PICK_LATER] = "o1,o2",
+	[PICK_OTHERS] = "o1", [PICK_WAITING] = "o1,o2 DESC,o3,o4,o5",
+};
+static const char *const keys[] = {
+	[PICK_ALL] = "r.created_at o1,r.id_key o2",
+	[PICK_ELIGIBLE] = "r.class_rank o1,r.priority o2,r.due_at o3,r.updated_at o4,r.id_key o5",
+	[PICK_LATER] = "r.eligible_at o1,r.id_key o2",
+	[PICK_OTHERS] = "r.key o1",
+	[PICK_WAITING] = "r.class_rank o1,r.priority o2,r.due_at o3,r.updated_at o4,r.id_key o5",
+};
+
+struct scan {
+	struct pg *s;
+	const struct query *q;
+	struct pg_args args;
+	struct buf more; /* the conditions beside the pick */
+	struct buf sql;
+	bool body, count;
+	struct arena a;
+};
+
+/* --- conditions ----------------------------------------------------------------------------------- */
+
+/* The lanes whose eligible_at decides: "2,3". */
+static const char *timed(const struct query *q, char out[16])
+{
+	int n = snprintf(out, 16, "2");
+
+	for (int lane = LANE_WAITING; lane <= LANE_BOTH; lane++)
+		if (lane_waits(lane) && q->waiting & LANE_BIT(lane))
+			n += snprintf(out + n, 16 - (size_t)n, ",%d", lane);
+	return out;
+}
+
+/* The lanes of waiting tasks whose time does not matter; 0: there are none. */
+static const char *untimed(const struct query *q, char out[16])
+{
+	int n = snprintf(out, 16, "0");
+
+	for (int lane = LANE_WAITING; lane <= LANE_BOTH; lane++)
+		if (lane_waits(lane) && !(q->waiting & LANE_BIT(lane)))
+			n += snprintf(out + n, 16 - (size_t)n, ",%d", lane);
+	return out;
+}
+
+static void with(struct scan *c, const char *condition, struct str value)
+{
+	if (!value.n)
+		return;
+	pg_bytes(&c->args, value);
+	buf_addf(&c->more, " AND ");
+	for (; *condition; condition++) {
+		if (*condition == '?')
+			buf_addf(&c->more, "$%d", c->args.n);
+		else
+			buf_addc(&c->more, *condition);
+	}
+}
+
+static void add_conditions(struct scan *c, const struct record *after, struct str after_key)
+{
+	const struct query *q = c->q;
+
+	if (q->class_rank)
+		buf_addf(&c->more, " AND r.class_rank=%d", q->class_rank);
+	if (q->held)
+		buf_addf(&c->more, " AND r.holder IS NOT NULL");
+	with(c, "r.holder=?", q->holder);
+	with(c, "r.token=?", q->token);
+	with(c, "r.type=?", q->type);
+	with(c, "r.parent=?", q->parent);
+	with(c, "?=ANY(r.labels)", q->label);
+	with(c, "r.key IN(SELECT key FROM $S.link WHERE q=$1 AND target=?)", q->depends_on);
+	if (!after)
+		return;
+	pg_int(&c->args, after->ix.created_at);
+	pg_bytes(&c->args, after_key);
+	buf_addf(&c->more, " AND (r.created_at,r.id_key)>($%d,$%d)", c->args.n - 1, c->args.n);
+}
+
+static void add_statuses(const struct query *q, struct buf *out)
+{
+	char sep = '(';
+
+	if (!q->statuses || (q->pick == PICK_ALL && q->limit && q->limit <= UNION_MOST))
+		return;
+	buf_addf(out, " AND r.status IN");
+	for (int i = 1; i < PG_STATUSES; i++) {
+		if (!(q->statuses >> i & 1))
+			continue;
+		buf_addf(out, "%c%d", sep, i);
+		sep = ',';
+	}
+	buf_addf(out, sep == '(' ? "(0)" : ")");
+}
+
+/* --- ranges --------------------------------------------------------------------------------------- */
+
+static void range(struct scan *c, bool first, const char *where)
+{
+	const struct query *q = c->q;
+
+	buf_addf(&c->sql, "%s(SELECT " PG_COLS "%s,%s FROM $S.record r%s WHERE r.q=$1 AND %s",
+		 first ? "" : " UNION ALL ", c->body ? "," PG_BODY : "", keys[q->pick],
+		 c->body ? PG_JOIN : "", where);
+	buf_adds(&c->sql, buf_str(&c->more));
+	buf_addf(&c->sql, " ORDER BY %s", orders[q->pick]);
+	if (q->limit)
+		buf_addf(&c->sql, " LIMIT %zu", q->limit);
+	buf_addf(&c->sql, ")");
+}
+
+static void ranges_eligible(struct scan *c)
+{
+	char lanes[16];
+
+	range(c, true, "r.lane=1");
+	range(c, false,
+	      arena_printf(&c->a, "r.lane>=2 AND r.lane IN(%s) AND r.eligible_at<=" NOW,
+			   timed(c->q, lanes))
+		      .p);
+}
+
+static void ranges_waiting(struct scan *c)
+{
+	char lanes[16];
+
+	range(c, true,
+	      arena_printf(&c->a, "r.lane>=2 AND r.lane IN(%s) AND r.eligible_at>" NOW,
+			   timed(c->q, lanes))
+		      .p);
+	range(c, false, arena_printf(&c->a, "r.lane>=2 AND r.lane IN(%s)", untimed(c->q, lanes)).p);
+	range(c, false, "r.lane IS NULL AND r.status IS NOT NULL AND r.holder IS NOT NULL");
+}
+
+static void ranges_later(struct scan *c)
+{
+	char lanes[16];
+
+	range(c, true,
+	      arena_printf(&c->a, "r.lane>=2 AND r.lane IN(%s) AND r.eligible_at>" NOW,
+			   timed(c->q, lanes))
+		      .p);
+}
+
+#define NOT_GONE "(r.lane IS DISTINCT FROM 4 OR r.eligible_at>" NOW ")"
+
+/* The first tasks of each status by age, then the first of these. */
+static void ranges_all(struct scan *c)
+{
+	const struct query *q = c->q;
+	char sep = '[';
+
+	if (!q->limit || q->limit > UNION_MOST) {
+		range(c, true, "r.status IS NOT NULL AND " NOT_GONE);
+		return;
+	}
+	buf_addf(&c->sql, "SELECT y.* FROM unnest(ARRAY");
+	for (int i = 1; i < PG_STATUSES; i++) {
+		if (q->statuses && !(q->statuses >> i & 1))
+			continue;
+		buf_addf(&c->sql, "%c%d", sep, i);
+		sep = ',';
+	}
+	buf_addf(&c->sql, "%s]::int2[]) AS st(n) CROSS JOIN LATERAL", sep == '[' ? "[0" : "");
+	range(c, true, "r.status=st.n AND " NOT_GONE);
+	buf_addf(&c->sql, " y");
+}
+
+static void build(struct scan *c)
+{
+	const struct query *q = c->q;
+
+	buf_addf(&c->sql, c->count ? "SELECT count(*) FROM (" : "SELECT * FROM (");
+	switch (q->pick) {
+	case PICK_ELIGIBLE:
+		ranges_eligible(c);
+		break;
+	case PICK_LATER:
+		ranges_later(c);
+		break;
+	case PICK_WAITING:
+		ranges_waiting(c);
+		break;
+	case PICK_OTHERS:
+		range(c, true, "r.status IS NULL AND " NOT_GONE);
+		break;
+	default:
+		ranges_all(c);
+	}
+	buf_addf(&c->sql, ") x(k1,k2,k3,k4,k5,k6,k7,k8,k9,k10,k11,k12,k13,k14,k15,k16,k17,k18%s",
+		 c->body ? ",b1,b2,b3,b4,b5,b6,b7" : "");
+	for (const char *p = outer[q->pick], *end; *p; p = end) {
+		end = p + strcspn(p, ",");
+		buf_addf(&c->sql, ",%.2s", p);
+		end += *end == ',';
+	}
+	buf_addf(&c->sql, ")");
+	if (c->count)
+		return;
+	buf_addf(&c->sql, " ORDER BY %s", outer[q->pick]);
+	if (q->limit)
+		buf_addf(&c->sql, " LIMIT %zu", q->limit);
+}
+
+/* --- the scan ------------------------------------------------------------------------------------- */
+
+static int send_rows(struct scan *c, const PGresult *r, record_fn *fn, void *ctx)
+{
+	bool keep = c->s->changing && c->q->limit && c->q->limit <= SMALL;
+	int rc = 0;
+
+	for (int i = 0; rc == 0 && i < PQntuples(r); i++) {
+		struct arena a = { 0 };
+		struct record rec;
+
+		pg_row_read(r, i, c->body, &rec, &a);
+		if (keep && !pg_seen(c->s, rec.key))
+			pg_remember(c->s, rec.key, &rec, c->body);
+		if (!c->q->body)
+			rec.body = (struct str){ 0 };
+		rc = fn(&rec, ctx);
+		arena_free(&a);
+	}
+	return rc;
+}
+
+static char *text_of(struct scan *c, const char *before)
+{
+	struct buf b = BUF_MAX(1 << 20);
+	char *out;
+
+	buf_addf(&b, "%s", before);
+	buf_adds(&b, buf_str(&c->sql));
+	buf_addc(&b, '\0');
+	out = pg_sql(c->s, b.p);
+	buf_free(&b);
+	return out;
+}
+
+static int ask_rows(struct scan *c, PGresult **r)
+{
+	char *sql = text_of(c, "");
+	int rc = pg_send_composed(c->s, sql, &c->args);
+
+	free(sql);
+	return rc < 0 ? rc : pg_wait(c->s, r);
+}
+
+static int scan_at_once(struct scan *c, record_fn *fn, void *ctx)
+{
+	PGresult *r;
+	int rc = ask_rows(c, &r);
+
+	if (pg_again(c->s, rc))
+		rc = ask_rows(c, &r);
+	if (rc < 0)
+		return rc;
+	rc = send_rows(c, r, fn, ctx);
+	PQclear(r);
+	return rc;
+}
+
+static int fetch(struct scan *c, unsigned cursor, record_fn *fn, void *ctx)
+{
+	char sql[60];
+	PGresult *r;
+	int rc = 0, n = PG_FETCH;
+
+	snprintf(sql, sizeof(sql), "FETCH FORWARD %d FROM c%u", PG_FETCH, cursor);
+	while (rc == 0 && n == PG_FETCH) {
+		rc = pg_send_text(c->s, sql, NULL);
+		if (rc == 0)
+			rc = pg_wait(c->s, &r);
+		if (rc < 0)
+			return rc;
+		n = PQntuples(r);
+		rc = send_rows(c, r, fn, ctx);
+		PQclear(r);
+	}
+	return rc;
+}
+
+static int scan_in_portions(struct scan *c, record_fn *fn, void *ctx)
+{
+	struct pg *s = c->s;
+	unsigned cursor = ++s->cursors;
+	char begin[60];
+	char *sql;
+	int rc = 0;
+
+	snprintf(begin, sizeof(begin), "DECLARE c%u NO SCROLL CURSOR FOR ", cursor);
+	sql = text_of(c, begin);
+	rc = pg_send_text(s, sql, &c->args);
+	free(sql);
+	if (rc == 0)
+		rc = fetch(c, cursor, fn, ctx);
+	if (rc >= 0 && s->changing) {
+		snprintf(begin, sizeof(begin), "CLOSE c%u", cursor);
+		if (pg_send_text(s, begin, NULL) < 0)
+			rc = s->base.env.err->fault;
+	}
+	return rc;
+}
+
+/* 0, 1 if the task of q->after is absent. */
+static int start(struct scan *c)
+{
+	struct record after;
+	char key[ID_KEY_MAX];
+	bool paged = c->q->pick == PICK_ALL && c->q->after.n;
+	bool known = c->s->changing || c->s->depth || c->s->boot;
+	int rc = paged ? pg_get(&c->s->base, c->q->after, &after, &c->a) : 0;
+
+	if (rc)
+		return rc;
+	pg_int(&c->args, c->s->q);
+	pg_int_or_null(&c->args, c->q->at ? c->q->at : pg_now(&c->s->base), !c->q->at && !known);
+	add_statuses(c->q, &c->more);
+	add_conditions(c, paged ? &after : NULL,
+		       paged ? arena_str(&c->a, index_id_key(after.ix.id, key)) : STR(""));
+	build(c);
+	return 0;
+}
+
+static void end(struct scan *c)
+{
+	buf_free(&c->more);
+	buf_free(&c->sql);
+	arena_free(&c->a);
+}
+
+static struct scan make(struct pg *s, const struct query *q, bool count)
+{
+	bool small = s->changing && q->limit && q->limit <= SMALL;
+
+	return (struct scan){ .s = s,
+			      .q = q,
+			      .more = BUF_MAX(4096),
+			      .sql = BUF_MAX(256u << 10),
+			      .count = count,
+			      .body = !count && (q->body || small) };
+}
+
+static int scan(struct pg *s, const struct query *q, bool once, record_fn *fn, void *ctx)
+{
+	struct scan c = make(s, q, false);
+	int rc = start(&c);
+
+	if (rc == 0)
+		rc = once ? scan_at_once(&c, fn, ctx) : scan_in_portions(&c, fn, ctx);
+	end(&c);
+	return rc < 0 ? rc : 0;
+}
+
+int pg_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
+{
+	struct pg *s = pg_of(base);
+	bool once = q->limit && q->limit <= PG_FETCH;
+	int rc = pg_guard(s);
+
+	if (rc == 0 && once)
+		return scan(s, q, once, fn, ctx);
+	if (rc == 0)
+		rc = pg_read_begin(s);
+	return rc < 0 ? rc : pg_read_end(s, scan(s, q, once, fn, ctx));
+}
+
+static bool only_statuses(const struct query *q)
+{
+	return q->pick == PICK_ALL && !q->class_rank && !q->held && !q->holder.n && !q->token.n &&
+	       !q->type.n && !q->label.n && !q->parent.n && !q->depends_on.n;
+}
+
+static int count_rows(struct pg *s, const struct query *q, int64_t *n)
+{
+	struct scan c = make(s, q, true);
+	PGresult *r;
+	char *sql;
+	int rc = start(&c);
+
+	sql = text_of(&c, "");
+	if (rc == 0)
+		rc = pg_send_composed(s, sql, &c.args);
+	free(sql);
+	end(&c);
+	if (rc == 0)
+		rc = pg_wait(s, &r);
+	if (rc)
+		return rc < 0 ? rc : 0;
+	*n = pg_int_at(r, 0, 0);
+	PQclear(r);
+	return 0;
+}
+
+int pg_count(struct store *base, const struct query *q, int64_t *n)
+{
+	int64_t counts[PG_STATUSES];
+	struct query all = *q;
+	int rc;
+
+	*n = 0;
+	if (!only_statuses(q)) {
+		all.limit = 0;
+		all.body = false;
+		all.text = all.after = (struct str){ 0 };
+		rc = pg_guard(pg_of(base));
+		if (rc == 0)
+			rc = count_rows(pg_of(base), &all, n);
+		return pg_again(pg_of(base), rc) ? count_rows(pg_of(base), &all, n) : rc;
+	}
+	rc = pg_tally(base, counts);
+	for (int i = 1; rc == 0 && i < PG_STATUSES; i++)
+		if (!q->statuses || (q->statuses >> i & 1))
+			*n += counts[i];
+	return rc;
+}

@@ -1,0 +1,286 @@
+/* Makes, checks and migrates the schema, and finds the queue in it. */
+#include <stdio.h>
+
+#include "base/text.h"
+#include "store/postgres/postgres.h"
+
+#define TALLY_ZERO "'{0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}'"
+
+static struct str queue_name(const struct pg *s)
+{
+	return s->base.env.opt.queue.n ? s->base.env.opt.queue : STR("default");
+}
+
+static bool is_state(const struct pg *s, const char *state)
+{
+	return !strcmp(s->state, state);
+}
+
+/* --- what is there -------------------------------------------------------------------------------- */
+
+static int fail_newer(struct pg *s, int64_t version)
+{
+	return store_fail(&s->base.env, STORE_NEWER, "install a newer pawl",
+			  "%s: a newer pawl made the schema %s (version %lld, this pawl knows %d)",
+			  s->place, s->name, (long long)version, PG_VERSION);
+}
+
+static int fail_foreign(struct pg *s)
+{
+	return store_fail(&s->base.env, STORE_FOREIGN,
+			  "name another schema: ?schema=NAME at the end of the URI",
+			  "%s: the schema %s belongs to another program", s->place, s->name);
+}
+
+/* 0: it is ours, and *version is set; 1: there is no schema, or an empty one. */
+static int look(struct pg *s, int64_t *version)
+{
+	struct pg_args args = { 0 };
+	PGresult *r;
+	int rc, objects, about;
+
+	pg_text(&args, s->name);
+	rc = pg_ask(
+		s,
+		"SELECT count(c.oid),count(*) FILTER (WHERE c.relname='about' AND "
+		"(SELECT count(*) FROM pg_catalog.pg_attribute WHERE attrelid=c.oid AND attname "
+		"IN('program','version'))=2),count(*) FILTER (WHERE c.relname IN('queue','record',"
+		"'text','link','log')) "
+		"FROM pg_catalog.pg_namespace n LEFT JOIN pg_catalog.pg_class c ON "
+		"c.relnamespace=n.oid AND c.relkind IN('r','v','m','p','f') WHERE n.nspname=$1",
+		&args, &r);
+	if (rc < 0)
+		return rc;
+	objects = (int)pg_int_at(r, 0, 0);
+	about = (int)pg_int_at(r, 0, 1);
+	rc = about && pg_int_at(r, 0, 2) < 5 ? 2 : 0;
+	PQclear(r);
+	if (!objects)
+		return 1;
+	if (!about)
+		return fail_foreign(s);
+	if (rc == 2)
+		return store_fail(&s->base.env, STORE_CORRUPT, "restore the schema from a backup",
+				  "%s: a table of the schema %s is missing", s->place, s->name);
+	rc = pg_ask(s, "SELECT program,version FROM $S.about", NULL, &r);
+	if (rc < 0)
+		return rc;
+	if (PQntuples(r) == 1 && str_is(pg_bytes_at(r, 0, 0), "pawl"))
+		*version = pg_int_at(r, 0, 1);
+	else
+		rc = fail_foreign(s);
+	PQclear(r);
+	return rc;
+}
+
+/* --- making it ------------------------------------------------------------------------------------ */
+
+/* All processes that make or migrate the schema, or make a queue in it, pass one after the other. */
+static int begin(struct pg *s)
+{
+	struct pg_args args = { 0 };
+	char timeout[24];
+	int rc = pg_send(s, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", NULL);
+
+	snprintf(timeout, sizeof(timeout), "%lld", (long long)s->base.env.opt.timeout_ms + 1);
+	pg_text(&args, timeout);
+	pg_text(&args, s->name);
+	pg_patience(s, s->base.env.opt.timeout_ms);
+	if (rc == 0)
+		rc = pg_ask(s,
+			    "SELECT set_config('lock_timeout',$1,true),"
+			    "pg_advisory_xact_lock(hashtextextended('pawl '||$2,0))",
+			    &args, NULL);
+	return rc;
+}
+
+static int commit(struct pg *s, int rc)
+{
+	return rc < 0 ? pg_rollback(s, rc) : pg_ask(s, "COMMIT", NULL, NULL);
+}
+
+static int run_layout(struct pg *s)
+{
+	struct pg_args args = { 0 };
+	PGresult *r;
+	bool there;
+	int rc;
+
+	pg_text(&args, s->name);
+	rc = pg_ask(s, "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname=$1", &args, &r);
+	if (rc < 0)
+		return rc;
+	there = PQntuples(r) > 0;
+	PQclear(r);
+	if (!there)
+		rc = pg_send(s, "CREATE SCHEMA $S", NULL);
+	for (size_t i = 0; rc == 0 && pg_layout[i]; i++)
+		rc = pg_send(s, pg_layout[i], NULL);
+	return rc < 0 ? rc : pg_wait(s, NULL);
+}
+
+static int lay_out(struct pg *s)
+{
+	int64_t version = 0;
+	int rc = begin(s);
+
+	if (rc == 0)
+		rc = look(s, &version);
+	if (rc == 1)
+		rc = run_layout(s);
+	if (rc == 0 && version > PG_VERSION)
+		rc = fail_newer(s, version);
+	return commit(s, rc);
+}
+
+/* --- the queue in it ------------------------------------------------------------------------------ */
+
+/* 0, 1 if there is no such queue, or a fault. */
+static int find_queue(struct pg *s, int64_t *version)
+{
+	struct pg_args args = { 0 };
+	PGresult *r;
+	int rc;
+
+	pg_bytes(&args, queue_name(s));
+	rc = pg_ask(
+		s,
+		"SELECT a.version,n.q,greatest(n.now,$C) FROM $S.about a LEFT JOIN $S.queue n ON n.name=$1 WHERE a.program='pawl'",
+		&args, &r);
+	if (rc < 0)
+		return rc;
+	if (PQntuples(r) != 1) {
+		PQclear(r);
+		return fail_foreign(s);
+	}
+	*version = pg_int_at(r, 0, 0);
+	rc = PQgetisnull(r, 0, 1);
+	s->q = pg_int_at(r, 0, 1);
+	if (rc == 0)
+		pg_clock_set(s, pg_int_at(r, 0, 2));
+	PQclear(r);
+	return rc;
+}
+
+/* The number of a queue is never reused: a handle that is still open must not end up in another queue. Time and log
+ * numbers go on where the last queue stopped, so that a cursor of a removed queue stays valid. */
+static int make_queue(struct pg *s)
+{
+	struct pg_args args = { 0 };
+	int64_t version;
+	int rc = begin(s);
+
+	pg_bytes(&args, queue_name(s));
+	if (rc == 0)
+		rc = find_queue(s, &version);
+	if (rc == 1)
+		rc = pg_ask(
+			s,
+			"INSERT INTO $S.queue(q,name,now,floor,seq,tally) SELECT "
+			"coalesce(max(q),0)+1,$1,coalesce(max(now),0),0,coalesce(max(seq),0)," TALLY_ZERO
+			" FROM $S.queue",
+			&args, NULL);
+	rc = commit(s, rc);
+	return rc < 0 ? rc : find_queue(s, &version);
+}
+
+static int fail_absent(struct pg *s)
+{
+	struct arena a = { 0 };
+	struct str name = queue_name(s);
+	int rc = store_fail(&s->base.env, STORE_ABSENT,
+			    arena_printf(&a, "pawl init --queue %s", store_word(&a, name).p).p,
+			    "there is no queue '%.*s' in %s, schema %s", STRF(name), s->place,
+			    s->name);
+
+	arena_free(&a);
+	return rc;
+}
+
+/* The first statement failed: is there no schema, or a foreign one? */
+static int explain(struct pg *s)
+{
+	int64_t version;
+	struct store_error first = *s->base.env.err;
+	bool denied = is_state(s, "42501");
+	int rc = look(s, &version);
+
+	if (rc < 0 || (rc == 0 && denied)) {
+		if (rc == 0)
+			*s->base.env.err = first;
+		return s->base.env.err->fault;
+	}
+	if (rc == 0)
+		return fail_foreign(s);
+	if (s->base.env.mode == STORE_CREATE)
+		return lay_out(s);
+	return store_fail(&s->base.env, STORE_ABSENT, "pawl init",
+			  "there is no queue in %s: it has no schema %s", s->place, s->name);
+}
+
+int pg_attach(struct pg *s)
+{
+	int64_t version = 0;
+	int rc = find_queue(s, &version);
+
+	if (rc < 0 && (is_state(s, "42P01") || is_state(s, "3F000") || is_state(s, "42501") ||
+		       is_state(s, "42703") || is_state(s, "42883"))) {
+		rc = explain(s);
+		if (rc == 0)
+			rc = find_queue(s, &version);
+	}
+	if (rc >= 0 && version > PG_VERSION)
+		return fail_newer(s, version);
+	if (rc == 1 && s->base.env.mode == STORE_CREATE)
+		rc = make_queue(s);
+	return rc == 1 ? fail_absent(s) : rc;
+}
+
+int pg_queues(struct store *base, name_fn *fn, void *ctx)
+{
+	struct pg *s = pg_of(base);
+	PGresult *r;
+	int rc = pg_guard(s);
+
+	if (rc == 0)
+		rc = pg_ask(s, "SELECT name FROM $S.queue WHERE name IS NOT NULL ORDER BY q", NULL,
+			    &r);
+	if (rc < 0)
+		return rc;
+	for (int i = 0; i < PQntuples(r); i++)
+		fn(ctx, pg_bytes_at(r, i, 0));
+	PQclear(r);
+	return 0;
+}
+
+/* The row of the queue stays, without a name: see make_queue(). */
+static int empty_queue(struct pg *s)
+{
+	static const char *const sql[] = {
+		"DELETE FROM $S.text WHERE q=$1",
+		"DELETE FROM $S.link WHERE q=$1",
+		"DELETE FROM $S.record WHERE q=$1",
+		"DELETE FROM $S.log WHERE q=$1",
+		"UPDATE $S.queue SET name=NULL,tally=" TALLY_ZERO " WHERE q=$1",
+	};
+	struct pg_args args = { 0 };
+	int rc = 0;
+
+	pg_int(&args, s->q);
+	for (size_t i = 0; rc == 0 && i < sizeof(sql) / sizeof(*sql); i++)
+		rc = pg_send(s, sql[i], &args);
+	return rc < 0 ? rc : pg_wait(s, NULL);
+}
+
+int pg_discard(struct store *base)
+{
+	struct pg *s = pg_of(base);
+	int rc = pg_may_write(s);
+
+	if (rc < 0)
+		return rc;
+	rc = pg_lock(s, base->env.opt.timeout_ms);
+	if (rc == STORE_ABSENT)
+		return pg_rollback(s, 0);
+	return commit(s, rc == 0 ? empty_queue(s) : rc);
+}

@@ -1,0 +1,68 @@
+/* The PostgreSQL store: opens and closes it, and fills in the store interface. postgres.h explains the parts. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/module.h"
+#include "store/postgres/postgres.h"
+
+extern const struct module pawl_module;
+static const struct store_ops store_postgres;
+
+static void pg_close(struct store *base)
+{
+	struct pg *s = pg_of(base);
+
+	pg_wake_close(s);
+	if (s->pid == getpid())
+		pg_disconnect(s);
+	else
+		pg_abandon(s->db);
+	for (size_t i = 0; i < s->n_prepared; i++)
+		free(s->prepared[i].text);
+	arena_free(&s->arena);
+	free(s->conninfo);
+	free(s->schema);
+	free(s->name);
+	free(s);
+}
+
+static int pg_open(struct store **out, const struct uri *uri, const struct store_env *env)
+{
+	struct pg *s = mem_alloc(sizeof(*s));
+	int rc;
+
+	*s = (struct pg){ .base = { .ops = &store_postgres, .env = *env, .traits = STORE_FAR },
+			  .pid = getpid() };
+	rc = pg_place(s, uri);
+	if (rc == 0)
+		rc = pg_guard(s);
+	if (rc == 0)
+		rc = pg_attach(s);
+	if (rc < 0) {
+		pg_close(&s->base);
+		return rc;
+	}
+	*out = &s->base;
+	return 0;
+}
+
+static const struct store_ops store_postgres = {
+	.scheme = "postgres",
+	.open = pg_open,
+	.close = pg_close,
+	.now = pg_now,
+	.get = pg_get,
+	.scan = pg_scan,
+	.count = pg_count,
+	.tally = pg_tally,
+	.modify = pg_modify,
+	.entries = pg_entries,
+	.snapshot = pg_snapshot,
+	.wake_fd = pg_wake_fd,
+	.wake_clear = pg_wake_clear,
+	.check = pg_check,
+	.queues = pg_queues,
+	.discard = pg_discard,
+};
+
+const struct module pawl_module = { .abi = MODULE_ABI, .store = &store_postgres };

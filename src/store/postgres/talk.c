@@ -1,0 +1,317 @@
+/* Statements and their results, in pipeline mode: a statement is sent at once, and its result is read when needed. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/os.h"
+#include "store/postgres/postgres.h"
+
+#define BATCH 200 /* statements that are sent before their results are read */
+
+/* --- faults --------------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *state; /* an SQLSTATE, or the beginning of one */
+	int fault;
+	const char *hint;
+} faults[] = {
+	{ "55P03", STORE_BUSY, "try again, or wait longer with --timeout" },
+	{ "40", STORE_BUSY, "try again" },
+	{ "57014", STORE_BUSY, "try again; the server's own timeout may be too short" },
+	{ "53300", STORE_BUSY,
+	  "try again later, raise max_connections on the server, or put PgBouncer in front of it" },
+	{ "53100", STORE_FULL, "free some space on the server" },
+	{ "25006", STORE_READONLY,
+	  "the server is a standby or read-only: name the primary in the URI, or all hosts" },
+	{ "42501", STORE_READONLY,
+	  "ask the administrator of the database for the rights: doc/guides/postgres.md lists them" },
+	{ "3D000", STORE_ABSENT, "create the database: createdb NAME" },
+	{ "28", STORE_UNREACHABLE,
+	  "check the user and the password: PGPASSFILE (~/.pgpass), PGPASSWORD or the URI" },
+	{ "42P01", STORE_CORRUPT, "restore the schema from a backup" },
+	{ "42703", STORE_CORRUPT, "restore the schema from a backup" },
+	{ "42883", STORE_CORRUPT, "restore the schema from a backup" },
+	{ "3F000", STORE_ABSENT, "pawl init" },
+	{ "08", STORE_UNREACHABLE, "check that the server runs, and try again" },
+	{ "57P", STORE_UNREACHABLE, "check that the server runs, and try again" },
+	{ "25P03", STORE_UNREACHABLE, "try again" },
+};
+
+int pg_fail(struct pg *s, const char *state, const char *text)
+{
+	int n = (int)strcspn(text, "\n");
+
+	snprintf(s->state, sizeof(s->state), "%s", state);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+		if (str_starts(str_c(state), str_c(faults[i].state)))
+			return store_fail(&s->base.env, faults[i].fault, faults[i].hint, "%s: %.*s",
+					  s->place, n, text);
+	return store_fail(&s->base.env, STORE_IO, NULL, "%s: %.*s%s%s%s", s->place, n, text,
+			  *state ? " (" : "", state, *state ? ")" : "");
+}
+
+int pg_lost(struct pg *s, const char *why)
+{
+	int rc, n = (int)strcspn(why, "\n");
+
+	s->broken = true;
+	rc = store_fail(&s->base.env, STORE_UNREACHABLE,
+			"check that the server runs, and try again",
+			"the connection to %s was lost: %.*s", s->place, n, why);
+	if (s->committing)
+		s->base.env.err->applied = '?';
+	return rc;
+}
+
+static int fail_result(struct pg *s, const PGresult *r)
+{
+	const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+	const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+
+	if (!state)
+		return pg_lost(s, *PQresultErrorMessage(r) ? PQresultErrorMessage(r)
+							   : PQerrorMessage(s->db));
+	return pg_fail(s, state, text ? text : "an error without a text");
+}
+
+/* --- SQL texts ------------------------------------------------------------------------------------ */
+
+#define CLOCK "(extract(epoch FROM clock_timestamp())*1000)::bigint"
+
+char *pg_sql(const struct pg *s, const char *sql)
+{
+	struct buf b = BUF_MAX(1 << 20);
+	const char *at;
+	char *out;
+
+	for (; (at = strchr(sql, '$')); sql = at + 2) {
+		buf_add(&b, sql, (size_t)(at - sql));
+		if (at[1] == 'S')
+			buf_adds(&b, str_c(s->schema));
+		else if (at[1] == 'C')
+			buf_adds(&b, str_c(s->boot ? "0" : CLOCK));
+		else
+			buf_add(&b, at, 2);
+	}
+	buf_add(&b, sql, strlen(sql) + 1);
+	out = mem_alloc(b.n);
+	memcpy(out, b.p, b.n);
+	buf_free(&b);
+	return out;
+}
+
+/* --- sending -------------------------------------------------------------------------------------- */
+
+void pg_patience(struct pg *s, int64_t ms)
+{
+	int64_t net = s->base.env.opt.net_ms > 0 ? s->base.env.opt.net_ms : PG_NET_MS;
+
+	s->deadline = os_boot_ms() + (ms > 0 ? ms : 0) + net;
+}
+
+static int sent(struct pg *s, int ok)
+{
+	if (!ok)
+		return pg_lost(s, PQerrorMessage(s->db));
+	return ++s->sent % BATCH ? 0 : pg_wait(s, NULL);
+}
+
+int pg_send_text(struct pg *s, const char *sql, const struct pg_args *p)
+{
+	static const struct pg_args none;
+
+	p = p ? p : &none;
+	return sent(s, PQsendQueryParams(s->db, sql, p->n, p->types, p->values, p->lengths,
+					 p->formats, 1));
+}
+
+static int send_named(struct pg *s, struct pg_prepared *known, const struct pg_args *p)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "p%d", (int)(known - s->prepared));
+	if (!known->named) {
+		int rc = sent(s, PQsendPrepare(s->db, name, known->text, p->n, p->types));
+
+		if (rc < 0)
+			return rc;
+		known->named = true;
+	}
+	return sent(s,
+		    PQsendQueryPrepared(s->db, name, p->n, p->values, p->lengths, p->formats, 1));
+}
+
+/* A literal by its address, or the text of a composed statement. */
+static struct pg_prepared *find(struct pg *s, const char *sql, const char *text)
+{
+	for (size_t i = 0; i < s->n_prepared; i++) {
+		const struct pg_prepared *p = &s->prepared[i];
+
+		if (sql ? p->sql == sql : text && !p->sql && !strcmp(p->text, text))
+			return &s->prepared[i];
+	}
+	if (s->n_prepared == PG_PREPARED)
+		return NULL;
+	s->prepared[s->n_prepared] = (struct pg_prepared){ .sql = sql,
+							   .text = pg_sql(s, sql ? sql : text) };
+	return &s->prepared[s->n_prepared++];
+}
+
+int pg_send_composed(struct pg *s, const char *sql, const struct pg_args *p)
+{
+	struct pg_prepared *known = find(s, NULL, sql);
+
+	if (known && known->uses++ > 1 && !s->pooled)
+		return send_named(s, known, p);
+	return pg_send_text(s, sql, p);
+}
+
+/* A process that makes one call sends each statement once, and a named statement would only cost time. */
+int pg_send(struct pg *s, const char *sql, const struct pg_args *p)
+{
+	static const struct pg_args none;
+	struct pg_prepared *known = find(s, sql, NULL);
+	char *text;
+	int rc;
+
+	p = p ? p : &none;
+	if (known && known->uses++ > 1 && !s->pooled)
+		return send_named(s, known, p);
+	text = known ? known->text : pg_sql(s, sql);
+	rc = pg_send_text(s, text, p);
+	if (!known)
+		free(text);
+	return rc;
+}
+
+/* --- waiting -------------------------------------------------------------------------------------- */
+
+static int wait_socket(struct pg *s, short events)
+{
+	struct pollfd p = { .fd = PQsocket(s->db), .events = events };
+	int64_t left = s->deadline - os_boot_ms();
+
+	if (left <= 0)
+		return pg_lost(s, "the server does not answer");
+	if (poll(&p, 1, left > 60000 ? 60000 : (int)left) < 0 && errno != EINTR)
+		return pg_lost(s, strerror(errno));
+	return 0;
+}
+
+/* Sends what libpq still holds, and reads until a result is complete. */
+static int pump(struct pg *s)
+{
+	int left, rc = 0;
+
+	for (;;) {
+		left = PQflush(s->db);
+		if (left < 0 && !PQconsumeInput(s->db))
+			return pg_lost(s, PQerrorMessage(s->db));
+		if (!PQisBusy(s->db))
+			return 0;
+		rc = wait_socket(s, left ? POLLIN | POLLOUT : POLLIN);
+		if (rc < 0)
+			return rc;
+		if (!PQconsumeInput(s->db))
+			return pg_lost(s, PQerrorMessage(s->db));
+	}
+}
+
+/* One result; *r is NULL between the results of two statements. */
+static int next_result(struct pg *s, PGresult **r)
+{
+	int rc = pump(s);
+
+	*r = rc == 0 ? PQgetResult(s->db) : NULL;
+	return rc;
+}
+
+/* The results of one batch, up to its sync. */
+static int read_batch(struct pg *s, PGresult **out)
+{
+	PGresult *r, *last = NULL;
+	int rc = 0, got, nulls = 0;
+
+	for (;;) {
+		got = next_result(s, &r);
+		if (got < 0)
+			rc = rc < 0 ? rc : got;
+		if (got < 0 || (!r && ++nulls > 1 && PQstatus(s->db) == CONNECTION_BAD)) {
+			PQclear(last);
+			return rc < 0 ? rc : pg_lost(s, PQerrorMessage(s->db));
+		}
+		if (!r)
+			continue;
+		nulls = 0;
+		if (PQresultStatus(r) == PGRES_PIPELINE_SYNC) {
+			PQclear(r);
+			break;
+		}
+		if (PQresultStatus(r) == PGRES_FATAL_ERROR && rc == 0)
+			rc = fail_result(s, r);
+		PQclear(last);
+		last = r;
+	}
+	s->owed--;
+	if (rc == 0 && out)
+		*out = last;
+	else
+		PQclear(last);
+	return rc;
+}
+
+void pg_let_go(struct pg *s)
+{
+	if (s->broken || !PQpipelineSync(s->db)) {
+		s->broken = true;
+		return;
+	}
+	s->owed++;
+	s->sent = 0;
+	(void)PQflush(s->db);
+}
+
+/* Nobody waits for the outcome of these batches any more. */
+static int read_owed(struct pg *s, unsigned keep)
+{
+	int rc = 0;
+
+	while (rc == 0 && s->owed > keep) {
+		rc = read_batch(s, NULL);
+		if (rc < 0 && !s->broken)
+			rc = 0;
+	}
+	return rc;
+}
+
+void pg_drain(struct pg *s)
+{
+	struct store_error err = *s->base.env.err;
+
+	pg_patience(s, 0);
+	if (!s->broken)
+		(void)read_owed(s, 0);
+	*s->base.env.err = err;
+}
+
+int pg_wait(struct pg *s, PGresult **out)
+{
+	int rc;
+
+	if (out)
+		*out = NULL;
+	if (!PQpipelineSync(s->db))
+		return pg_lost(s, PQerrorMessage(s->db));
+	s->owed++;
+	s->sent = 0;
+	rc = read_owed(s, 1);
+	return rc < 0 ? rc : read_batch(s, out);
+}
+
+int pg_ask(struct pg *s, const char *sql, const struct pg_args *args, PGresult **out)
+{
+	int rc = pg_send(s, sql, args);
+
+	return rc < 0 ? rc : pg_wait(s, out);
+}

@@ -1,0 +1,88 @@
+/*
+ * Waiting for changes of others. A second connection listens, because the first one would read a notification together
+ * with the result of a statement, and its descriptor would then stay silent. Through a pooler LISTEN does not work:
+ * the caller polls.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/secret.h"
+#include "store/postgres/postgres.h"
+
+/* The name of the channel: of this queue in this schema. */
+static void channel(const struct pg *s, char out[64])
+{
+	struct arena a = { 0 };
+
+	snprintf(out, 64, "pawl_%.16s_%lld", hash_hex(&a, str_c(s->name)).p, (long long)s->q);
+	arena_free(&a);
+}
+
+/* The server sends notifications after the commit. It holds a lock for all databases until a notification is durable,
+ * so this is a transaction of its own, which need not be durable. Nobody waits for its result. */
+void pg_notify(struct pg *s)
+{
+	struct pg_args args = { 0 };
+	char name[64];
+
+	channel(s, name);
+	pg_text(&args, name);
+	if (pg_send(s, "SELECT set_config('synchronous_commit','off',true),pg_notify($1,'')",
+		    &args) == 0)
+		pg_let_go(s);
+}
+
+void pg_wake_close(struct pg *s)
+{
+	if (s->pid == getpid())
+		PQfinish(s->listener);
+	else
+		pg_abandon(s->listener);
+	s->listener = NULL;
+}
+
+static void listen_now(struct pg *s)
+{
+	struct store_error err = *s->base.env.err;
+	char name[64], sql[80];
+	PGresult *r;
+
+	s->deaf = true;
+	if (s->pooled || pg_connect_to(s, &s->listener) < 0) {
+		s->listener = NULL;
+		*s->base.env.err = err;
+		return;
+	}
+	channel(s, name);
+	snprintf(sql, sizeof(sql), "LISTEN %s", name);
+	r = PQexec(s->listener, sql);
+	s->deaf = PQresultStatus(r) != PGRES_COMMAND_OK;
+	PQclear(r);
+	if (s->deaf)
+		pg_wake_close(s);
+}
+
+int pg_wake_fd(struct store *base)
+{
+	struct pg *s = pg_of(base);
+
+	if (!s->listener && !s->deaf && pg_guard(s) == 0)
+		listen_now(s);
+	return s->listener ? PQsocket(s->listener) : -1;
+}
+
+/* A lost connection makes its descriptor readable: the next wait connects again. */
+void pg_wake_clear(struct store *base)
+{
+	struct pg *s = pg_of(base);
+	PGnotify *n;
+
+	if (!s->listener)
+		return;
+	if (!PQconsumeInput(s->listener)) {
+		pg_wake_close(s);
+		return;
+	}
+	while ((n = PQnotifies(s->listener)))
+		PQfreemem(n);
+}

@@ -1,0 +1,207 @@
+#!/usr/bin/env bats
+# The store postgres:. Runs under test/kit/postgres-serve, which starts a server; each test has a schema of its own.
+load common
+
+# fresh() removes the variables of the kit
+pg_port=${PAWL_TEST_PG_PORT-} pg_bin=${PAWL_TEST_PG_BIN-} pg_dir=${PAWL_TEST_PG_DIR-}
+
+setup() {
+	[ -n "$pg_port" ] || skip "needs a PostgreSQL server: test/kit/postgres-serve"
+	fresh
+	schema=test-$BATS_SUITE_TEST_NUMBER-$$
+	base=postgres://tester@127.0.0.1:$pg_port
+	uri="$base/postgres?schema=$schema"
+	role=role_${BATS_SUITE_TEST_NUMBER}_$$
+}
+
+# sql STATEMENT [DATABASE]: its answer
+sql() {
+	"$pg_bin/psql" -X -q -At -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$pg_port" -U tester "${2-postgres}" -c "$1"
+}
+
+start() {
+	pawl init --store "$uri"
+}
+
+@test "postgres: init makes the schema and the queue, and keeps them" {
+	call 0 init --store "$uri"
+	says "made a queue"
+	same "$(sql "SELECT version FROM \"$schema\".about")" 1
+	call 0 init --store "$uri"
+	says "already a queue"
+	new "a task" --label red
+	ask 0 list
+	is '.tasks | length == 1'
+	call 0 queues
+	says default
+}
+
+@test "postgres: postgresql:// is the same, and queues are apart" {
+	start
+	new one
+	ask 0 list --store "${uri/postgres:/postgresql:}"
+	is '.tasks | length == 1'
+	pawl init --queue other
+	ask 0 list --queue other
+	is '.tasks | length == 0'
+	call 40 list --queue missing
+	complains "missing" "127.0.0.1"
+}
+
+@test "postgres: the views show tasks, locks and events" {
+	start
+	id=$(new "naïve ☃" --label red --label blue --priority 5)
+	pawl claim "$id" --agent ann
+	same "$(sql "SELECT title,status,labels,priority,holder FROM \"$schema\".tasks")" 'naïve ☃|In Progress|["red", "blue"]|5|ann'
+	same "$(sql "SELECT queue,task,holder,live FROM \"$schema\".locks")" "default|$id|ann|t"
+	same "$(sql "SELECT count(*)>=2,min(seq) FROM \"$schema\".events")" 't|1'
+}
+
+@test "postgres: a wrong password is not shown, and nothing is made" {
+	sql "CREATE ROLE $role LOGIN PASSWORD 'right'"
+	sed -i "1i host all $role 127.0.0.1/32 scram-sha-256" "$pg_dir/data/pg_hba.conf"
+	sql 'SELECT pg_reload_conf()'
+	until ! "$pg_bin/psql" -X -w -h 127.0.0.1 -p "$pg_port" -U "$role" postgres -c 'SELECT 1' >/dev/null 2>&1; do sleep 0.05; done
+	call 30 init --store "postgres://$role:wrongsecret@127.0.0.1:$pg_port/postgres?schema=$schema"
+	complains 127.0.0.1 "database postgres" "$role"
+	[[ $stderr != *wrongsecret* ]]
+	[ ! -e .pawl ]
+	printf '127.0.0.1:%s:*:%s:right\n' "$pg_port" "$role" >"$HOME/passwords"
+	chmod 600 "$HOME/passwords"
+	sql "CREATE SCHEMA \"$schema\" AUTHORIZATION $role"
+	PGPASSFILE=$HOME/passwords call 0 init --store "postgres://$role@127.0.0.1:$pg_port/postgres?schema=$schema"
+}
+
+@test "postgres: a password in the URI is never shown" {
+	start
+	secret=${uri/tester@/tester:geheim@}
+	export PAWL_STORE=$secret
+	for words in "config list" "config get store" queues doctor whoami "config list --json" "queues --json" "doctor --json" "init --force"; do
+		# shellcheck disable=SC2086 # several words
+		output=$("$PAWL" $words 2>&1) || :
+		[[ $output != *geheim* ]] || {
+			echo "$words shows it: $output"
+			return 1
+		}
+	done
+	PAWL_STORE=${secret/127.0.0.1/127.0.0.2} call 30 list
+	[[ $stderr != *geheim* ]]
+	for bad in "postgres://u:geheim@h:x/db" "postgres://u:gehe?im@h/db" "postgres://u:gehe/im@h/db" "postgres://u@h/db?password=geheim&nonsense=1"; do
+		PAWL_STORE=$bad "$PAWL" list >"$work/out" 2>&1 && return 1
+		not grep -q "gehe" "$work/out"
+	done
+}
+
+@test "postgres: unknown database, no rights, refused TLS" {
+	call 40 init --store "$base/nowhere_$$"
+	complains "nowhere_$$" 127.0.0.1
+	sql "CREATE ROLE $role LOGIN"
+	call 30 init --store "postgres://$role@127.0.0.1:$pg_port/postgres?schema=$schema"
+	complains "permission denied" "administrator"
+	start
+	call 30 list --store "postgres://$role@127.0.0.1:$pg_port/postgres?schema=$schema"
+	complains "permission denied"
+	call 30 list --store "$uri&sslmode=require"
+	complains SSL 127.0.0.1
+	sql "ALTER ROLE $role CONNECTION LIMIT 0"
+	call 30 list --store "postgres://$role@127.0.0.1:$pg_port/postgres?schema=$schema"
+	complains "too many connections"
+}
+
+@test "postgres: a foreign, a newer or a damaged schema is left alone" {
+	sql "CREATE SCHEMA \"$schema\"; CREATE TABLE \"$schema\".queue(x int)"
+	call 40 init --store "$uri"
+	complains "another program" "$schema"
+	same "$(sql "SELECT count(*) FROM pg_tables WHERE schemaname='$schema'")" 1
+	sql "DROP SCHEMA \"$schema\" CASCADE; CREATE SCHEMA \"$schema\""
+	start
+	sql "UPDATE \"$schema\".about SET version=99"
+	call 40 list
+	complains newer 99
+	sql "UPDATE \"$schema\".about SET version=1; DROP TABLE \"$schema\".text CASCADE"
+	call 40 show t1
+	complains text
+	call 40 create x
+	sql "DROP TABLE \"$schema\".queue CASCADE"
+	call 40 list
+	complains missing
+}
+
+@test "postgres: a database in another encoding keeps every text" {
+	sql "CREATE DATABASE latin_$$ ENCODING LATIN1 LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+	pawl init --store "$base/latin_$$"
+	id=$(new "snow ☃ and ü")
+	same "$(field "$id" .title)" "snow ☃ and ü"
+	same "$(sql "SELECT count(title) FROM pawl.tasks" "latin_$$")" 1
+}
+
+@test "postgres: a server that is too old is refused" {
+	python3 - "$work/port" <<'PY' &
+import socket, struct, sys
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(8)
+open(sys.argv[1] + ".new", "w").write(str(s.getsockname()[1]))
+import os; os.rename(sys.argv[1] + ".new", sys.argv[1])
+def msg(kind, body): return kind + struct.pack("!I", len(body) + 4) + body
+for _ in range(2):
+    c, _a = s.accept()
+    while True:
+        n = struct.unpack("!I", c.recv(4))[0]
+        body = c.recv(n - 4)
+        if struct.unpack("!I", body[:4])[0] in (80877103, 80877104): c.sendall(b"N"); continue
+        break
+    c.sendall(msg(b"R", struct.pack("!I", 0)) + msg(b"S", b"server_version\x0012.1\0") + msg(b"S", b"client_encoding\0UTF8\0")
+        + msg(b"K", struct.pack("!II", 1, 1)) + msg(b"Z", b"I"))
+    c.recv(1000); c.close()
+PY
+	until [ -e "$work/port" ]; do sleep 0.05; done
+	call 40 init --store "postgres://u@127.0.0.1:$(cat "$work/port")/db"
+	complains "PostgreSQL 12" "too old" "13"
+	kill $! 2>/dev/null || :
+}
+
+@test "postgres: a server that is not there, several hosts, one of them dead" {
+	call 30 init --store "postgres://u@127.0.0.1:1/db"
+	complains "127.0.0.1:1" "database db"
+	start
+	call 0 list --store "postgres://tester@127.0.0.1:1,127.0.0.1:$pg_port/postgres?schema=$schema"
+}
+
+@test "postgres: a config of a repository that names a server needs trust" {
+	start
+	git init -q clone
+	mkdir clone/.pawl
+	printf 'store = %s\n' "$uri" >clone/.pawl/config
+	cd clone
+	call 40 list
+	complains "pawl trust"
+}
+
+@test "postgres: another process holds the queue: busy, and who it is" {
+	start
+	mkfifo "$work/go"
+	"$pg_bin/psql" -X -q -h 127.0.0.1 -p "$pg_port" -U tester postgres <"$work/go" >/dev/null &
+	exec 7>"$work/go"
+	echo "SET application_name='pawl[1] carl'; BEGIN; SELECT * FROM \"$schema\".queue FOR UPDATE;" >&7
+	until [ "$(sql "SELECT count(*) FROM pg_locks WHERE relation='\"$schema\".queue'::regclass")" != 0 ]; do sleep 0.05; done
+	call 30 create x --timeout 300ms
+	complains carl
+	ask 0 list
+	is '.tasks | length == 0'
+	echo 'ROLLBACK;' >&7
+	exec 7>&-
+	call 0 create x
+}
+
+@test "postgres: a killed session does not lose the process" {
+	start
+	coproc follow { exec "$PAWL" log --follow --porcelain 2>/dev/null; }
+	until [ "$(sql "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")" != 0 ]; do sleep 0.05; done
+	sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'pawl%'"
+	id=$(new later)
+	while read -r -t 20 line <&"${follow[0]}"; do
+		[[ $line != *"$id"* ]] || break
+	done
+	echo "$line"
+	[[ $line == *"$id"* ]]
+	kill "$follow_PID" 2>/dev/null || :
+}
