@@ -11,7 +11,7 @@
 
 struct init_args {
 	struct args args;
-	int64_t force, outside;
+	int64_t force, outside, print_sql;
 };
 
 static const struct param params[] = {
@@ -19,6 +19,8 @@ static const struct param params[] = {
 	      .help = "make a queue here, though a folder above has one"),
 	LOCAL(init, outside, "outside", P_FLAG,
 	      .help = "keep the tasks outside of this folder, under $XDG_STATE_HOME/pawl/queues"),
+	LOCAL(init, print_sql, "print-sql", P_FLAG,
+	      .help = "print the SQL that makes the schema of a postgres: store, and make nothing"),
 	{ 0 }
 };
 
@@ -347,6 +349,23 @@ static enum result open_queue(struct session *s, bool *existed, struct answer *a
 	return *existed ? SUCCESS : client_open(&s->client, STORE_CREATE, ans);
 }
 
+/* An administrator may run the SQL; then init needs no right to make a schema. */
+static enum result print_sql(struct session *s, struct reply *out)
+{
+	struct store_error err = { 0 };
+	struct store_env env = { .err = &err };
+	struct buf sql = BUF_MAX(1 << 20);
+	enum result code = SUCCESS;
+
+	if (store_script(s->client.config.uri, &env, &sql))
+		code = run_fail(MISCONFIGURED, arena_str(s->arena, str_c(err.text)),
+				arena_str(s->arena, str_c(err.hint)), out);
+	else
+		json_object_set_new(reply_more(out), "sql", json_str(buf_str(&sql)));
+	buf_free(&sql);
+	return code;
+}
+
 static enum result run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct init_args *a = (const struct init_args *)args;
@@ -358,6 +377,8 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
+	if (a->print_sql)
+		return print_sql(s, out);
 	if (check_above(s, a, out) != SUCCESS ||
 	    (a->outside && choose_outside(s, &said, out) != SUCCESS))
 		return out->ans.code;
@@ -399,7 +420,9 @@ static void show(const struct reply *r, struct view *v)
 	bool existed = json_is_true(json_object_get(o, "existed"));
 	struct str queue = json_get(o, "queue");
 
-	if (v->quiet)
+	if (json_object_get(o, "sql"))
+		buf_adds(v->out, json_get(o, "sql"));
+	if (v->quiet || json_object_get(o, "sql"))
 		return;
 	if (json_object_get(o, "above")) {
 		view_data(v, BOLD, json_get(o, "above"));

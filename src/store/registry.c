@@ -113,6 +113,24 @@ int store_open(struct store **out, struct str text, const struct store_env *env)
 	return ops->open(out, &uri, &full);
 }
 
+int store_script(struct str text, const struct store_env *env, struct buf *out)
+{
+	const struct store_ops *ops = NULL;
+	struct uri uri;
+	int rc;
+
+	if (uri_parse(text, &uri) < 0)
+		return fail_unknown(env, text, "does not name a store");
+	rc = find_ops(&ops, uri.scheme, env);
+	if (rc)
+		return rc;
+	if (!ops->script)
+		return store_fail(env, STORE_UNSUPPORTED,
+				  "for example: postgres://USER@HOST/DATABASE",
+				  "a %.*s: store is made without SQL", STRF(uri.scheme));
+	return ops->script(&uri, env, out);
+}
+
 void store_close(struct store *s)
 {
 	if (s)

@@ -318,6 +318,9 @@ struct store_ops {
 	/* The counters of this place (counts.h); may be NULL. Returns NULL if there are no counters, or none yet.
 	 * A handle of STORE_READ must not write to them. */
 	struct store_counts *(*counts)(struct store *s);
+	/* The SQL that makes the place, for the administrator of a database, with roles for its users. Opens nothing.
+	 * NULL: the store has no such text. */
+	int (*script)(const struct uri *uri, const struct store_env *env, struct buf *out);
 };
 
 /* Every store's struct begins with this. */
@@ -339,6 +342,8 @@ extern const struct store_ops *const store_built_in[]; /* ends with NULL */
  * parameter queue=NAME applies if env names no queue. The strings of `uri` and `env` must outlive the store. */
 int store_open(struct store **out, struct str uri, const struct store_env *env);
 void store_close(struct store *s);
+/* See script() of store_ops. */
+int store_script(struct str uri, const struct store_env *env, struct buf *out);
 /* Sets the timeout of later changes. */
 void store_patience(struct store *s, int64_t timeout_ms);
 /* While it is on, modify() gives the same answers, but commits nothing and leaves the place unchanged. */

@@ -97,7 +97,7 @@ start() {
 	complains "nowhere_$$" 127.0.0.1
 	sql "CREATE ROLE $role LOGIN"
 	call 30 init --store "postgres://$role@127.0.0.1:$pg_port/postgres?schema=$schema"
-	complains "permission denied" "administrator"
+	complains "permission denied" --print-sql
 	start
 	call 30 list --store "postgres://$role@127.0.0.1:$pg_port/postgres?schema=$schema"
 	complains "permission denied"
@@ -106,6 +106,61 @@ start() {
 	sql "ALTER ROLE $role CONNECTION LIMIT 0"
 	call 30 list --store "postgres://$role@127.0.0.1:$pg_port/postgres?schema=$schema"
 	complains "too many connections"
+}
+
+@test "postgres: --print-sql is all that an administrator needs" {
+	call 0 init --store "$uri" --print-sql
+	[ ! -e .pawl ]
+	same "$(sql "SELECT count(*) FROM pg_namespace WHERE nspname='$schema'")" 0
+	sql "${output//pawl_/${role}_}"
+	sql "CREATE ROLE $role LOGIN; GRANT ${role}_agent TO $role; CREATE ROLE ${role}_eye LOGIN; GRANT ${role}_reader TO ${role}_eye"
+	pawl init --store "postgres://$role@127.0.0.1:$pg_port/postgres?schema=$schema"
+	id=$(new "with few rights")
+	pawl claim "$id"
+	pawl done "$id"
+	pawl remove "$id"
+	seen=$("$pg_bin/psql" -X -At -h 127.0.0.1 -p "$pg_port" -U "${role}_eye" postgres -c "SELECT count(*)>0 FROM \"$schema\".events")
+	same "$seen" t
+	not "$pg_bin/psql" -X -At -h 127.0.0.1 -p "$pg_port" -U "${role}_eye" postgres -c "SELECT hot FROM \"$schema\".record"
+	ask 40 init --store sqlite:q.db --print-sql
+}
+
+@test "postgres: through PgBouncer, in both modes" {
+	needs pgbouncer
+	pool_dir=$(mktemp -d "${TMPDIR:-/tmp}/pawl-pool-XXXXXX")
+	pool_port=$((20000 + RANDOM % 40000))
+	for mode in transaction session; do
+		printf '%s\n' '[databases]' "postgres = host=127.0.0.1 port=$pg_port user=tester" '[pgbouncer]' \
+			listen_addr=127.0.0.1 "listen_port=$pool_port" auth_type=any "pool_mode=$mode" default_pool_size=3 \
+			unix_socket_dir= "logfile=$pool_dir/log" >"$pool_dir/ini"
+		as=()
+		if [ "$(id -u)" -eq 0 ]; then
+			chown -R nobody "$pool_dir" # it refuses to run as root
+			as=(setpriv --reuid=nobody "--regid=$(id -g nobody)" --clear-groups)
+		fi
+		"${as[@]}" pgbouncer -q "$pool_dir/ini" 3>&- &
+		pool=$!
+		until (exec 4<>"/dev/tcp/127.0.0.1/$pool_port") 2>/dev/null; do
+			kill -0 "$pool" || return 1
+			sleep 0.05
+		done
+		mkdir "$work/$mode"
+		cd "$work/$mode"
+		pawl init --store "postgres://tester@127.0.0.1:$pool_port/postgres?schema=$schema-$mode"
+		for n in 1 2 3; do new "task $n"; done
+		agents=()
+		for n in 1 2 3 4 5 6; do
+			"$PAWL" next --claim --agent "a$n" -q >>"$work/$mode.ids" 3>&- &
+			agents+=($!)
+		done
+		wait "${agents[@]}" || :
+		same "$(sort -u "$work/$mode.ids" | grep -c '^t')" 3
+		call 0 doctor
+		says "through a pooler"
+		kill "$pool"
+		wait "$pool" || :
+	done
+	rm -r "$pool_dir"
 }
 
 @test "postgres: a foreign, a newer or a damaged schema is left alone" {

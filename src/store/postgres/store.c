@@ -46,6 +46,47 @@ static int pg_open(struct store **out, const struct uri *uri, const struct store
 	return 0;
 }
 
+static const char *const roles[] = {
+	"-- For agents: GRANT pawl_agent TO a_user",
+	"CREATE ROLE pawl_agent NOLOGIN;",
+	"GRANT USAGE ON SCHEMA $S TO pawl_agent;",
+	"GRANT SELECT ON $S.about TO pawl_agent;",
+	"GRANT SELECT, INSERT, UPDATE, DELETE ON $S.queue, $S.record, $S.text, $S.link, $S.log TO pawl_agent;",
+	"GRANT SELECT ON $S.tasks, $S.locks, $S.events TO pawl_agent;",
+	"-- For dashboards, which only read the views: GRANT pawl_reader TO a_user",
+	"CREATE ROLE pawl_reader NOLOGIN;",
+	"GRANT USAGE ON SCHEMA $S TO pawl_reader;",
+	"GRANT SELECT ON $S.tasks, $S.locks, $S.events TO pawl_reader;",
+};
+
+static void add_line(struct pg *s, struct buf *out, const char *sql, const char *end)
+{
+	char *text = pg_sql(s, sql);
+
+	buf_addf(out, "%s%s\n", text, end);
+	free(text);
+}
+
+static int pg_script(const struct uri *uri, const struct store_env *env, struct buf *out)
+{
+	struct pg s = { .base.env = *env };
+	int rc = pg_place(&s, uri);
+
+	if (rc == 0) {
+		buf_addf(out, "BEGIN;\n");
+		add_line(&s, out, "CREATE SCHEMA $S", ";");
+		for (size_t i = 0; pg_layout[i]; i++)
+			add_line(&s, out, pg_layout[i], ";");
+		for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++)
+			add_line(&s, out, roles[i], "");
+		buf_addf(out, "COMMIT;\n");
+	}
+	free(s.conninfo);
+	free(s.schema);
+	free(s.name);
+	return rc;
+}
+
 static const struct store_ops store_postgres = {
 	.scheme = "postgres",
 	.open = pg_open,
@@ -63,6 +104,7 @@ static const struct store_ops store_postgres = {
 	.check = pg_check,
 	.queues = pg_queues,
 	.discard = pg_discard,
+	.script = pg_script,
 };
 
 const struct module pawl_module = { .abi = MODULE_ABI, .store = &store_postgres };

@@ -25,7 +25,7 @@ static const struct {
 	{ "25006", STORE_READONLY,
 	  "the server is a standby or read-only: name the primary in the URI, or all hosts" },
 	{ "42501", STORE_READONLY,
-	  "ask the administrator of the database for the rights: doc/guides/postgres.md lists them" },
+	  "ask the administrator of the database: `pawl init --store URI --print-sql` has the rights" },
 	{ "3D000", STORE_ABSENT, "create the database: createdb NAME" },
 	{ "28", STORE_UNREACHABLE,
 	  "check the user and the password: PGPASSFILE (~/.pgpass), PGPASSWORD or the URI" },
