@@ -230,6 +230,7 @@ struct store_options {
 	int64_t (*wall)(void); /* the machine's clocks, which tests replace; NULL: the real ones */
 	int64_t (*boot)(void);
 	struct str boot_id;
+	bool own_time; /* only tests: wall and boot also replace the clock of a server */
 };
 
 struct store_env {

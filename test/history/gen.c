@@ -458,6 +458,7 @@ static void open_queue(struct run *r)
 				       .opt.timeout_ms = 1000,
 				       .opt.wall = wall_ms,
 				       .opt.boot = boot_ms,
+				       .opt.own_time = true,
 				       .impatient = true };
 	struct answer ans = { 0 };
 

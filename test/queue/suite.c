@@ -117,6 +117,7 @@ int suite_setup(void **state)
 					   .opt.relaxed = true,
 					   .opt.wall = __wrap_os_wall_ms,
 					   .opt.boot = __wrap_os_boot_ms,
+					   .opt.own_time = true,
 					   .opt.who = STR("queue suite") };
 	*state = s;
 	s->config.policy = policy_default;

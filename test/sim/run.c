@@ -104,6 +104,7 @@ void sim_open(struct sim *s, const struct script *script, size_t requests)
 		.opt.who = STR("sim"),
 		.opt.wall = wall_ms,
 		.opt.boot = boot_ms,
+		.opt.own_time = true,
 		.pass = pass_of,
 		.pass_ctx = s,
 		.impatient = true,

@@ -118,6 +118,7 @@ int conf_setup(void **state)
 		.opt.who = STR("conformance suite"),
 		.opt.wall = wall,
 		.opt.boot = boot,
+		.opt.own_time = true,
 		.opt.boot_id = STR("c0ffee00-0000-4000-8000-000000000001"),
 		.err = &c->err,
 	};

@@ -59,8 +59,7 @@ static bool is_ours(struct str param)
 {
 	struct str name = str_cut(&param, '=');
 
-	return str_is(name, "queue") || str_is(name, "schema") || str_is(name, "clock") ||
-	       str_is(name, "fault") || str_is(name, "seed");
+	return str_is(name, "queue") || str_is(name, "schema") || str_is(name, "fault") || str_is(name, "seed");
 }
 
 static char *without_ours(const struct uri *uri)
@@ -129,7 +128,7 @@ int pg_place(struct pg *s, const struct uri *uri)
 		return store_fail(env, STORE_UNSUPPORTED, "for example: schema=pawl",
 				  "PostgreSQL keeps the schema %s for itself", s->name);
 	s->schema = quoted(s->name);
-	if (str_is(uri_param(uri, "clock"), "caller") && env->opt.boot && env->opt.wall) {
+	if (env->opt.own_time) {
 		s->boot = env->opt.boot;
 		s->epoch = env->opt.wall() - s->boot();
 	}

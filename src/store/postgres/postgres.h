@@ -77,7 +77,7 @@ struct pg {
 
 	/* time: the server's, as of our last look at it */
 	int64_t server_ms, boot_ms;
-	/* the clock of a test, with clock=caller in the URI; NULL: the server's */
+	/* the clock of a test, see own_time in store.h; NULL: the server's */
 	int64_t (*boot)(void);
 	int64_t epoch; /* its wall clock minus its boot clock */
 
@@ -226,6 +226,7 @@ int pg_modify(struct store *base, struct change *changes, size_t n);
 /* Begins a transaction and locks the row of the queue. */
 int pg_lock(struct pg *s, int64_t left_ms);
 int pg_rollback(struct pg *s, int rc);
+int pg_commit(struct pg *s);
 int pg_may_write(struct pg *s);
 /* Sends the puts, drops and log entries of the edit. */
 int pg_apply(struct pg *s, const struct edit *e);
