@@ -3,7 +3,8 @@
 load common
 
 # fresh() removes the variables of the kit
-pg_port=${PAWL_TEST_PG_PORT-} pg_bin=${PAWL_TEST_PG_BIN-} pg_dir=${PAWL_TEST_PG_DIR-}
+pg_port=${PAWL_TEST_PG_PORT-} pg_bin=${PAWL_TEST_PG_BIN-} pg_dir=${PAWL_TEST_PG_DIR-} pg_run=${PAWL_TEST_PG_RUN-}
+cuts=${PAWL_TEST_CUTS:-10} kills=${PAWL_TEST_KILLS:-10} # soak-stores asks for more
 
 setup() {
 	[ -n "$pg_port" ] || skip "needs a PostgreSQL server: test/kit/postgres-serve"
@@ -259,4 +260,225 @@ PY
 	echo "$line"
 	[[ $line == *"$id"* ]]
 	kill "$follow_PID" 2>/dev/null || :
+}
+
+# proxy: starts one in front of the server; $through is the URI through it
+proxy() {
+	"$PAWL_SOURCE/test/kit/postgres-proxy" "$pg_port" "$work" 3>&- &
+	proxy_pid=$!
+	until [ -e "$work/port" ]; do
+		kill -0 "$proxy_pid"
+		sleep 0.05
+	done
+	through=${uri/:$pg_port/:$(cat "$work/port")}
+}
+
+teardown() {
+	[ -z "${proxy_pid-}" ] || kill "$proxy_pid" 2>/dev/null || :
+}
+
+# cut POINT WORD...: runs pawl with WORDs, cut at POINT; leaves the answer in $output
+cut() {
+	local point=$1
+	shift
+	echo "$point" >"$work/cut"
+	output=$("$PAWL" "$@" --json --store "$through" 2>&1) || :
+	[ ! -e "$work/cut" ] || return 1
+}
+
+# how: the answer's word about the change: made, no or unknown
+how() {
+	jq -r 'if .ok then "made" else .error.applied end' <<<"$output"
+}
+
+@test "postgres: a connection that is cut at any point: nothing is lost, and nothing happens twice" {
+	start
+	proxy
+	new first
+	for ((n = 1; n <= cuts; n++)); do
+		for point in start lock before after within; do
+			cut "$point" create "$point $n" --request-id "r-$point-$n"
+			made=$(sql "SELECT count(*) FROM \"$schema\".tasks WHERE title='$point $n'")
+			case $point-$(how)-$made in
+			start-no-0 | lock-made-1) ;;
+			before-unknown-0 | after-unknown-1 | within-unknown-1) ;;
+			*)
+				echo "$point: $(how), and $made tasks: $output"
+				return 1
+				;;
+			esac
+			ask 0 create "$point $n" --request-id "r-$point-$n"
+			same "$(sql "SELECT count(*) FROM \"$schema\".tasks WHERE title='$point $n'")" 1
+		done
+	done
+	same "$(sql "SELECT count(*),max(seq) FROM \"$schema\".events")" "$((5 * cuts + 1))|$((5 * cuts + 1))"
+	call 0 doctor
+}
+
+@test "postgres: a claim whose answer is lost is recognised" {
+	start
+	proxy
+	for point in before after within; do
+		id=$(new "$point")
+		other=$(new "other than $point")
+		cut "$point" next --claim --agent ann
+		same "$(how)" unknown
+		ask 0 next --claim --agent ann --store "$through"
+		is ".task.id == \"$id\""
+		pawl done "$id" --agent ann --store "$through"
+		same "$(sql "SELECT count(*) FROM \"$schema\".events WHERE task='$id' AND kind='claimed'")" 1
+		pawl remove "$other"
+	done
+}
+
+@test "postgres: a server that never answers the lock: not applied" {
+	start
+	proxy
+	echo lock >"$work/cuts"
+	ask 30 create never --store "$through"
+	is '.error.applied == "no"'
+	rm "$work/cuts"
+	ask 0 list --all
+	is '.tasks | length == 0'
+}
+
+@test "postgres: sessions that are terminated in the middle leave nothing half-done" {
+	start
+	"$PAWL" torture --agents 4 --tasks 10 --seconds 20 --calls $((kills * 40)) --stops 0 >"$work/torture" 2>&1 3>&- &
+	torture=$!
+	terminated=0
+	while kill -0 "$torture" 2>/dev/null; do
+		n=$(sql "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'pawl[%] torture agent%' AND xact_start IS NOT NULL LIMIT 1) x")
+		terminated=$((terminated + n))
+	done
+	wait "$torture" || {
+		cat "$work/torture"
+		return 1
+	}
+	echo "$terminated sessions terminated"
+	[ "$terminated" -gt 0 ]
+	call 0 doctor
+}
+
+@test "postgres: a connection is refused when the server has no room" {
+	start
+	sql "CREATE ROLE $role LOGIN CONNECTION LIMIT 1; GRANT USAGE ON SCHEMA \"$schema\" TO $role; GRANT ALL ON ALL TABLES IN SCHEMA \"$schema\" TO $role"
+	mkfifo "$work/hold"
+	"$pg_bin/psql" -X -q -h 127.0.0.1 -p "$pg_port" -U "$role" postgres <"$work/hold" >/dev/null 3>&- &
+	exec 7>"$work/hold"
+	until [ "$(sql "SELECT count(*) FROM pg_stat_activity WHERE usename='$role'")" = 1 ]; do sleep 0.05; done
+	ask 30 create x --store "${uri/tester/$role}"
+	is '.error.applied == "no"'
+	exec 7>&-
+	until [ "$(sql "SELECT count(*) FROM pg_stat_activity WHERE usename='$role'")" = 0 ]; do sleep 0.05; done
+	call 0 create x --store "${uri/tester/$role}"
+}
+
+@test "postgres: a process that is stopped in a change loses it after five seconds" {
+	[ "$cuts" -gt 10 ] || skip "in soak: it waits"
+	start
+	proxy
+	echo hold >"$work/cut"
+	"$PAWL" create held --store "$through" --request-id held >"$work/held" 2>&1 3>&- &
+	held=$!
+	until [ "$(sql "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pawl[%' AND state='idle in transaction'")" != 0 ]; do sleep 0.05; done
+	call 30 create x --timeout 200ms
+	complains "changes the queue"
+	call 0 create x --timeout 60s
+	wait "$held"
+	same "$(sql "SELECT count(*) FROM \"$schema\".tasks")" 2
+}
+
+# server NAME [OPTION...]: starts a copy of the server; $port is its port
+server() {
+	local name=$1 n
+	shift
+	"$pg_run" "$pg_bin/pg_basebackup" -h 127.0.0.1 -p "$pg_port" -U tester -D "$pg_dir/$name" -c fast --no-sync "$@"
+	for n in 1 2 3 4 5; do
+		port=$((20000 + RANDOM % 40000))
+		server_up "$name" && return
+	done
+	cat "$pg_dir/$name.log"
+	return 1
+}
+
+server_up() {
+	"$pg_run" "$pg_bin/pg_ctl" -s -w -D "$pg_dir/$1" -l "$pg_dir/$1.log" \
+		-o "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories=$pg_dir -c max_connections=300" start >/dev/null 2>&1 3>&-
+}
+
+server_end() {
+	"$pg_run" "$pg_bin/pg_ctl" -s -m immediate -D "$pg_dir/$1" stop
+	rm -r "${pg_dir:?}/$1"
+}
+
+@test "postgres: a read-only server refuses changes and answers reads" {
+	start
+	new "a task"
+	sql "CREATE ROLE $role LOGIN; GRANT ALL ON SCHEMA \"$schema\" TO $role; GRANT ALL ON ALL TABLES IN SCHEMA \"$schema\" TO $role; ALTER ROLE $role SET default_transaction_read_only=on"
+	ask 0 list --store "${uri/tester/$role}"
+	is '.tasks | length == 1'
+	ask 30 create x --store "${uri/tester/$role}"
+	is '.error.applied == "no"'
+	[[ $output == *read-only* && $output == *primary* ]]
+}
+
+@test "postgres: a standby is passed over, and takes over when promoted" {
+	start
+	id=$(new "before the failover")
+	server standby -R
+	both="postgres://tester@127.0.0.1:$port,127.0.0.1:$pg_port/postgres?schema=$schema"
+	alone="postgres://tester@127.0.0.1:$port/postgres?schema=$schema"
+	ask 0 create second --store "$both"
+	ask 30 create third --store "$alone"
+	is '.error.applied == "no"'
+	[[ $output == *read-only* ]]
+	until [ "$("$PAWL" list --store "$alone" --porcelain | grep -c "^  t")" -eq 2 ]; do sleep 0.05; done
+	call 0 doctor --store "$both"
+	[[ $output$stderr == *"no standby is synchronous"* ]]
+	"$pg_run" "$pg_bin/pg_ctl" -s -w -D "$pg_dir/standby" promote
+	call 0 claim "$id" --store "$alone"
+	# the first server is gone: the URI with both finds the new primary
+	call 0 list --store "${both/$pg_port/1}"
+	server_end standby
+}
+
+# create_all NAME: creates 15 tasks, each call until it succeeds
+create_all() {
+	local n
+	for ((n = 1; n <= 15; n++)); do
+		until "$PAWL" create "$1 $n" --request-id "$1-$n" --store "$alone" >/dev/null 2>&1; do
+			[ ! -e "$work/stop" ] || return 1
+		done
+	done
+}
+
+@test "postgres: a server that is killed and recovers: nothing is lost, and nothing happens twice" {
+	start
+	server victim
+	alone=${uri/:$pg_port/:$port}
+	for ((n = 1; n <= kills / 5; n++)); do
+		makers=()
+		for name in a b c; do
+			create_all "$name$n" 3>&- &
+			makers+=($!)
+		done
+		until [ "$("$PAWL" list --all --porcelain --store "$alone" 2>/dev/null | grep -c "^  t")" -gt $((n * 45 - 30)) ]; do
+			kill -0 "${makers[0]}" 2>/dev/null || break
+		done
+		kill -9 "$(head -1 "$pg_dir/victim/postmaster.pid")"
+		until server_up victim; do sleep 0.05; done
+		wait "${makers[@]}"
+	done
+	sql_here="$pg_bin/psql -X -q -At -h 127.0.0.1 -p $port -U tester postgres -c"
+	same "$($sql_here "SELECT count(*),count(DISTINCT title) FROM \"$schema\".tasks")" "$((kills / 5 * 45))|$((kills / 5 * 45))"
+	same "$($sql_here "SELECT count(*),max(seq) FROM \"$schema\".events")" "$((kills / 5 * 45))|$((kills / 5 * 45))"
+	call 0 doctor --store "$alone"
+	server_end victim
+}
+
+@test "postgres: a service file and libpq's variables name the server" {
+	printf '[work]\nhost=127.0.0.1\nport=%s\ndbname=postgres\nuser=tester\n' "$pg_port" >"$HOME/services"
+	PGSERVICEFILE=$HOME/services call 0 init --store "postgres://?service=work&schema=$schema"
+	PGHOST=127.0.0.1 PGPORT=$pg_port PGUSER=tester PGDATABASE=postgres call 0 list --store "postgres://?schema=$schema"
 }

@@ -97,7 +97,7 @@ int pg_lock(struct pg *s, int64_t left_ms)
 {
 	struct pg_args args = { 0 };
 	PGresult *r;
-	int rc = pg_send(s, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", NULL);
+	int rc = pg_send(s, "BEGIN ISOLATION LEVEL READ COMMITTED", NULL);
 
 	pg_patience(s, left_ms);
 	pg_int(&args, s->q);
@@ -152,13 +152,11 @@ static int send_queue_row(struct pg *s)
 
 /* If the connection is lost after COMMIT was sent, the server may have made the change or not. A warning at COMMIT says
  * that the wait for a standby was cut short: a failover may lose the change. */
-static int commit(struct pg *s)
+int pg_commit(struct pg *s)
 {
 	PGresult *r = NULL;
-	int rc = send_queue_row(s);
+	int rc;
 
-	if (rc < 0)
-		return rc;
 	s->warned = false;
 	s->committing = true;
 	rc = pg_ask(s, "COMMIT", NULL, &r);
@@ -207,7 +205,9 @@ static int change_once(struct pg *s, struct change *changes, size_t n, int64_t l
 	rc = run_all(s, changes, n, &worth);
 	worth = worth && !s->base.env.trial;
 	if (rc == 0 && worth)
-		rc = commit(s);
+		rc = send_queue_row(s);
+	if (rc == 0 && worth)
+		rc = pg_commit(s);
 	s->changing = false;
 	pg_forget_seen(s);
 	pg_clock_set(s, s->now);
@@ -240,11 +240,11 @@ int pg_modify(struct store *base, struct change *changes, size_t n)
 	int64_t deadline = os_boot_ms() + base->env.opt.timeout_ms;
 	int rc = pg_may_write(s);
 
-	for (int i = 0; rc == 0 && i < AGAIN; i++) {
+	for (int tries = 1; rc == 0; tries++) {
 		rc = change_once(s, changes, n, deadline - os_boot_ms());
-		if (rc == 0 || !s->broken || base->env.err->applied == '?' ||
+		if (rc == 0 || !s->broken || base->env.err->applied == '?' || tries == AGAIN ||
 		    os_boot_ms() >= deadline)
-			break;
+			return rc;
 		rc = pg_guard(s);
 	}
 	return rc;

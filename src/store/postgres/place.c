@@ -59,7 +59,8 @@ static bool is_ours(struct str param)
 {
 	struct str name = str_cut(&param, '=');
 
-	return str_is(name, "queue") || str_is(name, "schema") || str_is(name, "fault") || str_is(name, "seed");
+	return str_is(name, "queue") || str_is(name, "schema") || str_is(name, "fault") ||
+	       str_is(name, "seed");
 }
 
 static char *without_ours(const struct uri *uri)

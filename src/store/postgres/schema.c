@@ -80,7 +80,7 @@ static int begin(struct pg *s)
 {
 	struct pg_args args = { 0 };
 	char timeout[24];
-	int rc = pg_send(s, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", NULL);
+	int rc = pg_send(s, "BEGIN ISOLATION LEVEL READ COMMITTED", NULL);
 
 	snprintf(timeout, sizeof(timeout), "%lld", (long long)s->base.env.opt.timeout_ms + 1);
 	pg_text(&args, timeout);
@@ -96,7 +96,9 @@ static int begin(struct pg *s)
 
 static int commit(struct pg *s, int rc)
 {
-	return rc < 0 ? pg_rollback(s, rc) : pg_ask(s, "COMMIT", NULL, NULL);
+	if (rc == 0)
+		rc = pg_commit(s);
+	return rc < 0 ? pg_rollback(s, rc) : 0;
 }
 
 static int run_layout(struct pg *s)

@@ -64,15 +64,25 @@ int pg_lost(struct pg *s, const char *why)
 	return rc;
 }
 
+/* An ERROR at COMMIT means that the server rolled the change back. FATAL and PANIC end the session at any point, also
+ * between the commit and its answer. */
 static int fail_result(struct pg *s, const PGresult *r)
 {
 	const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
 	const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+	const char *kind = PQresultErrorField(r, PG_DIAG_SEVERITY_NONLOCALIZED);
+	int rc;
 
 	if (!state)
 		return pg_lost(s, *PQresultErrorMessage(r) ? PQresultErrorMessage(r)
 							   : PQerrorMessage(s->db));
-	return pg_fail(s, state, text ? text : "an error without a text");
+	rc = pg_fail(s, state, text ? text : "an error without a text");
+	if (kind && strcmp(kind, "ERROR") != 0) {
+		s->broken = true;
+		if (s->committing)
+			s->base.env.err->applied = '?';
+	}
+	return rc;
 }
 
 /* --- SQL texts ------------------------------------------------------------------------------------ */
@@ -112,16 +122,24 @@ void pg_patience(struct pg *s, int64_t ms)
 
 static int sent(struct pg *s, int ok)
 {
-	if (!ok)
-		return pg_lost(s, PQerrorMessage(s->db));
-	return ++s->sent % BATCH ? 0 : pg_wait(s, NULL);
+	s->sent++;
+	return ok ? 0 : pg_lost(s, PQerrorMessage(s->db));
+}
+
+/* Before a statement, never after it: the results of a full batch are not kept, and a caller waits for the last one. */
+static int make_room(struct pg *s)
+{
+	return s->sent < BATCH ? 0 : pg_wait(s, NULL);
 }
 
 int pg_send_text(struct pg *s, const char *sql, const struct pg_args *p)
 {
 	static const struct pg_args none;
+	int rc = make_room(s);
 
 	p = p ? p : &none;
+	if (rc < 0)
+		return rc;
 	return sent(s, PQsendQueryParams(s->db, sql, p->n, p->types, p->values, p->lengths,
 					 p->formats, 1));
 }
@@ -129,15 +147,15 @@ int pg_send_text(struct pg *s, const char *sql, const struct pg_args *p)
 static int send_named(struct pg *s, struct pg_prepared *known, const struct pg_args *p)
 {
 	char name[16];
+	int rc = make_room(s);
 
 	snprintf(name, sizeof(name), "p%d", (int)(known - s->prepared));
-	if (!known->named) {
-		int rc = sent(s, PQsendPrepare(s->db, name, known->text, p->n, p->types));
-
-		if (rc < 0)
-			return rc;
-		known->named = true;
+	if (rc == 0 && !known->named) {
+		rc = sent(s, PQsendPrepare(s->db, name, known->text, p->n, p->types));
+		known->named = rc == 0;
 	}
+	if (rc < 0)
+		return rc;
 	return sent(s,
 		    PQsendQueryPrepared(s->db, name, p->n, p->values, p->lengths, p->formats, 1));
 }
@@ -239,6 +257,7 @@ static int read_batch(struct pg *s, PGresult **out)
 			rc = rc < 0 ? rc : got;
 		if (got < 0 || (!r && ++nulls > 1 && PQstatus(s->db) == CONNECTION_BAD)) {
 			PQclear(last);
+			s->broken = true;
 			return rc < 0 ? rc : pg_lost(s, PQerrorMessage(s->db));
 		}
 		if (!r)
