@@ -55,6 +55,8 @@ struct job {
 
 int job_run(struct edit *e, void *job);
 extern const struct relay queue_relay;
+/* What the job is likely to read; NULL: the store asks no server. */
+const struct wants *job_wants(const struct queue *q, const struct job *j);
 
 struct loaded {
 	struct loaded *next;
@@ -159,6 +161,8 @@ void select_passed_over(struct answer *ans, struct strs ids, struct arena *a);
 /* Refuses the request during an emergency, or while another agent holds a conflicting lock of the whole queue. It
  * runs in the transaction of the change. */
 int guard_check(struct act *w);
+/* Adds the keys that guard_check() and the calls about such locks read. */
+void guard_keys(const struct request *rq, struct wants *out, struct arena *a);
 /* Call it after a lock of the whole queue refused a change (j->ans->barred). true: retry the change. Either j->pass
  * now has the caller's own token of that lock, or the lock has ended. false: the timeout is over. *deadline: 0 at
  * the first call. */
@@ -194,6 +198,8 @@ bool health_read(struct store *s, struct health *out);
 
 /* Request ids. 0: the id is new. REFUSED: the answer is the stored one, or a refusal. */
 int repeat_find(struct act *w);
+/* The key of the kept answer. */
+struct str repeat_key(const struct request *rq, struct arena *a);
 void repeat_keep(struct act *w);
 
 void queue_read(struct store *s, const struct policy *p, const struct request *rq,

@@ -137,6 +137,14 @@ static int look_at_pause(struct act *w)
 	return r;
 }
 
+void guard_keys(const struct request *rq, struct wants *out, struct arena *a)
+{
+	if (typed_changes(rq))
+		out->keys = arena_append(a, out->keys, GUARD_KEY);
+	if (typed_of(rq->id) != TYPED_NONE)
+		out->keys = arena_append(a, out->keys, key_of(rq->id, a));
+}
+
 int guard_check(struct act *w)
 {
 	unsigned bars = typed_bars(w->rq, w->policy);

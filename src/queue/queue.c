@@ -332,7 +332,9 @@ static size_t keep_barred(struct change *changes, struct job *jobs, size_t n)
 		if (!jobs[i].ans->barred)
 			continue;
 		jobs[kept] = jobs[i];
-		changes[kept] = (struct change){ .fn = job_run, .ctx = &jobs[kept] };
+		changes[kept] = (struct change){ .fn = job_run,
+						 .ctx = &jobs[kept],
+						 .wants = changes[i].wants };
 		kept++;
 	}
 	return kept;
@@ -462,7 +464,9 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 			continue;
 		}
 		jobs[writes] = job_make(&q->config.policy, &rqs[i], &answers[i], a);
-		changes[writes] = (struct change){ .fn = job_run, .ctx = &jobs[writes] };
+		changes[writes] = (struct change){ .fn = job_run,
+						   .ctx = &jobs[writes],
+						   .wants = job_wants(q, &jobs[writes]) };
 		writes++;
 	}
 	write_in_turn(q, changes, jobs, writes);
@@ -535,7 +539,9 @@ size_t queue_call_all(struct queue *q, const struct request *rqs, const size_t *
 			.own = rqs[i],
 			.parent = under && under[i] ? &answers[under[i] - 1] : NULL,
 		};
-		changes[i] = (struct change){ .fn = strict_run, .ctx = &jobs[i] };
+		changes[i] = (struct change){ .fn = strict_run,
+					      .ctx = &jobs[i],
+					      .wants = job_wants(q, &jobs[i].job) };
 	}
 	do {
 		refused = false;

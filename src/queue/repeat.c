@@ -6,9 +6,9 @@
 #define KEPT_MS (24 * 3600 * INT64_C(1000))
 #define ANSWER_MAX (16u << 20)
 
-static struct str key_of(struct act *w)
+struct str repeat_key(const struct request *rq, struct arena *a)
 {
-	return arena_printf(w->arena, "request/%.*s", STRF(hash_hex(w->arena, w->rq->request_id)));
+	return arena_printf(a, "request/%.*s", STRF(hash_hex(a, rq->request_id)));
 }
 
 /* The stored answer has no tokens. The token of the next task is in the repeated request. */
@@ -51,7 +51,7 @@ int repeat_find(struct act *w)
 
 	if (!w->rq->request_id.n)
 		return 0;
-	r = edit_get(w->e, key_of(w), &rec);
+	r = edit_get(w->e, repeat_key(w->rq, w->arena), &rec);
 	if (r)
 		return r < 0 ? r : 0;
 	if (record_fault(rec, w->arena))
@@ -84,7 +84,7 @@ void repeat_keep(struct act *w)
 	}
 	answer_pack(&kept, &b);
 	rec = arena_new(w->arena, struct record);
-	*rec = (struct record){ .key = key_of(w),
+	*rec = (struct record){ .key = repeat_key(w->rq, w->arena),
 				.ix = { .lane = LANE_GOING, .eligible_at = w->e->now + KEPT_MS },
 				.hot = packed_call(w),
 				.body = arena_str(w->arena, buf_str(&b)),

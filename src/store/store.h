@@ -174,10 +174,19 @@ void edit_forget(struct edit *e, int64_t before, unsigned except);
 /* For an import: an entry with a time in the past. */
 void edit_log_at(struct edit *e, int64_t at, struct str key, struct str data);
 
+/* The records and queries that a change is likely to read. A store on a server reads them together with its lock. The
+ * store never relies on it: a read that is missing here costs one more round trip. Stores may ignore it. */
+struct wants {
+	struct strs keys;
+	const struct query *queries; /* as for edit_scan() */
+	size_t n_queries;
+};
+
 struct change {
 	edit_fn *fn;
 	void *ctx;
-	int rc; /* out: the return value of fn */
+	int rc;                    /* out: the return value of fn */
+	const struct wants *wants; /* NULL: not known */
 };
 
 /*

@@ -482,3 +482,31 @@ create_all() {
 	PGSERVICEFILE=$HOME/services call 0 init --store "postgres://?service=work&schema=$schema"
 	PGHOST=127.0.0.1 PGPORT=$pg_port PGUSER=tester PGDATABASE=postgres call 0 list --store "postgres://?schema=$schema"
 }
+
+# trips N WORD...: the change of this call takes N round trips
+trips() {
+	local n=$1
+	shift
+	: >"$work/trips"
+	call 0 "$@" --store "$through"
+	same "$* $(paste -sd+ "$work/trips")" "$* $n"
+}
+
+@test "postgres: a change takes two round trips" {
+	start
+	proxy
+	call 0 create first --store "$through" # names the queue
+	trips 2 create "with an id" --id a
+	trips 2 create "part" --id b --parent a
+	trips 3 create "after" --id c --depends b # also the sub-tasks of b: no cycle may arise
+	trips 2 create "repeatable" --id d --request-id r
+	trips 2 claim b --agent ann
+	trips 2 heartbeat b --agent ann
+	trips 2 comment b "a text"
+	trips 2 done b --agent ann
+	trips 2 next --claim --agent bob
+	trips 2 done t1 --agent bob --claim-next
+	trips 2 update c --priority 5
+	trips 2 cancel d --reason "not needed"
+	trips 4 create "with a new id" # the counter, then the id that it gives
+}

@@ -63,7 +63,7 @@ static int read_lock(struct pg *s, const PGresult *r)
 		return store_fail(&s->base.env, STORE_ABSENT, "pawl init",
 				  "another process removed the queue from %s while it was open",
 				  s->place);
-	s->now = pg_clock_from(s, pg_int_at(r, 0, 1));
+	s->now = pg_int_at(r, 0, 1);
 	s->row = (struct pg_row){ .now = s->now,
 				  .floor = pg_int_at(r, 0, 2),
 				  .seq = pg_int_at(r, 0, 3) };
@@ -92,31 +92,49 @@ static int send_settings(struct pg *s, int64_t left_ms)
 		       &args);
 }
 
-/* OFFSET 0 keeps the planner from taking the time before it waits for the lock. */
-int pg_lock(struct pg *s, int64_t left_ms)
+/* OFFSET 0 keeps the planner from taking the time before it waits for the lock. pawl.now gives the same time to the
+ * queries that are read ahead. */
+static int send_lock(struct pg *s)
 {
 	struct pg_args args = { 0 };
-	PGresult *r;
+
+	pg_int(&args, s->q);
+	pg_int(&args, pg_clock_from(s, 0));
+	return pg_send(
+		s,
+		"SELECT name,set_config('pawl.now',greatest(now,$C,$2)::text,true)::bigint,"
+		"floor,seq,array_to_string(tally,',') FROM (SELECT * FROM $S.queue WHERE q=$1 "
+		"OFFSET 0 FOR NO KEY UPDATE) l",
+		&args);
+}
+
+int pg_lock(struct pg *s, int64_t left_ms, const struct change *changes, size_t n)
+{
+	PGresult *r[PG_AHEAD + 2];
 	int rc = pg_send(s, "BEGIN ISOLATION LEVEL READ COMMITTED", NULL);
 
 	pg_patience(s, left_ms);
-	pg_int(&args, s->q);
 	if (rc == 0)
 		rc = send_settings(s, left_ms);
 	if (rc == 0)
-		rc = pg_ask(s,
-			    "SELECT name,greatest(now,$C),floor,seq,array_to_string(tally,',') "
-			    "FROM (SELECT * FROM $S.queue WHERE q=$1 OFFSET 0 FOR NO KEY UPDATE) l",
-			    &args, &r);
+		rc = send_lock(s);
+	if (rc == 0)
+		rc = pg_ahead_send(s, changes, n);
+	if (rc == 0)
+		rc = pg_wait_all(s, r, 1 + pg_ahead_results(s));
+	if (rc < 0)
+		s->ahead = (struct pg_ahead){ 0 };
 	if (rc == STORE_BUSY && !strcmp(s->state, "55P03")) {
 		pg_rollback(s, rc);
 		return fail_busy(s);
 	}
 	if (rc < 0)
 		return pg_rollback(s, rc);
-	rc = read_lock(s, r);
-	PQclear(r);
-	return rc;
+	rc = read_lock(s, r[0]);
+	PQclear(r[0]);
+	s->changing = true; /* from here on the records that are read are remembered */
+	pg_ahead_keep(s, r + 1);
+	return rc < 0 ? pg_rollback(s, rc) : 0;
 }
 
 /* --- the commit ----------------------------------------------------------------------------------- */
@@ -186,6 +204,7 @@ static int run_all(struct pg *s, struct change *changes, size_t n, bool *worth)
 		rc = edit_run(&e, &s->base, &s->arena, s->now, &changes[i]);
 		if (rc == 0) {
 			*worth = true;
+			pg_ahead_forget(s);
 			rc = pg_apply(s, &e);
 		}
 		if (e.n_items >= LARGE || s->n_seen > PG_SEEN_MOST)
@@ -194,22 +213,29 @@ static int run_all(struct pg *s, struct change *changes, size_t n, bool *worth)
 	return rc < 0 ? rc : 0;
 }
 
+static void end_change(struct pg *s)
+{
+	s->changing = false;
+	pg_ahead_forget(s);
+	pg_forget_seen(s);
+}
+
 static int change_once(struct pg *s, struct change *changes, size_t n, int64_t left_ms)
 {
 	bool worth = false;
-	int rc = pg_lock(s, left_ms);
+	int rc = pg_lock(s, left_ms, changes, n);
 
-	if (rc < 0)
-		return rc == STORE_ABSENT ? pg_rollback(s, rc) : rc;
-	s->changing = true;
+	if (rc < 0) {
+		end_change(s);
+		return rc;
+	}
 	rc = run_all(s, changes, n, &worth);
 	worth = worth && !s->base.env.trial;
 	if (rc == 0 && worth)
 		rc = send_queue_row(s);
 	if (rc == 0 && worth)
 		rc = pg_commit(s);
-	s->changing = false;
-	pg_forget_seen(s);
+	end_change(s);
 	pg_clock_set(s, s->now);
 	if (rc < 0 || !worth)
 		return pg_rollback(s, rc);

@@ -54,6 +54,15 @@ struct pg_row {
 	int64_t tally[PG_STATUSES];
 };
 
+/* What the current change wanted and the server has answered already; see ahead.c. */
+#define PG_AHEAD 4
+struct pg_ahead {
+	struct strs keys;
+	struct query queries[PG_AHEAD];
+	PGresult *answers[PG_AHEAD];
+	size_t n;
+};
+
 struct pg {
 	struct store base;
 	PGconn *db;       /* NULL: not connected */
@@ -91,6 +100,7 @@ struct pg {
 	struct arena arena;
 	struct pg_seen *seen[PG_SEEN_SLOTS];
 	size_t n_seen;
+	struct pg_ahead ahead;
 };
 
 static inline struct pg *pg_of(struct store *s)
@@ -150,6 +160,8 @@ int pg_send_composed(struct pg *s, const char *sql, const struct pg_args *args);
 /* Waits for the results of all statements sent since the last sync. The result of the last one in *out, if that is not
  * NULL; the caller clears it. */
 int pg_wait(struct pg *s, PGresult **out);
+/* The same, with the last n results that have rows, the oldest of them first. */
+int pg_wait_all(struct pg *s, PGresult **out, size_t n);
 /* pg_send() and pg_wait(). */
 int pg_ask(struct pg *s, const char *sql, const struct pg_args *args, PGresult **out);
 /* Ends the batch without waiting for its results. */
@@ -204,7 +216,7 @@ void pg_forget_seen(struct pg *s);
 int64_t pg_now(struct store *base);
 /* A look at the server's clock: the time that it showed. */
 void pg_clock_set(struct pg *s, int64_t server_ms);
-/* The time of a change or a snapshot, from the time that the server gave. */
+/* The time of a snapshot, from the time that the server gave. */
 int64_t pg_clock_from(const struct pg *s, int64_t server_ms);
 int pg_get(struct store *base, struct str key, struct record *out, struct arena *a);
 int pg_tally(struct store *base, int64_t *counts);
@@ -212,6 +224,8 @@ int pg_entries(struct store *base, const struct entry_query *q, entry_fn *fn, vo
 int pg_snapshot(struct store *base, bool all, int (*fn)(void *ctx), void *ctx);
 /* Reads `key` by name within a change, with its body. */
 int pg_load(struct pg *s, struct strs keys);
+/* Remembers the rows of `r` (PG_COLS, PG_BODY), and that the other keys are absent; clears `r`. */
+void pg_remember_all(struct pg *s, struct strs keys, PGresult *r);
 int pg_read_begin(struct pg *s);
 int pg_read_end(struct pg *s, int rc);
 
@@ -219,12 +233,25 @@ int pg_read_end(struct pg *s, int rc);
 
 int pg_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx);
 int pg_count(struct store *base, const struct query *q, int64_t *n);
+/* Sends a query that is read together with the lock. */
+int pg_scan_send(struct pg *s, const struct query *q);
+
+/* --- postgres/ahead.c ------------------------------------------------------------------------------ */
+
+int pg_ahead_send(struct pg *s, const struct change *changes, size_t n);
+size_t pg_ahead_results(const struct pg *s);
+/* Takes these results. */
+void pg_ahead_keep(struct pg *s, PGresult **r);
+/* The answer to the query, if it was read already; NULL: ask the server. */
+const PGresult *pg_ahead(const struct pg *s, const struct query *q);
+void pg_ahead_forget(struct pg *s);
 
 /* --- postgres/change.c, put.c ---------------------------------------------------------------------- */
 
 int pg_modify(struct store *base, struct change *changes, size_t n);
-/* Begins a transaction and locks the row of the queue. */
-int pg_lock(struct pg *s, int64_t left_ms);
+/* Begins a transaction, locks the row of the queue, and reads what the changes want. After a failure there is no
+ * transaction. */
+int pg_lock(struct pg *s, int64_t left_ms, const struct change *changes, size_t n);
 int pg_rollback(struct pg *s, int rc);
 int pg_commit(struct pg *s);
 int pg_may_write(struct pg *s);

@@ -87,6 +87,19 @@ int pg_snapshot(struct store *base, bool all, int (*fn)(void *ctx), void *ctx)
 
 /* --- one record ----------------------------------------------------------------------------------- */
 
+void pg_remember_all(struct pg *s, struct strs keys, PGresult *r)
+{
+	for (size_t i = 0; i < keys.n; i++)
+		pg_remember(s, keys.v[i], NULL, false);
+	for (int i = 0; i < PQntuples(r); i++) {
+		struct record rec;
+
+		pg_row_read(r, i, true, &rec, &s->arena);
+		pg_remember(s, rec.key, &rec, true);
+	}
+	PQclear(r);
+}
+
 /* Several records by key, with their bodies. */
 int pg_load(struct pg *s, struct strs keys)
 {
@@ -100,18 +113,9 @@ int pg_load(struct pg *s, struct strs keys)
 		    "SELECT " PG_COLS "," PG_BODY " FROM $S.record r" PG_JOIN
 		    " WHERE r.q=$1 AND r.key=ANY($2)",
 		    &args, &r);
-	if (rc < 0)
-		return rc;
-	for (size_t i = 0; i < keys.n; i++)
-		pg_remember(s, keys.v[i], NULL, false);
-	for (int i = 0; i < PQntuples(r); i++) {
-		struct record rec;
-
-		pg_row_read(r, i, true, &rec, &s->arena);
-		pg_remember(s, rec.key, &rec, true);
-	}
-	PQclear(r);
-	return 0;
+	if (rc == 0)
+		pg_remember_all(s, keys, r);
+	return rc;
 }
 
 static int get_changing(struct pg *s, struct str key, struct record *out, struct arena *a)

@@ -8,8 +8,11 @@
 
 #include "store/postgres/postgres.h"
 
-/* In a change and in a snapshot the time is known; else the server takes it, not before the last change. */
-#define NOW "coalesce($2,(SELECT greatest(now,$C) FROM $S.queue WHERE q=$1))"
+/* In a change and in a snapshot the time is known. A query that is read ahead takes the time of its change from the lock.
+ * Else the server takes the time, not before the last change. */
+#define NOW                                                                \
+	"coalesce($2,nullif(current_setting('pawl.now',true),'')::bigint," \
+	"(SELECT greatest(now,$C) FROM $S.queue WHERE q=$1))"
 #define SMALL 8 /* records that a change is likely to write */
 #define UNION_MOST 10000
 
@@ -40,6 +43,7 @@ struct scan {
 	struct buf more; /* the conditions beside the pick */
 	struct buf sql;
 	bool body, count;
+	bool keep; /* the change is likely to load these records */
 	struct arena a;
 };
 
@@ -231,15 +235,16 @@ static void build(struct scan *c)
 
 static int send_rows(struct scan *c, const PGresult *r, record_fn *fn, void *ctx)
 {
-	bool keep = c->s->changing && c->q->limit && c->q->limit <= SMALL;
-	int rc = 0;
+	int rc = 0, n = PQntuples(r);
 
-	for (int i = 0; rc == 0 && i < PQntuples(r); i++) {
+	if (c->q->limit && c->q->limit < (size_t)n) /* it was read ahead for more */
+		n = (int)c->q->limit;
+	for (int i = 0; rc == 0 && i < n; i++) {
 		struct arena a = { 0 };
 		struct record rec;
 
 		pg_row_read(r, i, c->body, &rec, &a);
-		if (keep && !pg_seen(c->s, rec.key))
+		if (c->keep && !pg_seen(c->s, rec.key))
 			pg_remember(c->s, rec.key, &rec, c->body);
 		if (!c->q->body)
 			rec.body = (struct str){ 0 };
@@ -363,6 +368,7 @@ static struct scan make(struct pg *s, const struct query *q, bool count)
 			      .more = BUF_MAX(4096),
 			      .sql = BUF_MAX(256u << 10),
 			      .count = count,
+			      .keep = !count && small,
 			      .body = !count && (q->body || small) };
 }
 
@@ -377,12 +383,49 @@ static int scan(struct pg *s, const struct query *q, bool once, record_fn *fn, v
 	return rc < 0 ? rc : 0;
 }
 
+/* A long answer is cut, and then not used. All with bodies: the change is likely to load the records. */
+int pg_scan_send(struct pg *s, const struct query *q)
+{
+	struct scan c = make(s, q, false);
+	char *sql;
+	int rc;
+
+	c.body = true;
+	pg_int(&c.args, s->q);
+	pg_int_or_null(&c.args, 0, true);
+	add_statuses(q, &c.more);
+	add_conditions(&c, NULL, STR(""));
+	build(&c);
+	if (!q->limit)
+		buf_addf(&c.sql, " LIMIT %d", PG_FETCH);
+	sql = text_of(&c, "");
+	rc = pg_send_composed(s, sql, &c.args);
+	free(sql);
+	end(&c);
+	return rc;
+}
+
+static int scan_ahead(struct pg *s, const struct query *q, const PGresult *r, record_fn *fn,
+		      void *ctx)
+{
+	struct scan c = make(s, q, false);
+	int rc;
+
+	c.body = c.keep = true;
+	rc = send_rows(&c, r, fn, ctx);
+	end(&c);
+	return rc < 0 ? rc : 0;
+}
+
 int pg_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 {
 	struct pg *s = pg_of(base);
 	bool once = q->limit && q->limit <= PG_FETCH;
+	const PGresult *known = pg_ahead(s, q);
 	int rc = pg_guard(s);
 
+	if (rc == 0 && known)
+		return scan_ahead(s, q, known, fn, ctx);
 	if (rc == 0 && once)
 		return scan(s, q, once, fn, ctx);
 	if (rc == 0)

@@ -281,8 +281,9 @@ int pg_discard(struct store *base)
 
 	if (rc < 0)
 		return rc;
-	rc = pg_lock(s, base->env.opt.timeout_ms);
-	if (rc == STORE_ABSENT)
-		return pg_rollback(s, 0);
-	return commit(s, rc == 0 ? empty_queue(s) : rc);
+	rc = pg_lock(s, base->env.opt.timeout_ms, NULL, 0);
+	s->changing = false;
+	if (rc < 0)
+		return rc == STORE_ABSENT ? 0 : rc;
+	return commit(s, empty_queue(s));
 }

@@ -245,10 +245,36 @@ static int next_result(struct pg *s, PGresult **r)
 	return rc;
 }
 
-/* The results of one batch, up to its sync. */
-static int read_batch(struct pg *s, PGresult **out)
+/* Results that a caller waits for: the last n, or the last n with rows. */
+struct kept {
+	PGresult **out;
+	size_t n;
+	bool rows;
+};
+
+static void keep_result(const struct kept *k, PGresult *r)
 {
-	PGresult *r, *last = NULL;
+	if (!k->n || (k->rows && PQresultStatus(r) != PGRES_TUPLES_OK)) {
+		PQclear(r);
+		return;
+	}
+	PQclear(k->out[0]);
+	memmove(k->out, k->out + 1, (k->n - 1) * sizeof(*k->out));
+	k->out[k->n - 1] = r;
+}
+
+static void drop_kept(const struct kept *k)
+{
+	for (size_t i = 0; i < k->n; i++) {
+		PQclear(k->out[i]);
+		k->out[i] = NULL;
+	}
+}
+
+/* The results of one batch, up to its sync. */
+static int read_batch(struct pg *s, const struct kept *k)
+{
+	PGresult *r;
 	int rc = 0, got, nulls = 0;
 
 	for (;;) {
@@ -256,7 +282,7 @@ static int read_batch(struct pg *s, PGresult **out)
 		if (got < 0)
 			rc = rc < 0 ? rc : got;
 		if (got < 0 || (!r && ++nulls > 1 && PQstatus(s->db) == CONNECTION_BAD)) {
-			PQclear(last);
+			drop_kept(k);
 			s->broken = true;
 			return rc < 0 ? rc : pg_lost(s, PQerrorMessage(s->db));
 		}
@@ -269,14 +295,11 @@ static int read_batch(struct pg *s, PGresult **out)
 		}
 		if (PQresultStatus(r) == PGRES_FATAL_ERROR && rc == 0)
 			rc = fail_result(s, r);
-		PQclear(last);
-		last = r;
+		keep_result(k, r);
 	}
 	s->owed--;
-	if (rc == 0 && out)
-		*out = last;
-	else
-		PQclear(last);
+	if (rc < 0)
+		drop_kept(k);
 	return rc;
 }
 
@@ -294,10 +317,11 @@ void pg_let_go(struct pg *s)
 /* Nobody waits for the outcome of these batches any more. */
 static int read_owed(struct pg *s, unsigned keep)
 {
+	static const struct kept none;
 	int rc = 0;
 
 	while (rc == 0 && s->owed > keep) {
-		rc = read_batch(s, NULL);
+		rc = read_batch(s, &none);
 		if (rc < 0 && !s->broken)
 			rc = 0;
 	}
@@ -314,18 +338,28 @@ void pg_drain(struct pg *s)
 	*s->base.env.err = err;
 }
 
-int pg_wait(struct pg *s, PGresult **out)
+static int wait_for(struct pg *s, const struct kept *k)
 {
 	int rc;
 
-	if (out)
-		*out = NULL;
+	for (size_t i = 0; i < k->n; i++)
+		k->out[i] = NULL;
 	if (!PQpipelineSync(s->db))
 		return pg_lost(s, PQerrorMessage(s->db));
 	s->owed++;
 	s->sent = 0;
 	rc = read_owed(s, 1);
-	return rc < 0 ? rc : read_batch(s, out);
+	return rc < 0 ? rc : read_batch(s, k);
+}
+
+int pg_wait(struct pg *s, PGresult **out)
+{
+	return wait_for(s, &(struct kept){ .out = out, .n = out ? 1 : 0 });
+}
+
+int pg_wait_all(struct pg *s, PGresult **out, size_t n)
+{
+	return wait_for(s, &(struct kept){ .out = out, .n = n, .rows = true });
 }
 
 int pg_ask(struct pg *s, const char *sql, const struct pg_args *args, PGresult **out)

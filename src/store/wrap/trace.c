@@ -237,7 +237,9 @@ static int t_modify(struct store *s, struct change *changes, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		w[i] = (struct watched){ &changes[i], &b };
-		inner[i] = (struct change){ .fn = watch_edit, .ctx = &w[i] };
+		inner[i] = (struct change){ .fn = watch_edit,
+					    .ctx = &w[i],
+					    .wants = changes[i].wants };
 	}
 	rc = t->inner->ops->modify(t->inner, inner, n);
 	for (size_t i = 0; i < n; i++)

@@ -1,0 +1,87 @@
+/*
+ * wants: what a request is likely to read, for a store that asks a server. A read that is missing here costs one more
+ * round trip, and a read too many some bytes; neither changes an answer.
+ */
+#include "core/typed.h"
+#include "queue/act.h"
+
+#define QUERIES 3
+#define OFFERS \
+	3 /* `done --claim-next` has put a record or two before it takes: each may hide an offer */
+
+struct list {
+	struct arena *a;
+	struct wants *w;
+	struct query queries[QUERIES];
+};
+
+static void key(struct list *l, struct str key)
+{
+	l->w->keys = arena_append(l->a, l->w->keys, key);
+}
+
+static void task(struct list *l, struct str id)
+{
+	if (id.n)
+		key(l, task_key(l->a, id));
+}
+
+static void want_records(struct list *l, const struct request *rq)
+{
+	guard_keys(rq, l->w, l->a);
+	if (rq->request_id.n)
+		key(l, repeat_key(rq, l->a));
+	if (rq->queue_id.n)
+		key(l, IDENTITY_KEY);
+	if ((rq->op == OP_CREATE && !rq->id.n) || rq->op == OP_ID_CLAIM || rq->op == OP_ID_INIT)
+		key(l, COUNTER_KEY);
+	if (rq->id.n && typed_of(rq->id) == TYPED_NONE)
+		task(l, rq->id);
+	if (rq->op == OP_CREATE && rq->id.n) {
+		struct str k = task_key(l->a, rq->id);
+
+		(void)str_cut(&k, '/');
+		key(l, arena_printf(l->a, "gone/%.*s", STRF(k)));
+	}
+	task(l, rq->parent);
+	for (size_t i = 0; i < rq->depends.n; i++)
+		task(l, rq->depends.v[i]);
+}
+
+static bool ends_task(enum op op)
+{
+	return op == OP_DONE || op == OP_CANCEL || op == OP_FAIL || op == OP_APPROVE ||
+	       op == OP_REOPEN || op == OP_REMOVE;
+}
+
+static void want_queries(struct list *l, const struct job *j)
+{
+	const struct request *rq = j->rq;
+	bool takes = rq->op == OP_TAKE || (rq->op == OP_DONE && rq->claim_next);
+	size_t n = 0;
+
+	if (ends_task(rq->op) && rq->id.n)
+		l->queries[n++] = (struct query){ .depends_on = task_key(l->a, rq->id) };
+	if (takes && j->fresh.n)
+		l->queries[n++] = (struct query){ .token = j->fresh };
+	if (takes && !rq->assignee.n && !rq->except.n) {
+		select_query(rq, j->policy, &l->queries[n]);
+		l->queries[n++].limit = rq->op == OP_TAKE ? 1 : OFFERS;
+	}
+	l->w->queries = l->queries;
+	l->w->n_queries = n;
+}
+
+const struct wants *job_wants(const struct queue *q, const struct job *j)
+{
+	struct list *l;
+
+	if (!(q->store->traits & STORE_FAR))
+		return NULL;
+	l = arena_new(j->arena, struct list);
+	l->a = j->arena;
+	l->w = arena_new(j->arena, struct wants);
+	want_records(l, j->rq);
+	want_queries(l, j);
+	return l->w;
+}
