@@ -510,3 +510,24 @@ trips() {
 	trips 2 cancel d --reason "not needed"
 	trips 4 create "with a new id" # the counter, then the id that it gives
 }
+
+@test "postgres: an older schema is migrated under the lock, with a notice" {
+	start
+	id=$(new "of an older pawl")
+	sql "CREATE ROLE $role LOGIN; GRANT USAGE ON SCHEMA \"$schema\" TO $role; GRANT SELECT ON ALL TABLES IN SCHEMA \"$schema\" TO $role"
+	sql "UPDATE \"$schema\".about SET version=0; DROP VIEW \"$schema\".locks"
+	call 30 list --store "${uri/tester/$role}"
+	complains "cannot migrate"
+	same "$(sql "SELECT version FROM \"$schema\".about")" 0
+	readers=()
+	for n in 1 2 3 4; do
+		"$PAWL" list >"$work/list$n" 2>&1 3>&- &
+		readers+=($!)
+	done
+	wait "${readers[@]}"
+	same "$(cat "$work"/list? | grep -c "migrating the schema")" 1
+	same "$(sql "SELECT version FROM \"$schema\".about")" 1
+	same "$(sql "SELECT count(*) FROM \"$schema\".locks")" 0
+	call 0 claim "$id"
+	call 0 list --store "${uri/tester/$role}"
+}

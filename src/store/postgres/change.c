@@ -63,6 +63,8 @@ static int read_lock(struct pg *s, const PGresult *r)
 		return store_fail(&s->base.env, STORE_ABSENT, "pawl init",
 				  "another process removed the queue from %s while it was open",
 				  s->place);
+	if (pg_int_at(r, 0, 5) > PG_VERSION)
+		return pg_newer(s, pg_int_at(r, 0, 5));
 	s->now = pg_int_at(r, 0, 1);
 	s->row = (struct pg_row){ .now = s->now,
 				  .floor = pg_int_at(r, 0, 2),
@@ -103,7 +105,7 @@ static int send_lock(struct pg *s)
 	return pg_send(
 		s,
 		"SELECT name,set_config('pawl.now',greatest(now,$C,$2)::text,true)::bigint,"
-		"floor,seq,array_to_string(tally,',') FROM (SELECT * FROM $S.queue WHERE q=$1 "
+		"floor,seq,array_to_string(tally,','),(SELECT version::bigint FROM $S.about) FROM (SELECT * FROM $S.queue WHERE q=$1 "
 		"OFFSET 0 FOR NO KEY UPDATE) l",
 		&args);
 }

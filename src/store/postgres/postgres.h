@@ -185,6 +185,9 @@ int pg_queues(struct store *base, name_fn *fn, void *ctx);
 int pg_discard(struct store *base);
 /* The statements that make the schema; ends with NULL. */
 extern const char *const pg_layout[];
+/* The statement that takes the tables from each version to the next. */
+extern const char *const pg_steps[PG_VERSION];
+int pg_newer(struct pg *s, int64_t version);
 
 /* --- postgres/row.c -------------------------------------------------------------------------------- */
 
