@@ -531,3 +531,20 @@ trips() {
 	call 0 claim "$id"
 	call 0 list --store "${uri/tester/$role}"
 }
+
+@test "postgres: a change that waits notices a newer schema while a migration runs" {
+	start
+	mkfifo "$work/go"
+	"$pg_bin/psql" -X -q -h 127.0.0.1 -p "$pg_port" -U tester postgres <"$work/go" >/dev/null 3>&- &
+	exec 7>"$work/go"
+	echo "BEGIN; LOCK TABLE \"$schema\".queue IN EXCLUSIVE MODE;" >&7
+	until [ "$(sql "SELECT count(*) FROM pg_locks WHERE relation='\"$schema\".queue'::regclass AND granted")" != 0 ]; do sleep 0.05; done
+	"$PAWL" create x --timeout 60s >"$work/out" 2>&1 3>&- 7>&- &
+	waits=$!
+	until [ "$(sql "SELECT count(*) FROM pg_locks WHERE relation='\"$schema\".queue'::regclass AND NOT granted")" != 0 ]; do sleep 0.05; done
+	echo "UPDATE \"$schema\".about SET version=99; COMMIT;" >&7
+	exec 7>&-
+	not wait "$waits"
+	grep -q "newer" "$work/out"
+	same "$(sql "SELECT count(*) FROM \"$schema\".record")" 0
+}

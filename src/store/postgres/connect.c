@@ -50,7 +50,7 @@ static void note_warning(void *ctx, const PGresult *r)
 
 void pg_abandon(PGconn *db)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null = db ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
 
 	if (!db)
 		return;
