@@ -249,7 +249,7 @@ static int split(const char *line, const char **argv)
 		if (*line == '"') {
 			quoted = !quoted;
 			any = true;
-		} else if (*line && (quoted || !strchr(" )|>;", *line))) {
+		} else if (*line && (quoted || !strchr(" )|<>;", *line))) {
 			buf_addc(&b, *line);
 			any = true;
 		} else if (any) {
@@ -258,7 +258,7 @@ static int split(const char *line, const char **argv)
 			b.n = 0;
 			any = false;
 		}
-		if (!*line || (!quoted && strchr(")|>;", *line)))
+		if (!*line || (!quoted && strchr(")|<>;", *line)))
 			break;
 	}
 	buf_free(&b);
