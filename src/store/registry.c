@@ -36,7 +36,8 @@ static int fail_unknown(const struct store_env *env, struct str word, const char
 		snprintf(hint, sizeof(hint), "for a file: sqlite:PATH");
 	if (word.n > 60)
 		word.n = 60;
-	return store_fail(env, STORE_UNSUPPORTED, hint, "'%.*s' %s; the stores are %s", STRF(word),
+	return store_fail(env, STORE_UNSUPPORTED, hint,
+			  "'%.*s' %s; the stores are %s, and https://HOST for a server", STRF(word),
 			  what, list);
 }
 
