@@ -2,21 +2,6 @@
 
 #include "format/answer.h"
 
-json_t *json_str(struct str s)
-{
-	return json_stringn(s.n ? s.p : "", s.n);
-}
-
-struct str json_text(const json_t *string)
-{
-	return str_n(json_string_value(string), json_string_length(string));
-}
-
-struct str json_get(const json_t *o, const char *key)
-{
-	return json_text(json_object_get(o, key));
-}
-
 bool reply_ok(const struct reply *r)
 {
 	return r->ans.code == SUCCESS || r->ans.code == NO_TASKS || r->ans.code == LOCK_FREE;

@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "core/answer.h"
+#include "format/json_value.h"
 
 struct reply {
 	struct answer ans;    /* its code is the code of the command */
@@ -26,9 +27,5 @@ json_t *reply_more(struct reply *r);
 json_t *reply_json(const struct reply *r, struct arena *a);
 /* Only `more` is not in an arena. */
 void reply_free(struct reply *r);
-
-json_t *json_str(struct str s);
-struct str json_text(const json_t *string);            /* empty: it is not a text */
-struct str json_get(const json_t *o, const char *key); /* the text of a member */
 
 #endif

@@ -3,24 +3,20 @@
 #include <stdlib.h>
 
 #include "base/when.h"
+#include "format/json_value.h"
 #include "format/record.h"
 
 /* --- out ---------------------------------------------------------------------------------------- */
 
-static json_t *str_json(struct str s)
-{
-	return json_stringn(str_p(s), s.n);
-}
-
 /* A time outside the range of when_text() stays a number. */
 static json_t *time_json(int64_t ms, struct arena *a)
 {
-	return ms > 0 && ms <= WHEN_MAX ? str_json(when_text(a, ms)) : json_integer(ms);
+	return ms > 0 && ms <= WHEN_MAX ? json_str(when_text(a, ms)) : json_integer(ms);
 }
 
 static json_t *date_json(int64_t ms, struct arena *a)
 {
-	return ms > 0 && ms <= WHEN_MAX ? str_json(when_date_iso(a, ms)) : json_integer(ms);
+	return ms > 0 && ms <= WHEN_MAX ? json_str(when_date_iso(a, ms)) : json_integer(ms);
 }
 
 /* field_parse() would read an object with the single key "hex" as bytes. */
@@ -74,12 +70,12 @@ json_t *plain_comments(const struct event *comments, size_t n, struct arena *a)
 
 		json_object_set_new(o, "at", time_json(e->at, a));
 		if (e->agent.n)
-			json_object_set_new(o, "agent", str_json(e->agent));
+			json_object_set_new(o, "agent", json_str(e->agent));
 		if (e->run.n)
-			json_object_set_new(o, "run", str_json(e->run));
+			json_object_set_new(o, "run", json_str(e->run));
 		if (e->fence)
 			json_object_set_new(o, "fence", json_integer(e->fence));
-		json_object_set_new(o, "text", str_json(e->text));
+		json_object_set_new(o, "text", json_str(e->text));
 		json_array_append_new(list, o);
 	}
 	return list;
@@ -119,11 +115,6 @@ void plain_start(struct plain *p, plain_when_fn *when, bool whole, struct arena 
 	p->task.priority = PRIORITY_DEFAULT;
 }
 
-static struct str text_of(const json_t *v)
-{
-	return str_n(json_string_value(v), json_string_length(v));
-}
-
 static bool is_id(const struct field *f)
 {
 	return f->offset == offsetof(struct task, id) ||
@@ -150,14 +141,14 @@ static json_t *worded(const struct field *f, const json_t *v)
 /* "a, b" as ["a", "b"]. */
 static json_t *split(const json_t *v)
 {
-	struct str rest = text_of(v);
+	struct str rest = json_text(v);
 	json_t *list = json_array();
 
 	while (rest.n) {
 		struct str one = str_trim(str_cut(&rest, ','));
 
 		if (one.n)
-			json_array_append_new(list, str_json(one));
+			json_array_append_new(list, json_str(one));
 	}
 	return list;
 }
@@ -180,7 +171,7 @@ static int set_list(struct plain *p, const struct field *f, const json_t *v)
 
 static int set_time(struct plain *p, const struct field *f, const json_t *v, int64_t *out)
 {
-	struct str s = text_of(v);
+	struct str s = json_text(v);
 
 	*out = json_integer_value(v);
 	if (json_typeof(v) != JSON_STRING)
@@ -194,7 +185,7 @@ static int set_number(struct plain *p, const struct field *f, const json_t *v)
 {
 	int64_t *out = field_at(f, &p->task), n;
 	json_t *text = worded(f, v);
-	struct str s = text_of(text);
+	struct str s = json_text(text);
 	bool ranked = f->offset == offsetof(struct task, priority), good;
 
 	good = (ranked && priority_parse(s, &n)) || ((!ranked || p->whole) && str_to_i64(s, &n));
@@ -271,9 +262,9 @@ static int set_comment(struct plain *p, const json_t *v)
 	p->comments = arena_grow(p->arena, p->comments, p->n_comments, sizeof(*e));
 	e = &p->comments[p->n_comments++];
 	*e = (struct event){ .name = STR("comment"),
-			     .agent = arena_str(p->arena, text_of(agent)),
-			     .run = arena_str(p->arena, text_of(run)),
-			     .text = arena_str(p->arena, text_of(text)),
+			     .agent = arena_str(p->arena, json_text(agent)),
+			     .run = arena_str(p->arena, json_text(run)),
+			     .text = arena_str(p->arena, json_text(text)),
 			     .fence = json_integer_value(fence) };
 	if (!text || json_typeof(text) != JSON_STRING)
 		return -1;

@@ -4,6 +4,7 @@
 
 #include "base/hex.h"
 #include "base/text.h"
+#include "format/json_value.h"
 
 /* --- out ---------------------------------------------------------------------------------------- */
 
@@ -72,19 +73,14 @@ json_t *task_fields_json(const struct task *t)
 
 /* --- in ----------------------------------------------------------------------------------------- */
 
-static struct str text_of(const json_t *v)
-{
-	return str_n(json_string_value(v), json_string_length(v));
-}
-
 static int parse_string(const json_t *v, struct str *out, struct arena *a)
 {
 	if (json_typeof(v) == JSON_STRING) {
-		*out = arena_str(a, text_of(v));
+		*out = arena_str(a, json_text(v));
 		return 0;
 	}
 	v = json_object_get(v, "hex");
-	return json_is_string(v) && hex_bytes(text_of(v), out, a) ? 0 : -EBADMSG;
+	return json_is_string(v) && hex_bytes(json_text(v), out, a) ? 0 : -EBADMSG;
 }
 
 static int parse_list(const json_t *v, struct strs *out, struct arena *a)
@@ -104,8 +100,8 @@ static int parse_word(enum field_kind kind, const json_t *v, int64_t *out)
 {
 	if (json_typeof(v) != JSON_STRING)
 		return -EBADMSG;
-	*out = kind == FIELD_STATUS ? (int64_t)status_parse(text_of(v))
-				    : (int64_t)class_parse(text_of(v));
+	*out = kind == FIELD_STATUS ? (int64_t)status_parse(json_text(v))
+				    : (int64_t)class_parse(json_text(v));
 	return *out ? 0 : -EBADMSG;
 }
 

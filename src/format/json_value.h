@@ -1,0 +1,26 @@
+/* json_value: texts in and out of JSON values. */
+#ifndef FORMAT_JSON_VALUE_H
+#define FORMAT_JSON_VALUE_H
+
+#include <jansson.h>
+
+#include "base/str.h"
+
+static inline json_t *json_str(struct str s)
+{
+	return json_stringn(str_p(s), s.n);
+}
+
+/* Empty: it is not a text. */
+static inline struct str json_text(const json_t *string)
+{
+	return str_n(json_string_value(string), json_string_length(string));
+}
+
+/* The text of a member. */
+static inline struct str json_get(const json_t *o, const char *key)
+{
+	return json_text(json_object_get(o, key));
+}
+
+#endif
