@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/when.h"
+#include "format/json_value.h"
 #include "transfer/foreign_when.h"
 
 struct mapping {
@@ -23,11 +24,6 @@ struct mapping {
 	const char *fault;
 };
 
-static struct str text_of(const json_t *v)
-{
-	return str_n(json_string_value(v), json_string_length(v));
-}
-
 /* A value as one text: the first of a list; the name in an object. Empty: it has none. */
 static struct str as_text(const json_t *v, struct arena *a)
 {
@@ -36,12 +32,12 @@ static struct str as_text(const json_t *v, struct arena *a)
 	struct str s = STR("");
 
 	if (json_is_string(v))
-		return text_of(v);
+		return json_text(v);
 	if (json_is_array(v))
 		return as_text(json_array_get(v, 0), a);
 	for (size_t i = 0; json_is_object(v) && i < sizeof(names) / sizeof(*names); i++)
 		if (json_is_string(json_object_get(v, names[i])))
-			return text_of(json_object_get(v, names[i]));
+			return json_text(json_object_get(v, names[i]));
 	if (!v || json_is_null(v) || json_is_object(v))
 		return s;
 	dumped = json_dumps(v, JSON_ENCODE_ANY);
@@ -89,11 +85,6 @@ static void set(struct mapping *m, const char *field, json_t *v)
 	json_decref(v);
 }
 
-static json_t *str_json(struct str s)
-{
-	return json_stringn(str_p(s), s.n);
-}
-
 static void warn(struct mapping *m, const char *key, struct str value, const char *what)
 {
 	foreign_warn(
@@ -116,7 +107,7 @@ static void take_time(struct mapping *m, const struct foreign_rule *r, const jso
 	int64_t ms;
 
 	if (iso.n && when_parse(iso, &ms)) {
-		set(m, r->to, str_json(iso));
+		set(m, r->to, json_str(iso));
 		return;
 	}
 	warn(m, r->key, text, "this is not a time that pawl knows; it is kept in extra");
@@ -130,7 +121,7 @@ static void take_title(struct mapping *m, struct str title)
 
 	if (!str_eq(fits, str_trim(title)))
 		buf_addf(&m->sections, "\n\n%.*s", STRF(title));
-	set(m, "title", str_json(fits));
+	set(m, "title", json_str(fits));
 }
 
 static void take(struct mapping *m, const struct foreign_rule *r, const json_t *v)
@@ -144,9 +135,9 @@ static void take(struct mapping *m, const struct foreign_rule *r, const json_t *
 	else if (!strcmp(r->to, "id"))
 		m->their_id = arena_str(m->a, text);
 	else if (!strcmp(r->to, "assignee") && str_cut_prefix(&text, STR("@")) && text.n)
-		set(m, r->to, str_json(text));
+		set(m, r->to, json_str(text));
 	else if (text.n)
-		set(m, r->to, str_json(text));
+		set(m, r->to, json_str(text));
 }
 
 static const char *word_for(const struct mapping *m, const char *key, struct str theirs)
@@ -198,19 +189,19 @@ static void add_label(struct mapping *m, const char *before, const json_t *v)
 		if ((unsigned char)p[i] <= ' ' || p[i] == ',')
 			p[i] = '-';
 	if (text.n)
-		json_array_append_new(m->labels, str_json(arena_printf(m->a, "%s%s", before, p)));
+		json_array_append_new(m->labels, json_str(arena_printf(m->a, "%s%s", before, p)));
 }
 
 static void add_labels(struct mapping *m, const char *before, const json_t *v)
 {
-	struct str rest = json_is_string(v) ? text_of(v) : STR("");
+	struct str rest = json_is_string(v) ? json_text(v) : STR("");
 
 	for (size_t i = 0; i < json_array_size(v); i++)
 		add_label(m, before, json_array_get(v, i));
 	if (json_is_object(v))
 		add_label(m, before, v);
 	while (rest.n) {
-		json_t *one = str_json(str_cut(&rest, ','));
+		json_t *one = json_str(str_cut(&rest, ','));
 
 		add_label(m, before, one);
 		json_decref(one);
@@ -222,19 +213,19 @@ static void add_labels(struct mapping *m, const char *before, const json_t *v)
 static void add_depends(struct mapping *m, struct str id)
 {
 	if (str_trim(id).n)
-		json_array_append_new(m->depends, str_json(foreign_id(m->from, id, m->a)));
+		json_array_append_new(m->depends, json_str(foreign_id(m->from, id, m->a)));
 }
 
 static void set_parent(struct mapping *m, struct str id)
 {
 	if (str_trim(id).n)
-		set(m, "parent", str_json(foreign_id(m->from, id, m->a)));
+		set(m, "parent", json_str(foreign_id(m->from, id, m->a)));
 }
 
 /* A link with a kind, as beads has it. pawl knows two kinds; the others stay in `extra`. */
 static void add_typed(struct mapping *m, json_t *link)
 {
-	struct str kind = text_of(json_object_get(link, "type")),
+	struct str kind = json_get(link, "type"),
 		   to = as_text(json_object_get(link, "depends_on_id"), m->a);
 	json_t *others;
 
@@ -283,11 +274,11 @@ static void add_note(struct mapping *m, const char *names, const json_t *note)
 
 	if (!str_trim(body).n)
 		return;
-	o = json_pack("{s:o}", "text", str_json(body));
+	o = json_pack("{s:o}", "text", json_str(body));
 	if (who.n)
-		json_object_set_new(o, "agent", str_json(who));
+		json_object_set_new(o, "agent", json_str(who));
 	if (when.n)
-		json_object_set_new(o, "at", str_json(when));
+		json_object_set_new(o, "at", json_str(when));
 	json_array_append_new(m->notes, o);
 }
 
@@ -343,7 +334,7 @@ static void set_extra(struct mapping *m)
 	}
 	json_object_set_new(
 		m->extra, "source",
-		json_pack("{s:s, s:o}", "tool", m->from->name, "id", str_json(m->their_id)));
+		json_pack("{s:s, s:o}", "tool", m->from->name, "id", json_str(m->their_id)));
 	set(m, "extra", json_incref(m->extra));
 }
 
@@ -393,12 +384,30 @@ static void map(struct mapping *m)
 	complete(m);
 }
 
-static void remember(struct foreign_in *f, uint64_t sum)
+/* Where the sum is in the set, or would be. The set has room. */
+static size_t place_of(const struct foreign_in *f, uint64_t sum)
 {
 	size_t at = sum % f->room;
 
 	while (f->ids[at] && f->ids[at] != sum)
 		at = (at + 1) % f->room;
+	return at;
+}
+
+static uint64_t sum_of(struct str key)
+{
+	return str_sum(1, key.p, key.n) | 1;
+}
+
+bool foreign_has(const struct foreign_in *f, struct str key)
+{
+	return f->room && f->ids[place_of(f, sum_of(key))];
+}
+
+static void remember(struct foreign_in *f, uint64_t sum)
+{
+	size_t at = place_of(f, sum);
+
 	f->n_ids += !f->ids[at];
 	f->ids[at] = sum;
 }
@@ -425,19 +434,18 @@ static void remember_id(struct port_in *in, struct str id)
 
 	if (f->n_ids * 4 >= f->room * 3)
 		grow(f);
-	remember(f, str_sum(1, key.p, key.n) | 1);
+	remember(f, sum_of(key));
 }
 
 /* Records that are not a person's task. NULL: a task. */
 static const char *not_a_task(const struct foreign_in *f, const json_t *o)
 {
 	static const char *const types[] = { "agent", "message", "event", "gate" };
-	struct str type = text_of(json_object_get(o, "issue_type"));
+	struct str type = json_get(o, "issue_type");
 
 	if (json_object_get(o, "pull_request") && !strcmp(f->from->name, "github"))
 		return "a pull request, not an issue";
-	if (!strcmp(f->from->name, "beads") &&
-	    str_is(text_of(json_object_get(o, "status")), "tombstone"))
+	if (!strcmp(f->from->name, "beads") && str_is(json_get(o, "status"), "tombstone"))
 		return "deleted in beads";
 	if (f->all || strcmp(f->from->name, "beads"))
 		return NULL;

@@ -83,6 +83,10 @@ enum result foreign_lines(struct port_in *in);
 enum result foreign_checklist(struct port_in *in);
 /* pawl's id for theirs. */
 struct str foreign_id(const struct foreign *f, struct str id, struct arena *a);
+/* Is a task with this key in the files? */
+bool foreign_has(const struct foreign_in *f, struct str key);
+/* where: "FILE:LINE" */
+void foreign_warn_at(struct port_in *in, struct str where, struct str text);
 void foreign_warn(struct port_in *in, size_t line, struct str text);
 void foreign_drop(struct port_in *in, const char *why);
 

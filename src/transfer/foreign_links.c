@@ -15,31 +15,10 @@ struct checking {
 	enum result code;
 };
 
-static bool in_file(const struct foreign_in *f, struct str key)
-{
-	uint64_t sum = str_sum(1, key.p, key.n) | 1;
-	size_t at = f->room ? sum % f->room : 0;
-
-	while (f->room && f->ids[at] && f->ids[at] != sum)
-		at = (at + 1) % f->room;
-	return f->room && f->ids[at];
-}
-
-static void add_warning(struct checking *c, struct str text)
-{
-	struct foreign_in *f = c->in->foreign;
-
-	if (f->warnings.n < FOREIGN_WARNINGS)
-		f->warnings = arena_append(
-			c->in->arena, f->warnings,
-			arena_printf(c->in->arena, "%.*s: %.*s", STRF(c->where), STRF(text)));
-	f->n_warnings++;
-}
-
 static bool leads_somewhere(struct checking *c, const struct task *t, struct str id,
 			    const char *what)
 {
-	if (in_file(c->in->foreign, task_key(c->a, id)) || c->exists(c->ctx, id))
+	if (foreign_has(c->in->foreign, task_key(c->a, id)) || c->exists(c->ctx, id))
 		return true;
 	if (c->strict) {
 		c->code = answer_fail(
@@ -50,9 +29,10 @@ static bool leads_somewhere(struct checking *c, const struct task *t, struct str
 		return false;
 	}
 	json_array_append_new(c->lost, json_stringn(id.p, id.n));
-	add_warning(c, arena_printf(c->a,
-				    "%.*s %s %.*s, which does not exist: kept in extra.lost_links",
-				    STRF(t->id), what, STRF(id)));
+	foreign_warn_at(c->in, c->where,
+			arena_printf(c->a,
+				     "%.*s %s %.*s, which does not exist: kept in extra.lost_links",
+				     STRF(t->id), what, STRF(id)));
 	return false;
 }
 
@@ -61,9 +41,10 @@ static bool waits_for_parent(struct checking *c, const struct task *t, struct st
 {
 	if (!t->parent.n || !str_eq(task_key(c->a, t->parent), task_key(c->a, id)))
 		return false;
-	add_warning(c,
-		    arena_printf(c->a, "%.*s depends on %.*s, whose sub-task it is: link dropped",
-				 STRF(t->id), STRF(id)));
+	foreign_warn_at(c->in, c->where,
+			arena_printf(c->a,
+				     "%.*s depends on %.*s, whose sub-task it is: link dropped",
+				     STRF(t->id), STRF(id)));
 	return true;
 }
 

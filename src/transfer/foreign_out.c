@@ -5,20 +5,11 @@
 #include <stdlib.h>
 
 #include "format/event.h"
+#include "format/json_value.h"
 #include "format/task.h"
 #include "format/yaml.h"
 
 #define DEEPEST 64
-
-static struct str text_of(const json_t *v)
-{
-	return str_n(json_string_value(v), json_string_length(v));
-}
-
-static json_t *str_json(struct str s)
-{
-	return json_stringn(str_p(s), s.n);
-}
 
 /* --- ids ------------------------------------------------------------------------------------------ */
 
@@ -51,8 +42,8 @@ static struct str old_id(struct foreign_out *o, const struct task *t)
 	       *source = json_object_get(extra, "source");
 	struct str id = STR("");
 
-	if (str_is(text_of(json_object_get(source, "tool")), o->to->name))
-		id = arena_str(&o->arena, text_of(json_object_get(source, "id")));
+	if (str_is(json_get(source, "tool"), o->to->name))
+		id = arena_str(&o->arena, json_get(source, "id"));
 	json_decref(extra);
 	return id;
 }
@@ -147,7 +138,7 @@ static void number(json_t *record, const char *key)
 {
 	int64_t n;
 
-	if (str_to_i64(text_of(json_object_get(record, key)), &n))
+	if (str_to_i64(json_get(record, key), &n))
 		json_object_set_new(record, key, json_integer(n));
 }
 
@@ -183,10 +174,10 @@ static json_t *ids_as_numbers(json_t *list)
 	json_t *out = json_array();
 
 	for (size_t i = 0; i < json_array_size(list); i++) {
-		struct str s = text_of(json_array_get(list, i));
+		struct str s = json_text(json_array_get(list, i));
 		int64_t n;
 
-		json_array_append_new(out, str_to_i64(s, &n) ? json_integer(n) : str_json(s));
+		json_array_append_new(out, str_to_i64(s, &n) ? json_integer(n) : json_str(s));
 	}
 	return out;
 }
@@ -255,12 +246,12 @@ static void add_master(struct foreign_out *o, struct buf *out)
 static void add_words(struct buf *out, const json_t *list, char mark)
 {
 	for (size_t i = 0; i < json_array_size(list); i++)
-		buf_addf(out, " %c%.*s", mark, STRF(text_of(json_array_get(list, i))));
+		buf_addf(out, " %c%.*s", mark, STRF(json_text(json_array_get(list, i))));
 }
 
 static void add_pair(struct buf *out, const json_t *record, const char *key)
 {
-	struct str s = text_of(json_object_get(record, key));
+	struct str s = json_get(record, key);
 
 	if (s.n)
 		buf_addf(out, " %s:%.*s", key, STRF(s));
@@ -270,16 +261,15 @@ static void add_todo(struct foreign_out *o, struct buf *out)
 {
 	for (size_t i = 0; i < o->n; i++) {
 		json_t *r = foreign_record(o, &o->tasks[i]);
-		struct str done = text_of(json_object_get(r, "done")),
-			   priority = text_of(json_object_get(r, "priority")),
-			   completed = text_of(json_object_get(r, "completed"));
+		struct str done = json_get(r, "done"), priority = json_get(r, "priority"),
+			   completed = json_get(r, "completed");
 
 		if (done.n)
 			buf_addf(out, "x %.*s%s", STRF(completed), completed.n ? " " : "");
 		else
 			buf_addf(out, "(%.*s) ", STRF(priority));
-		buf_addf(out, "%.*s %.*s", STRF(text_of(json_object_get(r, "created"))),
-			 STRF(text_of(json_object_get(r, "title"))));
+		buf_addf(out, "%.*s %.*s", STRF(json_get(r, "created")),
+			 STRF(json_get(r, "title")));
 		add_words(out, json_object_get(r, "project"), '+');
 		add_words(out, json_object_get(r, "context"), '@');
 		add_pair(out, r, "due");
@@ -404,8 +394,8 @@ void foreign_out_file(struct foreign_out *o, const struct foreign_task *t, struc
 					    "labels",   "dependencies", "parent_task_id",
 					    "priority" };
 	json_t *r = foreign_record(o, t), *assignee = json_object_get(r, "assignee");
-	struct str acceptance = text_of(json_object_get(r, "acceptance")),
-		   about = t->parcel.task.description, first = before_sections(about), rest;
+	struct str acceptance = json_get(r, "acceptance"), about = t->parcel.task.description,
+		   first = before_sections(about), rest;
 
 	json_object_set_new(
 		r, "assignee",

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "format/json_value.h"
 #include "format/markdown.h"
 #include "format/plan.h"
 #include "transfer/foreign.h"
@@ -11,15 +12,20 @@
 #define LINE_MAX_BYTES (1u << 20)
 #define LIST_MAX (64u << 20)
 
-void foreign_warn(struct port_in *in, size_t line, struct str text)
+void foreign_warn_at(struct port_in *in, struct str where, struct str text)
 {
 	struct foreign_in *f = in->foreign;
 
 	if (f->warnings.n < FOREIGN_WARNINGS)
 		f->warnings = arena_append(
 			in->arena, f->warnings,
-			arena_printf(in->arena, "%s:%zu: %.*s", in->path, line, STRF(text)));
+			arena_printf(in->arena, "%.*s: %.*s", STRF(where), STRF(text)));
 	f->n_warnings++;
+}
+
+void foreign_warn(struct port_in *in, size_t line, struct str text)
+{
+	foreign_warn_at(in, arena_printf(&in->piece, "%s:%zu", in->path, line), text);
 }
 
 void foreign_drop(struct port_in *in, const char *why)
@@ -34,11 +40,6 @@ void foreign_drop(struct port_in *in, const char *why)
 	if (i == f->dropped.n)
 		f->dropped = arena_append(in->arena, f->dropped, str_c(why));
 	f->n_dropped[i]++;
-}
-
-static json_t *str_json(struct str s)
-{
-	return json_stringn(str_p(s), s.n);
 }
 
 /* --- Task Master ------------------------------------------------------------------------------------ */
@@ -67,7 +68,7 @@ static struct str number_text(const json_t *v, struct arena *a)
 {
 	if (json_is_integer(v))
 		return arena_printf(a, "%lld", (long long)json_integer_value(v));
-	return str_n(json_string_value(v), json_string_length(v));
+	return json_text(v);
 }
 
 /* In a sub-task, a number below 100 is a sibling; "68.2" and larger numbers are absolute. */
@@ -83,7 +84,7 @@ static json_t *absolute(const json_t *links, struct str parent, struct str befor
 			id = arena_printf(a, "%.*s.%.*s", STRF(parent), STRF(id));
 		else if (before.n)
 			id = arena_printf(a, "%.*s%.*s", STRF(before), STRF(id));
-		json_array_append_new(out, str_json(id));
+		json_array_append_new(out, json_str(id));
 	}
 	return out;
 }
@@ -111,15 +112,15 @@ static enum result take_task(struct nest *n, const json_t *task, struct str pare
 	id = parent.n ? arena_printf(n->a, "%.*s.%.*s", STRF(parent), STRF(own))
 		      : arena_printf(n->a, "%.*s%.*s", STRF(n->before), STRF(own));
 	if (own.n)
-		json_object_set_new(o, "id", str_json(id));
+		json_object_set_new(o, "id", json_str(id));
 	json_object_set_new(
 		o, "dependencies",
 		absolute(json_object_get(task, "dependencies"), parent, n->before, n->a));
 	json_object_del(o, "subtasks");
 	if (parent.n)
-		json_object_set_new(o, "parent", str_json(parent));
+		json_object_set_new(o, "parent", json_str(parent));
 	if (n->tag.n)
-		json_object_set_new(o, "tag", str_json(n->tag));
+		json_object_set_new(o, "tag", json_str(n->tag));
 	code = foreign_found(n->in, o, line);
 	json_decref(o);
 	return code == SUCCESS ? take_tasks(n, subtasks, id) : code;
@@ -221,16 +222,15 @@ static struct str plain_body(struct str body, struct str *acceptance, struct are
 }
 
 /* aitasks: t10_2_words.md is the sub-task t10_2 of t10. */
-static void name_by_file(json_t *o, struct str name, struct arena *a)
+static void name_by_file(json_t *o, struct str name)
 {
 	struct str id = task_md_id(name), parent = id;
 
-	json_object_set_new(o, "id", str_json(id));
+	json_object_set_new(o, "id", json_str(id));
 	while (parent.n && parent.p[parent.n - 1] != '_')
 		parent.n--;
 	if (parent.n > 1 && !json_object_get(o, "parent"))
-		json_object_set_new(o, "parent", str_json(str_n(parent.p, parent.n - 1)));
-	(void)a;
+		json_object_set_new(o, "parent", json_str(str_n(parent.p, parent.n - 1)));
 }
 
 static void add_body(json_t *o, struct str body, bool marked, struct arena *a)
@@ -239,9 +239,9 @@ static void add_body(json_t *o, struct str body, bool marked, struct arena *a)
 
 	if (marked)
 		body = plain_body(body, &acceptance, a);
-	json_object_set_new(o, "body", str_json(str_trim(body)));
+	json_object_set_new(o, "body", json_str(str_trim(body)));
 	if (acceptance.n)
-		json_object_set_new(o, "acceptance", str_json(acceptance));
+		json_object_set_new(o, "acceptance", json_str(acceptance));
 }
 
 /* Backlog.md has documents and decisions beside its tasks, and an archive. NULL: a task. */
@@ -279,7 +279,7 @@ enum result foreign_md(struct port_in *in, struct str text, struct str name)
 	}
 	add_body(front.o, body, !strcmp(program, "backlog"), &in->piece);
 	if (!strcmp(program, "aitasks") || !json_object_get(front.o, "id"))
-		name_by_file(front.o, name, &in->piece);
+		name_by_file(front.o, name);
 	code = foreign_found(in, front.o, 1);
 	json_decref(front.o);
 	return code;
@@ -303,7 +303,7 @@ static void append(json_t *o, const char *key, struct str s)
 		list = json_array();
 		json_object_set_new(o, key, list);
 	}
-	json_array_append_new(list, str_json(s));
+	json_array_append_new(list, json_str(s));
 }
 
 /* due:2026-12-01, t:2026-11-20, id:7, pri:A; other pairs stay in the title, since a URL has this form, too. */
@@ -315,7 +315,7 @@ static bool take_pair(json_t *o, struct str word)
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if (value.n && str_is(key, keys[i])) {
 			json_object_set_new(o, strcmp(keys[i], "pri") ? keys[i] : "priority",
-					    str_json(value));
+					    json_str(value));
 			return true;
 		}
 	return false;
@@ -351,9 +351,9 @@ static void take_head(json_t *o, struct str *rest)
 		*rest = after;
 	}
 	if (done && dates[0].n)
-		json_object_set_new(o, "completed", str_json(dates[0]));
+		json_object_set_new(o, "completed", json_str(dates[0]));
 	if (dates[done].n)
-		json_object_set_new(o, "created", str_json(dates[done]));
+		json_object_set_new(o, "created", json_str(dates[done]));
 }
 
 static enum result take_line(struct port_in *in, struct str line, size_t number)
@@ -369,7 +369,7 @@ static enum result take_line(struct port_in *in, struct str line, size_t number)
 		if (word.n)
 			take_word(o, &title, word);
 	}
-	json_object_set_new(o, "title", str_json(buf_str(&title)));
+	json_object_set_new(o, "title", json_str(buf_str(&title)));
 	if (!json_object_get(o, "id"))
 		json_object_set_new(o, "id", json_integer((json_int_t)number));
 	code = foreign_found(in, o, number);
@@ -417,10 +417,10 @@ static json_t *item_json(const struct port_in *in, const struct plan *plan, size
 	const struct plan_item *item = &plan->items[i];
 	size_t before = in->foreign->ordered ? elder(plan, i) : 0;
 	json_t *o = json_pack("{s:I, s:o, s:s}", "id", (json_int_t)i + 1, "title",
-			      str_json(item->title), "done", item->done ? "x" : "");
+			      json_str(item->title), "done", item->done ? "x" : "");
 
 	if (item->description.n)
-		json_object_set_new(o, "description", str_json(item->description));
+		json_object_set_new(o, "description", json_str(item->description));
 	if (item->under)
 		json_object_set_new(o, "parent", json_integer((json_int_t)item->under));
 	if (before)

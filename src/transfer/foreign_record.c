@@ -3,12 +3,8 @@
 #include <strings.h>
 
 #include "base/when.h"
+#include "format/json_value.h"
 #include "transfer/foreign_out.h"
-
-static json_t *str_json(struct str s)
-{
-	return json_stringn(str_p(s), s.n);
-}
 
 static int by_id(const void *a, const void *b)
 {
@@ -67,7 +63,7 @@ static json_t *field_value(struct foreign_out *o, const struct task *t, const ch
 	const int64_t *n = field_of(f, t);
 
 	if (f->kind == FIELD_TIME || f->kind == FIELD_DATE)
-		return *n ? str_json(time_text(o, *n, f->kind == FIELD_DATE, &o->arena)) : NULL;
+		return *n ? json_str(time_text(o, *n, f->kind == FIELD_DATE, &o->arena)) : NULL;
 	if (f->kind == FIELD_STATUS)
 		return json_string(status_name(*n));
 	if (f->kind == FIELD_CLASS)
@@ -109,15 +105,15 @@ static json_t *links(struct foreign_out *o, const struct task *t, bool typed,
 		if (to && typed)
 			json_array_append_new(list,
 					      json_pack("{s:o, s:o, s:s}", "issue_id",
-							str_json(self->theirs), "depends_on_id",
-							str_json(to->theirs), "type", "blocks"));
+							json_str(self->theirs), "depends_on_id",
+							json_str(to->theirs), "type", "blocks"));
 		else if (to)
-			json_array_append_new(list, str_json(to->theirs));
+			json_array_append_new(list, json_str(to->theirs));
 	}
 	if (typed && self->inside)
 		json_array_append_new(list, json_pack("{s:o, s:o, s:s}", "issue_id",
-						      str_json(self->theirs), "depends_on_id",
-						      str_json(self->inside->theirs), "type",
+						      json_str(self->theirs), "depends_on_id",
+						      json_str(self->inside->theirs), "type",
 						      "parent-child"));
 	return list;
 }
@@ -134,7 +130,7 @@ static json_t *labels(const struct foreign *f, const struct task *t, const char 
 		for (const struct foreign_rule *r = f->rules; r->key && !*before; r++)
 			other |= r->how == LABEL && *r->to && str_starts(s, str_c(r->to));
 		if (!other && str_cut_prefix(&s, str_c(before)))
-			json_array_append_new(list, str_json(s));
+			json_array_append_new(list, json_str(s));
 	}
 	return list;
 }
@@ -152,12 +148,12 @@ static json_t *notes(struct foreign_out *o, const struct foreign_task *t, const 
 		const struct event *e = &t->parcel.comments[i];
 		json_t *note = json_object();
 
-		json_object_set_new(note, text, str_json(e->text));
+		json_object_set_new(note, text, json_str(e->text));
 		if (*author && e->agent.n)
-			json_object_set_new(note, author, str_json(e->agent));
+			json_object_set_new(note, author, json_str(e->agent));
 		if (e->at)
 			json_object_set_new(note, at,
-					    str_json(time_text(o, e->at, false, &o->arena)));
+					    json_str(time_text(o, e->at, false, &o->arena)));
 		json_array_append_new(list, note);
 	}
 	return list;
@@ -179,13 +175,13 @@ static json_t *value_for(struct foreign_out *o, const struct foreign_rule *r,
 
 	switch (r->how) {
 	case TAKE:
-		return !strcmp(r->to, "id") ? str_json(t->theirs) : field_value(o, task, r->to);
+		return !strcmp(r->to, "id") ? json_str(t->theirs) : field_value(o, task, r->to);
 	case WORDS:
 		return worded(o, r, task);
 	case LINK:
 		return links(o, task, !strcmp(r->to, "blocks"), t);
 	case INSIDE:
-		return t->inside ? str_json(t->inside->theirs) : NULL;
+		return t->inside ? json_str(t->inside->theirs) : NULL;
 	case LABEL:
 		return labels(o->to, task, r->to);
 	case NOTES:
