@@ -205,6 +205,16 @@ await test("an action on a task that changed meanwhile is refused, and says so",
 	same(task("t2").title, "Changed by an agent");
 	await page.keyboard.press("Escape");
 	await closed();
+	// sent again, the form changes only the fields that the user changed
+	await button("Edit", "#detail").click();
+	await page.fill("#in-priority", "4");
+	pawl("update", "t2", "--title", "Changed again");
+	await submit();
+	await page.waitForSelector("dialog .problem:has-text('changed while you looked at it')");
+	same(await page.textContent("dialog .command"), `pawl update t2 --priority 4 --if-version ${task("t2").version}`);
+	await submit();
+	await closed();
+	same([task("t2").title, task("t2").priority], ["Changed again", 4]);
 	await page.keyboard.press("Escape");
 });
 

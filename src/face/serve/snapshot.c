@@ -21,7 +21,8 @@
 	"script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:; " \
 	"base-uri 'none'; form-action 'none'\">\n"
 #define STYLE "<link rel=\"stylesheet\" href=\"/board.css\">"
-#define SCRIPT "<script type=\"module\" src=\"/actions.js\"></script>"
+#define PRELOADS "<!-- The browser need not wait" /* a file has nothing to load */
+#define SCRIPT "<script type=\"module\" src=\"/main.js\"></script>"
 
 static struct str text_of(const char *path)
 {
@@ -45,7 +46,7 @@ static void add_replaced(struct buf *out, struct str text, struct str from, stru
 	buf_adds(out, text);
 }
 
-static void add_module(struct buf *out, const char *path, const char *comma)
+static void add_module(struct buf *out, const char *path)
 {
 	struct buf code = BUF_MAX(ANSWER_MAX);
 	char *text;
@@ -55,7 +56,7 @@ static void add_module(struct buf *out, const char *path, const char *comma)
 	EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)code.p, (int)code.n);
 	buf_addf(out, "\"pawl%s\":\"data:text/javascript;base64,", path);
 	buf_adds(out, str_c(text));
-	buf_addf(out, "\"%s", comma);
+	buf_addc(out, '"');
 	free(text);
 	buf_free(&code);
 }
@@ -71,14 +72,18 @@ static void add_data(struct buf *out, json_t *data)
 
 static void add_scripts(struct buf *out, json_t *data)
 {
+	size_t n = 0;
+
 	buf_adds(out, STR("<script type=\"importmap\">{\"imports\":{"));
-	add_module(out, "/model.js", ",");
-	add_module(out, "/view.js", ",");
-	add_module(out, "/actions.js", "");
+	for (const struct web_file *f = web_files; f->path; f++) {
+		if (!str_ends(str_c(f->path), STR(".js")))
+			continue;
+		buf_adds(out, n++ ? STR(",\n") : STR("\n"));
+		add_module(out, f->path);
+	}
 	buf_adds(out, STR("}}</script>\n<script type=\"application/json\" id=\"snapshot\">"));
 	add_data(out, data);
-	buf_adds(out,
-		 STR("</script>\n<script type=\"module\">import \"pawl/actions.js\";</script>"));
+	buf_adds(out, STR("</script>\n<script type=\"module\">import \"pawl/main.js\";</script>"));
 }
 
 static struct str rest_after(struct str text, const char *mark, struct str *before)
@@ -103,8 +108,9 @@ static void add_page(struct buf *out, json_t *data)
 	buf_adds(out, STR("<style>\n"));
 	buf_adds(out, text_of("/board.css"));
 	buf_adds(out, STR("</style>"));
-	page = rest_after(page, SCRIPT, &part);
+	page = rest_after(page, PRELOADS, &part);
 	buf_adds(out, part);
+	page = rest_after(page, SCRIPT, &part);
 	add_scripts(out, data);
 	buf_adds(out, page);
 }

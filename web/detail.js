@@ -1,0 +1,258 @@
+// The detail of a task: all that the queue knows about it.
+
+import { $, h, add, button, patch, keepFocus, clock } from "./dom.js";
+import { state, ACTIONS, address, setAddress, overdue, held, expired, ended, actionsFor } from "./model.js";
+import { call } from "./link.js";
+import { leaseBar, leaseText, tick } from "./card.js";
+import { markdown, LONG } from "./markdown.js";
+import { related, relatedSig } from "./related.js";
+
+export const detail = { id: "", show: null, events: [], why: "" };
+
+// --- its parts -------------------------------------------------------------------------------------------------------
+
+function head(more) {
+	return h(
+		"div",
+		{ class: "head" },
+		h(
+			"div",
+			{ class: "row" },
+			h("span", { class: "id" }, detail.id),
+			more,
+			h("span", { class: "grow" }),
+			button("Close", "close", { "aria-keyshortcuts": "Escape" }),
+		),
+	);
+}
+
+function headOf(t) {
+	const names = actionsFor(t),
+		tool = (label, act, key, name) =>
+			button(label, act, {
+				"data-name": name,
+				"data-id": t.id,
+				"data-in": "detail",
+				disabled: !state.live,
+				"aria-keyshortcuts": key?.toUpperCase(),
+			});
+	return add(head(h("span", { class: "chip", "data-status": t.status }, t.status)), [
+		h("h2", { dir: "auto" }, t.title),
+		h(
+			"div",
+			{ class: "row acts" },
+			names.map(n => tool(ACTIONS[n].label, "do", ACTIONS[n].key, n)),
+			names.some(n => ACTIONS[n].to) && tool("Move…", "move", "m"),
+		),
+	]);
+}
+
+function lock(t) {
+	return (
+		t.lock &&
+		h(
+			"section",
+			{ class: "box" },
+			h("h3", null, held(t) ? "Held" : "Abandoned"),
+			h(
+				"p",
+				{ class: "row" },
+				h("strong", { dir: "auto" }, "@" + t.lock.holder),
+				t.lock.host && h("span", { class: "dim" }, "on " + t.lock.host),
+				h("span", null, "fence " + t.fence),
+				leaseText(t),
+			),
+			t.until > 0 && !t.lock.manual && leaseBar(t),
+			h("p", { class: "dim" }, "since ", clock(t.lock.acquired_at)),
+		)
+	);
+}
+
+function text(title, value, md) {
+	return value && h("section", null, h("h3", null, title), md ? markdown(value) : h("p", { dir: "auto" }, value));
+}
+
+function fields(t) {
+	const rows = [
+		["Class", t.class],
+		["Priority", t.priority],
+		["Type", t.type],
+		["Effort", t.effort],
+		["Labels", t.labels.map(l => "#" + l).join(" ")],
+		["Assignee", t.assignee],
+		["Due", t.due && t.due + (overdue(t) ? " (overdue)" : "")],
+		["Not before", t.not_before && clock(t.not_before)],
+		["Parent", t.parent],
+		["Depends on", t.depends.join(", ")],
+		["Next check", t.next_check && clock(t.next_check)],
+		["Attempts", t.attempts + (t.abandoned ? ` (${t.abandoned} abandoned)` : "")],
+		["Fence", t.fence],
+		["Last holder", t.last_holder],
+		["Created", clock(t.created_at)],
+		["Started", t.started_at && clock(t.started_at)],
+		["Changed", clock(t.updated_at)],
+		["Done", t.done_at && clock(t.done_at)],
+		["Archived", t.archived_at && clock(t.archived_at)],
+		["Version", t.version],
+	];
+	return h(
+		"section",
+		null,
+		h("h3", null, "Fields"),
+		h(
+			"dl",
+			null,
+			rows
+				.filter(([, v]) => v !== undefined && v !== "" && v !== null)
+				.map(([k, v]) => [h("dt", null, k), h("dd", { dir: "auto" }, typeof v === "number" ? String(v) : v)]),
+		),
+		t.extra && h("pre", { tabindex: 0 }, JSON.stringify(t.extra, null, 1).slice(0, LONG)),
+	);
+}
+
+function comment(c) {
+	return h("li", null, h("span", { class: "dim" }, c.agent || "", " ", clock(c.at)), markdown(c.text || ""));
+}
+
+function attempt(a) {
+	return h(
+		"li",
+		null,
+		`fence ${a.fence}: `,
+		h("strong", { dir: "auto" }, a.agent || ""),
+		" ",
+		clock(a.at),
+		a.outcome && ` → ${a.outcome}`,
+		a.text && h("div", { class: "quote", dir: "auto" }, a.text),
+	);
+}
+
+function event(e) {
+	return h(
+		"li",
+		null,
+		h("span", { class: "dim" }, clock(e.at), " "),
+		h("strong", null, e.event),
+		e.agent && ` by ${e.agent}`,
+		e.from && e.to && `: ${e.from} → ${e.to}`,
+		e.fence && ` (fence ${e.fence})`,
+		e.text && h("div", { class: "quote", dir: "auto" }, e.text.slice(0, 1000)),
+	);
+}
+
+const list = (title, items, make, kind = "") =>
+	items?.length > 0 && h("section", null, h("h3", null, title), h("ul", { class: "plain " + kind }, items.map(make)));
+
+// --- the whole -------------------------------------------------------------------------------------------------------
+
+const part = (key, sig, make) => ({ key, sig: JSON.stringify(sig), make: () => make() || h("span", { hidden: true }) });
+
+function parts(t) {
+	const now = [t, state.live, state.me?.role],
+		r = detail.show;
+	return [
+		part("head", now, () => headOf(t)),
+		part("lock", [now, expired(t)], () => lock(t)),
+		part("why", [detail.why, t.status], () => {
+			const why = !ended(t) && text("Why it is not next", detail.why);
+			why && why.classList.add("box");
+			return why;
+		}),
+		part(
+			"blocked",
+			[t.blocker_reason, t.unblock_action, t.status],
+			() =>
+				t.blocker_reason &&
+				h("section", { class: "box" }, text("Reason", t.blocker_reason), text("What must be done", t.unblock_action)),
+		),
+		part("text", [t.description, t.acceptance, t.summary], () =>
+			h(
+				"div",
+				null,
+				text("Description", t.description, true),
+				text("Finished when", t.acceptance, true),
+				text("Summary", t.summary, true),
+			),
+		),
+		part("related", relatedSig(t, r?.dependents), () => related(t, r?.dependents)),
+		part("fields", now, () => fields(t)),
+		part("comments", [r?.comments], () => list("Comments", r?.comments, comment, "comments")),
+		part("attempts", [r?.attempts], () => list("Attempts", r?.attempts, attempt)),
+		part("events", [detail.events], () => list("Events", detail.events.slice().reverse(), event)),
+	];
+}
+
+export function drawDetail() {
+	const node = $("detail"),
+		t = state.tasks.get(detail.id);
+	node.hidden = !detail.id;
+	document.body.classList.toggle("has-detail", !!detail.id);
+	if (!detail.id) node.replaceChildren();
+	else
+		keepFocus(() => {
+			const none = () =>
+				h("div", null, head(), h("p", null, state.loaded ? "This task is not in the queue." : "reconnecting"));
+			patch(node, t ? parts(t) : [part("none", [detail.id, state.loaded], none)]);
+			tick();
+		});
+}
+
+// --- reading it ------------------------------------------------------------------------------------------------------
+
+export function openTask(id) {
+	setAddress({ task: id }, true);
+}
+
+function whyNotNext(id, next) {
+	const mine = next?.candidates?.find(c => c.id === id);
+	if (!mine)
+		return (
+			{
+				Backlog: "It is in Backlog, which is not offered.",
+				Review: "It waits for a review.",
+				Blocked: "It is blocked.",
+				"Needs Help": "It waits for help.",
+			}[state.tasks.get(id)?.status] || ""
+		);
+	if (!mine.eligible) return mine.why;
+	if (mine.place === 1) return "It is next.";
+	const all = next.candidates.filter(c => c.eligible).length;
+	return `It is number ${mine.place} in the order of ${all} eligible tasks: ${mine.why}.`;
+}
+
+let reading = 0;
+async function readDetail() {
+	const id = detail.id,
+		turn = ++reading;
+	if (!id || !state.live) return;
+	const get = (name, args) => call(name, args).catch(() => null);
+	const [show, log, next] = await Promise.all([
+		get("show", { id }),
+		get("log", { id, limit: 50 }),
+		get("next", { explain: true, limit: 0 }),
+	]);
+	if (turn !== reading || detail.id !== id) return;
+	Object.assign(detail, { show, events: log?.events || [], why: whyNotNext(id, next) });
+	drawDetail();
+}
+
+let soon = 0;
+export function readSoon() {
+	soon ||= setTimeout(() => {
+		soon = 0;
+		readDetail();
+	}, 150);
+}
+
+// Follows the address: opens the task that it names, and gives the focus back to its card afterwards.
+export function syncDetail() {
+	const id = address().get("task") || "",
+		before = detail.id;
+	if (id === before) return drawDetail();
+	Object.assign(detail, { id, show: null, events: [], why: "" });
+	drawDetail();
+	$("detail").scrollTop = 0;
+	readDetail();
+	if (id) $("detail").querySelector("button")?.focus({ preventScroll: true });
+	else document.querySelector(`[data-focus="card:${CSS.escape(before)}"]`)?.focus();
+}
