@@ -260,6 +260,74 @@ some_tasks() {
 	leaves
 }
 
+# mouse BUTTON COLUMN LINE [BUTTON COLUMN LINE]: sends the bytes of presses at once, each with its release
+# 0: left button, 64: wheel up, 65: wheel down
+mouse() {
+	local bytes=() at
+	while [ $# -gt 0 ]; do
+		printf -v at '%x %x' $((33 + $2)) $((33 + $3))
+		# shellcheck disable=SC2206 # words
+		bytes+=(1b 5b 4d "$(printf %x $((32 + $1)))" $at 1b 5b 4d 23 $at)
+		shift 3
+	done
+	tm send-keys -H "${bytes[@]}"
+}
+
+# the mode of the mouse that the board asked the terminal for: 1 or 0
+has_mouse() {
+	[ "$(tm display-message -p '#{mouse_any_flag}')" = "$1" ]
+}
+
+@test "board: a click selects, a double click opens, the wheel scrolls, t gives the mouse back" {
+	some_tasks
+	board 80 24
+	sees "Write the docs" "1 Backlog 1"
+	waits has_mouse 1
+	mouse 0 2 3
+	keys m
+	sees "pawl board" "Move to which status?" "2 Canceled"
+	keys Escape
+	sees "nothing changed"
+	mouse 65 30 10
+	keys c
+	sees "Comment"
+	text "by wheel"
+	keys Enter
+	sees "pawl comment docs 'by wheel'"
+	mouse 0 30 12
+	keys n
+	sees "nothing changed"
+	mouse 0 30 3 0 30 3
+	sees "why it is not next" "Fix the parser"
+	keys q
+	sees "Write the docs"
+	keys t
+	sees "the mouse belongs to the terminal"
+	waits has_mouse 0
+	keys t
+	sees "clicks come to the board"
+	waits has_mouse 1
+	leaves
+	waits has_mouse 0
+}
+
+@test "board: board.mouse off leaves the mouse to the terminal, and a signal gives it back" {
+	some_tasks
+	"$PAWL" config set board.mouse off >/dev/null
+	board 80 24
+	sees "In work"
+	has_mouse 0
+	leaves
+	tm kill-server
+	"$PAWL" config set board.mouse on >/dev/null
+	board 80 24
+	sees "In work"
+	waits has_mouse 1
+	kill -TERM "$(cat pid)"
+	sees "left the board"
+	waits has_mouse 0
+}
+
 @test "board: e edits the task in \$EDITOR, and the board comes back" {
 	new "Old title" --id one
 	printf '#!/bin/sh\nsed -i s/Old/New/ "$1"\n' >editor

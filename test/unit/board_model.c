@@ -448,6 +448,124 @@ static void pauses_and_resumes(void **state)
 	assert_false(HAS(&(struct request){ .has = draft_request(&u->draft).has }, if_version));
 }
 
+/* A click or a turn of the wheel on a screen of 80x24. */
+static enum effect mouse(struct ui *u, int what, int y, int x, int64_t at)
+{
+	struct mouse m = { .y = y, .x = x, .rows = 24, .cols = 80, .at = at };
+
+	m.what = what;
+	return ui_mouse(u, &m);
+}
+
+static void clicks_select_and_open(void **state)
+{
+	struct ui *u = *state;
+	struct column *c = &u->board.col[1];
+
+	fill(&u->board.col[0], "z");
+	fill(c,
+	     "abcdefghij"); /* three lines each; the first two columns are open, the others are strips */
+	assert_int_equal(mouse(u, MOUSE_CLICK, 5, 45, 1000), DO_NOTHING);
+	assert_true(cursor_on(u, "b"));
+	mouse(u, MOUSE_CLICK, 4, 45, 1100); /* between two cards */
+	assert_true(cursor_on(u, "b"));
+	mouse(u, MOUSE_CLICK, 2, 5, 1200);
+	assert_true(cursor_on(u, "z"));
+	mouse(u, MOUSE_CLICK, 6, 45, 1300);
+	assert_true(cursor_on(u, "b"));
+	assert_int_equal(mouse(u, MOUSE_CLICK, 5, 45, 1701), DO_NOTHING); /* too late */
+	assert_int_equal(u->mode, UI_BOARD);
+	assert_int_equal(mouse(u, MOUSE_CLICK, 5, 45, 2101), DO_SHOW);
+	assert_int_equal(u->mode, UI_DETAIL);
+	assert_string_equal(u->shown, "b");
+	assert_int_equal(mouse(u, MOUSE_CLICK, 5, 45, 2102),
+			 DO_NOTHING); /* not through the detail */
+	ui_key(u, 'q');
+	assert_int_equal(mouse(u, MOUSE_CLICK, 5, 45, 2103),
+			 DO_NOTHING); /* a third click is a first one */
+	assert_int_equal(mouse(u, MOUSE_DOUBLE, 2, 45, 2500), DO_SHOW);
+	assert_string_equal(u->shown, "a");
+	ui_key(u, 'q');
+	mouse(u, MOUSE_CLICK, 5, 45, 2600);
+	for (int y = 0; y < 24; y += 23) { /* header and footer */
+		mouse(u, MOUSE_CLICK, y, 5, 9000);
+		assert_true(cursor_on(u, "b"));
+	}
+	mouse(u, MOUSE_CLICK, 20, 5, 9000); /* below the cards of another column */
+	assert_int_equal(u->board.cur, 0);
+	assert_int_equal(mouse(u, MOUSE_CLICK, 10, 79, 9000), DO_READ); /* a collapsed column */
+	assert_int_equal(u->board.cur, 8);
+	assert_int_equal(u->board.col[8].wish, 1);
+}
+
+/* The last card that is cut off by the end of the screen is not there to be clicked. */
+static void clicks_hit_what_is_drawn(void **state)
+{
+	struct ui *u = *state;
+	struct column *c = &u->board.col[1];
+
+	fill(c, "abcdefghij");
+	c->top = 3;
+	mouse(u, MOUSE_CLICK, 2, 45, 0);
+	assert_true(cursor_on(u, "d"));
+	mouse(u, MOUSE_CLICK, 18, 45, 0);
+	assert_true(cursor_on(u, "i")); /* 2, 5, 8, 11, 14, 17: the seventh would end at 22 */
+	mouse(u, MOUSE_CLICK, 20, 45, 0);
+	assert_true(cursor_on(u, "j"));
+	c->top = 2;
+	mouse(u, MOUSE_CLICK, 22, 45, 0); /* "… more" */
+	assert_true(cursor_on(u, "j"));
+}
+
+static void wheel_scrolls(void **state)
+{
+	struct ui *u = *state;
+
+	fill(&u->board.col[0], "xyz");
+	fill(&u->board.col[1], "abc");
+	mouse(u, MOUSE_DOWN, 10, 5, 0); /* the column under the pointer */
+	assert_true(cursor_on(u, "y"));
+	mouse(u, MOUSE_DOWN, 0, 5, 0);
+	assert_true(cursor_on(u, "y"));
+	mouse(u, MOUSE_DOWN, 10, 79, 0); /* a collapsed column has nothing to scroll */
+	assert_true(cursor_on(u, "y"));
+	mouse(u, MOUSE_UP, 10, 5, 0);
+	assert_true(cursor_on(u, "x"));
+	ui_key(u, '?');
+	u->lines = 100;
+	u->height = 20;
+	mouse(u, MOUSE_DOWN, 10, 5, 0);
+	assert_int_equal(u->scroll, 3);
+	ui_key(u, 'q');
+	ui_key(u, 'm');
+	mouse(u, MOUSE_DOWN, 10, 40, 0);
+	assert_int_equal(u->menu_at, 1);
+	mouse(u, MOUSE_CLICK, 10, 5, 0);  /* beside the menu */
+	mouse(u, MOUSE_CLICK, 10, 40, 0); /* the question */
+	assert_int_equal(u->mode, UI_MENU);
+	mouse(u, MOUSE_CLICK, 11, 40, 0); /* the first of two: to Ready */
+	assert_int_equal(u->mode, UI_CONFIRM);
+	assert_true(same(draft_command(&u->draft, &arena),
+			 "pawl update x --status ready --if-version 4"));
+	assert_int_equal(mouse(u, MOUSE_CLICK, 12, 40, 0),
+			 DO_NOTHING); /* no click makes a change */
+	assert_int_equal(mouse(u, MOUSE_DOWN, 12, 40, 0), DO_NOTHING);
+	assert_int_equal(u->mode, UI_CONFIRM);
+}
+
+static void mouse_is_given_back(void **state)
+{
+	struct ui *u = *state;
+
+	assert_int_equal(ui_key(u, 't'), DO_MOUSE);
+	assert_true(u->mouse);
+	assert_int_equal(ui_key(u, 't'), DO_MOUSE);
+	assert_false(u->mouse);
+	assert_non_null(strstr(u->message, "select text"));
+	assert_int_equal(ui_key(u, K_MOUSE), DO_NOTHING);
+	assert_non_null(strstr(u->message, "select text"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -457,6 +575,10 @@ int main(void)
 		TEST(seeks_a_task),
 		TEST(columns_open_and_collapse),
 		TEST(pages),
+		TEST(clicks_select_and_open),
+		TEST(clicks_hit_what_is_drawn),
+		TEST(wheel_scrolls),
+		TEST(mouse_is_given_back),
 		TEST(layout_fits),
 		TEST(scrolls_along),
 		TEST(wraps),

@@ -9,11 +9,12 @@
 #include "core/answer.h"
 #include "core/request.h"
 
-#define COLUMNS 9        /* one for each status */
-#define PAGE 50          /* tasks of a column that are read at first, and added at its end */
-#define CARD_LINES 6     /* the most lines of a card */
-#define COLUMN_MIN 22    /* the least width of an open column */
-#define STRIP 3          /* the width of a collapsed column */
+#define COLUMNS 9     /* one for each status */
+#define PAGE 50       /* tasks of a column that are read at first, and added at its end */
+#define CARD_LINES 6  /* the most lines of a card */
+#define COLUMN_MIN 22 /* the least width of an open column */
+#define STRIP 3       /* the width of a collapsed column */
+#define TOP 2 /* the first line of the cards: after the header and the names of the columns */
 #define INPUT_MAX 2000   /* bytes of a text that the user types */
 #define MESSAGE_MAX 1000 /* bytes of the last line */
 
@@ -65,6 +66,22 @@ struct span {
 
 /* The columns that fit side by side, with the one of the cursor among them. Changes b->first. Returns their number. */
 size_t board_layout(struct board *b, int width, struct span out[COLUMNS]);
+/* A click, or a turn of the wheel, on a screen of `rows` and `cols`. */
+struct mouse {
+	enum { MOUSE_CLICK, MOUSE_DOUBLE, MOUSE_UP, MOUSE_DOWN } what;
+	int y, x, rows, cols;
+	int64_t at; /* by the boot clock, ms */
+};
+
+struct hit {
+	enum { HIT_NONE, HIT_COLUMN, HIT_CARD } what;
+	size_t column, card;
+};
+
+/* The lines for cards on a screen of `rows`, without the last one, which says how many tasks are hidden. */
+int board_room(int rows);
+/* What is at that place of the screen, as it was last drawn. */
+struct hit board_hit(struct board *b, const struct mouse *m);
 /* Changes c->top so that the card under the cursor is on a screen of `height` lines. */
 void column_scroll(struct column *c, int64_t now, int width, int height);
 

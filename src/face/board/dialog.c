@@ -53,6 +53,9 @@ static const char help[] =
 	"  e                   edit the task in $VISUAL or $EDITOR\n"
 	"  p                   pause the queue, or resume it\n"
 	"\n"
+	"  click, wheel        go to a card; a double click opens it\n"
+	"  t                   give the mouse back to the terminal, to select text\n"
+	"\n"
 	"  ?                   this help\n"
 	"  q                   back, or leave the board\n"
 	"\n"
@@ -76,9 +79,9 @@ static int box_width(void)
 
 static void draw_menu(const struct ui *u)
 {
-	int y, x, width = 34;
+	int y, x, width = MENU_WIDTH;
 
-	screen_box((int)u->n_menu + 4, width, &y, &x);
+	screen_box((int)u->n_menu + MENU_REST, width, &y, &x);
 	screen_paint(BOLD, false);
 	screen_words(y, x, width - 4, "Move to which status?");
 	for (size_t i = 0; i < u->n_menu; i++) {

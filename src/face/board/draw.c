@@ -4,11 +4,9 @@
 
 #include "base/text.h"
 
-#define TOP 2 /* the first line of the cards: after the header and the names of the columns */
-
 static int cards_height(void)
 {
-	return LINES - TOP - 1;
+	return board_room(LINES) + 1;
 }
 
 /* --- header and footer ------------------------------------------------------------------------------ */

@@ -24,5 +24,7 @@ void screen_words(int y, int x, int width, const char *fmt, ...)
 void screen_box(int height, int width, int *y, int *x);
 /* Reads one key; K_NONE: there is none. */
 uint32_t screen_key(void);
+/* The click or turn of the wheel that K_MOUSE stands for. */
+struct mouse screen_mouse(void);
 
 #endif

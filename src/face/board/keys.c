@@ -105,6 +105,12 @@ static enum effect action_key(struct ui *u, uint32_t key)
 		return begin_move(u);
 	case 'e':
 		return begin_edit(u);
+	case 't':
+		u->mouse = !u->mouse;
+		ui_say(u, false,
+		       u->mouse ? "clicks come to the board; t gives them back to the terminal"
+				: "the mouse belongs to the terminal: you can select text");
+		return DO_MOUSE;
 	case '?':
 		u->mode = UI_HELP;
 		u->scroll = 0;
@@ -411,7 +417,7 @@ static enum effect confirm_key(struct ui *u, uint32_t key)
 
 enum effect ui_key(struct ui *u, uint32_t key)
 {
-	if (key == K_NONE || key == K_RESIZE)
+	if (key == K_NONE || key == K_RESIZE || key == K_MOUSE)
 		return DO_NOTHING;
 	u->message[0] = '\0';
 	switch (u->mode) {

@@ -19,18 +19,23 @@ enum key {
 	K_PAGE_DOWN,
 	K_HOME,
 	K_END,
+	K_MOUSE, /* screen_mouse() has the rest */
 	K_RESIZE
 };
+
+#define MENU_WIDTH 34 /* of the menu, and its lines beside the items */
+#define MENU_REST 4
 
 enum mode { UI_BOARD, UI_DETAIL, UI_HELP, UI_MENU, UI_INPUT, UI_CONFIRM };
 enum input_for { FOR_ACTION, FOR_SEARCH, FOR_FILTER };
 
 enum effect {
 	DO_NOTHING,
-	DO_READ, /* read the columns again */
-	DO_SHOW, /* read the task of the detail view */
-	DO_CALL, /* send the draft */
-	DO_EDIT, /* open the editor on the task of the draft */
+	DO_READ,  /* read the columns again */
+	DO_SHOW,  /* read the task of the detail view */
+	DO_CALL,  /* send the draft */
+	DO_EDIT,  /* open the editor on the task of the draft */
+	DO_MOUSE, /* take the mouse, or give it back to the terminal */
 	DO_QUIT
 };
 
@@ -51,10 +56,15 @@ struct ui {
 	bool bad;  /* the message is about a failure */
 	bool seek; /* after the next read the cursor goes to a task, if there is one */
 	struct str agent;
+	bool mouse;               /* clicks come to the board, not to the terminal */
+	char clicked[ID_MAX + 1]; /* the task of the last click, and its time */
+	int64_t clicked_at;
 };
 
 void ui_init(struct ui *u, struct str agent);
 enum effect ui_key(struct ui *u, uint32_t key);
+/* mouse.c */
+enum effect ui_mouse(struct ui *u, const struct mouse *m);
 void ui_say(struct ui *u, bool bad, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* What the open text dialog asks for. */
 const char *ui_question(const struct ui *u);

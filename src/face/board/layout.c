@@ -84,6 +84,40 @@ static void fill_up(struct column *c, int64_t now, int width, int height)
 	}
 }
 
+int board_room(int rows)
+{
+	return rows - TOP - 2;
+}
+
+static struct hit hit_card(const struct board *b, const struct span *s, const struct mouse *m)
+{
+	const struct column *c = &b->col[s->column];
+	int y = TOP, bottom = TOP + board_room(m->rows);
+
+	for (size_t i = c->top; !s->strip && i < c->n && y < bottom; i++) {
+		int height = card_height(c, i, b->now, s->width - 1);
+
+		if (i > c->top && y + height - 1 > bottom) /* it is not on the screen */
+			break;
+		if (m->y >= y && m->y < y + height - 1)
+			return (struct hit){ HIT_CARD, s->column, i };
+		y += height;
+	}
+	return (struct hit){ HIT_COLUMN, s->column, 0 };
+}
+
+struct hit board_hit(struct board *b, const struct mouse *m)
+{
+	struct span spans[COLUMNS];
+	size_t n = board_layout(b, m->cols, spans);
+
+	for (size_t i = 0; i < n; i++)
+		if (m->x >= spans[i].x && m->x < spans[i].x + spans[i].width && m->y >= TOP - 1 &&
+		    m->y < m->rows - 1)
+			return hit_card(b, &spans[i], m);
+	return (struct hit){ HIT_NONE, 0, 0 };
+}
+
 void column_scroll(struct column *c, int64_t now, int width, int height)
 {
 	int used = 0;

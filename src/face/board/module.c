@@ -67,6 +67,9 @@ static bool obey(struct loop *l, enum effect what)
 	case DO_SHOW:
 		read_detail(&l->reader, &l->ui);
 		return true;
+	case DO_MOUSE:
+		term_mouse(l->ui.mouse);
+		return true;
 	default:
 		return true;
 	}
@@ -76,9 +79,12 @@ static bool take_keys(struct loop *l)
 {
 	uint32_t key;
 
-	while ((key = screen_key()) != K_NONE)
-		if (!obey(l, ui_key(&l->ui, key)))
+	while ((key = screen_key()) != K_NONE) {
+		struct mouse m = screen_mouse();
+
+		if (!obey(l, key == K_MOUSE ? ui_mouse(&l->ui, &m) : ui_key(&l->ui, key)))
 			return false;
+	}
 	return true;
 }
 
@@ -129,6 +135,7 @@ static enum result run(struct session *s, struct reply *out)
 	struct loop l = { .session = s, .reader = { .session = s } };
 
 	ui_init(&l.ui, s->client.agent);
+	l.ui.mouse = str_is(settings_text(&s->client.settings, "board.mouse"), "on");
 	l.place = text_line(s->arena, uri_shown(s->arena, s->client.config.uri));
 	(void)queue_wake_fd(s->client.queue);
 	read_board(&l.reader, &l.ui);
@@ -138,6 +145,7 @@ static enum result run(struct session *s, struct reply *out)
 	if (!term_open(s->color))
 		return run_fail(MISCONFIGURED, STR("this terminal cannot show the board"),
 				STR("set TERM to the name of your terminal, e.g. TERM=xterm"), out);
+	term_mouse(l.ui.mouse);
 	run_loop(&l);
 	term_close();
 	reader_free(&l.reader);

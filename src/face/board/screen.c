@@ -1,6 +1,7 @@
 #include <curses.h>
 #include <stdarg.h>
 
+#include "base/os.h"
 #include "base/text.h"
 #include "face/board/draw.h"
 
@@ -68,6 +69,34 @@ void screen_box(int height, int width, int *y, int *x)
 	*x += 2;
 }
 
+static struct mouse last;
+
+/* ncurses makes one event of a press and a release that it reads at once, and of two of them. false: a release. */
+static bool take_mouse(void)
+{
+	mmask_t single = BUTTON1_PRESSED | BUTTON1_CLICKED,
+		twice = BUTTON1_DOUBLE_CLICKED | BUTTON1_TRIPLE_CLICKED;
+	MEVENT e;
+
+	if (getmouse(&e) != OK)
+		return false;
+	last = (struct mouse){ .what = e.bstate & BUTTON4_PRESSED   ? MOUSE_UP
+				       : e.bstate & BUTTON5_PRESSED ? MOUSE_DOWN
+				       : e.bstate & twice           ? MOUSE_DOUBLE
+								    : MOUSE_CLICK,
+			       .y = e.y,
+			       .x = e.x,
+			       .rows = LINES,
+			       .cols = COLS,
+			       .at = os_boot_ms() };
+	return e.bstate & (single | twice | BUTTON4_PRESSED | BUTTON5_PRESSED);
+}
+
+struct mouse screen_mouse(void)
+{
+	return last;
+}
+
 static uint32_t special(wint_t c)
 {
 	static const struct {
@@ -79,6 +108,9 @@ static uint32_t special(wint_t c)
 		     { KEY_HOME, K_HOME },     { KEY_END, K_END },
 		     { KEY_ENTER, K_ENTER },   { KEY_BACKSPACE, K_ERASE },
 		     { KEY_RESIZE, K_RESIZE } };
+
+	if (c == KEY_MOUSE)
+		return take_mouse() ? K_MOUSE : K_RESIZE;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if ((wint_t)keys[i].code == c)

@@ -12,6 +12,8 @@
 
 #include "base/os.h"
 
+#define MOUSE_OFF "\033[?1006;1000l" /* as ncurses turns it on; terminfo has no name for it */
+
 static struct termios before;
 static char leave[256]; /* what makes the terminal normal again, for a signal handler */
 static SCREEN *screen;
@@ -66,13 +68,20 @@ static void catch_all(void)
 		handle(faults[i], on_fault, (int)SA_RESETHAND);
 }
 
+static void add_text(const char *text)
+{
+	size_t n = strlen(leave);
+
+	if (n + strlen(text) < sizeof(leave))
+		snprintf(leave + n, sizeof(leave) - n, "%s", text);
+}
+
 static void add_leave(const char *name)
 {
 	const char *text = tigetstr(name);
-	size_t n = strlen(leave);
 
-	if (text && text != (char *)-1 && n + strlen(text) < sizeof(leave))
-		snprintf(leave + n, sizeof(leave) - n, "%s", text);
+	if (text && text != (char *)-1)
+		add_text(text);
 }
 
 static void start_colors(bool color)
@@ -105,6 +114,8 @@ bool term_open(bool color)
 	add_leave("sgr0");
 	add_leave("rmcup");
 	add_leave("cnorm");
+	if (tigetstr("kmous") && tigetstr("kmous") != (char *)-1)
+		add_text(MOUSE_OFF);
 	taken = 1;
 	atexit(restore);
 	catch_all();
@@ -117,6 +128,16 @@ bool term_open(bool color)
 	curs_set(0);
 	start_colors(color);
 	return true;
+}
+
+/* Without an interval ncurses reports a press at once: mouse.c knows a double click by the time. */
+void term_mouse(bool on)
+{
+	mmask_t all = BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON1_DOUBLE_CLICKED |
+		      BUTTON1_TRIPLE_CLICKED | BUTTON4_PRESSED | BUTTON5_PRESSED;
+
+	mouseinterval(0);
+	mousemask(on ? all : 0, NULL);
 }
 
 void term_leave(void)

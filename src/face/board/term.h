@@ -7,6 +7,8 @@
 /* false: the terminal cannot show a board. */
 bool term_open(bool color);
 void term_close(void);
+/* Takes the mouse, or leaves it to the terminal. */
+void term_mouse(bool on);
 /* Around a program that uses the terminal itself. */
 void term_leave(void);
 void term_return(void);
