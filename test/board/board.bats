@@ -126,7 +126,7 @@ some_tasks() {
 
 @test "board: 120x40 and 200x50 show more columns" {
 	some_tasks
-	board 120 40
+	board 120 40 COLUMNS=60 LINES=10 # the terminal knows better
 	sees "1 Backlog 1" "4 Blocked 1" "6 Review 1"
 	tm resize-window -x 200 -y 50
 	sees "Needs a key" "Look at me"

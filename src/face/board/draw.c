@@ -90,7 +90,7 @@ static int draw_card(const struct ui *u, const struct span *s, size_t i, int y, 
 			      s->width - 1, lines, &a);
 
 	for (size_t k = 0; k < n && y + (int)k < bottom; k++) {
-		screen_paint(lines[k].paint, here);
+		screen_paint(here ? PLAIN : lines[k].paint, here);
 		draw_line_text(y + (int)k, s->x, s->width - 1, lines[k].text);
 	}
 	arena_free(&a);

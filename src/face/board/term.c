@@ -107,6 +107,7 @@ bool term_open(bool color)
 	if (tcgetattr(STDIN_FILENO, &before) || os_pipe(ends))
 		return false;
 	set_locale();
+	use_tioctl(TRUE); /* an exported COLUMNS does not know of a resize */
 	screen = newterm(NULL, stdout, stdin);
 	if (!screen)
 		return false;
