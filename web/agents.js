@@ -54,10 +54,14 @@ function agentRows(a) {
 		cell(
 			1,
 			{ rowspan: rows },
-			h("span", { class: "dot", "data-state": a.state, "aria-hidden": "true" }),
-			" ",
-			a.state === "dead" ? "lost its task" : a.state,
-			more > 0 && h("div", { class: "dim" }, `holds ${more} more`),
+			h(
+				"span",
+				null,
+				h("span", { class: "dot", "data-state": a.state, "aria-hidden": "true" }),
+				" ",
+				a.state === "dead" ? "lost its task" : a.state,
+				more > 0 && ` (${more} more tasks)`,
+			),
 		),
 		locks.length
 			? lockCells(locks[0])

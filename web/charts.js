@@ -3,8 +3,8 @@
 import { $, h, svg, patch, span } from "./dom.js";
 import { state, STATUSES, ended } from "./model.js";
 
-const WIDTH = 640,
-	HEIGHT = 180,
+const WIDTH = 480,
+	HEIGHT = 140,
 	DAYS = 14,
 	DAY = 86400000;
 const AGES = [
@@ -16,6 +16,9 @@ const AGES = [
 	["< 30 d", 30 * DAY],
 	["older", Infinity],
 ];
+
+// A long name needs two lines to stay within its bar.
+const nameLines = name => (name.length > 7 ? name.split(" ") : [name]);
 
 // One bar: { name, n, text }; text is shown in place of the number.
 function bar({ name, n, text }, i, step, top, named) {
@@ -33,12 +36,12 @@ function bar({ name, n, text }, i, step, top, named) {
 			class: "fill",
 		}),
 		n > 0 && svg("text", { x: middle, y: HEIGHT - height - 6, class: "n" }, text || String(n)),
-		named && svg("text", { x: middle, y: HEIGHT + 20, class: "axis" }, name),
+		named && nameLines(name).map((line, k) => svg("text", { x: middle, y: HEIGHT + 17 + 15 * k, class: "axis" }, line)),
 	);
 }
 
 function chart(title, note, data, unit) {
-	const top = Math.max(1, ...data.map(d => d.n)),
+	const top = Math.max(...data.map(d => d.n)) || 1,
 		step = WIDTH / data.length,
 		every = Math.ceil(data.length / 7),
 		words = data.filter(d => d.n).map(d => `${d.name}: ${d.text || d.n}`);
@@ -50,7 +53,7 @@ function chart(title, note, data, unit) {
 		words.length > 0 &&
 			svg(
 				"svg",
-				{ viewBox: `0 0 ${WIDTH} ${HEIGHT + 28}`, role: "img", "aria-label": `${title}, ${unit}. ${words.join(", ")}` },
+				{ viewBox: `0 0 ${WIDTH} ${HEIGHT + 38}`, role: "img", "aria-label": `${title}, ${unit}. ${words.join(", ")}` },
 				data.map((d, i) => bar(d, i, step, top, (data.length - 1 - i) % every === 0)),
 				svg("line", { x1: 0, x2: WIDTH, y1: HEIGHT, y2: HEIGHT, class: "axis" }),
 			),

@@ -32,7 +32,10 @@ const CLICKS = {
 	},
 	fold: d => fold(d.name),
 	more: d => showMore(d.name),
-	view: d => setAddress({ view: d.view }, true),
+	view: d => {
+		setAddress({ view: d.view }, true);
+		scrollTo(0, 0);
+	},
 	clear: () => {
 		$("q").value = "";
 		setAddress({ q: "", label: "", class: "", holder: "", archived: "" });

@@ -34,16 +34,26 @@ for (const [width, height] of [
 			await page.fill("dialog textarea", "Looks **good**, but the error path has no test.");
 			await shoot("dialog");
 			await page.keyboard.press("Escape");
+			await page.keyboard.press("Escape");
+			await page.waitForSelector("#detail", { state: "hidden" });
 			for (const view of ["agents", "charts"]) {
-				await page.evaluate(v => {
-					location.hash = "view=" + v;
-				}, view);
+				await page.click(`#views [data-view="${view}"]`);
 				await page.waitForSelector(`#${view} section`);
 				await shoot(view);
 			}
 			await page.evaluate(() => {
 				location.hash = "";
 			});
+			await page.fill("#q", "nothing has this text");
+			await page.waitForFunction(() => document.querySelectorAll(".card").length === 0);
+			await shoot("none");
+			await page.click("#clear");
+			await page.locator("#q").blur();
+			await page.keyboard.press("n");
+			await page.waitForSelector("dialog form");
+			await shoot("new");
+			await page.keyboard.press("Escape");
+			await card(page, "t1").waitFor();
 			await page.keyboard.press("?");
 			await shoot("help");
 			await page.keyboard.press("Escape");
