@@ -41,9 +41,13 @@ install: ## install under PREFIX (/usr/local); DESTDIR is respected
 		else meson setup build --prefix="$(abspath $(PREFIX))"; fi
 	@DESTDIR="$(DESTDIR)" meson install -C build
 
-docs: all ## generate the pages of doc/ that come from tables, and the terminal picture
+docs: all ## generate the pages of doc/ that come from tables, and the pictures of the terminal
 	@tools/gen-docs build doc
 	@tools/terminal-picture build >doc/terminal.svg.new && mv doc/terminal.svg.new doc/terminal.svg
+	@tools/board-picture build >doc/board.svg.new && mv doc/board.svg.new doc/board.svg
+
+pictures: all ## take the pictures of the web board in README.md (it needs Chromium)
+	@tools/web-picture build doc
 
 format: ## clang-format the sources in place
 	@tools/setup check
