@@ -1,28 +1,7 @@
 #!/usr/bin/env bats
 # The store postgres:. Runs under test/kit/postgres-serve, which starts a server; each test has a schema of its own.
 load common
-
-# fresh() removes the variables of the kit
-pg_port=${PAWL_TEST_PG_PORT-} pg_bin=${PAWL_TEST_PG_BIN-} pg_dir=${PAWL_TEST_PG_DIR-} pg_run=${PAWL_TEST_PG_RUN-}
-cuts=${PAWL_TEST_CUTS:-10} kills=${PAWL_TEST_KILLS:-10} # soak-stores asks for more
-
-setup() {
-	[ -n "$pg_port" ] || skip "needs a PostgreSQL server: test/kit/postgres-serve"
-	fresh
-	schema=test-$BATS_SUITE_TEST_NUMBER-$$
-	base=postgres://tester@127.0.0.1:$pg_port
-	uri="$base/postgres?schema=$schema"
-	role=role_${BATS_SUITE_TEST_NUMBER}_$$
-}
-
-# sql STATEMENT [DATABASE]: its answer
-sql() {
-	"$pg_bin/psql" -X -q -At -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$pg_port" -U tester "${2-postgres}" -c "$1"
-}
-
-start() {
-	pawl init --store "$uri"
-}
+load postgres
 
 @test "postgres: init makes the schema and the queue, and keeps them" {
 	call 0 init --store "$uri"
@@ -262,35 +241,6 @@ PY
 	kill "$follow_PID" 2>/dev/null || :
 }
 
-# proxy: starts one in front of the server; $through is the URI through it
-proxy() {
-	"$PAWL_SOURCE/test/kit/postgres-proxy" "$pg_port" "$work" 3>&- &
-	proxy_pid=$!
-	until [ -e "$work/port" ]; do
-		kill -0 "$proxy_pid"
-		sleep 0.05
-	done
-	through=${uri/:$pg_port/:$(cat "$work/port")}
-}
-
-teardown() {
-	[ -z "${proxy_pid-}" ] || kill "$proxy_pid" 2>/dev/null || :
-}
-
-# cut POINT WORD...: runs pawl with WORDs, cut at POINT; leaves the answer in $output
-cut() {
-	local point=$1
-	shift
-	echo "$point" >"$work/cut"
-	output=$("$PAWL" "$@" --json --store "$through" 2>&1) || :
-	[ ! -e "$work/cut" ] || return 1
-}
-
-# how: the answer's word about the change: made, no or unknown
-how() {
-	jq -r 'if .ok then "made" else .error.applied end' <<<"$output"
-}
-
 @test "postgres: a connection that is cut at any point: nothing is lost, and nothing happens twice" {
 	start
 	proxy
@@ -389,29 +339,6 @@ how() {
 	same "$(sql "SELECT count(*) FROM \"$schema\".tasks")" 2
 }
 
-# server NAME [OPTION...]: starts a copy of the server; $port is its port
-server() {
-	local name=$1 n
-	shift
-	"$pg_run" "$pg_bin/pg_basebackup" -h 127.0.0.1 -p "$pg_port" -U tester -D "$pg_dir/$name" -c fast --no-sync "$@"
-	for n in 1 2 3 4 5; do
-		port=$((20000 + RANDOM % 40000))
-		server_up "$name" && return
-	done
-	cat "$pg_dir/$name.log"
-	return 1
-}
-
-server_up() {
-	"$pg_run" "$pg_bin/pg_ctl" -s -w -D "$pg_dir/$1" -l "$pg_dir/$1.log" \
-		-o "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories=$pg_dir -c max_connections=300" start >/dev/null 2>&1 3>&-
-}
-
-server_end() {
-	"$pg_run" "$pg_bin/pg_ctl" -s -m immediate -D "$pg_dir/$1" stop
-	rm -r "${pg_dir:?}/$1"
-}
-
 @test "postgres: a read-only server refuses changes and answers reads" {
 	start
 	new "a task"
@@ -435,7 +362,9 @@ server_end() {
 	[[ $output == *read-only* ]]
 	until [ "$("$PAWL" list --store "$alone" --porcelain | grep -c "^  t")" -eq 2 ]; do sleep 0.05; done
 	call 0 doctor --store "$both"
-	[[ $output$stderr == *"no standby is synchronous"* ]]
+	says "is a standby" "no standby is synchronous"
+	call 0 doctor
+	says "1 standbys, none of them synchronous"
 	"$pg_run" "$pg_bin/pg_ctl" -s -w -D "$pg_dir/standby" promote
 	call 0 claim "$id" --store "$alone"
 	# the first server is gone: the URI with both finds the new primary

@@ -34,43 +34,119 @@ static int check_server(struct checking *c)
 	int rc = pg_ask(
 		s,
 		"SELECT current_setting('server_version'),current_setting('synchronous_commit'),"
-		"current_setting('synchronous_standby_names'),current_setting('fsync'),"
-		"current_setting('full_page_writes'),pg_is_in_recovery()::int,"
+		"current_setting('fsync'),current_setting('full_page_writes'),"
 		"current_setting('server_encoding')",
 		NULL, &r);
-	bool durable, alone;
+	bool durable;
 
 	if (rc < 0)
 		return rc;
 	c->fn(c->ctx, CHECK_OK, "server",
 	      arena_printf(&c->a, "PostgreSQL %s at %s, schema %s version %d, encoding %s%s",
-			   PQgetvalue(r, 0, 0), s->place, s->name, PG_VERSION, PQgetvalue(r, 0, 6),
+			   PQgetvalue(r, 0, 0), s->place, s->name, PG_VERSION, PQgetvalue(r, 0, 4),
 			   s->pooled ? ", through a pooler (no LISTEN, no named statements)" : ""),
 	      STR(""));
-	if (pg_int_at(r, 0, 5))
-		c->fn(c->ctx, CHECK_NOTE, "replication",
-		      STR("this server is a standby: it only answers reads"),
-		      STR("name the primary in the URI, or all hosts"));
-	durable = !strcmp(PQgetvalue(r, 0, 3), "on") && !strcmp(PQgetvalue(r, 0, 4), "on");
+	durable = !strcmp(PQgetvalue(r, 0, 2), "on") && !strcmp(PQgetvalue(r, 0, 3), "on");
 	c->fn(c->ctx, durable ? CHECK_OK : CHECK_BAD, "durability",
 	      arena_printf(&c->a, "fsync %s, full_page_writes %s, synchronous_commit %s",
-			   PQgetvalue(r, 0, 3), PQgetvalue(r, 0, 4), PQgetvalue(r, 0, 1)),
+			   PQgetvalue(r, 0, 2), PQgetvalue(r, 0, 3), PQgetvalue(r, 0, 1)),
 	      durable ? STR("") : STR("switch fsync and full_page_writes on in postgresql.conf"));
-	alone = !*PQgetvalue(r, 0, 2);
-	if (strchr(s->conninfo, ',') && alone)
-		c->fn(c->ctx, CHECK_NOTE, "replication",
-		      STR("the URI names several hosts, but no standby is synchronous: a failover can "
-			  "lose changes that were reported as made"),
-		      STR("set synchronous_standby_names on the primary"));
-	else if (!alone)
-		c->fn(c->ctx, CHECK_OK, "replication",
-		      arena_printf(&c->a, "synchronous standbys: %s", PQgetvalue(r, 0, 2)),
-		      STR(""));
 	PQclear(r);
 	return 0;
 }
 
-/* A promoted standby inherits synchronous_standby_names, and every commit then waits for a standby that is gone. */
+/* --- replication ---------------------------------------------------------------------------------- */
+
+#define REPLICATION                                                                     \
+	"SELECT pg_is_in_recovery()::int,current_setting('synchronous_standby_names')," \
+	"(SELECT count(*)::int FROM pg_catalog.pg_stat_replication)"
+
+/* On a standby: the same facts from the primary, if the URI names it, and its host in `place`. NULL: it cannot be
+ * reached. */
+static PGresult *ask_primary(struct pg *s, char *place, size_t room)
+{
+	struct store_error err = *s->base.env.err;
+	enum store_mode mode = s->base.env.mode;
+	PGresult *r = NULL;
+	PGconn *db = NULL;
+	char here[sizeof(s->place)];
+
+	memcpy(here, s->place, sizeof(here));
+	s->base.env.mode = STORE_WRITE; /* passes over standbys */
+	if (pg_connect_to(s, &db) == 0) {
+		r = PQexecParams(db, REPLICATION, 0, NULL, NULL, NULL, NULL, 1);
+		snprintf(place, room, "%s", s->place);
+	}
+	PQfinish(db);
+	s->base.env.mode = mode;
+	memcpy(s->place, here, sizeof(here));
+	*s->base.env.err = err;
+	if (PQresultStatus(r) == PGRES_TUPLES_OK && !pg_int_at(r, 0, 0))
+		return r;
+	PQclear(r);
+	return NULL;
+}
+
+static void say_replication(struct checking *c, const PGresult *r, const char *place)
+{
+	const char *names = PQgetvalue(r, 0, 1);
+	int64_t n = pg_int_at(r, 0, 2);
+
+	if (*names && !n)
+		c->fn(c->ctx, CHECK_BAD, "replication",
+		      arena_printf(
+			      &c->a,
+			      "%s waits at every change for a synchronous standby (%s), but none is "
+			      "connected",
+			      place, names),
+		      STR("start the standby, or take it out of synchronous_standby_names and reload"));
+	else if (*names)
+		c->fn(c->ctx, CHECK_OK, "replication",
+		      arena_printf(&c->a, "synchronous standbys of %s: %s; %lld connected", place,
+				   names, (long long)n),
+		      STR(""));
+	else if (strchr(c->s->conninfo, ','))
+		c->fn(c->ctx, CHECK_NOTE, "replication",
+		      STR("the URI names several hosts, but no standby is synchronous: a failover can "
+			  "lose changes that were reported as made"),
+		      STR("set synchronous_standby_names on the primary"));
+	else
+		c->fn(c->ctx, CHECK_OK, "replication",
+		      n ? arena_printf(
+				  &c->a,
+				  "%lld standbys, none of them synchronous: a failover can lose "
+				  "changes",
+				  (long long)n)
+			: STR("none"),
+		      STR(""));
+}
+
+static int check_replication(struct checking *c)
+{
+	struct pg *s = c->s;
+	char place[sizeof(s->place)];
+	PGresult *r, *primary;
+	int rc = pg_ask(s, REPLICATION, NULL, &r);
+
+	if (rc < 0)
+		return rc;
+	if (!pg_int_at(r, 0, 0)) {
+		say_replication(c, r, s->place);
+	} else {
+		c->fn(c->ctx, CHECK_NOTE, "replication",
+		      arena_printf(&c->a, "%s is a standby: it only answers reads", s->place),
+		      STR("name the primary in the URI, or all hosts"));
+		primary = strchr(s->conninfo, ',') ? ask_primary(s, place, sizeof(place)) : NULL;
+		if (primary)
+			say_replication(c, primary, place);
+		PQclear(primary);
+	}
+	PQclear(r);
+	return 0;
+}
+
+/* --- other sessions ------------------------------------------------------------------------------- */
+
 static int check_waiting(struct checking *c)
 {
 	int64_t n = 0;
@@ -85,6 +161,42 @@ static int check_waiting(struct checking *c)
 				   (long long)n),
 		      STR("start the standby, or take it out of synchronous_standby_names"));
 	return rc;
+}
+
+/* Sessions that change this queue: the number that waits for another one, and the one that all wait for. */
+static int check_clients(struct checking *c)
+{
+	struct pg_args args = { 0 };
+	char prefix[40];
+	PGresult *r;
+	int rc;
+
+	snprintf(prefix, sizeof(prefix), "pawl[%lld] ", (long long)c->s->q);
+	pg_text(&args, prefix);
+	rc = pg_ask(
+		c->s,
+		"WITH a AS (SELECT *,pg_blocking_pids(pid) AS behind FROM pg_catalog.pg_stat_activity "
+		"WHERE datname=current_database()) SELECT (SELECT count(*) FROM a WHERE "
+		"starts_with(application_name,$1) AND cardinality(behind)>0),b.pid::bigint,"
+		"b.application_name,coalesce(extract(epoch FROM clock_timestamp()-b.xact_start)*1000,0)"
+		"::bigint FROM a b WHERE cardinality(b.behind)=0 AND EXISTS(SELECT 1 FROM a WHERE "
+		"starts_with(a.application_name,$1) AND b.pid=ANY(a.behind)) ORDER BY 4 DESC LIMIT 1",
+		&args, &r);
+	if (rc < 0)
+		return rc;
+	if (PQntuples(r))
+		c->fn(c->ctx, CHECK_NOTE, "clients",
+		      arena_printf(
+			      &c->a,
+			      "%lld wait for session %lld of the server (%s), which has been in "
+			      "its transaction for %lld ms",
+			      (long long)pg_int_at(r, 0, 0), (long long)pg_int_at(r, 0, 1),
+			      PQgetvalue(r, 0, 2), (long long)pg_int_at(r, 0, 3)),
+		      STR("if it does not go on: SELECT pg_terminate_backend(SESSION)"));
+	else
+		c->fn(c->ctx, CHECK_OK, "clients", STR("none waits for the queue"), STR(""));
+	PQclear(r);
+	return 0;
 }
 
 static int check_clock(struct checking *c)
@@ -179,7 +291,11 @@ int pg_check(struct store *base, check_fn *fn, void *ctx)
 	if (rc == 0)
 		rc = check_server(&c);
 	if (rc == 0)
+		rc = check_replication(&c);
+	if (rc == 0)
 		rc = check_waiting(&c);
+	if (rc == 0)
+		rc = check_clients(&c);
 	if (rc == 0)
 		rc = check_clock(&c);
 	if (rc == 0)

@@ -1,0 +1,83 @@
+# shellcheck shell=bash
+# Functions that test/cli/postgres*.bats share. They run under test/kit/postgres-serve, which starts a server; each test
+# has a schema of its own.
+
+# fresh() removes the variables of the kit
+pg_port=${PAWL_TEST_PG_PORT-} pg_bin=${PAWL_TEST_PG_BIN-} pg_dir=${PAWL_TEST_PG_DIR-} pg_run=${PAWL_TEST_PG_RUN-}
+# shellcheck disable=SC2034 # for the tests
+cuts=${PAWL_TEST_CUTS:-10} kills=${PAWL_TEST_KILLS:-10} # soak-stores asks for more
+
+setup() {
+	[ -n "$pg_port" ] || skip "needs a PostgreSQL server: test/kit/postgres-serve"
+	fresh
+	schema=test-$BATS_SUITE_TEST_NUMBER-$$
+	base=postgres://tester@127.0.0.1:$pg_port
+	uri="$base/postgres?schema=$schema"
+	# shellcheck disable=SC2034 # for the tests
+	role=role_${BATS_SUITE_TEST_NUMBER}_$$
+}
+
+# sql STATEMENT [DATABASE]: its answer
+sql() {
+	"$pg_bin/psql" -X -q -At -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$pg_port" -U tester "${2-postgres}" -c "$1"
+}
+
+start() {
+	pawl init --store "$uri"
+}
+
+# proxy: starts one in front of the server; $through is the URI through it
+proxy() {
+	"$PAWL_SOURCE/test/kit/postgres-proxy" "$pg_port" "$work" 3>&- &
+	proxy_pid=$!
+	until [ -e "$work/port" ]; do
+		kill -0 "$proxy_pid"
+		sleep 0.05
+	done
+	through=${uri/:$pg_port/:$(cat "$work/port")}
+}
+
+finish_proxy() {
+	[ -z "${proxy_pid-}" ] || kill "$proxy_pid" 2>/dev/null || :
+}
+
+teardown() {
+	finish_proxy
+}
+
+# cut POINT WORD...: runs pawl with WORDs, cut at POINT; leaves the answer in $output
+cut() {
+	local point=$1
+	shift
+	echo "$point" >"$work/cut"
+	output=$("$PAWL" "$@" --json --store "$through" 2>&1) || :
+	[ ! -e "$work/cut" ] || return 1
+}
+
+# how: the answer's word about the change: made, no or unknown
+how() {
+	jq -r 'if .ok then "made" else .error.applied end' <<<"$output"
+}
+
+# server NAME [OPTION...]: starts a copy of the server; $port is its port
+server() {
+	local name=$1 _
+	shift
+	"$pg_run" "$pg_bin/pg_basebackup" -h 127.0.0.1 -p "$pg_port" -U tester -D "$pg_dir/$name" -c fast --no-sync "$@"
+	for _ in 1 2 3 4 5; do
+		port=$((20000 + RANDOM % 40000))
+		server_up "$name" && return
+	done
+	cat "$pg_dir/$name.log"
+	return 1
+}
+
+server_up() {
+	"$pg_run" "$pg_bin/pg_ctl" -s -w -D "$pg_dir/$1" -l "$pg_dir/$1.log" \
+		-o "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories=$pg_dir -c max_connections=300" start >/dev/null 2>&1 3>&-
+}
+
+server_end() {
+	"$pg_run" "$pg_bin/pg_ctl" -s -m immediate -D "$pg_dir/$1" stop
+	rm -r "${pg_dir:?}/$1"
+}
