@@ -83,6 +83,7 @@ static bool find_state(const char *text, char state[6], const char **rest)
 static int fail_connect(struct pg *s, const PGconn *db)
 {
 	const char *text = db ? PQerrorMessage(db) : "out of memory", *rest = text, *cut;
+	bool tls = strstr(text, "SSL") || strstr(text, "certificate");
 	char state[6];
 
 	if (find_state(text, state, &rest)) {
@@ -92,9 +93,11 @@ static int fail_connect(struct pg *s, const PGconn *db)
 	cut = strstr(text, " failed: ");
 	rest = cut ? cut + 9 : text;
 	snprintf(s->state, sizeof(s->state), "08006");
-	return store_fail(&s->base.env, STORE_UNREACHABLE,
-			  "check that the server runs, and the host and port in the URI",
-			  "cannot connect to %s: %.*s", s->place, (int)strcspn(rest, "\n"), rest);
+	return store_fail(
+		&s->base.env, STORE_UNREACHABLE,
+		tls ? "check sslmode and sslrootcert in the URI, and the server's certificate"
+		    : "check that the server runs, and the host and port in the URI",
+		"cannot connect to %s: %.*s", s->place, (int)strcspn(rest, "\n"), rest);
 }
 
 /* --- one host ------------------------------------------------------------------------------------- */
@@ -189,11 +192,23 @@ static int connect_one(struct pg *s, const char *host, const char *port, PGconn 
 	return rc;
 }
 
+/* The port of a host for which the URI names none: that of PGPORT, or the usual one. */
+static char *usual_port(struct arena *a)
+{
+	PQconninfoOption *all = PQconndefaults();
+	struct str port = str_c(option(all, "port"));
+	char *out = arena_cstr(a, port.n && !memchr(port.p, ',', port.n) ? port : STR("5432"));
+
+	PQconninfoFree(all);
+	return out;
+}
+
 /* libpq would wait for a host that does not answer without end, since it has no deadline for each host here. A writer
  * passes over a standby; a reader takes the first host that answers. */
 static int connect_any(struct pg *s, const char *hosts, const char *ports, PGconn **out)
 {
-	struct str rest = str_c(hosts), more = str_c(ports), port = { 0 };
+	struct str rest = str_c(hosts), more = str_c(ports), port = more;
+	bool each = strchr(ports, ','); /* else one port for all hosts */
 	struct arena a = { 0 };
 	int rc = STORE_UNREACHABLE;
 
@@ -201,8 +216,10 @@ static int connect_any(struct pg *s, const char *hosts, const char *ports, PGcon
 		struct str host = str_cut(&rest, ',');
 		PGconn *db;
 
-		port = more.n ? str_cut(&more, ',') : port;
-		rc = connect_one(s, arena_cstr(&a, host), arena_cstr(&a, port), &db);
+		if (each)
+			port = str_cut(&more, ',');
+		rc = connect_one(s, arena_cstr(&a, host),
+				 port.n ? arena_cstr(&a, port) : usual_port(&a), &db);
 		if (rc == 0 && s->base.env.mode != STORE_READ && is_standby(db)) {
 			PQfinish(db);
 			rc = store_fail(&s->base.env, STORE_READONLY,

@@ -28,7 +28,7 @@ static const struct {
 	  "ask the administrator of the database: `pawl init --store URI --print-sql` has the rights" },
 	{ "3D000", STORE_ABSENT, "create the database: createdb NAME" },
 	{ "28", STORE_UNREACHABLE,
-	  "check the user and the password: PGPASSFILE (~/.pgpass), PGPASSWORD or the URI" },
+	  "check the user, the password (PGPASSFILE (~/.pgpass), PGPASSWORD or the URI) and sslmode" },
 	{ "42P01", STORE_CORRUPT, "restore the schema from a backup" },
 	{ "42703", STORE_CORRUPT, "restore the schema from a backup" },
 	{ "42883", STORE_CORRUPT, "restore the schema from a backup" },
