@@ -67,7 +67,7 @@ const struct command cmd_serve = {
 		"The server runs in the foreground until SIGTERM or SIGINT and works beside other pawl processes on the same "
 		"store. Every caller needs a token of `pawl token create`; the first start makes one for an admin and keeps "
 		"it in a file that only you can read. Any address besides loopback needs --tls-cert and --tls-key, or "
-		"--behind-proxy. SIGHUP reloads the certificate. The server answers POST /v1/COMMAND?queue=NAME with the "
+		"--behind-proxy. SIGHUP reloads the certificate, the tokens and the settings. The server answers POST /v1/COMMAND?queue=NAME with the "
 		"JSON object of that command; /openapi.json describes all calls.",
 	.example =
 		"pawl serve\n"

@@ -293,6 +293,15 @@ void server_accept_later(struct http_server *s)
 		event_add(s->pause, &soon);
 }
 
+void http_server_limit(struct http_server *s, const struct http_limits *limits)
+{
+	s->options.limits = *limits;
+	if (s->count.connections < limits->connections_max)
+		server_accept_more(s);
+	else
+		server_accept_less(s);
+}
+
 /* ---- the date, once in a second */
 
 const char *server_date(struct http_server *s)

@@ -95,6 +95,8 @@ int http_inherited(void);
 /* The address of listener number i as a URL without path ("http://127.0.0.1:7295",
  * "unix:/run/pawl.sock"); empty if there is no such listener. Valid until the next call. */
 const char *http_server_url(struct http_server *s, size_t i);
+/* Sets other limits: for what begins from now on. */
+void http_server_limit(struct http_server *s, const struct http_limits *limits);
 /* Reads the certificate and key again, for new connections. On failure the old ones stay. */
 int http_server_reload_tls(struct http_server *s, char *why, size_t room);
 

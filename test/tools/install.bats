@@ -24,6 +24,10 @@ one() {
 	one libpawl.a
 	one libpawl.so.0.1.0
 	one pkgconfig/pawl.pc
+	one lib/systemd/system/pawl.service
+	one lib/systemd/system/pawl.socket
+	one lib/sysusers.d/pawl.conf
+	grep -qx 'ExecStart=/.*/bin/pawl serve' "$dest"/*/*/lib/systemd/system/pawl.service
 	[ -z "$(find "$dest" -name 'pawl-gen*' -o -name '*demo*' -o -name '*.a' ! -name libpawl.a)" ]
 }
 

@@ -198,7 +198,7 @@ int access_check(struct serve *s, const struct http_request *r, struct str addre
 		return failed(x, address, "this call needs a token: Authorization: Bearer TOKEN",
 			      reason);
 	if (!x->own && access_load(x, false))
-		say_line(s, "cannot read the tokens; the ones from before stay valid");
+		say_note(s, "warn", "cannot read the tokens; the ones from before stay valid");
 	b = cut_bearer(&text) ? bearer_find(&x->list, text, &a) : NULL;
 	arena_free(&a);
 	if (!b)

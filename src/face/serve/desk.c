@@ -71,6 +71,8 @@ bool desk_open(struct desk *d, struct answer *ans, struct arena *a)
 	enum store_mode mode = d->serve->read_only ? STORE_READ : STORE_WRITE;
 	struct client_options said = d->serve->session->client.said;
 
+	if (atomic_exchange(&d->reload, false))
+		d->open = false;
 	if (d->open)
 		return true;
 	client_close(c);

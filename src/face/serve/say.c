@@ -130,16 +130,36 @@ void say_log(const struct http_request *r, const char *address, int status, size
 	arena_free(&a);
 }
 
-void say_line(const struct serve *s, const char *fmt, ...)
+void say_line(const char *fmt, ...)
 {
 	struct buf b = BUF_MAX(LINE_MAX_BYTES);
 	char text[1024];
 	va_list ap;
 
-	(void)s;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	buf_addf(&b, "pawl: %s", text);
 	write_line(&b);
+}
+
+void say_note(const struct serve *s, const char *level, const char *fmt, ...)
+{
+	struct buf b = BUF_MAX(LINE_MAX_BYTES);
+	struct arena a = { 0 };
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (s->log == 1)
+		buf_addc(&b, '{');
+	add_member(&b, s->log == 1, "time", when_text(&a, os_wall_ms()), false);
+	add_member(&b, s->log == 1, "level", str_c(level), false);
+	add_member(&b, s->log == 1, "message", str_c(text), false);
+	if (s->log == 1)
+		buf_addc(&b, '}');
+	write_line(&b);
+	arena_free(&a);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -32,41 +33,57 @@ static const struct strs *addresses(const struct serve_args *a)
 	return a->listen.n ? &a->listen : &one;
 }
 
-static const char *misuse(const struct serve_args *a)
+/* May it serve on these addresses? local: other machines cannot reach any of them. */
+static const char *exposed(const struct serve_args *a, bool local)
 {
-	bool none = str_is(a->auth, "none"), all_local = true;
-
-	for (size_t i = 0; i < addresses(a)->n; i++)
-		all_local &= is_loopback(addresses(a)->v[i]);
-	if (!a->tls_cert.n != !a->tls_key.n)
-		return "--tls-cert and --tls-key need each other";
-	if (none && (!all_local || a->behind_proxy))
+	if (str_is(a->auth, "none") && (!local || a->behind_proxy))
 		return "--auth none is for addresses of this machine only";
-	if (!all_local && !a->tls_cert.n && !a->behind_proxy)
+	if (!local && !a->tls_cert.n && !a->behind_proxy)
 		return "an address that other machines can reach needs --tls-cert and --tls-key, "
 		       "or --behind-proxy";
 	return NULL;
 }
 
-static int64_t number(const struct session *s, const char *name)
+static const char *misuse(const struct serve_args *a)
 {
-	return settings_number(&s->client.settings, name);
+	bool local = true;
+
+	for (size_t i = 0; i < addresses(a)->n; i++)
+		local &= is_loopback(addresses(a)->v[i]);
+	if (!a->tls_cert.n != !a->tls_key.n)
+		return "--tls-cert and --tls-key need each other";
+	return exposed(a, local);
+}
+
+static struct http_limits limits(const struct settings *t, const struct serve_args *a)
+{
+	struct http_limits l = http_limits_default();
+
+	l.connections_max = (size_t)settings_number(t, "serve.max_connections");
+	l.per_address_max = (size_t)settings_number(t, "serve.max_per_address");
+	l.body_max = (size_t)settings_number(t, "serve.max_body");
+	if (a->behind_proxy)
+		l.per_address_max = 0; /* all connections come from the proxy */
+	return l;
+}
+
+static void set_limits(struct serve *s, const struct settings *t)
+{
+	s->rate = settings_number(t, "serve.calls_per_second");
+	s->burst = settings_number(t, "serve.burst");
+	s->waits_max = settings_number(t, "serve.max_waits");
+	s->streams_max = settings_number(t, "serve.max_streams");
 }
 
 static struct http_options options(struct serve *s)
 {
-	struct http_options o = { .limits = http_limits_default(),
+	struct http_options o = { .limits = limits(&s->session->client.settings, s->args),
 				  .calls = { .on_request = route_request,
 					     .on_head = route_head,
 					     .error_body = say_error_body,
 					     .on_log = say_log,
 					     .ctx = s } };
 
-	o.limits.connections_max = (size_t)number(s->session, "serve.max_connections");
-	o.limits.per_address_max = (size_t)number(s->session, "serve.max_per_address");
-	o.limits.body_max = (size_t)number(s->session, "serve.max_body");
-	if (s->args->behind_proxy)
-		o.limits.per_address_max = 0; /* all connections come from the proxy */
 	if (s->args->tls_cert.n) {
 		o.tls_cert = arena_cstr(s->session->arena, s->args->tls_cert);
 		o.tls_key = arena_cstr(s->session->arena, s->args->tls_key);
@@ -147,6 +164,17 @@ static void notify(const char *text)
 	close(fd);
 }
 
+static void notify_reload(void)
+{
+	struct timespec t;
+	char text[80];
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
+		 (long long)t.tv_sec * 1000000 + t.tv_nsec / 1000);
+	notify(text);
+}
+
 /* --- signals ------------------------------------------------------------------------------------- */
 
 static void on_end(void *serve)
@@ -159,10 +187,31 @@ static void on_end(void *serve)
 	}
 	s->draining = true;
 	notify("STOPPING=1");
-	say_line(s, "ending: answering the calls that are under way");
+	say_note(s, "info", "ending: answering the calls that are under way");
 	events_end_all(s);
 	desk_wake_all(s);
 	http_server_drain(s->http, DRAIN_MS);
+}
+
+/* The settings of the server, and through new sessions those of each queue. */
+static void reload_settings(struct serve *s)
+{
+	struct client fresh = { 0 };
+	struct answer ans = { 0 };
+	struct arena a = { 0 };
+
+	if (client_init(&fresh, &s->session->client.said, &ans, &a) == SUCCESS) {
+		struct http_limits l = limits(&fresh.settings, s->args);
+
+		set_limits(s, &fresh.settings);
+		http_server_limit(s->http, &l);
+		for (struct desk *d = s->desks; d; d = d->next)
+			d->reload = true;
+	} else {
+		say_note(s, "warn", "the old settings stay: %.*s", STRF(ans.message));
+	}
+	client_close(&fresh);
+	arena_free(&a);
 }
 
 static void on_reload(void *serve)
@@ -170,28 +219,51 @@ static void on_reload(void *serve)
 	struct serve *s = serve;
 	char why[300] = "";
 
+	notify_reload();
 	if (s->args->tls_cert.n && http_server_reload_tls(s->http, why, sizeof(why)))
-		say_line(s, "the old certificate stays: %s", why);
+		say_note(s, "warn", "the old certificate stays: %s", why);
 	if (!s->access.none && !s->access.own && access_load(&s->access, true))
-		say_line(s, "the old tokens stay: the file cannot be read");
+		say_note(s, "warn", "the old tokens stay: the file cannot be read");
+	reload_settings(s);
+	say_note(s, "info", "reloaded the certificate, the tokens and the settings");
+	notify("READY=1");
 }
 
 /* --- the run ------------------------------------------------------------------------------------- */
+
+/* A service manager chooses the addresses of its sockets, so look at the sockets themselves. */
+static bool all_local(struct serve *s)
+{
+	struct str url;
+	bool local = true;
+
+	for (size_t i = 0; (url = str_c(http_server_url(s->http, i))).n; i++) {
+		if (!str_cut_prefix(&url, STR("http://")))
+			(void)str_cut_prefix(&url, STR("https://"));
+		local &= is_loopback(url);
+	}
+	return local;
+}
 
 static enum result listen_all(struct serve *s, struct reply *out)
 {
 	const struct strs *where = addresses(s->args);
 	int inherited = http_inherited(), r = 0;
+	const char *fault;
 	char why[300] = "";
 
+	if (s->args->board)
+		inherited = 0;
 	for (int i = 0; !r && i < inherited; i++)
 		r = http_server_listen_fd(s->http, 3 + i, why, sizeof(why));
 	for (size_t i = 0; !r && !inherited && i < where->n; i++)
 		r = http_server_listen(s->http, arena_cstr(s->session->arena, where->v[i]), why,
 				       sizeof(why));
-	return r ? run_fail(API_ERROR, arena_str(s->session->arena, str_c(why)),
-			    STR("another address: --listen 127.0.0.1:PORT"), out)
-		 : SUCCESS;
+	if (r)
+		return run_fail(API_ERROR, arena_str(s->session->arena, str_c(why)),
+				STR("another address: --listen 127.0.0.1:PORT"), out);
+	fault = exposed(s->args, all_local(s));
+	return fault ? run_fail(USAGE, str_c(fault), STR("run `pawl help serve`"), out) : SUCCESS;
 }
 
 static void announce(struct serve *s, const char *token_file)
@@ -199,13 +271,13 @@ static void announce(struct serve *s, const char *token_file)
 	const char *url = http_server_url(s->http, 0);
 
 	if (s->access.none)
-		say_line(s, "open %s (no token needed)", url);
+		say_line("open %s (no token needed)", url);
 	else if (fs_exists(token_file))
-		say_line(s, "open %s with the token in %s", url, token_file);
+		say_line("open %s with the token in %s", url, token_file);
 	else
-		say_line(s, "open %s with a token of `pawl token create`", url);
+		say_line("open %s with a token of `pawl token create`", url);
 	for (size_t i = 1; *http_server_url(s->http, i); i++)
-		say_line(s, "also on %s", http_server_url(s->http, i));
+		say_line("also on %s", http_server_url(s->http, i));
 }
 
 /* Opens the address in the browser of the desktop; without one, the person opens it. */
@@ -233,8 +305,8 @@ static void announce_board(struct serve *s, struct str once)
 				       http_server_url(s->http, 0), STRF(s->access.secret));
 
 	(void)fs_write_all(STDOUT_FILENO, line);
-	say_line(s, "the board is at this address until Ctrl-C; others on this machine cannot open "
-		    "it without the token");
+	say_line("the board is at this address until Ctrl-C; others on this machine cannot open "
+		 "it without the token");
 	open_browser(s, once);
 }
 
@@ -318,10 +390,7 @@ enum result serve_run(struct session *session, const struct serve_args *a, struc
 			   .log = str_is(a->log, "json")   ? 1
 				  : str_is(a->log, "none") ? 2
 							   : 0,
-			   .rate = number(session, "serve.calls_per_second"),
-			   .burst = number(session, "serve.burst"),
-			   .waits_max = number(session, "serve.max_waits"),
-			   .streams_max = number(session, "serve.max_streams") };
+			   .started = os_wall_ms() };
 	enum result code;
 
 	if (fault)
@@ -331,6 +400,7 @@ enum result serve_run(struct session *session, const struct serve_args *a, struc
 		return code;
 	s.guard = (struct http_guard){ .host_names = host_names(a, session->arena),
 				       .types = types };
+	set_limits(&s, &session->client.settings);
 	access_open(&s.access);
 	s.openapi = openapi_text();
 	code = start(&s, out);

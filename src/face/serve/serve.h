@@ -134,6 +134,7 @@ struct desk {
 	bool open;
 	struct late *late;
 	atomic_bool watched; /* somebody streams its events */
+	atomic_bool reload;  /* the settings may have changed: open it again */
 	atomic_bool broken;  /* it could not be opened */
 };
 
@@ -249,7 +250,11 @@ void say_error(struct buf *out, const char *code, const char *message, const cha
 void say_error_body(int status, const char *reason, struct buf *out, void *ctx);
 void say_log(const struct http_request *r, const char *address, int status, size_t bytes,
 	     int64_t took_ms, void *serve);
-void say_line(const struct serve *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A line for the person who started the server. */
+void say_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* A line of the log about the server itself, which --log none does not suppress. level: info or warn. */
+void say_note(const struct serve *s, const char *level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* --- the server ---------------------------------------------------------------------------------- */
 
@@ -265,6 +270,7 @@ struct serve {
 	bool read_only, ready;
 	atomic_bool draining; /* waiting calls are answered at once */
 	int log;              /* 0: logfmt, 1: JSON, 2: none */
+	int64_t started;      /* wall clock */
 	int64_t rate, burst;
 	int64_t waits_max, streams_max;
 };
