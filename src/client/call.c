@@ -533,7 +533,8 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 		return;
 	queue_patience(c->queue, client_timeout(c, kind_of(rq)));
 	given_back_except(&c->given_back, c->queue, &full, c->arena);
-	queue_call(c->queue, &full, ans, c->arena);
+	if (mode == STORE_READ || !c->change || !c->change(c->change_ctx, &full, ans))
+		queue_call(c->queue, &full, ans, c->arena);
 	settle(c, &full, &k, ans);
 	given_back_note(&c->given_back, c->queue, &full, ans);
 }

@@ -342,11 +342,21 @@ static void add_path(struct buf *b, struct str path)
 	buf_add(b, path.p + at, path.n - at);
 }
 
+struct str client_queue_name(const struct client *c)
+{
+	struct str name = c->config.opt.queue;
+	struct uri u;
+
+	if (!name.n && !uri_parse(without_wrappers(c->config.uri), &u))
+		name = uri_param(&u, "queue");
+	return name.n ? name : STR("default");
+}
+
 /* The name of this queue in the keyring: equal for all spellings of its URI, and without a password. */
 static struct str queue_label(const struct client *c)
 {
 	struct buf b = BUF_MAX(64 * 1024);
-	struct str params, name = c->config.opt.queue, out;
+	struct str params, out;
 	struct uri u;
 
 	if (uri_parse(without_wrappers(c->config.uri), &u))
@@ -362,9 +372,7 @@ static struct str queue_label(const struct client *c)
 	}
 	if (u.fragment.n)
 		buf_addf(&b, "#%.*s", STRF(u.fragment));
-	if (!name.n)
-		name = uri_param(&u, "queue");
-	buf_addf(&b, " queue %.*s", STRF(name.n ? name : STR("default")));
+	buf_addf(&b, " queue %.*s", STRF(client_queue_name(c)));
 	out = arena_str(c->arena, buf_str(&b));
 	buf_free(&b);
 	return out;

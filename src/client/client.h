@@ -54,6 +54,10 @@ struct client {
 	 * environment of this process. */
 	bool bare;
 	enum role role; /* of such a caller; it goes with every request */
+	/* Takes over the changes of client_call(), so that those of several callers become one commit. false: the
+	 * queue makes this one. NULL: the queue makes all of them. */
+	bool (*change)(void *ctx, const struct request *rq, struct answer *ans);
+	void *change_ctx;
 	enum store_mode mode;
 	bool watching; /* client_watch() is looking at the health */
 	bool degraded; /* its last result */
@@ -106,6 +110,8 @@ void client_session(struct client *c, struct str session);
 struct caller_run client_run(const struct client *c);
 void client_set_run(struct client *c, const struct caller_run *run);
 
+/* The name of the queue: `default` if nothing names another one. */
+struct str client_queue_name(const struct client *c);
 /* Is it a files: queue? Its locks are files beside the tasks, and survive the loss of .pawl. */
 bool client_in_files(const struct client *c);
 /* Tells the keyring the id of the queue. Call it before you use the keyring. */

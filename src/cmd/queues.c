@@ -23,8 +23,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 {
 	struct names x = { .arena = s->arena };
 	struct answer ans = { 0 };
-	struct str current = s->client.config.opt.queue;
-	struct uri u;
+	struct str current = client_queue_name(&s->client);
 	json_t *list;
 
 	(void)a;
@@ -33,10 +32,6 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 		return run_answer(&ans, out);
 	if (x.list.n)
 		qsort(x.list.v, x.list.n, sizeof(*x.list.v), compare);
-	if (!current.n && uri_parse(s->client.config.uri, &u) == 0)
-		current = uri_param(&u, "queue");
-	if (!current.n)
-		current = STR("default");
 	list = json_array();
 	for (size_t i = 0; i < x.list.n; i++)
 		json_array_append_new(list, json_pack("{s:o, s:b}", "name", json_str(x.list.v[i]),

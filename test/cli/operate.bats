@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Operating a server: units of systemd, sockets that are passed, log lines, reload.
+# Operating a server: units of systemd, sockets that are passed, log lines, reload, metrics, expired leases.
 
 load common
 load serving
@@ -214,4 +214,123 @@ STOPPING=1 0"
 	api 200 list
 	cp tokens.good "$(state)/tokens"
 	api 200 list
+}
+
+# --- expired leases --------------------------------------------------------------------------------
+
+metric() {
+	http 200 "$url/metrics"
+	sed -n "s/^$1 //p" <<<"$output"
+}
+
+abandoned_is() {
+	same "$(metric 'pawl_abandoned_total{queue="default"}' | tail -1)" "$1"
+}
+
+@test "a lease that expires is in the stream and in the metrics, although nobody calls" {
+	short_leases
+	serve
+	pawl create One
+	pawl create Two
+	api 200 claim '{"id":"t1","ttl":1}'
+	stream
+	soon grep -q '^event: snapshot' stream
+	soon grep -q '"event":"expired"' stream
+	api 200 claim '{"id":"t2","ttl":1}' # taken while somebody follows, and by another process
+	soon grep -q '"event":"expired".*"t2"' stream
+	pawl claim t2 --ttl 1s --agent other
+	soon grep -q '"event":"expired".*"agent":"other"' stream
+	grep '"event":"expired"' stream | sed 's/^data: //' | jq -es 'all(.[]; .task.lock.live == false and (.event.cursor | not))' >/dev/null
+	last=$(sed -n 's/^id: //p' stream | tail -1)
+	same "$(grep -c '"event":"expired"' stream)" 3
+	kill "$follower"
+	soon abandoned_is 3
+	stream -H "Last-Event-ID: $last" # what expired after the last event of the log
+	soon grep -q '"event":"expired".*"agent":"other"' stream
+	not grep -q snapshot stream
+	kill "$follower"
+}
+
+# --- metrics ---------------------------------------------------------------------------------------
+
+@test "metrics: each has one help, one type and one group, and no line twice" {
+	serve
+	pawl create One
+	pawl init -q --queue 'a"b\c' || pawl init -q --queue second
+	api 200 next '{"claim":true}'
+	http 200 -H 'Content-Type: application/json' -d '{}' "$url/v1/list?queue=default"
+	http 200 "$url/metrics"
+	printf '%s\n' "$output" >metrics
+	python3 - metrics <<-'END'
+		import re, sys
+		kinds, helps, seen, group, lines = {}, set(), set(), None, set()
+		for line in open(sys.argv[1], encoding="utf-8").read().splitlines():
+		    if line.startswith("# "):
+		        _, what, name, rest = line.split(" ", 3)
+		        assert (name in helps) == (what == "TYPE"), line
+		        helps.add(name)
+		        if what == "TYPE":
+		            kinds[name] = rest
+		        continue
+		    m = re.fullmatch(r'([a-z_]+)(\{([a-z]+="([^"\\]|\\.)*",?)*\})? (\S+)', line)
+		    assert m, line
+		    float(m[5])
+		    assert (m[1], m[2]) not in lines, line
+		    lines.add((m[1], m[2]))
+		    name = m[1]
+		    for end in "_bucket", "_sum", "_count":
+		        if name.endswith(end) and kinds.get(name[:-len(end)]) == "histogram":
+		            name = name[:-len(end)]
+		    assert name in kinds, line
+		    assert name == group or name not in seen, "in two groups: " + line
+		    assert kinds[name] != "counter" or name.endswith("_total"), line
+		    seen.add(name)
+		    group = name
+	END
+	for name in pawl_queue_up pawl_tasks pawl_locks pawl_oldest_ready_seconds pawl_calls_total pawl_call_seconds_count \
+		pawl_commit_calls_sum pawl_commit_seconds_sum pawl_abandoned_total pawl_lost_lock_total pawl_waiters pawl_streams \
+		pawl_http_requests_total pawl_auth_failures_total process_cpu_seconds_total process_resident_memory_bytes \
+		process_open_fds process_start_time_seconds; do
+		grep -q "^${name}[ {]" metrics || {
+			echo "no $name"
+			return 1
+		}
+	done
+	grep -q '^pawl_tasks{queue="default",status="In Progress"} 1$' metrics
+}
+
+@test "changes of many clients become one commit" {
+	needs_sqlite
+	serve
+	# holds the gate of the store while twenty clients send a change each, and counts the commits
+	cat >clients.py <<-'END'
+		import fcntl, http.client, json, sys, threading
+		address, token, gate = sys.argv[1:]
+		def call(c, name, args):
+		    c.request("POST", "/v1/" + name, json.dumps(args), {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
+		def get(c, path):
+		    c.request("GET", path, headers={"Authorization": "Bearer " + token})
+		    return c.getresponse().read().decode()
+		def commits(c):
+		    lines = dict(l.rsplit(" ", 1) for l in get(c, "/metrics").splitlines() if l[0] != "#")
+		    return int(lines["pawl_commit_calls_count"]), int(lines["pawl_commit_calls_sum"])
+		clients = [http.client.HTTPConnection(address) for _ in range(20)]
+		control = http.client.HTTPConnection(address)
+		for c in clients:
+		    get(c, "/livez")
+		before = commits(control)
+		held = open(gate, "r+b")
+		fcntl.flock(held, fcntl.LOCK_EX)
+		for i, c in enumerate(clients):
+		    call(c, "create", {"title": "task %d" % i, "request_id": "r%d" % i})
+		for _ in range(3): # the server has one loop: what was sent before is read by now
+		    get(control, "/livez")
+		fcntl.flock(held, fcntl.LOCK_UN)
+		answers = [json.loads(c.getresponse().read()) for c in clients]
+		after = commits(control)
+		print(len({a["task"]["id"] for a in answers}), after[1] - before[1], after[0] - before[0] <= 3)
+	END
+	same "$(python3 clients.py "${url#http://}" "$token" .pawl/queue.db-gate)" "20 20 True"
+	ask 0 list --limit 0
+	is '[.tasks[].title] | length == 20 and (unique | length == 20)'
 }

@@ -456,7 +456,9 @@ packed() {
 	ask 0 list
 	is '[.tasks[].title] == ["A", "B"]'
 	http 200 "$url/metrics"
-	grep -q '^pawl_commit_calls 3$' <<<"$output"
+	grep -q '^pawl_commit_calls_count 1$' <<<"$output"
+	grep -q '^pawl_commit_calls_sum 2$' <<<"$output"
+	grep -q '^pawl_calls_total{op="create",code="SUCCESS"} 2$' <<<"$output"
 	start=$(snapshot)
 	packed 255 1 20 20 1 65 2 1 98 >other # as the agent b
 	http 403 -H "$type" --data-binary @other "$url/v1/call"

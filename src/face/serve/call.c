@@ -1,4 +1,8 @@
-/* One command with JSON arguments, in the thread of its desk. */
+/*
+ * One command with JSON arguments, in the thread of its desk. A command makes its change in the middle of its run, so a
+ * command whose change is committed with those of others runs twice. The first run notes the change; the second run gets
+ * the answer in its place. Only commands with a single change and no other effect do so.
+ */
 #include "face/serve/serve.h"
 
 #include <stdlib.h>
@@ -92,6 +96,40 @@ static bool may_wait(struct job *j, const struct reply *r, int64_t wait, bool la
 	return j->parked && now < j->wait_until;
 }
 
+/* --- changes that are committed with those of others ------------------------------------------------ */
+
+struct noted {
+	struct arena arena; /* of the first run, and so of the request */
+	struct request rq;
+	bool noted;
+	const struct answer *ans; /* for the second run */
+};
+
+static bool note_change(void *ctx, const struct request *rq, struct answer *ans)
+{
+	struct noted *x = ctx;
+
+	if (rq->op == OP_LOCK_CLEANUP) /* of client_watch(), before the change */
+		return false;
+	if (x->ans) {
+		*ans = *x->ans;
+		return true;
+	}
+	x->rq = *rq;
+	x->noted = true;
+	answer_fail(ans, API_ERROR, STR("the change is not made yet"), STR(""));
+	return true;
+}
+
+/* Does the command make one change by client_call(), and nothing else? */
+static bool joins(const struct command *c)
+{
+	return c == &cmd_next || (c->op && !(op_flags(c->op) & OP_READS) && c->op != OP_ARCHIVE &&
+				  command_role(c) <= ROLE_REVIEWER);
+}
+
+/* --- one run ------------------------------------------------------------------------------------- */
+
 static bool run(struct desk *d, struct job *j, json_t *o, struct session *s, bool last)
 {
 	struct args *args = args_new(j->command, s->arena);
@@ -106,10 +144,15 @@ static bool run(struct desk *d, struct job *j, json_t *o, struct session *s, boo
 		return true;
 	}
 	args->wait = 0; /* the desk waits, not the command */
-	if (command_run(j->command, s, args, &reply) == API_ERROR && !reply.ans.barred)
-		d->open = false;                   /* open it again: the store may have moved */
+	(void)command_run(j->command, s, args, &reply);
 	d->session.client.queue = s->client.queue; /* the command may have opened it again */
 	d->session.client.mode = s->client.mode;
+	if (j->noted && j->noted->noted && !j->noted->ans) { /* the first run */
+		reply_free(&reply);
+		return false;
+	}
+	if (reply.ans.code == API_ERROR && !reply.ans.barred)
+		d->open = false; /* open it again: the store may have moved */
 	waits = may_wait(j, &reply, wait, last);
 	if (!waits)
 		set_answer(j, &reply, s->arena);
@@ -117,16 +160,55 @@ static bool run(struct desk *d, struct job *j, json_t *o, struct session *s, boo
 	return !waits;
 }
 
-bool call_run(struct desk *d, struct job *j, bool last)
+static bool run_in(struct desk *d, struct job *j, bool last, struct arena *a)
 {
-	struct arena a = { 0 };
-	struct session s = desk_session(d, &j->caller, &a);
+	struct session s = desk_session(d, &j->caller, a);
 	json_t *o = arguments(j);
 	bool done = true;
 
+	if (j->noted) {
+		s.client.change = note_change;
+		s.client.change_ctx = j->noted;
+	}
 	if (o && find_caller(d, j, o, &s))
 		done = run(d, j, o, &s, last);
 	json_decref(o);
+	return done;
+}
+
+bool call_run(struct desk *d, struct job *j, bool last)
+{
+	struct arena a = { 0 };
+	bool done = run_in(d, j, last, &a);
+
 	arena_free(&a);
 	return done;
+}
+
+static void forget(struct job *j)
+{
+	arena_free(&j->noted->arena);
+	free(j->noted);
+	j->noted = NULL;
+}
+
+const struct request *call_begin(struct desk *d, struct job *j, bool last)
+{
+	if (!joins(j->command))
+		return NULL;
+	j->noted = mem_alloc(sizeof(*j->noted));
+	*j->noted = (struct noted){ 0 };
+	j->tried = true;
+	(void)run_in(d, j, last, &j->noted->arena);
+	if (j->noted->noted)
+		return &j->noted->rq;
+	forget(j);
+	return NULL;
+}
+
+void call_end(struct desk *d, struct job *j, const struct answer *ans, bool last)
+{
+	j->noted->ans = ans;
+	(void)call_run(d, j, last);
+	forget(j);
 }

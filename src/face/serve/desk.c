@@ -36,6 +36,7 @@ void job_free(struct job *j)
 	buf_free(&j->body);
 	buf_free(&j->after);
 	buf_free(&j->answer);
+	free(j->made);
 	free(j);
 }
 
@@ -121,13 +122,13 @@ static struct job *take_jobs(struct desk *d, bool *stop)
 	return list;
 }
 
-static bool is_gone(struct desk *d, const struct job *j)
+bool job_is_gone(const struct job *j)
 {
 	bool gone;
 
-	pthread_mutex_lock(&d->lock);
+	pthread_mutex_lock(&j->desk->lock);
 	gone = j->gone;
-	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_unlock(&j->desk->lock);
 	return gone;
 }
 
@@ -184,8 +185,7 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 	for (j = list; j; j = next) {
 		next = j->next;
 		j->next = NULL;
-		/* nobody would learn of the task that a caller got after it went away */
-		if (j->status || is_gone(d, j) || (j->kind != JOB_PACKED && run_one(d, j, last)))
+		if (j->status || job_is_gone(j) || (!j->tried && run_one(d, j, last)))
 			answer(j);
 		else
 			keep_waiting(d, j);
@@ -198,7 +198,7 @@ static void drop_gone(struct desk *d)
 	struct job **at = &d->waiting, *j;
 
 	while ((j = *at)) {
-		if (is_gone(d, j)) {
+		if (job_is_gone(j)) {
 			*at = j->next;
 			answer(j);
 		} else {
@@ -224,7 +224,7 @@ static void try_waiting(struct desk *d, bool last)
 	for (struct job *j = list; j; j = next) {
 		next = j->next;
 		j->next = NULL;
-		if (j->status || is_gone(d, j) || run_one(d, j, last || now >= j->wait_until))
+		if (j->status || job_is_gone(j) || run_one(d, j, last || now >= j->wait_until))
 			answer(j);
 		else
 			keep_waiting(d, j);
@@ -234,8 +234,10 @@ static void try_waiting(struct desk *d, bool last)
 /* Time until something must be looked at; -1: nothing is due. */
 static int64_t pause_of(struct desk *d, int fd)
 {
-	int64_t now = os_boot_ms(), left = -1;
+	int64_t now = os_boot_ms(), left = -1, lapse = lapse_due(d);
 
+	if (lapse < INT64_MAX)
+		left = lapse > now ? lapse - now : 0;
 	for (const struct job *j = d->waiting; j; j = j->next) {
 		int64_t due = j->due < j->wait_until ? j->due : j->wait_until;
 
@@ -246,7 +248,9 @@ static int64_t pause_of(struct desk *d, int fd)
 		return -1;
 	if (left < 0 || left > LOOK_MAX_MS)
 		left = LOOK_MAX_MS;
-	return fd < 0 && left > QUEUE_LOOK_MS ? QUEUE_LOOK_MS : left;
+	if (fd < 0 && (d->waiting || d->watched) && left > QUEUE_LOOK_MS)
+		left = QUEUE_LOOK_MS;
+	return left;
 }
 
 /* Sleeps until a job comes or the store may have changed. true: look at the store. */
@@ -288,9 +292,12 @@ static void *work(void *desk)
 		if (d->open && (d->waiting || d->watched))
 			queue_wake_fd(d->session.client.queue); /* before the look */
 		look |= has_calls(list);
+		d->lapses.stale |= look;
 		last = stop || d->serve->draining;
 		if (list)
 			run_turn(d, list, last);
+		if (os_boot_ms() >= lapse_due(d))
+			look |= lapse_look(d);
 		if ((look || last) && d->waiting)
 			try_waiting(d, last);
 		if (look && d->watched)
@@ -336,10 +343,18 @@ static struct desk *desk_new(struct serve *s, struct str queue)
 	return d;
 }
 
+struct str desk_name(const struct desk *d)
+{
+	return *d->queue ? str_c(d->queue) : client_queue_name(&d->serve->session->client);
+}
+
 struct desk *desk_find(struct serve *s, struct str queue)
 {
 	size_t n = 0;
 
+	/* the queue that the server was started for has one desk, whether or not a call names it */
+	if (str_eq(queue, client_queue_name(&s->session->client)))
+		queue = STR("");
 	for (struct desk *d = s->desks; d; d = d->next, n++)
 		if (str_is(queue, d->queue))
 			return d;
@@ -424,10 +439,12 @@ static void send_answer(struct serve *s, struct job *j)
 						    { { "Cache-Control", 13 },
 						      { "no-store", 8 } } };
 	struct http_headers extra = { later + (j->status != 503), 1 + (size_t)(j->status == 503) };
+	double took = (double)(os_boot_ms() - j->began_ns / 1000000) / 1000;
 
 	if (j->command)
-		counts_call(s, j->command, j->code,
-			    (double)(os_boot_ms() - j->began_ns / 1000000) / 1000);
+		counts_call(s, j->command, j->code, took);
+	for (size_t i = 0; i < j->made_n; i++)
+		counts_call(s, j->made[i].command, j->made[i].code, took);
 	if (j->answer.full)
 		http_refuse(j->exchange, 500, "the answer is too long: use a limit");
 	else

@@ -1,7 +1,7 @@
 /*
- * The live stream of one queue (text/event-stream): a snapshot, then each event of the log with its cursor as id. A
- * reader that reconnects sends Last-Event-ID and gets what it missed, or `reset` and a new snapshot if the log does
- * not know the cursor.
+ * The live stream of one queue (text/event-stream): a snapshot, then each event of the log with its cursor as id, and
+ * each lease that expires, which has no cursor. A reader that reconnects sends Last-Event-ID and gets what it missed, or
+ * `reset` and a new snapshot if the log does not know the cursor. It may get an expired lease again.
  */
 #include "face/serve/serve.h"
 
@@ -24,6 +24,7 @@ struct stream {
 	struct guest caller;
 	struct http_timer *ping;
 	struct buf cursor, out;
+	int64_t since; /* see struct job */
 	size_t sent;
 	bool busy, again, ended;
 };
@@ -82,6 +83,7 @@ static enum result add_snapshot(struct desk *d, struct job *j, struct answer *an
 	add_message(&j->answer, cursor, "snapshot",
 		    json_pack("{s:o, s:I}", "tasks", tasks, "total", (json_int_t)ans->n_tasks));
 	set_cursor(j, cursor);
+	j->since = ans->now;
 	return SUCCESS;
 }
 
@@ -115,12 +117,37 @@ static bool is_known(struct desk *d, struct str cursor, struct arena *a)
 	return str_to_i64(cursor, &then) && then >= 0 && then <= now;
 }
 
-static const struct task *task_of_event(const struct answer *ans, const struct event *e)
+/* The time of the event with this cursor. 0: it is not known, so every expired lease may be news. */
+static int64_t time_of(struct desk *d, struct str cursor, struct arena *a)
 {
+	struct request rq = { .op = OP_LOG };
+	struct answer ans = { 0 };
+	int64_t n;
+
+	GIVE(&rq, limit, 0);
+	if (str_to_i64(cursor, &n) && n > 0)
+		GIVE(&rq, after, arena_printf(a, "%lld", (long long)(n - 1)));
+	(void)ask(d, &rq, &ans, a);
+	for (size_t i = 0; i < ans.n_events; i++)
+		if (str_eq(ans.events[i].cursor, cursor))
+			return ans.events[i].at;
+	return 0;
+}
+
+/* An expired lease is not in the log, so the answer does not have its task. */
+static const struct task *task_of_event(struct desk *d, const struct answer *ans,
+					const struct event *e, struct arena *a)
+{
+	struct request rq = { .op = OP_SHOW };
+	struct answer one = { 0 };
+
 	for (size_t i = 0; i < ans->n_tasks; i++)
 		if (str_eq_nocase(ans->tasks[i].id, e->task))
 			return &ans->tasks[i];
-	return NULL;
+	if (e->cursor.n || typed_of(e->task))
+		return NULL;
+	GIVE(&rq, id, e->task);
+	return ask(d, &rq, &one, a) == SUCCESS ? one.task : NULL;
 }
 
 static enum result add_news(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
@@ -129,13 +156,15 @@ static enum result add_news(struct desk *d, struct job *j, struct answer *ans, s
 
 	GIVE(&rq, limit, 0);
 	GIVE(&rq, log_view, LOG_WITH_TASKS);
+	GIVE(&rq, expired_after, j->since);
 	if (j->after.n)
 		GIVE(&rq, after, arena_str(a, buf_str(&j->after)));
 	if (ask(d, &rq, ans, a) != SUCCESS)
 		return ans->code;
+	j->since = ans->now;
 	for (size_t i = 0; i < ans->n_events; i++) {
 		const struct event *e = &ans->events[i];
-		const struct task *t = task_of_event(ans, e);
+		const struct task *t = task_of_event(d, ans, e, a);
 		json_t *o = json_pack("{s:o}", "event", event_json(e, a));
 
 		json_object_set_new(o, "task", t ? task_json(t, ans->now, a) : json_null());
@@ -156,6 +185,8 @@ void events_run(struct desk *d, struct job *j)
 		add_message(&j->answer, STR(""), "reset", json_object());
 		j->after.n = 0;
 	}
+	if (j->first && j->after.n)
+		j->since = time_of(d, buf_str(&j->after), &a);
 	if (j->first && !j->after.n)
 		code = add_snapshot(d, j, &ans, &a);
 	else
@@ -252,6 +283,7 @@ static void look(struct stream *t, bool first)
 	j = job_new(JOB_EVENTS, NULL, &none);
 	j->owner = t;
 	j->first = first;
+	j->since = t->since;
 	buf_adds(&j->after, buf_str(&t->cursor));
 	t->busy = true;
 	desk_put(t->desk, j);
@@ -273,6 +305,7 @@ void events_done(struct job *j)
 	t->busy = false;
 	t->cursor.n = 0;
 	buf_adds(&t->cursor, buf_str(&j->after));
+	t->since = j->since;
 	if (t->ended) {
 		stream_free(t);
 	} else if (failed || j->answer.full) {

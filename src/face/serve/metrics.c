@@ -1,6 +1,8 @@
-/* /metrics in the text form of Prometheus. Labels have only values that the program knows: commands, codes, queues. */
+/* /metrics in the text form of Prometheus. Labels have only values that the program knows: commands, codes, queues. All
+ * lines of one metric stand together. */
 #include "face/serve/serve.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -10,6 +12,7 @@
 #include "format/answer.h"
 
 static const double bounds[BUCKETS] = { 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5 };
+static const double call_bounds[BUCKETS] = { 1, 2, 4, 8, 16, 32, 64, 128 };
 static const int statuses[STATUSES] = { 0,   200, 400, 401, 403, 404, 405, 408,
 					409, 413, 415, 422, 429, 431, 500, 503 };
 
@@ -51,6 +54,22 @@ void counts_call(struct serve *s, const struct command *c, enum result code, dou
 		b++;
 	s->counts.seconds[i].n[b]++;
 	s->counts.seconds[i].sum += seconds;
+}
+
+static void commits_add(struct commits *x, const double *limits, double value, uint64_t n)
+{
+	size_t b = 0;
+
+	while (b < BUCKETS && value > limits[b])
+		b++;
+	atomic_fetch_add(&x->n[b], 1);
+	atomic_fetch_add(&x->sum, n);
+}
+
+void counts_commit(struct serve *s, size_t changes, int64_t took_us)
+{
+	commits_add(&s->counts.commit_calls, call_bounds, (double)changes, changes);
+	commits_add(&s->counts.commit_us, bounds, (double)took_us / 1e6, (uint64_t)took_us);
 }
 
 /* --- what the server itself counts ----------------------------------------------------------------- */
@@ -116,21 +135,66 @@ static void add_one(struct buf *b, const char *name, const char *type, const cha
 	buf_addf(b, "%s %.15g\n", name, n);
 }
 
-static void add_process(struct buf *b)
+static void add_commits(struct buf *b, const char *name, const char *help, struct commits *x,
+			const double *limits, double unit)
+{
+	unsigned long long n = 0;
+
+	head(b, name, "histogram", help);
+	for (size_t k = 0; k < BUCKETS; k++) {
+		n += atomic_load(&x->n[k]);
+		buf_addf(b, "%s_bucket{le=\"%g\"} %llu\n", name, limits[k], n);
+	}
+	n += atomic_load(&x->n[BUCKETS]);
+	buf_addf(b, "%s_bucket{le=\"+Inf\"} %llu\n", name, n);
+	buf_addf(b, "%s_sum %.15g\n", name, (double)atomic_load(&x->sum) * unit);
+	buf_addf(b, "%s_count %llu\n", name, n);
+}
+
+static double open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n > 3 ? (double)(n - 3) : 0; /* without . and .. and the folder itself */
+}
+
+static void add_memory(struct buf *b)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	double page = (double)sysconf(_SC_PAGESIZE);
+	long long size = 0, pages = 0;
+
+	if (f && fscanf(f, "%lld %lld", &size, &pages) == 2) {
+		add_one(b, "process_virtual_memory_bytes", "gauge", "address space",
+			(double)size * page);
+		add_one(b, "process_resident_memory_bytes", "gauge", "memory in use",
+			(double)pages * page);
+	}
+	if (f)
+		fclose(f);
+}
+
+static void add_process(struct serve *s, struct buf *b)
 {
 	struct rusage u = { 0 };
-	FILE *f = fopen("/proc/self/statm", "re");
-	long long size = 0, pages = 0;
+	struct rlimit files = { 0 };
 
 	getrusage(RUSAGE_SELF, &u);
 	add_one(b, "process_cpu_seconds_total", "counter", "processor time",
 		(double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
 			(double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
-	if (f && fscanf(f, "%lld %lld", &size, &pages) == 2)
-		add_one(b, "process_resident_memory_bytes", "gauge", "memory in use",
-			(double)pages * (double)sysconf(_SC_PAGESIZE));
-	if (f)
-		fclose(f);
+	add_memory(b);
+	add_one(b, "process_start_time_seconds", "gauge", "start, in seconds since 1970",
+		(double)s->started / 1000);
+	add_one(b, "process_open_fds", "gauge", "open file descriptors", open_files());
+	if (!getrlimit(RLIMIT_NOFILE, &files))
+		add_one(b, "process_max_fds", "gauge", "limit of open file descriptors",
+			(double)files.rlim_cur);
 }
 
 static void add_own(struct serve *s, struct buf *b)
@@ -140,28 +204,37 @@ static void add_own(struct serve *s, struct buf *b)
 	add_calls(b, c);
 	add_seconds(b, c);
 	add_http(b, c);
-	add_one(b, "pawl_commit_calls", "counter", "packed requests that were committed",
-		(double)atomic_load(&c->committed));
-	add_one(b, "pawl_commits_total", "counter", "commits of packed requests",
-		(double)atomic_load(&c->commits));
-	add_one(b, "pawl_commit_seconds", "counter", "time of these commits",
-		(double)atomic_load(&c->commit_us) / 1e6);
+	add_commits(b, "pawl_commit_calls", "changes in one commit", &c->commit_calls, call_bounds,
+		    1);
+	add_commits(b, "pawl_commit_seconds", "time of a commit", &c->commit_us, bounds, 1e-6);
 	add_one(b, "pawl_lost_lock_total", "counter", "calls that lost their lock",
 		(double)c->lost);
 	add_one(b, "pawl_waiters", "gauge", "calls of next that may wait", (double)c->waits);
 	add_one(b, "pawl_streams", "gauge", "open event streams", (double)c->streams);
 	add_one(b, "pawl_auth_failures_total", "counter", "requests without a valid token",
 		(double)s->access.refused);
-	add_process(b);
+	add_process(s, b);
 }
 
 /* --- what each queue counts ------------------------------------------------------------------------ */
 
-/* One answer to /metrics: it waits for the counts of every open queue. */
+/* The figures of one queue. */
+struct tally {
+	struct tally *next;
+	struct census *census;
+	struct str queue;
+	bool up;
+	int64_t tasks[STATUS_END], locks;
+	double oldest;
+	uint64_t abandoned;
+};
+
+/* One answer to /metrics: it waits for the figures of every open queue. */
 struct census {
 	struct serve *serve;
 	struct http_exchange *exchange;
-	struct buf out;
+	struct arena arena;
+	struct tally *first, **last;
 	size_t left;
 };
 
@@ -201,59 +274,98 @@ static double oldest_ready(struct desk *d, struct arena *a)
 void metrics_run(struct desk *d, struct job *j)
 {
 	struct request rq = { .op = OP_OVERVIEW };
-	struct str name = *d->queue ? str_c(d->queue) : STR("default");
+	struct tally *t = j->owner;
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
 
 	queue_call(d->session.client.queue, &rq, &ans, &a);
-	if (ans.code == SUCCESS) {
-		for (int i = BACKLOG; i < STATUS_END; i++)
-			add_gauge(&j->answer, "pawl_tasks", name, status_name(i),
-				  (double)ans.counts[i]);
-		add_gauge(&j->answer, "pawl_locks", name, NULL, (double)ans.held);
-		add_gauge(&j->answer, "pawl_oldest_ready_seconds", name, NULL, oldest_ready(d, &a));
+	t->up = ans.code == SUCCESS;
+	for (int i = BACKLOG; t->up && i < STATUS_END; i++)
+		t->tasks[i] = ans.counts[i];
+	if (t->up) {
+		t->locks = ans.held;
+		t->oldest = oldest_ready(d, &a);
+		(void)lapse_look(d);
+	} else if (ans.code == API_ERROR) {
+		d->open = false;
 	}
+	t->abandoned = d->lapses.n;
 	j->status = 200;
 	arena_free(&a);
 }
 
+static void add_queues(struct buf *b, const struct tally *first)
+{
+	const struct tally *t;
+
+	head(b, "pawl_queue_up", "gauge", "1 if the store answers");
+	for (t = first; t; t = t->next)
+		add_gauge(b, "pawl_queue_up", t->queue, NULL, t->up);
+	head(b, "pawl_tasks", "gauge", "tasks by status");
+	for (t = first; t; t = t->next)
+		for (int i = BACKLOG; t->up && i < STATUS_END; i++)
+			add_gauge(b, "pawl_tasks", t->queue, status_name(i), (double)t->tasks[i]);
+	head(b, "pawl_locks", "gauge", "locks that are held");
+	for (t = first; t; t = t->next)
+		if (t->up)
+			add_gauge(b, "pawl_locks", t->queue, NULL, (double)t->locks);
+	head(b, "pawl_oldest_ready_seconds", "gauge", "age of the oldest Ready task");
+	for (t = first; t; t = t->next)
+		if (t->up)
+			add_gauge(b, "pawl_oldest_ready_seconds", t->queue, NULL, t->oldest);
+	head(b, "pawl_abandoned_total", "counter", "leases that expired");
+	for (t = first; t; t = t->next)
+		add_gauge(b, "pawl_abandoned_total", t->queue, NULL, (double)t->abandoned);
+}
+
 static void census_end(struct census *x)
 {
+	struct buf out = BUF_MAX(ANSWER_MAX);
+
+	add_own(x->serve, &out);
+	add_queues(&out, x->first);
 	http_reply(x->exchange, 200, "text/plain; version=0.0.4; charset=utf-8",
-		   (struct http_headers){ 0 }, buf_str(&x->out));
-	buf_free(&x->out);
+		   (struct http_headers){ 0 }, buf_str(&out));
+	buf_free(&out);
+	arena_free(&x->arena);
 	free(x);
 }
 
 void metrics_done(struct job *j)
 {
-	struct census *x = j->owner;
+	struct census *x = ((struct tally *)j->owner)->census;
 
-	buf_adds(&x->out, buf_str(&j->answer));
 	job_free(j);
 	if (!--x->left)
 		census_end(x);
+}
+
+static void count_queue(struct census *x, struct desk *d)
+{
+	struct tally *t = arena_new(&x->arena, struct tally);
+	struct guest none = { 0 };
+	struct job *j = job_new(JOB_COUNT, NULL, &none);
+
+	*t = (struct tally){ .census = x, .queue = desk_name(d) };
+	t->queue = arena_str(&x->arena, t->queue);
+	*x->last = t;
+	x->last = &t->next;
+	j->owner = t;
+	x->left++;
+	desk_put(d, j);
 }
 
 void metrics_serve(struct serve *s, struct http_exchange *x, struct guest *c)
 {
 	struct census *all = mem_alloc(sizeof(*all));
 
-	*all = (struct census){ .serve = s, .exchange = x, .out = BUF_MAX(ANSWER_MAX), .left = 1 };
-	add_own(s, &all->out);
+	*all = (struct census){ .serve = s, .exchange = x, .left = 1 };
+	all->last = &all->first;
 	if (!s->desks)
 		(void)desk_find(s, c->queue ? str_c(c->queue) : STR(""));
-	for (struct desk *d = s->desks; d; d = d->next) {
-		struct guest none = { 0 };
-		struct job *j;
-
-		if (c->queue && !str_is(str_c(d->queue), c->queue))
-			continue;
-		j = job_new(JOB_COUNT, NULL, &none);
-		j->owner = all;
-		all->left++;
-		desk_put(d, j);
-	}
+	for (struct desk *d = s->desks; d; d = d->next)
+		if (!c->queue || str_is(desk_name(d), c->queue))
+			count_queue(all, d);
 	if (!--all->left)
 		census_end(all);
 }

@@ -1,9 +1,11 @@
 /*
- * Packed requests in frames (queue/frame.h); the answers come back in the same form and order. The requests of all jobs of a turn are committed together. The server
- * never takes token hashes or a policy from a caller: what processes of one machine tell each other (queue/relay.c) is
- * not what it reads here.
+ * Packed requests in frames (queue/frame.h); the answers come back in the same form and order. The requests of all jobs
+ * of a turn are committed together, with the changes of commands (call.c). The server never takes token hashes or a
+ * policy from a caller: what processes of one machine tell each other (queue/relay.c) is not what it reads here.
  */
 #include "face/serve/serve.h"
+
+#include <time.h>
 
 #include "base/os.h"
 
@@ -45,18 +47,22 @@ static bool sign(struct desk *d, struct job *j, struct request *rq)
 	return true;
 }
 
+static struct request *make_room(struct batch *b, struct arena *a)
+{
+	b->rqs = arena_grow(a, b->rqs, b->n, sizeof(*b->rqs));
+	b->under = arena_grow(a, b->under, b->n, sizeof(*b->under));
+	b->calls = arena_grow(a, b->calls, b->n, sizeof(*b->calls));
+	return &b->rqs[b->n];
+}
+
 /* Reads one request into the batch. false: it is refused. */
 static bool add_request(struct desk *d, struct job *j, struct str one, struct batch *b,
 			size_t first, struct arena *a)
 {
 	struct frame_extra *x = arena_new(a, struct frame_extra);
 	size_t room = b->n;
-	struct request *rq;
+	struct request *rq = make_room(b, a);
 
-	b->rqs = arena_grow(a, b->rqs, room, sizeof(*b->rqs));
-	b->under = arena_grow(a, b->under, room, sizeof(*b->under));
-	b->calls = arena_grow(a, b->calls, room, sizeof(*b->calls));
-	rq = &b->rqs[room];
 	if (frame_request_open(one, rq, x, a) || b->n - first >= FRAMES_MAX ||
 	    (size_t)x->under > b->n - first) {
 		job_refuse(j, 400, USAGE, STR("the packed requests cannot be read"), STR(""), "");
@@ -95,12 +101,41 @@ static bool add_job(struct desk *d, struct job *j, struct batch *b, struct arena
 	return !j->status;
 }
 
-static void set_answers(struct job *j, const struct answer *answers, size_t n)
+static void add_command(struct desk *d, struct job *j, struct batch *b, bool last, struct arena *a)
+{
+	const struct request *rq = job_is_gone(j) ? NULL : call_begin(d, j, last);
+
+	if (!rq)
+		return;
+	*make_room(b, a) = *rq;
+	b->under[b->n] = 0;
+	b->calls[b->n] = STR("");
+	b->n++;
+}
+
+/* The command that makes such a request. NULL: there is none. */
+static const struct command *command_of(enum op op)
+{
+	if (op == OP_TAKE)
+		return &cmd_next;
+	for (size_t i = 0; commands[i]; i++)
+		if (commands[i]->op == op)
+			return commands[i];
+	return NULL;
+}
+
+static void set_answers(struct job *j, const struct batch *b, size_t from, size_t n)
 {
 	j->status = 200;
 	j->type = FRAME_TYPE;
-	for (size_t i = 0; i < n; i++)
-		frame_answer(&j->answer, &answers[i]);
+	j->made = mem_alloc((n + 1) * sizeof(*j->made));
+	for (size_t i = from; i < from + n; i++) {
+		const struct command *c = command_of(b->rqs[i].op);
+
+		frame_answer(&j->answer, &b->answers[i]);
+		if (c)
+			j->made[j->made_n++] = (struct made){ c, b->answers[i].code };
+	}
 }
 
 static bool waits(struct job *j, const struct answer *answers, size_t n, bool last)
@@ -113,13 +148,22 @@ static bool waits(struct job *j, const struct answer *answers, size_t n, bool la
 	return true;
 }
 
-static void count(struct desk *d, const struct batch *b, int64_t took_ms)
+static int64_t now_us(void)
 {
-	struct counts *c = &d->serve->counts;
+	struct timespec t;
 
-	atomic_fetch_add(&c->commits, 1);
-	atomic_fetch_add(&c->committed, b->n);
-	atomic_fetch_add(&c->commit_us, (uint64_t)took_ms * 1000);
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static void count(struct desk *d, const struct batch *b, int64_t took_us)
+{
+	size_t changes = 0;
+
+	for (size_t i = 0; i < b->n; i++)
+		changes += !(op_flags(b->rqs[i].op) & OP_READS);
+	if (changes)
+		counts_commit(d->serve, changes, took_us);
 }
 
 /* The answers behind a refused call stay empty: none of the calls was made. */
@@ -142,7 +186,7 @@ static void call_all(struct queue *q, struct batch *b, struct arena *a)
 static void call(struct desk *d, struct batch *b, bool all, struct arena *a)
 {
 	struct client *c = &d->session.client;
-	int64_t began = os_boot_ms();
+	int64_t began = now_us();
 
 	b->answers = arena_array(a, struct answer, b->n + 1);
 	memset(b->answers, 0, (b->n + 1) * sizeof(*b->answers));
@@ -153,7 +197,7 @@ static void call(struct desk *d, struct batch *b, bool all, struct arena *a)
 		call_all(c->queue, b, a);
 	else
 		queue_call_many(c->queue, b->rqs, b->answers, b->n, a);
-	count(d, b, os_boot_ms() - began);
+	count(d, b, now_us() - began);
 	for (size_t i = 0; i < b->n; i++) {
 		late_note(d->late, &b->rqs[i], b->calls[i], &b->answers[i]);
 		if (b->answers[i].code == API_ERROR && !b->answers[i].barred)
@@ -169,7 +213,7 @@ static void run_alone(struct desk *d, struct job *j)
 
 	if (add_job(d, j, &b, &a)) {
 		call(d, &b, true, &a);
-		set_answers(j, b.answers, b.n);
+		set_answers(j, &b, 0, b.n);
 	}
 	arena_free(&a);
 }
@@ -185,16 +229,23 @@ void packed_run(struct desk *d, struct job *list, bool last)
 	from = arena_array(&a, size_t, jobs + 1);
 	for (struct job *j = list; j; j = j->next, k++) {
 		from[k] = b.n;
+		j->tried = j->kind == JOB_PACKED;
 		if (is_packed(j) && j->all)
 			run_alone(d, j);
 		else if (is_packed(j))
 			(void)add_job(d, j, &b, &a);
+		else if (j->kind == JOB_COMMAND)
+			add_command(d, j, &b, last, &a);
 	}
 	from[k] = b.n;
 	call(d, &b, false, &a);
 	k = 0;
-	for (struct job *j = list; j; j = j->next, k++)
-		if (is_packed(j) && !waits(j, b.answers + from[k], from[k + 1] - from[k], last))
-			set_answers(j, b.answers + from[k], from[k + 1] - from[k]);
+	for (struct job *j = list; j; j = j->next, k++) {
+		if (j->noted)
+			call_end(d, j, b.answers + from[k], last);
+		else if (is_packed(j) &&
+			 !waits(j, b.answers + from[k], from[k + 1] - from[k], last))
+			set_answers(j, &b, from[k], from[k + 1] - from[k]);
+	}
 	arena_free(&a);
 }

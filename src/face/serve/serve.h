@@ -6,7 +6,8 @@
  *   access.c    tokens and limits of callers
  *   desk.c      the thread of one queue: takes all jobs that arrived during the last commit, keeps waiting calls
  *   call.c      one command with JSON arguments
- *   packed.c    packed requests; those of all jobs of a turn are committed together
+ *   packed.c    packed requests; the changes of all jobs of a turn are committed together
+ *   lapse.c     leases that expire
  *   late.c      requests that arrive after their repetition
  *   store.c     the other functions of a queue, for remote queues
  *   events.c    the live stream of one queue
@@ -88,6 +89,12 @@ enum job_kind { JOB_COMMAND, JOB_PACKED, JOB_STORE, JOB_EVENTS, JOB_COUNT };
 
 struct store_call;
 
+/* One call of a job, for the metrics. */
+struct made {
+	const struct command *command;
+	enum result code;
+};
+
 struct job {
 	struct job *next;
 	enum job_kind kind;
@@ -97,12 +104,15 @@ struct job {
 	const struct command *command;
 	const struct store_call *store; /* of JOB_STORE */
 	bool all;                       /* of JOB_PACKED: all calls are made, or none */
+	struct noted *noted; /* of JOB_COMMAND: its change, for the commit of this turn */
 	struct buf body, after;
 	int64_t wait_until; /* by os_boot_ms(); 0: it does not wait */
 	int64_t due;        /* when to try again at the latest */
-	bool first;  /* of a stream: begin with a snapshot, or after a cursor that the peer had */
-	bool parked; /* the caller's meter counts it */
-	bool gone;   /* its peer has closed; under the lock of the desk */
+	bool first;    /* of a stream: begin with a snapshot, or after a cursor that the peer had */
+	bool parked;   /* the caller's meter counts it */
+	bool gone;     /* its peer has closed; under the lock of the desk */
+	bool tried;    /* this turn made its calls */
+	int64_t since; /* of a stream: leases that expired until then were reported */
 	int64_t began_ns;
 	void *owner; /* what it is part of: a stream, a count */
 	/* the answer */
@@ -110,14 +120,25 @@ struct job {
 	enum result code;
 	struct buf answer;
 	const char *type;
+	struct made *made; /* of JOB_PACKED */
+	size_t made_n;
 };
 
 /* --- desks -------------------------------------------------------------------------------------- */
 
+/* Leases that expired; see lapse.c. Of the thread of the desk. */
+struct lapses {
+	int64_t since;  /* those that expired until then are counted; 0: nobody has looked yet */
+	int64_t next;   /* when the next lease expires, by os_boot_ms(); 0: none is known */
+	int64_t looked; /* when the desk looked, by os_boot_ms() */
+	bool stale;     /* a call may have taken a lock after that */
+	uint64_t n;
+};
+
 struct desk {
 	struct desk *next;
 	struct serve *serve;
-	char *queue; /* empty: the default one of the store */
+	char *queue; /* empty: the one that the server was started for */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	int wake; /* an eventfd */
@@ -133,6 +154,7 @@ struct desk {
 	struct job *waiting, **waiting_last;
 	bool open;
 	struct late *late;
+	struct lapses lapses;
 	atomic_bool watched; /* somebody streams its events */
 	atomic_bool reload;  /* the settings may have changed: open it again */
 	atomic_bool broken;  /* it could not be opened */
@@ -140,6 +162,7 @@ struct desk {
 
 /* The desk of the queue; NULL: there are too many, or no thread can be made. */
 struct desk *desk_find(struct serve *s, struct str queue);
+struct str desk_name(const struct desk *d);
 /* Hands the job over. */
 void desk_put(struct desk *d, struct job *j);
 /* Tells the desk that the peer of the job is gone. */
@@ -155,9 +178,16 @@ struct session desk_session(struct desk *d, const struct guest *c, struct arena 
 
 struct job *job_new(enum job_kind kind, struct http_exchange *x, struct guest *c);
 void job_free(struct job *j);
+/* Is the peer of the job gone? Nobody would learn of a task that it got. */
+bool job_is_gone(const struct job *j);
 /* Runs in the thread of the desk. true: the answer is there; false: the job waits, until j->due at the latest. */
 bool call_run(struct desk *d, struct job *j, bool last);
-/* The packed jobs of a list, in one commit. Those that are answered have a status afterwards. */
+/* Runs the command, but only notes its change: the caller makes it, in a commit with others, and calls call_end() with
+ * the answer. NULL: there is no change to make; the job may have its answer already. */
+const struct request *call_begin(struct desk *d, struct job *j, bool last);
+void call_end(struct desk *d, struct job *j, const struct answer *ans, bool last);
+/* The packed requests and the changes of commands of a list, in one commit. Jobs that are answered have a status
+ * afterwards. */
 void packed_run(struct desk *d, struct job *list, bool last);
 struct late *late_new(void);
 /* Has the caller got the lock of this call already, and ended it? */
@@ -176,6 +206,13 @@ bool caller_agent(const struct serve *s, const struct guest *c, struct str said,
 		  const char **why);
 /* The loop has the answered job. */
 void job_done(void *job);
+
+/* --- leases that expire ---------------------------------------------------------------------------- */
+
+/* When the desk has to look, by os_boot_ms(); INT64_MAX: never. */
+int64_t lapse_due(const struct desk *d);
+/* Counts the leases that expired. true: there are some that were not known. */
+bool lapse_look(struct desk *d);
 
 /* --- events ------------------------------------------------------------------------------------- */
 
@@ -228,16 +265,22 @@ struct spread { /* a histogram */
 	double sum;
 };
 
+struct commits { /* the same for several threads, of whole numbers */
+	_Atomic uint64_t n[BUCKETS + 1], sum;
+};
+
 struct counts {
 	uint64_t http[ROUTES][STATUSES];
 	uint64_t calls[COMMANDS_MAX][CODES];
 	struct spread seconds[COMMANDS_MAX];
 	uint64_t lost, waits, streams, failures;
-	_Atomic uint64_t commits, committed, commit_us;
+	struct commits commit_calls, commit_us;
 };
 
 void counts_http(struct serve *s, enum route route, int status);
 void counts_call(struct serve *s, const struct command *c, enum result code, double seconds);
+/* From any thread: a commit of so many changes. */
+void counts_commit(struct serve *s, size_t changes, int64_t took_us);
 /* Answers /metrics; the counts of tasks come from the desks. */
 void metrics_serve(struct serve *s, struct http_exchange *x, struct guest *c);
 void metrics_run(struct desk *d, struct job *j);
