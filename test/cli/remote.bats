@@ -1,10 +1,8 @@
 #!/usr/bin/env bats
-# A queue behind a server: tokens, refusals, and a network that cuts, delays and repeats. PAWL_TEST_ROUNDS is the number of
-# rounds for each fault of the network.
+# A queue behind a server: tokens, roles, certificates, refusals, and moving a queue. network.bats has the faults of the
+# network.
 
 load common
-
-rounds=${PAWL_TEST_ROUNDS:-4}
 
 setup() {
 	fresh
@@ -22,17 +20,6 @@ teardown() {
 	done
 }
 
-# through FAULT: $PAWL_STORE is a proxy that breaks every second request
-through() {
-	setpriv --pdeathsig KILL "$PAWL_SOURCE/test/kit/cut-proxy" "${server#http://}" "$1" \
-		>"$BATS_TEST_TMPDIR/proxy" 3>&- &
-	other_pid=$!
-	disown
-	soon test -s "$BATS_TEST_TMPDIR/proxy"
-	export PAWL_STORE
-	PAWL_STORE=http://$(cat "$BATS_TEST_TMPDIR/proxy")
-}
-
 # token_for ROLE ARG...
 token_for() {
 	beside_server token create "t-$1-$RANDOM" --role "$@" -q
@@ -40,130 +27,6 @@ token_for() {
 
 events() {
 	beside_server log --limit 0 --json | jq -r '.events[].event'
-}
-
-# work N: creates, claims and completes N tasks
-work() {
-	local i
-	for ((i = 0; i < $1; i++)); do
-		ask 0 create "task $i"
-		# the client cannot know that a proxy repeats its requests
-		is --arg fault "$fault" '$fault == "twice" or (.repeated | not)'
-		ask 0 next --claim
-		is --arg fault "$fault" '$fault == "twice" or (.repeated | not)'
-		ask 0 done "$(get .task.id)"
-		is --arg fault "$fault" '$fault == "twice" or (.repeated | not)'
-	done
-}
-
-# each_once N: N tasks, each created, claimed and completed exactly once
-each_once() {
-	local name
-	for name in created claimed done; do
-		same "$name $(events | grep -cx "$name")" "$name $1"
-	done
-	same "$(beside_server list --all --limit 0 --json | jq -c '[.tasks[] | select(.status == "Done" and .fence == 1 and .attempts == 1)] | length')" "$1"
-	same "$(find "$XDG_STATE_HOME/pawl" -name '*pending*' | wc -l)" 0
-}
-
-# network FAULT: nothing is lost, nothing is done twice
-network() {
-	fault=$1
-	export PAWL_SERVER_TOKEN=$admin
-	through "$fault"
-	work "$rounds"
-	each_once "$rounds"
-}
-
-@test "network: a connection that is closed at once" {
-	network refuse
-}
-
-@test "network: a cut in the middle of the request" {
-	network half
-}
-
-@test "network: a cut before the answer" {
-	network unanswered
-}
-
-@test "network: a cut in the head of the answer" {
-	network head
-}
-
-@test "network: a cut before the last byte of the answer" {
-	network body
-}
-
-@test "network: a request that arrives after its repetition" {
-	network late
-	# the proxy passes the last request on 0.3 s later
-	sleep 0.8
-	each_once "$rounds"
-}
-
-@test "network: a proxy that sends a request twice" {
-	network twice
-}
-
-@test "network: answers that come late" {
-	network slow
-}
-
-@test "network: a proxy that answers 502" {
-	network 502
-}
-
-@test "network: batches, plans and comments are made once" {
-	export PAWL_SERVER_TOKEN=$admin
-	through unanswered
-	ask 0 batch add one two three
-	call 0 comment t1 "a remark"
-	call 0 update t2 --title other
-	call 0 depend t3 t1
-	call 0 cancel t2 --reason "not needed"
-	same "$(events | sort | uniq -c | tr -s ' \n' ' ')" " 1 canceled 1 comment 3 created 1 depends 1 updated "
-}
-
-@test "network: a server that does not come back: API_ERROR, and whether the change was made" {
-	export PAWL_SERVER_TOKEN=$admin PAWL_STORE=$server
-	kill -STOP "$served_pid"
-	ask 30 create x --timeout 5s
-	is '.error.applied == "unknown"'
-	kill -9 "$served_pid"
-	soon not kill -0 "$served_pid"
-	ask 30 create x --timeout 0.5s
-	is '.error.applied == "no" and (.error.message | contains("'"$server"'"))'
-	call 30 list --timeout 0
-	complains "pawl serve"
-}
-
-@test "network: kill -9 of the server under load: each task is done exactly once" {
-	local i pids=() n=$((rounds * 5))
-	export PAWL_SERVER_TOKEN=$admin PAWL_STORE=$server
-	for ((i = 0; i < n; i++)); do
-		beside_server create "task $i" -q >/dev/null
-	done
-	for i in 1 2 3; do
-		while "$PAWL" next --claim --json -a "w$i" --timeout 20s >"got.$i" && id=$(jq -r .task.id "got.$i") &&
-			"$PAWL" done "$id" -q -a "w$i" --timeout 20s >/dev/null; do
-			:
-		done 2>"errors.$i" 3>&- &
-		pids+=($!)
-	done
-	for ((i = 0; i < rounds; i++)); do
-		sleep 0.2
-		kill -9 "$served_pid"
-		soon not kill -0 "$served_pid"
-		start_server "${server#http://}"
-	done
-	wait "${pids[@]}" || true
-	cat errors.*
-	for i in 1 2 3; do
-		output=$(cat "got.$i")
-		is '.code == "NO_TASKS"'
-	done
-	each_once "$n"
 }
 
 @test "token: missing, wrong, from a file; it is never an argument" {
