@@ -2,7 +2,7 @@
  * The shared commit: 3 processes, one gate, one store. README.md here lists the omissions, the
  * bounds, and which mutation trips which property. Run: tools/check-model
  *
- * The steps are those of src/store/local/combine.c, sqlite/batch.c and sqlite/change.c. They are
+ * The steps are those of src/store/local/combine.c, batch.c and sqlite/change.c. They are
  * coarser where that keeps the search small: all slots are taken in one step, and a reply is
  * written together with its batch's number.
  */

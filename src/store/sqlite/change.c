@@ -24,7 +24,6 @@
 
 #define MANY_DUE 100 /* this many due records are worth a commit of their own */
 #define LARGE 32     /* an edit with this many records frees its memory before the commit */
-#define SERVES 16 /* ms spent on the calls of others after our own change; see doc/decisions.md */
 
 /* --- the transaction ---------------------------------------------------------------------------- */
 
@@ -398,7 +397,7 @@ static int run_changes(struct sq *s, struct change *changes, size_t n, bool othe
 	if (rc == 0)
 		rc = run_own(s, changes, n, a, worth);
 	if (rc == 0 && others)
-		rc = sq_batch_run(s, a, worth);
+		rc = batch_run(&s->batch, a, worth);
 	if (rc == 0 && *worth)
 		rc = tidy(s, &due, a);
 	if (rc == 0)
@@ -456,7 +455,7 @@ static int change_once(struct sq *s, struct change *changes, size_t n, bool *oth
 	end_change(s);
 	sq_files_rest(s);
 	*others = s->batch.n > 0;
-	sq_batch_end(s, rc);
+	batch_end(&s->batch, rc);
 	if (rc == 0 && worth)
 		announce(s);
 	arena_free(&s->arena);
@@ -484,21 +483,14 @@ static int change_under_gate(struct sq *s, struct change *changes, size_t n, int
 	return rc;
 }
 
-/* The process that made the last commit is awake and has the pages in memory, so it serves the next calls sooner
- * than another would. Its own caller waits meanwhile. A fault here does not concern that caller: its change is
- * committed. */
-static int serve_on(struct sq *s, int64_t deadline)
+int sq_lead_again(struct store *base, int64_t left_ms)
 {
-	int64_t now = os_boot_ms(), end = now + SERVES < deadline ? now + SERVES : deadline;
-	int rc = 0;
+	struct sq *s = sq_of(base);
 
-	while (rc == 0 && now < end && sq_batch_waits(s) && sq_gate_right(s)) {
-		combine_at("serving on");
-		gate_again(&s->gate, sq_our_name(s));
-		rc = change_under_gate(s, NULL, 0, deadline - now);
-		now = os_boot_ms();
-	}
-	return rc;
+	if (!sq_gate_right(s))
+		return 1;
+	gate_again(&s->gate, batch_who(&s->batch));
+	return change_under_gate(s, NULL, 0, left_ms);
 }
 
 static int change_and_leave(struct sq *s, struct change *changes, size_t n, int64_t deadline)
@@ -508,7 +500,7 @@ static int change_and_leave(struct sq *s, struct change *changes, size_t n, int6
 	if (rc == 0)
 		rc = change_under_gate(s, changes, n, deadline - os_boot_ms());
 	if (rc == 0 && !s->base.env.trial) /* other processes need a commit */
-		broken = serve_on(s, deadline);
+		broken = batch_serve_on(&s->batch, deadline);
 	if (stuck(s, broken ? broken : rc))
 		sq_disconnect(s);
 	sq_leave(s);
@@ -526,47 +518,19 @@ static int change_in_turn(struct sq *s, struct change *changes, size_t n, int64_
 	return change_and_leave(s, changes, n, deadline);
 }
 
-/* Makes a change that the holder could not make for us. If the holder's commit failed and no process has written
- * since, its frames may reappear with our call in them. */
-static int change_alone(struct sq *s, struct change *c, int64_t deadline)
+int sq_lead(struct store *base, int64_t deadline)
 {
+	return change_and_leave(sq_of(base), NULL, 0, deadline);
+}
+
+/* If the holder's commit failed and no process has written since, its frames may reappear with our call in them. */
+int sq_change_alone(struct store *base, struct change *c, int64_t deadline)
+{
+	struct sq *s = sq_of(base);
 	int rc = change_in_turn(s, c, 1, deadline);
 
 	if (rc < 0 && gate_marked(&s->gate))
-		s->base.env.err->applied = '?';
-	return rc;
-}
-
-/* The holder of the gate makes the change for us. If we get the gate while we wait, we run all waiting calls. */
-static int change_together(struct sq *s, struct change *c, int64_t deadline)
-{
-	struct combine_reply reply = { 0 };
-	struct arena a = { 0 };
-	enum combine_end end = combine_wait(&s->combine, &s->gate, sq_our_name(s), deadline, &reply,
-					    &a);
-	int rc = 0;
-
-	if (end == COMBINE_GATE) {
-		rc = change_and_leave(s, NULL, 0, deadline);
-		end = combine_result(&s->combine, &reply, &a);
-		if (rc == 0 && end == COMBINE_LATE && os_boot_ms() < deadline)
-			end = COMBINE_ALONE; /* the slots file is gone */
-	}
-	if (end == COMBINE_ALONE)
-		rc = change_alone(s, c, deadline);
-	else if (end == COMBINE_RAN || end == COMBINE_FAULT)
-		rc = sq_batch_accept(s, c, end, &reply);
-	else if (rc == 0 && end == COMBINE_UNKNOWN && os_boot_ms() < deadline)
-		rc = store_fail(&s->base.env, STORE_IO,
-				"check whether the change was made (pawl log), or repeat it",
-				"a program truncated or overwrote %s-slots while another process "
-				"made this change for us",
-				s->path);
-	else if (rc == 0)
-		rc = gate_busy(&s->gate, &s->base.env, s->path);
-	if (end == COMBINE_UNKNOWN)
-		s->base.env.err->applied = '?';
-	arena_free(&a);
+		base->env.err->applied = '?';
 	return rc;
 }
 
@@ -597,7 +561,8 @@ int sq_modify(struct store *base, struct change *changes, size_t n)
 	rc = sq_enter_now(s);
 	if (rc == 0)
 		return change_and_leave(s, changes, n, deadline);
-	if (rc == -ETIMEDOUT && n == 1 && !base->env.trial && sq_batch_ask(s, changes, deadline))
-		return change_together(s, changes, deadline);
+	if (rc == -ETIMEDOUT && n == 1 && !base->env.trial &&
+	    batch_ask(&s->batch, changes, deadline))
+		return batch_await(&s->batch, changes, deadline);
 	return rc == -ETIMEDOUT ? change_in_turn(s, changes, n, deadline) : rc;
 }

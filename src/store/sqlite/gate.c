@@ -51,14 +51,9 @@ int sq_gate_open(struct sq *s)
 	return rc < 0 ? fail_gate(s, rc) : 0;
 }
 
-struct str sq_our_name(const struct sq *s)
-{
-	return s->base.env.opt.who.n ? s->base.env.opt.who : STR("a process");
-}
-
 int sq_enter(struct sq *s, int64_t timeout_ms)
 {
-	int rc = gate_lock(&s->gate, timeout_ms, sq_our_name(s));
+	int rc = gate_lock(&s->gate, timeout_ms, batch_who(&s->batch));
 
 	return rc == 0 || rc == -ETIMEDOUT ? rc : fail_gate(s, rc);
 }
@@ -78,7 +73,7 @@ int sq_enter_now(struct sq *s)
 {
 	int rc;
 
-	if (!sq_takes_part(s)) {
+	if (!batch_takes_part(&s->batch)) {
 		bool useful = yield(s);
 
 		rc = sq_enter(s, 0);
@@ -86,7 +81,7 @@ int sq_enter_now(struct sq *s)
 			s->hurry_until = os_boot_ms() + HURRY_MS;
 		return rc;
 	}
-	rc = gate_try(&s->gate, sq_our_name(s));
+	rc = gate_try(&s->gate, batch_who(&s->batch));
 	return rc == 0 || rc == -ETIMEDOUT ? rc : fail_gate(s, rc);
 }
 
@@ -98,8 +93,8 @@ void sq_leave(struct sq *s)
 	sq_files_unlock(s);
 	s->served = gate_served(&s->gate);
 	gate_unlock(&s->gate);
-	waited_for = sq_batch_nudge(s);
-	s->owes = waited_for && !sq_takes_part(s);
+	waited_for = batch_nudge(&s->batch);
+	s->owes = waited_for && !batch_takes_part(&s->batch);
 }
 
 bool sq_gate_right(const struct sq *s)

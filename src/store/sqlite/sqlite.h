@@ -13,8 +13,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "store/local/combine.h"
-#include "store/local/gate.h"
+#include "store/local/batch.h"
 #include "store/local/clock.h"
 #include "store/columns.h"
 #include "store/store.h"
@@ -41,14 +40,6 @@ struct sq_seen {
 
 #define SQ_SEEN 8
 
-/* Calls of other processes in the current change. */
-struct sq_batch {
-	uint64_t id;
-	struct combine_call calls[COMBINE_SLOTS];
-	size_t n;
-	bool wrote;
-};
-
 struct sq {
 	struct store base;
 	sqlite3 *db;
@@ -62,7 +53,7 @@ struct sq {
 	bool owes;       /* we left the gate and did not serve the processes that wait at it */
 	uint32_t served; /* gate_served() at that time */
 	int64_t hurry_until;
-	struct sq_batch batch;
+	struct batch batch;
 	struct localclock clock;
 	struct anchor anchor;
 	bool clock_set; /* the clock has been initialised */
@@ -296,8 +287,6 @@ void sq_read_end(struct sq *s);
 
 /* 0 or a fault. */
 int sq_gate_open(struct sq *s);
-/* The name that processes at the gate see while we hold it. */
-struct str sq_our_name(const struct sq *s);
 /* 0, -ETIMEDOUT, or a fault. */
 int sq_enter(struct sq *s, int64_t timeout_ms);
 /* sq_enter() without waiting in line: lets processes that wait go first. 0, -ETIMEDOUT, or a fault. */
@@ -314,6 +303,10 @@ int sq_under_gate(struct sq *s, int (*fn)(struct sq *, int64_t left_ms));
 /* --- sqlite/change.c ---------------------------------------------------------------------------- */
 
 int sq_modify(struct store *base, struct change *changes, size_t n);
+/* The parts of batch_ops with these names. */
+int sq_lead(struct store *base, int64_t deadline);
+int sq_lead_again(struct store *base, int64_t left_ms);
+int sq_change_alone(struct store *base, struct change *c, int64_t deadline);
 /* Opens the gate: 0, or the fault that keeps this handle from writing. */
 int sq_may_write(struct sq *s);
 /* Writes the puts, drops and log entries of the edit. */
@@ -337,22 +330,9 @@ int sq_clock_save(struct sq *s);
 /* Moves s->now forward within a change, for the calls of other processes. */
 void sq_clock_again(struct sq *s);
 
-/* --- sqlite/batch.c ----------------------------------------------------------------------------- */
+/* --- sqlite/group.c ----------------------------------------------------------------------------- */
 
-/* In a process that waits: hands the change to the holder of the gate. false: the change cannot be handed over. */
-bool sq_batch_ask(struct sq *s, const struct change *c, int64_t deadline);
-int sq_batch_accept(struct sq *s, struct change *c, enum combine_end end,
-		    const struct combine_reply *reply);
-/* In the holder of the gate: runs the calls of waiting processes in the open transaction. */
-int sq_batch_run(struct sq *s, struct arena *a, bool *worth);
-/* After the commit or its failure: answers the waiting processes. */
-void sq_batch_end(struct sq *s, int fault);
-/* Do several processes wait for the holder of the gate? */
-bool sq_batch_waits(struct sq *s);
-/* After leaving the gate: wakes a waiting process. false: no process waits. */
-bool sq_batch_nudge(struct sq *s);
-/* Does this process run the calls of others, and let others run its own calls? */
-bool sq_takes_part(const struct sq *s);
+void sq_group_open(struct sq *s);
 
 /* --- sqlite/check.c ----------------------------------------------------------------------------- */
 

@@ -63,6 +63,7 @@ static int sq_open(struct store **out, const struct uri *uri, const struct store
 			  .watch = -1,
 			  .looked_ms = os_boot_ms() };
 	s->path = file_name(uri->path);
+	sq_group_open(s);
 	rc = localclock_usable(env);
 	if (rc == 0)
 		rc = sq_attach(s);

@@ -1,0 +1,77 @@
+/*
+ * batch: group commit in a store. combine.h has the protocol of the slots; here is how a store uses it: the holder of the
+ * gate runs the changes of waiting processes in its own transaction, and a waiting process gets its result. The store
+ * supplies the transaction (struct batch_ops).
+ */
+#ifndef STORE_LOCAL_BATCH_H
+#define STORE_LOCAL_BATCH_H
+
+#include "store/local/combine.h"
+
+struct batch;
+
+/* The parts that depend on the store. All except `open`, `lead`, `again` and `alone` run in the holder's open transaction. */
+struct batch_ops {
+	/* Opens b->combine: 0 or -errno. */
+	int (*open)(struct batch *b);
+	/* Before the holder runs these calls: sets the time, and may read what they want. */
+	int (*prepare)(struct store *s, const struct change *calls, size_t n);
+	/* The time of the change. */
+	int64_t (*now)(struct store *s);
+	int (*apply)(struct store *s, const struct edit *e);
+	/* Has the whole transaction been rolled back? */
+	bool (*lost)(struct store *s);
+	/* The number of the last batch of this queue and of these slots that was committed; 0: none. */
+	int (*last)(struct store *s, uint64_t *out);
+	/* Makes `id` that number when the transaction is committed. */
+	int (*note)(struct store *s, uint64_t id);
+	/* Makes every visible commit durable, also those of other processes. */
+	int (*make_durable)(struct store *s);
+
+	/* The caller holds the gate: runs all waiting calls and leaves the gate. */
+	int (*lead)(struct store *s, int64_t deadline);
+	/* The holder goes on: runs the waiting calls and keeps the gate. 1: the gate is not the right one any more. */
+	int (*again)(struct store *s, int64_t left_ms);
+	/* Makes a change that the holder could not make for us. */
+	int (*alone)(struct store *s, struct change *c, int64_t deadline);
+};
+
+struct batch {
+	const struct batch_ops *ops;
+	struct store *store;
+	struct gate *gate;
+	struct combine *combine;
+	const int64_t *queue; /* the number of the queue, which the store finds when it is opened */
+	const char *place;    /* where the store is, for messages */
+
+	/* calls of other processes in the current change */
+	uint64_t id;
+	struct combine_call calls[COMBINE_SLOTS];
+	size_t n;
+	bool wrote;
+};
+
+/* Does this process run the calls of others, and let others run its own calls? */
+bool batch_takes_part(const struct batch *b);
+/* The name that processes at the gate see while we hold it. */
+struct str batch_who(const struct batch *b);
+
+/* --- in a waiting process ------------------------------------------------------------------------ */
+
+/* Hands the change to the holder of the gate. false: the change cannot be handed over. */
+bool batch_ask(struct batch *b, const struct change *c, int64_t deadline);
+/* Waits for the result of the change that was handed over. If we get the gate while we wait, we run all waiting calls. */
+int batch_await(struct batch *b, struct change *c, int64_t deadline);
+
+/* --- in the holder of the gate ------------------------------------------------------------------- */
+
+/* Runs the calls of waiting processes in the open transaction. */
+int batch_run(struct batch *b, struct arena *a, bool *worth);
+/* After the commit or its failure: answers the waiting processes. */
+void batch_end(struct batch *b, int fault);
+/* After our own change: goes on with the calls of others while several wait, for a short time. */
+int batch_serve_on(struct batch *b, int64_t deadline);
+/* After leaving the gate: wakes a waiting process. false: no process waits. */
+bool batch_nudge(struct batch *b);
+
+#endif
