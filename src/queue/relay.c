@@ -157,4 +157,9 @@ static int accept(struct change *c, struct str bytes)
 	return 0;
 }
 
-const struct relay queue_relay = { pack, adopt, report, accept };
+static const struct wants *wants(const struct change *c, struct arena *a)
+{
+	return job_reads(c->ctx, a);
+}
+
+const struct relay queue_relay = { pack, adopt, report, wants, accept };

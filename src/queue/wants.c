@@ -72,16 +72,18 @@ static void want_queries(struct list *l, const struct job *j)
 	l->w->n_queries = n;
 }
 
-const struct wants *job_wants(const struct queue *q, const struct job *j)
+const struct wants *job_reads(const struct job *j, struct arena *a)
 {
-	struct list *l;
+	struct list *l = arena_new(a, struct list);
 
-	if (!(q->store->traits & STORE_FAR))
-		return NULL;
-	l = arena_new(j->arena, struct list);
-	l->a = j->arena;
-	l->w = arena_new(j->arena, struct wants);
+	l->a = a;
+	l->w = arena_new(a, struct wants);
 	want_records(l, j->rq);
 	want_queries(l, j);
 	return l->w;
+}
+
+const struct wants *job_wants(const struct queue *q, const struct job *j)
+{
+	return q->store->traits & STORE_FAR ? job_reads(j, j->arena) : NULL;
 }

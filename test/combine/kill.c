@@ -20,9 +20,11 @@ static const char *const steps[] = {
 	"taking", "taken", "ran", "replied", "committing", "committed", "answered", "serving on",
 	"leaving", "nudging",
 	/* steps of a waiting process */
-	"published", "sleeping", "woken"
+	"published", "sleeping", "woken",
+	/* with a server: COMMIT is on its way */
+	"sent"
 };
-#define STEPS ((int)(sizeof(steps) / sizeof(*steps)))
+#define STEPS ((int)(sizeof(steps) / sizeof(*steps)) - !ledger_far())
 
 static struct board {
 	_Atomic int stop, deleted;
@@ -94,7 +96,7 @@ static void kill_any(void)
 	char slots[200];
 
 	usleep(random_below(3000));
-	snprintf(slots, sizeof(slots), "%s/queue.db-slots", kit_folder());
+	ledger_file(slots, sizeof(slots), "slots");
 	if (!random_below(8)) {
 		board->deleted = 1;
 		unlink(slots);
@@ -109,7 +111,7 @@ static ino_t gate_file_number(void)
 	char path[200];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/queue.db-gate", kit_folder());
+	ledger_file(path, sizeof(path), "gate");
 	CHECK(stat(path, &st) == 0, "there is no gate");
 	return st.st_ino;
 }

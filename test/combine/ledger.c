@@ -1,5 +1,6 @@
 #include "ledger.h"
 
+#include <glob.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -116,6 +117,34 @@ static void make_queue(int where)
 	queue_close(q);
 }
 
+static char far[200]; /* the path of the gate of the first queue, without its end */
+
+bool ledger_far(void)
+{
+	return str_starts(str_c(kit_uri()), STR("postgres"));
+}
+
+void ledger_file(char *out, size_t room, const char *end)
+{
+	if (ledger_far())
+		snprintf(out, room, "%s%s", far, end);
+	else
+		snprintf(out, room, "%s/queue.db-%s", kit_folder(), end);
+}
+
+/* Only the first queue has a gate yet. */
+static void find_far(void)
+{
+	char pattern[200];
+	glob_t found;
+
+	snprintf(pattern, sizeof(pattern), "%s/pawl/pg-*.gate", getenv("XDG_RUNTIME_DIR"));
+	CHECK(glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc == 1, "%zu gates match %s",
+	      found.gl_pathc, pattern);
+	snprintf(far, sizeof(far), "%.*s", (int)strlen(found.gl_pathv[0]) - 4, found.gl_pathv[0]);
+	globfree(&found);
+}
+
 int ledger_option(int argc, char **argv, int i, int otherwise)
 {
 	int64_t n = otherwise;
@@ -127,8 +156,11 @@ int ledger_option(int argc, char **argv, int i, int otherwise)
 void ledger_begin(void)
 {
 	ledger = shared_alloc(sizeof(*ledger));
-	for (int i = 0; i < QUEUES; i++)
+	for (int i = 0; i < QUEUES; i++) {
 		make_queue(i);
+		if (ledger_far() && i == 0)
+			find_far();
+	}
 	combine_step = at_step;
 }
 

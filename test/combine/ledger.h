@@ -28,6 +28,11 @@ bool ledger_comment(struct queue *q, int where, int64_t timeout_ms);
 /* Reads everything back; ends the process if the ledger does not agree. */
 void ledger_judge(void);
 
+/* The gate or the slots of the first queue; END is "gate" or "slots". With a server, they are in $XDG_RUNTIME_DIR. */
+void ledger_file(char *out, size_t room, const char *end);
+/* Is the data on a server, and not beside the gate? */
+bool ledger_far(void);
+
 struct ledger_counts {
 	_Atomic int asked, acked, not_applied, unsure, claims;
 };

@@ -221,12 +221,32 @@ static void take_first(struct batch *b, struct arena *a)
 	}
 }
 
+static bool leads(struct batch *b)
+{
+	return batch_takes_part(b) && gate_was_crowded(b->gate) && ready(b);
+}
+
+size_t batch_look(struct batch *b, struct combine_call *out, struct arena *a)
+{
+	int64_t end = nanoseconds() + MOMENT_NS;
+	size_t n;
+
+	if (!leads(b))
+		return 0;
+	n = combine_look(b->combine, (uint32_t)*b->queue, out, COMBINE_SLOTS, a);
+	while (n < combine_expected(b->combine) && nanoseconds() < end) {
+		sched_yield();
+		n = combine_look(b->combine, (uint32_t)*b->queue, out, COMBINE_SLOTS, a);
+	}
+	return n;
+}
+
 int batch_run(struct batch *b, struct arena *a, bool *worth)
 {
 	size_t served = 0;
 	int rc;
 
-	if (!batch_takes_part(b) || !gate_was_crowded(b->gate) || !ready(b))
+	if (!leads(b) || (b->elsewhere && !combine_own(b->combine)))
 		return 0;
 	b->id = (uint64_t)random_below(UINT32_MAX) << 32 | random_below(UINT32_MAX) | 1;
 	gate_count_served(b->gate);
@@ -255,6 +275,8 @@ void batch_end(struct batch *b, int fault)
 			combine_reply(b->combine, &b->calls[i], 0, COMBINE_ALONE, 0, STR(""));
 		combine_answer(b->combine, &b->calls[i]);
 	}
+	if (b->elsewhere)
+		combine_disown(b->combine);
 	b->n = 0;
 	b->wrote = false;
 }
@@ -262,8 +284,7 @@ void batch_end(struct batch *b, int fault)
 /* Do several processes wait for the holder of the gate? */
 static bool waits(struct batch *b)
 {
-	return batch_takes_part(b) && gate_was_crowded(b->gate) && ready(b) &&
-	       !gate_line(b->gate) && combine_crowd(b->combine, (uint32_t)*b->queue);
+	return leads(b) && !gate_line(b->gate) && combine_crowd(b->combine, (uint32_t)*b->queue);
 }
 
 /* The process that made the last commit is awake and has the pages in memory, so it serves the next calls sooner

@@ -43,6 +43,7 @@ struct batch {
 	struct combine *combine;
 	const int64_t *queue; /* the number of the queue, which the store finds when it is opened */
 	const char *place;    /* where the store is, for messages */
+	bool elsewhere;       /* the data is not beside the gate: see combine_own() */
 
 	/* calls of other processes in the current change */
 	uint64_t id;
@@ -65,6 +66,9 @@ int batch_await(struct batch *b, struct change *c, int64_t deadline);
 
 /* --- in the holder of the gate ------------------------------------------------------------------- */
 
+/* The calls that wait now: a hint, for a store that reads what they want together with its lock. `out` has room for
+ * COMBINE_SLOTS calls. */
+size_t batch_look(struct batch *b, struct combine_call *out, struct arena *a);
 /* Runs the calls of waiting processes in the open transaction. */
 int batch_run(struct batch *b, struct arena *a, bool *worth);
 /* After the commit or its failure: answers the waiting processes. */

@@ -6,12 +6,15 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "base/secret.h"
 #include "store/local/combine_file.h"
 
 #define NAP_SHORT 5 /* ms after which a waiting process checks whether the holder has died */
 #define NAP_LONG 40
 #define LINE_MS \
 	15 /* after this time the owner of an unserved call waits in the kernel's queue, too */
+
+#define HOLDER_AT (INT64_C(1) << 30) /* the byte that the holder owns */
 
 _Static_assert(sizeof(struct store_error) <= COMBINE_REPLY_MAX, "a fault fits into a reply");
 
@@ -130,6 +133,14 @@ bool combine_stands(const struct combine *c)
 	       st.st_dev == c->device && st.st_size >= (off_t)sizeof(struct combine_file);
 }
 
+uint64_t combine_number(struct combine *c)
+{
+	uint64_t none = 0;
+	uint64_t made = (uint64_t)random_below(UINT32_MAX) << 32 | random_below(UINT32_MAX) | 1;
+
+	return atomic_compare_exchange_strong(&c->file->number, &none, made) ? made : none;
+}
+
 static uint32_t top(const struct combine *c)
 {
 	uint32_t n = atomic_load(&c->file->top);
@@ -215,6 +226,11 @@ void combine_close(struct combine *c)
 	c->path = NULL;
 	c->file = NULL;
 	c->slot = c->fd = -1;
+}
+
+static bool waits(uint32_t word)
+{
+	return STATE(word) == SLOT_PENDING || STATE(word) == SLOT_NUDGED;
 }
 
 /* --- in a waiting process ------------------------------------------------------------------------ */
@@ -334,6 +350,26 @@ static int try_gate(struct gate *g, struct str who, const struct tries *t)
 	return gate_try(g, who);
 }
 
+/* false: a holder has taken the call. */
+static bool withdraw(struct combine *c)
+{
+	uint32_t w = atomic_load(&own(c)->word);
+
+	while (GENERATION(w) == GENERATION(c->word) && waits(w)) {
+		if (atomic_compare_exchange_strong(&own(c)->word, &w, NEXT(w, SLOT_IDLE))) {
+			c->word = NEXT(w, SLOT_IDLE);
+			c->asked = false;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool impatient(const struct combine *c, const struct tries *t)
+{
+	return c->patience && os_boot_ms() - t->start >= c->patience;
+}
+
 static void leave_gate(struct combine *c, struct gate *g)
 {
 	gate_unlock(g);
@@ -360,6 +396,8 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 			return give_up(c, out, a); /* the caller then gets the gate's error */
 		if (STATE(w) == SLOT_DONE || os_boot_ms() >= deadline)
 			return combine_result(c, out, a);
+		if (impatient(c, &t) && withdraw(c))
+			return COMBINE_ALONE;
 		ours = STATE(w) == SLOT_NUDGED;
 		if (ours) {
 			atomic_compare_exchange_strong(&h->word, &w, WITH(w, SLOT_PENDING));
@@ -373,11 +411,6 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 }
 
 /* --- in the holder of the gate ------------------------------------------------------------------- */
-
-static bool waits(uint32_t word)
-{
-	return STATE(word) == SLOT_PENDING || STATE(word) == SLOT_NUDGED;
-}
 
 /* Does the owner still want its call? Valid only if the word has not changed since it was read. */
 static bool wanted(const struct combine *c, const struct head *h, int64_t now)
@@ -416,6 +449,34 @@ static bool take(struct combine *c, struct combine_call *out, uint32_t queue, bo
 			return false;
 	}
 	return copy(c, out, a);
+}
+
+bool combine_own(struct combine *c)
+{
+	return os_own_byte(c->fd, HOLDER_AT) == 0;
+}
+
+void combine_disown(struct combine *c)
+{
+	if (c->fd >= 0)
+		os_leave_byte(c->fd, HOLDER_AT);
+}
+
+size_t combine_look(struct combine *c, uint32_t queue, struct combine_call *out, size_t room,
+		    struct arena *a)
+{
+	uint32_t slots = top(c), turn = first_slot(c);
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < slots && n < room; i++) {
+		const struct head *h = &c->file->head[(turn + i) % slots];
+
+		out[n] = (struct combine_call){ .slot = (turn + i) % slots,
+						.word = atomic_load(&h->word) };
+		n += waits(out[n].word) && wanted(c, h, os_boot_ms()) && h->queue == queue &&
+		     copy(c, &out[n], a);
+	}
+	return n;
 }
 
 size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combine_call *out,

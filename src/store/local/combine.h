@@ -47,6 +47,8 @@ struct combine {
 	uint32_t word;   /* word of our latest call */
 	bool asked;      /* our latest call has no result yet */
 	uint64_t boot;
+	/* ms; a call that no holder has taken for this long is withdrawn, and its owner runs it; 0: only at its deadline */
+	int64_t patience;
 };
 
 /* -errno if group commit does not work here. */
@@ -54,6 +56,8 @@ int combine_open(struct combine *c, const char *path, const struct stat *like);
 void combine_close(struct combine *c);
 /* Is the file open, and still at its path? */
 bool combine_stands(const struct combine *c);
+/* The number of this slots file, which no other one has. */
+uint64_t combine_number(struct combine *c);
 
 /* --- in a waiting process ------------------------------------------------------------------------ */
 
@@ -90,6 +94,15 @@ struct combine_call {
 	uint64_t batch; /* not 0: a holder that died may have committed the call, in this batch */
 };
 
+/*
+ * For a store whose data is not beside the gate: if a program deletes the gate, two processes can hold two gates and
+ * have one slots file. So the holder owns the file, too, while it takes and answers calls. false: another process does.
+ */
+bool combine_own(struct combine *c);
+void combine_disown(struct combine *c);
+/* The calls that wait for this queue, without taking them: a hint of what combine_take() will return. */
+size_t combine_look(struct combine *c, uint32_t queue, struct combine_call *out, size_t room,
+		    struct arena *a);
 /* Takes the calls that wait for this queue. first: the first take of this batch. Then a holder that died left each
  * TAKEN slot, and `out` must have room for all COMBINE_SLOTS calls. */
 size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combine_call *out,

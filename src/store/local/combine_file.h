@@ -5,6 +5,7 @@
 #define STORE_LOCAL_COMBINE_FILE_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "store/local/combine.h"
 
@@ -33,10 +34,15 @@ _Static_assert(sizeof(struct head) == 64, "the layout that older versions of paw
 
 struct combine_file {
 	_Atomic uint32_t layout, top /* slots used so far */, expected, turn;
+	/* A random number of this file; 0: none yet. Older versions leave these bytes alone. */
+	_Atomic uint64_t number;
 	struct head head[COMBINE_SLOTS];
 	struct {
 		char call[COMBINE_CALL_MAX], reply[COMBINE_REPLY_MAX];
 	} text[COMBINE_SLOTS];
 };
+
+_Static_assert(offsetof(struct combine_file, head) == 64,
+	       "the layout that older versions of pawl use");
 
 #endif

@@ -1,4 +1,5 @@
 /* Changes: each locks the row of the queue and is one transaction. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "base/os.h"
@@ -65,7 +66,9 @@ static int read_lock(struct pg *s, const PGresult *r)
 				  s->place);
 	if (pg_int_at(r, 0, 5) > PG_VERSION)
 		return pg_newer(s, pg_int_at(r, 0, 5));
-	s->now = pg_int_at(r, 0, 1);
+	s->now = pg_int_at(r, 0, 1) - PG_AHEAD_MS;
+	s->ahead.until = pg_int_at(r, 0, 1);
+	s->locked_ms = os_boot_ms();
 	s->row = (struct pg_row){ .now = s->now,
 				  .floor = pg_int_at(r, 0, 2),
 				  .seq = pg_int_at(r, 0, 3) };
@@ -94,25 +97,26 @@ static int send_settings(struct pg *s, int64_t left_ms)
 		       &args);
 }
 
-/* OFFSET 0 keeps the planner from taking the time before it waits for the lock. pawl.now gives the same time to the
- * queries that are read ahead. */
+/* OFFSET 0 keeps the planner from taking the time before it waits for the lock. pawl.now is for the queries that are read
+ * ahead: their answers are good for some time, since a batch takes some. */
 static int send_lock(struct pg *s)
 {
 	struct pg_args args = { 0 };
 
 	pg_int(&args, s->q);
 	pg_int(&args, pg_clock_from(s, 0));
+	pg_int(&args, PG_AHEAD_MS);
 	return pg_send(
 		s,
-		"SELECT name,set_config('pawl.now',greatest(now,$C,$2)::text,true)::bigint,"
+		"SELECT name,set_config('pawl.now',(greatest(now,$C,$2)+$3)::text,true)::bigint,"
 		"floor,seq,array_to_string(tally,','),(SELECT version::bigint FROM $S.about) FROM (SELECT * FROM $S.queue WHERE q=$1 "
 		"OFFSET 0 FOR NO KEY UPDATE) l",
 		&args);
 }
 
-int pg_lock(struct pg *s, int64_t left_ms, const struct change *changes, size_t n)
+int pg_lock(struct pg *s, int64_t left_ms, const struct wants *const *w, size_t n)
 {
-	PGresult *r[PG_AHEAD + 2];
+	PGresult *r[PG_SETS + 2];
 	int rc = pg_send(s, "BEGIN ISOLATION LEVEL READ COMMITTED", NULL);
 
 	pg_patience(s, left_ms);
@@ -121,11 +125,9 @@ int pg_lock(struct pg *s, int64_t left_ms, const struct change *changes, size_t 
 	if (rc == 0)
 		rc = send_lock(s);
 	if (rc == 0)
-		rc = pg_ahead_send(s, changes, n);
+		rc = pg_ahead_send(s, w, n);
 	if (rc == 0)
 		rc = pg_wait_all(s, r, 1 + pg_ahead_results(s));
-	if (rc < 0)
-		s->ahead = (struct pg_ahead){ 0 };
 	if (rc == STORE_BUSY && !strcmp(s->state, "55P03")) {
 		pg_rollback(s, rc);
 		return fail_busy(s);
@@ -206,7 +208,6 @@ static int run_all(struct pg *s, struct change *changes, size_t n, bool *worth)
 		rc = edit_run(&e, &s->base, &s->arena, s->now, &changes[i]);
 		if (rc == 0) {
 			*worth = true;
-			pg_ahead_forget(s);
 			rc = pg_apply(s, &e);
 		}
 		if (e.n_items >= LARGE || s->n_seen > PG_SEEN_MOST)
@@ -218,32 +219,128 @@ static int run_all(struct pg *s, struct change *changes, size_t n, bool *worth)
 static void end_change(struct pg *s)
 {
 	s->changing = false;
-	pg_ahead_forget(s);
 	pg_forget_seen(s);
 }
 
-static int change_once(struct pg *s, struct change *changes, size_t n, int64_t left_ms)
+/* What our own changes want, and the calls that wait. */
+#define WANTS_MOST 512
+static size_t all_wants(struct pg *s, const struct change *changes, size_t n, bool others,
+			const struct wants **out)
 {
-	bool worth = false;
-	int rc = pg_lock(s, left_ms, changes, n);
+	size_t all = 0;
 
+	while (all < n && all < WANTS_MOST - COMBINE_SLOTS && changes[all].wants) {
+		out[all] = changes[all].wants;
+		all++;
+	}
+	return others ? all + pg_group_hints(s, out + all, COMBINE_SLOTS) : all;
+}
+
+static int commit_change(struct pg *s)
+{
+	int rc = send_queue_row(s);
+
+	combine_at("committing");
+	if (rc == 0)
+		rc = pg_commit(s);
+	combine_at("committed");
+	return rc;
+}
+
+/* *others: in: whether to run the calls of others; out: whether there were any. */
+static int change_once(struct pg *s, struct change *changes, size_t n, bool *others,
+		       int64_t left_ms)
+{
+	bool worth = false, with = *others && pg_group_leads(s);
+	const struct wants *w[WANTS_MOST] = { 0 };
+	int rc = pg_lock(s, left_ms, w, all_wants(s, changes, n, with, w));
+
+	*others = false;
 	if (rc < 0) {
 		end_change(s);
+		arena_free(&s->calls);
 		return rc;
 	}
 	rc = run_all(s, changes, n, &worth);
+	if (rc == 0 && with)
+		rc = batch_run(&s->batch, &s->calls, &worth);
 	worth = worth && !s->base.env.trial;
 	if (rc == 0 && worth)
-		rc = send_queue_row(s);
-	if (rc == 0 && worth)
-		rc = pg_commit(s);
+		rc = commit_change(s);
 	end_change(s);
 	pg_clock_set(s, s->now);
 	if (rc < 0 || !worth)
-		return pg_rollback(s, rc);
-	pg_notify(s);
-	return 0;
+		rc = pg_rollback(s, rc);
+	else
+		pg_notify(s);
+	*others = s->batch.n > 0;
+	batch_end(&s->batch, rc);
+	arena_free(&s->calls);
+	return rc;
 }
+
+/* A connection that was lost before COMMIT was sent has changed nothing: the change runs again on another one. A fault of
+ * another process's call must not fail our change: we retry without the others. */
+static int change(struct pg *s, struct change *changes, size_t n, bool others, int64_t deadline)
+{
+	bool had = others;
+	int rc = change_once(s, changes, n, &had, deadline - os_boot_ms());
+
+	for (int tries = 1; rc < 0 && s->base.env.err->applied != '?'; tries++) {
+		if ((!s->broken && !had) || (had && !n) || tries == AGAIN ||
+		    os_boot_ms() >= deadline)
+			break;
+		rc = s->broken ? pg_guard(s) : 0;
+		others = others && !had;
+		had = others;
+		if (rc == 0)
+			rc = change_once(s, changes, n, &had, deadline - os_boot_ms());
+	}
+	return rc;
+}
+
+/* --- group commit --------------------------------------------------------------------------------- */
+
+int pg_lead_again(struct store *base, int64_t left_ms)
+{
+	struct pg *s = pg_of(base);
+
+	if (!pg_group_leads(s) || s->broken)
+		return 1;
+	gate_again(&s->gate, batch_who(&s->batch));
+	return change(s, NULL, 0, true, os_boot_ms() + left_ms);
+}
+
+static int change_and_leave(struct pg *s, struct change *changes, size_t n, int64_t deadline)
+{
+	int rc = change(s, changes, n, true, deadline);
+
+	if (rc == 0)
+		(void)batch_serve_on(&s->batch, deadline);
+	pg_group_leave(s);
+	return rc;
+}
+
+int pg_lead(struct store *base, int64_t deadline)
+{
+	struct pg *s = pg_of(base);
+	int rc = pg_guard(s);
+
+	s->leading = true;
+	if (rc == 0)
+		return change_and_leave(s, NULL, 0, deadline);
+	pg_group_leave(s);
+	return rc;
+}
+
+int pg_change_alone(struct store *base, struct change *c, int64_t deadline)
+{
+	int rc = pg_guard(pg_of(base));
+
+	return rc < 0 ? rc : change(pg_of(base), c, 1, false, deadline);
+}
+
+/* --- the interface -------------------------------------------------------------------------------- */
 
 int pg_may_write(struct pg *s)
 {
@@ -261,19 +358,18 @@ int pg_may_write(struct pg *s)
 	return 0;
 }
 
-/* A connection that was lost before COMMIT was sent has changed nothing: the change runs again on another one. */
 int pg_modify(struct store *base, struct change *changes, size_t n)
 {
 	struct pg *s = pg_of(base);
 	int64_t deadline = os_boot_ms() + base->env.opt.timeout_ms;
 	int rc = pg_may_write(s);
 
-	for (int tries = 1; rc == 0; tries++) {
-		rc = change_once(s, changes, n, deadline - os_boot_ms());
-		if (rc == 0 || !s->broken || base->env.err->applied == '?' || tries == AGAIN ||
-		    os_boot_ms() >= deadline)
-			return rc;
-		rc = pg_guard(s);
-	}
-	return rc;
+	if (rc < 0)
+		return rc;
+	rc = pg_group_enter(s);
+	if (rc == 0)
+		return change_and_leave(s, changes, n, deadline);
+	if (rc == -ETIMEDOUT && n == 1 && batch_ask(&s->batch, changes, deadline))
+		return batch_await(&s->batch, changes, deadline);
+	return change(s, changes, n, false, deadline);
 }

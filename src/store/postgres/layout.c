@@ -4,7 +4,7 @@
  * `record` holds the fields that claims change, `text` the texts that they never change. `lane` and `status` are NULL
  * instead of 0, and holder, token and parent NULL instead of empty: this keeps rows out of the partial indexes. The
  * fill factors leave room for new versions of a row in its page, so that PostgreSQL need not touch the indexes. `link`
- * holds the reverse direction of `depends`. New records begin with a revision above queue.floor, which a drop raises.
+ * holds the reverse direction of `depends`. `batch` holds the last group commit of each slots file: group.c. New records begin with a revision above queue.floor, which a drop raises.
  *
  * A migration runs pg_steps from the version of the schema on, then every CREATE OR REPLACE again. Columns of a view may
  * only be added at its end: this keeps the rights that an administrator gave.
@@ -19,7 +19,7 @@
 
 /* clang-format off */
 const char *const pg_layout[] = {
-	"CREATE TABLE $S.about(program text NOT NULL,version integer NOT NULL)",
+	"CREATE TABLE $S.about(program text NOT NULL,version integer NOT NULL,id uuid NOT NULL DEFAULT gen_random_uuid())",
 	"CREATE TABLE $S.queue(q bigint PRIMARY KEY,name bytea UNIQUE,now bigint NOT NULL,floor bigint NOT NULL,"
 	"seq bigint NOT NULL,tally bigint[] NOT NULL) WITH (fillfactor=10)",
 	"CREATE TABLE $S.record(q bigint,key bytea,rev bigint NOT NULL,lane smallint,status smallint,class_rank integer,"
@@ -38,6 +38,7 @@ const char *const pg_layout[] = {
 	"CREATE TABLE $S.log(q bigint,seq bigint,key bytea NOT NULL,at bigint NOT NULL,kind bytea,task bytea,agent bytea,"
 	"run bytea,text bytea,rest bytea,PRIMARY KEY(q,seq))",
 	"CREATE INDEX log_key ON $S.log(q,key,seq)",
+	"CREATE TABLE $S.batch(q bigint,place bigint,id bigint NOT NULL,at bigint NOT NULL,PRIMARY KEY(q,place)) WITH (fillfactor=10)",
 	/* bytes that are not valid in the encoding of the database must not break a whole view */
 	"CREATE OR REPLACE FUNCTION $S.txt(bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT AS "
 	"$f$BEGIN RETURN convert_from($1,'UTF8'); EXCEPTION WHEN OTHERS THEN RETURN encode($1,'escape'); END$f$",
@@ -63,7 +64,7 @@ const char *const pg_layout[] = {
 	"CREATE OR REPLACE VIEW $S.events AS SELECT " TXT("n.name") " AS queue,l.seq," TIME("l.at") " AS at," TXT("l.task") " AS task,"
 	TXT("l.agent") " AS agent," TXT("l.kind") " AS kind," TXT("l.text") " AS text," TXT("l.run") " AS run "
 	"FROM $S.log l JOIN $S.queue n USING(q) WHERE l.kind IS NOT NULL",
-	"INSERT INTO $S.about VALUES('pawl',1)",
+	"INSERT INTO $S.about(program,version) VALUES('pawl',1)",
 	NULL
 };
 

@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "store/columns.h"
+#include "store/local/batch.h"
 #include "store/store.h"
 
 #define PG_VERSION 1     /* of the schema */
@@ -35,6 +36,8 @@ struct pg_seen {
 	struct str key;
 	struct record *rec; /* NULL: the key is absent */
 	bool body;          /* rec->body is known */
+	bool written;       /* by the current change */
+	struct pg_seen *next_written;
 };
 #define PG_SEEN_SLOTS 256
 #define PG_SEEN_MOST 2048
@@ -54,14 +57,32 @@ struct pg_row {
 	int64_t tally[PG_STATUSES];
 };
 
-/* What the current change wanted and the server has answered already; see ahead.c. */
-#define PG_AHEAD 4
+/* The answer of a query that the current change wanted; see ahead.c. */
+enum pg_set_kind { PG_SET_ONE, PG_SET_TOKENS, PG_SET_TARGETS };
+struct pg_set {
+	enum pg_set_kind kind;
+	struct query q;
+	struct strs values; /* the tokens or the targets */
+	struct strs keys;
+	size_t n, limit, promised;
+	bool open;         /* a change wants all records */
+	bool whole;        /* there are no more */
+	struct index last; /* else: of the last one, as it was read */
+};
+#define PG_SETS 12
 struct pg_ahead {
 	struct strs keys;
-	struct query queries[PG_AHEAD];
-	PGresult *answers[PG_AHEAD];
-	size_t n;
+	struct pg_set sets[PG_SETS];
+	size_t n, kept; /* kept: answered by the server */
+	int64_t until;  /* the sets have every record that is eligible until then */
 };
+/* Records from it, in order. */
+struct pg_found {
+	const struct record **v;
+	size_t n;
+	bool bodies;
+};
+#define PG_AHEAD_MS 1000
 
 struct pg {
 	struct store base;
@@ -98,9 +119,22 @@ struct pg {
 	struct pg_row row;
 	bool committing; /* COMMIT was sent: after a failure the change may have happened */
 	struct arena arena;
-	struct pg_seen *seen[PG_SEEN_SLOTS];
-	size_t n_seen;
+	struct pg_seen *seen[PG_SEEN_SLOTS], *written;
+	size_t n_seen, n_written;
 	struct pg_ahead ahead;
+	int64_t locked_ms; /* os_boot_ms() when the lock was granted, at row.now */
+
+	/* group commit, see group.c */
+	struct gate gate;
+	struct combine combine;
+	struct batch batch;
+	struct arena calls; /* the calls of other processes */
+	char id[40];        /* of the schema */
+	char *meet; /* path of the gate and of the slots, without their endings; NULL: none yet */
+	char server[160]; /* the server that this path belongs to */
+	bool apart;       /* there is no safe place for the gate */
+	bool leading;     /* we hold the gate */
+	bool tidied;      /* numbers of batches that nobody asks for any more are removed */
 };
 
 static inline struct pg *pg_of(struct store *s)
@@ -162,6 +196,8 @@ int pg_send_composed(struct pg *s, const char *sql, const struct pg_args *args);
 int pg_wait(struct pg *s, PGresult **out);
 /* The same, with the last n results that have rows, the oldest of them first. */
 int pg_wait_all(struct pg *s, PGresult **out, size_t n);
+/* Makes sure that this many statements can be sent before their results must be read. */
+int pg_room(struct pg *s, unsigned n);
 /* pg_send() and pg_wait(). */
 int pg_ask(struct pg *s, const char *sql, const struct pg_args *args, PGresult **out);
 /* Ends the batch without waiting for its results. */
@@ -212,6 +248,9 @@ void pg_row_read(const PGresult *r, int row, bool body, struct record *out, stru
 /* Within a change. */
 void pg_remember(struct pg *s, struct str key, const struct record *r, bool body);
 struct pg_seen *pg_seen(struct pg *s, struct str key);
+/* The current change has written this record, which is remembered. */
+void pg_wrote(struct pg *s, struct str key);
+/* Also forgets what was read ahead. */
 void pg_forget_seen(struct pg *s);
 
 /* --- postgres/read.c ------------------------------------------------------------------------------- */
@@ -241,25 +280,43 @@ int pg_scan_send(struct pg *s, const struct query *q);
 
 /* --- postgres/ahead.c ------------------------------------------------------------------------------ */
 
-int pg_ahead_send(struct pg *s, const struct change *changes, size_t n);
+/* Sends what these changes want; NULL: not known. */
+int pg_ahead_send(struct pg *s, const struct wants *const *w, size_t n);
 size_t pg_ahead_results(const struct pg *s);
 /* Takes these results. */
 void pg_ahead_keep(struct pg *s, PGresult **r);
-/* The answer to the query, if it was read already; NULL: ask the server. */
-const PGresult *pg_ahead(const struct pg *s, const struct query *q);
-void pg_ahead_forget(struct pg *s);
+/* In a change: reads what is not known yet, in one round trip. */
+int pg_ahead_more(struct pg *s, const struct wants *const *w, size_t n);
+/* false: ask the server. */
+bool pg_ahead_find(struct pg *s, const struct query *q, struct pg_found *out);
 
 /* --- postgres/change.c, put.c ---------------------------------------------------------------------- */
 
 int pg_modify(struct store *base, struct change *changes, size_t n);
 /* Begins a transaction, locks the row of the queue, and reads what the changes want. After a failure there is no
  * transaction. */
-int pg_lock(struct pg *s, int64_t left_ms, const struct change *changes, size_t n);
+int pg_lock(struct pg *s, int64_t left_ms, const struct wants *const *w, size_t n);
 int pg_rollback(struct pg *s, int rc);
 int pg_commit(struct pg *s);
 int pg_may_write(struct pg *s);
 /* Sends the puts, drops and log entries of the edit. */
 int pg_apply(struct pg *s, const struct edit *e);
+
+/* --- postgres/group.c: group commit ---------------------------------------------------------------- */
+
+void pg_group_open(struct pg *s);
+void pg_group_close(struct pg *s);
+/* 0: we hold the gate; -ETIMEDOUT: another process does; 1: there is none. */
+int pg_group_enter(struct pg *s);
+void pg_group_leave(struct pg *s);
+/* May we run the calls of others on this connection? */
+bool pg_group_leads(struct pg *s);
+/* What the calls that wait now will want, in s->calls. */
+size_t pg_group_hints(struct pg *s, const struct wants **out, size_t room);
+/* The parts of batch_ops with these names, in change.c. */
+int pg_lead(struct store *base, int64_t deadline);
+int pg_lead_again(struct store *base, int64_t left_ms);
+int pg_change_alone(struct store *base, struct change *c, int64_t deadline);
 
 /* --- postgres/wake.c ------------------------------------------------------------------------------- */
 

@@ -168,6 +168,7 @@ static int drop(struct pg *s, struct str key)
 	if (rc == 0)
 		rc = run_key(s, "DELETE FROM $S.record WHERE q=$1 AND key=$2", key);
 	pg_remember(s, key, NULL, false);
+	pg_wrote(s, key);
 	return rc;
 }
 
@@ -196,6 +197,7 @@ static int put(struct pg *s, const struct record *r)
 	if (!r->body_changed)
 		n.body = old ? old->body : STR("");
 	pg_remember(s, r->key, &n, body);
+	pg_wrote(s, r->key);
 	return rc;
 }
 

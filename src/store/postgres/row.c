@@ -83,9 +83,23 @@ void pg_remember(struct pg *s, struct str key, const struct record *r, bool body
 	(*at)->body = body;
 }
 
+void pg_wrote(struct pg *s, struct str key)
+{
+	struct pg_seen *seen = *slot(s, key);
+
+	if (seen->written)
+		return;
+	seen->written = true;
+	seen->next_written = s->written;
+	s->written = seen;
+	s->n_written++;
+}
+
 void pg_forget_seen(struct pg *s)
 {
 	memset(s->seen, 0, sizeof(s->seen));
-	s->n_seen = 0;
+	s->written = NULL;
+	s->n_seen = s->n_written = 0;
+	s->ahead = (struct pg_ahead){ 0 };
 	arena_free(&s->arena);
 }

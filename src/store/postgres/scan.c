@@ -237,8 +237,6 @@ static int send_rows(struct scan *c, const PGresult *r, record_fn *fn, void *ctx
 {
 	int rc = 0, n = PQntuples(r);
 
-	if (c->q->limit && c->q->limit < (size_t)n) /* it was read ahead for more */
-		n = (int)c->q->limit;
 	for (int i = 0; rc == 0 && i < n; i++) {
 		struct arena a = { 0 };
 		struct record rec;
@@ -405,15 +403,17 @@ int pg_scan_send(struct pg *s, const struct query *q)
 	return rc;
 }
 
-static int scan_ahead(struct pg *s, const struct query *q, const PGresult *r, record_fn *fn,
-		      void *ctx)
+static int send_found(const struct query *q, const struct pg_found *f, record_fn *fn, void *ctx)
 {
-	struct scan c = make(s, q, false);
-	int rc;
+	int rc = 0;
 
-	c.body = c.keep = true;
-	rc = send_rows(&c, r, fn, ctx);
-	end(&c);
+	for (size_t i = 0; rc == 0 && i < f->n; i++) {
+		struct record rec = *f->v[i];
+
+		if (!q->body)
+			rec.body = (struct str){ 0 };
+		rc = fn(&rec, ctx);
+	}
 	return rc < 0 ? rc : 0;
 }
 
@@ -421,11 +421,11 @@ int pg_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 {
 	struct pg *s = pg_of(base);
 	bool once = q->limit && q->limit <= PG_FETCH;
-	const PGresult *known = pg_ahead(s, q);
+	struct pg_found found;
 	int rc = pg_guard(s);
 
-	if (rc == 0 && known)
-		return scan_ahead(s, q, known, fn, ctx);
+	if (rc == 0 && pg_ahead_find(s, q, &found))
+		return send_found(q, &found, fn, ctx);
 	if (rc == 0 && once)
 		return scan(s, q, once, fn, ctx);
 	if (rc == 0)

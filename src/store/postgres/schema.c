@@ -45,7 +45,7 @@ static int look(struct pg *s, int64_t *version)
 		"SELECT count(c.oid),count(*) FILTER (WHERE c.relname='about' AND "
 		"(SELECT count(*) FROM pg_catalog.pg_attribute WHERE attrelid=c.oid AND attname "
 		"IN('program','version'))=2),count(*) FILTER (WHERE c.relname IN('queue','record',"
-		"'text','link','log')) "
+		"'text','link','log','batch')) "
 		"FROM pg_catalog.pg_namespace n LEFT JOIN pg_catalog.pg_class c ON "
 		"c.relnamespace=n.oid AND c.relkind IN('r','v','m','p','f') WHERE n.nspname=$1",
 		&args, &r);
@@ -53,7 +53,7 @@ static int look(struct pg *s, int64_t *version)
 		return rc;
 	objects = (int)pg_int_at(r, 0, 0);
 	about = (int)pg_int_at(r, 0, 1);
-	rc = about && pg_int_at(r, 0, 2) < 5 ? 2 : 0;
+	rc = about && pg_int_at(r, 0, 2) < 6 ? 2 : 0;
 	PQclear(r);
 	if (!objects)
 		return 1;
@@ -190,7 +190,7 @@ static int find_queue(struct pg *s, int64_t *version)
 	pg_bytes(&args, queue_name(s));
 	rc = pg_ask(
 		s,
-		"SELECT a.version,n.q,greatest(n.now,$C) FROM $S.about a LEFT JOIN $S.queue n ON n.name=$1 WHERE a.program='pawl'",
+		"SELECT a.version,n.q,greatest(n.now,$C),a.id::text FROM $S.about a LEFT JOIN $S.queue n ON n.name=$1 WHERE a.program='pawl'",
 		&args, &r);
 	if (rc < 0)
 		return rc;
@@ -201,6 +201,7 @@ static int find_queue(struct pg *s, int64_t *version)
 	*version = pg_int_at(r, 0, 0);
 	rc = PQgetisnull(r, 0, 1);
 	s->q = pg_int_at(r, 0, 1);
+	snprintf(s->id, sizeof(s->id), "%.*s", STRF(pg_bytes_at(r, 0, 3)));
 	if (rc == 0)
 		pg_clock_set(s, pg_int_at(r, 0, 2));
 	PQclear(r);
@@ -311,6 +312,7 @@ static int empty_queue(struct pg *s)
 		"DELETE FROM $S.link WHERE q=$1",
 		"DELETE FROM $S.record WHERE q=$1",
 		"DELETE FROM $S.log WHERE q=$1",
+		"DELETE FROM $S.batch WHERE q=$1",
 		"UPDATE $S.queue SET name=NULL,tally=" TALLY_ZERO " WHERE q=$1",
 	};
 	struct pg_args args = { 0 };

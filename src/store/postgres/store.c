@@ -13,6 +13,7 @@ static void pg_close(struct store *base)
 	struct pg *s = pg_of(base);
 
 	pg_wake_close(s);
+	pg_group_close(s);
 	if (s->pid == getpid())
 		pg_disconnect(s);
 	else
@@ -33,6 +34,8 @@ static int pg_open(struct store **out, const struct uri *uri, const struct store
 
 	*s = (struct pg){ .base = { .ops = &store_postgres, .env = *env, .traits = STORE_FAR },
 			  .pid = getpid() };
+	s->base.env.opt.relaxed = false; /* the server decides about its own disk */
+	pg_group_open(s);
 	rc = pg_place(s, uri);
 	if (rc == 0)
 		rc = pg_guard(s);
@@ -51,7 +54,7 @@ static const char *const roles[] = {
 	"CREATE ROLE pawl_agent NOLOGIN;",
 	"GRANT USAGE ON SCHEMA $S TO pawl_agent;",
 	"GRANT SELECT ON $S.about TO pawl_agent;",
-	"GRANT SELECT, INSERT, UPDATE, DELETE ON $S.queue, $S.record, $S.text, $S.link, $S.log TO pawl_agent;",
+	"GRANT SELECT, INSERT, UPDATE, DELETE ON $S.queue, $S.record, $S.text, $S.link, $S.log, $S.batch TO pawl_agent;",
 	"GRANT SELECT ON $S.tasks, $S.locks, $S.events TO pawl_agent;",
 	"-- For dashboards, which only read the views: GRANT pawl_reader TO a_user",
 	"CREATE ROLE pawl_reader NOLOGIN;",

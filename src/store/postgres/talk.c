@@ -132,6 +132,11 @@ static int make_room(struct pg *s)
 	return s->sent < BATCH ? 0 : pg_wait(s, NULL);
 }
 
+int pg_room(struct pg *s, unsigned n)
+{
+	return s->sent + n <= BATCH ? 0 : pg_wait(s, NULL);
+}
+
 int pg_send_text(struct pg *s, const char *sql, const struct pg_args *p)
 {
 	static const struct pg_args none;
@@ -348,6 +353,10 @@ static int wait_for(struct pg *s, const struct kept *k)
 		return pg_lost(s, PQerrorMessage(s->db));
 	s->owed++;
 	s->sent = 0;
+	if (s->committing) {
+		(void)PQflush(s->db);
+		combine_at("sent");
+	}
 	rc = read_owed(s, 1);
 	return rc < 0 ? rc : read_batch(s, k);
 }
