@@ -385,6 +385,69 @@ static void test_no_room(void **state)
 	assert_true(combine_publish(&b, QUEUE, STR("call"), LATER));
 }
 
+/* The holder owns the file, even if the gate was replaced and there are two. */
+static void test_owner(void **state)
+{
+	(void)state;
+	open_all();
+	assert_true(combine_own(&holder));
+	assert_false(combine_own(&b));
+	combine_disown(&holder);
+	assert_true(combine_own(&b));
+	combine_close(&b); /* as if its process had died */
+	assert_true(combine_own(&holder));
+}
+
+/* A look changes nothing: the owner can still withdraw its call. */
+static void test_look(void **state)
+{
+	struct combine_reply reply = { 0 };
+
+	(void)state;
+	open_all();
+	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
+	assert_true(combine_publish(&b, QUEUE + 1, STR("another queue's"), LATER));
+	assert_int_equal(combine_look(&holder, QUEUE, calls, COMBINE_SLOTS, &arena), 1);
+	assert_true(str_is(calls[0].bytes, "call"));
+	assert_int_equal(STATE(word(&a)), SLOT_PENDING);
+	assert_int_equal(give_up(&a, &reply), COMBINE_LATE);
+	assert_int_equal(combine_look(&holder, QUEUE, calls, COMBINE_SLOTS, &arena), 0);
+}
+
+/* A call that nobody takes is withdrawn before its deadline; one that a holder has taken is not. */
+static void test_patience(void **state)
+{
+	struct combine_reply reply = { 0 };
+	struct gate other = { .fd = -1 };
+
+	(void)state;
+	open_all();
+	a.patience = b.patience = 20;
+	assert_int_equal(gate_open(&other, "gate", &like), 0);
+	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
+	assert_int_equal(combine_wait(&a, &other, STR("a"), LATER, &reply, &arena), COMBINE_ALONE);
+	assert_int_equal(take(true), 0);
+	assert_true(combine_publish(&b, QUEUE, STR("call"), os_boot_ms() + 60));
+	assert_int_equal(take(true), 1);
+	assert_int_equal(combine_wait(&b, &other, STR("b"), os_boot_ms() + 60, &reply, &arena),
+			 COMBINE_UNKNOWN);
+	gate_close(&other);
+}
+
+/* Each file has a number of its own, for all its users. */
+static void test_number(void **state)
+{
+	uint64_t number;
+
+	(void)state;
+	open_all();
+	number = combine_number(&holder);
+	assert_true(number && combine_number(&a) == number);
+	combine_close(&b);
+	assert_int_equal(combine_open(&b, "others", &like), 0);
+	assert_true(combine_number(&b) && combine_number(&b) != number);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -392,7 +455,8 @@ int main(void)
 		T(test_served),    T(test_generations), T(test_given_up),       T(test_left_over),
 		T(test_old_batch), T(test_nudge),       T(test_nudged_in_vain), T(test_full),
 		T(test_reuse),     T(test_words),       T(test_malformed),      T(test_zeros),
-		T(test_file),      T(test_no_room),     T(test_turn),
+		T(test_file),      T(test_no_room),     T(test_turn),           T(test_owner),
+		T(test_look),      T(test_patience),    T(test_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
