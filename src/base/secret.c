@@ -19,16 +19,35 @@ struct str token_make(struct arena *a)
 			    hex + 20);
 }
 
+static struct str base64url(struct arena *a, const unsigned char bytes[32])
+{
+	char *text = arena_alloc(a, SECRET_LEN + 1);
+
+	sodium_bin2base64(text, SECRET_LEN + 1, bytes, 32,
+			  sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+	return str_n(text, SECRET_LEN);
+}
+
 struct str secret_make(struct arena *a)
 {
 	unsigned char bytes[32];
-	char *text = arena_alloc(a, SECRET_LEN + 1);
+	struct str text;
 
 	randombytes_buf(bytes, sizeof(bytes));
-	sodium_bin2base64(text, SECRET_LEN + 1, bytes, sizeof(bytes),
-			  sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+	text = base64url(a, bytes);
 	sodium_memzero(bytes, sizeof(bytes));
-	return str_n(text, SECRET_LEN);
+	return text;
+}
+
+struct str secret_sign(struct arena *a, struct str key, struct str text)
+{
+	crypto_auth_hmacsha256_state state;
+	unsigned char mac[crypto_auth_hmacsha256_BYTES];
+
+	crypto_auth_hmacsha256_init(&state, (const unsigned char *)str_p(key), key.n);
+	crypto_auth_hmacsha256_update(&state, (const unsigned char *)str_p(text), text.n);
+	crypto_auth_hmacsha256_final(&state, mac);
+	return base64url(a, mac);
 }
 
 static bool is_hex(char c)
@@ -78,6 +97,18 @@ struct str hash_hex(struct arena *a, struct str bytes)
 
 	sodium_bin2hex(hex, 2 * HASH_LEN + 1, (const unsigned char *)hash.p, hash.n);
 	return str_n(hex, 2 * HASH_LEN);
+}
+
+bool base64_bytes(struct str text, struct str *out, struct arena *a)
+{
+	char *to = arena_alloc(a, text.n + 1);
+	size_t n;
+
+	if (sodium_base642bin((unsigned char *)to, text.n + 1, str_p(text), text.n, NULL, &n, NULL,
+			      sodium_base64_VARIANT_ORIGINAL))
+		return false;
+	*out = str_n(to, n);
+	return true;
 }
 
 bool secret_eq(struct str a, struct str b)

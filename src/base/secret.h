@@ -17,6 +17,8 @@ struct str token_hash(struct arena *a, struct str token); /* HASH_LEN raw bytes 
 /* 32 random bytes as 43 characters of base64url. */
 #define SECRET_LEN 43
 struct str secret_make(struct arena *a);
+/* The HMAC-SHA-256 of the text, in the same form. */
+struct str secret_sign(struct arena *a, struct str key, struct str text);
 struct str hash_hex(struct arena *a, struct str bytes); /* SHA-256 of the bytes, in hex */
 /* The same in pieces. */
 struct digest {
@@ -26,6 +28,8 @@ void digest_start(struct digest *d);
 void digest_add(struct digest *d, const void *p, size_t n);
 void digest_end(struct digest *d, unsigned char out[HASH_LEN]);
 bool secret_eq(struct str a, struct str b); /* in constant time */
+/* The bytes of a text in base64, in `a`. false: it is not valid. */
+bool base64_bytes(struct str text, struct str *out, struct arena *a);
 uint32_t random_below(uint32_t limit);
 
 #endif

@@ -246,6 +246,33 @@ static bool holds_nothing(struct client *c, const struct request *rq, const stru
 	}
 }
 
+/* A lock whose token is saved, and still pending. */
+struct granted {
+	struct arena arena;
+	struct pending pending;
+};
+
+static void postpone(struct client *c, const struct keys *k)
+{
+	struct granted *g = mem_alloc(sizeof(*g));
+
+	*g = (struct granted){ .pending = k->pending };
+	g->pending.path = arena_cstr(&g->arena, str_c(k->pending.path));
+	if (c->granted)
+		client_delivered(c->granted, true);
+	c->granted = g;
+}
+
+void client_delivered(struct granted *g, bool arrived)
+{
+	if (arrived)
+		keyring_drop(NULL, &g->pending); /* the saved token is enough */
+	else
+		keyring_leave(NULL, &g->pending);
+	arena_free(&g->arena);
+	free(g);
+}
+
 static void settle_taken(struct client *c, const struct request *rq, struct keys *k,
 			 struct answer *ans)
 {
@@ -266,10 +293,12 @@ static void settle_taken(struct client *c, const struct request *rq, struct keys
 			keyring_leave(&c->keyring, &k->pending);
 		return;
 	}
-	if (k->in_flight && str_eq(lock->token, k->pending.token)) {
+	if (k->in_flight && str_eq(lock->token, k->pending.token) && !c->afar) {
 		r = keyring_keep(&c->keyring, &k->pending, task->id, lock->fence);
 	} else {
-		if (k->in_flight)
+		if (k->in_flight && str_eq(lock->token, k->pending.token))
+			postpone(c, k);
+		else if (k->in_flight)
 			keyring_drop(&c->keyring, &k->pending);
 		r = keyring_save(&c->keyring, task->id, lock->token, lock->fence);
 	}

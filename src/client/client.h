@@ -58,6 +58,10 @@ struct client {
 	 * queue makes this one. NULL: the queue makes all of them. */
 	bool (*change)(void *ctx, const struct request *rq, struct answer *ans);
 	void *change_ctx;
+	/* Set by a server: the answer of a call may get lost on its way to the caller. A new token then stays pending until
+	 * client_delivered(), so that a repeated call gets the same lock. */
+	bool afar;
+	struct granted *granted; /* by the last call; the face takes it */
 	enum store_mode mode;
 	bool watching; /* client_watch() is looking at the health */
 	bool degraded; /* its last result */
@@ -100,6 +104,11 @@ size_t client_call_all(struct client *c, const struct request *rqs, const size_t
  * Empty: there is none. On failure, *ans has the error. */
 enum result client_token(struct client *c, struct str task, struct str said, struct str *token,
 			 struct answer *ans);
+/* A lock whose answer is on its way to a caller afar. */
+struct granted;
+/* The answer has arrived, or it has not: then the next claim of the same agent and run that asks for the same finds this
+ * lock. Frees g. */
+void client_delivered(struct granted *g, bool arrived);
 /* Replaces a number by the id that it stands for: 2 by t2, if there is a t2 and no task 2. The queue must be open. */
 void client_know_ids(struct client *c, struct request *rq);
 void client_close(struct client *c);

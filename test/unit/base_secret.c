@@ -106,12 +106,42 @@ static void random_numbers(void **state)
 	assert_int_equal(random_below(0), 0);
 }
 
+/* The second test case of RFC 4231. */
+static void signatures(void **state)
+{
+	struct arena a = { 0 };
+
+	(void)state;
+	assert_true(str_is(secret_sign(&a, STR("Jefe"), STR("what do ya want for nothing?")),
+			   "W9zBRr9gdU5qBCQmCJV1x1oAPwidJzmDnexYuWTsOEM"));
+	assert_false(str_eq(secret_sign(&a, STR("Jefe"), STR("")),
+			    secret_sign(&a, STR("jefe"), STR(""))));
+	arena_free(&a);
+}
+
+static void base64(void **state)
+{
+	static const char *const bad[] = { "Y2xhaW0", "Y2xh!W0=", "Y", "=", "Y2xhaW0=x" };
+	struct arena a = { 0 };
+	struct str out;
+
+	(void)state;
+	assert_true(base64_bytes(STR("Y2xhaW0="), &out, &a));
+	assert_true(str_is(out, "claim"));
+	assert_true(base64_bytes(STR(""), &out, &a));
+	assert_int_equal(out.n, 0);
+	for (size_t i = 0; i < COUNT(bad); i++)
+		assert_false(base64_bytes(str_c(bad[i]), &out, &a));
+	arena_free(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tokens),         cmocka_unit_test(validity),
 		cmocka_unit_test(hashes),         cmocka_unit_test(equality),
-		cmocka_unit_test(random_numbers),
+		cmocka_unit_test(random_numbers), cmocka_unit_test(signatures),
+		cmocka_unit_test(base64),
 	};
 
 	return cmocka_run_group_tests_name("base/secret", tests, NULL, NULL);
