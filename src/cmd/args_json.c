@@ -111,7 +111,12 @@ static const char *set_one(struct args *args, const struct param *p, const json_
 
 static bool offered(const struct param *p, enum args_from from)
 {
-	return !(p->flags & (from == ARGS_MODEL ? P_TERMINAL : from == ARGS_REMOTE ? P_HERE : 0u));
+	static const unsigned withheld[] = { [ARGS_MODEL] = P_TERMINAL,
+					     [ARGS_MODEL_AFAR] = P_TERMINAL | P_HERE,
+					     [ARGS_PROGRAM] = 0,
+					     [ARGS_REMOTE] = P_HERE };
+
+	return !(p->flags & withheld[from]);
 }
 
 const struct param *args_version(const struct command *c)
@@ -129,7 +134,7 @@ static const struct param *find_param(const struct command *c, struct str key, e
 	if (p)
 		return offered(p, from) ? p : NULL;
 	p = param_find(global_params, key);
-	return p && p->arg && (from != ARGS_MODEL || p == args_version(c)) ? p : NULL;
+	return p && p->arg && (from >= ARGS_PROGRAM || p == args_version(c)) ? p : NULL;
 }
 
 static const char *unknown(const struct command *c, struct str key, enum args_from from,

@@ -10,8 +10,8 @@
 #include "cmd/command.h"
 
 /* Who gives the arguments. A program may also give P_TERMINAL parameters and the parameters of every call (token,
- * request_id); over the network not those that are about its own machine (P_HERE). */
-enum args_from { ARGS_MODEL, ARGS_PROGRAM, ARGS_REMOTE };
+ * request_id); over the network not those that are about its own machine (P_HERE). ARGS_MODEL_AFAR: a model over the network. */
+enum args_from { ARGS_MODEL, ARGS_MODEL_AFAR, ARGS_PROGRAM, ARGS_REMOTE };
 
 /* Returns NULL, or the reason for a refusal, in `a`. args comes from args_new(). */
 const char *args_from_json(struct args *args, const struct command *c, const json_t *object,

@@ -281,6 +281,144 @@ static void sub_agents_share_a_connection(void **state)
 }
 
 #undef TEST
+/* --- agents on other machines ----------------------------------------------------------------------- */
+
+static void prepare_afar(void *ctx, struct client *c)
+{
+	(void)ctx;
+	c->afar = true;
+}
+
+static bool act_as_any(void *ctx, struct str agent)
+{
+	(void)ctx;
+	(void)agent;
+	return true;
+}
+
+/* As `pawl serve` makes a session. */
+static void connect_afar(const char *run)
+{
+	static const struct mcp_host host = { prepare_afar, act_as_any, NULL };
+	struct mcp_options o = { .who.store = STR("sqlite:q.db"),
+				 .who.agent = STR("alice"),
+				 .who.run = str_c(run),
+				 .profile = STR("all"),
+				 .max_hold = 300 * MIN,
+				 .host = &host };
+	struct answer ans;
+
+	disconnect(false);
+	m = (struct mcp){ .send = hear };
+	assert_int_equal(mcp_open(&m, &o, &ans, &arena), SUCCESS);
+	keeper_restore(&m);
+}
+
+static void arrives(bool arrived)
+{
+	assert_non_null(m.session.client.granted);
+	client_delivered(m.session.client.granted, arrived);
+	m.session.client.granted = NULL;
+}
+
+/* The lease is 15 minutes: the last renewal is 15 minutes after the last call. */
+static void an_agent_afar_must_show_life(void **state)
+{
+	(void)state;
+	connect_afar("r1");
+	good("claim", "{\"id\":\"t1\"}");
+	arrives(true);
+	live_for(29 * MIN);
+	assert_true(lease_left("t1") > 0);
+	live_for(2 * MIN);
+	assert_true(lease_left("t1") <= 0);
+	good("claim", "{\"id\":\"t2\"}");
+	arrives(true);
+	m.streams = 1;
+	live_for(60 * MIN);
+	assert_true(lease_left("t2") > 0);
+	m.streams = 0;
+	live_for(31 * MIN);
+	assert_true(lease_left("t2") <= 0);
+}
+
+static void a_restart_keeps_the_locks_of_an_agent_afar(void **state)
+{
+	(void)state;
+	connect_afar("r1");
+	good("claim", "{\"id\":\"t1\"}");
+	arrives(true);
+	live_for(8 * MIN);
+	connect_afar("r2");
+	assert_null(m.held);
+	connect_afar("r1");
+	assert_non_null(m.held);
+	good("list", "{}");
+	live_for(14 * MIN);
+	assert_true(lease_left("t1") > 10 * MIN); /* renewed, without a call about t1 */
+	good("done", "{\"id\":\"t1\"}");
+}
+
+static void threads_afar_are_apart(void **state)
+{
+	const char *const one = "\"threadId\":\"one\"", *const two = "\"threadId\":\"two\"";
+
+	(void)state;
+	connect_afar("r1");
+	assert_string_equal(code(call_with(one, "claim", "{\"id\":\"t1\"}")), "ok");
+	arrives(true);
+	assert_string_equal(run_of("t1"), "r1/one");
+	assert_string_equal(code(call_with(two, "done", "{\"id\":\"t1\"}")), "CONFLICT");
+	assert_string_equal(code(call_with(one, "done", "{\"id\":\"t1\"}")), "ok");
+}
+
+static void an_answer_that_was_lost_comes_again(void **state)
+{
+	json_t *o;
+
+	(void)state;
+	connect_afar("r1");
+	assert_string_equal(word(good("next", "{\"claim\":true}"), "task.id"), "t1");
+	arrives(false);
+	connect_afar("r2"); /* another session does not get it */
+	assert_string_equal(word(good("next", "{\"claim\":true}"), "task.id"), "t2");
+	arrives(true);
+	connect_afar("r1");
+	o = good("next", "{\"claim\":true}");
+	assert_string_equal(word(o, "task.id"), "t1");
+	assert_true(json_is_true(at(o, "repeated")));
+	arrives(true);
+	assert_string_equal(word(good("next", "{\"claim\":true}"), "code"), "NO_TASKS");
+	good("done", "{\"id\":\"t1\"}");
+}
+
+/* Two requests with the same id, of clients that do not know of each other. */
+static void exchanges_are_apart(void **state)
+{
+	static const char text[] =
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
+		"\"name\":\"next\",\"arguments\":{\"claim\":true,\"wait\":60}}}";
+	json_t *message = json_loads(text, 0, NULL);
+	int one, two;
+
+	(void)state;
+	good("claim", "{\"id\":\"t1\"}");
+	good("claim", "{\"id\":\"t2\"}");
+	mcp_take(&m, &one, message);
+	mcp_take(&m, &two, message);
+	silence();
+	assert_true(mcp_is_open(&m, &one) && mcp_is_open(&m, &two));
+	mcp_gone(&m, &one);
+	assert_false(mcp_is_open(&m, &one));
+	good("create", "{\"title\":\"z\"}");
+	live_for(1000);
+	assert_string_equal(word(structured(json_object_get(heard(), "result")), "task.id"), "t3");
+	silence();
+	assert_ptr_equal(m.out.via, &two);
+	assert_true(m.out.last);
+	json_decref(message);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -296,6 +434,11 @@ int main(void)
 		TEST(odd_threads),
 		TEST(the_named_run_counts),
 		TEST(sub_agents_share_a_connection),
+		TEST(an_agent_afar_must_show_life),
+		TEST(a_restart_keeps_the_locks_of_an_agent_afar),
+		TEST(threads_afar_are_apart),
+		TEST(an_answer_that_was_lost_comes_again),
+		TEST(exchanges_are_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -237,7 +237,9 @@ static void misconfigured(const struct refused *r)
 {
 	struct str tool = tool_name(r->tool, r->a);
 
-	if (r->ans->task)
+	if (str_is(r->ans->fault, "forbidden"))
+		r->ans->hint = STR("tell the user: this needs another token");
+	else if (r->ans->task)
 		r->ans->hint = other_status(r);
 	else if (!r->m->session.client.queue)
 		r->ans->hint = arena_printf(

@@ -206,8 +206,8 @@ void keeper_prove(struct mcp *m, struct request *rq)
 {
 	const struct held *h = lock_of(m, rq);
 
-	/* a lock of `pawl run` keeps the process of `pawl run` */
-	if (names_process(rq) && !under_run_holds(m, rq->id, 0))
+	/* a lock of `pawl run` keeps the process of `pawl run`; an agent on another machine outlives this process */
+	if (names_process(rq) && !m->options.host && !under_run_holds(m, rq->id, 0))
 		name_process(m, rq);
 	m->claimed = h && (h->lost || keeper_find(m, rq->agent, rq->id));
 	if (h && !HAS(rq, token) && shows_token(m, rq, h))
@@ -295,6 +295,40 @@ void keeper_learn(struct mcp *m, const struct request *rq, const struct answer *
 	took(m, rq, ans->next, ans->next_lock, ans->now);
 }
 
+#define NAMED 200 /* at most this many locks of the agent are examined */
+
+/* One of the agent's locks, if its token is in the keyring of this run. */
+static void restore(struct mcp *m, const struct task *t, int64_t now, struct arena *a)
+{
+	struct request mine = { .op = OP_HEARTBEAT };
+	struct held own = { .agent = own_agent(m), .run = own_run(m) };
+	struct grant lock = { .fence = t->fence,
+			      .expires_at = t->lock.expires_at,
+			      .ttl = t->lock.ttl };
+	struct keyring k;
+	int64_t fence;
+
+	if (!keeper_in_run(m, t, now, a))
+		return;
+	k = ring_of(m, &own, a);
+	if (keyring_find(&k, t->id, &lock.token, &fence))
+		took(m, &mine, t, &lock, now);
+}
+
+void keeper_restore(struct mcp *m)
+{
+	struct request rq = { .op = OP_LOCKS };
+	struct arena a = { 0 };
+	struct answer ans;
+
+	GIVE(&rq, holder, own_agent(m));
+	GIVE(&rq, limit, NAMED);
+	mcp_ask(m, &rq, &ans, &a);
+	for (size_t i = 0; ans.code == SUCCESS && i < ans.n_tasks; i++)
+		restore(m, &ans.tasks[i], ans.now, &a);
+	arena_free(&a);
+}
+
 /* --- heartbeats ----------------------------------------------------------------------------------- */
 
 static void tell(struct mcp *m, struct str text)
@@ -318,7 +352,8 @@ static void renew(struct mcp *m, struct held *h)
 	GIVE(&rq, agent, h->agent);
 	GIVE(&rq, token, h->token);
 	GIVE(&rq, run, h->run);
-	name_process(m, &rq);
+	if (!m->options.host)
+		name_process(m, &rq);
 	mcp_ask(m, &rq, &ans, &a);
 	if (ans.code == SUCCESS) {
 		h->expires = os_boot_ms() + (ans.lock->expires_at - ans.now);
@@ -336,9 +371,16 @@ static void renew(struct mcp *m, struct held *h)
 	arena_free(&a);
 }
 
+/* Nothing shows that an agent on another machine died. It counts as alive while one of its exchanges is open, and for one
+ * lease after its last message. */
+static bool is_alive(const struct mcp *m, const struct held *h)
+{
+	return !m->options.host || m->streams || h->renew - m->heard <= h->ttl;
+}
+
 static bool renewed(const struct mcp *m, const struct held *h)
 {
-	return h->own && h->renew - h->touched < m->options.max_hold;
+	return h->own && h->renew - h->touched < m->options.max_hold && is_alive(m, h);
 }
 
 void keeper_tick(struct mcp *m)

@@ -2,7 +2,8 @@
  * mcp: serves the queue as tools for a model, by the Model Context Protocol.
  *
  * A struct mcp is one connection over any transport. The transport passes each message to mcp_receive(), gets
- * output through `send`, and calls mcp_tick() when it is due. Nothing in here reads, writes or waits. A client
+ * output through `send`, and calls mcp_tick() when it is due. Nothing in here reads, writes or waits. Over HTTP one
+ * struct mcp is one session (face/serve/endpoint.h): each request comes by its own exchange, and `via` tells them apart. A client
  * of revision 2026-07-28 names itself in every request; older clients begin with `initialize`. The server
  * serves both at once.
  *
@@ -21,6 +22,23 @@ struct mcp_options {
 	struct client_options who;
 	struct str profile;
 	int64_t max_hold; /* a lock is renewed for this long after the last call about its task */
+	const struct mcp_host *host; /* NULL: the client started this process */
+};
+
+/* A server for clients on other machines. */
+struct mcp_host {
+	/* Prepares the client after client_init(): the keyring, the role. */
+	void (*prepare)(void *ctx, struct client *c);
+	/* May the caller act as this agent? */
+	bool (*may_act_as)(void *ctx, struct str agent);
+	void *ctx;
+};
+
+/* About the message that `send` gets. */
+struct mcp_out {
+	void *via; /* the exchange that it belongs to; NULL: none, it is a notification for the session */
+	bool last; /* it ends that exchange */
+	int error; /* enum rpc_error; 0: it is a result or a notification */
 };
 
 struct held;
@@ -33,6 +51,7 @@ struct mcp {
 	/* One message, without a newline in it. */
 	void (*send)(void *ctx, struct str message);
 	void *ctx;
+	struct mcp_out out;
 	const char *legacy; /* the revision that `initialize` agreed on; NULL: none yet */
 	json_t *batch;      /* collects answers of a batch; NULL: answers are sent at once */
 	struct session session;
@@ -44,6 +63,8 @@ struct mcp {
 	struct arena self;
 	int64_t pid, pid_start; /* of this process, once known */
 	struct str boot_id;
+	int64_t heard;            /* the last message of the client, in boot time */
+	size_t streams;           /* exchanges that are open: the client is there */
 	struct held *held, *past; /* past: locks that have ended, the latest first */
 	bool claimed; /* the session of the present call has, or lost, the lock of its task */
 	struct waiting *waiting;
@@ -61,6 +82,12 @@ struct mcp {
 enum result mcp_open(struct mcp *m, const struct mcp_options *o, struct answer *ans,
 		     struct arena *a);
 void mcp_receive(struct mcp *m, struct str message);
+/* The same for a message that is read already, and came by this exchange. */
+void mcp_take(struct mcp *m, void *via, json_t *message);
+/* Is a call of this exchange deferred, or does it listen? */
+bool mcp_is_open(const struct mcp *m, const void *via);
+/* The exchange has ended: nobody waits for its answers. */
+void mcp_gone(struct mcp *m, const void *via);
 /* Answers a message that was too long to be kept. Takes ownership of its id; NULL: it has none. */
 void mcp_too_long(struct mcp *m, json_t *id);
 /* Does the work that is due. Returns the ms until the next work; -1: none is known. */
@@ -86,6 +113,7 @@ enum rpc_error {
 	RPC_PARAMS = -32602,
 	RPC_INTERNAL = -32603,
 	RPC_NO_RESOURCE = -32002, /* before 2026-07-28 */
+	RPC_HEADER = -32020,
 	RPC_VERSION = -32022,
 };
 
@@ -95,14 +123,21 @@ struct mcp_call {
 	json_t *id;
 	json_t *params; /* an object; NULL: none */
 	bool modern;
+	void *via;
 };
+
+#define MCP_META "io.modelcontextprotocol/"
+/* The revision with `initialize` that has this name; NULL: it is not supported. */
+const char *mcp_legacy(struct str version);
+/* An error as a message. Takes ownership of data; id may be NULL. */
+json_t *mcp_error(json_t *id, enum rpc_error code, struct str message, json_t *data);
 
 /* Both take ownership of their arguments. */
 void mcp_reply(const struct mcp_call *c, json_t *result);
 void mcp_fail(const struct mcp_call *c, enum rpc_error code, struct str message, json_t *data);
 /* The client may cache the answer for this long; 0: it is stale at once. */
 void mcp_reply_kept(const struct mcp_call *c, json_t *result, int64_t ms);
-void mcp_notify(struct mcp *m, const char *method, json_t *params);
+void mcp_notify(struct mcp *m, void *via, const char *method, json_t *params);
 
 #define FOR_HOURS (INT64_C(3600) * 1000)
 
@@ -149,6 +184,10 @@ struct profile {
 const struct profile *profile_find(struct str name);
 /* The i-th tool; NULL: there are no more. */
 const struct command *profile_tool(const struct profile *p, size_t i);
+/* The least role that may call the tool over the network. */
+enum role tool_role(const struct command *c);
+/* May the client of this connection call it? */
+bool tool_allowed(const struct mcp *m, const struct command *c);
 
 /* Puts a refusal into the words of the profile pm. */
 void pm_explain(struct session *s, const struct request *rq, struct answer *ans);
@@ -226,6 +265,10 @@ bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due);
 void wait_look(struct mcp *m, bool changed);
 int64_t wait_next(const struct mcp *m);
 void wait_cancel(struct mcp *m, const json_t *id);
+bool wait_is_open(const struct mcp *m, const void *via);
+void wait_gone(struct mcp *m, const void *via);
+/* Answers all deferred calls now. */
+void wait_hurry(struct mcp *m);
 void wait_end(struct mcp *m);
 /* Tries a call that may wait another `left` ms. Returns whether it was answered. If not, *due is as for
  * wait_park(). */
@@ -254,6 +297,8 @@ bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena
 void keeper_prove(struct mcp *m, struct request *rq);
 /* Call it after a call: notes which locks were taken, renewed, released or lost. */
 void keeper_learn(struct mcp *m, const struct request *rq, const struct answer *ans);
+/* Finds the locks that this agent and run took through an earlier process. */
+void keeper_restore(struct mcp *m);
 void keeper_tick(struct mcp *m);
 int64_t keeper_next(const struct mcp *m);
 void keeper_end(struct mcp *m, bool release);
@@ -284,6 +329,8 @@ void resources_unsubscribe(struct mcp_call *c);
 void subscriptions_listen(struct mcp_call *c);
 void subscriptions_look(struct mcp *m);
 void subscriptions_cancel(struct mcp *m, const json_t *id);
+bool subscriptions_is_open(const struct mcp *m, const void *via);
+void subscriptions_gone(struct mcp *m, const void *via);
 void subscriptions_end(struct mcp *m);
 
 void prompts_list(struct mcp_call *c);

@@ -1,6 +1,8 @@
 /* The profiles: the tools that they offer and the texts about them as a whole. */
 #include "face/mcp/mcp.h"
 
+#include "core/role.h"
+
 /* The description of each is .model in src/cmd/NAME.c; tools.c says where all texts are. */
 static const struct command *const agent_tools[] = {
 	&cmd_next,    &cmd_claim,  &cmd_heartbeat, &cmd_done, &cmd_review, &cmd_block,
@@ -87,6 +89,26 @@ const struct profile *profile_find(struct str name)
 static bool is_operation(const struct command *c)
 {
 	return c->op != OP_NONE && !(c->flags & (C_LOCAL | C_HIDDEN | C_SHELL));
+}
+
+static bool is_pm(const struct command *c)
+{
+	for (size_t i = 0; pm_tools[i]; i++)
+		if (pm_tools[i] == c)
+			return true;
+	return false;
+}
+
+enum role tool_role(const struct command *c)
+{
+	return is_pm(c) ? role_for_op(c->op) : command_role(c);
+}
+
+bool tool_allowed(const struct mcp *m, const struct command *c)
+{
+	if (m->options.host && !is_pm(c) && command_local(c))
+		return false;
+	return role_allows(m->session.client.role, tool_role(c));
 }
 
 const struct command *profile_tool(const struct profile *p, size_t i)

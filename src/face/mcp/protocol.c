@@ -3,13 +3,22 @@
 
 #include <math.h>
 
+#include "base/os.h"
 #include "base/text.h"
 
 /* Newest first. 2025-03-26 is the only one with batches. */
 static const char *const legacy_versions[] = { "2025-11-25", "2025-06-18", "2025-03-26",
 					       "2024-11-05" };
 #define BATCHES "2025-03-26"
-#define META "io.modelcontextprotocol/"
+#define META MCP_META
+
+const char *mcp_legacy(struct str version)
+{
+	for (size_t i = 0; i < sizeof(legacy_versions) / sizeof(*legacy_versions); i++)
+		if (str_is(version, legacy_versions[i]))
+			return legacy_versions[i];
+	return NULL;
+}
 
 /* --- sending -------------------------------------------------------------------------------------- */
 
@@ -19,28 +28,34 @@ static int add_bytes(const char *p, size_t n, void *ctx)
 	return 0;
 }
 
-static void put(struct mcp *m, json_t *message)
+static void put(struct mcp *m, struct mcp_out out, json_t *message)
 {
 	struct buf b = BUF_MAX(SIZE_MAX / 4);
 
+	m->out = out;
 	json_dump_callback(message, add_bytes, &b, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	m->send(m->ctx, buf_str(&b));
 	buf_free(&b);
 	json_decref(message);
 }
 
-static void answer(struct mcp *m, json_t *id, const char *key, json_t *value)
+/* If the id could not be read, the answer has none. */
+static json_t *answer_to(json_t *id, const char *key, json_t *value)
 {
 	json_t *o = json_pack("{s:s}", "jsonrpc", "2.0");
 
-	/* If the id could not be read, the answer has none. */
 	if (id)
 		json_object_set(o, "id", id);
 	json_object_set_new(o, key, value);
-	if (m->batch)
-		json_array_append_new(m->batch, o);
+	return o;
+}
+
+static void answer(const struct mcp_call *c, int error, json_t *o)
+{
+	if (c->m->batch)
+		json_array_append_new(c->m->batch, o);
 	else
-		put(m, o);
+		put(c->m, (struct mcp_out){ .via = c->via, .last = true, .error = error }, o);
 }
 
 static json_t *server_info(void)
@@ -61,7 +76,7 @@ void mcp_reply(const struct mcp_call *c, json_t *result)
 		json_object_set_new(meta, META "serverInfo", server_info());
 		json_object_set_new(result, "resultType", json_string("complete"));
 	}
-	answer(c->m, c->id, "result", result);
+	answer(c, 0, answer_to(c->id, "result", result));
 }
 
 void mcp_reply_kept(const struct mcp_call *c, json_t *result, int64_t ms)
@@ -73,19 +88,25 @@ void mcp_reply_kept(const struct mcp_call *c, json_t *result, int64_t ms)
 	mcp_reply(c, result);
 }
 
-void mcp_fail(const struct mcp_call *c, enum rpc_error code, struct str message, json_t *data)
+json_t *mcp_error(json_t *id, enum rpc_error code, struct str message, json_t *data)
 {
 	json_t *e = json_pack("{s:i}", "code", (int)code);
 
 	json_object_set_new(e, "message", json_str(message));
 	if (data)
 		json_object_set_new(e, "data", data);
-	answer(c->m, c->id, "error", e);
+	return answer_to(id, "error", e);
 }
 
-void mcp_notify(struct mcp *m, const char *method, json_t *params)
+void mcp_fail(const struct mcp_call *c, enum rpc_error code, struct str message, json_t *data)
 {
-	put(m, json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params));
+	answer(c, code, mcp_error(c->id, code, message, data));
+}
+
+void mcp_notify(struct mcp *m, void *via, const char *method, json_t *params)
+{
+	put(m, (struct mcp_out){ .via = via },
+	    json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params));
 }
 
 /* --- the first request ------------------------------------------------------------------------------ */
@@ -114,10 +135,9 @@ static void initialize(struct mcp_call *c)
 		return;
 	}
 	mcp_meet(c->m, json_get(json_object_get(c->params, "clientInfo"), "name"));
-	c->m->legacy = legacy_versions[0];
-	for (size_t i = 0; i < sizeof(legacy_versions) / sizeof(*legacy_versions); i++)
-		if (str_is(asked, legacy_versions[i]))
-			c->m->legacy = legacy_versions[i];
+	c->m->legacy = mcp_legacy(asked);
+	if (!c->m->legacy)
+		c->m->legacy = legacy_versions[0];
 	o = json_pack("{s:s, s:o, s:o, s:s}", "protocolVersion", c->m->legacy, "capabilities",
 		      capabilities(), "serverInfo", server_info(), "instructions",
 		      c->m->profile->instructions);
@@ -240,11 +260,11 @@ static bool valid_id(const json_t *id)
 	       (json_is_real(id) && modf(json_real_value(id), &whole) == 0);
 }
 
-static void one(struct mcp *m, json_t *o)
+static void one(struct mcp *m, void *via, json_t *o)
 {
 	json_t *id = json_object_get(o, "id"), *method = json_object_get(o, "method"),
 	       *params = json_object_get(o, "params");
-	struct mcp_call c = { .m = m, .id = id && valid_id(id) ? id : NULL };
+	struct mcp_call c = { .m = m, .id = id && valid_id(id) ? id : NULL, .via = via };
 
 	if (!json_is_object(o) || !str_is(json_get(o, "jsonrpc"), "2.0")) {
 		mcp_fail(&c, RPC_INVALID, STR("not a JSON-RPC 2.0 message"), NULL);
@@ -272,18 +292,18 @@ static void one(struct mcp *m, json_t *o)
 	request(&c, json_text(method));
 }
 
-static void batch(struct mcp *m, const json_t *list)
+static void batch(struct mcp *m, void *via, const json_t *list)
 {
 	json_t *item, *answers;
 	size_t i;
 
 	m->batch = json_array();
 	json_array_foreach(list, i, item)
-		one(m, item);
+		one(m, via, item);
 	answers = m->batch;
 	m->batch = NULL;
 	if (json_array_size(answers))
-		put(m, answers);
+		put(m, (struct mcp_out){ .via = via, .last = true }, answers);
 	else
 		json_decref(answers);
 }
@@ -298,16 +318,25 @@ void mcp_receive(struct mcp *m, struct str message)
 		return;
 	o = json_loadb(message.p, message.n,
 		       JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &e);
-	if (!o)
+	if (o)
+		mcp_take(m, NULL, o);
+	else
 		mcp_fail(&nobody, RPC_PARSE, STR("this is not JSON"),
 			 json_pack("{s:i}", "position", e.position));
-	else if (!json_is_array(o))
-		one(m, o);
-	else if (json_array_size(o) && m->legacy && !strcmp(m->legacy, BATCHES))
-		batch(m, o);
+	json_decref(o);
+}
+
+void mcp_take(struct mcp *m, void *via, json_t *message)
+{
+	struct mcp_call nobody = { .m = m, .via = via };
+
+	m->heard = os_boot_ms();
+	if (!json_is_array(message))
+		one(m, via, message);
+	else if (json_array_size(message) && m->legacy && !strcmp(m->legacy, BATCHES))
+		batch(m, via, message);
 	else
 		mcp_fail(&nobody, RPC_INVALID, STR("only one message at a time"), NULL);
-	json_decref(o);
 }
 
 void mcp_too_long(struct mcp *m, json_t *id)

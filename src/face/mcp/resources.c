@@ -15,6 +15,7 @@
 struct subscription {
 	struct subscription *next;
 	json_t *id; /* of the request that opened it; NULL: resources/subscribe */
+	void *via;  /* the exchange of that request */
 	json_t *uris;
 };
 
@@ -179,16 +180,16 @@ static bool news(struct mcp *m, bool last, struct answer *ans, struct arena *a)
 	return true;
 }
 
-static struct subscription *find(struct mcp *m, const json_t *id)
+static struct subscription *find(struct mcp *m, const void *via, const json_t *id)
 {
 	for (struct subscription *s = m->subscriptions; s; s = s->next)
-		if (id ? s->id && json_equal(s->id, id) : !s->id)
+		if (id ? s->id && s->via == via && json_equal(s->id, id) : !s->id)
 			return s;
 	return NULL;
 }
 
 /* NULL: the limit is reached. */
-static struct subscription *open_one(struct mcp *m, json_t *id)
+static struct subscription *open_one(struct mcp *m, void *via, json_t *id)
 {
 	struct subscription *s;
 	struct arena a = { 0 };
@@ -209,6 +210,7 @@ static struct subscription *open_one(struct mcp *m, json_t *id)
 	s = mem_alloc(sizeof(*s));
 	*s = (struct subscription){ .next = m->subscriptions,
 				    .id = id ? json_incref(id) : NULL,
+				    .via = via,
 				    .uris = json_array() };
 	m->subscriptions = s;
 	return s;
@@ -240,7 +242,7 @@ static bool wants(const struct subscription *s, struct str uri)
 void resources_subscribe(struct mcp_call *c)
 {
 	struct str uri = json_get(c->params, "uri");
-	struct subscription *s = find(c->m, NULL);
+	struct subscription *s = find(c->m, NULL, NULL);
 
 	if (!known(uri)) {
 		not_there(c, uri,
@@ -248,7 +250,7 @@ void resources_subscribe(struct mcp_call *c)
 		return;
 	}
 	if (!s)
-		s = open_one(c->m, NULL);
+		s = open_one(c->m, NULL, NULL);
 	if (!s || json_array_size(s->uris) >= URIS_MAX) {
 		mcp_fail(c, RPC_PARAMS, STR("there are too many subscriptions"), NULL);
 		return;
@@ -261,7 +263,7 @@ void resources_subscribe(struct mcp_call *c)
 void resources_unsubscribe(struct mcp_call *c)
 {
 	struct str uri = json_get(c->params, "uri");
-	struct subscription *s = find(c->m, NULL);
+	struct subscription *s = find(c->m, NULL, NULL);
 
 	for (size_t i = 0; s && i < json_array_size(s->uris); i++)
 		if (str_eq(json_text(json_array_get(s->uris, i)), uri))
@@ -283,7 +285,7 @@ static const char *no_listening(const struct mcp_call *c)
 
 	if (!json_is_object(wanted))
 		return "subscriptions/listen needs notifications";
-	if (find(c->m, c->id))
+	if (find(c->m, c->via, c->id))
 		return "a subscription with this id is open already";
 	if (json_array_size(json_object_get(wanted, "resourceSubscriptions")) > URIS_MAX)
 		return "the request names too many resources";
@@ -296,7 +298,7 @@ void subscriptions_listen(struct mcp_call *c)
 	const json_t *uris = json_object_get(json_object_get(c->params, "notifications"),
 					     "resourceSubscriptions"),
 		     *v;
-	struct subscription *s = no ? NULL : open_one(c->m, c->id);
+	struct subscription *s = no ? NULL : open_one(c->m, c->via, c->id);
 	json_t *agreed;
 	size_t i;
 
@@ -310,7 +312,7 @@ void subscriptions_listen(struct mcp_call *c)
 	agreed = json_object();
 	if (uris)
 		json_object_set(agreed, "resourceSubscriptions", s->uris);
-	mcp_notify(c->m, "notifications/subscriptions/acknowledged",
+	mcp_notify(c->m, c->via, "notifications/subscriptions/acknowledged",
 		   json_pack("{s:o, s:o}", "_meta", stamp(s), "notifications", agreed));
 }
 
@@ -333,7 +335,7 @@ static void tell(struct mcp *m, const struct subscription *s, struct str uri)
 
 	if (s->id)
 		json_object_set_new(params, "_meta", stamp(s));
-	mcp_notify(m, "notifications/resources/updated", params);
+	mcp_notify(m, s->via, "notifications/resources/updated", params);
 }
 
 void subscriptions_look(struct mcp *m)
@@ -353,9 +355,31 @@ void subscriptions_look(struct mcp *m)
 
 void subscriptions_cancel(struct mcp *m, const json_t *id)
 {
-	struct subscription *s = find(m, id);
+	struct subscription *s = find(m, NULL, id);
 
 	if (s)
+		close_one(m, s);
+}
+
+static struct subscription *find_via(const struct mcp *m, const void *via)
+{
+	struct subscription *s = m->subscriptions;
+
+	while (s && (!s->id || s->via != via))
+		s = s->next;
+	return s;
+}
+
+bool subscriptions_is_open(const struct mcp *m, const void *via)
+{
+	return find_via(m, via);
+}
+
+void subscriptions_gone(struct mcp *m, const void *via)
+{
+	struct subscription *s;
+
+	while ((s = find_via(m, via)))
 		close_one(m, s);
 }
 
@@ -363,7 +387,7 @@ void subscriptions_end(struct mcp *m)
 {
 	while (m->subscriptions) {
 		struct subscription *s = m->subscriptions;
-		struct mcp_call c = { .m = m, .id = s->id, .modern = true };
+		struct mcp_call c = { .m = m, .id = s->id, .modern = true, .via = s->via };
 
 		if (s->id)
 			mcp_reply(&c, json_pack("{s:o}", "_meta", stamp(s)));

@@ -2,6 +2,7 @@
 #include "face/mcp/mcp.h"
 
 #include "base/os.h"
+#include "base/secret.h"
 
 static enum result find_client(struct mcp *m, struct answer *ans)
 {
@@ -12,6 +13,8 @@ static enum result find_client(struct mcp *m, struct answer *ans)
 	m->inside = false;
 	m->session.client.given_back.on = true;
 	m->session.client.apart = true;
+	if (m->ready && m->options.host)
+		m->options.host->prepare(m->options.host->ctx, &m->session.client);
 	m->session.client.config.impatient =
 		true; /* a call must not wait, because the server has others to serve: see tools.c */
 	return m->ready ? SUCCESS : ans->code;
@@ -33,6 +36,8 @@ enum result mcp_open(struct mcp *m, const struct mcp_options *o, struct answer *
 	m->options = *o;
 	m->profile = profile_find(o->profile);
 	m->session.face = m;
+	m->session.remote = o->host;
+	m->session.owns_stdout = true;
 	m->cursor = BUF_MAX(NAME_MAX_BYTES);
 	r = find_client(m, ans);
 	if (r == SUCCESS)
@@ -50,6 +55,19 @@ enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a)
 	return find_client(m, ans) == SUCCESS ? SUCCESS : keep_answer(ans, a);
 }
 
+/* The run of a caller on another machine: that of its session, and the thread if it names one. */
+static void enter_afar(struct client *c, struct str thread)
+{
+	struct caller_run run = { .name = c->said.run, .why = STR("the session of the client") };
+
+	if (thread.n) {
+		run.name = arena_printf(c->arena, "%.*s/%.*s", STRF(run.name), STRF(thread));
+		if (!caller_good_name(run.name))
+			run.name = hash_hex(c->arena, run.name);
+	}
+	client_set_run(c, &run);
+}
+
 /* A connection can serve several sessions: Codex names the thread of each call. */
 void mcp_enter(struct mcp *m, struct str session)
 {
@@ -59,6 +77,10 @@ void mcp_enter(struct mcp *m, struct str session)
 	if (!m->inside)
 		m->outside = client_run(c);
 	m->inside = true;
+	if (m->options.host) {
+		enter_afar(c, session);
+		return;
+	}
 	client_session(c, session);
 	if (c->run.n)
 		return;
@@ -81,9 +103,10 @@ void mcp_meet(struct mcp *m, struct str program)
 {
 	struct answer ans = { 0 };
 
-	/* The first name counts: a connection that holds locks must not change its own name. */
-	if (m->options.who.program.n || !program.n || program.n > NAME_MAX_BYTES || m->held ||
-	    m->waiting || m->subscriptions)
+	/* The first name counts: a connection that holds locks must not change its own name. Over the network the
+	 * token names the agent. */
+	if (m->options.host || m->options.who.program.n || !program.n ||
+	    program.n > NAME_MAX_BYTES || m->held || m->waiting || m->subscriptions)
 		return;
 	m->options.who.program = arena_str(&m->self, program);
 	own_run_end(&m->own, &m->session.client.keyring); /* it belongs to the earlier name */
@@ -169,6 +192,17 @@ static int64_t look_next(struct mcp *m)
 	if (m->subscriptions && m->expiry_at)
 		left = sooner(left, until(m->expiry_at));
 	return left;
+}
+
+bool mcp_is_open(const struct mcp *m, const void *via)
+{
+	return wait_is_open(m, via) || subscriptions_is_open(m, via);
+}
+
+void mcp_gone(struct mcp *m, const void *via)
+{
+	wait_gone(m, via);
+	subscriptions_gone(m, via);
 }
 
 int64_t mcp_tick(struct mcp *m)

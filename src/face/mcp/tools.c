@@ -18,6 +18,7 @@
 
 #include "base/text.h"
 #include "cmd/args_json.h"
+#include "core/role.h"
 
 void tools_list(struct mcp_call *c)
 {
@@ -27,7 +28,8 @@ void tools_list(struct mcp_call *c)
 	json_t *list = json_array();
 
 	for (size_t i = 0; (tool = profile_tool(p, i)); i++)
-		json_array_append_new(list, schema_tool(tool, p->narrow, &a));
+		if (tool_allowed(c->m, tool))
+			json_array_append_new(list, schema_tool(tool, p->narrow, &a));
 	mcp_reply_kept(c, json_pack("{s:o}", "tools", list), FOR_HOURS);
 	arena_free(&a);
 }
@@ -62,6 +64,19 @@ static struct str session_of(const struct mcp_call *c)
 	return json_get(json_object_get(c->params, "_meta"), "threadId");
 }
 
+/* Over the network the token decides about names. */
+static bool may_act(struct mcp *m, const struct request *rq, struct answer *ans)
+{
+	const struct mcp_host *host = m->options.host;
+
+	if (!host || !HAS(rq, agent) || host->may_act_as(host->ctx, rq->agent))
+		return true;
+	answer_fail(ans, MISCONFIGURED, STR("the token does not allow this name of an agent"),
+		    STR(""));
+	ans->fault = STR("forbidden");
+	return false;
+}
+
 static enum result execute(const struct mcp_call *c, const struct command *tool, struct args *args,
 			   struct reply *out, struct arena *a)
 {
@@ -74,7 +89,7 @@ static enum result execute(const struct mcp_call *c, const struct command *tool,
 	enum result code;
 	bool last;
 
-	if (mcp_ready(m, &ans, a) != SUCCESS)
+	if (mcp_ready(m, &ans, a) != SUCCESS || !may_act(m, rq, &ans))
 		return run_answer(&ans, out);
 	if (tool == &cmd_next && under_run_next(m, rq, out, a))
 		return out->ans.code;
@@ -207,6 +222,14 @@ static void run(const struct mcp_call *c, struct attempt *t, struct args *args, 
 		turn_page(t, limit);
 }
 
+static void forbid(const struct mcp *m, const struct command *tool, struct reply *out,
+		   struct arena *a)
+{
+	run_fail(MISCONFIGURED, role_refusal(m->session.client.role, tool_role(tool), a), STR(""),
+		 out);
+	out->ans.fault = STR("forbidden");
+}
+
 static struct attempt attempt(const struct mcp_call *c, const struct command *tool, struct arena *a)
 {
 	struct session *s = &c->m->session;
@@ -218,12 +241,15 @@ static struct attempt attempt(const struct mcp_call *c, const struct command *to
 	if (is_paged(tool))
 		json_object_del(arguments, "after");
 	if (!fault)
-		fault = args_from_json(args, tool, arguments, ARGS_MODEL, a);
+		fault = args_from_json(args, tool, arguments,
+				       c->m->options.host ? ARGS_MODEL_AFAR : ARGS_MODEL, a);
 	json_decref(arguments);
 	t.wait = args->wait;
 	args->wait = 0;
 	s->arena = a;
-	if (fault)
+	if (!tool_allowed(c->m, tool))
+		forbid(c->m, tool, &t.reply, a);
+	else if (fault)
 		run_fail(USAGE, str_c(fault), STR("correct the arguments and call again"),
 			 &t.reply);
 	else

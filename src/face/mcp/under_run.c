@@ -19,7 +19,7 @@ bool under_run(const struct mcp *m, struct run_task *out)
 	const struct queue_config *c = &m->session.client.config;
 
 	*out = (struct run_task){ .id = variable("PAWL_TASK"), .token = variable("PAWL_TOKEN") };
-	return !id_fault(out->id) && token_valid(out->token) &&
+	return !m->options.host && !id_fault(out->id) && token_valid(out->token) &&
 	       str_to_i64(variable("PAWL_FENCE"), &out->fence) && c->uri.n &&
 	       str_eq(variable("PAWL_STORE"), c->uri) &&
 	       str_eq(variable("PAWL_QUEUE"), c->opt.queue);

@@ -16,10 +16,11 @@ struct waiting {
 	bool gone;
 };
 
-static struct waiting *find(struct mcp *m, const json_t *id)
+/* Requests of different exchanges may have the same id: their clients may not know of each other. */
+static struct waiting *find(struct mcp *m, const void *via, const json_t *id)
 {
 	for (struct waiting *w = m->waiting; w; w = w->next)
-		if (json_equal(w->call.id, id))
+		if (w->call.via == via && json_equal(w->call.id, id))
 			return w;
 	return NULL;
 }
@@ -33,7 +34,7 @@ static void report(struct waiting *w)
 	w->progress = now + PROGRESS_MS;
 	if (!json_is_string(token) && !json_is_number(token))
 		return;
-	mcp_notify(m, "notifications/progress",
+	mcp_notify(m, w->call.via, "notifications/progress",
 		   json_pack("{s:O, s:o, s:o, s:s}", "progressToken", token, "progress",
 			     seconds_json(now - w->began), "total", seconds_json(w->end - w->began),
 			     "message",
@@ -56,7 +57,7 @@ bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due)
 	for (; *last; last = &(*last)->next)
 		n++;
 	/* An answer within a batch must be ready with the others, so it cannot wait. */
-	if (m->batch || n >= WAITING_MAX || find(m, c->id))
+	if (m->batch || n >= WAITING_MAX || find(m, c->via, c->id))
 		return false;
 	w = mem_alloc(sizeof(*w));
 	*w = (struct waiting){ .call = *c, .began = os_boot_ms(), .end = os_boot_ms() + ms };
@@ -118,11 +119,32 @@ int64_t wait_next(const struct mcp *m)
 
 void wait_cancel(struct mcp *m, const json_t *id)
 {
-	struct waiting *w = find(m, id);
-
-	if (w)
-		w->gone = true;
+	for (struct waiting *w = m->waiting; w; w = w->next)
+		w->gone = json_equal(w->call.id, id);
 	sweep(m);
+}
+
+bool wait_is_open(const struct mcp *m, const void *via)
+{
+	const struct waiting *w = m->waiting;
+
+	while (w && w->call.via != via)
+		w = w->next;
+	return w;
+}
+
+void wait_gone(struct mcp *m, const void *via)
+{
+	for (struct waiting *w = m->waiting; w; w = w->next)
+		w->gone = w->call.via == via;
+	sweep(m);
+}
+
+void wait_hurry(struct mcp *m)
+{
+	for (struct waiting *w = m->waiting; w; w = w->next)
+		w->end = os_boot_ms();
+	wait_look(m, true);
 }
 
 void wait_end(struct mcp *m)
