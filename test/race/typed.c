@@ -23,7 +23,7 @@ static int rounds(void)
 {
 	if (str_starts(str_c(kit_uri()), STR("git:")))
 		return SCALE(3, 2);
-	return str_starts(str_c(kit_uri()), STR("files:")) ? SCALE(10, 5) : SCALE(40, 10);
+	return str_starts(str_c(kit_uri()), STR("files:")) ? SCALE(10, 5) : SCALE(15, 10);
 }
 
 static const struct str token = { "11111111-1111-4111-8111-111111111111", 36 };
