@@ -8,10 +8,10 @@ teardown() {
 	done
 }
 
-# serve ARG...: starts a server on a free port; $url, $token
+# serve ARG...: starts a server on a free port, or at $listen; $url, $token
 serve() {
 	: >"$BATS_TEST_TMPDIR/serve.log" # a server before this one may have left its line
-	"$PAWL" serve --listen 127.0.0.1:0 "$@" 2>"$BATS_TEST_TMPDIR/serve.log" 3>&- &
+	"$PAWL" serve --listen "${listen-127.0.0.1:0}" "$@" 2>"$BATS_TEST_TMPDIR/serve.log" 3>&- &
 	server=$!
 	until grep -q '^pawl: open ' "$BATS_TEST_TMPDIR/serve.log"; do
 		kill -0 "$server" || {

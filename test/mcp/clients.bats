@@ -3,6 +3,7 @@
 # npm.
 
 load ../cli/common
+load ../cli/serving
 load agents/scene
 
 setup_file() {
@@ -71,6 +72,47 @@ inspect() { # ERA ARGUMENT...
 
 @test "20 servers, each with its own client: one winner on one task, each of 200 once" {
 	node crowd 20 200
+}
+
+# afar: a server for the clients, with a token for any agent
+afar() {
+	export PAWL_MCP_URL PAWL_MCP_TOKEN PAWL_SERVE_CALLS_PER_SECOND=100000 PAWL_SERVE_BURST=100000 PAWL_SERVE_MAX_STREAMS=64
+	serve
+	PAWL_MCP_URL=$url/mcp
+	PAWL_MCP_TOKEN=$("$PAWL" token create crowd --role agent --agent '*' -q)
+}
+
+@test "over HTTP, both eras: a whole life, and a client that finds the revision by itself" {
+	pawl init -q --queue other
+	pawl init -q --queue third
+	afar
+	PAWL_MCP_URL="$url/mcp?queue=other" node life 2025-11-25 3>&- &
+	other=$!
+	PAWL_MCP_URL="$url/mcp?queue=third" node auto 3>&- &
+	third=$!
+	PAWL_MCP_URL="$url/mcp?queue=default" node life 2026-07-28
+	wait "$other"
+	wait "$third"
+}
+
+@test "over HTTP, 20 clients: one winner on one task, each of 200 once" {
+	afar
+	node crowd 20 200
+}
+
+@test "over HTTP, both eras: kill -9 of the server in the middle of the work" {
+	afar
+	for era in 2025-11-25 2026-07-28; do
+		coproc client { node restart "$era" 2>&1; }
+		pid=$client_PID
+		read -r line <&"${client[0]}"
+		same "$line" claimed
+		kill -9 "$server"
+		wait "$server" || true
+		listen=${url#http://} serve
+		echo >&"${client[1]}"
+		wait "$pid"
+	done
 }
 
 @test "Claude Code: its transcript has the answers of today" {

@@ -144,6 +144,7 @@ static struct guest caller_of(struct serve *s, const struct bearer *b)
 	struct guest c = { .meter = meter_of(&s->access, b->name, s->burst),
 			   .name = strndup(str_p(b->name), b->name.n),
 			   .agents = strndup(str_p(b->agent), b->agent.n),
+			   .hash = strndup(str_p(b->hash), b->hash.n),
 			   .role = b->role };
 
 	if (b->queue.n)
@@ -157,6 +158,7 @@ void caller_free(struct guest *c)
 	free(c->name);
 	free(c->agents);
 	free(c->queue);
+	free(c->hash);
 	*c = (struct guest){ 0 };
 }
 
@@ -167,6 +169,7 @@ static struct guest anybody(struct serve *s)
 	return (struct guest){ .meter = meter_of(&s->access, STR(""), s->burst),
 			       .name = strndup(str_p(self), self.n),
 			       .agents = strdup("*"),
+			       .hash = strdup(""),
 			       .role = ROLE_ADMIN };
 }
 
@@ -207,6 +210,20 @@ int access_check(struct serve *s, const struct http_request *r, struct str addre
 		return failed(x, address, "this token has expired", reason);
 	*out = caller_of(s, b);
 	return 0;
+}
+
+bool access_holds(struct serve *s, const struct guest *c)
+{
+	struct access *x = &s->access;
+
+	if (!*c->hash)
+		return true;
+	if (!x->own && access_load(x, false))
+		return true; /* the ones from before stay valid */
+	for (size_t i = 0; i < x->list.n; i++)
+		if (str_is(x->list.v[i].hash, c->hash))
+			return !bearer_expired(&x->list.v[i], os_wall_ms());
+	return false;
 }
 
 /* Writes them seldom: the time of the last use need not be exact. */

@@ -2,7 +2,7 @@
  * The thread of one queue. Jobs that arrive while it commits form its next turn, so there is no timer that makes calls
  * wait for each other.
  */
-#include "face/serve/serve.h"
+#include "face/serve/endpoint.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -33,6 +33,7 @@ struct job *job_new(enum job_kind kind, struct http_exchange *x, struct guest *c
 void job_free(struct job *j)
 {
 	caller_free(&j->caller);
+	post_free(j->post);
 	buf_free(&j->body);
 	buf_free(&j->after);
 	buf_free(&j->answer);
@@ -132,7 +133,7 @@ bool job_is_gone(const struct job *j)
 	return gone;
 }
 
-static void answer(struct job *j)
+void desk_answer(struct job *j)
 {
 	http_server_post(j->desk->serve->http, job_done, j);
 }
@@ -159,6 +160,10 @@ static bool run_one(struct desk *d, struct job *j, bool last)
 	case JOB_COUNT:
 		metrics_run(d, j);
 		return true;
+	case JOB_MCP:
+		return seat_run(d, j);
+	case JOB_SETTLE:
+		break;
 	case JOB_PACKED:
 		packed_run(d, j, last);
 	}
@@ -183,11 +188,13 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 		refuse_all(list, &ans);
 	arena_free(&a);
 	for (j = list; j; j = next) {
+		bool own = j->kind == JOB_MCP; /* then it is not ours any more after run_one() */
+
 		next = j->next;
 		j->next = NULL;
 		if (j->status || job_is_gone(j) || (!j->tried && run_one(d, j, last)))
-			answer(j);
-		else
+			desk_answer(j);
+		else if (!own)
 			keep_waiting(d, j);
 	}
 }
@@ -200,7 +207,7 @@ static void drop_gone(struct desk *d)
 	while ((j = *at)) {
 		if (job_is_gone(j)) {
 			*at = j->next;
-			answer(j);
+			desk_answer(j);
 		} else {
 			at = &j->next;
 		}
@@ -225,22 +232,27 @@ static void try_waiting(struct desk *d, bool last)
 		next = j->next;
 		j->next = NULL;
 		if (j->status || job_is_gone(j) || run_one(d, j, last || now >= j->wait_until))
-			answer(j);
+			desk_answer(j);
 		else
 			keep_waiting(d, j);
 	}
 }
 
+static bool is_awaited(const struct desk *d)
+{
+	return d->waiting || d->watched || seats_await(d);
+}
+
 /* Time until something must be looked at; -1: nothing is due. */
 static int64_t pause_of(struct desk *d, int fd)
 {
-	int64_t now = os_boot_ms(), left = -1, lapse = lapse_due(d);
+	int64_t now = os_boot_ms(), left = seats_next(d), lapse = lapse_due(d), due;
 
-	if (lapse < INT64_MAX)
-		left = lapse > now ? lapse - now : 0;
+	due = lapse > now ? lapse - now : 0;
+	if (lapse < INT64_MAX && (left < 0 || due < left))
+		left = due;
 	for (const struct job *j = d->waiting; j; j = j->next) {
-		int64_t due = j->due < j->wait_until ? j->due : j->wait_until;
-
+		due = j->due < j->wait_until ? j->due : j->wait_until;
 		due = due > now ? due - now : 0;
 		left = left < 0 || due < left ? due : left;
 	}
@@ -248,7 +260,7 @@ static int64_t pause_of(struct desk *d, int fd)
 		return -1;
 	if (left < 0 || left > LOOK_MAX_MS)
 		left = LOOK_MAX_MS;
-	if (fd < 0 && (d->waiting || d->watched) && left > QUEUE_LOOK_MS)
+	if (fd < 0 && is_awaited(d) && left > QUEUE_LOOK_MS)
 		left = QUEUE_LOOK_MS;
 	return left;
 }
@@ -257,7 +269,7 @@ static int64_t pause_of(struct desk *d, int fd)
 static bool sleep_until(struct desk *d)
 {
 	struct queue *q = d->open ? d->session.client.queue : NULL;
-	int fd = q && (d->waiting || d->watched) ? queue_wake_fd(q) : -1;
+	int fd = q && is_awaited(d) ? queue_wake_fd(q) : -1;
 	struct pollfd p[2] = { { .fd = d->wake, .events = POLLIN },
 			       { .fd = fd, .events = POLLIN } };
 	int n = poll(p, 2, (int)pause_of(d, fd));
@@ -287,9 +299,9 @@ static void *work(void *desk)
 	struct job *list;
 
 	while (!stop) {
-		list = take_jobs(d, &stop);
+		list = seats_settle(take_jobs(d, &stop));
 		drop_gone(d);
-		if (d->open && (d->waiting || d->watched))
+		if (d->open && is_awaited(d))
 			queue_wake_fd(d->session.client.queue); /* before the look */
 		look |= has_calls(list);
 		d->lapses.stale |= look;
@@ -302,10 +314,14 @@ static void *work(void *desk)
 			try_waiting(d, last);
 		if (look && d->watched)
 			http_server_post(d->serve->http, events_look, d);
+		seats_look(d, look);
+		if (last)
+			seats_drain(d);
 		if (!stop)
 			look = sleep_until(d);
 	}
 	try_waiting(d, true);
+	seats_end(d);
 	client_close(&d->session.client);
 	return NULL;
 }
@@ -466,6 +482,8 @@ void job_done(void *job)
 		events_done(j);
 	} else if (j->kind == JOB_COUNT) {
 		metrics_done(j);
+	} else if (j->kind == JOB_MCP) {
+		endpoint_done(s, j);
 	} else {
 		if (j->status)
 			send_answer(s, j);

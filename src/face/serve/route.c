@@ -1,5 +1,5 @@
 /* From a request to its handler: Host and Origin, token, role and limits come first. */
-#include "face/serve/serve.h"
+#include "face/serve/endpoint.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,9 +9,9 @@
 #include "base/text.h"
 #include "core/role.h"
 
-const char *const route_names[ROUTES] = { "other",   "command", "call",  "events",
-					  "openapi", "metrics", "livez", "readyz",
-					  "store",   "board",   "whoami" };
+const char *const route_names[ROUTES] = { "other",   "command", "call",   "events",
+					  "openapi", "metrics", "livez",  "readyz",
+					  "store",   "board",   "whoami", "mcp" };
 
 enum route route_of(struct str path)
 {
@@ -19,10 +19,15 @@ enum route route_of(struct str path)
 		const char *path;
 		enum route route;
 	} fixed[] = {
-		{ "/v1/call", ROUTE_CALL },         { "/v1/events", ROUTE_EVENTS },
-		{ "/openapi.json", ROUTE_OPENAPI }, { "/metrics", ROUTE_METRICS },
-		{ "/livez", ROUTE_LIVEZ },          { "/v1/store", ROUTE_STORE },
-		{ "/readyz", ROUTE_READYZ },        { "/whoami", ROUTE_WHOAMI },
+		{ "/v1/call", ROUTE_CALL },
+		{ "/v1/events", ROUTE_EVENTS },
+		{ "/openapi.json", ROUTE_OPENAPI },
+		{ "/metrics", ROUTE_METRICS },
+		{ "/livez", ROUTE_LIVEZ },
+		{ "/v1/store", ROUTE_STORE },
+		{ "/readyz", ROUTE_READYZ },
+		{ "/whoami", ROUTE_WHOAMI },
+		{ "/mcp", ROUTE_MCP },
 	};
 
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
@@ -79,7 +84,7 @@ static void refuse_with(struct http_exchange *x, int status, const char *reason,
 	buf_free(&b);
 }
 
-static void refuse(struct http_exchange *x, int status, const char *reason, const char *hint)
+void route_refuse(struct http_exchange *x, int status, const char *reason, const char *hint)
 {
 	refuse_with(x, status, reason, hint, (struct http_headers){ 0 });
 }
@@ -98,7 +103,7 @@ static void refuse_login(struct http_exchange *x, int status, const char *reason
 		    (struct http_headers){ &h, 1 });
 }
 
-static void refuse_method(struct http_exchange *x, const char *allowed)
+void route_refuse_method(struct http_exchange *x, const char *allowed)
 {
 	struct http_header h = { { "Allow", 5 }, str_c(allowed) };
 
@@ -129,8 +134,7 @@ static bool decode(struct str text, struct str *out, struct arena *a)
 	return !memchr(to, '\0', n) && text_valid(*out);
 }
 
-/* The value of a member of the query; empty: it is not there. false: it is not valid. */
-static bool query_value(struct str query, const char *name, struct str *out, struct arena *a)
+bool route_query(struct str query, const char *name, struct str *out, struct arena *a)
 {
 	*out = STR("");
 	while (query.n) {
@@ -150,21 +154,20 @@ static bool valid_queue(struct str name)
 	return name.n <= NAME_MAX_BYTES;
 }
 
-/* The desk that the request is for; NULL: it is refused. */
-static struct desk *find_desk(struct serve *s, struct http_exchange *x, const struct guest *c)
+struct desk *route_desk(struct serve *s, struct http_exchange *x, const struct guest *c)
 {
 	struct arena a = { 0 };
 	struct desk *d = NULL;
 	struct str queue;
 
-	if (!query_value(http_request_of(x)->query, "queue", &queue, &a) || !valid_queue(queue)) {
-		refuse(x, 400, "queue= is not the name of a queue", "");
+	if (!route_query(http_request_of(x)->query, "queue", &queue, &a) || !valid_queue(queue)) {
+		route_refuse(x, 400, "queue= is not the name of a queue", "");
 	} else if (c->queue && queue.n && !str_is(queue, c->queue)) {
-		refuse(x, 403, "the token is for another queue", "");
+		route_refuse(x, 403, "the token is for another queue", "");
 	} else {
 		d = desk_find(s, c->queue ? str_c(c->queue) : queue);
 		if (!d)
-			refuse(x, 503, "the server has too many queues open", "");
+			route_refuse(x, 503, "the server has too many queues open", "");
 	}
 	arena_free(&a);
 	return d;
@@ -188,8 +191,8 @@ static void park(struct serve *s, struct job *j)
 	j->parked = true;
 }
 
-static void hand_over(struct serve *s, struct http_exchange *x, struct desk *d, struct job *j,
-		      bool may_wait)
+void route_hand_over(struct serve *s, struct http_exchange *x, struct desk *d, struct job *j,
+		     bool may_wait)
 {
 	buf_adds(&j->body, http_request_of(x)->body);
 	if (may_wait)
@@ -209,21 +212,21 @@ static void serve_command(struct serve *s, struct http_exchange *x, struct guest
 	(void)str_cut_prefix(&name, STR("/v1/"));
 	command = route_command(name);
 	if (command_local(command)) {
-		refuse(x, 404,
-		       arena_printf(&a, "`pawl %s` has no route: %s", command->name,
-				    command_local(command))
-			       .p,
-		       "/openapi.json lists the routes");
+		route_refuse(x, 404,
+			     arena_printf(&a, "`pawl %s` has no route: %s", command->name,
+					  command_local(command))
+				     .p,
+			     "/openapi.json lists the routes");
 	} else if (!str_is(http_request_of(x)->method, "POST")) {
-		refuse_method(x, "POST");
+		route_refuse_method(x, "POST");
 	} else if (s->read_only && command_role(command) > ROLE_READER) {
-		refuse(x, 403, "the server is read-only", "");
+		route_refuse(x, 403, "the server is read-only", "");
 	} else if (!role_allows(c->role, command_role(command))) {
-		refuse(x, 403, role_refusal(c->role, command_role(command), &a).p, "");
-	} else if ((d = find_desk(s, x, c))) {
+		route_refuse(x, 403, role_refusal(c->role, command_role(command), &a).p, "");
+	} else if ((d = route_desk(s, x, c))) {
 		j = job_new(JOB_COMMAND, x, c);
 		j->command = command;
-		hand_over(s, x, d, j, command == &cmd_next);
+		route_hand_over(s, x, d, j, command == &cmd_next);
 	}
 	arena_free(&a);
 }
@@ -235,9 +238,9 @@ static bool is_packed_post(struct http_exchange *x)
 	struct str type = http_header(r->headers, "content-type");
 
 	if (!str_is(r->method, "POST"))
-		refuse_method(x, "POST");
+		route_refuse_method(x, "POST");
 	else if (!str_eq_nocase(str_trim(str_cut(&type, ';')), STR(FRAME_TYPE)))
-		refuse(x, 415, "the content type of packed requests is " FRAME_TYPE, "");
+		route_refuse(x, 415, "the content type of packed requests is " FRAME_TYPE, "");
 	else
 		return true;
 	return false;
@@ -254,18 +257,18 @@ static void serve_call(struct serve *s, struct http_exchange *x, struct guest *c
 
 	if (!is_packed_post(x))
 		return;
-	if (!query_value(r->query, "wait", &wait, &a) ||
+	if (!route_query(r->query, "wait", &wait, &a) ||
 	    (wait.n && (!str_to_i64(wait, &seconds) || seconds < 0)))
-		refuse(x, 400, "wait= is a number of seconds", "");
-	else if (!query_value(r->query, "all", &all, &a) || (all.n && !str_is(all, "1")))
-		refuse(x, 400, "all= is 1", "");
-	else if ((d = find_desk(s, x, c))) {
+		route_refuse(x, 400, "wait= is a number of seconds", "");
+	else if (!route_query(r->query, "all", &all, &a) || (all.n && !str_is(all, "1")))
+		route_refuse(x, 400, "all= is 1", "");
+	else if ((d = route_desk(s, x, c))) {
 		j = job_new(JOB_PACKED, x, c);
 		j->all = all.n;
 		seconds = seconds < WAIT_MAX_MS / 1000 ? seconds : WAIT_MAX_MS / 1000;
 		if (seconds)
 			j->wait_until = os_boot_ms() + seconds * 1000;
-		hand_over(s, x, d, j, seconds > 0);
+		route_hand_over(s, x, d, j, seconds > 0);
 	}
 	arena_free(&a);
 }
@@ -282,17 +285,17 @@ static void serve_store(struct serve *s, struct http_exchange *x, struct guest *
 
 	if (!is_packed_post(x))
 		return;
-	if (query_value(r->query, "do", &name, &a))
+	if (route_query(r->query, "do", &name, &a))
 		call = store_find(name);
 	if (!call) {
-		refuse(x, 404, "do= does not name a function of a queue", "");
+		route_refuse(x, 404, "do= does not name a function of a queue", "");
 	} else if (!role_allows(have, store_role(call))) {
-		refuse(x, 403, role_refusal(have, store_role(call), &a).p,
-		       s->read_only ? "the server is read-only" : "");
-	} else if ((d = find_desk(s, x, c))) {
+		route_refuse(x, 403, role_refusal(have, store_role(call), &a).p,
+			     s->read_only ? "the server is read-only" : "");
+	} else if ((d = route_desk(s, x, c))) {
 		j = job_new(JOB_STORE, x, c);
 		j->store = call;
-		hand_over(s, x, d, j, false);
+		route_hand_over(s, x, d, j, false);
 	}
 	arena_free(&a);
 }
@@ -302,10 +305,10 @@ static void serve_events(struct serve *s, struct http_exchange *x, struct guest 
 	struct desk *d;
 
 	if (!str_is(http_request_of(x)->method, "GET"))
-		refuse_method(x, "GET");
+		route_refuse_method(x, "GET");
 	else if (c->meter->streams >= s->streams_max)
-		refuse(x, 429, "this token has too many event streams open", "");
-	else if ((d = find_desk(s, x, c)))
+		route_refuse(x, 429, "this token has too many event streams open", "");
+	else if ((d = route_desk(s, x, c)))
 		events_start(s, x, d, c);
 }
 
@@ -314,7 +317,7 @@ static void serve_file(struct http_exchange *x, const char *text)
 	if (str_is(http_request_of(x)->method, "GET"))
 		http_reply(x, 200, "application/json", (struct http_headers){ 0 }, str_c(text));
 	else
-		refuse_method(x, "GET");
+		route_refuse_method(x, "GET");
 }
 
 static void to_handler(struct serve *s, struct http_exchange *x, struct guest *c)
@@ -336,19 +339,23 @@ static void to_handler(struct serve *s, struct http_exchange *x, struct guest *c
 		if (str_is(http_request_of(x)->method, "GET"))
 			metrics_serve(s, x, c);
 		else
-			refuse_method(x, "GET");
+			route_refuse_method(x, "GET");
 		break;
 	case ROUTE_WHOAMI:
 		if (str_is(http_request_of(x)->method, "GET"))
 			web_whoami(s, x, c);
 		else
-			refuse_method(x, "GET");
+			route_refuse_method(x, "GET");
+		break;
+	case ROUTE_MCP:
+		endpoint_serve(s, x, c);
 		break;
 	case ROUTE_OPENAPI:
 		serve_file(x, s->openapi);
 		break;
 	default:
-		refuse(x, 404, "the server has no such path", "/openapi.json lists the routes");
+		route_refuse(x, 404, "the server has no such path",
+			     "/openapi.json lists the routes");
 	}
 }
 
@@ -399,7 +406,7 @@ static void with_caller(struct serve *s, struct http_exchange *x)
 	int retry_s = 1, status = find_caller(s, r, &c, &reason, &retry_s);
 
 	if (status == 403)
-		refuse(x, 403, reason, "");
+		route_refuse(x, 403, reason, "");
 	else if (status)
 		refuse_login(x, status, reason, retry_s);
 	else if (!access_spend(s, c.meter))
@@ -425,7 +432,7 @@ static void serve_web(struct http_exchange *x)
 	if (str_is(r->method, "GET") || str_is(r->method, "HEAD"))
 		web_serve(x, web_find(r->path));
 	else
-		refuse_method(x, "GET, HEAD");
+		route_refuse_method(x, "GET, HEAD");
 }
 
 void route_request(struct http_exchange *x, void *serve)
@@ -437,7 +444,7 @@ void route_request(struct http_exchange *x, void *serve)
 	int status = http_guard_check(&s->guard, r, &reason);
 
 	if (status)
-		refuse(x, status, reason, "");
+		route_refuse(x, status, reason, "");
 	else if (route == ROUTE_LIVEZ || route == ROUTE_READYZ)
 		serve_health(s, x, route == ROUTE_READYZ);
 	else if (route == ROUTE_WEB)

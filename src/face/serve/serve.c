@@ -1,5 +1,5 @@
 /* Starts the server, ends it, and tells the person or the service manager about it. */
-#include "face/serve/serve.h"
+#include "face/serve/endpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -343,6 +343,7 @@ static void close_all(struct serve *s)
 	free(s->access.failures);
 	free(s->openapi);
 	arena_free(&s->access.arena);
+	visits_close(&s->visits);
 }
 
 /* The queue must exist: better an error now than one for each caller. */
@@ -363,6 +364,8 @@ static enum result start(struct serve *s, struct reply *out)
 	struct str once = STR("");
 	int r = 0;
 
+	if (s->access.none)
+		s->access.dir = bearer_dir(&s->session->client, s->session->arena);
 	if (s->args->board)
 		once = access_own(&s->access, s->session->client.agent);
 	else if (!s->access.none)

@@ -11,6 +11,7 @@
  *   late.c      requests that arrive after their repetition
  *   store.c     the other functions of a queue, for remote queues
  *   events.c    the live stream of one queue
+ *   endpoint.c  MCP for models; endpoint.h names its other parts
  *   web.c       the files of the board
  *   snapshot.c  the board in one file
  *   metrics.c, openapi.c, say.c   /metrics, /openapi.json, log lines and JSON errors
@@ -48,6 +49,7 @@ struct meter {
 struct guest {
 	struct meter *meter;
 	char *name, *agents, *queue; /* of the token; queue NULL: any */
+	char *hash;                  /* of the token; empty: no token was needed */
 	enum role role;
 };
 
@@ -81,13 +83,17 @@ struct str access_exchange(struct access *x, const struct guest *c);
 /* Takes one call from the caller's burst. false: too many. */
 bool access_spend(struct serve *s, struct meter *m);
 void access_note_uses(struct access *x, bool now);
+/* Is the token of this caller still valid? */
+bool access_holds(struct serve *s, const struct guest *c);
 void caller_free(struct guest *c);
 
 /* --- jobs --------------------------------------------------------------------------------------- */
 
-enum job_kind { JOB_COMMAND, JOB_PACKED, JOB_STORE, JOB_EVENTS, JOB_COUNT };
+enum job_kind { JOB_COMMAND, JOB_PACKED, JOB_STORE, JOB_EVENTS, JOB_COUNT, JOB_MCP, JOB_SETTLE };
 
 struct store_call;
+struct post;
+struct seat;
 
 /* One call of a job, for the metrics. */
 struct made {
@@ -105,6 +111,7 @@ struct job {
 	const struct store_call *store; /* of JOB_STORE */
 	bool all;                       /* of JOB_PACKED: all calls are made, or none */
 	struct noted *noted; /* of JOB_COMMAND: its change, for the commit of this turn */
+	struct post *post;   /* of JOB_MCP and JOB_SETTLE */
 	struct buf body, after;
 	int64_t wait_until; /* by os_boot_ms(); 0: it does not wait */
 	int64_t due;        /* when to try again at the latest */
@@ -155,6 +162,7 @@ struct desk {
 	bool open;
 	struct late *late;
 	struct lapses lapses;
+	struct seat *seats;
 	atomic_bool watched; /* somebody streams its events */
 	atomic_bool reload;  /* the settings may have changed: open it again */
 	atomic_bool broken;  /* it could not be opened */
@@ -167,6 +175,8 @@ struct str desk_name(const struct desk *d);
 void desk_put(struct desk *d, struct job *j);
 /* Tells the desk that the peer of the job is gone. */
 void desk_gone(struct job *j);
+/* Gives the answered job back to the loop. */
+void desk_answer(struct job *j);
 /* Lets every desk see that the server drains. */
 void desk_wake_all(struct serve *s);
 /* Ends every desk; waiting calls get an answer first. */
@@ -239,7 +249,7 @@ enum result snapshot_export(struct session *s, struct str file, struct reply *ou
 
 /* --- counts and words ---------------------------------------------------------------------------- */
 
-#define ROUTES 11
+#define ROUTES 12
 extern const char *const route_names[ROUTES];
 enum route {
 	ROUTE_OTHER,
@@ -252,7 +262,8 @@ enum route {
 	ROUTE_READYZ,
 	ROUTE_STORE,
 	ROUTE_WEB,
-	ROUTE_WHOAMI
+	ROUTE_WHOAMI,
+	ROUTE_MCP
 };
 
 #define STATUSES 16
@@ -301,12 +312,21 @@ void say_note(const struct serve *s, const char *level, const char *fmt, ...)
 
 /* --- the server ---------------------------------------------------------------------------------- */
 
+/* Sessions of MCP clients (endpoint.h). */
+struct visits {
+	struct arena arena, ended_arena;
+	struct str key, ended;
+	char *ended_file; /* NULL: they are only in memory */
+	struct stat seen; /* of that file */
+};
+
 struct serve {
 	struct session *session; /* of the command: settings and place */
 	const struct serve_args *args;
 	struct http_server *http;
 	struct http_guard guard;
 	struct access access;
+	struct visits visits;
 	struct desk *desks;
 	struct counts counts;
 	char *openapi;
@@ -324,6 +344,16 @@ void route_request(struct http_exchange *x, void *serve);
 void route_head(struct http_exchange *x, void *serve);
 enum route route_of(struct str path);
 const struct command *route_command(struct str name);
+/* Refuses the request with a JSON error. */
+void route_refuse(struct http_exchange *x, int status, const char *reason, const char *hint);
+void route_refuse_method(struct http_exchange *x, const char *allowed);
+/* The value of a member of the query; empty: it is not there. false: it is not valid. */
+bool route_query(struct str query, const char *name, struct str *out, struct arena *a);
+/* The desk that the request is for; NULL: it is refused. */
+struct desk *route_desk(struct serve *s, struct http_exchange *x, const struct guest *c);
+/* Gives the job to its desk, which learns if the peer goes away. */
+void route_hand_over(struct serve *s, struct http_exchange *x, struct desk *d, struct job *j,
+		     bool may_wait);
 /* The client's address: of the peer, or from the proxy. */
 struct str route_address(const struct serve *s, const struct http_request *r);
 enum result serve_run(struct session *s, const struct serve_args *a, struct reply *out);

@@ -1,6 +1,7 @@
 // kit: both official clients behind one interface, each with its own server.
 //
-// PAWL is the program, CLIENTS the folder with node_modules, and the current folder has the queue.
+// PAWL is the program, CLIENTS the folder with node_modules, and the current folder has the queue. With PAWL_MCP_URL the
+// clients use this server instead, and PAWL_MCP_TOKEN, if it is set.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 
@@ -12,6 +13,7 @@ const modern = {
 const legacy = {
 	...require('@modelcontextprotocol/sdk/client/index.js'),
 	...require('@modelcontextprotocol/sdk/client/stdio.js'),
+	...require('@modelcontextprotocol/sdk/client/streamableHttp.js'),
 	...require('@modelcontextprotocol/sdk/types.js'),
 };
 
@@ -24,14 +26,27 @@ function environment() {
 	return Object.fromEntries(kept.filter((name) => process.env[name]).map((name) => [name, process.env[name]]));
 }
 
-function transport(Transport, args) {
+// afar: the transport to PAWL_MCP_URL; `--agent NAME` becomes agent=NAME
+export function afar(Transport, args, fetch) {
+	const url = new URL(process.env.PAWL_MCP_URL), headers = {};
+	for (let i = 0; i < args.length; i += 2)
+		url.searchParams.set(args[i].replace('--', ''), args[i + 1]);
+	if (process.env.PAWL_MCP_TOKEN)
+		headers.Authorization = `Bearer ${process.env.PAWL_MCP_TOKEN}`;
+	return new Transport(url, { requestInit: { headers }, fetch });
+}
+
+function transport(library, args) {
+	if (process.env.PAWL_MCP_URL)
+		return afar(library.StreamableHTTPClientTransport, args);
+	const Transport = library.StdioClientTransport;
 	return new Transport({ command: process.env.PAWL, args: ['mcp', ...args], env: environment(), stderr: 'inherit' });
 }
 
 // mode: how the client of version 2 negotiates the version
 export async function connectAs(mode, ...args) {
 	const client = new modern.Client(who, { versionNegotiation: { mode } });
-	await client.connect(transport(modern.StdioClientTransport, args));
+	await client.connect(transport(modern, args));
 	return client;
 }
 
@@ -43,7 +58,7 @@ export async function connect(revision, ...args) {
 		return client;
 	}
 	const client = new legacy.Client(who);
-	await client.connect(transport(legacy.StdioClientTransport, args));
+	await client.connect(transport(legacy, args));
 	return client;
 }
 

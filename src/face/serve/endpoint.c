@@ -1,0 +1,313 @@
+/* The loop's part of MCP over HTTP: reads headers, sends answers and event streams. */
+#include "face/serve/endpoint.h"
+
+#include <stdlib.h>
+
+#include "base/os.h"
+
+#define PING_MS 15000
+#define PING STR(": \n\n")
+
+void post_free(struct post *p)
+{
+	if (!p)
+		return;
+	if (p->granted)
+		client_delivered(p->granted, false);
+	arena_free(&p->arena);
+	free(p);
+}
+
+/* --- the request ------------------------------------------------------------------------------------ */
+
+/* Is the type in the list of Accept? No list accepts everything. */
+static bool accepts(const struct http_request *r, const char *type)
+{
+	struct str list = http_header(r->headers, "accept");
+
+	if (!http_has_header(r->headers, "accept"))
+		return true;
+	while (list.n) {
+		struct str one = str_cut(&list, ','), name = str_trim(str_cut(&one, ';')),
+			   half = name;
+
+		if (str_eq_nocase(name, str_c(type)) || str_is(name, "*/*"))
+			return true;
+		if (str_ends(half, STR("/*")) && !strncasecmp(half.p, type, half.n - 1))
+			return true;
+	}
+	return false;
+}
+
+static bool take_header(const struct http_request *r, const char *name, struct str *out,
+			struct arena *a)
+{
+	*out = arena_str(a, http_header(r->headers, name));
+	return http_has_header(r->headers, name);
+}
+
+static void take_headers(const struct http_request *r, struct post *p)
+{
+	p->has_version = take_header(r, "mcp-protocol-version", &p->version, &p->arena);
+	p->has_method = take_header(r, "mcp-method", &p->method, &p->arena);
+	p->has_name = take_header(r, "mcp-name", &p->name, &p->arena);
+	p->has_session = http_has_header(r->headers, "mcp-session-id");
+	p->streams = accepts(r, "text/event-stream");
+}
+
+/* The names in the query: agent, run and profile. false: the request is refused. */
+static bool take_names(struct serve *s, struct http_exchange *x, const struct guest *c,
+		       struct post *p)
+{
+	struct str query = http_request_of(x)->query, agent;
+	const char *why = NULL;
+
+	if (!route_query(query, "agent", &agent, &p->arena) ||
+	    (agent.n && !caller_good_name(agent)))
+		why = "agent= is not the name of an agent";
+	else if (!route_query(query, "run", &p->run, &p->arena) ||
+		 (p->run.n && !caller_good_name(p->run)))
+		why = "run= is not the name of a run";
+	else if (!route_query(query, "profile", &p->profile, &p->arena) ||
+		 (p->profile.n && !str_is(str_c(profile_find(p->profile)->name),
+					  arena_cstr(&p->arena, p->profile))))
+		why = "profile= is agent, pm or all";
+	if (why) {
+		route_refuse(x, 400, why, "");
+		return false;
+	}
+	if (!caller_agent(s, c, agent, &p->who.agent, &why)) {
+		route_refuse(x, agent.n ? 403 : 400,
+			     agent.n ? why
+				     : "the token allows several names of agents: add ?agent=NAME",
+			     "");
+		return false;
+	}
+	p->who.agent = arena_str(&p->arena, p->who.agent);
+	p->who.token = arena_str(&p->arena, str_c(c->hash));
+	return true;
+}
+
+/* Finds the session, after the queue is known. */
+static bool take_session(struct serve *s, struct http_exchange *x, struct desk *d, struct post *p)
+{
+	struct str id = http_header(http_request_of(x)->headers, "mcp-session-id");
+	int r = visits_open(&s->visits, s->access.dir);
+
+	if (r) {
+		say_line("cannot use %s/mcp-key: %s", s->access.dir, strerror(-r));
+		route_refuse(x, 500, "the server cannot keep sessions: see its log", "");
+		return false;
+	}
+	p->who.queue = arena_str(&p->arena, str_c(d->queue));
+	p->knows_session = p->has_session &&
+			   visit_find(&s->visits, &p->who, id, &p->visit, &p->arena);
+	return true;
+}
+
+static bool is_json(const struct http_request *r)
+{
+	struct str type = http_header(r->headers, "content-type");
+
+	return str_eq_nocase(str_trim(str_cut(&type, ';')), STR("application/json"));
+}
+
+/* The reason why a GET or DELETE is refused; 0: it is not. */
+static int no_session(const struct post *p, const char **why)
+{
+	*why = p->has_session
+		       ? "the server does not know this session; begin a new one with initialize"
+		       : "the header MCP-Session-Id is missing";
+	return p->knows_session ? 0 : p->has_session ? 404 : 400;
+}
+
+/* Can the request be handed to its desk? false: it has its answer. */
+static bool prepare(struct serve *s, struct http_exchange *x, struct guest *c, struct desk *d,
+		    struct post *p)
+{
+	const char *why;
+	int status;
+
+	if (!take_session(s, x, d, p))
+		return false;
+	if (p->kind == POST_MESSAGE)
+		return true;
+	status = no_session(p, &why);
+	if (!status && p->kind == POST_LISTEN && c->meter->streams >= s->streams_max) {
+		status = 429;
+		why = "this token has too many event streams open";
+	}
+	if (!status && p->kind == POST_END && visit_end(&s->visits, p->visit.run)) {
+		status = 500;
+		why = "the server cannot write down the end of the session";
+	}
+	if (status)
+		route_refuse(x, status, why, "");
+	return !status;
+}
+
+/* What the request is, by its method. false: it is refused. */
+static bool take_method(struct http_exchange *x, struct post *p)
+{
+	const struct http_request *r = http_request_of(x);
+
+	if (str_is(r->method, "POST"))
+		p->kind = POST_MESSAGE;
+	else if (str_is(p->version, MCP_MODERN) ||
+		 (!str_is(r->method, "GET") && !str_is(r->method, "DELETE"))) {
+		route_refuse_method(x,
+				    str_is(p->version, MCP_MODERN) ? "POST" : "GET, POST, DELETE");
+		return false;
+	} else {
+		p->kind = str_is(r->method, "GET") ? POST_LISTEN : POST_END;
+	}
+	if (p->kind == POST_MESSAGE && !is_json(r))
+		route_refuse(x, 415, "the content type must be application/json", "");
+	else if (p->kind == POST_MESSAGE ? !accepts(r, "application/json")
+					 : p->kind == POST_LISTEN && !p->streams)
+		route_refuse(x, 406, "Accept must have application/json and text/event-stream", "");
+	else
+		return true;
+	return false;
+}
+
+void endpoint_serve(struct serve *s, struct http_exchange *x, struct guest *c)
+{
+	struct post *p;
+	struct desk *d;
+	struct job *j;
+
+	if (s->args->board) {
+		route_refuse(x, 404, "the board of one person has no MCP", "use `pawl serve`");
+		return;
+	}
+	p = mem_alloc(sizeof(*p));
+	*p = (struct post){ 0 };
+	take_headers(http_request_of(x), p);
+	if (take_method(x, p) && take_names(s, x, c, p) && (d = route_desk(s, x, c)) &&
+	    prepare(s, x, c, d, p)) {
+		j = job_new(JOB_MCP, x, c);
+		j->post = p;
+		if (p->kind == POST_LISTEN) {
+			j->caller.meter->streams++;
+			s->counts.streams++;
+		}
+		route_hand_over(s, x, d, j, false);
+		return;
+	}
+	post_free(p);
+}
+
+/* --- answers ---------------------------------------------------------------------------------------- */
+
+/* The exchange has ended. If its answer gave a lock, the desk learns whether it arrived. */
+static void finish(struct job *j, bool arrived)
+{
+	struct post *p = j->post;
+
+	http_timer_cancel(p->ping);
+	p->ping = NULL;
+	if (p->kind == POST_LISTEN) {
+		j->caller.meter->streams--;
+		j->desk->serve->counts.streams--;
+	}
+	if (!p->granted) {
+		job_free(j);
+		return;
+	}
+	p->arrived = arrived;
+	j->kind = JOB_SETTLE;
+	j->exchange = NULL;
+	j->status = 0;
+	j->gone = false;
+	desk_put(j->desk, j);
+	j->desk->jobs--; /* the desk frees it */
+}
+
+void endpoint_done(struct serve *s, struct job *j)
+{
+	struct http_header extra[] = { { STR("Cache-Control"), STR("no-store") },
+				       { STR("MCP-Session-Id"), j->post->session } };
+	bool arrived = j->status && !http_gone(j->exchange) && !j->answer.full;
+
+	(void)s;
+	if (!j->status)
+		http_drop(j->exchange);
+	else if (j->answer.full)
+		http_refuse(j->exchange, 500, "the answer is too long: use a limit");
+	else
+		http_reply(j->exchange, j->status, j->answer.n ? j->type : NULL,
+			   (struct http_headers){ extra, 1 + (size_t)(j->post->session.n > 0) },
+			   buf_str(&j->answer));
+	finish(j, arrived);
+}
+
+/* --- streams ---------------------------------------------------------------------------------------- */
+
+struct piece {
+	struct job *job;
+	struct buf text;
+	bool last;
+};
+
+/* A stream shows that the agent is alive, so it must end with its token. */
+static void ping(void *job)
+{
+	struct job *j = job;
+	struct serve *s = j->desk->serve;
+
+	j->post->ping = NULL;
+	if (!access_holds(s, &j->caller)) {
+		desk_gone(j);
+		return;
+	}
+	j->post->ping = http_timer_start(s->http, PING_MS, ping, j);
+	(void)http_stream_send(j->exchange, PING);
+}
+
+static void start(struct job *j)
+{
+	static const struct http_header extra[] = { { { "Cache-Control", 13 }, { "no-store", 8 } },
+						    { { "X-Accel-Buffering", 17 }, { "no", 2 } } };
+
+	j->post->started = true;
+	http_stream_start(j->exchange, 200, "text/event-stream", (struct http_headers){ extra, 2 });
+	j->post->ping = http_timer_start(j->desk->serve->http, PING_MS, ping, j);
+}
+
+static void send_piece(void *piece)
+{
+	struct piece *e = piece;
+	struct job *j = e->job;
+	struct post *p = j->post;
+	bool sent;
+
+	if (!p->started && !http_gone(j->exchange))
+		start(j);
+	sent = p->started && !p->broken && !http_gone(j->exchange) && !e->text.full &&
+	       http_stream_send(j->exchange, buf_str(&e->text)) >= 0;
+	if (e->last) {
+		struct desk *d = j->desk;
+
+		if (p->started)
+			http_stream_end(j->exchange);
+		else
+			http_drop(j->exchange);
+		d->jobs--;
+		finish(j, sent);
+	} else if (!sent && !p->broken) {
+		p->broken = true;
+		desk_gone(j);
+	}
+	buf_free(&e->text);
+	free(e);
+}
+
+void endpoint_send(struct job *j, struct str text, bool last)
+{
+	struct piece *e = mem_alloc(sizeof(*e));
+
+	*e = (struct piece){ .job = j, .text = BUF_MAX(ANSWER_MAX), .last = last };
+	buf_adds(&e->text, text);
+	http_server_post(j->desk->serve->http, send_piece, e);
+}

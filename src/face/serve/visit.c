@@ -1,0 +1,201 @@
+/*
+ * Sessions of MCP clients. Some clients do not begin a new session when a server has forgotten theirs, so a restart must
+ * not end sessions. The id of a session therefore has everything that the server must know of it, with a signature:
+ * RUN.VERSION.TIME.SIGNATURE. The key is in a file of the state folder. Another file has the sessions that their clients
+ * ended.
+ */
+#include "face/serve/endpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+#include "base/secret.h"
+
+#define LIFE_MS (INT64_C(90) * 24 * 3600 * 1000)
+#define ENDED_MAX (4u << 20)
+#define RUN_LEN 20
+
+/* --- the key --------------------------------------------------------------------------------------- */
+
+/* Of two servers that start at once, one makes the key. */
+static int make_key(const char *path, struct arena *a)
+{
+	const char *draft = arena_printf(a, "%s.%lld", path, (long long)getpid()).p;
+	int r = fs_write_atomic(draft, arena_printf(a, "%.*s\n", STRF(secret_make(a))), 0600);
+
+	if (r)
+		return r;
+	if (link(draft, path) && errno != EEXIST)
+		r = -errno;
+	unlink(draft);
+	return r;
+}
+
+static int read_key(const char *path, struct str *key, struct arena *a)
+{
+	struct stat st;
+	int r = fs_read(a, path, 4096, key);
+
+	if (r)
+		return r;
+	if (lstat(path, &st) || st.st_uid != geteuid() || st.st_mode & 077)
+		return -EPERM;
+	*key = str_trim(*key);
+	return key->n == SECRET_LEN ? 0 : -EBADMSG;
+}
+
+int visits_open(struct visits *v, const char *dir)
+{
+	const char *path;
+	int r;
+
+	if (v->key.n)
+		return 0;
+	if (!dir) { /* without a home folder sessions end with the server */
+		v->key = secret_make(&v->arena);
+		return 0;
+	}
+	r = fs_make_dirs(dir, 0700);
+	path = fs_join(&v->arena, str_c(dir), STR("mcp-key"));
+	if (!r && !fs_exists(path))
+		r = make_key(path, &v->arena);
+	if (!r)
+		r = read_key(path, &v->key, &v->arena);
+	if (r)
+		v->key = STR("");
+	else
+		v->ended_file = fs_join(&v->arena, str_c(dir), STR("mcp-ended"));
+	return r;
+}
+
+void visits_close(struct visits *v)
+{
+	arena_free(&v->ended_arena);
+	arena_free(&v->arena);
+}
+
+/* --- ids ------------------------------------------------------------------------------------------- */
+
+/* A session is of one token, agent and queue: others cannot use its id. */
+static struct str sign(const struct visits *v, const struct visitor *who, struct str id,
+		       struct arena *a)
+{
+	return secret_sign(a, v->key,
+			   arena_printf(a, "pawl mcp\n%.*s\n%.*s\n%.*s\n%.*s", STRF(id),
+					STRF(who->token), STRF(who->agent), STRF(who->queue)));
+}
+
+struct str visit_begin(struct arena *a)
+{
+	return arena_printf(a, "mcp-%08x%08x", random_below(UINT32_MAX), random_below(UINT32_MAX));
+}
+
+struct str visit_id(const struct visits *v, const struct visitor *who, struct str run,
+		    const char *version, struct arena *a)
+{
+	struct str id = arena_printf(a, "%.*s.%s.%llx", STRF(run), version,
+				     (unsigned long long)os_wall_ms());
+
+	return arena_printf(a, "%.*s.%.*s", STRF(id), STRF(sign(v, who, id, a)));
+}
+
+/* --- sessions that have ended ---------------------------------------------------------------------- */
+
+static bool is_ended(struct visits *v, struct str run)
+{
+	struct str rest = v->ended;
+	struct stat now;
+
+	if (v->ended_file && !stat(v->ended_file, &now) &&
+	    (now.st_size != v->seen.st_size || now.st_mtim.tv_nsec != v->seen.st_mtim.tv_nsec ||
+	     now.st_ino != v->seen.st_ino)) {
+		arena_free(&v->ended_arena);
+		v->ended_arena = (struct arena){ 0 };
+		v->seen = now;
+		if (fs_read(&v->ended_arena, v->ended_file, ENDED_MAX, &v->ended))
+			v->ended = STR("");
+		rest = v->ended;
+	}
+	while (rest.n) {
+		struct str line = str_cut(&rest, '\n');
+
+		if (str_eq(str_cut(&line, ' '), run))
+			return true;
+	}
+	return false;
+}
+
+/* Leaves out the sessions whose ids have expired, and the oldest ones of very many. */
+static void shorten(struct visits *v)
+{
+	struct buf b = BUF_MAX(ENDED_MAX);
+	struct str rest = v->ended;
+	int64_t at;
+
+	if (rest.n > ENDED_MAX / 2) {
+		rest = str_n(rest.p + rest.n - ENDED_MAX / 2, ENDED_MAX / 2);
+		(void)str_cut(&rest, '\n');
+	}
+	while (rest.n) {
+		struct str line = str_cut(&rest, '\n'), time = line;
+
+		(void)str_cut(&time, ' ');
+		if (str_to_i64(time, &at) && os_wall_ms() - at < LIFE_MS)
+			buf_addf(&b, "%.*s\n", STRF(line));
+	}
+	if (!b.full && b.n < v->ended.n)
+		(void)fs_write_atomic(v->ended_file, buf_str(&b), 0600);
+	buf_free(&b);
+}
+
+int visit_end(struct visits *v, struct str run)
+{
+	struct arena a = { 0 };
+	struct str line = arena_printf(&a, "%.*s %lld\n", STRF(run), (long long)os_wall_ms());
+	int fd, r;
+
+	if (!v->ended_file) {
+		v->ended = arena_printf(&v->ended_arena, "%.*s%.*s", STRF(v->ended), STRF(line));
+		arena_free(&a);
+		return 0;
+	}
+	(void)is_ended(v, run); /* reads the file */
+	shorten(v);
+	fd = open(v->ended_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	r = fd < 0 ? -errno : fs_write_all(fd, line);
+	if (fd >= 0)
+		close(fd);
+	arena_free(&a);
+	return r;
+}
+
+static int64_t time_of(struct str hex)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < hex.n && i < 15; i++)
+		n = n * 16 + (hex.p[i] <= '9' ? hex.p[i] - '0' : hex.p[i] - 'a' + 10);
+	return n;
+}
+
+bool visit_find(struct visits *v, const struct visitor *who, struct str id, struct visit *out,
+		struct arena *a)
+{
+	const char *dot = memrchr(str_p(id), '.', id.n);
+	struct str head, mac, rest;
+
+	if (!dot)
+		return false;
+	head = rest = str_n(id.p, (size_t)(dot - id.p));
+	mac = str_n(dot + 1, id.n - head.n - 1);
+	if (!secret_eq(mac, sign(v, who, head, a)))
+		return false;
+	out->run = arena_str(a, str_cut(&rest, '.'));
+	out->version = mcp_legacy(str_cut(&rest, '.'));
+	return out->run.n == RUN_LEN && out->version && os_wall_ms() - time_of(rest) < LIFE_MS &&
+	       !is_ended(v, out->run);
+}
