@@ -351,6 +351,16 @@ sys.stdin.readline()'; }
 	is '.task.id == "t1"'
 	use next '{"claim":true,"wait":0.05}' -H 'Accept: application/json'
 	is '.code == "NO_TASKS"'
+	: >first
+	curl -sN -m 60 -H "Authorization: Bearer $token" -H 'Content-Type: application/json' -H "MCP-Session-Id: $session" -d \
+		'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"next","arguments":{"claim":true,"wait":50}}}' \
+		"$url/mcp" >first 3>&- &
+	waiter=$!
+	soon test -s first
+	kill "$server"
+	wait "$server"
+	wait "$waiter"
+	grep -q NO_TASKS first
 }
 
 @test "a stream has the changes of resources, and ends with its token" {
@@ -364,6 +374,17 @@ sys.stdin.readline()'; }
 	soon test -s stream
 	pawl comment t1 "from beside"
 	soon grep -q '"uri":"pawl://tasks/t1"' stream
+	pawl token revoke ann
+	cp stream before
+	pawl comment t1 "not for everybody"
+	wait "$follower"
+	cmp stream before
+	token_for bob --role agent
+	begin
+	: >stream
+	curl -sN -H "Authorization: Bearer $token" -H "MCP-Session-Id: $session" "$url/mcp" >stream 3>&- &
+	follower=$!
+	soon test -s stream
 	kill "$server"
 	wait "$server"
 	wait "$follower"

@@ -285,6 +285,7 @@ static void send_piece(void *piece)
 	if (!p->started && !http_gone(j->exchange))
 		start(j);
 	sent = p->started && !p->broken && !http_gone(j->exchange) && !e->text.full &&
+	       access_holds(j->desk->serve, &j->caller) &&
 	       http_stream_send(j->exchange, buf_str(&e->text)) >= 0;
 	if (e->last) {
 		struct desk *d = j->desk;
