@@ -8,7 +8,7 @@
 
 struct setup_args {
 	struct args args;
-	struct str client, from;
+	struct str client, from, http;
 	int64_t all, list, hooks, user, remove, yes;
 };
 
@@ -19,6 +19,8 @@ static const struct param params[] = {
 	LOCAL(setup, from, "from", P_CHOICE, .choices = "beads backlog task-master",
 	      .value = "PROGRAM",
 	      .help = "import the tasks that this program keeps in the project, and leave its files as they are"),
+	LOCAL(setup, http, "http", P_NAME, .value = "URL",
+	      .help = "the client calls this server instead of `pawl mcp`, with the token in " SETUP_TOKEN),
 	LOCAL(setup, all, "all", P_FLAG,
 	      .help = "configure every client that is installed; with --remove, every client"),
 	LOCAL(setup, list, "list", P_FLAG,
@@ -37,6 +39,7 @@ struct setup {
 	struct session *s;
 	const struct setup_args *args;
 	struct str agent; /* of --agent */
+	struct str url;   /* of --http */
 	struct file_change files[FILES_MAX];
 	bool json[FILES_MAX]; /* the file is JSON */
 	size_t n;
@@ -180,7 +183,7 @@ static bool plan_piece(struct setup *x, const struct setup_client *c, const stru
 
 	if (!f)
 		return false;
-	r = remove ? piece_remove(p, f, a) : piece_add(p, f, agent, a);
+	r = remove ? piece_remove(p, f, a) : piece_add(p, f, (struct setup_as){ agent, x->url }, a);
 	if (r == TEXT_OTHER)
 		leave(x, p, f);
 	if (remove && (r == TEXT_CHANGED || r == TEXT_EMPTY))
@@ -198,7 +201,7 @@ static bool find_agent(struct setup *x, const struct setup_client *c, struct str
 
 		if (!f)
 			return false;
-		*agent = piece_agent(p, f->before, x->s->arena);
+		*agent = piece_as(p, f->before, x->s->arena).agent;
 	}
 	return true;
 }
@@ -247,7 +250,7 @@ static bool all_ours(struct setup *x, const struct file_change *f, bool hooks)
 		for (const struct piece *p = NULL;
 		     selected(x, c) && (p = next_piece(x, c, p, hooks));)
 			if (!strcmp(file_of(x, c, p), f->name) && !strcmp(root_of(x, c), f->root))
-				piece_add(p, &made, piece_agent(p, f->before, a), a);
+				piece_add(p, &made, piece_as(p, f->before, a), a);
 	return made.stays && str_eq(made.after, f->before);
 }
 
@@ -383,11 +386,34 @@ static const char *bad_call(const struct setup_args *a)
 		return "--from imports tasks: it stands alone";
 	if (a->list && (a->client.n || a->all || a->hooks || a->remove || a->user))
 		return "--list shows all clients: it stands alone";
+	if (a->http.n && (!a->client.n || a->remove || a->hooks))
+		return a->hooks
+			       ? "--hooks need `pawl mcp`: with --http the server keeps the tokens of "
+				 "the locks"
+			       : "--http goes with one CLIENT, and not with --remove";
 	if (a->client.n && a->all)
 		return "a CLIENT and --all exclude each other";
 	if (!a->client.n && !a->all && !a->list && !a->from.n)
 		return "setup needs a CLIENT, --all, --list or --from";
 	return NULL;
+}
+
+/* Does setup know how the client writes a URL? */
+static bool takes_url(const struct setup *x)
+{
+	for (const struct piece *p = setup_pieces; p->client; p++)
+		if (str_is(x->args->client, p->client) && piece_takes_url(p))
+			return true;
+	return false;
+}
+
+static const char *bad_url(struct setup *x)
+{
+	if (!x->args->http.n)
+		return NULL;
+	if (!takes_url(x))
+		return "setup does not know how this client writes the URL of a server";
+	return setup_url(x->args->http, &x->url, x->s->arena);
 }
 
 static enum result configure(struct setup *x, struct reply *out)
@@ -432,6 +458,11 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		json_object_set_new(reply_more(out), "clients", setup_list(s));
 		return SUCCESS;
 	}
+	if (bad_url(&x))
+		return run_fail(
+			USAGE, str_c(bad_url(&x)),
+			STR("for example: pawl setup claude --http https://tasks.example:7295/mcp"),
+			out);
 	x.notes = json_array();
 	code = configure(&x, out);
 	json_decref(x.notes);
@@ -533,9 +564,12 @@ const struct command cmd_setup = {
 		"that name. setup shows the change and asks; without a terminal it needs --yes. It keeps all other content "
 		"byte for byte, comments included; a second run changes nothing, and --remove restores the earlier content. "
 		"generic writes .mcp.json and AGENTS.md, and prints the entry for clients whose files setup does not write. "
+		"With --http URL the client calls a `pawl serve` at that URL; the entry names the variable " SETUP_TOKEN
+		", from which the client takes the token. "
 		"setup never touches Git's hooks.",
 	.example = "pawl setup claude --hooks\n"
 		   "pawl setup codex --agent backend --yes\n"
+		   "pawl setup claude --http https://tasks.example:7295 --yes\n"
 		   "pawl setup --list\n"
 		   "pawl setup --all --yes\n"
 		   "pawl setup claude --remove\n"

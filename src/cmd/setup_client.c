@@ -139,7 +139,8 @@ struct str other_client_entry(const struct other_client *c, struct str agent, st
 
 	if (!c->key)
 		return goose_entry(agent, a);
-	o = json_pack("{s:{s:o}}", c->key, "pawl", setup_entry_make(&c->entry, agent));
+	o = json_pack("{s:{s:o}}", c->key, "pawl",
+		      setup_entry_make(&c->entry, (struct setup_as){ .agent = agent }, a));
 	text = json_dumps(o, JSON_INDENT(2));
 	out = arena_printf(a, "%s\n", text);
 	free(text);

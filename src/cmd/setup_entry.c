@@ -82,7 +82,26 @@ static json_t *list_command(struct str agent)
 	return args;
 }
 
-json_t *setup_entry_make(const struct setup_entry *e, struct str agent)
+static json_t *url_entry(enum setup_http http, struct str url)
+{
+	static const char *const bearers[] = {
+		[HTTP_TYPE] = "Bearer ${" SETUP_TOKEN "}",
+		[HTTP_URL] = "Bearer ${env:" SETUP_TOKEN "}",
+		[HTTP_HTTPURL] = "Bearer $" SETUP_TOKEN,
+		[HTTP_REMOTE] = "Bearer {env:" SETUP_TOKEN "}",
+	};
+	json_t *o = json_object();
+
+	if (http == HTTP_TYPE || http == HTTP_REMOTE)
+		json_object_set_new(o, "type", json_string(http == HTTP_TYPE ? "http" : "remote"));
+	json_object_set_new(o, http == HTTP_HTTPURL ? "httpUrl" : "url", json_str(url));
+	json_object_set_new(o, "headers", json_pack("{s:s}", "Authorization", bearers[http]));
+	if (http == HTTP_REMOTE)
+		json_object_set_new(o, "enabled", json_true());
+	return o;
+}
+
+static json_t *local_entry(const struct setup_entry *e, struct str agent)
 {
 	switch (e->shape) {
 	case SHAPE_SERVER:
@@ -108,6 +127,13 @@ json_t *setup_entry_make(const struct setup_entry *e, struct str agent)
 		break;
 	}
 	return json_loads(e->text, JSON_DECODE_ANY, NULL);
+}
+
+json_t *setup_entry_make(const struct setup_entry *e, struct setup_as as, struct arena *a)
+{
+	if (as.url.n && e->http)
+		return url_entry(e->http, setup_url_as(as.url, as.agent, a));
+	return local_entry(e, as.agent);
 }
 
 /* The word where a value of this shape has its agent; anything if it has another shape. */
@@ -138,9 +164,10 @@ static struct str agent_in(const struct setup_entry *e, const json_t *v, struct 
 	return word_value(command, a);
 }
 
-static bool equals(const struct setup_entry *e, struct str agent, const json_t *v)
+static bool equals(const struct setup_entry *e, struct setup_as as, const json_t *v,
+		   struct arena *a)
 {
-	json_t *made = setup_entry_make(e, agent);
+	json_t *made = setup_entry_make(e, as, a);
 	bool same = json_equal(made, v);
 
 	json_decref(made);
@@ -148,11 +175,16 @@ static bool equals(const struct setup_entry *e, struct str agent, const json_t *
 }
 
 /* Version 0.1 wrote hooks without the name of the client. */
-bool setup_entry_is(const struct setup_entry *e, const json_t *v, struct str *agent,
+bool setup_entry_is(const struct setup_entry *e, const json_t *v, struct setup_as *as,
 		    struct arena *a)
 {
 	const struct setup_entry before = { .shape = e->shape, .text = e->text };
 
-	*agent = arena_str(a, agent_in(e, v, a));
-	return equals(e, *agent, v) || equals(&before, *agent, v);
+	*as = (struct setup_as){
+		.url = arena_str(a, json_get(v, e->http == HTTP_HTTPURL ? "httpUrl" : "url"))
+	};
+	if (e->http && as->url.n)
+		return equals(e, *as, v, a);
+	*as = (struct setup_as){ .agent = arena_str(a, agent_in(e, v, a)) };
+	return equals(e, *as, v, a) || equals(&before, *as, v, a);
 }

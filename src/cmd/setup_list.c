@@ -27,7 +27,7 @@ static const char *state(const struct setup_client *c, bool user, struct session
 		return "no";
 	if (p->kind == PIECE_JSON && json_text_fault(f.before, a))
 		return "unreadable";
-	switch (piece_add(p, &f, STR(""), a)) {
+	switch (piece_add(p, &f, (struct setup_as){ 0 }, a)) {
 	case TEXT_SAME:
 		return "yes";
 	case TEXT_OTHER:

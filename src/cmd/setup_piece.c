@@ -52,10 +52,16 @@ static const char rule[] = "---\n"
 			   "\n";
 
 /* The server, in the settings of a client: the key that has the servers, and the shape of an entry. */
-#define MCP(name, project, user, servers, kind_of_entry)                                           \
-	{                                                                                          \
-		.client = (name), .kind = PIECE_JSON, .file = (project), .user_file = (user),      \
-		.server = true, .place.key = { (servers), "pawl" }, .entry.shape = (kind_of_entry) \
+#define MCP(name, project, user, servers, kind_of_entry) \
+	MCP_OR_URL(name, project, user, servers, kind_of_entry, HTTP_NONE)
+/* The same for a client whose entries for URLs are known. */
+#define MCP_OR_URL(name, project, user, servers, kind_of_entry, kind_of_url)                  \
+	{                                                                                     \
+		.client = (name), .kind = PIECE_JSON, .file = (project), .user_file = (user), \
+		.server = true, .place.key = { (servers), "pawl" }, .entry = {                \
+			.shape = (kind_of_entry),                                             \
+			.http = (kind_of_url)                                                 \
+		}                                                                             \
 	}
 #define HOOK(name, path, event, ...)                                                       \
 	{                                                                                  \
@@ -98,7 +104,7 @@ static const char rule[] = "---\n"
 #define OPENCODE_SCHEMA "\"https://opencode.ai/config.json\""
 
 const struct piece setup_pieces[] = {
-	MCP("claude", ".mcp.json", ".claude.json", "mcpServers", SHAPE_SERVER),
+	MCP_OR_URL("claude", ".mcp.json", ".claude.json", "mcpServers", SHAPE_SERVER, HTTP_TYPE),
 	OWN("claude", ".claude/skills/pawl/SKILL.md", ".claude/skills/pawl/SKILL.md", skill),
 	ON("claude", ".claude/settings.json", "SessionStart", SHAPE_HOOK, "start"),
 	ON("claude", ".claude/settings.json", "PostToolUse", SHAPE_TOOL_HOOK, "beat"),
@@ -110,25 +116,28 @@ const struct piece setup_pieces[] = {
 	ON_OF("codex", ".codex/hooks.json", "PostToolUse", SHAPE_TOOL_HOOK, "beat"),
 	ON_OF("codex", ".codex/hooks.json", "SessionEnd", SHAPE_HOOK, "end"),
 
-	MCP("cursor", ".cursor/mcp.json", ".cursor/mcp.json", "mcpServers", SHAPE_SERVER),
+	MCP_OR_URL("cursor", ".cursor/mcp.json", ".cursor/mcp.json", "mcpServers", SHAPE_SERVER,
+		   HTTP_URL),
 	OWN("cursor", ".cursor/rules/pawl.mdc", NULL, rule),
 	HEAD("cursor", ".cursor/hooks.json", ".cursor/hooks.json", "version", "1", true),
 	ON("cursor", ".cursor/hooks.json", "postToolUse", SHAPE_CURSOR_HOOK, "beat"),
 	ON("cursor", ".cursor/hooks.json", "sessionEnd", SHAPE_CURSOR_HOOK, "end"),
 
-	MCP("gemini", ".gemini/settings.json", ".gemini/settings.json", "mcpServers", SHAPE_SERVER),
+	MCP_OR_URL("gemini", ".gemini/settings.json", ".gemini/settings.json", "mcpServers",
+		   SHAPE_SERVER, HTTP_HTTPURL),
 	SECTION("gemini", "GEMINI.md", ".gemini/GEMINI.md", &markdown),
 	ON("gemini", ".gemini/settings.json", "AfterTool", SHAPE_TOOL_HOOK, "beat"),
 	ON("gemini", ".gemini/settings.json", "SessionEnd", SHAPE_HOOK, "end"),
 
-	MCP("copilot", ".mcp.json", ".copilot/mcp-config.json", "mcpServers", SHAPE_SERVER),
+	MCP_OR_URL("copilot", ".mcp.json", ".copilot/mcp-config.json", "mcpServers", SHAPE_SERVER,
+		   HTTP_TYPE),
 	SECTION("copilot", "AGENTS.md", ".copilot/copilot-instructions.md", &markdown),
 
 	MCP("vscode", ".vscode/mcp.json", VSCODE_USER, "servers", SHAPE_STDIO),
 	SECTION("vscode", "AGENTS.md", NULL, &markdown),
 
 	HEAD("opencode", "opencode.json", OPENCODE_USER, "$schema", OPENCODE_SCHEMA, false),
-	MCP("opencode", "opencode.json", OPENCODE_USER, "mcp", SHAPE_LIST),
+	MCP_OR_URL("opencode", "opencode.json", OPENCODE_USER, "mcp", SHAPE_LIST, HTTP_REMOTE),
 	SECTION("opencode", "AGENTS.md", ".config/opencode/AGENTS.md", &markdown),
 
 	MCP("qwen", ".qwen/settings.json", ".qwen/settings.json", "mcpServers", SHAPE_SERVER),
@@ -138,7 +147,7 @@ const struct piece setup_pieces[] = {
 	    SHAPE_SERVER),
 	SECTION("amp", "AGENTS.md", ".config/amp/AGENTS.md", &markdown),
 
-	MCP("generic", ".mcp.json", NULL, "mcpServers", SHAPE_SERVER),
+	MCP_OR_URL("generic", ".mcp.json", NULL, "mcpServers", SHAPE_SERVER, HTTP_TYPE),
 	SECTION("generic", "AGENTS.md", NULL, &markdown),
 	{ 0 },
 };
@@ -160,29 +169,52 @@ const char *piece_file(const struct piece *p, bool user, const char *root, struc
 
 /* --- the section of Codex -------------------------------------------------------------------------- */
 
-static struct section toml_section(struct str agent, struct arena *a)
+static struct section toml_section(struct setup_as as, struct arena *a)
 {
 	struct section s = toml;
-	json_t *args = setup_entry_args(agent);
+	json_t *args = setup_entry_args(as.agent);
 	char *text = json_dumps(args, 0); /* this JSON is TOML, too */
 
-	s.text = arena_printf(a,
-			      "%s\n"
-			      "[mcp_servers.pawl]\n"
-			      "command = \"pawl\"\n"
-			      "args = %s\n"
-			      "%s\n",
-			      toml.begin, text, toml.end)
-			 .p;
+	if (as.url.n) /* its characters need no quoting: see setup_url() */
+		s.text = arena_printf(a,
+				      "%s\n"
+				      "[mcp_servers.pawl]\n"
+				      "url = \"%.*s\"\n"
+				      "bearer_token_env_var = \"" SETUP_TOKEN "\"\n"
+				      "%s\n",
+				      toml.begin, STRF(setup_url_as(as.url, as.agent, a)), toml.end)
+				 .p;
+	else
+		s.text = arena_printf(a,
+				      "%s\n"
+				      "[mcp_servers.pawl]\n"
+				      "command = \"pawl\"\n"
+				      "args = %s\n"
+				      "%s\n",
+				      toml.begin, text, toml.end)
+				 .p;
 	free(text);
 	json_decref(args);
 	return s;
 }
 
-/* The agent in our section of the text. */
-static struct str toml_agent(struct str text, struct arena *a)
+/* A URL that setup would not have written counts as none. */
+static struct str toml_url(struct str quoted, struct arena *a)
 {
-	struct str line, agent = STR("");
+	json_t *v = json_loadb(str_p(quoted), quoted.n, JSON_DECODE_ANY, NULL);
+	struct str url = STR("");
+
+	if (setup_url(arena_str(a, json_text(v)), &url, a))
+		url = STR("");
+	json_decref(v);
+	return url;
+}
+
+/* The agent or the URL in our section of the text. */
+static struct setup_as toml_as(struct str text, struct arena *a)
+{
+	struct setup_as as = { 0 };
+	struct str line;
 	bool ours = false;
 	json_t *args;
 
@@ -192,13 +224,22 @@ static struct str toml_agent(struct str text, struct arena *a)
 			ours = true;
 		if (str_starts(line, str_c(toml.end)))
 			break;
+		if (ours && str_cut_prefix(&line, STR("url = ")))
+			as.url = toml_url(line, a);
 		if (!ours || !str_cut_prefix(&line, STR("args = ")))
 			continue;
 		args = json_loadb(str_p(line), line.n, 0, NULL);
-		agent = arena_str(a, json_text(json_array_get(args, 2)));
+		as.agent = arena_str(a, json_text(json_array_get(args, 2)));
 		json_decref(args);
 	}
-	return agent;
+	return as;
+}
+
+/* What the caller gave, else what is there. */
+static struct setup_as merge(struct setup_as given, struct setup_as there)
+{
+	return (struct setup_as){ .agent = given.agent.n ? given.agent : there.agent,
+				  .url = given.url.n ? given.url : there.url };
 }
 
 /* --- applying and removing --------------------------------------------------------------------------- */
@@ -239,14 +280,14 @@ static enum text_change toml_fits(struct str text, struct arena *a)
 }
 
 static enum text_change add_section(const struct piece *p, const struct file_change *f,
-				    struct str agent, struct str *out, struct arena *a)
+				    struct setup_as as, struct str *out, struct arena *a)
 {
 	enum text_change r = TEXT_CHANGED;
 	struct section s = *p->section;
 	struct str rest;
 
 	if (p->section == &toml) {
-		s = toml_section(agent.n ? agent : toml_agent(f->after, a), a);
+		s = toml_section(merge(as, toml_as(f->after, a)), a);
 		r = section_remove(f->after, &s, &rest, a);
 		r = toml_fits(r == TEXT_CHANGED ? rest : r == TEXT_EMPTY ? STR("") : f->after, a);
 	}
@@ -284,32 +325,33 @@ static enum text_change remove_file(const struct piece *p, const struct file_cha
 	}
 }
 
-/* The entry of the piece in the text, for any agent; the caller gets a reference. NULL: there is none. */
-static json_t *find_entry(const struct piece *p, struct str text, struct str *agent,
+/* The entry of the piece in the text, for anybody; the caller gets a reference. NULL: there is none. */
+static json_t *find_entry(const struct piece *p, struct str text, struct setup_as *as,
 			  struct arena *a)
 {
 	json_t *there = json_text_get(text, &p->place), *v, *found = NULL;
 	size_t i;
 
-	if (!p->place.element && there && setup_entry_is(&p->entry, there, agent, a))
+	if (!p->place.element && there && setup_entry_is(&p->entry, there, as, a))
 		found = json_incref(there);
 	if (p->place.element)
 		json_array_foreach(there, i, v)
-			if (!found && setup_entry_is(&p->entry, v, agent, a))
+			if (!found && setup_entry_is(&p->entry, v, as, a))
 				found = json_incref(v);
 	if (!found)
-		*agent = STR("");
+		*as = (struct setup_as){ 0 };
 	json_decref(there);
 	return found;
 }
 
 /* Without an agent, an entry that names one stays; an entry of an earlier version is brought up to date. */
 static enum text_change add_entry(const struct piece *p, const struct file_change *f,
-				  struct str agent, struct str *out, struct arena *a)
+				  struct setup_as as, struct str *out, struct arena *a)
 {
-	struct str text = f->stays ? f->after : STR(""), other;
+	struct str text = f->stays ? f->after : STR("");
+	struct setup_as other;
 	json_t *now = find_entry(p, text, &other, a);
-	json_t *want = setup_entry_make(&p->entry, agent.n ? agent : other);
+	json_t *want = setup_entry_make(&p->entry, merge(as, other), a);
 	enum text_change r;
 
 	if (!now)
@@ -327,18 +369,23 @@ static enum text_change add_entry(const struct piece *p, const struct file_chang
 static enum text_change remove_entry(const struct piece *p, struct str text, struct str *out,
 				     struct arena *a)
 {
-	struct str agent;
-	json_t *now = find_entry(p, text, &agent, a);
+	struct setup_as as;
+	json_t *now = find_entry(p, text, &as, a);
 	enum text_change r;
 
 	if (!now)
-		now = setup_entry_make(&p->entry, STR(""));
+		now = setup_entry_make(&p->entry, as, a);
 	r = json_text_remove(text, &p->place, now, out, a);
 	json_decref(now);
 	return r;
 }
 
-enum text_change piece_add(const struct piece *p, struct file_change *f, struct str agent,
+bool piece_takes_url(const struct piece *p)
+{
+	return p->server && (p->entry.http || p->section == &toml);
+}
+
+enum text_change piece_add(const struct piece *p, struct file_change *f, struct setup_as as,
 			   struct arena *a)
 {
 	enum text_change r;
@@ -347,9 +394,9 @@ enum text_change piece_add(const struct piece *p, struct file_change *f, struct 
 	if (p->fresh && f->stays)
 		return TEXT_SAME;
 	if (p->kind == PIECE_JSON)
-		r = add_entry(p, f, agent, &out, a);
+		r = add_entry(p, f, as, &out, a);
 	else if (p->kind == PIECE_SECTION)
-		r = add_section(p, f, agent, &out, a);
+		r = add_section(p, f, as, &out, a);
 	else
 		r = add_file(p, f, &out, a);
 	if (r == TEXT_CHANGED) {
@@ -378,21 +425,21 @@ enum text_change piece_remove(const struct piece *p, struct file_change *f, stru
 	return r;
 }
 
-struct str piece_agent(const struct piece *p, struct str text, struct arena *a)
+struct setup_as piece_as(const struct piece *p, struct str text, struct arena *a)
 {
-	struct str agent = STR("");
+	struct setup_as as = { 0 };
 
 	if (p->kind == PIECE_JSON && !p->fresh)
-		json_decref(find_entry(p, text, &agent, a));
+		json_decref(find_entry(p, text, &as, a));
 	else if (p->section == &toml)
-		agent = toml_agent(text, a);
-	return agent;
+		as = toml_as(text, a);
+	return as;
 }
 
 bool piece_is_in(const struct piece *p, struct str text, struct arena *a)
 {
-	struct str agent;
-	json_t *v = p->kind == PIECE_JSON ? find_entry(p, text, &agent, a) : NULL;
+	struct setup_as as;
+	json_t *v = p->kind == PIECE_JSON ? find_entry(p, text, &as, a) : NULL;
 	bool is = v != NULL;
 
 	json_decref(v);

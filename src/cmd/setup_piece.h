@@ -34,14 +34,16 @@ extern const struct piece setup_pieces[]; /* ends with a NULL client */
 
 /* The file of the piece below root, which is the project, or for `user` the client's home folder. NULL: it has none. */
 const char *piece_file(const struct piece *p, bool user, const char *root, struct arena *a);
-/* Applies or removes the piece in f->after. TEXT_OTHER: somebody else's entry is there and stays. agent: empty, or the
- * name that the entry gets; without it, the entry keeps the name that it has. */
-enum text_change piece_add(const struct piece *p, struct file_change *f, struct str agent,
+/* Can the server of the client be behind a URL? */
+bool piece_takes_url(const struct piece *p);
+/* Applies or removes the piece in f->after. TEXT_OTHER: somebody else's entry is there and stays. as: the name and the URL
+ * that the entry gets; without one, the entry keeps what it has. */
+enum text_change piece_add(const struct piece *p, struct file_change *f, struct setup_as as,
 			   struct arena *a);
 enum text_change piece_remove(const struct piece *p, struct file_change *f, struct arena *a);
 /* Is the entry of a PIECE_JSON in this text, with any agent? */
 bool piece_is_in(const struct piece *p, struct str text, struct arena *a);
-/* The agent that the piece names in this text; empty: none. */
-struct str piece_agent(const struct piece *p, struct str text, struct arena *a);
+/* The agent and the URL that the piece names in this text. */
+struct setup_as piece_as(const struct piece *p, struct str text, struct arena *a);
 
 #endif

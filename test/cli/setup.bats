@@ -725,3 +725,70 @@ fake_client() {
 	[ ! -e .mcp.json ]
 	[ ! -e ../../.pawl ]
 }
+
+# entry_of CLIENT: the server in the settings of the client
+entry_of() {
+	strict "$(json_of "$1" | cut -d' ' -f1)" | jq -c --arg key "$(key_of "$1")" '.[$key].pawl'
+}
+
+@test "--http URL: the client calls a server, and takes the token from a variable" {
+	url='https://tasks.example:7295/mcp?queue=q1'
+	for client in claude copilot generic cursor gemini opencode; do
+		before=$(tree)
+		call 0 setup $client --http "$url" --yes
+		after=$(tree)
+		case $client in
+		cursor) want="{\"url\":\"$url\",\"headers\":{\"Authorization\":\"Bearer \${env:PAWL_SERVER_TOKEN}\"}}" ;;
+		gemini) want="{\"httpUrl\":\"$url\",\"headers\":{\"Authorization\":\"Bearer \$PAWL_SERVER_TOKEN\"}}" ;;
+		opencode) want="{\"type\":\"remote\",\"url\":\"$url\",\"headers\":{\"Authorization\":\"Bearer {env:PAWL_SERVER_TOKEN}\"},\"enabled\":true}" ;;
+		*) want="{\"type\":\"http\",\"url\":\"$url\",\"headers\":{\"Authorization\":\"Bearer \${PAWL_SERVER_TOKEN}\"}}" ;;
+		esac
+		same "$(entry_of $client)" "$want"
+		call 0 setup $client --http "$url" --yes
+		says "nothing to do"
+		call 0 setup $client --yes # keeps the server that it has
+		says "nothing to do"
+		same "$after" "$(tree)"
+		call 0 setup $client --agent 'a b&c' --yes
+		same "$(entry_of $client)" "${want/queue=q1/"queue=q1&agent=a%20b%26c"}"
+		call 0 setup $client --http "http://localhost:7295" --agent bob --yes
+		[[ $(entry_of $client) == *'"http://localhost:7295/mcp?agent=bob"'* ]]
+		call 0 setup $client --remove --yes
+		same "$before" "$(tree)"
+	done
+	call 0 setup codex --agent bob --yes
+	call 0 setup codex --http 'http://[::1]:7295/' --yes # the name stays
+	same "$(sed -n '/^\[mcp/,/^#/p' .codex/config.toml)" "[mcp_servers.pawl]
+url = \"http://[::1]:7295/mcp?agent=bob\"
+bearer_token_env_var = \"PAWL_SERVER_TOKEN\"
+# pawl setup end"
+	call 0 setup codex --yes
+	says "nothing to do"
+	call 0 setup codex --remove --yes
+	same "$(tree)" "$before"
+}
+
+@test "--http: hostile URLs, tokens and unfit options are refused, and nothing is written" {
+	before=$(tree)
+	for url in tasks.example ftp://tasks.example http://tasks.example/mcp http://10.0.0.1:7295 https:// 'https://?x' \
+		https://ann:secret@tasks.example 'https://tasks.example/#x' 'https://tasks.example/mcp?x=${HOME}' \
+		'https://tasks.example/mcp?x=$HOME' 'https://tasks.example/{env:HOME}' 'https://tasks.example/"x' \
+		'https://tasks.example/ x' 'https://tasks.example/\x' $'https://tasks.example/\nx' 'https://tasks.example/é' \
+		'https://tasks.example/<x>' 'https://tasks.example/`id`' 'http://127.evil.example@x' \
+		'https://tasks.example/mcp?token=abc' "https://tasks.example/pawl_$(head -c 43 /dev/zero | tr '\0' a)"; do
+		for client in claude codex; do
+			call 2 setup $client --http "$url" --yes
+			same "$before" "$(tree)"
+		done
+	done
+	complains PAWL_SERVER_TOKEN
+	for client in vscode qwen amp; do
+		call 2 setup $client --http https://tasks.example --yes
+	done
+	call 2 setup --all --http https://tasks.example --yes
+	call 2 setup --list --http https://tasks.example
+	call 2 setup claude --http https://tasks.example --hooks --yes
+	complains "pawl mcp"
+	call 2 setup claude --http https://tasks.example --remove --yes
+	same "$before" "$(tree)"
+}
