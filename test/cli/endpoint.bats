@@ -145,7 +145,8 @@ again() {
 	grep -qi '^www-authenticate: Bearer realm="pawl"' "$BATS_TEST_TMPDIR/head"
 	not grep -qi resource_metadata "$BATS_TEST_TMPDIR/head"
 	for type in text/plain application/x-www-form-urlencoded application/vnd.pawl.call; do
-		rpc 415 tools/call "$claim" -H "Content-Type:" -H "Content-Type: $type"
+		http 415 -H "Content-Type: $type" -H "MCP-Session-Id: $session" \
+			-d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"claim","arguments":{"id":"t1"}}}' "$url/mcp"
 	done
 	http 406 -H 'Content-Type: application/json' -H 'Accept: text/html' -H "MCP-Session-Id: $session" -d '{}' "$url/mcp"
 	http 406 -H 'Accept: application/json' -H "MCP-Session-Id: $session" "$url/mcp"
@@ -182,24 +183,23 @@ again() {
 	rpc 400 initialize "$old"
 	is '.error.message | contains("?agent=NAME")'
 	query='?agent=bob' rpc 403 initialize "$old"
-	query='?agent=ag-ann'
+	query='?agent=ag-ann&run=r1'
 	begin
 	use claim '{"id":"t1"}'
-	query='?agent=ag-abe' rpc 404 ping
+	query='?agent=ag-abe&run=r1' rpc 404 ping
 	ann=$token
 	token_for ann2 --role admin --agent 'ag-*'
 	rpc 404 ping
 	http 404 -H "MCP-Session-Id: $session" -X DELETE "$url/mcp$query"
 	http 404 -H "MCP-Session-Id: $session" "$url/mcp$query"
 	# another token with the same names is another caller
-	query='?agent=ag-ann&run=r1'
 	use_now done '{"id":"t1"}'
 	is '.error.code == "CONFLICT"'
-	token=$ann query='?agent=ag-ann' use done '{"id":"t1"}'
+	token=$ann use done '{"id":"t1"}'
 	is .ok
 	token=$ann
 	pawl token revoke ann
-	query='?agent=ag-ann' rpc 401 ping
+	rpc 401 ping
 }
 
 @test "a tool's own argument cannot name an agent of others" {
