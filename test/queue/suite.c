@@ -364,15 +364,37 @@ static void remove_folder(void)
 		execvp(argv[0], argv);
 }
 
-int main(void)
+static const struct {
+	const char *name;
+	int (*run)(void);
+} parts[] = {
+	{ "create", create_tests },       { "link", link_tests },
+	{ "remove", remove_tests },       { "lease", lease_tests },
+	{ "repeat", repeat_tests },       { "lost", lost_tests },
+	{ "read", read_tests },           { "selection", selection_tests },
+	{ "typed", typed_tests },         { "operators", operator_tests },
+	{ "prospects", prospects_tests }, { "random", random_tests },
+};
+
+static bool named(const char *part, int argc, char **argv)
 {
-	int failed;
+	bool found = argc < 2;
+
+	for (int i = 1; i < argc; i++)
+		found |= !strcmp(argv[i], part);
+	return found;
+}
+
+/* Runs the named parts, or all of them. */
+int main(int argc, char **argv)
+{
+	int failed = 0;
 
 	store_uri(uri, sizeof(uri), folder, "mem:queue");
 	print_message("store: %s\n", uri);
-	failed = create_tests() + link_tests() + remove_tests() + lease_tests() + repeat_tests() +
-		 lost_tests() + read_tests() + selection_tests() + typed_tests() +
-		 operator_tests() + prospects_tests() + random_tests();
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (named(parts[i].name, argc, argv))
+			failed += parts[i].run();
 	if (failed == 0) {
 		/* exec, so that nothing must be forked at the end */
 		fflush(NULL);
