@@ -14,7 +14,7 @@
 
 struct torture_args {
 	struct args args;
-	int64_t agents, tasks, rounds, ms, calls, kills, stops, skews, lost, seed;
+	int64_t agents, tasks, rounds, ms, calls, kills, stops, skews, lost, outage, seed;
 	struct str only, history, check, remove;
 };
 
@@ -40,6 +40,8 @@ static const struct param params[] = {
 	      .help = "set the clocks of N agents wrong (default: one a second in the mix, else none)"),
 	LOCAL(torture, lost, "lost", P_INT, .value = "N", .max = MOST,
 	      .help = "lose one answer in N (0 = none; default: 200 in the mix, else none)"),
+	LOCAL(torture, outage, "outage", P_DURATION, .value = "DURATION", .def = "3",
+	      .help = "give the store up if it fails for longer than DURATION"),
 	LOCAL(torture, seed, "seed", P_INT, .value = "N", .def = "random",
 	      .help = "seed of all random choices"),
 	LOCAL(torture, history, "history", P_TEXT, .flags = P_FILLED, .value = "FILE",
@@ -83,6 +85,7 @@ static void settle_all(struct torture_args *t)
 	settle(t, "stops", &t->stops, seconds);
 	settle(t, "skews", &t->skews, seconds);
 	settle(t, "lost", &t->lost, mix ? 200 : 0);
+	settle(t, "outage", &t->outage, 3000);
 }
 
 static struct torture_plan plan_of(const struct session *s, const struct torture_args *t)
@@ -104,6 +107,7 @@ static struct torture_plan plan_of(const struct session *s, const struct torture
 		.stops = t->stops,
 		.skews = t->skews,
 		.lost = t->lost,
+		.outage_ms = t->outage,
 		.seed = (uint64_t)t->seed,
 		.timeout_ms = client_timeout(&s->client, 0),
 		.relaxed = str_is(settings_text(&s->client.settings, "durability"), "normal"),

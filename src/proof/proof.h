@@ -61,6 +61,7 @@ struct torture_plan {
 	int64_t ms, calls; /* the mix ends after this time or number of calls (0 = no limit) */
 	int64_t kills, stops, skews; /* totals */
 	int64_t lost;                /* one answer in `lost` is lost; 0: none */
+	int64_t outage_ms;           /* gives the store up after a longer failure */
 	uint64_t seed;
 	int64_t timeout_ms;
 	bool relaxed;

@@ -168,7 +168,7 @@ nobody_in() {
 
 @test "torture: a store that fails for good is reported" {
 	for way in mix claims; do
-		call 30 torture --only $way --seconds 60 --kills 0 --stops 0 --store "$(faulty modify:30:full:always)"
+		call 30 torture --only $way --seconds 60 --kills 0 --stops 0 --outage 500ms --store "$(faulty modify:30:full:always)"
 		complains "the store failed for good" "no space is left" "break no promise" "hint: repair the store"
 	done
 	nothing_left

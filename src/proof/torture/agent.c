@@ -172,7 +172,7 @@ static bool wrote(const struct request *rq, const struct answer *ans)
 	       (rq->op == OP_DONE || (ans->lock && ans->lock->token.n));
 }
 
-/* A failing store gets a pause. After FAILS failures over FAILS_MS the run gives it up. */
+/* A failing store gets a pause. After FAILS failures over outage_ms the run gives it up. */
 static void note_failure(struct agent *ag, const struct request *rq, const struct answer *ans)
 {
 	struct board *b = ag->board;
@@ -186,7 +186,7 @@ static void note_failure(struct agent *ag, const struct request *rq, const struc
 	failed = ++b->failed;
 	if (failed == 1)
 		b->failing_since = os_boot_ms();
-	if (failed >= FAILS && os_boot_ms() - b->failing_since >= FAILS_MS)
+	if (failed >= FAILS && os_boot_ms() - b->failing_since >= b->outage_ms)
 		b->stop = true;
 	rest(failed < REST_MS ? failed : REST_MS);
 }

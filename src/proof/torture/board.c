@@ -29,6 +29,7 @@ struct board *board_make(const struct torture_plan *plan)
 	b->size = size;
 	b->agents = (int)n;
 	b->tasks = (int)plan->tasks;
+	b->outage_ms = plan->outage_ms;
 	b->minds = (struct mind *)(b + 1);
 	b->spots = (struct spot *)(b->minds + n);
 	b->winners = (_Atomic int *)(b->spots + k);

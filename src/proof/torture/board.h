@@ -16,10 +16,9 @@
 #define GRANTS 64     /* latest grants of a task that are remembered */
 #define MADE 64       /* how many tasks with ids created by the queue are tracked */
 #define GUARD_LEN 16
-/* A store has failed for good if it failed FAILS changes over FAILS_MS and granted no lock
+/* A store has failed for good if it failed FAILS changes over the plan's outage_ms and granted no lock
  * meanwhile. */
 #define FAILS 20
-#define FAILS_MS 3000
 
 struct hold {
 	int task;
@@ -74,6 +73,7 @@ struct board {
 	_Atomic int64_t calls, seen;
 	_Atomic int failed;            /* failed changes since the last grant or completion */
 	_Atomic int64_t failing_since; /* boot time */
+	int64_t outage_ms;             /* longest failure of the store that the run bears */
 	struct meeting start, end;     /* the meetings before and after a round */
 	struct mind *minds;
 	struct spot *spots;

@@ -294,7 +294,7 @@ static void look_for_trouble(struct driver *d)
 	}
 	if (b->failed < FAILS || d->trouble.n)
 		return;
-	if (os_boot_ms() - b->failing_since < FAILS_MS &&
+	if (os_boot_ms() - b->failing_since < b->outage_ms &&
 	    scratch_renew(d->plan, d->queue, d->clock_token, d->history))
 		return;
 	d->store_failed = true;
