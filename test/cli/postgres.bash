@@ -5,7 +5,7 @@
 # fresh() removes the variables of the kit
 pg_port=${PAWL_TEST_PG_PORT-} pg_bin=${PAWL_TEST_PG_BIN-} pg_dir=${PAWL_TEST_PG_DIR-} pg_run=${PAWL_TEST_PG_RUN-}
 # shellcheck disable=SC2034 # for the tests
-cuts=${PAWL_TEST_CUTS:-4} kills=${PAWL_TEST_KILLS:-5} # soak-stores asks for more
+cuts=${PAWL_TEST_CUTS:-4} kills=${PAWL_TEST_KILLS:-5} # soak-postgres asks for more
 
 setup() {
 	[ -n "$pg_port" ] || skip "needs a PostgreSQL server: test/kit/postgres-serve"
