@@ -19,6 +19,7 @@ import {
 	ok,
 	until,
 	feed,
+	faults,
 } from "./kit.mjs";
 import { scene, tokenOf } from "./scene.mjs";
 
@@ -93,11 +94,34 @@ await test("each task that needs attention has one action", async () => {
 		["Review", "Approve"],
 		["Failed", "Retry"],
 		["Overdue", "Edit"],
+		["Abandoned", "Make Ready"],
 	])
 		ok(
 			kinds.some(([k, a]) => k === kind && a === action),
 			`${kind}: ${JSON.stringify(kinds)}`,
 		);
+	await page.click('#attention button[data-act=do][data-id="left"]');
+	same(await page.textContent("dialog .command"), `pawl update left --status ready --if-version ${task("left").version}`);
+	await submit();
+	await inColumn(page, "Ready", "left");
+	pawl("claim", "left", "--agent", "late@lab", "--ttl", "29s");
+	await page.waitForSelector('#attention li[data-kind="Lease expires"] [data-id="left"][data-name="lock_break"]');
+	pawl("remove", "left", "--force", "--reason", "it was here for this test");
+	await card(page, "left").waitFor({ state: "detached" });
+});
+
+await test("a violation of the policy is counted", async () => {
+	await page.evaluate(() => {
+		try {
+			document.body.innerHTML = "<b>x</b>";
+		} catch {
+			// Trusted Types refuse it
+		}
+		const picture = document.createElement("img");
+		picture.src = "http://127.0.0.1:9/x.png";
+	});
+	await until(() => /require-trusted-types/.test(faults) && /img-src/.test(faults), "two violations");
+	faults.length = 0;
 });
 
 await test("a change on the command line is on the page at once", async () => {
@@ -409,6 +433,12 @@ for (const colorScheme of ["light", "dark"])
 				}[where],
 			);
 			found.push(...(await violations(page)));
+		}
+		if (colorScheme === "light") {
+			await page.setViewportSize({ width: 390, height: 844 }); // a phone shows another form of the table
+			await page.click('#views [data-view="agents"]');
+			found.push(...(await violations(page)));
+			await page.setViewportSize({ width: 1440, height: 900 });
 		}
 		await page.evaluate(() => {
 			location.hash = "";

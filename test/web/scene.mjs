@@ -60,6 +60,8 @@ export function scene() {
 	pawl("claim", "t11", "--agent", "claude@build1/app");
 	pawl("fail", "t11", "--agent", "claude@build1/app", "--reason", "The linker is too old");
 	pawl("cancel", "t12", "--reason", "not needed");
+	pawl("create", "Left behind", "--id", "left");
+	pawl("claim", "left", "--agent", "lost@lab", "--ttl", "1s"); // its lease expires before the page is there
 	pawl("update", "t8", "--parent", "t7");
 	pawl("comment", "t7", "Please look at the *error* path.");
 }
