@@ -174,6 +174,87 @@ some_tasks() {
 	leaves
 }
 
+# at ID: the cursor is on that task; c asks for a comment on it
+at() {
+	keys c
+	text x
+	keys Enter
+	sees "Comment on $1?"
+	keys n
+	sees "nothing changed"
+}
+
+@test "board: each key that moves the cursor" {
+	for i in $(seq 12); do new "Task $i" --id "r$i"; done
+	new "Later" --id later --status backlog
+	new "Look" --id look
+	"$PAWL" claim -q look --agent ann >/dev/null
+	board 100 30
+	sees "r1" "later" "look"
+	at r1
+	keys Down
+	at r2
+	keys j j Up
+	at r3
+	keys k
+	at r2
+	keys NPage
+	at r7
+	keys PPage
+	at r2
+	keys End
+	at r12
+	keys Home
+	at r1
+	keys G
+	at r12
+	keys g
+	at r1
+	keys Right
+	at look
+	keys Left Left
+	at later
+	keys Tab
+	at r1
+	keys l
+	at look
+	keys h h
+	at later
+	keys 3
+	at look
+	leaves
+}
+
+@test "board: the detail view and the help scroll with the same keys" {
+	new "Long" --id long --description "$(seq -f 'line %g.' 60)"
+	board 80 24
+	sees "Long"
+	keys Enter
+	sees "line 1."
+	keys G
+	sees "why it is not next"
+	gone "line 1."
+	keys g
+	sees "line 1."
+	keys NPage
+	gone "line 1."
+	keys PPage
+	sees "line 1."
+	keys End
+	sees "it is next"
+	keys Home Space
+	gone "line 1."
+	keys Escape
+	sees "2 Ready 1"
+	keys '?' j
+	sees "lines 2 to"
+	keys k
+	sees "lines 1 to"
+	keys Escape
+	sees "2 Ready 1"
+	leaves
+}
+
 @test "board: keys that change a task ask first, and show the command" {
 	some_tasks
 	board 120 40
