@@ -59,7 +59,7 @@ function agentRows(a) {
 				null,
 				h("span", { class: "dot", "data-state": a.state, "aria-hidden": "true" }),
 				" ",
-				a.state === "dead" ? "lost its task" : a.state,
+				a.state === "dead" ? "lost its task" : a.locks.length ? "working" : a.state === "working" ? "idle" : a.state,
 				more > 0 && ` (${more} more tasks)`,
 			),
 		),

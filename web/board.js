@@ -10,9 +10,10 @@ const ATTENTION = 12; // tasks that are shown above the columns
 const shown = new Map(); // status -> cards that are shown
 const folds = JSON.parse(sessionStorage.getItem("pawl.folds") || "{}");
 
-export function fold(status) {
-	const node = document.querySelector(`.column[data-status="${status}"]`);
-	folds[status] = !node.classList.contains("folded");
+// name: the status of a column, or "attention"
+export function fold(name) {
+	const node = document.querySelector(`.column[data-status="${name}"]`) || $(name);
+	folds[name] = !node.classList.contains("folded");
 	sessionStorage.setItem("pawl.folds", JSON.stringify(folds));
 	drawBoard();
 }
@@ -102,11 +103,19 @@ function attentionItem({ task: t, kind, why, action }) {
 function drawAttention(f) {
 	const list = attention(f),
 		node = $("attention"),
-		part = list.slice(0, ATTENTION);
+		folded = !!folds.attention,
+		part = folded ? [] : list.slice(0, ATTENTION);
 	node.hidden = !list.length;
+	node.classList.toggle("folded", folded);
 	if (!node.firstChild)
 		add(node, [
-			h("h2", { id: "attention-title" }, "Needs attention ", h("span", { class: "count" })),
+			h(
+				"h2",
+				{ id: "attention-title" },
+				button([h("span", { class: "name" }, "Needs attention"), h("span", { class: "count" })], "fold", {
+					"data-name": "attention",
+				}),
+			),
 			h("ul"),
 			h("p", { class: "more" }),
 		]);
@@ -119,7 +128,9 @@ function drawAttention(f) {
 			make: () => attentionItem(item),
 		})),
 	);
-	fill(node.querySelector(".more"), list.length > part.length && `${many(list.length - part.length, "more task")} in the columns below.`);
+	node.querySelector("h2 button").setAttribute("aria-expanded", String(!folded));
+	node.querySelector("ul").hidden = folded;
+	fill(node.querySelector(".more"), !folded && list.length > part.length && `${many(list.length - part.length, "more task")} in the columns below.`);
 }
 
 function drawFilters(f) {

@@ -44,8 +44,10 @@ export function dialogForm(content, label, danger, onInput) {
 	return { node, problem, submit, show };
 }
 
+// quiet: only for a screen reader; changes by others would cover the cards all the time.
 let until = 0;
-export function say(text) {
+export function say(text, quiet) {
+	$("say").className = quiet ? "quiet" : "";
 	$("say").textContent = visible(text);
 	clearTimeout(until);
 	until = setTimeout(() => $("say").replaceChildren(), 8000);

@@ -28,7 +28,7 @@ let news = [],
 function tell({ event: e }) {
 	if (e.task && !e.task.startsWith("@")) news.push(`${e.task}: ${e.event}${e.agent ? " by " + e.agent : ""}`);
 	telling ||= setTimeout(() => {
-		say(news.length > 2 ? `${news.length} changes; the last: ${news.at(-1)}` : news.join("; "));
+		say(news.length > 2 ? `${news.length} changes; the last: ${news.at(-1)}` : news.join("; "), true);
 		news = [];
 		telling = 0;
 	}, 400);

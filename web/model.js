@@ -87,13 +87,13 @@ export function overdue(t) {
 	return end < Date.now();
 }
 
-// Is there so little left of the lease that the holder should have renewed it?
+// Is there so little left of the lease that the holder should have renewed it? Holders renew at half of it or earlier.
 const expiring = t =>
 	t.status === "In Progress" &&
 	held(t) &&
 	!t.lock.manual &&
 	!!t.until &&
-	t.until - Date.now() < Math.max(30000, (t.lock.ttl || 0) * 200);
+	t.until - Date.now() < (t.lock.ttl || 0) * 200;
 
 const byText = (a, b) => (a < b ? -1 : a > b ? 1 : 0); // without a locale: 10,000 tasks are sorted for each change
 const number = id => Number(/\d+$/.exec(id)?.[0] ?? 0);

@@ -86,7 +86,7 @@ export function drawTop() {
 export function drawView() {
 	const view = address().get("view") || "";
 	$("columns").hidden = !!view;
-	$("attention").hidden = !!view || !$("attention").querySelector("li");
+	if (view) $("attention").hidden = true;
 	$("filters").hidden = !!view;
 	$("agents").hidden = view !== "agents";
 	$("charts").hidden = view !== "charts";

@@ -104,8 +104,27 @@ await test("each task that needs attention has one action", async () => {
 	same(await page.textContent("dialog .command"), `pawl update left --status ready --if-version ${task("left").version}`);
 	await submit();
 	await inColumn(page, "Ready", "left");
-	pawl("claim", "left", "--agent", "late@lab", "--ttl", "29s");
+	pawl("claim", "left", "--agent", "late@lab", "--ttl", "100s");
+	await inColumn(page, "In Progress", "left");
+	const kind = '#attention li:has([data-id="left"])';
+	same(await page.locator(kind).count(), 0, "a fresh lease:");
+	await page.route("**/v1/list*", r => r.abort()); // it would count from the time that is set here
+	await page.evaluate(() => {
+		const now = Date.now;
+		Date.now = () => now() + 90000;
+		window.later = () => (Date.now = now);
+		location.hash = "q=left";
+	});
 	await page.waitForSelector('#attention li[data-kind="Lease expires"] [data-id="left"][data-name="lock_break"]');
+	await page.evaluate(() => {
+		window.later();
+		location.hash = "";
+	});
+	await page.unroute("**/v1/list*");
+	await page.click("#attention h2 button");
+	await page.waitForSelector("#attention ul", { state: "hidden" });
+	await page.click("#attention h2 button");
+	await page.waitForSelector("#attention ul");
 	pawl("remove", "left", "--force", "--reason", "it was here for this test");
 	await card(page, "left").waitFor({ state: "detached" });
 });
@@ -133,7 +152,8 @@ await test("a change on the command line is on the page at once", async () => {
 	await inColumn(page, "Done", "t13");
 	pawl("remove", "t13");
 	await card(page, "t13").waitFor({ state: "detached" });
-	ok((await page.textContent("#say")) !== null, "live region");
+	await page.waitForFunction(() => /t13: /.test(document.getElementById("say").textContent));
+	same(await page.getAttribute("#say", "class"), "quiet", "changes by others are for a screen reader only:");
 });
 
 await test("the detail shows fields, Markdown, relations, comments, events and why it is not next", async () => {

@@ -72,7 +72,7 @@ static void add_due(struct card *c, const struct task *t, int64_t now)
 
 static struct str left_text(struct arena *a, int64_t ms)
 {
-	return duration_text(a, ms < 1000 ? ms : ms / 1000 * 1000);
+	return duration_text(a, ms < 1000 ? 1000 : ms / 1000 * 1000);
 }
 
 /* The time left stays readable if the name of the holder is long. */
