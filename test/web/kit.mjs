@@ -85,7 +85,7 @@ export async function boardWeb() {
 let browser = null;
 export async function start() {
 	const executablePath = process.env.CHROMIUM;
-	browser = await chromium.launch({ executablePath, args: process.getuid() === 0 ? ["--no-sandbox"] : [] });
+	browser = await chromium.launch({ executablePath, args: ["--disable-gpu", ...(process.getuid() === 0 ? ["--no-sandbox"] : [])] });
 }
 
 export const faults = []; // violations of the policy, errors of scripts: there must be none
@@ -115,10 +115,12 @@ export const card = (page, id) => page.locator(`.card[data-id="${id}"] .open`);
 export const inColumn = (page, status, id) => page.waitForSelector(`.column[data-status="${status}"] .card[data-id="${id}"]`);
 
 // The rules of axe-core, run by the debugger, because the page's own policy forbids scripts of others.
-export async function violations(page) {
+// colors: only the rule about contrast, for a page whose other rules were checked in another colour scheme.
+export async function violations(page, colors = false) {
 	// A card that is not in view is not drawn, and a transition is between two colours.
-	await page.evaluate(axe);
-	const r = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+	if (!(await page.evaluate(() => !!window.axe))) await page.evaluate(axe);
+	const options = { resultTypes: ["violations"], ...(colors ? { runOnly: ["color-contrast"] } : {}) };
+	const r = await page.evaluate(o => window.axe.run(document, o), options);
 	return r.violations.map(
 		v =>
 			`${v.id}: ${v.nodes

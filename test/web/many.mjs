@@ -38,7 +38,9 @@ await test(`${many} tasks: the page says what it hides, and stays live`, async (
 	console.log(
 		`# first view: empty ${small.first.toFixed(0)} ms, ${many} tasks ${large.first.toFixed(0)} ms, ratio ${(large.first / small.first).toFixed(1)}`,
 	);
-	console.log(`# live update: empty ${small.update} ms, ${many} tasks ${large.update} ms`);
+	console.log(
+		`# live update: empty ${small.update} ms, ${many} tasks ${large.update} ms, ratio ${(large.update / small.update).toFixed(1)}`,
+	);
 	const page = large.page,
 		ready = '.column[data-status="Ready"]';
 	same(await page.locator(`${ready} .card`).count(), 50);
