@@ -236,12 +236,17 @@ async function readDetail() {
 	drawDetail();
 }
 
-let soon = 0;
-export function readSoon() {
-	soon ||= setTimeout(() => {
-		soon = 0;
+// Reads it again within this time.
+let soon = 0,
+	due = Infinity;
+export function readSoon(ms = 150) {
+	if (!detail.id || due <= Date.now() + ms) return;
+	clearTimeout(soon);
+	due = Date.now() + ms;
+	soon = setTimeout(() => {
+		due = Infinity;
 		readDetail();
-	}, 150);
+	}, ms);
 }
 
 // Follows the address: opens the task that it names, and gives the focus back to its card afterwards.

@@ -38,7 +38,7 @@ const ON = {
 	tasks: drawSoon,
 	event: data => {
 		tell(data);
-		if (data.event.task === detail.id) readSoon();
+		readSoon(data.event.task === detail.id ? 150 : 1000); // other tasks decide why it is not next
 		readToday();
 	},
 	live: () => {

@@ -208,6 +208,15 @@ await test("the detail shows fields, Markdown, relations, comments, events and w
 		ok(text.includes(part), "no " + part);
 	await detail("t2");
 	await page.waitForFunction(() => /waits for 1 of its dependencies: t1/.test(document.getElementById("detail").innerText));
+	// the place in the order follows the changes of other tasks
+	await detail("t8");
+	const place = n => page.waitForFunction(k => document.getElementById("detail").innerText.includes(`It is number ${k}`), n);
+	await place("");
+	const before = Number(/It is number (\d+)/.exec(await page.innerText("#detail"))[1]);
+	pawl("create", "Before it", "--id", "before", "--class", "expedite");
+	await place(before + 1 + " ");
+	pawl("remove", "before");
+	await place(before + " ");
 	await page.keyboard.press("Escape");
 	await page.waitForSelector("#detail", { state: "hidden" });
 });
