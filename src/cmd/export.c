@@ -59,6 +59,16 @@ static enum result cannot(struct session *s, const char *path, int r, struct rep
 			str_c(hint), out);
 }
 
+/* The number of tasks that lost a value, by field. */
+static json_t *lost_json(const struct foreign_out *f)
+{
+	json_t *o = json_object();
+
+	for (size_t i = 0; i < sizeof(f->lost) / sizeof(*f->lost) && f->lost[i].n; i++)
+		json_object_set_new(o, f->lost[i].field, json_integer((json_int_t)f->lost[i].n));
+	return o;
+}
+
 static enum result run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct export_args *a = (const struct export_args *)args;
@@ -114,9 +124,24 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		return cannot(s, path, r, out);
 	json_object_set_new(reply_more(out), "exported", json_integer((json_int_t)x.out.n));
 	json_object_set_new(reply_more(out), "file", json_str(str_c(path)));
+	if (x.foreign.lost[0].n)
+		json_object_set_new(reply_more(out), "left_out", lost_json(&x.foreign));
 	if (ans.warnings.n)
 		reply_warn(out, ans.warnings.v[0], s->arena);
 	return SUCCESS;
+}
+
+/* The other program has no place for these fields. */
+static void show_left_out(const json_t *fields, struct view *v)
+{
+	const char *field;
+	json_t *n;
+
+	json_object_foreach((json_t *)fields, field, n) {
+		view_text(v, PLAIN, "left out: %s of ", field);
+		view_count(v, PLAIN, json_integer_value(n), "task");
+		view_text(v, PLAIN, "\n");
+	}
 }
 
 static void show(const struct reply *r, struct view *v)
@@ -129,6 +154,7 @@ static void show(const struct reply *r, struct view *v)
 	view_text(v, PLAIN, " exported to ");
 	view_data(v, BOLD, json_get(o, "file"));
 	view_text(v, PLAIN, "\n");
+	show_left_out(json_object_get(o, "left_out"), v);
 }
 
 const struct command cmd_export = {
@@ -139,7 +165,8 @@ const struct command cmd_export = {
 		"The export is a snapshot with every field and all comments, but without locks. The file appears under its "
 		"name only when it is complete. An earlier export is replaced; any other file needs --force. Any store can "
 		"import the file. `--output -` writes to standard output, as JSON unless --format says otherwise.\n\n"
-		"With --to it writes for another program. A task that came from that program gets its own id back.",
+		"With --to it writes for another program. A task that came from that program gets its own id back, and the keys "
+		"that pawl kept for it. The answer counts the fields for which that program has no place.",
 	.example = "pawl export --output tasks.json\n"
 		   "pawl export --output - --format jsonl | grep parser\n"
 		   "pawl export --output tasks/\n"

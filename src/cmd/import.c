@@ -1,5 +1,6 @@
-#include "transfer/foreign.h"
+#include "base/fs.h"
 #include "cmd/data.h"
+#include "transfer/foreign.h"
 
 struct import_args {
 	struct args args;
@@ -20,7 +21,7 @@ static const struct param params[] = {
 	      .help = "the program that wrote the tasks; without a FILE, pawl looks where it usually keeps them"),
 	LOCAL(import, skip, "skip", P_FLAG, .help = "leave tasks that exist already unchanged"),
 	LOCAL(import, update, "update", P_FLAG,
-	      .help = "update tasks that exist already with the file's fields"),
+	      .help = "update tasks that exist already with the file's fields; with --from, only with fields that changed there"),
 	LOCAL(import, check, "check", P_FLAG,
 	      .help = "make every check of the import, but change nothing"),
 	LOCAL(import, strict, "strict", P_FLAG,
@@ -32,10 +33,32 @@ static const struct param params[] = {
 	{ 0 }
 };
 
+/* Without a FILE: where the program keeps its tasks, here or in a folder above, up to the repository's. */
+static struct str usual_place(struct session *s, const struct foreign *from)
+{
+	const char *here = data_path(s, STR("."));
+	char *real = fs_real(s->arena, here);
+	struct str dir = real ? str_c(real) : STR("");
+	bool inside = false;
+
+	for (struct str d = dir; d.n > 1 && !inside; d = fs_dirname(d))
+		inside = fs_exists(fs_join(s->arena, d, STR(".git")));
+	if (strcmp(foreign_path(from, here, s->arena), here))
+		return str_c(here);
+	for (; inside && dir.n > 1; dir = fs_dirname(dir)) {
+		char *folder = arena_cstr(s->arena, dir);
+
+		if (strcmp(foreign_path(from, folder, s->arena), folder))
+			return str_c(folder);
+		inside = !fs_exists(fs_join(s->arena, dir, STR(".git")));
+	}
+	return STR("");
+}
+
 static enum result read_all(struct session *s, const struct import_args *a, struct port_in *in)
 {
-	struct str here = STR(".");
-	struct strs files = a->files.n ? a->files : (struct strs){ &here, 1 };
+	struct str usual = a->files.n ? STR("") : usual_place(s, in->foreign->from);
+	struct strs files = a->files.n ? a->files : (struct strs){ &usual, 1 };
 	enum result code = SUCCESS;
 
 	for (size_t i = 0; code == SUCCESS && i < files.n; i++) {
@@ -73,22 +96,28 @@ static bool is_in_queue(void *ctx, struct str id)
 static enum result mend_links(struct session *s, const struct import_args *a, struct port_in *in)
 {
 	struct spool mended = { 0 };
-	enum result code = data_open(s, OP_HEAVY, in->ans);
+	enum result code = foreign_links(in, &mended, a->strict, is_in_queue, s);
 
-	if (code == SUCCESS)
-		code = foreign_links(in, &mended, a->strict, is_in_queue, s);
 	spool_close(in->spool);
 	*in->spool = mended;
 	return code;
 }
 
-static enum result put_all(struct session *s, const struct import_args *a, struct spool *spool,
-			   struct import *im, struct answer *ans)
+static enum clash clash(const struct import_args *a, bool foreign)
 {
+	if (a->update)
+		return foreign ? CLASH_MERGE : CLASH_UPDATE;
+	return a->skip ? CLASH_SKIP : CLASH_REFUSE;
+}
+
+static enum result put_all(struct session *s, const struct import_args *a, struct port_in *in,
+			   struct import *im)
+{
+	struct spool *spool = in->spool;
 	struct data_progress progress = { .session = s,
 					  .doing = a->check ? "checking" : "importing",
 					  .total = spool->n };
-	enum result code = data_open(s, OP_HEAVY, ans);
+	enum result code;
 
 	*im = (struct import){
 		.n = spool->n,
@@ -97,15 +126,12 @@ static enum result put_all(struct session *s, const struct import_args *a, struc
 		.ctx = spool,
 		.progress = data_progress,
 		.progress_ctx = &progress,
-		.clash = a->update ? CLASH_UPDATE
-			 : a->skip ? CLASH_SKIP
-				   : CLASH_REFUSE,
+		.clash = clash(a, in->foreign),
 		.check = a->check,
 		.agent = s->client.agent,
 		.run = s->client.run,
 	};
-	if (code == SUCCESS)
-		code = queue_import(s->client.queue, im, ans, s->arena);
+	code = queue_import(s->client.queue, im, in->ans, s->arena);
 	data_progress_end(&progress);
 	return code;
 }
@@ -228,8 +254,6 @@ static void show_report(const json_t *o, struct view *v)
 static enum result find_files(struct session *s, const struct import_args *a,
 			      const struct foreign *from, struct reply *out)
 {
-	const char *here = data_path(s, STR("."));
-
 	if (a->files.n)
 		return SUCCESS;
 	if (!from || !from->place)
@@ -238,10 +262,12 @@ static enum result find_files(struct session *s, const struct import_args *a,
 			STR("name a file or a folder; some programs keep their tasks in the "
 			    "project: pawl import --from beads"),
 			out);
-	if (strcmp(foreign_path(from, here, s->arena), here))
+	if (usual_place(s, from).n)
 		return SUCCESS;
 	return run_fail(
-		NOT_FOUND, arena_printf(s->arena, "there is no %s in this folder", from->place),
+		NOT_FOUND,
+		arena_printf(s->arena, "there is no %s in this folder or its repository",
+			     from->place),
 		arena_printf(s->arena, "name the place: pawl import --from %s FILE", from->name),
 		out);
 }
@@ -271,11 +297,13 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 			STR("run `pawl help import`"), out);
 	code = read_all(s, a, &in);
 	data_progress_end(&progress);
+	if (code == SUCCESS)
+		code = data_open(s, OP_HEAVY, &ans);
 	if (code == SUCCESS && in.foreign)
 		code = mend_links(s, a, &in);
 	foreign_end(&foreign);
 	if (code == SUCCESS)
-		code = put_all(s, a, &spool, &im, &ans);
+		code = put_all(s, a, &in, &im);
 	if (a->check)
 		im = (struct import){ 0 }; /* nothing was imported */
 	spool_close(&spool);
@@ -367,8 +395,9 @@ const struct command cmd_import = {
 		"and checks everything; then it imports all tasks in one commit, or none. A task that exists already is a "
 		"CONFLICT unless you give --skip or --update. Locks are not imported, and no fence goes back.\n\n"
 		"With --from it reads the tasks of another program; pawl also recognises most of their files by themselves. "
-		"Keys that pawl does not know stay in `extra`, with the task's origin in extra.source, so that --update can "
-		"run again next week. A link to a task that does not exist is a warning. --check shows what would come in.",
+		"Keys that pawl does not know stay in `extra`, with the task's origin in extra.source. A later --update brings "
+		"only the fields over that changed in the other program; a change made in pawl stays. A link to a task that "
+		"does not exist is a warning. --check shows what would come in.",
 	.example = "pawl import tasks.json\n"
 		   "pawl import tasks/\n"
 		   "pawl import other.csv --update\n"

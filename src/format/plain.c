@@ -304,7 +304,7 @@ const char *plain_set(struct plain *p, struct str key, const json_t *v)
 
 const char *plain_end(struct plain *p)
 {
-	json_t *o = json_loadb(str_p(p->task.extra), p->task.extra.n, 0, NULL);
+	json_t *o = p->others ? json_loadb(str_p(p->task.extra), p->task.extra.n, 0, NULL) : NULL;
 	bool merge = json_is_object(o) || !p->task.extra.n;
 	char *text;
 

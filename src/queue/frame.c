@@ -277,7 +277,7 @@ int frame_bulk_open(struct str one, struct frame_bulk *h)
 		if (tag == BULK_PASS && unpack_pass(value, h->pass))
 			return -EBADMSG;
 	if (r < 0 || unpack_slots(one, slots, COUNT(slots)) || h->n < 0 || h->lines < 0 ||
-	    h->made_at < 0 || h->clash < CLASH_REFUSE || h->clash > CLASH_UPDATE)
+	    h->made_at < 0 || h->clash < CLASH_REFUSE || h->clash > CLASH_MERGE)
 		return -EBADMSG;
 	return 0;
 }

@@ -23,8 +23,9 @@ typedef int parcel_fn(void *ctx, const struct parcel *p);
 enum result queue_export(struct queue *q, unsigned statuses, parcel_fn *fn, void *ctx, int *stopped,
 			 struct answer *ans, struct arena *a);
 
-/* The treatment of a task that exists already. */
-enum clash { CLASH_REFUSE, CLASH_SKIP, CLASH_UPDATE };
+/* The treatment of a task that exists already. CLASH_MERGE: it gets the fields that changed in the program from which
+ * both came (format/origin.h); a task of another origin is refused. */
+enum clash { CLASH_REFUSE, CLASH_SKIP, CLASH_UPDATE, CLASH_MERGE };
 
 struct import {
 	size_t n; /* number of parcels */

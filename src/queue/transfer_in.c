@@ -5,6 +5,7 @@
 #include "queue/act.h"
 #include "queue/remote.h"
 #include "format/event.h"
+#include "format/origin.h"
 
 #define PIECE 64                            /* tasks in one edit */
 #define COUNTER_MOST INT64_C(1000000000000) /* ids with larger numbers do not raise the counter */
@@ -290,7 +291,8 @@ static int drop_known(const struct entry *en, void *ctx)
 	for (size_t i = 0; str_is(ev.name, "comment") && i < p->n_comments; i++) {
 		const struct event *c = &p->comments[i];
 
-		if (en->at != c->at || !str_eq(ev.text, c->text) || !str_eq(ev.agent, c->agent))
+		if ((c->at && en->at != c->at) || !str_eq(ev.text, c->text) ||
+		    !str_eq(ev.agent, c->agent))
 			continue;
 		memmove(p->comments + i, c + 1, (--p->n_comments - i) * sizeof(*c));
 		break;
@@ -347,6 +349,22 @@ static int move_parent(struct importing *x, struct act *w, struct loaded *l, str
 	return 0;
 }
 
+/* Keeps the changes that were made here. *changed: the other program has something new. */
+static int merge(struct importing *x, struct act *w, const struct loaded *l, struct parcel *p,
+		 bool *changed)
+{
+	enum origin found = origin_merge(&l->task, &p->task, w->arena);
+
+	*changed = found == ORIGIN_CHANGED || p->n_comments;
+	if (found != ORIGIN_OTHER)
+		return 0;
+	return refuse(
+		x, w, CONFLICT,
+		arena_printf(w->arena, "task %.*s exists already and is another task: %.*s",
+			     STRF(l->task.id), STRF(l->task.title)),
+		STR("--update changes only tasks that came from the same program; --skip leaves this one as it is"));
+}
+
 static int update(struct importing *x, struct act *w, struct loaded *l, struct parcel *p)
 {
 	struct entry_query known = { .key = l->key };
@@ -354,16 +372,24 @@ static int update(struct importing *x, struct act *w, struct loaded *l, struct p
 	struct sources sources = { .waits = true };
 	struct query waiting = { .depends_on = l->key };
 	struct strs keys = { 0 };
-	int r;
+	int r = w->e->store->ops->entries(w->e->store, &known, drop_known, &filter);
 
+	if (!r && x->im->clash == CLASH_MERGE) {
+		bool changed;
+
+		r = merge(x, w, l, p, &changed);
+		if (!r && !changed) {
+			x->im->skipped++;
+			return 0;
+		}
+	}
+	if (r)
+		return r;
 	if (lease_live(&l->task.lock, w->e->now) && l->task.status != BLOCKED)
 		return refuse(x, w, CONFLICT,
 			      arena_printf(w->arena, "%.*s is held by %.*s", STRF(l->task.id),
 					   STRF(l->task.lock.holder)),
 			      STR("import again when it is done, or with --skip"));
-	r = w->e->store->ops->entries(w->e->store, &known, drop_known, &filter);
-	if (r)
-		return r;
 	take_fields(&l->task, &p->task, w->e->now);
 	l->dirty = true;
 	add_comments(w, l, p);
@@ -405,7 +431,7 @@ static int import_one(struct importing *x, struct act *w, struct parcel *p)
 		return create(x, w, p);
 	if (r < 0)
 		return r;
-	if (x->im->clash == CLASH_UPDATE)
+	if (x->im->clash == CLASH_UPDATE || x->im->clash == CLASH_MERGE)
 		return update(x, w, l, p);
 	if (x->im->clash == CLASH_SKIP) {
 		x->im->skipped++;

@@ -340,8 +340,8 @@ static int write_foreign(struct port_out *o)
 	}
 	for (size_t i = 0; !r && o->format == PORT_MD && i < f->n; i++) {
 		b.n = 0;
-		foreign_out_file(f, &f->tasks[i], &b);
-		r = write_file(o, foreign_out_name(&f->tasks[i], &o->arena), &b);
+		foreign_backlog_file(f, &f->tasks[i], &b);
+		r = write_file(o, foreign_backlog_name(&f->tasks[i], &o->arena), &b);
 		arena_free(&o->arena);
 	}
 	buf_free(&b);

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "format/json_value.h"
+#include "format/origin.h"
 #include "transfer/foreign_when.h"
 
 struct mapping {
@@ -21,6 +22,7 @@ struct mapping {
 	json_t *notes;
 	struct buf sections;
 	struct str their_id;
+	bool moved; /* a rule has set the status */
 	const char *fault;
 };
 
@@ -87,12 +89,22 @@ static void set(struct mapping *m, const char *field, json_t *v)
 
 static void warn(struct mapping *m, const char *key, struct str value, const char *what)
 {
+	const json_t *line = json_object_get(m->in->foreign->key_lines, key);
+
 	foreign_warn(
-		m->in, m->line,
+		m->in, line ? (size_t)json_integer_value(line) : m->line,
 		arena_printf(m->a, "%s \"%.*s\": %s", key, STRF(text_line(m->a, value)), what));
 }
 
 /* --- one rule ------------------------------------------------------------------------------------- */
+
+/* Midnight in local time is how programs write a day without a time. */
+static struct str as_day(struct str iso, int64_t ms, struct arena *a)
+{
+	struct str local = when_local(a, ms);
+
+	return str_ends(local, STR(" 00:00:00")) ? str_n(local.p, strlen("2026-11-16")) : iso;
+}
 
 static bool is_time(const char *field)
 {
@@ -107,7 +119,10 @@ static void take_time(struct mapping *m, const struct foreign_rule *r, const jso
 	int64_t ms;
 
 	if (iso.n && when_parse(iso, &ms)) {
-		set(m, r->to, json_str(iso));
+		if (!strcmp(r->to, "due"))
+			iso = as_day(iso, ms, m->a);
+		if (strcmp(r->to, "not_before") || ms > m->p.task.not_before)
+			set(m, r->to, json_str(iso));
 		return;
 	}
 	warn(m, r->key, text, "this is not a time that pawl knows; it is kept in extra");
@@ -128,6 +143,10 @@ static void take(struct mapping *m, const struct foreign_rule *r, const json_t *
 {
 	struct str text = as_text(v, m->a);
 
+	if (json_array_size(v) > 1) {
+		warn(m, r->key, text, "pawl takes the first of several; all are kept in extra");
+		json_object_set(m->extra, r->key, (json_t *)v);
+	}
 	if (is_time(r->to))
 		take_time(m, r, v);
 	else if (!strcmp(r->to, "title"))
@@ -143,9 +162,36 @@ static void take(struct mapping *m, const struct foreign_rule *r, const json_t *
 static const char *word_for(const struct mapping *m, const char *key, struct str theirs)
 {
 	for (const struct foreign_word *w = m->from->words; w->key; w++)
-		if (!strcmp(w->key, key) && str_eq_nocase(theirs, str_c(w->theirs)))
+		if (!strcmp(w->key, key) &&
+		    (str_eq_nocase(theirs, str_c(w->theirs)) || !strcmp(w->theirs, "*")))
 			return w->ours;
 	return NULL;
+}
+
+/* The first rule for the status decides. A later one may say more, such as that a closed issue was not done. */
+static void move(struct mapping *m, const char *ours)
+{
+	int64_t now = m->p.task.status;
+
+	if (m->moved && (now == DONE || now == CANCELED) && strcmp(ours, "Canceled"))
+		return;
+	set(m, "status", json_string(ours));
+	m->moved = true;
+}
+
+/* A word that the table does not have. */
+static void keep_word(struct mapping *m, const struct foreign_rule *r, const json_t *v)
+{
+	bool status = !strcmp(r->to, "status");
+
+	json_object_set(m->extra, r->key, (json_t *)v);
+	if (status && m->moved)
+		return;
+	if (status)
+		move(m, "Backlog");
+	warn(m, r->key, str_trim(as_text(v, m->a)),
+	     status ? "pawl does not know this word; the task goes to Backlog"
+		    : "pawl does not know this word; it is kept in extra");
 }
 
 static void translate(struct mapping *m, const struct foreign_rule *r, const json_t *v)
@@ -154,21 +200,16 @@ static void translate(struct mapping *m, const struct foreign_rule *r, const jso
 	const char *ours = word_for(m, r->key, theirs);
 	int64_t number;
 
-	if (ours && *ours) {
-		set(m, r->to, json_string(ours));
-	} else if (ours) {
+	if (ours && !*ours)
 		return;
-	} else if (!strcmp(r->to, "priority") && priority_parse(theirs, &number)) {
+	if (ours && !strcmp(r->to, "status"))
+		move(m, ours);
+	else if (ours)
+		set(m, r->to, json_string(ours));
+	else if (!strcmp(r->to, "priority") && priority_parse(theirs, &number))
 		set(m, r->to, json_integer(number));
-	} else {
-		if (!strcmp(r->to, "status"))
-			set(m, r->to, json_string("Backlog"));
-		warn(m, r->key, theirs,
-		     !strcmp(r->to, "status")
-			     ? "pawl does not know this word; the task goes to Backlog"
-			     : "pawl does not know this word; it is kept in extra");
-		json_object_set(m->extra, r->key, (json_t *)v);
-	}
+	else
+		keep_word(m, r, v);
 }
 
 static void add_section(struct mapping *m, const char *heading, const json_t *v)
@@ -259,27 +300,69 @@ static void add_links(struct mapping *m, const json_t *v)
 		add_depends(m, str_cut(&rest, ','));
 }
 
+static void add_note(struct mapping *m, struct str text, struct str author, struct str at)
+{
+	struct str iso = foreign_when(at, m->from->utc, m->a);
+	int64_t ms;
+	json_t *o;
+
+	if (!str_trim(text).n)
+		return;
+	o = json_pack("{s:o}", "text", json_str(text));
+	if (author.n)
+		json_object_set_new(o, "agent", json_str(author));
+	if (iso.n && when_parse(iso, &ms))
+		json_object_set_new(o, "at", json_str(iso));
+	json_array_append_new(m->notes, o);
+}
+
 /* names: the keys for text, author and time, with commas. */
-static void add_note(struct mapping *m, const char *names, const json_t *note)
+static void add_note_object(struct mapping *m, const char *names, const json_t *note)
 {
 	struct str rest = str_c(names);
 	const char *text = arena_cstr(m->a, str_cut(&rest, ',')),
 		   *author = arena_cstr(m->a, str_cut(&rest, ',')), *at = arena_cstr(m->a, rest);
-	struct str body = json_is_object(note) ? as_text(json_object_get(note, text), m->a)
-					       : as_text(note, m->a),
-		   who = as_text(json_object_get(note, author), m->a),
-		   when = foreign_when(as_text(json_object_get(note, at), m->a), m->from->utc,
-				       m->a);
-	json_t *o;
 
-	if (!str_trim(body).n)
+	add_note(m, as_text(json_object_get(note, text), m->a),
+		 as_text(json_object_get(note, author), m->a),
+		 as_text(json_object_get(note, at), m->a));
+}
+
+static void add_notes(struct mapping *m, const char *names, const json_t *v)
+{
+	struct str rest = as_text(v, m->a), at, author;
+
+	for (size_t i = 0; i < json_array_size(v); i++)
+		add_notes(m, names, json_array_get(v, i));
+	if (json_is_object(v) && names)
+		add_note_object(m, names, v);
+	if (!json_is_string(v))
 		return;
-	o = json_pack("{s:o}", "text", json_str(body));
-	if (who.n)
-		json_object_set_new(o, "agent", json_str(who));
-	if (when.n)
-		json_object_set_new(o, "at", json_str(when));
-	json_array_append_new(m->notes, o);
+	at = names ? STR("") : str_cut(&rest, ';');
+	author = names ? STR("") : str_cut(&rest, ';');
+	add_note(m, rest, author, at);
+}
+
+/* Links to this id lead to the task. */
+static void add_alias(struct mapping *m, const json_t *v)
+{
+	struct foreign_in *f = m->in->foreign;
+	struct str alias = foreign_id(m->from, as_text(v, m->a), m->a);
+
+	if (!f->aliases)
+		f->aliases = json_object();
+	if (alias.n && m->their_id.n)
+		json_object_set_new(f->aliases, arena_cstr(m->a, alias),
+				    json_str(foreign_id(m->from, m->their_id, m->a)));
+}
+
+struct str foreign_alias(const struct foreign_in *f, struct str id)
+{
+	struct arena a = { 0 };
+	struct str own = f->aliases ? json_get(f->aliases, arena_cstr(&a, id)) : STR("");
+
+	arena_free(&a);
+	return own;
 }
 
 static void apply(struct mapping *m, const struct foreign_rule *r, const json_t *v)
@@ -304,8 +387,10 @@ static void apply(struct mapping *m, const struct foreign_rule *r, const json_t 
 		add_labels(m, r->to, v);
 		break;
 	case NOTES:
-		for (size_t i = 0; i < json_array_size(v); i++)
-			add_note(m, r->to, json_array_get(v, i));
+		add_notes(m, r->to, v);
+		break;
+	case ALIAS:
+		add_alias(m, v);
 		break;
 	case DROP:
 		break;
@@ -326,15 +411,17 @@ static bool has_rule(const struct foreign *f, const char *key)
 static void set_extra(struct mapping *m)
 {
 	const char *key;
-	json_t *v;
+	json_t *v, *source = json_pack("{s:s, s:o}", "tool", m->from->name, "id",
+				       json_str(m->their_id));
 
+	if (m->in->foreign->by_place) /* a later import must not take another task for this one */
+		json_object_set_new(source, "title", json_str(m->p.task.title));
 	json_object_foreach((json_t *)m->o, key, v) {
 		if (!has_rule(m->from, key) && !json_is_null(v))
 			json_object_set(m->extra, key, v);
 	}
-	json_object_set_new(
-		m->extra, "source",
-		json_pack("{s:s, s:o}", "tool", m->from->name, "id", json_str(m->their_id)));
+	json_object_set_new(m->extra, "source", source);
+	json_object_set_new(m->extra, "imported", json_str(origin_sums(&m->p.task, m->a)));
 	set(m, "extra", json_incref(m->extra));
 }
 
@@ -346,6 +433,11 @@ static void set_lists(struct mapping *m)
 		set(m, "depends", json_incref(m->depends));
 	if (json_array_size(m->notes))
 		set(m, "comments", json_incref(m->notes));
+}
+
+struct str foreign_blocked(const struct foreign *f, struct arena *a)
+{
+	return arena_printf(a, "blocked in %s", f->name);
 }
 
 static void complete(struct mapping *m)
@@ -361,11 +453,11 @@ static void complete(struct mapping *m)
 		t->title = title_from(about, t->id);
 	if (t->status == DONE && !t->done_at)
 		t->done_at = t->updated_at ? t->updated_at : t->created_at;
-	if (t->status == BLOCKED && !t->blocker_reason.n && t->depends.n)
-		t->status =
-			READY; /* its dependencies keep it back, and it needs no person to go on */
-	if (t->status == BLOCKED && !t->blocker_reason.n)
-		t->blocker_reason = arena_printf(m->a, "blocked in %s", m->from->name);
+	if (t->status == BLOCKED && !t->blocker_reason.n) {
+		t->blocker_reason = foreign_blocked(m->from, m->a);
+		if (t->depends.n) /* they keep it back, unless foreign_links() finds none of them */
+			t->status = READY;
+	}
 	if (!t->id.n && !m->fault)
 		m->fault = "this task has no id";
 }
@@ -380,8 +472,8 @@ static void map(struct mapping *m)
 			apply(m, r, v);
 	}
 	set_lists(m);
-	set_extra(m);
 	complete(m);
+	set_extra(m);
 }
 
 /* Where the sum is in the set, or would be. The set has room. */

@@ -16,8 +16,10 @@ enum foreign_how {
 	INSIDE,  /* the id of the task around this one */
 	SECTION, /* a section of the description; `to` is its heading */
 	LABEL,   /* labels, with `to` before each */
-	NOTES, /* comments: objects; `to` names their keys for text, author and time, with commas */
-	DROP   /* not imported; `to` says why, NULL: nobody misses it */
+	NOTES, /* comments: objects; `to` names their keys for text, author and time, with commas. NULL: texts of the form
+		  "time;author;text" */
+	ALIAS, /* another id of this task, to which links may lead */
+	DROP   /* not imported: the record says the same elsewhere */
 };
 
 struct foreign_rule {
@@ -37,13 +39,16 @@ struct foreign {
 	enum foreign_shape shape;
 	const char
 		*place; /* where its files usually are, below a project's folder; NULL: anywhere */
+	const char *
+		sign; /* a name in the folder `place`, by which pawl knows it; NULL: its own name is enough */
 	const char *prefix; /* put before an id that is a number */
 	size_t id_most;     /* characters of an id that pawl keeps; 0: all */
 	bool utc;           /* times without a zone are UTC, else local time */
+	bool nested;        /* the tasks are inside another object */
 	const struct foreign_rule *rules;
 	const struct foreign_word *words;
-	const char *const
-		*marks; /* a file is recognised by these texts: all are in its beginning */
+	const char *const *
+		marks; /* a file is recognised by these keys of its first object, or names of its first row */
 };
 
 /* NULL: there is no such program in the tables. */
@@ -65,6 +70,9 @@ struct foreign_in {
 	struct strs dropped; /* reasons; n_dropped has their counts */
 	size_t n_dropped[16];
 	size_t by_status[STATUS_END];
+	json_t *key_lines;  /* the line of each key of the current record; NULL: all are on one */
+	bool by_place;      /* the id of the current record is its place in the file */
+	json_t *aliases;    /* ids of ALIAS, with the task's own; NULL: none */
 	struct task *first; /* the first tasks, for a preview: at most FOREIGN_PREVIEW */
 	size_t n_first;
 	uint64_t *ids; /* a set of the sums of all keys; 0: an empty place */
@@ -79,12 +87,22 @@ enum result foreign_found(struct port_in *in, json_t *o, size_t line);
 /* The top object of a JSON file: one record, or a program's own nesting of them. */
 enum result foreign_object(struct port_in *in, json_t *o, struct str text, size_t line);
 enum result foreign_md(struct port_in *in, struct str text, struct str name);
+/* The same for Task Master, whose tasks are all in one object. */
+enum result foreign_master_read(struct port_in *in, json_t *o, struct str text, size_t line);
+/* Adds the texts of a file of Backlog.md to its record. */
+void foreign_backlog_body(json_t *o, struct str body);
+/* Why a file below the folder of Backlog.md is not a task; NULL: it is. */
+const char *foreign_backlog_left_out(struct str path);
 enum result foreign_lines(struct port_in *in);
 enum result foreign_checklist(struct port_in *in);
 /* pawl's id for theirs. */
 struct str foreign_id(const struct foreign *f, struct str id, struct arena *a);
+/* The id of the task that has this other id; empty: none. Borrowed. */
+struct str foreign_alias(const struct foreign_in *f, struct str id);
 /* Is a task with this key in the files? */
 bool foreign_has(const struct foreign_in *f, struct str key);
+/* The reason of a task that is blocked there, without a reason of its own. */
+struct str foreign_blocked(const struct foreign *f, struct arena *a);
 /* where: "FILE:LINE" */
 void foreign_warn_at(struct port_in *in, struct str where, struct str text);
 void foreign_warn(struct port_in *in, size_t line, struct str text);

@@ -15,6 +15,16 @@ struct checking {
 	enum result code;
 };
 
+/* Replaces another id of a task by its own. */
+static void resolve(struct checking *c, struct str *id)
+{
+	const struct foreign_in *f = c->in->foreign;
+	struct str own = foreign_has(f, task_key(c->a, *id)) ? STR("") : foreign_alias(f, *id);
+
+	if (own.n)
+		*id = own;
+}
+
 static bool leads_somewhere(struct checking *c, const struct task *t, struct str id,
 			    const char *what)
 {
@@ -60,11 +70,27 @@ static void keep_lost(struct checking *c, struct task *t)
 	json_decref(o);
 }
 
+/* A task that was blocked by its dependencies is Ready. If none of them exists, a person has to look at it. */
+static void settle_blocked(struct checking *c, struct task *t)
+{
+	if (t->status != READY ||
+	    !str_eq(t->blocker_reason, foreign_blocked(c->in->foreign->from, c->a)))
+		return;
+	if (t->depends.n)
+		t->blocker_reason = STR("");
+	else
+		t->status = BLOCKED;
+}
+
 static void check(struct checking *c, struct task *t)
 {
 	size_t kept = 0;
 
 	c->lost = json_array();
+	if (t->parent.n)
+		resolve(c, &t->parent);
+	for (size_t i = 0; i < t->depends.n; i++)
+		resolve(c, &t->depends.v[i]);
 	for (size_t i = 0; i < t->depends.n && c->code == SUCCESS; i++)
 		if (!waits_for_parent(c, t, t->depends.v[i]) &&
 		    leads_somewhere(c, t, t->depends.v[i], "depends on"))
@@ -76,6 +102,7 @@ static void check(struct checking *c, struct task *t)
 	if (json_array_size(c->lost))
 		keep_lost(c, t);
 	json_decref(c->lost);
+	settle_blocked(c, t);
 }
 
 static void count(struct port_in *in, const struct task *t)
@@ -128,6 +155,8 @@ enum result foreign_links(struct port_in *in, struct spool *to, bool strict,
 void foreign_end(struct foreign_in *f)
 {
 	free(f->ids);
+	json_decref(f->aliases);
+	f->aliases = NULL;
 	f->ids = NULL;
 	f->room = 0;
 }

@@ -7,9 +7,63 @@
 #include "format/event.h"
 #include "format/json_value.h"
 #include "format/task.h"
-#include "format/yaml.h"
 
 #define DEEPEST 64
+
+/* --- what has no place there ------------------------------------------------------------------------ */
+
+void foreign_out_lost(struct foreign_out *o, const char *field)
+{
+	size_t i = 0;
+
+	while (i < sizeof(o->lost) / sizeof(*o->lost) - 1 && o->lost[i].n &&
+	       strcmp(o->lost[i].field, field))
+		i++;
+	o->lost[i].field = field;
+	o->lost[i].n++;
+}
+
+/* Does the program have a place for this field? A checklist and commands of gh write less than the table reads. */
+static bool has_place(const struct foreign *f, const char *field)
+{
+	if (!strcmp(f->name, "github"))
+		return !strcmp(field, "description") || !strcmp(field, "labels");
+	if (!strcmp(f->name, "markdown"))
+		return !strcmp(field, "description") || !strcmp(field, "parent");
+	if (!strcmp(f->name, "task-master") && !strcmp(field, "labels"))
+		return false;
+	for (const struct foreign_rule *r = f->rules; r->key; r++)
+		if ((r->how == LINK && !strcmp(field, "depends")) ||
+		    (r->how == LINK && !strcmp(r->to, "blocks") && !strcmp(field, "parent")) ||
+		    (r->how == LABEL && !strcmp(field, "labels")) ||
+		    (r->how == NOTES && !strcmp(field, "comments")) ||
+		    (r->to && !strcmp(r->to, field)))
+			return true;
+	return false;
+}
+
+static void count_lost(struct foreign_out *o, const struct foreign_task *t)
+{
+	const struct task *task = &t->parcel.task;
+	const struct {
+		const char *field;
+		bool has;
+	} fields[] = { { "description", task->description.n },
+		       { "acceptance", task->acceptance.n },
+		       { "labels", task->labels.n },
+		       { "depends", task->depends.n },
+		       { "parent", task->parent.n },
+		       { "assignee", task->assignee.n },
+		       { "due", task->due },
+		       { "not_before", task->not_before },
+		       { "effort", task->effort.n },
+		       { "summary", task->summary.n },
+		       { "comments", t->parcel.n_comments } };
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+		if (fields[i].has && !has_place(o->to, fields[i].field))
+			foreign_out_lost(o, fields[i].field);
+}
 
 /* --- ids ------------------------------------------------------------------------------------------ */
 
@@ -111,10 +165,12 @@ void foreign_out_settle(struct foreign_out *o)
 	for (size_t i = 0; i < o->n; i++)
 		if (!o->tasks[i].theirs.n)
 			o->tasks[i].theirs = new_id(o, &o->tasks[i].parcel.task);
-	for (size_t i = 0; i < o->n; i++)
+	for (size_t i = 0; i < o->n; i++) {
 		for (const struct foreign_task *t = o->tasks[i].inside;
 		     t && o->tasks[i].depth < DEEPEST; t = t->inside)
 			o->tasks[i].depth++;
+		count_lost(o, &o->tasks[i]);
+	}
 }
 
 void foreign_out_end(struct foreign_out *o)
@@ -153,6 +209,12 @@ static void add_lines(struct foreign_out *o, struct buf *out)
 	}
 }
 
+static void add_master(struct foreign_out *o, struct buf *out)
+{
+	add_json(out, foreign_master_write(o), JSON_INDENT(2));
+	buf_addc(out, '\n');
+}
+
 static void add_array(struct foreign_out *o, struct buf *out)
 {
 	buf_adds(out, STR("["));
@@ -167,78 +229,6 @@ static void add_array(struct foreign_out *o, struct buf *out)
 		add_json(out, record, JSON_COMPACT);
 	}
 	buf_adds(out, STR("\n]\n"));
-}
-
-static json_t *ids_as_numbers(json_t *list)
-{
-	json_t *out = json_array();
-
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		struct str s = json_text(json_array_get(list, i));
-		int64_t n;
-
-		json_array_append_new(out, str_to_i64(s, &n) ? json_integer(n) : json_str(s));
-	}
-	return out;
-}
-
-static json_t *master_record(struct foreign_out *o, const struct foreign_task *t)
-{
-	json_t *record = foreign_record(o, t);
-
-	number(record, "id");
-	json_object_del(record, "parent");
-	json_object_del(record, "tag");
-	json_object_set_new(record, "dependencies",
-			    ids_as_numbers(json_object_get(record, "dependencies")));
-	return record;
-}
-
-/* Task Master has two levels: tasks further in become sub-tasks of the outermost. A sub-task's id is its number. */
-static void add_inner(struct foreign_out *o, const struct foreign_task *around, json_t *list)
-{
-	for (const struct foreign_task *t = around->first; t; t = t->next) {
-		json_t *record = master_record(o, t);
-
-		json_object_set_new(record, "id",
-				    json_integer((json_int_t)json_array_size(list) + 1));
-		json_array_append_new(list, record);
-		if (t->depth < DEEPEST)
-			add_inner(o, t, list);
-	}
-}
-
-/* Before the records: links to sub-tasks are written as "68.2". */
-static void number_inner(struct foreign_out *o, struct str top, struct foreign_task *around,
-			 size_t *n)
-{
-	for (struct foreign_task *t = around->first; t; t = t->next) {
-		t->theirs = arena_printf(&o->arena, "%.*s.%zu", STRF(top), ++*n);
-		if (t->depth < DEEPEST)
-			number_inner(o, top, t, n);
-	}
-}
-
-static void add_master(struct foreign_out *o, struct buf *out)
-{
-	json_t *tasks = json_array();
-
-	for (size_t i = 0; i < o->n; i++) {
-		size_t n = 0;
-
-		if (!o->tasks[i].inside)
-			number_inner(o, o->tasks[i].theirs, &o->tasks[i], &n);
-	}
-	for (size_t i = 0; i < o->n; i++)
-		if (!o->tasks[i].inside) {
-			json_t *record = master_record(o, &o->tasks[i]), *inner = json_array();
-
-			add_inner(o, &o->tasks[i], inner);
-			json_object_set_new(record, "subtasks", inner);
-			json_array_append_new(tasks, record);
-		}
-	add_json(out, json_pack("{s:{s:o}}", "master", "tasks", tasks), JSON_INDENT(2));
-	buf_addc(out, '\n');
 }
 
 /* --- lines ----------------------------------------------------------------------------------------- */
@@ -356,69 +346,4 @@ void foreign_out_text(struct foreign_out *o, struct buf *out)
 	for (size_t i = 0; i < sizeof(writers) / sizeof(*writers); i++)
 		if (!strcmp(o->to->name, writers[i].name))
 			writers[i].write(o, out);
-}
-
-/* --- a folder of Markdown files ----------------------------------------------------------------------- */
-
-struct str foreign_out_name(const struct foreign_task *t, struct arena *a)
-{
-	struct str title = t->parcel.task.title;
-	char *p = arena_cstr(a, title);
-	size_t n = 0;
-
-	for (size_t i = 0; i < title.n && n < 60; i++) {
-		bool word = isalnum((unsigned char)title.p[i]);
-
-		if (word || (n && p[n - 1] != '-'))
-			p[n++] = word ? title.p[i] : '-';
-	}
-	while (n && p[n - 1] == '-')
-		n--;
-	return arena_printf(a, "task-%.*s - %.*s.md", (int)(t->theirs.n - strlen("task-")),
-			    t->theirs.p + strlen("task-"), (int)n, p);
-}
-
-/* The description up to its first section, which Backlog.md keeps for itself. */
-static struct str before_sections(struct str text)
-{
-	const char *at = str_starts(text, STR("## ")) ? text.p
-						      : memmem(str_p(text), text.n, "\n## ", 4);
-
-	return at ? str_n(text.p, (size_t)(at - text.p)) : text;
-}
-
-void foreign_out_file(struct foreign_out *o, const struct foreign_task *t, struct buf *out)
-{
-	static const char *const keys[] = { "id",       "title",        "status",
-					    "assignee", "created_date", "updated_date",
-					    "labels",   "dependencies", "parent_task_id",
-					    "priority" };
-	json_t *r = foreign_record(o, t), *assignee = json_object_get(r, "assignee");
-	struct str acceptance = json_get(r, "acceptance"), about = t->parcel.task.description,
-		   first = before_sections(about), rest;
-
-	json_object_set_new(
-		r, "assignee",
-		assignee ? json_pack("[o]", json_sprintf("@%s", json_string_value(assignee)))
-			 : json_array());
-	if (!json_object_get(r, "labels"))
-		json_object_set_new(r, "labels", json_array());
-	if (!json_object_get(r, "dependencies"))
-		json_object_set_new(r, "dependencies", json_array());
-	buf_adds(out, STR("---\n"));
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		if (json_object_get(r, keys[i]))
-			yaml_add(out, str_c(keys[i]), json_object_get(r, keys[i]));
-	buf_addf(out,
-		 "---\n\n## Description\n\n<!-- SECTION:DESCRIPTION:BEGIN -->\n%.*s\n"
-		 "<!-- SECTION:DESCRIPTION:END -->\n",
-		 STRF(str_trim(first)));
-	rest = str_trim(str_n(str_p(about) + first.n, about.n - first.n));
-	if (rest.n)
-		buf_addf(out, "\n%.*s\n", STRF(rest));
-	if (acceptance.n)
-		buf_addf(out,
-			 "\n## Acceptance Criteria\n<!-- AC:BEGIN -->\n%.*s\n<!-- AC:END -->\n",
-			 STRF(acceptance));
-	json_decref(r);
 }

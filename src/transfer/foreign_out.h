@@ -22,6 +22,10 @@ struct foreign_out {
 	struct foreign_task **by_id;
 	size_t n;
 	int64_t next; /* the next free number, for programs with numbers as ids */
+	struct {
+		const char *field;
+		size_t n; /* tasks with a value that has no place in the program */
+	} lost[16];
 	struct arena arena;
 };
 
@@ -29,11 +33,15 @@ struct foreign_out {
 void foreign_out_add(struct foreign_out *o, const struct parcel *p);
 /* Gives each task its id there, and finds the task around it. */
 void foreign_out_settle(struct foreign_out *o);
-/* The file for programs that have one; for a folder: the file of one task. */
+/* The file, for programs that have one. */
 void foreign_out_text(struct foreign_out *o, struct buf *out);
-void foreign_out_file(struct foreign_out *o, const struct foreign_task *t, struct buf *out);
-/* "task-7 - Title.md" */
-struct str foreign_out_name(const struct foreign_task *t, struct arena *a);
+/* Task Master: the whole file. */
+json_t *foreign_master_write(struct foreign_out *o);
+/* Backlog.md: the file of one task, and its name, "task-7 - Title.md". */
+void foreign_backlog_file(struct foreign_out *o, const struct foreign_task *t, struct buf *out);
+struct str foreign_backlog_name(const struct foreign_task *t, struct arena *a);
+/* Counts a task that loses a value. */
+void foreign_out_lost(struct foreign_out *o, const char *field);
 void foreign_out_end(struct foreign_out *o);
 
 /* The record of a task: the table read backwards. */

@@ -42,136 +42,17 @@ void foreign_drop(struct port_in *in, const char *why)
 	f->n_dropped[i]++;
 }
 
-/* --- Task Master ------------------------------------------------------------------------------------ */
-
-/* Where the tasks of one object are in its text: jansson does not keep lines. */
-struct lines {
-	struct str text;
-	size_t at, line;
-};
-
-/* The line of the next "id" key. */
-static size_t next_line(struct lines *l)
-{
-	static const char key[] = "\"id\"";
-	const char *from = l->text.p + l->at,
-		   *found = memmem(from, l->text.n - l->at, key, strlen(key));
-
-	for (const char *p = from; found && p < found; p++)
-		l->line += *p == '\n';
-	if (found)
-		l->at = (size_t)(found - l->text.p) + strlen(key);
-	return l->line;
-}
-
-static struct str number_text(const json_t *v, struct arena *a)
-{
-	if (json_is_integer(v))
-		return arena_printf(a, "%lld", (long long)json_integer_value(v));
-	return json_text(v);
-}
-
-/* In a sub-task, a number below 100 is a sibling; "68.2" and larger numbers are absolute. */
-static json_t *absolute(const json_t *links, struct str parent, struct str before, struct arena *a)
-{
-	json_t *out = json_array();
-
-	for (size_t i = 0; i < json_array_size(links); i++) {
-		struct str id = number_text(json_array_get(links, i), a);
-		int64_t n;
-
-		if (parent.n && str_to_i64(id, &n) && n < 100)
-			id = arena_printf(a, "%.*s.%.*s", STRF(parent), STRF(id));
-		else if (before.n)
-			id = arena_printf(a, "%.*s%.*s", STRF(before), STRF(id));
-		json_array_append_new(out, json_str(id));
-	}
-	return out;
-}
-
-struct nest {
-	struct port_in *in;
-	struct lines lines;
-	struct str tag, before; /* before: put before ids, so that those of two tags differ */
-	struct arena *a;
-};
-
-static enum result take_tasks(struct nest *n, const json_t *tasks, struct str parent);
-
-static enum result take_task(struct nest *n, const json_t *task, struct str parent)
-{
-	size_t line = next_line(&n->lines);
-	struct str own = number_text(json_object_get(task, "id"), n->a), id;
-	json_t *o = json_copy((json_t *)task), *subtasks = json_object_get(task, "subtasks");
-	enum result code;
-
-	if (!json_is_object(task)) {
-		json_decref(o);
-		return port_refuse(n->in, line, STR("not an object"));
-	}
-	id = parent.n ? arena_printf(n->a, "%.*s.%.*s", STRF(parent), STRF(own))
-		      : arena_printf(n->a, "%.*s%.*s", STRF(n->before), STRF(own));
-	if (own.n)
-		json_object_set_new(o, "id", json_str(id));
-	json_object_set_new(
-		o, "dependencies",
-		absolute(json_object_get(task, "dependencies"), parent, n->before, n->a));
-	json_object_del(o, "subtasks");
-	if (parent.n)
-		json_object_set_new(o, "parent", json_str(parent));
-	if (n->tag.n)
-		json_object_set_new(o, "tag", json_str(n->tag));
-	code = foreign_found(n->in, o, line);
-	json_decref(o);
-	return code == SUCCESS ? take_tasks(n, subtasks, id) : code;
-}
-
-static enum result take_tasks(struct nest *n, const json_t *tasks, struct str parent)
-{
-	enum result code = SUCCESS;
-
-	for (size_t i = 0; code == SUCCESS && i < json_array_size(tasks); i++)
-		code = take_task(n, json_array_get(tasks, i), parent);
-	return code;
-}
-
-/* {"master":{"tasks":[…]},"other tag":…}, or the older {"tasks":[…]}. Tasks of other tags get a label. */
-static enum result take_tags(struct port_in *in, json_t *o, struct str text, size_t line)
-{
-	struct arena a = { 0 };
-	struct nest n = { .in = in, .lines = { text, 0, line }, .a = &a };
-	enum result code = SUCCESS;
-	const char *tag;
-	json_t *v;
-
-	if (json_is_array(json_object_get(o, "tasks"))) {
-		code = take_tasks(&n, json_object_get(o, "tasks"), STR(""));
-	} else {
-		json_object_foreach(o, tag, v) {
-			bool master = !strcmp(tag, "master");
-
-			if (code != SUCCESS || !json_is_array(json_object_get(v, "tasks")))
-				continue;
-			n.tag = master ? STR("") : str_c(tag);
-			n.before = master ? STR("") : arena_printf(&a, "%s-", tag);
-			code = take_tasks(&n, json_object_get(v, "tasks"), STR(""));
-		}
-	}
-	arena_free(&a);
-	return code;
-}
-
 enum result foreign_object(struct port_in *in, json_t *o, struct str text, size_t line)
 {
 	if (!strcmp(in->foreign->from->name, "task-master"))
-		return take_tags(in, o, text, line);
+		return foreign_master_read(in, o, text, line);
 	return foreign_found(in, o, line);
 }
 
 /* --- Markdown files ---------------------------------------------------------------------------------- */
 
 struct front {
-	json_t *o;
+	json_t *o, *lines;
 };
 
 static int take_key(void *ctx, struct str key, json_t *v, size_t line)
@@ -179,46 +60,10 @@ static int take_key(void *ctx, struct str key, json_t *v, size_t line)
 	struct front *f = ctx;
 	char name[YAML_KEY_MAX + 1];
 
-	(void)line;
 	snprintf(name, sizeof(name), "%.*s", STRF(key));
 	json_object_set(f->o, name, v);
+	json_object_set_new(f->lines, name, json_integer((json_int_t)line));
 	return 0;
-}
-
-static bool is_mark(struct str line)
-{
-	line = str_trim(line);
-	return str_starts(line, STR("<!-- SECTION:")) || str_starts(line, STR("<!-- AC:")) ||
-	       str_starts(line, STR("<!-- DOD:"));
-}
-
-/* Backlog.md marks its sections with comments; the headings say the same. "Description" needs none. */
-static struct str plain_body(struct str body, struct str *acceptance, struct arena *a)
-{
-	struct buf rest = BUF_MAX(SIZE_MAX / 4), wanted = BUF_MAX(SIZE_MAX / 4), *to = &rest;
-	struct str out;
-
-	while (body.n) {
-		struct str line = str_cut(&body, '\n'), heading = str_trim(line);
-
-		if (is_mark(line))
-			continue;
-		if (str_starts(line, STR("## ")))
-			to = &rest;
-		if (str_is(heading, "## Description"))
-			continue;
-		if (str_is(heading, "## Acceptance Criteria")) {
-			to = &wanted;
-			continue;
-		}
-		buf_adds(to, line);
-		buf_addc(to, '\n');
-	}
-	*acceptance = arena_str(a, str_trim(buf_str(&wanted)));
-	out = arena_str(a, str_trim(buf_str(&rest)));
-	buf_free(&rest);
-	buf_free(&wanted);
-	return out;
 }
 
 /* aitasks: t10_2_words.md is the sub-task t10_2 of t10. */
@@ -233,55 +78,46 @@ static void name_by_file(json_t *o, struct str name)
 		json_object_set_new(o, "parent", json_str(str_n(parent.p, parent.n - 1)));
 }
 
-static void add_body(json_t *o, struct str body, bool marked, struct arena *a)
+static enum result take_front(struct port_in *in, struct front *front, struct str text,
+			      struct str name)
 {
-	struct str acceptance = STR("");
+	const char *program = in->foreign->from->name;
+	struct yaml_fault fault = { .line = 1 };
+	struct str body;
+	enum result code;
 
-	if (marked)
-		body = plain_body(body, &acceptance, a);
-	json_object_set_new(o, "body", json_str(str_trim(body)));
-	if (acceptance.n)
-		json_object_set_new(o, "acceptance", json_str(acceptance));
-}
-
-/* Backlog.md has documents and decisions beside its tasks, and an archive. NULL: a task. */
-static const char *not_in_backlog(struct str path)
-{
-	if (str_has_nocase(path, STR("/archive/")))
-		return "archived in Backlog.md";
-	if (str_has_nocase(path, STR("/tasks/")) || str_has_nocase(path, STR("/completed/")) ||
-	    str_has_nocase(path, STR("/drafts/")))
-		return NULL;
-	return "a document of Backlog.md, not a task";
+	if (!text_valid(text))
+		return port_refuse(in, 1, STR("not valid UTF-8"));
+	if (task_md_split(text, &body, take_key, front, &fault, &in->piece))
+		return port_refuse(in, fault.line, fault.text);
+	if (!strcmp(program, "backlog"))
+		foreign_backlog_body(front->o, body);
+	else
+		json_object_set_new(front->o, "body", json_str(str_trim(body)));
+	if (!strcmp(program, "aitasks") || !json_object_get(front->o, "id"))
+		name_by_file(front->o, name);
+	in->foreign->key_lines = front->lines;
+	code = foreign_found(in, front->o, 1);
+	in->foreign->key_lines = NULL;
+	return code;
 }
 
 enum result foreign_md(struct port_in *in, struct str text, struct str name)
 {
-	const char *program = in->foreign->from->name;
-	struct yaml_fault fault = { .line = 1 };
-	struct front front = { json_object() };
-	const char *why = strcmp(program, "backlog") ? NULL : not_in_backlog(str_c(in->path));
-	struct str body;
+	const char *why = strcmp(in->foreign->from->name, "backlog")
+				  ? NULL
+				  : foreign_backlog_left_out(str_c(in->path));
+	struct front front;
 	enum result code;
 
 	if (why) {
 		foreign_drop(in, why);
-		json_decref(front.o);
 		return SUCCESS;
 	}
-	if (!text_valid(text)) {
-		json_decref(front.o);
-		return port_refuse(in, 1, STR("not valid UTF-8"));
-	}
-	if (task_md_split(text, &body, take_key, &front, &fault, &in->piece)) {
-		json_decref(front.o);
-		return port_refuse(in, fault.line, fault.text);
-	}
-	add_body(front.o, body, !strcmp(program, "backlog"), &in->piece);
-	if (!strcmp(program, "aitasks") || !json_object_get(front.o, "id"))
-		name_by_file(front.o, name);
-	code = foreign_found(in, front.o, 1);
+	front = (struct front){ json_object(), json_object() };
+	code = take_front(in, &front, text, name);
 	json_decref(front.o);
+	json_decref(front.lines);
 	return code;
 }
 
@@ -370,7 +206,8 @@ static enum result take_line(struct port_in *in, struct str line, size_t number)
 			take_word(o, &title, word);
 	}
 	json_object_set_new(o, "title", json_str(buf_str(&title)));
-	if (!json_object_get(o, "id"))
+	in->foreign->by_place = !json_object_get(o, "id");
+	if (in->foreign->by_place)
 		json_object_set_new(o, "id", json_integer((json_int_t)number));
 	code = foreign_found(in, o, number);
 	buf_free(&title);
@@ -435,6 +272,7 @@ static enum result take_plan(struct port_in *in, struct str text)
 	struct plan plan;
 	enum result code = SUCCESS;
 
+	in->foreign->by_place = true;
 	if (plan_read(text, &plan, &fault, &a))
 		code = port_refuse(in, fault.line, fault.text);
 	for (size_t i = 0; code == SUCCESS && i < plan.n; i++) {

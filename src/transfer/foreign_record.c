@@ -46,13 +46,19 @@ static struct str compact(struct str iso, struct arena *a)
 static struct str time_text(const struct foreign_out *o, int64_t ms, bool date, struct arena *a)
 {
 	struct str iso = when_text(a, ms);
+	int64_t midnight;
 
+	if (date && !strcmp(o->to->name, "taskwarrior") &&
+	    when_parse(when_date_iso(a, ms), &midnight))
+		iso = when_text(a, midnight); /* a day begins with the local one */
 	if (!strcmp(o->to->name, "taskwarrior"))
 		return compact(iso, a);
+	if (date)
+		return str_n(iso.p, strlen("2026-11-16"));
 	if (!strcmp(o->to->name, "backlog"))
 		return arena_printf(a, "%.10s %.5s", iso.p, iso.p + 11);
-	if (date || o->to->shape == LINES)
-		return str_n(iso.p, strlen("2026-11-16"));
+	if (o->to->shape == LINES)
+		return str_n(when_local(a, ms).p, strlen("2026-11-16"));
 	return iso;
 }
 
@@ -118,18 +124,31 @@ static json_t *links(struct foreign_out *o, const struct task *t, bool typed,
 	return list;
 }
 
-/* Labels that begin with `before`, without it. An empty `before` takes those that no other rule takes. */
-static json_t *labels(const struct foreign *f, const struct task *t, const char *before)
+/* Does this rule take the labels that no rule takes by their beginning? A rule without a text does, else the last. */
+static bool takes_rest(const struct foreign *f, const struct foreign_rule *rule)
+{
+	const struct foreign_rule *taker = NULL;
+
+	for (const struct foreign_rule *r = f->rules; r->key; r++)
+		if (r->how == LABEL && !(taker && !*taker->to))
+			taker = r;
+	return taker == rule;
+}
+
+/* Labels that begin with the rule's text, without it. */
+static json_t *labels(const struct foreign *f, const struct task *t,
+		      const struct foreign_rule *rule)
 {
 	json_t *list = json_array();
+	bool rest = takes_rest(f, rule);
 
 	for (size_t i = 0; i < t->labels.n; i++) {
 		struct str s = t->labels.v[i];
 		bool other = false;
 
-		for (const struct foreign_rule *r = f->rules; r->key && !*before; r++)
+		for (const struct foreign_rule *r = f->rules; r->key; r++)
 			other |= r->how == LABEL && *r->to && str_starts(s, str_c(r->to));
-		if (!other && str_cut_prefix(&s, str_c(before)))
+		if ((*rule->to && str_cut_prefix(&s, str_c(rule->to))) || (!other && rest))
 			json_array_append_new(list, json_str(s));
 	}
 	return list;
@@ -183,10 +202,11 @@ static json_t *value_for(struct foreign_out *o, const struct foreign_rule *r,
 	case INSIDE:
 		return t->inside ? json_str(t->inside->theirs) : NULL;
 	case LABEL:
-		return labels(o->to, task, r->to);
+		return labels(o->to, task, r);
 	case NOTES:
 		return notes(o, t, r->to);
 	case SECTION: /* stays in the description */
+	case ALIAS:
 	case DROP:
 		break;
 	}
@@ -202,6 +222,99 @@ static bool is_first(const struct foreign *f, const struct foreign_rule *rule)
 	return true;
 }
 
+/* --- what pawl kept for the program -------------------------------------------------------------- */
+
+static const struct foreign_rule *rule_for(const struct foreign *f, const char *key)
+{
+	const struct foreign_rule *r = f->rules;
+
+	while (r->key && strcmp(r->key, key))
+		r++;
+	return r->key ? r : NULL;
+}
+
+/* The id of a task that was not there when the link was read. */
+static json_t *lost_id(const struct foreign *f, struct str id, struct arena *a)
+{
+	struct str number = id;
+	char *p;
+
+	if (!str_cut_prefix(&number, str_c(f->prefix)) || !number.n)
+		return json_str(id);
+	p = arena_cstr(a, number);
+	for (size_t i = 0; i < number.n; i++) {
+		if (p[i] == '_')
+			p[i] = '.';
+		else if (p[i] < '0' || p[i] > '9')
+			return json_str(id);
+	}
+	return json_string(p);
+}
+
+/* Links of other kinds, and to tasks that did not exist. */
+static void links_back(struct foreign_out *o, const struct foreign_task *t, const json_t *extra,
+		       json_t *out)
+{
+	const struct foreign_rule *r = o->to->rules;
+	const json_t *others = json_object_get(extra, "links"),
+		     *lost = json_object_get(extra, "lost_links");
+	json_t *list;
+
+	while (r->key && r->how != LINK)
+		r++;
+	if (!r->key || o->to->id_most || !(json_array_size(others) + json_array_size(lost)))
+		return;
+	list = json_object_get(out, r->key);
+	if (!list) {
+		list = json_array();
+		json_object_set_new(out, r->key, list);
+	}
+	for (size_t i = 0; i < json_array_size(others); i++)
+		json_array_append(list, json_array_get(others, i));
+	for (size_t i = 0; i < json_array_size(lost); i++) {
+		json_t *id = lost_id(o->to, json_text(json_array_get(lost, i)), &o->arena);
+
+		json_array_append_new(list,
+				      strcmp(r->to, "blocks")
+					      ? id
+					      : json_pack("{s:o, s:o, s:s}", "issue_id",
+							  json_str(t->theirs), "depends_on_id", id,
+							  "type", "blocks"));
+	}
+}
+
+/* Of several values, pawl has the first. */
+static bool begins_with(const json_t *list, const json_t *first)
+{
+	struct str s = json_text(json_array_get(list, 0));
+
+	(void)str_cut_prefix(&s, STR("@"));
+	return json_is_string(first) && str_eq(s, json_text(first));
+}
+
+/* Keys that pawl does not know stay in `extra`: a task goes back to its program with them. */
+static void put_back(struct foreign_out *o, const struct foreign_task *t, json_t *out)
+{
+	static const char *const own[] = { "source", "imported", "links", "lost_links" };
+	struct str text = t->parcel.task.extra;
+	json_t *extra = json_loadb(str_p(text), text.n, 0, NULL), *v;
+	const char *key;
+
+	json_object_foreach(extra, key, v) {
+		json_t *has = json_object_get(out, key);
+		bool skip = !str_is(json_get(json_object_get(extra, "source"), "tool"),
+				    o->to->name);
+
+		for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+			skip |= !strcmp(key, own[i]);
+		if (!skip && (has ? begins_with(v, has) : !rule_for(o->to, key)))
+			json_object_set(out, key, v);
+	}
+	if (str_is(json_get(json_object_get(extra, "source"), "tool"), o->to->name))
+		links_back(o, t, extra, out);
+	json_decref(extra);
+}
+
 json_t *foreign_record(struct foreign_out *o, const struct foreign_task *t)
 {
 	json_t *out = json_object();
@@ -214,5 +327,6 @@ json_t *foreign_record(struct foreign_out *o, const struct foreign_task *t)
 		else
 			json_decref(v);
 	}
+	put_back(o, t, out);
 	return out;
 }

@@ -57,20 +57,112 @@ const struct foreign *foreign_find(struct str name)
 	return NULL;
 }
 
+/* `place` below the folder; if the folder is itself the first part of it, the rest. NULL: not there. */
+static const char *below(const struct foreign *f, const char *folder, struct arena *a)
+{
+	struct str rest = str_c(f->place), first = str_cut(&rest, '/');
+	const char *path = fs_join(a, str_c(folder), str_c(f->place)), *real;
+
+	if (fs_exists(path))
+		return path;
+	real = rest.n ? fs_real(a, folder) : NULL;
+	if (!real || !str_ends(str_c(real), arena_printf(a, "/%.*s", STRF(first))))
+		return NULL;
+	path = fs_join(a, str_c(folder), rest);
+	return fs_exists(path) ? path : NULL;
+}
+
 const char *foreign_path(const struct foreign *f, const char *path, struct arena *a)
 {
-	const char *below = f->place && fs_is_dir(path) ? fs_join(a, str_c(path), str_c(f->place))
-							: NULL;
+	const char *found = f->place && fs_is_dir(path) ? below(f, path, a) : NULL;
 
-	return below && fs_exists(below) ? below : path;
+	return found ? found : path;
+}
+
+/* --- recognition by shape --------------------------------------------------------------------------- */
+
+/* Cuts a JSON string, after its first quote, from *rest; escapes stay as they are. */
+static struct str cut_string(struct str *rest)
+{
+	size_t n = 0;
+	struct str s;
+
+	while (n < rest->n && rest->p[n] != '"')
+		n += 1 + (rest->p[n] == '\\');
+	n = n < rest->n ? n : rest->n;
+	s = str_n(rest->p, n);
+	n += n < rest->n;
+	*rest = str_n(rest->p + n, rest->n - n);
+	return s;
+}
+
+/* Does the first object have this key? nested: or one inside it. */
+static bool has_key(struct str text, const char *key, bool nested)
+{
+	size_t level = 0;
+
+	while (text.n) {
+		char c = text.p[0];
+		struct str s;
+
+		text = str_n(text.p + 1, text.n - 1);
+		level += c == '{';
+		level -= c == '}' && level;
+		if (c == '}' && !level)
+			return false;
+		if (c != '"')
+			continue;
+		s = cut_string(&text);
+		if ((level == 1 || (nested && level)) && str_is(s, key) &&
+		    str_starts(str_trim(text), STR(":")))
+			return true;
+	}
+	return false;
+}
+
+static bool has_column(struct str text, const char *name)
+{
+	struct str row = str_cut(&text, '\n');
+
+	while (row.n) {
+		struct str cell = str_trim(str_cut(&row, ','));
+
+		if (cell.n > 1 && cell.p[0] == '"')
+			cell = str_n(cell.p + 1, cell.n - 2);
+		if (str_is(cell, name))
+			return true;
+	}
+	return false;
 }
 
 static bool has_marks(const struct foreign *f, struct str head)
 {
+	bool objects = str_starts(head, STR("{")) || str_starts(head, STR("["));
+
 	for (const char *const *mark = f->marks; *mark; mark++)
-		if (!memmem(str_p(head), head.n, *mark, strlen(*mark)))
+		if (f->shape == OBJECTS ? !objects || !has_key(head, *mark, f->nested)
+					: !has_column(head, *mark))
 			return false;
 	return f->marks[0];
+}
+
+/* Is the first line, after headings, an item with a box? */
+static bool is_checklist(struct str text)
+{
+	struct str line = STR("");
+
+	while (text.n && (!line.n || line.p[0] == '#'))
+		line = str_trim(str_cut(&text, '\n'));
+	return line.n > 5 && memchr("-*+", line.p[0], 3) &&
+	       (!memcmp(line.p + 1, " [ ] ", 5) || !memcmp(line.p + 1, " [x] ", 5));
+}
+
+static bool has_shape(const struct foreign *f, const char *path, struct str head)
+{
+	(void)str_cut_prefix(&head, STR("\xef\xbb\xbf"));
+	if (f->shape == CHECKLIST)
+		return str_ends(str_c(path), STR(".md")) && is_checklist(head);
+	return has_marks(f, str_trim(head));
 }
 
 /* The first bytes of a regular file; empty for anything else. */
@@ -87,17 +179,15 @@ static struct str head_of(const char *path, char *room)
 	return str_n(room, n > 0 ? (size_t)n : 0);
 }
 
-/* A folder is known by its name, or by what lies at the usual place below it. */
+/* By the name of the folder or file, or by the files at the usual place below a folder. */
 static bool in_place(const struct foreign *f, const char *path, struct arena *a)
 {
-	char *real = fs_real(a, path);
+	const char *file = f->place ? foreign_path(f, path, a) : NULL;
+	char *real = file ? fs_real(a, file) : NULL;
 
-	if (!f->place || !real)
+	if (!real || !str_ends(str_c(real), arena_printf(a, "/%s", f->place)))
 		return false;
-	if (fs_is_dir(path))
-		return fs_exists(fs_join(a, str_c(path), str_c(f->place))) ||
-		       str_ends(str_c(real), str_c(f->place));
-	return str_ends(str_c(real), arena_printf(a, "/%s", f->place));
+	return !f->sign || fs_exists(fs_join(a, str_c(real), str_c(f->sign)));
 }
 
 const struct foreign *foreign_recognise(const char *path)
@@ -107,7 +197,7 @@ const struct foreign *foreign_recognise(const char *path)
 	struct str head = head_of(path, arena_alloc(&a, HEAD_MAX));
 
 	for (size_t i = 0; i < N_ALL && !found; i++)
-		if (in_place(all[i], path, &a) || has_marks(all[i], head))
+		if (in_place(all[i], path, &a) || has_shape(all[i], path, head))
 			found = all[i];
 	arena_free(&a);
 	return found;
