@@ -33,26 +33,29 @@ static int get_next(struct port_in *in)
 /* Copies an object up to its closing '}', after its '{' was read; false: it does not end, or is too large. */
 static bool get_object(struct port_in *in, struct buf *out)
 {
-	bool text = false;
-	size_t depth = 1;
+	char piece[512] = "{"; /* a call of buf_add() for each byte costs too much */
+	bool text = false, escaped = false;
+	size_t depth = 1, n = 1;
 
-	buf_addc(out, '{');
 	while (depth && !out->full) {
 		int c = get(in);
 
 		if (c == EOF)
 			return false;
-		buf_addc(out, (char)c);
-		if (text && c == '\\') {
-			c = get(in);
-			if (c == EOF)
-				return false;
-			buf_addc(out, (char)c);
+		piece[n++] = (char)c;
+		if (escaped) {
+			escaped = false;
 		} else if (c == '"') {
 			text = !text;
-		} else if (!text) {
+		} else if (text) {
+			escaped = c == '\\';
+		} else {
 			depth += c == '{' || c == '[';
 			depth -= c == '}' || c == ']';
+		}
+		if (n == sizeof(piece) || !depth) {
+			buf_add(out, piece, n);
+			n = 0;
 		}
 	}
 	return !out->full;
