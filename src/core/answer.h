@@ -53,6 +53,8 @@ struct related {
 };
 
 /* Stored answers contain these numbers, so a number never changes. */
+#define REPEATED_MAYBE 2 /* see queue_config.tells_resent */
+
 enum answer_kind {
 	ANSWER_TASK = 0,       /* one task, or none */
 	ANSWER_TASKS = 1,      /* tasks[], total */
@@ -72,7 +74,7 @@ struct answer {
 	struct str message, hint;
 	char applied;     /* API_ERROR: was the change applied? 'n': no, '?': unknown */
 	struct str fault; /* name of the store's fault, or why a server refused the caller */
-	int64_t repeated; /* the answer of an earlier, identical call */
+	int64_t repeated; /* the answer of an earlier, identical call; REPEATED_MAYBE: perhaps */
 	int64_t existed;  /* create --if-absent: the task existed */
 	struct strs warnings;
 	struct task *task, *next;

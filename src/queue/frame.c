@@ -9,7 +9,7 @@
 #include "format/task.h"
 
 #define ONE_MAX (64u << 20)
-#define TAG_CALL 251  /* id of an acquisition */
+#define TAG_CALL 251  /* id of a change */
 #define TAG_PASS 252  /* kind and token of a lock of the whole queue */
 #define TAG_UNDER 253 /* these are unknown tags to request_unpack(), which skips them */
 
@@ -173,27 +173,47 @@ void frame_answer(struct buf *b, const struct answer *ans)
 
 /* --- facts, findings, heads ----------------------------------------------------------------------- */
 
-#define FACTS(f)                                                                                  \
+#define FACTS(f, flags)                                                                           \
 	{                                                                                         \
 		{ NULL, &(f)->now }, { NULL, &(f)->locks_only }, { NULL, &(f)->role },            \
 			{ &(f)->version, NULL }, { &(f)->identity, NULL }, { &(f)->token, NULL }, \
 			{ &(f)->agents, NULL }, { &(f)->queue, NULL },                            \
+			{ NULL, &(f)->policy.lease }, { NULL, &(f)->policy.lease_min },           \
+			{ NULL, &(f)->policy.lease_max }, { NULL, &(f)->policy.lock_ttl },        \
+			{ NULL, &(f)->policy.max_abandoned }, { NULL, &(f)->policy.handback },    \
+			{ NULL, &(f)->policy.warn_after }, { NULL, flags },                       \
 	}
+enum { KEEP_ABANDONED = 1, IGNORE_DEPENDS = 2, CLAIM_CREATES = 4, UNTYPED = 8, OFFER_PARENTS = 16 };
 
 void frame_facts(struct buf *b, const struct frame_facts *f)
 {
 	struct frame_facts copy = *f;
-	const struct slot slots[] = FACTS(&copy);
+	const struct policy *p = &f->policy;
+	int64_t flags = (p->keep_abandoned ? KEEP_ABANDONED : 0) |
+			(p->ignore_depends ? IGNORE_DEPENDS : 0) |
+			(p->claim_creates ? CLAIM_CREATES : 0) | (p->untyped ? UNTYPED : 0) |
+			(p->offer_parents ? OFFER_PARENTS : 0);
+	const struct slot slots[] = FACTS(&copy, &flags);
 
 	add_slots(b, slots, COUNT(slots));
 }
 
 int frame_facts_open(struct str one, struct frame_facts *f)
 {
-	const struct slot slots[] = FACTS(f);
+	struct policy *p = &f->policy;
+	int64_t flags = 0;
+	const struct slot slots[] = FACTS(f, &flags);
 
 	*f = (struct frame_facts){ 0 };
-	return unpack_slots(one, slots, COUNT(slots)) || f->now < 0 ? -EBADMSG : 0;
+	if (unpack_slots(one, slots, COUNT(slots)) || f->now < 0)
+		return -EBADMSG;
+	p->keep_abandoned = flags & KEEP_ABANDONED;
+	p->ignore_depends = flags & IGNORE_DEPENDS;
+	p->claim_creates = flags & CLAIM_CREATES;
+	p->untyped = flags & UNTYPED;
+	p->offer_parents = flags & OFFER_PARENTS;
+	p->locks_only = f->locks_only;
+	return 0;
 }
 
 #define PROSPECTS(p)                                                                     \

@@ -21,7 +21,7 @@ bool frame_cut(struct str *rest, struct str *one);
 /* Beside a packed request: facts that are not part of the call. */
 struct frame_extra {
 	struct str pass[TYPED_END]; /* the caller's tokens of locks of the whole queue */
-	struct str call;            /* of an acquisition: the same in all its repetitions */
+	struct str call;            /* of a change: the same in all its repetitions */
 	int64_t under;              /* 1 + the index of the call that creates its parent; 0: none */
 };
 
@@ -36,6 +36,7 @@ void frame_answer(struct buf *b, const struct answer *ans);
 struct frame_facts {
 	int64_t now, locks_only, role;
 	struct str version, identity, token, agents, queue;
+	struct policy policy; /* of the server */
 };
 
 void frame_facts(struct buf *b, const struct frame_facts *f);

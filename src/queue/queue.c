@@ -32,7 +32,8 @@ static void keep_texts(struct queue_config *c, struct arena *a)
 		c->opt.dir = arena_cstr(a, str_c(c->opt.dir));
 }
 
-/* Only with STORE_CREATE does it contact the server, which must have the queue already. */
+/* Only with STORE_CREATE does it contact the server, which must have the queue already. The server creates and removes
+ * only scratch queues for others. */
 static enum result open_remote(struct queue *q, enum store_mode mode, struct answer *ans,
 			       struct arena *a)
 {
@@ -43,9 +44,11 @@ static enum result open_remote(struct queue *q, enum store_mode mode, struct ans
 	if (!q->far)
 		return ans->code;
 	code = q->far->open(&q->remote, &q->config, ans, a);
-	if (code == SUCCESS && mode == STORE_CREATE)
-		code = q->far->facts(q->remote, &f, ans, a);
-	return code;
+	if (code != SUCCESS || mode != STORE_CREATE)
+		return code;
+	if (str_starts(q->config.opt.queue, STR(QUEUE_SCRATCH)))
+		return q->far->make(q->remote, ans, a);
+	return q->far->facts(q->remote, &f, ans, a);
 }
 
 static enum result open_local(struct queue *q, enum store_mode mode, struct answer *ans,
@@ -91,6 +94,11 @@ bool queue_is_remote(const struct queue *q)
 bool queue_locks_only(const struct queue *q)
 {
 	return q->config.policy.locks_only;
+}
+
+struct policy queue_policy(const struct queue *q)
+{
+	return q->config.policy;
 }
 
 void queue_leases(struct queue *q, int64_t lease, int64_t lock_ttl)
@@ -623,6 +631,8 @@ enum result queue_names(struct queue *q, name_fn *fn, void *ctx, struct answer *
 
 enum result queue_discard(struct queue *q, struct answer *ans, struct arena *a)
 {
+	if (q->remote && str_starts(q->config.opt.queue, STR(QUEUE_SCRATCH)))
+		return q->far->discard(q->remote, ans, a);
 	if (q->remote)
 		return remote_refuse("the removal of a queue", ans, a);
 	if (q->store->ops->discard(q->store))

@@ -16,6 +16,9 @@
 
 struct queue;
 
+/* The name of a queue that `pawl torture` creates and removes again begins with this. */
+#define QUEUE_SCRATCH "torture-"
+
 struct queue_config {
 	struct str uri;
 	struct store_options opt; /* passed to the store unchanged */
@@ -32,6 +35,9 @@ struct queue_config {
 	void *bearer_ctx;
 	const char *ca_file; /* NULL: those of the system */
 	struct backoff look; /* pauses between reads, if the store cannot wake us */
+	/* Of a queue behind a server: if the network repeated a change, the server calls it repeated, whether this call has
+	 * made it or an earlier one. Sets `repeated` to REPEATED_MAYBE then; else it is 0. */
+	bool tells_resent;
 	bool impatient; /* do not wait for locks of the whole queue: the caller repeats the call */
 };
 
@@ -46,6 +52,7 @@ void queue_patience(struct queue *q, int64_t timeout_ms);
 bool queue_locks_only(const struct queue *q);
 /* Is the queue behind a server (http:, https:, unix:)? */
 bool queue_is_remote(const struct queue *q);
+struct policy queue_policy(const struct queue *q);
 /* Sets the default leases of claims and manual locks. */
 void queue_leases(struct queue *q, int64_t lease, int64_t lock_ttl);
 

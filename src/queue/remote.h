@@ -24,6 +24,9 @@ struct remote_ops {
 		     size_t n, struct arena *a);
 	size_t (*call_all)(struct far_queue *r, const struct request *rqs, const size_t *under,
 			   struct answer *answers, size_t n, struct arena *a);
+	/* Creates or removes a queue whose name begins with QUEUE_SCRATCH. */
+	enum result (*make)(struct far_queue *r, struct answer *ans, struct arena *a);
+	enum result (*discard)(struct far_queue *r, struct answer *ans, struct arena *a);
 	enum result (*facts)(struct far_queue *r, struct frame_facts *out, struct answer *ans,
 			     struct arena *a);
 	enum result (*prospects)(struct far_queue *r, const struct request *rq, bool people,

@@ -21,7 +21,7 @@ struct asking {
 	struct http_answer http;
 	struct answer *ans;
 	struct arena *arena;
-	int64_t deadline, absent_until;
+	int64_t deadline, absent_until, again_until;
 	struct backoff pause;
 	bool unknown; /* an attempt may have made the change */
 	/* of a refusal */
@@ -166,6 +166,12 @@ static int64_t retry_after(const struct asking *x)
 	return (seconds < 3600 ? seconds : 3600) * 1000;
 }
 
+/* Would the server recognise a request that it may have got already? */
+static bool may_repeat(const struct asking *x)
+{
+	return x->k->again && os_boot_ms() < x->again_until;
+}
+
 /* Shall we ask again? Sleeps until then. */
 static bool again(struct asking *x, int64_t least)
 {
@@ -201,7 +207,7 @@ static bool judge(struct asking *x, enum result *code, struct str *body)
 	x->unknown |= status == 502 || status == 504 || (status == 503 && !x->code.n);
 	x->r->resent |= x->unknown;
 	if (status == 502 || status == 503 || status == 504) {
-		if ((x->k->again || !x->unknown) && again(x, 0))
+		if ((x->k->again || !x->unknown) && again(x, 0) && (!x->unknown || may_repeat(x)))
 			return false;
 		*code = unreachable(x, x->message.n ? x->message
 						    : arena_printf(x->arena, "status %d", status));
@@ -234,12 +240,13 @@ static int64_t attempt_until(const struct asking *x)
 	return now + x->k->wait_ms + (share < ATTEMPT_MIN_MS ? ATTEMPT_MIN_MS : share);
 }
 
+/* The number of the attempt lets the server recognise an earlier one that arrives after it. */
 static const char *target_of(const struct asking *x)
 {
-	const char *query = x->k->query ? x->k->query : "", *queue = x->r->queue;
+	const char *query = x->k->query, *queue = x->r->queue;
 
-	return arena_printf(x->arena, "%s%s%s%s%s", x->k->path, *query || *queue ? "?" : "", query,
-			    *query && *queue ? "&" : "", queue)
+	return arena_printf(x->arena, "%s?try=%lld%s%s%s%s", x->k->path, x->r->attempts,
+			    query ? "&" : "", query ? query : "", *queue ? "&" : "", queue)
 		.p;
 }
 
@@ -248,6 +255,7 @@ static enum http_fate attempt(struct asking *x)
 	struct http_header bearer = { STR("Authorization"),
 				      arena_printf(x->arena, "Bearer %.*s", STRF(x->r->bearer)) };
 
+	x->r->attempts++;
 	return http_call(x->r->http, "POST", target_of(x), FRAME_TYPE,
 			 (struct http_headers){ &bearer, x->r->bearer.n > 0 }, x->k->body,
 			 attempt_until(x), x->arena, &x->http);
@@ -262,7 +270,7 @@ static bool lost(struct asking *x, enum http_fate fate)
 		return false;
 	if (!x->unknown && (is_untrusted(x) || os_boot_ms() >= x->absent_until))
 		return false;
-	return again(x, 0);
+	return again(x, 0) && (!x->unknown || may_repeat(x));
 }
 
 enum result remote_ask(struct far_queue *r, const struct question *k, struct str *body,
@@ -276,6 +284,7 @@ enum result remote_ask(struct far_queue *r, const struct question *k, struct str
 	if (code != SUCCESS)
 		return code;
 	x.deadline = now + k->wait_ms + (r->timeout_ms > ANSWER_MS ? r->timeout_ms : ANSWER_MS);
+	x.again_until = k->again_ms ? now + k->again_ms : INT64_MAX;
 	x.absent_until = now + (r->timeout_ms < ABSENT_MS ? r->timeout_ms : ABSENT_MS);
 	x.pause = (struct backoff){ .base_ms = PAUSE_MS,
 				    .max_ms = PAUSE_MAX_MS,

@@ -32,6 +32,39 @@ static enum result ask(struct far_queue *r, const char *what, struct str body, b
 	return ans->code;
 }
 
+/* A scratch queue. A repetition of either call finds its work done. */
+static enum result ask_scratch(struct far_queue *r, const char *what, struct answer *ans,
+			       struct arena *a)
+{
+	struct question k = { .path = "/v1/store",
+			      .query = arena_printf(a, "do=%s", what).p,
+			      .body = STR(""),
+			      .changes = true,
+			      .again = true };
+	struct str rest, one;
+	enum result code = remote_ask(r, &k, &rest, ans, a);
+
+	if (code != SUCCESS)
+		return code;
+	if (!frame_cut(&rest, &one) || answer_unpack(one, ans, a))
+		return remote_garbled(r, true, ans, a);
+	return ans->code;
+}
+
+enum result remote_make(struct far_queue *r, struct answer *ans, struct arena *a)
+{
+	return ask_scratch(r, "create", ans, a);
+}
+
+enum result remote_discard(struct far_queue *r, struct answer *ans, struct arena *a)
+{
+	enum result code = ask_scratch(r, "discard", ans, a);
+
+	if (code != SUCCESS && str_is(ans->fault, "absent"))
+		*ans = (struct answer){ 0 };
+	return ans->code;
+}
+
 /* The same for a change that locks of the whole queue can refuse. Such a refusal has changed nothing. */
 static enum result ask_in_turn(struct far_queue *r, const char *what, struct str body,
 			       struct str *rest, struct answer *ans, struct arena *a)

@@ -47,21 +47,22 @@ static struct calls prepare(struct far_queue *r, const struct request *rqs, stru
 		c.extras[i] = (struct frame_extra){ 0 };
 		c.left[i] = i;
 		answers[i] = (struct answer){ 0 };
+		if (op_flags(rqs[i].op) & OP_READS)
+			continue;
+		c.extras[i].call = token_make(a);
 		if (needs_id(&rqs[i]))
-			GIVE(&c.rqs[i], request_id, token_make(a));
-		else if (op_flags(rqs[i].op) & OP_TAKES)
-			c.extras[i].call = token_make(a);
+			GIVE(&c.rqs[i], request_id, c.extras[i].call);
 	}
 	return c;
 }
 
-/* Hides that the server recognised the call, if the caller made it once and only this module repeated it. */
+/* Hides that the server recognised the call, if the caller made it once and only this module or a proxy repeated it. */
 static bool take_answer(struct calls *c, size_t i, struct str one)
 {
 	if (answer_unpack(one, &c->answers[i], c->arena))
 		return false;
-	if (c->r->resent)
-		c->answers[i].repeated = 0;
+	if (c->answers[i].repeated == REPEATED_MAYBE || (c->r->resent && c->answers[i].repeated))
+		c->answers[i].repeated = c->r->config->tells_resent ? REPEATED_MAYBE : 0;
 	return true;
 }
 
@@ -72,6 +73,17 @@ static bool waits(const struct calls *c)
 	return c->n_left == 1 && (op == OP_TAKE || op == OP_NEXT) && c->r->park_ms;
 }
 
+/* The token makes an acquisition recognisable as long as its lease lasts. After that, a repetition would acquire a second
+ * lock. So it is sent again only during the first half of its lease, which leaves the server time to answer. */
+static int64_t again_ms(const struct calls *c, size_t i)
+{
+	const struct request *rq = &c->rqs[i];
+
+	if (!(op_flags(rq->op) & OP_TAKES) || HAS(rq, request_id) || !HAS(rq, ttl) || rq->ttl <= 0)
+		return 0;
+	return (rq->ttl + 1) / 2;
+}
+
 /* Sends the calls left[from..to) in one request. */
 static void send(struct calls *c, struct str body, size_t from, size_t to, const char *query)
 {
@@ -80,8 +92,13 @@ static void send(struct calls *c, struct str body, size_t from, size_t to, const
 	struct answer fail = { 0 };
 	enum result code;
 
-	for (size_t i = from; i < to; i++)
+	for (size_t i = from; i < to; i++) {
+		int64_t ms = again_ms(c, c->left[i]);
+
 		k.changes |= !(op_flags(c->rqs[c->left[i]].op) & OP_READS);
+		if (ms && (!k.again_ms || ms < k.again_ms))
+			k.again_ms = ms;
+	}
 	if (waits(c)) {
 		k.wait_ms = c->r->park_ms;
 		k.query = arena_printf(c->arena, "wait=%lld", (long long)k.wait_ms / 1000).p;

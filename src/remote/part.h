@@ -16,6 +16,7 @@ struct far_queue {
 	bool asked;        /* for the token */
 	bool resent;       /* the last question had to be asked again after it may have arrived */
 	int64_t timeout_ms, park_ms;
+	long long attempts; /* of all questions */
 };
 
 /* One question to the server. */
@@ -23,9 +24,10 @@ struct question {
 	const char *path;  /* "/v1/call" */
 	const char *query; /* without '?'; may be NULL */
 	struct str body;
-	bool changes;    /* it may change the queue */
-	bool again;      /* the server recognises it, so that it may be sent again */
-	int64_t wait_ms; /* how long the server may wait before it answers */
+	bool changes;     /* it may change the queue */
+	bool again;       /* the server recognises it, so that it may be sent again */
+	int64_t wait_ms;  /* how long the server may wait before it answers */
+	int64_t again_ms; /* it may be sent again only this long; 0: until the timeout */
 };
 
 /* Asks until there is an answer or the timeout is over. SUCCESS: *body has the frames. Else *ans has the reason, and
@@ -41,6 +43,8 @@ void remote_call(struct far_queue *r, const struct request *rqs, struct answer *
 		 struct arena *a);
 size_t remote_call_all(struct far_queue *r, const struct request *rqs, const size_t *under,
 		       struct answer *answers, size_t n, struct arena *a);
+enum result remote_make(struct far_queue *r, struct answer *ans, struct arena *a);
+enum result remote_discard(struct far_queue *r, struct answer *ans, struct arena *a);
 enum result remote_facts(struct far_queue *r, struct frame_facts *out, struct answer *ans,
 			 struct arena *a);
 enum result remote_prospects(struct far_queue *r, const struct request *rq, bool people,

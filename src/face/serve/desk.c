@@ -70,7 +70,9 @@ void job_fail(struct job *j, const struct answer *ans)
 bool desk_open(struct desk *d, struct answer *ans, struct arena *a)
 {
 	struct client *c = &d->session.client;
-	enum store_mode mode = d->serve->read_only ? STORE_READ : STORE_WRITE;
+	enum store_mode mode = d->serve->read_only ? STORE_READ
+			       : d->creates        ? STORE_CREATE
+						   : STORE_WRITE;
 	struct client_options said = d->serve->session->client.said;
 
 	if (atomic_exchange(&d->reload, false))
@@ -182,6 +184,7 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 	struct arena a = { 0 };
 	struct job *j, *next;
 
+	d->creates = store_creates(d, list);
 	if (desk_open(d, &ans, &a))
 		packed_run(d, list, last);
 	else

@@ -1,9 +1,11 @@
 /*
- * Requests that arrive after their repetition. A proxy may deliver an acquisition when the client has long got its task
- * from a repeated request, and has completed it. The queue would take such a late request for a new one and give a task
- * to nobody. Changes that are not acquisitions have request ids, which the queue itself remembers.
+ * Requests that arrive after their repetition. A proxy may deliver a change when the client has long got the answer of a
+ * repeated request: a refusal, or a task that it has completed since. The queue would take such a late request for a new
+ * one, and give a task to nobody. So attempts have numbers, and an attempt is refused after a later one. A repetition that
+ * only a proxy makes has the number of the first. It is refused if it is an acquisition whose lock has ended; other changes
+ * have request ids, which the queue itself remembers.
  *
- * Two tables of fixed size, in which a newer entry may replace an older one: a request is late by seconds, not by hours.
+ * Tables of fixed size, in which a newer entry may replace an older one: a request is late by seconds, not by hours.
  */
 #include "face/serve/serve.h"
 
@@ -11,6 +13,10 @@
 #define ID_BYTES 40 /* a UUID and a NUL */
 
 struct late {
+	struct {
+		char call[ID_BYTES];
+		int64_t attempt; /* the last one that came */
+	} tried[SLOTS];
 	struct {
 		char call[ID_BYTES], token[ID_BYTES]; /* this call got a lock with this token */
 	} granted[SLOTS];
@@ -36,13 +42,26 @@ static void keep(char *to, struct str id)
 	memcpy(to, str_p(id), id.n < ID_BYTES ? id.n : 0);
 }
 
-bool late_is(const struct late *l, const struct request *rq, struct str call)
+static bool has_ended(const struct late *l, const struct request *rq, struct str call, size_t i)
 {
-	size_t i = slot_of(call);
-
-	return call.n && rq->new_token.n && str_is(call, l->granted[i].call) &&
+	return rq->new_token.n && str_is(call, l->granted[i].call) &&
 	       str_is(rq->new_token, l->granted[i].token) &&
 	       str_is(rq->new_token, l->ended[slot_of(rq->new_token)]);
+}
+
+enum arrival late_judge(struct late *l, const struct request *rq, struct str call, int64_t attempt)
+{
+	size_t i = slot_of(call);
+	bool again;
+
+	if (!call.n)
+		return ARRIVAL_FIRST;
+	again = str_is(call, l->tried[i].call);
+	if ((again && attempt < l->tried[i].attempt) || has_ended(l, rq, call, i))
+		return ARRIVAL_LATE;
+	keep(l->tried[i].call, call);
+	l->tried[i].attempt = attempt;
+	return again ? ARRIVAL_AGAIN : ARRIVAL_FIRST;
 }
 
 void late_note(struct late *l, const struct request *rq, struct str call, const struct answer *ans)

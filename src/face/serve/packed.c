@@ -12,7 +12,8 @@
 struct batch {
 	struct request *rqs;
 	size_t *under;     /* see queue_call_all() */
-	struct str *calls; /* ids of acquisitions */
+	struct str *calls; /* ids of changes */
+	enum arrival *arrivals;
 	struct answer *answers;
 	size_t n;
 };
@@ -52,6 +53,8 @@ static struct request *make_room(struct batch *b, struct arena *a)
 	b->rqs = arena_grow(a, b->rqs, b->n, sizeof(*b->rqs));
 	b->under = arena_grow(a, b->under, b->n, sizeof(*b->under));
 	b->calls = arena_grow(a, b->calls, b->n, sizeof(*b->calls));
+	b->arrivals = arena_grow(a, b->arrivals, b->n, sizeof(*b->arrivals));
+	b->arrivals[b->n] = ARRIVAL_FIRST;
 	return &b->rqs[b->n];
 }
 
@@ -68,9 +71,10 @@ static bool add_request(struct desk *d, struct job *j, struct str one, struct ba
 		job_refuse(j, 400, USAGE, STR("the packed requests cannot be read"), STR(""), "");
 		return false;
 	}
-	if (late_is(d->late, rq, x->call)) {
-		job_refuse(j, 409, CONFLICT,
-			   STR("this call was made before, and its lock has ended"), STR(""), "");
+	b->arrivals[room] = late_judge(d->late, rq, x->call, j->attempt);
+	if (b->arrivals[room] == ARRIVAL_LATE) {
+		job_refuse(j, 409, CONFLICT, STR("this call was made again before it arrived"),
+			   STR(""), "");
 		return false;
 	}
 	rq->pass = x->pass;
@@ -200,6 +204,9 @@ static void call(struct desk *d, struct batch *b, bool all, struct arena *a)
 	count(d, b, now_us() - began);
 	for (size_t i = 0; i < b->n; i++) {
 		late_note(d->late, &b->rqs[i], b->calls[i], &b->answers[i]);
+		/* the caller may have made the call once */
+		if (b->answers[i].repeated && b->arrivals[i] == ARRIVAL_AGAIN)
+			b->answers[i].repeated = REPEATED_MAYBE;
 		if (b->answers[i].code == API_ERROR && !b->answers[i].barred)
 			d->open = false;
 	}

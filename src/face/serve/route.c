@@ -249,9 +249,9 @@ static bool is_packed_post(struct http_exchange *x)
 static void serve_call(struct serve *s, struct http_exchange *x, struct guest *c)
 {
 	const struct http_request *r = http_request_of(x);
-	struct str wait, all;
+	struct str wait, all, try;
 	struct arena a = { 0 };
-	int64_t seconds = 0;
+	int64_t seconds = 0, attempt = 0;
 	struct desk *d;
 	struct job *j;
 
@@ -260,11 +260,15 @@ static void serve_call(struct serve *s, struct http_exchange *x, struct guest *c
 	if (!route_query(r->query, "wait", &wait, &a) ||
 	    (wait.n && (!str_to_i64(wait, &seconds) || seconds < 0)))
 		route_refuse(x, 400, "wait= is a number of seconds", "");
+	else if (!route_query(r->query, "try", &try, &a) ||
+		 (try.n && (!str_to_i64(try, &attempt) || attempt < 0)))
+		route_refuse(x, 400, "try= is the number of the attempt", "");
 	else if (!route_query(r->query, "all", &all, &a) || (all.n && !str_is(all, "1")))
 		route_refuse(x, 400, "all= is 1", "");
 	else if ((d = route_desk(s, x, c))) {
 		j = job_new(JOB_PACKED, x, c);
 		j->all = all.n;
+		j->attempt = attempt;
 		seconds = seconds < WAIT_MAX_MS / 1000 ? seconds : WAIT_MAX_MS / 1000;
 		if (seconds)
 			j->wait_until = os_boot_ms() + seconds * 1000;

@@ -110,6 +110,7 @@ struct job {
 	const struct command *command;
 	const struct store_call *store; /* of JOB_STORE */
 	bool all;                       /* of JOB_PACKED: all calls are made, or none */
+	int64_t attempt;                /* of JOB_PACKED: the caller sends it for this time */
 	struct noted *noted; /* of JOB_COMMAND: its change, for the commit of this turn */
 	struct post *post;   /* of JOB_MCP and JOB_SETTLE */
 	struct buf body, after;
@@ -160,6 +161,7 @@ struct desk {
 	struct arena arena;
 	struct job *waiting, **waiting_last;
 	bool open;
+	bool creates; /* the turn has a job that creates the queue */
 	struct late *late;
 	struct lapses lapses;
 	struct seat *seats;
@@ -200,12 +202,18 @@ void call_end(struct desk *d, struct job *j, const struct answer *ans, bool last
  * afterwards. */
 void packed_run(struct desk *d, struct job *list, bool last);
 struct late *late_new(void);
-/* Has the caller got the lock of this call already, and ended it? */
-bool late_is(const struct late *l, const struct request *rq, struct str call);
+enum arrival {
+	ARRIVAL_FIRST,
+	ARRIVAL_AGAIN, /* the call came before; the network or the client has repeated it */
+	ARRIVAL_LATE /* a later attempt came before it, or the caller has ended the lock of the call */
+};
+enum arrival late_judge(struct late *l, const struct request *rq, struct str call, int64_t attempt);
 void late_note(struct late *l, const struct request *rq, struct str call, const struct answer *ans);
 /* A function of the queue that is not a call: /v1/store?do=NAME. NULL: there is none of this name. */
 const struct store_call *store_find(struct str name);
 enum role store_role(const struct store_call *c);
+/* Does one of the jobs create the queue of the desk? */
+bool store_creates(const struct desk *d, const struct job *list);
 void store_run(struct desk *d, struct job *j);
 /* Sets a JSON error as the answer of the job. */
 void job_refuse(struct job *j, int status, enum result code, struct str message, struct str hint,

@@ -42,7 +42,8 @@ static enum result do_facts(struct doing *x)
 				 .version = STR(PAWL_VERSION),
 				 .token = str_c(c->name),
 				 .agents = str_c(c->agents),
-				 .queue = str_c(x->d->queue) };
+				 .queue = str_c(x->d->queue),
+				 .policy = queue_policy(x->queue) };
 
 	if (!queue_is_there(x->queue))
 		return answer_fail(&x->ans, MISCONFIGURED, STR("the server has no such queue"),
@@ -250,6 +251,40 @@ static enum result do_verify(struct doing *x)
 	return good_items(x, false) ? queue_verify(x->queue, &l, &x->ans, x->arena) : damaged(x);
 }
 
+static bool is_scratch(const struct desk *d)
+{
+	return str_starts(str_c(d->queue), STR(QUEUE_SCRATCH));
+}
+
+/* Other queues are made and removed by people who have the store itself. */
+static enum result not_scratch(struct doing *x)
+{
+	x->ans.applied = 'n';
+	x->ans.fault = STR("forbidden");
+	return answer_fail(&x->ans, MISCONFIGURED,
+			   STR("a caller creates and removes only queues of `pawl torture`"),
+			   STR("on the server's machine: pawl init --queue NAME"));
+}
+
+/* The desk has created the queue when it opened it: see desk_open(). */
+static enum result do_create(struct doing *x)
+{
+	return is_scratch(x->d) ? SUCCESS : not_scratch(x);
+}
+
+/* Nothing but queue_close() may follow, so the desk closes. */
+static enum result do_discard(struct doing *x)
+{
+	enum result code;
+
+	if (!is_scratch(x->d))
+		return not_scratch(x);
+	code = queue_discard(x->queue, &x->ans, x->arena);
+	x->d->open = false;
+	x->d->broken = true;
+	return code;
+}
+
 static enum result do_clear(struct doing *x)
 {
 	return queue_clear(x->queue, x->head.force, x->head.agent, x->head.run, &x->head.tasks,
@@ -271,6 +306,8 @@ static const struct store_call calls[] = {
 	{ "load", ROLE_ADMIN, true, true, do_load },
 	{ "verify", ROLE_ADMIN, true, true, do_verify },
 	{ "clear", ROLE_ADMIN, true, true, do_clear },
+	{ "create", ROLE_ADMIN, false, false, do_create },
+	{ "discard", ROLE_ADMIN, false, false, do_discard },
 };
 
 const struct store_call *store_find(struct str name)
@@ -279,6 +316,13 @@ const struct store_call *store_find(struct str name)
 		if (str_is(name, calls[i].name))
 			return &calls[i];
 	return NULL;
+}
+
+bool store_creates(const struct desk *d, const struct job *list)
+{
+	while (list && (list->kind != JOB_STORE || list->store->run != do_create))
+		list = list->next;
+	return list && is_scratch(d);
 }
 
 enum role store_role(const struct store_call *c)
