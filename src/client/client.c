@@ -410,7 +410,9 @@ enum result client_init(struct client *c, const struct client_options *said, str
 {
 	enum result r;
 
-	*c = (struct client){ .arena = a, .said = *said };
+	*c = (struct client){ .arena = a,
+			      .said = *said,
+			      .config = { .bearer = login_bearer, .ca_file = login_ca_file() } };
 	*ans = (struct answer){ 0 };
 	r = find_place(c, ans);
 	if (r == SUCCESS)
@@ -491,8 +493,6 @@ static struct queue_config configure(struct client *c)
 	config.alone = str_is(settings_text(s, "combine"), "off");
 	config.pass = client_pass;
 	config.pass_ctx = c;
-	config.bearer = login_bearer;
-	config.ca_file = login_ca_file();
 	config.look = (struct backoff){ .base_ms = settings_number(s, "poll.base_delay"),
 					.max_ms = settings_number(s, "poll.max_delay") };
 	settings_policy(s, &config.policy);

@@ -153,7 +153,7 @@ static void add_name(void *ctx, struct str name)
 {
 	struct names *n = ctx;
 
-	if (str_starts(name, STR(TORTURE_QUEUE)))
+	if (str_starts(name, STR(QUEUE_SCRATCH)))
 		n->list = arena_append(n->arena, n->list, arena_str(n->arena, name));
 }
 
@@ -162,7 +162,9 @@ static void check_scratch(struct exam *x)
 {
 	const struct client *c = &x->s->client;
 	struct arena *a = x->s->arena;
-	struct torture_plan plan = { .uri = c->config.uri, .timeout_ms = c->config.opt.timeout_ms };
+	struct torture_plan plan = { .uri = c->config.uri,
+				     .timeout_ms = c->config.opt.timeout_ms,
+				     .access = &c->config };
 	const struct proof_ops *proof = NULL;
 	struct names n = { .arena = a };
 	struct answer ans = { 0 };

@@ -2,7 +2,6 @@
 
 #include "cmd/command.h"
 #include "cmd/proof.h"
-#include "queue/remote.h"
 
 #define PROCESSES 20
 #define OPERATIONS 10
@@ -159,10 +158,6 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS ||
 	    trust_check(&s->client.trust, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
-	if (remote_is(s->client.config.uri)) {
-		remote_refuse("`pawl loadtest`", &ans, s->arena);
-		return run_answer(&ans, out);
-	}
 	plan = (struct torture_plan){
 		.uri = s->client.config.uri,
 		.way = TORTURE_DRAIN,
@@ -172,6 +167,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		.relaxed = str_is(settings_text(&s->client.settings, "durability"), "normal"),
 		.progress = s->progress ? progress : NULL,
 		.ctx = &w,
+		.access = &s->client.config,
 	};
 	code = refuse(s, &plan, out);
 	w.all = plan.agents * plan.calls;

@@ -7,6 +7,7 @@
 
 #include "core/answer.h"
 #include "core/request.h"
+#include "queue/queue.h"
 
 /* --- violations that the checker finds ---------------------------------------------------------- */
 
@@ -28,7 +29,6 @@ enum check_kind {
 
 /* --- torture ------------------------------------------------------------------------------------ */
 
-#define TORTURE_QUEUE "torture-" /* prefix of a scratch queue's name */
 #define TORTURE_CODES 64         /* room for every enum result */
 #define TORTURE_AGENTS_MAX 512
 #define TORTURE_TASKS_MAX 100000
@@ -65,6 +65,9 @@ struct torture_plan {
 	uint64_t seed;
 	int64_t timeout_ms;
 	bool relaxed;
+	/* Of a store behind a server: its token and certificate come from here; NULL: another store. */
+	const struct queue_config *access;
+	struct policy served; /* and its policy, which torture() asks for; lease 0: not yet */
 	/* where to keep it; NULL: in a temporary folder, only after a violation */
 	const char *history;
 	/* Called a few times a second. May be NULL. */

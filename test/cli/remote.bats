@@ -215,3 +215,29 @@ s.serve_forever()' "$server" >port 3>&- &
 	"$PAWL" export --output - --store "sqlite:$PWD/back.db" >after.json
 	same "$(jq -c '[.tasks[] | del(.lock, .updated_at)]' before.json)" "$(jq -c '[.tasks[] | del(.lock, .updated_at)]' after.json)"
 }
+
+# store_call DO QUEUE: a call of a remote queue without a body
+store_call() {
+	curl -s -X POST -H "Authorization: Bearer $admin" -H 'Content-Type: application/vnd.pawl.call' --data-binary '' \
+		"$server/v1/store?do=$1&queue=$2" | tr -d '\0'
+}
+
+@test "torture and loadtest: through a server, in a queue of their own" {
+	export PAWL_STORE=$server PAWL_SERVER_TOKEN=$admin TMPDIR=$BATS_TEST_TMPDIR
+	ask 0 torture --only drain --agents 3 --tasks 20
+	is '.torture | .violations == 0 and .done == 20 and .removed'
+	ask 0 torture --seconds 0.3 --agents 3 --tasks 5 --kills 1 --stops 0
+	is '.torture | .violations == 0 and .kills == 1 and .skews == 0 and .removed'
+	ask 0 loadtest --processes 3 --operations 6
+	is '.loadtest.succeeded == 18'
+	call 2 torture --lost 3
+	complains --lost "own store"
+	PAWL_SERVER_TOKEN=$(token_for agent --agent '*') ask 40 torture --only drain
+	is '.error.fault == "forbidden"'
+	same "$(beside_server queues --json | jq -c '[.queues[].name]')" '["default"]'
+	# other queues are not for callers
+	[[ $(store_call create other) == *absent* ]]
+	[[ $(store_call discard default) == *"only queues of"* ]]
+	same "$(beside_server queues --json | jq -c '[.queues[].name]')" '["default"]'
+	call 0 create x
+}

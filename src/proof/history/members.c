@@ -29,6 +29,7 @@ const struct member policy_members[] = {
 	{ "max_abandoned", MEMBER_INT, ALWAYS, offsetof(struct policy, max_abandoned) },
 	{ "keep_abandoned", MEMBER_BOOL, ALWAYS, offsetof(struct policy, keep_abandoned) },
 	{ "ignore_depends", MEMBER_BOOL, ALWAYS, offsetof(struct policy, ignore_depends) },
+	{ "untyped", MEMBER_BOOL, SOME, offsetof(struct policy, untyped) },
 	{ "claim_creates", MEMBER_BOOL, SOME, offsetof(struct policy, claim_creates) },
 	{ "offer_parents", MEMBER_BOOL, SOME, offsetof(struct policy, offer_parents) },
 	{ "handback", MEMBER_INT, SOME, offsetof(struct policy, handback) },

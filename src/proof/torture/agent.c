@@ -203,7 +203,7 @@ void agent_send(struct agent *ag, const struct request *rq, struct answer *ans)
 	start = micros();
 	queue_call(ag->queue, rq, ans, &ag->arena);
 	count(ag, ans, micros() - start, m->stops != stops);
-	history_answer(ag->history, call, ans);
+	scratch_record(ag->history, call, ans);
 	learn(ag, rq, ans);
 	note_failure(ag, rq, ans);
 	if (!(op_flags(rq->op) & OP_READS))

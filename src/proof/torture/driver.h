@@ -16,6 +16,7 @@ struct body {
 };
 
 struct driver {
+	struct torture_plan own; /* the caller's plan, and the policy of a server */
 	const struct torture_plan *plan;
 	struct board *board;
 	struct str queue;

@@ -327,7 +327,7 @@ enum result load_run(const struct torture_plan *plan, struct load_report *out, s
 	enum result code;
 
 	*out = (struct load_report){ 0 };
-	out->queue = l.queue = arena_printf(a, TORTURE_QUEUE "%.*s", 12, token_make(a).p);
+	out->queue = l.queue = arena_printf(a, QUEUE_SCRATCH "%.*s", 12, token_make(a).p);
 	l.pids = arena_array(a, pid_t, (size_t)plan->agents);
 	if (!share_memory(&l)) {
 		ans->applied = 'n';

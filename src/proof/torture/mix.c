@@ -219,7 +219,7 @@ static bool acquires(const struct request *rq)
 
 static void give_lease(struct agent *ag, struct request *rq)
 {
-	int64_t least = SCRATCH_LEASE_MIN;
+	int64_t least = scratch_policy(ag->plan).lease_min;
 
 	if (acquires(rq)) {
 		GIVE(rq, new_token, token_make(&ag->arena));
@@ -256,7 +256,7 @@ static void give_identity(struct agent *ag, struct request *rq)
 	if (chance(ag, 3))
 		GIVE(rq, agent, arena_printf(&ag->arena, "a%u", other));
 	if (!(op_flags(rq->op) & OP_READS) && !(acquires(rq) && rq->op != OP_DONE) &&
-	    chance(ag, 25))
+	    (chance(ag, 25) || scratch_may_double(ag->plan, rq->op)))
 		GIVE(rq, request_id, token_make(&ag->arena));
 }
 
@@ -332,7 +332,7 @@ static bool choose_whole(struct agent *ag, struct request *rq)
 		GIVE(rq, reason, STR("so"));
 	if (rq->op == OP_LOCK_ACQUIRE) {
 		GIVE(rq, new_token, token_make(&ag->arena));
-		GIVE(rq, ttl, SCRATCH_LEASE_MIN + agent_roll(ag, 200));
+		GIVE(rq, ttl, scratch_policy(ag->plan).lease_min + agent_roll(ag, 200));
 	}
 	give_identity(ag, rq);
 	return true;

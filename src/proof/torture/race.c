@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "proof/torture/agent.h"
+#include "proof/torture/scratch.h"
 
 #define LONG_LEASE 60000
 #define SHORT_LEASE 500
@@ -11,7 +12,11 @@
 /* If agents get killed, leases must be short enough for others to take over. */
 static int64_t lease(const struct torture_plan *p)
 {
-	return p->kills || p->stops ? SHORT_LEASE : LONG_LEASE;
+	int64_t least = scratch_policy(p).lease_min;
+
+	if (!p->kills && !p->stops)
+		return LONG_LEASE;
+	return least > SHORT_LEASE ? least : SHORT_LEASE;
 }
 
 static void rest(int64_t ms)

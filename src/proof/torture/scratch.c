@@ -1,6 +1,7 @@
 #include "proof/torture/scratch.h"
 
 #include "base/os.h"
+#include "queue/remote.h"
 
 #define BATCH 100
 #define NAME "driver"
@@ -12,6 +13,8 @@ struct policy scratch_policy(const struct torture_plan *plan)
 {
 	struct policy p = policy_default;
 
+	if (plan->served.lease)
+		return plan->served;
 	p.lease_min = SCRATCH_LEASE_MIN;
 	p.lease = p.lock_ttl = 1000;
 	p.max_abandoned = plan->way == TORTURE_MIX ? 3 : 0;
@@ -20,15 +23,38 @@ struct policy scratch_policy(const struct torture_plan *plan)
 
 struct queue_config scratch_config(const struct torture_plan *plan, struct str queue)
 {
+	const struct queue_config *access = plan->access;
+
 	return (struct queue_config){ .uri = plan->uri,
 				      .opt.queue = queue,
 				      .policy = scratch_policy(plan),
 				      .opt.timeout_ms = plan->timeout_ms,
 				      .opt.relaxed = plan->relaxed,
-				      .opt.who = STR("pawl torture") };
+				      .opt.who = STR("pawl torture"),
+				      .bearer = access ? access->bearer : NULL,
+				      .bearer_ctx = access ? access->bearer_ctx : NULL,
+				      .ca_file = access ? access->ca_file : NULL,
+				      .tells_resent = true };
 }
 
 /* --- creating the queue ---------------------------------------------------------------------------- */
+
+bool scratch_may_double(const struct torture_plan *plan, enum op op)
+{
+	return plan->served.lease && op == OP_HEARTBEAT;
+}
+
+/* If a change was sent to a server twice, its caller cannot know which attempt made it, or whether an earlier call did. For
+ * the checker that answer is lost: the change was made once at most, at any time. */
+void scratch_record(struct history *h, uint64_t call, struct answer *ans)
+{
+	const struct answer lost = { .code = API_ERROR, .applied = '?' };
+	bool maybe = ans->repeated == REPEATED_MAYBE;
+
+	history_answer(h, call, maybe ? &lost : ans);
+	if (maybe)
+		ans->repeated = 0;
+}
 
 static enum result call_all(struct queue *q, struct history *h, const struct request *rqs, size_t n,
 			    struct answer *ans, struct arena *a)
@@ -42,7 +68,7 @@ static enum result call_all(struct queue *q, struct history *h, const struct req
 		calls[i] = history_call(h, STR(NAME), &rqs[i]);
 	queue_call_many(q, rqs, answers, n, &scratch);
 	for (size_t i = 0; i < n; i++) {
-		history_answer(h, calls[i], &answers[i]);
+		scratch_record(h, calls[i], &answers[i]);
 		if (answers[i].code != SUCCESS)
 			code = answer_fail(ans, answers[i].code, arena_str(a, answers[i].message),
 					   arena_str(a, answers[i].hint));
@@ -77,13 +103,15 @@ static enum result hold_clock(struct queue *q, struct str clock_token, struct hi
 	return call_all(q, h, rqs, 2, ans, a);
 }
 
-static enum result renew(struct queue *q, struct str clock_token, struct history *h,
-			 struct answer *ans, struct arena *a)
+static enum result renew(const struct torture_plan *plan, struct queue *q, struct str clock_token,
+			 struct history *h, struct answer *ans, struct arena *a)
 {
 	struct request rq = about_keeper(OP_HEARTBEAT);
 
 	GIVE(&rq, token, clock_token);
 	GIVE(&rq, ttl, SCRATCH_KEEPER_TTL);
+	if (scratch_may_double(plan, rq.op))
+		GIVE(&rq, request_id, token_make(a));
 	return call_all(q, h, &rq, 1, ans, a);
 }
 
@@ -100,7 +128,7 @@ bool scratch_renew(const struct torture_plan *plan, struct str queue, struct str
 		config.opt.timeout_ms = RENEW_MS;
 	good = queue_open(&q, &config, STORE_WRITE, &ans, &a) == SUCCESS;
 	if (good) {
-		good = renew(q, clock_token, h, &ans, &a) == SUCCESS;
+		good = renew(plan, q, clock_token, h, &ans, &a) == SUCCESS;
 		queue_close(q);
 	}
 	arena_free(&a);
@@ -144,23 +172,38 @@ static enum result create_some(struct queue *q, struct history *h, int from, int
 }
 
 /* Renews the lock on the clock task on the way: creating all tasks may take longer than its lease. */
-static enum result create_all(struct queue *q, struct str clock_token, struct history *h, int tasks,
-			      struct answer *ans, struct arena *a)
+static enum result create_all(const struct torture_plan *plan, struct queue *q,
+			      struct str clock_token, struct history *h, struct answer *ans,
+			      struct arena *a)
 {
 	int64_t renewed = os_boot_ms();
+	int tasks = (int)plan->tasks;
 	enum result code = SUCCESS;
 
 	for (int from = 0; code == SUCCESS && from < tasks; from += BATCH) {
 		code = create_some(q, h, from, tasks - from < BATCH ? tasks - from : BATCH, ans, a);
 		if (code != SUCCESS || os_boot_ms() - renewed < SCRATCH_KEEPER_TTL / 3)
 			continue;
-		code = renew(q, clock_token, h, ans, a);
+		code = renew(plan, q, clock_token, h, ans, a);
 		renewed = os_boot_ms();
 	}
 	return code;
 }
 
-enum result scratch_make(const struct torture_plan *plan, struct str queue, struct str clock_token,
+/* A server has its own policy. */
+static enum result learn_policy(struct torture_plan *plan, struct queue *q, struct answer *ans,
+				struct arena *a)
+{
+	struct frame_facts f;
+
+	if (!queue_is_remote(q))
+		return SUCCESS;
+	if (queue_facts(q, &f, ans, a) == SUCCESS)
+		plan->served = f.policy;
+	return ans->code;
+}
+
+enum result scratch_make(struct torture_plan *plan, struct str queue, struct str clock_token,
 			 struct history *h, bool *made, struct answer *ans, struct arena *a)
 {
 	struct queue_config config = scratch_config(plan, queue);
@@ -170,9 +213,11 @@ enum result scratch_make(const struct torture_plan *plan, struct str queue, stru
 	*made = code == SUCCESS;
 	if (!*made)
 		return code;
-	code = hold_clock(q, clock_token, h, ans, a);
+	code = learn_policy(plan, q, ans, a);
 	if (code == SUCCESS)
-		code = create_all(q, clock_token, h, (int)plan->tasks, ans, a);
+		code = hold_clock(q, clock_token, h, ans, a);
+	if (code == SUCCESS)
+		code = create_all(plan, q, clock_token, h, ans, a);
 	queue_close(q);
 	return code;
 }

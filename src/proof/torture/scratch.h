@@ -14,11 +14,16 @@
 
 struct policy scratch_policy(const struct torture_plan *plan);
 struct queue_config scratch_config(const struct torture_plan *plan, struct str queue);
-/* Creates the queue with its tasks, and records all calls in `h`. clock_token: the token of the lock
+/* Creates the queue with its tasks, and records all calls in `h`. Sets plan->served. clock_token: the token of the lock
  * that holds the store's clock. made: there is a queue to remove, even if the result is not
  * SUCCESS. */
-enum result scratch_make(const struct torture_plan *plan, struct str queue, struct str clock_token,
+enum result scratch_make(struct torture_plan *plan, struct str queue, struct str clock_token,
 			 struct history *h, bool *made, struct answer *ans, struct arena *a);
+/* May a call without a request id take effect twice if its answer is lost on the way from a server? The history has one
+ * call then, so the checker could not explain both. */
+bool scratch_may_double(const struct torture_plan *plan, enum op op);
+/* Writes the answer of a call to the history. */
+void scratch_record(struct history *h, uint64_t call, struct answer *ans);
 /* Renews that lock for SCRATCH_KEEPER_TTL; false: it could not be done quickly. */
 bool scratch_renew(const struct torture_plan *plan, struct str queue, struct str clock_token,
 		   struct history *h);

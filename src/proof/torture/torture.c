@@ -160,7 +160,7 @@ static enum result judge(struct driver *d, struct torture_report *out, struct an
 
 static enum result run_all(struct driver *d, struct torture_report *out, struct answer *ans)
 {
-	enum result code = scratch_make(d->plan, d->queue, d->clock_token, d->history, &d->made,
+	enum result code = scratch_make(&d->own, d->queue, d->clock_token, d->history, &d->made,
 					ans, d->arena);
 
 	if (code == SUCCESS)
@@ -213,13 +213,13 @@ static enum result run_and_judge(struct driver *d, struct torture_report *out, s
 enum result torture_run(const struct torture_plan *plan, struct torture_report *out,
 			struct answer *ans, struct arena *a)
 {
-	struct driver d = { .plan = plan, .random = plan->seed, .arena = a };
+	struct driver d = { .own = *plan, .plan = &d.own, .random = plan->seed, .arena = a };
 	enum result code;
 	int r;
 
 	*out = (struct torture_report){ 0 };
 	d.clock_token = token_make(a);
-	out->queue = d.queue = arena_printf(a, TORTURE_QUEUE "%.*s", 12, token_make(a).p);
+	out->queue = d.queue = arena_printf(a, QUEUE_SCRATCH "%.*s", 12, token_make(a).p);
 	d.board = board_make(plan);
 	d.bodies = arena_array(a, struct body, (size_t)plan->agents);
 	if (!d.board)
@@ -239,16 +239,16 @@ enum result torture_run(const struct torture_plan *plan, struct torture_report *
 
 bool torture_left(const struct torture_plan *plan, struct str queue, struct arena *a)
 {
-	return str_starts(queue, STR(TORTURE_QUEUE)) && scratch_idle(plan, queue, a);
+	return str_starts(queue, STR(QUEUE_SCRATCH)) && scratch_idle(plan, queue, a);
 }
 
 enum result torture_remove(const struct torture_plan *plan, struct str queue, struct answer *ans,
 			   struct arena *a)
 {
-	if (!str_starts(queue, STR(TORTURE_QUEUE)))
+	if (!str_starts(queue, STR(QUEUE_SCRATCH)))
 		return answer_fail(
 			ans, USAGE,
 			arena_printf(a, "'%.*s' is not a scratch queue of a torture", STRF(queue)),
-			STR("its name begins with " TORTURE_QUEUE));
+			STR("its name begins with " QUEUE_SCRATCH));
 	return scratch_remove(plan, queue, ans, a);
 }
