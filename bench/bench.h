@@ -33,6 +33,8 @@ struct contender {
 	int (*release)(void);
 	int (*take)(void);
 	int (*done)(void);
+	/* Completes the task and claims the next one in one call. 0: there is none; *done: it was completed. */
+	int (*done_next)(int *done);
 };
 
 extern const struct contender contender_pawl, contender_alone /* combine = off */, contender_bare,

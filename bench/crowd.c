@@ -5,10 +5,12 @@
  *
  * crowd WHO drain PLACE PROCESSES: take and finish until no task is left.
  *
+ * crowd WHO chain PLACE PROCESSES: the same, with calls that finish a task and take the next one.
+ *
  * crowd WHO paced PLACE PROCESSES RATE: the same, at RATE calls a second in total.
  *
- * WHO is a contender (bench.h), PLACE its file or port. The last three print "calls a second,
- * granted, p50, p99 and longest wait in microseconds".
+ * WHO is a contender (bench.h), PLACE its file, port or URL. The last four print "calls a second,
+ * granted, p50, p99 and longest wait in microseconds, granted a second".
  */
 #include <pthread.h>
 #include <signal.h>
@@ -131,6 +133,22 @@ static void drain(size_t me, int64_t unused)
 	}
 }
 
+static void chain(size_t me, int64_t unused)
+{
+	int more = timed(me, queue->take), done;
+	int64_t began;
+
+	(void)unused;
+	while (more) {
+		atomic_fetch_add(&tape->granted, 1);
+		began = bench_now();
+		more = queue->done_next(&done);
+		note(me, began);
+		if (!done)
+			atomic_fetch_add(&tape->broken, 1);
+	}
+}
+
 static void sleep_until(int64_t at)
 {
 	int64_t left = at - bench_now();
@@ -199,9 +217,10 @@ static void report(size_t processes)
 	if (atomic_load(&tape->broken))
 		bench_die("%s broke its promise %lld times", queue->name,
 			  (long long)atomic_load(&tape->broken));
-	printf("%.1f %lld %.0f %.0f %.0f\n", (double)n * 1e9 / (double)(ended - began),
+	printf("%.1f %lld %.0f %.0f %.0f %.1f\n", (double)n * 1e9 / (double)(ended - began),
 	       (long long)atomic_load(&tape->granted), bench_at(tape->process[0].wait, n, 0.5),
-	       bench_at(tape->process[0].wait, n, 0.99), bench_at(tape->process[0].wait, n, 1));
+	       bench_at(tape->process[0].wait, n, 0.99), bench_at(tape->process[0].wait, n, 1),
+	       (double)atomic_load(&tape->granted) * 1e9 / (double)(ended - began));
 }
 
 static long long crowd(const char *path, size_t processes, void (*work)(size_t, int64_t), int64_t n)
@@ -276,7 +295,7 @@ static void one_winner_each(const char *path, int64_t processes, int64_t rounds)
 int main(int argc, char **argv)
 {
 	if (argc < 5)
-		bench_die("usage: crowd WHO fill|one|drain|paced PLACE N [N]");
+		bench_die("usage: crowd WHO fill|one|drain|chain|paced PLACE N [N]");
 	queue = contender_find(argv[1]);
 	if (!strcmp(argv[2], "fill"))
 		fill(argv[3], bench_number(argv[4]), argc > 5 ? bench_number(argv[5]) : 0);
@@ -285,9 +304,11 @@ int main(int argc, char **argv)
 				argc > 5 ? bench_number(argv[5]) : 1);
 	else if (!strcmp(argv[2], "drain"))
 		crowd(argv[3], (size_t)bench_number(argv[4]), drain, 0);
+	else if (!strcmp(argv[2], "chain") && queue->done_next)
+		crowd(argv[3], (size_t)bench_number(argv[4]), chain, 0);
 	else if (!strcmp(argv[2], "paced") && argc > 5)
 		crowd(argv[3], (size_t)bench_number(argv[4]), paced, bench_number(argv[5]));
 	else
-		bench_die("neither fill, one, drain nor paced: %s", argv[2]);
+		bench_die("neither fill, one, drain, chain nor paced: %s", argv[2]);
 	return 0;
 }

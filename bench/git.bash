@@ -1,4 +1,4 @@
-# Parts (j) and (k) of bench/run: a claim on a git remote, compared with a script of git plumbing that locks on a
+# Parts (j) and (n) of bench/run: a claim on a git remote, compared with a script of git plumbing that locks on a
 # branch.
 
 git_agents=${PAWL_BENCH_AGENTS:-20}
@@ -91,11 +91,11 @@ measure_j() {
 }
 
 # Parts of the git store that stay only while they are worth it.
-measure_k() {
+measure_n() {
 	local rounds=${PAWL_BENCH_CLAIMS:-60} library
 	export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
 
-	echo "(k) parts of git: that have to pay: one claim, $rounds rounds"
+	echo "(n) parts of git: that have to pay: one claim, $rounds rounds"
 	library=$(ldd "$build/pawl-store-git.so" | awk '/libmbedx509/ { print $3 }')
 	if [ -n "$library" ]; then
 		git_place read 1 $((2 * rounds + 10)) ''
@@ -105,14 +105,14 @@ measure_k() {
 			@ git:PATH,_certificates_read "$dir/read/c1" env LD_PRELOAD="$library" "PAWL_STORE=git:$dir/read/q.git" \
 				"$pawl" next --claim -q)
 		show_times
-		verdict '(k) certificates read : not read (transport/quick.c), p50' \
+		verdict '(n) certificates read : not read (transport/quick.c), p50' \
 			"$(ratio "$(p50 git:PATH,_certificates_read)" "$(p50 git:PATH)")" '>=' 1.1 ×
 	else
 		note 'libgit2 is not built with mbed TLS here: transport/quick.c does nothing'
 	fi
 	if times=$(TMPDIR=$dir test/kit/git-serve ssh "$PWD/bench/git-ssh" "$pawl" "$bin/bench-spawn" $((rounds / 2))); then
 		show_times
-		verdict '(k) ssh: git fetch and git push : its own client, p50' \
+		verdict '(n) ssh: git fetch and git push : its own client, p50' \
 			"$(ratio "$(p50 pawl,_ssh,_git_fetch_and_push)" "$(p50 pawl,_ssh,_its_own_client)")" '>=' 1.1 ×
 	else
 		note 'there is no sshd here: a claim over ssh is not measured'

@@ -23,13 +23,24 @@ static void must(const struct answer *ans)
 		bench_die("pawl: %.*s", STRF(ans->message));
 }
 
+/* The token for a server, which bench/run has made for all processes. */
+static enum result bearer(void *ctx, struct str origin, struct str *out, struct answer *ans,
+			  struct arena *a)
+{
+	const char *text = getenv("PAWL_SERVER_TOKEN");
+
+	(void)ctx, (void)origin, (void)ans, (void)a;
+	*out = str_c(text ? text : "");
+	return SUCCESS;
+}
+
 static void attach(const char *path, enum store_mode mode)
 {
 	struct arena a = { 0 };
 	struct answer ans = { 0 };
-	struct queue_config config = { .policy = policy_default,
-				       .opt.timeout_ms = 60000,
-				       .alone = alone };
+	struct queue_config config = {
+		.policy = policy_default, .opt.timeout_ms = 60000, .alone = alone, .bearer = bearer
+	};
 
 	snprintf(uri, sizeof(uri), strchr(path, ':') ? "%s" : "sqlite:%s", path);
 	snprintf(name, sizeof(name), "agent-%ld", (long)getpid());
@@ -187,9 +198,31 @@ static int pawl_done(void)
 	return finish(OP_DONE);
 }
 
+static int pawl_done_next(int *done)
+{
+	struct arena a = { 0 };
+	struct request rq = request(OP_DONE);
+	struct answer ans = { 0 };
+
+	GIVE(&rq, id, str_c(held));
+	GIVE(&rq, token, str_c(token));
+	GIVE(&rq, claim_next, 1);
+	GIVE(&rq, new_token, token_make(&a));
+	queue_call(queue, &rq, &ans, &a);
+	*done = ans.code == SUCCESS;
+	if (ans.code != LOST_LOCK)
+		must(&ans);
+	if (ans.next) {
+		snprintf(held, sizeof(held), "%.*s", STRF(ans.next->id));
+		snprintf(token, sizeof(token), "%.*s", STRF(rq.new_token));
+	}
+	arena_free(&a);
+	return ans.next != NULL;
+}
+
 #define CALLS                                                                           \
 	.close = pawl_close, .fill = pawl_fill, .hold = pawl_hold, .claim = pawl_claim, \
-	.release = pawl_release, .take = pawl_take, .done = pawl_done
+	.release = pawl_release, .take = pawl_take, .done = pawl_done, .done_next = pawl_done_next
 
 const struct contender contender_pawl = { "pawl", pawl_create, pawl_open, CALLS };
 const struct contender contender_alone = { "alone", alone_create, alone_open, CALLS };
