@@ -38,7 +38,7 @@ http() {
 	printf '$ curl'
 	printf ' %.200q' "$@"
 	printf '\n%.2000s\nstatus %s, expected %s\n' "$output" "$got" "$want"
-	[ "$got" = "$want" ]
+	[[ $got =~ ^$want$ ]]
 }
 
 # api STATUS NAME [JSON [CURL-ARG...]]

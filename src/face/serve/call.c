@@ -11,18 +11,6 @@
 #include "base/text.h"
 #include "cmd/args_json.h"
 
-/* Takes a name out of the arguments, unless the command has an argument of that name itself. */
-static struct str take_name(const struct command *c, json_t *o, const char *key, struct arena *a)
-{
-	struct str text = STR("");
-
-	if (param_find(c->params, str_c(key)))
-		return text;
-	text = arena_str(a, json_get(o, key));
-	json_object_del(o, key);
-	return text;
-}
-
 static bool good_name(struct str s)
 {
 	for (size_t i = 0; i < s.n; i++)
@@ -31,14 +19,30 @@ static bool good_name(struct str s)
 	return s.n <= NAME_MAX_BYTES && text_valid(s);
 }
 
+/* Takes a name out of the arguments, unless the command has an argument of that name itself. false: it is not a name. */
+static bool take_name(const struct command *c, json_t *o, const char *key, struct str *name,
+		      struct arena *a)
+{
+	const json_t *value = json_object_get(o, key);
+
+	*name = STR("");
+	if (!value || param_find(c->params, str_c(key)))
+		return true;
+	if (!json_is_string(value) && !json_is_null(value))
+		return false;
+	*name = arena_str(a, json_get(o, key));
+	json_object_del(o, key);
+	return good_name(*name);
+}
+
 /* Who calls: the agent that the token allows, and the run that the caller names. */
 static bool find_caller(struct desk *d, struct job *j, json_t *o, struct session *s)
 {
-	struct str agent = take_name(j->command, o, "agent", s->arena),
-		   run = take_name(j->command, o, "run", s->arena);
+	struct str agent, run;
 	const char *why;
 
-	if (!good_name(agent) || !good_name(run)) {
+	if (!take_name(j->command, o, "agent", &agent, s->arena) ||
+	    !take_name(j->command, o, "run", &run, s->arena)) {
 		job_refuse(j, 400, USAGE, STR("a name of an agent or a run is one line of text"),
 			   STR(""), "");
 		return false;
@@ -151,8 +155,7 @@ static bool run(struct desk *d, struct job *j, json_t *o, struct session *s, boo
 		reply_free(&reply);
 		return false;
 	}
-	if (reply.ans.code == API_ERROR && !reply.ans.barred)
-		d->open = false; /* open it again: the store may have moved */
+	desk_failed(d, &reply.ans);
 	waits = may_wait(j, &reply, wait, last);
 	if (!waits)
 		set_answer(j, &reply, s->arena);

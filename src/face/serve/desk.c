@@ -99,6 +99,13 @@ bool desk_open(struct desk *d, struct answer *ans, struct arena *a)
 	return d->open;
 }
 
+/* On a full disk the queue can be read, but perhaps not opened. */
+void desk_failed(struct desk *d, const struct answer *ans)
+{
+	if (ans->code == API_ERROR && !ans->barred && !str_is(ans->fault, "full"))
+		d->open = false;
+}
+
 struct session desk_session(struct desk *d, const struct guest *c, struct arena *a)
 {
 	struct session s = d->session;

@@ -194,8 +194,7 @@ void events_run(struct desk *d, struct job *j)
 	if (j->first && code == SUCCESS && !j->answer.n) /* it came back and missed nothing */
 		buf_adds(&j->answer, PING);
 	j->status = code == SUCCESS ? 200 : result_http(code);
-	if (code == API_ERROR)
-		d->open = false;
+	desk_failed(d, &ans);
 	arena_free(&a);
 }
 

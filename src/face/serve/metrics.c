@@ -286,9 +286,8 @@ void metrics_run(struct desk *d, struct job *j)
 		t->locks = ans.held;
 		t->oldest = oldest_ready(d, &a);
 		(void)lapse_look(d);
-	} else if (ans.code == API_ERROR) {
-		d->open = false;
 	}
+	desk_failed(d, &ans);
 	t->abandoned = d->lapses.n;
 	j->status = 200;
 	arena_free(&a);

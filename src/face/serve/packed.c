@@ -207,8 +207,7 @@ static void call(struct desk *d, struct batch *b, bool all, struct arena *a)
 		/* the caller may have made the call once */
 		if (b->answers[i].repeated && b->arrivals[i] == ARRIVAL_AGAIN)
 			b->answers[i].repeated = REPEATED_MAYBE;
-		if (b->answers[i].code == API_ERROR && !b->answers[i].barred)
-			d->open = false;
+		desk_failed(d, &b->answers[i]);
 	}
 }
 

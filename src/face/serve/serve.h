@@ -185,6 +185,8 @@ void desk_wake_all(struct serve *s);
 void desk_end_all(struct serve *s);
 /* Opens the queue, in the thread of the desk. false: *ans has the reason. */
 bool desk_open(struct desk *d, struct answer *ans, struct arena *a);
+/* Opens the queue again for the next turn if this answer may come from a store that moved. */
+void desk_failed(struct desk *d, const struct answer *ans);
 /* A session for one call of this caller. */
 struct session desk_session(struct desk *d, const struct guest *c, struct arena *a);
 

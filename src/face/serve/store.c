@@ -381,8 +381,8 @@ void store_run(struct desk *d, struct job *j)
 		queue_patience(c->queue, client_timeout(c, OP_HEAVY));
 		code = j->store->run(&x);
 		memset(c->held, 0, sizeof(c->held));
-		if (code == API_ERROR && !x.ans.barred)
-			d->open = false;
+		x.ans.code = code;
+		desk_failed(d, &x.ans);
 		give_answer(&x, code);
 	}
 	buf_free(&x.out);
