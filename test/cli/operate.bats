@@ -299,6 +299,60 @@ abandoned_is() {
 	grep -q '^pawl_tasks{queue="default",status="In Progress"} 1$' metrics
 }
 
+# asked FILE...: the metrics that the expressions of alert rules or a dashboard name, each with its labels: NAME LABEL...
+asked() {
+	python3 - "$@" <<-'END'
+		import json, re, sys
+		exprs = []
+		for name in sys.argv[1:]:
+		    text = open(name, encoding="utf-8").read()
+		    if name.endswith(".json"):
+		        board = json.loads(text)
+		        places = [p["gridPos"] for p in board["panels"]]
+		        assert len({(g["x"], g["y"]) for g in places}) == len(places)
+		        assert len({p["id"] for p in board["panels"]}) == len(places)
+		        exprs += [t["expr"] for p in board["panels"] for t in p["targets"]]
+		    else:
+		        exprs += re.findall(r"^ +expr: (.*)$", text, re.M)
+		        assert len(exprs) == text.count("- alert: ") > 5
+		for expr in exprs:
+		    assert expr.count("(") == expr.count(")") and expr.count("{") == expr.count("}"), expr
+		    by = [l for group in re.findall(r"\bby \(([^)]*)\)", expr) for l in group.split(", ") if l != "le"]
+		    for name, labels in re.findall(r"\b((?:pawl|process)_[a-z_]+)(\{[^}]*\})?", expr):
+		        wanted = set(re.findall(r'([a-z]+)(?:=~|!~|!=|=)"', labels)) - {"job"} | set(by)
+		        print(name, *sorted(wanted))
+	END
+}
+
+@test "alert rules and the dashboard name metrics and labels that exist" {
+	serve
+	pawl create One
+	api 200 next '{"claim":true}'
+	api 409 claim '{"id":"t1"}'
+	http 200 "$url/metrics"
+	printf '%s\n' "$output" >metrics
+	asked "$PAWL_SOURCE"/doc/example/alerts.yml "$PAWL_SOURCE"/doc/example/grafana.json | sort -u >wanted
+	[ "$(wc -l <wanted)" -gt 15 ]
+	while read -r name labels; do
+		for label in '' $labels; do
+			grep -q "^${name}[ {].*$label" metrics || {
+				echo "no $name with $label"
+				return 1
+			}
+		done
+	done <wanted
+	# each metric of pawl is on the dashboard
+	asked "$PAWL_SOURCE"/doc/example/grafana.json | cut -d' ' -f1 | sed -E 's/_(bucket|sum|count)$//' | sort -u >shown
+	same "$(sed -n 's/^# TYPE \(pawl_[a-z_]*\) .*/\1/p' metrics | sort | comm -23 - shown)" ""
+	# each status, code and operation that they name
+	for word in $(grep -oh 'status=~\?\\\?"[^"]*' "$PAWL_SOURCE"/doc/example/{alerts.yml,grafana.json} | sed 's/.*"//; s/\\$//; s/ /_/g; s/|/ /g'); do
+		grep -q "status=\"${word//_/ }\"" metrics || {
+			echo "no status $word"
+			return 1
+		}
+	done
+}
+
 @test "changes of many clients become one commit" {
 	needs_sqlite
 	serve
