@@ -328,7 +328,8 @@ const struct command cmd_lock_typed = {
 	.example = "pawl lock typed",
 	.see = "lock acquire, lock break, emergency status",
 	.model =
-		"The locks of the whole queue, with holder and purpose: @write, @batch, @config and @maintenance.",
+		"The locks of the whole queue, with holder and purpose: @write, @batch, @config, @maintenance, and @sync, which "
+		"`pawl sync` takes.",
 	.gives = "locks count total",
 	.flags = C_IDEMPOTENT,
 	.op = OP_TYPED,

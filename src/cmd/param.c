@@ -132,8 +132,8 @@ static const char *check_id(const struct param *p, struct str text, struct arena
 
 	if (p->flags & P_TYPED && text.n && text.p[0] == '@')
 		what = typed_of(text) ? NULL
-				      : "the locks of the whole queue are @write, @batch, @config "
-					"and @maintenance";
+				      : "the locks of the whole queue are @write, @batch, @config, "
+					"@maintenance and @sync";
 	return what ? fault(a, text, what) : NULL;
 }
 

@@ -4,28 +4,28 @@
 #include "core/lease.h"
 #include "core/refuse.h"
 
-static const char *const names[TYPED_END] = { "", "write", "batch", "config", "maintenance" };
+static const char *const names[TYPED_END] = {
+	"", "write", "batch", "config", "maintenance", "sync"
+};
 
 #define W TYPED_BIT(TYPED_WRITE)
 #define B TYPED_BIT(TYPED_BATCH)
 #define C TYPED_BIT(TYPED_CONFIG)
 #define M TYPED_BIT(TYPED_MAINTENANCE)
+#define S TYPED_BIT(TYPED_SYNC)
 
 /* The locks that refuse a single change of this kind. */
 static const unsigned step_barred_by[TYPED_END] = {
-	[TYPED_WRITE] = W | M,
-	[TYPED_BATCH] = W | B | M,
-	[TYPED_CONFIG] = C | M,
-	[TYPED_MAINTENANCE] = W | B | C | M,
+	[TYPED_WRITE] = W | M,  [TYPED_BATCH] = W | B | M,
+	[TYPED_CONFIG] = C | M, [TYPED_MAINTENANCE] = W | B | C | M,
+	[TYPED_SYNC] = W | M,
 };
 
 /* The locks that refuse the acquisition of a lock of this kind. @batch also refuses @write, because @write would
  * refuse the steps of the batch. */
 static const unsigned lock_barred_by[TYPED_END] = {
-	[TYPED_WRITE] = W | B | M,
-	[TYPED_BATCH] = W | B | M,
-	[TYPED_CONFIG] = C | M,
-	[TYPED_MAINTENANCE] = W | B | C | M,
+	[TYPED_WRITE] = W | B | M,           [TYPED_BATCH] = W | B | M, [TYPED_CONFIG] = C | M,
+	[TYPED_MAINTENANCE] = W | B | C | M, [TYPED_SYNC] = S | M,
 };
 
 const char *typed_name(enum typed kind)
@@ -59,7 +59,7 @@ const char *typed_fault(const struct request *rq)
 	case OP_LOG:
 		return typed_of(rq->id)
 			       ? NULL
-			       : "the locks of the whole queue are @write, @batch, @config and @maintenance";
+			       : "the locks of the whole queue are @write, @batch, @config, @maintenance and @sync";
 	default:
 		return "an id that begins with @ is a lock of the whole queue: lock acquire, "
 		       "release, status or break it";
@@ -89,7 +89,7 @@ unsigned typed_bars(const struct request *rq, const struct policy *p)
 	if (!typed_changes(rq))
 		return 0;
 	if (p->untyped)
-		return W | B | C | M;
+		return W | B | C | M | (typed_of(rq->id) == TYPED_SYNC ? S : 0);
 	return typed_is(rq) ? lock_barred_by[typed_of(rq->id)] : step_barred_by[kind_of(rq)];
 }
 

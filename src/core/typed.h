@@ -1,6 +1,6 @@
 /*
- * typed: locks of the whole queue, one for each kind of work: "@write", "@batch", "@config" and "@maintenance". Each
- * has a lease, a holder, a token and a fence, like the lock of a task. The store keeps it as a task that has only a
+ * typed: locks of the whole queue, one for each kind of work: "@write", "@batch", "@config", "@maintenance", and "@sync",
+ * which keeps only other syncs out. Each has a lease, a holder, a token and a fence, like the lock of a task. The store keeps it as a task that has only a
  * lock. doc/typed-locks.md has the table of conflicts.
  */
 #ifndef CORE_TYPED_H
@@ -15,10 +15,12 @@ enum typed {
 	TYPED_BATCH = 2,
 	TYPED_CONFIG = 3,
 	TYPED_MAINTENANCE = 4,
+	TYPED_SYNC = 5,
 	TYPED_END
 };
 
-#define TYPED_BIT(kind) (1u << (kind))
+/* Stored numbers contain these bits. Bit 5 is that of the pause. */
+#define TYPED_BIT(kind) (1u << ((kind) == TYPED_SYNC ? 6 : (int)(kind)))
 #define EMERGENCY_ID STR("@emergency")
 #define PAUSE_ID STR("@pause")
 #define PAUSE_HINT STR("pawl resume lets agents claim tasks again; holders go on meanwhile")

@@ -156,8 +156,8 @@ void select_passed_over(struct answer *ans, struct strs ids, struct arena *a);
 
 /* Every bit of the number in meta/guard: the emergency, each kind of lock, the pause. A damaged number counts as
  * this one, so that the change reads all of them. */
-#define GUARD_PAUSE (INT64_C(1) << TYPED_END)
-#define GUARD_ALL (2 * GUARD_PAUSE - 1)
+#define GUARD_PAUSE (INT64_C(1) << 5)
+#define GUARD_ALL ((INT64_C(1) << 7) - 1)
 
 /* Refuses the request during an emergency, or while another agent holds a conflicting lock of the whole queue. It
  * runs in the transaction of the change. */

@@ -242,7 +242,7 @@ table() {
 
 @test "only lock commands take one, and only those there are" {
 	unchanged 2 lock acquire @nothing
-	complains "@write, @batch, @config and @maintenance"
+	complains "@write, @batch, @config, @maintenance and @sync"
 	call 2 claim @maintenance
 	call 2 show @maintenance
 	call 2 remove @write

@@ -68,13 +68,12 @@ static void which_calls(void **state)
 /* doc/typed-locks.md: a row for each lock that is held; '-': the call goes on. */
 static const struct {
 	enum typed held;
-	/* of other agents, in the order write, batch, config, maintenance */
+	/* of other agents, in the order write, batch, config, maintenance, sync */
 	const char *steps, *locks;
 } table[] = {
-	{ TYPED_WRITE, "xx-x", "xx-x" },
-	{ TYPED_BATCH, "-x-x", "xx-x" },
-	{ TYPED_CONFIG, "--xx", "--xx" },
-	{ TYPED_MAINTENANCE, "xxxx", "xxxx" },
+	{ TYPED_WRITE, "xx-xx", "xx-x-" },  { TYPED_BATCH, "-x-x-", "xx-x-" },
+	{ TYPED_CONFIG, "--xx-", "--xx-" }, { TYPED_MAINTENANCE, "xxxxx", "xxxxx" },
+	{ TYPED_SYNC, "-----", "----x" },
 };
 
 static void exclusion(void **state)
@@ -131,7 +130,8 @@ static void kinds(void **state)
 		assert_false(typed_changes(&let_go));
 		assert_false(typed_changes(&broken));
 		assert_true(typed_changes(&taken));
-		assert_int_equal(typed_bars(&taken, &untyped), all);
+		assert_int_equal(typed_bars(&taken, &untyped),
+				 k == TYPED_SYNC ? all | TYPED_BIT(k) : all);
 	}
 }
 
