@@ -4,7 +4,7 @@
  *
  * A scheme X is in pawl-store-X.so, a command X in pawl-face-X.so, the tests of a store in
  * pawl-proof.so, TLS for clients in pawl-http-tls.so, the board in pawl-board.so, queues behind a
- * server in pawl-remote.so. The search goes to $PAWL_MODULE_DIR if it is set (an absolute path).
+ * server in pawl-remote.so, a board X of another program in pawl-sync-X.so. The search goes to $PAWL_MODULE_DIR if it is set (an absolute path).
  * Otherwise it looks beside the program or library that asks, then in the folder given at build time.
  * A module exports one symbol, `pawl_module`, and is refused if its `abi` differs. The modules of
  * stores and of remote queues contain all code that they call, so that programs that use the library
@@ -25,6 +25,7 @@ struct serve_ops;
 struct http_tls_ops;
 struct board_ops;
 struct remote_ops;
+struct sync_ops;
 
 struct module {
 	int abi;
@@ -36,9 +37,10 @@ struct module {
 	const struct http_tls_ops *http_tls;   /* http/tls.h; NULL: none */
 	const struct board_ops *board;         /* cmd/board.h; NULL: none */
 	const struct remote_ops *remote;       /* queue/remote.h; NULL: none */
+	const struct sync_ops *sync;           /* sync/sync.h; NULL: none */
 };
 
-/* kind: "store", "face" or "http", or "proof", "board" or "remote" with an empty name. Returns 0 and sets *out; 1: there is no
+/* kind: "store", "face", "sync" or "http", or "proof", "board" or "remote" with an empty name. Returns 0 and sets *out; 1: there is no
  * such module; -1: it exists but cannot be used, and `why` has the reason. */
 int module_load(const char *kind, struct str name, const struct module **out, char *why,
 		size_t room);

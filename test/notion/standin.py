@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""standin [FILE]: a stand-in for the part of Notion's API that `pawl sync` uses, for tests.
+"""standin [--until-exit-of PID] [FILE [DATABASE]]: a stand-in for the part of Notion's API that `pawl sync` uses, for tests.
 
-As a program it listens on a free port of this machine and writes its address to FILE (default: standard output). A test
-imports it, and then edits pages as a person does, and breaks requests.
+As a program it listens on a free port of this machine and writes its address to FILE (default: standard output). DATABASE
+is the id of its database. With --until-exit-of it goes to the background once it listens, and ends with that process. A
+test imports it, and then edits pages as a person does, and breaks requests.
 
 It keeps the rules of API version 2026-03-11 that a client meets: the bearer and version headers, the types of
 properties, unknown options, at most 2,000 characters in a text and 100 items in an array, filters two deep, sorts,
@@ -633,7 +634,7 @@ class Notion:
     def break_it(self, kind, nth=1, path="", method="", times=1):
         """The nth request that matches meets a fault: 409, 429, 500, 529, 502 (before it acts), "502 after", "close"
         (without an answer, after it acted), "redirect", "garbage", "kill before", "kill after" (no answer is sent), or
-        "kill answered"."""
+        "kill answered MS", so long after the answer."""
         self.faults.append({"kind": kind, "left": nth, "path": path, "method": method, "times": times})
 
     def fault(self, method, path):
@@ -685,6 +686,7 @@ class Handler(BaseHTTPRequestHandler):
     def send(self, status, body, headers=()):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response_only(status)
+        self.send_header("Date", self.date_time_string(self.server.notion.now()))
         self.send_header("Content-Type", "application/json; charset=utf-8")
         self.send_header("Content-Length", str(len(data)))
         for name, value in dict(headers).items():
@@ -757,7 +759,9 @@ class Handler(BaseHTTPRequestHandler):
             self.refuse(502, *BROKEN[502])
             return
         self.send(200, data)
-        if fault == "kill answered":
+        if str(fault).startswith("kill answered"):
+            self.wfile.flush()
+            time.sleep(float(fault.split()[2]) / 1000)
             notion.kill()
 
     do_GET = do_POST = do_PATCH = do_DELETE = answer
@@ -767,28 +771,61 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 50
 
+    def handle_error(self, request, client_address):
+        """A client that was killed leaves its connection open."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
 
-def serve(notion, token=TOKEN):
-    """Starts a server in a thread; its address is notion.url."""
+
+def bind(notion, token=TOKEN):
+    """A server that listens already; its address is notion.url."""
     notion.token = token
     server = Server(("127.0.0.1", 0), Handler)
     server.notion = notion
     notion.url = f"http://127.0.0.1:{server.server_address[1]}"
     notion.server = server
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def serve(notion):
+    """Starts a server in a thread."""
+    threading.Thread(target=bind(notion).serve_forever, daemon=True).start()
     return notion
 
 
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def main():
-    notion = serve(Notion())
+    words, pid = sys.argv[1:], None
+    if words[:1] == ["--until-exit-of"]:
+        pid, words = int(words[1]), words[2:]
+    notion = Notion()
+    if len(words) > 1:
+        notion.database = plain_id(words[1])
+    server = bind(notion)
     said = json.dumps({"url": notion.url, "token": TOKEN, "database": notion.database, "person": notion.person})
-    if len(sys.argv) > 1:
-        with open(sys.argv[1] + ".new", "w") as f:
+    if words:
+        with open(words[0] + ".new", "w") as f:
             f.write(said)
-        os.rename(sys.argv[1] + ".new", sys.argv[1])
+        os.rename(words[0] + ".new", words[0])
     else:
         print(said, flush=True)
-    threading.Event().wait()
+    if pid:
+        if os.fork():
+            os._exit(0)
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    while not pid or alive(pid):
+        time.sleep(0.2)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,8 @@
+/* What pawl-sync-notion.so offers to the program that loads it. */
+#include "base/module.h"
+#include "sync/notion/part.h"
+
+static const struct sync_ops ops = { .run = notion_run };
+
+extern const struct module pawl_module;
+const struct module pawl_module = { .abi = MODULE_ABI, .sync = &ops };

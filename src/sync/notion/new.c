@@ -1,0 +1,182 @@
+/* New pages become tasks, and new tasks get pages. */
+#include "base/os.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "sync/notion/part.h"
+
+/* --- a task from a page -------------------------------------------------------------------------------------- */
+
+/* A page that cannot be a task is left alone until somebody edits it. */
+static enum result pass_over(struct round *r, const struct page *p)
+{
+	struct link *l = notion_link_of_page(r->state, p->id);
+
+	if (!l)
+		l = notion_link_new(r->state, STR(""), p->id);
+	l->refused = true;
+	l->edited = p->edited;
+	l->at = os_wall_ms();
+	return notion_link_save(r->state, l);
+}
+
+static enum result refuse_page(struct round *r, const struct page *p, struct str why)
+{
+	enum result code;
+
+	r->n->done->refused++;
+	notion_change(r->n, p->id, "this page cannot become a task: ", why);
+	if (r->n->job->check)
+		return SUCCESS;
+	code = notion_comment(
+		r->n, p->id,
+		arena_printf(r->arena, "pawl cannot make a task of this page.\n%.*s", STRF(why)),
+		true, r->arena);
+	return code == SUCCESS ? pass_over(r, p) : code;
+}
+
+/* A field that is not valid is left out here; the merge that follows takes it back. */
+static void set_fields(const struct round *r, const struct page *p, struct request *rq)
+{
+	int64_t number;
+	enum status status = status_parse(p->is.v[F_STATUS]);
+
+	GIVE(rq, title, str_trim(p->is.v[F_TITLE]));
+	if (p->body.n && p->body.n <= TEXT_MAX && text_valid(p->body))
+		GIVE(rq, description, p->body);
+	if (str_to_i64(p->is.v[F_PRIORITY], &number) && number >= 0 && number <= PRIORITY_MAX)
+		GIVE(rq, priority, number);
+	if (class_parse(p->is.v[F_CLASS]))
+		GIVE(rq, class_rank, class_parse(p->is.v[F_CLASS]));
+	if (when_parse_date(p->is.v[F_DUE], r->now, &number, r->arena))
+		GIVE(rq, due, number);
+	GIVE(rq, status, status == READY || status == IN_PROGRESS ? READY : BACKLOG);
+}
+
+static enum result make_task(struct round *r, struct page *p)
+{
+	struct request rq = { .op = OP_CREATE };
+	struct link *l = notion_link_of_page(r->state, p->id);
+	struct answer ans;
+
+	set_fields(r, p, &rq);
+	GIVE(&rq, extra, arena_printf(r->arena, "{\"notion\":\"%.*s\"}", STRF(p->id)));
+	GIVE(&rq, request_id, arena_printf(r->arena, "notion-page-%.*s", STRF(p->id)));
+	if (notion_queue(r, &rq, &ans) == API_ERROR)
+		return API_ERROR;
+	if (ans.code != SUCCESS)
+		return refuse_page(r, p, ans.message);
+	r->n->done->tasks_made++;
+	notion_change(r->n, ans.task->id, "made of a new page: ", p->is.v[F_TITLE]);
+	l = notion_link_new(r->state, ans.task->id, p->id);
+	return notion_reconcile(r, ans.task, l, p);
+}
+
+enum result notion_new_task(struct round *r, struct page *p)
+{
+	enum result code;
+
+	/* somebody has just opened an empty page, or the work is over */
+	if (!str_trim(p->is.v[F_TITLE]).n || status_ended(status_parse(p->is.v[F_STATUS])))
+		return SUCCESS;
+	if (r->n->job->check) {
+		r->n->done->tasks_made++;
+		notion_change(r->n, STR("new"), "made of a new page: ", p->is.v[F_TITLE]);
+		return SUCCESS;
+	}
+	code = notion_body(r->n, p, r->arena);
+	return code == SUCCESS ? make_task(r, p) : code;
+}
+
+/* --- a page from a task --------------------------------------------------------------------------------------- */
+
+/* Looks for the page that an earlier request may have made, until the index must have it. */
+static enum result look_for(struct item *x, bool *found)
+{
+	enum result code = notion_find(x->n, x->t->id, x->p, found, x->r->arena);
+
+	while (code == SUCCESS && !*found && notion_young(x->n, x->l)) {
+		notion_say(x->n, "waiting for Notion", 1);
+		notion_sleep(1000);
+		code = notion_find(x->n, x->t->id, x->p, found, x->r->arena);
+	}
+	return code;
+}
+
+static enum result begin(struct item *x)
+{
+	x->l->making = STR("page");
+	x->l->at = os_wall_ms();
+	return notion_link_save(x->r->state, x->l);
+}
+
+static enum result make_page(struct item *x)
+{
+	const struct link *up = x->tv.v[F_PARENT].n
+					? notion_link_of_task(x->r->state, x->tv.v[F_PARENT])
+					: NULL;
+	bool found = false;
+	enum result code = x->l->making.n ? look_for(x, &found) : SUCCESS;
+
+	for (int i = 0; code == SUCCESS && !found && i < 5; i++) {
+		code = begin(x);
+		if (code != SUCCESS)
+			return code;
+		code = notion_make(x->n, &x->tv, up ? up->page : STR(""), STR(""), x->p,
+				   x->r->arena);
+		found = code == SUCCESS;
+		if (!found && x->n->unknown)
+			code = look_for(x, &found);
+	}
+	return code;
+}
+
+/* The page has what the task had when it was made; the text follows with the merge. */
+static enum result link_page(struct item *x)
+{
+	struct link *l = x->l;
+
+	notion_link_page(x->r->state, l, x->p->id);
+	for (int f = 0; f < F_END; f++) {
+		l->t.has[f] = l->p.has[f] = x->tv.has[f] && f != F_BODY && f != F_PARENT;
+		l->t.v[f] = x->tv.v[f];
+		l->p.v[f] = x->p->is.v[f];
+	}
+	l->making = STR("");
+	l->edited = x->p->edited;
+	l->at = os_wall_ms();
+	return notion_link_save(x->r->state, l);
+}
+
+/* A page that a killed sync left may have older values: the merge needs to see them. */
+static enum result adopt(struct item *x)
+{
+	notion_link_page(x->r->state, x->l, x->p->id);
+	x->l->making = STR("");
+	return notion_link_save(x->r->state, x->l);
+}
+
+enum result notion_new_page(struct round *r, const struct task *t)
+{
+	struct link *l = notion_link_of_task(r->state, t->id);
+	struct page p = { 0 };
+	struct item x = { .r = r, .n = r->n, .t = t, .p = &p };
+	bool unsure;
+	enum result code;
+
+	r->n->done->pages_made++;
+	notion_change(r->n, t->id, "gets a page: ", t->title);
+	if (r->n->job->check)
+		return SUCCESS;
+	x.l = l = l ? l : notion_link_new(r->state, t->id, STR(""));
+	unsure = l->making.n > 0;
+	notion_task_values(&x);
+	code = make_page(&x);
+	if (code == SUCCESS)
+		code = unsure ? adopt(&x) : link_page(&x);
+	if (code != SUCCESS)
+		return code;
+	/* nobody can have written to it yet */
+	p.body_read = !unsure;
+	p.is.has[F_BODY] = true;
+	return notion_reconcile(r, t, l, &p);
+}

@@ -1,0 +1,127 @@
+/* One sync at a time: the lock @sync of the queue, which keeps nobody else out. */
+#include <unistd.h>
+
+#include "base/os.h"
+#include "base/proc.h"
+#include "base/secret.h"
+#include "core/lease.h"
+#include "sync/notion/part.h"
+
+#define LOCK_ID STR("@sync")
+#define LEASE_MS 60000
+#define RENEW_MS 15000
+
+static enum result call(struct notion *n, const struct request *rq, struct answer *ans,
+			struct arena *a)
+{
+	struct client *c = n->job->client;
+	struct arena *kept = c->arena, *ring = c->keyring.arena;
+
+	*ans = (struct answer){ 0 };
+	c->arena = c->keyring.arena = a;
+	client_call(c, rq, ans);
+	c->arena = kept;
+	c->keyring.arena = ring;
+	return ans->code;
+}
+
+static int64_t lease(const struct notion *n)
+{
+	const struct settings *s = &n->job->client->settings;
+	int64_t ms = LEASE_MS, least = settings_number(s, "lease.min"),
+		most = settings_number(s, "lease.max");
+
+	return ms < least ? least : ms > most ? most : ms;
+}
+
+/* A sync that was killed on this machine left its lock behind. */
+static void break_dead(struct notion *n, struct arena *a)
+{
+	struct request look = { .op = OP_LOCK_STATUS }, cut = { .op = OP_LOCK_BREAK };
+	struct answer ans;
+	const struct lock *l;
+
+	GIVE(&look, id, LOCK_ID);
+	if (call(n, &look, &ans, a) != SUCCESS || !ans.task)
+		return;
+	l = &ans.task->lock;
+	if (!lease_live(l, ans.now) ||
+	    proc_life(l->host, l->boot_id, l->pid, l->pid_start) != PROC_DEAD)
+		return;
+	GIVE(&cut, id, LOCK_ID);
+	GIVE(&cut, reason, STR("its process is dead"));
+	(void)call(n, &cut, &ans, a);
+}
+
+static enum result failed(struct notion *n, const struct answer *ans)
+{
+	enum result code = ans->code == LOST_LOCK ? CONFLICT : ans->code;
+
+	(void)notion_fail(n, code, ans->message,
+			  ans->hint.n ? ans->hint : STR("run the same command again"));
+	n->ans->fault = arena_str(n->arena, ans->fault);
+	return code;
+}
+
+enum result notion_turn(struct notion *n)
+{
+	struct request rq = { .op = OP_LOCK_ACQUIRE };
+	struct arena a = { 0 };
+	struct answer ans;
+	enum result code;
+
+	if (n->job->check)
+		return SUCCESS;
+	break_dead(n, &a);
+	n->turn = token_make(n->arena);
+	GIVE(&rq, id, LOCK_ID);
+	GIVE(&rq, new_token, n->turn);
+	GIVE(&rq, ttl, lease(n));
+	GIVE(&rq, operation, STR("sync"));
+	GIVE(&rq, pid, getpid());
+	GIVE(&rq, pid_start, os_process_start(getpid()));
+	GIVE(&rq, boot_id, proc_here(&a));
+	GIVE(&rq, queue_id, token_make(&a)); /* the state file belongs to the queue's id */
+	code = call(n, &rq, &ans, &a);
+	if (code != SUCCESS) {
+		code = failed(n, &ans);
+		n->turn = STR("");
+	}
+	n->renewed_at = os_boot_ms();
+	arena_free(&a);
+	return code;
+}
+
+enum result notion_renew(struct notion *n)
+{
+	struct request rq = { .op = OP_HEARTBEAT };
+	struct arena a = { 0 };
+	struct answer ans;
+	enum result code;
+
+	if (!n->turn.n || os_boot_ms() - n->renewed_at < RENEW_MS)
+		return SUCCESS;
+	GIVE(&rq, id, LOCK_ID);
+	GIVE(&rq, token, n->turn);
+	GIVE(&rq, ttl, lease(n));
+	code = call(n, &rq, &ans, &a);
+	if (code != SUCCESS)
+		code = failed(n, &ans);
+	n->renewed_at = os_boot_ms();
+	arena_free(&a);
+	return code;
+}
+
+void notion_leave(struct notion *n)
+{
+	struct request rq = { .op = OP_LOCK_RELEASE };
+	struct arena a = { 0 };
+	struct answer ans;
+
+	if (!n->turn.n)
+		return;
+	GIVE(&rq, id, LOCK_ID);
+	GIVE(&rq, token, n->turn);
+	(void)call(n, &rq, &ans, &a);
+	arena_free(&a);
+}
