@@ -29,7 +29,7 @@ enum check_kind {
 
 /* --- torture ------------------------------------------------------------------------------------ */
 
-#define TORTURE_CODES 64         /* room for every enum result */
+#define TORTURE_CODES 64 /* room for every enum result */
 #define TORTURE_AGENTS_MAX 512
 #define TORTURE_TASKS_MAX 100000
 #define TORTURE_ROUNDS_MAX 100000
