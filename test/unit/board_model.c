@@ -515,6 +515,10 @@ static void clicks_hit_what_is_drawn(void **state)
 	c->top = 2;
 	mouse(u, MOUSE_CLICK, 22, 45, 0); /* "… more" */
 	assert_true(cursor_on(u, "j"));
+	/* with a line less, the card at 20 would end below "… more" */
+	ui_mouse(u,
+		 &(struct mouse){ .what = MOUSE_CLICK, .y = 20, .x = 45, .rows = 23, .cols = 80 });
+	assert_true(cursor_on(u, "j"));
 }
 
 static void wheel_scrolls(void **state)
