@@ -48,7 +48,8 @@ static enum result check_token(const char *what, struct str token, struct answer
 static enum result named_tokens(struct client *c, struct request *rq, struct answer *ans)
 {
 	const char *task = getenv("PAWL_TASK"), *token = getenv("PAWL_TOKEN");
-	bool held = op_flags(rq->op) & (OP_HELD | OP_TAKES) && !c->bare, named = HAS(rq, token);
+	bool held = op_flags(rq->op) & (OP_HELD | OP_TAKES) && !c->bare && !c->afar,
+	     named = HAS(rq, token);
 	enum result r = SUCCESS;
 
 	if (HAS(rq, token)) {

@@ -58,8 +58,9 @@ struct client {
 	 * queue makes this one. NULL: the queue makes all of them. */
 	bool (*change)(void *ctx, const struct request *rq, struct answer *ans);
 	void *change_ctx;
-	/* Set by a server: the answer of a call may get lost on its way to the caller. A new token then stays pending until
-	 * client_delivered(), so that a repeated call gets the same lock. */
+	/* Set by a server: the caller is on another machine, and its keyring is here. The environment of this process is not
+	 * the caller's. The answer of a call may get lost on its way: a new token stays pending until client_delivered(), so
+	 * that a repeated call gets the same lock. */
 	bool afar;
 	struct granted *granted; /* by the last call; the face takes it */
 	enum store_mode mode;

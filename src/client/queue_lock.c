@@ -24,7 +24,7 @@ struct str client_pass(void *client, enum typed kind, struct arena *a)
 		return c->held[kind];
 	if (c->bare)
 		return STR("");
-	if (given && token_valid(str_c(given)))
+	if (given && !c->afar && token_valid(str_c(given)))
 		return str_c(given);
 	client_know_queue(c);
 	return keyring_find(&c->keyring, id_of(kind, a), &token, &fence) ? token : STR("");

@@ -218,6 +218,34 @@ again() {
 	is '.error.code == "USAGE"'
 }
 
+@test "the server's own environment is not the caller's; a lock of the whole queue is its holder's" {
+	pawl create One
+	"$PAWL" claim t1 --json >claim
+	lock=$(jq -r .lock.token claim)
+	PAWL_TASK=t1 PAWL_TOKEN=$lock PAWL_FENCE=1 PAWL_STORE=sqlite:$PWD/.pawl/queue.db PAWL_RUN=r serve
+	query='?profile=all'
+	begin
+	for tool in done heartbeat release; do
+		use $tool '{"id":"t1"}'
+		is '.error.code == "CONFLICT"'
+	done
+	use next '{"claim":true}'
+	is '.code == "NO_TASKS"'
+	use lock_acquire '{"id":"@maintenance"}'
+	is '.lock.fence == 1'
+	use create '{"title":"Two"}'
+	is '.ok'
+	token_for ann --role agent
+	holder=$session
+	begin
+	use create '{"title":"Three"}' -m 1 || true # it waits for the end of the maintenance
+	not "$PAWL" show t3
+	token=$(cat "$(state)/first-token") session=$holder use lock_release '{"id":"@maintenance"}'
+	is .ok
+	use create '{"title":"Three"}'
+	is .ok
+}
+
 readers="next status list show tree graph find log lock_check lock_status lock_list lock_typed emergency_status id_peek report
 	stats"
 agents="create update depend undepend comment claim heartbeat done review release block escalate fail lock_acquire

@@ -9,6 +9,7 @@
 
 #include "base/fs.h"
 #include "base/os.h"
+#include "client/queue_lock.h"
 
 #define SEATS_MAX 1024
 #define RETRY_MS 1000
@@ -24,24 +25,42 @@ struct seat {
 	struct mcp_host host;
 	struct str agents, token;
 	enum role role;
-	struct job *open;         /* exchanges that are not answered yet */
+	struct job *open; /* exchanges that are not answered yet */
+	struct arena passes;
 	int64_t due;              /* when to look again, in boot time; -1: never */
 	const struct job *asking; /* the job that is being run: its answer is not sent from here */
 };
 
 /* --- the queue of the desk -------------------------------------------------------------------------- */
 
+/* The queue asks its desk for the locks of the whole queue that the caller holds. Only an admin can hold one. */
+static void lend_passes(struct seat *t)
+{
+	struct client *c = &t->m.session.client, *desk = &t->desk->session.client;
+	struct arena *before = c->keyring.arena;
+
+	c->keyring.arena = &t->passes;
+	for (int kind = TYPED_NONE + 1; t->role == ROLE_ADMIN && c->queue && kind < TYPED_END;
+	     kind++)
+		desk->held[kind] = client_pass(c, (enum typed)kind, &t->passes);
+	c->keyring.arena = before;
+}
+
 /* All seats of a desk use its queue, one at a time. */
 static void lend(struct seat *t)
 {
 	t->m.session.client.queue = t->desk->session.client.queue;
 	t->m.session.client.mode = t->desk->session.client.mode;
+	lend_passes(t);
 }
 
 static void take_back(struct seat *t)
 {
 	struct client *c = &t->desk->session.client;
 
+	memset(c->held, 0, sizeof(c->held));
+	arena_free(&t->passes);
+	t->passes = (struct arena){ 0 };
 	c->queue = t->m.session.client.queue;
 	c->mode = t->m.session.client.mode;
 	t->m.session.client.queue = NULL;
