@@ -232,10 +232,10 @@ abandoned_is() {
 	serve
 	pawl create One
 	pawl create Two
-	api 200 claim '{"id":"t1","ttl":1}'
 	stream
 	soon grep -q '^event: snapshot' stream
-	soon grep -q '"event":"expired"' stream
+	api 200 claim '{"id":"t1","ttl":1}'
+	soon grep -q '"event":"expired".*"t1"' stream
 	api 200 claim '{"id":"t2","ttl":1}' # taken while somebody follows, and by another process
 	soon grep -q '"event":"expired".*"t2"' stream
 	pawl claim t2 --ttl 1s --agent other

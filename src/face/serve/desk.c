@@ -92,6 +92,8 @@ bool desk_open(struct desk *d, struct answer *ans, struct arena *a)
 		d->open = client_open(c, mode, ans) == SUCCESS;
 	}
 	d->broken = !d->open;
+	if (d->open && !d->lapses.since)
+		d->lapses.since = queue_now(c->queue);
 	if (!d->open) {
 		ans->message = arena_str(a, ans->message);
 		ans->hint = arena_str(a, ans->hint);

@@ -6,7 +6,6 @@
 #include "face/serve/serve.h"
 
 #include "base/os.h"
-#include "base/when.h"
 #include "core/typed.h"
 
 #define LOOK_MS 500
@@ -30,7 +29,7 @@ bool lapse_look(struct desk *d)
 	bool any = false;
 
 	GIVE(&rq, limit, 1);
-	GIVE(&rq, expired_after, l->since ? l->since : WHEN_MAX);
+	GIVE(&rq, expired_after, l->since);
 	queue_call(d->session.client.queue, &rq, &ans, &a);
 	l->looked = os_boot_ms();
 	l->stale = false;

@@ -136,7 +136,7 @@ struct job {
 
 /* Leases that expired; see lapse.c. Of the thread of the desk. */
 struct lapses {
-	int64_t since;  /* those that expired until then are counted; 0: nobody has looked yet */
+	int64_t since;  /* those that expired until then are counted, or were before the server */
 	int64_t next;   /* when the next lease expires, by os_boot_ms(); 0: none is known */
 	int64_t looked; /* when the desk looked, by os_boot_ms() */
 	bool stale;     /* a call may have taken a lock after that */
