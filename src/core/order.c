@@ -1,5 +1,6 @@
 #include "core/order.h"
 
+#include "base/digit.h"
 #include "base/when.h"
 #include "core/lease.h"
 
@@ -176,11 +177,6 @@ bool index_eq(const struct index *a, const struct index *b)
 bool index_gone(const struct index *ix, int64_t now)
 {
 	return ix->lane == LANE_GOING && ix->eligible_at <= now;
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
 }
 
 static char lower(char c)

@@ -1,5 +1,7 @@
 #include "core/task.h"
 
+#include "base/digit.h"
+
 static const char *const statuses[] = {
 	[BACKLOG] = "Backlog", [READY] = "Ready",   [IN_PROGRESS] = "In Progress",
 	[BLOCKED] = "Blocked", [REVIEW] = "Review", [NEEDS_HELP] = "Needs Help",
@@ -122,11 +124,6 @@ const char *id_fault(struct str id)
 				  str_c(endings[i])))
 			return "an id does not end in '.', '.lock', '.done', '.failed' or '.task'";
 	return NULL;
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
 }
 
 struct str id_numbered(struct arena *a, struct str id)

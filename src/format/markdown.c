@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/digit.h"
 #include "base/text.h"
 #include "format/record.h"
 
@@ -223,11 +224,6 @@ static struct str heading(struct str body)
 			return str_trim(text);
 	}
 	return STR("");
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
 }
 
 /* t10_2_some_words: the id is t10_2, the rest some_words. In another form, the whole stem is the id. */

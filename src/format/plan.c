@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/buf.h"
+#include "base/digit.h"
 #include "base/text.h"
 
 #define TAB 4
@@ -44,11 +45,6 @@ static size_t cut_blanks(struct str *s, size_t most)
 		*s = str_n(s->p + 1, s->n - 1);
 	}
 	return column;
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
 }
 
 /* Cuts the marker of an item: "-", "*", "+", "1." or "1)". */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/digit.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "format/json_value.h"
@@ -46,11 +47,6 @@ static struct str as_text(const json_t *v, struct arena *a)
 	s = arena_str(a, str_c(dumped));
 	free(dumped);
 	return s;
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
 }
 
 /* 68 is t68 and 68.2 is t68_2, with the program's prefix. Characters that pawl does not allow in an id become '-'. */

@@ -2,6 +2,7 @@
  * Task Master: one object with a list of tasks for each tag, {"master":{"tasks":[…]},"other tag":…}, or the older
  * {"tasks":[…]}. Tasks hold their sub-tasks. The ids of a tag other than master get it before the number: "tag-7".
  */
+#include "base/digit.h"
 #include "format/json_value.h"
 #include "transfer/foreign_out.h"
 
@@ -132,7 +133,7 @@ enum result foreign_master_read(struct port_in *in, json_t *o, struct str text, 
 /* "tag" of "tag-7.2", with the '-'; empty: master. */
 static struct str tag_of(struct str id)
 {
-	while (id.n && ((id.p[id.n - 1] >= '0' && id.p[id.n - 1] <= '9') || id.p[id.n - 1] == '.'))
+	while (id.n && (is_digit(id.p[id.n - 1]) || id.p[id.n - 1] == '.'))
 		id.n--;
 	return id.n && id.p[id.n - 1] == '-' ? id : STR("");
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/digit.h"
 #include "base/when.h"
 #include "format/json_value.h"
 #include "transfer/foreign_out.h"
@@ -245,7 +246,7 @@ static json_t *lost_id(const struct foreign *f, struct str id, struct arena *a)
 	for (size_t i = 0; i < number.n; i++) {
 		if (p[i] == '_')
 			p[i] = '.';
-		else if (p[i] < '0' || p[i] > '9')
+		else if (!is_digit(p[i]))
 			return json_str(id);
 	}
 	return json_string(p);

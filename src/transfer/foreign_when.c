@@ -2,10 +2,7 @@
 
 #include <stdio.h>
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
+#include "base/digit.h"
 
 /* 20261116T103000Z */
 static bool is_compact(struct str s)

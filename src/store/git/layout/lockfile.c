@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/digit.h"
 #include "base/hex.h"
 #include "base/when.h"
 #include "store/git/git.h"
@@ -12,11 +13,6 @@
 #define LOCKFILE_MAX (64u << 10)
 
 /* --- names -------------------------------------------------------------------------------------- */
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
 
 /* Is it an id that other programs write without its t? */
 static bool is_numbered(struct str id)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/digit.h"
 #include "base/fs.h"
 #include "base/secret.h"
 #include "base/when.h"
@@ -122,11 +123,6 @@ struct listing {
 	dev_t skip_dev; /* the archive, which is listed separately */
 	ino_t skip_ino;
 };
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
 
 /* The id in a file's name: t10_2 in t10_2_words.md. Empty: the file is not a task. */
 static struct str id_in(struct str name)
