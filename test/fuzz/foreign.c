@@ -109,9 +109,9 @@ static void write_for(const char *target, struct arena *a)
 		CHECK(read_text(target, buf_str(&b), &spools[2], a) == SUCCESS);
 	for (size_t i = 0; out.to->shape == FOLDER && i < out.n; i++) {
 		b.n = 0;
-		foreign_out_file(&out, &out.tasks[i], &b);
-		CHECK(b.n && !memchr(foreign_out_name(&out.tasks[i], a).p, '/',
-				     foreign_out_name(&out.tasks[i], a).n));
+		foreign_backlog_file(&out, &out.tasks[i], &b);
+		CHECK(b.n && !memchr(foreign_backlog_name(&out.tasks[i], a).p, '/',
+				     foreign_backlog_name(&out.tasks[i], a).n));
 	}
 	buf_free(&b);
 	foreign_out_end(&out);
