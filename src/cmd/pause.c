@@ -36,8 +36,8 @@ const struct command cmd_pause = {
 	.summary = "give out no more tasks until `pawl resume`",
 	.detail =
 		"While the queue is paused, `next` answers that there is no task (10) and says who paused the queue "
-		"and why. A claim of a certain task is refused (20). Agents that hold a task go on: heartbeat, done "
-		"and every other change work as before. The pause is kept in the queue, so it holds for everybody.",
+		"and why. `claim ID` is refused (20). Agents that hold a task go on: heartbeat, done and every other change "
+		"work as before. The pause holds for every agent of the queue, on every machine.",
 	.example = "pawl pause --reason \"release in progress\"\n"
 		   "pawl resume",
 	.see = "resume, status, emergency on",
