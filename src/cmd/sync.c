@@ -62,9 +62,11 @@ static void progress(void *ctx, struct str line)
 static void note(void *ctx, struct str line)
 {
 	struct session *s = ctx;
+	struct arena a = { 0 };
 
 	if (s->note)
-		s->note(s, text_line(s->client.arena, line));
+		s->note(s, text_line(&a, line));
+	arena_free(&a);
 }
 
 static bool listening(void *ctx)

@@ -632,7 +632,7 @@ class Notion:
     # ---- faults
 
     def break_it(self, kind, nth=1, path="", method="", times=1):
-        """The nth request that matches meets a fault: 409, 429, 500, 529, 502 (before it acts), "502 after", "close"
+        """The nth request that matches meets a fault: 400, 409, 429, 500, 529, 502 (before it acts), "502 after", "close"
         (without an answer, after it acted), "redirect", "garbage", "kill before", "kill after" (no answer is sent), or
         "kill answered MS", so long after the answer."""
         self.faults.append({"kind": kind, "left": nth, "path": path, "method": method, "times": times})
@@ -668,6 +668,7 @@ def normal(markdown):
 
 
 BROKEN = {
+    400: ("validation_error", "Title is not valid."),
     409: ("conflict_error", "Conflict occurred while saving. Please try again."),
     429: ("rate_limited", "You have been rate limited."),
     500: ("internal_server_error", "Unexpected error occurred."),

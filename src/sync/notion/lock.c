@@ -98,7 +98,8 @@ static bool is_result(const struct item *x)
 {
 	enum status to = status_parse(x->p->is.v[F_STATUS]);
 
-	return lease_live(&x->t->lock, x->r->now) && x->t->status == READY &&
+	return lease_live(&x->t->lock, x->r->now) &&
+	       (x->t->status == READY || x->t->status == IN_PROGRESS) &&
 	       (to == REVIEW || to == DONE || to == BLOCKED || to == NEEDS_HELP || to == FAILED);
 }
 

@@ -108,7 +108,8 @@ static enum op move_in(const struct move *list, size_t n, int64_t from, int64_t 
 
 enum op notion_move(int64_t from, int64_t to, bool own)
 {
-	enum op op = own ? move_in(own_moves, COUNT(own_moves), from, to) : OP_NONE;
+	bool at_work = from == READY || from == IN_PROGRESS;
+	enum op op = own && at_work ? move_in(own_moves, COUNT(own_moves), READY, to) : OP_NONE;
 
 	if (op != OP_NONE)
 		return op;

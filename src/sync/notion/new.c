@@ -68,6 +68,7 @@ static enum result make_task(struct round *r, struct page *p)
 	r->n->done->tasks_made++;
 	notion_change(r->n, ans.task->id, "made of a new page: ", p->is.v[F_TITLE]);
 	l = notion_link_new(r->state, ans.task->id, p->id);
+	l->fresh = true;
 	return notion_reconcile(r, ans.task, l, p);
 }
 
@@ -109,6 +110,13 @@ static enum result begin(struct item *x)
 	return notion_link_save(x->r->state, x->l);
 }
 
+/* Notion has certainly not made it: the next sync need not look for it. */
+static void give_up(struct item *x)
+{
+	x->l->making = STR("");
+	(void)notion_link_save(x->r->state, x->l);
+}
+
 static enum result make_page(struct item *x)
 {
 	const struct link *up = x->tv.v[F_PARENT].n
@@ -126,6 +134,8 @@ static enum result make_page(struct item *x)
 		found = code == SUCCESS;
 		if (!found && x->n->unknown)
 			code = look_for(x, &found);
+		else if (!found)
+			give_up(x);
 	}
 	return code;
 }

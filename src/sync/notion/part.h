@@ -163,6 +163,7 @@ struct link {
 	struct str making;  /* a page is being made since `at` */
 	struct str saying;  /* hash of a comment that is being added */
 	bool gone;          /* the task, or the page, does not exist any more */
+	bool fresh;         /* its task was made in this round; not stored */
 	bool touched;       /* somebody edited the page; not stored */
 	bool refused;       /* this page cannot become a task as it is */
 };

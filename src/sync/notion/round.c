@@ -43,6 +43,17 @@ static enum result read_tasks(struct round *r)
 	return SUCCESS;
 }
 
+/* One page that Notion refuses to show or to change must not stop the others. */
+static enum result forgive(struct round *r, enum result code, struct str what)
+{
+	if (code != MISCONFIGURED || (r->n->status != 400 && r->n->status != 404))
+		return code;
+	notion_warn(r->n,
+		    arena_printf(r->arena, "%.*s: %.*s", STRF(what), STRF(r->n->ans->message)));
+	*r->n->ans = (struct answer){ 0 };
+	return SUCCESS;
+}
+
 /* --- the pages ----------------------------------------------------------------------------------------------- */
 
 /* The task is gone: its page says so, and is left alone from now on. */
@@ -174,7 +185,7 @@ static enum result handle_all(struct scan *s, const json_t *results)
 			s->last = p.created;
 			if (!json_object_get(s->done, key)) {
 				json_object_set_new(s->done, key, json_true());
-				code = handle_page(r, &p);
+				code = forgive(r, handle_page(r, &p), p.id);
 			}
 		}
 		r->arena = kept;
@@ -285,10 +296,32 @@ static enum result handle_tasks(struct round *r)
 		if (r->seen[i])
 			continue;
 		r->arena = &a;
-		code = handle_task(r, &r->tasks[i]);
+		code = forgive(r, handle_task(r, &r->tasks[i]), r->tasks[i].id);
 		r->arena = kept;
 		arena_free(&a);
 		notion_say(r->n, "tasks", i + 1);
+	}
+	return code;
+}
+
+/* A task that was removed: the query brings its page only if somebody edits it. */
+static enum result handle_removed(struct round *r)
+{
+	struct arena *kept = r->arena;
+	enum result code = SUCCESS;
+
+	for (size_t i = 0; code == SUCCESS && i < notion_links(r->state); i++) {
+		struct link *l = notion_link_at(r->state, i);
+		struct arena a = { 0 };
+		struct page p;
+
+		if (!l->task.n || !l->page.n || l->gone || notion_task(r, l->task) || l->fresh)
+			continue;
+		r->arena = &a;
+		code = notion_get(r->n, l->page, &p, &a);
+		code = forgive(r, code == SUCCESS && !p.trashed ? bury(r, l, &p) : code, l->task);
+		r->arena = kept;
+		arena_free(&a);
 	}
 	return code;
 }
@@ -343,6 +376,8 @@ enum result notion_round(struct notion *n, struct state *s)
 		code = scan(&r);
 	if (code == SUCCESS)
 		code = handle_tasks(&r);
+	if (code == SUCCESS)
+		code = handle_removed(&r);
 	if (code == SUCCESS)
 		code = handle_comments(&r);
 	if (code == SUCCESS)

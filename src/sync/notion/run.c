@@ -68,25 +68,25 @@ static void tell(const struct notion *n)
 /* One round in memory of its own, since a watch may run for months. */
 static enum result watch_once(struct notion *n)
 {
-	struct arena *kept = n->arena, a = { 0 };
-	struct answer *ans = n->ans, here = { 0 };
+	struct arena a = { 0 };
+	struct answer ans = { 0 };
+	struct notion once = *n;
 	enum result code;
 
-	n->arena = &a;
-	n->ans = &here;
-	n->began_at = os_boot_ms();
+	once.arena = &a;
+	once.ans = &ans;
+	once.began_at = os_boot_ms();
+	code = rounds(&once);
+	tell(&once);
+	n->next_at = once.next_at;
+	n->renewed_at = once.renewed_at;
 	n->done->changes = n->done->warnings = (struct strs){ 0 };
-	code = rounds(n);
-	tell(n);
 	if (code == API_ERROR && n->job->note) {
-		n->job->note(n->job->ctx, here.message); /* the next round tries again */
+		n->job->note(n->job->ctx, ans.message); /* the next round tries again */
 		code = SUCCESS;
 	}
-	n->arena = kept;
-	n->ans = ans;
-	n->done->changes = n->done->warnings = (struct strs){ 0 };
 	if (code != SUCCESS)
-		code = notion_fail(n, code, here.message, here.hint);
+		code = notion_fail(n, code, ans.message, ans.hint);
 	arena_free(&a);
 	return code;
 }
