@@ -17,6 +17,7 @@ with_arguments() {
 			[ "$name" = "emergency on" ] && name+=" -r r"
 			echo "$name"
 			;;
+		sync) echo "sync notion:0123456789abcdef0123456789abcdef" ;;
 		export) echo "export --output out.json" ;;
 		backup) echo "backup out" ;;
 		clear) echo "clear --yes" ;;
