@@ -96,6 +96,8 @@ static struct http_tls_context *context(const char *ca_file, char *why, size_t r
 	bool trusted = false;
 
 	if (c) {
+		/* most callers end after one call: leave the memory of OpenSSL to the end of the process */
+		(void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
 		c->ctx = SSL_CTX_new(TLS_client_method());
 		c->method = socket_method();
 	}
