@@ -67,7 +67,7 @@ static void abandon(struct suite *s, const char *id)
 
 static void test_max_abandoned(void **state)
 {
-	struct suite *s = *state;
+	struct suite *s = unless_served(state, "it sets the policy in its own process");
 	struct answer *ans;
 	struct task *t;
 
@@ -94,7 +94,7 @@ static void test_max_abandoned(void **state)
 /* If it is the only task, it still goes to Needs Help, although the call is refused. */
 static void test_max_abandoned_alone(void **state)
 {
-	struct suite *s = *state;
+	struct suite *s = unless_served(state, "it sets the policy in its own process");
 
 	s->config.policy.max_abandoned = 1;
 	reopen(s);
@@ -111,7 +111,7 @@ static void test_max_abandoned_alone(void **state)
 
 static void test_max_abandoned_claim_next(void **state)
 {
-	struct suite *s = *state;
+	struct suite *s = unless_served(state, "it sets the policy in its own process");
 	struct answer *ans;
 
 	s->config.policy.max_abandoned = 1;
@@ -129,7 +129,7 @@ static void test_max_abandoned_claim_next(void **state)
 
 static void test_no_limit(void **state)
 {
-	struct suite *s = *state;
+	struct suite *s = unless_served(state, "it sets the policy in its own process");
 
 	s->config.policy.max_abandoned = 0;
 	reopen(s);
@@ -141,7 +141,7 @@ static void test_no_limit(void **state)
 
 static void test_keep(void **state)
 {
-	struct suite *s = *state;
+	struct suite *s = unless_served(state, "it sets the policy in its own process");
 	struct answer *ans;
 
 	s->config.policy.keep_abandoned = true;
@@ -159,7 +159,7 @@ static void test_keep(void **state)
 
 static void test_keep_waits_for_nothing(void **state)
 {
-	struct suite *s = *state;
+	struct suite *s = unless_served(state, "it sets the policy in its own process");
 
 	s->config.policy.keep_abandoned = true;
 	reopen(s);
@@ -257,7 +257,7 @@ static void test_handed_back_at_once(void **state)
 /* handback = 4t */
 static void test_handed_back_reserved(void **state)
 {
-	struct suite *s = *state;
+	struct suite *s = unless_served(state, "it sets the policy in its own process");
 	static const char *const ways[] = { "unblock", "help", "rework", "break" };
 
 	s->config.policy.handback = 4 * tick();
@@ -395,7 +395,7 @@ static void test_cleanup_ran_out(void **state)
 /* Warns about old locks that it does not remove. */
 static void test_cleanup_warns(void **state)
 {
-	struct suite *s = *state;
+	struct suite *s = unless_served(state, "it sets the policy in its own process");
 
 	s->config.policy.warn_after = 2 * tick();
 	reopen(s);
@@ -440,7 +440,7 @@ static void test_cleanup_dead(void **state)
 
 static void test_cleanup_max_abandoned(void **state)
 {
-	struct suite *s = *state;
+	struct suite *s = unless_served(state, "it sets the policy in its own process");
 
 	s->config.policy.max_abandoned = 1;
 	reopen(s);

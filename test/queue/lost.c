@@ -90,7 +90,7 @@ static void test_repeat_is_the_first_answer(void **state)
 static void test_lost_reply(void **state)
 {
 	for (size_t i = 0; i < N_CASES; i++) {
-		struct suite *s = *state;
+		struct suite *s = unless_served(state, "it breaks the store in its own process");
 		struct queue *q;
 		struct answer *ans;
 
@@ -116,7 +116,7 @@ static void test_not_applied(void **state)
 	static const char *const faults[] = { "modify:1:fail", "modify:1:busy", "modify:1:full" };
 
 	for (size_t i = 0; i < N_CASES * 3; i++) {
-		struct suite *s = *state;
+		struct suite *s = unless_served(state, "it breaks the store in its own process");
 		const char *text = cases[i / 3].call;
 		struct queue *q;
 		struct answer *ans;
@@ -141,7 +141,7 @@ static void test_not_applied(void **state)
 
 static void test_unknown_but_not_made(void **state)
 {
-	struct suite *s = *state;
+	struct suite *s = unless_served(state, "it breaks the store in its own process");
 	struct queue *q;
 	struct answer *ans;
 
@@ -175,7 +175,7 @@ static void test_reads_fail(void **state)
 		{ "get:1", "id_peek" },
 		{ "get:2", "id_peek" },
 	};
-	struct suite *s = *state;
+	struct suite *s = unless_served(state, "it breaks the store in its own process");
 
 	ok(s, "create id=a");
 	for (size_t i = 0; i < sizeof(reads) / sizeof(*reads); i++) {
@@ -193,7 +193,7 @@ static void test_reads_fail(void **state)
 /* If others replace records during a read, the read starts again. */
 static void test_moved(void **state)
 {
-	struct suite *s = *state;
+	struct suite *s = unless_served(state, "it breaks the store in its own process");
 	struct queue *q;
 	struct answer *ans;
 
@@ -264,7 +264,7 @@ static void test_many_lost(void **state)
 {
 	static const char *const texts[] = { "create id=a request_id=1", "claim id=x new_token=X",
 					     "create id=b request_id=2" };
-	struct suite *s = *state;
+	struct suite *s = unless_served(state, "it breaks the store in its own process");
 	struct queue *q = open_faulty(s, "modify:1:lost");
 	struct answer answers[3];
 

@@ -414,12 +414,14 @@ static uint64_t first_seed(void)
 
 static void random_1(void **state)
 {
-	walk(*state, first_seed() ? first_seed() : 1);
+	struct suite *s = unless_served(state, "time must stand still between two reads");
+
+	walk(s, first_seed() ? first_seed() : 1);
 }
 
 static void random_2(void **state)
 {
-	struct suite *s = *state;
+	struct suite *s = unless_served(state, "it sets the policy in its own process");
 
 	s->config.policy.max_abandoned = 2;
 	reopen(s);

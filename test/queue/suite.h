@@ -34,6 +34,11 @@ int suite_setup(void **state);
 int suite_teardown(void **state);
 #define QUEUE_TEST(f) cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
 
+/* Is the queue behind a server? */
+bool is_served(void);
+/* The suite of a test that a server makes impossible: then the test is skipped. */
+struct suite *unless_served(void **state, const char *reason);
+
 #define PRINTF(n) __attribute__((format(printf, n, n + 1)))
 
 /* A second handle on the same queue with a fault: "modify:1:lost" loses the reply of its first
