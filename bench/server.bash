@@ -1,7 +1,7 @@
 # Parts (k) and (l) of bench/run: a queue behind `pawl serve`, next to other servers that sync as often, and a command
 # through a server next to the same command on its database.
 
-server_counts=(1 8 20 64)
+IFS=" " read -ra server_counts <<<"${PAWL_BENCH_CLIENTS:-1 8 20 64}"
 
 # server_start QUEUE: serves the folder $dir/QUEUE at $server_url, with limits that one address and one token do not reach
 server_start() {
@@ -146,6 +146,7 @@ measure_k() {
 	server_table
 	if [ -n "${place[redis]-}" ]; then
 		for n in 20 64; do
+			[ -s "$dir/served.redis.$n" ] || continue
 			verdict "(k) $n clients, done --claim-next : Redis, appendfsync always" "$(beside chain redis $n)" '>=' 1 ×
 			verdict "(k) $n clients, separate calls : Redis, appendfsync always" "$(beside server redis $n)" '>=' 0.8 ×
 		done
