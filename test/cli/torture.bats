@@ -32,6 +32,7 @@ setup() {
 }
 
 @test "torture: killed, stopped, told a wrong time, cut off, and nothing is broken" {
+	needs_local "--skews and --lost; test/race/server has the rest"
 	ask 0 torture --seconds 3 --agents 6 --tasks 16 --kills 15 --stops 6 --skews 10 --lost 60 --seed 7
 	is '.torture | .violations == 0 and .seed == 7 and .way == "mix"'
 	is '.torture | .kills == 15 and .stops == 6 and .skews == 10 and .lost_answers > 0'
@@ -42,6 +43,7 @@ setup() {
 }
 
 @test "torture: a wrong clock of one process changes nothing for the others" {
+	needs_local "the clock is that of the server"
 	pawl create held -i held
 	pawl claim held --ttl 1h
 	pawl create later -i later --delay 1h
@@ -63,6 +65,7 @@ setup() {
 }
 
 @test "torture: each task is done once, while agents are killed" {
+	needs_local "--lost; test/race/server has the rest"
 	ask 0 torture --only drain --agents 8 --tasks 200 --kills 12 --seconds 200ms --lost 30
 	is '.torture | .done == 200 and .violations == 0 and .kills > 0 and .lost_answers > 0'
 	nothing_left
@@ -162,11 +165,13 @@ nobody_in() {
 }
 
 @test "torture: a scratch queue that cannot be removed is named" {
+	needs_local "it breaks or watches the store itself"
 	call 0 torture --calls 50 --store "$(faulty discard:1)"
 	complains "cannot remove the scratch queue" "--remove torture-"
 }
 
 @test "torture: a store that fails for good is reported" {
+	needs_local "it breaks or watches the store itself"
 	for way in mix claims; do
 		call 30 torture --only $way --seconds 60 --kills 0 --stops 0 --outage 500ms --store "$(faulty modify:30:full:always)"
 		complains "the store failed for good" "no space is left" "break no promise" "hint: repair the store"
@@ -175,6 +180,7 @@ nobody_in() {
 }
 
 @test "torture: one that fails now and then is not given up" {
+	needs_local "it breaks or watches the store itself"
 	call 0 torture --only drain --tasks 100 --store "$(faulty modify:~3:busy)"
 	says "completions                     100"
 }
