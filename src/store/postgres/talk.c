@@ -95,14 +95,17 @@ char *pg_sql(const struct pg *s, const char *sql)
 	const char *at;
 	char *out;
 
-	for (; (at = strchr(sql, '$')); sql = at + 2) {
+	while ((at = strchr(sql, '$'))) {
 		buf_add(&b, sql, (size_t)(at - sql));
+		sql = at + 2;
 		if (at[1] == 'S')
 			buf_adds(&b, str_c(s->schema));
 		else if (at[1] == 'C')
 			buf_adds(&b, str_c(s->boot ? "0" : CLOCK));
-		else
-			buf_add(&b, at, 2);
+		else {
+			buf_addc(&b, '$'); /* a text may end with it */
+			sql = at + 1;
+		}
 	}
 	buf_add(&b, sql, strlen(sql) + 1);
 	out = mem_alloc(b.n);
