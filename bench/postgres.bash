@@ -176,6 +176,22 @@ pg_large() {
 		"$(ratio "$(p50 next_--claim,_${pg_many}_tasks)" "$(p50 next_--claim,_1,000_tasks)")" '<=' 1.5 ×
 }
 
+# pg_bytes: of all tables of the schema `size`, by task
+pg_bytes() {
+	pg_sql -c "SELECT sum(pg_total_relation_size(relid))::bigint/$pg_tasks FROM pg_stat_user_tables WHERE schemaname='size'"
+}
+
+pg_sizes() {
+	local uri="$base?schema=size" before
+	"$bin/bench-crowd" pawl fill "$uri" "$pg_tasks" 8>&-
+	note "bytes on the server for a new task, with its event and indexes: $(pg_bytes)"
+	before=$(pg_sql -c 'SELECT pg_current_wal_lsn()')
+	"$bin/bench-crowd" pawl drain "$uri" 8 8>&- >/dev/null
+	note "bytes of WAL for its claim and completion: $(pg_sql -c "SELECT (pg_current_wal_lsn()-'$before')::bigint/$pg_tasks")"
+	note "bytes on the server when it is done: $(pg_bytes)"
+	note "bytes of memory of a session: $(pg_sql -c 'SELECT sum(total_bytes)::bigint FROM pg_backend_memory_contexts')"
+}
+
 measure_m() {
 	local graphile
 	echo "(m) PostgreSQL: $pg_tasks tasks claimed and completed, medians of $pg_rounds rounds; one call at a time"
@@ -194,6 +210,7 @@ measure_m() {
 	[ -z "$graphile" ] || verdict '(m) 20 processes, pawl : graphile-worker' "$(pg_against graphile 20)" '>=' 1.5 ×
 	pg_one_claim
 	pg_round_trips
+	pg_sizes
 	pg_large
 	pg_end
 }
