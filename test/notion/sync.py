@@ -711,7 +711,7 @@ def test_more_pages_than_a_query_shows(s):
     n.edit(changed, Title="changed")
     done = s.sync()["sync"]
     eq(done["tasks_updated"], 1)
-    assert done["requests"] < 50, done
+    assert done["requests"] < 50 + PAGES / 100, done  # the sync itself edited all pages, but nobody their texts
 
 
 def test_pages_of_one_minute_that_no_query_shows(s):
