@@ -204,12 +204,13 @@ void endpoint_serve(struct serve *s, struct http_exchange *x, struct guest *c)
 static void finish(struct job *j, bool arrived)
 {
 	struct post *p = j->post;
+	struct desk *d = j->desk;
 
 	http_timer_cancel(p->ping);
 	p->ping = NULL;
 	if (p->kind == POST_LISTEN) {
 		j->caller.meter->streams--;
-		j->desk->serve->counts.streams--;
+		d->serve->counts.streams--;
 	}
 	if (!p->granted) {
 		job_free(j);
@@ -220,8 +221,8 @@ static void finish(struct job *j, bool arrived)
 	j->exchange = NULL;
 	j->status = 0;
 	j->gone = false;
-	desk_put(j->desk, j);
-	j->desk->jobs--; /* the desk frees it */
+	desk_put(d, j); /* the desk may have freed it already */
+	d->jobs--;
 }
 
 void endpoint_done(struct serve *s, struct job *j)
