@@ -215,7 +215,7 @@ static void take_first(struct batch *b, struct arena *a)
 	int64_t end = nanoseconds() + MOMENT_NS;
 
 	take_more(b, true, a);
-	while (b->n < expected && nanoseconds() < end) {
+	while (!b->combine->looks && b->n < expected && nanoseconds() < end) {
 		sched_yield();
 		take_more(b, false, a);
 	}
@@ -231,6 +231,7 @@ size_t batch_look(struct batch *b, struct combine_call *out, struct arena *a)
 	int64_t end = nanoseconds() + MOMENT_NS;
 	size_t n;
 
+	b->combine->looks = true;
 	if (!leads(b))
 		return 0;
 	n = combine_look(b->combine, (uint32_t)*b->queue, out, COMBINE_SLOTS, a);

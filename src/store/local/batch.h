@@ -66,8 +66,8 @@ int batch_await(struct batch *b, struct change *c, int64_t deadline);
 
 /* --- in the holder of the gate ------------------------------------------------------------------- */
 
-/* The calls that wait now: a hint, for a store that reads what they want together with its lock. `out` has room for
- * COMBINE_SLOTS calls. */
+/* The calls that wait now, for a store that takes its time and reads what they want together with its lock. From then on
+ * batch_run() runs only calls that were seen before the lock. `out` has room for COMBINE_SLOTS calls. */
 size_t batch_look(struct batch *b, struct combine_call *out, struct arena *a);
 /* Runs the calls of waiting processes in the open transaction. */
 int batch_run(struct batch *b, struct arena *a, bool *worth);

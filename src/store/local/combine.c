@@ -442,6 +442,8 @@ static bool take(struct combine *c, struct combine_call *out, uint32_t queue, bo
 	if ((!left_over && !waits(w)) || !wanted(c, h, os_boot_ms()) || h->queue != queue)
 		return false;
 	out->word = WITH(w, SLOT_TAKEN);
+	if (c->looks && !left_over && c->looked[out->slot] != out->word)
+		return false;
 	out->batch = left_over ? h->batch : 0;
 	if (!left_over) {
 		h->batch = 0;
@@ -468,13 +470,17 @@ size_t combine_look(struct combine *c, uint32_t queue, struct combine_call *out,
 	uint32_t slots = top(c), turn = first_slot(c);
 	size_t n = 0;
 
+	memset(c->looked, 0, sizeof(c->looked));
 	for (uint32_t i = 0; i < slots && n < room; i++) {
 		const struct head *h = &c->file->head[(turn + i) % slots];
 
 		out[n] = (struct combine_call){ .slot = (turn + i) % slots,
 						.word = atomic_load(&h->word) };
-		n += waits(out[n].word) && wanted(c, h, os_boot_ms()) && h->queue == queue &&
-		     copy(c, &out[n], a);
+		if (!waits(out[n].word) || !wanted(c, h, os_boot_ms()) || h->queue != queue ||
+		    !copy(c, &out[n], a))
+			continue;
+		c->looked[out[n].slot] = WITH(out[n].word, SLOT_TAKEN);
+		n++;
 	}
 	return n;
 }

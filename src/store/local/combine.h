@@ -49,6 +49,10 @@ struct combine {
 	uint64_t boot;
 	/* ms; a call that no holder has taken for this long is withdrawn, and its owner runs it; 0: only at its deadline */
 	int64_t patience;
+	/* The store takes its time once for each batch. A call that arrives later must not get this time: its owner may have
+	 * seen a later one. So the holder looks first, and takes only the calls that it saw. */
+	bool looks;
+	uint32_t looked[COMBINE_SLOTS]; /* by slot: the word of the call that was seen; 0: none */
 };
 
 /* -errno if group commit does not work here. */

@@ -68,7 +68,6 @@ static int read_lock(struct pg *s, const PGresult *r)
 		return pg_newer(s, pg_int_at(r, 0, 5));
 	s->now = pg_int_at(r, 0, 1) - PG_AHEAD_MS;
 	s->ahead.until = pg_int_at(r, 0, 1);
-	s->locked_ms = os_boot_ms();
 	s->row = (struct pg_row){ .now = s->now,
 				  .floor = pg_int_at(r, 0, 2),
 				  .seq = pg_int_at(r, 0, 3) };

@@ -174,10 +174,7 @@ static int prepare(struct store *base, const struct change *calls, size_t n)
 {
 	struct pg *s = pg_of(base);
 	const struct wants **w = arena_array(&s->calls, const struct wants *, n);
-	int64_t now = s->row.now + os_boot_ms() - s->locked_ms;
 
-	if (now > s->now && !s->boot)
-		s->now = now;
 	for (size_t i = 0; i < n; i++)
 		w[i] = calls[i].fn ? base->env.relay->wants(&calls[i], &s->calls) : NULL;
 	return pg_ahead_more(s, w, n);

@@ -122,7 +122,6 @@ struct pg {
 	struct pg_seen *seen[PG_SEEN_SLOTS], *written;
 	size_t n_seen, n_written;
 	struct pg_ahead ahead;
-	int64_t locked_ms; /* os_boot_ms() when the lock was granted, at row.now */
 
 	/* group commit, see group.c */
 	struct gate gate;

@@ -29,10 +29,12 @@ int64_t pg_clock_from(const struct pg *s, int64_t server_ms)
 int64_t pg_now(struct store *base)
 {
 	struct pg *s = pg_of(base);
+	int64_t passed;
 
 	if (s->changing || s->depth)
 		return s->now;
-	return s->boot ? pg_clock_from(s, s->server_ms) : s->server_ms + os_boot_ms() - s->boot_ms;
+	passed = os_boot_ms() - s->boot_ms - 1; /* both were cut to whole milliseconds */
+	return s->boot ? pg_clock_from(s, s->server_ms) : s->server_ms + (passed > 0 ? passed : 0);
 }
 
 /* --- read transactions ---------------------------------------------------------------------------- */

@@ -87,7 +87,7 @@ static int fail_result(struct pg *s, const PGresult *r)
 
 /* --- SQL texts ------------------------------------------------------------------------------------ */
 
-#define CLOCK "(extract(epoch FROM clock_timestamp())*1000)::bigint"
+#define CLOCK "floor(extract(epoch FROM clock_timestamp())*1000)::bigint"
 
 char *pg_sql(const struct pg *s, const char *sql)
 {
