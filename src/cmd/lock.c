@@ -329,7 +329,7 @@ const struct command cmd_lock_typed = {
 	.see = "lock acquire, lock break, emergency status",
 	.model =
 		"The locks of the whole queue, with holder and purpose: @write, @batch, @config, @maintenance, and @sync, which "
-		"`pawl sync` takes.",
+		"a sync takes.",
 	.gives = "locks count total",
 	.flags = C_IDEMPOTENT,
 	.op = OP_TYPED,
