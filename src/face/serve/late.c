@@ -2,8 +2,8 @@
  * Requests that arrive after their repetition. A proxy may deliver a change when the client has long got the answer of a
  * repeated request: a refusal, or a task that it has completed since. The queue would take such a late request for a new
  * one, and give a task to nobody. So attempts have numbers, and an attempt is refused after a later one. A repetition that
- * only a proxy makes has the number of the first. It is refused if it is an acquisition whose lock has ended; other changes
- * have request ids, which the queue itself remembers.
+ * only a proxy makes has the number of the first. It is refused if it is an acquisition whose lock has ended; if somebody
+ * else ended that lock, the answer is unknown. Other changes have request ids, which the queue itself remembers.
  *
  * Tables of fixed size, in which a newer entry may replace an older one: a request is late by seconds, not by hours.
  */
@@ -42,11 +42,17 @@ static void keep(char *to, struct str id)
 	memcpy(to, str_p(id), id.n < ID_BYTES ? id.n : 0);
 }
 
-static bool has_ended(const struct late *l, const struct request *rq, struct str call, size_t i)
+bool late_granted(const struct late *l, const struct request *rq, struct str call)
 {
-	return rq->new_token.n && str_is(call, l->granted[i].call) &&
-	       str_is(rq->new_token, l->granted[i].token) &&
-	       str_is(rq->new_token, l->ended[slot_of(rq->new_token)]);
+	size_t i = slot_of(call);
+
+	return call.n && rq->new_token.n && str_is(call, l->granted[i].call) &&
+	       str_is(rq->new_token, l->granted[i].token);
+}
+
+static bool has_ended(const struct late *l, const struct request *rq, struct str call)
+{
+	return late_granted(l, rq, call) && str_is(rq->new_token, l->ended[slot_of(rq->new_token)]);
 }
 
 enum arrival late_judge(struct late *l, const struct request *rq, struct str call, int64_t attempt)
@@ -57,7 +63,7 @@ enum arrival late_judge(struct late *l, const struct request *rq, struct str cal
 	if (!call.n)
 		return ARRIVAL_FIRST;
 	again = str_is(call, l->tried[i].call);
-	if ((again && attempt < l->tried[i].attempt) || has_ended(l, rq, call, i))
+	if ((again && attempt < l->tried[i].attempt) || has_ended(l, rq, call))
 		return ARRIVAL_LATE;
 	keep(l->tried[i].call, call);
 	l->tried[i].attempt = attempt;

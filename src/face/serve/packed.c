@@ -187,6 +187,18 @@ static void call_all(struct queue *q, struct batch *b, struct arena *a)
 			b->answers[i] = (struct answer){ 0 };
 }
 
+/* The call got a lock when it first arrived, and somebody else ended that lock. A refusal would hide this. */
+static void tell_lost(struct answer *ans)
+{
+	int64_t now = ans->now;
+
+	*ans = (struct answer){ .now = now };
+	answer_fail(ans, API_ERROR,
+		    STR("the answer of this call got lost, and its lock has ended since"),
+		    STR("to see what you hold: pawl status"));
+	ans->applied = '?';
+}
+
 static void call(struct desk *d, struct batch *b, bool all, struct arena *a)
 {
 	struct client *c = &d->session.client;
@@ -208,6 +220,9 @@ static void call(struct desk *d, struct batch *b, bool all, struct arena *a)
 		if (b->answers[i].repeated && b->arrivals[i] == ARRIVAL_AGAIN)
 			b->answers[i].repeated = REPEATED_MAYBE;
 		desk_failed(d, &b->answers[i]);
+		if (b->answers[i].code != SUCCESS && b->arrivals[i] == ARRIVAL_AGAIN &&
+		    late_granted(d->late, &b->rqs[i], b->calls[i]))
+			tell_lost(&b->answers[i]);
 	}
 }
 
