@@ -17,9 +17,9 @@ check: ## run all checks of CI: both compilers, tests, sanitizers, linters; abou
 	@tools/setup check
 	@tools/check
 
-test: ## run only the test suite, with gcc
+test: ## run the tests of each part with gcc, on SQLite; below 3 minutes on 2 cores
 	@tools/setup check
-	@tools/check -v gcc
+	@tools/check -v test
 
 soak: ## run in full what check only samples, for hours: torture, simulator, mutants, faults, group commit, fuzzers, coding agents; FOR=20m limits the time
 	@tools/setup check
