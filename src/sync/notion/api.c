@@ -372,6 +372,7 @@ enum result notion_ask(struct notion *n, const char *method, const char *target,
 	enum result code;
 
 	n->unknown = false;
+	n->status = 0; /* no answer yet */
 	code = ask(&x);
 	if (code == SUCCESS && out)
 		*out = x.got;

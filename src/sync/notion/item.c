@@ -116,9 +116,10 @@ static enum result explain(struct item *x)
 
 	if (!x->why.n)
 		return SUCCESS;
-	x->l->saying = hash;
-	if (!again)
+	if (!again) {
+		x->l->saying = arena_str(x->n->arena, hash); /* it outlives this page */
 		code = notion_link_save(x->r->state, x->l);
+	}
 	return code == SUCCESS ? notion_comment(x->n, x->p->id, text, again, a) : code;
 }
 

@@ -101,8 +101,8 @@ static struct str number_text(const json_t *v, struct arena *a)
 {
 	if (json_is_integer(v))
 		return arena_printf(a, "%lld", (long long)json_integer_value(v));
-	if (json_is_real(v) && json_real_value(v) == (double)(int64_t)json_real_value(v) &&
-	    json_real_value(v) < 1e15 && json_real_value(v) > -1e15)
+	if (json_is_real(v) && json_real_value(v) < 1e15 && json_real_value(v) > -1e15 &&
+	    json_real_value(v) == (double)(int64_t)json_real_value(v))
 		return arena_printf(a, "%lld", (long long)json_real_value(v));
 	return json_is_real(v) ? arena_printf(a, "%g", json_real_value(v)) : STR("");
 }

@@ -5,6 +5,7 @@
 #include "base/secret.h"
 #include "base/when.h"
 #include "core/lease.h"
+#include "format/json_value.h"
 #include "sync/notion/part.h"
 
 #define MINUTE 60000
@@ -61,8 +62,16 @@ static enum result bury(struct round *r, struct link *l, struct page *p)
 {
 	struct values v = { .v[F_STATUS] = STR("Canceled") };
 	bool which[F_END] = { [F_STATUS] = true };
+	struct request look = { .op = OP_SHOW };
 	enum result code = SUCCESS;
+	struct answer ans;
 
+	GIVE(&look, id, l->task);
+	if (notion_queue(r, &look, &ans) == API_ERROR)
+		return API_ERROR;
+	if (ans.code !=
+	    NOT_FOUND) /* a list leaves out a record that cannot be read: it was not removed */
+		return SUCCESS;
 	notion_change(r->n, l->task, "was removed from the queue: its page becomes Canceled",
 		      STR(""));
 	if (r->n->job->check)
@@ -216,10 +225,8 @@ static enum result step(struct scan *s)
 		code = handle_all(s, json_object_get(o, "results"));
 	next = json_string_value(json_object_get(o, "next_cursor"));
 	s->cursor = next ? arena_cstr(r->arena, str_c(next)) : NULL;
-	s->incomplete = json_object_get(json_object_get(o, "request_status"), "type") &&
-			!strcmp(json_string_value(json_object_get(
-					json_object_get(o, "request_status"), "type")),
-				"incomplete");
+	s->incomplete = str_is(json_get(json_object_get(o, "request_status"), "type"),
+			       "incomplete");
 	json_decref(o);
 	return code;
 }

@@ -294,7 +294,7 @@ static int open_file(struct state *s)
 		     0600);
 	if (s->fd < 0)
 		return check && errno == ENOENT ? 0 : -errno;
-	return os_lock(s->fd, 0);
+	return check ? 0 : os_lock(s->fd, 0); /* a look must not end a sync that runs */
 }
 
 /* Writes the lines that count, if most of them do not. */

@@ -8,7 +8,7 @@
 #include "sync/notion/part.h"
 
 #define LOCK_ID STR("@sync")
-#define LEASE_MS 60000
+#define LEASE_MS 180000 /* longer than RENEW_MS, a request and a Retry-After together */
 #define RENEW_MS 15000
 
 static enum result call(struct notion *n, const struct request *rq, struct answer *ans,
@@ -107,7 +107,8 @@ enum result notion_renew(struct notion *n)
 	code = call(n, &rq, &ans, &a);
 	if (code != SUCCESS)
 		code = failed(n, &ans);
-	n->renewed_at = os_boot_ms();
+	else
+		n->renewed_at = os_boot_ms();
 	arena_free(&a);
 	return code;
 }
