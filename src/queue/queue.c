@@ -348,6 +348,11 @@ static size_t keep_barred(struct change *changes, struct job *jobs, size_t n)
 	return kept;
 }
 
+void queue_pass_ctx(struct queue *q, void *ctx)
+{
+	q->config.pass_ctx = ctx;
+}
+
 /* Does the caller hold the lock that refused the job? Then sets j->pass, once. */
 static bool has_pass(struct queue *q, struct job *j)
 {

@@ -47,6 +47,8 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 void queue_close(struct queue *q);
 /* Sets the timeout of later changes. */
 void queue_patience(struct queue *q, int64_t timeout_ms);
+/* For a queue that changes its owner: from now on config.pass gets this. */
+void queue_pass_ctx(struct queue *q, void *ctx);
 
 /* Does the store keep only locks (STORE_LOCKS_ONLY)? */
 bool queue_locks_only(const struct queue *q);

@@ -283,6 +283,8 @@ static const char *no_listening(const struct mcp_call *c)
 {
 	const json_t *wanted = json_object_get(c->params, "notifications");
 
+	if (c->m->batch) /* its exchange ends with the answers of the others */
+		return "a subscription cannot be part of a batch";
 	if (!json_is_object(wanted))
 		return "subscriptions/listen needs notifications";
 	if (find(c->m, c->via, c->id))

@@ -151,6 +151,8 @@ static bool run(struct desk *d, struct job *j, json_t *o, struct session *s, boo
 	(void)command_run(j->command, s, args, &reply);
 	d->session.client.queue = s->client.queue; /* the command may have opened it again */
 	d->session.client.mode = s->client.mode;
+	if (d->session.client.queue)
+		queue_pass_ctx(d->session.client.queue, &d->session.client);
 	if (j->noted && j->noted->noted && !j->noted->ans) { /* the first run */
 		reply_free(&reply);
 		return false;

@@ -198,17 +198,20 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 		packed_run(d, list, last);
 	else
 		refuse_all(list, &ans);
-	arena_free(&a);
 	for (j = list; j; j = next) {
 		bool own = j->kind == JOB_MCP; /* then it is not ours any more after run_one() */
 
 		next = j->next;
 		j->next = NULL;
+		/* a call over MCP closes a queue that failed */
+		if (!j->status && !j->tried && !d->session.client.queue && !desk_open(d, &ans, &a))
+			job_fail(j, &ans);
 		if (j->status || job_is_gone(j) || (!j->tried && run_one(d, j, last)))
 			desk_answer(j);
 		else if (!own)
 			keep_waiting(d, j);
 	}
+	arena_free(&a);
 }
 
 /* A caller that went away must not get a task any more. */
@@ -452,11 +455,16 @@ void desk_wake_all(struct serve *s)
 
 void desk_end_all(struct serve *s)
 {
+	for (struct desk *d = s->desks; d; d = d->next)
+		desk_end(d);
+}
+
+void desk_free_all(struct serve *s)
+{
 	while (s->desks) {
 		struct desk *d = s->desks;
 
 		s->desks = d->next;
-		desk_end(d);
 		desk_free(d);
 	}
 }

@@ -263,7 +263,8 @@ static void ping(void *job)
 		return;
 	}
 	j->post->ping = http_timer_start(s->http, PING_MS, ping, j);
-	(void)http_stream_send(j->exchange, PING);
+	if (http_stream_send(j->exchange, PING) < 0)
+		desk_gone(j);
 }
 
 static void start(struct job *j)

@@ -265,6 +265,11 @@ static void ping(void *stream)
 {
 	struct stream *t = stream;
 
+	t->ping = NULL;
+	if (!access_holds(t->serve, &t->caller)) {
+		stream_end(t);
+		return;
+	}
 	t->ping = http_timer_start(t->serve->http, PING_MS, ping, t);
 	if (!t->out.n)
 		(void)http_stream_send(t->exchange, PING);
@@ -307,7 +312,7 @@ void events_done(struct job *j)
 	t->since = j->since;
 	if (t->ended) {
 		stream_free(t);
-	} else if (failed || j->answer.full) {
+	} else if (failed || j->answer.full || !access_holds(t->serve, &t->caller)) {
 		stream_end(t); /* the reader comes back with its last id */
 	} else {
 		bool again = t->again;
@@ -325,8 +330,13 @@ void events_start(struct serve *s, struct http_exchange *x, struct desk *d, stru
 	static const struct http_header extra[] = { { { "Cache-Control", 13 }, { "no-store", 8 } },
 						    { { "X-Accel-Buffering", 17 }, { "no", 2 } } };
 	struct str last = http_header(http_request_of(x)->headers, "last-event-id");
-	struct stream *t = mem_alloc(sizeof(*t));
+	struct stream *t;
 
+	if (http_gone(x)) { /* on_gone() would not come any more */
+		http_drop(x);
+		return;
+	}
+	t = mem_alloc(sizeof(*t));
 	*t = (struct stream){ .next = d->streams,
 			      .serve = s,
 			      .desk = d,

@@ -195,8 +195,10 @@ void route_hand_over(struct serve *s, struct http_exchange *x, struct desk *d, s
 		     bool may_wait)
 {
 	buf_adds(&j->body, http_request_of(x)->body);
-	if (may_wait)
+	if (may_wait) {
 		park(s, j);
+		j->gone = http_gone(x); /* peer_gone() would not come any more */
+	}
 	http_on_gone(x, peer_gone, j);
 	desk_put(d, j);
 }
@@ -310,6 +312,8 @@ static void serve_events(struct serve *s, struct http_exchange *x, struct guest 
 
 	if (!str_is(http_request_of(x)->method, "GET"))
 		route_refuse_method(x, "GET");
+	else if (s->draining)
+		route_refuse(x, 503, "the server is ending", "");
 	else if (c->meter->streams >= s->streams_max)
 		route_refuse(x, 429, "this token has too many event streams open", "");
 	else if ((d = route_desk(s, x, c)))

@@ -63,6 +63,8 @@ static void take_back(struct seat *t)
 	t->passes = (struct arena){ 0 };
 	c->queue = t->m.session.client.queue;
 	c->mode = t->m.session.client.mode;
+	if (c->queue) /* the seat may have opened it */
+		queue_pass_ctx(c->queue, c);
 	t->m.session.client.queue = NULL;
 	if (!c->queue)
 		t->desk->open = false; /* it failed: the next turn opens it again */
@@ -186,7 +188,10 @@ static void seat_free(struct seat *t)
 
 static bool is_idle(const struct seat *t, int64_t ms)
 {
-	return !t->open && !t->m.held && !t->m.subscriptions && os_boot_ms() - t->m.heard >= ms;
+	int64_t silent = os_boot_ms() - t->m.heard;
+
+	/* a subscription without a stream does not keep its seat for ever */
+	return !t->open && !t->m.held && silent >= (t->m.subscriptions ? IDLE_MS : ms);
 }
 
 /* Makes room for one seat. false: all of them are in use. */

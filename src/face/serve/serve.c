@@ -335,6 +335,7 @@ static void close_all(struct serve *s)
 
 	desk_end_all(s);
 	http_server_free(s->http);
+	desk_free_all(s);
 	while ((m = s->access.meters)) {
 		s->access.meters = m->next;
 		free(m->name);

@@ -183,6 +183,8 @@ void desk_answer(struct job *j);
 void desk_wake_all(struct serve *s);
 /* Ends every desk; waiting calls get an answer first. */
 void desk_end_all(struct serve *s);
+/* After the HTTP server: its connections tell the desks that their peers are gone. */
+void desk_free_all(struct serve *s);
 /* Opens the queue, in the thread of the desk. false: *ans has the reason. */
 bool desk_open(struct desk *d, struct answer *ans, struct arena *a);
 /* Opens the queue again for the next turn if this answer may come from a store that moved. */

@@ -136,8 +136,8 @@ static void shorten(struct visits *v)
 	struct str rest = v->ended;
 	int64_t at;
 
-	if (rest.n > ENDED_MAX / 2) {
-		rest = str_n(rest.p + rest.n - ENDED_MAX / 2, ENDED_MAX / 2);
+	if (rest.n > ENDED_MAX / 2) { /* by half, so that the next ones need not do it again */
+		rest = str_n(rest.p + rest.n - ENDED_MAX / 4, ENDED_MAX / 4);
 		(void)str_cut(&rest, '\n');
 	}
 	while (rest.n) {
