@@ -83,8 +83,13 @@ static int send_settings(struct pg *s, int64_t left_ms)
 	struct pg_args args = { 0 };
 	char timeout[24], name[64];
 
+	if (left_ms > INT32_MAX)
+		left_ms = INT32_MAX; /* the most that the server takes */
 	snprintf(timeout, sizeof(timeout), "%lld", (long long)(left_ms > 0 ? left_ms : 1));
 	snprintf(name, sizeof(name), "pawl[%lld] %.*s", (long long)s->q, STRF(s->base.env.opt.who));
+	for (char *p = name; *p; p++) /* as the server does; it refuses a character that was cut */
+		if ((unsigned char)*p >= 0x80)
+			*p = '?';
 	pg_text(&args, timeout);
 	pg_text(&args, name);
 	return pg_send(s,
@@ -289,7 +294,7 @@ static int change(struct pg *s, struct change *changes, size_t n, bool others, i
 		if ((!s->broken && !had) || (had && !n) || tries == AGAIN ||
 		    os_boot_ms() >= deadline)
 			break;
-		rc = s->broken ? pg_guard(s) : 0;
+		rc = s->broken || !s->db ? pg_guard(s) : 0;
 		others = others && !had;
 		had = others;
 		if (rc == 0)

@@ -296,7 +296,9 @@ static int connect_self(struct pg *s)
 	pg_int(&args, PQbackendPID(s->db));
 	rc = pg_ask(s,
 		    "SELECT pg_backend_pid(),set_config('plan_cache_mode','force_generic_plan',"
-		    "pg_backend_pid()<>$1),set_config('jit','off',pg_backend_pid()<>$1)",
+		    "pg_backend_pid()<>$1),set_config('jit','off',pg_backend_pid()<>$1),"
+		    /* no function of another user in place of the server's own */
+		    "set_config('search_path','pg_catalog',pg_backend_pid()<>$1)",
 		    &args, &r);
 	if (rc < 0)
 		return rc;

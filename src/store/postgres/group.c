@@ -51,9 +51,9 @@ static void find_place(struct pg *s)
 	path = meet_path(
 		&a,
 		arena_printf(&a, "pg-%.32s",
-			     hash_hex(&a, arena_printf(&a, "%s|%s|%s|%s|%s|%lld", s->id, s->server,
-						       PQdb(s->db), PQuser(s->db), s->name,
-						       (long long)s->q))
+			     hash_hex(&a, arena_printf(&a, "%s|%s|%s|%s|%s|%s|%lld", s->id,
+						       s->server, PQdb(s->db), PQuser(s->db),
+						       PQoptions(s->db), s->name, (long long)s->q))
 				     .p),
 		&like);
 	s->meet = path && *s->id ? joined(path, "") : NULL;

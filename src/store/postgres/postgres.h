@@ -48,6 +48,9 @@ struct pg_prepared {
 	char *text;      /* with the name of the schema filled in */
 	unsigned uses;
 	bool named; /* the server knows it by its number here */
+	bool fresh; /* the server has not answered yet */
+	unsigned
+		version; /* part of its name, since a failed batch leaves unknown which names exist */
 };
 #define PG_PREPARED 96
 

@@ -80,9 +80,11 @@ static int begin(struct pg *s)
 {
 	struct pg_args args = { 0 };
 	char timeout[24];
+	int64_t ms = s->base.env.opt.timeout_ms;
 	int rc = pg_send(s, "BEGIN ISOLATION LEVEL READ COMMITTED", NULL);
 
-	snprintf(timeout, sizeof(timeout), "%lld", (long long)s->base.env.opt.timeout_ms + 1);
+	snprintf(timeout, sizeof(timeout), "%lld",
+		 (long long)(ms < INT32_MAX ? ms + 1 : INT32_MAX));
 	pg_text(&args, timeout);
 	pg_text(&args, s->name);
 	pg_patience(s, s->base.env.opt.timeout_ms);

@@ -154,13 +154,13 @@ int pg_send_text(struct pg *s, const char *sql, const struct pg_args *p)
 
 static int send_named(struct pg *s, struct pg_prepared *known, const struct pg_args *p)
 {
-	char name[16];
+	char name[32];
 	int rc = make_room(s);
 
-	snprintf(name, sizeof(name), "p%d", (int)(known - s->prepared));
+	snprintf(name, sizeof(name), "p%d_%u", (int)(known - s->prepared), known->version);
 	if (rc == 0 && !known->named) {
 		rc = sent(s, PQsendPrepare(s->db, name, known->text, p->n, p->types));
-		known->named = rc == 0;
+		known->named = known->fresh = rc == 0;
 	}
 	if (rc < 0)
 		return rc;
@@ -280,6 +280,20 @@ static void drop_kept(const struct kept *k)
 }
 
 /* The results of one batch, up to its sync. */
+/* After an error the server skips the rest of a batch, and with it the statements that were to be prepared. */
+static void settle_prepared(struct pg *s, bool failed)
+{
+	for (size_t i = 0; i < s->n_prepared; i++) {
+		struct pg_prepared *p = &s->prepared[i];
+
+		if (p->fresh && failed) {
+			p->named = false;
+			p->version++;
+		}
+		p->fresh = false;
+	}
+}
+
 static int read_batch(struct pg *s, const struct kept *k)
 {
 	PGresult *r;
@@ -306,6 +320,8 @@ static int read_batch(struct pg *s, const struct kept *k)
 		keep_result(k, r);
 	}
 	s->owed--;
+	if (rc < 0 || (!s->owed && !s->sent))
+		settle_prepared(s, rc < 0);
 	if (rc < 0)
 		drop_kept(k);
 	return rc;
