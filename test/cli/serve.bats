@@ -607,3 +607,16 @@ packed() {
 	call 30 board --export nowhere/board.html
 	call 2 board --web --export x.html
 }
+
+@test "events: a stream ends with its token" {
+	serve
+	token_for ann --role reader
+	stream
+	pawl create One -q
+	soon grep -q '"t1"' stream
+	pawl token revoke ann
+	cp stream before
+	pawl create Two -q
+	wait "$follower"
+	cmp stream before
+}
