@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -288,6 +289,22 @@ bool fs_is_settling(int dir, const char *path)
 	if (age < -SETTLE_MS || age > SETTLE_MS)
 		return false;
 	nanosleep(&pause, NULL);
+	return true;
+}
+
+bool fs_identify(const char *path, struct fs_id *out)
+{
+	struct statx x;
+	struct stat st;
+
+	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_SIZE, &x) == 0) {
+		*out = (struct fs_id){ makedev(x.stx_dev_major, x.stx_dev_minor), (ino_t)x.stx_ino,
+				       (int64_t)x.stx_size };
+		return true;
+	}
+	if (lstat(path, &st)) /* a sandbox may not know statx() */
+		return false;
+	*out = (struct fs_id){ st.st_dev, st.st_ino, (int64_t)st.st_size };
 	return true;
 }
 

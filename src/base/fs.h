@@ -31,6 +31,17 @@ int fs_sync_dir(const char *path);
  * false for a file that is older than a second.
  */
 bool fs_is_settling(int dir, const char *path);
+struct fs_id {
+	dev_t dev;
+	ino_t ino;
+	int64_t size;
+};
+
+/*
+ * The file at a path, not a link's target. It does not ask for the times: after a stat() that does, Linux gives the
+ * next write to the file an exact time of its own, and the changed inode makes that write and its sync slower.
+ */
+bool fs_identify(const char *path, struct fs_id *out);
 bool fs_is_dir(const char *path);
 bool fs_exists(const char *path);
 /* "dir/name" */

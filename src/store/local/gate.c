@@ -168,10 +168,9 @@ void gate_close(struct gate *g)
 
 bool gate_stands(const struct gate *g, const char *path)
 {
-	struct stat st;
+	struct fs_id id;
 
-	return g->fd >= 0 && lstat(path, &st) == 0 && st.st_ino == g->inode &&
-	       st.st_dev == g->device;
+	return g->fd >= 0 && fs_identify(path, &id) && id.ino == g->inode && id.dev == g->device;
 }
 
 static void tame(char *s)

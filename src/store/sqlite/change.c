@@ -168,7 +168,9 @@ static int commit(struct sq *s)
 		return rc;
 	combine_at("committing");
 	gate_mark(&s->gate, true);
+	sq_wal_gather(s);
 	rc = sq_run(s, "COMMIT");
+	sq_wal_rest(s);
 	combine_at("committed");
 	if (rc == 0)
 		rc = stands_after(s);
@@ -205,7 +207,9 @@ static int find_due(struct sq *s, struct due *out)
 	int rc = sq_take(
 		s,
 		"SELECT (SELECT count(*) FROM (SELECT 1 FROM record WHERE q=?1 AND lane=2 AND wake<=?2 LIMIT ?3)),"
-		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane IN(3,5,6)AND wake>0 AND wake<=?2),"
+		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=3 AND wake>0 AND wake<=?2)OR "
+		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=5 AND wake>0 AND wake<=?2)OR "
+		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=6 AND wake>0 AND wake<=?2),"
 		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=4 AND wake<=?2),"
 		"(SELECT name IS NULL FROM queue WHERE n=?1)",
 		&st);

@@ -17,7 +17,7 @@ struct main_file {
 	struct stat st;
 	int fd; /* SQLite's descriptor; -1: unknown */
 	bool size_told;
-	struct sq_file_id shm;
+	struct fs_id shm;
 	const volatile uint32_t *index; /* the index of the WAL, in the -shm */
 	enum {
 		NOTHING, /* no -shm yet */
@@ -29,20 +29,13 @@ struct main_file {
 	struct main_file *next;
 };
 
-/* The methods of the WAL are SQLite's own; we only remember its identity. */
-struct wal_file {
-	sqlite3_file *of;
-	uint32_t found; /* a number for a WAL that was there; 0: it was missing or empty */
-	struct sq_file_id id;
-};
-
 /* The handles of one process share one -shm for each database: SQLite opens it only once. */
 static struct main_file *all;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct sq_file_id id_of(const struct stat *st)
+struct fs_id sq_file_id(const struct stat *st)
 {
-	return (struct sq_file_id){ st->st_dev, st->st_ino, (int64_t)st->st_size };
+	return (struct fs_id){ st->st_dev, st->st_ino, (int64_t)st->st_size };
 }
 
 /* --- the tail of a sqlite3_file ------------------------------------------------------------------ */
@@ -51,83 +44,26 @@ static int plain_size;
 
 int sq_tail_room(int size)
 {
-	size_t most = sizeof(struct main_file) > sizeof(struct wal_file) ? sizeof(struct main_file)
-									 : sizeof(struct wal_file);
+	size_t most = sizeof(struct main_file);
 
+	if (most < sq_wal_room())
+		most = sq_wal_room();
 	plain_size = (size + 15) & ~15;
 	return plain_size + (int)most;
 }
 
-static void *tail_of(sqlite3_file *f)
+void *sq_tail(sqlite3_file *f)
 {
 	return (char *)f + plain_size;
-}
-
-/* --- the WAL ------------------------------------------------------------------------------------- */
-
-/* Never 0. */
-static uint32_t short_number(ino_t inode)
-{
-	uint32_t n = (uint32_t)inode ^ (uint32_t)((uint64_t)inode >> 32);
-
-	return n ? n : 1;
-}
-
-void sq_wal_note(sqlite3_file *f, const struct stat *st, bool found)
-{
-	struct wal_file *w = tail_of(f);
-
-	*w = (struct wal_file){ f, found ? short_number(st->st_ino) : 0, id_of(st) };
-}
-
-/* NULL: it is not open. */
-static sqlite3_file *wal_open(struct sq *s)
-{
-	sqlite3_file *f = NULL;
-
-	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &f);
-	return f && f->pMethods ? f : NULL;
-}
-
-/* NULL: it is not open, or the open file is not a WAL. */
-static struct wal_file *wal_of(struct sq *s)
-{
-	sqlite3_file *f = wal_open(s);
-	struct wal_file *w = f ? tail_of(f) : NULL;
-
-	return w && w->of == f ? w : NULL;
-}
-
-uint32_t sq_wal_found(struct sq *s)
-{
-	struct wal_file *w = wal_of(s);
-
-	return w ? w->found : 0;
-}
-
-const struct sq_file_id *sq_wal_id(struct sq *s)
-{
-	struct wal_file *w = wal_of(s);
-
-	return w ? &w->id : NULL;
-}
-
-int sq_wal_sync(struct sq *s)
-{
-	sqlite3_file *f = wal_open(s);
-
-	if (!f || f->pMethods->xSync(f, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY) == SQLITE_OK)
-		return 0;
-	return store_fail(&s->base.env, STORE_IO, NULL, "cannot sync %s-wal", s->path);
 }
 
 /* Runs under SQLite's mutex: no other handle uses this -shm yet. */
 void sq_main_found_shm(struct sq_opening *o)
 {
-	struct main_file *m = tail_of(o->file);
+	struct main_file *m = sq_tail(o->file);
 
 	pthread_mutex_lock(&lock);
-	m->shm = id_of(&o->st);
+	m->shm = sq_file_id(&o->st);
 	m->state = FRESH;
 	pthread_mutex_unlock(&lock);
 }
@@ -149,12 +85,12 @@ static void look_for_shm(struct main_file *m)
 	int n = snprintf(path, sizeof(path), "%s-shm", m->name);
 
 	if (n < (int)sizeof(path) && lstat(path, &st) == 0)
-		m->shm = id_of(&st);
+		m->shm = sq_file_id(&st);
 }
 
 static int map_shm(sqlite3_file *f, int region, int size, int extend, void volatile **out)
 {
-	struct main_file *m = tail_of(f);
+	struct main_file *m = sq_tail(f);
 	struct sq_opening o = { .file = f };
 	int rc;
 
@@ -174,10 +110,10 @@ static int map_shm(sqlite3_file *f, int region, int size, int extend, void volat
 
 static int unmap_shm(sqlite3_file *f, int remove)
 {
-	struct main_file *m = tail_of(f);
+	struct main_file *m = sq_tail(f);
 
 	pthread_mutex_lock(&lock);
-	m->shm = (struct sq_file_id){ 0 };
+	m->shm = (struct fs_id){ 0 };
 	pthread_mutex_unlock(&lock);
 	m->state = NOTHING;
 	m->index = NULL;
@@ -187,7 +123,7 @@ static int unmap_shm(sqlite3_file *f, int remove)
 
 static int close_main(sqlite3_file *f)
 {
-	struct main_file *m = tail_of(f), **at = &all;
+	struct main_file *m = sq_tail(f), **at = &all;
 
 	pthread_mutex_lock(&lock);
 	while (*at && *at != m)
@@ -200,7 +136,7 @@ static int close_main(sqlite3_file *f)
 
 int sq_main_wrap(sqlite3_file *f, const char *name, const struct stat *st, int fd)
 {
-	struct main_file *m = tail_of(f);
+	struct main_file *m = sq_tail(f);
 
 	*m = (struct main_file){
 		.plain = f->pMethods, .ours = *f->pMethods, .name = name, .st = *st, .fd = fd
@@ -235,7 +171,7 @@ static struct main_file *main_of(struct sq *s)
 	sqlite3_file *f = NULL;
 
 	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_FILE_POINTER, &f);
-	return f && f->pMethods && f->pMethods->xShmMap == map_shm ? tail_of(f) : NULL;
+	return f && f->pMethods && f->pMethods->xShmMap == map_shm ? sq_tail(f) : NULL;
 }
 
 const struct stat *sq_main_stat(struct sq *s)
@@ -257,15 +193,25 @@ int64_t sq_main_first_size(struct sq *s)
 
 /* --- are the files still at their paths? ---------------------------------------------------------- */
 
+bool sq_beside(const struct sq *s, const char *end, char *path)
+{
+	size_t n = strlen(s->path), m = strlen(end) + 1;
+
+	if (n + m > PATH_MAX)
+		return false;
+	memcpy(path, s->path, n);
+	memcpy(path + n, end, m);
+	return true;
+}
+
 static bool at_path(const struct sq *s, const char *end, dev_t dev, ino_t ino, int64_t *size)
 {
 	char path[PATH_MAX];
-	struct stat st;
-	int n = snprintf(path, sizeof(path), "%s%s", s->path, end);
+	struct fs_id id;
 
-	if (n >= (int)sizeof(path) || lstat(path, &st) || st.st_ino != ino || st.st_dev != dev)
+	if (!sq_beside(s, end, path) || !fs_identify(path, &id) || id.ino != ino || id.dev != dev)
 		return false;
-	*size = (int64_t)st.st_size;
+	*size = id.size;
 	return true;
 }
 
@@ -293,7 +239,7 @@ static int64_t wal_size_least(const struct main_file *m)
 enum sq_files sq_files_look(struct sq *s)
 {
 	const struct main_file *m = main_of(s);
-	const struct sq_file_id *wal = sq_wal_id(s);
+	const struct fs_id *wal = sq_wal_id(s);
 	int64_t size = 0;
 
 	if (!m)
@@ -316,8 +262,8 @@ static void drop_index(struct sq *s)
 
 	if (!m || !m->shm.ino || !at_path(s, "-shm", m->shm.dev, m->shm.ino, &size))
 		return;
-	snprintf(path, sizeof(path), "%s-shm", s->path);
-	unlink(path);
+	if (sq_beside(s, "-shm", path))
+		unlink(path);
 }
 
 int sq_files_fail(struct sq *s, enum sq_files what)
@@ -425,7 +371,7 @@ int sq_files_settle(struct sq *s, int64_t left_ms)
 int sq_files_opened(struct sq *s)
 {
 	struct main_file *m = main_of(s);
-	const struct sq_file_id *wal = sq_wal_id(s);
+	const struct fs_id *wal = sq_wal_id(s);
 	enum sq_files what = SQ_FILES_STAND;
 	int rc;
 

@@ -18,6 +18,7 @@
 #ifndef STORE_SQLITE_FILES_H
 #define STORE_SQLITE_FILES_H
 
+#include "base/fs.h"
 #include "store/sqlite/sqlite.h"
 
 /* A current xOpen or xShmMap: the results of its system calls, as sqlite/vfs.c observes them. */
@@ -33,12 +34,10 @@ void sq_watch_opening(struct sq_opening *o);
 
 /* The size of our sqlite3_file: SQLite's own plus a tail with our data about the file. */
 int sq_tail_room(int plain);
+void *sq_tail(sqlite3_file *f);
 
-struct sq_file_id {
-	dev_t dev;
-	ino_t ino;    /* 0: not open */
-	int64_t size; /* at the time of the open */
-};
+/* ino is 0: not open; size: at the time of the open */
+struct fs_id sq_file_id(const struct stat *st);
 
 /* fd: SQLite's descriptor, or -1 */
 int sq_main_wrap(sqlite3_file *f, const char *name, const struct stat *st, int fd);
@@ -50,9 +49,10 @@ const struct stat *sq_main_stat(struct sq *s);
 /* The first call returns the database's size at the time of the open; later calls return -1. */
 int64_t sq_main_first_size(struct sq *s);
 
-/* Remembers the identity of the WAL. */
-void sq_wal_note(sqlite3_file *f, const struct stat *st, bool found);
+/* Remembers the identity of the WAL and replaces its methods. found: sq_wal_found() */
+void sq_wal_wrap(sqlite3_file *f, const struct stat *st, bool found);
+size_t sq_wal_room(void); /* in the tail */
 /* NULL: the WAL is not open */
-const struct sq_file_id *sq_wal_id(struct sq *s);
+const struct fs_id *sq_wal_id(struct sq *s);
 
 #endif

@@ -100,9 +100,8 @@ void sq_leave(struct sq *s)
 bool sq_gate_right(const struct sq *s)
 {
 	char path[PATH_MAX];
-	int n = snprintf(path, sizeof(path), "%s-gate", s->path);
 
-	return n < (int)sizeof(path) && gate_stands(&s->gate, path);
+	return sq_beside(s, "-gate", path) && gate_stands(&s->gate, path);
 }
 
 /* Later processes lock the file at the gate's path. If our gate file was removed while we waited for it, our lock

@@ -19,9 +19,12 @@ static void read_list(struct sq_row *row, size_t *used, char **room, struct str 
 static void read_lists(struct sq_row *row, sqlite3_stmt *st)
 {
 	struct str labels = sq_column(st, COL_LABELS), depends = sq_column(st, COL_DEPENDS);
-	size_t most = labels.n + depends.n + 1, used = 0;
+	size_t most = labels.n + depends.n, used = 0;
 	char *room;
 
+	row->rec.ix.labels = row->rec.ix.depends = (struct strs){ 0 };
+	if (!most)
+		return;
 	if (most > row->room) {
 		row->list = mem_grow(row->list, most * sizeof(*row->list));
 		row->names = mem_grow(row->names, most);

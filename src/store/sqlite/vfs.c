@@ -133,7 +133,7 @@ static int open_wal(const char *name, sqlite3_file *file, int flags, int *out)
 		rc = open_plain(name, file, flags, out, &o);
 	}
 	if (rc == SQLITE_OK)
-		sq_wal_note(file, &o.st, found);
+		sq_wal_wrap(file, &o.st, found);
 	return rc;
 }
 
