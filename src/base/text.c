@@ -65,11 +65,27 @@ static bool in_ranges(uint32_t c, const struct range *r, size_t n)
 
 #define IN(c, table) in_ranges((c), (table), sizeof(table) / sizeof((table)[0]))
 
+/* Are these eight bytes ASCII without a NUL? */
+static bool plain_ascii(const char *p)
+{
+	const uint64_t ones = 0x0101010101010101u, highs = ones << 7;
+	uint64_t w;
+
+	memcpy(&w, p, sizeof(w));
+	return !((w | (w - ones)) & highs);
+}
+
 bool text_valid(struct str s)
 {
 	while (s.n) {
 		uint32_t c;
-		size_t n = text_char(s, &c);
+		size_t n;
+
+		if (s.n >= 8 && plain_ascii(s.p)) {
+			s = skip(s, 8);
+			continue;
+		}
+		n = text_char(s, &c);
 
 		if (!n || !c)
 			return false;

@@ -96,13 +96,15 @@ static const char *too_long(struct arena *a, const char *name, size_t n, size_t 
 
 static const char *text_fault(const struct field *f, struct str s, struct arena *a)
 {
+	if (!s.n)
+		return NULL;
 	if (s.n > bytes_most(f))
 		return too_long(a, f->name, s.n, bytes_most(f));
 	if (!is_token(f) && !text_valid(s))
 		return arena_printf(a, "its %s is not valid UTF-8 text, or has a NUL in it",
 				    f->name)
 			.p;
-	if ((IS(f, parent) || IS(f, last.next)) && s.n && id_fault(s))
+	if ((IS(f, parent) || IS(f, last.next)) && id_fault(s))
 		return arena_printf(a, "its %s is not the id of a task", f->name).p;
 	if (f->kind == FIELD_JSON && !extra_small(s))
 		return arena_printf(a, "its extra has more than %d values", EXTRA_VALUES_MAX).p;
@@ -148,7 +150,7 @@ static const char *field_fault(const struct field *f, const struct task *t, stru
 		return text_fault(f, *(const struct str *)p, a);
 	if (f->kind == FIELD_LIST)
 		return list_fault(f, p, a);
-	return *n >= 0 && *n <= number_most(f)
+	return *n == 0 || (*n > 0 && *n <= number_most(f))
 		       ? NULL
 		       : arena_printf(a, "its %s is out of range", f->name).p;
 }

@@ -65,6 +65,17 @@ uint8_t arg_tag(enum arg a)
 	return args[a].tag;
 }
 
+int arg_by_tag(int64_t tag)
+{
+	static const uint8_t arg_and_1[256] = {
+#define ARG(tag, kind, name) [tag] = ARG_##name + 1,
+#include "core/request.def"
+#undef ARG
+	};
+
+	return tag >= 0 && tag < 256 ? arg_and_1[tag] - 1 : -1;
+}
+
 const char *arg_name(enum arg a)
 {
 	return args[a].name;

@@ -161,11 +161,11 @@ void task_modernize(struct task *t)
 
 struct str task_key(struct arena *a, struct str id)
 {
-	struct str key = arena_printf(a, "task/%.*s", STRF(id));
-	char *p = (char *)key.p;
+	const size_t space = sizeof("task/") - 1;
+	char *p = arena_alloc(a, space + id.n + 1);
 
-	for (size_t i = 0; i < key.n; i++)
-		if (p[i] >= 'A' && p[i] <= 'Z')
-			p[i] = (char)(p[i] + 32);
-	return key;
+	memcpy(p, "task/", space);
+	for (size_t i = 0; i < id.n; i++)
+		p[space + i] = id.p[i] >= 'A' && id.p[i] <= 'Z' ? (char)(id.p[i] + 32) : id.p[i];
+	return str_n(p, space + id.n);
 }

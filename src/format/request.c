@@ -28,14 +28,6 @@ void request_pack(const struct request *r, struct buf *out)
 	}
 }
 
-static int by_tag(int64_t tag)
-{
-	for (int i = 0; i < ARG_END; i++)
-		if (arg_tag((enum arg)i) == tag)
-			return i;
-	return -1;
-}
-
 /* No other list shares the memory, so it may grow in place. */
 static void list_add(struct strs *list, struct str value, struct arena *a)
 {
@@ -67,7 +59,7 @@ static int unpack_empty(struct request *r, struct str value)
 
 	if (unpack_int(value, &tag))
 		return -EBADMSG;
-	i = by_tag(tag);
+	i = arg_by_tag(tag);
 	if (i >= 0)
 		r->has |= UINT64_C(1) << i;
 	return 0;
@@ -97,7 +89,7 @@ int request_unpack(struct str bytes, struct request *out, struct arena *a)
 		else if (tag == TAG_EMPTY)
 			r = unpack_empty(out, value);
 		else
-			r = unpack_arg(out, by_tag(tag), value, a);
+			r = unpack_arg(out, arg_by_tag(tag), value, a);
 		if (r < 0)
 			return r;
 	}

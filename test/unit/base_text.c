@@ -63,6 +63,24 @@ static void valid(void **state)
 	assert_true(text_valid(str_n(NULL, 0)));
 }
 
+/* ASCII is checked eight bytes at a time. */
+static void valid_anywhere(void **state)
+{
+	static const unsigned char odd[] = { 0, 1, 0x7f, 0x80, 0x81, 0xff };
+
+	(void)state;
+	for (size_t n = 1; n <= 20; n++)
+		for (size_t at = 0; at < n; at++)
+			for (size_t k = 0; k < COUNT(odd); k++) {
+				char text[20];
+
+				memset(text, 1, sizeof(text));
+				text[at] = (char)odd[k];
+				if (text_valid(str_n(text, n)) != (odd[k] > 0 && odd[k] < 0x80))
+					fail_msg("%02x at %zu of %zu", odd[k], at, n);
+			}
+}
+
 static void check_visible(struct str in, bool lines, const char *want)
 {
 	struct buf b = BUF_MAX(1 << 16);
@@ -322,6 +340,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(valid),
+		cmocka_unit_test(valid_anywhere),
 		cmocka_unit_test(visible),
 		cmocka_unit_test(visible_keeps_cap),
 		cmocka_unit_test(visible_any_bytes),

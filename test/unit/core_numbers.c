@@ -202,6 +202,12 @@ static void test_arguments(void **state)
 		if (arg_tag((enum arg)pins[i].value) != pins[i].number)
 			fail_msg("the tag of %s is not %lld", pins[i].name,
 				 (long long)pins[i].number);
+	for (size_t i = 0; i < N(pins); i++)
+		assert_int_equal(arg_by_tag(pins[i].number), pins[i].value);
+	assert_int_equal(arg_by_tag(0), -1);
+	assert_int_equal(arg_by_tag(254), -1);
+	assert_int_equal(arg_by_tag(-1), -1);
+	assert_int_equal(arg_by_tag(256), -1);
 }
 
 static void test_fields(void **state)
