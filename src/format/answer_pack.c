@@ -239,34 +239,10 @@ void answer_pack(const struct answer *ans, struct buf *out)
 	pack_views(ans, out);
 }
 
-struct slot {
-	struct str *text;
-	int64_t *number;
-};
-
-/* Unpacks fields with the tags 1 to n, each a text or a number. */
-static int unpack_slots(struct str bytes, const struct slot *slots, size_t n)
-{
-	struct unpack u = { bytes };
-	struct str value;
-	uint8_t tag;
-	int r;
-
-	while ((r = unpack_next(&u, &tag, &value)) > 0) {
-		if (!tag || tag > n)
-			continue;
-		if (slots[tag - 1].text)
-			*slots[tag - 1].text = value;
-		else if (unpack_int(value, slots[tag - 1].number))
-			return -EBADMSG;
-	}
-	return r;
-}
-
 static int unpack_grant(struct str bytes, struct grant **out, struct arena *a)
 {
 	struct grant *g = arena_new(a, struct grant);
-	const struct slot slots[] = {
+	const struct pack_slot slots[] = {
 		{ &g->token, NULL },
 		{ NULL, &g->fence },
 		{ NULL, &g->expires_at },
@@ -280,7 +256,7 @@ static int unpack_grant(struct str bytes, struct grant **out, struct arena *a)
 static int unpack_notice(struct str bytes, struct notice **out, struct arena *a)
 {
 	struct notice *n = arena_new(a, struct notice);
-	const struct slot slots[] = {
+	const struct pack_slot slots[] = {
 		{ &n->by, NULL },
 		{ &n->reason, NULL },
 		{ NULL, &n->at },
@@ -305,7 +281,7 @@ static int unpack_candidate(struct str bytes, struct answer *ans, struct arena *
 
 	ans->candidates = arena_grow(a, ans->candidates, ans->n_candidates, sizeof(*c));
 	c = &ans->candidates[ans->n_candidates++];
-	const struct slot slots[] = {
+	const struct pack_slot slots[] = {
 		{ &c->id, NULL },       { &c->title, NULL }, { &c->why, NULL },
 		{ NULL, &c->eligible }, { NULL, &c->place },
 	};
@@ -348,7 +324,7 @@ static int unpack_tasks(struct str bytes, struct answer *ans, struct arena *a)
 static int unpack_standing(struct str bytes, struct answer *ans, size_t n, struct arena *a)
 {
 	int64_t waits = 0, more = 0;
-	const struct slot slots[] = { { NULL, &waits }, { NULL, &more } };
+	const struct pack_slot slots[] = { { NULL, &waits }, { NULL, &more } };
 	struct unpack u = { bytes };
 	struct standing *st;
 	struct str value;
@@ -378,11 +354,11 @@ static int unpack_link(struct str bytes, struct related *r, struct arena *a)
 	r->links = arena_grow(a, r->links, r->n_links, sizeof(*l));
 	l = &r->links[r->n_links++];
 	*l = (struct task_link){ 0 };
-	const struct slot slots[] = { { NULL, &kind },
-				      { &l->id, NULL },
-				      { &l->title, NULL },
-				      { &l->holder, NULL },
-				      { NULL, &l->status } };
+	const struct pack_slot slots[] = { { NULL, &kind },
+					   { &l->id, NULL },
+					   { &l->title, NULL },
+					   { &l->holder, NULL },
+					   { NULL, &l->status } };
 	if (unpack_slots(bytes, slots, 5) || kind < LINK_SUB || kind > LINK_DEPENDENT ||
 	    l->status < 0 || l->status >= STATUS_END)
 		return -EBADMSG;
@@ -397,9 +373,9 @@ static int unpack_attempt(struct str bytes, struct related *r, struct arena *a)
 	r->attempts = arena_grow(a, r->attempts, r->n_attempts, sizeof(*t));
 	t = &r->attempts[r->n_attempts++];
 	*t = (struct task_attempt){ 0 };
-	const struct slot slots[] = { { &t->agent, NULL },    { &t->outcome, NULL },
-				      { &t->text, NULL },     { NULL, &t->at },
-				      { NULL, &t->ended_at }, { NULL, &t->fence } };
+	const struct pack_slot slots[] = { { &t->agent, NULL },    { &t->outcome, NULL },
+					   { &t->text, NULL },     { NULL, &t->at },
+					   { NULL, &t->ended_at }, { NULL, &t->fence } };
 	return unpack_slots(bytes, slots, 6);
 }
 
@@ -508,7 +484,7 @@ static int unpack_scalars(struct str bytes, struct unpacking *p)
 {
 	struct answer *ans = p->ans;
 	struct str other;
-	const struct slot slots[A_QUEUE_ID] = {
+	const struct pack_slot slots[A_QUEUE_ID] = {
 		[A_CODE - 1] = { NULL, &p->code },
 		[A_KIND - 1] = { NULL, &p->kind },
 		[A_NOW - 1] = { NULL, &ans->now },

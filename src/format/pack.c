@@ -75,3 +75,30 @@ int unpack_int(struct str value, int64_t *out)
 	*out = (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
 	return 0;
 }
+
+void pack_slots(struct buf *b, const struct pack_slot *slots, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (slots[i].text)
+			pack_str(b, (uint8_t)(i + 1), *slots[i].text);
+		else
+			pack_int(b, (uint8_t)(i + 1), *slots[i].number);
+}
+
+int unpack_slots(struct str bytes, const struct pack_slot *slots, size_t n)
+{
+	struct unpack u = { bytes };
+	struct str value;
+	uint8_t tag;
+	int r;
+
+	while ((r = unpack_next(&u, &tag, &value)) > 0) {
+		if (!tag || tag > n)
+			continue; /* a field of a newer pawl, or of a list */
+		if (slots[tag - 1].text)
+			*slots[tag - 1].text = value;
+		else if (unpack_int(value, slots[tag - 1].number))
+			return -EBADMSG;
+	}
+	return r;
+}

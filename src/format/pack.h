@@ -20,4 +20,14 @@ int unpack_next(struct unpack *u, uint8_t *tag, struct str *value);
 /* The integer in a field's value; -EBADMSG if the value is not an integer. */
 int unpack_int(struct str value, int64_t *out);
 
+/* A field of a struct, a text or a number; the other pointer is NULL. The slot at i has the tag i + 1. */
+struct pack_slot {
+	struct str *text;
+	int64_t *number;
+};
+
+void pack_slots(struct buf *b, const struct pack_slot *slots, size_t n);
+/* Skips the other tags. -EBADMSG if the bytes are not packed data or if a value is not an integer. */
+int unpack_slots(struct str bytes, const struct pack_slot *slots, size_t n);
+
 #endif

@@ -48,43 +48,9 @@ static void add_and_free(struct buf *b, struct buf *one)
 	buf_free(one);
 }
 
-/* --- slots: fields with the tags 1 to n ---------------------------------------------------------- */
-
-struct slot {
-	struct str *text;
-	int64_t *number;
-};
-
-static void pack_slots(struct buf *b, const struct slot *slots, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (slots[i].text)
-			pack_str(b, (uint8_t)(i + 1), *slots[i].text);
-		else
-			pack_int(b, (uint8_t)(i + 1), *slots[i].number);
-}
-
-static int unpack_slots(struct str bytes, const struct slot *slots, size_t n)
-{
-	struct unpack u = { bytes };
-	struct str value;
-	uint8_t tag;
-	int r;
-
-	while ((r = unpack_next(&u, &tag, &value)) > 0) {
-		if (!tag || tag > n)
-			continue; /* a field of a newer pawl, or of a list */
-		if (slots[tag - 1].text)
-			*slots[tag - 1].text = value;
-		else if (unpack_int(value, slots[tag - 1].number))
-			return -EBADMSG;
-	}
-	return r;
-}
-
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static void add_slots(struct buf *b, const struct slot *slots, size_t n)
+static void add_slots(struct buf *b, const struct pack_slot *slots, size_t n)
 {
 	struct buf one = BUF_MAX(ONE_MAX);
 
@@ -112,7 +78,7 @@ static int unpack_pass(struct str bytes, struct str *pass)
 {
 	int64_t kind = 0;
 	struct str token = STR("");
-	const struct slot slots[] = { { NULL, &kind }, { &token, NULL } };
+	const struct pack_slot slots[] = { { NULL, &kind }, { &token, NULL } };
 
 	if (unpack_slots(bytes, slots, COUNT(slots)) || kind < TYPED_WRITE || kind >= TYPED_END)
 		return -EBADMSG;
@@ -193,7 +159,7 @@ void frame_facts(struct buf *b, const struct frame_facts *f)
 			(p->ignore_depends ? IGNORE_DEPENDS : 0) |
 			(p->claim_creates ? CLAIM_CREATES : 0) | (p->untyped ? UNTYPED : 0) |
 			(p->offer_parents ? OFFER_PARENTS : 0);
-	const struct slot slots[] = FACTS(&copy, &flags);
+	const struct pack_slot slots[] = FACTS(&copy, &flags);
 
 	add_slots(b, slots, COUNT(slots));
 }
@@ -202,7 +168,7 @@ int frame_facts_open(struct str one, struct frame_facts *f)
 {
 	struct policy *p = &f->policy;
 	int64_t flags = 0;
-	const struct slot slots[] = FACTS(f, &flags);
+	const struct pack_slot slots[] = FACTS(f, &flags);
 
 	*f = (struct frame_facts){ 0 };
 	if (unpack_slots(one, slots, COUNT(slots)) || f->now < 0)
@@ -225,14 +191,14 @@ int frame_facts_open(struct str one, struct frame_facts *f)
 void frame_prospects(struct buf *b, const struct prospects *p)
 {
 	struct prospects copy = *p;
-	const struct slot slots[] = PROSPECTS(&copy);
+	const struct pack_slot slots[] = PROSPECTS(&copy);
 
 	add_slots(b, slots, COUNT(slots));
 }
 
 int frame_prospects_open(struct str one, struct prospects *p)
 {
-	const struct slot slots[] = PROSPECTS(p);
+	const struct pack_slot slots[] = PROSPECTS(p);
 
 	*p = (struct prospects){ 0 };
 	return unpack_slots(one, slots, COUNT(slots)) ? -EBADMSG : 0;
@@ -247,14 +213,14 @@ int frame_prospects_open(struct str one, struct prospects *p)
 void frame_finding(struct buf *b, const struct frame_finding *f)
 {
 	struct frame_finding copy = *f;
-	const struct slot slots[] = FINDING(&copy);
+	const struct pack_slot slots[] = FINDING(&copy);
 
 	add_slots(b, slots, COUNT(slots));
 }
 
 int frame_finding_open(struct str one, struct frame_finding *f)
 {
-	const struct slot slots[] = FINDING(f);
+	const struct pack_slot slots[] = FINDING(f);
 
 	*f = (struct frame_finding){ 0 };
 	return unpack_slots(one, slots, COUNT(slots)) || f->level < CHECK_OK || f->level > CHECK_BAD
@@ -276,7 +242,7 @@ int frame_finding_open(struct str one, struct frame_finding *f)
 void frame_bulk(struct buf *b, const struct frame_bulk *h)
 {
 	struct frame_bulk copy = *h;
-	const struct slot slots[] = BULK(&copy);
+	const struct pack_slot slots[] = BULK(&copy);
 	struct buf one = BUF_MAX(ONE_MAX);
 
 	pack_slots(&one, slots, COUNT(slots));
@@ -286,7 +252,7 @@ void frame_bulk(struct buf *b, const struct frame_bulk *h)
 
 int frame_bulk_open(struct str one, struct frame_bulk *h)
 {
-	const struct slot slots[] = BULK(h);
+	const struct pack_slot slots[] = BULK(h);
 	struct unpack u = { one };
 	struct str value;
 	uint8_t tag;
@@ -382,7 +348,7 @@ void frame_item(struct buf *b, const struct item *it)
 {
 	struct item copy = *it;
 	int64_t line = it->line, lane = it->rec.ix.lane, status = it->rec.ix.status;
-	const struct slot slots[] = ITEM(&copy, line, lane, status);
+	const struct pack_slot slots[] = ITEM(&copy, line, lane, status);
 
 	add_slots(b, slots, COUNT(slots));
 }
@@ -390,7 +356,7 @@ void frame_item(struct buf *b, const struct item *it)
 int frame_item_open(struct str one, struct item *it)
 {
 	int64_t line = 0, lane = 0, status = 0;
-	const struct slot slots[] = ITEM(it, line, lane, status);
+	const struct pack_slot slots[] = ITEM(it, line, lane, status);
 
 	*it = (struct item){ 0 };
 	if (unpack_slots(one, slots, COUNT(slots)) || lane < INT32_MIN || lane > INT32_MAX ||
@@ -477,7 +443,7 @@ int frame_health_open(struct str one, struct health *h)
 {
 	struct health_refusal *last = &h->last_refused;
 	struct str none = STR(""), task = none, holder = none, agent = none;
-	const struct slot slots[] = {
+	const struct pack_slot slots[] = {
 		{ &none, NULL }, { &task, NULL }, { &holder, NULL }, { &agent, NULL }
 	};
 	struct unpack u = { one };
