@@ -85,9 +85,7 @@ static void pack_event(struct buf *out, const struct event *e)
 {
 	struct buf b = BUF_MAX(NESTED_MAX);
 
-	event_pack(e, &b);
-	pack_str(&b, 100, e->cursor);
-	pack_int(&b, 101, e->at);
+	event_pack_placed(e, &b);
 	pack_str(out, A_EVENT, buf_str(&b));
 	buf_free(&b);
 }
@@ -290,22 +288,8 @@ static int unpack_candidate(struct str bytes, struct answer *ans, struct arena *
 
 static int unpack_event(struct str bytes, struct answer *ans, struct arena *a)
 {
-	struct event *e;
-	struct unpack u = { bytes };
-	struct str value;
-	uint8_t tag;
-	int r;
-
-	ans->events = arena_grow(a, ans->events, ans->n_events, sizeof(*e));
-	e = &ans->events[ans->n_events++];
-	r = event_unpack(bytes, e);
-	while (r >= 0 && (r = unpack_next(&u, &tag, &value)) > 0) {
-		if (tag == 100)
-			e->cursor = value;
-		else if (tag == 101)
-			r = unpack_int(value, &e->at);
-	}
-	return r;
+	ans->events = arena_grow(a, ans->events, ans->n_events, sizeof(*ans->events));
+	return event_unpack_placed(bytes, &ans->events[ans->n_events++]);
 }
 
 static int unpack_task(struct str bytes, struct task **out, struct arena *a)

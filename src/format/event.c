@@ -13,7 +13,9 @@ enum {
 	E_FENCE = 6,
 	E_FROM = 7,
 	E_TO = 8,
-	E_CHANGES = 9
+	E_CHANGES = 9,
+	E_CURSOR = 100,
+	E_AT = 101
 };
 
 static void pack_some(struct buf *out, uint8_t tag, struct str s)
@@ -43,29 +45,37 @@ void event_pack(const struct event *e, struct buf *out)
 
 int event_unpack(struct str bytes, struct event *out)
 {
-	struct str *const texts[] = { [E_NAME] = &out->name,
-				      [E_TASK] = &out->task,
-				      [E_AGENT] = &out->agent,
-				      [E_RUN] = &out->run,
-				      [E_TEXT] = &out->text };
-	int64_t *const numbers[] = {
-		[E_FENCE] = &out->fence, [E_FROM] = &out->from, [E_TO] = &out->to
+	const struct pack_slot slots[] = {
+		[E_NAME - 1] = { &out->name, NULL },       [E_TASK - 1] = { &out->task, NULL },
+		[E_AGENT - 1] = { &out->agent, NULL },     [E_RUN - 1] = { &out->run, NULL },
+		[E_TEXT - 1] = { &out->text, NULL },       [E_FENCE - 1] = { NULL, &out->fence },
+		[E_FROM - 1] = { NULL, &out->from },       [E_TO - 1] = { NULL, &out->to },
+		[E_CHANGES - 1] = { &out->changes, NULL },
 	};
+
+	*out = (struct event){ 0 };
+	return unpack_slots(bytes, slots, E_CHANGES);
+}
+
+void event_pack_placed(const struct event *e, struct buf *out)
+{
+	event_pack(e, out);
+	pack_str(out, E_CURSOR, e->cursor);
+	pack_int(out, E_AT, e->at);
+}
+
+int event_unpack_placed(struct str bytes, struct event *out)
+{
 	struct unpack u = { bytes };
 	struct str value;
 	uint8_t tag;
-	int r;
+	int r = event_unpack(bytes, out);
 
-	*out = (struct event){ 0 };
-	while ((r = unpack_next(&u, &tag, &value)) > 0) {
-		if (tag >= E_NAME && tag <= E_TEXT)
-			*texts[tag] = value;
-		else if (tag >= E_FENCE && tag <= E_TO)
-			r = unpack_int(value, numbers[tag]);
-		else if (tag == E_CHANGES)
-			out->changes = value;
-		if (r < 0)
-			break;
+	while (r >= 0 && (r = unpack_next(&u, &tag, &value)) > 0) {
+		if (tag == E_CURSOR)
+			out->cursor = value;
+		else if (tag == E_AT)
+			r = unpack_int(value, &out->at);
 	}
 	return r;
 }

@@ -11,6 +11,9 @@
 
 void event_pack(const struct event *e, struct buf *out);
 int event_unpack(struct str bytes, struct event *out);
+/* The same with the event's place in the log (cursor, at), which a store keeps beside the bytes. */
+void event_pack_placed(const struct event *e, struct buf *out);
+int event_unpack_placed(struct str bytes, struct event *out);
 json_t *event_json(const struct event *e, struct arena *a);
 
 #endif

@@ -271,7 +271,6 @@ int frame_bulk_open(struct str one, struct frame_bulk *h)
 /* --- tasks with their comments ------------------------------------------------------------------- */
 
 enum { P_TASK = 1, P_WHERE, P_COMMENT };
-enum { E_CURSOR = 100, E_AT };
 
 void frame_parcel(struct buf *b, const struct parcel *p)
 {
@@ -282,9 +281,7 @@ void frame_parcel(struct buf *b, const struct parcel *p)
 	pack_str(&one, P_WHERE, p->where);
 	for (size_t i = 0; i < p->n_comments; i++) {
 		part.n = 0;
-		event_pack(&p->comments[i], &part);
-		pack_str(&part, E_CURSOR, p->comments[i].cursor);
-		pack_int(&part, E_AT, p->comments[i].at);
+		event_pack_placed(&p->comments[i], &part);
 		pack_str(&one, P_COMMENT, buf_str(&part));
 	}
 	one.full |= part.full;
@@ -294,22 +291,8 @@ void frame_parcel(struct buf *b, const struct parcel *p)
 
 static int open_comment(struct str bytes, struct parcel *p, struct arena *a)
 {
-	struct unpack u = { bytes };
-	struct str value;
-	struct event *e;
-	uint8_t tag;
-	int r;
-
-	p->comments = arena_grow(a, p->comments, p->n_comments, sizeof(*e));
-	e = &p->comments[p->n_comments++];
-	r = event_unpack(bytes, e);
-	while (r >= 0 && (r = unpack_next(&u, &tag, &value)) > 0) {
-		if (tag == E_CURSOR)
-			e->cursor = value;
-		else if (tag == E_AT)
-			r = unpack_int(value, &e->at);
-	}
-	return r;
+	p->comments = arena_grow(a, p->comments, p->n_comments, sizeof(*p->comments));
+	return event_unpack_placed(bytes, &p->comments[p->n_comments++]);
 }
 
 int frame_parcel_open(struct str one, struct parcel *p, struct arena *a)
