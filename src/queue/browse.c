@@ -445,7 +445,7 @@ static bool asked_for(const struct request *rq, size_t i)
 
 static int read_groups(struct browse *x)
 {
-	int64_t counts[16] = { 0 };
+	int64_t counts[STORE_STATUSES] = { 0 };
 	int r = x->store->ops->tally(x->store, counts);
 
 	if (!r && counts[READY] && wanted(x->rq) & STATUS_BIT(READY))

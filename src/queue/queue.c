@@ -130,7 +130,7 @@ bool queue_is_there(struct queue *q)
 	struct frame_facts f;
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
-	int64_t counts[16];
+	int64_t counts[STORE_STATUSES];
 	bool there;
 
 	if (q->remote) {

@@ -282,7 +282,7 @@ int read_pause(struct reading *x, struct task *pause)
 
 static int read_overview(struct reading *x)
 {
-	int64_t counts[16] = { 0 };
+	int64_t counts[STORE_STATUSES] = { 0 };
 	struct task pause = { 0 };
 	int r = x->store->ops->tally(x->store, counts);
 

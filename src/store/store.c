@@ -59,6 +59,32 @@ bool query_matches(const struct query *q, const struct index *ix, int64_t now)
 	       (!q->depends_on.n || strs_have(ix->depends, q->depends_on));
 }
 
+bool query_only_statuses(const struct query *q)
+{
+	return q->pick == PICK_ALL && !q->class_rank && !q->held && !q->holder.n && !q->token.n &&
+	       !q->type.n && !q->label.n && !q->parent.n && !q->depends_on.n;
+}
+
+int64_t query_sum(const struct query *q, const int64_t *counts)
+{
+	int64_t n = 0;
+
+	for (int i = 1; i < STORE_STATUSES; i++)
+		if (!q->statuses || (q->statuses >> i & 1))
+			n += counts[i];
+	return n;
+}
+
+struct query query_to_count(const struct query *q)
+{
+	struct query all = *q;
+
+	all.limit = 0;
+	all.body = false;
+	all.text = all.after = (struct str){ 0 };
+	return all;
+}
+
 /* --- faults ------------------------------------------------------------------------------------- */
 
 const char *store_fault_name(int fault)

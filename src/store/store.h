@@ -62,6 +62,9 @@ struct record {
 	bool body_changed;
 };
 
+/* More than there are statuses, and a power of two: it also masks a status that was read. */
+#define STORE_STATUSES 16
+
 enum pick {
 	PICK_ALL,      /* every task, by created_at, then id */
 	PICK_ELIGIBLE, /* invariant 7, by index_cmp() */
@@ -93,6 +96,12 @@ struct query {
 bool query_matches(const struct query *q, const struct index *ix, int64_t now);
 /* The order of the answer. */
 int query_cmp(const struct query *q, const struct index *a, const struct index *b);
+/* Does the query ask for statuses alone? Then query_sum() has the number of matches. */
+bool query_only_statuses(const struct query *q);
+/* The sum of the counts of tally() that the query asks for. */
+int64_t query_sum(const struct query *q, const int64_t *counts);
+/* The query as count() needs it: without limit, bodies, `text` and `after`. */
+struct query query_to_count(const struct query *q);
 
 /* 0: continue; > 0: stop, the scan returns 0; < 0: the scan returns it. The strings of `r` live until
  * the function returns. */
@@ -299,7 +308,7 @@ struct store_ops {
 	int (*scan)(struct store *s, const struct query *q, record_fn *fn, void *ctx);
 	/* The number of matches (PICK_ALL; ignores text and limit). */
 	int (*count)(struct store *s, const struct query *q, int64_t *n);
-	/* The number of tasks of each status, in counts[16], without a read of each task. */
+	/* The number of tasks of each status, in counts[STORE_STATUSES], without a read of each task. */
 	int (*tally)(struct store *s, int64_t *counts);
 	/* Runs the edits one after the other in one commit. Each edit sees the writes of the earlier ones; an
 	 * edit that refuses does not stop the others. Fills in every rc. 0: the commit is durable, or there was

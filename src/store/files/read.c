@@ -454,13 +454,13 @@ int files_tally(struct store *base, int64_t *counts)
 	struct files *s = files_of(base);
 	int rc = enter(s, false);
 
-	memset(counts, 0, 16 * sizeof(*counts));
+	memset(counts, 0, STORE_STATUSES * sizeof(*counts));
 	for (size_t i = 0; rc == 0 && i < s->view.n; i++) {
 		struct ent scratch;
 		const struct ent *e = files_peek(&s->view, i, &scratch);
 
 		if (!e->dropped && !e->bad && e->ix.status)
-			counts[e->ix.status & 15]++;
+			counts[e->ix.status & (STORE_STATUSES - 1)]++;
 	}
 	return rc;
 }

@@ -122,7 +122,7 @@ static struct str key_at(const void *list, size_t i)
 static void tally_add(struct mem_queue *q, const struct version *v, int by)
 {
 	if (v && v->rec.ix.status)
-		q->counts[v->rec.ix.status & 15] += by;
+		q->counts[v->rec.ix.status & (STORE_STATUSES - 1)] += by;
 }
 
 /* Replaces the version of `key` by `v`, or drops it if `v` is NULL. Returns the former version. */

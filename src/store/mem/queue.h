@@ -20,7 +20,7 @@ struct mem_queue {
 	size_t n_log, log_room;
 	int64_t forget; /* of the change that is under way: see edit_forget() */
 	unsigned forget_except;
-	int64_t rev, counts[16];
+	int64_t rev, counts[STORE_STATUSES];
 	unsigned commits;
 	const struct mem *writer;
 	int64_t frozen; /* now, while there is a writer */

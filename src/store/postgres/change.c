@@ -72,7 +72,7 @@ static int read_lock(struct pg *s, const PGresult *r)
 				  .floor = pg_int_at(r, 0, 2),
 				  .seq = pg_int_at(r, 0, 3) };
 	tally = pg_bytes_at(r, 0, 4);
-	for (int i = 0; i < PG_STATUSES; i++)
+	for (int i = 0; i < STORE_STATUSES; i++)
 		(void)str_to_i64(str_cut(&tally, ','), &s->row.tally[i]);
 	return 0;
 }
@@ -151,10 +151,10 @@ int pg_lock(struct pg *s, int64_t left_ms, const struct wants *const *w, size_t 
 static int send_queue_row(struct pg *s)
 {
 	struct pg_args args = { 0 };
-	char tally[16 * 22 + 3];
+	char tally[STORE_STATUSES * 22 + 3];
 	size_t n = 0;
 
-	for (int i = 0; i < PG_STATUSES; i++)
+	for (int i = 0; i < STORE_STATUSES; i++)
 		n += (size_t)snprintf(tally + n, sizeof(tally) - n, "%c%lld", i ? ',' : '{',
 				      (long long)s->row.tally[i]);
 	snprintf(tally + n, sizeof(tally) - n, "}");

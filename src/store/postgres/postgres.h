@@ -22,9 +22,8 @@
 
 #define PG_VERSION 1     /* of the schema */
 #define PG_OLDEST 130000 /* server */
-#define PG_STATUSES 16
-#define PG_NET_MS 30000 /* longest silence of a server */
-#define PG_FETCH 256    /* rows of a long answer that are read at once */
+#define PG_NET_MS 30000  /* longest silence of a server */
+#define PG_FETCH 256     /* rows of a long answer that are read at once */
 #define PG_HOT_MAX 1048576
 #define PG_LIST_MAX 524288
 #define PG_TASK_MAX 1835008
@@ -57,7 +56,7 @@ struct pg_prepared {
 /* The row of the queue, as the current change has locked it. */
 struct pg_row {
 	int64_t now, floor, seq;
-	int64_t tally[PG_STATUSES];
+	int64_t tally[STORE_STATUSES];
 };
 
 /* The answer of a query that the current change wanted; see ahead.c. */

@@ -5,7 +5,7 @@
 static void count(struct pg *s, int status, int by)
 {
 	if (status)
-		s->row.tally[status & (PG_STATUSES - 1)] += by;
+		s->row.tally[status & (STORE_STATUSES - 1)] += by;
 }
 
 static int run_key(struct pg *s, const char *sql, struct str key)

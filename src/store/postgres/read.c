@@ -183,7 +183,7 @@ static int read_tally(struct pg *s, int64_t *counts)
 	PGresult *r;
 	int rc;
 
-	memset(counts, 0, PG_STATUSES * sizeof(*counts));
+	memset(counts, 0, STORE_STATUSES * sizeof(*counts));
 	pg_int(&args, s->q);
 	rc = pg_ask(s,
 		    "SELECT n,t FROM $S.queue,unnest(tally) WITH ORDINALITY AS u(t,n) WHERE q=$1",
@@ -191,7 +191,7 @@ static int read_tally(struct pg *s, int64_t *counts)
 	if (rc < 0)
 		return rc;
 	for (int i = 0; i < PQntuples(r); i++)
-		counts[(pg_int_at(r, i, 0) - 1) & (PG_STATUSES - 1)] = pg_int_at(r, i, 1);
+		counts[(pg_int_at(r, i, 0) - 1) & (STORE_STATUSES - 1)] = pg_int_at(r, i, 1);
 	PQclear(r);
 	return 0;
 }

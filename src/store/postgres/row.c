@@ -32,7 +32,7 @@ void pg_row_read(const PGresult *r, int row, bool body, struct record *out, stru
 
 	*out = (struct record){ .key = copy(r, row, 0, a), .rev = pg_int_at(r, row, 1) };
 	ix->lane = (int)pg_int_at(r, row, 2);
-	ix->status = (int)pg_int_at(r, row, 3) & (PG_STATUSES - 1);
+	ix->status = (int)pg_int_at(r, row, 3) & (STORE_STATUSES - 1);
 	ix->class_rank = (int)pg_int_at(r, row, 4);
 	ix->priority = (int)pg_int_at(r, row, 5);
 	ix->eligible_at = pg_int_at(r, row, 6);

@@ -113,7 +113,7 @@ static void add_statuses(const struct query *q, struct buf *out)
 	if (!q->statuses || (q->pick == PICK_ALL && q->limit && q->limit <= UNION_MOST))
 		return;
 	buf_addf(out, " AND r.status IN");
-	for (int i = 1; i < PG_STATUSES; i++) {
+	for (int i = 1; i < STORE_STATUSES; i++) {
 		if (!(q->statuses >> i & 1))
 			continue;
 		buf_addf(out, "%c%d", sep, i);
@@ -184,7 +184,7 @@ static void ranges_all(struct scan *c)
 		return;
 	}
 	buf_addf(&c->sql, "SELECT y.* FROM unnest(ARRAY");
-	for (int i = 1; i < PG_STATUSES; i++) {
+	for (int i = 1; i < STORE_STATUSES; i++) {
 		if (q->statuses && !(q->statuses >> i & 1))
 			continue;
 		buf_addf(&c->sql, "%c%d", sep, i);
@@ -433,12 +433,6 @@ int pg_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 	return rc < 0 ? rc : pg_read_end(s, scan(s, q, once, fn, ctx));
 }
 
-static bool only_statuses(const struct query *q)
-{
-	return q->pick == PICK_ALL && !q->class_rank && !q->held && !q->holder.n && !q->token.n &&
-	       !q->type.n && !q->label.n && !q->parent.n && !q->depends_on.n;
-}
-
 static int count_rows(struct pg *s, const struct query *q, int64_t *n)
 {
 	struct scan c = make(s, q, true);
@@ -462,23 +456,19 @@ static int count_rows(struct pg *s, const struct query *q, int64_t *n)
 
 int pg_count(struct store *base, const struct query *q, int64_t *n)
 {
-	int64_t counts[PG_STATUSES];
-	struct query all = *q;
+	struct query all = query_to_count(q);
+	int64_t counts[STORE_STATUSES];
 	int rc;
 
 	*n = 0;
-	if (!only_statuses(q)) {
-		all.limit = 0;
-		all.body = false;
-		all.text = all.after = (struct str){ 0 };
+	if (!query_only_statuses(q)) {
 		rc = pg_guard(pg_of(base));
 		if (rc == 0)
 			rc = count_rows(pg_of(base), &all, n);
 		return pg_again(pg_of(base), rc) ? count_rows(pg_of(base), &all, n) : rc;
 	}
 	rc = pg_tally(base, counts);
-	for (int i = 1; rc == 0 && i < PG_STATUSES; i++)
-		if (!q->statuses || (q->statuses >> i & 1))
-			*n += counts[i];
+	if (rc == 0)
+		*n = query_sum(q, counts);
 	return rc;
 }

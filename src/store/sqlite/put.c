@@ -306,7 +306,7 @@ static void count(struct sq *s, int status, int by)
 {
 	if (!status)
 		return;
-	s->tally[status & (SQ_STATUSES - 1)] += by;
+	s->tally[status & (STORE_STATUSES - 1)] += by;
 	s->tally_dirty = true;
 }
 
@@ -452,7 +452,7 @@ int sq_tally_flush(struct sq *s)
 
 	if (!s->tally_dirty)
 		return 0;
-	for (int i = 0; rc >= 0 && i < SQ_STATUSES; i++) {
+	for (int i = 0; rc >= 0 && i < STORE_STATUSES; i++) {
 		if (!s->tally[i])
 			continue;
 		rc = sq_take(s, "UPDATE tally SET n=n+?3 WHERE q=?1 AND status=?2", &st);

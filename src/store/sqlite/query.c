@@ -28,7 +28,7 @@ struct scan {
 	struct sq *s;
 	const struct query *q;
 	int64_t now;
-	struct source from[SQ_STATUSES];
+	struct source from[STORE_STATUSES];
 	size_t n;
 	struct record *after; /* the answer begins after this task */
 	struct str after_key; /* the key of its id */
@@ -121,11 +121,11 @@ static int source_add(struct scan *c, const char *from, const char *where, sqlit
 
 static int add_statuses(struct scan *c)
 {
-	int64_t counts[SQ_STATUSES];
+	int64_t counts[STORE_STATUSES];
 	sqlite3_stmt *st;
 	int rc = sq_tally(&c->s->base, counts);
 
-	for (int i = 1; rc >= 0 && i < SQ_STATUSES; i++) {
+	for (int i = 1; rc >= 0 && i < STORE_STATUSES; i++) {
 		if ((!counts[i] && !c->s->whole) || (c->q->statuses && !(c->q->statuses >> i & 1)))
 			continue;
 		rc = source_add(
@@ -426,29 +426,18 @@ static int count_one(const struct record *r, void *ctx)
 	return 0;
 }
 
-static bool only_statuses(const struct query *q)
-{
-	return q->pick == PICK_ALL && !q->class_rank && !q->held && !q->holder.n && !q->token.n &&
-	       !q->type.n && !q->label.n && !q->parent.n && !q->depends_on.n;
-}
-
 int sq_count(struct store *base, const struct query *q, int64_t *n)
 {
-	int64_t counts[SQ_STATUSES];
-	struct query all = *q;
+	struct query all = query_to_count(q);
+	int64_t counts[STORE_STATUSES];
 	int rc;
 
 	*n = 0;
-	if (!only_statuses(q)) {
-		all.limit = 0;
-		all.body = false;
-		all.text = all.after = (struct str){ 0 };
+	if (!query_only_statuses(q))
 		return sq_scan(base, &all, count_one, n);
-	}
 	rc = sq_tally(base, counts);
-	for (int i = 1; rc == 0 && i < SQ_STATUSES; i++)
-		if (!q->statuses || (q->statuses >> i & 1))
-			*n += counts[i];
+	if (rc == 0)
+		*n = query_sum(q, counts);
 	return rc;
 }
 
@@ -458,7 +447,7 @@ int sq_tally(struct store *base, int64_t *counts)
 	sqlite3_stmt *st;
 	int rc = sq_read_guard(s);
 
-	memset(counts, 0, SQ_STATUSES * sizeof(*counts));
+	memset(counts, 0, STORE_STATUSES * sizeof(*counts));
 	if (rc == 0)
 		rc = sq_tally_flush(s);
 	if (rc == 0)
@@ -466,8 +455,11 @@ int sq_tally(struct store *base, int64_t *counts)
 	if (rc < 0)
 		return rc;
 	sqlite3_bind_int64(st, 1, s->q);
-	while ((rc = sq_step(s, st)) == SQLITE_ROW)
-		counts[sqlite3_column_int(st, 0) & (SQ_STATUSES - 1)] = sqlite3_column_int64(st, 1);
+	while ((rc = sq_step(s, st)) == SQLITE_ROW) {
+		int status = sqlite3_column_int(st, 0) & (STORE_STATUSES - 1);
+
+		counts[status] = sqlite3_column_int64(st, 1);
+	}
 	sq_give(s, st);
 	return rc < 0 ? rc : 0;
 }

@@ -63,7 +63,7 @@ void sq_row_read(sqlite3_stmt *st, bool body, struct sq_row *row)
 	r->key = sq_column(st, COL_KEY);
 	r->rev = sqlite3_column_int64(st, COL_REV);
 	ix->lane = sqlite3_column_int(st, COL_LANE);
-	ix->status = sqlite3_column_int(st, COL_STATUS) & (SQ_STATUSES - 1);
+	ix->status = sqlite3_column_int(st, COL_STATUS) & (STORE_STATUSES - 1);
 	ix->class_rank = sqlite3_column_int(st, COL_CLASS);
 	ix->priority = sqlite3_column_int(st, COL_PRIORITY);
 	ix->eligible_at = sqlite3_column_int64(st, COL_ELIGIBLE);

@@ -257,7 +257,7 @@ static int add_queue(struct sq *s, struct str name)
 	sq_bind(st, 1, name);
 	rc = sq_finish(s, st);
 	s->q = sqlite3_last_insert_rowid(s->db);
-	for (int i = 1; rc == 0 && i < SQ_STATUSES; i++) {
+	for (int i = 1; rc == 0 && i < STORE_STATUSES; i++) {
 		rc = sq_take(s, "INSERT INTO tally VALUES(?,?,0)", &st);
 		if (rc < 0)
 			break;

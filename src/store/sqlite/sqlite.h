@@ -21,7 +21,6 @@
 #define SQ_APPLICATION 0x7061776c /* "pawl" */
 #define SQ_OLDEST_SQLITE 3037000  /* SQLITE_OPEN_EXRESCODE */
 #define SQ_CACHE 40
-#define SQ_STATUSES 16
 #define SQ_READ_WAIT_MS \
 	2000 /* a reader waits only while another process recovers the WAL after a crash */
 
@@ -67,7 +66,7 @@ struct sq {
 	bool durability_set, folder_synced, shape_known;
 	bool locked; /* we hold the lock of the database itself: sq_files_lock() */
 	bool lost;   /* its files are gone: disconnect before leaving the gate */
-	int64_t tally[SQ_STATUSES];
+	int64_t tally[STORE_STATUSES];
 	bool tally_dirty;
 	struct arena arena; /* emptied at the end of the change */
 	struct sq_seen seen[SQ_SEEN];

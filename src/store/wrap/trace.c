@@ -196,7 +196,7 @@ static int t_tally(struct store *s, int64_t *counts)
 	int64_t began = micros();
 	int rc = t->inner->ops->tally(t->inner, counts);
 
-	for (int i = 1; rc == 0 && i < 16; i++)
+	for (int i = 1; rc == 0 && i < STORE_STATUSES; i++)
 		if (counts[i])
 			buf_addf(&b, " %d:%" PRId64, i, counts[i]);
 	line_end(t, &b, began, rc);
