@@ -4,38 +4,19 @@
 # runs `pawl torture` through the same faults.
 
 load common
+load remote
 
 rounds=${PAWL_TEST_ROUNDS:-1}
-
-setup() {
-	fresh
-	needs setpriv
-	served
-	server=$served_url
-	admin=$PAWL_SERVER_TOKEN
-	unset PAWL_SERVER_TOKEN
-}
-
-teardown() {
-	local pid
-	for pid in ${served_pid-} ${other_pid-}; do
-		kill -9 "$pid" 2>/dev/null || true
-	done
-}
 
 # through FAULT: $PAWL_STORE is a proxy that breaks every second request
 through() {
 	setpriv --pdeathsig KILL "$PAWL_SOURCE/test/kit/cut-proxy" "${server#http://}" "$1" \
 		>"$BATS_TEST_TMPDIR/proxy" 3>&- &
-	other_pid=$!
+	ends_with_test $!
 	disown
 	soon test -s "$BATS_TEST_TMPDIR/proxy"
 	export PAWL_STORE
 	PAWL_STORE=http://$(cat "$BATS_TEST_TMPDIR/proxy")
-}
-
-events() {
-	beside_server log --limit 0 --json | jq -r '.events[].event'
 }
 
 # The caller made the call once, whatever the network did with it.

@@ -3,30 +3,11 @@
 # network.
 
 load common
-
-setup() {
-	fresh
-	needs setpriv
-	served
-	server=$served_url
-	admin=$PAWL_SERVER_TOKEN
-	unset PAWL_SERVER_TOKEN
-}
-
-teardown() {
-	local pid
-	for pid in ${served_pid-} ${other_pid-}; do
-		kill -9 "$pid" 2>/dev/null || true
-	done
-}
+load remote
 
 # token_for ROLE ARG...
 token_for() {
 	beside_server token create "t-$1-$RANDOM" --role "$@" -q
-}
-
-events() {
-	beside_server log --limit 0 --json | jq -r '.events[].event'
 }
 
 @test "token: missing, wrong, from a file; it is never an argument" {
@@ -109,7 +90,7 @@ class H(http.server.BaseHTTPRequestHandler):
 s = http.server.HTTPServer(("127.0.0.1", 0), H)
 print(s.server_port, flush=True)
 s.serve_forever()' "$server" >port 3>&- &
-	other_pid=$!
+	ends_with_test $!
 	disown
 	soon test -s port
 	call 40 create x --store "http://127.0.0.1:$(cat port)"
@@ -144,7 +125,7 @@ s.serve_forever()' "$server" >port 3>&- &
 
 @test "unix: its owner needs no token" {
 	(cd "$served_home" && exec setpriv --pdeathsig KILL "$PAWL" serve --listen "unix:$BATS_TEST_TMPDIR/socket" --log none) 3>&- 2>/dev/null &
-	other_pid=$!
+	ends_with_test $!
 	disown
 	soon test -S "$BATS_TEST_TMPDIR/socket"
 	call 0 create x --store "unix:$BATS_TEST_TMPDIR/socket" -a "$(beside_server whoami --json | jq -r .agent)"
@@ -162,7 +143,7 @@ s.serve_forever()' "$server" >port 3>&- &
 		cd "$served_home" && PAWL_SERVER_STATE=$served_home/state exec setpriv --pdeathsig KILL "$PAWL" serve --listen 127.0.0.1:0 \
 			--log none --tls-cert "$dir/cert.pem" --tls-key "$dir/key.pem" 2>"$dir/tls.log"
 	) 3>&- &
-	other_pid=$!
+	ends_with_test $!
 	disown
 	soon grep -q '^pawl: open ' tls.log
 	secure=$(sed -n 's/^pawl: open \([^ ]*\).*/\1/p' tls.log)
@@ -192,7 +173,7 @@ s.serve_forever()' "$server" >port 3>&- &
 	soon not kill -0 "$served_pid"
 	(cd "$served_home" && unset PAWL_STORE && PAWL_SERVER_STATE=$served_home/state PAWL_SERVE_BURST=2 PAWL_SERVE_CALLS_PER_SECOND=2 \
 		exec setpriv --pdeathsig KILL "$PAWL" serve --listen "${server#http://}" --log none) 3>&- 2>/dev/null &
-	other_pid=$!
+	ends_with_test $!
 	disown
 	soon curl -fs "$server/readyz"
 	for i in 1 2 3 4; do
