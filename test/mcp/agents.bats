@@ -4,20 +4,15 @@
 # speak to nothing but the model, on loopback.
 
 load ../cli/common
+load ../kit/npm
 load agents/scene
 
 setup_file() {
-	export AGENTS AGENTS_LACK=''
-	AGENTS=$("$PAWL_SOURCE/tools/mcp-clients" agents 2>"$BATS_FILE_TMPDIR/why") && return
-	[ $? -eq 77 ] || {
-		cat "$BATS_FILE_TMPDIR/why"
-		return 1
-	}
-	AGENTS_LACK=$(tail -n 1 "$BATS_FILE_TMPDIR/why")
+	from_npm agents
 }
 
 setup() {
-	[ -z "$AGENTS_LACK" ] || skip "$AGENTS_LACK"
+	needs_npm
 	fresh
 	unset XDG_STATE_HOME XDG_CONFIG_HOME # Codex does not hand them on to its servers
 	git init -q
@@ -33,7 +28,7 @@ setup() {
 # whole_task CLIENT
 whole_task() {
 	call 0 setup "$1" --hooks --yes
-	timeout 240 "$AGENTS/node" "$PAWL_SOURCE/test/mcp/agents/run.mjs" "$1"
+	timeout 240 "$FROM_NPM/node" "$PAWL_SOURCE/test/mcp/agents/run.mjs" "$1"
 	ask 0 show t1
 	is '.task.status == "Done" and .task.summary == "hello.txt says hello"'
 	[ "$(cat hello.txt)" = hello ]

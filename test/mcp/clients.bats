@@ -3,32 +3,27 @@
 # npm.
 
 load ../cli/common
+load ../kit/npm
 load ../cli/serving
 load agents/scene
 
 setup_file() {
-	export CLIENTS CLIENTS_LACK=''
-	CLIENTS=$("$PAWL_SOURCE/tools/mcp-clients" 2>"$BATS_FILE_TMPDIR/why") && return
-	[ $? -eq 77 ] || {
-		cat "$BATS_FILE_TMPDIR/why"
-		return 1
-	}
-	CLIENTS_LACK=$(tail -n 1 "$BATS_FILE_TMPDIR/why")
+	from_npm
 }
 
 setup() {
-	[ -z "$CLIENTS_LACK" ] || skip "$CLIENTS_LACK"
+	needs_npm
 	fresh
 	queue
 }
 
 node() {
-	timeout 240 "$CLIENTS/node" "$PAWL_SOURCE/test/mcp/clients/$1.mjs" "${@:2}"
+	timeout 240 "$FROM_NPM/node" "$PAWL_SOURCE/test/mcp/clients/$1.mjs" "${@:2}"
 }
 
 inspect() { # ERA ARGUMENT...
-	run --separate-stderr timeout 120 "$CLIENTS/node" \
-		"$CLIENTS/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js" \
+	run --separate-stderr timeout 120 "$FROM_NPM/node" \
+		"$FROM_NPM/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js" \
 		--cli "$PAWL" mcp --agent alice --profile "${profile-agent}" --protocol-era "$@"
 	printf '%.2000s\n%.2000s\n' "$output" "$stderr"
 	[ "$status" -eq 0 ]
@@ -156,11 +151,11 @@ afar() {
 	block agent.mjs
 	block work
 	chmod +x work
-	ln -s "$CLIENTS/node_modules" node_modules
+	ln -s "$FROM_NPM/node_modules" node_modules
 	ln -s "$PAWL" pawl
 	pawl create "Sort the list"
 	pawl create "Draw the logo"
-	PATH=$PWD:$PATH timeout 60 "$CLIENTS/node" agent.mjs >said
+	PATH=$PWD:$PATH timeout 60 "$FROM_NPM/node" agent.mjs >said
 	grep -qx "working on t1" said
 	grep -qx "working on t2" said
 	ask 0 list --all --sort id

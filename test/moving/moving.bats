@@ -3,26 +3,21 @@
 # gets both from npm. test/cli/moving.bats does the same with Taskwarrior and todo.txt, which Debian has.
 
 load ../cli/common
+load ../kit/npm
 
 setup_file() {
-	export MOVING MOVING_LACKS=''
-	MOVING=$("$PAWL_SOURCE/tools/mcp-clients" moving 2>"$BATS_FILE_TMPDIR/why") && return
-	[ $? -eq 77 ] || {
-		cat "$BATS_FILE_TMPDIR/why"
-		return 1
-	}
-	MOVING_LACKS=$(tail -n 1 "$BATS_FILE_TMPDIR/why")
+	from_npm moving
 }
 
 setup() {
-	[ -z "$MOVING_LACKS" ] || skip "$MOVING_LACKS"
+	needs_npm
 	fresh
 	git init -q
 	queue
 }
 
 backlog() {
-	PATH=$MOVING:$PATH timeout 60 "$MOVING/node_modules/.bin/backlog" "$@" </dev/null
+	PATH=$FROM_NPM:$PATH timeout 60 "$FROM_NPM/node_modules/.bin/backlog" "$@" </dev/null
 }
 
 # new_project: a project of Backlog.md with tasks of all kinds
@@ -99,7 +94,7 @@ new_project() {
 @test "GitHub: the issues of its own examples" {
 	command jq '[.. | objects | .issue? | objects | select(has("number"))]
 		| unique | to_entries | map(.value + {number: (.key + 1)})' \
-		"$MOVING/node_modules/@octokit/webhooks-examples/api.github.com/index.json" >all.json
+		"$FROM_NPM/node_modules/@octokit/webhooks-examples/api.github.com/index.json" >all.json
 	ask 0 import all.json --check
 	is '.from == "github" and .read > 0'
 	left=$(command jq '[.[] | select(has("pull_request"))] | length' all.json)

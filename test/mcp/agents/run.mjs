@@ -16,7 +16,7 @@ const steps = client.steps(script);
 const model = await serve([...steps.map((step) => [client.call(step)]), 'The queue has no more work for me.']);
 
 function run({ from, file, args, env }) {
-	const launcher = `${dirname(createRequire(`${process.env.AGENTS}/`).resolve(`${from}/package.json`))}/${file}`;
+	const launcher = `${dirname(createRequire(`${process.env.FROM_NPM}/`).resolve(`${from}/package.json`))}/${file}`;
 	const nowhere = { HTTPS_PROXY: model.url, HTTP_PROXY: model.url, NO_PROXY: '127.0.0.1' }; // the model refuses to be a proxy
 	const { HOME, PATH, USER, TZ } = process.env;
 	return new Promise((resolve, reject) => {

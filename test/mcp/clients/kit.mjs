@@ -1,11 +1,11 @@
 // kit: both official clients behind one interface, each with its own server.
 //
-// PAWL is the program, CLIENTS the folder with node_modules, and the current folder has the queue. With PAWL_MCP_URL the
+// PAWL is the program, FROM_NPM the folder with node_modules, and the current folder has the queue. With PAWL_MCP_URL the
 // clients use this server instead, and PAWL_MCP_TOKEN, if it is set.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 
-const require = createRequire(`${process.env.CLIENTS}/`);
+const require = createRequire(`${process.env.FROM_NPM}/`);
 const modern = {
 	...require('@modelcontextprotocol/client'),
 	...require('@modelcontextprotocol/client/stdio'),
