@@ -6,6 +6,7 @@
 #   FLEET_SEED   which processes are killed and stopped, and when; default: the time
 
 load common
+load background
 
 agents=6
 tasks=${FLEET_TASKS:-60}
@@ -16,14 +17,6 @@ setup() {
 	queue
 	short_leases
 	pawl config set max_abandoned 0
-}
-
-teardown() {
-	local pid
-	for pid in $(cat "$work/pids" 2>/dev/null); do
-		kill -CONT "$pid" 2>/dev/null || true
-		kill -9 "$pid" 2>/dev/null || true
-	done
 }
 
 # plan: blocks of 14 tasks and a gate. The gate depends on its block, each task on the gate before its block and perhaps on an

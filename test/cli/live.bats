@@ -3,6 +3,7 @@
 # pawl run --jobs on a terminal: a live line for each job, and the output of the commands above them.
 
 load common
+load background
 
 setup() {
 	needs tmux
@@ -20,13 +21,8 @@ setup() {
 	touch pids
 }
 
-# All processes of a test end with it, even if it fails.
 teardown() {
-	local pid
-	for pid in $(cat "$work/pids" 2>/dev/null); do
-		kill -CONT "$pid" 2>/dev/null || true
-		kill -9 "$pid" 2>/dev/null || true
-	done
+	end_processes
 	[ -z "${TMUX_TMPDIR-}" ] || terminal kill-server 2>/dev/null || true
 	rm -rf "${TMUX_TMPDIR-}"
 }

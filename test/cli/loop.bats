@@ -3,21 +3,7 @@
 # pawl run --loop --wait: a loop stays while work can come, and ends by itself when none can.
 
 load common
-
-setup() {
-	fresh
-	queue
-	short_leases
-}
-
-# All processes of a test end with it, even if it fails.
-teardown() {
-	local pid
-	for pid in $(cat "$work/pids" 2>/dev/null); do
-		kill -CONT "$pid" 2>/dev/null || true
-		kill -9 "$pid" 2>/dev/null || true
-	done
-}
+load background
 
 # looping NAME ARG...: pawl run --loop ARG... as the agent NAME, in the background. It leaves its messages in NAME.err.
 looping() {

@@ -2,20 +2,7 @@
 # pawl run: a command under a lease, and every fate of the command, the lease and pawl.
 
 load common
-
-setup() {
-	fresh
-	queue
-	short_leases
-}
-
-# All processes of a test end with it, even if it fails.
-teardown() {
-	local pid
-	for pid in $(cat pids 2>/dev/null); do
-		kill -9 "$pid" 2>/dev/null || true
-	done
-}
+load background
 
 # in_background ARG...: pawl run ARG..., its pid in $pawl
 in_background() {

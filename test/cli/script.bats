@@ -2,13 +2,11 @@
 # What shell scripts build on: pawl run with a command of their own, and output for other programs.
 
 load common
+load background
 
-# All processes of a test end with it, even if it fails.
-teardown() {
-	local pid
-	for pid in $(cat pids 2>/dev/null); do
-		kill -9 "$pid" 2>/dev/null || true
-	done
+setup() {
+	fresh
+	queue
 }
 
 # interrupted SIGNAL ARG...: pawl run ARG... with a command that gets SIGNAL through pawl; leaves $rc and the file err

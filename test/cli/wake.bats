@@ -4,20 +4,7 @@
 # mcp.
 
 load common
-
-setup() {
-	fresh
-	queue
-	short_leases
-}
-
-# All processes of a test end with it, even if it fails.
-teardown() {
-	local pid
-	for pid in $(cat pids 2>/dev/null); do
-		kill -9 "$pid" 2>/dev/null || true
-	done
-}
+load background
 
 # running ARG...: pawl run ARG..., with its command in the file `cmd`
 running() {
