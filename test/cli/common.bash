@@ -23,6 +23,9 @@ trace_failures() {
 
 bats_require_minimum_version 1.5.0
 
+# shellcheck source=test/kit/says.bash
+. "${BASH_SOURCE[0]%/*}/../kit/says.bash" # says, complains, not
+
 declare -gA code_names=([0]=SUCCESS [1]=LOCK_FREE [2]=USAGE [10]=NO_TASKS [20]=CONFLICT [21]=LOST_LOCK
 	[30]=API_ERROR [40]=MISCONFIGURED [41]=INCOMPLETE_SUBTASKS [44]=NOT_FOUND)
 
@@ -220,27 +223,6 @@ get() {
 	"$quick_jq" -r "$1" <<<"$output"
 }
 
-# says TEXT...: stdout has each TEXT; complains: stderr has it
-says() {
-	local text
-	for text; do
-		[[ $output == *"$text"* ]] || {
-			echo "stdout does not say: $text"
-			return 1
-		}
-	done
-}
-
-complains() {
-	local text
-	for text; do
-		[[ $stderr == *"$text"* ]] || {
-			echo "stderr does not say: $text"
-			return 1
-		}
-	done
-}
-
 # exactly TEXT: the whole of stdout
 exactly() {
 	[ "$output" = "$1" ] || {
@@ -255,14 +237,6 @@ matches() {
 		echo "stdout should match: $1"
 		return 1
 	}
-}
-
-# not COMMAND...: bats overlooks the failure of "! COMMAND"
-not() {
-	if "$@"; then
-		echo "this should have failed: $*"
-		return 1
-	fi
 }
 
 # same A B

@@ -21,6 +21,9 @@
 set -eEuo pipefail
 trap 'echo "line $LINENO of ${BASH_SOURCE[0]##*/}: $BASH_COMMAND"' ERR
 
+# shellcheck source=test/kit/says.bash
+. "${BASH_SOURCE[0]%/*}/../kit/says.bash"
+
 file=$1 name=$2 store=$3 scratch=$4
 clone=$scratch/clone outside=$scratch/outside mark=$scratch/mark
 traces=$scratch/traces
@@ -151,26 +154,6 @@ victim_runs() {
 	traced "$@"
 }
 
-says() {
-	local text
-	for text; do
-		[[ $output == *"$text"* ]] || {
-			echo "stdout does not say: $text"
-			return 1
-		}
-	done
-}
-
-complains() {
-	local text
-	for text; do
-		[[ $stderr == *"$text"* ]] || {
-			echo "stderr does not say: $text"
-			return 1
-		}
-	done
-}
-
 quiet_about() {
 	local text
 	for text; do
@@ -179,13 +162,6 @@ quiet_about() {
 			return 1
 		}
 	done
-}
-
-not() {
-	if "$@"; then
-		echo "this should have failed: $*"
-		return 1
-	fi
 }
 
 mkdir -p "$HOME" "$outside" "$clone" "$TMPDIR" "$traces"
