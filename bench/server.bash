@@ -1,7 +1,7 @@
 # Parts (k) and (l) of bench/run: a queue behind `pawl serve`, next to other servers that sync as often, and a command
 # through a server next to the same command on its database.
 
-IFS=" " read -ra server_counts <<<"${PAWL_BENCH_CLIENTS:-1 8 20 64}"
+server_counts=${PAWL_BENCH_CLIENTS:-1 8 20 64}
 
 # server_start QUEUE: serves the folder $dir/QUEUE at $server_url, with limits that one address and one token do not reach
 server_start() {
@@ -43,26 +43,16 @@ server_drain() {
 	esac
 }
 
-server_rounds() {
-	local round n who
-	for ((round = 1; round <= group_rounds; round++)); do
-		for n in "${server_counts[@]}"; do
-			for who in server chain redis beanstalkd; do
-				[ -n "${place[$who]-}" ] || continue
-				[ -t 2 ] && printf '\r    round %s of %s: %s clients, %-10s ' "$round" "$group_rounds" "$n" "$who" >&2
-				case $who in
-				server | chain) server_fill "$group_tasks" && server_start served ;;
-				*) group_fill $who "$group_tasks" ;;
-				esac
-				server_drain $who "$n" >>"$dir/served.$who.$n"
-				case $who in
-				server | chain) server_stop ;;
-				esac
-			done
-		done
-	done
-	[ -t 2 ] && printf '\r%60s\r' '' >&2
-	return 0
+# server_round WHO CLIENTS
+server_round() {
+	case $1 in
+	server | chain) server_fill "$contest_tasks" && server_start served ;;
+	*) group_fill "$1" "$contest_tasks" ;;
+	esac
+	server_drain "$1" "$2" >>"$dir/served.$1.$2"
+	case $1 in
+	server | chain) server_stop ;;
+	esac
 }
 
 server_name() {
@@ -76,15 +66,12 @@ server_name() {
 server_table() {
 	local n who file out=$build/server.txt
 	: >"$out"
-	printf '    %-8s %-16s %10s %10s %10s %10s\n' clients '' tasks/s p50 p99 longest
-	for n in "${server_counts[@]}"; do
+	contest_head clients
+	for n in $server_counts; do
 		for who in server chain redis beanstalkd; do
 			file=$dir/served.$who.$n
 			[ -s "$file" ] || continue
-			awk -v n="$n" -v who="$(server_name $who)" -v rate="$(column 6 "$file")" -v p50="$(column 3 "$file")" \
-				-v p99="$(column 4 "$file")" -v most="$(cut -d ' ' -f 5 "$file" | sort -g | tail -n 1)" 'BEGIN {
-					printf "    %-8s %-16s %10.0f %7.2f ms %7.2f ms %7.2f ms\n", n, who, rate, p50 / 1000, p99 / 1000, most / 1000
-				}'
+			contest_row "$n" "$(server_name $who)" "$(column 6 "$file")" "$file"
 			# bench/plot halves calls to tasks
 			echo "$who $n $(awk -v rate="$(column 6 "$file")" 'BEGIN { print 2 * rate }')" >>"$out"
 		done
@@ -100,34 +87,35 @@ resident() {
 	awk '$1 == "VmRSS:" { print $2 }' "/proc/$server_pid/status"
 }
 
+# idle_stands FILE: the last bench/idle, which writes to FILE, has made its connections
+idle_stands() {
+	while [ ! -s "$1" ]; do
+		kill -0 "${servers[-1]}" || return
+		sleep 0.1
+	done
+}
+
 # Connections that do nothing must not slow the others down.
 server_burdened() {
 	local slow=${PAWL_BENCH_SLOW:-1000} parked=${PAWL_BENCH_PARKED:-5000} before after figures
-	server_fill "$group_tasks"
+	server_fill "$contest_tasks"
 	server_start served
 	curl -fs -o /dev/null -H "Authorization: Bearer $PAWL_SERVER_TOKEN" -H 'Content-Type: application/json' -d '{}' \
 		"$server_url/v1/next?queue=empty" || :
 	before=$(resident)
-	mkfifo "$dir/burden"
+	mkfifo "$dir/burden" "$dir/burden2"
 	bench/idle "$server_url" 0 "$parked" empty <"$dir/burden" >"$dir/burden.out" &
 	servers+=($!)
 	exec 9>"$dir/burden"
-	while [ ! -s "$dir/burden.out" ]; do
-		kill -0 "${servers[-1]}" || return
-		sleep 0.1
-	done
+	idle_stands "$dir/burden.out" || return
 	sleep 1 # the server still reads the last of them
 	after=$(resident)
 	verdict "(k) memory for each of $parked parked connections" \
 		"$(awk -v a="$after" -v b="$before" -v n="$parked" 'BEGIN { printf "%.1f", (a - b) / n }')" '<=' 8 KiB
-	mkfifo "$dir/burden2"
 	bench/idle "$server_url" "$slow" 0 <"$dir/burden2" >"$dir/burden2.out" &
 	servers+=($!)
 	exec 8>"$dir/burden2"
-	while [ ! -s "$dir/burden2.out" ]; do
-		kill -0 "${servers[-1]}" || return
-		sleep 0.1
-	done
+	idle_stands "$dir/burden2.out" || return
 	figures=$(server_drain server 20)
 	exec 9>&- 8>&-
 	server_stop
@@ -139,10 +127,10 @@ server_burdened() {
 
 measure_k() {
 	local n
-	echo "(k) a server: $group_tasks tasks claimed and completed through the library, medians of $group_rounds rounds"
+	echo "(k) a server: $contest_tasks tasks claimed and completed through the library, medians of $contest_rounds rounds"
 	start_servers
 	place[server]=served place[chain]=served
-	server_rounds
+	contest clients "$server_counts" server_round server chain redis beanstalkd
 	server_table
 	if [ -n "${place[redis]-}" ]; then
 		for n in 20 64; do
