@@ -48,6 +48,11 @@ int64_t os_wall_ms(void)
 	return clock_ns(CLOCK_REALTIME) / 1000000;
 }
 
+int64_t os_monotonic_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
 int64_t os_boot_ms(void)
 {
 #ifdef __APPLE__
@@ -136,7 +141,7 @@ static int lock_polling(int fd, int64_t deadline)
 	int64_t nap = 100000;
 
 	for (;;) {
-		int64_t left = deadline - clock_ns(CLOCK_MONOTONIC);
+		int64_t left = deadline - os_monotonic_ns();
 		int r = try_lock(fd);
 		struct timespec ts;
 
@@ -207,7 +212,7 @@ static int lock_until(int fd, int64_t deadline)
 			return 0;
 		if (errno != EINTR)
 			return -errno;
-		if (clock_ns(CLOCK_MONOTONIC) >= deadline)
+		if (os_monotonic_ns() >= deadline)
 			return -ETIMEDOUT;
 	}
 }
@@ -244,7 +249,7 @@ int os_lock(int fd, int64_t timeout_ms)
 		return -ETIMEDOUT;
 	if (timeout_ms > longest)
 		timeout_ms = longest;
-	return lock_waiting(fd, clock_ns(CLOCK_MONOTONIC) + timeout_ms * 1000000);
+	return lock_waiting(fd, os_monotonic_ns() + timeout_ms * 1000000);
 }
 
 void os_unlock(int fd)

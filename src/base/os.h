@@ -9,6 +9,8 @@
 #include "base/arena.h"
 
 int64_t os_wall_ms(void);
+/* For measuring: nobody can set it. It may stop while the machine sleeps. */
+int64_t os_monotonic_ns(void);
 /* Milliseconds since boot, including sleep; nobody can set it. In a container with a time namespace
  * it is the machine's value (timespace.h). */
 int64_t os_boot_ms(void);

@@ -186,9 +186,7 @@ int identity_find(struct act *w);
 /* Stores the id of the request if the queue had none. */
 void identity_keep(struct act *w);
 
-/* Counters (core/health.h). The monotonic clock, in ns. */
-int64_t health_ns(void);
-/* Counts the jobs that no lock of the whole queue refused. asked_ns: the time of the call. */
+/* Counters (core/health.h), with times of os_monotonic_ns(). Counts the jobs that no lock of the whole queue refused. asked_ns: the time of the call. */
 void health_count(struct store *s, const struct job *jobs, size_t n, int64_t asked_ns);
 /* Counts jobs whose timeout was over. */
 void health_count_failed(struct store *s, const struct job *jobs, size_t n, int64_t asked_ns);

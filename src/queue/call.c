@@ -1,4 +1,5 @@
 /* Calls: each change is a job that the store runs, in one commit with others. */
+#include "base/os.h"
 #include "base/secret.h"
 #include "base/when.h"
 #include "core/lease.h"
@@ -71,7 +72,7 @@ int job_run(struct edit *e, void *ctx)
 	};
 	int r;
 
-	j->began_ns = health_ns();
+	j->began_ns = os_monotonic_ns();
 	*j->ans = (struct answer){ .now = e->now };
 	r = repeat_find(&w);
 	if (!r)
@@ -153,7 +154,7 @@ static void write_all(struct queue *q, struct change *changes, struct job *jobs,
 	for (size_t i = 0; i < n; i++) {
 		struct answer *ans = jobs[i].ans;
 
-		jobs[i].ended_ns = health_ns();
+		jobs[i].ended_ns = os_monotonic_ns();
 		jobs[i].failed = r < 0 || changes[i].rc < 0;
 
 		if (jobs[i].failed) {
@@ -170,7 +171,7 @@ static void write_all(struct queue *q, struct change *changes, struct job *jobs,
 
 static int64_t monotonic_ms(void)
 {
-	return health_ns() / 1000000;
+	return os_monotonic_ns() / 1000000;
 }
 
 /* Keeps the jobs that a lock of the whole queue refused, and moves them to the front. */
@@ -271,7 +272,7 @@ bool guard_wait(struct queue *q, struct job *j, int64_t *deadline)
  * at the lock, so it cannot miss a change in between. */
 static void write_in_turn(struct queue *q, struct change *changes, struct job *jobs, size_t n)
 {
-	int64_t timeout = q->store->env.opt.timeout_ms, deadline = 0, asked = health_ns();
+	int64_t timeout = q->store->env.opt.timeout_ms, deadline = 0, asked = os_monotonic_ns();
 
 	for (;;) {
 		write_all(q, changes, jobs, n);
@@ -373,7 +374,7 @@ size_t queue_call_all(struct queue *q, const struct request *rqs, const size_t *
 {
 	struct strict_job *jobs = arena_array(a, struct strict_job, n);
 	struct change *changes = arena_array(a, struct change, n);
-	int64_t deadline = 0, asked = health_ns();
+	int64_t deadline = 0, asked = os_monotonic_ns();
 	bool refused;
 	size_t bad = 0;
 	int r = 0;

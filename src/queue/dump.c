@@ -1,4 +1,5 @@
 /* Dumps and loads a whole queue: every record and the log. */
+#include "base/os.h"
 #include "core/check.h"
 #include "format/task.h"
 #include "core/lease.h"
@@ -382,7 +383,7 @@ static int bulk_piece(struct edit *e, void *ctx)
 	int r;
 
 	if (p->first) {
-		b->self.began_ns = health_ns();
+		b->self.began_ns = os_monotonic_ns();
 		b->n = b->done = b->line = 0;
 		b->refused = false;
 		if (b->load) {
@@ -406,7 +407,7 @@ static enum result run_bulk(struct bulk *b, size_t clears, size_t loads)
 	struct change *changes = arena_array(b->arena, struct change, n);
 	struct piece *pieces = arena_array(b->arena, struct piece, n);
 	struct queue *q = b->q;
-	int64_t deadline = 0, asked = health_ns();
+	int64_t deadline = 0, asked = os_monotonic_ns();
 	int r;
 
 	for (size_t i = 0; i < n; i++) {

@@ -1,6 +1,5 @@
 /* Counters in shared memory. Every process that changes the queue updates them with atomic instructions. */
 #include <stdatomic.h>
-#include <time.h>
 
 #include "base/os.h"
 #include "base/text.h"
@@ -34,14 +33,6 @@ _Static_assert((int)OP_END <= (int)HEALTH_BATCH && HEALTH_END <= HEALTH_OPS &&
 		       sizeof(struct queue_counts) <= COUNTS_ROOM,
 	       "the counters fit");
 _Static_assert(sizeof(struct health_refusal) % sizeof(uint64_t) == 0, "a note is whole words");
-
-int64_t health_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static struct queue_counts *counts_of(struct store *s)
 {
@@ -174,7 +165,7 @@ static void count_failed(struct queue_counts *c, const struct job *j, int64_t as
 
 	atomic_store_explicit(&c->last_failed[at % 16], os_wall_ms(), memory_order_relaxed);
 	add(&o->failed, 1);
-	count_wait(o, (health_ns() - asked_ns) / 1000);
+	count_wait(o, (os_monotonic_ns() - asked_ns) / 1000);
 }
 
 static void count_done(struct queue_counts *c, const struct job *j, int64_t asked_ns)
@@ -224,7 +215,7 @@ void health_count_bulk(struct queue *q, struct job *j, enum health_kind kind, in
 		return; /* the caller repeats the call */
 	j->kind = (int)kind;
 	j->failed = failed;
-	j->ended_ns = health_ns();
+	j->ended_ns = os_monotonic_ns();
 	if (barred)
 		health_count_failed(q->store, j, 1, asked_ns);
 	else

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "format/pack.h"
+#include "base/os.h"
 #include "base/secret.h"
 #include "core/check.h"
 #include "queue/act.h"
@@ -145,7 +146,7 @@ static int accept(struct change *c, struct str bytes)
 	struct job *j = c->ctx;
 	struct answer *ans = j->ans;
 
-	j->began_ns = health_ns();
+	j->began_ns = os_monotonic_ns();
 	j->handed = true;
 	if (answer_unpack(arena_str(j->arena, bytes), ans, j->arena) ||
 	    answer_fault(ans, j->arena) || ans->barred < 0 || ans->barred >= TYPED_END)

@@ -1,5 +1,6 @@
 #include "queue/transfer.h"
 
+#include "base/os.h"
 #include "core/graph.h"
 #include "core/lease.h"
 #include "queue/act.h"
@@ -533,7 +534,7 @@ static int import_piece(struct edit *e, void *ctx)
 	int r = 0;
 
 	if (piece->first) {
-		x->self.began_ns = health_ns();
+		x->self.began_ns = os_monotonic_ns();
 		start_again(x);
 	}
 	GIVE(&rq, agent, x->im->agent);
@@ -567,7 +568,7 @@ enum result queue_import(struct queue *q, struct import *im, struct answer *ans,
 	struct change *changes = arena_array(a, struct change, n);
 	struct piece *pieces = arena_array(a, struct piece, n);
 	struct importing x = { .im = im, .q = q, .ans = ans, .arena = a };
-	int64_t deadline = 0, asked = health_ns();
+	int64_t deadline = 0, asked = os_monotonic_ns();
 	int r;
 
 	if (q->remote)

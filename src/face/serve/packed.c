@@ -5,8 +5,6 @@
  */
 #include "face/serve/serve.h"
 
-#include <time.h>
-
 #include "base/os.h"
 
 struct batch {
@@ -154,10 +152,7 @@ static bool waits(struct job *j, const struct answer *answers, size_t n, bool la
 
 static int64_t now_us(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+	return os_monotonic_ns() / 1000;
 }
 
 static void count(struct desk *d, const struct batch *b, int64_t took_us)

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/os.h"
 #include "proof/history/members.h"
 #include "format/request.h"
 
@@ -13,14 +13,6 @@ struct history {
 	int fd, error;
 	uint64_t last; /* number of the latest call */
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 static json_t *text(struct str s)
 {
@@ -50,7 +42,7 @@ static json_t *line_at_now(void)
 {
 	json_t *o = json_object();
 
-	json_object_set_new(o, "t", json_integer(now_ns()));
+	json_object_set_new(o, "t", json_integer(os_monotonic_ns()));
 	return o;
 }
 

@@ -118,10 +118,7 @@ static void learn(struct agent *ag, const struct request *rq, const struct answe
 
 static int64_t micros(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+	return os_monotonic_ns() / 1000;
 }
 
 static bool unknown(const struct answer *ans)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/os.h"
@@ -38,10 +37,7 @@ struct load {
 
 static int64_t micros(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+	return os_monotonic_ns() / 1000;
 }
 
 /* --- a process ------------------------------------------------------------------------------------- */

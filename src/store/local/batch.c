@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <time.h>
 
 #include "base/os.h"
 #include "base/secret.h"
@@ -191,14 +190,6 @@ static int serve_all(struct batch *b, size_t from, struct arena *a, bool *worth)
 	return rc;
 }
 
-static int64_t nanoseconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static size_t take_more(struct batch *b, bool first, struct arena *a)
 {
 	size_t before = b->n;
@@ -212,10 +203,10 @@ static size_t take_more(struct batch *b, bool first, struct arena *a)
 static void take_first(struct batch *b, struct arena *a)
 {
 	uint32_t expected = combine_expected(b->combine);
-	int64_t end = nanoseconds() + MOMENT_NS;
+	int64_t end = os_monotonic_ns() + MOMENT_NS;
 
 	take_more(b, true, a);
-	while (!b->combine->looks && b->n < expected && nanoseconds() < end) {
+	while (!b->combine->looks && b->n < expected && os_monotonic_ns() < end) {
 		sched_yield();
 		take_more(b, false, a);
 	}
@@ -228,14 +219,14 @@ static bool leads(struct batch *b)
 
 size_t batch_look(struct batch *b, struct combine_call *out, struct arena *a)
 {
-	int64_t end = nanoseconds() + MOMENT_NS;
+	int64_t end = os_monotonic_ns() + MOMENT_NS;
 	size_t n;
 
 	b->combine->looks = true;
 	if (!leads(b))
 		return 0;
 	n = combine_look(b->combine, (uint32_t)*b->queue, out, COMBINE_SLOTS, a);
-	while (n < combine_expected(b->combine) && nanoseconds() < end) {
+	while (n < combine_expected(b->combine) && os_monotonic_ns() < end) {
 		sched_yield();
 		n = combine_look(b->combine, (uint32_t)*b->queue, out, COMBINE_SLOTS, a);
 	}

@@ -1,9 +1,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/os.h"
 #include "base/text.h"
 #include "store/wrap/wrap.h"
 
@@ -18,10 +18,7 @@ struct trace {
 
 static int64_t micros(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+	return os_monotonic_ns() / 1000;
 }
 
 /* Writes the line with one call, so that the lines of several processes do not mix. A failed write must not change
