@@ -257,6 +257,8 @@ struct str bad_warning(size_t n, struct arena *a);
 /* For doctor: examines every record and the log. */
 int exam_records(struct store *s, bool locks_only, check_fn *fn, void *ctx);
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a);
+/* The same for a read that failed with `r`. If the store names no fault, a record is damaged. */
+enum result read_fault_answer(struct store *s, int r, struct answer *ans, struct arena *a);
 struct answer *not_found(struct answer *ans, struct str id, struct arena *a);
 
 #endif

@@ -15,14 +15,6 @@ static bool is_task(struct str key)
 	return str_starts(key, STR("task/"));
 }
 
-static enum result failed(struct queue *q, int r, struct answer *ans, struct arena *a)
-{
-	if (!q->err.fault)
-		store_fail(&q->store->env, r, "pawl doctor looks at the whole store",
-			   "a record is damaged");
-	return fault_answer(&q->err, ans, a);
-}
-
 /* --- out ------------------------------------------------------------------------------------------ */
 
 struct dumping {
@@ -75,7 +67,7 @@ enum result queue_dump(struct queue *q, item_fn *fn, void *ctx, int *stopped, st
 	q->err = (struct store_error){ 0 };
 	r = q->store->ops->snapshot(q->store, true, dump_all, &x);
 	*stopped = x.stopped;
-	return r < 0 ? failed(q, r, ans, a) : SUCCESS;
+	return r < 0 ? read_fault_answer(q->store, r, ans, a) : SUCCESS;
 }
 
 struct extent {
@@ -433,7 +425,7 @@ static enum result run_bulk(struct bulk *b, size_t clears, size_t loads)
 		return SUCCESS;
 	if (b->said.code != SUCCESS)
 		*b->ans = b->said;
-	return b->refused ? b->ans->code : failed(q, r, b->ans, b->arena);
+	return b->refused ? b->ans->code : read_fault_answer(q->store, r, b->ans, b->arena);
 }
 
 static enum result clearing(struct queue *q, size_t *pieces, struct answer *ans, struct arena *a)
@@ -442,7 +434,7 @@ static enum result clearing(struct queue *q, size_t *pieces, struct answer *ans,
 	int r = q->store->ops->count(q->store, &(struct query){ 0 }, &n);
 
 	*pieces = (size_t)n / PIECE + 1;
-	return r < 0 ? failed(q, r, ans, a) : SUCCESS;
+	return r < 0 ? read_fault_answer(q->store, r, ans, a) : SUCCESS;
 }
 
 enum result queue_clear(struct queue *q, bool force, struct str agent, struct str run, int64_t *n,
@@ -536,7 +528,7 @@ enum result queue_load(struct queue *q, struct load *l, struct answer *ans, stru
 	if (code == SUCCESS && l->restore)
 		r = compare_log(q, &log);
 	if (r < 0)
-		return failed(q, r, ans, a);
+		return read_fault_answer(q->store, r, ans, a);
 	b.have = log.same;
 	return code == SUCCESS ? run_bulk(&b, clears, (l->records + l->lines) / PIECE + 1) : code;
 }
@@ -573,7 +565,7 @@ static enum result verify_records(struct queue *q, struct load *l, struct answer
 		if (!r)
 			r = q->store->ops->get(q->store, it.rec.key, &got, &mem);
 		if (r < 0)
-			code = failed(q, r, ans, a);
+			code = read_fault_answer(q->store, r, ans, a);
 		else if (r > 0 || !same_record(&it.rec, &got, &mem))
 			code = differs(ans, a, "the record ", it.rec.key);
 		arena_free(&mem);
@@ -599,7 +591,7 @@ enum result queue_verify(struct queue *q, struct load *l, struct answer *ans, st
 		return code;
 	r = compare_log(q, &log);
 	if (r < 0)
-		return failed(q, r, ans, a);
+		return read_fault_answer(q->store, r, ans, a);
 	if (log.differs || log.same != l->lines)
 		return differs(ans, a, "the log", STR(""));
 	return SUCCESS;

@@ -17,6 +17,14 @@ enum result fault_answer(const struct store_error *err, struct answer *ans, stru
 	return ans->code;
 }
 
+enum result read_fault_answer(struct store *s, int r, struct answer *ans, struct arena *a)
+{
+	if (!s->env.err->fault)
+		store_fail(&s->env, r, "pawl doctor looks at the whole store",
+			   "a record is damaged");
+	return fault_answer(s->env.err, ans, a);
+}
+
 /* Copies the texts: those of the caller may not live as long as the queue. */
 static void keep_texts(struct queue_config *c, struct arena *a)
 {

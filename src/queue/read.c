@@ -456,9 +456,6 @@ void queue_read(struct store *s, const struct policy *p, const struct request *r
 		warn_of_bad(&x);
 	if (r >= 0)
 		return;
-	if (!err->fault)
-		store_fail(&s->env, r, "pawl doctor looks at the whole store",
-			   "a record is damaged");
 	*ans = (struct answer){ .now = x.now };
-	fault_answer(err, ans, a);
+	read_fault_answer(s, r, ans, a);
 }

@@ -72,10 +72,5 @@ enum result queue_export(struct queue *q, unsigned statuses, parcel_fn *fn, void
 	*stopped = x.stopped;
 	if (x.bad)
 		ans->warnings = arena_append(a, ans->warnings, bad_warning(x.bad, a));
-	if (r >= 0)
-		return SUCCESS;
-	if (!q->err.fault)
-		store_fail(&q->store->env, r, "pawl doctor looks at the whole store",
-			   "a record is damaged");
-	return fault_answer(&q->err, ans, a);
+	return r < 0 ? read_fault_answer(q->store, r, ans, a) : SUCCESS;
 }
