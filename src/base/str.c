@@ -118,6 +118,15 @@ bool strs_eq(struct strs a, struct strs b)
 	return true;
 }
 
+uint64_t str_hash(struct str s)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < s.n; i++)
+		h = (h ^ (unsigned char)s.p[i]) * 0x100000001b3u;
+	return h;
+}
+
 uint64_t str_sum(uint64_t seed, const void *p, size_t n)
 {
 	const char *at = p;

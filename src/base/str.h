@@ -68,6 +68,8 @@ bool str_to_i64(struct str s, int64_t *out);
 
 /* A checksum that continues from `seed`. It detects accidents, not forgeries. */
 uint64_t str_sum(uint64_t seed, const void *p, size_t n);
+/* FNV-1a, for tables. A file that processes share has one, too (store/local/combine.c): it must not change. */
+uint64_t str_hash(struct str s);
 
 bool strs_have(struct strs list, struct str s);
 bool strs_eq(struct strs a, struct strs b);

@@ -20,18 +20,9 @@ static int64_t *count_of(struct task *t, size_t i)
 
 /* --- the table ------------------------------------------------------------------------------------- */
 
-static uint64_t hash(struct str s)
-{
-	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-
-	for (size_t i = 0; i < s.n; i++)
-		h = (h ^ (unsigned char)s.p[i]) * 0x100000001b3u;
-	return h;
-}
-
 static struct census_entry *slot_of(const struct census *c, struct str key)
 {
-	size_t i = hash(key) & (c->size - 1);
+	size_t i = str_hash(key) & (c->size - 1);
 
 	while (c->slots[i].key.n && !str_eq(c->slots[i].key, key))
 		i = (i + 1) & (c->size - 1);

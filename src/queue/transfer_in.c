@@ -41,11 +41,7 @@ struct importing {
 
 static struct waiter **slot(struct importing *x, struct str key)
 {
-	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-
-	for (size_t i = 0; i < key.n; i++)
-		h = (h ^ (unsigned char)key.p[i]) * 0x100000001b3u;
-	return &x->waiters[h % WAITER_SLOTS];
+	return &x->waiters[str_hash(key) % WAITER_SLOTS];
 }
 
 static void wait_for(struct importing *x, struct str missing, struct str id, struct str who,

@@ -6,18 +6,9 @@
 
 #include "store/store.h"
 
-static uint64_t hash(struct str s)
-{
-	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-
-	for (size_t i = 0; i < s.n; i++)
-		h = (h ^ (unsigned char)s.p[i]) * 0x100000001b3u;
-	return h;
-}
-
 static struct edit_item *item_find(const struct edit *e, struct str key)
 {
-	struct edit_item *it = e->n_slots ? e->table[hash(key) & (e->n_slots - 1)] : NULL;
+	struct edit_item *it = e->n_slots ? e->table[str_hash(key) & (e->n_slots - 1)] : NULL;
 
 	while (it && !str_eq(it->rec.key, key))
 		it = it->chain;
@@ -26,7 +17,7 @@ static struct edit_item *item_find(const struct edit *e, struct str key)
 
 static void item_link(struct edit *e, struct edit_item *it)
 {
-	struct edit_item **slot = &e->table[hash(it->rec.key) & (e->n_slots - 1)];
+	struct edit_item **slot = &e->table[str_hash(it->rec.key) & (e->n_slots - 1)];
 
 	it->chain = *slot;
 	*slot = it;

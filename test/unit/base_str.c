@@ -306,6 +306,36 @@ static void unpack_hostile(void **state)
 	assert_int_equal(v, 5);
 }
 
+static void unpack_into_slots(void **state)
+{
+	struct str text = STR("new"), back = STR("");
+	int64_t number = -7, got = 0;
+	const struct pack_slot from[] = { { &text, NULL }, { NULL, &number } };
+	const struct pack_slot to[] = { { &back, NULL }, { NULL, &got } };
+	struct buf b = BUF_MAX(100);
+
+	(void)state;
+	pack_slots(&b, from, 2);
+	pack_str(&b, 3, STR("of a newer pawl"));
+	pack_str(&b, 0, STR("no tag"));
+	assert_int_equal(unpack_slots(buf_str(&b), to, 2), 0);
+	assert_true(str_is(back, "new"));
+	assert_int_equal(got, -7);
+	assert_int_equal(unpack_slots(str_n(b.p, b.n - 1), to, 2), -EBADMSG);
+	b.n = 0;
+	pack_str(&b, 2, STR("no number"));
+	assert_int_equal(unpack_slots(buf_str(&b), to, 2), -EBADMSG);
+	buf_free(&b);
+}
+
+static void hashes(void **state)
+{
+	(void)state;
+	assert_true(str_hash(STR("")) == 0xcbf29ce484222325u);
+	assert_true(str_hash(STR("a")) == 0xaf63dc4c8601ec8cu);
+	assert_true(str_hash(STR("foobar")) == 0x85944171f73967e8u);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +351,8 @@ int main(void)
 		cmocka_unit_test(pack_bytes),
 		cmocka_unit_test(unpack_truncated),
 		cmocka_unit_test(unpack_hostile),
+		cmocka_unit_test(unpack_into_slots),
+		cmocka_unit_test(hashes),
 	};
 
 	return cmocka_run_group_tests_name("base/str", tests, NULL, NULL);

@@ -85,10 +85,8 @@ static uint64_t boot_number(void)
 {
 	struct arena a = { 0 };
 	struct str id = os_boot_id(&a);
-	uint64_t h = 0xcbf29ce484222325u;
+	uint64_t h = str_hash(id);
 
-	for (size_t i = 0; i < id.n; i++)
-		h = (h ^ (unsigned char)id.p[i]) * 0x100000001b3u;
 	arena_free(&a);
 	return h;
 }

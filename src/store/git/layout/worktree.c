@@ -142,12 +142,6 @@ static struct str id_in(struct str name)
 	return str_n(name.p, end);
 }
 
-static void hash_add(uint64_t *h, const void *p, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		*h = (*h ^ ((const unsigned char *)p)[i]) * 0x100000001b3u; /* FNV-1a */
-}
-
 static void set_times(struct git_file *f, const struct stat *st)
 {
 	f->time = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
@@ -230,8 +224,8 @@ static void list_all(struct listing *l)
 	for (size_t i = 0; i < l->n; i++) {
 		const struct git_file *f = &l->v[i];
 
-		hash_add(&l->hash, f->path.p, f->path.n);
-		hash_add(&l->hash, &f->time, 3 * sizeof(f->time));
+		l->hash = str_sum(l->hash, f->path.p, f->path.n);
+		l->hash = str_sum(l->hash, &f->time, 3 * sizeof(f->time));
 	}
 }
 
