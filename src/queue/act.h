@@ -53,6 +53,19 @@ struct job {
 	int kind;                   /* enum health_kind: its counter; 0: the counter of rq->op */
 };
 
+/* A change of any number of tasks, in many pieces: all of them or none. */
+struct bulk {
+	struct queue *q;
+	struct str agent, run;
+	struct answer *ans;
+	struct arena *arena; /* of the caller */
+	bool trial;          /* see store_trial() */
+	/* set by bulk_run() */
+	bool refused;
+	struct job self;    /* for the locks of the whole queue */
+	struct answer said; /* the refusal by such a lock */
+};
+
 int job_run(struct edit *e, void *job);
 extern const struct relay queue_relay;
 /* What the job is likely to read; NULL: the store asks no server. */
@@ -168,6 +181,14 @@ void guard_keys(const struct request *rq, struct wants *out, struct arena *a);
  * now has the caller's own token of that lock, or the lock has ended. false: the timeout is over. *deadline: 0 at
  * the first call. */
 bool guard_wait(struct queue *q, struct job *j, int64_t *deadline);
+/* Runs the pieces in one commit, and waits for locks of the whole queue. kind: enum health_kind; 0: do not count it. */
+enum result bulk_run(struct bulk *b, struct change *pieces, size_t n, int kind);
+/* The request of a piece, with the agent and the run of the change. */
+struct act bulk_act(struct bulk *b, struct edit *e, struct request *rq, struct answer *said);
+/* At the start of the first piece: guard_check(). The store may run the pieces again from the first. */
+int bulk_begin(struct bulk *b, struct act *w);
+/* Refuses the whole change. */
+int bulk_refuse(struct bulk *b, enum result code, struct str text, struct str hint);
 /* Clears the guard bits of expired locks, if the change writes something anyway. */
 void guard_tidy(struct act *w);
 /* The queue is paused: fills in `paused` of the answer. */

@@ -1,5 +1,4 @@
 /* Dumps and loads a whole queue: every record and the log. */
-#include "base/os.h"
 #include "core/check.h"
 #include "format/task.h"
 #include "core/lease.h"
@@ -94,57 +93,24 @@ enum result queue_extent(struct queue *q, int64_t *tasks, int64_t *others, int64
 
 /* --- changes in many pieces, all of them or none -------------------------------------------------- */
 
-struct bulk {
-	struct queue *q;
+struct loading {
+	struct bulk bulk;
 	struct load *load; /* NULL: clear the queue and load nothing */
 	bool force;
-	struct str agent, run;
-	struct answer *ans;
-	struct arena *arena;
-	bool refused;
-	struct job self; /* for the locks of the whole queue */
-	struct answer said;
 	size_t have;    /* number of loaded entries that the log has already */
 	size_t line;    /* index of the next entry of the load */
 	size_t n, done; /* tasks removed; items loaded */
 };
 
 struct piece {
-	struct bulk *b;
+	struct loading *b;
 	bool first, clears, last; /* last: the last piece that clears, or the last that loads */
 	bool ends;                /* the last piece of all */
 };
 
-static int refuse(struct bulk *b, enum result code, struct str text, struct str hint)
-{
-	b->refused = true;
-	answer_fail(b->ans, code, arena_str(b->arena, text), arena_str(b->arena, hint));
-	return STORE_UNSUPPORTED; /* a fault undoes the whole change */
-}
-
-static struct act act_of(struct bulk *b, struct edit *e, struct request *rq, struct answer *said)
-{
-	*rq = (struct request){ .op = OP_REMOVE };
-	*said = (struct answer){ 0 };
-	GIVE(rq, agent, b->agent);
-	GIVE(rq, part_of, TYPED_MAINTENANCE);
-	if (b->run.n)
-		GIVE(rq, run, b->run);
-	return (struct act){ .policy = &b->q->config.policy,
-			     .e = e,
-			     .rq = rq,
-			     .ans = said,
-			     .arena = e->arena,
-			     .pass = b->self.pass,
-			     .call = { .rq = rq,
-				       .policy = &b->q->config.policy,
-				       .now = e->now,
-				       .arena = e->arena } };
-}
-
 /* --- removing --------------------------------------------------------------------------------------- */
 
-static int clear_task(struct bulk *b, struct act *w, struct str key)
+static int clear_task(struct loading *b, struct act *w, struct str key)
 {
 	struct loaded *l;
 	int r = act_load_key(w, key, &l);
@@ -158,10 +124,10 @@ static int clear_task(struct bulk *b, struct act *w, struct str key)
 	if (r)
 		return r;
 	if (!b->force && lease_live(&l->task.lock, w->e->now))
-		return refuse(b, MISCONFIGURED,
-			      arena_printf(w->arena, "%.*s is held by %.*s", STRF(l->task.id),
-					   STRF(l->task.lock.holder)),
-			      STR("wait until it is done, or pass --force to end its lock"));
+		return bulk_refuse(&b->bulk, MISCONFIGURED,
+				   arena_printf(w->arena, "%.*s is held by %.*s", STRF(l->task.id),
+						STRF(l->task.lock.holder)),
+				   STR("wait until it is done, or pass --force to end its lock"));
 	if (!b->load)
 		act_log(w, l, "removed", STR("with all others"));
 	number_put(w, gone_key(w, l), l->task.fence);
@@ -185,7 +151,7 @@ static int clear_requests(struct act *w)
 	return r;
 }
 
-static int clear_piece(struct bulk *b, struct act *w, bool rest)
+static int clear_piece(struct loading *b, struct act *w, bool rest)
 {
 	struct query q = { .limit = rest ? 0 : PIECE };
 	struct strs keys = { 0 };
@@ -201,7 +167,7 @@ static int clear_piece(struct bulk *b, struct act *w, bool rest)
 /* --- loading ---------------------------------------------------------------------------------------- */
 
 /* An upper bound of the acquisitions since the backup. No store makes a thousand in a millisecond. */
-static int64_t fence_gap(const struct bulk *b, int64_t now)
+static int64_t fence_gap(const struct loading *b, int64_t now)
 {
 	int64_t made_at = b->load->made_at, ms;
 
@@ -212,7 +178,7 @@ static int64_t fence_gap(const struct bulk *b, int64_t now)
 }
 
 /* Ends the restored lock and raises the fence: a token from the time of the backup must be refused. */
-static int age_task(struct bulk *b, struct act *w, struct loaded *l)
+static int age_task(struct loading *b, struct act *w, struct loaded *l)
 {
 	int64_t gone;
 	int r = old_fence(w, l, &gone);
@@ -227,19 +193,19 @@ static int age_task(struct bulk *b, struct act *w, struct loaded *l)
 
 /* A restore skips bad records, because the backup may be the only one. A migration must copy every record, so it
  * is refused. */
-static int leave_out(struct bulk *b, struct act *w, struct str key, const char *fault)
+static int leave_out(struct loading *b, struct act *w, struct str key, const char *fault)
 {
 	if (b->load->restore) {
 		b->load->left_out++;
 		return 0;
 	}
-	return refuse(b, MISCONFIGURED,
-		      arena_printf(w->arena, "the record %.*s cannot be used: %s",
-				   STRF(bad_shown(key, w->arena)), fault),
-		      STR("pawl doctor, on the source, says how to remove it"));
+	return bulk_refuse(&b->bulk, MISCONFIGURED,
+			   arena_printf(w->arena, "the record %.*s cannot be used: %s",
+					STRF(bad_shown(key, w->arena)), fault),
+			   STR("pawl doctor, on the source, says how to remove it"));
 }
 
-static int load_task(struct bulk *b, struct act *w, const struct record *rec)
+static int load_task(struct loading *b, struct act *w, const struct record *rec)
 {
 	struct loaded *l;
 	struct task t = { 0 };
@@ -258,7 +224,7 @@ static int load_task(struct bulk *b, struct act *w, const struct record *rec)
 	return b->load->restore ? age_task(b, w, l) : 0;
 }
 
-static int load_number(struct bulk *b, struct act *w, const struct record *rec)
+static int load_number(struct loading *b, struct act *w, const struct record *rec)
 {
 	int64_t now, then;
 	int r = number_get(w, rec->key, &now);
@@ -277,7 +243,7 @@ static int load_number(struct bulk *b, struct act *w, const struct record *rec)
 	return 0;
 }
 
-static int load_record(struct bulk *b, struct act *w, const struct record *rec)
+static int load_record(struct loading *b, struct act *w, const struct record *rec)
 {
 	const char *fault = record_fault(rec, w->arena);
 	struct record *r;
@@ -298,7 +264,7 @@ static int load_record(struct bulk *b, struct act *w, const struct record *rec)
 	return 0;
 }
 
-static int load_line(struct bulk *b, struct act *w, const struct entry *en)
+static int load_line(struct loading *b, struct act *w, const struct entry *en)
 {
 	bool clamp = b->load->restore && en->at > w->e->now;
 	struct event ev;
@@ -312,7 +278,7 @@ static int load_line(struct bulk *b, struct act *w, const struct entry *en)
 	return 0;
 }
 
-static int load_piece(struct bulk *b, struct act *w)
+static int load_piece(struct loading *b, struct act *w)
 {
 	int r = 0;
 
@@ -323,10 +289,10 @@ static int load_piece(struct bulk *b, struct act *w)
 		if (got > 0)
 			break;
 		if (got < 0)
-			return refuse(b, API_ERROR,
-				      arena_printf(w->arena, "cannot read the backup: %s",
-						   strerror(-got)),
-				      STR("nothing was changed"));
+			return bulk_refuse(&b->bulk, API_ERROR,
+					   arena_printf(w->arena, "cannot read the backup: %s",
+							strerror(-got)),
+					   STR("nothing was changed"));
 		if (it.line)
 			r = load_line(b, w, &it.entry);
 		else
@@ -338,9 +304,9 @@ static int load_piece(struct bulk *b, struct act *w)
 	return r;
 }
 
-static void note_restore(struct bulk *b, struct act *w)
+static void note_restore(struct loading *b, struct act *w)
 {
-	struct event ev = { .name = STR("restored"), .agent = b->agent, .run = b->run };
+	struct event ev = { .name = STR("restored"), .agent = b->bulk.agent, .run = b->bulk.run };
 
 	ev.text = arena_printf(w->arena, "loaded %zu records from a backup; replaced %zu tasks",
 			       b->load->records, b->n);
@@ -350,57 +316,52 @@ static void note_restore(struct bulk *b, struct act *w)
 
 /* --- the change ------------------------------------------------------------------------------------ */
 
-/* An empty queue has no locks. So this refuses a migration only if another process was faster. */
-static int check_guard(struct bulk *b, struct act *w)
+static void start_again(struct loading *b)
 {
-	int r = guard_check(w);
-
-	if (r <= 0)
-		return r;
-	b->said = *w->ans;
-	b->said.message = arena_str(b->arena, w->ans->message);
-	b->said.hint = arena_str(b->arena, w->ans->hint);
-	b->said.text = STR("");
-	b->refused = true;
-	return STORE_UNSUPPORTED;
+	b->n = b->done = b->line = 0;
+	if (b->load) {
+		b->load->rewind(b->load->ctx);
+		b->load->left_out = b->load->tasks = 0;
+	}
 }
 
-static int bulk_piece(struct edit *e, void *ctx)
+static int run_piece(struct edit *e, void *ctx)
 {
 	struct piece *p = ctx;
-	struct bulk *b = p->b;
-	struct request rq;
-	struct answer said;
-	struct act w = act_of(b, e, &rq, &said);
-	int r;
+	struct loading *b = p->b;
+	struct request rq = { .op = OP_REMOVE };
+	struct answer said = { 0 };
+	struct act w = bulk_act(&b->bulk, e, &rq, &said);
+	int r = 0;
 
+	GIVE(&rq, part_of, TYPED_MAINTENANCE);
 	if (p->first) {
-		b->self.began_ns = os_monotonic_ns();
-		b->n = b->done = b->line = 0;
-		b->refused = false;
-		if (b->load) {
-			b->load->rewind(b->load->ctx);
-			b->load->left_out = b->load->tasks = 0;
-		}
+		start_again(b);
+		/* An empty queue has no locks. So this refuses a migration only if another process was faster. */
+		r = bulk_begin(&b->bulk, &w);
 	}
-	r = p->first ? check_guard(b, &w) : 0;
 	if (!r)
 		r = p->clears ? clear_piece(b, &w, p->last) : load_piece(b, &w);
 	if (!r && p->ends && b->load && b->load->restore)
 		note_restore(b, &w);
 	if (!r && (r = act_flush(&w)) > 0)
-		r = refuse(b, said.code, said.message, said.hint);
+		r = bulk_refuse(&b->bulk, said.code, said.message, said.hint);
 	return r ? r : w.writes ? 0 : REFUSED;
 }
 
-static enum result run_bulk(struct bulk *b, size_t clears, size_t loads)
+/* A migration is not a call of its target: nobody counts it. */
+static int kind_of(const struct loading *b)
+{
+	if (!b->load)
+		return HEALTH_CLEAR;
+	return b->load->restore ? HEALTH_RESTORE : 0;
+}
+
+static enum result run_pieces(struct loading *b, size_t clears, size_t loads)
 {
 	size_t n = clears + loads;
-	struct change *changes = arena_array(b->arena, struct change, n);
-	struct piece *pieces = arena_array(b->arena, struct piece, n);
-	struct queue *q = b->q;
-	int64_t deadline = 0, asked = os_monotonic_ns();
-	int r;
+	struct change *changes = arena_array(b->bulk.arena, struct change, n);
+	struct piece *pieces = arena_array(b->bulk.arena, struct piece, n);
 
 	for (size_t i = 0; i < n; i++) {
 		pieces[i] = (struct piece){ .b = b,
@@ -408,24 +369,9 @@ static enum result run_bulk(struct bulk *b, size_t clears, size_t loads)
 					    .clears = i < clears,
 					    .last = i + 1 == clears,
 					    .ends = i + 1 == n };
-		changes[i] = (struct change){ .fn = bulk_piece, .ctx = &pieces[i] };
+		changes[i] = (struct change){ .fn = run_piece, .ctx = &pieces[i] };
 	}
-	b->self.ans = &b->said;
-	b->self.arena = b->arena;
-	do {
-		b->said = (struct answer){ 0 };
-		b->refused = false;
-		q->err = (struct store_error){ 0 };
-		r = q->store->ops->modify(q->store, changes, n);
-	} while (b->said.barred && guard_wait(q, &b->self, &deadline));
-	if (!b->load || b->load->restore)
-		health_count_bulk(q, &b->self, b->load ? HEALTH_RESTORE : HEALTH_CLEAR, asked,
-				  r < 0 && !b->refused);
-	if (r >= 0)
-		return SUCCESS;
-	if (b->said.code != SUCCESS)
-		*b->ans = b->said;
-	return b->refused ? b->ans->code : read_fault_answer(q->store, r, b->ans, b->arena);
+	return bulk_run(&b->bulk, changes, n, kind_of(b));
 }
 
 static enum result clearing(struct queue *q, size_t *pieces, struct answer *ans, struct arena *a)
@@ -440,9 +386,8 @@ static enum result clearing(struct queue *q, size_t *pieces, struct answer *ans,
 enum result queue_clear(struct queue *q, bool force, struct str agent, struct str run, int64_t *n,
 			struct answer *ans, struct arena *a)
 {
-	struct bulk b = {
-		.q = q, .force = force, .agent = agent, .run = run, .ans = ans, .arena = a
-	};
+	struct loading b = { .bulk = { .q = q, .agent = agent, .run = run, .ans = ans, .arena = a },
+			     .force = force };
 	size_t pieces;
 	enum result code;
 
@@ -450,7 +395,7 @@ enum result queue_clear(struct queue *q, bool force, struct str agent, struct st
 		return q->far->clear(q->remote, force, agent, run, n, ans, a);
 	code = clearing(q, &pieces, ans, a);
 	if (code == SUCCESS)
-		code = run_bulk(&b, pieces, 0);
+		code = run_pieces(&b, pieces, 0);
 	*n = (int64_t)b.n;
 	return code;
 }
@@ -510,13 +455,11 @@ static int compare_log(struct queue *q, struct comparing *x)
 
 enum result queue_load(struct queue *q, struct load *l, struct answer *ans, struct arena *a)
 {
-	struct bulk b = { .q = q,
-			  .load = l,
-			  .force = l->force,
-			  .agent = l->agent,
-			  .run = l->run,
-			  .ans = ans,
-			  .arena = a };
+	struct loading b = {
+		.bulk = { .q = q, .agent = l->agent, .run = l->run, .ans = ans, .arena = a },
+		.load = l,
+		.force = l->force
+	};
 	struct comparing log = { .load = l };
 	size_t clears = 0;
 	enum result code;
@@ -530,7 +473,7 @@ enum result queue_load(struct queue *q, struct load *l, struct answer *ans, stru
 	if (r < 0)
 		return read_fault_answer(q->store, r, ans, a);
 	b.have = log.same;
-	return code == SUCCESS ? run_bulk(&b, clears, (l->records + l->lines) / PIECE + 1) : code;
+	return code == SUCCESS ? run_pieces(&b, clears, (l->records + l->lines) / PIECE + 1) : code;
 }
 
 /* --- compare ------------------------------------------------------------------------------------------- */

@@ -1,6 +1,5 @@
 #include "queue/transfer.h"
 
-#include "base/os.h"
 #include "core/graph.h"
 #include "core/lease.h"
 #include "queue/act.h"
@@ -24,18 +23,13 @@ struct waiter {
 #define WAITER_SLOTS 4096
 
 struct importing {
+	struct bulk bulk;
 	struct import *im;
-	struct queue *q;
-	struct answer *ans;
-	struct arena *arena; /* of the caller */
-	struct arena own;    /* of one attempt */
+	struct arena own; /* of one attempt */
 	struct waiter **waiters;
 	size_t n_waiting;
 	int64_t counter;
 	size_t done;
-	bool refused;
-	struct job self; /* for the locks of the whole queue */
-	struct answer said;
 	struct str where; /* of the current parcel */
 };
 
@@ -68,11 +62,8 @@ static int refuse(struct importing *x, struct act *w, enum result code, struct s
 		  struct str hint)
 {
 	if (x->where.n)
-		text = arena_printf(x->arena, "%.*s: %.*s", STRF(x->where), STRF(text));
-	x->refused = true;
-	(void)w;
-	answer_fail(x->ans, code, arena_str(x->arena, text), arena_str(x->arena, hint));
-	return STORE_UNSUPPORTED; /* a fault undoes the whole change */
+		text = arena_printf(w->arena, "%.*s: %.*s", STRF(x->where), STRF(text));
+	return bulk_refuse(&x->bulk, code, text, hint);
 }
 
 /* Reports the refusal of a shared function, such as act_load(). */
@@ -457,7 +448,6 @@ static void start_again(struct importing *x)
 	x->n_waiting = 0;
 	x->counter = 0;
 	x->done = 0;
-	x->refused = false;
 	x->im->created = x->im->updated = x->im->skipped = x->im->comments = 0;
 	x->im->rewind(x->im->ctx);
 }
@@ -497,48 +487,20 @@ static int finish(struct importing *x, struct act *w)
 	return r;
 }
 
-static int check_guard(struct importing *x, struct act *w)
-{
-	int r = guard_check(w);
-
-	if (r <= 0)
-		return r;
-	x->said = *w->ans;
-	x->said.message = arena_str(x->arena, w->ans->message);
-	x->said.hint = arena_str(x->arena, w->ans->hint);
-	x->said.text = STR("");
-	x->refused = true;
-	return STORE_UNSUPPORTED;
-}
-
 static int import_piece(struct edit *e, void *ctx)
 {
 	struct piece *piece = ctx;
 	struct importing *x = piece->x;
 	struct request rq = { .op = OP_CREATE };
 	struct answer said = { 0 };
-	struct act w = { .policy = &x->q->config.policy,
-			 .e = e,
-			 .rq = &rq,
-			 .ans = &said,
-			 .arena = e->arena,
-			 .pass = x->self.pass,
-			 .call = { .rq = &rq,
-				   .policy = &x->q->config.policy,
-				   .now = e->now,
-				   .arena = e->arena } };
+	struct act w = bulk_act(&x->bulk, e, &rq, &said);
 	int r = 0;
 
-	if (piece->first) {
-		x->self.began_ns = os_monotonic_ns();
-		start_again(x);
-	}
-	GIVE(&rq, agent, x->im->agent);
 	GIVE(&rq, part_of, TYPED_BATCH);
-	if (x->im->run.n)
-		GIVE(&rq, run, x->im->run);
-	if (piece->first)
-		r = check_guard(x, &w);
+	if (piece->first) {
+		start_again(x);
+		r = bulk_begin(&x->bulk, &w);
+	}
 	for (int i = 0; !r && i < PIECE; i++) {
 		struct parcel p = { 0 };
 
@@ -563,9 +525,14 @@ enum result queue_import(struct queue *q, struct import *im, struct answer *ans,
 	size_t n = im->n / PIECE + 1;
 	struct change *changes = arena_array(a, struct change, n);
 	struct piece *pieces = arena_array(a, struct piece, n);
-	struct importing x = { .im = im, .q = q, .ans = ans, .arena = a };
-	int64_t deadline = 0, asked = os_monotonic_ns();
-	int r;
+	struct importing x = { .bulk = { .q = q,
+					 .agent = im->agent,
+					 .run = im->run,
+					 .ans = ans,
+					 .arena = a,
+					 .trial = im->check },
+			       .im = im };
+	enum result code;
 
 	if (q->remote)
 		return q->far->import(q->remote, im, ans, a);
@@ -573,22 +540,7 @@ enum result queue_import(struct queue *q, struct import *im, struct answer *ans,
 		pieces[i] = (struct piece){ &x, i == 0, i + 1 == n };
 		changes[i] = (struct change){ .fn = import_piece, .ctx = &pieces[i] };
 	}
-	x.self.ans = &x.said;
-	x.self.arena = a;
-	do {
-		*ans = x.said = (struct answer){ 0 };
-		x.refused = false;
-		q->err = (struct store_error){ 0 };
-		store_trial(q->store, im->check);
-		r = q->store->ops->modify(q->store, changes, n);
-		store_trial(q->store, false);
-	} while (x.said.barred && guard_wait(q, &x.self, &deadline));
-	if (!im->check)
-		health_count_bulk(q, &x.self, HEALTH_IMPORT, asked, r < 0 && !x.refused);
+	code = bulk_run(&x.bulk, changes, n, im->check ? 0 : HEALTH_IMPORT);
 	arena_free(&x.own);
-	if (r >= 0)
-		return SUCCESS;
-	if (x.said.code != SUCCESS)
-		*ans = x.said;
-	return x.refused ? ans->code : fault_answer(&q->err, ans, a);
+	return code;
 }
