@@ -10,7 +10,6 @@
 
 #include "base/digit.h"
 #include "base/fs.h"
-#include "base/secret.h"
 #include "base/when.h"
 #include "format/markdown.h"
 #include "store/git/trust.h"
@@ -82,8 +81,7 @@ static const char *folder_in(const struct git_worktree *w, const char *name, str
 	return out;
 }
 
-/* Opens a folder by its path from the top; no component may be a link. */
-static int open_folder(const struct git_worktree *w, struct str path)
+int git_folder_open(const struct git_worktree *w, struct str path)
 {
 	struct arena a = { 0 };
 	int fd = open(w->top, FOLDER_FLAGS);
@@ -99,14 +97,14 @@ static int open_folder(const struct git_worktree *w, struct str path)
 	return fd;
 }
 
-static struct str folder_of(struct str path)
+struct str git_folder_of(struct str path)
 {
 	return memchr(str_p(path), '/', path.n) ? fs_dirname(path) : STR("");
 }
 
-static struct str name_of(struct str path)
+struct str git_name_of(struct str path)
 {
-	struct str folder = folder_of(path);
+	struct str folder = git_folder_of(path);
 
 	return folder.n ? str_n(path.p + folder.n + 1, path.n - folder.n - 1) : path;
 }
@@ -142,7 +140,7 @@ static struct str id_in(struct str name)
 	return str_n(name.p, end);
 }
 
-static void set_times(struct git_file *f, const struct stat *st)
+void git_file_times(struct git_file *f, const struct stat *st)
 {
 	f->time = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 	f->size = st->st_size;
@@ -155,7 +153,7 @@ static void add_file(struct listing *l, struct str path, struct str id, const st
 			      .path = arena_str(l->a, path),
 			      .archived = l->archived };
 
-	set_times(&f, st);
+	git_file_times(&f, st);
 	f.task.id = arena_str(l->a, id);
 	l->v = arena_grow(l->a, l->v, l->n, sizeof(f));
 	l->v[l->n++] = f;
@@ -206,7 +204,7 @@ static void list_all(struct listing *l)
 {
 	const char *tasks = folder_in(l->w, l->w->tasks, l->a),
 		   *archived = folder_in(l->w, l->w->archived, l->a);
-	int fd = archived ? open_folder(l->w, str_c(archived)) : -1;
+	int fd = archived ? git_folder_open(l->w, str_c(archived)) : -1;
 	struct stat st;
 
 	l->hash = 0xcbf29ce484222325u;
@@ -218,7 +216,7 @@ static void list_all(struct listing *l)
 	list_folder(l, fd, archived, DEPTH);
 	l->archived = false;
 	if (tasks)
-		list_folder(l, open_folder(l->w, str_c(tasks)), tasks, DEPTH);
+		list_folder(l, git_folder_open(l->w, str_c(tasks)), tasks, DEPTH);
 	if (l->n > 1)
 		qsort(l->v, l->n, sizeof(*l->v), file_cmp);
 	for (size_t i = 0; i < l->n; i++) {
@@ -231,85 +229,16 @@ static void list_all(struct listing *l)
 
 /* --- reading the files -------------------------------------------------------------------------- */
 
-/* The value of `status:` in the front matter; at 0: there is no such line. */
-struct place {
-	size_t at, n;
-};
-
-static struct str line_at(struct str text, size_t at, size_t *next)
+int git_file_read(const struct git_worktree *w, struct str path, struct str *out, struct stat *st,
+		  struct arena *a)
 {
-	struct str rest = str_n(text.p + at, text.n - at), line = str_cut(&rest, '\n');
-
-	*next = text.n - rest.n;
-	if (str_ends(line, STR("\r")))
-		line.n--;
-	return line;
-}
-
-/* Leaves out a comment after the value. */
-static struct place value_at(struct str text, struct str line)
-{
-	struct str value = str_trim(line);
-
-	for (size_t i = 1; i < value.n; i++)
-		if (value.p[i] == '#' && (value.p[i - 1] == ' ' || value.p[i - 1] == '\t'))
-			value = str_trim(str_n(value.p, i));
-	if (!value.n || value.p[0] == '#')
-		value = str_n(line.p, 0);
-	return (struct place){ (size_t)(value.p - text.p), value.n };
-}
-
-static struct place status_at(struct str text)
-{
-	struct place found = { 0, 0 };
-	size_t at = str_starts(text, STR("\xef\xbb\xbf")) ? 3 : 0, next;
-	struct str line = line_at(text, at, &next);
-
-	if (!str_is(line, "---"))
-		return found;
-	for (at = next; at < text.n; at = next) {
-		line = line_at(text, at, &next);
-		if (str_is(line, "---"))
-			return found;
-		if (!found.at && str_cut_prefix(&line, STR("status:")))
-			found = value_at(text, line);
-	}
-	return (struct place){ 0, 0 }; /* without an end it is not front matter */
-}
-
-static struct str replaced(struct str text, struct place p, const char *value, struct arena *a)
-{
-	return arena_printf(a, "%.*s%s%s%.*s", (int)p.at, text.p, p.n ? "" : " ", value,
-			    (int)(text.n - p.at - p.n), text.p + p.at + p.n);
-}
-
-static struct str unquoted(struct str s)
-{
-	if (s.n > 1 && (s.p[0] == '"' || s.p[0] == '\'') && s.p[s.n - 1] == s.p[0])
-		return str_n(s.p + 1, s.n - 2);
-	return s;
-}
-
-/* An unknown status becomes Backlog: its author may not want the task to be offered. */
-static struct str with_known_status(struct str text, struct arena *a)
-{
-	struct place p = status_at(text);
-
-	if (!p.at || status_parse(unquoted(str_n(text.p + p.at, p.n))))
-		return text;
-	return replaced(text, p, status_name(BACKLOG), a);
-}
-
-static int read_file(const struct git_worktree *w, struct str path, struct str *out,
-		     struct stat *st, struct arena *a)
-{
-	int dir = open_folder(w, folder_of(path)), fd, rc = 0;
+	int dir = git_folder_open(w, git_folder_of(path)), fd, rc = 0;
 	char *p;
 	ssize_t n;
 
 	if (dir < 0)
 		return -errno;
-	fd = openat(dir, arena_cstr(a, name_of(path)),
+	fd = openat(dir, arena_cstr(a, git_name_of(path)),
 		    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	close(dir);
 	if (fd < 0)
@@ -367,14 +296,14 @@ static void read_task(const struct git_worktree *w, struct git_file *f, struct a
 	struct plain p = { 0 };
 	struct str text;
 	struct stat st;
-	int rc = read_file(w, f->path, &text, &st, &scratch);
+	int rc = git_file_read(w, f->path, &text, &st, &scratch);
 
 	if (rc) {
 		set_fault(f, 0, str_c(strerror(-rc)), a);
 	} else {
 		plain_start(&p, when_parse, false, a);
-		text = arena_str(a, with_known_status(text, &scratch));
-		rc = task_md_parse(text, name_of(f->path), &p, &fault);
+		text = arena_str(a, git_status_known(text, &scratch));
+		rc = task_md_parse(text, git_name_of(f->path), &p, &fault);
 		if (rc)
 			set_fault(f, fault.line, fault.text, a);
 		else
@@ -462,135 +391,4 @@ static int key_cmp(const void *key, const void *file)
 const struct git_file *git_worktree_find(const struct git_worktree *w, struct str key)
 {
 	return w->n ? bsearch(&key, w->v, w->n, sizeof(*w->v), key_cmp) : NULL;
-}
-
-/* --- writing a status --------------------------------------------------------------------------- */
-
-static int no_status(struct git *s, const struct git_file *f, const char *why)
-{
-	return store_fail(&s->base.env, STORE_UNSUPPORTED,
-			  "to change only the lock, leave out --write-status",
-			  "cannot write the status of %.*s: %.*s: %s", STRF(f->task.id),
-			  STRF(f->path), why);
-}
-
-static int write_temp(int dir, const char *name, struct str text, mode_t mode)
-{
-	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600), rc;
-
-	if (fd < 0)
-		return -errno;
-	rc = fs_write_all(fd, text);
-	if (rc == 0 && (fchmod(fd, mode & 07777) || fsync(fd)))
-		rc = -errno;
-	if (close(fd) && rc == 0)
-		rc = -errno;
-	if (rc)
-		unlinkat(dir, name, 0);
-	return rc;
-}
-
-int git_status_begin(struct git *s, const struct git_file *f, const char *status,
-		     struct git_status *out, struct arena *a)
-{
-	struct git_file *read = arena_new(a, struct git_file);
-	struct str text;
-	struct place p;
-	struct stat st;
-	int dir, rc = read_file(s->worktree, f->path, &text, &st, a);
-
-	*out = (struct git_status){ .file = read, .status = status };
-	*read = *f;
-	if (rc)
-		return no_status(s, f, strerror(-rc));
-	set_times(read, &st);
-	p = status_at(text);
-	if (!p.at)
-		return no_status(s, f, "it has no line that begins with status:");
-	if (str_is(str_n(text.p + p.at, p.n), status))
-		return 0;
-	out->temp = arena_cstr(
-		a, arena_printf(a, ".%.*s.%.8s", STRF(name_of(f->path)), token_make(a).p));
-	dir = open_folder(s->worktree, folder_of(f->path));
-	rc = dir < 0 ? -errno
-		     : write_temp(dir, out->temp, replaced(text, p, status, a), st.st_mode);
-	if (dir >= 0)
-		close(dir);
-	if (rc) {
-		out->temp = NULL;
-		return no_status(s, f, strerror(-rc));
-	}
-	return 0;
-}
-
-void git_status_drop(struct git *s, struct git_status *e)
-{
-	int dir = e->temp ? open_folder(s->worktree, folder_of(e->file->path)) : -1;
-
-	if (dir >= 0) {
-		unlinkat(dir, e->temp, 0);
-		close(dir);
-	}
-	e->temp = NULL;
-}
-
-/* Is the file the same as when it was read? A person may have edited it since. */
-static bool is_as_read(int dir, const struct git_file *f, struct arena *a)
-{
-	struct git_file now;
-	struct stat st;
-
-	if (fstatat(dir, arena_cstr(a, name_of(f->path)), &st, AT_SYMLINK_NOFOLLOW))
-		return false;
-	set_times(&now, &st);
-	return now.time == f->time && now.size == f->size && now.ino == f->ino;
-}
-
-static int move_in(struct git *s, const struct git_status *e, bool *moved, struct arena *a)
-{
-	int dir = open_folder(s->worktree, folder_of(e->file->path)), rc = 0;
-
-	*moved = false;
-	if (dir < 0)
-		return -errno;
-	if (is_as_read(dir, e->file, a)) {
-		*moved = renameat(dir, e->temp, dir, arena_cstr(a, name_of(e->file->path))) == 0;
-		if (!*moved || fsync(dir))
-			rc = -errno;
-	}
-	close(dir);
-	return rc;
-}
-
-static int not_written(struct git *s, const struct git_file *f, const char *why)
-{
-	int rc = store_fail(&s->base.env, STORE_IO, "the lock has changed; set the status by hand",
-			    "could not write the status of %.*s: %.*s: %s", STRF(f->task.id),
-			    STRF(f->path), why);
-
-	s->base.env.err->applied = '?';
-	return rc;
-}
-
-int git_status_end(struct git *s, struct git_status *e, struct arena *a)
-{
-	for (int i = 0; e->temp && i < GIT_TRIES; i++) {
-		bool moved;
-		int rc = move_in(s, e, &moved, a);
-
-		if (moved)
-			e->temp = NULL;
-		else
-			git_status_drop(s, e);
-		if (rc)
-			return not_written(s, e->file, strerror(-rc));
-		if (moved)
-			return 0;
-		if (git_status_begin(s, e->file, e->status, e, a))
-			return not_written(s, e->file, "it was changed in the meantime");
-	}
-	if (!e->temp)
-		return 0;
-	git_status_drop(s, e);
-	return not_written(s, e->file, "it keeps changing");
 }

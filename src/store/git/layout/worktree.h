@@ -6,6 +6,7 @@
 #ifndef STORE_GIT_LAYOUT_WORKTREE_H
 #define STORE_GIT_LAYOUT_WORKTREE_H
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "format/task.h"
@@ -54,6 +55,18 @@ bool git_worktree_same(struct git *s);
 int git_worktree_read(struct git *s);
 const struct git_file *git_worktree_find(const struct git_worktree *w, struct str key);
 
+/* Opens a folder by its path from the top; no component may be a link. -1: errno says why. */
+int git_folder_open(const struct git_worktree *w, struct str path);
+/* The folder and the name of a path. */
+struct str git_folder_of(struct str path);
+struct str git_name_of(struct str path);
+/* Reads a regular file by its path from the top: 0 or -errno. */
+int git_file_read(const struct git_worktree *w, struct str path, struct str *out, struct stat *st,
+		  struct arena *a);
+void git_file_times(struct git_file *f, const struct stat *st);
+
+/* The text of a file. An unknown status becomes Backlog: its author may not want the task to be offered. */
+struct str git_status_known(struct str text, struct arena *a);
 /* A new status for a file. begin() does everything that can fail; the file changes only in end(). */
 struct git_status {
 	const struct git_file *file;
