@@ -69,39 +69,51 @@ static json_t *lost_json(const struct foreign_out *f)
 	return o;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+/* The format of the file, or of the other program. A usage error if the options do not fit together. */
+static enum result choose_format(struct session *s, const struct export_args *a, const char *path,
+				 const struct foreign *to, enum port_format *format,
+				 struct reply *out)
 {
-	const struct export_args *a = (const struct export_args *)args;
-	char *path = data_path(s, a->output);
 	bool stdout_only = !strcmp(path, "-");
-	enum port_format format = port_format(stdout_only && !a->format.n ? STR("json") : a->format,
-					      path);
-	struct sending x = { .progress = { .session = s, .doing = "exporting" } };
-	struct answer ans = { 0 };
-	enum result code;
-	int r;
 
 	if (a->to.n && a->format.n)
 		return run_fail(USAGE,
 				STR("--to and --format cannot be used together: give one of them"),
 				STR("run `pawl help export`"), out);
-	x.foreign.to = foreign_find(a->to);
-	if (x.foreign.to)
-		format = x.foreign.to->shape == FOLDER ? PORT_MD : PORT_JSON;
-	if (stdout_only && (s->owns_stdout || format == PORT_MD))
+	*format = port_format(stdout_only && !a->format.n ? STR("json") : a->format, path);
+	if (to)
+		*format = to->shape == FOLDER ? PORT_MD : PORT_JSON;
+	if (stdout_only && *format == PORT_MD)
+		return run_fail(USAGE,
+				STR("md is a folder of files and cannot go to standard output"),
+				STR("name a folder: --output tasks/"), out);
+	if (stdout_only && s->owns_stdout)
 		return run_fail(
 			USAGE,
-			format == PORT_MD
-				? STR("md is a folder of files and cannot go to standard output")
-				: STR("--output - and --json or --porcelain both need standard output"),
-			format == PORT_MD ? STR("name a folder: --output tasks/")
-					  : STR("name a file: --output tasks.json"),
-			out);
-	if (format == PORT_NONE)
+			STR("--output - and --json or --porcelain both need standard output"),
+			STR("name a file: --output tasks.json"), out);
+	if (*format == PORT_NONE)
 		return run_fail(
 			USAGE,
 			arena_printf(s->arena, "cannot tell the format of %s from its name", path),
 			STR("name the format: --format json, jsonl, csv or md"), out);
+	return SUCCESS;
+}
+
+static enum result run(struct session *s, struct args *args, struct reply *out)
+{
+	const struct export_args *a = (const struct export_args *)args;
+	char *path = data_path(s, a->output);
+	struct sending x = { .progress = { .session = s, .doing = "exporting" } };
+	enum port_format format = PORT_NONE;
+	struct answer ans = { 0 };
+	enum result code;
+	int r;
+
+	x.foreign.to = foreign_find(a->to);
+	code = choose_format(s, a, path, x.foreign.to, &format, out);
+	if (code != SUCCESS)
+		return code;
 	if (client_open(&s->client, STORE_READ, &ans) != SUCCESS)
 		return run_answer(&ans, out);
 	if (x.foreign.to)
