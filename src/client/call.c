@@ -568,3 +568,15 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 	settle(c, &full, &k, ans);
 	given_back_note(&c->given_back, c->queue, &full, ans);
 }
+
+enum result client_call_in(struct client *c, const struct request *rq, struct answer *ans,
+			   struct arena *a)
+{
+	struct arena *kept = c->arena, *ring = c->keyring.arena;
+
+	c->arena = a;
+	client_call(c, rq, ans);
+	c->arena = kept;
+	c->keyring.arena = ring;
+	return ans->code;
+}

@@ -97,6 +97,9 @@ void client_watch(struct client *c);
 int64_t client_hurried(const struct client *c, int64_t timeout_ms);
 /* Does not change *rq, so that the caller can repeat it. */
 void client_call(struct client *c, const struct request *rq, struct answer *ans);
+/* The same with an answer that lives in `a`: a program that runs for days must not keep every answer. */
+enum result client_call_in(struct client *c, const struct request *rq, struct answer *ans,
+			   struct arena *a);
 /* Several changes in one commit, all or none; none of them may take a lock. under: see queue_call_all(). Returns n, or the index of the refused
  * call, whose answer has the reason. */
 size_t client_call_all(struct client *c, const struct request *rqs, const size_t *under,

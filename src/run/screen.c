@@ -143,16 +143,6 @@ static void draw(struct screen *s, struct strs block)
 	}
 }
 
-static bool same_block(struct strs a, struct strs b)
-{
-	if (a.n != b.n)
-		return false;
-	for (size_t i = 0; i < a.n; i++)
-		if (!str_eq(a.v[i], b.v[i]))
-			return false;
-	return true;
-}
-
 bool screen_due(const struct screen *s, int64_t now)
 {
 	int64_t since = now - s->shown_at;
@@ -172,7 +162,7 @@ void screen_show(struct screen *s, struct strs block, int64_t now)
 	if (in_background(s))
 		block.n = 0;
 	s->shown_at = now;
-	if (!s->text.n && !s->resized && same_block(block, s->drawn))
+	if (!s->text.n && !s->resized && strs_eq(block, s->drawn))
 		return;
 	erase(s);
 	buf_adds(&s->out, buf_str(&s->text));

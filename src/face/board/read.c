@@ -9,19 +9,10 @@
 
 #define EXPLAINED 100 /* candidates that are looked at for the place of a task */
 
-/* Makes one call whose answer lives in `a`: a board that runs for days must not keep every answer. */
 static enum result call_in(struct reader *r, const struct request *rq, struct answer *ans,
 			   struct arena *a)
 {
-	struct client *c = &r->session->client;
-	struct arena *kept = c->arena, *ring = c->keyring.arena;
-
-	*ans = (struct answer){ 0 };
-	c->arena = c->keyring.arena = a;
-	client_call(c, rq, ans);
-	c->arena = kept;
-	c->keyring.arena = ring;
-	return ans->code;
+	return client_call_in(&r->session->client, rq, ans, a);
 }
 
 int64_t reader_now(const struct reader *r)

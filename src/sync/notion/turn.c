@@ -14,15 +14,7 @@
 static enum result call(struct notion *n, const struct request *rq, struct answer *ans,
 			struct arena *a)
 {
-	struct client *c = n->job->client;
-	struct arena *kept = c->arena, *ring = c->keyring.arena;
-
-	*ans = (struct answer){ 0 };
-	c->arena = c->keyring.arena = a;
-	client_call(c, rq, ans);
-	c->arena = kept;
-	c->keyring.arena = ring;
-	return ans->code;
+	return client_call_in(n->job->client, rq, ans, a);
 }
 
 static int64_t lease(const struct notion *n)
