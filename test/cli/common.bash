@@ -77,6 +77,13 @@ queue() {
 	"$PAWL" init -q ${uri:+--store "$uri"}
 }
 
+# bare_repository NAME: makes it at $remote, and gives the commits of this test an author
+bare_repository() {
+	export XDG_CACHE_HOME=$HOME/cache GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t
+	remote=$BATS_TEST_TMPDIR/$1.git
+	git init -q --bare "$remote"
+}
+
 # served: starts a server for this test; $uri is its address
 served() {
 	served_home=$BATS_TEST_TMPDIR/served

@@ -7,9 +7,7 @@ load common
 setup() {
 	agents=${PAWL_GIT_AGENTS-4}
 	fresh
-	export XDG_CACHE_HOME=$HOME/cache GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t
-	remote=$BATS_TEST_TMPDIR/queue.git
-	git init -q --bare "$remote"
+	bare_repository queue
 }
 
 # clone NAME: a clone with a commit, staged and changed files, and a stash; its store is origin

@@ -5,9 +5,7 @@ load common
 
 setup() {
 	fresh
-	export XDG_CACHE_HOME=$HOME/cache GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t
-	remote=$BATS_TEST_TMPDIR/queue.git
-	git init -q --bare "$remote"
+	bare_repository queue
 	export PAWL_STORE="git:$remote#board"
 }
 

@@ -7,9 +7,7 @@ load common
 setup() {
 	n=${PAWL_GIT_CLAIMS-20}
 	fresh
-	export XDG_CACHE_HOME=$HOME/cache GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t
-	remote=$BATS_TEST_TMPDIR/code.git
-	git init -q --bare "$remote"
+	bare_repository code
 	git clone -q "$remote" clone 2>/dev/null
 	cd clone || return
 	export PAWL_STORE=git:origin#aitask-ids

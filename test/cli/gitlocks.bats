@@ -8,10 +8,8 @@ load common
 setup() {
 	agents=${PAWL_GIT_AGENTS-4}
 	fresh
-	export XDG_CACHE_HOME=$HOME/cache GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t
 	export PAWL_AGENT=ann@example.com
-	remote=$BATS_TEST_TMPDIR/code.git
-	git init -q --bare "$remote"
+	bare_repository code
 	other_tool
 	git clone -q "$remote" clone 2>/dev/null
 	cd clone || return
