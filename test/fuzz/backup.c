@@ -5,11 +5,10 @@
  */
 #include <unistd.h>
 
-#include "kit.h"
+#include "queue.h"
 #include "base/fs.h"
 #include "base/secret.h"
 #include "transfer/backup.h"
-#include "store/mem/mem.h"
 
 enum { SUMMED = 1, RESTORE = 2, FORCE = 4 };
 
@@ -39,21 +38,6 @@ static void write_input(struct str bytes, bool summed)
 		buf_adds(&b, str_n((const char *)hash, HASH_LEN));
 	fuzz_write(from, buf_str(&b));
 	buf_free(&b);
-}
-
-static struct queue *open_queue(struct arena *a)
-{
-	struct queue_config config = { .uri = STR("mem:fuzz"),
-				       .policy = policy_default,
-				       .opt.timeout_ms = 1000,
-				       .impatient = true,
-				       .opt.who = STR("fuzz") };
-	struct answer ans = { 0 };
-	struct queue *q = NULL;
-
-	mem_reset();
-	CHECK(queue_open(&q, &config, STORE_CREATE, &ans, a) == SUCCESS);
-	return q;
 }
 
 static struct load load_of(struct backup *b, unsigned how)
@@ -101,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	write_input(str_n((const char *)data + 1, size - 1), data[0] & SUMMED);
 	if (backup_open(&b, from, &ans, &a) == SUCCESS) {
 		struct load l = load_of(&b, data[0]);
-		struct queue *q = open_queue(&a);
+		struct queue *q = fuzz_queue(&a);
 		enum result code = queue_load(q, &l, &ans, &a);
 
 		CHECK(code == SUCCESS || ans.message.n);

@@ -5,11 +5,10 @@
  * every task that an answer shows could be pawl's own; doctor's words are harmless, and records
  * that it names can be removed.
  */
-#include "kit.h"
+#include "queue.h"
 #include "cmd/command.h"
 #include "core/check.h"
 #include "queue/act.h"
-#include "store/mem/mem.h"
 #include "format/answer.h"
 
 #define RECORDS 8
@@ -71,21 +70,6 @@ static int put_forged(struct edit *e, void *ctx)
 	for (size_t i = 0; i < f->lines; i++)
 		edit_log_at(e, f->line[i].at, f->line[i].key, f->line[i].data);
 	return 0;
-}
-
-static struct queue *open_queue(struct arena *a)
-{
-	struct queue_config config = { .uri = STR("mem:fuzz"),
-				       .policy = policy_default,
-				       .opt.timeout_ms = 1000,
-				       .impatient = true,
-				       .opt.who = STR("fuzz") };
-	struct answer ans = { 0 };
-	struct queue *q = NULL;
-
-	mem_reset();
-	CHECK(queue_open(&q, &config, STORE_CREATE, &ans, a) == SUCCESS);
-	return q;
 }
 
 /* --- the invariants --------------------------------------------------------------------------------- */
@@ -183,7 +167,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct arena a = { 0 };
 	struct forged f = { 0 };
 	struct change c = { .fn = put_forged, .ctx = &f };
-	struct queue *q = open_queue(&a);
+	struct queue *q = fuzz_queue(&a);
 
 	forge(&f, data, size);
 	CHECK(q->store->ops->modify(q->store, &c, 1) == 0);

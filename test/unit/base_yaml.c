@@ -6,15 +6,6 @@
 
 #include "format/yaml.h"
 
-static struct arena mem;
-
-static int free_memory(void **state)
-{
-	(void)state;
-	arena_free(&mem);
-	return 0;
-}
-
 static int collect(void *ctx, struct str key, json_t *value, size_t line)
 {
 	assert_true(line > 0);

@@ -10,15 +10,6 @@
 
 #define NOW INT64_C(1700000000000)
 
-static struct arena mem;
-
-static int free_memory(void **state)
-{
-	(void)state;
-	arena_free(&mem);
-	return 0;
-}
-
 static struct str pack(const struct answer *ans)
 {
 	struct buf b = BUF_MAX(64u << 20);

@@ -8,15 +8,6 @@
 #include "base/when.h"
 #include "core/check.h"
 
-static struct arena mem;
-
-static int free_memory(void **state)
-{
-	(void)state;
-	arena_free(&mem);
-	return 0;
-}
-
 static struct str filled(size_t n, char c)
 {
 	char *p = arena_alloc(&mem, n + 1);

@@ -11,15 +11,6 @@
 
 #define NOW INT64_C(1700000000000)
 
-static struct arena mem;
-
-static int free_memory(void **state)
-{
-	(void)state;
-	arena_free(&mem);
-	return 0;
-}
-
 static struct str packed(const struct task *t, unsigned parts)
 {
 	struct buf b = BUF_MAX(64u << 20);

@@ -6,15 +6,6 @@
 
 #include "format/record.h"
 
-static struct arena mem;
-
-static int free_memory(void **state)
-{
-	(void)state;
-	arena_free(&mem);
-	return 0;
-}
-
 static struct str some_bytes(uint64_t *seed)
 {
 	size_t n = kit_random(seed, 20);

@@ -19,6 +19,16 @@
 
 #define COUNT(t) (sizeof(t) / sizeof((t)[0]))
 
+/* The memory of one test; free_memory() is its teardown. */
+static struct arena mem;
+
+static inline int free_memory(void **state)
+{
+	(void)state;
+	arena_free(&mem);
+	return 0;
+}
+
 enum kit_kind { KIT_STR, KIT_NUMBER, KIT_LIST };
 
 #define KIT_KIND_STR KIT_STR

@@ -15,15 +15,6 @@
 #define ONE STR("11111111111111111111111111111111")
 #define TWO STR("22222222222222222222222222222222")
 
-static struct arena mem;
-
-static int free_memory(void **state)
-{
-	(void)state;
-	arena_free(&mem);
-	return 0;
-}
-
 static void edges(void **state)
 {
 	struct lock l = { .holder = STR("ann"), .token = ONE, .expires_at = NOW };

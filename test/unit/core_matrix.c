@@ -902,7 +902,7 @@ static const char *describe(const struct scene *s, char *out, size_t size)
 
 static int play(const struct scene *s)
 {
-	struct arena mem = { 0 };
+	struct arena own = { 0 };
 	struct policy policy = policy_default;
 	struct request rq = request_of(s);
 	struct task pause = { .lock = { .holder = STR("pat"), .acquired_at = NOW - MINUTE },
@@ -910,7 +910,7 @@ static int play(const struct scene *s)
 	bool again = s->mode == AGAIN || s->mode == AGAIN_OLD;
 	bool paused = s->mode == PAUSED || s->mode == RESUME_PAUSED || s->mode == TAKE_PAUSED;
 	struct call c = {
-		&rq, &policy, NOW, proof_of(s), again ? MINE : FRESH, &mem, paused ? &pause : NULL
+		&rq, &policy, NOW, proof_of(s), again ? MINE : FRESH, &own, paused ? &pause : NULL
 	};
 	struct verdict v = { 0 };
 	struct task t = before(s), old = t;
@@ -925,7 +925,7 @@ static int play(const struct scene *s)
 	n = verdict_diff(&w, &v, &t, describe(s, where, sizeof(where)));
 	if (!v.changed) /* and every byte of it, pointers included */
 		n += differ(where, "untouched", 0, memcmp(&old, &t, sizeof(t)));
-	arena_free(&mem);
+	arena_free(&own);
 	return n;
 }
 
@@ -1058,10 +1058,10 @@ static void free_of_others(void **state)
 						   .status = status,
 						   .cond = (enum cond)cond,
 						   .who = (enum who)who };
-				struct arena mem = { 0 };
+				struct arena own = { 0 };
 				struct request rq = request_of(&s);
 				struct call c = { &rq,          &policy_default, NOW,
-						  proof_of(&s), STR(""),         &mem,
+						  proof_of(&s), STR(""),         &own,
 						  NULL };
 				struct task t = before(&s);
 				struct verdict v = { 0 };
@@ -1073,7 +1073,7 @@ static void free_of_others(void **state)
 				assert_int_equal(rules_free(&t, &c, &v), want_free(&w));
 				assert_int_equal(v.code, w.code);
 				assert_false(v.changed);
-				arena_free(&mem);
+				arena_free(&own);
 			}
 }
 
@@ -1104,10 +1104,10 @@ static bool want_cleanup(struct want *w, bool dead, int64_t older_than)
 
 static int clean(const struct scene *s, bool dead, int64_t older_than)
 {
-	struct arena mem = { 0 };
+	struct arena own = { 0 };
 	struct policy policy = policy_default;
 	struct request rq = request_of(s);
-	struct call c = { &rq, &policy, NOW, STR(""), STR(""), &mem, NULL };
+	struct call c = { &rq, &policy, NOW, STR(""), STR(""), &own, NULL };
 	struct task t = before(s);
 	struct verdict v = { 0 };
 	struct want w;
@@ -1129,7 +1129,7 @@ static int clean(const struct scene *s, bool dead, int64_t older_than)
 	if (!n && did && w.lines[w.n - 1].text.n)
 		n += differ(where, "why", 1,
 			    str_ends(v.events[v.n_events - 1].text, w.lines[w.n - 1].text));
-	arena_free(&mem);
+	arena_free(&own);
 	return n;
 }
 

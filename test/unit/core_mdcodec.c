@@ -8,15 +8,6 @@
 #include "format/record.h"
 #include "format/markdown.h"
 
-static struct arena mem;
-
-static int free_memory(void **state)
-{
-	(void)state;
-	arena_free(&mem);
-	return 0;
-}
-
 static struct str some_text(uint64_t *seed, bool bytes)
 {
 	static const char *const pieces[] = { "word",

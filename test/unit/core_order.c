@@ -10,15 +10,6 @@
 #define LATER (NOW + 60000)
 #define BEFORE (NOW - 60000)
 
-static struct arena mem;
-
-static int free_memory(void **state)
-{
-	(void)state;
-	arena_free(&mem);
-	return 0;
-}
-
 /* --- order ---------------------------------------------------------------------------------------- */
 
 struct offered {

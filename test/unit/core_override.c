@@ -12,16 +12,6 @@
 #define HELD STR("HELD-0123456789-0123456789-01234")
 #define NEXT STR("NEXT-0123456789-0123456789-01234")
 
-static struct arena mem;
-
-static int free_memory(void **state)
-{
-	(void)state;
-	arena_free(&mem);
-	mem = (struct arena){ 0 };
-	return 0;
-}
-
 static struct task held(void)
 {
 	return (struct task){ .id = STR("t1"),

@@ -11,15 +11,6 @@
 #define NOW INT64_C(1700000000000)
 #define HOUR INT64_C(3600000)
 
-static struct arena mem;
-
-static int free_memory(void **state)
-{
-	(void)state;
-	arena_free(&mem);
-	return 0;
-}
-
 static struct str repeat(char c, size_t n)
 {
 	char *p = arena_alloc(&mem, n + 1);

@@ -8,16 +8,6 @@
 #define HELD STR("HELD-0123456789-0123456789-01234")
 #define MINE STR("MINE-0123456789-0123456789-01234")
 
-static struct arena mem;
-
-static int free_memory(void **state)
-{
-	(void)state;
-	arena_free(&mem);
-	mem = (struct arena){ 0 };
-	return 0;
-}
-
 static void test_names(void **state)
 {
 	(void)state;

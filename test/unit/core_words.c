@@ -5,15 +5,6 @@
 
 #include "core/result.h"
 
-static struct arena mem;
-
-static int free_memory(void **state)
-{
-	(void)state;
-	arena_free(&mem);
-	return 0;
-}
-
 static void statuses(void **state)
 {
 	static const struct {
