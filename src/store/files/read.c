@@ -3,6 +3,7 @@
 
 #include "format/record.h"
 #include "store/files/files.h"
+#include "store/heap.h"
 #include "format/task.h"
 
 #define TRIES 8
@@ -169,36 +170,6 @@ int files_get(struct store *base, struct str key, struct record *out, struct are
 
 /* --- scans -------------------------------------------------------------------------------------- */
 
-/* The result as a heap: a caller that wants only the first records pays for no sorting. */
-struct heap {
-	const struct query *q;
-	struct ent **v;
-	size_t n;
-};
-
-static void sink(struct heap *h, size_t i)
-{
-	for (size_t child; (child = 2 * i + 1) < h->n; i = child) {
-		struct ent *e = h->v[i];
-
-		if (child + 1 < h->n && query_cmp(h->q, &h->v[child + 1]->ix, &h->v[child]->ix) < 0)
-			child++;
-		if (query_cmp(h->q, &e->ix, &h->v[child]->ix) <= 0)
-			return;
-		h->v[i] = h->v[child];
-		h->v[child] = e;
-	}
-}
-
-static struct ent *pop(struct heap *h)
-{
-	struct ent *e = h->v[0];
-
-	h->v[0] = h->v[--h->n];
-	sink(h, 0);
-	return e;
-}
-
 static bool wanted(const struct query *q, const struct ent *e, int64_t now)
 {
 	struct query eligible = *q;
@@ -230,15 +201,14 @@ static bool comes(const struct query *q, const struct ent *e, const struct ent *
 static void fill_heap(struct heap *h, struct view *v, const struct ent *after, int64_t now)
 {
 	h->n = 0;
-	h->v = mem_grow(h->v, (v->n + 1) * sizeof(struct ent *));
+	h->v = mem_grow(h->v, (v->n + 1) * sizeof(*h->v));
 	for (size_t i = 0; i < v->n; i++) {
 		struct ent scratch;
 
 		if (comes(h->q, files_peek(v, i, &scratch), after, now))
 			h->v[h->n++] = files_at(v, i);
 	}
-	for (size_t i = h->n / 2; i-- > 0;)
-		sink(h, i);
+	heap_order(h);
 }
 
 /* Finds the first record without keeping the others; NULL: there is none. */
@@ -367,7 +337,7 @@ static int send_rest(struct scan *x, struct heap *h, const struct ent *last)
 
 	fill_heap(h, &x->s->view, last, x->now);
 	while (rc == 0 && h->n)
-		rc = send_next(x, pop(h));
+		rc = send_next(x, heap_pop(h));
 	return rc;
 }
 
@@ -420,7 +390,7 @@ int files_snapshot(struct store *base, bool all, int (*fn)(void *ctx), void *ctx
 int files_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 {
 	struct scan x = { .s = files_of(base), .q = q, .fn = fn, .ctx = ctx };
-	struct heap h = { .q = q };
+	struct heap h = { .q = q, .index = offsetof(struct ent, ix) };
 	struct ent *last = NULL;
 	int rc = begin_scan(&x, &last);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/search.h"
+#include "store/heap.h"
 
 #define SWEEP_EVERY 64 /* commits */
 
@@ -219,39 +220,8 @@ const struct record *mem_queue_get(const struct mem_queue *q, struct str key, in
 	return found && !index_gone(&q->records[i]->rec.ix, now) ? &q->records[i]->rec : NULL;
 }
 
-/* The answer as a heap: a caller that needs only the first record does not pay for a full sort. */
-struct heap {
-	const struct query *q;
-	struct version **v;
-	size_t n;
-};
-
-static void heap_sink(struct heap *h, size_t i)
-{
-	for (size_t child; (child = 2 * i + 1) < h->n; i = child) {
-		struct version *v = h->v[i];
-
-		if (child + 1 < h->n &&
-		    query_cmp(h->q, &h->v[child + 1]->rec.ix, &h->v[child]->rec.ix) < 0)
-			child++;
-		if (query_cmp(h->q, &v->rec.ix, &h->v[child]->rec.ix) <= 0)
-			return;
-		h->v[i] = h->v[child];
-		h->v[child] = v;
-	}
-}
-
-static struct version *heap_pop(struct heap *h)
-{
-	struct version *v = h->v[0];
-
-	h->v[0] = h->v[--h->n];
-	heap_sink(h, 0);
-	return v;
-}
-
 /* False if no record can match. */
-static bool heap_fill(struct heap *h, const struct mem_queue *queue, int64_t now)
+static bool fill_heap(struct heap *h, const struct mem_queue *queue, int64_t now)
 {
 	const struct index *after = NULL;
 	bool found;
@@ -273,19 +243,18 @@ static bool heap_fill(struct heap *h, const struct mem_queue *queue, int64_t now
 		v->refs++;
 		h->v[h->n++] = v;
 	}
-	for (size_t i = h->n / 2; i-- > 0;)
-		heap_sink(h, i);
+	heap_order(h);
 	return true;
 }
 
 int mem_queue_scan(struct mem_queue *q, const struct query *query, int64_t now, record_fn *fn,
 		   void *ctx)
 {
-	struct heap h = { .q = query };
+	struct heap h = { .q = query, .index = offsetof(struct version, rec.ix) };
 	size_t left = query->limit ? query->limit : SIZE_MAX;
 	int rc = 0;
 
-	if (!heap_fill(&h, q, now))
+	if (!fill_heap(&h, q, now))
 		return 0;
 	while (rc == 0 && h.n && left--) {
 		struct version *v = heap_pop(&h);
