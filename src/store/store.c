@@ -120,6 +120,17 @@ int store_fail(const struct store_env *env, int fault, const char *hint, const c
 	return fault;
 }
 
+int store_may_write(const struct store_env *env, const char *place, bool inside)
+{
+	if (env->mode == STORE_READ)
+		return store_fail(env, STORE_READONLY, NULL, "%s was opened for reading only",
+				  place);
+	if (inside)
+		return store_fail(env, STORE_IO, NULL,
+				  "a change must not run inside a scan or another change");
+	return 0;
+}
+
 static bool plain_word(struct str name)
 {
 	for (size_t i = 0; i < name.n; i++) {

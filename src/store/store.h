@@ -380,6 +380,8 @@ struct str uri_param(const struct uri *u, const char *name); /* empty: it has no
 /* Fills in env->err and returns `fault`. */
 int store_fail(const struct store_env *env, int fault, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* Refuses a write to a store that was opened for reading, and a change inside a scan or a change (`inside`). */
+int store_may_write(const struct store_env *env, const char *place, bool inside);
 /* A name as one word of a shell command, for hints: quoted if necessary. */
 struct str store_word(struct arena *a, struct str name);
 /* Runs one edit; on 0 the caller writes e->items and e->entries. */

@@ -436,15 +436,10 @@ static int attempt(struct files *s, struct change *changes, size_t n, bool again
 int files_modify(struct store *base, struct change *changes, size_t n)
 {
 	struct files *s = files_of(base);
-	int rc;
+	int rc = store_may_write(&base->env, s->path, s->changing || s->depth);
 
-	if (base->env.mode == STORE_READ)
-		return store_fail(&base->env, STORE_READONLY, NULL,
-				  "%s was opened for reading only", s->path);
-	if (s->changing || s->depth)
-		return store_fail(&base->env, STORE_IO, NULL,
-				  "a scan or a change cannot contain another change");
-	rc = files_lock(s);
+	if (rc == 0)
+		rc = files_lock(s);
 	if (rc < 0)
 		return rc;
 	for (int i = 0; i < TRIES; i++) {

@@ -401,12 +401,10 @@ static struct store_counts *files_counts(struct store *base)
 int files_discard(struct store *base)
 {
 	struct files *s = files_of(base);
-	int rc;
+	int rc = store_may_write(&base->env, s->path, false);
 
-	if (base->env.mode == STORE_READ)
-		return store_fail(&base->env, STORE_READONLY, NULL,
-				  "%s was opened for reading only", s->path);
-	rc = files_lock(s);
+	if (rc == 0)
+		rc = files_lock(s);
 	if (rc < 0)
 		return rc;
 	rc = files_look(s, true);

@@ -178,15 +178,10 @@ static int retry_until_pushed(struct git *s, struct change *changes, size_t n)
 int git_modify(struct store *base, struct change *changes, size_t n)
 {
 	struct git *s = git_of(base);
-	int rc;
+	int rc = store_may_write(&base->env, s->remote, s->changing || s->depth);
 
-	if (base->env.mode == STORE_READ)
-		return store_fail(&base->env, STORE_READONLY, NULL,
-				  "%s was opened for reading only", s->remote);
-	if (s->changing || s->depth)
-		return store_fail(&base->env, STORE_IO, NULL,
-				  "a scan or a change cannot contain another change");
-	rc = s->transport->begin(s);
+	if (rc == 0)
+		rc = s->transport->begin(s);
 	if (rc < 0)
 		return rc;
 	rc = retry_until_pushed(s, changes, n);
@@ -217,12 +212,10 @@ int git_begin_queue(struct git *s)
 int git_discard(struct store *base)
 {
 	struct git *s = git_of(base);
-	int rc;
+	int rc = store_may_write(&base->env, s->remote, false);
 
-	if (base->env.mode == STORE_READ)
-		return store_fail(&base->env, STORE_READONLY, NULL,
-				  "%s was opened for reading only", s->remote);
-	rc = s->transport->begin(s);
+	if (rc == 0)
+		rc = s->transport->begin(s);
 	if (rc < 0)
 		return rc;
 	rc = 1;

@@ -348,18 +348,9 @@ int pg_change_alone(struct store *base, struct change *c, int64_t deadline)
 
 int pg_may_write(struct pg *s)
 {
-	const struct store_env *env = &s->base.env;
 	int rc = pg_guard(s);
 
-	if (rc < 0)
-		return rc;
-	if (env->mode == STORE_READ)
-		return store_fail(env, STORE_READONLY, NULL, "%s was opened for reading only",
-				  s->place);
-	if (s->changing || s->depth)
-		return store_fail(env, STORE_IO, NULL,
-				  "a change must not run inside a scan or another change");
-	return 0;
+	return rc < 0 ? rc : store_may_write(&s->base.env, s->place, s->changing || s->depth);
 }
 
 int pg_modify(struct store *base, struct change *changes, size_t n)

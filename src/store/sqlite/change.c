@@ -540,18 +540,11 @@ int sq_change_alone(struct store *base, struct change *c, int64_t deadline)
 
 int sq_may_write(struct sq *s)
 {
-	const struct store_env *env = &s->base.env;
 	int rc = sq_guard(s);
 
-	if (rc < 0)
-		return rc;
-	if (env->mode == STORE_READ)
-		return store_fail(env, STORE_READONLY, NULL, "%s was opened for reading only",
-				  s->path);
-	if (s->changing || s->depth)
-		return store_fail(env, STORE_IO, NULL,
-				  "a change must not run inside a scan or another change");
-	return sq_gate_open(s);
+	if (rc >= 0)
+		rc = store_may_write(&s->base.env, s->path, s->changing || s->depth);
+	return rc < 0 ? rc : sq_gate_open(s);
 }
 
 int sq_modify(struct store *base, struct change *changes, size_t n)
