@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# A server behind nginx, with the configuration of doc/example. tools/soak-serve fetches nginx.
+# A server behind nginx, with the configuration of doc/example. tools/soak-deployment fetches nginx.
 
 load common
 load serving
