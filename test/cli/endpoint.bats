@@ -417,3 +417,68 @@ sys.stdin.readline()'; }
 	wait "$server"
 	wait "$follower"
 }
+
+streams_are() {
+	http 200 "$url/metrics" && grep -qx "pawl_streams $1" <<<"$output"
+}
+
+@test "streams of both eras count for serve.max_streams" {
+	pawl config set serve.max_streams 1
+	serve
+	begin
+	now 200 subscriptions/listen '"notifications":7'
+	is '.error.code == -32602'
+	streams_are 0
+	: >stream
+	curl -sN -H "Authorization: Bearer $token" -H 'Content-Type: application/json' -H 'MCP-Protocol-Version: 2026-07-28' \
+		-H 'Mcp-Method: subscriptions/listen' "$url/mcp" -d \
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscriptions/listen\",\"params\":{\"notifications\":{},$meta}}" >stream 3>&- &
+	follower=$!
+	soon grep -q acknowledged stream
+	streams_are 1
+	now 429 subscriptions/listen '"notifications":{}'
+	http 429 -H "MCP-Session-Id: $session" "$url/mcp"
+	http 429 "$url/v1/events"
+	kill -9 "$follower"
+	soon streams_are 0
+	curl -sN -H "Authorization: Bearer $token" -H "MCP-Session-Id: $session" "$url/mcp" >stream 3>&- &
+	follower=$!
+	soon streams_are 1
+	now 429 subscriptions/listen '"notifications":{}'
+}
+
+# counted COMMAND CODE N
+counted() {
+	grep -qx "pawl_calls_total{op=\"$1\",code=\"$2\"} $3" <<<"$output"
+}
+
+@test "calls of tools are counted by command and code" {
+	serve
+	begin
+	use create '{"title":"One"}'
+	use create '{"title":"Two"}'
+	use show '{"id":"t9"}'
+	use_now claim '{"id":"t1"}'
+	use next '{"wait":0.05,"claim":true}'
+	use next '{"wait":0.05,"claim":true}'
+	query='?profile=pm' use_now get_task_details '{"task_id":"t1"}'
+	old=${old/2025-11-25/2025-03-26} begin
+	http 200 -H 'Content-Type: application/json' -H "MCP-Session-Id: $session" "$url/mcp" -d \
+		'[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list"}},{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"list"}}]'
+	http 200 "$url/metrics"
+	counted create SUCCESS 2
+	counted show NOT_FOUND 1
+	counted claim SUCCESS 1
+	counted next SUCCESS 1
+	counted next NO_TASKS 1
+	counted show SUCCESS 1
+	counted list SUCCESS 2
+	grep -qx 'pawl_call_seconds_count{op="create"} 2' <<<"$output"
+	grep -q '^pawl_http_requests_total{route="mcp",status="200"}' <<<"$output"
+	http 200 "$url/openapi.json"
+	is '.paths["/mcp"] | .post.requestBody.content["application/json"] and .get and .delete'
+	jq -r '.paths["/mcp"] | .post.responses, .get.responses, .delete.responses | keys[]' <<<"$output" | sort -u >statuses
+	for status in 200 202 204 400 401 403 404 406 415 429; do
+		grep -qx "$status" statuses
+	done
+}

@@ -299,7 +299,7 @@ static bool act_as_any(void *ctx, struct str agent)
 /* As `pawl serve` makes a session. */
 static void connect_afar(const char *run)
 {
-	static const struct mcp_host host = { prepare_afar, act_as_any, NULL };
+	static const struct mcp_host host = { prepare_afar, act_as_any, NULL, NULL };
 	struct mcp_options o = { .who.store = STR("sqlite:q.db"),
 				 .who.agent = STR("alice"),
 				 .who.run = str_c(run),

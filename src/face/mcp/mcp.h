@@ -31,6 +31,8 @@ struct mcp_host {
 	void (*prepare)(void *ctx, struct client *c);
 	/* May the caller act as this agent? */
 	bool (*may_act_as)(void *ctx, struct str agent);
+	/* A tool was called by this exchange. Comes before its answer is sent. May be NULL. */
+	void (*called)(void *ctx, void *via, const struct command *tool, enum result code);
 	void *ctx;
 };
 

@@ -190,6 +190,7 @@ static void turn_page(struct attempt *t, int64_t limit)
 
 static void show(const struct mcp_call *c, struct attempt *t, struct arena *a)
 {
+	const struct mcp_host *host = c->m->options.host;
 	struct reply *r = &t->reply;
 	struct briefing b = { .tool = t->tool,
 			      .reply = r,
@@ -198,6 +199,8 @@ static void show(const struct mcp_call *c, struct attempt *t, struct arena *a)
 			      .skipped = t->skipped };
 	json_t *o;
 
+	if (host && host->called)
+		host->called(host->ctx, c->via, t->tool, r->ans.code);
 	brief_make(c->m, &b, a);
 	b.news = c->m->news;
 	o = brief_json(&b, a);

@@ -475,12 +475,8 @@ static void send_answer(struct serve *s, struct job *j)
 						    { { "Cache-Control", 13 },
 						      { "no-store", 8 } } };
 	struct http_headers extra = { later + (j->status != 503), 1 + (size_t)(j->status == 503) };
-	double took = (double)(os_boot_ms() - j->began_ns / 1000000) / 1000;
 
-	if (j->command)
-		counts_call(s, j->command, j->code, took);
-	for (size_t i = 0; i < j->made_n; i++)
-		counts_call(s, j->made[i].command, j->made[i].code, took);
+	counts_job(s, j);
 	if (j->answer.full)
 		http_refuse(j->exchange, 500, "the answer is too long: use a limit");
 	else

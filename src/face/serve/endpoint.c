@@ -121,6 +121,14 @@ static int no_session(const struct post *p, const char **why)
 	return p->knows_session ? 0 : p->has_session ? 404 : 400;
 }
 
+/* Does the request ask for a stream? The header suffices: a message of the modern era whose method differs from it is
+ * refused, and older clients have no such method. */
+static bool listens(const struct post *p)
+{
+	return p->kind == POST_LISTEN ||
+	       (p->kind == POST_MESSAGE && str_is(p->method, "subscriptions/listen"));
+}
+
 /* Can the request be handed to its desk? false: it has its answer. */
 static bool prepare(struct serve *s, struct http_exchange *x, struct guest *c, struct desk *d,
 		    struct post *p)
@@ -130,10 +138,8 @@ static bool prepare(struct serve *s, struct http_exchange *x, struct guest *c, s
 
 	if (!take_session(s, x, d, p))
 		return false;
-	if (p->kind == POST_MESSAGE)
-		return true;
-	status = no_session(p, &why);
-	if (!status && p->kind == POST_LISTEN && c->meter->streams >= s->streams_max) {
+	status = p->kind == POST_MESSAGE ? 0 : no_session(p, &why);
+	if (!status && listens(p) && c->meter->streams >= s->streams_max) {
 		status = 429;
 		why = "this token has too many event streams open";
 	}
@@ -146,7 +152,7 @@ static bool prepare(struct serve *s, struct http_exchange *x, struct guest *c, s
 	return !status;
 }
 
-/* What the request is, by its method. false: it is refused. */
+/* Finds the kind of the request by its HTTP method. false: the request is refused. */
 static bool take_method(struct http_exchange *x, struct post *p)
 {
 	const struct http_request *r = http_request_of(x);
@@ -188,10 +194,9 @@ void endpoint_serve(struct serve *s, struct http_exchange *x, struct guest *c)
 	    prepare(s, x, c, d, p)) {
 		j = job_new(JOB_MCP, x, c);
 		j->post = p;
-		if (p->kind == POST_LISTEN) {
-			j->caller.meter->streams++;
-			s->counts.streams++;
-		}
+		p->counted = listens(p);
+		j->caller.meter->streams += p->counted;
+		s->counts.streams += p->counted;
 		route_hand_over(s, x, d, j, false);
 		return;
 	}
@@ -206,9 +211,10 @@ static void finish(struct job *j, bool arrived)
 	struct post *p = j->post;
 	struct desk *d = j->desk;
 
+	counts_job(d->serve, j);
 	http_timer_cancel(p->ping);
 	p->ping = NULL;
-	if (p->kind == POST_LISTEN) {
+	if (p->counted) {
 		j->caller.meter->streams--;
 		d->serve->counts.streams--;
 	}

@@ -45,7 +45,7 @@ int visit_end(struct visits *v, struct str run);
 
 enum post_kind { POST_MESSAGE, POST_LISTEN, POST_END };
 
-/* What the desk must know of a request besides its body; all texts are in the arena. */
+/* The parts of a request that the desk needs besides its body. All texts are in the arena. */
 struct post {
 	struct arena arena;
 	enum post_kind kind;
@@ -65,6 +65,7 @@ struct post {
 	struct granted *granted;
 	bool arrived;
 	/* of the loop */
+	bool counted; /* it is one of the streams of its token */
 	bool started, broken;
 	struct http_timer *ping;
 };

@@ -28,6 +28,7 @@ void counts_http(struct serve *s, enum route route, int status)
 	s->counts.http[route][i < STATUSES ? i : 14]++;
 }
 
+/* A tool of the MCP profile pm is not in the table. It counts as the command of its operation. */
 static size_t index_of(const struct command *c)
 {
 	size_t i = 0;
@@ -35,6 +36,8 @@ static size_t index_of(const struct command *c)
 	while (commands[i] && commands[i] != c)
 		i++;
 	return i < COMMANDS_MAX ? i : 0;
+	if (!commands[i] && packed_command(c->op))
+		return index_of(packed_command(c->op));
 }
 
 static const enum result codes[CODES] = { SUCCESS,   LOCK_FREE,     USAGE,
@@ -57,6 +60,16 @@ void counts_call(struct serve *s, const struct command *c, enum result code, dou
 }
 
 static void commits_add(struct commits *x, const double *limits, double value, uint64_t n)
+void counts_job(struct serve *s, const struct job *j)
+{
+	double took = (double)(os_boot_ms() - j->began_ns / 1000000) / 1000;
+
+	if (j->command)
+		counts_call(s, j->command, j->code, took);
+	for (size_t i = 0; i < j->made_n; i++)
+		counts_call(s, j->made[i].command, j->made[i].code, took);
+}
+
 {
 	size_t b = 0;
 

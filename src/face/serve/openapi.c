@@ -123,6 +123,42 @@ static json_t *get(const char *summary, const char *type, bool open)
 	return json_pack("{s:o}", "get", o);
 }
 
+/* The messages of MCP have a specification of their own. */
+static json_t *mcp_operation(const char *summary, const char *status, const char *type)
+{
+	json_t *all = answers(), *done = json_pack("{s:s}", "description", "the answer");
+
+	if (type)
+		json_object_set_new(done, "content", json_pack("{s:{}}", type));
+	if (type && str_is(str_c(type), "application/json"))
+		json_object_set_new(json_object_get(done, "content"), "text/event-stream",
+				    json_object());
+	json_object_del(all, "200");
+	json_object_set_new(all, status, done);
+	json_object_set_new(all, "404", json_pack("{s:s}", "description", "the session has ended"));
+	return json_pack("{s:s, s:[o], s:o}", "summary", summary, "parameters", queue_parameter(),
+			 "responses", all);
+}
+
+static json_t *mcp_path(void)
+{
+	json_t *post = mcp_operation("MCP (Streamable HTTP): one message of a client", "200",
+				     "application/json");
+	json_t *more = json_object_get(post, "responses");
+
+	json_object_set_new(
+		post, "requestBody",
+		json_pack("{s:b, s:{s:{}}}", "required", 1, "content", "application/json"));
+	json_object_set_new(more, "202", json_pack("{s:s}", "description", "a notification"));
+	json_object_set_new(more, "406",
+			    json_pack("{s:s}", "description", "Accept does not allow the answer"));
+	json_object_set_new(more, "415", json_pack("{s:s}", "description", "the body is not JSON"));
+	return json_pack(
+		"{s:o, s:o, s:o}", "post", post, "get",
+		mcp_operation("MCP: the notifications of a session", "200", "text/event-stream"),
+		"delete", mcp_operation("MCP: ends a session", "204", NULL));
+}
+
 static json_t *paths(struct arena *a)
 {
 	json_t *o = json_object();
@@ -147,6 +183,7 @@ static json_t *paths(struct arena *a)
 				      "other functions of a queue, for another pawl: ?do=NAME",
 				      "parameters", queue_parameter(), "requestBody", "content",
 				      FRAME_TYPE, "responses", answers()));
+	json_object_set_new(o, "/mcp", mcp_path());
 	json_object_set_new(o, "/v1/events",
 			    get("a snapshot, then every event; resume with Last-Event-ID",
 				"text/event-stream", false));

@@ -115,13 +115,12 @@ static void add_command(struct desk *d, struct job *j, struct batch *b, bool las
 	b->n++;
 }
 
-/* The command that makes such a request. NULL: there is none. */
-static const struct command *command_of(enum op op)
+const struct command *packed_command(enum op op)
 {
 	if (op == OP_TAKE)
 		return &cmd_next;
 	for (size_t i = 0; commands[i]; i++)
-		if (commands[i]->op == op)
+		if (commands[i]->op == op && !command_local(commands[i]))
 			return commands[i];
 	return NULL;
 }
@@ -132,7 +131,7 @@ static void set_answers(struct job *j, const struct batch *b, size_t from, size_
 	j->type = FRAME_TYPE;
 	j->made = mem_alloc((n + 1) * sizeof(*j->made));
 	for (size_t i = from; i < from + n; i++) {
-		const struct command *c = command_of(b->rqs[i].op);
+		const struct command *c = packed_command(b->rqs[i].op);
 
 		frame_answer(&j->answer, &b->answers[i]);
 		if (c)

@@ -90,6 +90,16 @@ static bool may_act_as(void *seat, struct str agent)
 	return bearer_names(&b, agent);
 }
 
+/* The loop counts the calls when it has the answer. A batch has several. */
+static void note_call(void *seat, void *via, const struct command *tool, enum result code)
+{
+	struct job *j = via;
+
+	(void)seat;
+	j->made = mem_grow(j->made, (j->made_n + 1) * sizeof(*j->made));
+	j->made[j->made_n++] = (struct made){ tool, code };
+}
+
 /* --- answers ---------------------------------------------------------------------------------------- */
 
 static void forget(struct seat *t, struct job *j)
@@ -242,7 +252,7 @@ static struct seat *seat_new(struct desk *d, struct job *j, struct str key, stru
 	struct answer ans;
 
 	*t = (struct seat){ .desk = d, .due = -1 };
-	t->host = (struct mcp_host){ prepare_client, may_act_as, t };
+	t->host = (struct mcp_host){ prepare_client, may_act_as, note_call, t };
 	t->role = d->serve->read_only ? ROLE_READER : j->caller.role;
 	t->key = arena_str(&t->arena, key);
 	t->agents = arena_str(&t->arena, str_c(j->caller.agents));

@@ -128,7 +128,7 @@ struct job {
 	enum result code;
 	struct buf answer;
 	const char *type;
-	struct made *made; /* of JOB_PACKED */
+	struct made *made; /* of JOB_PACKED and JOB_MCP */
 	size_t made_n;
 };
 
@@ -206,6 +206,8 @@ void call_end(struct desk *d, struct job *j, const struct answer *ans, bool last
  * afterwards. */
 void packed_run(struct desk *d, struct job *list, bool last);
 struct late *late_new(void);
+/* The command with a route that makes such a request. NULL: there is none. */
+const struct command *packed_command(enum op op);
 enum arrival {
 	ARRIVAL_FIRST,
 	ARRIVAL_AGAIN, /* the call came before; the network or the client has repeated it */
@@ -304,7 +306,9 @@ struct counts {
 
 void counts_http(struct serve *s, enum route route, int status);
 void counts_call(struct serve *s, const struct command *c, enum result code, double seconds);
-/* From any thread: a commit of so many changes. */
+/* Counts the calls of an answered job. */
+void counts_job(struct serve *s, const struct job *j);
+/* From any thread: a commit of this number of changes. */
 void counts_commit(struct serve *s, size_t changes, int64_t took_us);
 /* Answers /metrics; the counts of tasks come from the desks. */
 void metrics_serve(struct serve *s, struct http_exchange *x, struct guest *c);
