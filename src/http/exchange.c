@@ -382,6 +382,11 @@ void *http_user(const struct http_exchange *x)
 void http_on_gone(struct http_exchange *x, void (*fn)(struct http_exchange *x, void *ctx),
 		  void *ctx)
 {
+	if (http_gone(x)) {
+		x->gone_fn = NULL;
+		fn(x, ctx);
+		return;
+	}
 	x->gone_fn = fn;
 	x->gone_ctx = ctx;
 }

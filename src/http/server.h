@@ -135,8 +135,9 @@ struct http_server *http_server_of(const struct http_exchange *x); /* NULL: it w
 void http_set_user(struct http_exchange *x, void *user);
 void *http_user(const struct http_exchange *x);
 
-/* Calls fn once if the peer closes its side (or is dropped) before the exchange ends. The handler
- * must still end the exchange; a parked wait is best ended with http_drop() at once. */
+/* Calls fn once if the peer closes its side (or is dropped) before the exchange ends; at once, before
+ * it returns, if that has happened already. The handler must still end the exchange; a parked wait is
+ * best ended with http_drop() at once. */
 void http_on_gone(struct http_exchange *x, void (*fn)(struct http_exchange *x, void *ctx),
 		  void *ctx);
 /* Has the peer closed its side? It may be true already in on_request(). */

@@ -53,11 +53,6 @@ static void parked_gone(struct http_exchange *x, void *ctx)
 
 static void park(struct harness *h, struct http_exchange *x)
 {
-	if (http_gone(x)) {
-		h->tally.gone++;
-		http_drop(x);
-		return;
-	}
 	h->tally.parked++;
 	h->parked[h->parked_count++] = x;
 	http_on_gone(x, parked_gone, h);

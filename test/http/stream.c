@@ -280,6 +280,60 @@ static void test_answer_after_the_end(void **state)
 	close(two);
 }
 
+/* ---- a peer that has gone before its request is handed over */
+
+static size_t early_gone;
+
+static void stop(void *server)
+{
+	http_server_stop(server);
+}
+
+static void answer_gone(struct http_exchange *x, void *ctx)
+{
+	(void)ctx;
+	http_reply(x, 200, NULL, (struct http_headers){ NULL, 0 }, STR("a"));
+}
+
+static void drop_gone(struct http_exchange *x, void *ctx)
+{
+	(*(size_t *)ctx)++;
+	http_drop(x);
+}
+
+/* The answer of /a is due when the peer closes. Only then /b is handed over, for a peer that has gone. */
+static void on_two(struct http_exchange *x, void *ctx)
+{
+	if (str_is(http_request_of(x)->path, "/a")) {
+		http_on_gone(x, answer_gone, NULL);
+		return;
+	}
+	assert_true(http_gone(x));
+	http_server_post(*(struct http_server **)ctx, stop, *(struct http_server **)ctx);
+	http_on_gone(x, drop_gone, &early_gone);
+}
+
+static void test_gone_before(void **state)
+{
+	struct http_server *s;
+	struct http_options o = harness_options();
+	char why[256];
+	int fd;
+
+	(void)state;
+	o.calls = (struct http_calls){ .on_request = on_two, .ctx = &s };
+	assert_int_equal(http_server_new(&o, &s, why, sizeof(why)), 0);
+	assert_int_equal(http_server_listen(s, "127.0.0.1:0", why, sizeof(why)), 0);
+	fd = dial_port((int)strtol(strrchr(http_server_url(s, 0), ':') + 1, NULL, 10));
+	say(fd, GET("/a"));
+	say(fd, GET("/b"));
+	shutdown(fd, SHUT_WR);
+	http_server_run(s);
+	assert_int_equal(early_gone, 1);
+	http_server_free(s);
+	close(fd);
+}
+
 /* ---- addresses */
 
 static void test_listen(void **state)
@@ -373,6 +427,7 @@ int main(void)
 		cmocka_unit_test(test_post),
 		cmocka_unit_test(test_timers_and_watches),
 		cmocka_unit_test(test_answer_after_the_end),
+		cmocka_unit_test(test_gone_before),
 		cmocka_unit_test(test_listen),
 		cmocka_unit_test(test_socket_file),
 		cmocka_unit_test(test_inherited),

@@ -332,10 +332,6 @@ void events_start(struct serve *s, struct http_exchange *x, struct desk *d, stru
 	struct str last = http_header(http_request_of(x)->headers, "last-event-id");
 	struct stream *t;
 
-	if (http_gone(x)) { /* on_gone() would not come any more */
-		http_drop(x);
-		return;
-	}
 	t = mem_alloc(sizeof(*t));
 	*t = (struct stream){ .next = d->streams,
 			      .serve = s,
@@ -352,7 +348,6 @@ void events_start(struct serve *s, struct http_exchange *x, struct desk *d, stru
 	s->counts.streams++;
 	http_stream_start(x, 200, "text/event-stream", (struct http_headers){ extra, 2 });
 	t->ping = http_timer_start(s->http, PING_MS, ping, t);
-	http_on_gone(x, on_gone, t);
 	look(t, true);
 }
 
@@ -364,3 +359,4 @@ void events_end_all(struct serve *s)
 			stream_end(t);
 		}
 }
+	http_on_gone(x, on_gone, t); /* may end the stream at once */

@@ -195,11 +195,12 @@ void route_hand_over(struct serve *s, struct http_exchange *x, struct desk *d, s
 		     bool may_wait)
 {
 	buf_adds(&j->body, http_request_of(x)->body);
-	if (may_wait) {
+	j->desk = d;
+	if (may_wait)
 		park(s, j);
-		j->gone = http_gone(x); /* peer_gone() would not come any more */
-	}
-	http_on_gone(x, peer_gone, j);
+	/* a peer may close its side and still read the answer, so only calls that stay open depend on it */
+	if (may_wait || j->kind == JOB_MCP)
+		http_on_gone(x, peer_gone, j);
 	desk_put(d, j);
 }
 
