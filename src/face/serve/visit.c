@@ -129,11 +129,9 @@ static bool is_ended(struct visits *v, struct str run)
 	return false;
 }
 
-/* Leaves out the sessions whose ids have expired, and the oldest ones of very many. */
-static void shorten(struct visits *v)
+/* Copies the list without the sessions whose ids have expired, and without the oldest ones of very many. */
+static void add_current(struct buf *b, struct str rest)
 {
-	struct buf b = BUF_MAX(ENDED_MAX);
-	struct str rest = v->ended;
 	int64_t at;
 
 	if (rest.n > ENDED_MAX / 2) { /* by half, so that the next ones need not do it again */
@@ -145,10 +143,30 @@ static void shorten(struct visits *v)
 
 		(void)str_cut(&time, ' ');
 		if (str_to_i64(time, &at) && os_wall_ms() - at < LIFE_MS)
-			buf_addf(&b, "%.*s\n", STRF(line));
+			buf_addf(b, "%.*s\n", STRF(line));
 	}
+}
+
+static void shorten_file(struct visits *v)
+{
+	struct buf b = BUF_MAX(ENDED_MAX);
+
+	add_current(&b, v->ended);
 	if (!b.full && b.n < v->ended.n)
 		(void)fs_write_atomic(v->ended_file, buf_str(&b), 0600);
+	buf_free(&b);
+}
+
+/* Without a file the list is in memory, which must not grow for ever. */
+static void end_in_memory(struct visits *v, struct str line)
+{
+	struct buf b = BUF_MAX(ENDED_MAX);
+
+	add_current(&b, v->ended);
+	buf_adds(&b, line);
+	arena_free(&v->ended_arena);
+	v->ended_arena = (struct arena){ 0 };
+	v->ended = arena_str(&v->ended_arena, buf_str(&b));
 	buf_free(&b);
 }
 
@@ -159,12 +177,12 @@ int visit_end(struct visits *v, struct str run)
 	int fd, r;
 
 	if (!v->ended_file) {
-		v->ended = arena_printf(&v->ended_arena, "%.*s%.*s", STRF(v->ended), STRF(line));
+		end_in_memory(v, line);
 		arena_free(&a);
 		return 0;
 	}
 	(void)is_ended(v, run); /* reads the file */
-	shorten(v);
+	shorten_file(v);
 	fd = open(v->ended_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	r = fd < 0 ? -errno : fs_write_all(fd, line);
 	if (fd >= 0)

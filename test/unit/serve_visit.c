@@ -1,0 +1,71 @@
+/* The list of sessions that their MCP clients ended. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "face/serve/endpoint.h"
+
+static const struct visitor ann = { STR("hash"), STR("ann"), STR("default") };
+
+/* Is a session with this run found? */
+static bool goes_on(struct visits *v, struct str run)
+{
+	struct arena a = { 0 };
+	struct visit out;
+	struct str id = visit_id(v, &ann, run, "2025-11-25", &a);
+	bool found = visit_find(v, &ann, id, &out, &a);
+
+	arena_free(&a);
+	return found;
+}
+
+static void test_ended_in_memory(void **state)
+{
+	struct visits v = { 0 };
+	struct arena a = { 0 };
+	struct str run;
+
+	(void)state;
+	assert_int_equal(visits_open(&v, NULL), 0);
+	for (int i = 0; i < 5; i++) {
+		run = visit_begin(&a);
+		assert_true(goes_on(&v, run));
+		assert_int_equal(visit_end(&v, run), 0);
+		assert_false(goes_on(&v, run));
+	}
+	arena_free(&a);
+	visits_close(&v);
+}
+
+/* A server without a state folder must not grow with the number of sessions. The runs are long: few of them suffice. */
+static void test_memory_is_bounded(void **state)
+{
+	struct visits v = { 0 };
+	struct arena a = { 0 };
+	char *text = arena_alloc(&a, 100000);
+	struct str run = visit_begin(&a);
+
+	(void)state;
+	memset(text, 'r', 100000);
+	assert_int_equal(visits_open(&v, NULL), 0);
+	for (int i = 0; i < 60; i++)
+		assert_int_equal(visit_end(&v, str_n(text, 100000)), 0);
+	assert_int_equal(visit_end(&v, run), 0);
+	assert_in_range(v.ended.n, 1, 4u << 20);
+	assert_false(goes_on(&v, run));
+	arena_free(&a);
+	visits_close(&v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ended_in_memory),
+		cmocka_unit_test(test_memory_is_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
