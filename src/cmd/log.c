@@ -126,6 +126,9 @@ static enum result follow_on(struct following *f, struct answer *ans)
 	while (code == SUCCESS && emit_all(f, ans)) {
 		bool locks = wait_for_news(f);
 
+		ans->n_events = 0;
+		if (!locks && queue_is_remote(f->s->client.queue))
+			continue; /* the server would have told: do not ask it */
 		if (f->after.n)
 			GIVE(&f->rq, after, buf_str(&f->after));
 		code = look(f, locks, ans);

@@ -429,6 +429,11 @@ int http_feed_line(struct http_client *c, size_t line_max, int64_t deadline, str
 	}
 }
 
+int http_client_fd(const struct http_client *c)
+{
+	return c->wire.fd;
+}
+
 void http_feed_end(struct http_client *c)
 {
 	if (!c->feeding)

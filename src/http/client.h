@@ -60,6 +60,9 @@ enum http_fate http_feed_start(struct http_client *c, const char *method, const 
  * next call. 1: a line; 0: the body is complete; -1: it was cut off; -2: the deadline passed or
  * stop_fd is readable (calling again goes on); -3: a line is longer than `line_max` bytes. */
 int http_feed_line(struct http_client *c, size_t line_max, int64_t deadline, struct str *line);
+/* The descriptor of the connection, to wait for more lines: only after http_feed_line() returned -2. -1: there is none.
+ */
+int http_client_fd(const struct http_client *c);
 /* Ends the feed. The connection is closed unless the body is complete. */
 void http_feed_end(struct http_client *c);
 

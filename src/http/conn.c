@@ -417,15 +417,35 @@ static size_t address_length(const struct conn *c)
 	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)c->address) ? 16 : 8;
 }
 
+static struct conn **bucket_of(const struct conn *c)
+{
+	return &c->s->buckets[str_sum(c->s->seed, c->address, address_length(c)) % BUCKETS];
+}
+
+/* The number of counted connections from the same address. */
+static size_t same_address(const struct conn *c)
+{
+	size_t n = address_length(c), same = 0;
+
+	for (const struct conn *o = *bucket_of(c); o; o = o->next_same)
+		same += address_length(o) == n && memcmp(o->address, c->address, n) == 0;
+	return same;
+}
+
+bool conn_crowded(const struct conn *c)
+{
+	const struct http_limits *l = limits(c);
+
+	return c->s->count.connections > l->connections_max / 2 ||
+	       (c->prev_same && same_address(c) > l->per_address_max / 2);
+}
+
 /* Puts the connection among those of its address. False: there are too many. */
 static bool count_address(struct conn *c)
 {
-	size_t n = address_length(c), same = 0;
-	struct conn **bucket = &c->s->buckets[str_sum(c->s->seed, c->address, n) % BUCKETS];
+	struct conn **bucket = bucket_of(c);
 
-	for (const struct conn *o = *bucket; o; o = o->next_same)
-		same += address_length(o) == n && memcmp(o->address, c->address, n) == 0;
-	if (same >= limits(c)->per_address_max)
+	if (same_address(c) >= limits(c)->per_address_max)
 		return false;
 	c->next_same = *bucket;
 	c->prev_same = bucket;

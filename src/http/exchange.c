@@ -391,6 +391,11 @@ void http_on_gone(struct http_exchange *x, void (*fn)(struct http_exchange *x, v
 	x->gone_ctx = ctx;
 }
 
+bool http_crowded(const struct http_exchange *x)
+{
+	return x->c && conn_crowded(x->c);
+}
+
 bool http_gone(const struct http_exchange *x)
 {
 	return x->gone || !x->c;

@@ -126,6 +126,7 @@ void conn_answered(struct conn *c);
 void conn_resume(struct conn *c);
 void conn_write(struct conn *c, const char *p, size_t n);
 size_t conn_unsent(const struct conn *c);
+bool conn_crowded(const struct conn *c);
 /* Closes idle connections, and makes the others close after their answer. */
 void conn_drain(struct http_server *s);
 

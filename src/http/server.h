@@ -140,6 +140,9 @@ void *http_user(const struct http_exchange *x);
  * best ended with http_drop() at once. */
 void http_on_gone(struct http_exchange *x, void (*fn)(struct http_exchange *x, void *ctx),
 		  void *ctx);
+/* Are most connections of the server, or of the peer's address, in use? Then a connection that is not needed is best
+ * refused. */
+bool http_crowded(const struct http_exchange *x);
 /* Has the peer closed its side? It may be true already in on_request(). */
 bool http_gone(const struct http_exchange *x);
 

@@ -179,12 +179,14 @@ bool queue_health(struct queue *q, struct health *out)
 
 int queue_wake_fd(struct queue *q)
 {
-	return q->remote ? -1 : q->store->ops->wake_fd(q->store);
+	return q->remote ? q->far->wake_fd(q->remote) : q->store->ops->wake_fd(q->store);
 }
 
 void queue_woken(struct queue *q)
 {
-	if (!q->remote)
+	if (q->remote)
+		q->far->woken(q->remote);
+	else
 		q->store->ops->wake_clear(q->store);
 }
 

@@ -71,7 +71,7 @@ size_t queue_call_all(struct queue *q, const struct request *rqs, const size_t *
 /* Waits up to `ms` for a change. false: certainly nothing has changed. */
 bool queue_wait(struct queue *q, int64_t ms);
 /* For event loops: a descriptor that becomes readable when something may have changed, until queue_woken(). -1: the
- * store has none; read again after queue_pause(). */
+ * store has none now; read again after queue_pause(). Ask for it before each wait: a server may go and come back. */
 int queue_wake_fd(struct queue *q);
 void queue_woken(struct queue *q);
 /* Without a descriptor: the pause until the next read, at most `ms`. Each pause is longer than the last. */

@@ -20,6 +20,9 @@ struct remote_ops {
 	void (*patience)(struct far_queue *r, int64_t timeout_ms);
 	/* The next `next` or `take` waits up to `ms` at the server. false: it is too short for that. */
 	bool (*park)(struct far_queue *r, int64_t ms);
+	/* As queue_wake_fd() and queue_woken(). The descriptor may also become readable without a change. */
+	int (*wake_fd)(struct far_queue *r);
+	void (*woken)(struct far_queue *r);
 	void (*call)(struct far_queue *r, const struct request *rqs, struct answer *answers,
 		     size_t n, struct arena *a);
 	size_t (*call_all)(struct far_queue *r, const struct request *rqs, const size_t *under,

@@ -219,14 +219,15 @@ static bool judge(struct asking *x, enum result *code, struct str *body)
 
 /* --- asking --------------------------------------------------------------------------------------- */
 
-static enum result find_bearer(struct asking *x)
+enum result remote_bearer(struct far_queue *r, struct answer *ans)
 {
-	const struct queue_config *c = x->r->config;
+	const struct queue_config *c = r->config;
 	enum result code = SUCCESS;
 
-	if (!x->r->asked && c->bearer)
-		code = c->bearer(c->bearer_ctx, origin_of(x), &x->r->bearer, x->ans, &x->r->arena);
-	x->r->asked = code == SUCCESS;
+	if (!r->asked && c->bearer)
+		code = c->bearer(c->bearer_ctx, str_c(http_client_origin(r->http)), &r->bearer, ans,
+				 &r->arena);
+	r->asked = code == SUCCESS;
 	return code;
 }
 
@@ -279,7 +280,7 @@ enum result remote_ask(struct far_queue *r, const struct question *k, struct str
 	int64_t now = os_boot_ms();
 	struct asking x = { .r = r, .k = k, .ans = ans, .arena = a };
 	enum http_fate fate;
-	enum result code = find_bearer(&x);
+	enum result code = remote_bearer(r, ans);
 
 	if (code != SUCCESS)
 		return code;

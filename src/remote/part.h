@@ -7,10 +7,21 @@
 
 #define PARK_MAX_MS 60000 /* as long as a server lets a call wait */
 
+/* The stream of changes (watch.c). */
+struct watch {
+	struct http_client *http; /* NULL: it was never opened */
+	int set, timer;           /* -1: none */
+	bool open, fresh;         /* fresh: its caller has not looked since it was opened */
+	bool heard;               /* the server has sent a line */
+	int64_t again_at, pause_ms;
+};
+
 struct far_queue {
 	struct http_client *http;
+	struct watch watch;
 	const struct queue_config *config; /* of the queue, which outlives this */
 	struct arena arena;
+	const char *url;
 	const char *queue; /* "queue=NAME", encoded, or "" */
 	struct str bearer; /* the token of the caller */
 	bool asked;        /* for the token */
@@ -37,6 +48,14 @@ enum result remote_ask(struct far_queue *r, const struct question *k, struct str
 /* The answer has bytes that no server of pawl sends. */
 enum result remote_garbled(struct far_queue *r, bool changes, struct answer *ans, struct arena *a);
 void remote_sleep(int64_t ms);
+/* Finds the token of the caller, once. */
+enum result remote_bearer(struct far_queue *r, struct answer *ans);
+/* A client for another connection. 0, or -1 and `why`. */
+int remote_client(struct far_queue *r, struct http_client **out, char *why, size_t room);
+
+int remote_wake_fd(struct far_queue *r);
+void remote_woken(struct far_queue *r);
+void remote_watch_end(struct watch *w);
 
 extern const struct remote_ops remote_ops;
 void remote_call(struct far_queue *r, const struct request *rqs, struct answer *answers, size_t n,

@@ -35,23 +35,31 @@ static const char *encoded(struct str name, struct arena *a)
 	return out;
 }
 
+int remote_client(struct far_queue *r, struct http_client **out, char *why, size_t room)
+{
+	struct http_client_options o = { .ca_file = r->config->ca_file,
+					 .answer_max = BODY_MAX + (1u << 20),
+					 .connect_ms = CONNECT_MS };
+
+	return http_client_new(r->url, &o, out, why, room);
+}
+
 static enum result open(struct far_queue **out, const struct queue_config *config,
 			struct answer *ans, struct arena *a)
 {
 	struct far_queue *r = mem_alloc(sizeof(*r));
-	struct http_client_options o = { .ca_file = config->ca_file,
-					 .answer_max = BODY_MAX + (1u << 20),
-					 .connect_ms = CONNECT_MS };
 	struct str queue = config->opt.queue;
 	struct uri u = { 0 };
 	char why[400];
 
 	*r = (struct far_queue){ .config = config,
+				 .watch = { .set = -1, .timer = -1 },
 				 .queue = "",
 				 .timeout_ms = config->opt.timeout_ms };
 	if (r->timeout_ms < 0)
 		r->timeout_ms = TIMEOUT_MS;
-	if (http_client_new(url_of(config->uri, &u, &r->arena), &o, &r->http, why, sizeof(why))) {
+	r->url = url_of(config->uri, &u, &r->arena);
+	if (remote_client(r, &r->http, why, sizeof(why))) {
 		arena_free(&r->arena);
 		free(r);
 		return answer_fail(ans, MISCONFIGURED, arena_str(a, str_c(why)),
@@ -67,6 +75,7 @@ static enum result open(struct far_queue **out, const struct queue_config *confi
 
 static void close_remote(struct far_queue *r)
 {
+	remote_watch_end(&r->watch);
 	http_client_free(r->http);
 	arena_free(&r->arena);
 	free(r);
@@ -102,6 +111,8 @@ const struct remote_ops remote_ops = {
 	.close = close_remote,
 	.patience = patience,
 	.park = park,
+	.wake_fd = remote_wake_fd,
+	.woken = remote_woken,
 	.call = remote_call,
 	.call_all = remote_call_all,
 	.make = remote_make,

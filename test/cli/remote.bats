@@ -222,3 +222,41 @@ store_call() {
 	same "$(beside_server queues --json | jq -c '[.queues[].name]')" '["default"]'
 	call 0 create x
 }
+
+# waiters_are N: calls and streams that wait at the server
+waiters_are() {
+	curl -s -H "Authorization: Bearer $admin" "$server/metrics" | grep -qx "pawl_waiters $1"
+}
+
+again() {
+	kill -9 "$served_pid"
+	soon not kill -0 "$served_pid"
+	rm -f "$BATS_TEST_TMPDIR/served.log"
+	start_server "${server#http://}"
+}
+
+@test "log --follow and run --wait wait at the server; they reconnect, or poll" {
+	export PAWL_STORE=$server PAWL_SERVER_TOKEN=$admin
+	call 0 create One
+	call 0 create Two --depends t1
+	call 0 claim t1
+	"$PAWL" log --follow --porcelain >followed 3>&- &
+	ends_with_test $!
+	soon waiters_are 1
+	"$PAWL" run --wait 1m -- touch ran >/dev/null 2>&1 3>&- &
+	runner=$!
+	ends_with_test "$runner"
+	soon waiters_are 2
+	call 0 done t1
+	wait "$runner"
+	[ -e ran ]
+	soon grep -q 'event=done task=t2' followed
+	again
+	soon waiters_are 1
+	call 0 create Three
+	soon grep -q t3 followed
+	set_beside_server config set serve.max_waits 0
+	call 0 create Four
+	soon grep -q t4 followed
+	waiters_are 0
+}

@@ -620,3 +620,50 @@ packed() {
 	wait "$follower"
 	cmp stream before
 }
+
+# wake FILE: follows the changes, without content
+wake() {
+	: >"$1"
+	curl -sN -H "Authorization: Bearer $token" "$url/v1/events?wake=1" >"$1" 3>&- &
+}
+
+changes_are() {
+	[ "$(grep -cx 'event: change' "$1")" -ge "$2" ]
+}
+
+@test "events?wake=1: a line for each change and reader; reads make none" {
+	pawl config set serve.max_per_address 6
+	serve
+	http 400 "$url/v1/events?wake=2"
+	wake first
+	follower=$!
+	soon changes_are first 1
+	wake second
+	second=$!
+	soon changes_are second 1
+	waiters_are 2
+	for _ in 1 2 3; do
+		api 200 list
+	done
+	api 200 create '{"title":"One"}'
+	soon changes_are first 2
+	soon changes_are second 2
+	pawl create Two -q # beside the server
+	soon changes_are first 3
+	soon changes_are second 3
+	same "$(grep -cx 'event: change' first) $(grep -cx 'event: change' second)" "3 3"
+	kill -9 "$follower" # the oldest one
+	soon waiters_are 1
+	api 200 create '{"title":"Three"}'
+	soon changes_are second 4
+	api 200 claim '{"id":"t1","ttl":1}'
+	soon changes_are second 6 # the lease expires
+	wake first
+	follower=$!
+	soon changes_are first 1
+	wake third
+	waiter=$!
+	soon changes_are third 1
+	http 429 "$url/v1/events?wake=1" # half of the connections of an address stay free
+	http 200 "$url/livez"
+}

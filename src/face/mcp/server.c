@@ -182,9 +182,13 @@ static int64_t until(int64_t at)
 static int64_t look_next(struct mcp *m)
 {
 	struct queue *q = m->session.client.queue;
-	bool blind = !q || queue_wake_fd(q) < 0;
+	bool blind;
 	int64_t left = -1;
 
+	/* a local watch begins early, to miss no change; one through a server begins with a look, and costs a stream */
+	if (!awaited(m) && q && queue_is_remote(q))
+		return -1;
+	blind = !q || queue_wake_fd(q) < 0;
 	if (!awaited(m))
 		return -1;
 	if (m->changed || blind)

@@ -2,17 +2,22 @@
  * The live stream of one queue (text/event-stream): a snapshot, then each event of the log with its cursor as id, and
  * each lease that expires, which has no cursor. A reader that reconnects sends Last-Event-ID and gets what it missed, or
  * `reset` and a new snapshot if the log does not know the cursor. It may get an expired lease again.
+ *
+ * A remote queue opens a stream without content: it has a line whenever something changed, and one at the start, since a
+ * change may have come just before.
  */
 #include "face/serve/serve.h"
 
 #include <stdlib.h>
 
 #include "base/os.h"
+#include "base/when.h"
 #include "format/event.h"
 #include "format/task.h"
 
 #define PING_MS 15000
 #define PING STR(": \n\n")
+#define CHANGE STR("event: change\ndata: {}\n\n")
 #define PIECE \
 	((size_t)256 << 10) /* is sent at once: a large snapshot must not look like a slow reader */
 
@@ -27,6 +32,7 @@ struct stream {
 	int64_t since; /* see struct job */
 	size_t sent;
 	bool busy, again, ended;
+	bool wakes; /* see struct job */
 };
 
 /* --- in the thread of the desk --------------------------------------------------------------------- */
@@ -175,30 +181,74 @@ static enum result add_news(struct desk *d, struct job *j, struct answer *ans, s
 	return SUCCESS;
 }
 
-void events_run(struct desk *d, struct job *j)
+/* A change makes an event of the log, or is a lease that expired. */
+static enum result add_change(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
 {
-	struct answer ans = { 0 };
-	struct arena a = { 0 };
-	enum result code = SUCCESS;
+	struct request rq = { .op = OP_LOG };
+	struct str cursor = STR("");
+	bool news = j->first;
 
-	if (j->first && j->after.n && !is_known(d, buf_str(&j->after), &a)) {
+	GIVE(&rq, limit, 1);
+	GIVE(&rq, expired_after, j->first ? WHEN_MAX : j->since);
+	if (ask(d, &rq, ans, a) != SUCCESS)
+		return ans->code;
+	for (size_t i = 0; i < ans->n_events; i++) {
+		news |= !ans->events[i].cursor.n;
+		if (ans->events[i].cursor.n)
+			cursor = ans->events[i].cursor;
+	}
+	if (news || !str_eq(cursor, buf_str(&j->after)))
+		buf_adds(&j->answer, CHANGE);
+	set_cursor(j, cursor);
+	j->since = ans->now;
+	return SUCCESS;
+}
+
+static enum result add_events(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
+{
+	enum result code;
+
+	if (j->first && j->after.n && !is_known(d, buf_str(&j->after), a)) {
 		add_message(&j->answer, STR(""), "reset", json_object());
 		j->after.n = 0;
 	}
 	if (j->first && j->after.n)
-		j->since = time_of(d, buf_str(&j->after), &a);
+		j->since = time_of(d, buf_str(&j->after), a);
 	if (j->first && !j->after.n)
-		code = add_snapshot(d, j, &ans, &a);
+		code = add_snapshot(d, j, ans, a);
 	else
-		code = add_news(d, j, &ans, &a);
+		code = add_news(d, j, ans, a);
 	if (j->first && code == SUCCESS && !j->answer.n) /* it came back and missed nothing */
 		buf_adds(&j->answer, PING);
+	return code;
+}
+
+void events_run(struct desk *d, struct job *j)
+{
+	struct answer ans = { 0 };
+	struct arena a = { 0 };
+	enum result code = j->wakes ? add_change(d, j, &ans, &a) : add_events(d, j, &ans, &a);
+
 	j->status = code == SUCCESS ? 200 : result_http(code);
 	desk_failed(d, &ans);
 	arena_free(&a);
 }
 
 /* --- in the loop --------------------------------------------------------------------------------- */
+
+static void count(struct stream *t, int by)
+{
+	struct meter *m = t->caller.meter;
+	struct counts *c = &t->serve->counts;
+
+	if (t->wakes) {
+		m->waits += by;
+		c->waits += (uint64_t)by;
+	} else {
+		m->streams += by;
+		c->streams += (uint64_t)by;
+	}
+}
 
 static void stream_free(struct stream *t)
 {
@@ -209,8 +259,7 @@ static void stream_free(struct stream *t)
 	*at = t->next;
 	if (!t->desk->streams)
 		t->desk->watched = false;
-	t->caller.meter->streams--;
-	t->serve->counts.streams--;
+	count(t, -1);
 	http_timer_cancel(t->ping);
 	caller_free(&t->caller);
 	buf_free(&t->cursor);
@@ -287,6 +336,7 @@ static void look(struct stream *t, bool first)
 	j = job_new(JOB_EVENTS, NULL, &none);
 	j->owner = t;
 	j->first = first;
+	j->wakes = t->wakes;
 	j->since = t->since;
 	buf_adds(&j->after, buf_str(&t->cursor));
 	t->busy = true;
@@ -297,8 +347,29 @@ void events_look(void *desk)
 {
 	struct desk *d = desk;
 
-	for (struct stream *t = d->streams; t; t = t->next)
-		look(t, false);
+	struct stream *oldest = NULL;
+
+	for (struct stream *t = d->streams; t; t = t->next) /* the newest comes first */
+		if (!t->wakes)
+			look(t, false);
+		else if (!t->ended)
+			oldest = t;
+	if (oldest)
+		look(oldest, false);
+}
+
+/* One look serves all streams without content. The oldest one looks, because it knows no change that another one missed. */
+static void wake_others(struct desk *d, const struct stream *looked)
+{
+	for (struct stream *t = d->streams, *next; t; t = next) {
+		next = t->next;
+		if (!t->wakes || t->ended || t == looked)
+			continue;
+		if (access_holds(t->serve, &t->caller))
+			send_all(t, CHANGE);
+		else
+			stream_end(t);
+	}
 }
 
 void events_done(struct job *j)
@@ -310,6 +381,8 @@ void events_done(struct job *j)
 	t->cursor.n = 0;
 	buf_adds(&t->cursor, buf_str(&j->after));
 	t->since = j->since;
+	if (t->wakes && !j->first && j->answer.n)
+		wake_others(t->desk, t);
 	if (t->ended) {
 		stream_free(t);
 	} else if (failed || j->answer.full || !access_holds(t->serve, &t->caller)) {
@@ -325,7 +398,8 @@ void events_done(struct job *j)
 	job_free(j);
 }
 
-void events_start(struct serve *s, struct http_exchange *x, struct desk *d, struct guest *c)
+void events_start(struct serve *s, struct http_exchange *x, struct desk *d, struct guest *c,
+		  bool wakes)
 {
 	static const struct http_header extra[] = { { { "Cache-Control", 13 }, { "no-store", 8 } },
 						    { { "X-Accel-Buffering", 17 }, { "no", 2 } } };
@@ -338,17 +412,18 @@ void events_start(struct serve *s, struct http_exchange *x, struct desk *d, stru
 			      .desk = d,
 			      .exchange = x,
 			      .caller = *c,
+			      .wakes = wakes,
 			      .cursor = BUF_MAX(NAME_MAX_BYTES),
 			      .out = BUF_MAX(ANSWER_MAX) };
 	*c = (struct guest){ 0 };
 	buf_adds(&t->cursor, last.n <= NAME_MAX_BYTES ? last : STR("0"));
 	d->streams = t;
 	d->watched = true;
-	t->caller.meter->streams++;
-	s->counts.streams++;
+	count(t, 1);
 	http_stream_start(x, 200, "text/event-stream", (struct http_headers){ extra, 2 });
 	t->ping = http_timer_start(s->http, PING_MS, ping, t);
 	look(t, true);
+	http_on_gone(x, on_gone, t); /* may end the stream at once */
 }
 
 void events_end_all(struct serve *s)
@@ -359,4 +434,3 @@ void events_end_all(struct serve *s)
 			stream_end(t);
 		}
 }
-	http_on_gone(x, on_gone, t); /* may end the stream at once */

@@ -35,9 +35,9 @@ static size_t index_of(const struct command *c)
 
 	while (commands[i] && commands[i] != c)
 		i++;
-	return i < COMMANDS_MAX ? i : 0;
 	if (!commands[i] && packed_command(c->op))
 		return index_of(packed_command(c->op));
+	return i < COMMANDS_MAX ? i : 0;
 }
 
 static const enum result codes[CODES] = { SUCCESS,   LOCK_FREE,     USAGE,
@@ -59,7 +59,6 @@ void counts_call(struct serve *s, const struct command *c, enum result code, dou
 	s->counts.seconds[i].sum += seconds;
 }
 
-static void commits_add(struct commits *x, const double *limits, double value, uint64_t n)
 void counts_job(struct serve *s, const struct job *j)
 {
 	double took = (double)(os_boot_ms() - j->began_ns / 1000000) / 1000;
@@ -70,6 +69,7 @@ void counts_job(struct serve *s, const struct job *j)
 		counts_call(s, j->made[i].command, j->made[i].code, took);
 }
 
+static void commits_add(struct commits *x, const double *limits, double value, uint64_t n)
 {
 	size_t b = 0;
 
@@ -222,7 +222,8 @@ static void add_own(struct serve *s, struct buf *b)
 	add_commits(b, "pawl_commit_seconds", "time of a commit", &c->commit_us, bounds, 1e-6);
 	add_one(b, "pawl_lost_lock_total", "counter", "calls that lost their lock",
 		(double)c->lost);
-	add_one(b, "pawl_waiters", "gauge", "calls of next that may wait", (double)c->waits);
+	add_one(b, "pawl_waiters", "gauge", "calls that may wait for a task or a change",
+		(double)c->waits);
 	add_one(b, "pawl_streams", "gauge", "open event streams", (double)c->streams);
 	add_one(b, "pawl_auth_failures_total", "counter", "requests without a valid token",
 		(double)s->access.refused);

@@ -309,16 +309,24 @@ static void serve_store(struct serve *s, struct http_exchange *x, struct guest *
 
 static void serve_events(struct serve *s, struct http_exchange *x, struct guest *c)
 {
+	const struct http_request *r = http_request_of(x);
+	struct arena a = { 0 };
+	struct str wake;
 	struct desk *d;
 
-	if (!str_is(http_request_of(x)->method, "GET"))
+	if (!str_is(r->method, "GET"))
 		route_refuse_method(x, "GET");
 	else if (s->draining)
 		route_refuse(x, 503, "the server is ending", "");
-	else if (c->meter->streams >= s->streams_max)
+	else if (!route_query(r->query, "wake", &wake, &a) || (wake.n && !str_is(wake, "1")))
+		route_refuse(x, 400, "wake= is 1", "");
+	else if (wake.n && (c->meter->waits >= s->waits_max || http_crowded(x)))
+		route_refuse(x, 429, "this token or this address waits for too many changes", "");
+	else if (!wake.n && c->meter->streams >= s->streams_max)
 		route_refuse(x, 429, "this token has too many event streams open", "");
 	else if ((d = route_desk(s, x, c)))
-		events_start(s, x, d, c);
+		events_start(s, x, d, c, wake.n);
+	arena_free(&a);
 }
 
 static void serve_file(struct http_exchange *x, const char *text)
@@ -368,7 +376,7 @@ static void to_handler(struct serve *s, struct http_exchange *x, struct guest *c
 	}
 }
 
-/* A process of the same user could open the store itself, so on a Unix socket it needs no token. */
+/* A process of the same user could open the store itself, so it needs no token on a Unix socket. */
 static bool is_owner(const struct http_request *r)
 {
 	return r->local && (r->uid == geteuid() || r->uid == 0);
@@ -390,7 +398,7 @@ static int find_caller(struct serve *s, const struct http_request *r, struct gue
 	return status;
 }
 
-/* An import is one body. Whoever may not import gets no room for one. */
+/* An import is one body. Only callers that may import may send a body of that size. */
 void route_head(struct http_exchange *x, void *serve)
 {
 	struct serve *s = serve;

@@ -117,6 +117,7 @@ struct job {
 	int64_t wait_until; /* by os_boot_ms(); 0: it does not wait */
 	int64_t due;        /* when to try again at the latest */
 	bool first;    /* of a stream: begin with a snapshot, or after a cursor that the peer had */
+	bool wakes;    /* of a stream: the peer reads the queue itself when something changed */
 	bool parked;   /* the caller's meter counts it */
 	bool gone;     /* its peer has closed; under the lock of the desk */
 	bool tried;    /* this turn made its calls */
@@ -205,9 +206,9 @@ void call_end(struct desk *d, struct job *j, const struct answer *ans, bool last
 /* The packed requests and the changes of commands of a list, in one commit. Jobs that are answered have a status
  * afterwards. */
 void packed_run(struct desk *d, struct job *list, bool last);
-struct late *late_new(void);
 /* The command with a route that makes such a request. NULL: there is none. */
 const struct command *packed_command(enum op op);
+struct late *late_new(void);
 enum arrival {
 	ARRIVAL_FIRST,
 	ARRIVAL_AGAIN, /* the call came before; the network or the client has repeated it */
@@ -242,7 +243,9 @@ bool lapse_look(struct desk *d);
 
 /* --- events ------------------------------------------------------------------------------------- */
 
-void events_start(struct serve *s, struct http_exchange *x, struct desk *d, struct guest *c);
+/* wakes: the stream has only a line for each change, and counts as a call that waits. */
+void events_start(struct serve *s, struct http_exchange *x, struct desk *d, struct guest *c,
+		  bool wakes);
 /* Runs in the thread of the desk: looks for news after the cursor of the job. */
 void events_run(struct desk *d, struct job *j);
 /* The loop has the news. */
