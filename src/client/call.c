@@ -546,6 +546,7 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 	enum store_mode mode = op_flags(rq->op) & OP_READS ? STORE_READ : STORE_WRITE;
 	struct keys k = { .pending.fd = -1 };
 	struct request full;
+	int64_t held_ms;
 
 	*ans = (struct answer){ 0 };
 	c->keyring.arena = c->arena;
@@ -562,9 +563,11 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 	if (complete(c, &full, &k, ans) != SUCCESS)
 		return;
 	queue_patience(c->queue, client_timeout(c, kind_of(rq)));
-	given_back_except(&c->given_back, c->queue, &full, c->arena);
+	held_ms = given_back_except(&c->given_back, c->queue, &full, true, c->arena);
 	if (mode == STORE_READ || !c->change || !c->change(c->change_ctx, &full, ans))
 		queue_call(c->queue, &full, ans, c->arena);
+	if (ans->code == NO_TASKS && held_ms && (!ans->wait_ms || held_ms < ans->wait_ms))
+		ans->wait_ms = held_ms;
 	settle(c, &full, &k, ans);
 	given_back_note(&c->given_back, c->queue, &full, ans);
 }

@@ -23,12 +23,15 @@ static bool look(struct queue *q, struct str id, struct given *out, struct arena
 {
 	struct request rq = { .op = OP_SHOW };
 	struct answer ans;
+	int64_t left;
 
 	GIVE(&rq, id, id);
 	queue_call(q, &rq, &ans, a);
 	if (ans.code != SUCCESS || !ans.task)
 		return false;
+	left = ans.task->lock.holder.n ? ans.task->lock.expires_at - ans.now : 0;
 	*out = (struct given){ .id = ans.task->id,
+			       .held_ms = left > 0 ? left : 0,
 			       .comment = ans.n_events ? ans.events[ans.n_events - 1].cursor
 						       : STR(""),
 			       .status = ans.task->status,
@@ -124,25 +127,31 @@ static bool takes_next(const struct request *rq)
 	       (rq->op == OP_DONE && rq->claim_next);
 }
 
-void given_back_except(struct given_back *g, struct queue *q, struct request *rq, struct arena *a)
+int64_t given_back_except(struct given_back *g, struct queue *q, struct request *rq, bool held,
+			  struct arena *a)
 {
 	struct arena scratch = { 0 };
 	struct strs ids = { 0 };
+	int64_t first = 0;
 
 	if (!g->on || !g->n || !takes_next(rq))
-		return;
+		return 0;
 	for (size_t i = g->n; i-- > 0;) {
 		struct given now;
 
-		if (!look(q, g->v[i].id, &now, &scratch) || !same(q, &g->v[i], &now, &scratch))
+		if (!look(q, g->v[i].id, &now, &scratch) || !same(q, &g->v[i], &now, &scratch)) {
 			forget(g, i);
-		else if (now.status == READY) /* if another agent took it and died, it is work */
+		} else if (now.status == READY || (held && now.held_ms)) {
 			ids = arena_append(a, ids, arena_str(a, g->v[i].id));
+			if (now.held_ms && (!first || now.held_ms < first))
+				first = now.held_ms;
+		} /* else its holder died, so it is work */
 		arena_free(&scratch);
 		scratch = (struct arena){ 0 };
 	}
 	if (ids.n)
 		GIVE(rq, except, ids);
+	return first;
 }
 
 void given_back_free(struct given_back *g)

@@ -1,7 +1,8 @@
 /*
  * given_back: the tasks that a loop took and released. It would take such a task again at once, as the first in the
  * order, and spin. So its next calls pass the task over until somebody changes it: the task itself, its comments,
- * dependencies or sub-tasks. That others took it and released it, too, is not such a change. The memory is that of one process: of `pawl run --loop`, or of one MCP session.
+ * dependencies or sub-tasks. That others took it and released it, too, is not such a change. The memory is that of one
+ * process: of `pawl run --loop`, or of one MCP session.
  */
 #ifndef CLIENT_GIVEN_BACK_H
 #define CLIENT_GIVEN_BACK_H
@@ -15,6 +16,7 @@
 struct given {
 	struct str id, comment, last; /* the cursors of the last comment and of the last event */
 	int64_t status, version, open_deps, canceled_deps, open_subs;
+	int64_t held_ms; /* until the lease of its holder expires; 0: nobody holds it */
 };
 
 struct given_back {
@@ -29,8 +31,10 @@ void given_back_note(struct given_back *g, struct queue *q, const struct request
 /* Remembers a task that the loop, or a program that it started, released. */
 void given_back_add(struct given_back *g, struct queue *q, struct str id);
 /* Call it before a call that takes the next task: excepts the tasks that nobody has changed since, and forgets the
- * others. */
-void given_back_except(struct given_back *g, struct queue *q, struct request *rq, struct arena *a);
+ * others. held: also those that another agent holds now, because it may release them before the call. Returns the time
+ * until the first of their leases expires; 0: there is none. */
+int64_t given_back_except(struct given_back *g, struct queue *q, struct request *rq, bool held,
+			  struct arena *a);
 void given_back_free(struct given_back *g);
 
 #endif

@@ -509,6 +509,35 @@ static void test_late_repeat(void **state)
 }
 
 /* `lock release` of an expired lease succeeds, and leaves no token to keep. */
+/* Another agent releases the task between the look of the loop and its call. */
+static bool release_first(void *other, const struct request *rq, struct answer *out)
+{
+	(void)out;
+	if (rq->op == OP_TAKE)
+		assert_int_equal(send(other, OP_RELEASE, "t1"), SUCCESS);
+	return false;
+}
+
+static void test_given_back_meanwhile(void **state)
+{
+	struct client bob;
+
+	(void)state;
+	start(&bob, (struct client_options){ .agent = STR("bob") });
+	create("t1");
+	c.given_back.on = true;
+	assert_int_equal(send(&c, OP_TAKE, NULL), SUCCESS);
+	assert_int_equal(send(&c, OP_RELEASE, "t1"), SUCCESS);
+	assert_int_equal(send(&bob, OP_CLAIM, "t1"), SUCCESS);
+	assert_int_equal(send(&c, OP_TAKE, NULL), NO_TASKS);
+	assert_in_range(ans.wait_ms, 1, 3600 * 1000); /* bob may die */
+	c.change = release_first;
+	c.change_ctx = &bob;
+	assert_int_equal(send(&c, OP_TAKE, NULL), NO_TASKS);
+	given_back_free(&c.given_back);
+	client_close(&bob);
+}
+
 static void test_ran_out(void **state)
 {
 	struct request rq = about(OP_LOCK_ACQUIRE, "t1");
@@ -840,6 +869,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_filters_are_apart, enter, leave),
 		cmocka_unit_test_setup_teardown(test_next_is_saved_first, enter, leave),
 		cmocka_unit_test_setup_teardown(test_late_repeat, enter, leave),
+		cmocka_unit_test_setup_teardown(test_given_back_meanwhile, enter, leave),
 		cmocka_unit_test_setup_teardown(test_ran_out, enter, leave),
 		cmocka_unit_test_setup_teardown(test_claimed_again, enter, leave),
 		cmocka_unit_test_setup_teardown(test_identity, enter, leave),
