@@ -155,6 +155,7 @@ operation() {
 }
 
 @test "lock health: batch, import, clear and restore that are kept out count as failed" {
+	needs_local "the server does not count calls that wait"
 	pawl batch add one two
 	pawl export -o tasks.json
 	pawl backup b

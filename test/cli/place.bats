@@ -403,6 +403,7 @@ t2"
 	queue
 	uri=$(store_uri)
 	printf '# mine\nlease = 1m ; short\n' >>.pawl/config
+	pawl trust # pawl did not write this config, and it may name a store elsewhere
 	pawl config set max_abandoned 4
 	call 0 config reset
 	says lease max_abandoned "no longer set"
