@@ -3,9 +3,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/fs.h"
 #include "face/serve/endpoint.h"
 
 static const struct visitor ann = { STR("hash"), STR("ann"), STR("default") };
@@ -60,11 +63,35 @@ static void test_memory_is_bounded(void **state)
 	visits_close(&v);
 }
 
+/* The last line of the file may be cut off: the disk was full, or the machine lost power. */
+static void test_torn_file(void **state)
+{
+	struct visits v = { 0 };
+	struct arena a = { 0 };
+	char dir[] = "/tmp/pawl-visit.XXXXXX";
+	struct str first = visit_begin(&a), second = visit_begin(&a);
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(visits_open(&v, dir), 0);
+	assert_int_equal(
+		fs_write_atomic(v.ended_file, arena_printf(&a, "%.*s 17", STRF(first)), 0600), 0);
+	assert_true(goes_on(&v, second));
+	assert_int_equal(visit_end(&v, second), 0);
+	assert_false(goes_on(&v, second));
+	assert_int_equal(unlink(v.ended_file), 0);
+	assert_int_equal(unlink(fs_join(&a, str_c(dir), STR("mcp-key"))), 0);
+	assert_int_equal(rmdir(dir), 0);
+	arena_free(&a);
+	visits_close(&v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ended_in_memory),
 		cmocka_unit_test(test_memory_is_bounded),
+		cmocka_unit_test(test_torn_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

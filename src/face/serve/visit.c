@@ -181,7 +181,9 @@ int visit_end(struct visits *v, struct str run)
 		arena_free(&a);
 		return 0;
 	}
-	(void)is_ended(v, run); /* reads the file */
+	(void)is_ended(v, run);                               /* reads the file */
+	if (v->ended.n && v->ended.p[v->ended.n - 1] != '\n') /* a write that was cut off */
+		line = arena_printf(&a, "\n%.*s", STRF(line));
 	shorten_file(v);
 	fd = open(v->ended_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	r = fd < 0 ? -errno : fs_write_all(fd, line);
