@@ -10,6 +10,12 @@ struct http_timer {
 	void *ctx;
 };
 
+struct http_later {
+	struct event event;
+	void (*fn)(void *ctx);
+	void *ctx;
+};
+
 struct http_watch {
 	struct event event;
 	void (*fn)(void *ctx);
@@ -46,6 +52,38 @@ void http_timer_cancel(struct http_timer *t)
 	if (t)
 		event_del(&t->event);
 	free(t);
+}
+
+static void later_now(evutil_socket_t fd, short what, void *ctx)
+{
+	struct http_later *l = ctx;
+
+	(void)fd;
+	(void)what;
+	l->fn(l->ctx);
+}
+
+struct http_later *http_later_new(struct http_server *s, void (*fn)(void *ctx), void *ctx)
+{
+	struct http_later *l = mem_alloc(sizeof(*l));
+
+	l->fn = fn;
+	l->ctx = ctx;
+	event_assign(&l->event, s->base, -1, 0, later_now, l);
+	return l;
+}
+
+/* The event joins the end of the list of events that are ready. */
+void http_later_call(struct http_later *l)
+{
+	event_active(&l->event, EV_TIMEOUT, 0);
+}
+
+void http_later_free(struct http_later *l)
+{
+	if (l)
+		event_del(&l->event);
+	free(l);
 }
 
 static void seen(evutil_socket_t fd, short what, void *ctx)

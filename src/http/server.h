@@ -120,6 +120,10 @@ void http_server_post(struct http_server *s, void (*fn)(void *arg), void *arg);
 struct http_timer *http_timer_start(struct http_server *s, int64_t ms, void (*fn)(void *ctx),
 				    void *ctx);
 void http_timer_cancel(struct http_timer *t); /* NULL: nothing; not after fn was called */
+/* http_later_call() makes the loop call fn once, when it has read the input that is ready now. */
+struct http_later *http_later_new(struct http_server *s, void (*fn)(void *ctx), void *ctx);
+void http_later_call(struct http_later *l);
+void http_later_free(struct http_later *l);
 /* Calls fn whenever the descriptor is readable, or the signal has come. */
 struct http_watch *http_watch_fd(struct http_server *s, int fd, void (*fn)(void *ctx), void *ctx);
 struct http_watch *http_watch_signal(struct http_server *s, int signo, void (*fn)(void *ctx),

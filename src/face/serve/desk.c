@@ -149,6 +149,25 @@ void desk_answer(struct job *j)
 	http_server_post(j->desk->serve->http, job_done, j);
 }
 
+static void jobs_done(void *list)
+{
+	struct job *next;
+
+	for (struct job *j = list; j; j = next) {
+		next = j->next;
+		job_done(j);
+	}
+}
+
+/* Gives all answers of a commit back at once: the loop wakes up once, and sends them in one go. */
+static void answer_all(struct desk *d, struct job **list, struct job ***last)
+{
+	if (*list)
+		http_server_post(d->serve->http, jobs_done, *list);
+	*list = NULL;
+	*last = list;
+}
+
 static void keep_waiting(struct desk *d, struct job *j)
 {
 	j->next = NULL;
@@ -191,7 +210,7 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 {
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
-	struct job *j, *next;
+	struct job *j, *next, *answered = NULL, **end = &answered;
 
 	d->creates = store_creates(d, list);
 	if (desk_open(d, &ans, &a))
@@ -206,11 +225,16 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 		/* a call over MCP closes a queue that failed */
 		if (!j->status && !j->tried && !d->session.client.queue && !desk_open(d, &ans, &a))
 			job_fail(j, &ans);
-		if (j->status || job_is_gone(j) || (!j->tried && run_one(d, j, last)))
-			desk_answer(j);
-		else if (!own)
+		if (!j->status && !j->tried) /* may take long */
+			answer_all(d, &answered, &end);
+		if (j->status || job_is_gone(j) || (!j->tried && run_one(d, j, last))) {
+			*end = j;
+			end = &j->next;
+		} else if (!own) {
 			keep_waiting(d, j);
+		}
 	}
+	answer_all(d, &answered, &end);
 	arena_free(&a);
 }
 
@@ -350,6 +374,11 @@ static void wake(struct desk *d)
 	(void)!write(d->wake, &one, sizeof(one));
 }
 
+static void wake_later(void *desk)
+{
+	wake(desk);
+}
+
 static struct desk *desk_new(struct serve *s, struct str queue)
 {
 	struct desk *d = mem_alloc(sizeof(*d));
@@ -357,6 +386,7 @@ static struct desk *desk_new(struct serve *s, struct str queue)
 	*d = (struct desk){ .serve = s, .queue = strndup(str_p(queue), queue.n) };
 	d->last = &d->first;
 	d->late = late_new();
+	d->later = http_later_new(s->http, wake_later, d);
 	d->waiting_last = &d->waiting;
 	d->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&d->lock, NULL);
@@ -364,6 +394,7 @@ static struct desk *desk_new(struct serve *s, struct str queue)
 		if (d->wake >= 0)
 			close(d->wake);
 		pthread_mutex_destroy(&d->lock);
+		http_later_free(d->later);
 		free(d->late);
 		free(d->queue);
 		free(d);
@@ -394,14 +425,18 @@ struct desk *desk_find(struct serve *s, struct str queue)
 
 void desk_put(struct desk *d, struct job *j)
 {
+	bool was_empty;
+
 	j->desk = d;
 	j->began_ns = os_boot_ms() * 1000000;
 	d->jobs++;
 	pthread_mutex_lock(&d->lock);
+	was_empty = !d->first;
 	*d->last = j;
 	d->last = &j->next;
 	pthread_mutex_unlock(&d->lock);
-	wake(d);
+	if (was_empty) /* else it has been woken already, and takes all jobs at once */
+		http_later_call(d->later);
 }
 
 void desk_gone(struct job *j)
@@ -419,6 +454,8 @@ static void desk_end(struct desk *d)
 	pthread_mutex_unlock(&d->lock);
 	wake(d);
 	pthread_join(d->thread, NULL);
+	http_later_free(d->later);
+	d->later = NULL;
 }
 
 static void desk_free(void *desk)

@@ -150,7 +150,8 @@ struct desk {
 	char *queue; /* empty: the one that the server was started for */
 	pthread_t thread;
 	pthread_mutex_t lock;
-	int wake; /* an eventfd */
+	int wake;                 /* an eventfd */
+	struct http_later *later; /* wakes it after the requests that the loop can read now */
 	/* under the lock */
 	struct job *first, **last;
 	bool stop;
