@@ -1,6 +1,7 @@
 #include "http/wire.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -12,6 +13,9 @@
 
 #include "base/module.h"
 #include "base/os.h"
+
+#define PATIENCE_MS 1000
+#define STAYS 8 /* a connection with this many reads is expected to stay */
 
 /* Waits until the socket is ready: 0, or a result. */
 static int ready(const struct wire *w, short events, int64_t deadline)
@@ -235,14 +239,14 @@ static ssize_t read_once(struct wire *w, void *p, size_t n)
 {
 	if (w->session)
 		return w->tls->read(w->session, p, n);
-	return plain(recv(w->fd, p, n, 0), TLS_WANTS_READ);
+	return plain(recv(w->fd, p, n, MSG_DONTWAIT), TLS_WANTS_READ);
 }
 
 static ssize_t write_once(struct wire *w, const void *p, size_t n)
 {
 	if (w->session)
 		return w->tls->write(w->session, p, n);
-	return plain(send(w->fd, p, n, MSG_NOSIGNAL), TLS_WANTS_WRITE);
+	return plain(send(w->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT), TLS_WANTS_WRITE);
 }
 
 /* After an attempt that got `n`: 0 to try again, or a result. */
@@ -253,10 +257,33 @@ static int again(struct wire *w, ssize_t n, int64_t deadline)
 	return ready(w, n == TLS_WANTS_READ ? POLLIN : POLLOUT, deadline);
 }
 
+/* Makes recv() without MSG_DONTWAIT wait for up to PATIENCE_MS. */
+static bool lets_wait(struct wire *w)
+{
+	struct timeval most = { .tv_sec = PATIENCE_MS / 1000 };
+	int flags;
+
+	if (w->waits || w->session || w->stop_fd >= 0 || w->reads++ < STAYS)
+		return w->waits;
+	flags = fcntl(w->fd, F_GETFL);
+	w->waits = flags >= 0 &&
+		   setsockopt(w->fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most)) == 0 &&
+		   fcntl(w->fd, F_SETFL, flags & ~O_NONBLOCK) == 0;
+	return w->waits;
+}
+
+/* The answer is almost never there yet. One call that waits saves a failed read and a poll(). */
+static ssize_t read_patiently(struct wire *w, void *p, size_t n, int64_t deadline)
+{
+	if ((deadline && deadline - os_boot_ms() <= PATIENCE_MS) || !lets_wait(w))
+		return read_once(w, p, n);
+	return plain(recv(w->fd, p, n, 0), TLS_WANTS_READ);
+}
+
 ssize_t wire_read(struct wire *w, void *p, size_t n, int64_t deadline)
 {
 	for (;;) {
-		ssize_t got = read_once(w, p, n);
+		ssize_t got = read_patiently(w, p, n, deadline);
 		int result;
 
 		if (got >= 0)
@@ -289,6 +316,8 @@ void wire_close(struct wire *w)
 	if (w->fd >= 0)
 		close(w->fd);
 	w->fd = -1;
+	w->waits = false;
+	w->reads = 0;
 }
 
 void wire_free(struct wire *w)

@@ -10,6 +10,8 @@
 struct wire {
 	int fd;      /* -1: not connected */
 	int stop_fd; /* -1: none */
+	bool waits;  /* a read may wait in the system */
+	int reads;   /* before it may */
 	const struct http_tls_ops *tls;
 	struct http_tls_context *context;
 	struct http_tls *session;
