@@ -16,15 +16,28 @@ struct calls {
 	struct answer *answers;
 	size_t *left; /* indexes of the calls without a final answer */
 	size_t n_left;
+	bool *resent; /* by index: an earlier attempt may have made the call */
 	struct arena *arena;
 };
 
-/* A token in the request makes an acquisition recognisable. A heartbeat may be made twice. */
+/* The holder ends its lock. The task keeps this with the token until the next acquisition: see is_repeat() of core. A
+ * record for the answer would be the most expensive part of such a call. */
+static bool ends_own(const struct request *rq)
+{
+	unsigned flags = op_flags(rq->op);
+
+	return flags & OP_ENDS && flags & OP_OWN && rq->op != OP_LOCK_RELEASE && rq->token.n &&
+	       !rq->force && !rq->take;
+}
+
+/* A token in the request makes an acquisition recognisable, and the end of a lock. A heartbeat may be made twice. */
 static bool needs_id(const struct request *rq)
 {
 	unsigned flags = op_flags(rq->op);
 
 	if (flags & OP_READS || rq->op == OP_HEARTBEAT || HAS(rq, request_id))
+		return false;
+	if (ends_own(rq))
 		return false;
 	if (rq->op == OP_STATUS)
 		return rq->status != IN_PROGRESS;
@@ -40,6 +53,7 @@ static struct calls prepare(struct far_queue *r, const struct request *rqs, stru
 			   .answers = answers,
 			   .left = arena_array(a, size_t, n),
 			   .n_left = n,
+			   .resent = arena_array(a, bool, n),
 			   .arena = a };
 
 	for (size_t i = 0; i < n; i++) {
@@ -79,7 +93,8 @@ static int64_t again_ms(const struct calls *c, size_t i)
 {
 	const struct request *rq = &c->rqs[i];
 
-	if (!(op_flags(rq->op) & OP_TAKES) || HAS(rq, request_id) || !HAS(rq, ttl) || rq->ttl <= 0)
+	if (!(op_flags(rq->op) & OP_TAKES) || HAS(rq, request_id) || ends_own(rq) ||
+	    !HAS(rq, ttl) || rq->ttl <= 0)
 		return 0;
 	return (rq->ttl + 1) / 2;
 }
@@ -105,6 +120,7 @@ static void send(struct calls *c, struct str body, size_t from, size_t to, const
 	}
 	code = remote_ask(c->r, &k, &rest, &fail, c->arena);
 	for (size_t i = from; i < to; i++) {
+		c->resent[c->left[i]] |= c->r->resent;
 		if (code == SUCCESS &&
 		    (!frame_cut(&rest, &one) || !take_answer(c, c->left[i], one)))
 			code = remote_garbled(c->r, k.changes, &fail, c->arena);
@@ -188,29 +204,56 @@ static bool wait_free(const struct calls *c, struct backoff *pause)
 	return true;
 }
 
-void remote_call(struct far_queue *r, const struct request *rqs, struct answer *answers, size_t n,
-		 struct arena *a)
+/* A repetition is refused if the task was acquired again before it came, or if a lock of the whole queue bars it. The
+ * first attempt may have been made all the same. */
+static void tell_unknown(const struct calls *c, size_t n)
 {
-	struct calls c = prepare(r, rqs, answers, n, a);
+	for (size_t i = 0; i < n; i++) {
+		struct answer *ans = &c->answers[i];
+		int64_t now = ans->now;
+
+		if (!c->resent[i] || ans->code == SUCCESS || ans->code == USAGE ||
+		    ans->applied == '?' || HAS(&c->rqs[i], request_id) || !ends_own(&c->rqs[i]))
+			continue;
+		*ans = (struct answer){ .now = now };
+		answer_fail(ans, API_ERROR,
+			    STR("the answer of this call got lost, and its repetition was refused"),
+			    STR("the change may have been made: look before you repeat it"));
+		ans->applied = '?';
+	}
+}
+
+static void call_in_turn(struct calls *c)
+{
+	struct far_queue *r = c->r;
 	struct backoff pause = { .base_ms = LOOK_MS,
 				 .max_ms = LOOK_MAX_MS,
 				 .deadline = os_boot_ms() + r->timeout_ms };
 
 	for (;;) {
-		send_left(&c);
+		send_left(c);
 		r->park_ms = 0;
-		keep_barred(&c);
-		if (!c.n_left)
+		keep_barred(c);
+		if (!c->n_left)
 			return;
-		if (any_pass(&c))
+		if (any_pass(c))
 			continue;
 		if (r->config->impatient)
 			return;
-		if (!wait_free(&c, &pause)) {
-			tell_waited(&c);
+		if (!wait_free(c, &pause)) {
+			tell_waited(c);
 			return;
 		}
 	}
+}
+
+void remote_call(struct far_queue *r, const struct request *rqs, struct answer *answers, size_t n,
+		 struct arena *a)
+{
+	struct calls c = prepare(r, rqs, answers, n, a);
+
+	call_in_turn(&c);
+	tell_unknown(&c, n);
 }
 
 /* --- all or none ---------------------------------------------------------------------------------- */
@@ -254,8 +297,11 @@ size_t remote_call_all(struct far_queue *r, const struct request *rqs, const siz
 
 	if (n > FRAMES_MAX)
 		return too_many(&answers[0], a);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		c.extras[i].under = under ? (int64_t)under[i] : 0;
+		if (ends_own(&rqs[i]) && !HAS(&rqs[i], request_id)) /* one refusal refuses all */
+			GIVE(&c.rqs[i], request_id, c.extras[i].call);
+	}
 	for (;;) {
 		struct buf body = BUF_MAX(BODY_MAX);
 

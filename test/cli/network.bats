@@ -96,6 +96,65 @@ network() {
 	network 502
 }
 
+# taken_over FAULT [COMMAND...]: an operator reopens t1, another agent claims it, and the command runs, before the
+# repetition of `done` comes
+taken_over() {
+	local hold=$BATS_TEST_TMPDIR/hold code=0 pid
+	export PAWL_SERVER_TOKEN=$admin PAWL_STORE=$server CUT_PROXY_MEANWHILE
+	call 0 create one
+	call 0 claim t1 -a first
+	CUT_PROXY_MEANWHILE="[ ! -e '$hold.on' ] || touch '$hold'; while [ -e '$hold' ]; do sleep 0.02; done"
+	through "$1"
+	[ "$1" != twice ] || curl -fs -o /dev/null "$PAWL_STORE/livez" # so that the proxy breaks the second request of `done`
+	touch "$hold.on"
+	"$PAWL" done t1 -a first --json >"$BATS_TEST_TMPDIR/out" 3>&- &
+	pid=$!
+	soon test -e "$hold"
+	until events | grep -qx done; do # the command asks for more than this
+		rm "$hold"
+		soon test -e "$hold"
+	done
+	beside_server reopen t1 --reason again -q
+	beside_server claim t1 -a other -q >/dev/null
+	"${@:2}"
+	rm "$hold"
+	wait "$pid" || code=$?
+	same "$code" 30
+	output=$(cat "$BATS_TEST_TMPDIR/out")
+	is '.error.applied == "unknown"'
+	same "$(events | grep -xE 'claimed|done' | tr '\n' ' ')" "claimed done claimed "
+	same "$(beside_server show t1 --json | jq -r .task.lock.holder)" other
+}
+
+@test "network: the task was taken over before done came again: API_ERROR, applied unknown" {
+	taken_over unanswered
+}
+
+@test "network: the same, with a proxy that sends the request twice" {
+	taken_over twice
+}
+
+start_again() {
+	kill -9 "$served_pid"
+	soon not kill -0 "$served_pid"
+	start_server "${server#http://}"
+}
+
+@test "network: the same, with a server that has forgotten the first request" {
+	taken_over unanswered start_again
+}
+
+@test "network: done --claim-next gives the same task again after a lost answer" {
+	export PAWL_SERVER_TOKEN=$admin PAWL_STORE=$server
+	call 0 batch add one two three
+	call 0 claim t1
+	through unanswered
+	ask 0 done t1 --claim-next
+	is '.next.task.id == "t2" and (.repeated | not)'
+	ask 0 done t2
+	same "$(events | grep -xE 'claimed|done' | tr '\n' ' ')" "claimed done claimed done "
+}
+
 @test "network: batches, plans and comments are made once" {
 	export PAWL_SERVER_TOKEN=$admin
 	through unanswered
@@ -136,9 +195,7 @@ network() {
 	done
 	for ((i = 0; i < kills; i++)); do
 		sleep 0.2
-		kill -9 "$served_pid"
-		soon not kill -0 "$served_pid"
-		start_server "${server#http://}"
+		start_again
 	done
 	wait "${pids[@]}" || true
 	cat errors.*

@@ -3,7 +3,8 @@
  * repeated request: a refusal, or a task that it has completed since. The queue would take such a late request for a new
  * one, and give a task to nobody. So attempts have numbers, and an attempt is refused after a later one. A repetition that
  * only a proxy makes has the number of the first. It is refused if it is an acquisition whose lock has ended; if somebody
- * else ended that lock, the answer is unknown. Other changes have request ids, which the queue itself remembers.
+ * else ended that lock, the answer is unknown. So it is for the end of a lock by its holder, if the task was acquired again
+ * before the repetition. Other changes have request ids, which the queue itself remembers.
  *
  * Tables of fixed size, in which a newer entry may replace an older one: a request is late by seconds, not by hours.
  */
@@ -20,7 +21,10 @@ struct late {
 	struct {
 		char call[ID_BYTES], token[ID_BYTES]; /* this call got a lock with this token */
 	} granted[SLOTS];
-	char ended[SLOTS][ID_BYTES]; /* the holder has ended the lock of this token */
+	struct {
+		char call[ID_BYTES],
+			token[ID_BYTES]; /* the holder has ended the lock of this token */
+	} ended[SLOTS];
 };
 
 struct late *late_new(void)
@@ -52,7 +56,16 @@ bool late_granted(const struct late *l, const struct request *rq, struct str cal
 
 static bool has_ended(const struct late *l, const struct request *rq, struct str call)
 {
-	return late_granted(l, rq, call) && str_is(rq->new_token, l->ended[slot_of(rq->new_token)]);
+	return late_granted(l, rq, call) &&
+	       str_is(rq->new_token, l->ended[slot_of(rq->new_token)].token);
+}
+
+bool late_ended(const struct late *l, const struct request *rq, struct str call)
+{
+	size_t i = slot_of(rq->token);
+
+	return call.n && rq->token.n && str_is(call, l->ended[i].call) &&
+	       str_is(rq->token, l->ended[i].token);
 }
 
 enum arrival late_judge(struct late *l, const struct request *rq, struct str call, int64_t attempt)
@@ -76,13 +89,15 @@ void late_note(struct late *l, const struct request *rq, struct str call, const 
 
 	if (ans->code != SUCCESS)
 		return;
-	if (op_flags(rq->op) & OP_ENDS && rq->token.n)
-		keep(l->ended[slot_of(rq->token)], rq->token);
+	if (op_flags(rq->op) & OP_ENDS && rq->token.n) {
+		keep(l->ended[slot_of(rq->token)].call, call);
+		keep(l->ended[slot_of(rq->token)].token, rq->token);
+	}
 	if (!call.n || !ans->lock || !str_eq(ans->lock->token, rq->new_token))
 		return;
 	keep(l->granted[i].call, call);
 	keep(l->granted[i].token, rq->new_token);
-	if (str_is(rq->new_token, l->ended[slot_of(rq->new_token)]))
-		keep(l->ended[slot_of(rq->new_token)],
+	if (str_is(rq->new_token, l->ended[slot_of(rq->new_token)].token))
+		keep(l->ended[slot_of(rq->new_token)].token,
 		     STR("")); /* a caller may use its token again */
 }

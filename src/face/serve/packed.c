@@ -181,7 +181,8 @@ static void call_all(struct queue *q, struct batch *b, struct arena *a)
 			b->answers[i] = (struct answer){ 0 };
 }
 
-/* The call got a lock when it first arrived, and somebody else ended that lock. A refusal would hide this. */
+/* The call got a lock when it first arrived, and somebody else ended that lock; or it ended a lock, and the task was
+ * acquired again. A refusal would hide this. */
 static void tell_lost(struct answer *ans)
 {
 	int64_t now = ans->now;
@@ -215,7 +216,8 @@ static void call(struct desk *d, struct batch *b, bool all, struct arena *a)
 			b->answers[i].repeated = REPEATED_MAYBE;
 		desk_failed(d, &b->answers[i]);
 		if (b->answers[i].code != SUCCESS && b->arrivals[i] == ARRIVAL_AGAIN &&
-		    late_granted(d->late, &b->rqs[i], b->calls[i]))
+		    (late_granted(d->late, &b->rqs[i], b->calls[i]) ||
+		     late_ended(d->late, &b->rqs[i], b->calls[i])))
 			tell_lost(&b->answers[i]);
 	}
 }

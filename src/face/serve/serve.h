@@ -218,6 +218,8 @@ enum arrival {
 enum arrival late_judge(struct late *l, const struct request *rq, struct str call, int64_t attempt);
 /* Has this very call got its lock before? */
 bool late_granted(const struct late *l, const struct request *rq, struct str call);
+/* Has this very call ended its lock before? */
+bool late_ended(const struct late *l, const struct request *rq, struct str call);
 void late_note(struct late *l, const struct request *rq, struct str call, const struct answer *ans);
 /* A function of the queue that is not a call: /v1/store?do=NAME. NULL: there is none of this name. */
 const struct store_call *store_find(struct str name);
