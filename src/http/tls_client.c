@@ -2,10 +2,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "base/module.h"
@@ -14,9 +16,14 @@
 struct http_tls_context {
 	SSL_CTX *ctx;
 	BIO_METHOD *method;
+	char *ca_file;      /* to be loaded when a certificate must be verified; NULL: not */
+	unsigned char *one; /* the only certificate in it */
+	long one_size;
+	bool unusable; /* the file could not be loaded */
 };
 
 struct http_tls {
+	struct http_tls_context *of;
 	SSL *ssl;
 	bool failed;
 };
@@ -79,6 +86,77 @@ static BIO_METHOD *socket_method(void)
 	return m;
 }
 
+/* ---- the certificates to trust */
+
+static void unusable(const char *ca_file, char *why, size_t room)
+{
+	snprintf(why, room, "cannot use the certificates in %s", ca_file ? ca_file : "the system");
+	ERR_clear_error();
+}
+
+/* Reads a file that has one certificate and nothing else. false: it has not. */
+static bool read_one(struct http_tls_context *c, const char *ca_file)
+{
+	BIO *in = BIO_new_file(ca_file, "r");
+	char *name = NULL, *head = NULL;
+	unsigned char *data = NULL;
+	long n;
+	int found = 0, certificates = 0;
+
+	while (in && PEM_read_bio(in, &name, &head, &data, &n)) {
+		certificates += strcmp(name, PEM_STRING_X509) == 0;
+		OPENSSL_free(name);
+		OPENSSL_free(head);
+		OPENSSL_free(found ? data : c->one);
+		if (!found++) {
+			c->one = data;
+			c->one_size = n;
+		}
+	}
+	BIO_free(in);
+	ERR_clear_error();
+	return found == 1 && certificates == 1;
+}
+
+/* A server without an authority has signed its certificate itself, and the file has the same one. OpenSSL takes long to
+ * decode a certificate, and it has decoded the one of the server already. */
+static bool trust_file(struct http_tls_context *c, X509_STORE_CTX *of)
+{
+	X509 *peer = X509_STORE_CTX_get0_cert(of);
+	X509_STORE *store = X509_STORE_CTX_get0_store(of);
+	unsigned char *bytes = NULL;
+	int n = peer ? i2d_X509(peer, &bytes) : -1;
+	bool same = n > 0 && n == c->one_size && memcmp(bytes, c->one, (size_t)n) == 0;
+
+	OPENSSL_free(bytes);
+	return same ? X509_STORE_add_cert(store, peer) == 1
+		    : X509_STORE_load_file(store, c->ca_file) == 1;
+}
+
+static int verify(X509_STORE_CTX *of, void *context)
+{
+	struct http_tls_context *c = context;
+
+	if (c->ca_file && !trust_file(c, of)) {
+		c->unusable = true;
+		return 0;
+	}
+	free(c->ca_file);
+	c->ca_file = NULL;
+	return X509_verify_cert(of);
+}
+
+static bool trust(struct http_tls_context *c, const char *ca_file)
+{
+	if (!ca_file)
+		return SSL_CTX_set_default_verify_paths(c->ctx) == 1;
+	if (!read_one(c, ca_file))
+		return SSL_CTX_load_verify_file(c->ctx, ca_file) == 1;
+	c->ca_file = strdup(ca_file);
+	SSL_CTX_set_cert_verify_callback(c->ctx, verify, c);
+	return c->ca_file != NULL;
+}
+
 /* ---- the context */
 
 static void context_free(struct http_tls_context *c)
@@ -87,13 +165,14 @@ static void context_free(struct http_tls_context *c)
 		return;
 	SSL_CTX_free(c->ctx);
 	BIO_meth_free(c->method);
+	OPENSSL_free(c->one);
+	free(c->ca_file);
 	free(c);
 }
 
 static struct http_tls_context *context(const char *ca_file, char *why, size_t room)
 {
 	struct http_tls_context *c = calloc(1, sizeof(*c));
-	bool trusted = false;
 
 	if (c) {
 		/* most callers end after one call: leave the memory of OpenSSL to the end of the process */
@@ -112,12 +191,9 @@ static struct http_tls_context *context(const char *ca_file, char *why, size_t r
 	SSL_CTX_set_options(c->ctx, SSL_OP_IGNORE_UNEXPECTED_EOF);
 	SSL_CTX_set_mode(c->ctx,
 			 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	trusted = ca_file ? SSL_CTX_load_verify_file(c->ctx, ca_file) == 1
-			  : SSL_CTX_set_default_verify_paths(c->ctx) == 1;
-	if (trusted)
+	if (trust(c, ca_file))
 		return c;
-	snprintf(why, room, "cannot use the certificates in %s", ca_file ? ca_file : "the system");
-	ERR_clear_error();
+	unusable(ca_file, why, room);
 	context_free(c);
 	return NULL;
 }
@@ -153,6 +229,7 @@ static struct http_tls *start(struct http_tls_context *c, int fd, const char *ho
 	if (bio) {
 		BIO_set_data(bio, (void *)(intptr_t)fd);
 		BIO_set_init(bio, 1);
+		t->of = c;
 		t->ssl = SSL_new(c->ctx);
 	}
 	if (!t || !t->ssl || !expect_host(t->ssl, host)) {
@@ -192,7 +269,10 @@ static ssize_t handshake(struct http_tls *t, char *why, size_t room)
 	w = wish(t, result);
 	if (w == TLS_WANTS_READ || w == TLS_WANTS_WRITE)
 		return w;
-	explain(t->ssl, why, room);
+	if (t->of->unusable)
+		unusable(t->of->ca_file, why, room);
+	else
+		explain(t->ssl, why, room);
 	return TLS_FAILED;
 }
 

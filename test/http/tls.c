@@ -28,6 +28,14 @@ static void make(const char *name, const char *alt)
 	assert_int_equal(system(line), 0);
 }
 
+static void shell(const char *command)
+{
+	char line[700];
+
+	snprintf(line, sizeof(line), "cd %s && { %s; } 2>/dev/null", dir, command);
+	assert_int_equal(system(line), 0);
+}
+
 static int group_setup(void **state)
 {
 	(void)state;
@@ -39,8 +47,10 @@ static int group_setup(void **state)
 
 static int group_teardown(void **state)
 {
-	static const char *const names[] = { "good.key",  "good.pem", "other.key",
-					     "other.pem", "now.key",  "now.pem" };
+	static const char *const names[] = { "good.key",   "good.pem",   "other.key",  "other.pem",
+					     "now.key",    "now.pem",    "signed.key", "signed.pem",
+					     "signed.csr", "signed.ext", "both.pem",   "broken.pem",
+					     "other.srl" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -147,6 +157,57 @@ static void test_not_trusted(void **state)
 }
 
 /* https to a plain server, and plain http to a TLS server. */
+static void answers(struct harness *h, const char *ca)
+{
+	struct http_client *c = client(harness_url(h), file(ca));
+	struct http_header once = { { "Connection", 10 }, { "close", 5 } };
+	struct http_headers extra = { &once, 1 };
+	struct http_answer out;
+	struct arena a = { 0 };
+
+	for (int i = 0; i < 2; i++) /* the second connection verifies again */
+		if (http_call(c, "GET", "/who", NULL, extra, STR(""), os_boot_ms() + PATIENCE, &a,
+			      &out) != HTTP_ANSWERED)
+			fail_msg("%s: %s", ca, out.why);
+	WAIT_FOR(harness_counters(h).connections == 0);
+	http_client_free(c);
+	arena_free(&a);
+}
+
+/* A file with the certificate of the server, with that of its authority, and with several. */
+static void test_trusted(void **state)
+{
+	struct harness *h = secure("good.pem", "good.key"), *s;
+	struct http_answer out;
+	struct arena a = { 0 };
+	struct http_client *c;
+
+	(void)state;
+	shell("openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=signed "
+	      "-keyout signed.key -out signed.csr && echo subjectAltName=IP:127.0.0.1 >signed.ext && "
+	      "openssl x509 -req -in signed.csr -CA other.pem -CAkey other.key -CAcreateserial -days 2 "
+	      "-extfile signed.ext -out signed.pem");
+	shell("cat other.pem good.pem >both.pem");
+	shell("{ echo '-----BEGIN CERTIFICATE-----'; echo hello | base64; "
+	      "echo '-----END CERTIFICATE-----'; } >broken.pem");
+	s = secure("signed.pem", "signed.key");
+	answers(h, "good.pem");
+	answers(h, "both.pem");
+	answers(s, "other.pem");
+	answers(s, "both.pem");
+	c = client(harness_url(s), file("good.pem"));
+	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
+	assert_non_null(strstr(out.why, "not trusted"));
+	http_client_free(c);
+	c = client(harness_url(h), file("broken.pem"));
+	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
+	assert_non_null(strstr(out.why, "broken.pem"));
+	http_client_free(c);
+	arena_free(&a);
+	harness_end(s);
+	harness_end(h);
+}
+
 static void test_crossed(void **state)
 {
 	struct harness *plain = harness_start(NULL), *tls = secure("good.pem", "good.key");
@@ -255,7 +316,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calls),   cmocka_unit_test(test_not_trusted),
 		cmocka_unit_test(test_crossed), cmocka_unit_test(test_parked),
-		cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_reload),  cmocka_unit_test(test_trusted),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
