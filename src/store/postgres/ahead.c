@@ -103,6 +103,7 @@ static void want_query(struct pg *s, const struct query *q)
 				: by_target(q) ? PG_SET_TARGETS
 					       : PG_SET_ONE;
 	struct pg_set *set;
+	struct str value;
 
 	if (!usable(q) || is_known(s, q))
 		return;
@@ -111,9 +112,9 @@ static void want_query(struct pg *s, const struct query *q)
 		return;
 	set->q.limit += q->limit;
 	set->open |= !q->limit;
-	if (kind != PG_SET_ONE && set->values.n < MERGED_MOST)
-		set->values = arena_append(&s->arena, set->values,
-					   kind == PG_SET_TOKENS ? q->token : q->depends_on);
+	value = kind == PG_SET_TOKENS ? q->token : q->depends_on;
+	if (kind != PG_SET_ONE && set->values.n < MERGED_MOST && !strs_have(set->values, value))
+		set->values = arena_append(&s->arena, set->values, value);
 }
 
 static void want_key(struct pg *s, struct str key)
@@ -138,6 +139,12 @@ static void want(struct pg *s, const struct wants *w)
 
 /* --- asking --------------------------------------------------------------------------------------- */
 
+#define ROWS "SELECT " PG_COLS "," PG_BODY " FROM "
+#define PARENTS                                \
+	"ARRAY(SELECT p.parent FROM " PG_EACH( \
+		"$2") " JOIN $S.record p ON "  \
+		      "p.q=k.q AND p.key=k.v WHERE p.parent IS NOT NULL)"
+
 /* With the parent of each task: a task that ends changes the counts of its parent. */
 static int send_keys(struct pg *s)
 {
@@ -145,16 +152,16 @@ static int send_keys(struct pg *s)
 
 	pg_int(&args, s->q);
 	pg_list(&args, s->ahead.keys);
-	return pg_send(s,
-		       "SELECT " PG_COLS "," PG_BODY " FROM $S.record r" PG_JOIN
-		       " WHERE r.q=$1 AND r.key=ANY($2||ARRAY(SELECT p.parent FROM $S.record p "
-		       "WHERE p.q=$1 AND p.key=ANY($2) AND p.parent IS NOT NULL))",
-		       &args);
+	return pg_send(
+		s,
+		ROWS PG_EACH("$2||" PARENTS) " JOIN $S.record r ON r.q=k.q AND r.key=k.v" PG_JOIN,
+		&args);
 }
 
-#define MERGED                                                    \
-	"SELECT " PG_COLS "," PG_BODY " FROM $S.record r" PG_JOIN \
-	" WHERE r.q=$1 AND r.status IS NOT NULL AND "
+#define LINKED                                      \
+	"(SELECT DISTINCT l.q,l.key FROM " PG_EACH( \
+		"$2") " JOIN $S.link l ON l.q=k.q AND l.target=k.v) k"
+#define FIRST " AND r.status IS NOT NULL LIMIT 512"
 
 static int send_merged(struct pg *s, const struct pg_set *set)
 {
@@ -163,10 +170,14 @@ static int send_merged(struct pg *s, const struct pg_set *set)
 	pg_int(&args, s->q);
 	pg_list(&args, set->values);
 	if (set->kind == PG_SET_TOKENS)
-		return pg_send(s, MERGED "r.token=ANY($2) LIMIT 512", &args);
+		return pg_send(
+			s,
+			ROWS PG_EACH("$2") " JOIN $S.record r ON r.q=k.q AND r.token=k.v" PG_JOIN
+					   " WHERE r.token IS NOT NULL" FIRST,
+			&args);
 	return pg_send(s,
-		       MERGED "r.key=ANY(ARRAY(SELECT l.key FROM $S.link l WHERE l.q=$1 AND "
-			      "l.target=ANY($2))) LIMIT 512",
+		       ROWS LINKED " JOIN $S.record r ON r.q=k.q AND r.key=k.key" PG_JOIN
+				   " WHERE true" FIRST,
 		       &args);
 }
 

@@ -4,7 +4,7 @@
 
 #include "store/postgres/postgres.h"
 
-enum { OID_BYTEA = 17, OID_INT8 = 20, OID_TEXT = 25, OID_BYTEA_LIST = 1001 };
+enum { OID_BYTEA = 17, OID_INT8 = 20, OID_TEXT = 25, OID_BYTEA_LIST = 1001, OID_INT8_LIST = 1016 };
 
 static void add(struct pg_args *p, Oid type, const char *v, size_t n, int format)
 {
@@ -74,6 +74,38 @@ void pg_list(struct pg_args *p, struct strs list)
 		at += list.v[i].n;
 	}
 	add(p, OID_BYTEA_LIST, bytes, n, 1);
+}
+
+static void add_column(struct pg_args *out, struct pg_args *const *rows, size_t n, int col)
+{
+	Oid type = rows[0]->types[col];
+	size_t size = 20;
+	bool nulls = false;
+	char *bytes, *at;
+
+	for (size_t i = 0; i < n; i++) {
+		size += 4 + (size_t)rows[i]->lengths[col];
+		nulls |= !rows[i]->values[col];
+	}
+	bytes = at = arena_alloc(out->a, size);
+	at = put32(put32(put32(at, 1), nulls), type);
+	at = put32(put32(at, (uint32_t)n), 1);
+	for (size_t i = 0; i < n; i++) {
+		const char *v = rows[i]->values[col];
+		size_t len = (size_t)rows[i]->lengths[col];
+
+		at = put32(at, v ? (uint32_t)len : UINT32_MAX);
+		if (len)
+			memcpy(at, v, len);
+		at += len;
+	}
+	add(out, type == OID_INT8 ? OID_INT8_LIST : OID_BYTEA_LIST, bytes, size, 1);
+}
+
+void pg_columns(struct pg_args *out, struct pg_args *const *rows, size_t n)
+{
+	for (int col = 0; col < rows[0]->n; col++)
+		add_column(out, rows, n, col);
 }
 
 int64_t pg_int_at(const PGresult *r, int row, int col)

@@ -70,14 +70,17 @@ static int read_lock(struct pg *s, const PGresult *r)
 	s->ahead.until = pg_int_at(r, 0, 1);
 	s->row = (struct pg_row){ .now = s->now,
 				  .floor = pg_int_at(r, 0, 2),
-				  .seq = pg_int_at(r, 0, 3) };
+				  .seq = pg_int_at(r, 0, 3),
+				  .due = pg_int_at(r, 0, 6) };
 	tally = pg_bytes_at(r, 0, 4);
 	for (int i = 0; i < STORE_STATUSES; i++)
 		(void)str_to_i64(str_cut(&tally, ','), &s->row.tally[i]);
 	return 0;
 }
 
-/* The settings hold for this transaction only: a pooler may give its session to another program afterwards. */
+/* The settings hold for this transaction only: a pooler may give its session to another program afterwards. Every
+ * statement of a change finds its rows by an index. For a table that was small or unknown when the plan was made, the
+ * planner would rather read all of it. */
 static int send_settings(struct pg *s, int64_t left_ms)
 {
 	struct pg_args args = { 0 };
@@ -92,13 +95,16 @@ static int send_settings(struct pg *s, int64_t left_ms)
 			*p = '?';
 	pg_text(&args, timeout);
 	pg_text(&args, name);
-	return pg_send(s,
-		       "SELECT set_config('lock_timeout',$1,true),"
-		       "set_config('idle_in_transaction_session_timeout','" IDLE_MS "',true),"
-		       "set_config('application_name',$2,true),set_config('synchronous_commit',"
-		       "CASE WHEN current_setting('synchronous_commit')='off' THEN 'on' ELSE "
-		       "current_setting('synchronous_commit') END,true)",
-		       &args);
+	return pg_send(
+		s,
+		"SELECT set_config('lock_timeout',$1,true),"
+		"set_config('idle_in_transaction_session_timeout','" IDLE_MS "',true),"
+		"set_config('enable_seqscan','off',true),set_config('enable_hashjoin','off',true),"
+		"set_config('enable_mergejoin','off',true),"
+		"set_config('application_name',$2,true),set_config('synchronous_commit',"
+		"CASE WHEN current_setting('synchronous_commit')='off' THEN 'on' ELSE "
+		"current_setting('synchronous_commit') END,true)",
+		&args);
 }
 
 /* OFFSET 0 keeps the planner from taking the time before it waits for the lock. pawl.now is for the queries that are read
@@ -113,7 +119,9 @@ static int send_lock(struct pg *s)
 	return pg_send(
 		s,
 		"SELECT name,set_config('pawl.now',(greatest(now,$C,$2)+$3)::text,true)::bigint,"
-		"floor,seq,array_to_string(tally,','),(SELECT version::bigint FROM $S.about) FROM (SELECT * FROM $S.queue WHERE q=$1 "
+		"floor,seq,array_to_string(tally,','),(SELECT version::bigint FROM $S.about),"
+		"EXISTS(SELECT 1 FROM $S.record WHERE q=$1 AND lane>=2 AND lane IN(2,4) AND "
+		"eligible_at<=greatest($C,$2)+$3) FROM (SELECT * FROM $S.queue WHERE q=$1 "
 		"OFFSET 0 FOR NO KEY UPDATE) l",
 		&args);
 }
@@ -147,7 +155,8 @@ int pg_lock(struct pg *s, int64_t left_ms, const struct wants *const *w, size_t 
 
 /* --- the commit ----------------------------------------------------------------------------------- */
 
-/* Also promotes records whose time has come, and removes expired ones, a limited number at once. */
+/* Also promotes records whose time has come, and removes expired ones, a limited number at once. The lock has looked for
+ * such records as they were before it waited: if it misses one, a later change finds it. */
 static int send_queue_row(struct pg *s)
 {
 	struct pg_args args = { 0 };
@@ -163,6 +172,11 @@ static int send_queue_row(struct pg *s)
 	pg_int(&args, s->row.seq);
 	pg_int(&args, s->row.floor);
 	pg_text(&args, tally);
+	if (!s->row.due)
+		return pg_send(s,
+			       "UPDATE $S.queue SET now=$2,seq=$3,floor=$4,tally=$5::bigint[] "
+			       "WHERE q=$1",
+			       &args);
 	return pg_send(
 		s,
 		"WITH going AS (DELETE FROM $S.record WHERE q=$1 AND key=ANY(ARRAY(SELECT key FROM "
@@ -214,8 +228,10 @@ static int run_all(struct pg *s, struct change *changes, size_t n, bool *worth)
 			*worth = true;
 			rc = pg_apply(s, &e);
 		}
-		if (e.n_items >= LARGE || s->n_seen > PG_SEEN_MOST)
-			pg_forget_seen(s); /* an import makes thousands of such edits */
+		if (rc < 0 || (e.n_items < LARGE && s->n_seen <= PG_SEEN_MOST))
+			continue;
+		rc = pg_later_send(s);
+		pg_forget_seen(s); /* an import makes thousands of such edits */
 	}
 	return rc < 0 ? rc : 0;
 }
@@ -251,6 +267,15 @@ static int commit_change(struct pg *s)
 	return rc;
 }
 
+/* A holder of the gate tells the others when it leaves: a notification is a transaction of its own. */
+static void tell_others(struct pg *s)
+{
+	if (s->leading)
+		s->news = true;
+	else
+		pg_notify(s);
+}
+
 /* *others: in: whether to run the calls of others; out: whether there were any. */
 static int change_once(struct pg *s, struct change *changes, size_t n, bool *others,
 		       int64_t left_ms)
@@ -276,7 +301,7 @@ static int change_once(struct pg *s, struct change *changes, size_t n, bool *oth
 	if (rc < 0 || !worth)
 		rc = pg_rollback(s, rc);
 	else
-		pg_notify(s);
+		tell_others(s);
 	*others = s->batch.n > 0;
 	batch_end(&s->batch, rc);
 	arena_free(&s->calls);

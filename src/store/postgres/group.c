@@ -135,6 +135,9 @@ void pg_group_leave(struct pg *s)
 	s->leading = false;
 	gate_unlock(&s->gate);
 	(void)batch_nudge(&s->batch);
+	if (s->news && !s->broken)
+		pg_notify(s);
+	s->news = false;
 }
 
 bool pg_group_leads(struct pg *s)

@@ -37,6 +37,8 @@ struct pg_seen {
 	bool body;          /* rec->body is known */
 	bool written;       /* by the current change */
 	struct pg_seen *next_written;
+	bool later; /* its row is not sent yet: see later.c */
+	struct pg_seen *next_later;
 };
 #define PG_SEEN_SLOTS 256
 #define PG_SEEN_MOST 2048
@@ -57,6 +59,7 @@ struct pg_prepared {
 struct pg_row {
 	int64_t now, floor, seq;
 	int64_t tally[STORE_STATUSES];
+	bool due; /* records wait to be promoted or removed */
 };
 
 /* The answer of a query that the current change wanted; see ahead.c. */
@@ -85,6 +88,13 @@ struct pg_found {
 	bool bodies;
 };
 #define PG_AHEAD_MS 1000
+
+/* Writes that are not sent yet; see later.c. */
+struct pg_later {
+	struct pg_seen *records;
+	struct pg_args **entries; /* of the log */
+	size_t n_records, n_entries;
+};
 
 struct pg {
 	struct store base;
@@ -124,6 +134,7 @@ struct pg {
 	struct pg_seen *seen[PG_SEEN_SLOTS], *written;
 	size_t n_seen, n_written;
 	struct pg_ahead ahead;
+	struct pg_later later;
 
 	/* group commit, see group.c */
 	struct gate gate;
@@ -135,6 +146,7 @@ struct pg {
 	char server[160]; /* the server that this path belongs to */
 	bool apart;       /* there is no safe place for the gate */
 	bool leading;     /* we hold the gate */
+	bool news;        /* we have committed, and the processes that wait do not know yet */
 	bool tidied;      /* numbers of batches that nobody asks for any more are removed */
 };
 
@@ -162,6 +174,8 @@ void pg_bytes(struct pg_args *p, struct str v);
 void pg_bytes_or_null(struct pg_args *p, struct str v); /* NULL if it is empty */
 void pg_list(struct pg_args *p, struct strs list);
 void pg_text(struct pg_args *p, const char *v);
+/* Adds a list for each parameter of the rows, which are numbers or byte strings. */
+void pg_columns(struct pg_args *out, struct pg_args *const *rows, size_t n);
 /* Reads a value of a result. */
 int64_t pg_int_at(const PGresult *r, int row, int col);
 struct str pg_bytes_at(const PGresult *r, int row, int col);
@@ -188,6 +202,8 @@ void pg_abandon(PGconn *db);
 
 /* `sql` is a literal; every $S in it stands for the schema. The statement is sent; its result is read later. */
 int pg_send(struct pg *s, const char *sql, const struct pg_args *args);
+/* The same for a statement that neither reads nor overwrites the writes that wait in s->later: all others follow these. */
+int pg_send_beside(struct pg *s, const char *sql, const struct pg_args *args);
 /* The same for a text that is composed for this call. */
 int pg_send_text(struct pg *s, const char *sql, const struct pg_args *args);
 /* The same, for a text that is likely to be used again. */
@@ -237,11 +253,17 @@ int pg_newer(struct pg *s, int64_t version);
 /* A body larger than pawl writes counts as absent. A kept answer may hold many tasks, hence its larger limit. */
 #define PG_BODY \
 	"t.title,t.description,t.acceptance,t.blocker_reason,t.unblock_action,t.summary,t.rest"
-#define PG_JOIN                                                                                  \
-	" LEFT JOIN $S.text t ON t.q=r.q AND t.key=r.key AND octet_length(t.title)"              \
-	"+octet_length(t.description)+octet_length(t.acceptance)+octet_length(t.blocker_reason)" \
-	"+octet_length(t.unblock_action)+octet_length(t.summary)+octet_length(t.rest)"           \
-	"<=CASE WHEN r.status IS NULL THEN 16777216 ELSE 1835008 END"
+/* LIMIT keeps the planner from another plan than one lookup by key: without statistics of a new queue it takes q=$1 for
+ * selective, and would read the whole queue. */
+#define PG_JOIN                                                                                     \
+	" LEFT JOIN LATERAL (SELECT * FROM $S.text b WHERE b.q=r.q AND b.key=r.key AND "            \
+	"octet_length(b.title)+octet_length(b.description)+octet_length(b.acceptance)"              \
+	"+octet_length(b.blocker_reason)+octet_length(b.unblock_action)+octet_length(b.summary)"    \
+	"+octet_length(b.rest)<=CASE WHEN r.status IS NULL THEN 16777216 ELSE 1835008 END LIMIT 1)" \
+	" t ON true"
+/* The values of a list, each with the number of the queue. OFFSET 0 hides that number from the planner, for the same
+ * reason: the values select, the queue does not. */
+#define PG_EACH(list) "(SELECT $1::bigint AS q,u.v FROM unnest(" list ") u(v) OFFSET 0) k"
 enum { PG_COL_BODY = 18 };
 
 /* The record of the row, with all its strings in `a`. */
@@ -251,7 +273,7 @@ void pg_remember(struct pg *s, struct str key, const struct record *r, bool body
 struct pg_seen *pg_seen(struct pg *s, struct str key);
 /* The current change has written this record, which is remembered. */
 void pg_wrote(struct pg *s, struct str key);
-/* Also forgets what was read ahead. */
+/* Also forgets what was read ahead, and the writes that wait. */
 void pg_forget_seen(struct pg *s);
 
 /* --- postgres/read.c ------------------------------------------------------------------------------- */
@@ -300,8 +322,20 @@ int pg_lock(struct pg *s, int64_t left_ms, const struct wants *const *w, size_t 
 int pg_rollback(struct pg *s, int rc);
 int pg_commit(struct pg *s);
 int pg_may_write(struct pg *s);
-/* Sends the puts, drops and log entries of the edit. */
+/* Sends the puts, drops and log entries of the edit, or keeps them in s->later. */
 int pg_apply(struct pg *s, const struct edit *e);
+/* Sends the row of a record that is there. */
+int pg_update(struct pg *s, const struct record *r);
+/* Adds the columns that copy a part of `hot`. */
+void pg_copies(struct pg_args *p, const struct record *r);
+
+/* --- postgres/later.c ------------------------------------------------------------------------------ */
+
+/* The record is remembered, its row is there, and only columns that a claim changes differ from it. */
+int pg_later_update(struct pg *s, struct str key);
+int pg_later_entry(struct pg *s, const struct entry *e);
+/* Sends all writes that wait. */
+int pg_later_send(struct pg *s);
 
 /* --- postgres/group.c: group commit ---------------------------------------------------------------- */
 

@@ -17,7 +17,7 @@ static int run_key(struct pg *s, const char *sql, struct str key)
 	return pg_send(s, sql, &args);
 }
 
-static void add_copies(struct pg_args *p, const struct record *r)
+void pg_copies(struct pg_args *p, const struct record *r)
 {
 	struct str values[COLUMN_COPIES];
 	bool there[COLUMN_COPIES];
@@ -62,7 +62,7 @@ static void add_row(struct pg *s, struct pg_args *p, const struct record *r)
 	pg_list(p, ix->labels);
 	pg_list(p, ix->depends);
 	pg_bytes(p, r->hot);
-	add_copies(p, r);
+	pg_copies(p, r);
 }
 
 static int insert(struct pg *s, const struct record *r)
@@ -70,7 +70,7 @@ static int insert(struct pg *s, const struct record *r)
 	struct pg_args args = { 0 };
 
 	add_row(s, &args, r);
-	return pg_send(
+	return pg_send_beside(
 		s,
 		"INSERT INTO $S.record(q,key,rev,lane,status,class_rank,priority,eligible_at,"
 		"updated_at,created_at,due_at,id,id_key,holder,token,parent,type,labels,depends,hot,"
@@ -80,7 +80,7 @@ static int insert(struct pg *s, const struct record *r)
 		&args);
 }
 
-static int update(struct pg *s, const struct record *r)
+int pg_update(struct pg *s, const struct record *r)
 {
 	struct pg_args args = { 0 };
 
@@ -113,7 +113,7 @@ static int write_body(struct pg *s, const struct record *r)
 	for (int i = 0; i < COLUMN_TEXTS; i++)
 		pg_bytes(&args, texts[i]);
 	pg_bytes(&args, buf_str(&rest));
-	rc = pg_send(
+	rc = pg_send_beside(
 		s,
 		"INSERT INTO $S.text VALUES($1,$2,$3,$4,$5,$6,$7,$8,$9) ON CONFLICT(q,key) DO UPDATE "
 		"SET title=$3,description=$4,acceptance=$5,blocker_reason=$6,unblock_action=$7,"
@@ -136,7 +136,7 @@ static int link_each(struct pg *s, const char *sql, struct str key, struct strs 
 		pg_int(&args, s->q);
 		pg_bytes(&args, list.v[i]);
 		pg_bytes(&args, key);
-		rc = pg_send(s, sql, &args);
+		rc = pg_send_beside(s, sql, &args);
 	}
 	return rc;
 }
@@ -172,12 +172,23 @@ static int drop(struct pg *s, struct str key)
 	return rc;
 }
 
+/* The other columns are the same: those that a claim does not change. */
+static bool claims_only(const struct record *old, const struct record *new)
+{
+	const struct index *a = &old->ix, *b = &new->ix;
+
+	return str_eq(a->id, b->id) && a->created_at == b->created_at &&
+	       str_eq(a->parent, b->parent) && str_eq(a->type, b->type) &&
+	       strs_eq(a->labels, b->labels) && strs_eq(a->depends, b->depends);
+}
+
 static int put(struct pg *s, const struct record *r)
 {
 	const struct pg_seen *seen = pg_seen(s, r->key);
 	const struct record *old = seen->rec;
 	bool body = r->body_changed || !old || seen->body;
 	struct record n = *r;
+	bool later;
 	int rc = 0;
 
 	if (old && index_gone(&old->ix, s->now)) { /* its body must not reappear */
@@ -187,8 +198,9 @@ static int put(struct pg *s, const struct record *r)
 	n.rev = (old ? old->rev : s->row.floor) + 1;
 	count(s, old ? old->ix.status : 0, -1);
 	count(s, r->ix.status, 1);
-	if (rc == 0)
-		rc = old ? update(s, &n) : insert(s, &n);
+	later = old && claims_only(old, &n);
+	if (rc == 0 && !later)
+		rc = old ? pg_update(s, &n) : insert(s, &n);
 	if (rc == 0 && r->body_changed && (old || r->body.n))
 		rc = write_body(s, &n);
 	if (rc == 0 && (old ? !strs_eq(old->ix.depends, r->ix.depends) : r->ix.depends.n > 0))
@@ -198,30 +210,10 @@ static int put(struct pg *s, const struct record *r)
 		n.body = old ? old->body : STR("");
 	pg_remember(s, r->key, &n, body);
 	pg_wrote(s, r->key);
-	return rc;
+	return rc == 0 && later ? pg_later_update(s, r->key) : rc;
 }
 
 /* --- the log -------------------------------------------------------------------------------------- */
-
-static int write_entry(struct pg *s, const struct entry *e)
-{
-	struct pg_args args = { 0 };
-	struct str words[COLUMN_WORDS];
-	struct buf rest;
-	int rc;
-
-	column_split(column_entry_tags, COLUMN_WORDS, e->data, words, &rest);
-	pg_int(&args, s->q);
-	pg_int(&args, ++s->row.seq);
-	pg_bytes(&args, e->key);
-	pg_int(&args, e->at);
-	for (int i = 0; i < COLUMN_WORDS; i++)
-		pg_bytes_or_null(&args, words[i]);
-	pg_bytes_or_null(&args, buf_str(&rest));
-	rc = pg_send(s, "INSERT INTO $S.log VALUES($1,$2,$3,$4,$5,$6,$7,$8,$9,$10)", &args);
-	buf_free(&rest);
-	return rc;
-}
 
 static int forget(struct pg *s, const struct edit *e)
 {
@@ -258,6 +250,6 @@ int pg_apply(struct pg *s, const struct edit *e)
 	for (const struct edit_item *it = e->items; rc == 0 && it; it = it->next)
 		rc = it->dropped ? drop(s, it->rec.key) : put(s, &it->rec);
 	for (const struct edit_entry *n = e->entries; rc == 0 && n; n = n->next)
-		rc = write_entry(s, &n->entry);
+		rc = pg_later_entry(s, &n->entry);
 	return rc || !e->forget ? rc : forget(s, e);
 }

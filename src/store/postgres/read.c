@@ -112,8 +112,8 @@ int pg_load(struct pg *s, struct strs keys)
 	pg_int(&args, s->q);
 	pg_list(&args, keys);
 	rc = pg_ask(s,
-		    "SELECT " PG_COLS "," PG_BODY " FROM $S.record r" PG_JOIN
-		    " WHERE r.q=$1 AND r.key=ANY($2)",
+		    "SELECT " PG_COLS "," PG_BODY
+		    " FROM " PG_EACH("$2") " JOIN $S.record r ON r.q=k.q AND r.key=k.v" PG_JOIN,
 		    &args, &r);
 	if (rc == 0)
 		pg_remember_all(s, keys, r);

@@ -101,5 +101,6 @@ void pg_forget_seen(struct pg *s)
 	s->written = NULL;
 	s->n_seen = s->n_written = 0;
 	s->ahead = (struct pg_ahead){ 0 };
+	s->later = (struct pg_later){ 0 };
 	arena_free(&s->arena);
 }

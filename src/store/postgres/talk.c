@@ -140,12 +140,10 @@ int pg_room(struct pg *s, unsigned n)
 	return s->sent + n <= BATCH ? 0 : pg_wait(s, NULL);
 }
 
-int pg_send_text(struct pg *s, const char *sql, const struct pg_args *p)
+static int send_text(struct pg *s, const char *sql, const struct pg_args *p)
 {
-	static const struct pg_args none;
 	int rc = make_room(s);
 
-	p = p ? p : &none;
 	if (rc < 0)
 		return rc;
 	return sent(s, PQsendQueryParams(s->db, sql, p->n, p->types, p->values, p->lengths,
@@ -184,31 +182,49 @@ static struct pg_prepared *find(struct pg *s, const char *sql, const char *text)
 	return &s->prepared[s->n_prepared++];
 }
 
-int pg_send_composed(struct pg *s, const char *sql, const struct pg_args *p)
-{
-	struct pg_prepared *known = find(s, NULL, sql);
-
-	if (known && known->uses++ > 1 && !s->pooled)
-		return send_named(s, known, p);
-	return pg_send_text(s, sql, p);
-}
-
 /* A process that makes one call sends each statement once, and a named statement would only cost time. */
-int pg_send(struct pg *s, const char *sql, const struct pg_args *p)
+static int send_known(struct pg *s, const char *sql, const char *text, const struct pg_args *p)
 {
 	static const struct pg_args none;
-	struct pg_prepared *known = find(s, sql, NULL);
-	char *text;
+	struct pg_prepared *known = find(s, sql, text);
+	char *made = NULL;
 	int rc;
 
 	p = p ? p : &none;
-	if (known && known->uses++ > 1 && !s->pooled)
+	if (known && known->uses++ > 0 && !s->pooled)
 		return send_named(s, known, p);
-	text = known ? known->text : pg_sql(s, sql);
-	rc = pg_send_text(s, text, p);
-	if (!known)
-		free(text);
+	if (!text && !known)
+		made = pg_sql(s, sql);
+	rc = send_text(s, text ? text : known ? known->text : made, p);
+	free(made);
 	return rc;
+}
+
+int pg_send_beside(struct pg *s, const char *sql, const struct pg_args *p)
+{
+	return send_known(s, sql, NULL, p);
+}
+
+int pg_send(struct pg *s, const char *sql, const struct pg_args *p)
+{
+	int rc = pg_later_send(s);
+
+	return rc < 0 ? rc : send_known(s, sql, NULL, p);
+}
+
+int pg_send_composed(struct pg *s, const char *sql, const struct pg_args *p)
+{
+	int rc = pg_later_send(s);
+
+	return rc < 0 ? rc : send_known(s, NULL, sql, p);
+}
+
+int pg_send_text(struct pg *s, const char *sql, const struct pg_args *p)
+{
+	static const struct pg_args none;
+	int rc = pg_later_send(s);
+
+	return rc < 0 ? rc : send_text(s, sql, p ? p : &none);
 }
 
 /* --- waiting -------------------------------------------------------------------------------------- */

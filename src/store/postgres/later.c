@@ -1,0 +1,121 @@
+/*
+ * Writes that wait: the updates and the log entries of all changes of a batch are sent as one statement each. A statement
+ * costs the server far more than a row in it. A record that several changes write is sent once, as the last one left it.
+ *
+ * pg_send() sends these writes before any other statement, so each statement finds the rows as the changes before it left
+ * them. Inserts and texts are sent at once: they neither read nor overwrite a write that waits.
+ */
+#include "store/postgres/postgres.h"
+
+#define MOST 256
+
+/* --- records -------------------------------------------------------------------------------------- */
+
+int pg_later_update(struct pg *s, struct str key)
+{
+	struct pg_seen *seen = pg_seen(s, key);
+
+	if (seen->later)
+		return 0;
+	seen->later = true;
+	seen->next_later = s->later.records;
+	s->later.records = seen;
+	return ++s->later.n_records < MOST ? 0 : pg_later_send(s);
+}
+
+/* The columns that a claim changes. */
+static struct pg_args *row_of(struct pg *s, const struct record *r)
+{
+	struct pg_args *p = arena_new(&s->arena, struct pg_args);
+	const struct index *ix = &r->ix;
+
+	pg_bytes(p, r->key);
+	pg_int(p, r->rev);
+	pg_int_or_null(p, ix->lane, !ix->lane);
+	pg_int_or_null(p, ix->status, !ix->status);
+	pg_int(p, ix->class_rank);
+	pg_int(p, ix->priority);
+	pg_int(p, ix->eligible_at);
+	pg_int(p, ix->updated_at);
+	pg_int_or_null(p, ix->due, !ix->due);
+	pg_bytes_or_null(p, ix->holder);
+	pg_bytes_or_null(p, ix->token);
+	pg_bytes(p, r->hot);
+	pg_copies(p, r);
+	return p;
+}
+
+static int send_records(struct pg *s, struct pg_seen *seen, size_t n)
+{
+	struct pg_args args = { .a = &s->arena };
+	struct pg_args **rows = arena_array(&s->arena, struct pg_args *, n);
+
+	if (n == 1)
+		return pg_update(s, seen->rec);
+	for (size_t i = 0; i < n; i++, seen = seen->next_later)
+		rows[i] = row_of(s, seen->rec);
+	pg_int(&args, s->q);
+	pg_columns(&args, rows, n);
+	return pg_send(
+		s,
+		"UPDATE $S.record r SET rev=u.rev,lane=u.lane,status=u.status,class_rank=u.class_rank,"
+		"priority=u.priority,eligible_at=u.eligible_at,updated_at=u.updated_at,due_at=u.due_at,"
+		"holder=u.holder,token=u.token,hot=u.hot,assignee=u.assignee,run=u.run,"
+		"attempts=u.attempts,fence=u.fence,archived=u.archived,queue_holder=u.queue_holder,"
+		"host=u.host,acquired=u.acquired,expires=u.expires FROM (SELECT $1::bigint AS q,a.* "
+		"FROM unnest($2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21,"
+		"$22) a(key,rev,lane,status,class_rank,priority,eligible_at,updated_at,due_at,holder,"
+		"token,hot,assignee,run,attempts,fence,archived,queue_holder,host,acquired,expires) "
+		"OFFSET 0) u WHERE r.q=u.q AND r.key=u.key",
+		&args);
+}
+
+/* --- the log -------------------------------------------------------------------------------------- */
+
+int pg_later_entry(struct pg *s, const struct entry *e)
+{
+	struct pg_later *l = &s->later;
+	struct str words[COLUMN_WORDS];
+	struct pg_args *p = arena_new(&s->arena, struct pg_args);
+	struct buf rest;
+
+	column_split(column_entry_tags, COLUMN_WORDS, e->data, words, &rest);
+	pg_int(p, ++s->row.seq);
+	pg_bytes(p, e->key);
+	pg_int(p, e->at);
+	for (int i = 0; i < COLUMN_WORDS; i++)
+		pg_bytes_or_null(p, words[i]);
+	pg_bytes_or_null(p, arena_str(&s->arena, buf_str(&rest)));
+	buf_free(&rest);
+	if (!l->entries)
+		l->entries = arena_array(&s->arena, struct pg_args *, MOST);
+	l->entries[l->n_entries++] = p;
+	return l->n_entries < MOST ? 0 : pg_later_send(s);
+}
+
+static int send_entries(struct pg *s, struct pg_args *const *rows, size_t n)
+{
+	struct pg_args args = { .a = &s->arena };
+
+	pg_int(&args, s->q);
+	pg_columns(&args, rows, n);
+	return pg_send(s, "INSERT INTO $S.log SELECT $1,* FROM unnest($2,$3,$4,$5,$6,$7,$8,$9,$10)",
+		       &args);
+}
+
+/* --- both ----------------------------------------------------------------------------------------- */
+
+int pg_later_send(struct pg *s)
+{
+	struct pg_later l = s->later;
+	int rc = 0;
+
+	s->later = (struct pg_later){ 0 }; /* pg_send() must not begin again */
+	for (struct pg_seen *seen = l.records; seen; seen = seen->next_later)
+		seen->later = false;
+	if (l.n_records)
+		rc = send_records(s, l.records, l.n_records);
+	if (rc == 0 && l.n_entries)
+		rc = send_entries(s, l.entries, l.n_entries);
+	return rc;
+}
