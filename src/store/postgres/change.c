@@ -276,11 +276,12 @@ static void tell_others(struct pg *s)
 		pg_notify(s);
 }
 
-/* *others: in: whether to run the calls of others; out: whether there were any. */
+/* *others: in: whether to run the calls of others; out: whether there were any, or the calls of a dead holder could not
+ * be settled. */
 static int change_once(struct pg *s, struct change *changes, size_t n, bool *others,
 		       int64_t left_ms)
 {
-	bool worth = false, with = *others && pg_group_leads(s);
+	bool worth = false, with = *others && pg_group_leads(s), failed = false;
 	const struct wants *w[WANTS_MOST] = { 0 };
 	int rc = pg_lock(s, left_ms, w, all_wants(s, changes, n, with, w));
 
@@ -291,8 +292,10 @@ static int change_once(struct pg *s, struct change *changes, size_t n, bool *oth
 		return rc;
 	}
 	rc = run_all(s, changes, n, &worth);
-	if (rc == 0 && with)
+	if (rc == 0 && with) {
 		rc = batch_run(&s->batch, &s->calls, &worth);
+		failed = rc < 0;
+	}
 	worth = worth && !s->base.env.trial;
 	if (rc == 0 && worth)
 		rc = commit_change(s);
@@ -302,7 +305,7 @@ static int change_once(struct pg *s, struct change *changes, size_t n, bool *oth
 		rc = pg_rollback(s, rc);
 	else
 		tell_others(s);
-	*others = s->batch.n > 0;
+	*others = failed || s->batch.n > 0;
 	batch_end(&s->batch, rc);
 	arena_free(&s->calls);
 	return rc;

@@ -286,6 +286,8 @@ static int make_durable(struct store *base)
 			     .name = s->name,
 			     .q = s->q };
 	rc = commit_side(side, s);
+	if (rc < 0)
+		base->env.err->applied = 'n'; /* the doubt is about an earlier change, not ours */
 	pg_disconnect(side);
 	for (size_t i = 0; i < side->n_prepared; i++)
 		free(side->prepared[i].text);
