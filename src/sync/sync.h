@@ -25,7 +25,7 @@ struct sync_job {
 	void *ctx;
 };
 
-/* What a sync has done, or with `check` would do. */
+/* The work of a sync; with `check`, the work that it would do. */
 struct sync_done {
 	int64_t pages; /* read */
 	int64_t tasks_made, tasks_changed, pages_made, pages_changed;

@@ -135,6 +135,12 @@ const tests = {
 		const page = await make('optional', { Class: { select: { name: 'Someday' } }, Extra: { rich_text: text('x') } })
 		assert.equal(page.properties.Class.select.name, 'Someday')
 	},
+	async 'the description of a property'() {
+		const about = async () => (await notion.dataSources.retrieve({ data_source_id: source })).properties['Pawl ID'].description
+		assert.equal(await about(), null)
+		await notion.dataSources.update({ data_source_id: source, properties: { 'Pawl ID': { rich_text: {}, description: 'whose' } } })
+		assert.equal(await about(), 'whose')
+	},
 	async 'refusals'() {
 		await refused(client({ auth: 'wrong' }).users.me({}), APIErrorCode.Unauthorized, 401)
 		await refused(notion.databases.retrieve({ database_id: '00000000-0000-4000-8000-000000000000' }),

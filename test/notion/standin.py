@@ -25,7 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 TOKEN = "ntn_stand_in_secret"
 VERSIONS = {"2025-09-03", "2026-03-11"}
-TEXT_MAX, ARRAY_MAX, BODY_MAX = 2000, 100, 500_000
+TEXT_MAX, ARRAY_MAX, BODY_MAX, DESCRIPTION_MAX = 2000, 100, 500_000, 280
 
 STATUSES = ["Backlog", "Ready", "In Progress", "Blocked", "Needs Help", "Review", "Done", "Failed", "Canceled"]
 CLASSES = ["Expedite", "Fixed Date", "Standard", "Intangible"]
@@ -138,6 +138,7 @@ class Notion:
             "id": re.sub(r"\W", "", name)[:4],
             "name": name,
             "type": kind,
+            "description": None,
             "options": [{"id": str(uuid.uuid4())[:8], "name": o, "color": "default"} for o in options],
         }
 
@@ -522,7 +523,7 @@ class Notion:
         props = {}
         for name, p in self.schema.items():
             kind = p["type"]
-            props[name] = {"id": p["id"], "name": name, "type": kind, kind: {}}
+            props[name] = {"id": p["id"], "name": name, "description": p["description"], "type": kind, kind: {}}
             if kind in {"status", "select"}:
                 props[name][kind] = {"options": copy.deepcopy(p["options"])}
         return {"object": "data_source", "id": self.source, "properties": props, "title": [rich("Tasks")], "in_trash": False}
@@ -539,6 +540,10 @@ class Notion:
             p = self.schema[name]
             if kind != p["type"]:
                 raise invalid(f"{name} is {p['type']}.")
+            if "description" in sent:
+                if sent["description"] and units(sent["description"]) > DESCRIPTION_MAX:
+                    raise invalid(f"{name}: description.length should be ≤ `{DESCRIPTION_MAX}`.")
+                p["description"] = sent["description"]
             if "options" in (sent[kind] or {}):
                 if len(sent[kind]["options"]) > ARRAY_MAX:
                     raise invalid(f"{name}: options.length should be ≤ `100`.")
@@ -633,8 +638,8 @@ class Notion:
 
     def break_it(self, kind, nth=1, path="", method="", times=1):
         """The nth request that matches meets a fault: 400, 409, 429, 500, 529, 502 (before it acts), "502 after", "close"
-        (without an answer, after it acted), "redirect", "garbage", "kill before", "kill after" (no answer is sent), or
-        "kill answered MS", so long after the answer."""
+        (without an answer, after it acted), "redirect", "garbage", "kill before", "kill after" (no answer is sent),
+        "kill answered MS", that many milliseconds after the answer, or a function that is called before the request acts."""
         self.faults.append({"kind": kind, "left": nth, "path": path, "method": method, "times": times})
 
     def fault(self, method, path):
@@ -669,6 +674,8 @@ def normal(markdown):
 
 BROKEN = {
     400: ("validation_error", "Title is not valid."),
+    401: ("unauthorized", "API token is invalid."),
+    403: ("restricted_resource", "Insufficient permissions for this endpoint."),
     409: ("conflict_error", "Conflict occurred while saving. Please try again."),
     429: ("rate_limited", "You have been rate limited."),
     500: ("internal_server_error", "Unexpected error occurred."),
@@ -732,6 +739,8 @@ class Handler(BaseHTTPRequestHandler):
                 self.check_headers(notion)
                 notion.limit()
                 fault = notion.fault(self.command, path)
+                if callable(fault):
+                    fault()
                 if fault == "kill before":
                     notion.kill()
                     self.close_connection = True

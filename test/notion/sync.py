@@ -13,6 +13,7 @@ import fcntl
 import itertools
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -455,6 +456,29 @@ def test_comments_of_people_come_once(s):
     eq(s.comments("t1"), ["from Notion: first", "from Notion: second"])
 
 
+def test_a_deleted_comment_brings_no_older_one_back(s):
+    s.create("work")
+    s.sync()
+    page = s.page("t1")
+    s.notion.say(page, "first")
+    s.notion.skew = 600
+    s.notion.say(page, "second")
+    s.notion.skew = 1200
+    for text in ("third", "fourth"):
+        s.notion.say(page, text)
+    s.sync()
+    said = [f"from Notion: {text}" for text in ("first", "second", "third", "fourth")]
+    eq(s.comments("t1"), said)
+    # the queue recognises a repeated comment for a day only, so the sync itself must not bring it again
+    del s.notion.comments[page][3]
+    eq(s.sync()["sync"]["comments"], 0)
+    s.notion.say(page, "fifth")
+    eq(s.sync()["sync"]["comments"], 1)
+    del s.notion.comments[page][3]
+    eq(s.sync()["sync"]["comments"], 0)
+    eq(s.comments("t1"), said + ["from Notion: fifth"])
+
+
 def test_a_copied_page_is_a_new_task(s):
     s.create("work")
     s.sync()
@@ -480,6 +504,36 @@ def test_a_removed_task_and_a_deleted_page(s):
     eq(len(s.notion.alive()), 1)
 
 
+def test_a_restored_page_is_synced_again(s):
+    for id in ("one", "two"):
+        s.create(id)
+    s.sync()
+    first, second = s.page("t1"), s.page("t2")
+    for page in (first, second):
+        s.notion.page_of(page)["in_trash"] = True
+    s.pawl("update", "t1", "--priority", "9")
+    s.pawl("update", "t2", "--priority", "8")
+    s.sync()
+    s.sync()
+    eq(s.notion.value(first, "Priority"), 2)
+    # one of them comes back with a new time of editing, the other without
+    s.notion.page_of(first)["in_trash"] = s.notion.page_of(second)["in_trash"] = False
+    s.notion.skew = 3600
+    s.notion.edit(first, Title="one again")
+    s.sync()
+    eq((s.task("t1")["title"], s.value("t1", "Priority"), s.value("t2", "Priority")), ("one again", 9, 8))
+    s.pawl("update", "t2", "--priority", "7")
+    s.sync()
+    eq((s.value("t2", "Priority"), len(s.notion.alive())), (7, 2))
+    s.quiet()
+    # the page of a removed task stays as it is
+    s.pawl("remove", "t1")
+    s.sync()
+    s.notion.edit(first, Title="one more time")
+    s.sync()
+    eq(([t["id"] for t in s.tasks()], s.notion.value(first, "Status")), (["t2"], "Canceled"))
+
+
 def test_a_lost_state_file_does_no_harm(s):
     s.create("one", "--description", "text")
     s.notion.new("body", Title="two", Status="Ready")
@@ -488,6 +542,148 @@ def test_a_lost_state_file_does_no_harm(s):
     s.notion.edit(s.page("t1"), Title="newer")
     s.sync()
     eq((len(s.tasks()), len(s.notion.alive()), s.task("t1")["title"]), (2, 2, "newer"))
+    s.quiet()
+
+
+# ---- a second queue
+
+
+def second_queue(s):
+    """Another queue, and the same database."""
+    other = Scene(notion=s.notion)
+    other.pawl("init")
+    return other
+
+
+def test_a_second_queue_is_refused(s):
+    s.create("ours", "--description", "our text")
+    s.sync()
+    other = second_queue(s)
+    try:
+        other.create("theirs", "--description", "their text")
+        for words in ((), ("--check",), ("--add-options",)):
+            refused(other, 40, "belongs to another queue", *words)
+        del s.notion.schema["Summary"]  # an optional property
+        s.notion.schema["Class"]["options"].pop()
+        refused(other, 40, "belongs to another queue", "--add-options")
+        eq(len(s.notion.schema["Class"]["options"]), 3)
+        s.sync("--add-options")
+        eq(s.value("t1", "Task name"), "ours")
+        # people keep what they wrote beside the mark
+        owner = s.notion.schema["Pawl ID"]["description"]
+        s.notion.schema["Pawl ID"]["description"] = "Do not edit. " + owner
+        s.sync()
+        refused(other, 40, "belongs to another queue")
+        # a take-over
+        s.notion.page_of(s.page("t1"))["in_trash"] = True
+        s.notion.schema["Pawl ID"]["description"] = "Do not edit."
+        other.sync()
+        assert s.notion.schema["Pawl ID"]["description"].startswith("Do not edit. pawl queue ")
+        eq(other.value("t1", "Task name"), "theirs")
+        refused(s, 40, "belongs to another queue")
+        other.quiet()
+    finally:
+        other.close()
+
+
+def test_two_queues_that_begin_at_the_same_time(s):
+    """The mark of the second one comes right after that of the first."""
+    s.create("ours")
+    other = second_queue(s)
+    try:
+        other.sync()
+        theirs = s.notion.schema["Pawl ID"]["description"]
+        s.notion.schema["Pawl ID"]["description"] = None
+
+        def overtake():
+            s.notion.schema["Pawl ID"]["description"] = theirs
+
+        s.notion.break_it(overtake, path="data_sources/[^/]*$", method="GET", nth=2)
+        got = s.sync(code=40)
+        assert "another queue" in got["error"]["message"], got
+        eq(len(s.notion.alive()), 0)
+    finally:
+        other.close()
+
+
+# ---- edits at a bad moment
+
+
+def test_an_edit_between_our_read_and_our_write(s):
+    """A person edits the page after pawl has read it, and before pawl writes to it."""
+    n = s.notion
+    s.create("one", "--description", "text")
+    s.sync()
+    s.sync()
+    page = s.page("t1")
+
+    def during(fn, path="pages/[^/]*$"):
+        n.break_it(fn, path=path, method="PATCH")
+        s.sync()
+        s.sync()
+        eq(n.faults[-1]["times"], 0)
+        s.quiet()
+
+    # a field that pawl takes from the page in the same round
+    n.edit(page, Title="first")
+    s.pawl("update", "t1", "--priority", "5")
+    during(lambda: n.edit(page, Title="second"))
+    eq((s.task("t1")["title"], s.value("t1", "Task name"), s.value("t1", "Priority")), ("second", "second", 5))
+    # a field that nobody else touches
+    s.pawl("update", "t1", "--priority", "6")
+    during(lambda: n.edit(page, Due="2027-05-05"))
+    eq((s.task("t1")["due"], s.value("t1", "Due")), ("2027-05-05", "2027-05-05"))
+    # the text, of which a PATCH of properties shows nothing
+    s.pawl("update", "t1", "--priority", "7")
+    during(lambda: n.write(page, "a person's text"))
+    eq((s.task("t1")["description"], n.page_of(page)["markdown"]), ("a person's text",) * 2)
+    # the text of a page that has just become a task
+    fresh = n.new("before", Title="fresh", Status="Ready")
+    during(lambda: n.write(fresh, "after"))
+    eq(s.task("t2")["description"], "after")
+
+
+def test_an_edit_in_the_minute_of_a_refusal(s):
+    """Notion's times of editing are whole minutes."""
+    page = s.notion.new("", Title="x" * 501, Status="Ready")
+    s.sync()
+    s.notion.edit(page, Title="short")
+    s.notion.page_of(page)["edited"] = s.notion.page_of(page)["created"]
+    s.sync()
+    eq([t["title"] for t in s.tasks()], ["short"])
+
+
+def killed(s, kind, path, method):
+    """A sync that is killed at the first request of this kind."""
+    s.notion.break_it(kind, path=path, method=method)
+    with s.notion.lock:
+        p = subprocess.Popen([PAWL, "sync", "notion:" + s.notion.database], env={**s.env, "PAWL_AGENT": ""},
+                             cwd=s.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        s.notion.victim = p.pid
+    p.wait()
+    s.notion.victim = None
+    eq(s.notion.faults[-1]["times"], 0)
+
+
+def test_an_edit_here_after_a_kill_stays(s):
+    s.create("one", "--priority", "3")
+    killed(s, "kill after", "pages$", "POST")
+    eq(len(s.notion.alive()), 1)
+    s.pawl("update", "t1", "--title", "one, clearer", "--priority", "4")
+    s.notion.edit(s.page("t1"), Class="Expedite")
+    s.sync()
+    t = s.task("t1")
+    eq((t["title"], t["priority"], t["class"]), ("one, clearer", 4, "Expedite"))
+    eq([s.value("t1", f) for f in ("Task name", "Priority", "Class")], ["one, clearer", 4, "Expedite"])
+    s.quiet()
+    # a task that was made of a page
+    s.notion.new("their text", Title="two", Status="Ready", Priority=5)
+    killed(s, "kill before", "pages/[^/]*$", "PATCH")
+    s.pawl("update", "t2", "--title", "two, clearer", "--description", "our text")
+    s.sync()
+    t = s.task("t2")
+    eq((t["title"], t["description"], t["priority"]), ("two, clearer", "our text", 5))
+    eq((s.value("t2", "Task name"), s.notion.page_of(s.page("t2"))["markdown"]), ("two, clearer", "our text"))
     s.quiet()
 
 
@@ -533,6 +729,36 @@ def test_lost_answers_make_nothing_twice(s):
                 eq(len(s.notion.said(s.page(id))), 1)
             s.quiet()
     eq(len(s.notion.alive()), len(s.tasks()))
+
+
+def test_five_lost_answers_end_the_sync(s):
+    """Nothing is made, and nobody knows that. The next sync makes it once."""
+    s.create("one")
+    s.notion.break_it(500, path="pages$", method="POST", times=5)
+    got = s.sync(code=30)
+    assert "make the page of t1" in got["error"]["message"] and got["error"]["hint"], got
+    eq(len(s.notion.alive()), 0)
+    s.sync()
+    s.page("t1")
+    s.notion.edit(s.page("t1"), Summary="mine")
+    s.notion.break_it(500, path="comments$", method="POST", times=5)
+    got = s.sync(code=30)
+    assert "add a comment" in got["error"]["message"] and got["error"]["hint"], got
+    s.sync()
+    eq((len(s.notion.said(s.page("t1"))), s.value("t1", "Summary")), (1, ""))
+    s.quiet()
+
+
+def test_a_refused_token_stops_the_sync(s):
+    s.create("one")
+    s.sync()
+    for status, says, hint in ((401, "refuses the token", "NOTION_TOKEN"), (403, "Insufficient permissions", "share the database")):
+        s.pawl("update", "t1", "--priority", str(status - 400))
+        s.notion.break_it(status, path="pages/", method="PATCH")
+        got = s.sync(code=40)
+        assert says in got["error"]["message"] and hint in got["error"]["hint"], got
+        s.sync()
+        eq(s.value("t1", "Priority"), status - 400)
 
 
 def test_reads_that_are_behind(s):
@@ -705,6 +931,7 @@ def test_more_pages_than_a_query_shows(s):
     done = s.sync()["sync"]
     eq((done["tasks_created"], len(s.tasks())), (PAGES, PAGES))
     eq(len({n.value(p["id"], "Pawl ID") for p in n.alive()}), PAGES)
+    s.sync()  # reads each text once more: a PATCH can hide an edit
     # the next one looks at what changed
     n.skew += 3600
     changed = [p["id"] for p in n.alive()][7]
@@ -765,6 +992,92 @@ def test_progress_is_for_people(s):
     out = s.run("sync", "notion:" + s.notion.database, NOTION_RATE="60")
     assert "tasks" in out.stdout + out.stderr
     assert "\r" not in out.stdout
+
+
+# ---- any store
+
+
+def short_round(s):
+    n = s.notion
+    s.create("from here", "--description", "text")
+    n.new("their text", Title="from there", Status="Ready")
+    s.sync()
+    n.edit(s.page("t1"), Title="edited there", Status="Backlog")
+    n.edit(s.page("t2"), Summary="not yours")
+    n.say(s.page("t2"), "a remark")
+    s.pawl("update", "t2", "--priority", "8")
+    s.pawl("claim", "t2")
+    s.sync()
+    t = s.task("t1")
+    eq((t["title"], t["status"], s.task("t2")["description"]), ("edited there", "Backlog", "their text"))
+    eq([s.value("t2", f) for f in ("Priority", "Status", "Summary")], [8, "In Progress", ""])
+    assert s.value("t2", "Lock Token").startswith("pawl:")
+    eq((len(n.said(s.page("t2"))), s.comments("t2")), (1, ["from Notion: a remark"]))
+    s.quiet()
+    eq((len(s.tasks()), len(n.alive())), (2, 2))
+
+
+def test_the_files_store(s):
+    s.env["PAWL_STORE"] = f"files:{s.dir}/locks"
+    s.pawl("init")
+    short_round(s)
+
+
+def test_the_git_store(s):
+    s.env["PAWL_STORE"] = f"git:{s.dir}/queue.git"
+    s.pawl("init")
+    short_round(s)
+
+
+def with_server(s, fn):
+    """Calls fn while the queue is that of a server; its argument is the environment of the server."""
+    here = {**s.env, "PAWL_SERVER_STATE": s.dir + "/served"}
+
+    def beside(*words):
+        return subprocess.run([PAWL, *words], env=here, cwd=s.dir, capture_output=True, check=True, text=True).stdout.strip()
+
+    token = beside("token", "create", "syncer", "--role", "admin", "--agent", "*", "-q")
+    log = s.dir + "/serve.log"
+    with open(log, "w") as f:
+        server = subprocess.Popen([PAWL, "serve", "--listen", "127.0.0.1:0", "--log", "none"], env=here, cwd=s.dir,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=f)
+    try:
+        url = None
+        while not url:
+            assert server.poll() is None, "the server ended"
+            time.sleep(0.02)
+            with open(log) as f:
+                url = re.search(r"^pawl: open (\S+)", f.read(), re.M)
+        s.env.update(PAWL_STORE=url[1].rstrip("/"), PAWL_SERVER_TOKEN=token)
+        fn(beside, here)
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_a_server(s):
+    with_server(s, lambda *_: short_round(s))
+
+
+def test_a_server_that_refuses_our_token(s):
+    """The token of the queue's server ends while a sync runs: no edit of a person is taken back for that."""
+
+    def run(beside, here):
+        s.create("one")
+        s.sync()
+        page = s.page("t1")
+        s.notion.edit(page, Title="edited there", Priority=7)
+        s.notion.break_it(lambda: beside("token", "revoke", "syncer"), path="/query$", method="POST")
+        got = s.sync(code=40)
+        eq(got["error"]["fault"], "unauthorized")
+        assert "PAWL_SERVER_TOKEN" in got["error"]["hint"], got
+        eq((s.notion.said(page), s.notion.value(page, "Task name")), ([], "edited there"))
+        s.env = here
+        s.pawl("lock", "break", "@sync", "--reason", "its token was revoked")
+        s.sync()
+        eq(s.task("t1")["title"], "edited there")
+
+    with_server(s, run)
 
 
 # ---- kill -9

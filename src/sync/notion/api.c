@@ -249,12 +249,15 @@ static enum result refused(struct asking *x)
 	struct str what = said(x);
 
 	if (status == 401)
-		return notion_fail(n, MISCONFIGURED, STR("Notion refuses the token"),
-				   STR("set NOTION_TOKEN to the token of your integration"));
+		return notion_fail(
+			n, MISCONFIGURED,
+			arena_printf(n->arena, "Notion refuses the token: %.*s", STRF(what)),
+			STR("set NOTION_TOKEN or NOTION_TOKEN_FILE to the token of your integration"));
 	if (status == 403 || status == 404)
 		return notion_fail(
 			n, MISCONFIGURED, arena_printf(n->arena, "Notion: %.*s", STRF(what)),
-			STR("share the database with the integration: ••• at its top right, Connections"));
+			STR("share the database with the integration (••• at its top right, Connections), "
+			    "and let it read, update and insert content, and read and insert comments"));
 	if (status >= 300 && status < 400)
 		return notion_fail(n, MISCONFIGURED,
 				   arena_printf(n->arena, "%s redirects; pawl does not follow it",

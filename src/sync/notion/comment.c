@@ -1,8 +1,11 @@
 /* Comments: those of people go to the task, the refusals of pawl go to the page. */
 #include "base/os.h"
+#include "base/when.h"
 #include "sync/notion/part.h"
 
 #define PAGES_MAX 100 /* answers about the comments of one page */
+#define ATTEMPTS 5    /* to add a comment whose answers are lost */
+#define MINUTE 60000
 
 /* false: stop */
 typedef bool comment_fn(void *ctx, const json_t *comment);
@@ -104,22 +107,31 @@ enum result notion_comment(struct notion *n, struct str page, struct str text, b
 	text = notion_fit(text);
 	if (again)
 		code = wait_for(n, page, text, &found, a);
-	for (int i = 0; code == SUCCESS && !found && i < 5; i++) {
+	for (int i = 0; code == SUCCESS && !found && i < ATTEMPTS; i++) {
 		code = post(n, page, text);
 		if (code == SUCCESS || !n->unknown)
 			return code;
 		code = wait_for(n, page, text, &found, a);
 	}
+	if (code == SUCCESS && !found)
+		return notion_fail(
+			n, API_ERROR,
+			arena_printf(a, "Notion did not answer %d requests to add a comment",
+				     ATTEMPTS),
+			STR("run the same command again: it looks for the comment before it adds one"));
 	return code;
 }
 
-/* --- to the task ---------------------------------------------------------------------------------------------- */
+/* --- to the task ----------------------------------------------------------------------------------------------
+ * The link has the time of the newest comment that was seen, and the ids of those that are not much older. A comment that
+ * is deleted changes nothing: older ones stay old. */
 
 struct gather {
 	struct round *r;
 	struct link *l;
-	struct strs ids, texts;
-	bool after; /* the last comment that was seen has passed by */
+	struct strs ids, texts; /* of new comments, the oldest first */
+	int64_t *ats;
+	struct str known; /* the ids of the link that are still worth keeping */
 };
 
 static struct str text_of(const json_t *o, const char *key, struct arena *a)
@@ -129,29 +141,54 @@ static struct str text_of(const json_t *o, const char *key, struct arena *a)
 	return arena_str(a, str_n(json_string_value(v), json_string_length(v)));
 }
 
+/* A comment that is older than this was seen: Notion gives times in whole minutes, and a read may be behind. */
+static int64_t horizon(const struct gather *g)
+{
+	return g->l->comment_at - 2 * MINUTE - g->r->n->settle_ms;
+}
+
+static struct str with_id(struct str list, struct str id, struct arena *a)
+{
+	return arena_printf(a, "%.*s%s%.*s", STRF(list), list.n ? " " : "", STRF(id));
+}
+
+static bool has_id(struct str list, struct str id)
+{
+	while (list.n)
+		if (str_eq(str_cut(&list, ' '), id))
+			return true;
+	return false;
+}
+
 static bool gather(void *ctx, const json_t *c)
 {
 	struct gather *g = ctx;
 	struct arena *a = g->r->arena;
 	struct str id = text_of(c, "id", a);
+	int64_t at = 0;
 
-	/* only what comes after the last one that was seen; if that was deleted, the request id recognises repeats */
-	if (str_eq(id, g->l->comment)) {
-		g->ids.n = g->texts.n = 0;
+	if (is_ours(g->r->n, c, a) || !id.n || !when_parse(text_of(c, "created_time", a), &at))
+		return true;
+	if (g->l->comment_at && at < horizon(g))
+		return true;
+	if (has_id(g->l->comment, id)) {
+		g->known = with_id(g->known, id, a);
 		return true;
 	}
-	if (is_ours(g->r->n, c, a))
-		return true;
+	g->ats = arena_grow(a, g->ats, g->ids.n, sizeof(*g->ats));
+	g->ats[g->ids.n] = at;
 	g->ids = arena_append(a, g->ids, id);
 	g->texts = arena_append(a, g->texts, notion_plain(json_object_get(c, "rich_text"), a));
 	return true;
 }
 
+/* Adds it to the task. A repeat after a kill is recognised by its request id. */
 static enum result add(struct gather *g, size_t i)
 {
 	struct round *r = g->r;
 	struct request rq = { .op = OP_COMMENT };
 	struct answer ans;
+	enum result code;
 	struct str text = str_trim(g->texts.v[i]);
 
 	notion_change(r->n, g->l->task, "a comment from the page", STR(""));
@@ -161,12 +198,16 @@ static enum result add(struct gather *g, size_t i)
 	GIVE(&rq, id, g->l->task);
 	GIVE(&rq, text, arena_printf(r->arena, "from Notion: %.*s", STRF(text)));
 	GIVE(&rq, request_id, arena_printf(r->arena, "notion-comment-%.*s", STRF(g->ids.v[i])));
-	if (notion_queue(r, &rq, &ans) == API_ERROR)
-		return API_ERROR;
+	code = notion_queue(r, &rq, &ans);
+	if (code != SUCCESS)
+		return code;
 	if (ans.code != SUCCESS)
 		notion_warn(r->n, arena_printf(r->arena, "a comment on the page of %.*s: %.*s",
 					       STRF(g->l->task), STRF(ans.message)));
-	g->l->comment = g->ids.v[i];
+	g->known = with_id(g->known, g->ids.v[i], r->arena);
+	g->l->comment = g->known;
+	if (g->ats[i] > g->l->comment_at)
+		g->l->comment_at = g->ats[i];
 	return notion_link_save(r->state, g->l);
 }
 

@@ -1,4 +1,4 @@
-/* One task and its page: what changed on either side goes to the other. */
+/* One task and its page: a change on either side goes to the other. */
 #include "base/os.h"
 #include "base/secret.h"
 #include "sync/notion/part.h"
@@ -16,7 +16,7 @@ struct str notion_named(const struct plan *p, enum deed d, struct arena *a)
 	return out;
 }
 
-/* Says what was done, or would be. */
+/* Counts and names the changes of this task and its page. */
 static void tell(struct item *x)
 {
 	struct arena *a = x->r->arena;
@@ -44,6 +44,8 @@ static bool is_body_sure(const struct item *x)
 {
 	const struct link *l = x->l;
 
+	if (l->loose && !notion_young(x->n, l)) /* before that, a read may be behind */
+		return false;
 	return l->p.has[F_BODY] && x->p->edited == l->edited &&
 	       (x->p->last_by_us || l->at - l->edited > 2 * MINUTE + x->n->settle_ms);
 }
@@ -89,6 +91,7 @@ static enum result push_properties(struct item *x)
 	}
 	if (!any)
 		return SUCCESS;
+	x->patched = true;
 	code = notion_patch(x->n, x->p, &x->tv, which, up ? up->page : STR(""), x->r->arena);
 	if (code == SUCCESS)
 		look_at_parent(x);
@@ -125,6 +128,23 @@ static enum result explain(struct item *x)
 
 /* --- remembering ------------------------------------------------------------------------------------------------ */
 
+/* The value of the page that this sync has dealt with. The answer to a PATCH may show a later edit of a person: the next
+ * round must find that it differs from this value. */
+static struct str settled(const struct item *x, enum field f)
+{
+	if (!is_pushed(x, f))
+		return x->before.v[f];
+	return x->p->last_by_us || f == F_BODY ? x->p->is.v[f] : x->tv.v[f];
+}
+
+/* May an edit of the text be hidden? A PATCH of ours makes us the last editor, also if a person has just written. */
+static bool is_loose(const struct item *x, bool young)
+{
+	if (is_pushed(x, F_BODY)) /* the text is written last */
+		return false;
+	return x->patched || (x->l->loose && (young || !x->p->body_read));
+}
+
 static void keep(struct item *x, enum field f, bool young)
 {
 	struct link *l = x->l;
@@ -141,24 +161,26 @@ static void keep(struct item *x, enum field f, bool young)
 	l->was.v[f] = was;
 	l->was.has[f] = true;
 	l->t.v[f] = x->tv.v[f];
-	l->p.v[f] = x->p->is.v[f];
+	l->p.v[f] = settled(x, f);
 	l->t.has[f] = l->p.has[f] = true;
 }
 
 static enum result remember(struct item *x)
 {
 	struct link *l = x->l;
-	bool young = notion_young(x->n, l), any = l->saying.n || l->making.n;
+	bool young = notion_young(x->n, l), loose = is_loose(x, young),
+	     any = l->saying.n || l->making.n;
 
 	for (int f = 0; f < F_END; f++) {
 		any |= x->plan.deed[f] != D_NONE;
 		keep(x, (enum field)f, young);
 	}
-	if (!any && l->version == x->t->version && l->edited == x->p->edited)
+	if (!any && l->version == x->t->version && l->edited == x->p->edited && l->loose == loose)
 		return SUCCESS;
 	if (any)
 		l->at = os_wall_ms();
 	l->saying = l->making = STR("");
+	l->loose = loose;
 	l->edited = x->p->edited;
 	/* the parent has no page yet: look again */
 	l->version = x->t->parent.n && !x->tv.has[F_PARENT] && x->n->known[F_PARENT]

@@ -27,15 +27,15 @@ static int64_t within(const struct client *c, int64_t ms)
 	return ms < least ? least : ms > most ? most : ms;
 }
 
-static enum result after(struct item *x, const struct answer *ans)
+static enum result call(struct item *x, const struct request *rq, struct answer *ans)
 {
-	if (ans->code == API_ERROR)
-		return API_ERROR;
-	if (ans->task) {
+	enum result code = notion_queue(x->r, rq, ans);
+
+	if (code == SUCCESS && ans->task) {
 		x->t = ans->task;
 		x->r->now = ans->now;
 	}
-	return SUCCESS;
+	return code;
 }
 
 /* The token is saved first, so that a sync that is killed can still release the lock. */
@@ -56,25 +56,26 @@ static enum result acquire(struct item *x, int64_t ttl)
 	GIVE(&rq, description,
 	     arena_printf(a, "held on its page in Notion (Agent Run %.*s)",
 			  STRF(x->p->is.v[F_RUN].n ? x->p->is.v[F_RUN] : STR("unknown"))));
-	(void)notion_queue(x->r, &rq, &ans);
-	if (ans.code != SUCCESS) {
+	code = call(x, &rq, &ans);
+	if (code == SUCCESS && ans.code != SUCCESS) {
 		x->l->foreign = STR("");
 		x->later = ans.code == CONFLICT; /* somebody was faster */
 		x->foreign = !x->later;
 	}
-	return after(x, &ans);
+	return code;
 }
 
 static enum result renew(struct item *x, int64_t ttl)
 {
 	struct request rq = { .op = OP_HEARTBEAT };
 	struct answer ans;
+	enum result code;
 
 	GIVE(&rq, id, x->t->id);
 	GIVE(&rq, token, x->l->foreign);
 	GIVE(&rq, ttl, ttl);
-	(void)notion_queue(x->r, &rq, &ans);
-	return ans.code == LOST_LOCK ? acquire(x, ttl) : after(x, &ans);
+	code = call(x, &rq, &ans);
+	return code == SUCCESS && ans.code == LOST_LOCK ? acquire(x, ttl) : code;
 }
 
 static enum result release(struct item *x)
@@ -85,8 +86,7 @@ static enum result release(struct item *x)
 
 	GIVE(&rq, id, x->t->id);
 	GIVE(&rq, token, x->l->foreign);
-	(void)notion_queue(x->r, &rq, &ans);
-	code = after(x, &ans);
+	code = call(x, &rq, &ans);
 	if (code != SUCCESS)
 		return code;
 	x->l->foreign = STR("");

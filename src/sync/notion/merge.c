@@ -16,7 +16,7 @@ struct str notion_was(struct str list, struct str value, struct arena *a)
 					  : arena_printf(a, "%.*s%.*s", STRF(list), STRF(mark));
 }
 
-/* Did the page change since the last sync? A read that is behind shows what the page had before. */
+/* Did the page change since the last sync? A read that is behind shows an earlier value of the page. */
 static bool page_changed(const struct merge *m, enum field f)
 {
 	struct str now = m->p->v[f];
@@ -27,7 +27,7 @@ static bool page_changed(const struct merge *m, enum field f)
 	       !str_has_nocase(m->l->was.v[f], mark_of(now, m->arena));
 }
 
-/* The first sync of the two: people have filled in what is not empty. */
+/* The first sync of the two: a field that is not empty was filled in by people. */
 static enum deed first(enum way way, struct str t, struct str p)
 {
 	if (str_eq(t, p))
@@ -73,7 +73,7 @@ struct move {
 	enum op op;
 };
 
-/* What people may do on the board. */
+/* The moves that people may make on the board. */
 static const struct move moves[] = {
 	{ BACKLOG, READY, OP_UPDATE },
 	{ READY, BACKLOG, OP_UPDATE },
@@ -89,7 +89,7 @@ static const struct move moves[] = {
 	{ CANCELED, READY, OP_REOPEN },
 };
 
-/* What another program did while it held the page. */
+/* The moves of another program that held the page. */
 static const struct move own_moves[] = {
 	{ READY, REVIEW, OP_REVIEW }, { READY, DONE, OP_DONE },
 	{ READY, BLOCKED, OP_BLOCK }, { READY, NEEDS_HELP, OP_ESCALATE },

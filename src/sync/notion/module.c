@@ -1,4 +1,4 @@
-/* What pawl-sync-notion.so offers to the program that loads it. */
+/* The entry point of pawl-sync-notion.so for the program that loads it. */
 #include "base/module.h"
 #include "sync/notion/part.h"
 

@@ -4,6 +4,8 @@
 #include "base/when.h"
 #include "sync/notion/part.h"
 
+#define ATTEMPTS 5 /* to make a page whose answers are lost */
+
 /* --- a task from a page -------------------------------------------------------------------------------------- */
 
 /* A page that cannot be a task is left alone until somebody edits it. */
@@ -14,9 +16,21 @@ static enum result pass_over(struct round *r, const struct page *p)
 	if (!l)
 		l = notion_link_new(r->state, STR(""), p->id);
 	l->refused = true;
+	l->making = STR("");
+	l->p = p->is;
 	l->edited = p->edited;
 	l->at = os_wall_ms();
 	return notion_link_save(r->state, l);
+}
+
+bool notion_is_refused(const struct link *l, const struct page *p)
+{
+	bool same = l->refused && l->edited == p->edited;
+
+	/* an edit in the same minute does not change the time of editing */
+	for (int f = 0; same && f < F_END; f++)
+		same = f == F_BODY || str_eq(l->p.v[f], p->is.v[f]);
+	return same;
 }
 
 static enum result refuse_page(struct round *r, const struct page *p, struct str why)
@@ -52,22 +66,65 @@ static void set_fields(const struct round *r, const struct page *p, struct reque
 	GIVE(rq, status, status == READY || status == IN_PROGRESS ? READY : BACKLOG);
 }
 
+/* Notes the values that the task is made with. */
+static enum result begin_task(struct round *r, const struct page *p, const struct request *rq,
+			      struct link **out)
+{
+	struct link *l = notion_link_of_page(r->state, p->id);
+
+	if (!l || l->task.n)
+		l = notion_link_new(r->state, STR(""), p->id);
+	*out = l;
+	l->making = STR("task");
+	l->refused = false;
+	l->at = os_wall_ms();
+	l->p = (struct values){ 0 };
+	l->p.has[F_TITLE] = true;
+	l->p.has[F_BODY] = HAS(rq, description) || !p->body.n;
+	l->p.has[F_PRIORITY] = HAS(rq, priority);
+	l->p.has[F_CLASS] = HAS(rq, class_rank);
+	l->p.has[F_DUE] = HAS(rq, due);
+	for (int f = 0; f < F_END; f++)
+		l->p.v[f] = p->is.v[f];
+	return notion_link_save(r->state, l);
+}
+
+void notion_complete(struct state *s, struct link *l, struct str task)
+{
+	if (str_is(l->making, "page"))
+		l->p = l->t;
+	else
+		l->t = l->p;
+	if (!l->task.n)
+		notion_link_task(s, l, task);
+	l->making = STR("");
+}
+
 static enum result make_task(struct round *r, struct page *p)
 {
 	struct request rq = { .op = OP_CREATE };
-	struct link *l = notion_link_of_page(r->state, p->id);
+	struct link *l;
 	struct answer ans;
+	enum result code;
 
 	set_fields(r, p, &rq);
+	code = begin_task(r, p, &rq, &l);
+	if (code != SUCCESS)
+		return code;
 	GIVE(&rq, extra, arena_printf(r->arena, "{\"notion\":\"%.*s\"}", STRF(p->id)));
 	GIVE(&rq, request_id, arena_printf(r->arena, "notion-page-%.*s", STRF(p->id)));
-	if (notion_queue(r, &rq, &ans) == API_ERROR)
-		return API_ERROR;
+	code = notion_queue(r, &rq, &ans);
+	if (code != SUCCESS)
+		return code;
 	if (ans.code != SUCCESS)
 		return refuse_page(r, p, ans.message);
 	r->n->done->tasks_made++;
 	notion_change(r->n, ans.task->id, "made of a new page: ", p->is.v[F_TITLE]);
-	l = notion_link_new(r->state, ans.task->id, p->id);
+	notion_link_task(r->state, l, ans.task->id);
+	l->making = STR("");
+	l->p = (struct values){
+		0
+	}; /* the merge takes back the values that the task could not have */
 	l->fresh = true;
 	return notion_reconcile(r, ans.task, l, p);
 }
@@ -103,11 +160,19 @@ static enum result look_for(struct item *x, bool *found)
 	return code;
 }
 
+/* A sync that is killed before it notes the page leaves the values that the page was made with. */
 static enum result begin(struct item *x)
 {
-	x->l->making = STR("page");
-	x->l->at = os_wall_ms();
-	return notion_link_save(x->r->state, x->l);
+	struct link *l = x->l;
+
+	l->making = STR("page");
+	l->at = os_wall_ms();
+	for (int f = 0; f < F_END; f++) {
+		l->t.has[f] = x->tv.has[f] && f != F_BODY && f != F_PARENT;
+		l->t.v[f] = x->tv.v[f];
+	}
+	l->p = (struct values){ 0 };
+	return notion_link_save(x->r->state, l);
 }
 
 /* Notion has certainly not made it: the next sync need not look for it. */
@@ -115,6 +180,17 @@ static void give_up(struct item *x)
 {
 	x->l->making = STR("");
 	(void)notion_link_save(x->r->state, x->l);
+}
+
+static enum result not_made(struct item *x)
+{
+	return notion_fail(
+		x->n, API_ERROR,
+		arena_printf(
+			x->r->arena,
+			"Notion did not answer %d requests to make the page of %.*s, and has no such page",
+			ATTEMPTS, STRF(x->t->id)),
+		STR("run the same command again: it looks for the page before it makes one"));
 }
 
 static enum result make_page(struct item *x)
@@ -125,7 +201,7 @@ static enum result make_page(struct item *x)
 	bool found = false;
 	enum result code = x->l->making.n ? look_for(x, &found) : SUCCESS;
 
-	for (int i = 0; code == SUCCESS && !found && i < 5; i++) {
+	for (int i = 0; code == SUCCESS && !found && i < ATTEMPTS; i++) {
 		code = begin(x);
 		if (code != SUCCESS)
 			return code;
@@ -137,7 +213,7 @@ static enum result make_page(struct item *x)
 		else if (!found)
 			give_up(x);
 	}
-	return code;
+	return code == SUCCESS && !found ? not_made(x) : code;
 }
 
 /* The page has what the task had when it was made; the text follows with the merge. */
@@ -161,7 +237,7 @@ static enum result link_page(struct item *x)
 static enum result adopt(struct item *x)
 {
 	notion_link_page(x->r->state, x->l, x->p->id);
-	x->l->making = STR("");
+	notion_complete(x->r->state, x->l, x->t->id);
 	return notion_link_save(x->r->state, x->l);
 }
 

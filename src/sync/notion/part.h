@@ -1,4 +1,4 @@
-/* What the files of pawl-sync-notion.so share. */
+/* Types and functions that the files of pawl-sync-notion.so share. */
 #ifndef SYNC_NOTION_PART_H
 #define SYNC_NOTION_PART_H
 
@@ -31,7 +31,7 @@ enum field {
 	F_END
 };
 
-/* Who may change it. */
+/* The side that may change a field. */
 enum way {
 	BY_PEOPLE, /* both sides; people win a conflict */
 	BY_STATUS, /* both sides, by the operations of the queue */
@@ -70,11 +70,13 @@ struct notion {
 	bool unknown; /* the last request may have been carried out, though no answer says so */
 	int status;   /* of the last answer */
 	int64_t server_now; /* Notion's clock, by its last answer; 0: unknown */
-	size_t later;       /* tasks that changed meanwhile, or whose page is not to be seen yet */
+	size_t later;       /* tasks that changed meanwhile, or whose page cannot be seen yet */
 	/* of the database */
 	struct str turn; /* token of the lock @sync */
 	int64_t renewed_at;
 	struct str source, bot, agent_user;
+	struct str identity;          /* of the queue; empty: it has none yet */
+	struct str owner, owner_text; /* the mark of the database's queue, and the text around it */
 	bool known[F_END];
 	const char *names[F_END]; /* of the properties */
 };
@@ -88,7 +90,7 @@ void notion_close(struct notion *n);
 enum result notion_fail(struct notion *n, enum result code, struct str message, struct str hint);
 void notion_say(struct notion *n, const char *doing, size_t count);
 void notion_sleep(int64_t ms);
-/* Adds a line of what was done, or a warning. */
+/* Adds a line about a change, or a warning. */
 void notion_change(struct notion *n, struct str task, const char *what, struct str more);
 void notion_warn(struct notion *n, struct str text);
 
@@ -106,6 +108,17 @@ void notion_leave(struct notion *n);
 enum result notion_schema(struct notion *n, struct str database);
 /* The database's id in a text: an id, or the address of the database. Empty: there is none. */
 struct str notion_id(struct arena *a, struct str text);
+
+/* --- its owner ---------------------------------------------------------------------------------------
+ * Two queues in one database would take each other's pages for their own. So the first queue leaves its mark in the
+ * description of the property 'Pawl ID', and pawl refuses all others. */
+
+/* Takes the mark from the properties of the database. MISCONFIGURED: it is that of another queue. */
+enum result notion_owner_read(struct notion *n, const json_t *properties);
+/* Leaves the mark, if there is none. */
+enum result notion_own(struct notion *n);
+/* Reads the mark again. */
+enum result notion_still_own(struct notion *n);
 
 /* --- pages ------------------------------------------------------------------------------------------- */
 
@@ -151,21 +164,23 @@ enum result notion_comment(struct notion *n, struct str page, struct str text, b
 
 struct link {
 	struct str task, page;
-	struct values t, p; /* what the task and the page had */
-	struct values
-		was; /* notion_was(): what the page had shortly before, for reads that are behind */
-	int64_t at;  /* when these were recorded (wall clock) */
-	int64_t edited;     /* of the page */
-	int64_t version;    /* of the task; -1: look at it again */
-	struct str comment; /* the last one that was seen */
-	int64_t comment_at;
+	struct values t, p; /* of the task and of the page */
+	struct values was; /* notion_was(): earlier values of the page, for reads that are behind */
+	int64_t at;        /* when these were recorded (wall clock) */
+	int64_t edited;    /* of the page */
+	int64_t version;   /* of the task; -1: look at it again */
+	struct str comment; /* ids of the comments that were seen, as far as they are young */
+	int64_t comment_at; /* when the newest of them was written */
 	struct str foreign; /* token of the lock that stands for one of another program */
-	struct str making;  /* a page is being made since `at` */
-	struct str saying;  /* hash of a comment that is being added */
-	bool gone;          /* the task, or the page, does not exist any more */
-	bool fresh;         /* its task was made in this round; not stored */
-	bool touched;       /* somebody edited the page; not stored */
-	bool refused;       /* this page cannot become a task as it is */
+	/* "page": a page is being made since `at`, with the values `t`; "task": a task is being made, with the values `p` */
+	struct str making;
+	struct str saying; /* hash of a comment that is being added */
+	bool gone;         /* the task, or the page, does not exist any more */
+	size_t place;      /* among all links; not stored */
+	bool fresh;        /* its task was made in this round; not stored */
+	bool touched;      /* somebody edited the page; not stored */
+	bool refused;      /* this page, with the values `p`, cannot become a task */
+	bool loose;        /* our last PATCH may hide an edit of the text: read the text again */
 };
 
 struct state;
@@ -174,9 +189,10 @@ void notion_state_close(struct state *s);
 /* NULL: there is none. */
 struct link *notion_link_of_task(struct state *s, struct str task);
 struct link *notion_link_of_page(struct state *s, struct str page);
-/* Makes an empty link of this task; empty: a page that is no task. */
+/* Makes an empty link. An empty task: the page is not a task yet. */
 struct link *notion_link_new(struct state *s, struct str task, struct str page);
 void notion_link_page(struct state *s, struct link *l, struct str page);
+void notion_link_task(struct state *s, struct link *l, struct str task);
 enum result notion_link_save(struct state *s, struct link *l);
 size_t notion_links(struct state *s);
 struct link *notion_link_at(struct state *s, size_t i);
@@ -207,7 +223,7 @@ struct merge {
 	struct arena *arena;
 };
 
-/* What to do with each field. */
+/* Decides for each field which way it goes. */
 void notion_merge(const struct merge *m, struct plan *out);
 /* The list of the values that a page had, with one more. */
 struct str notion_was(struct str list, struct str value, struct arena *a);
@@ -243,12 +259,14 @@ struct item {
 	bool held;      /* somebody holds the task in the queue */
 	bool foreign;   /* another program holds the page */
 	bool later;     /* the task changed meanwhile */
+	bool patched;   /* properties were written to the page */
 	struct str why; /* the refusals, for a comment on the page */
 };
 
 const struct task *notion_task(const struct round *r, struct str id);
 void notion_task_values(struct item *x);
-/* Calls the queue as the syncer; the answer is in the arena of the round. */
+/* Calls the queue as the syncer; the answer is in the arena of the round. SUCCESS: ans->code says what the queue decided.
+ * Else the queue could not be asked, and the sync ends: its store failed, or its server refuses the token. */
 enum result notion_queue(struct round *r, const struct request *rq, struct answer *ans);
 /* Brings both sides together. */
 enum result notion_reconcile(struct round *r, const struct task *t, struct link *l, struct page *p);
@@ -265,6 +283,11 @@ bool notion_young(const struct notion *n, const struct link *l);
 struct str notion_named(const struct plan *p, enum deed d, struct arena *a);
 enum result notion_new_task(struct round *r, struct page *p);
 enum result notion_new_page(struct round *r, const struct task *t);
+/* A sync ended before it noted the page, or the task, that it made. The values that it was made with tell later edits
+ * apart. */
+void notion_complete(struct state *s, struct link *l, struct str task);
+/* Is this still the page that could not become a task? */
+bool notion_is_refused(const struct link *l, const struct page *p);
 enum result notion_comments(struct round *r, struct link *l);
 enum result notion_round(struct notion *n, struct state *s);
 

@@ -111,7 +111,7 @@ void notion_judge(struct item *x)
 
 /* --- the calls -------------------------------------------------------------------------------------------------- */
 
-/* What the queue had, where the page wins. */
+/* For the log: the values of the queue that lost against the page. */
 static struct str reason_of(const struct item *x)
 {
 	struct arena *a = x->r->arena;
@@ -125,16 +125,18 @@ static struct str reason_of(const struct item *x)
 	return out.n > TEXT_MAX ? STR("edited in Notion") : out;
 }
 
-/* The queue refused. Another version of the task: look at it again later. */
-static enum result after(struct item *x, const struct request *rq, const struct answer *ans)
+/* Calls the queue. If it refuses because the task has another version by now, the next round looks at it again. */
+static enum result call(struct item *x, const struct request *rq, struct answer *ans)
 {
+	enum result code = notion_queue(x->r, rq, ans);
+
+	if (code != SUCCESS)
+		return code;
 	if (ans->code == SUCCESS) {
 		x->t = ans->task;
 		x->r->now = ans->now;
 		return SUCCESS;
 	}
-	if (ans->code == API_ERROR)
-		return API_ERROR;
 	x->later = HAS(rq, if_version) &&
 		   (ans->code == NOT_FOUND || (ans->task && ans->task->version != rq->if_version));
 	return SUCCESS;
@@ -173,8 +175,7 @@ static enum result pull_fields(struct item *x)
 		return SUCCESS;
 	sign(x, &rq);
 	GIVE(&rq, reason, reason_of(x));
-	(void)notion_queue(x->r, &rq, &ans);
-	code = after(x, &rq, &ans);
+	code = call(x, &rq, &ans);
 	if (code == SUCCESS && ans.code != SUCCESS && !x->later)
 		send_back_all(x, &ans);
 	return code;
@@ -191,8 +192,7 @@ static enum result pull_parent(struct item *x)
 	sign(x, &rq);
 	GIVE(&rq, parent, x->p->is.v[F_PARENT]);
 	GIVE(&rq, reason, STR("edited in Notion"));
-	(void)notion_queue(x->r, &rq, &ans);
-	code = after(x, &rq, &ans);
+	code = call(x, &rq, &ans);
 	if (code == SUCCESS && ans.code != SUCCESS && !x->later)
 		notion_send_back(x, F_PARENT, ans.message);
 	return code;
@@ -234,8 +234,7 @@ static enum result pull_status(struct item *x)
 	rq.op = notion_move(x->t->status, to, x->l->foreign.n > 0);
 	sign(x, &rq);
 	equip(x, rq.op, to, &rq);
-	(void)notion_queue(x->r, &rq, &ans);
-	code = after(x, &rq, &ans);
+	code = call(x, &rq, &ans);
 	if (code == SUCCESS && ans.code != SUCCESS && !x->later)
 		notion_send_back(x, F_STATUS, ans.message);
 	return code;

@@ -11,6 +11,7 @@
 #define MINUTE 60000
 #define SKEW (5 * MINUTE) /* between this clock and that of a server that does not tell the time */
 #define TALKS 10          /* pages whose comments are read besides those that changed */
+#define LOOKS 10          /* deleted pages that are looked for in one round */
 
 /* --- the tasks ---------------------------------------------------------------------------------------------- */
 
@@ -32,8 +33,11 @@ static enum result read_tasks(struct round *r)
 {
 	struct request rq = { .op = OP_LIST };
 	struct answer ans;
+	enum result code = notion_queue(r, &rq, &ans);
 
-	if (notion_queue(r, &rq, &ans) != SUCCESS)
+	if (code != SUCCESS)
+		return code;
+	if (ans.code != SUCCESS)
 		return notion_fail(r->n, ans.code, ans.message, ans.hint);
 	r->tasks = ans.tasks;
 	r->n_tasks = ans.n_tasks;
@@ -63,12 +67,13 @@ static enum result bury(struct round *r, struct link *l, struct page *p)
 	struct values v = { .v[F_STATUS] = STR("Canceled") };
 	bool which[F_END] = { [F_STATUS] = true };
 	struct request look = { .op = OP_SHOW };
-	enum result code = SUCCESS;
+	enum result code;
 	struct answer ans;
 
 	GIVE(&look, id, l->task);
-	if (notion_queue(r, &look, &ans) == API_ERROR)
-		return API_ERROR;
+	code = notion_queue(r, &look, &ans);
+	if (code != SUCCESS)
+		return code;
 	if (ans.code !=
 	    NOT_FOUND) /* a list leaves out a record that cannot be read: it was not removed */
 		return SUCCESS;
@@ -98,6 +103,11 @@ static enum result greet(struct round *r, struct page *p, struct link **l)
 	const struct task *t = id.n ? notion_task(r, id) : NULL;
 	struct link *other = t ? notion_link_of_task(r->state, t->id) : NULL;
 
+	*l = notion_link_of_page(r->state, p->id);
+	if (*l && t && str_is((*l)->making, "task")) { /* a killed sync made the task */
+		notion_complete(r->state, *l, t->id);
+		return SUCCESS;
+	}
 	*l = NULL;
 	if (!t && p->by_us && id.n) {
 		notion_warn(r->n, arena_printf(r->arena,
@@ -110,9 +120,23 @@ static enum result greet(struct round *r, struct page *p, struct link **l)
 	if (other && other->page.n && !other->gone)
 		return second_page(r, t, p);
 	*l = other ? other : notion_link_new(r->state, t->id, p->id);
-	if (other)
+	if (other && other->making.n) { /* a killed sync made the page */
 		notion_link_page(r->state, other, p->id);
+		notion_complete(r->state, other, t->id);
+	} else if (other) { /* it takes the place of a deleted page */
+		notion_link_page(r->state, other, p->id);
+		other->gone = other->loose = false;
+		other->t = other->p = other->was = (struct values){ 0 };
+	}
 	return SUCCESS;
+}
+
+/* A person has restored the page from the trash. */
+static void revive(struct round *r, struct link *l)
+{
+	notion_change(r->n, l->task, "its page is back from the trash", STR(""));
+	l->gone = false;
+	l->version = -1;
 }
 
 static enum result handle_page(struct round *r, struct page *p)
@@ -122,8 +146,12 @@ static enum result handle_page(struct round *r, struct page *p)
 	enum result code = SUCCESS;
 
 	r->n->done->pages++;
-	if (p->trashed || (l && (l->gone || (l->refused && l->edited == p->edited))))
+	if (p->trashed || (l && notion_is_refused(l, p)))
 		return SUCCESS;
+	if (l && l->gone && !notion_task(r, l->task)) /* bury() has dealt with it */
+		return SUCCESS;
+	if (l && l->gone)
+		revive(r, l);
 	if (!l || !l->task.n)
 		code = greet(r, p, &l);
 	if (code != SUCCESS || !l || !l->task.n)
@@ -268,7 +296,7 @@ static enum result visit(struct round *r, const struct task *t, struct link *l)
 		return notion_reconcile(r, t, l, &p);
 	if (code != SUCCESS && r->n->status != 404)
 		return code;
-	if (notion_young(r->n, l)) { /* it is not to be seen yet */
+	if (notion_young(r->n, l)) { /* it cannot be seen yet */
 		r->n->later++;
 		return SUCCESS;
 	}
@@ -279,12 +307,30 @@ static enum result visit(struct round *r, const struct task *t, struct link *l)
 	return r->n->job->check ? SUCCESS : notion_link_save(r->state, l);
 }
 
+/* A page that was deleted: is it back? */
+static enum result look_again(struct round *r, const struct task *t, struct link *l)
+{
+	struct page p;
+	enum result code = notion_get(r->n, l->page, &p, r->arena);
+
+	if (code == SUCCESS && !p.trashed) {
+		revive(r, l);
+		return notion_reconcile(r, t, l, &p);
+	}
+	if (code != SUCCESS && r->n->status != 404)
+		return code;
+	if (l->version == t->version)
+		return SUCCESS;
+	l->version = t->version;
+	return notion_link_save(r->state, l);
+}
+
 static enum result handle_task(struct round *r, const struct task *t)
 {
 	struct link *l = notion_link_of_task(r->state, t->id);
 
 	if (l && l->gone)
-		return SUCCESS;
+		return l->version == t->version ? SUCCESS : look_again(r, t, l);
 	if (l && l->page.n)
 		return has_changed(r, t, l) ? visit(r, t, l) : SUCCESS;
 	if (status_ended(t->status) || t->archived_at)
@@ -307,6 +353,29 @@ static enum result handle_tasks(struct round *r)
 		r->arena = kept;
 		arena_free(&a);
 		notion_say(r->n, "tasks", i + 1);
+	}
+	return code;
+}
+
+/* A person may restore a page without a new time of editing, so the query would not bring it. */
+static enum result handle_deleted(struct round *r)
+{
+	size_t n = notion_links(r->state), looks = 0, start = n ? random_below((uint32_t)n) : 0;
+	struct arena *kept = r->arena;
+	enum result code = SUCCESS;
+
+	for (size_t i = 0; code == SUCCESS && i < n && looks < LOOKS; i++) {
+		struct link *l = notion_link_at(r->state, (start + i) % n);
+		const struct task *t = l->gone && l->task.n ? notion_task(r, l->task) : NULL;
+		struct arena a = { 0 };
+
+		if (!t || l->version != t->version)
+			continue;
+		looks++;
+		r->arena = &a;
+		code = forgive(r, look_again(r, t, l), t->id);
+		r->arena = kept;
+		arena_free(&a);
 	}
 	return code;
 }
@@ -363,7 +432,7 @@ static enum result handle_comments(struct round *r)
 		r->arena = kept;
 		arena_free(&a);
 		notion_say(r->n, "comments", i + 1);
-		if (r->n->status == 404) /* it is not to be seen yet, or it is gone */
+		if (r->n->status == 404) /* the page cannot be seen yet, or is deleted */
 			code = SUCCESS;
 	}
 	return code;
@@ -383,6 +452,8 @@ enum result notion_round(struct notion *n, struct state *s)
 		code = scan(&r);
 	if (code == SUCCESS)
 		code = handle_tasks(&r);
+	if (code == SUCCESS)
+		code = handle_deleted(&r);
 	if (code == SUCCESS)
 		code = handle_removed(&r);
 	if (code == SUCCESS)

@@ -76,7 +76,9 @@ static enum result watch_once(struct notion *n)
 	once.arena = &a;
 	once.ans = &ans;
 	once.began_at = os_boot_ms();
-	code = rounds(&once);
+	code = notion_still_own(&once); /* another queue may have taken over */
+	if (code == SUCCESS)
+		code = rounds(&once);
 	tell(&once);
 	n->next_at = once.next_at;
 	n->renewed_at = once.renewed_at;
@@ -128,6 +130,8 @@ enum result notion_run(const struct sync_job *job, struct sync_done *out, struct
 		code = notion_schema(&n, database);
 	if (code == SUCCESS)
 		code = notion_turn(&n);
+	if (code == SUCCESS)
+		code = notion_own(&n);
 	if (code == SUCCESS)
 		code = job->watch && !job->check ? watch(&n) : rounds(&n);
 	clear_progress(&n);

@@ -24,7 +24,7 @@ const struct field_info notion_fields[F_END] = {
 struct schema {
 	struct notion *n;
 	json_t *properties; /* of the database */
-	json_t *add;        /* what --add-options adds */
+	json_t *add;        /* properties and options that --add-options adds */
 	struct str lacks;   /* ", "-separated */
 };
 
@@ -134,7 +134,7 @@ static json_t *new_property(enum field f)
 	return json_pack("{s:o}", notion_fields[f].type, inner);
 }
 
-/* The title is the one property of its type, whatever its name is. */
+/* A database has one property of the type title; people choose its name. */
 static const char *title_of(const json_t *properties)
 {
 	const char *name;
@@ -205,8 +205,9 @@ static enum result check_all(struct schema *s, const char *target)
 		if (notion_fields[f].name)
 			check_field(s, (enum field)f);
 	n->known[F_BODY] = true;
-	if (!s->lacks.n)
-		return SUCCESS;
+	code = notion_owner_read(n, s->properties);
+	if (code != SUCCESS || !s->lacks.n)
+		return code;
 	if (!n->job->add_options || !can_add(s))
 		return refuse_lack(s);
 	notion_change(n, STR("database"), "", s->lacks);

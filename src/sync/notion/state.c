@@ -54,15 +54,6 @@ struct link *notion_link_of_page(struct state *s, struct str page)
 	return find(s, s->of_page, page);
 }
 
-static size_t place_of(struct state *s, const struct link *l)
-{
-	size_t i = 0;
-
-	while (s->links[i] != l)
-		i++;
-	return i;
-}
-
 static void index_as(json_t *in, struct str id, size_t at)
 {
 	char room[ID_MAX + 1];
@@ -79,6 +70,7 @@ struct link *notion_link_new(struct state *s, struct str task, struct str page)
 	l->task = arena_str(&s->arena, task);
 	l->page = arena_str(&s->arena, page);
 	l->version = -1;
+	l->place = s->count;
 	s->links = arena_grow(&s->arena, s->links, s->count, sizeof(*s->links));
 	s->links[s->count] = l;
 	index_as(s->of_task, task, s->count);
@@ -90,7 +82,13 @@ struct link *notion_link_new(struct state *s, struct str task, struct str page)
 void notion_link_page(struct state *s, struct link *l, struct str page)
 {
 	l->page = arena_str(&s->arena, page);
-	index_as(s->of_page, page, place_of(s, l));
+	index_as(s->of_page, page, l->place);
+}
+
+void notion_link_task(struct state *s, struct link *l, struct str task)
+{
+	l->task = arena_str(&s->arena, task);
+	index_as(s->of_task, task, l->place);
 }
 
 size_t notion_links(struct state *s)
@@ -149,6 +147,8 @@ static json_t *line_of(const struct link *l)
 		json_object_set_new(o, "gone", json_true());
 	if (l->refused)
 		json_object_set_new(o, "refused", json_true());
+	if (l->loose)
+		json_object_set_new(o, "loose", json_true());
 	return o;
 }
 
@@ -185,6 +185,12 @@ static void take_line(struct state *s, const json_t *o)
 		s->mark = number_in(o, "mark");
 	if (!task.n && !page.n)
 		return;
+	if (!l && task.n && page.n) { /* the page has just become this task */
+		l = notion_link_of_page(s, page);
+		l = l && !l->task.n ? l : NULL;
+		if (l)
+			notion_link_task(s, l, task);
+	}
 	if (!l)
 		l = notion_link_new(s, task, page);
 	else if (!str_eq(l->page, page))
@@ -199,6 +205,7 @@ static void take_line(struct state *s, const json_t *o)
 	l->saying = text_in(s, o, "saying");
 	l->gone = json_is_true(json_object_get(o, "gone"));
 	l->refused = json_is_true(json_object_get(o, "refused"));
+	l->loose = json_is_true(json_object_get(o, "loose"));
 	get_values(s, o, "t", &l->t);
 	get_values(s, o, "p", &l->p);
 	get_values(s, o, "was", &l->was);
@@ -271,12 +278,9 @@ static int end_line(int fd)
 /* The queue and the database that the file is about. */
 static char *path_of(struct notion *n, struct str database)
 {
-	const struct client *c = n->job->client;
-	struct str id = STR(""), what;
+	struct str what, id = n->identity.n ? n->identity : n->job->client->keyring.queue;
 	char *dir = fs_user_dir(n->arena, "XDG_STATE_HOME", ".local/state");
 
-	if (!queue_identity(c->queue, &id, n->arena))
-		id = c->keyring.queue;
 	what = arena_printf(n->arena, "notion\n%.*s\n%.*s", STRF(id), STRF(database));
 	return dir ? fs_join(n->arena, str_c(dir),
 			     arena_printf(n->arena, "sync/%.32s", hash_hex(n->arena, what).p))

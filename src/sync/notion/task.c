@@ -6,6 +6,13 @@
 #include "core/lease.h"
 #include "sync/notion/part.h"
 
+/* A fault is about the store or its server, not about the change. A role that may not do this one thing ("forbidden") is
+ * an answer like that of a rule. */
+static bool is_decided(const struct answer *ans)
+{
+	return ans->code != API_ERROR && (!ans->fault.n || str_is(ans->fault, "forbidden"));
+}
+
 enum result notion_queue(struct round *r, const struct request *rq, struct answer *ans)
 {
 	struct client *c = r->n->job->client;
@@ -16,14 +23,15 @@ enum result notion_queue(struct round *r, const struct request *rq, struct answe
 	client_call(c, rq, ans);
 	c->arena = kept;
 	c->keyring.arena = ring;
-	if (ans->code == API_ERROR) {
-		*r->n->ans = *ans;
-		r->n->ans->message = arena_str(r->n->arena, ans->message);
-		r->n->ans->hint = arena_str(r->n->arena, ans->hint);
-		r->n->ans->fault = arena_str(r->n->arena, ans->fault);
-		r->n->ans->warnings = (struct strs){ 0 };
-		r->n->ans->task = NULL;
-	}
+	if (is_decided(ans))
+		return SUCCESS;
+	*r->n->ans = *ans;
+	r->n->ans->message = arena_str(r->n->arena, ans->message);
+	r->n->ans->hint = arena_str(r->n->arena, ans->hint);
+	r->n->ans->fault = arena_str(r->n->arena, ans->fault);
+	r->n->ans->warnings = (struct strs){ 0 };
+	r->n->ans->task = NULL;
+	r->n->status = 0; /* no answer of Notion is the reason */
 	return ans->code;
 }
 
