@@ -13,11 +13,7 @@ static const struct param params[] = {
 	LOCAL(import, files, "FILE", P_WORDS, .flags = P_POSITIONAL, .value = "FILE",
 	      .help = "file, or folder of Markdown files; - reads standard input"),
 	PARAM_FORMAT(import),
-	LOCAL(import, from, "from", P_CHOICE,
-	      .choices =
-		      "aitasks backlog beads github jira kanban-md linear markdown task-master taskwarrior "
-		      "todo-txt",
-	      .value = "PROGRAM",
+	LOCAL(import, from, "from", P_CHOICE, .choices = foreign_choices, .value = "PROGRAM",
 	      .help = "the program that wrote the tasks; without a FILE, pawl looks where it usually keeps them"),
 	LOCAL(import, skip, "skip", P_FLAG, .help = "leave tasks that exist already unchanged"),
 	LOCAL(import, update, "update", P_FLAG,
@@ -59,7 +55,7 @@ static enum result read_all(struct session *s, const struct import_args *a, stru
 {
 	struct str usual = a->files.n ? STR("") : usual_place(s, in->foreign->from);
 	struct strs files = a->files.n ? a->files : (struct strs){ &usual, 1 };
-	enum result code = SUCCESS;
+	enum result code = SUCCESS, first = SUCCESS;
 
 	for (size_t i = 0; code == SUCCESS && i < files.n; i++) {
 		in->path = data_path(s, files.v[i]);
@@ -68,8 +64,12 @@ static enum result read_all(struct session *s, const struct import_args *a, stru
 		if (!strncmp(in->path, "./", 2))
 			in->path += 2;
 		code = port_read(in, port_format(a->format, in->path));
+		if (in->check && code == MISCONFIGURED) { /* the next file may be wrong as well */
+			first = code;
+			code = SUCCESS;
+		}
 	}
-	return code;
+	return code == SUCCESS ? first : code;
 }
 
 /* The program that wrote the tasks: named, or recognised by the first file. NULL: pawl, or nobody knows. */
@@ -82,14 +82,19 @@ static const struct foreign *writer(struct session *s, const struct import_args 
 	return a->format.n || !strcmp(path, "-") ? NULL : foreign_recognise(path);
 }
 
-static bool is_in_queue(void *ctx, struct str id)
+static enum result is_in_queue(void *ctx, struct str id, struct answer *ans)
 {
 	struct session *s = ctx;
-	struct request rq = { .op = OP_SHOW, .id = id };
-	struct answer ans = { 0 };
+	struct request rq = { .op = OP_SHOW };
+	struct answer said = { 0 };
 
-	client_call(&s->client, &rq, &ans);
-	return ans.code == SUCCESS;
+	GIVE(&rq, id, id);
+	client_call(&s->client, &rq, &said);
+	if (said.code == USAGE) /* no task can have this id */
+		return NOT_FOUND;
+	if (said.code != SUCCESS && said.code != NOT_FOUND)
+		*ans = said;
+	return said.code;
 }
 
 /* Replaces the spool by one whose links all lead somewhere. */
@@ -194,6 +199,33 @@ static void warn(const struct foreign_in *f, struct arena *a, struct reply *out)
 			   a);
 }
 
+/* All refusals: those of the files, then those of the queue. The first is the error, the others are warnings. */
+static enum result refuse(struct port_in *in, enum result code, struct reply *out)
+{
+	struct answer ans = in->n_refusals ? in->refused : *in->ans;
+	struct strs all = in->refusals;
+	json_t *list = json_array();
+	struct arena *a = in->arena;
+
+	if (code != SUCCESS && !(in->n_refusals && str_eq(ans.message, in->ans->message)))
+		all = arena_append(a, all, in->ans->message);
+	for (size_t i = 0; i < in->ans->warnings.n; i++)
+		all = arena_append(a, all, in->ans->warnings.v[i]);
+	if (in->n_refusals > in->refusals.n)
+		all = arena_append(a, all,
+				   arena_printf(a, "%zu more refusals of the files",
+						in->n_refusals - in->refusals.n));
+	ans.warnings = (struct strs){ 0 };
+	run_answer(&ans, out);
+	for (size_t i = 0; i < all.n; i++) {
+		json_array_append_new(list, json_str(all.v[i]));
+		if (i)
+			reply_warn(out, all.v[i], a);
+	}
+	json_object_set_new(reply_more(out), "refusals", list);
+	return ans.code;
+}
+
 static void report(const struct foreign_in *f, bool preview, struct arena *a, json_t *more)
 {
 	json_t *statuses = json_object(), *dropped = json_object();
@@ -281,6 +313,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	struct port_in in = { .spool = &spool,
 			      .ans = &ans,
 			      .arena = s->arena,
+			      .check = a->check,
 			      .progress = data_progress,
 			      .ctx = &progress };
 	struct foreign_in foreign = { .from = writer(s, a), .all = a->all, .ordered = a->ordered };
@@ -307,6 +340,11 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (a->check)
 		im = (struct import){ 0 }; /* nothing was imported */
 	spool_close(&spool);
+	if (a->check && (in.n_refusals || (code != SUCCESS && ans.warnings.n))) {
+		code = refuse(&in, code, out);
+		warn(&foreign, s->arena, out);
+		return code;
+	}
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
 	json_object_set_new(reply_more(out), "read", json_integer((json_int_t)spool.n));
@@ -397,7 +435,7 @@ const struct command cmd_import = {
 		"With --from it reads the tasks of another program; pawl also recognises most of their files by themselves. "
 		"Keys that pawl does not know stay in `extra`, with the task's origin in extra.source. A later --update brings "
 		"only the fields over that changed in the other program; a change made in pawl stays. A link to a task that "
-		"does not exist is a warning. --check shows what would come in.",
+		"does not exist is a warning. --check shows what would come in, or everything that the import would refuse.",
 	.example = "pawl import tasks.json\n"
 		   "pawl import tasks/\n"
 		   "pawl import other.csv --update\n"

@@ -36,7 +36,8 @@ struct import {
 	void (*progress)(void *ctx, size_t done); /* may be NULL */
 	void *progress_ctx;
 	enum clash clash;
-	bool check; /* run all checks but change nothing */
+	/* run all checks but change nothing. A refusal does not end it: ans->warnings has all refusals after the first. */
+	bool check;
 	struct str agent, run;
 	/* out: imported items; with `check`, items that would be imported */
 	int64_t created, updated, skipped, comments;

@@ -13,7 +13,8 @@
 /* --- tasks that wait for a task further on in the input ------------------------------------------ */
 
 struct waiter {
-	struct waiter *next; /* of the same hash */
+	struct waiter *next;  /* of the same hash */
+	struct waiter *after; /* the next one in the input */
 	struct str missing, who;
 	struct str missing_id, where; /* for a message */
 	bool parent;                  /* `missing` is the parent of `who`, not a dependency */
@@ -21,15 +22,18 @@ struct waiter {
 };
 
 #define WAITER_SLOTS 4096
+#define REFUSALS 1000 /* that a check names */
 
 struct importing {
 	struct bulk bulk;
 	struct import *im;
 	struct arena own; /* of one attempt */
-	struct waiter **waiters;
+	struct waiter **waiters, *first, *last;
 	size_t n_waiting;
 	int64_t counter;
 	size_t done;
+	struct strs refusals; /* of a check, after the first */
+	size_t n_refusals;
 	struct str where; /* of the current parcel */
 };
 
@@ -53,6 +57,11 @@ static void wait_for(struct importing *x, struct str missing, struct str id, str
 			      .where = arena_str(&x->own, x->where),
 			      .parent = parent };
 	*at = n;
+	if (x->last)
+		x->last->after = n;
+	else
+		x->first = n;
+	x->last = n;
 	x->n_waiting++;
 }
 
@@ -63,7 +72,22 @@ static int refuse(struct importing *x, struct act *w, enum result code, struct s
 {
 	if (x->where.n)
 		text = arena_printf(w->arena, "%.*s: %.*s", STRF(x->where), STRF(text));
-	return bulk_refuse(&x->bulk, code, text, hint);
+	if (!x->n_refusals++)
+		return bulk_refuse(&x->bulk, code, text, hint);
+	if (x->refusals.n < REFUSALS)
+		x->refusals = arena_append(x->bulk.arena, x->refusals,
+					   arena_str(x->bulk.arena, text));
+	return STORE_UNSUPPORTED;
+}
+
+/* A check goes on after a refusal: the store forgets all of it in the end. */
+static int go_on(struct importing *x, struct act *w, int r)
+{
+	if (r != STORE_UNSUPPORTED || !x->im->check || !x->bulk.refused ||
+	    x->bulk.ans->code == API_ERROR)
+		return r;
+	*w->ans = (struct answer){ 0 };
+	return 0;
 }
 
 /* Reports the refusal of a shared function, such as act_load(). */
@@ -265,27 +289,75 @@ static int create(struct importing *x, struct act *w, const struct parcel *p)
 
 /* --- an existing task ----------------------------------------------------------------------------- */
 
+/* The comments of a parcel by their texts, so that many comments do not take quadratic time. */
 struct comment_filter {
-	struct parcel *p;
+	const struct event *comments;
+	size_t *slots, *next; /* 1 + the place of a comment; 0: none */
+	size_t room;
+	bool *known;
 };
 
-static int drop_known(const struct entry *en, void *ctx)
+static size_t comment_slot(const struct comment_filter *f, struct str text, struct str agent)
 {
-	struct parcel *p = ((struct comment_filter *)ctx)->p;
+	return str_sum(str_sum(1, text.p, text.n), agent.p, agent.n) % f->room;
+}
+
+static void index_comments(struct comment_filter *f, const struct parcel *p, struct arena *a)
+{
+	size_t n = p->n_comments;
+
+	*f = (struct comment_filter){ .comments = p->comments, .room = n + 1 };
+	f->slots = arena_array(a, size_t, f->room);
+	f->next = arena_array(a, size_t, n);
+	f->known = arena_array(a, bool, n);
+	for (size_t i = n; i > 0; i--) {
+		size_t at = comment_slot(f, p->comments[i - 1].text, p->comments[i - 1].agent);
+
+		f->next[i - 1] = f->slots[at];
+		f->slots[at] = i;
+	}
+}
+
+/* One comment of the log stands for one of the parcel. */
+static int find_known(const struct entry *en, void *ctx)
+{
+	struct comment_filter *f = ctx;
 	struct event ev;
 
-	if (event_of(en, &ev))
+	if (event_of(en, &ev) || !str_is(ev.name, "comment"))
 		return 0;
-	for (size_t i = 0; str_is(ev.name, "comment") && i < p->n_comments; i++) {
-		const struct event *c = &p->comments[i];
+	for (size_t *at = &f->slots[comment_slot(f, ev.text, ev.agent)]; *at;
+	     at = &f->next[*at - 1]) {
+		const struct event *c = &f->comments[*at - 1];
 
 		if ((c->at && en->at != c->at) || !str_eq(ev.text, c->text) ||
 		    !str_eq(ev.agent, c->agent))
 			continue;
-		memmove(p->comments + i, c + 1, (--p->n_comments - i) * sizeof(*c));
+		f->known[*at - 1] = true;
+		*at = f->next[*at - 1];
 		break;
 	}
 	return 0;
+}
+
+/* Removes the comments that the log of the task has. */
+static int drop_known(struct act *w, struct str key, struct parcel *p)
+{
+	struct entry_query of = { .key = key };
+	struct comment_filter f;
+	size_t kept = 0;
+	int r;
+
+	if (!p->n_comments)
+		return 0;
+	index_comments(&f, p, w->arena);
+	r = w->e->store->ops->entries(w->e->store, &of, find_known, &f);
+	for (size_t i = 0; !r && i < p->n_comments; i++)
+		if (!f.known[i])
+			p->comments[kept++] = p->comments[i];
+	if (!r)
+		p->n_comments = kept;
+	return r;
 }
 
 /* Imports only the task's own fields. The lock and the counts of other tasks stay, and so does the record of claims:
@@ -355,12 +427,10 @@ static int merge(struct importing *x, struct act *w, const struct loaded *l, str
 
 static int update(struct importing *x, struct act *w, struct loaded *l, struct parcel *p)
 {
-	struct entry_query known = { .key = l->key };
-	struct comment_filter filter = { p };
 	struct sources sources = { .waits = true };
 	struct query waiting = { .depends_on = l->key };
 	struct strs keys = { 0 };
-	int r = w->e->store->ops->entries(w->e->store, &known, drop_known, &filter);
+	int r = drop_known(w, l->key, p);
 
 	if (!r && x->im->clash == CLASH_MERGE) {
 		bool changed;
@@ -445,6 +515,9 @@ static void start_again(struct importing *x)
 {
 	arena_free(&x->own);
 	x->waiters = NULL;
+	x->first = x->last = NULL;
+	x->refusals = (struct strs){ 0 };
+	x->n_refusals = 0;
 	x->n_waiting = 0;
 	x->counter = 0;
 	x->done = 0;
@@ -459,20 +532,20 @@ struct piece {
 
 static int unmet(struct importing *x, struct act *w)
 {
-	for (size_t i = 0; i < WAITER_SLOTS; i++)
-		for (const struct waiter *n = x->waiters[i]; n; n = n->next)
-			if (!n->met) {
-				x->where = n->where;
-				return refuse(
-					x, w, NOT_FOUND,
-					arena_printf(
-						w->arena,
-						"its %s %.*s is neither in the queue nor in the import",
-						n->parent ? "parent" : "dependency",
-						STRF(n->missing_id)),
-					STR("add that task, or remove the reference to it"));
-			}
-	return 0;
+	int r = 0;
+
+	for (const struct waiter *n = x->first; n && !r; n = n->after) {
+		if (n->met)
+			continue;
+		x->where = n->where;
+		r = refuse(x, w, NOT_FOUND,
+			   arena_printf(w->arena,
+					"its %s %.*s is neither in the queue nor in the import",
+					n->parent ? "parent" : "dependency", STRF(n->missing_id)),
+			   STR("add that task, or remove the reference to it"));
+		r = go_on(x, w, r);
+	}
+	return r;
 }
 
 static int finish(struct importing *x, struct act *w)
@@ -508,15 +581,17 @@ static int import_piece(struct edit *e, void *ctx)
 
 		if (got > 0)
 			break;
-		r = got < 0 ? read_failed(x, &w, got) : import_one(x, &w, &p);
+		r = got < 0 ? read_failed(x, &w, got) : go_on(x, &w, import_one(x, &w, &p));
 		x->done++;
 	}
 	if (!r && piece->last)
 		r = finish(x, &w);
 	if (!r)
-		r = passed_on(x, &w, act_flush(&w));
+		r = go_on(x, &w, passed_on(x, &w, act_flush(&w)));
 	if (!r && x->im->progress)
 		x->im->progress(x->im->progress_ctx, x->done);
+	if (!r && piece->last && x->n_refusals)
+		return STORE_UNSUPPORTED;
 	return r ? r : w.writes ? 0 : REFUSED;
 }
 
@@ -542,5 +617,11 @@ enum result queue_import(struct queue *q, struct import *im, struct answer *ans,
 	}
 	code = bulk_run(&x.bulk, changes, n, im->check ? 0 : HEALTH_IMPORT);
 	arena_free(&x.own);
+	if (x.n_refusals > x.refusals.n + 1)
+		x.refusals = arena_append(
+			a, x.refusals,
+			arena_printf(a, "%zu more refusals", x.n_refusals - x.refusals.n - 1));
+	if (x.n_refusals)
+		ans->warnings = x.refusals;
 	return code;
 }

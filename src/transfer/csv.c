@@ -138,33 +138,51 @@ static enum result take_foreign_row(struct port_in *in, const struct row *head,
 	return code;
 }
 
+static struct str id_in(const struct row *head, const struct row *row)
+{
+	for (size_t i = 0; i < row->cells.n && i < head->cells.n; i++)
+		if (str_is(head->cells.v[i], "id"))
+			return row->cells.v[i];
+	return STR("");
+}
+
+/* NULL, or why the cell is refused. */
+static const char *take_cell(struct plain *p, struct str name, struct str cell)
+{
+	const char *fault;
+	json_t *v;
+
+	if (!cell.n)
+		return NULL;
+	v = text_valid(cell) ? cell_json(name, cell) : NULL;
+	fault = v ? plain_set(p, name, v) : "not valid UTF-8";
+	json_decref(v);
+	return fault;
+}
+
 static enum result take_row(struct port_in *in, const struct row *head, const struct row *row)
 {
+	bool bad = row->cells.n > head->cells.n;
 	struct plain p;
 
-	if (row->cells.n > head->cells.n)
-		return port_refuse(
+	if (bad)
+		(void)port_refuse(
 			in, row->line,
 			arena_printf(&in->piece,
 				     "this row has %zu cells, but the first row has %zu names",
 				     row->cells.n, head->cells.n));
 	plain_start(&p, when_parse, false, &in->piece);
-	for (size_t i = 0; i < row->cells.n; i++) {
-		const char *fault = NULL;
-		json_t *v;
+	for (size_t i = 0; i < row->cells.n && i < head->cells.n && (in->check || !bad); i++) {
+		const char *fault = take_cell(&p, head->cells.v[i], row->cells.v[i]);
 
-		if (!row->cells.v[i].n)
-			continue;
-		v = text_valid(row->cells.v[i]) ? cell_json(head->cells.v[i], row->cells.v[i])
-						: NULL;
-		fault = v ? plain_set(&p, head->cells.v[i], v) : "not valid UTF-8";
-		json_decref(v);
-		if (fault) {
-			plain_abort(&p);
-			return port_refuse(in, row->line, str_c(fault));
-		}
+		if (fault)
+			(void)port_refuse(in, row->line, str_c(fault));
+		bad |= fault != NULL;
 	}
-	return port_found(in, &p, row->line);
+	if (!bad)
+		return port_found(in, &p, row->line);
+	plain_abort(&p);
+	return port_stub(in, id_in(head, row), row->line);
 }
 
 static enum result check_head(struct port_in *in, struct row *head)
@@ -174,12 +192,12 @@ static enum result check_head(struct port_in *in, struct row *head)
 		struct str name = head->cells.v[i] = str_trim(head->cells.v[i]);
 
 		if (!name.n || !text_valid(name))
-			return port_refuse(
+			return port_refuse_rest(
 				in, 1,
 				STR("a field name in the first row is empty or not valid UTF-8"));
 		for (size_t k = 0; k < i && !in->foreign; k++)
 			if (str_eq(head->cells.v[k], name))
-				return port_refuse(
+				return port_refuse_rest(
 					in, 1,
 					arena_printf(&in->piece,
 						     "the first row names the field %.*s twice",
@@ -202,7 +220,7 @@ enum result port_read_csv(struct port_in *in)
 			code = in->foreign ? take_foreign_row(in, &head, &row)
 					   : take_row(in, &head, &row);
 	if (r < 0)
-		code = port_refuse(in, head.cells.n ? row.line : 1, str_c(why));
+		code = port_refuse_rest(in, head.cells.n ? row.line : 1, str_c(why));
 	arena_free(&head.arena);
 	arena_free(&row.arena);
 	return code;

@@ -42,7 +42,7 @@ static void leave_out(struct walk *w, struct str path, const char *why)
 static void add_file(struct walk *w, struct str path)
 {
 	if (w->files.n == FILES_MAX) {
-		w->code = port_refuse(w->in, 1, STR("more than 100,000 Markdown files"));
+		w->code = port_refuse_rest(w->in, 1, STR("more than 100,000 Markdown files"));
 		return;
 	}
 	w->files.v = arena_grow(&w->a, w->files.v, w->files.n, sizeof(*w->files.v));

@@ -24,6 +24,7 @@ struct mapping {
 	struct buf sections;
 	struct str their_id;
 	bool moved; /* a rule has set the status */
+	bool bad;   /* a value was refused */
 	const char *fault;
 };
 
@@ -78,8 +79,14 @@ struct str foreign_id(const struct foreign *f, struct str id, struct arena *a)
 
 static void set(struct mapping *m, const char *field, json_t *v)
 {
-	if (!m->fault)
-		m->fault = plain_set(&m->p, str_c(field), v);
+	const char *fault = m->fault ? NULL : plain_set(&m->p, str_c(field), v);
+
+	if (fault && m->in->check) {
+		(void)port_refuse(m->in, m->line, str_c(fault));
+		m->bad = true;
+	} else if (fault) {
+		m->fault = fault;
+	}
 	json_decref(v);
 }
 
@@ -125,7 +132,7 @@ static void take_time(struct mapping *m, const struct foreign_rule *r, const jso
 	json_object_set(m->extra, r->key, (json_t *)v);
 }
 
-/* A title is one line. What does not fit stays readable in the description. */
+/* A title is one line. A longer text stays readable in the description. */
 static void take_title(struct mapping *m, struct str title)
 {
 	struct str fits = title_from(title, STR(""));
@@ -545,6 +552,15 @@ static const char *not_a_task(const struct foreign_in *f, const json_t *o)
 	return NULL;
 }
 
+enum result foreign_stub(struct port_in *in, struct str their_id, size_t line)
+{
+	struct str id = foreign_id(in->foreign->from, their_id, &in->piece);
+
+	if (id.n)
+		remember_id(in, id);
+	return port_stub(in, id, line);
+}
+
 enum result foreign_found(struct port_in *in, json_t *o, size_t line)
 {
 	const char *why = not_a_task(in->foreign, o);
@@ -565,12 +581,13 @@ enum result foreign_found(struct port_in *in, json_t *o, size_t line)
 	m.depends = json_array();
 	m.notes = json_array();
 	map(&m);
-	if (!m.fault)
-		remember_id(in, m.p.task.id);
-	if (m.fault) {
+	if (m.fault)
+		(void)port_refuse(in, line, str_c(m.fault));
+	if (m.fault || m.bad) {
 		plain_abort(&m.p);
-		code = port_refuse(in, line, str_c(m.fault));
+		code = foreign_stub(in, m.their_id, line);
 	} else {
+		remember_id(in, m.p.task.id);
 		code = port_found(in, &m.p, line);
 	}
 	json_decref(m.extra);

@@ -8,7 +8,7 @@
 
 #include "transfer/port.h"
 
-/* What happens with the value of a key. `to` is the field, unless said otherwise. */
+/* The treatment of the value of a key. `to` is the field, unless said otherwise. */
 enum foreign_how {
 	TAKE,    /* the field gets the value */
 	WORDS,   /* the field gets the word of the table for it */
@@ -45,6 +45,7 @@ struct foreign {
 	size_t id_most;     /* characters of an id that pawl keeps; 0: all */
 	bool utc;           /* times without a zone are UTC, else local time */
 	bool nested;        /* the tasks are inside another object */
+	int rank;           /* of several that could have written the files, the highest counts */
 	const struct foreign_rule *rules;
 	const struct foreign_word *words;
 	const char *const *
@@ -57,10 +58,12 @@ const struct foreign *foreign_find(struct str name);
 const struct foreign *foreign_recognise(const char *path);
 /* The file or folder to read: `path`, or the usual place below it. */
 const char *foreign_path(const struct foreign *f, const char *path, struct arena *a);
-/* "beads, backlog, …" */
-struct str foreign_names(struct arena *a);
+/* All of them, by name; the last is NULL. tools/list-sources makes these two from sources/. */
+extern const struct foreign *const foreign_all[];
+/* "aitasks backlog beads …" */
+extern const char foreign_choices[];
 
-/* What an import of foreign tasks found, beside the tasks. */
+/* The findings of an import of foreign tasks, beside the tasks. */
 struct foreign_in {
 	const struct foreign *from;
 	bool all;             /* also what is not a person's task, such as the messages of agents */
@@ -84,6 +87,8 @@ struct foreign_in {
 
 /* A record of the program: adds the task to the spool. Borrows `o`. */
 enum result foreign_found(struct port_in *in, json_t *o, size_t line);
+/* A record that was refused: links to it lead somewhere. */
+enum result foreign_stub(struct port_in *in, struct str their_id, size_t line);
 /* The top object of a JSON file: one record, or a program's own nesting of them. */
 enum result foreign_object(struct port_in *in, json_t *o, struct str text, size_t line);
 enum result foreign_md(struct port_in *in, struct str text, struct str name);
@@ -109,9 +114,10 @@ void foreign_warn(struct port_in *in, size_t line, struct str text);
 void foreign_drop(struct port_in *in, const char *why);
 
 /* Copies the tasks to *to, without links that lead nowhere: these stay in `extra`, with a warning. strict: such a link
- * is an error. exists: is this id in the queue? */
+ * is an error. exists: SUCCESS if this id is in the queue, NOT_FOUND if it is not; any other code ends the import. */
 enum result foreign_links(struct port_in *in, struct spool *to, bool strict,
-			  bool (*exists)(void *ctx, struct str id), void *ctx);
+			  enum result (*exists)(void *ctx, struct str id, struct answer *ans),
+			  void *ctx);
 void foreign_end(struct foreign_in *f);
 
 #endif

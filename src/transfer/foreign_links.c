@@ -1,13 +1,14 @@
-/* Links of foreign tasks: what they lead to is known only after the last task was read. */
+/* Links of foreign tasks. Their targets are known only after the last task was read. */
 #include <stdlib.h>
 
-#include "base/text.h"
+#include "format/json_value.h"
+#include "format/origin.h"
 #include "transfer/foreign.h"
 
 struct checking {
 	struct port_in *in;
 	bool strict;
-	bool (*exists)(void *ctx, struct str id);
+	enum result (*exists)(void *ctx, struct str id, struct answer *ans);
 	void *ctx;
 	struct arena *a;
 	json_t *lost; /* ids of the current task that lead nowhere */
@@ -28,13 +29,21 @@ static void resolve(struct checking *c, struct str *id)
 static bool leads_somewhere(struct checking *c, const struct task *t, struct str id,
 			    const char *what)
 {
-	if (foreign_has(c->in->foreign, task_key(c->a, id)) || c->exists(c->ctx, id))
+	enum result code = foreign_has(c->in->foreign, task_key(c->a, id))
+				   ? SUCCESS
+				   : c->exists(c->ctx, id, c->in->ans);
+
+	if (code == SUCCESS)
 		return true;
+	if (code != NOT_FOUND) {
+		c->code = code;
+		return false;
+	}
 	if (c->strict) {
-		c->code = answer_fail(
-			c->in->ans, NOT_FOUND,
-			arena_printf(c->in->arena, "%.*s: %.*s %s %.*s, which does not exist",
-				     STRF(c->where), STRF(t->id), what, STRF(id)),
+		c->code = port_refuse_as(
+			c->in, NOT_FOUND, c->where,
+			arena_printf(c->a, "%.*s %s %.*s, which does not exist", STRF(t->id), what,
+				     STRF(id)),
 			STR("nothing was changed; without --strict the link is kept in extra"));
 		return false;
 	}
@@ -58,12 +67,15 @@ static bool waits_for_parent(struct checking *c, const struct task *t, struct st
 	return true;
 }
 
-static void keep_lost(struct checking *c, struct task *t)
+/* The links that are lost, and the sums of the fields as the import leaves them: a later --update compares with these. */
+static void note(struct checking *c, struct task *t)
 {
 	json_t *o = json_loadb(str_p(t->extra), t->extra.n, 0, NULL);
 	char *text;
 
-	json_object_set(o, "lost_links", c->lost);
+	if (json_array_size(c->lost))
+		json_object_set(o, "lost_links", c->lost);
+	json_object_set_new(o, "imported", json_str(origin_sums(t, c->a)));
 	text = json_dumps(o, JSON_COMPACT);
 	t->extra = arena_str(c->a, str_c(text));
 	free(text);
@@ -71,15 +83,16 @@ static void keep_lost(struct checking *c, struct task *t)
 }
 
 /* A task that was blocked by its dependencies is Ready. If none of them exists, a person has to look at it. */
-static void settle_blocked(struct checking *c, struct task *t)
+static bool settle_blocked(struct checking *c, struct task *t)
 {
 	if (t->status != READY ||
 	    !str_eq(t->blocker_reason, foreign_blocked(c->in->foreign->from, c->a)))
-		return;
+		return false;
 	if (t->depends.n)
 		t->blocker_reason = STR("");
 	else
 		t->status = BLOCKED;
+	return t->status == BLOCKED;
 }
 
 static void check(struct checking *c, struct task *t)
@@ -99,10 +112,9 @@ static void check(struct checking *c, struct task *t)
 	if (t->parent.n && c->code == SUCCESS &&
 	    !leads_somewhere(c, t, t->parent, "is a sub-task of"))
 		t->parent = STR("");
-	if (json_array_size(c->lost))
-		keep_lost(c, t);
+	if (settle_blocked(c, t) || json_array_size(c->lost))
+		note(c, t);
 	json_decref(c->lost);
-	settle_blocked(c, t);
 }
 
 static void count(struct port_in *in, const struct task *t)
@@ -126,7 +138,8 @@ static void count(struct port_in *in, const struct task *t)
 }
 
 enum result foreign_links(struct port_in *in, struct spool *to, bool strict,
-			  bool (*exists)(void *ctx, struct str id), void *ctx)
+			  enum result (*exists)(void *ctx, struct str id, struct answer *ans),
+			  void *ctx)
 {
 	struct checking c = { .in = in, .strict = strict, .exists = exists, .ctx = ctx };
 	struct arena a = { 0 };

@@ -9,7 +9,7 @@
 #include "format/plan.h"
 #include "transfer/foreign.h"
 
-#define LINE_MAX_BYTES (1u << 20)
+#define LINE_MOST (1u << 20)
 #define LIST_MAX (64u << 20)
 
 void foreign_warn_at(struct port_in *in, struct str where, struct str text)
@@ -88,8 +88,13 @@ static enum result take_front(struct port_in *in, struct front *front, struct st
 
 	if (!text_valid(text))
 		return port_refuse(in, 1, STR("not valid UTF-8"));
-	if (task_md_split(text, &body, take_key, front, &fault, &in->piece))
-		return port_refuse(in, fault.line, fault.text);
+	if (task_md_split(text, &body, take_key, front, &fault, &in->piece)) {
+		(void)port_refuse(in, fault.line, fault.text);
+		return foreign_stub(in,
+				    json_get(front->o, "id").n ? json_get(front->o, "id")
+							       : task_md_id(name),
+				    1);
+	}
 	if (!strcmp(program, "backlog"))
 		foreign_backlog_body(front->o, body);
 	else
@@ -215,44 +220,50 @@ static enum result take_line(struct port_in *in, struct str line, size_t number)
 	return code;
 }
 
+/* Reads a line without its end; false: there is none. A longer line is not kept in memory: out->full. */
+static bool get_line(struct port_in *in, struct buf *out)
+{
+	char piece[512]; /* a call of buf_add() for each byte costs too much */
+	size_t n = 0;
+	int c;
+
+	out->n = 0;
+	out->full = false;
+	while ((c = getc_unlocked(in->file)) != EOF && c != '\n') {
+		piece[n++] = (char)c;
+		if (n == sizeof(piece)) {
+			buf_add(out, piece, n);
+			n = 0;
+		}
+	}
+	buf_add(out, piece, n);
+	return c != EOF || out->n || out->full;
+}
+
 enum result foreign_lines(struct port_in *in)
 {
+	struct buf b = BUF_MAX(LINE_MOST);
 	enum result code = SUCCESS;
-	char *p = NULL;
-	size_t room = 0;
-	ssize_t n;
 
-	for (in->line = 1; code == SUCCESS && (n = getline(&p, &room, in->file)) >= 0; in->line++) {
-		struct str line = str_trim(str_n(p, (size_t)n));
+	for (in->line = 1; code == SUCCESS && get_line(in, &b); in->line++) {
+		struct str line = str_trim(buf_str(&b));
 
-		if (!line.n)
-			continue;
-		if ((size_t)n > LINE_MAX_BYTES)
-			code = port_refuse(in, in->line, STR("this line is too long"));
+		if (b.full)
+			code = port_refuse(in, in->line, STR("this line is longer than 1 MiB"));
 		else if (!text_valid(line))
 			code = port_refuse(in, in->line, STR("not valid UTF-8"));
-		else
+		else if (line.n)
 			code = take_line(in, line, in->line);
 	}
-	free(p);
+	buf_free(&b);
 	return code;
 }
 
 /* --- a Markdown checklist ------------------------------------------------------------------------------ */
 
-/* The item before this one inside the same item; 0: none, else 1 + its position. */
-static size_t elder(const struct plan *plan, size_t i)
+/* before: the number of the item before this one inside the same item; 0: none */
+static json_t *item_json(const struct plan_item *item, size_t i, size_t before)
 {
-	for (size_t k = i; k > 0; k--)
-		if (plan->items[k - 1].under == plan->items[i].under)
-			return k;
-	return 0;
-}
-
-static json_t *item_json(const struct port_in *in, const struct plan *plan, size_t i)
-{
-	const struct plan_item *item = &plan->items[i];
-	size_t before = in->foreign->ordered ? elder(plan, i) : 0;
 	json_t *o = json_pack("{s:I, s:o, s:s}", "id", (json_int_t)i + 1, "title",
 			      json_str(item->title), "done", item->done ? "x" : "");
 
@@ -269,16 +280,22 @@ static enum result take_plan(struct port_in *in, struct str text)
 {
 	struct arena a = { 0 };
 	struct yaml_fault fault = { 0 };
-	struct plan plan;
+	struct plan plan = { 0 };
 	enum result code = SUCCESS;
+	size_t *last; /* by the item around them: the number of the last item so far */
 
 	in->foreign->by_place = true;
-	if (plan_read(text, &plan, &fault, &a))
-		code = port_refuse(in, fault.line, fault.text);
+	if (plan_read(text, &plan, &fault, &a)) {
+		code = port_refuse_rest(in, fault.line, fault.text);
+		plan.n = 0;
+	}
+	last = arena_array(&a, size_t, plan.n + 1);
 	for (size_t i = 0; code == SUCCESS && i < plan.n; i++) {
-		json_t *o = item_json(in, &plan, i);
+		const struct plan_item *item = &plan.items[i];
+		json_t *o = item_json(item, i, in->foreign->ordered ? last[item->under] : 0);
 
-		code = foreign_found(in, o, plan.items[i].line);
+		last[item->under] = i + 1;
+		code = foreign_found(in, o, item->line);
 		json_decref(o);
 	}
 	arena_free(&a);
@@ -294,7 +311,7 @@ enum result foreign_checklist(struct port_in *in)
 
 	while (!b.full && (n = fread(piece, 1, sizeof(piece), in->file)) > 0)
 		buf_adds(&b, str_n(piece, n));
-	code = b.full ? port_refuse(in, 1, STR("this file is too large"))
+	code = b.full ? port_refuse_rest(in, 1, STR("this file is larger than 64 MiB"))
 		      : take_plan(in, buf_str(&b));
 	buf_free(&b);
 	return code;

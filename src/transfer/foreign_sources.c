@@ -5,55 +5,13 @@
 #include "base/fs.h"
 #include "transfer/foreign.h"
 
-#define NAME beads
-#define TABLE "transfer/sources/beads.def"
-#include "transfer/foreign_table.h"
-#define NAME task_master
-#define TABLE "transfer/sources/task-master.def"
-#include "transfer/foreign_table.h"
-#define NAME backlog
-#define TABLE "transfer/sources/backlog.def"
-#include "transfer/foreign_table.h"
-#define NAME taskwarrior
-#define TABLE "transfer/sources/taskwarrior.def"
-#include "transfer/foreign_table.h"
-#define NAME aitasks
-#define TABLE "transfer/sources/aitasks.def"
-#include "transfer/foreign_table.h"
-#define NAME kanban_md
-#define TABLE "transfer/sources/kanban-md.def"
-#include "transfer/foreign_table.h"
-#define NAME todo_txt
-#define TABLE "transfer/sources/todo-txt.def"
-#include "transfer/foreign_table.h"
-#define NAME github
-#define TABLE "transfer/sources/github.def"
-#include "transfer/foreign_table.h"
-#define NAME jira
-#define TABLE "transfer/sources/jira.def"
-#include "transfer/foreign_table.h"
-#define NAME linear
-#define TABLE "transfer/sources/linear.def"
-#include "transfer/foreign_table.h"
-#define NAME markdown
-#define TABLE "transfer/sources/markdown.def"
-#include "transfer/foreign_table.h"
-
 #define HEAD_MAX 65536 /* bytes of a file that are searched for marks */
-
-static const struct foreign *const all[] = {
-	&beads_source,   &task_master_source, &backlog_source,  &taskwarrior_source,
-	&aitasks_source, &kanban_md_source,   &todo_txt_source, &github_source,
-	&jira_source,    &linear_source,      &markdown_source,
-};
-
-#define N_ALL (sizeof(all) / sizeof(*all))
 
 const struct foreign *foreign_find(struct str name)
 {
-	for (size_t i = 0; i < N_ALL; i++)
-		if (str_is(name, all[i]->name))
-			return all[i];
+	for (const struct foreign *const *f = foreign_all; *f; f++)
+		if (str_is(name, (*f)->name))
+			return *f;
 	return NULL;
 }
 
@@ -196,18 +154,10 @@ const struct foreign *foreign_recognise(const char *path)
 	const struct foreign *found = NULL;
 	struct str head = head_of(path, arena_alloc(&a, HEAD_MAX));
 
-	for (size_t i = 0; i < N_ALL && !found; i++)
-		if (in_place(all[i], path, &a) || has_shape(all[i], path, head))
-			found = all[i];
+	for (const struct foreign *const *f = foreign_all; *f; f++)
+		if ((!found || (*f)->rank > found->rank) &&
+		    (in_place(*f, path, &a) || has_shape(*f, path, head)))
+			found = *f;
 	arena_free(&a);
 	return found;
-}
-
-struct str foreign_names(struct arena *a)
-{
-	struct str names = STR("");
-
-	for (size_t i = 0; i < N_ALL; i++)
-		names = arena_printf(a, "%.*s%s%s", STRF(names), i ? ", " : "", all[i]->name);
-	return names;
 }

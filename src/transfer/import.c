@@ -14,13 +14,39 @@
 
 #define MD_MAX (64u << 20)
 
+enum result port_refuse_as(struct port_in *in, enum result code, struct str where, struct str text,
+			   struct str hint)
+{
+	struct str message = arena_printf(in->arena, "%.*s: %.*s", STRF(where),
+					  STRF(text_line(&in->piece, text)));
+
+	if (!in->n_refusals++)
+		answer_fail(&in->refused, code, message, arena_str(in->arena, hint));
+	if (in->refusals.n < PORT_REFUSALS)
+		in->refusals = arena_append(in->arena, in->refusals, message);
+	if (in->check)
+		return SUCCESS;
+	*in->ans = in->refused;
+	return code;
+}
+
+static enum result refuse_at(struct port_in *in, size_t line, struct str text)
+{
+	return port_refuse_as(
+		in, MISCONFIGURED, arena_printf(&in->piece, "%s:%zu", in->path, line), text,
+		STR("nothing was changed; `pawl help import` and doc/data.md show the formats"));
+}
+
 enum result port_refuse(struct port_in *in, size_t line, struct str text)
 {
-	return answer_fail(
-		in->ans, MISCONFIGURED,
-		arena_printf(in->arena, "%s:%zu: %.*s", in->path, line,
-			     STRF(text_line(&in->piece, text))),
-		STR("nothing was changed; `pawl help import` and doc/data.md show the formats"));
+	return refuse_at(in, line, text);
+}
+
+enum result port_refuse_rest(struct port_in *in, size_t line, struct str text)
+{
+	(void)refuse_at(in, line, text);
+	*in->ans = in->refused;
+	return MISCONFIGURED;
 }
 
 enum result port_cannot(struct port_in *in, const char *what, int r)
@@ -34,26 +60,49 @@ enum result port_cannot(struct port_in *in, const char *what, int r)
 			   STR("nothing was changed"));
 }
 
-enum result port_found(struct port_in *in, struct plain *p, size_t line)
+static enum result add(struct port_in *in, struct parcel *parcel, size_t line)
 {
-	const char *fault = plain_end(p);
-	struct parcel parcel = { .task = p->task,
-				 .comments = p->comments,
-				 .n_comments = p->n_comments };
 	int r;
 
-	if (!fault)
-		fault = parcel_fault(&parcel, &in->piece);
-	if (fault)
-		return port_refuse(in, line, str_c(fault));
-	parcel.where = arena_printf(&in->piece, "%s:%zu", in->path, line);
-	r = spool_add(in->spool, &parcel);
+	parcel->where = arena_printf(&in->piece, "%s:%zu", in->path, line);
+	r = spool_add(in->spool, parcel);
 	arena_free(&in->piece);
 	if (r)
 		return port_cannot(in, "pawl cannot write the tasks to TMPDIR", r);
 	if (in->progress)
 		in->progress(in->ctx, in->spool->n);
 	return SUCCESS;
+}
+
+enum result port_stub(struct port_in *in, struct str id, size_t line)
+{
+	struct parcel parcel;
+	struct plain p;
+
+	if (!in->check || !id.n)
+		return in->check ? SUCCESS : MISCONFIGURED;
+	plain_start(&p, when_parse, false, &in->piece);
+	p.task.id = id;
+	p.task.title = STR("refused");
+	parcel = (struct parcel){ .task = p.task };
+	if (plain_end(&p) || parcel_fault(&parcel, &in->piece))
+		return SUCCESS;
+	return add(in, &parcel, line);
+}
+
+enum result port_found(struct port_in *in, struct plain *p, size_t line)
+{
+	const char *fault = plain_end(p);
+	struct parcel parcel = { .task = p->task,
+				 .comments = p->comments,
+				 .n_comments = p->n_comments };
+
+	if (!fault)
+		fault = parcel_fault(&parcel, &in->piece);
+	if (!fault)
+		return add(in, &parcel, line);
+	(void)port_refuse(in, line, str_c(fault));
+	return port_stub(in, parcel.task.id, line);
 }
 
 /* --- Markdown -------------------------------------------------------------------------------------- */
@@ -86,8 +135,10 @@ enum result port_read_md(struct port_in *in, int dir, const char *name, const ch
 	if (in->foreign)
 		return foreign_md(in, text, base_name(str_c(path)));
 	plain_start(&p, when_parse, false, &in->piece);
-	if (task_md_parse(text, base_name(str_c(path)), &p, &fault))
-		return port_refuse(in, fault.line, fault.text);
+	if (task_md_parse(text, base_name(str_c(path)), &p, &fault)) {
+		(void)port_refuse(in, fault.line, fault.text);
+		return port_stub(in, task_md_id(base_name(str_c(path))), 1);
+	}
 	return port_found(in, &p, 1);
 }
 
@@ -121,7 +172,8 @@ static enum result read_foreign(struct port_in *in)
 	case FOLDER:
 		break;
 	}
-	return port_refuse(in, 1, STR("this program keeps its tasks in a folder: name the folder"));
+	return port_refuse_rest(in, 1,
+				STR("this program keeps its tasks in a folder: name the folder"));
 }
 
 static enum result read_file(struct port_in *in, enum port_format format)

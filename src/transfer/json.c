@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "base/when.h"
+#include "format/json_value.h"
 #include "transfer/foreign.h"
 
 #define OBJECT_MAX (64u << 20)
@@ -65,20 +66,25 @@ static enum result take_task(struct port_in *in, const json_t *o, size_t line)
 {
 	struct plain p;
 
+	bool bad = false;
+
 	if (!json_is_object(o))
 		return port_refuse(in, line, STR("not an object"));
 	plain_start(&p, when_parse, false, &in->piece);
-	for (void *at = json_object_iter((json_t *)o); at;
+	for (void *at = json_object_iter((json_t *)o); at && (in->check || !bad);
 	     at = json_object_iter_next((json_t *)o, at)) {
 		const char *fault = plain_set(&p, str_c(json_object_iter_key(at)),
 					      json_object_iter_value(at));
 
 		if (fault) {
-			plain_abort(&p);
-			return port_refuse(in, line, str_c(fault));
+			(void)port_refuse(in, line, str_c(fault));
+			bad = true;
 		}
 	}
-	return port_found(in, &p, line);
+	if (!bad)
+		return port_found(in, &p, line);
+	plain_abort(&p);
+	return port_stub(in, json_get(o, "id"), line);
 }
 
 static enum result take_object(struct port_in *in, struct str text, size_t line)
@@ -118,21 +124,22 @@ enum result port_read_json(struct port_in *in)
 		size_t line = in->line;
 
 		b.n = 0;
-		code = get_object(in, &b) ? take_object(in, buf_str(&b), line)
-					  : port_refuse(in, line, STR("this object does not end"));
+		code = get_object(in, &b)
+			       ? take_object(in, buf_str(&b), line)
+			       : port_refuse_rest(in, line, STR("this object does not end"));
 		c = get_next(in);
 		more = array && c == ',';
 		if (more)
 			c = get_next(in);
 		else if (array && c != ']' && code == SUCCESS)
-			code = port_refuse(in, in->line, STR("',' or ']' expected"));
+			code = port_refuse_rest(in, in->line, STR("',' or ']' expected"));
 	}
 	if (code == SUCCESS && array && c == ']' && (!more || !in->spool->n))
 		c = get_next(in);
 	else if (code == SUCCESS && array)
-		code = port_refuse(in, in->line, STR("an object expected"));
+		code = port_refuse_rest(in, in->line, STR("an object expected"));
 	if (code == SUCCESS && c != EOF)
-		code = port_refuse(in, in->line, STR("an object expected"));
+		code = port_refuse_rest(in, in->line, STR("an object expected"));
 	buf_free(&b);
 	return code;
 }

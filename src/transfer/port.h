@@ -57,6 +57,7 @@ struct spool {
 };
 
 #define PORT_LEFT_OUT 100
+#define PORT_REFUSALS 1000
 
 struct foreign_in;
 
@@ -74,6 +75,11 @@ struct port_in {
 	size_t n_left_out;
 	size_t hidden; /* number of names that begin with a dot, except .git and .pawl */
 	struct foreign_in *foreign; /* NULL: pawl's own formats */
+	/* Reads on after a refusal. A stub then stands for the refused task, so that links to it lead somewhere. */
+	bool check;
+	struct answer refused; /* the first refusal */
+	struct strs refusals;  /* "FILE:LINE: why" for each; at most PORT_REFUSALS */
+	size_t n_refusals;
 	void (*progress)(void *ctx, size_t n);
 	void *ctx;
 };
@@ -81,7 +87,14 @@ struct port_in {
 /* SUCCESS, with all tasks of the file or folder in *spool; otherwise *ans has the reason, with file and line. "-" is
  * standard input. */
 enum result port_read(struct port_in *in, enum port_format format);
+/* Refuses one task. With in->check it only notes that, and returns SUCCESS. */
 enum result port_refuse(struct port_in *in, size_t line, struct str text);
+enum result port_refuse_as(struct port_in *in, enum result code, struct str where, struct str text,
+			   struct str hint);
+/* Refuses the rest of a file, because nothing after this line can be read. */
+enum result port_refuse_rest(struct port_in *in, size_t line, struct str text);
+/* After port_refuse(): the refused task is one with this id. */
+enum result port_stub(struct port_in *in, struct str id, size_t line);
 enum result port_cannot(struct port_in *in, const char *what, int r);
 /* Each reader hands over its tasks here. */
 enum result port_found(struct port_in *in, struct plain *p, size_t line);

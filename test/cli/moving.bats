@@ -165,6 +165,74 @@ as_expected() {
 	complains ".beads/issues.jsonl:44: "
 }
 
+@test "import --from --check: shows all that the import would refuse, with file and line" {
+	mkdir .beads
+	issue() {
+		printf '{"id":"%s","title":"T","status":"open","priority":2,"issue_type":"task"%s}\n' "$@"
+	}
+	link() {
+		printf ',"dependencies":[{"issue_id":"x","depends_on_id":"%s","type":"blocks"}]' "$1"
+	}
+	pawl create "There already" --id bd-1
+	{
+		issue bd-1
+		issue bd-2 "$(link bd-3)"
+		issue bd-3 "$(link bd-2)"
+		issue bd-4 "$(link bd-nowhere)"
+		issue bd-4
+		issue bd-5 ",\"assignee\":\"$(printf 'x%.0s' {1..300})\""
+		issue bd-6 "$(link bd-5)" # leads to a task that is refused itself
+		issue ''
+	} >.beads/issues.jsonl
+	unchanged 40 import --from beads --check --strict --json
+	is '[.refusals[] | split(": ")[0] | split(":")[1] | tonumber] | sort == [1, 3, 4, 5, 6, 8]'
+	is '.error.message == .refusals[0] and (.warnings | length) == 5 and .warnings == .refusals[1:]'
+	unchanged 40 import --from beads --check --strict
+	complains "issues.jsonl:1: task bd-1 exists already" "issues.jsonl:3: bd-3 would wait for itself" \
+		"issues.jsonl:4: bd-4 depends on bd-nowhere, which does not exist" "issues.jsonl:5: task bd-4 exists already" \
+		"issues.jsonl:6: assignee" "issues.jsonl:8: this task has no id"
+	# the import itself ends with the first of them
+	unchanged 40 import --from beads --strict --json
+	is 'has("refusals") | not'
+}
+
+@test "import --from: a link to a task of the queue stays; a queue that cannot be read is an error" {
+	pawl create "Before" --id bd-0
+	mkdir .beads
+	printf '{"id":"bd-1","title":"T","status":"open","priority":2,"issue_type":"task","dependencies":[%s]}\n' \
+		'{"issue_id":"bd-1","depends_on_id":"bd-0","type":"blocks"}' >.beads/issues.jsonl
+	ask 0 import --from beads --check
+	is '.preview[0].depends == ["bd-0"] and (has("warnings") | not)'
+	sqlite3 .pawl/queue.db "UPDATE record SET hot=x'00' WHERE id='bd-0'"
+	unchanged 40 import --from beads
+	complains "bd-0"
+	unchanged 40 import --from beads --strict
+}
+
+@test "import --from --update: a task that only lost links blocked follows the other program" {
+	mkdir .beads
+	blocked() {
+		printf '{"id":"bd-1","title":"T","status":"%s","priority":2,"issue_type":"task","dependencies":[%s]}\n' "$1" \
+			'{"issue_id":"bd-1","depends_on_id":"bd-gone","type":"blocks"}' >.beads/issues.jsonl
+	}
+	blocked blocked
+	pawl import --from beads
+	same "$(field bd-1 .status)" Blocked
+	ask 0 import --from beads --update
+	is '.updated == 0 and .skipped == 1'
+	blocked closed
+	pawl import --from beads --update
+	same "$(field bd-1 .status)" Done
+	# and if the missing task comes later, the link comes with it
+	blocked blocked
+	pawl import --from beads --update
+	same "$(field bd-1 .status)" Blocked
+	echo '{"id":"bd-gone","title":"Back","status":"open","priority":2,"issue_type":"task"}' >>.beads/issues.jsonl
+	pawl import --from beads --update
+	same "$(field bd-1 .status)" Ready
+	same "$(field bd-1 '.depends[0]')" bd-gone
+}
+
 @test "import --from: fields, texts, links and comments arrive; the rest is kept in extra" {
 	gen beads .
 	pawl import --from beads --all
@@ -206,6 +274,16 @@ as_expected() {
 	printf 'good\nbad \377\n' >todo.txt
 	check_refused 40 todo.txt
 	complains "todo.txt:2: not valid UTF-8"
+	{
+		echo good
+		head -c 1048577 /dev/zero | tr '\0' x
+		printf '\nalso good'
+	} >todo.txt
+	check_refused 40 todo.txt
+	complains "todo.txt:2: this line is longer than 1 MiB"
+	printf 'good\nalso good' >todo.txt
+	ask 0 import todo.txt --check
+	is '.read == 2'
 	mkdir -p backlog/tasks
 	printf -- '---\nid: TASK-1\ntitle: [\n---\n' >"backlog/tasks/task-1 - x.md"
 	check_refused 40 --from backlog

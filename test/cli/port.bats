@@ -447,6 +447,35 @@ in_formats() {
 	check_refused 40 cycle.json
 }
 
+@test "import --check: shows all refusals of several files at once" {
+	local format
+	pawl create --id t1 One
+	cat >1.jsonl <<-'END'
+		{"id": "a", "title": "T", "depends": ["b"]}
+		{"id": "b", "title": "T", "depends": ["a"]}
+		{"id": "c", "title": "T", "priority": "highest of all", "due": "never"}
+		{"id": "d", "title": "T", "depends": ["c", "gone"]}
+		{"id": "t1", "title": "T"}
+		{"id": "e", "title": "T"}
+		{"id": "e", "title": "T", "parent": "away"}
+		{"id": "f", "title": "T", "depends": ["f"]}
+	END
+	printf 'id,title,priority\ng,T,x\nh,T,1,more\ni,T,2\n' >2.csv
+	mkdir 3.d
+	printf -- '---\nid: j\ntitle: [\n---\n' >3.d/j.md
+	printf -- '---\nid: k\ntitle: K\ndepends: [j, i, h]\n---\n' >3.d/k.md
+	unchanged 40 import 1.jsonl 2.csv 3.d --check --json
+	is '[.refusals[] | capture("^(?<at>[^:]+:[0-9]+)").at] == ["1.jsonl:3", "1.jsonl:3", "2.csv:2", "2.csv:3", "3.d/j.md:4",
+		"1.jsonl:2", "1.jsonl:5", "1.jsonl:7", "1.jsonl:8", "1.jsonl:4"]'
+	is '.error.message == .refusals[0] and .warnings == .refusals[1:]'
+	unchanged 40 import 1.jsonl 2.csv 3.d --check
+	complains "1.jsonl:2: b would wait for itself" "1.jsonl:8: f depends on itself" "its dependency gone is neither"
+	# a file whose rest cannot be read does not hide the next one
+	echo '{"id": "x", "title": "T"' >4.jsonl
+	unchanged 40 import 4.jsonl 2.csv --check --json
+	is '[.refusals[] | capture("^(?<at>[^:]+:[0-9]+)").at] == ["4.jsonl:1", "2.csv:2", "2.csv:3"]'
+}
+
 @test "import --check: looks at the tasks of the queue as the import does" {
 	pawl create --id t1 One
 	pawl create --id t2 Two --depends t1
