@@ -791,12 +791,12 @@ def test_reads_that_are_behind(s):
 
 def test_the_rate_limit_is_kept(s):
     """A client that is too fast is told how long to wait."""
-    s.notion.rate = 20
-    for i in range(10):
+    s.notion.rate = 4  # less than a loaded machine sends
+    for i in range(6):
         s.notion.new("", Title=f"more {i}", Status="Ready")
     s.sync()
     assert s.notion.limited > 0
-    eq(len(s.tasks()), 10)
+    eq(len(s.tasks()), 6)
 
 
 def test_the_usual_rate_is_three_in_a_second(s):

@@ -100,6 +100,18 @@ void notion_complete(struct state *s, struct link *l, struct str task)
 	l->making = STR("");
 }
 
+/* Both sides have the values that the task was made with. The merge takes back the others. */
+static enum result link_task(struct round *r, const struct task *t, struct link *l)
+{
+	struct item x = { .r = r, .n = r->n, .t = t, .l = l };
+
+	notion_complete(r->state, l, t->id);
+	notion_task_values(&x);
+	for (int f = 0; f < F_END; f++)
+		l->t.v[f] = x.tv.v[f];
+	return notion_link_save(r->state, l);
+}
+
 static enum result make_task(struct round *r, struct page *p)
 {
 	struct request rq = { .op = OP_CREATE };
@@ -120,13 +132,9 @@ static enum result make_task(struct round *r, struct page *p)
 		return refuse_page(r, p, ans.message);
 	r->n->done->tasks_made++;
 	notion_change(r->n, ans.task->id, "made of a new page: ", p->is.v[F_TITLE]);
-	notion_link_task(r->state, l, ans.task->id);
-	l->making = STR("");
-	l->p = (struct values){
-		0
-	}; /* the merge takes back the values that the task could not have */
 	l->fresh = true;
-	return notion_reconcile(r, ans.task, l, p);
+	code = link_task(r, ans.task, l);
+	return code == SUCCESS ? notion_reconcile(r, ans.task, l, p) : code;
 }
 
 enum result notion_new_task(struct round *r, struct page *p)
