@@ -282,4 +282,10 @@ enum result fault_answer(const struct store_error *err, struct answer *ans, stru
 enum result read_fault_answer(struct store *s, int r, struct answer *ans, struct arena *a);
 struct answer *not_found(struct answer *ans, struct str id, struct arena *a);
 
+/* --- imports ------------------------------------------------------------------------------------- */
+
+struct parcel;
+/* Removes the comments that the log of the task has. */
+int parcel_drop_known(struct act *w, struct str key, struct parcel *p);
+
 #endif
