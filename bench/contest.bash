@@ -32,7 +32,7 @@ start_servers() {
 	place=()
 	if command -v redis-server >/dev/null && pkg-config --exists hiredis; then
 		port=$(free_port)
-		mkdir "$dir/redis"
+		rm -rf "$dir/redis" && mkdir "$dir/redis" # another part may have left its tasks
 		redis-server --port "$port" --bind 127.0.0.1 --dir "$dir/redis" --appendonly yes \
 			--appendfsync always --save '' >/dev/null &
 		servers+=($!)
@@ -40,7 +40,7 @@ start_servers() {
 	fi
 	if command -v beanstalkd >/dev/null; then
 		port=$(free_port)
-		mkdir "$dir/beanstalkd"
+		rm -rf "$dir/beanstalkd" && mkdir "$dir/beanstalkd"
 		beanstalkd -l 127.0.0.1 -p "$port" -b "$dir/beanstalkd" -f0 &
 		servers+=($!)
 		listening "$port" && place[beanstalkd]=$port
