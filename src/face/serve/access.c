@@ -54,6 +54,25 @@ int access_load(struct access *x, bool always)
 	return 0;
 }
 
+static void look_again(void *access)
+{
+	((struct access *)access)->looked = false;
+}
+
+/* Requests that the loop reads in one turn came before the look, or at the same time: one look is enough for all. */
+static int look_once(struct serve *s)
+{
+	struct access *x = &s->access;
+
+	if (x->own || x->looked)
+		return 0;
+	if (!x->later)
+		x->later = http_later_new(s->http, look_again, x);
+	x->looked = true;
+	http_later_call(x->later);
+	return access_load(x, false);
+}
+
 static struct meter *meter_of(struct access *x, struct str name, int64_t burst)
 {
 	struct meter *m = x->meters;
@@ -200,7 +219,7 @@ int access_check(struct serve *s, const struct http_request *r, struct str addre
 	if (!text.n)
 		return failed(x, address, "this call needs a token: Authorization: Bearer TOKEN",
 			      reason);
-	if (!x->own && access_load(x, false))
+	if (look_once(s))
 		say_note(s, "warn", "cannot read the tokens; the ones from before stay valid");
 	b = cut_bearer(&text) ? bearer_find(&x->list, text, &a) : NULL;
 	arena_free(&a);

@@ -334,6 +334,7 @@ static void close_all(struct serve *s)
 	struct meter *m;
 
 	desk_end_all(s);
+	http_later_free(s->access.later);
 	http_server_free(s->http);
 	desk_free_all(s);
 	while ((m = s->access.meters)) {

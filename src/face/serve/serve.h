@@ -59,6 +59,8 @@ struct access {
 	bool own;          /* the tokens are only in memory: those of one person's board */
 	struct str secret; /* then: the token for this run */
 	struct stat seen;  /* of the file of tokens when it was read */
+	bool looked;       /* at that file, in this turn of the loop */
+	struct http_later *later;
 	struct arena arena;
 	struct bearers list;
 	struct meter *meters;
