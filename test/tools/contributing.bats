@@ -57,7 +57,7 @@ unknown() {
 	mapfile -t targets < <(grep -oE '`make [a-z]+' "$page" | sed 's/.* //')
 	run unknown target "${targets[@]}" < <(sed -nE 's/^([a-z]+):.*/\1/p' "$source/Makefile")
 	[ -z "$output" ]
-	for file in $(grep -oE '\b(tools/[a-z-]+|test/(cli|docs)/[a-z.]+)' "$page"); do
+	for file in $(grep -oE '\b(tools/[a-z-]+|test/(cli|docs)/[a-z.-]+)' "$page"); do
 		[ -e "$source/$file" ]
 	done
 	for step in $(grep -oE 'tools/check [a-z]+' "$page" | sed 's/.* //'); do
