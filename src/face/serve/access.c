@@ -1,4 +1,4 @@
-/* Who calls: tokens, failed logins, and how much one token may ask. */
+/* Callers: their tokens, failed logins, and the limits of each token. */
 #include "face/serve/serve.h"
 
 #include <errno.h>

@@ -35,7 +35,7 @@ static bool take_name(const struct command *c, json_t *o, const char *key, struc
 	return good_name(*name);
 }
 
-/* Who calls: the agent that the token allows, and the run that the caller names. */
+/* Sets the caller: the agent that the token allows, and the run that the caller names. */
 static bool find_caller(struct desk *d, struct job *j, json_t *o, struct session *s)
 {
 	struct str agent, run;

@@ -12,8 +12,9 @@
 
 #include "base/os.h"
 
-#define LOOK_MAX_MS 30000 /* between two looks for a waiting call, whatever the store says */
-#define PAUSE_MS 20       /* between two looks in a busy queue */
+#define LOOK_MAX_MS \
+	30000       /* between two looks for a waiting call, even if the store reports no change */
+#define PAUSE_MS 20 /* between two looks in a busy queue */
 
 struct job *job_new(enum job_kind kind, struct http_exchange *x, struct guest *c)
 {

@@ -17,7 +17,7 @@
 
 /* --- sessions (visit.c) ---------------------------------------------------------------------------- */
 
-/* Whose session it is. */
+/* The owner of a session. */
 struct visitor {
 	struct str token; /* the hash of the token; empty: no token is needed here */
 	struct str agent, queue;

@@ -1,7 +1,7 @@
 /*
  * The live stream of one queue (text/event-stream): a snapshot, then each event of the log with its cursor as id, and
- * each lease that expires, which has no cursor. A reader that reconnects sends Last-Event-ID and gets what it missed, or
- * `reset` and a new snapshot if the log does not know the cursor. It may get an expired lease again.
+ * each lease that expires, which has no cursor. A reader that reconnects sends Last-Event-ID and gets the events that it
+ * missed. If the log does not know the cursor, it gets `reset` and a new snapshot. It may get an expired lease again.
  *
  * A remote queue opens a stream without content: it has a line whenever something changed, and one at the start, since a
  * change may have come just before.

@@ -85,7 +85,7 @@ void counts_commit(struct serve *s, size_t changes, int64_t took_us)
 	commits_add(&s->counts.commit_us, bounds, (double)took_us / 1e6, (uint64_t)took_us);
 }
 
-/* --- what the server itself counts ----------------------------------------------------------------- */
+/* --- counters of the server ------------------------------------------------------------------------ */
 
 static void head(struct buf *b, const char *name, const char *type, const char *help)
 {
@@ -230,7 +230,7 @@ static void add_own(struct serve *s, struct buf *b)
 	add_process(s, b);
 }
 
-/* --- what each queue counts ------------------------------------------------------------------------ */
+/* --- figures of each queue ------------------------------------------------------------------------- */
 
 /* The figures of one queue. */
 struct tally {

@@ -1,4 +1,4 @@
-/* What pawl-serve.so offers to the program that loads it. */
+/* The interface of pawl-serve.so for the program that loads it. */
 #include "base/module.h"
 #include "face/serve/serve.h"
 

@@ -1,7 +1,8 @@
 /*
  * Packed requests in frames (queue/frame.h); the answers come back in the same form and order. The requests of all jobs
  * of a turn are committed together, with the changes of commands (call.c). The server never takes token hashes or a
- * policy from a caller: what processes of one machine tell each other (queue/relay.c) is not what it reads here.
+ * policy from a caller. Processes of one machine send them to each other in another encoding (queue/relay.c), which the
+ * server does not read.
  */
 #include "face/serve/serve.h"
 
@@ -21,7 +22,7 @@ static bool is_packed(const struct job *j)
 	return j->kind == JOB_PACKED && !j->status;
 }
 
-/* Makes the request that of this caller, whatever it says about itself. */
+/* Sets the caller of the request: the token decides, not the request itself. */
 static bool sign(struct desk *d, struct job *j, struct request *rq)
 {
 	struct str agent;

@@ -102,7 +102,7 @@ static void write_line(struct buf *b)
 	buf_free(b);
 }
 
-/* The path without what is behind '?': a caller might put its token there by mistake. */
+/* The path without the query: a caller might put its token there by mistake. */
 void say_log(const struct http_request *r, const char *address, int status, size_t bytes,
 	     int64_t took_ms, void *serve)
 {

@@ -40,7 +40,7 @@
 struct meter {
 	struct meter *next;
 	char *name;
-	double calls; /* what is left of the burst */
+	double calls; /* left of the burst */
 	int64_t filled_ms;
 	int64_t used; /* wall clock */
 	int waits, streams;
@@ -125,7 +125,7 @@ struct job {
 	bool tried;    /* this turn made its calls */
 	int64_t since; /* of a stream: leases that expired until then were reported */
 	int64_t began_ns;
-	void *owner; /* what it is part of: a stream, a count */
+	void *owner; /* the stream or the count that it belongs to */
 	/* the answer */
 	int status; /* 0: none, its peer is gone */
 	enum result code;

@@ -256,7 +256,7 @@ static bool is_scratch(const struct desk *d)
 	return str_starts(str_c(d->queue), STR(QUEUE_SCRATCH));
 }
 
-/* Other queues are made and removed by people who have the store itself. */
+/* Only people who have the store itself create and remove other queues. */
 static enum result not_scratch(struct doing *x)
 {
 	x->ans.applied = 'n';

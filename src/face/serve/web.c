@@ -70,7 +70,7 @@ void web_serve(struct http_exchange *x, const struct web_file *f)
 		   known ? STR("") : str_n(form->begin, (size_t)(form->end - form->begin)));
 }
 
-/* The page shows only what the caller may do. The server still judges each call. */
+/* The page shows only the actions that the caller may take. The server still judges each call. */
 void web_whoami(struct serve *s, struct http_exchange *x, const struct guest *c)
 {
 	struct str token = access_exchange(&s->access, c);
