@@ -8,6 +8,7 @@
 #define CALL_BYTES (768u << 10) /* below the limit of a body */
 #define LOOK_MS 100 /* between two tries of a call that a lock of the whole queue refuses */
 #define LOOK_MAX_MS 1000
+#define WATCHED_MS 5000 /* the same while a stream has the changes */
 
 struct calls {
 	struct far_queue *r;
@@ -200,7 +201,9 @@ static bool wait_free(const struct calls *c, struct backoff *pause)
 
 	if (ms < 0 || now >= pause->deadline)
 		return false;
-	remote_sleep(held > 0 && held < ms ? held : ms);
+	if (remote_wake_fd(c->r) >= 0) /* the server tells when the lock is released */
+		ms = pause->deadline - now < WATCHED_MS ? pause->deadline - now : WATCHED_MS;
+	remote_watch_sleep(c->r, held > 0 && held < ms ? held : ms);
 	return true;
 }
 

@@ -55,6 +55,8 @@ int remote_client(struct far_queue *r, struct http_client **out, char *why, size
 
 int remote_wake_fd(struct far_queue *r);
 void remote_woken(struct far_queue *r);
+/* Sleeps up to `ms`, or until the stream, if there is one, has a change. */
+void remote_watch_sleep(struct far_queue *r, int64_t ms);
 void remote_watch_end(struct watch *w);
 
 extern const struct remote_ops remote_ops;

@@ -4,6 +4,7 @@
  * new connection, because a change may have come before it, and when the server has sent nothing for too long. While
  * there is no stream, callers poll.
  */
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -136,6 +137,14 @@ void remote_woken(struct far_queue *r)
 	}
 	http_feed_end(w->http);
 	end_stream(w, w->heard);
+}
+
+void remote_watch_sleep(struct far_queue *r, int64_t ms)
+{
+	struct pollfd p = { .fd = r->watch.open ? r->watch.set : -1, .events = POLLIN };
+
+	if (poll(&p, 1, (int)(ms < 60000 ? ms : 60000)) > 0)
+		remote_woken(r);
 }
 
 void remote_watch_end(struct watch *w)

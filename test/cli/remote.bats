@@ -260,3 +260,14 @@ again() {
 	soon grep -q t4 followed
 	waiters_are 0
 }
+
+@test "a call that a lock of the whole queue keeps out waits at the server" {
+	export PAWL_STORE=$server PAWL_SERVER_TOKEN=$admin
+	call 0 lock acquire @maintenance --agent boss
+	"$PAWL" create One --timeout 1m >/dev/null 2>&1 3>&- &
+	runner=$!
+	soon waiters_are 1
+	call 0 lock release @maintenance --agent boss
+	wait "$runner"
+	call 0 show t1
+}
