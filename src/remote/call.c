@@ -21,24 +21,22 @@ struct calls {
 	struct arena *arena;
 };
 
-/* The holder ends its lock. The task keeps this with the token until the next acquisition: see is_repeat() of core. A
- * record for the answer would be the most expensive part of such a call. */
-static bool ends_own(const struct request *rq)
+/* The holder completes its task. The task keeps this with the token until the next acquisition: see is_repeat() of core.
+ * A record for the answer would be the most expensive part of the call. Other ends of a lock need one: a task that was
+ * released is soon acquired again. */
+static bool completes_own(const struct request *rq)
 {
-	unsigned flags = op_flags(rq->op);
-
-	return flags & OP_ENDS && flags & OP_OWN && rq->op != OP_LOCK_RELEASE && rq->token.n &&
-	       !rq->force && !rq->take;
+	return rq->op == OP_DONE && rq->token.n && !rq->force && !rq->take;
 }
 
-/* A token in the request makes an acquisition recognisable, and the end of a lock. A heartbeat may be made twice. */
+/* A token in the request makes an acquisition recognisable, and `done`. A heartbeat may be made twice. */
 static bool needs_id(const struct request *rq)
 {
 	unsigned flags = op_flags(rq->op);
 
 	if (flags & OP_READS || rq->op == OP_HEARTBEAT || HAS(rq, request_id))
 		return false;
-	if (ends_own(rq))
+	if (completes_own(rq))
 		return false;
 	if (rq->op == OP_STATUS)
 		return rq->status != IN_PROGRESS;
@@ -94,7 +92,7 @@ static int64_t again_ms(const struct calls *c, size_t i)
 {
 	const struct request *rq = &c->rqs[i];
 
-	if (!(op_flags(rq->op) & OP_TAKES) || HAS(rq, request_id) || ends_own(rq) ||
+	if (!(op_flags(rq->op) & OP_TAKES) || HAS(rq, request_id) || completes_own(rq) ||
 	    !HAS(rq, ttl) || rq->ttl <= 0)
 		return 0;
 	return (rq->ttl + 1) / 2;
@@ -216,7 +214,8 @@ static void tell_unknown(const struct calls *c, size_t n)
 		int64_t now = ans->now;
 
 		if (!c->resent[i] || ans->code == SUCCESS || ans->code == USAGE ||
-		    ans->applied == '?' || HAS(&c->rqs[i], request_id) || !ends_own(&c->rqs[i]))
+		    ans->applied == '?' || HAS(&c->rqs[i], request_id) ||
+		    !completes_own(&c->rqs[i]))
 			continue;
 		*ans = (struct answer){ .now = now };
 		answer_fail(ans, API_ERROR,
@@ -302,7 +301,8 @@ size_t remote_call_all(struct far_queue *r, const struct request *rqs, const siz
 		return too_many(&answers[0], a);
 	for (size_t i = 0; i < n; i++) {
 		c.extras[i].under = under ? (int64_t)under[i] : 0;
-		if (ends_own(&rqs[i]) && !HAS(&rqs[i], request_id)) /* one refusal refuses all */
+		if (completes_own(&rqs[i]) &&
+		    !HAS(&rqs[i], request_id)) /* one refusal refuses all */
 			GIVE(&c.rqs[i], request_id, c.extras[i].call);
 	}
 	for (;;) {

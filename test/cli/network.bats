@@ -2,6 +2,7 @@
 # A queue behind a server, and a network that cuts, delays and repeats: nothing is lost, nothing is done twice. In each round
 # every call is broken once. PAWL_TEST_ROUNDS is the number of rounds for each fault. test/race/server
 # runs `pawl torture` through the same faults.
+# shellcheck disable=SC2089,SC2090 # CUT_PROXY_MEANWHILE is a command for sh -c
 
 load common
 load remote
@@ -153,6 +154,17 @@ start_again() {
 	is '.next.task.id == "t2" and (.repeated | not)'
 	ask 0 done t2
 	same "$(events | grep -xE 'claimed|done' | tr '\n' ' ')" "claimed done claimed done "
+}
+
+@test "network: a released task that another agent has taken: the repetition is recognised" {
+	export PAWL_SERVER_TOKEN=$admin PAWL_STORE=$server CUT_PROXY_MEANWHILE
+	call 0 create one
+	call 0 claim t1 -a first
+	CUT_PROXY_MEANWHILE="cd '$served_home' && unset PAWL_STORE PAWL_SERVER_TOKEN && '$PAWL' claim t1 -a other >&2 || :"
+	through unanswered
+	ask 0 release t1 -a first
+	not_repeated
+	same "$(events | grep -xE 'claimed|released' | tr '\n' ' ')" "claimed released claimed "
 }
 
 @test "network: batches, plans and comments are made once" {

@@ -3,8 +3,8 @@
  * repeated request: a refusal, or a task that it has completed since. The queue would take such a late request for a new
  * one, and give a task to nobody. So attempts have numbers, and an attempt is refused after a later one. A repetition that
  * only a proxy makes has the number of the first. It is refused if it is an acquisition whose lock has ended; if somebody
- * else ended that lock, the answer is unknown. So it is for the end of a lock by its holder, if the task was acquired again
- * before the repetition. Other changes have request ids, which the queue itself remembers.
+ * else ended that lock, the answer is unknown. So it is for `done` by the holder, if the task was acquired again before the
+ * repetition. Other changes have request ids, which the queue itself remembers.
  *
  * Tables of fixed size, in which a newer entry may replace an older one: a request is late by seconds, not by hours.
  */
