@@ -343,6 +343,64 @@ static void test_several_with_fault(void **state)
 	assert_true(str_is(conf_get(c, key)->hot, "xx"));
 }
 
+/* Collects the ids that a query of the change finds. */
+struct finds {
+	struct query q;
+	struct id_list ids;
+};
+
+static int find(struct edit *e, void *ctx)
+{
+	struct finds *f = ctx;
+
+	return edit_scan(e, &f->q, conf_add_id, &f->ids);
+}
+
+static const char *found(struct finds *f)
+{
+	buf_addc(&f->ids.ids, '\0');
+	return f->ids.ids.p;
+}
+
+/* A change finds the records as the changes before it left them, and all of their fields are stored. */
+static void test_several_scan(void **state)
+{
+	struct conf *c = *state;
+	struct record r[] = { conf_task(c, "a"), conf_task(c, "b"), conf_task(c, "other") };
+	struct conf_plan put[] = { { .put = &r[0], .log = STR("{}") },
+				   { .put = &r[1] },
+				   { .put = &r[2], .log = STR("{}") } };
+	struct finds few = { .q = { .statuses = 1 << 3, .limit = 5 },
+			     .ids = { &c->a, BUF_MAX(99) } };
+	struct finds all = { .q = { .statuses = 1 << 3 }, .ids = { &c->a, BUF_MAX(99) } };
+	struct change ch[] = {
+		{ .fn = conf_follow, .ctx = &put[0] }, { .fn = conf_follow, .ctx = &put[1] },
+		{ .fn = find, .ctx = &few },           { .fn = conf_follow, .ctx = &put[2] },
+		{ .fn = find, .ctx = &all },
+	};
+
+	assert_int_equal(conf_put_all(c, r, 3), 0);
+	for (int i = 0; i < 3; i++) {
+		r[i].ix.status = 3;
+		r[i].ix.lane = LANE_LATER;
+		r[i].ix.priority = 7 + i;
+		r[i].ix.class_rank = 1;
+		r[i].ix.due = conf_now(c) + 10 * conf_tick();
+		r[i].ix.eligible_at = conf_now(c) + 20 * conf_tick();
+		r[i].ix.holder = i ? STR("") : STR("me");
+		r[i].ix.token = i ? STR("t1") : STR("");
+		r[i].hot = i ? STR("hot") : STR("warm");
+	}
+	assert_int_equal(c->s->ops->modify(c->s, ch, 5), 0);
+	assert_string_equal(found(&few), "a b ");
+	assert_string_equal(found(&all), "a b other ");
+	buf_free(&few.ids.ids);
+	buf_free(&all.ids.ids);
+	for (int i = 0; i < 3; i++)
+		conf_same(&r[i], conf_get(c, r[i].key));
+	assert_int_equal(conf_log_length(c), 2);
+}
+
 static void test_nothing_to_do(void **state)
 {
 	struct conf *c = *state;
@@ -448,7 +506,7 @@ int conf_records(void)
 		CONF_TEST(test_refusal),       CONF_TEST(test_fault),
 		CONF_TEST(test_several),       CONF_TEST(test_several_with_fault),
 		CONF_TEST(test_nothing_to_do), CONF_TEST(test_others),
-		CONF_TEST(test_trial),
+		CONF_TEST(test_trial),         CONF_TEST(test_several_scan),
 	};
 
 	return cmocka_run_group_tests_name("records", tests, NULL, NULL);

@@ -102,6 +102,13 @@ static void add_column(struct pg_args *out, struct pg_args *const *rows, size_t 
 	add(out, type == OID_INT8 ? OID_INT8_LIST : OID_BYTEA_LIST, bytes, size, 1);
 }
 
+void pg_row(struct pg_args *out, const struct pg_args *row)
+{
+	for (int col = 0; col < row->n; col++)
+		add(out, row->types[col], row->values[col], (size_t)row->lengths[col],
+		    row->formats[col]);
+}
+
 void pg_columns(struct pg_args *out, struct pg_args *const *rows, size_t n)
 {
 	for (int col = 0; col < rows[0]->n; col++)

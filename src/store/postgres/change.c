@@ -131,6 +131,7 @@ int pg_lock(struct pg *s, int64_t left_ms, const struct wants *const *w, size_t 
 	PGresult *r[PG_SETS + 2];
 	int rc = pg_send(s, "BEGIN ISOLATION LEVEL READ COMMITTED", NULL);
 
+	s->changes++;
 	pg_patience(s, left_ms);
 	if (rc == 0)
 		rc = send_settings(s, left_ms);

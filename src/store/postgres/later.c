@@ -98,6 +98,11 @@ static int send_entries(struct pg *s, struct pg_args *const *rows, size_t n)
 	struct pg_args args = { .a = &s->arena };
 
 	pg_int(&args, s->q);
+	if (n == 1) {
+		pg_row(&args, rows[0]);
+		return pg_send(s, "INSERT INTO $S.log VALUES($1,$2,$3,$4,$5,$6,$7,$8,$9,$10)",
+			       &args);
+	}
 	pg_columns(&args, rows, n);
 	return pg_send(s, "INSERT INTO $S.log SELECT $1,* FROM unnest($2,$3,$4,$5,$6,$7,$8,$9,$10)",
 		       &args);

@@ -125,6 +125,7 @@ struct pg {
 
 	/* the current change or snapshot */
 	bool changing;
+	unsigned changes; /* that this handle has begun */
 	int depth;
 	unsigned cursors;
 	int64_t now;
@@ -174,6 +175,8 @@ void pg_bytes(struct pg_args *p, struct str v);
 void pg_bytes_or_null(struct pg_args *p, struct str v); /* NULL if it is empty */
 void pg_list(struct pg_args *p, struct strs list);
 void pg_text(struct pg_args *p, const char *v);
+/* Adds the parameters of a row, which must outlive `out`. */
+void pg_row(struct pg_args *out, const struct pg_args *row);
 /* Adds a list for each parameter of the rows, which are numbers or byte strings. */
 void pg_columns(struct pg_args *out, struct pg_args *const *rows, size_t n);
 /* Reads a value of a result. */

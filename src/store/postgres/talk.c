@@ -87,7 +87,7 @@ static int fail_result(struct pg *s, const PGresult *r)
 
 /* --- SQL texts ------------------------------------------------------------------------------------ */
 
-#define CLOCK "floor(extract(epoch FROM clock_timestamp())*1000)::bigint"
+#define CLOCK "floor(extract(epoch FROM clock_timestamp())*1000.0)::bigint"
 
 char *pg_sql(const struct pg *s, const char *sql)
 {
@@ -182,7 +182,7 @@ static struct pg_prepared *find(struct pg *s, const char *sql, const char *text)
 	return &s->prepared[s->n_prepared++];
 }
 
-/* A process that makes one call sends each statement once, and a named statement would only cost time. */
+/* A process that makes one change sends each statement once, and a named statement would only cost time. */
 static int send_known(struct pg *s, const char *sql, const char *text, const struct pg_args *p)
 {
 	static const struct pg_args none;
@@ -191,7 +191,7 @@ static int send_known(struct pg *s, const char *sql, const char *text, const str
 	int rc;
 
 	p = p ? p : &none;
-	if (known && known->uses++ > 0 && !s->pooled)
+	if (known && (known->uses++ > 0 || s->changes > 1) && !s->pooled)
 		return send_named(s, known, p);
 	if (!text && !known)
 		made = pg_sql(s, sql);
