@@ -41,6 +41,15 @@ static int fail_unknown(const struct store_env *env, struct str word, const char
 			  what, list);
 }
 
+static int fail_no_uri(const struct store_env *env, struct str text)
+{
+	struct arena a = { 0 };
+	int rc = fail_unknown(env, uri_shown(&a, text), "does not name a store");
+
+	arena_free(&a);
+	return rc;
+}
+
 static bool is_known(struct str name)
 {
 	for (size_t i = 0; i < COUNT(known); i++)
@@ -103,7 +112,7 @@ int store_open(struct store **out, struct str text, const struct store_env *env)
 	if (str_cut_prefix(&text, STR("fault+")))
 		return fault_open(out, text, env);
 	if (uri_parse(text, &uri) < 0)
-		return fail_unknown(env, text, "does not name a store");
+		return fail_no_uri(env, text);
 	rc = find_ops(&ops, uri.scheme, env);
 	if (rc)
 		return rc;
@@ -121,7 +130,7 @@ int store_script(struct str text, const struct store_env *env, struct buf *out)
 	int rc;
 
 	if (uri_parse(text, &uri) < 0)
-		return fail_unknown(env, text, "does not name a store");
+		return fail_no_uri(env, text);
 	rc = find_ops(&ops, uri.scheme, env);
 	if (rc)
 		return rc;

@@ -278,7 +278,8 @@ static void open_editor(struct prompt *p)
 static void greet(const struct session *s)
 {
 	if (s->client.config.uri.n)
-		printf("%.*s, as %.*s\n", STRF(s->client.config.uri), STRF(s->client.agent));
+		printf("%.*s, as %.*s\n", STRF(uri_shown(s->arena, s->client.config.uri)),
+		       STRF(s->client.agent));
 	else if (s->client.trust.uri.n)
 		puts("the queue's config is not trusted; `trust` allows its store");
 	else

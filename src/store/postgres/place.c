@@ -88,28 +88,49 @@ static char *without_ours(const struct uri *uri)
 	return out;
 }
 
-/* libpq's own message about a URI may quote a part of the password, so it is not shown. */
+/* A host or a database whose name looks like a part of a password, or like a whole URI. */
+static bool is_odd(const char *value)
+{
+	const char *at = strchr(value, '@');
+
+	return strchr(value, '=') || strstr(value, "://") ||
+	       (at && at != value && *value != '/'); /* @NAME is a socket, too */
+}
+
+static bool fits(const PQconninfoOption *o)
+{
+	if (!o->val)
+		return true;
+	if (!strcmp(o->keyword, "port"))
+		return strspn(o->val, "0123456789,") == strlen(o->val);
+	if (!strcmp(o->keyword, "host") || !strcmp(o->keyword, "hostaddr") ||
+	    !strcmp(o->keyword, "dbname") || !strcmp(o->keyword, "service"))
+		return !is_odd(o->val);
+	return true;
+}
+
+static int fail_unclear(struct pg *s)
+{
+	return store_fail(&s->base.env, STORE_UNSUPPORTED,
+			  "for example: postgres://USER@HOST/DATABASE?queue=NAME; write a special "
+			  "character in a name or a password as %XX, for example @ as %40",
+			  "the URI postgres://\xe2\x80\xa6 cannot be read: its user, host, port or "
+			  "a parameter is not valid");
+}
+
+/* libpq's own message about a URI may quote a part of the password, so it is not shown. Later messages name the host, the
+ * port and the database: none of them may be a part of a password that was not quoted. */
 static int check_info(struct pg *s)
 {
 	char *why = NULL;
 	PQconninfoOption *info = PQconninfoParse(s->conninfo, &why);
-	bool fits = true; /* an unquoted '/' in a password makes the password a port */
+	bool ok = info;
 
 	PQfreemem(why);
 	for (const PQconninfoOption *o = info; o && o->keyword; o++)
-		fits &= strcmp(o->keyword, "port") != 0 || !o->val ||
-			strspn(o->val, "0123456789,") == strlen(o->val);
-	if (!info || !fits) {
-		PQconninfoFree(info);
-		return store_fail(
-			&s->base.env, STORE_UNSUPPORTED,
-			"for example: postgres://USER@HOST/DATABASE?queue=NAME; write a special "
-			"character in a name or a password as %XX",
-			"the postgres: URI cannot be read: its user, host, port or a parameter is "
-			"not valid");
-	}
+		ok = ok && fits(o);
 	PQconninfoFree(info);
-	return 0;
+	return ok ? 0 : fail_unclear(s);
 }
 
 int pg_place(struct pg *s, const struct uri *uri)
@@ -121,6 +142,8 @@ int pg_place(struct pg *s, const struct uri *uri)
 		return store_fail(env, STORE_UNSUPPORTED,
 				  "for example: postgres://USER@HOST/DATABASE",
 				  "a postgres: URI begins with postgres://");
+	if (!uri_is_clear(uri->text))
+		return fail_unclear(s);
 	s->name = decode(schema.n ? schema : STR("pawl"));
 	if (!s->name || strlen(s->name) > NAME_MAX_BYTES)
 		return store_fail(env, STORE_UNSUPPORTED, "for example: schema=pawl",
