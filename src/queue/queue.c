@@ -206,15 +206,31 @@ int64_t queue_pause(struct queue *q, int64_t ms)
 	return backoff_next(b, 0);
 }
 
+/* Our own server keeps a stream alive, and its end counts as a change. */
+static bool loses_news(const struct queue *q)
+{
+	return !q->remote && q->store->traits & STORE_FAR;
+}
+
+int64_t queue_look_ms(struct queue *q)
+{
+	if (queue_wake_fd(q) < 0)
+		return QUEUE_LOOK_MS;
+	return loses_news(q) ? QUEUE_FAR_MS : INT64_MAX;
+}
+
 bool queue_wait(struct queue *q, int64_t ms)
 {
 	int fd = queue_wake_fd(q);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
+	bool look = fd < 0 || (loses_news(q) && ms >= QUEUE_FAR_MS);
 
 	if (fd < 0)
 		ms = queue_pause(q, ms);
+	else if (look)
+		ms = QUEUE_FAR_MS;
 	if (poll(&p, fd >= 0, (int)(ms > 60000 ? 60000 : ms)) <= 0)
-		return fd < 0;
+		return look;
 	queue_woken(q);
 	return true;
 }

@@ -68,7 +68,8 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
  * parent. */
 size_t queue_call_all(struct queue *q, const struct request *rqs, const size_t *under,
 		      struct answer *answers, size_t n, struct arena *a);
-/* Waits up to `ms` for a change. false: certainly nothing has changed. */
+/* Waits up to `ms` for a change; on a far store at most QUEUE_FAR_MS. false: no change was noticed, and nobody need
+ * look. */
 bool queue_wait(struct queue *q, int64_t ms);
 /* For event loops: a descriptor that becomes readable when something may have changed, until queue_woken(). -1: the
  * store has none now; read again after queue_pause(). Ask for it before each wait: a server may go and come back. */
@@ -76,6 +77,10 @@ int queue_wake_fd(struct queue *q);
 void queue_woken(struct queue *q);
 /* Without a descriptor: the pause until the next read, at most `ms`. Each pause is longer than the last. */
 int64_t queue_pause(struct queue *q, int64_t ms);
+/* The longest time between two reads while a caller waits. A notification of a server can get lost with its connection.
+ * INT64_MAX: this store loses none. */
+int64_t queue_look_ms(struct queue *q);
+#define QUEUE_FAR_MS 2000
 #define QUEUE_LOOK_MS 250
 #define QUEUE_LOOK_MAX_MS 5000
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,

@@ -182,17 +182,16 @@ static int64_t until(int64_t at)
 static int64_t look_next(struct mcp *m)
 {
 	struct queue *q = m->session.client.queue;
-	bool blind;
-	int64_t left = -1;
+	int64_t left = -1, most;
 
 	/* a local watch begins early, to miss no change; one through a server begins with a look, and costs a stream */
 	if (!awaited(m) && q && queue_is_remote(q))
 		return -1;
-	blind = !q || queue_wake_fd(q) < 0;
+	most = q ? queue_look_ms(q) : QUEUE_LOOK_MS;
 	if (!awaited(m))
 		return -1;
-	if (m->changed || blind)
-		left = until(m->looked + (m->changed ? PAUSE : QUEUE_LOOK_MS));
+	if (m->changed || most < INT64_MAX)
+		left = until(m->looked + (m->changed ? PAUSE : most));
 	if (m->subscriptions && m->expiry_at)
 		left = sooner(left, until(m->expiry_at));
 	return left;

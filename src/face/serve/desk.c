@@ -284,9 +284,9 @@ static bool is_awaited(const struct desk *d)
 }
 
 /* Time until something must be looked at; -1: nothing is due. */
-static int64_t pause_of(struct desk *d, int fd)
+static int64_t pause_of(struct desk *d, struct queue *q)
 {
-	int64_t now = os_boot_ms(), left = seats_next(d), lapse = lapse_due(d), due;
+	int64_t now = os_boot_ms(), left = seats_next(d), lapse = lapse_due(d), due, most;
 
 	due = lapse > now ? lapse - now : 0;
 	if (lapse < INT64_MAX && (left < 0 || due < left))
@@ -300,9 +300,8 @@ static int64_t pause_of(struct desk *d, int fd)
 		return -1;
 	if (left < 0 || left > LOOK_MAX_MS)
 		left = LOOK_MAX_MS;
-	if (fd < 0 && is_awaited(d) && left > QUEUE_LOOK_MS)
-		left = QUEUE_LOOK_MS;
-	return left;
+	most = !is_awaited(d) ? left : q ? queue_look_ms(q) : QUEUE_LOOK_MS;
+	return left < most ? left : most;
 }
 
 /* Sleeps until a job comes or the store may have changed. true: look at the store. */
@@ -312,7 +311,7 @@ static bool sleep_until(struct desk *d)
 	int fd = q && is_awaited(d) ? queue_wake_fd(q) : -1;
 	struct pollfd p[2] = { { .fd = d->wake, .events = POLLIN },
 			       { .fd = fd, .events = POLLIN } };
-	int n = poll(p, 2, (int)pause_of(d, fd));
+	int n = poll(p, 2, (int)pause_of(d, q));
 	uint64_t count;
 
 	if (n > 0 && p[0].revents)

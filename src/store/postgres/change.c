@@ -329,6 +329,8 @@ static int change(struct pg *s, struct change *changes, size_t n, bool others, i
 		if (rc == 0)
 			rc = change_once(s, changes, n, &had, deadline - os_boot_ms());
 	}
+	if (rc < 0 && s->base.env.err->applied == '?')
+		pg_notify_unknown(s);
 	return rc;
 }
 

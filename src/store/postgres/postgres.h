@@ -363,6 +363,8 @@ void pg_wake_clear(struct store *base);
 void pg_wake_close(struct pg *s);
 /* After the commit: tells the processes that wait. */
 void pg_notify(struct pg *s);
+/* The same after a COMMIT whose fate is unknown. */
+void pg_notify_unknown(struct pg *s);
 
 /* --- postgres/check.c ------------------------------------------------------------------------------ */
 

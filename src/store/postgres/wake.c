@@ -9,6 +9,8 @@
 #include "base/secret.h"
 #include "store/postgres/postgres.h"
 
+#define UNKNOWN_MS 2000 /* longest silence of a server after a COMMIT whose answer was lost */
+
 /* The name of the channel: of this queue in this schema. */
 static void channel(const struct pg *s, char out[64])
 {
@@ -30,6 +32,20 @@ void pg_notify(struct pg *s)
 	if (pg_send(s, "SELECT set_config('synchronous_commit','off',true),pg_notify($1,'')",
 		    &args) == 0)
 		pg_let_go(s);
+}
+
+/* The processes that wait must look, since the change may have been made. A lost connection is replaced, unless the
+ * server does not answer soon. */
+void pg_notify_unknown(struct pg *s)
+{
+	struct store_error err = *s->base.env.err;
+	int64_t net_ms = s->base.env.opt.net_ms;
+
+	s->base.env.opt.net_ms = UNKNOWN_MS;
+	if (pg_guard(s) == 0)
+		pg_notify(s);
+	s->base.env.opt.net_ms = net_ms;
+	*s->base.env.err = err;
 }
 
 void pg_wake_close(struct pg *s)
