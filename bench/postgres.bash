@@ -161,11 +161,49 @@ pg_round_trips() {
 	verdict '(m) round trips of a change, the most of them' "$worst" '<=' 2 ''
 }
 
+# pg_columns TABLE [COLUMN EXPRESSION...]: all columns of the table, some of them by an expression of n and of the row r
+pg_columns() {
+	local table=$1 cases=''
+	shift
+	while [ $# -gt 0 ]; do
+		cases+=" WHEN '$1' THEN \$e\$$2\$e\$"
+		shift 2
+	done
+	pg_sql -c "SELECT string_agg(CASE attname$cases ELSE 'r.'||attname END, ',' ORDER BY attnum) FROM pg_attribute
+		WHERE attrelid='large.$table'::regclass AND attnum>0 AND NOT attisdropped"
+}
+
+# pg_fill_large: makes $pg_many tasks in the schema large, as copies of the rows of the first one. The store would take an hour.
+pg_fill_large() {
+	local id="convert_to('b'||n,'UTF8')" key="convert_to('task/b'||n,'UTF8')" title="convert_to('Task number '||n,'UTF8')"
+	local from="generate_series(2,$pg_many) n WHERE r.key='task/b1'"
+	"$bin/bench-crowd" pawl fill "$base?schema=large" 1 8>&-
+	pg_sql -c "INSERT INTO large.record SELECT $(pg_columns record key "$key" id "$id" id_key "convert_to('b'||length(n::text)||n,'UTF8')") FROM large.record r, $from" \
+		-c "INSERT INTO large.text SELECT $(pg_columns text key "$key" title "$title" \
+			rest "'\\x01'::bytea||set_byte('\\x00',0,length(n::text)+1)||$id") FROM large.text r, $from" \
+		-c "INSERT INTO large.log SELECT $(pg_columns log key "$key" seq n task "$id" text "$title") FROM large.log r, $from" \
+		-c "UPDATE large.queue SET seq=$pg_many, tally[3]=$pg_many"
+}
+
+# pg_differ: rows of the schema small that the schema large does not have; they differ in time and agent only
+pg_differ() {
+	local less="-'created_at'-'updated_at'-'hot'-'at'-'agent'" all='' table
+	for table in record text log; do
+		all+="${all:+ UNION ALL }(SELECT '$table',to_jsonb(s)$less FROM small.$table s EXCEPT SELECT '$table',to_jsonb(l)$less FROM large.$table l)"
+	done
+	pg_sql -c "SELECT count(*) FROM ($all) x"
+}
+
 pg_large() {
-	local start=$SECONDS
+	local start=$SECONDS differ
 	"$bin/bench-crowd" pawl fill "$base?schema=small" 1000 8>&-
-	"$bin/bench-crowd" pawl fill "$base?schema=large" "$pg_many" 8>&-
+	pg_fill_large
 	pg_sql -c 'VACUUM ANALYZE'
+	differ=$(pg_differ)
+	if [ "$differ" != 0 ] || ! PAWL_STORE="$base?schema=large" "$pawl" doctor >"$dir/doctor" 2>&1 8>&-; then
+		note "$differ rows differ from those that the store writes, or doctor found a fault: not measured"
+		return
+	fi
 	note "($pg_many tasks made in $((SECONDS - start)) s," \
 		"$(pg_sql -c "SELECT (sum(pg_total_relation_size(relid))/1048576)::bigint FROM pg_stat_user_tables WHERE schemaname='large'") MiB)"
 	times=$("$bin/bench-spawn" $((pg_claims / 2)) \
