@@ -26,9 +26,9 @@ start() {
 	pawl init --store "$uri"
 }
 
-# proxy: starts one in front of the server; $through is the URI through it
+# proxy [PORT]: starts one in front of the server, or of another one; $through is the URI through it
 proxy() {
-	"$PAWL_SOURCE/test/kit/postgres-proxy" "$pg_port" "$work" 3>&- &
+	"$PAWL_SOURCE/test/kit/postgres-proxy" "${1-$pg_port}" "$work" 3>&- &
 	proxy_pid=$!
 	until [ -e "$work/port" ]; do
 		kill -0 "$proxy_pid"
@@ -41,8 +41,37 @@ finish_proxy() {
 	[ -z "${proxy_pid-}" ] || kill "$proxy_pid" 2>/dev/null || :
 }
 
+# pooler MODE USER: starts PgBouncer in front of the server; it connects as USER, and $pool_port is its port
+pooler() {
+	local as=()
+	pool_dir=$(mktemp -d "${TMPDIR:-/tmp}/pawl-pool-XXXXXX")
+	pool_port=$((20000 + RANDOM % 40000))
+	printf '%s\n' '[databases]' "postgres = host=127.0.0.1 port=$pg_port user=$2" '[pgbouncer]' \
+		listen_addr=127.0.0.1 "listen_port=$pool_port" auth_type=any "pool_mode=$1" default_pool_size=3 \
+		unix_socket_dir= "logfile=$pool_dir/log" >"$pool_dir/ini"
+	if [ "$(id -u)" -eq 0 ]; then
+		chown -R nobody "$pool_dir" # it refuses to run as root
+		as=(setpriv --reuid=nobody "--regid=$(id -g nobody)" --clear-groups)
+	fi
+	"${as[@]}" pgbouncer -q "$pool_dir/ini" 3>&- &
+	pool=$!
+	until (exec 4<>"/dev/tcp/127.0.0.1/$pool_port") 2>/dev/null; do
+		kill -0 "$pool" || return 1
+		sleep 0.05
+	done
+}
+
+finish_pooler() {
+	[ -n "${pool-}" ] || return 0
+	kill "$pool" 2>/dev/null || :
+	wait "$pool" || :
+	rm -r "$pool_dir"
+	pool=''
+}
+
 teardown() {
 	finish_proxy
+	finish_pooler
 }
 
 # cut POINT WORD...: runs pawl with WORDs, cut at POINT; leaves the answer in $output

@@ -6,7 +6,7 @@ load postgres
 @test "postgres: init makes the schema and the queue, and keeps them" {
 	call 0 init --store "$uri"
 	says "made a queue"
-	same "$(sql "SELECT version FROM \"$schema\".about")" 1
+	same "$(sql "SELECT version FROM \"$schema\".about")" 2
 	call 0 init --store "$uri"
 	says "already a queue"
 	new "a task" --label red
@@ -66,10 +66,31 @@ load postgres
 	done
 	PAWL_STORE=${secret/127.0.0.1/127.0.0.2} call 30 list
 	[[ $stderr != *geheim* ]]
-	for bad in "postgres://u:geheim@h:x/db" "postgres://u:gehe?im@h/db" "postgres://u:gehe/im@h/db" "postgres://u@h/db?password=geheim&nonsense=1"; do
-		PAWL_STORE=$bad "$PAWL" list >"$work/out" 2>&1 && return 1
-		not grep -q "gehe" "$work/out"
+}
+
+@test "postgres: a password in a URI that cannot be read is not shown either" {
+	printf '[bad]\nhost=127.0.0.1\nport=%s\nuser=tester\npassword=gehe\nim=1\n' "$pg_port" >"$HOME/services"
+	export PGSERVICEFILE=$HOME/services
+	for bad in "postgres://u:geheim@h:x/db" "postgres://u:gehe?im@h/db" "postgres://u:gehe/im@h/db" "postgres://u:gehe@im@h/db" \
+		"postgres://u:987/gehe@h/db" "postgres://u:987#gehe@h/db" "postgres://u:gehe/x?im@h/db" "postgres://u:gehe@x?im@h/db" \
+		"postgres://u:gehe%40im%40h/db" "postgres://u%3Ageheim%40127.0.0.1:$pg_port/db" "postgres://u%3Ageheim@127.0.0.1:$pg_port/db" \
+		"postgres://u@h/db?password=geheim&nonsense=1" "postgres://u@h/db?dbname=password%3Dgeheim" "postgres://u@h/db?queue=q;password=geheim" \
+		"postgres://u@h/db?host=987%40gehe" "postgres://u@h/password=geheim" "postgres://127.0.0.1:$pg_port/db?pass%77ord=geheim&user=none" \
+		"postgres:host=h password=geheim" "host=h password=geheim" "postgres//u:geheim@h/db" "postgres:/u:geheim@h/db" "u:geheim@h/db" \
+		"postgres://?service=bad" "postgres://?service=none" "postgress://u:gehe/im@h/db"; do
+		for words in list "list --json" doctor "doctor --json" "config list" "config get store --json" "init --force" "init --print-sql" whoami queues; do
+			# shellcheck disable=SC2086 # several words
+			PAWL_STORE=$bad "$PAWL" $words >"$work/out" 2>&1 || :
+			grep -qE 'gehe|987' "$work/out" || continue
+			echo "$words with $bad shows: $(cat "$work/out")"
+			return 1
+		done
+		PAWL_STORE=$bad "$PAWL" list 2>/dev/null && return 1
+		echo quit | PAWL_STORE=$bad "$PAWL" interactive >"$work/out" 2>&1 || :
+		not grep -E 'gehe|987' "$work/out"
 	done
+	call 40 list --store "postgres://u:gehe@im@h/db"
+	complains "postgres://…" %40
 }
 
 @test "postgres: unknown database, no rights, refused TLS" {
@@ -107,23 +128,8 @@ load postgres
 
 @test "postgres: through PgBouncer, in both modes" {
 	needs pgbouncer
-	pool_dir=$(mktemp -d "${TMPDIR:-/tmp}/pawl-pool-XXXXXX")
-	pool_port=$((20000 + RANDOM % 40000))
 	for mode in transaction session; do
-		printf '%s\n' '[databases]' "postgres = host=127.0.0.1 port=$pg_port user=tester" '[pgbouncer]' \
-			listen_addr=127.0.0.1 "listen_port=$pool_port" auth_type=any "pool_mode=$mode" default_pool_size=3 \
-			unix_socket_dir= "logfile=$pool_dir/log" >"$pool_dir/ini"
-		as=()
-		if [ "$(id -u)" -eq 0 ]; then
-			chown -R nobody "$pool_dir" # it refuses to run as root
-			as=(setpriv --reuid=nobody "--regid=$(id -g nobody)" --clear-groups)
-		fi
-		"${as[@]}" pgbouncer -q "$pool_dir/ini" 3>&- &
-		pool=$!
-		until (exec 4<>"/dev/tcp/127.0.0.1/$pool_port") 2>/dev/null; do
-			kill -0 "$pool" || return 1
-			sleep 0.05
-		done
+		pooler "$mode" tester
 		mkdir "$work/$mode"
 		cd "$work/$mode"
 		pawl init --store "postgres://tester@127.0.0.1:$pool_port/postgres?schema=$schema-$mode"
@@ -137,10 +143,8 @@ load postgres
 		same "$(sort -u "$work/$mode.ids" | grep -c '^t')" 3
 		call 0 doctor
 		says "through a pooler"
-		kill "$pool"
-		wait "$pool" || :
+		finish_pooler
 	done
-	rm -r "$pool_dir"
 }
 
 @test "postgres: a foreign, a newer or a damaged schema is left alone" {
@@ -153,7 +157,7 @@ load postgres
 	sql "UPDATE \"$schema\".about SET version=99"
 	call 40 list
 	complains newer 99
-	sql "UPDATE \"$schema\".about SET version=1; DROP TABLE \"$schema\".text CASCADE"
+	sql "UPDATE \"$schema\".about SET version=2; DROP TABLE \"$schema\".text CASCADE"
 	call 40 show t1
 	complains text
 	call 40 create x
@@ -357,10 +361,14 @@ PY
 	both="postgres://tester@127.0.0.1:$port,127.0.0.1:$pg_port/postgres?schema=$schema"
 	alone="postgres://tester@127.0.0.1:$port/postgres?schema=$schema"
 	ask 0 create second --store "$both"
+	# version 13 does not say by itself that it is a standby
+	echo 13 >"$work/version"
+	proxy "$port"
+	ask 0 create third --store "postgres://tester@127.0.0.1:$(cat "$work/port"),127.0.0.1:$pg_port/postgres?schema=$schema"
 	ask 30 create third --store "$alone"
 	is '.error.applied == "no"'
 	[[ $output == *read-only* ]]
-	until [ "$("$PAWL" list --store "$alone" --porcelain | grep -c "^  t")" -eq 2 ]; do sleep 0.05; done
+	until [ "$("$PAWL" list --store "$alone" --porcelain | grep -c "^  t")" -eq 3 ]; do sleep 0.05; done
 	call 0 doctor --store "$both"
 	says "is a standby" "no standby is synchronous"
 	call 0 doctor
@@ -455,7 +463,7 @@ trips() {
 	done
 	wait "${readers[@]}"
 	same "$(cat "$work"/list? | grep -c "migrating the schema")" 1
-	same "$(sql "SELECT version FROM \"$schema\".about")" 1
+	same "$(sql "SELECT version FROM \"$schema\".about")" 2
 	same "$(sql "SELECT count(*) FROM \"$schema\".locks")" 0
 	call 0 claim "$id"
 	call 0 list --store "${uri/tester/$role}"

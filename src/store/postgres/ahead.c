@@ -261,7 +261,7 @@ static void keep_set(struct pg *s, struct pg_set *set, const PGresult *r)
 		set->last = rec.ix;
 	}
 	if (!set->whole && set->kind != PG_SET_ONE)
-		set->values.n = 0; /* it has no order, so a part of it is of no use */
+		set->values.n = 0; /* it has no order, so a part of it answers nothing */
 }
 
 void pg_ahead_keep(struct pg *s, PGresult **r)

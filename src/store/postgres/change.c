@@ -22,7 +22,7 @@ int pg_rollback(struct pg *s, int rc)
 
 /* --- the lock ------------------------------------------------------------------------------------- */
 
-/* Who holds the row: a session whose name says that it changes this queue, and which does not wait itself. */
+/* Names the holder of the row: a session whose name says that it changes this queue, and which does not wait itself. */
 static int fail_busy(struct pg *s)
 {
 	struct pg_args args = { 0 };
@@ -243,7 +243,7 @@ static void end_change(struct pg *s)
 	pg_forget_seen(s);
 }
 
-/* What our own changes want, and the calls that wait. */
+/* The wants of our own changes and of the calls that wait. */
 #define WANTS_MOST 512
 static size_t all_wants(struct pg *s, const struct change *changes, size_t n, bool others,
 			const struct wants **out)

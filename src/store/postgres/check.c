@@ -57,9 +57,10 @@ static int check_server(struct checking *c)
 
 /* --- replication ---------------------------------------------------------------------------------- */
 
-#define REPLICATION                                                                     \
-	"SELECT pg_is_in_recovery()::int,current_setting('synchronous_standby_names')," \
-	"(SELECT count(*)::int FROM pg_catalog.pg_stat_replication)"
+#define REPLICATION                                                \
+	"SELECT pg_catalog.pg_is_in_recovery()::int,"              \
+	"pg_catalog.current_setting('synchronous_standby_names')," \
+	"(SELECT pg_catalog.count(*)::int FROM pg_catalog.pg_stat_replication)"
 
 /* On a standby: the same facts from the primary, if the URI names it, and its host in `place`. NULL: it cannot be
  * reached. */

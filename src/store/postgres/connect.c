@@ -102,13 +102,20 @@ static int fail_connect(struct pg *s, const PGconn *db)
 
 /* --- one host ------------------------------------------------------------------------------------- */
 
+static int64_t net_patience(const struct pg *s)
+{
+	int64_t net = s->base.env.opt.net_ms > 0 ? s->base.env.opt.net_ms : PG_NET_MS;
+
+	return net < 10000 ? net : 10000;
+}
+
 static int64_t patience(const struct pg *s, const PQconninfoOption *info)
 {
-	int64_t seconds = 0, net = s->base.env.opt.net_ms > 0 ? s->base.env.opt.net_ms : PG_NET_MS;
+	int64_t seconds = 0;
 
 	if (str_to_i64(str_c(option(info, "connect_timeout")), &seconds) && seconds > 0)
 		return seconds < 2 ? 2000 : seconds * 1000;
-	return net < 10000 ? net : 10000;
+	return net_patience(s);
 }
 
 static int finish_connect(struct pg *s, PGconn *db, int64_t deadline)
@@ -175,11 +182,40 @@ static int complete(struct pg *s, PGconn *db, const PQconninfoOption *info, PGco
 
 /* --- several hosts -------------------------------------------------------------------------------- */
 
-static bool is_standby(const PGconn *db)
+/* NULL: the server does not answer in time, and the connection must be closed. */
+static PGresult *ask_plain(PGconn *db, const char *sql, int64_t deadline)
+{
+	PGresult *r, *more;
+	int64_t left;
+
+	if (!PQsendQuery(db, sql))
+		return NULL;
+	while (PQisBusy(db)) {
+		struct pollfd p = { .fd = PQsocket(db), .events = POLLIN };
+
+		left = deadline - os_boot_ms();
+		if (left <= 0 || poll(&p, 1, (int)left) <= 0 || !PQconsumeInput(db))
+			return NULL;
+	}
+	r = PQgetResult(db);
+	while ((more = PQgetResult(db)))
+		PQclear(more);
+	return r;
+}
+
+/* A server before version 14, and some poolers, do not report in_hot_standby. */
+static bool is_standby(const struct pg *s, PGconn *db)
 {
 	const char *state = PQparameterStatus(db, "in_hot_standby");
+	PGresult *r;
+	bool standby;
 
-	return state && !strcmp(state, "on");
+	if (state)
+		return !strcmp(state, "on");
+	r = ask_plain(db, "SELECT pg_catalog.pg_is_in_recovery()", os_boot_ms() + net_patience(s));
+	standby = PQresultStatus(r) != PGRES_TUPLES_OK || !strcmp(PQgetvalue(r, 0, 0), "t");
+	PQclear(r);
+	return standby;
 }
 
 static int connect_one(struct pg *s, const char *host, const char *port, PGconn **out)
@@ -220,7 +256,7 @@ static int connect_any(struct pg *s, const char *hosts, const char *ports, PGcon
 			port = str_cut(&more, ',');
 		rc = connect_one(s, arena_cstr(&a, host),
 				 port.n ? arena_cstr(&a, port) : usual_port(&a), &db);
-		if (rc == 0 && s->base.env.mode != STORE_READ && is_standby(db)) {
+		if (rc == 0 && s->base.env.mode != STORE_READ && is_standby(s, db)) {
 			PQfinish(db);
 			rc = store_fail(&s->base.env, STORE_READONLY,
 					"promote a standby, or start the primary",
@@ -281,7 +317,8 @@ void pg_disconnect(struct pg *s)
 
 /* Generic plans: a plan for each set of values would cost more than it saves, since each statement reads few rows. A
  * pooler has its own number for the session; then the settings end with the statement, because the session is shared
- * with other programs. */
+ * with other programs. The search path keeps functions and operators of other users from taking the place of the
+ * server's own; until it is set, every name has its schema. */
 static int connect_self(struct pg *s)
 {
 	struct pg_args args = { 0 };
@@ -295,10 +332,10 @@ static int connect_self(struct pg *s)
 	pg_patience(s, 0);
 	pg_int(&args, PQbackendPID(s->db));
 	rc = pg_ask(s,
-		    "SELECT pg_backend_pid(),set_config('plan_cache_mode','force_generic_plan',"
-		    "pg_backend_pid()<>$1),set_config('jit','off',pg_backend_pid()<>$1),"
-		    /* no function of another user in place of the server's own */
-		    "set_config('search_path','pg_catalog',pg_backend_pid()<>$1)",
+		    "SELECT p,pg_catalog.set_config('plan_cache_mode','force_generic_plan',pooled),"
+		    "pg_catalog.set_config('jit','off',pooled),"
+		    "pg_catalog.set_config('search_path','pg_catalog',pooled) FROM (SELECT p,"
+		    "p OPERATOR(pg_catalog.<>) $1 AS pooled FROM pg_catalog.pg_backend_pid() p) x",
 		    &args, &r);
 	if (rc < 0)
 		return rc;

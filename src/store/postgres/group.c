@@ -172,7 +172,7 @@ static int open_slots(struct batch *b)
 	return rc;
 }
 
-/* The time of the lock, and the time since then on our own clock, which nobody can set. */
+/* Reads everything that the calls want in one round trip. */
 static int prepare(struct store *base, const struct change *calls, size_t n)
 {
 	struct pg *s = pg_of(base);

@@ -4,13 +4,17 @@
  * `record` holds the fields that claims change, `text` the texts that they never change. `lane` and `status` are NULL
  * instead of 0, and holder, token and parent NULL instead of empty: this keeps rows out of the partial indexes. The
  * fill factors leave room for new versions of a row in its page, so that PostgreSQL need not touch the indexes. `link`
- * holds the reverse direction of `depends`. `batch` holds the last group commit of each slots file: group.c. New records begin with a revision above queue.floor, which a drop raises.
+ * holds the reverse direction of `depends`. `batch` holds the last group commit of each slots file: group.c. New records
+ * begin with a revision above queue.floor, which a drop raises.
  *
  * A migration runs pg_steps from the version of the schema on, then every CREATE OR REPLACE again. Columns of a view may
  * only be added at its end: this keeps the rights that an administrator gave.
  */
 #include "store/postgres/postgres.h"
 
+#define WORD_OF(number) #number
+#define WORD(number) WORD_OF(number)
+#define VERSION WORD(PG_VERSION)
 #define TXT(column) "$S.txt(" column ")"
 #define TIME(ms) "to_timestamp(" ms "/1000.0)"
 #define LIST(list, from)                                                                  \
@@ -39,9 +43,11 @@ const char *const pg_layout[] = {
 	"run bytea,text bytea,rest bytea,PRIMARY KEY(q,seq))",
 	"CREATE INDEX log_key ON $S.log(q,key,seq)",
 	"CREATE TABLE $S.batch(q bigint,place bigint,id bigint NOT NULL,at bigint NOT NULL,PRIMARY KEY(q,place)) WITH (fillfactor=10)",
-	/* bytes that are not valid in the encoding of the database must not break a whole view */
+	/* Bytes that are not valid in the encoding of the database must not break a whole view. The function runs with the
+	 * search path of the reader, so its names have a schema. */
 	"CREATE OR REPLACE FUNCTION $S.txt(bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT AS "
-	"$f$BEGIN RETURN convert_from($1,'UTF8'); EXCEPTION WHEN OTHERS THEN RETURN encode($1,'escape'); END$f$",
+	"$f$BEGIN RETURN pg_catalog.convert_from($1,'UTF8'); EXCEPTION WHEN OTHERS THEN "
+	"RETURN pg_catalog.encode($1,'escape'); END$f$",
 	"CREATE OR REPLACE VIEW $S.tasks AS SELECT " TXT("n.name") " AS queue," TXT("r.id") " AS id," TXT("r.id_key") " AS id_key,"
 	TXT("t.title") " AS title,"
 	"(ARRAY['Backlog','Ready','In Progress','Blocked','Needs Help','Review','Done','Failed','Canceled'])[r.status] AS status,"
@@ -64,11 +70,12 @@ const char *const pg_layout[] = {
 	"CREATE OR REPLACE VIEW $S.events AS SELECT " TXT("n.name") " AS queue,l.seq," TIME("l.at") " AS at," TXT("l.task") " AS task,"
 	TXT("l.agent") " AS agent," TXT("l.kind") " AS kind," TXT("l.text") " AS text," TXT("l.run") " AS run "
 	"FROM $S.log l JOIN $S.queue n USING(q) WHERE l.kind IS NOT NULL",
-	"INSERT INTO $S.about(program,version) VALUES('pawl',1)",
+	"INSERT INTO $S.about(program,version) VALUES('pawl'," VERSION ")",
 	NULL
 };
 
 const char *const pg_steps[PG_VERSION] = {
 	[0] = "SELECT 1", /* a schema of a test: the tables are the same */
+	[1] = "SELECT 1", /* only the function txt differs */
 };
 /* clang-format on */

@@ -20,7 +20,7 @@
 #include "store/local/batch.h"
 #include "store/store.h"
 
-#define PG_VERSION 1     /* of the schema */
+#define PG_VERSION 2     /* of the schema */
 #define PG_OLDEST 130000 /* server */
 #define PG_NET_MS 30000  /* longest silence of a server */
 #define PG_FETCH 256     /* rows of a long answer that are read at once */
@@ -349,7 +349,7 @@ int pg_group_enter(struct pg *s);
 void pg_group_leave(struct pg *s);
 /* May we run the calls of others on this connection? */
 bool pg_group_leads(struct pg *s);
-/* What the calls that wait now will want, in s->calls. */
+/* The wants of the calls that wait now, in s->calls. */
 size_t pg_group_hints(struct pg *s, const struct wants **out, size_t room);
 /* The parts of batch_ops with these names, in change.c. */
 int pg_lead(struct store *base, int64_t deadline);

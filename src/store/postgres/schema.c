@@ -238,14 +238,14 @@ static int fail_absent(struct pg *s)
 	struct str name = queue_name(s);
 	int rc = store_fail(&s->base.env, STORE_ABSENT,
 			    arena_printf(&a, "pawl init --queue %s", store_word(&a, name).p).p,
-			    "there is no queue '%.*s' in %s, schema %s", STRF(name), s->place,
-			    s->name);
+			    "there is no queue '%.*s' in the schema %s of %s", STRF(name), s->name,
+			    s->place);
 
 	arena_free(&a);
 	return rc;
 }
 
-/* The first statement failed: is there no schema, or a foreign one? */
+/* The first statement failed: the schema is missing, foreign or damaged, or the user has no right to it. */
 static int explain(struct pg *s)
 {
 	int64_t version;
@@ -263,7 +263,8 @@ static int explain(struct pg *s)
 	if (s->base.env.mode == STORE_CREATE)
 		return lay_out(s);
 	return store_fail(&s->base.env, STORE_ABSENT, "pawl init",
-			  "there is no queue in %s: it has no schema %s", s->place, s->name);
+			  "there is no queue in %s: the database has no schema %s", s->place,
+			  s->name);
 }
 
 int pg_attach(struct pg *s)

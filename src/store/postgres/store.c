@@ -76,7 +76,8 @@ static int pg_script(const struct uri *uri, const struct store_env *env, struct 
 	int rc = pg_place(&s, uri);
 
 	if (rc == 0) {
-		buf_addf(out, "BEGIN;\n");
+		/* no function of another user in place of the server's own */
+		buf_addf(out, "BEGIN;\nSET LOCAL search_path = pg_catalog;\n");
 		add_line(&s, out, "CREATE SCHEMA $S", ";");
 		for (size_t i = 0; pg_layout[i]; i++)
 			add_line(&s, out, pg_layout[i], ";");

@@ -140,14 +140,35 @@ int pg_room(struct pg *s, unsigned n)
 	return s->sent + n <= BATCH ? 0 : pg_wait(s, NULL);
 }
 
+static int send_plain(struct pg *s, const char *sql, const struct pg_args *p)
+{
+	return sent(s, PQsendQueryParams(s->db, sql, p->n, p->types, p->values, p->lengths,
+					 p->formats, 1));
+}
+
+/* A session of a pooler keeps the search path of its user, which may name schemas in which others make functions. The
+ * path holds until the transaction ends: a batch, or the transaction that BEGIN begins. Its isolation level must be set
+ * before the first query. An aborted transaction accepts only its end. */
+static int send_with_path(struct pg *s, const char *sql, const struct pg_args *p)
+{
+	static const char path[] = "SELECT pg_catalog.set_config('search_path','pg_catalog',true)";
+	static const struct pg_args none;
+	bool begins = !strncmp(sql, "BEGIN", 5);
+	bool ends = !strcmp(sql, "ROLLBACK") || !strcmp(sql, "COMMIT");
+	int rc = begins || ends || s->sent ? 0 : send_plain(s, path, &none);
+
+	if (rc == 0)
+		rc = send_plain(s, sql, p);
+	return rc == 0 && begins ? send_plain(s, path, &none) : rc;
+}
+
 static int send_text(struct pg *s, const char *sql, const struct pg_args *p)
 {
 	int rc = make_room(s);
 
 	if (rc < 0)
 		return rc;
-	return sent(s, PQsendQueryParams(s->db, sql, p->n, p->types, p->values, p->lengths,
-					 p->formats, 1));
+	return s->pooled ? send_with_path(s, sql, p) : send_plain(s, sql, p);
 }
 
 static int send_named(struct pg *s, struct pg_prepared *known, const struct pg_args *p)
@@ -295,7 +316,6 @@ static void drop_kept(const struct kept *k)
 	}
 }
 
-/* The results of one batch, up to its sync. */
 /* After an error the server skips the rest of a batch, and with it the statements that were to be prepared. */
 static void settle_prepared(struct pg *s, bool failed)
 {
@@ -310,6 +330,7 @@ static void settle_prepared(struct pg *s, bool failed)
 	}
 }
 
+/* The results of one batch, up to its sync. */
 static int read_batch(struct pg *s, const struct kept *k)
 {
 	PGresult *r;
