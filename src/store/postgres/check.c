@@ -5,6 +5,8 @@
 #include "base/os.h"
 #include "store/postgres/postgres.h"
 
+#define READS_ALL_MS 600000 /* a statement that reads every row of a large queue */
+
 struct checking {
 	struct pg *s;
 	check_fn *fn;
@@ -246,6 +248,7 @@ static int check_rules(struct checking *c)
 	for (size_t i = 0; rc == 0 && i < sizeof(rules) / sizeof(*rules); i++) {
 		int64_t n = 0;
 
+		pg_patience(c->s, READS_ALL_MS);
 		rc = ask_int(c->s, rules[i].sql, &n);
 		if (rc == 0 && n)
 			c->fn(c->ctx, CHECK_BAD, rules[i].what,
