@@ -86,7 +86,7 @@ static int64_t ask(PGconn *db, const char *sql)
 /* The holder has the time of its change, and is stopped. The other call comes later. */
 static void come_late(PGconn *db)
 {
-	struct gate g;
+	struct gate g = { 0 };
 	char sql[120];
 	pid_t late = kit_spawn(comment, 0), first;
 	int64_t before, now;
@@ -135,7 +135,7 @@ static PGconn *connect_beside(void)
 static pid_t leave_in_doubt(void)
 {
 	pid_t pids[2], dead;
-	struct gate g;
+	struct gate g = { 0 };
 
 	hold_gate(&g);
 	step_watch("published");

@@ -163,7 +163,7 @@ static void hold_gate(struct gate *g)
 static void stop_at(const char *step, int turn)
 {
 	pid_t pids[MAKERS + TAKERS], late;
-	struct gate g;
+	struct gate g = { 0 };
 	int64_t end = kit_ms() + 30000;
 
 	board->go = 0;
