@@ -43,9 +43,18 @@ finish_proxy() {
 
 # pooler MODE USER: starts PgBouncer in front of the server; it connects as USER, and $pool_port is its port
 pooler() {
-	local as=()
+	local _
 	pool_dir=$(mktemp -d "${TMPDIR:-/tmp}/pawl-pool-XXXXXX")
-	pool_port=$((20000 + RANDOM % 40000))
+	for _ in 1 2 3 4 5; do # another program may have the port
+		pool_port=$((20000 + RANDOM % 40000))
+		pooler_up "$@" && return
+	done
+	cat "$pool_dir/log"
+	return 1
+}
+
+pooler_up() {
+	local as=()
 	printf '%s\n' '[databases]' "postgres = host=127.0.0.1 port=$pg_port user=$2" '[pgbouncer]' \
 		listen_addr=127.0.0.1 "listen_port=$pool_port" auth_type=any "pool_mode=$1" default_pool_size=3 \
 		unix_socket_dir= "logfile=$pool_dir/log" >"$pool_dir/ini"
@@ -55,8 +64,8 @@ pooler() {
 	fi
 	"${as[@]}" pgbouncer -q "$pool_dir/ini" 3>&- &
 	pool=$!
-	until (exec 4<>"/dev/tcp/127.0.0.1/$pool_port") 2>/dev/null; do
-		kill -0 "$pool" || return 1
+	until [ -s "$pool_dir/log" ] && grep -q "listening on 127.0.0.1:$pool_port" "$pool_dir/log"; do
+		kill -0 "$pool" 2>/dev/null || return 1
 		sleep 0.05
 	done
 }
