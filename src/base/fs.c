@@ -7,9 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifdef __linux__
+#include <sys/sysmacros.h>
+#endif
 
 #include "base/os.h"
 #include "base/secret.h"
@@ -294,14 +297,16 @@ bool fs_is_settling(int dir, const char *path)
 
 bool fs_identify(const char *path, struct fs_id *out)
 {
-	struct statx x;
 	struct stat st;
+#ifdef __linux__
+	struct statx x;
 
 	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_SIZE, &x) == 0) {
 		*out = (struct fs_id){ makedev(x.stx_dev_major, x.stx_dev_minor), (ino_t)x.stx_ino,
 				       (int64_t)x.stx_size };
 		return true;
 	}
+#endif
 	if (lstat(path, &st)) /* a sandbox may not know statx() */
 		return false;
 	*out = (struct fs_id){ st.st_dev, st.st_ino, (int64_t)st.st_size };

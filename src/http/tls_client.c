@@ -137,10 +137,9 @@ static int verify(X509_STORE_CTX *of, void *context)
 {
 	struct http_tls_context *c = context;
 
-	if (c->ca_file && !trust_file(c, of)) {
-		c->unusable = true;
+	c->unusable = c->ca_file && !trust_file(c, of);
+	if (c->unusable)
 		return 0;
-	}
 	free(c->ca_file);
 	c->ca_file = NULL;
 	return X509_verify_cert(of);

@@ -1,4 +1,6 @@
 /* Calls of the queue. Each change has a token or a request id before it is sent for the first time. */
+#include <poll.h>
+
 #include "base/os.h"
 #include "base/secret.h"
 #include "base/when.h"
@@ -194,14 +196,20 @@ static void tell_waited(struct calls *c)
 /* Waits until the lock may be free. false: the timeout is over. */
 static bool wait_free(const struct calls *c, struct backoff *pause)
 {
-	int64_t now = os_boot_ms(), ms = backoff_next(pause, now);
-	int64_t held = c->answers[c->left[0]].wait_ms;
+	int64_t now = os_boot_ms(), ms = backoff_next(pause, now), left = pause->deadline - now;
+	int64_t held = c->answers[c->left[0]].wait_ms, most = ms;
 
-	if (ms < 0 || now >= pause->deadline)
+	if (ms < 0 || left <= 0)
 		return false;
-	if (remote_wake_fd(c->r) >= 0) /* the server tells when the lock is released */
-		ms = pause->deadline - now < WATCHED_MS ? pause->deadline - now : WATCHED_MS;
-	remote_watch_sleep(c->r, held > 0 && held < ms ? held : ms);
+	if (left >= WATCHED_MS &&
+	    remote_wake_fd(c->r) >= 0) /* it tells when the lock is released */
+		most = WATCHED_MS;
+	if (held > 0 && held < most)
+		most = held;
+	remote_watch_sleep(c->r, most);
+	now += ms < most ? ms : most; /* the holder may make many changes: not a call for each */
+	if (os_boot_ms() < now)
+		poll(NULL, 0, (int)(now - os_boot_ms()));
 	return true;
 }
 
@@ -254,6 +262,7 @@ void remote_call(struct far_queue *r, const struct request *rqs, struct answer *
 {
 	struct calls c = prepare(r, rqs, answers, n, a);
 
+	remote_watch_rest(r);
 	call_in_turn(&c);
 	tell_unknown(&c, n);
 }

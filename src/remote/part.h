@@ -14,6 +14,7 @@ struct watch {
 	bool open, fresh;         /* fresh: its caller has not looked since it was opened */
 	bool heard;               /* the server has sent a line */
 	int64_t again_at, pause_ms;
+	int64_t asked_at; /* when a caller last waited for it */
 };
 
 struct far_queue {
@@ -57,6 +58,7 @@ int remote_wake_fd(struct far_queue *r);
 void remote_woken(struct far_queue *r);
 /* Sleeps up to `ms`, or until the stream, if there is one, has a change. */
 void remote_watch_sleep(struct far_queue *r, int64_t ms);
+void remote_watch_rest(struct far_queue *r);
 void remote_watch_end(struct watch *w);
 
 extern const struct remote_ops remote_ops;

@@ -4,6 +4,7 @@
  * new connection, because a change may have come before it, and when the server has sent nothing for too long. While
  * there is no stream, callers poll.
  */
+#include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -17,6 +18,8 @@
 #define PAUSE_MS 500    /* between two attempts to open the stream */
 #define PAUSE_MAX_MS 30000
 #define LINE_MAX_BYTES (64u << 10)
+#define LINES_MAX 1000  /* read at once: the caller must come back to its heartbeats */
+#define UNUSED_MS 20000 /* longer than the pause between two lines: nobody waits any more */
 
 static void set_timer(const struct watch *w, int64_t ms)
 {
@@ -30,7 +33,7 @@ static bool add(const struct watch *w, int fd)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLRDHUP };
 
-	return fd >= 0 && epoll_ctl(w->set, EPOLL_CTL_ADD, fd, &e) == 0;
+	return fd >= 0 && (epoll_ctl(w->set, EPOLL_CTL_ADD, fd, &e) == 0 || errno == EEXIST);
 }
 
 /* Makes the client and the descriptors, once. */
@@ -101,6 +104,7 @@ int remote_wake_fd(struct far_queue *r)
 {
 	struct watch *w = &r->watch;
 
+	w->asked_at = os_boot_ms();
 	if (w->open)
 		return w->set;
 	if (os_boot_ms() < w->again_at)
@@ -121,22 +125,36 @@ void remote_woken(struct far_queue *r)
 	bool fresh = w->fresh, silent;
 	struct str line;
 	uint64_t count;
-	int n;
+	int n, lines = 0;
 
 	if (!w->open)
 		return;
+	w->asked_at = os_boot_ms();
 	silent = read(w->timer, &count, sizeof(count)) > 0 && !fresh;
 	while ((n = http_feed_line(w->http, LINE_MAX_BYTES, os_boot_ms(), &line)) == 1) {
 		w->heard = true;
 		silent = false;
+		if (++lines == LINES_MAX)
+			break;
 	}
-	w->fresh = false;
-	if (n == -2 && !silent) {
-		set_timer(w, SILENT_MS);
+	w->fresh = n == 1; /* more lines may be in memory, which makes no descriptor readable */
+	if (n == 1 || (n == -2 && !silent)) {
+		set_timer(w, n == 1 ? 0 : SILENT_MS);
 		return;
 	}
 	http_feed_end(w->http);
 	end_stream(w, w->heard);
+}
+
+/* A stream that nobody reads keeps a connection and one of the waits of its token. */
+void remote_watch_rest(struct far_queue *r)
+{
+	struct watch *w = &r->watch;
+
+	if (!w->open || os_boot_ms() - w->asked_at < UNUSED_MS)
+		return;
+	http_feed_end(w->http);
+	end_stream(w, true);
 }
 
 void remote_watch_sleep(struct far_queue *r, int64_t ms)

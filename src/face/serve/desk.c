@@ -228,7 +228,8 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 			job_fail(j, &ans);
 		if (!j->status && !j->tried) /* may take long */
 			answer_all(d, &answered, &end);
-		if (j->status || job_is_gone(j) || (!j->tried && run_one(d, j, last))) {
+		/* a client of MCP that closed its side may still read the answer */
+		if (j->status || (job_is_gone(j) && !own) || (!j->tried && run_one(d, j, last))) {
 			*end = j;
 			end = &j->next;
 		} else if (!own) {

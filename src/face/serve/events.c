@@ -269,8 +269,11 @@ static void stream_free(struct stream *t)
 
 static void stream_end(struct stream *t)
 {
-	if (!t->ended)
+	if (!t->ended) {
 		http_stream_end(t->exchange);
+		http_timer_cancel(t->ping); /* the exchange is gone */
+		t->ping = NULL;
+	}
 	t->ended = true;
 	if (!t->busy)
 		stream_free(t);
@@ -343,22 +346,28 @@ static void look(struct stream *t, bool first)
 	desk_put(t->desk, j);
 }
 
-void events_look(void *desk)
+/* One look serves all streams without content. The oldest one looks, because it knows no change that another one missed. */
+static void look_for_wakes(struct desk *d)
 {
-	struct desk *d = desk;
-
 	struct stream *oldest = NULL;
 
 	for (struct stream *t = d->streams; t; t = t->next) /* the newest comes first */
-		if (!t->wakes)
-			look(t, false);
-		else if (!t->ended)
+		if (t->wakes && !t->ended)
 			oldest = t;
 	if (oldest)
 		look(oldest, false);
 }
 
-/* One look serves all streams without content. The oldest one looks, because it knows no change that another one missed. */
+void events_look(void *desk)
+{
+	struct desk *d = desk;
+
+	for (struct stream *t = d->streams; t; t = t->next)
+		if (!t->wakes)
+			look(t, false);
+	look_for_wakes(d);
+}
+
 static void wake_others(struct desk *d, const struct stream *looked)
 {
 	for (struct stream *t = d->streams, *next; t; t = next) {
@@ -375,9 +384,10 @@ static void wake_others(struct desk *d, const struct stream *looked)
 void events_done(struct job *j)
 {
 	struct stream *t = j->owner;
-	bool failed = j->status != 200;
+	struct desk *d = t->desk;
+	bool failed = j->status != 200, again = t->again || failed, wakes = t->wakes;
 
-	t->busy = false;
+	t->busy = t->again = false;
 	t->cursor.n = 0;
 	buf_adds(&t->cursor, buf_str(&j->after));
 	t->since = j->since;
@@ -388,13 +398,13 @@ void events_done(struct job *j)
 	} else if (failed || j->answer.full || !access_holds(t->serve, &t->caller)) {
 		stream_end(t); /* the reader comes back with its last id */
 	} else {
-		bool again = t->again;
-
-		t->again = false;
 		if (again)
 			look(t, false);
+		again = false;
 		send_all(t, buf_str(&j->answer));
 	}
+	if (wakes && again) /* it owed the others a look */
+		look_for_wakes(d);
 	job_free(j);
 }
 

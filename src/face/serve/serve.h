@@ -60,6 +60,7 @@ struct access {
 	struct str secret; /* then: the token for this run */
 	struct stat seen;  /* of the file of tokens when it was read */
 	bool looked;       /* at that file, in this turn of the loop */
+	int64_t looked_ms;
 	struct http_later *later;
 	struct arena arena;
 	struct bearers list;
