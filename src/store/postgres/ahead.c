@@ -280,8 +280,10 @@ void pg_ahead_keep(struct pg *s, PGresult **r)
 int pg_ahead_more(struct pg *s, const struct wants *const *w, size_t n)
 {
 	PGresult *r[PG_SETS + 1];
-	int rc = pg_room(s, PG_SETS + 1);
+	int rc = pg_later_send(s);
 
+	if (rc == 0)
+		rc = pg_room(s, PG_SETS + 1);
 	if (rc == 0)
 		rc = pg_ahead_send(s, w, n);
 	if (rc == 0 && pg_ahead_results(s)) {

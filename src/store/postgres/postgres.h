@@ -111,7 +111,7 @@ struct pg {
 	bool warned;      /* the server sent a warning */
 	bool deaf;        /* LISTEN does not work here */
 	unsigned owed;    /* syncs that were sent and not read yet */
-	unsigned sent;    /* statements that were sent since the last sync */
+	unsigned sent;    /* messages that were sent since the last sync */
 	int64_t deadline; /* by os_boot_ms(): the server must have answered until then */
 	char state[6];    /* SQLSTATE of the last failure */
 	struct pg_prepared prepared[PG_PREPARED];
@@ -216,7 +216,8 @@ int pg_send_composed(struct pg *s, const char *sql, const struct pg_args *args);
 int pg_wait(struct pg *s, PGresult **out);
 /* The same, with the last n results that have rows, the oldest of them first. */
 int pg_wait_all(struct pg *s, PGresult **out, size_t n);
-/* Makes sure that this many statements can be sent before their results must be read. */
+/* Makes sure that this many statements can be sent before their results must be read. Writes that wait must have been
+ * sent before. */
 int pg_room(struct pg *s, unsigned n);
 /* pg_send() and pg_wait(). */
 int pg_ask(struct pg *s, const char *sql, const struct pg_args *args, PGresult **out);

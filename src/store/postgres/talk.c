@@ -7,7 +7,7 @@
 #include "base/os.h"
 #include "store/postgres/postgres.h"
 
-#define BATCH 200 /* statements that are sent before their results are read */
+#define BATCH 200 /* messages that are sent before their results are read */
 
 /* --- faults --------------------------------------------------------------------------------------- */
 
@@ -135,9 +135,11 @@ static int make_room(struct pg *s)
 	return s->sent < BATCH ? 0 : pg_wait(s, NULL);
 }
 
+/* A statement may be two messages, since the server must learn its name first. A pooler gets the search path before
+ * the first one. */
 int pg_room(struct pg *s, unsigned n)
 {
-	return s->sent + n <= BATCH ? 0 : pg_wait(s, NULL);
+	return s->sent + 2 * n + 1 <= BATCH ? 0 : pg_wait(s, NULL);
 }
 
 static int send_plain(struct pg *s, const char *sql, const struct pg_args *p)
@@ -422,9 +424,16 @@ int pg_wait(struct pg *s, PGresult **out)
 	return wait_for(s, &(struct kept){ .out = out, .n = out ? 1 : 0 });
 }
 
+/* A result that is missing must not count as an empty one: a change would take its records for absent. */
 int pg_wait_all(struct pg *s, PGresult **out, size_t n)
 {
-	return wait_for(s, &(struct kept){ .out = out, .n = n, .rows = true });
+	struct kept k = { .out = out, .n = n, .rows = true };
+	int rc = wait_for(s, &k);
+
+	if (rc < 0 || !n || out[0])
+		return rc;
+	drop_kept(&k);
+	return pg_lost(s, "the server sent fewer answers than expected");
 }
 
 int pg_ask(struct pg *s, const char *sql, const struct pg_args *args, PGresult **out)

@@ -1,0 +1,134 @@
+/* Parts of the PostgreSQL store that its interface does not show: full batches, a lost connection, names of schemas. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/module.h"
+#include "store/postgres/postgres.h"
+
+#define CHILDREN 40
+
+extern const struct module pawl_module;
+static struct store_error err;
+static char uri_text[200]; /* the store keeps parts of it */
+
+static struct pg *open_schema(const char *schema)
+{
+	const struct store_env env = {
+		.mode = STORE_CREATE, .opt.timeout_ms = 20000, .opt.who = STR("tester"), .err = &err
+	};
+	struct store *s = NULL;
+	struct uri uri;
+
+	snprintf(uri_text, sizeof(uri_text), "%s?schema=%s", getenv("PAWL_TEST_STORE"), schema);
+	assert_int_equal(uri_parse(str_c(uri_text), &uri), 0);
+	if (pawl_module.store->open(&s, &uri, &env) < 0)
+		fail_msg("%s: %s", uri_text, err.text);
+	return pg_of(s);
+}
+
+static void close_it(struct pg *s)
+{
+	s->base.ops->close(&s->base);
+}
+
+static void modify(struct pg *s, struct change *c, size_t n)
+{
+	if (s->base.ops->modify(&s->base, c, n) < 0)
+		fail_msg("%s", err.text);
+}
+
+/* A task `top` and its sub-tasks. */
+static int put_family(struct edit *e, void *ctx)
+{
+	struct strs *keys = ctx;
+
+	for (size_t i = 0; i <= keys->n; i++) {
+		struct record r = { .key = i < keys->n ? keys->v[i] : STR("top"),
+				    .ix = { .status = 1,
+					    .parent = i < keys->n ? STR("top") : STR("") } };
+
+		edit_put(e, &r);
+	}
+	return 0;
+}
+
+static struct strs make_family(struct pg *s, struct arena *a)
+{
+	struct strs keys = { arena_array(a, struct str, CHILDREN), CHILDREN };
+	struct change c = { .fn = put_family, .ctx = &keys };
+
+	for (int i = 0; i < CHILDREN; i++)
+		keys.v[i] = arena_printf(a, "part%d", i);
+	modify(s, &c, 1);
+	return keys;
+}
+
+static void give_up(struct pg *s)
+{
+	s->changing = false;
+	pg_forget_seen(s);
+	assert_int_equal(pg_rollback(s, 0), 0);
+}
+
+/* As many statements as there may be, none of which the server knows yet. */
+static void read_after(struct pg *s, unsigned sent, const struct wants *w)
+{
+	pg_disconnect(s);
+	assert_int_equal(pg_guard(s), 0);
+	assert_int_equal(pg_lock(s, 20000, NULL, 0), 0);
+	while (s->sent < sent)
+		assert_int_equal(pg_send_beside(s, "SELECT 1 WHERE false", NULL), 0);
+	assert_int_equal(pg_ahead_more(s, &w, 1), 0);
+	assert_int_equal(s->ahead.kept, PG_SETS);
+	if (!pg_seen(s, w->keys.v[0]) || !pg_seen(s, w->keys.v[0])->rec)
+		fail_msg("after %u messages a record counts as absent", sent);
+	give_up(s);
+}
+
+static void test_full_batch(void **state)
+{
+	struct pg *s = open_schema("full");
+	struct arena a = { 0 };
+	struct query queries[PG_SETS] = { 0 };
+	struct wants w = { make_family(s, &a), queries, PG_SETS };
+
+	(void)state;
+	for (int i = 0; i < PG_SETS; i++)
+		queries[i] = (struct query){ .pick = i < 4 ? PICK_ALL : PICK_ELIGIBLE,
+					     .class_rank = i % 4 + 1,
+					     .held = i >= 8,
+					     .limit = 1 };
+	s->changes = 2; /* from then on statements have names */
+	for (unsigned sent = 160; sent <= 200; sent++)
+		read_after(s, sent, &w);
+	close_it(s);
+	arena_free(&a);
+}
+
+/* An answer that is missing is not an empty one. */
+static void test_missing_answer(void **state)
+{
+	struct pg *s = open_schema("missing");
+	PGresult *r[2] = { NULL };
+
+	(void)state;
+	assert_int_equal(pg_send(s, "SELECT 1", NULL), 0);
+	assert_int_equal(pg_wait_all(s, r, 2), STORE_UNREACHABLE);
+	assert_null(r[0]);
+	assert_null(r[1]);
+	assert_true(s->broken);
+	close_it(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_full_batch),
+		cmocka_unit_test(test_missing_answer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
