@@ -150,6 +150,29 @@ not_running() {
 	same "$(sql "SELECT count(*) FROM (SELECT at<lag(at) OVER (ORDER BY seq) AS back FROM \"$schema\".events) x WHERE back")" 0
 }
 
+# due_reads: how many entries of the index by date the server has read for this queue
+due_reads() {
+	sql "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE schemaname='$schema' AND indexrelname='record_due'"
+}
+
+# gone AGENT: its sessions have ended, and the server has counted what they read
+gone() {
+	[ "$(sql "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pawl%$1'")" = 0 ]
+}
+
+@test "postgres: a change does not read the tasks that wait for a later date" {
+	start
+	new first
+	sql "INSERT INTO \"$schema\".record(q,key,rev,lane,eligible_at) SELECT q,convert_to('later'||n,'UTF8'),1,2,9000000000000
+		FROM \"$schema\".queue,generate_series(1,500) n"
+	pawl create second --agent dater
+	soon gone dater
+	[ "$(due_reads)" -lt 100 ]
+	sql "UPDATE \"$schema\".record SET eligible_at=1 WHERE key='later7'::bytea" # it is found all the same
+	pawl create third
+	same "$(sql "SELECT lane FROM \"$schema\".record WHERE key='later7'::bytea")" 1
+}
+
 # standby_wanted NAME: the server waits for this standby at each COMMIT; '': for none
 standby_wanted() {
 	sql "ALTER SYSTEM SET synchronous_standby_names='$1'"

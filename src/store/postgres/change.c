@@ -108,7 +108,8 @@ static int send_settings(struct pg *s, int64_t left_ms)
 }
 
 /* OFFSET 0 keeps the planner from taking the time before it waits for the lock. pawl.now is for the queries that are read
- * ahead: their answers are good for some time, since a batch takes some. */
+ * ahead: their answers are good for some time, since a batch takes some. The time that bounds eligible_at is a query of
+ * its own: the server compares an index only with a value that it computes once. */
 static int send_lock(struct pg *s)
 {
 	struct pg_args args = { 0 };
@@ -121,7 +122,7 @@ static int send_lock(struct pg *s)
 		"SELECT name,set_config('pawl.now',(greatest(now,$C,$2)+$3)::text,true)::bigint,"
 		"floor,seq,array_to_string(tally,','),(SELECT version::bigint FROM $S.about),"
 		"EXISTS(SELECT 1 FROM $S.record WHERE q=$1 AND lane>=2 AND lane IN(2,4) AND "
-		"eligible_at<=greatest($C,$2)+$3) FROM (SELECT * FROM $S.queue WHERE q=$1 "
+		"eligible_at<=(SELECT greatest(l.now,$C,$2)+$3)) FROM (SELECT * FROM $S.queue WHERE q=$1 "
 		"OFFSET 0 FOR NO KEY UPDATE) l",
 		&args);
 }
