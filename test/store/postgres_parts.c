@@ -3,9 +3,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <netinet/in.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/module.h"
+#include "base/os.h"
 #include "store/postgres/postgres.h"
 
 #define CHILDREN 40
@@ -123,11 +127,64 @@ static void test_missing_answer(void **state)
 	close_it(s);
 }
 
+static void test_tell(void **state)
+{
+	struct pg *s = open_schema("tell");
+
+	(void)state;
+	s->broken = true;
+	s->tell_by = os_boot_ms();
+	pg_tell(s);
+	assert_true(s->broken); /* no time left for a new connection */
+	s->tell_by = os_boot_ms() + 60000;
+	pg_tell(s);
+	assert_non_null(s->db);
+	assert_false(s->broken);
+	assert_int_equal(s->owed, 1);
+	pg_disconnect(s);
+	snprintf(s->base.env.err->text, sizeof(s->base.env.err->text), "of the change");
+	s->conninfo[0] = 'x'; /* it cannot connect */
+	pg_tell(s);
+	assert_null(s->db);
+	assert_string_equal(err.text, "of the change");
+	close_it(s);
+}
+
+/* A server that accepts connections and says nothing: connect_timeout does not matter when the time is limited. */
+static void test_until(void **state)
+{
+	struct pg *s = open_schema("until");
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t n = sizeof(at);
+	int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char conninfo[120], *own = s->conninfo;
+	PGconn *db = NULL;
+
+	(void)state;
+	assert_int_equal(bind(silent, (struct sockaddr *)&at, n), 0);
+	assert_int_equal(listen(silent, 8), 0);
+	assert_int_equal(getsockname(silent, (struct sockaddr *)&at, &n), 0);
+	snprintf(conninfo, sizeof(conninfo),
+		 "postgres://u@127.0.0.1:%d/db?sslmode=disable&connect_timeout=1000",
+		 ntohs(at.sin_port));
+	s->conninfo = conninfo;
+	s->until = os_boot_ms() + 50;
+	alarm(100);
+	assert_int_equal(pg_connect_to(s, &db), STORE_UNREACHABLE);
+	alarm(0);
+	s->conninfo = own;
+	close_it(s);
+	close(silent);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full_batch),
 		cmocka_unit_test(test_missing_answer),
+		cmocka_unit_test(test_tell),
+		cmocka_unit_test(test_until),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

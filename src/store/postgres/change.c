@@ -269,13 +269,14 @@ static int commit_change(struct pg *s)
 	return rc;
 }
 
-/* A holder of the gate tells the others when it leaves: a notification is a transaction of its own. */
+/* A holder of the gate tells the others when it leaves: a notification is a transaction of its own, and may need a new
+ * connection. */
 static void tell_others(struct pg *s)
 {
 	if (s->leading)
 		s->news = true;
 	else
-		pg_notify(s);
+		pg_tell(s);
 }
 
 /* *others: in: whether to run the calls of others; out: whether there were any, or the calls of a dead holder could not
@@ -331,7 +332,7 @@ static int change(struct pg *s, struct change *changes, size_t n, bool others, i
 			rc = change_once(s, changes, n, &had, deadline - os_boot_ms());
 	}
 	if (rc < 0 && s->base.env.err->applied == '?')
-		pg_notify_unknown(s);
+		tell_others(s);
 	return rc;
 }
 
@@ -350,10 +351,12 @@ int pg_lead_again(struct store *base, int64_t left_ms)
 static int change_and_leave(struct pg *s, struct change *changes, size_t n, int64_t deadline)
 {
 	int rc = change(s, changes, n, true, deadline);
+	struct store_error err = *s->base.env.err;
 
 	if (rc == 0)
 		(void)batch_serve_on(&s->batch, deadline);
 	pg_group_leave(s);
+	*s->base.env.err = err;
 	return rc;
 }
 
@@ -363,6 +366,7 @@ int pg_lead(struct store *base, int64_t deadline)
 	int rc = pg_guard(s);
 
 	s->leading = true;
+	s->tell_by = deadline;
 	if (rc == 0)
 		return change_and_leave(s, NULL, 0, deadline);
 	pg_group_leave(s);
@@ -371,9 +375,11 @@ int pg_lead(struct store *base, int64_t deadline)
 
 int pg_change_alone(struct store *base, struct change *c, int64_t deadline)
 {
-	int rc = pg_guard(pg_of(base));
+	struct pg *s = pg_of(base);
+	int rc = pg_guard(s);
 
-	return rc < 0 ? rc : change(pg_of(base), c, 1, false, deadline);
+	s->tell_by = deadline;
+	return rc < 0 ? rc : change(s, c, 1, false, deadline);
 }
 
 /* --- the interface -------------------------------------------------------------------------------- */
@@ -393,6 +399,7 @@ int pg_modify(struct store *base, struct change *changes, size_t n)
 
 	if (rc < 0)
 		return rc;
+	s->tell_by = deadline;
 	rc = pg_group_enter(s);
 	if (rc == 0)
 		return change_and_leave(s, changes, n, deadline);

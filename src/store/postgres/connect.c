@@ -169,7 +169,7 @@ static int complete(struct pg *s, PGconn *db, const PQconninfoOption *info, PGco
 	if (!db || PQstatus(db) == CONNECTION_BAD)
 		rc = fail_connect(s, db);
 	else
-		rc = finish_connect(s, db, os_boot_ms() + patience(s, info));
+		rc = finish_connect(s, db, pg_end_of(s, patience(s, info)));
 	if (rc < 0) {
 		PQfinish(db);
 		return rc;
@@ -212,7 +212,7 @@ static bool is_standby(const struct pg *s, PGconn *db)
 
 	if (state)
 		return !strcmp(state, "on");
-	r = ask_plain(db, "SELECT pg_catalog.pg_is_in_recovery()", os_boot_ms() + net_patience(s));
+	r = ask_plain(db, "SELECT pg_catalog.pg_is_in_recovery()", pg_end_of(s, net_patience(s)));
 	standby = PQresultStatus(r) != PGRES_TUPLES_OK || !strcmp(PQgetvalue(r, 0, 0), "t");
 	PQclear(r);
 	return standby;

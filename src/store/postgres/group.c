@@ -135,8 +135,8 @@ void pg_group_leave(struct pg *s)
 	s->leading = false;
 	gate_unlock(&s->gate);
 	(void)batch_nudge(&s->batch);
-	if (s->news && !s->broken)
-		pg_notify(s);
+	if (s->news)
+		pg_tell(s);
 	s->news = false;
 }
 

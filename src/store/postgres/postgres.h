@@ -113,6 +113,7 @@ struct pg {
 	unsigned owed;    /* syncs that were sent and not read yet */
 	unsigned sent;    /* messages that were sent since the last sync */
 	int64_t deadline; /* by os_boot_ms(): the server must have answered until then */
+	int64_t until;    /* the same for all calls until it is 0 again */
 	char state[6];    /* SQLSTATE of the last failure */
 	struct pg_prepared prepared[PG_PREPARED];
 	size_t n_prepared;
@@ -148,6 +149,7 @@ struct pg {
 	bool apart;       /* there is no safe place for the gate */
 	bool leading;     /* we hold the gate */
 	bool news;        /* we have committed, and the processes that wait do not know yet */
+	int64_t tell_by;  /* by os_boot_ms(): telling them may take until then */
 	bool tidied;      /* numbers of batches that nobody asks for any more are removed */
 };
 
@@ -225,6 +227,8 @@ int pg_ask(struct pg *s, const char *sql, const struct pg_args *args, PGresult *
 void pg_let_go(struct pg *s);
 /* Reads the results that nobody waits for. */
 void pg_drain(struct pg *s);
+/* By os_boot_ms(): `ms` from now, but not after s->until. */
+int64_t pg_end_of(const struct pg *s, int64_t ms);
 /* Sets the time until which the server must answer: `ms` from now, and a moment for the network. */
 void pg_patience(struct pg *s, int64_t ms);
 /* Fills in the error for a failed statement, by its SQLSTATE. */
@@ -362,10 +366,8 @@ int pg_change_alone(struct store *base, struct change *c, int64_t deadline);
 int pg_wake_fd(struct store *base);
 void pg_wake_clear(struct store *base);
 void pg_wake_close(struct pg *s);
-/* After the commit: tells the processes that wait. */
-void pg_notify(struct pg *s);
-/* The same after a COMMIT whose fate is unknown. */
-void pg_notify_unknown(struct pg *s);
+/* After the commit, or after a COMMIT whose fate is unknown: tells the processes that wait. */
+void pg_tell(struct pg *s);
 
 /* --- postgres/check.c ------------------------------------------------------------------------------ */
 

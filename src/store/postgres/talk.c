@@ -116,11 +116,18 @@ char *pg_sql(const struct pg *s, const char *sql)
 
 /* --- sending -------------------------------------------------------------------------------------- */
 
+int64_t pg_end_of(const struct pg *s, int64_t ms)
+{
+	int64_t end = os_boot_ms() + ms;
+
+	return s->until && s->until < end ? s->until : end;
+}
+
 void pg_patience(struct pg *s, int64_t ms)
 {
 	int64_t net = s->base.env.opt.net_ms > 0 ? s->base.env.opt.net_ms : PG_NET_MS;
 
-	s->deadline = os_boot_ms() + (ms > 0 ? ms : 0) + net;
+	s->deadline = pg_end_of(s, (ms > 0 ? ms : 0) + net);
 }
 
 static int sent(struct pg *s, int ok)

@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/os.h"
 #include "base/secret.h"
 #include "store/postgres/postgres.h"
 
-#define UNKNOWN_MS 2000 /* longest silence of a server after a COMMIT whose answer was lost */
+#define AGAIN_MS 2000 /* most that a new connection may take, only to tell others */
 
 /* The name of the channel: of this queue in this schema. */
 static void channel(const struct pg *s, char out[64])
@@ -22,7 +23,7 @@ static void channel(const struct pg *s, char out[64])
 
 /* The server sends notifications after the commit. It holds a lock for all databases until a notification is durable,
  * so this is a transaction of its own, which need not be durable. Nobody waits for its result. */
-void pg_notify(struct pg *s)
+static void notify(struct pg *s)
 {
 	struct pg_args args = { 0 };
 	char name[64];
@@ -34,17 +35,27 @@ void pg_notify(struct pg *s)
 		pg_let_go(s);
 }
 
-/* The processes that wait must look, since the change may have been made. A lost connection is replaced, unless the
- * server does not answer soon. */
-void pg_notify_unknown(struct pg *s)
+static int connect_soon(struct pg *s)
+{
+	int64_t now = os_boot_ms();
+	int rc;
+
+	if (now >= s->tell_by)
+		return STORE_UNREACHABLE;
+	s->until = now + AGAIN_MS < s->tell_by ? now + AGAIN_MS : s->tell_by;
+	rc = pg_guard(s);
+	s->until = 0;
+	return rc;
+}
+
+/* A lost connection is replaced, unless that takes long: the change may have been made, and the processes that wait must
+ * look. A failure here does not concern the change. */
+void pg_tell(struct pg *s)
 {
 	struct store_error err = *s->base.env.err;
-	int64_t net_ms = s->base.env.opt.net_ms;
 
-	s->base.env.opt.net_ms = UNKNOWN_MS;
-	if (pg_guard(s) == 0)
-		pg_notify(s);
-	s->base.env.opt.net_ms = net_ms;
+	if ((s->db && !s->broken) || connect_soon(s) == 0)
+		notify(s);
 	*s->base.env.err = err;
 }
 
