@@ -1,9 +1,10 @@
 /*
- * settle: two orders of events at the gate of a queue on a server, step by step.
+ * settle: three orders of events at the gate of a queue on a server, step by step.
  *
  * A call that arrives after the holder got the time of its change does not get this time: its owner may have seen a later
  * one. And if the next holder cannot settle the calls that a dead holder left, its own change is made all the same, and a
- * later holder settles these calls.
+ * later holder settles these calls. And a holder that serves the calls of others does not wait for a session of another
+ * machine: its own call returns.
  */
 #include "ledger.h"
 
@@ -172,6 +173,56 @@ static void cannot_settle(void)
 	PQfinish(beside);
 }
 
+static void await_queued(PGconn *db)
+{
+	int64_t end = kit_ms() + 30000;
+
+	while (ask(db, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0 && kit_ms() < end)
+		kit_sleep(1);
+	CHECK(kit_ms() < end, "no session waits");
+}
+
+/* Asks, and is stopped: it must not stand in line for the gate. */
+static pid_t ask_and_stop(void)
+{
+	pid_t pid;
+
+	step_arm("published", 0, SIGSTOP);
+	pid = kit_spawn(comment, 1);
+	await_hit("published");
+	return pid;
+}
+
+/* A session of another machine gets the row when the holder commits, before it serves the others. */
+static void leave_row(PGconn *db)
+{
+	PGconn *elsewhere = PQconnectdb(kit_uri());
+	pid_t first, others[2];
+
+	CHECK(PQstatus(elsewhere) == CONNECTION_OK, "%s", PQerrorMessage(elsewhere));
+	step_arm("committing", 0, SIGSTOP);
+	first = kit_spawn(comment, 1);
+	await_hit("committing");
+	CHECK(PQsendQuery(elsewhere, "BEGIN; SELECT 1 FROM pawl.queue FOR UPDATE"), "%s",
+	      PQerrorMessage(elsewhere));
+	await_queued(db);
+	for (int i = 0; i < 2; i++)
+		others[i] = ask_and_stop();
+	step_watch("leaving");
+	step_arm("serving on", 0, SIGCONT);
+	kill(first, SIGCONT);
+	await_hit("serving on");
+	await_seen(1);
+	CHECK(kit_reap(first) == 0, "the call failed");
+	for (PGresult *r; (r = PQgetResult(elsewhere));)
+		PQclear(r);
+	run(elsewhere, "COMMIT");
+	for (int i = 0; i < 2; i++)
+		kill(others[i], SIGCONT);
+	CHECK(kit_reap(others[0]) == 0 && kit_reap(others[1]) == 0, "a call failed");
+	PQfinish(elsewhere);
+}
+
 int main(void)
 {
 	int64_t start = kit_ms();
@@ -183,11 +234,12 @@ int main(void)
 	db = PQconnectdb(kit_uri());
 	come_late(db);
 	cannot_settle();
+	leave_row(db);
 	PQfinish(db);
 	ledger_judge();
-	CHECK(board->made == 4, "%d calls were made", board->made);
+	CHECK(board->made == 7, "%d calls were made", board->made);
 	printf("settle: a late call got a later time; a call of a dead holder was settled by the second that tried; "
-	       "%.1f s\n",
+	       "a holder left the row to another machine; %.1f s\n",
 	       (double)(kit_ms() - start) / 1000);
 	kit_end();
 	return 0;

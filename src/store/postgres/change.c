@@ -8,6 +8,7 @@
 #define IDLE_MS "5000" /* a process that is stopped in a change loses it after this time */
 #define LARGE 32       /* an edit with this many records frees its memory before the commit */
 #define AGAIN 3        /* attempts after a lost connection */
+#define ROW_MS 100     /* see pg_lead_again() */
 
 int pg_rollback(struct pg *s, int rc)
 {
@@ -338,6 +339,8 @@ static int change(struct pg *s, struct change *changes, size_t n, bool others, i
 
 /* --- group commit --------------------------------------------------------------------------------- */
 
+/* If another machine has the row for long, we leave: our own caller need not wait for it, and the processes that wait for
+ * news have not been told of our commit yet. The next holder of the gate waits for the row. */
 int pg_lead_again(struct store *base, int64_t left_ms)
 {
 	struct pg *s = pg_of(base);
@@ -345,7 +348,7 @@ int pg_lead_again(struct store *base, int64_t left_ms)
 	if (!pg_group_leads(s) || s->broken)
 		return 1;
 	gate_again(&s->gate, batch_who(&s->batch));
-	return change(s, NULL, 0, true, os_boot_ms() + left_ms);
+	return change(s, NULL, 0, true, os_boot_ms() + (left_ms < ROW_MS ? left_ms : ROW_MS));
 }
 
 static int change_and_leave(struct pg *s, struct change *changes, size_t n, int64_t deadline)
