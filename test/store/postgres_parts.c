@@ -127,6 +127,24 @@ static void test_missing_answer(void **state)
 	close_it(s);
 }
 
+static void test_parent_once(void **state)
+{
+	struct pg *s = open_schema("parent");
+	struct arena a = { 0 };
+	struct wants w = { .keys = make_family(s, &a) };
+	const struct wants *wanted = &w;
+	PGresult *r = NULL;
+
+	(void)state;
+	assert_int_equal(pg_ahead_send(s, &wanted, 1), 0);
+	assert_int_equal(pg_wait_all(s, &r, pg_ahead_results(s)), 0);
+	assert_int_equal(PQntuples(r), CHILDREN + 1);
+	PQclear(r);
+	pg_forget_seen(s);
+	close_it(s);
+	arena_free(&a);
+}
+
 static void test_tell(void **state)
 {
 	struct pg *s = open_schema("tell");
@@ -181,9 +199,8 @@ static void test_until(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full_batch),
-		cmocka_unit_test(test_missing_answer),
-		cmocka_unit_test(test_tell),
+		cmocka_unit_test(test_full_batch),  cmocka_unit_test(test_missing_answer),
+		cmocka_unit_test(test_parent_once), cmocka_unit_test(test_tell),
 		cmocka_unit_test(test_until),
 	};
 

@@ -145,6 +145,9 @@ static void want(struct pg *s, const struct wants *w)
 		"$2") " JOIN $S.record p ON "  \
 		      "p.q=k.q AND p.key=k.v WHERE p.parent IS NOT NULL)"
 
+/* Many tasks may have one parent, and each row of the answer has its whole text. */
+#define ONCE(list) "(SELECT DISTINCT $1::bigint AS q,u.v FROM unnest(" list ") u(v) OFFSET 0) k"
+
 /* With the parent of each task: a task that ends changes the counts of its parent. */
 static int send_keys(struct pg *s)
 {
@@ -153,8 +156,7 @@ static int send_keys(struct pg *s)
 	pg_int(&args, s->q);
 	pg_list(&args, s->ahead.keys);
 	return pg_send(
-		s,
-		ROWS PG_EACH("$2||" PARENTS) " JOIN $S.record r ON r.q=k.q AND r.key=k.v" PG_JOIN,
+		s, ROWS ONCE("$2||" PARENTS) " JOIN $S.record r ON r.q=k.q AND r.key=k.v" PG_JOIN,
 		&args);
 }
 
