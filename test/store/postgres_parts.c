@@ -13,6 +13,7 @@
 #include "store/postgres/postgres.h"
 
 #define CHILDREN 40
+#define BYTES 65536
 
 extern const struct module pawl_module;
 static struct store_error err;
@@ -145,6 +146,38 @@ static void test_parent_once(void **state)
 	arena_free(&a);
 }
 
+static size_t most_chunks;
+
+static int log_much(struct edit *e, void *ctx)
+{
+	struct str *text = ctx;
+	size_t n = 0;
+
+	for (const void *c = e->arena->head; c;
+	     memcpy(&c, c, sizeof(c))) /* begins with the next one */
+		n++;
+	if (n > most_chunks)
+		most_chunks = n;
+	edit_log(e, STR("top"), *text);
+	return 0;
+}
+
+static void test_long_log(void **state)
+{
+	static char bytes[BYTES];
+	static struct change changes[300];
+	struct pg *s = open_schema("log");
+	struct str text = { bytes, sizeof(bytes) };
+
+	(void)state;
+	memset(bytes, 'x', sizeof(bytes));
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++)
+		changes[i] = (struct change){ .fn = log_much, .ctx = &text };
+	modify(s, changes, sizeof(changes) / sizeof(*changes));
+	assert_in_range(most_chunks, 1, 100); /* each entry takes a chunk or more */
+	close_it(s);
+}
+
 static void test_tell(void **state)
 {
 	struct pg *s = open_schema("tell");
@@ -200,8 +233,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full_batch),  cmocka_unit_test(test_missing_answer),
-		cmocka_unit_test(test_parent_once), cmocka_unit_test(test_tell),
-		cmocka_unit_test(test_until),
+		cmocka_unit_test(test_parent_once), cmocka_unit_test(test_long_log),
+		cmocka_unit_test(test_tell),        cmocka_unit_test(test_until),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

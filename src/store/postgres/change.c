@@ -7,6 +7,7 @@
 
 #define IDLE_MS "5000" /* a process that is stopped in a change loses it after this time */
 #define LARGE 32       /* an edit with this many records frees its memory before the commit */
+#define LOGGED 1048576 /* and so do edits that wrote this many bytes to the log */
 #define AGAIN 3        /* attempts after a lost connection */
 #define ROW_MS 100     /* see pg_lead_again() */
 
@@ -220,6 +221,11 @@ int pg_commit(struct pg *s)
 
 /* --- changes -------------------------------------------------------------------------------------- */
 
+static bool is_large(const struct pg *s, const struct edit *e)
+{
+	return e->n_items >= LARGE || s->n_seen > PG_SEEN_MOST || s->logged >= LOGGED;
+}
+
 static int run_all(struct pg *s, struct change *changes, size_t n, bool *worth)
 {
 	struct edit e;
@@ -231,7 +237,7 @@ static int run_all(struct pg *s, struct change *changes, size_t n, bool *worth)
 			*worth = true;
 			rc = pg_apply(s, &e);
 		}
-		if (rc < 0 || (e.n_items < LARGE && s->n_seen <= PG_SEEN_MOST))
+		if (rc < 0 || !is_large(s, &e))
 			continue;
 		rc = pg_later_send(s);
 		pg_forget_seen(s); /* an import makes thousands of such edits */

@@ -8,6 +8,14 @@
 #include "store/postgres/postgres.h"
 
 #define MOST 256
+#define MOST_BYTES (1u << 20)
+
+static bool is_much(const struct pg *s)
+{
+	const struct pg_later *l = &s->later;
+
+	return l->n_records >= MOST || l->n_entries >= MOST || l->bytes >= MOST_BYTES;
+}
 
 /* --- records -------------------------------------------------------------------------------------- */
 
@@ -20,7 +28,9 @@ int pg_later_update(struct pg *s, struct str key)
 	seen->later = true;
 	seen->next_later = s->later.records;
 	s->later.records = seen;
-	return ++s->later.n_records < MOST ? 0 : pg_later_send(s);
+	s->later.n_records++;
+	s->later.bytes += seen->rec->hot.n;
+	return is_much(s) ? pg_later_send(s) : 0;
 }
 
 /* The columns that a claim changes. */
@@ -90,7 +100,9 @@ int pg_later_entry(struct pg *s, const struct entry *e)
 	if (!l->entries)
 		l->entries = arena_array(&s->arena, struct pg_args *, MOST);
 	l->entries[l->n_entries++] = p;
-	return l->n_entries < MOST ? 0 : pg_later_send(s);
+	l->bytes += e->data.n;
+	s->logged += sizeof(*p) + e->data.n;
+	return is_much(s) ? pg_later_send(s) : 0;
 }
 
 static int send_entries(struct pg *s, struct pg_args *const *rows, size_t n)

@@ -93,7 +93,7 @@ struct pg_found {
 struct pg_later {
 	struct pg_seen *records;
 	struct pg_args **entries; /* of the log */
-	size_t n_records, n_entries;
+	size_t n_records, n_entries, bytes;
 };
 
 struct pg {
@@ -134,7 +134,7 @@ struct pg {
 	bool committing; /* COMMIT was sent: after a failure the change may have happened */
 	struct arena arena;
 	struct pg_seen *seen[PG_SEEN_SLOTS], *written;
-	size_t n_seen, n_written;
+	size_t n_seen, n_written, logged; /* logged: bytes of log entries in the arena */
 	struct pg_ahead ahead;
 	struct pg_later later;
 

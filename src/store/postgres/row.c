@@ -99,7 +99,7 @@ void pg_forget_seen(struct pg *s)
 {
 	memset(s->seen, 0, sizeof(s->seen));
 	s->written = NULL;
-	s->n_seen = s->n_written = 0;
+	s->n_seen = s->n_written = s->logged = 0;
 	s->ahead = (struct pg_ahead){ 0 };
 	s->later = (struct pg_later){ 0 };
 	arena_free(&s->arena);
