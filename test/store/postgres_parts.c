@@ -178,6 +178,22 @@ static void test_long_log(void **state)
 	close_it(s);
 }
 
+/* A pooler may be there now, or no longer. */
+static void test_new_connection(void **state)
+{
+	struct pg *s = open_schema("again");
+
+	(void)state;
+	s->changes = 5;
+	s->pooled = true;
+	pg_disconnect(s);
+	assert_false(s->pooled);
+	assert_int_equal(pg_guard(s), 0);
+	for (size_t i = 0; i < s->n_prepared; i++)
+		assert_false(s->prepared[i].named);
+	close_it(s);
+}
+
 static void test_tell(void **state)
 {
 	struct pg *s = open_schema("tell");
@@ -232,9 +248,10 @@ static void test_until(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full_batch),  cmocka_unit_test(test_missing_answer),
-		cmocka_unit_test(test_parent_once), cmocka_unit_test(test_long_log),
-		cmocka_unit_test(test_tell),        cmocka_unit_test(test_until),
+		cmocka_unit_test(test_full_batch),     cmocka_unit_test(test_missing_answer),
+		cmocka_unit_test(test_parent_once),    cmocka_unit_test(test_long_log),
+		cmocka_unit_test(test_new_connection), cmocka_unit_test(test_tell),
+		cmocka_unit_test(test_until),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -310,7 +310,7 @@ void pg_disconnect(struct pg *s)
 	PQfinish(s->db);
 	s->db = NULL;
 	s->owed = s->sent = 0;
-	s->broken = false;
+	s->broken = s->pooled = false;
 	for (size_t i = 0; i < s->n_prepared; i++)
 		s->prepared[i].named = false;
 }
@@ -318,7 +318,8 @@ void pg_disconnect(struct pg *s)
 /* Generic plans: a plan for each set of values would cost more than it saves, since each statement reads few rows. A
  * pooler has its own number for the session; then the settings end with the statement, because the session is shared
  * with other programs. The search path keeps functions and operators of other users from taking the place of the
- * server's own; until it is set, every name has its schema. */
+ * server's own; until it is set, every name has its schema. The statement has no name: a pooler would give the session
+ * with that name to another program. */
 static int connect_self(struct pg *s)
 {
 	struct pg_args args = { 0 };
@@ -331,12 +332,15 @@ static int connect_self(struct pg *s)
 		return pg_lost(s, "pipeline mode does not work");
 	pg_patience(s, 0);
 	pg_int(&args, PQbackendPID(s->db));
-	rc = pg_ask(s,
-		    "SELECT p,pg_catalog.set_config('plan_cache_mode','force_generic_plan',pooled),"
-		    "pg_catalog.set_config('jit','off',pooled),"
-		    "pg_catalog.set_config('search_path','pg_catalog',pooled) FROM (SELECT p,"
-		    "p OPERATOR(pg_catalog.<>) $1 AS pooled FROM pg_catalog.pg_backend_pid() p) x",
-		    &args, &r);
+	rc = pg_send_text(
+		s,
+		"SELECT p,pg_catalog.set_config('plan_cache_mode','force_generic_plan',pooled),"
+		"pg_catalog.set_config('jit','off',pooled),"
+		"pg_catalog.set_config('search_path','pg_catalog',pooled) FROM (SELECT p,"
+		"p OPERATOR(pg_catalog.<>) $1 AS pooled FROM pg_catalog.pg_backend_pid() p) x",
+		&args);
+	if (rc == 0)
+		rc = pg_wait(s, &r);
 	if (rc < 0)
 		return rc;
 	s->pooled = pg_int_at(r, 0, 0) != PQbackendPID(s->db);
