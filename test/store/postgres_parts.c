@@ -194,6 +194,31 @@ static void test_new_connection(void **state)
 	close_it(s);
 }
 
+static int count_one(const struct record *r, void *ctx)
+{
+	(void)r;
+	++*(int *)ctx;
+	return 0;
+}
+
+static void test_dollars(void **state)
+{
+	struct pg *s = open_schema("a$Cb$S$1");
+	struct arena a = { 0 };
+	int n = 0;
+
+	(void)state;
+	(void)make_family(s, &a);
+	s->changes = 2;
+	for (int i = 1; i <= 3; i++) {
+		if (pg_scan(&s->base, &(struct query){ .limit = 1 }, count_one, &n) < 0)
+			fail_msg("%s", err.text);
+		assert_int_equal(n, i);
+	}
+	close_it(s);
+	arena_free(&a);
+}
+
 static void test_tell(void **state)
 {
 	struct pg *s = open_schema("tell");
@@ -250,8 +275,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full_batch),     cmocka_unit_test(test_missing_answer),
 		cmocka_unit_test(test_parent_once),    cmocka_unit_test(test_long_log),
-		cmocka_unit_test(test_new_connection), cmocka_unit_test(test_tell),
-		cmocka_unit_test(test_until),
+		cmocka_unit_test(test_new_connection), cmocka_unit_test(test_dollars),
+		cmocka_unit_test(test_tell),           cmocka_unit_test(test_until),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

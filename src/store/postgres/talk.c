@@ -196,6 +196,13 @@ static int send_named(struct pg *s, struct pg_prepared *known, const struct pg_a
 		    PQsendQueryPrepared(s->db, name, p->n, p->values, p->lengths, p->formats, 1));
 }
 
+static char *copy(const char *text)
+{
+	size_t n = strlen(text) + 1;
+
+	return memcpy(mem_alloc(n), text, n);
+}
+
 /* A literal by its address, or the text of a composed statement. */
 static struct pg_prepared *find(struct pg *s, const char *sql, const char *text)
 {
@@ -207,8 +214,9 @@ static struct pg_prepared *find(struct pg *s, const char *sql, const char *text)
 	}
 	if (s->n_prepared == PG_PREPARED)
 		return NULL;
-	s->prepared[s->n_prepared] = (struct pg_prepared){ .sql = sql,
-							   .text = pg_sql(s, sql ? sql : text) };
+	/* a composed text is complete: the schema in it may have a name with $S or $C */
+	s->prepared[s->n_prepared] =
+		(struct pg_prepared){ .sql = sql, .text = sql ? pg_sql(s, sql) : copy(text) };
 	return &s->prepared[s->n_prepared++];
 }
 
