@@ -368,6 +368,11 @@ PY
 	ask 30 create third --store "$alone"
 	is '.error.applied == "no"'
 	[[ $output == *read-only* ]]
+	# a server that does not say it may be the primary
+	echo role >"$work/cuts"
+	ask 30 create third --store "postgres://tester@127.0.0.1:1,127.0.0.1:$(cat "$work/port")/postgres?schema=$schema"
+	is '.error.applied == "no"'
+	[[ $output == *"does not say"* && $output != *"none of the hosts"* ]]
 	until [ "$("$PAWL" list --store "$alone" --porcelain | grep -c "^  t")" -eq 3 ]; do sleep 0.05; done
 	call 0 doctor --store "$both"
 	says "is a standby" "no standby is synchronous"

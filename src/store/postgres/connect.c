@@ -1,4 +1,5 @@
 /* Connections: one host after the other, each with a deadline. */
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -194,7 +195,8 @@ static PGresult *ask_plain(PGconn *db, const char *sql, int64_t deadline)
 		struct pollfd p = { .fd = PQsocket(db), .events = POLLIN };
 
 		left = deadline - os_boot_ms();
-		if (left <= 0 || poll(&p, 1, (int)left) <= 0 || !PQconsumeInput(db))
+		if (left <= 0 || (poll(&p, 1, (int)left) < 0 && errno != EINTR) ||
+		    !PQconsumeInput(db)) /* it does not wait */
 			return NULL;
 	}
 	r = PQgetResult(db);
@@ -203,19 +205,24 @@ static PGresult *ask_plain(PGconn *db, const char *sql, int64_t deadline)
 	return r;
 }
 
-/* A server before version 14, and some poolers, do not report in_hot_standby. */
-static bool is_standby(const struct pg *s, PGconn *db)
+/* 0, 1 for a standby, or a fault. A server before version 14, and some poolers, do not report in_hot_standby. */
+static int is_standby(struct pg *s, PGconn *db)
 {
 	const char *state = PQparameterStatus(db, "in_hot_standby");
 	PGresult *r;
-	bool standby;
+	int rc;
 
 	if (state)
 		return !strcmp(state, "on");
 	r = ask_plain(db, "SELECT pg_catalog.pg_is_in_recovery()", pg_end_of(s, net_patience(s)));
-	standby = PQresultStatus(r) != PGRES_TUPLES_OK || !strcmp(PQgetvalue(r, 0, 0), "t");
+	if (PQresultStatus(r) == PGRES_TUPLES_OK && PQntuples(r) == 1)
+		rc = !strcmp(PQgetvalue(r, 0, 0), "t");
+	else
+		rc = store_fail(&s->base.env, STORE_UNREACHABLE,
+				"check that the server runs, and try again",
+				"%s does not say whether it is a standby", s->place);
 	PQclear(r);
-	return standby;
+	return rc;
 }
 
 static int connect_one(struct pg *s, const char *host, const char *port, PGconn **out)
@@ -256,16 +263,19 @@ static int connect_any(struct pg *s, const char *hosts, const char *ports, PGcon
 			port = str_cut(&more, ',');
 		rc = connect_one(s, arena_cstr(&a, host),
 				 port.n ? arena_cstr(&a, port) : usual_port(&a), &db);
-		if (rc == 0 && s->base.env.mode != STORE_READ && is_standby(s, db)) {
-			PQfinish(db);
+		if (rc < 0)
+			continue;
+		rc = s->base.env.mode != STORE_READ ? is_standby(s, db) : 0;
+		if (rc == 0) {
+			*out = db;
+			break;
+		}
+		PQfinish(db);
+		if (rc > 0)
 			rc = store_fail(&s->base.env, STORE_READONLY,
 					"promote a standby, or start the primary",
 					"none of the hosts %s accepts changes: %s is a standby",
 					hosts, s->place);
-		} else if (rc == 0) {
-			*out = db;
-			break;
-		}
 	}
 	arena_free(&a);
 	return rc;
