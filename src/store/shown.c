@@ -215,6 +215,15 @@ static bool is_doubtful(struct str text)
 	return has(text, '@');
 }
 
+/* Is there an '@' after the host? An unquoted '/' in a password moves the rest of the password there. A URI without a host
+ * has no password. */
+static bool hides_secret(struct str text, size_t host)
+{
+	struct str rest = str_n(text.p + host, text.n - host);
+
+	return str_cut(&rest, '/').n && has(rest, '@');
+}
+
 struct str uri_shown(struct arena *a, struct str text)
 {
 	size_t host = find_host(text), at = 0, name = host;
@@ -224,6 +233,8 @@ struct str uri_shown(struct arena *a, struct str text)
 		return postgres_shown(a, text);
 	if (!host && is_doubtful(text))
 		return HIDDEN;
+	if (host && hides_secret(text, host))
+		return arena_printf(a, "%.*s\xe2\x80\xa6", (int)host, text.p);
 	for (size_t i = host; host && i < text.n && text.p[i] != '/'; i++)
 		if (text.p[i] == '@')
 			at = i;

@@ -373,8 +373,8 @@ void store_trial(struct store *s, bool on);
 /* --- for implementers of stores ------------------------------------------------------------------ */
 
 int uri_parse(struct str text, struct uri *out); /* -1: not a URI */
-/* The URI for display: without a password, and for http without a user name, which may be a secret key. A PostgreSQL URI
- * that is not clear becomes postgres://... */
+/* The URI for display: without a password, and for http without a user name, which may be a secret key. A URI whose
+ * password may not end where it seems to becomes SCHEME://... */
 struct str uri_shown(struct arena *a, struct str text);
 /* A PostgreSQL URI: is it certain which part of it is the password? */
 bool uri_is_clear(struct str text);

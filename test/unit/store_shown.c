@@ -102,6 +102,14 @@ static void test_others(void **state)
 		{ "git:git@host:path", "git:git@host:path" },
 		{ "git:ssh://git:secret@host/path", "git:ssh://git@host/path" },
 		{ "https://key@host/path", "https://host/path" },
+		{ "https://host/path", "https://host/path" },
+		{ "https://to/ken@host", "https://…" },
+		{ "https://key@h/path@v1", "https://…" },
+		{ "git:https://u:p/w@host", "git:https://…" },
+		{ "git:ssh://git:se/cret@host/path", "git:ssh://…" },
+		{ "git:https://u:p/w?x@host", "git:https://…" },
+		{ "git:file:///home/a@b", "git:file:///home/a@b" },
+		{ "files:///home/a@b", "files:///home/a@b" },
 		{ "pawl:one", "pawl:one" },
 	};
 
