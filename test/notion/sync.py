@@ -687,6 +687,92 @@ def test_an_edit_here_after_a_kill_stays(s):
     s.quiet()
 
 
+def finished(s, id, title, status):
+    """The second sync finds nothing more to do, and the page says what the task says."""
+    s.sync()
+    s.quiet()
+    t = s.task(id)
+    eq((t["title"], t["status"]), (title, status))
+    eq((s.value(id, "Task name"), s.value(id, "Status")), (title, status))
+    eq(s.notion.said(s.page(id)), [])
+
+
+def test_work_that_goes_on_after_a_kill(s):
+    """A sync must not take a value that a killed one wrote to the page for a move, or an edit, of a person."""
+    for kind in ("kill before", "kill after"):
+        for status, path in itertools.product(("Review", "Done"), ("pages/[^/]*$", "markdown$")):
+            id = s.create("zero", "--status", "backlog")
+            s.sync()
+            s.pawl("update", id, "--status", "ready", "--title", "first", "--description", "first text")
+            killed(s, kind, path, "PATCH")
+            s.pawl("claim", id)
+            s.pawl("update", id, "--title", "second", "--description", "second text")
+            s.pawl(*(["review", id, "--summary", "x"] if status == "Review" else ["done", id]))
+            finished(s, id, "second", status)
+            eq(s.notion.page_of(s.page(id))["markdown"], "second text")
+            eq(s.task(id)["description"], "second text")
+            # the lock of an agent was on its way
+            id = s.create("held")
+            s.sync()
+            s.pawl("claim", id)
+            s.pawl("update", id, "--description", "text")
+            killed(s, kind, path, "PATCH")
+            s.pawl(*(["review", id, "--summary", "x"] if status == "Review" else ["done", id]))
+            finished(s, id, "held", status)
+            eq(s.value(id, "Lock Token"), "")
+
+
+def test_work_that_goes_on_after_a_killed_pull(s):
+    """The queue has a move of a person, and the state does not say so. An agent then does what the person asked for."""
+    s.create("parent")
+    for kind in ("kill before", "kill after"):
+        id = s.create("zero")
+        bring(s, id, "Review")
+        s.sync()
+        s.notion.edit(s.page(id), Title="clearer", Status="In Progress", **{"Parent-task": [s.page("t1")]})
+        s.pawl("update", id, "--priority", "9")  # so that there is something to write
+        killed(s, kind, "pages/[^/]*$", "PATCH")
+        eq((s.task(id)["title"], s.task(id)["status"]), ("clearer", "In Progress"))
+        s.pawl("claim", id)
+        s.pawl("update", id, "--title", "an agent's", "--parent", "")
+        s.pawl("review", id, "--summary", "again")
+        finished(s, id, "an agent's", "Review")
+        eq((s.task(id).get("parent"), s.value(id, "Parent-task")), (None, []))
+        # a person goes on as well
+        s.notion.edit(s.page(id), Status="In Progress")
+        s.pawl("update", id, "--priority", "10")
+        killed(s, kind, "pages/[^/]*$", "PATCH")
+        s.notion.edit(s.page(id), Title="a person's", Status="Canceled")
+        finished(s, id, "a person's", "Canceled")
+
+
+def test_a_sync_that_is_killed_before_its_pull(s):
+    """The state has the intention, and the queue nothing of it."""
+    for change in ([], ["--title", "an agent's"]):
+        id = s.create("zero")
+        bring(s, id, "Review")
+        s.sync()
+        s.notion.edit(s.page(id), Title="a person's", Status="In Progress")
+        s.pawl("update", id, "--priority", "9")
+        kept = {name: open(os.path.join(s.dir, name), "rb").read() for name in os.listdir(s.dir) if name.startswith("queue.db")}
+        killed(s, "kill before", "pages/[^/]*$", "PATCH")
+        for name in os.listdir(s.dir):
+            if name.startswith("queue.db"):
+                os.unlink(os.path.join(s.dir, name))
+        folder = s.dir + "/state/pawl/sync/"
+        with open(folder + os.listdir(folder)[0], "r+") as f:
+            lines = f.readlines()
+            f.truncate(len("".join(lines[:-1]).encode()))
+        assert '"pull"' in lines[-2] and '"push"' in lines[-1], lines[-2:]
+        for name, data in kept.items():
+            with open(os.path.join(s.dir, name), "wb") as f:
+                f.write(data)
+        eq((s.task(id)["title"], s.task(id)["status"]), ("zero", "Review"))
+        if change:
+            s.pawl("update", id, *change)
+        finished(s, id, "a person's", "In Progress")
+
+
 # ---- a server that fails
 
 

@@ -44,6 +44,8 @@ static bool is_body_sure(const struct item *x)
 {
 	const struct link *l = x->l;
 
+	if (l->doing.id.n) /* our write may hide an edit in the same minute */
+		return false;
 	if (l->loose && !notion_young(x->n, l)) /* before that, a read may be behind */
 		return false;
 	return l->p.has[F_BODY] && x->p->edited == l->edited &&
@@ -72,7 +74,7 @@ static void look_at_parent(struct item *x)
 	x->p->is.has[F_PARENT] = x->n->known[F_PARENT] && (!id.n || (up && up->task.n));
 }
 
-static bool is_pushed(const struct item *x, enum field f)
+bool notion_is_pushed(const struct item *x, enum field f)
 {
 	return x->plan.deed[f] == D_PUSH || x->plan.deed[f] == D_BACK;
 }
@@ -86,7 +88,7 @@ static enum result push_properties(struct item *x)
 	enum result code;
 
 	for (int f = 0; f < F_END; f++) {
-		which[f] = f != F_BODY && is_pushed(x, (enum field)f);
+		which[f] = f != F_BODY && notion_is_pushed(x, (enum field)f);
 		any |= which[f];
 	}
 	if (!any)
@@ -102,7 +104,7 @@ static enum result push(struct item *x)
 {
 	enum result code = push_properties(x);
 
-	if (code == SUCCESS && is_pushed(x, F_BODY))
+	if (code == SUCCESS && notion_is_pushed(x, F_BODY))
 		code = notion_patch_body(x->n, x->p, x->t->description, x->r->arena);
 	return code;
 }
@@ -132,26 +134,26 @@ static enum result explain(struct item *x)
  * round must find that it differs from this value. */
 static struct str settled(const struct item *x, enum field f)
 {
-	if (!is_pushed(x, f))
+	if (!notion_is_pushed(x, f))
 		return x->before.v[f];
 	return x->p->last_by_us || f == F_BODY ? x->p->is.v[f] : x->tv.v[f];
 }
 
 /* May an edit of the text be hidden? A PATCH of ours makes us the last editor, also if a person has just written. */
-static bool is_loose(const struct item *x, bool young)
+static bool is_loose(const struct item *x)
 {
-	if (is_pushed(x, F_BODY)) /* the text is written last */
+	if (notion_is_pushed(x, F_BODY)) /* the text is written last */
 		return false;
-	return x->patched || (x->l->loose && (young || !x->p->body_read));
+	return x->patched || (x->l->loose && (x->young || !x->p->body_read));
 }
 
-static void keep(struct item *x, enum field f, bool young)
+void notion_keep(struct item *x, enum field f)
 {
 	struct link *l = x->l;
-	struct str was = l->was.has[f] && young ? l->was.v[f] : STR("");
+	struct str was = l->was.has[f] && x->young ? l->was.v[f] : STR("");
 
 	if (x->plan.deed[f] == D_NONE) {
-		l->was.has[f] &= young;
+		l->was.has[f] &= x->young;
 		return;
 	}
 	if (l->p.has[f])
@@ -168,18 +170,18 @@ static void keep(struct item *x, enum field f, bool young)
 static enum result remember(struct item *x)
 {
 	struct link *l = x->l;
-	bool young = notion_young(x->n, l), loose = is_loose(x, young),
-	     any = l->saying.n || l->making.n;
+	bool loose = is_loose(x), any = l->saying.n || l->making.n || l->doing.id.n;
 
 	for (int f = 0; f < F_END; f++) {
 		any |= x->plan.deed[f] != D_NONE;
-		keep(x, (enum field)f, young);
+		notion_keep(x, (enum field)f);
 	}
 	if (!any && l->version == x->t->version && l->edited == x->p->edited && l->loose == loose)
 		return SUCCESS;
 	if (any)
 		l->at = os_wall_ms();
 	l->saying = l->making = STR("");
+	l->doing = (struct doing){ 0 };
 	l->loose = loose;
 	l->edited = x->p->edited;
 	/* the parent has no page yet: look again */
@@ -194,8 +196,7 @@ static void merge(struct item *x)
 	x->why = STR("");
 	notion_task_values(x);
 	x->before = x->p->is;
-	notion_merge(&(struct merge){ x->l, &x->tv, &x->p->is, notion_young(x->n, x->l), x->foreign,
-				      x->r->arena },
+	notion_merge(&(struct merge){ x->l, &x->tv, &x->p->is, x->young, x->foreign, x->r->arena },
 		     &x->plan);
 	notion_judge(x);
 }
@@ -212,8 +213,10 @@ static void follow(struct item *x)
 
 static enum result apply(struct item *x)
 {
-	enum result code = notion_pull(x);
+	enum result code = notion_begin_pull(x);
 
+	if (code == SUCCESS)
+		code = notion_pull(x);
 	if (code != SUCCESS)
 		return code;
 	if (x->later) {
@@ -222,7 +225,9 @@ static enum result apply(struct item *x)
 	}
 	follow(x);
 	tell(x);
-	code = explain(x);
+	code = notion_begin_push(x);
+	if (code == SUCCESS)
+		code = explain(x);
 	if (code == SUCCESS)
 		code = push(x);
 	return code == SUCCESS ? remember(x) : code;
@@ -233,19 +238,23 @@ enum result notion_reconcile(struct round *r, const struct task *t, struct link 
 	struct item x = { .r = r, .n = r->n, .t = t, .l = l, .p = p };
 	enum result code;
 
-	if (p->edited < l->edited) /* an old state of the page */
+	x.young = notion_young(r->n, l); /* a write of ours that begins now does not count */
+	if (p->edited < l->edited)       /* an old state of the page */
 		return SUCCESS;
 	notion_task_values(&x);
 	code = notion_lock(&x);
 	if (code == SUCCESS && !x.later)
 		code = look_at_body(&x);
+	if (code == SUCCESS && !x.later) {
+		look_at_parent(&x);
+		code = notion_settle(&x);
+	}
 	if (code != SUCCESS || x.later) {
 		r->n->later += x.later;
 		return code;
 	}
-	look_at_parent(&x);
 	merge(&x);
-	if (is_pushed(&x, F_BODY) && !p->body_read) { /* nothing unseen is overwritten */
+	if (notion_is_pushed(&x, F_BODY) && !p->body_read) { /* nothing unseen is overwritten */
 		code = notion_body(r->n, p, r->arena);
 		merge(&x);
 	}

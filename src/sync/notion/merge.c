@@ -27,6 +27,12 @@ static bool page_changed(const struct merge *m, enum field f)
 	       !str_has_nocase(m->l->was.v[f], mark_of(now, m->arena));
 }
 
+/* Did a sync that was killed begin to write another value? A read that is behind does not show it. */
+static bool is_pending(const struct merge *m, enum field f)
+{
+	return m->l->doing.push.has[f] && !str_eq(m->l->doing.push.v[f], m->p->v[f]);
+}
+
 /* The first sync of the two: a field that is not empty was filled in by people. */
 static enum deed first(enum way way, struct str t, struct str p)
 {
@@ -45,7 +51,7 @@ static enum deed decide(const struct merge *m, enum field f, bool *clash)
 		return first(way, t, p);
 	here = !str_eq(t, m->l->t.v[f]);
 	if (!page_changed(m, f))
-		return here ? D_PUSH : D_NONE;
+		return here || is_pending(m, f) ? D_PUSH : D_NONE;
 	if (str_eq(t, p))
 		return D_SAME;
 	*clash = here;

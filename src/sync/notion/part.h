@@ -162,6 +162,16 @@ enum result notion_comment(struct notion *n, struct str page, struct str text, b
  * For each task the values of both sides after the last sync. It is a file of lines; the last line about a task counts. A
  * line is written after the change that it records: a sync that was killed in between finds both sides alike. */
 
+/* The writes that a sync has begun. It saves them first, so that the next sync does not take them for edits of a person. */
+struct doing {
+	struct str id;      /* part of the request ids of its calls; empty: nothing was begun */
+	int64_t at;         /* wall clock */
+	int64_t version;    /* of the task before */
+	struct values push; /* go to the page */
+	struct values pull; /* go to the task */
+	struct values from; /* the values of the page that `pull` comes from */
+};
+
 struct link {
 	struct str task, page;
 	struct values t, p; /* of the task and of the page */
@@ -175,12 +185,13 @@ struct link {
 	/* "page": a page is being made since `at`, with the values `t`; "task": a task is being made, with the values `p` */
 	struct str making;
 	struct str saying; /* hash of a comment that is being added */
-	bool gone;         /* the task, or the page, does not exist any more */
-	size_t place;      /* among all links; not stored */
-	bool fresh;        /* its task was made in this round; not stored */
-	bool touched;      /* somebody edited the page; not stored */
-	bool refused;      /* this page, with the values `p`, cannot become a task */
-	bool loose;        /* our last PATCH may hide an edit of the text: read the text again */
+	struct doing doing;
+	bool gone;    /* the task, or the page, does not exist any more */
+	size_t place; /* among all links; not stored */
+	bool fresh;   /* its task was made in this round; not stored */
+	bool touched; /* somebody edited the page; not stored */
+	bool refused; /* this page, with the values `p`, cannot become a task */
+	bool loose;   /* our last PATCH may hide an edit of the text: read the text again */
 };
 
 struct state;
@@ -256,6 +267,7 @@ struct item {
 	struct values tv;     /* of the task */
 	struct values before; /* of the page, before it was changed here */
 	struct plan plan;
+	bool young;     /* reads may be behind the last sync */
 	bool held;      /* somebody holds the task in the queue */
 	bool foreign;   /* another program holds the page */
 	bool later;     /* the task changed meanwhile */
@@ -275,6 +287,18 @@ void notion_judge(struct item *x);
 /* Makes the edits of the page in the queue. A refused one goes back to the page. */
 enum result notion_pull(struct item *x);
 void notion_send_back(struct item *x, enum field f, struct str why);
+/* Notes the edits of the page that notion_pull() makes in the queue. */
+enum result notion_begin_pull(struct item *x);
+/* Notes the values that go to the page. */
+enum result notion_begin_push(struct item *x);
+/* A sync ended before it noted the end of its writes: values that it wrote itself are those of the last sync. */
+enum result notion_settle(struct item *x);
+/* The parts of notion_pull(), one call of the queue each. */
+enum part { PART_FIELDS, PART_PARENT, PART_STATUS, PART_END };
+struct str notion_call_id(const struct item *x, enum part part);
+bool notion_is_pushed(const struct item *x, enum field f);
+/* The deed of this field is done: remembers the values of both sides. */
+void notion_keep(struct item *x, enum field f);
 /* Lets a lock of the queue stand for the lock that another program has on the page, as long as that one is live. */
 enum result notion_lock(struct item *x);
 /* Is the link so new that reads may be behind it? */

@@ -175,6 +175,7 @@ static enum result pull_fields(struct item *x)
 		return SUCCESS;
 	sign(x, &rq);
 	GIVE(&rq, reason, reason_of(x));
+	GIVE(&rq, request_id, notion_call_id(x, PART_FIELDS));
 	code = call(x, &rq, &ans);
 	if (code == SUCCESS && ans.code != SUCCESS && !x->later)
 		send_back_all(x, &ans);
@@ -192,6 +193,7 @@ static enum result pull_parent(struct item *x)
 	sign(x, &rq);
 	GIVE(&rq, parent, x->p->is.v[F_PARENT]);
 	GIVE(&rq, reason, STR("edited in Notion"));
+	GIVE(&rq, request_id, notion_call_id(x, PART_PARENT));
 	code = call(x, &rq, &ans);
 	if (code == SUCCESS && ans.code != SUCCESS && !x->later)
 		notion_send_back(x, F_PARENT, ans.message);
@@ -234,6 +236,7 @@ static enum result pull_status(struct item *x)
 	rq.op = notion_move(x->t->status, to, x->l->foreign.n > 0);
 	sign(x, &rq);
 	equip(x, rq.op, to, &rq);
+	GIVE(&rq, request_id, notion_call_id(x, PART_STATUS));
 	code = call(x, &rq, &ans);
 	if (code == SUCCESS && ans.code != SUCCESS && !x->later)
 		notion_send_back(x, F_STATUS, ans.message);

@@ -127,6 +127,7 @@ static enum result greet(struct round *r, struct page *p, struct link **l)
 		notion_link_page(r->state, other, p->id);
 		other->gone = other->loose = false;
 		other->t = other->p = other->was = (struct values){ 0 };
+		other->doing = (struct doing){ 0 };
 	}
 	return SUCCESS;
 }
@@ -283,7 +284,7 @@ static enum result scan(struct round *r)
 
 static bool has_changed(const struct round *r, const struct task *t, const struct link *l)
 {
-	return t->version != l->version || l->foreign.n || l->saying.n ||
+	return t->version != l->version || l->foreign.n || l->saying.n || l->doing.id.n ||
 	       (l->t.v[F_TOKEN].n && !lease_live(&t->lock, r->now));
 }
 

@@ -127,6 +127,22 @@ static void put_values(json_t *o, const char *key, const struct values *v)
 	json_decref(list);
 }
 
+static void put_doing(json_t *o, const struct doing *d)
+{
+	json_t *list = json_object();
+
+	if (d->id.n) {
+		put_text(list, "id", d->id);
+		json_object_set_new(list, "at", json_integer((json_int_t)d->at));
+		json_object_set_new(list, "version", json_integer((json_int_t)d->version));
+		put_values(list, "push", &d->push);
+		put_values(list, "pull", &d->pull);
+		put_values(list, "from", &d->from);
+		json_object_set(o, "doing", list);
+	}
+	json_decref(list);
+}
+
 static json_t *line_of(const struct link *l)
 {
 	json_t *o = json_pack("{s:I,s:I,s:I}", "at", (json_int_t)l->at, "edited",
@@ -141,6 +157,7 @@ static json_t *line_of(const struct link *l)
 	put_values(o, "t", &l->t);
 	put_values(o, "p", &l->p);
 	put_values(o, "was", &l->was);
+	put_doing(o, &l->doing);
 	if (l->comment_at)
 		json_object_set_new(o, "comment_at", json_integer((json_int_t)l->comment_at));
 	if (l->gone)
@@ -172,6 +189,18 @@ static void get_values(struct state *s, const json_t *o, const char *key, struct
 static int64_t number_in(const json_t *o, const char *key)
 {
 	return json_integer_value(json_object_get(o, key));
+}
+
+static void get_doing(struct state *s, const json_t *o, struct doing *d)
+{
+	const json_t *list = json_object_get(o, "doing");
+
+	d->id = text_in(s, list, "id");
+	d->at = number_in(list, "at");
+	d->version = number_in(list, "version");
+	get_values(s, list, "push", &d->push);
+	get_values(s, list, "pull", &d->pull);
+	get_values(s, list, "from", &d->from);
 }
 
 static void take_line(struct state *s, const json_t *o)
@@ -209,6 +238,7 @@ static void take_line(struct state *s, const json_t *o)
 	get_values(s, o, "t", &l->t);
 	get_values(s, o, "p", &l->p);
 	get_values(s, o, "was", &l->was);
+	get_doing(s, o, &l->doing);
 }
 
 static enum result cannot(struct state *s, int r)

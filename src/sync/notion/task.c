@@ -50,7 +50,7 @@ const struct task *notion_task(const struct round *r, struct str id)
 
 bool notion_young(const struct notion *n, const struct link *l)
 {
-	int64_t age = os_wall_ms() - l->at;
+	int64_t age = os_wall_ms() - (l->doing.at > l->at ? l->doing.at : l->at);
 
 	return age >= 0 && age < n->settle_ms;
 }
