@@ -534,6 +534,34 @@ def test_a_restored_page_is_synced_again(s):
     eq(([t["id"] for t in s.tasks()], s.notion.value(first, "Status")), (["t2"], "Canceled"))
 
 
+def test_two_machines_that_take_turns(s):
+    """Each has a state of its own. A status that the other one wrote is not a move of a person."""
+    here, there = {"XDG_STATE_HOME": s.dir + "/here"}, {"XDG_STATE_HOME": s.dir + "/there"}
+    for title in ("one", "two", "three"):
+        s.create(title)
+    s.sync(**here)
+    s.sync(**there)
+    s.pawl("claim", "t1")
+    s.pawl("claim", "t2")
+    s.sync(**here)
+    s.pawl("review", "t1", "--summary", "x")
+    s.pawl("done", "t2")
+    s.pawl("update", "t3", "--title", "by an agent")
+    s.notion.edit(s.page("t1"), Title="by a person")
+    # a sync that fails before its first round uses the state as well
+    s.notion.break_it(403, path="/query$", method="POST")
+    s.sync(code=40, **there)
+    s.sync(**there)
+    for id, title, status in (("t1", "by a person", "Review"), ("t2", "two", "Done"), ("t3", "by an agent", "Ready")):
+        t = s.task(id)
+        eq((t["title"], t["status"]), (title, status))
+        eq((s.value(id, "Task name"), s.value(id, "Status"), s.notion.said(s.page(id))), (title, status, []))
+    # the same state twice: moves of people count
+    s.notion.edit(s.page("t1"), Status="Done")
+    s.sync(**there)
+    eq(s.task("t1")["status"], "Done")
+
+
 def test_a_lost_state_file_does_no_harm(s):
     s.create("one", "--description", "text")
     s.notion.new("body", Title="two", Status="Ready")

@@ -73,6 +73,7 @@ struct notion {
 	size_t later;       /* tasks that changed meanwhile, or whose page cannot be seen yet */
 	/* of the database */
 	struct str turn; /* token of the lock @sync */
+	int64_t fence;   /* of that lock; 0: unknown */
 	int64_t renewed_at;
 	struct str source, bot, agent_user;
 	struct str identity;          /* of the queue; empty: it has none yet */
@@ -195,6 +196,7 @@ struct link {
 };
 
 struct state;
+/* If another state was used since, the values that only pawl writes, and the status, are forgotten. */
 enum result notion_state_open(struct notion *n, struct state **out);
 void notion_state_close(struct state *s);
 /* NULL: there is none. */

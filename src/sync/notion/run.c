@@ -38,6 +38,19 @@ static void clear_progress(struct notion *n)
 	n->said_at = 0;
 }
 
+/* The state notes each turn, also that of a sync which fails before its first round. */
+static enum result note_turn(struct notion *n)
+{
+	struct state *s;
+	enum result code;
+
+	if (n->job->check)
+		return SUCCESS;
+	code = notion_state_open(n, &s);
+	notion_state_close(s);
+	return code;
+}
+
 static enum result rounds(struct notion *n)
 {
 	struct state *s;
@@ -130,6 +143,8 @@ enum result notion_run(const struct sync_job *job, struct sync_done *out, struct
 		code = notion_schema(&n, database);
 	if (code == SUCCESS)
 		code = notion_turn(&n);
+	if (code == SUCCESS)
+		code = note_turn(&n);
 	if (code == SUCCESS)
 		code = notion_own(&n);
 	if (code == SUCCESS)

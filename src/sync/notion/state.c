@@ -22,6 +22,7 @@ struct state {
 	size_t count, lines;
 	json_t *of_task, *of_page; /* -> place in links */
 	int64_t mark;
+	int64_t turn; /* fence of the lock @sync when this state was last used; 0: unknown */
 };
 
 /* --- lookup ------------------------------------------------------------------------------------------------ */
@@ -203,6 +204,33 @@ static void get_doing(struct state *s, const json_t *o, struct doing *d)
 	get_values(s, list, "from", &d->from);
 }
 
+/* Another state, perhaps on another machine, was used since these values were recorded. A status that differs from them may
+ * be a write of that sync, so it says nothing about people. For the fields of people an old value still tells which side
+ * changed. */
+static void forget(struct state *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		for (int f = 0; f < F_END; f++) {
+			struct link *l = s->links[i];
+
+			if (notion_fields[f].way == BY_PEOPLE)
+				continue;
+			l->t.has[f] = l->p.has[f] = l->was.has[f] = false;
+			l->doing.push.has[f] = l->doing.pull.has[f] = false;
+		}
+}
+
+/* A line about the whole state. */
+static void take_mark(struct state *s, const json_t *o)
+{
+	if (json_object_get(o, "mark"))
+		s->mark = number_in(o, "mark");
+	if (json_object_get(o, "turn"))
+		s->turn = number_in(o, "turn");
+	if (json_is_true(json_object_get(o, "forget")))
+		forget(s);
+}
+
 static void take_line(struct state *s, const json_t *o)
 {
 	struct str task = text_in(s, o, "task"), page = text_in(s, o, "page");
@@ -210,10 +238,10 @@ static void take_line(struct state *s, const json_t *o)
 			 : page.n ? notion_link_of_page(s, page)
 				  : NULL;
 
-	if (json_object_get(o, "mark"))
-		s->mark = number_in(o, "mark");
-	if (!task.n && !page.n)
+	if (!task.n && !page.n) {
+		take_mark(s, o);
 		return;
+	}
 	if (!l && task.n && page.n) { /* the page has just become this task */
 		l = notion_link_of_page(s, page);
 		l = l && !l->task.n ? l : NULL;
@@ -276,6 +304,21 @@ enum result notion_mark_set(struct state *s, int64_t edited)
 		return SUCCESS;
 	s->mark = edited;
 	return append(s, json_pack("{s:I}", "mark", (json_int_t)edited));
+}
+
+/* Each sync raises the fence of the lock @sync by one. */
+static enum result take_turn(struct state *s)
+{
+	int64_t fence = s->n->fence;
+	json_t *o;
+
+	if (!fence || fence == s->turn)
+		return SUCCESS;
+	o = json_pack("{s:I}", "turn", (json_int_t)fence);
+	if (s->turn && fence != s->turn + 1)
+		json_object_set_new(o, "forget", json_true());
+	take_mark(s, o);
+	return append(s, o);
 }
 
 /* --- the file ---------------------------------------------------------------------------------------------------- */
@@ -346,7 +389,7 @@ static void tidy(struct state *s)
 		free(text);
 		json_decref(o);
 	}
-	buf_addf(&b, "{\"mark\":%lld}\n", (long long)s->mark);
+	buf_addf(&b, "{\"mark\":%lld,\"turn\":%lld}\n", (long long)s->mark, (long long)s->turn);
 	if (!b.full)
 		(void)fs_write_atomic(s->path, buf_str(&b), 0600);
 	buf_free(&b);
@@ -384,7 +427,7 @@ enum result notion_state_open(struct notion *n, struct state **out)
 		read_lines(s, text);
 	if (!r && !n->job->check)
 		r = end_line(s->fd);
-	return r ? cannot(s, r) : SUCCESS;
+	return r ? cannot(s, r) : take_turn(s);
 }
 
 void notion_state_close(struct state *s)

@@ -78,9 +78,11 @@ enum result notion_turn(struct notion *n)
 	if (code != SUCCESS) {
 		code = failed(n, &ans);
 		n->turn = STR("");
-	} else if (!n->identity.n &&
-		   !queue_identity(n->job->client->queue, &n->identity, n->arena)) {
-		n->identity = arena_str(n->arena, ans.queue_id);
+	} else {
+		n->fence = ans.lock ? ans.lock->fence : 0;
+		if (!n->identity.n &&
+		    !queue_identity(n->job->client->queue, &n->identity, n->arena))
+			n->identity = arena_str(n->arena, ans.queue_id);
 	}
 	n->renewed_at = os_boot_ms();
 	arena_free(&a);
