@@ -704,14 +704,24 @@ def test_an_edit_here_after_a_kill_stays(s):
     eq((t["title"], t["priority"], t["class"]), ("one, clearer", 4, "Expedite"))
     eq([s.value("t1", f) for f in ("Task name", "Priority", "Class")], ["one, clearer", 4, "Expedite"])
     s.quiet()
+    # a person moves a page while pawl makes a task of it
+    for was, moved, end in (("Ready", "Backlog", "Backlog"), ("In Progress", "Backlog", "Backlog"), ("Blocked", "Ready", "Ready")):
+        page = s.notion.new("", Title=f"{was} to {moved}", Status=was)
+        killed(s, "kill before", "pages/[^/]*$", "PATCH")
+        s.notion.edit(page, Status=moved)
+        s.sync()
+        id = s.notion.value(page, "Pawl ID")
+        eq((was, s.task(id)["status"], s.notion.value(page, "Status"), s.notion.said(page)), (was, end, end, []))
+        s.quiet()
     # a task that was made of a page
     s.notion.new("their text", Title="two", Status="Ready", Priority=5)
     killed(s, "kill before", "pages/[^/]*$", "PATCH")
-    s.pawl("update", "t2", "--title", "two, clearer", "--description", "our text")
+    id = s.tasks()[-1]["id"]
+    s.pawl("update", id, "--title", "two, clearer", "--description", "our text")
     s.sync()
-    t = s.task("t2")
+    t = s.task(id)
     eq((t["title"], t["description"], t["priority"]), ("two, clearer", "our text", 5))
-    eq((s.value("t2", "Task name"), s.notion.page_of(s.page("t2"))["markdown"]), ("two, clearer", "our text"))
+    eq((s.value(id, "Task name"), s.notion.page_of(s.page(id))["markdown"]), ("two, clearer", "our text"))
     s.quiet()
 
 

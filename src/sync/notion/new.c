@@ -79,7 +79,7 @@ static enum result begin_task(struct round *r, const struct page *p, const struc
 	l->refused = false;
 	l->at = os_wall_ms();
 	l->p = (struct values){ 0 };
-	l->p.has[F_TITLE] = true;
+	l->p.has[F_TITLE] = l->p.has[F_STATUS] = true;
 	l->p.has[F_BODY] = HAS(rq, description) || !p->body.n;
 	l->p.has[F_PRIORITY] = HAS(rq, priority);
 	l->p.has[F_CLASS] = HAS(rq, class_rank);
@@ -107,8 +107,9 @@ static enum result link_task(struct round *r, const struct task *t, struct link 
 
 	notion_complete(r->state, l, t->id);
 	notion_task_values(&x);
+	/* but not the status: a page that is neither Ready nor Backlog gets that of its task */
 	for (int f = 0; f < F_END; f++)
-		l->t.v[f] = x.tv.v[f];
+		l->t.v[f] = f == F_STATUS ? l->t.v[f] : x.tv.v[f];
 	return notion_link_save(r->state, l);
 }
 
