@@ -637,8 +637,8 @@ class Notion:
     # ---- faults
 
     def break_it(self, kind, nth=1, path="", method="", times=1):
-        """The nth request that matches meets a fault: 400, 409, 429, 500, 529, 502 (before it acts), "502 after", "close"
-        (without an answer, after it acted), "redirect", "garbage", "kill before", "kill after" (no answer is sent),
+        """The nth request that matches meets a fault: 400, 409, 429, 500, 502, 503, 529 (before it acts), "502 after", "503
+        after", "garbage after", "close" (without an answer, after it acted), "redirect", "garbage", "kill before", "kill after" (no answer is sent),
         "kill answered MS", that many milliseconds after the answer, or a function that is called before the request acts."""
         self.faults.append({"kind": kind, "left": nth, "path": path, "method": method, "times": times})
 
@@ -680,6 +680,7 @@ BROKEN = {
     429: ("rate_limited", "You have been rate limited."),
     500: ("internal_server_error", "Unexpected error occurred."),
     502: ("bad_gateway", "Bad gateway."),
+    503: ("service_unavailable", "Notion is unavailable. Please try again later."),
     529: ("service_overload", "Notion is overloaded."),
 }
 
@@ -765,9 +766,12 @@ class Handler(BaseHTTPRequestHandler):
         if fault in {"kill after", "close"}:
             self.close_connection = True
             return
-        if fault == "502 after":
-            self.refuse(502, *BROKEN[502])
+        if fault in {"502 after", "503 after"}:
+            status = int(fault.split()[0])
+            self.refuse(status, *BROKEN[status])
             return
+        if fault == "garbage after":
+            data = data[:-1]
         self.send(200, data)
         if str(fault).startswith("kill answered"):
             self.wfile.flush()

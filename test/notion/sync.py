@@ -817,7 +817,7 @@ def test_a_sync_that_is_killed_before_its_pull(s):
 def test_limits_conflicts_and_gateways(s):
     s.create("one", "--description", "text")
     s.notion.new("body", Title="two", Status="Ready")
-    for i, kind in enumerate([409, 429, 500, 502, 529, "close", 409, 429, 529]):
+    for i, kind in enumerate([409, 429, 500, 502, 503, 529, "close", 409, 429, 529]):
         s.notion.break_it(kind, nth=2 + 2 * i)
     s.sync()
     eq((len(s.tasks()), len(s.notion.alive())), (2, 2))
@@ -839,9 +839,11 @@ def test_one_bad_page_does_not_stop_the_others(s):
 
 
 def test_lost_answers_make_nothing_twice(s):
-    """Each changing request is carried out, and answered by 502 or not at all."""
-    for kind in ("502 after", "close"):
+    """Each changing request is carried out, and answered by 502 or 503, by half an answer, or not at all."""
+    for kind in ("502 after", "503 after", "garbage after", "close"):
         for path, method in (("pages$", "POST"), ("pages/[^/]*$", "PATCH"), ("markdown", "PATCH"), ("comments", "POST")):
+            if kind == "garbage after" and method == "PATCH":
+                continue
             id = s.create(f"{kind} {path}", "--description", "text")
             if path == "comments":
                 s.sync()

@@ -290,10 +290,10 @@ static int64_t date_of(const struct http_answer *h)
 	return ms;
 }
 
-/* A gateway may have passed the request on. */
+/* A gateway may have passed the request on. Notion answers 529 itself, before it does anything. */
 static bool is_lost(int status)
 {
-	return status >= 500 && status != 529 && status != 503;
+	return status >= 500 && status != 529;
 }
 
 /* Judges an answer. true: *code is final. */
@@ -305,7 +305,8 @@ static bool judge(struct asking *x, enum result *code)
 	x->n->server_now = date_of(&x->http);
 	if (status >= 200 && status < 300) {
 		x->got = json_loadb(str_p(x->http.body), x->http.body.n, JSON_ALLOW_NUL, &e);
-		*code = json_is_object(x->got)
+		x->n->unknown = !json_is_object(x->got); /* it was carried out */
+		*code = !x->n->unknown
 				? SUCCESS
 				: notion_fail(
 					  x->n, API_ERROR,
@@ -316,7 +317,7 @@ static bool judge(struct asking *x, enum result *code)
 	if (status == 429 || status == 529) {
 		if (wait_as_told(x))
 			return false;
-	} else if (status == 409 || status == 503 || (is_lost(status) && !x->once)) {
+	} else if (status == 409 || (is_lost(status) && !x->once)) {
 		if (again(x))
 			return false;
 	}

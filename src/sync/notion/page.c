@@ -330,5 +330,9 @@ enum result notion_make(struct notion *n, const struct values *v, struct str par
 	if (body.n)
 		json_object_set_new(sent, "markdown", json_stringn(body.p, body.n));
 	code = notion_ask(n, "POST", "/v1/pages", sent, true, &o);
-	return code == SUCCESS ? take_page(n, o, p, a) : code;
+	if (code != SUCCESS)
+		return code;
+	code = take_page(n, o, p, a);
+	n->unknown = code != SUCCESS; /* it was made */
+	return code;
 }
