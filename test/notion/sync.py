@@ -363,6 +363,29 @@ def test_a_page_that_cannot_be_a_task_is_told_once(s):
     eq(s.task("t1")["title"], "short")
 
 
+def test_a_refused_page_is_told_without_a_search(s):
+    """Only a sync that was killed can have told it, so only the next one looks for the comment first."""
+    s.env["NOTION_SETTLE_MS"] = "60000"
+    page = s.notion.new("", Title="x" * 501, Status="Ready")
+    killed(s, "kill after", "comments", "POST")
+    eq([method for _, method, path in s.notion.seen if path == "/v1/comments"], ["POST"])
+    s.sync()
+    eq([method for _, method, path in s.notion.seen if path == "/v1/comments"], ["POST", "GET"])
+    eq(len(s.notion.said(page)), 1)
+
+
+def test_a_heartbeat_does_not_repeat_a_comment(s):
+    s.create("work")
+    s.pawl("claim", "t1")
+    s.sync()
+    s.notion.edit(s.page("t1"), Status="Done")
+    killed(s, "kill after", "comments", "POST")
+    s.pawl("heartbeat", "t1", "--ttl", "2h")
+    s.sync()
+    eq((len(s.notion.said(s.page("t1"))), s.value("t1", "Status")), (1, "In Progress"))
+    s.quiet()
+
+
 def test_an_empty_page_waits_for_its_title(s):
     page = s.notion.new("", Status="Ready")
     s.sync()

@@ -1,5 +1,6 @@
 /* New pages become tasks, and new tasks get pages. */
 #include "base/os.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "sync/notion/part.h"
@@ -16,7 +17,7 @@ static enum result pass_over(struct round *r, const struct page *p)
 	if (!l)
 		l = notion_link_new(r->state, STR(""), p->id);
 	l->refused = true;
-	l->making = STR("");
+	l->making = l->saying = STR("");
 	l->p = p->is;
 	l->edited = p->edited;
 	l->at = os_wall_ms();
@@ -33,6 +34,27 @@ bool notion_is_refused(const struct link *l, const struct page *p)
 	return same;
 }
 
+/* Says on the page why. Only a sync that was killed can have said it. */
+static enum result say_why(struct round *r, const struct page *p, struct str why)
+{
+	struct str text = arena_printf(r->arena, "pawl cannot make a task of this page.\n%.*s",
+				       STRF(why));
+	struct str hash = hash_hex(r->arena, text);
+	struct link *l = notion_link_of_page(r->state, p->id);
+	bool again;
+	enum result code = SUCCESS;
+
+	if (!l)
+		l = notion_link_new(r->state, STR(""), p->id);
+	again = str_eq(l->saying, hash);
+	if (!again) {
+		l->saying = hash;
+		l->at = os_wall_ms();
+		code = notion_link_save(r->state, l);
+	}
+	return code == SUCCESS ? notion_comment(r->n, p->id, text, again, r->arena) : code;
+}
+
 static enum result refuse_page(struct round *r, const struct page *p, struct str why)
 {
 	enum result code;
@@ -41,10 +63,7 @@ static enum result refuse_page(struct round *r, const struct page *p, struct str
 	notion_change(r->n, p->id, "this page cannot become a task: ", why);
 	if (r->n->job->check)
 		return SUCCESS;
-	code = notion_comment(
-		r->n, p->id,
-		arena_printf(r->arena, "pawl cannot make a task of this page.\n%.*s", STRF(why)),
-		true, r->arena);
+	code = say_why(r, p, why);
 	return code == SUCCESS ? pass_over(r, p) : code;
 }
 

@@ -79,13 +79,11 @@ static void judge_status(struct item *x)
 	if (!to)
 		notion_send_back(x, F_STATUS, STR("pawl has no such status"));
 	else if (is_kept(x))
+		/* the expiry is on the page; here, each heartbeat would make it another comment */
 		notion_send_back(
 			x, F_STATUS,
-			arena_printf(
-				a,
-				"%.*s holds %.*s until %.*s. Ask the operator: pawl lock break %.*s",
-				STRF(x->t->lock.holder), STRF(x->t->id),
-				STRF(when_text(a, x->t->lock.expires_at)), STRF(x->t->id)));
+			arena_printf(a, "%.*s holds %.*s. Ask the operator: pawl lock break %.*s",
+				     STRF(x->t->lock.holder), STRF(x->t->id), STRF(x->t->id)));
 	else if (notion_move(x->t->status, to, own) == OP_NONE)
 		notion_send_back(x, F_STATUS,
 				 arena_printf(a, "%.*s is %s; the board cannot move it to %s",
