@@ -638,21 +638,22 @@ def test_a_second_queue_is_refused(s):
 
 
 def test_two_queues_that_begin_at_the_same_time(s):
-    """The mark of the second one comes right after that of the first."""
+    """The mark of the second one comes right before or after that of the first."""
     s.create("ours")
     other = second_queue(s)
     try:
         other.sync()
         theirs = s.notion.schema["Pawl ID"]["description"]
-        s.notion.schema["Pawl ID"]["description"] = None
 
         def overtake():
             s.notion.schema["Pawl ID"]["description"] = theirs
 
-        s.notion.break_it(overtake, path="data_sources/[^/]*$", method="GET", nth=2)
-        got = s.sync(code=40)
-        assert "another queue" in got["error"]["message"], got
-        eq(len(s.notion.alive()), 0)
+        for nth, pages in ((2, 0), (3, 0), (4, 1)):
+            s.notion.schema["Pawl ID"]["description"] = None
+            s.notion.break_it(overtake, path="data_sources/[^/]*$", method="GET", nth=nth)
+            got = s.sync(code=40)
+            assert "another queue" in got["error"]["message"], got
+            eq((nth, len(s.notion.alive()), s.notion.schema["Pawl ID"]["description"]), (nth, pages, theirs))
     finally:
         other.close()
 
@@ -1190,6 +1191,7 @@ def with_server(s, fn):
     with open(log, "w") as f:
         server = subprocess.Popen([PAWL, "serve", "--listen", "127.0.0.1:0", "--log", "none"], env=here, cwd=s.dir,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=f)
+    s.stop_server = server.kill
     try:
         url = None
         while not url:
@@ -1206,6 +1208,17 @@ def with_server(s, fn):
 
 def test_a_server(s):
     with_server(s, lambda *_: short_round(s))
+
+
+def test_a_server_that_is_gone_is_not_another_queue(s):
+    def run(*_):
+        s.create("one")
+        s.sync()
+        s.notion.break_it(s.stop_server, path="data_sources/[^/]*$", method="GET")
+        got = s.sync(code=30, PAWL_TIMEOUT="1s")
+        assert "another queue" not in got["error"]["message"], got
+
+    with_server(s, run)
 
 
 def test_a_server_that_refuses_our_token(s):

@@ -41,17 +41,33 @@ static enum result judge(struct notion *n)
 			n->names[F_ID]));
 }
 
+/* Reads the id of the queue. It may have none yet, but a store that fails must not look like another queue. */
+static enum result know_queue(struct notion *n)
+{
+	struct client *c = n->job->client;
+	struct request rq = { .op = OP_LOCK_STATUS };
+	struct answer ans;
+
+	if (n->identity.n || queue_identity(c->queue, &n->identity, n->arena) || !n->owner.n)
+		return SUCCESS;
+	GIVE(&rq, id, STR("@sync"));
+	if (client_call_in(c, &rq, &ans, n->arena) == API_ERROR)
+		return notion_fail(n, API_ERROR, ans.message, ans.hint);
+	(void)queue_identity(c->queue, &n->identity, n->arena);
+	return SUCCESS;
+}
+
 enum result notion_owner_read(struct notion *n, const json_t *properties)
 {
 	const json_t *text = json_object_get(json_object_get(properties, n->names[F_ID]),
 					     "description");
+	enum result code;
 
 	n->owner_text = arena_str(n->arena,
 				  str_n(json_string_value(text), json_string_length(text)));
 	n->owner = mark_in(n->owner_text);
-	if (!n->identity.n)
-		(void)queue_identity(n->job->client->queue, &n->identity, n->arena);
-	return judge(n);
+	code = know_queue(n);
+	return code == SUCCESS ? judge(n) : code;
 }
 
 static const char *target_of(const struct notion *n)
@@ -90,7 +106,16 @@ enum result notion_own(struct notion *n)
 
 	if (code != SUCCESS || n->owner.n || n->job->check || !n->identity.n)
 		return code;
+	/* two queues may begin at the same time: the last mark counts, so this must not replace one */
+	code = notion_still_own(n);
+	if (code != SUCCESS || n->owner.n)
+		return code;
+	n->marked = true;
 	code = put_mark(n);
-	/* two queues may begin at the same time: the last mark counts */
 	return code == SUCCESS ? notion_still_own(n) : code;
+}
+
+enum result notion_owned(struct notion *n)
+{
+	return n->marked ? notion_still_own(n) : SUCCESS;
 }

@@ -78,6 +78,7 @@ struct notion {
 	struct str source, bot, agent_user;
 	struct str identity;          /* of the queue; empty: it has none yet */
 	struct str owner, owner_text; /* the mark of the database's queue, and the text around it */
+	bool marked;                  /* this sync left the mark */
 	bool known[F_END];
 	const char *names[F_END]; /* of the properties */
 };
@@ -120,6 +121,8 @@ enum result notion_owner_read(struct notion *n, const json_t *properties);
 enum result notion_own(struct notion *n);
 /* Reads the mark again. */
 enum result notion_still_own(struct notion *n);
+/* Another queue that began at the same time may have replaced our mark. */
+enum result notion_owned(struct notion *n);
 
 /* --- pages ------------------------------------------------------------------------------------------- */
 

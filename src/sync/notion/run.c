@@ -149,6 +149,8 @@ enum result notion_run(const struct sync_job *job, struct sync_done *out, struct
 		code = notion_own(&n);
 	if (code == SUCCESS)
 		code = job->watch && !job->check ? watch(&n) : rounds(&n);
+	if (code == SUCCESS)
+		code = notion_owned(&n);
 	clear_progress(&n);
 	notion_leave(&n);
 	notion_close(&n);
