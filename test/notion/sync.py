@@ -527,6 +527,26 @@ def test_a_removed_task_and_a_deleted_page(s):
     eq(len(s.notion.alive()), 1)
 
 
+def test_a_removed_task_without_a_page(s):
+    """The page of a removed task is in the trash, or is gone for good: no later sync asks for it."""
+    for title in ("one", "two", "three"):
+        s.create(title)
+    s.sync()
+    pages = {id: s.page(id) for id in ("t1", "t2", "t3")}
+    for id in pages:
+        s.pawl("remove", id)
+    s.notion.page_of(pages["t1"])["in_trash"] = True
+    del s.notion.pages[pages["t2"]]
+    s.notion.break_it(400, path="pages/", method="PATCH", times=2)
+    s.sync()
+    eq(s.notion.value(pages["t3"], "Status"), "Ready")  # its PATCH failed
+    s.sync()
+    eq(s.notion.value(pages["t3"], "Status"), "Canceled")
+    at = len(s.notion.seen)
+    s.sync()
+    eq([path for _, _, path in s.notion.seen[at:] if "/pages/" in path], [])
+
+
 def test_a_restored_page_is_synced_again(s):
     for id in ("one", "two"):
         s.create(id)

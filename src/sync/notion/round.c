@@ -82,8 +82,10 @@ static enum result bury(struct round *r, struct link *l, struct page *p)
 	if (r->n->job->check)
 		return SUCCESS;
 	code = notion_patch(r->n, p, &v, which, STR(""), r->arena);
+	if (code != SUCCESS)
+		return code;
 	l->gone = true;
-	return code == SUCCESS ? notion_link_save(r->state, l) : code;
+	return notion_link_save(r->state, l);
 }
 
 /* A second page of the same task: a killed sync made it (trash), or a person made a copy (a new task). */
@@ -381,6 +383,25 @@ static enum result handle_deleted(struct round *r)
 	return code;
 }
 
+/* Neither the task nor its page is there any more, so no later sync looks for them. */
+static enum result bury_both(struct round *r, struct link *l)
+{
+	if (notion_young(r->n, l)) /* the page cannot be seen yet */
+		return SUCCESS;
+	l->gone = true;
+	return notion_link_save(r->state, l);
+}
+
+static enum result handle_one_removed(struct round *r, struct link *l)
+{
+	struct page p;
+	enum result code = notion_get(r->n, l->page, &p, r->arena);
+
+	if (code == SUCCESS && !p.trashed)
+		return bury(r, l, &p);
+	return code == SUCCESS || r->n->status == 404 ? bury_both(r, l) : code;
+}
+
 /* A task that was removed: the query brings its page only if somebody edits it. */
 static enum result handle_removed(struct round *r)
 {
@@ -390,13 +411,11 @@ static enum result handle_removed(struct round *r)
 	for (size_t i = 0; code == SUCCESS && i < notion_links(r->state); i++) {
 		struct link *l = notion_link_at(r->state, i);
 		struct arena a = { 0 };
-		struct page p;
 
 		if (!l->task.n || !l->page.n || l->gone || notion_task(r, l->task) || l->fresh)
 			continue;
 		r->arena = &a;
-		code = notion_get(r->n, l->page, &p, &a);
-		code = forgive(r, code == SUCCESS && !p.trashed ? bury(r, l, &p) : code, l->task);
+		code = forgive(r, handle_one_removed(r, l), l->task);
 		r->arena = kept;
 		arena_free(&a);
 	}
