@@ -527,6 +527,27 @@ def test_a_removed_task_and_a_deleted_page(s):
     eq(len(s.notion.alive()), 1)
 
 
+def test_a_page_that_was_replaced_comes_back(s):
+    """A task has one page: the old one does not speak for it."""
+    s.create("one")
+    s.sync()
+    old = s.page("t1")
+    s.notion.page_of(old)["in_trash"] = True
+    s.pawl("update", "t1", "--priority", "5")
+    s.sync()
+    new = s.notion.new("", Title="one", Status="Ready", Priority=5, **{"Pawl ID": "t1"})
+    s.sync()
+    eq((s.page("t1"), len(s.tasks())), (new, 1))
+    s.notion.page_of(old)["in_trash"] = False
+    s.notion.edit(old, Title="of the old page")
+    s.notion.edit(new, Priority=6)
+    s.sync()
+    s.sync()
+    eq((s.page("t1"), s.task("t1")["title"], s.task("t1")["priority"]), (new, "one", 6))
+    eq((len(s.tasks()), s.notion.page_of(old)["in_trash"]), (1, True))
+    s.quiet()
+
+
 def test_a_removed_task_without_a_page(s):
     """The page of a removed task is in the trash, or is gone for good: no later sync asks for it."""
     for title in ("one", "two", "three"):

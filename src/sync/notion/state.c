@@ -82,6 +82,11 @@ struct link *notion_link_new(struct state *s, struct str task, struct str page)
 
 void notion_link_page(struct state *s, struct link *l, struct str page)
 {
+	char room[ID_MAX + 1];
+
+	/* a task has one page */
+	if (l->page.n && notion_link_of_page(s, l->page) == l)
+		json_object_del(s->of_page, key_of(l->page, room, sizeof(room)));
 	l->page = arena_str(&s->arena, page);
 	index_as(s->of_page, page, l->place);
 }
