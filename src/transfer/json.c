@@ -113,7 +113,7 @@ enum result port_read_json(struct port_in *in)
 	struct buf b = BUF_MAX(OBJECT_MAX);
 	enum result code = SUCCESS;
 	int c = get_next(in);
-	bool array, more = true;
+	bool array, more = false;
 
 	if (c == 0xef && get(in) == 0xbb && get(in) == 0xbf)
 		c = get_next(in);
@@ -134,7 +134,7 @@ enum result port_read_json(struct port_in *in)
 		else if (array && c != ']' && code == SUCCESS)
 			code = port_refuse_rest(in, in->line, STR("',' or ']' expected"));
 	}
-	if (code == SUCCESS && array && c == ']' && (!more || !in->spool->n))
+	if (code == SUCCESS && array && c == ']' && !more)
 		c = get_next(in);
 	else if (code == SUCCESS && array)
 		code = port_refuse_rest(in, in->line, STR("an object expected"));

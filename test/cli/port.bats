@@ -219,6 +219,9 @@ END
 	refused 1 "out of range" x.jsonl
 	printf '[]' >x.json
 	call 0 import x.json
+	echo '{"id": "a", "title": "A"}' >1.jsonl
+	call 0 import 1.jsonl x.json
+	says "1 task read, 1 created"
 	unchanged 30 import nosuch.json
 	echo 17 >x && unchanged 2 import x
 	cp x.json x && call 0 import x
