@@ -55,7 +55,7 @@ static enum result read_all(struct session *s, const struct import_args *a, stru
 {
 	struct str usual = a->files.n ? STR("") : usual_place(s, in->foreign->from);
 	struct strs files = a->files.n ? a->files : (struct strs){ &usual, 1 };
-	enum result code = SUCCESS, first = SUCCESS;
+	enum result code = SUCCESS;
 
 	for (size_t i = 0; code == SUCCESS && i < files.n; i++) {
 		in->path = data_path(s, files.v[i]);
@@ -64,12 +64,13 @@ static enum result read_all(struct session *s, const struct import_args *a, stru
 		if (!strncmp(in->path, "./", 2))
 			in->path += 2;
 		code = port_read(in, port_format(a->format, in->path));
-		if (in->check && code == MISCONFIGURED) { /* the next file may be wrong as well */
-			first = code;
+		if (in->check && in->n_refusals && code == MISCONFIGURED) {
+			/* in->refused has it; the next file, or the queue, may refuse more */
+			*in->ans = (struct answer){ 0 };
 			code = SUCCESS;
 		}
 	}
-	return code == SUCCESS ? first : code;
+	return code;
 }
 
 /* The program that wrote the tasks: named, or recognised by the first file. NULL: pawl, or nobody knows. */

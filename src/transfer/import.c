@@ -222,7 +222,7 @@ enum result port_read(struct port_in *in, enum port_format format)
 		code = port_read_md(in, -1, NULL, in->path);
 	else
 		code = read_file(in, format);
-	if (code == SUCCESS && fflush(in->spool->file))
+	if (fflush(in->spool->file) && code == SUCCESS)
 		code = port_cannot(in, "pawl cannot write the tasks to TMPDIR", -errno);
 	arena_free(&in->piece);
 	return code;

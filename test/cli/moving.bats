@@ -161,8 +161,10 @@ as_expected() {
 	check_refused 44 --from beads --strict
 	complains ".beads/issues.jsonl:37: bd-lost"
 	echo '{"id":"bd-x","title":"a","status":"open","priority":2,"issue_type":"task"' >>.beads/issues.jsonl
-	check_refused 40 --from beads
+	unchanged 40 import --from beads
 	complains ".beads/issues.jsonl:44: "
+	unchanged 40 import --from beads --check
+	complains ".beads/issues.jsonl:44: " ".beads/issues.jsonl:37: bd-lost depends on bd-nowhere, which does not exist"
 }
 
 @test "import --from --check: shows all that the import would refuse, with file and line" {

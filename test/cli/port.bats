@@ -477,6 +477,11 @@ in_formats() {
 	echo '{"id": "x", "title": "T"' >4.jsonl
 	unchanged 40 import 4.jsonl 2.csv --check --json
 	is '[.refusals[] | capture("^(?<at>[^:]+:[0-9]+)").at] == ["4.jsonl:1", "2.csv:2", "2.csv:3"]'
+	# nor the refusals of the queue
+	printf '%s\n' '{"id": "t1", "title": "T"}' '{"id": "y", "title": "T", "depends": ["y"]}' '{"id": "x", "title": "T"' >5.jsonl
+	unchanged 40 import 5.jsonl --check --json
+	is '[.refusals[] | capture("^(?<at>[^:]+:[0-9]+)").at] == ["5.jsonl:3", "5.jsonl:1", "5.jsonl:2"]'
+	is '.error.message == .refusals[0] and .error.code == "MISCONFIGURED"'
 }
 
 @test "import --check: looks at the tasks of the queue as the import does" {
