@@ -479,6 +479,29 @@ def test_comments_of_people_come_once(s):
     eq(s.comments("t1"), ["from Notion: first", "from Notion: second"])
 
 
+def test_comments_on_all_open_pages_come_in_turn(s):
+    for i in range(25):
+        s.create(f"task {i}")
+    s.sync()
+    for p in s.notion.alive():
+        s.notion.say(p["id"], "a remark")
+    eq([s.sync()["sync"]["comments"] for _ in range(4)], [10, 10, 5, 0])
+
+
+def test_comments_after_a_lost_state_come_once(s):
+    s.create("one")
+    s.sync()
+    page = s.page("t1")
+    for text in ("first", "again", "again"):
+        s.notion.say(page, text)
+    s.sync()
+    shutil.rmtree(s.dir + "/state/pawl/sync")
+    s.notion.say(page, "again")
+    # the queue itself recognises a repeated comment, but for a day only
+    eq([s.sync()["sync"]["comments"] for _ in range(2)], [1, 0])
+    eq(s.comments("t1"), [f"from Notion: {text}" for text in ("first", "again", "again", "again")])
+
+
 def test_a_deleted_comment_brings_no_older_one_back(s):
     s.create("work")
     s.sync()

@@ -132,6 +132,9 @@ struct gather {
 	struct strs ids, texts; /* of new comments, the oldest first */
 	int64_t *ats;
 	struct str known; /* the ids of the link that are still worth keeping */
+	bool lost;        /* no comment was seen yet: perhaps the state was lost */
+	bool asked;       /* `told` was read */
+	struct strs told; /* comments that the task has; an empty one was found again */
 };
 
 static struct str text_of(const json_t *o, const char *key, struct arena *a)
@@ -182,21 +185,64 @@ static bool gather(void *ctx, const json_t *c)
 	return true;
 }
 
+/* Reads the comments that the task has. */
+static enum result read_told(struct gather *g)
+{
+	struct request rq = { .op = OP_LOG };
+	struct answer ans;
+	enum result code;
+
+	if (!g->lost || g->asked)
+		return SUCCESS;
+	g->asked = true;
+	GIVE(&rq, id, g->l->task);
+	GIVE(&rq, type, STR("comment"));
+	code = notion_queue(g->r, &rq, &ans);
+	for (size_t i = 0; code == SUCCESS && i < ans.n_events; i++)
+		g->told = arena_append(g->r->arena, g->told, ans.events[i].text);
+	return code;
+}
+
+/* Has an earlier sync, whose state was lost, added this comment? Each one counts for one comment of the page. */
+static bool is_told(struct gather *g, struct str text)
+{
+	for (size_t i = 0; i < g->told.n; i++)
+		if (str_eq(g->told.v[i], text)) {
+			g->told.v[i] = STR("");
+			return true;
+		}
+	return false;
+}
+
+static enum result note(struct gather *g, size_t i)
+{
+	g->known = with_id(g->known, g->ids.v[i], g->r->arena);
+	g->l->comment = g->known;
+	if (g->ats[i] > g->l->comment_at)
+		g->l->comment_at = g->ats[i];
+	return notion_link_save(g->r->state, g->l);
+}
+
 /* Adds it to the task. A repeat after a kill is recognised by its request id. */
 static enum result add(struct gather *g, size_t i)
 {
 	struct round *r = g->r;
 	struct request rq = { .op = OP_COMMENT };
 	struct answer ans;
-	enum result code;
-	struct str text = str_trim(g->texts.v[i]);
+	enum result code = read_told(g);
+	struct str text = arena_printf(r->arena, "from Notion: %.*s",
+				       STRF(str_trim(g->texts.v[i])));
 
+	if (code != SUCCESS)
+		return code;
+	if (is_told(g, text))
+		return note(g, i);
 	notion_change(r->n, g->l->task, "a comment from the page", STR(""));
 	r->n->done->comments++;
 	if (r->n->job->check)
 		return SUCCESS;
 	GIVE(&rq, id, g->l->task);
-	GIVE(&rq, text, arena_printf(r->arena, "from Notion: %.*s", STRF(text)));
+	GIVE(&rq, text, text);
 	GIVE(&rq, request_id, arena_printf(r->arena, "notion-comment-%.*s", STRF(g->ids.v[i])));
 	code = notion_queue(r, &rq, &ans);
 	if (code != SUCCESS)
@@ -204,16 +250,12 @@ static enum result add(struct gather *g, size_t i)
 	if (ans.code != SUCCESS)
 		notion_warn(r->n, arena_printf(r->arena, "a comment on the page of %.*s: %.*s",
 					       STRF(g->l->task), STRF(ans.message)));
-	g->known = with_id(g->known, g->ids.v[i], r->arena);
-	g->l->comment = g->known;
-	if (g->ats[i] > g->l->comment_at)
-		g->l->comment_at = g->ats[i];
-	return notion_link_save(r->state, g->l);
+	return note(g, i);
 }
 
 enum result notion_comments(struct round *r, struct link *l)
 {
-	struct gather g = { .r = r, .l = l };
+	struct gather g = { .r = r, .l = l, .lost = !l->comment_at };
 	enum result code = each_comment(r->n, l->page, gather, &g, r->arena);
 
 	for (size_t i = 0; code == SUCCESS && i < g.ids.n; i++)

@@ -215,6 +215,9 @@ struct link *notion_link_at(struct state *s, size_t i);
 /* Up to which time of editing all pages were read. */
 int64_t notion_mark(const struct state *s);
 enum result notion_mark_set(struct state *s, int64_t edited);
+/* The place of the link whose comments come next. */
+size_t notion_talk(const struct state *s);
+enum result notion_talk_set(struct state *s, size_t place);
 
 /* --- merging ------------------------------------------------------------------------------------------ */
 

@@ -434,9 +434,10 @@ static bool is_talk(const struct round *r, const struct link *l, bool *open)
 		     t->status == IN_PROGRESS || l->touched);
 }
 
+/* Of the other open pages, each round reads the next few. */
 static enum result handle_comments(struct round *r)
 {
-	size_t n = notion_links(r->state), extra = 0, start = n ? random_below((uint32_t)n) : 0;
+	size_t n = notion_links(r->state), extra = 0, start = notion_talk(r->state), next = start;
 	struct arena *kept = r->arena;
 	enum result code = SUCCESS;
 
@@ -445,8 +446,11 @@ static enum result handle_comments(struct round *r)
 		struct arena a = { 0 };
 		bool open;
 
-		if (!is_talk(r, l, &open) && (!open || extra++ >= TALKS))
-			continue;
+		if (!is_talk(r, l, &open)) {
+			if (!open || extra++ >= TALKS)
+				continue;
+			next = l->place + 1;
+		}
 		r->arena = &a;
 		code = notion_comments(r, l);
 		r->arena = kept;
@@ -455,7 +459,7 @@ static enum result handle_comments(struct round *r)
 		if (r->n->status == 404) /* the page cannot be seen yet, or is deleted */
 			code = SUCCESS;
 	}
-	return code;
+	return code == SUCCESS ? notion_talk_set(r->state, extra > TALKS ? next : start) : code;
 }
 
 enum result notion_round(struct notion *n, struct state *s)

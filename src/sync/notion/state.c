@@ -22,6 +22,7 @@ struct state {
 	size_t count, lines;
 	json_t *of_task, *of_page; /* -> place in links */
 	int64_t mark;
+	int64_t talk; /* place of the link whose comments come next */
 	int64_t turn; /* fence of the lock @sync when this state was last used; 0: unknown */
 };
 
@@ -110,6 +111,11 @@ struct link *notion_link_at(struct state *s, size_t i)
 int64_t notion_mark(const struct state *s)
 {
 	return s->mark;
+}
+
+size_t notion_talk(const struct state *s)
+{
+	return s->count ? (size_t)s->talk % s->count : 0;
 }
 
 /* --- lines ---------------------------------------------------------------------------------------------------- */
@@ -230,6 +236,8 @@ static void take_mark(struct state *s, const json_t *o)
 {
 	if (json_object_get(o, "mark"))
 		s->mark = number_in(o, "mark");
+	if (json_object_get(o, "talk"))
+		s->talk = number_in(o, "talk");
 	if (json_object_get(o, "turn"))
 		s->turn = number_in(o, "turn");
 	if (json_is_true(json_object_get(o, "forget")))
@@ -309,6 +317,14 @@ enum result notion_mark_set(struct state *s, int64_t edited)
 		return SUCCESS;
 	s->mark = edited;
 	return append(s, json_pack("{s:I}", "mark", (json_int_t)edited));
+}
+
+enum result notion_talk_set(struct state *s, size_t place)
+{
+	if (place == (size_t)s->talk)
+		return SUCCESS;
+	s->talk = (int64_t)place;
+	return append(s, json_pack("{s:I}", "talk", (json_int_t)place));
 }
 
 /* Each sync raises the fence of the lock @sync by one. */
@@ -394,7 +410,8 @@ static void tidy(struct state *s)
 		free(text);
 		json_decref(o);
 	}
-	buf_addf(&b, "{\"mark\":%lld,\"turn\":%lld}\n", (long long)s->mark, (long long)s->turn);
+	buf_addf(&b, "{\"mark\":%lld,\"turn\":%lld,\"talk\":%lld}\n", (long long)s->mark,
+		 (long long)s->turn, (long long)s->talk);
 	if (!b.full)
 		(void)fs_write_atomic(s->path, buf_str(&b), 0600);
 	buf_free(&b);
