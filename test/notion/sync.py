@@ -550,6 +550,23 @@ def test_a_removed_task_and_a_deleted_page(s):
     eq(len(s.notion.alive()), 1)
 
 
+def test_an_archived_task_is_not_removed(s):
+    s.create("one")
+    s.create("two")
+    s.sync()
+    s.pawl("cancel", "t1", "--reason", "x")
+    s.sync()
+    s.pawl("archive", "t1")
+    s.sync()
+    at = len(s.notion.seen)
+    s.sync()
+    eq([path for _, _, path in s.notion.seen[at:] if "/pages/" in path], [])
+    s.notion.edit(s.page("t1"), Title="edited", Status="Ready")
+    s.sync()
+    eq((s.task("t1")["title"], s.task("t1")["status"], s.value("t1", "Status")), ("edited", "Ready", "Ready"))
+    s.quiet()
+
+
 def test_a_page_that_was_replaced_comes_back(s):
     """A task has one page: the old one does not speak for it."""
     s.create("one")
