@@ -128,6 +128,53 @@ static void test_missing_answer(void **state)
 	close_it(s);
 }
 
+/* Pages of the index by date that a change has read when it has the lock. */
+static int64_t due_pages(struct pg *s)
+{
+	PGresult *r = NULL;
+	int64_t n;
+
+	assert_int_equal(pg_lock(s, 20000, NULL, 0), 0);
+	if (pg_ask(s, "SELECT pg_stat_get_xact_blocks_fetched('$S.record_due'::regclass)", NULL,
+		   &r) < 0)
+		fail_msg("%s", err.text);
+	n = pg_int_at(r, 0, 0);
+	PQclear(r);
+	give_up(s);
+	return n;
+}
+
+/* On another connection, since the server counts the pages of each. */
+static void run_beside(struct pg *s, const char *sql)
+{
+	char *text = pg_sql(s, sql);
+	PGconn *db = NULL;
+	PGresult *r;
+
+	assert_int_equal(pg_connect_to(s, &db), 0);
+	r = PQexec(db, text);
+	if (PQresultStatus(r) != PGRES_COMMAND_OK)
+		fail_msg("%s", PQerrorMessage(db));
+	PQclear(r);
+	PQfinish(db);
+	free(text);
+}
+
+/* The server keeps the plan that it made for the empty table. */
+static void test_old_plan(void **state)
+{
+	struct pg *s = open_schema("due");
+
+	(void)state;
+	s->changes = 2;
+	assert_in_range(due_pages(s), 1, 20);
+	run_beside(s, "INSERT INTO $S.record(q,key,rev,lane,eligible_at) SELECT q,"
+		      "convert_to(n::text,'UTF8'),1,2+n%2,9000000000000+n FROM $S.queue,"
+		      "generate_series(1,20000) n");
+	assert_in_range(due_pages(s), 1, 20);
+	close_it(s);
+}
+
 static void test_parent_once(void **state)
 {
 	struct pg *s = open_schema("parent");
@@ -273,10 +320,11 @@ static void test_until(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full_batch),     cmocka_unit_test(test_missing_answer),
-		cmocka_unit_test(test_parent_once),    cmocka_unit_test(test_long_log),
-		cmocka_unit_test(test_new_connection), cmocka_unit_test(test_dollars),
-		cmocka_unit_test(test_tell),           cmocka_unit_test(test_until),
+		cmocka_unit_test(test_old_plan),       cmocka_unit_test(test_full_batch),
+		cmocka_unit_test(test_missing_answer), cmocka_unit_test(test_parent_once),
+		cmocka_unit_test(test_long_log),       cmocka_unit_test(test_new_connection),
+		cmocka_unit_test(test_dollars),        cmocka_unit_test(test_tell),
+		cmocka_unit_test(test_until),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
