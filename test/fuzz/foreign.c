@@ -27,10 +27,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-static bool exists(void *ctx, struct str id)
+static enum result exists(void *ctx, struct str id, struct answer *ans)
 {
 	(void)ctx;
-	return str_is(id, "t1");
+	(void)ans;
+	return str_is(id, "t1") ? SUCCESS : NOT_FOUND;
 }
 
 static enum result parse(struct port_in *in, struct str text)
