@@ -340,6 +340,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		code = put_all(s, a, &in, &im);
 	if (a->check)
 		im = (struct import){ 0 }; /* nothing was imported */
+	arena_free(&in.piece);
 	spool_close(&spool);
 	if (a->check && (in.n_refusals || (code != SUCCESS && ans.warnings.n))) {
 		code = refuse(&in, code, out);
