@@ -567,6 +567,7 @@ packed() {
 }
 
 @test "board --web: the browser gets a token that is good for one login" {
+	needs_terminal
 	queue
 	mkdir bin
 	printf '#!/bin/sh\necho "$1" >"%s/opened.new"; mv "%s/opened.new" "%s/opened"\n' "$PWD" "$PWD" "$PWD" >bin/xdg-open

@@ -5,6 +5,7 @@ import {
 	task,
 	serve,
 	boardWeb,
+	noTerminal,
 	dir,
 	stop,
 	start,
@@ -521,7 +522,7 @@ await test("a hidden page closes its stream, and is not live before it has caugh
 	await inColumn(page, "Ready", "hidden");
 });
 
-await test("board --web opens the browser with a token that is good once", async () => {
+const opens = async () => {
 	const opened = await boardWeb();
 	const other = await open(opened);
 	await live(other);
@@ -532,7 +533,8 @@ await test("board --web opens the browser with a token that is good once", async
 	await other.goto(opened); // the token of the address is used up
 	await other.waitForSelector("dialog[open] #token");
 	await other.context().close();
-});
+};
+await test("board --web opens the browser with a token that is good once", opens, noTerminal);
 
 await test("board --export writes a page that needs no server", async () => {
 	pawl("create", "</script><script>alert(10)</script><!--", "--id", "evil", "--description", "<!-- <script> -->");
