@@ -359,14 +359,24 @@ has_mouse() {
 	[ "$(tm display-message -p '#{mouse_any_flag}')" = "$1" ]
 }
 
+# menu_of_plan: a click on the task, and its menu. On a busy machine the bytes of a click may come in two pieces; the board
+# takes them for keys then, and `waits` clicks again.
+menu_of_plan() {
+	mouse 0 2 3
+	keys m
+	sees "Move to which status?"
+	shows "2 Canceled" && return
+	keys Escape
+	gone "Move to which status?"
+	return 1
+}
+
 @test "board: a click selects, a double click opens, the wheel scrolls, t gives the mouse back" {
 	some_tasks
 	board 80 24
 	sees "Write the docs" "1 Backlog 1"
 	waits has_mouse 1
-	mouse 0 2 3
-	keys m
-	sees "pawl board" "Move to which status?" "2 Canceled"
+	waits menu_of_plan
 	keys Escape
 	sees "nothing changed"
 	mouse 65 30 10
