@@ -110,9 +110,11 @@ server() {
 	return 1
 }
 
+# server_up NAME: after a crash the server syncs each of its 1,000 files, unless it asks for the whole file system
 server_up() {
 	"$pg_run" "$pg_bin/pg_ctl" -s -w -D "$pg_dir/$1" -l "$pg_dir/$1.log" \
-		-o "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories=$pg_dir -c max_connections=300" start >/dev/null 2>&1 3>&-
+		-o "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories=$pg_dir -c max_connections=300 \
+			-c recovery_init_sync_method=syncfs" start >/dev/null 2>&1 3>&-
 }
 
 server_end() {
