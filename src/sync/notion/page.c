@@ -234,10 +234,11 @@ static void take_body(struct page *p, const json_t *o, struct arena *a)
 	p->is.has[F_BODY] = p->body_read = !json_is_true(json_object_get(o, "truncated"));
 }
 
-enum result notion_body(struct notion *n, struct page *p, struct arena *a)
+static enum result ask_body(struct notion *n, const char *method, json_t *sent, struct page *p,
+			    struct arena *a)
 {
 	json_t *o;
-	enum result code = notion_ask(n, "GET", page_target(p->id, "/markdown", a), NULL, false,
+	enum result code = notion_ask(n, method, page_target(p->id, "/markdown", a), sent, false,
 				      &o);
 
 	if (code != SUCCESS)
@@ -247,19 +248,18 @@ enum result notion_body(struct notion *n, struct page *p, struct arena *a)
 	return SUCCESS;
 }
 
+enum result notion_body(struct notion *n, struct page *p, struct arena *a)
+{
+	return ask_body(n, "GET", NULL, p, a);
+}
+
 enum result notion_patch_body(struct notion *n, struct page *p, struct str text, struct arena *a)
 {
-	json_t *o, *body = json_pack("{s:s,s:{s:s%,s:b}}", "type", "replace_content",
-				     "replace_content", "new_str", str_p(text), text.n,
-				     "allow_deleting_content", 1);
-	enum result code = notion_ask(n, "PATCH", page_target(p->id, "/markdown", a), body, false,
-				      &o);
-
-	if (code != SUCCESS)
-		return code;
-	take_body(p, o, a);
-	json_decref(o);
-	return SUCCESS;
+	return ask_body(n, "PATCH",
+			json_pack("{s:s,s:{s:s%,s:b}}", "type", "replace_content",
+				  "replace_content", "new_str", str_p(text), text.n,
+				  "allow_deleting_content", 1),
+			p, a);
 }
 
 static json_t *properties_of(const struct notion *n, const struct values *v, const bool *which,
