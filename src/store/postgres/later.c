@@ -33,28 +33,6 @@ int pg_later_update(struct pg *s, struct str key)
 	return is_much(s) ? pg_later_send(s) : 0;
 }
 
-/* The columns that a claim changes. */
-static struct pg_args *row_of(struct pg *s, const struct record *r)
-{
-	struct pg_args *p = arena_new(&s->arena, struct pg_args);
-	const struct index *ix = &r->ix;
-
-	pg_bytes(p, r->key);
-	pg_int(p, r->rev);
-	pg_int_or_null(p, ix->lane, !ix->lane);
-	pg_int_or_null(p, ix->status, !ix->status);
-	pg_int(p, ix->class_rank);
-	pg_int(p, ix->priority);
-	pg_int(p, ix->eligible_at);
-	pg_int(p, ix->updated_at);
-	pg_int_or_null(p, ix->due, !ix->due);
-	pg_bytes_or_null(p, ix->holder);
-	pg_bytes_or_null(p, ix->token);
-	pg_bytes(p, r->hot);
-	pg_copies(p, r);
-	return p;
-}
-
 static int send_records(struct pg *s, struct pg_seen *seen, size_t n)
 {
 	struct pg_args args = { .a = &s->arena };
@@ -62,8 +40,10 @@ static int send_records(struct pg *s, struct pg_seen *seen, size_t n)
 
 	if (n == 1)
 		return pg_update(s, seen->rec);
-	for (size_t i = 0; i < n; i++, seen = seen->next_later)
-		rows[i] = row_of(s, seen->rec);
+	for (size_t i = 0; i < n; i++, seen = seen->next_later) {
+		rows[i] = arena_new(&s->arena, struct pg_args);
+		pg_claim_columns(rows[i], seen->rec);
+	}
 	pg_int(&args, s->q);
 	pg_columns(&args, rows, n);
 	return pg_send(

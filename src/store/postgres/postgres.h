@@ -334,8 +334,8 @@ int pg_may_write(struct pg *s);
 int pg_apply(struct pg *s, const struct edit *e);
 /* Sends the row of a record that is there. */
 int pg_update(struct pg *s, const struct record *r);
-/* Adds the columns that copy a part of `hot`. */
-void pg_copies(struct pg_args *p, const struct record *r);
+/* Adds the key and the columns that a claim changes. */
+void pg_claim_columns(struct pg_args *p, const struct record *r);
 
 /* --- postgres/later.c ------------------------------------------------------------------------------ */
 

@@ -17,7 +17,8 @@ static int run_key(struct pg *s, const char *sql, struct str key)
 	return pg_send(s, sql, &args);
 }
 
-void pg_copies(struct pg_args *p, const struct record *r)
+/* The columns that copy a part of `hot`. */
+static void add_copies(struct pg_args *p, const struct record *r)
 {
 	struct str values[COLUMN_COPIES];
 	bool there[COLUMN_COPIES];
@@ -36,13 +37,10 @@ void pg_copies(struct pg_args *p, const struct record *r)
 	}
 }
 
-static void add_row(struct pg *s, struct pg_args *p, const struct record *r)
+void pg_claim_columns(struct pg_args *p, const struct record *r)
 {
 	const struct index *ix = &r->ix;
-	char key[ID_KEY_MAX];
 
-	p->a = &s->arena;
-	pg_int(p, s->q);
 	pg_bytes(p, r->key);
 	pg_int(p, r->rev);
 	pg_int_or_null(p, ix->lane, !ix->lane);
@@ -51,18 +49,28 @@ static void add_row(struct pg *s, struct pg_args *p, const struct record *r)
 	pg_int(p, ix->priority);
 	pg_int(p, ix->eligible_at);
 	pg_int(p, ix->updated_at);
-	pg_int(p, ix->created_at);
 	pg_int_or_null(p, ix->due, !ix->due);
-	pg_bytes(p, ix->id);
-	pg_bytes_or_null(p, arena_str(p->a, index_id_key(ix->id, key)));
 	pg_bytes_or_null(p, ix->holder);
 	pg_bytes_or_null(p, ix->token);
+	pg_bytes(p, r->hot);
+	add_copies(p, r);
+}
+
+static void add_row(struct pg *s, struct pg_args *p, const struct record *r)
+{
+	const struct index *ix = &r->ix;
+	char key[ID_KEY_MAX];
+
+	p->a = &s->arena;
+	pg_int(p, s->q);
+	pg_claim_columns(p, r);
+	pg_int(p, ix->created_at);
+	pg_bytes(p, ix->id);
+	pg_bytes_or_null(p, arena_str(p->a, index_id_key(ix->id, key)));
 	pg_bytes_or_null(p, ix->parent);
 	pg_bytes_or_null(p, ix->type);
 	pg_list(p, ix->labels);
 	pg_list(p, ix->depends);
-	pg_bytes(p, r->hot);
-	pg_copies(p, r);
 }
 
 static int insert(struct pg *s, const struct record *r)
@@ -73,10 +81,10 @@ static int insert(struct pg *s, const struct record *r)
 	return pg_send_beside(
 		s,
 		"INSERT INTO $S.record(q,key,rev,lane,status,class_rank,priority,eligible_at,"
-		"updated_at,created_at,due_at,id,id_key,holder,token,parent,type,labels,depends,hot,"
-		"assignee,run,attempts,fence,archived,queue_holder,host,acquired,expires) VALUES($1,"
-		"$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21,$22,$23,"
-		"$24,$25,$26,$27,$28,$29)",
+		"updated_at,due_at,holder,token,hot,assignee,run,attempts,fence,archived,"
+		"queue_holder,host,acquired,expires,created_at,id,id_key,parent,type,labels,depends) "
+		"VALUES($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21,"
+		"$22,$23,$24,$25,$26,$27,$28,$29)",
 		&args);
 }
 
@@ -88,10 +96,10 @@ int pg_update(struct pg *s, const struct record *r)
 	return pg_send(
 		s,
 		"UPDATE $S.record SET rev=$3,lane=$4,status=$5,class_rank=$6,priority=$7,"
-		"eligible_at=$8,updated_at=$9,created_at=$10,due_at=$11,id=$12,id_key=$13,holder=$14,"
-		"token=$15,parent=$16,type=$17,labels=$18,depends=$19,hot=$20,assignee=$21,run=$22,"
-		"attempts=$23,fence=$24,archived=$25,queue_holder=$26,host=$27,acquired=$28,"
-		"expires=$29 WHERE q=$1 AND key=$2",
+		"eligible_at=$8,updated_at=$9,due_at=$10,holder=$11,token=$12,hot=$13,assignee=$14,"
+		"run=$15,attempts=$16,fence=$17,archived=$18,queue_holder=$19,host=$20,acquired=$21,"
+		"expires=$22,created_at=$23,id=$24,id_key=$25,parent=$26,type=$27,labels=$28,"
+		"depends=$29 WHERE q=$1 AND key=$2",
 		&args);
 }
 
