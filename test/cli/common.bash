@@ -161,7 +161,7 @@ needs() {
 
 needs_terminal() {
 	needs script
-	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no pseudo-terminal to be had here"
+	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "there is no pseudo-terminal here"
 }
 
 # on_terminal COMMAND: the output as a terminal would get it

@@ -438,9 +438,8 @@ END
 }
 
 @test "on a terminal the command is in the foreground, and pawl is again afterwards" {
-	needs script
 	needs ps
-	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no pseudo-terminal to be had here"
+	needs_terminal
 	new x
 	cat >inside <<-'END'
 		"$PAWL" run --next -q -- sh -c 'ps -o pgid=,tpgid= -p $$ >during'
@@ -456,8 +455,7 @@ END
 
 @test "^Z stops the command and pawl, fg goes on with both" {
 	needs python3
-	needs script
-	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no pseudo-terminal to be had here"
+	needs_terminal
 	new x
 	cat >shell.py <<-'END'
 		import os, pty, select, time

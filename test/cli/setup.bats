@@ -329,8 +329,7 @@ notes() {
 }
 
 @test "on a terminal it asks" {
-	needs script
-	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no pseudo-terminal to be had here"
+	needs_terminal
 	echo n | script -qec "'$PAWL' setup claude" /dev/null >shown
 	grep -q '"pawl": {' shown
 	grep -q 'y/N' shown

@@ -1,11 +1,14 @@
 #!/usr/bin/env bats
 # The pictures in README.md show what the program prints today.
 
+load ../cli/common
+
 setup() {
+	trace_failures
+	needs_terminal
 	source=${PAWL_SOURCE:-$(cd "$BATS_TEST_DIRNAME/../.." && pwd)}
 	picture=$source/tools/terminal-picture
 	build=$(dirname "$PAWL")
-	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no pseudo-terminal to be had here"
 }
 
 @test "picture: doc/terminal.svg is up to date" {
@@ -17,7 +20,7 @@ setup() {
 }
 
 @test "picture: doc/board.svg is up to date" {
-	command -v tmux >/dev/null || skip "there is no tmux here"
+	needs tmux
 	[ -e "$build/pawl-board.so" ] || skip "the board is not built: there is no ncursesw"
 	"$source/tools/board-picture" "$build" >"$BATS_TEST_TMPDIR/board.svg"
 	diff "$source/doc/board.svg" "$BATS_TEST_TMPDIR/board.svg" || {
