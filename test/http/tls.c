@@ -90,6 +90,19 @@ static enum http_fate get(struct http_client *c, const char *target, struct aren
 	return http_call(c, "GET", target, NULL, none, STR(""), os_boot_ms() + PATIENCE, a, out);
 }
 
+/* The client refuses the server, sends it nothing, and says why with these words. */
+static void refuses(const char *url, const char *ca, const char *words)
+{
+	struct http_client *c = client(url, ca ? file(ca) : NULL);
+	struct http_answer out;
+	struct arena a = { 0 };
+
+	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
+	assert_non_null(strstr(out.why, words));
+	http_client_free(c);
+	arena_free(&a);
+}
+
 static void test_calls(void **state)
 {
 	struct harness *h = secure("good.pem", "good.key");
@@ -129,34 +142,18 @@ static void test_calls(void **state)
 static void test_not_trusted(void **state)
 {
 	struct harness *h = secure("good.pem", "good.key"), *o = secure("other.pem", "other.key");
-	struct http_answer out;
-	struct arena a = { 0 };
-	struct http_client *c;
 
 	(void)state;
-	c = client(harness_url(h), NULL); /* the system does not know it */
-	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
-	assert_non_null(strstr(out.why, "not trusted"));
-	http_client_free(c);
-	c = client(harness_url(h), file("other.pem"));
-	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
-	http_client_free(c);
-	c = client(harness_url(o), file("other.pem")); /* trusted, but another name */
-	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
-	assert_non_null(strstr(out.why, "IP address mismatch"));
-	http_client_free(c);
-	c = client(harness_url(h), file("missing.pem"));
-	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
-	assert_non_null(strstr(out.why, "missing.pem"));
-	http_client_free(c);
+	refuses(harness_url(h), NULL, "not trusted"); /* the system does not know it */
+	refuses(harness_url(h), "other.pem", "not trusted");
+	refuses(harness_url(o), "other.pem", "IP address mismatch"); /* trusted, but another name */
+	refuses(harness_url(h), "missing.pem", "missing.pem");
 	assert_int_equal(harness_counters(h).requests, 0);
 	assert_int_equal(harness_counters(o).requests, 0);
-	arena_free(&a);
 	harness_end(o);
 	harness_end(h);
 }
 
-/* https to a plain server, and plain http to a TLS server. */
 static void answers(struct harness *h, const char *ca)
 {
 	struct http_client *c = client(harness_url(h), file(ca));
@@ -178,9 +175,6 @@ static void answers(struct harness *h, const char *ca)
 static void test_trusted(void **state)
 {
 	struct harness *h = secure("good.pem", "good.key"), *s;
-	struct http_answer out;
-	struct arena a = { 0 };
-	struct http_client *c;
 
 	(void)state;
 	shell("openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=signed "
@@ -195,19 +189,13 @@ static void test_trusted(void **state)
 	answers(h, "both.pem");
 	answers(s, "other.pem");
 	answers(s, "both.pem");
-	c = client(harness_url(s), file("good.pem"));
-	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
-	assert_non_null(strstr(out.why, "not trusted"));
-	http_client_free(c);
-	c = client(harness_url(h), file("broken.pem"));
-	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
-	assert_non_null(strstr(out.why, "broken.pem"));
-	http_client_free(c);
-	arena_free(&a);
+	refuses(harness_url(s), "good.pem", "not trusted");
+	refuses(harness_url(h), "broken.pem", "broken.pem");
 	harness_end(s);
 	harness_end(h);
 }
 
+/* https to a plain server, and plain http to a TLS server. */
 static void test_crossed(void **state)
 {
 	struct harness *plain = harness_start(NULL), *tls = secure("good.pem", "good.key");
@@ -218,9 +206,7 @@ static void test_crossed(void **state)
 
 	(void)state;
 	snprintf(url, sizeof(url), "https://127.0.0.1:%d", harness_port(plain));
-	c = client(url, file("good.pem"));
-	assert_int_equal(get(c, "/e", &a, &out), HTTP_NOT_SENT);
-	http_client_free(c);
+	refuses(url, "good.pem", "");
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d", harness_port(tls));
 	c = client(url, NULL);
 	assert_int_equal(get(c, "/e", &a, &out), HTTP_UNKNOWN);
@@ -303,9 +289,7 @@ static void test_reload(void **state)
 	harness_do(h, reload);
 	assert_int_equal(reloaded, 0);
 	assert_int_equal(get(kept, "/e", &a, &out), HTTP_ANSWERED); /* as it was begun */
-	fresh = client(harness_url(h), file("good.pem"));
-	assert_int_equal(get(fresh, "/e", &a, &out), HTTP_NOT_SENT);
-	http_client_free(fresh);
+	refuses(harness_url(h), "good.pem", "not trusted");
 	http_client_free(kept);
 	arena_free(&a);
 	harness_end(h);
