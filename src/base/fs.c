@@ -295,6 +295,11 @@ bool fs_is_settling(int dir, const char *path)
 	return true;
 }
 
+struct fs_id fs_id_of(const struct stat *st)
+{
+	return (struct fs_id){ st->st_dev, st->st_ino, (int64_t)st->st_size };
+}
+
 bool fs_identify(const char *path, struct fs_id *out)
 {
 	struct stat st;
@@ -309,7 +314,18 @@ bool fs_identify(const char *path, struct fs_id *out)
 #endif
 	if (lstat(path, &st)) /* a sandbox may not know statx() */
 		return false;
-	*out = (struct fs_id){ st.st_dev, st.st_ino, (int64_t)st.st_size };
+	*out = fs_id_of(&st);
+	return true;
+}
+
+bool fs_is_at(const char *path, const struct fs_id *file, int64_t *size)
+{
+	struct fs_id id;
+
+	if (!fs_identify(path, &id) || id.ino != file->ino || id.dev != file->dev)
+		return false;
+	if (size)
+		*size = id.size;
 	return true;
 }
 

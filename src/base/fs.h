@@ -42,6 +42,9 @@ struct fs_id {
  * next write to the file an exact time of its own, and the changed inode makes that write and its sync slower.
  */
 bool fs_identify(const char *path, struct fs_id *out);
+struct fs_id fs_id_of(const struct stat *st);
+/* Is the file still at this path? size: its size now, if that is so; may be NULL. */
+bool fs_is_at(const char *path, const struct fs_id *file, int64_t *size);
 bool fs_is_dir(const char *path);
 bool fs_exists(const char *path);
 /* "dir/name" */

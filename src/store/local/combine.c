@@ -61,8 +61,7 @@ static int map(struct combine *c)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	c->inode = st.st_ino;
-	c->device = st.st_dev;
+	c->id = fs_id_of(&st);
 	if (st.st_size < (off_t)sizeof(struct combine_file)) {
 		struct xfsz hold;
 
@@ -125,10 +124,10 @@ int combine_open(struct combine *c, const char *path, const struct stat *like)
 
 bool combine_stands(const struct combine *c)
 {
-	struct stat st;
+	int64_t size;
 
-	return c->file && !bus_torn(c->bus) && lstat(c->path, &st) == 0 && st.st_ino == c->inode &&
-	       st.st_dev == c->device && st.st_size >= (off_t)sizeof(struct combine_file);
+	return c->file && !bus_torn(c->bus) && fs_is_at(c->path, &c->id, &size) &&
+	       size >= (int64_t)sizeof(struct combine_file);
 }
 
 uint64_t combine_number(struct combine *c)

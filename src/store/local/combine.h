@@ -39,8 +39,7 @@ struct combine {
 	struct combine_file *file; /* NULL: not mapped */
 	char *path;
 	int fd;
-	ino_t inode; /* of the file */
-	dev_t device;
+	struct fs_id id; /* of the file */
 	struct bus *bus; /* guards the mapping */
 	bool hopeless;   /* group commit does not work here: do not try again */
 	int slot;        /* our slot; -1: none yet */

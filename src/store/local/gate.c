@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/fs.h"
 #include "base/os.h"
 #include "base/when.h"
 
@@ -85,8 +84,7 @@ static int prepare(struct gate *g)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	g->device = st.st_dev;
-	g->inode = st.st_ino;
+	g->file = fs_id_of(&st);
 	if (st.st_size < GATE_SIZE)
 		r = allocate(g);
 	if (r)
@@ -168,9 +166,7 @@ void gate_close(struct gate *g)
 
 bool gate_stands(const struct gate *g, const char *path)
 {
-	struct fs_id id;
-
-	return g->fd >= 0 && fs_identify(path, &id) && id.ino == g->inode && id.dev == g->device;
+	return g->fd >= 0 && fs_is_at(path, &g->file, NULL);
 }
 
 static void tame(char *s)

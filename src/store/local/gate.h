@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 
 #include "base/bus.h"
+#include "base/fs.h"
 #include "base/xfsz.h"
 #include "store/local/counts.h"
 #include "store/store.h"
@@ -32,9 +33,8 @@
 #define GATE_NOTES 3
 
 struct gate {
-	int fd;       /* -1: not open */
-	dev_t device; /* of the file */
-	ino_t inode;
+	int fd; /* -1: not open */
+	struct fs_id file;
 	char *map;
 	bool whole;                      /* the file has its first GATE_SIZE bytes */
 	bool counted;                    /* the file has room for the counters, too */

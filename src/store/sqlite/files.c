@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/os.h"
@@ -17,7 +16,7 @@ struct main_file {
 	struct stat st;
 	int fd; /* SQLite's descriptor; -1: unknown */
 	bool size_told;
-	struct fs_id shm;
+	struct fs_id shm;               /* ino is 0: not open */
 	const volatile uint32_t *index; /* the index of the WAL, in the -shm */
 	enum {
 		NOTHING, /* no -shm yet */
@@ -32,11 +31,6 @@ struct main_file {
 /* The handles of one process share one -shm for each database: SQLite opens it only once. */
 static struct main_file *all;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-struct fs_id sq_file_id(const struct stat *st)
-{
-	return (struct fs_id){ st->st_dev, st->st_ino, (int64_t)st->st_size };
-}
 
 /* --- the tail of a sqlite3_file ------------------------------------------------------------------ */
 
@@ -63,7 +57,7 @@ void sq_main_found_shm(struct sq_opening *o)
 	struct main_file *m = sq_tail(o->file);
 
 	pthread_mutex_lock(&lock);
-	m->shm = sq_file_id(&o->st);
+	m->shm = fs_id_of(&o->st);
 	m->state = FRESH;
 	pthread_mutex_unlock(&lock);
 }
@@ -81,11 +75,9 @@ static void share_shm(struct main_file *m)
 static void look_for_shm(struct main_file *m)
 {
 	char path[PATH_MAX];
-	struct stat st;
-	int n = snprintf(path, sizeof(path), "%s-shm", m->name);
 
-	if (n < (int)sizeof(path) && lstat(path, &st) == 0)
-		m->shm = sq_file_id(&st);
+	if (sq_beside(m->name, "-shm", path))
+		(void)fs_identify(path, &m->shm);
 }
 
 static int map_shm(sqlite3_file *f, int region, int size, int extend, void volatile **out)
@@ -193,26 +185,22 @@ int64_t sq_main_first_size(struct sq *s)
 
 /* --- are the files still at their paths? ---------------------------------------------------------- */
 
-bool sq_beside(const struct sq *s, const char *end, char *path)
+bool sq_beside(const char *database, const char *end, char *path)
 {
-	size_t n = strlen(s->path), m = strlen(end) + 1;
+	size_t n = strlen(database), m = strlen(end) + 1;
 
 	if (n + m > PATH_MAX)
 		return false;
-	memcpy(path, s->path, n);
+	memcpy(path, database, n);
 	memcpy(path + n, end, m);
 	return true;
 }
 
-static bool at_path(const struct sq *s, const char *end, dev_t dev, ino_t ino, int64_t *size)
+static bool at_path(const struct sq *s, const char *end, const struct fs_id *file, int64_t *size)
 {
 	char path[PATH_MAX];
-	struct fs_id id;
 
-	if (!sq_beside(s, end, path) || !fs_identify(path, &id) || id.ino != ino || id.dev != dev)
-		return false;
-	*size = id.size;
-	return true;
+	return sq_beside(s->path, end, path) && fs_is_at(path, file, size);
 }
 
 /*
@@ -240,15 +228,17 @@ enum sq_files sq_files_look(struct sq *s)
 {
 	const struct main_file *m = main_of(s);
 	const struct fs_id *wal = sq_wal_id(s);
-	int64_t size = 0;
+	struct fs_id database;
+	int64_t size;
 
 	if (!m)
 		return SQ_FILES_STAND;
-	if (!at_path(s, "", m->st.st_dev, m->st.st_ino, &size))
+	database = fs_id_of(&m->st);
+	if (!at_path(s, "", &database, NULL))
 		return SQ_DATABASE_GONE;
-	if (wal && (!at_path(s, "-wal", wal->dev, wal->ino, &size) || size < wal_size_least(m)))
+	if (wal && (!at_path(s, "-wal", wal, &size) || size < wal_size_least(m)))
 		return SQ_WAL_GONE;
-	if (m->shm.ino && !at_path(s, "-shm", m->shm.dev, m->shm.ino, &size))
+	if (m->shm.ino && !at_path(s, "-shm", &m->shm, NULL))
 		return SQ_INDEX_GONE;
 	return SQ_FILES_STAND;
 }
@@ -258,11 +248,8 @@ static void drop_index(struct sq *s)
 {
 	const struct main_file *m = main_of(s);
 	char path[PATH_MAX];
-	int64_t size;
 
-	if (!m || !m->shm.ino || !at_path(s, "-shm", m->shm.dev, m->shm.ino, &size))
-		return;
-	if (sq_beside(s, "-shm", path))
+	if (m && m->shm.ino && sq_beside(s->path, "-shm", path) && fs_is_at(path, &m->shm, NULL))
 		unlink(path);
 }
 

@@ -36,9 +36,6 @@ void sq_watch_opening(struct sq_opening *o);
 int sq_tail_room(int plain);
 void *sq_tail(sqlite3_file *f);
 
-/* ino is 0: not open; size: at the time of the open */
-struct fs_id sq_file_id(const struct stat *st);
-
 /* fd: SQLite's descriptor, or -1 */
 int sq_main_wrap(sqlite3_file *f, const char *name, const struct stat *st, int fd);
 /* Is `name` the path of an open database followed by `end`? */

@@ -101,7 +101,7 @@ bool sq_gate_right(const struct sq *s)
 {
 	char path[PATH_MAX];
 
-	return sq_beside(s, "-gate", path) && gate_stands(&s->gate, path);
+	return sq_beside(s->path, "-gate", path) && gate_stands(&s->gate, path);
 }
 
 /* Later processes lock the file at the gate's path. If our gate file was removed while we waited for it, our lock

@@ -128,7 +128,7 @@ const char *sq_vfs(void);
 uint32_t sq_wal_found(struct sq *s);
 bool sq_wal_begun(const char *database);
 /* Writes the database's path followed by `end` to path, which has room for PATH_MAX bytes; false: it is too long. */
-bool sq_beside(const struct sq *s, const char *end, char *path);
+bool sq_beside(const char *database, const char *end, char *path);
 int sq_wal_sync(struct sq *s);
 /* Around COMMIT: the writes between the two go to the file together. */
 void sq_wal_gather(struct sq *s);

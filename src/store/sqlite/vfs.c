@@ -21,6 +21,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -187,12 +188,10 @@ static int full_name(sqlite3_vfs *vfs, const char *name, int room, char *out)
 
 bool sq_wal_begun(const char *database)
 {
-	char *wal = sqlite3_mprintf("%s-wal", database);
-	struct stat st;
-	bool begun = wal && lstat(wal, &st) == 0 && st.st_size > 0;
+	char path[PATH_MAX];
+	struct fs_id wal;
 
-	sqlite3_free(wal);
-	return begun;
+	return sq_beside(database, "-wal", path) && fs_identify(path, &wal) && wal.size > 0;
 }
 
 static void make_vfs(void)

@@ -161,7 +161,7 @@ void sq_wal_wrap(sqlite3_file *f, const struct stat *st, bool found)
 
 	*w = (struct wal_file){ .of = f,
 				.found = found ? short_number(st->st_ino) : 0,
-				.id = sq_file_id(st),
+				.id = fs_id_of(st),
 				.plain = f->pMethods,
 				.ours = *f->pMethods };
 	w->ours.xWrite = wal_write;
