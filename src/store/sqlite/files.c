@@ -1,7 +1,6 @@
 #include "store/sqlite/files.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 /* The gate in front of every change: only the process that holds the gate file at its path writes. */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 
 #include "base/os.h"
@@ -40,14 +39,13 @@ static int fail_gate(struct sq *s, int err)
 
 int sq_gate_open(struct sq *s)
 {
-	char *path;
+	char path[PATH_MAX];
 	int rc;
 
 	if (s->gate.fd >= 0)
 		return 0;
-	path = sqlite3_mprintf("%s-gate", s->path);
-	rc = path ? gate_open(&s->gate, path, &s->file) : -ENOMEM;
-	sqlite3_free(path);
+	rc = sq_beside(s->path, "-gate", path) ? gate_open(&s->gate, path, &s->file)
+					       : -ENAMETOOLONG;
 	return rc < 0 ? fail_gate(s, rc) : 0;
 }
 

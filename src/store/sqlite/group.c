@@ -6,11 +6,10 @@
 static int open_slots(struct batch *b)
 {
 	struct sq *s = sq_of(b->store);
-	char *path = sqlite3_mprintf("%s-slots", s->path);
-	int rc = path ? combine_open(&s->combine, path, &s->file) : -ENOMEM;
+	char path[PATH_MAX];
 
-	sqlite3_free(path);
-	return rc;
+	return sq_beside(s->path, "-slots", path) ? combine_open(&s->combine, path, &s->file)
+						  : -ENAMETOOLONG;
 }
 
 static int prepare(struct store *base, const struct change *calls, size_t n)

@@ -62,15 +62,15 @@ static bool wal_covers(int fd, uint32_t page_size, uint32_t have, uint32_t want)
 static bool all_pages(struct sq *s, uint32_t page_size, uint32_t pages, int64_t size)
 {
 	uint32_t have = (uint32_t)(size / page_size);
-	char *wal;
+	char wal[PATH_MAX];
 	bool ok;
 	int fd;
 
 	if (pages <= have)
 		return true;
-	wal = sqlite3_mprintf("%s-wal", s->path);
+	if (!sq_beside(s->path, "-wal", wal))
+		return false;
 	fd = open(wal, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	sqlite3_free(wal);
 	if (fd < 0)
 		return false;
 	ok = wal_covers(fd, page_size, have, pages);

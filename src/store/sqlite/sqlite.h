@@ -9,6 +9,7 @@
 #ifndef STORE_SQLITE_SQLITE_H
 #define STORE_SQLITE_SQLITE_H
 
+#include <limits.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/types.h>

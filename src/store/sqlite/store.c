@@ -158,15 +158,11 @@ static void sq_wake_clear(struct store *base)
 static struct store_counts *sq_counts(struct store *base)
 {
 	struct sq *s = sq_of(base);
-	struct store_counts *c;
-	char *path;
+	char path[PATH_MAX];
 
 	if (base->env.mode != STORE_READ)
 		return s->gate.fd >= 0 ? gate_counts(&s->gate) : NULL;
-	path = sqlite3_mprintf("%s-gate", s->path);
-	c = path ? gate_counts_at(&s->gate, path) : NULL;
-	sqlite3_free(path);
-	return c;
+	return sq_beside(s->path, "-gate", path) ? gate_counts_at(&s->gate, path) : NULL;
 }
 
 const struct store_ops store_sqlite = {
