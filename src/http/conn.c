@@ -419,7 +419,9 @@ static size_t address_length(const struct conn *c)
 
 static struct conn **bucket_of(const struct conn *c)
 {
-	return &c->s->buckets[str_sum(c->s->seed, c->address, address_length(c)) % BUCKETS];
+	uint64_t sum = str_sum(c->s->seed, c->address, address_length(c));
+
+	return &c->s->buckets[sum / (UINT64_MAX / BUCKETS + 1)]; /* by its high bits: see str.h */
 }
 
 /* The number of counted connections from the same address. */

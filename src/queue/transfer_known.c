@@ -14,7 +14,7 @@ struct comment_filter {
 
 static size_t comment_slot(const struct comment_filter *f, struct str text, struct str agent)
 {
-	return str_sum(str_sum(1, text.p, text.n), agent.p, agent.n) % f->room;
+	return (str_hash(text) + str_hash(agent)) % f->room;
 }
 
 static void index_comments(struct comment_filter *f, const struct parcel *p, struct arena *a)

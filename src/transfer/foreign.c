@@ -491,7 +491,7 @@ static size_t place_of(const struct foreign_in *f, uint64_t sum)
 
 static uint64_t sum_of(struct str key)
 {
-	return str_sum(1, key.p, key.n) | 1;
+	return str_hash(key) | 1;
 }
 
 bool foreign_has(const struct foreign_in *f, struct str key)

@@ -336,6 +336,16 @@ static void hashes(void **state)
 	assert_true(str_hash(STR("foobar")) == 0x85944171f73967e8u);
 }
 
+/* Files of earlier versions have these sums. */
+static void sums(void **state)
+{
+	(void)state;
+	assert_true(str_sum(0, "", 0) == 0);
+	assert_true(str_sum(1, "pawl", 4) == 0xd5f6a2af34f3c5b2u);
+	/* a word that is the same in both byte orders */
+	assert_true(str_sum(7, "abcddcbatail", 12) == 0x65710566642940f5u);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -353,6 +363,7 @@ int main(void)
 		cmocka_unit_test(unpack_hostile),
 		cmocka_unit_test(unpack_into_slots),
 		cmocka_unit_test(hashes),
+		cmocka_unit_test(sums),
 	};
 
 	return cmocka_run_group_tests_name("base/str", tests, NULL, NULL);

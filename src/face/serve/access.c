@@ -134,7 +134,7 @@ bool access_spend(struct serve *s, struct meter *m)
 
 static size_t slot_of(struct str address)
 {
-	return str_sum(0, address.p, address.n) % ADDRESSES;
+	return str_hash(address) % ADDRESSES;
 }
 
 static bool barred(struct access *x, struct str address, int *retry_s)

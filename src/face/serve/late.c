@@ -37,7 +37,7 @@ struct late *late_new(void)
 
 static size_t slot_of(struct str id)
 {
-	return str_sum(0, id.p, id.n) % SLOTS;
+	return str_hash(id) % SLOTS;
 }
 
 static void keep(char *to, struct str id)

@@ -55,7 +55,7 @@ void pg_row_read(const PGresult *r, int row, bool body, struct record *out, stru
 
 static struct pg_seen **slot(struct pg *s, struct str key)
 {
-	struct pg_seen **at = &s->seen[str_sum(0, key.p, key.n) % PG_SEEN_SLOTS];
+	struct pg_seen **at = &s->seen[str_hash(key) % PG_SEEN_SLOTS];
 
 	while (*at && !str_eq((*at)->key, key))
 		at = &(*at)->chain;
