@@ -17,28 +17,11 @@ static void add_word(struct buf *out, struct str word, const struct command *c)
 	buf_addf(out, "%.*s ", STRF(word));
 }
 
-static void add_action(struct buf *out, const struct param *p)
-{
-	switch (completes(p)) {
-	case COMPLETES_WORDS:
-		buf_addf(out, "_pawl_words '%s'", completes_words(p));
-		break;
-	case COMPLETES_IDS:
-	case COMPLETES_LABELS:
-	case COMPLETES_HOLDERS:
-	case COMPLETES_QUEUES:
-		buf_addf(out, "_pawl_values %s", completes_values(p));
-		break;
-	case COMPLETES_FOLDERS:
-		buf_adds(out, STR("_pawl_dirs"));
-		break;
-	case COMPLETES_COMMANDS:
-		buf_adds(out, STR("_pawl_words \"$commands\""));
-		break;
-	case COMPLETES_NOTHING:
-		buf_adds(out, STR(":"));
-	}
-}
+static const struct completion actions = { .words = { "_pawl_words '", "'" },
+					   .values = { "_pawl_values ", "" },
+					   .folders = "_pawl_dirs",
+					   .commands = "_pawl_words \"$commands\"",
+					   .nothing = ":" };
 
 /* Completes the value of the option before: "'list --status'|'list -s') …; return ;;" */
 static void add_values(struct buf *out, const char *name, const struct param *params)
@@ -50,7 +33,7 @@ static void add_values(struct buf *out, const char *name, const struct param *pa
 		if (p->letter)
 			buf_addf(out, "|%s'%s -%c'", name ? "" : "*", name ? name : "", p->letter);
 		buf_adds(out, STR(") "));
-		add_action(out, p);
+		completes_put(out, p, &actions);
 		buf_adds(out, STR("; return ;;\n"));
 	}
 }
@@ -74,7 +57,7 @@ static void add_positionals(struct buf *out, const struct command *c)
 			buf_addf(out, "\t'%s:'*) ", c->name);
 		else
 			buf_addf(out, "\t'%s:%d') ", c->name, at);
-		add_action(out, p);
+		completes_put(out, p, &actions);
 		buf_adds(out, STR(" ;;\n"));
 		at++;
 	}

@@ -54,6 +54,29 @@ enum completes completes(const struct param *p)
 	return p->value && !strcmp(p->value, "DIR") ? COMPLETES_FOLDERS : COMPLETES_NOTHING;
 }
 
+void completes_put(struct buf *out, const struct param *p, const struct completion *c)
+{
+	switch (completes(p)) {
+	case COMPLETES_WORDS:
+		buf_addf(out, "%s%s%s", c->words[0], completes_words(p), c->words[1]);
+		break;
+	case COMPLETES_IDS:
+	case COMPLETES_LABELS:
+	case COMPLETES_HOLDERS:
+	case COMPLETES_QUEUES:
+		buf_addf(out, "%s%s%s", c->values[0], completes_values(p), c->values[1]);
+		break;
+	case COMPLETES_FOLDERS:
+		buf_adds(out, str_c(c->folders));
+		break;
+	case COMPLETES_COMMANDS:
+		buf_adds(out, str_c(c->commands));
+		break;
+	case COMPLETES_NOTHING:
+		buf_adds(out, str_c(c->nothing));
+	}
+}
+
 const char *second_word(const struct command *c)
 {
 	const char *blank = strchr(c->name, ' ');

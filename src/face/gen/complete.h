@@ -24,6 +24,13 @@ enum completes completes(const struct param *p);
 const char *completes_words(const struct param *p);
 /* The argument of `pawl values`; NULL: the values are not in the queue. */
 const char *completes_values(const struct param *p);
+
+/* How a shell completes each kind of value; around the words, and around the argument of `pawl values`. */
+struct completion {
+	const char *words[2], *values[2], *folders, *commands, *nothing;
+};
+
+void completes_put(struct buf *out, const struct param *p, const struct completion *c);
 /* Calls fn for the first word of all commands, each once, with the word and the command (NULL if several commands
  * share the word). */
 typedef void word_fn(struct buf *out, struct str word, const struct command *c);

@@ -50,26 +50,11 @@ static void add_condition(struct buf *out, const char *function, const char *wor
 	buf_addf(out, " -n '%s \"%s\"'", function, words);
 }
 
-static void add_values(struct buf *out, const struct param *p)
-{
-	switch (completes(p)) {
-	case COMPLETES_WORDS:
-		buf_addf(out, " -a '%s'", completes_words(p));
-		break;
-	case COMPLETES_IDS:
-	case COMPLETES_LABELS:
-	case COMPLETES_HOLDERS:
-	case COMPLETES_QUEUES:
-		buf_addf(out, " -a '(__pawl_values %s)'", completes_values(p));
-		break;
-	case COMPLETES_FOLDERS:
-		buf_adds(out, STR(" -a '(__fish_complete_directories)'"));
-		break;
-	case COMPLETES_COMMANDS:
-	case COMPLETES_NOTHING:
-		break;
-	}
-}
+static const struct completion actions = { .words = { " -a '", "'" },
+					   .values = { " -a '(__pawl_values ", ")'" },
+					   .folders = " -a '(__fish_complete_directories)'",
+					   .commands = "",
+					   .nothing = "" };
 
 static void add_param(struct buf *out, const char *command, const struct param *p)
 {
@@ -86,7 +71,7 @@ static void add_param(struct buf *out, const char *command, const struct param *
 		if (p->type != P_FLAG)
 			buf_adds(out, STR(" -x"));
 	}
-	add_values(out, p);
+	completes_put(out, p, &actions);
 	buf_adds(out, STR(" -d '"));
 	put(out, p->help);
 	buf_adds(out, STR("'\n"));

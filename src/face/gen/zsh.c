@@ -15,28 +15,11 @@ static void put(struct buf *out, const char *text)
 	}
 }
 
-static void add_action(struct buf *out, const struct param *p)
-{
-	switch (completes(p)) {
-	case COMPLETES_WORDS:
-		buf_addf(out, "(%s)", completes_words(p));
-		break;
-	case COMPLETES_IDS:
-	case COMPLETES_LABELS:
-	case COMPLETES_HOLDERS:
-	case COMPLETES_QUEUES:
-		buf_addf(out, "{_pawl_values %s}", completes_values(p));
-		break;
-	case COMPLETES_FOLDERS:
-		buf_adds(out, STR("_files -/"));
-		break;
-	case COMPLETES_COMMANDS:
-		buf_adds(out, STR("_pawl_commands"));
-		break;
-	case COMPLETES_NOTHING:
-		buf_addc(out, ' ');
-	}
-}
+static const struct completion actions = { .words = { "(", ")" },
+					   .values = { "{_pawl_values ", "}" },
+					   .folders = "_files -/",
+					   .commands = "_pawl_commands",
+					   .nothing = " " };
 
 static void add_value(struct buf *out, const struct param *p)
 {
@@ -45,7 +28,7 @@ static void add_value(struct buf *out, const struct param *p)
 	buf_adds(out, p->flags & P_OPTIONAL ? STR("::") : STR(":"));
 	put(out, param_value(p));
 	buf_addc(out, ':');
-	add_action(out, p);
+	completes_put(out, p, &actions);
 }
 
 static void add_option(struct buf *out, const struct param *p)
@@ -80,7 +63,7 @@ static void add_params(struct buf *out, const struct param *p)
 			buf_addf(out, "\t\t'%d:", at++);
 		put(out, p->help);
 		buf_addc(out, ':');
-		add_action(out, p);
+		completes_put(out, p, &actions);
 		buf_adds(out, STR("'\n"));
 	}
 }
