@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "kit/parts.h"
 #include "kit/store_uri.h"
 #include "format/task.h"
 #include "format/answer.h"
@@ -389,18 +390,7 @@ int count_events(struct suite *s, const char *id, const char *name)
 
 /* --- the program ------------------------------------------------------------------------------ */
 
-static void remove_folder(void)
-{
-	char *argv[] = { "rm", "-rf", "--", folder, NULL };
-
-	if (folder[0])
-		execvp(argv[0], argv);
-}
-
-static const struct {
-	const char *name;
-	int (*run)(void);
-} parts[] = {
+static const struct part parts[] = {
 	{ "create", create_tests },       { "link", link_tests },
 	{ "remove", remove_tests },       { "lease", lease_tests },
 	{ "repeat", repeat_tests },       { "lost", lost_tests },
@@ -409,29 +399,10 @@ static const struct {
 	{ "prospects", prospects_tests }, { "random", random_tests },
 };
 
-static bool named(const char *part, int argc, char **argv)
-{
-	bool found = argc < 2;
-
-	for (int i = 1; i < argc; i++)
-		found |= !strcmp(argv[i], part);
-	return found;
-}
-
-/* Runs the named parts, or all of them. */
 int main(int argc, char **argv)
 {
-	int failed = 0;
-
+	(void)argc;
 	store_uri(uri, sizeof(uri), folder, "mem:queue");
 	print_message("store: %s\n", uri);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-		if (named(parts[i].name, argc, argv))
-			failed += parts[i].run();
-	if (failed == 0) {
-		/* exec, so that nothing must be forked at the end */
-		fflush(NULL);
-		remove_folder();
-	}
-	return failed ? 1 : 0;
+	return parts_run(parts, sizeof(parts) / sizeof(*parts), argv + 1, folder);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "kit/parts.h"
 #include "kit/store_uri.h"
 #include "queue/queue.h"
 
@@ -350,45 +351,13 @@ uint32_t conf_random(uint64_t *seed, uint32_t limit)
 
 /* --- the program -------------------------------------------------------------------------------- */
 
-static void remove_folder(void)
-{
-	char *argv[] = { "rm", "-rf", "--", folder, NULL };
+static const struct part parts[] = { { "records", conf_records }, { "places", conf_places },
+				     { "overlay", conf_overlay }, { "select", conf_select },
+				     { "log", conf_log },         { "process", conf_process } };
 
-	if (folder[0])
-		execvp(argv[0], argv);
-}
-
-static const struct {
-	const char *name;
-	int (*run)(void);
-} parts[] = { { "records", conf_records }, { "places", conf_places }, { "overlay", conf_overlay },
-	      { "select", conf_select },   { "log", conf_log },       { "process", conf_process } };
-
-static bool wanted(const char *name, char **words)
-{
-	bool all = !*words;
-
-	for (; *words; words++)
-		all |= strcmp(*words, name) == 0;
-	return all;
-}
-
-/* Runs the named parts, or all of them; of those the tests that match PAWL_TEST_ONLY. */
 int main(int argc, char **argv)
 {
-	int failed = 0;
-
 	(void)argc;
 	print_message("store: %s\n", conf_uri());
-	if (getenv("PAWL_TEST_ONLY"))
-		cmocka_set_test_filter(getenv("PAWL_TEST_ONLY"));
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-		if (wanted(parts[i].name, argv + 1))
-			failed += parts[i].run();
-	if (failed == 0) {
-		/* exec, so that nothing must be forked at the end */
-		fflush(NULL);
-		remove_folder();
-	}
-	return failed ? 1 : 0;
+	return parts_run(parts, sizeof(parts) / sizeof(*parts), argv + 1, folder);
 }
