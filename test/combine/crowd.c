@@ -71,11 +71,7 @@ static void start(pid_t *pids, int n, int calls)
 static void finish(const char *what, const pid_t *pids, int n)
 {
 	board->stop = 1;
-	for (int i = 0; i < n; i++) {
-		int code = kit_reap(pids[i]);
-
-		CHECK(code == 0, "%s: a worker failed: %d", what, code);
-	}
+	kit_reap_all(what, pids, n);
 	ledger_judge();
 }
 

@@ -70,11 +70,7 @@ static void start(pid_t *pids)
 static void finish(const pid_t *pids)
 {
 	board->stop = 1;
-	for (int i = 0; i < PROCESSES; i++) {
-		int code = kit_reap(pids[i]);
-
-		CHECK(code == 0, "process %d: %d", i, code);
-	}
+	kit_reap_all("cut", pids, PROCESSES);
 	ledger_judge();
 }
 

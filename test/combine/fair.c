@@ -69,11 +69,7 @@ static bool compete(int alone, int all, int64_t ms)
 	board->go = 1;
 	kit_sleep(ms);
 	board->stop = 1;
-	for (int i = 0; i < all; i++) {
-		int code = kit_reap(pids[i]);
-
-		CHECK(code == 0, "process %d: %d", i, code);
-	}
+	kit_reap_all("fair", pids, all);
 	lone = mean(0, alone);
 	other = mean(alone, all);
 	printf("fair: %d with combine = off, %d calls each; %d others, %d each\n", alone, lone,

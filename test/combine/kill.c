@@ -137,11 +137,7 @@ int main(int argc, char **argv)
 		kill_any();
 	step_disarm();
 	board->stop = 1;
-	for (int i = 0; i < PROCESSES; i++) {
-		int code = kit_reap(pids[i]);
-
-		CHECK(code == 0, "a worker failed: %d", code);
-	}
+	kit_reap_all("kill", pids, PROCESSES);
 	ledger_judge();
 	CHECK(gate_file_number() == gate, "the gate is another file");
 	n = ledger_counts();

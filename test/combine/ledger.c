@@ -132,6 +132,22 @@ void ledger_file(char *out, size_t room, const char *end)
 		snprintf(out, room, "%s/queue.db-%s", kit_folder(), end);
 }
 
+void ledger_hold_gate(struct gate *g)
+{
+	char path[200];
+	struct stat like = { .st_mode = 0600, .st_uid = geteuid(), .st_gid = getegid() };
+
+	ledger_file(path, sizeof(path), "gate");
+	CHECK(gate_open(g, path, &like) == 0, "no gate");
+	CHECK(gate_lock(g, 20000, STR("the test")) == 0, "the gate is taken");
+}
+
+void ledger_leave_gate(struct gate *g)
+{
+	gate_unlock(g); /* the children inherited it */
+	gate_close(g);
+}
+
 /* Only the first queue has a gate yet. */
 static void find_far(void)
 {

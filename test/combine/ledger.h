@@ -12,6 +12,7 @@
 #define TEST_COMBINE_LEDGER_H
 
 #include "race/kit.h"
+#include "store/local/gate.h"
 
 #define QUEUES 2
 
@@ -30,6 +31,9 @@ void ledger_judge(void);
 
 /* The gate or the slots of the first queue; END is "gate" or "slots". With a server, they are in $XDG_RUNTIME_DIR. */
 void ledger_file(char *out, size_t room, const char *end);
+/* Holds the gate of the first queue: its callers wait until ledger_leave_gate(). */
+void ledger_hold_gate(struct gate *g);
+void ledger_leave_gate(struct gate *g);
 /* Is the data on a server, and not beside the gate? */
 bool ledger_far(void);
 

@@ -12,8 +12,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "store/local/gate.h"
-
 #define TIMEOUT 60000
 #define LATER 30 /* ms */
 
@@ -37,22 +35,6 @@ static void await_seen(int n)
 	while (step_seen() < n && kit_ms() < end)
 		kit_sleep(1);
 	CHECK(step_seen() >= n, "only %d calls are published", step_seen());
-}
-
-static void hold_gate(struct gate *g)
-{
-	char path[200];
-	struct stat like = { .st_mode = 0600, .st_uid = geteuid(), .st_gid = getegid() };
-
-	ledger_file(path, sizeof(path), "gate");
-	CHECK(gate_open(g, path, &like) == 0, "no gate");
-	CHECK(gate_lock(g, 20000, STR("the test")) == 0, "the gate is taken");
-}
-
-static void let_go(struct gate *g)
-{
-	gate_unlock(g); /* the children inherited it */
-	gate_close(g);
 }
 
 /* Connects first, and calls when it may. */
@@ -93,12 +75,12 @@ static void come_late(PGconn *db)
 	int64_t before, now;
 
 	CHECK(kit_await(&board->ready, 1, 60000), "it does not come");
-	hold_gate(&g);
+	ledger_hold_gate(&g);
 	step_watch("published");
 	first = kit_spawn(comment, 1);
 	await_seen(1);
 	step_arm("taking", 0, SIGSTOP);
-	let_go(&g);
+	ledger_leave_gate(&g);
 	await_hit("taking");
 	before = now = ask(db, CLOCK);
 	while (now < before + LATER)
@@ -139,14 +121,14 @@ static pid_t leave_in_doubt(void)
 	pid_t dead, other;
 	struct gate g = { 0 };
 
-	hold_gate(&g);
+	ledger_hold_gate(&g);
 	step_arm("published", 1, SIGSTOP);
 	for (int i = 0; i < 2; i++)
 		(void)kit_spawn(comment, 1);
 	await_hit("published");
 	other = step_hit();
 	step_arm("committed", 0, SIGSTOP);
-	let_go(&g);
+	ledger_leave_gate(&g);
 	await_hit("committed");
 	dead = step_hit();
 	kill(dead, SIGKILL);

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/secret.h"
-#include "store/local/gate.h"
 
 #define MAKERS 3
 #define TAKERS 2
@@ -149,16 +148,6 @@ static void count_prizes(int expected)
 	queue_close(q);
 }
 
-static void hold_gate(struct gate *g)
-{
-	char path[200];
-	struct stat like = { .st_mode = 0600, .st_uid = geteuid(), .st_gid = getegid() };
-
-	ledger_file(path, sizeof(path), "gate");
-	CHECK(gate_open(g, path, &like) == 0, "no gate");
-	CHECK(gate_lock(g, 20000, STR("the test")) == 0, "the gate is taken");
-}
-
 /* All wait at the gate. One of them gets it and is stopped after it took the others' calls. */
 static void stop_at(const char *step, int turn)
 {
@@ -169,14 +158,13 @@ static void stop_at(const char *step, int turn)
 	board->go = 0;
 	step_disarm();
 	step_watch("published");
-	hold_gate(&g);
+	ledger_hold_gate(&g);
 	for (int i = 0; i < MAKERS + TAKERS; i++)
 		pids[i] = kit_spawn(i < MAKERS ? make : take, 0);
 	while (step_seen() < MAKERS + TAKERS && kit_ms() < end)
 		kit_sleep(1);
 	step_arm(step, 0, SIGSTOP);
-	gate_unlock(&g); /* the children inherited it */
-	gate_close(&g);
+	ledger_leave_gate(&g);
 	while (!step_hit() && kit_ms() < end)
 		kit_sleep(1);
 	CHECK(step_hit(), "nobody came to %s", step);
@@ -185,11 +173,7 @@ static void stop_at(const char *step, int turn)
 	kit_sleep(TIMEOUT);
 	kill(step_hit(), SIGCONT);
 	board->go = 1;
-	for (int i = 0; i < MAKERS + TAKERS; i++) {
-		int code = kit_reap(pids[i]);
-
-		CHECK(code == 0, "stopped at %s: one failed: %d", step, code);
-	}
+	kit_reap_all(step, pids, MAKERS + TAKERS);
 	ledger_judge();
 	count_prizes((turn + 1) * TAKERS);
 }

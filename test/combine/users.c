@@ -69,11 +69,7 @@ static void share(int64_t ms)
 	step_watch("answered");
 	kit_sleep(ms);
 	board->stop = 1;
-	for (int i = 0; i < USERS * EACH; i++) {
-		int code = kit_reap(pids[i]);
-
-		CHECK(code == 0, "process %d: %d", i, code);
-	}
+	kit_reap_all("users", pids, USERS * EACH);
 	CHECK(step_seen() > 10, "only %d calls were made by another", step_seen());
 }
 

@@ -123,6 +123,15 @@ int kit_reap(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
+void kit_reap_all(const char *what, const pid_t *pids, int n)
+{
+	for (int i = 0; i < n; i++) {
+		int code = kit_reap(pids[i]);
+
+		CHECK(code == 0, "%s: process %d ended with %d", what, i, code);
+	}
+}
+
 static void on_finding(void *ctx, enum check_level level, const char *what, struct str text,
 		       struct str fix)
 {

@@ -40,6 +40,8 @@ struct queue *kit_open_as(const struct queue_config *config, enum store_mode mod
 pid_t kit_spawn(int (*work)(int), int arg);
 /* Returns its exit code, or 1000 plus the signal that ended it. */
 int kit_reap(pid_t pid);
+/* Waits for all of them; ends the process, with this text, if one failed. */
+void kit_reap_all(const char *what, const pid_t *pids, int n);
 int64_t kit_ms(void);
 void kit_sleep(int64_t ms);
 /* false: *flag did not reach `least` within `ms` */
