@@ -401,6 +401,56 @@ static void test_several_scan(void **state)
 	assert_int_equal(conf_log_length(c), 2);
 }
 
+struct bodies {
+	struct str key;
+	struct buf text;
+};
+
+/* Reads the record twice, and changes its own copy. */
+static int note_body(struct edit *e, void *ctx)
+{
+	struct bodies *b = ctx;
+
+	for (int i = 0; i < 2; i++) {
+		struct record *r;
+		int rc = edit_get(e, b->key, &r);
+
+		if (rc)
+			return rc < 0 ? rc : STORE_UNSUPPORTED;
+		buf_addf(&b->text, "%.*s/%.*s ", STRF(r->body), STRF(r->ix.labels.v[0]));
+		r->body = r->ix.labels.v[0] = STR("spoilt");
+	}
+	return 7;
+}
+
+/* Several changes of one commit read one body: each sees it as the changes before it left it. */
+static void test_several_bodies(void **state)
+{
+	struct conf *c = *state;
+	struct record r = conf_task(c, "a"), again = r;
+	struct conf_plan put = { .put = &again };
+	struct bodies b = { r.key, BUF_MAX(999) };
+	struct change ch[] = {
+		{ .fn = note_body, .ctx = &b },     { .fn = note_body, .ctx = &b },
+		{ .fn = conf_follow, .ctx = &put }, { .fn = note_body, .ctx = &b },
+		{ .fn = note_body, .ctx = &b },
+	};
+
+	r.ix.labels = again.ix.labels = conf_list(c, "l");
+	r.body = STR("{\"title\":\"one\"}");
+	again.body = STR("{\"title\":\"two\"}");
+	r.body_changed = again.body_changed = true;
+	assert_int_equal(conf_put(c, &r), 0);
+	assert_int_equal(c->s->ops->modify(c->s, ch, 5), 0);
+	buf_addc(&b.text, '\0');
+	assert_string_equal(b.text.p, "{\"title\":\"one\"}/l {\"title\":\"one\"}/l "
+				      "{\"title\":\"one\"}/l {\"title\":\"one\"}/l "
+				      "{\"title\":\"two\"}/l {\"title\":\"two\"}/l "
+				      "{\"title\":\"two\"}/l {\"title\":\"two\"}/l ");
+	buf_free(&b.text);
+	assert_true(str_is(conf_get(c, r.key)->body, "{\"title\":\"two\"}"));
+}
+
 static void test_nothing_to_do(void **state)
 {
 	struct conf *c = *state;
@@ -496,17 +546,18 @@ static void test_trial(void **state)
 int conf_records(void)
 {
 	const struct CMUnitTest tests[] = {
-		CONF_TEST(test_absent),        CONF_TEST(test_every_field),
-		CONF_TEST(test_bare_record),   CONF_TEST(test_binary_hot),
-		CONF_TEST(test_large_body),    CONF_TEST(test_long_lists),
-		CONF_TEST(test_long_key),      CONF_TEST(test_keys_are_bytes),
-		CONF_TEST(test_body_kept),     CONF_TEST(test_scan_body),
-		CONF_TEST(test_rev_grows),     CONF_TEST(test_drop),
-		CONF_TEST(test_drop_then_put), CONF_TEST(test_going),
-		CONF_TEST(test_refusal),       CONF_TEST(test_fault),
-		CONF_TEST(test_several),       CONF_TEST(test_several_with_fault),
-		CONF_TEST(test_nothing_to_do), CONF_TEST(test_others),
-		CONF_TEST(test_trial),         CONF_TEST(test_several_scan),
+		CONF_TEST(test_absent),         CONF_TEST(test_every_field),
+		CONF_TEST(test_bare_record),    CONF_TEST(test_binary_hot),
+		CONF_TEST(test_large_body),     CONF_TEST(test_long_lists),
+		CONF_TEST(test_long_key),       CONF_TEST(test_keys_are_bytes),
+		CONF_TEST(test_body_kept),      CONF_TEST(test_scan_body),
+		CONF_TEST(test_rev_grows),      CONF_TEST(test_drop),
+		CONF_TEST(test_drop_then_put),  CONF_TEST(test_going),
+		CONF_TEST(test_refusal),        CONF_TEST(test_fault),
+		CONF_TEST(test_several),        CONF_TEST(test_several_with_fault),
+		CONF_TEST(test_nothing_to_do),  CONF_TEST(test_others),
+		CONF_TEST(test_trial),          CONF_TEST(test_several_scan),
+		CONF_TEST(test_several_bodies),
 	};
 
 	return cmocka_run_group_tests_name("records", tests, NULL, NULL);

@@ -383,7 +383,7 @@ static int find_old(struct sq *s, struct str key, struct sq_seen *out)
 	rc = sq_row_find(s, key, &row, &st);
 	if (rc)
 		return rc;
-	*out = (struct sq_seen){ row.rid, row.wake, record_copy(&s->arena, &row.rec) };
+	*out = (struct sq_seen){ row.rid, row.wake, record_copy(&s->arena, &row.rec), false };
 	sq_give(s, st);
 	sq_row_free(&row);
 	return 0;

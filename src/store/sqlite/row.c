@@ -127,11 +127,15 @@ int sq_row_body(struct sq *s, int64_t rid, bool task, struct arena *a, struct st
 	return rc < 0 ? rc : 0;
 }
 
-void sq_row_remember(struct sq *s, const struct sq_row *row)
+struct sq_seen *sq_row_remember(struct sq *s, const struct sq_row *row)
 {
-	if (s->changing)
-		s->seen[s->n_seen++ % SQ_SEEN] =
-			(struct sq_seen){ row->rid, row->wake, record_copy(&s->arena, &row->rec) };
+	struct sq_seen *seen = &s->seen[s->n_seen % SQ_SEEN];
+
+	if (!s->changing)
+		return NULL;
+	*seen = (struct sq_seen){ row->rid, row->wake, record_copy(&s->arena, &row->rec), false };
+	s->n_seen++;
+	return seen;
 }
 
 void sq_row_remember_absent(struct sq *s, struct str key)
@@ -152,12 +156,37 @@ static unsigned slots_used(const struct sq *s)
 	return s->n_seen < SQ_SEEN ? s->n_seen : SQ_SEEN;
 }
 
-const struct sq_seen *sq_row_seen(const struct sq *s, struct str key)
+struct sq_seen *sq_row_seen(struct sq *s, struct str key)
 {
 	for (unsigned i = 0; s->changing && i < slots_used(s); i++)
 		if (s->seen[i].rec && str_eq(s->seen[i].rec->key, key))
 			return &s->seen[i];
 	return NULL;
+}
+
+static struct strs own_list(struct strs list, struct arena *a)
+{
+	struct strs out = { arena_array(a, struct str, list.n), list.n };
+
+	if (list.n)
+		memcpy(out.v, list.v, list.n * sizeof(*list.v));
+	return out;
+}
+
+/* In a batch, many calls may ask for one task: its body is read once, and in the arena of the change its bytes are
+ * shared. */
+int sq_row_again(struct sq *s, struct sq_seen *seen, struct record *out, struct arena *a)
+{
+	struct record *rec = seen->rec;
+	int rc = 0;
+
+	if (!seen->has_body)
+		rc = sq_row_body(s, seen->rid, rec->ix.status, &s->arena, &rec->body);
+	seen->has_body = rc == 0;
+	*out = a == &s->arena ? *rec : *record_copy(a, rec);
+	out->ix.labels = own_list(out->ix.labels, a);
+	out->ix.depends = own_list(out->ix.depends, a);
+	return rc;
 }
 
 void sq_row_forget(struct sq *s, struct str key)

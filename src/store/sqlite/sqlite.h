@@ -35,7 +35,8 @@ struct sq_cached {
 /* A row that the current change has read and not written. */
 struct sq_seen {
 	int64_t rid, wake;
-	struct record *rec; /* without its body */
+	struct record *rec; /* its body only if has_body */
+	bool has_body;
 };
 
 #define SQ_SEEN 8
@@ -248,12 +249,14 @@ struct sq_row {
 
 void sq_row_read(sqlite3_stmt *st, bool body, struct sq_row *row);
 void sq_row_free(struct sq_row *row);
-/* Within a change: a later put of this record needs no second read. */
-void sq_row_remember(struct sq *s, const struct sq_row *row);
+/* Within a change: a later put of this record needs no second read. NULL: this is no change. */
+struct sq_seen *sq_row_remember(struct sq *s, const struct sq_row *row);
 /* Within a change: remembers that `key` has no row. */
 void sq_row_remember_absent(struct sq *s, struct str key);
 bool sq_row_absent(const struct sq *s, struct str key);
-const struct sq_seen *sq_row_seen(const struct sq *s, struct str key);
+struct sq_seen *sq_row_seen(struct sq *s, struct str key);
+/* The whole record of a row that the change has read before. */
+int sq_row_again(struct sq *s, struct sq_seen *seen, struct record *out, struct arena *a);
 void sq_row_forget(struct sq *s, struct str key);
 /* 0 and the row without its body, 1 if the key is absent. The row lives until the caller gives the statement back. */
 int sq_row_find(struct sq *s, struct str key, struct sq_row *row, sqlite3_stmt **st);

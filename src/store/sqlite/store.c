@@ -78,14 +78,19 @@ static int sq_open(struct store **out, const struct uri *uri, const struct store
 static int get_row(struct sq *s, struct str key, struct record *out, struct arena *a)
 {
 	struct sq_row row = { 0 };
+	struct sq_seen *seen;
 	sqlite3_stmt *st;
 	int rc = sq_row_find(s, key, &row, &st);
 
 	if (rc)
 		return rc;
-	sq_row_remember(s, &row);
-	*out = *record_copy(a, &row.rec);
-	rc = sq_row_body(s, row.rid, row.rec.ix.status, a, &out->body);
+	seen = sq_row_remember(s, &row);
+	if (seen) {
+		rc = sq_row_again(s, seen, out, a);
+	} else {
+		*out = *record_copy(a, &row.rec);
+		rc = sq_row_body(s, row.rid, row.rec.ix.status, a, &out->body);
+	}
 	sq_give(s, st);
 	sq_row_free(&row);
 	return rc;
@@ -94,15 +99,14 @@ static int get_row(struct sq *s, struct str key, struct record *out, struct aren
 static int get(struct store *base, struct str key, struct record *out, struct arena *a)
 {
 	struct sq *s = sq_of(base);
-	const struct sq_seen *seen;
+	struct sq_seen *seen;
 	int rc = sq_read_guard(s);
 
 	if (rc < 0)
 		return rc;
 	seen = sq_row_seen(s, key);
 	if (seen) {
-		*out = *record_copy(a, seen->rec);
-		rc = sq_row_body(s, seen->rid, seen->rec->ix.status, a, &out->body);
+		rc = sq_row_again(s, seen, out, a);
 	} else if (sq_row_absent(s, key)) {
 		return 1;
 	} else {
