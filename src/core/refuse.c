@@ -45,12 +45,13 @@ static const char *const ways_out[] = {
 static struct str until(const struct task *t, const struct call *c)
 {
 	const struct lock *l = &t->lock;
+	struct str when, left;
 
 	if (!l->expires_at)
 		return STR("until it is removed");
-	return arena_printf(c->arena, "until %.*s (in %.*s)",
-			    STRF(when_text(c->arena, l->expires_at)),
-			    STRF(duration_text(c->arena, l->expires_at - c->now)));
+	when = when_text(c->arena, l->expires_at);
+	left = duration_text(c->arena, l->expires_at - c->now);
+	return arena_printf(c->arena, "until %.*s (in %.*s)", STRF(when), STRF(left));
 }
 
 static bool holds(const struct task *t, const struct call *c)
@@ -90,15 +91,22 @@ static struct str where(const struct lock *l, struct arena *a)
 /* A foreign lock may not contain the time of its acquisition. */
 static struct str since(const struct lock *l, struct arena *a)
 {
-	return l->acquired_at ? arena_printf(a, " since %.*s", STRF(when_text(a, l->acquired_at)))
-			      : STR("");
+	struct str when;
+
+	if (!l->acquired_at)
+		return STR("");
+	when = when_text(a, l->acquired_at);
+	return arena_printf(a, " since %.*s", STRF(when));
 }
 
+/* Of many agents that claim one task, all but one get this text: each part is made once. */
 static struct str who_holds(const struct task *t, const struct call *c)
 {
+	struct str from = since(&t->lock, c->arena), host = where(&t->lock, c->arena),
+		   to = until(t, c);
+
 	return arena_printf(c->arena, "%.*s is held by %.*s%.*s%.*s %.*s", STRF(t->id),
-			    STRF(t->lock.holder), STRF(since(&t->lock, c->arena)),
-			    STRF(where(&t->lock, c->arena)), STRF(until(t, c)));
+			    STRF(t->lock.holder), STRF(from), STRF(host), STRF(to));
 }
 
 /* The command that an operator can force, to do what the call asks for. */

@@ -8,7 +8,9 @@
 
 struct str repeat_key(const struct request *rq, struct arena *a)
 {
-	return arena_printf(a, "request/%.*s", STRF(hash_hex(a, rq->request_id)));
+	struct str hash = hash_hex(a, rq->request_id);
+
+	return arena_printf(a, "request/%.*s", STRF(hash));
 }
 
 /* The stored answer has no tokens. The token of the next task is in the repeated request. */
