@@ -160,18 +160,27 @@ static size_t length(const uint32_t *n, size_t max)
 	return v < max ? v : max;
 }
 
+static inline uint64_t sum_word(uint64_t h, uint64_t word)
+{
+	h = (h ^ word) * 0x100000001b3u;
+	return h ^ h >> 32;
+}
+
 /* Never 0. A truncated file reads as zeros, also in the middle of a call or a reply. */
 static uint32_t sum(struct str bytes)
 {
 	uint64_t h = 0xcbf29ce484222325u ^ bytes.n; /* FNV-1a, a word at a time */
-	size_t i = 0;
+	size_t rest = bytes.n % sizeof(uint64_t), words = bytes.n - rest;
+	uint64_t word;
 
-	for (; i < bytes.n; i += sizeof(uint64_t)) {
-		uint64_t word = 0;
-
-		memcpy(&word, bytes.p + i, bytes.n - i < sizeof(word) ? bytes.n - i : sizeof(word));
-		h = (h ^ word) * 0x100000001b3u;
-		h ^= h >> 32;
+	for (size_t i = 0; i < words; i += sizeof(word)) {
+		memcpy(&word, bytes.p + i, sizeof(word)); /* of a constant size: one instruction */
+		h = sum_word(h, word);
+	}
+	if (rest) {
+		word = 0;
+		memcpy(&word, bytes.p + words, rest);
+		h = sum_word(h, word);
 	}
 	return (uint32_t)h ? (uint32_t)h : 1;
 }
@@ -436,13 +445,13 @@ static bool copy(struct combine *c, struct combine_call *call, struct arena *a)
 
 /* Reads the word once: if it has changed since then, the exchange fails and the call is not TAKEN. */
 static bool take(struct combine *c, struct combine_call *out, uint32_t queue, bool first,
-		 struct arena *a)
+		 int64_t now, struct arena *a)
 {
 	struct head *h = &c->file->head[out->slot];
 	uint32_t w = atomic_load(&h->word);
 	bool left_over = first && STATE(w) == SLOT_TAKEN;
 
-	if ((!left_over && !waits(w)) || !wanted(c, h, os_boot_ms()) || h->queue != queue)
+	if ((!left_over && !waits(w)) || !wanted(c, h, now) || h->queue != queue)
 		return false;
 	out->word = WITH(w, SLOT_TAKEN);
 	if (c->looks && !left_over && c->looked[out->slot] != out->word)
@@ -471,6 +480,7 @@ size_t combine_look(struct combine *c, uint32_t queue, struct combine_call *out,
 		    struct arena *a)
 {
 	uint32_t slots = top(c), turn = first_slot(c);
+	int64_t now = os_boot_ms();
 	size_t n = 0;
 
 	memset(c->looked, 0, sizeof(c->looked));
@@ -479,7 +489,7 @@ size_t combine_look(struct combine *c, uint32_t queue, struct combine_call *out,
 
 		out[n] = (struct combine_call){ .slot = (turn + i) % slots,
 						.word = atomic_load(&h->word) };
-		if (!waits(out[n].word) || !wanted(c, h, os_boot_ms()) || h->queue != queue ||
+		if (!waits(out[n].word) || !wanted(c, h, now) || h->queue != queue ||
 		    !copy(c, &out[n], a))
 			continue;
 		c->looked[out[n].slot] = WITH(out[n].word, SLOT_TAKEN);
@@ -492,12 +502,14 @@ size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combin
 		    size_t room, struct arena *a)
 {
 	uint32_t slots = top(c), turn = first_slot(c);
+	int64_t now;
 	size_t n = 0;
 
 	combine_at("taking");
+	now = os_boot_ms();
 	for (uint32_t i = 0; i < slots && n < room; i++) {
 		out[n].slot = (turn + i) % slots;
-		n += take(c, &out[n], queue, first, a);
+		n += take(c, &out[n], queue, first, now, a);
 	}
 	if (first)
 		atomic_store(&c->file->turn, turn + 1);
