@@ -107,6 +107,13 @@ stub_check() {
 	[ "${lines[0]}" != "$one" ]
 }
 
+@test "check: a half of the tests, by name; the slowest stay first" {
+	eval "$(sed -n '/^half()/,/^}/p' "$PAWL_SOURCE/tools/check")"
+	some=$(printf '%s\n' web cli-b cli-d cli-a-git cli-c unit)
+	[ "$(PAWL_TEST_SAMPLE=0 half '^cli-' <<<"$some")" = "$(printf '%s\n' web cli-b cli-d unit)" ]
+	[ "$(PAWL_TEST_SAMPLE=1 half '^cli-' <<<"$some")" = "$(printf '%s\n' web cli-a-git cli-c unit)" ]
+}
+
 @test "attacks: the same sample for the same number, some of each store, and all of them in turn" {
 	for file in texts shared transfer; do
 		all=$(attack_names 0 1 $file | sort)
