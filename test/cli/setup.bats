@@ -8,20 +8,33 @@ unset -f jq # the order of an object's names is looked at
 clients="claude codex cursor gemini copilot vscode opencode qwen amp generic"
 with_hooks="claude codex cursor gemini"
 
-# Everything below this folder, with types, modes and contents, except the queue.
+# Everything below this folder, with types, modes and contents, except the queue. (In one program: it is called often.)
 tree() {
-	find . -path ./.pawl -prune -o -printf '%y %m %p %l\n' -type f -exec sha256sum {} + | sort
+	perl -e 'sub at {
+		my $p = shift;
+		my $mode = (lstat $p)[2];
+		printf "%o %s %s\n", $mode, $p, -l _ ? readlink $p : "";
+		if (-f _) { open my $f, "<", $p or die "$p: $!"; local $/; print <$f>, "\n" }
+		if (-d _) { opendir my $d, $p or die "$p: $!"; at("$p/$_") for sort grep { !/^\.(\.?|pawl)$/ } readdir $d }
+	} at(".")'
 }
 
-# strict PATH: the file as JSON without comments and trailing commas
+# strict PATH...: the files as JSON without comments and trailing commas
 strict() {
 	perl -0777 -pe 's{("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/}{$1 // " "}gse;
-		s{("(?:\\.|[^"\\])*")|,(?=\s*[\]\}])}{$1 // " "}ge; s/^\xef\xbb\xbf//' "$1"
+		s{("(?:\\.|[^"\\])*")|,(?=\s*[\]\}])}{$1 // " "}ge; s/^\xef\xbb\xbf//' "$@"
 }
 
-# json_file PATH: is JSON, according to jq
+# json_file PATH...: they are JSON, according to jq
 json_file() {
-	strict "$1" | jq -e . >/dev/null
+	strict "$@" | "$quick_jq" . >/dev/null
+}
+
+# holds PATH TEXT: the file has this text, and nothing else
+holds() {
+	local is
+	IFS= read -rd '' is <"$1" || true
+	same "$is" "$2"
 }
 
 # The files of a client that contain JSON.
@@ -50,10 +63,10 @@ key_of() {
 }
 
 @test "an empty folder: once, twice, and away again" {
+	before=$(tree)
 	for client in $(sampled $clients); do
 		for hooks in "" --hooks; do
 			[ -z "$hooks" ] || [[ " $with_hooks " == *" $client "* ]] || continue
-			before=$(tree)
 			call 0 setup $client $hooks --yes
 			says "created "
 			after=$(tree)
@@ -168,15 +181,21 @@ existing() {
 	chmod 600 .mcp.json
 }
 
-# kept WAS FILE: is JSON that has the earlier content, in its order, and pawl
+# kept FOLDER FILE...: each is JSON that has the content and the comments of the file in FOLDER, in its order, and pawl
 kept() {
-	jq -e --slurpfile was <(strict "$1") \
-		'def kept($w): if $w | type == "object" then . as $n | ($w | keys_unsorted | all(. as $k | $n[$k] | kept($w[$k]))) and ($w | keys_unsorted) == ([keys_unsorted[] | select(. as $k | $w | has($k))]) elif $w | type == "array" then .[:($w | length)] == $w else . == $w end; kept($was[0]) and (tojson | test("[\" ]pawl"))' <(strict "$2") >/dev/null
+	local was=("${@:2}")
+	was=("${was[@]/#/"$1/"}")
+	same "$(notes "${was[@]}")" "$(notes "${@:2}")"
+	jq -en --slurpfile was <(strict "${was[@]}") --slurpfile is <(strict "${@:2}") --args \
+		'def kept($w): if $w | type == "object" then . as $n | ($w | keys_unsorted | all(. as $k | $n[$k] | kept($w[$k]))) and ($w | keys_unsorted) == ([keys_unsorted[] | select(. as $k | $w | has($k))]) elif $w | type == "array" then .[:($w | length)] == $w else . == $w end; 
+			[($was | length), ($is | length)] == [$ARGS.positional | length, length]
+			and ([range($is | length) | select(. as $i | $is[$i] | (kept($was[$i]) and (tojson | test("[\" ]pawl"))) | not)]
+				| . == [] or ("not kept: \(map($ARGS.positional[.]))" | halt_error))' "${@:2}" >/dev/null
 }
 
-# notes FILE: its comments
+# notes FILE...: their comments
 notes() {
-	perl -0777 -ne 'while (m{"(?:\\.|[^"\\])*"|(//[^\n]*|/\*.*?\*/)}gs) { print "$1\n" if defined $1 }' "$1"
+	perl -0777 -ne 'print "--\n"; while (m{"(?:\\.|[^"\\])*"|(//[^\n]*|/\*.*?\*/)}gs) { print "$1\n" if defined $1 }' "$@"
 }
 
 @test "existing config and hooks: all of it is kept, and --remove leaves it to the byte" {
@@ -189,23 +208,25 @@ notes() {
 		existing "$form"
 		before=$(tree)
 		cp -r . "$BATS_TEST_TMPDIR/was$form"
+		echo "form $form"
+		files=
 		for client in $clients; do
-			echo "form $form, $client"
 			call 0 setup $client --hooks --yes -C .
-			for file in $(json_of $client); do
-				kept "$BATS_TEST_TMPDIR/was$form/$file" $file
-				same "$(notes "$BATS_TEST_TMPDIR/was$form/$file")" "$(notes $file)"
-			done
-			after=$(tree)
+			files+=" $(json_of $client)"
+		done
+		kept "$BATS_TEST_TMPDIR/was$form" $files
+		after=$(tree)
+		for client in $clients; do
 			call 0 setup $client --hooks --yes -C .
 			says "nothing to do"
-			same "$after" "$(tree)"
 		done
+		same "$after" "$(tree)"
 		# in another order than they were added
 		for client in gemini claude qwen cursor amp opencode vscode codex; do
 			call 0 setup $client --remove --yes -C .
 		done
-		diff <(echo "$before") <(tree)
+		after=$(tree)
+		diff <(echo "$before") <(echo "$after")
 		same "$(git config --get core.hooksPath)" ""
 		cd ..
 	done
@@ -342,22 +363,25 @@ notes() {
 	for client in $(sampled gemini vscode opencode qwen amp); do
 		file=$(json_of $client)
 		mkdir -p "$(dirname $file)"
+		: >$file
+		before=$(tree)
 		for text in '' '{' '[]' '{"a": 1} x' '{"a": 1, "a": 2}' '{"a": {"b": 1, "b": 1}}' $'\xff' $'{} // \xff' '{} /* open' \
 			'{"a": 1,, }' '{,}' '// only' $'{} // a\r{"b": 1}'; do
 			printf '%s' "$text" >$file
-			before=$(tree)
 			call 40 setup $client --yes
 			complains "$file" "nothing was changed"
 			ask 40 setup $client --remove --yes
-			same "$before" "$(tree)"
+			holds $file "$text"
 		done
 		for text in '[]' '"x"' null 1 true; do
-			echo "{\"$(key_of $client)\": $text} // other type" >$file
-			before=$(tree)
+			text="{\"$(key_of $client)\": $text} // other type"
+			printf '%s' "$text" >$file
 			call 40 setup $client --yes
 			complains "$file" "$(key_of $client) must be an object" "nothing was changed"
-			same "$before" "$(tree)"
+			holds $file "$text"
 		done
+		: >$file
+		same "$before" "$(tree)" # no other file was made or changed
 		rm $file
 		printf '{}\n' >$file
 		truncate -s 17M $file
@@ -503,8 +527,8 @@ notes() {
 	call 2 setup generic --user
 	call 2 setup emacs
 	mkdir -p "$XDG_CONFIG_HOME"
+	before=$(cd "$HOME" && tree)
 	for client in cursor gemini copilot vscode opencode qwen amp; do
-		before=$(cd "$HOME" && tree)
 		call 0 setup $client --user --yes
 		not same "$before" "$(cd "$HOME" && tree)"
 		call 0 setup $client --user --yes
@@ -534,23 +558,20 @@ notes() {
 	cmp was opencode.jsonc
 }
 
-# named CLIENT: the agents that the server and the hooks of a client are started with
-named() {
+# server_of CLIENT: the agent that the client's server is started with
+server_of() {
 	case $1 in
-	opencode) jq -r '.mcp.pawl.command[3]' opencode.json ;;
-	codex) sed -n 's/^args = //p' .codex/config.toml | jq -r '.[2]' ;;
-	*) jq -r --arg k "$(key_of $1)" '.[$k].pawl.args[2]' "$(json_of $1 | cut -d" " -f1)" ;;
+	opencode) "$quick_jq" -r '.mcp.pawl.command[3]' opencode.json ;;
+	codex) sed -n 's/^args = //p' .codex/config.toml | "$quick_jq" -r '.[2]' ;;
+	*) "$quick_jq" -r --arg k "$(key_of $1)" '.[$k].pawl.args[2]' "$(json_of $1 | cut -d" " -f1)" ;;
 	esac
-	for file in .claude/settings.json .codex/hooks.json .cursor/hooks.json .gemini/settings.json; do
-		[ ! -e $file ] || [[ " $(json_of $1) " != *" $file "* ]] || jq -r '.hooks[][] | .command // .hooks[].command' $file
-	done
 }
 
 @test "--agent NAME: the server and the hooks use it" {
+	before=$(tree)
 	for client in $(sampled $clients); do
-		before=$(tree)
 		call 0 setup $client --agent ann --hooks --yes
-		same "$(named $client | head -1)" ann
+		same "$(server_of $client)" ann
 		not grep -rq "hook [a-z]*\"" . --include '*.json'
 		after=$(tree)
 		# the same again, and without a name: nothing changes
@@ -561,14 +582,16 @@ named() {
 		same "$after" "$(tree)"
 		# another name, also for the hooks that exist
 		call 0 setup $client --agent "bob's own" --yes
-		same "$(named $client | head -1)" "bob's own"
+		same "$(server_of $client)" "bob's own"
 		not grep -rq "ann" . --include '*.json' --include '*.toml'
 		call 0 setup $client --remove --yes
 		same "$before" "$(tree)"
 	done
 	call 0 setup claude --agent eve --yes
 	call 0 setup claude --hooks --yes # later hooks get the name of the server
-	same "$(named claude)" "$(printf 'eve\npawl hook start --agent eve\npawl hook beat --agent eve\npawl hook end --agent eve')"
+	same "$(server_of claude)" eve
+	same "$(jq -r '.hooks[][] | .hooks[].command' .claude/settings.json)" \
+		"$(printf 'pawl hook start --agent eve\npawl hook beat --agent eve\npawl hook end --agent eve')"
 	call 2 setup claude --agent $'a\nb' --yes
 }
 
@@ -732,8 +755,8 @@ entry_of() {
 
 @test "--http URL: the client calls a server, and takes the token from a variable" {
 	url='https://tasks.example:7295/mcp?queue=q1'
+	before=$(tree)
 	for client in claude copilot generic cursor gemini opencode; do
-		before=$(tree)
 		call 0 setup $client --http "$url" --yes
 		after=$(tree)
 		case $client in
@@ -777,9 +800,9 @@ bearer_token_env_var = \"PAWL_SERVER_TOKEN\"
 		'https://tasks.example/mcp?token=abc' "https://tasks.example/pawl_$(head -c 43 /dev/zero | tr '\0' a)"; do
 		for client in claude codex; do
 			call 2 setup $client --http "$url" --yes
-			same "$before" "$(tree)"
 		done
 	done
+	same "$before" "$(tree)"
 	complains PAWL_SERVER_TOKEN
 	for client in vscode qwen amp; do
 		call 2 setup $client --http https://tasks.example --yes
