@@ -108,7 +108,7 @@ pid_t kit_spawn(int (*work)(int), int arg)
 	CHECK(pid >= 0, "cannot fork");
 	if (pid)
 		return pid;
-	alarm(120);
+	alarm(900); /* a slow disk: 20 processes push 400 commits */
 #ifdef __linux__
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* even if the child is stopped */
 #endif

@@ -115,6 +115,7 @@ int main(void)
 
 	kit_begin();
 	keep_state();
+	setenv("PAWL_TIMEOUT", "2m", 1); /* they wait for each other, longer on a slow disk */
 	board = shared_alloc(sizeof(*board));
 	q = kit_open(STORE_WRITE, 60000);
 	kit_create(q, TASKS);
