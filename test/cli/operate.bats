@@ -96,9 +96,9 @@ activated() {
 	wait "$server"
 }
 
-# inherit ADDRESS ARG...: `serve` with a listening socket of that address as descriptor 3
+# inherit ADDRESS ARG...: becomes `serve` with a listening socket of that address as descriptor 3
 inherit() {
-	python3 - "$PAWL" "$@" <<-'END'
+	exec python3 - "$PAWL" "$@" <<-'END'
 		import os, socket, sys
 		program, address, *args = sys.argv[1:]
 		family = socket.AF_INET6 if ":" in address else socket.AF_INET
