@@ -1368,6 +1368,22 @@ static void test_no_room(void **state)
 	assert_true(ask("SELECT count(*) FROM event") == 2);
 }
 
+/* The exit code of a child that runs fn(). */
+static int in_child(int (*fn)(void), bool as_root)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (!as_root && getuid() == 0 && (setgid(65534) || setuid(65534)))
+			_exit(100);
+		_exit(fn());
+	}
+	waitpid(pid, &status, 0);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
 static int full_in_child(void)
 {
 	struct rlimit limit;
@@ -1394,18 +1410,11 @@ static int full_in_child(void)
 static void test_file_limit(void **state)
 {
 	struct store *s = open_ok(STORE_CREATE);
-	int status;
-	pid_t pid;
 
 	(void)state;
 	assert_int_equal(change(s, NULL), 0);
 	store_close(s);
-	pid = fork();
-	if (pid == 0)
-		_exit(full_in_child());
-	waitpid(pid, &status, 0);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(in_child(full_in_child, true), 0);
 	assert_true(ask("SELECT count(*) FROM event") == 2);
 }
 
@@ -1440,17 +1449,12 @@ static int full_disk(void)
 
 static void test_full_disk(void **state)
 {
-	int status;
-	pid_t pid = fork();
+	int code = in_child(full_disk, true);
 
 	(void)state;
-	if (pid == 0)
-		_exit(full_disk());
-	waitpid(pid, &status, 0);
-	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == 77)
+	if (code == 77)
 		skip();
-	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(code, 0);
 }
 
 static void test_gate_cut(void **state)
@@ -1474,8 +1478,6 @@ static int as_nobody(void)
 	struct store *s;
 	int rc;
 
-	if (getuid() == 0 && (setgid(65534) || setuid(65534)))
-		return 1;
 	rc = try_open(STORE_WRITE, 100, &s);
 	if (rc == 0)
 		rc = change(s, NULL);
@@ -1493,38 +1495,17 @@ static int as_nobody(void)
 static void test_read_only_folder(void **state)
 {
 	struct store *s = open_ok(STORE_CREATE);
-	int status;
-	pid_t pid;
+	int code;
 
 	(void)state;
 	assert_int_equal(change(s, NULL), 0);
 	store_close(s);
 	chmod(dir, 0555);
 	chmod(path, 0444);
-	pid = fork();
-	if (pid == 0)
-		_exit(as_nobody());
-	waitpid(pid, &status, 0);
+	code = in_child(as_nobody, false);
 	chmod(dir, 0755);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(code, 0);
 	assert_true(ask("SELECT count(*) FROM event") == 1);
-}
-
-/* Runs in a child that is not root; returns the result of check() there, or -1. */
-static int without_rights(int (*fn)(void))
-{
-	int status;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		if (getuid() == 0 && (setgid(65534) || setuid(65534)))
-			_exit(100);
-		_exit(fn());
-	}
-	waitpid(pid, &status, 0);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
 }
 
 static int read_without_shm(void)
@@ -1554,7 +1535,7 @@ static void test_reader_without_shm(void **state)
 	snprintf(shm, sizeof(shm), "%s-shm", path);
 	unlink(shm);
 	chmod(dir, 0555);
-	rc = without_rights(read_without_shm);
+	rc = in_child(read_without_shm, false);
 	chmod(dir, 0755);
 	assert_int_equal(rc, 0);
 }
@@ -1800,7 +1781,7 @@ static void test_check_rights(void **state)
 			 (const char *[]){ "", "-wal", "-shm", "-gate" }[i]);
 		chmod(file, 0444);
 	}
-	rc = without_rights(check_as_other);
+	rc = in_child(check_as_other, false);
 	chmod(dir, 0755);
 	assert_int_equal(rc, 0);
 	if (getuid() == 0)
