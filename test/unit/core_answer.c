@@ -8,8 +8,6 @@
 #include "format/task.h"
 #include "format/answer.h"
 
-#define NOW INT64_C(1700000000000)
-
 static struct str pack(const struct answer *ans)
 {
 	struct buf b = BUF_MAX(64u << 20);

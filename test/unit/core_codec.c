@@ -9,8 +9,6 @@
 #include "core/event.h"
 #include "format/event.h"
 
-#define NOW INT64_C(1700000000000)
-
 static struct str packed(const struct task *t, unsigned parts)
 {
 	struct buf b = BUF_MAX(64u << 20);

@@ -18,6 +18,26 @@
 #include "core/rules.h"
 
 #define COUNT(t) (sizeof(t) / sizeof((t)[0]))
+#define NOW INT64_C(1700000000000) /* the time of the tests */
+#define HELD STR("HELD-0123456789-0123456789-01234")
+
+/* A task whose lock al holds with the token HELD. */
+static inline struct task kit_held(void)
+{
+	return (struct task){ .id = STR("t1"),
+			      .title = STR("title"),
+			      .status = IN_PROGRESS,
+			      .class_rank = STANDARD,
+			      .fence = 1,
+			      .version = 2,
+			      .attempts = 1,
+			      .last_holder = STR("al"),
+			      .lock = { .holder = STR("al"),
+					.token = HELD,
+					.acquired_at = NOW - 1000,
+					.expires_at = NOW + 60000,
+					.ttl = 61000 } };
+}
 
 /* The memory of one test; free_memory() is its teardown. */
 static struct arena mem;

@@ -10,7 +10,6 @@
 #include "core/lease.h"
 #include "core/order.h"
 
-#define NOW INT64_C(1700000000000)
 #define TTL INT64_C(60000)
 #define ONE STR("11111111111111111111111111111111")
 #define TWO STR("22222222222222222222222222222222")

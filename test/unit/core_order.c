@@ -6,7 +6,6 @@
 #include "core/graph.h"
 #include "core/order.h"
 
-#define NOW INT64_C(1700000000000)
 #define LATER (NOW + 60000)
 #define BEFORE (NOW - 60000)
 

@@ -8,26 +8,7 @@
 #include "core/override.h"
 #include "core/refuse.h"
 
-#define NOW INT64_C(1700000000000)
-#define HELD STR("HELD-0123456789-0123456789-01234")
 #define NEXT STR("NEXT-0123456789-0123456789-01234")
-
-static struct task held(void)
-{
-	return (struct task){ .id = STR("t1"),
-			      .title = STR("title"),
-			      .status = IN_PROGRESS,
-			      .class_rank = STANDARD,
-			      .fence = 1,
-			      .version = 2,
-			      .attempts = 1,
-			      .last_holder = STR("al"),
-			      .lock = { .holder = STR("al"),
-					.token = HELD,
-					.acquired_at = NOW - 1000,
-					.expires_at = NOW + 60000,
-					.ttl = 61000 } };
-}
 
 static struct request by_operator(enum op op)
 {
@@ -63,7 +44,7 @@ static void assert_fields(const struct task *t, const char *want)
 static void names_of_fields(void **state)
 {
 	struct request r = by_operator(OP_UPDATE);
-	struct task t = held();
+	struct task t = kit_held();
 	struct verdict v;
 
 	(void)state;
@@ -87,7 +68,7 @@ static void names_of_fields(void **state)
 static void adds_up(void **state)
 {
 	struct request first = by_operator(OP_UPDATE), second = by_operator(OP_UPDATE);
-	struct task t = held();
+	struct task t = kit_held();
 
 	(void)state;
 	GIVE(&first, title, STR("new"));
@@ -113,7 +94,7 @@ static void told_to_the_loser(void **state)
 	struct call c = {
 		.rq = &done, .policy = &policy_default, .now = NOW, .proof = HELD, .arena = &mem
 	};
-	struct task t = held();
+	struct task t = kit_held();
 	struct verdict v = apply(&t, &r);
 
 	(void)state;
@@ -148,7 +129,7 @@ static void hints(void **state)
 	for (size_t i = 0; i < COUNT(all); i++) {
 		struct request r = { .op = all[i].op, .status = all[i].status };
 		struct call c = { .rq = &r, .policy = &policy_default, .now = NOW, .arena = &mem };
-		struct task t = held();
+		struct task t = kit_held();
 		struct verdict v = { 0 };
 
 		assert_false(rules_free(&t, &c, &v));
@@ -163,7 +144,7 @@ static void hints_without_a_lock(void **state)
 {
 	struct request done = { .op = OP_DONE }, release = { .op = OP_RELEASE },
 		       fail = { .op = OP_FAIL };
-	struct task t = held();
+	struct task t = kit_held();
 
 	(void)state;
 	t.lock = (struct lock){ 0 };

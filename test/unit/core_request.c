@@ -8,7 +8,6 @@
 #include "core/update.h"
 #include "format/request.h"
 
-#define NOW INT64_C(1700000000000)
 #define HOUR INT64_C(3600000)
 
 static struct str repeat(char c, size_t n)

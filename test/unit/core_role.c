@@ -4,8 +4,6 @@
 #include "core/lease.h"
 #include "core/role.h"
 
-#define NOW INT64_C(1700000000000)
-#define HELD STR("HELD-0123456789-0123456789-01234")
 #define MINE STR("MINE-0123456789-0123456789-01234")
 
 static void test_names(void **state)
@@ -138,32 +136,16 @@ static void test_edits(void **state)
 	}
 }
 
-static struct task held(int64_t status, bool manual)
-{
-	return (struct task){ .id = STR("t1"),
-			      .title = STR("title"),
-			      .status = status,
-			      .class_rank = STANDARD,
-			      .fence = 1,
-			      .version = 2,
-			      .attempts = 1,
-			      .last_holder = STR("al"),
-			      .lock = { .holder = STR("al"),
-					.token = HELD,
-					.manual = manual,
-					.acquired_at = NOW - 1000,
-					.expires_at = NOW + 60000,
-					.ttl = 61000 } };
-}
-
 /* Does a call that a reviewer may make end the lock of al? */
 static bool reviewer_ends(enum op op, int64_t status, int64_t target, bool manual, bool force)
 {
-	struct task t = held(status, manual);
+	struct task t = kit_held();
 	struct request rq = call_of(op, "t1");
 	struct call c = { .rq = &rq, .policy = &policy_default, .now = NOW, .arena = &mem };
 	struct verdict v = { 0 };
 
+	t.status = status;
+	t.lock.manual = manual;
 	GIVE(&rq, new_token, STR("unused here"));
 	GIVE(&rq, text, STR("words"));
 	GIVE(&rq, unblock_action, STR("help"));

@@ -5,7 +5,6 @@
 #include "core/lease.h"
 #include "core/typed.h"
 
-#define NOW INT64_C(1700000000000)
 #define ONE STR("11111111111111111111111111111111")
 #define TWO STR("22222222222222222222222222222222")
 
