@@ -81,7 +81,7 @@ static void finish(struct runner *r, struct job *j, struct run_end *e)
 	job_relay_end(r, j);
 	if (r->plan->ended)
 		r->plan->ended(r->plan->ctx, e);
-	keeper_drop(r->keeper.fd, j->group);
+	reaper_drop(r->reaper.fd, j->group);
 	arena_free(&j->arena);
 	*j = (struct job){ 0 };
 	r->running--;

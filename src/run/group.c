@@ -62,7 +62,7 @@ static int set_files(const struct program *p)
 static int become(const struct program *p, const sigset_t *mask)
 {
 	setpgid(0, 0);
-	keeper_add(p->keeper, getpid());
+	reaper_add(p->reaper, getpid());
 	if (p->terminal)
 		terminal_give(getpid());
 	default_signals();
@@ -112,7 +112,7 @@ int group_start(const struct program *p, pid_t *group)
 		if (r) {
 			while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 				;
-			keeper_drop(p->keeper, pid);
+			reaper_drop(p->reaper, pid);
 		}
 	}
 	close(ends[0]);

@@ -16,7 +16,7 @@ struct program {
 	bool no_input;   /* its standard input is empty */
 	bool out_to_err; /* its standard output goes to its standard error */
 	int output;      /* descriptor that becomes its standard error; -1: it uses ours */
-	int keeper;      /* descriptor by which the group registers, see reaper.h */
+	int reaper;      /* descriptor by which the group registers, see reaper.h */
 };
 
 /* 0 once the program runs, else -errno, also for an error that occurred in the new process. */

@@ -44,7 +44,7 @@ struct runner {
 	const struct run_plan *plan;
 	struct run_sum *sum;
 	struct answer *ans; /* why the runner claims no more tasks */
-	struct keeper keeper;
+	struct reaper reaper;
 	struct program program;
 	struct job *jobs;
 	size_t running;

@@ -18,17 +18,17 @@ static void tell(int fd, int32_t what)
 		;
 }
 
-void keeper_add(int fd, pid_t group)
+void reaper_add(int fd, pid_t group)
 {
 	tell(fd, group);
 }
 
-void keeper_drop(int fd, pid_t group)
+void reaper_drop(int fd, pid_t group)
 {
 	tell(fd, -group);
 }
 
-/* --- in the keeper -------------------------------------------------------------------------- */
+/* --- in the reaper -------------------------------------------------------------------------- */
 
 struct groups {
 	pid_t v[GROUPS_MAX];
@@ -77,7 +77,7 @@ static void end_all(struct groups *g, int64_t grace_ms)
 		group_signal(g->v[i], SIGKILL);
 }
 
-/* A signal that ends the others must not end the keeper: it ends after them. */
+/* A signal that ends the others must not end the reaper: it ends after them. */
 static void be_deaf(void)
 {
 	static const int ignored[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGTSTP };
@@ -87,7 +87,7 @@ static void be_deaf(void)
 	(void)setsid();
 }
 
-static void keep(int from, int64_t grace_ms)
+static void reap(int from, int64_t grace_ms)
 {
 	struct groups g = { .n = 0 };
 	int null;
@@ -108,26 +108,26 @@ static void keep(int from, int64_t grace_ms)
 
 /* --- in the runner -------------------------------------------------------------------------- */
 
-int keeper_start(struct keeper *k, int64_t grace_ms)
+int reaper_start(struct reaper *p, int64_t grace_ms)
 {
 	int ends[2], r = os_pipe(ends);
 
 	if (r)
 		return r;
-	k->pid = fork();
-	if (k->pid == 0)
-		keep(ends[0], grace_ms);
-	r = k->pid < 0 ? -errno : 0;
+	p->pid = fork();
+	if (p->pid == 0)
+		reap(ends[0], grace_ms);
+	r = p->pid < 0 ? -errno : 0;
 	close(ends[0]);
-	k->fd = ends[1];
+	p->fd = ends[1];
 	if (r)
 		close(ends[1]);
 	return r;
 }
 
-void keeper_stop(struct keeper *k)
+void reaper_stop(struct reaper *p)
 {
-	close(k->fd);
-	while (waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
+	close(p->fd);
+	while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }

@@ -131,10 +131,10 @@ static enum result run_all(struct runner *r)
 	int fault;
 
 	limit_waiting(c, &r->plan->take);
-	fault = keeper_start(&r->keeper, r->plan->grace_ms);
+	fault = reaper_start(&r->reaper, r->plan->grace_ms);
 	if (fault)
 		return cannot(r, "pawl cannot start the process that watches the command", fault);
-	r->program.keeper = r->keeper.fd;
+	r->program.reaper = r->reaper.fd;
 	r->signals = signals_open();
 	if (r->signals < 0) {
 		code = cannot(r, "pawl cannot catch signals", r->signals);
@@ -146,7 +146,7 @@ static enum result run_all(struct runner *r)
 		}
 		signals_close();
 	}
-	keeper_stop(&r->keeper);
+	reaper_stop(&r->reaper);
 	if (r->sum->ran && code == SUCCESS)
 		return SUCCESS;
 	if (r->ans->code == SUCCESS) /* it waited in vain, or a signal ended the wait */
