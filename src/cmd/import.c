@@ -305,6 +305,24 @@ static enum result find_files(struct session *s, const struct import_args *a,
 		out);
 }
 
+static void tell(struct session *s, const struct port_in *in, const struct import *im,
+		 struct reply *out)
+{
+	json_t *more = reply_more(out);
+
+	json_object_set_new(more, "read", json_integer((json_int_t)in->spool->n));
+	json_object_set_new(more, "created", json_integer(im->created));
+	json_object_set_new(more, "updated", json_integer(im->updated));
+	json_object_set_new(more, "skipped", json_integer(im->skipped));
+	json_object_set_new(more, "comments", json_integer(im->comments));
+	if (in->foreign) {
+		report(in->foreign, in->check, s->arena, more);
+		warn(in->foreign, s->arena, out);
+	}
+	if (in->n_left_out || in->hidden)
+		json_object_set_new(more, "left_out", left_out_json(in));
+}
+
 static enum result run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct import_args *a = (const struct import_args *)args;
@@ -349,17 +367,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	}
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
-	json_object_set_new(reply_more(out), "read", json_integer((json_int_t)spool.n));
-	json_object_set_new(reply_more(out), "created", json_integer(im.created));
-	json_object_set_new(reply_more(out), "updated", json_integer(im.updated));
-	json_object_set_new(reply_more(out), "skipped", json_integer(im.skipped));
-	json_object_set_new(reply_more(out), "comments", json_integer(im.comments));
-	if (in.foreign) {
-		report(&foreign, a->check, s->arena, reply_more(out));
-		warn(&foreign, s->arena, out);
-	}
-	if (in.n_left_out || in.hidden)
-		json_object_set_new(reply_more(out), "left_out", left_out_json(&in));
+	tell(s, &in, &im, out);
 	return SUCCESS;
 }
 
