@@ -1,4 +1,4 @@
-// Who works on what. Each lock has a row of its own, so that its facts stand side by side.
+// The agents and their locks. Each lock has a row of its own, so that its facts stand side by side.
 
 import { $, h, button, patch, keepFocus, ago } from "./dom.js";
 import { state, address, held } from "./model.js";

@@ -45,7 +45,7 @@ static const struct {
 	{ "GOOSE_TERMINAL", "goose" },
 };
 
-/* What names in clientInfo begin with. */
+/* The beginnings of the names in clientInfo. */
 static const struct {
 	const char *begins, *name;
 } clients[] = {

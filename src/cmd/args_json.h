@@ -9,7 +9,7 @@
 
 #include "cmd/command.h"
 
-/* Who gives the arguments. A program may also give P_TERMINAL parameters and the parameters of every call (token,
+/* The giver of the arguments. A program may also give P_TERMINAL parameters and the parameters of every call (token,
  * request_id); over the network not those that are about its own machine (P_HERE). ARGS_MODEL_AFAR: a model over the network. */
 enum args_from { ARGS_MODEL, ARGS_MODEL_AFAR, ARGS_PROGRAM, ARGS_REMOTE };
 

@@ -104,7 +104,7 @@ struct strs form_without(struct strs list, struct strs others, struct arena *a)
 	return out;
 }
 
-/* What `update --extra` needs: null removes a key. */
+/* The argument of `update --extra`: null removes a key. */
 static struct str extra_patch(struct str was, struct str is, struct arena *a)
 {
 	json_t *old = json_loadb(str_p(was), was.n, 0, NULL),

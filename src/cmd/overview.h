@@ -19,7 +19,7 @@ struct overview {
 struct str overview_worktree(struct str folder);
 /* out->own: a struct overview. */
 enum result run_overview(struct session *s, struct args *a, struct reply *out);
-/* What the lock of a task says about its holder: "working", "blocked", "idle" or "dead". */
+/* The state of the holder, from the lock of a task: "working", "blocked", "idle" or "dead". */
 const char *overview_state(const struct task *t, int64_t now);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What happened since yesterday evening. run() makes one JSON object, and the two forms for people are made from it.
+ * The report on the time since yesterday evening. run() makes one JSON object, and the two forms for people are made from it.
  */
 #include <stdlib.h>
 #include <string.h>

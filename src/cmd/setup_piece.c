@@ -235,7 +235,7 @@ static struct setup_as toml_as(struct str text, struct arena *a)
 	return as;
 }
 
-/* What the caller gave, else what is there. */
+/* The values that the caller gave; in their absence, those of the entry. */
 static struct setup_as merge(struct setup_as given, struct setup_as there)
 {
 	return (struct setup_as){ .agent = given.agent.n ? given.agent : there.agent,
@@ -365,7 +365,7 @@ static enum text_change add_entry(const struct piece *p, const struct file_chang
 	return r;
 }
 
-/* With no entry of ours, the result says what is there. */
+/* If the file has no entry of ours, the result says whether the place has another one. */
 static enum text_change remove_entry(const struct piece *p, struct str text, struct str *out,
 				     struct arena *a)
 {

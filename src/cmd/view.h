@@ -63,7 +63,7 @@ struct str view_strs(struct view *v, struct strs list); /* "a, b" */
 /* A number in an object; 0 if it is missing. */
 int64_t view_int(const json_t *o, const char *key);
 
-/* What a list says besides its tasks. */
+/* The facts for the lines of a list around its tasks. */
 struct list_shown {
 	bool open;          /* ended tasks are left out */
 	bool filtered;      /* a filter was given */
@@ -72,7 +72,7 @@ struct list_shown {
 	struct str all;     /* the call that shows ended tasks as well */
 };
 
-/* What `tree` and `graph` say besides their tasks. */
+/* The facts that `tree` and `graph` need besides their tasks. */
 struct graph_shown {
 	bool one;           /* the first task is the root */
 	bool mermaid;       /* else dot */
@@ -109,7 +109,7 @@ void show_event(const struct event *e, struct view *v);
 void show_overview(const struct reply *r, struct view *v);
 void show_tree(const struct reply *r, struct view *v);  /* r->own: struct graph_shown */
 void show_graph(const struct reply *r, struct view *v); /* the same */
-/* Who paused the queue, since when and why. */
+/* Shows the agent that paused the queue, the time and the reason. */
 void show_paused(const struct notice *p, struct view *v);
 void show_locks(const struct reply *r, struct view *v);
 void show_candidates(const struct reply *r, struct view *v);

@@ -1,4 +1,4 @@
-/* What `show` tells about the tasks around a task, and about its attempts. */
+/* The part of `show` about the tasks around a task, and about its attempts. */
 #include "cmd/view.h"
 
 #include "base/when.h"

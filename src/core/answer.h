@@ -43,7 +43,7 @@ struct task_attempt {
 	int64_t at, ended_at, fence;
 };
 
-/* What `show` tells besides the task. */
+/* The facts that `show` tells besides the task. */
 struct related {
 	struct task_link *links;
 	size_t n_links;

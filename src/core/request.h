@@ -41,7 +41,7 @@ enum arg {
 #define ARG_TYPE_INT int64_t
 #define ARG_TYPE_LIST struct strs
 
-/* What a caller over the network may do (core/role.h). */
+/* The rights of a caller over the network (core/role.h). */
 enum role { ROLE_NONE = 0, ROLE_READER, ROLE_AGENT, ROLE_REVIEWER, ROLE_ADMIN };
 
 struct request {
@@ -68,7 +68,7 @@ const void *arg_of(const struct request *r, enum arg a);
 #define HAS(r, name) (((r)->has >> ARG_##name) & 1)
 #define GIVE(r, name, value) ((r)->name = (value), (r)->has |= UINT64_C(1) << ARG_##name)
 
-/* What a list or `show` is for. Without any, a list has every task in the order of creation. */
+/* The purpose of a list or of `show`. Without any, a list has every task in the order of creation. */
 #define VIEW_GROUPS 1u   /* by status, and in the order of selection within each */
 #define VIEW_ARCHIVED 2u /* archived tasks as well */
 #define VIEW_READY 4u    /* of the Ready ones, those that are eligible */

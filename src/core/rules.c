@@ -143,7 +143,7 @@ static void handed_back(struct verdict *v, struct task *t)
 	v->changed = true;
 }
 
-/* What stood in the way of an earlier attempt was solved by the work that goes to review, or is over with it. */
+/* The obstacle of an earlier attempt is gone: the work that goes to review has solved it or made it moot. */
 static void forget_reason(enum op op, struct task *t)
 {
 	if (op != OP_REVIEW && op != OP_DONE && op != OP_APPROVE && op != OP_REWORK &&

@@ -72,7 +72,7 @@ struct last {
 	struct str token, next;
 };
 
-/* What an operator did, and why: a change over a holder's lock, or the pause of the queue. */
+/* An operator's action and its reason: a change over a holder's lock, or the pause of the queue. */
 struct notice {
 	struct str by, reason;
 	struct strs fields; /* of a change: which fields, since the lock was taken */

@@ -188,7 +188,7 @@ static bool any_archived(const struct answer *ans)
 	return false;
 }
 
-/* What only the process that read the queue has, unless it answers for another one. */
+/* Facts that only the process that read the queue has, unless it answers for another one. */
 static void pack_views(const struct answer *ans, struct buf *out)
 {
 	if (ans->fault.n)

@@ -12,7 +12,7 @@
 
 struct http_client;
 
-/* What became of a request. */
+/* The fate of a request. */
 enum http_fate {
 	HTTP_ANSWERED, /* there is a complete answer */
 	HTTP_NOT_SENT, /* no byte of it left: the server did not act on it */

@@ -1,4 +1,4 @@
-/* What a head must look like, beyond the checks of http-parser. */
+/* The rules for a head, beyond the checks of http-parser. */
 #include "http/parse.h"
 
 static bool token_char(char c)

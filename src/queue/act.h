@@ -68,7 +68,7 @@ struct bulk {
 
 int job_run(struct edit *e, void *job);
 extern const struct relay queue_relay;
-/* What the job is likely to read; NULL: the store asks no server. */
+/* The records that the job is likely to read; NULL: the store asks no server. */
 const struct wants *job_wants(const struct queue *q, const struct job *j);
 const struct wants *job_reads(const struct job *j, struct arena *a);
 

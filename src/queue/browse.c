@@ -417,7 +417,7 @@ static unsigned wanted(const struct request *rq)
 	return statuses ? statuses : STATUS_ALL;
 }
 
-/* What is being worked on and what needs a person come first: these are few, and concern the reader most. */
+/* Tasks that are held and tasks that need a person come first: they are few, and concern the reader most. */
 static const struct {
 	enum status status;
 	enum pick pick;

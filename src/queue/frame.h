@@ -32,7 +32,7 @@ int frame_request_open(struct str one, struct request *rq, struct frame_extra *x
 
 void frame_answer(struct buf *b, const struct answer *ans);
 
-/* What a server says about itself, the queue and the caller. */
+/* The facts that a server tells about itself, the queue and the caller. */
 struct frame_facts {
 	int64_t now, locks_only, role;
 	struct str version, identity, token, agents, queue;

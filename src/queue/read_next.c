@@ -62,7 +62,7 @@ static int name_awaited(struct reading *x, const struct task *t, struct str key,
 	return r;
 }
 
-/* next --mine: only what is planned for the caller. */
+/* next --mine: only tasks that are planned for the caller. */
 static bool planned_for(const struct reading *x, const struct task *t)
 {
 	return !x->rq->assignee.n || str_eq(t->assignee, x->rq->assignee);

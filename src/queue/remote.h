@@ -60,7 +60,7 @@ bool remote_is(struct str uri);
 const struct remote_ops *remote_load(struct answer *ans, struct arena *a);
 /* The refusal of a function that only works beside the store. */
 enum result remote_refuse(const char *what, struct answer *ans, struct arena *a);
-/* What the server says about the caller of this queue. MISCONFIGURED: it is not a remote queue. */
+/* The server's facts about the caller of this queue. MISCONFIGURED: it is not a remote queue. */
 enum result queue_facts(struct queue *q, struct frame_facts *out, struct answer *ans,
 			struct arena *a);
 

@@ -1,4 +1,4 @@
-/* What the files of pawl-remote.so share. */
+/* The declarations that the files of pawl-remote.so share. */
 #ifndef REMOTE_PART_H
 #define REMOTE_PART_H
 

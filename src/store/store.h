@@ -208,7 +208,7 @@ struct relay {
 	int (*adopt)(struct str bytes, struct change *out, struct arena *a);
 	/* After fn agreed or refused: packs the result for the process that owns the change. */
 	void (*report)(const struct change *c, struct buf *out);
-	/* What an adopted change is likely to read, with memory from `a`; may be NULL. */
+	/* The records that an adopted change is likely to read, with memory from `a`; may be NULL. */
 	const struct wants *(*wants)(const struct change *c, struct arena *a);
 	/* In the owner: fills in the result as if fn had run here; the caller has set rc. 0, or -EBADMSG. */
 	int (*accept)(struct change *c, struct str report);

@@ -66,7 +66,7 @@ extern const char foreign_choices[];
 /* The findings of an import of foreign tasks, beside the tasks. */
 struct foreign_in {
 	const struct foreign *from;
-	bool all;             /* also what is not a person's task, such as the messages of agents */
+	bool all; /* also records that are not a person's task, such as the messages of agents */
 	bool ordered;         /* a checklist: each item waits for the one before it */
 	struct strs warnings; /* "FILE:LINE: …", at most FOREIGN_WARNINGS */
 	size_t n_warnings;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What people look at: list, find, show, tree, graph and the overview. Their screens are in test/cli/screens;
+# The commands that people look at: list, find, show, tree, graph and the overview. Their screens are in test/cli/screens;
 # PAWL_TEST_WRITE=1 writes these anew.
 
 load common

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Who is calling: the agent's name, and the tokens that belong to it.
+# The caller: the agent's name, and the tokens that belong to it.
 
 load common
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What shell scripts build on: pawl run with a command of their own, and output for other programs.
+# Shell scripts: pawl run with a command of their own, and output for other programs.
 
 load common
 load background

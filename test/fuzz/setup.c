@@ -19,7 +19,7 @@ static json_t *value_of(size_t i)
 	return json_pack("{s:s, s:[s, i]}", "command", "pawl", "args", "}],\n", (int)i);
 }
 
-/* What a client reads. */
+/* The text as a client reads it. */
 static json_t *read_by_client(struct str text, struct arena *a)
 {
 	struct json_doc d;

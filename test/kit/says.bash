@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What a call must have printed: checks of $output and $stderr, for test/cli and test/hostile.
+# Checks of $output and $stderr after a call, for test/cli and test/hostile.
 
 # says TEXT...: stdout has each TEXT; complains: stderr has it
 says() {

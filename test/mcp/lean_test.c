@@ -1,5 +1,5 @@
 /*
- * What a model pays and reads: the size of each answer, and texts that name tools, never shell commands.
+ * The costs and the texts for a model: the size of each answer, and texts that name tools, never shell commands.
  *
  * A token is four bytes here, rounded up. Both forms of an answer must stand alone and keep the limit, since a client
  * shows only one of them to its model: the object as compact JSON, or the text.

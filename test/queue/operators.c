@@ -232,7 +232,7 @@ static void test_assignee(void **state)
 	assert_true(str_is(show(s, "a")->assignee, "bob"));
 }
 
-/* What comes due later is asked for by the same filter. */
+/* The same filter also finds the tasks that come due later. */
 static void test_assignee_later(void **state)
 {
 	struct suite *s = *state;

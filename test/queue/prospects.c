@@ -1,4 +1,4 @@
-/* What a loop can still expect of a queue that has no eligible task for it. */
+/* The work that a loop can still expect of a queue that has no eligible task for it. */
 #include "queue/prospects.h"
 
 #include "suite.h"

@@ -87,7 +87,7 @@ static void adds_up(void **state)
 	assert_true(!t.over.by.n && !t.over.fields.n && !t.over.token.n && !t.over.at);
 }
 
-/* Who lost the lock by it is told by whom and why. */
+/* The agent that lost its lock is told by whom, and why. */
 static void told_to_the_loser(void **state)
 {
 	struct request r = by_operator(OP_CANCEL), done = { .op = OP_DONE };

@@ -163,7 +163,7 @@ export async function until(fn, what) {
 
 // why a test with a terminal cannot run here, or ""
 export const noTerminal =
-	spawnSync("script", ["-qec", "true", "/dev/null"], { stdio: "ignore" }).status === 0 ? "" : "no pseudo-terminal to be had here";
+	spawnSync("script", ["-qec", "true", "/dev/null"], { stdio: "ignore" }).status === 0 ? "" : "there is no pseudo-terminal here";
 
 export async function test(name, fn, skip = "") {
 	if (process.env.WEB_ONLY && !new RegExp(process.env.WEB_ONLY).test(name)) return;

@@ -80,7 +80,7 @@ struct hit {
 
 /* The lines for cards on a screen of `rows`, without the last one, which says how many tasks are hidden. */
 int board_room(int rows);
-/* What is at that place of the screen, as it was last drawn. */
+/* The thing at that place of the screen, as it was last drawn. */
 struct hit board_hit(struct board *b, const struct mouse *m);
 /* Changes c->top so that the card under the cursor is on a screen of `height` lines. */
 void column_scroll(struct column *c, int64_t now, int width, int height);

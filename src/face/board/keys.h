@@ -66,7 +66,7 @@ enum effect ui_key(struct ui *u, uint32_t key);
 /* mouse.c */
 enum effect ui_mouse(struct ui *u, const struct mouse *m);
 void ui_say(struct ui *u, bool bad, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* What the open text dialog asks for. */
+/* The question of the open text dialog. */
 const char *ui_question(const struct ui *u);
 
 #endif

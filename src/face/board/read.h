@@ -17,7 +17,7 @@ struct reader {
 	enum result code; /* of the last read of the columns */
 };
 
-/* Reads the counts and one page of each open column. On failure the model keeps what it has, and says why. */
+/* Reads the counts and one page of each open column. On failure the model stays as it is, and says why. */
 void read_board(struct reader *r, struct ui *u);
 /* Reads the task of the detail view. */
 void read_detail(struct reader *r, struct ui *u);

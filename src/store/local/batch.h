@@ -14,7 +14,7 @@ struct batch;
 struct batch_ops {
 	/* Opens b->combine: 0 or -errno. */
 	int (*open)(struct batch *b);
-	/* Before the holder runs these calls: sets the time, and may read what they want. */
+	/* Before the holder runs these calls: sets the time, and may read the records that they want. */
 	int (*prepare)(struct store *s, const struct change *calls, size_t n);
 	/* The time of the change. */
 	int64_t (*now)(struct store *s);

@@ -281,7 +281,7 @@ void pg_remember(struct pg *s, struct str key, const struct record *r, bool body
 struct pg_seen *pg_seen(struct pg *s, struct str key);
 /* The current change has written this record, which is remembered. */
 void pg_wrote(struct pg *s, struct str key);
-/* Also forgets what was read ahead, and the writes that wait. */
+/* Also forgets the records that were read ahead, and the writes that wait. */
 void pg_forget_seen(struct pg *s);
 
 /* --- postgres/read.c ------------------------------------------------------------------------------- */
@@ -316,7 +316,7 @@ int pg_ahead_send(struct pg *s, const struct wants *const *w, size_t n);
 size_t pg_ahead_results(const struct pg *s);
 /* Takes these results. */
 void pg_ahead_keep(struct pg *s, PGresult **r);
-/* In a change: reads what is not known yet, in one round trip. */
+/* In a change: reads the records that are not known yet, in one round trip. */
 int pg_ahead_more(struct pg *s, const struct wants *const *w, size_t n);
 /* false: ask the server. */
 bool pg_ahead_find(struct pg *s, const struct query *q, struct pg_found *out);
