@@ -4,7 +4,7 @@
 #include "base/when.h"
 #include "sync/notion/part.h"
 
-static enum part part_of(enum field f)
+static enum part part_of(enum notion_field f)
 {
 	return f == F_PARENT ? PART_PARENT : f == F_STATUS ? PART_STATUS : PART_FIELDS;
 }
@@ -24,7 +24,7 @@ static void begin(struct item *x)
 }
 
 /* The task's value once it has the value of the page. An empty property has the value of a new task. */
-static struct str aim(const struct item *x, enum field f)
+static struct str aim(const struct item *x, enum notion_field f)
 {
 	struct str text = x->p->is.v[f];
 	struct arena *a = x->r->arena;
@@ -41,7 +41,7 @@ static struct str aim(const struct item *x, enum field f)
 	return text;
 }
 
-static void put(struct values *in, enum field f, struct str value)
+static void put(struct values *in, enum notion_field f, struct str value)
 {
 	in->v[f] = value;
 	in->has[f] = true;
@@ -53,7 +53,7 @@ enum result notion_begin_pull(struct item *x)
 	bool any = false;
 
 	for (int i = 0; i < F_END; i++) {
-		enum field f = (enum field)i;
+		enum notion_field f = (enum notion_field)i;
 
 		if (x->plan.deed[f] != D_PULL)
 			continue;
@@ -71,12 +71,12 @@ enum result notion_begin_push(struct item *x)
 	bool any = false;
 
 	for (int i = 0; i < F_END; i++)
-		any |= notion_is_pushed(x, (enum field)i);
+		any |= notion_is_pushed(x, (enum notion_field)i);
 	if (!any)
 		return SUCCESS;
 	begin(x);
 	for (int i = 0; i < F_END; i++) {
-		enum field f = (enum field)i;
+		enum notion_field f = (enum notion_field)i;
 
 		if (x->plan.deed[f] == D_PULL)
 			notion_keep(x, f); /* the queue has it */
@@ -89,7 +89,7 @@ enum result notion_begin_push(struct item *x)
 /* --- after a sync that ended in the middle ----------------------------------------------------------------- */
 
 /* A read that is behind may show this value of the page. */
-static void note_past(struct item *x, enum field f, struct str value)
+static void note_past(struct item *x, enum notion_field f, struct str value)
 {
 	struct values *was = &x->l->was;
 	struct arena *a = x->n->arena; /* the link outlives this page */
@@ -98,7 +98,7 @@ static void note_past(struct item *x, enum field f, struct str value)
 }
 
 /* Both sides had these values when that sync ended. */
-static void rebase(struct item *x, enum field f, struct str t, struct str p)
+static void rebase(struct item *x, enum notion_field f, struct str t, struct str p)
 {
 	struct link *l = x->l;
 
@@ -135,7 +135,7 @@ static enum result settle_part(struct item *x, enum part part)
 	enum result code;
 
 	for (int i = 0; i < F_END; i++) {
-		if (!d->pull.has[i] || part_of((enum field)i) != part)
+		if (!d->pull.has[i] || part_of((enum notion_field)i) != part)
 			continue;
 		any = true;
 		same &= x->tv.has[i] && str_eq(x->tv.v[i], d->pull.v[i]);
@@ -145,8 +145,8 @@ static enum result settle_part(struct item *x, enum part part)
 	made = same;
 	code = same ? SUCCESS : was_made(x, part, &made);
 	for (int i = 0; made && i < F_END; i++)
-		if (d->pull.has[i] && part_of((enum field)i) == part)
-			rebase(x, (enum field)i, d->pull.v[i], d->from.v[i]);
+		if (d->pull.has[i] && part_of((enum notion_field)i) == part)
+			rebase(x, (enum notion_field)i, d->pull.v[i], d->from.v[i]);
 	return code;
 }
 
@@ -158,7 +158,7 @@ enum result notion_settle(struct item *x)
 	if (!d->id.n)
 		return SUCCESS;
 	for (int i = 0; i < F_END; i++) {
-		enum field f = (enum field)i;
+		enum notion_field f = (enum notion_field)i;
 
 		if (!d->push.has[f] || !x->p->is.has[f])
 			continue;

@@ -74,7 +74,7 @@ static void look_at_parent(struct item *x)
 	x->p->is.has[F_PARENT] = x->n->known[F_PARENT] && (!id.n || (up && up->task.n));
 }
 
-bool notion_is_pushed(const struct item *x, enum field f)
+bool notion_is_pushed(const struct item *x, enum notion_field f)
 {
 	return x->plan.deed[f] == D_PUSH || x->plan.deed[f] == D_BACK;
 }
@@ -88,7 +88,7 @@ static enum result push_properties(struct item *x)
 	enum result code;
 
 	for (int f = 0; f < F_END; f++) {
-		which[f] = f != F_BODY && notion_is_pushed(x, (enum field)f);
+		which[f] = f != F_BODY && notion_is_pushed(x, (enum notion_field)f);
 		any |= which[f];
 	}
 	if (!any)
@@ -132,7 +132,7 @@ static enum result explain(struct item *x)
 
 /* The value of the page that this sync has dealt with. The answer to a PATCH may show a later edit of a person: the next
  * round must find that it differs from this value. */
-static struct str settled(const struct item *x, enum field f)
+static struct str settled(const struct item *x, enum notion_field f)
 {
 	if (!notion_is_pushed(x, f))
 		return x->before.v[f];
@@ -147,7 +147,7 @@ static bool is_loose(const struct item *x)
 	return x->patched || (x->l->loose && (x->young || !x->p->body_read));
 }
 
-void notion_keep(struct item *x, enum field f)
+void notion_keep(struct item *x, enum notion_field f)
 {
 	struct link *l = x->l;
 	struct str was = l->was.has[f] && x->young ? l->was.v[f] : STR("");
@@ -174,7 +174,7 @@ static enum result remember(struct item *x)
 
 	for (int f = 0; f < F_END; f++) {
 		any |= x->plan.deed[f] != D_NONE;
-		notion_keep(x, (enum field)f);
+		notion_keep(x, (enum notion_field)f);
 	}
 	if (!any && l->version == x->t->version && l->edited == x->p->edited && l->loose == loose)
 		return SUCCESS;

@@ -17,7 +17,7 @@ struct str notion_was(struct str list, struct str value, struct arena *a)
 }
 
 /* Did the page change since the last sync? A read that is behind shows an earlier value of the page. */
-static bool page_changed(const struct merge *m, enum field f)
+static bool page_changed(const struct merge *m, enum notion_field f)
 {
 	struct str now = m->p->v[f];
 
@@ -28,7 +28,7 @@ static bool page_changed(const struct merge *m, enum field f)
 }
 
 /* Did a sync that was killed begin to write another value? A read that is behind does not show it. */
-static bool is_pending(const struct merge *m, enum field f)
+static bool is_pending(const struct merge *m, enum notion_field f)
 {
 	return m->l->doing.push.has[f] && !str_eq(m->l->doing.push.v[f], m->p->v[f]);
 }
@@ -41,7 +41,7 @@ static enum deed first(enum way way, struct str t, struct str p)
 	return way == BY_PEOPLE && p.n ? D_PULL : D_PUSH;
 }
 
-static enum deed decide(const struct merge *m, enum field f, bool *clash)
+static enum deed decide(const struct merge *m, enum notion_field f, bool *clash)
 {
 	enum way way = notion_fields[f].way;
 	struct str t = m->t->v[f], p = m->p->v[f];
@@ -58,7 +58,7 @@ static enum deed decide(const struct merge *m, enum field f, bool *clash)
 	return way == BY_PAWL ? D_BACK : D_PULL;
 }
 
-static bool is_of_lock(enum field f)
+static bool is_of_lock(enum notion_field f)
 {
 	return notion_fields[f].way != BY_PEOPLE && f != F_ID;
 }
@@ -67,7 +67,7 @@ void notion_merge(const struct merge *m, struct plan *out)
 {
 	*out = (struct plan){ 0 };
 	for (int i = 0; i < F_END; i++) {
-		enum field f = (enum field)i;
+		enum notion_field f = (enum notion_field)i;
 
 		if (m->t->has[f] && m->p->has[f] && !(m->foreign && is_of_lock(f)))
 			out->deed[f] = decide(m, f, &out->clash[f]);

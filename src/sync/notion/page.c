@@ -123,7 +123,8 @@ static struct str first_id(const json_t *list, struct arena *a)
 	return notion_id(a, string_of(json_array_get(list, 0), "id", a));
 }
 
-static struct str value_text(const struct field_info *k, const json_t *property, struct arena *a)
+static struct str value_text(const struct notion_field_info *k, const json_t *property,
+			     struct arena *a)
 {
 	const json_t *v = json_object_get(property, k->type);
 
@@ -173,7 +174,7 @@ bool notion_page_read(struct notion *n, const json_t *o, struct page *p, struct 
 	return true;
 }
 
-json_t *notion_value(enum field f, struct str text)
+json_t *notion_value(enum notion_field f, struct str text)
 {
 	const char *type = notion_fields[f].type;
 	int64_t number = 0;
@@ -269,9 +270,9 @@ static json_t *properties_of(const struct notion *n, const struct values *v, con
 
 	for (int f = 0; f < F_END; f++)
 		if (which[f] && n->known[f] && n->names[f])
-			json_object_set_new(
-				out, n->names[f],
-				notion_value((enum field)f, f == F_PARENT ? parent : v->v[f]));
+			json_object_set_new(out, n->names[f],
+					    notion_value((enum notion_field)f,
+							 f == F_PARENT ? parent : v->v[f]));
 	return out;
 }
 

@@ -10,7 +10,7 @@
 /* --- fields ---------------------------------------------------------------------------------------- */
 
 /* A field of a task that is a property of its page, or the page's text. */
-enum field {
+enum notion_field {
 	F_TITLE,
 	F_BODY,
 	F_STATUS,
@@ -38,14 +38,14 @@ enum way {
 	BY_PAWL    /* the queue alone; an edit on the page is taken back */
 };
 
-struct field_info {
+struct notion_field_info {
 	const char *key;  /* in the state file and in messages */
 	const char *name; /* of the property; NULL: the text of the page */
 	const char *type;
 	enum way way;
 	bool needed; /* the database must have it */
 };
-extern const struct field_info notion_fields[F_END];
+extern const struct notion_field_info notion_fields[F_END];
 
 /* Every field as text, in one form for tasks and pages, so that both can be compared. The text of a page is represented by its
  * hash. */
@@ -140,7 +140,7 @@ struct page {
 /* false: it is not a page. */
 bool notion_page_read(struct notion *n, const json_t *o, struct page *p, struct arena *a);
 /* The property's value, as Notion wants it. */
-json_t *notion_value(enum field f, struct str text);
+json_t *notion_value(enum notion_field f, struct str text);
 struct str notion_plain(const json_t *rich, struct arena *a);
 json_t *notion_rich(struct str text);
 /* As much of the text as a rich text can have. */
@@ -294,7 +294,7 @@ enum result notion_reconcile(struct round *r, const struct task *t, struct link 
 void notion_judge(struct item *x);
 /* Makes the edits of the page in the queue. A refused one goes back to the page. */
 enum result notion_pull(struct item *x);
-void notion_send_back(struct item *x, enum field f, struct str why);
+void notion_send_back(struct item *x, enum notion_field f, struct str why);
 /* Notes the edits of the page that notion_pull() makes in the queue. */
 enum result notion_begin_pull(struct item *x);
 /* Notes the values that go to the page. */
@@ -304,9 +304,9 @@ enum result notion_settle(struct item *x);
 /* The parts of notion_pull(), one call of the queue each. */
 enum part { PART_FIELDS, PART_PARENT, PART_STATUS, PART_END };
 struct str notion_call_id(const struct item *x, enum part part);
-bool notion_is_pushed(const struct item *x, enum field f);
+bool notion_is_pushed(const struct item *x, enum notion_field f);
 /* The deed of this field is done: remembers the values of both sides. */
-void notion_keep(struct item *x, enum field f);
+void notion_keep(struct item *x, enum notion_field f);
 /* Lets a lock of the queue stand for the lock that another program has on the page, as long as that one is live. */
 enum result notion_lock(struct item *x);
 /* Is the link so new that reads may be behind it? */

@@ -2,7 +2,7 @@
 #include "base/when.h"
 #include "sync/notion/part.h"
 
-void notion_send_back(struct item *x, enum field f, struct str why)
+void notion_send_back(struct item *x, enum notion_field f, struct str why)
 {
 	struct arena *a = x->r->arena;
 
@@ -15,7 +15,7 @@ void notion_send_back(struct item *x, enum field f, struct str why)
 
 /* Sets the argument for a field from its text on the page. NULL, or why the text is not a value. An empty property has the
  * value of a new task. */
-static const char *set_field(const struct item *x, enum field f, struct request *rq)
+static const char *set_field(const struct item *x, enum notion_field f, struct request *rq)
 {
 	struct str text = x->p->is.v[f];
 	int64_t number = 0;
@@ -46,13 +46,13 @@ static const char *set_field(const struct item *x, enum field f, struct request 
 	}
 }
 
-static bool is_pulled(const struct item *x, enum field f)
+static bool is_pulled(const struct item *x, enum notion_field f)
 {
 	return x->plan.deed[f] == D_PULL && notion_fields[f].way == BY_PEOPLE && f != F_PARENT;
 }
 
 /* Why the queue refuses this one field; NULL: it does not. */
-static const char *fault_of(const struct item *x, enum field f)
+static const char *fault_of(const struct item *x, enum notion_field f)
 {
 	struct request one = { .op = OP_UPDATE };
 	const char *fault = set_field(x, f, &one);
@@ -94,7 +94,7 @@ static void judge_status(struct item *x)
 void notion_judge(struct item *x)
 {
 	for (int i = 0; i < F_END; i++) {
-		enum field f = (enum field)i;
+		enum notion_field f = (enum notion_field)i;
 		const char *fault = is_pulled(x, f) ? fault_of(x, f) : NULL;
 
 		if (fault)
@@ -116,7 +116,7 @@ static struct str reason_of(const struct item *x)
 	struct str out = STR("edited in Notion");
 
 	for (int i = 0; i < F_END; i++)
-		if (x->plan.clash[i] && is_pulled(x, (enum field)i))
+		if (x->plan.clash[i] && is_pulled(x, (enum notion_field)i))
 			out = arena_printf(a, "%.*s; its %s was also changed here, to: %.*s",
 					   STRF(out), notion_fields[i].key,
 					   STRF(i == F_BODY ? x->t->description : x->tv.v[i]));
@@ -153,8 +153,8 @@ static void sign(const struct item *x, struct request *rq)
 static void send_back_all(struct item *x, const struct answer *ans)
 {
 	for (int f = 0; f < F_END; f++)
-		if (is_pulled(x, (enum field)f))
-			notion_send_back(x, (enum field)f, ans->message);
+		if (is_pulled(x, (enum notion_field)f))
+			notion_send_back(x, (enum notion_field)f, ans->message);
 }
 
 static enum result pull_fields(struct item *x)
@@ -165,9 +165,9 @@ static enum result pull_fields(struct item *x)
 	enum result code;
 
 	for (int f = 0; f < F_END; f++)
-		if (is_pulled(x, (enum field)f)) {
+		if (is_pulled(x, (enum notion_field)f)) {
 			any = true;
-			(void)set_field(x, (enum field)f, &rq);
+			(void)set_field(x, (enum notion_field)f, &rq);
 		}
 	if (!any)
 		return SUCCESS;

@@ -1,7 +1,7 @@
 /* The properties of the database: which ones there are, and which ones are missing. */
 #include "sync/notion/part.h"
 
-const struct field_info notion_fields[F_END] = {
+const struct notion_field_info notion_fields[F_END] = {
 	[F_TITLE] = { "title", "Task name", "title", BY_PEOPLE, true },
 	[F_BODY] = { "body", NULL, NULL, BY_PEOPLE, false },
 	[F_STATUS] = { "status", "Status", "status", BY_STATUS, true },
@@ -67,7 +67,7 @@ static void lack(struct schema *s, struct str what)
 	s->lacks = s->lacks.n ? arena_printf(a, "%.*s; %.*s", STRF(s->lacks), STRF(what)) : what;
 }
 
-static const char *option_name(enum field f, int i)
+static const char *option_name(enum notion_field f, int i)
 {
 	if (f == F_STATUS)
 		return i + BACKLOG < STATUS_END ? status_name(i + BACKLOG) : NULL;
@@ -100,9 +100,9 @@ static json_t *all_options(const json_t *old)
 	return out;
 }
 
-static void check_options(struct schema *s, enum field f, const json_t *property)
+static void check_options(struct schema *s, enum notion_field f, const json_t *property)
 {
-	const struct field_info *k = &notion_fields[f];
+	const struct notion_field_info *k = &notion_fields[f];
 	json_t *old = json_object_get(json_object_get(property, k->type), "options");
 	json_t *all = all_options(old);
 	bool missing = false;
@@ -122,7 +122,7 @@ static void check_options(struct schema *s, enum field f, const json_t *property
 }
 
 /* A new property of this type, with its options. */
-static json_t *new_property(enum field f)
+static json_t *new_property(enum notion_field f)
 {
 	json_t *options = json_array(), *inner = json_object();
 
@@ -149,9 +149,9 @@ static const char *title_of(const json_t *properties)
 	return NULL;
 }
 
-static void check_field(struct schema *s, enum field f)
+static void check_field(struct schema *s, enum notion_field f)
 {
-	const struct field_info *k = &notion_fields[f];
+	const struct notion_field_info *k = &notion_fields[f];
 	const char *name = f == F_TITLE ? title_of(s->properties) : k->name;
 	const json_t *p = name ? json_object_get(s->properties, name) : NULL;
 	const char *type = json_string_value(json_object_get(p, "type"));
@@ -203,7 +203,7 @@ static enum result check_all(struct schema *s, const char *target)
 
 	for (int f = 0; f < F_END; f++)
 		if (notion_fields[f].name)
-			check_field(s, (enum field)f);
+			check_field(s, (enum notion_field)f);
 	n->known[F_BODY] = true;
 	code = notion_owner_read(n, s->properties);
 	if (code != SUCCESS || !s->lacks.n)

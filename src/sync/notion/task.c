@@ -65,7 +65,7 @@ static bool is_held(const struct item *x)
 	return !(x->l->foreign.n && lock->manual && str_eq(lock->holder, x->n->job->client->agent));
 }
 
-static void set(struct item *x, enum field f, struct str text)
+static void set(struct item *x, enum notion_field f, struct str text)
 {
 	x->tv.v[f] = text;
 	x->tv.has[f] = x->n->known[f];
