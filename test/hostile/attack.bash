@@ -2,7 +2,7 @@
 # attack.bash FILE NAME STORE DIR: one attack of test/hostile/attacks, inside the sandbox that `run` made.
 #
 # The attacker's part is plain shell. Every command of the user under attack goes through victim or victim_runs, which
-# trace the programs that it starts. An attack finds here:
+# note the programs that it starts (watch.c). An attack finds here:
 #
 #   $scratch     the only writable folder                 $store       sqlite, files or git
 #   $clone       a git worktree (the current folder)     $outside     a folder of canaries beside it
@@ -23,60 +23,32 @@ trap 'echo "line $LINENO of ${BASH_SOURCE[0]##*/}: $BASH_COMMAND"' ERR
 
 # shellcheck source=test/kit/says.bash
 . "${BASH_SOURCE[0]%/*}/../kit/says.bash"
+# shellcheck source=test/hostile/canaries.bash
+. "${BASH_SOURCE[0]%/*}/canaries.bash"
 
 file=$1 name=$2 store=$3 scratch=$4
-clone=$scratch/clone outside=$scratch/outside mark=$scratch/mark
-traces=$scratch/traces
-allowed=("$(realpath "$PAWL")" "$(realpath "$(command -v git)")")
-git_core=$(realpath "$(git --exec-path)")
+clone=$scratch/clone outside=$scratch/outside mark=$scratch/mark started=$scratch/started
+# shellcheck source=/dev/null # run made it, with: watch allowed git_core sanitized before
+. "${scratch%/*}/kit/setup"
 
 for variable in "${!PAWL_@}" "${!GIT_@}" "${!XDG_@}"; do
 	[ "$variable" = PAWL_MODULE_DIR ] || unset "$variable"
 done
 export HOME=$scratch/home TMPDIR=$scratch/tmp USER=tester LOGNAME=tester TZ=UTC LC_ALL=C.UTF-8 TERM=dumb
-export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # LeakSanitizer cannot run under strace
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # LeakSanitizer cannot run in a traced process
 unset CDPATH "${!CLAUDE@}" "${!CODEX_@}" "${!GEMINI_@}" AI_AGENT
 
-canaries() {
-	mkdir -p "$1/.ssh" "$1/documents" "$1/.config/git"
-	echo "the key of $1" >"$1/.ssh/id_ed25519"
-	echo "example.org ssh-ed25519 AAAA" >"$1/.ssh/known_hosts"
-	echo 'alias ll=ls' >"$1/.bashrc"
-	printf '[user]\n\tname = Tester\n\temail = tester@example.org\n' >"$1/.gitconfig"
-	echo 'a letter' >"$1/documents/letter.txt"
-	echo 'locked' >"$1/documents/Pipfile.lock"
-	echo '*.o' >"$1/.config/git/ignore"
-	find "$1" -exec touch -d '2020-02-02 UTC' {} +
-}
-
-# The state of the canaries, without pawl's own state and cache folders.
-state() {
-	local own=(-path "$HOME/.local" -o -path "$HOME/.cache")
-	find "$HOME" "$outside" \( "${own[@]}" \) -prune -o ! -path "$HOME" -printf '%P %y %m %s %T@ %l\n' | sort
-	find "$HOME" "$outside" \( "${own[@]}" \) -prune -o -type f -exec sha256sum {} + | sort
-}
-
-# The programs that were started. git runs its own server side through a shell.
-started() {
-	[ "$calls" -gt 0 ] || return 0
-	cat "$traces"/* 2>/dev/null |
-		grep -vE "^[0-9]+ +execve\\(\"/bin/sh\", \\[\"[/a-z]*sh\", \"-c\", \"git-(upload|receive)-pack '[^']*'\"" |
-		sed -n 's/^[0-9]* *execve("\([^"]*\)".*) = 0$/\1/p' | sort -u
-}
-
+# The programs that were started must be allowed. git runs its own server side through a shell.
 check_programs() {
-	local program real
-	while read -r program; do
-		real=$(realpath "$program" 2>/dev/null || echo "$program")
-		case $real in
-		"$git_core"/*) continue ;;
-		esac
-		if [[ " ${allowed[*]} " != *" $real "* ]]; then
-			echo "a program was started that is neither pawl nor git: $program"
-			return 1
-		fi
-	done < <(started)
+	local path program words
+	while IFS=$'\t' read -r path program words; do
+		if [[ $program == "$git_core"/* || " ${allowed[*]} " == *" $program "* ]]; then continue; fi
+		if [[ $path == /bin/sh && $words =~ $git_server_side ]]; then continue; fi
+		echo "a program was started that is neither pawl nor git: $path"
+		return 1
+	done <"$started"
 }
+git_server_side=$'^[/a-z]*sh\t-c\tgit-(upload|receive)-pack \'[^\']*\'(\t|$)'
 
 allow() {
 	local program
@@ -92,15 +64,11 @@ need() {
 	}
 }
 
-sanitized() {
-	[ -n "$(nm -D "$PAWL" 2>/dev/null | sed -n '/__asan_/{p;q}')" ]
-}
-
 with_memory() {
 	local most=$1
 	shift
 	(
-		sanitized || ulimit -v "$most"
+		[ "$sanitized" ] || ulimit -v "$most"
 		"$@"
 	)
 }
@@ -129,15 +97,15 @@ planted() {
 
 traced() {
 	status=0
-	timeout 60 strace -f -qq --seccomp-bpf -s 400 -e trace=execve -e signal=none \
-		-o "$traces/$((++calls))" "$@" >"$scratch/stdout" 2>"$scratch/stderr" </dev/null || status=$?
-	output=$(tr -d '\0' <"$scratch/stdout")
-	stderr=$(tr -d '\0' <"$scratch/stderr")
+	"$watch" 60 "$started" "$@" >"$scratch/stdout" 2>"$scratch/stderr" </dev/null || status=$?
+	{ # bash leaves out NUL bytes, with a warning
+		output=$(<"$scratch/stdout")
+		stderr=$(<"$scratch/stderr")
+	} 2>/dev/null
 	printf '$'
 	printf ' %.200q' "$@"
 	printf '\n%.4000s\n%.4000s\nexit code %s\n' "$output" "$stderr" "$status"
 }
-calls=0
 
 victim() {
 	local want=$1
@@ -164,21 +132,19 @@ quiet_about() {
 	done
 }
 
-mkdir -p "$HOME" "$outside" "$clone" "$TMPDIR" "$traces"
-canaries "$HOME"
-canaries "$outside"
 cd "$clone"
-git init -q
+: >"$started"
 # shellcheck source=/dev/null
 . "$file"
-before=$(state)
 "attack_$name"
 check_programs
 [ ! -e "$mark" ] || {
 	echo "hostile programs ran: $(cat "$mark")"
 	exit 1
 }
-diff <(printf '%s\n' "$before") <(state) || {
+after=$(state "$scratch")
+[ "$after" = "$before" ] || {
+	diff <(printf '%s\n' "$before") <(printf '%s\n' "$after") || true
 	echo 'the canaries changed'
 	exit 1
 }

@@ -80,7 +80,7 @@ attack_settings_of_a_bare_repository() {
 	in_clone
 	git config --global safe.bareRepository explicit
 	touch -d '2020-02-02 UTC' "$HOME/.gitconfig"
-	before=$(state)
+	before=$(state "$scratch")
 	planted "$scratch/evil" 'exit 1'
 	hooks q.git/hooks
 	for key in core.sshCommand core.gitProxy core.fsmonitor core.askPass core.pager credential.helper gpg.program \

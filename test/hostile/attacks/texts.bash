@@ -210,30 +210,11 @@ attack_texts_as_large_as_they_may_be() {
 # needs_little ARG...: pawl ARG... with at most 12 MiB. Meson sets MALLOC_PERTURB_, which touches memory that pawl does
 # not.
 needs_little() {
-	need cc
-	[ -x "$scratch/peak" ] || cc -o "$scratch/peak" -x c - <<-'EOF'
-		#include <stdio.h>
-		#include <sys/resource.h>
-		#include <sys/wait.h>
-		#include <unistd.h>
-		int main(int n, char **v)
-		{
-			struct rusage u;
-			int status;
-			pid_t p = fork();
-
-			if (!p)
-				execv(v[1], v + 1);
-			wait4(p, &status, 0, &u);
-			fprintf(stderr, "peak %ld KiB\n", u.ru_maxrss);
-			return n < 2 || WEXITSTATUS(status) > 100;
-		}
-	EOF
-	env -u MALLOC_PERTURB_ "$scratch/peak" "$PAWL" "$@" >/dev/null 2>"$scratch/peak.err"
 	local peak
-	peak=$(sed -n 's/^peak \([0-9]*\) KiB$/\1/p' "$scratch/peak.err")
+	env -u MALLOC_PERTURB_ PEAK="$scratch/peak" "$watch" 60 "$started" "$PAWL" "$@" >/dev/null 2>&1 || [ $? -le 100 ]
+	peak=$(<"$scratch/peak")
 	echo "$1: $peak KiB"
-	sanitized || [ "$peak" -lt 12288 ]
+	[ "$sanitized" ] || [ "$peak" -lt 12288 ]
 }
 
 # A file to import has values that create refuses.
