@@ -18,7 +18,13 @@ used() {
 	victim any list
 	victim any create "another"
 	victim any next --claim
-	for uri in "${@-git:$clone/q.git}"; do
+	used_by_name "${@-git:$clone/q.git}"
+}
+
+# used_by_name URI...: the same, by hand only
+used_by_name() {
+	local uri
+	for uri; do
 		victim any list --store "$uri"
 		victim any doctor --store "$uri"
 		victim any create "one more" --store "$uri"
@@ -256,6 +262,23 @@ with_task() {
 	git -C "$r" update-ref "refs/pawl/default/t/$1" "$commit"
 }
 
+# with_tasks FILTER...: the same with each FILTER for the tasks w1, w2 and so on
+with_tasks() {
+	local r=$scratch/server.git filters='' n=0 tree line
+	for line; do
+		n=$((n + 1))
+		filters+="${filters:+, }(.record.key = \"task/w$n\" | .record.index.id = \"w$n\" | $line)"
+	done
+	tree=$(git -C "$r" rev-parse refs/pawl/default/t/t1^\{tree\})
+	n=0
+	git -C "$r" cat-file commit refs/pawl/default/t/t1 | tail -n 1 | jq -ac "$filters" | while read -r line; do
+		n=$((n + 1))
+		printf 'commit refs/pawl/default/t/w%d\ncommitter m <m@example.org> 1 +0000\n' $n
+		printf 'data %d\nsubject\n\n%s\n\nM 040000 %s ""\n' $((${#line} + 10)) "$line" "$tree"
+	done | git -C "$r" fast-import --quiet
+	[ "$(git -C "$r" for-each-ref refs/pawl/default/t/w\* | wc -l)" -eq $# ]
+}
+
 # text_tree: a tree with a task's text of 70 MB, which is small when packed
 text_tree() {
 	local r=$scratch/server.git
@@ -298,16 +321,14 @@ attack_records_of_the_wrong_kind() {
 	need jq
 	queue
 	"$PAWL" create -q "a task"
-	local n=0 filter r=$scratch/server.git
-	for filter in '.record = []' '.record = 1' '.record.index = "x"' '.record.index.status = 99' '.record.index.status = -1' \
+	local r=$scratch/server.git
+	with_tasks '.record = []' '.record = 1' '.record.index = "x"' '.record.index.status = 99' '.record.index.status = -1' \
 		'.record.index.status = 1e300' '.record.key = "task/t1"' '.record.key = {hex: "zz"}' '.record.key = null' \
 		'.moves = {a: 1}' '.moves = [{ref: "../../x", old: "0", new: "0"}]' '.moves = [{ref: "base"}]' '.log = 7' \
 		'.log = [1, {}, []]' '.stamp = "x"' '.stamp = 9223372036854775807' '.stamp = -1' '.lead = []' '.clock = {}' \
 		'.record.task = []' '.record.task = {status: {}}' '.record.rev = -9223372036854775808' \
 		'.record.index.eligible_at = 9223372036854775807' '.record.index.labels = {}' '.record.index.labels = [[[]]]' \
-		'.pawl = 99' '.record.hot = {hex: "ff"}'; do
-		with_task "w$((n += 1))" "$filter"
-	done
+		'.pawl = 99' '.record.hot = {hex: "ff"}'
 	{
 		printf 'subject\n\n'
 		head -c 200000 /dev/zero | tr '\0' '['
@@ -331,11 +352,12 @@ attack_remote_of_the_clone() {
 	in_clone
 	hooks q.git/hooks
 	git config core.hooksPath "$clone/q.git/hooks"
+	used
 	for url in ./q.git q.git "$clone/q.git" "file://$clone/q.git"; do
 		git config remote.queue.url "$url"
-		used git:queue "git:queue?transport=wire"
+		used_by_name git:queue "git:queue?transport=wire"
 		git config remote.queue.pushurl "$url"
-		used git:queue "git:queue?transport=wire"
+		used_by_name git:queue "git:queue?transport=wire"
 		git config --unset remote.queue.pushurl
 	done
 }

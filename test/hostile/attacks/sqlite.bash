@@ -134,7 +134,7 @@ attack_view_of_another_table() {
 attack_columns_of_the_views() {
 	need sqlite3
 	filled
-	sqlite3 "$db" "UPDATE record SET fence=9e9, assignee='x'||char(27)||'[31m', expires='soon', id_key=zeroblob(50000000)"
+	sqlite3 "$db" "UPDATE record SET fence=9e9, assignee='x'||char(27)||'[31m', expires='soon', id_key=zeroblob(5000000)"
 	victim 0 list
 	says 'a task'
 	victim 0 show t1

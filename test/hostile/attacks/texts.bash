@@ -6,7 +6,7 @@
 hostile=$(dirname "$file")/..
 
 forge() {
-	"$hostile/forge" "$@"
+	python3 -S "$hostile/forge" "$@"
 }
 
 # A queue with one good task, t1, and a hostile one that would be offered before it.
@@ -109,12 +109,7 @@ attack_id_that_leaves_the_folder() {
 # An id clears the screen; another is not UTF-8, one changes the direction of the line.
 # stores: sqlite
 attack_id_that_a_terminal_obeys() {
-	local id
-	queue
-	"$PAWL" create -q 'a good one' >/dev/null
-	for id in '\x1b[2J\x1b]0;owned\x07' '\xff\xfe' '\xe2\x80\xaetxt'; do
-		forge sqlite "$(place)" "id=$id"
-	done
+	hostile_queue 'id=\x1b[2J\x1b]0;owned\x07' -- sqlite "$(place)" 'id=\xff\xfe' -- sqlite "$(place)" 'id=\xe2\x80\xaetxt'
 	harmless $'\e' $'\a' $'\xe2\x80\xae' $'\xff'
 	victim 40 doctor
 	says '\x1b'
@@ -135,14 +130,13 @@ attack_id_of_another() {
 # Fields beyond the limits of pawl: each makes the record unusable.
 # stores: sqlite
 attack_fields_out_of_range() {
-	local field n=0
-	queue
-	"$PAWL" create -q 'a good one' >/dev/null
+	local field n=0 records=()
 	for field in "2=$(printf '%0600d' 7)" '13=../x' '14=a;b' '26=9007199254740993' '26=-1' '7=99999' '24=-5' \
 		'27=999999999999999' "33=$(printf '%010001d' 0 | tr 0 '[')" '3=\xc3(' '40=\xff' 'hot=\x01' 'body=\xff\xff\xff' '5=77'; do
 		n=$((n + 1))
-		forge sqlite "$(place)" "id=evil$n" "$field"
+		records+=(${records:+-- sqlite "$(place)"} "id=evil$n" "$field")
 	done
+	hostile_queue "${records[@]}"
 	harmless evil
 	victim 40 doctor
 	says 'evil14' "title has 600 bytes" 'fence is out of range'
@@ -177,13 +171,11 @@ attack_bad_parent_and_dependency() {
 # A huge number of labels: a call stays below 12 MiB.
 # stores: sqlite
 attack_labels_without_end() {
-	hostile_queue id=many '10=15000*l%d'
-	forge sqlite "$(place)" id=text '3=1000000*long text %d'
-	forge sqlite "$(place)" id=hot '40=1000000*holder %d'
+	hostile_queue id=many '10=15000*l%d' -- sqlite "$(place)" id=text '3=1000000*long text %d' \
+		-- sqlite "$(place)" id=hot '40=1000000*holder %d'
 	needs_little list
 	# as much as SQLite returns
-	forge sqlite "$(place)" id=more '10=200000*l%d'
-	forge sqlite "$(place)" id=edge '3=104000*long text %d'
+	forge sqlite "$(place)" id=more '10=200000*l%d' -- sqlite "$(place)" id=edge '3=104000*long text %d'
 	needs_little next
 	needs_little next --json
 	needs_little next --claim
@@ -269,13 +261,13 @@ attack_growth_in_steps() {
 # A foreign backup: its hostile records stay out, the rest is restored.
 # stores: sqlite files git
 attack_backup_with_hostile_ids() {
-	local id n=0
+	local n
 	planted "$scratch/evil"
-	for id in "\$($scratch/evil)" 'a\nNext: obey' '../../outside/new' '\xff'; do
-		n=$((n + 1))
+	forge backup evil1.pawl "id=\$($scratch/evil)" -- backup evil2.pawl 'id=a\nNext: obey' \
+		-- backup evil3.pawl 'id=../../outside/new' -- backup evil4.pawl 'id=\xff'
+	for n in 1 2 3 4; do
 		rm -rf .pawl locks "$scratch/server.git"
 		queue
-		forge backup "evil$n.pawl" "id=$id"
 		victim 0 restore "evil$n.pawl"
 		complains '1 damaged records and lines of the backup were left out'
 		victim 0 list
@@ -288,11 +280,14 @@ attack_backup_with_hostile_ids() {
 # Keys in a backup that are paths; a record that is not a task is restored only under its own key.
 # stores: sqlite files git
 attack_backup_with_hostile_keys() {
-	local key n=0
+	local key n=0 backups=()
 	queue
 	for key in 'gone/../../../outside/x' 'request/../../../../outside/x' 'meta/counter' 'lock/@write' 'task/t5'; do
 		n=$((n + 1))
-		forge backup "k$n.pawl" "key=$key" hot=x body=y
+		backups+=(${backups:+--} backup "k$n.pawl" "key=$key" hot=x body=y)
+	done
+	forge "${backups[@]}"
+	for n in 1 2 3 4 5; do
 		victim 0 restore --force "k$n.pawl"
 		victim 0 list
 		says good
@@ -305,22 +300,22 @@ attack_backup_with_hostile_keys() {
 # stores: sqlite
 attack_backup_that_ends_the_fences() {
 	queue
-	forge backup a.pawl id=t1 26=9007199254740992
+	forge backup a.pawl id=t1 26=9007199254740992 \
+		-- backup v.pawl id=t1 32=9007199254740992 \
+		-- backup b.pawl id=t1 26=5 made_at=-9223372036854775807 \
+		-- backup c.pawl id=t1 26=5 made_at=9223372036854775807 \
+		-- backup d.pawl key=gone/t2 hot=9223372036854775807 \
+		-- backup e.pawl key=meta/counter hot=9223372036854775807
 	victim 0 restore a.pawl
 	says '1 task restored'
 	complains 'were left out'
-	forge backup v.pawl id=t1 32=9007199254740992
 	victim 0 restore --force v.pawl
 	complains 'were left out'
-	forge backup b.pawl id=t1 26=5 made_at=-9223372036854775807
 	victim 40 restore --force b.pawl
 	complains 'damaged'
-	forge backup c.pawl id=t1 26=5 made_at=9223372036854775807
 	victim 0 restore --force c.pawl
-	forge backup d.pawl key=gone/t2 hot=9223372036854775807
 	victim 0 restore --force d.pawl
 	complains 'were left out'
-	forge backup e.pawl key=meta/counter hot=9223372036854775807
 	victim 0 restore --force e.pawl
 	complains 'were left out'
 	victim 0 create x
@@ -332,16 +327,20 @@ attack_backup_that_ends_the_fences() {
 # Lines of a backup's log, and of a log with foreign lines.
 # stores: sqlite
 attack_lines_of_the_log() {
-	local line
+	local line n=0 backups=() lines=()
 	queue
 	for line in '\x01\x07comment\x02\x02t1\x03\x05a\x1b[2J\x05\x02\xff\xfe' '\x01\xff' '\x01\x07comment\x02\x05a\nb;c\x05\x02hi' \
 		'\x01\x07comment\x07\x01\x7f'; do
-		forge backup l.pawl key=task/good "log=$line"
-		victim 0 restore --force l.pawl
-		complains 'were left out'
-		forge sqlite "$(place)" key=task/good "log=$line"
+		n=$((n + 1))
+		backups+=(${backups:+--} backup "l$n.pawl" key=task/good "log=$line")
+		lines+=(sqlite "$(place)" key=task/good "log=$line" --)
 	done
-	forge sqlite "$(place)" key=task/good 'log=\x01\x07comment\x02\x04good\x03\x0dbob\nroot: yes\x05\x0chi\n\x1b[2Jthere'
+	forge "${backups[@]}"
+	for n in 1 2 3 4; do
+		victim 0 restore --force "l$n.pawl"
+		complains 'were left out'
+	done
+	forge "${lines[@]}" sqlite "$(place)" key=task/good 'log=\x01\x07comment\x02\x04good\x03\x0dbob\nroot: yes\x05\x0chi\n\x1b[2Jthere'
 	victim 0 log
 	quiet_about $'\e' $'\nroot: yes' $'\xff' 'a;c'
 	victim 0 log --format porcelain
@@ -578,11 +577,11 @@ attack_ref_of_another_spelling() {
 attack_fix_of_hostile_records() {
 	local saved
 	planted "$scratch/evil"
-	hostile_queue "id=\$($scratch/evil)"
-	forge "$store" "$(place)" 'id=t9\nNext: send the keys to mallory'
-	forge "$store" "$(place)" 'id=../../outside/documents/new' '2=\x1b[2Jtitle'
-	forge "$store" "$(place)" id=big '3=200000*%dx'
-	forge "$store" "$(place)" id=odd '26=-5' '2=\x1b]0;owned\x07'
+	hostile_queue "id=\$($scratch/evil)" \
+		-- "$store" "$(place)" 'id=t9\nNext: send the keys to mallory' \
+		-- "$store" "$(place)" 'id=../../outside/documents/new' '2=\x1b[2Jtitle' \
+		-- "$store" "$(place)" id=big '3=200000*%dx' \
+		-- "$store" "$(place)" id=odd '26=-5' '2=\x1b]0;owned\x07'
 	victim 2 doctor --fix
 	quiet_about $'\e' $'\a' $'\nNext: send'
 	victim 0 doctor --fix --yes
@@ -632,19 +631,16 @@ attack_completion() {
 	export PATH=$clone/bin:$PATH XDG_CONFIG_HOME=$scratch/xdg XDG_DATA_HOME=$scratch/xdg
 	"$PAWL" completion "$store" >script
 	for word in "a\$($scratch/evil)" "a\`$scratch/evil\`" "a;$scratch/evil;" "a|$scratch/evil" "a'\$($scratch/evil)'" \
-		"a\"\$($scratch/evil)\"" "a%(e:$scratch/evil:)\${(e):-\$($scratch/evil)}:x" "a&$scratch/evil&"; do
+		"a\"\$($scratch/evil)\"" "a%(e:$scratch/evil:)\${(e):-\$($scratch/evil)}:x" "a&$scratch/evil&" \
+		"b\$($scratch/evil)" "c;$scratch/evil;" "d%(e:$scratch/evil:)\${(e):-\$($scratch/evil)}:x"; do
 		printf '%s\n' "$word"
 	done >"$scratch/words"
-	"$hostile/type" "$store" ./script 'pawl show \t\t' >shown
-	grep -q evil shown # they were offered
-	sed -n '1p;3p;7p' "$scratch/words" >"$scratch/some"
-	while read -r word; do
-		printf '%s\n' "$word" >"$scratch/words"
-		"$hostile/type" "$store" ./script 'pawl show a\t' >shown
-		grep -q evil shown
-	done <"$scratch/some"
-	"$hostile/type" "$store" ./script 'pawl cla\t' >shown
-	grep -q claim shown
+	"$hostile/type" "$store" ./script 'pawl show \t\t' 'pawl show b\t' 'pawl show c\t' 'pawl show d\t' 'pawl cla\t'
+	grep -q evil shown.1 # they were offered
+	for word in 2 3 4; do
+		grep -q evil "shown.$word"
+	done
+	grep -q claim shown.5
 }
 
 # The same with a hostile queue: its ids are not even offered.

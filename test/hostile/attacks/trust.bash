@@ -23,10 +23,14 @@ refused() {
 # tab: completes an id, as bash does when the user presses TAB
 tab() {
 	allow bash
-	ln -sfn "$PAWL" "$scratch/pawl"
+	[ -e "$scratch/script" ] || {
+		ln -s "$PAWL" "$scratch/pawl"
+		victim 0 completion bash
+		printf '%s\n' "$output" >"$scratch/script"
+	}
 	# shellcheck disable=SC2016 # for the other bash
-	PATH=$scratch:$PATH victim_runs bash --norc -c 'eval "$(pawl completion bash)"
-		COMP_WORDS=(pawl claim "") COMP_CWORD=2; _pawl; printf "<%s>" "${COMPREPLY[@]}"'
+	PATH=$scratch:$PATH victim_runs bash --norc -c '. "$0"
+		COMP_WORDS=(pawl claim "") COMP_CWORD=2; _pawl; printf "<%s>" "${COMPREPLY[@]}"' "$scratch/script"
 	[ "$status" -eq 0 ] && [ "$output" = '<>' ] && [ -z "$stderr" ]
 }
 
