@@ -388,8 +388,7 @@ lead_and_die() {
 	soon hanging_commits 1
 	kill -9 "${!dead}"
 	sql "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event='SyncRep'"
-	soon seen "$dead $1"
-	seen "$heir $1"
+	soon seen "$dead $1" && seen "$heir $1" # $dead may have waited for the other, each with a transaction of its own
 }
 
 # stand_by N: after a failure of lead_and_die: everybody goes on
