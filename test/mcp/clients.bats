@@ -120,20 +120,21 @@ afar() {
 	node ../agents/replay codex
 }
 
+# Each call starts the inspector anew. "A whole life" has the rest of the older era.
 @test "inspector --cli in both eras" {
 	for era in legacy modern; do
 		inspect $era --method tools/list
 		is '.tools | length == 11'
 		inspect $era --method tools/call --tool-name create --tool-arg id=$era title="From the inspector"
 		is '.isError == false and .structuredContent.task.status == "Ready"'
-		inspect $era --method tools/call --tool-name claim --tool-arg id=$era
-		is '.structuredContent.lock.fence == 1'
-		inspect $era --method tools/call --tool-name done --tool-arg id=$era
-		inspect $era --method resources/read --uri pawl://tasks/$era
-		is '.contents[0].text | fromjson | .task.status == "Done"'
-		inspect $era --method prompts/get --prompt-name work
-		is '.messages | length == 1'
 	done
+	inspect modern --method tools/call --tool-name claim --tool-arg id=modern
+	is '.structuredContent.lock.fence == 1'
+	inspect modern --method tools/call --tool-name done --tool-arg id=modern
+	inspect legacy --method resources/read --uri pawl://tasks/modern
+	is '.contents[0].text | fromjson | .task.status == "Done"'
+	inspect modern --method prompts/get --prompt-name work
+	is '.messages | length == 1'
 }
 
 @test "inspector --strict: schemas that every client can use" {
