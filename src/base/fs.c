@@ -80,6 +80,23 @@ int fs_read(struct arena *a, const char *path, size_t max, struct str *out)
 	return r;
 }
 
+int fs_read_private(struct arena *a, const char *path, size_t max, struct str *out)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		r = -errno;
+	else if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077)
+		r = -EPERM;
+	else
+		r = fs_read_fd(a, fd, max, out);
+	close(fd);
+	return r;
+}
+
 bool fs_read_until(int fd, int64_t end, struct buf *out)
 {
 	char part[4096];

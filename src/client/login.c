@@ -1,9 +1,7 @@
 #include "client/login.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -35,24 +33,6 @@ char *login_file(struct str origin, struct arena *a)
 		   : NULL;
 }
 
-/* A file that others can read or write is not used: -EPERM. */
-static int read_private(const char *path, struct str *out, struct arena *a)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), r;
-	struct stat st;
-
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0)
-		r = -errno;
-	else if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077)
-		r = -EPERM;
-	else
-		r = fs_read_fd(a, fd, FILE_MAX, out);
-	close(fd);
-	return r;
-}
-
 static enum result fail(struct answer *ans, struct str message, const char *hint)
 {
 	ans->fault = STR("unauthorized");
@@ -64,7 +44,7 @@ static enum result saved(struct str origin, struct str *token, struct answer *an
 {
 	char *path = login_file(origin, a);
 	struct str text, first;
-	int r = path ? read_private(path, &text, a) : -ENOENT;
+	int r = path ? fs_read_private(a, path, FILE_MAX, &text) : -ENOENT;
 
 	if (r == -ENOENT || r == -ENOTDIR)
 		return SUCCESS;

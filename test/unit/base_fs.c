@@ -118,6 +118,31 @@ static void refuses_to_read(void **state)
 	arena_free(&a);
 }
 
+static void reads_private(void **state)
+{
+	struct arena a = { 0 };
+	struct str s;
+
+	(void)state;
+	put("f", STR("secret"));
+	assert_int_equal(chmod("f", 0600), 0);
+	assert_int_equal(fs_read_private(&a, "f", 6, &s), 0);
+	assert_true(str_is(s, "secret"));
+	assert_int_equal(fs_read_private(&a, "f", 5, &s), -EFBIG);
+	for (mode_t bit = 1; bit <= 040; bit <<= 1) {
+		assert_int_equal(chmod("f", 0600 | bit), 0);
+		assert_int_equal(fs_read_private(&a, "f", 6, &s), -EPERM);
+	}
+	assert_int_equal(symlink("f", "link"), 0);
+	assert_int_equal(fs_read_private(&a, "link", 6, &s), -ELOOP);
+	assert_int_equal(fs_read_private(&a, "nothing", 6, &s), -ENOENT);
+	alarm(10); /* opening a FIFO must not hang */
+	assert_int_equal(mkfifo("fifo", 0600), 0);
+	assert_int_equal(fs_read_private(&a, "fifo", 6, &s), -EPERM);
+	alarm(0);
+	arena_free(&a);
+}
+
 static void check_file(const char *path, const char *want)
 {
 	struct arena a = { 0 };
@@ -431,6 +456,7 @@ int main(void)
 		TEST(reads),
 		TEST(reads_proc),
 		TEST(refuses_to_read),
+		TEST(reads_private),
 		TEST(writes_atomically),
 		TEST(writes_like_another),
 		TEST(write_follows_no_link),
