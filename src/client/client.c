@@ -383,6 +383,7 @@ static void open_keyring(struct client *c)
 {
 	(void)keyring_open(&c->keyring, queue_label(c), c->agent, c->run, str_c(c->place.worktree),
 			   c->arena);
+	c->config.state_dir = c->keyring.dir;
 	c->keyring.home = str_c(c->place.pawl_dir);
 	c->keyring.before = c->agent_before;
 	c->keyring.made = c->run_made;

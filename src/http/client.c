@@ -18,7 +18,7 @@ struct http_client {
 	char path[sizeof(struct sockaddr_un)];
 	char origin[320], host[300];
 	struct http_client_options options;
-	char *ca_file;
+	char *ca_file, *session_file;
 	struct wire wire;
 	struct parse parse;
 	char in[16 << 10];
@@ -63,6 +63,13 @@ static bool parse_url(struct http_client *c, struct str url)
 	return true;
 }
 
+static char *copy(const char *text)
+{
+	size_t n = text ? strlen(text) + 1 : 0;
+
+	return text ? memcpy(mem_alloc(n), text, n) : NULL;
+}
+
 int http_client_new(const char *url, const struct http_client_options *options,
 		    struct http_client **out, char *why, size_t room)
 {
@@ -80,11 +87,9 @@ int http_client_new(const char *url, const struct http_client_options *options,
 		c->options = *options;
 	if (!c->options.answer_max)
 		c->options.answer_max = ANSWER_MAX;
-	if (c->options.ca_file) {
-		struct str file = str_c(c->options.ca_file);
-
-		c->ca_file = memcpy(mem_alloc(file.n + 1), file.p, file.n + 1);
-	}
+	c->ca_file = copy(c->options.ca_file);
+	c->session_file = copy(c->options.session_file);
+	c->wire.session_file = c->session_file;
 	c->wire.fd = -1;
 	c->wire.stop_fd = c->options.stop_fd > 0 ? c->options.stop_fd : -1;
 	parse_init(&c->parse, (struct parse_limits){ HEAD_MAX, 200 }, true);
@@ -101,6 +106,7 @@ void http_client_free(struct http_client *c)
 	parse_free(&c->parse);
 	buf_free(&c->text);
 	free(c->ca_file);
+	free(c->session_file);
 	free(c);
 }
 
@@ -143,6 +149,19 @@ static enum http_fate lose(struct call *k, ssize_t result, const char *why)
 	return out->fate;
 }
 
+static int connect_secure(struct call *k, int64_t deadline)
+{
+	struct http_client *c = k->c;
+	char *why = k->out->why;
+	size_t room = sizeof(k->out->why);
+	int result = wire_connect(&c->wire, &c->place, deadline, why, room);
+
+	if (result == 0)
+		result = wire_secure(&c->wire, c->place.host, c->origin, c->ca_file, deadline, why,
+				     room);
+	return result;
+}
+
 static int connect_now(struct call *k)
 {
 	struct http_client *c = k->c;
@@ -155,10 +174,14 @@ static int connect_now(struct call *k)
 		deadline = os_boot_ms() + most;
 	if (c->kind == BY_UNIX)
 		return wire_connect_unix(&c->wire, c->path, deadline, why, room);
-	result = wire_connect(&c->wire, &c->place, deadline, why, room);
-	if (result == 0 && c->kind == BY_HTTPS)
-		result = wire_secure(&c->wire, c->place.host, c->ca_file, deadline, why, room);
-	return result;
+	if (c->kind == BY_HTTP)
+		return wire_connect(&c->wire, &c->place, deadline, why, room);
+	result = connect_secure(k, deadline);
+	if (result != WIRE_FAILED || !c->wire.offered)
+		return result;
+	why[0] = '\0';
+	disconnect(c);
+	return connect_secure(k, deadline);
 }
 
 static bool target_valid(const char *target)

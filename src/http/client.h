@@ -21,9 +21,12 @@ enum http_fate {
 
 struct http_client_options {
 	const char *ca_file; /* PEM; trusted instead of the system's certificates; NULL: system */
-	size_t answer_max;   /* bytes of an answer's body; 0: 64 MiB */
-	int64_t connect_ms;  /* at most this share of a call's time goes into connecting; 0: all */
-	int stop_fd;         /* a call ends when this descriptor is readable; <= 0: none */
+	/* Keeps a TLS session here, so that the next process need not verify the server again. The session is as secret as
+	 * a token. NULL: do not. */
+	const char *session_file;
+	size_t answer_max;  /* bytes of an answer's body; 0: 64 MiB */
+	int64_t connect_ms; /* at most this share of a call's time goes into connecting; 0: all */
+	int stop_fd;        /* a call ends when this descriptor is readable; <= 0: none */
 };
 
 struct http_answer {

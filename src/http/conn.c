@@ -328,9 +328,11 @@ static void on_event(struct bufferevent *bev, short what, void *ctx)
 {
 	struct conn *c = ctx;
 
-	(void)bev;
-	if (what & BEV_EVENT_CONNECTED)
+	if (what & BEV_EVENT_CONNECTED) {
+		c->s->count.handshakes++;
+		c->s->count.resumed += tls_resumed(bev);
 		return;
+	}
 	/* below TLS nothing can be sent after the peer's end */
 	if (!(what & BEV_EVENT_EOF) || c->phase == PHASE_LINGER || c->tls) {
 		conn_close(c);

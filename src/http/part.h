@@ -159,6 +159,8 @@ int tls_context_new(const char *cert, const char *key, struct tls_context **out,
 		    size_t room);
 void tls_context_free(struct tls_context *t);
 struct bufferevent *tls_accept(struct tls_context *t, struct event_base *base, int fd);
+/* Was the handshake short, with a session of the client's? */
+bool tls_resumed(struct bufferevent *bev);
 /* Tells the peer that no more bytes come. */
 void tls_shutdown(struct bufferevent *bev);
 

@@ -188,6 +188,7 @@ void http_upload_resume(struct http_exchange *x);
 
 struct http_counters {
 	uint64_t accepted, requests, refused; /* refused: by the server itself */
+	uint64_t handshakes, resumed; /* of TLS; resumed: with a session that the client kept */
 	uint64_t bytes_in, bytes_out;
 	uint64_t slow_readers, timeouts;        /* peers that were dropped for it */
 	size_t connections, exchanges, streams; /* now */

@@ -15,17 +15,26 @@ struct http_tls;
 /* Results besides a number of bytes; 0 is the end. */
 enum { TLS_WANTS_READ = -1, TLS_WANTS_WRITE = -2, TLS_FAILED = -3 };
 
+#define HTTP_TLS_KEPT_MAX 4096
+
 struct http_tls_ops {
-	/* Trusts the certificates in `ca_file`, or the system's if it is NULL. NULL: see `why`. */
-	struct http_tls_context *(*context)(const char *ca_file, char *why, size_t room);
+	/* For the server at `origin`. Trusts the certificates in `ca_file`, or the system's if it is NULL. NULL: see
+	 * `why`. */
+	struct http_tls_context *(*context)(const char *origin, const char *ca_file, char *why,
+					    size_t room);
 	void (*context_free)(struct http_tls_context *ctx);
 	/* A session over a connected, non-blocking socket, with a server that must prove to be
 	 * `host` (a name or an address). */
 	struct http_tls *(*start)(struct http_tls_context *ctx, int fd, const char *host);
+	/* Before the handshake: offers to resume the session in these bytes of keep(). False: it cannot be resumed. */
+	bool (*offer)(struct http_tls *t, const void *p, size_t n);
 	/* 1: done; TLS_WANTS_READ, TLS_WANTS_WRITE; TLS_FAILED: see `why`. */
 	ssize_t (*handshake)(struct http_tls *t, char *why, size_t room);
 	ssize_t (*read)(struct http_tls *t, void *p, size_t n);
 	ssize_t (*write)(struct http_tls *t, const void *p, size_t n);
+	/* A session that a later process can resume, in at most HTTP_TLS_KEPT_MAX bytes. They are as secret as a token.
+	 * Returns their number; 0: there is none, or this one was resumed itself. */
+	size_t (*keep)(struct http_tls *t, void *p, size_t room);
 	void (*end)(struct http_tls *t); /* does not close the socket */
 };
 

@@ -12,19 +12,21 @@
 
 #include "base/module.h"
 #include "http/tls.h"
+#include "http/tls_resume.h"
 
 struct http_tls_context {
 	SSL_CTX *ctx;
 	BIO_METHOD *method;
-	char *ca_file;      /* to be loaded when a certificate must be verified; NULL: not */
-	unsigned char *one; /* the only certificate in it */
-	long one_size;
-	bool unusable; /* the file could not be loaded */
+	struct resume_bond bond;
+	char *ca_file; /* NULL: the system's certificates */
+	bool trusts;   /* they are loaded, which the first certificate to verify needs */
+	bool unusable; /* they could not be loaded */
 };
 
 struct http_tls {
 	struct http_tls_context *of;
 	SSL *ssl;
+	SSL_SESSION *ticket; /* to resume the session with; NULL: none came */
 	bool failed;
 };
 
@@ -94,66 +96,71 @@ static void unusable(const char *ca_file, char *why, size_t room)
 	ERR_clear_error();
 }
 
-/* Reads a file that has one certificate and nothing else. false: it has not. */
-static bool read_one(struct http_tls_context *c, const char *ca_file)
+/* Does the file have this certificate and nothing else? */
+static bool has_only(const char *ca_file, const unsigned char *cert, long size)
 {
 	BIO *in = BIO_new_file(ca_file, "r");
 	char *name = NULL, *head = NULL;
 	unsigned char *data = NULL;
 	long n;
-	int found = 0, certificates = 0;
+	int found = 0, same = 0;
 
 	while (in && PEM_read_bio(in, &name, &head, &data, &n)) {
-		certificates += strcmp(name, PEM_STRING_X509) == 0;
+		found++;
+		same += strcmp(name, PEM_STRING_X509) == 0 && n == size &&
+			memcmp(data, cert, (size_t)n) == 0;
 		OPENSSL_free(name);
 		OPENSSL_free(head);
-		OPENSSL_free(found ? data : c->one);
-		if (!found++) {
-			c->one = data;
-			c->one_size = n;
-		}
+		OPENSSL_free(data);
 	}
 	BIO_free(in);
 	ERR_clear_error();
-	return found == 1 && certificates == 1;
+	return found == 1 && same == 1;
 }
 
 /* A server without an authority has signed its certificate itself, and the file has the same one. OpenSSL takes long to
  * decode a certificate, and it has decoded the one of the server already. */
-static bool trust_file(struct http_tls_context *c, X509_STORE_CTX *of)
+static bool trust_file(const char *ca_file, X509_STORE_CTX *of)
 {
 	X509 *peer = X509_STORE_CTX_get0_cert(of);
 	X509_STORE *store = X509_STORE_CTX_get0_store(of);
 	unsigned char *bytes = NULL;
 	int n = peer ? i2d_X509(peer, &bytes) : -1;
-	bool same = n > 0 && n == c->one_size && memcmp(bytes, c->one, (size_t)n) == 0;
+	bool same = n > 0 && has_only(ca_file, bytes, n);
 
 	OPENSSL_free(bytes);
 	return same ? X509_STORE_add_cert(store, peer) == 1
-		    : X509_STORE_load_file(store, c->ca_file) == 1;
+		    : X509_STORE_load_file(store, ca_file) == 1;
 }
 
+/* A session that is resumed has no certificate to verify. It need not load the certificates to trust, which may be
+ * hundreds. */
 static int verify(X509_STORE_CTX *of, void *context)
 {
 	struct http_tls_context *c = context;
 
-	c->unusable = c->ca_file && !trust_file(c, of);
-	if (c->unusable)
-		return 0;
-	free(c->ca_file);
-	c->ca_file = NULL;
-	return X509_verify_cert(of);
+	if (!c->trusts)
+		c->trusts = c->ca_file ? trust_file(c->ca_file, of)
+				       : SSL_CTX_set_default_verify_paths(c->ctx) == 1;
+	c->unusable = !c->trusts;
+	return c->unusable ? 0 : X509_verify_cert(of);
 }
 
-static bool trust(struct http_tls_context *c, const char *ca_file)
+static bool trust(struct http_tls_context *c, const char *origin, const char *ca_file)
 {
-	if (!ca_file)
-		return SSL_CTX_set_default_verify_paths(c->ctx) == 1;
-	if (!read_one(c, ca_file))
-		return SSL_CTX_load_verify_file(c->ctx, ca_file) == 1;
-	c->ca_file = strdup(ca_file);
+	c->ca_file = ca_file ? strdup(ca_file) : NULL;
 	SSL_CTX_set_cert_verify_callback(c->ctx, verify, c);
-	return c->ca_file != NULL;
+	return (c->ca_file || !ca_file) && resume_bond(&c->bond, origin, ca_file);
+}
+
+/* The server sends tickets after the handshake. */
+static int keep_ticket(SSL *ssl, SSL_SESSION *ticket)
+{
+	struct http_tls *t = SSL_get_app_data(ssl);
+
+	SSL_SESSION_free(t->ticket);
+	t->ticket = ticket;
+	return 1; /* it is ours */
 }
 
 /* ---- the context */
@@ -164,12 +171,12 @@ static void context_free(struct http_tls_context *c)
 		return;
 	SSL_CTX_free(c->ctx);
 	BIO_meth_free(c->method);
-	OPENSSL_free(c->one);
 	free(c->ca_file);
 	free(c);
 }
 
-static struct http_tls_context *context(const char *ca_file, char *why, size_t room)
+static struct http_tls_context *context(const char *origin, const char *ca_file, char *why,
+					size_t room)
 {
 	struct http_tls_context *c = calloc(1, sizeof(*c));
 
@@ -190,7 +197,9 @@ static struct http_tls_context *context(const char *ca_file, char *why, size_t r
 	SSL_CTX_set_options(c->ctx, SSL_OP_IGNORE_UNEXPECTED_EOF);
 	SSL_CTX_set_mode(c->ctx,
 			 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	if (trust(c, ca_file))
+	SSL_CTX_set_session_cache_mode(c->ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+	SSL_CTX_sess_set_new_cb(c->ctx, keep_ticket);
+	if (trust(c, origin, ca_file))
 		return c;
 	unusable(ca_file, why, room);
 	context_free(c);
@@ -206,6 +215,7 @@ static void end(struct http_tls *t)
 	if (t->ssl && !t->failed && SSL_is_init_finished(t->ssl))
 		SSL_shutdown(t->ssl);
 	ERR_clear_error();
+	SSL_SESSION_free(t->ticket);
 	SSL_free(t->ssl);
 	free(t);
 }
@@ -238,6 +248,7 @@ static struct http_tls *start(struct http_tls_context *c, int fd, const char *ho
 	}
 	SSL_set_bio(t->ssl, bio, bio);
 	SSL_set_connect_state(t->ssl);
+	SSL_set_app_data(t->ssl, t);
 	return t;
 }
 
@@ -275,6 +286,21 @@ static ssize_t handshake(struct http_tls *t, char *why, size_t room)
 	return TLS_FAILED;
 }
 
+static bool offer(struct http_tls *t, const void *p, size_t n)
+{
+	bool offered = resume_offer(t->ssl, &t->of->bond, p, n);
+
+	ERR_clear_error();
+	return offered;
+}
+
+static size_t keep(struct http_tls *t, void *p, size_t room)
+{
+	if (!t->ticket || SSL_session_reused(t->ssl))
+		return 0;
+	return resume_keep(t->ssl, &t->of->bond, t->ticket, p, room);
+}
+
 static ssize_t session_read(struct http_tls *t, void *p, size_t n)
 {
 	int got;
@@ -297,9 +323,11 @@ static const struct http_tls_ops ops = {
 	.context = context,
 	.context_free = context_free,
 	.start = start,
+	.offer = offer,
 	.handshake = handshake,
 	.read = session_read,
 	.write = session_write,
+	.keep = keep,
 	.end = end,
 };
 

@@ -92,6 +92,11 @@ struct bufferevent *tls_accept(struct tls_context *t, struct event_base *base, i
 	return bev;
 }
 
+bool tls_resumed(struct bufferevent *bev)
+{
+	return SSL_session_reused(bufferevent_openssl_get_ssl(bev));
+}
+
 void tls_shutdown(struct bufferevent *bev)
 {
 	SSL *ssl = bufferevent_openssl_get_ssl(bev);

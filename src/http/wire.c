@@ -13,6 +13,7 @@
 
 #include "base/module.h"
 #include "base/os.h"
+#include "http/kept.h"
 
 #define PATIENCE_MS 1000
 #define STAYS 8 /* a connection with this many reads is expected to stay */
@@ -168,7 +169,7 @@ int wire_connect_unix(struct wire *w, const char *path, int64_t deadline, char *
 
 /* ---- TLS */
 
-static int load_tls(struct wire *w, const char *ca_file, char *why, size_t room)
+static int load_tls(struct wire *w, const char *origin, const char *ca_file, char *why, size_t room)
 {
 	const struct module *m;
 	char reason[200];
@@ -184,15 +185,51 @@ static int load_tls(struct wire *w, const char *ca_file, char *why, size_t room)
 		w->tls = m->http_tls;
 	}
 	if (!w->context)
-		w->context = w->tls->context(ca_file, why, room);
+		w->context = w->tls->context(origin, ca_file, why, room);
 	return w->context ? 0 : WIRE_FAILED;
 }
 
-int wire_secure(struct wire *w, const char *host, const char *ca_file, int64_t deadline, char *why,
-		size_t room)
+static void offer_session(struct wire *w)
 {
-	int result = load_tls(w, ca_file, why, room);
+	char bytes[HTTP_TLS_KEPT_MAX];
+	size_t n = w->session_file ? kept_read(w->session_file, bytes, sizeof(bytes)) : 0;
+
+	w->offered = n && w->tls->offer(w->session, bytes, n);
+}
+
+static void keep_session(struct wire *w)
+{
+	char bytes[HTTP_TLS_KEPT_MAX];
+	size_t n = w->session_file ? w->tls->keep(w->session, bytes, sizeof(bytes)) : 0;
+
+	if (n)
+		kept_write(w->session_file, str_n(bytes, n));
+}
+
+static int shake_hands(struct wire *w, int64_t deadline, char *why, size_t room)
+{
+	int result;
 	ssize_t n;
+
+	while ((n = w->tls->handshake(w->session, why, room)) != 1) {
+		if (n == TLS_FAILED) {
+			if (w->offered)
+				kept_forget(w->session_file);
+			return WIRE_FAILED;
+		}
+		result = ready(w, n == TLS_WANTS_READ ? POLLIN : POLLOUT, deadline);
+		if (result) {
+			say(result, "the TLS handshake", why, room);
+			return result;
+		}
+	}
+	return 0;
+}
+
+int wire_secure(struct wire *w, const char *host, const char *origin, const char *ca_file,
+		int64_t deadline, char *why, size_t room)
+{
+	int result = load_tls(w, origin, ca_file, why, room);
 
 	if (result)
 		return result;
@@ -201,16 +238,8 @@ int wire_secure(struct wire *w, const char *host, const char *ca_file, int64_t d
 		snprintf(why, room, "cannot start TLS with %s", host);
 		return WIRE_FAILED;
 	}
-	while ((n = w->tls->handshake(w->session, why, room)) != 1) {
-		if (n == TLS_FAILED)
-			return WIRE_FAILED;
-		result = ready(w, n == TLS_WANTS_READ ? POLLIN : POLLOUT, deadline);
-		if (result) {
-			say(result, "the TLS handshake", why, room);
-			return result;
-		}
-	}
-	return 0;
+	offer_session(w);
+	return shake_hands(w, deadline, why, room);
 }
 
 /* ---- bytes */
@@ -310,9 +339,12 @@ ssize_t wire_write(struct wire *w, const void *p, size_t n, int64_t deadline)
 
 void wire_close(struct wire *w)
 {
-	if (w->session)
+	if (w->session) {
+		keep_session(w);
 		w->tls->end(w->session);
+	}
 	w->session = NULL;
+	w->offered = false;
 	if (w->fd >= 0)
 		close(w->fd);
 	w->fd = -1;

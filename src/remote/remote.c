@@ -1,7 +1,9 @@
 /* Opens a queue behind a server. Nothing is sent before the first call. */
 #include <stdlib.h>
 
+#include "base/fs.h"
 #include "base/module.h"
+#include "base/secret.h"
 #include "remote/part.h"
 
 #define CONNECT_MS 5000
@@ -35,9 +37,20 @@ static const char *encoded(struct str name, struct arena *a)
 	return out;
 }
 
+static const char *session_file(struct far_queue *r)
+{
+	const char *dir = r->config->state_dir;
+	struct arena *a = &r->arena;
+
+	if (!dir || !str_starts(str_c(r->url), STR("https:")))
+		return NULL;
+	return fs_join(a, str_c(dir), arena_printf(a, "tls/%.32s", hash_hex(a, str_c(r->url)).p));
+}
+
 int remote_client(struct far_queue *r, struct http_client **out, char *why, size_t room)
 {
 	struct http_client_options o = { .ca_file = r->config->ca_file,
+					 .session_file = session_file(r),
 					 .answer_max = BODY_MAX + (1u << 20),
 					 .connect_ms = CONNECT_MS };
 

@@ -133,8 +133,8 @@ s.serve_forever()' "$server" >port 3>&- &
 	call 30 list --store unix:/nowhere/socket --timeout 0
 }
 
-@test "https: the certificate must be trusted" {
-	needs openssl
+# serve_tls: the queue of the server, at $secure with the certificate cert.pem
+serve_tls() {
 	export PAWL_SERVER_TOKEN=$admin
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost \
 		-addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>/dev/null
@@ -147,6 +147,11 @@ s.serve_forever()' "$server" >port 3>&- &
 	disown
 	soon grep -q '^pawl: open ' tls.log
 	secure=$(sed -n 's/^pawl: open \([^ ]*\).*/\1/p' tls.log)
+}
+
+@test "https: the certificate must be trusted" {
+	needs openssl
+	serve_tls
 	ask 30 create x --store "$secure"
 	is '.error.applied == "no" and (.error.hint | contains("PAWL_SERVER_CA"))'
 	PAWL_SERVER_CA=$PWD/cert.pem call 0 create x --store "$secure"
@@ -154,6 +159,36 @@ s.serve_forever()' "$server" >port 3>&- &
 	call 40 doctor --store "$secure"
 	says certificate PAWL_SERVER_CA
 	same "$(events)" created
+}
+
+# resumed: how many connections to $secure continued a session
+resumed() {
+	curl -fs --cacert cert.pem -H "Authorization: Bearer $admin" "$secure/metrics" | awk '$1 == "pawl_tls_resumed_total" { print $2 }'
+}
+
+@test "https: a command continues the TLS session of the one before it" {
+	needs openssl
+	needs curl
+	serve_tls
+	export PAWL_SERVER_CA=$PWD/cert.pem
+	call 0 create x --store "$secure"
+	same "$(resumed)" 0
+	kept=("$XDG_STATE_HOME"/pawl/tls/*)
+	same "${#kept[@]}" 1
+	same "$(stat -c %a "${kept[0]}")" 600
+	call 0 list --store "$secure"
+	call 0 claim t1 --store "$secure"
+	same "$(resumed)" 2
+	# another certificate to trust: the old proof does not count
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout other.key -out other.pem -days 2 -subj /CN=localhost \
+		2>/dev/null
+	PAWL_SERVER_CA=$PWD/other.pem call 30 list --store "$secure" --timeout 0
+	chmod 644 "${kept[0]}"
+	call 0 list --store "$secure"
+	same "$(resumed)" 2
+	same "$(stat -c %a "${kept[0]}")" 600
+	call 0 list --store "$secure"
+	same "$(resumed)" 3
 }
 
 @test "a server as a store: no server in front of it, no tokens, no repairs" {

@@ -2,6 +2,11 @@
 #include "kit.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/fs.h"
+#include "http/tls.h"
 
 static const struct http_headers none = { NULL, 0 };
 static char dir[] = "/tmp/pawl-tls.XXXXXX";
@@ -50,7 +55,7 @@ static int group_teardown(void **state)
 	static const char *const names[] = { "good.key",   "good.pem",   "other.key",  "other.pem",
 					     "now.key",    "now.pem",    "signed.key", "signed.pem",
 					     "signed.csr", "signed.ext", "both.pem",   "broken.pem",
-					     "other.srl" };
+					     "other.srl",  "kept",       "moved" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -295,12 +300,162 @@ static void test_reload(void **state)
 	harness_end(h);
 }
 
+/* ---- sessions that are kept in a file */
+
+/* Makes a call with a connection of its own. Returns the number of resumed handshakes until now. */
+static uint64_t call_once(struct harness *h, const char *url, const char *ca)
+{
+	struct http_client_options o = { .ca_file = file(ca), .session_file = file("kept") };
+	struct http_client *c;
+	struct http_answer out;
+	struct arena a = { 0 };
+	char why[256];
+
+	assert_int_equal(http_client_new(url, &o, &c, why, sizeof(why)), 0);
+	if (get(c, "/who", &a, &out) != HTTP_ANSWERED)
+		fail_msg("%s", out.why);
+	http_client_free(c);
+	arena_free(&a);
+	WAIT_FOR(harness_counters(h).connections == 0);
+	return harness_counters(h).resumed;
+}
+
+static struct str kept(struct arena *a)
+{
+	struct str bytes;
+
+	assert_int_equal(fs_read_private(a, file("kept"), HTTP_TLS_KEPT_MAX, &bytes), 0);
+	return bytes;
+}
+
+static void plant(struct str bytes)
+{
+	unlink(file("kept"));
+	assert_int_equal(fs_write_atomic(file("kept"), bytes, 0600), 0);
+}
+
+static void test_resumes(void **state)
+{
+	struct harness *h = secure("good.pem", "good.key");
+	struct arena a = { 0 };
+	struct str first;
+	struct stat st;
+
+	(void)state;
+	unlink(file("kept"));
+	assert_int_equal(call_once(h, harness_url(h), "good.pem"), 0);
+	assert_int_equal(stat(file("kept"), &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	first = kept(&a);
+	assert_int_equal(call_once(h, harness_url(h), "good.pem"), 1);
+	assert_int_equal(call_once(h, harness_url(h), "good.pem"), 2);
+	assert_int_equal(harness_counters(h).handshakes, 3);
+	/* a session lasts as long as its first proof, however often it is resumed */
+	assert_true(str_eq(kept(&a), first));
+	harness_end(h);
+	arena_free(&a);
+}
+
+/* A resumed session skips the proof of the server's name. So it must not lead to another server or trust. */
+static void test_resumes_no_other(void **state)
+{
+	struct harness *h = secure("good.pem", "good.key");
+	char url[64];
+
+	(void)state;
+	shell("cat good.pem other.pem >both.pem");
+	unlink(file("kept"));
+	assert_int_equal(call_once(h, harness_url(h), "good.pem"), 0);
+	assert_int_equal(call_once(h, harness_url(h), "both.pem"), 0); /* other certificates */
+	snprintf(url, sizeof(url), "https://localhost:%d", harness_port(h));
+	assert_int_equal(call_once(h, url, "both.pem"), 0); /* another name */
+	assert_int_equal(call_once(h, url, "both.pem"), 1);
+	/* a server that does not know the session proves its name */
+	harness_end(h);
+	h = secure("good.pem", "good.key");
+	snprintf(url, sizeof(url), "https://localhost:%d", harness_port(h));
+	assert_int_equal(call_once(h, url, "both.pem"), 0);
+	assert_int_equal(call_once(h, url, "both.pem"), 1);
+	harness_end(h);
+}
+
+/* The call succeeds, and a good session replaces the file. */
+static void ignored(struct harness *h)
+{
+	uint64_t before = harness_counters(h).resumed;
+
+	assert_int_equal(call_once(h, harness_url(h), "good.pem"), before);
+	assert_int_equal(call_once(h, harness_url(h), "good.pem"), before + 1);
+}
+
+/* A good session with other times: they stand behind the bond of 32 bytes. */
+static void ignored_in_time(struct harness *h, struct str good, int64_t from, int64_t until)
+{
+	char bytes[HTTP_TLS_KEPT_MAX];
+	int64_t times[2] = { time(NULL) + from, time(NULL) + until };
+
+	memcpy(bytes, good.p, good.n);
+	memcpy(bytes + 32, times, sizeof(times));
+	plant(str_n(bytes, good.n));
+	ignored(h);
+}
+
+static void test_resumes_nothing_planted(void **state)
+{
+	struct harness *h = secure("good.pem", "good.key");
+	struct arena a = { 0 };
+	struct str good;
+	char *bytes;
+
+	(void)state;
+	unlink(file("kept"));
+	(void)call_once(h, harness_url(h), "good.pem");
+	good = kept(&a);
+	assert_int_equal(chmod(file("kept"), 0644), 0); /* others may have read the secret */
+	ignored(h);
+	assert_int_equal(rename(file("kept"), file("moved")), 0);
+	assert_int_equal(symlink("moved", file("kept")), 0);
+	ignored(h);
+	plant(STR(""));
+	ignored(h);
+	plant(STR("not a session"));
+	ignored(h);
+	plant(str_n(good.p, good.n - 1));
+	ignored(h);
+	bytes = arena_alloc(&a, HTTP_TLS_KEPT_MAX + 1);
+	memset(bytes, 0, HTTP_TLS_KEPT_MAX + 1);
+	plant(str_n(bytes, HTTP_TLS_KEPT_MAX + 1));
+	ignored(h);
+	ignored_in_time(h, good, -3600, -1);
+	ignored_in_time(h, good, 1000, 2000);
+	ignored_in_time(h, good, -10, 2 * 3600);
+	/* a change of any byte, for example in the secret, where only the server finds it */
+	for (size_t i = 0; i < good.n; i += 7) {
+		memcpy(bytes, good.p, good.n);
+		bytes[i] ^= 1;
+		plant(str_n(bytes, good.n));
+		(void)call_once(h, harness_url(h), "good.pem");
+	}
+	unlink(file("kept"));
+	assert_int_equal(mkdir(file("kept"), 0700), 0);
+	(void)call_once(h, harness_url(h), "good.pem");
+	assert_int_equal(rmdir(file("kept")), 0);
+	harness_end(h);
+	arena_free(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_calls),   cmocka_unit_test(test_not_trusted),
-		cmocka_unit_test(test_crossed), cmocka_unit_test(test_parked),
-		cmocka_unit_test(test_reload),  cmocka_unit_test(test_trusted),
+		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_not_trusted),
+		cmocka_unit_test(test_crossed),
+		cmocka_unit_test(test_parked),
+		cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_trusted),
+		cmocka_unit_test(test_resumes),
+		cmocka_unit_test(test_resumes_no_other),
+		cmocka_unit_test(test_resumes_nothing_planted),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

@@ -210,6 +210,15 @@ static void add_process(struct serve *s, struct buf *b)
 			(double)files.rlim_cur);
 }
 
+static void add_tls(struct serve *s, struct buf *b)
+{
+	struct http_counters n = http_counters(s->http);
+
+	add_one(b, "pawl_tls_handshakes_total", "counter", "TLS connections", (double)n.handshakes);
+	add_one(b, "pawl_tls_resumed_total", "counter",
+		"TLS connections that continued an earlier session", (double)n.resumed);
+}
+
 static void add_own(struct serve *s, struct buf *b)
 {
 	struct counts *c = &s->counts;
@@ -227,6 +236,7 @@ static void add_own(struct serve *s, struct buf *b)
 	add_one(b, "pawl_streams", "gauge", "open event streams", (double)c->streams);
 	add_one(b, "pawl_auth_failures_total", "counter", "requests without a valid token",
 		(double)s->access.refused);
+	add_tls(s, b);
 	add_process(s, b);
 }
 

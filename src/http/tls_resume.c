@@ -1,0 +1,182 @@
+#include "http/tls_resume.h"
+
+#include <openssl/asn1.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define KEPT_MAX_S 3600 /* the server then proves its name again, even if its ticket lasts longer */
+#define PEER_FIELD 3    /* the tag of the certificate in the bytes of a session */
+#define HEADER_MAX 8    /* bytes of a tag and a length */
+
+/* Stands before the bytes of the session. Times are of the wall clock, in seconds. */
+struct head {
+	struct resume_bond bond;
+	int64_t from, until;
+};
+
+/* ---- the bond */
+
+static bool sum_text(EVP_MD_CTX *d, const char *text)
+{
+	if (!text)
+		text = "";
+	return EVP_DigestUpdate(d, text, strlen(text) + 1) == 1;
+}
+
+static bool sum_file(EVP_MD_CTX *d, const char *path)
+{
+	BIO *in = BIO_new_file(path, "r");
+	char part[4096];
+	int n = -1;
+
+	while (in && (n = BIO_read(in, part, sizeof(part))) > 0)
+		if (EVP_DigestUpdate(d, part, (size_t)n) != 1)
+			break;
+	BIO_free(in);
+	return n == 0;
+}
+
+/* The environment may name other certificates than those of the system. */
+static bool sum_trust(EVP_MD_CTX *d, const char *ca_file)
+{
+	if (ca_file)
+		return sum_text(d, "file") && sum_file(d, ca_file);
+	return sum_text(d, "system") && sum_text(d, getenv(X509_get_default_cert_file_env())) &&
+	       sum_text(d, getenv(X509_get_default_cert_dir_env()));
+}
+
+bool resume_bond(struct resume_bond *b, const char *origin, const char *ca_file)
+{
+	EVP_MD_CTX *d = EVP_MD_CTX_new();
+	bool done = d && EVP_DigestInit_ex(d, EVP_sha256(), NULL) == 1 && sum_text(d, origin) &&
+		    sum_trust(d, ca_file) && EVP_DigestFinal_ex(d, b->sum, NULL) == 1;
+
+	EVP_MD_CTX_free(d);
+	return done;
+}
+
+/* ---- the offer */
+
+bool resume_offer(SSL *ssl, const struct resume_bond *b, const void *p, size_t n)
+{
+	const unsigned char *end = (const unsigned char *)p + sizeof(struct head);
+	int64_t now = (int64_t)time(NULL);
+	struct head h;
+	SSL_SESSION *s;
+	bool offered;
+
+	if (n <= sizeof(h))
+		return false;
+	memcpy(&h, p, sizeof(h));
+	if (memcmp(&h.bond, b, sizeof(*b)) != 0 || now < h.from || now >= h.until ||
+	    h.until > now + KEPT_MAX_S)
+		return false;
+	s = d2i_SSL_SESSION(NULL, &end, (long)(n - sizeof(h)));
+	offered = s && end == (const unsigned char *)p + n &&
+		  SSL_SESSION_get_protocol_version(s) == TLS1_3_VERSION &&
+		  SSL_SESSION_is_resumable(s) && SSL_set_session(ssl, s) == 1;
+	SSL_SESSION_free(s);
+	return offered;
+}
+
+/* ---- the bytes of a session */
+
+/* The first certificate of the chain that expires sets the end. */
+static int64_t seconds_left(SSL *ssl, const SSL_SESSION *ticket)
+{
+	STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
+	int64_t left = (int64_t)SSL_SESSION_get_ticket_lifetime_hint(ticket);
+
+	if (left > KEPT_MAX_S)
+		left = KEPT_MAX_S;
+	if (!chain || sk_X509_num(chain) < 1)
+		return 0;
+	for (int i = 0; i < sk_X509_num(chain); i++) {
+		int days, seconds;
+		const ASN1_TIME *end = X509_get0_notAfter(sk_X509_value(chain, i));
+
+		if (ASN1_TIME_diff(&days, &seconds, NULL, end) != 1)
+			return 0;
+		if ((int64_t)days * 86400 + seconds < left)
+			left = (int64_t)days * 86400 + seconds;
+	}
+	return left;
+}
+
+struct piece {
+	const unsigned char *at, *end;
+};
+
+/* Finds the field with the certificate of the server; an empty piece at the end if there is none. False: these are not
+ * the bytes of a session. */
+static bool find_peer(const unsigned char *der, long n, struct piece *fields, struct piece *peer)
+{
+	const unsigned char *at = der;
+	long length;
+	int tag, class;
+
+	if (ASN1_get_object(&at, &length, &tag, &class, n) != V_ASN1_CONSTRUCTED ||
+	    tag != V_ASN1_SEQUENCE)
+		return false;
+	*fields = (struct piece){ at, at + length };
+	*peer = (struct piece){ fields->end, fields->end };
+	while (at < fields->end) {
+		const unsigned char *field = at;
+
+		if (ASN1_get_object(&at, &length, &tag, &class, fields->end - at) & 0x80)
+			return false;
+		at += length;
+		if (class == V_ASN1_CONTEXT_SPECIFIC && tag == PEER_FIELD)
+			*peer = (struct piece){ field, at };
+	}
+	return true;
+}
+
+static unsigned char *add(unsigned char *to, const unsigned char *from, const unsigned char *end)
+{
+	memcpy(to, from, (size_t)(end - from));
+	return to + (end - from);
+}
+
+/* Copies the session without the certificate of the server. Nothing asks a resumed session for it, and OpenSSL would
+ * decode it, which costs more than the rest of the handshake. Returns the number of bytes; 0: it failed. */
+static size_t copy_session(const unsigned char *der, long n, unsigned char *out, size_t room)
+{
+	struct piece fields, peer;
+	unsigned char *to = out;
+
+	if (!find_peer(der, n, &fields, &peer))
+		return 0;
+	n = (fields.end - fields.at) - (peer.end - peer.at);
+	if ((size_t)n + HEADER_MAX > room)
+		return 0;
+	ASN1_put_object(&to, 1, (int)n, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL);
+	to = add(to, fields.at, peer.at);
+	to = add(to, peer.end, fields.end);
+	return (size_t)(to - out);
+}
+
+size_t resume_keep(SSL *ssl, const struct resume_bond *b, SSL_SESSION *ticket, void *p, size_t room)
+{
+	struct head h = { .bond = *b, .from = (int64_t)time(NULL) };
+	int64_t left = seconds_left(ssl, ticket);
+	unsigned char *der = NULL;
+	int n;
+	size_t size = 0;
+
+	if (left <= 0 || room < sizeof(h) || SSL_get_verify_result(ssl) != X509_V_OK ||
+	    SSL_SESSION_get_protocol_version(ticket) != TLS1_3_VERSION)
+		return 0;
+	h.until = h.from + left;
+	n = i2d_SSL_SESSION(ticket, &der);
+	if (n > 0)
+		size = copy_session(der, n, (unsigned char *)p + sizeof(h), room - sizeof(h));
+	OPENSSL_clear_free(der, n > 0 ? (size_t)n : 0);
+	if (!size)
+		return 0;
+	memcpy(p, &h, sizeof(h));
+	return sizeof(h) + size;
+}
