@@ -199,6 +199,7 @@ static struct http_tls_context *context(const char *origin, const char *ca_file,
 			 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	SSL_CTX_set_session_cache_mode(c->ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(c->ctx, keep_ticket);
+	SSL_CTX_set_read_ahead(c->ctx, 1); /* else each record takes two calls of the system */
 	if (trust(c, origin, ca_file))
 		return c;
 	unusable(ca_file, why, room);

@@ -247,13 +247,11 @@ int wire_secure(struct wire *w, const char *host, const char *origin, const char
 bool wire_quiet(const struct wire *w)
 {
 	struct pollfd p = { .fd = w->fd, .events = POLLIN };
+	char c;
 
-	/* TLS 1.3 servers send tickets at any time; the next read finds them */
-	if (w->session && w->fd >= 0 && poll(&p, 1, 0) > 0) {
-		char c;
-
+	/* TLS has read ahead, and servers send tickets at any time */
+	if (w->session && w->fd >= 0)
 		return w->tls->read(w->session, &c, 1) == TLS_WANTS_READ;
-	}
 	return w->fd >= 0 && poll(&p, 1, 0) == 0;
 }
 
