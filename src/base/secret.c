@@ -131,6 +131,28 @@ uint32_t random_below(uint32_t limit)
 	return randombytes_uniform(limit);
 }
 
+_Static_assert(crypto_shorthash_siphashx24_KEYBYTES == MARK_LEN &&
+		       crypto_shorthash_siphashx24_BYTES == MARK_LEN,
+	       "a mark and its key are of one size");
+
+struct secret_mark secret_mark_key(void)
+{
+	struct secret_mark key;
+
+	(void)random_below(1); /* starts libsodium */
+	randombytes_buf(key.bytes, sizeof(key.bytes));
+	return key;
+}
+
+struct secret_mark secret_mark(const struct secret_mark *key, struct str secret)
+{
+	struct secret_mark m;
+
+	crypto_shorthash_siphashx24(m.bytes, (const unsigned char *)str_p(secret), secret.n,
+				    key->bytes);
+	return m;
+}
+
 _Static_assert(sizeof(crypto_hash_sha256_state) <= sizeof(((struct digest *)0)->state),
 	       "a digest has room for libsodium's");
 

@@ -28,6 +28,14 @@ void digest_start(struct digest *d);
 void digest_add(struct digest *d, const void *p, size_t n);
 void digest_end(struct digest *d, unsigned char out[HASH_LEN]);
 bool secret_eq(struct str a, struct str b); /* in constant time */
+/* A short sum that recognises a secret without keeping it. Without the key, nobody can find another text that has it. It is
+ * much faster than a hash, and good for one process only. */
+#define MARK_LEN 16
+struct secret_mark {
+	unsigned char bytes[MARK_LEN];
+};
+struct secret_mark secret_mark_key(void);
+struct secret_mark secret_mark(const struct secret_mark *key, struct str secret);
 /* The bytes of a text in base64, in `a`. false: it is not valid. */
 bool base64_bytes(struct str text, struct str *out, struct arena *a);
 uint32_t random_below(uint32_t limit);

@@ -55,6 +55,23 @@ static void validity(void **state)
 			fail_msg("taken: %s", bad[i]);
 }
 
+static void marks(void **state)
+{
+	struct secret_mark key = secret_mark_key(), other = secret_mark_key(), a, b;
+
+	(void)state;
+	assert_memory_not_equal(&key, &other, sizeof(key));
+	a = secret_mark(&key, STR("pawl_secret"));
+	b = secret_mark(&key, STR("pawl_secret"));
+	assert_memory_equal(&a, &b, sizeof(a));
+	b = secret_mark(&other, STR("pawl_secret"));
+	assert_memory_not_equal(&a, &b, sizeof(a));
+	b = secret_mark(&key, STR("pawl_secreu"));
+	assert_memory_not_equal(&a, &b, sizeof(a));
+	b = secret_mark(&key, STR(""));
+	assert_memory_not_equal(&a, &b, sizeof(a));
+}
+
 static void hashes(void **state)
 {
 	static const unsigned char abc[] = {
@@ -138,10 +155,10 @@ static void base64(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tokens),         cmocka_unit_test(validity),
-		cmocka_unit_test(hashes),         cmocka_unit_test(equality),
-		cmocka_unit_test(random_numbers), cmocka_unit_test(signatures),
-		cmocka_unit_test(base64),
+		cmocka_unit_test(tokens),     cmocka_unit_test(validity),
+		cmocka_unit_test(hashes),     cmocka_unit_test(marks),
+		cmocka_unit_test(equality),   cmocka_unit_test(random_numbers),
+		cmocka_unit_test(signatures), cmocka_unit_test(base64),
 	};
 
 	return cmocka_run_group_tests_name("base/secret", tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #define FAILED_MAX 10 /* failed logins of one address in FAILED_MS */
 #define FAILED_MS 60000
 #define ADDRESSES 256
+#define KNOWN 64
 #define NOTE_MS 60000
 #define LOOK_MS 5 /* a longer turn of the loop looks at the tokens again */
 
@@ -19,10 +20,27 @@ struct failures {
 	int n[ADDRESSES];
 };
 
+/* The tokens that were seen since the list of tokens last changed, by their marks. */
+struct known {
+	struct secret_mark key;
+	struct {
+		struct secret_mark mark;
+		const struct bearer *bearer; /* NULL: the place is free */
+	} places[KNOWN];
+};
+
 void access_open(struct access *x)
 {
 	x->failures = mem_alloc(sizeof(*x->failures));
 	*x->failures = (struct failures){ 0 };
+	x->known = mem_alloc(sizeof(*x->known));
+	*x->known = (struct known){ .key = secret_mark_key() };
+}
+
+static void set_list(struct access *x, struct bearers list)
+{
+	memset(x->known->places, 0, sizeof(x->known->places));
+	x->list = list;
 }
 
 static bool same_file(const struct stat *a, const struct stat *b)
@@ -50,7 +68,7 @@ int access_load(struct access *x, bool always)
 	}
 	arena_free(&x->arena);
 	x->arena = a;
-	x->list = list;
+	set_list(x, list);
 	x->seen = now;
 	return 0;
 }
@@ -103,7 +121,7 @@ struct str access_own(struct access *x, struct str agent)
 	b[1] = b[0];
 	b[1].name = STR(ONCE);
 	x->own = true;
-	x->list = (struct bearers){ b, 2 };
+	set_list(x, (struct bearers){ b, 2 });
 	x->secret = bearer_make(&b[0], &x->arena);
 	return bearer_make(&b[1], &x->arena);
 }
@@ -112,7 +130,7 @@ struct str access_exchange(struct access *x, const struct guest *c)
 {
 	if (!x->own || strcmp(c->name, ONCE) != 0)
 		return STR("");
-	x->list.n = 1;
+	set_list(x, (struct bearers){ x->list.v, 1 });
 	return x->secret;
 }
 
@@ -203,13 +221,33 @@ static bool cut_bearer(struct str *text)
 	return str_eq_nocase(word, STR("Bearer"));
 }
 
+/* A caller sends its token with each request. To hash it takes as long as to parse the request. */
+static const struct bearer *find_bearer(struct access *x, struct str secret)
+{
+	struct secret_mark m = secret_mark(&x->known->key, secret);
+	size_t i = m.bytes[0] % KNOWN;
+	struct str mark = str_n((const char *)m.bytes, MARK_LEN),
+		   there = str_n((const char *)x->known->places[i].mark.bytes, MARK_LEN);
+	const struct bearer *b = x->known->places[i].bearer;
+	struct arena a = { 0 };
+
+	if (b && secret_eq(mark, there))
+		return b;
+	b = bearer_find(&x->list, secret, &a);
+	arena_free(&a);
+	if (b) {
+		x->known->places[i].mark = m;
+		x->known->places[i].bearer = b;
+	}
+	return b;
+}
+
 int access_check(struct serve *s, const struct http_request *r, struct str address,
 		 struct guest *out, const char **reason, int *retry_s)
 {
 	struct access *x = &s->access;
 	struct str text = http_header(r->headers, "authorization");
 	const struct bearer *b;
-	struct arena a = { 0 };
 
 	if (x->none) {
 		*out = anybody(s);
@@ -224,8 +262,7 @@ int access_check(struct serve *s, const struct http_request *r, struct str addre
 			      reason);
 	if (look_once(s))
 		say_note(s, "warn", "cannot read the tokens; the ones from before stay valid");
-	b = cut_bearer(&text) ? bearer_find(&x->list, text, &a) : NULL;
-	arena_free(&a);
+	b = cut_bearer(&text) ? find_bearer(x, text) : NULL;
 	if (!b)
 		return failed(x, address, "the server does not know this token", reason);
 	if (bearer_expired(b, os_wall_ms()))

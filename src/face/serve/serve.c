@@ -343,6 +343,7 @@ static void close_all(struct serve *s)
 		free(m);
 	}
 	free(s->access.failures);
+	free(s->access.known);
 	free(s->openapi);
 	arena_free(&s->access.arena);
 	visits_close(&s->visits);

@@ -66,6 +66,7 @@ struct access {
 	struct bearers list;
 	struct meter *meters;
 	struct failures *failures;
+	struct known *known;
 	int64_t noted_ms; /* when the uses were written */
 	uint64_t refused;
 };
