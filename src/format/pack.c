@@ -44,10 +44,12 @@ void pack_str(struct buf *b, uint8_t tag, struct str s)
 
 void pack_int(struct buf *b, uint8_t tag, int64_t v)
 {
-	uint8_t bytes[10];
+	uint8_t bytes[12] = { tag };
 	uint64_t zigzag = ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
+	size_t n = put_varint(bytes + 2, zigzag);
 
-	pack_str(b, tag, str_n((char *)bytes, put_varint(bytes, zigzag)));
+	bytes[1] = (uint8_t)n; /* below 0x80, so it is its own varint */
+	buf_add(b, bytes, n + 2);
 }
 
 int unpack_next(struct unpack *u, uint8_t *tag, struct str *value)
