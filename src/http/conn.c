@@ -23,6 +23,22 @@ static void arm(struct event *e, int64_t ms)
 	event_add(e, &after);
 }
 
+/* Limits the phase. Each request has three phases, so most limits are replaced long before they are due. A timer that
+ * fires before that stays as it is, which saves almost every change of libevent's heap. */
+static void limit(struct conn *c, int64_t ms)
+{
+	c->due_ms = os_boot_ms() + ms;
+	if (c->fires_ms && c->fires_ms <= c->due_ms)
+		return;
+	c->fires_ms = c->due_ms;
+	arm(&c->timer, ms);
+}
+
+static void unlimit(struct conn *c)
+{
+	c->due_ms = 0;
+}
+
 size_t conn_unsent(const struct conn *c)
 {
 	return evbuffer_get_length(bufferevent_get_output(c->bev));
@@ -101,13 +117,13 @@ static void linger(struct conn *c)
 		tls_shutdown(c->bev);
 	shutdown(bufferevent_getfd(c->bev), SHUT_WR);
 	c->phase = PHASE_LINGER;
-	arm(&c->timer, limits(c)->linger_ms);
+	limit(c, limits(c)->linger_ms);
 	server_drained(c->s);
 }
 
 static void finish(struct conn *c)
 {
-	event_del(&c->timer);
+	unlimit(c);
 	c->phase = PHASE_FLUSH;
 	bufferevent_setwatermark(c->bev, EV_WRITE, 0, 0);
 	if (!conn_unsent(c))
@@ -134,7 +150,7 @@ static void hand_over(struct conn *c)
 {
 	struct http_exchange *x = c->x;
 
-	event_del(&c->timer);
+	unlimit(c);
 	c->phase = PHASE_ANSWER;
 	c->s->count.requests++;
 	exchange_complete(x, c);
@@ -153,7 +169,7 @@ static bool begin_body(struct conn *c)
 	c->reuse = c->parse.keep_alive;
 	x = c->x = exchange_new(c);
 	c->phase = PHASE_BODY;
-	arm(&c->timer, limits(c)->body_ms);
+	limit(c, limits(c)->body_ms);
 	if (c->s->options.calls.on_head)
 		c->s->options.calls.on_head(x, c->s->options.calls.ctx);
 	if (c->dead || c->x != x || c->phase != PHASE_BODY)
@@ -178,7 +194,7 @@ static void begin_head(struct conn *c)
 	c->phase = PHASE_HEAD;
 	c->began_ms = os_boot_ms();
 	if (!c->fresh) /* the first request has the time since the connection */
-		arm(&c->timer, limits(c)->head_ms);
+		limit(c, limits(c)->head_ms);
 	c->fresh = false;
 }
 
@@ -208,7 +224,7 @@ static void feed(struct conn *c)
 	if (was_head && c->parse.state != PARSE_HEAD && !begin_body(c))
 		return;
 	if (c->phase == PHASE_BODY && c->x->upload_fn && !c->x->paused)
-		arm(&c->timer, limits(c)->body_ms);
+		limit(c, limits(c)->body_ms);
 }
 
 /* Returns true if there may be more to do. */
@@ -221,7 +237,7 @@ static bool step(struct conn *c)
 	if (c->phase >= PHASE_ANSWER)
 		return false;
 	if (c->phase == PHASE_BODY && c->x->paused) {
-		event_del(&c->timer);
+		unlimit(c);
 		return false;
 	}
 	if (c->phase == PHASE_BODY && c->parse.state == PARSE_DONE) {
@@ -258,7 +274,7 @@ void conn_work(struct conn *c)
 
 void conn_resume(struct conn *c)
 {
-	arm(&c->timer, limits(c)->body_ms);
+	limit(c, limits(c)->body_ms);
 	conn_work(c);
 }
 
@@ -277,7 +293,7 @@ void conn_answered(struct conn *c)
 	c->parse.sink = NULL;
 	c->phase = PHASE_IDLE;
 	bufferevent_setwatermark(c->bev, EV_WRITE, 0, 0);
-	arm(&c->timer, limits(c)->idle_ms);
+	limit(c, limits(c)->idle_ms);
 	conn_work(c);
 }
 
@@ -349,9 +365,18 @@ static void on_event(struct bufferevent *bev, short what, void *ctx)
 static void on_timer(evutil_socket_t fd, short what, void *ctx)
 {
 	struct conn *c = ctx;
+	int64_t left = c->due_ms - os_boot_ms();
 
 	(void)fd;
 	(void)what;
+	c->fires_ms = 0;
+	if (!c->due_ms)
+		return;
+	if (left > 0) {
+		limit(c, left);
+		return;
+	}
+	c->due_ms = 0;
 	if (c->phase == PHASE_HEAD || c->phase == PHASE_BODY) {
 		c->s->count.timeouts++;
 		exchange_refuse(c, 408,
@@ -513,7 +538,7 @@ static void start(struct conn *c)
 	evbuffer_add_cb(bufferevent_get_output(c->bev), output_changed, c);
 	evbuffer_add_cb(bufferevent_get_input(c->bev), input_changed, c);
 	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
-	arm(&c->timer, limits(c)->head_ms);
+	limit(c, limits(c)->head_ms);
 	if (++s->count.connections >= limits(c)->connections_max)
 		server_accept_less(s);
 }

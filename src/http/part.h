@@ -75,7 +75,9 @@ struct conn {
 	struct conn *next, **prev;
 	struct conn *next_same, **prev_same; /* in a bucket */
 	struct bufferevent *bev;
-	struct event timer; /* of the phase */
+	struct event timer; /* of the phase; it may fire too early */
+	int64_t due_ms;     /* when the phase has lasted too long; 0: never */
+	int64_t fires_ms;   /* when the timer fires; 0: it is not set */
 	struct event stall; /* of unsent bytes */
 	enum phase phase;
 	struct parse parse;
