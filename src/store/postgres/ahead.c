@@ -5,7 +5,7 @@
  * The answer of a query is a set of keys. Nobody else writes while we hold the lock, so the records that match the query
  * later in the transaction are among these and the records that the transaction itself has written. pg_remember() has
  * the current state of both. So the set stays good after a put, and one set serves all changes of a batch: it has as many
- * records as they want together. Queries by token or by dependency of several changes are one statement.
+ * records as they want together. Queries by token or by dependency of several changes are one set.
  */
 #include <stdlib.h>
 
@@ -139,48 +139,61 @@ static void want(struct pg *s, const struct wants *w)
 
 /* --- asking --------------------------------------------------------------------------------------- */
 
-#define ROWS "SELECT " PG_COLS "," PG_BODY " FROM "
+/*
+ * One statement reads the records of all keys, and those that queries by token, by dependency and by rank find. Each branch
+ * of it finds keys; their number says for which set: 0 for the keys that the changes named. A branch costs the server a
+ * fraction of a statement that reads whole records.
+ */
+#define FOUND_BEFORE \
+	"SELECT " PG_COLS "," PG_BODY ",k.n FROM (SELECT $1::bigint AS q,u.v,u.n FROM ("
+#define FOUND_AFTER ") u(v,n) OFFSET 0) k JOIN $S.record r ON r.q=k.q AND r.key=k.v" PG_JOIN
 #define PARENTS                                \
 	"ARRAY(SELECT p.parent FROM " PG_EACH( \
 		"$2") " JOIN $S.record p ON "  \
 		      "p.q=k.q AND p.key=k.v WHERE p.parent IS NOT NULL)"
+#define TASKS " AND r.status IS NOT NULL LIMIT 512)"
+#define RANKED_MOST 4 /* sets by rank in a statement: each may have seven parameters */
 
-/* Many tasks may have one parent, and each row of the answer has its whole text. */
-#define ONCE(list) "(SELECT DISTINCT $1::bigint AS q,u.v FROM unnest(" list ") u(v) OFFSET 0) k"
+struct asking {
+	struct pg *s;
+	struct pg_args args;
+	struct buf branches;
+};
 
-/* With the parent of each task: a task that ends changes the counts of its parent. */
-static int send_keys(struct pg *s)
+static void begin_branch(struct asking *k)
 {
-	struct pg_args args = { .a = &s->arena };
-
-	pg_int(&args, s->q);
-	pg_list(&args, s->ahead.keys);
-	return pg_send(
-		s, ROWS ONCE("$2||" PARENTS) " JOIN $S.record r ON r.q=k.q AND r.key=k.v" PG_JOIN,
-		&args);
+	if (k->branches.n)
+		buf_addf(&k->branches, " UNION ALL ");
 }
 
-#define LINKED                                      \
-	"(SELECT DISTINCT l.q,l.key FROM " PG_EACH( \
-		"$2") " JOIN $S.link l ON l.q=k.q AND l.target=k.v) k"
-#define FIRST " AND r.status IS NOT NULL LIMIT 512"
-
-static int send_merged(struct pg *s, const struct pg_set *set)
+/* With the parent of each task: a task that ends changes the counts of its parent. Many tasks may have one parent, and
+ * each row of the answer has its whole text: hence DISTINCT. */
+static void ask_keys(struct asking *k)
 {
-	struct pg_args args = { .a = &s->arena };
+	if (!k->s->ahead.keys.n)
+		return;
+	begin_branch(k);
+	buf_addf(&k->branches, "SELECT DISTINCT u.v,0 FROM unnest($2||" PARENTS ") u(v)");
+}
 
-	pg_int(&args, s->q);
-	pg_list(&args, set->values);
+static void ask_merged(struct asking *k, const struct pg_set *set, int n)
+{
+	begin_branch(k);
+	pg_list(&k->args, set->values);
 	if (set->kind == PG_SET_TOKENS)
-		return pg_send(
-			s,
-			ROWS PG_EACH("$2") " JOIN $S.record r ON r.q=k.q AND r.token=k.v" PG_JOIN
-					   " WHERE r.token IS NOT NULL" FIRST,
-			&args);
-	return pg_send(s,
-		       ROWS LINKED " JOIN $S.record r ON r.q=k.q AND r.key=k.key" PG_JOIN
-				   " WHERE true" FIRST,
-		       &args);
+		buf_addf(&k->branches,
+			 "(SELECT r.key,%d FROM " PG_EACH(
+				 "$%d") " JOIN $S.record r ON r.q=k.q "
+					"AND r.token=k.v WHERE r.token IS NOT NULL" TASKS,
+			 n, k->args.n);
+	else
+		buf_addf(
+			&k->branches,
+			"(SELECT DISTINCT l.key,%d FROM " PG_EACH(
+				"$%d") " JOIN $S.link l ON "
+				       "l.q=k.q AND l.target=k.v JOIN $S.record r ON r.q=l.q AND r.key=l.key"
+				       " WHERE true" TASKS,
+			n, k->args.n);
 }
 
 /* A power of two: few statements differ in their limit, so the server knows them all. */
@@ -195,88 +208,178 @@ static size_t rounded(const struct pg_set *set)
 	return n;
 }
 
-static int send_sets(struct pg *s)
+static void ask_sets(struct asking *k)
 {
-	int rc = 0;
+	struct pg_ahead *h = &k->s->ahead;
+	int ranked = 0;
 
-	for (size_t i = s->ahead.kept; rc == 0 && i < s->ahead.n; i++) {
-		struct pg_set *set = &s->ahead.sets[i];
+	for (size_t i = h->kept; i < h->n; i++) {
+		struct pg_set *set = &h->sets[i];
+		int n = (int)i + 1;
 
 		set->limit = set->kind == PG_SET_ONE ? rounded(set) : MERGED_MOST;
 		set->q.limit = set->limit;
-		rc = set->kind == PG_SET_ONE ? pg_scan_send(s, &set->q) : send_merged(s, set);
+		set->apart = set->kind == PG_SET_ONE &&
+			     (set->q.pick != PICK_ELIGIBLE || ranked++ >= RANKED_MOST);
+		if (set->kind != PG_SET_ONE)
+			ask_merged(k, set, n);
+		else if (!set->apart) {
+			begin_branch(k);
+			pg_scan_keys(k->s, &set->q, n, &k->args, &k->branches);
+		}
 	}
+}
+
+static int send_found(struct asking *k)
+{
+	struct buf all = BUF_MAX(1 << 20);
+	char *sql;
+	int rc;
+
+	buf_addf(&all, FOUND_BEFORE);
+	buf_adds(&all, buf_str(&k->branches));
+	buf_addf(&all, FOUND_AFTER);
+	buf_addc(&all, '\0');
+	sql = pg_sql(k->s, all.p);
+	buf_free(&all);
+	rc = pg_send_composed(k->s, sql, &k->args);
+	free(sql);
+	return rc;
+}
+
+static int send_together(struct pg *s)
+{
+	struct asking k = { .s = s, .args.a = &s->arena, .branches = BUF_MAX(1 << 19) };
+	int rc = 0;
+
+	pg_int(&k.args, s->q);
+	pg_list(&k.args, s->ahead.keys);
+	ask_keys(&k);
+	ask_sets(&k);
+	s->ahead.together = k.branches.n > 0;
+	if (s->ahead.together)
+		rc = send_found(&k);
+	buf_free(&k.branches);
 	return rc;
 }
 
 int pg_ahead_send(struct pg *s, const struct wants *const *w, size_t n)
 {
-	int rc = 0;
+	int rc;
 
 	s->ahead.keys = (struct strs){ 0 };
 	for (size_t i = 0; i < n; i++)
 		want(s, w[i]);
-	if (s->ahead.keys.n)
-		rc = send_keys(s);
-	return rc < 0 ? rc : send_sets(s);
+	rc = send_together(s);
+	for (size_t i = s->ahead.kept; rc == 0 && i < s->ahead.n; i++)
+		if (s->ahead.sets[i].apart)
+			rc = pg_scan_send(s, &s->ahead.sets[i].q);
+	return rc;
 }
 
 size_t pg_ahead_results(const struct pg *s)
 {
-	return s->ahead.n - s->ahead.kept + (s->ahead.keys.n > 0);
+	size_t n = s->ahead.together;
+
+	for (size_t i = s->ahead.kept; i < s->ahead.n; i++)
+		n += s->ahead.sets[i].apart;
+	return n;
 }
 
 /* --- the answers ---------------------------------------------------------------------------------- */
 
-/* A record that is known already may have been written since. */
-static void keep_row(struct pg *s, const PGresult *r, int row, struct record *rec)
+static int order_all(const void *a, const void *b)
 {
+	const struct record *const *x = a, *const *y = b;
+
+	return query_cmp(&(struct query){ .pick = PICK_ALL }, &(*x)->ix, &(*y)->ix);
+}
+
+static int order_eligible(const void *a, const void *b)
+{
+	const struct record *const *x = a, *const *y = b;
+
+	return query_cmp(&(struct query){ .pick = PICK_ELIGIBLE }, &(*x)->ix, &(*y)->ix);
+}
+
+/* A record that is known already may have been written since. */
+static const struct record *keep_row(struct pg *s, const PGresult *r, int row)
+{
+	struct record *rec = arena_new(&s->arena, struct record);
 	const struct pg_seen *seen;
 
 	pg_row_read(r, row, true, rec, &s->arena);
 	seen = pg_seen(s, rec->key);
 	if (!seen || (!seen->written && (!seen->rec || !seen->body)))
 		pg_remember(s, rec->key, rec, true);
+	return rec;
 }
 
-static void keep_keys(struct pg *s, const PGresult *r)
+static void keep_set(struct pg *s, struct pg_set *set, const struct record *const *rows, size_t n)
 {
-	struct record rec;
-
-	for (size_t i = 0; i < s->ahead.keys.n; i++)
-		if (!pg_seen(s, s->ahead.keys.v[i]))
-			pg_remember(s, s->ahead.keys.v[i], NULL, false);
-	for (int i = 0; i < PQntuples(r); i++)
-		keep_row(s, r, i, &rec);
-}
-
-static void keep_set(struct pg *s, struct pg_set *set, const PGresult *r)
-{
-	set->n = (size_t)PQntuples(r);
-	set->whole = set->n < set->limit;
+	set->whole = n < set->limit;
+	set->n = n < set->limit ? n : set->limit;
 	set->keys = (struct strs){ arena_array(&s->arena, struct str, set->n), set->n };
-	for (size_t i = 0; i < set->n; i++) {
-		struct record rec;
-
-		keep_row(s, r, (int)i, &rec);
-		set->keys.v[i] = rec.key;
-		set->last = rec.ix;
-	}
+	for (size_t i = 0; i < set->n; i++)
+		set->keys.v[i] = rows[i]->key;
+	if (set->n)
+		set->last = rows[set->n - 1]->ix;
 	if (!set->whole && set->kind != PG_SET_ONE)
 		set->values.n = 0; /* it has no order, so a part of it answers nothing */
 }
 
+static void keep_apart(struct pg *s, struct pg_set *set, const PGresult *r)
+{
+	size_t n = (size_t)PQntuples(r);
+	const struct record **rows = arena_array(&s->arena, const struct record *, n);
+
+	for (size_t i = 0; i < n; i++)
+		rows[i] = keep_row(s, r, (int)i);
+	keep_set(s, set, rows, n);
+}
+
+/* The rows of a set that has an order come in any order, and may be more than its limit: those of each lane. */
+static void keep_together(struct pg *s, const PGresult *r)
+{
+	size_t all = (size_t)PQntuples(r);
+	const struct record **rows = arena_array(&s->arena, const struct record *, all);
+	const struct record **some = arena_array(&s->arena, const struct record *, all);
+
+	for (size_t i = 0; i < s->ahead.keys.n; i++)
+		if (!pg_seen(s, s->ahead.keys.v[i]))
+			pg_remember(s, s->ahead.keys.v[i], NULL, false);
+	for (size_t i = 0; i < all; i++)
+		rows[i] = keep_row(s, r, (int)i);
+	for (size_t at = s->ahead.kept; at < s->ahead.n; at++) {
+		struct pg_set *set = &s->ahead.sets[at];
+		size_t n = 0;
+
+		for (size_t i = 0; !set->apart && i < all; i++)
+			if (pg_int_at(r, (int)i, PG_COL_SET) == (int64_t)at + 1)
+				some[n++] = rows[i];
+		if (n > 1 && set->kind == PG_SET_ONE)
+			qsort(some, n, sizeof(*some), order_eligible);
+		if (!set->apart)
+			keep_set(s, set, some, n);
+	}
+}
+
 void pg_ahead_keep(struct pg *s, PGresult **r)
 {
-	if (s->ahead.keys.n) {
-		keep_keys(s, *r);
+	if (s->ahead.together) {
+		keep_together(s, *r);
 		PQclear(*r++);
 	}
 	for (; s->ahead.kept < s->ahead.n; s->ahead.kept++) {
-		keep_set(s, &s->ahead.sets[s->ahead.kept], *r);
+		struct pg_set *set = &s->ahead.sets[s->ahead.kept];
+
+		if (!set->apart)
+			continue;
+		keep_apart(s, set, *r);
 		PQclear(*r++);
 	}
 	s->ahead.keys = (struct strs){ 0 };
+	s->ahead.together = false;
 }
 
 int pg_ahead_more(struct pg *s, const struct wants *const *w, size_t n)
@@ -297,20 +400,6 @@ int pg_ahead_more(struct pg *s, const struct wants *const *w, size_t n)
 }
 
 /* --- a query -------------------------------------------------------------------------------------- */
-
-static int order_all(const void *a, const void *b)
-{
-	const struct record *const *x = a, *const *y = b;
-
-	return query_cmp(&(struct query){ .pick = PICK_ALL }, &(*x)->ix, &(*y)->ix);
-}
-
-static int order_eligible(const void *a, const void *b)
-{
-	const struct record *const *x = a, *const *y = b;
-
-	return query_cmp(&(struct query){ .pick = PICK_ELIGIBLE }, &(*x)->ix, &(*y)->ix);
-}
 
 /* A part of an answer: beyond its last record there may be others that were not read. */
 static bool in_reach(const struct pg_set *set, const struct query *q, const struct record *rec)

@@ -71,6 +71,7 @@ struct pg_set {
 	struct strs keys;
 	size_t n, limit, promised;
 	bool open;         /* a change wants all records */
+	bool apart;        /* a statement of its own reads it */
 	bool whole;        /* there are no more */
 	struct index last; /* else: of the last one, as it was read */
 };
@@ -79,6 +80,7 @@ struct pg_ahead {
 	struct strs keys;
 	struct pg_set sets[PG_SETS];
 	size_t n, kept; /* kept: answered by the server */
+	bool together;  /* one statement reads the keys and most sets */
 	int64_t until;  /* the sets have every record that is eligible until then */
 };
 /* Records from it, in order. */
@@ -272,7 +274,7 @@ int pg_newer(struct pg *s, int64_t version);
 /* The values of a list, each with the number of the queue. OFFSET 0 hides that number from the planner, for the same
  * reason: the values select, the queue does not. */
 #define PG_EACH(list) "(SELECT $1::bigint AS q,u.v FROM unnest(" list ") u(v) OFFSET 0) k"
-enum { PG_COL_BODY = 18 };
+enum { PG_COL_BODY = 18, PG_COL_SET = 25 };
 
 /* The record of the row, with all its strings in `a`. */
 void pg_row_read(const PGresult *r, int row, bool body, struct record *out, struct arena *a);
@@ -308,6 +310,9 @@ int pg_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 int pg_count(struct store *base, const struct query *q, int64_t *n);
 /* Sends a query that is read together with the lock. */
 int pg_scan_send(struct pg *s, const struct query *q);
+/* Adds branches that find the keys of a query by rank, each key with the number n. */
+void pg_scan_keys(struct pg *s, const struct query *q, int n, struct pg_args *args,
+		  struct buf *sql);
 
 /* --- postgres/ahead.c ------------------------------------------------------------------------------ */
 

@@ -39,7 +39,7 @@ static const char *const keys[] = {
 struct scan {
 	struct pg *s;
 	const struct query *q;
-	struct pg_args args;
+	struct pg_args *args;
 	struct buf more; /* the conditions beside the pick */
 	struct buf sql;
 	bool body, count;
@@ -75,11 +75,11 @@ static void with(struct scan *c, const char *condition, struct str value)
 {
 	if (!value.n)
 		return;
-	pg_bytes(&c->args, value);
+	pg_bytes(c->args, value);
 	buf_addf(&c->more, " AND ");
 	for (; *condition; condition++) {
 		if (*condition == '?')
-			buf_addf(&c->more, "$%d", c->args.n);
+			buf_addf(&c->more, "$%d", c->args->n);
 		else
 			buf_addc(&c->more, *condition);
 	}
@@ -101,9 +101,9 @@ static void add_conditions(struct scan *c, const struct record *after, struct st
 	with(c, "r.key IN(SELECT key FROM $S.link WHERE q=$1 AND target=?)", q->depends_on);
 	if (!after)
 		return;
-	pg_int(&c->args, after->ix.created_at);
-	pg_bytes(&c->args, after_key);
-	buf_addf(&c->more, " AND (r.created_at,r.id_key)>($%d,$%d)", c->args.n - 1, c->args.n);
+	pg_int(c->args, after->ix.created_at);
+	pg_bytes(c->args, after_key);
+	buf_addf(&c->more, " AND (r.created_at,r.id_key)>($%d,$%d)", c->args->n - 1, c->args->n);
 }
 
 static void add_statuses(const struct query *q, struct buf *out)
@@ -268,7 +268,7 @@ static char *text_of(struct scan *c, const char *before)
 static int ask_rows(struct scan *c, PGresult **r)
 {
 	char *sql = text_of(c, "");
-	int rc = pg_send_composed(c->s, sql, &c->args);
+	int rc = pg_send_composed(c->s, sql, c->args);
 
 	free(sql);
 	return rc < 0 ? rc : pg_wait(c->s, r);
@@ -318,7 +318,7 @@ static int scan_in_portions(struct scan *c, record_fn *fn, void *ctx)
 
 	snprintf(begin, sizeof(begin), "DECLARE c%u NO SCROLL CURSOR FOR ", cursor);
 	sql = text_of(c, begin);
-	rc = pg_send_text(s, sql, &c->args);
+	rc = pg_send_text(s, sql, c->args);
 	free(sql);
 	if (rc == 0)
 		rc = fetch(c, cursor, fn, ctx);
@@ -341,8 +341,8 @@ static int start(struct scan *c)
 
 	if (rc)
 		return rc;
-	pg_int(&c->args, c->s->q);
-	pg_int_or_null(&c->args, c->q->at ? c->q->at : pg_now(&c->s->base), !c->q->at && !known);
+	pg_int(c->args, c->s->q);
+	pg_int_or_null(c->args, c->q->at ? c->q->at : pg_now(&c->s->base), !c->q->at && !known);
 	add_statuses(c->q, &c->more);
 	add_conditions(c, paged ? &after : NULL,
 		       paged ? arena_str(&c->a, index_id_key(after.ix.id, key)) : STR(""));
@@ -357,12 +357,13 @@ static void end(struct scan *c)
 	arena_free(&c->a);
 }
 
-static struct scan make(struct pg *s, const struct query *q, bool count)
+static struct scan make(struct pg *s, const struct query *q, bool count, struct pg_args *args)
 {
 	bool small = s->changing && q->limit && q->limit <= SMALL;
 
 	return (struct scan){ .s = s,
 			      .q = q,
+			      .args = args,
 			      .more = BUF_MAX(4096),
 			      .sql = BUF_MAX(256u << 10),
 			      .count = count,
@@ -372,7 +373,8 @@ static struct scan make(struct pg *s, const struct query *q, bool count)
 
 static int scan(struct pg *s, const struct query *q, bool once, record_fn *fn, void *ctx)
 {
-	struct scan c = make(s, q, false);
+	struct pg_args args = { 0 };
+	struct scan c = make(s, q, false, &args);
 	int rc = start(&c);
 
 	if (rc == 0)
@@ -384,23 +386,60 @@ static int scan(struct pg *s, const struct query *q, bool once, record_fn *fn, v
 /* A long answer is cut, and then not used. All with bodies: the change is likely to load the records. */
 int pg_scan_send(struct pg *s, const struct query *q)
 {
-	struct scan c = make(s, q, false);
+	struct pg_args args = { 0 };
+	struct scan c = make(s, q, false, &args);
 	char *sql;
 	int rc;
 
 	c.body = true;
-	pg_int(&c.args, s->q);
-	pg_int_or_null(&c.args, 0, true);
+	pg_int(&args, s->q);
+	pg_int_or_null(&args, 0, true);
 	add_statuses(q, &c.more);
 	add_conditions(&c, NULL, STR(""));
 	build(&c);
 	if (!q->limit)
 		buf_addf(&c.sql, " LIMIT %d", PG_FETCH);
 	sql = text_of(&c, "");
-	rc = pg_send_composed(s, sql, &c.args);
+	rc = pg_send_composed(s, sql, &args);
 	free(sql);
 	end(&c);
 	return rc;
+}
+
+/* The answer need not be in order: at most the first records of each lane, and rarely any of the second one. The limit is
+ * a parameter, so that one plan serves batches of every size. The planner takes such a limit for a tenth of all records,
+ * which it might rather sort: hence the limit in the text. The lock has set the time. */
+static void key_branch(struct scan *c, const char *where, int n, int limit)
+{
+	buf_addf(&c->sql,
+		 "(SELECT r.key,%d FROM (SELECT r.key FROM $S.record r WHERE r.q=$1 AND %s", n,
+		 where);
+	buf_adds(&c->sql, buf_str(&c->more));
+	buf_addf(&c->sql, " ORDER BY %s LIMIT %d) r LIMIT $%d)", orders[c->q->pick], PG_FETCH,
+		 limit);
+}
+
+void pg_scan_keys(struct pg *s, const struct query *q, int n, struct pg_args *args, struct buf *sql)
+{
+	struct scan c = make(s, q, false, args);
+	char lanes[16];
+	int limit;
+
+	pg_int(args, (int64_t)q->limit);
+	limit = args->n;
+	add_statuses(q, &c.more);
+	add_conditions(&c, NULL, STR(""));
+	key_branch(&c, "r.lane=1", n, limit);
+	buf_addf(&c.sql, " UNION ALL ");
+	key_branch(&c,
+		   arena_printf(&c.a,
+				"r.lane>=2 AND r.lane IN(%s) AND "
+				"r.eligible_at<=current_setting('pawl.now')::bigint",
+				timed(q, lanes))
+			   .p,
+		   n, limit);
+	buf_adds(sql, buf_str(&c.sql));
+	end(&c);
 }
 
 static int send_found(const struct query *q, const struct pg_found *f, record_fn *fn, void *ctx)
@@ -435,14 +474,15 @@ int pg_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 
 static int count_rows(struct pg *s, const struct query *q, int64_t *n)
 {
-	struct scan c = make(s, q, true);
+	struct pg_args args = { 0 };
+	struct scan c = make(s, q, true, &args);
 	PGresult *r;
 	char *sql;
 	int rc = start(&c);
 
 	sql = text_of(&c, "");
 	if (rc == 0)
-		rc = pg_send_composed(s, sql, &c.args);
+		rc = pg_send_composed(s, sql, &args);
 	free(sql);
 	end(&c);
 	if (rc == 0)
