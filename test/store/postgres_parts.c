@@ -179,7 +179,8 @@ static void test_parent_once(void **state)
 {
 	struct pg *s = open_schema("parent");
 	struct arena a = { 0 };
-	struct wants w = { .keys = make_family(s, &a) };
+	struct query ends = { .depends_on = STR("part0") };
+	struct wants w = { make_family(s, &a), &ends, 1 };
 	const struct wants *wanted = &w;
 	PGresult *r = NULL;
 

@@ -166,14 +166,26 @@ static void begin_branch(struct asking *k)
 		buf_addf(&k->branches, " UNION ALL ");
 }
 
-/* With the parent of each task: a task that ends changes the counts of its parent. Many tasks may have one parent, and
- * each row of the answer has its whole text: hence DISTINCT. */
+/* Does a change want the tasks that wait for another one? Then that one ends or opens again. */
+static bool any_ends(const struct pg_ahead *h)
+{
+	for (size_t i = h->kept; i < h->n; i++)
+		if (h->sets[i].kind == PG_SET_TARGETS)
+			return true;
+	return false;
+}
+
+/* A task that ends changes the counts of its parent. Many tasks may have one parent, and each row of the answer has its
+ * whole text: hence DISTINCT. */
 static void ask_keys(struct asking *k)
 {
 	if (!k->s->ahead.keys.n)
 		return;
 	begin_branch(k);
-	buf_addf(&k->branches, "SELECT DISTINCT u.v,0 FROM unnest($2||" PARENTS ") u(v)");
+	if (any_ends(&k->s->ahead))
+		buf_addf(&k->branches, "SELECT DISTINCT u.v,0 FROM unnest($2||" PARENTS ") u(v)");
+	else
+		buf_addf(&k->branches, "SELECT u.v,0 FROM unnest($2) u(v)");
 }
 
 static void ask_merged(struct asking *k, const struct pg_set *set, int n)
