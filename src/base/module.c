@@ -61,7 +61,8 @@ static bool name_valid(struct str name)
 
 static int load(const char *path, const struct module **out, char *why, size_t room)
 {
-	void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	/* a module is linked so that it is bound here; libpq alone has twenty libraries, most of which are never called */
+	void *so = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
 	const struct module *m;
 
 	if (!so) {
