@@ -208,14 +208,19 @@ static void ask_merged(struct asking *k, const struct pg_set *set, int n)
 			n, k->args.n);
 }
 
-/* A power of two: few statements differ in their limit, so the server knows them all. */
-static size_t rounded(const struct pg_set *set)
+static size_t limit_of(const struct pg_set *set)
+{
+	if (set->kind != PG_SET_ONE)
+		return MERGED_MOST;
+	return set->open || set->q.limit > PG_FETCH ? PG_FETCH : set->q.limit;
+}
+
+/* A statement of its own has the limit in its text. With a power of two few of them differ, so the server knows them. */
+static size_t rounded(size_t limit)
 {
 	size_t n = 1;
 
-	if (set->open || set->q.limit > PG_FETCH)
-		return PG_FETCH;
-	while (n < set->q.limit)
+	while (n < limit)
 		n *= 2;
 	return n;
 }
@@ -229,10 +234,10 @@ static void ask_sets(struct asking *k)
 		struct pg_set *set = &h->sets[i];
 		int n = (int)i + 1;
 
-		set->limit = set->kind == PG_SET_ONE ? rounded(set) : MERGED_MOST;
-		set->q.limit = set->limit;
 		set->apart = set->kind == PG_SET_ONE &&
 			     (set->q.pick != PICK_ELIGIBLE || ranked++ >= RANKED_MOST);
+		set->limit = set->apart ? rounded(limit_of(set)) : limit_of(set);
+		set->q.limit = set->limit;
 		if (set->kind != PG_SET_ONE)
 			ask_merged(k, set, n);
 		else if (!set->apart) {
