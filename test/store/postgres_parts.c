@@ -194,6 +194,46 @@ static void test_parent_once(void **state)
 	arena_free(&a);
 }
 
+/* A task whose date has come ranks among the ready ones; the server answers for each lane by itself. */
+static int put_lanes(struct edit *e, void *ctx)
+{
+	struct record all[] = {
+		{ .key = STR("low"), .ix = { .lane = LANE_READY, .status = 2, .priority = 1 } },
+		{ .key = STR("high"),
+		  .ix = { .lane = LANE_LATER, .status = 2, .priority = 5, .eligible_at = 1 } },
+		{ .key = STR("mid"), .ix = { .lane = LANE_READY, .status = 2, .priority = 3 } },
+	};
+
+	(void)ctx;
+	for (int i = 0; i < 3; i++)
+		edit_put(e, &all[i]);
+	return 0;
+}
+
+static void test_rank_of_lanes(void **state)
+{
+	static const char *const ranked[] = { "high", "mid", "low" };
+	struct pg *s = open_schema("lanes");
+	struct change c = { .fn = put_lanes };
+	struct pg_found found;
+
+	(void)state;
+	modify(s, &c, 1);
+	for (size_t n = 1; n <= 3; n++) {
+		struct query q = { .pick = PICK_ELIGIBLE, .limit = n };
+		const struct wants w = { .queries = &q, .n_queries = 1 }, *wanted = &w;
+
+		/* a commit would promote the task */
+		assert_int_equal(pg_lock(s, 20000, &wanted, 1), 0);
+		assert_true(pg_ahead_find(s, &q, &found));
+		assert_int_equal(found.n, n);
+		for (size_t i = 0; i < n; i++)
+			assert_string_equal(arena_cstr(&s->arena, found.v[i]->key), ranked[i]);
+		give_up(s);
+	}
+	close_it(s);
+}
+
 static size_t most_chunks;
 
 static int log_much(struct edit *e, void *ctx)
@@ -323,9 +363,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_old_plan),       cmocka_unit_test(test_full_batch),
 		cmocka_unit_test(test_missing_answer), cmocka_unit_test(test_parent_once),
-		cmocka_unit_test(test_long_log),       cmocka_unit_test(test_new_connection),
-		cmocka_unit_test(test_dollars),        cmocka_unit_test(test_tell),
-		cmocka_unit_test(test_until),
+		cmocka_unit_test(test_rank_of_lanes),  cmocka_unit_test(test_long_log),
+		cmocka_unit_test(test_new_connection), cmocka_unit_test(test_dollars),
+		cmocka_unit_test(test_tell),           cmocka_unit_test(test_until),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
