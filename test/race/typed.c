@@ -11,10 +11,13 @@
 #include "core/typed.h"
 
 #define CROWD 20
-#define HEARTBEATS 20
+#define TURN 30
 
 static struct board {
 	_Atomic int over, ready;
+	/* With each new turn, every worker makes TURN calls as fast as it can. Without this limit a crowd on a
+	 * busy machine would make ten thousands of calls until @maintenance has its next turn. */
+	_Atomic int turn;
 	_Atomic long calls[OP_END]; /* calls that succeeded, by operation */
 } * board;
 
@@ -43,7 +46,22 @@ static struct queue *open_counting(int64_t timeout_ms)
 	return kit_open_as(&config, STORE_WRITE);
 }
 
-/* Each worker renews a task of its own and comments on it, as fast as it can. */
+/* Counts down the calls of a turn. False: there are none left, and a millisecond passed. */
+static bool in_turn(int *turn, int *left)
+{
+	if (*turn != board->turn) {
+		*turn = board->turn;
+		*left = TURN;
+	}
+	if (*left) {
+		(*left)--;
+		return true;
+	}
+	kit_sleep(1);
+	return false;
+}
+
+/* Each worker renews a task of its own, or comments on it in its turns. Heartbeats never end. */
 static int worker(int n)
 {
 	struct queue *q = open_counting(60000);
@@ -53,6 +71,7 @@ static int worker(int n)
 		       comment = kit_request(OP_COMMENT, id, agent),
 		       beat = kit_request(OP_HEARTBEAT, id, agent);
 	struct answer ans;
+	int turn = -1, left = 0;
 
 	GIVE(&claim, new_token, token);
 	GIVE(&comment, text, STR("x"));
@@ -63,6 +82,8 @@ static int worker(int n)
 	while (!board->over) {
 		struct arena scratch = { 0 };
 
+		if (!in_turn(&turn, &left) && n % 4)
+			continue;
 		if (n % 4)
 			call(q, &comment, &ans, &scratch);
 		else
@@ -125,15 +146,18 @@ static void one_round(struct queue *q, struct arena *a)
 
 	GIVE(&take, new_token, token);
 	GIVE(&give, token, token);
+	board->turn++; /* it is taken from a crowd that is under way, */
 	call(q, &take, &ans, a);
 	CHECK(ans.code == SUCCESS, "acquire: %.*s", STRF(ans.message));
 	before = log_lines(q);
+	board->turn++; /* and all of them try meanwhile */
 	for (int i = 0; i < 3; i++)
 		await_beat(q);
 	CHECK(log_lines(q) == before, "somebody changed something under @maintenance");
 	call(q, &give, &ans, a);
 	CHECK(ans.code == SUCCESS, "release: %.*s", STRF(ans.message));
 	before = log_lines(q);
+	board->turn++;
 	for (int64_t end = kit_ms() + 200000; log_lines(q) == before; kit_sleep(1))
 		CHECK(kit_ms() < end, "those who waited were not woken");
 }
