@@ -17,9 +17,12 @@ load common
 	while read -r name; do
 		read -ra words <<<"$name"
 		call 0 help "${words[@]}"
-		says "usage: pawl $name" "exit codes" "0 SUCCESS" "2 USAGE"
-		sed -n '/^example/,/^exit codes/p' <<<"$output" | grep -q "pawl $name"
-		same "$(grep -vE '^  pawl |^  .*\$\(' <<<"$output" | grep -E '^.{81}' || true)" ""
+		says "usage: pawl $name" $'\nexample' $'\nexit codes' "0 SUCCESS" "2 USAGE"
+		example=${output#*$'\nexample'}
+		[[ ${example%%$'\nexit codes'*} == *"pawl $name"* ]]
+		for line in "${lines[@]}"; do
+			[ ${#line} -le 80 ] || [[ $line == '  pawl '* || $line == '  '*'$('* ]]
+		done
 		text=$output
 		call 0 "${words[@]}" --help
 		same "$text" "$output"
@@ -58,19 +61,22 @@ load common
 }
 
 @test "help: every name under see-also exists" {
-	all_commands >names
-	sed 's/ .*//' names >>names.first
+	all=$'\n'$(all_commands)$'\n' n=0
 	while read -r name; do
 		read -ra words <<<"$name"
 		call 0 help "${words[@]}"
-		see=$(sed -n '/^see also:/,/^`pawl/p' <<<"$output" | sed '$d' | tr '\n' ' ' | sed 's/^see also: *//')
-		while read -r other; do
-			[ -z "$other" ] || grep -qx "$other" names names.first || {
-				echo "$name: see also $other"
-				return 1
-			}
-		done < <(tr ',' '\n' <<<"$see")
-	done <names
+		[[ $output == *$'\nsee also:'* ]] || continue
+		see=${output##*$'\nsee also:'}
+		see=${see%%$'\n`pawl'*}
+		IFS=, read -ra others <<<"${see//$'\n'/ }"
+		for other in "${others[@]}"; do
+			read -r other <<<"$other" # without the blanks around it
+			echo "$name: see also $other"
+			[[ $all == *$'\n'"$other"[$'\n ']* ]]
+			n=$((n + 1))
+		done
+	done <<<"${all:1:-1}"
+	[ "$n" -gt 50 ]
 }
 
 @test "version" {
@@ -105,17 +111,16 @@ load common
 		read -ra words <<<"$name"
 		"$PAWL" help "${words[@]}" >"help-${name// /-}"
 	done <names
+	options=$(sed -n 's/^  \(-[a-zA-Z], \)\?--\([a-z-]*\) .*/\2/p' help-* | sort -u)
+	[ "$(wc -l <<<"$options")" -gt 50 ]
 	for shell in bash zsh fish; do
 		script=$("$PAWL" completion $shell)
-		while read -r name; do
-			for word in $name; do [[ $script == *"$word"* ]]; done
-			while read -r option; do
-				[[ $script == *"$option"* ]] || {
-					echo "$shell: $name --$option"
-					return 1
-				}
-			done < <(sed -n 's/^  \(-[a-zA-Z], \)\?--\([a-z-]*\) .*/\2/p' "help-${name// /-}")
-		done <names
+		for word in $(cat names) $options; do
+			[[ $script == *"$word"* ]] || {
+				echo "$shell: $word"
+				return 1
+			}
+		done
 	done
 }
 
@@ -254,11 +259,13 @@ offers() {
 		}
 		grep -q -- "${name##* }" "$page"
 	done < <(all_commands)
-	for page in "$dir"/*.1; do
-		MANWIDTH=80 man --warnings -l "$page" >text 2>warnings
-		[ -s text ]
-		same "$(grep -v 'cannot.*break\|cannot adjust' warnings || true)" ""
-	done
+	MANWIDTH=80 man --warnings -l "$dir/pawl.1" >text 2>warnings
+	[ -s text ]
+	# all of them at once, as man does it
+	groff -t -k -man -Tutf8 -P-cbou -rLL=80n -ww "$dir"/*.1 >text 2>>warnings
+	pages=("$dir"/*.1)
+	same "$(grep -c '^NAME$' text)" ${#pages[@]}
+	same "$(grep -v 'cannot.*break\|cannot adjust' warnings || true)" ""
 }
 
 # entries: the names of the entries in doc/troubleshooting.md
