@@ -676,7 +676,7 @@ static void test_any_text_comes_back(void **state)
 	unsigned seed = 1;
 
 	(void)state;
-	for (int i = 0; i < 20000; i++) {
+	for (int i = 0; i < SCALE(20000, 2000); i++) {
 		struct str columns[COLUMN_TEXTS];
 		struct buf packed = BUF_MAX(1000), rest, again = BUF_MAX(2000);
 		char noise[300];

@@ -502,7 +502,7 @@ static void damaged(void **state)
 
 		assert_true(r == 0 || r == -EBADMSG);
 	}
-	for (int i = 0; i < 20000; i++) {
+	for (int i = 0; i < SCALE(20000, 4000); i++) {
 		char *p = arena_cstr(&mem, all);
 		int r;
 

@@ -84,7 +84,7 @@ static void round_trip(void **state)
 	uint64_t seed = 42;
 
 	(void)state;
-	for (int i = 0; i < 2000; i++) {
+	for (int i = 0; i < SCALE(2000, 500); i++) {
 		struct task t = random_task(&seed), back = { 0 }, halves = { 0 };
 
 		assert_int_equal(task_unpack(packed(&t, HOT | BODY), &back, &mem), 0);
@@ -180,7 +180,7 @@ static void garbage(void **state)
 	int refused = 0;
 
 	(void)state;
-	for (int i = 0; i < 20000; i++) {
+	for (int i = 0; i < SCALE(20000, 4000); i++) {
 		struct str s = random_bytes(&seed);
 		struct task t = { 0 };
 		struct event e;
@@ -191,7 +191,7 @@ static void garbage(void **state)
 		if (i % 100 == 0)
 			arena_free(&mem);
 	}
-	assert_true(refused > 10000);
+	assert_true(refused > SCALE(10000, 2000));
 }
 
 static int unpack_one(uint8_t tag, struct str bytes)

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "core/rules.h"
+#include "kit/scale.h"
 
 #define COUNT(t) (sizeof(t) / sizeof((t)[0]))
 #define NOW INT64_C(1700000000000) /* the time of the tests */

@@ -373,7 +373,7 @@ static void claim_after_unblock(void **state)
 
 /* --- a random history ------------------------------------------------------------------------------ */
 
-#define STEPS 100000
+#define STEPS SCALE(100000, 20000)
 #define AGENTS 5
 #define KEPT 8 /* tokens that are remembered, and tried again when they are stale */
 
@@ -574,8 +574,8 @@ static void run_history(uint64_t seed)
 		store_and_load(&h, b);
 	}
 	for (size_t i = 0; i < COUNT(tried); i++) /* each of them succeeded at least once */
-		assert_true(h.counts[tried[i]] > 20);
-	assert_true(h.t.fence > 1000);
+		assert_true(h.counts[tried[i]] > SCALE(20, 2));
+	assert_true(h.t.fence > SCALE(1000, 200));
 	arena_free(&mems[0]);
 	arena_free(&mems[1]);
 }

@@ -133,7 +133,7 @@ static void round_trip(void **state)
 	uint64_t seed = 5;
 
 	(void)state;
-	for (int i = 0; i < 2000; i++) {
+	for (int i = 0; i < SCALE(2000, 500); i++) {
 		bool whole = i % 2;
 		struct task t = some_task(&seed, whole);
 		struct event comments[3];
