@@ -245,6 +245,8 @@ int read_related(struct store *s, struct answer *ans, struct arena *a);
 void read_attempt(struct related *r, const struct event *ev, struct arena *a);
 /* Sets ans->came_back, if the task was handed back. */
 void read_came_back(struct store *s, const struct task *t, struct answer *ans, struct arena *a);
+/* The same, and adds the last comments on the task: for the agent that continues it. */
+void read_past(struct store *s, const struct task *t, struct answer *ans, struct arena *a);
 /* The tasks below rq->id, or all open ones, each once. */
 int read_tree(struct store *s, const struct request *rq, struct answer *ans, struct arena *a,
 	      size_t *bad);
@@ -254,8 +256,6 @@ bool task_has_text(const struct task *t, struct str text);
  * used. */
 int log_read(struct store *s, const struct request *rq, struct answer *ans, struct arena *a,
 	     size_t *bad);
-/* Adds the last comments on the task, for the agent that continues it. */
-void read_comments(struct store *s, const struct task *t, struct answer *ans, struct arena *a);
 /* Decodes a record; the strings of the task are in `a`. 0 or BAD. */
 int task_of(const struct record *r, struct task *out, struct arena *a);
 /* Decodes an entry of the log; the strings point into the entry. 0 or BAD. */

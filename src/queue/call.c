@@ -161,8 +161,7 @@ static void write_all(struct queue *q, struct change *changes, struct job *jobs,
 			*ans = (struct answer){ .now = ans->now };
 			fault_answer(&q->err, ans, jobs[i].arena);
 		} else if (came_back(ans)) {
-			read_comments(q->store, came_back(ans), ans, jobs[i].arena);
-			read_came_back(q->store, came_back(ans), ans, jobs[i].arena);
+			read_past(q->store, came_back(ans), ans, jobs[i].arena);
 		}
 	}
 }

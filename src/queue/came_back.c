@@ -152,14 +152,110 @@ static int follow_entry(const struct entry *en, void *ctx)
 	return 0;
 }
 
+static bool may_come_back(const struct task *t)
+{
+	return t->attempts && (t->status == READY || t->status == IN_PROGRESS);
+}
+
+static void tell(const struct way_back *w, const struct task *t, struct answer *ans)
+{
+	bool held = lease_live(&t->lock, ans->now);
+
+	ans->came_back = notice_of(w, held || !w->handed.name.n, w->arena);
+}
+
 void read_came_back(struct store *s, const struct task *t, struct answer *ans, struct arena *a)
 {
 	struct way_back w = { .arena = a };
 	struct entry_query q = { .key = task_key(a, t->id), .last = LAST_LINES };
-	bool held = lease_live(&t->lock, ans->now);
 
 	/* the answer is valid without it */
-	if (t->attempts && (t->status == READY || t->status == IN_PROGRESS) &&
-	    !s->ops->entries(s, &q, follow_entry, &w))
-		ans->came_back = notice_of(&w, held || !w.handed.name.n, a);
+	if (may_come_back(t) && !s->ops->entries(s, &q, follow_entry, &w))
+		tell(&w, t, ans);
+}
+
+/* --- with the last comments ------------------------------------------------------------------------ */
+
+#define COMMENT_LINES 30 /* entries that are searched for comments, of LAST_LINES */
+#define COMMENTS 5
+#define COMMENT_MAX (16u << 20)
+
+struct comment {
+	struct buf data, cursor;
+	int64_t at;
+	size_t line;
+};
+
+/* One pass over the log: an entry takes longer to read than to judge. */
+struct past {
+	struct way_back way;
+	struct comment comments[COMMENTS]; /* the newest, in a ring: each may be large */
+	size_t n_comments, lines;
+};
+
+static void replace(struct buf *b, struct str s)
+{
+	b->n = 0;
+	b->max = COMMENT_MAX;
+	b->full = false;
+	buf_adds(b, s);
+}
+
+static int past_entry(const struct entry *en, void *ctx)
+{
+	struct past *p = ctx;
+	struct event ev;
+
+	p->lines++;
+	if (event_of(en, &ev))
+		return 0;
+	follow(&p->way, &ev);
+	if (str_is(ev.name, "comment")) {
+		struct comment *c = &p->comments[p->n_comments++ % COMMENTS];
+
+		replace(&c->data, en->data);
+		replace(&c->cursor, en->cursor);
+		c->at = en->at;
+		c->line = p->lines;
+	}
+	return 0;
+}
+
+static void add_comment(const struct comment *c, struct answer *ans, struct arena *a)
+{
+	struct entry en = { .at = c->at,
+			    .data = arena_str(a, buf_str(&c->data)),
+			    .cursor = arena_str(a, buf_str(&c->cursor)) };
+
+	ans->events = arena_grow(a, ans->events, ans->n_events, sizeof(*ans->events));
+	ans->n_events += event_of(&en, &ans->events[ans->n_events]) == 0;
+}
+
+static void add_comments(const struct past *p, struct answer *ans, struct arena *a)
+{
+	size_t from = p->n_comments > COMMENTS ? p->n_comments - COMMENTS : 0;
+
+	for (size_t i = from; i < p->n_comments; i++) {
+		const struct comment *c = &p->comments[i % COMMENTS];
+
+		if (c->line + COMMENT_LINES > p->lines)
+			add_comment(c, ans, a);
+	}
+}
+
+/* The answer is valid without the past. */
+void read_past(struct store *s, const struct task *t, struct answer *ans, struct arena *a)
+{
+	struct past p = { .way.arena = a };
+	struct entry_query q = { .key = task_key(a, t->id), .last = LAST_LINES };
+
+	if (!s->ops->entries(s, &q, past_entry, &p)) {
+		add_comments(&p, ans, a);
+		if (may_come_back(t))
+			tell(&p.way, t, ans);
+	}
+	for (size_t i = 0; i < COMMENTS; i++) {
+		buf_free(&p.comments[i].data);
+		buf_free(&p.comments[i].cursor);
+	}
 }

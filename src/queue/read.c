@@ -84,13 +84,6 @@ static int add_event(struct reading *x, const struct entry *en)
 	return 0;
 }
 
-static bool is_comment(const struct entry *en)
-{
-	struct event ev;
-
-	return !event_of(en, &ev) && str_is(ev.name, "comment");
-}
-
 static int only_comments(const struct entry *en, void *ctx)
 {
 	struct reading *x = ctx;
@@ -105,46 +98,6 @@ static int only_comments(const struct entry *en, void *ctx)
 	if (x->ans->related)
 		read_attempt(x->ans->related, &ev, x->arena);
 	return 0;
-}
-
-#define LAST_LINES 30 /* entries that are searched for comments */
-#define LAST_COMMENTS 5
-
-struct last_comments {
-	struct reading *x;
-	size_t left;
-};
-
-static int count_comment(const struct entry *en, void *ctx)
-{
-	((struct last_comments *)ctx)->left += is_comment(en);
-	return 0;
-}
-
-/* If another process adds a comment between the two passes, the answer has one more. */
-static int last_comment(const struct entry *en, void *ctx)
-{
-	struct last_comments *c = ctx;
-
-	if (!is_comment(en))
-		return 0;
-	if (c->left > LAST_COMMENTS) {
-		c->left--;
-		return 0;
-	}
-	return add_event(c->x, en);
-}
-
-void read_comments(struct store *s, const struct task *t, struct answer *ans, struct arena *a)
-{
-	struct reading x = { .store = s, .ans = ans, .arena = a };
-	struct entry_query q = { .key = task_key(a, t->id), .last = LAST_LINES };
-	struct last_comments c = { &x, 0 };
-
-	/* The answer is valid without comments, so a failure only omits them. The first pass counts, so that the
-	 * second copies only the comments to show: each may be large. */
-	if (s->ops->entries(s, &q, count_comment, &c) || s->ops->entries(s, &q, last_comment, &c))
-		ans->n_events = 0;
 }
 
 static int read_show(struct reading *x)

@@ -168,6 +168,37 @@ static void test_show(void **state)
 	assert_true(ans->now >= ans->task->created_at);
 }
 
+/* The claim of a task that came back: the last five comments among the last 30 lines of its log. */
+static void test_past(void **state)
+{
+	struct suite *s = *state;
+	struct answer *ans;
+
+	ok(s, "create id=a");
+	ans = ok(s, "claim id=a new_token=T");
+	assert_true(ans->n_events == 0 && !ans->came_back);
+	for (int i = 1; i <= 7; i++)
+		ok(s, "comment id=a text=c%d agent=eve", i);
+	ok(s, "release id=a token=T");
+	ans = ok(s, "claim id=a new_token=U agent=bob");
+	assert_int_equal(ans->n_events, 5);
+	for (size_t i = 0; i < ans->n_events; i++) {
+		assert_true(str_is(ans->events[i].name, "comment") && ans->events[i].cursor.n);
+		assert_true(str_is(ans->events[i].text,
+				   (const char *[]){ "c3", "c4", "c5", "c6", "c7" }[i]));
+	}
+	assert_true(str_is(ans->came_back->by, "ann"));
+	ok(s, "release id=a token=U agent=bob");
+	for (int i = 0; i < 25; i++)
+		ok(s, "update id=a priority=%d", 2 + i % 2);
+	ans = ok(s, "claim id=a new_token=T");
+	assert_true(ans->n_events == 1 && str_is(ans->events[0].text, "c7"));
+	assert_true(str_is(ans->came_back->by, "bob"));
+	ok(s, "release id=a token=T");
+	ans = ok(s, "claim id=a new_token=U");
+	assert_true(ans->n_events == 0 && str_is(ans->came_back->by, "ann"));
+}
+
 static void explained(struct suite *s, const char *id, bool eligible, const char *why)
 {
 	struct answer *ans = ok(s, "next explain=1");
@@ -337,6 +368,7 @@ int read_tests(void)
 		QUEUE_TEST(test_overview),
 		QUEUE_TEST(test_log),
 		QUEUE_TEST(test_show),
+		QUEUE_TEST(test_past),
 		QUEUE_TEST(test_explain),
 		QUEUE_TEST(test_explain_names_three),
 		QUEUE_TEST(test_except),
