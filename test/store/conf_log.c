@@ -108,6 +108,11 @@ static void test_last(void **state)
 	q.last = 2;
 	q.key = STR("a");
 	assert_string_equal(entries(c, &q, NULL), "a=3 a=5 ");
+	q.last = 3;
+	assert_string_equal(entries(c, &q, NULL), "a=1 a=3 a=5 ");
+	q.last = SIZE_MAX;
+	assert_string_equal(entries(c, &q, NULL), "a=1 a=3 a=5 ");
+	q.last = 2;
 	q.after = s.cursor[2];
 	assert_string_equal(entries(c, &q, NULL), "a=5 ");
 }
@@ -223,6 +228,9 @@ static void test_since(void **state)
 	q.key = STR("a");
 	assert_string_equal(entries(c, &q, NULL), "a=3 a=5 ");
 	q.until = third;
+	q.last = 1;
+	assert_string_equal(entries(c, &q, NULL), "a=3 ");
+	q.last = 0;
 	assert_string_equal(entries(c, &q, NULL), "a=3 ");
 	q.key = STR("");
 	q.after = s.cursor[0];

@@ -286,10 +286,13 @@ int sq_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 int sq_snapshot(struct store *s, bool all, int (*fn)(void *ctx), void *ctx);
 int sq_count(struct store *base, const struct query *q, int64_t *n);
 int sq_tally(struct store *base, int64_t *counts);
-int sq_entries(struct store *base, const struct entry_query *q, entry_fn *fn, void *ctx);
 /* All reads between the two see one state. */
 int sq_read_begin(struct sq *s);
 void sq_read_end(struct sq *s);
+
+/* --- sqlite/log.c ------------------------------------------------------------------------------- */
+
+int sq_entries(struct store *base, const struct entry_query *q, entry_fn *fn, void *ctx);
 
 /* --- sqlite/gate.c ------------------------------------------------------------------------------ */
 
