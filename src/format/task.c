@@ -66,12 +66,14 @@ bool task_same(const struct task *a, const struct task *b, unsigned parts)
 	return true;
 }
 
+/* The tags in the table ascend from 1, with few gaps: the field is at its tag, or a little before. */
 static const struct field *by_tag(uint8_t tag)
 {
-	for (size_t i = 0; i < N_FIELDS; i++)
-		if (field_table[i].tag == tag)
-			return &field_table[i];
-	return NULL;
+	size_t i = tag < N_FIELDS ? tag : N_FIELDS;
+
+	while (i && field_table[i - 1].tag > tag)
+		i--;
+	return i && field_table[i - 1].tag == tag ? &field_table[i - 1] : NULL;
 }
 
 /* Refuses a status or a class that does not exist: other code relies on valid ones. */

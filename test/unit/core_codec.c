@@ -138,6 +138,31 @@ static void unknown_tags(void **state)
 	buf_free(&b);
 }
 
+static bool is_used(uint8_t tag)
+{
+	for (size_t i = 0; i < N_FIELDS; i++)
+		if (field_table[i].tag == tag)
+			return true;
+	return false;
+}
+
+/* The decoder finds a field by the order of the tags. */
+static void every_tag(void **state)
+{
+	(void)state;
+	for (size_t i = 1; i < N_FIELDS; i++)
+		assert_true(field_table[i].tag > field_table[i - 1].tag);
+	for (unsigned tag = 0; tag < 256; tag++) {
+		struct task back = { 0 }, none = { 0 };
+		struct buf b = BUF_MAX(99);
+
+		pack_str(&b, (uint8_t)tag, STR("\x02")); /* the text "\x02", or the number 1 */
+		assert_int_equal(task_unpack(buf_str(&b), &back, &mem), 0);
+		assert_int_equal(!task_same(&back, &none, HOT | BODY), is_used((uint8_t)tag));
+		buf_free(&b);
+	}
+}
+
 static void truncated(void **state)
 {
 	uint64_t seed = 7;
@@ -509,23 +534,15 @@ static void repeated(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(round_trip),
-		cmocka_unit_test(parts),
-		cmocka_unit_test(unknown_tags),
-		cmocka_unit_test(truncated),
-		cmocka_unit_test(truncated_inside_a_field),
-		cmocka_unit_test(garbage),
-		cmocka_unit_test(no_such_number),
-		cmocka_unit_test(least_json),
-		cmocka_unit_test(full_json),
-		cmocka_unit_test(lock_as_json),
-		cmocka_unit_test(nothing_hidden_is_shown),
-		cmocka_unit_test(events),
-		cmocka_unit_test(small_event),
-		cmocka_unit_test(same_or_not),
-		cmocka_unit_test(lists_go_on),
-		cmocka_unit_test(repeated),
-		cmocka_unit_test(lists_end),
+		cmocka_unit_test(round_trip),   cmocka_unit_test(parts),
+		cmocka_unit_test(unknown_tags), cmocka_unit_test(every_tag),
+		cmocka_unit_test(truncated),    cmocka_unit_test(truncated_inside_a_field),
+		cmocka_unit_test(garbage),      cmocka_unit_test(no_such_number),
+		cmocka_unit_test(least_json),   cmocka_unit_test(full_json),
+		cmocka_unit_test(lock_as_json), cmocka_unit_test(nothing_hidden_is_shown),
+		cmocka_unit_test(events),       cmocka_unit_test(small_event),
+		cmocka_unit_test(same_or_not),  cmocka_unit_test(lists_go_on),
+		cmocka_unit_test(repeated),     cmocka_unit_test(lists_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_memory);
