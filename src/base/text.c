@@ -85,6 +85,10 @@ bool text_valid(struct str s)
 			s = skip(s, 8);
 			continue;
 		}
+		if (*s.p && (uint8_t)*s.p < 0x80) { /* mostly the last bytes of a text */
+			s = skip(s, 1);
+			continue;
+		}
 		n = text_char(s, &c);
 
 		if (!n || !c)
