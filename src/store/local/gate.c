@@ -341,6 +341,8 @@ void gate_set_crowded(struct gate *g)
 {
 	uint32_t n;
 
+	if (g->map && atomic_load(flags(g)) & CROWDED && !bus_torn(g->bus))
+		return; /* set in the file itself: the usual case needs no system call */
 	if (read_flags(g, &n) && !(n & CROWDED))
 		atomic_fetch_or(flags(g), CROWDED);
 }
