@@ -66,8 +66,8 @@ bool str_cut_prefix(struct str *s, struct str prefix);
 /* A whole decimal number with nothing around it. */
 bool str_to_i64(struct str s, int64_t *out);
 
-/* A checksum that continues from `seed`. It detects accidents, not forgeries. Files have it, so it must not change. Its low
- * bits hardly depend on the last bytes of a word, so it is not for tables. */
+/* A checksum that continues from `seed`. It detects accidents, not forgeries. Files have it, so it must not change.
+ * Its low bits hardly depend on the last bytes of a word, so it is not for tables. */
 uint64_t str_sum(uint64_t seed, const void *p, size_t n);
 /* FNV-1a, for tables. A file that processes share has one, too (store/local/combine.c): it must not change. */
 uint64_t str_hash(struct str s);

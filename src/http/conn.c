@@ -24,11 +24,14 @@ static void arm(struct event *e, int64_t ms)
 }
 
 /* Limits the phase. Each request has three phases, so most limits are replaced long before they are due. A timer that
- * fires before that stays as it is, which saves almost every change of libevent's heap. */
+ * fires before that stays as it is, which saves almost every change of libevent's heap. While the machine sleeps,
+ * libevent's clock stands still: a timer that should have fired by now is set again. */
 static void limit(struct conn *c, int64_t ms)
 {
-	c->due_ms = os_boot_ms() + ms;
-	if (c->fires_ms && c->fires_ms <= c->due_ms)
+	int64_t now = os_boot_ms();
+
+	c->due_ms = now + ms;
+	if (c->fires_ms > now && c->fires_ms <= c->due_ms)
 		return;
 	c->fires_ms = c->due_ms;
 	arm(&c->timer, ms);

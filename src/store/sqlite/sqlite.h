@@ -249,7 +249,7 @@ struct sq_row {
 
 void sq_row_read(sqlite3_stmt *st, bool body, struct sq_row *row);
 void sq_row_free(struct sq_row *row);
-/* Within a change: a later put of this record needs no second read. NULL: this is no change. */
+/* Within a change: a later put of this record needs no second read. NULL outside a change. */
 struct sq_seen *sq_row_remember(struct sq *s, const struct sq_row *row);
 /* Within a change: remembers that `key` has no row. */
 void sq_row_remember_absent(struct sq *s, struct str key);
