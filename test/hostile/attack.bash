@@ -17,6 +17,7 @@
 #   says, complains TEXT...    stdout, stderr has each TEXT;  quiet_about TEXT...: neither of them has it
 #   not COMMAND...             it must fail
 #   need PROGRAM               skips the attack if PROGRAM is missing
+#   needs_little ARG...        pawl ARG... with at most 12 MiB;  needs_at_most KIB ARG...: with at most KIB
 #   with_memory KIB COMMAND... runs COMMAND with at most KIB of memory (with sanitizers without a limit: they need more)
 set -eEuo pipefail
 trap 'echo "line $LINENO of ${BASH_SOURCE[0]##*/}: $BASH_COMMAND"' ERR
@@ -71,6 +72,20 @@ with_memory() {
 		[ "$sanitized" ] || ulimit -v "$most"
 		"$@"
 	)
+}
+
+# Meson sets MALLOC_PERTURB_, which touches memory that pawl does not.
+needs_at_most() {
+	local peak most=$1
+	shift
+	env -u MALLOC_PERTURB_ PEAK="$scratch/peak" "$watch" 60 "$started" "$PAWL" "$@" >/dev/null 2>&1 || [ $? -le 100 ]
+	peak=$(<"$scratch/peak")
+	echo "$1: $peak KiB"
+	[ "$sanitized" ] || [ "$peak" -lt "$most" ]
+}
+
+needs_little() {
+	needs_at_most 12288 "$@"
 }
 
 uri() {

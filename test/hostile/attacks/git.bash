@@ -312,6 +312,7 @@ attack_objects_of_absurd_size() {
 	in_little_memory 40 show bomb
 	in_little_memory 0 create "another"
 	in_little_memory 40 show long
+	needs_at_most 42000 show long
 	in_little_memory 40 doctor
 }
 

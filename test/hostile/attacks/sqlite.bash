@@ -155,8 +155,10 @@ attack_texts_twice_and_too_large() {
 		UPDATE body SET title=zeroblob(60000000) WHERE rid=(SELECT rid FROM record WHERE key='task/t2')"
 	victim 0 list
 	says three
+	needs_little list
 	victim 40 show t1
 	victim 40 show t2
+	needs_little show t2
 	victim 40 doctor
 	says 'cannot be used'
 }
