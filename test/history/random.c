@@ -14,7 +14,7 @@
 #include "kit/scale.h"
 #include "proof/check/check.h"
 
-#define SEEDS SCALE(40, 5)
+#define SEEDS SCALE(20, 5)
 
 static size_t check(const struct history_log *log, size_t counts[CHECK_KINDS], bool show)
 {
