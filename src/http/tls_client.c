@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "base/module.h"
 #include "http/tls.h"
@@ -27,6 +28,7 @@ struct http_tls {
 	struct http_tls_context *of;
 	SSL *ssl;
 	SSL_SESSION *ticket; /* to resume the session with; NULL: none came */
+	int64_t shaken;      /* when the handshake ended, in seconds of the wall clock */
 	bool failed;
 };
 
@@ -275,8 +277,10 @@ static ssize_t handshake(struct http_tls *t, char *why, size_t room)
 
 	ERR_clear_error();
 	result = SSL_do_handshake(t->ssl);
-	if (result == 1)
+	if (result == 1) {
+		t->shaken = (int64_t)time(NULL);
 		return 1;
+	}
 	w = wish(t, result);
 	if (w == TLS_WANTS_READ || w == TLS_WANTS_WRITE)
 		return w;
@@ -299,7 +303,7 @@ static size_t keep(struct http_tls *t, void *p, size_t room)
 {
 	if (!t->ticket || SSL_session_reused(t->ssl))
 		return 0;
-	return resume_keep(t->ssl, &t->of->bond, t->ticket, p, room);
+	return resume_keep(t->ssl, &t->of->bond, t->ticket, t->shaken, p, room);
 }
 
 static ssize_t session_read(struct http_tls *t, void *p, size_t n)

@@ -11,7 +11,8 @@
 #define PEER_FIELD 3    /* the tag of the certificate in the bytes of a session */
 #define HEADER_MAX 8    /* bytes of a tag and a length */
 
-/* Stands before the bytes of the session. Times are of the wall clock, in seconds. */
+/* Stands before the bytes of the session. `from`: when the server proved its name. Times are of the wall clock, in
+ * seconds. */
 struct head {
 	struct resume_bond bond;
 	int64_t from, until;
@@ -72,7 +73,7 @@ bool resume_offer(SSL *ssl, const struct resume_bond *b, const void *p, size_t n
 		return false;
 	memcpy(&h, p, sizeof(h));
 	if (memcmp(&h.bond, b, sizeof(*b)) != 0 || now < h.from || now >= h.until ||
-	    h.until > now + KEPT_MAX_S)
+	    h.until > h.from + KEPT_MAX_S)
 		return false;
 	s = d2i_SSL_SESSION(NULL, &end, (long)(n - sizeof(h)));
 	offered = s && end == (const unsigned char *)p + n &&
@@ -84,14 +85,15 @@ bool resume_offer(SSL *ssl, const struct resume_bond *b, const void *p, size_t n
 
 /* ---- the bytes of a session */
 
-/* The first certificate of the chain that expires sets the end. */
-static int64_t seconds_left(SSL *ssl, const SSL_SESSION *ticket)
+/* The ticket and the first certificate of the chain that expires shorten the time of a session. 0: it is over. */
+static int64_t end_of(SSL *ssl, const SSL_SESSION *ticket, int64_t from)
 {
 	STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
-	int64_t left = (int64_t)SSL_SESSION_get_ticket_lifetime_hint(ticket);
+	int64_t now = (int64_t)time(NULL);
+	int64_t until = from + (int64_t)SSL_SESSION_get_ticket_lifetime_hint(ticket);
 
-	if (left > KEPT_MAX_S)
-		left = KEPT_MAX_S;
+	if (until > from + KEPT_MAX_S)
+		until = from + KEPT_MAX_S;
 	if (!chain || sk_X509_num(chain) < 1)
 		return 0;
 	for (int i = 0; i < sk_X509_num(chain); i++) {
@@ -100,10 +102,10 @@ static int64_t seconds_left(SSL *ssl, const SSL_SESSION *ticket)
 
 		if (ASN1_TIME_diff(&days, &seconds, NULL, end) != 1)
 			return 0;
-		if ((int64_t)days * 86400 + seconds < left)
-			left = (int64_t)days * 86400 + seconds;
+		if (now + (int64_t)days * 86400 + seconds < until)
+			until = now + (int64_t)days * 86400 + seconds;
 	}
-	return left;
+	return until > now ? until : 0;
 }
 
 struct piece {
@@ -159,18 +161,17 @@ static size_t copy_session(const unsigned char *der, long n, unsigned char *out,
 	return (size_t)(to - out);
 }
 
-size_t resume_keep(SSL *ssl, const struct resume_bond *b, SSL_SESSION *ticket, void *p, size_t room)
+size_t resume_keep(SSL *ssl, const struct resume_bond *b, SSL_SESSION *ticket, int64_t from,
+		   void *p, size_t room)
 {
-	struct head h = { .bond = *b, .from = (int64_t)time(NULL) };
-	int64_t left = seconds_left(ssl, ticket);
+	struct head h = { .bond = *b, .from = from, .until = end_of(ssl, ticket, from) };
 	unsigned char *der = NULL;
 	int n;
 	size_t size = 0;
 
-	if (left <= 0 || room < sizeof(h) || SSL_get_verify_result(ssl) != X509_V_OK ||
+	if (!h.until || room < sizeof(h) || SSL_get_verify_result(ssl) != X509_V_OK ||
 	    SSL_SESSION_get_protocol_version(ticket) != TLS1_3_VERSION)
 		return 0;
-	h.until = h.from + left;
 	n = i2d_SSL_SESSION(ticket, &der);
 	if (n > 0)
 		size = copy_session(der, n, (unsigned char *)p + sizeof(h), room - sizeof(h));

@@ -4,7 +4,7 @@
  * nevertheless, and never with early data.
  *
  * A session is good for one origin and for one content of the file of trusted certificates. It expires with the
- * server's certificate, and after an hour at the latest.
+ * server's certificate, and at the latest an hour after the server proved its name.
  */
 #ifndef HTTP_TLS_RESUME_H
 #define HTTP_TLS_RESUME_H
@@ -23,8 +23,9 @@ struct resume_bond {
 bool resume_bond(struct resume_bond *b, const char *origin, const char *ca_file);
 /* Offers the session to the server. False: the bytes are damaged or expired, or have another bond. */
 bool resume_offer(SSL *ssl, const struct resume_bond *b, const void *p, size_t n);
-/* Writes the session of a ticket that the server has sent. Returns the number of bytes; 0: it cannot be kept. */
-size_t resume_keep(SSL *ssl, const struct resume_bond *b, SSL_SESSION *ticket, void *p,
-		   size_t room);
+/* Writes the session of a ticket that the server has sent. `from`: when it proved its name, on the wall clock. Returns
+ * the number of bytes; 0: it cannot be kept. */
+size_t resume_keep(SSL *ssl, const struct resume_bond *b, SSL_SESSION *ticket, int64_t from,
+		   void *p, size_t room);
 
 #endif

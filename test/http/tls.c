@@ -8,6 +8,20 @@
 #include "base/fs.h"
 #include "http/tls.h"
 
+/* The test and the libraries have this clock. */
+static _Atomic int64_t clock_ahead; /* the server is a thread */
+
+time_t time(time_t *out)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	now.tv_sec += clock_ahead;
+	if (out)
+		*out = now.tv_sec;
+	return now.tv_sec;
+}
+
 static const struct http_headers none = { NULL, 0 };
 static char dir[] = "/tmp/pawl-tls.XXXXXX";
 
@@ -302,8 +316,9 @@ static void test_reload(void **state)
 
 /* ---- sessions that are kept in a file */
 
-/* Makes a call with a connection of its own. Returns the number of resumed handshakes until now. */
-static uint64_t call_once(struct harness *h, const char *url, const char *ca)
+/* Makes a call with a connection of its own, which lasts for some time. Returns the number of resumed handshakes until
+ * now. */
+static uint64_t call_for(struct harness *h, const char *url, const char *ca, int64_t seconds)
 {
 	struct http_client_options o = { .ca_file = file(ca), .session_file = file("kept") };
 	struct http_client *c;
@@ -314,10 +329,16 @@ static uint64_t call_once(struct harness *h, const char *url, const char *ca)
 	assert_int_equal(http_client_new(url, &o, &c, why, sizeof(why)), 0);
 	if (get(c, "/who", &a, &out) != HTTP_ANSWERED)
 		fail_msg("%s", out.why);
+	clock_ahead += seconds;
 	http_client_free(c);
 	arena_free(&a);
 	WAIT_FOR(harness_counters(h).connections == 0);
 	return harness_counters(h).resumed;
+}
+
+static uint64_t call_once(struct harness *h, const char *url, const char *ca)
+{
+	return call_for(h, url, ca, 0);
 }
 
 static struct str kept(struct arena *a)
@@ -356,6 +377,42 @@ static void test_resumes(void **state)
 	arena_free(&a);
 }
 
+/* The times stand behind the bond of 32 bytes. */
+static void kept_times(int64_t times[2])
+{
+	struct arena a = { 0 };
+
+	memcpy(times, kept(&a).p + 32, 2 * sizeof(times[0]));
+	arena_free(&a);
+}
+
+/* An hour from the proof of the server's name, however long the connection lasts, and not longer than the certificate
+ * of two days. */
+static void test_resumes_for_an_hour(void **state)
+{
+	struct harness *h = secure("good.pem", "good.key");
+	int64_t start = time(NULL), times[2];
+
+	(void)state;
+	unlink(file("kept"));
+	(void)call_for(h, harness_url(h), "good.pem", 1800);
+	kept_times(times);
+	assert_in_range(times[0], start, start + 1799);
+	assert_int_equal(times[1], times[0] + 3600);
+	unlink(file("kept"));
+	(void)call_for(h, harness_url(h), "good.pem", 3600);
+	assert_false(fs_exists(file("kept")));
+	clock_ahead = 2 * 86400 - 600;
+	(void)call_once(h, harness_url(h), "good.pem");
+	kept_times(times);
+	assert_in_range(times[1] - times[0], 1, 600);
+	unlink(file("kept"));
+	(void)call_for(h, harness_url(h), "good.pem", 600);
+	assert_false(fs_exists(file("kept")));
+	clock_ahead = 0;
+	harness_end(h);
+}
+
 /* A resumed session skips the proof of the server's name. So it must not lead to another server or trust. */
 static void test_resumes_no_other(void **state)
 {
@@ -388,7 +445,7 @@ static void ignored(struct harness *h)
 	assert_int_equal(call_once(h, harness_url(h), "good.pem"), before + 1);
 }
 
-/* A good session with other times: they stand behind the bond of 32 bytes. */
+/* A good session with other times. */
 static void ignored_in_time(struct harness *h, struct str good, int64_t from, int64_t until)
 {
 	char bytes[HTTP_TLS_KEPT_MAX];
@@ -428,7 +485,7 @@ static void test_resumes_nothing_planted(void **state)
 	ignored(h);
 	ignored_in_time(h, good, -3600, -1);
 	ignored_in_time(h, good, 1000, 2000);
-	ignored_in_time(h, good, -10, 2 * 3600);
+	ignored_in_time(h, good, -10, 3591);
 	/* a change of any byte, for example in the secret, where only the server finds it */
 	for (size_t i = 0; i < good.n; i += 7) {
 		memcpy(bytes, good.p, good.n);
@@ -454,6 +511,7 @@ int main(void)
 		cmocka_unit_test(test_reload),
 		cmocka_unit_test(test_trusted),
 		cmocka_unit_test(test_resumes),
+		cmocka_unit_test(test_resumes_for_an_hour),
 		cmocka_unit_test(test_resumes_no_other),
 		cmocka_unit_test(test_resumes_nothing_planted),
 	};
