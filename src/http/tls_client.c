@@ -15,11 +15,14 @@
 #include "http/tls.h"
 #include "http/tls_resume.h"
 
+#define TRUSTED_MAX (16 << 20) /* bytes of the file of certificates */
+
 struct http_tls_context {
 	SSL_CTX *ctx;
 	BIO_METHOD *method;
 	struct resume_bond bond;
 	char *ca_file; /* NULL: the system's certificates */
+	BIO *trusted;  /* the content of the file */
 	bool trusts;   /* they are loaded, which the first certificate to verify needs */
 	bool unusable; /* they could not be loaded */
 };
@@ -98,10 +101,36 @@ static void unusable(const char *ca_file, char *why, size_t room)
 	ERR_clear_error();
 }
 
-/* Does the file have this certificate and nothing else? */
-static bool has_only(const char *ca_file, const unsigned char *cert, long size)
+/* Reads the file once. It may be a pipe, and a second read could find other certificates. */
+static BIO *read_file(const char *path)
 {
-	BIO *in = BIO_new_file(ca_file, "r");
+	BIO *in = BIO_new_file(path, "r"), *out = BIO_new(BIO_s_mem());
+	char part[4096];
+	int n = -1;
+
+	while (in && out && (n = BIO_read(in, part, sizeof(part))) > 0)
+		if (BIO_write(out, part, n) != n || BIO_pending(out) > TRUSTED_MAX)
+			break;
+	BIO_free(in);
+	if (n == 0)
+		return out;
+	BIO_free(out);
+	return NULL;
+}
+
+/* Reads memory from its start, and leaves it as it is. */
+static BIO *reader(BIO *of)
+{
+	char *p;
+	long n = BIO_get_mem_data(of, &p);
+
+	return BIO_new_mem_buf(n ? p : "", (int)n);
+}
+
+/* Does the memory have this certificate and nothing else? */
+static bool has_only(BIO *trusted, const unsigned char *cert, long size)
+{
+	BIO *in = reader(trusted);
 	char *name = NULL, *head = NULL;
 	unsigned char *data = NULL;
 	long n;
@@ -120,19 +149,39 @@ static bool has_only(const char *ca_file, const unsigned char *cert, long size)
 	return found == 1 && same == 1;
 }
 
+/* Adds certificates and revocation lists. False: there is none, or one is damaged. */
+static bool add_all(X509_STORE *store, BIO *trusted)
+{
+	BIO *in = reader(trusted);
+	/* with a password, else OpenSSL would ask for the one of an encrypted key in the file */
+	STACK_OF(X509_INFO) *all = in ? PEM_X509_INFO_read_bio(in, NULL, NULL, "") : NULL;
+	int found = 0;
+	bool good = true;
+
+	for (int i = 0; i < sk_X509_INFO_num(all); i++) {
+		const X509_INFO *one = sk_X509_INFO_value(all, i);
+
+		found += one->x509 || one->crl;
+		good = good && (!one->x509 || X509_STORE_add_cert(store, one->x509) == 1) &&
+		       (!one->crl || X509_STORE_add_crl(store, one->crl) == 1);
+	}
+	sk_X509_INFO_pop_free(all, X509_INFO_free);
+	BIO_free(in);
+	return found && good;
+}
+
 /* A server without an authority has signed its certificate itself, and the file has the same one. OpenSSL takes long to
  * decode a certificate, and it has decoded the one of the server already. */
-static bool trust_file(const char *ca_file, X509_STORE_CTX *of)
+static bool trust_these(BIO *trusted, X509_STORE_CTX *of)
 {
 	X509 *peer = X509_STORE_CTX_get0_cert(of);
 	X509_STORE *store = X509_STORE_CTX_get0_store(of);
 	unsigned char *bytes = NULL;
 	int n = peer ? i2d_X509(peer, &bytes) : -1;
-	bool same = n > 0 && has_only(ca_file, bytes, n);
+	bool same = n > 0 && has_only(trusted, bytes, n);
 
 	OPENSSL_free(bytes);
-	return same ? X509_STORE_add_cert(store, peer) == 1
-		    : X509_STORE_load_file(store, ca_file) == 1;
+	return same ? X509_STORE_add_cert(store, peer) == 1 : add_all(store, trusted);
 }
 
 /* A session that is resumed has no certificate to verify. It need not load the certificates to trust, which may be
@@ -142,7 +191,7 @@ static int verify(X509_STORE_CTX *of, void *context)
 	struct http_tls_context *c = context;
 
 	if (!c->trusts)
-		c->trusts = c->ca_file ? trust_file(c->ca_file, of)
+		c->trusts = c->trusted ? trust_these(c->trusted, of)
 				       : SSL_CTX_set_default_verify_paths(c->ctx) == 1;
 	c->unusable = !c->trusts;
 	return c->unusable ? 0 : X509_verify_cert(of);
@@ -151,8 +200,10 @@ static int verify(X509_STORE_CTX *of, void *context)
 static bool trust(struct http_tls_context *c, const char *origin, const char *ca_file)
 {
 	c->ca_file = ca_file ? strdup(ca_file) : NULL;
+	c->trusted = ca_file ? read_file(ca_file) : NULL;
 	SSL_CTX_set_cert_verify_callback(c->ctx, verify, c);
-	return (c->ca_file || !ca_file) && resume_bond(&c->bond, origin, ca_file);
+	return ((c->ca_file && c->trusted) || !ca_file) &&
+	       resume_bond(&c->bond, origin, c->trusted);
 }
 
 /* The server sends tickets after the handshake. */
@@ -173,6 +224,7 @@ static void context_free(struct http_tls_context *c)
 		return;
 	SSL_CTX_free(c->ctx);
 	BIO_meth_free(c->method);
+	BIO_free(c->trusted);
 	free(c->ca_file);
 	free(c);
 }

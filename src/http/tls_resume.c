@@ -27,33 +27,24 @@ static bool sum_text(EVP_MD_CTX *d, const char *text)
 	return EVP_DigestUpdate(d, text, strlen(text) + 1) == 1;
 }
 
-static bool sum_file(EVP_MD_CTX *d, const char *path)
-{
-	BIO *in = BIO_new_file(path, "r");
-	char part[4096];
-	int n = -1;
-
-	while (in && (n = BIO_read(in, part, sizeof(part))) > 0)
-		if (EVP_DigestUpdate(d, part, (size_t)n) != 1)
-			break;
-	BIO_free(in);
-	return n == 0;
-}
-
 /* The environment may name other certificates than those of the system. */
-static bool sum_trust(EVP_MD_CTX *d, const char *ca_file)
+static bool sum_trust(EVP_MD_CTX *d, BIO *trusted)
 {
-	if (ca_file)
-		return sum_text(d, "file") && sum_file(d, ca_file);
+	if (trusted) {
+		char *p;
+		long n = BIO_get_mem_data(trusted, &p);
+
+		return sum_text(d, "file") && EVP_DigestUpdate(d, p, (size_t)n) == 1;
+	}
 	return sum_text(d, "system") && sum_text(d, getenv(X509_get_default_cert_file_env())) &&
 	       sum_text(d, getenv(X509_get_default_cert_dir_env()));
 }
 
-bool resume_bond(struct resume_bond *b, const char *origin, const char *ca_file)
+bool resume_bond(struct resume_bond *b, const char *origin, BIO *trusted)
 {
 	EVP_MD_CTX *d = EVP_MD_CTX_new();
 	bool done = d && EVP_DigestInit_ex(d, EVP_sha256(), NULL) == 1 && sum_text(d, origin) &&
-		    sum_trust(d, ca_file) && EVP_DigestFinal_ex(d, b->sum, NULL) == 1;
+		    sum_trust(d, trusted) && EVP_DigestFinal_ex(d, b->sum, NULL) == 1;
 
 	EVP_MD_CTX_free(d);
 	return done;

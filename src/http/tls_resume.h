@@ -19,8 +19,8 @@ struct resume_bond {
 	unsigned char sum[32];
 };
 
-/* `ca_file` may be NULL: the system's certificates. False: the file cannot be read. */
-bool resume_bond(struct resume_bond *b, const char *origin, const char *ca_file);
+/* trusted: the certificates in memory; NULL: the system's. */
+bool resume_bond(struct resume_bond *b, const char *origin, BIO *trusted);
 /* Offers the session to the server. False: the bytes are damaged or expired, or have another bond. */
 bool resume_offer(SSL *ssl, const struct resume_bond *b, const void *p, size_t n);
 /* Writes the session of a ticket that the server has sent. `from`: when it proved its name, on the wall clock. Returns

@@ -154,7 +154,8 @@ serve_tls() {
 	serve_tls
 	ask 30 create x --store "$secure"
 	is '.error.applied == "no" and (.error.hint | contains("PAWL_SERVER_CA"))'
-	PAWL_SERVER_CA=$PWD/cert.pem call 0 create x --store "$secure"
+	PAWL_SERVER_CA=<(cat cert.pem) call 0 create x --store "$secure"
+	PAWL_SERVER_CA=$PWD/cert.pem call 0 list --store "$secure"
 	PAWL_SERVER_CA=$PWD/missing.pem call 30 list --store "$secure" --timeout 0
 	call 40 doctor --store "$secure"
 	says certificate PAWL_SERVER_CA

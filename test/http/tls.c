@@ -69,7 +69,7 @@ static int group_teardown(void **state)
 	static const char *const names[] = { "good.key",   "good.pem",   "other.key",  "other.pem",
 					     "now.key",    "now.pem",    "signed.key", "signed.pem",
 					     "signed.csr", "signed.ext", "both.pem",   "broken.pem",
-					     "other.srl",  "kept",       "moved" };
+					     "other.srl",  "kept",       "moved",      "pipe" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -210,7 +210,23 @@ static void test_trusted(void **state)
 	answers(s, "both.pem");
 	refuses(harness_url(s), "good.pem", "not trusted");
 	refuses(harness_url(h), "broken.pem", "broken.pem");
+	refuses(harness_url(h), "signed.csr", "signed.csr");
+	refuses(harness_url(h), "signed.ext", "signed.ext");
 	harness_end(s);
+	harness_end(h);
+}
+
+/* A pipe can be read only once, for example with PAWL_SERVER_CA=<(...). */
+static void test_trusts_a_pipe(void **state)
+{
+	struct harness *h = secure("good.pem", "good.key");
+
+	(void)state;
+	shell("cat other.pem good.pem >both.pem && mkfifo pipe");
+	shell("timeout 60 sh -c 'cat good.pem >pipe' & true");
+	answers(h, "pipe");
+	shell("timeout 60 sh -c 'cat both.pem >pipe' & true");
+	answers(h, "pipe");
 	harness_end(h);
 }
 
@@ -510,6 +526,7 @@ int main(void)
 		cmocka_unit_test(test_parked),
 		cmocka_unit_test(test_reload),
 		cmocka_unit_test(test_trusted),
+		cmocka_unit_test(test_trusts_a_pipe),
 		cmocka_unit_test(test_resumes),
 		cmocka_unit_test(test_resumes_for_an_hour),
 		cmocka_unit_test(test_resumes_no_other),
