@@ -5,6 +5,7 @@
 #include <openssl/x509.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define KEPT_MAX_S 3600 /* the server then proves its name again, even if its ticket lasts longer */
@@ -22,12 +23,44 @@ struct head {
 
 static bool sum_text(EVP_MD_CTX *d, const char *text)
 {
-	if (!text)
-		text = "";
 	return EVP_DigestUpdate(d, text, strlen(text) + 1) == 1;
 }
 
-/* The environment may name other certificates than those of the system. */
+/* The time of the last change stands for the content. To read it would take longer than to verify the server. */
+static bool sum_path(EVP_MD_CTX *d, const char *path)
+{
+	int64_t seen[5] = { 0 };
+	struct stat st;
+
+	if (stat(path, &st) == 0) {
+		seen[0] = (int64_t)st.st_dev;
+		seen[1] = (int64_t)st.st_ino;
+		seen[2] = (int64_t)st.st_size;
+		seen[3] = (int64_t)st.st_ctim.tv_sec;
+		seen[4] = (int64_t)st.st_ctim.tv_nsec;
+	}
+	return sum_text(d, path) && EVP_DigestUpdate(d, seen, sizeof(seen)) == 1;
+}
+
+/* OpenSSL divides the list of folders in the same way. */
+static bool sum_folders(EVP_MD_CTX *d, const char *list)
+{
+	char *copy = strdup(list), *rest = copy, *path;
+	bool good = copy;
+
+	while (good && (path = strsep(&rest, ":")))
+		good = sum_path(d, path);
+	free(copy);
+	return good;
+}
+
+static const char *chosen(const char *variable, const char *usual)
+{
+	const char *value = getenv(variable);
+
+	return value ? value : usual;
+}
+
 static bool sum_trust(EVP_MD_CTX *d, BIO *trusted)
 {
 	if (trusted) {
@@ -36,8 +69,10 @@ static bool sum_trust(EVP_MD_CTX *d, BIO *trusted)
 
 		return sum_text(d, "file") && EVP_DigestUpdate(d, p, (size_t)n) == 1;
 	}
-	return sum_text(d, "system") && sum_text(d, getenv(X509_get_default_cert_file_env())) &&
-	       sum_text(d, getenv(X509_get_default_cert_dir_env()));
+	return sum_text(d, "system") &&
+	       sum_path(d,
+			chosen(X509_get_default_cert_file_env(), X509_get_default_cert_file())) &&
+	       sum_folders(d, chosen(X509_get_default_cert_dir_env(), X509_get_default_cert_dir()));
 }
 
 bool resume_bond(struct resume_bond *b, const char *origin, BIO *trusted)

@@ -3,8 +3,8 @@
  * command that makes one call spends much of its time on that proof. Only with TLS 1.3, which exchanges new keys
  * nevertheless, and never with early data.
  *
- * A session is good for one origin and for one content of the file of trusted certificates. It expires with the
- * server's certificate, and at the latest an hour after the server proved its name.
+ * A session is good for one origin and one set of trusted certificates: the content of a file, or the system's file and
+ * folders as they are since their last change. It expires with the server's certificate, and at the latest an hour after the server proved its name.
  */
 #ifndef HTTP_TLS_RESUME_H
 #define HTTP_TLS_RESUME_H

@@ -336,7 +336,8 @@ static void test_reload(void **state)
  * now. */
 static uint64_t call_for(struct harness *h, const char *url, const char *ca, int64_t seconds)
 {
-	struct http_client_options o = { .ca_file = file(ca), .session_file = file("kept") };
+	struct http_client_options o = { .ca_file = ca ? file(ca) : NULL,
+					 .session_file = file("kept") };
 	struct http_client *c;
 	struct http_answer out;
 	struct arena a = { 0 };
@@ -452,6 +453,47 @@ static void test_resumes_no_other(void **state)
 	harness_end(h);
 }
 
+/* The call proves the server's name, and the next one continues its session. */
+static void proves_again(struct harness *h)
+{
+	uint64_t before = harness_counters(h).resumed;
+
+	assert_int_equal(call_once(h, harness_url(h), NULL), before);
+	assert_int_equal(call_once(h, harness_url(h), NULL), before + 1);
+}
+
+/* Somebody removes an authority, or names another file or folder. */
+static void test_resumes_with_the_system(void **state)
+{
+	struct harness *h = secure("good.pem", "good.key");
+	struct stat before, now;
+	char folders[160];
+
+	(void)state;
+	shell("cat good.pem other.pem >both.pem && mkdir folder");
+	snprintf(folders, sizeof(folders), "%s:%s", file("missing"), file("folder"));
+	setenv("SSL_CERT_FILE", file("both.pem"), 1);
+	setenv("SSL_CERT_DIR", file("missing"), 1);
+	unlink(file("kept"));
+	proves_again(h);
+	shell("cat good.pem >both.pem");
+	proves_again(h);
+	setenv("SSL_CERT_FILE", file("good.pem"), 1);
+	proves_again(h);
+	setenv("SSL_CERT_DIR", folders, 1);
+	proves_again(h);
+	assert_int_equal(stat(file("folder"), &before), 0);
+	do { /* until the clock of the file system moves on */
+		shell("touch folder/new && rm folder/new");
+		assert_int_equal(stat(file("folder"), &now), 0);
+	} while (memcmp(&now.st_ctim, &before.st_ctim, sizeof(now.st_ctim)) == 0);
+	proves_again(h);
+	unsetenv("SSL_CERT_FILE");
+	unsetenv("SSL_CERT_DIR");
+	assert_int_equal(rmdir(file("folder")), 0);
+	harness_end(h);
+}
+
 /* The call succeeds, and a good session replaces the file. */
 static void ignored(struct harness *h)
 {
@@ -530,6 +572,7 @@ int main(void)
 		cmocka_unit_test(test_resumes),
 		cmocka_unit_test(test_resumes_for_an_hour),
 		cmocka_unit_test(test_resumes_no_other),
+		cmocka_unit_test(test_resumes_with_the_system),
 		cmocka_unit_test(test_resumes_nothing_planted),
 	};
 
