@@ -192,7 +192,8 @@ static int load_tls(struct wire *w, const char *origin, const char *ca_file, cha
 static void offer_session(struct wire *w)
 {
 	char bytes[HTTP_TLS_KEPT_MAX];
-	size_t n = w->session_file ? kept_read(w->session_file, bytes, sizeof(bytes)) : 0;
+	bool may = w->session_file && !w->refused;
+	size_t n = may ? kept_read(w->session_file, bytes, sizeof(bytes)) : 0;
 
 	w->offered = n && w->tls->offer(w->session, bytes, n);
 }
@@ -212,11 +213,8 @@ static int shake_hands(struct wire *w, int64_t deadline, char *why, size_t room)
 	ssize_t n;
 
 	while ((n = w->tls->handshake(w->session, why, room)) != 1) {
-		if (n == TLS_FAILED) {
-			if (w->offered)
-				kept_forget(w->session_file);
+		if (n == TLS_FAILED)
 			return WIRE_FAILED;
-		}
 		result = ready(w, n == TLS_WANTS_READ ? POLLIN : POLLOUT, deadline);
 		if (result) {
 			say(result, "the TLS handshake", why, room);
@@ -239,7 +237,11 @@ int wire_secure(struct wire *w, const char *host, const char *origin, const char
 		return WIRE_FAILED;
 	}
 	offer_session(w);
-	return shake_hands(w, deadline, why, room);
+	result = shake_hands(w, deadline, why, room);
+	w->refused = result == WIRE_FAILED && w->offered;
+	if (w->refused)
+		kept_forget(w->session_file);
+	return result;
 }
 
 /* ---- bytes */

@@ -17,6 +17,7 @@ struct wire {
 	struct http_tls *session;
 	const char *session_file; /* NULL: none */
 	bool offered;             /* the session of the file was offered */
+	bool refused;             /* the last handshake failed with it: do not offer it again */
 };
 
 /* Results besides a number of bytes; 0 is the end. */
@@ -26,8 +27,8 @@ enum { WIRE_TIMEOUT = -1, WIRE_STOPPED = -2, WIRE_FAILED = -3 };
 int wire_connect(struct wire *w, const struct http_place *place, int64_t deadline, char *why,
 		 size_t room);
 int wire_connect_unix(struct wire *w, const char *path, int64_t deadline, char *why, size_t room);
-/* Adds TLS to the connection. If it fails with `offered`, a new connection may succeed: the session was at fault, and its
- * file is gone. */
+/* Adds TLS to the connection. If it fails with `offered`, a new connection may succeed: the session was at fault, and is
+ * not offered again. */
 int wire_secure(struct wire *w, const char *host, const char *origin, const char *ca_file,
 		int64_t deadline, char *why, size_t room);
 /* Is it connected, and has the peer neither closed it nor sent anything? */
