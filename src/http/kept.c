@@ -1,8 +1,6 @@
 #include "http/kept.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -21,29 +19,20 @@ size_t kept_read(const char *path, void *p, size_t room)
 	return n;
 }
 
-static bool write_new(const char *path, struct str bytes)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	bool done;
-
-	if (fd < 0)
-		return false;
-	done = fs_write_all(fd, bytes) == 0;
-	return close(fd) == 0 && done;
-}
-
-/* Nothing is synced and no error reported: a lost file costs one handshake. */
+/* Nothing is synced and no error reported: a lost file costs one handshake. So does a file that is incomplete, because a
+ * reader recognises it. A temporary file would need a name of its own, and a killed process would leave its secret. */
 void kept_write(const char *path, struct str bytes)
 {
-	char temp[PATH_MAX];
 	struct arena a = { 0 };
-	int n = snprintf(temp, sizeof(temp), "%s.%d", path, (int)getpid());
+	int fd = -1;
 
-	if (n > 0 && (size_t)n < sizeof(temp) &&
-	    fs_make_dirs(arena_cstr(&a, fs_dirname(str_c(path))), 0700) == 0) {
-		unlink(temp); /* of a process that was killed */
-		if (!write_new(temp, bytes) || rename(temp, path) < 0)
-			unlink(temp);
+	if (fs_make_dirs(arena_cstr(&a, fs_dirname(str_c(path))), 0700) == 0) {
+		unlink(path); /* others may have opened or linked it */
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	}
+	if (fd >= 0) {
+		(void)fs_write_all(fd, bytes);
+		close(fd);
 	}
 	arena_free(&a);
 }

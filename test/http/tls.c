@@ -391,12 +391,18 @@ static void test_resumes(void **state)
 	struct arena a = { 0 };
 	struct str first;
 	struct stat st;
+	char foreign[80];
 
 	(void)state;
 	unlink(file("kept"));
+	/* a process in another container has the same number */
+	snprintf(foreign, sizeof(foreign), "%s.%d", file("kept"), (int)getpid());
+	assert_int_equal(fs_write_atomic(foreign, STR("of another process"), 0600), 0);
 	assert_int_equal(call_once(h, harness_url(h), "good.pem"), 0);
 	assert_int_equal(stat(file("kept"), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(fs_read(&a, foreign, 100, &first), 0);
+	unlink(foreign);
 	first = kept(&a);
 	assert_int_equal(call_once(h, harness_url(h), "good.pem"), 1);
 	assert_int_equal(call_once(h, harness_url(h), "good.pem"), 2);
