@@ -264,6 +264,32 @@ static void test_slow(void **state)
 	harness_end(h);
 }
 
+/* The timer of the head fires while the connection is idle, which may last longer. A test that was held up itself sends
+ * its request too late, and tries again. */
+static void test_idle(void **state)
+{
+	struct http_options o = harness_options();
+	int64_t until = os_boot_ms() + PATIENCE;
+	struct harness *h;
+	char body[1024];
+	int status;
+
+	(void)state;
+	o.limits.head_ms = 150;
+	o.limits.idle_ms = 300;
+	h = harness_start(&o);
+	do {
+		int fd = dial(h);
+
+		say(fd, GET("/a"));
+		status = hear_answer(fd, body, sizeof(body));
+		assert_true(hear_end(fd));
+		close(fd);
+	} while (status != 200 && os_boot_ms() < until);
+	assert_int_equal(status, 200);
+	harness_end(h);
+}
+
 /* A peer that does not close after a refusal is closed. */
 static void test_lingers_no_longer(void **state)
 {
@@ -490,6 +516,7 @@ int main(void)
 		cmocka_unit_test(test_parked_with_more),
 		cmocka_unit_test(test_parked_long),
 		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_lingers_no_longer),
 		cmocka_unit_test(test_continue),
 		cmocka_unit_test(test_per_address),
