@@ -15,7 +15,7 @@
 int fs_read(struct arena *a, const char *path, size_t max, struct str *out);
 /* The same for an open file. */
 int fs_read_fd(struct arena *a, int fd, size_t max, struct str *out);
-/* Reads a secret. -EPERM: other users can read or write the file. */
+/* Reads a secret. -EPERM: the file has another owner, other users can read or write it, or it is not a regular file. */
 int fs_read_private(struct arena *a, const char *path, size_t max, struct str *out);
 /* Replaces the whole file or nothing (temporary file, fsync, rename, fsync of the folder). */
 int fs_write_atomic(const char *path, struct str data, mode_t mode);

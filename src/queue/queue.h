@@ -33,10 +33,9 @@ struct queue_config {
 	enum result (*bearer)(void *ctx, struct str origin, struct str *token, struct answer *ans,
 			      struct arena *a);
 	void *bearer_ctx;
-	const char *ca_file; /* NULL: those of the system */
-	const char
-		*state_dir;  /* a folder of the user for what a remote queue keeps; NULL: nothing */
-	struct backoff look; /* pauses between reads, if the store cannot wake us */
+	const char *ca_file;   /* NULL: those of the system */
+	const char *state_dir; /* the user's state folder, for TLS sessions; NULL: keep none */
+	struct backoff look;   /* pauses between reads, if the store cannot wake us */
 	/* Of a queue behind a server: if the network repeated a change, the server calls it repeated, whether this call has
 	 * made it or an earlier one. Sets `repeated` to REPEATED_MAYBE then; else it is 0. */
 	bool tells_resent;

@@ -81,6 +81,16 @@ terminal_call() {
 	done
 }
 
+# The program loads them lazily, for the sake of their libraries. A module itself must not fail at its first call, nor leave
+# its table of functions writable.
+@test "every module and the program bind their functions at the start" {
+	for file in "$PAWL" "$PAWL_BUILD"/pawl-*.so; do
+		echo "$file"
+		readelf -d "$file" | grep BIND_NOW
+		readelf -lW "$file" | grep GNU_RELRO
+	done
+}
+
 @test "the board: only in a terminal, with its module" {
 	queue
 	call 2 board
