@@ -194,6 +194,28 @@ static void test_parent_once(void **state)
 	arena_free(&a);
 }
 
+/* A store is open while the row of its queue goes: a person has restored the schema from a backup, for example. */
+static void test_removed(void **state)
+{
+	struct pg *s = open_schema("removed");
+	struct query q = { .pick = PICK_ELIGIBLE, .limit = 1 };
+	const struct wants w = { .queries = &q, .n_queries = 1 }, *wanted = &w;
+
+	(void)state;
+	assert_int_equal(pg_lock(s, 20000, &wanted, 1), 0);
+	give_up(s);
+	run_beside(s, "DELETE FROM $S.queue");
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(pg_lock(s, 20000, &wanted, 1), STORE_ABSENT);
+		assert_non_null(strstr(err.text, "another process removed the queue"));
+		s->changing = false;
+		pg_forget_seen(s);
+		pg_disconnect(s); /* a new session has had no lock before */
+		assert_int_equal(pg_guard(s), 0);
+	}
+	close_it(s);
+}
+
 /* A task whose date has come ranks among the ready ones; the server answers for each lane by itself. */
 static int put_lanes(struct edit *e, void *ctx)
 {
@@ -366,6 +388,7 @@ int main(void)
 		cmocka_unit_test(test_rank_of_lanes),  cmocka_unit_test(test_long_log),
 		cmocka_unit_test(test_new_connection), cmocka_unit_test(test_dollars),
 		cmocka_unit_test(test_tell),           cmocka_unit_test(test_until),
+		cmocka_unit_test(test_removed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,11 +8,10 @@
 
 #include "store/postgres/postgres.h"
 
-/* In a change and in a snapshot the time is known. A query that is read ahead takes the time of its change from the lock.
- * Else the server takes the time, not before the last change. */
-#define NOW                                                                \
-	"coalesce($2,nullif(current_setting('pawl.now',true),'')::bigint," \
-	"(SELECT greatest(now,$C) FROM $S.queue WHERE q=$1))"
+/* In a change and in a snapshot the time is known. A query that is read ahead takes the time of its change from the lock:
+ * NULL if the queue is gone. Else the server takes the time, not before the last change. */
+#define LOCK_NOW "nullif(current_setting('pawl.now',true),'')::bigint"
+#define NOW "coalesce($2," LOCK_NOW ",(SELECT greatest(now,$C) FROM $S.queue WHERE q=$1))"
 #define SMALL 8 /* records that a change is likely to write */
 #define UNION_MOST 10000
 
@@ -432,9 +431,7 @@ void pg_scan_keys(struct pg *s, const struct query *q, int n, struct pg_args *ar
 	key_branch(&c, "r.lane=1", n, limit);
 	buf_addf(&c.sql, " UNION ALL ");
 	key_branch(&c,
-		   arena_printf(&c.a,
-				"r.lane>=2 AND r.lane IN(%s) AND "
-				"r.eligible_at<=current_setting('pawl.now')::bigint",
+		   arena_printf(&c.a, "r.lane>=2 AND r.lane IN(%s) AND r.eligible_at<=" LOCK_NOW,
 				timed(q, lanes))
 			   .p,
 		   n, limit);
