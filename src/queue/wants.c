@@ -48,10 +48,13 @@ static void want_records(struct list *l, const struct request *rq)
 		task(l, rq->depends.v[i]);
 }
 
-static bool ends_task(enum op op)
+/* May the task end, or open again? Then the counts of its parent and of the tasks that wait for it change. */
+static bool ends_task(const struct request *rq)
 {
-	return op == OP_DONE || op == OP_CANCEL || op == OP_FAIL || op == OP_APPROVE ||
-	       op == OP_REOPEN || op == OP_REMOVE;
+	if (rq->op == OP_STATUS)
+		return status_ended(rq->status);
+	return rq->op == OP_DONE || rq->op == OP_CANCEL || rq->op == OP_APPROVE ||
+	       rq->op == OP_REOPEN || rq->op == OP_REMOVE;
 }
 
 static void want_queries(struct list *l, const struct job *j)
@@ -60,7 +63,7 @@ static void want_queries(struct list *l, const struct job *j)
 	bool takes = rq->op == OP_TAKE || (rq->op == OP_DONE && rq->claim_next);
 	size_t n = 0;
 
-	if (ends_task(rq->op) && rq->id.n)
+	if (ends_task(rq) && rq->id.n)
 		l->queries[n++] = (struct query){ .depends_on = task_key(l->a, rq->id) };
 	if (takes && j->fresh.n)
 		l->queries[n++] = (struct query){ .token = j->fresh };
@@ -70,6 +73,7 @@ static void want_queries(struct list *l, const struct job *j)
 	}
 	l->w->queries = l->queries;
 	l->w->n_queries = n;
+	l->w->parents = ends_task(rq) || (rq->op == OP_UPDATE && HAS(rq, parent));
 }
 
 const struct wants *job_reads(const struct job *j, struct arena *a)

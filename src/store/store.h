@@ -189,6 +189,7 @@ struct wants {
 	struct strs keys;
 	const struct query *queries; /* as for edit_scan() */
 	size_t n_queries;
+	bool parents; /* of the tasks among `keys` */
 };
 
 struct change {

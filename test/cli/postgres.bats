@@ -450,6 +450,13 @@ trips() {
 	trips 2 heartbeat b --agent ann
 	trips 2 comment b "a text"
 	trips 2 done b --agent ann
+	trips 2 reopen b --reason "not complete"
+	call 0 claim b --agent ann
+	trips 2 fail b --agent ann --reason "it cannot work"
+	trips 2 retry b
+	trips 2 status b canceled --reason "not needed"
+	call 0 reopen b --reason "needed after all"
+	trips 2 update b --parent ""
 	trips 2 next --claim --agent bob
 	trips 2 done t1 --agent bob --claim-next
 	trips 2 update c --priority 5

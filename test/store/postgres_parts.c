@@ -98,7 +98,7 @@ static void test_full_batch(void **state)
 	struct pg *s = open_schema("full");
 	struct arena a = { 0 };
 	struct query queries[PG_SETS] = { 0 };
-	struct wants w = { make_family(s, &a), queries, PG_SETS };
+	struct wants w = { make_family(s, &a), queries, PG_SETS, false };
 
 	(void)state;
 	for (int i = 0; i < PG_SETS; i++)
@@ -175,21 +175,31 @@ static void test_old_plan(void **state)
 	close_it(s);
 }
 
+static int rows_of(struct pg *s, const struct wants *w)
+{
+	PGresult *r = NULL;
+	int n;
+
+	assert_int_equal(pg_ahead_send(s, &w, 1), 0);
+	assert_int_equal(pg_wait_all(s, &r, pg_ahead_results(s)), 0);
+	n = PQntuples(r);
+	PQclear(r);
+	pg_forget_seen(s);
+	return n;
+}
+
 static void test_parent_once(void **state)
 {
 	struct pg *s = open_schema("parent");
 	struct arena a = { 0 };
-	struct query ends = { .depends_on = STR("part0") };
-	struct wants w = { make_family(s, &a), &ends, 1 };
-	const struct wants *wanted = &w;
-	PGresult *r = NULL;
+	struct wants w = { .keys = make_family(s, &a) };
 
 	(void)state;
-	assert_int_equal(pg_ahead_send(s, &wanted, 1), 0);
-	assert_int_equal(pg_wait_all(s, &r, pg_ahead_results(s)), 0);
-	assert_int_equal(PQntuples(r), CHILDREN + 1);
-	PQclear(r);
-	pg_forget_seen(s);
+	for (int i = 0; i < CHILDREN; i++)
+		w.keys = arena_append(&a, w.keys, STR("part39"));
+	assert_int_equal(rows_of(s, &w), CHILDREN);
+	w.parents = true;
+	assert_int_equal(rows_of(s, &w), CHILDREN + 1);
 	close_it(s);
 	arena_free(&a);
 }

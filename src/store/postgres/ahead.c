@@ -135,6 +135,7 @@ static void want(struct pg *s, const struct wants *w)
 		want_key(s, w->keys.v[i]);
 	for (size_t i = 0; i < w->n_queries; i++)
 		want_query(s, &w->queries[i]);
+	s->ahead.parents |= w->parents;
 }
 
 /* --- asking --------------------------------------------------------------------------------------- */
@@ -166,26 +167,15 @@ static void begin_branch(struct asking *k)
 		buf_addf(&k->branches, " UNION ALL ");
 }
 
-/* Does a change want the tasks that wait for another one? Then that one ends or opens again. */
-static bool any_ends(const struct pg_ahead *h)
-{
-	for (size_t i = h->kept; i < h->n; i++)
-		if (h->sets[i].kind == PG_SET_TARGETS)
-			return true;
-	return false;
-}
-
-/* A task that ends changes the counts of its parent. Many tasks may have one parent, and each row of the answer has its
- * whole text: hence DISTINCT. */
+/* Many changes may want one record, and many tasks may have one parent. Each row of the answer has its whole text: hence
+ * DISTINCT. */
 static void ask_keys(struct asking *k)
 {
 	if (!k->s->ahead.keys.n)
 		return;
 	begin_branch(k);
-	if (any_ends(&k->s->ahead))
-		buf_addf(&k->branches, "SELECT DISTINCT u.v,0 FROM unnest($2||" PARENTS ") u(v)");
-	else
-		buf_addf(&k->branches, "SELECT u.v,0 FROM unnest($2) u(v)");
+	buf_addf(&k->branches, "SELECT DISTINCT u.v,0 FROM unnest($2%s) u(v)",
+		 k->s->ahead.parents ? "||" PARENTS : "");
 }
 
 static void ask_merged(struct asking *k, const struct pg_set *set, int n)
@@ -285,6 +275,7 @@ int pg_ahead_send(struct pg *s, const struct wants *const *w, size_t n)
 	int rc;
 
 	s->ahead.keys = (struct strs){ 0 };
+	s->ahead.parents = false;
 	for (size_t i = 0; i < n; i++)
 		want(s, w[i]);
 	rc = send_together(s);

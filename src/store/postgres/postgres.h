@@ -78,6 +78,7 @@ struct pg_set {
 #define PG_SETS 12
 struct pg_ahead {
 	struct strs keys;
+	bool parents; /* with the parents of these tasks */
 	struct pg_set sets[PG_SETS];
 	size_t n, kept; /* kept: answered by the server */
 	bool together;  /* one statement reads the keys and most sets */
