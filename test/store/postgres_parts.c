@@ -188,6 +188,19 @@ static int rows_of(struct pg *s, const struct wants *w)
 	return n;
 }
 
+static int put_tokens(struct edit *e, void *ctx)
+{
+	struct record all[] = {
+		{ .key = STR("a"), .ix = { .status = 2, .token = STR("one") } },
+		{ .key = STR("b"), .ix = { .status = 2, .token = STR("two") } },
+	};
+
+	(void)ctx;
+	edit_put(e, &all[0]);
+	edit_put(e, &all[1]);
+	return 0;
+}
+
 static void test_parent_once(void **state)
 {
 	struct pg *s = open_schema("parent");
@@ -202,6 +215,33 @@ static void test_parent_once(void **state)
 	assert_int_equal(rows_of(s, &w), CHILDREN + 1);
 	close_it(s);
 	arena_free(&a);
+}
+
+/* A batch asks twice: with the lock, and when it knows its calls. The server plans that statement once. */
+static void test_same_statement(void **state)
+{
+	struct pg *s = open_schema("same");
+	struct change c = { .fn = put_tokens };
+	struct query q[] = { { .token = STR("one"), .limit = 2 },
+			     { .token = STR("two"), .limit = 2 } };
+	struct pg_found found;
+	size_t known = 0;
+
+	(void)state;
+	modify(s, &c, 1);
+	assert_int_equal(pg_lock(s, 20000, NULL, 0), 0);
+	for (int i = 0; i < 2; i++) {
+		const struct wants w = { .queries = &q[i], .n_queries = 1 }, *wanted = &w;
+
+		assert_int_equal(pg_ahead_more(s, &wanted, 1), 0);
+		assert_true(pg_ahead_find(s, &q[i], &found));
+		assert_int_equal(found.n, 1);
+		assert_true(str_eq(found.v[0]->ix.token, q[i].token));
+		assert_true(!i || s->n_prepared == known);
+		known = s->n_prepared;
+	}
+	give_up(s);
+	close_it(s);
 }
 
 /* A store is open while the row of its queue goes: a person has restored the schema from a backup, for example. */
@@ -398,7 +438,7 @@ int main(void)
 		cmocka_unit_test(test_rank_of_lanes),  cmocka_unit_test(test_long_log),
 		cmocka_unit_test(test_new_connection), cmocka_unit_test(test_dollars),
 		cmocka_unit_test(test_tell),           cmocka_unit_test(test_until),
-		cmocka_unit_test(test_removed),
+		cmocka_unit_test(test_same_statement), cmocka_unit_test(test_removed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,8 +142,9 @@ static void want(struct pg *s, const struct wants *w)
 
 /*
  * One statement reads the records of all keys, and those that queries by token, by dependency and by rank find. Each branch
- * of it finds keys; their number says for which set: 0 for the keys that the changes named. A branch costs the server a
- * fraction of a statement that reads whole records.
+ * of it finds keys; their number says for which set: 0 for the keys that the changes named. Each statement counts from 1,
+ * so that a later one of the transaction has the same text. A branch costs the server a fraction of a statement that
+ * reads whole records.
  */
 #define FOUND_BEFORE \
 	"SELECT " PG_COLS "," PG_BODY ",k.n FROM (SELECT $1::bigint AS q,u.v,u.n FROM ("
@@ -222,7 +223,7 @@ static void ask_sets(struct asking *k)
 
 	for (size_t i = h->kept; i < h->n; i++) {
 		struct pg_set *set = &h->sets[i];
-		int n = (int)i + 1;
+		int n = (int)(i - h->kept) + 1;
 
 		set->apart = set->kind == PG_SET_ONE &&
 			     (set->q.pick != PICK_ELIGIBLE || ranked++ >= RANKED_MOST);
@@ -360,10 +361,11 @@ static void keep_together(struct pg *s, const PGresult *r)
 		rows[i] = keep_row(s, r, (int)i);
 	for (size_t at = s->ahead.kept; at < s->ahead.n; at++) {
 		struct pg_set *set = &s->ahead.sets[at];
+		int64_t number = (int64_t)(at - s->ahead.kept) + 1;
 		size_t n = 0;
 
 		for (size_t i = 0; !set->apart && i < all; i++)
-			if (pg_int_at(r, (int)i, PG_COL_SET) == (int64_t)at + 1)
+			if (pg_int_at(r, (int)i, PG_COL_SET) == number)
 				some[n++] = rows[i];
 		if (n > 1 && set->kind == PG_SET_ONE)
 			qsort(some, n, sizeof(*some), order_eligible);

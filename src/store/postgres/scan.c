@@ -411,11 +411,11 @@ int pg_scan_send(struct pg *s, const struct query *q)
 static void key_branch(struct scan *c, const char *where, int n, int limit)
 {
 	buf_addf(&c->sql,
-		 "(SELECT r.key,%d FROM (SELECT r.key FROM $S.record r WHERE r.q=$1 AND %s", n,
-		 where);
+		 "(SELECT r.key,%d FROM (SELECT r.key,%s FROM $S.record r WHERE r.q=$1 AND %s", n,
+		 keys[c->q->pick], where);
 	buf_adds(&c->sql, buf_str(&c->more));
-	buf_addf(&c->sql, " ORDER BY %s LIMIT %d) r LIMIT $%d)", orders[c->q->pick], PG_FETCH,
-		 limit);
+	buf_addf(&c->sql, " ORDER BY %s LIMIT %d) r ORDER BY %s LIMIT $%d)", orders[c->q->pick],
+		 PG_FETCH, outer[c->q->pick], limit);
 }
 
 void pg_scan_keys(struct pg *s, const struct query *q, int n, struct pg_args *args, struct buf *sql)
