@@ -61,7 +61,7 @@ static bool emit_all(struct following *f, const struct answer *ans)
 
 /* Makes one call in an arena of its own, so that following for days does not use more memory. locks: look at the
  * leases as well. */
-static enum result look(struct following *f, bool locks, struct answer *ans)
+static enum result look_once(struct following *f, bool locks, struct answer *ans)
 {
 	struct client *c = &f->s->client;
 	struct arena *kept = c->arena;
@@ -80,6 +80,14 @@ static enum result look(struct following *f, bool locks, struct answer *ans)
 	}
 	c->arena = kept;
 	return ans->code;
+}
+
+/* A server may end the session in the middle of a look; the next one connects again. */
+static enum result look(struct following *f, bool locks, struct answer *ans)
+{
+	enum result code = look_once(f, locks, ans);
+
+	return code == API_ERROR ? look_once(f, locks, ans) : code;
 }
 
 /* Waits until the queue changes, a lease expires, or the reader must be checked. Returns whether to look at the

@@ -249,6 +249,26 @@ PY
 	kill "$follow_PID" 2>/dev/null || :
 }
 
+@test "postgres: log --follow goes on after a session that was killed while it read" {
+	start
+	coproc follow { exec "$PAWL" log --follow --porcelain 2>/dev/null; }
+	until [ "$(sql "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")" != 0 ]; do sleep 0.05; done
+	mkfifo "$work/go"
+	"$pg_bin/psql" -X -q -h 127.0.0.1 -p "$pg_port" -U tester postgres <"$work/go" >/dev/null &
+	exec 7>"$work/go"
+	echo "BEGIN; LOCK TABLE \"$schema\".log;" >&7
+	reads="FROM pg_stat_activity WHERE application_name LIKE 'pawl%' AND wait_event_type='Lock'"
+	until [ "$(sql "SELECT count(*) $reads")" != 0 ]; do sleep 0.05; done
+	sql "SELECT pg_terminate_backend(pid) $reads"
+	exec 7>&-
+	id=$(new later)
+	while read -r -t 20 line <&"${follow[0]}"; do
+		[[ $line != *"$id"* ]] || break
+	done
+	[[ $line == *"$id"* ]]
+	kill "$follow_PID"
+}
+
 @test "postgres: a connection that is cut at any point: nothing is lost, and nothing happens twice" {
 	start
 	proxy
