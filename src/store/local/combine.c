@@ -160,34 +160,9 @@ static size_t length(const uint32_t *n, size_t max)
 	return v < max ? v : max;
 }
 
-static inline uint64_t sum_word(uint64_t h, uint64_t word)
-{
-	h = (h ^ word) * 0x100000001b3u;
-	return h ^ h >> 32;
-}
-
-/* Never 0. A truncated file reads as zeros, also in the middle of a call or a reply. */
-static uint32_t sum(struct str bytes)
-{
-	uint64_t h = 0xcbf29ce484222325u ^ bytes.n; /* FNV-1a, a word at a time */
-	size_t rest = bytes.n % sizeof(uint64_t), words = bytes.n - rest;
-	uint64_t word;
-
-	for (size_t i = 0; i < words; i += sizeof(word)) {
-		memcpy(&word, bytes.p + i, sizeof(word)); /* of a constant size: one instruction */
-		h = sum_word(h, word);
-	}
-	if (rest) {
-		word = 0;
-		memcpy(&word, bytes.p + words, rest);
-		h = sum_word(h, word);
-	}
-	return (uint32_t)h ? (uint32_t)h : 1;
-}
-
 static bool sum_fits(uint32_t noted, struct str bytes)
 {
-	return !noted || noted == sum(bytes);
+	return !noted || noted == combine_sum(bytes);
 }
 
 static struct head *own(const struct combine *c)
@@ -259,7 +234,7 @@ bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t
 		memory_order_release); /* a holder that still copies the last call sees its end first */
 	memcpy(c->file->text[c->slot].call, call.p, call.n);
 	h->call_n = (uint32_t)call.n;
-	h->call_sum = sum(call);
+	h->call_sum = combine_sum(call);
 	h->reply_sum = 0;
 	h->queue = queue;
 	h->boot = c->boot;
@@ -528,7 +503,7 @@ void combine_reply(struct combine *c, const struct combine_call *call, uint64_t 
 	h->end = fits ? end : COMBINE_ALONE;
 	h->rc = rc;
 	h->reply_n = fits ? (uint32_t)report.n : 0;
-	h->reply_sum = sum(fits ? report : STR(""));
+	h->reply_sum = combine_sum(fits ? report : STR(""));
 	if (fits && report.n)
 		memcpy(c->file->text[call->slot].reply, report.p, report.n);
 	atomic_thread_fence(memory_order_seq_cst);

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "store/local/combine.h"
 
@@ -44,5 +45,30 @@ struct combine_file {
 
 _Static_assert(offsetof(struct combine_file, head) == 64,
 	       "the layout that older versions of pawl use");
+
+static inline uint64_t combine_sum_word(uint64_t h, uint64_t word)
+{
+	h = (h ^ word) * 0x100000001b3u;
+	return h ^ h >> 32;
+}
+
+/* Never 0. A truncated file reads as zeros, also in the middle of a call or a reply. */
+static inline uint32_t combine_sum(struct str bytes)
+{
+	uint64_t h = 0xcbf29ce484222325u ^ bytes.n; /* FNV-1a, a word at a time */
+	size_t rest = bytes.n % sizeof(uint64_t), words = bytes.n - rest;
+	uint64_t word;
+
+	for (size_t i = 0; i < words; i += sizeof(word)) {
+		memcpy(&word, bytes.p + i, sizeof(word)); /* of a constant size: one instruction */
+		h = combine_sum_word(h, word);
+	}
+	if (rest) {
+		word = 0;
+		memcpy(&word, bytes.p + words, rest);
+		h = combine_sum_word(h, word);
+	}
+	return (uint32_t)h ? (uint32_t)h : 1;
+}
 
 #endif
