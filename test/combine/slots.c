@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/os.h"
@@ -434,6 +436,107 @@ static void test_patience(void **state)
 	gate_close(&other);
 }
 
+/* A stay in line ends when the patience does: afterwards the owner has time to run its call. Tries several times: other
+ * load on the machine may spoil a run, but not every run. */
+static void test_patience_in_line(void **state)
+{
+	struct combine_reply reply = { 0 };
+	struct gate other = { .fd = -1 };
+	enum combine_end got = COMBINE_LATE;
+
+	(void)state;
+	open_all();
+	a.patience = 1150;
+	assert_int_equal(gate_open(&other, "gate", &like), 0);
+	for (int i = 0; i < 3 && got == COMBINE_LATE; i++) {
+		int64_t deadline = os_boot_ms() + 2000;
+
+		assert_true(combine_publish(&a, QUEUE, STR("call"), deadline));
+		got = combine_wait(&a, &other, STR("a"), deadline, &reply, &arena);
+	}
+	assert_int_equal(got, COMBINE_ALONE);
+	gate_close(&other);
+}
+
+/* --- turns -------------------------------------------------------------------------------------- */
+
+#define STAY 500 /* ms */
+
+static int64_t waits_since; /* 0: nobody waits */
+
+/* The gate calls this. The owner of an orphaned call gets its answer when it has stood in line for long, after the time
+ * in which it lets others go first. */
+int flock(int fd, int operation)
+{
+	int64_t start = os_boot_ms();
+	int r = (int)syscall(SYS_flock, fd, operation), err = errno;
+
+	if (waits_since && !(operation & LOCK_NB) && start - waits_since >= GATE_POLITE_MS &&
+	    os_boot_ms() - start >= STAY)
+		combine_answer(&holder, &calls[0]);
+	errno = err;
+	return r;
+}
+
+static pid_t start_writer(void)
+{
+	struct gate g = { .fd = -1 };
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(gate_open(&g, "gate", &like) || gate_lock(&g, 60000, STR("a writer")));
+	return pid;
+}
+
+/* The holder has died, and the line is never empty. */
+static enum combine_end wait_among_writers(void)
+{
+	struct combine_reply reply = { 0 };
+	struct gate other = { .fd = -1 };
+	int64_t deadline = os_boot_ms() + 15000;
+	enum combine_end got;
+	pid_t writer;
+
+	open_all();
+	writer = start_writer();
+	while (!gate_line(&gate))
+		usleep(1000);
+	assert_int_equal(gate_open(&other, "gate", &like), 0);
+	assert_true(combine_publish(&a, QUEUE, STR("call"), deadline));
+	assert_int_equal(take(true), 1);
+	combine_reply(&holder, &calls[0], 7, COMBINE_RAN, 0, STR("r"));
+	waits_since = os_boot_ms();
+	got = combine_wait(&a, &other, STR("a"), deadline, &reply, &arena);
+	waits_since = 0;
+	kill(writer, SIGKILL);
+	waitpid(writer, NULL, 0);
+	gate_close(&other);
+	return got;
+}
+
+static void test_line(void **state)
+{
+	(void)state;
+	assert_int_equal(wait_among_writers(), COMBINE_RAN);
+}
+
+static void serve_another_queue(const char *step)
+{
+	if (strcmp(step, "sleeping") == 0)
+		gate_count_served(&gate);
+}
+
+static void test_line_among_other_queues(void **state)
+{
+	enum combine_end got;
+
+	(void)state;
+	combine_step = serve_another_queue;
+	got = wait_among_writers();
+	combine_step = NULL;
+	assert_int_equal(got, COMBINE_RAN);
+}
+
 /* Each file has a number of its own, for all its users. */
 static void test_number(void **state)
 {
@@ -452,11 +555,28 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
-		T(test_served),    T(test_generations), T(test_given_up),       T(test_left_over),
-		T(test_old_batch), T(test_nudge),       T(test_nudged_in_vain), T(test_full),
-		T(test_reuse),     T(test_words),       T(test_malformed),      T(test_zeros),
-		T(test_file),      T(test_no_room),     T(test_turn),           T(test_owner),
-		T(test_look),      T(test_patience),    T(test_number),
+		T(test_served),
+		T(test_generations),
+		T(test_given_up),
+		T(test_left_over),
+		T(test_old_batch),
+		T(test_nudge),
+		T(test_nudged_in_vain),
+		T(test_full),
+		T(test_reuse),
+		T(test_words),
+		T(test_malformed),
+		T(test_zeros),
+		T(test_file),
+		T(test_no_room),
+		T(test_turn),
+		T(test_owner),
+		T(test_look),
+		T(test_patience),
+		T(test_patience_in_line),
+		T(test_number),
+		T(test_line),
+		T(test_line_among_other_queues),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

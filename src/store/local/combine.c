@@ -13,6 +13,7 @@
 #define NAP_LONG 40
 #define LINE_MS \
 	15 /* after this time the owner of an unserved call waits in the kernel's queue, too */
+#define UNSERVED_MS 1000 /* after this time it does so in any case */
 
 #define HOLDER_AT (INT64_C(1) << 30) /* the byte that the holder owns */
 
@@ -309,31 +310,44 @@ static enum combine_end give_up(struct combine *c, struct combine_reply *out, st
 /* The attempts of a waiting process to get the gate. */
 struct tries {
 	int64_t start, deadline;
-	uint32_t served; /* gate_served() before the latest nap */
-	bool idle;       /* no holder served a call during that nap */
+	int64_t patience; /* as in struct combine */
+	uint32_t served;  /* gate_served() before the latest nap */
+	bool idle;        /* no holder served a call during that nap */
 };
 
 /* If the holders serve no calls, a turn in the kernel's queue is sure to come. If another process stands in line
- * already, it may serve our call, so we join only after LINE_MS. */
-static bool joins_line(const struct tries *t, const struct gate *g)
+ * already, it may serve our call, so we join only after LINE_MS. After UNSERVED_MS we rely on no other process: the
+ * holder that took our call may have died, and the others may serve no calls, or only those of another queue. */
+static bool joins_line(const struct tries *t, const struct gate *g, int64_t waited)
 {
-	return t->idle && (os_boot_ms() - t->start >= LINE_MS || !gate_line(g));
+	return waited >= UNSERVED_MS || (t->idle && (waited >= LINE_MS || !gate_line(g)));
+}
+
+/* In line we do not see an answer, so at first we stay only briefly. But a process that leaves the line loses its place.
+ * So later each stay is longer than the one before, and at last it is long enough for a turn. */
+static int64_t stay(const struct tries *t, int64_t waited)
+{
+	int64_t left = t->deadline - t->start - waited;
+	int64_t ms = shorter(waited >= UNSERVED_MS ? waited : NAP_LONG, left);
+
+	return waited < t->patience ? shorter(ms, t->patience - waited) : ms;
 }
 
 /* After GATE_POLITE_MS we try the gate although others stand in line. If it is free then, they are not awake. */
 static int try_gate(struct gate *g, struct str who, const struct tries *t)
 {
-	int64_t now = os_boot_ms();
+	int64_t waited = os_boot_ms() - t->start;
 	int r;
 
-	if (now - t->start >= GATE_POLITE_MS && gate_line(g)) {
+	if (waited >= GATE_POLITE_MS && gate_line(g)) {
 		r = gate_lock(g, 0, who);
 		if (r == 0)
 			gate_line_stuck(g);
-		return r;
+		if (r != -ETIMEDOUT || waited < UNSERVED_MS)
+			return r;
 	}
-	if (joins_line(t, g))
-		return gate_lock(g, shorter(NAP_LONG, t->deadline - now), who);
+	if (joins_line(t, g, waited))
+		return gate_lock(g, stay(t, waited), who);
 	return gate_try(g, who);
 }
 
@@ -352,9 +366,9 @@ static bool withdraw(struct combine *c)
 	return false;
 }
 
-static bool impatient(const struct combine *c, const struct tries *t)
+static bool impatient(const struct tries *t)
 {
-	return c->patience && os_boot_ms() - t->start >= c->patience;
+	return t->patience && os_boot_ms() - t->start >= t->patience;
 }
 
 static void leave_gate(struct combine *c, struct gate *g)
@@ -367,7 +381,10 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 			      struct combine_reply *out, struct arena *a)
 {
 	struct head *h = own(c);
-	struct tries t = { .start = os_boot_ms(), .deadline = deadline, .served = gate_served(g) };
+	struct tries t = { .start = os_boot_ms(),
+			   .deadline = deadline,
+			   .patience = c->patience,
+			   .served = gate_served(g) };
 	int64_t ms = NAP_SHORT;
 	bool ours = true; /* it is our turn to try the gate */
 
@@ -383,7 +400,7 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 			return give_up(c, out, a); /* the caller then gets the gate's error */
 		if (STATE(w) == SLOT_DONE || os_boot_ms() >= deadline)
 			return combine_result(c, out, a);
-		if (impatient(c, &t) && withdraw(c))
+		if (impatient(&t) && withdraw(c))
 			return COMBINE_ALONE;
 		ours = STATE(w) == SLOT_NUDGED;
 		if (ours) {

@@ -14,7 +14,8 @@
  *
  * Turns: a process that waits in the kernel stands in line, and shows it by a shared lock on one byte while it lives. A
  * process that can wait in another way (combine.h) lets it go first, but only for GATE_POLITE_MS: the process in line
- * may be stopped. In turn, a holder that serves no calls pauses for the processes whose calls wait.
+ * may be stopped. After a second without an answer it joins the line itself. In turn, a holder that serves no calls
+ * pauses for the processes whose calls wait.
  *
  * A process survives if a program truncates the file (bus.h), and the next holder restores the file.
  */
