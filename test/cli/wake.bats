@@ -8,7 +8,7 @@ load background
 
 # running ARG...: pawl run ARG..., with its command in the file `cmd`
 running() {
-	"$PAWL" run --ttl 1h --grace 1s "$@" -- sh -c 'echo $$ >>pids; echo $$ >cmd; exec sleep 60' >out 2>err 3>&- &
+	"$PAWL" run --ttl 1h --grace 1s "$@" -- sh -c 'echo $$ >>pids; echo $$ >cmd; exec sleep 30' >out 2>err 3>&- &
 	pawl=$!
 	echo "$pawl" >>pids
 	soon [ -s cmd ]
@@ -75,7 +75,7 @@ reads() {
 @test "run: with several jobs only the one that lost its lock ends" {
 	new x
 	new y
-	"$PAWL" run --jobs 2 --ttl 1h --grace 1s -- sh -c 'echo $$ >>pids; echo $$ >"cmd.$PAWL_TASK"; exec sleep 60' \
+	"$PAWL" run --jobs 2 --ttl 1h --grace 1s -- sh -c 'echo $$ >>pids; echo $$ >"cmd.$PAWL_TASK"; exec sleep 30' \
 		>out 2>err 3>&- &
 	pawl=$!
 	echo "$pawl" >>pids
