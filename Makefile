@@ -13,7 +13,7 @@ demo: ## run twenty workers on one queue and kill some of them
 	@$(MAKE) --no-print-directory all
 	@demo/run
 
-check: ## run all checks of CI: both compilers, tests, sanitizers, linters; about 12 minutes on 2 cores
+check: ## run all checks of CI: both compilers, tests, sanitizers, linters; about 10 minutes on 2 cores
 	@tools/setup check
 	@tools/check
 
