@@ -117,13 +117,17 @@ static void find(void *ctx, enum check_level level, const char *what, struct str
 		 struct str fix)
 {
 	struct findings *f = ctx;
-	struct str name = fix;
+	const struct str way = STR("pawl remove "); /* the only one, or after doctor --fix */
+	const char *at = fix.n ? memmem(fix.p, fix.n, way.p, way.n) : NULL;
+	struct str name;
 
 	(void)what, (void)level;
 	CHECK(fuzz_harmless(text) && fuzz_harmless(fix));
-	if (str_cut_prefix(&name, STR("pawl remove ")))
-		f->remove = arena_append(f->arena, f->remove,
-					 arena_str(f->arena, str_cut(&name, ' ')));
+	if (!at)
+		return;
+	at += way.n;
+	name = (struct str){ at, (size_t)(fix.p + fix.n - at) };
+	f->remove = arena_append(f->arena, f->remove, arena_str(f->arena, str_cut(&name, ' ')));
 }
 
 /* Another agent's lock of the whole queue, or an emergency, refuses the removal like any change. */
