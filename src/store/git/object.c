@@ -4,6 +4,10 @@
  */
 #include "store/git/git.h"
 
+#if __has_include(<git2/sys/errors.h>) /* libgit2 1.9 declares git_error_set_str there */
+#include <git2/sys/errors.h>
+#endif
+
 bool git_object_fits(git_odb *odb, const git_oid *oid)
 {
 	git_object_t type;
