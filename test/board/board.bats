@@ -8,7 +8,7 @@ sockets=
 setup() {
 	needs tmux
 	needs_terminal
-	[ -e "$PAWL_BUILD/pawl-board.so" ] || skip "the board is not built: there is no ncursesw"
+	[ -e "$PAWL_BUILD/pawl-board.so" ] || skip "needs ncursesw"
 	fresh
 	queue
 	sockets=$(mktemp -d /tmp/pawl-board.XXXXXX) # the path of a socket must be short

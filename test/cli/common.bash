@@ -162,7 +162,7 @@ needs() {
 
 needs_terminal() {
 	needs script
-	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "there is no pseudo-terminal here"
+	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "needs a pseudo-terminal"
 }
 
 # on_terminal COMMAND: the output as a terminal would get it

@@ -789,7 +789,7 @@ others_look() {
 }
 
 @test "a folder of another user" {
-	[ "$(id -u)" -eq 0 ] || skip "only root can play two users"
+	[ "$(id -u)" -eq 0 ] || skip "needs root to play two users"
 	needs setpriv
 	chmod 711 "$BATS_TEST_TMPDIR" "$work" "$HOME" "$(dirname "$BATS_TEST_TMPDIR")" "$BATS_RUN_TMPDIR"
 	pawl create One --id t1

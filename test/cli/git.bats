@@ -225,7 +225,7 @@ folds() {
 }
 
 @test "git: over git://, with agents that are killed" {
-	git daemon --version >/dev/null 2>&1 || [ -x "$(git --exec-path)/git-daemon" ] || skip "no git daemon"
+	git daemon --version >/dev/null 2>&1 || [ -x "$(git --exec-path)/git-daemon" ] || skip "needs git daemon"
 	port=$((20000 + RANDOM % 20000))
 	touch "$remote/git-daemon-export-ok"
 	"$(git --exec-path)/git-daemon" --reuseaddr --listen=127.0.0.1 --port=$port --enable=receive-pack \

@@ -246,7 +246,7 @@ offers() {
 
 @test "man pages: one for each command, and they render" {
 	dir=${PAWL_BUILD-}/doc/man1
-	[ -d "$dir" ] || skip "no man pages built"
+	[ -d "$dir" ] || skip "needs man pages, which this build does not have"
 	needs man
 	[ -f "$dir/pawl.1" ]
 	while read -r name; do

@@ -102,7 +102,7 @@ terminal_call() {
 	mkdir empty
 	PAWL_MODULE_DIR=$PWD/empty terminal_call 40 board
 	says "pawl-board.so: it is not installed in" "libncurses-dev"
-	[ -e "$PAWL_BUILD/pawl-board.so" ] || skip "there is no ncursesw"
+	[ -e "$PAWL_BUILD/pawl-board.so" ] || skip "needs ncursesw"
 	PAWL_MODULE_DIR=$PAWL_BUILD terminal_call 0 board
 	says "pawl board"
 }

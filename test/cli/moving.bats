@@ -387,7 +387,7 @@ line \"2\"><--label><bug>
 }
 
 @test "Taskwarrior: made there, imported, changed, exported, read by it again" {
-	command -v task >/dev/null || skip "taskwarrior is not installed"
+	command -v task >/dev/null || skip "needs taskwarrior"
 	export TASKRC=$PWD/rc TASKDATA=$PWD/tw
 	mkdir tw
 	printf 'confirmation=off\nverbose=nothing\n' >rc
@@ -413,7 +413,7 @@ line \"2\"><--label><bug>
 }
 
 @test "todo.txt: written by its program, imported, changed, exported, listed by it again" {
-	command -v todo-txt >/dev/null || skip "todotxt-cli is not installed"
+	command -v todo-txt >/dev/null || skip "needs todotxt-cli"
 	mkdir todo
 	printf 'export TODO_DIR=%s\nexport TODO_FILE="$TODO_DIR/todo.txt"\nexport DONE_FILE="$TODO_DIR/done.txt"\nexport REPORT_FILE="$TODO_DIR/report.txt"\n' "$PWD/todo" >todo.cfg
 	todo() { todo-txt -d "$PWD/todo.cfg" -p "$@"; }

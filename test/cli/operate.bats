@@ -45,7 +45,7 @@ allowed_calls() {
 @test "systemd: the server makes no system call that its unit forbids" {
 	needs systemd-analyze
 	needs strace
-	strace -o /dev/null true 2>/dev/null || skip "strace cannot trace here"
+	strace -o /dev/null true 2>/dev/null || skip "needs strace, and the right to use it"
 	not grep -q __asan_init "$PAWL" || skip "sanitizers make system calls of their own"
 	same "$(sed -n 's/^SystemCallFilter=//p' "$PAWL_SOURCE/dist/pawl.service.in" | tr '\n' ' ')" \
 		"@system-service ~@privileged @resources @chown "

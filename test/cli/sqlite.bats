@@ -268,7 +268,7 @@ t2"
 @test "a full disk: API_ERROR, nothing half-written, and it goes on afterwards" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root to mount"
 	needs unshare
-	unshare -m true 2>/dev/null || skip "may not mount here"
+	unshare -m true 2>/dev/null || skip "needs the right to mount"
 	mkdir disk
 	cat >full <<'END'
 set -e

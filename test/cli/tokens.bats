@@ -319,7 +319,7 @@ state() {
 
 needs_strace() {
 	needs strace
-	strace -o /dev/null true 2>/dev/null || skip "no process may be traced here"
+	strace -o /dev/null true 2>/dev/null || skip "needs strace, and the right to use it"
 }
 
 # killed_at CALL PATH ARG...: pawl is killed with kill -9 at that system call on that file

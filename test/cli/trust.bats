@@ -393,7 +393,7 @@ nobody_asks() {
 
 @test "hook start: a disk that hangs takes no more than a second" {
 	needs strace
-	strace -qq -e trace=none true || skip "strace may not be used here"
+	strace -qq -e trace=none true || skip "needs strace, and the right to use it"
 	pawl init
 	pawl create Task
 	coproc strace -f -qq -o /dev/null -P "$here/.pawl/queue.db" -e trace=pread64 -e inject=pread64:delay_enter=9000000 "$PAWL" hook start 2>/dev/null

@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 	const struct ledger_counts *n;
 
 	if (geteuid() != 0) {
-		printf("users: skipped, only root can become other users\n");
+		printf("needs root to become other users\n");
 		return 77;
 	}
 	kit_begin();

@@ -113,7 +113,8 @@ static bool try_operation(const struct operation *op, int number)
 	pid_t pid;
 
 	if (!scene_has(op)) {
-		printf("ok %d - %s # SKIP this store has no such thing\n", number, op->name);
+		printf("ok %d - %s # SKIP this store does not have the operation\n", number,
+		       op->name);
 		return true;
 	}
 	scene_make(op, &scene);
@@ -125,7 +126,7 @@ static bool try_operation(const struct operation *op, int number)
 		play(op);
 	CHECK(waitpid(pid, &status, 0) == pid, "no such child");
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
-		printf("ok %d - %s # SKIP no ptrace here\n", number, op->name);
+		printf("ok %d - %s # SKIP needs ptrace\n", number, op->name);
 		return true;
 	}
 	counted = follow(op, pid, &escaped);
@@ -150,7 +151,7 @@ int main(void)
 #else
 int main(void)
 {
-	printf("1..0 # SKIP only for x86-64\n");
+	printf("1..0 # SKIP needs an x86-64 processor\n");
 	return 77;
 }
 #endif

@@ -24,6 +24,7 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "kit/folder.h"
+#include "kit/skip.h"
 
 #define PATIENCE_MS 20000
 #define TAB "\t"
@@ -54,7 +55,7 @@ static void start(void)
 		_exit(127);
 	}
 	if (child < 0)
-		skip(); /* this machine has no pseudo-terminals */
+		skip_because("needs a pseudo-terminal");
 }
 
 /* false: the other end is closed. */

@@ -117,10 +117,8 @@ static void set_policy(struct suite *s)
 
 struct suite *unless_served(void **state, const char *reason)
 {
-	if (is_served()) {
-		printf("# not through a server: %s\n", reason);
-		skip();
-	}
+	if (is_served())
+		skip_because("not through a server: %s", reason);
 	return *state;
 }
 

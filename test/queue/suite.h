@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "kit/skip.h"
 #include "queue/queue.h"
 
 struct suite {

@@ -119,7 +119,7 @@ int main(void)
 	struct queue *q;
 
 	if (kit_reap(kit_spawn(try_to_enter, 0)) == 77) {
-		printf("space: skipped, no right to make a time namespace\n");
+		printf("needs the right to make a time namespace\n");
 		return 77;
 	}
 	kit_begin();

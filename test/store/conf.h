@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "kit/skip.h"
 #include "store/store.h"
 
 struct conf {

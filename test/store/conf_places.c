@@ -167,7 +167,7 @@ static void test_names(void **state)
 	struct str own = c->env.opt.queue, odd = STR("5 % odd/\xc3\xbc");
 
 	if (!c->s->ops->queues)
-		skip();
+		skip_because("this store has one queue");
 	assert_int_equal(find_name(c, own).seen, 1);
 	assert_int_equal(find_name(c, odd).seen, 0);
 	store_close(c->s);

@@ -29,7 +29,7 @@ static const struct str counter = { "meta/counter", 12 };
 static void clear_board(void)
 {
 	if (!conf_shared())
-		skip();
+		skip_because("this store is in the memory of one process");
 	if (!board)
 		board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -356,7 +356,7 @@ static void test_wake(void **state)
 	board->go = 1;
 	assert_int_equal(reap(pid), 0);
 	if (p.fd < 0)
-		skip();
+		skip_because("this store wakes nobody");
 	assert_int_equal(poll(&p, 1, 5000), 1);
 	assert_int_equal(count_now(c), 1);
 	c->s->ops->wake_clear(c->s);

@@ -26,6 +26,7 @@
 #include "format/event.h"
 #include "format/pack.h"
 #include "kit/scale.h"
+#include "kit/skip.h"
 #include "kit/tmp.h"
 #include "store/sqlite/sqlite.h"
 
@@ -1453,7 +1454,7 @@ static void test_full_disk(void **state)
 
 	(void)state;
 	if (code == 77)
-		skip();
+		skip_because("needs the right to mount");
 	assert_int_equal(code, 0);
 }
 

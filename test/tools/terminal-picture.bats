@@ -21,7 +21,7 @@ setup() {
 
 @test "picture: doc/board.svg is up to date" {
 	needs tmux
-	[ -e "$build/pawl-board.so" ] || skip "the board is not built: there is no ncursesw"
+	[ -e "$build/pawl-board.so" ] || skip "needs ncursesw"
 	"$source/tools/board-picture" "$build" >"$BATS_TEST_TMPDIR/board.svg"
 	diff "$source/doc/board.svg" "$BATS_TEST_TMPDIR/board.svg" || {
 		echo "run: make docs"

@@ -22,6 +22,7 @@
 #include "base/os.h"
 #include "base/proc.h"
 #include "base/timespace.h"
+#include "kit/skip.h"
 #include "kit/timens.h"
 #include "kit/tmp.h"
 
@@ -274,7 +275,7 @@ static size_t timers(void)
 	size_t n = 0;
 
 	if (fs_read(&a, "/proc/self/timers", 1 << 20, &s))
-		skip();
+		skip_because("needs /proc/self/timers");
 	while (s.n)
 		n += str_starts(str_cut(&s, '\n'), STR("ID:"));
 	arena_free(&a);
@@ -509,7 +510,7 @@ static void time_spaces(void **state)
 	waitpid(pid, &status, 0);
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) == 77)
-		skip();
+		skip_because("needs the right to make a time namespace");
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "kit/folder.h"
+#include "kit/skip.h"
 #include "base/fs.h"
 #include "client/place.h"
 
@@ -202,7 +203,7 @@ static void test_real_git(void **state)
 {
 	(void)state;
 	if (system("git --version >/dev/null 2>&1") != 0)
-		skip();
+		skip_because("needs git");
 	assert_int_equal(
 		system("exec >/dev/null 2>&1; export GIT_CONFIG_GLOBAL=/dev/null; git init main && "
 		       "cd main && mkdir sub .pawl && echo x >sub/f && git add . && "

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "kit/folder.h"
+#include "kit/skip.h"
 #include "store/local/meet.h"
 
 #define NOBODY 65534
@@ -100,7 +101,7 @@ static void test_another_user(void **state)
 {
 	(void)state;
 	if (geteuid() != 0)
-		skip();
+		skip_because("needs root to become another user");
 	assert_true(used());
 	assert_int_equal(chown(ours, NOBODY, NOBODY), 0);
 	assert_false(used());
