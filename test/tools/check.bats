@@ -59,7 +59,7 @@ attack_names() {
 stub_check() {
 	tree=$BATS_TEST_TMPDIR/tree
 	mkdir -p "$tree/tools"
-	cp "$PAWL_SOURCE/tools/test-report" "$tree/tools"
+	cp "$PAWL_SOURCE"/tools/{test-report,sanitizers.bash} "$tree/tools"
 	awk -v stubs="$1" '/^verbose=false/ {
 			for (i = split("gcc layers docs asan fuzz format shellcheck cppcheck coverage model words mutants", s, " "); i; i--)
 				print "step_" s[i] "() { echo in " s[i] "; }"
@@ -93,6 +93,98 @@ stub_check() {
 	[ "$status" -eq 0 ]
 	[[ $output == *"skipped "*"fuzz"*"no clang"* ]]
 	[[ $output == *"check: 11 passed, 0 failed" ]]
+}
+
+# examples SUITE...: a project in $tree whose test `once` of each suite fails the first time and passes the second time
+examples() {
+	local suite
+	tree=$BATS_TEST_TMPDIR/tree
+	mkdir -p "$tree"
+	cat >"$tree/once" <<-'EOF'
+		#!/bin/sh
+		echo 1..2
+		echo "ok 1 a steady case of $1"
+		[ -e "$0.$1" ] || bad='not '
+		touch "$0.$1"
+		echo "${bad}ok 2 a case of $1 that is sometimes slow"
+		[ -z "$bad" ] || echo "# it met $2"
+	EOF
+	cat >"$tree/skips" <<-'EOF'
+		#!/bin/sh
+		printf '1..2\nok 1 one # skip needs nginx\nok 2 two # SKIP another store\n'
+	EOF
+	printf '#!/bin/sh\necho 1..1\necho "# skipped: needs root to mount"\necho "not ok 1 # SKIP test_three"\n' >"$tree/cmocka"
+	printf '#!/bin/sh\necho 1..1\necho not ok 1 it is broken\necho "# the cause"\n' >"$tree/broken"
+	chmod +x "$tree"/{once,skips,broken,cmocka}
+	{
+		echo "project('pawl')"
+		echo "test('fine', find_program('true'), suite: 'other')" # Meson's log names the suites if there are several
+		for suite; do
+			case $suite in
+			broken | skips) echo "test('$suite', find_program('$suite'), protocol: 'tap', suite: 'cli')" ;;
+			cmocka) echo "test('cmocka', find_program('cmocka'), suite: 'unit')" ;;
+			*) echo "test('${suite%:*}-once', find_program('once'), args: ['${suite%:*}', '${suite#*:}'], protocol: 'tap', suite: '${suite%:*}')" ;;
+			esac
+		done
+	} >"$tree/meson.build"
+	meson setup "$tree/build-gcc" "$tree" >/dev/null
+	stub_check 'step_gcc() { run_tests build-gcc; }'
+}
+
+@test "check: a test that passes when it runs again is unsteady, by name; it is not a failure" {
+	examples cli:a-slow-disk web:a-slow-browser
+	[ "$status" -eq 0 ]
+	[[ $output == *"running again, alone: "*"cli-once"* ]]
+	[[ $output == *"unsteady: cli-once: a case of cli that is sometimes slow"*"unsteady: web-once: a case of web "* ]]
+	[ "${lines[-1]}" = "check: 14 passed, 0 failed, 2 unsteady" ]
+}
+
+@test "check: a test that fails twice has failed, and its output is shown" {
+	examples broken cli:a-slow-disk
+	[ "$status" -eq 1 ]
+	[[ $output == *"failed: broken: it is broken"*"# the cause"* ]]
+	[[ $output == *"unsteady: cli-once: "* ]]
+	[ "${lines[-1]}" = "check: 13 passed, 1 failed, 1 unsteady" ]
+}
+
+@test "check: more than three unsteady tests fail" {
+	examples cli:a web:b unit:c mcp:d
+	[ "$status" -eq 1 ]
+	[ "$(grep -c '^unsteady: ' <<<"$output")" -eq 4 ]
+	[[ $output == *"check: more than 3 unsteady tests"* ]]
+}
+
+@test "check: what may break a promise does not run again" {
+	for suite in race:load store:load history:load sim:load queue:load combine:load fault:load hostile:load \
+		cli:AddressSanitizer: "cli:runtime error:" "mcp:1 violation"; do
+		rm -rf "$BATS_TEST_TMPDIR/tree"
+		examples "$suite"
+		[ "$status" -eq 1 ]
+		[[ $output != *"running again"* ]]
+		[[ ${lines[-1]} == *" 1 failed" ]]
+	done
+}
+
+@test "check: skipped tests are listed with their reasons; in CI the programs must be there" {
+	unset CI
+	examples skips cmocka
+	[ "$status" -eq 0 ]
+	[[ $output == *"check: 3 skipped:"*"  another store"*"      skips: two"*"  needs nginx"*"      skips: one"* ]]
+	[[ $output == *"  needs root to mount"*"      cmocka: test_three"* ]]
+	rm -rf "$tree"
+	CI=1 examples skips cmocka
+	[ "$status" -eq 1 ]
+	[[ $output == *"skipped, although CI has what it needs: skips: one: needs nginx"* ]]
+	[[ $output != *"has what it needs: cmocka: test_three"* ]]
+}
+
+@test "bare-debian: the words that it does not know are refused" {
+	for words in '--nosuch' '--release sid' '--release'; do
+		# shellcheck disable=SC2086
+		run "$PAWL_SOURCE/tools/bare-debian" $words
+		[ "$status" -eq 2 ]
+		[[ $output == *"--release NAME"* ]]
+	done
 }
 
 @test "check: the sample goes by the commit" {
