@@ -97,6 +97,7 @@ static bool needs_writer(struct sq *s)
 static int fail_device(struct sq *s, int err, const char *text)
 {
 	const struct store_env *env = &s->base.env;
+	const bool absent = err == ENOENT || err == ENOTDIR;
 
 	if (no_room(err))
 		return store_fail(env, STORE_FULL, "free some space on the device",
@@ -112,9 +113,11 @@ static int fail_device(struct sq *s, int err, const char *text)
 			"cannot read %s: its -wal or -shm file is missing, and this user cannot "
 			"create it in the folder",
 			s->path);
-	if (err == ENOENT || err == ENOTDIR)
+	if (absent && access(s->path, F_OK) != 0)
 		return store_fail(env, STORE_UNREACHABLE, NULL, "%s or its folder is gone",
 				  s->path);
+	if (absent) /* of an earlier call: SQLite 3.46 reports it with the next failure */
+		err = 0;
 	return store_fail(env, STORE_IO, NULL, "%s: %s%s%s", s->path, text, err ? ": " : "",
 			  err ? strerror(err) : "");
 }
