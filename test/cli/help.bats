@@ -325,9 +325,9 @@ faults() {
 	pawl create three --parent t1
 	said() {
 		call "$@"
-		head -1 <<<"$stderr" | sed "s|$work|/work|g" >line
-		grep -qF -f line "$doc" || {
-			echo "not in the document: $(cat line)"
+		line=$(head -1 <<<"$stderr" | sed "s|$work|/work|g")
+		grep -qF -- "$line" "$doc" || {
+			echo "not in the document: $line"
 			return 1
 		}
 	}
@@ -343,8 +343,7 @@ faults() {
 	cp .pawl/config kept
 	echo 'store = sqlite:../q.db' >.pawl/config
 	call 40 list
-	head -1 <<<"$stderr" | sed "s|$work|/work|g; s|${work%/work}||g" >line
-	grep -qF -f line "$doc"
+	grep -qF -- "$(head -1 <<<"$stderr" | sed "s|$work|/work|g; s|${work%/work}||g")" "$doc"
 	mv kept .pawl/config
 	QUEUE_LOCK_DISABLED=1 said 40 list
 	said 30 list --store sqlite:/nowhere/q.db
