@@ -312,11 +312,6 @@ static void announce_board(struct serve *s, struct str once)
 
 static void loop(struct serve *s, const char *token_file, struct str once)
 {
-	struct http_watch *w[] = { http_watch_signal(s->http, SIGTERM, on_end, s),
-				   http_watch_signal(s->http, SIGINT, on_end, s),
-				   http_watch_signal(s->http, SIGHUP,
-						     s->args->board ? on_end : on_reload, s) };
-
 	s->ready = true;
 	if (s->args->board)
 		announce_board(s, once);
@@ -324,9 +319,24 @@ static void loop(struct serve *s, const char *token_file, struct str once)
 		announce(s, token_file);
 	notify("READY=1");
 	http_server_run(s->http);
+	access_note_uses(&s->access, true);
+}
+
+/* The signals come first: one that arrives as soon as somebody can connect ends the server with success. */
+static enum result listen_and_loop(struct serve *s, const char *token_file, struct str once,
+				   struct reply *out)
+{
+	struct http_watch *w[] = { http_watch_signal(s->http, SIGTERM, on_end, s),
+				   http_watch_signal(s->http, SIGINT, on_end, s),
+				   http_watch_signal(s->http, SIGHUP,
+						     s->args->board ? on_end : on_reload, s) };
+	enum result code = listen_all(s, out);
+
+	if (code == SUCCESS)
+		loop(s, token_file, once);
 	for (size_t i = 0; i < sizeof(w) / sizeof(*w); i++)
 		http_watch_end(w[i]);
-	access_note_uses(&s->access, true);
+	return code;
 }
 
 static void close_all(struct serve *s)
@@ -378,11 +388,8 @@ static enum result start(struct serve *s, struct reply *out)
 	if (http_server_new(&o, &s->http, why, sizeof(why)))
 		return run_fail(MISCONFIGURED, arena_str(s->session->arena, str_c(why)), STR(""),
 				out);
-	if (listen_all(s, out) != SUCCESS)
-		return out->ans.code;
-	loop(s, file, once);
-	out->silent = true;
-	return SUCCESS;
+	out->silent = listen_and_loop(s, file, once, out) == SUCCESS;
+	return out->silent ? SUCCESS : out->ans.code;
 }
 
 enum result serve_run(struct session *session, const struct serve_args *a, struct reply *out)
