@@ -77,10 +77,7 @@ static void conn_free(struct conn *c)
 	if (c->next)
 		c->next->prev = c->prev;
 	*c->prev = c->next;
-	if (c->next_same)
-		c->next_same->prev_same = c->prev_same;
-	if (c->prev_same)
-		*c->prev_same = c->next_same;
+	admit_leave(c);
 	event_del(&c->timer);
 	event_del(&c->stall);
 	evbuffer_remove_cb(bufferevent_get_output(c->bev), output_changed, c);
@@ -281,6 +278,25 @@ void conn_resume(struct conn *c)
 	conn_work(c);
 }
 
+void conn_keep(struct conn *c)
+{
+	unlimit(c);
+	c->phase = PHASE_ANSWER;
+}
+
+bool conn_lacks_body(const struct conn *c)
+{
+	return !c->parse.left || evbuffer_get_length(bufferevent_get_input(c->bev)) < c->parse.left;
+}
+
+/* An unauthenticated connection has less time. */
+static int64_t idle_limit(const struct conn *c)
+{
+	const struct http_limits *l = limits(c);
+
+	return c->authenticated || l->idle_ms < l->head_ms ? l->idle_ms : l->head_ms;
+}
+
 void conn_answered(struct conn *c)
 {
 	bool whole = c->parse.state == PARSE_DONE;
@@ -296,7 +312,7 @@ void conn_answered(struct conn *c)
 	c->parse.sink = NULL;
 	c->phase = PHASE_IDLE;
 	bufferevent_setwatermark(c->bev, EV_WRITE, 0, 0);
-	limit(c, limits(c)->idle_ms);
+	limit(c, idle_limit(c));
 	conn_work(c);
 }
 
@@ -441,52 +457,6 @@ static void name_local(struct conn *c, int fd)
 	c->pid = peer.pid;
 }
 
-/* One user of IPv6 has a whole network of 64 bits. */
-static size_t address_length(const struct conn *c)
-{
-	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)c->address) ? 16 : 8;
-}
-
-static struct conn **bucket_of(const struct conn *c)
-{
-	uint64_t sum = str_sum(c->s->seed, c->address, address_length(c));
-
-	return &c->s->buckets[sum / (UINT64_MAX / BUCKETS + 1)]; /* by its high bits: see str.h */
-}
-
-/* The number of counted connections from the same address. */
-static size_t same_address(const struct conn *c)
-{
-	size_t n = address_length(c), same = 0;
-
-	for (const struct conn *o = *bucket_of(c); o; o = o->next_same)
-		same += address_length(o) == n && memcmp(o->address, c->address, n) == 0;
-	return same;
-}
-
-bool conn_crowded(const struct conn *c)
-{
-	const struct http_limits *l = limits(c);
-
-	return c->s->count.connections > l->connections_max / 2 ||
-	       (c->prev_same && same_address(c) > l->per_address_max / 2);
-}
-
-/* Puts the connection among those of its address. False: there are too many. */
-static bool count_address(struct conn *c)
-{
-	struct conn **bucket = bucket_of(c);
-
-	if (same_address(c) >= limits(c)->per_address_max)
-		return false;
-	c->next_same = *bucket;
-	c->prev_same = bucket;
-	if (*bucket)
-		(*bucket)->prev_same = &c->next_same;
-	*bucket = c;
-	return true;
-}
-
 static void set_options(int fd)
 {
 	int on = 1, idle = 60;
@@ -495,30 +465,6 @@ static void set_options(int fd)
 	/* a machine that vanished answers none of these probes */
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-}
-
-/* Too many connections of one address: it gets a short answer, and no place here. */
-static void turn_away(struct conn *c, int fd)
-{
-	struct buf body = BUF_MAX(4096), text = BUF_MAX(8192);
-	ssize_t ignored;
-
-	refusal_body(c->s, 429, "there are too many connections from this address", &body);
-	buf_addf(&text,
-		 "HTTP/1.1 429 %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-		 "Retry-After: 1\r\nConnection: close\r\n\r\n",
-		 http_status_text(429), body.n);
-	buf_adds(&text, buf_str(&body));
-	if (!c->tls) {
-		ignored = send(fd, text.p, text.n, MSG_NOSIGNAL | MSG_DONTWAIT);
-		(void)ignored;
-		shutdown(fd, SHUT_WR);
-	}
-	c->s->count.refused++;
-	buf_free(&body);
-	buf_free(&text);
-	close(fd);
-	free(c);
 }
 
 static void start(struct conn *c)
@@ -542,8 +488,8 @@ static void start(struct conn *c)
 	evbuffer_add_cb(bufferevent_get_input(c->bev), input_changed, c);
 	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
 	limit(c, limits(c)->head_ms);
-	if (++s->count.connections >= limits(c)->connections_max)
-		server_accept_less(s);
+	s->count.connections++;
+	admit_new(c);
 }
 
 void conn_accept(struct listener *l, evutil_socket_t fd, struct sockaddr *address, int length)
@@ -561,21 +507,12 @@ void conn_accept(struct listener *l, evutil_socket_t fd, struct sockaddr *addres
 	} else {
 		name_peer(c, address);
 		set_options(fd);
-		if (limits(c)->per_address_max && !count_address(c)) {
-			turn_away(c, fd);
-			return;
-		}
 	}
 	c->bev = c->tls ? tls_accept(l->s->tls, l->s->base, fd)
 			: bufferevent_socket_new(l->s->base, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (c->bev) {
 		start(c);
 		return;
-	}
-	if (c->prev_same) {
-		*c->prev_same = c->next_same;
-		if (c->next_same)
-			c->next_same->prev_same = c->prev_same;
 	}
 	close(fd);
 	free(c);

@@ -424,7 +424,24 @@ void http_on_gone(struct http_exchange *x, void (*fn)(struct http_exchange *x, v
 
 bool http_crowded(const struct http_exchange *x)
 {
-	return x->c && conn_crowded(x->c);
+	return x->s && admit_crowded(x->s);
+}
+
+bool http_authenticate(struct http_exchange *x, struct http_party *caller)
+{
+	return !x->c || admit_caller(x->c, caller);
+}
+
+void http_keep(struct http_exchange *x)
+{
+	x->owned = true;
+	if (x->c)
+		conn_keep(x->c);
+}
+
+bool http_arriving(const struct http_exchange *x)
+{
+	return x->c && !x->complete && conn_lacks_body(x->c);
 }
 
 bool http_gone(const struct http_exchange *x)

@@ -24,7 +24,8 @@ static void accept_failed(struct evconnlistener *ev, void *ctx)
 	struct listener *l = ctx;
 
 	(void)ev;
-	server_accept_later(l->s);
+	if (!admit_room(l->s))
+		server_accept_later(l->s);
 }
 
 /* ---- its name */

@@ -46,7 +46,8 @@ struct http_server {
 	size_t listener_count;
 	struct event *pause; /* accept goes on after this, when descriptors ran out */
 	struct conn *conns;
-	struct conn *buckets[BUCKETS]; /* by address */
+	struct conn *authenticated, *unauthenticated; /* the newest one first */
+	struct source *sources[BUCKETS];              /* see admit.c */
 	uint64_t seed;
 	struct http_exchange *exchanges;
 	struct http_counters count;
@@ -73,7 +74,10 @@ enum phase {
 struct conn {
 	struct http_server *s;
 	struct conn *next, **prev;
-	struct conn *next_same, **prev_same; /* in a bucket */
+	struct conn *next_alike,
+		**prev_alike;     /* of those that are authenticated, or that are not */
+	struct http_party *party; /* see admit.c */
+	bool authenticated;
 	struct bufferevent *bev;
 	struct event timer; /* of the phase; it may fire too early */
 	int64_t due_ms;     /* when the phase has lasted too long; 0: never */
@@ -124,13 +128,27 @@ void conn_work(struct conn *c);
 void conn_close(struct conn *c);
 /* The answer is queued: go on with the next request, or close. */
 void conn_answered(struct conn *c);
+/* The handler answers later, without the rest of the request. */
+void conn_keep(struct conn *c);
+/* Is the body of the request, whose head is complete, not yet in the input? */
+bool conn_lacks_body(const struct conn *c);
 /* The handler of an upload takes more. */
 void conn_resume(struct conn *c);
 void conn_write(struct conn *c, const char *p, size_t n);
 size_t conn_unsent(const struct conn *c);
-bool conn_crowded(const struct conn *c);
 /* Closes idle connections, and makes the others close after their answer. */
 void conn_drain(struct http_server *s);
+
+/* admit.c */
+/* Counts a new connection, and closes another one if there are too many. */
+void admit_new(struct conn *c);
+/* The connection ends. */
+void admit_leave(struct conn *c);
+/* See http_authenticate(). */
+bool admit_caller(struct conn *c, struct http_party *caller);
+/* Closes some unauthenticated connections; false: there are none. */
+bool admit_room(struct http_server *s);
+bool admit_crowded(const struct http_server *s);
 
 /* exchange.c */
 struct http_exchange *exchange_new(struct conn *c);
@@ -148,7 +166,6 @@ void refusal_body(struct http_server *s, int status, const char *reason, struct 
 
 /* server.c */
 void server_accept_more(struct http_server *s);  /* a connection ended */
-void server_accept_less(struct http_server *s);  /* the limit is reached */
 void server_accept_later(struct http_server *s); /* the system has no descriptors left */
 void server_drained(struct http_server *s);
 const char *server_date(struct http_server *s);

@@ -22,6 +22,7 @@ struct http_limits http_limits_default(void)
 		.write_ms = 30000,
 		.idle_ms = 75000,
 		.connections_max = 4096,
+		.unauthenticated_max = 1024,
 		.per_address_max = 64,
 		.stream_max = 1 << 20,
 		.linger_ms = 2000,
@@ -263,14 +264,9 @@ static void accept_switch(struct http_server *s, bool on)
 	}
 }
 
-void server_accept_less(struct http_server *s)
-{
-	accept_switch(s, false);
-}
-
 void server_accept_more(struct http_server *s)
 {
-	if (!s->draining && s->count.connections < s->options.limits.connections_max)
+	if (!s->draining)
 		accept_switch(s, true);
 	server_drained(s);
 }
@@ -296,10 +292,6 @@ void server_accept_later(struct http_server *s)
 void http_server_limit(struct http_server *s, const struct http_limits *limits)
 {
 	s->options.limits = *limits;
-	if (s->count.connections < limits->connections_max)
-		server_accept_more(s);
-	else
-		server_accept_less(s);
 }
 
 /* ---- the date, once in a second */

@@ -31,15 +31,16 @@ struct http_limits {
 	int64_t head_ms;         /* from the first byte (or accept) to the last header: 408 */
 	int64_t body_ms;         /* for the whole body; for an upload: without progress: 408 */
 	int64_t write_ms;        /* without progress of an answer: the peer is dropped */
-	int64_t idle_ms;         /* between requests: the connection is closed */
-	size_t connections_max;  /* then accept waits */
-	size_t per_address_max;  /* connections from one address: 429; 0: no limit */
-	size_t stream_max;       /* unsent bytes of a stream: a slower reader is dropped */
-	int64_t linger_ms;       /* how long a refused sender may take to read the refusal */
+	int64_t idle_ms; /* between requests: the connection is closed; unauthenticated: at most head_ms */
+	size_t connections_max;     /* authenticated ones: see http_authenticate() */
+	size_t unauthenticated_max; /* beside them; a new one then closes another one */
+	size_t per_address_max;     /* of these from one address; 0: no limit */
+	size_t stream_max;          /* unsent bytes of a stream: a slower reader is dropped */
+	int64_t linger_ms;          /* how long a refused sender may take to read the refusal */
 };
 
 /* headers 16 KiB, 100 of them, in 10 s; body 1 MiB in 30 s; writes 30 s; idle 75 s; 4,096
- * connections, 64 per address; streams 1 MiB */
+ * authenticated connections and 1,024 others, of which 64 per address; streams 1 MiB */
 struct http_limits http_limits_default(void);
 
 struct http_request {
@@ -144,8 +145,7 @@ void *http_user(const struct http_exchange *x);
  * best ended with http_drop() at once. */
 void http_on_gone(struct http_exchange *x, void (*fn)(struct http_exchange *x, void *ctx),
 		  void *ctx);
-/* Are most connections of the server, or of the peer's address, in use? Then a connection that is not needed is best
- * refused. */
+/* Are most authenticated connections in use? Then a connection that is not needed is best refused. */
 bool http_crowded(const struct http_exchange *x);
 /* Has the peer closed its side? It may be true already in on_request(). */
 bool http_gone(const struct http_exchange *x);
@@ -174,7 +174,22 @@ void http_stream_on_room(struct http_exchange *x, size_t below,
 /* Ends the stream and the exchange. */
 void http_stream_end(struct http_exchange *x);
 
+/* A group of connections that is kept small for the sake of others. */
+struct http_party {
+	size_t connections;
+};
+
+/* The request comes from this caller, or with NULL from nobody that the handler knows. The connection counts for the caller
+ * until its next request says otherwise, and `caller` stays valid until the server is freed. false: there are connections_max
+ * authenticated connections, and each of them waits for an answer. */
+bool http_authenticate(struct http_exchange *x, struct http_party *caller);
+/* Keeps the exchange, to end it later. In on_head(): the rest of the request is not read, and on_request() does not come. */
+void http_keep(struct http_exchange *x);
+
 /* ---- for on_head() */
+
+/* Is a part of the body still to come? */
+bool http_arriving(const struct http_exchange *x);
 
 /* Another limit for the body of this request. */
 void http_body_max(struct http_exchange *x, uint64_t max);
@@ -190,9 +205,11 @@ struct http_counters {
 	uint64_t accepted, requests, refused; /* refused: by the server itself */
 	uint64_t handshakes, resumed; /* of TLS; resumed: with a session that the client kept */
 	uint64_t bytes_in, bytes_out;
-	uint64_t slow_readers, timeouts;        /* peers that were dropped for it */
+	uint64_t slow_readers, timeouts; /* peers that were dropped for it */
+	uint64_t evicted;                /* connections that were closed in favour of others */
 	size_t connections, exchanges, streams; /* now */
-	bool accepting;                         /* false at the limit of connections */
+	size_t authenticated, unauthenticated;  /* connections, now */
+	bool accepting;                         /* false: there are no descriptors left */
 };
 
 struct http_counters http_counters(const struct http_server *s);

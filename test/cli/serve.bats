@@ -634,7 +634,7 @@ changes_are() {
 }
 
 @test "events?wake=1: a line for each change and reader; reads make none" {
-	pawl config set serve.max_per_address 6
+	pawl config set serve.max_connections 6
 	serve
 	http 400 "$url/v1/events?wake=2"
 	wake first
@@ -666,6 +666,6 @@ changes_are() {
 	wake third
 	waiter=$!
 	soon changes_are third 1
-	http 429 "$url/v1/events?wake=1" # half of the connections of an address stay free
+	http 429 "$url/v1/events?wake=1" # half of the connections stay free
 	http 200 "$url/livez"
 }

@@ -7,6 +7,9 @@
 #include "kit/scale.h"
 
 #define GET(path) STR("GET " path " HTTP/1.1\r\nHost: localhost\r\n\r\n")
+#define AS(caller, path) \
+	STR("GET " path " HTTP/1.1\r\nHost: localhost\r\nAuthorization: " caller "\r\n\r\n")
+#define ADDRESS(n) (0x7f000000u + (n)) /* 127.0.0.N */
 
 static void test_keep_alive(void **state)
 {
@@ -281,7 +284,7 @@ static void test_idle(void **state)
 	do {
 		int fd = dial(h);
 
-		say(fd, GET("/a"));
+		say(fd, AS("a", "/a"));
 		status = hear_answer(fd, body, sizeof(body));
 		assert_true(hear_end(fd));
 		close(fd);
@@ -332,60 +335,146 @@ static void test_continue(void **state)
 
 /* ---- limits */
 
+static int status_of(int fd, struct str request)
+{
+	char body[1024];
+
+	say(fd, request);
+	return hear_answer(fd, body, sizeof(body));
+}
+
+/* The oldest unauthenticated connection of the address makes room. Authenticated ones do not count. */
 static void test_per_address(void **state)
 {
 	struct http_options o = harness_options();
 	struct harness *h;
-	int fds[4], more;
-	char text[1024];
+	int caller, fds[5];
 
 	(void)state;
 	o.limits.per_address_max = 4;
 	h = harness_start(&o);
-	for (int i = 0; i < 4; i++)
+	caller = dial(h);
+	assert_int_equal(status_of(caller, AS("a", "/a")), 200);
+	for (int i = 0; i < 5; i++) {
 		fds[i] = dial(h);
-	WAIT_FOR(harness_counters(h).connections == 4);
-	more = dial(h);
-	assert_int_equal(hear_answer(more, text, sizeof(text)), 429);
-	assert_true(hear_end(more));
-	close(more);
-	say(fds[3], GET("/a"));
-	assert_int_equal(hear_answer(fds[3], text, sizeof(text)), 200);
-	close(fds[0]);
-	WAIT_FOR(harness_counters(h).connections == 3);
-	fds[0] = dial(h);
-	say(fds[0], GET("/a"));
-	assert_int_equal(hear_answer(fds[0], text, sizeof(text)), 200);
-	for (int i = 0; i < 4; i++)
+		WAIT_FOR(harness_counters(h).accepted == (uint64_t)i + 2);
+	}
+	assert_true(hear_end(fds[0]));
+	assert_int_equal(harness_counters(h).unauthenticated, 4);
+	assert_int_equal(harness_counters(h).evicted, 1);
+	assert_int_equal(status_of(fds[1], GET("/a")), 200);
+	assert_int_equal(status_of(fds[4], GET("/a")), 200);
+	assert_int_equal(status_of(caller, AS("a", "/a")), 200);
+	for (int i = 0; i < 5; i++)
 		close(fds[i]);
+	close(caller);
 	harness_end(h);
 }
 
+/* The address with the most connections loses its oldest one, so an address with one connection keeps it. */
+static void test_unauthenticated_max(void **state)
+{
+	enum { MANY = 40, ADDRESSES = 4 };
+	struct http_options o = harness_options();
+	struct harness *h;
+	int alone, fds[MANY];
+
+	(void)state;
+	o.limits.unauthenticated_max = 10;
+	h = harness_start(&o);
+	alone = dial_from(h, ADDRESS(9));
+	WAIT_FOR(harness_counters(h).accepted == 1);
+	for (unsigned i = 0; i < MANY; i++)
+		fds[i] = dial_from(h, ADDRESS(2 + i % ADDRESSES));
+	WAIT_FOR(harness_counters(h).accepted == MANY + 1);
+	assert_int_equal(harness_counters(h).unauthenticated, 10);
+	assert_int_equal(harness_counters(h).evicted, MANY + 1 - 10);
+	assert_int_equal(status_of(alone, GET("/a")), 200);
+	assert_true(hear_end(fds[0]));
+	assert_int_equal(status_of(fds[MANY - 1], GET("/a")), 200);
+	for (int i = 0; i < MANY; i++)
+		close(fds[i]);
+	close(alone);
+	WAIT_FOR(harness_counters(h).connections == 0);
+	harness_end(h);
+}
+
+/* Callers have places of their own. The caller with the most connections loses one that does not wait for an answer. */
 static void test_connections_max(void **state)
 {
 	struct http_options o = harness_options();
 	struct harness *h;
-	int fds[4], more;
-	char text[256];
+	int a[3], b[2], stranger;
 
 	(void)state;
 	o.limits.connections_max = 4;
+	o.limits.unauthenticated_max = 2;
 	h = harness_start(&o);
-	for (int i = 0; i < 4; i++)
-		fds[i] = dial(h);
-	WAIT_FOR(harness_counters(h).connections == 4);
-	assert_false(harness_counters(h).accepting);
-	more = dial(h); /* the kernel keeps it */
-	say(more, GET("/a"));
-	assert_int_equal(harness_counters(h).accepted, 4);
-	close(fds[2]);
-	assert_int_equal(hear_answer(more, text, sizeof(text)), 200);
-	assert_int_equal(harness_counters(h).accepted, 5);
-	close(more);
-	WAIT_FOR(harness_counters(h).accepting);
-	for (int i = 0; i < 4; i++)
-		if (i != 2)
-			close(fds[i]);
+	for (int i = 0; i < 3; i++) {
+		a[i] = dial(h);
+		assert_int_equal(status_of(a[i], AS("a", "/a")), 200);
+	}
+	say(a[0], AS("a", "/park"));
+	WAIT_FOR(harness_tally(h).parked == 1);
+	for (int i = 0; i < 2; i++) {
+		b[i] = dial(h);
+		assert_int_equal(status_of(b[i], AS("b", "/a")), 200);
+	}
+	assert_true(hear_end(a[1])); /* the oldest one that does not wait */
+	close(a[1]);
+	say(a[2], AS("a", "/park"));
+	say(b[0], AS("b", "/park"));
+	say(b[1], AS("b", "/park"));
+	WAIT_FOR(harness_tally(h).parked == 4);
+	assert_int_equal(harness_counters(h).authenticated, 4);
+	a[1] = dial(h);
+	assert_int_equal(status_of(a[1], AS("a", "/a")), 503);
+	stranger = dial(h);
+	assert_int_equal(status_of(stranger, GET("/a")), 200);
+	close(b[0]);
+	WAIT_FOR(harness_counters(h).authenticated == 3);
+	assert_int_equal(status_of(a[1], AS("a", "/a")), 200);
+	assert_int_equal(status_of(a[1], GET("/a")), 200); /* and it is nobody's again */
+	assert_int_equal(harness_counters(h).authenticated, 3);
+	close(stranger);
+	for (int i = 0; i < 3; i++)
+		close(a[i]);
+	close(b[1]);
+	harness_end(h);
+}
+
+/* A handler that knows the answer from the head need not read the body. */
+static void test_kept_head(void **state)
+{
+	struct http_options o = harness_options();
+	struct harness *h;
+	char text[1024];
+	int fd;
+
+	(void)state;
+	o.limits.body_ms = 150;
+	h = harness_start(&o);
+	fd = dial(h);
+	say(fd,
+	    STR("POST /later HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\n\r\nabc"));
+	WAIT_FOR(harness_tally(h).parked == 1);
+	usleep(300000); /* the limit of the body does not count */
+	harness_wake(h);
+	assert_int_equal(hear_answer(fd, text, sizeof(text)), 200);
+	assert_string_equal(text, "woken");
+	assert_true(hear_end(fd));
+	close(fd);
+	fd = dial(h);
+	say(fd,
+	    STR("POST /later HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"));
+	WAIT_FOR(harness_tally(h).parked == 2);
+	close(fd);
+	WAIT_FOR(harness_tally(h).gone == 1);
+	fd = dial(h);
+	say(fd, STR("POST /later HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc"));
+	assert_int_equal(hear_answer(fd, text, sizeof(text)), 200);
+	assert_string_equal(text, "POST /later [] abc");
+	close(fd);
 	harness_end(h);
 }
 
@@ -520,7 +609,9 @@ int main(void)
 		cmocka_unit_test(test_lingers_no_longer),
 		cmocka_unit_test(test_continue),
 		cmocka_unit_test(test_per_address),
+		cmocka_unit_test(test_unauthenticated_max),
 		cmocka_unit_test(test_connections_max),
+		cmocka_unit_test(test_kept_head),
 		cmocka_unit_test(test_thousand),
 		cmocka_unit_test(test_drain),
 		cmocka_unit_test(test_unix),

@@ -27,6 +27,7 @@ struct harness {
 	struct tally tally;
 	struct http_counters counters;
 	struct tally tally_copy;
+	struct http_party callers[2]; /* the callers a and b */
 };
 
 static const struct http_headers none = { NULL, 0 };
@@ -137,12 +138,22 @@ static void pump_start(struct http_exchange *x)
 	pump_more(x, p);
 }
 
+/* The header Authorization names the caller: a or b. false: there is no room for its connection. */
+static bool known(struct harness *h, struct http_exchange *x)
+{
+	struct str name = http_header(http_request_of(x)->headers, "authorization");
+
+	return http_authenticate(x, name.n ? &h->callers[name.p[0] == 'b'] : NULL);
+}
+
 static void on_request(struct http_exchange *x, void *ctx)
 {
 	struct harness *h = *(struct harness **)ctx;
 	struct str path = http_request_of(x)->path;
 
-	if (str_is(path, "/park"))
+	if (!known(h, x))
+		http_refuse(x, 503, "no room");
+	else if (str_is(path, "/park"))
 		park(h, x);
 	else if (str_is(path, "/who"))
 		whoami(x);
@@ -199,6 +210,9 @@ static void on_head(struct http_exchange *x, void *ctx)
 		http_on_gone(x, upload_gone, h);
 	} else if (str_is(path, "/never")) {
 		http_refuse(x, 404, "there is nothing here");
+	} else if (str_is(path, "/later") && http_arriving(x)) {
+		http_keep(x);
+		park(h, x);
 	}
 }
 
@@ -351,6 +365,20 @@ int harness_port(struct harness *h)
 }
 
 /* ---- sockets */
+
+int dial_from(struct harness *h, uint32_t address)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(address) };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons((uint16_t)h->port),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
 
 int dial_port(int port)
 {

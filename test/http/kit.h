@@ -60,6 +60,8 @@ void harness_wake(struct harness *h);
 
 int dial(struct harness *h);
 int dial_port(int port);
+/* From an address of this machine: all of 127.0.0.0/8 belong to it. */
+int dial_from(struct harness *h, uint32_t address);
 void say(int fd, struct str text);
 /* Reads until the peer closes, or until `n` bytes are there (0: no limit). Returns the number;
  * the text ends with a NUL. */

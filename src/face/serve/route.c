@@ -94,7 +94,7 @@ static void refuse_login(struct http_exchange *x, int status, const char *reason
 	char seconds[16];
 	struct http_header h = { { "WWW-Authenticate", 16 }, STR("Bearer realm=\"pawl\"") };
 
-	if (status == 429) {
+	if (status != 401) {
 		snprintf(seconds, sizeof(seconds), "%d", retry_s);
 		h = (struct http_header){ { "Retry-After", 11 }, str_c(seconds) };
 	}
@@ -426,6 +426,8 @@ static void with_caller(struct serve *s, struct http_exchange *x)
 		route_refuse(x, 403, reason, "");
 	else if (status)
 		refuse_login(x, status, reason, retry_s);
+	else if (!http_authenticate(x, &c.meter->party))
+		refuse_login(x, 503, "the server has too many connections", 1);
 	else if (!access_spend(s, c.meter))
 		refuse_login(x, 429, "too many calls with this token", 1);
 	else

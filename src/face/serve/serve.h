@@ -44,6 +44,7 @@ struct meter {
 	int64_t filled_ms;
 	int64_t used; /* wall clock */
 	int waits, streams;
+	struct http_party party; /* its connections */
 };
 
 struct guest {
