@@ -70,3 +70,41 @@ bool http_place_parse(struct str text, int port, struct http_place *out)
 	snprintf(out->port, sizeof(out->port), "%u", (unsigned)n & 0xffffu);
 	return true;
 }
+
+static bool is_address(struct str text)
+{
+	char copy[INET6_ADDRSTRLEN];
+	unsigned char bytes[16];
+
+	if (text.n >= sizeof(copy))
+		return false;
+	memcpy(copy, str_p(text), text.n);
+	copy[text.n] = '\0';
+	return inet_pton(AF_INET, copy, bytes) == 1 || inet_pton(AF_INET6, copy, bytes) == 1;
+}
+
+/* Some proxies add the port: 192.0.2.1:1234, [2001:db8::1]:1234. Empty: there is no address. */
+static struct str without_port(struct str hop)
+{
+	struct str host = hop;
+
+	if (str_cut_prefix(&host, STR("[")))
+		host = str_cut(&host, ']');
+	else if (!is_address(hop))
+		host = str_cut(&host, ':');
+	return is_address(host) ? host : STR("");
+}
+
+struct str http_forwarded_for(struct http_headers headers)
+{
+	struct str hops = STR("");
+	const char *comma;
+
+	for (size_t i = 0; i < headers.n; i++)
+		if (str_eq_nocase(headers.v[i].name, STR("x-forwarded-for")))
+			hops = headers.v[i].value;
+	comma = memrchr(str_p(hops), ',', hops.n);
+	if (comma)
+		hops = str_n(comma + 1, hops.n - (size_t)(comma + 1 - hops.p));
+	return without_port(str_trim(hops));
+}

@@ -1,10 +1,10 @@
 /*
- * address: HOST:PORT, as the server and the client take it.
+ * address: HOST:PORT, as the server and the client take it; and the address that a proxy names.
  */
 #ifndef HTTP_ADDRESS_H
 #define HTTP_ADDRESS_H
 
-#include "base/str.h"
+#include "http/message.h"
 
 struct http_place {
 	char host[256]; /* without the brackets of an IPv6 address */
@@ -14,5 +14,9 @@ struct http_place {
 
 /* Reads "HOST:PORT", "[V6]:PORT" and, if `port` >= 0 is the default, the same without ":PORT". */
 bool http_place_parse(struct str text, int port, struct http_place *out);
+/* The address of the client that the proxy in front of the server names: the last hop of the last X-Forwarded-For. nginx and
+ * Caddy extend the client's header, HAProxy adds one behind it; every earlier hop may be a lie of the client. Empty: the last
+ * hop is not an address. */
+struct str http_forwarded_for(struct http_headers headers);
 
 #endif

@@ -94,25 +94,17 @@ static bool type_allowed(const struct http_guard *g, struct str type)
 	return false;
 }
 
-/* A page could split its claim over two headers of one name; only a single one counts. */
-static size_t times(struct http_headers headers, const char *name)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < headers.n; i++)
-		n += str_eq_nocase(headers.v[i].name, str_c(name));
-	return n;
-}
-
 static int refuse(int status, const char *text, const char **reason)
 {
 	*reason = text;
 	return status;
 }
 
+/* A page could split its claim over two headers of one name; only a single one counts. */
 int http_guard_check(const struct http_guard *g, const struct http_request *r, const char **reason)
 {
-	size_t origins = times(r->headers, "origin"), sites = times(r->headers, "sec-fetch-site");
+	size_t origins = http_header_count(r->headers, "origin"),
+	       sites = http_header_count(r->headers, "sec-fetch-site");
 	struct str site = http_header(r->headers, "sec-fetch-site");
 
 	if (!http_host_allowed(g, r->host))
@@ -125,7 +117,7 @@ int http_guard_check(const struct http_guard *g, const struct http_request *r, c
 	if (str_is(r->method, "GET") || str_is(r->method, "HEAD") || str_is(r->method, "OPTIONS") ||
 	    str_is(r->method, "DELETE"))
 		return 0;
-	if (times(r->headers, "content-type") != 1 ||
+	if (http_header_count(r->headers, "content-type") != 1 ||
 	    !type_allowed(g, http_header(r->headers, "content-type")))
 		return refuse(415, "the content type must be application/json", reason);
 	return 0;

@@ -8,12 +8,18 @@ struct str http_header(struct http_headers headers, const char *name)
 	return str_n(NULL, 0);
 }
 
+size_t http_header_count(struct http_headers headers, const char *name)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < headers.n; i++)
+		n += str_eq_nocase(headers.v[i].name, str_c(name));
+	return n;
+}
+
 bool http_has_header(struct http_headers headers, const char *name)
 {
-	for (size_t i = 0; i < headers.n; i++)
-		if (str_eq_nocase(headers.v[i].name, str_c(name)))
-			return true;
-	return false;
+	return http_header_count(headers, name);
 }
 
 const char *http_status_text(int status)

@@ -17,6 +17,7 @@ struct http_headers {
 
 /* The value of the first header of this name, ignoring case; empty if there is none. */
 struct str http_header(struct http_headers headers, const char *name);
+size_t http_header_count(struct http_headers headers, const char *name);
 bool http_has_header(struct http_headers headers, const char *name);
 /* Can the text be the value of a header? Otherwise it could end the header and begin another one. */
 bool http_value_valid(struct str value);

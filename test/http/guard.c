@@ -1,6 +1,8 @@
 /* Which pages may call a server on this machine. */
 #include "kit.h"
 
+#include "http/address.h"
+
 static const char *const names[] = { "pawl.example", NULL };
 static const char *const types[] = { "application/x-pawl", NULL };
 static const struct http_guard guard = { .host_names = names, .types = types };
@@ -81,11 +83,51 @@ static void test_requests(void **state)
 	assert_int_equal(http_guard_check(&guard, &r, &reason), 0);
 }
 
+/* Two values are two headers. */
+static void test_forwarded(void **state)
+{
+	static const struct {
+		const char *first, *second, *address;
+	} rows[] = {
+		{ "192.0.2.1", NULL, "192.0.2.1" },
+		{ "10.9.9.9, 192.0.2.1", NULL, "192.0.2.1" }, /* nginx, Caddy */
+		{ "10.9.9.9", "192.0.2.1", "192.0.2.1" },     /* HAProxy */
+		{ "10.9.9.9, 10.8.8.8", " 192.0.2.1 ", "192.0.2.1" },
+		{ "10.9.9.9", "10.8.8.8,,192.0.2.1", "192.0.2.1" },
+		{ "2001:db8::1", NULL, "2001:db8::1" },
+		{ "[2001:db8::1]:443", NULL, "2001:db8::1" },
+		{ "192.0.2.1:443", NULL, "192.0.2.1" },
+		{ "10.9.9.9", "", "" }, /* not the client's */
+		{ "10.9.9.9,", NULL, "" },
+		{ "10.9.9.9, unknown", NULL, "" },
+		{ "10.9.9.9 10.8.8.8", NULL, "" },
+		{ "10.9.9", NULL, "" },
+		{ "\"10.9.9.9\"", NULL, "" },
+		{ "[10.9.9.9", NULL, "10.9.9.9" },
+		{ "", NULL, "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct http_header h[] = { { STR("X-Forwarded-For"), str_c(rows[i].first) },
+					   { STR("Accept"), STR("10.7.7.7") },
+					   { STR("x-forwarded-FOR"), str_c(rows[i].second) } };
+		struct str got =
+			http_forwarded_for((struct http_headers){ h, rows[i].second ? 3 : 2 });
+
+		if (!str_is(got, rows[i].address))
+			fail_msg("'%s', '%s': '%.*s'", rows[i].first,
+				 rows[i].second ? rows[i].second : "", STRF(got));
+	}
+	assert_int_equal(http_forwarded_for((struct http_headers){ NULL, 0 }).n, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_forwarded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
