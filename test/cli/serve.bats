@@ -133,6 +133,8 @@ load serving
 	grep -qi '^www-authenticate: Bearer realm="pawl"' "$BATS_TEST_TMPDIR/head"
 	is '.error.fault == "unauthorized"'
 	token=pawl_nothing api 401 list
+	api 401 list '{}' -H "Authorization: Bearer $token"
+	is '.error.message | contains("more than one token")'
 	http 200 "$url/livez" && token='' http 200 "$url/livez" && token='' http 200 "$url/readyz"
 	for path in metrics openapi.json v1/events v1/list nothing; do
 		token='' http 401 "$url/$path"
@@ -149,13 +151,60 @@ load serving
 	api 422 list # its own queue does not exist
 }
 
-@test "ten failed logins in a minute are enough" {
+@test "failed logins slow down the guesser, and no valid token" {
 	serve
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
-		token=pawl_wrong api 401 list
+		token=pawl_wrong1 api 401 list
 	done
-	token=pawl_wrong api 429 list
+	token=pawl_wrong1 api 429 list
 	grep -qi '^retry-after: [0-9]' "$BATS_TEST_TMPDIR/head"
+	token=pawl_other api 429 list # the address
+	token='' api 429 list
+	token=pawl_wrong1 api 429 list '{}' --interface 127.0.0.5 # the first characters of the token
+	token=pawl_other api 401 list '{}' --interface 127.0.0.5
+	api 200 list
+	api 200 list '{}' --interface 127.0.0.5
+	token='' http 200 "$url/livez"
+	head -c 200000 /dev/zero >big
+	token=pawl_wrong1 http 429 -H 'Content-Type: application/json' --data-binary @big "$url/v1/create"
+}
+
+@test "tokens that cannot be read are not valid" {
+	serve
+	token_for a --role reader
+	api 200 list
+	cp "$(state)/tokens" kept
+	echo '{' >"$(state)/tokens"
+	api 503 list
+	is '.error.code == "API_ERROR"'
+	grep -qi '^retry-after: 1' "$BATS_TEST_TMPDIR/head"
+	api 503 list # and not what the server remembers
+	same "$(grep -c 'cannot read the tokens' "$BATS_TEST_TMPDIR/serve.log")" 1
+	kill -HUP "$server"
+	soon grep -q 'message="reloaded' "$BATS_TEST_TMPDIR/serve.log"
+	api 503 list
+	cp kept "$(state)/tokens"
+	api 200 list
+	chmod 644 "$(state)/tokens"
+	touch "$(state)/tokens"
+	api 503 list
+	chmod 600 "$(state)/tokens"
+	rm "$(state)/tokens"
+	api 401 list
+	cp kept "$(state)/tokens"
+	chmod 600 "$(state)/tokens"
+	api 200 list
+}
+
+@test "a queue has any name in the address" {
+	pawl init --queue 'Büro+1' -q
+	serve
+	for name in 'B%C3%BCro%2B1' 'B%c3%bcro%2b1'; do
+		http 200 -H 'Content-Type: application/json' -d '{}' "$url/v1/list?queue=$name"
+	done
+	for name in 'B%C3' '%' '%4' '%4G' '%GG' 'a%00b' 'default&queue=B%C3%BCro%2B1'; do
+		http 400 -H 'Content-Type: application/json' -d '{}' "$url/v1/list?queue=$name"
+	done
 }
 
 @test "the agent's name is bound to the token" {

@@ -1,23 +1,29 @@
 /* Callers: their tokens, failed logins, and the limits of each token. */
 #include "face/serve/serve.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/os.h"
 #include "base/secret.h"
 
-#define FAILED_MAX 10 /* failed logins of one address in FAILED_MS */
+#define FAILED_MAX \
+	10 /* failed logins of one address, or with one prefix of a token, in FAILED_MS */
 #define FAILED_MS 60000
-#define ADDRESSES 256
+#define FAILED_PLACES 4096
+#define PREFIX_LEN 12 /* of a token: BEARER_PREFIX and 42 bits */
 #define KNOWN 64
 #define NOTE_MS 60000
 #define LOOK_MS 5 /* a longer turn of the loop looks at the tokens again */
 
-/* Failed logins, by a hash of the address: two addresses that share a slot share the limit. */
+/* Failed logins, by a mark of the address or of the token's prefix. Two of them may share a place: a valid token does not
+ * depend on it. */
 struct failures {
-	int64_t since[ADDRESSES];
-	int n[ADDRESSES];
+	struct {
+		int64_t since;
+		int n;
+	} places[FAILED_PLACES];
 };
 
 /* The tokens that were seen since the list of tokens last changed, by their marks. */
@@ -57,11 +63,11 @@ int access_load(struct access *x, bool always)
 	int r;
 
 	(void)stat(bearer_file(x->dir, &a), &now); /* no file: no tokens */
-	if (!always && same_file(&now, &x->seen)) {
+	if (!always && !x->fault && same_file(&now, &x->seen)) {
 		arena_free(&a);
 		return 0;
 	}
-	r = bearer_load(x->dir, &list, &a);
+	r = x->fault = bearer_load(x->dir, &list, &a);
 	if (r) {
 		arena_free(&a);
 		return r;
@@ -78,20 +84,36 @@ static void look_again(void *access)
 	((struct access *)access)->looked = false;
 }
 
-/* One look is enough for the requests that the loop reads in one turn, unless the turn is long. */
+static void note_fault(const struct serve *s, int before)
+{
+	int now = s->access.fault;
+
+	if (now && !before)
+		say_note(s, "warn",
+			 "cannot read the tokens in %s: %s; no token is valid until then",
+			 s->access.dir, strerror(-now));
+	else if (before && !now)
+		say_note(s, "info", "the tokens can be read again");
+}
+
+/* One look is enough for the requests that the loop reads in one turn, unless the turn is long. 0, or -errno: no token is
+ * valid now, because a revoked one could be among those that the server remembers. */
 static int look_once(struct serve *s)
 {
 	struct access *x = &s->access;
 	int64_t now = os_boot_ms();
+	int before = x->fault;
 
 	if (x->own || (x->looked && now - x->looked_ms < LOOK_MS))
-		return 0;
+		return x->fault;
 	x->looked_ms = now;
 	if (!x->later)
 		x->later = http_later_new(s->http, look_again, x);
 	x->looked = true;
 	http_later_call(x->later);
-	return access_load(x, false);
+	(void)access_load(x, false);
+	note_fault(s, before);
+	return x->fault;
 }
 
 static struct meter *meter_of(struct access *x, struct str name, int64_t burst)
@@ -150,31 +172,48 @@ bool access_spend(struct serve *s, struct meter *m)
 
 /* --- failed logins ------------------------------------------------------------------------------- */
 
-static size_t slot_of(struct str address)
+/* The network of an address: one user of IPv6 has 64 bits. */
+static struct str network_of(struct str address, char *room)
 {
-	return str_hash(address) % ADDRESSES;
+	char text[INET6_ADDRSTRLEN];
+
+	if (address.n >= sizeof(text))
+		return address;
+	memcpy(text, str_p(address), address.n);
+	text[address.n] = '\0';
+	return inet_pton(AF_INET6, text, room) == 1 ? str_n(room, 8) : address;
 }
 
-static bool barred(struct access *x, struct str address, int *retry_s)
+/* Counts a failure. Returns the seconds until the count ends if there were too many; else 0. */
+static int count_failure(struct access *x, struct str what)
 {
-	size_t i = slot_of(address);
-	int64_t left = x->failures->since[i] + FAILED_MS - os_boot_ms();
+	struct secret_mark m = secret_mark(&x->known->key, what);
+	size_t i = (m.bytes[0] | (size_t)m.bytes[1] << 8) % FAILED_PLACES;
+	int64_t now = os_boot_ms(), *since = &x->failures->places[i].since;
+	int *n = &x->failures->places[i].n;
 
-	if (left <= 0)
-		x->failures->n[i] = 0;
-	*retry_s = (int)(left / 1000) + 1;
-	return x->failures->n[i] >= FAILED_MAX;
+	if (now - *since >= FAILED_MS || !*n) {
+		*since = now;
+		*n = 0;
+	}
+	*n += *n <= FAILED_MAX;
+	return *n > FAILED_MAX ? (int)((*since + FAILED_MS - now) / 1000) + 1 : 0;
 }
 
-static int failed(struct access *x, struct str address, const char *text, const char **reason)
+/* A request without a valid token. A caller that has a valid one never comes here, however often others fail. */
+static int failed(struct access *x, struct str address, struct str token, const char *text,
+		  const char **reason, int *retry_s)
 {
-	size_t i = slot_of(address);
+	char room[16];
+	int left = count_failure(x, network_of(address, room)), other;
 
-	if (!x->failures->n[i]++)
-		x->failures->since[i] = os_boot_ms();
+	other = token.n ? count_failure(x,
+					str_n(token.p, token.n < PREFIX_LEN ? token.n : PREFIX_LEN))
+			: 0;
 	x->refused++;
-	*reason = text;
-	return 401;
+	*retry_s = left > other ? left : other;
+	*reason = *retry_s ? "too many requests without a valid token" : text;
+	return *retry_s ? 429 : 401;
 }
 
 /* --- the caller ---------------------------------------------------------------------------------- */
@@ -253,20 +292,24 @@ int access_check(struct serve *s, const struct http_request *r, struct str addre
 		*out = anybody(s);
 		return 0;
 	}
-	if (barred(x, address, retry_s)) {
-		*reason = "too many requests without a valid token";
-		return 429;
-	}
 	if (!text.n)
-		return failed(x, address, "this call needs a token: Authorization: Bearer TOKEN",
-			      reason);
-	if (look_once(s))
-		say_note(s, "warn", "cannot read the tokens; the ones from before stay valid");
+		return failed(x, address, text,
+			      "this call needs a token: Authorization: Bearer TOKEN", reason,
+			      retry_s);
+	if (http_header_count(r->headers, "authorization") > 1)
+		return failed(x, address, text, "the request has more than one token", reason,
+			      retry_s);
+	if (look_once(s)) {
+		*reason = "the server cannot read its tokens; its log says why";
+		*retry_s = 1;
+		return 503;
+	}
 	b = cut_bearer(&text) ? find_bearer(x, text) : NULL;
 	if (!b)
-		return failed(x, address, "the server does not know this token", reason);
+		return failed(x, address, text, "the server does not know this token", reason,
+			      retry_s);
 	if (bearer_expired(b, os_wall_ms()))
-		return failed(x, address, "this token has expired", reason);
+		return failed(x, address, text, "this token has expired", reason, retry_s);
 	*out = caller_of(s, b);
 	return 0;
 }
@@ -278,7 +321,7 @@ bool access_holds(struct serve *s, const struct guest *c)
 	if (!*c->hash)
 		return true;
 	if (look_once(s))
-		return true; /* the ones from before stay valid */
+		return false;
 	for (size_t i = 0; i < x->list.n; i++)
 		if (str_is(x->list.v[i].hash, c->hash))
 			return !bearer_expired(&x->list.v[i], os_wall_ms());

@@ -8,6 +8,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "core/role.h"
+#include "http/address.h"
 
 const char *const route_names[ROUTES] = { "other",   "command", "call",   "events",
 					  "openapi", "metrics", "livez",  "readyz",
@@ -53,15 +54,10 @@ const struct command *route_command(struct str name)
 	return NULL;
 }
 
-/* The last hop of X-Forwarded-For is the one that our own proxy has written. */
 struct str route_address(const struct serve *s, const struct http_request *r)
 {
-	struct str hops = http_header(r->headers, "x-forwarded-for"), hop = STR("");
+	struct str hop = s->args->behind_proxy ? http_forwarded_for(r->headers) : STR("");
 
-	if (!s->args->behind_proxy)
-		return r->address;
-	while (hops.n)
-		hop = str_trim(str_cut(&hops, ','));
 	return hop.n ? hop : r->address;
 }
 
@@ -113,6 +109,12 @@ void route_refuse_method(struct http_exchange *x, const char *allowed)
 
 /* --- the query ----------------------------------------------------------------------------------- */
 
+/* Browsers write %C3, pawl %c3. */
+static int percent_digit(char c)
+{
+	return hex_digit(c >= 'A' && c <= 'F' ? (char)(c - 'A' + 'a') : c);
+}
+
 static bool decode(struct str text, struct str *out, struct arena *a)
 {
 	char *to = arena_alloc(a, text.n + 1);
@@ -122,10 +124,11 @@ static bool decode(struct str text, struct str *out, struct arena *a)
 		char c = text.p[i] == '+' ? ' ' : text.p[i];
 
 		if (c == '%') {
-			if (i + 2 >= text.n || hex_digit(text.p[i + 1]) < 0 ||
-			    hex_digit(text.p[i + 2]) < 0)
+			if (i + 2 >= text.n || percent_digit(text.p[i + 1]) < 0 ||
+			    percent_digit(text.p[i + 2]) < 0)
 				return false;
-			c = (char)(hex_digit(text.p[i + 1]) * 16 + hex_digit(text.p[i + 2]));
+			c = (char)(percent_digit(text.p[i + 1]) * 16 +
+				   percent_digit(text.p[i + 2]));
 			i += 2;
 		}
 		to[n++] = c;
@@ -136,12 +139,18 @@ static bool decode(struct str text, struct str *out, struct arena *a)
 
 bool route_query(struct str query, const char *name, struct str *out, struct arena *a)
 {
+	bool found = false;
+
 	*out = STR("");
 	while (query.n) {
 		struct str value = str_cut(&query, '&'), key = str_cut(&value, '=');
 
-		if (str_is(key, name))
-			return decode(value, out, a);
+		if (!str_is(key, name))
+			continue;
+		if (found ||
+		    !decode(value, out, a)) /* two programs could read two values differently */
+			return false;
+		found = true;
 	}
 	return true;
 }
@@ -392,46 +401,115 @@ static int find_caller(struct serve *s, const struct http_request *r, struct gue
 		*reason = "this socket is for its owner";
 		return 403;
 	}
-	s->access.none |= r->local && !http_has_header(r->headers, "authorization");
+	/* a proxy of the same user speaks for strangers */
+	s->access.none |= r->local && !s->args->behind_proxy &&
+			  !http_has_header(r->headers, "authorization");
 	status = access_check(s, r, route_address(s, r), c, reason, retry_s);
 	s->access.none = none;
 	return status;
 }
 
-/* An import is one body. Only callers that may import may send a body of that size. */
+/* --- callers that fail ----------------------------------------------------------------------------- */
+
+#define SLOW_MS 1000
+
+/* A refusal that is sent later. A peer that guesses tokens waits for it, and needs a connection for that time. */
+struct refusal {
+	struct http_exchange *exchange;
+	struct http_timer *timer;
+	const char *reason;
+	int retry_s;
+};
+
+static void refusal_send(void *refusal)
+{
+	struct refusal f = *(struct refusal *)refusal;
+
+	free(refusal);
+	refuse_login(f.exchange, 429, f.reason, f.retry_s);
+}
+
+static void refusal_drop(struct http_exchange *x, void *refusal)
+{
+	struct refusal *f = refusal;
+
+	http_timer_cancel(f->timer);
+	free(f);
+	http_drop(x);
+}
+
+static void refuse_slowly(struct serve *s, struct http_exchange *x, const char *reason, int retry_s)
+{
+	struct refusal *f = mem_alloc(sizeof(*f));
+
+	*f = (struct refusal){ x, NULL, reason, retry_s };
+	f->timer = http_timer_start(s->http, SLOW_MS, refusal_send, f);
+	http_keep(x);
+	http_on_gone(x, refusal_drop, f);
+}
+
+/* Finds the caller, and a place for its connection. false: the request has its refusal. */
+static bool admit(struct serve *s, struct http_exchange *x, struct guest *c)
+{
+	const char *reason;
+	int retry_s = 1, status = find_caller(s, http_request_of(x), c, &reason, &retry_s);
+
+	if (!status && http_authenticate(x, &c->meter->party))
+		return true;
+	http_close_after(x);
+	if (!status) {
+		refuse_login(x, 503, "the server has too many connections", retry_s);
+		return false;
+	}
+	(void)http_authenticate(x, NULL);
+	if (status == 403)
+		route_refuse(x, 403, reason, "");
+	else if (status == 429)
+		refuse_slowly(s, x, reason, retry_s);
+	else
+		refuse_login(x, status, reason, retry_s);
+	return false;
+}
+
+static bool is_public(enum route route)
+{
+	return route == ROUTE_LIVEZ || route == ROUTE_READYZ || route == ROUTE_WEB;
+}
+
+/* The server reads no long body of a caller that it does not know. An import is one body: only callers that may import may
+ * send a body of that size. */
 void route_head(struct http_exchange *x, void *serve)
 {
 	struct serve *s = serve;
 	const struct http_request *r = http_request_of(x);
+	enum route route = route_of(r->path);
 	struct guest c = { 0 };
 	const char *reason;
-	int retry_s = 1;
+	int status;
 
-	if (route_of(r->path) != ROUTE_STORE || http_guard_check(&s->guard, r, &reason))
+	if (!http_arriving(x))
 		return;
-	if (!find_caller(s, r, &c, &reason, &retry_s) && role_allows(c.role, ROLE_ADMIN) &&
-	    !s->read_only)
+	status = http_guard_check(&s->guard, r, &reason);
+	if (status)
+		route_refuse(x, status, reason, "");
+	else if (is_public(route))
+		http_body_max(x, 0);
+	else if (admit(s, x, &c) && route == ROUTE_STORE && role_allows(c.role, ROLE_ADMIN) &&
+		 !s->read_only)
 		http_body_max(x, BODY_MAX);
 	caller_free(&c);
 }
 
 static void with_caller(struct serve *s, struct http_exchange *x)
 {
-	const struct http_request *r = http_request_of(x);
 	struct guest c = { 0 };
-	const char *reason;
-	int retry_s = 1, status = find_caller(s, r, &c, &reason, &retry_s);
 
-	if (status == 403)
-		route_refuse(x, 403, reason, "");
-	else if (status)
-		refuse_login(x, status, reason, retry_s);
-	else if (!http_authenticate(x, &c.meter->party))
-		refuse_login(x, 503, "the server has too many connections", 1);
-	else if (!access_spend(s, c.meter))
-		refuse_login(x, 429, "too many calls with this token", 1);
-	else
-		to_handler(s, x, &c);
+	if (admit(s, x, &c)) {
+		if (access_spend(s, c.meter))
+			to_handler(s, x, &c);
+		else
+			refuse_login(x, 429, "too many calls with this token", 1);
+	}
 	caller_free(&c);
 	access_note_uses(&s->access, false);
 }
@@ -464,10 +542,10 @@ void route_request(struct http_exchange *x, void *serve)
 
 	if (status)
 		route_refuse(x, status, reason, "");
-	else if (route == ROUTE_LIVEZ || route == ROUTE_READYZ)
-		serve_health(s, x, route == ROUTE_READYZ);
 	else if (route == ROUTE_WEB)
 		serve_web(x);
+	else if (is_public(route))
+		serve_health(s, x, route == ROUTE_READYZ);
 	else
 		with_caller(s, x);
 }

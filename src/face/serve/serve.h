@@ -60,7 +60,8 @@ struct access {
 	bool own;          /* the tokens are only in memory: those of one person's board */
 	struct str secret; /* then: the token for this run */
 	struct stat seen;  /* of the file of tokens when it was read */
-	bool looked;       /* at that file, in this turn of the loop */
+	int fault;   /* 0; -errno: the file cannot be read, and no token is valid until it can */
+	bool looked; /* at that file, in this turn of the loop */
 	int64_t looked_ms;
 	struct http_later *later;
 	struct arena arena;
@@ -75,9 +76,10 @@ struct access {
 struct serve;
 
 void access_open(struct access *x);
-/* Reads the tokens again if the file changed, or always. 0 or -errno; the old ones stay. */
+/* Reads the tokens again if the file changed, or always. 0 or -errno: until the next success no token is valid. */
 int access_load(struct access *x, bool always);
-/* Finds the caller. 0, or the status of a refusal (401, 429), and the reason. */
+/* Finds the caller. 0, or the status of a refusal (401, 429, 503), and the reason. 429: the caller has failed too often, so
+ * the answer is best delayed. */
 int access_check(struct serve *s, const struct http_request *r, struct str address,
 		 struct guest *out, const char **reason, int *retry_s);
 /* Makes the tokens of one person's board. Returns one that is good for one login: a command line that has it can be seen
