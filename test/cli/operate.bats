@@ -210,8 +210,8 @@ STOPPING=1 0"
 	cp "$(state)/tokens" tokens.good
 	echo '{' >"$(state)/tokens"
 	kill -HUP "$server"
-	soon grep -q 'old tokens stay' "$BATS_TEST_TMPDIR/serve.log"
-	api 200 list
+	soon grep -q 'cannot read the tokens' "$BATS_TEST_TMPDIR/serve.log"
+	api 503 list
 	cp tokens.good "$(state)/tokens"
 	api 200 list
 }

@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -16,6 +17,7 @@
 #include "base/os.h"
 
 #define DEFAULT_ADDRESS "127.0.0.1:7295"
+#define RESERVE 1024 /* descriptors for everything but connections */
 
 /* --- options ------------------------------------------------------------------------------------- */
 
@@ -55,16 +57,53 @@ static const char *misuse(const struct serve_args *a)
 	return exposed(a, local);
 }
 
+/* Each connection needs a descriptor, and so do the files of the queues and of the tokens. Raises the limit of the process,
+ * or else lowers the limits of connections. Without a reserve, the server could not even read that a token was revoked. */
+static void fit_descriptors(struct http_limits *l)
+{
+	rlim_t wanted = l->connections_max + l->unauthenticated_max + RESERVE;
+	struct rlimit r;
+	size_t most;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur >= wanted)
+		return;
+	r.rlim_cur = r.rlim_max < wanted ? r.rlim_max : wanted;
+	if (setrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur == wanted)
+		return;
+	(void)getrlimit(RLIMIT_NOFILE, &r);
+	most = r.rlim_cur / 3 < RESERVE ? r.rlim_cur - r.rlim_cur / 3 : r.rlim_cur - RESERVE;
+	if (l->unauthenticated_max > most / 4)
+		l->unauthenticated_max = most / 4;
+	if (l->connections_max > most - l->unauthenticated_max)
+		l->connections_max = most - l->unauthenticated_max;
+}
+
 static struct http_limits limits(const struct settings *t, const struct serve_args *a)
 {
 	struct http_limits l = http_limits_default();
 
 	l.connections_max = (size_t)settings_number(t, "serve.max_connections");
+	if (l.unauthenticated_max > l.connections_max / 4)
+		l.unauthenticated_max = l.connections_max / 4 + 16;
 	l.per_address_max = (size_t)settings_number(t, "serve.max_per_address");
 	l.body_max = (size_t)settings_number(t, "serve.max_body");
 	if (a->behind_proxy)
 		l.per_address_max = 0; /* all connections come from the proxy */
+	fit_descriptors(&l);
 	return l;
+}
+
+static void tell_lowered(const struct serve *s, const struct settings *t)
+{
+	size_t have = limits(t, s->args).connections_max,
+	       wanted = (size_t)settings_number(t, "serve.max_connections");
+
+	if (have < wanted)
+		say_note(
+			s, "warn",
+			"serve.max_connections is %zu instead of %zu, because the process may open "
+			"too few files: raise `ulimit -Hn`, or LimitNOFILE= of the service",
+			have, wanted);
 }
 
 static void set_limits(struct serve *s, const struct settings *t)
@@ -205,6 +244,7 @@ static void reload_settings(struct serve *s)
 
 		set_limits(s, &fresh.settings);
 		http_server_limit(s->http, &l);
+		tell_lowered(s, &fresh.settings);
 		for (struct desk *d = s->desks; d; d = d->next)
 			d->reload = true;
 	} else {
@@ -223,7 +263,8 @@ static void on_reload(void *serve)
 	if (s->args->tls_cert.n && http_server_reload_tls(s->http, why, sizeof(why)))
 		say_note(s, "warn", "the old certificate stays: %s", why);
 	if (!s->access.none && !s->access.own && access_load(&s->access, true))
-		say_note(s, "warn", "the old tokens stay: the file cannot be read");
+		say_note(s, "warn", "cannot read the tokens in %s; no token is valid until then",
+			 s->access.dir);
 	reload_settings(s);
 	say_note(s, "info", "reloaded the certificate, the tokens and the settings");
 	notify("READY=1");
@@ -317,6 +358,7 @@ static void loop(struct serve *s, const char *token_file, struct str once)
 		announce_board(s, once);
 	else
 		announce(s, token_file);
+	tell_lowered(s, &s->session->client.settings);
 	notify("READY=1");
 	http_server_run(s->http);
 	access_note_uses(&s->access, true);
