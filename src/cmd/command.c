@@ -3,6 +3,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "client/redact.h"
 #include "format/answer.h"
 
 static size_t word_length(const char *name)
@@ -190,6 +191,7 @@ enum result command_run(const struct command *c, struct session *s, struct args 
 
 	if (code == SUCCESS && out->ans.changed)
 		warn_changed(s, out);
+	redact_answer(&s->client, s->client.role, &out->ans, s->arena);
 	return code;
 }
 

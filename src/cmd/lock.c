@@ -1,5 +1,6 @@
 #include "cmd/command.h"
 
+#include "client/redact.h"
 #include "core/lease.h"
 #include "format/task.h"
 
@@ -32,8 +33,7 @@ static enum result run_init(struct session *s, struct args *a, struct reply *out
 	if (!existed && client_make(&s->client, &ans) != SUCCESS)
 		return run_answer(&ans, out);
 	json_object_set_new(reply_more(out), "existed", json_boolean(existed));
-	json_object_set_new(reply_more(out), "store",
-			    json_str(uri_shown(s->arena, s->client.config.uri)));
+	json_object_set_new(reply_more(out), "store", json_str(redact_store(&s->client, s->arena)));
 	return SUCCESS;
 }
 

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "client/redact.h"
 #include "cmd/command.h"
 
 struct names {
@@ -36,8 +37,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	for (size_t i = 0; i < x.list.n; i++)
 		json_array_append_new(list, json_pack("{s:o, s:b}", "name", json_str(x.list.v[i]),
 						      "current", str_eq(x.list.v[i], current)));
-	json_object_set_new(reply_more(out), "store",
-			    json_str(uri_shown(s->arena, s->client.config.uri)));
+	json_object_set_new(reply_more(out), "store", json_str(redact_store(&s->client, s->arena)));
 	json_object_set_new(reply_more(out), "queues", list);
 	return SUCCESS;
 }

@@ -17,6 +17,7 @@
 #include "face/mcp/mcp.h"
 
 #include "base/text.h"
+#include "client/redact.h"
 #include "cmd/args_json.h"
 #include "core/role.h"
 
@@ -89,8 +90,10 @@ static enum result execute(const struct mcp_call *c, const struct command *tool,
 	enum result code;
 	bool last;
 
-	if (mcp_ready(m, &ans, a) != SUCCESS || !may_act(m, rq, &ans))
+	if (mcp_ready(m, &ans, a) != SUCCESS || !may_act(m, rq, &ans)) {
+		redact_answer(client, m->options.host ? ROLE_READER : ROLE_NONE, &ans, a);
 		return run_answer(&ans, out);
+	}
 	if (tool == &cmd_next && under_run_next(m, rq, out, a))
 		return out->ans.code;
 	self = client->agent;

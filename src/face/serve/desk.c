@@ -59,10 +59,12 @@ void job_refuse(struct job *j, int status, enum result code, struct str message,
 void job_fail(struct job *j, const struct answer *ans)
 {
 	struct arena a = { 0 };
+	struct answer shown = *ans;
 	bool forbidden = str_is(ans->fault, "forbidden");
 
-	job_refuse(j, forbidden ? 403 : result_http(ans->code), ans->code, ans->message, ans->hint,
-		   arena_cstr(&a, ans->fault));
+	redact_answer(&j->desk->serve->session->client, j->caller.role, &shown, &a);
+	job_refuse(j, forbidden ? 403 : result_http(ans->code), ans->code, shown.message,
+		   shown.hint, arena_cstr(&a, ans->fault));
 	arena_free(&a);
 }
 

@@ -126,7 +126,8 @@ const struct command *packed_command(enum op op)
 	return NULL;
 }
 
-static void set_answers(struct job *j, const struct batch *b, size_t from, size_t n)
+static void set_answers(struct job *j, const struct batch *b, size_t from, size_t n,
+			struct arena *a)
 {
 	j->status = 200;
 	j->type = FRAME_TYPE;
@@ -134,6 +135,7 @@ static void set_answers(struct job *j, const struct batch *b, size_t from, size_
 	for (size_t i = from; i < from + n; i++) {
 		const struct command *c = packed_command(b->rqs[i].op);
 
+		redact_answer(&j->desk->serve->session->client, j->caller.role, &b->answers[i], a);
 		frame_answer(&j->answer, &b->answers[i]);
 		if (c)
 			j->made[j->made_n++] = (struct made){ c, b->answers[i].code };
@@ -231,7 +233,7 @@ static void run_alone(struct desk *d, struct job *j)
 
 	if (add_job(d, j, &b, &a)) {
 		call(d, &b, true, &a);
-		set_answers(j, &b, 0, b.n);
+		set_answers(j, &b, 0, b.n, &a);
 	}
 	arena_free(&a);
 }
@@ -263,7 +265,7 @@ void packed_run(struct desk *d, struct job *list, bool last)
 			call_end(d, j, b.answers + from[k], last);
 		else if (is_packed(j) &&
 			 !waits(j, b.answers + from[k], from[k + 1] - from[k], last))
-			set_answers(j, &b, from[k], from[k + 1] - from[k]);
+			set_answers(j, &b, from[k], from[k + 1] - from[k], &a);
 	}
 	arena_free(&a);
 }

@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 
 #include "client/bearer.h"
+#include "client/redact.h"
 #include "cmd/serve.h"
 #include "http/guard.h"
 #include "http/server.h"

@@ -97,7 +97,12 @@ static void add_finding(void *ctx, enum check_level level, const char *what, str
 			struct str fix)
 {
 	struct doing *x = ctx;
-	struct frame_finding f = { .level = level, .what = str_c(what), .text = text, .fix = fix };
+	const struct client *c = &x->d->session.client;
+	enum role role = x->j->caller.role;
+	struct frame_finding f = { .level = level,
+				   .what = str_c(what),
+				   .text = redact_text(c, role, text, x->arena),
+				   .fix = redact_text(c, role, fix, x->arena) };
 
 	frame_finding(&x->out, &f);
 }
@@ -356,6 +361,7 @@ static void give_answer(struct doing *x, enum result code)
 	struct job *j = x->j;
 
 	x->ans.code = code;
+	redact_answer(&x->d->session.client, j->caller.role, &x->ans, x->arena);
 	if (code == SUCCESS && j->store->tells)
 		frame_bulk(&x->out, &x->head);
 	j->status = 200;

@@ -78,3 +78,52 @@ attack_of_bad_requests() {
 	"$crowd" bad "$url" "$server" 4000
 	stop
 }
+
+# hears_no_path: asks the server in each way that an agent has, and looks for the folders of its machine in what it says
+hears_no_path() {
+	local call said
+	for call in 'list {}' 'list?queue=nowhere {}' 'list?queue=..%2F..%2Fetc {}' 'create {"title":"x"}' 'show {"id":"t1"}' \
+		'log {}' 'next {"claim":true}' 'stats {}' 'lock_health {}' 'queues {}' 'prime {}'; do
+		said=$(curl -s -m 60 -H "Authorization: Bearer $agent" -H 'Content-Type: application/json' -d "${call#* }" "$url/v1/${call%% *}")
+		[[ $said == '{'* && $said != *"$scratch"* ]] || {
+			echo "$call: $said"
+			return 1
+		}
+	done
+	said=$(curl -s -m 60 -H "Authorization: Bearer $agent" -H 'Content-Type: application/json' -H 'MCP-Protocol-Version: 2026-07-28' \
+		-d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list","arguments":{}}}' "$url/mcp")
+	[[ $said == '{'* && $said != *"$scratch"* ]] || {
+		echo "/mcp: $said"
+		return 1
+	}
+	for call in list 'create x' 'export -o -' doctor; do
+		# shellcheck disable=SC2086 # words
+		said=$(cd / && PAWL_SERVER_TOKEN=$agent PAWL_AGENT=agent "$PAWL" $call --timeout 1s --store "$url" 2>&1 | grep -v '^ok *state files') || true
+		[[ $said && $said != *"$clone"* && $said != *"$scratch/server"* ]] || {
+			echo "$call: $said"
+			return 1
+		}
+	done
+}
+
+# Messages about a store that is damaged or gone do not tell an agent where it is.
+# stores: sqlite files git
+attack_paths_in_messages() {
+	local place
+	need curl
+	prepared
+	agent=$("$PAWL" token create agent --role agent -q)
+	"$PAWL" create one -q >/dev/null
+	serve
+	place=$(uri)
+	place=${place#*:}
+	hears_no_path
+	mv "$place" "$scratch/tmp/moved"
+	hears_no_path
+	mkdir "$place"
+	hears_no_path
+	rmdir "$place"
+	head -c 5000 /dev/urandom >"$place"
+	hears_no_path
+	stop
+}
