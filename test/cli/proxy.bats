@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# A server behind nginx, with the configuration of doc/example. tools/soak-deployment fetches nginx.
+# A server behind nginx, HAProxy and Caddy, with the configurations of doc/example. tools/soak-deployment fetches them.
 
 load common
 load serving
 
 teardown() {
 	local pid
-	for pid in ${nginx-} ${server-} ${follower-} ${waiter-}; do
+	for pid in ${nginx-} ${proxy-} ${server-} ${follower-} ${waiter-}; do
 		{ kill -9 "$pid" && wait "$pid"; } 2>/dev/null || true
 	done
 }
@@ -89,7 +89,66 @@ proxied() {
 	done
 	token=pawl_wrong api 429 list '{}' "${with[@]}"
 	token=pawl_wrong api 429 list '{}' "${with[@]}" -H 'X-Forwarded-For: 10.1.2.3' # a client cannot choose its address
-	token=pawl_wrong api 401 list '{}' "${with[@]}" --interface 127.0.0.5
+	token=pawl_other api 401 list '{}' "${with[@]}" --interface 127.0.0.5
 	api 200 list '{}' "${with[@]}" --interface 127.0.0.5
 	grep -q 'from="127.0.0.5"' "$BATS_TEST_TMPDIR/serve.log"
+}
+
+# in_front PROXY: HAProxy or Caddy in front of a server; $url is the address of the proxy
+in_front() {
+	local port
+	needs "$1"
+	needs openssl
+	port=$(free_port)
+	serve --behind-proxy --host-name queue.example.com
+	openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=queue.example.com -addext 'subjectAltName=DNS:queue.example.com,IP:127.0.0.1' \
+		-keyout key.pem -out cert.pem 2>/dev/null
+	cat cert.pem key.pem >both.pem
+	case $1 in
+	haproxy)
+		sed "s,127.0.0.1:7295,${url#http://},; s,bind :443,bind 127.0.0.1:$port,; s,/etc/ssl/queue.example.com,$PWD," \
+			"$PAWL_SOURCE/doc/example/haproxy.cfg" >haproxy.cfg
+		haproxy -db -f haproxy.cfg >proxy.log 2>&1 3>&- &
+		;;
+	caddy)
+		{
+			printf '{\n\tadmin off\n\tauto_https disable_redirects\n}\n'
+			sed "s,127.0.0.1:7295,${url#http://},; s,^queue.example.com {,https://queue.example.com:$port {,; s,/etc/ssl/queue.example.com,$PWD,g" \
+				"$PAWL_SOURCE/doc/example/Caddyfile"
+		} >Caddyfile
+		XDG_DATA_HOME=$PWD/data caddy run --adapter caddyfile --config Caddyfile >proxy.log 2>&1 3>&- &
+		;;
+	esac
+	proxy=$!
+	direct=$url url=https://queue.example.com:$port
+	with=(--cacert "$PWD/cert.pem" --connect-to "queue.example.com:$port:127.0.0.1:$port")
+	soon curl -s "${with[@]}" "$url/livez"
+}
+
+@test "HAProxy, Caddy: a client cannot choose its address, and events come at once" {
+	local name
+	for name in haproxy caddy; do
+		command -v "$name" >/dev/null || continue
+		in_front "$name"
+		for i in 1 2 3 4 5 6 7 8 9 10; do
+			token=pawl_$i$name api 401 list '{}' "${with[@]}" -H "X-Forwarded-For: 10.1.2.$i"
+		done
+		token=pawl_x$name api 429 list '{}' "${with[@]}" -H 'X-Forwarded-For: 10.1.2.3'
+		token=pawl_y$name api 401 list '{}' "${with[@]}" --interface 127.0.0.5 -H 'X-Forwarded-For: 127.0.0.1'
+		api 200 list '{}' "${with[@]}" -H 'X-Forwarded-For: 10.1.2.3'
+		grep -q 'from="127.0.0.5"' "$BATS_TEST_TMPDIR/serve.log"
+		not grep -q 'from="10.1.2' "$BATS_TEST_TMPDIR/serve.log"
+		stream "${with[@]}"
+		soon grep -q '^event: snapshot' stream
+		pawl create One
+		soon grep -q '^event: event' stream
+		{ kill -9 "$follower" "$proxy" "$server" && wait "$follower" "$proxy" "$server"; } 2>/dev/null || true
+	done
+	[ "${proxy-}" ] || skip 'needs haproxy or caddy'
+}
+
+@test "a proxy on a Unix socket does not make its clients admins" {
+	listen=unix:$PWD/s serve --behind-proxy
+	token='' http 401 --unix-socket s -H 'Content-Type: application/json' -d '{}' http://localhost/v1/list
+	http 200 --unix-socket s -H 'Content-Type: application/json' -d '{}' http://localhost/v1/list
 }
