@@ -46,11 +46,18 @@ prepared() {
 	"$PAWL" config set serve.max_streams 4 -q
 }
 
-# Clients without a token neither keep a caller out nor get in.
+# Failed logins neither keep a caller out nor get in.
 # stores: sqlite
-attack_without_a_token() {
+attack_by_failed_logins() {
 	prepared
-	each_of closed
+	each_of logins
+}
+
+# Connections without a token do not keep a caller out.
+# stores: sqlite
+attack_by_connections() {
+	prepared
+	each_of connections
 }
 
 # A caller does not keep another caller out.
@@ -74,6 +81,7 @@ attack_on_descriptors() {
 # stores: sqlite
 attack_of_bad_requests() {
 	prepared
+	ASAN_OPTIONS+=:quarantine_size_mb=1 # else freed memory stays for a while
 	serve
 	"$crowd" bad "$url" "$server" 4000
 	stop
