@@ -278,6 +278,8 @@ struct git_draft {
 	size_t n_parents;
 };
 
+/* Makes libgit2 read the loose objects in the folder through pawl's own reader; libgit2's codes. */
+int git_loose_add(git_odb *odb, const char *objects);
 /* Is the object small enough to be pawl's? The functions below open only such objects; they return
  * libgit2's codes. */
 bool git_object_fits(git_odb *odb, const git_oid *oid);

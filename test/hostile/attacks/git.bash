@@ -393,3 +393,92 @@ attack_branches_of_a_path_remote() {
 		victim any lock acquire 8 --store "git:$clone/q.git#aitask-locks"
 	done
 }
+
+# cut_each: each object of q.orig once truncated, once empty. The calls end and change nothing outside.
+cut_each() {
+	local object size
+	while read -r object; do
+		size=$(stat -c %s "q.orig/$object")
+		for left in $((size - 1)) $((size / 2)) 0; do
+			rm -rf q.git
+			cp -a q.orig q.git
+			chmod u+w "q.git/$object"
+			truncate -s "$left" "q.git/$object"
+			victim any list
+			victim any doctor
+		done
+		victim any create "another" --timeout 1s
+	done < <(cd q.orig && find objects -type f)
+}
+
+# libgit2 1.5 loops for ever on a truncated object.
+# stores: git
+attack_truncated_objects() {
+	in_clone
+	mv q.git q.orig
+	cut_each
+	git -C q.orig gc -q
+	rm -rf q.orig/pawl
+	cut_each
+}
+
+# make_spoil: spoil KIND FILE...: replaces loose objects by some that no git writes
+make_spoil() {
+	cat >"$scratch/spoil" <<-'END'
+		import os, sys, zlib
+		kind = sys.argv[1]
+		for path in sys.argv[2:]:
+		    whole = zlib.decompress(open(path, "rb").read())
+		    head, body = whole.split(b"\0", 1)
+		    name, size = head.split(b" ")
+		    sized = lambda text: zlib.compress(name + b" " + text + b"\0" + body)
+		    made = {
+		        "header too small": lambda: sized(b"1"),
+		        "header of 0": lambda: sized(b"0"),
+		        "header too large": lambda: sized(b"%d" % (len(body) + 1)),
+		        "header of 60 MB": lambda: sized(b"60000000"),
+		        "header of 2^63": lambda: sized(b"9223372036854775808"),
+		        "negative header": lambda: sized(b"-1"),
+		        "header with a sign": lambda: sized(b"+" + size),
+		        "header in hex": lambda: sized(b"0x10"),
+		        "no size": lambda: zlib.compress(name + b" \0" + body),
+		        "no type": lambda: zlib.compress(size + b"\0" + body),
+		        "unknown type": lambda: zlib.compress(b"x" * 40 + b" " + size + b"\0" + body),
+		        "type of a delta": lambda: zlib.compress(b"OFS_DELTA " + size + b"\0" + body),
+		        "no end of the header": lambda: zlib.compress(b"tree 1" + b"1" * 4000),
+		        "bomb": lambda: zlib.compress(head + b"\0" + body + bytes(70_000_000), 1),
+		        "bomb with its size": lambda: zlib.compress(name + b" 70000000\0" + bytes(70_000_000), 1),
+		        "garbage at the end": lambda: zlib.compress(whole) + b"garbage",
+		        "wrong checksum": lambda: zlib.compress(whole)[:-1] + b"\xff",
+		        "two streams": lambda: zlib.compress(whole) * 2,
+		        "a preset dictionary": lambda: zlib.compressobj(zdict=b"tree commit blob").compress(whole),
+		        "not zlib": lambda: bytes([0x2F]) + whole,
+		        "an old form": lambda: bytes([0xB0 | len(body) & 15, 0x7F]) + zlib.compress(body)[:-6],
+		        "text": lambda: b"x",
+		    }[kind]()
+		    os.unlink(path)
+		    open(path, "wb").write(made)
+	END
+}
+
+# Objects that no git writes. libgit2 1.5 writes past its buffer if one is longer than its header says.
+# stores: git
+attack_spoiled_objects() {
+	need python3
+	in_clone
+	mv q.git q.orig
+	make_spoil
+	local kind objects
+	mapfile -t objects < <(cd q.orig && find objects -path '*/??/*' -type f)
+	for kind in "header too small" "header of 0" "header too large" "header of 60 MB" "header of 2^63" "negative header" \
+		"header with a sign" "header in hex" "no size" "no type" "unknown type" "type of a delta" "no end of the header" \
+		bomb "bomb with its size" "garbage at the end" "wrong checksum" "two streams" "a preset dictionary" "not zlib" \
+		"an old form" text; do
+		rm -rf q.git
+		cp -a q.orig q.git
+		python3 "$scratch/spoil" "$kind" "${objects[@]/#/q.git/}"
+		echo "$kind"
+		with_memory 400000 victim 40 list
+		with_memory 400000 victim any doctor
+	done
+}

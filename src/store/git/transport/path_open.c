@@ -39,6 +39,8 @@ static int open_odb(struct git *s, struct arena *a)
 	if (rc == 0)
 		rc = add_others(s, odb, objects);
 	if (rc == 0)
+		rc = git_loose_add(odb, objects);
+	if (rc == 0)
 		rc = git_repository_set_odb(s->repo, odb);
 	s->odb = odb;
 	return rc ? git_fail(s, STORE_IO, "cannot open its objects") : 0;

@@ -115,6 +115,16 @@ static int use_seen(struct git *s)
 	return 0;
 }
 
+static int open_odb(struct git *s, struct arena *a)
+{
+	struct str dir = str_c(git_repository_commondir(s->repo));
+
+	if (git_repository_odb(&s->odb, s->repo) ||
+	    git_loose_add(s->odb, fs_join(a, dir, STR("objects"))))
+		return git_fail(s, STORE_IO, "cannot open its objects");
+	return 0;
+}
+
 int git_wire_open(struct git *s)
 {
 	struct arena a = { 0 };
@@ -124,8 +134,8 @@ int git_wire_open(struct git *s)
 	name.n = 16;
 	if (rc == 0)
 		rc = open_local(s, name, &a);
-	if (rc == 0 && git_repository_odb(&s->odb, s->repo))
-		rc = git_fail(s, STORE_IO, "cannot open its objects");
+	if (rc == 0)
+		rc = open_odb(s, &a);
 	if (rc == 0) {
 		(void)str_cut_prefix(&queue, STR("refs/"));
 		s->seen = strdup(
