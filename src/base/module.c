@@ -1,9 +1,12 @@
 #include <dlfcn.h>
 #include <errno.h>
+#include <grp.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/module.h"
@@ -59,6 +62,82 @@ static bool name_valid(struct str name)
 	return true;
 }
 
+/* --- who could replace a module -------------------------------------------------------------------- */
+
+#define HIDDEN_USER 65534 /* the owner of files of users that a user namespace does not know */
+
+/* In a namespace that does not know root, root's files seem to belong to HIDDEN_USER. */
+static bool root_is_hidden(void)
+{
+	unsigned long first = 1, to = 1, n = 0;
+	FILE *f = fopen("/proc/self/uid_map", "re");
+	int got = f ? fscanf(f, "%lu %lu %lu", &first, &to, &n) : 0;
+
+	if (f)
+		fclose(f);
+	return got == 3 && (first || to || n != 4294967295ul);
+}
+
+/* The owner of the program could replace the program as well. */
+static bool is_ours(uid_t owner)
+{
+	char own[PATH_MAX];
+	struct stat st;
+
+	return owner == 0 || owner == geteuid() ||
+	       (own_path(own) && stat(own, &st) == 0 && st.st_uid == owner) ||
+	       (owner == HIDDEN_USER && root_is_hidden());
+}
+
+/* Is it the group that the system made for this user alone? It has the user's name. */
+static bool is_own_group(gid_t group)
+{
+	const struct passwd *user = getpwuid(geteuid());
+	char name[LOGIN_NAME_MAX];
+	const struct group *g;
+
+	if (group == 0)
+		return true;
+	if (!user || snprintf(name, sizeof(name), "%s", user->pw_name) >= (int)sizeof(name))
+		return false;
+	g = getgrgid(group);
+	return g && strcmp(g->gr_name, name) == 0 &&
+	       (!g->gr_mem[0] || (strcmp(g->gr_mem[0], name) == 0 && !g->gr_mem[1]));
+}
+
+static bool others_write(const struct stat *st)
+{
+	return (st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) && !is_own_group(st->st_gid));
+}
+
+/* Could another user replace the file? In a folder with the sticky bit, such as /tmp, a user cannot replace the folder
+ * of another one. That does not protect a module itself: a user could add one that is missing. */
+static bool only_ours(const char *file, char *why, size_t room)
+{
+	char path[PATH_MAX], *slash = path;
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s", file);
+	for (int up = 0; slash; up++) {
+		if (lstat(*path ? path : "/", &st) || (up == 0 && !S_ISREG(st.st_mode))) {
+			snprintf(why, room, "%s is not a regular file", file);
+			return false;
+		}
+		if (!is_ours(st.st_uid) ||
+		    (others_write(&st) && (up < 2 || !(st.st_mode & S_ISVTX)))) {
+			snprintf(why, room, "another user can write to %s, so %s is not loaded",
+				 *path ? path : "/", file);
+			return false;
+		}
+		slash = strrchr(path, '/');
+		if (slash)
+			*slash = '\0';
+	}
+	return true;
+}
+
+/* --- loading ---------------------------------------------------------------------------------------- */
+
 static int load(const char *path, const struct module **out, char *why, size_t room)
 {
 	/* a module is linked so that it is bound here; libpq alone has twenty libraries, most of which are never called */
@@ -85,6 +164,18 @@ static int load(const char *path, const struct module **out, char *why, size_t r
 	return -1;
 }
 
+/* Loads the file that was checked: its real path has no links. */
+static int load_checked(const char *path, const struct module **out, char *why, size_t room)
+{
+	char real[PATH_MAX];
+
+	if (!realpath(path, real)) {
+		snprintf(why, room, "%s: %s", path, strerror(errno));
+		return -1;
+	}
+	return only_ours(real, why, room) ? load(real, out, why, room) : -1;
+}
+
 int module_load(const char *kind, struct str name, const struct module **out, char *why,
 		size_t room)
 {
@@ -98,11 +189,11 @@ int module_load(const char *kind, struct str name, const struct module **out, ch
 		return 1;
 	snprintf(file, sizeof(file), "pawl-%s%s%.*s.so", kind, name.n ? "-" : "", STRF(name));
 	if (found_beside(file, path, sizeof(path)))
-		return load(path, out, why, room);
+		return load_checked(path, out, why, room);
 	n = snprintf(path, sizeof(path), "%s/%s", module_dir(), file);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return 1;
 	if (access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return 1;
-	return load(path, out, why, room);
+	return load_checked(path, out, why, room);
 }
