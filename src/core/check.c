@@ -96,6 +96,8 @@ static const char *too_long(struct arena *a, const char *name, size_t n, size_t 
 
 static const char *text_fault(const struct field *f, struct str s, struct arena *a)
 {
+	const char *fault;
+
 	if (!s.n)
 		return NULL;
 	if (s.n > bytes_most(f))
@@ -106,9 +108,8 @@ static const char *text_fault(const struct field *f, struct str s, struct arena 
 			.p;
 	if ((IS(f, parent) || IS(f, last.next)) && id_fault(s))
 		return arena_printf(a, "its %s is not the id of a task", f->name).p;
-	if (f->kind == FIELD_JSON && !extra_small(s))
-		return arena_printf(a, "its extra has more than %d values", EXTRA_VALUES_MAX).p;
-	return NULL;
+	fault = f->kind == FIELD_JSON ? extra_fault(s, a) : NULL;
+	return fault ? arena_printf(a, "its extra: %s", fault).p : NULL;
 }
 
 static const char *list_fault(const struct field *f, const struct strs *list, struct arena *a)
@@ -182,10 +183,10 @@ const char *room_fault(const struct task *t, struct arena *a)
 	return NULL;
 }
 
-bool extra_small(struct str extra)
+const char *extra_fault(struct str extra, struct arena *a)
 {
+	size_t values = 0, level = 0, deepest = 0;
 	bool quoted = false;
-	size_t values = 0;
 
 	for (size_t i = 0; i < extra.n; i++) {
 		char c = extra.p[i];
@@ -194,10 +195,21 @@ bool extra_small(struct str extra)
 			i++;
 		else if (c == '"')
 			quoted = !quoted;
-		else if (!quoted)
-			values += c == ',' || c == '[' || c == '{';
+		else if (quoted)
+			continue;
+		else if (c == '[' || c == '{')
+			deepest = ++level > deepest ? level : deepest;
+		else if (c == ']' || c == '}')
+			level--;
+		values += !quoted && (c == ',' || c == '[' || c == '{');
 	}
-	return values <= EXTRA_VALUES_MAX;
+	if (values > EXTRA_VALUES_MAX)
+		return arena_printf(a, "at most %d values are allowed", EXTRA_VALUES_MAX).p;
+	if (deepest > EXTRA_LEVELS_MAX)
+		return arena_printf(a, "at most %d levels of lists and objects are allowed",
+				    EXTRA_LEVELS_MAX)
+			.p;
+	return NULL;
 }
 
 const char *growth_fault(const struct task *t, const struct task *old, struct arena *a)

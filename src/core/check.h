@@ -24,8 +24,8 @@ bool number_valid(struct str text, int64_t *out);
 /* Rejects a change that makes a list or `extra` exceed its limit. Tasks of older versions may exceed a limit
  * already; they only must not grow further. */
 const char *growth_fault(const struct task *t, const struct task *old, struct arena *a);
-/* Is this JSON small enough to parse? */
-bool extra_small(struct str extra);
+/* Is this JSON small and flat enough to parse, also inside the JSON of an answer or an export? NULL: it is. */
+const char *extra_fault(struct str extra, struct arena *a);
 
 /* An id that people can type to remove a record whose key is not printable: "bad:" and a hash of its key. */
 struct str bad_handle(struct arena *a, struct str key);

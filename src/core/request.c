@@ -117,13 +117,15 @@ static const char *bad_text(const struct request *r, enum arg a, struct arena *a
 
 static const char *bad_extra(const struct request *r, struct arena *a)
 {
+	const char *fault;
 	json_t *o;
 	bool good;
 
 	if (!HAS(r, extra) || !r->extra.n)
 		return NULL;
-	if (!extra_small(r->extra))
-		return arena_printf(a, "extra: at most %d values are allowed", EXTRA_VALUES_MAX).p;
+	fault = extra_fault(r->extra, a);
+	if (fault)
+		return arena_printf(a, "extra: %s", fault).p;
 	o = json_loadb(r->extra.p, r->extra.n, JSON_REJECT_DUPLICATES, NULL);
 	good = json_is_object(o);
 	json_decref(o);

@@ -41,6 +41,8 @@ enum class_rank { EXPEDITE = 1, FIXED_DATE = 2, STANDARD = 3, INTANGIBLE = 4, CL
 #define DEPENDS_MAX 1000
 /* Limit of values in `extra`: parsed JSON can need a hundred times the memory of its text. */
 #define EXTRA_VALUES_MAX 10000
+/* Limit of lists and objects inside each other in `extra`, itself included: JSON parsers have limits of their own. */
+#define EXTRA_LEVELS_MAX 64
 /* Every JSON parser represents integers up to this one exactly. */
 #define EXACT_MAX (INT64_C(1) << 53)
 /* The counters of an imported task must stay this far below EXACT_MAX, so that they can grow. */

@@ -148,19 +148,26 @@ static void words(void **state)
 	bad(&t, STR("task/t1"), "one of its labels");
 	t = good();
 	t.extra = filled(EXTRA_VALUES_MAX + 1, '[');
-	bad(&t, STR("task/t1"), "more than 10000 values");
+	bad(&t, STR("task/t1"), "its extra: at most 10000 values");
+	t.extra = filled(EXTRA_LEVELS_MAX + 1, '[');
+	bad(&t, STR("task/t1"), "its extra: at most 64 levels");
 }
 
 static void small(void **state)
 {
-	struct str quoted = filled(EXTRA_VALUES_MAX + 2, ',');
+	struct str quoted = filled(EXTRA_VALUES_MAX + 2, ','), flat = filled(EXTRA_VALUES_MAX, '[');
 
 	(void)state;
 	((char *)quoted.p)[0] = '"';
-	assert_true(extra_small(quoted));
-	assert_true(extra_small(STR("\"\\")));
-	assert_true(extra_small(filled(EXTRA_VALUES_MAX, '{')));
-	assert_false(extra_small(filled(EXTRA_VALUES_MAX + 1, ',')));
+	assert_null(extra_fault(quoted, &mem));
+	assert_null(extra_fault(STR("\"\\"), &mem));
+	assert_null(extra_fault(filled(EXTRA_VALUES_MAX, ','), &mem));
+	assert_non_null(strstr(extra_fault(filled(EXTRA_VALUES_MAX + 1, ','), &mem), "values"));
+	assert_null(extra_fault(filled(EXTRA_LEVELS_MAX, '{'), &mem));
+	assert_non_null(strstr(extra_fault(filled(EXTRA_LEVELS_MAX + 1, '{'), &mem), "levels"));
+	for (size_t i = 1; i < flat.n; i += 2)
+		((char *)flat.p)[i] = i % 4 == 1 ? ']' : '}';
+	assert_null(extra_fault(flat, &mem));
 }
 
 static void growth(void **state)

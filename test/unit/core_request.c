@@ -627,6 +627,8 @@ static void bad_extras(void **state)
 	assert_fault(&r, "extra has");
 	GIVE(&r, extra, repeat('[', EXTRA_VALUES_MAX + 1));
 	assert_fault(&r, "at most 10000 values");
+	GIVE(&r, extra, repeat('[', EXTRA_LEVELS_MAX + 1));
+	assert_fault(&r, "at most 64 levels");
 }
 
 struct range {
