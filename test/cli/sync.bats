@@ -58,3 +58,31 @@ teardown() {
 	done
 	not grep -rqF "$NOTION_TOKEN" "$HOME" "$work"
 }
+
+# PAWL_SERVER_CA is for the user's own server: whoever has that certificate must not be able to be Notion, too.
+@test "sync: the certificate of a pawl server does not prove Notion" {
+	needs openssl
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost \
+		-addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>/dev/null
+	setpriv --pdeathsig KILL python3 -c 'import os, socket, ssl
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("cert.pem", "key.pem")
+server = socket.create_server(("127.0.0.1", 0))
+open("port.tmp", "w").write(str(server.getsockname()[1]))
+os.rename("port.tmp", "port")
+while True:
+    try:
+        open("heard", "ab").write(context.wrap_socket(server.accept()[0], server_side=True).recv(4096))
+    except OSError:
+        open("refused", "w").close()' 3>&- &
+	kill -9 "$notion_pid"
+	notion_pid=$!
+	disown
+	soon test -s port
+	NOTION_API_BASE=https://localhost:$(<port)
+	export PAWL_SERVER_CA=$PWD/cert.pem
+	call 30 sync "$board" --timeout 2s
+	complains certificate
+	soon test -e refused
+	[ ! -s heard ]
+}
