@@ -113,6 +113,20 @@ static struct str agent_by_environment(struct str *why, struct arena *a)
 	return name;
 }
 
+bool caller_is_agent(struct str *why, struct arena *a)
+{
+	static const char *const others[] = { "AI_AGENT", "PAWL_TASK" }; /* PAWL_TASK: `pawl run` */
+
+	if (agent_by_environment(why, a).n)
+		return true;
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (is_set(others[i])) {
+			*why = arena_printf(a, "%s is set", others[i]);
+			return true;
+		}
+	return false;
+}
+
 static struct str find_who(struct str client, struct str *why, struct arena *a)
 {
 	struct str name = caller_of_client(client);

@@ -15,6 +15,11 @@
 
 #define TIMEOUT_MAX (INT64_C(365) * 24 * 3600 * 1000)
 
+static bool from_file(struct str origin, const char *file)
+{
+	return file && str_starts(origin, str_c(file));
+}
+
 /* --- agent ---------------------------------------------------------------------------------- */
 
 static enum result check_name(const char *what, struct str s, struct answer *ans, struct arena *a)
@@ -30,9 +35,22 @@ static enum result check_name(const char *what, struct str s, struct answer *ans
 		STR(""));
 }
 
-static void find_agent(struct client *c)
+/* The setting that names the agent. A clone's config can set it, too, and counts only if it is trusted. */
+static const struct settings_value *agent_setting(const struct client *c)
 {
 	const struct settings_value *set = settings_get(&c->settings, "agent");
+	struct trust t = c->trust;
+
+	if (!from_file(set->origin, c->settings.queue_file))
+		return set;
+	if (t.state == TRUST_SAID)
+		client_judge(c, &t);
+	return t.state == TRUST_GIVEN ? set : &c->settings.own_agent;
+}
+
+static void find_agent(struct client *c)
+{
+	const struct settings_value *set = agent_setting(c);
 	struct caller id;
 
 	if (c->said.agent.n) {
@@ -92,7 +110,6 @@ static enum result find_identity(struct client *c, struct answer *ans)
 		c->host = STR("localhost");
 	find_agent(c);
 	client_session(c, c->said.session);
-	c->config.opt.queue = c->said.queue.n ? c->said.queue : STR("");
 	r = check_name("an agent", c->agent, ans, c->arena);
 	if (r == SUCCESS && c->run.n)
 		r = check_name("a run", c->run, ans, c->arena);
@@ -209,11 +226,6 @@ static struct str resolve(const struct client *c, struct str text, const char *b
 			     c->arena);
 }
 
-static bool from_file(struct str origin, const char *file)
-{
-	return file && str_starts(origin, str_c(file));
-}
-
 static enum result configured_uri(struct client *c, struct answer *ans)
 {
 	const struct settings_value *v = settings_get(&c->settings, "store");
@@ -246,6 +258,7 @@ static enum result find_store(struct client *c, struct answer *ans)
 {
 	const struct settings_value *queue = settings_get(&c->settings, "queue");
 
+	c->config.opt.queue = c->said.queue;
 	/* Do not pass the default, so that ?queue=NAME in the URI counts. */
 	if (!c->config.opt.queue.n && !str_is(queue->origin, "default"))
 		c->config.opt.queue = queue->value;
@@ -270,24 +283,28 @@ static struct str config_uri(const struct client *c)
 	return resolve(c, store, arena_cstr(c->arena, fs_dirname(str_c(c->place.pawl_dir))), true);
 }
 
-void client_judge(const struct client *c, struct trust *t)
+static void judge(const struct client *c, struct str uri, struct trust *t)
 {
-	trust_judge(t, &c->place, &c->settings, config_uri(c), c->config.opt.dir, c->arena);
+	struct str why;
+
+	trust_judge(t, &c->place, &c->settings, uri, c->config.opt.dir, c->arena);
+	t->agent = c->said.face == CLIENT_PROGRAM || caller_is_agent(&why, c->arena);
 }
 
-/* Clears the URI of a store that is not trusted, so that no caller can bypass client_open(). */
+void client_judge(const struct client *c, struct trust *t)
+{
+	judge(c, config_uri(c), t);
+}
+
 static void judge_store(struct client *c)
 {
 	const struct settings_value *v = settings_get(&c->settings, "store");
 
 	if (!c->said.store.n && (!v->value.n || from_file(v->origin, c->settings.queue_file)))
-		trust_judge(&c->trust, &c->place, &c->settings, c->config.uri, c->config.opt.dir,
-			    c->arena);
+		judge(c, c->config.uri, &c->trust);
 	else
 		c->trust = (struct trust){ .state = TRUST_SAID };
 	c->trust.uri = c->config.uri;
-	if (c->trust.state == TRUST_MISSING)
-		c->config.uri = STR("");
 }
 
 bool client_in_files(const struct client *c)
@@ -421,15 +438,19 @@ enum result client_init(struct client *c, const struct client_options *said, str
 	if (r == SUCCESS)
 		r = find_timeout(c, ans);
 	if (r == SUCCESS)
-		r = find_identity(c, ans);
-	if (r == SUCCESS)
 		r = find_store(c, ans);
 	if (r == SUCCESS) {
-		store_defaults(c);
-		open_keyring(c);
 		judge_store(c);
+		r = find_identity(c, ans);
 	}
-	return r;
+	if (r != SUCCESS)
+		return r;
+	store_defaults(c);
+	open_keyring(c);
+	/* No caller can bypass client_open(). */
+	if (c->trust.state == TRUST_MISSING)
+		c->config.uri = STR("");
+	return SUCCESS;
 }
 
 static enum result no_queue(struct client *c, struct answer *ans)

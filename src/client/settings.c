@@ -103,6 +103,9 @@ struct loading {
 	struct str message, hint;
 };
 
+/* A clone's config must not write sentences into an agent's prompt, so a message quotes only the start. */
+#define QUOTED 20
+
 static void take_line(void *ctx, int line, struct str name, struct str value)
 {
 	struct loading *l = ctx;
@@ -113,8 +116,9 @@ static void take_line(void *ctx, int line, struct str name, struct str value)
 		return;
 	if (!set) {
 		l->fault_line = line;
-		l->message = arena_printf(l->arena, "%s:%d: there is no setting '%.*s'", l->file,
-					  line, STRF(text_line(l->arena, name)));
+		l->message =
+			arena_printf(l->arena, "%s:%d: there is no setting '%.*s'", l->file, line,
+				     STRF(text_cut(l->arena, text_line(l->arena, name), QUOTED)));
 		l->hint = setting_nearest(name, l->arena);
 		return;
 	}
@@ -122,7 +126,8 @@ static void take_line(void *ctx, int line, struct str name, struct str value)
 	if (allowed.n) {
 		l->fault_line = line;
 		l->message = arena_printf(l->arena, "%s:%d: %.*s", l->file, line,
-					  STRF(setting_bad(set, value, allowed, l->arena)));
+					  STRF(setting_bad(set, text_cut(l->arena, value, QUOTED),
+							   allowed, l->arena)));
 		return;
 	}
 	l->s->values[set - settings_list] = (struct settings_value){
@@ -177,13 +182,20 @@ static enum result load_file(struct settings *s, const char *file, struct str *t
 	return r ? unreadable(file, r, ans, a) : load_text(s, file, *text, ans, a);
 }
 
+static struct settings_value in_queue_file(const struct settings *s, const char *name)
+{
+	const struct settings_value *v = settings_get(s, name);
+
+	return str_starts(v->origin, str_c(s->queue_file)) ? *v : (struct settings_value){ 0 };
+}
+
 static enum result load_queue_file(struct settings *s, struct answer *ans, struct arena *a)
 {
 	enum result r = load_file(s, s->queue_file, &s->queue_text, ans, a);
-	const struct settings_value *store = settings_get(s, "store");
 
-	if (str_starts(store->origin, str_c(s->queue_file)))
-		s->queue_store = *store;
+	s->queue_store = in_queue_file(s, "store");
+	s->queue_name = in_queue_file(s, "queue");
+	s->queue_agent = in_queue_file(s, "agent");
 	return r;
 }
 
@@ -363,11 +375,12 @@ enum result settings_load(struct settings *s, const char *pawl_dir, struct answe
 	load_defaults(s, a);
 	s->disagree = false;
 	s->queue_text = STR("");
-	s->queue_store = (struct settings_value){ 0 };
+	s->queue_store = s->queue_name = s->queue_agent = (struct settings_value){ 0 };
 	s->user_file = user_file(a);
 	s->queue_file = pawl_dir ? fs_join(a, str_c(pawl_dir), STR("config")) : NULL;
 	if (s->user_file)
 		r = load_file(s, s->user_file, &ignored, ans, a);
+	s->own_agent = *settings_get(s, "agent");
 	if (r == SUCCESS && s->queue_file)
 		r = load_queue_file(s, ans, a);
 	if (r == SUCCESS)

@@ -38,10 +38,34 @@ static bool is_planted(const struct place *p, uid_t *owner)
 	return (folder.st_mode & S_IWOTH) && queue.st_uid != 0 && queue.st_uid != geteuid();
 }
 
+/* Could it be a sentence? A name of one plain word needs no trust. */
+#define WORD_MAX 120
+
+static bool is_word(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] <= ' ' || s.p[i] > '~')
+			return false;
+	return s.n <= WORD_MAX;
+}
+
+/* The line of the config that would put its own text before an agent. NULL: there is none. */
+static const struct settings_value *speaks(const struct settings *s, struct str *why)
+{
+	*why = STR("it names the agent");
+	if (s->queue_agent.value.n)
+		return &s->queue_agent;
+	*why = STR("it is not one plain word, and agents would read it");
+	if (!is_word(s->queue_store.value))
+		return &s->queue_store;
+	return is_word(s->queue_name.value) ? NULL : &s->queue_name;
+}
+
 void trust_judge(struct trust *t, const struct place *p, const struct settings *s, struct str uri,
 		 const char *dir, struct arena *a)
 {
-	struct str to;
+	const struct settings_value *text;
+	struct str to, why;
 	uid_t owner;
 
 	*t = (struct trust){ .state = TRUST_INSIDE, .uri = uri };
@@ -56,25 +80,68 @@ void trust_judge(struct trust *t, const struct place *p, const struct settings *
 			(uintmax_t)owner);
 		to = arena_printf(a, "%ju %.*s", (uintmax_t)owner, STRF(to));
 	}
+	t->text = s->queue_text;
+	t->names = s->queue_agent.value.n || !is_word(s->queue_name.value);
+	t->asks = asks(s, uri, a);
+	text = t->state == TRUST_MISSING ? NULL : speaks(s, &why);
+	if (text) {
+		t->state = TRUST_MISSING;
+		t->why = why;
+	}
+	if (text && text != &s->queue_store)
+		t->asks = arena_printf(a, "%.*s: %s = %.*s", STRF(text_line(a, text->origin)),
+				       text == &s->queue_agent ? "agent" : "queue",
+				       STRF(text_line(a, text->value)));
 	if (t->state != TRUST_MISSING)
 		return;
-	t->asks = asks(s, uri, a);
+	t->linked = trust_linked(s->queue_store.value, p->root, a);
 	t->seal = seal_of(s->queue_text, to, a);
 	if (trust_remembered(t, a))
 		t->state = TRUST_GIVEN;
+}
+
+bool trust_included(const struct trust *t, const struct trust *before, bool store)
+{
+	if (before->state != TRUST_MISSING || !before->config || !t->config ||
+	    strcmp(before->config, t->config) != 0)
+		return true;
+	return store && !t->agent && !(t->names && before->names);
+}
+
+struct str trust_advice(const struct trust *t)
+{
+	return t->agent
+		       ? STR("ask the person you work for to read .pawl/config and to run `pawl trust` in "
+			     "a terminal; do not work around it")
+		       : STR("read the file, then run in a terminal: pawl trust");
 }
 
 enum result trust_check(const struct trust *t, struct answer *ans, struct arena *a)
 {
 	if (t->state != TRUST_MISSING)
 		return SUCCESS;
+	if (t->agent)
+		return answer_fail(
+			ans, MISCONFIGURED,
+			STR("the queue was not opened: .pawl/config may have come with a clone, and nobody "
+			    "has trusted it. Only a person can, with `pawl trust`"),
+			trust_advice(t));
 	return answer_fail(
 		ans, MISCONFIGURED,
 		arena_printf(
 			a,
-			"the queue's config is not trusted: %.*s (%.*s). If you want this store, "
-			"run: pawl trust",
+			"the queue's config is not trusted: %.*s (%.*s). A person who wants this "
+			"store runs in a terminal: pawl trust",
 			STRF(t->asks), STRF(t->why)),
 		STR("a config can come with a clone: read it first. --store URI or PAWL_STORE names "
 		    "another store"));
+}
+
+enum result trust_refuse(struct str why, struct answer *ans, struct arena *a)
+{
+	return answer_fail(
+		ans, MISCONFIGURED,
+		arena_printf(a, "`pawl trust` asks a person at a terminal (%.*s)", STRF(why)),
+		STR("if you are an agent, ask the person you work for to run it; do not "
+		    "work around it"));
 }

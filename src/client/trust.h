@@ -3,8 +3,9 @@
  *
  * A .pawl/config can come with a clone. A store inside the folder that has .pawl needs no trust: stores treat its
  * content as hostile. Any other store needs the user's trust. So do branches, a repository with its own .git below
- * that folder, and the queue of another user in a folder that all users can write to. The user gives trust once, by
- * `pawl trust`, `pawl init --store` or `pawl config set store`. pawl keeps it in a file of mode 0600 under
+ * that folder, the queue of another user in a folder that all users can write to, an agent's name, and names that are
+ * not one plain word: they reach the prompts of agents. A person gives trust once, by `pawl trust` on a terminal,
+ * `pawl init --store` or `pawl config set store`. A coding agent cannot, as far as pawl recognises it. pawl keeps it in a file of mode 0600 under
  * $XDG_STATE_HOME/pawl/trust. It applies to this path, these bytes of the config, and the place that its store leads
  * to. If any of them changes, the user must trust it again.
  *
@@ -32,14 +33,29 @@ struct trust {
 	struct str asks;    /* "FILE:2: store = git:../q.git" */
 	struct str why;     /* "it leads out of FOLDER" */
 	struct str seal; /* hash of the config's bytes and of the place that the store leads to */
+	struct str text; /* the config's bytes */
+	bool linked;     /* a link in the folder that has .pawl leads to the store */
+	bool agent;      /* a coding agent reads the refusal */
+	bool names;      /* the config names the agent, or a queue of several words */
 };
 
 /* Judges the queue's config. uri: its store with absolute paths, or the default store. dir: the folder in whose
  * repository a remote is looked up. */
 void trust_judge(struct trust *t, const struct place *p, const struct settings *s, struct str uri,
 		 const char *dir, struct arena *a);
-/* MISCONFIGURED in *ans if the store is not trusted; the message has the command that gives trust. */
+/* MISCONFIGURED in *ans if the store is not trusted. The message tells a person the command that gives trust; it tells an
+ * agent to ask a person, and repeats nothing that the config says. */
 enum result trust_check(const struct trust *t, struct answer *ans, struct arena *a);
+
+/* MISCONFIGURED in *ans: `pawl trust` needs a person. why: "CLAUDECODE is set". */
+enum result trust_refuse(struct str why, struct answer *ans, struct arena *a);
+/* What a person, or an agent, should do about it. */
+struct str trust_advice(const struct trust *t);
+
+/* The user has set something in this config, by `init` or `config set`. Does that include trust in the rest of it?
+ * before: the verdict on the file before that. store: the user named the store. Names that came with a clone stay
+ * untrusted, and an agent that repeats the clone's words gives no trust. */
+bool trust_included(const struct trust *t, const struct trust *before, bool store);
 
 /* --- saved trust ----------------------------------------------------------------------------- */
 
@@ -65,6 +81,8 @@ enum trust_state trust_reach(struct str uri, const char *root, const char *dir, 
 /* Makes PATH in git:PATH absolute, relative to `root`. Other URIs stay unchanged, and so does git:REMOTE, a remote of
  * the repository of `dir`. */
 struct str trust_git_uri(struct str uri, const char *root, const char *dir, struct arena *a);
+/* Does the store that the config names (empty: the default) lie behind a link in `root`? */
+bool trust_linked(struct str uri, const char *root, struct arena *a);
 /* The meaning of a NAME without '/' in git:NAME. */
 enum remote {
 	REMOTE_NONE,  /* not a remote of the repository, so it is a path */

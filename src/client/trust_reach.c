@@ -55,6 +55,31 @@ static const char *real(const char *path, struct arena *a)
 	return found;
 }
 
+static bool is_link(struct str path, const char *root, struct arena *a)
+{
+	struct stat st;
+
+	return trust_within(path, str_c(root)) && lstat(arena_cstr(a, path), &st) == 0 &&
+	       S_ISLNK(st.st_mode);
+}
+
+bool trust_linked(struct str uri, const char *root, struct arena *a)
+{
+	struct str path = STR(".pawl/queue.db"); /* the default */
+	struct uri u;
+
+	if (uri.n && uri_parse(uri, &u))
+		return true; /* a wrapper: nothing is known about its path */
+	if (uri.n)
+		path = u.path;
+	if (!path.n || path.p[0] != '/')
+		path = str_c(fs_join(a, str_c(root), path));
+	for (; path.n > 1; path = fs_dirname(path))
+		if (is_link(path, root, a))
+			return true;
+	return false;
+}
+
 /* A path on this machine. A clone cannot write the repository's own .git, but only a git store belongs there. */
 static enum trust_state path_reach(struct str path, struct str scheme, const char *root,
 				   const char *dir, struct str *to, struct str *why,

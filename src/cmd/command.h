@@ -181,6 +181,9 @@ struct session {
 	int (*confirm)(struct session *s, const struct command *c, const struct reply *preview);
 	/* Shows what is wrong with a text, and asks whether to edit it again. NULL: nobody can. */
 	bool (*again)(struct session *s, struct str problem);
+	/* Shows the config to a person at a terminal, who trusts it or not. SUCCESS: trusted, or the refusal in *ans. NULL:
+	 * nobody can answer. */
+	enum result (*consent)(struct session *s, const struct trust *t, struct answer *ans);
 	bool remote; /* the caller is on another machine: files and input of this one are not its own */
 	bool may_fork; /* this process runs only this command */
 	bool quiet;    /* print ids only, and all of them unless there is a limit */

@@ -192,8 +192,8 @@ static void renew_trust(struct session *s, const struct config_args *a, const st
 	if (a->user || client_init(&c, &s->client.said, &ans, s->arena) != SUCCESS)
 		return;
 	client_judge(&c, &t);
-	same = before->state == TRUST_GIVEN && str_eq(before->uri, t.uri);
-	if (t.state == TRUST_MISSING &&
+	same = before->state != TRUST_MISSING && str_eq(before->uri, t.uri);
+	if (t.state == TRUST_MISSING && trust_included(&t, before, store) &&
 	    (same || (store && str_eq(*store, c.settings.queue_store.value))))
 		(void)trust_give(&t, s->arena);
 }

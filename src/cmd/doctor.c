@@ -225,9 +225,10 @@ static void check_trust(struct exam *x)
 	else if (t.state == TRUST_MISSING)
 		doctor_note(x, x->s->client.trust.state == TRUST_MISSING ? CHECK_BAD : CHECK_NOTE,
 			    "trust",
-			    arena_printf(a, "you have not trusted %.*s (%.*s)", STRF(t.asks),
-					 STRF(t.why)),
-			    STR("read the file, then run: pawl trust"));
+			    t.agent ? STR("nobody has trusted .pawl/config")
+				    : arena_printf(a, "you have not trusted %.*s (%.*s)",
+						   STRF(t.asks), STRF(t.why)),
+			    trust_advice(&t));
 }
 
 /* Does the server answer, with this token and this version? false: nothing else can be checked. */

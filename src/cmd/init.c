@@ -94,9 +94,10 @@ static enum result keep_choice(struct session *s, const char *dir,
 	return code;
 }
 
-/* The user named this store, so its config is trusted from now on. This holds only if the file names that store:
+/* The user named this store or queue, so the config is trusted from now on. This holds only if the file names that store:
  * the user did not choose a store that the clone's config named before. */
-static void trust_choice(struct session *s, const struct client_options *said, struct reply *out)
+static void trust_choice(struct session *s, const struct client_options *said,
+			 const struct trust *before, struct reply *out)
 {
 	struct client_options none = { .face = s->client.said.face, .dir = s->client.said.dir };
 	struct answer ans = { 0 };
@@ -104,18 +105,20 @@ static void trust_choice(struct session *s, const struct client_options *said, s
 	struct trust t;
 	int r = 0;
 
-	if (!said->store.n || client_init(&c, &none, &ans, s->arena) != SUCCESS ||
+	if ((!said->store.n && !said->queue.n) ||
+	    client_init(&c, &none, &ans, s->arena) != SUCCESS ||
 	    client_init(&named, &s->client.said, &ans, s->arena) != SUCCESS)
 		return;
 	client_judge(&c, &t);
-	if (t.state == TRUST_MISSING && str_eq(t.uri, named.config.uri))
+	if (t.state == TRUST_MISSING && trust_included(&t, before, said->store.n) &&
+	    (!said->store.n || str_eq(t.uri, named.config.uri)))
 		r = trust_give(&t, s->arena);
 	if (r)
 		reply_warn(
 			out,
 			arena_printf(
 				s->arena,
-				"pawl cannot remember your trust in %s: %s; set PAWL_STORE, or set HOME and run `pawl trust`",
+				"pawl cannot remember your trust in %s: %s; set PAWL_STORE, or set HOME; a person can then run `pawl trust`",
 				t.config, strerror(-r)),
 			s->arena);
 }
@@ -159,7 +162,10 @@ static enum result refuse_other(struct session *s, const struct client *old, str
 {
 	static const char word[] = " queue ";
 	struct str store = old->keyring.queue, name;
+	struct answer ans = { 0 };
 
+	if (old->trust.agent && trust_check(&old->trust, &ans, s->arena) != SUCCESS)
+		return run_answer(&ans, out); /* repeats nothing of the config to an agent */
 	while (store.n &&
 	       !str_starts(str_n(store.p + store.n, old->keyring.queue.n - store.n), str_c(word)))
 		store.n--;
@@ -372,6 +378,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	struct client_options said = s->client.said;
 	struct answer ans = { 0 };
 	bool existed = false, made, keep;
+	struct trust before;
 	char *dir;
 	int r;
 
@@ -379,6 +386,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		return run_answer(&ans, out);
 	if (a->print_sql)
 		return print_sql(s, out);
+	client_judge(&s->client, &before);
 	if (check_above(s, a, out) != SUCCESS ||
 	    (a->outside && choose_outside(s, &said, out) != SUCCESS))
 		return out->ans.code;
@@ -409,7 +417,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	json_object_set_new(reply_more(out), "queue", json_str(queue_of(&s->client)));
 	json_object_set_new(reply_more(out), "kept", json_boolean(keep));
 	if (keep)
-		trust_choice(s, &said, out);
+		trust_choice(s, &said, &before, out);
 	ignore_files(s, out);
 	return SUCCESS;
 }

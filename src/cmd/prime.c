@@ -168,8 +168,8 @@ static enum result say(struct str text, struct reply *out)
 
 /* An agent reads this text, so it repeats no path of the config and nothing else that a clone chose. */
 static const char not_trusted[] =
-	"pawl: this project's queue was not opened, because its user has not trusted .pawl/config.\n"
-	"Ask the user to read that file and to run `pawl trust`. Do not run it yourself.\n";
+	"pawl: this project's queue was not opened, because nobody has trusted .pawl/config.\n"
+	"Ask the person you work for to read that file and to run `pawl trust` in a terminal. Do not run it yourself.\n";
 
 static const char silent[] =
 	"pawl: this project's task queue did not answer within a second; to ask again: pawl status\n";

@@ -1,19 +1,25 @@
 #include <errno.h>
 
 #include "base/fs.h"
+#include "base/hex.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "client/caller.h"
 #include "cmd/command.h"
 
 struct trust_args {
 	struct args args;
 	int64_t list, revoke;
+	struct str sha256;
 	struct strs paths;
 };
 
 static const struct param params[] = {
 	LOCAL(trust, list, "list", P_FLAG, .help = "list every config that you trust"),
 	LOCAL(trust, revoke, "revoke", P_FLAG, .help = "stop trusting the config"),
+	LOCAL(trust, sha256, "sha256", P_NAME, .flags = P_FILLED, .value = "HASH",
+	      .help = "trust the config without a question if `sha256sum .pawl/config` prints this hash"),
 	LOCAL(trust, paths, "PATH", P_WORDS, .flags = P_POSITIONAL, .value = "PATH",
 	      .help = "with --revoke: the config, or the folder that has .pawl (default: here)"),
 	{ 0 }
@@ -58,20 +64,59 @@ static enum result verdict(const struct trust *t, const char *state, struct aren
 	return SUCCESS;
 }
 
-static enum result give(struct session *s, struct reply *out)
+/* A set-up script trusts the content that its author has read. The hash says nothing about links, so a store behind one
+ * needs a person. */
+static enum result compare(struct session *s, const struct trust *t, struct str hash,
+			   struct answer *ans)
 {
+	struct str why, have = hash_hex(s->arena, t->text);
+
+	if (caller_is_agent(&why, s->arena))
+		return trust_refuse(why, ans, s->arena);
+	if (!t->text.n || t->linked)
+		return answer_fail(
+			ans, MISCONFIGURED,
+			t->linked
+				? STR("a link leads to the store, so the hash of the config is not enough")
+				: STR("there is no .pawl/config whose hash could be compared"),
+			trust_advice(t));
+	if (!str_eq(have, hash))
+		return answer_fail(
+			ans, MISCONFIGURED,
+			arena_printf(s->arena, "%.*s does not have this hash",
+				     STRF(text_line(s->arena, str_c(t->config)))),
+			STR("the file has changed since its hash was taken: a person must read it again"));
+	return SUCCESS;
+}
+
+static enum result consent(struct session *s, const struct trust *t, struct str hash,
+			   struct answer *ans)
+{
+	if (hash.n)
+		return compare(s, t, hash, ans);
+	if (s->consent)
+		return s->consent(s, t, ans);
+	return trust_refuse(STR("this call has no terminal"), ans, s->arena);
+}
+
+static enum result give(struct session *s, struct str hash, struct reply *out)
+{
+	struct answer ans = { 0 };
 	struct trust t;
-	int r = 0;
+	int r;
 
 	client_judge(&s->client, &t);
 	if (!t.config)
 		return no_queue(out);
 	if (t.state == TRUST_INSIDE || t.state == TRUST_REMOTE)
 		return verdict(&t, "not needed", s->arena, out);
-	if (t.state == TRUST_MISSING)
+	if (t.state == TRUST_MISSING) {
+		if (consent(s, &t, hash, &ans) != SUCCESS)
+			return run_answer(&ans, out);
 		r = trust_give(&t, s->arena);
-	if (r)
-		return no_home(s, r, out);
+		if (r)
+			return no_home(s, r, out);
+	}
 	return verdict(&t, "trusted", s->arena, out);
 }
 
@@ -173,10 +218,17 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	struct client_options said = s->client.said;
 	struct answer ans = { 0 };
 	enum result code = client_init(&s->client, &said, &ans, s->arena);
+	struct str bytes;
 
-	if (a->list && a->revoke)
+	if (!!a->list + !!a->revoke + !!a->sha256.n > 1)
 		return run_fail(
-			USAGE, STR("--list and --revoke cannot be used together: give one of them"),
+			USAGE,
+			STR("--list, --revoke and --sha256 cannot be used together: give one of them"),
+			STR("run `pawl help trust`"), out);
+	if (a->sha256.n && (!hex_bytes(a->sha256, &bytes, s->arena) || bytes.n != HASH_LEN))
+		return run_fail(
+			USAGE,
+			STR("--sha256 needs 64 hex digits, as `sha256sum .pawl/config` prints them"),
 			STR("run `pawl help trust`"), out);
 	if (a->paths.n > (a->revoke ? 1u : 0u))
 		return run_fail(USAGE, STR("only --revoke takes a PATH, and it takes one"),
@@ -187,7 +239,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		return revoke(s, a->paths.v[0], out);
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
-	return a->revoke ? revoke(s, STR(""), out) : give(s, out);
+	return a->revoke ? revoke(s, STR(""), out) : give(s, a->sha256, out);
 }
 
 /* --- for people ---------------------------------------------------------------------------- */
@@ -241,10 +293,13 @@ const struct command cmd_trust = {
 	.detail =
 		"A .pawl/config can come with a clone. pawl opens a store inside the folder that has .pawl, and the "
 		"remotes of your clone, where it uses the refs below refs/pawl/. It opens any other store or branch that "
-		"the config names only after you trust the config. Read the file before you do. Your trust applies to this "
+		"the config names only after you trust the config. The same applies to an agent's name in the config. `pawl "
+		"trust` shows the file and asks on the terminal. Without a terminal, or if a coding agent runs it, pawl refuses. "
+		"A set-up script uses --sha256 with the hash of a file that a person has read. Your trust applies to this "
 		"path and this content: after a change of the file pawl asks again. `pawl init --store` and `pawl config "
 		"set store` trust the store that you name; --store and PAWL_STORE need no trust.",
 	.example = "pawl trust\n"
+		   "pawl trust --sha256 $HASH\n"
 		   "pawl trust --list\n"
 		   "pawl trust --revoke ~/src/project",
 	.see = "init, config set, doctor",

@@ -165,6 +165,27 @@ needs_terminal() {
 	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "needs a pseudo-terminal"
 }
 
+# config_hash [FOLDER]: the hash of its config, for `trust --sha256`
+config_hash() {
+	local sum
+	sum=$(sha256sum "${1:-.}/.pawl/config")
+	echo "${sum%% *}"
+}
+
+# trust_config: trusts the config of this folder, as a set-up script does
+trust_config() {
+	"$PAWL" trust -q --sha256 "$(config_hash)"
+}
+
+# at_terminal ANSWER ARG...: runs pawl on a terminal of its own, and answers its question. Leaves $output and $status
+at_terminal() {
+	local answer=$1
+	shift
+	needs python3
+	status=0
+	output=$(NO_COLOR=1 "$PAWL_SOURCE/test/kit/at-terminal" '[y/N]' "$answer" "$PAWL" "$@") || status=$?
+}
+
 # on_terminal COMMAND: the output as a terminal would get it
 on_terminal() {
 	script -qec "$1" /dev/null </dev/null

@@ -184,7 +184,7 @@ t2"
 	echo "store = $four" >"$XDG_CONFIG_HOME/pawl/config"
 	same "$(title)" "in $four"
 	echo "store = $three" >>.pawl/config
-	"$PAWL" trust -q
+	trust_config
 	same "$(title)" "in $three"
 	same "$(PAWL_STORE=$two title)" "in $two"
 	same "$(PAWL_STORE=$two title --store "$one")" "in $one"
@@ -403,7 +403,7 @@ t2"
 	queue
 	uri=$(store_uri)
 	printf '# mine\nlease = 1m ; short\n' >>.pawl/config
-	pawl trust # pawl did not write this config, and it may name a store elsewhere
+	trust_config # pawl did not write this config, and it may name a store elsewhere
 	pawl config set max_abandoned 4
 	call 0 config reset
 	says lease max_abandoned "no longer set"

@@ -104,7 +104,7 @@ s.serve_forever()' "$server" >port 3>&- &
 	printf 'store = %s\n' "$server" >clone/.pawl/config
 	call 40 -C clone list
 	complains "pawl trust" "$server"
-	call 0 -C clone trust
+	call 0 -C clone trust --sha256 "$(config_hash clone)"
 	call 0 -C clone list
 }
 

@@ -144,7 +144,7 @@ with_arguments() {
 	says bad ".pawl/config:$line"
 	same "$sum" "$(sha256sum <.pawl/config)"
 	call 0 config set lease 20m
-	pawl trust
+	trust_config
 	call 0 list
 }
 

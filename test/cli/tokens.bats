@@ -38,7 +38,7 @@ state() {
 @test "without XDG_STATE_HOME: under ~/.local/state" {
 	needs_local "the id of a far queue is a file beside the tokens"
 	new x
-	env -u XDG_STATE_HOME "$PAWL" trust -q
+	env -u XDG_STATE_HOME "$PAWL" trust -q --sha256 "$(config_hash)"
 	env -u XDG_STATE_HOME "$PAWL" claim t1 -q
 	same "$(find "$HOME/.local/state/pawl" -maxdepth 1 -type f | wc -l)" 1
 	call 21 heartbeat t1

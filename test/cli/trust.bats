@@ -50,11 +50,11 @@ teardown() {
 @test "trust: a store elsewhere is opened once its config is trusted" {
 	elsewhere
 	call 40 list
-	complains "$here/.pawl/config:1: store = sqlite:../team.db" "$work/team.db" "run: pawl trust"
+	complains "$here/.pawl/config:1: store = sqlite:../team.db" "$work/team.db" "pawl trust"
 	ask 40 create Task
 	is '.error.message | test("pawl trust")'
 	lines 40 list
-	call 0 trust
+	call 0 trust --sha256 "$(config_hash)"
 	says "trusted: $here/.pawl/config" "store = sqlite:../team.db"
 	call 0 create Task
 	ask 0 trust
@@ -126,8 +126,8 @@ teardown() {
 		says Task
 		call 0 trust --revoke
 		call 40 list
-		complains "store = $uri" "a branch" "run: pawl trust"
-		call 0 trust
+		complains "store = $uri" "a branch" "pawl trust"
+		trust_config
 		call 0 list
 	done
 	rm -r .pawl
@@ -144,7 +144,7 @@ teardown() {
 	call 0 list --store git:sub
 	call 0 trust --revoke
 	call 40 list
-	complains "$here/sub, a repository inside of $here" "run: pawl trust"
+	complains "$here/sub, a repository inside of $here" "pawl trust"
 	call 0 list --store git:sub
 	says Task
 }
@@ -206,13 +206,13 @@ teardown() {
 	for mode in 1777 0777; do
 		chmod "$mode" .
 		call 40 list
-		complains "belongs to the user 12345" "run: pawl trust"
+		complains "belongs to the user 12345" "pawl trust"
 		cd sub
 		call 0 prime
 		says "pawl trust"
 		cd ..
 	done
-	call 0 trust
+	at_terminal y trust
 	call 0 list
 	chown 0 .pawl
 	call 0 list
@@ -244,7 +244,7 @@ teardown() {
 	call 0 init --store "sqlite:$work/a.db"
 	complains "cannot remember your trust"
 	call 40 list
-	call 30 trust
+	call 30 trust --sha256 "$(config_hash)"
 	complains "cannot remember your trust"
 }
 
@@ -252,7 +252,7 @@ teardown() {
 	call 0 trust --list
 	says "you do not trust any config"
 	elsewhere
-	pawl trust
+	trust_config
 	ask 0 trust --list
 	is '.trusted | length == 1 and (.[0] | .state == "trusted" and .store == "sqlite:'"$work"'/team.db")'
 	lines 0 trust --list
@@ -274,7 +274,7 @@ teardown() {
 	call 44 trust --revoke
 	complains "you do not trust $here/.pawl/config"
 	for path in '' . .pawl .pawl/config "$here" ../clone/; do
-		pawl trust
+		trust_config
 		call 0 list
 		call 0 trust --revoke ${path:+"$path"}
 		says "revoked: $here/.pawl/config"
@@ -289,22 +289,162 @@ teardown() {
 	echo "store = git:https://bob:hush@example.org/q.git" >.pawl/config
 	call 40 list
 	[[ $stderr != *hush* ]]
+	at_terminal y trust
+	[[ $output == *"bob:hush"* ]] # the file itself, to the person
 	call 0 trust
-	[[ $output != *hush* ]]
+	[[ $output$stderr != *hush* ]]
 	not grep -r hush "$XDG_STATE_HOME"
 }
 
-@test "trust: on a terminal it asks, once" {
-	needs_terminal
+@test "trust: on a terminal it shows the file and asks, once" {
 	elsewhere
-	seen=$(script -qec "'$PAWL' list" /dev/null <<<n) || true
-	[[ $seen == *"$here/.pawl/config:1: store = sqlite:../team.db"*'Trust it? [y/N]'*'pawl trust'* ]]
+	echo "# a comment" >>.pawl/config
+	for words in list '' trust; do
+		at_terminal n ${words:+"$words"}
+		[ "$status" -eq 40 ]
+		says "$here/.pawl/config:" "1  store = sqlite:../team.db" "2  # a comment" "(it leads to $work/team.db" "Trust it? [y/N]"
+	done
 	call 40 list
-	seen=$(script -qec "'$PAWL' list" /dev/null <<<y)
-	[[ $seen == *'Trust it? [y/N]'*'no tasks yet'* ]]
+	at_terminal y list
+	says 'Trust it? [y/N]' 'no tasks yet'
 	call 0 list
-	seen=$(on_terminal "'$PAWL'")
-	[[ $seen != *'Trust it'* ]]
+	call 0 trust --revoke
+	at_terminal y trust
+	says 'Trust it? [y/N]' "trusted: $here/.pawl/config"
+	call 0 list
+	at_terminal y list
+	[[ $output != *'Trust it'* ]]
+}
+
+@test "trust: only an answer that a person types after the question counts" {
+	elsewhere
+	head -c 4096 /dev/zero | tr '\0' y >"$BATS_TEST_TMPDIR/yes"
+	run setsid -w "$PAWL" trust <<<y
+	[ "$status" -eq 40 ]
+	says "asks a person at a terminal" "this call has no terminal"
+	INPUT=$BATS_TEST_TMPDIR/yes at_terminal n trust
+	[ "$status" -eq 40 ]
+	for answer in '' n N ' y' ok; do
+		at_terminal "$answer" trust
+		[ "$status" -eq 40 ]
+	done
+	BEFORE=$'y\ny\n' at_terminal n trust # typed before the question
+	[ "$status" -eq 40 ]
+	call 40 list
+	at_terminal Y trust
+	[ "$status" -eq 0 ]
+}
+
+@test "trust: a coding agent gives none, and is told to ask a person" {
+	elsewhere
+	hash=$(config_hash)
+	for variable in CLAUDECODE=1 CODEX_THREAD_ID=x GEMINI_CLI=1 CURSOR_AGENT=1 OPENCODE=1 AI_AGENT=new-one PAWL_TASK=t1; do
+		export "${variable?}"
+		call 40 trust
+		complains "${variable%=*}" "ask the person"
+		call 40 trust --sha256 "$hash"
+		at_terminal y trust
+		[ "$status" -eq 40 ]
+		says "ask the person"
+		at_terminal y list
+		[ "$status" -eq 40 ]
+		for words in list doctor 'create Task' status; do
+			# shellcheck disable=SC2086
+			call 40 $words
+			[[ $output$stderr == *'sk the person'*'pawl trust'* || $output$stderr == *'pawl trust'*'sk the person'* ]]
+			[[ $output$stderr != *team.db* && $output$stderr != *--store* && $output$stderr != *sha256* ]]
+		done
+		unset "${variable%=*}"
+	done
+	[ ! -e "$XDG_STATE_HOME/pawl/trust" ]
+}
+
+@test "trust: a set-up script trusts the content that its author has read" {
+	elsewhere
+	hash=$(config_hash)
+	call 40 trust --sha256 "${hash/[0-9]/a}"
+	[[ $stderr != *"$hash"* ]] || return
+	for bad in "$hash"0 "${hash%?}" "${hash^^}" x ''; do
+		call 2 trust --sha256 "$bad"
+	done
+	call 2 trust --sha256 "$hash" --list
+	call 2 trust --sha256 "$hash" --revoke
+	echo "# more" >>.pawl/config
+	call 40 trust --sha256 "$hash"
+	complains "does not have this hash"
+	call 0 trust --sha256 "$(config_hash)"
+	call 0 list
+	call 0 trust # it is trusted already: no question
+}
+
+@test "trust: a hash says nothing about a link" {
+	ln -s .. data
+	echo "store = sqlite:data/team.db" >.pawl/config
+	call 40 trust --sha256 "$(config_hash)"
+	complains "link"
+	ln -s ../../team.db .pawl/queue.db
+	echo "lease = 5m" >.pawl/config
+	call 40 trust --sha256 "$(config_hash)"
+	complains "link"
+	at_terminal y trust
+	[ "$status" -eq 0 ]
+}
+
+@test "trust: the name of the agent needs it" {
+	rmdir .pawl
+	pawl init
+	echo "agent = mallory" >>.pawl/config
+	call 40 list
+	complains "agent = mallory" "it names the agent"
+	ask 0 whoami
+	is '.agent == "tester@'"$(uname -n)"'"'
+	PAWL_STORE=mem:x ask 0 whoami
+	is '.agent != "mallory"'
+	mkdir -p "$XDG_CONFIG_HOME/pawl"
+	echo "agent = mine" >"$XDG_CONFIG_HOME/pawl/config"
+	ask 0 whoami
+	is '.agent == "mine"'
+	call 0 config set lease 5m # does not trust the rest
+	call 40 list
+	call 0 init --store sqlite:.pawl/queue.db
+	call 40 list
+	trust_config
+	ask 0 whoami
+	is '.agent == "mallory"'
+	call 0 config set agent me
+	call 0 create Task
+	ask 0 whoami
+	is '.agent == "me"'
+	call 0 config unset agent
+	call 0 list
+}
+
+@test "trust: a name of several words needs it" {
+	rmdir .pawl
+	for line in 'queue = do as I say' 'store = sqlite:do as I say.db' "queue = $(printf 'x%.0s' {1..121})" 'store = sqlite:q.db?queue=Ünder'; do
+		rm -rf .pawl
+		mkdir .pawl
+		echo "$line" >.pawl/config
+		call 40 list
+		complains "not one plain word"
+		CLAUDECODE=1 call 40 list
+		[[ $output$stderr != *'as I say'* ]]
+	done
+	for words in 'my queue.db' q.db ''; do # the user's own words need none
+		rm -rf .pawl
+		call 0 init ${words:+--store "sqlite:$words"} --queue 'two words'
+		call 0 create Task
+		call 0 list
+	done
+	call 0 config set queue default
+	call 0 config set queue 'two words'
+	call 0 list
+	says Task
+	call 0 config unset queue
+	printf 'queue = do as I say\n' >.pawl/config
+	call 0 config set store sqlite:q.db
+	call 40 list
+	complains "not one plain word"
 }
 
 @test "trust: prime and hooks never ask" {
@@ -315,7 +455,7 @@ teardown() {
 		[[ $seen != *'Trust it'* ]]
 	done
 	call 0 prime
-	says "has not trusted .pawl/config"
+	says "nobody has trusted .pawl/config" "Ask the person"
 	ask 0 hook start
 	is '.text | test("pawl trust")'
 	call 0 hook beat
@@ -328,7 +468,7 @@ teardown() {
 	says "bad  trust" "you have not trusted $here/.pawl/config:1" "pawl trust"
 	PAWL_STORE=sqlite:$work/team.db call 0 doctor
 	says "note trust"
-	pawl trust
+	trust_config
 	call 0 doctor
 	says "ok   trust" "you trusted $here/.pawl/config"
 	echo >.pawl/config
@@ -361,7 +501,7 @@ teardown() {
 	server
 	for scheme in git http; do
 		echo "store = git:$scheme://127.0.0.1:$port/q.git" >.pawl/config
-		pawl trust
+		trust_config
 		within 2000 call 0 hook start
 		says "did not answer within a second"
 		within 2000 ask 0 prime

@@ -179,6 +179,11 @@ static bool again(struct session *s, struct str problem)
 	return fgets(word, sizeof(word), stdin) && word[0] != 'n' && word[0] != 'N';
 }
 
+static enum result consent(struct session *s, const struct trust *t, struct answer *ans)
+{
+	return consent_ask(t, ans, s->arena);
+}
+
 const struct global_args *cli_global(const struct session *s)
 {
 	const struct cli *c = s->face;
@@ -206,17 +211,11 @@ static enum result ask_for_trust(struct cli *c, const struct command *command, s
 	struct client_options options = said(c);
 	const struct trust *t = &s->client.trust;
 
-	if (t->state != TRUST_MISSING || command == &cmd_prime || !isatty(STDIN_FILENO) ||
-	    !isatty(STDERR_FILENO))
+	if (t->state != TRUST_MISSING || t->agent || command == &cmd_prime ||
+	    !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return SUCCESS;
-	fprintf(stderr,
-		"pawl: the queue's config may have come with a clone, and you have not trusted it yet.\n"
-		"  %.*s\n"
-		"  (%.*s)\n"
-		"Trust it? [y/N] ",
-		STRF(t->asks), STRF(t->why));
-	if (!read_yes())
-		return trust_check(t, ans, &c->arena);
+	if (consent_ask(t, ans, &c->arena) != SUCCESS)
+		return ans->code;
 	if (trust_give(t, &c->arena))
 		return trust_check(t, ans, &c->arena);
 	return client_init(&s->client, &options, ans, &c->arena);
@@ -313,6 +312,7 @@ int cli_run(int argc, const char *const *argv, enum client_face face)
 				      .note = note,
 				      .confirm = confirm,
 				      .again = again,
+				      .consent = consent,
 				      .help = help_topic,
 				      .completion = gen_completion,
 				      .mcp = mcp_stdio } };

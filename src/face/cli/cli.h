@@ -15,6 +15,8 @@ int cli_run(int argc, const char *const *argv, enum client_face face);
 
 /* The global arguments of the command that this session runs. */
 const struct global_args *cli_global(const struct session *s);
+/* Shows the config on the terminal, and asks. SUCCESS: the person trusts it. */
+enum result consent_ask(const struct trust *t, struct answer *ans, struct arena *a);
 /* `pawl interactive` */
 enum result prompt_run(struct session *s, const struct args *a, struct reply *out);
 

@@ -281,7 +281,7 @@ static void greet(const struct session *s)
 		printf("%.*s, as %.*s\n", STRF(uri_shown(s->arena, s->client.config.uri)),
 		       STRF(s->client.agent));
 	else if (s->client.trust.uri.n)
-		puts("the queue's config is not trusted; `trust` allows its store");
+		puts("the queue's config is not trusted; a person can allow its store with `trust`");
 	else
 		puts("there is no queue here; `init` makes one");
 	puts("TAB completes, `help` lists the commands, Ctrl-D leaves");

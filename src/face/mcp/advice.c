@@ -236,8 +236,11 @@ static struct str other_status(const struct refused *r)
 static void misconfigured(const struct refused *r)
 {
 	struct str tool = tool_name(r->tool, r->a);
+	const struct trust *trust = &r->m->session.client.trust;
 
-	if (str_is(r->ans->fault, "forbidden"))
+	if (trust->state == TRUST_MISSING)
+		r->ans->hint = trust_advice(trust);
+	else if (str_is(r->ans->fault, "forbidden"))
 		r->ans->hint = STR("tell the user: this needs another token");
 	else if (r->ans->task)
 		r->ans->hint = other_status(r);

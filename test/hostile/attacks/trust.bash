@@ -20,6 +20,19 @@ refused() {
 	tab
 }
 
+# trusted: the user trusts the config, as a set-up script does
+trusted() {
+	victim 0 trust --sha256 "$(sha256sum .pawl/config | cut -d ' ' -f 1)"
+}
+
+# at_terminal ARG...: the user runs pawl on a terminal, and says yes to its question
+at_terminal() {
+	need python3
+	status=0
+	output=$("${file%/*}/../../kit/at-terminal" '[y/N]' y "$watch" 60 "$started" "$PAWL" "$@") || status=$?
+	printf '%s\nexit code %s\n' "$output" "$status"
+}
+
 # tab: completes an id, as bash does when the user presses TAB
 tab() {
 	allow bash
@@ -200,7 +213,7 @@ attack_config_changed_after_trust() {
 	victim 0 list
 	echo '# harmless' >>.pawl/config
 	refused "$clone/.pawl/config"
-	victim 0 trust
+	trusted
 	victim 0 list
 	config 'store = sqlite:../outside/documents/q.db'
 	refused
@@ -223,7 +236,7 @@ attack_revoked() {
 	victim 0 trust --revoke
 	refused "$clone/.pawl/config"
 	victim 44 trust --revoke
-	victim 0 trust
+	trusted
 	victim 0 list
 	victim 0 trust --revoke "$clone"
 	refused "$clone/.pawl/config"
@@ -348,7 +361,8 @@ attack_queue_of_another_user_above() {
 	victim 0 list
 	quiet_about 'Run the program'
 	rm -r .pawl
-	victim 0 trust
+	at_terminal trust
+	[ "$status" -eq 0 ]
 	victim any list
 	chown -R 12346 "$scratch/all/.pawl"
 	refused 12346
@@ -410,6 +424,7 @@ attack_config_is_no_plain_file() {
 	head -c 70000 /dev/zero | tr '\0' '#' >.pawl/config
 	victim 40 list
 	victim 40 trust
+	victim 40 trust --sha256 "$(sha256sum .pawl/config | cut -d ' ' -f 1)"
 	tab
 }
 
@@ -476,7 +491,8 @@ attack_mcp() {
 		'{"jsonrpc":"2.0","id":2,"method":"tools/list"}' \
 		'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"create","arguments":{"title":"x"}}}' \
 		'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"trust","arguments":{}}}'
-	quiet_about '"name":"trust"'
+	says 'ask the person you work for'
+	quiet_about '"name":"trust"' q.db --store
 	[ ! -e "$HOME/q.db" ]
 	[ ! -e "$HOME/.local/state/pawl/trust" ]
 }
@@ -493,7 +509,7 @@ attack_trust_folder_of_all() {
 	mv "$HOME/.local/state/pawl/trust" "$scratch/theirs"
 	ln -s "$scratch/theirs" "$HOME/.local/state/pawl/trust"
 	refused "$clone/.pawl/config"
-	victim 30 trust
+	victim 30 trust --sha256 "$(sha256sum .pawl/config | cut -d ' ' -f 1)"
 }
 
 # The folder of backups is a link.
