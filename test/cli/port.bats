@@ -555,3 +555,36 @@ in_formats() {
 	is '.error.applied == "unknown"'
 	call 0 show a
 }
+
+# nested N: an object of N levels
+nested() {
+	printf '{"a":%.0s' $(seq 2 "$1")
+	printf '{}'
+	printf '}%.0s' $(seq 2 "$1")
+}
+
+@test "extra: 64 levels come back from every format; one more is refused everywhere" {
+	for n in 65 66 2000; do
+		call 2 create x --extra "$(nested $n)"
+		complains "at most 64 levels"
+		printf '[{"id":"t1","title":"x","status":"Ready","extra":%s}]' "$(nested $n)" >deep.json
+		call 40 import deep.json
+		complains "64 levels"
+	done
+	"$PAWL" create -q x --extra "$(nested 64)"
+	call 2 update t1 --extra "$(nested 65)"
+	ask 0 show t1
+	same "$(jq -c .task.extra <<<"$output")" "$(nested 64)"
+	for format in json jsonl csv; do
+		call 0 export --output "$BATS_TEST_TMPDIR/out.$format"
+		another "$format"
+		call 0 import "$BATS_TEST_TMPDIR/out.$format"
+		ask 0 show t1
+		same "$(jq -c .task.extra <<<"$output")" "$(nested 64)"
+	done
+	call 0 export --format md --output "$BATS_TEST_TMPDIR/out"
+	another md
+	call 0 import "$BATS_TEST_TMPDIR/out"
+	ask 0 show t1
+	same "$(jq -c .task.extra <<<"$output")" "$(nested 64)"
+}
