@@ -1,5 +1,6 @@
 #include "core/role.h"
 
+#include "core/lease.h"
 #include "core/typed.h"
 
 static const char *const names[] = {
@@ -43,6 +44,9 @@ static const enum role roles[OP_END] = {
 	[OP_ARCHIVE] = ROLE_REVIEWER,
 };
 
+/* The statuses in which an agent may take a manual lock: it could claim the task as well. */
+#define AGENTS_LOCK (STATUS_BIT(READY) | STATUS_BIT(IN_PROGRESS))
+
 static enum role higher(enum role a, enum role b)
 {
 	return a > b ? a : b;
@@ -77,7 +81,17 @@ enum role role_for_task(const struct request *rq, const struct task *t, bool own
 		need = higher(need, role_for_op(first));
 	if (!own && (op == OP_UPDATE || op == OP_DEPEND || op == OP_UNDEPEND))
 		need = higher(need, ROLE_REVIEWER);
+	/* The holder may edit the task, and others may not. In these statuses the task is for reviewers to decide. */
+	if (!own && op == OP_LOCK_ACQUIRE && !(AGENTS_LOCK & STATUS_BIT(t->status)))
+		need = higher(need, ROLE_REVIEWER);
 	return need;
+}
+
+enum role role_for_parent(const struct task *t, struct str agent, int64_t now)
+{
+	bool held = lease_live(&t->lock, now) && !(t->status == BLOCKED && !t->lock.manual);
+
+	return held && !str_eq(t->lock.holder, agent) ? ROLE_REVIEWER : ROLE_AGENT;
 }
 
 bool role_allows(enum role have, enum role need)

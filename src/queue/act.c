@@ -18,7 +18,9 @@ int act_refuse(struct act *w, enum result code, struct str message, struct str h
 
 int act_role(struct act *w, const struct loaded *l)
 {
-	bool own = lease_owned(&l->task.lock, w->call.proof, w->e->now);
+	const struct lock *lock = &l->task.lock;
+	bool own = lease_owned(lock, w->call.proof, w->e->now) ||
+		   lease_owned(lock, w->call.fresh, w->e->now);
 	enum role need = role_for_task(w->rq, &l->task, own);
 
 	return role_refuse(w->rq->role, need, w->ans, w->arena) == SUCCESS ? 0 : REFUSED;

@@ -1,5 +1,6 @@
 #include "core/graph.h"
 #include "core/override.h"
+#include "core/role.h"
 #include "queue/act.h"
 
 /* --- waiting tasks -------------------------------------------------------------------------------- */
@@ -46,6 +47,19 @@ int leave_parent(struct act *w, struct loaded *l)
 	return r < 0 ? r : 0;
 }
 
+/* May the caller make the task wait for one more sub-task? */
+static int may_get_subtask(struct act *w, const struct task *t)
+{
+	enum role need = role_for_parent(t, w->rq->agent, w->e->now);
+
+	if (role_refuse(w->rq->role, need, w->ans, w->arena) == SUCCESS)
+		return 0;
+	w->ans->message = arena_printf(
+		w->arena, "%.*s is held by %.*s, so a new sub-task of it needs the role %s",
+		STRF(t->id), STRF(t->lock.holder), role_name(need));
+	return REFUSED;
+}
+
 int set_parent(struct act *w, struct loaded *l)
 {
 	struct loaded *parent;
@@ -64,10 +78,13 @@ int set_parent(struct act *w, struct loaded *l)
 				     STRF(parent->task.id), status_name(parent->task.status)),
 			arena_printf(w->arena, "reopen it first: pawl reopen %.*s --reason TEXT",
 				     STRF(parent->task.id)));
-	r = no_cycle(w, l->key, parent->key,
-		     arena_printf(w->arena,
-				  "%.*s cannot be a sub-task of %.*s: it would wait for itself",
-				  STRF(l->task.id), STRF(parent->task.id)));
+	r = may_get_subtask(w, &parent->task);
+	if (!r)
+		r = no_cycle(
+			w, l->key, parent->key,
+			arena_printf(w->arena,
+				     "%.*s cannot be a sub-task of %.*s: it would wait for itself",
+				     STRF(l->task.id), STRF(parent->task.id)));
 	if (r)
 		return r;
 	l->task.parent = parent->task.id;

@@ -136,6 +136,45 @@ static void test_edits(void **state)
 	}
 }
 
+/* A manual lock lets its holder edit the task, so an agent gets one only where it could claim the task as well. */
+static void test_manual_locks(void **state)
+{
+	struct request rq = call_of(OP_LOCK_ACQUIRE, "t1");
+
+	(void)state;
+	for (int s = BACKLOG; s < STATUS_END; s++) {
+		struct task t = { .id = STR("t1"), .status = s };
+
+		assert_int_equal(role_for_task(&rq, &t, false),
+				 s == READY || s == IN_PROGRESS ? ROLE_AGENT : ROLE_REVIEWER);
+		assert_int_equal(role_for_task(&rq, &t, true), ROLE_AGENT);
+	}
+}
+
+static enum role for_parent(int64_t status, bool manual, const char *agent, int64_t now)
+{
+	struct task t = kit_held();
+
+	t.status = status;
+	t.lock.manual = manual;
+	return role_for_parent(&t, str_c(agent), now);
+}
+
+/* A sub-task keeps the holder from completing its task. */
+static void test_subtasks(void **state)
+{
+	struct task held = kit_held();
+	int64_t later = held.lock.expires_at;
+
+	(void)state;
+	assert_int_equal(for_parent(IN_PROGRESS, false, "pat", NOW), ROLE_REVIEWER);
+	assert_int_equal(for_parent(READY, true, "pat", NOW), ROLE_REVIEWER);
+	assert_int_equal(for_parent(BLOCKED, true, "pat", NOW), ROLE_REVIEWER);
+	assert_int_equal(for_parent(BLOCKED, false, "pat", NOW), ROLE_AGENT);
+	assert_int_equal(for_parent(IN_PROGRESS, false, "pat", later), ROLE_AGENT);
+	assert_int_equal(role_for_parent(&held, held.lock.holder, NOW), ROLE_AGENT);
+}
+
 /* Does a call that a reviewer may make end the lock of al? */
 static bool reviewer_ends(enum op op, int64_t status, int64_t target, bool manual, bool force)
 {
@@ -172,7 +211,9 @@ static bool one_task_change(enum op op)
 /* The lock that `block` leaves behind protects nothing, so Blocked is not among the statuses. */
 static void test_only_admins_end_locks(void **state)
 {
-	static const int64_t statuses[] = { READY, IN_PROGRESS, NEEDS_HELP, REVIEW, BACKLOG };
+	static const int64_t statuses[] = {
+		READY, IN_PROGRESS, NEEDS_HELP, REVIEW, BACKLOG, FAILED
+	};
 	size_t tried = 0;
 
 	(void)state;
@@ -200,6 +241,8 @@ int main(void)
 		cmocka_unit_test(test_force_and_typed),
 		cmocka_unit_test(test_status_is_what_it_does),
 		cmocka_unit_test(test_edits),
+		cmocka_unit_test(test_manual_locks),
+		cmocka_unit_test(test_subtasks),
 		cmocka_unit_test_teardown(test_only_admins_end_locks, free_memory),
 	};
 
