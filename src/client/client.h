@@ -53,7 +53,8 @@ struct client {
 	/* For callers over the network: tokens come with the calls only, neither from the keyring nor from the
 	 * environment of this process. */
 	bool bare;
-	enum role role; /* of such a caller; it goes with every request */
+	enum role role;        /* of such a caller; it goes with every request */
+	struct str only_queue; /* the only queue that such a caller may know; empty: all */
 	/* Takes over the changes of client_call(), so that those of several callers become one commit. false: the
 	 * queue makes this one. NULL: the queue makes all of them. */
 	bool (*change)(void *ctx, const struct request *rq, struct answer *ans);

@@ -5,6 +5,7 @@
 
 struct names {
 	struct arena *arena;
+	struct str only; /* empty: all */
 	struct strs list;
 };
 
@@ -12,7 +13,8 @@ static void add_name(void *ctx, struct str name)
 {
 	struct names *x = ctx;
 
-	x->list = arena_append(x->arena, x->list, arena_str(x->arena, name));
+	if (!x->only.n || str_eq(name, x->only))
+		x->list = arena_append(x->arena, x->list, arena_str(x->arena, name));
 }
 
 static int compare(const void *a, const void *b)
@@ -22,7 +24,7 @@ static int compare(const void *a, const void *b)
 
 static enum result run(struct session *s, struct args *a, struct reply *out)
 {
-	struct names x = { .arena = s->arena };
+	struct names x = { .arena = s->arena, .only = s->client.only_queue };
 	struct answer ans = { 0 };
 	struct str current = client_queue_name(&s->client);
 	json_t *list;
