@@ -314,18 +314,43 @@ int access_check(struct serve *s, const struct http_request *r, struct str addre
 	return 0;
 }
 
+static bool is_listed(const struct access *x, const char *hash)
+{
+	for (size_t i = 0; i < x->list.n; i++)
+		if (str_is(x->list.v[i].hash, hash))
+			return !bearer_expired(&x->list.v[i], os_wall_ms());
+	return false;
+}
+
 bool access_holds(struct serve *s, const struct guest *c)
 {
-	struct access *x = &s->access;
-
 	if (!*c->hash)
 		return true;
 	if (look_once(s))
 		return false;
-	for (size_t i = 0; i < x->list.n; i++)
-		if (str_is(x->list.v[i].hash, c->hash))
-			return !bearer_expired(&x->list.v[i], os_wall_ms());
-	return false;
+	return is_listed(&s->access, c->hash);
+}
+
+/* The list of the loop is the loop's alone, so the desk reads the file itself. */
+bool access_desk_holds(struct desk *d, const char *hash)
+{
+	const struct access *loop = &d->serve->access;
+
+	if (!hash || !*hash || loop->own) /* NULL: a job of the server itself */
+		return true;
+	if (!d->access.known) {
+		d->access.known = mem_alloc(sizeof(*d->access.known));
+		*d->access.known = (struct known){ 0 };
+	}
+	d->access.dir = loop->dir;
+	return access_load(&d->access, false) == 0 && is_listed(&d->access, hash);
+}
+
+void access_close(struct access *x)
+{
+	free(x->failures);
+	free(x->known);
+	arena_free(&x->arena);
 }
 
 /* Writes them seldom: the time of the last use need not be exact. */

@@ -13,8 +13,8 @@
 #include "base/os.h"
 
 #define LOOK_MAX_MS \
-	30000       /* between two looks for a waiting call, even if the store reports no change */
-#define PAUSE_MS 20 /* between two looks in a busy queue */
+	30000        /* between two looks for a waiting call, even if the store reports no change */
+#define JUDGED_MS 20 /* the token of a call that waited longer is judged again */
 
 struct job *job_new(enum job_kind kind, struct http_exchange *x, struct guest *c)
 {
@@ -117,6 +117,7 @@ struct session desk_session(struct desk *d, const struct guest *c, struct arena 
 
 	s.arena = s.client.arena = s.client.keyring.arena = a;
 	s.client.role = d->serve->read_only ? ROLE_READER : c->role;
+	s.client.only_queue = c->queue ? str_c(c->queue) : STR("");
 	s.client.run = STR("");
 	s.remote = s.owns_stdout = true;
 	return s;
@@ -209,12 +210,27 @@ static void refuse_all(struct job *list, const struct answer *ans)
 		job_fail(j, ans);
 }
 
+/* A call may get a task only while its token is valid. The loop has judged a call that came just now. */
+static void refuse_revoked(struct desk *d, struct job *list)
+{
+	int64_t before = os_boot_ms() - JUDGED_MS;
+
+	for (struct job *j = list; j; j = j->next)
+		if (!j->status && j->began_ns / 1000000 < before &&
+		    !access_desk_holds(d, j->caller.hash))
+			job_refuse(j, 401, MISCONFIGURED,
+				   STR("the token was revoked or has expired"),
+				   STR("`pawl token create` on the server makes a token"),
+				   "unauthorized");
+}
+
 static void run_turn(struct desk *d, struct job *list, bool last)
 {
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
 	struct job *j, *next, *answered = NULL, **end = &answered;
 
+	refuse_revoked(d, list);
 	d->creates = store_creates(d, list);
 	if (desk_open(d, &ans, &a))
 		packed_run(d, list, last);
@@ -271,6 +287,7 @@ static void try_waiting(struct desk *d, bool last)
 	if (list && !desk_open(d, &ans, &a))
 		refuse_all(list, &ans);
 	arena_free(&a);
+	refuse_revoked(d, list);
 	for (struct job *j = list; j; j = next) {
 		next = j->next;
 		j->next = NULL;
@@ -468,6 +485,7 @@ static void desk_free(void *desk)
 	pthread_mutex_destroy(&d->lock);
 	close(d->wake);
 	arena_free(&d->arena);
+	access_close(&d->access);
 	free(d->late);
 	free(d->queue);
 	free(d);

@@ -254,7 +254,7 @@ void packed_run(struct desk *d, struct job *list, bool last)
 			run_alone(d, j);
 		else if (is_packed(j))
 			(void)add_job(d, j, &b, &a);
-		else if (j->kind == JOB_COMMAND)
+		else if (j->kind == JOB_COMMAND && !j->status)
 			add_command(d, j, &b, last, &a);
 	}
 	from[k] = b.n;

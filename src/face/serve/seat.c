@@ -24,6 +24,7 @@ struct seat {
 	struct mcp m;
 	struct mcp_host host;
 	struct str agents, token;
+	const char *hash, *only; /* of the token: its hash; its only queue, or empty */
 	enum role role;
 	struct job *open; /* exchanges that are not answered yet */
 	struct arena passes;
@@ -76,6 +77,7 @@ static void prepare_client(void *seat, struct client *c)
 	const char *dir = t->desk->serve->access.dir;
 
 	c->role = t->role;
+	c->only_queue = str_c(t->only);
 	c->afar = true;
 	c->keyring.dir = dir ? fs_join(c->arena, str_c(dir), STR("mcp")) : NULL;
 	/* two tokens never share a lock, even if their agents and runs have the same names */
@@ -256,6 +258,8 @@ static struct seat *seat_new(struct desk *d, struct job *j, struct str key, stru
 	t->role = d->serve->read_only ? ROLE_READER : j->caller.role;
 	t->key = arena_str(&t->arena, key);
 	t->agents = arena_str(&t->arena, str_c(j->caller.agents));
+	t->hash = arena_cstr(&t->arena, p->who.token);
+	t->only = j->caller.queue ? arena_cstr(&t->arena, str_c(j->caller.queue)) : "";
 	t->token = arena_printf(&t->arena, "token %.*s", STRF(p->who.token));
 	t->m = (struct mcp){ .send = send_message, .ctx = t, .heard = os_boot_ms() };
 	o = options_of(t, p, run);
@@ -492,6 +496,11 @@ static void look(struct seat *t, bool changed)
 		t->m.changed = true;
 	else if (t->due < 0 || t->due > os_boot_ms())
 		return;
+	/* no task for a token that was revoked, and no renewal of its locks */
+	if (!access_desk_holds(t->desk, t->hash)) {
+		seat_free(t);
+		return;
+	}
 	lend(t);
 	left = mcp_tick(&t->m);
 	take_back(t);
@@ -511,11 +520,13 @@ void seats_look(struct desk *d, bool changed)
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
 
-	for (struct seat *t = d->seats; t; t = t->next)
+	for (struct seat *t = d->seats, *next; t; t = next) {
+		next = t->next;
 		if (desk_open(d, &ans, &a))
 			look(t, changed);
 		else
 			put_off(t);
+	}
 	arena_free(&a);
 	sweep(d);
 }
@@ -543,7 +554,12 @@ bool seats_await(const struct desk *d)
 
 void seats_drain(struct desk *d)
 {
-	for (struct seat *t = d->seats; t; t = t->next) {
+	for (struct seat *t = d->seats, *next; t; t = next) {
+		next = t->next;
+		if (!access_desk_holds(d, t->hash)) {
+			seat_free(t);
+			continue;
+		}
 		lend(t);
 		wait_hurry(&t->m);
 		subscriptions_end(&t->m);

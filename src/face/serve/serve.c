@@ -394,10 +394,8 @@ static void close_all(struct serve *s)
 		free(m->name);
 		free(m);
 	}
-	free(s->access.failures);
-	free(s->access.known);
+	access_close(&s->access);
 	free(s->openapi);
-	arena_free(&s->access.arena);
 	visits_close(&s->visits);
 }
 

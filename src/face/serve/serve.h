@@ -93,6 +93,10 @@ bool access_spend(struct serve *s, struct meter *m);
 void access_note_uses(struct access *x, bool now);
 /* Is the token of this caller still valid? */
 bool access_holds(struct serve *s, const struct guest *c);
+/* The same for the thread of a desk, by the hash of the token. Tokens that cannot be read are not valid. */
+struct desk;
+bool access_desk_holds(struct desk *d, const char *hash);
+void access_close(struct access *x);
 void caller_free(struct guest *c);
 
 /* --- jobs --------------------------------------------------------------------------------------- */
@@ -170,6 +174,7 @@ struct desk {
 	struct session session;
 	struct arena arena;
 	struct job *waiting, **waiting_last;
+	struct access access; /* the tokens, to judge calls that wait */
 	bool open;
 	bool creates; /* the turn has a job that creates the queue */
 	struct late *late;
