@@ -59,7 +59,8 @@ bool http_host_allowed(const struct http_guard *g, struct str host)
 	if (!cut_port(&host) || !host.n)
 		return false;
 	if (is_address(host) || str_eq_nocase(host, STR("localhost")) ||
-	    ends_nocase(host, STR(".localhost")) || ends_nocase(host, STR(".local")))
+	    ends_nocase(host, STR(".localhost")) ||
+	    (g->local_names && ends_nocase(host, STR(".local"))))
 		return true;
 	return name_given(g, host);
 }
@@ -94,6 +95,15 @@ static bool type_allowed(const struct http_guard *g, struct str type)
 	return false;
 }
 
+/* The browser shows the answer to the person, in a tab of its own, and to no page. */
+static bool is_link(const struct http_request *r)
+{
+	return str_is(r->method, "GET") && http_header_count(r->headers, "sec-fetch-mode") == 1 &&
+	       http_header_count(r->headers, "sec-fetch-dest") == 1 &&
+	       str_is(http_header(r->headers, "sec-fetch-mode"), "navigate") &&
+	       str_is(http_header(r->headers, "sec-fetch-dest"), "document");
+}
+
 static int refuse(int status, const char *text, const char **reason)
 {
 	*reason = text;
@@ -112,7 +122,8 @@ int http_guard_check(const struct http_guard *g, const struct http_request *r, c
 	if (origins > 1 ||
 	    (origins && !origin_allowed(g, http_header(r->headers, "origin"), r->host)))
 		return refuse(403, "a page of another origin may not call this server", reason);
-	if (sites > 1 || (sites && !str_is(site, "same-origin") && !str_is(site, "none")))
+	if (sites > 1 || (sites && !str_is(site, "same-origin") && !str_is(site, "none") &&
+			  !(g->links && is_link(r))))
 		return refuse(403, "a page of another site may not call this server", reason);
 	if (str_is(r->method, "GET") || str_is(r->method, "HEAD") || str_is(r->method, "OPTIONS") ||
 	    str_is(r->method, "DELETE"))

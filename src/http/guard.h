@@ -9,9 +9,14 @@
 #include "http/server.h"
 
 struct http_guard {
-	const char *const *host_names; /* allowed beside IP literals, localhost, *.localhost and
-					  *.local; ends with NULL; NULL: none */
+	const char *const *host_names; /* allowed beside IP literals, localhost and *.localhost;
+					  ends with NULL; NULL: none */
 	const char *const *types;      /* allowed types of a body beside application/json */
+	/* Also allow *.local. Anybody on the local network can have such a name lead to this machine, so a server must not
+	 * answer calls without a token then. */
+	bool local_names;
+	/* Also allow a person to follow a link from elsewhere: only for paths that say the same to everybody. */
+	bool links;
 };
 
 /* Is HOST or HOST:PORT allowed? */

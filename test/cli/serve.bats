@@ -615,19 +615,27 @@ packed() {
 	wait "$server"
 }
 
-@test "board --web: the browser gets a token that is good for one login" {
+@test "board --web: the browser gets a token that is good for one login, and no command line has it" {
 	needs_terminal
 	queue
 	mkdir bin
-	printf '#!/bin/sh\necho "$1" >"%s/opened.new"; mv "%s/opened.new" "%s/opened"\n' "$PWD" "$PWD" "$PWD" >bin/xdg-open
+	export XDG_STATE_HOME=$HOME/'a state #1'
+	printf '#!/bin/sh\necho "$*" >"%s/opened.new"; mv "%s/opened.new" "%s/opened"\n' "$PWD" "$PWD" "$PWD" >bin/xdg-open
 	chmod +x bin/xdg-open
 	PATH=$PWD/bin:$PATH DISPLAY=:9 script -qfec "exec $PAWL board --web" printed >/dev/null 2>&1 3>&- &
 	server=$!
 	soon test -s opened
 	soon grep -q '#token=' printed
-	url=$(sed 's,/#token=.*,,' opened) token=$(sed 's,.*#token=,,' opened)
+	page=$(echo "$XDG_STATE_HOME"/pawl/board-*.html)
+	same "$(<opened)" "$(sed 's, ,%20,g; s,#,%23,g' <<<"file://$page")"
+	same "$(stat -c %a "$page") $(stat -c %a "${page%/*}")" '600 700'
+	url=$(sed -n 's,.*url=\(http://[^/]*\)/#token=.*,\1,p' "$page") token=$(sed -n 's,.*url=.*#token=\([^"]*\)".*,\1,p' "$page")
+	[[ $token == pawl_* ]]
 	not grep -q "$token" printed
+	http 200 -H 'Sec-Fetch-Site: cross-site' -H 'Sec-Fetch-Mode: navigate' -H 'Sec-Fetch-Dest: document' "$url/"
+	http 403 -H 'Sec-Fetch-Site: cross-site' -H 'Sec-Fetch-Mode: navigate' -H 'Sec-Fetch-Dest: document' "$url/whoami"
 	http 200 "$url/whoami"
+	[ ! -e "$page" ]
 	fresh=$(jq -r .token <<<"$output")
 	grep -q "$fresh" printed
 	http 401 "$url/whoami"

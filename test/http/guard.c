@@ -5,7 +5,7 @@
 
 static const char *const names[] = { "pawl.example", NULL };
 static const char *const types[] = { "application/x-pawl", NULL };
-static const struct http_guard guard = { .host_names = names, .types = types };
+static const struct http_guard guard = { .host_names = names, .types = types, .local_names = true };
 
 static void test_hosts(void **state)
 {
@@ -31,6 +31,48 @@ static void test_hosts(void **state)
 		if (http_host_allowed(&guard, str_c(bad[i])))
 			fail_msg("'%s' is allowed", bad[i]);
 	assert_false(http_host_allowed(&(struct http_guard){ 0 }, STR("pawl.example")));
+	assert_false(http_host_allowed(&(struct http_guard){ 0 }, STR("box.local:7295")));
+	assert_true(http_host_allowed(&(struct http_guard){ 0 }, STR("a.localhost:7295")));
+}
+
+/* A link on another page may lead a person to the board, and nothing else. */
+static void test_links(void **state)
+{
+	static const struct {
+		const char *method, *mode, *dest;
+		bool links;
+		int status;
+	} table[] = {
+		{ "GET", "navigate", "document", true, 0 },
+		{ "GET", "navigate", "document", false, 403 },
+		{ "GET", "navigate", "iframe", true, 403 },
+		{ "GET", "navigate", "object", true, 403 },
+		{ "GET", "no-cors", "script", true, 403 },
+		{ "GET", "no-cors", "document", true, 403 },
+		{ "GET", "cors", "empty", true, 403 },
+		{ "GET", "", "", true, 403 },
+		{ "POST", "navigate", "document", true, 403 },
+		{ "HEAD", "navigate", "document", true, 403 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct http_header h[] = { { STR("Sec-Fetch-Site"), STR("cross-site") },
+					   { STR("Sec-Fetch-Mode"), str_c(table[i].mode) },
+					   { STR("Sec-Fetch-Dest"), str_c(table[i].dest) },
+					   { STR("Content-Type"), STR("application/json") },
+					   { STR("Sec-Fetch-Dest"), STR("document") } };
+		struct http_request r = { .method = str_c(table[i].method),
+					  .host = STR("localhost:7295"),
+					  .headers = { h, 4 } };
+		struct http_guard g = guard;
+		const char *reason;
+
+		g.links = table[i].links;
+		assert_int_equal(http_guard_check(&g, &r, &reason), table[i].status);
+		r.headers.n = 5; /* two claims about one thing */
+		assert_int_equal(http_guard_check(&g, &r, &reason), 403);
+	}
 }
 
 static int check(const char *method, const char *host, const char *name, const char *value)
@@ -126,6 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_links),
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_forwarded),
 	};

@@ -1,4 +1,5 @@
 // The board in a browser: each action, live updates, roles, hostile texts, keys, a restart of the server.
+import fs from "node:fs";
 import {
 	pawl,
 	pawlOn,
@@ -524,13 +525,18 @@ await test("a hidden page closes its stream, and is not live before it has caugh
 
 const opens = async () => {
 	const opened = await boardWeb();
+	ok(opened.startsWith("file:///") && !opened.includes("token"), "the command line has no token");
+	const once = /#token=(\w+[^"]*)/.exec(fs.readFileSync(new URL(opened), "utf8"))[1];
 	const other = await open(opened);
+	await other.waitForURL(/^http:/);
 	await live(other);
 	await card(other, "t1").waitFor();
-	ok(!opened.includes(await other.evaluate(() => sessionStorage.getItem("pawl.token"))), "the page has another token");
+	ok(once !== (await other.evaluate(() => sessionStorage.getItem("pawl.token"))), "the page has another token");
 	await other.reload();
 	await live(other);
-	await other.goto(opened); // the token of the address is used up
+	const { origin } = new URL(other.url());
+	await other.goto("about:blank");
+	await other.goto(`${origin}/#token=${once}`); // that token is used up
 	await other.waitForSelector("dialog[open] #token");
 	await other.context().close();
 };

@@ -67,7 +67,7 @@ export async function stop(signal = "SIGKILL") {
 	server = null;
 }
 
-// Runs `pawl board --web` on a terminal, and returns the address that it gives to the browser.
+// Runs `pawl board --web` on a terminal, and returns the address of the page that it gives to the browser.
 let board = null;
 export async function boardWeb() {
 	fs.mkdirSync(dir + "/bin");

@@ -537,9 +537,12 @@ void route_request(struct http_exchange *x, void *serve)
 	struct serve *s = serve;
 	const struct http_request *r = http_request_of(x);
 	enum route route = route_of(r->path);
+	struct http_guard guard = s->guard;
 	const char *reason;
-	int status = http_guard_check(&s->guard, r, &reason);
+	int status;
 
+	guard.links = route == ROUTE_WEB; /* the page of browser_open() has such a link */
+	status = http_guard_check(&guard, r, &reason);
 	if (status)
 		route_refuse(x, status, reason, "");
 	else if (route == ROUTE_WEB)

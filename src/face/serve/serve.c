@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -321,25 +320,6 @@ static void announce(struct serve *s, const char *token_file)
 		say_line("also on %s", http_server_url(s->http, i));
 }
 
-/* Opens the address in the browser of the desktop; without one, the person opens it. */
-static void open_browser(struct serve *s, struct str once)
-{
-	char *url = (char *)arena_printf(s->session->arena, "%s/#token=%.*s",
-					 http_server_url(s->http, 0), STRF(once))
-			    .p;
-	char *argv[] = { "xdg-open", url, NULL };
-	posix_spawn_file_actions_t quiet;
-	pid_t pid;
-
-	if ((!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY")) || !isatty(STDOUT_FILENO))
-		return;
-	posix_spawn_file_actions_init(&quiet);
-	for (int fd = 0; fd < 3; fd++)
-		posix_spawn_file_actions_addopen(&quiet, fd, "/dev/null", O_RDWR, 0);
-	(void)posix_spawnp(&pid, argv[0], &quiet, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&quiet);
-}
-
 static void announce_board(struct serve *s, struct str once)
 {
 	struct str line = arena_printf(s->session->arena, "%s/#token=%.*s\n",
@@ -348,7 +328,7 @@ static void announce_board(struct serve *s, struct str once)
 	(void)fs_write_all(STDOUT_FILENO, line);
 	say_line("the board is at this address until Ctrl-C; others on this machine cannot open "
 		 "it without the token");
-	open_browser(s, once);
+	browser_open(s, once);
 }
 
 static void loop(struct serve *s, const char *token_file, struct str once)
@@ -362,6 +342,7 @@ static void loop(struct serve *s, const char *token_file, struct str once)
 	notify("READY=1");
 	http_server_run(s->http);
 	access_note_uses(&s->access, true);
+	browser_forget(s);
 }
 
 /* The signals come first: one that arrives as soon as somebody can connect ends the server with success. */
@@ -452,7 +433,8 @@ enum result serve_run(struct session *session, const struct serve_args *a, struc
 	if (code != SUCCESS)
 		return code;
 	s.guard = (struct http_guard){ .host_names = host_names(a, session->arena),
-				       .types = types };
+				       .types = types,
+				       .local_names = !s.access.none };
 	set_limits(&s, &session->client.settings);
 	access_open(&s.access);
 	s.openapi = openapi_text();

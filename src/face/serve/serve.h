@@ -83,8 +83,7 @@ int access_load(struct access *x, bool always);
  * the answer is best delayed. */
 int access_check(struct serve *s, const struct http_request *r, struct str address,
 		 struct guest *out, const char **reason, int *retry_s);
-/* Makes the tokens of one person's board. Returns one that is good for one login: a command line that has it can be seen
- * by other users. */
+/* Makes the tokens of one person's board. Returns one that is good for one login. */
 struct str access_own(struct access *x, struct str agent);
 /* The token of this run, in exchange for the one that is good for one login; empty: the caller has another one. */
 struct str access_exchange(struct access *x, const struct guest *c);
@@ -279,6 +278,11 @@ void web_serve(struct http_exchange *x, const struct web_file *f);
 /* Tells the caller its role and name. */
 void web_whoami(struct serve *s, struct http_exchange *x, const struct guest *c);
 
+/* Opens the board of one person in a browser, with the token that is good for one login. */
+void browser_open(struct serve *s, struct str once);
+/* Removes the page that has that token. */
+void browser_forget(struct serve *s);
+
 /* Writes the board with the tasks of the queue to a file; -: standard output. */
 enum result snapshot_export(struct session *s, struct str file, struct reply *out);
 
@@ -367,6 +371,7 @@ struct serve {
 	struct desk *desks;
 	struct counts counts;
 	char *openapi;
+	char *page; /* of browser_open(); NULL: there is none */
 	bool read_only, ready;
 	atomic_bool draining; /* waiting calls are answered at once */
 	int log;              /* 0: logfmt, 1: JSON, 2: none */

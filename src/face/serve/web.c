@@ -85,8 +85,10 @@ void web_whoami(struct serve *s, struct http_exchange *x, const struct guest *c)
 	char *text;
 
 	json_object_set_new(o, "agent", one ? json_str(agent) : json_null());
-	if (token.n)
+	if (token.n) {
 		json_object_set_new(o, "token", json_str(token));
+		browser_forget(s);
+	}
 	text = json_dumps(o, JSON_COMPACT);
 	http_reply(x, 200, "application/json", (struct http_headers){ &extra, 1 }, str_c(text));
 	free(text);
