@@ -3,13 +3,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/os.h"
+#include "base/secret.h"
 #include "http/parse.h"
+#include "http/proof.h"
 #include "http/wire.h"
 
 #define ANSWER_MAX (64u << 20)
 #define HEAD_MAX (64u << 10)
+#define PROOF_MAX 4096
 #define INTERIM_MAX 8 /* answers 1xx before the one that counts */
 
 struct http_client {
@@ -19,6 +23,7 @@ struct http_client {
 	char origin[320], host[300];
 	struct http_client_options options;
 	char *ca_file, *session_file;
+	char *token_hash; /* NULL: the server need not prove anything */
 	struct wire wire;
 	struct parse parse;
 	char in[16 << 10];
@@ -107,7 +112,14 @@ void http_client_free(struct http_client *c)
 	buf_free(&c->text);
 	free(c->ca_file);
 	free(c->session_file);
+	free(c->token_hash);
 	free(c);
+}
+
+void http_client_prove(struct http_client *c, struct str token_hash)
+{
+	free(c->token_hash);
+	c->token_hash = token_hash.n ? strndup(token_hash.p, token_hash.n) : NULL;
 }
 
 const char *http_client_origin(const struct http_client *c)
@@ -295,6 +307,109 @@ static void copy_headers(struct call *k, struct arena *a)
 	k->out->status = k->c->parse.status;
 }
 
+/* ---- the proof of the server */
+
+static ssize_t not_proven(struct call *k, const char *why)
+{
+	k->out->unproven = true;
+	snprintf(k->out->why, sizeof(k->out->why), "%s", why);
+	return WIRE_FAILED;
+}
+
+/* The server on a Unix socket runs as this user, or root has opened the socket for it. */
+static ssize_t prove_owner(struct call *k)
+{
+	struct ucred peer = { 0 };
+	socklen_t n = sizeof(peer);
+
+	if (getsockopt(k->c->wire.fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 &&
+	    (peer.uid == geteuid() || peer.uid == 0))
+		return 0;
+	return not_proven(k, "the socket is of another user");
+}
+
+static bool peer_address(const struct http_client *c, char text[PROOF_ADDRESS_LEN])
+{
+	struct sockaddr_storage at = { 0 };
+	socklen_t n = sizeof(at);
+
+	return getpeername(c->wire.fd, (struct sockaddr *)&at, &n) == 0 && proof_address(&at, text);
+}
+
+/* Asks for the proof. 0: there is an answer. */
+static ssize_t ask_for_proof(struct call *k, struct str nonce)
+{
+	struct http_client *c = k->c;
+	struct buf text = BUF_MAX(PROOF_MAX);
+	ssize_t result;
+
+	buf_addf(&text, "GET " PROOF_PATH "?token=%.*s&nonce=%.*s HTTP/1.1\r\nHost: %s\r\n\r\n",
+		 PROOF_ID_LEN, c->token_hash, STRF(nonce), c->host);
+	c->parse.body_max = PROOF_MAX;
+	result = send_all(k, buf_str(&text));
+	buf_free(&text);
+	if (!result)
+		result = read_head(k);
+	if (!result)
+		result = parse_until(c, PARSE_DONE, k->deadline);
+	k->sent = false; /* it was not the request */
+	c->parse.body_max = c->options.answer_max;
+	return result;
+}
+
+static bool is_gateway_trouble(int status)
+{
+	return status >= 502 && status <= 504;
+}
+
+static ssize_t judge_proof(struct call *k, struct str nonce)
+{
+	struct http_client *c = k->c;
+	char address[PROOF_ADDRESS_LEN];
+	struct arena a = { 0 };
+	bool good = c->parse.status == 200 && c->at == c->n && peer_address(c, address) &&
+		    secret_eq(buf_str(&c->parse.body),
+			      proof_make(str_c(c->token_hash), nonce, address, &a));
+
+	arena_free(&a);
+	if (good && c->parse.keep_alive)
+		return 0;
+	k->out->status = c->parse.status;
+	if (good || c->parse.status == 429 || is_gateway_trouble(c->parse.status)) {
+		snprintf(k->out->why, sizeof(k->out->why), "the server is busy or ending");
+		return WIRE_FAILED;
+	}
+	return not_proven(k, c->parse.status == 401 ? "it does not know the token"
+						    : "it gave no valid proof");
+}
+
+/* The server of a new connection proves that it knows the token. With TLS, its certificate has proved who it is. */
+static ssize_t prove(struct call *k)
+{
+	struct http_client *c = k->c;
+	bool head_only = k->head_only;
+	struct arena a = { 0 };
+	struct str nonce;
+	ssize_t result;
+
+	if (!c->token_hash || c->kind == BY_HTTPS)
+		return 0;
+	if (c->kind == BY_UNIX)
+		return prove_owner(k);
+	nonce = secret_make(&a);
+	k->head_only = false;
+	result = ask_for_proof(k, nonce);
+	k->head_only = head_only;
+	if (!result)
+		result = judge_proof(k, nonce);
+	else if (c->parse.state == PARSE_BAD)
+		result = not_proven(k, "it does not speak HTTP");
+	arena_free(&a);
+	return result;
+}
+
+/* ---- a request */
+
 /* Sends the request and reads the headers of its answer. */
 static enum http_fate begin(struct call *k, struct str text)
 {
@@ -305,8 +420,10 @@ static enum http_fate begin(struct call *k, struct str text)
 		disconnect(c);
 	if (c->wire.fd < 0) {
 		result = connect_now(k);
+		if (!result)
+			result = prove(k);
 		if (result)
-			return lose(k, result, NULL);
+			return lose(k, result, "the connection ended before the request was sent");
 	}
 	result = send_all(k, text);
 	if (result && !k->sent)

@@ -36,6 +36,7 @@ struct http_answer {
 	struct str body; /* followed by a NUL */
 	bool timed_out;  /* the deadline passed */
 	bool stopped;    /* by stop_fd */
+	bool unproven;   /* the server did not prove that it knows the token */
 	char why[256];   /* if not answered: the reason, for people */
 };
 
@@ -46,6 +47,10 @@ int http_client_new(const char *url, const struct http_client_options *options,
 void http_client_free(struct http_client *c);
 /* "https://host:port" as it identifies the server, in lower case and with the port; "unix:PATH". */
 const char *http_client_origin(const struct http_client *c);
+
+/* Before a request goes over a new connection, the server must prove that it knows the token with this SHA-256 (in hex), or
+ * that it is of this user (a Unix socket). For https, TLS proves the server. Empty: it need not. */
+void http_client_prove(struct http_client *c, struct str token_hash);
 
 /* Sends a request and waits for the answer until `deadline` (os_boot_ms(); 0: none). `target` is
  * the path with its query. `type` is the body's, NULL for none; without a type and a body there is

@@ -55,6 +55,15 @@ void exchange_complete(struct http_exchange *x, struct conn *c)
 		x->r.body = buf_str(&x->body);
 }
 
+bool http_own_address(const struct http_exchange *x, char text[PROOF_ADDRESS_LEN])
+{
+	struct sockaddr_storage at = { 0 };
+	socklen_t n = sizeof(at);
+
+	return x->c && getsockname(bufferevent_getfd(x->c->bev), (struct sockaddr *)&at, &n) == 0 &&
+	       proof_address(&at, text);
+}
+
 static void log_end(const struct http_exchange *x, int status)
 {
 	const struct http_calls *calls = x->s ? &x->s->options.calls : NULL;

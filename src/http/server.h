@@ -18,6 +18,7 @@
 
 #include "base/buf.h"
 #include "http/message.h"
+#include "http/proof.h"
 
 struct http_server;
 struct http_exchange;
@@ -136,6 +137,8 @@ void http_watch_end(struct http_watch *w);
 /* Valid until the exchange ends. */
 const struct http_request *http_request_of(const struct http_exchange *x);
 struct http_server *http_server_of(const struct http_exchange *x); /* NULL: it was freed */
+/* The address of this side of the connection: see proof.h. false: it has none. */
+bool http_own_address(const struct http_exchange *x, char text[PROOF_ADDRESS_LEN]);
 /* The handler's own pointer. */
 void http_set_user(struct http_exchange *x, void *user);
 void *http_user(const struct http_exchange *x);

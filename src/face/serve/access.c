@@ -331,6 +331,20 @@ bool access_holds(struct serve *s, const struct guest *c)
 	return is_listed(&s->access, c->hash);
 }
 
+bool access_hash(struct serve *s, struct str start, struct str *hash)
+{
+	const struct bearers *list = &s->access.list;
+
+	if (look_once(s))
+		return false;
+	for (size_t i = 0; i < list->n; i++) {
+		*hash = list->v[i].hash;
+		if (str_starts(*hash, start) && !bearer_expired(&list->v[i], os_wall_ms()))
+			return true;
+	}
+	return false;
+}
+
 /* The list of the loop is the loop's alone, so the desk reads the file itself. */
 bool access_desk_holds(struct desk *d, const char *hash)
 {

@@ -9,10 +9,11 @@
 #include "base/text.h"
 #include "core/role.h"
 #include "http/address.h"
+#include "http/proof.h"
 
-const char *const route_names[ROUTES] = { "other",   "command", "call",   "events",
-					  "openapi", "metrics", "livez",  "readyz",
-					  "store",   "board",   "whoami", "mcp" };
+const char *const route_names[ROUTES] = { "other",   "command", "call",   "events", "openapi",
+					  "metrics", "livez",   "readyz", "store",  "board",
+					  "whoami",  "mcp",     "proof" };
 
 enum route route_of(struct str path)
 {
@@ -29,6 +30,7 @@ enum route route_of(struct str path)
 		{ "/readyz", ROUTE_READYZ },
 		{ "/whoami", ROUTE_WHOAMI },
 		{ "/mcp", ROUTE_MCP },
+		{ PROOF_PATH, ROUTE_PROOF },
 	};
 
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
@@ -547,6 +549,8 @@ void route_request(struct http_exchange *x, void *serve)
 		route_refuse(x, status, reason, "");
 	else if (route == ROUTE_WEB)
 		serve_web(x);
+	else if (route == ROUTE_PROOF)
+		proof_serve(s, x);
 	else if (is_public(route))
 		serve_health(s, x, route == ROUTE_READYZ);
 	else

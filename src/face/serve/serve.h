@@ -83,6 +83,8 @@ int access_load(struct access *x, bool always);
  * the answer is best delayed. */
 int access_check(struct serve *s, const struct http_request *r, struct str address,
 		 struct guest *out, const char **reason, int *retry_s);
+/* Finds a valid token by the start of its hash, and its whole hash, which is valid until the next call. */
+bool access_hash(struct serve *s, struct str start, struct str *hash);
 /* Makes the tokens of one person's board. Returns one that is good for one login. */
 struct str access_own(struct access *x, struct str agent);
 /* The token of this run, in exchange for the one that is good for one login; empty: the caller has another one. */
@@ -278,6 +280,9 @@ void web_serve(struct http_exchange *x, const struct web_file *f);
 /* Tells the caller its role and name. */
 void web_whoami(struct serve *s, struct http_exchange *x, const struct guest *c);
 
+/* Answers /v1/proof. */
+void proof_serve(struct serve *s, struct http_exchange *x);
+
 /* Opens the board of one person in a browser, with the token that is good for one login. */
 void browser_open(struct serve *s, struct str once);
 /* Removes the page that has that token. */
@@ -288,7 +293,7 @@ enum result snapshot_export(struct session *s, struct str file, struct reply *ou
 
 /* --- counts and words ---------------------------------------------------------------------------- */
 
-#define ROUTES 12
+#define ROUTES 13
 extern const char *const route_names[ROUTES];
 enum route {
 	ROUTE_OTHER,
@@ -302,7 +307,8 @@ enum route {
 	ROUTE_STORE,
 	ROUTE_WEB,
 	ROUTE_WHOAMI,
-	ROUTE_MCP
+	ROUTE_MCP,
+	ROUTE_PROOF
 };
 
 #define STATUSES 16

@@ -1,0 +1,27 @@
+/*
+ * proof: how a server without TLS proves that it knows a token before a client sends the token. Any local user can listen
+ * on a port while its server is down.
+ *
+ *   client                                            server
+ *   GET /v1/proof?token=ID&nonce=NONCE   ────────▶    finds the token by ID, the start of its hash
+ *                                        ◀────────    the HMAC of NONCE and its own address, by the whole hash
+ *
+ * The address is that of this very connection, so nobody can pass the question on to the server at another address.
+ */
+#ifndef HTTP_PROOF_H
+#define HTTP_PROOF_H
+
+#include <sys/socket.h>
+
+#include "base/arena.h"
+
+#define PROOF_PATH "/v1/proof"
+#define PROOF_ID_LEN 16 /* characters of the hash, which has 64: the others stay secret */
+#define PROOF_ADDRESS_LEN 64
+
+/* ADDRESS:PORT. false: it is not an address of IP. */
+bool proof_address(const struct sockaddr_storage *at, char text[PROOF_ADDRESS_LEN]);
+/* hash: the SHA-256 of the token, in hex. */
+struct str proof_make(struct str hash, struct str nonce, const char *address, struct arena *a);
+
+#endif
