@@ -1,6 +1,8 @@
 #include "client/login.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 
 #define TOKEN_MAX 1024
 #define FILE_MAX 8192
+#define INSECURE "insecure\n" /* the last line of a saved token */
 
 bool login_valid(struct str token)
 {
@@ -33,17 +36,53 @@ char *login_file(struct str origin, struct arena *a)
 		   : NULL;
 }
 
+/* An address of this machine; a name that only begins like one is not. */
+static bool is_loopback(struct str host)
+{
+	char text[INET6_ADDRSTRLEN];
+	unsigned char bytes[16];
+
+	if (str_is(host, "localhost") || str_is(host, "[::1]"))
+		return true;
+	if (!str_starts(host, STR("127.")) || host.n >= sizeof(text))
+		return false;
+	snprintf(text, sizeof(text), "%.*s", STRF(host));
+	return inet_pton(AF_INET, text, bytes) == 1;
+}
+
+bool login_in_clear(struct str origin)
+{
+	const char *colon;
+
+	if (!str_cut_prefix(&origin, STR("http://")))
+		return false;
+	colon = memrchr(str_p(origin), ':', origin.n); /* an origin always has a port */
+	if (colon)
+		origin.n = (size_t)(colon - origin.p);
+	return !is_loopback(origin);
+}
+
 static enum result fail(struct answer *ans, struct str message, const char *hint)
 {
 	ans->fault = STR("unauthorized");
 	return answer_fail(ans, MISCONFIGURED, message, str_c(hint));
 }
 
+enum result login_refuse(struct str origin, struct answer *ans, struct arena *a)
+{
+	return fail(
+		ans,
+		arena_printf(a, "%.*s has no TLS: the network would see the token", STRF(origin)),
+		"use https://; `pawl login URL --insecure` or PAWL_SERVER_INSECURE=1 sends it all the "
+		"same");
+}
+
 /* The file has the origin and the token, so that a file that was moved gives its token to no other server. */
-static enum result saved(struct str origin, struct str *token, struct answer *ans, struct arena *a)
+static enum result saved(struct str origin, struct str *token, bool *insecure, struct answer *ans,
+			 struct arena *a)
 {
 	char *path = login_file(origin, a);
-	struct str text, first;
+	struct str text, first, second;
 	int r = path ? fs_read_private(a, path, FILE_MAX, &text) : -ENOENT;
 
 	if (r == -ENOENT || r == -ENOTDIR)
@@ -55,10 +94,12 @@ static enum result saved(struct str origin, struct str *token, struct answer *an
 						     : strerror(-r)),
 			    "remove the file, then run `pawl login` again");
 	first = str_cut(&text, '\n');
-	if (!str_eq(first, origin) || !login_valid(str_trim(text)))
+	second = str_cut(&text, '\n');
+	*insecure |= str_is(text, INSECURE);
+	if (!str_eq(first, origin) || !login_valid(second) || (text.n && !str_is(text, INSECURE)))
 		return fail(ans, arena_printf(a, "the saved token in %s is damaged", path),
 			    "remove the file, then run `pawl login` again");
-	*token = str_trim(text);
+	*token = second;
 	return SUCCESS;
 }
 
@@ -79,23 +120,37 @@ static enum result from_file(const char *path, struct str *token, struct answer 
 		    "name a file that has the token and nothing else");
 }
 
-enum result login_bearer(void *ctx, struct str origin, struct str *token, struct answer *ans,
-			 struct arena *a)
+static enum result from_variable(const char *said, struct str *token, struct answer *ans,
+				 struct arena *a)
 {
-	const char *said = getenv("PAWL_SERVER_TOKEN"), *file = getenv("PAWL_SERVER_TOKEN_FILE");
+	*token = str_trim(arena_str(a, str_c(said)));
+	return login_valid(*token) ? SUCCESS
+				   : fail(ans, STR("PAWL_SERVER_TOKEN is not a token"),
+					  "`pawl token create` on the server prints one");
+}
+
+enum result login_bearer(void *ctx, struct str origin, struct str *token, bool *insecure,
+			 struct answer *ans, struct arena *a)
+{
+	const char *said = getenv("PAWL_SERVER_TOKEN"), *file = getenv("PAWL_SERVER_TOKEN_FILE"),
+		   *consent = getenv("PAWL_SERVER_INSECURE");
+	enum result code;
 
 	(void)ctx;
 	*token = STR("");
-	if (said && *said) {
-		*token = str_trim(arena_str(a, str_c(said)));
-		return login_valid(*token) ? SUCCESS
-					   : fail(ans, STR("PAWL_SERVER_TOKEN is not a token"),
-						  "`pawl token create` on the server prints one");
-	}
-	return file && *file ? from_file(file, token, ans, a) : saved(origin, token, ans, a);
+	*insecure = consent && strcmp(consent, "1") == 0;
+	if (said && *said)
+		code = from_variable(said, token, ans, a);
+	else if (file && *file)
+		code = from_file(file, token, ans, a);
+	else
+		code = saved(origin, token, insecure, ans, a);
+	if (code == SUCCESS && token->n && login_in_clear(origin) && !*insecure)
+		return login_refuse(origin, ans, a);
+	return code;
 }
 
-int login_save(struct str origin, struct str token, struct arena *a)
+int login_save(struct str origin, struct str token, bool insecure, struct arena *a)
 {
 	char *path = login_file(origin, a);
 	int r;
@@ -104,7 +159,9 @@ int login_save(struct str origin, struct str token, struct arena *a)
 		return -ENOENT;
 	r = fs_make_dirs(arena_cstr(a, fs_dirname(str_c(path))), 0700);
 	return r ? r
-		 : fs_write_atomic(path, arena_printf(a, "%.*s\n%.*s\n", STRF(origin), STRF(token)),
+		 : fs_write_atomic(path,
+				   arena_printf(a, "%.*s\n%.*s\n%s", STRF(origin), STRF(token),
+						insecure ? INSECURE : ""),
 				   0600);
 }
 

@@ -14,13 +14,15 @@
 struct login_args {
 	struct args args;
 	struct str url;
-	int64_t forget;
+	int64_t forget, insecure;
 };
 
 static const struct param params[] = {
 	LOCAL(login, url, "URL", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED | P_FILLED,
 	      .help = "the server, e.g. https://queue.example.com"),
 	LOCAL(login, forget, "forget", P_FLAG, .help = "remove the saved token of this server"),
+	LOCAL(login, insecure, "insecure", P_FLAG,
+	      .help = "send the token without TLS, and without a proof of the server"),
 	{ 0 }
 };
 
@@ -54,24 +56,32 @@ static struct str read_token(struct arena *a)
 
 /* --- asking the server ------------------------------------------------------------------------------ */
 
-static enum result this_token(void *ctx, struct str origin, struct str *token, struct answer *ans,
-			      struct arena *a)
+struct trial {
+	struct str token;
+	bool insecure;
+};
+
+static enum result this_token(void *ctx, struct str origin, struct str *token, bool *insecure,
+			      struct answer *ans, struct arena *a)
 {
+	const struct trial *t = ctx;
+
 	(void)origin;
 	(void)ans;
-	*token = arena_str(a, *(const struct str *)ctx);
+	*token = arena_str(a, t->token);
+	*insecure = t->insecure;
 	return SUCCESS;
 }
 
 /* Does the server accept the token? */
-static enum result try_token(struct session *s, struct str origin, struct str token,
+static enum result try_token(struct session *s, struct str origin, struct trial *t,
 			     struct frame_facts *f, struct answer *ans)
 {
 	struct queue_config config = { .uri = origin,
 				       .opt = { .queue = s->client.said.queue,
 						.timeout_ms = TIMEOUT_MS },
 				       .bearer = this_token,
-				       .bearer_ctx = &token,
+				       .bearer_ctx = t,
 				       .ca_file = login_ca_file() };
 	struct queue *q;
 	enum result code = queue_open(&q, &config, STORE_READ, ans, s->arena);
@@ -103,26 +113,33 @@ static enum result cannot(struct session *s, struct str origin, int r, struct re
 	return run_answer(&ans, out);
 }
 
-static enum result save(struct session *s, struct str origin, struct reply *out)
+static enum result save(struct session *s, struct str origin, bool insecure, struct reply *out)
 {
-	struct str token = read_token(s->arena);
+	struct trial t = { .insecure = insecure };
 	struct answer ans = { 0 };
 	struct frame_facts f;
 	json_t *more;
 	int r;
 
-	if (!login_valid(token))
+	if (login_in_clear(origin) && !insecure) {
+		login_refuse(origin, &ans, s->arena);
+		return run_answer(&ans, out);
+	}
+	t.token = read_token(s->arena);
+	if (!login_valid(t.token))
 		return run_fail(USAGE, STR("there is no token on standard input"),
 				STR("type it, or: pawl login URL <FILE"), out);
-	if (try_token(s, origin, token, &f, &ans) != SUCCESS)
+	if (try_token(s, origin, &t, &f, &ans) != SUCCESS)
 		return run_answer(&ans, out);
-	r = login_save(origin, token, s->arena);
+	r = login_save(origin, t.token, insecure, s->arena);
 	if (r)
 		return cannot(s, origin, r, out);
 	more = reply_more(out);
 	json_object_set_new(more, "name", json_str(f.token));
 	json_object_set_new(more, "role", json_string(role_name((enum role)f.role)));
 	json_object_set_new(more, "agents", json_str(f.agents));
+	if (insecure)
+		json_object_set_new(more, "insecure", json_true());
 	return SUCCESS;
 }
 
@@ -152,7 +169,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (a->forget)
 		r = login_forget(origin, s->arena);
 	else
-		code = save(s, origin, out);
+		code = save(s, origin, a->insecure, out);
 	if (r)
 		return cannot(s, origin, r, out);
 	if (code == SUCCESS)
@@ -180,6 +197,9 @@ static void show(const struct reply *r, struct view *v)
 	view_text(v, DIM, " (role %s; calls must be those of the agent ", json_get(o, "role").p);
 	view_data(v, DIM, json_get(o, "agents"));
 	view_text(v, DIM, ": PAWL_AGENT)\n");
+	if (json_is_true(json_object_get(o, "insecure")))
+		view_text(v, YELLOW,
+			  "pawl sends it there without TLS, and without a proof of the server\n");
 }
 
 const struct command cmd_login = {
@@ -189,7 +209,9 @@ const struct command cmd_login = {
 	.detail =
 		"Reads the token from the terminal, without showing it, or from standard input. It asks the server whether the "
 		"token is valid, then saves it in a file that only you can read. pawl sends the token to this scheme, host and "
-		"port only. PAWL_SERVER_TOKEN and PAWL_SERVER_TOKEN_FILE take precedence. PAWL_SERVER_CA names a certificate "
+		"port only, and only after the server has proved itself: by TLS, by the owner of its Unix socket, or, on this "
+		"machine, by proving that it knows the token. --insecure sends it all the same, for example through a tunnel. "
+		"PAWL_SERVER_TOKEN and PAWL_SERVER_TOKEN_FILE take precedence. PAWL_SERVER_CA names a certificate "
 		"to trust. After that, use the server as a store: --store URL, or pawl init --store URL.",
 	.example = "pawl login https://queue.example.com\n"
 		   "pawl login http://127.0.0.1:7295 <token.txt\n"

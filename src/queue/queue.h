@@ -29,9 +29,9 @@ struct queue_config {
 	struct str (*pass)(void *ctx, enum typed kind, struct arena *a);
 	void *pass_ctx;
 	/* For a queue behind a server: finds the token for this origin (empty: there is none), and the certificate to
-	 * trust. */
-	enum result (*bearer)(void *ctx, struct str origin, struct str *token, struct answer *ans,
-			      struct arena *a);
+	 * trust. insecure: send the token although nothing proves the server. */
+	enum result (*bearer)(void *ctx, struct str origin, struct str *token, bool *insecure,
+			      struct answer *ans, struct arena *a);
 	void *bearer_ctx;
 	const char *ca_file;   /* NULL: those of the system */
 	const char *state_dir; /* the user's state folder, for TLS sessions; NULL: keep none */

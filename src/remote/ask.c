@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include "base/os.h"
+#include "base/secret.h"
 #include "remote/part.h"
 
 #define ATTEMPT_MIN_MS 3000 /* a server that is only slow gets this long */
@@ -53,7 +54,7 @@ static enum result fail(struct asking *x, enum result code, const char *fault, s
 /* Nothing was sent, and another attempt would fail in the same way. */
 static bool is_untrusted(const struct asking *x)
 {
-	return strstr(x->http.why, "certificate") != NULL;
+	return x->http.unproven || strstr(x->http.why, "certificate") != NULL;
 }
 
 static struct str unreachable_hint(const struct asking *x)
@@ -71,6 +72,17 @@ static enum result unreachable(struct asking *x, struct str why)
 		x, API_ERROR, "unreachable",
 		arena_printf(x->arena, "no answer from %.*s: %.*s", STRF(origin_of(x)), STRF(why)),
 		unreachable_hint(x));
+}
+
+/* The token stays here: another program may listen at the address of the server. */
+static enum result unproven(struct asking *x)
+{
+	return fail(
+		x, MISCONFIGURED, "unauthorized",
+		arena_printf(x->arena, "%.*s did not prove that it is the server of your token: %s",
+			     STRF(origin_of(x)), x->http.why),
+		STR("is it the address of `pawl serve`, and was the token revoked? Through a tunnel or a "
+		    "proxy: `pawl login URL --insecure`, or PAWL_SERVER_INSECURE=1"));
 }
 
 enum result remote_garbled(struct far_queue *r, bool changes, struct answer *ans, struct arena *a)
@@ -219,15 +231,26 @@ static bool judge(struct asking *x, enum result *code, struct str *body)
 
 /* --- asking --------------------------------------------------------------------------------------- */
 
+/* Keeps the hash of the token, which the server must know. */
+static void expect_proof(struct far_queue *r)
+{
+	if (r->bearer.n && !r->insecure)
+		r->proof = hash_hex(&r->arena, r->bearer);
+	http_client_prove(r->http, r->proof);
+}
+
 enum result remote_bearer(struct far_queue *r, struct answer *ans)
 {
 	const struct queue_config *c = r->config;
 	enum result code = SUCCESS;
 
-	if (!r->asked && c->bearer)
-		code = c->bearer(c->bearer_ctx, str_c(http_client_origin(r->http)), &r->bearer, ans,
-				 &r->arena);
+	if (r->asked || !c->bearer)
+		return SUCCESS;
+	code = c->bearer(c->bearer_ctx, str_c(http_client_origin(r->http)), &r->bearer,
+			 &r->insecure, ans, &r->arena);
 	r->asked = code == SUCCESS;
+	if (r->asked)
+		expect_proof(r);
 	return code;
 }
 
@@ -297,6 +320,8 @@ enum result remote_ask(struct far_queue *r, const struct question *k, struct str
 			if (judge(&x, &code, body))
 				return code;
 		} else if (!lost(&x, fate)) {
+			if (x.http.unproven && !x.unknown)
+				return x.http.status == 401 ? unauthorized(&x) : unproven(&x);
 			return unreachable(&x, arena_str(a, str_c(x.http.why)));
 		}
 	}

@@ -25,6 +25,8 @@ struct far_queue {
 	const char *url;
 	const char *queue; /* "queue=NAME", encoded, or "" */
 	struct str bearer; /* the token of the caller */
+	bool insecure;     /* send it although nothing proves the server */
+	struct str proof;  /* for http_client_prove() */
 	bool asked;        /* for the token */
 	bool resent;       /* the last question had to be asked again after it may have arrived */
 	int64_t timeout_ms, park_ms;

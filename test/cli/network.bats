@@ -16,7 +16,7 @@ through() {
 	ends_with_test $!
 	disown
 	soon test -s "$BATS_TEST_TMPDIR/proxy"
-	export PAWL_STORE
+	export PAWL_STORE PAWL_SERVER_INSECURE=1 # the proxy has another address
 	PAWL_STORE=http://$(cat "$BATS_TEST_TMPDIR/proxy")
 }
 

@@ -76,6 +76,28 @@ token_for() {
 	call 40 list --store "$server"
 }
 
+@test "login: without TLS to another machine only with --insecure" {
+	call 40 login http://queue.example.com:7295 <<<"$admin"
+	complains "has no TLS" "--insecure"
+	ask 40 login http://127.0.0.1.example.com:7295 <<<"$admin"
+	is '.error.fault == "unauthorized"'
+	PAWL_SERVER_TOKEN=$admin call 40 list --store http://192.0.2.1:7295
+	complains "has no TLS"
+	call 30 list --store http://127.0.0.1:1 # nothing to send
+	call 0 login "$server" --insecure <<<"$admin"
+	says "without TLS"
+	same "$(tail -n 1 "$XDG_STATE_HOME"/pawl/login/*)" insecure
+	call 0 list --store "$server"
+	ask 0 login "$server" --insecure <<<"$admin"
+	is '.insecure == true'
+	echo more >>"$(echo "$XDG_STATE_HOME"/pawl/login/*)"
+	call 40 list --store "$server"
+	complains "is damaged"
+	rm "$XDG_STATE_HOME"/pawl/login/*
+	ask 0 login "$server" <<<"$admin"
+	is 'has("insecure") | not'
+}
+
 @test "a redirect is not followed, and the token goes nowhere else" {
 	export PAWL_SERVER_TOKEN=$admin
 	python3 -c '
@@ -93,6 +115,9 @@ s.serve_forever()' "$server" >port 3>&- &
 	ends_with_test $!
 	disown
 	soon test -s port
+	call 40 create x --store "http://127.0.0.1:$(cat port)"
+	complains "did not prove"
+	export PAWL_SERVER_INSECURE=1
 	call 40 create x --store "http://127.0.0.1:$(cat port)"
 	complains "is not a server"
 	same "$(events)" ""

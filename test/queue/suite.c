@@ -123,12 +123,12 @@ struct suite *unless_served(void **state, const char *reason)
 }
 
 /* The token that test/kit/pawl-serve has made. */
-static enum result bearer(void *ctx, struct str origin, struct str *out, struct answer *ans,
-			  struct arena *a)
+static enum result bearer(void *ctx, struct str origin, struct str *out, bool *insecure,
+			  struct answer *ans, struct arena *a)
 {
 	const char *text = getenv("PAWL_SERVER_TOKEN");
 
-	(void)ctx, (void)origin, (void)ans, (void)a;
+	(void)ctx, (void)origin, (void)insecure, (void)ans, (void)a;
 	*out = str_c(text ? text : "");
 	return SUCCESS;
 }
