@@ -58,3 +58,116 @@ attack_rebinding() {
 	victim 0 list --json
 	[ "$(jq .count <<<"$output")" = 4 ]
 }
+
+# impostor ADDRESS MODE [REAL]: another user listens there; $port
+impostor() {
+	: >"$scratch/heard"
+	: >"$scratch/port"
+	"$(dirname "$file")/../impostor" "$1" "$2" "$scratch/heard" "${@:3}" >"$scratch/port" &
+	other=$!
+	until [ -s "$scratch/port" ]; do
+		kill -0 "$other"
+		sleep 0.02
+	done
+	port=$(<"$scratch/port")
+}
+
+# Another local user listens on the port of a server that is down, and gets neither the saved token nor a task's text. A
+# server of the same queue at another address does not help it.
+# stores: sqlite
+attack_port_of_a_server_that_is_down() {
+	local mode token real n=0
+	need python3
+	queue
+	serve
+	real=${url#http://}
+	token=$(PAWL_SERVER_STATE=$scratch/tmp/state "$PAWL" token create tester --role admin --agent '*' -q)
+	serve
+	"$PAWL" login "$url" <<<"$token"
+	victim 0 create before --store "$url"
+	kill "$server"
+	wait "$server" || true
+	for mode in ok garbage echo empty 401 404 500 two close noise endless huge redirect relay; do
+		impostor "${url#http://}" "$mode" "$real"
+		victim '30|40' create secret-plan --store "$url" --timeout 0.5s
+		[ -s "$scratch/heard" ]
+		not "$PAWL" login "$url" <<<"$token"
+		not grep -qa -e pawl_ -e secret-plan -e Authorization "$scratch/heard"
+		kill "$other"
+		wait "$other" || true
+		n=$((n + 1))
+	done
+	[ "$n" = 14 ]
+	listen=${url#http://} serve
+	victim 0 list --store "$url" # the server is back
+	says before
+	not says secret-plan
+}
+
+# The same for a token of the environment, and for the streams that wait for changes.
+# stores: sqlite
+attack_port_of_a_server_that_ends() {
+	local token
+	need python3
+	queue
+	serve
+	token=$(PAWL_SERVER_STATE=$scratch/tmp/state "$PAWL" token create tester --role admin --agent '*' -q)
+	PAWL_SERVER_TOKEN=$token "$PAWL" log --follow --json --store "$url" >"$scratch/followed" 2>&1 &
+	follower=$!
+	until "$PAWL" create x -q && [ -s "$scratch/followed" ]; do sleep 0.1; done
+	kill -9 "$server"
+	wait "$server" || true
+	impostor "${url#http://}" ok
+	until [ -s "$scratch/heard" ]; do sleep 0.1; done
+	kill "$follower" || true
+	not grep -qa -e pawl_ -e Authorization "$scratch/heard"
+	[ -s "$scratch/heard" ]
+}
+
+# A socket file of another user is not the server.
+# stores: sqlite
+attack_socket_of_another_user() {
+	need python3
+	[ "$(id -u)" = 0 ] || {
+		echo 'SKIP needs root, to be another user'
+		return
+	}
+	queue
+	impostor "unix:$scratch/tmp/s" ok 65534
+	PAWL_SERVER_TOKEN=pawl_of_the_user victim 40 list --store "unix:$scratch/tmp/s"
+	complains 'another user'
+	not grep -qa pawl_ "$scratch/heard"
+}
+
+# Without TLS, the token goes to no other machine unless the user says so, whatever the name looks like.
+# stores: sqlite
+attack_names_like_this_machine() {
+	local host n=0
+	while read -r host; do
+		victim '2|40' login "http://$host"
+		complains "${host:0:5}"
+		PAWL_SERVER_TOKEN=pawl_of_the_user victim '2|40' list --store "http://$host" --timeout 1s
+		quiet_about 'no answer'
+		n=$((n + 1))
+	done <<-'END'
+		queue.example.com
+		10.0.0.7:7295
+		127.0.0.1.example.com:7295
+		127.example.com
+		localhost.example.com:7295
+		localhost.:7295
+		notlocalhost:7295
+		a.localhost:7295
+		0.0.0.0:7295
+		[::]:7295
+		[::2]:7295
+		[::ffff:10.0.0.7]:7295
+		[fe80::1]:7295
+		127.1:7295
+		2130706433:7295
+		0x7f000001:7295
+		user@127.0.0.1:7295
+		127.0.0.1:7295@example.com
+	END
+	[ "$n" = 18 ]
+}
