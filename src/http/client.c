@@ -420,6 +420,7 @@ static enum http_fate begin(struct call *k, struct str text)
 		disconnect(c);
 	if (c->wire.fd < 0) {
 		result = connect_now(k);
+		k->out->connected = !result;
 		if (!result)
 			result = prove(k);
 		if (result)

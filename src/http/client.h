@@ -36,6 +36,7 @@ struct http_answer {
 	struct str body; /* followed by a NUL */
 	bool timed_out;  /* the deadline passed */
 	bool stopped;    /* by stop_fd */
+	bool connected;  /* the server took the connection */
 	bool unproven;   /* the server did not prove that it knows the token */
 	char why[256];   /* if not answered: the reason, for people */
 };

@@ -285,6 +285,12 @@ static enum http_fate attempt(struct asking *x)
 			 attempt_until(x), x->arena, &x->http);
 }
 
+/* Has nothing listened there for too long? A server that took the connection is only slow. */
+static bool is_absent(const struct asking *x)
+{
+	return os_boot_ms() >= x->absent_until && !(x->http.connected && x->http.timed_out);
+}
+
 /* No answer came. Shall we ask again? */
 static bool lost(struct asking *x, enum http_fate fate)
 {
@@ -292,7 +298,7 @@ static bool lost(struct asking *x, enum http_fate fate)
 	x->r->resent |= x->unknown;
 	if (x->http.stopped || (x->unknown && !x->k->again))
 		return false;
-	if (!x->unknown && (is_untrusted(x) || os_boot_ms() >= x->absent_until))
+	if (!x->unknown && (is_untrusted(x) || is_absent(x)))
 		return false;
 	return again(x, 0) && (!x->unknown || may_repeat(x));
 }

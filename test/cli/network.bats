@@ -182,6 +182,8 @@ start_again() {
 	export PAWL_SERVER_TOKEN=$admin PAWL_STORE=$server
 	kill -STOP "$served_pid"
 	ask 30 create x --timeout 5s
+	is '.error.applied == "no"' # it gave no proof, so nothing was sent
+	PAWL_SERVER_INSECURE=1 ask 30 create x --timeout 5s
 	is '.error.applied == "unknown"'
 	kill -9 "$served_pid"
 	soon not kill -0 "$served_pid"
