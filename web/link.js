@@ -41,8 +41,10 @@ export function requestId() {
 	return Array.from(crypto.getRandomValues(new Uint8Array(16)), b => b.toString(16).padStart(2, "0")).join("");
 }
 
+let wantsToken = true; // a server with --auth none wants none
+
 function headers(more) {
-	return state.token ? { Authorization: "Bearer " + state.token, ...more } : { ...more };
+	return state.token && wantsToken ? { Authorization: "Bearer " + state.token, ...more } : { ...more };
 }
 function query() {
 	return state.queue ? "?queue=" + encodeURIComponent(state.queue) : "";
@@ -75,6 +77,35 @@ export function call(name, args = {}) {
 		headers: headers({ "Content-Type": "application/json" }),
 		body: JSON.stringify({ ...who, ...args }),
 	});
+}
+
+// --- the proof of the server --------------------------------------------------------------------------------------
+// Another user of this machine can listen on the port of a server that is down, so the page sends its token only to a server
+// that knows the token (http/proof.h). The first answer tells the server's address; later ones must be for the same.
+
+let provenAddress = "";
+
+const bytes = text => new TextEncoder().encode(text);
+const hex = buffer => Array.from(new Uint8Array(buffer), b => b.toString(16).padStart(2, "0")).join("");
+const base64url = buffer =>
+	btoa(String.fromCharCode(...new Uint8Array(buffer)))
+		.replaceAll("+", "-")
+		.replaceAll("/", "_")
+		.replaceAll("=", "");
+
+async function proveServer() {
+	if (!state.token || location.protocol === "https:" || !crypto.subtle) return;
+	const hash = hex(await crypto.subtle.digest("SHA-256", bytes(state.token))),
+		nonce = requestId(),
+		r = await fetch(`/v1/proof?token=${hash.slice(0, 16)}&nonce=${nonce}`, { cache: "no-store", redirect: "error" });
+	if (r.status === 401) throw new Refusal(401, await r.json());
+	wantsToken = r.status !== 204;
+	if (!wantsToken) return;
+	const address = provenAddress || r.headers.get("Pawl-Address"),
+		key = await crypto.subtle.importKey("raw", bytes(hash), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]),
+		proof = await crypto.subtle.sign("HMAC", key, bytes(`pawl proof\n${nonce}\n${address}\n`));
+	if ((await r.text()) !== base64url(proof)) throw new Refusal(0, { error: { message: "the server did not prove that it knows the token" } });
+	provenAddress = address;
 }
 
 // --- news -------------------------------------------------------------------------------------------------------
@@ -207,6 +238,7 @@ function deny(e) {
 }
 
 async function introduce() {
+	await proveServer();
 	state.me = await send("/whoami", { headers: headers() });
 	if (state.me.token) {
 		// the one in the address was good for one login

@@ -1,5 +1,6 @@
 // The board in a browser: each action, live updates, roles, hostile texts, keys, a restart of the server.
 import fs from "node:fs";
+import http from "node:http";
 import {
 	pawl,
 	pawlOn,
@@ -498,6 +499,18 @@ await test("the page says reconnecting while the server is away, and catches up"
 	await page.waitForSelector('.notice:has-text("as it was at")');
 	ok(await page.locator("#tools button.main").isDisabled(), "no action without a connection");
 	pawl("create", "Made while it was away", "--id", "away");
+	// another user listens on its port
+	const heard = [];
+	const impostor = http.createServer((request, answer) => {
+		heard.push(request);
+		answer.setHeader("Pawl-Address", `127.0.0.1:${port}`);
+		answer.end(request.url.startsWith("/v1/proof") ? "A".repeat(43) : "{}");
+	});
+	await new Promise(done => impostor.listen(port, "127.0.0.1", done));
+	await until(() => heard.filter(r => r.url.startsWith("/v1/proof")).length > 1, "the page asks for a proof");
+	ok(heard.every(r => !r.headers.authorization && !r.url.includes("pawl_")), "it sends no token without one");
+	impostor.closeAllConnections();
+	await new Promise(done => impostor.close(done));
 	await serve(port);
 	await live(page);
 	await inColumn(page, "Ready", "away");

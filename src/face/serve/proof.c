@@ -15,11 +15,13 @@ static bool is_word(struct str s)
 	return true;
 }
 
-static void answer(struct http_exchange *x, struct str proof)
+/* A page cannot see the address of its connection, so the answer names it. */
+static void answer(struct http_exchange *x, struct str proof, const char *address)
 {
-	struct http_header extra = { STR("Cache-Control"), STR("no-store") };
+	struct http_header extra[] = { { STR("Cache-Control"), STR("no-store") },
+				       { STR("Pawl-Address"), str_c(address) } };
 
-	http_reply(x, 200, "text/plain", (struct http_headers){ &extra, 1 }, proof);
+	http_reply(x, 200, "text/plain", (struct http_headers){ extra, 2 }, proof);
 }
 
 void proof_serve(struct serve *s, struct http_exchange *x)
@@ -36,9 +38,11 @@ void proof_serve(struct serve *s, struct http_exchange *x)
 		 nonce.n < NONCE_MIN || nonce.n > NONCE_MAX || !is_word(nonce) ||
 		 !http_own_address(x, address))
 		route_refuse(x, 400, "the question for a proof has token= and nonce=", "");
+	else if (s->access.none) /* it wants no token */
+		http_reply(x, 204, NULL, (struct http_headers){ 0 }, STR(""));
 	else if (!access_hash(s, id, &hash))
 		route_refuse(x, 401, "the server does not know this token", "");
 	else
-		answer(x, proof_make(hash, nonce, address, &a));
+		answer(x, proof_make(hash, nonce, address, &a), address);
 	arena_free(&a);
 }
