@@ -210,13 +210,13 @@ static void refuse_all(struct job *list, const struct answer *ans)
 		job_fail(j, ans);
 }
 
-/* A call may get a task only while its token is valid. The loop has judged a call that came just now. */
+/* A call may get a task only while its token is valid. The loop has judged a call that came just now, unless it waits. */
 static void refuse_revoked(struct desk *d, struct job *list)
 {
 	int64_t before = os_boot_ms() - JUDGED_MS;
 
 	for (struct job *j = list; j; j = j->next)
-		if (!j->status && j->began_ns / 1000000 < before &&
+		if (!j->status && (j->parked || j->began_ns / 1000000 < before) &&
 		    !access_desk_holds(d, j->caller.hash))
 			job_refuse(j, 401, MISCONFIGURED,
 				   STR("the token was revoked or has expired"),

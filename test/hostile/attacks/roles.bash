@@ -42,12 +42,13 @@ grant() {
 	lock=$(jq -r .lock.token <<<"$output")
 }
 
-# waits NAME: a claim that waits, in the background, into the files got and code
+# waits NAME: a claim that waits, in the background, into the files got and code. Fails if it does not wait.
 waits() {
 	curl -s -m 90 -o "$scratch/got" -w '%{http_code}' -H "Authorization: Bearer ${secret[$1]}" \
 		-H 'Content-Type: application/json' -d '{"claim":true,"wait":60}' "$url/v1/next" >"$scratch/code" &
 	waiter=$!
 	until curl -s -H "Authorization: Bearer ${secret[root]}" "$url/metrics" | grep -qx 'pawl_waiters 1'; do
+		kill -0 "$waiter" 2>/dev/null || return 1
 		sleep 0.05
 	done
 }
@@ -172,6 +173,7 @@ attack_wait_with_a_revoked_token() {
 	revoke mal
 	as root 200 create '{"title":"x","id":"x"}'
 	wait "$waiter"
+	echo "the waiting call: $(<"$scratch/code") $(<"$scratch/got")"
 	[ "$(<"$scratch/code")" = 401 ]
 	as root 200 show '{"id":"x"}'
 	[ "$(jq -r '.task.status, .task.fence' <<<"$output" | xargs)" = 'Ready 0' ]
@@ -183,11 +185,16 @@ attack_wait_with_a_token_that_expires() {
 	queue
 	serve
 	token root admin --agent '*'
-	token mal agent --expires 3s
-	waits mal
-	while as mal 200 list '{}'; do sleep 0.1; done
+	local seconds mal
+	for seconds in 3 10 40; do # on a slow machine the call begins later
+		mal=mal$seconds
+		token "$mal" agent --expires "${seconds}s"
+		if waits "$mal"; then break; fi
+	done
+	while as "$mal" 200 list '{}'; do sleep 0.1; done
 	as root 200 create '{"title":"x","id":"x"}'
 	wait "$waiter"
+	echo "the waiting call: $(<"$scratch/code") $(<"$scratch/got")"
 	[ "$(<"$scratch/code")" = 401 ]
 	as root 200 show '{"id":"x"}'
 	[ "$(jq -r .task.status <<<"$output")" = Ready ]
@@ -207,6 +214,7 @@ attack_wait_until_the_server_ends() {
 	kill "$server"
 	wait "$waiter" || true
 	wait "$server" || true
+	echo "the waiting call: $(<"$scratch/code") $(<"$scratch/got")"
 	[ "$(<"$scratch/code")" = 401 ]
 	not grep -q '"lock"' "$scratch/got"
 }
