@@ -475,7 +475,8 @@ static bool admit(struct serve *s, struct http_exchange *x, struct guest *c)
 
 static bool is_public(enum route route)
 {
-	return route == ROUTE_LIVEZ || route == ROUTE_READYZ || route == ROUTE_WEB;
+	return route == ROUTE_LIVEZ || route == ROUTE_READYZ || route == ROUTE_WEB ||
+	       route == ROUTE_PROOF;
 }
 
 /* The server reads no long body of a caller that it does not know. An import is one body: only callers that may import may
