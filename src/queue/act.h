@@ -260,6 +260,8 @@ int log_read(struct store *s, const struct request *rq, struct answer *ans, stru
 int task_of(const struct record *r, struct task *out, struct arena *a);
 /* Decodes an entry of the log; the strings point into the entry. 0 or BAD. */
 int event_of(const struct entry *en, struct event *out);
+/* The same for a caller that needs the event after its callback: the strings are in `a`. */
+int event_keep(const struct entry *en, struct event *out, struct arena *a);
 
 /* The fault of a record of any kind; NULL: it can be used. */
 const char *record_fault(const struct record *r, struct arena *a);

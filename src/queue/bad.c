@@ -162,3 +162,12 @@ int event_of(const struct entry *en, struct event *out)
 	out->at = en->at;
 	return event_fault(out) ? BAD : 0;
 }
+
+int event_keep(const struct entry *en, struct event *out, struct arena *a)
+{
+	struct entry own = *en;
+
+	own.data = arena_str(a, en->data);
+	own.cursor = arena_str(a, en->cursor);
+	return event_of(&own, out);
+}

@@ -223,12 +223,10 @@ static int past_entry(const struct entry *en, void *ctx)
 
 static void add_comment(const struct comment *c, struct answer *ans, struct arena *a)
 {
-	struct entry en = { .at = c->at,
-			    .data = arena_str(a, buf_str(&c->data)),
-			    .cursor = arena_str(a, buf_str(&c->cursor)) };
+	struct entry en = { .at = c->at, .data = buf_str(&c->data), .cursor = buf_str(&c->cursor) };
 
 	ans->events = arena_grow(a, ans->events, ans->n_events, sizeof(*ans->events));
-	ans->n_events += event_of(&en, &ans->events[ans->n_events]) == 0;
+	ans->n_events += event_keep(&en, &ans->events[ans->n_events], a) == 0;
 }
 
 static void add_comments(const struct past *p, struct answer *ans, struct arena *a)

@@ -70,17 +70,9 @@ static int one_task(struct reading *x)
 static int add_event(struct reading *x, const struct entry *en)
 {
 	struct answer *ans = x->ans;
-	struct entry kept = *en;
-	struct event ev;
 
-	kept.data = arena_str(x->arena, en->data);
-	kept.cursor = arena_str(x->arena, en->cursor);
-	if (event_of(&kept, &ev)) {
-		x->bad++;
-		return 0;
-	}
-	ans->events = arena_grow(x->arena, ans->events, ans->n_events, sizeof(ev));
-	ans->events[ans->n_events++] = ev;
+	ans->events = arena_grow(x->arena, ans->events, ans->n_events, sizeof(*ans->events));
+	ans->n_events += event_keep(en, &ans->events[ans->n_events], x->arena) == 0;
 	return 0;
 }
 

@@ -70,7 +70,6 @@ static int add_event(const struct entry *en, void *ctx)
 {
 	struct log_reading *x = ctx;
 	struct answer *ans = x->ans;
-	struct entry kept = *en;
 	struct event ev;
 
 	if (is_forgotten(x, en))
@@ -85,10 +84,8 @@ static int add_event(const struct entry *en, void *ctx)
 		x->skip--;
 		return 0;
 	}
-	kept.data = arena_str(x->arena, en->data);
-	kept.cursor = arena_str(x->arena, en->cursor);
 	ans->events = arena_grow(x->arena, ans->events, ans->n_events, sizeof(ev));
-	(void)event_of(&kept, &ans->events[ans->n_events++]);
+	(void)event_keep(en, &ans->events[ans->n_events++], x->arena);
 	return 0;
 }
 

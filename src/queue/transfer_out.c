@@ -23,12 +23,8 @@ static int add_comment(const struct entry *en, void *ctx)
 
 	if (event_of(en, &ev) || !str_is(ev.name, "comment"))
 		return 0;
-	ev.agent = arena_str(&x->arena, ev.agent);
-	ev.run = arena_str(&x->arena, ev.run);
-	ev.text = arena_str(&x->arena, ev.text);
-	ev.at = en->at;
 	p->comments = arena_grow(&x->arena, p->comments, p->n_comments, sizeof(ev));
-	p->comments[p->n_comments++] = ev;
+	(void)event_keep(en, &p->comments[p->n_comments++], &x->arena);
 	return 0;
 }
 

@@ -132,6 +132,7 @@ static inline bool entry_in_time(const struct entry_query *q, int64_t at)
 	return at >= q->since && (!q->until || at < q->until);
 }
 
+/* As for record_fn: the strings of `e` live until the function returns. */
 typedef int entry_fn(const struct entry *e, void *ctx);
 
 /* --- changes ------------------------------------------------------------------------------------ */
