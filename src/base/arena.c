@@ -49,6 +49,7 @@ static void add_chunk(struct arena *a, size_t least)
 	a->head = c;
 	a->used = 0;
 	a->size = size;
+	a->held += size;
 }
 
 void *arena_alloc(struct arena *a, size_t n)

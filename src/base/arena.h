@@ -12,7 +12,16 @@ struct arena_chunk;
 struct arena {
 	struct arena_chunk *head;
 	size_t used, size; /* of the first chunk */
+	size_t held;       /* bytes of all chunks */
+	/* The owner expects at most this many bytes; 0: any number. Allocation still never fails. Code that collects data
+	 * of unknown size asks arena_over() and stops. */
+	size_t limit;
 };
+
+static inline bool arena_over(const struct arena *a)
+{
+	return a->limit && a->held > a->limit;
+}
 
 /* Zeroed, and aligned for any object. */
 void *arena_alloc(struct arena *a, size_t n);

@@ -111,5 +111,7 @@ struct answer {
 
 /* Fills in a refusal. Returns code. */
 enum result answer_fail(struct answer *ans, enum result code, struct str message, struct str hint);
+/* The refusal of a read whose answer would take more room than its reader allows. */
+enum result answer_too_long(struct answer *ans);
 
 #endif

@@ -31,8 +31,9 @@ struct browse {
 	struct arena *arena;
 	size_t *bad;
 	enum sort sort;
-	bool filtered;   /* records are looked at one by one */
-	struct found *v; /* of one group */
+	bool filtered;      /* records are looked at one by one */
+	struct found *v;    /* of one group */
+	struct arena names; /* of v[] and `last` */
 	size_t n, room;
 	bool full; /* as many as are shown come no later than `last` */
 	struct found last;
@@ -205,9 +206,9 @@ static void keep(struct browse *x, const struct record *r, struct str title)
 		x->room = x->room ? 2 * x->room : 64;
 		x->v = mem_grow(x->v, x->room * sizeof(*x->v));
 	}
-	f.key = arena_str(x->arena, f.key);
-	f.title = arena_str(x->arena, f.title);
-	f.ix.id = arena_str(x->arena, f.ix.id);
+	f.key = arena_str(&x->names, f.key);
+	f.title = arena_str(&x->names, f.title);
+	f.ix.id = arena_str(&x->names, f.ix.id);
 	x->v[x->n++] = f; /* its other texts are gone with the record: no order looks at them */
 }
 
@@ -329,9 +330,10 @@ static int show_found(struct browse *x)
 {
 	int r = 0;
 
-	for (size_t i = 0; !r && i < x->n; i++)
+	for (size_t i = 0; !r && i < x->n && !arena_over(x->arena); i++)
 		r = load(x, &x->v[i]);
 	free(x->v);
+	arena_free(&x->names);
 	x->v = NULL;
 	x->n = x->room = 0;
 	x->full = false;
@@ -488,6 +490,7 @@ int read_browse(struct store *s, const struct policy *p, const struct request *r
 	x.sort = sort > SORT_OFFER && sort < SORT_END ? (enum sort)sort : SORT_OFFER;
 	r = rq->view & VIEW_GROUPS ? read_groups(&x) : read_flat(&x);
 	free(x.v);
+	arena_free(&x.names);
 	ans->total -= (int64_t)*bad;
 	return r;
 }

@@ -55,7 +55,7 @@ static int each_held(const struct record *r, void *ctx)
 	if (task_of(r, &t, &scratch) == 0)
 		look_at(x, t.id, &t);
 	arena_free(&scratch);
-	return 0;
+	return arena_over(x->arena);
 }
 
 static int each_kind(struct store *s, struct expiries *x)

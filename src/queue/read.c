@@ -13,7 +13,7 @@ static int add_task(struct reading *x, const struct record *r)
 		x->bad++;
 	else
 		ans->n_tasks++;
-	return x->limit && ans->n_tasks >= x->limit;
+	return arena_over(x->arena) || (x->limit && ans->n_tasks >= x->limit);
 }
 
 /* Bad records count towards the limit of the store. If there were some, scan again without a limit. */
@@ -21,7 +21,7 @@ static int scan_good(struct reading *x, struct query *q, record_fn *fn)
 {
 	int r = x->store->ops->scan(x->store, q, fn, x);
 
-	if (r || !x->bad || !q->limit)
+	if (r || !x->bad || !q->limit || arena_over(x->arena))
 		return r;
 	q->limit = x->bad = x->ans->n_tasks = 0;
 	return x->store->ops->scan(x->store, q, fn, x);
@@ -73,7 +73,7 @@ static int add_event(struct reading *x, const struct entry *en)
 
 	ans->events = arena_grow(x->arena, ans->events, ans->n_events, sizeof(*ans->events));
 	ans->n_events += event_keep(en, &ans->events[ans->n_events], x->arena) == 0;
-	return 0;
+	return arena_over(x->arena);
 }
 
 static int only_comments(const struct entry *en, void *ctx)
@@ -89,7 +89,25 @@ static int only_comments(const struct entry *en, void *ctx)
 		return add_event(x, en);
 	if (x->ans->related)
 		read_attempt(x->ans->related, &ev, x->arena);
-	return 0;
+	return arena_over(x->arena);
+}
+
+#define NEWEST 100 /* entries that are enough if all of them are too many */
+#define NEWEST_ROOM (2u * NEWEST * TEXT_MAX)
+
+/* Comments without end must not keep anybody from reading the task. */
+static int read_newest(struct reading *x, struct entry_query *q)
+{
+	x->arena->limit = x->arena->held + NEWEST_ROOM;
+	x->ans->events = NULL;
+	x->ans->n_events = 0;
+	if (x->ans->related)
+		x->ans->related->n_attempts = 0;
+	q->last = NEWEST;
+	x->ans->warnings = arena_append(
+		x->arena, x->ans->warnings,
+		STR("there are too many comments to show: these are the newest; pawl log has all"));
+	return x->store->ops->entries(x->store, q, only_comments, x);
 }
 
 static int read_show(struct reading *x)
@@ -105,7 +123,8 @@ static int read_show(struct reading *x)
 		return r;
 	read_came_back(x->store, x->ans->task, x->ans, x->arena);
 	q.key = task_key(x->arena, x->rq->id);
-	return x->store->ops->entries(x->store, &q, only_comments, x);
+	r = x->store->ops->entries(x->store, &q, only_comments, x);
+	return !r && arena_over(x->arena) ? read_newest(x, &q) : r;
 }
 
 static int read_log(struct reading *x)
@@ -164,7 +183,7 @@ static int list_task(const struct record *r, void *ctx)
 	if (found && (!x->limit || x->ans->n_tasks < x->limit))
 		(void)add_task(x, r);
 	arena_free(&scratch);
-	return 0;
+	return arena_over(x->arena);
 }
 
 static int read_list(struct reading *x)
@@ -396,6 +415,11 @@ void queue_read(struct store *s, const struct policy *p, const struct request *r
 		*ans = (struct answer){ .now = x.now }; /* discard the parts of the bad record */
 		answer_fail(ans, MISCONFIGURED, STR("the record of this lock cannot be used"),
 			    STR("pawl doctor names it and says how to remove it"));
+	}
+	if (r >= 0 && arena_over(a)) {
+		*ans = (struct answer){ .now = x.now };
+		answer_too_long(ans);
+		return;
 	}
 	if (r >= 0)
 		warn_of_bad(&x);

@@ -86,7 +86,7 @@ static int add_event(const struct entry *en, void *ctx)
 	}
 	ans->events = arena_grow(x->arena, ans->events, ans->n_events, sizeof(ev));
 	(void)event_keep(en, &ans->events[ans->n_events++], x->arena);
-	return 0;
+	return arena_over(x->arena);
 }
 
 static bool is_selective(const struct log_reading *x)
@@ -145,7 +145,7 @@ static int add_tasks(struct log_reading *x)
 	struct strs ids = ids_of(x);
 	int r = 0;
 
-	for (size_t i = 0; !r && i < ids.n; i++)
+	for (size_t i = 0; !r && i < ids.n && !arena_over(x->arena); i++)
 		if (!i || !str_eq(ids.v[i - 1], ids.v[i]))
 			r = add_task(x, ids.v[i]);
 	return r;
@@ -171,7 +171,7 @@ static int add_open(const struct record *r, void *ctx)
 
 	x->open.v = arena_grow(x->arena, x->open.v, x->open.n, sizeof(*x->open.v));
 	x->open.v[x->open.n++] = arena_str(x->arena, r->key);
-	return 0;
+	return arena_over(x->arena);
 }
 
 static int find_start(struct log_reading *x)

@@ -104,7 +104,9 @@ static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 		c->place = eligible ? (int64_t)ans->n_candidates : 0;
 	}
 	arena_free(&scratch);
-	return fault ? fault : x->limit && ans->n_candidates >= x->limit;
+	if (fault)
+		return fault;
+	return arena_over(x->arena) || (x->limit && ans->n_candidates >= x->limit);
 }
 
 static int eligible_candidate(const struct record *r, void *ctx)

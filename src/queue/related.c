@@ -44,7 +44,7 @@ static int link_record(const struct record *r, void *ctx)
 		add_link(x, &(struct task){ 0 });
 	else if (!task_of(r, &t, x->arena))
 		add_link(x, &t);
-	return 0;
+	return arena_over(x->arena);
 }
 
 static int scan_links(struct store *s, struct linking *x, enum link_kind kind, struct str key)
@@ -175,7 +175,7 @@ static int reach_record(const struct record *r, void *ctx)
 	struct walk *w = ctx;
 
 	reach(w, r->key);
-	return w->more;
+	return w->more || arena_over(w->arena);
 }
 
 /* The tasks below it. An open tree shows no ended ones; the tree of a task shows how far it is. */
@@ -228,7 +228,7 @@ int read_tree(struct store *s, const struct request *rq, struct answer *ans, str
 		reach(&w, task_key(a, rq->id));
 	else
 		r = s->ops->scan(s, &open, reach_record, &w);
-	for (size_t i = 0; !r && i < w.keys.n; i++)
+	for (size_t i = 0; !r && i < w.keys.n && !arena_over(a); i++)
 		r = visit(&w, w.keys.v[i], i == 0 && HAS(rq, id));
 	if (!r && HAS(rq, id) && !ans->n_tasks) {
 		not_found(ans, rq->id, a);
