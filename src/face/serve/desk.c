@@ -405,7 +405,6 @@ static struct desk *desk_new(struct serve *s, struct str queue)
 
 	*d = (struct desk){ .serve = s, .queue = strndup(str_p(queue), queue.n) };
 	d->last = &d->first;
-	d->late = late_new();
 	d->later = http_later_new(s->http, wake_later, d);
 	d->waiting_last = &d->waiting;
 	d->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -415,7 +414,6 @@ static struct desk *desk_new(struct serve *s, struct str queue)
 			close(d->wake);
 		pthread_mutex_destroy(&d->lock);
 		http_later_free(d->later);
-		free(d->late);
 		free(d->queue);
 		free(d);
 		return NULL;
@@ -423,48 +421,6 @@ static struct desk *desk_new(struct serve *s, struct str queue)
 	d->next = s->desks;
 	s->desks = d;
 	return d;
-}
-
-struct str desk_name(const struct desk *d)
-{
-	return *d->queue ? str_c(d->queue) : client_queue_name(&d->serve->session->client);
-}
-
-struct desk *desk_find(struct serve *s, struct str queue)
-{
-	size_t n = 0;
-
-	/* the queue that the server was started for has one desk, whether or not a call names it */
-	if (str_eq(queue, client_queue_name(&s->session->client)))
-		queue = STR("");
-	for (struct desk *d = s->desks; d; d = d->next, n++)
-		if (str_is(queue, d->queue))
-			return d;
-	return n < DESKS_MAX ? desk_new(s, queue) : NULL;
-}
-
-void desk_put(struct desk *d, struct job *j)
-{
-	bool was_empty;
-
-	j->desk = d;
-	j->began_ns = os_boot_ms() * 1000000;
-	d->jobs++;
-	pthread_mutex_lock(&d->lock);
-	was_empty = !d->first;
-	*d->last = j;
-	d->last = &j->next;
-	pthread_mutex_unlock(&d->lock);
-	if (was_empty) /* else it has been woken already, and takes all jobs at once */
-		http_later_call(d->later);
-}
-
-void desk_gone(struct job *j)
-{
-	pthread_mutex_lock(&j->desk->lock);
-	j->gone = true;
-	pthread_mutex_unlock(&j->desk->lock);
-	wake(j->desk);
 }
 
 static void desk_end(struct desk *d)
@@ -486,23 +442,106 @@ static void desk_free(void *desk)
 	close(d->wake);
 	arena_free(&d->arena);
 	access_close(&d->access);
-	free(d->late);
 	free(d->queue);
 	free(d);
 }
 
-/* Callers could otherwise fill the server with names of queues that do not exist. */
-static void drop_broken(struct serve *s, struct desk *d)
+static void desk_close(struct serve *s, struct desk *d)
 {
 	struct desk **at = &s->desks;
 
-	if (!d->broken || d->jobs || d->streams)
-		return;
 	while (*at != d)
 		at = &(*at)->next;
 	*at = d->next;
 	desk_end(d);
 	http_server_post(s->http, desk_free, d); /* after all that its thread has posted */
+}
+
+/* --- room for more queues -------------------------------------------------------------------------- */
+
+static bool is_idle(const struct desk *d)
+{
+	return *d->queue && !d->jobs && !d->streams && !d->seated;
+}
+
+/* Closes the idle queue that nobody has used for the longest time. false: all of them are in use. */
+static bool close_idle(struct serve *s)
+{
+	struct desk *oldest = NULL;
+
+	for (struct desk *d = s->desks; d; d = d->next)
+		if (is_idle(d) && (!oldest || d->used_ms < oldest->used_ms))
+			oldest = d;
+	if (oldest)
+		desk_close(s, oldest);
+	return oldest;
+}
+
+/* May the caller open one more queue? The server's own queue always has its place. Some of the other places are for callers
+ * that have opened few queues, so that nobody can occupy them all. */
+static bool make_room(struct serve *s, struct str queue, const struct meter *opener)
+{
+	size_t n = 0, own = 0;
+
+	for (const struct desk *d = s->desks; d; d = d->next) {
+		n += *d->queue != '\0';
+		own += *d->queue && d->opener == opener;
+	}
+	return !queue.n || n < DESKS_MAX - DESKS_SPARE || (n < DESKS_MAX && own < DESKS_SPARE) ||
+	       close_idle(s);
+}
+
+struct str desk_name(const struct desk *d)
+{
+	return *d->queue ? str_c(d->queue) : client_queue_name(&d->serve->session->client);
+}
+
+struct desk *desk_find(struct serve *s, struct str queue, struct meter *opener)
+{
+	struct desk *d;
+
+	/* the queue that the server was started for has one desk, whether or not a call names it */
+	if (str_eq(queue, client_queue_name(&s->session->client)))
+		queue = STR("");
+	for (d = s->desks; d; d = d->next)
+		if (str_is(queue, d->queue))
+			return d;
+	d = make_room(s, queue, opener) ? desk_new(s, queue) : NULL;
+	if (d)
+		d->opener = opener;
+	return d;
+}
+
+void desk_put(struct desk *d, struct job *j)
+{
+	bool was_empty;
+
+	j->desk = d;
+	d->used_ms = os_boot_ms();
+	j->began_ns = d->used_ms * 1000000;
+	d->jobs++;
+	pthread_mutex_lock(&d->lock);
+	was_empty = !d->first;
+	*d->last = j;
+	d->last = &j->next;
+	pthread_mutex_unlock(&d->lock);
+	if (was_empty) /* else it has been woken already, and takes all jobs at once */
+		http_later_call(d->later);
+}
+
+void desk_gone(struct job *j)
+{
+	pthread_mutex_lock(&j->desk->lock);
+	j->gone = true;
+	pthread_mutex_unlock(&j->desk->lock);
+	wake(j->desk);
+}
+
+/* Callers could otherwise fill the server with names of queues that do not exist. */
+static void drop_broken(struct serve *s, struct desk *d)
+{
+	if (d->broken && !d->jobs && !d->streams)
+		desk_close(s, d);
 }
 
 void desk_wake_all(struct serve *s)

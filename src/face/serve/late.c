@@ -6,14 +6,18 @@
  * else ended that lock, the answer is unknown. So it is for `done` by the holder, if the task was acquired again before the
  * repetition. Other changes have request ids, which the queue itself remembers.
  *
- * Tables of fixed size, in which a newer entry may replace an older one: a request is late by seconds, not by hours.
+ * Tables of fixed size, in which a newer entry may replace an older one: a request is late by seconds, not by hours. All
+ * queues share them, because ids are unique: a queue that was closed and opened again still recognises a late request.
  */
 #include "face/serve/serve.h"
 
-#define SLOTS 8192
+#include <stdlib.h>
+
+#define SLOTS 32768
 #define ID_BYTES 40 /* a UUID and a NUL */
 
 struct late {
+	pthread_mutex_t lock;
 	struct {
 		char call[ID_BYTES];
 		int64_t attempt; /* the last one that came */
@@ -32,7 +36,15 @@ struct late *late_new(void)
 	struct late *l = mem_alloc(sizeof(*l));
 
 	memset(l, 0, sizeof(*l));
+	pthread_mutex_init(&l->lock, NULL);
 	return l;
+}
+
+void late_free(struct late *l)
+{
+	if (l)
+		pthread_mutex_destroy(&l->lock);
+	free(l);
 }
 
 static size_t slot_of(struct str id)
@@ -46,7 +58,7 @@ static void keep(char *to, struct str id)
 	memcpy(to, str_p(id), id.n < ID_BYTES ? id.n : 0);
 }
 
-bool late_granted(const struct late *l, const struct request *rq, struct str call)
+static bool granted(const struct late *l, const struct request *rq, struct str call)
 {
 	size_t i = slot_of(call);
 
@@ -56,11 +68,11 @@ bool late_granted(const struct late *l, const struct request *rq, struct str cal
 
 static bool has_ended(const struct late *l, const struct request *rq, struct str call)
 {
-	return late_granted(l, rq, call) &&
+	return granted(l, rq, call) &&
 	       str_is(rq->new_token, l->ended[slot_of(rq->new_token)].token);
 }
 
-bool late_ended(const struct late *l, const struct request *rq, struct str call)
+static bool ended(const struct late *l, const struct request *rq, struct str call)
 {
 	size_t i = slot_of(rq->token);
 
@@ -68,7 +80,18 @@ bool late_ended(const struct late *l, const struct request *rq, struct str call)
 	       str_is(rq->token, l->ended[i].token);
 }
 
-enum arrival late_judge(struct late *l, const struct request *rq, struct str call, int64_t attempt)
+bool late_settled(struct late *l, const struct request *rq, struct str call)
+{
+	bool settled;
+
+	pthread_mutex_lock(&l->lock);
+	settled = granted(l, rq, call) || ended(l, rq, call);
+	pthread_mutex_unlock(&l->lock);
+	return settled;
+}
+
+static enum arrival judge(struct late *l, const struct request *rq, struct str call,
+			  int64_t attempt)
 {
 	size_t i = slot_of(call);
 	bool again;
@@ -83,12 +106,21 @@ enum arrival late_judge(struct late *l, const struct request *rq, struct str cal
 	return again ? ARRIVAL_AGAIN : ARRIVAL_FIRST;
 }
 
-void late_note(struct late *l, const struct request *rq, struct str call, const struct answer *ans)
+enum arrival late_judge(struct late *l, const struct request *rq, struct str call, int64_t attempt)
+{
+	enum arrival arrival;
+
+	pthread_mutex_lock(&l->lock);
+	arrival = judge(l, rq, call, attempt);
+	pthread_mutex_unlock(&l->lock);
+	return arrival;
+}
+
+static void note(struct late *l, const struct request *rq, struct str call,
+		 const struct answer *ans)
 {
 	size_t i = slot_of(call);
 
-	if (ans->code != SUCCESS)
-		return;
 	if (op_flags(rq->op) & OP_ENDS && rq->token.n) {
 		keep(l->ended[slot_of(rq->token)].call, call);
 		keep(l->ended[slot_of(rq->token)].token, rq->token);
@@ -100,4 +132,13 @@ void late_note(struct late *l, const struct request *rq, struct str call, const 
 	if (str_is(rq->new_token, l->ended[slot_of(rq->new_token)].token))
 		keep(l->ended[slot_of(rq->new_token)].token,
 		     STR("")); /* a caller may use its token again */
+}
+
+void late_note(struct late *l, const struct request *rq, struct str call, const struct answer *ans)
+{
+	if (ans->code != SUCCESS)
+		return;
+	pthread_mutex_lock(&l->lock);
+	note(l, rq, call, ans);
+	pthread_mutex_unlock(&l->lock);
 }

@@ -234,6 +234,8 @@ static void add_own(struct serve *s, struct buf *b)
 	add_one(b, "pawl_waiters", "gauge", "calls that may wait for a task or a change",
 		(double)c->waits);
 	add_one(b, "pawl_streams", "gauge", "open event streams", (double)c->streams);
+	add_one(b, "pawl_log_dropped_total", "counter",
+		"log lines that were dropped, because nobody read the log", (double)c->log_dropped);
 	add_one(b, "pawl_auth_failures_total", "counter", "requests without a valid token",
 		(double)s->access.refused);
 	add_tls(s, b);
@@ -385,7 +387,7 @@ void metrics_serve(struct serve *s, struct http_exchange *x, struct guest *c)
 	*all = (struct census){ .serve = s, .exchange = x, .left = 1 };
 	all->last = &all->first;
 	if (!s->desks)
-		(void)desk_find(s, c->queue ? str_c(c->queue) : STR(""));
+		(void)desk_find(s, c->queue ? str_c(c->queue) : STR(""), c->meter);
 	for (struct desk *d = s->desks; d; d = d->next)
 		if (!c->queue || str_is(desk_name(d), c->queue))
 			count_queue(all, d);

@@ -70,7 +70,7 @@ static bool add_request(struct desk *d, struct job *j, struct str one, struct ba
 		job_refuse(j, 400, USAGE, STR("the packed requests cannot be read"), STR(""), "");
 		return false;
 	}
-	b->arrivals[room] = late_judge(d->late, rq, x->call, j->attempt);
+	b->arrivals[room] = late_judge(d->serve->late, rq, x->call, j->attempt);
 	if (b->arrivals[room] == ARRIVAL_LATE) {
 		job_refuse(j, 409, CONFLICT, STR("this call was made again before it arrived"),
 			   STR(""), "");
@@ -213,14 +213,13 @@ static void call(struct desk *d, struct batch *b, bool all, struct arena *a)
 		queue_call_many(c->queue, b->rqs, b->answers, b->n, a);
 	count(d, b, now_us() - began);
 	for (size_t i = 0; i < b->n; i++) {
-		late_note(d->late, &b->rqs[i], b->calls[i], &b->answers[i]);
+		late_note(d->serve->late, &b->rqs[i], b->calls[i], &b->answers[i]);
 		/* the caller may have made the call once */
 		if (b->answers[i].repeated && b->arrivals[i] == ARRIVAL_AGAIN)
 			b->answers[i].repeated = REPEATED_MAYBE;
 		desk_failed(d, &b->answers[i]);
 		if (b->answers[i].code != SUCCESS && b->arrivals[i] == ARRIVAL_AGAIN &&
-		    (late_granted(d->late, &b->rqs[i], b->calls[i]) ||
-		     late_ended(d->late, &b->rqs[i], b->calls[i])))
+		    late_settled(d->serve->late, &b->rqs[i], b->calls[i]))
 			tell_lost(&b->answers[i]);
 	}
 }

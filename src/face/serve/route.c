@@ -101,6 +101,13 @@ static void refuse_login(struct http_exchange *x, int status, const char *reason
 		    (struct http_headers){ &h, 1 });
 }
 
+static void refuse_busy(struct http_exchange *x, const char *reason)
+{
+	struct http_header h = { { "Retry-After", 11 }, STR("1") };
+
+	refuse_with(x, 503, reason, "", (struct http_headers){ &h, 1 });
+}
+
 void route_refuse_method(struct http_exchange *x, const char *allowed)
 {
 	struct http_header h = { { "Allow", 5 }, str_c(allowed) };
@@ -176,9 +183,9 @@ struct desk *route_desk(struct serve *s, struct http_exchange *x, const struct g
 	} else if (c->queue && queue.n && !str_is(queue, c->queue)) {
 		route_refuse(x, 403, "the token is for another queue", "");
 	} else {
-		d = desk_find(s, c->queue ? str_c(c->queue) : queue);
+		d = desk_find(s, c->queue ? str_c(c->queue) : queue, c->meter);
 		if (!d)
-			route_refuse(x, 503, "the server has too many queues open", "");
+			refuse_busy(x, "the server has too many queues in use; try again later");
 	}
 	arena_free(&a);
 	return d;

@@ -1,12 +1,13 @@
 /* Log lines and the JSON of refusals. Neither has a token or the body of a request. */
 #include "face/serve/serve.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/fs.h"
 #include "base/os.h"
 #include "base/text.h"
 #include "base/when.h"
@@ -95,10 +96,54 @@ static void add_number(struct buf *b, int form, const char *name, int64_t n)
 	add_member(b, form, name, str_c(text), true);
 }
 
-static void write_line(struct buf *b)
+/* Would a write block? A pipe or a terminal may have a reader that does not read. Every other caller of the server would
+ * wait with us, so a line that nobody takes is dropped. A line is shorter than PIPE_BUF, so it goes in whole. */
+static bool has_reader(void)
+{
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return poll(&p, 1, 0) == 1 && p.revents & POLLOUT;
+}
+
+static bool write_text(struct str text)
+{
+	ssize_t n;
+
+	if (!has_reader())
+		return false;
+	do
+		n = write(STDERR_FILENO, text.p, text.n);
+	while (n < 0 && errno == EINTR);
+	return n >= 0 && (size_t)n == text.n;
+}
+
+/* Says how many lines are missing, as soon as somebody reads again. */
+static bool tell_dropped(struct serve *s)
+{
+	uint64_t n = s->log_unsaid;
+
+	if (!n)
+		return true;
+	if (!has_reader())
+		return false;
+	s->log_unsaid = 0;
+	say_note(s, "warn", "dropped %llu log lines, because nobody read the log",
+		 (unsigned long long)n);
+	if (!s->log_unsaid)
+		return true;
+	s->log_unsaid = n;
+	s->counts.log_dropped--;
+	return false;
+}
+
+/* Frees the line. */
+static void write_line(struct serve *s, struct buf *b)
 {
 	buf_addc(b, '\n');
-	(void)fs_write_all(STDERR_FILENO, buf_str(b));
+	if (!tell_dropped(s) || !write_text(buf_str(b))) {
+		s->log_unsaid++;
+		s->counts.log_dropped++;
+	}
 	buf_free(b);
 }
 
@@ -126,7 +171,7 @@ void say_log(const struct http_request *r, const char *address, int status, size
 	add_number(&b, s->log, "ms", took_ms);
 	if (s->log == 1)
 		buf_addc(&b, '}');
-	write_line(&b);
+	write_line(s, &b);
 	arena_free(&a);
 }
 
@@ -139,11 +184,12 @@ void say_line(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	buf_addf(&b, "pawl: %s", text);
-	write_line(&b);
+	buf_addf(&b, "pawl: %s\n", text);
+	(void)write_text(buf_str(&b));
+	buf_free(&b);
 }
 
-void say_note(const struct serve *s, const char *level, const char *fmt, ...)
+void say_note(struct serve *s, const char *level, const char *fmt, ...)
 {
 	struct buf b = BUF_MAX(LINE_MAX_BYTES);
 	struct arena a = { 0 };
@@ -160,6 +206,6 @@ void say_note(const struct serve *s, const char *level, const char *fmt, ...)
 	add_member(&b, s->log == 1, "message", str_c(text), false);
 	if (s->log == 1)
 		buf_addc(&b, '}');
-	write_line(&b);
+	write_line(s, &b);
 	arena_free(&a);
 }

@@ -436,6 +436,7 @@ bool seat_run(struct desk *d, struct job *j)
 {
 	struct seat *t;
 
+	d->seated = true; /* until seats_look() */
 	if (j->post->kind == POST_MESSAGE)
 		return hear(d, j);
 	if (j->post->kind == POST_END) {
@@ -515,6 +516,16 @@ static void put_off(struct seat *t)
 		t->due = os_boot_ms() + RETRY_MS;
 }
 
+/* The loop closes a queue only if no session is in use. */
+static void note_use(struct desk *d)
+{
+	bool used = false;
+
+	for (const struct seat *t = d->seats; t; t = t->next)
+		used |= t->open || t->m.held || t->m.subscriptions || t->m.waiting;
+	d->seated = used;
+}
+
 void seats_look(struct desk *d, bool changed)
 {
 	struct answer ans = { 0 };
@@ -529,6 +540,7 @@ void seats_look(struct desk *d, bool changed)
 	}
 	arena_free(&a);
 	sweep(d);
+	note_use(d);
 }
 
 int64_t seats_next(const struct desk *d)

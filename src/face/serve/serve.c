@@ -377,6 +377,7 @@ static void close_all(struct serve *s)
 	}
 	access_close(&s->access);
 	free(s->openapi);
+	late_free(s->late);
 	visits_close(&s->visits);
 }
 
@@ -437,6 +438,7 @@ enum result serve_run(struct session *session, const struct serve_args *a, struc
 				       .local_names = !s.access.none };
 	set_limits(&s, &session->client.settings);
 	access_open(&s.access);
+	s.late = late_new();
 	s.openapi = openapi_text();
 	code = start(&s, out);
 	close_all(&s);

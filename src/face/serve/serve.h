@@ -32,7 +32,8 @@
 
 #define WAIT_MAX_MS 60000
 #define DRAIN_MS 25000
-#define DESKS_MAX 64
+#define DESKS_MAX 64   /* open queues besides the server's own */
+#define DESKS_SPARE 16 /* of these, for callers that have opened fewer queues than that */
 #define ANSWER_MAX BODY_MAX
 
 /* --- callers ------------------------------------------------------------------------------------ */
@@ -171,6 +172,8 @@ struct desk {
 	/* of the loop */
 	size_t jobs;
 	struct stream *streams;
+	struct meter *opener; /* the caller that opened it */
+	int64_t used_ms;      /* when it got its last job, by os_boot_ms() */
 	/* of its thread */
 	struct session session;
 	struct arena arena;
@@ -178,16 +181,16 @@ struct desk {
 	struct access access; /* the tokens, to judge calls that wait */
 	bool open;
 	bool creates; /* the turn has a job that creates the queue */
-	struct late *late;
 	struct lapses lapses;
 	struct seat *seats;
 	atomic_bool watched; /* somebody streams its events */
 	atomic_bool reload;  /* the settings may have changed: open it again */
 	atomic_bool broken;  /* it could not be opened */
+	atomic_bool seated;  /* a session of MCP is in use: it holds a lock, waits or listens */
 };
 
-/* The desk of the queue; NULL: there are too many, or no thread can be made. */
-struct desk *desk_find(struct serve *s, struct str queue);
+/* The desk of the queue; it may be opened for this caller. NULL: too many are in use, or no thread can be made. */
+struct desk *desk_find(struct serve *s, struct str queue, struct meter *opener);
 struct str desk_name(const struct desk *d);
 /* Hands the job over. */
 void desk_put(struct desk *d, struct job *j);
@@ -224,16 +227,15 @@ void packed_run(struct desk *d, struct job *list, bool last);
 /* The command with a route that makes such a request. NULL: there is none. */
 const struct command *packed_command(enum op op);
 struct late *late_new(void);
+void late_free(struct late *l);
 enum arrival {
 	ARRIVAL_FIRST,
 	ARRIVAL_AGAIN, /* the call came before; the network or the client has repeated it */
 	ARRIVAL_LATE /* a later attempt came before it, or the caller has ended the lock of the call */
 };
 enum arrival late_judge(struct late *l, const struct request *rq, struct str call, int64_t attempt);
-/* Has this very call got its lock before? */
-bool late_granted(const struct late *l, const struct request *rq, struct str call);
-/* Has this very call ended its lock before? */
-bool late_ended(const struct late *l, const struct request *rq, struct str call);
+/* Has this very call got its lock before, or ended it? */
+bool late_settled(struct late *l, const struct request *rq, struct str call);
 void late_note(struct late *l, const struct request *rq, struct str call, const struct answer *ans);
 /* A function of the queue that is not a call: /v1/store?do=NAME. NULL: there is none of this name. */
 const struct store_call *store_find(struct str name);
@@ -329,7 +331,7 @@ struct counts {
 	uint64_t http[ROUTES][STATUSES];
 	uint64_t calls[COMMANDS_MAX][CODES];
 	struct spread seconds[COMMANDS_MAX];
-	uint64_t lost, waits, streams, failures;
+	uint64_t lost, waits, streams, failures, log_dropped;
 	struct commits commit_calls, commit_us;
 };
 
@@ -354,7 +356,7 @@ void say_log(const struct http_request *r, const char *address, int status, size
 /* A line for the person who started the server. */
 void say_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* A line of the log about the server itself, which --log none does not suppress. level: info or warn. */
-void say_note(const struct serve *s, const char *level, const char *fmt, ...)
+void say_note(struct serve *s, const char *level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* --- the server ---------------------------------------------------------------------------------- */
@@ -375,12 +377,14 @@ struct serve {
 	struct access access;
 	struct visits visits;
 	struct desk *desks;
+	struct late *late;
 	struct counts counts;
 	char *openapi;
 	char *page; /* of browser_open(); NULL: there is none */
 	bool read_only, ready;
 	atomic_bool draining; /* waiting calls are answered at once */
 	int log;              /* 0: logfmt, 1: JSON, 2: none */
+	uint64_t log_unsaid;  /* dropped lines that no line of the log has counted yet */
 	int64_t started;      /* wall clock */
 	int64_t rate, burst;
 	int64_t waits_max, streams_max;

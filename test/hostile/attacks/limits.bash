@@ -40,3 +40,77 @@ attack_export_of_large_comments() {
 	diff "$scratch/out.json" "$scratch/own.json"
 	ended
 }
+
+# api TOKEN NAME [JSON]: one call; prints the status
+api() {
+	curl -s -m 60 -o "$scratch/body" -w '%{http_code}\n' -H "Authorization: Bearer $1" -H 'Content-Type: application/json' \
+		-d "${3-"{}"}" "$url/v1/$2"
+}
+
+# Nobody reads the pipe of the log: the server answers all the same, and later says how many lines it dropped.
+# stores: sqlite
+attack_log_that_nobody_reads() {
+	queue
+	mkfifo "$scratch/pipe"
+	exec 7<>"$scratch/pipe"
+	"$PAWL" serve --listen 127.0.0.1:0 --auth none 2>"$scratch/pipe" &
+	server=$!
+	IFS= read -r -u 7 output
+	url=${output#pawl: open } url=${url%% *}
+	curl -s -m 60 -o /dev/null -w '%{http_code}\n' "$url/livez?[1-2000]" >"$scratch/codes"
+	[ "$(sort "$scratch/codes" | uniq -c | tr -d ' \n')" = 2000200 ]
+	curl -s -m 60 "$url/metrics" >"$scratch/metrics"
+	grep -q '^pawl_log_dropped_total [1-9]' "$scratch/metrics"
+	cat <&7 >"$scratch/read" &
+	until curl -s -m 60 -o /dev/null "$url/livez" && grep -q 'dropped [0-9]* log lines' "$scratch/read"; do sleep 0.05; done
+	kill $!
+	exec 7<&-
+	ended
+}
+
+# many_queues N: as many queues beside the server's own, in one store
+many_queues() {
+	local i
+	for i in $(seq "$1"); do
+		"$PAWL" init -q --store "$(uri)" --queue "q$i" >/dev/null
+	done
+}
+
+# A reader uses more queues than the server keeps open: everybody else still reaches every queue.
+# stores: sqlite
+attack_more_queues_than_places() {
+	local i reader
+	queue
+	many_queues 66
+	serving
+	reader=$(token reader)
+	for i in $(seq 66); do
+		[ "$(api "$reader" "list?queue=q$i")" = 200 ]
+	done
+	[ "$(api "$admin" create '{"title":"One"}')" = 200 ]
+	[ "$(api "$admin" list?queue=q66)" = 200 ]
+	[ "$(api "$reader" list?queue=q1)" = 200 ]
+	ended
+}
+
+# A reader keeps queues in use with streams: the server's own queue and some places stay free for others.
+# stores: sqlite
+attack_places_that_are_kept_in_use() {
+	local i reader agent
+	queue
+	many_queues 66
+	victim 0 config set serve.max_per_address 400
+	serving
+	reader=$(token reader) agent=$(token agent)
+	for i in $(seq 62); do
+		curl -sN -m 100 -o "$scratch/stream$i" -H "Authorization: Bearer $reader" "$url/v1/events?wake=1&queue=q$i" &
+		until [ -s "$scratch/stream$i" ]; do sleep 0.02; done
+		! grep -q API_ERROR "$scratch/stream$i" || break
+	done
+	grep -q 'too many queues' "$scratch/stream$i"
+	[ "$i" -gt 40 ]
+	[ "$(api "$agent" create '{"title":"One"}')" = 200 ]
+	[ "$(api "$agent" list?queue=q65)" = 200 ]
+	[ "$(api "$agent" list?queue=q66)" = 200 ]
+	ended
+}
