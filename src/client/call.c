@@ -481,6 +481,7 @@ size_t client_call_all(struct client *c, const struct request *rqs, const size_t
 	size_t failed;
 
 	c->keyring.arena = c->arena;
+	c->made += n;
 	client_watch(c);
 	answers[0] = (struct answer){ 0 };
 	if (client_open(c, STORE_WRITE, &answers[0]) != SUCCESS)
@@ -550,6 +551,7 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 
 	*ans = (struct answer){ 0 };
 	c->keyring.arena = c->arena;
+	c->made++;
 	/* before the queue is opened: a server that only reads must not open it for writing */
 	if (role_refuse(c->role, role_for(rq), ans, c->arena) != SUCCESS)
 		return;

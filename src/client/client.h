@@ -29,6 +29,7 @@ struct client_options {
 
 struct client {
 	struct arena *arena; /* of the call */
+	size_t made;         /* calls to the queue so far */
 	struct client_options said;
 	struct place place;
 	struct settings settings;

@@ -9,6 +9,9 @@
 #include "cmd/fields.h"
 
 #define ITEMS_MAX 10000
+/* A server has other callers: a batch must not keep them waiting for long. */
+#define SERVED_MAX 1000
+#define SERVED_EACH_MAX 100 /* commits, one after the other */
 
 /* The words are titles or ids; the file holds more of them. */
 struct batch_args {
@@ -85,6 +88,8 @@ static const char *add_request(struct batch *b, const struct request *rq)
 {
 	if (b->n == ITEMS_MAX)
 		return "a batch has at most 10,000 items; pawl import takes any number";
+	if (b->s->remote && b->n == SERVED_MAX)
+		return "a server takes at most 1,000 items in a batch";
 	b->rqs = arena_grow(b->s->arena, b->rqs, b->n, sizeof(*rq));
 	b->rqs[b->n] = *rq;
 	GIVE(&b->rqs[b->n], part_of, TYPED_BATCH);
@@ -246,6 +251,9 @@ static enum result run(struct session *s, struct args *args, const struct comman
 	struct answer ans = { 0 };
 	enum result code = collect(&b, a, out);
 
+	if (code == SUCCESS && s->remote && a->keep_going && b.n > SERVED_EACH_MAX)
+		code = run_fail(USAGE, STR("a server takes at most 100 items with keep_going"),
+				STR("nothing was changed"), out);
 	if (code == SUCCESS && !b.n)
 		code = run_fail(USAGE, STR("there are no items: give arguments, or --file FILE"),
 				STR("--file - reads them from standard input"), out);

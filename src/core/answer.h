@@ -107,6 +107,9 @@ struct answer {
 		*came_back; /* why the task (or `next`) is work again; or NULL. fields: the event;
 				   * reason: a sentence */
 	int64_t barred; /* enum typed: a lock of this kind refuses the call, for at most wait_ms */
+	/* Not made yet: the answers before it have filled the arena (arena_over). The caller makes it again with another one.
+	 * Never sent. */
+	bool put_off;
 };
 
 /* Fills in a refusal. Returns code. */

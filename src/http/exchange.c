@@ -213,6 +213,16 @@ static void end(struct http_exchange *x, int status)
 		conn_answered(c);
 }
 
+static void add_reply_head(struct http_exchange *x, struct buf *out, int status, const char *type,
+			   struct http_headers extra, size_t length)
+{
+	add_headers(x->s, out, status, type, extra, closes(x));
+	if (status != 204 && status != 304)
+		add_length(out, length);
+	buf_adds(out, STR("\r\n"));
+	x->bytes = without_body(x, status) ? 0 : length;
+}
+
 void http_reply(struct http_exchange *x, int status, const char *type, struct http_headers extra,
 		struct str body)
 {
@@ -222,17 +232,52 @@ void http_reply(struct http_exchange *x, int status, const char *type, struct ht
 		end(x, 0);
 		return;
 	}
-	add_headers(x->s, &out, status, type, extra, closes(x));
-	if (status != 204 && status != 304)
-		add_length(&out, body.n);
-	buf_adds(&out, STR("\r\n"));
-	if (!without_body(x, status)) {
+	add_reply_head(x, &out, status, type, extra, body.n);
+	if (x->bytes)
 		buf_adds(&out, body);
-		x->bytes = body.n;
-	}
 	conn_write(x->c, out.p, out.n);
 	buf_free(&out);
 	end(x, status);
+}
+
+/* A body that belongs to the connection until it is sent. */
+struct own_body {
+	struct buf body;
+	void (*sent)(void *ctx);
+	void *ctx;
+};
+
+static void own_body_free(const void *data, size_t n, void *own)
+{
+	struct own_body *b = own;
+
+	(void)data;
+	(void)n;
+	buf_free(&b->body);
+	b->sent(b->ctx);
+	free(b);
+}
+
+void http_reply_own(struct http_exchange *x, int status, const char *type,
+		    struct http_headers extra, struct buf *body, void (*sent)(void *ctx), void *ctx)
+{
+	struct own_body *own = mem_alloc(sizeof(*own));
+	struct buf out = BUF_MAX(SIZE_MAX / 4);
+	bool kept = false;
+
+	*own = (struct own_body){ .body = *body, .sent = sent, .ctx = ctx };
+	*body = (struct buf){ .max = body->max };
+	if (x->c) {
+		add_reply_head(x, &out, status, type, extra, own->body.n);
+		conn_write(x->c, out.p, out.n);
+		kept = x->bytes &&
+		       !evbuffer_add_reference(bufferevent_get_output(x->c->bev), own->body.p,
+					       own->body.n, own_body_free, own);
+	}
+	if (!kept)
+		own_body_free(NULL, 0, own);
+	buf_free(&out);
+	end(x, x->c ? status : 0);
 }
 
 void http_refuse(struct http_exchange *x, int status, const char *reason)

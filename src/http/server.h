@@ -157,6 +157,11 @@ bool http_gone(const struct http_exchange *x);
  * Content-Length, Transfer-Encoding, Connection or Date. HEAD, 204 and 304 are sent without body. */
 void http_reply(struct http_exchange *x, int status, const char *type, struct http_headers extra,
 		struct str body);
+/* The same for a long body, which it takes over instead of copying it. Calls sent() once, when the body is sent or the peer
+ * is gone. */
+void http_reply_own(struct http_exchange *x, int status, const char *type,
+		    struct http_headers extra, struct buf *body, void (*sent)(void *ctx),
+		    void *ctx);
 /* The same with the server's own error body, for refusals. */
 void http_refuse(struct http_exchange *x, int status, const char *reason);
 /* Ends the exchange without an answer and closes the connection. */

@@ -73,7 +73,10 @@ int job_run(struct edit *e, void *ctx)
 	int r;
 
 	j->began_ns = os_monotonic_ns();
-	*j->ans = (struct answer){ .now = e->now };
+	*j->ans = (struct answer){ .now = e->now, .put_off = arena_over(j->arena) };
+	if (j->ans->put_off)
+		return act_refuse(&w, USAGE, STR("the calls of this commit need too much memory"),
+				  STR("make fewer calls at once"));
 	r = repeat_find(&w);
 	if (!r)
 		r = guard_check(&w);
@@ -160,7 +163,7 @@ static void write_all(struct queue *q, struct change *changes, struct job *jobs,
 		if (jobs[i].failed) {
 			*ans = (struct answer){ .now = ans->now };
 			fault_answer(&q->err, ans, jobs[i].arena);
-		} else if (came_back(ans)) {
+		} else if (came_back(ans) && !arena_over(jobs[i].arena)) {
 			read_past(q->store, came_back(ans), ans, jobs[i].arena);
 		}
 	}

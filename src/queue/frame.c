@@ -40,6 +40,16 @@ bool frame_cut(struct str *rest, struct str *one)
 	return true;
 }
 
+size_t frame_count(struct str rest, size_t most)
+{
+	struct str one;
+	size_t n = 0;
+
+	while (n < most && frame_cut(&rest, &one))
+		n++;
+	return n;
+}
+
 /* Adds what `one` has collected as a frame, and frees it. */
 static void add_and_free(struct buf *b, struct buf *one)
 {

@@ -15,6 +15,8 @@
 void frame_add(struct buf *b, struct str one);
 /* Cuts the next frame out of *rest. false: there is none, or the bytes are damaged. */
 bool frame_cut(struct str *rest, struct str *one);
+/* The number of frames, at most `most`. */
+size_t frame_count(struct str rest, size_t most);
 
 /* --- requests ------------------------------------------------------------------------------------ */
 

@@ -289,7 +289,7 @@ abandoned_is() {
 	END
 	for name in pawl_queue_up pawl_tasks pawl_locks pawl_oldest_ready_seconds pawl_calls_total pawl_call_seconds_count \
 		pawl_commit_calls_sum pawl_commit_seconds_sum pawl_abandoned_total pawl_lost_lock_total pawl_waiters pawl_streams \
-		pawl_http_requests_total pawl_auth_failures_total pawl_tls_handshakes_total pawl_tls_resumed_total process_cpu_seconds_total process_resident_memory_bytes \
+		pawl_http_requests_total pawl_auth_failures_total pawl_log_dropped_total pawl_tls_handshakes_total pawl_tls_resumed_total process_cpu_seconds_total process_resident_memory_bytes \
 		process_open_fds process_start_time_seconds; do
 		grep -q "^${name}[ {]" metrics || {
 			echo "no $name"

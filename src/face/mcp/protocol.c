@@ -292,15 +292,38 @@ static void one(struct mcp *m, void *via, json_t *o)
 	request(&c, json_text(method));
 }
 
+#define BATCH_MAX 32 /* other callers of a server wait meanwhile */
+
+#define BATCH_BYTES ((size_t)4 << 20)
+
+/* Answers a message of a batch that is not handled, because the answers before it are long. */
+static void leave_out(struct mcp *m, void *via, const json_t *message)
+{
+	json_t *id = json_object_get(message, "id");
+	struct mcp_call c = { .m = m, .id = id && valid_id(id) ? id : NULL, .via = via };
+
+	if (c.id)
+		mcp_fail(&c, RPC_INVALID,
+			 STR("the answers before it are too long for one batch: send it again"),
+			 NULL);
+}
+
 static void batch(struct mcp *m, void *via, const json_t *list)
 {
-	json_t *item, *answers;
-	size_t i;
+	json_t *item, *answers = json_array();
+	size_t i, bytes = 0;
 
-	m->batch = json_array();
-	json_array_foreach(list, i, item)
-		one(m, via, item);
-	answers = m->batch;
+	m->batch = answers;
+	json_array_foreach(list, i, item) {
+		size_t before = json_array_size(answers);
+
+		if (bytes < BATCH_BYTES)
+			one(m, via, item);
+		else
+			leave_out(m, via, item);
+		if (json_array_size(answers) > before)
+			bytes += json_dumpb(json_array_get(answers, before), NULL, 0, JSON_COMPACT);
+	}
 	m->batch = NULL;
 	if (json_array_size(answers))
 		put(m, (struct mcp_out){ .via = via, .last = true }, answers);
@@ -333,6 +356,9 @@ void mcp_take(struct mcp *m, void *via, json_t *message)
 	m->heard = os_boot_ms();
 	if (!json_is_array(message))
 		one(m, via, message);
+	else if (json_array_size(message) > BATCH_MAX)
+		mcp_fail(&nobody, RPC_INVALID, STR("a batch has at most 32 messages"),
+			 json_pack("{s:i}", "max", BATCH_MAX));
 	else if (json_array_size(message) && m->legacy && !strcmp(m->legacy, BATCHES))
 		batch(m, via, message);
 	else

@@ -156,7 +156,7 @@ struct str access_exchange(struct access *x, const struct guest *c)
 	return x->secret;
 }
 
-bool access_spend(struct serve *s, struct meter *m)
+bool access_spend(struct serve *s, struct meter *m, int *retry_s)
 {
 	int64_t now = os_boot_ms();
 
@@ -164,10 +164,17 @@ bool access_spend(struct serve *s, struct meter *m)
 	m->filled_ms = now;
 	if (m->calls > (double)s->burst)
 		m->calls = (double)s->burst;
-	if (m->calls < 1)
+	if (m->calls < 1) {
+		*retry_s = s->rate ? (int)((1 - m->calls) / (double)s->rate) + 1 : 60;
 		return false;
+	}
 	m->calls -= 1;
 	return true;
+}
+
+void access_charge(struct meter *m, size_t calls)
+{
+	m->calls -= (double)calls;
 }
 
 /* --- failed logins ------------------------------------------------------------------------------- */

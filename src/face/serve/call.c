@@ -74,6 +74,24 @@ static json_t *arguments(struct job *j)
 	return NULL;
 }
 
+/* The answer does not fit. A change was made, and its caller must learn that. */
+static void set_brief(struct job *j)
+{
+	struct answer ans = { 0 };
+
+	j->answer.n = 0;
+	j->answer.full = false;
+	if (command_role(j->command) > ROLE_READER && j->code == SUCCESS) {
+		buf_adds(
+			&j->answer,
+			STR("{\"ok\":true,\"code\":\"SUCCESS\",\"warnings\":[\"the change was made; "
+			    "its answer is too long to send\"]}\n"));
+		return;
+	}
+	answer_too_long(&ans);
+	job_fail(j, &ans);
+}
+
 static void set_answer(struct job *j, struct reply *r, struct arena *a)
 {
 	json_t *o = command_json(j->command, r, a);
@@ -85,6 +103,8 @@ static void set_answer(struct job *j, struct reply *r, struct arena *a)
 	buf_addc(&j->answer, '\n');
 	free(text);
 	json_decref(o);
+	if (j->answer.full)
+		set_brief(j);
 }
 
 /* The caller waits for a task: sets when to try again. */
@@ -149,6 +169,7 @@ static bool run(struct desk *d, struct job *j, json_t *o, struct session *s, boo
 	}
 	args->wait = 0; /* the desk waits, not the command */
 	(void)command_run(j->command, s, args, &reply);
+	j->parts = s->client.made;
 	d->session.client.queue = s->client.queue; /* the command may have opened it again */
 	d->session.client.mode = s->client.mode;
 	if (d->session.client.queue)
@@ -183,18 +204,19 @@ static bool run_in(struct desk *d, struct job *j, bool last, struct arena *a)
 
 bool call_run(struct desk *d, struct job *j, bool last)
 {
-	struct arena a = { 0 };
+	struct arena a = { .limit = JSON_ROOM };
 	bool done = run_in(d, j, last, &a);
 
 	arena_free(&a);
 	return done;
 }
 
-static void forget(struct job *j)
+void call_forget(struct job *j)
 {
 	arena_free(&j->noted->arena);
 	free(j->noted);
 	j->noted = NULL;
+	j->tried = false;
 }
 
 const struct request *call_begin(struct desk *d, struct job *j, bool last)
@@ -202,12 +224,13 @@ const struct request *call_begin(struct desk *d, struct job *j, bool last)
 	if (!joins(j->command))
 		return NULL;
 	j->noted = mem_alloc(sizeof(*j->noted));
-	*j->noted = (struct noted){ 0 };
+	*j->noted = (struct noted){ .arena.limit = JSON_ROOM };
 	j->tried = true;
 	(void)run_in(d, j, last, &j->noted->arena);
 	if (j->noted->noted)
 		return &j->noted->rq;
-	forget(j);
+	call_forget(j);
+	j->tried = true;
 	return NULL;
 }
 
@@ -215,5 +238,6 @@ void call_end(struct desk *d, struct job *j, const struct answer *ans, bool last
 {
 	j->noted->ans = ans;
 	(void)call_run(d, j, last);
-	forget(j);
+	call_forget(j);
+	j->tried = true;
 }

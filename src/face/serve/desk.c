@@ -23,6 +23,7 @@ struct job *job_new(enum job_kind kind, struct http_exchange *x, struct guest *c
 	*j = (struct job){ .kind = kind,
 			   .exchange = x,
 			   .caller = *c,
+			   .payer = c->meter,
 			   .body = BUF_MAX(ANSWER_MAX),
 			   .after = BUF_MAX(NAME_MAX_BYTES),
 			   .answer = BUF_MAX(ANSWER_MAX),
@@ -35,6 +36,7 @@ void job_free(struct job *j)
 {
 	caller_free(&j->caller);
 	post_free(j->post);
+	packed_close(j);
 	buf_free(&j->body);
 	buf_free(&j->after);
 	buf_free(&j->answer);
@@ -125,6 +127,13 @@ struct session desk_session(struct desk *d, const struct guest *c, struct arena 
 
 /* --- the turns ----------------------------------------------------------------------------------- */
 
+#define SHARE_MS 50 /* of a turn: then the desk looks who else waits */
+
+bool desk_share_is_over(const struct desk *d)
+{
+	return os_boot_ms() - d->turn_began >= SHARE_MS;
+}
+
 static struct job *take_jobs(struct desk *d, bool *stop)
 {
 	struct job *list;
@@ -136,6 +145,95 @@ static struct job *take_jobs(struct desk *d, bool *stop)
 	*stop = d->stop;
 	pthread_mutex_unlock(&d->lock);
 	return list;
+}
+
+/* --- whose turn it is ------------------------------------------------------------------------------ */
+
+/* A caller's place in the turn. */
+struct share {
+	const struct meter *caller;
+	size_t jobs;
+};
+
+struct turn_place {
+	struct job *job;
+	size_t round, n;
+};
+
+static int by_round(const void *a, const void *b)
+{
+	const struct turn_place *x = a, *y = b;
+
+	if (x->round != y->round)
+		return x->round < y->round ? -1 : 1;
+	return x->n < y->n ? -1 : 1;
+}
+
+static struct share *share_of(struct share *shares, size_t *n, const struct meter *caller)
+{
+	size_t i = 0;
+
+	while (i < *n && shares[i].caller != caller)
+		i++;
+	if (i == *n)
+		shares[(*n)++] = (struct share){ .caller = caller };
+	return &shares[i];
+}
+
+/* Orders the jobs of the turn: the first one of each caller, the second one of each, and so on. The caller that made the
+ * last turn long comes after the others. */
+static struct job *in_fair_order(const struct desk *d, struct job *list)
+{
+	struct arena a = { 0 };
+	struct share *shares;
+	struct turn_place *places;
+	struct job *first = NULL, **last = &first;
+	size_t n = 0, callers = 0;
+
+	for (struct job *j = list; j; j = j->next)
+		n++;
+	shares = arena_array(&a, struct share, n + 1);
+	places = arena_array(&a, struct turn_place, n + 1);
+	n = 0;
+	for (struct job *j = list; j; j = j->next, n++) {
+		struct share *s = share_of(shares, &callers, j->payer);
+
+		places[n] = (struct turn_place){ j, s->jobs++ + (j->payer == d->slow), n };
+	}
+	if (callers > 1)
+		qsort(places, n, sizeof(*places), by_round);
+	for (size_t i = 0; i < n; i++) {
+		*last = places[i].job;
+		last = &places[i].job->next;
+	}
+	*last = NULL;
+	arena_free(&a);
+	return first;
+}
+
+static void put_off(struct desk *d, struct job *j)
+{
+	struct job **at = &d->pending;
+
+	while (*at)
+		at = &(*at)->next;
+	j->next = NULL;
+	*at = j;
+}
+
+/* The jobs that earlier turns have left over come before new ones. */
+static struct job *with_pending(struct desk *d, struct job *list)
+{
+	struct job **at = &d->pending, *all;
+
+	while (*at)
+		at = &(*at)->next;
+	*at = list;
+	all = d->pending;
+	d->pending = NULL;
+	for (struct job *j = all; j; j = j->next)
+		j->put_off = false;
+	return all && all->next ? in_fair_order(d, all) : all;
 }
 
 bool job_is_gone(const struct job *j)
@@ -199,7 +297,7 @@ static bool run_one(struct desk *d, struct job *j, bool last)
 	case JOB_SETTLE:
 		break;
 	case JOB_PACKED:
-		packed_run(d, j, last);
+		return packed_go_on(d, j, last);
 	}
 	return j->status != 0;
 }
@@ -229,9 +327,12 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
 	struct job *j, *next, *answered = NULL, **end = &answered;
+	const struct meter *ran = NULL; /* the caller of the last job that was made alone */
+	bool any = false;
 
 	refuse_revoked(d, list);
 	d->creates = store_creates(d, list);
+	d->turn_began = os_boot_ms();
 	if (desk_open(d, &ans, &a))
 		packed_run(d, list, last);
 	else
@@ -241,19 +342,29 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 
 		next = j->next;
 		j->next = NULL;
+		if (!j->status && !j->tried && any && desk_share_is_over(d)) {
+			put_off(d, j);
+			continue;
+		}
 		/* a call over MCP closes a queue that failed */
 		if (!j->status && !j->tried && !d->session.client.queue && !desk_open(d, &ans, &a))
 			job_fail(j, &ans);
-		if (!j->status && !j->tried) /* may take long */
+		if (!j->status && !j->tried) { /* may take long */
 			answer_all(d, &answered, &end);
+			ran = j->payer;
+			any = true;
+		}
 		/* a client of MCP that closed its side may still read the answer */
 		if (j->status || (job_is_gone(j) && !own) || (!j->tried && run_one(d, j, last))) {
 			*end = j;
 			end = &j->next;
+		} else if (!own && j->put_off) {
+			put_off(d, j);
 		} else if (!own) {
 			keep_waiting(d, j);
 		}
 	}
+	d->slow = desk_share_is_over(d) ? ran : NULL;
 	answer_all(d, &answered, &end);
 	arena_free(&a);
 }
@@ -357,8 +468,8 @@ static void *work(void *desk)
 	bool stop = false, look = false, last;
 	struct job *list;
 
-	while (!stop) {
-		list = seats_settle(take_jobs(d, &stop));
+	while (!stop || d->pending) {
+		list = with_pending(d, seats_settle(take_jobs(d, &stop)));
 		drop_gone(d);
 		if (d->open && is_awaited(d))
 			queue_wake_fd(d->session.client.queue); /* before the look */
@@ -377,7 +488,7 @@ static void *work(void *desk)
 		if (last)
 			seats_drain(d);
 		if (!stop)
-			look = sleep_until(d);
+			look = !d->pending && sleep_until(d);
 	}
 	try_waiting(d, true);
 	seats_end(d);
@@ -566,6 +677,52 @@ void desk_free_all(struct serve *s)
 	}
 }
 
+#define LONG (64u << 10) /* answers that count for the next limit */
+#define UNSENT_MAX \
+	(2u * ANSWER_MAX) /* of one caller, for answers that tell nothing but what they read */
+
+struct unsent {
+	struct meter *caller;
+	size_t n;
+};
+
+static void was_sent(void *unsent)
+{
+	struct unsent *u = unsent;
+
+	u->caller->unsent -= u->n;
+	free(u);
+}
+
+static bool only_reads(const struct job *j)
+{
+	switch (j->kind) {
+	case JOB_COMMAND:
+		return command_role(j->command) == ROLE_READER;
+	case JOB_STORE:
+		return store_role(j->store) == ROLE_READER;
+	case JOB_PACKED:
+		return packed_only_reads(j);
+	default:
+		return false;
+	}
+}
+
+/* A caller that asks for long answers and does not read them must not fill the memory. */
+static void send_long(struct job *j, struct http_headers extra)
+{
+	struct unsent *u;
+
+	if (j->caller.meter->unsent > UNSENT_MAX - ANSWER_MAX && only_reads(j)) {
+		http_refuse(j->exchange, 429, "this token has not read its earlier answers yet");
+		return;
+	}
+	u = mem_alloc(sizeof(*u));
+	*u = (struct unsent){ j->caller.meter, j->answer.n };
+	u->caller->unsent += u->n;
+	http_reply_own(j->exchange, j->status, j->type, extra, &j->answer, was_sent, u);
+}
+
 static void send_answer(struct serve *s, struct job *j)
 {
 	static const struct http_header later[] = { { { "Retry-After", 11 }, { "1", 1 } },
@@ -576,8 +733,16 @@ static void send_answer(struct serve *s, struct job *j)
 	counts_job(s, j);
 	if (j->answer.full)
 		http_refuse(j->exchange, 500, "the answer is too long: use a limit");
-	else
+	else if (j->answer.n < LONG)
 		http_reply(j->exchange, j->status, j->type, extra, buf_str(&j->answer));
+	else
+		send_long(j, extra);
+}
+
+void job_charge(struct job *j)
+{
+	if (j->parts > 1)
+		access_charge(j->caller.meter, j->parts - 1);
 }
 
 void job_done(void *job)
@@ -598,6 +763,7 @@ void job_done(void *job)
 	} else if (j->kind == JOB_MCP) {
 		endpoint_done(s, j);
 	} else {
+		job_charge(j);
 		if (j->status)
 			send_answer(s, j);
 		else

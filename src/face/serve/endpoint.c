@@ -212,6 +212,7 @@ static void finish(struct job *j, bool arrived)
 	struct desk *d = j->desk;
 
 	counts_job(d->serve, j);
+	job_charge(j);
 	http_timer_cancel(p->ping);
 	p->ping = NULL;
 	if (p->counted) {

@@ -338,6 +338,7 @@ static void look(struct stream *t, bool first)
 	}
 	j = job_new(JOB_EVENTS, NULL, &none);
 	j->owner = t;
+	j->payer = t->caller.meter;
 	j->first = first;
 	j->wakes = t->wakes;
 	j->since = t->since;

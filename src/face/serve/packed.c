@@ -3,23 +3,48 @@
  * of a turn are committed together, with the changes of commands (call.c). The server never takes token hashes or a
  * policy from a caller. Processes of one machine send them to each other in another encoding (queue/relay.c), which the
  * server does not read.
+ *
+ * A job may have many parts. They are made in their order and in pieces, so that one caller cannot keep the desk from the
+ * others, nor fill the memory with answers:
+ *
+ *   packed_open()   reads and judges all parts, before the first one is made
+ *   packed_run()    commits the changes that are next, at most SLICE of each job, until their answers take COMMIT_ROOM
+ *   packed_go_on()  makes the reads that are next, until the turn has lasted long enough
+ *
+ * A job with parts left comes back in the next turn.
  */
 #include "face/serve/serve.h"
 
-#include "base/os.h"
+#include <stdlib.h>
 
+#include "base/os.h"
+#include "client/redact.h"
+
+#define SLICE 256               /* changes of a job in one commit */
+#define COMMIT_ROOM (48u << 20) /* memory of the answers of a commit */
+#define BRIEF_ROOM (8u << 20)   /* of an answer: for the brief answers of changes */
+
+/* The parts of a job. Their texts are in its body. */
 struct batch {
+	struct arena arena;
 	struct request *rqs;
 	size_t *under;     /* see queue_call_all() */
 	struct str *calls; /* ids of changes */
 	enum arrival *arrivals;
-	struct answer *answers;
 	size_t n;
+	size_t next;  /* those before it have their answers in the job */
+	size_t taken; /* parts of the commit under way */
+	bool resumed; /* some parts were made in an earlier turn */
 };
 
 static bool is_packed(const struct job *j)
 {
 	return j->kind == JOB_PACKED && !j->status;
+}
+
+static bool reads(const struct request *rq)
+{
+	return op_flags(rq->op) & OP_READS;
 }
 
 /* Sets the caller of the request: the token decides, not the request itself. */
@@ -47,8 +72,10 @@ static bool sign(struct desk *d, struct job *j, struct request *rq)
 	return true;
 }
 
-static struct request *make_room(struct batch *b, struct arena *a)
+static struct request *make_room(struct batch *b)
 {
+	struct arena *a = &b->arena;
+
 	b->rqs = arena_grow(a, b->rqs, b->n, sizeof(*b->rqs));
 	b->under = arena_grow(a, b->under, b->n, sizeof(*b->under));
 	b->calls = arena_grow(a, b->calls, b->n, sizeof(*b->calls));
@@ -58,63 +85,61 @@ static struct request *make_room(struct batch *b, struct arena *a)
 }
 
 /* Reads one request into the batch. false: it is refused. */
-static bool add_request(struct desk *d, struct job *j, struct str one, struct batch *b,
-			size_t first, struct arena *a)
+static bool add_request(struct desk *d, struct job *j, struct str one, struct batch *b)
 {
-	struct frame_extra *x = arena_new(a, struct frame_extra);
-	size_t room = b->n;
-	struct request *rq = make_room(b, a);
+	struct frame_extra *x = arena_new(&b->arena, struct frame_extra);
+	struct request *rq = make_room(b);
 
-	if (frame_request_open(one, rq, x, a) || b->n - first >= FRAMES_MAX ||
-	    (size_t)x->under > b->n - first) {
+	if (frame_request_open(one, rq, x, &b->arena) || b->n >= FRAMES_MAX ||
+	    (size_t)x->under > b->n) {
 		job_refuse(j, 400, USAGE, STR("the packed requests cannot be read"), STR(""), "");
 		return false;
 	}
-	b->arrivals[room] = late_judge(d->serve->late, rq, x->call, j->attempt);
-	if (b->arrivals[room] == ARRIVAL_LATE) {
+	b->arrivals[b->n] = late_judge(d->serve->late, rq, x->call, j->attempt);
+	if (b->arrivals[b->n] == ARRIVAL_LATE) {
 		job_refuse(j, 409, CONFLICT, STR("this call was made again before it arrived"),
 			   STR(""), "");
 		return false;
 	}
 	rq->pass = x->pass;
-	b->calls[room] = x->call;
-	b->under[room] = (size_t)x->under;
+	b->calls[b->n] = x->call;
+	b->under[b->n] = (size_t)x->under;
 	if (!sign(d, j, rq))
 		return false;
 	b->n++;
 	return true;
 }
 
-static bool add_job(struct desk *d, struct job *j, struct batch *b, struct arena *a)
+void packed_close(struct job *j)
+{
+	if (j->batch)
+		arena_free(&j->batch->arena);
+	free(j->batch);
+	j->batch = NULL;
+}
+
+/* Reads all parts of the job. false: it is refused. */
+static bool packed_open(struct desk *d, struct job *j)
 {
 	struct str rest = buf_str(&j->body), one;
-	size_t first = b->n;
 
+	if (j->batch)
+		return true;
+	j->batch = mem_alloc(sizeof(*j->batch));
+	*j->batch = (struct batch){ 0 };
 	while (rest.n && !j->status) {
 		if (!frame_cut(&rest, &one))
 			job_refuse(j, 400, USAGE, STR("the packed requests cannot be read"),
 				   STR(""), "");
 		else
-			(void)add_request(d, j, one, b, first, a);
+			(void)add_request(d, j, one, j->batch);
 	}
-	if (!j->status && b->n == first)
+	if (!j->status && !j->batch->n)
 		job_refuse(j, 400, USAGE, STR("there is no packed request"), STR(""), "");
-	if (j->status)
-		b->n = first;
 	return !j->status;
 }
 
-static void add_command(struct desk *d, struct job *j, struct batch *b, bool last, struct arena *a)
-{
-	const struct request *rq = job_is_gone(j) ? NULL : call_begin(d, j, last);
-
-	if (!rq)
-		return;
-	*make_room(b, a) = *rq;
-	b->under[b->n] = 0;
-	b->calls[b->n] = STR("");
-	b->n++;
-}
+/* --- answers ------------------------------------------------------------------------------------ */
 
 const struct command *packed_command(enum op op)
 {
@@ -126,30 +151,110 @@ const struct command *packed_command(enum op op)
 	return NULL;
 }
 
-static void set_answers(struct job *j, const struct batch *b, size_t from, size_t n,
-			struct arena *a)
+static struct task *without_texts(const struct task *t, struct arena *a)
 {
-	j->status = 200;
-	j->type = FRAME_TYPE;
-	j->made = mem_alloc((n + 1) * sizeof(*j->made));
-	for (size_t i = from; i < from + n; i++) {
-		const struct command *c = packed_command(b->rqs[i].op);
+	struct task *brief = t ? arena_new(a, struct task) : NULL;
 
-		redact_answer(&j->desk->serve->session->client, j->caller.role, &b->answers[i], a);
-		frame_answer(&j->answer, &b->answers[i]);
-		if (c)
-			j->made[j->made_n++] = (struct made){ c, b->answers[i].code };
-	}
+	if (!t)
+		return NULL;
+	*brief = *t;
+	brief->description = brief->acceptance = brief->summary = brief->blocker_reason =
+		brief->unblock_action = brief->extra = STR("");
+	brief->labels = brief->depends = (struct strs){ 0 };
+	return brief;
 }
 
-static bool waits(struct job *j, const struct answer *answers, size_t n, bool last)
+/* The change was made, so its caller must learn the outcome, the lock and the version: whatever else is too long. */
+static struct answer brief_of(const struct answer *ans, bool read, struct arena *a)
+{
+	struct answer brief = *ans;
+
+	if (read) {
+		brief = (struct answer){ .now = ans->now };
+		answer_too_long(&brief);
+		return brief;
+	}
+	brief.task = without_texts(ans->task, a);
+	brief.next = without_texts(ans->next, a);
+	brief.tasks = NULL;
+	brief.events = NULL;
+	brief.candidates = NULL;
+	brief.standing = NULL;
+	brief.related = NULL;
+	brief.n_tasks = brief.n_events = brief.n_candidates = 0;
+	brief.warnings = arena_append(
+		a, (struct strs){ 0 },
+		STR("the answer was too long: texts, labels and dependencies are left out; pawl show has them"));
+	return brief;
+}
+
+/* Adds the answer of the part that is next. */
+static void add_answer(struct job *j, const struct answer *full)
+{
+	struct answer shown = *full, *ans = &shown;
+	struct arena own = { 0 };
+	struct batch *b = j->batch;
+	const struct request *rq = &b->rqs[b->next++];
+	const struct command *c = packed_command(rq->op);
+	size_t before = j->answer.n;
+
+	redact_answer(&j->desk->serve->session->client, j->caller.role, ans, &own);
+	j->answer.max = ANSWER_MAX - BRIEF_ROOM;
+	frame_answer(&j->answer, ans);
+	if (j->answer.full) {
+		struct arena a = { 0 };
+		struct answer brief = brief_of(ans, reads(rq), &a);
+
+		j->answer.n = before;
+		j->answer.full = false;
+		j->answer.max = ANSWER_MAX;
+		frame_answer(&j->answer, &brief);
+		arena_free(&a);
+	}
+	arena_free(&own);
+	if (!j->made)
+		j->made = mem_alloc((b->n + 1) * sizeof(*j->made));
+	if (c)
+		j->made[j->made_n++] = (struct made){ c, ans->code };
+	if (b->next < b->n)
+		return;
+	j->status = 200;
+	j->type = FRAME_TYPE;
+}
+
+/* The caller waits for a task: the next try reads the request again, because a later attempt of it may come before. */
+static bool waits(struct job *j, const struct answer *ans, bool last)
 {
 	int64_t now = os_boot_ms();
 
-	if (last || n != 1 || answers[0].code != NO_TASKS || !j->parked || now >= j->wait_until)
+	if (last || j->batch->n != 1 || ans->code != NO_TASKS || !j->parked || now >= j->wait_until)
 		return false;
-	j->due = answers[0].wait_ms > 0 ? now + answers[0].wait_ms : INT64_MAX;
+	j->due = ans->wait_ms > 0 ? now + ans->wait_ms : INT64_MAX;
+	packed_close(j);
 	return true;
+}
+
+/* --- changes ------------------------------------------------------------------------------------ */
+
+/* The changes that one commit makes. */
+struct commit {
+	struct request *rqs;
+	struct str *calls;
+	enum arrival *arrivals;
+	struct answer *answers;
+	size_t n;
+	struct arena arena;
+};
+
+static void commit_add(struct commit *c, const struct request *rq, struct str call,
+		       enum arrival arrival)
+{
+	c->rqs = arena_grow(&c->arena, c->rqs, c->n, sizeof(*c->rqs));
+	c->calls = arena_grow(&c->arena, c->calls, c->n, sizeof(*c->calls));
+	c->arrivals = arena_grow(&c->arena, c->arrivals, c->n, sizeof(*c->arrivals));
+	c->rqs[c->n] = *rq;
+	c->calls[c->n] = call;
+	c->arrivals[c->n++] = arrival;
 }
 
 static int64_t now_us(void)
@@ -157,31 +262,21 @@ static int64_t now_us(void)
 	return os_monotonic_ns() / 1000;
 }
 
-static void count(struct desk *d, const struct batch *b, int64_t took_us)
-{
-	size_t changes = 0;
-
-	for (size_t i = 0; i < b->n; i++)
-		changes += !(op_flags(b->rqs[i].op) & OP_READS);
-	if (changes)
-		counts_commit(d->serve, changes, took_us);
-}
-
 /* The answers behind a refused call stay empty: none of the calls was made. */
-static void call_all(struct queue *q, struct batch *b, struct arena *a)
+static void call_all(struct queue *q, struct batch *b, struct answer *answers, struct arena *a)
 {
 	size_t bad = 0;
 
 	for (size_t i = 0; i < b->n && bad == i; i++)
-		bad += !(op_flags(b->rqs[i].op) & OP_READS);
+		bad += !reads(&b->rqs[i]);
 	if (bad == b->n)
-		bad = queue_call_all(q, b->rqs, b->under, b->answers, b->n, a);
+		bad = queue_call_all(q, b->rqs, b->under, answers, b->n, a);
 	else
-		answer_fail(&b->answers[bad], USAGE, STR("a read cannot be part of a commit"),
+		answer_fail(&answers[bad], USAGE, STR("a read cannot be part of a commit"),
 			    STR(""));
 	for (size_t i = 0; bad < b->n && i < b->n; i++)
 		if (i != bad)
-			b->answers[i] = (struct answer){ 0 };
+			answers[i] = (struct answer){ 0 };
 }
 
 /* The call got a lock when it first arrived, and somebody else ended that lock; or it ended a lock, and the task was
@@ -197,74 +292,192 @@ static void tell_lost(struct answer *ans)
 	ans->applied = '?';
 }
 
-static void call(struct desk *d, struct batch *b, bool all, struct arena *a)
+static void note(struct desk *d, const struct request *rq, struct str call, enum arrival arrival,
+		 struct answer *ans)
 {
-	struct client *c = &d->session.client;
+	late_note(d->serve->late, rq, call, ans);
+	/* the caller may have made the call once */
+	if (ans->repeated && arrival == ARRIVAL_AGAIN)
+		ans->repeated = REPEATED_MAYBE;
+	desk_failed(d, ans);
+	if (ans->code != SUCCESS && arrival == ARRIVAL_AGAIN &&
+	    late_settled(d->serve->late, rq, call))
+		tell_lost(ans);
+}
+
+static void commit_make(struct desk *d, struct commit *c)
+{
+	struct client *client = &d->session.client;
 	int64_t began = now_us();
 
-	b->answers = arena_array(a, struct answer, b->n + 1);
-	memset(b->answers, 0, (b->n + 1) * sizeof(*b->answers));
-	if (!b->n)
+	c->answers = arena_array(&c->arena, struct answer, c->n + 1);
+	if (!c->n)
 		return;
-	queue_patience(c->queue, client_timeout(c, all ? OP_BATCH : 0));
-	if (all)
-		call_all(c->queue, b, a);
-	else
-		queue_call_many(c->queue, b->rqs, b->answers, b->n, a);
-	count(d, b, now_us() - began);
-	for (size_t i = 0; i < b->n; i++) {
-		late_note(d->serve->late, &b->rqs[i], b->calls[i], &b->answers[i]);
-		/* the caller may have made the call once */
-		if (b->answers[i].repeated && b->arrivals[i] == ARRIVAL_AGAIN)
-			b->answers[i].repeated = REPEATED_MAYBE;
-		desk_failed(d, &b->answers[i]);
-		if (b->answers[i].code != SUCCESS && b->arrivals[i] == ARRIVAL_AGAIN &&
-		    late_settled(d->serve->late, &b->rqs[i], b->calls[i]))
-			tell_lost(&b->answers[i]);
-	}
+	c->arena.limit = c->arena.held + COMMIT_ROOM;
+	queue_patience(client->queue, client_timeout(client, 0));
+	queue_call_many(client->queue, c->rqs, c->answers, c->n, &c->arena);
+	counts_commit(d->serve, c->n, now_us() - began);
+	for (size_t i = 0; i < c->n; i++)
+		if (!c->answers[i].put_off)
+			note(d, &c->rqs[i], c->calls[i], c->arrivals[i], &c->answers[i]);
 }
 
 /* A job whose calls are one commit of their own. */
 static void run_alone(struct desk *d, struct job *j)
 {
-	struct batch b = { 0 };
-	struct arena a = { 0 };
+	struct client *client = &d->session.client;
+	struct arena a = { .limit = COMMIT_ROOM };
+	struct batch *b = j->batch;
+	struct answer *answers = arena_array(&a, struct answer, b->n + 1);
+	int64_t began = now_us();
 
-	if (add_job(d, j, &b, &a)) {
-		call(d, &b, true, &a);
-		set_answers(j, &b, 0, b.n, &a);
+	queue_patience(client->queue, client_timeout(client, OP_BATCH));
+	call_all(client->queue, b, answers, &a);
+	counts_commit(d->serve, b->n, now_us() - began);
+	for (size_t i = 0; i < b->n; i++) {
+		note(d, &b->rqs[i], b->calls[i], b->arrivals[i], &answers[i]);
+		add_answer(j, &answers[i]);
 	}
 	arena_free(&a);
 }
 
+/* Answers a change that came again, with a later attempt, while the job waited for its turn. */
+static bool is_late(struct desk *d, struct job *j, size_t i)
+{
+	struct batch *b = j->batch;
+	struct answer ans = { 0 };
+
+	if (!b->resumed ||
+	    late_judge(d->serve->late, &b->rqs[i], b->calls[i], j->attempt) != ARRIVAL_LATE)
+		return false;
+	answer_fail(&ans, CONFLICT, STR("this call was made again before it arrived"), STR(""));
+	add_answer(j, &ans);
+	return true;
+}
+
+/* Adds the changes of the job that are next. */
+static void take_changes(struct desk *d, struct job *j, struct commit *c)
+{
+	struct batch *b = j->batch;
+
+	b->taken = 0;
+	while (b->next < b->n && !reads(&b->rqs[b->next]) && is_late(d, j, b->next))
+		;
+	for (size_t i = b->next; i < b->n && !reads(&b->rqs[i]) && b->taken < SLICE; i++) {
+		commit_add(c, &b->rqs[i], b->calls[i], b->arrivals[i]);
+		b->taken++;
+	}
+	j->tried = b->taken > 0;
+}
+
+static void give_answers(struct job *j, struct commit *c, size_t from, bool last)
+{
+	struct batch *b = j->batch;
+	size_t n = b->taken;
+
+	b->taken = 0;
+	if (n && waits(j, &c->answers[from], last))
+		return;
+	for (size_t i = 0; i < n && !c->answers[from + i].put_off; i++)
+		add_answer(j, &c->answers[from + i]);
+	b->resumed = true;
+	j->put_off = !j->status;
+}
+
+static void add_command(struct desk *d, struct job *j, struct commit *c, bool last)
+{
+	const struct request *rq = job_is_gone(j) ? NULL : call_begin(d, j, last);
+
+	if (rq)
+		commit_add(c, rq, STR(""), ARRIVAL_FIRST);
+}
+
+static void take_job(struct desk *d, struct job *j, struct commit *c, bool last)
+{
+	j->tried = false;
+	if (j->kind == JOB_COMMAND && !j->status)
+		add_command(d, j, c, last);
+	if (!is_packed(j) || !packed_open(d, j))
+		return;
+	if (j->all) {
+		run_alone(d, j);
+		j->tried = true;
+	} else if (c->n < FRAMES_MAX) {
+		take_changes(d, j, c);
+	} else {
+		j->tried = j->put_off = true;
+	}
+}
+
 void packed_run(struct desk *d, struct job *list, bool last)
 {
-	struct batch b = { 0 };
-	struct arena a = { 0 };
+	struct commit c = { 0 };
 	size_t jobs = 0, k = 0, *from;
 
 	for (struct job *j = list; j; j = j->next)
 		jobs++;
-	from = arena_array(&a, size_t, jobs + 1);
+	from = arena_array(&c.arena, size_t, jobs + 1);
 	for (struct job *j = list; j; j = j->next, k++) {
-		from[k] = b.n;
-		j->tried = j->kind == JOB_PACKED;
-		if (is_packed(j) && j->all)
-			run_alone(d, j);
-		else if (is_packed(j))
-			(void)add_job(d, j, &b, &a);
-		else if (j->kind == JOB_COMMAND && !j->status)
-			add_command(d, j, &b, last, &a);
+		from[k] = c.n;
+		take_job(d, j, &c, last);
 	}
-	from[k] = b.n;
-	call(d, &b, false, &a);
+	commit_make(d, &c);
 	k = 0;
 	for (struct job *j = list; j; j = j->next, k++) {
-		if (j->noted)
-			call_end(d, j, b.answers + from[k], last);
-		else if (is_packed(j) &&
-			 !waits(j, b.answers + from[k], from[k + 1] - from[k], last))
-			set_answers(j, &b, from[k], from[k + 1] - from[k], &a);
+		if (j->noted && c.answers[from[k]].put_off)
+			call_forget(j); /* it is made alone, in this turn */
+		else if (j->noted)
+			call_end(d, j, c.answers + from[k], last);
+		else if (is_packed(j) && j->batch && j->batch->taken)
+			give_answers(j, &c, from[k], last);
 	}
+	arena_free(&c.arena);
+}
+
+/* --- reads -------------------------------------------------------------------------------------- */
+
+/* false: the caller waits. */
+static bool read_one(struct desk *d, struct job *j, bool last)
+{
+	struct arena a = { .limit = READ_ROOM };
+	struct answer ans = { 0 };
+	bool done;
+
+	queue_call(d->session.client.queue, &j->batch->rqs[j->batch->next], &ans, &a);
+	desk_failed(d, &ans);
+	done = !waits(j, &ans, last);
+	if (done)
+		add_answer(j, &ans);
 	arena_free(&a);
+	return done;
+}
+
+bool packed_go_on(struct desk *d, struct job *j, bool last)
+{
+	struct batch *b;
+
+	if (!packed_open(d, j))
+		return true;
+	b = j->batch;
+	if (!reads(&b->rqs[b->next])) { /* a call that waits is tried alone */
+		packed_run(d, j, last);
+		return j->status != 0;
+	}
+	while (!j->status && reads(&b->rqs[b->next])) {
+		if (!read_one(d, j, last))
+			return false;
+		if (!j->status && desk_share_is_over(d))
+			break;
+	}
+	b->resumed = true;
+	j->put_off = !j->status;
+	return j->status != 0;
+}
+
+bool packed_only_reads(const struct job *j)
+{
+	for (size_t i = 0; j->batch && i < j->batch->n; i++)
+		if (!reads(&j->batch->rqs[i]))
+			return false;
+	return j->batch != NULL;
 }

@@ -275,6 +275,7 @@ static void serve_call(struct serve *s, struct http_exchange *x, struct guest *c
 	int64_t seconds = 0, attempt = 0;
 	struct desk *d;
 	struct job *j;
+	size_t parts;
 
 	if (!is_packed_post(x))
 		return;
@@ -287,6 +288,8 @@ static void serve_call(struct serve *s, struct http_exchange *x, struct guest *c
 	else if (!route_query(r->query, "all", &all, &a) || (all.n && !str_is(all, "1")))
 		route_refuse(x, 400, "all= is 1", "");
 	else if ((d = route_desk(s, x, c))) {
+		parts = frame_count(r->body, FRAMES_MAX);
+		access_charge(c->meter, parts ? parts - 1 : 0);
 		j = job_new(JOB_PACKED, x, c);
 		j->all = all.n;
 		j->attempt = attempt;
@@ -513,12 +516,13 @@ void route_head(struct http_exchange *x, void *serve)
 static void with_caller(struct serve *s, struct http_exchange *x)
 {
 	struct guest c = { 0 };
+	int retry_s = 1;
 
 	if (admit(s, x, &c)) {
-		if (access_spend(s, c.meter))
+		if (access_spend(s, c.meter, &retry_s))
 			to_handler(s, x, &c);
 		else
-			refuse_login(x, 429, "too many calls with this token", 1);
+			refuse_login(x, 429, "too many calls with this token", retry_s);
 	}
 	caller_free(&c);
 	access_note_uses(&s->access, false);

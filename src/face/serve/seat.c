@@ -419,6 +419,7 @@ static bool hear(struct desk *d, struct job *j)
 		set_json(j, 400, mcp_error(NULL, RPC_PARSE, STR("this is not JSON"), NULL));
 		return true;
 	}
+	j->parts = json_array_size(message);
 	j->post->modern = era_is_modern(j->post, message);
 	status = era_check(j->post, message, &error);
 	if (status)

@@ -35,6 +35,8 @@
 #define DESKS_MAX 64   /* open queues besides the server's own */
 #define DESKS_SPARE 16 /* of these, for callers that have opened fewer queues than that */
 #define ANSWER_MAX BODY_MAX
+#define READ_ROOM (128u << 20) /* memory of one packed read, before it becomes an answer */
+#define JSON_ROOM (64u << 20)  /* the same for one command: its JSON needs several times as much */
 
 /* --- callers ------------------------------------------------------------------------------------ */
 
@@ -47,6 +49,7 @@ struct meter {
 	int64_t used; /* wall clock */
 	int waits, streams;
 	struct http_party party; /* its connections */
+	size_t unsent; /* bytes of long answers that it has not read yet */
 };
 
 struct guest {
@@ -90,8 +93,11 @@ bool access_hash(struct serve *s, struct str start, struct str *hash);
 struct str access_own(struct access *x, struct str agent);
 /* The token of this run, in exchange for the one that is good for one login; empty: the caller has another one. */
 struct str access_exchange(struct access *x, const struct guest *c);
-/* Takes one call from the caller's burst. false: too many. */
-bool access_spend(struct serve *s, struct meter *m);
+/* Takes one call from the caller's burst. false: too many; *retry_s: when it may call again. */
+bool access_spend(struct serve *s, struct meter *m, int *retry_s);
+/* Takes more calls, which came in one request. They may exceed the burst: then the caller's next requests are refused until
+ * it has made up for them. */
+void access_charge(struct meter *m, size_t calls);
 void access_note_uses(struct access *x, bool now);
 /* Is the token of this caller still valid? */
 bool access_holds(struct serve *s, const struct guest *c);
@@ -121,13 +127,17 @@ struct job {
 	struct desk *desk;
 	struct http_exchange *exchange; /* only for the loop */
 	struct guest caller;
+	const struct meter
+		*payer; /* the caller whose share of the desk it takes; NULL: the server itself */
 	const struct command *command;
 	const struct store_call *store; /* of JOB_STORE */
 	bool all;                       /* of JOB_PACKED: all calls are made, or none */
 	int64_t attempt;                /* of JOB_PACKED: the caller sends it for this time */
+	struct batch *batch;            /* of JOB_PACKED: its parts, as far as they are read */
 	struct noted *noted; /* of JOB_COMMAND: its change, for the commit of this turn */
 	struct post *post;   /* of JOB_MCP and JOB_SETTLE */
 	struct buf body, after;
+	size_t parts;       /* of JOB_COMMAND and JOB_MCP: the calls that it made */
 	int64_t wait_until; /* by os_boot_ms(); 0: it does not wait */
 	int64_t due;        /* when to try again at the latest */
 	bool first;    /* of a stream: begin with a snapshot, or after a cursor that the peer had */
@@ -135,6 +145,7 @@ struct job {
 	bool parked;   /* the caller's meter counts it */
 	bool gone;     /* its peer has closed; under the lock of the desk */
 	bool tried;    /* this turn made its calls */
+	bool put_off;  /* it goes on in the next turn */
 	int64_t since; /* of a stream: leases that expired until then were reported */
 	int64_t began_ns;
 	void *owner; /* the stream or the count that it belongs to */
@@ -179,6 +190,9 @@ struct desk {
 	struct arena arena;
 	struct job *waiting, **waiting_last;
 	struct access access; /* the tokens, to judge calls that wait */
+	struct job *pending;      /* jobs that other turns have left over */
+	const struct meter *slow; /* the caller whose job made the last turn long; NULL: none */
+	int64_t turn_began;       /* by os_boot_ms() */
 	bool open;
 	bool creates; /* the turn has a job that creates the queue */
 	struct lapses lapses;
@@ -208,6 +222,8 @@ void desk_free_all(struct serve *s);
 bool desk_open(struct desk *d, struct answer *ans, struct arena *a);
 /* Opens the queue again for the next turn if this answer may come from a store that moved. */
 void desk_failed(struct desk *d, const struct answer *ans);
+/* Has the turn lasted so long that it should end, because other callers may wait? */
+bool desk_share_is_over(const struct desk *d);
 /* A session for one call of this caller. */
 struct session desk_session(struct desk *d, const struct guest *c, struct arena *a);
 
@@ -221,9 +237,15 @@ bool call_run(struct desk *d, struct job *j, bool last);
  * the answer. NULL: there is no change to make; the job may have its answer already. */
 const struct request *call_begin(struct desk *d, struct job *j, bool last);
 void call_end(struct desk *d, struct job *j, const struct answer *ans, bool last);
-/* The packed requests and the changes of commands of a list, in one commit. Jobs that are answered have a status
- * afterwards. */
+/* Drops the noted change: the job makes it alone. */
+void call_forget(struct job *j);
+/* The changes of packed jobs and of commands of a list, in one commit. Jobs that are answered have a status afterwards. */
 void packed_run(struct desk *d, struct job *list, bool last);
+/* Makes the next parts of a packed job: its reads, or a call that waits. true: the answer is there. */
+bool packed_go_on(struct desk *d, struct job *j, bool last);
+void packed_close(struct job *j);
+/* Has the answered job changed nothing? */
+bool packed_only_reads(const struct job *j);
 /* The command with a route that makes such a request. NULL: there is none. */
 const struct command *packed_command(enum op op);
 struct late *late_new(void);
@@ -250,6 +272,8 @@ void job_fail(struct job *j, const struct answer *ans);
 /* The agent of a call, in `a`. false: the token does not allow this name; *why says so. */
 bool caller_agent(const struct serve *s, const struct guest *c, struct str said, struct str *out,
 		  const char **why);
+/* Takes the parts of the job from the caller's burst; the request itself has taken one. */
+void job_charge(struct job *j);
 /* The loop has the answered job. */
 void job_done(void *job);
 

@@ -114,3 +114,57 @@ attack_places_that_are_kept_in_use() {
 	[ "$(api "$agent" list?queue=q66)" = 200 ]
 	ended
 }
+
+# large_queue N BYTES: a queue of N tasks with a description of BYTES each
+large_queue() {
+	queue
+	python3 -c 'import json, sys
+n, size = int(sys.argv[1]), int(sys.argv[2])
+json.dump([{"id": f"t{i + 1}", "title": f"Task {i + 1}", "description": "x" * size} for i in range(n)], sys.stdout)' "$1" "$2" >"$scratch/tasks.json"
+	victim 0 import "$scratch/tasks.json"
+	rm "$scratch/tasks.json"
+}
+
+# press KIB: tries each line of standard input (see test/hostile/press) on the server
+press() {
+	[ -z "$sanitized" ] || set -- 99999999
+	env -u MALLOC_PERTURB_ python3 "${BASH_SOURCE[0]%/*}/../press" "$url" "$server" "$1" admin="$admin" reader="$reader" agent="$agent"
+}
+
+# Small requests with long answers: each needs bounded memory, and is answered or refused as a whole.
+# stores: sqlite
+attack_small_requests_with_long_answers() {
+	local reader agent
+	large_queue 200 250000
+	victim 0 config set serve.calls_per_second 100000
+	victim 0 config set serve.burst 100000
+	serving
+	reader=$(token reader) agent=$(token agent)
+	press 300000 <<-'END'
+		thirty lists in 210 bytes	reader	200	1	POST	/v1/call	one(LIST) * 30
+		a hundred lists	reader	200	1	POST	/v1/call	one(LIST) * 100
+		lists of four callers at once	reader	200|429	4	POST	/v1/call	one(LIST) * 3
+		all texts that match	reader	200	1	POST	/v1/call	one(LIST, text="x") * 8
+		the tree of everything	reader	200	1	POST	/v1/call	one(LIST, view=1) * 8
+		the log with tasks	reader	200	1	POST	/v1/call	one(LOG, log_view=1) * 8
+		explain next	reader	200	1	POST	/v1/call	one(NEXT, explain=1) * 100
+		one task a thousand times	reader	200	1	POST	/v1/call	one(SHOW, id="t1") * 1000
+		a list as JSON	reader	200|400	2	POST	/v1/list	{"limit": 0}
+		find as JSON	reader	200|400	2	POST	/v1/find	{"text": "x", "limit": 0}
+		an export	reader	200	2	POST	/v1/store?do=export	b"\0\0\0\0"
+		comments on a large task	agent	200	1	POST	/v1/call	one(COMMENT, id="t1", text="a") * 1000
+		updates of a large task	agent	200	1	POST	/v1/call	one(UPDATE, id="t2", title="b") * 1000
+		changes and lists	agent	200	1	POST	/v1/call	(one(COMMENT, id="t1", text="c") + one(LIST)) * 50
+		more requests than allowed	reader	400	1	POST	/v1/call	one(OVERVIEW) * 1001
+		empty frames	reader	400	2	POST	/v1/call	b"\0" * 1000000
+		a frame that claims 4 GiB	reader	400	2	POST	/v1/call	b"\xff\xff\xff\xff" + b"x" * 1000
+		a body of brackets	reader	400	2	POST	/v1/list	[[]] * 200000
+		a body of objects	agent	400	2	POST	/v1/create	{"title": [{}] * 250000}
+		a batch of MCP	reader	200|400	1	POST	/mcp	rpc("tools/list", 5000)
+		long answers in a batch of MCP	reader	200|400	1	POST	/mcp	rpc("tools/call", 32, name="show", arguments={"id": "t1"})
+	END
+	"$PAWL" log t1 --json | python3 -c 'import json, sys
+e = [x for x in json.load(sys.stdin)["events"] if x["event"] == "comment"]
+assert len(e) == 1050, len(e)'
+	ended
+}
