@@ -110,10 +110,17 @@ async function proveServer() {
 
 // --- news -------------------------------------------------------------------------------------------------------
 
+let pages = null; // the tasks of a snapshot that is not complete
+
 function apply(kind, data) {
 	if (kind === "snapshot") {
+		// A large queue comes in pages. The board shows the new tasks when it has all of them.
+		if (!data.page) pages = [];
+		pages?.push(...data.tasks);
+		if (!pages || data.more) return;
 		state.tasks = new Map();
-		for (const t of data.tasks) put(t);
+		pages.forEach(put);
+		pages = null;
 		state.loaded = true;
 	} else if (kind === "event" && state.loaded) {
 		const { event, task } = data;
@@ -148,7 +155,7 @@ function receive(kind, id, data) {
 	if (id) cursor = id;
 	if (kind === "reset") return;
 	apply(kind, data);
-	setLive(true);
+	if (state.loaded) setLive(true);
 	if (leads) channel?.postMessage({ kind, id, data });
 	if (kind === "event" && !data.event.task) {
 		// the whole queue was replaced: read it anew
@@ -169,7 +176,7 @@ function readMessage(text) {
 	if (kind) receive(kind, id, JSON.parse(data));
 }
 
-// A snapshot of a large queue is one long line in many pieces: only new pieces are searched for its end.
+// A page of a snapshot is one long line in many pieces: only new pieces are searched for its end.
 async function readStream(body, heard) {
 	const reader = body.pipeThrough(new TextDecoderStream()).getReader();
 	let parts = [],

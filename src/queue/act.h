@@ -252,6 +252,8 @@ int read_tree(struct store *s, const struct request *rq, struct answer *ans, str
 	      size_t *bad);
 /* Is the text in one of the task's, in any case of its letters? */
 bool task_has_text(const struct task *t, struct str text);
+/* Texts of a page, after which it ends. */
+#define PAGE_BYTES ((size_t)512 << 10)
 /* Adds the events that the request selects, and with LOG_WITH_TASKS their tasks. *bad: counts entries that cannot be
  * used. */
 int log_read(struct store *s, const struct request *rq, struct answer *ans, struct arena *a,

@@ -13,7 +13,10 @@ static int add_task(struct reading *x, const struct record *r)
 		x->bad++;
 	else
 		ans->n_tasks++;
-	return arena_over(x->arena) || (x->limit && ans->n_tasks >= x->limit);
+	x->bytes += r->hot.n + r->body.n;
+	ans->more = HAS(x->rq, after) &&
+		    (x->bytes > PAGE_BYTES || (x->limit && ans->n_tasks >= x->limit));
+	return ans->more || arena_over(x->arena) || (x->limit && ans->n_tasks >= x->limit);
 }
 
 /* Bad records count towards the limit of the store. If there were some, scan again without a limit. */
@@ -23,7 +26,7 @@ static int scan_good(struct reading *x, struct query *q, record_fn *fn)
 
 	if (r || !x->bad || !q->limit || arena_over(x->arena))
 		return r;
-	q->limit = x->bad = x->ans->n_tasks = 0;
+	q->limit = x->bad = x->ans->n_tasks = x->bytes = 0;
 	return x->store->ops->scan(x->store, q, fn, x);
 }
 
@@ -204,6 +207,7 @@ static int read_list(struct reading *x)
 		.type = rq->type,
 		.parent = rq->parent.n ? task_key(x->arena, rq->parent) : STR(""),
 		.text = rq->text,
+		.after = rq->after.n ? task_key(x->arena, rq->after) : STR(""),
 		.body = true,
 		.limit = rq->text.n ? 0 : x->limit,
 	};
@@ -400,14 +404,14 @@ static bool reads_many(const struct request *rq)
 void queue_read(struct store *s, const struct policy *p, const struct request *rq,
 		struct answer *ans, struct arena *a)
 {
-	struct reading x = { s, p, rq, ans, a, ans->now, (size_t)rq->limit, 0, { 0 } };
+	struct reading x = { s, p, rq, ans, a, ans->now, (size_t)rq->limit, 0, { 0 }, 0 };
 	struct store_error *err = s->env.err;
 	int r = STORE_MOVED;
 
 	for (int i = 0; r == STORE_MOVED && i < TRIES; i++) {
 		*err = (struct store_error){ 0 };
 		*ans = (struct answer){ .now = x.now };
-		x.bad = 0;
+		x.bad = x.bytes = 0;
 		x.given_back = (struct strs){ 0 };
 		r = s->ops->snapshot(s, reads_many(rq), dispatch, &x);
 	}

@@ -15,6 +15,7 @@ struct reading {
 	size_t limit;
 	size_t bad;             /* number of bad records, which are omitted */
 	struct strs given_back; /* eligible tasks that the caller excepted */
+	size_t bytes;           /* of the records in the page */
 };
 
 /* Fills in `paused` of the answer, if the queue is. */

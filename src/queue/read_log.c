@@ -16,6 +16,7 @@ struct log_reading {
 	size_t matches; /* of the first pass */
 	size_t skip;    /* the second pass leaves out this many of the oldest */
 	size_t bad;
+	size_t bytes;     /* of the page */
 	int64_t from;     /* older events are shown only for open tasks */
 	struct strs open; /* their keys, sorted */
 };
@@ -66,6 +67,17 @@ static int count_event(const struct entry *en, void *ctx)
 	return 0;
 }
 
+/* A page has one event at least. */
+static bool page_is_full(struct log_reading *x, const struct entry *en)
+{
+	if (!(x->rq->log_view & LOG_PAGE))
+		return false;
+	x->bytes += en->data.n;
+	x->ans->more = x->bytes > PAGE_BYTES ||
+		       (x->rq->limit && x->ans->n_events >= (size_t)x->rq->limit);
+	return x->ans->more;
+}
+
 static int add_event(const struct entry *en, void *ctx)
 {
 	struct log_reading *x = ctx;
@@ -86,7 +98,7 @@ static int add_event(const struct entry *en, void *ctx)
 	}
 	ans->events = arena_grow(x->arena, ans->events, ans->n_events, sizeof(ev));
 	(void)event_keep(en, &ans->events[ans->n_events++], x->arena);
-	return arena_over(x->arena);
+	return arena_over(x->arena) || page_is_full(x, en);
 }
 
 static bool is_selective(const struct log_reading *x)
@@ -194,7 +206,7 @@ int log_read(struct store *s, const struct request *rq, struct answer *ans, stru
 {
 	struct log_reading x = { .store = s, .rq = rq, .ans = ans, .arena = a };
 	struct entry_query q = { .after = rq->after,
-				 .last = (size_t)rq->limit,
+				 .last = rq->log_view & LOG_PAGE ? 0 : (size_t)rq->limit,
 				 .since = rq->since,
 				 .until = rq->until };
 	int64_t relogged = 0;

@@ -26,6 +26,7 @@ struct job *job_new(enum job_kind kind, struct http_exchange *x, struct guest *c
 			   .payer = c->meter,
 			   .body = BUF_MAX(ANSWER_MAX),
 			   .after = BUF_MAX(NAME_MAX_BYTES),
+			   .page = BUF_MAX(NAME_MAX_BYTES),
 			   .answer = BUF_MAX(ANSWER_MAX),
 			   .type = "application/json" };
 	*c = (struct guest){ 0 };
@@ -39,6 +40,7 @@ void job_free(struct job *j)
 	packed_close(j);
 	buf_free(&j->body);
 	buf_free(&j->after);
+	buf_free(&j->page);
 	buf_free(&j->answer);
 	free(j->made);
 	free(j);

@@ -3,6 +3,10 @@
  * each lease that expires, which has no cursor. A reader that reconnects sends Last-Event-ID and gets the events that it
  * missed. If the log does not know the cursor, it gets `reset` and a new snapshot. It may get an expired lease again.
  *
+ * A queue and a log may be larger than the memory that a reader deserves. So a snapshot and missed events come in pages, and
+ * the desk reads the next page only when the peer has taken the one before. Changes between two pages are in the events
+ * that follow. An event has its task, unless a later event of the same page has it.
+ *
  * A remote queue opens a stream without content: it has a line whenever something changed, and one at the start, since a
  * change may have come just before.
  */
@@ -19,7 +23,10 @@
 #define PING STR(": \n\n")
 #define CHANGE STR("event: change\ndata: {}\n\n")
 #define PIECE \
-	((size_t)256 << 10) /* is sent at once: a large snapshot must not look like a slow reader */
+	((size_t)256 << 10) /* is sent at once: a large page must not look like a slow reader */
+#define PAGE_TASKS 500
+#define PAGE_EVENTS 200
+#define PAGE_MAX ((size_t)1 << 20) /* an event that begins behind this is for the next page */
 
 struct stream {
 	struct stream *next;
@@ -29,8 +36,9 @@ struct stream {
 	struct guest caller;
 	struct http_timer *ping;
 	struct buf cursor, out;
-	int64_t since; /* see struct job */
-	size_t sent;
+	struct buf page; /* see struct job */
+	int64_t since;
+	size_t sent, pages;
 	bool busy, again, ended;
 	bool wakes; /* see struct job */
 };
@@ -74,22 +82,70 @@ static enum result newest(struct desk *d, struct str *cursor, struct answer *ans
 	return ans->code;
 }
 
-/* Finds the cursor first: an event that comes in between is then sent, although the snapshot may show it. */
+/* Is the last task of the page before this one gone? Then the store cannot say which tasks come after it. */
+static bool anchor_is_gone(struct desk *d, const struct job *j)
+{
+	struct request rq = { .op = OP_SHOW };
+	struct arena a = { .limit = READ_ROOM };
+	struct answer ans = { 0 };
+	bool gone;
+
+	GIVE(&rq, id, buf_str(&j->page));
+	gone = ask(d, &rq, &ans, &a) == NOT_FOUND;
+	arena_free(&a);
+	return gone;
+}
+
+static void add_reset(struct job *j)
+{
+	add_message(&j->answer, STR(""), "reset", json_object());
+	j->page.n = j->after.n = 0;
+	j->pages = 0;
+}
+
+static json_t *page_json(const struct job *j, const struct answer *ans, struct arena *a)
+{
+	json_t *tasks = json_array(), *o;
+
+	for (size_t i = 0; i < ans->n_tasks; i++)
+		json_array_append_new(tasks, task_json(&ans->tasks[i], ans->now, a));
+	o = json_pack("{s:o, s:I}", "tasks", tasks, "total", (json_int_t)ans->total);
+	if (j->pages || ans->more) {
+		json_object_set_new(o, "page", json_integer((json_int_t)j->pages));
+		json_object_set_new(o, "more", json_boolean(ans->more));
+	}
+	return o;
+}
+
+/* One page of the snapshot. The first one finds the cursor: an event that comes later is then sent, although a page may show
+ * it. Only the last page has the cursor as its id, so a peer that lost a page begins again. */
 static enum result add_snapshot(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LIST };
-	json_t *tasks;
 	struct str cursor;
 
-	if (newest(d, &cursor, ans, a) != SUCCESS || ask(d, &rq, ans, a) != SUCCESS)
+	if (!j->pages) {
+		if (newest(d, &cursor, ans, a) != SUCCESS)
+			return ans->code;
+		set_cursor(j, cursor);
+	}
+	GIVE(&rq, limit, PAGE_TASKS);
+	GIVE(&rq, after, arena_str(a, buf_str(&j->page)));
+	if (ask(d, &rq, ans, a) != SUCCESS)
 		return ans->code;
-	tasks = json_array();
-	for (size_t i = 0; i < ans->n_tasks; i++)
-		json_array_append_new(tasks, task_json(&ans->tasks[i], ans->now, a));
-	add_message(&j->answer, cursor, "snapshot",
-		    json_pack("{s:o, s:I}", "tasks", tasks, "total", (json_int_t)ans->n_tasks));
-	set_cursor(j, cursor);
-	j->since = ans->now;
+	if (j->pages && !ans->n_tasks && anchor_is_gone(d, j)) {
+		add_reset(j);
+		return add_snapshot(d, j, ans, a);
+	}
+	if (!j->pages)
+		j->since = ans->now;
+	add_message(&j->answer, ans->more ? STR("") : buf_str(&j->after), "snapshot",
+		    page_json(j, ans, a));
+	j->page.n = 0;
+	if (ans->more)
+		buf_adds(&j->page, ans->tasks[ans->n_tasks - 1].id);
+	j->pages = ans->more ? j->pages + 1 : 0;
+	j->more = true; /* the next page, or the events of the meantime */
 	return SUCCESS;
 }
 
@@ -130,55 +186,95 @@ static int64_t time_of(struct desk *d, struct str cursor, struct arena *a)
 	struct answer ans = { 0 };
 	int64_t n;
 
-	GIVE(&rq, limit, 0);
-	if (str_to_i64(cursor, &n) && n > 0)
-		GIVE(&rq, after, arena_printf(a, "%lld", (long long)(n - 1)));
-	(void)ask(d, &rq, &ans, a);
-	for (size_t i = 0; i < ans.n_events; i++)
-		if (str_eq(ans.events[i].cursor, cursor))
-			return ans.events[i].at;
+	if (!str_to_i64(cursor, &n) || n <= 0)
+		return 0;
+	GIVE(&rq, limit, 1);
+	GIVE(&rq, log_view, LOG_PAGE);
+	GIVE(&rq, after, arena_printf(a, "%lld", (long long)(n - 1)));
+	if (ask(d, &rq, &ans, a) == SUCCESS && ans.n_events && str_eq(ans.events[0].cursor, cursor))
+		return ans.events[0].at;
 	return 0;
 }
 
-/* An expired lease is not in the log, so the answer does not have its task. */
-static const struct task *task_of_event(struct desk *d, const struct answer *ans,
-					const struct event *e, struct arena *a)
+/* The task of the event as it is now; null: it was removed, or the event is about a lock of the whole queue. */
+static json_t *task_now(struct desk *d, const struct event *e)
 {
-	struct request rq = { .op = OP_SHOW };
-	struct answer one = { 0 };
+	struct request rq = { .op = OP_LOG };
+	struct arena a = { .limit = READ_ROOM };
+	struct answer ans = { 0 };
+	json_t *task = NULL;
 
-	for (size_t i = 0; i < ans->n_tasks; i++)
-		if (str_eq_nocase(ans->tasks[i].id, e->task))
-			return &ans->tasks[i];
-	if (e->cursor.n || typed_of(e->task))
-		return NULL;
-	GIVE(&rq, id, e->task);
-	return ask(d, &rq, &one, a) == SUCCESS ? one.task : NULL;
+	if (e->task.n && !typed_of(e->task)) {
+		GIVE(&rq, id, e->task);
+		GIVE(&rq, limit, 1);
+		GIVE(&rq, log_view, LOG_WITH_TASKS);
+		if (ask(d, &rq, &ans, &a) == SUCCESS && ans.n_tasks)
+			task = task_json(&ans.tasks[0], ans.now, &a);
+	}
+	arena_free(&a);
+	return task ? task : json_null();
+}
+
+static bool comes_again(const struct answer *ans, size_t i)
+{
+	for (size_t k = i + 1; k < ans->n_events; k++)
+		if (str_eq_nocase(ans->events[k].task, ans->events[i].task))
+			return true;
+	return false;
+}
+
+/* Adds the events until the page is full. */
+static void add_page(struct desk *d, struct job *j, const struct answer *ans, struct arena *a)
+{
+	for (size_t i = 0; i < ans->n_events; i++) {
+		const struct event *e = &ans->events[i];
+		json_t *o;
+
+		if (e->cursor.n && j->answer.n > PAGE_MAX) {
+			j->more = true;
+			return;
+		}
+		o = json_pack("{s:o}", "event", event_json(e, a));
+		if (!comes_again(ans, i))
+			json_object_set_new(o, "task", task_now(d, e));
+		add_message(&j->answer, e->cursor, "event", o);
+		if (e->cursor.n)
+			set_cursor(j, e->cursor);
+	}
+}
+
+/* Leases that expired come after the last event of the log. */
+static enum result add_expired(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
+{
+	struct request rq = { .op = OP_LOG };
+	size_t kept = 0;
+
+	GIVE(&rq, limit, 1);
+	GIVE(&rq, expired_after, j->since);
+	if (ask(d, &rq, ans, a) != SUCCESS)
+		return ans->code;
+	for (size_t i = 0; i < ans->n_events; i++)
+		if (!ans->events[i].cursor.n)
+			ans->events[kept++] = ans->events[i];
+	ans->n_events = kept;
+	j->since = ans->now;
+	add_page(d, j, ans, a);
+	return SUCCESS;
 }
 
 static enum result add_news(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
 
-	GIVE(&rq, limit, 0);
-	GIVE(&rq, log_view, LOG_WITH_TASKS);
-	GIVE(&rq, expired_after, j->since);
+	GIVE(&rq, limit, PAGE_EVENTS);
+	GIVE(&rq, log_view, LOG_PAGE);
 	if (j->after.n)
 		GIVE(&rq, after, arena_str(a, buf_str(&j->after)));
 	if (ask(d, &rq, ans, a) != SUCCESS)
 		return ans->code;
-	j->since = ans->now;
-	for (size_t i = 0; i < ans->n_events; i++) {
-		const struct event *e = &ans->events[i];
-		const struct task *t = task_of_event(d, ans, e, a);
-		json_t *o = json_pack("{s:o}", "event", event_json(e, a));
-
-		json_object_set_new(o, "task", t ? task_json(t, ans->now, a) : json_null());
-		add_message(&j->answer, e->cursor, "event", o);
-		if (e->cursor.n)
-			set_cursor(j, e->cursor);
-	}
-	return SUCCESS;
+	j->more = ans->more;
+	add_page(d, j, ans, a);
+	return j->more ? SUCCESS : add_expired(d, j, ans, a);
 }
 
 /* A change makes an event of the log, or is a lease that expired. */
@@ -208,13 +304,11 @@ static enum result add_events(struct desk *d, struct job *j, struct answer *ans,
 {
 	enum result code;
 
-	if (j->first && j->after.n && !is_known(d, buf_str(&j->after), a)) {
-		add_message(&j->answer, STR(""), "reset", json_object());
-		j->after.n = 0;
-	}
+	if (j->first && j->after.n && !is_known(d, buf_str(&j->after), a))
+		add_reset(j);
 	if (j->first && j->after.n)
 		j->since = time_of(d, buf_str(&j->after), a);
-	if (j->first && !j->after.n)
+	if (j->pages || (j->first && !j->after.n))
 		code = add_snapshot(d, j, ans, a);
 	else
 		code = add_news(d, j, ans, a);
@@ -226,7 +320,7 @@ static enum result add_events(struct desk *d, struct job *j, struct answer *ans,
 void events_run(struct desk *d, struct job *j)
 {
 	struct answer ans = { 0 };
-	struct arena a = { 0 };
+	struct arena a = { .limit = READ_ROOM };
 	enum result code = j->wakes ? add_change(d, j, &ans, &a) : add_events(d, j, &ans, &a);
 
 	j->status = code == SUCCESS ? 200 : result_http(code);
@@ -263,6 +357,7 @@ static void stream_free(struct stream *t)
 	http_timer_cancel(t->ping);
 	caller_free(&t->caller);
 	buf_free(&t->cursor);
+	buf_free(&t->page);
 	buf_free(&t->out);
 	free(t);
 }
@@ -285,6 +380,8 @@ static void on_gone(struct http_exchange *x, void *stream)
 	stream_end(stream);
 }
 
+static void look(struct stream *t, bool first);
+
 static void pump(struct http_exchange *x, void *stream)
 {
 	struct stream *t = stream;
@@ -294,6 +391,8 @@ static void pump(struct http_exchange *x, void *stream)
 	(void)x;
 	if (!left) {
 		t->out.n = t->sent = 0;
+		if (t->again && !t->busy)
+			look(t, false);
 		return;
 	}
 	t->sent += piece.n;
@@ -302,15 +401,19 @@ static void pump(struct http_exchange *x, void *stream)
 	http_stream_on_room(t->exchange, PIECE, pump, t);
 }
 
-static void send_all(struct stream *t, struct str text)
+/* false: the stream has ended. */
+static bool send_all(struct stream *t, struct str text)
 {
 	bool idle = !t->out.n;
 
 	buf_adds(&t->out, text);
-	if (t->out.full) /* it reads too slowly; it resumes with its last id */
+	if (t->out.full) { /* it reads too slowly; it resumes with its last id */
 		stream_end(t);
-	else if (idle && text.n)
+		return false;
+	}
+	if (idle && text.n)
 		pump(t->exchange, t);
+	return true;
 }
 
 static void ping(void *stream)
@@ -332,17 +435,21 @@ static void look(struct stream *t, bool first)
 	struct guest none = { 0 };
 	struct job *j;
 
-	if (t->busy) {
+	/* the peer takes a page before the desk reads the next one */
+	if (t->busy || (!t->wakes && t->out.n)) {
 		t->again = true;
 		return;
 	}
+	t->again = false;
 	j = job_new(JOB_EVENTS, NULL, &none);
 	j->owner = t;
 	j->payer = t->caller.meter;
 	j->first = first;
 	j->wakes = t->wakes;
 	j->since = t->since;
+	j->pages = t->pages;
 	buf_adds(&j->after, buf_str(&t->cursor));
+	buf_adds(&j->page, buf_str(&t->page));
 	t->busy = true;
 	desk_put(t->desk, j);
 }
@@ -376,7 +483,7 @@ static void wake_others(struct desk *d, const struct stream *looked)
 		if (!t->wakes || t->ended || t == looked)
 			continue;
 		if (access_holds(t->serve, &t->caller))
-			send_all(t, CHANGE);
+			(void)send_all(t, CHANGE);
 		else
 			stream_end(t);
 	}
@@ -386,11 +493,13 @@ void events_done(struct job *j)
 {
 	struct stream *t = j->owner;
 	struct desk *d = t->desk;
-	bool failed = j->status != 200, again = t->again || failed, wakes = t->wakes;
+	bool failed = j->status != 200, again = t->again || j->more || failed, wakes = t->wakes;
 
 	t->busy = t->again = false;
-	t->cursor.n = 0;
+	t->cursor.n = t->page.n = 0;
 	buf_adds(&t->cursor, buf_str(&j->after));
+	buf_adds(&t->page, buf_str(&j->page));
+	t->pages = j->pages;
 	t->since = j->since;
 	if (t->wakes && !j->first && j->answer.n)
 		wake_others(t->desk, t);
@@ -399,10 +508,9 @@ void events_done(struct job *j)
 	} else if (failed || j->answer.full || !access_holds(t->serve, &t->caller)) {
 		stream_end(t); /* the reader comes back with its last id */
 	} else {
-		if (again)
+		if (send_all(t, buf_str(&j->answer)) && again)
 			look(t, false);
 		again = false;
-		send_all(t, buf_str(&j->answer));
 	}
 	if (wakes && again) /* it owed the others a look */
 		look_for_wakes(d);
@@ -425,7 +533,8 @@ void events_start(struct serve *s, struct http_exchange *x, struct desk *d, stru
 			      .caller = *c,
 			      .wakes = wakes,
 			      .cursor = BUF_MAX(NAME_MAX_BYTES),
-			      .out = BUF_MAX(ANSWER_MAX) };
+			      .page = BUF_MAX(NAME_MAX_BYTES),
+			      .out = BUF_MAX(wakes ? PIECE : ANSWER_MAX) };
 	*c = (struct guest){ 0 };
 	buf_adds(&t->cursor, last.n <= NAME_MAX_BYTES ? last : STR("0"));
 	d->streams = t;

@@ -35,6 +35,7 @@ struct batch {
 	size_t next;  /* those before it have their answers in the job */
 	size_t taken; /* parts of the commit under way */
 	bool resumed; /* some parts were made in an earlier turn */
+	bool full;    /* the answer of a read did not fit: there is no room for others */
 };
 
 static bool is_packed(const struct job *j)
@@ -208,6 +209,7 @@ static void add_answer(struct job *j, const struct answer *full)
 		j->answer.n = before;
 		j->answer.full = false;
 		j->answer.max = ANSWER_MAX;
+		b->full |= reads(rq);
 		frame_answer(&j->answer, &brief);
 		arena_free(&a);
 	}
@@ -443,7 +445,10 @@ static bool read_one(struct desk *d, struct job *j, bool last)
 	struct answer ans = { 0 };
 	bool done;
 
-	queue_call(d->session.client.queue, &j->batch->rqs[j->batch->next], &ans, &a);
+	if (j->batch->full)
+		answer_too_long(&ans);
+	else
+		queue_call(d->session.client.queue, &j->batch->rqs[j->batch->next], &ans, &a);
 	desk_failed(d, &ans);
 	done = !waits(j, &ans, last);
 	if (done)

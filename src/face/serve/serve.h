@@ -147,6 +147,9 @@ struct job {
 	bool tried;    /* this turn made its calls */
 	bool put_off;  /* it goes on in the next turn */
 	int64_t since; /* of a stream: leases that expired until then were reported */
+	size_t pages; /* of a stream: the pages of a snapshot under way that were sent; 0: there is none */
+	struct buf page; /* the last task of these pages */
+	bool more;       /* of a stream: look again when the peer has taken this */
 	int64_t began_ns;
 	void *owner; /* the stream or the count that it belongs to */
 	/* the answer */
