@@ -18,7 +18,6 @@
 #include <stdlib.h>
 
 #include "base/os.h"
-#include "client/redact.h"
 
 #define SLICE 256               /* changes of a job in one commit */
 #define COMMIT_ROOM (48u << 20) /* memory of the answers of a commit */
