@@ -135,7 +135,7 @@ static void read_uri(const struct mcp_call *c, struct str uri, struct arena *a)
 void resources_read(struct mcp_call *c)
 {
 	struct str uri = json_get(c->params, "uri");
-	struct arena a = { 0 };
+	struct arena a = { .limit = CALL_ROOM };
 
 	if (!uri.n)
 		mcp_fail(c, RPC_PARAMS, STR("resources/read needs a uri"), NULL);
@@ -160,12 +160,16 @@ static void keep_cursor(struct mcp *m, const struct answer *ans)
 		}
 }
 
+#define NEWS 1000
+
 /* Reads the log from the last event that subscribers know, and finds expired leases; false: it cannot be read now. */
 static bool news(struct mcp *m, bool last, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
 
-	GIVE(&rq, limit, last ? 1 : 0);
+	GIVE(&rq, limit, last ? 1 : m->options.host ? NEWS : 0);
+	if (!last && m->options.host) /* a page at a time: there may be more news than memory */
+		GIVE(&rq, log_view, LOG_PAGE);
 	GIVE(&rq, expired_after, last ? WHEN_MAX : m->since);
 	if (m->cursor.n)
 		GIVE(&rq, after, buf_str(&m->cursor));
@@ -177,6 +181,7 @@ static bool news(struct mcp *m, bool last, struct answer *ans, struct arena *a)
 	m->since = ans->now;
 	m->expiry_at = ans->wait_ms ? os_boot_ms() + ans->wait_ms : 0;
 	keep_cursor(m, ans);
+	m->changed |= ans->more;
 	return true;
 }
 

@@ -275,7 +275,7 @@ static int64_t worth(const struct mcp_call *c, const struct attempt *t)
 
 bool tools_try(const struct mcp_call *c, int64_t left, int64_t *due)
 {
-	struct arena a = { 0 };
+	struct arena a = { .limit = CALL_ROOM };
 	struct attempt t = attempt(c, find(c->m->profile, json_get(c->params, "name"), &a), &a);
 	bool waits = (t.reply.ans.code == NO_TASKS || barred(&t.reply)) && left > 0;
 
@@ -304,7 +304,7 @@ void tools_call(struct mcp_call *c)
 {
 	struct str name = json_get(c->params, "name");
 	const json_t *arguments = json_object_get(c->params, "arguments");
-	struct arena a = { 0 };
+	struct arena a = { .limit = CALL_ROOM };
 	const struct command *tool = find(c->m->profile, name, &a);
 
 	if (!json_is_string(json_object_get(c->params, "name")))
