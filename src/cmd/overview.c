@@ -299,7 +299,7 @@ struct str overview_worktree(struct str folder)
 
 	while (n && folder.p[n - 1] != '/')
 		n--;
-	return str_n(folder.p + n, folder.n - n);
+	return str_n(str_p(folder) + n, folder.n - n);
 }
 
 struct search {
