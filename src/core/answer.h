@@ -107,7 +107,7 @@ struct answer {
 		*came_back; /* why the task (or `next`) is work again; or NULL. fields: the event;
 				   * reason: a sentence */
 	int64_t barred; /* enum typed: a lock of this kind refuses the call, for at most wait_ms */
-	bool more; /* of a page (LOG_PAGE, list with `after`): others follow. Never sent */
+	bool more;      /* of a page (LOG_PAGE, list with `after`): others follow. Never sent */
 	/* Not made yet: the answers before it have filled the arena (arena_over). The caller makes it again with another one.
 	 * Never sent. */
 	bool put_off;

@@ -95,7 +95,8 @@ enum sort {
 /* log_view: what the answer to a log leaves out or adds. `holder` and `type` select by agent and by kinds. */
 #define LOG_OF_TASKS 1u   /* without the events of locks of the whole queue */
 #define LOG_WITH_TASKS 2u /* tasks[]: the tasks that the events are about, as they are now */
-#define LOG_PAGE 4u       /* a page: the oldest events, at most `limit`; the answer's `more` says whether others follow */
+#define LOG_PAGE \
+	4u /* a page: the oldest events, at most `limit`; the answer's `more` says whether others follow */
 
 /* The rules that the settings of a queue select. */
 struct policy {

@@ -4,7 +4,8 @@
 # serving: the user's server on the queue of $store; leaves $url, $server, $admin (the first token) and $log
 serving() {
 	log=$scratch/serve.log
-	"$PAWL" serve --listen 127.0.0.1:0 2>"$log" &
+	# Meson sets MALLOC_PERTURB_, which touches memory that pawl does not.
+	env -u MALLOC_PERTURB_ "$PAWL" serve --listen 127.0.0.1:0 2>"$log" &
 	server=$!
 	until grep -q '^pawl: open ' "$log"; do
 		kill -0 "$server"
@@ -143,18 +144,18 @@ attack_small_requests_with_long_answers() {
 	press 300000 <<-'END'
 		thirty lists in 210 bytes	reader	200	1	POST	/v1/call	one(LIST) * 30
 		a hundred lists	reader	200	1	POST	/v1/call	one(LIST) * 100
-		lists of four callers at once	reader	200|429	4	POST	/v1/call	one(LIST) * 3
+		lists of four callers at once	reader	200|429	4	POST	/v1/call	one(LIST) * 2
 		all texts that match	reader	200	1	POST	/v1/call	one(LIST, text="x") * 8
 		the tree of everything	reader	200	1	POST	/v1/call	one(LIST, view=1) * 8
 		the log with tasks	reader	200	1	POST	/v1/call	one(LOG, log_view=2) * 8
 		explain next	reader	200	1	POST	/v1/call	one(NEXT, explain=1) * 100
 		one task a thousand times	reader	200	1	POST	/v1/call	one(SHOW, id="t1") * 1000
-		a list as JSON	reader	200|400	2	POST	/v1/list	{"limit": 0}
-		find as JSON	reader	200|400	2	POST	/v1/find	{"text": "x", "limit": 0}
-		an export	reader	200	2	POST	/v1/store?do=export	b"\0\0\0\0"
+		a list as JSON	reader	200|400	1	POST	/v1/list	{"limit": 0}
+		find as JSON	reader	200|400	1	POST	/v1/find	{"text": "x", "limit": 0}
+		an export	reader	200	1	POST	/v1/store?do=export	b"\0\0\0\0"
 		comments on a large task	agent	200	1	POST	/v1/call	one(COMMENT, id="t1", text="a") * 1000
 		updates of a large task	agent	200	1	POST	/v1/call	one(UPDATE, id="t2", title="b") * 1000
-		changes and lists	agent	200	1	POST	/v1/call	(one(COMMENT, id="t1", text="c") + one(LIST)) * 50
+		changes and lists	agent	200	1	POST	/v1/call	(one(COMMENT, id="t1", text="c") + one(LIST)) * 10
 		one commit that is too large	agent	200	1	POST	/v1/call?all=1	one(COMMENT, id="t3", text="d") * 1000
 		more requests than allowed	reader	400	1	POST	/v1/call	one(OVERVIEW) * 1001
 		empty frames	reader	400	2	POST	/v1/call	b"\0" * 1000000
@@ -166,7 +167,7 @@ attack_small_requests_with_long_answers() {
 	END
 	"$PAWL" log t1 --limit 0 --json | python3 -c 'import json, sys
 e = [x for x in json.load(sys.stdin)["events"] if x["event"] == "comment"]
-assert len(e) == 1050, len(e)'
+assert len(e) == 1010, len(e)'
 	victim 0 log t3
 	quiet_about comment
 	ended
