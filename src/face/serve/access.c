@@ -84,7 +84,7 @@ static void look_again(void *access)
 	((struct access *)access)->looked = false;
 }
 
-static void note_fault(const struct serve *s, int before)
+static void note_fault(struct serve *s, int before)
 {
 	int now = s->access.fault;
 

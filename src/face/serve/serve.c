@@ -92,7 +92,7 @@ static struct http_limits limits(const struct settings *t, const struct serve_ar
 	return l;
 }
 
-static void tell_lowered(const struct serve *s, const struct settings *t)
+static void tell_lowered(struct serve *s, const struct settings *t)
 {
 	size_t have = limits(t, s->args).connections_max,
 	       wanted = (size_t)settings_number(t, "serve.max_connections");

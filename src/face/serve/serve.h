@@ -49,7 +49,7 @@ struct meter {
 	int64_t used; /* wall clock */
 	int waits, streams;
 	struct http_party party; /* its connections */
-	size_t unsent; /* bytes of long answers that it has not read yet */
+	size_t unsent;           /* bytes of long answers that it has not read yet */
 };
 
 struct guest {
