@@ -133,7 +133,9 @@ int do_change(struct act *w)
 		return r;
 	settle(w, l);
 	r = act_flush(w);
-	if (!r && w->rq->op == OP_DONE && w->rq->claim_next)
+	if (r)
+		return r; /* the task in memory is not the one in the store */
+	if (w->rq->op == OP_DONE && w->rq->claim_next)
 		r = next_too(w, l);
 	act_answer(w, l);
 	if (v.granted)
