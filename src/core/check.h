@@ -8,7 +8,7 @@
 #define CORE_CHECK_H
 
 #include "core/answer.h"
-#include "core/task.h"
+#include "core/request.h"
 
 /* A key is a namespace, '/' and an id, which may begin with '@'. */
 const char *key_fault(struct str key);
@@ -17,8 +17,15 @@ const char *task_fault(const struct task *t, struct str key, struct arena *a);
 /* Rejects an imported task with a counter so high that it could soon overflow. */
 const char *room_fault(const struct task *t, struct arena *a);
 const char *event_fault(const struct event *e);
-/* For an answer from another process, or one that the store kept for a request id. */
+/* For an answer from a server or another process, or one that the store kept for a request id. */
 const char *answer_fault(const struct answer *ans, struct arena *a);
+/* For an answer from a server: does it belong to this request, and has it all that callers rely on? NULL means that
+ * answer_fault() accepts it, too. */
+const char *reply_fault(const struct request *rq, const struct answer *ans, struct arena *a);
+/* A text without control characters that fits into one line of a message, such as the name of a queue. */
+bool word_valid(struct str s);
+/* The name of a fault. `pawl help NAME` explains it, and people copy that line into their shell. */
+bool fault_valid(struct str s);
 /* Parses the number in a record that is not a task: the id counter, or the fence of a removed task. */
 bool number_valid(struct str text, int64_t *out);
 /* Rejects a change that makes a list or `extra` exceed its limit. Tasks of older versions may exceed a limit

@@ -69,5 +69,5 @@ int64_t health_failed_share(const struct health_facts *f)
 {
 	int64_t all = f->done + f->failed;
 
-	return all ? f->failed * 10000 / all : 0;
+	return all ? (int64_t)((double)f->failed * 10000 / (double)all) : 0;
 }

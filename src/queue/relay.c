@@ -148,8 +148,7 @@ static int accept(struct change *c, struct str bytes)
 
 	j->began_ns = os_monotonic_ns();
 	j->handed = true;
-	if (answer_unpack(arena_str(j->arena, bytes), ans, j->arena) ||
-	    answer_fault(ans, j->arena) || ans->barred < 0 || ans->barred >= TYPED_END)
+	if (answer_unpack(arena_str(j->arena, bytes), ans, j->arena) || answer_fault(ans, j->arena))
 		return -EBADMSG;
 	if (ans->lock && ans->lock->token.n)
 		ans->lock->token = j->rq->new_token;
