@@ -44,6 +44,10 @@ enum tag {
 };
 
 #define NESTED_MAX (64u << 20)
+/* A small task is about 40 times larger in memory. Two bytes that stand for an empty one are not from pawl. */
+#define GROWTH_MAX 48
+#define GROWTH_FREE (64u << 10)
+#define MEMORY_MAX (1u << 30)
 
 static void pack_task(struct buf *out, uint8_t tag, const struct task *t)
 {
@@ -237,6 +241,47 @@ void answer_pack(const struct answer *ans, struct buf *out)
 	pack_views(ans, out);
 }
 
+/* --- reading --------------------------------------------------------------------------------------- */
+
+/* Would the bytes need far more memory than pawl's own do? size: that of the struct for a tag. */
+static bool grows(struct str bytes, size_t (*size)(uint8_t tag))
+{
+	size_t most = GROWTH_FREE + GROWTH_MAX * bytes.n, sum = 0;
+	const size_t limit = most < MEMORY_MAX ? most : MEMORY_MAX;
+	struct unpack u = { bytes };
+	struct str value;
+	uint8_t tag;
+
+	while (sum <= limit && unpack_next(&u, &tag, &value) > 0)
+		sum += size(tag);
+	return sum > limit;
+}
+
+static size_t answer_size(uint8_t tag)
+{
+	switch (tag) {
+	case A_TASK:
+	case A_NEXT:
+	case A_TASKS:
+		return sizeof(struct task);
+	case A_EVENT:
+		return sizeof(struct event);
+	case A_CANDIDATE:
+		return sizeof(struct candidate);
+	case A_STANDING:
+		return sizeof(struct standing);
+	default:
+		return sizeof(struct str);
+	}
+}
+
+static size_t related_size(uint8_t tag)
+{
+	return tag == RELATED_LINK      ? sizeof(struct task_link)
+	       : tag == RELATED_ATTEMPT ? sizeof(struct task_attempt)
+					: 0;
+}
+
 static int unpack_grant(struct str bytes, struct grant **out, struct arena *a)
 {
 	struct grant *g = arena_new(a, struct grant);
@@ -373,6 +418,8 @@ static int unpack_related(struct str bytes, struct related **out, struct arena *
 
 	*rel = (struct related){ 0 };
 	*out = rel;
+	if (grows(bytes, related_size))
+		return -EBADMSG;
 	while ((r = unpack_next(&u, &tag, &value)) > 0) {
 		if (tag == RELATED_MORE && kind <= LINK_DEPENDENT)
 			r = unpack_int(value, &rel->more[kind++]);
@@ -507,7 +554,7 @@ int answer_unpack(struct str bytes, struct answer *out, struct arena *a)
 	int r;
 
 	*out = (struct answer){ 0 };
-	if (unpack_scalars(bytes, &p))
+	if (grows(bytes, answer_size) || unpack_scalars(bytes, &p))
 		return -EBADMSG;
 	while ((r = unpack_next(&u, &tag, &value)) > 0)
 		if (unpack_nested(&p, tag, value) < 0)
@@ -518,7 +565,7 @@ int answer_unpack(struct str bytes, struct answer *out, struct arena *a)
 		return -EBADMSG;
 	out->code = (enum result)p.code;
 	out->kind = (enum answer_kind)p.kind;
-	out->applied = (char)p.applied;
+	out->applied = p.applied == 'n' || p.applied == '?' ? (char)p.applied : '\0';
 	return 0;
 }
 

@@ -2,6 +2,11 @@
 
 #include <errno.h>
 
+#include "base/secret.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "core/check.h"
+#include "core/role.h"
 #include "format/answer.h"
 #include "format/event.h"
 #include "format/pack.h"
@@ -149,6 +154,24 @@ void frame_answer(struct buf *b, const struct answer *ans)
 
 /* --- facts, findings, heads ----------------------------------------------------------------------- */
 
+static bool counts_good(const int64_t *n, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (n[i] < 0 || n[i] > EXACT_MAX)
+			return false;
+	return true;
+}
+
+static bool time_good(int64_t ms)
+{
+	return ms >= 0 && ms <= WHEN_MAX;
+}
+
+static bool said_good(struct str s)
+{
+	return s.n <= TEXT_MAX && text_valid(s);
+}
+
 #define FACTS(f, flags)                                                                           \
 	{                                                                                         \
 		{ NULL, &(f)->now }, { NULL, &(f)->locks_only }, { NULL, &(f)->role },            \
@@ -174,6 +197,22 @@ void frame_facts(struct buf *b, const struct frame_facts *f)
 	add_slots(b, slots, COUNT(slots));
 }
 
+static bool policy_good(const struct policy *p)
+{
+	const int64_t numbers[] = { p->lease,    p->lease_min,  p->lease_max, p->max_abandoned,
+				    p->lock_ttl, p->warn_after, p->handback };
+
+	return counts_good(numbers, COUNT(numbers));
+}
+
+static bool facts_good(const struct frame_facts *f)
+{
+	return time_good(f->now) && f->role >= ROLE_NONE && f->role <= ROLE_ADMIN &&
+	       word_valid(f->version) && (!f->identity.n || token_valid(f->identity)) &&
+	       word_valid(f->token) && word_valid(f->queue) && said_good(f->agents) &&
+	       policy_good(&f->policy);
+}
+
 int frame_facts_open(struct str one, struct frame_facts *f)
 {
 	struct policy *p = &f->policy;
@@ -181,8 +220,10 @@ int frame_facts_open(struct str one, struct frame_facts *f)
 	const struct pack_slot slots[] = FACTS(f, &flags);
 
 	*f = (struct frame_facts){ 0 };
-	if (unpack_slots(one, slots, COUNT(slots)) || f->now < 0)
+	if (unpack_slots(one, slots, COUNT(slots)) || !facts_good(f)) {
+		*f = (struct frame_facts){ 0 };
 		return -EBADMSG;
+	}
 	p->keep_abandoned = flags & KEEP_ABANDONED;
 	p->ignore_depends = flags & IGNORE_DEPENDS;
 	p->claim_creates = flags & CLAIM_CREATES;
@@ -211,7 +252,11 @@ int frame_prospects_open(struct str one, struct prospects *p)
 	const struct pack_slot slots[] = PROSPECTS(p);
 
 	*p = (struct prospects){ 0 };
-	return unpack_slots(one, slots, COUNT(slots)) ? -EBADMSG : 0;
+	if (unpack_slots(one, slots, COUNT(slots)) ||
+	    !counts_good((int64_t[]){ p->coming, p->stuck }, 2) || !time_good(p->wait_ms) ||
+	    (p->stuck_id.n && id_fault(p->stuck_id)))
+		return -EBADMSG;
+	return 0;
 }
 
 #define FINDING(f)                                                                 \
@@ -233,9 +278,10 @@ int frame_finding_open(struct str one, struct frame_finding *f)
 	const struct pack_slot slots[] = FINDING(f);
 
 	*f = (struct frame_finding){ 0 };
-	return unpack_slots(one, slots, COUNT(slots)) || f->level < CHECK_OK || f->level > CHECK_BAD
-		       ? -EBADMSG
-		       : 0;
+	if (unpack_slots(one, slots, COUNT(slots)) || f->level < CHECK_OK || f->level > CHECK_BAD ||
+	    !word_valid(f->what) || !said_good(f->text) || !said_good(f->fix))
+		return -EBADMSG;
+	return 0;
 }
 
 #define BULK_PASS 40
@@ -260,6 +306,15 @@ void frame_bulk(struct buf *b, const struct frame_bulk *h)
 	add_and_free(b, &one);
 }
 
+static bool bulk_good(const struct frame_bulk *h)
+{
+	const int64_t counts[] = { h->n,       h->lines,    h->created,  h->updated,
+				   h->skipped, h->comments, h->left_out, h->tasks };
+
+	return counts_good(counts, COUNT(counts)) && h->made_at >= 0 && h->clash >= CLASH_REFUSE &&
+	       h->clash <= CLASH_MERGE;
+}
+
 int frame_bulk_open(struct str one, struct frame_bulk *h)
 {
 	const struct pack_slot slots[] = BULK(h);
@@ -272,8 +327,7 @@ int frame_bulk_open(struct str one, struct frame_bulk *h)
 	while ((r = unpack_next(&u, &tag, &value)) > 0)
 		if (tag == BULK_PASS && unpack_pass(value, h->pass))
 			return -EBADMSG;
-	if (r < 0 || unpack_slots(one, slots, COUNT(slots)) || h->n < 0 || h->lines < 0 ||
-	    h->made_at < 0 || h->clash < CLASH_REFUSE || h->clash > CLASH_MERGE)
+	if (r < 0 || unpack_slots(one, slots, COUNT(slots)) || !bulk_good(h))
 		return -EBADMSG;
 	return 0;
 }
@@ -421,7 +475,7 @@ static int unpack_number(void *rest, int64_t *n)
 		if (unpack_next(rest, &tag, &value) <= 0)
 			return -EBADMSG;
 	} while (tag != H_NUMBER);
-	return unpack_int(value, n);
+	return unpack_int(value, n) || !counts_good(n, 1) ? -EBADMSG : 0;
 }
 
 static void put_text(char *to, size_t room, struct str text)
@@ -442,7 +496,9 @@ int frame_health_open(struct str one, struct health *h)
 	struct unpack u = { one };
 
 	*h = (struct health){ 0 };
-	if (unpack_slots(one, slots, COUNT(slots)) || each_number(h, unpack_number, &u))
+	if (unpack_slots(one, slots, COUNT(slots)) || each_number(h, unpack_number, &u) ||
+	    last->at > WHEN_MAX || last->op >= HEALTH_OPS || !word_valid(task) ||
+	    !word_valid(holder) || !word_valid(agent))
 		return -EBADMSG;
 	put_text(last->task, sizeof(last->task), task);
 	put_text(last->holder, sizeof(last->holder), holder);

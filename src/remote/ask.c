@@ -7,6 +7,7 @@
 
 #include "base/os.h"
 #include "base/secret.h"
+#include "core/check.h"
 #include "remote/part.h"
 
 #define ATTEMPT_MIN_MS 3000 /* a server that is only slow gets this long */
@@ -15,6 +16,7 @@
 #define ABSENT_MS 3000 /* how long a server that takes no connection may be away */
 #define PAUSE_MS 50
 #define PAUSE_MAX_MS 2000
+#define REFUSAL_MAX (1u << 20)
 
 struct asking {
 	struct far_queue *r;
@@ -85,12 +87,14 @@ static enum result unproven(struct asking *x)
 		    "proxy: `pawl login URL --insecure`, or PAWL_SERVER_INSECURE=1"));
 }
 
-enum result remote_garbled(struct far_queue *r, bool changes, struct answer *ans, struct arena *a)
+enum result remote_garbled(struct far_queue *r, bool changes, const char *why, struct answer *ans,
+			   struct arena *a)
 {
 	*ans = (struct answer){ .applied = changes ? '?' : 'n', .fault = STR("unreachable") };
 	return answer_fail(
 		ans, API_ERROR,
-		arena_printf(a, "the answer of %s cannot be read", http_client_origin(r->http)),
+		arena_printf(a, "the answer of %s cannot be %s%s", http_client_origin(r->http),
+			     why ? "used: " : "read", why ? why : ""),
 		STR("the server and this program must have the same version: pawl doctor"));
 }
 
@@ -112,10 +116,12 @@ static enum result unauthorized(struct asking *x)
 			"`pawl login` takes it"));
 }
 
+/* A refusal is never a success, whatever its code says: there is no answer. */
 static enum result code_of(struct str name)
 {
-	for (int code = 0; code < 100; code++)
-		if (result_known(code) && str_is(name, result_name((enum result)code)))
+	for (int code = USAGE; code < 100; code++)
+		if (result_known(code) && code != NO_TASKS &&
+		    str_is(name, result_name((enum result)code)))
 			return (enum result)code;
 	return API_ERROR;
 }
@@ -155,16 +161,19 @@ static struct str text_of(const json_t *o, const char *key, struct arena *a)
 				 : STR("");
 }
 
-/* Reads {"error":{"code":…}} if the body is one. */
+/* Reads {"error":{"code":…}} if the body is one. Parsed JSON takes many times the memory of its text. */
 static void read_refusal(struct asking *x)
 {
-	json_t *o = json_loadb(str_p(x->http.body), x->http.body.n, 0, NULL);
+	struct str body = x->http.body;
+	json_t *o = body.n <= REFUSAL_MAX ? json_loadb(str_p(body), body.n, 0, NULL) : NULL;
 	const json_t *e = json_object_get(o, "error");
 
 	x->code = text_of(e, "code", x->arena);
 	x->message = text_of(e, "message", x->arena);
 	x->hint = text_of(e, "hint", x->arena);
 	x->fault = text_of(e, "fault", x->arena);
+	if (!fault_valid(x->fault))
+		x->fault = STR("");
 	json_decref(o);
 }
 

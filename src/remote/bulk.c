@@ -3,10 +3,25 @@
 
 #include "base/os.h"
 #include "base/when.h"
+#include "core/check.h"
 #include "format/answer.h"
 #include "remote/part.h"
 
 #define LOOK_MS 200
+
+/* Cuts the answer at the start of *rest. It has no task, so a success that only some calls know is a fault. */
+static enum result open_answer(struct far_queue *r, struct str *rest, bool changes,
+			       struct answer *ans, struct arena *a)
+{
+	const char *why;
+	struct str one;
+
+	if (!frame_cut(rest, &one) || answer_unpack(one, ans, a))
+		return remote_garbled(r, changes, NULL, ans, a);
+	why = ans->code == NO_TASKS || ans->code == LOCK_FREE ? "it belongs to another kind of call"
+							      : answer_fault(ans, a);
+	return why ? remote_garbled(r, changes, why, ans, a) : ans->code;
+}
 
 /* Asks /v1/store?do=WHAT. The first frame of the answer is an answer; *rest has the others. */
 static enum result ask(struct far_queue *r, const char *what, struct str body, bool changes,
@@ -20,12 +35,10 @@ static enum result ask(struct far_queue *r, const char *what, struct str body, b
 	struct strs warnings = ans->warnings;
 	struct answer got = { 0 };
 	enum result code = remote_ask(r, &k, rest, ans, a);
-	struct str one;
 
 	if (code != SUCCESS)
 		return code;
-	if (!frame_cut(rest, &one) || answer_unpack(one, &got, a))
-		return remote_garbled(r, changes, ans, a);
+	(void)open_answer(r, rest, changes, &got, a);
 	*ans = got;
 	for (size_t i = 0; i < warnings.n; i++)
 		ans->warnings = arena_append(a, ans->warnings, warnings.v[i]);
@@ -41,14 +54,10 @@ static enum result ask_scratch(struct far_queue *r, const char *what, struct ans
 			      .body = STR(""),
 			      .changes = true,
 			      .again = true };
-	struct str rest, one;
+	struct str rest;
 	enum result code = remote_ask(r, &k, &rest, ans, a);
 
-	if (code != SUCCESS)
-		return code;
-	if (!frame_cut(&rest, &one) || answer_unpack(one, ans, a))
-		return remote_garbled(r, true, ans, a);
-	return ans->code;
+	return code == SUCCESS ? open_answer(r, &rest, true, ans, a) : code;
 }
 
 enum result remote_make(struct far_queue *r, struct answer *ans, struct arena *a)
@@ -98,7 +107,7 @@ enum result remote_facts(struct far_queue *r, struct frame_facts *out, struct an
 
 	*out = (struct frame_facts){ 0 };
 	if (code == SUCCESS && (!frame_cut(&rest, &one) || frame_facts_open(one, out)))
-		code = remote_garbled(r, false, ans, a);
+		code = remote_garbled(r, false, NULL, ans, a);
 	return code;
 }
 
@@ -116,7 +125,7 @@ enum result remote_prospects(struct far_queue *r, const struct request *rq, bool
 	code = ask(r, "prospects", buf_str(&body), false, &rest, ans, a);
 	buf_free(&body);
 	if (code == SUCCESS && (!frame_cut(&rest, &one) || frame_prospects_open(one, out)))
-		code = remote_garbled(r, false, ans, a);
+		code = remote_garbled(r, false, NULL, ans, a);
 	return code;
 }
 
@@ -139,8 +148,8 @@ enum result remote_names(struct far_queue *r, name_fn *fn, void *ctx, struct ans
 	enum result code = ask(r, "names", STR(""), false, &rest, ans, a);
 
 	while (code == SUCCESS && rest.n) {
-		if (!frame_cut(&rest, &one))
-			return remote_garbled(r, false, ans, a);
+		if (!frame_cut(&rest, &one) || !one.n || !word_valid(one))
+			return remote_garbled(r, false, NULL, ans, a);
 		fn(ctx, one);
 	}
 	return code;
@@ -155,7 +164,7 @@ enum result remote_check(struct far_queue *r, check_fn *fn, void *ctx, struct an
 
 	while (code == SUCCESS && rest.n) {
 		if (!frame_cut(&rest, &one) || frame_finding_open(one, &f))
-			return remote_garbled(r, false, ans, a);
+			return remote_garbled(r, false, NULL, ans, a);
 		/* a repair needs the store itself */
 		if (str_cut_prefix(&f.fix, STR(CHECK_MENDS)))
 			f.fix = arena_printf(a, "on the server's machine: pawl doctor --fix (%.*s)",
@@ -166,6 +175,18 @@ enum result remote_check(struct far_queue *r, check_fn *fn, void *ctx, struct an
 }
 
 /* --- out ------------------------------------------------------------------------------------------- */
+
+/* The id becomes the name of a file, and the texts its content. */
+static const char *exported_fault(const struct parcel *p, struct arena *a)
+{
+	const char *fault = id_fault(p->task.id);
+
+	if (!fault)
+		fault = task_fault(&p->task, STR(""), a);
+	for (size_t i = 0; !fault && i < p->n_comments; i++)
+		fault = event_fault(&p->comments[i]);
+	return fault;
+}
 
 enum result remote_export(struct far_queue *r, unsigned statuses, parcel_fn *fn, void *ctx,
 			  int *stopped, struct answer *ans, struct arena *a)
@@ -182,11 +203,13 @@ enum result remote_export(struct far_queue *r, unsigned statuses, parcel_fn *fn,
 	while (code == SUCCESS && rest.n && !*stopped) {
 		struct arena mem = { 0 };
 		struct parcel p;
+		const char *why = NULL;
 
-		if (frame_cut(&rest, &one) && frame_parcel_open(one, &p, &mem) == 0)
-			*stopped = fn(ctx, &p);
+		if (!frame_cut(&rest, &one) || frame_parcel_open(one, &p, &mem) ||
+		    (why = exported_fault(&p, &mem)))
+			code = remote_garbled(r, false, why, ans, a);
 		else
-			code = remote_garbled(r, false, ans, a);
+			*stopped = fn(ctx, &p);
 		arena_free(&mem);
 	}
 	return code;
@@ -203,7 +226,7 @@ enum result remote_dump(struct far_queue *r, item_fn *fn, void *ctx, int *stoppe
 		struct item it;
 
 		if (!frame_cut(&rest, &one) || frame_item_open(one, &it))
-			return remote_garbled(r, false, ans, a);
+			return remote_garbled(r, false, NULL, ans, a);
 		*stopped = fn(ctx, &it);
 	}
 	return code;
@@ -235,7 +258,7 @@ static enum result put(struct far_queue *r, const char *what, struct frame_bulk 
 				   : ask(r, what, buf_str(body), false, &rest, ans, a);
 
 	if (code == SUCCESS && (!frame_cut(&rest, &one) || frame_bulk_open(one, h)))
-		code = remote_garbled(r, changes, ans, a);
+		code = remote_garbled(r, changes, NULL, ans, a);
 	return code;
 }
 

@@ -4,6 +4,7 @@
 #include "base/os.h"
 #include "base/secret.h"
 #include "base/when.h"
+#include "core/check.h"
 #include "format/answer.h"
 #include "remote/part.h"
 
@@ -72,13 +73,43 @@ static struct calls prepare(struct far_queue *r, const struct request *rqs, stru
 }
 
 /* Hides that the server recognised the call, if the caller made it once and only this module or a proxy repeated it. */
-static bool take_answer(struct calls *c, size_t i, struct str one)
+static void hide_repeated(const struct calls *c, struct answer *ans)
 {
-	if (answer_unpack(one, &c->answers[i], c->arena))
-		return false;
-	if (c->answers[i].repeated == REPEATED_MAYBE || (c->r->resent && c->answers[i].repeated))
-		c->answers[i].repeated = c->r->config->tells_resent ? REPEATED_MAYBE : 0;
-	return true;
+	if (ans->repeated == REPEATED_MAYBE || (c->r->resent && ans->repeated))
+		ans->repeated = c->r->config->tells_resent ? REPEATED_MAYBE : 0;
+}
+
+/* Nothing above this module checks an answer again. */
+static void check_answer(struct calls *c, size_t i)
+{
+	bool changes = !(op_flags(c->rqs[i].op) & OP_READS);
+	const char *why;
+
+	hide_repeated(c, &c->answers[i]);
+	why = reply_fault(&c->rqs[i], &c->answers[i], c->arena);
+	if (why)
+		(void)remote_garbled(c->r, changes, why, &c->answers[i], c->arena);
+}
+
+static size_t first_refused(const struct answer *answers, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && answers[i].code == SUCCESS)
+		i++;
+	return i;
+}
+
+/* If one call of a commit is refused, none is made, and the other answers are empty. */
+static void check_commit(struct calls *c, size_t n)
+{
+	size_t bad = first_refused(c->answers, n);
+
+	for (size_t i = 0; i < n; i++)
+		if (bad == n || i == bad)
+			check_answer(c, i);
+		else
+			c->answers[i] = (struct answer){ 0 };
 }
 
 static bool waits(const struct calls *c)
@@ -100,10 +131,12 @@ static int64_t again_ms(const struct calls *c, size_t i)
 	return (rq->ttl + 1) / 2;
 }
 
-/* Sends the calls left[from..to) in one request. */
-static void send(struct calls *c, struct str body, size_t from, size_t to, const char *query)
+/* Sends the calls left[from..to) in one request. all: in one commit. */
+static void send(struct calls *c, struct str body, size_t from, size_t to, bool all)
 {
-	struct question k = { .path = "/v1/call", .query = query, .body = body, .again = true };
+	struct question k = {
+		.path = "/v1/call", .query = all ? "all=1" : NULL, .body = body, .again = true
+	};
 	struct str rest = STR(""), one;
 	struct answer fail = { 0 };
 	enum result code;
@@ -121,13 +154,19 @@ static void send(struct calls *c, struct str body, size_t from, size_t to, const
 	}
 	code = remote_ask(c->r, &k, &rest, &fail, c->arena);
 	for (size_t i = from; i < to; i++) {
+		struct answer *ans = &c->answers[c->left[i]];
+
 		c->resent[c->left[i]] |= c->r->resent;
 		if (code == SUCCESS &&
-		    (!frame_cut(&rest, &one) || !take_answer(c, c->left[i], one)))
-			code = remote_garbled(c->r, k.changes, &fail, c->arena);
+		    (!frame_cut(&rest, &one) || answer_unpack(one, ans, c->arena)))
+			code = remote_garbled(c->r, k.changes, NULL, &fail, c->arena);
 		if (code != SUCCESS)
-			c->answers[c->left[i]] = fail;
+			*ans = fail;
+		else if (!all)
+			check_answer(c, c->left[i]);
 	}
+	if (all && code == SUCCESS)
+		check_commit(c, to);
 }
 
 static void send_left(struct calls *c)
@@ -139,7 +178,7 @@ static void send_left(struct calls *c)
 		frame_request(&body, &c->rqs[c->left[i]], &c->extras[c->left[i]]);
 		if (body.n < CALL_BYTES && i + 1 - from < FRAMES_MAX && i + 1 < c->n_left)
 			continue;
-		send(c, buf_str(&body), from, i + 1, NULL);
+		send(c, buf_str(&body), from, i + 1, false);
 		from = i + 1;
 		body.n = 0;
 	}
@@ -269,15 +308,6 @@ void remote_call(struct far_queue *r, const struct request *rqs, struct answer *
 
 /* --- all or none ---------------------------------------------------------------------------------- */
 
-static size_t first_refused(const struct answer *answers, size_t n)
-{
-	size_t i = 0;
-
-	while (i < n && answers[i].code == SUCCESS)
-		i++;
-	return i;
-}
-
 static size_t too_many(struct answer *ans, struct arena *a)
 {
 	ans->applied = 'n';
@@ -320,7 +350,7 @@ size_t remote_call_all(struct far_queue *r, const struct request *rqs, const siz
 		for (size_t i = 0; i < n; i++)
 			frame_request(&body, &c.rqs[i], &c.extras[i]);
 		c.n_left = n;
-		send(&c, buf_str(&body), 0, n, "all=1");
+		send(&c, buf_str(&body), 0, n, true);
 		buf_free(&body);
 		bad = first_refused(answers, n);
 		if (bad == n || !answers[bad].barred)

@@ -48,8 +48,9 @@ struct question {
  * whether a change was made. */
 enum result remote_ask(struct far_queue *r, const struct question *k, struct str *body,
 		       struct answer *ans, struct arena *a);
-/* The answer has bytes that no server of pawl sends. */
-enum result remote_garbled(struct far_queue *r, bool changes, struct answer *ans, struct arena *a);
+/* The answer has bytes that no server of pawl sends. why: NULL: they cannot be read at all. */
+enum result remote_garbled(struct far_queue *r, bool changes, const char *why, struct answer *ans,
+			   struct arena *a);
 void remote_sleep(int64_t ms);
 /* Finds the token of the caller, once. */
 enum result remote_bearer(struct far_queue *r, struct answer *ans);

@@ -33,7 +33,7 @@ clone=$scratch/clone outside=$scratch/outside mark=$scratch/mark started=$scratc
 . "${scratch%/*}/kit/setup"
 
 for variable in "${!PAWL_@}" "${!GIT_@}" "${!XDG_@}"; do
-	[ "$variable" = PAWL_MODULE_DIR ] || unset "$variable"
+	[[ $variable =~ ^PAWL_(MODULE_DIR|TEST_SAMPLE)$ ]] || unset "$variable"
 done
 export HOME=$scratch/home TMPDIR=$scratch/tmp USER=tester LOGNAME=tester TZ=UTC LC_ALL=C.UTF-8 TERM=dumb
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # LeakSanitizer cannot run in a traced process
