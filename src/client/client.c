@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "base/text.h"
+#include "base/tty.h"
 #include "base/when.h"
 #include "client/caller.h"
 #include "client/login.h"
@@ -491,10 +492,7 @@ static enum result no_status_to_write(struct answer *ans)
 /* Tells the user that the store takes long, before there is an answer. */
 static void notice(const char *text)
 {
-	struct arena a = { 0 };
-
-	(void)fs_write_all(STDERR_FILENO, arena_printf(&a, "pawl: %s\n", text));
-	arena_free(&a);
+	tty_print(STDERR_FILENO, "pawl: %s\n", text);
 }
 
 /* Adds the settings to the configuration of the queue. */

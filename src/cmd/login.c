@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 #include "base/text.h"
+#include "base/tty.h"
 #include "client/login.h"
 #include "cmd/command.h"
 #include "core/role.h"
@@ -40,14 +41,14 @@ static struct str read_token(struct arena *a)
 	if (terminal) {
 		hidden = shown;
 		hidden.c_lflag &= ~(tcflag_t)ECHO;
-		(void)fs_write_all(STDERR_FILENO, STR("token: "));
+		tty_print(STDERR_FILENO, "token: ");
 		(void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden);
 	}
 	while (!b.full && read(STDIN_FILENO, &c, 1) == 1 && c != '\n')
 		buf_addc(&b, c);
 	if (terminal) {
 		(void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &shown);
-		(void)fs_write_all(STDERR_FILENO, STR("\n"));
+		tty_print(STDERR_FILENO, "\n");
 	}
 	out = str_trim(arena_str(a, buf_str(&b)));
 	buf_free(&b);

@@ -36,12 +36,12 @@ void view_text(struct view *v, enum paint p, const char *fmt, ...)
 	va_end(ap);
 	begin(v, p);
 	if (n > 0 && (size_t)n < sizeof(small)) {
-		buf_add(v->out, small, (size_t)n);
+		text_visible(v->out, str_n(small, (size_t)n), true);
 	} else if (n > 0) {
 		char *big = arena_alloc(v->arena, (size_t)n + 1);
 
 		vsnprintf(big, (size_t)n + 1, fmt, again);
-		buf_add(v->out, big, (size_t)n);
+		text_visible(v->out, str_n(big, (size_t)n), true);
 	}
 	va_end(again);
 	end(v, p);
@@ -92,9 +92,7 @@ static void put_row(struct view *v, const struct cell *cells, const size_t *widt
 			room = v->width > at + LAST_MIN ? v->width - at : LAST_MIN;
 		text = text_cut(v->arena, text, room);
 		width = text_width(text);
-		begin(v, cells[i].paint);
-		buf_adds(v->out, text);
-		end(v, cells[i].paint);
+		view_data(v, cells[i].paint, text);
 		if (i + 1 < columns)
 			buf_addf(v->out, "%*s", (int)(widths[i] - width + 2), "");
 		at += widths[i] + 2;

@@ -1,5 +1,5 @@
 /*
- * view: text for people. All text of a task passes through text_visible() before it is printed.
+ * view: text for people. Everything but the colours passes through text_visible() before it is printed.
  */
 #ifndef CMD_VIEW_H
 #define CMD_VIEW_H
@@ -20,7 +20,7 @@ struct view {
 	const char *(*status)(int64_t status); /* the spelling of statuses; NULL: status_name() */
 };
 
-/* Only for pawl's own words. */
+/* Only for pawl's own words: line breaks stay. */
 void view_text(struct view *v, enum paint p, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* "1 task", "2 tasks" */

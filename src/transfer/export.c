@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/tty.h"
 #include "transfer/foreign_out.h"
 #include "transfer/target.h"
 #include "format/markdown.h"
@@ -236,6 +237,8 @@ int port_out_open_foreign(struct port_out *o, struct foreign_out *foreign, const
 
 static int put(struct port_out *o, struct str text)
 {
+	if (!o->temp && isatty(fileno(o->file)))
+		return tty_write(fileno(o->file), text);
 	return !text.n || fwrite(text.p, text.n, 1, o->file) == 1 ? 0 : -(errno ? errno : EIO);
 }
 

@@ -185,3 +185,50 @@ coloured() {
 	done <<<"$seen"
 	[[ $seen == *…* ]]
 }
+
+@test "a terminal gets no raw character of a task in JSON, in an export, in messages" {
+	local args
+	needs_terminal
+	for args in "show bad --json" "list --json" "log --json" "export -o - --format json" "export -o - --format csv" "show bad --color never" \
+		"claim bad --agent x --color never" "claim bad --agent y --color never"; do
+		echo "$args"
+		output=$(on_terminal "'$PAWL' $args" | tr -d '\r') stderr=
+		[ -n "$output" ]
+		clean
+	done
+	output=$(on_terminal "'$PAWL' list --json")
+	jq -e '.tasks[0].title | contains("\u202e")' <<<"$output"
+	"$PAWL" export -o - --format csv >piped
+	grep -qF "${bidi:0:1}" piped # into a pipe as it is
+}
+
+# Everything that pawl prints goes through base/tty.c. The others write no text: a constant without memory, the
+# sequence that ends curses, the streams of curses and libedit, and the protocol of MCP.
+@test "no file but base/tty.c writes to standard output or standard error" {
+	cd "$PAWL_SOURCE"
+	output=$(grep -rnE --include='*.[ch]' \
+		-e '(^|[^_a-z])(printf|puts|putchar|vprintf|perror|psignal)\(' \
+		-e '[^_a-z](fputs|fputc|putc|fwrite|fprintf|vfprintf|dprintf|vdprintf|write|writev|send|fs_write_all|fdopen)\(.*(stdout|stderr|STD(OUT|ERR)_FILENO)' \
+		-e '[^_a-z](dprintf|write|fs_write_all)\([12],' \
+		-e '(^|[^_a-z."])(stdout|stderr)([^_a-z]|$)' src |
+		grep -vE '^[^:]*:[0-9]+:\s*(/?\*|//|\.(help|detail|model|summary|example))|__attribute__|".*(stdout|stderr).*"|\* .*(stdout|stderr)|/\* .*\*/$' |
+		grep -vE '^src/base/(tty|arena)\.c:|^src/face/board/term\.c:.*(leave|newterm)|^src/face/cli/edit\.c:.*el_init|^src/face/mcp/stdio\.c:.*STDOUT_FILENO') || true
+	same "$output" ''
+}
+
+# code_points: the numbers in ranges "a-b" or "a", in hex, as one list
+code_points() {
+	while IFS=- read -r first last; do
+		seq "$((16#$first))" "$((16#${last:-$first}))"
+	done | sort -n
+}
+
+@test "the web board spells out the characters that the terminal spells out" {
+	command -v node >/dev/null || skip "needs node"
+	# tab and line feed keep their meaning in a page; half a pair of UTF-16 is not UTF-8, which C spells out as bytes
+	sed -n '/^static bool deceives/,/^}/s/^\t\t{ 0x\([0-9a-f]*\), 0x\([0-9a-f]*\) },.*/\1-\2/p' "$PAWL_SOURCE/src/base/text.c" | code_points | grep -vx '9\|10' >terminal
+	node -e 'const s = require("fs").readFileSync(process.argv[1], "utf8"), r = new RegExp(s.match(/^\t\/(\[.*\])\/gu;$/m)[1], "u");
+		for (let n = 0; n < 0x110000; n++) if (r.test(String.fromCodePoint(n)) && (n < 0xd800 || n > 0xdfff)) console.log(n)' "$PAWL_SOURCE/web/dom.js" >web
+	[ "$(wc -l <terminal)" -gt 4000 ]
+	cmp terminal web
+}

@@ -9,8 +9,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/fs.h"
 #include "base/text.h"
+#include "base/tty.h"
 #include "face/cli/parse.h"
 #include "face/gen/gen.h"
 #include "face/mcp/mcp.h"
@@ -117,31 +117,25 @@ static void show_progress(struct session *s, struct str line)
 	struct cli *c = s->face;
 	struct arena scratch = { 0 };
 	struct winsize size;
-	struct str text;
 
 	find_output(c);
 	if (c->output.format != FORMAT_TEXT || c->output.quiet)
 		return;
 	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
-		line = text_cut(&scratch, line, size.ws_col - 1u);
-	text = arena_printf(&scratch, "\r\x1b[K%.*s", STRF(line));
-	(void)fs_write_all(STDERR_FILENO, text);
+		line = text_cut(&scratch, text_line(&scratch, line), size.ws_col - 1u);
+	tty_line(line);
 	arena_free(&scratch);
 }
 
 static void note(struct session *s, struct str text)
 {
 	struct cli *c = s->face;
-	struct buf b = BUF_MAX(64 * 1024);
+	struct arena scratch = { 0 };
 
 	find_output(c);
-	if (c->output.format == FORMAT_TEXT && !c->output.quiet) {
-		buf_adds(&b, STR("pawl: "));
-		text_visible(&b, text, false);
-		buf_addc(&b, '\n');
-		(void)fs_write_all(STDERR_FILENO, buf_str(&b));
-	}
-	buf_free(&b);
+	if (c->output.format == FORMAT_TEXT && !c->output.quiet)
+		tty_print(STDERR_FILENO, "pawl: %.*s\n", STRF(text_line(&scratch, text)));
+	arena_free(&scratch);
 }
 
 static bool read_yes(void)
@@ -159,7 +153,7 @@ static int confirm(struct session *s, const struct command *command, const struc
 	if (c->output.format != FORMAT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return -1;
 	output_preview(&c->output, command, preview, &c->arena);
-	fputs("Go on? [y/N] ", stderr);
+	tty_print(STDERR_FILENO, "Go on? [y/N] ");
 	return read_yes();
 }
 
@@ -173,8 +167,8 @@ static bool again(struct session *s, struct str problem)
 	find_output(c);
 	if (c->output.format != FORMAT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return false;
-	fprintf(stderr, "pawl: %.*s\nEdit the text again? [Y/n] ",
-		STRF(text_line(&scratch, problem)));
+	tty_print(STDERR_FILENO, "pawl: %.*s\nEdit the text again? [Y/n] ",
+		  STRF(text_line(&scratch, problem)));
 	arena_free(&scratch);
 	return fgets(word, sizeof(word), stdin) && word[0] != 'n' && word[0] != 'N';
 }
@@ -298,9 +292,9 @@ static int end(const struct cli *c, enum result code)
 	if (!fault)
 		return c->session.exit_code ? c->session.exit_code : (int)code;
 	if (fault != EPIPE)
-		fprintf(stderr,
-			"pawl: cannot write the answer: %s; the call itself ended with %s\n",
-			strerror(fault), result_name(code));
+		tty_print(STDERR_FILENO,
+			  "pawl: cannot write the answer: %s; the call itself ended with %s\n",
+			  strerror(fault), result_name(code));
 	return API_ERROR;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/module.h"
 #include "base/text.h"
+#include "base/tty.h"
 #include "face/cli/editor.h"
 
 #define LINES_KEPT 1000
@@ -67,12 +68,12 @@ static void list_all(struct strs list)
 		size_t width = text_width(list.v[i]);
 		bool breaks = at && at + 2 + width >= wide;
 
-		printf("%s%.*s", !i || breaks ? "\n" : "  ", STRF(list.v[i]));
+		tty_print(STDOUT_FILENO, "%s%.*s", !i || breaks ? "\n" : "  ", STRF(list.v[i]));
 		at = !at || breaks ? width : at + 2 + width;
 	}
 	if (n < list.n)
-		printf("\n… and %zu more", list.n - n);
-	putchar('\n');
+		tty_print(STDOUT_FILENO, "\n… and %zu more", list.n - n);
+	tty_print(STDOUT_FILENO, "\n");
 }
 
 /* Replaces the typed part of the word: an id may differ in case. */
@@ -115,7 +116,7 @@ static unsigned char on_tab(EditLine *el, wint_t ch)
 static unsigned char on_interrupt(EditLine *el, wint_t ch)
 {
 	(void)ch;
-	fputs("^C\n", stdout);
+	tty_print(STDOUT_FILENO, "^C\n");
 	editor_of(el)->dropped = true;
 	return CC_NEWLINE;
 }

@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "base/fs.h"
+#include "base/text.h"
+#include "base/tty.h"
 #include "format/event.h"
 
 #define OUTPUT_MAX (SIZE_MAX / 4)
@@ -14,24 +15,59 @@ static int add_bytes(const char *p, size_t n, void *ctx)
 	return 0;
 }
 
-/* For a terminal in ASCII: escapes characters of a task's text that could act on the terminal (C1, bidi). */
-static void put_json(const struct output *o, struct buf *out, json_t *object)
+/* jansson takes DEL for a printable character. */
+static int add_ascii(const char *p, size_t n, void *ctx)
 {
-	json_dump_callback(object, add_bytes, out,
+	for (size_t i = 0; i < n; i++)
+		if (p[i] == 0x7f)
+			buf_adds(ctx, STR("\\u007f"));
+		else
+			buf_addc(ctx, p[i]);
+	return 0;
+}
+
+/* For a terminal in ASCII: tty_write() would spell out characters in a way that is not JSON. */
+static void put_json(struct buf *out, json_t *object)
+{
+	bool ascii = isatty(STDOUT_FILENO);
+
+	json_dump_callback(object, ascii ? add_ascii : add_bytes, out,
 			   JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15) |
-				   (o->width ? JSON_ENSURE_ASCII : 0));
+				   (ascii ? JSON_ENSURE_ASCII : 0));
 	buf_addc(out, '\n');
 	json_decref(object);
 }
 
-static void drain(struct buf *out, void *ctx)
+/* The length of `s` without a character of which the rest is still to come. */
+static size_t whole(struct str s)
 {
-	struct output *o = ctx;
-	int r = o->fault || !out->n ? 0 : fs_write_all(STDOUT_FILENO, buf_str(out));
+	size_t n = s.n;
+	uint32_t c;
+
+	while (n && s.n - n < 3 && ((uint8_t)s.p[n - 1] & 0xc0) == 0x80)
+		n--;
+	return n && (uint8_t)s.p[n - 1] >= 0xc0 && !text_char(str_n(s.p + n - 1, s.n - n + 1), &c)
+		       ? n - 1
+		       : s.n;
+}
+
+static void put(struct output *o, struct str text)
+{
+	int r = o->fault || !text.n ? 0
+		: o->color          ? tty_write_painted(STDOUT_FILENO, text)
+				    : tty_write(STDOUT_FILENO, text);
 
 	if (r < 0)
 		o->fault = -r;
-	out->n = 0;
+}
+
+static void drain(struct buf *out, void *ctx)
+{
+	size_t n = whole(buf_str(out));
+
+	put(ctx, str_n(out->p, n));
+	memmove(out->p, out->p + n, out->n - n);
+	out->n -= n;
 }
 
 /* Large texts are written piece by piece, so that memory use stays constant. */
@@ -42,7 +78,7 @@ static struct buf output_buf(struct output *o)
 
 static void flush(struct output *o, struct buf *out)
 {
-	drain(out, o);
+	put(o, buf_str(out));
 	buf_free(out);
 }
 
@@ -75,7 +111,7 @@ static void put_error(const struct output *o, const struct answer *ans, struct a
 	if (ans->code != USAGE)
 		view_text(&v, DIM, "more: pawl help %.*s\n",
 			  STRF(ans->fault.n ? ans->fault : str_c(result_name(ans->code))));
-	(void)fs_write_all(STDERR_FILENO, buf_str(&err));
+	(void)(o->color_err ? tty_write_painted : tty_write)(STDERR_FILENO, buf_str(&err));
 	buf_free(&err);
 }
 
@@ -89,7 +125,7 @@ static void put_warnings(const struct output *o, struct strs list, struct arena 
 		view_data(&v, PLAIN, list.v[i]);
 		view_text(&v, PLAIN, "\n");
 	}
-	(void)fs_write_all(STDERR_FILENO, buf_str(&err));
+	(void)(o->color_err ? tty_write_painted : tty_write)(STDERR_FILENO, buf_str(&err));
 	buf_free(&err);
 }
 
@@ -100,7 +136,7 @@ static void put_reply(struct output *o, const struct command *c, const struct re
 	struct view v = view_of(o, &out, a);
 
 	if (o->format == FORMAT_JSON)
-		put_json(o, &out, command_json(c, r, a));
+		put_json(&out, command_json(c, r, a));
 	else if (o->format == FORMAT_PORCELAIN)
 		porcelain_reply(&out, c, r, a);
 	else if (reply_ok(r) || (c && c->flags & C_REPORT))
@@ -129,7 +165,7 @@ void output_event(struct output *o, const struct event *e, struct arena *a)
 	struct view v = view_of(o, &out, a);
 
 	if (o->format == FORMAT_JSON)
-		put_json(o, &out, event_json(e, a));
+		put_json(&out, event_json(e, a));
 	else if (o->format == FORMAT_PORCELAIN)
 		porcelain_event(&out, e, a);
 	else

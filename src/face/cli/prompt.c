@@ -13,6 +13,7 @@
 #include "base/fs.h"
 #include "base/module.h"
 #include "base/text.h"
+#include "base/tty.h"
 #include "cmd/values.h"
 #include "face/cli/complete.h"
 #include "face/cli/editor.h"
@@ -113,7 +114,7 @@ static int run_child(const struct prompt *p, const char **argv, int argc)
 	fflush(NULL);
 	pid = fork();
 	if (pid < 0) {
-		fprintf(stderr, "pawl: cannot start a process: %s\n", strerror(errno));
+		tty_print(STDERR_FILENO, "pawl: cannot start a process: %s\n", strerror(errno));
 		return API_ERROR;
 	}
 	if (pid == 0) {
@@ -128,7 +129,7 @@ static int run_child(const struct prompt *p, const char **argv, int argc)
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	if (p->terminal)
-		putchar('\n'); /* after the ^C */
+		tty_print(STDOUT_FILENO, "\n"); /* after the ^C */
 	return 128 + WTERMSIG(status);
 }
 
@@ -136,7 +137,8 @@ static int usage(struct str line, const char *message)
 {
 	struct arena a = { 0 };
 
-	fprintf(stderr, "pawl: %s: %.*s\n", message, STRF(text_cut(&a, text_line(&a, line), 60)));
+	tty_print(STDERR_FILENO, "pawl: %s: %.*s\n", message,
+		  STRF(text_cut(&a, text_line(&a, line), 60)));
 	arena_free(&a);
 	return USAGE;
 }
@@ -164,12 +166,6 @@ static bool clears_screen(const struct prompt *p, struct strs words)
 	return p->terminal && words.n == 1 && str_is(words.v[0], "clear");
 }
 
-static void clear_screen(void)
-{
-	fputs("\033[H\033[2J", stdout);
-	fflush(stdout);
-}
-
 /* false: that was the last line. */
 static bool run_line(struct prompt *p, struct str line)
 {
@@ -188,7 +184,7 @@ static bool run_line(struct prompt *p, struct str line)
 	else if (!text_valid(line))
 		code = usage(line, "this line is not valid UTF-8");
 	else if (clears_screen(p, w.list))
-		clear_screen();
+		tty_clear();
 	else if (more)
 		code = run_words(p, w.list, &a);
 	if (code && !p->terminal)
@@ -208,7 +204,7 @@ static enum line_end read_plain(struct prompt *p, struct str *line)
 	ssize_t n;
 
 	if (p->terminal)
-		fputs(p->host.prompt, stdout), fflush(stdout);
+		tty_print(STDOUT_FILENO, "%s", p->host.prompt);
 	n = getline(&p->buffer, &p->room, stdin);
 	if (n < 0)
 		return LINE_NONE;
@@ -222,7 +218,7 @@ static enum line_end read_edited(struct prompt *p, struct str *line)
 	struct arena a = { 0 };
 
 	if (got == LINE_NONE)
-		putchar('\n');
+		tty_print(STDOUT_FILENO, "\n");
 	if (got == LINE_WHOLE && str_trim(*line).n && !recall_secret(*line)) {
 		p->ops->remember(p->editor, arena_cstr(&a, *line));
 		recall_add(&p->session->client.keyring, *line);
@@ -278,13 +274,14 @@ static void open_editor(struct prompt *p)
 static void greet(const struct session *s)
 {
 	if (s->client.config.uri.n)
-		printf("%.*s, as %.*s\n", STRF(uri_shown(s->arena, s->client.config.uri)),
-		       STRF(s->client.agent));
+		tty_print(STDOUT_FILENO, "%.*s, as %.*s\n",
+			  STRF(uri_shown(s->arena, s->client.config.uri)), STRF(s->client.agent));
 	else if (s->client.trust.uri.n)
-		puts("the queue's config is not trusted; a person can allow its store with `trust`");
+		tty_print(STDOUT_FILENO,
+			  "the queue's config is not trusted; a person can allow its store with `trust`\n");
 	else
-		puts("there is no queue here; `init` makes one");
-	puts("TAB completes, `help` lists the commands, Ctrl-D leaves");
+		tty_print(STDOUT_FILENO, "there is no queue here; `init` makes one\n");
+	tty_print(STDOUT_FILENO, "TAB completes, `help` lists the commands, Ctrl-D leaves\n");
 }
 
 enum result prompt_run(struct session *s, const struct args *a, struct reply *out)

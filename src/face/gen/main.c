@@ -1,7 +1,8 @@
 /* pawl-gen: writes the generated texts from the table of commands, at build time. */
-#include <stdio.h>
+#include <unistd.h>
 
 #include "base/fs.h"
+#include "base/tty.h"
 #include "face/gen/gen.h"
 
 #define PAGE_MAX (1u << 20)
@@ -12,7 +13,7 @@ static int write_file(struct arena *a, const char *dir, const char *name, struct
 	int r = b->full ? -1 : fs_write_atomic(path, buf_str(b), 0644);
 
 	if (r)
-		fprintf(stderr, "pawl-gen: cannot write %s\n", path);
+		tty_print(STDERR_FILENO, "pawl-gen: cannot write %s\n", path);
 	buf_free(b);
 	return r;
 }
@@ -67,7 +68,7 @@ static int page(const char *name)
 	for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++)
 		if (!strcmp(name, pages[i].name)) {
 			pages[i].gen(&b);
-			r = b.full || fs_write_all(1, buf_str(&b));
+			r = b.full || tty_write(STDOUT_FILENO, buf_str(&b));
 		}
 	buf_free(&b);
 	return r;
@@ -85,7 +86,8 @@ int main(int argc, char **argv)
 	else if (argc == 2)
 		r = page(argv[1]);
 	if (r == 2)
-		fprintf(stderr,
+		tty_print(
+			STDERR_FILENO,
 			"usage: pawl-gen man DIR | completions DIR | reference | settings | codes\n");
 	arena_free(&a);
 	return r;

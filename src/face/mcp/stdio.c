@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/tty.h"
 #include "cmd/mcp.h"
 #include "face/mcp/mcp.h"
 
@@ -180,9 +181,9 @@ static void serve(struct stdio *s)
 /* Standard output belongs to the protocol: a failure before it begins goes to standard error. */
 static enum result complain(const struct answer *ans)
 {
-	fprintf(stderr, "pawl: %.*s\n", STRF(ans->message));
+	tty_print(STDERR_FILENO, "pawl: %.*s\n", STRF(ans->message));
 	if (ans->hint.n)
-		fprintf(stderr, "hint: %.*s\n", STRF(ans->hint));
+		tty_print(STDERR_FILENO, "hint: %.*s\n", STRF(ans->hint));
 	return ans->code;
 }
 

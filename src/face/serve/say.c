@@ -1,7 +1,6 @@
 /* Log lines and the JSON of refusals. Neither has a token or the body of a request. */
 #include "face/serve/serve.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 
 #include "base/os.h"
 #include "base/text.h"
+#include "base/tty.h"
 #include "base/when.h"
 
 #define LINE_MAX_BYTES 4096
@@ -107,14 +107,7 @@ static bool has_reader(void)
 
 static bool write_text(struct str text)
 {
-	ssize_t n;
-
-	if (!has_reader())
-		return false;
-	do
-		n = write(STDERR_FILENO, text.p, text.n);
-	while (n < 0 && errno == EINTR);
-	return n >= 0 && (size_t)n == text.n;
+	return has_reader() && tty_write(STDERR_FILENO, text) == 0;
 }
 
 /* Says how many lines are missing, as soon as somebody reads again. */

@@ -14,6 +14,7 @@
 
 #include "base/fs.h"
 #include "base/os.h"
+#include "base/tty.h"
 
 #define DEFAULT_ADDRESS "127.0.0.1:7295"
 #define RESERVE 1024 /* descriptors for everything but connections */
@@ -325,7 +326,7 @@ static void announce_board(struct serve *s, struct str once)
 	struct str line = arena_printf(s->session->arena, "%s/#token=%.*s\n",
 				       http_server_url(s->http, 0), STRF(s->access.secret));
 
-	(void)fs_write_all(STDOUT_FILENO, line);
+	(void)tty_write(STDOUT_FILENO, line);
 	say_line("the board is at this address until Ctrl-C; others on this machine cannot open "
 		 "it without the token");
 	browser_open(s, once);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/tty.h"
 #include "base/when.h"
 #include "format/task.h"
 #include "transfer/target.h"
@@ -142,7 +143,7 @@ static int write_file(const char *path, struct str text)
 	int r;
 
 	if (!strcmp(path, "-"))
-		return fs_write_all(STDOUT_FILENO, text);
+		return tty_write(STDOUT_FILENO, text);
 	r = target_check(path, beginnings);
 	return r > 0 ? -EEXIST : r ? r : fs_write_atomic(path, text, 0600);
 }

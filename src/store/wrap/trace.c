@@ -5,6 +5,7 @@
 
 #include "base/os.h"
 #include "base/text.h"
+#include "base/tty.h"
 #include "store/wrap/wrap.h"
 
 #define LINE_MAX_BYTES 4096
@@ -25,13 +26,10 @@ static int64_t micros(void)
  * the behaviour of the program. */
 static void emit(int fd, struct buf *b)
 {
-	ssize_t ignored;
-
 	b->full = false;
 	b->max++;
 	buf_addc(b, '\n');
-	ignored = write(fd, b->p, b->n);
-	(void)ignored;
+	(void)tty_write(fd, buf_str(b));
 	buf_free(b);
 }
 
