@@ -115,6 +115,14 @@ void pg_columns(struct pg_args *out, struct pg_args *const *rows, size_t n)
 		add_column(out, rows, n, col);
 }
 
+/* A server that is not PostgreSQL may send fewer columns than were asked for. libpq has NULL for them, and no length. */
+const char *pg_text_at(const PGresult *r, int row, int col)
+{
+	const char *p = PQgetvalue(r, row, col);
+
+	return p ? p : "";
+}
+
 int64_t pg_int_at(const PGresult *r, int row, int col)
 {
 	const char *p = PQgetvalue(r, row, col);

@@ -45,13 +45,13 @@ static int check_server(struct checking *c)
 		return rc;
 	c->fn(c->ctx, CHECK_OK, "server",
 	      arena_printf(&c->a, "PostgreSQL %s at %s, schema %s version %d, encoding %s%s",
-			   PQgetvalue(r, 0, 0), s->place, s->name, PG_VERSION, PQgetvalue(r, 0, 4),
+			   pg_text_at(r, 0, 0), s->place, s->name, PG_VERSION, pg_text_at(r, 0, 4),
 			   s->pooled ? ", through a pooler (no LISTEN, no named statements)" : ""),
 	      STR(""));
-	durable = !strcmp(PQgetvalue(r, 0, 2), "on") && !strcmp(PQgetvalue(r, 0, 3), "on");
+	durable = !strcmp(pg_text_at(r, 0, 2), "on") && !strcmp(pg_text_at(r, 0, 3), "on");
 	c->fn(c->ctx, durable ? CHECK_OK : CHECK_BAD, "durability",
 	      arena_printf(&c->a, "fsync %s, full_page_writes %s, synchronous_commit %s",
-			   PQgetvalue(r, 0, 2), PQgetvalue(r, 0, 3), PQgetvalue(r, 0, 1)),
+			   pg_text_at(r, 0, 2), pg_text_at(r, 0, 3), pg_text_at(r, 0, 1)),
 	      durable ? STR("") : STR("switch fsync and full_page_writes on in postgresql.conf"));
 	PQclear(r);
 	return 0;
@@ -92,7 +92,7 @@ static PGresult *ask_primary(struct pg *s, char *place, size_t room)
 
 static void say_replication(struct checking *c, const PGresult *r, const char *place)
 {
-	const char *names = PQgetvalue(r, 0, 1);
+	const char *names = pg_text_at(r, 0, 1);
 	int64_t n = pg_int_at(r, 0, 2);
 
 	if (*names && !n)
@@ -194,7 +194,7 @@ static int check_clients(struct checking *c)
 			      "%lld wait for session %lld of the server (%s), which has been in "
 			      "its transaction for %lld ms",
 			      (long long)pg_int_at(r, 0, 0), (long long)pg_int_at(r, 0, 1),
-			      PQgetvalue(r, 0, 2), (long long)pg_int_at(r, 0, 3)),
+			      pg_text_at(r, 0, 2), (long long)pg_int_at(r, 0, 3)),
 		      STR("if it does not go on: SELECT pg_terminate_backend(SESSION)"));
 	else
 		c->fn(c->ctx, CHECK_OK, "clients", STR("none waits for the queue"), STR(""));

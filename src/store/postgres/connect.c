@@ -157,6 +157,9 @@ static PGconn *start(struct pg *s, const char *host, const char *port)
 	     arena_printf(&a, "pawl %.*s", STRF(s->base.env.opt.who)).p);
 	word(&w, "client_encoding", "UTF8");
 	db = PQconnectStartParams(w.names, w.values, 1);
+	/* without a receiver libpq writes the server's notices to the terminal, also while it connects */
+	if (db)
+		PQsetNoticeReceiver(db, note_warning, s);
 	arena_free(&a);
 	return db;
 }
@@ -176,7 +179,6 @@ static int complete(struct pg *s, PGconn *db, const PQconninfoOption *info, PGco
 		return rc;
 	}
 	PQsetErrorVerbosity(db, PQERRORS_DEFAULT);
-	PQsetNoticeReceiver(db, note_warning, s);
 	*out = db;
 	return 0;
 }
@@ -216,7 +218,7 @@ static int is_standby(struct pg *s, PGconn *db)
 		return !strcmp(state, "on");
 	r = ask_plain(db, "SELECT pg_catalog.pg_is_in_recovery()", pg_end_of(s, net_patience(s)));
 	if (PQresultStatus(r) == PGRES_TUPLES_OK && PQntuples(r) == 1)
-		rc = !strcmp(PQgetvalue(r, 0, 0), "t");
+		rc = !strcmp(pg_text_at(r, 0, 0), "t");
 	else
 		rc = store_fail(&s->base.env, STORE_UNREACHABLE,
 				"check that the server runs, and try again",

@@ -184,7 +184,8 @@ void pg_text(struct pg_args *p, const char *v);
 void pg_row(struct pg_args *out, const struct pg_args *row);
 /* Adds a list for each parameter of the rows, which are numbers or byte strings. */
 void pg_columns(struct pg_args *out, struct pg_args *const *rows, size_t n);
-/* Reads a value of a result. */
+/* Values of a result; one that the server did not send is empty or 0. */
+const char *pg_text_at(const PGresult *r, int row, int col);
 int64_t pg_int_at(const PGresult *r, int row, int col);
 struct str pg_bytes_at(const PGresult *r, int row, int col);
 /* A list of byte strings, in `a`; empty if its form is wrong. */

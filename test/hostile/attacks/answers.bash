@@ -11,3 +11,11 @@ attack_bad_answers() {
 	mkdir "$scratch/tmp/trials"
 	python3 "$here/answers.py" "$PAWL" "$scratch/tmp/trials" "$store"
 }
+
+# Bad rows, errors and notices of a database, also while the client connects.
+# stores: postgres
+attack_bad_database() {
+	need python3
+	mkdir "$scratch/tmp/trials"
+	python3 "$here/database.py" "$PAWL" "$scratch/tmp/trials"
+}
