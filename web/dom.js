@@ -3,12 +3,15 @@
 export const $ = id => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
 
-// Characters that change the direction of the text around them, or that cannot be seen, are spelled out.
+// Characters that change the direction of the text around them, or that cannot be seen, are spelled out as in the
+// terminal: the list is that of deceives() in src/base/text.c, without tab and line feed. test/cli/terminal.bats compares them.
+const DECEIVES =
+	/[\u{0}-\u{8}\u{b}-\u{1f}\u{7f}-\u{9f}\u{ad}\u{61c}\u{115f}-\u{1160}\u{180e}\u{200b}\u{200e}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}\u{3164}\u{d800}-\u{dfff}\u{feff}\u{ffa0}\u{fff9}-\u{fffb}\u{e0000}-\u{e0fff}]/gu;
 export const visible = text =>
-	String(text).replace(
-		/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g,
-		c => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"),
-	);
+	String(text).replace(DECEIVES, c => {
+		const n = c.codePointAt(0).toString(16);
+		return c < "\x80" ? "\\x" + n.padStart(2, "0") : `\\u{${n}}`;
+	});
 
 export function add(node, children) {
 	for (const c of children.flat(9))
