@@ -2,8 +2,8 @@
 """answers.py PAWL FOLDER [http|unix]: a stand-in for `pawl serve` that answers with a table of bad answers to a table of commands.
 
 Each row of BAD changes an answer that a server of pawl would give. Every command must end with a code of its own, print
-nothing that acts on a terminal, start nothing, and refuse each answer that was changed. ANSWERS_SHARE=N (default 8): only one of N
-pairs, chosen by PAWL_TEST_SAMPLE. One line for each failure; the exit code is 0 if there is none.
+nothing that acts on a terminal, start nothing, and refuse each answer that was changed. ANSWERS_SHARE=N (default 8): only
+one of N pairs, chosen by PAWL_TEST_SAMPLE. One line for each failure; the exit code is 0 if there is none.
 """
 
 import http.server
@@ -446,6 +446,7 @@ def words_of(name):
 class Standin:
     row = whole = rest = None
     changed = False  # an answer of this command was changed
+    asked = set()  # what this command asked /v1/store for
 
 
 def answer_call(body):
@@ -461,6 +462,7 @@ def answer_call(body):
 
 def answer_store(what):
     rest = good_rest(what)
+    Standin.asked.add(what)
     if what == "names":
         rest = ["default", "other"]
     if Standin.rest and Standin.rest[0] == what:
@@ -552,7 +554,7 @@ def trial(url, name):
     os.makedirs(WORK)
     with open(os.path.join(WORK, "tasks.json"), "w", encoding="utf-8") as f:
         f.write('[{"id":"t9","title":"new"}]')
-    Standin.changed = False
+    Standin.changed, Standin.asked = False, set()
     try:
         return subprocess.run(args, input=data, capture_output=True, env=environment(), cwd=WORK, timeout=60, check=False)
     except subprocess.TimeoutExpired as e:
@@ -581,31 +583,34 @@ def faults(name, p):
         shutil.rmtree(os.path.join(FOLDER, "a"))
 
 
-def pairs():
-    for name, row in BAD:
+def pairs(asked, share, sample):
+    """The rows with all commands, or one of `share`; those of /v1/store with the commands that ask for it."""
+    n = sample
+    for rows, key in ((BAD, "row"), (BAD_WHOLE, "whole")):
+        for name, change in rows:
+            for command in COMMANDS:
+                n += 1
+                if n % share == 0:
+                    yield name, command, {key: change}
+    for name, change in BAD_REST:
         for command in COMMANDS:
-            yield name, command, dict(row=row)
-    for name, rest in BAD_REST:
-        for command in COMMANDS:
-            yield name, command, dict(rest=rest)
-    for name, whole in BAD_WHOLE:
-        for command in COMMANDS:
-            yield name, command, dict(whole=whole)
+            if change[0] in asked[command]:
+                yield name, command, dict(rest=change)
 
 
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     url = start()
     bad = ran = changed = 0
+    asked = {}
     share, sample = int(os.environ.get("ANSWERS_SHARE", "8")), int(os.environ.get("PAWL_TEST_SAMPLE", "0"))
     for command in COMMANDS:  # is the stand-in good enough? With good answers every command succeeds
         p = trial(url, command)
+        asked[command] = Standin.asked
         if p.returncode not in ({21} if command == "guard" else {0}):
             print(f"good answers: {command}: exit code {p.returncode}: {p.stderr[:300]}")
             bad += 1
-    for n, (name, command, change) in enumerate(pairs()):
-        if (n + sample) % share:
-            continue
+    for name, command, change in pairs(asked, share, sample):
         Standin.row, Standin.whole, Standin.rest = change.get("row"), change.get("whole"), change.get("rest")
         p = trial(url, command)
         ran += 1
