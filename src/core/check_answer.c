@@ -236,7 +236,7 @@ static bool needs_lock(const struct request *rq)
 static bool has_all(const struct request *rq, const struct answer *ans)
 {
 	return (ans->task || !needs_task(rq)) && (ans->lock || !needs_lock(rq)) &&
-	       (ans->next_lock || !ans->next) && (ans->text.n || kind_of(rq) != ANSWER_ID);
+	       (ans->text.n || kind_of(rq) != ANSWER_ID);
 }
 
 /* The task that the caller asked for, and no other one. */
@@ -287,7 +287,7 @@ const char *reply_fault(const struct request *rq, const struct answer *ans, stru
 	if (!code_good(rq, ans) ||
 	    (ans->kind != kind_of(rq) && (ans->code == SUCCESS || ans->kind != ANSWER_TASK)))
 		return "it belongs to another kind of call";
-	if (ans->code == SUCCESS && !has_all(rq, ans))
+	if ((ans->next && !ans->next_lock) || (ans->code == SUCCESS && !has_all(rq, ans)))
 		return "it lacks a task or a lock";
 	if (!ids_good(rq, ans))
 		return "it is about another task";
