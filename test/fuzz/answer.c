@@ -33,8 +33,6 @@ static void show(const struct reply *r, struct view *v)
 
 	if (ans->kind == ANSWER_EVENTS)
 		show_events(r, v);
-	else if (ans->kind == ANSWER_OVERVIEW)
-		show_overview(r, v);
 	else if (ans->kind == ANSWER_LOCKS)
 		show_locks(r, v);
 	else if (ans->kind == ANSWER_CANDIDATES)
