@@ -277,8 +277,9 @@ static void greet(const struct session *s)
 		tty_print(STDOUT_FILENO, "%.*s, as %.*s\n",
 			  STRF(uri_shown(s->arena, s->client.config.uri)), STRF(s->client.agent));
 	else if (s->client.trust.uri.n)
-		tty_print(STDOUT_FILENO,
-			  "the queue's config is not trusted; a person can allow its store with `trust`\n");
+		tty_print(
+			STDOUT_FILENO,
+			"the queue's config is not trusted; a person can allow its store with `trust`\n");
 	else
 		tty_print(STDOUT_FILENO, "there is no queue here; `init` makes one\n");
 	tty_print(STDOUT_FILENO, "TAB completes, `help` lists the commands, Ctrl-D leaves\n");

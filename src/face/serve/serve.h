@@ -192,7 +192,7 @@ struct desk {
 	struct session session;
 	struct arena arena;
 	struct job *waiting, **waiting_last;
-	struct access access; /* the tokens, to judge calls that wait */
+	struct access access;     /* the tokens, to judge calls that wait */
 	struct job *pending;      /* jobs that other turns have left over */
 	const struct meter *slow; /* the caller whose job made the last turn long; NULL: none */
 	int64_t turn_began;       /* by os_boot_ms() */
