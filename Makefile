@@ -17,7 +17,7 @@ check: ## run all checks of CI: both compilers, tests, sanitizers, linters; abou
 	@tools/setup check
 	@tools/check
 
-test: ## run the tests of each part with gcc, on SQLite; below 3 minutes on 2 cores
+test: ## run the tests of each part with gcc, on SQLite; below 2 minutes on 2 cores
 	@tools/setup check
 	@tools/check -v test
 
