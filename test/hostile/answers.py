@@ -539,7 +539,7 @@ DECEIVES = re.compile("[\x80-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060
 
 def environment():
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PAWL_", "CLAUDE", "CODEX_")) or k == "PAWL_MODULE_DIR"}
-    env.update(PAWL_AGENT="ann", PAWL_SERVER_TOKEN="pawl_" + "x" * 43, EDITOR="true", VISUAL="true", TZ="UTC")
+    env.update(PAWL_AGENT="ann", PAWL_SERVER_TOKEN="pawl_" + "x" * 43, PAWL_SERVER_INSECURE="1", EDITOR="true", VISUAL="true", TZ="UTC")
     return env
 
 
@@ -575,6 +575,7 @@ def faults(name, p):
     if re.search(rb"^\W*INJECTED", out, re.M):
         yield "it prints a line of the server's"
     tolerant = name in TOLERANT or (name in ASKS_TIME and Standin.rest and Standin.rest[0] == "facts")
+    tolerant = tolerant or b"could not be read" in out  # status shows the rest, and says what is missing
     if Standin.changed and p.returncode == 0 and not tolerant:
         yield "it takes the answer for good"
     written = {f for f in files() if not MAY_WRITE.fullmatch(f)}
