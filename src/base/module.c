@@ -92,17 +92,17 @@ static bool is_ours(uid_t owner)
 /* Is it the group that the system made for this user alone? It has the user's name. */
 static bool is_own_group(gid_t group)
 {
-	const struct passwd *user = getpwuid(geteuid());
-	char name[LOGIN_NAME_MAX];
-	const struct group *g;
+	char user_room[4096], group_room[4096];
+	struct passwd user_data, *user = NULL;
+	struct group group_data, *g = NULL;
 
 	if (group == 0)
 		return true;
-	if (!user || snprintf(name, sizeof(name), "%s", user->pw_name) >= (int)sizeof(name))
+	if (getpwuid_r(geteuid(), &user_data, user_room, sizeof(user_room), &user) || !user ||
+	    getgrgid_r(group, &group_data, group_room, sizeof(group_room), &g) || !g)
 		return false;
-	g = getgrgid(group);
-	return g && strcmp(g->gr_name, name) == 0 &&
-	       (!g->gr_mem[0] || (strcmp(g->gr_mem[0], name) == 0 && !g->gr_mem[1]));
+	return strcmp(g->gr_name, user->pw_name) == 0 &&
+	       (!g->gr_mem[0] || (strcmp(g->gr_mem[0], user->pw_name) == 0 && !g->gr_mem[1]));
 }
 
 static bool others_write(const struct stat *st)
