@@ -44,6 +44,8 @@ static void words(void **state)
 {
 	(void)state;
 	accepted((struct answer){ .fault = STR("unreachable"), .queue_id = UUID });
+	accepted((struct answer){ .fault = STR("two-words") });
+	refused((struct answer){ .fault = STR("{") });
 	refused((struct answer){ .fault = STR("\x1b[2J") });
 	refused((struct answer){ .fault = STR("x; touch y") });
 	refused((struct answer){ .fault = STR("A") });
@@ -181,11 +183,11 @@ static void kinds(void **state)
 	for (size_t i = 0; i < COUNT(all); i++) {
 		assert_true(fits(all[i].op, STR(""), (struct answer){ .kind = all[i].kind }));
 		assert_false(fits(all[i].op, STR(""), (struct answer){ .kind = ANSWER_ID }));
-		/* a refusal may have no kind */
-		assert_true(fits(all[i].op, STR(""), (struct answer){ .code = API_ERROR }));
 		assert_false(fits(all[i].op, STR(""),
 				  (struct answer){ .code = API_ERROR, .kind = ANSWER_ID }));
 	}
+	for (int op = 0; op < OP_END; op++) /* a refusal may have no kind */
+		assert_true(fits(op, STR(""), (struct answer){ .code = API_ERROR }));
 	assert_null(reply_fault(&explain, &(struct answer){ .kind = ANSWER_CANDIDATES }, &mem));
 	assert_non_null(reply_fault(&explain, &(struct answer){ .task = &task }, &mem));
 	assert_non_null(reply_fault(&explain, &(struct answer){ .now = -1 }, &mem));
