@@ -296,6 +296,8 @@ static int unpack_grant(struct str bytes, struct grant **out, struct arena *a)
 	return unpack_slots(bytes, slots, 4);
 }
 
+#define NOTICE_FIELDS_MAX 256 /* a task has fewer: the bytes of a server may say anything */
+
 static int unpack_notice(struct str bytes, struct notice **out, struct arena *a)
 {
 	struct notice *n = arena_new(a, struct notice);
@@ -312,6 +314,8 @@ static int unpack_notice(struct str bytes, struct notice **out, struct arena *a)
 	while (unpack_next(&u, &tag, &value) > 0) {
 		if (tag != NOTICE_FIELD)
 			continue;
+		if (n->fields.n == NOTICE_FIELDS_MAX)
+			return -EBADMSG;
 		n->fields.v = arena_grow(a, n->fields.v, n->fields.n, sizeof(value));
 		n->fields.v[n->fields.n++] = value;
 	}

@@ -3,6 +3,9 @@
 #include "base/os.h"
 #include "base/secret.h"
 
+#define RENEW_LEAST_MS \
+	100 /* a server may say that the lease has expired already: do not ask it without a pause */
+
 /* Counts from the time before the call, so that the lease expires here no later than in the store. The remaining time
  * can be less than its length: the call may have been a repeat. */
 void job_lease(struct job *j, int64_t sent, const struct answer *ans)
@@ -11,7 +14,8 @@ void job_lease(struct job *j, int64_t sent, const struct answer *ans)
 
 	j->ttl = ans->lock->ttl;
 	j->deadline = sent + left;
-	j->renew_at = sent + (left < j->ttl ? left : j->ttl) / 3;
+	left = (left < j->ttl ? left : j->ttl) / 3;
+	j->renew_at = sent + (left > RENEW_LEAST_MS ? left : RENEW_LEAST_MS);
 }
 
 bool job_settled(const struct job *j, const struct task *t, struct arena *a)

@@ -216,13 +216,23 @@ void keeper_prove(struct mcp *m, struct request *rq)
 		m->claimed = find_saved(m, rq);
 }
 
+#define RENEW_LEAST_MS \
+	100 /* a server may give leases of no length: do not ask it without a pause */
+
+static int64_t renew_at(const struct held *h)
+{
+	int64_t third = h->ttl / 3;
+
+	return os_boot_ms() + (third > RENEW_LEAST_MS ? third : RENEW_LEAST_MS);
+}
+
 static void set_times(struct held *h, const struct grant *lock, int64_t now)
 {
 	int64_t left = lock->expires_at > now ? lock->expires_at - now : 0;
 
 	h->ttl = lock->ttl;
 	h->expires = os_boot_ms() + left;
-	h->renew = os_boot_ms() + h->ttl / 3;
+	h->renew = renew_at(h);
 	h->touched = os_boot_ms();
 }
 
@@ -357,7 +367,7 @@ static void renew(struct mcp *m, struct held *h)
 	mcp_ask(m, &rq, &ans, &a);
 	if (ans.code == SUCCESS) {
 		h->expires = os_boot_ms() + (ans.lock->expires_at - ans.now);
-		h->renew = os_boot_ms() + h->ttl / 3;
+		h->renew = renew_at(h);
 	} else if (ans.task &&
 		   ans.task->status ==
 			   BLOCKED) { /* another process blocked it: its lease may expire */
