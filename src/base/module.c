@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/module.h"
@@ -105,9 +106,16 @@ static bool is_own_group(gid_t group)
 	       (!g->gr_mem[0] || (strcmp(g->gr_mem[0], user->pw_name) == 0 && !g->gr_mem[1]));
 }
 
-static bool others_write(const struct stat *st)
+/* The group's bits of a file with an access list are the list's mask: they may stand for any user. */
+static bool has_access_list(const char *path)
 {
-	return (st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) && !is_own_group(st->st_gid));
+	return lgetxattr(path, "system.posix_acl_access", NULL, 0) > 0;
+}
+
+static bool others_write(const char *path, const struct stat *st)
+{
+	return (st->st_mode & S_IWOTH) ||
+	       ((st->st_mode & S_IWGRP) && (has_access_list(path) || !is_own_group(st->st_gid)));
 }
 
 /* Could another user replace the file? In a folder with the sticky bit, such as /tmp, a user cannot replace the folder
@@ -119,14 +127,16 @@ static bool only_ours(const char *file, char *why, size_t room)
 
 	snprintf(path, sizeof(path), "%s", file);
 	for (int up = 0; slash; up++) {
-		if (lstat(*path ? path : "/", &st) || (up == 0 && !S_ISREG(st.st_mode))) {
+		const char *at = *path ? path : "/";
+
+		if (lstat(at, &st) || (up == 0 && !S_ISREG(st.st_mode))) {
 			snprintf(why, room, "%s is not a regular file", file);
 			return false;
 		}
 		if (!is_ours(st.st_uid) ||
-		    (others_write(&st) && (up < 2 || !(st.st_mode & S_ISVTX)))) {
-			snprintf(why, room, "another user can write to %s, so %s is not loaded",
-				 *path ? path : "/", file);
+		    (others_write(at, &st) && (up < 2 || !(st.st_mode & S_ISVTX)))) {
+			snprintf(why, room, "another user can write to %s, so %s is not loaded", at,
+				 file);
 			return false;
 		}
 		slash = strrchr(path, '/');

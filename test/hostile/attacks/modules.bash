@@ -18,6 +18,14 @@ folder() {
 	module "$scratch/a/b/pawl-store-evil.so"
 }
 
+# access_list FILE: user 12345 may write to it, by an access list; its mode shows that as the group's right
+access_list() {
+	python3 -c 'import os, struct, sys
+os.setxattr(sys.argv[1], "system.posix_acl_access", struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in (
+	(1, 6, 0xffffffff), (2, 6, 12345), (4, 4, 0xffffffff), (16, 6, 0xffffffff), (32, 4, 0xffffffff))))' "$1" ||
+		chmod 0666 "$1" # this file system has none
+}
+
 # loads WHAT: the user opens the store with the module. The module must be loaded (yes) or not (no).
 loads() {
 	rm -f "$scratch/loaded"
@@ -33,6 +41,7 @@ loads() {
 # Each row: who can do what, and whether a module is loaded then.
 # stores: sqlite
 attack_modules_of_others() {
+	need python3
 	local expected change root=$scratch/a
 	chown 0:12345 "$outside" 2>/dev/null || {
 		echo 'SKIP needs two users'
@@ -57,6 +66,7 @@ attack_modules_of_others() {
 		no chmod 3777 b
 		no chmod 0666 b/pawl-store-evil.so
 		no chmod 0646 b/pawl-store-evil.so
+		no access_list b/pawl-store-evil.so
 		no chown 12345 b/pawl-store-evil.so
 		no chown 12345 b
 		no chown 12345 .
