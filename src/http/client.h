@@ -49,9 +49,10 @@ void http_client_free(struct http_client *c);
 /* "https://host:port" as it identifies the server, in lower case and with the port; "unix:PATH". */
 const char *http_client_origin(const struct http_client *c);
 
-/* Before a request goes over a new connection, the server must prove that it knows the token with this SHA-256 (in hex), or
- * that it is of this user (a Unix socket). For https, TLS proves the server. Empty: it need not. */
-void http_client_prove(struct http_client *c, struct str token_hash);
+/* Before a request goes over a new connection, the server must prove that it knows the token with this SHA-256 (in hex;
+ * empty: there is no token). A Unix socket must be of this user or of root, with or without a token. For https, TLS
+ * proves the server. insecure: it need not prove anything. */
+void http_client_prove(struct http_client *c, struct str token_hash, bool insecure);
 
 /* Sends a request and waits for the answer until `deadline` (os_boot_ms(); 0: none). `target` is
  * the path with its query. `type` is the body's, NULL for none; without a type and a body there is

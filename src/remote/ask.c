@@ -76,12 +76,12 @@ static enum result unreachable(struct asking *x, struct str why)
 		unreachable_hint(x));
 }
 
-/* The token stays here: another program may listen at the address of the server. */
+/* The token and the request stay here: another program may listen at the address of the server. */
 static enum result unproven(struct asking *x)
 {
 	return fail(
 		x, MISCONFIGURED, "unauthorized",
-		arena_printf(x->arena, "%.*s did not prove that it is the server of your token: %s",
+		arena_printf(x->arena, "%.*s did not prove that it is your server: %s",
 			     STRF(origin_of(x)), x->http.why),
 		STR("is it the address of `pawl serve`, and was the token revoked? Through a tunnel or a "
 		    "proxy: `pawl login URL --insecure`, or PAWL_SERVER_INSECURE=1"));
@@ -240,12 +240,12 @@ static bool judge(struct asking *x, enum result *code, struct str *body)
 
 /* --- asking --------------------------------------------------------------------------------------- */
 
-/* Keeps the hash of the token, which the server must know. */
+/* Keeps the hash of the token, which the server must know, and has the server prove itself. */
 static void expect_proof(struct far_queue *r)
 {
-	if (r->bearer.n && !r->insecure)
+	if (r->bearer.n)
 		r->proof = hash_hex(&r->arena, r->bearer);
-	http_client_prove(r->http, r->proof);
+	http_client_prove(r->http, r->proof, r->insecure);
 }
 
 enum result remote_bearer(struct far_queue *r, struct answer *ans)

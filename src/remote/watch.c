@@ -78,7 +78,7 @@ static bool open_stream(struct far_queue *r)
 		struct http_header bearer = { STR("Authorization"),
 					      arena_printf(&a, "Bearer %.*s", STRF(r->bearer)) };
 
-		http_client_prove(w->http, r->proof);
+		http_client_prove(w->http, r->proof, r->insecure);
 		opened = http_feed_start(w->http, "GET", target, NULL,
 					 (struct http_headers){ &bearer, r->bearer.n > 0 }, STR(""),
 					 os_boot_ms() + OPEN_MS, &a, &h) == HTTP_ANSWERED &&

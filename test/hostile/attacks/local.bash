@@ -124,9 +124,10 @@ attack_port_of_a_server_that_ends() {
 	[ -s "$scratch/heard" ]
 }
 
-# A socket file of another user is not the server.
+# A socket file of another user is not the server. It gets neither a token nor a task's text, with or without a token.
 # stores: sqlite
 attack_socket_of_another_user() {
+	local token
 	need python3
 	[ "$(id -u)" = 0 ] || {
 		echo 'SKIP needs root, to be another user'
@@ -134,9 +135,14 @@ attack_socket_of_another_user() {
 	}
 	queue
 	impostor "unix:$scratch/tmp/s" ok 65534
-	PAWL_SERVER_TOKEN=pawl_of_the_user victim 40 list --store "unix:$scratch/tmp/s"
-	complains 'another user'
-	not grep -qa pawl_ "$scratch/heard"
+	for token in pawl_of_the_user ''; do
+		PAWL_SERVER_TOKEN=$token victim 40 create secret-plan --store "unix:$scratch/tmp/s"
+		complains 'another user'
+		[ ! -s "$scratch/heard" ]
+	done
+	PAWL_SERVER_INSECURE=1 victim any create public-plan --store "unix:$scratch/tmp/s"
+	quiet_about 'another user'
+	grep -qa public-plan "$scratch/heard"
 }
 
 # Without TLS, the token goes to no other machine unless the user says so, whatever the name looks like.
