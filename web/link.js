@@ -286,8 +286,11 @@ async function renewLeases() {
 }
 
 // A browser opens six connections to a server, so one page follows the events for all pages with this token and queue.
-function share(signal) {
-	const name = `pawl ${state.queue} ${state.token}`;
+// Every page of this origin can read the name of a lock, so it has a hash of the token. That hash differs from the one of
+// the proof, which would let another server prove that it knows the token.
+async function share(signal) {
+	const name = "pawl " + hex(await crypto.subtle.digest("SHA-256", bytes(`pawl pages\n${state.queue}\n${state.token}`)));
+	if (signal.aborted) return;
 	channel = new BroadcastChannel(name);
 	channel.onmessage = ({ data: m }) => {
 		if (leads) {
@@ -340,7 +343,7 @@ async function connect() {
 		}
 	}
 	if (!own.signal.aborted) {
-		share(own.signal);
+		await share(own.signal);
 		readRest();
 	}
 }
