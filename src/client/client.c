@@ -257,15 +257,6 @@ static struct str default_uri(const char *pawl_dir, struct arena *a)
 
 static enum result find_store(struct client *c, struct answer *ans)
 {
-	const struct settings_value *queue = settings_get(&c->settings, "queue");
-
-	c->config.opt.queue = c->said.queue;
-	/* Do not pass the default, so that ?queue=NAME in the URI counts. */
-	if (!c->config.opt.queue.n && !str_is(queue->origin, "default"))
-		c->config.opt.queue = queue->value;
-	if (c->config.opt.queue.n &&
-	    check_name("a queue", c->config.opt.queue, ans, c->arena) != SUCCESS)
-		return ans->code;
 	if (c->said.store.n)
 		c->config.uri = resolve(c, c->said.store, c->config.opt.dir, true);
 	else if (settings_get(&c->settings, "store")->value.n)
@@ -297,15 +288,48 @@ void client_judge(const struct client *c, struct trust *t)
 	judge(c, config_uri(c), t);
 }
 
-static void judge_store(struct client *c)
+/* Did the user name the store, and not the queue's config? */
+static bool store_said(const struct client *c)
 {
 	const struct settings_value *v = settings_get(&c->settings, "store");
 
-	if (!c->said.store.n && (!v->value.n || from_file(v->origin, c->settings.queue_file)))
+	return c->said.store.n || (v->value.n && !from_file(v->origin, c->settings.queue_file));
+}
+
+static void judge_store(struct client *c)
+{
+	if (!store_said(c))
 		judge(c, c->config.uri, &c->trust);
 	else
 		c->trust = (struct trust){ .state = TRUST_SAID };
 	c->trust.uri = c->config.uri;
+}
+
+/* The setting that names the queue. A clone's config must not choose a queue in a store of the user, unless it is
+ * trusted. */
+static const struct settings_value *queue_setting(const struct client *c)
+{
+	const struct settings_value *set = settings_get(&c->settings, "queue");
+	struct trust t;
+
+	if (!from_file(set->origin, c->settings.queue_file) || c->trust.state != TRUST_SAID)
+		return set;
+	client_judge(c, &t);
+	if (t.state == TRUST_GIVEN || (t.state != TRUST_MISSING && str_eq(t.uri, c->config.uri)))
+		return set;
+	return &c->settings.own_queue;
+}
+
+static enum result find_queue(struct client *c, struct answer *ans)
+{
+	const struct settings_value *set = queue_setting(c);
+
+	c->config.opt.queue = c->said.queue;
+	/* Do not pass the default, so that ?queue=NAME in the URI counts. */
+	if (!c->config.opt.queue.n && !str_is(set->origin, "default"))
+		c->config.opt.queue = set->value;
+	return c->config.opt.queue.n ? check_name("a queue", c->config.opt.queue, ans, c->arena)
+				     : SUCCESS;
 }
 
 bool client_in_files(const struct client *c)
@@ -442,8 +466,10 @@ enum result client_init(struct client *c, const struct client_options *said, str
 		r = find_store(c, ans);
 	if (r == SUCCESS) {
 		judge_store(c);
-		r = find_identity(c, ans);
+		r = find_queue(c, ans);
 	}
+	if (r == SUCCESS)
+		r = find_identity(c, ans);
 	if (r != SUCCESS)
 		return r;
 	store_defaults(c);

@@ -381,6 +381,7 @@ enum result settings_load(struct settings *s, const char *pawl_dir, struct answe
 	if (s->user_file)
 		r = load_file(s, s->user_file, &ignored, ans, a);
 	s->own_agent = *settings_get(s, "agent");
+	s->own_queue = *settings_get(s, "queue");
 	if (r == SUCCESS && s->queue_file)
 		r = load_queue_file(s, ans, a);
 	if (r == SUCCESS)

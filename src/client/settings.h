@@ -34,8 +34,8 @@ struct settings {
 	struct str queue_text; /* the bytes of queue_file; the user trusts these bytes */
 	struct settings_value queue_store, queue_name,
 		queue_agent; /* `store`, `queue` and `agent` in queue_file; no origin: not set there */
-	struct settings_value own_agent; /* `agent` in user_file, or the default */
-	bool disagree;                   /* each value is valid, but two of them conflict */
+	struct settings_value own_agent, own_queue; /* in user_file, or the default */
+	bool disagree; /* each value is valid, but two of them conflict */
 };
 
 /* pawl_dir: the .pawl folder, or NULL. SUCCESS, or MISCONFIGURED in *ans with file and line. */
