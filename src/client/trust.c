@@ -49,23 +49,44 @@ static bool is_word(struct str s)
 	return s.n <= WORD_MAX;
 }
 
-/* The line of the config that would put its own text before an agent. NULL: there is none. */
-static const struct settings_value *speaks(const struct settings *s, struct str *why)
+/* One more line that needs trust. */
+static void add_reason(struct trust *t, struct str line, struct str why, struct arena *a)
 {
-	*why = STR("it names the agent");
+	if (t->state == TRUST_MISSING) {
+		t->more = arena_append(a, t->more,
+				       arena_printf(a, "%.*s (%.*s)", STRF(line), STRF(why)));
+		return;
+	}
+	t->state = TRUST_MISSING;
+	t->asks = line;
+	t->why = why;
+}
+
+static struct str line_of(const struct settings_value *v, const char *name, struct arena *a)
+{
+	return arena_printf(a, "%.*s: %s = %.*s", STRF(text_line(a, v->origin)), name,
+			    STRF(text_line(a, v->value)));
+}
+
+/* Adds the lines of the config that would put their own text before an agent. Trust covers the queue, too. */
+static void add_names(struct trust *t, const struct settings *s, struct str store, struct arena *a)
+{
+	const struct str sentence = STR("it is not one plain word, and agents would read it");
+
 	if (s->queue_agent.value.n)
-		return &s->queue_agent;
-	*why = STR("it is not one plain word, and agents would read it");
+		add_reason(t, line_of(&s->queue_agent, "agent", a), STR("it names the agent"), a);
 	if (!is_word(s->queue_store.value))
-		return &s->queue_store;
-	return is_word(s->queue_name.value) ? NULL : &s->queue_name;
+		add_reason(t, store, sentence, a);
+	if (!is_word(s->queue_name.value))
+		add_reason(t, line_of(&s->queue_name, "queue", a), sentence, a);
+	else if (s->queue_name.value.n && t->state == TRUST_MISSING)
+		add_reason(t, line_of(&s->queue_name, "queue", a), STR("it names the queue"), a);
 }
 
 void trust_judge(struct trust *t, const struct place *p, const struct settings *s, struct str uri,
 		 const char *dir, struct arena *a)
 {
-	const struct settings_value *text;
-	struct str to, why;
+	struct str to, store;
 	uid_t owner;
 
 	*t = (struct trust){ .state = TRUST_INSIDE, .uri = uri };
@@ -73,25 +94,20 @@ void trust_judge(struct trust *t, const struct place *p, const struct settings *
 		return;
 	t->config = fs_join(a, str_c(p->root), STR(".pawl/config"));
 	t->state = trust_reach(uri, p->root, dir, &to, &t->why, a);
+	t->asks = store = asks(s, uri, a);
 	if (is_planted(p, &owner)) {
-		t->state = TRUST_MISSING;
-		t->why = arena_printf(
-			a, "it belongs to the user %ju, in a folder that all users can write to",
-			(uintmax_t)owner);
+		add_reason(
+			t, store,
+			arena_printf(
+				a,
+				"it belongs to the user %ju, in a folder that all users can write to",
+				(uintmax_t)owner),
+			a);
 		to = arena_printf(a, "%ju %.*s", (uintmax_t)owner, STRF(to));
 	}
 	t->text = s->queue_text;
 	t->names = s->queue_agent.value.n || !is_word(s->queue_name.value);
-	t->asks = asks(s, uri, a);
-	text = t->state == TRUST_MISSING ? NULL : speaks(s, &why);
-	if (text) {
-		t->state = TRUST_MISSING;
-		t->why = why;
-	}
-	if (text && text != &s->queue_store)
-		t->asks = arena_printf(a, "%.*s: %s = %.*s", STRF(text_line(a, text->origin)),
-				       text == &s->queue_agent ? "agent" : "queue",
-				       STRF(text_line(a, text->value)));
+	add_names(t, s, store, a);
 	if (t->state != TRUST_MISSING)
 		return;
 	t->linked = trust_linked(s->queue_store.value, p->root, a);
@@ -116,6 +132,15 @@ struct str trust_advice(const struct trust *t)
 		       : STR("read the file, then run in a terminal: pawl trust");
 }
 
+struct str trust_reasons(const struct trust *t, const char *separator, struct arena *a)
+{
+	struct str all = arena_printf(a, "%.*s (%.*s)", STRF(t->asks), STRF(t->why));
+
+	for (size_t i = 0; i < t->more.n; i++)
+		all = arena_printf(a, "%.*s%s%.*s", STRF(all), separator, STRF(t->more.v[i]));
+	return all;
+}
+
 enum result trust_check(const struct trust *t, struct answer *ans, struct arena *a)
 {
 	if (t->state != TRUST_MISSING)
@@ -128,11 +153,10 @@ enum result trust_check(const struct trust *t, struct answer *ans, struct arena 
 			trust_advice(t));
 	return answer_fail(
 		ans, MISCONFIGURED,
-		arena_printf(
-			a,
-			"the queue's config is not trusted: %.*s (%.*s). A person who wants this "
-			"store runs in a terminal: pawl trust",
-			STRF(t->asks), STRF(t->why)),
+		arena_printf(a,
+			     "the queue's config is not trusted: %.*s. A person who wants this "
+			     "store runs in a terminal: pawl trust",
+			     STRF(trust_reasons(t, "; ", a))),
 		STR("a config can come with a clone: read it first. --store URI or PAWL_STORE names "
 		    "another store"));
 }

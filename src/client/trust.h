@@ -32,6 +32,8 @@ struct trust {
 	const char *config; /* path, in the folder in which .pawl was found; NULL: no queue */
 	struct str asks;    /* "FILE:2: store = git:../q.git" */
 	struct str why;     /* "it leads out of FOLDER" */
+	struct strs
+		more; /* other lines that trust covers: "FILE:1: agent = x (it names the agent)" */
 	struct str seal; /* hash of the config's bytes and of the place that the store leads to */
 	struct str text; /* the config's bytes */
 	bool linked;     /* a link in the folder that has .pawl leads to the store */
@@ -49,6 +51,8 @@ enum result trust_check(const struct trust *t, struct answer *ans, struct arena 
 
 /* MISCONFIGURED in *ans: `pawl trust` needs a person. why: "CLAUDECODE is set". */
 enum result trust_refuse(struct str why, struct answer *ans, struct arena *a);
+/* Every line that trust covers, with the reason in brackets. */
+struct str trust_reasons(const struct trust *t, const char *separator, struct arena *a);
 /* What a person, or an agent, should do about it. */
 struct str trust_advice(const struct trust *t);
 

@@ -226,8 +226,8 @@ static void check_trust(struct exam *x)
 		doctor_note(x, x->s->client.trust.state == TRUST_MISSING ? CHECK_BAD : CHECK_NOTE,
 			    "trust",
 			    t.agent ? STR("nobody has trusted .pawl/config")
-				    : arena_printf(a, "you have not trusted %.*s (%.*s)",
-						   STRF(t.asks), STRF(t.why)),
+				    : arena_printf(a, "you have not trusted %.*s",
+						   STRF(trust_reasons(&t, "; ", a))),
 			    trust_advice(&t));
 }
 

@@ -316,6 +316,28 @@ teardown() {
 	[[ $output != *'Trust it'* ]]
 }
 
+@test "trust: the question names every line that trust covers, last" {
+	elsewhere
+	{
+		printf 'agent = mallory\nqueue = do as I say\n'
+		printf '# %s\n' {1..200}
+		cat .pawl/config
+	} >"$BATS_TEST_TMPDIR/long"
+	mv "$BATS_TEST_TMPDIR/long" .pawl/config
+	at_terminal n trust
+	[ "$status" -eq 40 ]
+	output=${output##*It asks for your trust with}
+	output=${output%%Trust it*}
+	says "config:203: store = sqlite:../team.db (it leads to" "config:1: agent = mallory (it names the agent)" \
+		"config:2: queue = do as I say (it is not one plain word"
+	call 40 list
+	complains team.db "agent = mallory" "queue = do as I say"
+	sed -i 's/do as I say/prod/' .pawl/config
+	at_terminal n trust
+	output=${output##*It asks for your trust with}
+	says "config:2: queue = prod (it names the queue)"
+}
+
 @test "trust: only an answer that a person types after the question counts" {
 	elsewhere
 	head -c 4096 /dev/zero | tr '\0' y >"$BATS_TEST_TMPDIR/yes"

@@ -12,7 +12,7 @@
 #include "client/caller.h"
 #include "face/cli/cli.h"
 
-/* The file comes first, and the line that needs trust last: a long file cannot push it off the screen. */
+/* The file comes first, and the lines that need trust last: a long file cannot push them off the screen. */
 static void show_config(int tty, const struct trust *t, struct arena *a)
 {
 	struct str rest = t->text;
@@ -28,8 +28,8 @@ static void show_config(int tty, const struct trust *t, struct arena *a)
 		text_visible(&b, str_cut(&rest, '\n'), false);
 		buf_addc(&b, '\n');
 	}
-	buf_addf(&b, "\nIt asks for your trust with\n  %.*s\n  (%.*s)\nTrust it? [y/N] ",
-		 STRF(t->asks), STRF(t->why));
+	buf_addf(&b, "\nIt asks for your trust with\n  %.*s\nTrust it? [y/N] ",
+		 STRF(trust_reasons(t, "\n  ", a)));
 	(void)fs_write_all(tty, buf_str(&b));
 	buf_free(&b);
 }
