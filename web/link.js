@@ -81,9 +81,8 @@ export function call(name, args = {}) {
 
 // --- the proof of the server --------------------------------------------------------------------------------------
 // Another user of this machine can listen on the port of a server that is down, so the page sends its token only to a server
-// that knows the token (http/proof.h). The first answer tells the server's address; later ones must be for the same.
-
-let provenAddress = "";
+// that knows the token (http/proof.h). That user can also listen on another address of this machine and pass the question on
+// to the server, so the proof must name the address of this page. A name such as localhost leads to any of these addresses.
 
 const bytes = text => new TextEncoder().encode(text);
 const hex = buffer => Array.from(new Uint8Array(buffer), b => b.toString(16).padStart(2, "0")).join("");
@@ -93,6 +92,24 @@ const base64url = buffer =>
 		.replaceAll("/", "_")
 		.replaceAll("=", "");
 
+// The page's address in the form of a proof: an IPv6 address without brackets, and always a port.
+const ownAddress = () => `${location.hostname.replace(/^\[|\]$/g, "")}:${location.port || 80}`;
+
+// Opens this page at the server's address if localhost means that address. The token is behind #, so no request has it.
+async function leaveName(server) {
+	const [, host, port] = /^(.*):(\d+)$/.exec(server),
+		url = `http://${host.includes(":") ? `[${host}]` : host}:${port}/`;
+	if (/(^|\.)localhost:\d+$/.test(ownAddress()) && /^(127\.[\d.]+|::1)$/.test(host) && ownAddress().endsWith(":" + port)) {
+		const p = address();
+		p.set("token", state.token);
+		sessionStorage.removeItem("pawl.token");
+		location.replace(`${url}#${p}`);
+		await new Promise(() => {}); // until the browser leaves this page
+	}
+	const message = `This page is at ${location.host}, and its server is at ${server}, so the token was not sent. Open ${url} instead. A tunnel needs the same address and port at both ends; any other proxy needs https.`;
+	throw new Refusal(403, { error: { message } });
+}
+
 async function proveServer() {
 	if (!state.token || location.protocol === "https:" || !crypto.subtle) return;
 	const hash = hex(await crypto.subtle.digest("SHA-256", bytes(state.token))),
@@ -101,11 +118,11 @@ async function proveServer() {
 	if (r.status === 401) throw new Refusal(401, await r.json());
 	wantsToken = r.status !== 204;
 	if (!wantsToken) return;
-	const address = provenAddress || r.headers.get("Pawl-Address"),
+	const server = r.headers.get("Pawl-Address"),
 		key = await crypto.subtle.importKey("raw", bytes(hash), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]),
-		proof = await crypto.subtle.sign("HMAC", key, bytes(`pawl proof\n${nonce}\n${address}\n`));
+		proof = await crypto.subtle.sign("HMAC", key, bytes(`pawl proof\n${nonce}\n${server}\n`));
 	if ((await r.text()) !== base64url(proof)) throw new Refusal(0, { error: { message: "the server did not prove that it knows the token" } });
-	provenAddress = address;
+	if (server !== ownAddress()) await leaveName(server);
 }
 
 // --- news -------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import http from "node:http";
+import net from "node:net";
 import {
 	pawl,
 	pawlOn,
@@ -519,6 +520,53 @@ await test("the page says reconnecting while the server is away, and catches up"
 	await live(page);
 	await inColumn(page, "Ready", "away");
 	same(await page.locator(".notice").count(), 0);
+});
+
+// Another user listens on the server's port at another address of this machine, and passes everything on.
+async function relay(host) {
+	const sockets = new Set(),
+		own = { heard: "" };
+	const listener = net.createServer(client => {
+		const behind = net.connect(port, "127.0.0.1");
+		for (const s of [client, behind]) {
+			sockets.add(s);
+			s.on("error", () => {});
+		}
+		client.on("data", d => {
+			own.heard += d;
+		});
+		client.pipe(behind).pipe(client);
+	});
+	await new Promise((done, failed) => listener.once("error", failed).listen(port, host, done));
+	own.close = () => {
+		for (const s of sockets) s.destroy();
+		return new Promise(done => listener.close(done));
+	};
+	return own;
+}
+
+await test("the page gives its token to no relay at another address", async () => {
+	const between = await relay("127.0.0.2"),
+		fooled = await open(`http://127.0.0.2:${port}/#token=${admin}`);
+	await fooled.waitForSelector("dialog[open] .problem, #link[data-live=yes]");
+	ok(between.heard.includes("GET /v1/proof"), "the page asks for a proof");
+	ok(!/authorization:/i.test(between.heard) && !between.heard.includes(admin), "the relay gets no token");
+	ok((await fooled.textContent("dialog .problem")).includes(`Open ${url}/ instead`), "the page says what to open");
+	await fooled.context().close();
+	await between.close();
+});
+
+await test("a page at localhost goes on at the server's address", async () => {
+	const between = await relay("::1").catch(() => null); // this machine may have no IPv6
+	for (const name of ["localhost", "board.localhost"]) {
+		const named = await open(`http://${name}:${port}/#token=${admin}&task=t7`);
+		await named.waitForURL(`${url}/#task=t7`);
+		await live(named);
+		await named.waitForSelector('#detail .head .id:text-is("t7")');
+		await named.context().close();
+	}
+	ok(!/authorization:/i.test(between?.heard) && !between?.heard.includes(admin), "the relay gets no token");
+	await between?.close();
 });
 
 await test("a hidden page closes its stream, and is not live before it has caught up", async () => {
