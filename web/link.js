@@ -80,9 +80,8 @@ export function call(name, args = {}) {
 }
 
 // --- the proof of the server --------------------------------------------------------------------------------------
-// Another user of this machine can listen on the port of a server that is down, so the page sends its token only to a server
-// that knows the token (http/proof.h). That user can also listen on another address of this machine and pass the question on
-// to the server, so the proof must name the address of this page. A name such as localhost leads to any of these addresses.
+// Another user can listen on the port of a server that is down. So a server must prove that it knows the token, for the
+// address of this page (http/proof.h).
 
 const bytes = text => new TextEncoder().encode(text);
 const hex = buffer => Array.from(new Uint8Array(buffer), b => b.toString(16).padStart(2, "0")).join("");
@@ -92,10 +91,10 @@ const base64url = buffer =>
 		.replaceAll("/", "_")
 		.replaceAll("=", "");
 
-// The page's address in the form of a proof: an IPv6 address without brackets, and always a port.
+// as in a proof: no brackets, always a port
 const ownAddress = () => `${location.hostname.replace(/^\[|\]$/g, "")}:${location.port || 80}`;
 
-// Opens this page at the server's address if localhost means that address. The token is behind #, so no request has it.
+// localhost may lead to another address: opens the server's own
 async function leaveName(server) {
 	const [, host, port] = /^(.*):(\d+)$/.exec(server),
 		url = `http://${host.includes(":") ? `[${host}]` : host}:${port}/`;
@@ -104,9 +103,9 @@ async function leaveName(server) {
 		p.set("token", state.token);
 		sessionStorage.removeItem("pawl.token");
 		location.replace(`${url}#${p}`);
-		await new Promise(() => {}); // until the browser leaves this page
+		await new Promise(() => {});
 	}
-	const message = `This page is at ${location.host}, and its server is at ${server}, so the token was not sent. Open ${url} instead. A tunnel needs the same address and port at both ends; any other proxy needs https.`;
+	const message = `The token was not sent. Open ${url} instead, or use https.`;
 	throw new Refusal(403, { error: { message } });
 }
 
@@ -131,7 +130,7 @@ let pages = null; // the tasks of a snapshot that is not complete
 
 function apply(kind, data) {
 	if (kind === "snapshot") {
-		// A large queue comes in pages. The board shows the new tasks when it has all of them.
+		// a large queue comes in pages
 		if (!data.page) pages = [];
 		pages?.push(...data.tasks);
 		if (!pages || data.more) return;
@@ -193,7 +192,7 @@ function readMessage(text) {
 	if (kind) receive(kind, id, JSON.parse(data));
 }
 
-// A page of a snapshot is one long line in many pieces: only new pieces are searched for its end.
+// A page of a snapshot is one long line: only new pieces are searched for its end.
 async function readStream(body, heard) {
 	const reader = body.pipeThrough(new TextDecoderStream()).getReader();
 	let parts = [],
@@ -237,7 +236,7 @@ async function follow(signal) {
 	}
 }
 
-// Follows the events until the signal; comes back after each failure, later each time.
+// Follows the events until the signal; tries again after a failure.
 async function keepFollowing(signal) {
 	for (let wait = 250; !signal.aborted; wait = Math.min(wait * 2, 5000)) {
 		const began = Date.now();
@@ -302,9 +301,8 @@ async function renewLeases() {
 	}
 }
 
-// A browser opens six connections to a server, so one page follows the events for all pages with this token and queue.
-// Every page of this origin can read the name of a lock, so it has a hash of the token. That hash differs from the one of
-// the proof, which would let another server prove that it knows the token.
+// One page follows the events for all pages with this token and queue: a browser opens six connections to a server. Every
+// page can read a lock's name, so it has a hash of the token, but not that of the proof.
 async function share(signal) {
 	const name = "pawl " + hex(await crypto.subtle.digest("SHA-256", bytes(`pawl pages\n${state.queue}\n${state.token}`)));
 	if (signal.aborted) return;
@@ -375,7 +373,7 @@ function restart() {
 	connect();
 }
 
-// A page in a file has the tasks inside: it shows them as they were, and there is nobody to call.
+// a page in a file has the tasks inside
 function showSaved({ at, tasks }) {
 	state.saved = at;
 	for (const t of tasks) put(t);
@@ -392,7 +390,7 @@ export function start() {
 		return showSaved(JSON.parse(saved.textContent));
 	}
 	takeToken();
-	// A hidden page needs no connection; it must not look live before it has caught up.
+	// a hidden page needs no connection
 	document.addEventListener("visibilitychange", () => {
 		if (state.problem) return;
 		if (document.hidden) {
