@@ -51,7 +51,7 @@ git_crowd() {
 }
 
 measure_j() {
-	local claims=25 round how rows='' line
+	local claims=25 round how rows='' line PAWL_STORE
 	local -A prefix=([script]=script [file]=file:// [path]='')
 	export GIT_AUTHOR_NAME=b GIT_AUTHOR_EMAIL=b@b GIT_COMMITTER_NAME=b GIT_COMMITTER_EMAIL=b@b
 	export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
@@ -92,7 +92,7 @@ measure_j() {
 
 # Parts of the git store that stay only while they are worth it.
 measure_n() {
-	local rounds=${PAWL_BENCH_CLAIMS:-60} library
+	local rounds=${PAWL_BENCH_CLAIMS:-60} library PAWL_STORE
 	export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
 
 	echo "(n) parts of git: that have to pay: one claim, $rounds rounds"
