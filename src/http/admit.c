@@ -3,8 +3,10 @@
  * else to its address. Authenticated connections and unauthenticated ones have limits of their own, so a peer without a
  * token cannot use up the places of callers.
  *
- * The server accepts every connection. If there is one too many, the largest party loses its oldest connection. A party
- * with few connections therefore keeps them, whatever others do.
+ * The server accepts every connection. If there is one too many, the largest party loses one: an idle connection if it has
+ * any, else one that only waits, else the oldest. A party with few connections therefore keeps them, whatever others do, and
+ * no party can fill the server with calls that wait. A caller whose own party is the largest loses only idle connections:
+ * if there are none, its new request is refused.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -90,18 +92,48 @@ void admit_leave(struct conn *c)
 	c->party = NULL;
 }
 
-/* The connection to close: the oldest one of the largest party. A caller that waits for an answer keeps its connection.
- * The list begins with the newest one. `only`: of this party; NULL: of all. */
-static struct conn *victim(struct conn *list, const struct http_party *only)
+/* What the peer loses if the connection closes. */
+enum loss {
+	LOSS_NONE, /* it opens another one */
+	LOSS_WAIT, /* it waits or listens again: the handler learns that it is gone, and gives it nothing */
+	LOSS_ANSWER, /* it has to repeat its call */
+};
+
+static enum loss loss_of(const struct conn *c)
+{
+	if (!c->authenticated || c->phase != PHASE_ANSWER)
+		return LOSS_NONE;
+	return c->x && c->x->gone_fn ? LOSS_WAIT : LOSS_ANSWER;
+}
+
+static bool is_better_victim(const struct conn *c, const struct conn *best)
+{
+	if (c->party->connections != best->party->connections)
+		return c->party->connections > best->party->connections;
+	return loss_of(c) <= loss_of(best);
+}
+
+/* The connection of the largest party that loses least, the oldest of these. The list begins with the newest one. `only`:
+ * of this party; NULL: of all. Connections that would lose more than `most` are left out. */
+static struct conn *victim(struct conn *list, const struct http_party *only, enum loss most)
 {
 	struct conn *best = NULL;
 
 	for (struct conn *c = list; c; c = c->next_alike)
-		if ((!only || c->party == only) &&
-		    !(c->authenticated && c->phase == PHASE_ANSWER) &&
-		    (!best || c->party->connections >= best->party->connections))
+		if ((!only || c->party == only) && loss_of(c) <= most &&
+		    (!best || is_better_victim(c, best)))
 			best = c;
 	return best;
+}
+
+/* The connection that a new one of the caller replaces. NULL: the caller has as many as anybody, and all of them are busy. */
+static struct conn *victim_for(const struct http_server *s, const struct http_party *caller)
+{
+	struct conn *c = victim(s->authenticated, NULL, LOSS_ANSWER);
+
+	if (c && c->party->connections > caller->connections + 1)
+		return c;
+	return victim(s->authenticated, NULL, LOSS_NONE);
 }
 
 static void evict(struct conn *c)
@@ -117,9 +149,9 @@ void admit_new(struct conn *c)
 
 	join(c, source_party(c), false);
 	if (l->per_address_max && !c->local && c->party->connections > l->per_address_max)
-		evict(victim(s->unauthenticated, c->party));
+		evict(victim(s->unauthenticated, c->party, LOSS_NONE));
 	else if (s->count.unauthenticated > l->unauthenticated_max)
-		evict(victim(s->unauthenticated, NULL));
+		evict(victim(s->unauthenticated, NULL, LOSS_NONE));
 }
 
 bool admit_caller(struct conn *c, struct http_party *caller)
@@ -131,7 +163,7 @@ bool admit_caller(struct conn *c, struct http_party *caller)
 		return true;
 	if (caller && !c->authenticated &&
 	    s->count.authenticated >= s->options.limits.connections_max) {
-		old = victim(s->authenticated, NULL);
+		old = victim_for(s, caller);
 		if (!old)
 			return false;
 		evict(old);
@@ -141,12 +173,33 @@ bool admit_caller(struct conn *c, struct http_party *caller)
 	return true;
 }
 
+bool admit_body(struct conn *c, uint64_t length)
+{
+	struct http_party *p = c->party;
+
+	if (!c->authenticated)
+		return true;
+	if (p->bodies && p->bodies + length > c->s->options.limits.bodies_max)
+		return false;
+	p->bodies += length;
+	c->x->body_party = p;
+	c->x->body_length = length;
+	return true;
+}
+
+void admit_body_end(struct http_exchange *x)
+{
+	if (x->body_party)
+		x->body_party->bodies -= x->body_length;
+	x->body_party = NULL;
+}
+
 bool admit_room(struct http_server *s)
 {
 	struct conn *c;
 	size_t n = 0;
 
-	while (n < ROOM && (c = victim(s->unauthenticated, NULL))) {
+	while (n < ROOM && (c = victim(s->unauthenticated, NULL, LOSS_NONE))) {
 		evict(c);
 		n++;
 	}

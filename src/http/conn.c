@@ -184,6 +184,11 @@ static bool begin_body(struct conn *c)
 		exchange_refuse(c, c->parse.status, c->parse.reason);
 		return false;
 	}
+	if (conn_lacks_body(c) &&
+	    !admit_body(c, c->parse.left ? c->parse.left : c->parse.body_max)) {
+		exchange_refuse(c, 429, "this token sends too many long bodies at once");
+		return false;
+	}
 	if (c->parse.expects_continue && !evbuffer_get_length(bufferevent_get_input(c->bev)))
 		conn_write(c, "HTTP/1.1 100 Continue\r\n\r\n", 25);
 	return true;

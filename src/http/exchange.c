@@ -85,6 +85,7 @@ static void exchange_free(struct http_exchange *x)
 		if (x->streaming)
 			s->count.streams--;
 	}
+	admit_body_end(x);
 	buf_free(&x->head);
 	buf_free(&x->body);
 	free(x->list);

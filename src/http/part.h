@@ -115,6 +115,8 @@ struct http_exchange {
 	size_t room_below;
 	bool (*upload_fn)(struct http_exchange *x, struct str piece, void *ctx);
 	void *upload_ctx;
+	struct http_party *body_party; /* the caller that its body counts for; NULL: none */
+	uint64_t body_length;
 	bool gone, owned, streaming, close_after, complete, paused;
 	int status;
 	size_t bytes;
@@ -146,6 +148,10 @@ void admit_new(struct conn *c);
 void admit_leave(struct conn *c);
 /* See http_authenticate(). */
 bool admit_caller(struct conn *c, struct http_party *caller);
+/* Counts the body that the connection is about to send for its caller, until the exchange ends. false: the caller sends too
+ * much at once. */
+bool admit_body(struct conn *c, uint64_t length);
+void admit_body_end(struct http_exchange *x);
 /* Closes some unauthenticated connections; false: there are none. */
 bool admit_room(struct http_server *s);
 bool admit_crowded(const struct http_server *s);

@@ -24,6 +24,7 @@ struct http_limits http_limits_default(void)
 		.connections_max = 4096,
 		.unauthenticated_max = 1024,
 		.per_address_max = 64,
+		.bodies_max = 128 << 20,
 		.stream_max = 1 << 20,
 		.linger_ms = 2000,
 	};

@@ -36,12 +36,14 @@ struct http_limits {
 	size_t connections_max;     /* authenticated ones: see http_authenticate() */
 	size_t unauthenticated_max; /* beside them; a new one then closes another one */
 	size_t per_address_max;     /* of these from one address; 0: no limit */
-	size_t stream_max;          /* unsent bytes of a stream: a slower reader is dropped */
-	int64_t linger_ms;          /* how long a refused sender may take to read the refusal */
+	uint64_t
+		bodies_max; /* bytes of bodies that one caller may send at once; a single one is not refused: 429 */
+	size_t stream_max; /* unsent bytes of a stream: a slower reader is dropped */
+	int64_t linger_ms; /* how long a refused sender may take to read the refusal */
 };
 
 /* headers 16 KiB, 100 of them, in 10 s; body 1 MiB in 30 s; writes 30 s; idle 75 s; 4,096
- * authenticated connections and 1,024 others, of which 64 per address; streams 1 MiB */
+ * authenticated connections and 1,024 others, of which 64 per address; bodies of one caller 128 MiB; streams 1 MiB */
 struct http_limits http_limits_default(void);
 
 struct http_request {
@@ -185,11 +187,12 @@ void http_stream_end(struct http_exchange *x);
 /* A group of connections that is kept small for the sake of others. */
 struct http_party {
 	size_t connections;
+	uint64_t bodies; /* bytes of the requests under way */
 };
 
 /* The request comes from this caller, or with NULL from nobody that the handler knows. The connection counts for the caller
  * until its next request says otherwise, and `caller` stays valid until the server is freed. false: there are connections_max
- * authenticated connections, and each of them waits for an answer. */
+ * authenticated connections, none of them is idle, and no caller has more of them than this one. */
 bool http_authenticate(struct http_exchange *x, struct http_party *caller);
 /* Keeps the exchange, to end it later. In on_head(): the rest of the request is not read, and on_request() does not come. */
 void http_keep(struct http_exchange *x);

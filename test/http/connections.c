@@ -443,6 +443,75 @@ static void test_connections_max(void **state)
 	harness_end(h);
 }
 
+/* A caller fills all places with calls that wait, and even with calls under way. Others get in, and it loses the oldest wait. */
+static void test_connections_of_one_caller(void **state)
+{
+	struct http_options o = harness_options();
+	struct harness *h;
+	int a[5], b;
+
+	(void)state;
+	o.limits.connections_max = 4;
+	h = harness_start(&o);
+	for (int i = 0; i < 4; i++) {
+		a[i] = dial(h);
+		say(a[i], AS("a", "/park"));
+		WAIT_FOR(harness_tally(h).parked == i + 1);
+	}
+	a[4] = dial(h);
+	assert_int_equal(status_of(a[4], AS("a", "/a")), 503);
+	b = dial(h);
+	assert_int_equal(status_of(b, AS("b", "/a")), 200);
+	assert_true(hear_end(a[0]));
+	WAIT_FOR(harness_tally(h).gone == 1); /* its handler knows, and gives it nothing */
+	assert_int_equal(harness_counters(h).authenticated, 4);
+	harness_wake(h);
+	for (int i = 0; i < 5; i++)
+		close(a[i]);
+	close(b);
+	harness_end(h);
+}
+
+#define POST_AS(caller, length)                                                           \
+	STR("POST /a HTTP/1.1\r\nHost: localhost\r\nAuthorization: " caller "\r\n" length \
+	    "\r\n\r\n")
+
+/* The bodies that one caller sends at once have a limit. It does not concern other callers, nor a single body. */
+static void test_bodies_of_one_caller(void **state)
+{
+	struct http_options o = harness_options();
+	struct harness *h;
+	int a[3], b, again;
+
+	(void)state;
+	o.limits.bodies_max = 1000000;
+	h = harness_start(&o);
+	for (int i = 0; i < 2; i++) {
+		a[i] = dial(h);
+		say(a[i], POST_AS("a", "Content-Length: 400000"));
+		WAIT_FOR(harness_counters(h).authenticated == (uint64_t)i + 1);
+	}
+	a[2] = dial(h);
+	assert_int_equal(status_of(a[2], POST_AS("a", "Content-Length: 400000")), 429);
+	again = dial(h);
+	assert_int_equal(status_of(again, POST_AS("a", "Transfer-Encoding: chunked")), 429);
+	close(again);
+	b = dial(h);
+	say(b, POST_AS("b", "Content-Length: 1048576"));
+	WAIT_FOR(harness_counters(h).authenticated == 3);
+	assert_int_equal(harness_counters(h).requests, 0);
+	close(a[0]);
+	close(a[1]);
+	WAIT_FOR(harness_counters(h).authenticated == 1);
+	again = dial(h);
+	say(again, POST_AS("a", "Content-Length: 1000000"));
+	WAIT_FOR(harness_counters(h).authenticated == 2);
+	close(again);
+	close(a[2]);
+	close(b);
+	harness_end(h);
+}
+
 /* A handler that knows the answer from the head need not read the body. */
 static void test_kept_head(void **state)
 {
@@ -611,6 +680,8 @@ int main(void)
 		cmocka_unit_test(test_per_address),
 		cmocka_unit_test(test_unauthenticated_max),
 		cmocka_unit_test(test_connections_max),
+		cmocka_unit_test(test_connections_of_one_caller),
+		cmocka_unit_test(test_bodies_of_one_caller),
 		cmocka_unit_test(test_kept_head),
 		cmocka_unit_test(test_thousand),
 		cmocka_unit_test(test_drain),

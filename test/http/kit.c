@@ -213,6 +213,8 @@ static void on_head(struct http_exchange *x, void *ctx)
 	} else if (str_is(path, "/later") && http_arriving(x)) {
 		http_keep(x);
 		park(h, x);
+	} else if (http_arriving(x)) {
+		(void)known(h, x);
 	}
 }
 
