@@ -223,42 +223,65 @@ static bool comes_again(const struct answer *ans, size_t i)
 	return false;
 }
 
+static void add_event(struct desk *d, struct job *j, const struct event *e, bool with_task,
+		      struct arena *a)
+{
+	json_t *o = json_pack("{s:o}", "event", event_json(e, a));
+
+	if (with_task)
+		json_object_set_new(o, "task", task_now(d, e));
+	add_message(&j->answer, e->cursor, "event", o);
+}
+
 /* Adds the events until the page is full. */
 static void add_page(struct desk *d, struct job *j, const struct answer *ans, struct arena *a)
 {
 	for (size_t i = 0; i < ans->n_events; i++) {
 		const struct event *e = &ans->events[i];
-		json_t *o;
 
-		if (e->cursor.n && j->answer.n > PAGE_MAX) {
+		if (j->answer.n > PAGE_MAX) {
 			j->more = true;
 			return;
 		}
-		o = json_pack("{s:o}", "event", event_json(e, a));
-		if (!comes_again(ans, i))
-			json_object_set_new(o, "task", task_now(d, e));
-		add_message(&j->answer, e->cursor, "event", o);
-		if (e->cursor.n)
-			set_cursor(j, e->cursor);
+		add_event(d, j, e, !comes_again(ans, i), a);
+		set_cursor(j, e->cursor);
 	}
 }
 
-/* Leases that expired come after the last event of the log. */
+/* Was the expired lease on a page that was sent? They come in the order of their time and id. */
+static bool was_on_page(const struct job *j, const struct event *e)
+{
+	struct str last = buf_str(&j->page);
+
+	return last.n &&
+	       (e->at < j->since || (e->at == j->since && index_id_cmp(e->task, last) <= 0));
+}
+
+/* Leases that expired come after the last event of the log. If they fill a page, j->since and j->page name its last one. */
 static enum result add_expired(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
-	size_t kept = 0;
 
 	GIVE(&rq, limit, 1);
-	GIVE(&rq, expired_after, j->since);
+	GIVE(&rq, expired_after, j->since - (j->page.n > 0));
 	if (ask(d, &rq, ans, a) != SUCCESS)
 		return ans->code;
-	for (size_t i = 0; i < ans->n_events; i++)
-		if (!ans->events[i].cursor.n)
-			ans->events[kept++] = ans->events[i];
-	ans->n_events = kept;
+	for (size_t i = 0; i < ans->n_events; i++) {
+		const struct event *e = &ans->events[i];
+
+		if (e->cursor.n || was_on_page(j, e))
+			continue;
+		if (j->answer.n > PAGE_MAX) {
+			j->more = true;
+			return SUCCESS;
+		}
+		add_event(d, j, e, true, a);
+		j->since = e->at;
+		j->page.n = 0;
+		buf_adds(&j->page, e->task);
+	}
 	j->since = ans->now;
-	add_page(d, j, ans, a);
+	j->page.n = 0;
 	return SUCCESS;
 }
 
