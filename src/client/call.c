@@ -495,6 +495,7 @@ size_t client_call_all(struct client *c, const struct request *rqs, const size_t
 	}
 	queue_patience(c->queue, client_timeout(c, OP_BATCH));
 	failed = queue_call_all(c->queue, full, under, answers, n, c->arena);
+	c->changed |= failed == n;
 	for (size_t i = 0; failed == n && i < n; i++)
 		settle(c, &full[i], &keys[i], &answers[i]);
 	return failed;
@@ -570,6 +571,7 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 		queue_call(c->queue, &full, ans, c->arena);
 	if (ans->code == NO_TASKS && held_ms && (!ans->wait_ms || held_ms < ans->wait_ms))
 		ans->wait_ms = held_ms;
+	c->changed |= mode == STORE_WRITE && ans->code == SUCCESS;
 	settle(c, &full, &k, ans);
 	given_back_note(&c->given_back, c->queue, &full, ans);
 }

@@ -30,6 +30,7 @@ struct client_options {
 struct client {
 	struct arena *arena; /* of the call */
 	size_t made;         /* calls to the queue so far */
+	bool changed;        /* one of them has changed it */
 	struct client_options said;
 	struct place place;
 	struct settings settings;

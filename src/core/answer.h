@@ -117,5 +117,8 @@ struct answer {
 enum result answer_fail(struct answer *ans, enum result code, struct str message, struct str hint);
 /* The refusal of a read whose answer would take more room than its reader allows. */
 enum result answer_too_long(struct answer *ans);
+/* The outcome of a change, the lock and the version, without texts and lists: an answer of a few KiB that its caller must
+ * get, however long the whole one is. */
+struct answer answer_brief(const struct answer *ans, struct arena *a);
 
 #endif

@@ -56,6 +56,7 @@ struct mcp {
 	struct mcp_out out;
 	const char *legacy; /* the revision that `initialize` agreed on; NULL: none yet */
 	json_t *batch;      /* collects answers of a batch; NULL: answers are sent at once */
+	bool hurried; /* the call under way may not wait: its token waits for too much already */
 	struct session session;
 	struct arena base;         /* of the client */
 	bool ready;                /* the client is connected */

@@ -57,7 +57,7 @@ bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due)
 	for (; *last; last = &(*last)->next)
 		n++;
 	/* An answer within a batch must be ready with the others, so it cannot wait. */
-	if (m->batch || n >= WAITING_MAX || find(m, c->via, c->id))
+	if (m->batch || m->hurried || n >= WAITING_MAX || find(m, c->via, c->id))
 		return false;
 	w = mem_alloc(sizeof(*w));
 	*w = (struct waiting){ .call = *c, .began = os_boot_ms(), .end = os_boot_ms() + ms };

@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "cmd/args_json.h"
 
+#define BRIEF_MAX (64u << 10)
+
 static bool good_name(struct str s)
 {
 	for (size_t i = 0; i < s.n; i++)
@@ -74,37 +76,54 @@ static json_t *arguments(struct job *j)
 	return NULL;
 }
 
-/* The answer does not fit. A change was made, and its caller must learn that. */
-static void set_brief(struct job *j)
-{
-	struct answer ans = { 0 };
-
-	j->answer.n = 0;
-	j->answer.full = false;
-	if (command_role(j->command) > ROLE_READER && j->code == SUCCESS) {
-		buf_adds(
-			&j->answer,
-			STR("{\"ok\":true,\"code\":\"SUCCESS\",\"warnings\":[\"the change was made; "
-			    "its answer is too long to send\"]}\n"));
-		return;
-	}
-	answer_too_long(&ans);
-	job_fail(j, &ans);
-}
-
-static void set_answer(struct job *j, struct reply *r, struct arena *a)
+/* Adds the reply as JSON. false: it does not fit. */
+static bool add_reply(struct job *j, const struct reply *r, size_t room, struct arena *a)
 {
 	json_t *o = command_json(j->command, r, a);
 	char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
 
-	j->code = r->ans.code;
-	j->status = str_is(r->ans.fault, "forbidden") ? 403 : result_http(j->code);
+	j->answer.n = 0;
+	j->answer.full = false;
+	j->answer.max = room;
 	buf_adds(&j->answer, str_c(text));
 	buf_addc(&j->answer, '\n');
 	free(text);
 	json_decref(o);
-	if (j->answer.full)
-		set_brief(j);
+	return !j->answer.full;
+}
+
+/* The change was made, so its caller must learn that, and the lock that it got. */
+static void set_brief(struct job *j, const struct reply *r, struct arena *a)
+{
+	struct reply brief = *r;
+
+	brief.ans = answer_brief(&r->ans, a);
+	if (add_reply(j, &brief, BRIEF_MAX, a))
+		return;
+	j->answer.n = 0; /* the answer of a command that tells more than struct answer */
+	j->answer.full = false;
+	buf_adds(&j->answer,
+		 STR("{\"ok\":true,\"code\":\"SUCCESS\",\"warnings\":[\"the change was made; "
+		     "its answer is too long to send\"]}\n"));
+}
+
+static void set_answer(struct job *j, const struct reply *r, bool changed, struct arena *a)
+{
+	struct answer too_long = { 0 };
+
+	j->code = r->ans.code;
+	j->status = str_is(r->ans.fault, "forbidden") ? 403 : result_http(j->code);
+	if (!add_reply(j, r, answers_room(j), a)) {
+		if (changed && j->code == SUCCESS) {
+			set_brief(j, r, a);
+		} else if (answers_behind(j)) {
+			answers_refuse(j);
+		} else {
+			answer_too_long(&too_long);
+			job_fail(j, &too_long);
+		}
+	}
+	answers_made(j);
 }
 
 /* The caller waits for a task: sets when to try again. */
@@ -145,8 +164,7 @@ static bool note_change(void *ctx, const struct request *rq, struct answer *ans)
 	return true;
 }
 
-/* Does the command make one change by client_call(), and nothing else? */
-static bool joins(const struct command *c)
+bool call_joins(const struct command *c)
 {
 	return c == &cmd_next || (c->op && !(op_flags(c->op) & OP_READS) && c->op != OP_ARCHIVE &&
 				  command_role(c) <= ROLE_REVIEWER);
@@ -181,7 +199,7 @@ static bool run(struct desk *d, struct job *j, json_t *o, struct session *s, boo
 	desk_failed(d, &reply.ans);
 	waits = may_wait(j, &reply, wait, last);
 	if (!waits)
-		set_answer(j, &reply, s->arena);
+		set_answer(j, &reply, s->client.changed, s->arena);
 	reply_free(&reply);
 	return !waits;
 }
@@ -221,7 +239,7 @@ void call_forget(struct job *j)
 
 const struct request *call_begin(struct desk *d, struct job *j, bool last)
 {
-	if (!joins(j->command))
+	if (!call_joins(j->command))
 		return NULL;
 	j->noted = mem_alloc(sizeof(*j->noted));
 	*j->noted = (struct noted){ .arena.limit = JSON_ROOM };

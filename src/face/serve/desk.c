@@ -35,6 +35,7 @@ struct job *job_new(enum job_kind kind, struct http_exchange *x, struct guest *c
 
 void job_free(struct job *j)
 {
+	answers_drop(j);
 	caller_free(&j->caller);
 	post_free(j->post);
 	packed_close(j);
@@ -55,6 +56,8 @@ void job_refuse(struct job *j, int status, enum result code, struct str message,
 	j->code = code;
 	j->type = "application/json";
 	j->answer.n = 0;
+	j->answer.full = false;
+	j->answer.max = ANSWER_MAX;
 	say_error(&j->answer, result_name(code), arena_cstr(&a, message), arena_cstr(&a, hint),
 		  fault);
 	arena_free(&a);
@@ -149,70 +152,6 @@ static struct job *take_jobs(struct desk *d, bool *stop)
 	return list;
 }
 
-/* --- whose turn it is ------------------------------------------------------------------------------ */
-
-/* A caller's place in the turn. */
-struct share {
-	const struct meter *caller;
-	size_t jobs;
-};
-
-struct turn_place {
-	struct job *job;
-	size_t round, n;
-};
-
-static int by_round(const void *a, const void *b)
-{
-	const struct turn_place *x = a, *y = b;
-
-	if (x->round != y->round)
-		return x->round < y->round ? -1 : 1;
-	return x->n < y->n ? -1 : 1;
-}
-
-static struct share *share_of(struct share *shares, size_t *n, const struct meter *caller)
-{
-	size_t i = 0;
-
-	while (i < *n && shares[i].caller != caller)
-		i++;
-	if (i == *n)
-		shares[(*n)++] = (struct share){ .caller = caller };
-	return &shares[i];
-}
-
-/* Orders the jobs of the turn: the first one of each caller, the second one of each, and so on. The caller that made the
- * last turn long comes after the others. */
-static struct job *in_fair_order(const struct desk *d, struct job *list)
-{
-	struct arena a = { 0 };
-	struct share *shares;
-	struct turn_place *places;
-	struct job *first = NULL, **last = &first;
-	size_t n = 0, callers = 0;
-
-	for (struct job *j = list; j; j = j->next)
-		n++;
-	shares = arena_array(&a, struct share, n + 1);
-	places = arena_array(&a, struct turn_place, n + 1);
-	n = 0;
-	for (struct job *j = list; j; j = j->next, n++) {
-		struct share *s = share_of(shares, &callers, j->payer);
-
-		places[n] = (struct turn_place){ j, s->jobs++ + (j->payer == d->slow), n };
-	}
-	if (callers > 1)
-		qsort(places, n, sizeof(*places), by_round);
-	for (size_t i = 0; i < n; i++) {
-		*last = places[i].job;
-		last = &places[i].job->next;
-	}
-	*last = NULL;
-	arena_free(&a);
-	return first;
-}
-
 static void put_off(struct desk *d, struct job *j)
 {
 	struct job **at = &d->pending;
@@ -235,7 +174,7 @@ static struct job *with_pending(struct desk *d, struct job *list)
 	d->pending = NULL;
 	for (struct job *j = all; j; j = j->next)
 		j->put_off = false;
-	return all && all->next ? in_fair_order(d, all) : all;
+	return all && all->next ? fair_order(d, all) : all;
 }
 
 bool job_is_gone(const struct job *j)
@@ -316,7 +255,8 @@ static void refuse_revoked(struct desk *d, struct job *list)
 	int64_t before = os_boot_ms() - JUDGED_MS;
 
 	for (struct job *j = list; j; j = j->next)
-		if (!j->status && (j->parked || j->began_ns / 1000000 < before) &&
+		if (!j->status &&
+		    ((j->parked && j->kind != JOB_MCP) || j->began_ns / 1000000 < before) &&
 		    !access_desk_holds(d, j->caller.hash))
 			job_refuse(j, 401, MISCONFIGURED,
 				   STR("the token was revoked or has expired"),
@@ -329,12 +269,12 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
 	struct job *j, *next, *answered = NULL, **end = &answered;
-	const struct meter *ran = NULL; /* the caller of the last job that was made alone */
 	bool any = false;
 
 	refuse_revoked(d, list);
 	d->creates = store_creates(d, list);
 	d->turn_began = os_boot_ms();
+	d->ran = NULL;
 	if (desk_open(d, &ans, &a))
 		packed_run(d, list, last);
 	else
@@ -353,7 +293,7 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 			job_fail(j, &ans);
 		if (!j->status && !j->tried) { /* may take long */
 			answer_all(d, &answered, &end);
-			ran = j->payer;
+			d->ran = j->payer;
 			any = true;
 		}
 		/* a client of MCP that closed its side may still read the answer */
@@ -366,7 +306,7 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 			keep_waiting(d, j);
 		}
 	}
-	d->slow = desk_share_is_over(d) ? ran : NULL;
+	d->slow = desk_share_is_over(d) ? d->ran : NULL;
 	answer_all(d, &answered, &end);
 	arena_free(&a);
 }
@@ -387,16 +327,26 @@ static void drop_gone(struct desk *d)
 	d->waiting_last = at;
 }
 
-/* Tries the waiting calls in the order of their arrival. */
-static void try_waiting(struct desk *d, bool last)
+/* Tries the waiting call. true: it has its answer, or its peer is gone. */
+static bool try_one(struct desk *d, struct job *j, bool last)
+{
+	j->untried = false;
+	return j->status || job_is_gone(j) || run_one(d, j, last || os_boot_ms() >= j->wait_until);
+}
+
+/* Tries the waiting calls in the order of their arrival; changed: all of them, else those that the share of the last turn
+ * did not suffice for. d->untried says whether some are left for the next turn. */
+static void try_waiting(struct desk *d, bool changed, bool last)
 {
 	struct job *list = d->waiting, *next;
-	int64_t now = os_boot_ms();
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
+	bool any = false;
 
 	d->waiting = NULL;
 	d->waiting_last = &d->waiting;
+	d->untried = false;
+	d->turn_began = os_boot_ms();
 	if (list && !desk_open(d, &ans, &a))
 		refuse_all(list, &ans);
 	arena_free(&a);
@@ -404,10 +354,16 @@ static void try_waiting(struct desk *d, bool last)
 	for (struct job *j = list; j; j = next) {
 		next = j->next;
 		j->next = NULL;
-		if (j->status || job_is_gone(j) || run_one(d, j, last || now >= j->wait_until))
-			desk_answer(j);
-		else
-			keep_waiting(d, j);
+		j->untried |= changed || last;
+		if (j->untried && (last || !any || !desk_share_is_over(d))) {
+			any = true;
+			if (try_one(d, j, last)) {
+				desk_answer(j);
+				continue;
+			}
+		}
+		d->untried |= j->untried;
+		keep_waiting(d, j);
 	}
 }
 
@@ -482,17 +438,17 @@ static void *work(void *desk)
 			run_turn(d, list, last);
 		if (os_boot_ms() >= lapse_due(d))
 			look |= lapse_look(d);
-		if ((look || last) && d->waiting)
-			try_waiting(d, last);
+		if ((look || last || d->untried) && d->waiting)
+			try_waiting(d, look, last);
 		if (look && d->watched)
 			http_server_post(d->serve->http, events_look, d);
 		seats_look(d, look);
 		if (last)
 			seats_drain(d);
 		if (!stop)
-			look = !d->pending && sleep_until(d);
+			look = !d->pending && !d->untried && sleep_until(d);
 	}
-	try_waiting(d, true);
+	try_waiting(d, true, true);
 	seats_end(d);
 	client_close(&d->session.client);
 	return NULL;
@@ -650,8 +606,7 @@ void desk_gone(struct job *j)
 	wake(j->desk);
 }
 
-/* Callers could otherwise fill the server with names of queues that do not exist. */
-static void drop_broken(struct serve *s, struct desk *d)
+void desk_drop_broken(struct serve *s, struct desk *d)
 {
 	if (d->broken && !d->jobs && !d->streams)
 		desk_close(s, d);
@@ -677,100 +632,4 @@ void desk_free_all(struct serve *s)
 		s->desks = d->next;
 		desk_free(d);
 	}
-}
-
-#define LONG (64u << 10) /* answers that count for the next limit */
-#define UNSENT_MAX \
-	(2u * ANSWER_MAX) /* of one caller, for answers that tell nothing but what they read */
-
-struct unsent {
-	struct meter *caller;
-	size_t n;
-};
-
-static void was_sent(void *unsent)
-{
-	struct unsent *u = unsent;
-
-	u->caller->unsent -= u->n;
-	free(u);
-}
-
-static bool only_reads(const struct job *j)
-{
-	switch (j->kind) {
-	case JOB_COMMAND:
-		return command_role(j->command) == ROLE_READER;
-	case JOB_STORE:
-		return store_role(j->store) == ROLE_READER;
-	case JOB_PACKED:
-		return packed_only_reads(j);
-	default:
-		return false;
-	}
-}
-
-/* A caller that asks for long answers and does not read them must not fill the memory. */
-static void send_long(struct job *j, struct http_headers extra)
-{
-	struct unsent *u;
-
-	if (j->caller.meter->unsent > UNSENT_MAX - ANSWER_MAX && only_reads(j)) {
-		http_refuse(j->exchange, 429, "this token has not read its earlier answers yet");
-		return;
-	}
-	u = mem_alloc(sizeof(*u));
-	*u = (struct unsent){ j->caller.meter, j->answer.n };
-	u->caller->unsent += u->n;
-	http_reply_own(j->exchange, j->status, j->type, extra, &j->answer, was_sent, u);
-}
-
-static void send_answer(struct serve *s, struct job *j)
-{
-	static const struct http_header later[] = { { { "Retry-After", 11 }, { "1", 1 } },
-						    { { "Cache-Control", 13 },
-						      { "no-store", 8 } } };
-	struct http_headers extra = { later + (j->status != 503), 1 + (size_t)(j->status == 503) };
-
-	counts_job(s, j);
-	if (j->answer.full)
-		http_refuse(j->exchange, 500, "the answer is too long: use a limit");
-	else if (j->answer.n < LONG)
-		http_reply(j->exchange, j->status, j->type, extra, buf_str(&j->answer));
-	else
-		send_long(j, extra);
-}
-
-void job_charge(struct job *j)
-{
-	if (j->parts > 1)
-		access_charge(j->caller.meter, j->parts - 1);
-}
-
-void job_done(void *job)
-{
-	struct job *j = job;
-	struct desk *d = j->desk;
-	struct serve *s = d->serve;
-
-	d->jobs--;
-	if (j->parked) {
-		j->caller.meter->waits--;
-		s->counts.waits--;
-	}
-	if (j->kind == JOB_EVENTS) {
-		events_done(j);
-	} else if (j->kind == JOB_COUNT) {
-		metrics_done(j);
-	} else if (j->kind == JOB_MCP) {
-		endpoint_done(s, j);
-	} else {
-		job_charge(j);
-		if (j->status)
-			send_answer(s, j);
-		else
-			http_drop(j->exchange);
-		job_free(j);
-	}
-	drop_broken(s, d);
 }

@@ -197,7 +197,7 @@ void endpoint_serve(struct serve *s, struct http_exchange *x, struct guest *c)
 		p->counted = listens(p);
 		j->caller.meter->streams += p->counted;
 		s->counts.streams += p->counted;
-		route_hand_over(s, x, d, j, false);
+		route_hand_over(s, x, d, j, p->kind == POST_MESSAGE);
 		return;
 	}
 	post_free(p);
@@ -213,6 +213,7 @@ static void finish(struct job *j, bool arrived)
 
 	counts_job(d->serve, j);
 	job_charge(j);
+	job_unpark(j);
 	http_timer_cancel(p->ping);
 	p->ping = NULL;
 	if (p->counted) {
@@ -244,9 +245,8 @@ void endpoint_done(struct serve *s, struct job *j)
 	else if (j->answer.full)
 		http_refuse(j->exchange, 500, "the answer is too long: use a limit");
 	else
-		http_reply(j->exchange, j->status, j->answer.n ? j->type : NULL,
-			   (struct http_headers){ extra, 1 + (size_t)(j->post->session.n > 0) },
-			   buf_str(&j->answer));
+		answers_send(j,
+			     (struct http_headers){ extra, 1 + (size_t)(j->post->session.n > 0) });
 	finish(j, arrived);
 }
 

@@ -151,41 +151,26 @@ const struct command *packed_command(enum op op)
 	return NULL;
 }
 
-static struct task *without_texts(const struct task *t, struct arena *a)
+/* Does the job change nothing? */
+static bool only_reads(const struct job *j)
 {
-	struct task *brief = t ? arena_new(a, struct task) : NULL;
-
-	if (!t)
-		return NULL;
-	*brief = *t;
-	brief->description = brief->acceptance = brief->summary = brief->blocker_reason =
-		brief->unblock_action = brief->extra = STR("");
-	brief->labels = brief->depends = (struct strs){ 0 };
-	return brief;
+	for (size_t i = 0; i < j->batch->n; i++)
+		if (!reads(&j->batch->rqs[i]))
+			return false;
+	return true;
 }
 
-/* The change was made, so its caller must learn the outcome, the lock and the version: whatever else is too long. */
-static struct answer brief_of(const struct answer *ans, bool read, struct arena *a)
+static void add_brief(struct job *j, const struct answer *ans, bool read)
 {
-	struct answer brief = *ans;
+	struct answer refusal = { .now = ans->now };
+	struct arena a = { 0 };
 
-	if (read) {
-		brief = (struct answer){ .now = ans->now };
-		answer_too_long(&brief);
-		return brief;
-	}
-	brief.task = without_texts(ans->task, a);
-	brief.next = without_texts(ans->next, a);
-	brief.tasks = NULL;
-	brief.events = NULL;
-	brief.candidates = NULL;
-	brief.standing = NULL;
-	brief.related = NULL;
-	brief.n_tasks = brief.n_events = brief.n_candidates = 0;
-	brief.warnings = arena_append(
-		a, (struct strs){ 0 },
-		STR("the answer was too long: texts, labels and dependencies are left out; pawl show has them"));
-	return brief;
+	if (read)
+		answer_too_long(&refusal);
+	else
+		refusal = answer_brief(ans, &a);
+	frame_answer(&j->answer, &refusal);
+	arena_free(&a);
 }
 
 /* Adds the answer of the part that is next. */
@@ -199,19 +184,21 @@ static void add_answer(struct job *j, const struct answer *full)
 	size_t before = j->answer.n;
 
 	redact_answer(&j->desk->serve->session->client, j->caller.role, ans, &own);
-	j->answer.max = ANSWER_MAX - BRIEF_ROOM;
+	j->answer.max = answers_behind(j) ? answers_room(j) : ANSWER_MAX - BRIEF_ROOM;
 	frame_answer(&j->answer, ans);
 	if (j->answer.full) {
-		struct arena a = { 0 };
-		struct answer brief = brief_of(ans, reads(rq), &a);
-
+		if (answers_behind(j) && only_reads(j)) {
+			answers_refuse(j);
+			arena_free(&own);
+			return;
+		}
 		j->answer.n = before;
 		j->answer.full = false;
 		j->answer.max = ANSWER_MAX;
 		b->full |= reads(rq);
-		frame_answer(&j->answer, &brief);
-		arena_free(&a);
+		add_brief(j, ans, reads(rq));
 	}
+	answers_made(j);
 	arena_free(&own);
 	if (!j->made)
 		j->made = mem_alloc((b->n + 1) * sizeof(*j->made));
@@ -393,9 +380,23 @@ static void add_command(struct desk *d, struct job *j, struct commit *c, bool la
 		commit_add(c, rq, STR(""), ARRIVAL_FIRST);
 }
 
+/* Is the job one that takes time before the commit? */
+static bool takes_time(const struct job *j)
+{
+	return !j->status &&
+	       (j->kind == JOB_COMMAND ? call_joins(j->command) : j->kind == JOB_PACKED && j->all);
+}
+
 static void take_job(struct desk *d, struct job *j, struct commit *c, bool last)
 {
 	j->tried = false;
+	if (takes_time(j)) {
+		if (d->ran && desk_share_is_over(d)) {
+			j->tried = j->put_off = true;
+			return;
+		}
+		d->ran = j->payer;
+	}
 	if (j->kind == JOB_COMMAND && !j->status)
 		add_command(d, j, c, last);
 	if (!is_packed(j) || !packed_open(d, j))
@@ -476,12 +477,4 @@ bool packed_go_on(struct desk *d, struct job *j, bool last)
 	b->resumed = true;
 	j->put_off = !j->status;
 	return j->status != 0;
-}
-
-bool packed_only_reads(const struct job *j)
-{
-	for (size_t i = 0; j->batch && i < j->batch->n; i++)
-		if (!reads(&j->batch->rqs[i]))
-			return false;
-	return j->batch != NULL;
 }

@@ -11,7 +11,6 @@
 #include "base/os.h"
 #include "client/queue_lock.h"
 
-#define SEATS_MAX 1024
 #define RETRY_MS 1000
 #define IDLE_MS (INT64_C(10) * 60 * 1000)
 #define HOLD_MS (INT64_C(3600) * 1000)
@@ -25,6 +24,7 @@ struct seat {
 	struct mcp_host host;
 	struct str agents, token;
 	const char *hash, *only; /* of the token: its hash; its only queue, or empty */
+	const struct meter *caller;
 	enum role role;
 	struct job *open; /* exchanges that are not answered yet */
 	struct arena passes;
@@ -161,6 +161,7 @@ static void send_message(void *seat, struct str message)
 	} else {
 		j->status = era_status(j->post->modern, out->error);
 		buf_adds(&j->answer, message);
+		answers_made(j);
 		if (j != t->asking) {
 			forget(t, j);
 			desk_answer(j);
@@ -206,17 +207,47 @@ static bool is_idle(const struct seat *t, int64_t ms)
 	return !t->open && !t->m.held && silent >= (t->m.subscriptions ? IDLE_MS : ms);
 }
 
-/* Makes room for one seat. false: all of them are in use. */
-static bool make_room(struct desk *d)
+static size_t seats_of(const struct desk *d, const struct meter *caller)
+{
+	size_t n = 0;
+
+	for (const struct seat *t = d->seats; t; t = t->next)
+		n += t->caller == caller;
+	return n;
+}
+
+/* The session of the caller with the most sessions that has been silent for the longest time. NULL: nobody has more than
+ * `caller` would have. */
+static struct seat *largest_loses(struct desk *d, const struct meter *caller)
+{
+	size_t most = seats_of(d, caller) + 1;
+	struct seat *best = NULL;
+
+	for (struct seat *t = d->seats; t; t = t->next) {
+		size_t n = seats_of(d, t->caller);
+
+		if (n > most || (best && n == most && t->m.heard < best->m.heard)) {
+			best = t;
+			most = n;
+		}
+	}
+	return best;
+}
+
+/* Makes room for one seat of the caller. An idle one can be made again at any time. If none is idle, the caller with the
+ * most seats loses one, so that nobody can occupy them all. false: that is this caller. */
+static bool make_room(struct desk *d, const struct meter *caller)
 {
 	struct seat *oldest = NULL;
-	size_t n = 0;
+	int64_t n = 0;
 
 	for (struct seat *t = d->seats; t; t = t->next, n++)
 		if (is_idle(t, 0) && (!oldest || t->m.heard < oldest->m.heard))
 			oldest = t;
-	if (n < SEATS_MAX)
+	if (n < d->serve->sessions_max)
 		return true;
+	if (!oldest)
+		oldest = largest_loses(d, caller);
 	if (oldest)
 		seat_free(oldest);
 	return oldest;
@@ -253,7 +284,7 @@ static struct seat *seat_new(struct desk *d, struct job *j, struct str key, stru
 	struct mcp_options o;
 	struct answer ans;
 
-	*t = (struct seat){ .desk = d, .due = -1 };
+	*t = (struct seat){ .desk = d, .caller = j->payer, .due = -1 };
 	t->host = (struct mcp_host){ prepare_client, may_act_as, note_call, t };
 	t->role = d->serve->read_only ? ROLE_READER : j->caller.role;
 	t->key = arena_str(&t->arena, key);
@@ -312,7 +343,7 @@ static struct seat *seat_of(struct desk *d, struct job *j)
 	struct str key = key_of(j, &p->arena);
 	struct seat *t = seat_find(d, key);
 
-	if (!t && !make_room(d))
+	if (!t && !make_room(d, j->payer))
 		job_refuse(j, 503, API_ERROR, STR("the server has too many MCP sessions in use"),
 			   STR(""), "");
 	else if (!t)
@@ -389,6 +420,7 @@ static bool tell(struct desk *d, struct job *j, json_t *message)
 		return true;
 	lend(t);
 	t->asking = j;
+	t->m.hurried = !j->parked;
 	mcp_take(&t->m, j, message);
 	t->asking = NULL;
 	take_back(t);
@@ -438,6 +470,10 @@ bool seat_run(struct desk *d, struct job *j)
 	struct seat *t;
 
 	d->seated = true; /* until seats_look() */
+	if (j->post->kind == POST_MESSAGE && answers_behind(j)) {
+		answers_refuse(j); /* before the call is made: its answer may be long */
+		return true;
+	}
 	if (j->post->kind == POST_MESSAGE)
 		return hear(d, j);
 	if (j->post->kind == POST_END) {

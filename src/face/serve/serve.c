@@ -112,6 +112,7 @@ static void set_limits(struct serve *s, const struct settings *t)
 	s->burst = settings_number(t, "serve.burst");
 	s->waits_max = settings_number(t, "serve.max_waits");
 	s->streams_max = settings_number(t, "serve.max_streams");
+	s->sessions_max = settings_number(t, "serve.max_sessions");
 }
 
 static struct http_options options(struct serve *s)

@@ -5,6 +5,8 @@
  *   route.c     checks Host, token, role and limits, and finds the handler
  *   access.c    tokens and limits of callers
  *   desk.c      the thread of one queue: takes all jobs that arrived during the last commit, keeps waiting calls
+ *   fair.c      the order of the jobs of a turn
+ *   answers.c   sends answers, and bounds the memory of those that callers do not read
  *   call.c      one command with JSON arguments
  *   packed.c    packed requests; the changes of all jobs of a turn are committed together
  *   lapse.c     leases that expire
@@ -49,7 +51,7 @@ struct meter {
 	int64_t used; /* wall clock */
 	int waits, streams;
 	struct http_party party; /* its connections */
-	size_t unsent;           /* bytes of long answers that it has not read yet */
+	atomic_size_t unsent;    /* bytes of long answers that it has not read yet: see answers.c */
 };
 
 struct guest {
@@ -146,10 +148,12 @@ struct job {
 	bool gone;     /* its peer has closed; under the lock of the desk */
 	bool tried;    /* this turn made its calls */
 	bool put_off;  /* it goes on in the next turn */
+	bool untried;  /* it waits, and the queue has changed since its last try */
 	int64_t since; /* of a stream: leases that expired until then were reported */
 	size_t pages; /* of a stream: the pages of a snapshot under way that were sent; 0: there is none */
-	struct buf page; /* the last task of these pages */
-	bool more;       /* of a stream: look again when the peer has taken this */
+	struct buf
+		page; /* the last task of these pages; or the last expired lease of a page, which expired at `since` */
+	bool more; /* of a stream: look again when the peer has taken this */
 	int64_t began_ns;
 	void *owner; /* the stream or the count that it belongs to */
 	/* the answer */
@@ -157,6 +161,7 @@ struct job {
 	enum result code;
 	struct buf answer;
 	const char *type;
+	size_t unsent;     /* bytes of it that the caller's meter counts */
 	struct made *made; /* of JOB_PACKED and JOB_MCP */
 	size_t made_n;
 };
@@ -194,7 +199,9 @@ struct desk {
 	struct job *waiting, **waiting_last;
 	struct access access;     /* the tokens, to judge calls that wait */
 	struct job *pending;      /* jobs that other turns have left over */
+	const struct meter *ran;  /* the caller of the last job that took time in this turn */
 	const struct meter *slow; /* the caller whose job made the last turn long; NULL: none */
+	bool untried;             /* so is one of the waiting calls */
 	int64_t turn_began;       /* by os_boot_ms() */
 	bool open;
 	bool creates; /* the turn has a job that creates the queue */
@@ -219,8 +226,13 @@ void desk_answer(struct job *j);
 void desk_wake_all(struct serve *s);
 /* Ends every desk; waiting calls get an answer first. */
 void desk_end_all(struct serve *s);
+/* Closes the desk if its queue cannot be opened: callers could otherwise fill the server with names of queues that do not
+ * exist. */
+void desk_drop_broken(struct serve *s, struct desk *d);
 /* After the HTTP server: its connections tell the desks that their peers are gone. */
 void desk_free_all(struct serve *s);
+/* The jobs of a turn in the order in which they are made. The caller that made the last turn long comes after the others. */
+struct job *fair_order(const struct desk *d, struct job *list);
 /* Opens the queue, in the thread of the desk. false: *ans has the reason. */
 bool desk_open(struct desk *d, struct answer *ans, struct arena *a);
 /* Opens the queue again for the next turn if this answer may come from a store that moved. */
@@ -236,6 +248,8 @@ void job_free(struct job *j);
 bool job_is_gone(const struct job *j);
 /* Runs in the thread of the desk. true: the answer is there; false: the job waits, until j->due at the latest. */
 bool call_run(struct desk *d, struct job *j, bool last);
+/* Does the command make one change by client_call(), and nothing else? */
+bool call_joins(const struct command *c);
 /* Runs the command, but only notes its change: the caller makes it, in a commit with others, and calls call_end() with
  * the answer. NULL: there is no change to make; the job may have its answer already. */
 const struct request *call_begin(struct desk *d, struct job *j, bool last);
@@ -247,8 +261,6 @@ void packed_run(struct desk *d, struct job *list, bool last);
 /* Makes the next parts of a packed job: its reads, or a call that waits. true: the answer is there. */
 bool packed_go_on(struct desk *d, struct job *j, bool last);
 void packed_close(struct job *j);
-/* Has the answered job changed nothing? */
-bool packed_only_reads(const struct job *j);
 /* The command with a route that makes such a request. NULL: there is none. */
 const struct command *packed_command(enum op op);
 struct late *late_new(void);
@@ -277,8 +289,24 @@ bool caller_agent(const struct serve *s, const struct guest *c, struct str said,
 		  const char **why);
 /* Takes the parts of the job from the caller's burst; the request itself has taken one. */
 void job_charge(struct job *j);
+/* The call does not wait any more. */
+void job_unpark(struct job *j);
 /* The loop has the answered job. */
 void job_done(void *job);
+
+/* --- answers that callers do not read ---------------------------------------------------------------- */
+
+/* Has the caller too many bytes of answers that it has not read? */
+bool answers_behind(const struct job *j);
+/* The bytes that the answer may have. Whatever does not fit is refused, or made brief if it tells of a change. */
+size_t answers_room(const struct job *j);
+/* Counts the bytes that the answer has now. In the thread of the desk, before the loop gets the job. */
+void answers_made(struct job *j);
+void answers_drop(struct job *j);
+/* Refuses a job that only reads, because its caller is behind. */
+void answers_refuse(struct job *j);
+/* Sends the answer and ends the exchange. */
+void answers_send(struct job *j, struct http_headers extra);
 
 /* --- leases that expire ---------------------------------------------------------------------------- */
 
@@ -415,6 +443,7 @@ struct serve {
 	int64_t started;      /* wall clock */
 	int64_t rate, burst;
 	int64_t waits_max, streams_max;
+	_Atomic int64_t sessions_max; /* of each desk */
 };
 
 /* The handler of http/server.h. */

@@ -366,10 +366,14 @@ static void give_answer(struct doing *x, enum result code)
 		frame_bulk(&x->out, &x->head);
 	j->status = 200;
 	j->type = FRAME_TYPE;
+	j->answer.max = answers_room(j); /* only reads have long answers */
 	frame_answer(&j->answer, &x->ans);
 	if (code == SUCCESS)
 		buf_adds(&j->answer, buf_str(&x->out));
 	j->answer.full |= x->out.full;
+	if (j->answer.full && answers_behind(j))
+		answers_refuse(j);
+	answers_made(j);
 }
 
 void store_run(struct desk *d, struct job *j)

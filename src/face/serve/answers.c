@@ -1,0 +1,132 @@
+/*
+ * Answers on their way to callers. A caller that asks for long answers and does not read them must not fill the memory, so
+ * its meter counts the bytes of long answers from the moment that a desk makes them until the peer has taken them. A
+ * caller that is behind still gets short answers, and learns the outcome of every change: a long answer that only tells
+ * what it read is refused, and that of a change is made brief.
+ */
+#include "face/serve/endpoint.h"
+
+#include <stdlib.h>
+
+#define LONG (64u << 10)      /* shorter answers do not count */
+#define UNSENT_MAX ANSWER_MAX /* of long answers: a caller with more of them is behind */
+
+#define BEHIND STR("this token has not read its earlier answers yet")
+
+bool answers_behind(const struct job *j)
+{
+	return j->caller.meter && j->caller.meter->unsent > UNSENT_MAX;
+}
+
+size_t answers_room(const struct job *j)
+{
+	return answers_behind(j) ? LONG : ANSWER_MAX;
+}
+
+void answers_made(struct job *j)
+{
+	struct meter *m = j->caller.meter;
+
+	if (!m || j->answer.n < LONG || j->answer.n <= j->unsent)
+		return;
+	m->unsent += j->answer.n - j->unsent;
+	j->unsent = j->answer.n;
+}
+
+void answers_drop(struct job *j)
+{
+	if (j->unsent)
+		j->caller.meter->unsent -= j->unsent;
+	j->unsent = 0;
+}
+
+void answers_refuse(struct job *j)
+{
+	answers_drop(j);
+	job_refuse(j, 429, API_ERROR, BEHIND, STR("read them, or close their connections"), "");
+}
+
+/* --- in the loop --------------------------------------------------------------------------------- */
+
+struct unsent {
+	struct meter *caller;
+	size_t n;
+};
+
+static void was_sent(void *unsent)
+{
+	struct unsent *u = unsent;
+
+	u->caller->unsent -= u->n;
+	free(u);
+}
+
+void answers_send(struct job *j, struct http_headers extra)
+{
+	struct unsent *u;
+
+	if (!j->unsent) {
+		http_reply(j->exchange, j->status, j->answer.n ? j->type : NULL, extra,
+			   buf_str(&j->answer));
+		return;
+	}
+	u = mem_alloc(sizeof(*u));
+	*u = (struct unsent){ j->caller.meter, j->unsent };
+	j->unsent = 0; /* was_sent() gives it back */
+	http_reply_own(j->exchange, j->status, j->type, extra, &j->answer, was_sent, u);
+}
+
+static void send_answer(struct serve *s, struct job *j)
+{
+	static const struct http_header later[] = { { { "Retry-After", 11 }, { "1", 1 } },
+						    { { "Cache-Control", 13 },
+						      { "no-store", 8 } } };
+	bool busy = j->status == 503 || j->status == 429;
+	struct http_headers extra = { later + !busy, 1 + (size_t)busy };
+
+	counts_job(s, j);
+	if (j->answer.full)
+		http_refuse(j->exchange, 500, "the answer is too long: use a limit");
+	else
+		answers_send(j, extra);
+}
+
+void job_charge(struct job *j)
+{
+	if (j->parts > 1)
+		access_charge(j->caller.meter, j->parts - 1);
+}
+
+void job_unpark(struct job *j)
+{
+	if (!j->parked)
+		return;
+	j->parked = false;
+	j->caller.meter->waits--;
+	j->desk->serve->counts.waits--;
+}
+
+void job_done(void *job)
+{
+	struct job *j = job;
+	struct desk *d = j->desk;
+	struct serve *s = d->serve;
+
+	d->jobs--;
+	job_unpark(j);
+	if (j->kind == JOB_EVENTS) {
+		events_done(j);
+	} else if (j->kind == JOB_COUNT) {
+		metrics_done(j);
+	} else if (j->kind == JOB_MCP) {
+		endpoint_done(s, j);
+	} else {
+		job_charge(j);
+		if (j->status)
+			send_answer(s, j);
+		else
+			http_drop(j->exchange);
+		job_free(j);
+	}
+	desk_drop_broken(s, d);
+}
