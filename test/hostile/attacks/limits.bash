@@ -1,30 +1,8 @@
 # shellcheck shell=bash
-# Attacks on a server by callers with a valid token: memory that is not theirs, too much memory, too much time.
+# Attacks on a server by callers with a valid token: memory that is not theirs, and too much memory.
 
-# serving: the user's server on the queue of $store; leaves $url, $server, $admin (the first token) and $log
-serving() {
-	log=$scratch/serve.log
-	# Meson sets MALLOC_PERTURB_, which touches memory that pawl does not.
-	env -u MALLOC_PERTURB_ "$PAWL" serve --listen 127.0.0.1:0 2>"$log" &
-	server=$!
-	until grep -q '^pawl: open ' "$log"; do
-		kill -0 "$server"
-		sleep 0.02
-	done
-	url=$(sed -n 's/^pawl: open \([^ ]*\).*/\1/p' "$log")
-	admin=$(cat "$HOME"/.local/state/pawl/serve/*/first-token)
-}
-
-# token ROLE: a token of this role
-token() {
-	"$PAWL" token create "$1" --role "$1" -q
-}
-
-# ended: ends the server, which must still be there and end with success
-ended() {
-	kill "$server"
-	wait "$server"
-}
+# shellcheck source=test/hostile/serving.bash
+. "${BASH_SOURCE[0]%/*}/../serving.bash"
 
 # A reader exports tasks whose comments are large: the server goes on, and sends the comments and nothing else.
 # stores: sqlite files git
@@ -36,16 +14,10 @@ attack_export_of_large_comments() {
 		head -c "$n" /dev/zero | tr '\0' x | "$PAWL" -q comment t1 -
 	done
 	serving
-	PAWL_SERVER_TOKEN=$(token reader) victim 0 --store "$url" export -o "$scratch/out.json"
+	PAWL_SERVER_TOKEN=$(role_token reader) victim 0 --store "$url" export -o "$scratch/out.json"
 	victim 0 export -o "$scratch/own.json"
 	diff "$scratch/out.json" "$scratch/own.json"
 	ended
-}
-
-# api TOKEN NAME [JSON]: one call; prints the status
-api() {
-	curl -s -m 60 -o "$scratch/body" -w '%{http_code}\n' -H "Authorization: Bearer $1" -H 'Content-Type: application/json' \
-		-d "${3-"{}"}" "$url/v1/$2"
 }
 
 # Nobody reads the pipe of the log: the server answers all the same, and later says how many lines it dropped.
@@ -69,63 +41,6 @@ attack_log_that_nobody_reads() {
 	ended
 }
 
-# many_queues N: as many queues beside the server's own, in one store
-many_queues() {
-	local i
-	for i in $(seq "$1"); do
-		"$PAWL" init -q --store "$(uri)" --queue "q$i" >/dev/null
-	done
-}
-
-# A reader uses more queues than the server keeps open: everybody else still reaches every queue.
-# stores: sqlite
-attack_more_queues_than_places() {
-	local i reader
-	queue
-	many_queues 66
-	serving
-	reader=$(token reader)
-	for i in $(seq 66); do
-		[ "$(api "$reader" "list?queue=q$i")" = 200 ]
-	done
-	[ "$(api "$admin" create '{"title":"One"}')" = 200 ]
-	[ "$(api "$admin" list?queue=q66)" = 200 ]
-	[ "$(api "$reader" list?queue=q1)" = 200 ]
-	ended
-}
-
-# A reader keeps queues in use with streams: the server's own queue and some places stay free for others.
-# stores: sqlite
-attack_places_that_are_kept_in_use() {
-	local i reader agent
-	queue
-	many_queues 66
-	victim 0 config set serve.max_per_address 400
-	serving
-	reader=$(token reader) agent=$(token agent)
-	for i in $(seq 62); do
-		curl -sN -m 100 -o "$scratch/stream$i" -H "Authorization: Bearer $reader" "$url/v1/events?wake=1&queue=q$i" &
-		until [ -s "$scratch/stream$i" ]; do sleep 0.02; done
-		! grep -q API_ERROR "$scratch/stream$i" || break
-	done
-	grep -q 'too many queues' "$scratch/stream$i"
-	[ "$i" -gt 40 ]
-	[ "$(api "$agent" create '{"title":"One"}')" = 200 ]
-	[ "$(api "$agent" list?queue=q65)" = 200 ]
-	[ "$(api "$agent" list?queue=q66)" = 200 ]
-	ended
-}
-
-# large_queue N BYTES: a queue of N tasks with a description of BYTES each
-large_queue() {
-	queue
-	python3 -c 'import json, sys
-n, size = int(sys.argv[1]), int(sys.argv[2])
-json.dump([{"id": f"t{i + 1}", "title": f"Task {i + 1}", "description": "x" * size} for i in range(n)], sys.stdout)' "$1" "$2" >"$scratch/tasks.json"
-	victim 0 import "$scratch/tasks.json"
-	rm "$scratch/tasks.json"
-}
-
 # press KIB: tries each line of standard input (see test/hostile/press) on the server
 press() {
 	[ -z "$sanitized" ] || set -- 99999999
@@ -140,7 +55,7 @@ attack_small_requests_with_long_answers() {
 	victim 0 config set serve.calls_per_second 100000
 	victim 0 config set serve.burst 100000
 	serving
-	reader=$(token reader) agent=$(token agent)
+	reader=$(role_token reader) agent=$(role_token agent)
 	press 300000 <<-'END'
 		thirty lists in 210 bytes	reader	200	1	POST	/v1/call	one(LIST) * 30
 		a hundred lists	reader	200	1	POST	/v1/call	one(LIST) * 100
@@ -179,7 +94,7 @@ attack_callers_that_do_not_read() {
 	local reader agent
 	large_queue 200 250000
 	serving
-	reader=$(token reader) agent=$(token agent)
+	reader=$(role_token reader) agent=$(role_token agent)
 	env -u MALLOC_PERTURB_ python3 - "$url" "$server" "$reader" "${sanitized:+sanitized}" <<-'END'
 		import json, re, socket, sys, urllib.parse, urllib.request
 		url, pid, token, sanitized = urllib.parse.urlsplit(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
@@ -220,6 +135,65 @@ attack_callers_that_do_not_read() {
 	ended
 }
 
+# A caller that has not read 64 MiB of answers claims: it gets the lock, and no long answer.
+# stores: sqlite
+attack_claims_of_a_caller_that_does_not_read() {
+	local agent
+	large_queue 200 250000
+	serving
+	agent=$(role_token agent)
+	env -u MALLOC_PERTURB_ python3 - "$url" "$server" "$agent" "${sanitized:+sanitized}" <<-'END'
+		import http.client, json, re, socket, struct, sys, urllib.parse
+		url, pid, token, sanitized = urllib.parse.urlsplit(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+		def memory():
+		    with open(f"/proc/{pid}/status") as f:
+		        return int(re.search(r"VmHWM:\s+(\d+)", f.read()).group(1))
+		PACKED, LIST = "application/vnd.pawl.call", b"\0\0\0\3\xff\1\4"
+		def unread(body):
+		    s = socket.create_connection((url.hostname, url.port), 100)
+		    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+		    s.sendall(f"POST /v1/call HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: {PACKED}\r\n"
+		              f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+		    head = b""
+		    while b"\r\n\r\n" not in head:
+		        head += s.recv(50)
+		    return s, int(head.split()[1])
+		def ask(path, body, kind="application/json"):
+		    c = http.client.HTTPConnection(url.hostname, url.port, timeout=100)
+		    c.request("POST", path, body, {"Authorization": "Bearer " + token, "Content-Type": kind, "Accept": "application/json, text/event-stream"})
+		    r = c.getresponse()
+		    text = r.read()
+		    print(path, r.status, len(text), text[:300])
+		    return r.status, text
+		held = [unread(LIST) for _ in range(6)]
+		assert [h[1] for h in held] == [200, 200, 429, 429, 429, 429], [h[1] for h in held]
+		status, text = ask("/v1/next", '{"claim": true}')
+		answer = json.loads(text)
+		assert status == 200 and answer["lock"]["token"] and answer["task"]["id"] == "t1" and answer["warnings"], text
+		assert len(text) < 65536
+		assert ask("/v1/done", json.dumps({"id": "t1", "token": answer["lock"]["token"], "summary": "one"}))[0] == 200
+		claim = b"\xff\1\x18\1\2t2\7\x24" + b"00000000-0000-4000-8000-000000000002"
+		status, text = ask("/v1/call", struct.pack(">I", len(claim)) + claim + LIST, PACKED)
+		assert status == 200 and len(text) < 65536 and b"too long" in text, text[:500]
+		# a refused change does not lift the limit for the reads beside it
+		bad = b"\xff\1\x18\1\3t99"
+		many = [unread(struct.pack(">I", len(bad)) + bad + LIST) for _ in range(10)]
+		assert ask("/v1/list", "{}")[0] == 429
+		assert ask("/mcp", '{"jsonrpc": "2.0", "id": 1, "method": "ping"}')[0] == 429
+		assert ask("/v1/comment", '{"id": "t3", "text": "short"}')[0] == 200
+		print(memory(), "KiB")
+		assert sanitized or memory() < 400000
+		for s, _ in held + many:
+		    s.close()
+		status = 429
+		while status == 429:
+		    status, text = ask("/v1/show", '{"id": "t3"}')
+		assert status == 200 and len(text) > 250000
+	END
+	[ "$("$PAWL" show t1 --json | jq -r .task.status)" = Done ]
+	ended
+}
+
 # A reader comes back after more events than any answer may have: it gets them all.
 # stores: sqlite
 attack_more_missed_events_than_fit() {
@@ -232,11 +206,43 @@ json.dump([{"id": f"t{n}", "title": "Two", "description": "x" * 200000,
 	victim 0 import "$scratch/tasks.json"
 	victim 0 comment t2 'the last one'
 	serving
-	reader=$(token reader)
+	reader=$(role_token reader)
 	(curl -sN -m 100 -H "Authorization: Bearer $reader" -H 'Last-Event-ID: 1' "$url/v1/events" || true) | sed '/the last one/q' >"$scratch/events"
 	grep -q 'the last one' "$scratch/events"
 	[ "$(grep -c '"comment"' "$scratch/events")" = 301 ]
 	not grep -q '^event: \(snapshot\|reset\)' "$scratch/events"
+	ended
+}
+
+# More leases of large tasks expired, all at the same time, than an answer may have: a reader gets each of them.
+# stores: sqlite
+attack_more_expired_leases_than_fit() {
+	local reader
+	large_queue 300 250000
+	serving
+	reader=$(role_token reader)
+	python3 -c 'import struct, sys
+for i in range(300):
+	token = b"00000000-0000-4000-8000-%012d" % i
+	one = b"\xff\1\x18\1" + bytes([len(b"t%d" % (i + 1))]) + b"t%d" % (i + 1) + b"\7\x24" + token + b"\x0c\2\xd0\x0f" # claim, 1 s
+	sys.stdout.buffer.write(struct.pack(">I", len(one)) + one)' >"$scratch/claims"
+	[ "$(curl -s -m 60 -o "$scratch/body" -w '%{http_code}' -H "Authorization: Bearer $admin" -H 'Content-Type: application/vnd.pawl.call' \
+		--data-binary "@$scratch/claims" "$url/v1/call")" = 200 ]
+	[ "$("$PAWL" list --status in-progress --limit 0 --json | jq '.tasks | length')" = 300 ]
+	sleep 1.2
+	python3 - "$url" "$reader" "$("$PAWL" log --limit 1 --json | jq -r '.events[-1].cursor')" <<-'END'
+		import json, sys, urllib.request
+		seen = set()
+		s = urllib.request.urlopen(urllib.request.Request(sys.argv[1] + "/v1/events", headers={"Authorization": "Bearer " + sys.argv[2], "Last-Event-ID": sys.argv[3]}), timeout=100)
+		while len(seen) < 300:
+		    line = s.readline()
+		    assert line, f"the stream ended after {len(seen)} leases"
+		    if line.startswith(b"data: "):
+		        event = json.loads(line[6:])
+		        assert event["event"]["event"] == "expired" and len(event["task"]["description"]) == 250000, line[:200]
+		        assert event["event"]["task"] not in seen, line[:200]
+		        seen.add(event["event"]["task"])
+	END
 	ended
 }
 
@@ -270,31 +276,4 @@ print(json.dumps([{"jsonrpc": "2.0", "id": i, "method": "ping"} for i in range(3
 		[ "$(api "$who" list)" = 429 ]
 	done
 	ended
-}
-
-# A caller fills the worker of a queue with slow calls: another caller is served before they are done.
-# stores: sqlite
-attack_slow_calls_of_one_caller() {
-	local reader agent i
-	large_queue 100 250000
-	victim 0 config set serve.burst 100000
-	serving
-	reader=$(token reader) agent=$(token agent)
-	python3 -c 'import struct, sys
-one = b"\xff\x01\x04\x29\x02zz" # list, text zz
-sys.stdout.buffer.write((struct.pack(">I", len(one)) + one) * 150)' >"$scratch/finds"
-	for i in 1 2 3 4 5 6; do
-		(
-			curl -s -m 110 -o /dev/null -H "Authorization: Bearer $reader" -H 'Content-Type: application/vnd.pawl.call' \
-				--data-binary "@$scratch/finds" "$url/v1/call" || true
-			: >"$scratch/done$i"
-		) &
-	done
-	until [ "$(curl -s -m 60 -H "Authorization: Bearer $admin" "$url/metrics" | sed -n 's/^pawl_http_requests_total{route="metrics".*} //p')" ]; do sleep 0.05; done
-	for i in 1 2 3; do
-		[ "$(api "$agent" create '{"title":"One"}')" = 200 ]
-	done
-	not compgen -G "$scratch/done*"
-	kill -9 "$server"
-	wait
 }

@@ -1,19 +1,10 @@
 # shellcheck shell=bash
 # Attacks of other local users and of web pages on a server and its clients. Sourced by attack.bash.
 
-# serve ARG...: the user starts a server at $url, or at $listen
-serve() {
-	local log=$scratch/serve.log
-	: >"$log"
-	PAWL_SERVER_STATE=$scratch/tmp/state "$PAWL" serve --listen "${listen-127.0.0.1:0}" --log none "$@" 2>"$log" &
-	server=$!
-	until grep -q '^pawl: open ' "$log"; do
-		kill -0 "$server"
-		sleep 0.02
-	done
-	url=$(sed -n 's/^pawl: open \([^ ]*\).*/\1/p' "$log")
-}
+# shellcheck source=test/hostile/serving.bash
+. "${BASH_SOURCE[0]%/*}/../serving.bash"
 
+export PAWL_SERVER_STATE=$scratch/tmp/state
 need curl
 
 # answers STATUS CURL-ARG...
@@ -31,7 +22,7 @@ answers() {
 attack_rebinding() {
 	local host want n=0
 	queue
-	serve --auth none --host-name board.example
+	serve --log none --auth none --host-name board.example
 	local port=${url##*:}
 	while read -r host want; do
 		answers "$want" -H "Host: $host" "$url/whoami"
@@ -79,10 +70,10 @@ attack_port_of_a_server_that_is_down() {
 	local mode token real n=0
 	need python3
 	queue
-	serve
+	serve --log none
 	real=${url#http://}
-	token=$(PAWL_SERVER_STATE=$scratch/tmp/state "$PAWL" token create tester --role admin --agent '*' -q)
-	serve
+	token=$("$PAWL" token create tester --role admin --agent '*' -q)
+	serve --log none
 	"$PAWL" login "$url" <<<"$token"
 	victim 0 create before --store "$url"
 	kill "$server"
@@ -98,7 +89,7 @@ attack_port_of_a_server_that_is_down() {
 		n=$((n + 1))
 	done
 	[ "$n" = 14 ]
-	listen=${url#http://} serve
+	listen=${url#http://} serve --log none
 	victim 0 list --store "$url" # the server is back
 	says before
 	not says secret-plan
@@ -110,8 +101,8 @@ attack_port_of_a_server_that_ends() {
 	local token
 	need python3
 	queue
-	serve
-	token=$(PAWL_SERVER_STATE=$scratch/tmp/state "$PAWL" token create tester --role admin --agent '*' -q)
+	serve --log none
+	token=$("$PAWL" token create tester --role admin --agent '*' -q)
 	PAWL_SERVER_TOKEN=$token "$PAWL" log --follow --json --store "$url" >"$scratch/followed" 2>&1 &
 	follower=$!
 	until "$PAWL" create x -q && [ -s "$scratch/followed" ]; do sleep 0.1; done

@@ -2,42 +2,24 @@
 # Attacks on a server by clients that want to keep others out: failed logins, connections, descriptors. The table is in
 # test/hostile/crowd.
 
+# shellcheck source=test/hostile/serving.bash
+. "${BASH_SOURCE[0]%/*}/../serving.bash"
+
 crowd=${BASH_SOURCE[0]%/*}/../crowd
-
-# serve ARG...: starts a server, with at most $descriptors; $url, $server
-serve() {
-	: >serve.log
-	(
-		ulimit -n "${descriptors:-$(ulimit -n)}"
-		exec setpriv --pdeathsig KILL "$PAWL" serve --listen 127.0.0.1:0 --log none "$@" 2>serve.log </dev/null
-	) &
-	server=$!
-	until grep -q '^pawl: open ' serve.log; do
-		kill -0 "$server"
-		sleep 0.02
-	done
-	url=$(sed -n 's/^pawl: open \([^ ]*\).*/\1/p' serve.log)
-}
-
-stop() {
-	kill "$server"
-	wait "$server" || true
-}
 
 # each_of GROUP SERVE-ARG...: makes each attack of the group on a server of its own, which must end as it should
 each_of() {
 	local name
 	for name in $("$crowd" rows "$1"); do
 		echo "$name"
-		serve "${@:2}"
+		serve --log none "${@:2}"
 		timeout 100 "$crowd" "$url" "$name" "$token" "$reader"
-		stop
+		ended
 	done
 }
 
 prepared() {
 	need python3
-	need setpriv
 	queue
 	token=$("$PAWL" token create admin --role admin -q)
 	reader=$("$PAWL" token create reader --role reader -q)
@@ -64,6 +46,7 @@ attack_by_connections() {
 # stores: sqlite
 attack_by_a_caller() {
 	prepared
+	reader=$("$PAWL" token create worker --role agent -q)
 	each_of caller
 }
 
@@ -74,7 +57,7 @@ attack_on_descriptors() {
 	"$PAWL" config set serve.max_connections 4096 -q
 	descriptors=160
 	each_of few
-	grep -q 'serve.max_connections is [0-9]* instead of 4096' serve.log
+	grep -q 'serve.max_connections is [0-9]* instead of 4096' "$log"
 }
 
 # Bad requests leave nothing behind in the server. tools/soak-bad-requests sends more of them.
@@ -82,9 +65,9 @@ attack_on_descriptors() {
 attack_of_bad_requests() {
 	prepared
 	ASAN_OPTIONS+=:quarantine_size_mb=1 # else freed memory stays for a while
-	serve
+	serve --log none
 	"$crowd" bad "$url" "$server" 4000
-	stop
+	ended
 }
 
 # hears_no_path: asks the server in each way that an agent has, and looks for the folders of its machine in what it says
@@ -122,7 +105,7 @@ attack_paths_in_messages() {
 	prepared
 	agent=$("$PAWL" token create agent --role agent -q)
 	"$PAWL" create one -q >/dev/null
-	serve
+	serve --log none
 	place=$(uri)
 	place=${place#*:}
 	hears_no_path
@@ -133,5 +116,5 @@ attack_paths_in_messages() {
 	rmdir "$place"
 	head -c 5000 /dev/urandom >"$place"
 	hears_no_path
-	stop
+	ended
 }

@@ -2,28 +2,19 @@
 # Attacks of callers with a token on a server: by a role that does not allow the call, and by a token that is not valid any
 # more. Sourced by attack.bash.
 
-# serve: the user starts a server at $url
-serve() {
-	local log=$scratch/serve.log
-	: >"$log"
-	PAWL_SERVER_STATE=$scratch/tmp/state PAWL_SERVE_CALLS_PER_SECOND=100000 PAWL_SERVE_BURST=100000 \
-		"$PAWL" serve --listen 127.0.0.1:0 --log none 2>"$log" &
-	server=$!
-	until grep -q '^pawl: open ' "$log"; do
-		kill -0 "$server"
-		sleep 0.02
-	done
-	url=$(sed -n 's/^pawl: open \([^ ]*\).*/\1/p' "$log")
-}
+# shellcheck source=test/hostile/serving.bash
+. "${BASH_SOURCE[0]%/*}/../serving.bash"
+
+export PAWL_SERVER_STATE=$scratch/tmp/state PAWL_SERVE_CALLS_PER_SECOND=100000 PAWL_SERVE_BURST=100000
 
 # token NAME ROLE ARG...: makes a token; ${secret[NAME]}
 declare -A secret
 token() {
-	secret[$1]=$(PAWL_SERVER_STATE=$scratch/tmp/state "$PAWL" token create "$1" --role "$2" "${@:3}" -q)
+	secret[$1]=$("$PAWL" token create "$1" --role "$2" "${@:3}" -q)
 }
 
 revoke() {
-	PAWL_SERVER_STATE=$scratch/tmp/state "$PAWL" token revoke "$1" -q
+	"$PAWL" token revoke "$1" -q
 }
 
 # as NAME STATUS COMMAND JSON [?QUERY]: a call with the token of NAME; leaves $output
@@ -63,7 +54,7 @@ need jq
 # every status, and the locks of another agent
 prepare() {
 	queue
-	serve
+	serve --log none
 	token root admin --agent '*'
 	token al agent
 	token mal agent
@@ -166,7 +157,7 @@ attack_calls_above_the_role() {
 # stores: sqlite files
 attack_wait_with_a_revoked_token() {
 	queue
-	serve
+	serve --log none
 	token root admin --agent '*'
 	token mal agent
 	waits mal
@@ -183,7 +174,7 @@ attack_wait_with_a_revoked_token() {
 # stores: sqlite
 attack_wait_with_a_token_that_expires() {
 	queue
-	serve
+	serve --log none
 	token root admin --agent '*'
 	local seconds mal
 	for seconds in 3 10 40; do # on a slow machine the call begins later
@@ -204,7 +195,7 @@ attack_wait_with_a_token_that_expires() {
 # stores: sqlite
 attack_wait_until_the_server_ends() {
 	queue
-	serve
+	serve --log none
 	token root admin --agent '*'
 	token mal agent
 	waits mal
@@ -224,7 +215,7 @@ attack_wait_until_the_server_ends() {
 attack_names_of_other_queues() {
 	queue
 	"$PAWL" init -q --queue secret-plan
-	serve
+	serve --log none
 	token root admin --agent '*'
 	token mal reader --queue default
 	as root 200 queues '{}'
@@ -246,7 +237,7 @@ attack_names_of_other_queues() {
 attack_mcp_wait_with_a_revoked_token() {
 	local meta='"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
 	queue
-	serve
+	serve --log none
 	token root admin --agent '*'
 	token mal agent
 	curl -sN -m 90 -H "Authorization: Bearer ${secret[mal]}" -H 'Content-Type: application/json' \

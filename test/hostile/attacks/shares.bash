@@ -1,0 +1,137 @@
+# shellcheck shell=bash
+# Attacks on a server by a caller with a valid token that takes more than its share: time, queues, sessions.
+
+# shellcheck source=test/hostile/serving.bash
+. "${BASH_SOURCE[0]%/*}/../serving.bash"
+
+# A reader uses more queues than the server keeps open: everybody else still reaches every queue.
+# stores: sqlite
+attack_more_queues_than_places() {
+	local i reader
+	queue
+	many_queues 66
+	serving
+	reader=$(role_token reader)
+	for i in $(seq 66); do
+		[ "$(api "$reader" "list?queue=q$i")" = 200 ]
+	done
+	[ "$(api "$admin" create '{"title":"One"}')" = 200 ]
+	[ "$(api "$admin" list?queue=q66)" = 200 ]
+	[ "$(api "$reader" list?queue=q1)" = 200 ]
+	ended
+}
+
+# A reader keeps queues in use with streams: the server's own queue and some places stay free for others.
+# stores: sqlite
+attack_places_that_are_kept_in_use() {
+	local i reader agent
+	queue
+	many_queues 66
+	victim 0 config set serve.max_per_address 400
+	serving
+	reader=$(role_token reader) agent=$(role_token agent)
+	for i in $(seq 62); do
+		curl -sN -m 100 -o "$scratch/stream$i" -H "Authorization: Bearer $reader" "$url/v1/events?wake=1&queue=q$i" &
+		until [ -s "$scratch/stream$i" ]; do sleep 0.02; done
+		! grep -q API_ERROR "$scratch/stream$i" || break
+	done
+	grep -q 'too many queues' "$scratch/stream$i"
+	[ "$i" -gt 40 ]
+	[ "$(api "$agent" create '{"title":"One"}')" = 200 ]
+	[ "$(api "$agent" list?queue=q65)" = 200 ]
+	[ "$(api "$agent" list?queue=q66)" = 200 ]
+	ended
+}
+
+# A caller fills the worker of a queue with slow calls: another caller is served before they are done.
+# stores: sqlite
+attack_slow_calls_of_one_caller() {
+	local reader agent i
+	large_queue 100 250000
+	victim 0 config set serve.burst 100000
+	serving
+	reader=$(role_token reader) agent=$(role_token agent)
+	python3 -c 'import struct, sys
+one = b"\xff\x01\x04\x29\x02zz" # list, text zz
+sys.stdout.buffer.write((struct.pack(">I", len(one)) + one) * 150)' >"$scratch/finds"
+	for i in 1 2 3 4 5 6; do
+		(
+			curl -s -m 110 -o /dev/null -H "Authorization: Bearer $reader" -H 'Content-Type: application/vnd.pawl.call' \
+				--data-binary "@$scratch/finds" "$url/v1/call" || true
+			: >"$scratch/done$i"
+		) &
+	done
+	until [ "$(curl -s -m 60 -H "Authorization: Bearer $admin" "$url/metrics" | sed -n 's/^pawl_http_requests_total{route="metrics".*} //p')" ]; do sleep 0.05; done
+	for i in 1 2 3; do
+		[ "$(api "$agent" create '{"title":"One"}')" = 200 ]
+	done
+	not compgen -G "$scratch/done*"
+	kill -9 "$server"
+	wait
+}
+
+# The same with commands that a turn makes before its commit.
+# stores: sqlite
+attack_slow_commands_of_one_caller() {
+	local reader agent i
+	large_queue 400 250000
+	victim 0 config set serve.burst 100000
+	victim 0 config set serve.max_per_address 400
+	serving
+	reader=$(role_token reader) agent=$(role_token agent)
+	mkdir "$scratch/answers"
+	for i in $(seq 300); do
+		printf 'url = "%s/v1/next"\noutput = "%s"\n' "$url" "$scratch/answers/$i"
+	done >"$scratch/calls"
+	(curl -s -Z --parallel-max 300 --parallel-immediate -m 110 -H "Authorization: Bearer $reader" -H 'Content-Type: application/json' \
+		-d '{"label":"zz"}' -K "$scratch/calls" 2>/dev/null || true) &
+	until compgen -G "$scratch/answers/*" >/dev/null; do sleep 0.01; done
+	python3 - "$url" "$agent" "$scratch/answers" <<-'END'
+		import os, sys, urllib.request
+		most = 0
+		for _ in range(3):
+		    before = len(os.listdir(sys.argv[3]))
+		    urllib.request.urlopen(urllib.request.Request(sys.argv[1] + "/v1/create", b'{"title":"One"}',
+		        {"Authorization": "Bearer " + sys.argv[2], "Content-Type": "application/json"}), timeout=100)
+		    most = max(most, len(os.listdir(sys.argv[3])) - before)
+		print("at most", most, "calls of the first caller were answered before one of the other")
+		assert most < 20
+	END
+	kill -9 "$server"
+	wait
+}
+
+# One caller keeps more sessions of MCP in use than the server has room for: another caller still gets one.
+# stores: sqlite
+attack_sessions_of_one_caller() {
+	local agent other
+	large_queue 40 10
+	victim 0 config set serve.max_sessions 30
+	victim 0 config set serve.calls_per_second 100000
+	victim 0 config set serve.burst 100000
+	serving
+	agent=$(role_token agent) other=$("$PAWL" token create other --role agent -q)
+	python3 - "$url" "$agent" "$other" <<-'END'
+		import http.client, json, sys, urllib.parse
+		url = urllib.parse.urlsplit(sys.argv[1])
+		def claim(c, token, run, task):
+		    c.request("POST", f"/mcp?run={run}", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+		        "params": {"name": "claim", "arguments": {"id": task}, "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+		        "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": {}}}}),
+		        {"Authorization": "Bearer " + token, "Content-Type": "application/json", "MCP-Protocol-Version": "2026-07-28",
+		         "Mcp-Method": "tools/call", "Mcp-Name": "claim", "Accept": "application/json, text/event-stream"})
+		    r = c.getresponse()
+		    text = r.read()
+		    return r.status, text
+		c = http.client.HTTPConnection(url.hostname, url.port, timeout=100)
+		for i in range(36):
+		    status, text = claim(c, sys.argv[2], f"r{i}", f"t{i + 1}")
+		    if status == 503:
+		        break
+		    assert status == 200 and b"isError" not in text.replace(b'"isError":false', b""), (i, status, text)
+		assert i == 30 and status == 503, (i, status, text)
+		status, text = claim(c, sys.argv[3], "mine", "t40")
+		assert status == 200 and b'"isError":true' not in text, (status, text)
+	END
+	ended
+}
