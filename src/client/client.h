@@ -134,6 +134,8 @@ bool client_in_files(const struct client *c);
 void client_know_queue(struct client *c);
 /* Stores the id that an acquisition found or gave to the queue. */
 void client_learn_queue(struct client *c, struct str id);
+/* The queue of `from` was copied to `to`: the tokens that are saved here for its holders count there, too. 0 or -errno. */
+int client_copy_tokens(struct client *from, struct client *to);
 /* Call it if a token was not found. Asks the store for the queue's id. true: the id was unknown; look again. */
 bool client_ask_queue(struct client *c);
 

@@ -3,8 +3,8 @@
  *   HASH.token                                        a saved token
  *   HASH.pending, HASH-RANDOM.pending                 sent, or left by a call without an answer
  *   HASH+HASH.pending, HASH+HASH-RANDOM.pending       the same for `done --claim-next`
- * HASH is a hash of queue, task, agent, run and worktree, so a look-up is one open(). The queue is its id; if it has
- * none, its label (store and name). A file has lines of key=value. A later line replaces an earlier one, so a
+ * HASH is a hash of queue, task, agent, run and worktree, so a look-up is one open(). The queue is its id and its origin;
+ * if it has no id, its label (store and name). A file has lines of key=value. A later line replaces an earlier one, so a
  * promotion from pending to saved only appends.
  *
  * A process that removes or replaces a saved file holds a lock on it.
@@ -18,6 +18,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -53,9 +54,19 @@ void keyring_queue(struct keyring *k, struct str id, bool sure)
 	k->sure = good && sure;
 }
 
+void keyring_server(struct keyring *k, struct str origin)
+{
+	snprintf(k->origin, sizeof(k->origin), "%.*s", STRF(origin));
+}
+
+/* Versions without origins saved only the label. */
 bool keyring_is_ours(const struct keyring *k, const struct key_file *f)
 {
-	return f->id.n && *k->id ? str_is(f->id, k->id) : str_eq(f->queue, k->queue);
+	bool here = str_eq(f->queue, k->queue);
+
+	if (!f->id.n || !*k->id)
+		return here;
+	return str_is(f->id, k->id) && (here || str_is(f->origin, k->origin));
 }
 
 bool keyring_is_mine(const struct keyring *k, const struct key_file *f)
@@ -306,7 +317,8 @@ bool keyring_find(struct keyring *k, struct str task, struct str *token, int64_t
 		return false;
 	k->adopted = false;
 	if (!(*k->id && key_read(key_saved(k, KEY_BY_ID, task), &key, k->arena)) &&
-	    !find_by_label(k, task, &key) && !(k->sure && keyring_moved(k, task, &key))) {
+	    !find_by_label(k, task, &key) && !(k->sure && keyring_moved(k, task, &key)) &&
+	    !keyring_originless(k, task, &key)) {
 		k->adopted = keyring_renamed(k, task, &key);
 		if (!k->adopted)
 			return false;

@@ -9,6 +9,10 @@
  *
  * The id in the store identifies a queue. So a new queue in the place of an old one has none of the old tokens, and a
  * queue that is moved or migrated keeps its tokens.
+ *
+ * A server can claim any id. So the tokens of a queue behind a server belong to the id and to the server's origin: a server
+ * that claims the id of another queue neither gets nor replaces the tokens of that queue. `migrate` copies them to the
+ * origin that its user named. All stores that pawl opens itself have the empty origin, because no token leaves pawl there.
  */
 #ifndef CLIENT_KEYRING_H
 #define CLIENT_KEYRING_H
@@ -16,16 +20,19 @@
 #include "base/arena.h"
 #include "base/secret.h"
 
+#define ORIGIN_MAX 320
+
 struct keyring {
 	char *dir; /* created when first needed */
 	struct str queue, agent, run,
-		worktree;       /* queue: its label, "sqlite:/a/q.db queue default" */
-	struct str home;        /* the .pawl folder of the queue; empty: there is none */
-	char id[TOKEN_LEN + 1]; /* the id of the queue; empty: none, or unknown */
-	struct str before;      /* the agent's name in files of older versions; empty: the same */
-	bool made;              /* pawl made the run: older versions had none for this caller */
-	bool adopted;           /* the last token that was found was saved under that name */
-	bool sure;              /* the id comes from the store, not from a cache */
+		worktree;        /* queue: its label, "sqlite:/a/q.db queue default" */
+	struct str home;         /* the .pawl folder of the queue; empty: there is none */
+	char id[TOKEN_LEN + 1];  /* the id of the queue; empty: none, or unknown */
+	char origin[ORIGIN_MAX]; /* of the queue's server; empty: pawl opens the store itself */
+	struct str before;       /* the agent's name in files of older versions; empty: the same */
+	bool made;               /* pawl made the run: older versions had none for this caller */
+	bool adopted;            /* the last token that was found was saved under that name */
+	bool sure;               /* the id comes from the store, not from a cache */
 	struct arena *arena;
 };
 
@@ -36,6 +43,10 @@ int keyring_open(struct keyring *k, struct str queue, struct str agent, struct s
 
 /* Sets the id of the queue; empty: none, or unknown. */
 void keyring_queue(struct keyring *k, struct str id, bool sure);
+/* Sets the origin of the queue's server. */
+void keyring_server(struct keyring *k, struct str origin);
+/* The queue of `from` was copied to `to`: saves its tokens for the origin of `to`, too. 0 or -errno. */
+int keyring_copy(const struct keyring *from, const struct keyring *to);
 
 /* Makes the folder if it is missing. Other private files of the user also go there. */
 int keyring_folder(const struct keyring *k);
@@ -81,7 +92,7 @@ void keyring_forget_token(struct keyring *k, struct str task, struct str token);
  * read. */
 struct key_file {
 	char *path;
-	struct str queue, id, task, agent, run, worktree;
+	struct str queue, id, origin, task, agent, run, worktree;
 	bool old; /* an older version wrote it, which called every agent of a user the same */
 	bool pending;
 	int64_t fence;

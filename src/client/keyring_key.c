@@ -11,6 +11,8 @@ void key_describe(struct buf *b, const struct keyring *k, struct str task, struc
 	line_add(b, "queue", k->queue);
 	if (*k->id)
 		line_add(b, "queue_id", str_c(k->id));
+	if (*k->origin)
+		line_add(b, "origin", str_c(k->origin));
 	line_add(b, "task", task);
 	line_add(b, "agent", k->agent);
 	line_add(b, "names", STR(KEY_NAMES));
@@ -34,6 +36,8 @@ bool key_read(const char *path, struct key *out, struct arena *a)
 			out->queue = line_value(value, a);
 		else if (str_is(name, "queue_id"))
 			out->id = line_value(value, a);
+		else if (str_is(name, "origin"))
+			out->origin = line_value(value, a);
 		else if (str_is(name, "run"))
 			out->run = line_value(value, a);
 		else if (str_is(name, "work_tree"))
@@ -66,6 +70,8 @@ static void add_small(struct buf *b, struct str s)
 static void add_holder(struct buf *b, const struct keyring *k, enum key_by by, struct str task)
 {
 	buf_adds(b, by == KEY_BY_ID ? str_c(k->id) : k->queue);
+	if (by == KEY_BY_ID) /* all ids have the same length; the label has the address */
+		buf_adds(b, str_c(k->origin));
 	buf_addc(b, '\0');
 	add_small(b, task);
 	buf_addc(b, '\0');

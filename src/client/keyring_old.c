@@ -1,5 +1,5 @@
-/* Old files of the keyring: of a queue that was moved or created again, and of removed queues. Also the list of all
- * files, for doctor. */
+/* Old files of the keyring: of a queue that was moved, copied or created again, and of removed queues. Also the list of
+ * all files, for doctor. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -75,6 +75,7 @@ static void rename_moved(const struct keyring *k, const char *path, struct str t
 
 	line_add(&b, "queue", k->queue);
 	line_add(&b, "queue_id", str_c(k->id));
+	line_add(&b, "origin", str_c(k->origin));
 	line_add(&b, "work_tree", k->worktree);
 	line_add(&b, "home", k->home);
 	line_add(&b, "agent", k->agent);
@@ -159,6 +160,21 @@ bool keyring_runless(struct keyring *k, struct str task, struct key *out)
 	return false;
 }
 
+bool keyring_originless(struct keyring *k, struct str task, struct key *out)
+{
+	struct keyring was = *k;
+	char *path;
+
+	if (!*k->id || !*k->origin)
+		return false;
+	*was.origin = '\0';
+	path = key_saved(&was, KEY_BY_ID, task);
+	if (!key_read(path, out, k->arena) || !str_eq(out->queue, k->queue))
+		return false;
+	rename_moved(k, path, task);
+	return true;
+}
+
 /* --- rebuilt -------------------------------------------------------------------------------- */
 
 static bool was_here(const struct keyring *k, const struct key *key, struct str task)
@@ -196,6 +212,44 @@ bool keyring_older(struct keyring *k, struct str task, struct key *out)
 	if (latest)
 		rename_moved(k, latest, task);
 	return latest != NULL;
+}
+
+/* --- copied --------------------------------------------------------------------------------- */
+
+struct copying {
+	struct keyring from, to;
+	int result;
+};
+
+static void copy_file(void *ctx, const struct key_file *f)
+{
+	struct copying *c = ctx;
+	struct keyring to = c->to;
+	struct key key;
+	int r;
+
+	if (f->pending || !f->id.n || !keyring_is_ours(&c->from, f) ||
+	    !key_read(f->path, &key, to.arena))
+		return;
+	to.agent = key.agent;
+	to.run = key.run;
+	to.worktree = key.worktree;
+	to.home = key.home;
+	r = keyring_save(&to, key.task, key.token, key.fence);
+	if (r)
+		c->result = r;
+}
+
+int keyring_copy(const struct keyring *from, const struct keyring *to)
+{
+	struct copying c = { .from = *from, .to = *to };
+	int r;
+
+	if (!*from->id || strcmp(from->origin, to->origin) == 0)
+		return 0;
+	keyring_queue(&c.to, str_c(from->id), true); /* sure: keeps the token of a later lock */
+	r = keyring_each(&c.from, copy_file, &c);
+	return r ? r : c.result;
 }
 
 /* --- gone ----------------------------------------------------------------------------------- */
@@ -279,6 +333,7 @@ static void show_file(const struct keyring *k, struct str name, key_file_fn *fn,
 	if (key_read(f.path, &key, k->arena)) {
 		f.queue = key.queue;
 		f.id = key.id;
+		f.origin = key.origin;
 		f.task = key.task;
 		f.agent = key.agent;
 		f.run = key.run;

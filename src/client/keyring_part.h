@@ -12,7 +12,7 @@
 
 /* The content of a file. */
 struct key {
-	struct str queue, id, task, agent, run, worktree, home, token;
+	struct str queue, id, origin, task, agent, run, worktree, home, token;
 	int64_t fence;
 	bool named;    /* written by a version that gives agents names of their own */
 	bool sessions; /* written by a version that gives sessions runs of their own */
@@ -47,6 +47,8 @@ bool keyring_moved(struct keyring *k, struct str task, struct key *out);
 bool keyring_renamed(struct keyring *k, struct str task, struct key *out);
 /* The same for keyring_of_before(). */
 bool keyring_runless(struct keyring *k, struct str task, struct key *out);
+/* The same for a token that a version without origins saved for the same address. */
+bool keyring_originless(struct keyring *k, struct str task, struct key *out);
 /* The same for keyring_seek(). */
 bool keyring_older(struct keyring *k, struct str task, struct key *out);
 

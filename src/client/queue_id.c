@@ -28,6 +28,7 @@ void client_know_queue(struct client *c)
 
 	if (!c->queue)
 		return;
+	keyring_server(&c->keyring, queue_origin(c->queue, c->arena));
 	if (queue_is_far(c->queue))
 		keyring_queue(&c->keyring, kept(c), false);
 	else if (queue_identity(c->queue, &id, c->arena))
@@ -56,4 +57,12 @@ bool client_ask_queue(struct client *c)
 		return false;
 	client_learn_queue(c, id);
 	return true;
+}
+
+int client_copy_tokens(struct client *from, struct client *to)
+{
+	client_know_queue(from);
+	client_know_queue(to);
+	(void)client_ask_queue(from);
+	return keyring_copy(&from->keyring, &to->keyring);
 }

@@ -57,6 +57,21 @@ static enum result copy(struct session *s, struct str to, struct client *target,
 	return *there && code == MISCONFIGURED ? taken(s, to, ans) : code;
 }
 
+/* The copy is complete without them, so a failure is only a warning. */
+static void copy_tokens(struct session *s, struct client *from, struct client *to,
+			struct reply *out)
+{
+	int r = client_copy_tokens(from, to);
+
+	if (r)
+		reply_warn(out,
+			   arena_printf(s->arena,
+					"the saved tokens could not be copied for the new store "
+					"(%s): holders pass theirs with --token",
+					strerror(-r)),
+			   s->arena);
+}
+
 static enum result run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct migrate_args *a = (const struct migrate_args *)args;
@@ -75,6 +90,8 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		code = backup_write(from.queue, NULL, &b, &ans, s->arena);
 	if (code == SUCCESS)
 		code = copy(s, to.config.uri, &to, &b, &there, &ans);
+	if (code == SUCCESS)
+		copy_tokens(s, &from, &to, out);
 	backup_close(&b);
 	client_close(&from);
 	client_close(&to);

@@ -32,6 +32,13 @@ bool queue_is_far(const struct queue *q)
 	return q->remote || q->store->traits & STORE_FAR;
 }
 
+struct str queue_origin(const struct queue *q, struct arena *a)
+{
+	char ignored[400];
+
+	return q->remote ? q->far->origin(q->config.uri, ignored, sizeof(ignored), a) : STR("");
+}
+
 int identity_find(struct act *w)
 {
 	struct record *rec;

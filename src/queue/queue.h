@@ -99,6 +99,8 @@ bool queue_identity(struct queue *q, struct str *id, struct arena *a);
 bool queue_park(struct queue *q, int64_t ms);
 /* Does every read ask a server? */
 bool queue_is_far(const struct queue *q);
+/* The origin of the queue's server, such as "https://host:443". Empty: there is no server; pawl opens the store itself. */
+struct str queue_origin(const struct queue *q, struct arena *a);
 /* Does the queue exist? Opening a remote store may not have contacted it yet. */
 bool queue_is_there(struct queue *q);
 /* The wall-clock time of the cached state that reads show; 0: reads are current. */

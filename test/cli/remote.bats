@@ -254,8 +254,27 @@ resumed() {
 	same "$(beside_server list --all --json | jq -c '[.tasks[].id]')" '["t1","t2"]'
 	call 0 heartbeat t1 --store "$server"
 	call 0 migrate "$server" "sqlite:$PWD/back.db"
+	call 0 heartbeat t1 --store "sqlite:$PWD/back.db"
 	"$PAWL" export --output - --store "sqlite:$PWD/back.db" >after.json
 	same "$(jq -c '[.tasks[] | del(.lock, .updated_at)]' before.json)" "$(jq -c '[.tasks[] | del(.lock, .updated_at)]' after.json)"
+}
+
+@test "a saved token goes to the address for which it was saved" {
+	local socket=unix:$BATS_TEST_TMPDIR/socket agent token
+	(cd "$served_home" && exec setpriv --pdeathsig KILL "$PAWL" serve --listen "$socket" --log none) 3>&- 2>/dev/null &
+	ends_with_test $!
+	disown
+	soon test -S "${socket#unix:}"
+	agent=$(beside_server whoami --json | jq -r .agent)
+	export PAWL_AGENT=$agent PAWL_SERVER_TOKEN=$admin
+	pawl create x --store "$server"
+	pawl claim t1 --store "$server"
+	call 0 heartbeat t1 --store "$server/" # another spelling of the same origin
+	PAWL_SERVER_TOKEN="" call 21 heartbeat t1 --store "$socket"
+	token=$(sed -n 's/^token=//p' "$XDG_STATE_HOME"/pawl/*.token)
+	PAWL_SERVER_TOKEN="" call 0 heartbeat t1 --store "$socket" --token "$token"
+	PAWL_SERVER_TOKEN="" call 20 claim t1 --resume 1 --store "$socket"
+	call 0 done t1 --store "$server"
 }
 
 # store_call DO QUEUE: a call of a remote queue without a body

@@ -4,6 +4,9 @@
 Each row of BAD changes an answer that a server of pawl would give. Every command must end with a code of its own, print
 nothing that acts on a terminal, start nothing, and refuse each answer that was changed. ANSWERS_SHARE=N (default 8): only
 one of N pairs, chosen by PAWL_TEST_SAMPLE. One line for each failure; the exit code is 0 if there is none.
+
+answers.py PAWL FOLDER http|unix ID: only answers, as a server that claims to have the queue ID. Writes its address to FOLDER/url,
+and the calls that it gets to FOLDER/heard.
 """
 
 import http.server
@@ -20,6 +23,7 @@ import threading
 PAWL, FOLDER = os.path.realpath(sys.argv[1]), os.path.realpath(sys.argv[2])
 WORK = os.path.join(FOLDER, "a", "b", "work")  # two levels down: ../.. is still in the scratch folder
 KIND = sys.argv[3] if len(sys.argv) > 3 else "http"
+CLAIMED = sys.argv[4] if len(sys.argv) > 4 else None
 NOW = 1_800_000_000_000
 UUID = "01234567-89ab-4def-8123-456789abcdef"
 EVIL_ID = "x; touch y"
@@ -165,7 +169,7 @@ def pack_answer(a):
 
 
 def facts():
-    return {1: NOW, 3: 2, 4: "0.1.0", 5: UUID, 6: "me", 7: "*", 8: "default", 9: 900_000, 10: 1000, 11: 86_400_000, 12: 900_000, 13: 3}
+    return {1: NOW, 3: 2, 4: "0.1.0", 5: CLAIMED or UUID, 6: "me", 7: "*", 8: "default", 9: 900_000, 10: 1000, 11: 86_400_000, 12: 900_000, 13: 3}
 
 
 def health():
@@ -495,6 +499,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        if CLAIMED:
+            with open(os.path.join(FOLDER, "heard"), "ab") as f:
+                f.write(body)
         if Standin.whole:
             Standin.changed = True
             return self.reply(*Standin.whole)
@@ -602,6 +609,10 @@ def pairs(asked, share, sample):
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     url = start()
+    if CLAIMED:
+        with open(os.path.join(FOLDER, "url"), "w", encoding="utf-8") as f:
+            f.write(url)
+        threading.Event().wait()
     bad = ran = changed = 0
     asked = {}
     share, sample = int(os.environ.get("ANSWERS_SHARE", "8")), int(os.environ.get("PAWL_TEST_SAMPLE", "0"))

@@ -296,6 +296,88 @@ static void test_ids(void **state)
 	assert_int_equal(files(".token"), 0);
 }
 
+static struct keyring at_server(const char *origin)
+{
+	struct keyring ring;
+
+	open_at(&ring, arena_printf(&arena, "%s queue default", origin).p, ID_A, "/work\ntree");
+	keyring_server(&ring, str_c(origin));
+	return ring;
+}
+
+/* A server that claims the id of a queue gets none of its tokens, and cannot replace or remove them. */
+static void test_origins(void **state)
+{
+	struct keyring evil = at_server("http://evil:80"), good = at_server("https://good:443");
+	struct str token, other;
+	struct pending p, theirs;
+
+	(void)state;
+	keyring_queue(&k, ID_A, true);
+	token = claim(&k, "t1", 5);
+	assert_int_equal(keyring_begin(&k, STR("t2"), &p), 0);
+	keyring_leave(&k, &p);
+	assert_false(found(&evil, "t1"));
+	assert_int_equal(keyring_begin(&evil, STR("t2"), &theirs), 0);
+	assert_false(str_eq(theirs.token, p.token));
+	keyring_drop(&evil, &theirs);
+	other = claim(&evil, "t1", 1000);
+	assert_found(&k, "t1", token, 5);
+	keyring_forget(&evil, STR("t1"), INT64_MAX);
+	keyring_forget_token(&evil, STR("t1"), token);
+	assert_found(&k, "t1", token, 5);
+	token = claim(&good, "t1", 7);
+	assert_false(found(&evil, "t1"));
+	assert_false(str_eq(token, other));
+}
+
+/* `migrate` copies the tokens of the queue that it copies, and no others. */
+static void test_copied(void **state)
+{
+	struct keyring a = at_server("http://a:80"), b = at_server("http://b:80"), bob;
+	struct str ours, theirs, later;
+
+	(void)state;
+	keyring_queue(&k, ID_A, true);
+	ours = claim(&k, "t1", 5);
+	open_as(&bob, "bob", "run 2");
+	keyring_queue(&bob, ID_A, true);
+	theirs = claim(&bob, "t2", 6);
+	keyring_queue(&bob, ID_B, true);
+	claim(&bob, "t3", 1);
+	assert_int_equal(keyring_copy(&k, &a), 0);
+	assert_found(&a, "t1", ours, 5);
+	assert_found(&k, "t1", ours, 5);
+	assert_int_equal(files(".token"), 5);
+	bob = at_server("http://a:80");
+	bob.agent = STR("bob");
+	bob.run = STR("run 2");
+	assert_found(&bob, "t2", theirs, 6);
+	assert_false(found(&b, "t1"));
+	later = claim(&a, "t1", 8);
+	assert_int_equal(keyring_copy(&k, &a), 0); /* again: the later token stays */
+	assert_found(&a, "t1", later, 8);
+	assert_int_equal(keyring_copy(&a, &b), 0);
+	assert_found(&b, "t1", later, 8);
+}
+
+/* A token that a version without origins saved is still sent to its own address, and to no other. */
+static void test_before_origins(void **state)
+{
+	struct keyring old = at_server("http://a:80"), a = old, b = at_server("http://b:80");
+	struct str token;
+
+	(void)state;
+	keyring_server(&old, STR(""));
+	token = claim(&old, "t1", 5);
+	assert_false(found(&b, "t1"));
+	assert_found(&a, "t1", token, 5);
+	assert_found(&a, "t1", token, 5); /* by its new name */
+	keyring_queue(&k, ID_A, true);
+	claim(&k, "t2", 5); /* of a store without a server */
+	assert_false(found(&a, "t2"));
+}
+
 /* A claim that was interrupted before the queue had an id continues after the queue got one. */
 static void test_pending_gets_id(void **state)
 {
@@ -653,6 +735,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_replaced, enter, leave),
 		cmocka_unit_test_setup_teardown(test_saved_late, enter, leave),
 		cmocka_unit_test_setup_teardown(test_ids, enter, leave),
+		cmocka_unit_test_setup_teardown(test_origins, enter, leave),
+		cmocka_unit_test_setup_teardown(test_copied, enter, leave),
+		cmocka_unit_test_setup_teardown(test_before_origins, enter, leave),
 		cmocka_unit_test_setup_teardown(test_pending_gets_id, enter, leave),
 		cmocka_unit_test_setup_teardown(test_moved, enter, leave),
 		cmocka_unit_test_setup_teardown(test_sweep, enter, leave),
