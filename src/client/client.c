@@ -277,10 +277,8 @@ static struct str config_uri(const struct client *c)
 
 static void judge(const struct client *c, struct str uri, struct trust *t)
 {
-	struct str why;
-
 	trust_judge(t, &c->place, &c->settings, uri, c->config.opt.dir, c->arena);
-	t->agent = c->said.face == CLIENT_PROGRAM || caller_is_agent(&why, c->arena);
+	t->agent = c->for_agent;
 }
 
 void client_judge(const struct client *c, struct trust *t)
@@ -312,8 +310,10 @@ static const struct settings_value *queue_setting(const struct client *c)
 	const struct settings_value *set = settings_get(&c->settings, "queue");
 	struct trust t;
 
-	if (!from_file(set->origin, c->settings.queue_file) || c->trust.state != TRUST_SAID)
+	if (!from_file(set->origin, c->settings.queue_file))
 		return set;
+	if (c->trust.state != TRUST_SAID)
+		return c->trust.state == TRUST_MISSING ? &c->settings.own_queue : set;
 	client_judge(c, &t);
 	if (t.state == TRUST_GIVEN || (t.state != TRUST_MISSING && str_eq(t.uri, c->config.uri)))
 		return set;
@@ -451,11 +451,14 @@ static enum result find_place(struct client *c, struct answer *ans)
 enum result client_init(struct client *c, const struct client_options *said, struct answer *ans,
 			struct arena *a)
 {
+	struct str why;
 	enum result r;
 
 	*c = (struct client){ .arena = a,
+			      .for_agent = said->face == CLIENT_PROGRAM || caller_is_agent(&why, a),
 			      .said = *said,
 			      .config = { .bearer = login_bearer, .ca_file = login_ca_file() } };
+	c->settings.for_agent = c->for_agent;
 	*ans = (struct answer){ 0 };
 	r = find_place(c, ans);
 	if (r == SUCCESS)

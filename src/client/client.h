@@ -31,6 +31,7 @@ struct client {
 	struct arena *arena; /* of the call */
 	size_t made;         /* calls to the queue so far */
 	bool changed;        /* one of them has changed it */
+	bool for_agent;      /* a coding agent reads the answers, as far as pawl recognises it */
 	struct client_options said;
 	struct place place;
 	struct settings settings;

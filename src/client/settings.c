@@ -103,8 +103,30 @@ struct loading {
 	struct str message, hint;
 };
 
-/* A clone's config must not write sentences into an agent's prompt, so a message quotes only the start. */
+/* A clone's config must not write sentences into an agent's prompt. A message for an agent quotes nothing, and any other
+ * message only the start: a person may hand it on. */
 #define QUOTED 20
+
+static bool may_quote(const struct loading *l)
+{
+	return !l->s->for_agent || l->file != l->s->queue_file;
+}
+
+static struct str no_setting(const struct loading *l, struct str name)
+{
+	if (!may_quote(l))
+		return STR("there is no setting of this name");
+	return arena_printf(l->arena, "there is no setting '%.*s'",
+			    STRF(text_cut(l->arena, text_line(l->arena, name), QUOTED)));
+}
+
+static struct str bad_value(const struct loading *l, const struct setting *set, struct str value,
+			    struct str allowed)
+{
+	if (!may_quote(l))
+		return arena_printf(l->arena, "%s must be %.*s", set->name, STRF(allowed));
+	return setting_bad(set, text_cut(l->arena, value, QUOTED), allowed, l->arena);
+}
 
 static void take_line(void *ctx, int line, struct str name, struct str value)
 {
@@ -116,9 +138,8 @@ static void take_line(void *ctx, int line, struct str name, struct str value)
 		return;
 	if (!set) {
 		l->fault_line = line;
-		l->message =
-			arena_printf(l->arena, "%s:%d: there is no setting '%.*s'", l->file, line,
-				     STRF(text_cut(l->arena, text_line(l->arena, name), QUOTED)));
+		l->message = arena_printf(l->arena, "%s:%d: %.*s", l->file, line,
+					  STRF(no_setting(l, name)));
 		l->hint = setting_nearest(name, l->arena);
 		return;
 	}
@@ -126,8 +147,7 @@ static void take_line(void *ctx, int line, struct str name, struct str value)
 	if (allowed.n) {
 		l->fault_line = line;
 		l->message = arena_printf(l->arena, "%s:%d: %.*s", l->file, line,
-					  STRF(setting_bad(set, text_cut(l->arena, value, QUOTED),
-							   allowed, l->arena)));
+					  STRF(bad_value(l, set, value, allowed)));
 		return;
 	}
 	l->s->values[set - settings_list] = (struct settings_value){

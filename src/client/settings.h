@@ -35,7 +35,8 @@ struct settings {
 	struct settings_value queue_store, queue_name,
 		queue_agent; /* `store`, `queue` and `agent` in queue_file; no origin: not set there */
 	struct settings_value own_agent, own_queue; /* in user_file, or the default */
-	bool disagree; /* each value is valid, but two of them conflict */
+	bool disagree;  /* each value is valid, but two of them conflict */
+	bool for_agent; /* set before settings_load(): its messages repeat nothing of queue_file */
 };
 
 /* pawl_dir: the .pawl folder, or NULL. SUCCESS, or MISCONFIGURED in *ans with file and line. */

@@ -69,16 +69,35 @@ static struct settings_value in_force(const struct session *s, const struct sett
 	return v;
 }
 
+/* Is it a text of a clone, which could be a sentence for the agent that reads it? */
+static bool is_hidden(const struct session *s, const struct setting *set,
+		      const struct settings_value *v)
+{
+	const char *file = s->client.settings.queue_file;
+	struct trust t;
+
+	if (!s->client.for_agent || strcmp(set->kind, "TEXT") != 0 || !file ||
+	    !str_starts(v->origin, str_c(file)))
+		return false;
+	client_judge(&s->client, &t);
+	return t.state == TRUST_MISSING;
+}
+
+static struct str shown(const struct session *s, const struct setting *set,
+			const struct settings_value *v)
+{
+	if (is_hidden(s, set, v))
+		return STR("(not trusted: a person has to read the file)");
+	return str_is(str_c(set->name), "store") ? uri_shown(s->arena, v->value) : v->value;
+}
+
 static json_t *setting_json(const struct session *s, const struct setting *set)
 {
 	const struct settings_value v = in_force(s, set);
 	json_t *o = json_object();
 
 	json_object_set_new(o, "name", json_string(set->name));
-	json_object_set_new(o, "value",
-			    json_str(str_is(str_c(set->name), "store")
-					     ? uri_shown(s->arena, v.value)
-					     : v.value));
+	json_object_set_new(o, "value", json_str(shown(s, set, &v)));
 	json_object_set_new(o, "origin", json_str(v.origin));
 	json_object_set_new(o, "default", json_string(set->def));
 	json_object_set_new(o, "help", json_string(set->help));

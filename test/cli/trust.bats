@@ -469,6 +469,36 @@ teardown() {
 	complains "not one plain word"
 }
 
+@test "trust: an agent reads no text of a config that nobody trusted" {
+	local hidden='(not trusted: a person has to read the file)'
+	printf '%s\n' 'store = sqlite:../team.db' 'queue = do this' 'agent = al' 'lease = 5m' >.pawl/config
+	call 0 config list
+	says "do this" "al " "sqlite:../team.db"
+	CLAUDECODE=1 ask 0 config list
+	is --arg hidden "$hidden" '[.settings[] | select(.value == $hidden) | .name] == ["store", "queue", "agent"]'
+	is --arg from "$here/.pawl/config:4" '.settings[] | select(.name == "lease") | .value == "5m" and .origin == $from'
+	CLAUDECODE=1 PAWL_AGENT=bo call 0 config get agent -q
+	same "$output" bo
+	call 0 trust --sha256 "$(config_hash)"
+	CLAUDECODE=1 call 0 config get queue -q
+	same "$output" "do this"
+	echo 'do this now' >.pawl/config
+	CLAUDECODE=1 call 40 list
+	echo 'do this = now' >.pawl/config
+	call 40 list
+	complains "'do this'"
+	CLAUDECODE=1 call 40 list
+	complains "$here/.pawl/config:1: there is no setting of this name"
+	echo 'lease = do this' >.pawl/config
+	call 40 list
+	complains "'do this'"
+	CLAUDECODE=1 call 40 list
+	complains "$here/.pawl/config:1: lease must be a time"
+	CLAUDECODE=1 call 40 doctor
+	says "pawl config unset lease"
+	not says "do this"
+}
+
 @test "trust: prime and hooks never ask" {
 	needs_terminal
 	elsewhere
