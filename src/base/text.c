@@ -206,6 +206,17 @@ struct str text_cut(struct arena *a, struct str s, size_t columns)
 	return arena_printf(a, "%.*s…", STRF(head));
 }
 
+struct str text_quote(struct arena *a, struct str line)
+{
+	struct str out = arena_printf(a, "\"%.*s\"", STRF(line));
+	char *p = (char *)out.p;
+
+	for (size_t i = 1; i + 1 < out.n; i++)
+		if (p[i] == '"')
+			p[i] = '\'';
+	return out;
+}
+
 #define WORD_MAX 64
 
 static char low(char c)

@@ -24,6 +24,8 @@ struct str text_line(struct arena *a, struct str s); /* text_visible on one line
 size_t text_width(struct str s);
 /* Cuts to at most `columns`, with an ellipsis. */
 struct str text_cut(struct arena *a, struct str s, size_t columns);
+/* One line in double quotes. A double quote in it, which would end them, becomes a single one. */
+struct str text_quote(struct arena *a, struct str line);
 /* The candidate that `word` most likely meant, or NULL; for "did you mean". */
 const char *text_nearest(struct str word, const char *const *candidates, size_t n);
 

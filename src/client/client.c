@@ -539,6 +539,7 @@ static struct queue_config configure(struct client *c)
 	config.opt.relaxed = str_is(settings_text(s, "durability"), "normal");
 	config.opt.who = arena_printf(c->arena, "%.*s on %.*s", STRF(c->agent), STRF(c->host));
 	config.opt.notice = c->said.face == CLIENT_PROGRAM ? NULL : notice;
+	config.for_agent = c->for_agent;
 	config.alone = str_is(settings_text(s, "combine"), "off");
 	config.pass = client_pass;
 	config.pass_ctx = c;

@@ -35,12 +35,7 @@ static struct str cut(struct arena *a, struct str s, size_t max)
 
 static void add_quoted(struct buf *b, struct arena *a, struct str text)
 {
-	struct str line = cut(a, text_line(a, text), TITLE_BYTES);
-
-	buf_addc(b, '"');
-	for (size_t i = 0; i < line.n; i++)
-		buf_addc(b, line.p[i] == '"' ? '\'' : line.p[i]); /* a quote could end the quotes */
-	buf_addc(b, '"');
+	buf_adds(b, text_quote(a, cut(a, text_line(a, text), TITLE_BYTES)));
 }
 
 static void add_task(struct buf *b, struct arena *a, const struct task *t)

@@ -40,7 +40,11 @@ struct queue_config {
 	 * made it or an earlier one. Sets `repeated` to REPEATED_MAYBE then; else it is 0. */
 	bool tells_resent;
 	bool impatient; /* do not wait for locks of the whole queue: the caller repeats the call */
+	/* A coding agent reads the answers. A server's messages, hints and warnings become SERVER_SAYS and a text in double
+	 * quotes, so that the agent can tell them from pawl's own. */
+	bool for_agent;
 };
+#define SERVER_SAYS "the server says: "
 
 /* Sets *out, or the error in *ans. */
 enum result queue_open(struct queue **out, const struct queue_config *config, enum store_mode mode,

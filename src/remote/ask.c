@@ -7,6 +7,7 @@
 
 #include "base/os.h"
 #include "base/secret.h"
+#include "base/text.h"
 #include "core/check.h"
 #include "remote/part.h"
 
@@ -151,6 +152,31 @@ static enum result refused(struct asking *x)
 				    : STR(""));
 }
 
+/* --- words of the server ------------------------------------------------------------------------- */
+
+#define WORDS_MAX 500
+
+struct str remote_words(const struct far_queue *r, struct str text, struct arena *a)
+{
+	struct str line;
+
+	if (!r->config->for_agent || !text.n)
+		return text;
+	line = text_cut(a, text_line(a, text), WORDS_MAX);
+	return arena_printf(a, SERVER_SAYS "%.*s", STRF(text_quote(a, line)));
+}
+
+void remote_quote(const struct far_queue *r, struct answer *ans, struct arena *a)
+{
+	struct strs warnings = ans->warnings;
+
+	ans->message = remote_words(r, ans->message, a);
+	ans->hint = remote_words(r, ans->hint, a);
+	ans->warnings = (struct strs){ 0 };
+	for (size_t i = 0; i < warnings.n; i++)
+		ans->warnings = arena_append(a, ans->warnings, remote_words(r, warnings.v[i], a));
+}
+
 /* --- answers ------------------------------------------------------------------------------------- */
 
 static struct str text_of(const json_t *o, const char *key, struct arena *a)
@@ -169,8 +195,8 @@ static void read_refusal(struct asking *x)
 	const json_t *e = json_object_get(o, "error");
 
 	x->code = text_of(e, "code", x->arena);
-	x->message = text_of(e, "message", x->arena);
-	x->hint = text_of(e, "hint", x->arena);
+	x->message = remote_words(x->r, text_of(e, "message", x->arena), x->arena);
+	x->hint = remote_words(x->r, text_of(e, "hint", x->arena), x->arena);
 	x->fault = text_of(e, "fault", x->arena);
 	if (!fault_valid(x->fault))
 		x->fault = STR("");

@@ -20,7 +20,10 @@ static enum result open_answer(struct far_queue *r, struct str *rest, bool chang
 		return remote_garbled(r, changes, NULL, ans, a);
 	why = ans->code == NO_TASKS || ans->code == LOCK_FREE ? "it belongs to another kind of call"
 							      : answer_fault(ans, a);
-	return why ? remote_garbled(r, changes, why, ans, a) : ans->code;
+	if (why)
+		return remote_garbled(r, changes, why, ans, a);
+	remote_quote(r, ans, a);
+	return ans->code;
 }
 
 /* Asks /v1/store?do=WHAT. The first frame of the answer is an answer; *rest has the others. */
@@ -155,18 +158,30 @@ enum result remote_names(struct far_queue *r, name_fn *fn, void *ctx, struct ans
 	return code;
 }
 
+/* The name of a check can be a sentence, too. */
+static void quote_finding(const struct far_queue *r, struct frame_finding *f, struct arena *a)
+{
+	if (!r->config->for_agent)
+		return;
+	f->text = remote_words(r, arena_printf(a, "%.*s: %.*s", STRF(f->what), STRF(f->text)), a);
+	f->fix = remote_words(r, f->fix, a);
+	f->what = STR("server");
+}
+
 enum result remote_check(struct far_queue *r, check_fn *fn, void *ctx, struct answer *ans,
 			 struct arena *a)
 {
 	struct frame_finding f;
 	struct str rest, one;
 	enum result code = ask(r, "check", STR(""), false, &rest, ans, a);
+	bool mends;
 
 	while (code == SUCCESS && rest.n) {
 		if (!frame_cut(&rest, &one) || frame_finding_open(one, &f))
 			return remote_garbled(r, false, NULL, ans, a);
-		/* a repair needs the store itself */
-		if (str_cut_prefix(&f.fix, STR(CHECK_MENDS)))
+		mends = str_cut_prefix(&f.fix, STR(CHECK_MENDS));
+		quote_finding(r, &f, a);
+		if (mends) /* a repair needs the store itself */
 			f.fix = arena_printf(a, "on the server's machine: pawl doctor --fix (%.*s)",
 					     STRF(f.fix));
 		fn(ctx, (enum check_level)f.level, arena_cstr(a, f.what), f.text, f.fix);

@@ -89,6 +89,8 @@ static void check_answer(struct calls *c, size_t i)
 	why = reply_fault(&c->rqs[i], &c->answers[i], c->arena);
 	if (why)
 		(void)remote_garbled(c->r, changes, why, &c->answers[i], c->arena);
+	else
+		remote_quote(c->r, &c->answers[i], c->arena);
 }
 
 static size_t first_refused(const struct answer *answers, size_t n)

@@ -51,6 +51,10 @@ enum result remote_ask(struct far_queue *r, const struct question *k, struct str
 /* The answer has bytes that no server of pawl sends. why: NULL: they cannot be read at all. */
 enum result remote_garbled(struct far_queue *r, bool changes, const char *why, struct answer *ans,
 			   struct arena *a);
+/* A text that the server wrote, as the caller shall read it. */
+struct str remote_words(const struct far_queue *r, struct str text, struct arena *a);
+/* The same for all of them in an answer. */
+void remote_quote(const struct far_queue *r, struct answer *ans, struct arena *a);
 void remote_sleep(int64_t ms);
 /* Finds the token of the caller, once. */
 enum result remote_bearer(struct far_queue *r, struct answer *ans);

@@ -337,6 +337,23 @@ static void folds_every_character(void **state)
 	}
 }
 
+static void quote(void **state)
+{
+	static const char *const table[][2] = {
+		{ "", "\"\"" },
+		{ "fix it", "\"fix it\"" },
+		{ "\"", "\"'\"" },
+		{ "an \"end\" \\\"", "\"an 'end' \\'\"" },
+	};
+	struct arena a = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		assert_string_equal(arena_cstr(&a, text_quote(&a, str_c(table[i][0]))),
+				    table[i][1]);
+	arena_free(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +364,7 @@ int main(void)
 		cmocka_unit_test(visible_any_bytes),
 		cmocka_unit_test(width),
 		cmocka_unit_test(cut),
+		cmocka_unit_test(quote),
 		cmocka_unit_test(nearest),
 		cmocka_unit_test(finds_in_any_case),
 		cmocka_unit_test(folds_every_character),

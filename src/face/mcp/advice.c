@@ -52,7 +52,7 @@ static size_t clause(struct str text)
 	return text.n;
 }
 
-struct str advice_plain(struct str text, struct arena *a)
+static struct str without_commands(struct str text, struct arena *a)
 {
 	struct buf b = BUF_MAX(SIZE_MAX / 4);
 	struct str out;
@@ -69,6 +69,46 @@ struct str advice_plain(struct str text, struct arena *a)
 	out = tool_words(arena_cstr(a, buf_str(&b)), a);
 	buf_free(&b);
 	return out;
+}
+
+/* Finds the words of a server in a text: queue_config.for_agent. */
+static bool has_words(struct str text, struct str *before, struct str *words, struct str *after)
+{
+	static const char opens[] = SERVER_SAYS "\"";
+	const char *at = memmem(str_p(text), text.n, opens, sizeof(opens) - 1);
+
+	if (!at)
+		return false;
+	*before = str_n(text.p, (size_t)(at - text.p));
+	*after = str_n(at + sizeof(opens) - 1, text.n - before->n - (sizeof(opens) - 1));
+	*words = str_cut(after, '"');
+	return true;
+}
+
+/* They stay in their quotes. */
+static struct str requoted(struct str before, struct str words, struct str after, struct arena *a)
+{
+	return arena_printf(a, "%.*s" SERVER_SAYS "\"%.*s\"%.*s", STRF(before), STRF(words),
+			    STRF(after));
+}
+
+struct str advice_plain(struct str text, struct arena *a)
+{
+	struct str before, words, after;
+
+	if (!has_words(text, &before, &words, &after))
+		return without_commands(text, a);
+	return requoted(before, without_commands(words, a), after, a);
+}
+
+static struct str shortened(struct str text, struct arena *a)
+{
+	struct str before, words, after;
+
+	if (!has_words(text, &before, &words, &after))
+		return text_cut(a, text, MESSAGE_SHOWN);
+	return requoted(text_cut(a, before, MESSAGE_SHOWN), text_cut(a, words, MESSAGE_SHOWN),
+			text_cut(a, after, MESSAGE_SHOWN), a);
 }
 
 static struct strs plain_all(struct strs list, struct arena *a)
@@ -257,7 +297,10 @@ static void misconfigured(const struct refused *r)
 /* The hint for a shell names the commands about the emergency. To end it is a person's decision. */
 static bool in_emergency(const struct answer *ans)
 {
-	return str_starts(ans->hint, STR("pawl emergency "));
+	struct str hint = ans->hint;
+
+	(void)str_cut_prefix(&hint, STR(SERVER_SAYS "\""));
+	return str_starts(hint, STR("pawl emergency "));
 }
 
 static void failed(const struct refused *r)
@@ -321,7 +364,7 @@ void advice_give(struct mcp *m, const struct command *tool, const struct request
 	advise(&r);
 	r.ans->message = advice_plain(r.ans->message, a);
 	if (!reply_ok(reply))
-		r.ans->message = text_cut(a, r.ans->message, MESSAGE_SHOWN);
+		r.ans->message = shortened(r.ans->message, a);
 	r.ans->warnings = plain_all(r.ans->warnings, a);
 	reply->warnings = plain_all(reply->warnings, a);
 }

@@ -4,7 +4,8 @@
 
 standins=${BASH_SOURCE[0]%/*}/..
 
-# Bad answers to every command: none ends with a signal, runs or writes what the server says, or reaches the terminal.
+# Bad answers to every command: none ends with a signal, runs or writes what the server says, or reaches the terminal. A coding
+# agent gets the words of a server only in quotes.
 # stores: http unix
 attack_bad_answers() {
 	need python3
