@@ -1,12 +1,11 @@
 #include "client/login.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/host.h"
 #include "base/secret.h"
 
 #define TOKEN_MAX 1024
@@ -36,30 +35,9 @@ char *login_file(struct str origin, struct arena *a)
 		   : NULL;
 }
 
-/* An address of this machine; a name that only begins like one is not. */
-static bool is_loopback(struct str host)
-{
-	char text[INET6_ADDRSTRLEN];
-	unsigned char bytes[16];
-
-	if (str_is(host, "localhost") || str_is(host, "[::1]"))
-		return true;
-	if (!str_starts(host, STR("127.")) || host.n >= sizeof(text))
-		return false;
-	snprintf(text, sizeof(text), "%.*s", STRF(host));
-	return inet_pton(AF_INET, text, bytes) == 1;
-}
-
 bool login_in_clear(struct str origin)
 {
-	const char *colon;
-
-	if (!str_cut_prefix(&origin, STR("http://")))
-		return false;
-	colon = memrchr(str_p(origin), ':', origin.n); /* an origin always has a port */
-	if (colon)
-		origin.n = (size_t)(colon - origin.p);
-	return !is_loopback(origin);
+	return str_cut_prefix(&origin, STR("http://")) && !host_is_loopback(origin);
 }
 
 static enum result fail(struct answer *ans, struct str message, const char *hint)

@@ -1,5 +1,6 @@
 /* The URL of a server in the settings of a client. */
 #include "base/buf.h"
+#include "base/host.h"
 #include "cmd/setup_entry.h"
 
 #define URL_MAX 1024
@@ -7,21 +8,6 @@
 /* Clients replace $NAME, ${NAME} and {env:NAME} in their settings: a URL with one of them could send out any variable. */
 static const char allowed[] =
 	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:/?[]@!&'()*+,;=%";
-
-static bool is_loopback(struct str host)
-{
-	return str_is(host, "localhost") || str_is(host, "[::1]") ||
-	       str_starts(host, STR("127.")) || str_ends(host, STR(".localhost"));
-}
-
-static struct str without_port(struct str host)
-{
-	const char *colon = memrchr(str_p(host), ':', host.n);
-
-	if (colon && host.p[host.n - 1] != ']')
-		host.n = (size_t)(colon - host.p);
-	return host;
-}
 
 static const char *bad_text(struct str url)
 {
@@ -52,7 +38,7 @@ const char *setup_url(struct str said, struct str *out, struct arena *a)
 	host = str_cut(&path, '/');
 	if (!host.n || memchr(host.p, '@', host.n))
 		return "the URL must name a host, and no user";
-	if (!safe && !is_loopback(without_port(host)))
+	if (!safe && !host_is_loopback(host))
 		return "http:// would show the token to the network: use https://";
 	*out = arena_printf(a, "http%s://%.*s/%.*s%s%.*s", safe ? "s" : "", STRF(host),
 			    STRF(path.n ? path : STR("mcp")), query.n ? "?" : "", STRF(query));

@@ -60,6 +60,7 @@ load serving
 	call 2 serve --listen 0.0.0.0:0
 	complains "--tls-cert"
 	call 2 serve --listen '[::]:0'
+	call 2 serve --listen 127.evil.example:0
 	call 2 serve --listen 0.0.0.0:0 --auth none --behind-proxy
 	complains "--auth none"
 	call 2 serve --tls-cert c.pem

@@ -797,6 +797,7 @@ bearer_token_env_var = \"PAWL_SERVER_TOKEN\"
 		'https://tasks.example/mcp?x=$HOME' 'https://tasks.example/{env:HOME}' 'https://tasks.example/"x' \
 		'https://tasks.example/ x' 'https://tasks.example/\x' $'https://tasks.example/\nx' 'https://tasks.example/é' \
 		'https://tasks.example/<x>' 'https://tasks.example/`id`' 'http://127.evil.example@x' \
+		http://127.evil.example http://127.0.0.1.evil.example:7295 http://a.localhost http://127.1 'http://[::2]' \
 		'https://tasks.example/mcp?token=abc' "https://tasks.example/pawl_$(head -c 43 /dev/zero | tr '\0' a)"; do
 		for client in claude codex; do
 			call 2 setup $client --http "$url" --yes

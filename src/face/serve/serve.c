@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/host.h"
 #include "base/os.h"
 #include "base/tty.h"
 
@@ -23,8 +24,7 @@
 
 static bool is_loopback(struct str where)
 {
-	return str_starts(where, STR("unix:")) || str_starts(where, STR("127.")) ||
-	       str_starts(where, STR("localhost:")) || str_starts(where, STR("[::1]:"));
+	return str_starts(where, STR("unix:")) || host_is_loopback(where);
 }
 
 static const struct strs *addresses(const struct serve_args *a)
