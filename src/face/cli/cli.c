@@ -138,13 +138,6 @@ static void note(struct session *s, struct str text)
 	arena_free(&scratch);
 }
 
-static bool read_yes(void)
-{
-	char word[16] = "", *at = fgets(word, sizeof(word), stdin);
-
-	return at && (word[0] == 'y' || word[0] == 'Y');
-}
-
 static int confirm(struct session *s, const struct command *command, const struct reply *preview)
 {
 	struct cli *c = s->face;
@@ -154,7 +147,7 @@ static int confirm(struct session *s, const struct command *command, const struc
 		return -1;
 	output_preview(&c->output, command, preview, &c->arena);
 	tty_print(STDERR_FILENO, "Go on? [y/N] ");
-	return read_yes();
+	return consent_read(STDIN_FILENO);
 }
 
 /* Enter means yes. */

@@ -17,6 +17,8 @@ int cli_run(int argc, const char *const *argv, enum client_face face);
 const struct global_args *cli_global(const struct session *s);
 /* Shows the config on the terminal, and asks. SUCCESS: the person trusts it. */
 enum result consent_ask(const struct trust *t, struct answer *ans, struct arena *a);
+/* Did the person type a word that begins with y? */
+bool consent_read(int tty);
 /* `pawl interactive` */
 enum result prompt_run(struct session *s, const struct args *a, struct reply *out);
 

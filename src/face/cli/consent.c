@@ -34,7 +34,7 @@ static void show_config(int tty, const struct trust *t, struct arena *a)
 	buf_free(&b);
 }
 
-static bool read_yes(int tty)
+bool consent_read(int tty)
 {
 	char word[16];
 	ssize_t n = read(tty, word, sizeof(word));
@@ -55,7 +55,7 @@ enum result consent_ask(const struct trust *t, struct answer *ans, struct arena 
 		return trust_refuse(STR("this call has no terminal"), ans, a);
 	(void)tcflush(tty, TCIFLUSH);
 	show_config(tty, t, a);
-	yes = read_yes(tty);
+	yes = consent_read(tty);
 	close(tty);
 	return yes ? SUCCESS : trust_check(t, ans, a);
 }
