@@ -88,6 +88,8 @@ void client_judge(const struct client *c, struct trust *t);
 enum result client_open(struct client *c, enum store_mode mode, struct answer *ans);
 /* The same with STORE_CREATE, but only for a store that is named or found: it never makes .pawl. */
 enum result client_make(struct client *c, struct answer *ans);
+/* Reads --timeout and the setting; for client_init(). */
+enum result client_find_timeout(struct client *c, struct answer *ans);
 /* The timeout of a change of that kind (OP_QUICK, OP_BATCH, OP_HEAVY, or 0), in ms. */
 int64_t client_timeout(const struct client *c, unsigned kind);
 /* The figures of `lock health`. On failure, *ans has the error. */

@@ -86,3 +86,27 @@ struct str setting_nearest(struct str name, struct arena *a)
 		return STR("`pawl config` lists all settings");
 	return arena_printf(a, "did you mean %s? `pawl config` lists all settings", near);
 }
+
+/* Older names, which existing scripts set. */
+static const struct {
+	const char *variable, *setting;
+} older_names[] = {
+	{ "QUEUE_LOCK_TIMEOUT", "lock.timeout" },
+	{ "QUEUE_LOCK_CLI_TIMEOUT", "lock.cli_timeout" },
+	{ "QUEUE_LOCK_BATCH_TIMEOUT", "lock.batch_timeout" },
+	{ "QUEUE_LOCK_RETRY_MAX_ATTEMPTS", "retry.max_attempts" },
+	{ "QUEUE_LOCK_RETRY_BASE_DELAY", "retry.base_delay" },
+	{ "QUEUE_LOCK_RETRY_MAX_DELAY", "retry.max_delay" },
+	{ "QUEUE_LOCK_STALE_THRESHOLD", "lock.stale_after" },
+	{ "QUEUE_LOCK_HEALTH_MONITORING", "health.monitoring" },
+	{ "QUEUE_LOCK_HEALTH_CHECK", "health.auto" },
+	{ "QUEUE_LOCK_TYPE_SEPARATION", "lock.typed" },
+};
+
+const char *setting_older_variable(const char *setting)
+{
+	for (size_t i = 0; i < sizeof(older_names) / sizeof(*older_names); i++)
+		if (!strcmp(older_names[i].setting, setting))
+			return older_names[i].variable;
+	return NULL;
+}

@@ -233,30 +233,6 @@ static char *variable(const char *name, struct arena *a)
 	return v;
 }
 
-/* Older names, which existing scripts set. */
-static const struct {
-	const char *variable, *setting;
-} older_names[] = {
-	{ "QUEUE_LOCK_TIMEOUT", "lock.timeout" },
-	{ "QUEUE_LOCK_CLI_TIMEOUT", "lock.cli_timeout" },
-	{ "QUEUE_LOCK_BATCH_TIMEOUT", "lock.batch_timeout" },
-	{ "QUEUE_LOCK_RETRY_MAX_ATTEMPTS", "retry.max_attempts" },
-	{ "QUEUE_LOCK_RETRY_BASE_DELAY", "retry.base_delay" },
-	{ "QUEUE_LOCK_RETRY_MAX_DELAY", "retry.max_delay" },
-	{ "QUEUE_LOCK_STALE_THRESHOLD", "lock.stale_after" },
-	{ "QUEUE_LOCK_HEALTH_MONITORING", "health.monitoring" },
-	{ "QUEUE_LOCK_HEALTH_CHECK", "health.auto" },
-	{ "QUEUE_LOCK_TYPE_SEPARATION", "lock.typed" },
-};
-
-static const char *older_variable(const char *setting)
-{
-	for (size_t i = 0; i < sizeof(older_names) / sizeof(*older_names); i++)
-		if (!strcmp(older_names[i].setting, setting))
-			return older_names[i].variable;
-	return NULL;
-}
-
 /* The value in the environment, under either name. NULL: none. */
 static const char *from_environment(const struct setting *set, const char **name, struct arena *a)
 {
@@ -266,7 +242,7 @@ static const char *from_environment(const struct setting *set, const char **name
 	value = getenv(*name);
 	if (value && *value)
 		return value;
-	*name = older_variable(set->name);
+	*name = setting_older_variable(set->name);
 	value = *name ? getenv(*name) : NULL;
 	if (value && !strcmp(set->kind, "on off"))
 		return !strcmp(value, "true") ? "on" : !strcmp(value, "false") ? "off" : value;
