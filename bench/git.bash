@@ -1,5 +1,4 @@
-# Parts (j) and (n) of bench/run: a claim on a git remote, compared with a script of git plumbing that locks on a
-# branch.
+# Part (j) of bench/run: a claim on a git remote, compared with a script of git plumbing that locks on a branch.
 
 git_agents=${PAWL_BENCH_AGENTS:-20}
 git_tasks=${PAWL_BENCH_TASKS:-200}
@@ -88,33 +87,4 @@ measure_j() {
 		verdict "(j) one claim, script : git:$how, p50" "$(ratio "$(p50 script_on_a_branch)" "$(p50 $label)")" '>=' 2 ×
 		verdict "(j) $git_agents clones, claims/s of git:$how : of the script" "$(ratio "${!rate}" "$rate_script")" '>=' 15 ×
 	done
-}
-
-# Parts of the git store that stay only while they are worth it.
-measure_n() {
-	local rounds=${PAWL_BENCH_CLAIMS:-60} library PAWL_STORE
-	export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
-
-	echo "(n) parts of git: that have to pay: one claim, $rounds rounds"
-	library=$(ldd "$build/pawl-store-git.so" | awk '/libmbedx509/ { print $3 }')
-	if [ -n "$library" ]; then
-		git_place read 1 $((2 * rounds + 10)) ''
-		git_place unread 1 $((2 * rounds + 10)) ''
-		times=$("$bin/bench-spawn" "$rounds" \
-			@ git:PATH "$dir/unread/c1" env "PAWL_STORE=git:$dir/unread/q.git" "$pawl" next --claim -q \
-			@ git:PATH,_certificates_read "$dir/read/c1" env LD_PRELOAD="$library" "PAWL_STORE=git:$dir/read/q.git" \
-				"$pawl" next --claim -q)
-		show_times
-		verdict '(n) certificates read : not read (transport/quick.c), p50' \
-			"$(ratio "$(p50 git:PATH,_certificates_read)" "$(p50 git:PATH)")" '>=' 1.1 ×
-	else
-		note 'libgit2 is not built with mbed TLS here: transport/quick.c does nothing'
-	fi
-	if times=$(TMPDIR=$dir test/kit/git-serve ssh "$PWD/bench/git-ssh" "$pawl" "$bin/bench-spawn" $((rounds / 2))); then
-		show_times
-		verdict '(n) ssh: git fetch and git push : its own client, p50' \
-			"$(ratio "$(p50 pawl,_ssh,_git_fetch_and_push)" "$(p50 pawl,_ssh,_its_own_client)")" '>=' 1.1 ×
-	else
-		note 'there is no sshd here: a claim over ssh is not measured'
-	fi
 }

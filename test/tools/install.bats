@@ -34,7 +34,3 @@ one() {
 @test "the installed program runs" {
 	"$(find "$dest" -path '*/bin/pawl')" version | grep -q '^pawl '
 }
-
-@test "the git store: libgit2 finds pawl's function instead of the TLS library's" {
-	nm -D --defined-only "$PAWL_BUILD/pawl-store-git.so" | grep -q ' T mbedtls_x509_crt_parse_file$'
-}
