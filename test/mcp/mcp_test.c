@@ -139,51 +139,9 @@ static void bad_messages(void **state)
 		assert_string_equal(word(o, "id"), bad[i].id ? bad[i].id : "(none)");
 		assert_true(bad[i].id || !json_object_get(o, "id"));
 	}
-	mcp_too_long(&m, NULL);
+	mcp_too_long(&m);
 	assert_int_equal(code_of(heard()), -32600);
 	assert_non_null(at(ASK("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"), "result"));
-}
-
-/* The id of a message, scanned in pieces of one byte; "(none)" if it has none. */
-static const char *scanned(const char *message)
-{
-	struct id_scan scan = { 0 };
-	char *text;
-	const char *kept;
-	json_t *o;
-
-	for (const char *p = message; *p; p++)
-		id_scan(&scan, str_n(p, 1));
-	mcp_too_long(&m, id_scan_end(&scan));
-	o = json_object_get(heard(), "id");
-	if (!o)
-		return "(none)";
-	text = json_dumps(o, JSON_ENCODE_ANY);
-	kept = arena_cstr(&arena, str_c(text));
-	free(text);
-	return kept;
-}
-
-static void finds_the_id_of_a_long_message(void **state)
-{
-	static const char *const messages[][2] = {
-		{ "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"x", "7" },
-		{ "{\"id\" : \"a\\\"b\" , \"params\":{\"id\":1}}", "\"a\\\"b\"" },
-		{ "{\"params\":{\"id\":1,\"x\":[{\"id\":2}],\"s\":\"}\\\",\\\"id\\\":3\"},\"id\":4}",
-		  "4" },
-		{ "{\"id\":5,\"id\":6}", "5" },
-		{ "{\"id\":{\"id\":5}}", "(none)" },
-		{ "{\"id\":null}", "(none)" },
-		{ "{\"id\":12", "(none)" }, /* it may go on */
-		{ "[{\"id\":5}]", "(none)" },
-		{ "xxxx", "(none)" },
-		{ "}}],:{\"id\":5}", "5" },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(messages) / sizeof(*messages); i++)
-		assert_string_equal(scanned(messages[i][0]), messages[i][1]);
-	assert_string_equal(scanned(arena_printf(&arena, "{\"id\":\"%0300d\"}", 0).p), "(none)");
 }
 
 static void deep(void **state)
@@ -1471,7 +1429,6 @@ int main(void)
 		TEST(begins_both_ways),
 		TEST(both_eras),
 		TEST(bad_messages),
-		TEST(finds_the_id_of_a_long_message),
 		TEST(deep),
 		TEST(no_answer),
 		TEST(batches),

@@ -91,8 +91,8 @@ void mcp_take(struct mcp *m, void *via, json_t *message);
 bool mcp_is_open(const struct mcp *m, const void *via);
 /* The exchange has ended: nobody waits for its answers. */
 void mcp_gone(struct mcp *m, const void *via);
-/* Answers a message that was too long to be kept. Takes ownership of its id; NULL: it has none. */
-void mcp_too_long(struct mcp *m, json_t *id);
+/* Answers a message that was too long to be kept, and so to be read. */
+void mcp_too_long(struct mcp *m);
 /* Does the work that is due. Returns the ms until the next work; -1: none is known. */
 int64_t mcp_tick(struct mcp *m);
 /* Call mcp_woken() when this descriptor is readable; -1: no call waits for changes, or mcp_tick() handles them. */
@@ -144,18 +144,6 @@ void mcp_reply_kept(const struct mcp_call *c, json_t *result, int64_t ms);
 void mcp_notify(struct mcp *m, void *via, const char *method, json_t *params);
 
 #define FOR_HOURS (INT64_C(3600) * 1000)
-
-/* The state of the search for the id of a message (id_scan.c); all zero at the start. */
-struct id_scan {
-	char key[8], id[256];
-	size_t key_n, id_n;
-	int64_t depth;
-	bool quoted, escaped, in_value, is_id, is_list, found;
-};
-/* Looks at the next bytes of the message. */
-void id_scan(struct id_scan *s, struct str bytes);
-/* The id of the message that ends here; NULL: it has none. Begins anew. */
-json_t *id_scan_end(struct id_scan *s);
 
 /* --- the queue (server.c) ------------------------------------------------------------------------- */
 

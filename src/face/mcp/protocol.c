@@ -365,11 +365,10 @@ void mcp_take(struct mcp *m, void *via, json_t *message)
 		mcp_fail(&nobody, RPC_INVALID, STR("only one message at a time"), NULL);
 }
 
-void mcp_too_long(struct mcp *m, json_t *id)
+void mcp_too_long(struct mcp *m)
 {
-	struct mcp_call c = { .m = m, .id = id && valid_id(id) ? id : NULL };
+	struct mcp_call nobody = { .m = m };
 
-	mcp_fail(&c, RPC_INVALID, STR("the message is longer than 8 MiB"),
+	mcp_fail(&nobody, RPC_INVALID, STR("the message is longer than 8 MiB"),
 		 json_pack("{s:i}", "max", (int)MESSAGE_MAX));
-	json_decref(id);
 }

@@ -19,9 +19,8 @@
 struct stdio {
 	struct mcp m;
 	struct buf in, out;
-	size_t sent;         /* of out */
-	bool skipping;       /* keeps nothing of the rest of a line that is too long */
-	struct id_scan scan; /* of that line */
+	size_t sent;   /* of out */
+	bool skipping; /* keeps nothing of the rest of a line that is too long */
 	bool ended, broken;
 };
 
@@ -67,18 +66,10 @@ static void flush(struct stdio *s)
 
 /* --- in ------------------------------------------------------------------------------------------- */
 
-/* The answer needs the id, which may be at the end of the line. */
-static void skip(struct stdio *s)
-{
-	s->skipping = true;
-	id_scan(&s->scan, buf_str(&s->in));
-	s->in.n = 0;
-}
-
 static void end_line(struct stdio *s)
 {
 	if (s->skipping)
-		mcp_too_long(&s->m, id_scan_end(&s->scan));
+		mcp_too_long(&s->m);
 	else
 		mcp_receive(&s->m, buf_str(&s->in));
 	s->skipping = false;
@@ -92,11 +83,8 @@ static void take_lines(struct stdio *s, struct str bytes)
 		const char *end = memchr(bytes.p, '\n', bytes.n);
 		size_t n = end ? (size_t)(end - bytes.p) : bytes.n;
 
-		if (!s->skipping && s->in.n + n > MESSAGE_MAX)
-			skip(s);
-		if (s->skipping)
-			id_scan(&s->scan, str_n(bytes.p, n));
-		else
+		s->skipping |= s->in.n + n > MESSAGE_MAX;
+		if (!s->skipping)
 			buf_add(&s->in, bytes.p, n);
 		if (!end)
 			return;
