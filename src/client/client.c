@@ -120,7 +120,7 @@ static enum result find_identity(struct client *c, struct answer *ans)
 /* Removes the wrappers: a wrapped store is the same store. */
 static struct str without_wrappers(struct str uri)
 {
-	while (str_cut_prefix(&uri, STR("trace+")) || str_cut_prefix(&uri, STR("fault+")))
+	while (str_cut_prefix(&uri, STR("fault+")))
 		;
 	return uri;
 }

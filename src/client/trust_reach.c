@@ -208,7 +208,7 @@ enum trust_state trust_reach(struct str uri, const char *root, const char *dir, 
 
 	*to = uri;
 	*why = STR("it wraps a store for tests");
-	if (str_starts(uri, STR("trace+")) || str_starts(uri, STR("fault+")))
+	if (str_starts(uri, STR("fault+")))
 		return TRUST_MISSING;
 	*why = STR("");
 	if (uri_parse(uri, &u) || str_is(u.scheme, "mem"))

@@ -119,7 +119,7 @@ static struct torture_plan plan_of(const struct session *s, const struct torture
 
 static bool in_one_process(struct str uri)
 {
-	while (str_cut_prefix(&uri, STR("trace+")) || str_cut_prefix(&uri, STR("fault+")))
+	while (str_cut_prefix(&uri, STR("fault+")))
 		;
 	return str_starts(uri, STR("mem:"));
 }

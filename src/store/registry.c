@@ -107,8 +107,6 @@ int store_open(struct store **out, struct str text, const struct store_env *env)
 	int rc;
 
 	*out = NULL;
-	if (str_cut_prefix(&text, STR("trace+")))
-		return trace_open(out, text, env);
 	if (str_cut_prefix(&text, STR("fault+")))
 		return fault_open(out, text, env);
 	if (uri_parse(text, &uri) < 0)

@@ -361,7 +361,7 @@ struct store {
 #define STORE_FAR 2u
 
 extern const struct store_ops *const store_built_in[]; /* ends with NULL */
-/* "sqlite:PATH", optionally after trace+ or fault+. Loads a module for a scheme that is not built in. The
+/* "sqlite:PATH", optionally after fault+. Loads a module for a scheme that is not built in. The
  * parameter queue=NAME applies if env names no queue. The strings of `uri` and `env` must outlive the store. */
 int store_open(struct store **out, struct str uri, const struct store_env *env);
 void store_close(struct store *s);

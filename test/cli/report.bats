@@ -137,7 +137,7 @@ expect() {
 	night
 	at=$("$PAWL" log --json --limit 0 | jq -r '.events[-1].at')
 	for i in report stats; do
-		"$PAWL" --store trace+sqlite:.pawl/queue.db "$i" --since "$at" 2>trace >/dev/null
-		grep -q 'entries.*since=.*: 1 entries' trace
+		"$PAWL" --store "$(faulty calls)" "$i" --since "$at" 2>calls >/dev/null
+		grep -qx 'pawl-calls: entries 1' calls
 	done
 }

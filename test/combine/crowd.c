@@ -21,7 +21,7 @@
 static struct board {
 	_Atomic int ready, go, stop;
 	int calls; /* calls of each process; 0: until it is stopped */
-	bool mixed, unprivileged, impatient, traced;
+	bool mixed, unprivileged, impatient;
 } * board;
 
 static char slots[200];
@@ -29,25 +29,21 @@ static char slots[200];
 static void stand_aside(const char *step)
 {
 	CHECK(strcmp(step, "published") != 0 && strcmp(step, "taking") != 0,
-	      "a traced process takes part: %s", step);
+	      "a process that is alone takes part: %s", step);
 }
 
 static int work(int me)
 {
 	struct queue_config config = ledger_config(me % QUEUES, TIMEOUT);
 	struct queue *q;
-	char traced[150];
 
-	snprintf(traced, sizeof(traced), "trace+%s", kit_uri());
-	if (board->traced && me / QUEUES % 2) {
-		config.uri = str_c(traced);
-		combine_step = stand_aside;
-	}
 	if (board->impatient)
 		config.opt.timeout_ms = 1 + me % 4;
 	if (board->unprivileged && geteuid() == 0)
 		CHECK(setgid(NOBODY) == 0 && setuid(NOBODY) == 0, "still root");
 	config.alone = board->mixed && me % 6 >= 4;
+	if (config.alone)
+		combine_step = stand_aside;
 	config.opt.relaxed = board->mixed && (me % 6 == 2 || me % 6 == 3);
 	q = kit_open_as(&config, STORE_WRITE);
 	board->ready++;
@@ -158,15 +154,6 @@ static void impatient(void)
 	crowd("impatient", 12, SCALE(250, 80));
 	board->impatient = false;
 	CHECK(ledger_counts()->not_applied + ledger_counts()->unsure > before, "nobody gave up");
-}
-
-/* A trace shows only the changes of its own process. */
-static void traced(void)
-{
-	setenv("PAWL_TRACE_FILE", "/dev/null", 1);
-	board->traced = true;
-	crowd("traced", 6, SCALE(30, 8));
-	board->traced = false;
 }
 
 /* --- unusable slots ------------------------------------------------------------------------------- */
@@ -338,7 +325,6 @@ int main(void)
 	crowd("many", MANY, SCALE(4, 2));
 	mixed();
 	impatient();
-	traced();
 	garbage();
 	vanish();
 	together();

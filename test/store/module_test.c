@@ -38,7 +38,7 @@ static void test_loads(void **state)
 	assert_int_equal(store_open(&s, STR("memx:"), &env), 0);
 	assert_int_equal(s->ops->get(s, STR("task/x"), &r, &a), 1);
 	store_close(s);
-	assert_int_equal(store_open(&s, STR("trace+fault+memx:named?fault=get:1"), &env), 0);
+	assert_int_equal(store_open(&s, STR("fault+memx:named?fault=get:1"), &env), 0);
 	assert_int_equal(s->ops->get(s, STR("task/x"), &r, &a), STORE_IO);
 	store_close(s);
 	arena_free(&a);

@@ -59,7 +59,7 @@ static void test_uri_shown(void **state)
 		  "postgres://h:5432/db?queue=a" },
 		{ "postgres://u:sec/ret@h/db", "postgres://…" },
 		{ "postgres://u:sec?ret@h/db", "postgres://…" },
-		{ "trace+postgres://u:secret@h/db", "trace+postgres://u@h/db" },
+		{ "fault+postgres://u:secret@h/db", "fault+postgres://u@h/db" },
 		{ "", "" },
 	};
 	struct arena a = { 0 };
@@ -86,7 +86,7 @@ static void test_uri(void **state)
 		{ "git:origin?queue=x#branch", "git", "origin", "queue=x", "branch" },
 		{ "git:origin#branch?queue=x", "git", "origin", "queue=x", "branch" },
 		{ "postgres://u:p@h:5432/db?x=1", "postgres", "//u:p@h:5432/db", "x=1", "" },
-		{ "trace+mem:x", "trace+mem", "x", "", "" },
+		{ "fault+mem:x", "fault+mem", "x", "", "" },
 		{ "mem:?", "mem", "", "", "" },
 		{ "mem:a#b#c", "mem", "a", "", "b#c" },
 	};

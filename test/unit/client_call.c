@@ -209,7 +209,7 @@ static void test_identities_are_apart(void **state)
 	start(&other, (struct client_options){ .run = STR("two") });
 	assert_int_equal(send(&other, OP_DONE, "t1"), LOST_LOCK);
 	client_close(&other);
-	start(&other, (struct client_options){ .store = store_name("trace+") });
+	start(&other, (struct client_options){ .store = store_name("fault+") });
 	assert_true(str_eq(other.keyring.queue, c.keyring.queue));
 	client_close(&other);
 	assert_int_equal(send(&c, OP_DONE, "t1"), SUCCESS);
@@ -729,9 +729,9 @@ static void test_which_store(void **state)
 	assert_uri((struct client_options){ .dir = STR("p/sub") }, "sqlite:%s/p/.pawl/queue.db");
 	put("p/.pawl/config", "store = files:q?x=1\n");
 	assert_uri((struct client_options){ .dir = STR("p/sub") }, "files:%s/p/q?x=1");
-	setenv("PAWL_STORE", "trace+sqlite:./here.db#f", 1);
+	setenv("PAWL_STORE", "fault+sqlite:./here.db#f", 1);
 	assert_uri((struct client_options){ .dir = STR("p/sub") },
-		   "trace+sqlite:%s/p/sub/here.db#f");
+		   "fault+sqlite:%s/p/sub/here.db#f");
 	assert_uri((struct client_options){ .store = STR("sqlite:p/../x.db") }, "sqlite:%s/x.db");
 	assert_uri((struct client_options){ .store = STR("mem:x") }, "mem:x");
 	unsetenv("PAWL_STORE");

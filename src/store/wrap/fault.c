@@ -1,6 +1,8 @@
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/seeded.h"
+#include "base/tty.h"
 #include "store/wrap/wrap.h"
 
 enum call {
@@ -36,6 +38,7 @@ struct fault {
 	char *uri; /* the URI of the inner store, which may keep pointers into it */
 	struct rule rules[FAULT_MAX];
 	size_t n;
+	bool shows_calls;
 };
 
 /* --- the rules ---------------------------------------------------------------------------------- */
@@ -98,7 +101,9 @@ static int take_rules(struct fault *f, struct str text)
 		struct str param = str_cut(&rest, '&'), value = param;
 
 		if (str_is(str_cut(&value, '='), "fault")) {
-			if (f->n == FAULT_MAX || !rule_parse(value, &f->rules[f->n++]))
+			if (str_is(value, "calls"))
+				f->shows_calls = true;
+			else if (f->n == FAULT_MAX || !rule_parse(value, &f->rules[f->n++]))
 				return -1;
 			continue;
 		}
@@ -166,6 +171,14 @@ static int check_due(struct fault *f, enum call call)
 	return fail(f, call, due(f, call));
 }
 
+/* Call it at the end of each call that gave n records or entries to its caller. Returns rc. */
+static int ended(const struct fault *f, enum call call, size_t n, int rc)
+{
+	if (f->shows_calls)
+		tty_print(STDERR_FILENO, "pawl-calls: %s %zu\n", calls[call], n);
+	return rc;
+}
+
 /* --- the calls ---------------------------------------------------------------------------------- */
 
 static void f_close(struct store *s)
@@ -189,15 +202,43 @@ static int f_get(struct store *s, struct str key, struct record *out, struct are
 	struct fault *f = (struct fault *)s;
 	int rc = check_due(f, CALL_GET);
 
-	return rc ? rc : f->inner->ops->get(f->inner, key, out, a);
+	if (!rc)
+		rc = f->inner->ops->get(f->inner, key, out, a);
+	return ended(f, CALL_GET, !rc, rc);
+}
+
+struct counted {
+	record_fn *record;
+	entry_fn *entry;
+	void *ctx;
+	size_t n;
+};
+
+static int count_record(const struct record *r, void *ctx)
+{
+	struct counted *c = ctx;
+
+	c->n++;
+	return c->record(r, c->ctx);
+}
+
+static int count_entry(const struct entry *e, void *ctx)
+{
+	struct counted *c = ctx;
+
+	c->n++;
+	return c->entry(e, c->ctx);
 }
 
 static int f_scan(struct store *s, const struct query *q, record_fn *fn, void *ctx)
 {
 	struct fault *f = (struct fault *)s;
+	struct counted c = { .record = fn, .ctx = ctx };
 	int rc = check_due(f, CALL_SCAN);
 
-	return rc ? rc : f->inner->ops->scan(f->inner, q, fn, ctx);
+	if (!rc)
+		rc = f->inner->ops->scan(f->inner, q, count_record, &c);
+	return ended(f, CALL_SCAN, c.n, rc);
 }
 
 static int f_count(struct store *s, const struct query *q, int64_t *n)
@@ -205,7 +246,9 @@ static int f_count(struct store *s, const struct query *q, int64_t *n)
 	struct fault *f = (struct fault *)s;
 	int rc = check_due(f, CALL_COUNT);
 
-	return rc ? rc : f->inner->ops->count(f->inner, q, n);
+	if (!rc)
+		rc = f->inner->ops->count(f->inner, q, n);
+	return ended(f, CALL_COUNT, 0, rc);
 }
 
 static int f_tally(struct store *s, int64_t *counts)
@@ -213,7 +256,9 @@ static int f_tally(struct store *s, int64_t *counts)
 	struct fault *f = (struct fault *)s;
 	int rc = check_due(f, CALL_TALLY);
 
-	return rc ? rc : f->inner->ops->tally(f->inner, counts);
+	if (!rc)
+		rc = f->inner->ops->tally(f->inner, counts);
+	return ended(f, CALL_TALLY, 0, rc);
 }
 
 static int f_modify(struct store *s, struct change *changes, size_t n)
@@ -224,6 +269,7 @@ static int f_modify(struct store *s, struct change *changes, size_t n)
 
 	if (kind == KIND_NONE || kind == KIND_LOST)
 		rc = f->inner->ops->modify(f->inner, changes, n);
+	ended(f, CALL_MODIFY, 0, rc);
 	if (rc < 0 || kind == KIND_NONE)
 		return rc;
 	rc = fail(f, CALL_MODIFY, kind);
@@ -235,9 +281,12 @@ static int f_modify(struct store *s, struct change *changes, size_t n)
 static int f_entries(struct store *s, const struct entry_query *q, entry_fn *fn, void *ctx)
 {
 	struct fault *f = (struct fault *)s;
+	struct counted c = { .entry = fn, .ctx = ctx };
 	int rc = check_due(f, CALL_ENTRIES);
 
-	return rc ? rc : f->inner->ops->entries(f->inner, q, fn, ctx);
+	if (!rc)
+		rc = f->inner->ops->entries(f->inner, q, count_entry, &c);
+	return ended(f, CALL_ENTRIES, c.n, rc);
 }
 
 static int f_snapshot(struct store *s, bool all, int (*fn)(void *ctx), void *ctx)
@@ -273,9 +322,9 @@ static int f_mend(struct store *s, enum mend_step step, const struct mend_sink *
 	struct fault *f = (struct fault *)s;
 	int rc = check_due(f, CALL_MEND);
 
-	if (rc || !f->inner->ops->mend)
-		return rc;
-	return f->inner->ops->mend(f->inner, step, sink);
+	if (!rc && f->inner->ops->mend)
+		rc = f->inner->ops->mend(f->inner, step, sink);
+	return ended(f, CALL_MEND, 0, rc);
 }
 
 static int f_queues(struct store *s, name_fn *fn, void *ctx)
@@ -293,7 +342,7 @@ static int f_discard(struct store *s)
 
 	if (kind == KIND_NONE || kind == KIND_LOST)
 		rc = f->inner->ops->discard(f->inner);
-	return rc < 0 ? rc : fail(f, CALL_DISCARD, kind);
+	return ended(f, CALL_DISCARD, 0, rc < 0 ? rc : fail(f, CALL_DISCARD, kind));
 }
 
 static struct store_counts *f_counts(struct store *s)
@@ -332,12 +381,13 @@ int fault_open(struct store **out, struct str uri, const struct store_env *env)
 	if (take_rules(f, uri) < 0)
 		rc = store_fail(
 			env, STORE_UNSUPPORTED,
-			"fault=CALL:N[:KIND[:always]] or CALL:~N[:KIND[:SEED]], at most 4 times",
+			"fault=CALL:N[:KIND[:always]] or CALL:~N[:KIND[:SEED]], at most 4 times; or fault=calls",
 			"a fault= parameter of the store's URI is invalid");
 	else
 		rc = check_due(f, CALL_OPEN);
 	if (!rc)
 		rc = store_open(&f->inner, str_c(f->uri), env);
+	ended(f, CALL_OPEN, 0, rc);
 	if (rc) {
 		free(f->uri);
 		free(f);

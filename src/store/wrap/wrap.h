@@ -1,9 +1,6 @@
 /*
- * wrap: stores around a store. Edits run inside the innermost store, and their reads bypass the wrappers. So a
- * wrapper traces or breaks only the calls of the store's user.
- *
- * trace+URI writes one line for each call, except now(), counts() and the wake calls. The lines go to stderr, or to
- * the end of $PAWL_TRACE_FILE. They never show a URI, a token, a hot part or a body.
+ * wrap: a store around a store. Edits run inside the innermost store, and their reads bypass the wrapper. So it
+ * counts or breaks only the calls of the store's user.
  *
  * fault+URI?fault=CALL:N[:KIND[:always]] makes the Nth call of each handle fail (N from 1), with `always` also all
  * later ones. fault=CALL:~N[:KIND[:SEED]] makes one in N fail at random; the same seed selects the same calls.
@@ -15,6 +12,9 @@
  *   lost     the change is made, but its reply is lost: STORE_IO, applied '?'
  *   unknown  the change is not made, but the caller cannot know: STORE_IO, applied '?'
  * A URI can have up to FAULT_MAX of these parameters; the inner store does not see them.
+ *
+ * fault=calls breaks nothing. It writes "pawl-calls: CALL N" to stderr for each of the calls above; N is the number
+ * of records or entries that the caller got from it.
  */
 #ifndef STORE_WRAP_WRAP_H
 #define STORE_WRAP_WRAP_H
@@ -24,7 +24,6 @@
 #define FAULT_MAX 4
 
 /* `uri` is the URI of the inner store, which may be a wrapper, too. */
-int trace_open(struct store **out, struct str uri, const struct store_env *env);
 int fault_open(struct store **out, struct str uri, const struct store_env *env);
 
 #endif

@@ -155,11 +155,11 @@ attack_other_schemes() {
 	done
 }
 
-# Wrappers that lose changes, or print all calls.
+# A wrapper that loses changes, or prints all calls.
 # stores: sqlite
 attack_wrappers() {
 	"$PAWL" init -q
-	for uri in trace+sqlite:.pawl/queue.db 'fault+sqlite:.pawl/queue.db?fault=modify:1:lost' trace+trace+mem:x; do
+	for uri in fault+sqlite:.pawl/queue.db 'fault+sqlite:.pawl/queue.db?fault=modify:1:lost' fault+fault+mem:x; do
 		config "store = $uri"
 		refused
 	done
@@ -625,7 +625,7 @@ attack_sentences_for_an_agent() {
 		store = git:SAY
 		store = git:origin#SAY
 		store = nosuch:SAY
-		store = trace+sqlite:SAY
+		store = fault+sqlite:SAY
 		store = SAY
 		SAY = 1
 		SAY
