@@ -1,7 +1,6 @@
 #include "cmd/values.h"
 
 #include "base/text.h"
-#include "cmd/command.h"
 
 #define IDS_MAX 500
 #define VALUES_MAX 2000
@@ -9,11 +8,15 @@
 struct values_args {
 	struct args args;
 	struct str kind;
+	struct strs words;
 };
 
 static const struct param params[] = {
 	LOCAL(values, kind, "KIND", P_CHOICE, .flags = P_POSITIONAL | P_REQUIRED, .value = "KIND",
-	      .choices = "ids labels holders queues", .help = "ids, labels, holders or queues"),
+	      .choices = "ids labels holders queues line",
+	      .help = "ids, labels, holders, queues, or line: what can follow the words"),
+	LOCAL(values, words, "WORD", P_WORDS, .flags = P_POSITIONAL | P_REST, .value = "WORD",
+	      .help = "with line: the words of a command line after pawl, up to the cursor"),
 	{ 0 }
 };
 
@@ -50,55 +53,88 @@ static void collect_task(struct collecting *c, const struct task *t, struct str 
 	collect(c, t->last_holder);
 }
 
-struct strs values_of(struct client *client, struct str kind, struct arena *a)
+static void collect_all(struct collecting *c, struct client *client, struct str kind)
 {
-	struct collecting c = { .arena = a };
 	struct request rq = { .op = OP_LIST };
 	struct answer ans = { 0 };
 
 	if (str_is(kind, "queues")) {
 		if (client_open(client, STORE_READ, &ans) == SUCCESS)
-			(void)queue_names(client->queue, collect, &c, &ans, a);
-		return c.list;
+			(void)queue_names(client->queue, collect, c, &ans, c->arena);
+		return;
 	}
 	GIVE(&rq, limit, str_is(kind, "ids") ? IDS_MAX : 0);
 	client_call(client, &rq, &ans);
 	for (size_t i = 0; ans.code == SUCCESS && i < ans.n_tasks; i++)
-		collect_task(&c, &ans.tasks[i], kind);
+		collect_task(c, &ans.tasks[i], kind);
+}
+
+struct strs values_of(void *client_options, const char *kind, struct arena *a)
+{
+	struct collecting c = { .arena = a };
+	struct answer ans = { 0 };
+	struct client client;
+
+	if (client_init(&client, client_options, &ans, a) != SUCCESS)
+		return c.list;
+	collect_all(&c, &client, str_c(kind));
+	client_close(&client);
 	return c.list;
+}
+
+static json_t *list_json(struct strs list)
+{
+	json_t *out = json_array();
+
+	for (size_t i = 0; i < list.n; i++)
+		json_array_append_new(out, json_str(list.v[i]));
+	return out;
 }
 
 static enum result run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct values_args *a = (const struct values_args *)args;
-	struct strs list = values_of(&s->client, a->kind, s->arena);
-	json_t *values = json_array();
+	struct client_options *said = &s->client.said;
+	struct candidates c;
 
-	for (size_t i = 0; i < list.n; i++)
-		json_array_append_new(values, json_str(list.v[i]));
-	json_object_set_new(reply_more(out), "values", values);
+	if (!str_is(a->kind, "line")) {
+		json_object_set_new(
+			reply_more(out), "values",
+			list_json(values_of(said, arena_cstr(s->arena, a->kind), s->arena)));
+		return SUCCESS;
+	}
+	c = complete_words(a->words, values_of, said, s->arena);
+	json_object_set_new(reply_more(out), "values", list_json(c.words));
+	json_object_set_new(reply_more(out), "about", list_json(c.about));
+	json_object_set_new(reply_more(out), "folders", json_boolean(c.folders));
 	return SUCCESS;
 }
 
 static void show(const struct reply *r, struct view *v)
 {
-	const json_t *list = json_object_get(r->more, "values");
+	const json_t *list = json_object_get(r->more, "values"),
+		     *about = json_object_get(r->more, "about");
 
 	for (size_t i = 0; i < json_array_size(list); i++) {
+		struct str meaning = json_text(json_array_get(about, i));
+
 		view_data(v, PLAIN, json_text(json_array_get(list, i)));
-		view_text(v, PLAIN, "\n");
+		view_text(v, PLAIN, "%s%.*s\n", meaning.n ? "\t" : "", STRF(meaning));
 	}
+	if (json_is_true(json_object_get(r->more, "folders")))
+		view_text(v, PLAIN, "\tfolders\n"); /* no value: the shell offers its own */
 }
 
 const struct command cmd_values = {
 	.name = "values",
 	.group = "setup",
-	.summary = "print the ids, labels, holders or queues for a shell's completion",
-	.example = "pawl values labels",
+	.summary = "print the words that a shell's completion offers",
+	.example = "pawl values labels\n"
+		   "pawl values line -- claim --t",
 	.see = "completion",
 	.params = params,
 	.args_size = sizeof(struct values_args),
-	.flags = C_IDEMPOTENT | C_HIDDEN | C_SHELL,
+	.flags = C_IDEMPOTENT | C_HIDDEN | C_SHELL | C_LOCAL,
 	.run = run,
 	.show = show,
 };

@@ -2,10 +2,10 @@
 #ifndef CMD_VALUES_H
 #define CMD_VALUES_H
 
-#include "client/client.h"
+#include "cmd/complete.h"
 
-/* kind: "ids", "labels", "holders" or "queues". Each value once, without values that contain control characters. Empty if
- * the queue cannot be read. Opens the client's queue. */
-struct strs values_of(struct client *c, struct str kind, struct arena *a);
+/* A values_fn: the values in the queue of a caller with these client_options. Each value once, without values that contain
+ * control characters. Empty if the queue cannot be read. The queue is closed afterwards. */
+struct strs values_of(void *client_options, const char *kind, struct arena *a);
 
 #endif

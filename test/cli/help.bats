@@ -105,23 +105,47 @@ load common
 	complains bash zsh fish
 }
 
-@test "completion: no script lacks a command or an option" {
+# candidates WORD...: what the shells offer for the last word
+candidates() {
+	"$PAWL" values line -- "$@" | cut -f 1
+}
+
+@test "values line: lacks no command and no option" {
+	local name words
 	all_commands >names
 	while read -r name; do
 		read -ra words <<<"$name"
-		"$PAWL" help "${words[@]}" >"help-${name// /-}"
+		candidates "${words[@]}" | grep -qx -- "${words[-1]}" || {
+			echo "$name is not offered"
+			return 1
+		}
+		"$PAWL" help "${words[@]}" | sed -n 's/^  \(-[a-zA-Z], \)\?--\([a-z][a-z-]*\) .*/--\2/p' | sort -u >options
+		[ -z "$(candidates "${words[@]}" -- | sort | comm -23 options - | tee /dev/stderr)" ]
+		cat options >>all
 	done <names
-	options=$(sed -n 's/^  \(-[a-zA-Z], \)\?--\([a-z-]*\) .*/\2/p' help-* | sort -u)
-	[ "$(wc -l <<<"$options")" -gt 50 ]
-	for shell in bash zsh fish; do
-		script=$("$PAWL" completion $shell)
-		for word in $(cat names) $options; do
-			[[ $script == *"$word"* ]] || {
-				echo "$shell: $word"
-				return 1
-			}
-		done
-	done
+	[ "$(sort -u all | wc -l)" -gt 50 ]
+}
+
+@test "values line: explains commands and options, and says where folders fit" {
+	call 0 values line -- cl
+	[[ $output == *$'\nclaim\tclaim a task by its id\n'* ]]
+	call 0 values line -- claim -
+	[[ $output == *$'-t\tlength of the lease'*$'--ttl\tlength of the lease'* ]]
+	call 0 values line -- -C ""
+	exactly $'\tfolders'
+	PAWL_FORMAT=json call 0 values line -- list --status ""
+	is '(.values | index("done") != null) and (.values | length) == (.about | length) and (.folders | not)'
+	call 0 values line -- run t1 -- cl
+	exactly ""
+	call 0 values line
+	exactly ""
+	mkdir broken broken/.pawl
+	echo 'lease = never' >broken/.pawl/config
+	cd broken
+	call 0 values line -- cla
+	[[ $output == *claim* ]]
+	call 0 values line -- claim ""
+	exactly ""
 }
 
 # complete_words WORD...: bash's completions of the last word
@@ -208,19 +232,52 @@ offers() {
 	exactly ""
 }
 
-@test "zsh and fish ask for the same values" {
-	for shell in zsh fish; do
-		script=$("$PAWL" completion $shell)
-		for kind in ids labels holders queues; do
-			[[ $script == *"_pawl_values $kind"* ]]
-		done
-	done
+# in_fish LINE: what fish offers at the end of LINE
+in_fish() {
+	PATH=$BATS_TEST_TMPDIR/bin:$PATH fish --no-config -c 'pawl completion fish | source; complete -C $argv[1]' "$1"
+}
+
+@test "fish completes commands, options, values and folders" {
 	needs fish
+	mkdir "$BATS_TEST_TMPDIR/bin" some_folder
+	ln -s "$PAWL" "$BATS_TEST_TMPDIR/bin/pawl"
+	pawl create One -i Job-1 -l '$(touch owned)' -l parser
+	same "$(in_fish 'pawl cla')" $'claim\tclaim a task by its id'
+	[[ $(in_fish 'pawl lock a') == $'acquire\t'* ]]
+	[[ $(in_fish 'pawl claim Job-1 --tt') == $'--ttl\t'* ]]
+	same "$(in_fish 'pawl claim ')" Job-1
+	same "$(in_fish 'pawl next --label pa')" parser
+	[[ $(in_fish 'pawl next --label ') == *parser* ]]
+	same "$(in_fish 'pawl create x --class e')" expedite
+	[[ $(in_fish 'pawl -C some') == some_folder/* ]]
+	[ ! -e owned ]
+}
+
+# in_zsh WORD...: what zsh's completion function offers for the last word; zsh itself compares it with the typed part
+in_zsh() {
+	PATH=$BATS_TEST_TMPDIR/bin:$PATH zsh -f -c '
+		compdef() { :; }
+		_describe() { print -rl -- "${(@P)2}"; }
+		compadd() { [[ "$1 $2" = "-a --" ]] && print -rl -- "${(@P)3}"; }
+		_files() { print -r -- "folders $1"; }
+		source <(pawl completion zsh)
+		words=("$@") CURRENT=$#
+		_pawl' zsh "$@"
+}
+
+@test "zsh completes commands, options, values and folders" {
+	needs zsh
 	mkdir "$BATS_TEST_TMPDIR/bin"
 	ln -s "$PAWL" "$BATS_TEST_TMPDIR/bin/pawl"
-	pawl create One -l '$(touch owned)' -l parser
-	PATH=$BATS_TEST_TMPDIR/bin:$PATH run -0 fish -c 'pawl completion fish | source; complete -C "pawl next --label "'
-	[[ $output == *parser* ]]
+	pawl create One -i Job-1 -l '$(touch owned)' -l parser -l two:parts
+	in_zsh pawl cla | grep -qx 'claim:claim a task by its id'
+	in_zsh pawl lock a | grep -q '^acquire:'
+	in_zsh pawl claim Job-1 --tt | grep -q '^--ttl:'
+	same "$(in_zsh pawl claim '')" Job-1
+	same "$(in_zsh pawl next --label '' | sort)" $'$(touch owned)\nparser\ntwo:parts'
+	in_zsh pawl create x --class e | grep -qx expedite
+	same "$(in_zsh pawl -C '')" 'folders -/'
+	same "$(in_zsh pawl comment Job-1 "'a b'" '')" ''
 	[ ! -e owned ]
 }
 

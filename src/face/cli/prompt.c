@@ -74,25 +74,12 @@ static enum result enter(struct session *s, const struct args *a, struct reply *
 
 /* --- completion ----------------------------------------------------------------------------------- */
 
-/* Closes the store after each use: commands are forked from this process. */
-static struct strs values(void *ctx, const char *kind, struct arena *a)
-{
-	struct client_options said = { .face = CLIENT_PROMPT };
-	struct strs list = { 0 };
-	struct answer ans = { 0 };
-	struct client c;
-
-	(void)ctx;
-	if (client_init(&c, &said, &ans, a) != SUCCESS)
-		return list;
-	list = values_of(&c, str_c(kind), a);
-	client_close(&c);
-	return list;
-}
-
 static struct strs complete(void *ctx, struct str line, size_t *from, struct arena *a)
 {
-	return complete_line(line, from, values, ctx, a);
+	struct client_options said = { .face = CLIENT_PROMPT };
+
+	(void)ctx;
+	return complete_line(line, from, values_of, &said, a);
 }
 
 /* --- one line ------------------------------------------------------------------------------------- */

@@ -20,9 +20,6 @@ size_t gen_codes(const struct command *c, enum result *out);
 void gen_man(struct buf *out, const char *word);
 /* false: the shell is unknown. */
 bool gen_completion(struct buf *out, struct str shell);
-void gen_bash(struct buf *out);
-void gen_zsh(struct buf *out);
-void gen_fish(struct buf *out);
 /* A cell of a Markdown table: one line, in which '|' does not end the cell and '<' does not begin a tag. */
 void gen_cell(struct buf *out, struct str text);
 void gen_reference(struct buf *out);  /* doc/commands.md */

@@ -625,10 +625,11 @@ attack_completion() {
 	"$PAWL" completion "$store" >script
 	for word in "a\$($scratch/evil)" "a\`$scratch/evil\`" "a;$scratch/evil;" "a|$scratch/evil" "a'\$($scratch/evil)'" \
 		"a\"\$($scratch/evil)\"" "a%(e:$scratch/evil:)\${(e):-\$($scratch/evil)}:x" "a&$scratch/evil&" \
-		"b\$($scratch/evil)" "c;$scratch/evil;" "d%(e:$scratch/evil:)\${(e):-\$($scratch/evil)}:x"; do
+		"b\$($scratch/evil)" "c;$scratch/evil;" "d%(e:$scratch/evil:)\${(e):-\$($scratch/evil)}:x" \
+		"claim" "e:x	\$($scratch/evil)%(e:$scratch/evil:)\${(e):-\$($scratch/evil)}:x"; do
 		printf '%s\n' "$word"
 	done >"$scratch/words"
-	"$hostile/type" "$store" ./script 'pawl show \t\t' 'pawl show b\t' 'pawl show c\t' 'pawl show d\t' 'pawl cla\t'
+	"$hostile/type" "$store" ./script 'pawl show \t\t' 'pawl show b\t' 'pawl show c\t' 'pawl show d\t' 'pawl cla\t' 'pawl e\t\t'
 	grep -q evil shown.1 # they were offered
 	for word in 2 3 4; do
 		grep -q evil "shown.$word"

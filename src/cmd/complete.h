@@ -1,0 +1,20 @@
+/* complete: the words that can come next on a command line, from the table of commands and from the queue. */
+#ifndef CMD_COMPLETE_H
+#define CMD_COMPLETE_H
+
+#include "cmd/command.h"
+
+/* Gets the values of a kind that are in the queue: "ids", "labels", "holders" or "queues". */
+typedef struct strs values_fn(void *ctx, const char *kind, struct arena *a);
+
+struct candidates {
+	struct strs words, about; /* about: what each word means; "": no explanation */
+	bool folders;             /* the caller's own folders are candidates, too */
+};
+
+/* The candidates for the last of the words, each followed by a NUL, without the name of the program. The last word may be
+ * empty. If it begins with '-', the candidates are options. They need not begin with the last word: each caller compares
+ * them in its own way. */
+struct candidates complete_words(struct strs words, values_fn *values, void *ctx, struct arena *a);
+
+#endif
