@@ -1,81 +1,30 @@
 /* Text in any case: by Unicode's full case folding, so that "STRASSE" is found in "Straße". */
 #include "base/text.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <utf8proc.h>
 
-struct run {
-	uint32_t first, last, step;
-	int32_t distance;
-};
-
-struct spelled {
-	uint32_t c;
-	const char *text;
-};
-
-#include "base/fold.def"
-
-static int compare_run(const void *key, const void *item)
-{
-	uint32_t c = *(const uint32_t *)key;
-	const struct run *r = item;
-
-	return c < r->first ? -1 : c > r->last;
-}
-
-static int compare_spelled(const void *key, const void *item)
-{
-	uint32_t c = *(const uint32_t *)key, other = ((const struct spelled *)item)->c;
-
-	return c < other ? -1 : c > other;
-}
-
-static size_t encode(char *p, uint32_t c)
-{
-	if (c < 0x80) {
-		p[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		p[0] = (char)(0xc0 | c >> 6);
-		p[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		p[0] = (char)(0xe0 | c >> 12);
-		p[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		p[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	p[0] = (char)(0xf0 | c >> 18);
-	p[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	p[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	p[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
-
-/* Writes the folded form of `c` to `p`; 0: it is the character itself. */
-static size_t fold(char *p, uint32_t c)
-{
-	const struct run *r = bsearch(&c, runs, sizeof(runs) / sizeof(*runs), sizeof(*runs),
-				      compare_run);
-	const struct spelled *s;
-	size_t n;
-
-	if (r && (c - r->first) % r->step == 0)
-		return encode(p, (uint32_t)((int32_t)c + r->distance));
-	s = bsearch(&c, spelled, sizeof(spelled) / sizeof(*spelled), sizeof(*spelled),
-		    compare_spelled);
-	if (!s)
-		return 0;
-	n = strlen(s->text);
-	memcpy(p, s->text, n);
-	return n;
-}
-
+#define FOLDED_MAX 3 /* a character folds into at most three */
 /* No character becomes more than three times as long (U+0390 and others: 2 bytes to 6). */
 #define GROWTH 3
+
+/* Writes the folded form of a character of n bytes to `p`. 0: it is the character itself. */
+static size_t fold(char *p, uint32_t c, size_t n)
+{
+	utf8proc_int32_t folded[FOLDED_MAX];
+	utf8proc_uint8_t form[4 * FOLDED_MAX];
+	utf8proc_ssize_t many = utf8proc_decompose_char((utf8proc_int32_t)c, folded, FOLDED_MAX,
+							UTF8PROC_CASEFOLD, &(int){ 0 });
+	size_t length = 0;
+
+	if (many < 1 || many > FOLDED_MAX)
+		return 0;
+	for (utf8proc_ssize_t i = 0; i < many; i++)
+		length += (size_t)utf8proc_encode_char(folded[i], form + length);
+	if (length > n * GROWTH)
+		return 0;
+	memcpy(p, form, length);
+	return length;
+}
 
 struct str text_fold(struct arena *a, struct str s)
 {
@@ -87,7 +36,7 @@ struct str text_fold(struct arena *a, struct str s)
 
 		if (c < 0x80) {
 			*p++ = (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
-		} else if (n && (folded = fold(p, c))) {
+		} else if (n && (folded = fold(p, c, n))) {
 			p += folded;
 		} else {
 			n = n ? n : 1; /* not UTF-8: the byte stays */

@@ -45,7 +45,7 @@ works() {
 @test "the same with the archive: nothing of pawl has to be installed to run it" {
 	# shellcheck disable=SC2046
 	cc "$PAWL_SOURCE/doc/example/claim.c" $(flags --cflags) "$lib/libpawl.a" \
-		$(pkg-config --libs sqlite3 jansson inih libsodium yaml-0.1) -ldl -pthread -o claim
+		$(pkg-config --libs sqlite3 jansson inih libsodium libutf8proc yaml-0.1) -ldl -pthread -o claim
 	run ! grep -q libpawl.so <(ldd claim)
 	works "$PWD/claim"
 }
@@ -65,7 +65,7 @@ from_module() {
 	cc "$PAWL_SOURCE/doc/example/claim.c" $(flags --cflags --libs) -o shared
 	# shellcheck disable=SC2046
 	cc "$PAWL_SOURCE/doc/example/claim.c" $(flags --cflags) "$lib/libpawl.a" \
-		$(pkg-config --libs sqlite3 jansson inih libsodium yaml-0.1) -ldl -pthread -o archive
+		$(pkg-config --libs sqlite3 jansson inih libsodium libutf8proc yaml-0.1) -ldl -pthread -o archive
 	from_module ./shared
 	from_module ./archive
 	cat >claim.py <<-'END'
