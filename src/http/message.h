@@ -19,6 +19,8 @@ struct http_headers {
 struct str http_header(struct http_headers headers, const char *name);
 size_t http_header_count(struct http_headers headers, const char *name);
 bool http_has_header(struct http_headers headers, const char *name);
+/* Does a header of this name say where the body ends? */
+bool http_frames(struct str name);
 /* Can the text be the value of a header? Otherwise it could end the header and begin another one. */
 bool http_value_valid(struct str value);
 

@@ -19,10 +19,6 @@ void parse_init(struct parse *m, struct parse_limits limits, bool answers)
 
 void parse_next(struct parse *m)
 {
-	/* head_max is the limit that counts; http-parser's own must not be below it */
-	http_parser_set_max_header_size(UINT32_MAX / 2);
-	http_parser_init(&m->parser, m->answers ? HTTP_RESPONSE : HTTP_REQUEST);
-	m->parser.data = m;
 	buf_free(&m->head);
 	buf_free(&m->body);
 	free(m->list);
@@ -53,112 +49,6 @@ void parse_free(struct parse *m)
 bool parse_begun(const struct parse *m)
 {
 	return m->state != PARSE_HEAD || m->head.n || m->skipped;
-}
-
-/* ---- http-parser */
-
-static int on_field(http_parser *p, const char *at, size_t n)
-{
-	struct parse *m = p->data;
-
-	if (m->state != PARSE_HEAD) /* trailers have no meaning here */
-		return 0;
-	if (m->headers.n == m->limits.header_count_max) {
-		parse_refuse(m, 431, "the request has too many headers");
-		return 1;
-	}
-	if (m->headers.n == m->room) {
-		m->room = m->room ? m->room * 2 : 12;
-		m->list = mem_grow(m->list, m->room * sizeof(*m->list));
-	}
-	m->list[m->headers.n] = (struct http_header){ str_n(at, n), str_n(NULL, 0) };
-	m->headers.v = m->list;
-	m->headers.n++;
-	return 0;
-}
-
-static int on_value(http_parser *p, const char *at, size_t n)
-{
-	struct parse *m = p->data;
-
-	if (m->state == PARSE_HEAD && m->headers.n)
-		m->list[m->headers.n - 1].value = str_trim(str_n(at, n));
-	return 0;
-}
-
-static int on_url(http_parser *p, const char *at, size_t n)
-{
-	struct parse *m = p->data;
-
-	m->target = str_n(at, n);
-	return 0;
-}
-
-static int on_headers_complete(http_parser *p)
-{
-	struct parse *m = p->data;
-
-	return m->bodyless ? 1 : 0;
-}
-
-static int on_body(http_parser *p, const char *at, size_t n)
-{
-	struct parse *m = p->data;
-
-	if (!m->sink)
-		buf_add(&m->body, at, n);
-	else if (!m->sink(str_n(at, n), m->sink_ctx))
-		m->paused = true;
-	return 0;
-}
-
-static const http_parser_settings settings = {
-	.on_url = on_url,
-	.on_header_field = on_field,
-	.on_header_value = on_value,
-	.on_headers_complete = on_headers_complete,
-	.on_body = on_body,
-};
-
-static void explain(struct parse *m, enum http_errno code)
-{
-	switch (code) {
-	case HPE_INVALID_METHOD:
-		parse_refuse(m, 501, "the method is not known");
-		break;
-	case HPE_INVALID_VERSION:
-		parse_refuse(m, 505, "this server speaks only HTTP/1.1");
-		break;
-	case HPE_INVALID_CONTENT_LENGTH:
-	case HPE_UNEXPECTED_CONTENT_LENGTH:
-		parse_refuse(m, 400, "the length of the body is not clear");
-		break;
-	case HPE_INVALID_CHUNK_SIZE:
-		parse_refuse(m, 400, "a chunk has no valid size");
-		break;
-	case HPE_INVALID_TRANSFER_ENCODING:
-		parse_refuse(m, 400, "the transfer encoding is not clear");
-		break;
-	case HPE_INVALID_URL:
-		parse_refuse(m, 400, "the target of the request is not valid");
-		break;
-	default:
-		parse_refuse(m, 400, "the message is malformed");
-	}
-}
-
-bool parse_execute(struct parse *m, const char *p, size_t n)
-{
-	size_t taken = http_parser_execute(&m->parser, &settings, p, n);
-	enum http_errno code = HTTP_PARSER_ERRNO(&m->parser);
-
-	if (m->state == PARSE_BAD)
-		return false;
-	if (code != HPE_OK)
-		explain(m, code);
-	else if (taken != n && !m->parser.upgrade)
-		parse_refuse(m, 400, "the message is malformed");
-	return m->state != PARSE_BAD;
 }
 
 /* ---- the head, line by line */
@@ -236,8 +126,7 @@ static size_t feed_head(struct parse *m, const char *p, size_t n)
 		at += taken;
 		if (!whole || !end_line(m))
 			continue;
-		if (parse_head(m))
-			parse_body_begin(m);
+		parse_head(m);
 		break;
 	}
 	return at;

@@ -1,12 +1,9 @@
 /*
- * parse: one HTTP/1.1 message at a time, from bytes that come in pieces of any size. http-parser
- * does the parsing; this layer first refuses every form that http-parser tolerates and that two
- * programs could understand differently (request smuggling).
+ * parse: one HTTP/1.1 message at a time, from bytes that come in pieces of any size. It refuses every
+ * form that two programs could understand differently (request smuggling).
  */
 #ifndef HTTP_PARSE_H
 #define HTTP_PARSE_H
-
-#include <http_parser.h>
 
 #include "base/buf.h"
 #include "http/message.h"
@@ -40,7 +37,6 @@ struct parse {
 	struct buf head, body;
 
 	/* own */
-	http_parser parser;
 	struct parse_limits limits;
 	struct http_header *list;
 	size_t room, line; /* where the current line of the head begins */
@@ -70,10 +66,10 @@ bool parse_begun(const struct parse *m);
 /* Between the parts of the parser. */
 void parse_refuse(struct parse *m, int status, const char *reason);
 bool parse_line_valid(struct parse *m, struct str line);
-bool parse_head(struct parse *m);
+/* All lines of the head are there, and each is valid: PARSE_BODY, PARSE_DONE or PARSE_BAD. */
+void parse_head(struct parse *m);
 size_t parse_body(struct parse *m, const char *p, size_t n);
-void parse_body_begin(struct parse *m);
-/* Hands bytes to http-parser; false if it refuses them. */
-bool parse_execute(struct parse *m, const char *p, size_t n);
+/* length: of a body without chunks. */
+void parse_body_begin(struct parse *m, bool chunked, uint64_t length);
 
 #endif

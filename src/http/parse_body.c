@@ -1,5 +1,4 @@
-/* Where a body begins and ends. http-parser decodes it; the framing is checked here before, since
- * http-parser accepts any byte where a chunk's LF must be. */
+/* The body: where it begins and ends, and the bytes of its chunks. */
 #include "http/parse.h"
 
 #include "base/hex.h"
@@ -12,15 +11,12 @@ enum framing {
 	TRAILER,    /* headers behind the last chunk, or the empty line */
 };
 
-void parse_body_begin(struct parse *m)
+void parse_body_begin(struct parse *m, bool chunked, uint64_t length)
 {
-	if (!m->has_body) {
-		m->state = PARSE_DONE;
-		return;
-	}
-	m->state = PARSE_BODY;
-	m->framing = m->parser.flags & F_CHUNKED ? CHUNK_LINE : LENGTH;
-	m->left = m->framing == LENGTH ? m->parser.content_length : 0;
+	m->has_body = !m->bodyless && (chunked || length);
+	m->state = m->has_body ? PARSE_BODY : PARSE_DONE;
+	m->framing = chunked ? CHUNK_LINE : LENGTH;
+	m->left = length;
 }
 
 static bool add_size(struct parse *m, uint64_t n)
@@ -46,7 +42,11 @@ static size_t take_data(struct parse *m, const char *p, size_t n)
 	if (n > m->left)
 		n = (size_t)m->left;
 	m->left -= n;
-	if (!parse_execute(m, p, n) || m->left)
+	if (!m->sink)
+		buf_add(&m->body, p, n);
+	else if (!m->sink(str_n(p, n), m->sink_ctx))
+		m->paused = true;
+	if (m->left)
 		return n;
 	if (m->framing == LENGTH)
 		m->state = PARSE_DONE;
@@ -74,21 +74,22 @@ static void end_chunk_line(struct parse *m, struct str line)
 {
 	uint64_t size;
 
-	if (!chunk_size(m, line, &size) || !add_size(m, size) ||
-	    !parse_execute(m, m->chunk_line, m->chunk_used))
+	if (!chunk_size(m, line, &size) || !add_size(m, size))
 		return;
 	m->left = size;
 	m->framing = size ? CHUNK_DATA : TRAILER;
 }
 
+/* Trailers have no meaning here, but must not seem to say where the body ends. */
 static void end_trailer(struct parse *m, struct str line)
 {
 	m->trailer += m->chunk_used;
 	if (m->trailer > m->limits.head_max)
 		parse_refuse(m, 431, "the trailers are too long");
-	else if ((!line.n || parse_line_valid(m, line)) &&
-		 parse_execute(m, m->chunk_line, m->chunk_used) && !line.n)
+	else if (!line.n)
 		m->state = PARSE_DONE;
+	else if (parse_line_valid(m, line) && http_frames(str_cut(&line, ':')))
+		parse_refuse(m, 400, "the length of the body is not clear");
 }
 
 static void end_line(struct parse *m)
@@ -113,7 +114,7 @@ static size_t take_chunk_end(struct parse *m, char c)
 {
 	if (c != "\r\n"[m->left])
 		parse_refuse(m, 400, "a chunk is longer than its size");
-	else if (parse_execute(m, &c, 1) && ++m->left == 2)
+	else if (++m->left == 2)
 		m->framing = CHUNK_LINE;
 	return 1;
 }

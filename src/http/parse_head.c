@@ -1,5 +1,7 @@
-/* The rules for a head, beyond the checks of http-parser. */
+/* The head: each line, then the head as a whole. */
 #include "http/parse.h"
+
+#include "base/arena.h"
 
 static bool token_char(char c)
 {
@@ -98,58 +100,95 @@ bool parse_line_valid(struct parse *m, struct str line)
 
 /* ---- the head as a whole */
 
-struct counts {
-	size_t host, length, encoding;
-	struct str length_value, encoding_value;
-	bool upgrade;
+static bool add_header(struct parse *m, struct str name, struct str value)
+{
+	if (m->headers.n == m->limits.header_count_max)
+		return refuse(m, 431, "the request has too many headers");
+	if (m->headers.n == m->room) {
+		m->room = m->room ? m->room * 2 : 12;
+		m->list = mem_grow(m->list, m->room * sizeof(*m->list));
+	}
+	m->list[m->headers.n] = (struct http_header){ name, value };
+	m->headers.v = m->list;
+	m->headers.n++;
+	return true;
+}
+
+/* Each line ends with CR LF, and has a colon; the last one is empty. */
+static bool split_headers(struct parse *m, struct str rest)
+{
+	for (;;) {
+		struct str line = str_cut(&rest, '\n'), name;
+
+		line.n--;
+		if (!line.n)
+			return true;
+		name = str_cut(&line, ':');
+		if (!add_header(m, name, str_trim(line)))
+			return false;
+	}
+}
+
+/* Does one of the headers have this word in its list? */
+static bool lists(const struct parse *m, const char *header, struct str word)
+{
+	for (size_t i = 0; i < m->headers.n; i++) {
+		struct str rest = m->headers.v[i].value;
+
+		if (!str_eq_nocase(m->headers.v[i].name, str_c(header)))
+			continue;
+		while (rest.n)
+			if (str_eq_nocase(str_trim(str_cut(&rest, ',')), word))
+				return true;
+	}
+	return false;
+}
+
+bool http_frames(struct str name)
+{
+	return str_eq_nocase(name, STR("content-length")) ||
+	       str_eq_nocase(name, STR("transfer-encoding"));
+}
+
+struct framing {
+	bool chunked, has_length;
+	uint64_t length;
 };
 
-static struct counts count(struct parse *m)
+static bool read_length(struct parse *m, struct framing *f)
 {
-	struct counts c = { 0 };
+	struct str value = http_header(m->headers, "content-length");
 
-	for (size_t i = 0; i < m->headers.n; i++) {
-		const struct http_header *h = &m->headers.v[i];
-
-		if (str_eq_nocase(h->name, STR("host"))) {
-			c.host++;
-			m->host = h->value;
-		} else if (str_eq_nocase(h->name, STR("content-length"))) {
-			c.length++;
-			c.length_value = h->value;
-		} else if (str_eq_nocase(h->name, STR("transfer-encoding"))) {
-			c.encoding++;
-			c.encoding_value = h->value;
-		} else if (str_eq_nocase(h->name, STR("upgrade"))) {
-			c.upgrade = true;
-		}
-	}
-	return c;
-}
-
-static bool length_valid(struct str value)
-{
-	if (!value.n || value.n > 18)
-		return false;
-	for (size_t i = 0; i < value.n; i++)
+	f->has_length = http_has_header(m->headers, "content-length");
+	if (!f->has_length)
+		return true;
+	if (!value.n || value.n > 18 || http_header_count(m->headers, "content-length") > 1 ||
+	    http_has_header(m->headers, "transfer-encoding"))
+		return refuse(m, 400, "the length of the body is not clear");
+	for (size_t i = 0; i < value.n; i++) {
 		if (value.p[i] < '0' || value.p[i] > '9')
-			return false;
+			return refuse(m, 400, "the length of the body is not clear");
+		f->length = f->length * 10 + (uint64_t)(value.p[i] - '0');
+	}
 	return true;
 }
 
-static bool framing_valid(struct parse *m, const struct counts *c)
+static bool read_encoding(struct parse *m, struct framing *f)
 {
-	if (c->length > 1)
-		return refuse(m, 400, "there is more than one Content-Length");
-	if (c->length && !length_valid(c->length_value))
-		return refuse(m, 400, "Content-Length is not a number");
-	if (c->encoding > 1)
+	struct str value = http_header(m->headers, "transfer-encoding"), last = STR("");
+
+	f->chunked = str_eq_nocase(value, STR("chunked"));
+	if (!http_has_header(m->headers, "transfer-encoding"))
+		return true;
+	if (http_header_count(m->headers, "transfer-encoding") > 1)
 		return refuse(m, 400, "there is more than one Transfer-Encoding");
-	if (c->length && c->encoding)
-		return refuse(m, 400, "there are both Content-Length and Transfer-Encoding");
-	if (c->encoding && !str_eq_nocase(c->encoding_value, STR("chunked")))
+	if (f->chunked)
+		return true;
+	while (value.n)
+		last = str_trim(str_cut(&value, ','));
+	if (m->answers || str_eq_nocase(last, STR("chunked")))
 		return refuse(m, 501, "the only Transfer-Encoding is chunked");
-	return true;
+	return refuse(m, 400, "the transfer encoding is not clear");
 }
 
 /* The characters of host[:port] and [v6]:port. */
@@ -176,17 +215,17 @@ static bool method_known(struct str method)
 	return false;
 }
 
-static bool request_valid(struct parse *m, const struct counts *c)
+static bool request_valid(struct parse *m)
 {
+	size_t hosts = http_header_count(m->headers, "host");
 	struct str expect = http_header(m->headers, "expect");
 
-	if (c->host != 1)
-		return refuse(m, 400, c->host ? "there is more than one Host" : "there is no Host");
+	m->host = http_header(m->headers, "host");
+	if (hosts != 1)
+		return refuse(m, 400, hosts ? "there is more than one Host" : "there is no Host");
 	if (!host_valid(m->host))
 		return refuse(m, 400, "Host is not a host name");
-	if (!method_known(m->method))
-		return refuse(m, 501, "the method is not known");
-	if (c->upgrade || m->parser.upgrade)
+	if (http_has_header(m->headers, "upgrade"))
 		return refuse(m, 501, "this server does not switch to another protocol");
 	if (http_has_header(m->headers, "expect")) {
 		if (!str_eq_nocase(expect, STR("100-continue")))
@@ -196,33 +235,44 @@ static bool request_valid(struct parse *m, const struct counts *c)
 	return true;
 }
 
-static bool answer_valid(struct parse *m, const struct counts *c)
+static bool answer_valid(struct parse *m, const struct framing *f)
 {
-	m->status = m->parser.status_code;
-	if (m->status == 101 || m->parser.upgrade)
+	if (m->status == 101)
 		return refuse(m, 400, "the server switches to another protocol");
 	if (m->status < 200 || m->status == 204 || m->status == 304)
 		m->bodyless = true;
-	if (!m->bodyless && !c->length && !c->encoding)
+	if (!m->bodyless && !f->has_length && !f->chunked)
 		return refuse(m, 400, "the answer does not say where it ends");
 	return true;
 }
 
-bool parse_head(struct parse *m)
+/* METHOD TARGET VERSION, or VERSION STATUS TEXT. */
+static bool read_first_line(struct parse *m, struct str line, bool *persistent)
 {
-	struct counts c;
+	struct str first = str_cut(&line, ' ');
 
-	if (!parse_execute(m, m->head.p, m->head.n))
-		return false;
-	if (!m->answers) {
-		struct str line = buf_str(&m->head);
-
-		m->method = str_cut(&line, ' ');
+	*persistent = true;
+	if (m->answers) {
+		m->status = (line.p[0] - '0') * 100 + (line.p[1] - '0') * 10 + line.p[2] - '0';
+		*persistent = str_is(first, "HTTP/1.1");
+		return true;
 	}
-	c = count(m);
-	if (!(m->answers ? answer_valid(m, &c) : request_valid(m, &c)) || !framing_valid(m, &c))
-		return false;
-	m->keep_alive = http_should_keep_alive(&m->parser) != 0;
-	m->has_body = !m->bodyless && (c.encoding || (c.length && !str_is(c.length_value, "0")));
-	return true;
+	m->method = first;
+	m->target = str_cut(&line, ' ');
+	return method_known(m->method) || refuse(m, 501, "the method is not known");
+}
+
+void parse_head(struct parse *m)
+{
+	struct str rest = buf_str(&m->head);
+	struct framing f = { 0 };
+	bool persistent;
+
+	if (!read_first_line(m, str_cut(&rest, '\n'), &persistent) || !split_headers(m, rest) ||
+	    !read_length(m, &f) || !read_encoding(m, &f) ||
+	    !(m->answers ? answer_valid(m, &f) : request_valid(m)))
+		return;
+	m->keep_alive = (persistent || lists(m, "connection", STR("keep-alive"))) &&
+			!lists(m, "connection", STR("close"));
+	parse_body_begin(m, f.chunked, f.length);
 }

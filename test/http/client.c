@@ -409,26 +409,35 @@ static void test_bad_answers(void **state)
 	static const struct {
 		struct str text;
 		int status; /* 0: none */
+		bool kept;  /* the connection serves the next call */
 	} rows[] = {
-		{ STR("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), 200 },
+		{ STR("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), 200, true },
+		{ STR("HTTP/1.1 200 OK\r\nConnection: x,Close\r\nContent-Length: 2\r\n\r\nok"), 200,
+		  false },
+		{ STR("HTTP/1.1 200 OK\r\nConnection: closed\r\nContent-Length: 2\r\n\r\nok"), 200,
+		  true },
 		{ STR("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nX: y\r\n\r\n"
 		      "HTTP/1.1 204 No Content\r\n\r\n"),
-		  204 },
-		{ STR("HTTP/1.0 502 Bad\r\nContent-Length: 0\r\n\r\n"), 502 },
-		{ STR("HTTP/1.1 200 OK\r\n\r\nok"), 0 }, /* where does it end? */
-		{ STR("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok"), 0 },
-		{ STR("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok"), 0 },
+		  204, true },
+		{ STR("HTTP/1.0 502 Bad\r\nContent-Length: 0\r\n\r\n"), 502, false },
+		{ STR("HTTP/1.0 502 Bad\r\nConnection: Keep-Alive\r\nContent-Length: 0\r\n\r\n"),
+		  502, true },
+		{ STR("HTTP/1.1 200 OK\r\n\r\nok"), 0, false }, /* where does it end? */
+		{ STR("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok"), 0, false },
+		{ STR("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok"), 0,
+		  false },
 		{ STR("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-		  0 },
-		{ STR("HTTP/1.1 200 OK\nContent-Length: 2\n\nok"), 0 },
-		{ STR("HTTP/1.1 200 OK\r\nX: y\r\n z\r\nContent-Length: 2\r\n\r\nok"), 0 },
-		{ STR("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), 0 },
-		{ STR("HTTP/1.1 2 0 OK\r\nContent-Length: 2\r\n\r\nok"), 0 },
-		{ STR("HTTP/1.1 20 OK\r\nContent-Length: 2\r\n\r\nok"), 0 },
-		{ STR("HTTP/2 200\r\nContent-Length: 2\r\n\r\nok"), 0 },
-		{ STR("SSH-2.0-OpenSSH\r\n"), 0 },
-		{ STR("\x15\x03\x01\x00\x02\x02\x46"), 0 },
-		{ STR(""), 0 },
+		  0, false },
+		{ STR("HTTP/1.1 200 OK\nContent-Length: 2\n\nok"), 0, false },
+		{ STR("HTTP/1.1 200 OK\r\nX: y\r\n z\r\nContent-Length: 2\r\n\r\nok"), 0, false },
+		{ STR("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), 0,
+		  false },
+		{ STR("HTTP/1.1 2 0 OK\r\nContent-Length: 2\r\n\r\nok"), 0, false },
+		{ STR("HTTP/1.1 20 OK\r\nContent-Length: 2\r\n\r\nok"), 0, false },
+		{ STR("HTTP/2 200\r\nContent-Length: 2\r\n\r\nok"), 0, false },
+		{ STR("SSH-2.0-OpenSSH\r\n"), 0, false },
+		{ STR("\x15\x03\x01\x00\x02\x02\x46"), 0, false },
+		{ STR(""), 0, false },
 	};
 	struct arena a = { 0 };
 
@@ -445,7 +454,7 @@ static void test_bad_answers(void **state)
 		snprintf(url, sizeof(url), "http://127.0.0.1:%d/", port);
 		c = client(url, NULL);
 		if (post(c, &a, &out) != (rows[i].status ? HTTP_ANSWERED : HTTP_UNKNOWN) ||
-		    out.status != rows[i].status)
+		    out.status != rows[i].status || (http_client_fd(c) >= 0) != rows[i].kept)
 			fail_msg("row %zu: %d %d %s", i, out.fate, out.status, out.why);
 		http_client_free(c);
 		pthread_join(thread, NULL);

@@ -83,6 +83,8 @@ static const struct row rows[] = {
 	ROW("a negative length", 400, "POST / HTTP/1.1\r\n" HOST "Content-Length: -1\r\n\r\n"),
 	ROW("a signed length", 400, "POST / HTTP/1.1\r\n" HOST "Content-Length: +5\r\n\r\nhello"),
 	ROW("a length in hex", 400, "POST / HTTP/1.1\r\n" HOST "Content-Length: 0x5\r\n\r\nhello"),
+	ROW("a length of 19 digits", 400,
+	    "POST / HTTP/1.1\r\n" HOST "Content-Length: 0000000000000000005\r\n\r\nhello"),
 	ROW("an empty length", 400, "POST / HTTP/1.1\r\n" HOST "Content-Length:\r\n\r\n"),
 	ROW("a length with a space", 400, "POST / HTTP/1.1\r\n" HOST "Content-Length: 1 0\r\n\r\n"),
 	ROW("a length beyond 64 bits", 400,
@@ -106,6 +108,9 @@ static const struct row rows[] = {
 	ROW("identity", 400, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: identity\r\n\r\n"),
 	ROW("gzip, chunked", 501,
 	    "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
+	ROW("chunked, gzip", 400,
+	    "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked, gzip\r\n\r\n"),
+	ROW("an empty encoding", 400, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding:\r\n\r\n"),
 	ROW("xchunked", 400, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n"),
 	ROW("chunked in quotes", 400,
 	    "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: \"chunked\"\r\n\r\n"),
@@ -131,6 +136,8 @@ static const struct row rows[] = {
 	ROW("a folded trailer", 400, CHUNKED "0\r\n folded\r\n\r\n"),
 	ROW("a trailer with a space", 400, CHUNKED "0\r\nX : y\r\n\r\n"),
 	ROW("bare LF behind a trailer", 400, CHUNKED "0\r\nX: y\n\r\n"),
+	ROW("a length behind chunks", 400, CHUNKED "0\r\nContent-Length: 5\r\n\r\nhello"),
+	ROW("an encoding behind chunks", 400, CHUNKED "0\r\nTransfer-encoding: x\r\n\r\n"),
 	/* other protocols */
 	ROW("an upgrade", 501,
 	    "GET / HTTP/1.1\r\n" HOST "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"),
@@ -151,6 +158,11 @@ static const struct row good[] = {
 	    "\r\nPOST /e HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello"),
 	ROW("a length with spaces around", 200,
 	    "POST /e HTTP/1.1\r\n" HOST "Content-Length: \t5 \r\n\r\nhello"),
+	ROW("a length with zeros", 200,
+	    "POST /e HTTP/1.1\r\n" HOST "Content-Length: 005\r\n\r\nhello"),
+	ROW("a header that begins like an encoding", 200,
+	    "POST /e HTTP/1.1\r\n" HOST
+	    "Transfer-Encoding-X: chunked\r\nContent-Length: 5\r\n\r\nhello"),
 	ROW("a value beyond ASCII", 200,
 	    "POST /e HTTP/1.1\r\n" HOST "X: \xc3\xa9\r\nContent-Length: 5\r\n\r\nhello"),
 };
@@ -261,6 +273,21 @@ static void test_good(void **state)
 	harness_end(h);
 }
 
+/* Zeros are no body: the answer comes without another byte. */
+static void test_zero_length(void **state)
+{
+	struct harness *h = start();
+	char body[256];
+	int fd = dial(h);
+
+	(void)state;
+	say(fd, STR("POST /e HTTP/1.1\r\n" HOST "Content-Length: 00\r\n\r\n"));
+	assert_int_equal(hear_answer(fd, body, sizeof(body)), 200);
+	assert_string_equal(body, "POST /e [] ");
+	close(fd);
+	harness_end(h);
+}
+
 /* ---- sizes */
 
 /* `before`, n times x, `after` */
@@ -320,9 +347,9 @@ static void test_oversized(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),     cmocka_unit_test(test_nothing_behind),
-		cmocka_unit_test(test_bytewise),  cmocka_unit_test(test_good),
-		cmocka_unit_test(test_oversized),
+		cmocka_unit_test(test_table),       cmocka_unit_test(test_nothing_behind),
+		cmocka_unit_test(test_bytewise),    cmocka_unit_test(test_good),
+		cmocka_unit_test(test_zero_length), cmocka_unit_test(test_oversized),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
