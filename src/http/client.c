@@ -493,12 +493,11 @@ enum http_fate http_call(struct http_client *c, const char *method, const char *
 
 /* ---- feeds */
 
-static bool keep_text(struct str piece, void *ctx)
+static void keep_text(struct str piece, void *ctx)
 {
 	struct http_client *c = ctx;
 
 	buf_adds(&c->text, piece);
-	return true;
 }
 
 enum http_fate http_feed_start(struct http_client *c, const char *method, const char *target,

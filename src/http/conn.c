@@ -132,20 +132,6 @@ static void finish(struct conn *c)
 
 /* ---- requests */
 
-static bool upload_piece(struct str piece, void *ctx)
-{
-	struct conn *c = ctx;
-	struct http_exchange *x = c->x;
-	bool more;
-
-	if (!x || !x->upload_fn)
-		return true;
-	more = x->upload_fn(x, piece, x->upload_ctx);
-	if (c->x == x) /* else the handler has ended it */
-		x->paused = !more;
-	return more;
-}
-
 static void hand_over(struct conn *c)
 {
 	struct http_exchange *x = c->x;
@@ -160,8 +146,8 @@ static void hand_over(struct conn *c)
 		c->s->options.calls.on_request(x, c->s->options.calls.ctx);
 }
 
-/* The headers are complete. Returns false if the request was answered or refused. */
-static bool begin_body(struct conn *c)
+/* The headers are complete. */
+static void begin_body(struct conn *c)
 {
 	struct http_exchange *x;
 
@@ -173,25 +159,16 @@ static bool begin_body(struct conn *c)
 	if (c->s->options.calls.on_head)
 		c->s->options.calls.on_head(x, c->s->options.calls.ctx);
 	if (c->dead || c->x != x || c->phase != PHASE_BODY)
-		return false;
-	if (x->upload_fn) {
-		c->parse.sink = upload_piece;
-		c->parse.sink_ctx = c;
-	}
+		return;
 	if (c->parse.state == PARSE_DONE)
-		return true;
-	if (!parse_body_fits(&c->parse)) {
+		return;
+	if (!parse_body_fits(&c->parse))
 		exchange_refuse(c, c->parse.status, c->parse.reason);
-		return false;
-	}
-	if (conn_lacks_body(c) &&
-	    !admit_body(c, c->parse.left ? c->parse.left : c->parse.body_max)) {
+	else if (conn_lacks_body(c) &&
+		 !admit_body(c, c->parse.left ? c->parse.left : c->parse.body_max))
 		exchange_refuse(c, 429, "this token sends too many long bodies at once");
-		return false;
-	}
-	if (c->parse.expects_continue && !evbuffer_get_length(bufferevent_get_input(c->bev)))
+	else if (c->parse.expects_continue && !evbuffer_get_length(bufferevent_get_input(c->bev)))
 		conn_write(c, "HTTP/1.1 100 Continue\r\n\r\n", 25);
-	return true;
 }
 
 static void begin_head(struct conn *c)
@@ -217,19 +194,11 @@ static void feed(struct conn *c)
 		begin_head(c);
 	was_head = c->phase == PHASE_HEAD;
 	taken = parse_feed(&c->parse, v.iov_base, v.iov_len);
-	if (c->dead) /* by the handler of an upload */
-		return;
 	evbuffer_drain(in, taken);
-	if (c->phase >= PHASE_FLUSH) /* the handler of an upload has answered already */
-		return;
-	if (c->parse.state == PARSE_BAD) {
+	if (c->parse.state == PARSE_BAD)
 		exchange_refuse(c, c->parse.status, c->parse.reason);
-		return;
-	}
-	if (was_head && c->parse.state != PARSE_HEAD && !begin_body(c))
-		return;
-	if (c->phase == PHASE_BODY && c->x->upload_fn && !c->x->paused)
-		limit(c, limits(c)->body_ms);
+	else if (was_head && c->parse.state != PARSE_HEAD)
+		begin_body(c);
 }
 
 /* Returns true if there may be more to do. */
@@ -241,10 +210,6 @@ static bool step(struct conn *c)
 		evbuffer_drain(in, evbuffer_get_length(in));
 	if (c->phase >= PHASE_ANSWER)
 		return false;
-	if (c->phase == PHASE_BODY && c->x->paused) {
-		unlimit(c);
-		return false;
-	}
 	if (c->phase == PHASE_BODY && c->parse.state == PARSE_DONE) {
 		hand_over(c);
 		return true;
@@ -275,12 +240,6 @@ void conn_work(struct conn *c)
 	c->working = false;
 	if (c->dead)
 		conn_free(c);
-}
-
-void conn_resume(struct conn *c)
-{
-	limit(c, limits(c)->body_ms);
-	conn_work(c);
 }
 
 void conn_keep(struct conn *c)
@@ -314,7 +273,6 @@ void conn_answered(struct conn *c)
 		return;
 	}
 	parse_next(&c->parse);
-	c->parse.sink = NULL;
 	c->phase = PHASE_IDLE;
 	bufferevent_setwatermark(c->bev, EV_WRITE, 0, 0);
 	limit(c, idle_limit(c));

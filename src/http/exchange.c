@@ -335,13 +335,9 @@ void exchange_refuse(struct conn *c, int status, const char *reason)
 	buf_free(&out);
 	c->x = NULL;
 	c->reuse = false;
-	c->working = true; /* the handler of an upload may end it now */
-	if (x && x->owned) {
-		x->c = NULL;
-		exchange_gone(x);
-	} else if (x) {
+	c->working = true; /* conn_close() must not free it here */
+	if (x)
 		exchange_free(x);
-	}
 	conn_answered(c);
 	c->working = was_working;
 	if (!was_working)
@@ -421,28 +417,12 @@ void http_stream_end(struct http_exchange *x)
 	end(x, x->c ? x->status : 0);
 }
 
-/* ---- uploads, and what the handler asks */
+/* ---- what the handler asks */
 
 void http_body_max(struct http_exchange *x, uint64_t max)
 {
 	if (x->c && !x->complete)
 		x->c->parse.body_max = max;
-}
-
-void http_upload(struct http_exchange *x,
-		 bool (*fn)(struct http_exchange *x, struct str piece, void *ctx), void *ctx)
-{
-	x->upload_fn = fn;
-	x->upload_ctx = ctx;
-	x->owned = true;
-}
-
-void http_upload_resume(struct http_exchange *x)
-{
-	if (!x->c || !x->paused)
-		return;
-	x->paused = false;
-	conn_resume(x->c);
 }
 
 const struct http_request *http_request_of(const struct http_exchange *x)
@@ -453,16 +433,6 @@ const struct http_request *http_request_of(const struct http_exchange *x)
 struct http_server *http_server_of(const struct http_exchange *x)
 {
 	return x->s;
-}
-
-void http_set_user(struct http_exchange *x, void *user)
-{
-	x->user = user;
-}
-
-void *http_user(const struct http_exchange *x)
-{
-	return x->user;
 }
 
 void http_on_gone(struct http_exchange *x, void (*fn)(struct http_exchange *x, void *ctx),

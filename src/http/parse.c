@@ -31,7 +31,7 @@ void parse_next(struct parse *m)
 	m->reason = NULL;
 	m->method = m->target = m->host = str_n(NULL, 0);
 	m->headers = (struct http_headers){ NULL, 0 };
-	m->keep_alive = m->expects_continue = m->has_body = m->skipped = m->paused = false;
+	m->keep_alive = m->expects_continue = m->has_body = m->skipped = false;
 	m->framing = 0;
 	m->left = m->taken = 0;
 	m->trailer = m->chunk_used = 0;
@@ -44,11 +44,6 @@ void parse_free(struct parse *m)
 	buf_free(&m->body);
 	free(m->list);
 	m->list = NULL;
-}
-
-bool parse_begun(const struct parse *m)
-{
-	return m->state != PARSE_HEAD || m->head.n || m->skipped;
 }
 
 /* ---- the head, line by line */

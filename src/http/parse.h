@@ -22,8 +22,7 @@ struct parse_limits {
 struct parse {
 	/* set by the caller between messages, or at PARSE_BODY */
 	uint64_t body_max;
-	bool (*sink)(struct str piece, void *ctx); /* gets the body instead of `body`; false: stop
-						      feeding for now */
+	void (*sink)(struct str piece, void *ctx); /* gets the body instead of `body` */
 	void *sink_ctx;
 	bool bodyless; /* the answer to HEAD */
 
@@ -42,8 +41,7 @@ struct parse {
 	size_t room, line; /* where the current line of the head begins */
 	bool answers;      /* parses answers, not requests */
 	bool skipped;      /* one empty line before a request */
-	bool paused;
-	int framing; /* enum framing in parse_body.c */
+	int framing;       /* enum framing in parse_body.c */
 	uint64_t left;
 	uint64_t taken; /* bytes of the body */
 	size_t trailer;
@@ -60,8 +58,6 @@ void parse_next(struct parse *m);
 size_t parse_feed(struct parse *m, const char *p, size_t n);
 /* At PARSE_BODY: is the length that the headers give within body_max? Otherwise PARSE_BAD. */
 bool parse_body_fits(struct parse *m);
-/* Has the message begun? */
-bool parse_begun(const struct parse *m);
 
 /* Between the parts of the parser. */
 void parse_refuse(struct parse *m, int status, const char *reason);

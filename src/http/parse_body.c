@@ -42,10 +42,10 @@ static size_t take_data(struct parse *m, const char *p, size_t n)
 	if (n > m->left)
 		n = (size_t)m->left;
 	m->left -= n;
-	if (!m->sink)
+	if (m->sink)
+		m->sink(str_n(p, n), m->sink_ctx);
+	else
 		buf_add(&m->body, p, n);
-	else if (!m->sink(str_n(p, n), m->sink_ctx))
-		m->paused = true;
 	if (m->left)
 		return n;
 	if (m->framing == LENGTH)
@@ -142,10 +142,9 @@ size_t parse_body(struct parse *m, const char *p, size_t n)
 {
 	size_t at = 0;
 
-	m->paused = false;
 	if (m->framing == LENGTH && !parse_body_fits(m))
 		return 0;
-	while (at < n && m->state == PARSE_BODY && !m->paused) {
+	while (at < n && m->state == PARSE_BODY) {
 		if (m->framing == LENGTH || m->framing == CHUNK_DATA)
 			at += take_data(m, p + at, n - at);
 		else if (m->framing == CHUNK_END)

@@ -107,17 +107,14 @@ struct http_exchange {
 	struct buf head, body;
 	struct http_header *list;
 	char address[INET6_ADDRSTRLEN];
-	void *user;
 	void (*gone_fn)(struct http_exchange *x, void *ctx);
 	void *gone_ctx;
 	void (*room_fn)(struct http_exchange *x, void *ctx);
 	void *room_ctx;
 	size_t room_below;
-	bool (*upload_fn)(struct http_exchange *x, struct str piece, void *ctx);
-	void *upload_ctx;
 	struct http_party *body_party; /* the caller that its body counts for; NULL: none */
 	uint64_t body_length;
-	bool gone, owned, streaming, close_after, complete, paused;
+	bool gone, owned, streaming, close_after, complete;
 	int status;
 	size_t bytes;
 };
@@ -134,8 +131,6 @@ void conn_answered(struct conn *c);
 void conn_keep(struct conn *c);
 /* Is the body of the request, whose head is complete, not yet in the input? */
 bool conn_lacks_body(const struct conn *c);
-/* The handler of an upload takes more. */
-void conn_resume(struct conn *c);
 void conn_write(struct conn *c, const char *p, size_t n);
 size_t conn_unsent(const struct conn *c);
 /* Closes idle connections, and makes the others close after their answer. */

@@ -6,7 +6,7 @@
  * http_server_post(), which any thread may make. All callbacks run in that thread and must not
  * block.
  *
- * An exchange is one request and its answer. From on_request() or http_upload() on it belongs to the
+ * An exchange is one request and its answer. From on_request() or http_keep() on it belongs to the
  * handler, which ends it exactly once, with http_reply(), http_refuse(), http_stream_end() or
  * http_drop(): at once or later, and also when the peer is gone or the server was freed. Answers to
  * a peer that is gone are discarded. Requests that a peer pipelines are handled one after the other.
@@ -30,7 +30,7 @@ struct http_limits {
 	size_t body_max;         /* bytes of the body: 413 */
 	size_t header_count_max; /* 431 */
 	int64_t head_ms;         /* from the first byte (or accept) to the last header: 408 */
-	int64_t body_ms;         /* for the whole body; for an upload: without progress: 408 */
+	int64_t body_ms;         /* for the whole body: 408 */
 	int64_t write_ms;        /* without progress of an answer: the peer is dropped */
 	int64_t idle_ms; /* between requests: the connection is closed; unauthenticated: at most head_ms */
 	size_t connections_max;     /* authenticated ones: see http_authenticate() */
@@ -52,7 +52,7 @@ struct http_request {
 	struct str query;  /* behind '?', still %-encoded; empty if none */
 	struct str host;   /* the one Host header, with its port */
 	struct http_headers headers;
-	struct str body; /* empty in on_head() and for uploads; followed by a NUL */
+	struct str body; /* empty in on_head(); followed by a NUL */
 	struct str
 		address; /* of the peer, without port: "127.0.0.1", "::1"; "unix" for a socket file */
 	bool local;      /* a Unix socket: uid and pid are those of the peer */
@@ -66,7 +66,7 @@ struct http_calls {
 	/* The request is complete. */
 	void (*on_request)(struct http_exchange *x, void *ctx);
 	/* Optional: the headers are complete, the body is not yet read. May end the exchange
-	 * (refuse it), raise the limit of the body, or make it an upload. */
+	 * (refuse it), or raise the limit of the body. */
 	void (*on_head)(struct http_exchange *x, void *ctx);
 	/* Optional: writes the body of a refusal that the server makes itself. Without it:
 	 * {"ok":false,"error":{"message":REASON}} */
@@ -141,9 +141,6 @@ const struct http_request *http_request_of(const struct http_exchange *x);
 struct http_server *http_server_of(const struct http_exchange *x); /* NULL: it was freed */
 /* The address of this side of the connection: see proof.h. false: it has none. */
 bool http_own_address(const struct http_exchange *x, char text[PROOF_ADDRESS_LEN]);
-/* The handler's own pointer. */
-void http_set_user(struct http_exchange *x, void *user);
-void *http_user(const struct http_exchange *x);
 
 /* Calls fn once if the peer closes its side (or is dropped) before the exchange ends; at once, before
  * it returns, if that has happened already. The handler must still end the exchange; a parked wait is
@@ -204,11 +201,6 @@ bool http_arriving(const struct http_exchange *x);
 
 /* Another limit for the body of this request. */
 void http_body_max(struct http_exchange *x, uint64_t max);
-/* Makes the body an upload: fn gets it in pieces and the request's body stays empty. fn returns
- * false to pause the peer until http_upload_resume(). on_request() comes after the last piece. */
-void http_upload(struct http_exchange *x,
-		 bool (*fn)(struct http_exchange *x, struct str piece, void *ctx), void *ctx);
-void http_upload_resume(struct http_exchange *x);
 
 /* ---- counters, since the start unless they say otherwise */
 

@@ -174,40 +174,13 @@ static void on_request(struct http_exchange *x, void *ctx)
 		echo(x);
 }
 
-static void resume(void *ctx)
-{
-	http_upload_resume(ctx);
-}
-
-/* Every second piece pauses the peer for a moment. */
-static bool upload_piece(struct http_exchange *x, struct str piece, void *ctx)
-{
-	struct harness *h = ctx;
-
-	h->tally.upload_bytes += piece.n;
-	if (++h->tally.uploads % 2)
-		return true;
-	http_server_post(http_server_of(x), resume, x);
-	return false;
-}
-
-static void upload_gone(struct http_exchange *x, void *ctx)
-{
-	struct harness *h = ctx;
-
-	h->tally.gone++;
-	http_drop(x);
-}
-
 static void on_head(struct http_exchange *x, void *ctx)
 {
 	struct harness *h = *(struct harness **)ctx;
 	struct str path = http_request_of(x)->path;
 
-	if (str_is(path, "/upload") || str_is(path, "/upload-gone")) {
+	if (str_is(path, "/large")) {
 		http_body_max(x, 64 << 20);
-		http_upload(x, upload_piece, h);
-		http_on_gone(x, upload_gone, h);
 	} else if (str_is(path, "/never")) {
 		http_refuse(x, 404, "there is nothing here");
 	} else if (str_is(path, "/later") && http_arriving(x)) {

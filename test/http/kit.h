@@ -23,8 +23,8 @@
 #define PATIENCE 30000 /* ms until a test gives up on an event that must come */
 
 struct tally {
-	int parked, gone, uploads, logged; /* seen by the handlers */
-	size_t upload_bytes, flooded;
+	int parked, gone, logged; /* seen by the handlers */
+	size_t flooded;
 	int last_status;
 };
 
