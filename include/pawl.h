@@ -68,7 +68,7 @@ enum pawl_code {
 
 /* The name of a code, such as "LOST_LOCK"; "" if the code is unknown. */
 PAWL_API const char *pawl_code_name(int code);
-/* "0.1.0" */
+/* "0.2.0" */
 PAWL_API const char *pawl_version(void);
 
 /* --- a queue --------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 #include "cmd/command.h"
 
 #ifndef PAWL_VERSION
-#define PAWL_VERSION "0.1.0"
+#define PAWL_VERSION "0.2.0-dev"
 #endif
 
 static enum result run(struct session *s, struct args *a, struct reply *out)

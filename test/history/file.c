@@ -22,7 +22,7 @@ static int enter(void **state)
 	return folder_enter(state) ? 0 : -1;
 }
 
-static const struct history_head head = { .pawl = { "0.1.0", 5 },
+static const struct history_head head = { .pawl = { "0.2.0", 5 },
 					  .store = { "mem", 3 },
 					  .seed = 42,
 					  .agents = 2,

@@ -16,7 +16,7 @@
 
 #include "proof/check/check.h"
 
-#define HEAD_BEGIN "{\"pawl_history\":1,\"pawl\":\"0.1.0\",\"store\":"
+#define HEAD_BEGIN "{\"pawl_history\":1,\"pawl\":\"0.2.0\",\"store\":"
 #define HEAD_REST                                                                       \
 	",\"seed\":7,\"agents\":2,"                                                     \
 	"\"tasks\":1,\"policy\":{\"lease\":100,\"lease_min\":1,\"lease_max\":86400000," \

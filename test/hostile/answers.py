@@ -170,7 +170,7 @@ def pack_answer(a):
 
 
 def facts():
-    return {1: NOW, 3: 2, 4: "0.1.0", 5: CLAIMED or UUID, 6: "me", 7: "*", 8: "default", 9: 900_000, 10: 1000, 11: 86_400_000, 12: 900_000, 13: 3}
+    return {1: NOW, 3: 2, 4: "0.2.0", 5: CLAIMED or UUID, 6: "me", 7: "*", 8: "default", 9: 900_000, 10: 1000, 11: 86_400_000, 12: 900_000, 13: 3}
 
 
 def health():

@@ -22,7 +22,7 @@ one() {
 	one share/fish/vendor_completions.d/pawl.fish
 	one include/pawl.h
 	one libpawl.a
-	one libpawl.so.0.1.0
+	one libpawl.so.0.2.0
 	one pkgconfig/pawl.pc
 	one lib/systemd/system/pawl.service
 	one lib/systemd/system/pawl.socket

@@ -8,7 +8,7 @@
 #include "format/task.h"
 
 #ifndef PAWL_VERSION
-#define PAWL_VERSION "0.1.0"
+#define PAWL_VERSION "0.2.0-dev"
 #endif
 
 #define RESULT(name, exit, http, text) \

@@ -7,7 +7,7 @@
 #include "core/role.h"
 
 #ifndef PAWL_VERSION
-#define PAWL_VERSION "0.1.0"
+#define PAWL_VERSION "0.2.0-dev"
 #endif
 
 static json_t *words(const struct param *p)
