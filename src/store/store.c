@@ -101,9 +101,10 @@ const char *store_fault_name(int fault)
 		[-STORE_CORRUPT] = "corrupt",
 		[-STORE_UNSUPPORTED] = "unsupported",
 		[-STORE_MOVED] = "moved",
+		[-STORE_OLDER] = "older",
 	};
 
-	return fault < 0 && fault >= STORE_MOVED ? names[-fault] : NULL;
+	return fault < 0 && fault >= STORE_OLDER ? names[-fault] : NULL;
 }
 
 int store_fail(const struct store_env *env, int fault, const char *hint, const char *fmt, ...)
@@ -118,6 +119,16 @@ int store_fail(const struct store_env *env, int fault, const char *hint, const c
 	va_end(ap);
 	snprintf(err->hint, sizeof(err->hint), "%s", hint ? hint : "");
 	return fault;
+}
+
+int store_fail_older(const struct store_env *env, const char *place)
+{
+	return store_fail(
+		env, STORE_OLDER,
+		"export the tasks with that pawl (pawl export -o tasks.json) and move the old data "
+		"away; then run pawl init and pawl import tasks.json",
+		"%s was written by an older pawl (0.1), whose data this version does not read",
+		place);
 }
 
 int store_may_write(const struct store_env *env, const char *place, bool inside)

@@ -40,7 +40,8 @@ enum store_fault {
 	STORE_NEWER = -8,        /* a newer pawl wrote the data */
 	STORE_CORRUPT = -9,      /* damaged data */
 	STORE_UNSUPPORTED = -10, /* a URI, a file system or a module that this build cannot serve */
-	STORE_MOVED = -11 /* replaced during the read: the caller reads again from the start */
+	STORE_MOVED = -11, /* replaced during the read: the caller reads again from the start */
+	STORE_OLDER = -12  /* an older pawl wrote the data, and this one does not read them */
 };
 
 const char *store_fault_name(int fault); /* "busy" */
@@ -299,8 +300,8 @@ struct uri {
 struct store_ops {
 	const char *scheme;
 	/* STORE_CREATE also makes a missing place, schema or queue, and changes nothing where all three
-	 * exist. The other modes migrate an older schema or refuse; they never create. No mode changes a place
-	 * that holds foreign, newer or damaged data. */
+	 * exist. The other modes never create. No mode changes a place that holds foreign, older, newer or damaged
+	 * data. */
 	int (*open)(struct store **out, const struct uri *uri, const struct store_env *env);
 	void (*close)(struct store *s);
 	/* The store's clock, ms since 1970. It advances evenly even if someone sets the wall clock. */
@@ -385,6 +386,8 @@ struct str uri_param(const struct uri *u, const char *name); /* empty: it has no
 /* Fills in env->err and returns `fault`. */
 int store_fail(const struct store_env *env, int fault, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* Refuses data that an older pawl wrote, and says how to bring its tasks over. place: the file, folder or schema. */
+int store_fail_older(const struct store_env *env, const char *place);
 /* Refuses a write to a store that was opened for reading, and a change inside a scan or a change (`inside`). */
 int store_may_write(const struct store_env *env, const char *place, bool inside);
 /* A name as one word of a shell command, for hints: quoted if necessary. */

@@ -102,6 +102,16 @@ for_nobody() {
 	complains "newer" || says newer
 }
 
+@test "an older schema: the message says how to bring the tasks over" {
+	needs sqlite3
+	queue
+	settle
+	sqlite3 "$db" 'PRAGMA user_version=2'
+	left_alone "older pawl (0.1)"
+	call 40 list
+	complains "pawl export -o tasks.json" "pawl init" "pawl import tasks.json"
+}
+
 @test "cut off at its end" {
 	needs sqlite3
 	queue

@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include "base/os.h"
-#include "store/sqlite/sqlite.h"
 #include "format/answer.h"
 
 #define MINUTE INT64_C(60000)
@@ -156,8 +155,6 @@ const struct operation operations[] = {
 	{ .name = "next", .mode = STORE_READ, .fill = fill_next },
 	{ .name = "check", .what = DO_CHECK, .mode = STORE_READ },
 	{ .name = "close", .what = DO_CLOSE, .mode = STORE_WRITE },
-	{ .name = "migrate", .what = DO_OPEN, .mode = STORE_WRITE, .newer = true },
-	{ .name = "migrate to read", .what = DO_OPEN, .mode = STORE_READ, .newer = true },
 };
 const size_t n_operations = sizeof(operations) / sizeof(*operations);
 
@@ -205,11 +202,6 @@ void scene_begin(const char *dir)
 	tzset(); /* libc reads a file for this once; that is not the store's call */
 }
 
-bool scene_has(const struct operation *op)
-{
-	return !op->newer || !on_files; /* files: has had only one layout so far */
-}
-
 enum result scene_open(struct queue **q, enum store_mode mode, struct answer *ans, struct arena *a)
 {
 	struct queue_config config = { .uri = str_c(uri),
@@ -218,20 +210,6 @@ enum result scene_open(struct queue **q, enum store_mode mode, struct answer *an
 				       .opt.who = STR("fault test") };
 
 	return queue_open(q, &config, mode, ans, a);
-}
-
-void scene_layout(const struct operation *op)
-{
-	static const char *steps[8];
-	static struct sq_layout newer;
-	static const struct sq_layout *usual;
-
-	if (!usual)
-		usual = sq_layout;
-	memcpy(steps, usual->steps, (size_t)usual->version * sizeof(*steps));
-	steps[usual->version] = "ALTER TABLE record ADD COLUMN later;UPDATE record SET later=rev";
-	newer = (struct sq_layout){ steps, usual->version + 1, usual->whole };
-	sq_layout = op->newer ? &newer : usual;
 }
 
 /* --- the queue ----------------------------------------------------------------------------------- */
@@ -290,7 +268,6 @@ static void write_much(struct queue *q)
 
 static void make(const struct operation *op)
 {
-	static const struct operation usual;
 	struct arena a = { 0 };
 	struct answer ans = { 0 };
 	struct queue *q;
@@ -298,7 +275,6 @@ static void make(const struct operation *op)
 	now_ms = BEGIN;
 	tree_clear(folder);
 	if (!op->from_nothing) {
-		scene_layout(&usual);
 		scene_boot("earlier");
 		CHECK(scene_open(&q, STORE_CREATE, &ans, &a) == SUCCESS, "%.*s", STRF(ans.message));
 		for (int i = 1; i <= 8; i++)

@@ -18,7 +18,6 @@ struct operation {
 	void (*fill)(struct request *rq); /* for DO_CALL */
 	bool from_nothing;                /* the queue does not exist yet */
 	bool long_log;                    /* the store must clean up first */
-	bool newer;                       /* the layout must be migrated */
 };
 
 extern const struct operation operations[];
@@ -26,13 +25,9 @@ extern const size_t n_operations;
 
 /* Uses PAWL_TEST_STORE, or SQLite; "{dir}" in it is `dir`. */
 void scene_begin(const char *dir);
-/* Does the store under test have this operation? */
-bool scene_has(const struct operation *op);
 /* Makes the initial state of the operation; restores it. */
 void scene_make(const struct operation *op, struct tree *out);
 void scene_restore(const struct operation *op, const struct tree *t);
-/* Sets, for this process, the layout that the operation needs. */
-void scene_layout(const struct operation *op);
 enum result scene_open(struct queue **q, enum store_mode mode, struct answer *ans, struct arena *a);
 /* *q is the handle that it opens or closes. */
 void scene_do(const struct operation *op, struct queue **q, struct answer *ans, struct arena *a);

@@ -85,11 +85,12 @@ static void check_state(int rc, const struct sq_header *h, const struct store_er
 {
 	CHECK(rc == err->fault && !rc == !err->text[0]);
 	if (rc < 0) {
-		CHECK(rc == STORE_CORRUPT || rc == STORE_FOREIGN || rc == STORE_NEWER);
+		CHECK(rc == STORE_CORRUPT || rc == STORE_FOREIGN || rc == STORE_NEWER ||
+		      rc == STORE_OLDER);
 	} else if (h->state == SQ_OURS) {
 		CHECK(str_starts(before, STR("SQLite format 3\0")) && before.n >= 512);
 		CHECK(memcmp(before.p + 68, "pawl", 4) == 0);
-		CHECK(h->version > 0 && h->version <= sq_layout->version);
+		CHECK(memcmp(before.p + 60, "\0\0\0\3", 4) == 0);
 	} else if (h->state == SQ_EMPTY) {
 		CHECK(only_zeros(before));
 	} else {

@@ -364,6 +364,24 @@ static void test_newer(void **state)
 	assert_non_null(strstr(err.text, "version 77"));
 }
 
+/* The file stays as it is, for the pawl that wrote it. */
+static void test_older(void **state)
+{
+	char *bytes;
+	struct str ours = our_bytes();
+
+	(void)state;
+	bytes = arena_cstr(&arena, ours);
+	for (char version = 1; version < SQ_VERSION; version++) {
+		bytes[60 + 3] = version; /* user_version */
+		only_this(str_n(bytes, ours.n));
+		refuse_all(STORE_OLDER, true);
+		assert_non_null(strstr(err.text, "older pawl"));
+		assert_non_null(strstr(err.hint, "pawl export -o tasks.json"));
+		assert_non_null(strstr(err.hint, "pawl import tasks.json"));
+	}
+}
+
 static void test_damaged(void **state)
 {
 	struct str ours = our_bytes();
@@ -519,131 +537,7 @@ static void test_network(void **state)
 	assert_non_null(strstr(sq_place_refusal("nfs"), "git:"));
 }
 
-/* --- versions ----------------------------------------------------------------------------------- */
-
-/* The present layout with one step more, or less. */
-static struct sq_layout layout_with(const char *step, const char *steps[8])
-{
-	int n = sq_layout->version;
-
-	memcpy(steps, sq_layout->steps, (size_t)n * sizeof(*steps));
-	steps[n] = step;
-	return (struct sq_layout){ steps, step ? n + 1 : n - 1, sq_layout->whole };
-}
-
-static void migrate(enum store_mode mode)
-{
-	const struct sq_layout *now = sq_layout;
-	const char *steps[8];
-	const struct sq_layout next = layout_with("ALTER TABLE record ADD COLUMN later;"
-						  "UPDATE record SET later=rev",
-						  steps);
-	struct store *s = open_ok(STORE_CREATE);
-
-	assert_int_equal(change(s, NULL), 0);
-	store_close(s);
-	sq_layout = &next;
-	s = open_ok(mode);
-	assert_true(number(s) == 1);
-	if (mode != STORE_READ)
-		assert_int_equal(change(s, NULL), 0);
-	store_close(s);
-	assert_true(ask("SELECT later FROM record") == 1);
-	assert_true(ask("PRAGMA user_version") == next.version);
-	sq_layout = now;
-	assert_int_equal(try_open(STORE_WRITE, 100, &s), STORE_NEWER);
-}
-
-/* As version 2 wrote it: a task that is held, one that nobody can read, a lock of the queue, a number, a log. */
-static const char of_an_older_pawl[] =
-	"INSERT INTO record(q,key,rev,lane,due,status,class_rank,priority,eligible_at,updated_at,created_at,id,holder,token,"
-	"labels,depends,hot)VALUES(1,'task/t1',7,2,5,3,3,2,5,1000,1000,'T1','ann',x'00',x'0101610103622263',x'01077461736b2f7432',"
-	"x'050106060106070104130572756e2d311801021a01062803616e6e2902766d2b02d00f2c07b0e0fea1fa9d73'),(1,'task/odd',1,NULL,0,2,3,2,0,1,1,'odd',NULL,NULL,'a text',x'ff',99),"
-	"(1,'lock/@test',1,NULL,0,NULL,0,0,0,0,0,'',NULL,NULL,NULL,NULL,x'2803626f621a01122c0102'),"
-	"(1,'meta/n',3,NULL,0,NULL,0,0,0,0,0,'',NULL,NULL,NULL,NULL,x'31');"
-	"INSERT INTO body SELECT rid,x'01025431020a61202274c3af746c652203c8017878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878"
-	"7878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878780a01610a036222630b0480f0b2520e027432170373756d'FROM record WHERE key='task/t1';"
-	"INSERT INTO body SELECT rid,x'ff'FROM record WHERE key='task/odd';"
-	"INSERT INTO link VALUES(1,'task/t2',1);UPDATE tally SET n=1 WHERE status IN(2,3);"
-	"INSERT INTO event VALUES(1,1,'task/t1',1000,x'0107636f6d6d656e74020254310303616e6e050568656c6c6f060106'),"
-	"(2,1,'',2000,x'ff'),(3,1,'',3000,'text');INSERT INTO queue VALUES(2,'other',4);INSERT INTO batch VALUES(1,8)";
-
-static int see_entry(const struct entry *e, void *ctx)
-{
-	struct buf *b = ctx;
-
-	buf_addf(b, "%.*s %zu ", STRF(e->cursor), e->data.n);
-	return 0;
-}
-
-static void make_older(const struct sq_layout *older)
-{
-	const struct sq_layout *now = sq_layout;
-
-	sq_layout = older;
-	store_close(open_ok(STORE_CREATE));
-	sq_layout = now;
-	run_sql(of_an_older_pawl);
-}
-
-static void see_migrated_task(struct store *s)
-{
-	struct record r;
-
-	assert_int_equal(s->ops->get(s, STR("task/t1"), &r, &arena), 0);
-	assert_true(r.rev == 7 && r.ix.due == 86400000 && r.ix.eligible_at == 5);
-	assert_int_equal(r.hot.n, 44);
-	assert_int_equal(r.body.n, 242);
-	assert_true(str_starts(r.body, STR("\1\2T1\2")));
-	assert_true(r.ix.labels.n == 2 && str_is(r.ix.labels.v[1], "b\"c"));
-	assert_true(r.ix.depends.n == 1 && str_is(r.ix.depends.v[0], "task/t2"));
-	assert_int_equal(s->ops->get(s, STR("task/odd"), &r, &arena), 0);
-	assert_true(r.hot.n == 0 && str_is(r.body, "\xff"));
-}
-
-static void test_migrate_older(void **state)
-{
-	const char *steps[8];
-	const struct sq_layout older = layout_with(NULL, steps);
-	struct buf seen = BUF_MAX(1000);
-	struct entry_query all = { 0 };
-	struct store *s;
-
-	(void)state;
-	make_older(&older);
-	s = open_ok(STORE_READ);
-	see_migrated_task(s);
-	assert_int_equal(s->ops->entries(s, &all, see_entry, &seen), 0);
-	assert_true(str_is(buf_str(&seen), "1 28 2 1 3 0 "));
-	store_close(s);
-	s = open_ok(STORE_WRITE);
-	assert_int_equal(change(s, NULL), 0);
-	assert_true(number(s) == 2);
-	store_close(s);
-	buf_free(&seen);
-	assert_true(ask("PRAGMA user_version") == sq_layout->version);
-	assert_true(ask("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'old%'") == 0);
-	assert_true(ask("SELECT id FROM batch") == 8);
-	assert_true(ask("SELECT floor FROM queue WHERE name='other'") == 4);
-	assert_true(ask("SELECT count(*) FROM link") == 1);
-	assert_true(
-		ask("SELECT count(*) FROM tasks WHERE id='T1' AND id_key='t11' AND title='a \"tïtle\"' AND "
-		    "length(description)=200 AND labels='[\"a\",\"b\\\"c\"]' AND depends='[\"t2\"]' AND "
-		    "due='1970-01-02' AND status='In Progress' AND class='Standard' AND summary='sum' AND "
-		    "acceptance='' AND fence=3 AND run='run-1' AND holder='ann' AND "
-		    "expires_at='9999-12-31T23:59:59.000Z' AND updated='1970-01-01T00:00:01.000Z'") ==
-		1);
-	assert_true(ask("SELECT count(*) FROM tasks WHERE id='odd' AND title='' AND labels='[]'") ==
-		    1);
-	assert_true(ask("SELECT live FROM locks WHERE task='T1' AND host='vm' AND holder='ann'") ==
-		    1);
-	assert_true(
-		ask("SELECT fence FROM locks WHERE task='@test' AND holder='bob' AND NOT live") ==
-		9);
-	assert_true(
-		ask("SELECT count(*) FROM events WHERE seq=1 AND kind='comment' AND task='T1' AND agent='ann' "
-		    "AND text='hello' AND at='1970-01-01T00:00:01.000Z'") == 1);
-}
+/* --- columns and versions ----------------------------------------------------------------------- */
 
 /* The tags in column.c are those of the task. */
 static void test_columns(void **state)
@@ -705,20 +599,9 @@ static void test_any_text_comes_back(void **state)
 	}
 }
 
-/* A process that has the database open while a newer pawl migrates it writes nothing more, and says why. */
-static void migrate_with(const struct sq_layout *layout)
+/* A process that has the database open while a newer pawl changes the schema writes nothing more, and says why. */
+static void test_newer_meanwhile(void **state)
 {
-	const struct sq_layout *now = sq_layout;
-
-	sq_layout = layout;
-	store_close(open_ok(STORE_WRITE));
-	sq_layout = now;
-}
-
-static void test_migrated_meanwhile(void **state)
-{
-	const char *steps[8];
-	struct sq_layout next = layout_with("CREATE TABLE more(x)", steps);
 	struct store *s = open_ok(STORE_CREATE), *reader;
 	struct record r;
 
@@ -726,46 +609,13 @@ static void test_migrated_meanwhile(void **state)
 	assert_int_equal(change(s, NULL), 0);
 	reader = open_ok(STORE_READ);
 	assert_true(number(reader) == 1);
-	migrate_with(&next);
+	run_sql("CREATE TABLE more(x);PRAGMA user_version=9999");
 	assert_int_equal(change(s, NULL), STORE_NEWER);
-	steps[next.version++] = "ALTER TABLE body RENAME COLUMN summary TO more";
-	migrate_with(&next);
+	run_sql("ALTER TABLE body RENAME COLUMN summary TO more");
 	assert_int_equal(reader->ops->get(reader, STR("meta/n"), &r, &arena), STORE_NEWER);
 	store_close(reader);
 	store_close(s);
 	assert_true(ask("SELECT count(*) FROM event") == 1);
-}
-
-static void test_migrate_write(void **state)
-{
-	(void)state;
-	migrate(STORE_WRITE);
-}
-
-static void test_migrate_read(void **state)
-{
-	(void)state;
-	migrate(STORE_READ);
-}
-
-static void test_migration_fails(void **state)
-{
-	const struct sq_layout *now = sq_layout;
-	const char *steps[8];
-	const struct sq_layout next =
-		layout_with("ALTER TABLE record ADD COLUMN later;SELECT no_such()", steps);
-	struct store *s = open_ok(STORE_CREATE);
-
-	(void)state;
-	assert_int_equal(change(s, NULL), 0);
-	store_close(s);
-	sq_layout = &next;
-	assert_true(try_open(STORE_WRITE, 100, &s) < 0);
-	sq_layout = now;
-	s = open_ok(STORE_WRITE);
-	assert_int_equal(change(s, NULL), 0);
-	assert_true(number(s) == 2);
-	store_close(s);
 }
 
 /* --- dying in the commit ------------------------------------------------------------------------ */
@@ -1949,6 +1799,7 @@ int main(void)
 		T(test_not_sqlite),
 		T(test_other_program),
 		T(test_newer),
+		T(test_older),
 		T(test_damaged),
 		T(test_grows_meanwhile),
 		T(test_cut_with_wal),
@@ -1957,14 +1808,10 @@ int main(void)
 		T(test_empty_file),
 		T(test_blank_file),
 		T(test_network),
-		T(test_migrate_write),
-		T(test_migrate_read),
-		T(test_migrate_older),
 		T(test_columns),
 		T(test_any_text_comes_back),
-		T(test_migrated_meanwhile),
+		T(test_newer_meanwhile),
 		T(test_dead_commit_stays_dead),
-		T(test_migration_fails),
 		T(test_stopped_writer),
 		T(test_foreign_lock),
 		T(test_bad_gate),

@@ -161,7 +161,7 @@ static void test_shared_files(void **state)
 		PIN(STORE_FULL, -2),        PIN(STORE_READONLY, -3), PIN(STORE_IO, -4),
 		PIN(STORE_UNREACHABLE, -5), PIN(STORE_ABSENT, -6),   PIN(STORE_FOREIGN, -7),
 		PIN(STORE_NEWER, -8),       PIN(STORE_CORRUPT, -9),  PIN(STORE_UNSUPPORTED, -10),
-		PIN(STORE_MOVED, -11),
+		PIN(STORE_MOVED, -11),      PIN(STORE_OLDER, -12),
 	};
 
 	(void)state;

@@ -114,7 +114,7 @@ void sq_bind_copies(sqlite3_stmt *st, int i, const struct record *r, struct aren
 	}
 }
 
-/* --- SQL functions, for the migration and for doctor ---------------------------------------------- */
+/* --- SQL functions, for doctor -------------------------------------------------------------------- */
 
 static struct str blob_of(sqlite3_value *v)
 {
@@ -173,57 +173,13 @@ static void sql_field(sqlite3_context *ctx, int n, sqlite3_value **v)
 		result_time(ctx, number);
 }
 
-/* split_text(bytes, i), split_entry(bytes, i): column i; with i = the number of columns, the rest. */
-static void sql_split(sqlite3_context *ctx, int argc, sqlite3_value **v)
-{
-	bool entry = sqlite3_user_data(ctx) != NULL;
-	size_t n = entry ? COLUMN_WORDS : COLUMN_TEXTS, i = (size_t)sqlite3_value_int(v[1]);
-	struct str columns[COLUMN_TEXTS + COLUMN_WORDS], out;
-	struct buf rest;
-
-	(void)argc;
-	if (sqlite3_value_type(v[0]) != SQLITE_BLOB && i == n) {
-		sqlite3_result_value(ctx, v[0]); /* pawl did not write it */
-		return;
-	}
-	column_split(entry ? column_entry_tags : column_text_tags, n,
-		     sqlite3_value_type(v[0]) == SQLITE_BLOB ? blob_of(v[0]) : STR(""), columns,
-		     &rest);
-	out = i < n ? columns[i] : buf_str(&rest);
-	if (out.n || !entry)
-		sqlite3_result_blob64(ctx, str_p(out), out.n, SQLITE_TRANSIENT);
-	buf_free(&rest);
-}
-
-/* list(bytes): a packed list as a JSON array. */
-static void sql_list(sqlite3_context *ctx, int argc, sqlite3_value **v)
-{
-	struct unpack u = { blob_of(v[0]) };
-	struct buf out = BUF_MAX(u.rest.n * 6 + 3);
-	struct str item;
-	uint8_t tag;
-
-	(void)argc;
-	for (int n = 0; unpack_next(&u, &tag, &item) > 0; n++) {
-		buf_addc(&out, n ? ',' : '[');
-		write_item(&out, item);
-	}
-	if (out.n)
-		buf_addc(&out, ']');
-	if (out.n)
-		sqlite3_result_blob64(ctx, out.p, out.n, SQLITE_TRANSIENT);
-	buf_free(&out);
-}
-
 static const struct {
 	const char *name;
 	void (*fn)(sqlite3_context *, int, sqlite3_value **);
 	int args;
-	bool flag;
 } functions[] = {
-	{ "id_key", sql_id_key, 1, false },    { "packed", sql_field, 3, false },
-	{ "split_text", sql_split, 2, false }, { "split_entry", sql_split, 2, true },
-	{ "list", sql_list, 1, false },
+	{ "id_key", sql_id_key, 1 },
+	{ "packed", sql_field, 3 },
 };
 
 void sq_functions(struct sq *s, bool on)
@@ -231,6 +187,5 @@ void sq_functions(struct sq *s, bool on)
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		sqlite3_create_function(s->db, functions[i].name, functions[i].args,
 					SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY,
-					functions[i].flag ? s : NULL, on ? functions[i].fn : NULL,
-					NULL, NULL);
+					NULL, on ? functions[i].fn : NULL, NULL, NULL);
 }

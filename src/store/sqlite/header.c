@@ -118,13 +118,13 @@ static int judge(struct sq *s, const unsigned char *h, int64_t size, struct sq_h
 	}
 	if (be32(h + 68) != SQ_APPLICATION)
 		return fail_foreign(s, "is a SQLite database of another program");
-	if (version > (uint32_t)sq_layout->version)
-		return sq_version_fail(s, version);
 	if (version == 0)
 		return fail_damaged(s, "it has no schema version");
+	if (version != SQ_VERSION)
+		return sq_version_fail(s, version);
 	if (!all_pages(s, page_size, be32(h + 28), size))
 		return fail_damaged(s, "its end is missing");
-	*out = (struct sq_header){ .state = SQ_OURS, .version = (int)version, .wal = h[18] == 2 };
+	*out = (struct sq_header){ .state = SQ_OURS, .wal = h[18] == 2 };
 	return 0;
 }
 

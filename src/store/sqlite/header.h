@@ -8,7 +8,6 @@
 
 struct sq_header {
 	enum { SQ_EMPTY, SQ_BLANK, SQ_OURS } state;
-	int version; /* of our schema, at most sq_layout->version */
 	bool wal;
 };
 

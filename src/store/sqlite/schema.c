@@ -1,4 +1,4 @@
-/* The place and the layout of the database, and the migration from one version of the layout to the next. */
+/* The place and the layout of the database. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +13,12 @@
 #define PAGE_SIZE "4096"
 #define VALUE_MAX (64 << 20) /* bytes in a row: more than any record that pawl writes */
 
+#define ISO(ms) "strftime('%Y-%m-%dT%H:%M:%fZ'," ms "/1000.0,'unixepoch')"
+#define TEXT(column) "CAST(" column " AS TEXT)"
+/* Picks the name with number `column` (from 1) from a string of names, each `width` wide; before: width - 1. */
+#define NAME(names, column, width, before) \
+	"rtrim(substr('" names "'," column "*" width "-" before "," width "))"
+
 /*
  * The schema is small, since every process parses it at its start. A claim touches one page each of record,
  * record_lane (twice), record_held, record_status, tally, event, event_key.
@@ -22,40 +28,9 @@
  * in the future), and 0 where rank decides. So one index serves both orders, and a claim or a promotion moves one
  * entry in it. labels and depends are JSON; link holds the reverse direction of depends. New records begin with a
  * revision above queue.floor, which a drop raises. Columns for people: see store/columns.h and doc/data.md.
- *
- * A version that cannot share the tables of its predecessor must rename a column that every change uses. An older
- * process that has the database open does not read the version again, so only the missing column stops it. Version 3
- * renamed record.due.
  */
-static const char version_1[] =
-	"CREATE TABLE queue(n INTEGER PRIMARY KEY,name UNIQUE,floor);"
-	"CREATE TABLE clock(one INTEGER PRIMARY KEY,boot_id,wall,boot);"
-	"CREATE TABLE tally(q,status,n,PRIMARY KEY(q,status))WITHOUT ROWID;"
-	"CREATE TABLE record(rid INTEGER PRIMARY KEY,q,key,rev,lane,due,status,class_rank,priority,eligible_at,"
-	"updated_at,created_at,id,holder,token,parent,type,labels,depends,hot,UNIQUE(q,key));"
-	"CREATE INDEX record_lane ON record(q,lane,due,class_rank,priority DESC,updated_at,id)"
-	"WHERE lane NOT NULL;"
-	"CREATE INDEX record_status ON record(q,status,created_at,id)WHERE status NOT NULL;"
-	"CREATE INDEX record_held ON record(q,token,holder)WHERE holder NOT NULL OR token NOT NULL;"
-	"CREATE INDEX record_parent ON record(q,parent)WHERE parent NOT NULL;"
-	"CREATE TABLE body(rid INTEGER PRIMARY KEY,data);"
-	"CREATE TABLE link(q,target,rid,PRIMARY KEY(q,target,rid))WITHOUT ROWID;"
-	"CREATE TABLE event(seq INTEGER PRIMARY KEY,q,key,at,data);"
-	"CREATE INDEX event_key ON event(q,key);"
-	"INSERT INTO clock VALUES(1,'',0,0);";
-
-/* For each queue, the number of the last committed batch of calls from several processes: see combine.h. */
-static const char version_2[] = "CREATE TABLE batch(q INTEGER PRIMARY KEY,id);";
-
-#define ISO(ms) "strftime('%Y-%m-%dT%H:%M:%fZ'," ms "/1000.0,'unixepoch')"
-#define TEXT(column) "CAST(" column " AS TEXT)"
-/* Picks the name with number `column` (from 1) from a string of names, each `width` wide; before: width - 1. */
-#define NAME(names, column, width, before) \
-	"rtrim(substr('" names "'," column "*" width "-" before "," width "))"
-
-/* The texts for people have their own columns, and three views show them: doc/data.md. */
 /* clang-format off */
-static const char version_3[] =
+const char sq_schema[] =
 	"CREATE TABLE queue(n INTEGER PRIMARY KEY,name UNIQUE,floor);"
 	"CREATE TABLE clock(one INTEGER PRIMARY KEY,boot_id,wall,boot);"
 	"CREATE TABLE tally(q,status,n,PRIMARY KEY(q,status))WITHOUT ROWID;"
@@ -68,7 +43,6 @@ static const char version_3[] =
 	"CREATE TABLE event(seq INTEGER PRIMARY KEY,q,key,at,kind,task,agent,run,text,rest);"
 	"CREATE TABLE batch(q INTEGER PRIMARY KEY,id);"
 	"INSERT INTO clock VALUES(1,'',0,0);"
-	/* sq_rebuild() fills the tables at this point, before the indexes exist */
 	"CREATE INDEX record_lane ON record(q,lane,wake,class_rank,priority DESC,due_at IS NULL,due_at,updated_at,id_key)"
 	"WHERE lane NOT NULL;"
 	"CREATE INDEX record_status ON record(q,status,created_at,id_key)WHERE status NOT NULL;"
@@ -91,11 +65,7 @@ static const char version_3[] =
 	"WHERE holder NOT NULL OR queue_holder NOT NULL;"
 	"CREATE VIEW events AS SELECT name queue,seq," ISO("at") "at," TEXT("task") "task," TEXT("agent") "agent,"
 	TEXT("kind") "kind," TEXT("text") "text," TEXT("run") "run FROM event JOIN queue ON n=q WHERE kind NOT NULL;";
-
 /* clang-format on */
-static const char *const steps[] = { version_1, version_2, version_3 };
-static const struct sq_layout current = { steps, sizeof(steps) / sizeof(steps[0]), 2 };
-const struct sq_layout *sq_layout = &current;
 
 /* --- the place ---------------------------------------------------------------------------------- */
 
@@ -268,27 +238,21 @@ static int add_queue(struct sq *s, struct str name)
 	return rc;
 }
 
-static int run_steps(struct sq *s, int64_t from)
+static int run_schema(struct sq *s)
 {
 	char sql[100];
-	int64_t whole = sq_layout->whole < sq_layout->version ? sq_layout->whole : 0;
-	int64_t v = from > whole ? from : whole;
-	int rc = 0;
+	int rc = sq_exec(s, sq_schema);
 
-	if (from > 0 && from <= whole)
-		rc = sq_rebuild(s, from, sq_layout->steps[v++]);
-	for (; rc == 0 && v < sq_layout->version; v++)
-		rc = sq_exec(s, sq_layout->steps[v]);
-	if (rc == 0 && from == 0)
+	if (rc == 0)
 		rc = add_queue(s, STR("default"));
 	snprintf(sql, sizeof(sql), "PRAGMA application_id=%d;PRAGMA user_version=%d",
-		 SQ_APPLICATION, sq_layout->version);
+		 SQ_APPLICATION, SQ_VERSION);
 	return rc < 0 ? rc : sq_exec(s, sql);
 }
 
 /* Another process may have done this while we waited, and the header on disk may be older than the WAL. So this reads
  * the version again. */
-static int upgrade(struct sq *s)
+static int make_schema(struct sq *s)
 {
 	int64_t version = 0, tables = 0;
 	int rc = sq_int(s, "PRAGMA user_version", &version);
@@ -300,10 +264,9 @@ static int upgrade(struct sq *s)
 	if (tables)
 		return store_fail(&s->base.env, STORE_FOREIGN, "name another path",
 				  "%s is a SQLite database of another program", s->path);
-	if (version > sq_layout->version)
-		return sq_version_fail(s, version);
-	rc = version > 0 ? sq_shape_is(s, (int)version) : 0;
-	return rc < 0 || version == sq_layout->version ? rc : run_steps(s, version);
+	if (version == 0)
+		return run_schema(s);
+	return version == SQ_VERSION ? sq_shape_check(s) : sq_version_fail(s, version);
 }
 
 static int in_transaction(struct sq *s, int64_t left_ms, int (*fn)(struct sq *))
@@ -346,26 +309,7 @@ static int lay_out(struct sq *s, int64_t left_ms)
 
 	if (rc == 0)
 		rc = make_wal(s);
-	return checkpointed(s, rc == 0 ? in_transaction(s, left_ms, upgrade) : rc);
-}
-
-/* A handle of STORE_READ cannot migrate, so this opens a second one that can. */
-static int migrate_first(struct sq *s)
-{
-	struct store_env env = s->base.env;
-	struct uri uri = { .scheme = STR("sqlite"), .path = str_c(s->path) };
-	struct store *writer;
-	int rc;
-
-	env.mode = STORE_WRITE;
-	rc = s->base.ops->open(&writer, &uri, &env);
-	if (rc == STORE_READONLY)
-		return store_fail(
-			&env, rc, "ask a user with write permission to run any pawl command there",
-			"%s has an older schema, and this user cannot migrate it", s->path);
-	if (rc == 0)
-		writer->ops->close(writer);
-	return rc;
+	return checkpointed(s, rc == 0 ? in_transaction(s, left_ms, make_schema) : rc);
 }
 
 static int settle_layout(struct sq *s)
@@ -379,10 +323,8 @@ static int settle_layout(struct sq *s)
 	if (h.state != SQ_OURS && mode != STORE_CREATE)
 		return store_fail(&s->base.env, STORE_ABSENT, "pawl init",
 				  "%s is empty: it does not contain a queue", s->path);
-	if (h.state == SQ_OURS && h.version == sq_layout->version && (h.wal || mode == STORE_READ))
+	if (h.state == SQ_OURS && (h.wal || mode == STORE_READ))
 		return 0;
-	if (mode == STORE_READ)
-		return migrate_first(s);
 	rc = sq_under_gate(s, lay_out);
 	if (rc == 0)
 		rc = sq_header_read(s, &h);

@@ -11,7 +11,7 @@ static const char *const tolerated[] = {
 	"CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
 };
 
-/* The next CREATE statement in a step of the layout. */
+/* The next CREATE statement of the schema. */
 static bool next_part(struct str *rest, struct str *out)
 {
 	while (rest->n) {
@@ -22,25 +22,12 @@ static bool next_part(struct str *rest, struct str *out)
 	return false;
 }
 
-static bool made_by(const char *step, struct str sql)
+static bool made_by_us(struct str sql)
 {
-	struct str rest = str_c(step), part;
+	struct str rest = str_c(sq_schema), part;
 
 	while (next_part(&rest, &part))
 		if (str_eq(part, sql))
-			return true;
-	return false;
-}
-
-static int first_step(int version)
-{
-	return version > sq_layout->whole ? sq_layout->whole : 0;
-}
-
-static bool made_by_us(struct str sql, int version)
-{
-	for (int i = first_step(version); i < version; i++)
-		if (made_by(sq_layout->steps[i], sql))
 			return true;
 	return false;
 }
@@ -53,19 +40,13 @@ static bool is_tolerated(struct str sql)
 	return false;
 }
 
-/* -1: a step alters a table, and SQLite stores its own wording of the altered statement. */
-static int count_parts(int version)
+static int count_parts(void)
 {
+	struct str rest = str_c(sq_schema), part;
 	int n = 0;
 
-	for (int i = first_step(version); i < version; i++) {
-		struct str rest = str_c(sq_layout->steps[i]), part;
-
-		if (strstr(sq_layout->steps[i], "ALTER "))
-			return -1;
-		while (next_part(&rest, &part))
-			n++;
-	}
+	while (next_part(&rest, &part))
+		n++;
 	return n;
 }
 
@@ -84,21 +65,19 @@ static bool harmless(struct str sql, struct str name)
 	return sql.n ? is_tolerated(sql) : str_starts(name, STR("sqlite_autoindex_"));
 }
 
-int sq_shape_is(struct sq *s, int version)
+static int compare_shape(struct sq *s)
 {
-	int missing = count_parts(version), rc;
+	int missing = count_parts(), rc;
 	bool foreign = false;
 	sqlite3_stmt *st;
 
-	if (missing < 0)
-		return 0;
 	rc = sq_prepare(s, "SELECT sql,name FROM sqlite_schema", &st);
 	if (rc < 0)
 		return rc;
 	while (!foreign && (rc = sq_step(s, st)) == SQLITE_ROW) {
 		struct str sql = sq_column(st, 0);
 
-		if (made_by_us(sql, version))
+		if (made_by_us(sql))
 			missing--;
 		else
 			foreign = !harmless(sql, sq_column(st, 1));
@@ -113,7 +92,7 @@ int sq_shape_is(struct sq *s, int version)
 
 int sq_shape_check(struct sq *s)
 {
-	int rc = s->shape_known ? 0 : sq_shape_is(s, sq_layout->version);
+	int rc = s->shape_known ? 0 : compare_shape(s);
 
 	s->shape_known = rc == 0;
 	return rc;
@@ -121,9 +100,11 @@ int sq_shape_check(struct sq *s)
 
 int sq_version_fail(struct sq *s, int64_t version)
 {
+	if (version < SQ_VERSION)
+		return store_fail_older(&s->base.env, s->path);
 	return store_fail(&s->base.env, STORE_NEWER, "use the newer pawl",
-			  "%s has schema version %lld; this pawl reads versions up to %d", s->path,
-			  (long long)version, sq_layout->version);
+			  "%s has schema version %lld; this pawl reads version %d", s->path,
+			  (long long)version, SQ_VERSION);
 }
 
 int sq_version_check(struct sq *s)
@@ -131,5 +112,5 @@ int sq_version_check(struct sq *s)
 	int64_t version = 0;
 	int rc = sq_int(s, "PRAGMA user_version", &version);
 
-	return rc < 0 || version <= sq_layout->version ? rc : sq_version_fail(s, version);
+	return rc < 0 || version == SQ_VERSION ? rc : sq_version_fail(s, version);
 }

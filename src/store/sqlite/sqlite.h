@@ -20,6 +20,7 @@
 #include "store/store.h"
 
 #define SQ_APPLICATION 0x7061776c /* "pawl" */
+#define SQ_VERSION 3              /* of the schema */
 #define SQ_OLDEST_SQLITE 3037000  /* SQLITE_OPEN_EXRESCODE */
 #define SQ_CACHE 40
 #define SQ_READ_WAIT_MS \
@@ -161,28 +162,18 @@ void sq_files_rest(struct sq *s);
 
 /* In a transaction; once for each connection. */
 int sq_shape_check(struct sq *s);
-/* In a change: fails if a newer pawl has migrated the database since we opened it. */
+/* In a change: fails if a newer pawl has changed the schema since we opened the database. */
 int sq_version_check(struct sq *s);
+/* Refuses the schema of an older or a newer pawl. */
 int sq_version_fail(struct sq *s, int64_t version);
-/* Compares with the schema of an older version, before a migration. */
-int sq_shape_is(struct sq *s, int version);
 
 /* --- sqlite/schema.c: the layout of the file ---------------------------------------------------- */
 
-/* Each step adds to the layout of the steps before it, except steps[whole], which makes a complete new layout. */
-struct sq_layout {
-	const char *const *steps; /* steps[i] leads from version i to i + 1 */
-	int version, whole;
-};
+/* The statements that make an empty database. */
+extern const char sq_schema[];
 
-/* Tests set a longer or shorter layout here. */
-extern const struct sq_layout *sq_layout;
-
-/* In the transaction that migrates: runs `make`, which creates new tables, and moves all data from the tables of an
- * older version into them. */
-int sq_rebuild(struct sq *s, int64_t version, const char *make);
 int sq_connect(struct sq *s);
-/* Finds, checks and opens the file; lays it out or migrates it if necessary and if the mode permits it. */
+/* Finds, checks and opens the file; lays it out if necessary and if the mode permits it. */
 int sq_attach(struct sq *s);
 /* NULL, or advice: a database does not work on this file system. */
 const char *sq_place_refusal(const char *network_fs);

@@ -181,7 +181,7 @@ static bool fail_beside(struct sq *s)
 	return bad;
 }
 
-/* The version to which a newer pawl migrated the database while we had it open; 0: none did. */
+/* The version of the schema that a newer pawl has made while we had the database open; 0: it is ours. */
 static int64_t newer_version(struct sq *s)
 {
 	sqlite3_stmt *st = NULL;
@@ -191,7 +191,7 @@ static int64_t newer_version(struct sq *s)
 	    sqlite3_step(st) == SQLITE_ROW)
 		version = sqlite3_column_int64(st, 0);
 	sqlite3_finalize(st);
-	return version > sq_layout->version ? version : 0;
+	return version > SQ_VERSION ? version : 0;
 }
 
 /* Our SQL is correct, so a table or a column is missing. */
