@@ -2,12 +2,10 @@
 
 #include <stdlib.h>
 #include <sys/types.h>
-#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/os.h"
 #include "base/text.h"
-#include "base/tty.h"
 #include "base/when.h"
 #include "client/caller.h"
 #include "client/login.h"
@@ -461,12 +459,6 @@ static enum result no_status_to_write(struct answer *ans)
 			   STR("leave it out: this queue keeps the status itself"));
 }
 
-/* Tells the user that the store takes long, before there is an answer. */
-static void notice(const char *text)
-{
-	tty_print(STDERR_FILENO, "pawl: %s\n", text);
-}
-
 /* Adds the settings to the configuration of the queue. */
 static struct queue_config configure(struct client *c)
 {
@@ -481,7 +473,6 @@ static struct queue_config configure(struct client *c)
 	config.opt.counting = str_is(settings_text(s, "health.monitoring"), "on");
 	config.opt.relaxed = str_is(settings_text(s, "durability"), "normal");
 	config.opt.who = arena_printf(c->arena, "%.*s on %.*s", STRF(c->agent), STRF(c->host));
-	config.opt.notice = c->said.face == CLIENT_PROGRAM ? NULL : notice;
 	config.for_agent = c->for_agent;
 	config.alone = str_is(settings_text(s, "combine"), "off");
 	config.pass = client_pass;

@@ -249,7 +249,6 @@ struct store_options {
 	bool write_status; /* a store that keeps only locks also sets the status in the task's file */
 	bool relaxed;      /* durability = normal: survives kill -9, not loss of power */
 	struct str who;    /* our name, shown to processes that wait for us */
-	void (*notice)(const char *text); /* tells a person about work that takes long */
 	int64_t (*wall)(void); /* the machine's clocks, which tests replace; NULL: the real ones */
 	int64_t (*boot)(void);
 	struct str boot_id;

@@ -66,8 +66,8 @@ static int read_lock(struct pg *s, const PGresult *r)
 		return store_fail(&s->base.env, STORE_ABSENT, "pawl init",
 				  "another process removed the queue from %s while it was open",
 				  s->place);
-	if (pg_int_at(r, 0, 5) > PG_VERSION)
-		return pg_newer(s, pg_int_at(r, 0, 5));
+	if (pg_version_check(s, pg_int_at(r, 0, 5)))
+		return s->base.env.err->fault;
 	s->now = pg_int_at(r, 0, 1) - PG_AHEAD_MS;
 	s->ahead.until = pg_int_at(r, 0, 1);
 	s->row = (struct pg_row){ .now = s->now,

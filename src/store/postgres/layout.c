@@ -6,9 +6,6 @@
  * fill factors leave room for new versions of a row in its page, so that PostgreSQL need not touch the indexes. `link`
  * holds the reverse direction of `depends`. `batch` holds the last group commit of each slots file: group.c. New records
  * begin with a revision above queue.floor, which a drop raises.
- *
- * A migration runs pg_steps from the version of the schema on, then every CREATE OR REPLACE again. Columns of a view may
- * only be added at its end: this keeps the rights that an administrator gave.
  */
 #include "store/postgres/postgres.h"
 
@@ -45,10 +42,10 @@ const char *const pg_layout[] = {
 	"CREATE TABLE $S.batch(q bigint,place bigint,id bigint NOT NULL,at bigint NOT NULL,PRIMARY KEY(q,place)) WITH (fillfactor=10)",
 	/* Bytes that are not valid in the encoding of the database must not break a whole view. The function runs with the
 	 * search path of the reader, so its names have a schema. */
-	"CREATE OR REPLACE FUNCTION $S.txt(bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT AS "
+	"CREATE FUNCTION $S.txt(bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT AS "
 	"$f$BEGIN RETURN pg_catalog.convert_from($1,'UTF8'); EXCEPTION WHEN OTHERS THEN "
 	"RETURN pg_catalog.encode($1,'escape'); END$f$",
-	"CREATE OR REPLACE VIEW $S.tasks AS SELECT " TXT("n.name") " AS queue," TXT("r.id") " AS id," TXT("r.id_key") " AS id_key,"
+	"CREATE VIEW $S.tasks AS SELECT " TXT("n.name") " AS queue," TXT("r.id") " AS id," TXT("r.id_key") " AS id_key,"
 	TXT("t.title") " AS title,"
 	"(ARRAY['Backlog','Ready','In Progress','Blocked','Needs Help','Review','Done','Failed','Canceled'])[r.status] AS status,"
 	"(ARRAY['Expedite','Fixed Date','Standard','Intangible'])[r.class_rank] AS class,r.priority,"
@@ -61,21 +58,16 @@ const char *const pg_layout[] = {
 	TXT("t.summary") " AS summary," TIME("r.created_at") " AS created," TIME("r.updated_at") " AS updated,"
 	TIME("r.archived") " AS archived "
 	"FROM $S.record r JOIN $S.queue n USING(q) LEFT JOIN $S.text t USING(q,key) WHERE r.status IS NOT NULL",
-	"CREATE OR REPLACE VIEW $S.locks AS SELECT " TXT("n.name") " AS queue,"
+	"CREATE VIEW $S.locks AS SELECT " TXT("n.name") " AS queue,"
 	TXT("CASE WHEN r.status IS NULL THEN substring(r.key FROM 6) ELSE r.id END") " AS task,"
 	TXT("coalesce(r.holder,r.queue_holder)") " AS holder," TXT("r.run") " AS run," TXT("r.host") " AS host,r.fence,"
 	TIME("r.acquired") " AS acquired_at," TIME("r.expires") " AS expires_at,"
 	"" TIME("r.expires") ">clock_timestamp() AS live FROM $S.record r JOIN $S.queue n USING(q) "
 	"WHERE r.holder IS NOT NULL OR r.queue_holder IS NOT NULL",
-	"CREATE OR REPLACE VIEW $S.events AS SELECT " TXT("n.name") " AS queue,l.seq," TIME("l.at") " AS at," TXT("l.task") " AS task,"
+	"CREATE VIEW $S.events AS SELECT " TXT("n.name") " AS queue,l.seq," TIME("l.at") " AS at," TXT("l.task") " AS task,"
 	TXT("l.agent") " AS agent," TXT("l.kind") " AS kind," TXT("l.text") " AS text," TXT("l.run") " AS run "
 	"FROM $S.log l JOIN $S.queue n USING(q) WHERE l.kind IS NOT NULL",
 	"INSERT INTO $S.about(program,version) VALUES('pawl'," VERSION ")",
 	NULL
-};
-
-const char *const pg_steps[PG_VERSION] = {
-	[0] = "SELECT 1", /* a schema of a test: the tables are the same */
-	[1] = "SELECT 1", /* only the function txt differs */
 };
 /* clang-format on */

@@ -244,15 +244,14 @@ char *pg_sql(const struct pg *s, const char *sql);
 
 /* --- postgres/schema.c ----------------------------------------------------------------------------- */
 
-/* Checks the schema, makes or migrates it if necessary and if the mode permits it, and finds the queue. */
+/* Checks the schema, makes it if necessary and if the mode permits it, and finds the queue. */
 int pg_attach(struct pg *s);
 int pg_queues(struct store *base, name_fn *fn, void *ctx);
 int pg_discard(struct store *base);
 /* The statements that make the schema; ends with NULL. */
 extern const char *const pg_layout[];
-/* The statement that takes the tables from each version to the next. */
-extern const char *const pg_steps[PG_VERSION];
-int pg_newer(struct pg *s, int64_t version);
+/* Refuses the schema of an older or a newer pawl. */
+int pg_version_check(struct pg *s, int64_t version);
 
 /* --- postgres/row.c -------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* Makes, checks and migrates the schema, and finds the queue in it. */
+/* Makes and checks the schema, and finds the queue in it. */
 #include <stdio.h>
 
 #include "base/text.h"
@@ -18,8 +18,16 @@ static bool is_state(const struct pg *s, const char *state)
 
 /* --- what is there -------------------------------------------------------------------------------- */
 
-int pg_newer(struct pg *s, int64_t version)
+int pg_version_check(struct pg *s, int64_t version)
 {
+	char schema[400];
+
+	if (version == PG_VERSION)
+		return 0;
+	if (version < PG_VERSION) {
+		snprintf(schema, sizeof(schema), "%s: the schema %s", s->place, s->name);
+		return store_fail_older(&s->base.env, schema);
+	}
 	return store_fail(&s->base.env, STORE_NEWER, "install a newer pawl",
 			  "%s: a newer pawl made the schema %s (version %lld, this pawl knows %d)",
 			  s->place, s->name, (long long)version, PG_VERSION);
@@ -75,7 +83,7 @@ static int look(struct pg *s, int64_t *version)
 
 /* --- making it ------------------------------------------------------------------------------------ */
 
-/* All processes that make or migrate the schema, or make a queue in it, pass one after the other. */
+/* All processes that make the schema, or make a queue in it, pass one after the other. */
 static int begin(struct pg *s)
 {
 	struct pg_args args = { 0 };
@@ -132,52 +140,9 @@ static int lay_out(struct pg *s)
 		rc = look(s, &version);
 	if (rc == 1)
 		rc = run_layout(s);
-	if (rc == 0 && version > PG_VERSION)
-		rc = pg_newer(s, version);
+	else if (rc == 0)
+		rc = pg_version_check(s, version);
 	return commit(s, rc);
-}
-
-/* --- an older version ----------------------------------------------------------------------------- */
-
-static int run_steps(struct pg *s, int64_t version)
-{
-	static const char again[] = "CREATE OR REPLACE ";
-	struct pg_args args = { 0 };
-	int rc = pg_send(s, "LOCK TABLE $S.queue IN EXCLUSIVE MODE", NULL);
-
-	for (int64_t i = version < 0 ? 0 : version; rc == 0 && i < PG_VERSION; i++)
-		rc = pg_send(s, pg_steps[i], NULL);
-	for (size_t i = 0; rc == 0 && pg_layout[i]; i++)
-		if (!strncmp(pg_layout[i], again, sizeof(again) - 1))
-			rc = pg_send(s, pg_layout[i], NULL);
-	pg_int(&args, PG_VERSION);
-	if (rc == 0)
-		rc = pg_send(s, "UPDATE $S.about SET version=$1", &args);
-	return rc < 0 ? rc : pg_wait(s, NULL);
-}
-
-/* No change runs meanwhile. Another process may have migrated the schema before we got the lock. */
-static int migrate(struct pg *s)
-{
-	char text[300];
-	int64_t version = 0;
-	int rc = begin(s);
-
-	if (rc == 0)
-		rc = look(s, &version);
-	if (rc == 0 && version < PG_VERSION) {
-		snprintf(text, sizeof(text), "%s: migrating the schema %s from version %lld to %d",
-			 s->place, s->name, (long long)version, PG_VERSION);
-		if (s->base.env.opt.notice)
-			s->base.env.opt.notice(text);
-		rc = run_steps(s, version);
-	}
-	rc = commit(s, rc);
-	if (rc == STORE_READONLY && is_state(s, "42501"))
-		rc = store_fail(&s->base.env, rc, "let the owner of the schema run: pawl list",
-				"%s: the schema %s is older, and this user cannot migrate it",
-				s->place, s->name);
-	return rc;
 }
 
 /* --- the queue in it ------------------------------------------------------------------------------ */
@@ -278,13 +243,8 @@ int pg_attach(struct pg *s)
 		if (rc == 0)
 			rc = find_queue(s, &version);
 	}
-	if (rc >= 0 && version > PG_VERSION)
-		return pg_newer(s, version);
-	if (rc >= 0 && version < PG_VERSION) {
-		rc = migrate(s);
-		if (rc == 0)
-			rc = find_queue(s, &version);
-	}
+	if (rc >= 0 && pg_version_check(s, version))
+		return s->base.env.err->fault;
 	if (rc == 1 && s->base.env.mode == STORE_CREATE)
 		rc = make_queue(s);
 	return rc == 1 ? fail_absent(s) : rc;
