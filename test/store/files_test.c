@@ -1072,6 +1072,38 @@ static void test_changed_in_snapshot(void **state)
 
 /* --- discarding a queue ----------------------------------------------------------------------------- */
 
+/* Pawl 0.1 wrote no due date, and so no flag for it. */
+static void test_older(void **state)
+{
+	struct store_error err = { 0 };
+	struct arena a = { 0 };
+	struct str text, now;
+	struct store *s;
+	struct queue *q;
+	char *flags;
+
+	(void)state;
+	fresh_folder(&stories[1]);
+	boot = "b0000000-0000-4000-8000-000000000002"; /* the first change makes a snapshot */
+	q = open_queue(STORE_WRITE);
+	assert_int_equal(act(q, OP_ID_CLAIM, ""), 0);
+	queue_close(q);
+	assert_int_equal(fs_read(&a, "locks/.pawl/state", 1 << 20, &text), 0);
+	flags = memmem(text.p, text.n, "task/t1", 7); /* its key follows the record's head */
+	assert_non_null(flags);
+	flags[-9] &= ~32; /* WITH_DUE */
+	assert_int_equal(fs_write_atomic("locks/.pawl/state", text, 0666), 0);
+	for (int mode = STORE_READ; mode <= STORE_CREATE; mode++) {
+		assert_int_equal(open_store(&s, mode, &err), STORE_OLDER);
+		assert_non_null(strstr(err.text, "locks was written by an older pawl"));
+		assert_non_null(strstr(err.hint, "pawl export -o tasks.json"));
+		assert_int_equal(fs_read(&a, "locks/.pawl/state", 1 << 20, &now), 0);
+		assert_true(str_eq(text, now));
+	}
+	boot = "b0000000-0000-4000-8000-000000000001";
+	arena_free(&a);
+}
+
 static void test_discard(void **state)
 {
 	struct store_error err = { 0 };
@@ -1159,6 +1191,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_others_after_boot, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_others_after_discard, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_torn, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_older, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_lock_by_others, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_lock_made_meanwhile, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_overwritten, enter, folder_leave),

@@ -72,8 +72,8 @@ static bool long_enough(const struct view *v)
  * file has a second hard link, and after a failed sync: no later sync would write the lost pages. */
 static int compact(struct files *s, bool rebooted)
 {
-	if (s->applied != s->view.seq || !(rebooted || s->unsynced || s->view.linked ||
-					   s->view.lacks_due || long_enough(&s->view)))
+	if (s->applied != s->view.seq ||
+	    !(rebooted || s->unsynced || s->view.linked || long_enough(&s->view)))
 		return 0;
 	if (files_compact(s))
 		return files_load(s); /* not urgent: the frames still have everything */
@@ -101,11 +101,7 @@ static int begin(struct files *s, bool again)
 	rc = compact(s, rebooted);
 	if (rc == 0 && settled && !s->unsynced)
 		files_write_note(s, 0, s->applied);
-	if (rc == 0)
-		rc = files_look(s, again);
-	if (rc == 0)
-		files_read_dues(s);
-	return rc;
+	return rc ? rc : files_look(s, again);
 }
 
 /* --- the set of writes -------------------------------------------------------------------------- */

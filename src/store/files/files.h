@@ -64,7 +64,6 @@ struct ent {
 	uint8_t had;         /* names of its files since the snapshot: a set of files_name_bit() */
 	bool dropped, has_body;
 	bool stranger;         /* no pawl has ever changed it */
-	bool lacks_due;        /* version 0.1.0 wrote it: only its body has the due date */
 	bool fresh;            /* from a frame: its file may not be on disk yet */
 	bool found;            /* interpreted from the folder, not committed yet */
 	const struct ent *was; /* found: the committed record; NULL: none */
@@ -103,8 +102,7 @@ struct view {
 	char id[FILES_ID + 1];
 	bool gone;      /* the queue was discarded */
 	bool linked;    /* the state file has a second hard link, whose content must not change */
-	bool lacks_due; /* some records lack it; the next snapshot adds it */
-	bool dues_read; /* this process has read them from the texts */
+	bool older;     /* a record of an older pawl is in it */
 	size_t n_found; /* number of records found in the folder */
 	struct arena arena;
 };
@@ -220,7 +218,7 @@ int files_decode_next(struct view *v, struct str *rest, struct ent *e);
 size_t files_raw_size(struct str bytes);
 /* Fields of a raw record of the snapshot, whose bounds were checked. */
 struct str files_raw_key(const char *raw);
-bool files_raw_lacks_due(const char *raw);
+bool files_raw_older(const char *raw); /* did an older pawl write it? */
 bool files_raw_has_lists(const char *raw);
 enum file_kind files_raw_kind(const char *raw);
 void files_decode(struct view *v, const char *raw, struct ent *out);
@@ -236,8 +234,6 @@ int files_refresh(struct files *s, bool *changed);
 int files_append(struct files *s, struct ent **items, size_t n, struct str log);
 /* Appends a frame that ends the queue. */
 int files_append_end(struct files *s);
-/* Reads the due dates of records of version 0.1.0 from their texts, once. */
-void files_read_dues(struct files *s);
 /* Writes a complete state file to `fd`. */
 int files_write_state(struct files *s, int fd, int64_t log_base);
 

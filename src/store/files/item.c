@@ -4,13 +4,11 @@
  */
 #include <stddef.h>
 
-#include "format/pack.h"
 #include "store/files/files.h"
 
 enum { DROPPED = 1, ARCHIVED = 2, WITH_BODY = 4, STRANGER = 8, OLD_ARCHIVED = 16, WITH_DUE = 32 };
 
-#define DUE_BYTES 7  /* bytes that 0.1.0 left unused, so the format stays the same */
-#define OPEN_SUBS 17 /* the tag in core/task.def */
+#define DUE_BYTES 7
 
 /* A record; its bytes follow: key, id, holder, token, parent, type, lists, hot, body. */
 struct item {
@@ -67,7 +65,8 @@ static void decode_plain(const struct item *it, struct ent *e)
 				.priority = it->priority,
 				.eligible_at = it->eligible_at,
 				.updated_at = it->updated_at,
-				.created_at = it->created_at };
+				.created_at = it->created_at,
+				.due = decode_due(it) };
 	e->rev = it->rev;
 	e->commit = it->commit;
 	e->stamp = it->stamp;
@@ -77,23 +76,6 @@ static void decode_plain(const struct item *it, struct ent *e)
 	e->archived = it->flags & ARCHIVED;
 	e->has_body = it->flags & WITH_BODY;
 	e->stranger = it->flags & STRANGER;
-	e->lacks_due = it->status && !(it->flags & (WITH_DUE | DROPPED));
-	if (!e->lacks_due)
-		e->ix.due = decode_due(it);
-}
-
-/* Of a packed part of a task; 0: it has none. */
-static int64_t open_subs(struct str hot)
-{
-	struct unpack u = { hot };
-	struct str value;
-	int64_t n = 0;
-	uint8_t tag;
-
-	while (unpack_next(&u, &tag, &value) > 0)
-		if (tag == OPEN_SUBS && unpack_int(value, &n) == 0)
-			return n;
-	return 0;
 }
 
 int files_decode_next(struct view *v, struct str *rest, struct ent *e)
@@ -110,7 +92,6 @@ int files_decode_next(struct view *v, struct str *rest, struct ent *e)
 	if (rest->n < need)
 		return -1;
 	decode_plain(&it, e);
-	v->lacks_due |= e->lacks_due;
 	e->key = cut(rest, it.key);
 	e->ix.id = cut(rest, it.id);
 	e->ix.holder = cut(rest, it.holder);
@@ -120,8 +101,6 @@ int files_decode_next(struct view *v, struct str *rest, struct ent *e)
 	lists = cut(rest, it.lists);
 	e->hot = cut(rest, it.hot);
 	e->body = cut(rest, it.body);
-	if (e->lacks_due)
-		e->ix.lane = lane_of_old(e->ix.lane, open_subs(e->hot));
 	if (!it.lists)
 		return it.labels || it.depends ? -1 : 0;
 	return decode_list(v, &lists, it.labels, &e->ix.labels) ||
@@ -179,7 +158,7 @@ void files_encode(struct buf *b, const struct ent *e)
 
 	it.flags = (uint8_t)((e->dropped ? DROPPED : 0) | (e->archived ? ARCHIVED : 0) |
 			     (e->has_body ? WITH_BODY : 0) | (e->stranger ? STRANGER : 0) |
-			     (e->old.archived ? OLD_ARCHIVED : 0) | (e->lacks_due ? 0 : WITH_DUE));
+			     (e->old.archived ? OLD_ARCHIVED : 0) | WITH_DUE);
 	for (int i = 0; i < DUE_BYTES; i++)
 		it.due[i] = (uint8_t)((uint64_t)ix->due >> (8 * i));
 	buf_add(b, &it, sizeof(it));
@@ -228,7 +207,8 @@ bool files_raw_has_lists(const char *raw)
 	return n != 0;
 }
 
-bool files_raw_lacks_due(const char *raw)
+/* Pawl 0.1 wrote tasks without their due dates. */
+bool files_raw_older(const char *raw)
 {
 	return raw[offsetof(struct item, status)] &&
 	       !(raw[offsetof(struct item, flags)] & (WITH_DUE | DROPPED));

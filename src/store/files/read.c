@@ -80,8 +80,6 @@ static int enter(struct files *s, bool all)
 	rc = files_look(s, all);
 	if (rc == 0)
 		settle_anchor(s);
-	if (rc == 0)
-		files_read_dues(s);
 	return rc;
 }
 

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/beneath.h"
-#include "format/task.h"
 #include "store/files/files.h"
 
 #define MAGIC "pawl files\n"
@@ -46,8 +45,11 @@ struct chunk {
 
 /* --- helpers ------------------------------------------------------------------------------------ */
 
-static int damaged(struct files *s)
+/* Reports why the state cannot be read. */
+static int fail_state(struct files *s)
 {
+	if (s->view.older)
+		return store_fail_older(&s->base.env, s->path);
 	return store_fail(
 		&s->base.env, STORE_CORRUPT,
 		"copy the folder to a safe place; then remove .pawl/state, and run pawl init, which "
@@ -106,10 +108,10 @@ static int take_snapshot(struct view *v, uint32_t n, struct str payload)
 		if (!size)
 			return -1;
 		key = files_raw_key(payload.p);
-		if (i && str_cmp(last, key) >= 0)
+		v->older |= files_raw_older(payload.p);
+		if (v->older || (i && str_cmp(last, key) >= 0))
 			return -1;
 		last = key;
-		v->lacks_due |= files_raw_lacks_due(payload.p);
 		v->v[v->n++] = (struct slot){ .raw = payload.p };
 		payload = str_n(payload.p + size, payload.n - size);
 	}
@@ -126,7 +128,8 @@ static int take_items(struct view *v, const struct frame *f, struct str payload)
 		return take_snapshot(v, f->items, payload);
 	all = arena_array(&v->arena, struct ent, f->items);
 	for (uint32_t i = 0; i < f->items; i++) {
-		if (files_decode_next(v, &payload, &all[i]))
+		v->older |= files_raw_size(payload) && files_raw_older(payload.p);
+		if (v->older || files_decode_next(v, &payload, &all[i]))
 			return -1;
 		all[i].fresh = true;
 		all[i].had = files_names(files_set(v, &all[i]));
@@ -168,7 +171,7 @@ static int take_frames(struct files *s, struct str bytes)
 
 	while ((rc = take_frame(&s->view, &bytes)) > 0)
 		;
-	return rc < 0 ? damaged(s) : 0;
+	return rc < 0 ? fail_state(s) : 0;
 }
 
 /* --- reading ------------------------------------------------------------------------------------ */
@@ -212,7 +215,7 @@ static int take_head(struct files *s, struct str *bytes)
 			"%s was written by a newer pawl, or on a machine with another byte order",
 			s->path);
 	if (str_sum(0, &h, offsetof(struct head, check)) != h.check)
-		return damaged(s);
+		return fail_state(s);
 	memcpy(v->id, h.id, FILES_ID);
 	v->log_base = v->log_size = h.log_base;
 	v->check = h.check;
@@ -240,13 +243,13 @@ int files_load(struct files *s)
 		return files_fail(s, -EINVAL, ".pawl/state");
 	v->linked = st.st_nlink > 1;
 	if ((uint64_t)st.st_size > FILES_STATE_MAX)
-		return damaged(s);
+		return fail_state(s);
 	v->ino = st.st_ino;
 	rc = read_from(s, 0, st.st_size, &bytes);
 	if (rc == 0)
 		rc = take_head(s, &bytes);
 	if (rc == 0 && take_frame(v, &bytes) != 1)
-		rc = damaged(s);
+		rc = fail_state(s);
 	v->first = v->end;
 	return rc < 0 ? rc : take_frames(s, bytes);
 }
@@ -402,34 +405,6 @@ static bool keeps_body(struct files *s, const struct ent *e)
 	       (e->has_body && !files_untouched(s, e));
 }
 
-/* Takes the due date from the body; an unreadable body counts as one without a due date. */
-static void add_due(struct files *s, struct ent *e)
-{
-	struct task t = { 0 };
-	struct arena a = { 0 };
-	struct str body;
-
-	if (e->lacks_due && files_body(s, e, &a, &body) == 0 && task_unpack(body, &t, &a) == 0)
-		e->ix.due = t.due;
-	e->lacks_due = false;
-	arena_free(&a);
-}
-
-void files_read_dues(struct files *s)
-{
-	struct view *v = &s->view;
-
-	if (!v->lacks_due || v->dues_read)
-		return;
-	v->dues_read = true;
-	for (size_t i = 0; i < v->n; i++) {
-		struct ent scratch;
-
-		if (files_peek(v, i, &scratch)->lacks_due)
-			add_due(s, files_at(v, i));
-	}
-}
-
 static int put_snapshot(struct files *s, struct buf *b, struct frame *f, int64_t now)
 {
 	for (size_t i = 0; i < s->view.n; i++) {
@@ -446,7 +421,6 @@ static int put_snapshot(struct files *s, struct buf *b, struct frame *f, int64_t
 			rc = files_body(s, e, &s->view.arena, &copy.body);
 		if (rc)
 			return rc;
-		add_due(s, &copy);
 		files_encode(b, &copy);
 		f->items++;
 	}
