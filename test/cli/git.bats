@@ -269,16 +269,6 @@ folds() {
 	is '.count == 1'
 }
 
-@test "git: lane= is an older name of transport=, which counts if both are there" {
-	clone one
-	cd one
-	call 0 init --store git:origin
-	call 0 list --store 'git:origin?transport=path&lane=wire'
-	same "$(git for-each-ref refs/pawl-seen)" ""
-	call 0 list --store 'git:origin?lane=wire'
-	[ -n "$(git for-each-ref refs/pawl-seen)" ]
-}
-
 @test "git: a repository inside of a worktree keeps a queue, without its hooks and settings" {
 	clone one
 	cd one

@@ -653,6 +653,16 @@ static void test_foreign_commit(void **state)
 	assert_int_equal(b->s->ops->get(b->s, STR("task/one"), &got, &b->a), 0);
 }
 
+/* Edits the commit of a task, and moves its ref to the result. */
+static int edit_commit(struct bench *b, const char *id, const char *sed)
+{
+	return run(b,
+		   "git -C q.git cat-file commit refs/pawl/default/t/%s | sed '%s' >c && git -C "
+		   "q.git update-ref refs/pawl/default/t/%s $(git -C q.git hash-object -t commit "
+		   "-w ../c)",
+		   id, sed, id);
+}
+
 /* Handmade commits: a change that would move foreign refs, and one with a time in the far
  * future. */
 static void test_hostile_commit(void **state)
@@ -669,19 +679,39 @@ static void test_hostile_commit(void **state)
 
 	assert_int_equal(put(b, r, 2), 0);
 	for (size_t i = 0; i < sizeof(edits) / sizeof(*edits); i++) {
-		assert_int_equal(
-			run(b,
-			    "git -C q.git cat-file commit refs/pawl/default/t/one | "
-			    "sed '%s' >c && git -C q.git update-ref refs/pawl/default/t/one "
-			    "$(git -C q.git hash-object -t commit -w ../c)",
-			    edits[i]),
-			0);
+		assert_int_equal(edit_commit(b, "one", edits[i]), 0);
 		assert_int_equal(b->s->ops->get(b->s, STR("task/one"), &got, &b->a), STORE_CORRUPT);
 		r[1].ix.priority = (int)i;
 		assert_int_equal(put(b, &r[1], 1), 0);
 		assert_int_equal(run(b, "test ! -e evil && test ! -e ../evil"), 0);
 		assert_int_equal(run(b, "git -C q.git update-ref -d refs/pawl/default/t/one"), 0);
 		assert_int_equal(put(b, &r[0], 1), 0);
+	}
+}
+
+/* Pawl 0.1 did not write the due date into the index. */
+static void test_older(void **state)
+{
+	static const char without_due[] = "s/,\"due\":0//";
+	struct bench *b = *state;
+	struct task one = task_named("one"), two = task_named("two");
+	struct record r[2] = { record_of(b, &one), record_of(b, &two) }, got;
+
+	assert_int_equal(put(b, r, 2), 0);
+	assert_int_equal(edit_commit(b, "one", without_due), 0);
+	assert_int_equal(b->s->ops->get(b->s, STR("task/one"), &got, &b->a), STORE_CORRUPT);
+	assert_int_equal(get(b, "two").priority, 0); /* one such commit is only damage */
+	assert_int_equal(edit_commit(b, "two", without_due), 0);
+	assert_int_equal(b->s->ops->get(b->s, STR("task/two"), &got, &b->a), STORE_OLDER);
+	assert_int_equal(put(b, &r[1], 1), STORE_OLDER);
+	for (int mode = STORE_READ; mode <= STORE_CREATE; mode++) {
+		int rc = open_as(b, b->uri, mode, "here");
+
+		if (rc == 0) /* a handle that does not create reads nothing yet */
+			rc = b->s->ops->get(b->s, STR("task/two"), &got, &b->a);
+		assert_int_equal(rc, STORE_OLDER);
+		assert_non_null(strstr(b->err.text, "older pawl"));
+		assert_non_null(strstr(b->err.hint, "pawl import tasks.json"));
 	}
 }
 
@@ -813,14 +843,23 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_memo_knows),         TEST(test_memo_damaged),
-		TEST(test_memo_lies),          TEST(test_memo_hostile),
-		TEST(test_memo_many),          TEST(test_memo_stays_small),
-		TEST(test_read_guard),         TEST(test_reader_sees_it_whole),
-		TEST(test_writer_finishes_it), TEST(test_locks_left),
-		TEST(test_foreign_commit),     TEST(test_hostile_commit),
-		TEST(test_base_gone),          TEST(test_bad_remotes),
-		TEST(test_other_clocks),       TEST(test_other_anchor),
+		TEST(test_memo_knows),
+		TEST(test_memo_damaged),
+		TEST(test_memo_lies),
+		TEST(test_memo_hostile),
+		TEST(test_memo_many),
+		TEST(test_memo_stays_small),
+		TEST(test_read_guard),
+		TEST(test_reader_sees_it_whole),
+		TEST(test_writer_finishes_it),
+		TEST(test_locks_left),
+		TEST(test_foreign_commit),
+		TEST(test_hostile_commit),
+		TEST(test_older),
+		TEST(test_base_gone),
+		TEST(test_bad_remotes),
+		TEST(test_other_clocks),
+		TEST(test_other_anchor),
 		TEST(test_first_seen),
 	};
 

@@ -130,9 +130,10 @@ struct git_line {
 struct git_state {
 	int64_t stamp; /* of the change: greater than any stamp that its author had seen */
 	struct record rec;
-	bool has_rec, lacks_due; /* see git_record_parse() */
-	struct str clock;        /* the clock that the lease is measured by */
-	struct str lead;         /* the first ref of this change; empty: this ref is the first */
+	bool has_rec;
+	bool older;       /* pawl 0.1 wrote its record */
+	struct str clock; /* the clock that the lease is measured by */
+	struct str lead;  /* the first ref of this change; empty: this ref is the first */
 	struct git_move *moves;
 	size_t n_moves; /* the moves of the change's other refs */
 	struct git_line *lines;
@@ -147,6 +148,7 @@ struct git_head {
 	git_oid oid;
 	bool on_base;
 	bool bad;          /* it cannot be read */
+	bool older;        /* bad, because pawl 0.1 wrote it */
 	uint64_t recalled; /* checksum of the memo's entry; 0: the commit was read */
 	git_oid lease;     /* identifies the lock, to record when it was first seen */
 	/* layouts on a branch */

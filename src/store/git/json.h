@@ -21,7 +21,7 @@ struct str *git_index_text(struct index *ix, const struct git_field *f);
 
 /* The whole record except its body. */
 json_t *git_record_json(const struct record *r, struct arena *a);
-/* *due_known: does the index have the due date? Version 0.1.0 wrote it only to the body. */
-bool git_record_parse(const json_t *o, struct record *r, bool *due_known, struct arena *a);
+/* *older: pawl 0.1 wrote the record. */
+bool git_record_parse(const json_t *o, struct record *r, bool *older, struct arena *a);
 
 #endif

@@ -274,17 +274,14 @@ static bool state_parse(const json_t *o, struct git_state *out, struct arena *a)
 {
 	const json_t *rec = json_object_get(o, "record"), *lead = json_object_get(o, "lead"),
 		     *clock = json_object_get(o, "clock");
-	bool due_known = true, ok;
 
 	out->stamp = json_integer_value(json_object_get(o, "stamp"));
 	out->has_rec = rec != NULL;
-	ok = (!rec || git_record_parse(rec, &out->rec, &due_known, a)) &&
-	     (!lead || bytes_parse(lead, &out->lead, a)) &&
-	     (!clock || bytes_parse(clock, &out->clock, a)) &&
-	     moves_parse(json_object_get(o, "moves"), out, a) &&
-	     log_parse(json_object_get(o, "log"), out, a) && git_state_sane(out, a);
-	out->lacks_due = ok && !due_known;
-	return ok;
+	return (!rec || git_record_parse(rec, &out->rec, &out->older, a)) &&
+	       (!lead || bytes_parse(lead, &out->lead, a)) &&
+	       (!clock || bytes_parse(clock, &out->clock, a)) &&
+	       moves_parse(json_object_get(o, "moves"), out, a) &&
+	       log_parse(json_object_get(o, "log"), out, a) && git_state_sane(out, a);
 }
 
 /* Leaves the message in `text`; false: the commit has no message. */
@@ -329,22 +326,6 @@ bool git_commit_parse(struct str text, struct git_state *out, struct arena *a)
 	return header_parse(&text, out, a) && message_parse(text, out, a);
 }
 
-/* In a task of version 0.1.0, only the body has the due date. An unreadable body counts as one without a
- * due date. */
-static void index_old(struct git *s, struct git_state *st, struct arena *a)
-{
-	struct index *ix = &st->rec.ix;
-	struct task t = { 0 };
-	struct str body;
-
-	if (!st->lacks_due)
-		return;
-	if (git_body_read(s, &st->tree, &body, a) == 0 && task_unpack(body, &t, a) == 0)
-		ix->due = t.due;
-	if (task_unpack(st->rec.hot, &t, a) == 0)
-		ix->lane = lane_of_old(ix->lane, t.open_subs);
-}
-
 int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a)
 {
 	git_odb_object *obj;
@@ -359,7 +340,5 @@ int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, st
 	text = str_n(git_odb_object_data(obj), git_odb_object_size(obj));
 	ok = git_odb_object_type(obj) == GIT_OBJECT_COMMIT && git_commit_parse(text, out, a);
 	git_odb_object_free(obj);
-	if (ok)
-		index_old(s, out, a);
 	return ok ? 0 : 2;
 }

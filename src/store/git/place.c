@@ -301,12 +301,9 @@ static bool has_hooks(const char *remote)
 	return found;
 }
 
-/* `lane` is the older name of the parameter `transport`. */
 static bool wants_wire(const struct uri *uri)
 {
-	struct str name = uri_param(uri, "transport");
-
-	return str_is(name.n ? name : uri_param(uri, "lane"), "wire");
+	return str_is(uri_param(uri, "transport"), "wire");
 }
 
 static bool by_files(const struct git *s, const struct uri *uri)

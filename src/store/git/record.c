@@ -97,7 +97,7 @@ static json_t *index_json(const struct index *from)
 		if (n)
 			json_object_set_new(o, f->name, json_integer(n));
 	}
-	if (ix.status && !ix.due) /* says that there is none; records of 0.1.0 leave it out */
+	if (ix.status && !ix.due) /* a task without the member is of pawl 0.1 */
 		json_object_set_new(o, "due", json_integer(0));
 	for (const struct git_field *f = git_index_texts; f->name; f++)
 		if (git_index_text(&ix, f)->n)
@@ -118,7 +118,7 @@ static bool list_parse(const json_t *v, struct strs *out, struct arena *a)
 	return true;
 }
 
-static bool index_parse(const json_t *o, struct index *ix, bool *due_known, struct arena *a)
+static bool index_parse(const json_t *o, struct index *ix, struct arena *a)
 {
 	*ix = (struct index){ 0 };
 	for (const struct git_field *f = git_index_numbers; f->name; f++)
@@ -131,7 +131,6 @@ static bool index_parse(const json_t *o, struct index *ix, bool *due_known, stru
 	}
 	if (ix->status < 0 || ix->status > 15)
 		return false;
-	*due_known = !ix->status || json_object_get(o, "due");
 	return json_is_object(o) && list_parse(json_object_get(o, "labels"), &ix->labels, a) &&
 	       list_parse(json_object_get(o, "depends"), &ix->depends, a);
 }
@@ -151,17 +150,20 @@ json_t *git_record_json(const struct record *r, struct arena *a)
 	return o;
 }
 
-bool git_record_parse(const json_t *o, struct record *r, bool *due_known, struct arena *a)
+bool git_record_parse(const json_t *o, struct record *r, bool *older, struct arena *a)
 {
-	const json_t *task = json_object_get(o, "task"), *hot = json_object_get(o, "hot");
+	const json_t *task = json_object_get(o, "task"), *hot = json_object_get(o, "hot"),
+		     *index = json_object_get(o, "index");
 
 	*r = (struct record){ .rev = json_integer_value(json_object_get(o, "rev")) };
 	if (task && !part_parse(task, HOT, &r->hot, a))
 		return false;
 	if (!task && hot && !bytes_parse(hot, &r->hot, a))
 		return false;
-	return bytes_parse(json_object_get(o, "key"), &r->key, a) &&
-	       index_parse(json_object_get(o, "index"), &r->ix, due_known, a);
+	if (!bytes_parse(json_object_get(o, "key"), &r->key, a) || !index_parse(index, &r->ix, a))
+		return false;
+	*older = r->ix.status && !json_object_get(index, "due");
+	return true;
 }
 
 struct str git_record_text(const struct record *r, struct arena *a)
@@ -183,8 +185,8 @@ bool git_record_read(struct str text, struct record *out, struct arena *a)
 {
 	json_t *o = json_loadb(str_p(text), text.n, 0, NULL);
 	const json_t *body = json_object_get(o, "body");
-	bool due_known, ok = o && git_record_parse(o, out, &due_known, a) &&
-			     (!body || bytes_parse(body, &out->body, a));
+	bool older, ok = o && git_record_parse(o, out, &older, a) && !older &&
+			 (!body || bytes_parse(body, &out->body, a));
 
 	json_decref(o);
 	return ok;
