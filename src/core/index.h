@@ -26,16 +26,6 @@ static inline bool lane_waits(int lane)
 	return lane == LANE_WAITING || lane == LANE_PARENT || lane == LANE_BOTH;
 }
 
-/* Version 0.1.0 offered a task with open sub-tasks: the lane that its record should have. */
-static inline int lane_of_old(int lane, int64_t open_subs)
-{
-	if (!open_subs)
-		return lane;
-	if (lane == LANE_WAITING)
-		return LANE_BOTH;
-	return lane == LANE_READY || lane == LANE_LATER ? LANE_PARENT : lane;
-}
-
 struct index {
 	int lane;   /* enum lane */
 	int status; /* 0: not a task; else 1 to 15; stores do not interpret it */

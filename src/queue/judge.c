@@ -13,8 +13,7 @@ static bool lane_fits(int want, int have, bool locks_only)
 	       (locks_only && have == LANE_NONE);
 }
 
-/* Stores filter and sort by the index, so it must agree with the task. A missing due date is not compared, because
- * version 0.1.0 did not store one. */
+/* Stores filter and sort by the index, so it must agree with the task. */
 static bool index_differs(const struct record *r, bool locks_only, struct arena *a)
 {
 	struct index ix;
@@ -26,7 +25,6 @@ static bool index_differs(const struct record *r, bool locks_only, struct arena 
 	if (lane_fits(ix.lane, r->ix.lane, locks_only))
 		ix.lane = r->ix.lane;
 	ix.eligible_at = r->ix.eligible_at;
-	ix.due = r->ix.due ? ix.due : 0;
 	return !index_eq(&ix, &r->ix);
 }
 

@@ -14,8 +14,6 @@ bool task_of_record(const struct store_rules *rules, const struct record *r, str
 	    !str_eq(task_key(a, out->id), r->key) || !text_valid(out->description))
 		return false;
 	rules->index(out, &ix, a);
-	if (!r->ix.due) /* version 0.1.0 did not write this field */
-		ix.due = 0;
 	return index_eq(&ix, &r->ix) && str_eq(task_part(out, HOT, a), r->hot) &&
 	       str_eq(task_part(out, BODY, a), r->body);
 }

@@ -156,6 +156,21 @@ wrong_count() {
 	says one
 }
 
+@test "fix: a due date that the index lost" {
+	new one
+	new two --due 2030-12-24
+	case $store in
+	sqlite) db "UPDATE record SET due_at=NULL WHERE id='t2'" ;;
+	files) skip "the index is in .pawl/state, which has a checksum" ;;
+	git) rewrite t2 's/"due":[0-9]*/"due":0/' ;;
+	esac
+	ask 40 doctor
+	same "$(finding record)" "bad: write its index again"
+	mended
+	call 0 next
+	says two
+}
+
 @test "fix: a task that no lane has is offered again" {
 	new one
 	case $store in

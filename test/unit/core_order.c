@@ -183,22 +183,6 @@ static void lanes_by_policy(void **state)
 		assert_int_equal(lane_waits(lane), (LANES_WAITING >> lane) & 1);
 }
 
-/* Lanes that version 0.1.0 stored, and their meaning today. */
-static void lanes_of_old(void **state)
-{
-	static const int to[] = { [LANE_NONE] = LANE_NONE,
-				  [LANE_READY] = LANE_PARENT,
-				  [LANE_LATER] = LANE_PARENT,
-				  [LANE_WAITING] = LANE_BOTH,
-				  [LANE_GOING] = LANE_GOING };
-
-	(void)state;
-	for (int lane = LANE_NONE; lane <= LANE_GOING; lane++) {
-		assert_int_equal(lane_of_old(lane, 0), lane);
-		assert_int_equal(lane_of_old(lane, 2), to[lane]);
-	}
-}
-
 /* --- counts --------------------------------------------------------------------------------------- */
 
 static bool open_sub(int64_t s)
@@ -604,7 +588,6 @@ int main(void)
 		cmocka_unit_test(other_policies),
 		cmocka_unit_test(parents_offered),
 		cmocka_unit_test(lanes_by_policy),
-		cmocka_unit_test(lanes_of_old),
 		cmocka_unit_test(counts),
 		cmocka_unit_test(settles),
 		cmocka_unit_test(cycles),
