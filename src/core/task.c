@@ -151,14 +151,6 @@ struct str title_from(struct str description, struct str id)
 	return n ? str_n(line.p, n) : id;
 }
 
-void task_modernize(struct task *t)
-{
-	if (t->last_holder.n || !(t->attempts || t->last_ttl))
-		return;
-	t->last_holder = t->assignee;
-	t->assignee = STR("");
-}
-
 struct str task_key(struct arena *a, struct str id)
 {
 	const size_t space = sizeof("task/") - 1;

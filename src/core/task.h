@@ -118,8 +118,6 @@ struct str id_numbered(struct arena *a, struct str id);
 int64_t id_number(struct str id);
 /* A title for a task that has none: the first line of its description, else its id. */
 struct str title_from(struct str description, struct str id);
-/* Earlier versions kept the last holder as the assignee. Such a task has been held and names no last holder. */
-void task_modernize(struct task *t);
 /* "task/" and the id in lower case: one key for all spellings of an id. */
 struct str task_key(struct arena *a, struct str id);
 

@@ -318,7 +318,6 @@ const char *plain_end(struct plain *p)
 	}
 	json_decref(o);
 	merge |= !p->others;
-	task_modernize(&p->task);
 	plain_abort(p);
 	return merge ? NULL
 		     : "extra: this is not an object, so pawl cannot keep the unknown keys in it";

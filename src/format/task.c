@@ -149,7 +149,6 @@ int task_unpack(struct str bytes, struct task *out, struct arena *a)
 		if (r < 0)
 			return r;
 	}
-	task_modernize(out);
 	return r;
 }
 

@@ -75,7 +75,6 @@ static struct task random_task(uint64_t *seed)
 			random_field(&kit_fields[i], &t, seed);
 	t.status = 1 + kit_random(seed, STATUS_END - 1);
 	t.class_rank = kit_random(seed, CLASS_END);
-	task_modernize(&t);
 	return t;
 }
 

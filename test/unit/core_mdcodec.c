@@ -96,7 +96,6 @@ static struct task some_task(uint64_t *seed, bool whole)
 	t.class_rank = 1 + kit_random(seed, CLASS_END - 1);
 	if (!whole)
 		t.priority = kit_random(seed, PRIORITY_MAX + 1);
-	task_modernize(&t);
 	return t;
 }
 

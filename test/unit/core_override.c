@@ -203,25 +203,6 @@ static void version_of_the_named_task(void **state)
 	assert_true(v.code == SUCCESS && v.granted);
 }
 
-/* Earlier versions kept the last holder as the assignee. */
-static void older_records(void **state)
-{
-	struct task held_once = { .assignee = STR("al"), .attempts = 1 },
-		    locked_once = { .assignee = STR("al"), .last_ttl = 5 },
-		    planned = { .assignee = STR("al") },
-		    both = { .assignee = STR("al"), .last_holder = STR("bo"), .attempts = 1 };
-
-	(void)state;
-	task_modernize(&held_once);
-	assert_true(!held_once.assignee.n && str_is(held_once.last_holder, "al"));
-	task_modernize(&locked_once);
-	assert_true(!locked_once.assignee.n && str_is(locked_once.last_holder, "al"));
-	task_modernize(&planned);
-	assert_true(str_is(planned.assignee, "al") && !planned.last_holder.n);
-	task_modernize(&both);
-	assert_true(str_is(both.assignee, "al") && str_is(both.last_holder, "bo"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,7 +213,6 @@ int main(void)
 		cmocka_unit_test_teardown(hints_without_a_lock, free_memory),
 		cmocka_unit_test_teardown(take_again, free_memory),
 		cmocka_unit_test_teardown(version_of_the_named_task, free_memory),
-		cmocka_unit_test_teardown(older_records, free_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -258,7 +258,6 @@ static int base_task(struct sense *x, const struct found *found, size_t n)
 	} else {
 		new_task(x);
 	}
-	task_modernize(&x->t);
 	x->t.id = x->f->id;
 	keep_fence(x, &old);
 	return 0;
