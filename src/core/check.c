@@ -82,10 +82,8 @@ static size_t bytes_most(const struct field *f)
 	if (IS(f, title))
 		return TITLE_MAX;
 	if (IS(f, description) || IS(f, acceptance) || IS(f, blocker_reason) ||
-	    IS(f, unblock_action) || IS(f, summary) || IS(f, over.reason))
+	    IS(f, unblock_action) || IS(f, summary) || IS(f, over.reason) || f->kind == FIELD_JSON)
 		return TEXT_MAX;
-	if (f->kind == FIELD_JSON)
-		return EXTRA_READ_MAX;
 	return is_token(f) ? HASH_LEN : NAME_MAX_BYTES;
 }
 
@@ -114,9 +112,11 @@ static const char *text_fault(const struct field *f, struct str s, struct arena 
 
 static const char *list_fault(const struct field *f, const struct strs *list, struct arena *a)
 {
-	if (list->n > LIST_READ_MAX)
-		return arena_printf(a, "it has %zu %s; at most %d are read", list->n, f->name,
-				    LIST_READ_MAX)
+	int most = IS(f, labels) ? LABELS_MAX : DEPENDS_MAX;
+
+	if (list->n > (size_t)most)
+		return arena_printf(a, "it has %zu %s; at most %d are allowed", list->n, f->name,
+				    most)
 			.p;
 	for (size_t i = 0; i < list->n; i++) {
 		struct str s = list->v[i];
@@ -212,23 +212,23 @@ const char *extra_fault(struct str extra, struct arena *a)
 	return NULL;
 }
 
-const char *growth_fault(const struct task *t, const struct task *old, struct arena *a)
+const char *growth_fault(const struct task *t, struct arena *a)
 {
-	if (t->labels.n > LABELS_MAX && t->labels.n > old->labels.n)
+	if (t->labels.n > LABELS_MAX)
 		return arena_printf(a, "%.*s would have %zu labels; at most %d are allowed",
 				    STRF(t->id), t->labels.n, LABELS_MAX)
 			.p;
-	if (t->depends.n > DEPENDS_MAX && t->depends.n > old->depends.n)
+	if (t->depends.n > DEPENDS_MAX)
 		return arena_printf(a, "%.*s would depend on %zu tasks; at most %d are allowed",
 				    STRF(t->id), t->depends.n, DEPENDS_MAX)
 			.p;
-	if (t->description.n > TEXT_MAX && t->description.n > old->description.n)
+	if (t->description.n > TEXT_MAX)
 		return arena_printf(
 			       a,
 			       "%.*s: the description would have %zu bytes; at most %d are allowed",
 			       STRF(t->id), t->description.n, TEXT_MAX)
 			.p;
-	if (t->extra.n > TEXT_MAX && t->extra.n > old->extra.n)
+	if (t->extra.n > TEXT_MAX)
 		return arena_printf(a, "%.*s: extra would have %zu bytes; at most %d are allowed",
 				    STRF(t->id), t->extra.n, TEXT_MAX)
 			.p;

@@ -28,9 +28,8 @@ bool word_valid(struct str s);
 bool fault_valid(struct str s);
 /* Parses the number in a record that is not a task: the id counter, or the fence of a removed task. */
 bool number_valid(struct str text, int64_t *out);
-/* Rejects a change that makes a list or `extra` exceed its limit. Tasks of older versions may exceed a limit
- * already; they only must not grow further. */
-const char *growth_fault(const struct task *t, const struct task *old, struct arena *a);
+/* Rejects a change that makes a list, the description or `extra` exceed its limit, in the words of its caller. */
+const char *growth_fault(const struct task *t, struct arena *a);
 /* Is this JSON small and flat enough to parse, also inside the JSON of an answer or an export? NULL: it is. */
 const char *extra_fault(struct str extra, struct arena *a);
 

@@ -47,11 +47,8 @@ enum class_rank { EXPEDITE = 1, FIXED_DATE = 2, STANDARD = 3, INTANGIBLE = 4, CL
 #define EXACT_MAX (INT64_C(1) << 53)
 /* The counters of an imported task must stay this far below EXACT_MAX, so that they can grow. */
 #define EXACT_ROOM (INT64_C(1) << 20)
-/* Read limits: older versions did not limit the length of a list, nor an `extra` that grows. */
-#define LIST_READ_MAX 2000
 /* The decoder rejects a record with more entries before it allocates memory for them. */
 #define LIST_UNPACK_MAX 20000
-#define EXTRA_READ_MAX (1024 * 1024)
 
 /* Does the holder's process still run? A reader on the same host can find out. */
 enum lock_life { LIFE_NOT_LOOKED = 0, LIFE_UNKNOWN = 1, LIFE_ALIVE = 2, LIFE_DEAD = 3 };

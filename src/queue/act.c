@@ -147,10 +147,9 @@ static int refuse_unusable(struct act *w, const struct loaded *l, const char *fa
 			     STRF(id)));
 }
 
-/* A task of an older version may exceed the limits, but it must not grow further. */
 static int check_put(struct act *w, const struct loaded *l)
 {
-	const char *fault = growth_fault(&l->task, &l->old, w->arena);
+	const char *fault = growth_fault(&l->task, w->arena);
 
 	if (fault)
 		return act_refuse(w, USAGE, str_c(fault),

@@ -20,7 +20,7 @@ struct exam {
 	struct finding *found;
 	size_t n_found;
 	struct census census;
-	size_t bad, over, off, lines;
+	size_t bad, off, lines;
 };
 
 static void find(struct exam *x, enum check_level level, const char *what, struct str text,
@@ -54,21 +54,6 @@ static void name_bad(struct exam *x, const struct record *r, const struct judgme
 		     repair_of(r, j, a));
 }
 
-/* A task that an older version let grow beyond today's limits. */
-static void name_over(struct exam *x, const struct record *r, struct arena *a)
-{
-	static const struct task none;
-	const char *fault;
-	struct task t;
-
-	if (!str_starts(r->key, STR("task/")) || task_of(r, &t, a))
-		return;
-	fault = growth_fault(&t, &none, a);
-	if (fault && x->over++ < NAMED)
-		find(x, CHECK_NOTE, "record", str_c(fault),
-		     STR("it can be used but cannot grow: remove labels, dependencies or extra that it does not need"));
-}
-
 static int examine(const struct record *r, void *ctx)
 {
 	struct exam *x = ctx;
@@ -78,8 +63,6 @@ static int examine(const struct record *r, void *ctx)
 	mend_judge(r, x->locks_only, &j, &a);
 	if (j.fault)
 		name_bad(x, r, &j, &a);
-	else
-		name_over(x, r, &a);
 	arena_free(&a);
 	return 0;
 }

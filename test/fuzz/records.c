@@ -74,7 +74,7 @@ static void check_checked(const struct task *t, struct arena *a)
 	if (fault)
 		return;
 	CHECK(typed_of(t->id) || str_eq_nocase(t->id, EMERGENCY_ID) || !id_fault(t->id));
-	CHECK(t->fence >= 0 && t->fence <= EXACT_MAX && t->labels.n <= LIST_READ_MAX);
+	CHECK(t->fence >= 0 && t->fence <= EXACT_MAX && t->labels.n <= LABELS_MAX);
 	CHECK(text_valid(t->title) && text_valid(t->lock.holder) && t->title.n <= TITLE_MAX);
 	for (size_t i = 0; i < t->depends.n; i++)
 		CHECK(!id_fault(t->depends.v[i]));
