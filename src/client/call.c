@@ -16,10 +16,9 @@
 
 /* The keyring's part in one call. */
 struct keys {
-	bool takes;        /* the call may acquire a lock */
-	bool in_flight;    /* sent with the token of `pending` */
-	struct str before; /* an older version saved the token under this name of the agent */
-	bool saved;        /* the proof is a saved token */
+	bool takes;     /* the call may acquire a lock */
+	bool in_flight; /* sent with the token of `pending` */
+	bool saved;     /* the proof is a saved token */
 	struct pending pending;
 };
 
@@ -97,14 +96,10 @@ static void find_proof(struct client *c, struct request *rq, struct keys *k)
 		k->saved = keyring_find(&c->keyring, rq->id, &token, &fence);
 	if (!k->saved && op_flags(rq->op) & OP_OWN && client_in_files(c))
 		k->saved = keyring_seek(&c->keyring, rq->id, &token, &fence);
-	if (!k->saved && op_flags(rq->op) & OP_OWN)
-		k->saved = keyring_of_before(&c->keyring, rq->id, &token, &fence);
 	if (k->saved && is_kept_elsewhere(c, rq->id, fence))
 		k->saved = false;
 	if (k->saved)
 		GIVE(rq, token, token);
-	if (k->saved && c->keyring.adopted)
-		k->before = c->keyring.before;
 }
 
 enum result client_token(struct client *c, struct str task, struct str said, struct str *token,
@@ -337,16 +332,6 @@ static void settle_ended(struct client *c, const struct request *rq, const struc
 		keyring_forget(&c->keyring, rq->id, last_over(rq, ans));
 }
 
-static void warn_renamed(struct client *c, struct str task, struct str before, struct answer *ans)
-{
-	struct str text = arena_printf(c->arena,
-				       "the lock of %.*s was taken under the name %.*s. Its token "
-				       "now belongs to %.*s, your name since this version",
-				       STRF(task), STRF(before), STRF(c->agent));
-
-	ans->warnings = arena_append(c->arena, ans->warnings, text);
-}
-
 /* A claim never uses a saved token, since sub-agents can share it. The caller learns that its own run has the task. */
 static void tell_holder(struct client *c, const struct request *rq, struct answer *ans)
 {
@@ -376,8 +361,6 @@ static void settle(struct client *c, const struct request *rq, struct keys *k, s
 		settle_taken(c, rq, k, ans);
 	if (rq->id.n)
 		settle_ended(c, rq, k, ans);
-	if (k->before.n)
-		warn_renamed(c, rq->id, k->before, ans);
 	tell_holder(c, rq, ans);
 }
 

@@ -161,7 +161,6 @@ struct caller caller_find(struct str client, struct str host, const char *worktr
 	struct caller id = { 0 };
 	struct str who = find_who(client, &id.why, a), long_name;
 
-	id.user = arena_printf(a, "%.*s@%.*s", STRF(client_user(a)), STRF(host));
 	id.name = arena_printf(a, "%.*s@%.*s", STRF(who), STRF(host));
 	if (!worktree || !text_valid(str_c(worktree)))
 		return id;

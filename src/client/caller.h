@@ -11,8 +11,6 @@
 struct caller {
 	struct str name; /* "claude@vm/parser" */
 	struct str why;  /* "CLAUDECODE is set" */
-	struct str
-		user; /* "ann@vm": the name that versions before this rule gave to every caller */
 };
 
 /* client: the name from `clientInfo`, or empty. worktree: the name of the linked worktree, or NULL. */

@@ -60,7 +60,6 @@ static void find_agent(struct client *c)
 		id = caller_find(c->said.program, c->host, c->place.linked, c->arena);
 		c->agent = id.name;
 		c->agent_why = id.why;
-		c->agent_before = str_eq(id.user, id.name) ? STR("") : id.user;
 	}
 }
 
@@ -84,7 +83,7 @@ void client_set_run(struct client *c, const struct caller_run *run)
 {
 	c->run = c->keyring.run = run->name;
 	c->run_why = run->why;
-	c->run_made = c->keyring.made = run->made;
+	c->run_made = run->made;
 }
 
 void client_session(struct client *c, struct str session)
@@ -368,8 +367,6 @@ static void open_keyring(struct client *c)
 			   c->arena);
 	c->config.state_dir = c->keyring.dir;
 	c->keyring.home = str_c(c->place.pawl_dir);
-	c->keyring.before = c->agent_before;
-	c->keyring.made = c->run_made;
 }
 
 static enum result find_place(struct client *c, struct answer *ans)

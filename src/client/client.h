@@ -37,9 +37,7 @@ struct client {
 	struct settings settings;
 	struct str agent, run, host;
 	struct str agent_why, run_why; /* where the names come from */
-	struct str
-		agent_before; /* versions before agents had names of their own used this one; empty: the same */
-	bool run_made; /* pawl made the run from the caller's session or process */
+	bool run_made;                 /* pawl made the run from the caller's session or process */
 	bool apart; /* set by a server: it uses no saved token whose lock belongs to another live process */
 	struct trust trust;
 	struct keyring keyring;

@@ -71,8 +71,7 @@ bool keyring_is_ours(const struct keyring *k, const struct key_file *f)
 
 bool keyring_is_mine(const struct keyring *k, const struct key_file *f)
 {
-	return str_eq(f->run, k->run) && (str_eq(f->agent, k->agent) ||
-					  (f->old && k->before.n && str_eq(f->agent, k->before)));
+	return str_eq(f->run, k->run) && str_eq(f->agent, k->agent);
 }
 
 /* A user who can write to the folder can plant tokens: only its owner may have access. */
@@ -303,7 +302,7 @@ static char *saved_path(const struct keyring *k, struct str task)
 	return key_saved(k, *k->id ? KEY_BY_ID : KEY_BY_LABEL, task);
 }
 
-/* Finds a token that was saved before the queue had an id, perhaps by an older pawl. */
+/* Finds a token that was saved before the queue had an id. */
 static bool find_by_label(struct keyring *k, struct str task, struct key *key)
 {
 	return key_read(key_saved(k, KEY_BY_LABEL, task), key, k->arena) && !key->id.n;
@@ -315,14 +314,9 @@ bool keyring_find(struct keyring *k, struct str task, struct str *token, int64_t
 
 	if (keyring_check(k))
 		return false;
-	k->adopted = false;
 	if (!(*k->id && key_read(key_saved(k, KEY_BY_ID, task), &key, k->arena)) &&
-	    !find_by_label(k, task, &key) && !(k->sure && keyring_moved(k, task, &key)) &&
-	    !keyring_originless(k, task, &key)) {
-		k->adopted = keyring_renamed(k, task, &key);
-		if (!k->adopted)
-			return false;
-	}
+	    !find_by_label(k, task, &key) && !(k->sure && keyring_moved(k, task, &key)))
+		return false;
 	*token = key.token;
 	*fence = key.fence;
 	return true;
@@ -333,17 +327,6 @@ bool keyring_seek(struct keyring *k, struct str task, struct str *token, int64_t
 	struct key key;
 
 	if (keyring_check(k) || !keyring_older(k, task, &key))
-		return false;
-	*token = key.token;
-	*fence = key.fence;
-	return true;
-}
-
-bool keyring_of_before(struct keyring *k, struct str task, struct str *token, int64_t *fence)
-{
-	struct key key;
-
-	if (!k->made || keyring_check(k) || !keyring_runless(k, task, &key))
 		return false;
 	*token = key.token;
 	*fence = key.fence;

@@ -29,9 +29,6 @@ struct keyring {
 	struct str home;         /* the .pawl folder of the queue; empty: there is none */
 	char id[TOKEN_LEN + 1];  /* the id of the queue; empty: none, or unknown */
 	char origin[ORIGIN_MAX]; /* of the queue's server; empty: pawl opens the store itself */
-	struct str before;       /* the agent's name in files of older versions; empty: the same */
-	bool made;               /* pawl made the run: older versions had none for this caller */
-	bool adopted;            /* the last token that was found was saved under that name */
 	bool sure;               /* the id comes from the store, not from a cache */
 	struct arena *arena;
 };
@@ -57,10 +54,6 @@ bool keyring_find(struct keyring *k, struct str task, struct str *token, int64_t
 /* The latest token that was saved for this place under any id. For a queue that was created again around the locks
  * of an older one. */
 bool keyring_seek(struct keyring *k, struct str task, struct str *token, int64_t *fence);
-
-/* A token that a version without runs for sessions saved for this agent and worktree. The first session that needs it
- * takes it over. */
-bool keyring_of_before(struct keyring *k, struct str task, struct str *token, int64_t *fence);
 
 struct pending {
 	int fd;
@@ -93,7 +86,6 @@ void keyring_forget_token(struct keyring *k, struct str task, struct str token);
 struct key_file {
 	char *path;
 	struct str queue, id, origin, task, agent, run, worktree;
-	bool old; /* an older version wrote it, which called every agent of a user the same */
 	bool pending;
 	int64_t fence;
 	int64_t modified; /* wall ms */
@@ -104,7 +96,7 @@ int keyring_each(struct keyring *k, key_file_fn *fn, void *ctx);
 void keyring_sweep(struct keyring *k);
 /* Does the file belong to the keyring's queue? */
 bool keyring_is_ours(const struct keyring *k, const struct key_file *f);
-/* Does it belong to the keyring's run, and to its agent by the name of today or of before? */
+/* Does it belong to the keyring's agent and run? */
 bool keyring_is_mine(const struct keyring *k, const struct key_file *f);
 
 #endif

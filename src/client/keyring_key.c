@@ -15,7 +15,6 @@ void key_describe(struct buf *b, const struct keyring *k, struct str task, struc
 		line_add(b, "origin", str_c(k->origin));
 	line_add(b, "task", task);
 	line_add(b, "agent", k->agent);
-	line_add(b, "names", STR(KEY_NAMES));
 	line_add(b, "run", k->run);
 	line_add(b, "work_tree", k->worktree);
 	line_add(b, "home", k->home);
@@ -48,8 +47,6 @@ bool key_read(const char *path, struct key *out, struct arena *a)
 			out->task = line_value(value, a);
 		else if (str_is(name, "agent"))
 			out->agent = line_value(value, a);
-		else if (str_is(name, "names"))
-			out->named = true, out->sessions = str_is(value, KEY_NAMES);
 		else if (str_is(name, "token"))
 			out->token = value;
 		else if (str_is(name, "fence") && !str_to_i64(value, &out->fence))

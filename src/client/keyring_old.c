@@ -79,7 +79,6 @@ static void rename_moved(const struct keyring *k, const char *path, struct str t
 	line_add(&b, "work_tree", k->worktree);
 	line_add(&b, "home", k->home);
 	line_add(&b, "agent", k->agent);
-	line_add(&b, "names", STR(KEY_NAMES));
 	line_add(&b, "run", k->run);
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fs_write_all(fd, buf_str(&b)) == 0 &&
 	    link(path, saved) == 0)
@@ -110,69 +109,6 @@ bool keyring_moved(struct keyring *k, struct str task, struct key *out)
 	if (d)
 		closedir(d);
 	return found;
-}
-
-/* --- renamed -------------------------------------------------------------------------------- */
-
-/* Older versions called every agent of a user "user@host". A file that this version wrote under that name belongs to
- * the person, and no coding agent takes it. */
-bool keyring_renamed(struct keyring *k, struct str task, struct key *out)
-{
-	struct keyring was = *k;
-
-	was.agent = k->before;
-	for (int by = *k->id ? KEY_BY_ID : KEY_BY_LABEL; k->before.n && by <= KEY_BY_LABEL; by++) {
-		char *path = key_saved(&was, (enum key_by)by, task);
-
-		if (!key_read(path, out, k->arena) || out->named ||
-		    (by == KEY_BY_LABEL && out->id.n))
-			continue;
-		rename_moved(k, path, task);
-		return true;
-	}
-	return false;
-}
-
-/* Was it saved by a version that gave sessions no run? A file without names has the earlier name of the agent. */
-static bool is_runless(const struct key *key, bool by_before)
-{
-	return by_before ? !key->named : !key->sessions;
-}
-
-bool keyring_runless(struct keyring *k, struct str task, struct key *out)
-{
-	struct str names[] = { k->agent, k->before };
-	struct keyring was = *k;
-
-	was.run = STR("");
-	for (int i = 0; i < 2 && names[i].n; i++) {
-		was.agent = names[i];
-		for (int by = *k->id ? KEY_BY_ID : KEY_BY_LABEL; by <= KEY_BY_LABEL; by++) {
-			char *path = key_saved(&was, (enum key_by)by, task);
-
-			if (!key_read(path, out, k->arena) || !is_runless(out, i == 1) ||
-			    (by == KEY_BY_LABEL && out->id.n))
-				continue;
-			rename_moved(k, path, task);
-			return true;
-		}
-	}
-	return false;
-}
-
-bool keyring_originless(struct keyring *k, struct str task, struct key *out)
-{
-	struct keyring was = *k;
-	char *path;
-
-	if (!*k->id || !*k->origin)
-		return false;
-	*was.origin = '\0';
-	path = key_saved(&was, KEY_BY_ID, task);
-	if (!key_read(path, out, k->arena) || !str_eq(out->queue, k->queue))
-		return false;
-	rename_moved(k, path, task);
-	return true;
 }
 
 /* --- rebuilt -------------------------------------------------------------------------------- */
@@ -339,7 +275,6 @@ static void show_file(const struct keyring *k, struct str name, key_file_fn *fn,
 		f.run = key.run;
 		f.worktree = key.worktree;
 		f.fence = key.fence;
-		f.old = !key.named;
 	}
 	fn(ctx, &f);
 }

@@ -6,16 +6,11 @@
 #include "client/keyring.h"
 
 #define KEY_FILE_MAX (64 * 1024)
-/* The value of `names`: no such line: every agent of a user had one name; 2: agents have names of their own; 3: and
- * sessions have runs of their own. */
-#define KEY_NAMES "3"
 
 /* The content of a file. */
 struct key {
 	struct str queue, id, origin, task, agent, run, worktree, home, token;
 	int64_t fence;
-	bool named;    /* written by a version that gives agents names of their own */
-	bool sessions; /* written by a version that gives sessions runs of their own */
 };
 
 void key_describe(struct buf *b, const struct keyring *k, struct str task, struct str token);
@@ -43,12 +38,6 @@ int keyring_check(const struct keyring *k);
 /* Finds a token of the same queue, agent, run and worktree that was saved before the queue was moved. Renames its
  * file, so that keyring_find() finds it. */
 bool keyring_moved(struct keyring *k, struct str task, struct key *out);
-/* The same for a token that an older version saved under the name `before`. */
-bool keyring_renamed(struct keyring *k, struct str task, struct key *out);
-/* The same for keyring_of_before(). */
-bool keyring_runless(struct keyring *k, struct str task, struct key *out);
-/* The same for a token that a version without origins saved for the same address. */
-bool keyring_originless(struct keyring *k, struct str task, struct key *out);
 /* The same for keyring_seek(). */
 bool keyring_older(struct keyring *k, struct str task, struct key *out);
 

@@ -3,7 +3,7 @@
 /* Which tokens the caller could use here. */
 struct saved {
 	struct session *s;
-	json_t *tasks, *before;
+	json_t *tasks;
 };
 
 static void look_at(void *ctx, const struct key_file *f)
@@ -14,12 +14,12 @@ static void look_at(void *ctx, const struct key_file *f)
 	if (f->pending || !keyring_is_mine(&c->keyring, f) || !keyring_is_ours(&c->keyring, f) ||
 	    !str_eq(f->worktree, c->keyring.worktree))
 		return;
-	json_array_append_new(str_eq(f->agent, c->agent) ? x->tasks : x->before, json_str(f->task));
+	json_array_append_new(x->tasks, json_str(f->task));
 }
 
 static void add_tokens(struct session *s, json_t *o)
 {
-	struct saved x = { .s = s, .tasks = json_array(), .before = json_array() };
+	struct saved x = { .s = s, .tasks = json_array() };
 	struct client *c = &s->client;
 	struct answer ans = { 0 };
 
@@ -28,11 +28,6 @@ static void add_tokens(struct session *s, json_t *o)
 		client_know_queue(c);
 	(void)keyring_each(&c->keyring, look_at, &x);
 	json_object_set_new(o, "tokens", x.tasks);
-	if (json_array_size(x.before)) {
-		json_object_set_new(o, "before", json_str(c->agent_before));
-		json_object_set(o, "tokens_before", x.before);
-	}
-	json_decref(x.before);
 }
 
 static enum result run(struct session *s, struct args *a, struct reply *out)
@@ -56,15 +51,16 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	return SUCCESS;
 }
 
-static void show_tokens(struct view *v, const char *title, const json_t *tasks)
+static void show_tokens(struct view *v, const json_t *tasks)
 {
 	if (!json_array_size(tasks))
 		return;
-	view_text(v, DIM, "%-9s ", title);
+	view_text(v, DIM, "%-9s ", "tokens");
 	for (size_t i = 0; i < json_array_size(tasks); i++) {
 		view_text(v, PLAIN, i ? ", " : "");
 		view_data(v, BOLD, json_text(json_array_get(tasks, i)));
 	}
+	view_text(v, PLAIN, "\n");
 }
 
 static void show_line(struct view *v, const char *title, struct str name, struct str why)
@@ -81,7 +77,7 @@ static void show_line(struct view *v, const char *title, struct str name, struct
 
 static void show(const struct reply *r, struct view *v)
 {
-	const json_t *o = r->more, *before = json_object_get(o, "tokens_before");
+	const json_t *o = r->more;
 
 	if (v->quiet) {
 		view_data(v, PLAIN, json_get(o, "agent"));
@@ -91,14 +87,7 @@ static void show(const struct reply *r, struct view *v)
 	show_line(v, "agent", json_get(o, "agent"), json_get(o, "agent_why"));
 	show_line(v, "run", json_get(o, "run"), json_get(o, "run_why"));
 	show_line(v, "worktree", json_get(o, "worktree"), STR(""));
-	show_tokens(v, "tokens", json_object_get(o, "tokens"));
-	if (json_array_size(json_object_get(o, "tokens")))
-		view_text(v, PLAIN, "\n");
-	show_tokens(v, "tokens", before);
-	if (before)
-		view_text(v, DIM,
-			  "  (saved under your earlier name %.*s; the next call takes them over)\n",
-			  STRF(json_get(o, "before")));
+	show_tokens(v, json_object_get(o, "tokens"));
 }
 
 const struct command cmd_whoami = {

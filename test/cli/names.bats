@@ -56,55 +56,8 @@ worktree() {
 	pawl claim t1
 	CLAUDECODE=1 unchanged 21 done t1
 	CLAUDECODE=1 ask 0 whoami
-	is '.tokens == [] and (has("before") | not)'
+	is '.tokens == []'
 	call 0 done t1
-}
-
-# as_before: takes out of the saved tokens what versions without names of coding agents did not write
-as_before() {
-	sed -i '/^names=/d' "$XDG_STATE_HOME"/pawl/*.token
-}
-
-@test "a token that an older version saved as user@host belongs to the coding agent, which hears of it" {
-	new x
-	new y
-	pawl claim t1
-	pawl claim t2
-	as_before
-	export CLAUDECODE=1
-	ask 0 whoami
-	is --arg name "tester@$(hostname)" '.tokens == [] and .before == $name and (.tokens_before | sort) == ["t1", "t2"]'
-	call 0 whoami
-	says "earlier name tester@$(hostname)"
-	call 0 heartbeat t1
-	complains "was taken under the name tester@$(hostname)" "claude@$(hostname)"
-	call 0 heartbeat t1
-	same "$stderr" ""
-	call 0 hook beat
-	ask 0 whoami
-	is '(.tokens | sort) == ["t1", "t2"] and (has("before") | not)'
-	ask 0 done t1
-	call 0 done t2
-}
-
-@test "another run or a name of one's own takes no token of before" {
-	new x
-	pawl claim t1
-	as_before
-	export CLAUDECODE=1
-	unchanged 21 done t1 --run other
-	unchanged 21 done t1 --agent claude
-	call 0 done t1
-}
-
-@test "the person's own name in a linked worktree changes, and its tokens stay" {
-	worktree parser
-	new x
-	cd ../parser
-	PAWL_AGENT=tester@$(hostname) "$PAWL" claim t1
-	as_before
-	call 0 done t1
-	complains "tester@$(hostname)/parser"
 }
 
 @test "mcp: the client's own name counts, and claude-code is claude" {

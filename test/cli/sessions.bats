@@ -246,31 +246,6 @@ gone() {
 	complains "t2 is held by alice"
 }
 
-# as_before: as the version before saved tokens, which gave sessions no run
-as_before() {
-	sed -i 's/^names=.*/names=2/' "$XDG_STATE_HOME"/pawl/*.token
-}
-
-@test "a token that an older version saved without a run goes to the first session that needs it" {
-	new x
-	new y
-	new z
-	pawl claim t1
-	pawl claim t2
-	as_before
-	pawl claim t3
-	in_session one call 0 prime
-	says "You hold no task"
-	in_session one call 21 done t1 --run other
-	in_session one call 0 heartbeat t1
-	in_session two unchanged 21 done t1
-	unchanged 21 done t1
-	in_session one call 0 done t1
-	call 0 done t2
-	in_session one unchanged 21 done t3
-	call 0 done t3
-}
-
 @test "pawl run passes on the run that was named, not one that was made" {
 	new x
 	new y

@@ -501,7 +501,7 @@ destroy() {
 	done
 }
 
-@test "tokens that an older pawl saved go on working" {
+@test "tokens that were saved before the queue had an id go on working" {
 	needs_sqlite
 	needs sqlite3
 	new x
@@ -514,7 +514,7 @@ destroy() {
 	printf '%s\n' "queue=$label" task=t1 agent=al run= "work_tree=$PWD" "token=$token" task=t1 fence=1 contested=1 \
 		>"$XDG_STATE_HOME/pawl/$name.token"
 	call 0 heartbeat t1 -a al
-	sqlite3 .pawl/queue.db "DELETE FROM record WHERE key = 'meta/identity'" # as an older pawl made it
+	sqlite3 .pawl/queue.db "DELETE FROM record WHERE key = 'meta/identity'"
 	call 0 heartbeat t1 -a al
 	pawl claim t2 -q -a al
 	same "$(sqlite3 .pawl/queue.db "SELECT count(*) FROM record WHERE key = 'meta/identity'")" 1

@@ -270,7 +270,7 @@ static void test_saved_late(void **state)
 static void test_ids(void **state)
 {
 	struct keyring other = k;
-	/* written by an older pawl, which knew only labels */
+	/* saved before the queue had an id */
 	struct str old = claim(&k, "t1", 5), token;
 
 	(void)state;

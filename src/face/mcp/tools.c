@@ -48,10 +48,9 @@ static const struct command *find(const struct profile *p, struct str name, stru
 /* --- one call ------------------------------------------------------------------------------------- */
 
 /* A client that acts for several agents names the agent: tokens are kept under that name. */
-static void act_as(struct client *c, struct str agent, struct str before)
+static void act_as(struct client *c, struct str agent)
 {
 	c->agent = c->keyring.agent = agent;
-	c->keyring.before = before;
 }
 
 /* Is the lock of the whole queue of another agent in the way? */
@@ -106,9 +105,9 @@ static enum result execute(const struct mcp_call *c, const struct command *tool,
 	last = under_run_done(m, rq);
 	keeper_prove(m, rq);
 	if (HAS(rq, agent))
-		act_as(client, rq->agent, STR(""));
+		act_as(client, rq->agent);
 	code = command_run(tool, s, args, out);
-	act_as(client, self, client->agent_before);
+	act_as(client, self);
 	client->arena = &m->base;
 	if (last && code == SUCCESS)
 		reply_warn(
