@@ -39,15 +39,9 @@ const struct task *period_task(const struct answer *ans, struct str id)
 			    : NULL;
 }
 
-/* Older versions logged an abandonment under the name of the agent that took the task over. */
-static bool is_old_abandoned(const struct event *e)
-{
-	return str_is(e->name, "abandoned") && str_starts(e->text, STR("the "));
-}
-
 static bool is_by_others(const struct event *e)
 {
-	return is_old_abandoned(e) || str_is(e->name, "rework") || str_is(e->name, "approved");
+	return str_is(e->name, "rework") || str_is(e->name, "approved");
 }
 
 struct str period_worker(const struct answer *ans, const struct event *e)

@@ -89,27 +89,18 @@ static struct str verb_of(const struct event *ev)
 	return STR("stopped");
 }
 
-/* Does the event have the agent that lost the task? An older version wrote the agent that noticed it, and a text that
- * names the other. */
-static bool names_loser(const struct event *ev)
-{
-	return str_is(ev->name, "abandoned") && str_starts(ev->text, STR("its "));
-}
-
 /* "bob failed: exit code 1" */
 static struct str clause(const struct event *ev, struct arena *a)
 {
 	struct str text = ev->text, lock = STR("the lock of ");
 
 	/* "its lease expired", "its process is dead" */
-	if (names_loser(ev) && str_cut_prefix(&text, STR("its "))) {
+	if (str_is(ev->name, "abandoned") && str_cut_prefix(&text, STR("its "))) {
 		struct str what = str_cut(&text, ' ');
 
 		return arena_printf(a, "the %.*s of %.*s %.*s", STRF(what), STRF(ev->agent),
 				    STRF(text));
 	}
-	if (str_is(ev->name, "abandoned"))
-		return text.n ? text : STR("its lease expired");
 	if (str_is(ev->name, "lock_broken") && str_starts(text, lock))
 		return arena_printf(a, "%.*s broke %.*s", STRF(ev->agent), STRF(text));
 	if (str_is(ev->name, "cleaned_up") && str_starts(text, lock))
@@ -136,9 +127,7 @@ static struct notice *notice_of(const struct way_back *w, bool claimed, struct a
 	if (stop->name.n)
 		why = arena_printf(a, "%.*s (before, %.*s)", STRF(why), STRF(clause(stop, a)));
 	n = arena_new(a, struct notice);
-	*n = (struct notice){ .reason = why, .at = back->at };
-	if (!str_is(back->name, "abandoned") || names_loser(back))
-		n->by = back->agent;
+	*n = (struct notice){ .by = back->agent, .reason = why, .at = back->at };
 	n->fields = arena_append(a, n->fields, back->name);
 	return n;
 }

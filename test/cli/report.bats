@@ -63,19 +63,6 @@ expect() {
 	lines 0 report
 }
 
-@test "report: an abandonment that an older version logged under the name of the agent that took over" {
-	needs_sqlite
-	new x
-	pawl claim t1 -a cy --ttl 1s
-	soon eval '"$PAWL" claim t1 -a bo'
-	sqlite3 .pawl/queue.db "UPDATE event SET agent=CAST('bo' AS BLOB),
-		text=CAST('the lease of cy expired at 2026-01-01T00:00:00.000Z' AS BLOB) WHERE CAST(kind AS TEXT)='abandoned'"
-	ask 0 log --kind abandoned
-	is '[.events[].agent] == ["bo"]'
-	ask 0 report
-	is '.report | [.abandoned[] | [.task, .agent]] == [["t1", "cy"]]'
-}
-
 @test "report --format: Markdown without markup of others, and the same JSON" {
 	new '*bold* [link](x) | <b>' --id odd >/dev/null
 	pawl claim odd -a 'a|b'
