@@ -293,6 +293,16 @@ static void test_zeros(void **state)
 	combine_answer(&holder, &calls[0]);
 	memset((char *)&a.file->head[a.slot] + 16, 0, sizeof(struct head) - 16);
 	assert_int_equal(give_up(&a, &reply), COMBINE_UNKNOWN);
+
+	/* only the checksums were lost */
+	assert_true(combine_publish(&a, QUEUE, STR("a call"), LATER));
+	a.file->head[a.slot].call_sum = 0;
+	assert_int_equal(take(false), 1);
+	assert_int_equal(calls[0].bytes.n, 0);
+	combine_reply(&holder, &calls[0], 7, COMBINE_RAN, 0, STR("a report"));
+	combine_answer(&holder, &calls[0]);
+	a.file->head[a.slot].reply_sum = 0;
+	assert_int_equal(give_up(&a, &reply), COMBINE_UNKNOWN);
 }
 
 /* Impossible lengths, ends and states. */
@@ -306,13 +316,13 @@ static void test_malformed(void **state)
 	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
 	h = &a.file->head[a.slot];
 	h->call_n = UINT32_MAX;
-	h->call_sum = 0;
+	h->call_sum = combine_sum(str_n(a.file->text[a.slot].call, COMBINE_CALL_MAX));
 	assert_int_equal(take(true), 1);
 	assert_int_equal(calls[0].bytes.n, COMBINE_CALL_MAX);
 	combine_reply(&holder, &calls[0], 7, COMBINE_RAN, 0, STR("r"));
 	combine_answer(&holder, &calls[0]);
 	h->reply_n = UINT32_MAX;
-	h->reply_sum = 0;
+	h->reply_sum = combine_sum(str_n(a.file->text[a.slot].reply, COMBINE_REPLY_MAX));
 	h->end = 77;
 	assert_int_equal(give_up(&a, &reply), COMBINE_UNKNOWN);
 	assert_int_equal(reply.report.n, COMBINE_REPLY_MAX);

@@ -161,11 +161,6 @@ static size_t length(const uint32_t *n, size_t max)
 	return v < max ? v : max;
 }
 
-static bool sum_fits(uint32_t noted, struct str bytes)
-{
-	return !noted || noted == combine_sum(bytes);
-}
-
 static struct head *own(const struct combine *c)
 {
 	return &c->file->head[c->slot];
@@ -259,7 +254,7 @@ static enum combine_end read_reply(struct combine *c, uint32_t w, struct combine
 
 	out->rc = h->rc;
 	out->report = arena_str(a, str_n(c->file->text[c->slot].reply, n));
-	fits = sum_fits(h->reply_sum, out->report);
+	fits = h->reply_sum == combine_sum(out->report);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!fits || atomic_load(&own(c)->word) != w || bus_torn(c->bus))
 		return COMBINE_UNKNOWN; /* a program has truncated the file meanwhile */
@@ -429,7 +424,7 @@ static bool copy(struct combine *c, struct combine_call *call, struct arena *a)
 	size_t n = length(&h->call_n, COMBINE_CALL_MAX);
 
 	call->bytes = arena_str(a, str_n(c->file->text[call->slot].call, n));
-	if (!sum_fits(h->call_sum, call->bytes))
+	if (h->call_sum != combine_sum(call->bytes))
 		call->bytes = STR(""); /* it cannot be adopted, so its owner runs it alone */
 	atomic_thread_fence(memory_order_seq_cst);
 	return atomic_load(&h->word) == call->word;

@@ -25,18 +25,17 @@ struct head {
 	uint32_t queue, call_n, reply_n;
 	uint32_t end; /* enum combine_end */
 	int32_t rc;
-	uint32_t reply_sum; /* checksum of the reply; 0: unknown, an older pawl wrote it */
+	uint32_t reply_sum; /* checksum of the reply; 0: there is none */
 	uint64_t boot, batch;
 	int64_t deadline;
-	uint32_t call_sum; /* checksum of the call; 0: unknown */
+	uint32_t call_sum; /* checksum of the call */
 };
 
-_Static_assert(sizeof(struct head) == 64, "the layout that older versions of pawl use");
+_Static_assert(sizeof(struct head) == 64, "other versions of pawl use the same layout");
 
 struct combine_file {
 	_Atomic uint32_t layout, top /* slots used so far */, expected, turn;
-	/* A random number of this file; 0: none yet. Older versions leave these bytes alone. */
-	_Atomic uint64_t number;
+	_Atomic uint64_t number; /* random, of this file; 0: none yet */
 	struct head head[COMBINE_SLOTS];
 	struct {
 		char call[COMBINE_CALL_MAX], reply[COMBINE_REPLY_MAX];
@@ -44,7 +43,7 @@ struct combine_file {
 };
 
 _Static_assert(offsetof(struct combine_file, head) == 64,
-	       "the layout that older versions of pawl use");
+	       "other versions of pawl use the same layout");
 
 static inline uint64_t combine_sum_word(uint64_t h, uint64_t word)
 {
