@@ -174,17 +174,13 @@ static bool equals(const struct setup_entry *e, struct setup_as as, const json_t
 	return same;
 }
 
-/* Version 0.1 wrote hooks without the name of the client. */
 bool setup_entry_is(const struct setup_entry *e, const json_t *v, struct setup_as *as,
 		    struct arena *a)
 {
-	const struct setup_entry before = { .shape = e->shape, .text = e->text };
-
 	*as = (struct setup_as){
 		.url = arena_str(a, json_get(v, e->http == HTTP_HTTPURL ? "httpUrl" : "url"))
 	};
-	if (e->http && as->url.n)
-		return equals(e, *as, v, a);
-	*as = (struct setup_as){ .agent = arena_str(a, agent_in(e, v, a)) };
-	return equals(e, *as, v, a) || equals(&before, *as, v, a);
+	if (!e->http || !as->url.n)
+		*as = (struct setup_as){ .agent = arena_str(a, agent_in(e, v, a)) };
+	return equals(e, *as, v, a);
 }

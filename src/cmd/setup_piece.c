@@ -344,7 +344,7 @@ static json_t *find_entry(const struct piece *p, struct str text, struct setup_a
 	return found;
 }
 
-/* Without an agent, an entry that names one stays; an entry of an earlier version is brought up to date. */
+/* Without an agent, an entry that names one stays. */
 static enum text_change add_entry(const struct piece *p, const struct file_change *f,
 				  struct setup_as as, struct str *out, struct arena *a)
 {

@@ -615,18 +615,6 @@ server_of() {
 	is '.task.status == "Ready"'
 }
 
-@test "codex: hooks of version 0.1 are renewed, and removed" {
-	call 0 setup codex --hooks --yes
-	cp .codex/hooks.json want
-	sed -i 's/env AI_AGENT=codex //' .codex/hooks.json
-	cp .codex/hooks.json old
-	call 0 setup codex --hooks --yes
-	cmp want .codex/hooks.json
-	cp old .codex/hooks.json
-	call 0 setup codex --remove --yes
-	[ ! -e .codex ]
-}
-
 @test "a hook or a server that names an agent, but is not setup's, is left alone" {
 	mkdir .claude
 	printf '{"mcpServers": {"pawl": {"command": "pawl", "args": ["mcp", "--agent", "x", "--profile", "all"]}}}\n' >.mcp.json
