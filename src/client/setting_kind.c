@@ -87,10 +87,10 @@ struct str setting_nearest(struct str name, struct arena *a)
 	return arena_printf(a, "did you mean %s? `pawl config` lists all settings", near);
 }
 
-/* Older names, which existing scripts set. */
+/* Names that existing scripts set. */
 static const struct {
 	const char *variable, *setting;
-} older_names[] = {
+} script_names[] = {
 	{ "QUEUE_LOCK_TIMEOUT", "lock.timeout" },
 	{ "QUEUE_LOCK_CLI_TIMEOUT", "lock.cli_timeout" },
 	{ "QUEUE_LOCK_BATCH_TIMEOUT", "lock.batch_timeout" },
@@ -103,10 +103,10 @@ static const struct {
 	{ "QUEUE_LOCK_TYPE_SEPARATION", "lock.typed" },
 };
 
-const char *setting_older_variable(const char *setting)
+const char *setting_script_variable(const char *setting)
 {
-	for (size_t i = 0; i < sizeof(older_names) / sizeof(*older_names); i++)
-		if (!strcmp(older_names[i].setting, setting))
-			return older_names[i].variable;
+	for (size_t i = 0; i < sizeof(script_names) / sizeof(*script_names); i++)
+		if (!strcmp(script_names[i].setting, setting))
+			return script_names[i].variable;
 	return NULL;
 }

@@ -15,6 +15,6 @@ struct str setting_bad(const struct setting *s, struct str value, struct str all
 struct str setting_nearest(struct str name, struct arena *a);
 
 /* The variable of existing scripts that has this setting; NULL: there is none. */
-const char *setting_older_variable(const char *setting);
+const char *setting_script_variable(const char *setting);
 
 #endif

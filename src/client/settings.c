@@ -242,7 +242,7 @@ static const char *from_environment(const struct setting *set, const char **name
 	value = getenv(*name);
 	if (value && *value)
 		return value;
-	*name = setting_older_variable(set->name);
+	*name = setting_script_variable(set->name);
 	value = *name ? getenv(*name) : NULL;
 	if (value && !strcmp(set->kind, "on off"))
 		return !strcmp(value, "true") ? "on" : !strcmp(value, "false") ? "off" : value;

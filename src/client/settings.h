@@ -1,6 +1,6 @@
 /*
  * settings: the values of the settings and their origins. Nearest first: the environment (PAWL_ and the name in
- * capitals, '_' for '.'; or QUEUE_LOCK_, which older scripts use), .pawl/config of the queue,
+ * capitals, '_' for '.'; or QUEUE_LOCK_, which existing scripts use), .pawl/config of the queue,
  * $XDG_CONFIG_HOME/pawl/config, the profile, the default. A wrong value is an error that names its origin; pawl never
  * falls back to the default.
  */

@@ -58,7 +58,7 @@ struct str origin_sums(const struct task *t, struct arena *a)
 	return str_n(p, DIGITS * COUNT(merged));
 }
 
-/* The i-th sum; empty: an earlier version did not know this field. */
+/* The i-th sum; empty: there is none. */
 static struct str sum_at(struct str sums, size_t i)
 {
 	return sums.n < DIGITS * (i + 1) ? STR("") : str_n(sums.p + DIGITS * i, DIGITS);

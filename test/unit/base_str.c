@@ -336,7 +336,7 @@ static void hashes(void **state)
 	assert_true(str_hash(STR("foobar")) == 0x85944171f73967e8u);
 }
 
-/* Files of earlier versions have these sums. */
+/* Stored files have these sums. */
 static void sums(void **state)
 {
 	(void)state;

@@ -365,8 +365,8 @@ static void test_disagreement_can_be_mended(void **state)
 	assert_int_equal(load(), SUCCESS);
 }
 
-/* The older names that scripts use: below PAWL_, above the files. */
-static void test_older_names(void **state)
+/* The names that scripts use: below PAWL_, above the files. */
+static void test_script_names(void **state)
 {
 	static const char *const names[][4] = {
 		{ "QUEUE_LOCK_TIMEOUT", "30", "lock.timeout", "30" },
@@ -469,7 +469,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_change_keeps_leases_together, enter, leave),
 		cmocka_unit_test_setup_teardown(test_change_looks_at_every_layer, enter, leave),
 		cmocka_unit_test_setup_teardown(test_disagreement_can_be_mended, enter, leave),
-		cmocka_unit_test_setup_teardown(test_older_names, enter, leave),
+		cmocka_unit_test_setup_teardown(test_script_names, enter, leave),
 		cmocka_unit_test_setup_teardown(test_locks_cannot_be_disabled, enter, leave),
 		cmocka_unit_test_setup_teardown(test_profile, enter, leave),
 		cmocka_unit_test_setup_teardown(test_profiles_fit, enter, leave),
