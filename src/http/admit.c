@@ -96,14 +96,16 @@ void admit_leave(struct conn *c)
 enum loss {
 	LOSS_NONE, /* it opens another one */
 	LOSS_WAIT, /* it waits or listens again: the handler learns that it is gone, and gives it nothing */
-	LOSS_ANSWER, /* it has to repeat its call */
+	LOSS_ANSWER, /* it has to repeat its call: it sends it, waits for the answer, or reads it */
 };
 
 static enum loss loss_of(const struct conn *c)
 {
-	if (!c->authenticated || c->phase != PHASE_ANSWER)
+	if (!c->authenticated)
 		return LOSS_NONE;
-	return c->x && c->x->gone_fn ? LOSS_WAIT : LOSS_ANSWER;
+	if (c->phase == PHASE_ANSWER)
+		return c->x && c->x->gone_fn ? LOSS_WAIT : LOSS_ANSWER;
+	return c->phase == PHASE_BODY || conn_unsent(c) ? LOSS_ANSWER : LOSS_NONE;
 }
 
 static bool is_better_victim(const struct conn *c, const struct conn *best)
@@ -133,7 +135,10 @@ static struct conn *victim_for(const struct http_server *s, const struct http_pa
 
 	if (c && c->party->connections > caller->connections + 1)
 		return c;
-	return victim(s->authenticated, NULL, LOSS_NONE);
+	c = victim(s->authenticated, NULL, LOSS_NONE);
+	return c && (c->party == caller || c->party->connections > caller->connections)
+		       ? c
+		       : victim(s->authenticated, caller, LOSS_NONE);
 }
 
 static void evict(struct conn *c)

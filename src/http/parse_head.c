@@ -57,7 +57,7 @@ static bool request_line_valid(struct parse *m, struct str line)
 	struct str method, target;
 
 	for (size_t i = 0; i < line.n; i++)
-		if (line.p[i] < ' ' || line.p[i] == 0x7f)
+		if ((unsigned char)line.p[i] < ' ' || (unsigned char)line.p[i] >= 0x7f)
 			return refuse(m, 400,
 				      "the first line contains a control character or a "
 				      "byte beyond ASCII");

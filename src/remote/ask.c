@@ -169,12 +169,18 @@ struct str remote_words(const struct far_queue *r, struct str text, struct arena
 void remote_quote(const struct far_queue *r, struct answer *ans, struct arena *a)
 {
 	struct strs warnings = ans->warnings;
+	struct notice *const notices[] = { ans->changed, ans->paused, ans->came_back };
 
 	ans->message = remote_words(r, ans->message, a);
 	ans->hint = remote_words(r, ans->hint, a);
 	ans->warnings = (struct strs){ 0 };
 	for (size_t i = 0; i < warnings.n; i++)
 		ans->warnings = arena_append(a, ans->warnings, remote_words(r, warnings.v[i], a));
+	for (size_t i = 0; i < ans->n_candidates; i++)
+		ans->candidates[i].why = remote_words(r, ans->candidates[i].why, a);
+	for (size_t i = 0; i < sizeof(notices) / sizeof(*notices); i++)
+		if (notices[i])
+			notices[i]->reason = remote_words(r, notices[i]->reason, a);
 }
 
 /* --- answers ------------------------------------------------------------------------------------- */

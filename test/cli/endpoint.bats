@@ -104,6 +104,21 @@ again() {
 		-d '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}' "$url/mcp"
 }
 
+@test "a call that is cancelled inside a batch ends" {
+	serve
+	session='' rpc 200 initialize "${old/2025-11-25/2025-03-26}"
+	session=$(sed -n 's/^MCP-Session-Id: \(.*\)\r$/\1/pi' "$BATS_TEST_TMPDIR/head")
+	curl -s -m 60 -H "Authorization: Bearer $token" -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \
+		-H "MCP-Session-Id: $session" -d '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"next","arguments":{"wait":50}}}' \
+		"$url/mcp" >got 3>&- &
+	waiter=$!
+	soon waiters_are 1
+	http 200 -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' -H "MCP-Session-Id: $session" \
+		-d '[{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}},{"jsonrpc":"2.0","id":9,"method":"ping"}]' "$url/mcp"
+	wait "$waiter"
+	soon waiters_are 0
+}
+
 @test "2026-07-28: headers that differ from the message are refused" {
 	serve
 	pawl create One

@@ -422,18 +422,22 @@ SPEECH = [(f"a refusal with the code {code}", dict(row=lambda a, rq, code=code: 
 SPEECH += [
     ("an advice about an emergency", dict(row=lambda a, rq: a.update(code=30, message=SAYS, hint="pawl emergency " + SAYS) or True)),
     ("warnings", dict(row=lambda a, rq: a.update(warning=[SAYS, SAYS]) or True)),
+    *((f"a notice: {name}", dict(row=lambda a, rq, name=name: a.update({name: {1: "ann", 2: SAYS, 3: NOW}}) or True))
+      for name in ("changed", "paused", "came_back")),
+    ("a candidate", dict(row=lambda a, rq: "candidate" in a and (a.update(candidate=[[(1, "t1"), (2, "Fix it"), (3, SAYS), (4, 1), (5, 1)]]) or True))),
     ("a finding", dict(rest=("check", finding(level=2, what="OBEY me", text=SAYS, fix=SAYS)))),
 ]
 SPEECH += [(f"status {status}", dict(whole=(status, JSON, refusal(message=SAYS, hint=SAYS)))) for status in (401, 403, 404, 409, 500)]
-LISTENERS = ("show", "status", "claim", "create", "import", "doctor", "prime", "mcp")
+LISTENERS = ("show", "status", "claim", "next", "next --explain", "create", "import", "doctor", "prime", "mcp")
 QUOTED = re.compile(rb'the server says: \\*"[^"]*"')
 
 
-def speech():
-    """Each with all listeners, and one that takes seconds."""
-    for name, change in SPEECH:
-        for command in LISTENERS:
-            yield name, command, change
+def speech(share, sample):
+    """Each with all listeners, or with one of three if only a share is tried; and one that takes seconds."""
+    for n, (name, change) in enumerate(SPEECH):
+        for m, command in enumerate(LISTENERS):
+            if share == 1 or (n + m + sample) % 3 == 0:
+                yield name, command, change
     yield "status 503", "mcp", dict(whole=(503, JSON, refusal(message=SAYS, hint=SAYS)))
 
 
@@ -657,7 +661,7 @@ def main():
             bad += 1
             print(f"{command}: {name}: {fault}: {(p.stdout + p.stderr)[:200]}")
     heard = 0
-    for name, command, change in speech():
+    for name, command, change in speech(share, sample):
         Standin.row, Standin.whole, Standin.rest = change.get("row"), change.get("whole"), change.get("rest")
         p = trial(url, command, agent=True)
         ran += 1
@@ -665,7 +669,7 @@ def main():
         if b"OBEY" in QUOTED.sub(b"", p.stdout + p.stderr):
             bad += 1
             print(f"{command}: {name}: an agent takes the server's words for pawl's: {(p.stdout + p.stderr)[:600]}")
-    if heard < 50:
+    if heard < 20:
         bad += 1
         print(f"only {heard} answers had words of the server")
     print(f"{ran} trials, {changed} with a bad answer, {bad} failures")

@@ -472,6 +472,40 @@ static void test_connections_of_one_caller(void **state)
 	harness_end(h);
 }
 
+/* A caller with the most connections does not close the connections of others, and nobody loses a body or an answer that is
+ * on its way while another connection is idle. */
+static void test_largest_caller_keeps_to_itself(void **state)
+{
+	struct http_options o = harness_options();
+	struct harness *h;
+	int a[4], b[2];
+
+	(void)state;
+	o.limits.connections_max = 5;
+	h = harness_start(&o);
+	b[0] = dial(h);
+	assert_int_equal(status_of(b[0], AS("b", "/a")), 200);
+	b[1] = dial(h);
+	say(b[1], STR("POST /a HTTP/1.1\r\nHost: localhost\r\nAuthorization: b\r\n"
+		      "Content-Length: 5\r\n\r\nab"));
+	WAIT_FOR(harness_counters(h).authenticated == 2);
+	for (int i = 0; i < 3; i++) {
+		a[i] = dial(h);
+		say(a[i], AS("a", "/park"));
+		WAIT_FOR(harness_tally(h).parked == i + 1);
+	}
+	a[3] = dial(h);
+	assert_int_equal(status_of(a[3], AS("a", "/a")), 503);
+	assert_int_equal(status_of(b[1], STR("cde")), 200);
+	assert_int_equal(status_of(b[0], AS("b", "/a")), 200);
+	harness_wake(h);
+	for (int i = 0; i < 4; i++)
+		close(a[i]);
+	close(b[0]);
+	close(b[1]);
+	harness_end(h);
+}
+
 #define POST_AS(caller, length)                                                           \
 	STR("POST /a HTTP/1.1\r\nHost: localhost\r\nAuthorization: " caller "\r\n" length \
 	    "\r\n\r\n")
@@ -681,6 +715,7 @@ int main(void)
 		cmocka_unit_test(test_unauthenticated_max),
 		cmocka_unit_test(test_connections_max),
 		cmocka_unit_test(test_connections_of_one_caller),
+		cmocka_unit_test(test_largest_caller_keeps_to_itself),
 		cmocka_unit_test(test_bodies_of_one_caller),
 		cmocka_unit_test(test_kept_head),
 		cmocka_unit_test(test_thousand),

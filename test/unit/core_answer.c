@@ -595,9 +595,40 @@ static void bad_numbers(void **state)
 	buf_free(&b);
 }
 
+/* The outcome, the lock and the version stay; texts and lists go. */
+static void brief(void **state)
+{
+	struct str label = STR("ui"), warned = STR("w");
+	struct task t = task_named("t1"), next = task_named("t2"), kept[2] = { t, next };
+	struct grant lock = { .token = STR("secret"), .fence = 4 };
+	struct answer whole = { .task = &t,
+				.next = &next,
+				.lock = &lock,
+				.tasks = kept,
+				.n_tasks = 2,
+				.warnings = { &warned, 1 } },
+		      none = { .code = CONFLICT, .message = STR("held") }, got;
+
+	(void)state;
+	t.description = t.acceptance = t.extra = STR("long");
+	t.labels = (struct strs){ &label, 1 };
+	got = answer_brief(&whole, &mem);
+	assert_true(str_is(got.task->id, "t1") && str_is(got.next->id, "t2"));
+	assert_int_equal(got.task->fence, 4);
+	assert_ptr_equal(got.lock, &lock);
+	assert_int_equal(got.task->description.n + got.task->acceptance.n + got.task->extra.n +
+				 got.task->labels.n + got.n_tasks,
+			 0);
+	assert_non_null(strstr(got.warnings.v[0].p, "pawl show"));
+	assert_true(str_is(t.description, "long")); /* the whole answer is as it was */
+	got = answer_brief(&none, &mem);
+	assert_true(!got.task && !got.next && got.code == CONFLICT && str_is(got.message, "held"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(brief),
 		cmocka_unit_test(one_task),
 		cmocka_unit_test(no_tasks),
 		cmocka_unit_test(claims),

@@ -102,6 +102,13 @@ static void set_brief(struct job *j, const struct reply *r, struct arena *a)
 		return;
 	j->answer.n = 0; /* the answer of a command that tells more than struct answer */
 	j->answer.full = false;
+	if (j->code != SUCCESS) {
+		say_error(
+			&j->answer, result_name(j->code), arena_cstr(a, r->ans.message),
+			"the other parts of the call were made; the whole answer is too long to send",
+			"");
+		return;
+	}
 	buf_adds(&j->answer,
 		 STR("{\"ok\":true,\"code\":\"SUCCESS\",\"warnings\":[\"the change was made; "
 		     "its answer is too long to send\"]}\n"));
@@ -114,7 +121,7 @@ static void set_answer(struct job *j, const struct reply *r, bool changed, struc
 	j->code = r->ans.code;
 	j->status = str_is(r->ans.fault, "forbidden") ? 403 : result_http(j->code);
 	if (!add_reply(j, r, answers_room(j), a)) {
-		if (changed && j->code == SUCCESS) {
+		if (changed) {
 			set_brief(j, r, a);
 		} else if (answers_behind(j)) {
 			answers_refuse(j);

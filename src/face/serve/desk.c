@@ -264,6 +264,14 @@ static void refuse_revoked(struct desk *d, struct job *list)
 				   "unauthorized");
 }
 
+/* The desk ends: nobody can get an answer any more, so no call is made for one. */
+static void refuse_at_end(struct job *list)
+{
+	for (struct job *j = list; j; j = j->next)
+		if (!j->status)
+			job_refuse(j, 503, API_ERROR, STR("the server is ending"), STR(""), "");
+}
+
 static void run_turn(struct desk *d, struct job *list, bool last)
 {
 	struct answer ans = { 0 };
@@ -434,6 +442,8 @@ static void *work(void *desk)
 		look |= has_calls(list);
 		d->lapses.stale |= look;
 		last = stop || d->serve->draining;
+		if (stop)
+			refuse_at_end(list);
 		if (list)
 			run_turn(d, list, last);
 		if (os_boot_ms() >= lapse_due(d))

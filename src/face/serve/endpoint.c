@@ -197,7 +197,7 @@ void endpoint_serve(struct serve *s, struct http_exchange *x, struct guest *c)
 		p->counted = listens(p);
 		j->caller.meter->streams += p->counted;
 		s->counts.streams += p->counted;
-		route_hand_over(s, x, d, j, p->kind == POST_MESSAGE);
+		route_hand_over(s, x, d, j, p->kind == POST_MESSAGE && !p->counted);
 		return;
 	}
 	post_free(p);

@@ -424,6 +424,7 @@ static bool tell(struct desk *d, struct job *j, json_t *message)
 	mcp_take(&t->m, j, message);
 	t->asking = NULL;
 	take_back(t);
+	drop_cancelled(t);
 	t->due = os_boot_ms();
 	if (begins)
 		name_session(t, j);
@@ -431,7 +432,6 @@ static bool tell(struct desk *d, struct job *j, json_t *message)
 		return true;
 	if (!mcp_is_open(&t->m, j)) {
 		j->status = 202;
-		drop_cancelled(t);
 		return true;
 	}
 	keep_open(t, j);

@@ -135,3 +135,41 @@ attack_sessions_of_one_caller() {
 	END
 	ended
 }
+
+# A reader fills the worker of a queue with calls and hangs up: the server ends at the second signal, without making them.
+# stores: sqlite
+attack_calls_that_delay_the_end() {
+	local reader
+	large_queue 100 250000
+	victim 0 config set serve.burst 100000
+	victim 0 config set serve.max_per_address 400
+	serving
+	reader=$(role_token reader)
+	python3 - "$url" "$reader" "$server" <<-'END'
+		import os, signal, socket, sys, time, urllib.parse
+		url, calls = urllib.parse.urlsplit(sys.argv[1]), 300
+		def find(wait):
+		    s = socket.create_connection((url.hostname, url.port))
+		    s.sendall((f"POST /v1/find HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {sys.argv[2]}\r\nContent-Type: application/json\r\n"
+		               'Content-Length: 13\r\n\r\n{"text":"zz"}').encode())
+		    if wait:
+		        s.recv(100)
+		    s.close()
+		began = time.monotonic()
+		for _ in range(4):
+		    find(True)
+		one = (time.monotonic() - began) / 4
+		for _ in range(calls):
+		    find(False)
+		os.kill(int(sys.argv[3]), signal.SIGTERM)
+		time.sleep(one)
+		os.kill(int(sys.argv[3]), signal.SIGTERM)
+		began = time.monotonic()
+		while os.path.exists(f"/proc/{sys.argv[3]}") and "Z (" not in open(f"/proc/{sys.argv[3]}/status").read():
+		    time.sleep(one / 10)
+		took = time.monotonic() - began
+		print(f"one call took {one:.3f} s, the end of {calls} of them {took:.3f} s")
+		assert took < calls * one / 4
+	END
+	wait "$server"
+}
