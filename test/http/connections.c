@@ -506,6 +506,34 @@ static void test_largest_caller_keeps_to_itself(void **state)
 	harness_end(h);
 }
 
+/* The party with the most connections loses an idle one, although one that sends a body is older. */
+static void test_body_under_way_stays(void **state)
+{
+	struct http_options o = harness_options();
+	struct harness *h;
+	int a, b[3];
+
+	(void)state;
+	o.limits.connections_max = 3;
+	h = harness_start(&o);
+	b[0] = dial(h);
+	say(b[0], STR("POST /a HTTP/1.1\r\nHost: localhost\r\nAuthorization: b\r\n"
+		      "Content-Length: 5\r\n\r\nab"));
+	WAIT_FOR(harness_counters(h).authenticated == 1);
+	for (int i = 1; i < 3; i++) {
+		b[i] = dial(h);
+		assert_int_equal(status_of(b[i], AS("b", "/a")), 200);
+	}
+	a = dial(h);
+	assert_int_equal(status_of(a, AS("a", "/a")), 200);
+	assert_true(hear_end(b[1]));
+	assert_int_equal(status_of(b[0], STR("cde")), 200);
+	close(a);
+	for (int i = 0; i < 3; i++)
+		close(b[i]);
+	harness_end(h);
+}
+
 #define POST_AS(caller, length)                                                           \
 	STR("POST /a HTTP/1.1\r\nHost: localhost\r\nAuthorization: " caller "\r\n" length \
 	    "\r\n\r\n")
@@ -716,6 +744,7 @@ int main(void)
 		cmocka_unit_test(test_connections_max),
 		cmocka_unit_test(test_connections_of_one_caller),
 		cmocka_unit_test(test_largest_caller_keeps_to_itself),
+		cmocka_unit_test(test_body_under_way_stays),
 		cmocka_unit_test(test_bodies_of_one_caller),
 		cmocka_unit_test(test_kept_head),
 		cmocka_unit_test(test_thousand),
