@@ -571,6 +571,7 @@ static void test_bodies_of_one_caller(void **state)
 	close(again);
 	close(a[2]);
 	close(b);
+	WAIT_FOR(harness_counters(h).connections == 0);
 	harness_end(h);
 }
 
