@@ -32,16 +32,40 @@ static void forget(struct git *s, struct arena *a)
 	git_reference_remove(s->repo, kept_name(s, a));
 }
 
+static int list_tip(struct git *s, git_oid *out, struct arena *a)
+{
+	struct git_refs refs;
+	int rc = s->transport->list(s, &refs, a);
+
+	*out = (git_oid){ 0 };
+	for (size_t i = 0; rc == 0 && i < refs.n; i++)
+		*out = refs.v[i].oid;
+	return rc;
+}
+
+/* Before the first tip of a branch is kept, pawl may have removed that branch, forgotten its tip and made another branch. Then
+ * the kept tip is not in this one, and every call would be refused. A removal after this check forgets the tip itself. */
+static void forget_if_removed(struct git *s, git_reference *ref, const git_oid *tip,
+			      struct arena *a)
+{
+	git_oid now;
+
+	if (list_tip(s, &now, a) || git_oid_equal(&now, tip))
+		return;
+	if (git_oid_is_zero(&now) || git_graph_descendant_of(s->repo, &now, tip) == 0)
+		git_reference_delete(ref); /* fails if another process has changed it */
+}
+
 /* Does nothing if another process has changed the kept tip since `had` was read. */
 static void keep(struct git *s, const git_oid *had, const git_oid *tip, struct arena *a)
 {
 	git_reference *ref = NULL;
 	const char *name = kept_name(s, a);
 
-	if (git_oid_is_zero(had))
-		git_reference_create(&ref, s->repo, name, tip, 0, NULL);
-	else
+	if (!git_oid_is_zero(had))
 		git_reference_create_matching(&ref, s->repo, name, tip, 1, had, NULL);
+	else if (git_reference_create(&ref, s->repo, name, tip, 0, NULL) == 0)
+		forget_if_removed(s, ref, tip, a);
 	git_reference_free(ref);
 }
 
@@ -66,14 +90,10 @@ static int set_back(struct git *s, const git_oid *had, struct arena *a)
  * lost that tip. */
 static int look_once(struct git *s, git_oid *had, git_oid *out, struct arena *a)
 {
-	struct git_refs refs;
 	int rc;
 
 	*had = kept(s, a);
-	*out = (git_oid){ 0 };
-	rc = s->transport->list(s, &refs, a);
-	for (size_t i = 0; rc == 0 && i < refs.n; i++)
-		*out = refs.v[i].oid;
+	rc = list_tip(s, out, a);
 	if (rc || git_oid_is_zero(out) || git_oid_equal(out, had) || s->no_fetch)
 		return rc;
 	if (!git_oid_is_zero(had) && git_graph_descendant_of(s->repo, out, had) == 0)
