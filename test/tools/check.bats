@@ -209,11 +209,12 @@ failed_log() {
 	[ "${lines[0]}" != "$one" ]
 }
 
-@test "check: a half of the tests, by name; the slowest stay first" {
-	eval "$(sed -n '/^half()/,/^}/p' "$PAWL_SOURCE/tools/check")"
+@test "check: a share of the tests, by name; the slowest stay first" {
+	eval "$(sed -n '/^one_of()/,/^}/p' "$PAWL_SOURCE/tools/check")"
 	some=$(printf '%s\n' web cli-b cli-d cli-a-git cli-c unit)
-	[ "$(PAWL_TEST_SAMPLE=0 half '^cli-' <<<"$some")" = "$(printf '%s\n' web cli-b cli-d unit)" ]
-	[ "$(PAWL_TEST_SAMPLE=1 half '^cli-' <<<"$some")" = "$(printf '%s\n' web cli-a-git cli-c unit)" ]
+	[ "$(PAWL_TEST_SAMPLE=1 one_of 2 '^cli-' <<<"$some")" = "$(printf '%s\n' web cli-b cli-d unit)" ]
+	[ "$(PAWL_TEST_SAMPLE=2 one_of 2 '^cli-' <<<"$some")" = "$(printf '%s\n' web cli-a-git cli-c unit)" ]
+	[ "$(PAWL_TEST_SAMPLE=2 one_of 3 '^cli-' <<<"$some")" = "$(printf '%s\n' web cli-b unit)" ]
 }
 
 @test "attacks: the same sample for the same number, some of each store, and all of them in turn" {
