@@ -416,6 +416,7 @@ void packed_run(struct desk *d, struct job *list, bool last)
 	struct commit c = { 0 };
 	size_t jobs = 0, k = 0, *from;
 
+	d->ran = NULL; /* the first of the jobs is made, however long the turn has lasted */
 	for (struct job *j = list; j; j = j->next)
 		jobs++;
 	from = arena_array(&c.arena, size_t, jobs + 1);
